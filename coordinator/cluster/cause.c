@@ -7,7 +7,7 @@
 #include <string.h>
 
 #include "common/mem.h"
-#include "coordinator/cluster/program.h"
+#include "coordinator/launch/program.h"
 
 static void append(char *text, size_t size, const char *separator,
                    const char *more)

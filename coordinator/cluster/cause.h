@@ -9,7 +9,7 @@
 #include <stddef.h>
 
 #include "common/err.h"
-#include "coordinator/config/launching.h"
+#include "coordinator/config/nodes/launch_settings.h"
 
 #define RF_CAUSE_LINES 6 /* of standard error, the last ones */
 

@@ -15,7 +15,7 @@
 #include "common/mem.h"
 #include "coordinator/cluster/listener.h"
 #include "coordinator/cluster/node.h"
-#include "coordinator/cluster/program.h"
+#include "coordinator/launch/program.h"
 #include "coordinator/cluster/random.h"
 #include "coordinator/config/shared_folders.h"
 #include "transport/net/loop.h"

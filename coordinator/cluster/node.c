@@ -19,7 +19,7 @@
 #include "common/clock.h"
 #include "common/log.h"
 #include "common/mem.h"
-#include "coordinator/cluster/agent.h"
+#include "coordinator/cluster/agent_stream.h"
 #include "coordinator/cluster/boot.h"
 #include "coordinator/cluster/cause.h"
 #include "coordinator/cluster/log_lines.h"

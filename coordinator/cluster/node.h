@@ -18,7 +18,7 @@
 #define RF_COORDINATOR_CLUSTER_NODE_H
 
 #include "coordinator/cluster/events.h"
-#include "coordinator/cluster/launch.h"
+#include "coordinator/launch/launch.h"
 #include "coordinator/cluster/lease.h"
 #include "coordinator/config/config.h"
 #include "transport/control/conn.h"

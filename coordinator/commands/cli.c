@@ -14,7 +14,7 @@
 
 #include "common/json.h"
 #include "common/mem.h"
-#include "coordinator/results/results.h"
+#include "coordinator/store/results.h"
 
 enum {
     OPT_RESUME = 256,

@@ -4,7 +4,7 @@
 #define RF_COORDINATOR_COMMANDS_COMMANDS_H
 
 #include "coordinator/commands/cli.h"
-#include "coordinator/commands/output.h"
+#include "coordinator/commands/stderr_writer.h"
 
 /* How long a reader of standard error is waited for at the end, and before
  * standard output goes on behind it. */

@@ -11,8 +11,8 @@
 #include "coordinator/commands/commands.h"
 #include "coordinator/commands/compare_cmd.h"
 #include "coordinator/commands/json_out.h"
-#include "coordinator/results/outliers.h"
-#include "coordinator/results/pool.h"
+#include "coordinator/reports/outliers.h"
+#include "coordinator/reports/pool.h"
 
 void rf_compare_print(const struct rf_comparisons *all, bool json)
 {

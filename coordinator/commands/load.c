@@ -3,7 +3,7 @@
 
 #include <stdio.h>
 
-#include "coordinator/commands/allocate.h"
+#include "coordinator/commands/salloc.h"
 
 enum rf_status rf_load_model(const struct rf_config *config,
                              struct rf_model **out, struct rf_err *err)

@@ -11,7 +11,7 @@
 #include "coordinator/commands/load.h"
 #include "coordinator/commands/plan_families.h"
 #include "coordinator/commands/plan_print.h"
-#include "coordinator/commands/scenarios.h"
+#include "coordinator/scenario/scenario_set.h"
 #include "planner/model/model_json.h"
 #include "planner/schedule/plan_json.h"
 

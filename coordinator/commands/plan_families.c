@@ -9,7 +9,7 @@
 #include <string.h>
 
 #include "common/mem.h"
-#include "coordinator/results/table.h"
+#include "coordinator/table/table.h"
 
 /* What a rank holds of one tensor of a family, and of how many experts. */
 struct holding {

@@ -13,8 +13,8 @@
 #include "common/bytes.h"
 #include "common/mem.h"
 #include "coordinator/commands/plan_families.h"
-#include "coordinator/results/report_table.h"
-#include "coordinator/results/table.h"
+#include "coordinator/records/report_table.h"
+#include "coordinator/table/table.h"
 #include "planner/layout/unknown_tensors.h"
 
 #define TOP_ROWS 5

@@ -2,7 +2,7 @@
 #ifndef RF_COORDINATOR_COMMANDS_PLAN_PRINT_H
 #define RF_COORDINATOR_COMMANDS_PLAN_PRINT_H
 
-#include "coordinator/run/scenario.h"
+#include "coordinator/scenario/scenario.h"
 
 void rf_plan_print_model(const struct rf_model *model);
 /* With `families` also each family, and what a rank of either mesh holds. */

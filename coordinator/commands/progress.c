@@ -12,8 +12,8 @@
 #include "common/log.h"
 #include "common/mem.h"
 #include "common/terminal.h"
-#include "coordinator/results/fields.h"
-#include "coordinator/results/report_table.h"
+#include "coordinator/records/fields.h"
+#include "coordinator/records/report_table.h"
 
 #define BAR_CELLS 24
 /* At most this often without a terminal. */

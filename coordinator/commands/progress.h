@@ -6,7 +6,7 @@
 #include <jansson.h>
 #include <stdint.h>
 
-#include "coordinator/commands/output.h"
+#include "coordinator/commands/stderr_writer.h"
 #include "coordinator/run/run.h"
 
 struct rf_progress;

@@ -8,13 +8,13 @@
 #include "common/log.h"
 #include "common/store.h"
 #include "coordinator/commands/commands.h"
-#include "coordinator/commands/figures.h"
+#include "coordinator/commands/figures_script.h"
 #include "coordinator/commands/json_out.h"
-#include "coordinator/results/pool.h"
-#include "coordinator/results/report.h"
-#include "coordinator/results/report_alpa.h"
-#include "coordinator/results/report_html.h"
-#include "coordinator/results/report_json.h"
+#include "coordinator/reports/pool.h"
+#include "coordinator/reports/report.h"
+#include "coordinator/reports/report_alpa.h"
+#include "coordinator/reports/report_html.h"
+#include "coordinator/reports/report_json.h"
 
 /* The page with its figures, or with why it has none. */
 static enum rf_status store_page(const char *path,

@@ -11,7 +11,7 @@
 #include "coordinator/commands/load.h"
 #include "coordinator/commands/run_app.h"
 #include "coordinator/commands/versions.h"
-#include "coordinator/results/rerun.h"
+#include "coordinator/store/rerun.h"
 
 static enum rf_status check_plan(struct rf_run_app *app, const json_t *old,
                                  struct rf_err *err)

@@ -6,13 +6,13 @@
 #include <uv.h>
 
 #include "coordinator/cluster/cluster.h"
-#include "coordinator/commands/advice/advice.h"
+#include "coordinator/advice/advice.h"
 #include "coordinator/commands/cli.h"
 #include "coordinator/commands/progress.h"
-#include "coordinator/commands/scenarios.h"
+#include "coordinator/scenario/scenario_set.h"
 #include "coordinator/commands/signals.h"
-#include "coordinator/results/results.h"
-#include "coordinator/results/trace_file.h"
+#include "coordinator/store/results.h"
+#include "coordinator/store/trace_file.h"
 #include "coordinator/run/run.h"
 
 struct rf_run_app {

@@ -20,10 +20,10 @@
 #include "coordinator/cluster/random.h"
 #include "coordinator/commands/commands.h"
 #include "coordinator/commands/load.h"
-#include "coordinator/commands/planning.h"
+#include "coordinator/commands/plan_thread.h"
 #include "coordinator/commands/run_app.h"
 #include "coordinator/commands/versions.h"
-#include "coordinator/run/scenario.h"
+#include "coordinator/scenario/scenario.h"
 #include "transport/net/loop.h"
 
 #define REDRAW_MS 500

@@ -15,7 +15,7 @@
 #include "common/log.h"
 #include "common/mem.h"
 #include "coordinator/commands/commands.h"
-#include "coordinator/commands/storing.h"
+#include "coordinator/commands/store_thread.h"
 
 #define PATIENCE_NS (2 * RF_NS_PER_S) /* before a wait is explained */
 #define GRACE_NS (10 * RF_NS_PER_S)   /* for storing, after --timeout */

@@ -16,7 +16,7 @@
 
 #include "common/mem.h"
 #include "coordinator/config/config_internal.h"
-#include "coordinator/config/names.h"
+#include "coordinator/config/nodes/names.h"
 
 struct axis {
     char *path; /* "train.tp" */

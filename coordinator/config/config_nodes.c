@@ -9,9 +9,9 @@
 
 #include "common/mem.h"
 #include "coordinator/config/config_internal.h"
-#include "coordinator/config/names.h"
+#include "coordinator/config/nodes/names.h"
 #include "coordinator/config/paths.h"
-#include "coordinator/config/slurm_job.h"
+#include "coordinator/config/nodes/slurm_job.h"
 
 static const char *const launch_keys[] = {
     "method",     "worker",      "env",        "parallel",

@@ -10,7 +10,7 @@
 #include <stddef.h>
 
 #include "common/err.h"
-#include "coordinator/config/hosts.h"
+#include "coordinator/config/nodes/hosts.h"
 
 /* Strings are borrowed. All zero: nothing is changed. */
 struct rf_overrides {

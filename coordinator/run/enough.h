@@ -6,7 +6,7 @@
 #ifndef RF_COORDINATOR_RUN_ENOUGH_H
 #define RF_COORDINATOR_RUN_ENOUGH_H
 
-#include "coordinator/run/attempt.h"
+#include "coordinator/scenario/attempt.h"
 
 /* Whether there are `min` of them and half the 95 % interval of the median is
  * less than ci_percent of it: of the times, and with yardsticks of the ratios,

@@ -5,7 +5,7 @@
 #ifndef RF_COORDINATOR_RUN_LIMITS_H
 #define RF_COORDINATOR_RUN_LIMITS_H
 
-#include "coordinator/run/scenario.h"
+#include "coordinator/scenario/scenario.h"
 
 /* Making the plan, opening the method. */
 int64_t rf_run_limit_prepare_s(const struct rf_scenario *scenario);

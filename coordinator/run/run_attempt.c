@@ -10,7 +10,7 @@
 #include "common/log.h"
 #include "common/mem.h"
 #include "common/text.h"
-#include "coordinator/run/preflight.h"
+#include "coordinator/preflight/preflight.h"
 #include "coordinator/run/run_internal.h"
 #include "coordinator/run/start.h"
 

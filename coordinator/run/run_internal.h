@@ -5,7 +5,7 @@
 #include "coordinator/run/agenda.h"
 #include "coordinator/run/exchange.h"
 #include "coordinator/run/faults.h"
-#include "coordinator/run/join.h"
+#include "coordinator/preflight/join.h"
 #include "coordinator/run/measure.h"
 #include "coordinator/run/run.h"
 #include "coordinator/run/states.h"

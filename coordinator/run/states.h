@@ -21,7 +21,7 @@
 #define RF_COORDINATOR_RUN_STATES_H
 
 #include "common/sm.h"
-#include "coordinator/run/attempt.h"
+#include "coordinator/scenario/attempt.h"
 
 enum rf_state {
     RUN_IDLE,

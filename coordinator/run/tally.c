@@ -1,6 +1,6 @@
 #include "coordinator/run/tally.h"
 
-#include "coordinator/run/exit_code.h"
+#include "coordinator/scenario/exit_code.h"
 
 void rf_run_tally_add(struct rf_run_tally *tally, enum rf_outcome outcome)
 {

@@ -2,7 +2,7 @@
 #ifndef RF_COORDINATOR_RUN_TALLY_H
 #define RF_COORDINATOR_RUN_TALLY_H
 
-#include "coordinator/run/attempt.h"
+#include "coordinator/scenario/attempt.h"
 
 struct rf_run_tally {
     size_t begun, refused; /* scenarios; refused: before anything was sent */

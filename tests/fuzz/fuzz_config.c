@@ -8,7 +8,7 @@
 #include <stdlib.h>
 
 #include "coordinator/config/config.h"
-#include "coordinator/run/scenario.h"
+#include "coordinator/scenario/scenario.h"
 #include "planner/plan/plan.h"
 
 #define MAX_RANKS 64

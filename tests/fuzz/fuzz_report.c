@@ -3,7 +3,7 @@
  * parts that end with NUL: the name of the run's folder, then documents, two a
  * run. Whatever they say, a report is valid UTF-8 without control characters,
  * its cells are cells and its markup is its own. What a form understands is
- * looked for here by other means than coordinator/results/escape.c has.
+ * looked for here by other means than coordinator/table/escape.c has.
  */
 #include <stdbool.h>
 #include <stdint.h>
@@ -14,9 +14,9 @@
 #include "common/json.h"
 #include "common/log.h"
 #include "common/mem.h"
-#include "coordinator/results/compare.h"
-#include "coordinator/results/pool.h"
-#include "coordinator/results/report.h"
+#include "coordinator/reports/compare.h"
+#include "coordinator/reports/pool.h"
+#include "coordinator/reports/report.h"
 
 #define MAX_PARTS 6
 

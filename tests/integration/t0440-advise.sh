@@ -134,7 +134,7 @@ test_every_fabric_is_documented() {
         expect_exit 0
     done <documented
     sed -n 's/^    {"\([a-z0-9-]*\)".*/\1/p' \
-        "$RF_TOP/coordinator/config/fabrics.c" | sort | diff - documented
+        "$RF_TOP/coordinator/config/links/hardware.c" | sort | diff - documented
 }
 
 run_tests

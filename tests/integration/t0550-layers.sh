@@ -29,9 +29,9 @@ test_the_sources_follow_the_order() {
     expect_exit 0
 }
 
-test_a_run_that_knows_results_is_refused() {
+test_a_run_that_knows_tables_is_refused() {
     expect_refused coordinator/run/run_attempt.c \
-        '#include "coordinator/results/table.h"' coordinator/results/table.h
+        '#include "coordinator/table/table.h"' coordinator/table/table.h
 }
 
 test_a_run_that_knows_commands_is_refused() {
@@ -39,8 +39,8 @@ test_a_run_that_knows_commands_is_refused() {
         '#include "coordinator/commands/cli.h"' coordinator/commands/cli.h
 }
 
-test_results_that_know_libuv_are_refused() {
-    expect_refused coordinator/results/results.c '#include <uv.h>' uv.h
+test_a_store_that_knows_libuv_is_refused() {
+    expect_refused coordinator/store/results.c '#include <uv.h>' uv.h
 }
 
 test_a_run_that_knows_libssh_is_refused() {
@@ -48,8 +48,8 @@ test_a_run_that_knows_libssh_is_refused() {
         libssh/libssh.h
 }
 
-test_results_that_come_to_know_libuv_are_refused() {
-    expect_refused coordinator/results/results.c \
+test_a_store_that_comes_to_know_libuv_is_refused() {
+    expect_refused coordinator/store/results.c \
         '#include "transport/control/conn.h"' 'uv\.h .*/conn\.h -> uv\.h'
 }
 
@@ -60,7 +60,7 @@ test_a_configuration_that_knows_the_cluster_is_refused() {
 }
 
 test_a_cluster_that_knows_the_run_is_refused() {
-    expect_refused coordinator/cluster/launch_ssh.h \
+    expect_refused coordinator/launch/ssh/launch_ssh.h \
         '# include "coordinator/run/run.h"' coordinator/run/run.h
 }
 
@@ -70,12 +70,12 @@ test_a_planner_that_knows_the_transport_is_refused() {
 
 test_two_modules_that_include_each_other_are_refused() {
     copy_sources
-    echo '#include "coordinator/results/report.h"' \
-        >>coordinator/results/table.c
+    echo '#include "coordinator/reports/report.h"' \
+        >>coordinator/table/table.c
     check
     expect_exit 1
     expect_text out \
-        'results/report -> coordinator/results/.*table -> .*results/report$'
+        'table/table -> .*reports/report -> '
 }
 
 test_an_include_that_is_not_there_is_an_error() {

@@ -3,7 +3,7 @@
 #define RF_TESTS_LIB_CONFIGURED_H
 
 #include "coordinator/config/config.h"
-#include "coordinator/run/scenario.h"
+#include "coordinator/scenario/scenario.h"
 #include "planner/model/model.h"
 
 /* As `run` reads it, but without planning; single quotes stand for double ones

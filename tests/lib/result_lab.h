@@ -7,7 +7,7 @@
 #define RF_TESTS_LIB_RESULT_LAB_H
 
 #include "coordinator/config/config.h"
-#include "coordinator/results/results.h"
+#include "coordinator/store/results.h"
 
 extern const char result_lab_cluster[]; /* its cluster.json */
 

@@ -2,7 +2,7 @@
 #include <check.h>
 
 #include "coordinator/commands/progress.h"
-#include "tests/unit/coordinator/results/report_lab.h"
+#include "tests/unit/coordinator/reports/report_lab.h"
 
 START_TEST(test_progress_share_and_clock)
 {

@@ -3,7 +3,7 @@
 #ifndef RF_TESTS_ATTEMPT_LAB_H
 #define RF_TESTS_ATTEMPT_LAB_H
 
-#include "coordinator/run/attempt.h"
+#include "coordinator/scenario/attempt.h"
 #include "tests/lib/configured.h"
 #include "tests/lib/fake_run.h"
 

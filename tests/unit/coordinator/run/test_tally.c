@@ -2,7 +2,7 @@
 #include <check.h>
 
 #include "common/compiler.h"
-#include "coordinator/run/exit_code.h"
+#include "coordinator/scenario/exit_code.h"
 #include "coordinator/run/tally.h"
 
 static const struct {

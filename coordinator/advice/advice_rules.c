@@ -1,0 +1,295 @@
+/*
+ * The conditions of the rules of advice (advice.c). Each says whether its rule
+ * holds and gives the words of its message; none knows how grave it is.
+ */
+#include "coordinator/advice/advice_rules.h"
+
+#include <arpa/inet.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "common/mem.h"
+#include "coordinator/preflight/folders.h"
+#include "coordinator/preflight/hello.h"
+#include "coordinator/preflight/preflight.h"
+
+#define RANKS_PER_CPU 2 /* more than that disturb each other */
+#define NAMES_SHOWN 4   /* of the nodes of one machine */
+
+static const char *or_unknown(const char *text)
+{
+    return text != NULL ? text : "?";
+}
+
+/* --- A node --------------------------------------------------------------- */
+
+static bool is_refused(const struct rf_view *view, struct rf_words *words)
+{
+    struct rf_err why = {0};
+    enum rf_status status =
+        rf_hello_check_build(view->hello, view->strict, &why);
+    rf_words_say(words, "why", "%s", why.text);
+    return status != RF_OK;
+}
+
+bool rf_rule_other_build(const struct rf_view *view, struct rf_words *words)
+{
+    return !view->strict && is_refused(view, words);
+}
+
+bool rf_rule_refused_build(const struct rf_view *view, struct rf_words *words)
+{
+    return view->strict && is_refused(view, words);
+}
+
+/* A figure that the node did not know is shown as none. */
+static uint64_t or_none(uint64_t bytes)
+{
+    return bytes != RF_ABSENT_U64 ? bytes : 0;
+}
+
+bool rf_rule_node(const struct rf_view *view, struct rf_words *words)
+{
+    const struct rf_msg_hello *hello = view->hello;
+    rf_words_say(words, "kernel", "%s", or_unknown(hello->kernel));
+    rf_words_say(words, "cpu", "%s", or_unknown(hello->cpu));
+    rf_words_say(words, "cpus", "%u",
+                 hello->cpus != RF_ABSENT_U32 ? hello->cpus : 0);
+    rf_words_say_bytes(words, "available",
+                       or_none(hello->memory_available_bytes));
+    rf_words_say_bytes(words, "memory", or_none(hello->memory_bytes));
+    return true;
+}
+
+bool rf_rule_interface(const struct rf_view *view, struct rf_words *words)
+{
+    const struct rf_msg_nic *nic = &view->hello->nics[view->item];
+    rf_words_say(words, "name", "%s", nic->name);
+    rf_words_say(words, "address", "%s", nic->address);
+    rf_words_say(words, "mtu", "%" PRId64,
+                 nic->mtu != RF_ABSENT_I64 ? nic->mtu : 0);
+    if (nic->speed_mbit != RF_ABSENT_I64) {
+        rf_words_say(words, "speed", "%" PRId64 " Mbit/s", nic->speed_mbit);
+    } else {
+        rf_words_say(words, "speed", "speed unknown");
+    }
+    return true;
+}
+
+static bool same_reason(const struct rf_pair *a, const struct rf_pair *b)
+{
+    return a->value != NULL && b->value != NULL &&
+           strcmp(a->value, b->value) == 0;
+}
+
+/* One line, at the first of them, for all methods that one reason forbids. */
+bool rf_rule_methods(const struct rf_view *view, struct rf_words *words)
+{
+    const struct rf_pairs *methods = &view->hello->methods;
+    const struct rf_pair *first = &methods->list[view->item];
+    char names[160] = "";
+    for (size_t i = 0; i < methods->n; i++) {
+        size_t used = strlen(names);
+        if (!same_reason(&methods->list[i], first)) {
+            continue;
+        }
+        if (i < view->item) {
+            return false;
+        }
+        snprintf(names + used, sizeof(names) - used, "%s%s",
+                 used > 0 ? ", " : "", methods->list[i].key);
+    }
+    rf_words_say(words, "methods", "%s", names);
+    rf_words_say(words, "why", "%s", or_unknown(first->value));
+    return first->value != NULL;
+}
+
+/* --- Nodes against each other --------------------------------------------- */
+
+uint32_t rf_rule_machine(const struct rf_msg_hello *const *hellos,
+                         uint32_t node)
+{
+    uint32_t i = 0;
+    while (i < node && !rf_hello_same_machine(hellos[i], hellos[node])) {
+        i++;
+    }
+    return i;
+}
+
+bool rf_rule_one_machine(const struct rf_view *view, struct rf_words *words)
+{
+    const struct rf_config *config = view->config;
+    char names[256];
+    uint32_t count = 1;
+    snprintf(names, sizeof(names), "%s", view->host);
+    for (uint32_t i = view->node + 1; i < config->n_nodes; i++) {
+        size_t used = strlen(names);
+        if (rf_hello_same_machine(view->hello, view->hellos[i]) &&
+            ++count <= NAMES_SHOWN) {
+            snprintf(names + used, sizeof(names) - used, ", %s",
+                     config->node_names[i]);
+        }
+    }
+    rf_words_say(words, "names", "%s%s", names,
+                 count > NAMES_SHOWN ? ", ..." : "");
+    rf_words_say(words, "count", "%u", count);
+    return count > 1;
+}
+
+static void say_pair(const struct rf_view *view, const char *own,
+                     const char *other, struct rf_words *words)
+{
+    rf_words_say(words, "host", "%s", view->config->node_names[view->first]);
+    rf_words_say(words, "own", "%s", own);
+    rf_words_say(words, "other", "%s", other);
+}
+
+/* Whether the two texts, of this node and of the first, differ. */
+static bool differ(const struct rf_view *view, const char *own,
+                   const char *other, struct rf_words *words)
+{
+    say_pair(view, or_unknown(own), or_unknown(other), words);
+    return strcmp(or_unknown(own), or_unknown(other)) != 0;
+}
+
+bool rf_rule_builds(const struct rf_view *view, struct rf_words *words)
+{
+    return differ(view, view->hello->build, view->hellos[view->first]->build,
+                  words);
+}
+
+bool rf_rule_kernels(const struct rf_view *view, struct rf_words *words)
+{
+    return differ(view, view->hello->kernel, view->hellos[view->first]->kernel,
+                  words);
+}
+
+bool rf_rule_cpus(const struct rf_view *view, struct rf_words *words)
+{
+    return differ(view, view->hello->cpu, view->hellos[view->first]->cpu,
+                  words);
+}
+
+bool rf_rule_congestion(const struct rf_view *view, struct rf_words *words)
+{
+    return differ(view, view->hello->congestion_control,
+                  view->hellos[view->first]->congestion_control, words);
+}
+
+static int64_t fastest_nic(const struct rf_msg_hello *hello)
+{
+    int64_t fastest = 0;
+    for (size_t i = 0; i < hello->n_nics; i++) {
+        fastest = RF_MAX(fastest, hello->nics[i].speed_mbit);
+    }
+    return fastest;
+}
+
+bool rf_rule_link_speeds(const struct rf_view *view, struct rf_words *words)
+{
+    int64_t own = fastest_nic(view->hello);
+    int64_t other = fastest_nic(view->hellos[view->first]);
+    char texts[2][24];
+    snprintf(texts[0], sizeof(texts[0]), "%" PRId64, own);
+    snprintf(texts[1], sizeof(texts[1]), "%" PRId64, other);
+    say_pair(view, texts[0], texts[1], words);
+    return own != other;
+}
+
+/* --- A scenario on the nodes ---------------------------------------------- */
+
+/* The ranks of host memory share the processors of their machine, which may
+ * be several nodes. */
+bool rf_rule_processors(const struct rf_view *view, struct rf_words *words)
+{
+    const struct rf_scenario *scenario = view->scenario;
+    uint32_t cpus = view->hello->cpus;
+    uint64_t ranks = 0;
+    if (rf_scenario_on_device(scenario) || cpus == RF_ABSENT_U32 || cpus < 1) {
+        return false;
+    }
+    for (uint32_t i = view->node; i < view->config->n_nodes; i++) {
+        if (i == view->node ||
+            rf_hello_same_machine(view->hello, view->hellos[i])) {
+            ranks += rf_scenario_node_ranks(scenario, i);
+        }
+    }
+    rf_words_say(words, "ranks", "%" PRIu64, ranks);
+    rf_words_say(words, "most", "%" PRIu64, (uint64_t)cpus * RANKS_PER_CPU);
+    rf_words_say(words, "cpus", "%u processor%s", cpus, cpus == 1 ? "" : "s");
+    rf_words_say(words, "host", "%s", view->host);
+    return ranks > (uint64_t)cpus * RANKS_PER_CPU;
+}
+
+bool rf_rule_folders(const struct rf_view *view, struct rf_words *words)
+{
+    struct rf_err err = {0};
+    enum rf_status status =
+        rf_folders_check(view->scenario, view->hellos, &err);
+    rf_words_say(words, "why", "%s", err.text);
+    return status != RF_OK;
+}
+
+bool rf_rule_unfit(const struct rf_view *view, struct rf_words *words)
+{
+    struct rf_err err = {0};
+    enum rf_status status =
+        rf_preflight_node(view->scenario, view->hellos, view->node, &err);
+    rf_words_say(words, "why", "%s", err.text);
+    return status != RF_OK;
+}
+
+/* Whether the node has the numeric address, or any node has. */
+static bool has_address(const struct rf_msg_hello *hello, const char *address)
+{
+    int family = strchr(address, ':') != NULL ? AF_INET6 : AF_INET;
+    unsigned char wanted[16] = {0}, has[16];
+    static const unsigned char any[16], loopback6[16] = {[15] = 1};
+    if (inet_pton(family, address, wanted) != 1 ||
+        memcmp(wanted, any, sizeof(any)) == 0 ||
+        (family == AF_INET ? wanted[0] == 127
+                           : memcmp(wanted, loopback6, 16) == 0)) {
+        return true;
+    }
+    for (size_t i = 0; i < hello->n_nics; i++) {
+        memset(has, 0, sizeof(has));
+        if (inet_pton(family, hello->nics[i].address, has) == 1 &&
+            memcmp(has, wanted, sizeof(has)) == 0) {
+            return true;
+        }
+    }
+    return false;
+}
+
+static bool lacks_address(const struct rf_view *view, struct rf_words *words)
+{
+    const struct rf_msg_hello *hello = view->hello;
+    const char *address = view->config->nodes[view->node].address;
+    char list[400] = "";
+    if (address == NULL || has_address(hello, address)) {
+        return false;
+    }
+    for (size_t i = 0; i < hello->n_nics; i++) {
+        size_t used = strlen(list);
+        snprintf(list + used, sizeof(list) - used, "%s%s", used > 0 ? ", " : "",
+                 hello->nics[i].address);
+    }
+    rf_words_say(words, "host", "%s", view->host);
+    rf_words_say(words, "address", "%s", address);
+    rf_words_say(words, "path", "$.nodes[%u].address", view->node);
+    rf_words_say(words, "list", "%s", list[0] != '\0' ? list : "none");
+    return true;
+}
+
+bool rf_rule_no_address(const struct rf_view *view, struct rf_words *words)
+{
+    return rf_scenario_listens_on(view->scenario, view->node) &&
+           lacks_address(view, words);
+}
+
+bool rf_rule_idle_address(const struct rf_view *view, struct rf_words *words)
+{
+    return !rf_scenario_listens_on(view->scenario, view->node) &&
+           lacks_address(view, words);
+}

@@ -1,0 +1,237 @@
+/* What `advise` found. See advise_print.h. */
+#include "coordinator/advice/advise_print.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "common/mem.h"
+#include "coordinator/table/table.h"
+
+#define SHOWN 12 /* choices, for people */
+
+/* "TP2 PP2 EP8 DP4": sizes of 1 are left out, but for a mesh of one rank. */
+static void mesh_text(const struct rf_mesh *mesh, bool experts, char *out,
+                      size_t size)
+{
+    const struct {
+        const char *name;
+        uint32_t value;
+    } sizes[] = {{"TP", mesh->tp},
+                 {"CP", mesh->cp},
+                 {"PP", mesh->pp},
+                 {"EP", experts ? mesh->ep : 1},
+                 {"ETP", experts ? mesh->etp : 1},
+                 {"DP", mesh->dp}};
+    size_t used = 0;
+    out[0] = '\0';
+    for (size_t i = 0; i < RF_ARRAY_SIZE(sizes); i++) {
+        if (sizes[i].value > 1) {
+            used += (size_t)snprintf(out + used, size - used, "%s%s%u",
+                                     used > 0 ? " " : "", sizes[i].name,
+                                     sizes[i].value);
+        }
+    }
+    if (used == 0) {
+        snprintf(out, size, "one rank");
+    }
+}
+
+static char *broken_text(uint64_t broken)
+{
+    char *text = rf_xstrdup("");
+    for (size_t i = 0; i < rf_mesh_rules_count(); i++) {
+        if (broken >> i & 1) {
+            char *longer =
+                rf_xasprintf("%s%s%s", text, text[0] != '\0' ? ", " : "",
+                             rf_mesh_rule(i)->name);
+            free(text);
+            text = longer;
+        }
+    }
+    return text;
+}
+
+static void print_choices(const struct rf_advise_report *report, size_t shown,
+                          FILE *to)
+{
+    static const char *const heads[] = {
+        "=train",    "=infer",  ">B/GPU",       ">train GB", ">infer GB",
+        ">refit ms", "busiest", "rules broken", NULL};
+    static const char *const drops[] = {"busiest", "infer GB", NULL};
+    const bool experts = report->base->plan->model->n_experts > 0;
+    struct rf_table *table = rf_table_create(heads);
+    rf_table_set_drops(table, drops, "--json");
+    for (size_t i = 0; i < shown; i++) {
+        const struct rf_mesh_choice *choice = &report->advised.choices[i];
+        char *broken = broken_text(choice->broken);
+        char mesh[96];
+        mesh_text(&choice->train, experts, mesh, sizeof(mesh));
+        rf_table_cell(table, "%s", mesh);
+        mesh_text(&choice->infer, experts, mesh, sizeof(mesh));
+        rf_table_cell(table, "%s", mesh);
+        rf_table_cell(table, "%.2f", choice->parameters / 1e9);
+        rf_table_cell(table, "%.1f", choice->training_gbytes);
+        rf_table_cell(table, "%.1f", choice->inference_gbytes);
+        rf_table_cell(table, "%.4g", choice->refit_ms);
+        rf_table_cell(table, "%s", choice->busiest);
+        rf_table_cell(table, "%s", broken[0] != '\0' ? broken : "-");
+        free(broken);
+    }
+    rf_table_print(table, to, RF_REPORT_TABLE, 0);
+    rf_table_destroy(table);
+}
+
+/* Why the choice breaks the rule, in the rule's words. malloc'ed. */
+static char *reason(const struct rf_advise_report *report,
+                    const struct rf_mesh_choice *choice, size_t rule)
+{
+    struct rf_mesh_view view = rf_mesh_view_of(report->base, report->timeline);
+    struct rf_side_spec train, infer;
+    char *text = NULL;
+    rf_advise_sides(report->base, choice, &train, &infer);
+    view.train = &train;
+    view.infer = &infer;
+    (void)rf_mesh_rule_broken(rule, &view, &text);
+    return text;
+}
+
+/* Each rule that a choice shown breaks, as the best of them breaks it. */
+static void print_rules(const struct rf_advise_report *report, size_t shown,
+                        FILE *to)
+{
+    for (size_t rule = 0; rule < rf_mesh_rules_count(); rule++) {
+        for (size_t i = 0; i < shown; i++) {
+            const struct rf_mesh_choice *choice = &report->advised.choices[i];
+            if (choice->broken >> rule & 1) {
+                char *text = reason(report, choice, rule);
+                fprintf(to, "%s: %s (%s)\n", rf_mesh_rule(rule)->name, text,
+                        rf_mesh_rule(rule)->source);
+                free(text);
+                break;
+            }
+        }
+    }
+}
+
+static void print_assumptions(const struct rf_advise_report *report, FILE *to)
+{
+    const struct rf_timeline *timeline = report->timeline;
+    if (report->memory_assumed) {
+        fprintf(to, "Assumed: %.0f GB a GPU (timeline.memory_gbytes).\n",
+                timeline->memory_gbytes);
+    }
+    if (timeline->sequence_length <= 0) {
+        fputs("Not counted: activations; give timeline.sequence_length, "
+              "micro_batch and global_batch.\n",
+              to);
+    }
+    if (report->advised.links_assumed) {
+        fputs("Assumed: some speeds of memory and links; give \"links\" for "
+              "times of your cluster.\n",
+              to);
+    }
+}
+
+static void print_scenario(const struct rf_advise_report *report, FILE *to)
+{
+    json_t *scenario =
+        rf_advise_scenario_json(report->base, &report->advised.choices[0]);
+    json_t *sides =
+        json_pack("{s:O, s:O}", "train", json_object_get(scenario, "train"),
+                  "infer", json_object_get(scenario, "infer"));
+    fputs(report->advised.choices[0].weight < RF_MESH_UNFIT
+              ? "First choice, for the scenario: "
+              : "None of these fits; the nearest, for the scenario: ",
+          to);
+    json_dumpf(sides, to, JSON_PRESERVE_ORDER);
+    fputc('\n', to);
+    json_decref(sides);
+    json_decref(scenario);
+}
+
+void rf_advise_print(const struct rf_advise_report *report, FILE *to)
+{
+    const struct rf_scenario *base = report->base;
+    const struct rf_advised *advised = &report->advised;
+    const size_t shown = RF_MIN(advised->n, SHOWN);
+    fprintf(to,
+            "%s: %s, %.2f billion parameters, %u training and %u inference "
+            "ranks\n",
+            base->spec->name, base->plan->model->name,
+            (double)base->plan->model->parameters / 1e9,
+            base->world->size[RF_TRAIN], base->world->size[RF_INFER]);
+    fprintf(to,
+            "%zu training and %zu inference meshes are possible; %zu pairs "
+            "predicted, %zu refused\n\n",
+            advised->feasible[RF_TRAIN], advised->feasible[RF_INFER],
+            advised->n, advised->refused);
+    if (shown == 0) {
+        fputs("No pair can be refitted.\n", to);
+        return;
+    }
+    print_choices(report, shown, to);
+    fputc('\n', to);
+    print_rules(report, shown, to);
+    print_assumptions(report, to);
+    print_scenario(report, to);
+}
+
+/* --- JSON ----------------------------------------------------------------- */
+
+static json_t *mesh_json(const struct rf_mesh *mesh)
+{
+    return json_pack("{s:I, s:I, s:I, s:I, s:I, s:I}", "tp",
+                     (json_int_t)mesh->tp, "cp", (json_int_t)mesh->cp, "pp",
+                     (json_int_t)mesh->pp, "dp", (json_int_t)mesh->dp, "ep",
+                     (json_int_t)mesh->ep, "etp", (json_int_t)mesh->etp);
+}
+
+static json_t *broken_json(const struct rf_advise_report *report,
+                           const struct rf_mesh_choice *choice)
+{
+    json_t *list = json_array();
+    for (size_t i = 0; i < rf_mesh_rules_count(); i++) {
+        if (choice->broken >> i & 1) {
+            char *text = reason(report, choice, i);
+            json_array_append_new(list,
+                                  json_pack("{s:s, s:s, s:s}", "rule",
+                                            rf_mesh_rule(i)->name, "text", text,
+                                            "source", rf_mesh_rule(i)->source));
+            free(text);
+        }
+    }
+    return list;
+}
+
+static json_t *choice_json(const struct rf_advise_report *report,
+                           const struct rf_mesh_choice *choice)
+{
+    return json_pack(
+        "{s:o, s:o, s:f, s:s, s:f, s:f, s:f, s:I, s:o, s:o}", "train",
+        mesh_json(&choice->train), "infer", mesh_json(&choice->infer),
+        "predicted_ms", choice->refit_ms, "busiest", choice->busiest,
+        "parameters_per_gpu", choice->parameters, "training_gbytes",
+        choice->training_gbytes, "inference_gbytes", choice->inference_gbytes,
+        "weight", (json_int_t)choice->weight, "broken",
+        broken_json(report, choice), "scenario",
+        rf_advise_scenario_json(report->base, choice));
+}
+
+json_t *rf_advise_json(const struct rf_advise_report *report)
+{
+    const struct rf_advised *advised = &report->advised;
+    json_t *choices = json_array();
+    for (size_t i = 0; i < advised->n; i++) {
+        json_array_append_new(choices,
+                              choice_json(report, &advised->choices[i]));
+    }
+    return json_pack("{s:s, s:I, s:I, s:I, s:b, s:f, s:b, s:o}", "scenario",
+                     report->base->spec->name, "training_meshes",
+                     (json_int_t)advised->feasible[RF_TRAIN],
+                     "inference_meshes",
+                     (json_int_t)advised->feasible[RF_INFER], "refused",
+                     (json_int_t)advised->refused, "links_assumed",
+                     (int)advised->links_assumed, "memory_gbytes",
+                     report->timeline->memory_gbytes, "memory_assumed",
+                     (int)report->memory_assumed, "choices", choices);
+}

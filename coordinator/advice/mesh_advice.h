@@ -1,0 +1,56 @@
+/*
+ * Rules of thumb about meshes, each with its source: what `check` warns of and
+ * `advise` ranks by. None is an error: a mesh that cannot work is refused by
+ * the planner. Pure.
+ */
+#ifndef RF_COORDINATOR_COMMANDS_ADVICE_MESH_RULES_H
+#define RF_COORDINATOR_COMMANDS_ADVICE_MESH_RULES_H
+
+#include "coordinator/advice/findings.h"
+#include "coordinator/advice/message_words.h"
+#include "coordinator/config/links/timeline.h"
+#include "coordinator/scenario/scenario.h"
+
+/* What the rules look at. */
+struct rf_mesh_view {
+    const struct rf_side_spec *train, *infer;
+    uint32_t ranks; /* of the training side */
+    const struct rf_model *model;
+    const struct rf_timeline *timeline;
+    uint32_t node_slots; /* of the largest node; 0: there are no nodes */
+    bool on_gpus;        /* weights in device memory */
+};
+
+struct rf_mesh_rule {
+    const char *name;
+    enum rf_advice_level level;
+    unsigned weight; /* of breaking it, for `advise`; ours. 0: it says nothing
+                        of the mesh */
+    bool (*broken)(const struct rf_mesh_view *view, struct rf_words *words);
+    const char *message;
+    const char *source;
+};
+
+/* The least weight of a mesh that cannot train or serve the model. */
+#define RF_MESH_UNFIT 100
+
+size_t rf_mesh_rules_count(void);
+const struct rf_mesh_rule *rf_mesh_rule(size_t index);
+
+/* Whether the meshes break rule `index`; then *text is why, malloc'ed. `text`
+ * may be NULL. Explicit meshes (layout spec) have no sizes to judge. */
+bool rf_mesh_rule_broken(size_t index, const struct rf_mesh_view *view,
+                         char **text);
+
+/* The view of a scenario; what it points to is borrowed. */
+struct rf_mesh_view rf_mesh_view_of(const struct rf_scenario *scenario,
+                                    const struct rf_timeline *timeline);
+
+/* What the guide calls "parameters per GPU": of a dense model all over TP·PP,
+ * of one with experts all over ETP·EP. With FSDP and its like, those of a
+ * shard. */
+double rf_mesh_parameters(const struct rf_model *model,
+                          const struct rf_side_spec *train);
+#define RF_MESH_USUAL_PARAMETERS 4e9
+
+#endif

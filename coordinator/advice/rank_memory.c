@@ -1,0 +1,237 @@
+/*
+ * What a rank keeps in memory. See rank_memory.h. A stage is worked out from
+ * the families that it has and how many ranks share out each of their parts.
+ */
+#include "coordinator/advice/rank_memory.h"
+
+#include <stdlib.h>
+
+#include "common/mem.h"
+#include "planner/layout/layout.h"
+#include "planner/plan/quantize.h"
+#include "planner/model/roles.h"
+
+#define STATE_BYTES 6.0      /* a parameter, on every rank that has it */
+#define OPTIMIZER_BYTES 12.0 /* a parameter, divided over these ranks */
+#define LAYER_BYTES 34.0     /* an activation, of each layer */
+#define INPUT_BYTES 2.0      /* of a layer that is computed again */
+#define LOGIT_BYTES 4.0
+
+/* Parameters of one rank, and their bytes. */
+struct held {
+    double dense, experts; /* routed ones */
+    double bytes;          /* of both, in the side's dtypes */
+};
+
+bool rf_shards_over_dp(const struct rf_side_spec *side)
+{
+    return rf_layout_ops_of(side->layout)->by_dp;
+}
+
+double rf_dp_shards(const struct rf_side_spec *side)
+{
+    return rf_shards_over_dp(side) ? (double)side->dp / side->dp_replicate : 1;
+}
+
+/* --- Parameters of a stage ------------------------------------------------ */
+
+/* How many ranks of TP, or of ETP, share out a part. */
+static double sharers_of(const struct rf_model *model,
+                         const struct rf_side_spec *side,
+                         const struct rf_family *family,
+                         const struct rf_part *part)
+{
+    const struct rf_division *division = rf_role_division(part->role);
+    const bool repeats =
+        division->repeats && rf_layout_ops_of(side->layout)->repeat_kv;
+    const double units = (double)rf_part_units(model, part);
+    double ranks = 1;
+    if (rf_layout_divides(side, family, part)) {
+        ranks = division->over == RF_OVER_ETP
+                    ? side->etp
+                    : rf_layout_tp_ranks(side, family, part, side->tp);
+    }
+    return repeats && units > 0 ? RF_MIN(ranks, units) : ranks;
+}
+
+/* What part of a tensor a rank of TP or ETP has. */
+static double share_of(const struct rf_model *model,
+                       const struct rf_side_spec *side,
+                       const struct rf_family *family)
+{
+    double own = 0, all = 0;
+    for (uint32_t p = 0; p < family->n_parts; p++) {
+        const struct rf_part *part = &family->parts[p];
+        const double size = (double)RF_MAX(part->size, 1);
+        own += size / sharers_of(model, side, family, part);
+        all += size;
+    }
+    return own / all;
+}
+
+/* How many tensors of the family a stage has, along the layers. */
+static uint32_t layers_in_stage(const struct rf_model *model,
+                                const struct rf_side_spec *side,
+                                const uint32_t *stage_layers, uint32_t stage,
+                                const struct rf_family *family)
+{
+    const bool tied = rf_layout_ops_of(side->layout)->tied_copy &&
+                      model->tied_embeddings && family->role == RF_ROLE_EMBED;
+    uint32_t n = 0;
+    if (family->layers == NULL || family->own_layers) {
+        const bool first = stage == 0, last = stage == side->pp - 1;
+        const bool has = family->stage == RF_STAGE_EVERY ||
+                         (family->stage == RF_STAGE_FIRST && first) ||
+                         (family->stage == RF_STAGE_LAST && last) ||
+                         (tied && last);
+        return has ? family->n_layers : 0;
+    }
+    for (uint32_t chunk = 0; chunk < side->vpp; chunk++) {
+        n += rf_family_layers(family,
+                              rf_stage_chunk(side, stage_layers, stage, chunk))
+                 .count;
+    }
+    return n;
+}
+
+/* 1 for what infer.quantize makes of a matrix. */
+static double bytes_each(const struct rf_side_spec *side,
+                         const struct rf_family *family)
+{
+    return side->quantize && rf_quantize_converts(family)
+               ? 1
+               : rf_dtype_bytes(rf_side_dtype(side, family->dtype));
+}
+
+static struct held held_by(const struct rf_model *model,
+                           const struct rf_side_spec *side,
+                           const uint32_t *stage_layers, uint32_t stage)
+{
+    struct held held = {0, 0, 0};
+    for (uint32_t i = 0; i < model->n_families; i++) {
+        const struct rf_family *family = &model->families[i];
+        double n = (double)rf_family_elements(family) / family->n_layers *
+                   layers_in_stage(model, side, stage_layers, stage, family);
+        n *= share_of(model, side, family) / rf_dp_shards(side);
+        n /= family->has_experts ? side->ep : 1;
+        *(family->has_experts ? &held.experts : &held.dense) += n;
+        held.bytes += n * bytes_each(side, family);
+    }
+    return held;
+}
+
+/* Of each stage; the caller's to free(). A mesh whose layers do not split is
+ * refused before anything is estimated for it. */
+static uint32_t *layers_of_stages(const struct rf_model *model,
+                                  const struct rf_side_spec *side)
+{
+    uint32_t *layers = rf_xcalloc(side->pp, sizeof(*layers));
+    if (rf_stage_layers(side, model->n_layers, layers, NULL) != RF_OK) {
+        layers[0] = model->n_layers;
+    }
+    return layers;
+}
+
+/* --- Training ------------------------------------------------------------- */
+
+double rf_micro_batches(const struct rf_side_spec *side,
+                        const struct rf_timeline *timeline)
+{
+    return timeline->micro_batch > 0
+               ? timeline->global_batch / (timeline->micro_batch * side->dp)
+               : 0;
+}
+
+static uint64_t hidden_size(const struct rf_model *model)
+{
+    for (uint32_t i = 0; i < model->n_families; i++) {
+        if (model->families[i].role == RF_ROLE_EMBED) {
+            return model->families[i].shape[1];
+        }
+    }
+    return 0;
+}
+
+/* Micro-batches whose activations a stage keeps. */
+static double kept_batches(const struct rf_side_spec *side,
+                           const struct rf_timeline *timeline, uint32_t stage)
+{
+    const double batches = rf_micro_batches(side, timeline);
+    const double behind = side->pp - stage;
+    const double most =
+        side->vpp == 1
+            ? behind
+            : ((side->vpp - 1.0) * side->pp + 2 * behind - 1) / side->vpp;
+    return batches > 0 ? RF_MIN(batches, most) : most;
+}
+
+static double activations(const struct rf_model *model,
+                          const struct rf_side_spec *side,
+                          const struct rf_timeline *timeline,
+                          enum rf_recompute recompute, uint32_t layers,
+                          uint32_t stage)
+{
+    const double kept = kept_batches(side, timeline, stage);
+    const double tokens =
+        (timeline->max_tokens_in_packing > 0
+             ? timeline->max_tokens_in_packing
+             : timeline->sequence_length * RF_MAX(timeline->micro_batch, 1)) /
+        ((double)side->tp * side->cp);
+    const double sequence = tokens * (double)hidden_size(model);
+    const double logits =
+        stage == side->pp - 1 ? LOGIT_BYTES * tokens * (double)model->vocab : 0;
+    return logits +
+           (recompute == RF_RECOMPUTE_FULL
+                ? sequence * (INPUT_BYTES * layers * kept + LAYER_BYTES)
+                : sequence * LAYER_BYTES * layers * kept);
+}
+
+/* Ranks that hold the same dense parameters are as many as `ranks` has of TP·PP
+ * groups, the same experts of EP·ETP·PP groups. */
+static double states(const struct rf_side_spec *side, const struct held *held,
+                     uint32_t ranks)
+{
+    const double sharers = (double)ranks / ((double)side->tp * side->pp);
+    const double expert_sharers =
+        (double)ranks / ((double)side->ep * side->etp * side->pp);
+    return rf_shards_over_dp(side)
+               ? (held->dense + held->experts) * (STATE_BYTES + OPTIMIZER_BYTES)
+               : held->dense * (STATE_BYTES + OPTIMIZER_BYTES / sharers) +
+                     held->experts *
+                         (STATE_BYTES + OPTIMIZER_BYTES / expert_sharers);
+}
+
+struct rf_training_memory
+rf_training_memory_of(const struct rf_model *model,
+                      const struct rf_side_spec *side, uint32_t ranks,
+                      const struct rf_timeline *timeline,
+                      enum rf_recompute recompute)
+{
+    struct rf_training_memory most = {0, 0};
+    uint32_t *layers = layers_of_stages(model, side);
+    for (uint32_t stage = 0; stage < side->pp; stage++) {
+        const struct held held = held_by(model, side, layers, stage);
+        const struct rf_training_memory one = {
+            states(side, &held, ranks),
+            activations(model, side, timeline, recompute, layers[stage],
+                        stage)};
+        if (one.states + one.activations > most.states + most.activations) {
+            most = one;
+        }
+    }
+    free(layers);
+    return most;
+}
+
+double rf_engine_bytes_of(const struct rf_model *model,
+                          const struct rf_side_spec *side)
+{
+    double most = 0;
+    uint32_t *layers = layers_of_stages(model, side);
+    for (uint32_t stage = 0; stage < side->pp; stage++) {
+        const struct held held = held_by(model, side, layers, stage);
+        most = RF_MAX(most, held.bytes);
+    }
+    free(layers);
+    return most;
+}

@@ -1,0 +1,59 @@
+/*
+ * What a rank keeps in memory, estimated from its mesh. Pure. It leaves
+ * out workspaces, fragmentation and buffers of communication; framework and
+ * allocator usually want some GB more.
+ */
+#ifndef RF_COORDINATOR_COMMANDS_ADVICE_RANK_MEMORY_H
+#define RF_COORDINATOR_COMMANDS_ADVICE_RANK_MEMORY_H
+
+#include "coordinator/config/links/timeline.h"
+#include "planner/model/model.h"
+#include "planner/scenario/spec.h"
+
+/* Bytes of one training rank, of the pipeline stage that needs most. */
+struct rf_training_memory {
+    double states;      /* weights, gradients and optimizer */
+    double activations; /* 0 where no sequence length is given */
+};
+
+/*
+ * States: bfloat16 weights with float32 gradients take 6 bytes a parameter, and
+ * Adam's float32 copies 12, which Megatron's distributed optimizer divides over
+ * the ranks that hold the same parameters (Megatron-Core's guide, "Distributed
+ * Optimizer": 6 + 12/d). FSDP and ZeRO-3 divide all 18 over their shards
+ * (Rajbhandari et al. 2020, "ZeRO", stage 3). A stage has its layers, the first
+ * one the embedding, the last one the output head, or a copy of the embedding
+ * that it is tied to.
+ *
+ * Activations of a layer: 34·s·b·h bytes, divided over TP with sequence
+ * parallelism and over CP, where attention does not store its scores
+ * (Korthikanti et al. 2022, "Reducing Activation Recomputation in Large
+ * Transformer Models", equation 6); with full recomputation 2·s·b·h a layer and
+ * one layer whole. Of p stages, stage i keeps p - i micro-batches (with v
+ * virtual stages each ((v - 1)·p + 2·(p - i) - 1)/v), or fewer where a step has
+ * fewer. The last one also has the float32 logits: 4·s·b bytes for each word of
+ * the vocabulary, over TP and CP. So without full recomputation, selective or
+ * none make no difference here.
+ */
+struct rf_training_memory
+rf_training_memory_of(const struct rf_model *model,
+                      const struct rf_side_spec *side, uint32_t ranks,
+                      const struct rf_timeline *timeline,
+                      enum rf_recompute recompute);
+
+/* Bytes of weights on one inference rank of the largest stage, in the side's
+ * dtypes. */
+double rf_engine_bytes_of(const struct rf_model *model,
+                          const struct rf_side_spec *side);
+
+/* Micro-batches of a step on each replica; 0 where batches are not given. */
+double rf_micro_batches(const struct rf_side_spec *side,
+                        const struct rf_timeline *timeline);
+
+/* Whether the side's layout divides tensors over DP, as FSDP does, so that it
+ * has neither tensor nor pipeline parallelism. */
+bool rf_shards_over_dp(const struct rf_side_spec *side);
+/* Of such a side, how many ranks share out one copy; else 1. */
+double rf_dp_shards(const struct rf_side_spec *side);
+
+#endif

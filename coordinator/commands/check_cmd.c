@@ -1,0 +1,403 @@
+/*
+ * `refit-coord check`: all that can be known before a run. Plans all scenarios,
+ * starts the agents, collects what they report about their nodes, compares
+ * clocks briefly, and ends them. If only nodes have the model's checkpoint,
+ * they are asked for its headers and the scenarios planned after that. Measures
+ * and stores nothing.
+ */
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "common/clock.h"
+#include "common/log.h"
+#include "common/mem.h"
+#include "coordinator/cluster/cluster.h"
+#include "coordinator/cluster/random.h"
+#include "coordinator/advice/advice.h"
+#include "coordinator/commands/cli.h"
+#include "coordinator/commands/commands.h"
+#include "coordinator/commands/load.h"
+#include "coordinator/scenario/scenario_set.h"
+#include "coordinator/commands/signals.h"
+#include "coordinator/preflight/inspect.h"
+#include "transport/net/loop.h"
+
+#define CLOCKS_MS 300 /* for the quick leases after joining */
+#define SLOW_START_MS 1500
+
+struct check {
+    const struct rf_cli *cli;
+    struct rf_output *output;
+    struct rf_config *config;
+    struct rf_model *model;
+    struct rf_scenarios *scenarios; /* NULL: they could not be planned */
+    struct rf_run_inspect *inspect; /* NULL: the checkpoint is here */
+    enum rf_verdict headers;        /* of the nodes */
+    bool inspecting;
+    struct rf_findings findings;
+    uv_loop_t loop;
+    uv_timer_t timer;
+    struct rf_signals signals;
+    struct rf_cluster *cluster;
+    struct rf_msg_hello **hellos; /* NULL: has not joined */
+    bool *decided;
+    bool *lost;
+    uint32_t limit_s; /* for joining */
+    bool stopping;
+    int signal; /* that ended it; 0: none */
+};
+
+static void stop(struct check *check, bool force)
+{
+    if (!check->stopping || force) {
+        check->stopping = true;
+        uv_timer_stop(&check->timer);
+        rf_cluster_stop(check->cluster, force);
+    }
+}
+
+static uint32_t inspect_limit_s(const struct check *check)
+{
+    return rf_config_inspect_limit_s(check->config) + RF_RUN_INSPECT_SLACK_S;
+}
+
+static void timer_cb(uv_timer_t *timer)
+{
+    struct check *check = timer->data;
+    if (check->inspecting) {
+        check->headers =
+            rf_run_inspect_silence(check->inspect, inspect_limit_s(check));
+    }
+    for (uint32_t i = 0; i < check->config->n_nodes; i++) {
+        if (!check->decided[i]) {
+            rf_findings_add(&check->findings, RF_ADVICE_ERROR,
+                            check->config->node_names[i],
+                            "did not join within %u s%s", check->limit_s,
+                            rf_cluster_waits_for(check->cluster, i));
+        }
+    }
+    stop(check, false);
+}
+
+static void wait_for_clocks(struct check *check)
+{
+    uv_timer_start(&check->timer, timer_cb, CLOCKS_MS, 0);
+}
+
+static void act_on_headers(struct check *check, enum rf_verdict verdict)
+{
+    if (check->inspecting && verdict != RF_VERDICT_GO_ON) {
+        check->headers = verdict;
+        check->inspecting = false;
+        wait_for_clocks(check);
+    }
+}
+
+/* Of the nodes that have joined. */
+static void ask_for_headers(struct check *check)
+{
+    struct rf_msg inspect;
+    check->inspecting = true;
+    uv_timer_start(&check->timer, timer_cb,
+                   (uint64_t)inspect_limit_s(check) * 1000, 0);
+    for (uint32_t i = 0; i < check->config->n_nodes; i++) {
+        if (check->lost[i]) {
+            act_on_headers(
+                check, rf_run_inspect_fail(check->inspect, i, "is not there"));
+        } else if (rf_run_inspect_ask(check->inspect, i, &inspect)) {
+            rf_cluster_send(check->cluster, i, &inspect);
+            rf_msg_free(&inspect);
+        }
+    }
+}
+
+static void maybe_all(struct check *check)
+{
+    for (uint32_t i = 0; i < check->config->n_nodes; i++) {
+        if (!check->decided[i]) {
+            return;
+        }
+    }
+    rf_cluster_joined(check->cluster);
+    if (check->inspect != NULL) {
+        ask_for_headers(check);
+    } else {
+        wait_for_clocks(check);
+    }
+}
+
+static bool hello_cb(uint32_t node, struct rf_msg_hello *hello, void *data)
+{
+    struct check *check = data;
+    struct rf_msg welcome;
+    if (check->decided[node]) {
+        return false;
+    }
+    check->hellos[node] = rf_xmalloc(sizeof(*hello));
+    *check->hellos[node] = *hello;
+    rf_schema_init(&rf_msg_hello_schema, hello); /* its contents are ours */
+    check->decided[node] = true;
+    rf_msg_init(&welcome, RF_MSG_WELCOME);
+    welcome.welcome.protocol = RF_PROTOCOL_MAX;
+    rf_cluster_send(check->cluster, node, &welcome);
+    maybe_all(check);
+    return true;
+}
+
+static void lost_cb(uint32_t node, const struct rf_err *why, void *data)
+{
+    struct check *check = data;
+    rf_findings_add(&check->findings, RF_ADVICE_ERROR,
+                    check->config->node_names[node], "%s", why->text);
+    check->lost[node] = true;
+    if (!check->decided[node]) {
+        check->decided[node] = true;
+        maybe_all(check);
+    } else if (check->inspecting) {
+        act_on_headers(check,
+                       rf_run_inspect_fail(check->inspect, node, why->text));
+    }
+}
+
+static void message_cb(uint32_t node, const struct rf_msg *message, void *data)
+{
+    struct check *check = data;
+    rf_debug("%s: %s", check->config->node_names[node],
+             rf_msg_name((uint8_t)message->type));
+    if (check->inspecting && message->type == RF_MSG_HEADERS) {
+        act_on_headers(check, rf_run_inspect_take(check->inspect, node,
+                                                  &message->headers));
+    }
+}
+
+static void reading_cb(uint32_t node, const struct rf_msg_lease *lease,
+                       void *data)
+{
+    (void)node;
+    (void)lease;
+    (void)data;
+}
+
+static void bad_message_cb(uint32_t node, const struct rf_msg_bad *bad,
+                           void *data)
+{
+    struct check *check = data;
+    rf_debug("%s: %s", check->config->node_names[node], bad->why->text);
+    if (check->inspecting && bad->type == RF_MSG_HEADERS) {
+        act_on_headers(
+            check, rf_run_inspect_fail(check->inspect, node, bad->why->text));
+    }
+}
+
+static void log_cb(uint32_t node, uint32_t rank, const char *line, void *data)
+{
+    const struct check *check = data;
+    (void)rank;
+    rf_debug("%s: %s", check->config->node_names[node], line);
+}
+
+static void stopped_cb(void *data)
+{
+    struct check *check = data;
+    uv_stop(&check->loop);
+}
+
+static const struct rf_cluster_ops cluster_ops = {
+    {hello_cb, lost_cb, message_cb, reading_cb, bad_message_cb, log_cb},
+    stopped_cb};
+
+static void signal_cb(uv_signal_t *handle, int number)
+{
+    struct check *check = handle->data;
+    if (check->signal != 0) {
+        _exit(RF_EXIT_SIGNAL + number);
+    }
+    check->signal = number;
+    stop(check, true);
+}
+
+/* How nodes joined, and how well their clocks are known. */
+static void advise_clocks(struct check *check)
+{
+    for (uint32_t i = 0; i < check->config->n_nodes; i++) {
+        struct rf_cluster_clock clock = rf_cluster_clock(check->cluster, i);
+        const char *host = check->config->node_names[i];
+        if (check->hellos[i] == NULL) {
+            continue;
+        }
+        rf_findings_add(
+            &check->findings, RF_ADVICE_INFO, host,
+            "joined over %s after %.0f ms; round trip %.2f ms, clock known "
+            "to within %.2f ms (offset %.3f ms)",
+            clock.tcp ? "TCP" : "the launcher's stream",
+            (double)clock.launch_ns / 1e6,
+            (double)clock.best.round_trip_ns / 1e6,
+            (double)clock.best.round_trip_ns / 2e6,
+            (double)clock.best.offset_ns / 1e6);
+        if (clock.launch_ns > SLOW_START_MS * RF_NS_PER_MS) {
+            rf_findings_add(&check->findings, RF_ADVICE_WARNING, host,
+                            "took %.1f s to start; slow shell start-up files "
+                            "(~/.bashrc) or name lookups may be the cause",
+                            (double)clock.launch_ns / 1e9);
+        }
+    }
+}
+
+static enum rf_status reach_nodes(struct check *check, struct rf_err *err)
+{
+    char run_id[17];
+    struct rf_cluster_options options = {&check->loop, check->config, run_id};
+    enum rf_status status;
+    check->limit_s = check->cli->timeout_s > 0
+                         ? check->cli->timeout_s
+                         : rf_config_join_limit_s(check->config);
+    rf_random_hex(run_id, 8);
+    status = rf_cluster_check_limits(check->config, err);
+    if (status == RF_OK) {
+        status = rf_loop_init(&check->loop, err);
+    }
+    if (status != RF_OK) {
+        return status;
+    }
+    status =
+        rf_cluster_create(&options, &cluster_ops, check, &check->cluster, err);
+    if (status != RF_OK) {
+        uv_loop_close(&check->loop);
+        return status;
+    }
+    uv_timer_init(&check->loop, &check->timer);
+    check->timer.data = check;
+    rf_signals_start(&check->signals, &check->loop, signal_cb, check);
+    uv_timer_start(&check->timer, timer_cb, (uint64_t)check->limit_s * 1000, 0);
+    rf_cluster_launch(check->cluster);
+    uv_run(&check->loop, UV_RUN_DEFAULT);
+    advise_clocks(check);
+    rf_cluster_destroy(check->cluster);
+    uv_close((uv_handle_t *)&check->timer, NULL);
+    rf_signals_close(&check->signals);
+    uv_run(&check->loop, UV_RUN_DEFAULT);
+    uv_loop_close(&check->loop);
+    return RF_OK;
+}
+
+static void advise_everything(struct check *check)
+{
+    const struct rf_config *config = check->config;
+    const struct rf_msg_hello *const *hellos =
+        (const struct rf_msg_hello *const *)check->hellos;
+    for (uint32_t i = 0; i < config->n_nodes; i++) {
+        if (hellos[i] != NULL) {
+            rf_advise_build(config->node_names[i], hellos[i],
+                            check->cli->strict, &check->findings);
+        }
+    }
+    rf_advise_nodes(config, hellos, &check->findings);
+    for (size_t i = 0; check->scenarios != NULL && i < config->n_scenarios;
+         i++) {
+        struct rf_scenario *scenario = NULL;
+        if (rf_scenarios_take(check->scenarios, i, &scenario, NULL) == RF_OK) {
+            rf_advise_scenario(scenario, &config->timeline, &check->findings);
+            rf_advise_fit(scenario, hellos, &check->findings);
+        }
+        rf_scenario_destroy(scenario);
+    }
+    rf_findings_merge(&check->findings);
+}
+
+/* The configuration alone; an impossible scenario is a configuration error. */
+static enum rf_status load(struct check *check, struct rf_err *err)
+{
+    enum rf_status status =
+        rf_load(check->cli, true, &check->config, &check->model, err);
+    if (status != RF_OK) {
+        return status;
+    }
+    return check->model == NULL
+               ? rf_run_inspect_create(check->config, &check->inspect, err)
+               : rf_scenarios_plan(check->config, check->model,
+                                   RF_SCENARIOS_BYTES, &check->scenarios, err);
+}
+
+/* From the headers that nodes have sent, if they could be used. Nodes that were
+ * lost have been reported. */
+static enum rf_status plan_late(struct check *check, struct rf_err *err)
+{
+    enum rf_status status;
+    for (uint32_t i = 0; i < check->config->n_nodes; i++) {
+        const char *why = rf_run_inspect_error(check->inspect, i);
+        if (why != NULL && !check->lost[i]) {
+            rf_findings_add(&check->findings, RF_ADVICE_ERROR,
+                            check->config->node_names[i], "%s", why);
+        }
+    }
+    if (check->headers != RF_VERDICT_NEXT) {
+        return RF_OK;
+    }
+    rf_config_add_headers(check->config,
+                          rf_run_inspect_headers(check->inspect));
+    status = rf_load_model(check->config, &check->model, err);
+    return status != RF_OK
+               ? status
+               : rf_scenarios_plan(check->config, check->model,
+                                   RF_SCENARIOS_BYTES, &check->scenarios, err);
+}
+
+static void free_check(struct check *check)
+{
+    for (uint32_t i = 0; check->hellos != NULL && i < check->config->n_nodes;
+         i++) {
+        if (check->hellos[i] != NULL) {
+            rf_schema_free(&rf_msg_hello_schema, check->hellos[i]);
+            free(check->hellos[i]);
+        }
+    }
+    free(check->hellos);
+    free(check->decided);
+    free(check->lost);
+    rf_findings_free(&check->findings);
+    rf_scenarios_destroy(check->scenarios);
+    rf_run_inspect_destroy(check->inspect);
+    rf_model_destroy(check->model);
+    rf_config_destroy(check->config);
+}
+
+/* Returns the exit code. */
+static int check_all(struct check *check, struct rf_err *err)
+{
+    if (load(check, err) != RF_OK) {
+        return RF_EXIT_USAGE;
+    }
+    check->hellos = rf_xcalloc(check->config->n_nodes, sizeof(*check->hellos));
+    check->decided =
+        rf_xcalloc(check->config->n_nodes, sizeof(*check->decided));
+    check->lost = rf_xcalloc(check->config->n_nodes, sizeof(*check->lost));
+    if (reach_nodes(check, err) != RF_OK) {
+        return RF_EXIT_LAUNCH;
+    }
+    if (check->signal != 0) {
+        rf_info("stopped by a signal before the nodes were checked");
+        return RF_EXIT_SIGNAL + check->signal;
+    }
+    if (check->inspect != NULL && plan_late(check, err) != RF_OK) {
+        return RF_EXIT_USAGE;
+    }
+    advise_everything(check);
+    (void)rf_output_flush(check->output, RF_OUTPUT_WAIT_MS);
+    rf_findings_print(&check->findings, check->cli->json, check->cli->quiet);
+    return rf_findings_count(&check->findings, RF_ADVICE_ERROR) == 0
+               ? RF_EXIT_OK
+               : RF_EXIT_LAUNCH;
+}
+
+int rf_check_command(const struct rf_cli *cli, struct rf_output *output)
+{
+    struct check check = {.cli = cli, .output = output};
+    struct rf_err err = {0};
+    int code = check_all(&check, &err);
+    if (err.status != RF_OK) {
+        rf_error("%s", err.text);
+    }
+    free_check(&check);
+    return code;
+}

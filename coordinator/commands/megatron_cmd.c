@@ -1,0 +1,147 @@
+/*
+ * `refit-coord megatron`: the refit benchmark of Megatron-LM under its own
+ * flags. They become a cluster file (megatron_cluster.h) that runs as any
+ * other; at its end what that benchmark prints (megatron_block.h) goes before
+ * the table.
+ */
+#include <stdlib.h>
+#include <string.h>
+
+#include "common/log.h"
+#include "common/mem.h"
+#include "coordinator/commands/commands.h"
+#include "coordinator/commands/load.h"
+#include "coordinator/megatron/megatron_block.h"
+#include "coordinator/megatron/megatron_cluster.h"
+#include "coordinator/commands/run_app.h"
+#include "coordinator/commands/versions.h"
+
+struct megatron_app {
+    struct rf_run_app run; /* first: `print` gets its address */
+    struct rf_megatron_summary summary;
+};
+
+static int print_json(const json_t *value)
+{
+    char *text = rf_json_text(value);
+    int code = text != NULL ? RF_EXIT_OK : RF_EXIT_FAILED;
+    if (text == NULL) {
+        rf_error("no memory is left for what would be printed");
+    } else {
+        fputs(text, stdout);
+    }
+    free(text);
+    return code;
+}
+
+static void print_end(const struct rf_run_app *run)
+{
+    const struct megatron_app *app = (const struct megatron_app *)run;
+    const json_t *record = rf_results_last(run->results);
+    if (run->cli->json) {
+        if (record != NULL) { /* the run ended before its scenario did */
+            (void)print_json(record);
+        }
+        return;
+    }
+    rf_megatron_block_print(&app->summary, record, stdout);
+    rf_results_print(run->results, stdout);
+}
+
+/* One line for all flags that change nothing. */
+static void tell_idle(const struct rf_megatron_args *args)
+{
+    char *list = rf_xstrdup("");
+    const json_t *name;
+    size_t i;
+    json_array_foreach (args->idle, i, name) {
+        char *more = rf_xasprintf("%s%s--%s", list, i > 0 ? ", " : "",
+                                  json_string_value(name));
+        free(list);
+        list = more;
+    }
+    if (list[0] != '\0') {
+        rf_info("no effect on a refit: %s", list);
+    }
+    free(list);
+}
+
+static uint64_t number_of(const struct rf_megatron_args *args, const char *name)
+{
+    return (uint64_t)json_integer_value(json_object_get(args->values, name));
+}
+
+static enum rf_status summarize(struct megatron_app *app, struct rf_err *err)
+{
+    const struct rf_megatron_args *args = &app->run.cli->megatron;
+    struct rf_scenario *scenario = NULL;
+    enum rf_status status =
+        rf_scenarios_take(app->run.scenarios, 0, &scenario, err);
+    if (status != RF_OK) {
+        return status;
+    }
+    app->summary = rf_megatron_summary_of(scenario);
+    app->summary.layers = number_of(args, "num-layers");
+    app->summary.hidden = number_of(args, "hidden-size");
+    app->summary.heads = number_of(args, "num-attention-heads");
+    app->summary.experts = number_of(args, "num-experts");
+    app->summary.backend = rf_megatron_backend(args);
+    rf_scenarios_return(app->run.scenarios, scenario);
+    return RF_OK;
+}
+
+/* Takes `document`. */
+static enum rf_status load(struct megatron_app *app, json_t *document,
+                           struct rf_err *err)
+{
+    struct rf_run_app *run = &app->run;
+    enum rf_status status =
+        rf_load_document(run->cli, document, RF_MEGATRON_FILE, true,
+                         &run->config, &run->model, err);
+    if (status == RF_OK) {
+        status = rf_scenarios_plan(run->config, run->model, RF_SCENARIOS_BYTES,
+                                   &run->scenarios, err);
+    }
+    return status != RF_OK ? status : summarize(app, err);
+}
+
+/* Ranks run on this machine unless the command line names others. */
+static enum rf_status override(const struct rf_cli *cli, json_t *document,
+                               struct rf_err *err)
+{
+    if (cli->overrides.nodes != NULL || cli->overrides.hostfile != NULL) {
+        json_object_del(document, "launch");
+    }
+    return rf_overrides_apply(&cli->overrides, document, RF_MEGATRON_FILE, err);
+}
+
+int rf_megatron_command(struct rf_cli *cli, struct rf_output *output)
+{
+    struct megatron_app app = {.run = {.cli = cli,
+                                       .output = output,
+                                       .libraries = rf_library_versions(),
+                                       .print = print_end,
+                                       .exit_code = RF_EXIT_USAGE}};
+    struct rf_err err = {0};
+    json_t *document = NULL;
+    enum rf_status status =
+        rf_megatron_cluster(&cli->megatron, &document, &err);
+    if (status == RF_OK) {
+        status = override(cli, document, &err);
+    }
+    if (status == RF_OK) {
+        tell_idle(&cli->megatron);
+        status = load(&app, json_incref(document), &err);
+    }
+    if (status == RF_OK && cli->print) {
+        app.run.exit_code = print_json(document);
+    } else if (status == RF_OK) {
+        status = rf_run_planned(&app.run, &err);
+    }
+    if (status != RF_OK) {
+        rf_error("%s", err.text);
+    }
+    json_decref(document);
+    rf_run_free(&app.run);
+    return app.run.exit_code;
+}

@@ -1,0 +1,342 @@
+/*
+ * `refit-coord predict`: seconds for each scenario and method before anything
+ * runs. Figures come from "links" in cluster.json, missing ones from the probes
+ * in result folders; if these measured the same refit, that is shown beside the
+ * prediction and calibrates it and those like it. Nothing is assumed: having no
+ * figures is an error, a method without figures of its own takes those of
+ * "links", and what the model does not cover gets "-" and a footnote.
+ */
+#include "coordinator/predict/predict.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "common/log.h"
+#include "common/mem.h"
+#include "coordinator/commands/commands.h"
+#include "coordinator/predict/demo.h"
+#include "coordinator/commands/load.h"
+#include "coordinator/scenario/scenario_set.h"
+#include "coordinator/records/result_files.h"
+#include "coordinator/run/probes.h"
+#include "planner/model/model_json.h"
+#include "planner/predict/simulate.h"
+#include "transport/method/method.h"
+
+struct context {
+    struct rf_config *config;
+    struct rf_model *model;
+    bool have_links;
+    struct rf_jnode methods; /* "links.methods", value NULL when absent */
+    struct rf_result_set measured;
+    struct rf_predict_speeds speeds[RF_MEMORY_KINDS]; /* by what was measured */
+    struct rf_predict_rows rows;
+    json_t *noted; /* object: rows that are or will be there, by note_row() */
+};
+
+/* Fills `p`. No prediction is below the bound, which counts both sides of a
+ * cast. */
+static enum rf_status predict(const struct context *context,
+                              const struct rf_predict_input *input,
+                              struct rf_prediction *p, struct rf_err *err)
+{
+    const struct rf_plan *plan = input->scenario->plan;
+    struct rf_bound bound = {0};
+    if (rf_method_info_find(input->method)->needs_folder) {
+        struct rf_file_loads loads;
+        rf_predict_file_loads(input->scenario->world, input->scenario->schedule,
+                              &loads);
+        p->simulated_ms = rf_predict_disk_ms(&input->figures, &loads);
+    } else {
+        const struct rf_simulate_env env = {
+            .plan = plan,
+            .schedule = input->scenario->schedule,
+            .links = &input->links,
+            .node_names = context->config->node_names,
+            .per_op_us = input->figures.per_op_us,
+            .inside = rf_method_info_find(input->method)->inside};
+        struct rf_simulated simulated = {.ms = 0};
+        enum rf_status status = rf_simulate(&env, &simulated, err);
+        if (status != RF_OK) {
+            return status;
+        }
+        p->simulated_ms = simulated.ms;
+        p->path = simulated.path;
+        if (env.inside.left == RF_LEFT_NOTHING &&
+            rf_cost_bound(plan, &input->links, context->config->node_names,
+                          &bound, NULL) == RF_OK) {
+            p->bound_ms = bound.ms;
+            p->simulated_ms = RF_MAX(p->simulated_ms, bound.ms);
+        }
+    }
+    p->simulated_ms += input->figures.setup_ms;
+    return RF_OK;
+}
+
+static enum rf_status add_row(struct context *context,
+                              const struct rf_predict_input *input,
+                              struct rf_err *err)
+{
+    const struct rf_spec *spec = input->scenario->spec;
+    struct rf_predict_row row = {.method = rf_method_info_find(input->method),
+                                 .strategy = rf_strategy_name(spec->strategy),
+                                 .gap = rf_predict_gap(input)};
+    json_t *model;
+    if (row.gap == NULL) {
+        enum rf_status status = predict(context, input, &row.p, err);
+        if (status != RF_OK) {
+            return status;
+        }
+    }
+    row.scenario = rf_xstrdup(spec->name);
+    model = rf_model_json(input->scenario->plan->model);
+    rf_predict_measured(&context->measured,
+                        row.p.path == RF_PATH_BETWEEN
+                            ? NULL
+                            : &context->speeds[row.method->memory],
+                        input->scenario, input->method, model, &row.measured);
+    json_decref(model);
+    RF_PUSH(context->rows.rows, context->rows.n, context->rows.capacity, row);
+    return RF_OK;
+}
+
+static enum rf_status predict_one(struct context *context,
+                                  const struct rf_scenario *scenario,
+                                  const char *method, struct rf_err *err)
+{
+    const struct rf_config *config = context->config;
+    const struct rf_jnode root = rf_jnode_root(config->document, config->file);
+    struct rf_predict_input input = {
+        .scenario = scenario,
+        .method = method,
+        .own = json_object_get(context->methods.value, method) != NULL};
+    enum rf_status status =
+        rf_link_figures_of(&root, method, &input.figures, err);
+    if (status != RF_OK) {
+        return status;
+    }
+    rf_links_init(&input.links, scenario->world->n_nodes);
+    input.links.devices =
+        rf_method_info_find(method)->memory == RF_DEVICE_MEMORY;
+    if (!input.own) {
+        const struct rf_method_info *info = rf_method_info_find(method);
+        rf_predict_links(&context->measured, &context->speeds[info->memory],
+                         info, rf_run_probes_copy_bytes(scenario),
+                         &input.links);
+    }
+    status =
+        rf_links_apply(&root, method, &input.figures, /* these win */
+                       rf_scenario_node_names(scenario), &input.links, err);
+    if (status == RF_OK) {
+        status = add_row(context, &input, err);
+    }
+    rf_links_free(&input.links);
+    return status;
+}
+
+/* Scenarios that are equal but for their name, method and its options have
+ * equal predictions for other methods. `method` NULL: the scenario's own.
+ * Whether the row is noted for the first time. */
+static bool note_row(const struct context *context, size_t index,
+                     const char *method)
+{
+    const struct rf_config *config = context->config;
+    struct rf_jnode node = rf_config_scenario(config, index);
+    struct rf_spec *spec = NULL;
+    json_t *scenario;
+    char *key;
+    bool fresh;
+    if (rf_spec_from_json(&node, config->node_names, config->n_nodes, &spec,
+                          NULL) != RF_OK) {
+        return true; /* not after the file has been read */
+    }
+    scenario = rf_spec_to_json(spec, config->node_names);
+    json_object_del(scenario, "name");
+    json_object_del(scenario, "disk");
+    if (method != NULL) {
+        json_object_del(scenario, "ucx");
+    }
+    json_object_set(scenario, "model", rf_config_model(config, index));
+    json_object_set_new(scenario, "method",
+                        json_string(method != NULL ? method : spec->method));
+    key = json_dumps(scenario, JSON_COMPACT | JSON_SORT_KEYS);
+    fresh = key == NULL || json_object_get(context->noted, key) == NULL;
+    if (key != NULL) {
+        json_object_set_new(context->noted, key, json_true());
+    }
+    free(key);
+    json_decref(scenario);
+    rf_spec_destroy(spec);
+    return fresh;
+}
+
+/* The scenario's own method, then every other of "links.methods" that could
+ * run it and has no row of an equal scenario. */
+static enum rf_status predict_scenario(struct context *context,
+                                       const struct rf_scenario *scenario,
+                                       struct rf_err *err)
+{
+    const char *method;
+    json_t *value;
+    enum rf_status status =
+        predict_one(context, scenario, scenario->spec->method, err);
+    json_object_foreach (context->methods.value, method, value) {
+        const struct rf_method_info *info = rf_method_info_find(method);
+        if (status != RF_OK) {
+            break;
+        }
+        if (strcmp(method, scenario->spec->method) != 0 &&
+            (info->needs_folder || /* which a prediction does not */
+             rf_method_check(info, scenario->plan, context->config->node_names,
+                             NULL) == RF_OK) &&
+            note_row(context, scenario->index, method)) {
+            status = predict_one(context, scenario, method, err);
+        }
+    }
+    return status;
+}
+
+static enum rf_status predict_all(struct context *context, struct rf_err *err)
+{
+    size_t next = 0;
+    for (size_t i = 0; i < context->config->n_scenarios; i++) {
+        (void)note_row(context, i, NULL); /* every scenario has its own */
+    }
+    while (next < context->config->n_scenarios) {
+        struct rf_scenario *scenario = NULL;
+        enum rf_status status = rf_scenarios_try(
+            context->config, context->model, next, &scenario, err);
+        if (status == RF_OK && scenario != NULL) {
+            status = predict_scenario(context, scenario, err);
+            next++;
+        }
+        rf_scenario_destroy(scenario);
+        if (status != RF_OK) {
+            return status;
+        }
+    }
+    rf_scenarios_announce(context->config);
+    return RF_OK;
+}
+
+/* Without "links": whether results have any figure for the nodes. */
+static enum rf_status check_measured(const struct context *context,
+                                     struct rf_err *err)
+{
+    const struct rf_config *config = context->config;
+    if (context->measured.n == 0) {
+        return rf_err_set(err, RF_ERR_CONFIG,
+                          "%s: no figures to predict from: add \"links\" to "
+                          "it, or name a result folder after it",
+                          config->file);
+    }
+    if (rf_predict_knows_nodes(&context->measured, config)) {
+        return RF_OK;
+    }
+    if (config->n_nodes == 0) {
+        return rf_err_set(err, RF_ERR_CONFIG,
+                          "%s: no figures to predict from: it has no nodes to "
+                          "look up in results; add \"links\" to it, or nodes",
+                          config->file);
+    }
+    return rf_err_set(err, RF_ERR_CONFIG,
+                      "%s: no figures to predict from: no result has a probe "
+                      "of one of its nodes (the first is %s); add \"links\" to "
+                      "it, or name results of nodes with these names",
+                      config->file, config->node_names[0]);
+}
+
+static enum rf_status read_figures(struct context *context,
+                                   const struct rf_cli *cli, struct rf_err *err)
+{
+    struct rf_jnode root =
+        rf_jnode_root(context->config->document, context->config->file);
+    struct rf_jnode links = rf_jnode_get(&root, "links");
+    enum rf_status status = RF_OK;
+    context->have_links = links.value != NULL;
+    if (context->have_links) {
+        context->methods = rf_jnode_get(&links, "methods");
+    }
+    for (size_t i = 1; status == RF_OK && i < cli->n_operands; i++) {
+        status = rf_result_set_add(&context->measured, cli->operands[i], err);
+    }
+    for (int k = 0; status == RF_OK && k < RF_MEMORY_KINDS; k++) {
+        rf_predict_speeds_init(&context->measured, context->config,
+                               (enum rf_memory_kind)k, &context->speeds[k]);
+    }
+    return status != RF_OK || context->have_links
+               ? status
+               : check_measured(context, err);
+}
+
+static enum rf_status load(struct context *context, const struct rf_cli *cli,
+                           struct rf_err *err)
+{
+    enum rf_status status =
+        rf_load(cli, false, &context->config, &context->model, err);
+    if (status != RF_OK) {
+        return status;
+    }
+    return read_figures(context, cli, err);
+}
+
+static void free_context(struct context *context)
+{
+    json_decref(context->noted);
+    rf_predict_rows_free(&context->rows);
+    for (int k = 0; k < RF_MEMORY_KINDS; k++) {
+        rf_predict_speeds_free(&context->speeds[k]);
+    }
+    rf_result_set_free(&context->measured);
+    rf_model_destroy(context->model);
+    rf_config_destroy(context->config);
+}
+
+static void print_out(const struct rf_cli *cli, struct context *context)
+{
+    const struct rf_timeline *timeline = &context->config->timeline;
+    struct rf_leave_one_out error;
+    context->rows.n_results = context->measured.n;
+    for (int k = 0; k < RF_MEMORY_KINDS; k++) {
+        context->rows.n_unsettled += context->speeds[k].n_unsettled;
+    }
+    rf_predict_calibrate(&context->rows, &error);
+    for (size_t i = 0; i < context->rows.n; i++) {
+        rf_predict_step(timeline, &context->rows.rows[i].p);
+    }
+    (cli->json ? rf_predict_print_json : rf_predict_print_table)(
+        &context->rows, &error, timeline->given, stdout);
+}
+
+static int demo(const struct rf_cli *cli)
+{
+    struct rf_err err = {0};
+    uint64_t bytes = 0;
+    if (rf_demo_size(cli->demo, &bytes, &err) != RF_OK) {
+        rf_error("%s", err.text);
+        return RF_EXIT_USAGE;
+    }
+    rf_demo_print(bytes, cli->json, stdout);
+    return RF_EXIT_OK;
+}
+
+int rf_predict_command(const struct rf_cli *cli)
+{
+    struct rf_err err = {0};
+    struct context context = {.noted = NULL};
+    int code = RF_EXIT_USAGE;
+    if (cli->demo != NULL) {
+        return demo(cli);
+    }
+    context.noted = json_object();
+    if (load(&context, cli, &err) != RF_OK ||
+        predict_all(&context, &err) != RF_OK) {
+        rf_error("%s", err.text);
+        goto free_context;
+    }
+    print_out(cli, &context);
+    code = RF_EXIT_OK;
+free_context:
+    free_context(&context);
+    return code;
+}

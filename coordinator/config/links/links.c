@@ -1,0 +1,366 @@
+/* "links", read strictly. See links.h. */
+#include "coordinator/config/links/links.h"
+
+#include <stddef.h>
+#include <stdlib.h>
+
+#include "common/mem.h"
+#include "coordinator/config/links/hardware.h"
+#include "transport/method/method.h"
+
+/* Figures of "links"; a rate of 0 would be no time at all, so it is refused.
+ * Some may be those of one node. */
+static const struct {
+    const char *key;
+    size_t field;
+    bool is_rate, of_node;
+} figure_keys[] = {
+#define FIGURE(name, is_rate, of_node)                                         \
+    {                                                                          \
+#name, offsetof(struct rf_link_figures, name), is_rate, of_node        \
+    }
+    FIGURE(copy_gbytes_per_s, true, true),
+    FIGURE(single_copy_gbytes_per_s, true, true),
+    FIGURE(link_gbytes_per_s, true, true),
+    FIGURE(link_latency_us, false, false),
+    FIGURE(per_op_us, false, false),
+    FIGURE(setup_ms, false, false),
+    FIGURE(write_gbytes_per_s, true, false),
+    FIGURE(read_gbytes_per_s, true, false),
+    FIGURE(single_write_gbytes_per_s, true, false),
+    FIGURE(single_read_gbytes_per_s, true, false),
+    FIGURE(nic_gbytes_per_s, true, true),
+    FIGURE(nics_per_node, true, true),
+    FIGURE(nvlink_gbytes_per_s, true, false),
+    FIGURE(pcie_gbytes_per_s, true, false),
+#undef FIGURE
+};
+
+static void overrule(double *figure, double given)
+{
+    if (given > 0) {
+        *figure = given;
+    }
+}
+
+/* A node has whole NICs, and how many matters only with their speed. */
+static enum rf_status check_nics(const struct rf_jnode *node, double n,
+                                 double nic_gbytes_per_s, struct rf_err *err)
+{
+    struct rf_jnode nics = rf_jnode_get(node, "nics_per_node");
+    if (nics.value == NULL) {
+        return RF_OK;
+    }
+    if (n > RF_NODE_NICS_MAX || n < 1 || n != (double)(uint32_t)n) {
+        return rf_jnode_wrong(&nics, err, "must be a whole number from 1 to %d",
+                              RF_NODE_NICS_MAX);
+    }
+    return nic_gbytes_per_s > 0
+               ? RF_OK
+               : rf_jnode_fail(&nics, err,
+                               "says nothing without nic_gbytes_per_s");
+}
+
+static double *figure_of(struct rf_link_figures *figures, size_t key)
+{
+    return (double *)(void *)((char *)figures + figure_keys[key].field);
+}
+
+/* Sets what the named fabric gives, of which `given` may have nothing yet. */
+static enum rf_status add_fabric(const struct rf_jnode *name,
+                                 struct rf_link_figures *given,
+                                 struct rf_err *err)
+{
+    const char *text = json_string_value(name->value);
+    const struct rf_fabric *fabric = text != NULL ? rf_fabric_find(text) : NULL;
+    const char *nearest = text != NULL ? rf_fabric_nearest(text) : NULL;
+    if (fabric == NULL) {
+        return rf_jnode_fail(
+            name, err, "must be a fabric of docs/FABRICS.md%s%s%s",
+            nearest != NULL ? " (did you mean \"" : "",
+            nearest != NULL ? nearest : "", nearest != NULL ? "\"?)" : "");
+    }
+    struct rf_link_figures figures = fabric->figures;
+    for (size_t i = 0; i < RF_ARRAY_SIZE(figure_keys); i++) {
+        const double figure = *figure_of(&figures, i);
+        const bool setup = figure_of(given, i) == &given->setup_ms;
+        if (figure <= 0) {
+            continue;
+        }
+        if (*figure_of(given, i) > 0 && !setup) {
+            return rf_jnode_fail(name, err,
+                                 "a fabric before it has %s as well; name one",
+                                 figure_keys[i].key);
+        }
+        *figure_of(given, i) = RF_MAX(figure, *figure_of(given, i));
+    }
+    return RF_OK;
+}
+
+/* "fabric": a name or a list of them. What stands beside it wins. */
+static enum rf_status read_fabrics(const struct rf_jnode *node,
+                                   struct rf_link_figures *out,
+                                   struct rf_err *err)
+{
+    const struct rf_jnode fabric = rf_jnode_get(node, "fabric");
+    struct rf_link_figures given = {.copy_gbytes_per_s = 0};
+    enum rf_status status = RF_OK;
+    if (fabric.value == NULL) {
+        return RF_OK;
+    }
+    if (!json_is_array(fabric.value)) {
+        status = add_fabric(&fabric, &given, err);
+    }
+    for (size_t i = 0; status == RF_OK && i < json_array_size(fabric.value);
+         i++) {
+        const struct rf_jnode name = rf_jnode_at(&fabric, i);
+        status = add_fabric(&name, &given, err);
+    }
+    for (size_t i = 0; i < RF_ARRAY_SIZE(figure_keys); i++) {
+        overrule(figure_of(out, i), *figure_of(&given, i));
+    }
+    return status;
+}
+
+static enum rf_status read_figures(const struct rf_jnode *node, bool of_node,
+                                   struct rf_link_figures *out,
+                                   struct rf_err *err)
+{
+    const char *keys[RF_ARRAY_SIZE(figure_keys) + 4] = {NULL};
+    enum rf_status status;
+    size_t n = 0;
+    for (size_t i = 0; i < RF_ARRAY_SIZE(figure_keys); i++) {
+        if (!of_node || figure_keys[i].of_node) {
+            keys[n++] = figure_keys[i].key;
+        }
+    }
+    if (!of_node) {
+        keys[n++] = "fabric";
+        keys[n++] = "methods";
+        keys[n++] = "nodes";
+    }
+    status = rf_jnode_check_keys(node, keys, err);
+    if (status == RF_OK && !of_node) {
+        status = read_fabrics(node, out, err);
+    }
+    for (size_t i = 0; status == RF_OK && i < RF_ARRAY_SIZE(figure_keys); i++) {
+        struct rf_jnode figure = rf_jnode_get(node, figure_keys[i].key);
+        double *field = figure_of(out, i);
+        status = rf_jnode_number(node, figure_keys[i].key, 0, 1e9, field, err);
+        if (status == RF_OK && figure.value != NULL && figure_keys[i].is_rate &&
+            *field <= 0) {
+            status = rf_jnode_wrong(
+                &figure, err,
+                "must be above 0; leave out a rate that is not known");
+        }
+    }
+    return status;
+}
+
+enum rf_status rf_link_figures_read(const struct rf_jnode *node,
+                                    struct rf_link_figures *out,
+                                    struct rf_err *err)
+{
+    enum rf_status status = read_figures(node, false, out, err);
+    return status == RF_OK ? check_nics(node, out->nics_per_node,
+                                        out->nic_gbytes_per_s, err)
+                           : status;
+}
+
+enum rf_status rf_link_figures_of(const struct rf_jnode *root,
+                                  const char *method,
+                                  struct rf_link_figures *out,
+                                  struct rf_err *err)
+{
+    struct rf_jnode links = rf_jnode_get(root, "links");
+    struct rf_jnode methods = rf_jnode_get(&links, "methods");
+    struct rf_jnode own = rf_jnode_get(&methods, method);
+    enum rf_status status = RF_OK;
+    *out = (struct rf_link_figures){.copy_gbytes_per_s = 0};
+    if (links.value != NULL) {
+        status = rf_link_figures_read(&links, out, err);
+    }
+    if (status == RF_OK && own.value != NULL) {
+        status = rf_link_figures_read(&own, out, err);
+    }
+    return status;
+}
+
+void rf_link_figures_spread(const struct rf_link_figures *figures,
+                            struct rf_links *links)
+{
+    size_t n = links->n_nodes;
+    links->port_gbytes_per_s = figures->nvlink_gbytes_per_s > 0
+                                   ? figures->nvlink_gbytes_per_s
+                                   : figures->pcie_gbytes_per_s;
+    for (size_t i = 0; i < n; i++) {
+        overrule(&links->copy_gbytes_per_s[i], figures->copy_gbytes_per_s);
+        overrule(&links->copy1_gbytes_per_s[i],
+                 figures->single_copy_gbytes_per_s);
+        links->nic_gbytes_per_s[i] = figures->nic_gbytes_per_s;
+        links->nics[i] = (uint32_t)figures->nics_per_node;
+        for (size_t j = 0; j < n; j++) {
+            if (i != j) {
+                overrule(&links->pair_gbytes_per_s[i * n + j],
+                         figures->link_gbytes_per_s);
+                overrule(&links->pair_latency_us[i * n + j],
+                         figures->link_latency_us);
+            }
+        }
+    }
+}
+
+/* What "nodes" of `level`, "links" or the entry of a method, gives a node. */
+static enum rf_status read_node(const struct rf_jnode *level, const char *name,
+                                double nic_gbytes_per_s,
+                                struct rf_link_figures *out, struct rf_err *err)
+{
+    struct rf_jnode nodes = rf_jnode_get(level, "nodes");
+    struct rf_jnode node = rf_jnode_get(&nodes, name);
+    enum rf_status status = RF_OK;
+    if (node.value != NULL) {
+        status = read_figures(&node, true, out, err);
+    }
+    if (status == RF_OK && node.value != NULL) {
+        status =
+            check_nics(&node, out->nics_per_node,
+                       RF_MAX(out->nic_gbytes_per_s, nic_gbytes_per_s), err);
+    }
+    return status;
+}
+
+/* The figures that a node has of its own; 0: none. */
+static enum rf_status node_figures(const struct rf_jnode *root,
+                                   const char *method, const char *name,
+                                   const struct rf_link_figures *all,
+                                   struct rf_link_figures *out,
+                                   struct rf_err *err)
+{
+    struct rf_jnode links = rf_jnode_get(root, "links");
+    struct rf_jnode methods = rf_jnode_get(&links, "methods");
+    struct rf_jnode own = rf_jnode_get(&methods, method);
+    enum rf_status status =
+        read_node(&links, name, all->nic_gbytes_per_s, out, err);
+    return status == RF_OK
+               ? read_node(&own, name, all->nic_gbytes_per_s, out, err)
+               : status;
+}
+
+/* The link of a pair is that of its slower node. */
+static void overrule_pairs(const struct rf_link_figures *all,
+                           const struct rf_link_figures *own,
+                           struct rf_links *links)
+{
+    size_t n = links->n_nodes;
+    for (size_t i = 0; i < n; i++) {
+        double from = own[i].link_gbytes_per_s;
+        for (size_t j = 0; j < n; j++) {
+            double to = own[j].link_gbytes_per_s;
+            if (i == j || (from <= 0 && to <= 0)) {
+                continue;
+            }
+            double a = from > 0 ? from : all->link_gbytes_per_s;
+            double b = to > 0 ? to : all->link_gbytes_per_s;
+            links->pair_gbytes_per_s[i * n + j] =
+                a > 0 && b > 0 ? RF_MIN(a, b) : RF_MAX(a, b);
+        }
+    }
+}
+
+enum rf_status rf_links_apply(const struct rf_jnode *root, const char *method,
+                              const struct rf_link_figures *all,
+                              const char *const *names, struct rf_links *links,
+                              struct rf_err *err)
+{
+    struct rf_link_figures *own = rf_xcalloc(links->n_nodes, sizeof(*own));
+    enum rf_status status = RF_OK;
+    rf_link_figures_spread(all, links);
+    for (uint32_t n = 0; n < links->n_nodes && status == RF_OK; n++) {
+        status = node_figures(root, method, names[n], all, &own[n], err);
+        overrule(&links->copy_gbytes_per_s[n], own[n].copy_gbytes_per_s);
+        overrule(&links->copy1_gbytes_per_s[n],
+                 own[n].single_copy_gbytes_per_s);
+        overrule(&links->nic_gbytes_per_s[n], own[n].nic_gbytes_per_s);
+        if (own[n].nics_per_node > 0) {
+            links->nics[n] = (uint32_t)own[n].nics_per_node;
+        }
+    }
+    overrule_pairs(all, own, links);
+    free(own);
+    return status;
+}
+
+/* "nodes" of `level`: figures of nodes that are among `names`. */
+static enum rf_status check_nodes(const struct rf_jnode *level,
+                                  const struct rf_link_figures *all,
+                                  const char *const *names, uint32_t n_names,
+                                  struct rf_err *err)
+{
+    struct rf_jnode nodes = rf_jnode_get(level, "nodes");
+    const char **known = rf_xcalloc((size_t)n_names + 1, sizeof(*known));
+    const char *name;
+    json_t *value;
+    enum rf_status status = RF_OK;
+    for (uint32_t n = 0; n < n_names; n++) {
+        known[n] = names[n];
+    }
+    if (nodes.value != NULL) {
+        status = rf_jnode_check_keys(&nodes, known, err);
+    }
+    free(known);
+    json_object_foreach (nodes.value, name, value) {
+        struct rf_link_figures own = {.copy_gbytes_per_s = 0};
+        if (status == RF_OK) {
+            status = read_node(level, name, all->nic_gbytes_per_s, &own, err);
+        }
+    }
+    return status;
+}
+
+static enum rf_status check_method(const struct rf_jnode *root,
+                                   const struct rf_jnode *methods,
+                                   const char *method, const char *const *names,
+                                   uint32_t n_names, struct rf_err *err)
+{
+    struct rf_jnode node = rf_jnode_get(methods, method);
+    struct rf_link_figures figures;
+    enum rf_status status;
+    if (rf_method_info_find(method) == NULL) {
+        struct rf_err why;
+        rf_method_unknown(method, &why);
+        return rf_jnode_fail(&node, err, "%s", why.text);
+    }
+    status = rf_link_figures_of(root, method, &figures, err);
+    return status == RF_OK ? check_nodes(&node, &figures, names, n_names, err)
+                           : status;
+}
+
+enum rf_status rf_links_check(const struct rf_jnode *root,
+                              const char *const *names, uint32_t n_names,
+                              struct rf_err *err)
+{
+    struct rf_jnode links = rf_jnode_get(root, "links");
+    struct rf_jnode methods = rf_jnode_get(&links, "methods");
+    struct rf_link_figures figures = {.copy_gbytes_per_s = 0};
+    const char *method;
+    json_t *value;
+    enum rf_status status;
+    if (links.value == NULL) {
+        return RF_OK;
+    }
+    status = rf_link_figures_read(&links, &figures, err);
+    if (status == RF_OK) {
+        status = check_nodes(&links, &figures, names, n_names, err);
+    }
+    if (status == RF_OK && methods.value != NULL &&
+        !json_is_object(methods.value)) {
+        status =
+            rf_jnode_wrong(&methods, err, "must be an object by method name");
+    }
+    json_object_foreach (methods.value, method, value) {
+        if (status == RF_OK) {
+            status = check_method(root, &methods, method, names, n_names, err);
+        }
+    }
+    return status;
+}

@@ -1,0 +1,41 @@
+/* "links" of cluster.json: the expected performance of nodes and of the links
+ * between them. */
+#ifndef RF_COORDINATOR_CONFIG_LINKS_H
+#define RF_COORDINATOR_CONFIG_LINKS_H
+
+#include "common/err.h"
+#include "common/json.h"
+#include "coordinator/config/links/link_figures.h"
+#include "planner/predict/bounds.h"
+
+/* Sets what `node` gives and leaves the rest of `out` as it is. RF_ERR_CONFIG
+ * with path and rule. */
+enum rf_status rf_link_figures_read(const struct rf_jnode *node,
+                                    struct rf_link_figures *out,
+                                    struct rf_err *err) RF_MUST_CHECK;
+/* Those of a method in "links" of `root`, which need not be there: the entry of
+ * its "methods" over what stands beside it. */
+enum rf_status rf_link_figures_of(const struct rf_jnode *root,
+                                  const char *method,
+                                  struct rf_link_figures *out,
+                                  struct rf_err *err) RF_MUST_CHECK;
+/* Gives every node and pair of `links` the same figures, in place of those that
+ * are there; what is not given stays. */
+void rf_link_figures_spread(const struct rf_link_figures *figures,
+                            struct rf_links *links);
+/* rf_link_figures_spread() of `all`, which are those of `method`, and over that
+ * what "nodes" in "links" of `root` and in its entry for the method give single
+ * nodes; `names` are those of the nodes of `links`. A link between two nodes is
+ * as fast as the slower one's. */
+enum rf_status rf_links_apply(const struct rf_jnode *root, const char *method,
+                              const struct rf_link_figures *all,
+                              const char *const *names, struct rf_links *links,
+                              struct rf_err *err) RF_MUST_CHECK;
+/* Whether "links" of `root`, which need not be there, can be read, with every
+ * entry of its "methods" and of "nodes", whose keys have to be among `names`.
+ */
+enum rf_status rf_links_check(const struct rf_jnode *root,
+                              const char *const *names, uint32_t n_names,
+                              struct rf_err *err) RF_MUST_CHECK;
+
+#endif

@@ -1,0 +1,45 @@
+/* "timeline", read strictly. See timeline.h. */
+#include "coordinator/config/links/timeline.h"
+
+#include "common/mem.h"
+
+enum rf_status rf_timeline_read(const struct rf_jnode *root,
+                                struct rf_timeline *out, struct rf_err *err)
+{
+    static const char *const keys[] = {"rollout_s",
+                                       "train_s",
+                                       "other_s",
+                                       "refits",
+                                       "sequence_length",
+                                       "global_batch",
+                                       "micro_batch",
+                                       "max_tokens_in_packing",
+                                       "memory_gbytes",
+                                       "recompute",
+                                       NULL};
+    static const char *const recomputes[] = {"none", "selective", "full", NULL};
+    struct rf_jnode node = rf_jnode_get(root, "timeline");
+    double *const fields[] = {
+        &out->rollout_s,       &out->train_s,
+        &out->other_s,         &out->refits,
+        &out->sequence_length, &out->global_batch,
+        &out->micro_batch,     &out->max_tokens_in_packing,
+        &out->memory_gbytes};
+    unsigned recompute = RF_RECOMPUTE_NONE;
+    enum rf_status status;
+    *out = (struct rf_timeline){.refits = 1};
+    if (node.value == NULL) {
+        return RF_OK;
+    }
+    out->given = true;
+    status = rf_jnode_check_keys(&node, keys, err);
+    for (size_t i = 0; status == RF_OK && i < RF_ARRAY_SIZE(fields); i++) {
+        status = rf_jnode_number(&node, keys[i], 0, 1e9, fields[i], err);
+    }
+    if (status == RF_OK) {
+        status =
+            rf_jnode_choice(&node, "recompute", recomputes, &recompute, err);
+    }
+    out->recompute = (enum rf_recompute)recompute;
+    return status;
+}

@@ -1,0 +1,335 @@
+/*
+ * Host lists. See hosts.h.
+ *
+ * A word grows from left to right into the names that it stands for: a literal
+ * is appended to all of them, a bracket multiplies them. Names, numbers and how
+ * many there may be are bounded before anything is allocated for them.
+ */
+#include "coordinator/config/nodes/hosts.h"
+
+#include <assert.h>
+#include <ctype.h>
+#include <stdbool.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "common/mem.h"
+#include "coordinator/config/nodes/hosts_internal.h"
+#include "coordinator/config/nodes/launch_settings.h"
+#include "coordinator/config/nodes/names.h"
+
+#define DIGITS "0123456789"
+#define MAX_DIGITS 9
+#define MAX_NAME 253
+
+struct names {
+    char **list;
+    size_t n, cap;
+};
+
+/* "3-5" or "3" of a bracket. */
+struct range {
+    unsigned long first, last;
+    int width;
+};
+
+static void free_names(struct names *names)
+{
+    for (size_t i = 0; i < names->n; i++) {
+        free(names->list[i]);
+    }
+    free(names->list);
+    *names = (struct names){0};
+}
+
+/* Digits at the start of `text`; false: none, or too many. */
+static bool read_number(const char **text, unsigned long *out)
+{
+    size_t size = strspn(*text, DIGITS);
+    if (size == 0 || size > MAX_DIGITS) {
+        return false;
+    }
+    *out = strtoul(*text, NULL, 10);
+    *text += size;
+    return true;
+}
+
+enum rf_status rf_hosts_slots(const char *text, uint32_t *out,
+                              struct rf_err *err)
+{
+    const char *end = text;
+    unsigned long slots = 0;
+    if (!read_number(&end, &slots) || *end != '\0' || slots < 1 ||
+        slots > RF_CONFIG_MAX_SLOTS) {
+        return rf_err_set(err, RF_ERR_CONFIG,
+                          "\"%.40s\": slots must be a number from 1 to %d",
+                          text, RF_CONFIG_MAX_SLOTS);
+    }
+    *out = (uint32_t)slots;
+    return RF_OK;
+}
+
+/* Adds `text` to every name. */
+static enum rf_status append(struct names *names, const char *text, size_t size,
+                             struct rf_err *err)
+{
+    for (size_t i = 0; i < names->n; i++) {
+        char *longer;
+        if (strlen(names->list[i]) + size > MAX_NAME) {
+            return rf_err_set(err, RF_ERR_CONFIG,
+                              "\"%.40s…\": longer than %d bytes",
+                              names->list[i], MAX_NAME);
+        }
+        longer = rf_xasprintf("%s%.*s", names->list[i], (int)size, text);
+        free(names->list[i]);
+        names->list[i] = longer;
+    }
+    return RF_OK;
+}
+
+/* Reads one range of a bracket, up to the ',' or ']' behind it. */
+static enum rf_status read_range(const char **at, const char *word,
+                                 struct range *out, struct rf_err *err)
+{
+    const char *start = *at, *end = start;
+    bool valid = read_number(&end, &out->first);
+    out->width = (int)(end - start);
+    out->last = out->first;
+    if (valid && *end == '-') {
+        end++;
+        valid = read_number(&end, &out->last);
+    }
+    if (!valid || (*end != ',' && *end != ']')) {
+        return rf_err_set(err, RF_ERR_CONFIG,
+                          "\"%.80s\": brackets hold numbers of at most %d "
+                          "digits and ranges of them, such as [01-03,7]",
+                          word, MAX_DIGITS);
+    }
+    if (out->last < out->first) {
+        return rf_err_set(err, RF_ERR_CONFIG,
+                          "\"%.80s\": the range %lu-%lu goes down", word,
+                          out->first, out->last);
+    }
+    *at = end;
+    return RF_OK;
+}
+
+/* The numbers of the bracket that begins at `*at` and is closed, `most` at
+ * most; passes it. */
+static enum rf_status read_bracket(const char **at, const char *word,
+                                   size_t most, struct names *numbers,
+                                   struct rf_err *err)
+{
+    while (*(*at)++ != ']') {
+        struct range range = {0};
+        enum rf_status status = read_range(at, word, &range, err);
+        if (status != RF_OK) {
+            return status;
+        }
+        if (range.last - range.first >= most - numbers->n) {
+            return rf_err_set(err, RF_ERR_CONFIG,
+                              "\"%.80s\": more than %d hosts", word,
+                              RF_CONFIG_MAX_NODES);
+        }
+        for (unsigned long v = range.first; v <= range.last; v++) {
+            RF_PUSH(numbers->list, numbers->n, numbers->cap,
+                    rf_xasprintf("%0*lu", range.width, v));
+        }
+    }
+    return RF_OK;
+}
+
+/* Every name once with each of the numbers. */
+static void multiply(struct names *names, const struct names *numbers)
+{
+    struct names out = {0};
+    for (size_t i = 0; i < names->n; i++) {
+        for (size_t j = 0; j < numbers->n; j++) {
+            RF_PUSH(out.list, out.n, out.cap,
+                    rf_xasprintf("%s%s", names->list[i], numbers->list[j]));
+        }
+    }
+    free_names(names);
+    *names = out;
+}
+
+/* The address of "[::1]", IPv6's form beside a port, here beside slots; NULL:
+ * the word is another. Numbers and ranges have no colons. */
+static char *bracketed_address(const char *word)
+{
+    const size_t size = strcspn(word, "]");
+    const bool whole =
+        word[0] == '[' && word[size] == ']' && word[size + 1] == '\0';
+    return whole && memchr(word, ':', size) != NULL
+               ? rf_xasprintf("%.*s", (int)size - 1, word + 1)
+               : NULL;
+}
+
+/* The names that a word without slots stands for. */
+static enum rf_status expand(const char *word, struct names *names,
+                             struct rf_err *err)
+{
+    const char *at = word;
+    char *address = bracketed_address(word);
+    struct names numbers = {0};
+    enum rf_status status = RF_OK;
+    if (address != NULL) {
+        RF_PUSH(names->list, names->n, names->cap, address);
+        return RF_OK;
+    }
+    RF_PUSH(names->list, names->n, names->cap, rf_xstrdup(""));
+    while (status == RF_OK && *at != '\0') {
+        size_t size = strcspn(at, "[]");
+        status = append(names, at, size, err);
+        at += size;
+        if (status != RF_OK || *at == '\0') {
+            return status;
+        }
+        if (*at == ']' || strchr(at, ']') == NULL) {
+            return rf_err_set(err, RF_ERR_CONFIG,
+                              "\"%.80s\": a bracket is not %s", word,
+                              *at == ']' ? "opened" : "closed");
+        }
+        assert(names->n > 0);
+        status = read_bracket(&at, word, RF_CONFIG_MAX_NODES / names->n,
+                              &numbers, err);
+        if (status == RF_OK) {
+            multiply(names, &numbers);
+        }
+        free_names(&numbers);
+    }
+    return status;
+}
+
+/* Where ":slots" begins, or NULL. Without brackets, a word with several colons
+ * is an IPv6 address, without slots. */
+static char *find_slots(char *word)
+{
+    char *close = strrchr(word, ']');
+    char *colon = strchr(close != NULL ? close : word, ':');
+    bool address = close == NULL && colon != NULL && strchr(colon + 1, ':');
+    return address ? NULL : colon;
+}
+
+/* Where a host is in the list, whatever the case of its letters; that of the
+ * end, where it is then noted to be, for a new one. */
+static size_t place_of(struct rf_hosts *hosts, const char *name)
+{
+    char lower[MAX_NAME + 1] = "";
+    json_t *old;
+    for (size_t i = 0; i < MAX_NAME && name[i] != '\0'; i++) {
+        lower[i] = (char)tolower((unsigned char)name[i]);
+    }
+    hosts->places = hosts->places != NULL ? hosts->places : json_object();
+    old = json_object_get(hosts->places, lower);
+    if (old != NULL) {
+        return (size_t)json_integer_value(old);
+    }
+    json_object_set_new(hosts->places, lower,
+                        json_integer((json_int_t)hosts->n));
+    return hosts->n;
+}
+
+static enum rf_status add_again(struct rf_host *host, uint32_t slots,
+                                enum rf_hosts_twice twice, struct rf_err *err)
+{
+    uint32_t sum = RF_MAX(host->slots, 1) + RF_MAX(slots, 1);
+    if (twice == RF_HOSTS_REFUSE) {
+        return rf_err_set(err, RF_ERR_CONFIG, "host %s is listed twice",
+                          host->name);
+    }
+    if (sum > RF_CONFIG_MAX_SLOTS) {
+        return rf_err_set(err, RF_ERR_CONFIG,
+                          "host %s has more than %d slots on its lines",
+                          host->name, RF_CONFIG_MAX_SLOTS);
+    }
+    host->slots = sum;
+    return RF_OK;
+}
+
+static enum rf_status add(struct rf_hosts *hosts, const char *name,
+                          uint32_t slots, enum rf_hosts_twice twice,
+                          struct rf_err *err)
+{
+    size_t place;
+    if (!rf_names_valid_host(name)) {
+        return rf_err_set(err, RF_ERR_CONFIG,
+                          "\"%.80s\" is not a host name: letters, digits and "
+                          "\"._-:\" only, not a dash first",
+                          name);
+    }
+    place = place_of(hosts, name);
+    if (place < hosts->n) {
+        return add_again(&hosts->list[place], slots, twice, err);
+    }
+    if (hosts->n == RF_CONFIG_MAX_NODES) {
+        return rf_err_set(err, RF_ERR_CONFIG, "more than %d hosts",
+                          RF_CONFIG_MAX_NODES);
+    }
+    RF_PUSH(hosts->list, hosts->n, hosts->cap,
+            ((struct rf_host){rf_xstrdup(name), slots}));
+    return RF_OK;
+}
+
+enum rf_status rf_hosts_add_word(const char *word, uint32_t slots,
+                                 enum rf_hosts_twice twice,
+                                 struct rf_hosts *out, struct rf_err *err)
+{
+    struct names names = {0};
+    char *name = rf_xstrdup(word);
+    char *colon = find_slots(name);
+    enum rf_status status = RF_OK;
+    if (colon != NULL) {
+        *colon = '\0';
+        status = slots > 0
+                     ? rf_err_set(err, RF_ERR_CONFIG,
+                                  "\"%.80s\": its slots are given twice", word)
+                     : rf_hosts_slots(colon + 1, &slots, err);
+    }
+    if (status == RF_OK) {
+        status = expand(name, &names, err);
+    }
+    for (size_t i = 0; status == RF_OK && i < names.n; i++) {
+        status = add(out, names.list[i], slots, twice, err);
+    }
+    free_names(&names);
+    free(name);
+    return status;
+}
+
+/* Bytes up to the comma that is in no bracket, or to the end. */
+static size_t word_size(const char *text)
+{
+    size_t size = 0;
+    bool inside = false;
+    for (; text[size] != '\0' && (inside || text[size] != ','); size++) {
+        inside = text[size] == '[' || (inside && text[size] != ']');
+    }
+    return size;
+}
+
+enum rf_status rf_hosts_parse(const char *text, struct rf_hosts *out,
+                              struct rf_err *err)
+{
+    enum rf_status status;
+    bool more;
+    do {
+        size_t size = word_size(text);
+        char *word = rf_xasprintf("%.*s", (int)size, text);
+        status = rf_hosts_add_word(word, 0, RF_HOSTS_REFUSE, out, err);
+        free(word);
+        more = text[size] == ',';
+        text += size + (more ? 1 : 0);
+    } while (status == RF_OK && more);
+    return status;
+}
+
+void rf_hosts_free(struct rf_hosts *hosts)
+{
+    for (size_t i = 0; i < hosts->n; i++) {
+        free(hosts->list[i].name);
+    }
+    free(hosts->list);
+    json_decref(hosts->places);
+    *hosts = (struct rf_hosts){0};
+}

@@ -1,0 +1,130 @@
+/* Host files. See hosts.h. An error names the file and the line. */
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "common/json.h"
+#include "common/mem.h"
+#include "coordinator/config/nodes/hosts_internal.h"
+
+#define BLANKS " \t\r"
+#define BYTE_ORDER_MARK "\xef\xbb\xbf"
+
+/* "slots=4", with or without blanks around "=". Open MPI's limits for more
+ * processes than slots mean nothing here. */
+static enum rf_status read_option(char **at, uint32_t *slots,
+                                  struct rf_err *err)
+{
+    static const char *const keys[] = {"slots", "max_slots", "max-slots", NULL};
+    char key[16], value[16], *word = *at;
+    size_t size = strcspn(word, BLANKS "=");
+    snprintf(key, sizeof(key), "%.*s", (int)RF_MIN(size, sizeof(key)), word);
+    *at += size;
+    *at += strspn(*at, BLANKS);
+    if (strcmp(key, keys[0]) != 0 && strcmp(key, keys[1]) != 0 &&
+        strcmp(key, keys[2]) != 0) {
+        const char *nearest = rf_nearest_word(key, keys);
+        return rf_err_set(err, RF_ERR_CONFIG,
+                          "unknown word \"%s\" behind a host%s%s%s; a line is "
+                          "a host and perhaps slots=NUMBER",
+                          key, nearest != NULL ? " (did you mean \"" : "",
+                          nearest != NULL ? nearest : "",
+                          nearest != NULL ? "\"?)" : "");
+    }
+    if (**at != '=') {
+        return rf_err_set(err, RF_ERR_CONFIG, "\"%s\" needs \"=NUMBER\"", key);
+    }
+    *at += 1 + strspn(*at + 1, BLANKS);
+    size = strcspn(*at, BLANKS);
+    snprintf(value, sizeof(value), "%.*s", (int)RF_MIN(size, sizeof(value)),
+             *at);
+    *at += size;
+    *at += strspn(*at, BLANKS);
+    return strcmp(key, keys[0]) == 0 ? rf_hosts_slots(value, slots, err)
+                                     : RF_OK;
+}
+
+/* A line without its comment; it is changed. */
+static enum rf_status read_line(char *line, struct rf_hosts *out,
+                                struct rf_err *err)
+{
+    char *at = line + strspn(line, BLANKS), *word = at;
+    size_t size = strcspn(at, BLANKS);
+    uint32_t slots = 0;
+    enum rf_status status = RF_OK;
+    if (size == 0) {
+        return RF_OK;
+    }
+    at += size;
+    at += strspn(at, BLANKS);
+    while (status == RF_OK && *at != '\0') {
+        status = read_option(&at, &slots, err);
+    }
+    word[size] = '\0';
+    return status != RF_OK
+               ? status
+               : rf_hosts_add_word(word, slots, RF_HOSTS_SUM, out, err);
+}
+
+enum rf_status rf_hosts_parse_file(const char *text, size_t size,
+                                   const char *name, struct rf_hosts *out,
+                                   struct rf_err *err)
+{
+    const size_t mark = sizeof(BYTE_ORDER_MARK) - 1;
+    size_t number = 0;
+    enum rf_status status = RF_OK;
+    if (size >= mark && memcmp(text, BYTE_ORDER_MARK, mark) == 0) {
+        text += mark;
+        size -= mark;
+    }
+    if (memchr(text, '\0', size) != NULL) {
+        return rf_err_set(err, RF_ERR_CONFIG, "%s: NUL byte: not a host file",
+                          name);
+    }
+    while (status == RF_OK && size > 0) {
+        const char *end = memchr(text, '\n', size);
+        size_t length = end != NULL ? (size_t)(end - text) : size;
+        char *line = rf_xasprintf("%.*s", (int)length, text);
+        number++;
+        line[strcspn(line, "#")] = '\0';
+        status = read_line(line, out, err);
+        free(line);
+        length += end != NULL ? 1 : 0;
+        text += length;
+        size -= length;
+    }
+    if (status != RF_OK) {
+        rf_err_wrap(err, "%s:%zu", name, number);
+        return status;
+    }
+    return out->n > 0
+               ? RF_OK
+               : rf_err_set(err, RF_ERR_CONFIG, "%s: has no hosts", name);
+}
+
+enum rf_status rf_hosts_load(const char *path, struct rf_hosts *out,
+                             struct rf_err *err)
+{
+    FILE *file = fopen(path, "re");
+    char *text;
+    size_t size;
+    enum rf_status status;
+    if (file == NULL) {
+        return rf_err_errno(err, RF_ERR_CONFIG, errno, "%s: cannot open", path);
+    }
+    text = rf_xmalloc(RF_HOSTS_MAX_FILE_BYTES + 1);
+    size = fread(text, 1, RF_HOSTS_MAX_FILE_BYTES + 1, file);
+    if (ferror(file)) {
+        status = rf_err_errno(err, RF_ERR_CONFIG, errno, "%s: read", path);
+    } else if (size > RF_HOSTS_MAX_FILE_BYTES) {
+        status = rf_err_set(err, RF_ERR_CONFIG,
+                            "%s: more than the limit of %zu bytes", path,
+                            RF_HOSTS_MAX_FILE_BYTES);
+    } else {
+        status = rf_hosts_parse_file(text, size, path, out, err);
+    }
+    free(text);
+    fclose(file);
+    return status;
+}

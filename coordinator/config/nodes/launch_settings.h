@@ -1,0 +1,46 @@
+/*
+ * How agents are started and where: "launch" and an entry of "nodes" in
+ * cluster.json. Settings only; what arises at run time is the launchers'
+ * (coordinator/launch/launch.h).
+ */
+#ifndef RF_COORDINATOR_CONFIG_LAUNCHING_H
+#define RF_COORDINATOR_CONFIG_LAUNCHING_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#define RF_CONFIG_MAX_NODES 4096
+#define RF_CONFIG_MAX_SLOTS 1024 /* of a node */
+
+/* What is needed to reach one node. */
+struct rf_node_config {
+    const char *name;     /* "host" of cluster.json, unique */
+    const char *hostname; /* to connect to; NULL: name */
+    uint32_t port;        /* 0: from the ssh config, else 22 */
+    const char *user;     /* NULL: from the ssh config, else the caller's */
+    const char *identity; /* private key file, NULL: ssh config and defaults */
+    const char *host_key_sha256; /* base64 as ssh-keygen -l prints it; NULL */
+    const char *address;         /* data-plane address, NULL: found out */
+    uint32_t slots;
+};
+
+#define RF_LAUNCH_WRAP_MAX 32 /* words */
+
+struct rf_launch_config {
+    const char *method; /* "ssh", "local", "manual", "slurm" */
+    const char *worker; /* path or name on the node */
+    const char *wrap[RF_LAUNCH_WRAP_MAX]; /* words of a command that starts the
+                                             worker, "{host}" in them */
+    size_t n_wrap;           /* 0: the worker is started as it is */
+    const char *known_hosts; /* file, NULL: ssh's own */
+    const char *ssh_config;  /* file, NULL: ssh's own */
+    bool use_ssh_config;
+    bool accept_new;    /* add unknown host keys instead of refusing */
+    bool deploy;        /* copy the worker over SFTP first */
+    uint32_t parallel;  /* starts in progress at once */
+    uint32_t timeout_s; /* from the end of the wait for a turn to the stream;
+                           deployment has its own time */
+};
+
+#endif

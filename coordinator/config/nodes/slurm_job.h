@@ -1,0 +1,35 @@
+/*
+ * The Slurm job that this process is in, as its environment describes it
+ * (salloc(1), sbatch(1)): "nodes": "slurm" of cluster.json. And "launch.slurm",
+ * which says what job to ask for where there is none.
+ */
+#ifndef RF_COORDINATOR_CONFIG_SLURM_JOB_H
+#define RF_COORDINATOR_CONFIG_SLURM_JOB_H
+
+#include <stdbool.h>
+
+#include "common/json.h"
+#include "coordinator/config/nodes/hosts.h"
+
+#define RF_SLURM_MAX_OPTIONS 64
+
+/* Whether there is a job: SLURM_JOB_ID. */
+bool rf_slurm_job_is_here(void);
+
+/*
+ * Adds the job's nodes with their slots, in Slurm's order. The slots of a node
+ * are its GPUs (SLURM_GPUS_ON_NODE, SLURM_GPUS_PER_NODE), else the job's tasks
+ * on it if the job was asked for with tasks (SLURM_TASKS_PER_NODE with
+ * SLURM_NTASKS or SLURM_NTASKS_PER_NODE), else its CPUs
+ * (SLURM_JOB_CPUS_PER_NODE). Errors name the variable; what was added before an
+ * error stays.
+ */
+enum rf_status rf_slurm_job_hosts(struct rf_hosts *out,
+                                  struct rf_err *err) RF_MUST_CHECK;
+
+/* Reads "options" of "launch.slurm" under the document's root: a list of salloc
+ * options, borrowed from the document; NULL: none. */
+enum rf_status rf_slurm_options(const struct rf_jnode *root, json_t **out,
+                                struct rf_err *err) RF_MUST_CHECK;
+
+#endif

@@ -1,0 +1,151 @@
+/*
+ * What all launchers share: their table, the gate that limits parallel starts,
+ * and line splitting.
+ *
+ * The gate is a counter and a queue on the loop's thread; nobody blocks in it.
+ */
+#include "coordinator/launch/launch.h"
+
+#include <assert.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "common/mem.h"
+#include "common/text.h"
+#include "coordinator/launch/launch_internal.h"
+
+static const struct rf_launcher_ops *const launchers[] = {
+    &rf_launcher_ssh, &rf_launcher_local, &rf_launcher_manual,
+    &rf_launcher_slurm};
+
+const struct rf_launcher_ops *rf_launcher_find(const char *method)
+{
+    for (size_t i = 0; i < RF_ARRAY_SIZE(launchers); i++) {
+        if (strcmp(launchers[i]->name, method) == 0) {
+            return launchers[i];
+        }
+    }
+    return NULL;
+}
+
+void rf_launch_needs_no_identity(struct rf_launch *launch, uint32_t pid,
+                                 uint64_t start_ticks)
+{
+    (void)launch;
+    (void)pid;
+    (void)start_ticks;
+}
+
+const char *rf_launch_program(const struct rf_launch_order *order)
+{
+    const char *worker = order->settings->worker;
+    return strchr(worker, '/') == NULL && order->local_worker != NULL &&
+                   order->settings->n_wrap == 0
+               ? order->local_worker
+               : worker;
+}
+
+/* --- The gate ------------------------------------------------------------- */
+
+struct rf_launch_gate {
+    uint32_t limit, active;
+    struct rf_gate_place *first, **end;
+};
+
+struct rf_launch_gate *rf_launch_gate_create(uint32_t limit)
+{
+    struct rf_launch_gate *gate = rf_xcalloc(1, sizeof(*gate));
+    gate->limit = limit > 0 ? limit : 1;
+    gate->end = &gate->first;
+    return gate;
+}
+
+void rf_launch_gate_destroy(struct rf_launch_gate *gate)
+{
+    if (gate != NULL) {
+        assert(gate->first == NULL && gate->active == 0);
+        free(gate);
+    }
+}
+
+static void let_in(struct rf_launch_gate *gate)
+{
+    while (gate->first != NULL && gate->active < gate->limit) {
+        struct rf_gate_place *place = gate->first;
+        gate->first = place->next;
+        if (gate->first == NULL) {
+            gate->end = &gate->first;
+        }
+        gate->active++;
+        place->state = RF_GATE_IN;
+        place->start(place);
+    }
+}
+
+void rf_gate_enter(struct rf_launch_gate *gate, struct rf_gate_place *place)
+{
+    assert(place->state == RF_GATE_OUT);
+    if (gate == NULL) {
+        place->state = RF_GATE_IN;
+        place->start(place);
+        return;
+    }
+    place->state = RF_GATE_WAITING;
+    place->next = NULL;
+    *gate->end = place;
+    gate->end = &place->next;
+    let_in(gate);
+}
+
+void rf_gate_leave(struct rf_launch_gate *gate, struct rf_gate_place *place)
+{
+    if (gate != NULL && place->state == RF_GATE_WAITING) {
+        struct rf_gate_place **at = &gate->first;
+        while (*at != place) {
+            at = &(*at)->next;
+        }
+        *at = place->next;
+        if (*at == NULL) {
+            gate->end = at;
+        }
+    } else if (gate != NULL && place->state == RF_GATE_IN) {
+        gate->active--;
+        place->state = RF_GATE_OUT;
+        let_in(gate);
+    }
+    place->state = RF_GATE_OUT;
+}
+
+/* --- Lines ---------------------------------------------------------------- */
+
+static void give_line(struct rf_lines *lines)
+{
+    if (lines->used > 0 && lines->line[lines->used - 1] == '\r') {
+        lines->used--;
+    }
+    lines->line[lines->used] = '\0';
+    rf_text_clean(lines->line, lines->used);
+    lines->used = 0;
+    lines->take(lines->line, lines->data);
+}
+
+void rf_lines_feed(struct rf_lines *lines, const char *bytes, size_t size)
+{
+    for (size_t i = 0; i < size; i++) {
+        if (bytes[i] == '\n') {
+            give_line(lines);
+            continue;
+        }
+        if (lines->used == RF_LINE_MAX - 1) {
+            give_line(lines);
+        }
+        lines->line[lines->used++] = bytes[i];
+    }
+}
+
+void rf_lines_end(struct rf_lines *lines)
+{
+    if (lines->used > 0) {
+        give_line(lines);
+    }
+}

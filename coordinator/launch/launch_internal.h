@@ -1,0 +1,49 @@
+/* What the launchers share. Private to launch*.c. */
+#ifndef RF_COORDINATOR_CLUSTER_LAUNCH_INTERNAL_H
+#define RF_COORDINATOR_CLUSTER_LAUNCH_INTERNAL_H
+
+#include "coordinator/launch/launch.h"
+
+/* The first member of every launcher's own struct. */
+struct rf_launch {
+    struct rf_launch_ops_cb callbacks;
+    void *data;
+};
+
+/* `identify` for launchers that have no use for it. */
+void rf_launch_needs_no_identity(struct rf_launch *launch, uint32_t pid,
+                                 uint64_t start_ticks);
+
+/* The worker, where agents run this machine's: the one beside refit-coord,
+ * unless "worker" is a path. */
+const char *rf_launch_program(const struct rf_launch_order *order);
+
+/* One launch's place at the gate. `start` is called, perhaps from inside
+ * rf_gate_enter(), when its turn comes. */
+struct rf_gate_place {
+    void (*start)(struct rf_gate_place *place);
+    struct rf_gate_place *next;
+    enum { RF_GATE_OUT, RF_GATE_WAITING, RF_GATE_IN } state;
+};
+
+/* `gate` may be NULL: then every turn comes at once. */
+void rf_gate_enter(struct rf_launch_gate *gate, struct rf_gate_place *place);
+/* Gives the turn, or the wait for it, up. Safe to repeat. */
+void rf_gate_leave(struct rf_launch_gate *gate, struct rf_gate_place *place);
+
+/* Splits a byte stream into lines: "\r\n" and "\n" end one, longer ones are
+ * split, control characters become '?' so that no node can steer the terminal.
+ */
+#define RF_LINE_MAX 2048
+struct rf_lines {
+    char line[RF_LINE_MAX];
+    size_t used;
+    void (*take)(const char *line, void *data);
+    void *data;
+};
+
+void rf_lines_feed(struct rf_lines *lines, const char *bytes, size_t size);
+/* Gives out an unfinished last line. */
+void rf_lines_end(struct rf_lines *lines);
+
+#endif

@@ -1,0 +1,169 @@
+/*
+ * The launcher `local`: the agent is a child process of the coordinator. Its
+ * standard input and output are one end of a socketpair, so the caller gets
+ * one two-way pipe, just as over SSH, and the end of the coordinator, however
+ * it comes, is the end of the agent's standard input.
+ *
+ * Happy path: child started → (timer, 0 ms) on_stream → the child has ended →
+ * timer closed → on_exit. A program that cannot be executed is an error of
+ * start().
+ */
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include "common/mem.h"
+#include "coordinator/launch/child.h"
+#include "coordinator/launch/launch_internal.h"
+#include "coordinator/launch/program.h"
+#include "coordinator/launch/wrap.h"
+
+struct local {
+    struct rf_launch base;
+    struct rf_child *child;
+    uv_timer_t timer;  /* on_stream is due */
+    uv_pipe_t *stream; /* until on_stream */
+    int status, signal;
+};
+
+static void free_cb(uv_handle_t *handle)
+{
+    free(handle);
+}
+
+static void stream_cb(uv_timer_t *timer)
+{
+    struct local *local = timer->data;
+    uv_pipe_t *stream = local->stream;
+    if (stream != NULL) {
+        local->stream = NULL;
+        local->base.callbacks.on_stream(&local->base, stream, local->base.data);
+    }
+}
+
+static void closed_cb(uv_handle_t *handle)
+{
+    struct local *local = handle->data;
+    struct rf_launch *base = &local->base;
+    base->callbacks.on_exit(
+        base, local->signal != 0 ? -1 : local->status,
+        local->signal != 0 ? sigabbrev_np(local->signal) : NULL, base->data);
+}
+
+static void line_cb(const char *line, void *data)
+{
+    struct local *local = data;
+    local->base.callbacks.on_stderr(&local->base, line, local->base.data);
+}
+
+static void exit_cb(int status, int signal, void *data)
+{
+    struct local *local = data;
+    local->status = status;
+    local->signal = signal;
+    stream_cb(&local->timer); /* the stream first: it may hold output */
+    uv_close((uv_handle_t *)&local->timer, closed_cb);
+}
+
+static const struct rf_child_ops child_ops = {line_cb, exit_cb};
+
+static void stop(struct rf_launch *launch, bool force)
+{
+    struct local *local = rf_container_of(launch, struct local, base);
+    if (local->stream != NULL) { /* on_stream never comes */
+        uv_close((uv_handle_t *)local->stream, free_cb);
+        local->stream = NULL;
+    }
+    rf_child_stop(local->child, force);
+}
+
+static struct rf_child *start_child(struct local *local, uv_loop_t *loop,
+                                    char **words, int end, int *error)
+{
+    const struct rf_child_order order = {
+        .file = words[0], .args = words, .input = end, .output = end};
+    return rf_child_start(loop, &order, &child_ops, local, error);
+}
+
+/* What is run, and whether it is there; only the wrap knows where the worker
+ * is. */
+static enum rf_status find_words(const struct rf_launch_order *order,
+                                 char ***out, struct rf_err *err)
+{
+    const struct rf_launch_config *how = order->settings;
+    const char *program = rf_launch_program(order);
+    enum rf_status status =
+        how->n_wrap > 0 ? RF_OK : rf_program_check(program, err);
+    if (status == RF_OK) {
+        *out = rf_wrap_words(how, order->node->name, program, "--stdio");
+    }
+    return status;
+}
+
+static enum rf_status start(uv_loop_t *loop,
+                            const struct rf_launch_order *order,
+                            const struct rf_launch_ops_cb *callbacks,
+                            void *data, struct rf_launch **out,
+                            struct rf_err *err)
+{
+    struct local *local;
+    char **words = NULL;
+    int pair[2], error;
+    enum rf_status status = find_words(order, &words, err);
+    if (status != RF_OK) {
+        return status;
+    }
+    if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, pair) != 0) {
+        rf_wrap_free(words);
+        return rf_err_errno(err, RF_ERR_LAUNCH, errno, "socketpair");
+    }
+    local = rf_xcalloc(1, sizeof(*local));
+    local->child = start_child(local, loop, words, pair[1], &error);
+    close(pair[1]);
+    if (local->child == NULL) {
+        status = rf_err_set(err, RF_ERR_LAUNCH, "cannot run %s: %s", words[0],
+                            uv_strerror(error));
+        close(pair[0]);
+        free(local);
+        rf_wrap_free(words);
+        return status;
+    }
+    rf_wrap_free(words);
+    local->base.callbacks = *callbacks;
+    local->base.data = data;
+    local->stream = rf_xcalloc(1, sizeof(*local->stream));
+    uv_pipe_init(loop, local->stream, 0);
+    uv_pipe_open(local->stream, pair[0]);
+    uv_timer_init(loop, &local->timer);
+    local->timer.data = local;
+    uv_update_time(loop);
+    uv_timer_start(&local->timer, stream_cb, 0, 0);
+    *out = &local->base;
+    return RF_OK;
+}
+
+static const char *head_address(const struct rf_launch *launch)
+{
+    (void)launch;
+    return "127.0.0.1";
+}
+
+static void destroy(struct rf_launch *launch)
+{
+    struct local *local = rf_container_of(launch, struct local, base);
+    rf_child_destroy(local->child);
+    free(local);
+}
+
+const struct rf_launcher_ops rf_launcher_local = {
+    .name = "local",
+    .descriptors = 2,
+    .here = true,
+    .start = start,
+    .head_address = head_address,
+    .identify = rf_launch_needs_no_identity,
+    .stop = stop,
+    .destroy = destroy,
+};

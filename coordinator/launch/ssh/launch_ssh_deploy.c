@@ -1,0 +1,331 @@
+/*
+ * `deploy`: the worker binary beside refit-coord is copied over SFTP to
+ * ~/.cache/refit-coord/refit-worker-<first 16 digits of its SHA-256>, unless a
+ * file of that name, size and mode is there. Where refit-cuda.so or
+ * refit-ucx.so belong to the local worker, all go into a folder that their
+ * hashes name, since the worker looks for modules beside itself; the modules
+ * first, so that a worker that is there has them. A file is written under
+ * another name and renamed when complete, so a name always holds a whole
+ * binary, also when several runs copy at once.
+ */
+#include <errno.h>
+#include <fcntl.h>
+#include <openssl/evp.h>
+#include <libssh/sftp.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/random.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "common/bytes.h"
+#include "common/mem.h"
+#include "coordinator/launch/ssh/launch_ssh.h"
+#include "coordinator/config/nodes/names.h"
+#include "transport/method/module.h"
+
+#define FOLDER ".cache/refit-coord"
+#define MODULES 2
+#define CHUNK_BYTES (128u << 10) /* sshd takes up to 256 KiB a request */
+
+/* A local file, mapped. */
+struct binary {
+    const char *path;    /* borrowed */
+    const uint8_t *data; /* NULL: there is none */
+    size_t size;
+    char hash[17];
+};
+
+/* What is deployed. */
+struct programs {
+    struct binary worker, modules[MODULES];
+    char *paths[MODULES]; /* of modules; NULL: there is none */
+};
+
+static enum rf_status map_binary(const char *path, struct binary *out,
+                                 struct rf_err *err)
+{
+    struct stat info;
+    uint8_t digest[EVP_MAX_MD_SIZE];
+    void *data;
+    int fd = open(path, O_RDONLY | O_CLOEXEC);
+    if (fd < 0 || fstat(fd, &info) != 0) {
+        rf_err_errno(err, RF_ERR_LAUNCH, errno, "%s", path);
+        goto fail;
+    }
+    if (!S_ISREG(info.st_mode) || info.st_size == 0) {
+        rf_err_set(err, RF_ERR_LAUNCH, "%s: not a program", path);
+        goto fail;
+    }
+    data = mmap(NULL, (size_t)info.st_size, PROT_READ, MAP_PRIVATE, fd, 0);
+    if (data == MAP_FAILED) {
+        rf_err_errno(err, RF_ERR_LAUNCH, errno, "%s", path);
+        goto fail;
+    }
+    close(fd);
+    out->path = path;
+    out->data = data;
+    out->size = (size_t)info.st_size;
+    if (EVP_Digest(data, out->size, digest, NULL, EVP_sha256(), NULL) != 1) {
+        munmap(data, out->size);
+        return rf_err_set(err, RF_ERR_INTERNAL, "no SHA-256");
+    }
+    rf_hex_encode(digest, 8, out->hash);
+    return RF_OK;
+fail:
+    if (fd >= 0) {
+        close(fd);
+    }
+    return RF_ERR_LAUNCH;
+}
+
+static void unmap_binary(const struct binary *binary)
+{
+    if (binary->data != NULL) {
+        munmap((void *)(uintptr_t)binary->data, binary->size);
+    }
+}
+
+static const char *const module_files[MODULES] = {RF_MODULE_FILE,
+                                                  RF_UCX_MODULE_FILE};
+
+/* A module of the local worker where a build, a bundle or an installation has
+ * it, NULL when there is none. */
+static char *local_module(const char *worker, const char *file)
+{
+    static const char *const beside[] = {"", "../lib/refit-coord/"};
+    const char *slash = strrchr(worker, '/');
+    const int length = slash != NULL ? (int)(slash + 1 - worker) : 0;
+    for (size_t i = 0; i < RF_ARRAY_SIZE(beside); i++) {
+        char *path = rf_xasprintf("%.*s%s%s", length, worker, beside[i], file);
+        if (access(path, R_OK) == 0) {
+            return path;
+        }
+        free(path);
+    }
+    return NULL;
+}
+
+/* One deployment. */
+struct deployment {
+    struct rf_ssh_job *job;
+    ssh_session session;
+    sftp_session sftp;
+};
+
+static enum rf_status sftp_failed(const struct deployment *to, const char *what,
+                                  const char *path, struct rf_err *err)
+{
+    int code = sftp_get_error(to->sftp);
+    return rf_err_set(
+        err, RF_ERR_LAUNCH, "deployment (launch.deploy): cannot %s %s: %s",
+        what, path,
+        code == SSH_FX_PERMISSION_DENIED ? "permission denied"
+        : code == SSH_FX_NO_SUCH_FILE    ? "no such file"
+                                         : ssh_get_error(to->session));
+}
+
+static bool is_there(sftp_session sftp, const char *path, size_t size)
+{
+    sftp_attributes found = sftp_stat(sftp, path);
+    bool same = found != NULL && found->type == SSH_FILEXFER_TYPE_REGULAR &&
+                found->size == size && (found->permissions & 0100) != 0;
+    if (found != NULL) {
+        sftp_attributes_free(found);
+    }
+    return same;
+}
+
+static enum rf_status write_all(const struct deployment *to, const char *path,
+                                const struct binary *binary, struct rf_err *err)
+{
+    enum rf_status status = RF_OK;
+    size_t at = 0;
+    sftp_file file =
+        sftp_open(to->sftp, path, O_WRONLY | O_CREAT | O_EXCL, 0700);
+    if (file == NULL) {
+        return sftp_failed(to, "create", path, err);
+    }
+    while (at < binary->size && status == RF_OK) {
+        size_t chunk = RF_MIN(binary->size - at, (size_t)CHUNK_BYTES);
+        ssize_t put = sftp_write(file, binary->data + at, chunk);
+        if (put <= 0) {
+            status = sftp_failed(to, "write", path, err);
+            break;
+        }
+        at += (size_t)put;
+        status = rf_ssh_check(to->job, "deployment", err);
+    }
+    if (sftp_close(file) != SSH_OK && status == RF_OK) {
+        status = sftp_failed(to, "close", path, err);
+    }
+    return status;
+}
+
+static enum rf_status put_in_place(const struct deployment *to,
+                                   const char *path,
+                                   const struct binary *binary,
+                                   struct rf_err *err)
+{
+    uint64_t random = 0;
+    char *temporary;
+    enum rf_status status;
+    (void)!getrandom(&random, sizeof(random), 0);
+    temporary = rf_xasprintf("%s.%016llx", path, (unsigned long long)random);
+    status = write_all(to, temporary, binary, err);
+    /* Renaming replaces a file only with OpenSSH's own extension. */
+    if (status == RF_OK && sftp_rename(to->sftp, temporary, path) != SSH_OK) {
+        if (!is_there(to->sftp, path, binary->size)) {
+            (void)sftp_unlink(to->sftp, path);
+            if (sftp_rename(to->sftp, temporary, path) != SSH_OK) {
+                status = sftp_failed(to, "rename", path, err);
+            }
+        } else {
+            (void)sftp_unlink(to->sftp, temporary);
+        }
+    }
+    if (status != RF_OK) {
+        (void)sftp_unlink(to->sftp, temporary);
+    }
+    free(temporary);
+    return status;
+}
+
+/* What the shell is to execute: absolute where the home's name allows it. */
+static char *executable_path(sftp_session sftp, const char *path)
+{
+    char *home = sftp_canonicalize_path(sftp, ".");
+    char *full = home != NULL ? rf_xasprintf("%s/%s", home, path) : NULL;
+    ssh_string_free_char(home);
+    if (full == NULL || !rf_names_valid_worker(full)) {
+        free(full);
+        full = rf_xasprintf("~/%s", path);
+    }
+    return full;
+}
+
+static enum rf_status copy_binary(const struct deployment *to, const char *path,
+                                  const struct binary *binary,
+                                  struct rf_err *err)
+{
+    char size[32];
+    enum rf_status status;
+    if (is_there(to->sftp, path, binary->size)) {
+        return RF_OK;
+    }
+    status = put_in_place(to, path, binary, err);
+    if (status == RF_OK) {
+        rf_ssh_note(to->job, "copied %s (%s) to ~/%s", binary->path,
+                    rf_format_bytes(binary->size, size, sizeof(size)), path);
+    }
+    return status;
+}
+
+/* "HASH" of the worker, "HASH-HASH" with a module. To be freed. */
+static char *name_of(const struct programs *programs)
+{
+    char *name = rf_xstrdup(programs->worker.hash);
+    for (int i = 0; i < MODULES; i++) {
+        if (programs->paths[i] != NULL) {
+            char *longer =
+                rf_xasprintf("%s-%s", name, programs->modules[i].hash);
+            free(name);
+            name = longer;
+        }
+    }
+    return name;
+}
+
+static enum rf_status copy_modules(const struct deployment *to,
+                                   const struct programs *programs,
+                                   const char *folder, struct rf_err *err)
+{
+    enum rf_status status = RF_OK;
+    for (int i = 0; i < MODULES && status == RF_OK; i++) {
+        if (programs->paths[i] != NULL) {
+            char *path = rf_xasprintf("%s/%s", folder, module_files[i]);
+            status = copy_binary(to, path, &programs->modules[i], err);
+            free(path);
+        }
+    }
+    return status;
+}
+
+/* Copies what is missing; *name is the worker's path from the home folder. */
+static enum rf_status copy_all(const struct deployment *to,
+                               const struct programs *programs, char **name,
+                               struct rf_err *err)
+{
+    enum rf_status status = RF_OK;
+    char *hashes = name_of(programs);
+    (void)sftp_mkdir(to->sftp, ".cache", 0700);
+    (void)sftp_mkdir(to->sftp, FOLDER, 0700);
+    if (strchr(hashes, '-') == NULL) {
+        *name = rf_xasprintf(FOLDER "/refit-worker-%s", hashes);
+    } else {
+        char *folder = rf_xasprintf(FOLDER "/%s", hashes);
+        *name = rf_xasprintf("%s/refit-worker", folder);
+        (void)sftp_mkdir(to->sftp, folder, 0700);
+        status = copy_modules(to, programs, folder, err);
+        free(folder);
+    }
+    free(hashes);
+    return status == RF_OK ? copy_binary(to, *name, &programs->worker, err)
+                           : status;
+}
+
+static enum rf_status map_programs(const char *worker, struct programs *out,
+                                   struct rf_err *err)
+{
+    enum rf_status status = map_binary(worker, &out->worker, err);
+    for (int i = 0; i < MODULES && status == RF_OK; i++) {
+        out->paths[i] = local_module(worker, module_files[i]);
+        if (out->paths[i] != NULL) {
+            status = map_binary(out->paths[i], &out->modules[i], err);
+        }
+    }
+    return status;
+}
+
+static void unmap_programs(struct programs *programs)
+{
+    for (int i = 0; i < MODULES; i++) {
+        unmap_binary(&programs->modules[i]);
+        free(programs->paths[i]);
+    }
+    unmap_binary(&programs->worker);
+}
+
+enum rf_status rf_ssh_deploy(struct rf_ssh_job *job, ssh_session session,
+                             char **path, struct rf_err *err)
+{
+    struct programs programs = {.worker.data = NULL};
+    char *name = NULL;
+    struct deployment to = {.job = job, .session = session};
+    enum rf_status status = map_programs(job->local_worker, &programs, err);
+    if (status != RF_OK) {
+        goto out;
+    }
+    to.sftp = sftp_new(session);
+    if (to.sftp == NULL || sftp_init(to.sftp) != SSH_OK) {
+        status = rf_err_set(err, RF_ERR_LAUNCH,
+                            "deployment (launch.deploy): the server offers no "
+                            "SFTP: %s; copy the worker there yourself and "
+                            "say where it is (launch.worker)",
+                            ssh_get_error(session));
+        goto out;
+    }
+    status = copy_all(&to, &programs, &name, err);
+    if (status == RF_OK) {
+        *path = executable_path(to.sftp, name);
+    }
+out:
+    if (to.sftp != NULL) {
+        sftp_free(to.sftp);
+    }
+    free(name);
+    unmap_programs(&programs);
+    return status;
+}

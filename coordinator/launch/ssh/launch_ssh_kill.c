@@ -1,0 +1,120 @@
+/*
+ * An agent that heeds neither the end of its input nor that of its lease (it
+ * was stopped, it hangs in a driver) is killed by a second command on the same
+ * SSH session, because sshd ends nothing when a connection does.
+ *
+ * The command works in any login shell: one word in single quotes for sh, which
+ * has neither a backslash nor an exclamation mark, then numbers. The process is
+ * the agent only while id and start time are those of its HELLO. It is asked
+ * first, and woken if it was stopped, since an agent that can end in order also
+ * removes its files. Otherwise its children, the ranks, go before it: each
+ * leads a process group, and none of their ids is free while the agent has not
+ * waited for them.
+ *
+ * Nothing here waits: the pump calls rf_ssh_kill_go_on() when something has
+ * come, and bounds it all.
+ */
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "coordinator/launch/ssh/launch_ssh.h"
+
+#define GONE_STATUS 3 /* there is no such process (any more) */
+
+/* $1: process, $2: its start time. */
+static const char script[] =
+    "exec 2>/dev/null; "
+    "there() { read -r s </proc/$1/stat && set -- $1 $2 ${s##*\")\"} && "
+    "test ${22} = $2; }; "
+    "there $1 $2 || exit 3; "
+    "kill -TERM $1; kill -CONT $1; sleep 1; there $1 $2 || exit 0; "
+    "for c in $(cat /proc/$1/task/$1/children); do kill -KILL $c -$c; done; "
+    "there $1 $2 && kill -KILL $1; exit 0";
+
+static void fail(struct rf_ssh_kill *kill, ssh_session session)
+{
+    kill->state = RF_SSH_KILL_OVER;
+    snprintf(kill->failure, sizeof(kill->failure), "%s",
+             ssh_get_error(session));
+}
+
+/* The command has ended. */
+static void finish(struct rf_ssh_kill *kill)
+{
+    int status = kill->end.status;
+    kill->state = RF_SSH_KILL_OVER;
+    if (status != 0 && status != GONE_STATUS) {
+        snprintf(kill->failure, sizeof(kill->failure),
+                 "the command that kills it ended with status %d%s%s", status,
+                 kill->end.signal != NULL ? ", signal " : "",
+                 kill->end.signal != NULL ? kill->end.signal : "");
+    }
+}
+
+void rf_ssh_kill_begin(struct rf_ssh_kill *kill, struct rf_ssh_job *job,
+                       ssh_session session)
+{
+    uint64_t start_ticks;
+    pthread_mutex_lock(&job->lock);
+    kill->pid = job->agent_pid;
+    start_ticks = job->agent_start_ticks;
+    pthread_mutex_unlock(&job->lock);
+    if (kill->pid == 0) {
+        return;
+    }
+    snprintf(kill->command, sizeof(kill->command),
+             "sh -c '%s' sh %" PRIu32 " %" PRIu64, script, kill->pid,
+             start_ticks);
+    kill->channel = ssh_channel_new(session);
+    if (kill->channel == NULL) {
+        fail(kill, session);
+        return;
+    }
+    rf_ssh_exit_watch(&kill->end, kill->channel);
+    kill->state = RF_SSH_KILL_OPENING;
+    rf_ssh_kill_go_on(kill, session);
+}
+
+void rf_ssh_kill_go_on(struct rf_ssh_kill *kill, ssh_session session)
+{
+    int result = SSH_OK;
+    if (kill->state == RF_SSH_KILL_OPENING) {
+        result = ssh_channel_open_session(kill->channel);
+        if (result == SSH_OK) {
+            kill->state = RF_SSH_KILL_ASKING;
+        }
+    }
+    if (kill->state == RF_SSH_KILL_ASKING) {
+        result = ssh_channel_request_exec(kill->channel, kill->command);
+        if (result == SSH_OK) {
+            kill->state = RF_SSH_KILL_RUNNING;
+            (void)ssh_channel_send_eof(kill->channel);
+        }
+    }
+    if (result == SSH_ERROR) {
+        fail(kill, session);
+    } else if (kill->state == RF_SSH_KILL_RUNNING && kill->end.known) {
+        finish(kill);
+    }
+}
+
+const char *rf_ssh_kill_failure(const struct rf_ssh_kill *kill)
+{
+    if (kill->failure[0] != '\0') {
+        return kill->failure;
+    }
+    return kill->state == RF_SSH_KILL_IDLE || kill->state == RF_SSH_KILL_OVER
+               ? NULL
+               : "the node does not answer";
+}
+
+void rf_ssh_kill_free(struct rf_ssh_kill *kill)
+{
+    if (kill->channel != NULL) {
+        rf_ssh_exit_unwatch(&kill->end, kill->channel);
+        ssh_channel_free(kill->channel);
+        kill->channel = NULL;
+        free(kill->end.signal);
+    }
+}

@@ -1,0 +1,24 @@
+/* The cluster file that Megatron-LM's flags describe. */
+#ifndef RF_COORDINATOR_COMMANDS_MEGATRON_MEGATRON_CLUSTER_H
+#define RF_COORDINATOR_COMMANDS_MEGATRON_MEGATRON_CLUSTER_H
+
+#include "coordinator/megatron/megatron_flags.h"
+
+/* What errors call the document. */
+#define RF_MEGATRON_FILE "megatron"
+
+/*
+ * One scenario between as many processes of this machine as its meshes need:
+ * the least common multiple of both sides if collocated, else their sum.
+ * Defaults are those of the benchmark's README, and of Megatron-LM for what
+ * that does not mention. A new reference. Flags that have no meaning beside the
+ * others become idle. Missing flags and those that contradict each other are
+ * RF_ERR_USAGE; a mesh that cannot be is RF_ERR_CONFIG.
+ */
+enum rf_status rf_megatron_cluster(struct rf_megatron_args *args, json_t **out,
+                                   struct rf_err *err) RF_MUST_CHECK;
+
+/* --refit-method, or its default. */
+const char *rf_megatron_backend(const struct rf_megatron_args *args);
+
+#endif

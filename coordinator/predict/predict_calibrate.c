@@ -1,0 +1,141 @@
+/*
+ * Calibration: the simulation knows how much each resource has to do, results
+ * know what of the resource's speed a method gets, and what it needs beside
+ * that. So for each method, apart for refits that are held up inside nodes and
+ * between them, simulated times are put on a line through what results took.
+ * Pure. See predict.h.
+ */
+#include <math.h>
+#include <stdlib.h>
+
+#include "common/mem.h"
+#include "common/stats.h"
+#include "coordinator/predict/predict.h"
+
+/* Whether row `i` says something that none before it does. */
+static bool counts(const struct rf_predict_rows *rows, size_t i)
+{
+    const struct rf_predict_row *row = &rows->rows[i];
+    if (row->gap != NULL || row->measured.ms <= 0 || row->p.simulated_ms <= 0) {
+        return false;
+    }
+    for (size_t j = 0; j < i; j++) {
+        if (rows->rows[j].measured.from == row->measured.from) {
+            return false;
+        }
+    }
+    return true;
+}
+
+/* What results say of a method and path: measured = fixed + factor simulated.
+ */
+struct fit {
+    double fixed_ms, factor; /* 0 and 1 where there are no results */
+    size_t n;
+    bool beaten; /* a result is below its bound: figures are too low */
+};
+
+/* Whether simulated times differ enough to tell what is fixed. */
+static bool span_a_line(const double *simulated, size_t n)
+{
+    double least = INFINITY, most = 0;
+    for (size_t i = 0; i < n; i++) {
+        least = RF_MIN(least, simulated[i]);
+        most = RF_MAX(most, simulated[i]);
+    }
+    return n >= RF_PREDICT_LINE_RESULTS && most >= RF_PREDICT_LINE_SPAN * least;
+}
+
+/* A line where there are enough points, and it has sense: nothing takes less
+ * than no time, nor less the more there is to do. Else what results took of the
+ * simulated time at the median. */
+static void fit_points(const double *simulated, const double *measured,
+                       struct fit *fit)
+{
+    double *ratios;
+    double fixed_ms, factor;
+    if (span_a_line(simulated, fit->n) &&
+        rf_stats_line(simulated, measured, fit->n, &fixed_ms, &factor) &&
+        fixed_ms >= 0 && factor > 0) {
+        fit->fixed_ms = fixed_ms;
+        fit->factor = factor;
+    } else if (fit->n > 0) {
+        ratios = rf_xcalloc(fit->n, sizeof(*ratios));
+        for (size_t i = 0; i < fit->n; i++) {
+            ratios[i] = measured[i] / simulated[i];
+        }
+        fit->factor = rf_stats_median(ratios, fit->n);
+        free(ratios);
+    }
+}
+
+/* From the results with the method and path of `row`: all, or those that are
+ * not its own. */
+static struct fit fit_for(const struct rf_predict_rows *rows,
+                          const struct rf_predict_row *row, bool others)
+{
+    double *simulated = rf_xcalloc(rows->n, sizeof(*simulated));
+    double *measured = rf_xcalloc(rows->n, sizeof(*measured));
+    struct fit fit = {.factor = 1};
+    for (size_t i = 0; i < rows->n; i++) {
+        const struct rf_predict_row *at = &rows->rows[i];
+        if (at->method == row->method && at->p.path == row->p.path &&
+            counts(rows, i) &&
+            !(others && at->measured.from == row->measured.from)) {
+            simulated[fit.n] = at->p.simulated_ms;
+            measured[fit.n++] = at->measured.ms;
+            fit.beaten |= at->measured.ms < at->p.bound_ms;
+        }
+    }
+    fit_points(simulated, measured, &fit);
+    free(simulated);
+    free(measured);
+    return fit;
+}
+
+static double calibrated_ms(const struct rf_prediction *p,
+                            const struct fit *fit)
+{
+    const double ms = fit->fixed_ms + fit->factor * p->simulated_ms;
+    return fit->beaten ? ms : RF_MAX(ms, p->bound_ms);
+}
+
+static void calibrate_row(const struct rf_predict_rows *rows,
+                          struct rf_predict_row *row)
+{
+    struct rf_prediction *p = &row->p;
+    struct fit fit = fit_for(rows, row, false);
+    p->fixed_ms = fit.fixed_ms;
+    p->factor = fit.factor;
+    p->n_results = fit.n;
+    p->ms = calibrated_ms(p, &fit);
+    if (row->measured.from != NULL) {
+        fit = fit_for(rows, row, true);
+        p->others_ms = calibrated_ms(p, &fit);
+    }
+}
+
+void rf_predict_calibrate(struct rf_predict_rows *rows,
+                          struct rf_leave_one_out *out)
+{
+    double *errors = rf_xcalloc(rows->n, sizeof(*errors));
+    *out = (struct rf_leave_one_out){.n = 0};
+    for (size_t i = 0; i < rows->n; i++) {
+        struct rf_predict_row *row = &rows->rows[i];
+        if (row->gap == NULL) {
+            calibrate_row(rows, row);
+        }
+        if (counts(rows, i)) {
+            double error = fabs(row->p.others_ms / row->measured.ms - 1);
+            if (out->n == 0 || error > out->worst) {
+                out->worst = error;
+                out->worst_row = row;
+            }
+            errors[out->n++] = error;
+        }
+    }
+    if (out->n > 0) {
+        out->median = rf_stats_median(errors, out->n);
+    }
+    free(errors);
+}

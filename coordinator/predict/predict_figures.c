@@ -1,0 +1,263 @@
+/*
+ * Figures for predictions: the arithmetic on them, and what the model has no
+ * figures for. Pure. See predict.h.
+ */
+#include "coordinator/predict/predict.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "common/mem.h"
+#include "transport/disk/disk_carrier.h"
+#include "transport/method/method.h"
+
+/* A part of a rank's training memory that is written to its file. */
+struct held_range {
+    uint32_t rank;
+    uint64_t at, end;
+};
+
+struct held_ranges {
+    struct held_range *of;
+    size_t n, capacity;
+};
+
+static int by_rank_and_start(const void *a, const void *b)
+{
+    const struct held_range *x = a, *y = b;
+    return x->rank != y->rank ? (x->rank > y->rank) - (x->rank < y->rank)
+                              : (x->at > y->at) - (x->at < y->at);
+}
+
+/* Adds the bytes that the ranges of each rank cover to `written`. */
+static void add_held(const struct held_ranges *ranges, uint64_t *written)
+{
+    uint64_t end = 0;
+    if (ranges->n > 0) {
+        qsort(ranges->of, ranges->n, sizeof(*ranges->of), by_rank_and_start);
+    }
+    for (size_t i = 0; i < ranges->n; i++) {
+        const struct held_range *range = &ranges->of[i];
+        const bool first = i == 0 || range->rank != ranges->of[i - 1].rank;
+        const uint64_t from = first ? range->at : RF_MAX(range->at, end);
+        written[range->rank] += range->end - RF_MIN(from, range->end);
+        end = first ? range->end : RF_MAX(end, range->end);
+    }
+}
+
+/* What each rank writes, reads and scatters. */
+static void load_ranks(const struct rf_schedule *schedule, uint64_t *written,
+                       uint64_t *read, uint64_t *scattered)
+{
+    struct held_ranges held = {.n = 0};
+    struct rf_schedule_walk walk;
+    const struct rf_op *op;
+    rf_schedule_walk_start(&walk, schedule);
+    while ((op = rf_schedule_walk_next(&walk)) != NULL) {
+        if (rf_op_reads_held(op)) {
+            const struct held_range range = {op->src, op->src_offset,
+                                             rf_op_src_end(op)};
+            RF_PUSH(held.of, held.n, held.capacity, range);
+        } else {
+            written[op->src] += rf_op_bytes(op);
+        }
+        read[op->dst] += rf_file_read_bytes(op);
+        scattered[op->dst] += rf_file_scattered_bytes(op);
+    }
+    add_held(&held, written);
+    free(held.of);
+}
+
+static struct rf_file_load sum_up(const uint64_t *bytes, uint32_t n_ranks)
+{
+    struct rf_file_load load = {0, 0};
+    for (uint32_t r = 0; r < n_ranks; r++) {
+        load.all += bytes[r];
+        load.most = RF_MAX(load.most, bytes[r]);
+    }
+    return load;
+}
+
+/* Of the node whose ranks have most together. */
+static struct rf_file_load busiest_node(const struct rf_world *world,
+                                        const uint64_t *bytes)
+{
+    struct rf_file_load load = sum_up(bytes, world->n_ranks);
+    uint64_t *nodes = rf_xcalloc(world->n_nodes, sizeof(*nodes));
+    for (uint32_t r = 0; r < world->n_ranks; r++) {
+        nodes[world->ranks[r].node] += bytes[r];
+    }
+    load.all = sum_up(nodes, world->n_nodes).most;
+    free(nodes);
+    return load;
+}
+
+void rf_predict_file_loads(const struct rf_world *world,
+                           const struct rf_schedule *schedule,
+                           struct rf_file_loads *out)
+{
+    const uint32_t n = world->n_ranks;
+    uint64_t *written = rf_xcalloc(n, sizeof(*written));
+    uint64_t *read = rf_xcalloc(n, sizeof(*read));
+    uint64_t *scattered = rf_xcalloc(n, sizeof(*scattered));
+    load_ranks(schedule, written, read, scattered);
+    out->written = sum_up(written, n);
+    out->read = sum_up(read, n);
+    out->scattered = busiest_node(world, scattered);
+    free(written);
+    free(read);
+    free(scattered);
+}
+
+/* As fast as all ranks together get on, and as the busiest does alone; a rate
+ * of 0 is no limit. */
+static double file_ms(struct rf_file_load load, double rate, double single)
+{
+    const double together = rate > 0 ? (double)load.all / rate / 1e6 : 0;
+    return single > 0 ? RF_MAX(together, (double)load.most / single / 1e6)
+                      : together;
+}
+
+double rf_predict_disk_ms(const struct rf_link_figures *figures,
+                          const struct rf_file_loads *loads)
+{
+    return file_ms(loads->written, figures->write_gbytes_per_s,
+                   figures->single_write_gbytes_per_s) +
+           file_ms(loads->read, figures->read_gbytes_per_s,
+                   figures->single_read_gbytes_per_s) +
+           RF_PREDICT_CACHED_COPY * file_ms(loads->scattered,
+                                            figures->copy_gbytes_per_s,
+                                            figures->single_copy_gbytes_per_s);
+}
+
+void rf_predict_step(const struct rf_timeline *timeline,
+                     struct rf_prediction *p)
+{
+    double refit_s = timeline->refits * p->ms / 1e3;
+    p->step_s =
+        timeline->rollout_s + timeline->train_s + timeline->other_s + refit_s;
+    p->share = p->step_s > 0 ? refit_s / p->step_s : 0;
+}
+
+static bool has_link(const struct rf_links *links, uint32_t node, bool out)
+{
+    if (links->nic_gbytes_per_s[node] > 0) {
+        return true;
+    }
+    for (uint32_t other = 0; other < links->n_nodes; other++) {
+        size_t at = out ? (size_t)node * links->n_nodes + other
+                        : (size_t)other * links->n_nodes + node;
+        if (links->pair_gbytes_per_s[at] > 0) {
+            return true;
+        }
+    }
+    return false;
+}
+
+enum use { COPYING, LINKS_OUT, LINKS_IN, N_USES };
+
+/* Whether the schedule uses what has no figure. */
+static bool lacks(const struct rf_schedule *schedule,
+                  const struct rf_links *links, enum use use, uint32_t n)
+{
+    switch (use) {
+    case COPYING:
+        return schedule->node_copy[n] > 0 && links->copy_gbytes_per_s[n] <= 0;
+    case LINKS_OUT:
+        return schedule->node_send[n] > 0 && !has_link(links, n, true);
+    default:
+        return schedule->node_recv[n] > 0 && !has_link(links, n, false);
+    }
+}
+
+/* "no figures for copying on a, b; for links out of a", or NULL. */
+static char *lacking_rates(const struct rf_schedule *schedule,
+                           const struct rf_links *links,
+                           const char *const *names, bool device)
+{
+    const char *const uses[N_USES] = {
+        device ? "copying in GPU memory on" : "copying on",
+        device ? "GPU links out of" : "links out of",
+        device ? "GPU links into" : "links into"};
+    char *list = NULL;
+    for (size_t use = 0; use < N_USES; use++) {
+        bool first = true;
+        for (uint32_t n = 0; n < links->n_nodes; n++) {
+            char *longer;
+            if (!lacks(schedule, links, (enum use)use, n)) {
+                continue;
+            }
+            longer =
+                list == NULL
+                    ? rf_xasprintf("no figures for %s %s", uses[use], names[n])
+                : first
+                    ? rf_xasprintf("%s; for %s %s", list, uses[use], names[n])
+                    : rf_xasprintf("%s, %s", list, names[n]);
+            free(list);
+            list = longer;
+            first = false;
+        }
+    }
+    return list;
+}
+
+/* What is lacking, and where a figure for it may come from; takes `lacking`. */
+static char *with_advice(char *lacking, const struct rf_method_info *info)
+{
+    char *text;
+    if (info->links_by_tcp || !info->crosses_nodes) {
+        text = rf_xasprintf("%s; give them in \"links\" or name results of "
+                            "these nodes",
+                            lacking);
+    } else if (info->memory == RF_HOST_MEMORY) {
+        text = rf_xasprintf("%s; give nic_gbytes_per_s or link_gbytes_per_s in "
+                            "\"links\" (probes of TCP do not count)",
+                            lacking);
+    } else {
+        text = rf_xasprintf("%s; give copy_gbytes_per_s and link_gbytes_per_s "
+                            "in links.methods.%s (probes of host memory and "
+                            "TCP do not count)",
+                            lacking, info->name);
+    }
+    free(lacking);
+    return text;
+}
+
+char *rf_predict_gap(const struct rf_predict_input *input)
+{
+    const struct rf_scenario *scenario = input->scenario;
+    const char *method = input->method;
+    const struct rf_method_info *info = rf_method_info_find(method);
+    char *lacking;
+    if (!info->moves_bytes) {
+        return rf_xasprintf("method %s moves nothing", method);
+    }
+    if (scenario->spec->infer.quantize) {
+        return rf_xstrdup("the time of infer.quantize is not modelled");
+    }
+    if (info->needs_folder) {
+        return input->figures.write_gbytes_per_s > 0 &&
+                       input->figures.read_gbytes_per_s > 0
+                   ? NULL
+                   : rf_xasprintf("method %s needs write_gbytes_per_s and "
+                                  "read_gbytes_per_s in \"links\"",
+                                  method);
+    }
+    if (info->inside.left != RF_LEFT_NOTHING &&
+        info->memory == RF_DEVICE_MEMORY && !input->own) {
+        return rf_xasprintf("method %s may leave bytes in place; give it "
+                            "figures of its own in links.methods.%s",
+                            method, method);
+    }
+    if (strcmp(info->name, "tcp") == 0 && !input->own &&
+        scenario->plan->totals.bytes_intra_node > 0) {
+        return rf_xasprintf("method %s also uses sockets inside nodes; give it "
+                            "figures of its own in links.methods.%s",
+                            method, method);
+    }
+    lacking = lacking_rates(scenario->schedule, &input->links,
+                            scenario->config->node_names,
+                            info->memory == RF_DEVICE_MEMORY);
+    return lacking != NULL ? with_advice(lacking, info) : NULL;
+}

@@ -1,0 +1,315 @@
+/* Predictions as a table and as JSON. See predict.h. */
+#include <stdlib.h>
+#include <string.h>
+
+#include "common/mem.h"
+#include "common/text.h"
+#include "coordinator/predict/predict.h"
+#include "coordinator/table/escape.h"
+#include "coordinator/records/report_table.h"
+
+const char *rf_predict_path_text(const struct rf_predict_row *row)
+{
+    static const char *const texts[] = {
+        [RF_PATH_IN_PLACE] = "in place",
+        [RF_PATH_INSIDE] = "inside nodes",
+        [RF_PATH_RANK] = "one rank's copies",
+        [RF_PATH_BETWEEN] = "between nodes",
+        [RF_PATH_CPU] = "operations",
+    };
+    return row->method->needs_folder ? "files" : texts[row->p.path];
+}
+
+/* The number of a footnote, from 1; names of runs may be any bytes. */
+static size_t note_number(json_t *notes, const char *text)
+{
+    json_t *note = rf_text_json(text, strlen(text));
+    size_t i = 0;
+    while (i < json_array_size(notes) &&
+           !json_equal(json_array_get(notes, i), note)) {
+        i++;
+    }
+    if (i == json_array_size(notes)) {
+        json_array_append(notes, note);
+    }
+    json_decref(note);
+    return i + 1;
+}
+
+/* Seconds, or a footnote that says why there are none. */
+static void seconds_cell(struct rf_table *table, double ms, const char *why,
+                         json_t *notes)
+{
+    char text[32];
+    if (why != NULL) {
+        rf_table_cell(table, "- [%zu]", note_number(notes, why));
+    } else {
+        rf_table_cell(table, "%s",
+                      ms >= 0 ? rf_amount_text(ms / 1e3, text) : "-");
+    }
+}
+
+/* -1: nothing is known. */
+static double known(double ms)
+{
+    return ms > 0 ? ms : -1;
+}
+
+static void add_row(struct rf_table *table, const struct rf_predict_row *row,
+                    bool step, json_t *notes)
+{
+    const struct rf_prediction *p = &row->p;
+    char text[32];
+    step = step && row->gap == NULL;
+    rf_table_cell(table, "%s", row->scenario);
+    rf_table_cell(table, "%s", row->method->name);
+    rf_table_cell(table, "%s", row->strategy);
+    seconds_cell(table, p->ms, row->gap, notes);
+    seconds_cell(table, known(p->bound_ms), NULL, notes);
+    seconds_cell(table, known(row->measured.ms), row->measured.why, notes);
+    rf_table_cell(table, "%s", step ? rf_figure_text(p->step_s, 2, text) : "-");
+    rf_table_cell(table, step ? "%.3g %%" : "-", p->share * 100);
+}
+
+static struct rf_table *create_table(void)
+{
+    static const char *const heads[] = {
+        "scenario",     "method",       "strategy",
+        ">predicted s", ">bound s",     ">measured s",
+        ">step s",      ">refit share", NULL};
+    static const char *const drops[] = {"refit share", "step s", "strategy",
+                                        "bound s", NULL};
+    struct rf_table *table = rf_table_create(heads);
+    rf_table_set_drops(table, drops, "refit-coord predict FILE | less -S");
+    return table;
+}
+
+static const char *results_text(size_t n)
+{
+    return n == 1 ? "result" : "results";
+}
+
+/* Whether a row before this one was calibrated by the same results. */
+static bool said_before(const struct rf_predict_rows *rows, size_t at)
+{
+    for (size_t i = 0; i < at; i++) {
+        if (rows->rows[i].gap == NULL &&
+            rows->rows[i].method == rows->rows[at].method &&
+            rows->rows[i].p.path == rows->rows[at].p.path) {
+            return true;
+        }
+    }
+    return false;
+}
+
+/* Whether a row that the same results calibrated gets below its bound, as one
+ * of them did. */
+static bool beats_bound(const struct rf_predict_rows *rows, size_t at)
+{
+    for (size_t i = 0; i < rows->n; i++) {
+        const struct rf_predict_row *row = &rows->rows[i];
+        if (row->gap == NULL && row->method == rows->rows[at].method &&
+            row->p.path == rows->rows[at].p.path &&
+            row->p.ms < row->p.bound_ms) {
+            return true;
+        }
+    }
+    return false;
+}
+
+/* Whether a row has a result, and none before it the same. */
+static bool says_first(const struct rf_predict_rows *rows, size_t at)
+{
+    bool seen = rows->rows[at].measured.from == NULL;
+    for (size_t i = 0; i < at && !seen; i++) {
+        seen = rows->rows[i].measured.from == rows->rows[at].measured.from;
+    }
+    return !seen;
+}
+
+/* How many of the results are a row's. */
+static size_t count_used(const struct rf_predict_rows *rows)
+{
+    size_t n = 0;
+    for (size_t i = 0; i < rows->n; i++) {
+        n += says_first(rows, i);
+    }
+    return n;
+}
+
+/* Repeats that do not count. */
+static size_t count_left_out(const struct rf_predict_rows *rows)
+{
+    size_t n = 0;
+    for (size_t i = 0; i < rows->n; i++) {
+        const struct rf_measured *measured = &rows->rows[i].measured;
+        n += measured->from == NULL || says_first(rows, i)
+                 ? measured->n_left_out
+                 : 0;
+    }
+    return n;
+}
+
+static void print_left_out(const struct rf_predict_rows *rows, FILE *to)
+{
+    const size_t n = count_left_out(rows);
+    if (n > 0) {
+        fprintf(to, "%zu %s left out: nodes were faster or slower than usual\n",
+                n, n == 1 ? "repeat" : "repeats");
+    }
+    if (rows->n_unsettled > 0) {
+        fprintf(to,
+                "none of %zu repeats left out, though nodes had no usual "
+                "speed: measure again with nothing else running, and with more "
+                "repeats (--repeat)\n",
+                rows->n_unsettled);
+    }
+}
+
+static void print_calibrations(const struct rf_predict_rows *rows,
+                               const struct rf_leave_one_out *error, FILE *to)
+{
+    for (size_t i = 0; i < rows->n; i++) {
+        const struct rf_predict_row *row = &rows->rows[i];
+        if (row->gap == NULL && row->p.n_results > 0 && !said_before(rows, i)) {
+            fprintf(to, "%s, %s: calibrated by %zu %s: x%.3g",
+                    row->method->name, rf_predict_path_text(row),
+                    row->p.n_results, results_text(row->p.n_results),
+                    row->p.factor);
+            if (row->p.fixed_ms > 0) {
+                fprintf(to, " + %.3g ms", row->p.fixed_ms);
+            }
+            fputs(beats_bound(rows, i)
+                      ? "; results are below their bounds, so its figures are "
+                        "too low\n"
+                      : "\n",
+                  to);
+        }
+    }
+    if (count_used(rows) < rows->n_results) {
+        fprintf(to,
+                "%zu of %zu %s used: others measured another refit, or this "
+                "one before, or on nodes faster or slower than usual\n",
+                count_used(rows), rows->n_results,
+                results_text(rows->n_results));
+    }
+    print_left_out(rows, to);
+    if (error->n > 0) {
+        fprintf(to,
+                "leave-one-out error over %zu %s: median %.1f %%, worst %.1f "
+                "%% (",
+                error->n, results_text(error->n), error->median * 100,
+                error->worst * 100);
+        rf_escape(to, RF_REPORT_TABLE, error->worst_row->scenario);
+        fprintf(to, ", %s)\n", error->worst_row->method->name);
+    }
+}
+
+void rf_predict_print_table(const struct rf_predict_rows *rows,
+                            const struct rf_leave_one_out *error, bool step,
+                            FILE *to)
+{
+    struct rf_table *table = create_table();
+    json_t *notes = json_array();
+    for (size_t i = 0; i < rows->n; i++) {
+        add_row(table, &rows->rows[i], step, notes);
+    }
+    rf_table_print(table, to, RF_REPORT_TABLE, 0);
+    for (size_t i = 0; i < json_array_size(notes); i++) {
+        fprintf(to, "[%zu] ", i + 1);
+        rf_escape(to, RF_REPORT_TABLE,
+                  json_string_value(json_array_get(notes, i)));
+        fputc('\n', to);
+    }
+    print_calibrations(rows, error, to);
+    json_decref(notes);
+    rf_table_destroy(table);
+}
+
+static void add_text(json_t *to, const char *key, const char *text)
+{
+    if (text != NULL) {
+        json_object_set_new(to, key, rf_text_json(text, strlen(text)));
+    }
+}
+
+/* What is known only where there is a prediction. */
+static void add_prediction(json_t *entry, const struct rf_predict_row *row,
+                           bool step)
+{
+    const struct rf_prediction *p = &row->p;
+    json_object_set_new(entry, "simulated_ms", json_real(p->simulated_ms));
+    json_object_set_new(entry, "path", json_string(rf_predict_path_text(row)));
+    if (p->n_results > 0) {
+        json_object_set_new(entry, "calibration",
+                            json_pack("{s:I, s:f, s:f}", "results",
+                                      (json_int_t)p->n_results, "factor",
+                                      p->factor, "fixed_ms", p->fixed_ms));
+    }
+    if (row->measured.from != NULL) {
+        json_object_set_new(entry, "leave_one_out_ms", json_real(p->others_ms));
+    }
+    if (step) {
+        json_object_set_new(entry, "step_s", json_real(p->step_s));
+        json_object_set_new(entry, "refit_share", json_real(p->share));
+    }
+}
+
+static json_t *row_json(const struct rf_predict_row *row, bool step)
+{
+    const struct rf_prediction *p = &row->p;
+    json_t *entry = json_pack(
+        "{s:s, s:s, s:s, s:o, s:o}", "scenario", row->scenario, "method",
+        row->method->name, "strategy", row->strategy, "predicted_ms",
+        row->gap == NULL ? json_real(p->ms) : json_null(), "bound_ms",
+        p->bound_ms > 0 ? json_real(p->bound_ms) : json_null());
+    if (row->gap == NULL) {
+        add_prediction(entry, row, step);
+    }
+    add_text(entry, "note", row->gap);
+    add_text(entry, "measured_note", row->measured.why);
+    if (row->measured.ms > 0) {
+        json_object_set_new(entry, "measured_ms", json_real(row->measured.ms));
+    }
+    return entry;
+}
+
+void rf_predict_print_json(const struct rf_predict_rows *rows,
+                           const struct rf_leave_one_out *error, bool step,
+                           FILE *to)
+{
+    json_t *list = json_array();
+    json_t *document;
+    for (size_t i = 0; i < rows->n; i++) {
+        json_array_append_new(list, row_json(&rows->rows[i], step));
+    }
+    document = json_pack("{s:i, s:o, s:{s:I, s:I, s:I, s:I}}", "schema_version",
+                         1, "predictions", list, "results", "given",
+                         (json_int_t)rows->n_results, "used",
+                         (json_int_t)count_used(rows), "repeats_left_out",
+                         (json_int_t)count_left_out(rows), "repeats_unsettled",
+                         (json_int_t)rows->n_unsettled);
+    if (error->n > 0) {
+        json_object_set_new(
+            document, "leave_one_out",
+            json_pack("{s:I, s:f, s:f, s:s, s:s}", "results",
+                      (json_int_t)error->n, "median_error", error->median,
+                      "worst_error", error->worst, "worst_scenario",
+                      error->worst_row->scenario, "worst_method",
+                      error->worst_row->method->name));
+    }
+    json_dumpf(document, to, JSON_INDENT(2) | JSON_REAL_PRECISION(9));
+    fputc('\n', to);
+    json_decref(document);
+}
+
+void rf_predict_rows_free(struct rf_predict_rows *rows)
+{
+    for (size_t i = 0; i < rows->n; i++) {
+        free(rows->rows[i].scenario);
+        free(rows->rows[i].gap);
+        free(rows->rows[i].measured.why);
+    }
+    free(rows->rows);
+    *rows = (struct rf_predict_rows){.n = 0};
+}

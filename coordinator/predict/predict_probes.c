@@ -1,0 +1,127 @@
+/*
+ * Figures for predictions from the probes of runs that were. Nodes are probed
+ * in the memory of the scenario's method, links always over TCP: what host
+ * memory does says nothing of GPUs, nor TCP of the links of other transports.
+ * Pure. See predict.h.
+ */
+#include <string.h>
+
+#include "common/mem.h"
+#include "coordinator/predict/predict.h"
+#include "coordinator/records/fields.h"
+
+static double number_of(const json_t *object, const char *key)
+{
+    double value = 0;
+    (void)rf_result_number(object, NULL, key, &value);
+    return value;
+}
+
+/* Takes the better of what is there and what one record's probe says of the
+ * nodes that copied as usual; `only` NULL: of all. */
+static void take_nodes(const struct rf_predict_speeds *speeds,
+                       const json_t *record, bool after, const bool *only,
+                       struct rf_links *links)
+{
+    const uint64_t copy_bytes = rf_predict_copy_bytes(record);
+    const json_t *nodes =
+        json_object_get(rf_predict_probe(record, after), "nodes");
+    for (size_t i = 0; i < json_array_size(nodes); i++) {
+        const json_t *node = json_array_get(nodes, i);
+        const uint32_t n =
+            rf_predict_node(speeds->config, json_object_get(node, "host"));
+        const double all = number_of(node, "copy_gbytes_per_s");
+        if (n != RF_NONE && (only == NULL || only[n]) &&
+            rf_predict_is_usual(speeds, copy_bytes, n, all)) {
+            double single = number_of(node, "single_copy_gbytes_per_s");
+            links->copy_gbytes_per_s[n] =
+                RF_MAX(links->copy_gbytes_per_s[n], all);
+            links->copy1_gbytes_per_s[n] =
+                RF_MAX(links->copy1_gbytes_per_s[n], single);
+        }
+    }
+}
+
+/* From probes with buffers of that size, or all others for `only` these. */
+static void take_size(const struct rf_result_set *set,
+                      const struct rf_predict_speeds *speeds,
+                      enum rf_memory_kind memory, uint64_t copy_bytes,
+                      const bool *only, struct rf_links *links)
+{
+    struct rf_predict_walk walk = {.set = set, .memory = &memory};
+    const json_t *record;
+    while ((record = rf_predict_next(&walk)) != NULL) {
+        if ((only == NULL) == (rf_predict_copy_bytes(record) == copy_bytes)) {
+            take_nodes(speeds, record, false, only, links);
+            take_nodes(speeds, record, true, only, links);
+        }
+    }
+}
+
+/* Likewise of the links between nodes, whatever these copied. */
+static void take_pairs(const struct rf_config *config, const json_t *probe,
+                       struct rf_links *links)
+{
+    const json_t *pairs = json_object_get(probe, "pairs");
+    for (size_t i = 0; i < json_array_size(pairs); i++) {
+        const json_t *pair = json_array_get(pairs, i);
+        uint32_t a = rf_predict_node(config, json_object_get(pair, "from"));
+        uint32_t b = rf_predict_node(config, json_object_get(pair, "to"));
+        if (a != RF_NONE && b != RF_NONE) {
+            size_t at = (size_t)a * links->n_nodes + b;
+            double rate = number_of(pair, "gbytes_per_s");
+            if (rate > links->pair_gbytes_per_s[at]) {
+                links->pair_gbytes_per_s[at] = rate;
+                links->pair_latency_us[at] = number_of(pair, "latency_us");
+            }
+        }
+    }
+}
+
+void rf_predict_links(const struct rf_result_set *set,
+                      const struct rf_predict_speeds *speeds,
+                      const struct rf_method_info *method, uint64_t copy_bytes,
+                      struct rf_links *links)
+{
+    const enum rf_memory_kind memory = method->memory;
+    const uint32_t n_nodes = speeds->config->n_nodes;
+    struct rf_predict_walk all = {.set = set};
+    bool *unknown = rf_xcalloc(n_nodes + 1, sizeof(*unknown));
+    const json_t *record;
+    take_size(set, speeds, memory, copy_bytes, NULL, links);
+    for (uint32_t n = 0; n < n_nodes; n++) {
+        unknown[n] = links->copy_gbytes_per_s[n] <= 0;
+    }
+    take_size(set, speeds, memory, copy_bytes, unknown, links);
+    free(unknown);
+    while (method->links_by_tcp && (record = rf_predict_next(&all)) != NULL) {
+        take_pairs(speeds->config, rf_predict_probe(record, false), links);
+        take_pairs(speeds->config, rf_predict_probe(record, true), links);
+    }
+}
+
+static bool names_node(const struct rf_config *config, const json_t *probe)
+{
+    const json_t *nodes = json_object_get(probe, "nodes"), *node;
+    size_t i;
+    json_array_foreach (nodes, i, node) {
+        if (rf_predict_node(config, json_object_get(node, "host")) != RF_NONE) {
+            return true;
+        }
+    }
+    return false;
+}
+
+bool rf_predict_knows_nodes(const struct rf_result_set *set,
+                            const struct rf_config *config)
+{
+    struct rf_predict_walk walk = {.set = set};
+    const json_t *record;
+    while ((record = rf_predict_next(&walk)) != NULL) {
+        if (names_node(config, rf_predict_probe(record, false)) ||
+            names_node(config, rf_predict_probe(record, true))) {
+            return true;
+        }
+    }
+    return false;
+}

@@ -1,0 +1,60 @@
+/* Comparing nodes. See hello.h. */
+#include "coordinator/preflight/hello.h"
+
+#include <string.h>
+
+#include "common/version.h"
+
+#define UNKNOWN "unknown" /* built outside of git */
+
+bool rf_hello_same_machine(const struct rf_msg_hello *a,
+                           const struct rf_msg_hello *b)
+{
+    return a != NULL && b != NULL && a->boot_id != NULL && b->boot_id != NULL &&
+           a->boot_id[0] != '\0' && strcmp(a->boot_id, b->boot_id) == 0;
+}
+
+bool rf_hello_offers(const struct rf_msg_hello *hello, const char *method,
+                     const char **why)
+{
+    *why = "its worker does not know it";
+    for (size_t i = 0; i < hello->methods.n; i++) {
+        const struct rf_pair *pair = &hello->methods.list[i];
+        if (strcmp(pair->key, method) == 0) {
+            *why = pair->value;
+        }
+    }
+    return *why == NULL;
+}
+
+/* Of two that are not known nothing is said; strictly, one is enough. */
+static bool differ(const char *a, const char *b, bool strict)
+{
+    bool known = strcmp(a, UNKNOWN) != 0 && strcmp(b, UNKNOWN) != 0;
+    return (strict || known) && strcmp(a, b) != 0;
+}
+
+enum rf_status rf_hello_check_build(const struct rf_msg_hello *hello,
+                                    bool strict, struct rf_err *err)
+{
+    const char *version = hello->version != NULL ? hello->version : UNKNOWN;
+    const char *build = hello->build != NULL ? hello->build : UNKNOWN;
+    if (!differ(version, rf_version(), strict) &&
+        !differ(build, rf_build(), strict)) {
+        return RF_OK;
+    }
+    if (!differ(version, rf_version(), false) &&
+        !differ(build, rf_build(), false)) {
+        return rf_err_set(err, RF_ERR_LAUNCH,
+                          "its worker is %.40s (%.60s), refit-coord is %s "
+                          "(%s): cannot tell whether they are of the same "
+                          "build; build both from the same git checkout, or "
+                          "leave out --strict",
+                          version, build, rf_version(), rf_build());
+    }
+    return rf_err_set(err, RF_ERR_LAUNCH,
+                      "its worker is %.40s (%.60s), refit-coord is %s (%s): "
+                      "figures and plans may differ; install the same build on "
+                      "all nodes, for instance with launch.deploy",
+                      version, build, rf_version(), rf_build());
+}

@@ -1,0 +1,190 @@
+#include "coordinator/preflight/preflight.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "common/bytes.h"
+#include "common/mem.h"
+#include "coordinator/preflight/folders.h"
+#include "coordinator/preflight/hello.h"
+#include "transport/method/method.h"
+
+static const char *host_of(const struct rf_scenario *scenario, uint32_t node)
+{
+    return scenario->config->node_names[node];
+}
+
+/* What to try on a node without GPUs. */
+static const char *without_gpus(const struct rf_scenario *scenario)
+{
+    const struct rf_config *config = scenario->config;
+    if (strcmp(scenario->spec->method,
+               rf_method_infos[RF_METHOD_UCX_CUDA].name) != 0) {
+        return "; method host (gloo) needs no GPU";
+    }
+    return json_object_get(config->scenarios[scenario->index].value,
+                           "memory") != NULL
+               ? "; leave \"memory\" out: method ucx in host memory needs no "
+                 "GPU"
+               : "; method ucx needs no GPU";
+}
+
+static enum rf_status check_method(const struct rf_scenario *scenario,
+                                   const struct rf_msg_hello *const *hellos,
+                                   uint32_t node, struct rf_err *err)
+{
+    const char *method = scenario->spec->method, *why;
+    if (rf_hello_offers(hellos[node], method, &why)) {
+        return RF_OK;
+    }
+    return rf_err_set(
+        err, RF_ERR_UNSUPPORTED, "method %s cannot be used on %s: %s%s", method,
+        host_of(scenario, node), why,
+        rf_scenario_on_device(scenario) && hellos[node]->n_gpus == 0
+            ? without_gpus(scenario)
+            : "");
+}
+
+static enum rf_status check_gpus(const struct rf_scenario *scenario,
+                                 const struct rf_msg_hello *const *hellos,
+                                 uint32_t node, struct rf_err *err)
+{
+    const size_t gpus = hellos[node]->n_gpus;
+    const uint32_t slots = rf_scenario_node_slots(scenario, node);
+    if (!rf_scenario_on_device(scenario) || gpus >= slots ||
+        rf_config_shares_gpus(scenario->config)) {
+        return RF_OK;
+    }
+    return rf_err_set(err, RF_ERR_UNSUPPORTED,
+                      "%s has %zu GPUs, %u slots need one each",
+                      host_of(scenario, node), gpus, slots);
+}
+
+static const char *nccl_version(const struct rf_msg_hello *hello)
+{
+    return hello != NULL && hello->nccl != NULL ? hello->nccl->version : NULL;
+}
+
+/* One NCCL everywhere; compared with that of the first node in use. */
+static enum rf_status check_nccl(const struct rf_scenario *scenario,
+                                 const struct rf_msg_hello *const *hellos,
+                                 uint32_t node, struct rf_err *err)
+{
+    const char *mine, *theirs;
+    uint32_t first = 0;
+    if (strcmp(scenario->spec->method, "nccl") != 0) {
+        return RF_OK;
+    }
+    while (rf_scenario_node_ranks(scenario, first) == 0) {
+        first++;
+    }
+    mine = nccl_version(hellos[node]);
+    theirs = nccl_version(hellos[first]);
+    if (mine == NULL || theirs == NULL || strcmp(mine, theirs) == 0) {
+        return RF_OK;
+    }
+    return rf_err_set(err, RF_ERR_UNSUPPORTED,
+                      "%s has NCCL %.40s, %s has %.40s: they must be the same",
+                      host_of(scenario, node), mine, host_of(scenario, first),
+                      theirs);
+}
+
+/* What a scenario needs of a machine that may go by several names. */
+static uint64_t bytes_on_machine(const struct rf_scenario *scenario,
+                                 const struct rf_msg_hello *const *hellos,
+                                 uint32_t node, uint32_t *names)
+{
+    const struct rf_msg_hello *hello = hellos[node];
+    uint64_t need = 0;
+    *names = 0;
+    for (uint32_t i = 0; i < scenario->config->n_nodes; i++) {
+        const uint64_t bytes = rf_scenario_node_bytes(scenario, i);
+        if (bytes > 0 &&
+            (i == node || rf_hello_same_machine(hello, hellos[i]))) {
+            need += bytes;
+            ++*names;
+        }
+    }
+    return need;
+}
+
+static enum rf_status check_memory(const struct rf_scenario *scenario,
+                                   const struct rf_msg_hello *const *hellos,
+                                   uint32_t node, struct rf_err *err)
+{
+    const uint64_t available = hellos[node]->memory_available_bytes;
+    uint64_t need;
+    uint32_t names;
+    char a[32], b[32];
+    if (rf_scenario_on_device(scenario) || available == RF_ABSENT_U64) {
+        return RF_OK;
+    }
+    need = bytes_on_machine(scenario, hellos, node, &names);
+    if (need <= available) {
+        return RF_OK;
+    }
+    return rf_err_set(err, RF_ERR_NOMEM,
+                      "needs %s of memory on %s%s, which has %s available "
+                      "(%llu and %llu bytes); use fewer layers "
+                      "(\"num_layers\") or more nodes",
+                      rf_format_bytes(need, a, sizeof(a)),
+                      host_of(scenario, node),
+                      names > 1 ? " and the other names of that machine" : "",
+                      rf_format_bytes(available, b, sizeof(b)),
+                      (unsigned long long)need, (unsigned long long)available);
+}
+
+typedef enum rf_status (*check_fn)(const struct rf_scenario *scenario,
+                                   const struct rf_msg_hello *const *hellos,
+                                   uint32_t node, struct rf_err *err);
+
+enum rf_status rf_preflight_node(const struct rf_scenario *scenario,
+                                 const struct rf_msg_hello *const *hellos,
+                                 uint32_t node, struct rf_err *err)
+{
+    static const check_fn checks[] = {check_method, check_gpus, check_nccl,
+                                      check_memory};
+    enum rf_status status = RF_OK;
+    for (size_t c = 0; c < RF_ARRAY_SIZE(checks) && status == RF_OK; c++) {
+        status = checks[c](scenario, hellos, node, err);
+    }
+    return status;
+}
+
+static enum rf_status check_nodes(const struct rf_scenario *scenario,
+                                  const struct rf_run_join *join,
+                                  const struct rf_msg_hello *const *hellos,
+                                  struct rf_err *err)
+{
+    enum rf_status status = RF_OK;
+    for (uint32_t i = 0; i < scenario->config->n_nodes && status == RF_OK;
+         i++) {
+        const char *lost = rf_run_join_lost(join, i);
+        if (rf_scenario_node_ranks(scenario, i) == 0) {
+            continue;
+        }
+        status = lost == NULL ? rf_preflight_node(scenario, hellos, i, err)
+                              : rf_err_set(err, RF_ERR_PEER,
+                                           "node %s was lost earlier: %s",
+                                           host_of(scenario, i), lost);
+    }
+    return status;
+}
+
+enum rf_status rf_preflight_check(const struct rf_scenario *scenario,
+                                  const struct rf_run_join *join,
+                                  struct rf_err *err)
+{
+    const uint32_t n = scenario->config->n_nodes;
+    const struct rf_msg_hello **hellos = rf_xcalloc(n, sizeof(*hellos));
+    enum rf_status status;
+    for (uint32_t i = 0; i < n; i++) {
+        hellos[i] = rf_run_join_hello(join, i);
+    }
+    status = check_nodes(scenario, join, hellos, err);
+    if (status == RF_OK) {
+        status = rf_folders_check(scenario, hellos, err);
+    }
+    free(hellos);
+    return status;
+}

@@ -1,0 +1,23 @@
+/* What is known of a scenario before anything is sent for it: whether the nodes
+ * can run it (method, memory, devices, folders). */
+#ifndef RF_COORDINATOR_RUN_PREFLIGHT_H
+#define RF_COORDINATOR_RUN_PREFLIGHT_H
+
+#include "coordinator/preflight/join.h"
+#include "coordinator/scenario/scenario.h"
+
+/* The first thing that one node, which has joined, lacks: RF_ERR_UNSUPPORTED or
+ * RF_ERR_NOMEM with host and figures. Of the other `hellos`, by node, any may
+ * be NULL: a node that has not joined. */
+enum rf_status rf_preflight_node(const struct rf_scenario *scenario,
+                                 const struct rf_msg_hello *const *hellos,
+                                 uint32_t node,
+                                 struct rf_err *err) RF_MUST_CHECK;
+
+/* The first thing that its nodes lack, with figures: RF_ERR_PEER for a node
+ * that is lost, RF_ERR_UNSUPPORTED or RF_ERR_NOMEM. */
+enum rf_status rf_preflight_check(const struct rf_scenario *scenario,
+                                  const struct rf_run_join *join,
+                                  struct rf_err *err) RF_MUST_CHECK;
+
+#endif

@@ -1,0 +1,243 @@
+#include "coordinator/records/doubts.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "common/mem.h"
+#include "common/stats.h"
+#include "coordinator/records/variance.h"
+#include "coordinator/records/fields.h"
+
+#define UNSTABLE "unstable"
+#define REPEATS_DIFFER "repeats_differ"
+#define SKEW_PERCENT 5.0         /* of the refit's time */
+#define SHARED_SKEW_PERCENT 25.0 /* where ranks share cores */
+
+static void add(json_t *flags, bool is, const char *name)
+{
+    if (is) {
+        json_array_append_new(flags, json_string(name));
+    }
+}
+
+static bool beats_bound(const json_t *record)
+{
+    return json_is_false(rf_result_value(record, "bound", "valid")) ||
+           json_is_false(rf_result_value(record, "schedule_bound", "valid"));
+}
+
+static bool is_known(const json_t *record, const char *key, double percent)
+{
+    struct rf_result_samples samples = rf_result_samples(record, key);
+    const struct rf_stats_repeats repeats = rf_result_repeats(&samples);
+    bool known =
+        samples.count == 0 || rf_stats_repeats_median_known(&repeats, percent);
+    rf_result_samples_free(&samples);
+    return known;
+}
+
+/* Whether the interval was asked for and is too wide at the end. */
+static bool is_wide(const json_t *record)
+{
+    double percent;
+    return rf_result_number(record, "scenario.iterations", "ci_percent",
+                            &percent) &&
+           !(is_known(record, "refit_ms", percent) &&
+             is_known(record, "yardstick_ratio", percent));
+}
+
+/* How many ranks each host has, by its name. */
+static json_t *ranks_by_host(const json_t *record)
+{
+    json_t *counts = json_object();
+    const json_t *rank;
+    size_t i;
+    json_array_foreach (json_object_get(record, "memory"), i, rank) {
+        const char *host = rf_result_text(rank, NULL, "host");
+        const json_t *count = json_object_get(counts, host);
+        json_object_set_new(counts, host,
+                            json_integer(json_integer_value(count) + 1));
+    }
+    return counts;
+}
+
+/* Whether some node has more ranks than processors; those of a node that did
+ * not say how many it has do not share. */
+static bool share_cores(const json_t *record)
+{
+    const json_t *nodes = json_object_get(record, "environment"), *node;
+    json_t *counts = ranks_by_host(record);
+    bool share = false;
+    size_t i;
+    json_array_foreach (nodes, i, node) {
+        const char *host = rf_result_text(node, NULL, "host");
+        const json_int_t ranks =
+            json_integer_value(json_object_get(counts, host));
+        double cpus;
+        share = share || (rf_result_number(node, NULL, "cpus", &cpus) &&
+                          (double)ranks > cpus);
+    }
+    json_decref(counts);
+    return share;
+}
+
+static bool starts_apart(const json_t *record)
+{
+    const json_t *list = json_object_get(record, "iterations"), *one;
+    double *shares = rf_xcalloc(json_array_size(list) + 1, sizeof(*shares));
+    double skew, time, median;
+    size_t i, count = 0;
+    json_array_foreach (list, i, one) {
+        if (rf_result_number(one, NULL, "start_skew_us", &skew) &&
+            rf_result_number(one, NULL, "refit_ms", &time) && time > 0) {
+            shares[count++] = skew / 1e3 / time * 100;
+        }
+    }
+    median = rf_stats_median(shares, count);
+    free(shares);
+    return median > (share_cores(record) ? SHARED_SKEW_PERCENT : SKEW_PERCENT);
+}
+
+static bool has_outliers(const json_t *record)
+{
+    struct rf_result_samples times = rf_result_samples(record, "refit_ms");
+    bool has = rf_stats_outliers(times.values, times.count) > 0;
+    rf_result_samples_free(&times);
+    return has;
+}
+
+static bool drifts(const json_t *record)
+{
+    struct rf_result_samples times = rf_result_samples(record, "refit_ms");
+    bool drifts = rf_stats_drifts(times.values, times.count);
+    rf_result_samples_free(&times);
+    return drifts;
+}
+
+static bool is_bimodal(const json_t *record)
+{
+    struct rf_result_samples times = rf_result_samples(record, "refit_ms");
+    bool is = rf_stats_bimodal(times.values, times.count);
+    rf_result_samples_free(&times);
+    return is;
+}
+
+/* Whether repeats differ by more than the iterations of one do. */
+static bool repeats_differ(const json_t *record)
+{
+    static const char *const keys[] = {"refit_ms", "yardstick_ratio"};
+    bool differ = false;
+    for (size_t i = 0; i < RF_ARRAY_SIZE(keys); i++) {
+        struct rf_result_samples samples = rf_result_samples(record, keys[i]);
+        const struct rf_stats_repeats repeats = rf_result_repeats(&samples);
+        struct rf_variance variance;
+        differ = differ || (rf_variance_of(&repeats, &variance) &&
+                            rf_variance_dominates(&variance));
+        rf_result_samples_free(&samples);
+    }
+    return differ;
+}
+
+static bool has_flag(const json_t *record, const char *name)
+{
+    const json_t *flags = json_object_get(record, "flags"), *flag;
+    size_t i;
+    json_array_foreach (flags, i, flag) {
+        if (json_is_string(flag) &&
+            strcmp(json_string_value(flag), name) == 0) {
+            return true;
+        }
+    }
+    return false;
+}
+
+/* What is judged in each repeat by itself, so that what differs between them is
+ * not taken for a sign of something else. */
+static bool shows(const json_t *record, const char *name,
+                  bool (*sign)(const json_t *record))
+{
+    const json_t *repeats = json_object_get(record, "repeats"), *one;
+    size_t i;
+    if (!json_is_array(repeats)) {
+        return sign(record);
+    }
+    json_array_foreach (repeats, i, one) {
+        if (has_flag(one, name)) {
+            return true;
+        }
+    }
+    return false;
+}
+
+json_t *rf_flags_json(const json_t *record)
+{
+    static const struct {
+        const char *name;
+        bool (*sign)(const json_t *record);
+    } signs[] = {{"outliers", has_outliers},
+                 {"drift", drifts},
+                 {"bimodal", is_bimodal},
+                 {"start_skew", starts_apart}};
+    json_t *flags = json_array();
+    size_t before;
+    add(flags,
+        beats_bound(record) || shows(record, "bound_not_valid", beats_bound),
+        "bound_not_valid");
+    before = json_array_size(flags);
+    add(flags, is_wide(record), "wide_interval");
+    for (size_t i = 0; i < RF_ARRAY_SIZE(signs); i++) {
+        add(flags, shows(record, signs[i].name, signs[i].sign), signs[i].name);
+    }
+    add(flags, repeats_differ(record), REPEATS_DIFFER);
+    add(flags, json_array_size(flags) > before, UNSTABLE);
+    return flags;
+}
+
+/* A reason as it is shown; of repeats with the figure that differs more between
+ * them than within. To be freed. */
+static char *reason_of(const json_t *record, const char *name)
+{
+    static const char *const figures[][2] = {
+        {"summary.variance.refit_ms", "time"},
+        {"summary.variance.yardstick_ratio", "x yardstick"}};
+    for (size_t i = 0;
+         strcmp(name, REPEATS_DIFFER) == 0 && i < RF_ARRAY_SIZE(figures); i++) {
+        double between, within;
+        if (rf_result_number(record, figures[i][0], "between_percent",
+                             &between) &&
+            rf_result_number(record, figures[i][0], "within_percent",
+                             &within) &&
+            between > within) {
+            return rf_xasprintf("%s: %s %.1f %% between, %.1f %% within", name,
+                                figures[i][1], between, within);
+        }
+    }
+    return rf_xasprintf("%.40s", name);
+}
+
+char *rf_flags_reasons(const json_t *record)
+{
+    const json_t *flags = json_object_get(record, "flags"), *flag;
+    char *list = NULL;
+    bool unstable = false;
+    size_t i;
+    json_array_foreach (flags, i, flag) {
+        const char *name = json_is_string(flag) ? json_string_value(flag) : "";
+        char *longer, *reason;
+        if (strcmp(name, UNSTABLE) == 0) {
+            unstable = true;
+        } else {
+            reason = reason_of(record, name);
+            longer = rf_xasprintf("%s%s%s", list != NULL ? list : "",
+                                  list != NULL ? ", " : "", reason);
+            free(reason);
+            free(list);
+            list = longer;
+        }
+    }
+    if (!unstable) {
+        free(list);
+        return NULL;
+    }
+    return list != NULL ? list : rf_xstrdup("no reason given");
+}

@@ -1,0 +1,178 @@
+/* The fields of records that others read. See fields.h. */
+#include "coordinator/records/fields.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "common/mem.h"
+
+/* Anybody may have written a file. Bytes, times, rates and counts are not below
+ * 0; what is in these limits can be a uint64_t, and ratios are finite. */
+#define MOST 1e18
+#define LEAST 1e-60
+
+/* Read by programs alone, by people as well, and only by who compares. */
+#define PLAIN(object, key, kind, column)                                       \
+    {                                                                          \
+        object, key, RF_RESULT_##kind, column, NULL, 0, false                  \
+    }
+#define SHOWN(object, key, kind, column, head, drop)                           \
+    {                                                                          \
+        object, key, RF_RESULT_##kind, column, head, drop, false               \
+    }
+#define VARIES(object, key, kind)                                              \
+    {                                                                          \
+        object, key, RF_RESULT_##kind, NULL, NULL, 0, true                     \
+    }
+
+const struct rf_result_field rf_result_fields[] = {
+    SHOWN(NULL, "name", TEXT, "scenario", "scenario", 0),
+    PLAIN(NULL, "status", TEXT, "status"),
+    PLAIN(NULL, "started_at", TEXT, "started_at"),
+    PLAIN("model", "name", TEXT, "model"),
+    PLAIN("scenario", "mode", TEXT, "mode"),
+    SHOWN("scenario", "method", TEXT, "method", "method", 8),
+    SHOWN("scenario", "strategy", TEXT, "strategy", "strategy", 7),
+    PLAIN("scenario", "balance", TEXT, "balance"),
+    SHOWN("plan", "bytes_total", BYTES, "bytes_total", ">bytes", 6),
+    PLAIN("plan", "bytes_local", BYTES, "bytes_local"),
+    PLAIN("plan", "bytes_intra_node", BYTES, "bytes_intra_node"),
+    PLAIN("plan", "bytes_inter_node", BYTES, "bytes_inter_node"),
+    VARIES("plan", "plan_ms", MS),
+    SHOWN("schedule", "inter_node_bytes", BYTES, NULL, ">on links", 5),
+    PLAIN("summary", "count", COUNT, "iterations"),
+    SHOWN("summary", "median_ms", TIME, "median_ms", ">median ms", 0),
+    PLAIN("summary", "mean_ms", MS, "mean_ms"),
+    PLAIN("summary", "min_ms", MS, "min_ms"),
+    PLAIN("summary", "max_ms", MS, "max_ms"),
+    SHOWN("summary", "p95_ms", MS, "p95_ms", ">p95 ms", 4),
+    PLAIN("summary", "p99_ms", MS, "p99_ms"),
+    PLAIN("summary", "stddev_ms", MS, "stddev_ms"),
+    PLAIN("summary", "drift_percent", PERCENT, "drift_percent"),
+    SHOWN("summary", "algbw_gbytes_per_s", GBYTES_PER_S, "algbw_gbytes_per_s",
+          ">GB/s", 9),
+    SHOWN("bound", "ms", MS, "bound_ms", ">bound ms", 3),
+    PLAIN("bound", "resource", TEXT, "bound_resource"),
+    PLAIN("bound", "valid", TRUTH, "bound_valid"),
+    SHOWN("summary.yardstick_ratio", "median", RATIO, "yardstick_ratio",
+          ">x yardstick", 12),
+    PLAIN("summary.yardstick_ratio", "low", RATIO, "yardstick_ratio_low"),
+    PLAIN("summary.yardstick_ratio", "high", RATIO, "yardstick_ratio_high"),
+    PLAIN("summary.yardstick_ratio", "count", COUNT, "yardsticks"),
+    PLAIN("schedule_bound", "ms", MS, "schedule_bound_ms"),
+    PLAIN("schedule_bound", "resource", TEXT, "schedule_bound_resource"),
+    PLAIN("schedule_bound", "valid", TRUTH, "schedule_bound_valid"),
+    SHOWN("schedule_bound", "efficiency", EFFICIENCY, "strategy_efficiency",
+          ">of strategy", 10),
+    SHOWN("bound", "efficiency", EFFICIENCY, "efficiency", ">of any", 11),
+    SHOWN("summary.memory", "peak_bytes", BYTES, "memory_peak_bytes",
+          ">peak memory", 2),
+    SHOWN("summary.memory", "predicted_bytes", BYTES, "memory_predicted_bytes",
+          ">predicted", 1),
+    PLAIN("summary.memory", "host_peak_bytes", BYTES, "memory_host_peak_bytes"),
+    PLAIN("summary.memory", "device_peak_bytes", BYTES,
+          "memory_device_peak_bytes"),
+    PLAIN("summary.memory", "foreign_bytes", BYTES, "memory_foreign_bytes"),
+    PLAIN("verification", "checked_bytes", BYTES, "checked_bytes"),
+    SHOWN("verification", "mismatched_bytes", VERDICT, "mismatched_bytes",
+          "verified", 0),
+    PLAIN("plan.unknown", "tensors", COUNT, "unknown_tensors"),
+    PLAIN("setup", "registration", TEXT, "registration"),
+    PLAIN("summary", "repeats", COUNT, "repeats"),
+    PLAIN("summary.variance.refit_ms", "within_percent", PERCENT,
+          "within_percent"),
+    PLAIN("summary.variance.refit_ms", "between_percent", PERCENT,
+          "between_percent"),
+    PLAIN("summary", "median_ms", LOW, "median_low_ms"),
+    PLAIN("summary", "median_ms", HIGH, "median_high_ms"),
+    VARIES("environment", "memory_available_bytes", BYTES),
+    VARIES("environment", "candidate", TEXT), /* has a port */
+    PLAIN(NULL, NULL, TEXT, NULL),
+};
+
+const json_t *rf_result_value(const json_t *result, const char *object,
+                              const char *key)
+{
+    while (object != NULL) {
+        size_t size = strcspn(object, ".");
+        result = json_object_getn(result, object, size);
+        object = object[size] == '.' ? object + size + 1 : NULL;
+    }
+    return json_object_get(result, key);
+}
+
+static bool may_be_negative(const char *key)
+{
+    const struct rf_result_field *f = rf_result_fields;
+    while (f->key != NULL &&
+           (f->kind != RF_RESULT_PERCENT || strcmp(f->key, key) != 0)) {
+        f++;
+    }
+    return f->key != NULL;
+}
+
+/* Whether a number can have been measured. */
+static bool is_figure(const char *key, const json_t *value)
+{
+    double number = json_number_value(value), size = fabs(number);
+    return json_is_number(value) && size <= MOST &&
+           (size >= LEAST || size <= 0) &&
+           (number >= 0 || may_be_negative(key));
+}
+
+bool rf_result_number(const json_t *result, const char *object, const char *key,
+                      double *out)
+{
+    const json_t *value = rf_result_value(result, object, key);
+    if (!is_figure(key, value)) {
+        return false;
+    }
+    *out = json_number_value(value);
+    return true;
+}
+
+struct rf_result_samples rf_result_samples(const json_t *result,
+                                           const char *key)
+{
+    const json_t *iterations = json_object_get(result, "iterations"), *one;
+    const size_t most = json_array_size(iterations) + 1;
+    struct rf_result_samples out = {
+        .values = rf_xcalloc(most, sizeof(*out.values)),
+        .counts = rf_xcalloc(most, sizeof(*out.counts))};
+    json_int_t last = 0;
+    size_t i;
+    json_array_foreach (iterations, i, one) {
+        const json_int_t repeat =
+            json_integer_value(json_object_get(one, "repeat"));
+        if (!rf_result_number(one, NULL, key, &out.values[out.count])) {
+            continue;
+        }
+        out.n_repeats += out.count == 0 || repeat != last;
+        out.counts[out.n_repeats - 1]++;
+        out.count++;
+        last = repeat;
+    }
+    return out;
+}
+
+void rf_result_samples_free(struct rf_result_samples *samples)
+{
+    free(samples->values);
+    free(samples->counts);
+    *samples = (struct rf_result_samples){0};
+}
+
+struct rf_stats_repeats
+rf_result_repeats(const struct rf_result_samples *samples)
+{
+    return (struct rf_stats_repeats){samples->values, samples->counts,
+                                     samples->n_repeats};
+}
+
+const char *rf_result_text(const json_t *result, const char *object,
+                           const char *key)
+{
+    const char *text = json_string_value(rf_result_value(result, object, key));
+    return text != NULL ? text : "-";
+}

@@ -1,0 +1,366 @@
+/*
+ * What moved between two sets of results. Unless thresholds name another, one
+ * median is judged: that of refit over yardstick where both sides have measured
+ * the same yardstick, since a shared machine changes its speed between two
+ * runs, but not between two neighbours; else that of the time. Noise is not
+ * taken for a change: a median has moved when it is beyond the threshold and
+ * the intervals of both lie apart. Peak memory hardly varies and has one
+ * figure, which is judged as it is. Thresholds are two-sided: what is less is
+ * reported as well, since an unexplained gain is often a mistake, but only
+ * slower, larger, broken or missing makes the exit code 1. Beside each finding
+ * stands what else differs (machine, versions, scenario, plan), so that a
+ * change of the question is not taken for a change of the answer.
+ */
+#include "coordinator/reports/compare.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "common/mem.h"
+#include "common/text.h"
+#include "coordinator/records/fields.h"
+#include "coordinator/records/records_differ.h"
+
+static const struct rf_result_file *find(const struct rf_result_set *set,
+                                         const char *name)
+{
+    for (size_t i = 0; i < set->n; i++) {
+        if (strcmp(set->files[i].name, name) == 0) {
+            return &set->files[i];
+        }
+    }
+    return NULL;
+}
+
+static bool is_ok(const json_t *result)
+{
+    return strcmp(rf_result_text(result, NULL, "status"), "ok") == 0;
+}
+
+/* No figures unless the scenario was ok. */
+static struct rf_compared side_of(const json_t *result)
+{
+    struct rf_compared out = {0};
+    if (!is_ok(result)) {
+        return out;
+    }
+    out.ms = rf_middle_of_time(result);
+    if (out.ms.median > 0) {
+        out.ratio = rf_middle_of(result, "summary.yardstick_ratio", "median",
+                                 "yardstick_ratio");
+        (void)rf_result_number(result, "bound", "efficiency", &out.efficiency);
+    }
+    (void)rf_result_number(result, "summary.memory", "peak_bytes",
+                           &out.peak_bytes);
+    (void)rf_result_number(result, "summary.memory", "predicted_bytes",
+                           &out.predicted_bytes);
+    return out;
+}
+
+/* Whether the yardsticks of two results move the same bytes the same way. If
+ * not, their ratios say nothing of which refit takes longer. */
+static bool same_yardstick(const json_t *a, const json_t *b)
+{
+    static const char *const keys[][2] = {
+        {"plan", "digest"},         {"scenario", "method"},
+        {"scenario", "strategy"},   {"scenario", "balance"},
+        {"scenario", "serialize"},  {"setup", "registration"},
+        {"schedule", "wire_bytes"}, {"schedule", "inter_node_bytes"}};
+    for (size_t i = 0; i < RF_ARRAY_SIZE(keys); i++) {
+        const json_t *x = rf_result_value(a, keys[i][0], keys[i][1]);
+        const json_t *y = rf_result_value(b, keys[i][0], keys[i][1]);
+        if (x != y && !json_equal(x, y)) {
+            return false;
+        }
+    }
+    return true;
+}
+
+const struct rf_middle *rf_compared_middle(const struct rf_compared *side,
+                                           enum rf_metric metric)
+{
+    return metric == RF_METRIC_RATIO ? &side->ratio : &side->ms;
+}
+
+static enum rf_change judge_medians(const struct rf_middle *a,
+                                    const struct rf_middle *b, double change)
+{
+    if (!a->has_interval || !b->has_interval) {
+        return RF_UNCLEAR;
+    }
+    if (change > 0) {
+        return b->low > a->high ? RF_SLOWER : RF_UNCLEAR;
+    }
+    return b->high < a->low ? RF_FASTER : RF_UNCLEAR;
+}
+
+/* Judges one metric, of which both sides have a figure. */
+static void judge(struct rf_comparison *one, enum rf_metric metric,
+                  const struct rf_limits *limits)
+{
+    struct rf_judgement *out = &one->judgements[metric];
+    const struct rf_middle *a = rf_compared_middle(&one->reference, metric);
+    const struct rf_middle *b = rf_compared_middle(&one->now, metric);
+    const bool memory = metric == RF_METRIC_MEMORY;
+    out->judged = true;
+    out->change = memory ? one->now.peak_bytes / one->reference.peak_bytes - 1
+                         : b->median / a->median - 1;
+    out->verdict = !rf_limits_exceeded(limits, out->change) ? RF_SAME
+                   : !memory         ? judge_medians(a, b, out->change)
+                   : out->change > 0 ? RF_LARGER
+                                     : RF_SMALLER;
+}
+
+static void add(struct rf_comparisons *out, struct rf_comparison entry,
+                const char *name)
+{
+    entry.name = rf_xstrdup(name);
+    RF_PUSH(out->list, out->n, out->cap, entry);
+}
+
+bool rf_comparison_has_change(const struct rf_comparison *one)
+{
+    return one->reference.ms.median > 0 && one->now.ms.median > 0;
+}
+
+static bool is_rerun_of(const struct rf_middle *one,
+                        const struct rf_middle *other)
+{
+    return one->median >= other->rerun_low && one->median <= other->rerun_high;
+}
+
+bool rf_comparison_agrees(const struct rf_comparison *one, bool *agree)
+{
+    const struct rf_middle *a = &one->reference.ratio, *b = &one->now.ratio;
+    if (!one->judgements[RF_METRIC_RATIO].judged || !a->has_interval ||
+        !b->has_interval) {
+        return false;
+    }
+    *agree = is_rerun_of(a, b) || is_rerun_of(b, a);
+    return true;
+}
+
+static const enum rf_change gravest_first[] = {
+    RF_SLOWER, RF_LARGER, RF_UNCLEAR, RF_FASTER, RF_SMALLER, RF_SAME};
+
+static bool was_judged(const struct rf_comparison *one, enum rf_change verdict)
+{
+    for (size_t m = 0; m < RF_METRICS; m++) {
+        if (one->judgements[m].judged &&
+            one->judgements[m].verdict == verdict) {
+            return true;
+        }
+    }
+    return false;
+}
+
+static enum rf_change gravest_of(const struct rf_comparison *one)
+{
+    size_t i = 0;
+    while (gravest_first[i] != RF_SAME && !was_judged(one, gravest_first[i])) {
+        i++;
+    }
+    return gravest_first[i];
+}
+
+/* Which median decides: the graver of those that were judged. */
+static bool ratio_decides(const struct rf_comparison *one)
+{
+    const struct rf_judgement *ratio = &one->judgements[RF_METRIC_RATIO];
+    const struct rf_judgement *time = &one->judgements[RF_METRIC_TIME];
+    if (!ratio->judged || !time->judged) {
+        return ratio->judged;
+    }
+    for (size_t i = 0; gravest_first[i] != RF_SAME; i++) {
+        if (time->verdict == gravest_first[i] ||
+            ratio->verdict == gravest_first[i]) {
+            return ratio->verdict == gravest_first[i];
+        }
+    }
+    return true;
+}
+
+/* Both have figures. */
+static void judge_pair(struct rf_comparison *one, bool same_yardsticks,
+                       const struct rf_thresholds *thresholds)
+{
+    const struct rf_limits *limits = thresholds->of;
+    const bool named = limits[RF_METRIC_TIME].named;
+    const bool ratio = same_yardsticks && one->reference.ratio.median > 0 &&
+                       one->now.ratio.median > 0 &&
+                       (!named || limits[RF_METRIC_RATIO].named);
+    if (ratio) {
+        judge(one, RF_METRIC_RATIO, &limits[RF_METRIC_RATIO]);
+    }
+    if (named || !ratio) {
+        judge(one, RF_METRIC_TIME, &limits[RF_METRIC_TIME]);
+    }
+    if (one->reference.peak_bytes > 0 && one->now.peak_bytes > 0) {
+        judge(one, RF_METRIC_MEMORY, &limits[RF_METRIC_MEMORY]);
+    }
+    one->verdict = gravest_of(one);
+    one->by_ratio = ratio_decides(one);
+    one->time_change = one->now.ms.median / one->reference.ms.median - 1;
+    one->change = one->by_ratio ? one->judgements[RF_METRIC_RATIO].change
+                                : one->time_change;
+}
+
+static void compare_pair(const char *name, const json_t *a, const json_t *b,
+                         struct rf_comparisons *out)
+{
+    struct rf_comparison entry = {.reference = side_of(a),
+                                  .now = side_of(b),
+                                  .differs = rf_records_differ(a, b),
+                                  .old_record = json_incref((json_t *)a),
+                                  .new_record = json_incref((json_t *)b)};
+    bool was = is_ok(a), is = is_ok(b);
+    if (rf_comparison_has_change(&entry)) {
+        judge_pair(&entry, same_yardstick(a, b), &out->thresholds);
+    } else {
+        entry.verdict = was && is ? RF_NO_FIGURE
+                        : was     ? RF_BROKEN
+                        : is      ? RF_MENDED
+                                  : RF_NOT_OK;
+    }
+    add(out, entry, name);
+}
+
+/* Scenarios are matched by name, so each name must be unique. */
+static enum rf_status check_once(const struct rf_result_set *set,
+                                 const char *folder, struct rf_err *err)
+{
+    for (size_t i = 0; i < set->n; i++) {
+        const struct rf_result_file *first = find(set, set->files[i].name);
+        if (first != NULL && first != &set->files[i]) {
+            return rf_err_set(err, RF_ERR_CONFIG,
+                              "%s: scenario %s is in several runs (%s, %s); "
+                              "compare the folder of one run, or pool "
+                              "them with --pool",
+                              folder, first->name, first->run,
+                              set->files[i].run);
+        }
+    }
+    return RF_OK;
+}
+
+enum rf_status rf_compare_check(const struct rf_result_set *reference,
+                                const char *reference_folder,
+                                const struct rf_result_set *now,
+                                const char *now_folder, struct rf_err *err)
+{
+    enum rf_status status = check_once(reference, reference_folder, err);
+    if (status == RF_OK) {
+        status = check_once(now, now_folder, err);
+    }
+    for (size_t i = 0; status == RF_OK && i < now->n; i++) {
+        if (find(reference, now->files[i].name) != NULL) {
+            return RF_OK;
+        }
+    }
+    return status != RF_OK
+               ? status
+               : rf_err_set(err, RF_ERR_CONFIG,
+                            "no scenario is in both %s and %s; scenarios are "
+                            "matched by name",
+                            reference_folder, now_folder);
+}
+
+void rf_compare(const struct rf_result_set *reference,
+                const struct rf_result_set *now,
+                const struct rf_thresholds *thresholds,
+                struct rf_comparisons *out)
+{
+    out->thresholds = *thresholds;
+    for (size_t i = 0; i < reference->n; i++) {
+        const char *name = reference->files[i].name;
+        json_t *a = reference->files[i].result;
+        const struct rf_result_file *b = find(now, name);
+        if (b == NULL) {
+            add(out,
+                (struct rf_comparison){.verdict = RF_MISSING,
+                                       .old_record = json_incref(a)},
+                name);
+        } else {
+            compare_pair(name, a, b->result, out);
+        }
+    }
+    for (size_t i = 0; i < now->n; i++) {
+        const char *name = now->files[i].name;
+        if (find(reference, name) == NULL) {
+            json_t *b = now->files[i].result;
+            add(out,
+                (struct rf_comparison){.verdict = RF_NEW,
+                                       .new_record = json_incref(b)},
+                name);
+        }
+    }
+}
+
+void rf_compare_records(const json_t *reference, const json_t *now,
+                        const struct rf_thresholds *thresholds,
+                        struct rf_comparisons *out)
+{
+    char *name = rf_xstrdup(rf_result_text(now, NULL, "name"));
+    rf_text_clean_line(name, strlen(name));
+    out->thresholds = *thresholds;
+    compare_pair(name, reference, now, out);
+    free(name);
+}
+
+void rf_comparisons_free(struct rf_comparisons *comparisons)
+{
+    for (size_t i = 0; i < comparisons->n; i++) {
+        free(comparisons->list[i].name);
+        free(comparisons->list[i].differs);
+        json_decref(comparisons->list[i].old_record);
+        json_decref(comparisons->list[i].new_record);
+    }
+    free(comparisons->list);
+    *comparisons = (struct rf_comparisons){0};
+}
+
+static const struct {
+    const char *name;
+    bool is_regression;
+} verdicts[] = {
+    [RF_SAME] = {"same", false},      [RF_SLOWER] = {"slower", true},
+    [RF_LARGER] = {"larger", true},   [RF_SMALLER] = {"smaller", false},
+    [RF_FASTER] = {"faster", false},  [RF_UNCLEAR] = {"unclear", false},
+    [RF_BROKEN] = {"broken", true},   [RF_MENDED] = {"mended", false},
+    [RF_MISSING] = {"missing", true}, [RF_NEW] = {"new", false},
+    [RF_NOT_OK] = {"not ok", false},  [RF_NO_FIGURE] = {"no figure", false},
+};
+
+const char *rf_change_name(enum rf_change verdict)
+{
+    return verdicts[verdict].name;
+}
+
+char *rf_comparison_findings(const struct rf_comparison *one)
+{
+    char *text = NULL;
+    for (size_t i = 0; gravest_first[i] != RF_SAME; i++) {
+        if (was_judged(one, gravest_first[i])) {
+            char *before = text;
+            const char *name = rf_change_name(gravest_first[i]);
+            text = before == NULL ? rf_xstrdup(name)
+                                  : rf_xasprintf("%s, %s", before, name);
+            free(before);
+        }
+    }
+    return text != NULL ? text : rf_xstrdup(rf_change_name(one->verdict));
+}
+
+bool rf_comparison_is_regression(const struct rf_comparison *comparison)
+{
+    return verdicts[comparison->verdict].is_regression;
+}
+
+size_t rf_comparisons_regressions(const struct rf_comparisons *all)
+{
+    size_t n = 0;
+    for (size_t i = 0; i < all->n; i++) {
+        n += rf_comparison_is_regression(&all->list[i]);
+    }
+    return n;
+}

@@ -1,0 +1,253 @@
+/*
+ * Outliers as CSV. A row is a JSON object, from the name of a column to the
+ * text of its cell, so that rows may have different columns: those of all rows
+ * become the columns of the table, in the order in which they first appear. See
+ * outliers.h.
+ */
+#include "coordinator/reports/outliers.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "common/mem.h"
+#include "coordinator/records/fields.h"
+#include "coordinator/records/records_differ.h"
+#include "coordinator/table/table.h"
+
+static bool is_other_question_cb(const char *path, const json_t *in_a,
+                                 const json_t *in_b, void *data)
+{
+    static const char *const parts[] = {"scenario", "model", "plan"};
+    bool *is = data;
+    (void)in_a;
+    (void)in_b;
+    for (size_t i = 0; i < RF_ARRAY_SIZE(parts); i++) {
+        const size_t size = strlen(parts[i]);
+        *is = *is || (strncmp(path, parts[i], size) == 0 &&
+                      strchr(".[", path[size]) != NULL);
+    }
+    return !*is;
+}
+
+bool rf_comparison_is_outlier(const struct rf_comparison *one)
+{
+    bool other = false;
+    if (one->verdict == RF_SAME) {
+        rf_records_each_difference(one->old_record, one->new_record,
+                                   is_other_question_cb, &other);
+    }
+    return one->verdict != RF_SAME || other;
+}
+
+/* --- Cells ---------------------------------------------------------------- */
+
+/* Empty for what is not there, without quotes for a string. To be freed. */
+static char *text_of(const json_t *value)
+{
+    char *text;
+    if (value == NULL || json_is_null(value)) {
+        return rf_xstrdup("");
+    }
+    if (json_is_string(value)) {
+        return rf_xstrdup(json_string_value(value));
+    }
+    text = json_dumps(value,
+                      JSON_ENCODE_ANY | JSON_COMPACT | JSON_REAL_PRECISION(9));
+    return text != NULL ? text : rf_xstrdup("?");
+}
+
+/* Whether `list`, "a; b", has this text. */
+static bool lists(const char *list, const char *text)
+{
+    const size_t size = strlen(text);
+    for (const char *at = list; (at = strstr(at, text)) != NULL && size > 0;
+         at += size) {
+        const bool begins = at == list || (at - list > 1 && at[-2] == ';');
+        if (begins && (at[size] == '\0' || at[size] == ';')) {
+            return true;
+        }
+    }
+    return size == 0;
+}
+
+/* Sets a cell; one that has a text already lists both. */
+static void put(json_t *row, const char *side, const char *name,
+                const json_t *value)
+{
+    char *column = rf_xasprintf("%s%s", side, name), *text = text_of(value);
+    const char *before = json_string_value(json_object_get(row, column));
+    if (before == NULL || before[0] == '\0') {
+        json_object_set_new(row, column, json_string(text));
+    } else if (!lists(before, text)) {
+        json_object_set_new(row, column, json_sprintf("%s; %s", before, text));
+    }
+    free(column);
+    free(text);
+}
+
+/* "environment.kernel" for that of any node. To be freed. */
+static char *without_node(const char *path)
+{
+    static const char nodes[] = "environment[";
+    const char *behind = strchr(path, ']');
+    return strncmp(path, nodes, strlen(nodes)) == 0 && behind != NULL
+               ? rf_xasprintf("environment%s", behind + 1)
+               : rf_xstrdup(path);
+}
+
+static bool differs_cb(const char *path, const json_t *in_a, const json_t *in_b,
+                       void *data)
+{
+    char *name = without_node(path);
+    put(data, "reference.", name, in_a);
+    put(data, "new.", name, in_b);
+    free(name);
+    return true;
+}
+
+/* --- Rows ----------------------------------------------------------------- */
+
+/* The figures of one side that are single ones; null without any. */
+static void put_side(json_t *row, const char *side, const json_t *figures)
+{
+    const char *key;
+    json_t *value;
+    json_object_foreach ((json_t *)figures, key, value) {
+        if (!json_is_array(value) && !json_is_object(value)) {
+            put(row, side, key, value);
+        }
+    }
+}
+
+/* What was run, as the new record says, or the old one if it is alone. */
+static void put_arguments(json_t *row, const struct rf_comparison *one)
+{
+    static const char *const keys[][2] = {
+        {"model", "name"},       {"scenario", "mode"},
+        {"scenario", "method"},  {"scenario", "strategy"},
+        {"scenario", "balance"},
+    };
+    const json_t *record =
+        one->new_record != NULL ? one->new_record : one->old_record;
+    for (size_t i = 0; i < RF_ARRAY_SIZE(keys); i++) {
+        const bool model = strcmp(keys[i][0], "model") == 0;
+        put(row, "", model ? "model" : keys[i][1],
+            rf_result_value(record, keys[i][0], keys[i][1]));
+    }
+}
+
+/* What each metric says: "memory.change". */
+static void put_judgements(json_t *row, const json_t *judgements)
+{
+    const char *metric;
+    json_t *judgement;
+    json_object_foreach ((json_t *)judgements, metric, judgement) {
+        char *prefix = rf_xasprintf("%s.", metric);
+        put_side(row, prefix, judgement);
+        free(prefix);
+    }
+}
+
+/* `entry`: the comparison as JSON. A new reference. */
+static json_t *row_of(const struct rf_comparison *one, const json_t *entry)
+{
+    json_t *row = json_object(), *value;
+    const char *key;
+    json_object_foreach ((json_t *)entry, key, value) {
+        if (strcmp(key, "differs") != 0 && !json_is_object(value) &&
+            !json_is_array(value)) {
+            put(row, "", key, value);
+        }
+    }
+    put_judgements(row, json_object_get(entry, "judgements"));
+    put_arguments(row, one);
+    put_side(row, "reference.", json_object_get(entry, "reference"));
+    put_side(row, "new.", json_object_get(entry, "new"));
+    if (one->old_record != NULL && one->new_record != NULL) {
+        rf_records_each_difference(one->old_record, one->new_record, differs_cb,
+                                   row);
+    }
+    return row;
+}
+
+static json_t *rows_of(const struct rf_comparisons *all)
+{
+    json_t *document = rf_comparisons_json(all), *rows = json_array();
+    const json_t *entries = json_object_get(document, "comparisons");
+    for (size_t i = 0; i < all->n; i++) {
+        if (rf_comparison_is_outlier(&all->list[i])) {
+            json_array_append_new(
+                rows, row_of(&all->list[i], json_array_get(entries, i)));
+        }
+    }
+    json_decref(document);
+    return rows;
+}
+
+/* The columns of all rows; the first are there without any row, too. */
+static json_t *columns_of(const json_t *rows)
+{
+    static const char *const always[] = {
+        "scenario",     "verdict",    "judged",  "change",
+        "time_change",  "regression", "model",   "mode",
+        "method",       "strategy",   "balance", "reference.median_ms",
+        "new.median_ms"};
+    json_t *columns = json_object();
+    json_t *row;
+    size_t i;
+    for (i = 0; i < RF_ARRAY_SIZE(always); i++) {
+        json_object_set_new(columns, always[i], json_null());
+    }
+    json_array_foreach (rows, i, row) {
+        json_object_update_missing(columns, row);
+    }
+    return columns;
+}
+
+static struct rf_table *table_of(const json_t *rows)
+{
+    json_t *columns = columns_of(rows), *row, *any;
+    const char **heads =
+        rf_xcalloc(json_object_size(columns) + 1, sizeof(*heads));
+    struct rf_table *table;
+    const char *key;
+    size_t n = 0, i;
+    json_object_foreach (columns, key, any) {
+        heads[n++] = key;
+    }
+    table = rf_table_create(heads);
+    json_array_foreach (rows, i, row) {
+        json_object_foreach (columns, key, any) {
+            const char *text = json_string_value(json_object_get(row, key));
+            rf_table_cell(table, "%s", text != NULL ? text : "");
+        }
+    }
+    free(heads);
+    json_decref(columns);
+    return table;
+}
+
+char *rf_outliers_csv(const struct rf_comparisons *all, struct rf_err *err)
+{
+    json_t *rows;
+    struct rf_table *table;
+    char *text = NULL;
+    size_t size = 0;
+    FILE *file = open_memstream(&text, &size);
+    if (file == NULL) {
+        (void)rf_err_errno(err, RF_ERR_NOMEM, errno, "outliers");
+        return NULL;
+    }
+    rows = rows_of(all);
+    table = table_of(rows);
+    rf_table_print(table, file, RF_REPORT_CSV, 0);
+    rf_table_destroy(table);
+    json_decref(rows);
+    if (fclose(file) != 0) {
+        (void)rf_err_errno(err, RF_ERR_NOMEM, errno, "outliers");
+        free(text);
+        return NULL;
+    }
+    return text;
+}

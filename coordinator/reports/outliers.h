@@ -1,0 +1,20 @@
+/* What stands out of a comparison, for programs: outliers.csv. */
+#ifndef RF_COORDINATOR_RESULTS_OUTLIERS_H
+#define RF_COORDINATOR_RESULTS_OUTLIERS_H
+
+#include "coordinator/reports/compare.h"
+
+/* Whether it has another verdict than "same", or was of something else:
+ * scenario, model or plan differ. Another build or machine alone is no reason.
+ */
+bool rf_comparison_is_outlier(const struct rf_comparison *one);
+
+/*
+ * The text of a CSV file with a row for each outlier: its figures as in the
+ * JSON of comparisons, what was run, and two columns, "reference.PATH" and
+ * "new.PATH", for each difference in scenario, model, plan, tool or environment
+ * that some row has. NULL, and why, without memory. To be freed.
+ */
+char *rf_outliers_csv(const struct rf_comparisons *all, struct rf_err *err);
+
+#endif

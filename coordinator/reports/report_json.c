@@ -1,0 +1,165 @@
+/* Results as one document. See report_json.h. */
+#include "coordinator/reports/report_json.h"
+
+#include <string.h>
+
+#include "coordinator/records/fields.h"
+#include "coordinator/records/report_table.h"
+#include "coordinator/store/result_json.h"
+
+static bool is_same_run(const struct rf_result_set *set, size_t i, size_t j)
+{
+    return strcmp(set->files[i].run, set->files[j].run) == 0;
+}
+
+bool rf_report_begins_run(const struct rf_result_set *set, size_t i)
+{
+    return i == 0 || !is_same_run(set, i - 1, i);
+}
+
+/* A text of a record, or null. */
+static json_t *text_or_null(const json_t *result, const char *object,
+                            const char *key)
+{
+    const json_t *value = rf_result_value(result, object, key);
+    return json_is_string(value) ? json_deep_copy(value) : json_null();
+}
+
+static json_t *figure_or_null(const json_t *result, const char *key)
+{
+    double number;
+    return rf_result_number(result, NULL, key, &number)
+               ? json_deep_copy(json_object_get(result, key))
+               : json_null();
+}
+
+/* What a node is, as far as a reader of figures wants to know. */
+static json_t *machine_json(const json_t *node)
+{
+    json_t *out = json_object(), *gpus = json_array();
+    const json_t *all = json_object_get(node, "gpus");
+    for (size_t i = 0; i < json_array_size(all); i++) {
+        json_array_append_new(
+            gpus, text_or_null(json_array_get(all, i), NULL, "name"));
+    }
+    json_object_set_new(out, "host", text_or_null(node, NULL, "host"));
+    json_object_set_new(out, "cpu", text_or_null(node, NULL, "cpu"));
+    json_object_set_new(out, "cpus", figure_or_null(node, "cpus"));
+    json_object_set_new(out, "memory_bytes",
+                        figure_or_null(node, "memory_bytes"));
+    json_object_set_new(out, "gpus", gpus);
+    return out;
+}
+
+static json_t *machines_json(const json_t *nodes)
+{
+    json_t *out = json_array();
+    for (size_t i = 0; i < json_array_size(nodes); i++) {
+        json_array_append_new(out, machine_json(json_array_get(nodes, i)));
+    }
+    return out;
+}
+
+/* The text of those results of the run that have it, null where they differ. */
+static json_t *shared_or_null(const struct rf_result_set *set, size_t first,
+                              const char *object, const char *key)
+{
+    const json_t *shared = NULL;
+    for (size_t i = first; i < set->n && is_same_run(set, i, first); i++) {
+        const json_t *value =
+            rf_result_value(set->files[i].result, object, key);
+        if (shared != NULL && json_is_string(value) &&
+            !json_equal(shared, value)) {
+            return json_null();
+        }
+        shared = json_is_string(value) ? value : shared;
+    }
+    return shared != NULL ? json_deep_copy(shared) : json_null();
+}
+
+/* How many models the results of a run name. */
+static json_int_t count_models(const struct rf_result_set *set, size_t first)
+{
+    json_t *names = json_object();
+    size_t n;
+    for (size_t i = first; i < set->n && is_same_run(set, i, first); i++) {
+        const json_t *name =
+            rf_result_value(set->files[i].result, "model", "name");
+        if (json_is_string(name)) {
+            json_object_set_new(names, json_string_value(name), json_true());
+        }
+    }
+    n = json_object_size(names);
+    json_decref(names);
+    return (json_int_t)n;
+}
+
+json_t *rf_report_run_json(const struct rf_result_set *set, size_t first)
+{
+    const json_t *result = set->files[first].result;
+    json_t *out = json_object();
+    size_t ok = 0, all = 0;
+    for (size_t i = first; i < set->n && is_same_run(set, i, first);
+         i++, all++) {
+        ok += strcmp(rf_result_text(set->files[i].result, NULL, "status"),
+                     "ok") == 0;
+    }
+    json_object_set_new(out, "run", json_string(set->files[first].run));
+    json_object_set_new(out, "run_id", text_or_null(result, NULL, "run_id"));
+    json_object_set_new(out, "started_at",
+                        text_or_null(result, NULL, "started_at"));
+    json_object_set_new(out, "model",
+                        shared_or_null(set, first, "model", "name"));
+    json_object_set_new(out, "models", json_integer(count_models(set, first)));
+    json_object_set_new(out, "dtype",
+                        shared_or_null(set, first, "model", "dtype"));
+    json_object_set_new(out, "nodes",
+                        machines_json(json_object_get(result, "environment")));
+    json_object_set_new(out, "version",
+                        text_or_null(result, "tool", "version"));
+    json_object_set_new(out, "build", text_or_null(result, "tool", "build"));
+    json_object_set_new(out, "ok", json_integer((json_int_t)ok));
+    json_object_set_new(out, "not_ok", json_integer((json_int_t)(all - ok)));
+    return out;
+}
+
+/* A list of a record, empty where it has none. */
+static json_t *list_json(const json_t *result, const char *key)
+{
+    const json_t *list = json_object_get(result, key);
+    return json_is_array(list) ? json_deep_copy(list) : json_array();
+}
+
+/* The fields of the CSV table, what is doubtful about them, the memory of each
+ * rank, and the runs that were pooled. */
+static json_t *row_json(const struct rf_result_file *file)
+{
+    json_t *out = json_object();
+    json_object_set_new(out, "run", json_string(file->run));
+    for (const struct rf_result_field *f = rf_result_fields; f->key != NULL;
+         f++) {
+        if (f->column != NULL) {
+            json_object_set_new(out, f->column,
+                                rf_report_value(file->result, f));
+        }
+    }
+    json_object_set_new(out, "flags", list_json(file->result, "flags"));
+    json_object_set_new(out, "memory", list_json(file->result, "memory"));
+    json_object_set_new(out, "pooled",
+                        file->pooled != NULL ? json_incref(file->pooled)
+                                             : json_array());
+    return out;
+}
+
+json_t *rf_report_json(const struct rf_result_set *set)
+{
+    json_t *runs = json_array(), *results = json_array();
+    for (size_t i = 0; i < set->n; i++) {
+        if (rf_report_begins_run(set, i)) {
+            json_array_append_new(runs, rf_report_run_json(set, i));
+        }
+        json_array_append_new(results, row_json(&set->files[i]));
+    }
+    return json_pack("{s:i, s:o, s:o}", "schema_version", RF_SCHEMA_VERSION,
+                     "runs", runs, "results", results);
+}

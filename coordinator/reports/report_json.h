@@ -1,0 +1,21 @@
+/* Results as one JSON document: what `report --json` prints, and what figures
+ * are drawn from. */
+#ifndef RF_COORDINATOR_RESULTS_REPORT_JSON_H
+#define RF_COORDINATOR_RESULTS_REPORT_JSON_H
+
+#include <jansson.h>
+
+#include "coordinator/records/result_files.h"
+
+/* {"schema_version", "runs", "results"} as docs/RESULTS.md has it: what all
+ * results of a run share is said once, and a result has the figures of the CSV
+ * table under the same names. A new reference. */
+json_t *rf_report_json(const struct rf_result_set *set);
+
+/* The entry of "runs" for the run that begins with file `first`. */
+json_t *rf_report_run_json(const struct rf_result_set *set, size_t first);
+
+/* Whether file `i` is the first of its run. */
+bool rf_report_begins_run(const struct rf_result_set *set, size_t i);
+
+#endif

@@ -1,0 +1,417 @@
+/* A scenario worked out. See scenario.h. */
+#include "coordinator/scenario/scenario.h"
+
+#include <stdlib.h>
+
+#include "common/clock.h"
+#include "common/mem.h"
+#include "coordinator/config/links/links.h"
+#include "planner/plan/export.h"
+#include "transport/method/method.h"
+
+const char *const *rf_scenario_node_names(const struct rf_scenario *scenario)
+{
+    static const char *const one_node[] = {"node"};
+    return scenario->config->n_nodes > 0 ? scenario->config->node_names
+                                         : one_node;
+}
+
+/* Balance time becomes weights, or size where these make nothing faster. */
+static enum rf_status choose_balance(struct rf_scenario *scenario,
+                                     const struct rf_choose_env *env,
+                                     struct rf_link_weight *weights,
+                                     struct rf_err *err)
+{
+    struct rf_spec *spec = scenario->spec;
+    struct rf_plan *by_time = NULL;
+    scenario->balance_choice = rf_xcalloc(1, sizeof(*scenario->balance_choice));
+    enum rf_status status = rf_choose_balance(
+        env, weights, scenario->balance_choice, &by_time, err);
+    if (by_time == NULL) {
+        free(weights);
+        return status;
+    }
+    spec->balance = RF_BALANCE_TIME;
+    spec->balance_links = weights;
+    spec->n_balance_links = scenario->world->n_nodes;
+    by_time->spec = spec;
+    rf_plan_destroy(scenario->plan);
+    scenario->plan = by_time;
+    return RF_OK;
+}
+
+static struct rf_link_weight *weigh(const struct rf_links *links)
+{
+    struct rf_link_weight *weights =
+        rf_xcalloc(links->n_nodes, sizeof(*weights));
+    if (!rf_links_weigh(links, weights)) {
+        free(weights);
+        return NULL;
+    }
+    return weights;
+}
+
+/* With the figures of links, of which those missing are assumed. */
+static enum rf_status choose_with(struct rf_scenario *scenario,
+                                  const struct rf_method_info *info,
+                                  const struct rf_link_figures *figures,
+                                  struct rf_links *links, bool by_time,
+                                  struct rf_err *err)
+{
+    struct rf_link_weight *weights = by_time ? weigh(links) : NULL;
+    scenario->links_assumed = rf_links_assume(links);
+    struct rf_choose_env env = {.plan = scenario->plan,
+                                .links = links,
+                                .node_names = rf_scenario_node_names(scenario),
+                                .per_op_us = figures->per_op_us > 0
+                                                 ? figures->per_op_us
+                                                 : RF_CHOOSE_PER_OP_US,
+                                .inside = info->inside,
+                                .crosses_nodes = info->crosses_nodes,
+                                .max_ops = RF_CHOOSE_MAX_OPS};
+    enum rf_status status =
+        by_time ? choose_balance(scenario, &env, weights, err) : RF_OK;
+    if (status == RF_OK && scenario->spec->strategy == RF_STRATEGY_AUTO) {
+        env.plan = scenario->plan;
+        scenario->choice = rf_xcalloc(1, sizeof(*scenario->choice));
+        status = rf_choose_strategy(&env, scenario->choice, err);
+        if (status == RF_OK) {
+            scenario->spec->strategy = scenario->choice->taken;
+        }
+    }
+    return status;
+}
+
+/* Balance time and strategy auto become what is fastest by the figures of
+ * "links", before anything is sent or digested: ranks only ever see weights and
+ * a strategy. */
+static enum rf_status choose(struct rf_scenario *scenario,
+                             const struct rf_method_info *info, bool by_time,
+                             struct rf_err *err)
+{
+    const struct rf_config *config = scenario->config;
+    struct rf_jnode root = rf_jnode_root(config->document, config->file);
+    struct rf_link_figures figures;
+    struct rf_links links;
+    enum rf_status status =
+        rf_link_figures_of(&root, info->name, &figures, err);
+    if (status != RF_OK) {
+        return status;
+    }
+    rf_links_init(&links, scenario->world->n_nodes);
+    links.devices = info->memory == RF_DEVICE_MEMORY;
+    status = rf_links_apply(&root, info->name, &figures,
+                            rf_scenario_node_names(scenario), &links, err);
+    if (status == RF_OK) {
+        status = choose_with(scenario, info, &figures, &links, by_time, err);
+    }
+    rf_links_free(&links);
+    return status;
+}
+
+static json_t *candidate_json(const struct rf_candidate *candidate)
+{
+    const bool left_out = candidate->why_not[0] != '\0';
+    return json_pack("{s:s, s:o?, s:s?, s:s?}", "strategy",
+                     rf_strategy_name(candidate->strategy), "predicted_ms",
+                     left_out ? NULL : json_real(candidate->ms), "busiest",
+                     left_out ? NULL : candidate->busiest, "note",
+                     left_out ? candidate->why_not : NULL);
+}
+
+json_t *rf_scenario_choice_json(const struct rf_scenario *scenario)
+{
+    json_t *candidates;
+    if (scenario->choice == NULL) {
+        return NULL;
+    }
+    candidates = json_array();
+    for (unsigned s = 0; s < RF_STRATEGIES; s++) {
+        json_array_append_new(candidates,
+                              candidate_json(&scenario->choice->candidates[s]));
+    }
+    return json_pack("{s:s, s:s, s:b, s:o}", "asked", "auto", "taken",
+                     rf_strategy_name(scenario->spec->strategy),
+                     "links_assumed", (int)scenario->links_assumed,
+                     "candidates", candidates);
+}
+
+json_t *rf_scenario_balance_choice_json(const struct rf_scenario *scenario)
+{
+    const struct rf_balance_choice *choice = scenario->balance_choice;
+    json_t *candidates;
+    if (choice == NULL) {
+        return NULL;
+    }
+    candidates = json_array();
+    if (choice->compared) {
+        json_t *size = candidate_json(&choice->size);
+        json_t *time = candidate_json(&choice->time);
+        json_object_set_new(size, "balance", json_string("size"));
+        json_object_set_new(time, "balance", json_string("time"));
+        json_array_append_new(candidates, size);
+        json_array_append_new(candidates, time);
+    }
+    return json_pack("{s:s, s:s, s:s, s:b, s:o}", "asked", "time", "taken",
+                     rf_balance_name(choice->taken), "why", choice->why,
+                     "links_assumed", (int)scenario->links_assumed,
+                     "candidates", candidates);
+}
+
+/* Whether the file asks for balance time and leaves the weights to us; the plan
+ * by size then comes first. */
+static bool take_balance_time(struct rf_spec *spec)
+{
+    bool asked =
+        spec->balance == RF_BALANCE_TIME && spec->balance_links == NULL;
+    spec->balance = asked ? RF_BALANCE_SIZE : spec->balance;
+    return asked;
+}
+
+static enum rf_status check_export(const struct rf_method_info *info,
+                                   const struct rf_plan *plan,
+                                   struct rf_err *err)
+{
+    struct rf_export *export = NULL;
+    enum rf_status status;
+    if (!info->moves_bytes) {
+        return rf_err_set(err, RF_ERR_CONFIG,
+                          "--export: method %s moves no bytes that could be "
+                          "written",
+                          info->name);
+    }
+    status = rf_export_plan(plan, RF_EXPORT_FILE_BYTES, &export, err);
+    rf_export_destroy(export);
+    return status;
+}
+
+/* Puts the scenario's own model, if it has one, in place of the file's. */
+static enum rf_status take_own_model(struct rf_scenario *scenario,
+                                     const struct rf_model **model,
+                                     struct rf_err *err)
+{
+    const struct rf_config *config = scenario->config;
+    const struct rf_scenario_config *member =
+        &config->scenarios[scenario->index];
+    struct rf_jnode node = rf_jnode_root(member->model, config->file);
+    enum rf_status status;
+    if (member->model == NULL) {
+        return RF_OK;
+    }
+    snprintf(node.path, sizeof(node.path), "%s.model", member->path);
+    status = rf_model_from_json(&node, &scenario->own_model, err);
+    if (status == RF_OK) {
+        *model = scenario->own_model;
+    }
+    return status;
+}
+
+/* Those of a node follow each other in `by_node`. */
+static void list_by_node(struct rf_scenario *scenario)
+{
+    const struct rf_world *world = scenario->world;
+    uint32_t first = 0;
+    scenario->by_node = rf_xcalloc(world->n_ranks, sizeof(*scenario->by_node));
+    for (uint32_t n = 0; n < world->n_nodes; n++) {
+        scenario->shares[n].first = first;
+        first += scenario->shares[n].n_ranks;
+        scenario->shares[n].n_ranks = 0;
+    }
+    for (uint32_t r = 0; r < world->n_ranks; r++) {
+        struct rf_scenario_share *share =
+            &scenario->shares[world->ranks[r].node];
+        scenario->by_node[share->first + share->n_ranks++] = r;
+    }
+}
+
+/* Every step of a run asks for all of these. */
+static void add_shares(struct rf_scenario *scenario)
+{
+    const struct rf_world *world = scenario->world;
+    scenario->shares = rf_xcalloc(world->n_nodes, sizeof(*scenario->shares));
+    for (uint32_t r = 0; r < world->n_ranks; r++) {
+        struct rf_scenario_share *share =
+            &scenario->shares[world->ranks[r].node];
+        share->n_ranks++;
+        share->n_slots = RF_MAX(share->n_slots, world->ranks[r].slot + 1);
+        share->bytes += rf_scenario_rank_bytes(scenario, r);
+    }
+    list_by_node(scenario);
+}
+
+static enum rf_status build(struct rf_scenario *scenario,
+                            const struct rf_model *model, struct rf_err *err)
+{
+    const struct rf_config *config = scenario->config;
+    struct rf_jnode node = rf_config_scenario(config, scenario->index);
+    const struct rf_method_info *info;
+    enum rf_status status = rf_spec_from_json(
+        &node, config->node_names, config->n_nodes, &scenario->spec, err);
+    if (status != RF_OK) {
+        return status; /* names the place itself */
+    }
+    const bool by_time = take_balance_time(scenario->spec);
+    info = rf_method_info_find(scenario->spec->method);
+    if (info == NULL) {
+        struct rf_jnode method = rf_jnode_get(&node, "method");
+        struct rf_err why;
+        rf_method_unknown(scenario->spec->method, &why);
+        return rf_jnode_fail(&method, err, "%s", why.text);
+    }
+    status = take_own_model(scenario, &model, err);
+    if (status != RF_OK) {
+        return status; /* likewise */
+    }
+    status = rf_world_build(scenario->spec, model, config->slots,
+                            config->n_nodes, &scenario->world, err);
+    if (status == RF_OK) {
+        status = rf_plan_build(model, scenario->world, scenario->spec,
+                               &scenario->plan, err);
+    }
+    if (status == RF_OK &&
+        (by_time || scenario->spec->strategy == RF_STRATEGY_AUTO)) {
+        status = choose(scenario, info, by_time, err);
+    }
+    if (status == RF_OK) {
+        status = rf_method_check(info, scenario->plan, config->node_names, err);
+    }
+    if (status == RF_OK && config->export_folder != NULL) {
+        status = check_export(info, scenario->plan, err);
+    }
+    if (status == RF_OK) {
+        status = rf_schedule_build(scenario->plan, RF_NONE, &scenario->schedule,
+                                   err);
+    }
+    if (status == RF_OK) {
+        status = rf_schedule_prove(scenario->plan, scenario->schedule, err);
+    }
+    if (status != RF_OK) {
+        rf_err_wrap(err, "%s: %s (%s)", config->file,
+                    config->scenarios[scenario->index].path,
+                    config->scenarios[scenario->index].name);
+        return status;
+    }
+    scenario->document = rf_spec_to_json(scenario->spec, config->node_names);
+    add_shares(scenario);
+    return RF_OK;
+}
+
+enum rf_status rf_scenario_build(const struct rf_config *config,
+                                 const struct rf_model *model, size_t index,
+                                 struct rf_scenario **out, struct rf_err *err)
+{
+    struct rf_scenario *scenario = rf_xcalloc(1, sizeof(*scenario));
+    const int64_t begun_ns = rf_now_ns();
+    enum rf_status status;
+    scenario->config = config;
+    scenario->index = index;
+    status = build(scenario, model, err);
+    scenario->built_ns = rf_now_ns() - begun_ns;
+    if (status != RF_OK) {
+        rf_scenario_destroy(scenario);
+        return status;
+    }
+    *out = scenario;
+    return RF_OK;
+}
+
+void rf_scenario_destroy(struct rf_scenario *scenario)
+{
+    if (scenario == NULL) {
+        return;
+    }
+    json_decref(scenario->document);
+    free(scenario->choice);
+    free(scenario->balance_choice);
+    free(scenario->shares);
+    free(scenario->by_node);
+    rf_schedule_destroy(scenario->schedule);
+    rf_plan_destroy(scenario->plan);
+    rf_world_destroy(scenario->world);
+    rf_spec_destroy(scenario->spec);
+    rf_model_destroy(scenario->own_model);
+    free(scenario);
+}
+
+bool rf_scenario_on_device(const struct rf_scenario *scenario)
+{
+    const struct rf_method_info *info =
+        rf_method_info_find(scenario->spec->method);
+    return info != NULL && info->memory == RF_DEVICE_MEMORY;
+}
+
+bool rf_scenario_crosses_by_tcp(const struct rf_scenario *scenario)
+{
+    const struct rf_method_info *info =
+        rf_method_info_find(scenario->spec->method);
+    return info->links_by_tcp;
+}
+
+bool rf_scenario_listens_on(const struct rf_scenario *scenario, uint32_t node)
+{
+    const struct rf_method_info *info =
+        rf_method_info_find(scenario->spec->method);
+    const struct rf_scenario_share *share = &scenario->shares[node];
+    if (!rf_scenario_crosses_by_tcp(scenario)) {
+        return false;
+    }
+    if (info != &rf_method_infos[RF_METHOD_TCP]) {
+        return scenario->schedule->node_recv[node] > 0;
+    }
+    for (uint32_t i = 0; i < share->n_ranks; i++) {
+        const uint32_t rank = scenario->by_node[share->first + i];
+        if (scenario->schedule->rank_recv[rank] > 0) {
+            return true;
+        }
+    }
+    return false;
+}
+
+uint64_t rf_scenario_rank_bytes(const struct rf_scenario *scenario,
+                                uint32_t rank)
+{
+    struct rf_quantize quantize = {0};
+    uint64_t bytes =
+        rf_plan_layout(scenario->plan, RF_TRAIN, rank)->arena_bytes +
+        rf_plan_layout(scenario->plan, RF_INFER, rank)->arena_bytes;
+    if (scenario->schedule->stage_bytes != NULL) {
+        bytes += scenario->schedule->stage_bytes[rank];
+    }
+    if (rf_quantize_plan(scenario->plan, rank, &quantize, NULL) == RF_OK) {
+        bytes += quantize.bytes;
+        rf_quantize_free(&quantize);
+    }
+    return bytes +
+           (rf_scenario_on_device(scenario) ? 0 : RF_PLAN_PROCESS_BYTES);
+}
+
+uint64_t rf_scenario_node_bytes(const struct rf_scenario *scenario,
+                                uint32_t node)
+{
+    return scenario->shares[node].bytes;
+}
+
+uint32_t rf_scenario_node_ranks(const struct rf_scenario *scenario,
+                                uint32_t node)
+{
+    return scenario->shares[node].n_ranks;
+}
+
+const uint32_t *rf_scenario_ranks_of(const struct rf_scenario *scenario,
+                                     uint32_t node)
+{
+    return scenario->by_node + scenario->shares[node].first;
+}
+
+uint32_t rf_scenario_node_slots(const struct rf_scenario *scenario,
+                                uint32_t node)
+{
+    return scenario->shares[node].n_slots;
+}
+
+bool rf_scenario_rank_on(const struct rf_scenario *scenario, uint32_t rank,
+                         uint32_t node)
+{
+    return rank < scenario->world->n_ranks &&
+           scenario->world->ranks[rank].node == node;
+}

@@ -1,0 +1,240 @@
+/* Scenarios that are planned once. See scenarios.h. */
+#include "coordinator/scenario/scenario_set.h"
+
+#include <stdlib.h>
+
+#include "common/log.h"
+#include "common/mem.h"
+
+/* What a planned scenario takes beside its operations: the file's object, the
+ * layouts, and for each rank its loads (measured: 30 to 120 KiB for 2 to 20
+ * ranks). */
+#define BASE_BYTES (32 << 10)
+#define RANK_BYTES (4 << 10)
+
+#define NO_SKIP                                                                \
+    "; \"impossible\": \"skip\" cannot leave it out after the nodes have "     \
+    "been "                                                                    \
+    "asked for the checkpoint's headers: take it out of the file, or mount "   \
+    "the folder on this machine under the same path"
+
+struct rf_scenarios {
+    const struct rf_config *config;
+    const struct rf_model *model;
+    struct rf_scenario **kept; /* by index; NULL: not kept, or taken */
+    uint64_t left_bytes;       /* of the budget */
+    size_t n_planned;
+};
+
+static void note(struct rf_scenarios *scenarios,
+                 const struct rf_scenario *scenario)
+{
+    scenarios->n_planned++;
+    rf_debug("scenario %s: planned in %.1f ms", scenario->spec->name,
+             (double)scenario->built_ns / 1e6);
+}
+
+static enum rf_status plan(struct rf_scenarios *scenarios, size_t index,
+                           struct rf_scenario **out, struct rf_err *err)
+{
+    enum rf_status status =
+        rf_scenario_build(scenarios->config, scenarios->model, index, out, err);
+    if (status == RF_OK) {
+        note(scenarios, *out);
+    }
+    return status;
+}
+
+/* Whether the file allows to leave out a scenario that failed so. */
+static bool may_skip(const struct rf_scenario_config *scenario,
+                     enum rf_status why)
+{
+    return scenario->skip &&
+           (why == RF_ERR_CONFIG || why == RF_ERR_UNSUPPORTED);
+}
+
+enum rf_status rf_scenarios_try(struct rf_config *config,
+                                const struct rf_model *model, size_t index,
+                                struct rf_scenario **out, struct rf_err *err)
+{
+    struct rf_err why = {0};
+    enum rf_status status = rf_scenario_build(config, model, index, out, &why);
+    if (status == RF_OK) {
+        return RF_OK;
+    }
+    if (!may_skip(&config->scenarios[index], status)) {
+        *err = why;
+        return status;
+    }
+    rf_config_skip(config, index, why.text);
+    return config->n_scenarios > 0
+               ? RF_OK
+               : rf_err_set(err, RF_ERR_CONFIG,
+                            "no scenario is left: each of %zu is impossible, "
+                            "the first because of: %s",
+                            config->n_skipped, config->skipped[0].reason);
+}
+
+/* ", 2 not selected", or nothing. */
+static char *more(char *text, size_t n, const char *what)
+{
+    char *longer;
+    if (n == 0) {
+        return text;
+    }
+    longer = rf_xasprintf("%s, %zu %s", text, n, what);
+    free(text);
+    return longer;
+}
+
+/* To be freed; NULL: there is nothing to say. */
+static char *count(const struct rf_config *config)
+{
+    const size_t n = config->n_scenarios;
+    const size_t left = config->n_in_file - n;
+    char *text;
+    if (config->factors == NULL && left == 0) {
+        return NULL;
+    }
+    text = left > 0 ? rf_xasprintf("%zu of %zu scenarios", n, config->n_in_file)
+                    : rf_xasprintf("%zu scenario%s", n, n == 1 ? "" : "s");
+    if (config->factors != NULL) {
+        char *longer = rf_xasprintf("%s = %s", text, config->factors);
+        free(text);
+        text = longer;
+    }
+    text = more(text, config->n_equal_left, "equal left out");
+    text = more(text, config->n_skipped, "skipped");
+    text = more(text, config->n_slow_left, "slow left out");
+    return more(text, left - config->n_skipped - config->n_slow_left,
+                "not selected");
+}
+
+void rf_scenarios_announce(const struct rf_config *config)
+{
+    char *text = count(config);
+    if (text != NULL) {
+        rf_info("%s", text);
+    }
+    for (size_t i = 0; i < config->n_skipped; i++) {
+        rf_info("skipped: %s", config->skipped[i].reason);
+    }
+    free(text);
+}
+
+/* About the memory that a scenario holds, rather more than less. */
+static uint64_t memory_of(const struct rf_scenario *scenario)
+{
+    return BASE_BYTES + RANK_BYTES * (uint64_t)scenario->world->n_ranks +
+           rf_schedule_memory(scenario->schedule);
+}
+
+static void keep(struct rf_scenarios *scenarios, struct rf_scenario *scenario)
+{
+    uint64_t bytes = memory_of(scenario);
+    if (bytes > scenarios->left_bytes) {
+        rf_scenario_destroy(scenario);
+        return;
+    }
+    scenarios->left_bytes -= bytes;
+    scenarios->kept[scenario->index] = scenario;
+}
+
+static struct rf_scenarios *create(const struct rf_config *config,
+                                   const struct rf_model *model,
+                                   uint64_t budget_bytes)
+{
+    struct rf_scenarios *scenarios = rf_xcalloc(1, sizeof(*scenarios));
+    *scenarios = (struct rf_scenarios){
+        .config = config,
+        .model = model,
+        .kept = rf_xcalloc(config->n_scenarios + 1, sizeof(*scenarios->kept)),
+        .left_bytes = budget_bytes};
+    return scenarios;
+}
+
+enum rf_status rf_scenarios_plan(struct rf_config *config,
+                                 const struct rf_model *model,
+                                 uint64_t budget_bytes,
+                                 struct rf_scenarios **out, struct rf_err *err)
+{
+    struct rf_scenarios *scenarios = create(config, model, budget_bytes);
+    size_t i = 0;
+    while (i < config->n_scenarios) {
+        struct rf_scenario *scenario = NULL;
+        enum rf_status status =
+            rf_scenarios_try(config, model, i, &scenario, err);
+        if (status != RF_OK) {
+            rf_scenarios_destroy(scenarios);
+            return status;
+        }
+        if (scenario != NULL) {
+            note(scenarios, scenario);
+            keep(scenarios, scenario);
+            i++;
+        }
+    }
+    rf_scenarios_announce(config);
+    *out = scenarios;
+    return RF_OK;
+}
+
+enum rf_status rf_scenarios_plan_late(const struct rf_config *config,
+                                      const struct rf_model *model,
+                                      uint64_t budget_bytes,
+                                      struct rf_scenarios **out,
+                                      struct rf_err *err)
+{
+    struct rf_scenarios *scenarios = create(config, model, budget_bytes);
+    for (size_t i = 0; i < config->n_scenarios; i++) {
+        struct rf_scenario *scenario = NULL;
+        struct rf_err why = {0};
+        enum rf_status status = plan(scenarios, i, &scenario, &why);
+        if (status != RF_OK) {
+            rf_err_set(err, status, "%s%s", why.text,
+                       may_skip(&config->scenarios[i], status) ? NO_SKIP : "");
+            rf_scenarios_destroy(scenarios);
+            return status;
+        }
+        keep(scenarios, scenario);
+    }
+    rf_scenarios_announce(config);
+    *out = scenarios;
+    return RF_OK;
+}
+
+void rf_scenarios_destroy(struct rf_scenarios *scenarios)
+{
+    if (scenarios == NULL) {
+        return;
+    }
+    for (size_t i = 0; i < scenarios->config->n_scenarios; i++) {
+        rf_scenario_destroy(scenarios->kept[i]);
+    }
+    free(scenarios->kept);
+    free(scenarios);
+}
+
+enum rf_status rf_scenarios_take(struct rf_scenarios *scenarios, size_t index,
+                                 struct rf_scenario **out, struct rf_err *err)
+{
+    struct rf_scenario *scenario = scenarios->kept[index];
+    if (scenario == NULL) {
+        return plan(scenarios, index, out, err);
+    }
+    scenarios->kept[index] = NULL;
+    scenarios->left_bytes += memory_of(scenario);
+    *out = scenario;
+    return RF_OK;
+}
+
+void rf_scenarios_return(struct rf_scenarios *scenarios,
+                         struct rf_scenario *scenario)
+{
+    keep(scenarios, scenario);
+}
+
+size_t rf_scenarios_planned(const struct rf_scenarios *scenarios)
+{
+    return scenarios->n_planned;
+}

@@ -1,0 +1,354 @@
+/*
+ * From a record back to a run. See rerun.h.
+ *
+ * Only an equal plan makes two runs comparable, so another one is refused
+ * before anything is launched. The digest says whether it is another; the other
+ * parts of the record only say why.
+ */
+#include "coordinator/store/rerun.h"
+
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "common/log.h"
+#include "common/mem.h"
+#include "common/text.h"
+#include "common/version.h"
+#include "coordinator/records/difference.h"
+#include "coordinator/records/fields.h"
+#include "coordinator/records/result_files.h"
+#include "coordinator/store/result_json.h"
+#include "planner/model/model_json.h"
+#include "planner/schedule/plan_json.h"
+
+/* --- The cluster file ----------------------------------------------------- */
+
+static enum rf_status check_complete(const json_t *result, const char *path,
+                                     struct rf_err *err)
+{
+    const json_t *cluster = json_object_get(result, "cluster");
+    enum rf_status status;
+    if (json_is_object(json_object_get(result, "configuration"))) {
+        return rf_err_set(err, RF_ERR_CONFIG,
+                          "%s: describes a whole run; name the file of one of "
+                          "its scenarios",
+                          path);
+    }
+    status = rf_result_check(result, path, err);
+    if (status != RF_OK) {
+        return status;
+    }
+    if (json_array_size(json_object_get(cluster, "scenarios")) != 1) {
+        return rf_err_set(err, RF_ERR_CONFIG,
+                          "%s: $.cluster: is not complete: build %.100s of "
+                          "this program, which wrote the file, did not keep "
+                          "the model and the scenario there; run its cluster "
+                          "file %.200s again instead",
+                          path, rf_result_text(result, "tool", "build"),
+                          rf_result_text(result, NULL, "file"));
+    }
+    if (!json_is_string(
+            json_object_get(json_object_get(result, "plan"), "digest"))) {
+        return rf_err_set(err, RF_ERR_CONFIG,
+                          "%s: $.plan.digest: is missing: the scenario was "
+                          "refused before it had a plan, so there is nothing "
+                          "to run again",
+                          path);
+    }
+    return RF_OK;
+}
+
+/* Puts back what result_json.c took out. */
+static enum rf_status restore_secrets(json_t *env, const char *path,
+                                      struct rf_err *err)
+{
+    const char *key;
+    json_t *value;
+    void *next;
+    json_object_foreach_safe(env, next, key, value)
+    {
+        const char *own = getenv(key);
+        if (!rf_result_secret_name(key)) {
+            continue;
+        }
+        if (own == NULL) {
+            return rf_err_set(err, RF_ERR_CONFIG,
+                              "%s: $.cluster.launch.env.%.128s: is a secret, "
+                              "which results do not keep; set %.128s in the "
+                              "environment of refit-coord",
+                              path, key, key);
+        }
+        if (json_object_set_new(env, key, json_string(own)) != 0) {
+            return rf_err_set(err, RF_ERR_CONFIG,
+                              "%s: $.cluster.launch.env.%.128s: its value in "
+                              "the environment of refit-coord is not UTF-8",
+                              path, key);
+        }
+    }
+    return RF_OK;
+}
+
+/* Replaces the names that are in `old` with those at the same place of `now`,
+ * in the sides of a scenario. */
+static void rename_sides(json_t *scenario, const json_t *old, const json_t *now)
+{
+    static const char *const sides[] = {"train", "infer"};
+    for (size_t s = 0; s < RF_ARRAY_SIZE(sides); s++) {
+        json_t *list =
+            json_object_get(json_object_get(scenario, sides[s]), "nodes");
+        for (size_t i = 0; i < json_array_size(list); i++) {
+            size_t n = 0;
+            while (
+                n < json_array_size(old) &&
+                !json_equal(json_array_get(list, i), json_array_get(old, n))) {
+                n++;
+            }
+            if (n < json_array_size(old)) {
+                json_array_set(list, i, json_array_get(now, n));
+            }
+        }
+    }
+}
+
+static json_t *names_of(const json_t *nodes)
+{
+    json_t *out = json_array();
+    for (size_t i = 0; i < json_array_size(nodes); i++) {
+        json_array_append(out,
+                          json_object_get(json_array_get(nodes, i), "host"));
+    }
+    return out;
+}
+
+/* Figures of single nodes, in "links" and in each of its "methods", are those
+ * of the old machines. */
+static void forget_node_links(json_t *links)
+{
+    const char *method;
+    json_t *level;
+    json_object_del(links, "nodes");
+    json_object_foreach (json_object_get(links, "methods"), method, level) {
+        json_object_del(level, "nodes");
+    }
+}
+
+/* A host takes the place of a node, and its slots. */
+static enum rf_status replace_node(json_t *node, const struct rf_host *host,
+                                   struct rf_err *err)
+{
+    json_int_t slots = json_integer_value(json_object_get(node, "slots"));
+    if (host->slots > 0 && host->slots != slots) {
+        return rf_err_set(err, RF_ERR_USAGE,
+                          "host %s is given %u slots, but takes the place of "
+                          "%s, which has %lld; the plan would be another",
+                          host->name, host->slots,
+                          json_string_value(json_object_get(node, "host")),
+                          (long long)slots);
+    }
+    rf_hosts_rename(node, host->name);
+    return RF_OK;
+}
+
+static enum rf_status replace_nodes(json_t *cluster, const char *path,
+                                    const struct rf_hosts *hosts,
+                                    struct rf_err *err)
+{
+    json_t *nodes = json_object_get(cluster, "nodes");
+    json_t *old = names_of(nodes), *now;
+    enum rf_status status = RF_OK;
+    if (hosts->n != json_array_size(old)) {
+        status = rf_err_set(err, RF_ERR_USAGE,
+                            "%zu hosts are given for the %zu nodes of %s; each "
+                            "takes the place of one and needs as many slots",
+                            hosts->n, json_array_size(old), path);
+    }
+    for (size_t i = 0; status == RF_OK && i < hosts->n; i++) {
+        status = replace_node(json_array_get(nodes, i), &hosts->list[i], err);
+    }
+    now = names_of(nodes);
+    if (status == RF_OK) {
+        forget_node_links(json_object_get(cluster, "links"));
+        rename_sides(json_array_get(json_object_get(cluster, "scenarios"), 0),
+                     old, now);
+    }
+    json_decref(old);
+    json_decref(now);
+    return status;
+}
+
+enum rf_status rf_rerun_cluster(const json_t *result, const char *path,
+                                const struct rf_hosts *hosts, json_t **out,
+                                struct rf_err *err)
+{
+    enum rf_status status = check_complete(result, path, err);
+    json_t *cluster;
+    if (status != RF_OK) {
+        return status;
+    }
+    cluster = json_deep_copy(json_object_get(result, "cluster"));
+    if (cluster == NULL) {
+        return rf_err_set(err, RF_ERR_NOMEM, "%s: cluster", path);
+    }
+    status = restore_secrets(
+        json_object_get(json_object_get(cluster, "launch"), "env"), path, err);
+    if (status == RF_OK && hosts->n > 0) {
+        status = replace_nodes(cluster, path, hosts, err);
+    }
+    if (status != RF_OK) {
+        json_decref(cluster);
+        return status;
+    }
+    *out = cluster;
+    return RF_OK;
+}
+
+/* --- The plan ------------------------------------------------------------- */
+
+static char *value_text(const json_t *value)
+{
+    char *text = value != NULL
+                     ? json_dumps(value, JSON_ENCODE_ANY | JSON_COMPACT |
+                                             JSON_REAL_PRECISION(9))
+                     : rf_xstrdup("absent");
+    return text != NULL ? text : rf_xstrdup("?");
+}
+
+/* "; model.tensors is 2 in the file and 3 now", or NULL. */
+static char *part_difference(const char *part, const json_t *then,
+                             const json_t *now)
+{
+    const json_t *in_then, *in_now;
+    char *where = rf_json_difference_at(then, now, &in_then, &in_now);
+    char *a, *b, *text;
+    if (where == NULL) {
+        return NULL;
+    }
+    a = value_text(in_then);
+    b = value_text(in_now);
+    text = rf_xasprintf("; %s%s is %.80s in the file and %.80s now", part,
+                        where, a, b);
+    free(where);
+    free(a);
+    free(b);
+    return text;
+}
+
+/* What the records of the two plans differ in, beside the digest. */
+static json_t *figures_of(json_t *plan)
+{
+    json_object_del(plan, "digest");
+    json_object_del(plan, "plan_ms");
+    return plan;
+}
+
+static char *model_difference(const json_t *result,
+                              const struct rf_model *model)
+{
+    json_t *now = rf_model_json(model);
+    char *text =
+        part_difference("model", json_object_get(result, "model"), now);
+    json_decref(now);
+    return text;
+}
+
+/* Names of nodes aside: --nodes may have replaced them. */
+static char *scenario_difference(const json_t *result,
+                                 const struct rf_scenario *scenario)
+{
+    const json_t *cluster = json_object_get(result, "cluster");
+    json_t *then = json_deep_copy(json_object_get(result, "scenario"));
+    json_t *old = names_of(json_object_get(cluster, "nodes"));
+    json_t *now = json_array();
+    char *text;
+    for (uint32_t i = 0; i < scenario->config->n_nodes; i++) {
+        json_array_append_new(now,
+                              json_string(scenario->config->node_names[i]));
+    }
+    rename_sides(then, old, now);
+    text = part_difference("scenario", then, scenario->document);
+    json_decref(now);
+    json_decref(old);
+    json_decref(then);
+    return text;
+}
+
+static char *world_difference(const json_t *result,
+                              const struct rf_scenario *scenario)
+{
+    size_t then = json_array_size(json_object_get(result, "memory"));
+    uint32_t now = scenario->world->n_ranks;
+    return then != now ? rf_xasprintf("; the world has %zu ranks in the file "
+                                      "and %" PRIu32 " now",
+                                      then, now)
+                       : NULL;
+}
+
+static char *plan_difference(const json_t *result,
+                             const struct rf_scenario *scenario)
+{
+    json_t *then = figures_of(json_deep_copy(json_object_get(result, "plan")));
+    json_t *now = figures_of(rf_plan_summary_json(scenario->plan));
+    char *text = part_difference("plan", then, now);
+    json_decref(then);
+    json_decref(now);
+    return text;
+}
+
+static enum rf_status refuse(const json_t *result, const char *path,
+                             const struct rf_model *model,
+                             const struct rf_scenario *scenario,
+                             struct rf_err *err)
+{
+    const char *then = rf_result_text(result, "plan", "digest");
+    const char *build = rf_result_text(result, "tool", "build");
+    char *parts[] = {
+        model_difference(result, model), scenario_difference(result, scenario),
+        world_difference(result, scenario), plan_difference(result, scenario)};
+    char now[RF_HASH_TEXT_SIZE];
+    bool any = false;
+    rf_hash_text(&scenario->plan->digest, now);
+    for (size_t i = 0; i < RF_ARRAY_SIZE(parts); i++) {
+        any = any || parts[i] != NULL;
+    }
+    (void)rf_err_set(
+        err, RF_ERR_CONFIG,
+        "%s: its plan would be another: digest %.40s in the file, %s now%s%s%s"
+        "%s%s (written by build %.60s, this is %s)",
+        path, then, now, parts[0] != NULL ? parts[0] : "",
+        parts[1] != NULL ? parts[1] : "", parts[2] != NULL ? parts[2] : "",
+        parts[3] != NULL ? parts[3] : "",
+        any ? ""
+            : "; nothing else differs: the file was changed, or the planner "
+              "was",
+        build, rf_build());
+    for (size_t i = 0; i < RF_ARRAY_SIZE(parts); i++) {
+        free(parts[i]);
+    }
+    rf_text_clean_line(err->text, strlen(err->text));
+    return RF_ERR_CONFIG;
+}
+
+static bool is_digest(const json_t *result, const char *object,
+                      const struct rf_hash *digest)
+{
+    char text[RF_HASH_TEXT_SIZE];
+    rf_hash_text(digest, text);
+    return strcmp(rf_result_text(result, object, "digest"), text) == 0;
+}
+
+enum rf_status rf_rerun_check(const json_t *result, const char *path,
+                              const struct rf_model *model,
+                              const struct rf_scenario *scenario,
+                              struct rf_err *err)
+{
+    if (!is_digest(result, "plan", &scenario->plan->digest)) {
+        return refuse(result, path, model, scenario, err);
+    }
+    if (!is_digest(result, "schedule", &scenario->schedule->digest)) {
+        rf_warn("%s: the plan is the same, but strategy %s now carries it out "
+                "with other operations",
+                path, rf_strategy_name(scenario->spec->strategy));
+    }
+    return RF_OK;
+}

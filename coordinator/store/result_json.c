@@ -1,0 +1,754 @@
+/*
+ * The record of a scenario. All figures come from the samples of all ranks: an
+ * iteration takes as long as its slowest rank, and the summary is computed from
+ * the iterations that are in the same file. What was not measured is null.
+ */
+#include "coordinator/store/result_json.h"
+
+#include <stdlib.h>
+#include <string.h>
+#include <sys/utsname.h>
+
+#include "common/clock.h"
+#include "common/mem.h"
+#include "common/stats.h"
+#include "common/version.h"
+#include "coordinator/config/complete.h"
+#include "coordinator/config/paths.h"
+#include "coordinator/records/doubts.h"
+#include "coordinator/store/rank_logs.h"
+#include "coordinator/records/replay.h"
+#include "coordinator/records/summary.h"
+#include "coordinator/run/probes.h"
+#include "planner/model/model_json.h"
+#include "planner/schedule/plan_json.h"
+#include "transport/method/method.h"
+
+static void put(json_t *object, const char *key, json_t *value)
+{
+    json_object_set_new(object, key, value != NULL ? value : json_null());
+}
+
+static json_t *ms(int64_t ns)
+{
+    return json_real((double)ns / 1e6);
+}
+
+bool rf_result_secret_name(const char *name)
+{
+    static const char *const words[] = {"SECRET",     "TOKEN",   "PASSW",
+                                        "CREDENTIAL", "API_KEY", "PRIVATE_KEY",
+                                        "COMM_ID"};
+    for (size_t i = 0; i < RF_ARRAY_SIZE(words); i++) {
+        if (strcasestr(name, words[i]) != NULL) {
+            return true;
+        }
+    }
+    return false;
+}
+
+static void redact_env(json_t *env)
+{
+    const char *key;
+    json_t *value;
+    void *next;
+    json_object_foreach_safe(env, next, key, value)
+    {
+        if (rf_result_secret_name(key)) {
+            put(env, key, json_string("[redacted]"));
+        }
+    }
+}
+
+json_t *rf_result_tool(void)
+{
+    return json_pack("{s:s, s:s, s:s}", "name", "refit-coord", "version",
+                     rf_version(), "build", rf_build());
+}
+
+/* An argument without the value that --set gives a secret of "launch". */
+static json_t *argument_json(const char *argument)
+{
+    const char *path = strstr(argument, "launch");
+    const char *value = path != NULL ? strchr(path, '=') : NULL;
+    json_t *text;
+    if (value != NULL && rf_result_secret_name(path)) {
+        text = json_sprintf("%.*s[redacted]", (int)(value + 1 - argument),
+                            argument);
+    } else {
+        text = json_string(argument);
+    }
+    return text != NULL ? text : json_string("[not UTF-8]");
+}
+
+json_t *rf_result_argv(const struct rf_result_maker *maker)
+{
+    json_t *list = json_array();
+    for (int i = 0; i < maker->argc; i++) {
+        json_array_append_new(list, argument_json(maker->argv[i]));
+    }
+    return list;
+}
+
+json_t *rf_result_configuration(const struct rf_config *config)
+{
+    json_t *copy = json_deep_copy(config->document);
+    redact_env(json_object_get(json_object_get(copy, "launch"), "env"));
+    return copy;
+}
+
+json_t *rf_result_node(const char *host, const struct rf_msg_hello *hello)
+{
+    static const char *const own[] = {"protocol", "node", "pid", "start_ticks",
+                                      "folders"}; /* of this run alone */
+    json_t *facts = rf_schema_encode(&rf_msg_hello_schema, hello);
+    json_t *entry = json_pack("{s:s}", "host", host);
+    for (size_t i = 0; i < RF_ARRAY_SIZE(own); i++) {
+        json_object_del(facts, own[i]);
+    }
+    if (hello->env.n == 0) {
+        put(facts, "env", json_object());
+    }
+    redact_env(json_object_get(facts, "env"));
+    json_object_update(entry, facts);
+    json_decref(facts);
+    return entry;
+}
+
+json_t *rf_result_head(const struct rf_result_maker *maker)
+{
+    struct utsname names;
+    json_t *head = json_object();
+    if (uname(&names) == 0) {
+        put(head, "hostname", json_string(names.nodename));
+        put(head, "kernel",
+            json_sprintf("%s %s %s", names.sysname, names.release,
+                         names.machine));
+    }
+    json_object_update(head, maker->libraries);
+    return head;
+}
+
+/* A time that may not have been measured. */
+static json_t *ms_or_null(int64_t ns)
+{
+    return ns > 0 ? ms(ns) : NULL;
+}
+
+/* In the order of their names. */
+static void phases_of(const struct rf_sample *sample,
+                      int64_t ns[RF_SUMMARY_PHASES])
+{
+    int64_t rest = sample->ns - sample->pack_ns - sample->wire_ns -
+                   sample->unpack_ns - sample->sync_ns;
+    ns[0] = sample->pack_ns;
+    ns[1] = sample->wire_ns;
+    ns[2] = sample->unpack_ns;
+    ns[3] = sample->sync_ns;
+    ns[4] = RF_MAX(rest, 0);
+}
+
+static json_t *sample_json(const struct rf_sample *sample, uint32_t rank,
+                           int64_t origin_ns)
+{
+    int64_t phases[RF_SUMMARY_PHASES];
+    json_t *out = json_object();
+    put(out, "rank", json_integer(rank));
+    put(out, "ms", ms(sample->ns));
+    phases_of(sample, phases);
+    for (size_t i = 0; i < RF_SUMMARY_PHASES; i++) {
+        put(out, rf_summary_phases[i], ms(phases[i]));
+    }
+    if (sample->device_ns != RF_ABSENT_I64) {
+        put(out, "device_ms", ms(sample->device_ns));
+    }
+    put(out, "start_us",
+        json_real((double)(sample->start_ns - origin_ns) / 1e3));
+    put(out, "sent_bytes", json_integer((json_int_t)sample->sent_bytes));
+    put(out, "received_bytes",
+        json_integer((json_int_t)sample->received_bytes));
+    return out;
+}
+
+static json_t *yardstick_ratio(const struct rf_iteration *iteration,
+                               const struct rf_span *span)
+{
+    return iteration->yardstick_ns > 0
+               ? json_real((double)span->slowest_ns /
+                           (double)iteration->yardstick_ns)
+               : NULL;
+}
+
+static json_t *iterations_json(const struct rf_attempt *attempt, bool warmup)
+{
+    json_t *list = json_array();
+    uint32_t n = rf_attempt_ranks(attempt), index = 0;
+    for (size_t i = 0; i < attempt->n_iterations; i++) {
+        const struct rf_iteration *iteration = &attempt->iterations[i];
+        struct rf_span s = rf_span_of(iteration->ranks, n);
+        json_t *out, *ranks;
+        if (iteration->warmup != warmup) {
+            continue;
+        }
+        ranks = json_array();
+        for (uint32_t r = 0; r < n; r++) {
+            json_array_append_new(
+                ranks, sample_json(&iteration->ranks[r], r, s.first_start));
+        }
+        out = json_object();
+        put(out, "index", json_integer(index++));
+        put(out, "refit_ms", ms(s.slowest_ns));
+        put(out, "span_ms", ms(s.last_end - s.first_start));
+        put(out, "start_skew_us",
+            json_real((double)(s.last_start - s.first_start) / 1e3));
+        put(out, "slowest_rank", json_integer(s.slowest));
+        put(out, "yardstick_ms", ms_or_null(iteration->yardstick_ns));
+        put(out, "yardstick_ratio", yardstick_ratio(iteration, &s));
+        put(out, "ranks", ranks);
+        json_array_append_new(list, out);
+    }
+    return list;
+}
+
+/* Null unless all that were wanted are there. */
+static json_t *ended_by_json(const struct rf_attempt *attempt)
+{
+    return attempt->n_wanted > 0 && attempt->n_iterations == attempt->n_wanted
+               ? json_string(attempt->ended_by)
+               : NULL;
+}
+
+/* The median of the measured iterations' times; false when there are none. */
+static bool find_median(const struct rf_attempt *attempt, double *median_ms)
+{
+    double *samples = rf_xcalloc(attempt->n_iterations + 1, sizeof(*samples));
+    size_t count = 0;
+    for (size_t i = 0; i < attempt->n_iterations; i++) {
+        if (!attempt->iterations[i].warmup) {
+            struct rf_span s = rf_span_of(attempt->iterations[i].ranks,
+                                          rf_attempt_ranks(attempt));
+            samples[count++] = (double)s.slowest_ns / 1e6;
+        }
+    }
+    *median_ms = rf_stats_median(samples, count);
+    free(samples);
+    return count > 0;
+}
+
+/* A method that moves nothing has times, but neither bandwidth nor efficiency.
+ */
+static bool moves_bytes(const struct rf_attempt *attempt)
+{
+    return rf_method_info_find(attempt->scenario->spec->method)->moves_bytes;
+}
+
+/* Whether the links were measured the way the method uses them: probed over
+ * TCP, or else by yardsticks. */
+static bool links_are_known(const struct rf_attempt *attempt)
+{
+    return attempt->scenario->plan->totals.bytes_inter_node == 0 ||
+           rf_scenario_crosses_by_tcp(attempt->scenario) ||
+           rf_attempt_yardstick_crossed(attempt);
+}
+
+/* What a bound is about. */
+enum bounded {
+    BOUND_ANY,      /* any strategy */
+    BOUND_SCHEDULE, /* the schedule's own operations */
+    BOUND_WHOLE,    /* any strategy, with nothing left in place */
+};
+
+/* The physical lower bounds from the best probe or yardstick, if they can be
+ * known. */
+static bool bound_of(const struct rf_attempt *attempt, enum bounded what,
+                     struct rf_bound *out)
+{
+    const struct rf_scenario *scenario = attempt->scenario;
+    struct rf_links links;
+    enum rf_status status;
+    if (scenario == NULL || !links_are_known(attempt) ||
+        !rf_attempt_links(attempt, &links)) {
+        return false;
+    }
+    if (what == BOUND_WHOLE) {
+        free(links.left_bytes);
+        links.left_bytes = NULL;
+    }
+    status =
+        what == BOUND_SCHEDULE
+            ? rf_cost_schedule_bound(scenario->plan, scenario->schedule, &links,
+                                     scenario->config->node_names, out, NULL)
+            : rf_cost_bound(scenario->plan, &links,
+                            scenario->config->node_names, out, NULL);
+    rf_links_free(&links);
+    return status == RF_OK;
+}
+
+/* Whether a method may have left pieces in place, and nobody knows which: its
+ * ranks say so if they have yardsticks. */
+static bool left_is_unknown(const struct rf_attempt *attempt)
+{
+    return !rf_attempt_has_yardstick(attempt) &&
+           rf_method_info_find(attempt->scenario->spec->method)->inside.left !=
+               RF_LEFT_NOTHING;
+}
+
+static bool may_have_left(const struct rf_attempt *attempt)
+{
+    for (uint32_t r = 0; r < rf_attempt_ranks(attempt); r++) {
+        if (attempt->ranks[r].yardstick.left_bytes > 0) {
+            return true;
+        }
+    }
+    return left_is_unknown(attempt);
+}
+
+/* Whether a method that may leave pieces in place did so: it was faster than
+ * copying all could be. */
+static bool was_zero_copy(const struct rf_attempt *attempt, double median_ms)
+{
+    struct rf_bound bound;
+    return attempt->scenario != NULL && may_have_left(attempt) &&
+           bound_of(attempt, BOUND_WHOLE, &bound) && median_ms < bound.ms;
+}
+
+/* Whether the time of the measured iterations is one of moving all bytes. */
+static bool has_rate(const struct rf_attempt *attempt)
+{
+    double median_ms;
+    return find_median(attempt, &median_ms) && moves_bytes(attempt) &&
+           !was_zero_copy(attempt, median_ms);
+}
+
+static json_t *links_json(const struct rf_attempt *attempt,
+                          const struct rf_links *links, bool probed)
+{
+    const char *const *names = attempt->scenario->config->node_names;
+    json_t *nodes = json_array(), *pairs = json_array();
+    uint32_t n = links->n_nodes;
+    for (uint32_t i = 0; probed && i < n; i++) {
+        if (links->copy_gbytes_per_s[i] > 0) {
+            json_array_append_new(nodes,
+                                  json_pack("{s:s, s:f, s:f}", "host", names[i],
+                                            "copy_gbytes_per_s",
+                                            links->copy_gbytes_per_s[i],
+                                            "single_copy_gbytes_per_s",
+                                            links->copy1_gbytes_per_s[i]));
+        }
+    }
+    for (size_t p = 0; probed && p < (size_t)n * n; p++) {
+        if (links->pair_gbytes_per_s[p] > 0) {
+            json_array_append_new(
+                pairs, json_pack("{s:s, s:s, s:f, s:f}", "from", names[p / n],
+                                 "to", names[p % n], "gbytes_per_s",
+                                 links->pair_gbytes_per_s[p], "latency_us",
+                                 links->pair_latency_us[p]));
+        }
+    }
+    return json_pack("{s:o, s:o}", "nodes", nodes, "pairs", pairs);
+}
+
+/* Adds a bound and how near the median came to it. What is below a bound that
+ * may count what was left in place says nothing of the bound. */
+static void put_bound(json_t *out, const struct rf_attempt *attempt,
+                      enum bounded what)
+{
+    struct rf_bound bound = {0};
+    double median_ms;
+    const bool known = bound_of(attempt, what, &bound);
+    const bool judged = known && find_median(attempt, &median_ms) &&
+                        moves_bytes(attempt) &&
+                        !(left_is_unknown(attempt) && median_ms < bound.ms);
+    put(out, "ms", known ? json_real(bound.ms) : NULL);
+    put(out, "resource", known ? json_string(bound.resource) : NULL);
+    rf_summary_judge_bound(out, judged ? median_ms : 0);
+}
+
+static json_t *schedule_bound_json(const struct rf_attempt *attempt)
+{
+    json_t *out = json_object();
+    put_bound(out, attempt, BOUND_SCHEDULE);
+    return out;
+}
+
+/* What each node reached in its best yardstick; null: nothing was to move. */
+static json_t *yardstick_json(const struct rf_attempt *attempt)
+{
+    json_t *nodes = json_array();
+    for (uint32_t n = 0; n < attempt->yardstick.n_nodes; n++) {
+        const double rates[] = {attempt->yardstick.copy_gbytes_per_s[n],
+                                attempt->yardstick.out_gbytes_per_s[n],
+                                attempt->yardstick.in_gbytes_per_s[n]};
+        static const char *const keys[] = {
+            "copy_gbytes_per_s", "sent_gbytes_per_s", "received_gbytes_per_s"};
+        json_t *node = json_pack("{s:s}", "host",
+                                 attempt->scenario->config->node_names[n]);
+        for (size_t i = 0; i < RF_ARRAY_SIZE(keys); i++) {
+            put(node, keys[i], rates[i] > 0 ? json_real(rates[i]) : NULL);
+        }
+        json_array_append_new(nodes, node);
+    }
+    return json_pack("{s:o}", "nodes", nodes);
+}
+
+static json_t *bound_json(const struct rf_attempt *attempt)
+{
+    double median_ms;
+    json_t *out = json_object(), *probe = NULL;
+    if (attempt->probed_before || attempt->probed_after) {
+        const uint64_t bytes = rf_run_probes_copy_bytes(attempt->scenario);
+        const bool device = rf_scenario_on_device(attempt->scenario);
+        probe = json_pack(
+            "{s:o, s:o, s:o}", "before",
+            links_json(attempt, &attempt->before, attempt->probed_before),
+            "after",
+            links_json(attempt, &attempt->after, attempt->probed_after),
+            "copy_bytes",
+            device ? json_null() : json_integer((json_int_t)bytes));
+    }
+    put_bound(out, attempt, BOUND_ANY);
+    put(out, "zero_copy",
+        json_boolean(find_median(attempt, &median_ms) && median_ms > 0 &&
+                     was_zero_copy(attempt, median_ms)));
+    put(out, "probe", probe);
+    put(out, "yardstick",
+        attempt->scenario != NULL && rf_attempt_has_yardstick(attempt)
+            ? yardstick_json(attempt)
+            : NULL);
+    return out;
+}
+
+static json_t *host_json(const struct rf_config *config, uint32_t node)
+{
+    return json_string(config->node_names[node]);
+}
+
+static json_t *memory_json(const struct rf_attempt *attempt)
+{
+    const struct rf_scenario *scenario = attempt->scenario;
+    json_t *list = json_array();
+    for (uint32_t r = 0; r < rf_attempt_ranks(attempt); r++) {
+        const struct rf_rank_facts *facts = &attempt->ranks[r];
+        uint64_t predicted = rf_scenario_rank_bytes(scenario, r);
+        bool device = rf_scenario_on_device(scenario);
+        json_t *out = json_object();
+        put(out, "rank", json_integer(r));
+        put(out, "host",
+            json_string(
+                scenario->config->node_names[scenario->world->ranks[r].node]));
+        put(out, "host_peak_bytes",
+            attempt->closed ? json_integer((json_int_t)facts->host_peak_bytes)
+                            : NULL);
+        put(out, "device_peak_bytes",
+            attempt->closed ? json_integer((json_int_t)facts->device_peak_bytes)
+                            : NULL);
+        if (facts->has_device) {
+            put(out, "device",
+                rf_schema_encode(&rf_msg_device_usage_schema, &facts->device));
+        }
+        put(out, "predicted_host_bytes",
+            json_integer(
+                (json_int_t)(device ? RF_PLAN_PROCESS_BYTES : predicted)));
+        put(out, "predicted_device_bytes",
+            json_integer((json_int_t)(device ? predicted : 0)));
+        json_array_append_new(list, out);
+    }
+    return list;
+}
+
+static json_t *first_mismatch_json(const struct rf_attempt *attempt)
+{
+    const struct rf_wrong_element *wrong = attempt->wrong;
+    json_t *out, *at;
+    if (wrong == NULL) {
+        return NULL;
+    }
+    out = json_object();
+    at = rf_schema_encode(&rf_msg_mismatch_schema, &wrong->at);
+    put(out, "rank", json_integer(wrong->rank));
+    put(out, "host",
+        host_json(attempt->scenario->config,
+                  attempt->scenario->world->ranks[wrong->rank].node));
+    put(out, "iteration", json_integer(wrong->iteration));
+    json_object_update(out, at);
+    json_decref(at);
+    return out;
+}
+
+static json_t *verification_json(const struct rf_attempt *attempt)
+{
+    json_t *out = json_object();
+    put(out, "checked_bytes", json_integer((json_int_t)attempt->checked_bytes));
+    put(out, "mismatched_bytes",
+        json_integer((json_int_t)attempt->mismatched_bytes));
+    put(out, "first_mismatch", first_mismatch_json(attempt));
+    put(out, "rounds", json_integer(attempt->verified));
+    put(out, "warmup_checked_bytes",
+        json_integer((json_int_t)attempt->warmup_checked_bytes));
+    if (attempt->quantized_bytes > 0) {
+        put(out, "quantized_bytes",
+            json_integer((json_int_t)attempt->quantized_bytes));
+    }
+    return out;
+}
+
+/* Of the ranks whose method has two ways to copy; NULL if none has. */
+static json_t *copies_json(const struct rf_attempt *attempt)
+{
+    json_t *list = NULL;
+    for (uint32_t r = 0; r < rf_attempt_ranks(attempt); r++) {
+        const struct rf_rank_facts *facts = &attempt->ranks[r];
+        json_t *out;
+        if (facts->copy_rule[0] == '\0') {
+            continue;
+        }
+        list = list != NULL ? list : json_array();
+        out = json_pack("{s:i, s:s, s:I, s:I}", "rank", (int)r, "rule",
+                        facts->copy_rule, "engine_bytes",
+                        (json_int_t)facts->engine_bytes, "kernel_bytes",
+                        (json_int_t)facts->kernel_bytes);
+        put(out, "engine_from_bytes",
+            facts->engine_from_bytes != RF_ABSENT_U64
+                ? json_integer((json_int_t)facts->engine_from_bytes)
+                : NULL);
+        json_array_append_new(list, out);
+    }
+    return list;
+}
+
+/* How fast a checkpoint was read, by all ranks at once; NULL: none was. */
+static json_t *loaded_json(const struct rf_attempt *attempt)
+{
+    uint64_t bytes = 0, read_bytes = 0;
+    int64_t ns = 0;
+    for (uint32_t r = 0; r < rf_attempt_ranks(attempt); r++) {
+        const struct rf_msg_loaded *loaded = &attempt->ranks[r].loaded;
+        bytes += loaded->bytes;
+        read_bytes += loaded->read_bytes;
+        ns = RF_MAX(ns, loaded->ns);
+    }
+    return ns == 0 ? NULL
+                   : json_pack("{s:I, s:I, s:o, s:f}", "bytes",
+                               (json_int_t)bytes, "read_bytes",
+                               (json_int_t)read_bytes, "read_ms", ms(ns),
+                               "gbytes_per_s", (double)read_bytes / (double)ns);
+}
+
+/* Where the scenario's time went. It is planned before the launch where that is
+ * kept. */
+static void put_phases(json_t *out, const struct rf_attempt *attempt)
+{
+    static const char *const keys[RF_PHASES] = {
+        [RF_PHASE_LAUNCH] = "launch_ms", [RF_PHASE_PLAN] = "plan_ms",
+        [RF_PHASE_STORE] = "store_ms",   [RF_PHASE_PREPARE] = "prepare_ms",
+        [RF_PHASE_PROBE] = "probe_ms",   [RF_PHASE_FILL] = "fill_ms",
+        [RF_PHASE_REFIT] = "refit_ms",   [RF_PHASE_YARDSTICK] = "yardstick_ms",
+        [RF_PHASE_VERIFY] = "verify_ms", [RF_PHASE_EXPORT] = "export_ms",
+        [RF_PHASE_CLOSE] = "close_ms"};
+    const int64_t *spent = attempt->phase_ns;
+    const int64_t planned =
+        attempt->scenario != NULL ? attempt->scenario->built_ns : 0;
+    const int64_t earlier = RF_MAX(planned - spent[RF_PHASE_PLAN], 0);
+    int64_t connect = 0;
+    for (uint32_t r = 0; r < rf_attempt_ranks(attempt); r++) {
+        connect = RF_MAX(connect, attempt->ranks[r].connect_ns);
+    }
+    connect = RF_MIN(connect, spent[RF_PHASE_PREPARE]);
+    for (size_t i = 0; i < RF_PHASES; i++) {
+        const int64_t other = i == RF_PHASE_PLAN      ? earlier
+                              : i == RF_PHASE_PREPARE ? -connect
+                                                      : 0;
+        put(out, keys[i], ms(spent[i] + other));
+    }
+    put(out, "connect_ms", ms(connect));
+    put(out, "total_ms",
+        ms(attempt->finished_ns - attempt->begun_ns + earlier));
+}
+
+static json_t *setup_json(const struct rf_attempt *attempt)
+{
+    int64_t plan = 0, open = 0;
+    json_t *out = json_object(), *copies = copies_json(attempt);
+    json_t *loaded = loaded_json(attempt);
+    for (uint32_t r = 0; r < rf_attempt_ranks(attempt); r++) {
+        plan = RF_MAX(plan, attempt->ranks[r].plan_ns);
+        open = RF_MAX(open, attempt->ranks[r].open_ns);
+    }
+    put(out, "rank_plan_ms", ms(plan));
+    put(out, "rank_open_ms", ms(open));
+    if (attempt->registration[0] != '\0') {
+        put(out, "registration", json_string(attempt->registration));
+    }
+    put_phases(out, attempt);
+    if (copies != NULL) {
+        put(out, "copies", copies);
+    }
+    if (loaded != NULL) {
+        put(out, "checkpoint", loaded);
+    }
+    return out;
+}
+
+/* The load of each node's link, relays included. */
+static json_t *node_links_json(const struct rf_schedule *schedule,
+                               const char *const *names)
+{
+    json_t *links = json_array();
+    for (uint32_t n = 0; n < schedule->n_nodes; n++) {
+        if (schedule->node_send[n] + schedule->node_recv[n] > 0) {
+            json_array_append_new(
+                links,
+                json_pack("{s:s, s:I, s:I}", "host", names[n], "sent_bytes",
+                          (json_int_t)schedule->node_send[n], "received_bytes",
+                          (json_int_t)schedule->node_recv[n]));
+        }
+    }
+    return links;
+}
+
+static json_t *schedule_json(const struct rf_schedule *schedule,
+                             const char *const *names)
+{
+    char digest[RF_HASH_TEXT_SIZE];
+    rf_hash_text(&schedule->digest, digest);
+    return json_pack("{s:s, s:I, s:i, s:I, s:I, s:o}", "digest", digest,
+                     "operations", (json_int_t)schedule->n_world_ops, "rounds",
+                     (int)schedule->n_rounds, "wire_bytes",
+                     (json_int_t)schedule->wire_bytes, "inter_node_bytes",
+                     (json_int_t)schedule->inter_node_bytes, "links",
+                     node_links_json(schedule, names));
+}
+
+/* A rank that a fault is about has a log. */
+static json_t *log_json(const struct rf_result_run *run,
+                        const struct rf_attempt *attempt, uint32_t rank)
+{
+    const char *name = run->config->scenarios[attempt->index].name;
+    char *file = rf_rank_logs_file(attempt, name, rank, run->logs);
+    json_t *out = file != NULL ? json_string(file) : NULL;
+    free(file);
+    return out;
+}
+
+static json_t *errors_json(const struct rf_result_run *run,
+                           const struct rf_attempt *attempt)
+{
+    const struct rf_config *config = run->config;
+    json_t *list = json_array();
+    for (size_t i = 0; i < attempt->n_faults; i++) {
+        const struct rf_fault *fault = &attempt->faults[i];
+        json_t *out = json_object(), *lines = json_array();
+        for (size_t l = 0; l < fault->lines.n; l++) {
+            json_array_append_new(lines, json_string(fault->lines.list[l]));
+        }
+        put(out, "host",
+            fault->node != RF_NONE ? host_json(config, fault->node) : NULL);
+        put(out, "rank",
+            fault->rank != RF_NONE ? json_integer(fault->rank) : NULL);
+        put(out, "phase",
+            fault->phase != NULL ? json_string(fault->phase) : NULL);
+        put(out, "status", json_string(rf_strstatus(fault->status)));
+        put(out, "text", json_string(fault->text));
+        put(out, "stderr", lines);
+        put(out, "log", log_json(run, attempt, fault->rank));
+        put(out, "consequence", json_boolean(i > 0));
+        json_array_append_new(list, out);
+    }
+    return list;
+}
+
+/* A cluster.json with this scenario alone, so that one file is enough to run it
+ * again. */
+static json_t *cluster_json(const struct rf_config *config, size_t index,
+                            json_t *scenario)
+{
+    json_t *out =
+        rf_config_complete(config, rf_config_model(config, index), scenario);
+    redact_env(json_object_get(json_object_get(out, "launch"), "env"));
+    return out;
+}
+
+/* Without a plan, the file's. */
+static const struct rf_model *model_of(const struct rf_result_run *run,
+                                       const struct rf_attempt *attempt)
+{
+    return attempt->scenario != NULL ? attempt->scenario->plan->model
+                                     : run->model;
+}
+
+/* NULL where there is nothing to run again. */
+static json_t *replay_json(const struct rf_result_run *run,
+                           const struct rf_attempt *attempt)
+{
+    const char *name = run->config->scenarios[attempt->index].name;
+    char *program, *path, *command;
+    json_t *out;
+    if (attempt->scenario == NULL || run->folder == NULL ||
+        run->maker.argc == 0) {
+        return NULL;
+    }
+    program = strchr(run->maker.argv[0], '/') != NULL
+                  ? rf_paths_absolute(".", run->maker.argv[0])
+                  : rf_xstrdup(run->maker.argv[0]);
+    path = rf_xasprintf("%s/%s.json", run->folder, name);
+    command = rf_replay_command(program, path, attempt->n_repeats);
+    out = json_string(command); /* NULL: not UTF-8 */
+    free(program);
+    free(path);
+    free(command);
+    return out;
+}
+
+json_t *rf_result_json(const struct rf_result_run *run,
+                       const struct rf_attempt *attempt)
+{
+    const struct rf_scenario_config *member =
+        &run->config->scenarios[attempt->index];
+    const struct rf_scenario *scenario = attempt->scenario;
+    json_t *document = scenario != NULL ? scenario->document : member->value;
+    json_t *out = json_object();
+    put(out, "schema_version", json_integer(RF_SCHEMA_VERSION));
+    put(out, "tool", rf_result_tool());
+    put(out, "run_id", json_string(run->run_id));
+    put(out, "argv", rf_result_argv(&run->maker));
+    put(out, "replay", replay_json(run, attempt));
+    put(out, "name", json_string(member->name));
+    put(out, "started_at", json_string(attempt->started_at));
+    put(out, "finished_at", json_string(attempt->finished_at));
+    put(out, "status", json_string(rf_outcome_name(attempt->outcome)));
+    put(out, "errors", errors_json(run, attempt));
+    put(out, "environment", json_incref(run->environment));
+    put(out, "head", rf_result_head(&run->maker));
+    put(out, "model", rf_model_json(model_of(run, attempt)));
+    put(out, "scenario", json_incref(document));
+    put(out, "strategy_choice",
+        scenario != NULL ? rf_scenario_choice_json(scenario) : NULL);
+    put(out, "balance_choice",
+        scenario != NULL ? rf_scenario_balance_choice_json(scenario) : NULL);
+    put(out, "file", json_string(run->config->file));
+    put(out, "cluster", cluster_json(run->config, attempt->index, document));
+    put(out, "plan",
+        scenario != NULL ? rf_plan_summary_json(scenario->plan) : NULL);
+    put(out, "schedule",
+        scenario != NULL
+            ? schedule_json(scenario->schedule, scenario->config->node_names)
+            : NULL);
+    put(out, "setup", setup_json(attempt));
+    if (attempt->exported) {
+        put(out, "export",
+            json_pack("{s:s, s:I}", "folder",
+                      attempt->scenario->config->export_folder, "bytes",
+                      (json_int_t)attempt->exported_bytes));
+    }
+    put(out, "warmup_iterations", iterations_json(attempt, true));
+    put(out, "iterations", iterations_json(attempt, false));
+    put(out, "iterations_ended_by", ended_by_json(attempt));
+    put(out, "memory", memory_json(attempt));
+    put(out, "summary", rf_summary_json(out, has_rate(attempt)));
+    put(out, "bound", bound_json(attempt));
+    put(out, "schedule_bound", schedule_bound_json(attempt));
+    put(out, "flags", rf_flags_json(out));
+    put(out, "verification", verification_json(attempt));
+    put(out, "logs", rf_rank_logs_json(attempt, member->name, run->logs));
+    return out;
+}

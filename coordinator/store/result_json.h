@@ -1,0 +1,52 @@
+/* Result files as JSON; every field is defined in docs/RESULTS.md. */
+#ifndef RF_COORDINATOR_RESULTS_RESULT_JSON_H
+#define RF_COORDINATOR_RESULTS_RESULT_JSON_H
+
+#include <jansson.h>
+#include <stdbool.h>
+
+#include "coordinator/scenario/attempt.h"
+#include "transport/control/message_fields.h"
+
+#define RF_SCHEMA_VERSION 1
+#define RF_RESULT_MAX_BYTES ((size_t)1 << 30) /* of a file that is read */
+
+/* The program that makes results, as it was called. Borrowed. */
+struct rf_result_maker {
+    int argc;
+    char *const *argv;
+    json_t *libraries; /* {name: version} */
+};
+
+/* What all results of a run have in common; borrowed. */
+struct rf_result_run {
+    struct rf_result_maker maker;
+    const struct rf_config *config;
+    const struct rf_model *model;
+    const char *run_id;
+    bool logs;           /* of all ranks, whether they wrote something or not */
+    const char *folder;  /* of the results, absolute; NULL: none */
+    json_t *environment; /* array, one entry per node */
+};
+
+/* The self-contained record of one attempt. A new reference. */
+json_t *rf_result_json(const struct rf_result_run *run,
+                       const struct rf_attempt *attempt);
+
+/* {"name", "version", "build"} and the argument list. New references. */
+json_t *rf_result_tool(void);
+json_t *rf_result_argv(const struct rf_result_maker *maker);
+
+/* cluster.json as read, secrets replaced. A new reference. */
+json_t *rf_result_configuration(const struct rf_config *config);
+
+/* The machine and libraries of the coordinator itself. A new reference. */
+json_t *rf_result_head(const struct rf_result_maker *maker);
+
+/* A node's HELLO as an entry of `environment`. A new reference. */
+json_t *rf_result_node(const char *host, const struct rf_msg_hello *hello);
+
+/* Whether the name of an environment variable suggests a secret. */
+bool rf_result_secret_name(const char *name);
+
+#endif

@@ -1,0 +1,509 @@
+/*
+ * Making, resuming and discarding the result folder; results.h has the
+ * promises, and results_store.c stores files while it is open. The folder
+ * itself is locked with flock(2), so that no lock file can be left behind.
+ */
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/file.h>
+#include <sys/random.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "common/bytes.h"
+#include "common/clock.h"
+#include "common/log.h"
+#include "common/mem.h"
+#include "common/text.h"
+#include "coordinator/config/paths.h"
+#include "coordinator/records/fields.h"
+#include "coordinator/records/remarks.h"
+#include "coordinator/records/repeats.h"
+#include "coordinator/records/report_table.h"
+#include "coordinator/store/result_json.h"
+#include "coordinator/store/results_internal.h"
+#include "coordinator/store/resume.h"
+
+#define FOLDER_MODE 0755 /* less by a stricter umask */
+
+/* For when nobody else can store files: before and after the run. */
+static enum rf_status store_run(struct rf_results *results, struct rf_err *err)
+{
+    char *path = rf_results_path(results, "run", ".json");
+    enum rf_status status = rf_json_store(results->document, path, err);
+    free(path);
+    return status;
+}
+
+/* Makes every missing level of `out`. */
+static enum rf_status make_parents(struct rf_results *results, const char *out,
+                                   struct rf_err *err)
+{
+    size_t before = 0, at = 0;
+    enum rf_status status = RF_OK;
+    while (status == RF_OK && out[at] != '\0') {
+        char *level;
+        at += strspn(out + at, "/");
+        at += strcspn(out + at, "/");
+        level = rf_xasprintf("%.*s", (int)at, out);
+        if (mkdir(level, FOLDER_MODE) == 0) {
+            results->kept = results->parent != NULL ? results->kept : before;
+            free(results->parent);
+            results->parent = rf_xstrdup(level);
+        } else if (errno != EEXIST) {
+            status =
+                rf_err_errno(err, RF_ERR_CONFIG, errno,
+                             "results folder %s: cannot make %s", out, level);
+        }
+        free(level);
+        before = at;
+    }
+    return status;
+}
+
+/* Removes what make_parents() made, unless it is in use. */
+static void remove_parents(struct rf_results *results)
+{
+    char *path = results->parent;
+    size_t end;
+    if (path == NULL) {
+        return;
+    }
+    end = strlen(path);
+    while (end > results->kept && rmdir(path) == 0) {
+        while (end > 0 && path[end - 1] != '/') {
+            end--;
+        }
+        while (end > 0 && path[end - 1] == '/') {
+            end--;
+        }
+        path[end] = '\0';
+    }
+}
+
+/* Makes `out` if necessary, then <time>-<name> in it, which must be new. */
+static enum rf_status make_folder(struct rf_results *results, const char *out,
+                                  struct rf_err *err)
+{
+    char stamp[24], compact[24];
+    size_t n = 0;
+    rf_utc_stamp(stamp, sizeof(stamp));
+    for (const char *c = stamp; *c != '\0'; c++) {
+        if (*c != '-' && *c != ':') {
+            compact[n++] = *c;
+        }
+    }
+    compact[n] = '\0';
+    if (make_parents(results, out, err) != RF_OK) {
+        return RF_ERR_CONFIG;
+    }
+    for (int i = 1; i < 1000; i++) {
+        char *path = i == 1 ? rf_xasprintf("%s/%s-%s", out, compact,
+                                           results->run.config->name)
+                            : rf_xasprintf("%s/%s-%s-%d", out, compact,
+                                           results->run.config->name, i);
+        if (mkdir(path, FOLDER_MODE) == 0) {
+            results->folder = path;
+            return RF_OK;
+        }
+        n = (size_t)errno;
+        free(path);
+        if (n != EEXIST) {
+            return rf_err_errno(err, RF_ERR_CONFIG, (int)n,
+                                "results folder in %s", out);
+        }
+    }
+    return rf_err_set(err, RF_ERR_CONFIG,
+                      "results folder in %s: the names for this second are all "
+                      "taken; try again",
+                      out);
+}
+
+static enum rf_status lock_folder(struct rf_results *results,
+                                  struct rf_err *err)
+{
+    results->lock = open(results->folder, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    if (results->lock < 0) {
+        return rf_err_errno(err, RF_ERR_CONFIG, errno, "%s", results->folder);
+    }
+    if (flock(results->lock, LOCK_EX | LOCK_NB) != 0) {
+        return rf_err_set(
+            err, RF_ERR_CONFIG,
+            "%s: another refit-coord is using it; wait until it ends",
+            results->folder);
+    }
+    return RF_OK;
+}
+
+/* Each scenario has the status of its record, even if a resumed folder has the
+ * record and the scenario runs again. */
+static void fill_index(struct rf_results *results)
+{
+    const struct rf_config *config = results->run.config;
+    for (size_t i = 0; i < config->n_scenarios; i++) {
+        const char *name = config->scenarios[i].name;
+        const json_t *row = json_object_get(results->rows, name);
+        json_object_set_new(
+            rf_results_entry(results->index, name), "status",
+            json_string(row != NULL ? rf_result_text(row, NULL, "status")
+                                    : "not run"));
+    }
+}
+
+/* Room for what is complete, and run.json says how many there are. */
+static void set_repeats(struct rf_results *results, uint32_t n_repeats)
+{
+    results->n_repeats = n_repeats;
+    results->complete =
+        rf_xcalloc(results->run.config->n_scenarios * n_repeats + 1,
+                   sizeof(*results->complete));
+    if (n_repeats > 1) {
+        json_object_set_new(results->document, "repeat",
+                            json_integer(n_repeats));
+    }
+}
+
+/* What of cluster.json does not run, this time. */
+static void note_left_out(struct rf_results *results)
+{
+    const struct rf_config *config = results->run.config;
+    json_t *list = json_array();
+    for (size_t i = 0; i < config->n_skipped; i++) {
+        json_array_append_new(list, json_pack("{s:s, s:s}", "name",
+                                              config->skipped[i].name, "reason",
+                                              config->skipped[i].reason));
+    }
+    json_object_set_new(results->document, "skipped", list);
+    json_object_set_new(results->document, "slow_left_out",
+                        json_integer((json_int_t)config->n_slow_left));
+}
+
+static void new_document(struct rf_results *results)
+{
+    const struct rf_result_run *run = &results->run;
+    char stamp[24];
+    uint8_t id[8];
+    if (getrandom(id, sizeof(id), 0) != (ssize_t)sizeof(id)) {
+        rf_put_u64(id, (uint64_t)rf_now_ns());
+    }
+    rf_hex_encode(id, sizeof(id), results->run_id);
+    rf_utc_stamp(stamp, sizeof(stamp));
+    results->document = json_pack(
+        "{s:i, s:o, s:s, s:o, s:s, s:s, s:n, s:s, s:n, s:s, s:o, s:o, s:o, "
+        "s:o, s:n, s:o}",
+        "schema_version", RF_SCHEMA_VERSION, "tool", rf_result_tool(), "run_id",
+        results->run_id, "argv", rf_result_argv(&run->maker), "name",
+        run->config->name, "started_at", stamp, "finished_at", "status",
+        "running", "exit_code", "file", run->config->file, "configuration",
+        rf_result_configuration(run->config), "environment",
+        json_incref(run->environment), "head", rf_result_head(&run->maker),
+        "model", rf_resume_model(run), "probe", "scenarios", json_array());
+}
+
+/* What is ok in the record of a scenario does not run again. */
+static bool note_complete(struct rf_results *results, size_t scenario,
+                          const json_t *result)
+{
+    bool any = false;
+    for (uint32_t r = 0; r < results->n_repeats; r++) {
+        const size_t at = r * results->run.config->n_scenarios + scenario;
+        results->complete[at] = rf_repeats_has(result, r);
+        any |= results->complete[at];
+    }
+    return any;
+}
+
+/* Notes that the folder has a record of a scenario. */
+static void load_earlier(struct rf_results *results, const char *name)
+{
+    const struct rf_config *config = results->run.config;
+    char *path = rf_results_path(results, name, ".json");
+    json_t *result = NULL;
+    size_t i = 0;
+    while (i < config->n_scenarios &&
+           strcmp(config->scenarios[i].name, name) != 0) {
+        i++;
+    }
+    if (rf_json_load(path, RF_RESULT_MAX_BYTES, &result, NULL) == RF_OK) {
+        rf_results_keep_row(results->rows, name, result);
+        if (i < config->n_scenarios && note_complete(results, i, result)) {
+            rf_results_keep_row(results->shown, name, result);
+        }
+        if (results->n_repeats > 1) {
+            json_object_set(results->repeated, name, result);
+        }
+    }
+    json_decref(result);
+    free(path);
+}
+
+/* How often the folder to resume has every scenario, `asked` or (0) as before.
+ */
+static enum rf_status resume_repeats(const struct rf_results *results,
+                                     uint32_t asked, uint32_t *out,
+                                     struct rf_err *err)
+{
+    const json_t *value = json_object_get(results->document, "repeat");
+    const json_int_t number = json_integer_value(value);
+    const uint32_t before =
+        number >= 1 && number <= RF_RESULTS_MOST_REPEATS ? (uint32_t)number : 1;
+    if (asked > 0 && asked < before) {
+        return rf_err_set(err, RF_ERR_CONFIG,
+                          "%s: was begun with --repeat %u, and what it has is "
+                          "not given up: leave --repeat out, or give at least "
+                          "%u",
+                          results->folder, before, before);
+    }
+    *out = RF_MAX(asked, before);
+    return RF_OK;
+}
+
+static enum rf_status read_old(struct rf_results *results, uint32_t asked,
+                               struct rf_err *err)
+{
+    const struct rf_config *config = results->run.config;
+    char *path = rf_results_path(results, "run", ".json");
+    uint32_t n_repeats = 1;
+    json_t *index;
+    enum rf_status status =
+        access(path, F_OK) != 0 && errno == ENOENT
+            ? rf_err_set(err, RF_ERR_CONFIG,
+                         "%s is not a result folder (no run.json); name the "
+                         "folder of one run, such as results/<time>-<name>",
+                         results->folder)
+            : rf_json_load(path, RF_RESULT_MAX_BYTES, &results->document, err);
+    free(path);
+    if (status == RF_OK) {
+        status = rf_resume_check(results->document, &results->run,
+                                 results->folder, err);
+    }
+    if (status == RF_OK) {
+        status = resume_repeats(results, asked, &n_repeats, err);
+    }
+    if (status != RF_OK) {
+        return status;
+    }
+    results->before = json_deep_copy(results->document);
+    set_repeats(results, n_repeats);
+    rf_text_fit(results->run_id, sizeof(results->run_id),
+                snprintf(results->run_id, sizeof(results->run_id), "%s",
+                         rf_result_text(results->document, NULL, "run_id")));
+    json_object_set_new(results->document, "argv",
+                        rf_result_argv(&results->run.maker));
+    json_object_set_new(results->document, "status", json_string("running"));
+    if (results->run.model != NULL) {
+        json_object_set_new(results->document, "model",
+                            rf_resume_model(&results->run));
+    }
+    note_left_out(results);
+    index = json_object_get(results->document, "scenarios");
+    if (!json_is_array(index)) {
+        index = json_array();
+        json_object_set_new(results->document, "scenarios", index);
+    }
+    for (size_t i = 0; i < config->n_scenarios; i++) {
+        (void)rf_results_entry(index, config->scenarios[i].name);
+    }
+    for (size_t i = 0; i < json_array_size(index); i++) {
+        load_earlier(results,
+                     rf_result_text(json_array_get(index, i), NULL, "name"));
+    }
+    return RF_OK;
+}
+
+static enum rf_status open_folder(struct rf_results *results,
+                                  const struct rf_results_settings *settings,
+                                  struct rf_err *err)
+{
+    enum rf_status status;
+    if (results->resumed) {
+        results->folder = rf_xstrdup(settings->resume);
+        status = lock_folder(results, err);
+        if (status == RF_OK) {
+            status = read_old(results, settings->n_repeats, err);
+        }
+        return status;
+    }
+    status = make_folder(results, settings->out, err);
+    if (status == RF_OK) {
+        status = lock_folder(results, err);
+    }
+    if (status == RF_OK) {
+        new_document(results);
+        note_left_out(results);
+        set_repeats(results, RF_MAX(settings->n_repeats, 1));
+    }
+    return status;
+}
+
+enum rf_status rf_results_open(const struct rf_results_settings *settings,
+                               const struct rf_config *config,
+                               const struct rf_model *model,
+                               struct rf_results **out, struct rf_err *err)
+{
+    struct rf_results *results = rf_xcalloc(1, sizeof(*results));
+    enum rf_status status;
+    results->lock = -1;
+    results->resumed = settings->resume != NULL;
+    results->run = (struct rf_result_run){.maker = settings->maker,
+                                          .config = config,
+                                          .model = model,
+                                          .run_id = results->run_id,
+                                          .environment = json_array()};
+    results->repeated = json_object();
+    results->rows = json_object();
+    results->shown = json_object();
+    for (uint32_t i = 0; i < config->n_nodes; i++) {
+        json_array_append_new(
+            results->run.environment,
+            json_pack("{s:s}", "host", config->node_names[i]));
+    }
+    status = open_folder(results, settings, err);
+    if (status == RF_OK) {
+        results->whole_folder = rf_paths_absolute(".", results->folder);
+        results->run.folder = results->whole_folder;
+        results->run.logs = settings->logs;
+        results->index = json_object_get(results->document, "scenarios");
+        fill_index(results);
+        status = store_run(results, err);
+    }
+    if (status != RF_OK) {
+        rf_results_discard(results);
+        rf_results_close(results);
+        return status;
+    }
+    *out = results;
+    return RF_OK;
+}
+
+uint32_t rf_results_repeats(const struct rf_results *results)
+{
+    return results->n_repeats;
+}
+
+const bool *rf_results_complete(const struct rf_results *results)
+{
+    return results->complete;
+}
+
+bool rf_results_all_complete(const struct rf_results *results)
+{
+    const size_t n = results->run.config->n_scenarios * results->n_repeats;
+    for (size_t i = 0; i < n; i++) {
+        if (!results->complete[i]) {
+            return false;
+        }
+    }
+    return true;
+}
+
+const char *rf_results_folder(const struct rf_results *results)
+{
+    return results->folder;
+}
+
+const char *rf_results_run_id(const struct rf_results *results)
+{
+    return results->run_id;
+}
+
+enum rf_status rf_results_set_model(struct rf_results *results,
+                                    const struct rf_model *model,
+                                    struct rf_err *err)
+{
+    results->run.model = model;
+    const enum rf_status status = rf_resume_check_model(
+        results->document, &results->run, results->folder, err);
+    if (status == RF_OK) {
+        json_object_set_new(results->document, "model",
+                            rf_resume_model(&results->run));
+    }
+    return status;
+}
+
+void rf_results_node(struct rf_results *results, uint32_t node,
+                     const struct rf_msg_hello *hello)
+{
+    json_array_set_new(
+        results->run.environment, node,
+        rf_result_node(results->run.config->node_names[node], hello));
+    /* Only now: a resumed folder keeps what it knows until nodes join. */
+    json_object_set(results->document, "environment", results->run.environment);
+}
+
+const json_t *rf_results_last(const struct rf_results *results)
+{
+    return results->last;
+}
+
+void rf_results_print(const struct rf_results *results, FILE *to)
+{
+    const struct rf_config *config = results->run.config;
+    struct rf_table *table = rf_report_table_create(RF_REPORT_TABLE, false);
+    struct rf_remarks remarks = {.n_records = 0};
+    for (size_t i = 0; i < config->n_scenarios; i++) {
+        const json_t *row =
+            json_object_get(results->shown, config->scenarios[i].name);
+        if (row != NULL) {
+            rf_report_table_add(table, RF_REPORT_TABLE, NULL, row);
+            rf_remarks_add(&remarks, NULL, row);
+        }
+    }
+    if (rf_table_rows(table) > 0) {
+        rf_table_print(table, to, RF_REPORT_TABLE, 0);
+    }
+    for (int i = 0; i < RF_REMARKS; i++) {
+        char *line = rf_remarks_line(&remarks, (enum rf_remark)i);
+        if (line != NULL) {
+            fprintf(to, "%s\n", line);
+        }
+        free(line);
+    }
+    rf_remarks_free(&remarks);
+    rf_table_destroy(table);
+}
+
+void rf_results_discard(struct rf_results *results)
+{
+    if (!results->resumed && results->folder != NULL) {
+        char *path = rf_results_path(results, "run", ".json");
+        unlink(path);
+        free(path);
+        rmdir(results->folder);
+    } else if (results->before != NULL) {
+        struct rf_err err = {0};
+        json_object_clear(results->document);
+        json_object_update(results->document, results->before);
+        if (store_run(results, &err) != RF_OK) {
+            rf_warn("%s", err.text);
+        }
+    }
+    remove_parents(results);
+}
+
+void rf_results_close(struct rf_results *results)
+{
+    if (results == NULL) {
+        return;
+    }
+    if (results->lock >= 0) {
+        close(results->lock);
+    }
+    json_decref(results->repeated);
+    json_decref(results->rows);
+    json_decref(results->shown);
+    json_decref(results->run.environment);
+    json_decref(results->document);
+    json_decref(results->before);
+    json_decref(results->last);
+    rf_results_drop_logs(results);
+    free(results->storing.path);
+    free(results->complete);
+    free(results->parent);
+    free(results->whole_folder);
+    free(results->folder);
+    free(results);
+}

@@ -1,0 +1,19 @@
+/*
+ * Texts of result files in reports. Anybody may have written the file, so they
+ * appear as one line of plain, valid UTF-8 text: no control characters, changes
+ * of direction, markup or formulas.
+ */
+#ifndef RF_COORDINATOR_RESULTS_ESCAPE_H
+#define RF_COORDINATOR_RESULTS_ESCAPE_H
+
+#include <stdio.h>
+
+#include "coordinator/table/form.h"
+
+/* Writes `text` as a cell or a text of that form. */
+void rf_escape(FILE *to, enum rf_report_form form, const char *text);
+
+/* The same inside a comment of LaTeX (%), Markdown or HTML (<!-- -->). */
+void rf_escape_remark(FILE *to, const char *text);
+
+#endif

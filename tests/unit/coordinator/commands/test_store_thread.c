@@ -1,0 +1,97 @@
+/* Files stored beside a loop. */
+#include <check.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "common/mem.h"
+#include "coordinator/commands/store_thread.h"
+
+static struct told {
+    unsigned times;
+    struct rf_err why;
+} seen;
+
+static void stored(const struct rf_err *why, void *data)
+{
+    ck_assert_ptr_eq(data, &seen);
+    seen.times++;
+    seen.why = why != NULL ? *why : (struct rf_err){0};
+}
+
+/* Stores "text" as `path`; RF_OK, or why not. */
+static enum rf_status store(const char *path, unsigned n_folders)
+{
+    const struct rf_storing_file file = {rf_xstrdup(path), rf_xstrdup("text"),
+                                         n_folders};
+    uv_loop_t loop;
+    seen = (struct told){0};
+    uv_loop_init(&loop);
+    rf_storing_start(&loop, &file, stored, &seen);
+    ck_assert_uint_eq(seen.times, 0); /* not from inside */
+    uv_run(&loop, UV_RUN_DEFAULT);
+    ck_assert_uint_eq(seen.times, 1);
+    ck_assert_int_eq(uv_loop_close(&loop), 0);
+    return seen.why.status;
+}
+
+START_TEST(test_storing_keeps_the_loop_alive_until_the_file_is_there)
+{
+    char folder[] = "/tmp/refit-storing-XXXXXX", line[16] = "";
+    char *path;
+    FILE *file;
+    ck_assert_ptr_nonnull(mkdtemp(folder));
+    path = rf_xasprintf("%s/file", folder);
+    ck_assert_int_eq(store(path, 0), RF_OK);
+    file = fopen(path, "r");
+    ck_assert_ptr_nonnull(file);
+    ck_assert_ptr_nonnull(fgets(line, sizeof(line), file));
+    ck_assert_str_eq(line, "text");
+    fclose(file);
+    unlink(path);
+    rmdir(folder);
+    free(path);
+}
+END_TEST
+
+START_TEST(test_storing_tells_why_a_file_cannot_be_stored)
+{
+    ck_assert_int_eq(store("/dev/null/file", 0), RF_ERR_IO);
+    ck_assert_ptr_nonnull(strstr(seen.why.text, "/dev/null/file"));
+}
+END_TEST
+
+START_TEST(test_storing_makes_only_the_folders_it_is_told_to_make)
+{
+    char folder[] = "/tmp/refit-storing-XXXXXX", path[64];
+    ck_assert_ptr_nonnull(mkdtemp(folder));
+    snprintf(path, sizeof(path), "%s/a/b/file", folder);
+    ck_assert_int_eq(store(path, 1), RF_ERR_IO);
+    ck_assert_ptr_nonnull(strstr(seen.why.text, "No such file"));
+    for (int i = 0; i < 2; i++) { /* missing, then there */
+        ck_assert_int_eq(store(path, 2), RF_OK);
+        ck_assert_int_eq(access(path, R_OK), 0);
+    }
+    unlink(path);
+    *strrchr(path, '/') = '\0';
+    rmdir(path);
+    *strrchr(path, '/') = '\0';
+    ck_assert_int_eq(rmdir(path), 0);
+    rmdir(folder);
+}
+END_TEST
+
+Suite *test_store_thread_suite(void);
+Suite *test_store_thread_suite(void)
+{
+    Suite *suite = suite_create("store_thread");
+    TCase *tests = tcase_create("storing");
+    tcase_add_test(tests,
+                   test_storing_keeps_the_loop_alive_until_the_file_is_there);
+    tcase_add_test(tests, test_storing_tells_why_a_file_cannot_be_stored);
+    tcase_add_test(tests,
+                   test_storing_makes_only_the_folders_it_is_told_to_make);
+    suite_add_tcase(suite, tests);
+    return suite;
+}

@@ -1,0 +1,83 @@
+/* "fabric" of "links": names for figures. */
+#include <check.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "common/mem.h"
+#include "coordinator/config/links/hardware.h"
+#include "coordinator/config/links/links.h"
+#include "tests/lib/quotes.h"
+
+static enum rf_status read_links(const char *text, struct rf_link_figures *out,
+                                 struct rf_err *err)
+{
+    json_t *value = json_loads(Q(text), 0, NULL);
+    ck_assert_ptr_nonnull(value);
+    const struct rf_jnode node = rf_jnode_root(value, "c.json");
+    const enum rf_status status = rf_link_figures_read(&node, out, err);
+    json_decref(value);
+    return status;
+}
+
+START_TEST(test_a_fabric_gives_figures_and_the_file_wins)
+{
+    struct rf_link_figures figures = {.copy_gbytes_per_s = 0};
+    struct rf_err err = {.text = ""};
+    ck_assert_msg(
+        read_links("{'fabric': ['h100', 'ib-ndr'], 'nic_gbytes_per_s': 44}",
+                   &figures, &err) == RF_OK,
+        "%s", err.text);
+    ck_assert_double_eq(figures.copy_gbytes_per_s, 1675);
+    ck_assert_double_eq(figures.nvlink_gbytes_per_s, 450);
+    ck_assert_double_eq(figures.nic_gbytes_per_s, 44);
+    ck_assert_double_eq(figures.setup_ms, 50);
+}
+END_TEST
+
+START_TEST(test_bad_fabrics_are_named)
+{
+    static const struct {
+        const char *links, *says;
+    } cases[] = {
+        {"{'fabric': 'ib-ndt'}", "did you mean \"ib-ndr\""},
+        {"{'fabric': 7}", "must be a fabric"},
+        {"{'fabric': ['h100', 'nvlink4']}", "nvlink_gbytes_per_s as well"},
+        {"{'fabric': [['h100']]}", "must be a fabric"},
+    };
+    for (size_t i = 0; i < RF_ARRAY_SIZE(cases); i++) {
+        struct rf_link_figures figures = {.copy_gbytes_per_s = 0};
+        struct rf_err err = {.text = ""};
+        ck_assert_int_eq(read_links(cases[i].links, &figures, &err),
+                         RF_ERR_CONFIG);
+        ck_assert_msg(strstr(err.text, cases[i].says) != NULL, "%s", err.text);
+        ck_assert_ptr_nonnull(strstr(err.text, "fabric"));
+    }
+}
+END_TEST
+
+START_TEST(test_every_fabric_reads)
+{
+    for (size_t i = 0; i < rf_fabrics_count(); i++) {
+        struct rf_link_figures figures = {.copy_gbytes_per_s = 0};
+        struct rf_err err = {.text = ""};
+        char *text = rf_xasprintf("{'fabric': '%s'}", rf_fabric_at(i)->name);
+        ck_assert_msg(read_links(text, &figures, &err) == RF_OK, "%s",
+                      err.text);
+        ck_assert_int_eq(
+            memcmp(&figures, &rf_fabric_at(i)->figures, sizeof(figures)), 0);
+        free(text);
+    }
+}
+END_TEST
+
+Suite *test_hardware_suite(void);
+Suite *test_hardware_suite(void)
+{
+    Suite *suite = suite_create("hardware");
+    TCase *tests = tcase_create("fabrics");
+    tcase_add_test(tests, test_a_fabric_gives_figures_and_the_file_wins);
+    tcase_add_test(tests, test_bad_fabrics_are_named);
+    tcase_add_test(tests, test_every_fabric_reads);
+    suite_add_tcase(suite, tests);
+    return suite;
+}

@@ -1,0 +1,174 @@
+/* What "links" and "timeline" of cluster.json may hold. */
+#include <check.h>
+#include <string.h>
+
+#include "coordinator/config/links/links.h"
+#include "coordinator/config/links/timeline.h"
+
+static const char *const names[] = {"gpu-a", "gpu-b"};
+
+START_TEST(test_links_refuses_unknown_figures)
+{
+    json_t *value = json_pack("{s:f}", "link_gbps", 1.0);
+    struct rf_jnode node = rf_jnode_root(value, "c.json");
+    struct rf_link_figures figures;
+    struct rf_err err = {0};
+    ck_assert_int_eq(rf_link_figures_read(&node, &figures, &err),
+                     RF_ERR_CONFIG);
+    ck_assert(strstr(err.text, "link_gbps") != NULL);
+    json_decref(value);
+}
+END_TEST
+
+START_TEST(test_links_refuses_a_rate_of_nothing)
+{
+    json_t *value =
+        json_pack("{s:i, s:i}", "link_latency_us", 0, "copy_gbytes_per_s", 0);
+    struct rf_jnode node = rf_jnode_root(value, "c.json");
+    struct rf_link_figures figures = {0};
+    struct rf_err err = {0};
+    ck_assert_int_eq(rf_link_figures_read(&node, &figures, &err),
+                     RF_ERR_CONFIG);
+    ck_assert_ptr_nonnull(strstr(err.text, "copy_gbytes_per_s"));
+    ck_assert_ptr_nonnull(strstr(err.text, "above 0"));
+    json_decref(value);
+}
+END_TEST
+
+START_TEST(test_links_refuses_a_method_that_does_not_exist)
+{
+    json_t *value = json_pack("{s:{s:{s:{}}}}", "links", "methods", "rdma");
+    struct rf_jnode root = rf_jnode_root(value, "c.json");
+    struct rf_err err = {0};
+    ck_assert_int_eq(rf_links_check(&root, names, 2, &err), RF_ERR_CONFIG);
+    ck_assert_ptr_nonnull(strstr(err.text, "$.links.methods.rdma"));
+    json_decref(value);
+}
+END_TEST
+
+/* A method's NICs may have their speed from the figures that all share. */
+START_TEST(test_links_of_nics_are_whole_and_have_a_speed)
+{
+    static const struct {
+        const char *links, *says; /* NULL: good */
+    } cases[] = {
+        {"{\"nic_gbytes_per_s\": 50, \"nics_per_node\": 8}", NULL},
+        {"{\"nic_gbytes_per_s\": 50, \"methods\": {\"nccl\": "
+         "{\"nics_per_node\": 8}}}",
+         NULL},
+        {"{\"nics_per_node\": 8}", "$.links.nics_per_node"},
+        {"{\"nic_gbytes_per_s\": 50, \"nics_per_node\": 2.5}",
+         "whole number from 1 to 64"},
+        {"{\"nic_gbytes_per_s\": 50, \"nics_per_node\": 65}",
+         "whole number from 1 to 64"},
+        {"{\"methods\": {\"nccl\": {\"nics_per_node\": 8}}}",
+         "$.links.methods.nccl.nics_per_node"},
+        /* of single nodes */
+        {"{\"nic_gbytes_per_s\": 50, \"nodes\": {\"gpu-b\": "
+         "{\"nics_per_node\": 4}}}",
+         NULL},
+        {"{\"nic_gbytes_per_s\": 50, \"methods\": {\"nccl\": {\"nodes\": "
+         "{\"gpu-a\": {\"nics_per_node\": 4}}}}}",
+         NULL},
+        {"{\"nodes\": {\"gpu-b\": {\"nics_per_node\": 4}}}",
+         "$.links.nodes.gpu-b.nics_per_node: says nothing without"},
+        {"{\"nodes\": {\"gpu-c\": {\"nic_gbytes_per_s\": 4}}}",
+         "$.links.nodes: unknown key"},
+        {"{\"methods\": {\"host\": {\"nodes\": {\"gpu-c\": {}}}}}",
+         "$.links.methods.host.nodes: unknown key"},
+        {"{\"nodes\": {\"gpu-a\": {\"per_op_us\": 4}}}", "unknown key"},
+        {"{\"nodes\": {\"gpu-a\": {\"link_gbytes_per_s\": 0}}}", "above 0"},
+        {"{\"nodes\": [1]}", "$.links.nodes"},
+    };
+    json_t *value =
+        json_pack("{s:o}", "links", json_loads(cases[_i].links, 0, NULL));
+    struct rf_jnode root = rf_jnode_root(value, "c.json");
+    struct rf_err err = {.text = ""};
+    ck_assert_int_eq(rf_links_check(&root, names, 2, &err),
+                     cases[_i].says == NULL ? RF_OK : RF_ERR_CONFIG);
+    ck_assert_msg(cases[_i].says == NULL ||
+                      strstr(err.text, cases[_i].says) != NULL,
+                  "%s", err.text);
+    json_decref(value);
+}
+END_TEST
+
+/* A method's figures of a node win over the node's, those over the method's. */
+START_TEST(test_links_of_a_node_win_over_those_of_all)
+{
+    static const char text[] =
+        "{\"links\": {\"link_gbytes_per_s\": 10, \"nic_gbytes_per_s\": 6, "
+        "\"nodes\": {\"gpu-a\": {\"copy_gbytes_per_s\": 7, "
+        "\"nic_gbytes_per_s\": 3}, \"gpu-b\": {\"link_gbytes_per_s\": 2}}, "
+        "\"methods\": {\"host\": {\"copy_gbytes_per_s\": 50, \"nodes\": "
+        "{\"gpu-a\": {\"nics_per_node\": 4}}}}}}";
+    static const char *const three[] = {"gpu-a", "gpu-b", "gpu-c"};
+    json_t *value = json_loads(text, 0, NULL);
+    struct rf_jnode root = rf_jnode_root(value, "c.json");
+    struct rf_link_figures all;
+    struct rf_links links;
+    rf_links_init(&links, 3);
+    links.pair_gbytes_per_s[1] = 90; /* as probed */
+    ck_assert_int_eq(rf_link_figures_of(&root, "host", &all, NULL), RF_OK);
+    ck_assert_int_eq(rf_links_apply(&root, "host", &all, three, &links, NULL),
+                     RF_OK);
+    ck_assert_double_eq(links.copy_gbytes_per_s[0], 7);
+    ck_assert_double_eq(links.copy_gbytes_per_s[1], 50);
+    ck_assert_double_eq(rf_links_capacity(&links, 0, true), 12);
+    ck_assert_double_eq(rf_links_capacity(&links, 2, true), 6);
+    ck_assert_double_eq(links.pair_gbytes_per_s[0 * 3 + 1], 2);
+    ck_assert_double_eq(links.pair_gbytes_per_s[1 * 3 + 2], 2);
+    ck_assert_double_eq(links.pair_gbytes_per_s[2 * 3 + 0], 10);
+    rf_links_free(&links);
+    json_decref(value);
+}
+END_TEST
+
+START_TEST(test_links_need_not_be_given)
+{
+    json_t *value = json_object();
+    struct rf_jnode root = rf_jnode_root(value, "c.json");
+    struct rf_timeline timeline;
+    struct rf_err err = {0};
+    ck_assert_int_eq(rf_links_check(&root, names, 2, &err), RF_OK);
+    ck_assert_int_eq(rf_timeline_read(&root, &timeline, &err), RF_OK);
+    ck_assert(!timeline.given);
+    json_decref(value);
+}
+END_TEST
+
+START_TEST(test_timeline_has_one_refit_unless_it_says_more)
+{
+    json_t *value = json_pack("{s:{s:i, s:f}}", "timeline", "rollout_s", 30,
+                              "train_s", 19.5);
+    struct rf_jnode root = rf_jnode_root(value, "c.json");
+    struct rf_timeline timeline;
+    struct rf_err err = {0};
+    ck_assert_int_eq(rf_timeline_read(&root, &timeline, &err), RF_OK);
+    ck_assert(timeline.given);
+    ck_assert_double_eq(timeline.train_s, 19.5);
+    ck_assert_double_eq(timeline.refits, 1);
+    json_object_set_new(json_object_get(value, "timeline"), "rollout",
+                        json_integer(1));
+    ck_assert_int_eq(rf_timeline_read(&root, &timeline, &err), RF_ERR_CONFIG);
+    ck_assert_ptr_nonnull(strstr(err.text, "rollout_s"));
+    json_decref(value);
+}
+END_TEST
+
+Suite *test_links_suite(void);
+Suite *test_links_suite(void)
+{
+    Suite *suite = suite_create("links");
+    TCase *tests = tcase_create("all");
+    tcase_add_test(tests, test_links_refuses_unknown_figures);
+    tcase_add_test(tests, test_links_refuses_a_rate_of_nothing);
+    tcase_add_test(tests, test_links_refuses_a_method_that_does_not_exist);
+    tcase_add_loop_test(tests, test_links_of_nics_are_whole_and_have_a_speed, 0,
+                        14);
+    tcase_add_test(tests, test_links_of_a_node_win_over_those_of_all);
+    tcase_add_test(tests, test_links_need_not_be_given);
+    tcase_add_test(tests, test_timeline_has_one_refit_unless_it_says_more);
+    suite_add_tcase(suite, tests);
+    return suite;
+}

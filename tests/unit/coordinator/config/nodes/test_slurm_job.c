@@ -1,0 +1,175 @@
+/* What is read of a Slurm job's environment. */
+#include <check.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "coordinator/config/config.h"
+#include "coordinator/config/nodes/slurm_job.h"
+#include "tests/lib/quotes.h"
+
+static const char *const variables[] = {
+    "SLURM_JOB_ID",         "SLURM_JOB_NODELIST",     "SLURM_GPUS_ON_NODE",
+    "SLURM_GPUS_PER_NODE",  "SLURM_NTASKS",           "SLURM_NTASKS_PER_NODE",
+    "SLURM_TASKS_PER_NODE", "SLURM_JOB_CPUS_PER_NODE"};
+
+/* "NAME=value" words, in place of all variables of a job. */
+static void be_in(const char *environment)
+{
+    char copy[512], *save = NULL;
+    for (size_t i = 0; i < RF_ARRAY_SIZE(variables); i++) {
+        unsetenv(variables[i]);
+    }
+    snprintf(copy, sizeof(copy), "%s", environment);
+    for (char *word = strtok_r(copy, " ", &save); word != NULL;
+         word = strtok_r(NULL, " ", &save)) {
+        char *equals = strchr(word, '=');
+        *equals = '\0';
+        setenv(word, equals + 1, 1);
+    }
+}
+
+#define JOB "SLURM_JOB_ID=7 SLURM_JOB_NODELIST=n[1-3] "
+
+static const struct {
+    const char *environment, *hosts;
+} jobs[] = {
+    {JOB "SLURM_JOB_CPUS_PER_NODE=8(x3)", "n1:8 n2:8 n3:8"},
+    {JOB "SLURM_JOB_CPUS_PER_NODE=72(x2),36", "n1:72 n2:72 n3:36"},
+    {JOB "SLURM_JOB_CPUS_PER_NODE=1,2,3", "n1:1 n2:2 n3:3"},
+    {JOB "SLURM_JOB_CPUS_PER_NODE=9999(x3)", "n1:1024 n2:1024 n3:1024"},
+    /* Slurm always counts tasks; only those that were asked for matter. */
+    {JOB "SLURM_JOB_CPUS_PER_NODE=8(x3) SLURM_TASKS_PER_NODE=1(x3)",
+     "n1:8 n2:8 n3:8"},
+    {JOB "SLURM_JOB_CPUS_PER_NODE=8(x3) SLURM_TASKS_PER_NODE=2(x3) "
+         "SLURM_NTASKS_PER_NODE=2",
+     "n1:2 n2:2 n3:2"},
+    {JOB "SLURM_JOB_CPUS_PER_NODE=8(x3) SLURM_TASKS_PER_NODE=4,2(x2) "
+         "SLURM_NTASKS=8",
+     "n1:4 n2:2 n3:2"},
+    {JOB "SLURM_GPUS_ON_NODE=8 SLURM_TASKS_PER_NODE=1(x3) "
+         "SLURM_NTASKS_PER_NODE=1",
+     "n1:8 n2:8 n3:8"},
+    {JOB "SLURM_GPUS_PER_NODE=4", "n1:4 n2:4 n3:4"},
+    {JOB "SLURM_GPUS_PER_NODE=a100:4", "n1:4 n2:4 n3:4"},
+    {JOB "SLURM_GPUS_PER_NODE=a100:4,h100:2", "n1:6 n2:6 n3:6"},
+    {JOB "SLURM_GPUS_ON_NODE=0 SLURM_JOB_CPUS_PER_NODE=2(x3)",
+     "n1:2 n2:2 n3:2"},
+    {JOB, "n1:1 n2:1 n3:1"},
+    {"SLURM_JOB_ID=7 SLURM_JOB_NODELIST=gpu-[007-008],login "
+     "SLURM_JOB_CPUS_PER_NODE=4(x3)",
+     "gpu-007:4 gpu-008:4 login:4"},
+};
+
+START_TEST(test_slurm_job_gives_nodes_and_slots)
+{
+    struct rf_hosts hosts = {0};
+    struct rf_err err = {0};
+    char shown[256] = "";
+    be_in(jobs[_i].environment);
+    ck_assert_msg(rf_slurm_job_hosts(&hosts, &err) == RF_OK, "%s", err.text);
+    for (size_t i = 0; i < hosts.n; i++) {
+        size_t used = strlen(shown);
+        snprintf(shown + used, sizeof(shown) - used, "%s%s:%u",
+                 i > 0 ? " " : "", hosts.list[i].name, hosts.list[i].slots);
+    }
+    ck_assert_str_eq(shown, jobs[_i].hosts);
+    rf_hosts_free(&hosts);
+}
+END_TEST
+
+static const struct {
+    const char *environment, *says;
+} bad[] = {
+    {"", "SLURM_JOB_ID is not set"},
+    {"SLURM_JOB_NODELIST=n1", "SLURM_JOB_ID is not set"},
+    {"SLURM_JOB_ID=7", "SLURM_JOB_NODELIST is not"},
+    {"SLURM_JOB_ID=7 SLURM_JOB_NODELIST=n[3-1]", "SLURM_JOB_NODELIST: \"n[3"},
+    {"SLURM_JOB_ID=7 SLURM_JOB_NODELIST=-x", "not a host name"},
+    {JOB "SLURM_JOB_CPUS_PER_NODE=8(x2)", "SLURM_JOB_CPUS_PER_NODE is \"8(x2)"},
+    {JOB "SLURM_JOB_CPUS_PER_NODE=8(x4)", "a number for each node"},
+    {JOB "SLURM_JOB_CPUS_PER_NODE=8(x3),1", "a number for each node"},
+    {JOB "SLURM_JOB_CPUS_PER_NODE=8(x99999999999999999999)", "for each node"},
+    {JOB "SLURM_JOB_CPUS_PER_NODE=8(3)", "a number for each node"},
+    {JOB "SLURM_JOB_CPUS_PER_NODE=8(x3", "a number for each node"},
+    {JOB "SLURM_JOB_CPUS_PER_NODE=0(x3)", "a number for each node"},
+    {JOB "SLURM_JOB_CPUS_PER_NODE=8,,8", "a number for each node"},
+    {JOB "SLURM_JOB_CPUS_PER_NODE=8(x3),", "a number for each node"},
+    {JOB "SLURM_JOB_CPUS_PER_NODE=many", "a number for each node"},
+    {JOB "SLURM_GPUS_PER_NODE=a100", "a number of GPUs"},
+    {JOB "SLURM_GPUS_PER_NODE=a100:4,", "a number of GPUs"},
+    {JOB "SLURM_GPUS_ON_NODE=-1", "a number of GPUs"},
+};
+
+START_TEST(test_slurm_job_refuses_what_it_does_not_understand)
+{
+    struct rf_hosts hosts = {0};
+    struct rf_err err = {0};
+    be_in(bad[_i].environment);
+    ck_assert_int_eq(rf_slurm_job_hosts(&hosts, &err), RF_ERR_CONFIG);
+    ck_assert_msg(strstr(err.text, bad[_i].says) != NULL, "%s", err.text);
+    rf_hosts_free(&hosts);
+}
+END_TEST
+
+static enum rf_status load(bool need_nodes, struct rf_config **out,
+                           struct rf_err *err)
+{
+    static const char text[] =
+        "{'nodes': 'slurm', 'model': {'megatron': {'num_layers': 2, "
+        "'hidden_size': 64, 'num_attention_heads': 4, 'vocab_size': 128}}, "
+        "'scenarios': [{'name': 's', 'mode': 'disaggregated', 'train': "
+        "{'nodes': 1, 'tp': 1}, 'infer': {'nodes': 2, 'tp': 2}}]}";
+    json_t *document = NULL;
+    enum rf_status status =
+        rf_json_parse(Q(text), strlen(text), "c.json", &document, err);
+    ck_assert_int_eq(status, RF_OK);
+    return rf_config_from_json(document, "c.json", need_nodes, out, err);
+}
+
+START_TEST(test_slurm_nodes_are_those_of_the_job)
+{
+    struct rf_config *config = NULL;
+    struct rf_err err = {0};
+    be_in(JOB "SLURM_JOB_CPUS_PER_NODE=4,2(x2)");
+    ck_assert_msg(load(true, &config, &err) == RF_OK, "%s", err.text);
+    ck_assert_uint_eq(config->n_nodes, 3);
+    ck_assert_str_eq(config->nodes[2].name, "n3");
+    ck_assert_uint_eq(config->slots[0], 4);
+    ck_assert_uint_eq(config->slots[2], 2);
+    /* What results record can be run again elsewhere. */
+    ck_assert_uint_eq(
+        json_array_size(json_object_get(config->document, "nodes")), 3);
+    rf_config_destroy(config);
+}
+END_TEST
+
+START_TEST(test_slurm_nodes_outside_a_job_are_for_plans_only)
+{
+    struct rf_config *config = NULL;
+    struct rf_err err = {0};
+    be_in("");
+    ck_assert_int_eq(load(true, &config, &err), RF_ERR_CONFIG);
+    ck_assert_msg(strstr(err.text, "c.json: $.nodes: \"slurm\": ") != NULL,
+                  "%s", err.text);
+    ck_assert_ptr_nonnull(strstr(err.text, "salloc"));
+    ck_assert_msg(load(false, &config, &err) == RF_OK, "%s", err.text);
+    ck_assert_uint_eq(config->n_nodes, 0);
+    rf_config_destroy(config);
+}
+END_TEST
+
+Suite *test_slurm_job_suite(void);
+Suite *test_slurm_job_suite(void)
+{
+    Suite *suite = suite_create("slurm_job");
+    TCase *tests = tcase_create("slurm_job");
+    tcase_add_loop_test(tests, test_slurm_job_gives_nodes_and_slots, 0,
+                        RF_ARRAY_SIZE(jobs));
+    tcase_add_loop_test(tests,
+                        test_slurm_job_refuses_what_it_does_not_understand, 0,
+                        RF_ARRAY_SIZE(bad));
+    tcase_add_test(tests, test_slurm_nodes_are_those_of_the_job);
+    tcase_add_test(tests, test_slurm_nodes_outside_a_job_are_for_plans_only);
+    suite_add_tcase(suite, tests);
+    return suite;
+}

@@ -1,0 +1,271 @@
+/* "variables" and "defaults" of cluster.json. */
+#include <check.h>
+#include <string.h>
+
+#include "common/log.h"
+#include "common/mem.h"
+#include "coordinator/config/config.h"
+#include "tests/lib/quotes.h"
+
+#define BASE                                                                   \
+    "'nodes': [{'host': 'a', 'slots': 4}], 'model': {'megatron': "             \
+    "{'num_layers': 2, 'hidden_size': 64, 'num_attention_heads': 4, "          \
+    "'vocab_size': 128}}"
+
+static enum rf_status read_text(const char *text, struct rf_config **out,
+                                struct rf_err *err)
+{
+    json_t *document = NULL;
+    enum rf_status status =
+        rf_json_parse(Q(text), strlen(text), "c.json", &document, err);
+    return status != RF_OK
+               ? status
+               : rf_config_from_json(document, "c.json", true, out, err);
+}
+
+static struct rf_config *read_good(const char *text)
+{
+    struct rf_config *config = NULL;
+    struct rf_err err = {0};
+    ck_assert_msg(read_text(text, &config, &err) == RF_OK, "%s", err.text);
+    return config;
+}
+
+static void expect_value(const struct rf_config *config, size_t index,
+                         const char *text)
+{
+    json_t *want = json_loads(Q(text), 0, NULL);
+    ck_assert_ptr_nonnull(want);
+    ck_assert_msg(json_equal(config->scenarios[index].value, want), "%s",
+                  json_dumps(config->scenarios[index].value, 0));
+    json_decref(want);
+}
+
+START_TEST(test_suite_scenarios_have_the_defaults_that_they_do_not_override)
+{
+    struct rf_config *config = read_good(
+        "{" BASE ", 'defaults': {'method': 'tcp', 'iterations': "
+        "{'ci_percent': 5, 'max': 9}, 'train': {'tp': 2, 'pp': 2}, "
+        "'infer': {'tp': 4}}, 'scenarios': [{'name': 'a'}, {'name': 'b', "
+        "'method': 'host', 'iterations': 3, 'train': {'pp': 1, 'dp': 2}}]}");
+    ck_assert_uint_eq(config->n_scenarios, 2);
+    expect_value(config, 0,
+                 "{'name': 'a', 'method': 'tcp', 'iterations': {'ci_percent': "
+                 "5, 'max': 9}, 'train': {'tp': 2, 'pp': 2}, "
+                 "'infer': {'tp': 4}}");
+    expect_value(config, 1,
+                 "{'name': 'b', 'method': 'host', 'iterations': 3, 'train': "
+                 "{'tp': 2, 'pp': 1, 'dp': 2}, 'infer': {'tp': 4}}");
+    ck_assert_ptr_nonnull(json_object_get(config->document, "defaults"));
+    rf_config_destroy(config);
+}
+END_TEST
+
+START_TEST(test_suite_variables_replace_whole_values)
+{
+    struct rf_config *config = read_good(
+        "{" BASE ", 'variables': {'n': 4, 'methods': ['host', 'tcp'], 'side': "
+        "{'tp': 2}}, 'defaults': {'infer': {'tp': '$n'}}, 'scenarios': "
+        "[{'name': 'a', 'method': '$methods', 'train': '$side'}]}");
+    ck_assert_uint_eq(config->n_scenarios, 2);
+    expect_value(config, 1,
+                 "{'name': 'a-method=tcp', 'method': 'tcp', 'train': "
+                 "{'tp': 2}, 'infer': {'tp': 4}}");
+    rf_config_destroy(config);
+}
+END_TEST
+
+START_TEST(test_suite_variables_reach_the_model)
+{
+    struct rf_config *config = read_good(
+        "{'nodes': [{'host': 'a', 'slots': 1}], 'variables': {'layers': 3}, "
+        "'model': {'megatron': {'num_layers': '$layers', 'hidden_size': 64, "
+        "'num_attention_heads': 4, 'vocab_size': 128}}, 'scenarios': "
+        "[{'name': 'a', 'train': {}, 'infer': {}}]}");
+    ck_assert_int_eq(
+        json_integer_value(json_object_get(
+            json_object_get(config->model, "megatron"), "num_layers")),
+        3);
+    rf_config_destroy(config);
+}
+END_TEST
+
+/* Keeps the last of the lines; `data` has 256 bytes. */
+static void take_line(enum rf_log_level level, const char *line, void *data)
+{
+    ck_assert_int_eq(level, RF_LOG_WARN);
+    snprintf(data, 256, "%s", line);
+}
+
+START_TEST(test_suite_a_variable_that_nothing_uses_is_warned_of)
+{
+    struct rf_config *config;
+    char said[256] = "";
+    rf_log_set_sink(take_line, said);
+    config = read_good("{" BASE ", 'variables': {'n': 4}, 'scenarios': [{"
+                       "'name': 'a', 'train': {'tp': '$n'}, 'infer': {}}]}");
+    ck_assert_str_eq(said, "");
+    rf_config_destroy(config);
+    config = read_good("{" BASE ", 'variables': {'n': 4, 'm': '$n', 'tp': 1}, "
+                       "'scenarios': [{'name': 'n', 'train': {'tp': '$n'}, "
+                       "'infer': {'tp': '$tp'}}]}");
+    rf_log_set_sink(NULL, NULL);
+    ck_assert_msg(strstr(said, "c.json: $.variables.m: ") != NULL, "%s", said);
+    ck_assert_msg(strstr(said, "\"$m\"") != NULL, "%s", said);
+    rf_config_destroy(config);
+}
+END_TEST
+
+START_TEST(test_suite_slow_scenarios_run_when_asked_for)
+{
+    static const char text[] =
+        "{" BASE ", 'defaults': {'train': {}, 'infer': {}}, 'scenarios': "
+        "[{'name': 'a'}, {'name': 'b', 'slow': true, 'method': ['host', "
+        "'tcp']}]}";
+    static const char *const globs[] = {"b"};
+    static const struct {
+        size_t n_globs, n, n_left;
+        bool slow;
+    } cases[] = {{0, 1, 2, false}, {0, 3, 0, true}, {1, 2, 0, false}};
+    for (size_t i = 0; i < RF_ARRAY_SIZE(cases); i++) {
+        struct rf_config *config = read_good(text);
+        ck_assert_ptr_null(json_object_get(config->scenarios[1].value, "slow"));
+        ck_assert_int_eq(rf_config_select(config, globs, cases[i].n_globs,
+                                          cases[i].slow, NULL),
+                         RF_OK);
+        ck_assert_uint_eq(config->n_scenarios, cases[i].n);
+        ck_assert_uint_eq(config->n_slow_left, cases[i].n_left);
+        rf_config_destroy(config);
+    }
+}
+END_TEST
+
+START_TEST(test_suite_counts_what_lists_multiply_to)
+{
+    struct rf_config *config = read_good(
+        "{" BASE ", 'defaults': {'train': {}, 'infer': {}}, 'scenarios': "
+        "[{'name': 'a'}, {'name': 'b', 'method': ['host', 'tcp'], 'strategy': "
+        "['send_recv', 'broadcast', 'auto'], 'warmup': [1]}, {'name': 'c', "
+        "'infer': {'tp': [1, 2]}}, {'name': 'd'}]}");
+    ck_assert_str_eq(config->factors,
+                     "2 methods x 3 strategies x 1 warmup + 2 infer.tp + 2");
+    rf_config_destroy(config);
+}
+END_TEST
+
+static json_int_t layers_of(const struct rf_config *config, size_t index)
+{
+    return json_integer_value(json_object_get(
+        json_object_get(rf_config_model(config, index), "megatron"),
+        "num_layers"));
+}
+
+#define TINY(name, layers)                                                     \
+    "{'name': '" name "', 'megatron': {'num_layers': " layers                  \
+    ", 'hidden_size': 64, 'num_attention_heads': 4, 'vocab_size': 128}}"
+
+START_TEST(test_suite_models_make_a_matrix)
+{
+    struct rf_config *config = read_good(
+        "{" BASE ", 'defaults': {'train': {}, 'infer': {}}, 'scenarios': "
+        "[{'name': 'a'}, {'name': 'b', 'model': [" TINY("x", "3") ", " TINY(
+            "y", "5") "]}, {'name': 'c', 'model': " TINY("z", "[6, 7]") "}]}");
+    static const char *const names[] = {"a", "b-model=x", "b-model=y",
+                                        "c-model.megatron.num_layers=6",
+                                        "c-model.megatron.num_layers=7"};
+    static const int layers[] = {2, 3, 5, 6, 7};
+    ck_assert_uint_eq(config->n_scenarios, 5);
+    for (size_t i = 0; i < 5; i++) {
+        ck_assert_str_eq(config->scenarios[i].name, names[i]);
+        ck_assert_int_eq(layers_of(config, i), layers[i]);
+        ck_assert_ptr_null(
+            json_object_get(config->scenarios[i].value, "model"));
+    }
+    rf_config_destroy(config);
+}
+END_TEST
+
+START_TEST(test_suite_a_model_without_a_source_is_the_files_with_other_sizes)
+{
+    struct rf_config *config = read_good(
+        "{'nodes': [{'host': 'a', 'slots': 1}], 'model': {'name': 'm', "
+        "'config': {'model_type': 'qwen3', 'architectures': ['A']}}, "
+        "'scenarios': [{'name': 'a', 'model': {'num_layers': [2, 4]}, "
+        "'train': {}, 'infer': {}}]}");
+    const json_t *model;
+    ck_assert_uint_eq(config->n_scenarios, 2);
+    model = rf_config_model(config, 1);
+    ck_assert_int_eq(json_integer_value(json_object_get(model, "num_layers")),
+                     4);
+    ck_assert_ptr_nonnull(json_object_get(model, "config"));
+    ck_assert_ptr_null(json_object_get(model, "name"));
+    rf_config_destroy(config);
+}
+END_TEST
+
+static const struct {
+    const char *text, *path, *rule;
+} wrong[] = {
+    {"'variables': {'count': 4}, 'scenarios': [{'name': 's', 'train': {'tp': "
+     "'$coumt'}}]",
+     "$.scenarios[0].train.tp", "did you mean \"$count\"?"},
+    {"'scenarios': [{'name': 's', 'method': ['host', '$m']}]",
+     "$.scenarios[0].method[1]", "define it in \"variables\""},
+    {"'variables': [1], 'scenarios': []", "$.variables", "object"},
+    {"'defaults': 1, 'scenarios': []", "$.defaults", "object"},
+    {"'defaults': {'name': 'x'}, 'scenarios': []", "$.defaults.name",
+     "name of its own"},
+    {"'defaults': {'metod': 'host'}, 'scenarios': [{'name': 's', 'train': {}, "
+     "'infer': {}}]",
+     "$.scenarios[0]", "metod"},
+    {"'scenarios': [{'name': 's', 'method': ['a b', 'A_b'], 'train': {}}]",
+     "$.scenarios[0].method[1]", "makes the same name as [0]: \"A_b\""},
+    {"'scenarios': [{'name': 's', 'model': [{'name': 'm', 'x': 1}, {'config': "
+     "'d/m.json'}], 'train': {}}]",
+     "$.scenarios[0].model[1]", "makes the same name as [0]: \"m\""},
+    {"'scenarios': [{'name': 's', 'model': ['a', 'b'], 'train': {}}]",
+     "$.scenarios[0].model[0]", "a list of models"},
+    {"'scenarios': [{'name': 's', 'model': {'checkpoint': '/absent'}, 'train': "
+     "{}, 'infer': {}}]",
+     "$.scenarios[0].model", "/absent is not on this machine"},
+    {"'scenarios': [{'name': 's', 'slow': [true, false]}]",
+     "$.scenarios[0].slow", "true or false"},
+    {"'scenarios': [{'name': 's', 'impossible': 'ignore'}]",
+     "$.scenarios[0].impossible", "skip"},
+};
+
+START_TEST(test_suite_errors_name_place_and_rule)
+{
+    struct rf_config *config = NULL;
+    struct rf_err err = {0};
+    char text[1024], place[128];
+    snprintf(text, sizeof(text), "{" BASE ", %s}", wrong[_i].text);
+    ck_assert_int_eq(read_text(text, &config, &err), RF_ERR_CONFIG);
+    snprintf(place, sizeof(place), "c.json: %s: ", wrong[_i].path);
+    ck_assert_msg(strncmp(err.text, place, strlen(place)) == 0, "%s", err.text);
+    ck_assert_msg(strstr(err.text, wrong[_i].rule) != NULL, "%s", err.text);
+}
+END_TEST
+
+Suite *test_defaults_suite(void);
+Suite *test_defaults_suite(void)
+{
+    Suite *suite = suite_create("defaults");
+    TCase *tests = tcase_create("all");
+    tcase_add_test(
+        tests,
+        test_suite_scenarios_have_the_defaults_that_they_do_not_override);
+    tcase_add_test(tests, test_suite_variables_replace_whole_values);
+    tcase_add_test(tests, test_suite_variables_reach_the_model);
+    tcase_add_test(tests, test_suite_a_variable_that_nothing_uses_is_warned_of);
+    tcase_add_test(tests, test_suite_slow_scenarios_run_when_asked_for);
+    tcase_add_test(tests, test_suite_counts_what_lists_multiply_to);
+    tcase_add_test(tests, test_suite_models_make_a_matrix);
+    tcase_add_test(
+        tests,
+        test_suite_a_model_without_a_source_is_the_files_with_other_sizes);
+    tcase_add_loop_test(tests, test_suite_errors_name_place_and_rule, 0,
+                        (int)RF_ARRAY_SIZE(wrong));
+    suite_add_tcase(suite, tests);
+    return suite;
+}

@@ -1,0 +1,256 @@
+/* Host keys and user keys of the launcher `ssh`. */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <sys/un.h>
+#include <unistd.h>
+
+#include "common/clock.h"
+#include "tests/unit/coordinator/launch/launch_fixture.h"
+#include "tests/unit/coordinator/launch/ssh/launch_sshd.h"
+
+static struct seen many[32];
+
+/* --- Host keys ------------------------------------------------------------ */
+
+START_TEST(test_ssh_unknown_host_key_is_refused_with_its_fingerprint)
+{
+    sshd_start("");
+    launch_file("known_hosts", "", 0600);
+    sshd_launch();
+    sshd_expect_fail("is unknown", 20);
+    ck_assert_ptr_nonnull(strstr(sshd_seen.why.text, "SHA256:"));
+    ck_assert_ptr_nonnull(strstr(sshd_seen.why.text, "ssh-keyscan -p"));
+    ck_assert_int_eq(sshd_count("known_hosts", ""), 0);
+}
+END_TEST
+
+static void write_other_key(void)
+{
+    char line[256];
+    snprintf(line, sizeof(line),
+             "[127.0.0.1]:%u ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIN3o6YFRNc1SW"
+             "tk8oVtSJuJ8Vbq6XvbVsJ9ZJmpL1xS7\n",
+             sshd_node.port);
+    launch_file("known_hosts", line, 0600);
+}
+
+START_TEST(test_ssh_changed_host_key_is_refused_whatever_the_config_says)
+{
+    sshd_start("");
+    write_other_key();
+    sshd_how.use_ssh_config = true;
+    sshd_how.accept_new = _i == 1;
+    sshd_how.ssh_config =
+        launch_file("config", "Host *\n  StrictHostKeyChecking no\n", 0600);
+    sshd_launch();
+    sshd_expect_fail("has changed", 20);
+    ck_assert_ptr_nonnull(
+        strstr(sshd_seen.why.text, "ssh-keygen -R '[127.0.0.1]:"));
+    ck_assert_int_eq(sshd_count("known_hosts", ""), 1);
+}
+END_TEST
+
+START_TEST(test_ssh_accept_new_adds_the_key_once)
+{
+    const unsigned n = 6;
+    sshd_start("");
+    launch_file("known_hosts", "", 0600);
+    sshd_how.accept_new = true;
+    for (unsigned i = 0; i < n; i++) {
+        seen_start(&many[i], &sshd_order);
+    }
+    await_stream(many, n, 30);
+    for (unsigned i = 0; i < n; i++) {
+        seen_close_stream(&many[i]);
+    }
+    await_end(many, n, 20);
+    ck_assert_int_eq(sshd_count("known_hosts", "ssh-ed25519"), 1);
+    sshd_how.accept_new = false;
+    sshd_expect_success();
+}
+END_TEST
+
+/* The fingerprint as ssh-keygen prints it. */
+static const char *fingerprint(char out[128])
+{
+    char command[256];
+    FILE *pipe;
+    snprintf(command, sizeof(command), "ssh-keygen -l -f %s/host_key.pub",
+             launch_folder);
+    pipe = popen(command, "re");
+    ck_assert_int_eq(fscanf(pipe, "%*s %127s", out), 1);
+    pclose(pipe);
+    return out;
+}
+
+START_TEST(test_ssh_pinned_fingerprint_decides_alone)
+{
+    char text[128];
+    sshd_start("");
+    if (_i == 0) {
+        launch_file("known_hosts", "", 0600); /* is not asked */
+        sshd_node.host_key_sha256 = fingerprint(text);
+        sshd_expect_success();
+        sshd_node.host_key_sha256 = fingerprint(text) + 7;
+        sshd_expect_success();
+    } else {
+        sshd_node.host_key_sha256 =
+            "SHA256:AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA";
+        sshd_launch();
+        sshd_expect_fail("not the one given as nodes[0].host_key_sha256", 20);
+    }
+}
+END_TEST
+
+START_TEST(test_ssh_revoked_host_key_is_refused)
+{
+    char path[128], type[64], key[512], line[1400];
+    FILE *file;
+    sshd_start("");
+    snprintf(path, sizeof(path), "%s/host_key.pub", launch_folder);
+    file = fopen(path, "re");
+    ck_assert_int_eq(fscanf(file, "%63s %511s", type, key), 2);
+    fclose(file);
+    snprintf(line, sizeof(line), "[127.0.0.1]:%u %s %s\n@revoked * %s %s\n",
+             sshd_node.port, type, key, type, key);
+    launch_file("known_hosts", line, 0600);
+    sshd_launch();
+    sshd_expect_fail("@revoked", 20);
+}
+END_TEST
+
+/* --- User keys ------------------------------------------------------------ */
+
+static const char *other_key(const char *passphrase, char path[128])
+{
+    snprintf(path, 128, "%s/other", launch_folder);
+    sshd_run("/usr/bin/ssh-keygen", "-q", "-t", "ed25519", "-N", passphrase,
+             "-f", path, NULL);
+    return path;
+}
+
+START_TEST(test_ssh_wrong_key_is_named)
+{
+    char path[128];
+    sshd_start("");
+    sshd_node.identity = other_key("", path);
+    sshd_launch();
+    sshd_expect_fail("no key is accepted", 20);
+    ck_assert_ptr_nonnull(
+        strstr(sshd_seen.why.text, "/other (nodes[0].identity, refused)"));
+    ck_assert_ptr_nonnull(strstr(sshd_seen.why.text, "key agent (none)"));
+    ck_assert_ptr_nonnull(strstr(sshd_seen.why.text, "nodes.*.identity"));
+    ck_assert_uint_eq(sshd_seen.notes, 0); /* no second try */
+}
+END_TEST
+
+START_TEST(test_ssh_encrypted_key_without_agent_is_a_clear_error)
+{
+    char path[128];
+    sshd_start("");
+    sshd_node.identity = other_key("secret", path);
+    sshd_launch();
+    sshd_expect_fail("encrypted: needs a key agent", 20);
+}
+END_TEST
+
+START_TEST(test_ssh_bad_key_files_are_named)
+{
+    sshd_start("");
+    sshd_node.identity =
+        _i == 0 ? "/nonexistent/id" : launch_file("junk", "junk\n", 0600);
+    sshd_launch();
+    sshd_expect_fail(_i == 0
+                         ? "/nonexistent/id (nodes[0].identity, No such file"
+                         : "not a private key",
+                     20);
+}
+END_TEST
+
+START_TEST(test_ssh_key_agent_serves_an_encrypted_identity)
+{
+    char sock[128], id[128];
+    pid_t agent;
+    int64_t deadline = rf_now_ns() + 5 * RF_NS_PER_S;
+    snprintf(sock, sizeof(sock), "%s/agent", launch_folder);
+    snprintf(id, sizeof(id), "%s/id", launch_folder);
+    agent = fork();
+    if (agent == 0) {
+        (void)!freopen("/dev/null", "w", stdout);
+        (void)!freopen("/dev/null", "w", stderr);
+        execl("/usr/bin/ssh-agent", "ssh-agent", "-D", "-a", sock,
+              (char *)NULL);
+        _exit(1);
+    }
+    sshd_adopt(agent);
+    while (access(sock, F_OK) != 0) {
+        ck_assert_int_lt(rf_now_ns(), deadline);
+        rf_sleep_until_ns(rf_now_ns() + 5 * RF_NS_PER_MS);
+    }
+    setenv("SSH_AUTH_SOCK", sock, 1);
+    sshd_run("/usr/bin/ssh-add", "-q", id, NULL);
+    sshd_run("/usr/bin/ssh-keygen", "-q", "-p", "-N", "secret", "-f", id, NULL);
+    sshd_start("");
+    sshd_expect_success();
+}
+END_TEST
+
+START_TEST(test_ssh_hung_key_agent_is_left_alone)
+{
+    struct sockaddr_un address = {.sun_family = AF_UNIX};
+    char path[128];
+    int64_t started;
+    int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
+    snprintf(address.sun_path, sizeof(address.sun_path), "%s/agent",
+             launch_folder);
+    ck_assert_int_eq(bind(fd, (struct sockaddr *)&address, sizeof(address)), 0);
+    ck_assert_int_eq(listen(fd, 4), 0);
+    setenv("SSH_AUTH_SOCK", address.sun_path, 1);
+    sshd_start("");
+    sshd_node.identity = other_key("", path);
+    started = rf_now_ns();
+    sshd_launch();
+    sshd_expect_fail("key agent (does not answer)", 10);
+    ck_assert_int_lt(rf_now_ns() - started, 6 * RF_NS_PER_S);
+    close(fd);
+}
+END_TEST
+
+START_TEST(test_ssh_server_without_public_keys_is_a_clear_error)
+{
+    sshd_start("PubkeyAuthentication no\nPasswordAuthentication yes\n");
+    sshd_launch();
+    sshd_expect_fail("it offers password", 20);
+}
+END_TEST
+
+Suite *test_launch_ssh_keys_suite(void);
+Suite *test_launch_ssh_keys_suite(void)
+{
+    Suite *suite = suite_create("launch_ssh_keys");
+    TCase *tests;
+    if (sshd_missing() != NULL) {
+        fprintf(stderr, "launch_ssh_keys: skipped: %s\n", sshd_missing());
+        return suite;
+    }
+    tests = sshd_case(suite, "host keys");
+    tcase_add_test(tests,
+                   test_ssh_unknown_host_key_is_refused_with_its_fingerprint);
+    tcase_add_loop_test(
+        tests, test_ssh_changed_host_key_is_refused_whatever_the_config_says, 0,
+        2);
+    tcase_add_test(tests, test_ssh_accept_new_adds_the_key_once);
+    tcase_add_loop_test(tests, test_ssh_pinned_fingerprint_decides_alone, 0, 2);
+    tcase_add_test(tests, test_ssh_revoked_host_key_is_refused);
+    tests = sshd_case(suite, "user keys");
+    tcase_add_test(tests, test_ssh_wrong_key_is_named);
+    tcase_add_test(tests,
+                   test_ssh_encrypted_key_without_agent_is_a_clear_error);
+    tcase_add_loop_test(tests, test_ssh_bad_key_files_are_named, 0, 2);
+    tcase_add_test(tests, test_ssh_key_agent_serves_an_encrypted_identity);
+    tcase_add_test(tests, test_ssh_hung_key_agent_is_left_alone);
+    tcase_add_test(tests, test_ssh_server_without_public_keys_is_a_clear_error);
+    return suite;
+}

@@ -1,0 +1,186 @@
+/* The launchers' table, gate and line splitting; `manual`. */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "common/mem.h"
+#include "coordinator/launch/launch_internal.h"
+#include "tests/unit/coordinator/launch/launch_fixture.h"
+
+START_TEST(test_launch_table_knows_its_names)
+{
+    static const char *const names[] = {"ssh", "local", "manual", "slurm"};
+    ck_assert_str_eq(rf_launcher_find(names[_i])->name, names[_i]);
+    ck_assert_ptr_null(rf_launcher_find("rsh"));
+    ck_assert_ptr_null(rf_launcher_find(""));
+}
+END_TEST
+
+/* --- The gate ------------------------------------------------------------- */
+
+static unsigned turns;
+
+static void count_turn(struct rf_gate_place *place)
+{
+    ck_assert_int_eq(place->state, RF_GATE_IN);
+    turns++;
+}
+
+START_TEST(test_launch_gate_keeps_its_limit_and_order)
+{
+    struct rf_launch_gate *gate = rf_launch_gate_create(2);
+    struct rf_gate_place places[6];
+    turns = 0;
+    for (int i = 0; i < 6; i++) {
+        places[i] = (struct rf_gate_place){.start = count_turn};
+        rf_gate_enter(gate, &places[i]);
+    }
+    ck_assert_uint_eq(turns, 2);
+    rf_gate_leave(gate, &places[3]); /* gives up waiting */
+    rf_gate_leave(gate, &places[5]); /* the last in the queue, too */
+    ck_assert_uint_eq(turns, 2);
+    rf_gate_leave(gate, &places[0]);
+    rf_gate_leave(gate, &places[0]);
+    ck_assert_uint_eq(turns, 3);
+    ck_assert_int_eq(places[2].state, RF_GATE_IN);
+    ck_assert_int_eq(places[4].state, RF_GATE_WAITING);
+    rf_gate_leave(gate, &places[1]);
+    ck_assert_int_eq(places[4].state, RF_GATE_IN);
+    rf_gate_leave(gate, &places[2]);
+    rf_gate_leave(gate, &places[4]);
+    rf_gate_enter(gate, &places[5]); /* the queue's end is still right */
+    ck_assert_uint_eq(turns, 5);
+    rf_gate_leave(gate, &places[5]);
+    rf_launch_gate_destroy(gate);
+}
+END_TEST
+
+START_TEST(test_launch_without_a_gate_nobody_waits)
+{
+    struct rf_gate_place places[3];
+    turns = 0;
+    for (int i = 0; i < 3; i++) {
+        places[i] = (struct rf_gate_place){.start = count_turn};
+        rf_gate_enter(NULL, &places[i]);
+    }
+    ck_assert_uint_eq(turns, 3);
+    rf_gate_leave(NULL, &places[0]);
+    ck_assert_int_eq(places[0].state, RF_GATE_OUT);
+}
+END_TEST
+
+/* --- Lines ---------------------------------------------------------------- */
+
+static char taken[3 * RF_LINE_MAX];
+
+static void take(const char *line, void *data)
+{
+    (void)data;
+    strcat(taken, line);
+    strcat(taken, "|");
+}
+
+START_TEST(test_launch_lines_are_split_and_made_harmless)
+{
+    static const char text[] = "one\r\ntwo\n\nred \x1b[31m\tx\x7f\xc3\xa9\n\0z";
+    struct rf_lines lines = {.take = take};
+    taken[0] = '\0';
+    for (size_t i = 0; i + 1 < sizeof(text); i++) {
+        rf_lines_feed(&lines, text + i, 1);
+    }
+    rf_lines_end(&lines);
+    rf_lines_end(&lines);
+    ck_assert_str_eq(taken, "one|two||red ?[31m\tx?\xc3\xa9|?z|");
+}
+END_TEST
+
+START_TEST(test_launch_lines_without_end_are_cut)
+{
+    static char text[RF_LINE_MAX + 10];
+    struct rf_lines lines = {.take = take};
+    memset(text, 'x', sizeof(text));
+    taken[0] = '\0';
+    rf_lines_feed(&lines, text, sizeof(text));
+    rf_lines_end(&lines);
+    ck_assert_uint_eq(strlen(taken), sizeof(text) + 2);
+    ck_assert_int_eq(strchr(taken, '|') - taken, RF_LINE_MAX - 1);
+}
+END_TEST
+
+/* --- manual --------------------------------------------------------------- */
+
+#define KEY "00112233445566778899aabbccddeeff00112233445566778899aabbccddeeff"
+
+START_TEST(test_launch_manual_shows_a_command_without_the_key)
+{
+    struct rf_launch_config how = {.method = "manual",
+                                   .worker = "refit-worker"};
+    struct rf_node_config node = {.name = "gpu-a"};
+    struct rf_launch_join join = {"10.0.0.1:4000", "r1/0", KEY};
+    struct rf_launch_order order = {
+        .node = &node, .settings = &how, .join = &join};
+    struct seen seen;
+    struct stat info;
+    char path[128], expected[256], text[80] = "";
+    FILE *file;
+    setenv("XDG_CACHE_HOME", launch_folder, 1);
+    seen_start(&seen, &order);
+    await_note(&seen, "run on this node:", 5);
+    snprintf(path, sizeof(path), "%s/refit-coord/r1-0.key", launch_folder);
+    snprintf(
+        expected, sizeof(expected),
+        "run on this node: refit-worker --connect 10.0.0.1:4000 --identity "
+        "r1/0 --key-file %s\n",
+        path);
+    ck_assert_ptr_nonnull(strstr(seen.noted, expected));
+    ck_assert_ptr_null(strstr(seen.noted, KEY));
+    ck_assert_int_eq(stat(path, &info), 0);
+    ck_assert_uint_eq(info.st_mode & 0777, 0600);
+    file = fopen(path, "re");
+    ck_assert_ptr_nonnull(fgets(text, sizeof(text), file));
+    fclose(file);
+    ck_assert_str_eq(text, KEY "\n");
+    seen.ops->stop(seen.launch, false);
+    await_end(&seen, 1, 5);
+    ck_assert_uint_eq(seen.exits, 1);
+    ck_assert_uint_eq(seen.streams, 0);
+    ck_assert_int_ne(access(path, F_OK), 0); /* the key is gone */
+}
+END_TEST
+
+START_TEST(test_launch_manual_needs_a_place_to_join)
+{
+    struct rf_launch_config how = {.method = "manual",
+                                   .worker = "refit-worker"};
+    struct rf_node_config node = {.name = "gpu-a"};
+    struct rf_launch_order order = {.node = &node, .settings = &how};
+    struct rf_launch *launch = NULL;
+    struct rf_err err = {0};
+    struct rf_launch_ops_cb none = {0};
+    ck_assert_int_eq(rf_launcher_manual.start(&launch_loop, &order, &none, NULL,
+                                              &launch, &err),
+                     RF_ERR_INTERNAL);
+    ck_assert_ptr_null(launch);
+}
+END_TEST
+
+Suite *test_launch_suite(void);
+Suite *test_launch_suite(void)
+{
+    Suite *suite = suite_create("launch");
+    TCase *tests = tcase_create("launch");
+    TCase *manual = tcase_create("manual");
+    tcase_add_loop_test(tests, test_launch_table_knows_its_names, 0, 4);
+    tcase_add_test(tests, test_launch_gate_keeps_its_limit_and_order);
+    tcase_add_test(tests, test_launch_without_a_gate_nobody_waits);
+    tcase_add_test(tests, test_launch_lines_are_split_and_made_harmless);
+    tcase_add_test(tests, test_launch_lines_without_end_are_cut);
+    suite_add_tcase(suite, tests);
+    tcase_add_checked_fixture(manual, launch_setup, launch_teardown);
+    tcase_add_test(manual, test_launch_manual_shows_a_command_without_the_key);
+    tcase_add_test(manual, test_launch_manual_needs_a_place_to_join);
+    suite_add_tcase(suite, manual);
+    return suite;
+}

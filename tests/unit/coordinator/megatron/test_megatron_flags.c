@@ -1,0 +1,216 @@
+/* Megatron-LM's flags: which are taken, and what they leave. */
+#include <check.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "common/compiler.h"
+#include "tests/unit/coordinator/megatron/megatron_lab.h"
+
+static json_int_t number(const struct rf_megatron_args *args, const char *name)
+{
+    const json_t *value = json_object_get(args->values, name);
+    ck_assert_msg(json_is_integer(value), "%s", name);
+    return json_integer_value(value);
+}
+
+START_TEST(test_megatron_flags_come_in_both_forms)
+{
+    struct rf_megatron_args args;
+    ck_assert_int_eq(megatron_take("--num-layers 4 --hidden-size=64 --bf16",
+                                   &args, NULL, NULL, NULL),
+                     RF_OK);
+    ck_assert_int_eq(number(&args, "num-layers"), 4);
+    ck_assert_int_eq(number(&args, "hidden-size"), 64);
+    ck_assert(json_is_true(json_object_get(args.values, "bf16")));
+    ck_assert_uint_eq(json_array_size(args.idle), 0);
+    rf_megatron_args_free(&args);
+}
+END_TEST
+
+START_TEST(test_megatron_the_last_of_equal_flags_holds)
+{
+    struct rf_megatron_args args;
+    ck_assert_int_eq(
+        megatron_take("--num-layers 4 --num-layers 8", &args, NULL, NULL, NULL),
+        RF_OK);
+    ck_assert_int_eq(number(&args, "num-layers"), 8);
+    rf_megatron_args_free(&args);
+}
+END_TEST
+
+/* What nobody here knows is the command's own. */
+START_TEST(test_megatron_leaves_other_options_in_their_order)
+{
+    static const char *const left[] = {"-o", "dir", "--json", "--repeat", "2"};
+    struct rf_megatron_args args;
+    char **argv = NULL;
+    int argc = 0;
+    ck_assert_int_eq(megatron_take("-o dir --num-layers 4 --json --lr 1 "
+                                   "--repeat 2 --fp16",
+                                   &args, &argc, &argv, NULL),
+                     RF_OK);
+    ck_assert_int_eq(argc, (int)RF_ARRAY_SIZE(left));
+    for (int i = 0; i < argc; i++) {
+        ck_assert_str_eq(argv[i], left[i]);
+    }
+    ck_assert_ptr_null(argv[argc]);
+    rf_megatron_args_free(&args);
+}
+END_TEST
+
+START_TEST(test_megatron_idle_flags_are_noted_once_with_all_values)
+{
+    struct rf_megatron_args args;
+    char *names;
+    ck_assert_int_eq(
+        megatron_take("--lr 1e-4 --data-path 0.5 a 0.5 b --lr=2 "
+                      "--clip-grad -1.0 --use-flash-attn --mtp-num-layers 0",
+                      &args, NULL, NULL, NULL),
+        RF_OK);
+    names = json_dumps(args.idle, JSON_COMPACT);
+    ck_assert_str_eq(names, "[\"lr\",\"data-path\",\"clip-grad\","
+                            "\"use-flash-attn\",\"mtp-num-layers\"]");
+    free(names);
+    rf_megatron_args_free(&args);
+}
+END_TEST
+
+/* As in the scripts and model_configs of Megatron-LM's examples/rl, but for
+ * their checkpoint's arguments and its tokenizer. */
+START_TEST(test_megatron_takes_the_flags_of_its_rl_examples)
+{
+    struct rf_megatron_args args;
+    char **argv = NULL;
+    int argc = 0;
+    ck_assert_int_eq(
+        megatron_take(
+            "--no-use-tokenizer-model-from-checkpoint-args "
+            "--tokenizer-hf-include-special-tokens --initialize-socket-comms "
+            "--dist-ckpt-strictness log_unexpected --ckpt-fully-parallel-save "
+            "--ckpt-fully-parallel-load --disable-straggler-on-startup "
+            "--straggler-minmax-count 16 --rl-inference-logprobs-is-correction "
+            "--rl-importance-sampling-truncation-coef 5.0 "
+            "--grpo-default-temperature 1.2 --grpo-default-top-p 0.95 "
+            "--langrl-inference-server-conversation-template x --env-config y "
+            "--inference-num-cuda-graphs 1 --inference-buffer-size-gb 20 "
+            "--inference-dynamic-batching-num-cuda-graphs 1 "
+            "--inference-dynamic-batching-unified-memory-level 1 "
+            "--decode-only-cuda-graphs --disable-chunked-prefill",
+            &args, &argc, &argv, NULL),
+        RF_OK);
+    ck_assert_int_eq(argc, 0);
+    ck_assert_uint_eq(json_array_size(args.idle), 20);
+    rf_megatron_args_free(&args);
+}
+END_TEST
+
+static const struct {
+    const char *line, *says;
+} refused[] = {
+    {"--num-layers", "--num-layers requires a value"},
+    {"--num-layers --bf16", "--num-layers requires a value"},
+    {"--num-layers=", "--num-layers requires a value"},
+    {"--num-layers four", "--num-layers four: must be a whole number"},
+    {"--num-layers -4", "--num-layers -4: must be a whole number"},
+    {"--num-benchmark-iterations 0",
+     "--num-benchmark-iterations 0: must be a whole number of 1 or more"},
+    {"--num-benchmark-warmup -1",
+     "--num-benchmark-warmup -1: must be a whole number"},
+    {"--num-layers 99999999999999999999", "must be a whole number"},
+    {"--bf16=yes", "--bf16 takes no value"},
+    {"--refit-mode colocated",
+     "--refit-mode colocated: must be one of collocated, "
+     "non-collocated (did you mean collocated?)"},
+    {"--refit-method mpi", "must be one of nccl, gloo, nvshmem"},
+    {"--refit-method nvshem", "(did you mean nvshmem?)"},
+    {"--normalization Layer", "must be one of LayerNorm, RMSNorm"},
+    {"--moe-layer-freq [1,", "--moe-layer-freq [1,: must be a number, or a "},
+    {"--mtp-num-layers 1", "--mtp-num-layers 1: adds weights"},
+    {"--use-tp-pp-dp-mapping", "--use-tp-pp-dp-mapping: ranks are numbered"},
+    {"--make-vocab-size-divisible-by 64", "multiple of 128 times TP"},
+    {"--hybrid-override-pattern M*", "another model than GPT"},
+    {"--tokenizer-type HuggingFaceTokenizer", "remove it and give --vocab-si"},
+};
+
+START_TEST(test_megatron_refuses_with_the_flag)
+{
+    const char *text = megatron_error(refused[_i].line);
+    ck_assert_msg(strstr(text, refused[_i].says) != NULL, "%s", text);
+}
+END_TEST
+
+/* Every name has one meaning. */
+START_TEST(test_megatron_names_are_unique)
+{
+    json_t *seen = json_object();
+    for (const struct rf_megatron_flag *f = rf_megatron_flags; f->name != NULL;
+         f++) {
+        ck_assert_msg(json_object_get(seen, f->name) == NULL, "%s", f->name);
+        json_object_set_new(seen, f->name, json_true());
+    }
+    for (const char *const *idle = rf_megatron_idle; *idle != NULL; idle++) {
+        ck_assert_msg(json_object_get(seen, *idle) == NULL, "%s", *idle);
+        json_object_set_new(seen, *idle, json_true());
+    }
+    json_decref(seen);
+}
+END_TEST
+
+START_TEST(test_megatron_command_takes_flags_and_options)
+{
+    struct rf_cli cli;
+    ck_assert_int_eq(
+        megatron_cli("refit-coord megatron --num-layers 4 -o dir --print", &cli,
+                     NULL),
+        RF_OK);
+    ck_assert_int_eq(cli.command, RF_CMD_MEGATRON);
+    ck_assert_str_eq(cli.out, "dir");
+    ck_assert(cli.print);
+    ck_assert_int_eq(number(&cli.megatron, "num-layers"), 4);
+    ck_assert_str_eq(cli.argv[2], "--num-layers"); /* as called */
+    rf_cli_free(&cli);
+}
+END_TEST
+
+static const struct {
+    const char *line, *says;
+} unknown[] = {
+    {"refit-coord megatron --num-layer",
+     "unknown option --num-layer (did you mean --num-layers?)"},
+    {"refit-coord megatron --micro-batchsize=1",
+     "(did you mean --micro-batch-size?)"},
+    {"refit-coord megatron --quux", "unknown option --quux"},
+    {"refit-coord megatron x.json", "megatron: unexpected argument \"x.json\""},
+    {"refit-coord megatron --dry-run",
+     "--dry-run does not apply to \"megatron\""},
+};
+
+START_TEST(test_megatron_unknown_options_name_the_nearest)
+{
+    struct rf_cli cli;
+    struct rf_err err = {.text = ""};
+    ck_assert_int_eq(megatron_cli(unknown[_i].line, &cli, &err), RF_ERR_USAGE);
+    ck_assert_msg(strstr(err.text, unknown[_i].says) != NULL, "%s", err.text);
+}
+END_TEST
+
+Suite *test_megatron_flags_suite(void);
+Suite *test_megatron_flags_suite(void)
+{
+    Suite *suite = suite_create("megatron_flags");
+    TCase *tests = tcase_create("megatron_flags");
+    tcase_add_test(tests, test_megatron_flags_come_in_both_forms);
+    tcase_add_test(tests, test_megatron_the_last_of_equal_flags_holds);
+    tcase_add_test(tests, test_megatron_leaves_other_options_in_their_order);
+    tcase_add_test(tests,
+                   test_megatron_idle_flags_are_noted_once_with_all_values);
+    tcase_add_test(tests, test_megatron_takes_the_flags_of_its_rl_examples);
+    tcase_add_loop_test(tests, test_megatron_refuses_with_the_flag, 0,
+                        (int)RF_ARRAY_SIZE(refused));
+    tcase_add_test(tests, test_megatron_names_are_unique);
+    tcase_add_test(tests, test_megatron_command_takes_flags_and_options);
+    tcase_add_loop_test(tests, test_megatron_unknown_options_name_the_nearest,
+                        0, (int)RF_ARRAY_SIZE(unknown));
+    suite_add_tcase(suite, tests);
+    return suite;
+}

@@ -1,0 +1,58 @@
+/* predict --demo: arithmetic on the demo's constants. */
+#include <check.h>
+#include <math.h>
+
+#include "common/mem.h"
+#include "coordinator/predict/demo.h"
+
+/* Seconds for 140 GB, computed by hand. */
+static const struct {
+    const char *fabric;
+    double seconds;
+} demo_cases[] = {
+    {"nvme", 20 + 20 + 0.1},          {"nfs", 700 + 700 + 0.5},
+    {"nvlink4", 140.0 / 450 + 0.01},  {"ib-ndr", 2.8 + 0.05},
+    {"ethernet-100g", 11.2 + 0.1},    {"ipc", 0.001},
+    {"demo-gather", 2.1 + 5.6 + 2.1},
+};
+
+START_TEST(test_demo_takes_what_the_constants_say)
+{
+    const uint64_t bytes = UINT64_C(140000000000);
+    const double ms = rf_demo_ms(demo_cases[_i].fabric, bytes);
+    ck_assert_double_eq_tol(ms, demo_cases[_i].seconds * 1e3, 1e-6);
+    const double back = rf_demo_bytes_within(demo_cases[_i].fabric, ms);
+    ck_assert(isinf(back) || fabs(back / (double)bytes - 1) < 1e-6);
+}
+END_TEST
+
+START_TEST(test_demo_reads_sizes)
+{
+    static const struct {
+        const char *text;
+        double bytes; /* 0: refused */
+    } cases[] = {{"140GB", 140e9},  {"16.4 GB", 16.4e9}, {"500MB", 5e8},
+                 {"1.2TB", 1.2e12}, {"140", 0},          {"GB", 0},
+                 {"-1GB", 0},       {"0GB", 0},          {"nanGB", 0},
+                 {"infGB", 0},      {"140GiB", 0},       {"1e9TB", 0}};
+    for (size_t i = 0; i < RF_ARRAY_SIZE(cases); i++) {
+        struct rf_err err = {.text = ""};
+        uint64_t bytes = 0;
+        const enum rf_status status = rf_demo_size(cases[i].text, &bytes, &err);
+        ck_assert_int_eq(status, cases[i].bytes > 0 ? RF_OK : RF_ERR_USAGE);
+        ck_assert_double_eq_tol((double)bytes, cases[i].bytes, 2);
+    }
+}
+END_TEST
+
+Suite *test_demo_suite(void);
+Suite *test_demo_suite(void)
+{
+    Suite *suite = suite_create("demo");
+    TCase *tests = tcase_create("demo");
+    tcase_add_loop_test(tests, test_demo_takes_what_the_constants_say, 0,
+                        RF_ARRAY_SIZE(demo_cases));
+    tcase_add_test(tests, test_demo_reads_sizes);
+    suite_add_tcase(suite, tests);
+    return suite;
+}

@@ -1,0 +1,629 @@
+/* Predictions from given figures, and what stands in their way. */
+#include <check.h>
+#include <string.h>
+
+#include "common/mem.h"
+#include "coordinator/predict/predict.h"
+#include "planner/model/model_json.h"
+#include "tests/lib/configured.h"
+#include "tests/lib/quotes.h"
+
+START_TEST(test_predict_disk_is_write_plus_read)
+{
+    struct rf_link_figures figures = {.write_gbytes_per_s = 2,
+                                      .read_gbytes_per_s = 4};
+    const struct rf_file_loads loads = {.written = {4000000000, 4000000000},
+                                        .read = {8000000000, 1000000000}};
+    ck_assert_double_eq_tol(rf_predict_disk_ms(&figures, &loads), 4000, 1e-6);
+}
+END_TEST
+
+/* One writer of 4 GB, eight readers of 1 GB each. */
+START_TEST(test_predict_disk_is_no_faster_than_its_busiest_rank)
+{
+    struct rf_link_figures figures = {.write_gbytes_per_s = 2,
+                                      .read_gbytes_per_s = 4,
+                                      .single_write_gbytes_per_s = 1,
+                                      .single_read_gbytes_per_s = 1};
+    struct rf_file_loads loads = {.written = {4000000000, 4000000000},
+                                  .read = {8000000000, 1000000000}};
+    ck_assert_double_eq_tol(rf_predict_disk_ms(&figures, &loads), 6000, 1e-6);
+    loads.written.most = 1000000000;
+    loads.read.most = 8000000000;
+    ck_assert_double_eq_tol(rf_predict_disk_ms(&figures, &loads), 10000, 1e-6);
+    loads.scattered = (struct rf_file_load){6000000000, 6000000000};
+    ck_assert_double_eq_tol(rf_predict_disk_ms(&figures, &loads), 10000, 1e-6);
+    figures.copy_gbytes_per_s = 6;
+    figures.single_copy_gbytes_per_s = 3;
+    ck_assert_double_eq_tol(rf_predict_disk_ms(&figures, &loads), 11000, 1e-6);
+}
+END_TEST
+
+/* A file has what its rank holds once, however many read it, and what is
+ * forwarded for each reader. A third of what is held has short rows, all that
+ * is forwarded is packed: these are scattered. */
+START_TEST(test_predict_disk_counts_what_ranks_write_and_read)
+{
+    static const struct {
+        const char *scenario;
+        double written, read, most_written, most_read; /* of the model */
+        double scattered; /* on the node that has most */
+    } cases[] = {
+        {"{'name': 's', 'train': {'tp': 1, 'dp': 1}, 'infer': {'tp': 1, 'dp': "
+         "4}}",
+         1, 4, 1, 1, 2. / 3},
+        {"{'name': 's', 'train': {'tp': 1, 'dp': 1}, 'infer': {'tp': 1, 'dp': "
+         "4}, 'strategy': 'broadcast'}",
+         2, 4, 1, 1, 4. / 3},
+    };
+    struct configured_pair pair = configured_pair(cases[_i].scenario);
+    const double bytes = (double)pair.model->bytes;
+    struct rf_file_loads loads;
+    rf_predict_file_loads(pair.scenario->world, pair.scenario->schedule,
+                          &loads);
+    ck_assert_double_eq_tol((double)loads.written.all / bytes,
+                            cases[_i].written, 0.01);
+    ck_assert_double_eq_tol((double)loads.read.all / bytes, cases[_i].read,
+                            0.01);
+    ck_assert_double_eq_tol((double)loads.written.most / bytes,
+                            cases[_i].most_written, 0.01);
+    ck_assert_double_eq_tol((double)loads.read.most / bytes,
+                            cases[_i].most_read, 0.01);
+    ck_assert_double_eq_tol((double)loads.scattered.all / bytes,
+                            cases[_i].scattered, 0.01);
+    configured_pair_free(&pair);
+}
+END_TEST
+
+START_TEST(test_predict_step_counts_refits)
+{
+    struct rf_timeline timeline = {
+        .rollout_s = 30, .train_s = 19, .refits = 2, .given = true};
+    struct rf_prediction p = {.ms = 500};
+    rf_predict_step(&timeline, &p);
+    ck_assert_double_eq_tol(p.step_s, 50, 1e-9);
+    ck_assert_double_eq_tol(p.share, 0.02, 1e-9);
+}
+END_TEST
+
+START_TEST(test_predict_spreads_figures_over_nodes_and_pairs)
+{
+    struct rf_link_figures figures = {.copy_gbytes_per_s = 20,
+                                      .link_gbytes_per_s = 12.5,
+                                      .link_latency_us = 5};
+    struct rf_links links;
+    rf_links_init(&links, 2);
+    rf_link_figures_spread(&figures, &links);
+    ck_assert_double_eq(links.copy_gbytes_per_s[1], 20);
+    ck_assert_double_eq(links.pair_gbytes_per_s[0], 0);
+    ck_assert_double_eq(links.pair_gbytes_per_s[1], 12.5);
+    ck_assert_double_eq(links.pair_latency_us[2], 5);
+    rf_links_free(&links);
+}
+END_TEST
+
+START_TEST(test_predict_takes_what_is_written_before_what_was_probed)
+{
+    struct rf_link_figures figures = {.copy_gbytes_per_s = 20,
+                                      .link_latency_us = 5};
+    struct rf_links links;
+    rf_links_init(&links, 2);
+    links.copy_gbytes_per_s[1] = 30;
+    links.copy1_gbytes_per_s[1] = 9;
+    links.pair_gbytes_per_s[1] = 12;
+    links.pair_latency_us[1] = 50;
+    rf_link_figures_spread(&figures, &links);
+    ck_assert_double_eq(links.copy_gbytes_per_s[1], 20);
+    ck_assert_double_eq(links.copy1_gbytes_per_s[1], 9);
+    ck_assert_double_eq(links.pair_gbytes_per_s[1], 12);
+    ck_assert_double_eq(links.pair_latency_us[1], 5);
+    rf_links_free(&links);
+}
+END_TEST
+
+/* What stands in the way of a prediction, with figures of node a only, or of
+ * both nodes; NULL in `says`: nothing. */
+START_TEST(test_predict_says_what_it_has_no_figures_for)
+{
+    static const struct {
+        const char *method;
+        const char *infer;
+        bool both, own;
+        const char *says;
+    } cases[] = {
+        {"host", "{'tp': 4}", true, false, NULL},
+        {"host", "{'tp': 4}", false, false,
+         "no figures for copying on b; for links out of a"},
+        {"host", "{'tp': 4}", false, false,
+         "; for links into a, b; give them in \"links\" or name results"},
+        {"ucx", "{'tp': 4}", true, false, NULL},
+        {"ucx", "{'tp': 4}", false, false, "probes of TCP do not count"},
+        {"null", "{'tp': 4}", true, false, "moves nothing"},
+        {"tcp", "{'tp': 4}", true, false, "sockets"},
+        {"tcp", "{'tp': 4}", true, true, NULL},
+        {"shm", "{'tp': 2}", true, false, NULL},
+        {"ipc", "{'tp': 4}", true, false, "in place"},
+        {"disk", "{'tp': 4}", true, false, "write_gbytes_per_s"},
+        {"nccl", "{'tp': 4}", true, false, NULL},
+        {"nccl", "{'tp': 4}", false, false,
+         "no figures for copying in GPU memory on b; for GPU links out of a"},
+        {"host", "{'tp': 1, 'layout': 'hf', 'quantize': 'amax_448'}", true,
+         false, "infer.quantize"},
+    };
+    char *text =
+        rf_xasprintf("{'name': 's', 'train': {'tp': 2, 'pp': 2}, 'infer': %s}",
+                     cases[_i].infer);
+    struct configured_pair pair = configured_pair(text);
+    struct rf_predict_input input = {
+        .scenario = pair.scenario,
+        .method = cases[_i].method,
+        .figures = {.copy_gbytes_per_s = 20, .link_gbytes_per_s = 12.5},
+        .own = cases[_i].own};
+    char *gap;
+    rf_links_init(&input.links, 2);
+    input.links.copy_gbytes_per_s[0] = 20;
+    if (cases[_i].both) {
+        rf_link_figures_spread(&input.figures, &input.links);
+    }
+    gap = rf_predict_gap(&input);
+    if (cases[_i].says == NULL) {
+        ck_assert_ptr_null(gap);
+    } else {
+        ck_assert_ptr_nonnull(gap);
+        ck_assert_msg(strstr(gap, cases[_i].says) != NULL, "%s", gap);
+    }
+    free(gap);
+    free(text);
+    rf_links_free(&input.links);
+    configured_pair_free(&pair);
+}
+END_TEST
+
+/* A result that measured `pair` in 5 ms, as a run would write it. */
+static json_t *result_of(const struct configured_pair *pair, const char *name)
+{
+    char plan[RF_HASH_TEXT_SIZE], schedule[RF_HASH_TEXT_SIZE];
+    rf_hash_text(&pair->scenario->plan->digest, plan);
+    rf_hash_text(&pair->scenario->schedule->digest, schedule);
+    return json_pack(
+        "{s:s, s:s, s:o, s:o, s:[{s:s}, {s:s}], s:{s:s}, s:{s:s}, s:{s:f}}",
+        "name", name, "status", "ok", "model", rf_model_json(pair->model),
+        "scenario", json_deep_copy(pair->scenario->document), "environment",
+        "host", "a", "host", "b", "plan", "digest", plan, "schedule", "digest",
+        schedule, "summary", "median_ms", 5.0);
+}
+
+/* What is found when the value at `object`.`key` of the only result is another;
+ * a NULL key changes nothing. */
+static double measured_with(const char *name, const char *method,
+                            const char *object, const char *key, json_t *value,
+                            char **why)
+{
+    struct configured_pair pair = configured_pair(
+        "{'name': 's', 'train': {'tp': 4}, 'infer': {'tp': 2}}");
+    struct rf_result_file file = {
+        .name = rf_xstrdup(name), .run = rf_xstrdup("r"), .result = NULL};
+    struct rf_result_set set = {.files = &file, .n = 1};
+    json_t *model = rf_model_json(pair.model);
+    struct rf_measured found;
+    file.result = result_of(&pair, name);
+    if (key != NULL) {
+        json_object_set(object != NULL ? json_object_get(file.result, object)
+                                       : file.result,
+                        key, value);
+    }
+    rf_predict_measured(&set, NULL, pair.scenario, method, model, &found);
+    ck_assert_ptr_eq(found.from, found.ms > 0 ? &file : NULL);
+    *why = found.why;
+    json_decref(value);
+    json_decref(model);
+    json_decref(file.result);
+    free(file.name);
+    free(file.run);
+    configured_pair_free(&pair);
+    return found.ms;
+}
+
+START_TEST(test_predict_finds_what_measured_the_same_refit)
+{
+    char *why = NULL;
+    ck_assert_double_eq(measured_with("s", "host", NULL, NULL, NULL, &why), 5);
+    ck_assert_double_eq(measured_with("other", "host", NULL, NULL, NULL, &why),
+                        5);
+    ck_assert_double_eq(measured_with("s", "host", "scenario", "iterations",
+                                      json_integer(77), &why),
+                        5);
+    ck_assert_double_eq(measured_with("s", "host", "model", "name",
+                                      json_string("renamed"), &why),
+                        5);
+    ck_assert_double_eq(measured_with("s", "host", "model", "unknown_tensors",
+                                      json_null(), &why),
+                        5);
+    ck_assert_ptr_null(why);
+    ck_assert_double_eq(measured_with("s", "tcp", NULL, NULL, NULL, &why), 0);
+    ck_assert_double_eq(
+        measured_with("other", "host", "model", "bytes", json_integer(1), &why),
+        0);
+    ck_assert_ptr_null(why);
+}
+END_TEST
+
+/* What a library is told in launch.env may change everything. */
+START_TEST(test_predict_shows_no_measurement_with_other_variables)
+{
+    char *why = NULL;
+    ck_assert_double_eq(
+        measured_with("s", "host", NULL, "cluster",
+                      json_pack("{s:{s:{s:s, s:s, s:n}}}", "launch", "env",
+                                "OTHER", "x", "NCCL_COMM_TOKEN", "secret",
+                                "UCX_TLS"),
+                      &why),
+        5);
+    ck_assert_double_eq(measured_with("s", "host", NULL, "cluster",
+                                      json_pack("{s:{s:{s:s}}}", "launch",
+                                                "env", "UCX_TLS", "tcp,self"),
+                                      &why),
+                        0);
+    ck_assert_ptr_nonnull(why);
+    ck_assert_msg(strstr(why, "launch.env.UCX_TLS is \"tcp,self\" there, not "
+                              "given here") != NULL,
+                  "%s", why);
+    free(why);
+}
+END_TEST
+
+START_TEST(test_predict_says_how_a_measurement_of_the_name_differs)
+{
+    static const struct {
+        const char *object, *key, *value, *says;
+    } cases[] = {
+        {NULL, "status", "failed", "of run r failed there"},
+        {"model", "dtype", "float32", "model.dtype is \"float32\" there"},
+        {"scenario", "method", "tcp",
+         "scenario.method is \"tcp\" there, \"host\" here"},
+        {"plan", "digest", "00", "plan.digest is \"00\" there"},
+        {"schedule", "digest", "00", "schedule.digest is \"00\" there"},
+        {"scenario", "train", "all", "scenario.train differs"},
+    };
+    char *why = NULL;
+    ck_assert_double_eq(measured_with("s", "host", cases[_i].object,
+                                      cases[_i].key,
+                                      json_string(cases[_i].value), &why),
+                        0);
+    ck_assert_ptr_nonnull(why);
+    ck_assert_msg(strstr(why, cases[_i].says) != NULL, "%s", why);
+    ck_assert_ptr_nonnull(strstr(why, "scenario s of run r"));
+    free(why);
+}
+END_TEST
+
+START_TEST(test_predict_shows_no_measurement_of_other_nodes)
+{
+    char *why = NULL;
+    json_t *nodes = json_pack("[{s:s}, {s:s}]", "host", "a", "host", "c");
+    ck_assert_double_eq(
+        measured_with("s", "host", NULL, "environment", nodes, &why), 0);
+    ck_assert_ptr_nonnull(why);
+    ck_assert_msg(strstr(why, "\"c\" there, \"b\" here") != NULL, "%s", why);
+    free(why);
+}
+END_TEST
+
+/* A result of one scenario, with its probe before and after it. */
+static struct rf_result_file probed(const char *method, const char *before,
+                                    const char *after)
+{
+    struct rf_result_file file = {.path = NULL};
+    char *text = rf_xasprintf("{'scenario': {'method': '%s'}, 'bound': "
+                              "{'probe': {'before': %s, 'after': %s}}}",
+                              method, before, after);
+    file.result = json_loads(Q(text), 0, NULL);
+    ck_assert_ptr_nonnull(file.result);
+    free(text);
+    return file;
+}
+
+#define NODE_A(all)                                                            \
+    "{'nodes': [{'host': 'a', 'copy_gbytes_per_s': " all "}], 'pairs': "       \
+    "[{'from': 'a', 'to': 'b', 'gbytes_per_s': " all ", 'latency_us': 7}]}"
+#define NODE_C "{'nodes': [{'host': 'c', 'copy_gbytes_per_s': 9}]}"
+
+/* The best probe of a node counts, in the memory of the method; links are
+ * probed over TCP whatever the method. */
+START_TEST(test_predict_takes_the_best_figures_of_probes)
+{
+    struct rf_result_file files[] = {
+        probed("host", NODE_A("3"), NODE_A("5")),
+        probed("tcp", NODE_A("4"), "null"),
+        probed("nccl", NODE_A("100"), NODE_C),
+    };
+    struct rf_result_set set = {.files = files, .n = RF_ARRAY_SIZE(files)};
+    struct configured_pair pair = configured_pair(
+        "{'name': 's', 'train': {'tp': 4}, 'infer': {'tp': 2}}");
+    struct rf_predict_speeds speeds;
+    struct rf_links links;
+    rf_links_init(&links, 2);
+    rf_predict_speeds_init(&set, pair.config, RF_HOST_MEMORY, &speeds);
+    rf_predict_links(&set, &speeds, rf_method_info_find("host"), 0, &links);
+    ck_assert_double_eq(links.copy_gbytes_per_s[0], 5);
+    ck_assert_double_eq(links.copy_gbytes_per_s[1], 0);
+    ck_assert_double_eq(links.pair_gbytes_per_s[1], 100);
+    ck_assert_double_eq(links.pair_latency_us[1], 7);
+    rf_links_free(&links);
+    rf_links_init(&links, 2);
+    rf_predict_links(&set, &speeds, rf_method_info_find("nccl"), 0, &links);
+    ck_assert_double_eq(links.copy_gbytes_per_s[0], 100);
+    ck_assert_double_eq(links.pair_gbytes_per_s[1], 0);
+    rf_links_free(&links);
+    rf_links_init(&links, 2); /* host memory, but another transport */
+    rf_predict_links(&set, &speeds, rf_method_info_find("ucx"), 0, &links);
+    ck_assert_double_eq(links.copy_gbytes_per_s[0], 5);
+    ck_assert_double_eq(links.pair_gbytes_per_s[1], 0);
+    rf_links_free(&links);
+    rf_predict_speeds_free(&speeds);
+    ck_assert(rf_predict_knows_nodes(&set, pair.config));
+    set.n = 0;
+    ck_assert(!rf_predict_knows_nodes(&set, pair.config));
+    for (size_t i = 0; i < RF_ARRAY_SIZE(files); i++) {
+        json_decref(files[i].result);
+    }
+    configured_pair_free(&pair);
+}
+END_TEST
+
+/* Repeats of `pair` with 3 iterations each, of so many ms in steps of 1, and so
+ * many GB/s before and after. */
+struct repeat {
+    double ms, before, after;
+};
+
+static json_t *repeated(const struct configured_pair *pair,
+                        const struct repeat *repeats, int n)
+{
+    json_t *result = result_of(pair, "s");
+    json_t *list = json_array(), *iterations = json_array();
+    for (int r = 0; r < n; r++) {
+        json_array_append_new(
+            list,
+            json_pack("{s:i, s:{s:{s:{s:[{s:s, s:f}]}, s:{s:[{s:s, s:f}]}}}}",
+                      "repeat", r, "bound", "probe", "before", "nodes", "host",
+                      "a", "copy_gbytes_per_s", repeats[r].before, "after",
+                      "nodes", "host", "a", "copy_gbytes_per_s",
+                      repeats[r].after));
+        for (int i = 0; i < 3; i++) {
+            json_array_append_new(iterations,
+                                  json_pack("{s:i, s:f}", "repeat", r,
+                                            "refit_ms", repeats[r].ms + i));
+        }
+    }
+    json_object_set_new(result, "repeats", list);
+    json_object_set_new(result, "iterations", iterations);
+    return result;
+}
+
+/* Probes of one machine differ by a little; one that is twice as fast in a
+ * repeat, at its beginning or its end, is another. */
+START_TEST(test_predict_counts_repeats_on_usual_nodes)
+{
+    static const struct {
+        struct repeat repeats[8];
+        int n;
+        double ms; /* 5: of the summary, which all are in */
+        size_t n_left_out;
+        double copy_gbytes_per_s; /* the best that counts */
+        size_t n_unsettled;
+    } cases[] = {
+        {{{10, 20, 22}, {20, 25, 16}, {30, 20, 20}}, 3, 5, 0, 25, 0},
+        {{{10, 20, 22}, {20, 44, 44}, {12, 20, 20}}, 3, 12, 1, 22, 0},
+        {{{10, 44, 44}, {20, 20, 20}, {12, 44, 40}}, 3, 12, 1, 44, 0},
+        {{{10, 20, 22}, {20, 20, 44}, {12, 20, 20}, {90, 9, 21}, {14, 20, 19}},
+         5,
+         13,
+         2,
+         22,
+         0},
+        /* one probe each, as with yardsticks */
+        {{{10, 20, 0}, {20, 44, 0}, {12, 22, 0}}, 3, 12, 1, 22, 0},
+        /* what cannot be judged counts, but is no evidence */
+        {{{10, 20, 0}, {20, 44, 0}, {12, 22, 0}, {30, 0, 0}}, 4, 13, 1, 22, 0},
+        /* no majority */
+        {{{10, 44, 20}, {20, 20, 44}, {12, 44, 20}, {30, 0, 0}},
+         4,
+         5,
+         0,
+         44,
+         3},
+        {{{10, 20, 20}, {10, 20, 20}, {20, 44, 44}, {20, 44, 44}},
+         4,
+         5,
+         0,
+         44,
+         4},
+        {{{10, 44, 44},
+          {12, 20, 20},
+          {30, 20, 44},
+          {11, 44, 44},
+          {20, 20, 44},
+          {14, 20, 20},
+          {13, 44, 44},
+          {20, 44, 20}},
+         8,
+         12,
+         5,
+         44,
+         0},
+        /* two machines, and changes from one to the other */
+        {{{10, 20, 20}, {12, 20, 20}, {13, 20, 20}, {20, 44, 20}, {20, 44, 44}},
+         5,
+         13,
+         2,
+         20,
+         0},
+        /* too few */
+        {{{10, 20, 20}, {20, 44, 44}}, 2, 5, 0, 44, 0},
+    };
+    struct configured_pair pair = configured_pair(
+        "{'name': 's', 'train': {'tp': 4}, 'infer': {'tp': 2}}");
+    char name[] = "s", run[] = "r";
+    struct rf_result_file file = {
+        .name = name,
+        .run = run,
+        .result = repeated(&pair, cases[_i].repeats, cases[_i].n)};
+    struct rf_result_set set = {.files = &file, .n = 1};
+    json_t *model = rf_model_json(pair.model);
+    struct rf_measured found;
+    struct rf_predict_speeds speeds;
+    struct rf_links links;
+    rf_predict_speeds_init(&set, pair.config, RF_HOST_MEMORY, &speeds);
+    rf_links_init(&links, 2);
+    rf_predict_links(&set, &speeds, rf_method_info_find("host"), 0, &links);
+    ck_assert_double_eq(links.copy_gbytes_per_s[0],
+                        cases[_i].copy_gbytes_per_s);
+    rf_predict_measured(&set, &speeds, pair.scenario, "host", model, &found);
+    ck_assert_double_eq(found.ms, cases[_i].ms);
+    ck_assert_uint_eq(found.n_left_out, cases[_i].n_left_out);
+    ck_assert_uint_eq(speeds.n_unsettled, cases[_i].n_unsettled);
+    ck_assert_ptr_null(found.why);
+    rf_predict_measured(&set, NULL, pair.scenario, "host", model, &found);
+    ck_assert_double_eq(found.ms, 5);
+    json_decref(model);
+    json_decref(file.result);
+    rf_links_free(&links);
+    rf_predict_speeds_free(&speeds);
+    configured_pair_free(&pair);
+}
+END_TEST
+
+/* A result of which nothing counts says so. */
+START_TEST(test_predict_says_when_nodes_were_never_as_usual)
+{
+    static const struct repeat usual[] = {{9, 20, 20}, {9, 20, 20}},
+                               other = {5, 44, 44};
+    struct configured_pair pair = configured_pair(
+        "{'name': 's', 'train': {'tp': 4}, 'infer': {'tp': 2}}");
+    char name[] = "s", run[] = "r";
+    struct rf_result_file files[] = {
+        {.name = name, .run = run, .result = repeated(&pair, usual, 2)},
+        {.name = name, .run = run, .result = repeated(&pair, &other, 1)},
+        {.name = NULL}};
+    struct rf_result_set set = {.files = files, .n = 2};
+    json_t *model = rf_model_json(pair.model);
+    struct rf_measured found;
+    struct rf_predict_speeds speeds;
+    rf_predict_speeds_init(&set, pair.config, RF_HOST_MEMORY, &speeds);
+    rf_predict_measured(&set, &speeds, pair.scenario, "host", model, &found);
+    ck_assert_double_eq(found.ms, 5); /* of the one before it */
+    ck_assert_ptr_eq(found.from, &files[0]);
+    ck_assert_uint_eq(found.n_left_out, 1);
+    ck_assert_ptr_null(found.why);
+    files[2] = files[0];
+    set.files = &files[1]; /* the other one first */
+    rf_predict_measured(&set, &speeds, pair.scenario, "host", model, &found);
+    ck_assert_ptr_eq(found.from, &files[2]);
+    ck_assert_uint_eq(found.n_left_out, 1);
+    set.n = 1;
+    rf_predict_measured(&set, &speeds, pair.scenario, "host", model, &found);
+    ck_assert_double_eq(found.ms, 0);
+    ck_assert_ptr_null(found.from);
+    ck_assert_str_eq(found.why, "not used: scenario s of run r: node a copied "
+                                "44 GB/s then, 20 usually");
+    free(found.why);
+    json_decref(model);
+    json_decref(files[0].result);
+    json_decref(files[1].result);
+    rf_predict_speeds_free(&speeds);
+    configured_pair_free(&pair);
+}
+END_TEST
+
+/* Small buffers stay in a cache: they are no other machine, and say nothing of
+ * large ones as long as anything else does. */
+START_TEST(test_predict_keeps_sizes_of_probes_apart)
+{
+    static const struct repeat large[] = {{9, 20, 22}, {9, 20, 20}, {9, 21, 0}},
+                               small[] = {{5, 60, 70}, {5, 66, 60}};
+    struct configured_pair pair = configured_pair(
+        "{'name': 's', 'train': {'tp': 4}, 'infer': {'tp': 2}}");
+    char name[] = "s", run[] = "r";
+    struct rf_result_file files[] = {
+        {.name = name, .run = run, .result = repeated(&pair, large, 3)},
+        {.name = name, .run = run, .result = repeated(&pair, small, 2)}};
+    struct rf_result_set set = {.files = files, .n = 2};
+    json_t *model = rf_model_json(pair.model);
+    struct rf_measured found;
+    struct rf_predict_speeds speeds;
+    static const struct {
+        uint64_t copy_bytes;
+        double gbytes_per_s;
+    } wanted[] = {{64 << 20, 22}, {1 << 20, 70}, {2 << 20, 70}};
+    for (int f = 0; f < 2; f++) {
+        json_t *repeats = json_object_get(files[f].result, "repeats"), *repeat;
+        size_t i;
+        json_array_foreach (repeats, i, repeat) {
+            json_t *bound = json_object_get(repeat, "bound");
+            json_object_set_new(json_object_get(bound, "probe"), "copy_bytes",
+                                json_integer(f == 0 ? 64 << 20 : 1 << 20));
+        }
+    }
+    rf_predict_speeds_init(&set, pair.config, RF_HOST_MEMORY, &speeds);
+    rf_predict_measured(&set, &speeds, pair.scenario, "host", model, &found);
+    ck_assert_ptr_eq(found.from, &files[1]);
+    ck_assert_uint_eq(found.n_left_out, 0);
+    for (size_t i = 0; i < RF_ARRAY_SIZE(wanted); i++) {
+        struct rf_links links;
+        rf_links_init(&links, 2);
+        rf_predict_links(&set, &speeds, rf_method_info_find("host"),
+                         wanted[i].copy_bytes, &links);
+        ck_assert_double_eq(links.copy_gbytes_per_s[0], wanted[i].gbytes_per_s);
+        rf_links_free(&links);
+    }
+    json_decref(model);
+    json_decref(files[0].result);
+    json_decref(files[1].result);
+    rf_predict_speeds_free(&speeds);
+    configured_pair_free(&pair);
+}
+END_TEST
+
+START_TEST(test_predict_knows_no_nodes_of_other_names)
+{
+    struct rf_result_file file = probed("host", NODE_C, "null");
+    struct rf_result_set set = {.files = &file, .n = 1};
+    struct configured_pair pair = configured_pair(
+        "{'name': 's', 'train': {'tp': 4}, 'infer': {'tp': 2}}");
+    ck_assert(!rf_predict_knows_nodes(&set, pair.config));
+    json_decref(file.result);
+    configured_pair_free(&pair);
+}
+END_TEST
+
+Suite *test_predict_suite(void);
+Suite *test_predict_suite(void)
+{
+    Suite *suite = suite_create("predict");
+    TCase *tests = tcase_create("predict");
+    tcase_add_test(tests, test_predict_disk_is_write_plus_read);
+    tcase_add_test(tests, test_predict_disk_is_no_faster_than_its_busiest_rank);
+    tcase_add_loop_test(
+        tests, test_predict_disk_counts_what_ranks_write_and_read, 0, 2);
+    tcase_add_test(tests, test_predict_step_counts_refits);
+    tcase_add_test(tests, test_predict_spreads_figures_over_nodes_and_pairs);
+    tcase_add_test(tests,
+                   test_predict_takes_what_is_written_before_what_was_probed);
+    tcase_add_loop_test(tests, test_predict_says_what_it_has_no_figures_for, 0,
+                        14);
+    tcase_add_test(tests, test_predict_finds_what_measured_the_same_refit);
+    tcase_add_test(tests,
+                   test_predict_shows_no_measurement_with_other_variables);
+    tcase_add_loop_test(
+        tests, test_predict_says_how_a_measurement_of_the_name_differs, 0, 6);
+    tcase_add_test(tests, test_predict_shows_no_measurement_of_other_nodes);
+    tcase_add_test(tests, test_predict_takes_the_best_figures_of_probes);
+    tcase_add_loop_test(tests, test_predict_counts_repeats_on_usual_nodes, 0,
+                        11);
+    tcase_add_test(tests, test_predict_says_when_nodes_were_never_as_usual);
+    tcase_add_test(tests, test_predict_keeps_sizes_of_probes_apart);
+    tcase_add_test(tests, test_predict_knows_no_nodes_of_other_names);
+    suite_add_tcase(suite, tests);
+    return suite;
+}

@@ -1,0 +1,222 @@
+/* What results make of simulated times. */
+#include <check.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "common/mem.h"
+#include "coordinator/predict/predict.h"
+
+static const struct rf_result_file results[8];
+
+/* A row of method host; `measured` 0: no result has it. */
+static struct rf_predict_row row_of(size_t result, enum rf_path path,
+                                    double simulated, double measured)
+{
+    return (struct rf_predict_row){
+        .scenario = rf_xasprintf("s%zu", result),
+        .method = rf_method_info_find("host"),
+        .strategy = "send_recv",
+        .p = {.simulated_ms = simulated, .path = path},
+        .measured = {.ms = measured,
+                     .from = measured > 0 ? &results[result] : NULL}};
+}
+
+static void add(struct rf_predict_rows *rows, struct rf_predict_row row)
+{
+    RF_PUSH(rows->rows, rows->n, rows->capacity, row);
+}
+
+/* Between nodes two results are on one line, 3.33 + 1.167 x; memory is twice as
+ * slow as simulated. */
+static struct rf_predict_rows five_rows(void)
+{
+    struct rf_predict_rows rows = {.n = 0};
+    add(&rows, row_of(0, RF_PATH_BETWEEN, 100, 120));
+    add(&rows, row_of(1, RF_PATH_BETWEEN, 10, 15));
+    add(&rows, row_of(2, RF_PATH_BETWEEN, 20, 60));
+    add(&rows, row_of(3, RF_PATH_INSIDE, 5, 10));
+    add(&rows, row_of(4, RF_PATH_BETWEEN, 40, 0));
+    return rows;
+}
+
+START_TEST(test_calibrate_takes_the_line_of_the_same_path)
+{
+    struct rf_predict_rows rows = five_rows();
+    struct rf_leave_one_out error;
+    rf_predict_calibrate(&rows, &error);
+    ck_assert_uint_eq(rows.rows[4].p.n_results, 3);
+    ck_assert_double_eq_tol(rows.rows[4].p.factor, 3.5 / 3, 1e-9);
+    ck_assert_double_eq_tol(rows.rows[4].p.fixed_ms, 10 / 3.0, 1e-9);
+    ck_assert_double_eq_tol(rows.rows[4].p.ms, 50, 1e-9);
+    ck_assert_double_eq_tol(rows.rows[4].p.simulated_ms, 40, 1e-9);
+    ck_assert_double_eq_tol(rows.rows[0].p.ms, 120, 1e-9);
+    ck_assert_uint_eq(rows.rows[3].p.n_results, 1);
+    ck_assert_double_eq_tol(rows.rows[3].p.ms, 10, 1e-9);
+    rf_predict_rows_free(&rows);
+}
+END_TEST
+
+/* What costs less than nothing where there is nothing to do, or takes less the
+ * more there is, is no line; nor are two results, or three of nearly one time.
+ */
+START_TEST(test_calibrate_multiplies_by_the_median_without_a_line)
+{
+    static const struct {
+        double simulated[3], measured[3], factor;
+        size_t n;
+    } cases[] = {
+        {{10, 20, 30}, {12, 32, 52}, 1.6, 3},
+        {{10, 20, 30}, {50, 40, 30}, 2, 3},
+        {{10, 20}, {20, 30}, 1.75, 2},
+        {{10, 10, 10}, {20, 30, 40}, 3, 3},
+        {{10, 15, 19}, {21, 30, 36}, 2, 3}, /* too near each other */
+    };
+    struct rf_predict_rows rows = {.n = 0};
+    struct rf_leave_one_out error;
+    for (size_t i = 0; i < cases[_i].n; i++) {
+        add(&rows, row_of(i, RF_PATH_INSIDE, cases[_i].simulated[i],
+                          cases[_i].measured[i]));
+    }
+    rf_predict_calibrate(&rows, &error);
+    ck_assert_double_eq_tol(rows.rows[0].p.factor, cases[_i].factor, 1e-9);
+    ck_assert_double_eq(rows.rows[0].p.fixed_ms, 0);
+    ck_assert_double_eq_tol(rows.rows[0].p.ms, 10 * cases[_i].factor, 1e-9);
+    rf_predict_rows_free(&rows);
+}
+END_TEST
+
+/* Each is predicted from the others: 100 x 2.25, 10 x 2.1, 20 x 1.35, and what
+ * has no others as it was simulated. */
+START_TEST(test_calibrate_leaves_out_the_result_that_it_predicts)
+{
+    struct rf_predict_rows rows = five_rows();
+    struct rf_leave_one_out error;
+    rf_predict_calibrate(&rows, &error);
+    ck_assert_double_eq_tol(rows.rows[0].p.others_ms, 225, 1e-9);
+    ck_assert_double_eq_tol(rows.rows[1].p.others_ms, 21, 1e-9);
+    ck_assert_double_eq_tol(rows.rows[2].p.others_ms, 27, 1e-9);
+    ck_assert_double_eq_tol(rows.rows[3].p.others_ms, 5, 1e-9);
+    ck_assert_uint_eq(error.n, 4);
+    ck_assert_double_eq_tol(error.median, 0.525, 1e-9);
+    ck_assert_double_eq_tol(error.worst, 0.875, 1e-9);
+    ck_assert_ptr_eq(error.worst_row, &rows.rows[0]);
+    rf_predict_rows_free(&rows);
+}
+END_TEST
+
+START_TEST(test_calibrate_counts_a_result_once)
+{
+    struct rf_predict_rows rows = {.n = 0};
+    struct rf_leave_one_out error;
+    add(&rows, row_of(0, RF_PATH_BETWEEN, 10, 30));
+    add(&rows, row_of(0, RF_PATH_BETWEEN, 10, 30));
+    add(&rows, row_of(1, RF_PATH_BETWEEN, 10, 10));
+    rf_predict_calibrate(&rows, &error);
+    ck_assert_uint_eq(error.n, 2);
+    ck_assert_uint_eq(rows.rows[1].p.n_results, 2);
+    ck_assert_double_eq_tol(rows.rows[1].p.factor, 2, 1e-9);
+    ck_assert_double_eq_tol(rows.rows[1].p.others_ms, 10, 1e-9);
+    rf_predict_rows_free(&rows);
+}
+END_TEST
+
+START_TEST(test_calibrate_keeps_methods_apart_and_above_the_bound)
+{
+    struct rf_predict_rows rows = {.n = 0};
+    struct rf_leave_one_out error;
+    add(&rows, row_of(0, RF_PATH_BETWEEN, 10, 5));
+    add(&rows, row_of(1, RF_PATH_BETWEEN, 10, 0));
+    rows.rows[1].p.bound_ms = 8;
+    add(&rows, row_of(2, RF_PATH_BETWEEN, 10, 0));
+    rows.rows[2].method = rf_method_info_find("tcp");
+    rf_predict_calibrate(&rows, &error);
+    ck_assert_double_eq_tol(rows.rows[1].p.ms, 8, 1e-9);
+    ck_assert_double_eq_tol(rows.rows[2].p.ms, 10, 1e-9);
+    ck_assert_uint_eq(rows.rows[2].p.n_results, 0);
+    rf_predict_rows_free(&rows);
+}
+END_TEST
+
+/* A bound that a result is below is from figures that are too low. */
+START_TEST(test_calibrate_ignores_bounds_that_results_beat)
+{
+    struct rf_predict_rows rows = {.n = 0};
+    struct rf_leave_one_out error;
+    add(&rows, row_of(0, RF_PATH_INSIDE, 10, 5));
+    rows.rows[0].p.bound_ms = 9;
+    add(&rows, row_of(1, RF_PATH_INSIDE, 20, 0));
+    rows.rows[1].p.bound_ms = 18;
+    rf_predict_calibrate(&rows, &error);
+    ck_assert_double_eq_tol(rows.rows[1].p.ms, 10, 1e-9);
+    ck_assert_double_eq_tol(rows.rows[0].p.others_ms, 10, 1e-9);
+    rf_predict_rows_free(&rows);
+}
+END_TEST
+
+/* No prediction, nothing simulated, no results. */
+START_TEST(test_calibrate_leaves_alone_what_it_cannot_compare)
+{
+    struct rf_predict_rows rows = {.n = 0};
+    struct rf_leave_one_out error;
+    add(&rows, row_of(0, RF_PATH_BETWEEN, 10, 20));
+    rows.rows[0].gap = rf_xstrdup("no figures");
+    add(&rows, row_of(1, RF_PATH_IN_PLACE, 0, 3));
+    add(&rows, row_of(2, RF_PATH_BETWEEN, 10, 0));
+    rf_predict_calibrate(&rows, &error);
+    ck_assert_uint_eq(error.n, 0);
+    ck_assert_ptr_null(error.worst_row);
+    ck_assert_double_eq(rows.rows[1].p.ms, 0);
+    ck_assert_double_eq(rows.rows[2].p.ms, 10);
+    rf_predict_rows_free(&rows);
+}
+END_TEST
+
+static char *printed(void)
+{
+    struct rf_predict_rows rows = five_rows();
+    struct rf_leave_one_out error;
+    char *text = NULL;
+    size_t size;
+    FILE *to = open_memstream(&text, &size);
+    rf_predict_calibrate(&rows, &error);
+    rf_predict_print_table(&rows, &error, false, to);
+    ck_assert_int_eq(fclose(to), 0);
+    rf_predict_rows_free(&rows);
+    return text;
+}
+
+START_TEST(test_calibrate_is_said_under_the_table)
+{
+    char *text = printed();
+    static const char *const lines[] = {
+        "\nhost, between nodes: calibrated by 3 results: x1.17 + 3.33 ms\n",
+        "\nhost, inside nodes: calibrated by 1 result: x2\n",
+        "\nleave-one-out error over 4 results: median 52.5 %, worst 87.5 % "
+        "(s0, host)\n",
+    };
+    for (size_t i = 0; i < RF_ARRAY_SIZE(lines); i++) {
+        ck_assert_msg(strstr(text, lines[i]) != NULL, "%s", text);
+    }
+    free(text);
+}
+END_TEST
+
+Suite *test_predict_calibrate_suite(void);
+Suite *test_predict_calibrate_suite(void)
+{
+    Suite *suite = suite_create("predict_calibrate");
+    TCase *tests = tcase_create("predict_calibrate");
+    tcase_add_test(tests, test_calibrate_takes_the_line_of_the_same_path);
+    tcase_add_loop_test(
+        tests, test_calibrate_multiplies_by_the_median_without_a_line, 0, 5);
+    tcase_add_test(tests,
+                   test_calibrate_leaves_out_the_result_that_it_predicts);
+    tcase_add_test(tests, test_calibrate_counts_a_result_once);
+    tcase_add_test(tests,
+                   test_calibrate_keeps_methods_apart_and_above_the_bound);
+    tcase_add_test(tests, test_calibrate_ignores_bounds_that_results_beat);
+    tcase_add_test(tests, test_calibrate_leaves_alone_what_it_cannot_compare);
+    tcase_add_test(tests, test_calibrate_is_said_under_the_table);
+    suite_add_tcase(suite, tests);
+    return suite;
+}

@@ -1,0 +1,122 @@
+/* Folders that nodes have to share, judged by what they tell in HELLO. */
+#include <check.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "common/json.h"
+#include "coordinator/preflight/folders.h"
+#include "tests/lib/quotes.h"
+
+#define SIDES "'train': {'tp': 6}, 'infer': {'tp': 2}"
+#define CLUSTER(scenarios)                                                     \
+    "{'nodes': [{'host': 'a', 'slots': 2}, {'host': 'b', 'slots': 2}, "        \
+    "{'host': 'c', 'slots': 2}], 'launch': {'method': 'local'}, 'model': "     \
+    "{'megatron': {'num_layers': 2, 'hidden_size': 48, "                       \
+    "'num_attention_heads': 12, 'vocab_size': 700}}, 'scenarios': [" scenarios \
+    "]}"
+#define DISK(name, folder)                                                     \
+    "{'name': '" name "', 'method': ['disk', 'host'], " SIDES                  \
+    ", 'disk': {'folder': '" folder "'}}"
+
+static struct rf_config *load(const char *text)
+{
+    struct rf_config *config = NULL;
+    struct rf_err err = {.text = ""};
+    json_t *document = NULL;
+    ck_assert_int_eq(
+        rf_json_parse(Q(text), strlen(text), "test", &document, &err), RF_OK);
+    ck_assert_msg(rf_config_from_json(document, "test.json", true, &config,
+                                      &err) == RF_OK,
+                  "%s", err.text);
+    return config;
+}
+
+#define HELLO "{'protocol': [1, 1], 'node': 0, 'control': 'tcp', 'methods': {}"
+#define TOLD(sees)                                                             \
+    HELLO ", 'folders': [{'path': '/other', 'error': 'x', 'sees': []}, "       \
+          "{'path': '/one', 'error': null, 'sees': [" sees "]}]}"
+
+static const struct {
+    const char *hellos[3];
+    const char *says[3]; /* all NULL: may run */
+} verdicts[] = {
+    /* in whatever order they came */
+    {{TOLD(""), TOLD("0"), TOLD("0, 1")}, {NULL}},
+    {{TOLD("1, 2"), TOLD(""), TOLD("1")}, {NULL}},
+    {{TOLD("1"), TOLD(""), TOLD("0, 1")}, {NULL}},
+    /* each on its own */
+    {{TOLD(""), TOLD(""), TOLD("")}, {"/one", "that a makes", "seen on b, c;"}},
+    /* one of them, the first, the last */
+    {{TOLD("2"), TOLD(""), TOLD("")}, {"/one", "seen on b;", "method host"}},
+    {{TOLD(""), TOLD("2"), TOLD("")}, {"/one", "that a makes", "seen on b, c"}},
+    {{TOLD(""), TOLD("0"), TOLD("1")}, {"/one", "that a makes", "seen on c;"}},
+    /* not there */
+    {{TOLD("1"), TOLD(""),
+      HELLO ", 'folders': [{'path': '/one', 'error': 'Permission denied', "
+            "'sees': []}]}"},
+     {"folder /one on c", "Permission denied", "writable"}},
+    /* says nothing, or has not joined */
+    {{TOLD("1"), TOLD(""), HELLO "}"}, {NULL}},
+    {{TOLD("1"), TOLD(""), NULL}, {NULL}},
+};
+
+/* NULL: the node has not joined. */
+static const struct rf_msg_hello *decode(const char *text,
+                                         struct rf_msg_hello *out)
+{
+    struct rf_err err = {.text = ""};
+    json_t *document = text != NULL ? json_loads(Q(text), 0, NULL) : NULL;
+    rf_schema_init(&rf_msg_hello_schema, out);
+    if (text == NULL) {
+        return NULL;
+    }
+    ck_assert_ptr_nonnull(document);
+    ck_assert_msg(rf_schema_decode(&rf_msg_hello_schema, document, "HELLO", out,
+                                   &err) == RF_OK,
+                  "%s", err.text);
+    json_decref(document);
+    return out;
+}
+
+START_TEST(test_folder_verdicts)
+{
+    struct rf_config *config = load(CLUSTER(DISK("x", "/one")));
+    struct rf_jnode node = rf_jnode_root(config->model, "test");
+    struct rf_model *model = NULL;
+    struct rf_scenario *scenario = NULL;
+    struct rf_err err = {.text = ""};
+    struct rf_msg_hello decoded[3];
+    const struct rf_msg_hello *hellos[3];
+    enum rf_status status;
+    ck_assert_int_eq(rf_model_from_json(&node, &model, &err), RF_OK);
+    ck_assert_msg(rf_scenario_build(config, model, 0, &scenario, &err) == RF_OK,
+                  "%s", err.text);
+    for (int i = 0; i < 3; i++) {
+        hellos[i] = decode(verdicts[_i].hellos[i], &decoded[i]);
+    }
+    status = rf_folders_check(scenario, hellos, &err);
+    ck_assert_int_eq(status,
+                     verdicts[_i].says[0] == NULL ? RF_OK : RF_ERR_UNSUPPORTED);
+    for (int i = 0; i < 3 && verdicts[_i].says[i] != NULL; i++) {
+        ck_assert_msg(strstr(err.text, verdicts[_i].says[i]) != NULL, "%s",
+                      err.text);
+    }
+    for (int i = 0; i < 3; i++) {
+        rf_schema_free(&rf_msg_hello_schema, &decoded[i]);
+    }
+    rf_scenario_destroy(scenario);
+    rf_model_destroy(model);
+    rf_config_destroy(config);
+}
+END_TEST
+
+Suite *test_folders_suite(void);
+Suite *test_folders_suite(void)
+{
+    Suite *suite = suite_create("folders");
+    TCase *tests = tcase_create("folders");
+    tcase_add_loop_test(tests, test_folder_verdicts, 0,
+                        RF_ARRAY_SIZE(verdicts));
+    suite_add_tcase(suite, tests);
+    return suite;
+}

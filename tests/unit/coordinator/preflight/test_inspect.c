@@ -1,0 +1,134 @@
+/* Who is asked for a checkpoint's headers, and which answers count. What a run
+ * makes of them is in test_run_inspect.c. */
+#include "coordinator/preflight/inspect.h"
+
+#include <check.h>
+#include <string.h>
+
+#include "common/mem.h"
+#include "tests/lib/configured.h"
+
+/* Four nodes; the scenarios train on c and use all but d. */
+#define CONFIG(tp)                                                             \
+    "{'launch': {'method': 'local', 'timeout_s': 7}, 'nodes': [{'host': 'a', " \
+    "'slots': 1}, {'host': 'b', 'slots': 1}, {'host': 'c', 'slots': 1}, "      \
+    "{'host': 'd', 'slots': 1}], 'model': {'checkpoint': '/absent/m'}, "       \
+    "'scenarios': [{'name': 'one', 'mode': 'disaggregated', 'train': "         \
+    "{'nodes': ['c']}, 'infer': {'nodes': ['a'], 'tp': " tp "}}, {'name': "    \
+    "'two', 'mode': 'disaggregated', 'train': {'nodes': ['c']}, 'infer': "     \
+    "{'nodes': ['b']}}]}"
+
+enum { A, B, C, D, NODES };
+
+static struct rf_config *config;
+static struct rf_run_inspect *inspect;
+
+static void enter(void)
+{
+    struct rf_model *none = NULL;
+    struct rf_err err = {0};
+    configured(CONFIG("1"), &config, &none);
+    ck_assert_msg(rf_run_inspect_create(config, &inspect, &err) == RF_OK, "%s",
+                  err.text);
+}
+
+static void leave(void)
+{
+    rf_run_inspect_destroy(inspect);
+    rf_config_destroy(config);
+}
+
+/* Borrows everything. */
+static enum rf_verdict answer(uint32_t node, const char *digest,
+                              json_t *headers)
+{
+    char file[] = "a.safetensors", value[8];
+    struct rf_pair pair = {file, value};
+    const struct rf_msg_headers message = {.digests = {&pair, 1},
+                                           .headers = headers};
+    snprintf(value, sizeof(value), "%s", digest);
+    return rf_run_inspect_take(inspect, node, &message);
+}
+
+START_TEST(test_inspect_asks_nodes_with_ranks_and_one_of_them_for_all)
+{
+    for (uint32_t i = 0; i < NODES; i++) {
+        struct rf_msg message;
+        const bool asked = rf_run_inspect_ask(inspect, i, &message);
+        ck_assert_int_eq(asked, i != D);
+        if (asked) {
+            ck_assert_str_eq(message.inspect.folder, "/absent/m");
+            ck_assert_int_eq(message.inspect.whole, i == C);
+            ck_assert_uint_eq(message.inspect.timeout_s, 28);
+            rf_msg_free(&message);
+        }
+    }
+}
+END_TEST
+
+START_TEST(test_inspect_compares_whoever_answers_last)
+{
+    json_t *headers = json_pack("{s:{}, s:{}, s:i, s:s}", "manifest", "config",
+                                "other", 1, "folder", "/elsewhere");
+    json_t *wanted = json_pack("{s:{}, s:{}, s:s}", "manifest", "config",
+                               "folder", "/absent/m");
+    ck_assert_int_eq(answer(D, "9", NULL), RF_VERDICT_GO_ON); /* not asked */
+    ck_assert_int_eq(answer(A, "1", NULL), RF_VERDICT_GO_ON);
+    ck_assert_int_eq(answer(A, "2", NULL), RF_VERDICT_GO_ON); /* too late */
+    ck_assert_int_eq(answer(B, _i == 0 ? "1" : "2", NULL), RF_VERDICT_GO_ON);
+    ck_assert_int_eq(answer(C, "1", headers),
+                     _i == 0 ? RF_VERDICT_NEXT : RF_VERDICT_ABORT);
+    ck_assert_ptr_null(rf_run_inspect_error(inspect, A));
+    ck_assert_int_eq(rf_run_inspect_error(inspect, B) != NULL, _i == 1);
+    ck_assert(json_equal(rf_run_inspect_headers(inspect), wanted));
+    json_decref(headers);
+    json_decref(wanted);
+}
+END_TEST
+
+START_TEST(test_inspect_names_all_nodes_that_fail)
+{
+    ck_assert_int_eq(answer(C, "1", NULL), RF_VERDICT_GO_ON);
+    ck_assert_int_eq(rf_run_inspect_fail(inspect, A, "gone"), RF_VERDICT_GO_ON);
+    ck_assert_int_eq(rf_run_inspect_silence(inspect, 88), RF_VERDICT_ABORT);
+    ck_assert_str_eq(rf_run_inspect_error(inspect, A), "gone");
+    ck_assert_ptr_nonnull(
+        strstr(rf_run_inspect_error(inspect, B), "/absent/m say within 88 s"));
+    ck_assert_str_eq(rf_run_inspect_error(inspect, C),
+                     "its HEADERS lacks what INSPECT asked for");
+    ck_assert_ptr_null(rf_run_inspect_error(inspect, D));
+}
+END_TEST
+
+/* Which needs no model to be known. */
+START_TEST(test_inspect_refuses_scenarios_that_do_not_fit_the_slots)
+{
+    struct rf_config *small = NULL;
+    struct rf_model *none = NULL;
+    struct rf_run_inspect *other = NULL;
+    struct rf_err err = {0};
+    configured(CONFIG("2"), &small, &none);
+    ck_assert_int_eq(rf_run_inspect_create(small, &other, &err), RF_ERR_CONFIG);
+    ck_assert_msg(strstr(err.text, "$.scenarios[0] (one): ") != NULL, "%s",
+                  err.text);
+    ck_assert_ptr_null(other);
+    rf_config_destroy(small);
+}
+END_TEST
+
+Suite *test_inspect_suite(void);
+Suite *test_inspect_suite(void)
+{
+    Suite *suite = suite_create("inspect");
+    TCase *tests = tcase_create("inspect");
+    tcase_add_checked_fixture(tests, enter, leave);
+    tcase_add_test(tests,
+                   test_inspect_asks_nodes_with_ranks_and_one_of_them_for_all);
+    tcase_add_loop_test(tests, test_inspect_compares_whoever_answers_last, 0,
+                        2);
+    tcase_add_test(tests, test_inspect_names_all_nodes_that_fail);
+    tcase_add_test(tests,
+                   test_inspect_refuses_scenarios_that_do_not_fit_the_slots);
+    suite_add_tcase(suite, tests);
+    return suite;
+}

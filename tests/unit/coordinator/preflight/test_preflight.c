@@ -1,0 +1,212 @@
+/* What nodes lack for a scenario, found before anything is sent. */
+#include <check.h>
+#include <string.h>
+
+#include "common/mem.h"
+#include "coordinator/preflight/preflight.h"
+#include "tests/unit/coordinator/run/attempt_lab.h"
+
+#define LOTS (UINT64_C(1) << 50)
+
+static struct attempt_lab lab;
+static struct rf_run_join *join;
+static struct rf_err err;
+
+static void create(const char *more)
+{
+    lab = attempt_lab_create(more);
+    join = rf_run_join_create(lab.pair.config);
+    err = (struct rf_err){0};
+}
+
+static void destroy(void)
+{
+    rf_run_join_destroy(join);
+    attempt_lab_free(&lab);
+}
+
+/* What a node says of itself. */
+struct node {
+    const char *method, *why; /* why it cannot use that method; NULL: it can */
+    const char *boot_id, *nccl;
+    size_t gpus;
+    uint64_t memory;
+};
+
+static struct rf_msg_gpu *make_gpus(size_t n)
+{
+    struct rf_msg_gpu *gpus = rf_xcalloc(n + 1, sizeof(*gpus));
+    for (size_t i = 0; i < n; i++) {
+        rf_schema_init(&rf_msg_gpu_schema, &gpus[i]);
+    }
+    return gpus;
+}
+
+static void add(uint32_t at, struct node node)
+{
+    struct rf_msg_hello hello;
+    rf_schema_init(&rf_msg_hello_schema, &hello);
+    hello.methods.list = rf_xcalloc(1, sizeof(*hello.methods.list));
+    hello.methods.list[0].key = rf_xstrdup(node.method);
+    hello.methods.list[0].value =
+        node.why != NULL ? rf_xstrdup(node.why) : NULL;
+    hello.methods.n = 1;
+    hello.boot_id = rf_xstrdup(node.boot_id);
+    hello.memory_available_bytes = node.memory;
+    hello.gpus = make_gpus(node.gpus);
+    hello.n_gpus = node.gpus;
+    if (node.nccl != NULL) {
+        hello.nccl = rf_xcalloc(1, sizeof(*hello.nccl));
+        hello.nccl->version = rf_xstrdup(node.nccl);
+    }
+    (void)rf_run_join_add(join, at, &hello);
+}
+
+static enum rf_status check(void)
+{
+    return rf_preflight_check(lab.scenario, join, &err);
+}
+
+START_TEST(test_preflight_refuses_a_method_that_a_node_lacks)
+{
+    create("");
+    add(LAB_A, (struct node){.method = "host", .boot_id = "x", .memory = LOTS});
+    add(LAB_B,
+        (struct node){.method = "host", .why = "no /dev/shm", .boot_id = "y"});
+    ck_assert_int_eq(check(), RF_ERR_UNSUPPORTED);
+    ck_assert_str_eq(err.text, "method host cannot be used on b: no /dev/shm");
+    destroy();
+    create("");
+    add(LAB_A, (struct node){.method = "tcp", .boot_id = "x"});
+    add(LAB_B, (struct node){.method = "host", .boot_id = "y", .memory = LOTS});
+    ck_assert_int_eq(check(), RF_ERR_UNSUPPORTED);
+    ck_assert(has(err.text, "on a: its worker does not know it"));
+    destroy();
+}
+END_TEST
+
+START_TEST(test_preflight_without_gpus_names_the_method_that_needs_none)
+{
+    create(", \"method\": \"nccl\"");
+    add(LAB_A,
+        (struct node){.method = "nccl", .why = "no driver", .boot_id = "x"});
+    add(LAB_B,
+        (struct node){.method = "nccl", .why = "no driver", .boot_id = "x"});
+    ck_assert_int_eq(check(), RF_ERR_UNSUPPORTED);
+    ck_assert_str_eq(err.text, "method nccl cannot be used on a: no driver; "
+                               "method host (gloo) needs no GPU");
+    destroy();
+    create(", \"method\": \"nccl\"");
+    add(LAB_A,
+        (struct node){
+            .method = "nccl", .why = "no NCCL", .boot_id = "x", .gpus = 2});
+    add(LAB_B,
+        (struct node){
+            .method = "nccl", .why = "no NCCL", .boot_id = "x", .gpus = 2});
+    ck_assert_int_eq(check(), RF_ERR_UNSUPPORTED);
+    ck_assert_str_eq(err.text, "method nccl cannot be used on a: no NCCL");
+    destroy();
+}
+END_TEST
+
+START_TEST(test_preflight_without_gpus_names_the_key_that_asks_for_them)
+{
+    create(", \"method\": \"ucx\", \"memory\": \"cuda\"");
+    add(LAB_A, (struct node){
+                   .method = "ucx-cuda", .why = "no driver", .boot_id = "x"});
+    add(LAB_B, (struct node){
+                   .method = "ucx-cuda", .why = "no driver", .boot_id = "x"});
+    ck_assert_int_eq(check(), RF_ERR_UNSUPPORTED);
+    ck_assert_str_eq(err.text,
+                     "method ucx-cuda cannot be used on a: no driver; leave "
+                     "\"memory\" out: method ucx in host memory needs no GPU");
+    destroy();
+    create(", \"method\": \"ucx-cuda\"");
+    add(LAB_A, (struct node){
+                   .method = "ucx-cuda", .why = "no driver", .boot_id = "x"});
+    add(LAB_B, (struct node){
+                   .method = "ucx-cuda", .why = "no driver", .boot_id = "x"});
+    ck_assert_int_eq(check(), RF_ERR_UNSUPPORTED);
+    ck_assert_str_eq(err.text,
+                     "method ucx-cuda cannot be used on a: no driver; method "
+                     "ucx needs no GPU");
+    destroy();
+}
+END_TEST
+
+START_TEST(test_preflight_names_a_node_that_is_lost)
+{
+    create("");
+    add(LAB_A, (struct node){.method = "host", .boot_id = "x", .memory = LOTS});
+    add(LAB_B, (struct node){.method = "host", .boot_id = "y", .memory = LOTS});
+    ck_assert_int_eq(check(), RF_OK);
+    (void)rf_run_join_lose(join, LAB_B, "silent for 15 s");
+    ck_assert_int_eq(check(), RF_ERR_PEER);
+    ck_assert_str_eq(err.text, "node b was lost earlier: silent for 15 s");
+    destroy();
+}
+END_TEST
+
+/* Two names of one machine need what both need. */
+START_TEST(test_preflight_adds_up_the_names_of_a_machine)
+{
+    uint64_t a, b;
+    create("");
+    a = rf_scenario_node_bytes(lab.scenario, LAB_A);
+    b = rf_scenario_node_bytes(lab.scenario, LAB_B);
+    add(LAB_A, (struct node){.method = "host",
+                             .boot_id = "x",
+                             .memory = a + b - (uint64_t)_i});
+    add(LAB_B,
+        (struct node){.method = "host", .boot_id = "x", .memory = a + b});
+    ck_assert_int_eq(check(), _i == 0 ? RF_OK : RF_ERR_NOMEM);
+    ck_assert(_i == 0 || has(err.text, "a and the other names of that"));
+    destroy();
+}
+END_TEST
+
+START_TEST(test_preflight_wants_a_gpu_for_each_slot)
+{
+    create(", \"method\": \"nccl\"");
+    add(LAB_A, (struct node){.method = "nccl", .boot_id = "x", .gpus = 2});
+    add(LAB_B, (struct node){.method = "nccl", .boot_id = "y", .gpus = 1});
+    ck_assert_int_eq(check(), RF_ERR_UNSUPPORTED);
+    ck_assert_str_eq(err.text, "b has 1 GPUs, 2 slots need one each");
+    destroy();
+}
+END_TEST
+
+START_TEST(test_preflight_wants_one_nccl_everywhere)
+{
+    static const char *const others[] = {"2.20.5", NULL, "2.19.3"};
+    create(", \"method\": \"nccl\"");
+    add(LAB_A,
+        (struct node){
+            .method = "nccl", .boot_id = "x", .gpus = 2, .nccl = "2.20.5"});
+    add(LAB_B,
+        (struct node){
+            .method = "nccl", .boot_id = "y", .gpus = 2, .nccl = others[_i]});
+    ck_assert_int_eq(check(), _i < 2 ? RF_OK : RF_ERR_UNSUPPORTED);
+    ck_assert(_i < 2 || has(err.text, "b has NCCL 2.19.3, a has 2.20.5"));
+    destroy();
+}
+END_TEST
+
+Suite *test_preflight_suite(void);
+Suite *test_preflight_suite(void)
+{
+    Suite *suite = suite_create("preflight");
+    TCase *tests = tcase_create("preflight");
+    tcase_add_test(tests, test_preflight_refuses_a_method_that_a_node_lacks);
+    tcase_add_test(
+        tests, test_preflight_without_gpus_names_the_method_that_needs_none);
+    tcase_add_test(
+        tests, test_preflight_without_gpus_names_the_key_that_asks_for_them);
+    tcase_add_test(tests, test_preflight_names_a_node_that_is_lost);
+    tcase_add_loop_test(tests, test_preflight_adds_up_the_names_of_a_machine, 0,
+                        2);
+    tcase_add_test(tests, test_preflight_wants_a_gpu_for_each_slot);
+    tcase_add_loop_test(tests, test_preflight_wants_one_nccl_everywhere, 0, 3);
+    suite_add_tcase(suite, tests);
+    return suite;
+}

@@ -1,0 +1,121 @@
+/* What makes a scenario's figures doubtful. */
+#include <check.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "common/mem.h"
+#include "coordinator/records/doubts.h"
+
+/* Ten iterations with these times and one start skew; two ranks on node a. */
+static json_t *record_of(const double times[10], double skew_us, int cpus)
+{
+    json_t *list = json_array();
+    for (size_t i = 0; i < 10; i++) {
+        json_array_append_new(list, json_pack("{s:f, s:f, s:n}", "refit_ms",
+                                              times[i], "start_skew_us",
+                                              skew_us, "yardstick_ratio"));
+    }
+    return json_pack("{s:s, s:o, s:[{s:s, s:i}], s:[{s:s}, {s:s}], "
+                     "s:{s:{s:i, s:f}}}",
+                     "name", "x", "iterations", list, "environment", "host",
+                     "a", "cpus", cpus, "memory", "host", "a", "host", "a",
+                     "scenario", "iterations", "max", 10, "ci_percent", 2.0);
+}
+
+static const double calm[10] = {100, 101, 99, 100, 101, 99, 100, 101, 99, 100};
+
+/* The flags, each with a space behind it. */
+static const char *flags_of(json_t *record)
+{
+    static char out[200];
+    json_t *flags = rf_flags_json(record);
+    out[0] = '\0';
+    for (size_t i = 0; i < json_array_size(flags); i++) {
+        strcat(out, json_string_value(json_array_get(flags, i)));
+        strcat(out, " ");
+    }
+    json_decref(flags);
+    json_decref(record);
+    return out;
+}
+
+START_TEST(test_flags_name_what_is_unstable)
+{
+    const double outlier[10] = {100, 101, 99, 100, 101, 99, 100, 101, 250, 100};
+    const double drift[10] = {100, 101, 102, 103, 104, 105, 106, 107, 108, 109};
+    const double modes[10] = {100, 150, 150, 100, 101, 151, 151, 101, 100, 150};
+    ck_assert_str_eq(flags_of(record_of(calm, 0, 2)), "");
+    ck_assert_str_eq(flags_of(record_of(outlier, 0, 2)), "outliers unstable ");
+    ck_assert_str_eq(flags_of(record_of(drift, 0, 2)),
+                     "wide_interval drift unstable ");
+    ck_assert_str_eq(flags_of(record_of(modes, 0, 2)),
+                     "wide_interval bimodal unstable ");
+}
+END_TEST
+
+/* Of the record itself, or of one of its repeats, though all together hold. */
+START_TEST(test_flags_have_a_bound_that_was_beaten)
+{
+    static const char *const bounds[] = {"bound", "schedule_bound"};
+    json_t *record;
+    for (size_t i = 0; i < RF_ARRAY_SIZE(bounds); i++) {
+        record = record_of(calm, 0, 2);
+        json_object_set_new(record, bounds[i], json_pack("{s:b}", "valid", 1));
+        ck_assert_str_eq(flags_of(json_incref(record)), "");
+        json_object_set_new(record, bounds[i], json_pack("{s:b}", "valid", 0));
+        ck_assert_str_eq(flags_of(record), "bound_not_valid ");
+    }
+    record = record_of(calm, 0, 2);
+    json_object_set_new(record, "bound", json_pack("{s:b}", "valid", 1));
+    json_object_set_new(
+        record, "repeats",
+        json_pack("[{s:[]}, {s:[s]}]", "flags", "flags", "bound_not_valid"));
+    ck_assert_ptr_nonnull(strstr(flags_of(record), "bound_not_valid "));
+}
+END_TEST
+
+/* Of 100 ms, 4 %, 6 % and 26 %. */
+START_TEST(test_flags_allow_more_start_skew_where_ranks_share_cores)
+{
+    ck_assert_str_eq(flags_of(record_of(calm, 4000, 2)), "");
+    ck_assert_str_eq(flags_of(record_of(calm, 6000, 2)),
+                     "start_skew unstable ");
+    ck_assert_str_eq(flags_of(record_of(calm, 6000, 1)), "");
+    ck_assert_str_eq(flags_of(record_of(calm, 26000, 1)),
+                     "start_skew unstable ");
+}
+END_TEST
+
+START_TEST(test_flags_give_reasons)
+{
+    char *text;
+    json_t *valid =
+        json_pack("{s:s, s:[s]}", "name", "fine", "flags", "bound_not_valid");
+    json_t *one = json_pack("{s:s, s:[s, s, s]}", "name", "b", "flags", "drift",
+                            "bimodal", "unstable");
+    json_t *two =
+        json_pack("{s:s, s:[s, i]}", "name", "c", "flags", "unstable", 5);
+    ck_assert_ptr_null(rf_flags_reasons(valid));
+    text = rf_flags_reasons(one);
+    ck_assert_str_eq(text, "drift, bimodal");
+    free(text);
+    free(rf_flags_reasons(two));
+    json_decref(valid);
+    json_decref(one);
+    json_decref(two);
+}
+END_TEST
+
+Suite *test_doubts_suite(void);
+Suite *test_doubts_suite(void)
+{
+    Suite *suite = suite_create("doubts");
+    TCase *tests = tcase_create("flags");
+    tcase_add_test(tests, test_flags_have_a_bound_that_was_beaten);
+    tcase_add_test(tests, test_flags_name_what_is_unstable);
+    tcase_add_test(tests,
+                   test_flags_allow_more_start_skew_where_ranks_share_cores);
+    tcase_add_test(tests, test_flags_give_reasons);
+    suite_add_tcase(suite, tests);
+    return suite;
+}

@@ -1,0 +1,126 @@
+/* The sentences under a table. */
+#include <check.h>
+#include <stdlib.h>
+
+#include "coordinator/records/remarks.h"
+
+static json_t *record(const char *name, const char *method,
+                      const char *registration)
+{
+    return json_pack("{s:s, s:{s:s}, s:{s:s}}", "name", name, "scenario",
+                     "method", method, "setup", "registration", registration);
+}
+
+static void add(struct rf_remarks *remarks, json_t *of)
+{
+    rf_remarks_add(remarks, NULL, of);
+    json_decref(of);
+}
+
+static void expect(const struct rf_remarks *remarks, enum rf_remark about,
+                   const char *line)
+{
+    char *text = rf_remarks_line(remarks, about);
+    ck_assert_pstr_eq(text, line);
+    free(text);
+}
+
+START_TEST(test_a_path_that_is_tcp_is_said)
+{
+    struct rf_remarks remarks = {.n_records = 0};
+    add(&remarks, record("beside", "ucx",
+                         "UCX 1.13.1; 2 messages by ud/mlx5_0:1,tcp/lo; 6 "
+                         "messages by tcp/lo,cma/memory"));
+    add(&remarks, record("fast", "ucx",
+                         "UCX 1.13.1; 4 puts by rc_mlx5/mlx5_0:1; 2 mapped by "
+                         "posix/memory"));
+    add(&remarks, record("other", "nccl", "none; 1 messages by tcp/eth0"));
+    expect(&remarks, RF_REMARK_OVER_TCP, NULL);
+    add(&remarks,
+        record("a\nb", "ucx",
+               "UCX 1.13.1; 4 puts by rc_mlx5/mlx5_0:1; 6 messages by "
+               "tcp/eth0; 2 messages by tcp/lo,tcp/eth0"));
+    add(&remarks, record("c", "ucx-cuda", "UCX 1.13.1; 1 messages by tcp/lo"));
+    expect(&remarks, RF_REMARK_OVER_TCP,
+           "UCX took TCP: a b (6 messages by tcp/eth0, 2 messages by "
+           "tcp/lo,tcp/eth0); c (1 messages by tcp/lo)");
+    expect(&remarks, RF_REMARK_UNSTABLE, NULL);
+    rf_remarks_free(&remarks);
+    expect(&remarks, RF_REMARK_OVER_TCP, NULL);
+}
+END_TEST
+
+START_TEST(test_a_record_without_setup_says_nothing)
+{
+    struct rf_remarks remarks = {.n_records = 0};
+    add(&remarks,
+        json_pack("{s:s, s:{s:s}}", "name", "x", "scenario", "method", "ucx"));
+    add(&remarks, record("x", "ucx", "; ; 1 messages; tcp/"));
+    expect(&remarks, RF_REMARK_OVER_TCP, NULL);
+    rf_remarks_free(&remarks);
+}
+END_TEST
+
+START_TEST(test_scenarios_of_several_runs_are_named_with_them)
+{
+    struct rf_remarks remarks = {.n_records = 0};
+    for (int run = 1; run < 3; run++) {
+        json_t *of = record("x", "ucx", "UCX 1.13.1; 1 messages by tcp/lo");
+        char name[] = {'r', (char)('0' + run), '\0'};
+        rf_remarks_add(&remarks, name, of);
+        json_decref(of);
+    }
+    expect(&remarks, RF_REMARK_OVER_TCP,
+           "UCX took TCP: r1/x, r2/x (1 messages by tcp/lo)");
+    rf_remarks_free(&remarks);
+}
+END_TEST
+
+static json_t *unstable(const char *name, const char *flag)
+{
+    return json_pack("{s:s, s:[s, s]}", "name", name, "flags", flag,
+                     "unstable");
+}
+
+START_TEST(test_scenarios_with_one_reason_share_it)
+{
+    struct rf_remarks remarks = {.n_records = 0};
+    add(&remarks, unstable("a", "drift"));
+    add(&remarks, unstable("b\nc", "outliers"));
+    add(&remarks, unstable("d", "drift"));
+    expect(&remarks, RF_REMARK_UNSTABLE,
+           "unstable, see flags: a, d (drift); b c (outliers)");
+    rf_remarks_free(&remarks);
+}
+END_TEST
+
+START_TEST(test_all_of_many_scenarios_are_not_listed)
+{
+    struct rf_remarks remarks = {.n_records = 0};
+    add(&remarks, unstable("a", "drift"));
+    add(&remarks, unstable("b", "drift"));
+    add(&remarks, unstable("c", "drift"));
+    expect(&remarks, RF_REMARK_UNSTABLE,
+           "unstable, see flags: a, b, c (drift)");
+    add(&remarks, unstable("d", "drift"));
+    expect(&remarks, RF_REMARK_UNSTABLE, "unstable, see flags: all 4 (drift)");
+    add(&remarks, json_pack("{s:s}", "name", "stable"));
+    expect(&remarks, RF_REMARK_UNSTABLE,
+           "unstable, see flags: a, b, c, d (drift)");
+    rf_remarks_free(&remarks);
+}
+END_TEST
+
+Suite *test_remarks_suite(void);
+Suite *test_remarks_suite(void)
+{
+    Suite *suite = suite_create("remarks");
+    TCase *tests = tcase_create("remarks");
+    tcase_add_test(tests, test_a_path_that_is_tcp_is_said);
+    tcase_add_test(tests, test_scenarios_of_several_runs_are_named_with_them);
+    tcase_add_test(tests, test_a_record_without_setup_says_nothing);
+    tcase_add_test(tests, test_scenarios_with_one_reason_share_it);
+    tcase_add_test(tests, test_all_of_many_scenarios_are_not_listed);
+    suite_add_tcase(suite, tests);
+    return suite;
+}

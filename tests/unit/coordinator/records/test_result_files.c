@@ -1,0 +1,297 @@
+/* Reading result folders back: which run a result belongs to. */
+#include <check.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+
+#include "common/log.h"
+#include "common/mem.h"
+#include "coordinator/records/result_files.h"
+#include "tests/lib/quotes.h"
+
+static char top[64];
+
+static void setup(void)
+{
+    snprintf(top, sizeof(top), "/tmp/refit-files-XXXXXX");
+    ck_assert_ptr_nonnull(mkdtemp(top));
+}
+
+static void teardown(void)
+{
+    char *command = rf_xasprintf("rm -rf '%s'", top);
+    ck_assert_int_eq(system(command), 0);
+    free(command);
+}
+
+static void make_folder(const char *folder)
+{
+    char *path = rf_xasprintf("%s/%s", top, folder);
+    ck_assert_int_eq(mkdir(path, 0777), 0);
+    free(path);
+}
+
+static void write_file(const char *folder, const char *name, const char *text)
+{
+    char *path = rf_xasprintf("%s/%s/%s", top, folder, name);
+    FILE *file = fopen(path, "w");
+    ck_assert_ptr_nonnull(file);
+    fputs(Q(text), file);
+    fclose(file);
+    free(path);
+}
+
+static void make_run(const char *folder)
+{
+    make_folder(folder);
+    write_file(folder, "run.json", "{}");
+    write_file(folder, "read.json",
+               "{'schema_version': 1, 'name': 'read', 'summary': {}}");
+    write_file(folder, "split.json",
+               "{'schema_version': 1, 'name': 'split', 'summary': {}}");
+}
+
+static void add(struct rf_result_set *set, const char *folder)
+{
+    struct rf_err err = {0};
+    char *path = rf_xasprintf("%s/%s", top, folder);
+    ck_assert_msg(rf_result_set_add(set, path, &err) == RF_OK, "%s", err.text);
+    free(path);
+}
+
+START_TEST(test_result_files_of_one_folder_are_one_run)
+{
+    struct rf_result_set set = {0};
+    make_run("first");
+    add(&set, "first/");
+    ck_assert_uint_eq(set.n, 2); /* not run.json, but what begins with r */
+    ck_assert_str_eq(set.files[0].name, "read");
+    ck_assert_str_eq(set.files[0].run, "first");
+    ck_assert(!rf_result_set_has_runs(&set));
+    rf_result_set_free(&set);
+}
+END_TEST
+
+START_TEST(test_result_files_have_the_order_of_the_run)
+{
+    struct rf_result_set set = {0};
+    make_run("first");
+    write_file("first", "alone.json",
+               "{'schema_version': 1, 'name': 'alone', 'summary': {}}");
+    write_file("first", "run.json",
+               "{'scenarios': [{'name': 'split'}, {'name': 'lost'}, {'name': "
+               "'read'}]}");
+    add(&set, "first");
+    ck_assert_uint_eq(set.n, 3);
+    ck_assert_str_eq(set.files[0].name, "split");
+    ck_assert_str_eq(set.files[1].name, "read");
+    ck_assert_str_eq(set.files[2].name, "alone");
+    rf_result_set_free(&set);
+}
+END_TEST
+
+START_TEST(test_result_files_name_the_run_of_each)
+{
+    struct rf_result_set set = {0};
+    make_run("first");
+    make_run("second");
+    add(&set, _i == 0 ? "first" : ".");
+    if (_i == 0) {
+        add(&set, "second");
+    }
+    ck_assert_uint_eq(set.n, 4);
+    ck_assert_str_eq(set.files[1].run, "first");
+    ck_assert_str_eq(set.files[2].run, "second");
+    ck_assert(rf_result_set_has_runs(&set));
+    rf_result_set_free(&set);
+}
+END_TEST
+
+START_TEST(test_result_files_tell_folders_of_one_name_apart)
+{
+    struct rf_result_set set = {0};
+    make_folder("a");
+    make_folder("b");
+    make_run("a/same");
+    make_run("b/same");
+    add(&set, "a/same");
+    add(&set, "b/same");
+    ck_assert_str_eq(set.files[0].run, "a/same");
+    ck_assert_str_eq(set.files[1].run, "a/same");
+    ck_assert_str_eq(set.files[2].run, "b/same");
+    ck_assert_str_eq(set.files[3].run, "b/same");
+    rf_result_set_free(&set);
+}
+END_TEST
+
+START_TEST(test_result_files_given_twice_are_taken_once)
+{
+    struct rf_result_set set = {0};
+    make_run("first");
+    add(&set, "first");
+    add(&set, "./first/");
+    add(&set, "");
+    ck_assert_uint_eq(set.n, 2);
+    ck_assert_uint_eq(set.n_repeated, 4);
+    rf_result_set_free(&set);
+}
+END_TEST
+
+START_TEST(test_result_files_of_an_empty_folder_are_an_error)
+{
+    struct rf_result_set set = {0};
+    struct rf_err err = {0};
+    ck_assert_int_eq(rf_result_set_add(&set, top, &err), RF_ERR_CONFIG);
+    ck_assert_ptr_nonnull(strstr(err.text, top));
+}
+END_TEST
+
+/* Files that are no record of a scenario, and what is said of them. */
+static const struct {
+    const char *text, *why;
+} bad[] = {
+    {"", "bad.json:"},
+    {"{'schema_version': 1, 'name': 'bad', 'summ", "bad.json:1:"},
+    {"{\"schema_version\": 1, \"name\": \"\xff\", \"summary\": {}}",
+     "not UTF-8"},
+    {"{'schema_version': 99, 'name': 'bad', 'summary': {}}",
+     "schema_version 99"},
+    {"{'schema_version': -1, 'name': 'bad', 'summary': {}}",
+     "schema_version -1"},
+    {"{'schema_version': 1, 'name': 7, 'summary': {}}", "no scenario name"},
+    {"{'schema_version': 1, 'summary': {}}", "no scenario name"},
+    {"{'schema_version': 1, 'name': 'read', 'summary': {}}",
+     "copy of read.json"},
+    {"{'foo': 1}", "schema_version is missing"},
+    {"[1, 2]", "schema_version is missing"},
+    {"{'schema_version': '1', 'name': 'bad', 'summary': {}}",
+     "schema_version is not an integer"},
+    {"{'schema_version': 1, 'name': 'bad'}", "not a record with a summary"},
+};
+
+struct lines {
+    char text[4096];
+    size_t n;
+};
+
+static void take_line(enum rf_log_level level, const char *line, void *data)
+{
+    struct lines *lines = data;
+    size_t used = strlen(lines->text);
+    ck_assert_int_eq(level, RF_LOG_WARN);
+    snprintf(lines->text + used, sizeof(lines->text) - used, "%s\n", line);
+    lines->n++;
+}
+
+START_TEST(test_result_files_that_are_bad_are_named_and_left_out)
+{
+    struct rf_result_set set = {0};
+    struct lines said = {.text = ""};
+    make_run("first");
+    write_file("first", "bad.json", bad[_i].text);
+    write_file("first", "run.json",
+               "{'scenarios': [{'name': 'bad', 'status': 'ok'}]}");
+    rf_log_set_sink(take_line, &said);
+    add(&set, "first");
+    add(&set, "first/"); /* says nothing again */
+    rf_log_set_sink(NULL, NULL);
+    ck_assert_uint_eq(set.n, 2);
+    ck_assert_uint_eq(set.n_bad, 1);
+    ck_assert_msg(said.n == 1 && strstr(said.text, bad[_i].why) != NULL &&
+                      strstr(said.text, "first/bad.json") != NULL,
+                  "%s", said.text);
+    rf_result_set_free(&set);
+}
+END_TEST
+
+START_TEST(test_result_files_take_a_folder_with_nothing_but_bad_ones)
+{
+    struct rf_result_set set = {0};
+    struct lines said = {.text = ""};
+    make_folder("first");
+    write_file("first", "run.json", "{'scen");
+    write_file("first", "bad.json", "{");
+    make_folder("first/folder.json");
+    rf_log_set_sink(take_line, &said);
+    add(&set, "first");
+    rf_log_set_sink(NULL, NULL);
+    ck_assert_uint_eq(set.n, 0);
+    ck_assert_uint_eq(set.n_bad, 3);
+    ck_assert_uint_eq(said.n, 3);
+    rf_result_set_free(&set);
+}
+END_TEST
+
+START_TEST(test_result_files_of_one_scenario_are_all_left_out)
+{
+    struct rf_result_set set = {0};
+    struct lines said = {.text = ""};
+    const char *record = "{'schema_version': 1, 'name': 'q', 'summary': {}}";
+    make_run("first");
+    write_file("first", "x1.json", record);
+    write_file("first", "x2.json", record);
+    rf_log_set_sink(take_line, &said);
+    add(&set, "first");
+    rf_log_set_sink(NULL, NULL);
+    ck_assert_uint_eq(set.n, 2);
+    ck_assert_str_eq(set.files[0].name, "read");
+    ck_assert_str_eq(set.files[1].name, "split");
+    ck_assert_uint_eq(set.n_bad, 2);
+    ck_assert_ptr_nonnull(strstr(
+        said.text, "x1.json: has a record of scenario q, and so has x2.json"));
+    ck_assert_ptr_nonnull(strstr(
+        said.text, "x2.json: has a record of scenario q, and so has x1.json"));
+    rf_result_set_free(&set);
+}
+END_TEST
+
+/* Whoever wrote the files writes no lines of the log. */
+START_TEST(test_result_files_are_spoken_of_in_one_line_each)
+{
+    struct rf_result_set set = {0};
+    struct lines said = {.text = ""};
+    make_run("first");
+    write_file("first", "run.json",
+               "{\"scenarios\": [{\"name\": \"x\\nerror: forged\", "
+               "\"status\": \"ok\\nerror: forged\"}]}");
+    write_file("first", "a\nerror: forged.json", "{");
+    write_file("first", "named.json",
+               "{\"schema_version\": 1, \"name\": \"y\\nerror: forged\", "
+               "\"summary\": {}}");
+    rf_log_set_sink(take_line, &said);
+    add(&set, "first");
+    rf_log_set_sink(NULL, NULL);
+    ck_assert_uint_eq(said.n, 2);
+    ck_assert_msg(strstr(said.text, "\nerror") == NULL, "%s", said.text);
+    ck_assert_ptr_nonnull(strstr(said.text, "x error: forged"));
+    ck_assert_uint_eq(set.n, 3);
+    for (size_t i = 0; i < set.n; i++) {
+        ck_assert_ptr_null(strchr(set.files[i].name, '\n'));
+    }
+    rf_result_set_free(&set);
+}
+END_TEST
+
+Suite *test_result_files_suite(void);
+Suite *test_result_files_suite(void)
+{
+    Suite *suite = suite_create("result_files");
+    TCase *tests = tcase_create("result_files");
+    tcase_add_checked_fixture(tests, setup, teardown);
+    tcase_add_test(tests, test_result_files_of_one_folder_are_one_run);
+    tcase_add_test(tests, test_result_files_have_the_order_of_the_run);
+    tcase_add_loop_test(tests, test_result_files_name_the_run_of_each, 0, 2);
+    tcase_add_test(tests, test_result_files_tell_folders_of_one_name_apart);
+    tcase_add_test(tests, test_result_files_given_twice_are_taken_once);
+    tcase_add_test(tests, test_result_files_of_an_empty_folder_are_an_error);
+    tcase_add_loop_test(tests,
+                        test_result_files_that_are_bad_are_named_and_left_out,
+                        0, RF_ARRAY_SIZE(bad));
+    tcase_add_test(tests,
+                   test_result_files_take_a_folder_with_nothing_but_bad_ones);
+    tcase_add_test(tests, test_result_files_of_one_scenario_are_all_left_out);
+    tcase_add_test(tests, test_result_files_are_spoken_of_in_one_line_each);
+    suite_add_tcase(suite, tests);
+    return suite;
+}

@@ -1,0 +1,16 @@
+/* What tests of tables, reports and comparisons share. */
+#ifndef RF_TESTS_REPORT_LAB_H
+#define RF_TESTS_REPORT_LAB_H
+
+#include <jansson.h>
+
+#include "coordinator/table/table.h"
+
+/* A result of a scenario, with what reports read of it. */
+json_t *result_record(const char *name, const char *status, double median,
+                      double efficiency);
+
+/* A table as it is printed; freed with free(). */
+char *table_text(const struct rf_table *table, enum rf_report_form form);
+
+#endif

@@ -1,0 +1,197 @@
+/* What stands out of a comparison, and what else differs there. */
+#include <check.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "common/mem.h"
+#include "coordinator/reports/outliers.h"
+#include "tests/unit/coordinator/reports/report_lab.h"
+
+static struct rf_result_set reference, now;
+static struct rf_comparisons all;
+
+static void forget(void)
+{
+    rf_comparisons_free(&all);
+    rf_result_set_free(&reference);
+    rf_result_set_free(&now);
+}
+
+/* A record with five iterations of `median`, of two nodes; borrowed. */
+static json_t *add(struct rf_result_set *set, const char *name, double median)
+{
+    json_t *result = result_record(name, "ok", median, 0.9);
+    json_object_set_new(result, "iterations",
+                        json_pack("[{s:f}, {s:f}, {s:f}, {s:f}, {s:f}]",
+                                  "refit_ms", median, "refit_ms", median,
+                                  "refit_ms", median, "refit_ms", median,
+                                  "refit_ms", median));
+    json_object_set_new(result, "tool", json_pack("{s:s}", "build", "b1"));
+    json_object_set_new(result, "environment",
+                        json_pack("[{s:s, s:s}, {s:s, s:s}]", "host", "x",
+                                  "kernel", "5", "host", "y", "kernel", "5"));
+    RF_PUSH(set->files, set->n, set->cap,
+            ((struct rf_result_file){.path = rf_xstrdup("x/x.json"),
+                                     .name = rf_xstrdup(name),
+                                     .run = rf_xstrdup("x"),
+                                     .result = result}));
+    return result;
+}
+
+static void set_build(json_t *record, const char *build)
+{
+    json_object_set_new(json_object_get(record, "tool"), "build",
+                        json_string(build));
+}
+
+static void set_kernel(json_t *record, size_t node, const char *kernel)
+{
+    json_object_set_new(
+        json_array_get(json_object_get(record, "environment"), node), "kernel",
+        json_string(kernel));
+}
+
+static char *compared(void)
+{
+    const struct rf_thresholds thresholds = rf_thresholds_default();
+    struct rf_err err = {0};
+    char *text;
+    rf_compare(&reference, &now, &thresholds, &all);
+    text = rf_outliers_csv(&all, &err);
+    ck_assert_msg(text != NULL, "%s", err.text);
+    return text;
+}
+
+/* The cell of a row, the first is 1, in the column of this head; no cell of
+ * these tests has a comma. Kept until the next call. */
+static const char *cell(const char *text, size_t row, const char *head)
+{
+    static char *copies[2];
+    char *lines[2], *save = NULL, *cells[2], *found = NULL;
+    for (size_t i = 0; i < 2; i++) {
+        free(copies[i]);
+        copies[i] = rf_xstrdup(text);
+        lines[i] = strtok_r(copies[i], "\n", &save);
+        for (size_t r = 0; r < i * row && lines[i] != NULL; r++) {
+            lines[i] = strtok_r(NULL, "\n", &save);
+        }
+        ck_assert_ptr_nonnull(lines[i]);
+    }
+    while ((cells[0] = strsep(&lines[0], ",")) != NULL) {
+        cells[1] = strsep(&lines[1], ",");
+        ck_assert_ptr_nonnull(cells[1]);
+        found = strcmp(cells[0], head) == 0 ? cells[1] : found;
+    }
+    ck_assert_msg(found != NULL, "no column %s in %s", head, text);
+    return found;
+}
+
+START_TEST(test_outliers_have_what_differs_on_both_sides)
+{
+    json_t *slow;
+    char *text;
+    (void)add(&reference, "same", 100);
+    (void)add(&reference, "slow", 100);
+    set_build(add(&now, "same", 100), "b2");
+    slow = add(&now, "slow", 150);
+    set_build(slow, "b2");
+    set_kernel(slow, 0, "6");
+    set_kernel(slow, 1, "6");
+    json_object_set_new(json_object_get(slow, "scenario"), "chunk_bytes",
+                        json_integer(4096));
+    text = compared();
+    ck_assert_str_eq(cell(text, 1, "scenario"), "slow");
+    ck_assert_str_eq(cell(text, 1, "verdict"), "slower");
+    ck_assert_str_eq(cell(text, 1, "change"), "0.5");
+    ck_assert_str_eq(cell(text, 1, "method"), "host");
+    ck_assert_str_eq(cell(text, 1, "reference.median_ms"), "100.0");
+    ck_assert_str_eq(cell(text, 1, "new.median_ms"), "150.0");
+    ck_assert_str_eq(cell(text, 1, "reference.tool.build"), "b1");
+    ck_assert_str_eq(cell(text, 1, "new.tool.build"), "b2");
+    ck_assert_str_eq(cell(text, 1, "reference.scenario.chunk_bytes"), "");
+    ck_assert_str_eq(cell(text, 1, "new.scenario.chunk_bytes"), "4096");
+    ck_assert_str_eq(cell(text, 1, "reference.environment.kernel"), "5");
+    ck_assert_str_eq(cell(text, 1, "new.environment.kernel"), "6");
+    ck_assert_ptr_null(strstr(text, "\nsame,"));
+    free(text);
+}
+END_TEST
+
+START_TEST(test_outliers_list_nodes_that_differ_in_other_ways)
+{
+    json_t *slow;
+    char *text;
+    (void)add(&reference, "slow", 100);
+    slow = add(&now, "slow", 150);
+    set_kernel(slow, 0, "6");
+    set_kernel(slow, 1, "66");
+    text = compared();
+    ck_assert_ptr_nonnull(strstr(text, ",5,\"6; 66\"\n"));
+    free(text);
+}
+END_TEST
+
+/* Neither scenario can be compared with anything; what it was is known. */
+START_TEST(test_outliers_have_scenarios_of_one_side)
+{
+    char *text;
+    (void)add(&reference, "both", 100);
+    (void)add(&reference, "gone", 100);
+    (void)add(&now, "both", 101);
+    (void)add(&now, "fresh", 100);
+    text = compared();
+    ck_assert_str_eq(cell(text, 1, "verdict"), "missing");
+    ck_assert_str_eq(cell(text, 1, "strategy"), "send_recv");
+    ck_assert_str_eq(cell(text, 1, "regression"), "true");
+    ck_assert_str_eq(cell(text, 1, "reference.median_ms"), "");
+    ck_assert_str_eq(cell(text, 2, "scenario"), "fresh");
+    free(text);
+}
+END_TEST
+
+/* Equal times of another question say nothing; another build is what is to be
+ * compared. */
+START_TEST(test_outliers_are_those_of_another_question)
+{
+    char *text;
+    (void)add(&reference, "method", 100);
+    (void)add(&reference, "build", 100);
+    set_build(add(&now, "build", 100), "b2");
+    json_object_set_new(json_object_get(add(&now, "method", 100), "scenario"),
+                        "method", json_string("tcp"));
+    text = compared();
+    ck_assert_str_eq(cell(text, 1, "scenario"), "method");
+    ck_assert_str_eq(cell(text, 1, "verdict"), "same");
+    ck_assert_str_eq(cell(text, 1, "reference.scenario.method"), "host");
+    ck_assert_str_eq(cell(text, 1, "new.scenario.method"), "tcp");
+    ck_assert_ptr_null(strstr(text, "\nbuild,"));
+    free(text);
+}
+END_TEST
+
+START_TEST(test_outliers_without_any_are_a_head)
+{
+    char *text;
+    (void)add(&reference, "same", 100);
+    (void)add(&now, "same", 100);
+    text = compared();
+    ck_assert_ptr_eq(strstr(text, "scenario,verdict,judged,change,"), text);
+    ck_assert_ptr_eq(strchr(text, '\n'), text + strlen(text) - 1);
+    free(text);
+}
+END_TEST
+
+Suite *test_outliers_suite(void);
+Suite *test_outliers_suite(void)
+{
+    Suite *suite = suite_create("outliers");
+    TCase *tests = tcase_create("outliers");
+    tcase_add_checked_fixture(tests, NULL, forget);
+    tcase_add_test(tests, test_outliers_have_what_differs_on_both_sides);
+    tcase_add_test(tests, test_outliers_list_nodes_that_differ_in_other_ways);
+    tcase_add_test(tests, test_outliers_have_scenarios_of_one_side);
+    tcase_add_test(tests, test_outliers_are_those_of_another_question);
+    tcase_add_test(tests, test_outliers_without_any_are_a_head);
+    suite_add_tcase(suite, tests);
+    return suite;
+}

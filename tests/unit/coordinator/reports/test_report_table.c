@@ -1,0 +1,280 @@
+/* The rows of reports and summaries. */
+#include <check.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "coordinator/records/fields.h"
+#include "coordinator/records/report_table.h"
+#include "tests/unit/coordinator/reports/report_lab.h"
+
+START_TEST(test_report_row_says_what_was_measured)
+{
+    struct rf_table *table = rf_report_table_create(RF_REPORT_TABLE, false);
+    json_t *good = result_record("good", "ok", 52.125, 0.91);
+    json_t *bad = result_record("bad", "failed", 1, 1);
+    char *text;
+    rf_report_table_add(table, RF_REPORT_TABLE, NULL, good);
+    rf_report_table_add(table, RF_REPORT_TABLE, NULL, bad);
+    text = table_text(table, RF_REPORT_CSV);
+    ck_assert_ptr_nonnull(
+        strstr(text, "good,host,send_recv,1.19 "
+                     "GB,-,52.12,52.12,1.500,47.43,-,-,0.91,-,-,yes"));
+    ck_assert_ptr_nonnull(strstr(text, ",failed\n"));
+    free(text);
+    json_decref(good);
+    json_decref(bad);
+    rf_table_destroy(table);
+}
+END_TEST
+
+START_TEST(test_report_shows_ratios_and_bounds_that_are_none)
+{
+    struct rf_table *table = rf_report_table_create(RF_REPORT_TABLE, false);
+    json_t *result = result_record("x", "ok", 20, 1.1);
+    char *text;
+    json_object_set_new(
+        json_object_get(result, "summary"), "yardstick_ratio",
+        json_pack("{s:f, s:f, s:f}", "median", 1.034, "low", 0.9, "high", 1.5));
+    json_object_set_new(result, "schedule_bound",
+                        json_pack("{s:f, s:b}", "efficiency", 0.5, "valid", 1));
+    json_object_update_new(
+        json_object_get(result, "bound"),
+        json_pack("{s:b, s:s}", "valid", 0, "underestimated", "memory of a"));
+    rf_report_table_add(table, RF_REPORT_TABLE, NULL, result);
+    text = table_text(table, RF_REPORT_TABLE);
+    ck_assert_msg(strstr(text,
+                         "  1.03 [0.90, 1.50]         0.50  bound not "
+                         "valid (memory of a)            -          -  yes") !=
+                      NULL,
+                  "%s", text);
+    json_decref(result);
+    rf_table_destroy(table);
+    free(text);
+}
+END_TEST
+
+START_TEST(test_report_shows_small_figures)
+{
+    struct rf_table *table = rf_report_table_create(RF_REPORT_TABLE, false);
+    json_t *result = result_record("tiny", "ok", 0.0213, 0.00412);
+    char *text;
+    rf_report_table_add(table, RF_REPORT_TABLE, NULL, result);
+    text = table_text(table, RF_REPORT_MARKDOWN);
+    ck_assert_msg(strstr(text, "| 0.0213 | 0.0213 | 1.500 | 0.0000878 | "
+                               "- | - | 0.00412 |") != NULL,
+                  "%s", text);
+    json_decref(result);
+    rf_table_destroy(table);
+    free(text);
+}
+END_TEST
+
+START_TEST(test_figures_have_three_digits_or_more)
+{
+    char text[32];
+    ck_assert_str_eq(rf_figure_text(0, 2, text), "0.00");
+    ck_assert_str_eq(rf_figure_text(0.5, 2, text), "0.50");
+    ck_assert_str_eq(rf_figure_text(0.05, 2, text), "0.0500");
+    ck_assert_str_eq(rf_figure_text(123.456, 1, text), "123.5");
+    ck_assert_str_eq(rf_figure_text(1e-30, 3, text), "0.000000000000");
+    ck_assert_str_eq(rf_amount_text(12345.67, text), "12345.7");
+    ck_assert_str_eq(rf_amount_text(20, text), "20.00");
+    ck_assert_str_eq(rf_amount_text(2, text), "2.000");
+    ck_assert_str_eq(rf_amount_text(0.012345, text), "0.0123");
+}
+END_TEST
+
+START_TEST(test_report_of_several_runs_says_which)
+{
+    struct rf_table *table = rf_report_table_create(RF_REPORT_TABLE, true);
+    json_t *good = result_record("good", "ok", 52.125, 0.91);
+    char *text;
+    rf_report_table_add(table, RF_REPORT_TABLE, "20260102T030405Z-demo", good);
+    text = table_text(table, RF_REPORT_CSV);
+    ck_assert_ptr_nonnull(strstr(text, "run,scenario,method,"));
+    ck_assert_ptr_nonnull(strstr(text, "\n20260102T030405Z-demo,good,host,"));
+    free(text);
+    json_decref(good);
+    rf_table_destroy(table);
+}
+END_TEST
+
+START_TEST(test_summary_row_has_all_figures_or_nothing)
+{
+    struct rf_table *table = rf_report_table_create(RF_REPORT_CSV, false);
+    json_t *empty = json_pack("{s:s, s:s}", "name", "x", "status", "failed");
+    char *text;
+    rf_report_table_add(table, RF_REPORT_CSV, NULL, empty);
+    text = table_text(table, RF_REPORT_CSV);
+    ck_assert_ptr_nonnull(strstr(text, "\nx,failed,,,"));
+    free(text);
+    json_decref(empty);
+    rf_table_destroy(table);
+}
+END_TEST
+
+/* The cell under a head in the only row. */
+static char *cell_under(const char *csv, const char *head)
+{
+    const char *row = strchr(csv, '\n') + 1;
+    size_t size = strlen(head);
+    while (strncmp(csv, head, size) != 0 ||
+           (csv[size] != ',' && csv[size] != '\n')) {
+        ck_assert(csv[0] != '\n');
+        csv += strcspn(csv, ",\n");
+        csv += csv[0] == ',';
+        row += strcspn(row, ",\n");
+        row += row[0] == ',';
+    }
+    return strndup(row, strcspn(row, ",\n"));
+}
+
+START_TEST(test_summary_says_whether_bounds_are_valid)
+{
+    struct rf_table *table = rf_report_table_create(RF_REPORT_CSV, false);
+    json_t *result = result_record("x", "ok", 20, 1.1);
+    char *text, *of_any, *of_strategy, *last;
+    json_object_set_new(json_object_get(result, "bound"), "valid",
+                        json_false());
+    json_object_set_new(
+        result, "schedule_bound",
+        json_pack("{s:o}", "valid", _i == 0 ? json_true() : json_null()));
+    rf_report_table_add(table, RF_REPORT_CSV, NULL, result);
+    text = table_text(table, RF_REPORT_CSV);
+    of_any = cell_under(text, "bound_valid");
+    of_strategy = cell_under(text, "schedule_bound_valid");
+    last = cell_under(text, "unknown_tensors");
+    ck_assert_str_eq(of_any, "false");
+    ck_assert_str_eq(of_strategy, _i == 0 ? "true" : "");
+    ck_assert_str_eq(last, "");
+    json_decref(result);
+    rf_table_destroy(table);
+    free(text);
+    free(of_any);
+    free(of_strategy);
+    free(last);
+}
+END_TEST
+
+START_TEST(test_rows_count_unknown_tensors_that_are_replicated)
+{
+    struct rf_table *summary = rf_report_table_create(RF_REPORT_CSV, false);
+    struct rf_table *report = rf_report_table_create(RF_REPORT_TABLE, false);
+    json_t *result = result_record("x", "ok", 52.125, 0.91);
+    char *text;
+    json_object_set_new(json_object_get(result, "plan"), "unknown",
+                        json_pack("{s:i}", "tensors", 3));
+    rf_report_table_add(summary, RF_REPORT_CSV, NULL, result);
+    text = table_text(summary, RF_REPORT_CSV);
+    ck_assert_ptr_nonnull(strstr(
+        text,
+        ",unknown_tensors,registration,repeats,within_percent,between_percent,"
+        "median_low_ms,median_high_ms\nx,ok,"));
+    ck_assert_msg(strstr(text, ",,,,,10,0,3,,,,,,\n") != NULL, "%s", text);
+    free(text);
+    rf_report_table_add(report, RF_REPORT_TABLE, NULL, result);
+    text = table_text(report, RF_REPORT_TABLE);
+    ck_assert_msg(strstr(text, "  yes, replicated\n") != NULL, "%s", text);
+    free(text);
+    json_decref(result);
+    rf_table_destroy(summary);
+    rf_table_destroy(report);
+}
+END_TEST
+
+START_TEST(test_figures_that_cannot_be_are_not_shown)
+{
+    static const char *const figures[] = {
+        "1e308",  "-1",    "-1e308", "1e19", "9223372036854775807",
+        "1e-300", "\"1\"", "true"};
+    json_t *value = json_loads(figures[_i], JSON_DECODE_ANY, NULL);
+    json_t *result = result_record("bad", "ok", 52.125, 0.91);
+    struct rf_table *table = rf_report_table_create(RF_REPORT_TABLE, false);
+    double number = 7;
+    char *text;
+    json_object_set(json_object_get(result, "plan"), "bytes_total", value);
+    json_object_set(json_object_get(result, "summary"), "median_ms", value);
+    json_object_set(json_object_get(result, "verification"), "mismatched_bytes",
+                    value);
+    ck_assert(!rf_result_number(result, "summary", "median_ms", &number));
+    ck_assert_double_eq(number, 7);
+    rf_report_table_add(table, RF_REPORT_TABLE, NULL, result);
+    text = table_text(table, RF_REPORT_CSV);
+    ck_assert_msg(
+        strstr(text,
+               "\nbad,host,send_recv,-,-,-,52.12,1.500,47.43,-,-,0.91,-,-,-"
+               "\n"),
+        "%s", text);
+    free(text);
+    rf_table_destroy(table);
+    json_decref(value);
+    json_decref(result);
+}
+END_TEST
+
+START_TEST(test_summary_has_no_figures_that_cannot_be)
+{
+    struct rf_table *table = rf_report_table_create(RF_REPORT_CSV, false);
+    json_t *result = json_pack(
+        "{s:s, s:s, s:{s:f, s:f, s:f, s:f}, s:{s:I}}", "name", "x", "status",
+        "ok", "summary", "min_ms", -1.0, "max_ms", 1e308, "drift_percent", -2.5,
+        "stddev_ms", 1e-17, "plan", "bytes_total", (json_int_t)-5);
+    char *text;
+    rf_report_table_add(table, RF_REPORT_CSV, NULL, result);
+    text = table_text(table, RF_REPORT_CSV);
+    ck_assert_msg(strstr(text, "\nx,ok,,,,,,,,,,,,,,,,,,1e-17,-2.5,"
+                               ",,,,,,,,,,,,,,,,,,,,,,,,,,\n") != NULL,
+                  "%s", text);
+    free(text);
+    json_decref(result);
+    rf_table_destroy(table);
+}
+END_TEST
+
+START_TEST(test_papers_see_the_interval_of_the_median)
+{
+    static const struct {
+        enum rf_report_form form;
+        const char *cells;
+    } forms[] = {
+        {RF_REPORT_TABLE, "  100.0  "},
+        {RF_REPORT_LATEX, " & 100.0 [98.00, 103.0] & "},
+        {RF_REPORT_CSV, ",,98,103\n"},
+    };
+    json_t *result = result_record("x", "ok", 100, 0.9);
+    struct rf_table *table = rf_report_table_create(forms[_i].form, false);
+    char *text;
+    json_object_set_new(result, "iterations",
+                        json_pack("[{s:i}, {s:i}, {s:i}, {s:i}, {s:i}]",
+                                  "refit_ms", 98, "refit_ms", 99, "refit_ms",
+                                  100, "refit_ms", 101, "refit_ms", 103));
+    rf_report_table_add(table, forms[_i].form, NULL, result);
+    text = table_text(table, forms[_i].form);
+    ck_assert_msg(strstr(text, forms[_i].cells) != NULL, "%s", text);
+    free(text);
+    rf_table_destroy(table);
+    json_decref(result);
+}
+END_TEST
+
+Suite *test_report_table_suite(void);
+Suite *test_report_table_suite(void)
+{
+    Suite *suite = suite_create("report_table");
+    TCase *tests = tcase_create("report_table");
+    tcase_add_test(tests, test_report_row_says_what_was_measured);
+    tcase_add_test(tests, test_report_shows_small_figures);
+    tcase_add_test(tests, test_report_shows_ratios_and_bounds_that_are_none);
+    tcase_add_test(tests, test_figures_have_three_digits_or_more);
+    tcase_add_test(tests, test_report_of_several_runs_says_which);
+    tcase_add_test(tests, test_summary_row_has_all_figures_or_nothing);
+    tcase_add_loop_test(tests, test_figures_that_cannot_be_are_not_shown, 0, 8);
+    tcase_add_loop_test(tests, test_summary_says_whether_bounds_are_valid, 0,
+                        2);
+    tcase_add_test(tests, test_rows_count_unknown_tensors_that_are_replicated);
+    tcase_add_test(tests, test_summary_has_no_figures_that_cannot_be);
+    tcase_add_loop_test(tests, test_papers_see_the_interval_of_the_median, 0,
+                        3);
+    suite_add_tcase(suite, tests);
+    return suite;
+}

@@ -1,0 +1,106 @@
+/* The limits of --threshold. */
+#include <check.h>
+#include <string.h>
+
+#include "coordinator/reports/thresholds.h"
+
+static const struct {
+    const char *text;
+    double limits[RF_METRICS][2]; /* worse, better: of ratio, time, memory */
+} good[] = {
+    {"0.25", {{0.25, 0.25}, {0.25, 0.25}, {0.25, 0.25}}},
+    {"5%", {{0.05, 0.05}, {0.05, 0.05}, {0.05, 0.05}}},
+    {"time=5%,memory=0.2", {{0.1, 0.1}, {0.05, 0.05}, {0.2, 0.2}}},
+    {"time=5%,0.3", {{0.3, 0.3}, {0.05, 0.05}, {0.3, 0.3}}},
+    {"ratio=+2%-50%", {{0.02, 0.5}, {0.1, 0.1}, {0.1, 0.1}}},
+    {"memory=-0.5+.2", {{0.1, 0.1}, {0.1, 0.1}, {0.2, 0.5}}},
+    {"time=+3%", {{0.1, 0.1}, {0.03, 0.1}, {0.1, 0.1}}},
+};
+
+START_TEST(test_thresholds_are_read_by_metric_and_direction)
+{
+    struct rf_thresholds read = rf_thresholds_default();
+    ck_assert_int_eq(rf_thresholds_read(good[_i].text, &read, NULL), RF_OK);
+    for (size_t m = 0; m < RF_METRICS; m++) {
+        ck_assert_double_eq_tol(read.of[m].worse, good[_i].limits[m][0], 1e-12);
+        ck_assert_double_eq_tol(read.of[m].better, good[_i].limits[m][1],
+                                1e-12);
+        ck_assert_int_eq(read.of[m].named,
+                         strstr(good[_i].text, rf_metric_name(m)) != NULL);
+    }
+}
+END_TEST
+
+static const struct {
+    const char *text, *error;
+} bad[] = {
+    {"", "must be a number from"},
+    {"-1", "must be a number from"},
+    {"+5%", "must be a number from"},
+    {"nan", "must be a number from"},
+    {"5 %", "must be a number from"},
+    {"0.1,", "must be a number from"},
+    {"101", "from 0.0001 to 100"},
+    {"time=", "time=+5%-20%"},
+    {"time=5%-20%", "one for each direction"},
+    {"time=+5%+6%", "one for each direction"},
+    {"time=+", "one for each direction"},
+    {"tim=5%", "did you mean \"time\"?"},
+    {"speed=5%", "time, ratio and memory"},
+    {"time=5%,memory=5%,time=6%", "time is given twice"},
+    {"memory=+5%,memory=-6%", "are written memory=+5%-20%"},
+};
+
+START_TEST(test_thresholds_that_make_no_sense_are_refused)
+{
+    struct rf_thresholds read = rf_thresholds_default();
+    struct rf_err err = {0};
+    ck_assert_int_eq(rf_thresholds_read(bad[_i].text, &read, &err),
+                     RF_ERR_USAGE);
+    ck_assert_msg(strstr(err.text, bad[_i].error) != NULL, "%s", err.text);
+    for (size_t m = 0; m < RF_METRICS; m++) {
+        ck_assert_double_eq(read.of[m].worse, 0.10);
+        ck_assert(!read.of[m].named);
+    }
+}
+END_TEST
+
+/* As of other options that are given several times. */
+START_TEST(test_thresholds_that_are_read_later_win)
+{
+    struct rf_thresholds read = rf_thresholds_default();
+    ck_assert_int_eq(rf_thresholds_read("time=5%,memory=5%", &read, NULL),
+                     RF_OK);
+    ck_assert_int_eq(rf_thresholds_read("time=+7%", &read, NULL), RF_OK);
+    ck_assert_double_eq_tol(read.of[RF_METRIC_TIME].worse, 0.07, 1e-12);
+    ck_assert_double_eq_tol(read.of[RF_METRIC_TIME].better, 0.05, 1e-12);
+    ck_assert_double_eq_tol(read.of[RF_METRIC_MEMORY].worse, 0.05, 1e-12);
+}
+END_TEST
+
+START_TEST(test_thresholds_are_exceeded_in_their_direction)
+{
+    const struct rf_limits limits = {.worse = 0.05, .better = 0.2};
+    char text[64];
+    ck_assert(rf_limits_exceeded(&limits, 0.06));
+    ck_assert(!rf_limits_exceeded(&limits, 0.05));
+    ck_assert(!rf_limits_exceeded(&limits, -0.19));
+    ck_assert(rf_limits_exceeded(&limits, -0.21));
+    ck_assert_str_eq(rf_limits_text(&limits, text), "+5 % or -20 %");
+}
+END_TEST
+
+Suite *test_thresholds_suite(void);
+Suite *test_thresholds_suite(void)
+{
+    Suite *suite = suite_create("thresholds");
+    TCase *tests = tcase_create("thresholds");
+    tcase_add_loop_test(tests, test_thresholds_are_read_by_metric_and_direction,
+                        0, sizeof(good) / sizeof(good[0]));
+    tcase_add_loop_test(tests, test_thresholds_that_make_no_sense_are_refused,
+                        0, sizeof(bad) / sizeof(bad[0]));
+    tcase_add_test(tests, test_thresholds_that_are_read_later_win);
+    tcase_add_test(tests, test_thresholds_are_exceeded_in_their_direction);
+    suite_add_tcase(suite, tests);
+    return suite;
+}

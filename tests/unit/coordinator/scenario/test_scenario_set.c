@@ -1,0 +1,184 @@
+/* Scenarios are planned once, within a budget of memory. */
+#include <check.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "common/log.h"
+#include "common/mem.h"
+#include "coordinator/scenario/scenario_set.h"
+#include "tests/lib/configured.h"
+
+#define CLUSTER                                                                \
+    "{'launch': {'method': 'local'}, 'nodes': [{'host': 'a', 'slots': 4}], "   \
+    "'model': {'megatron': {'num_layers': 2, 'hidden_size': 64, "              \
+    "'num_attention_heads': 4, 'vocab_size': 128}}, 'scenarios': [%s]}"
+
+struct lab {
+    struct rf_config *config;
+    struct rf_model *model;
+};
+
+static struct lab lab_of(const char *scenarios)
+{
+    struct lab lab;
+    char *text = rf_xasprintf(CLUSTER, scenarios);
+    configured(text, &lab.config, &lab.model);
+    free(text);
+    return lab;
+}
+
+/* Of twenty scenarios that are equal but for their names. */
+static struct lab lab_of_twenty(void)
+{
+    struct lab lab;
+    char list[2000] = "";
+    for (unsigned i = 0; i < 20; i++) {
+        size_t used = strlen(list);
+        snprintf(list + used, sizeof(list) - used,
+                 "%s{'name': 's%u', 'train': {'tp': 2}, 'infer': {'tp': 4}}",
+                 i > 0 ? ", " : "", i);
+    }
+    lab = lab_of(list);
+    ck_assert_uint_eq(lab.config->n_scenarios, 20);
+    return lab;
+}
+
+static void lab_free(struct lab *lab)
+{
+    rf_model_destroy(lab->model);
+    rf_config_destroy(lab->config);
+}
+
+/* Takes every scenario in turn. Returns how many plans that made in all. */
+static size_t plans_made(const struct lab *lab, uint64_t budget_bytes)
+{
+    struct rf_scenarios *scenarios = NULL;
+    struct rf_err err = {.text = ""};
+    size_t made;
+    ck_assert_msg(rf_scenarios_plan(lab->config, lab->model, budget_bytes,
+                                    &scenarios, &err) == RF_OK,
+                  "%s", err.text);
+    ck_assert_uint_eq(rf_scenarios_planned(scenarios),
+                      lab->config->n_scenarios);
+    for (size_t i = 0; i < lab->config->n_scenarios; i++) {
+        struct rf_scenario *scenario = NULL;
+        ck_assert_msg(rf_scenarios_take(scenarios, i, &scenario, &err) == RF_OK,
+                      "%s", err.text);
+        ck_assert_uint_eq(scenario->index, i);
+        ck_assert_str_eq(scenario->spec->name, lab->config->scenarios[i].name);
+        ck_assert_uint_gt(scenario->schedule->n_ops, 0);
+        rf_scenario_destroy(scenario);
+    }
+    made = rf_scenarios_planned(scenarios);
+    rf_scenarios_destroy(scenarios);
+    return made;
+}
+
+START_TEST(test_a_scenario_is_planned_once)
+{
+    struct lab lab = lab_of_twenty();
+    ck_assert_uint_eq(plans_made(&lab, RF_SCENARIOS_BYTES), 20);
+    lab_free(&lab);
+}
+END_TEST
+
+START_TEST(test_memory_of_kept_scenarios_is_bounded)
+{
+    struct lab lab = lab_of_twenty();
+    size_t some;
+    ck_assert_uint_eq(plans_made(&lab, 0), 40);
+    some = plans_made(&lab, 500 << 10);
+    ck_assert_uint_gt(some, 20);
+    ck_assert_uint_lt(some, 40);
+    lab_free(&lab);
+}
+END_TEST
+
+START_TEST(test_a_scenario_may_be_taken_again)
+{
+    struct lab lab =
+        lab_of("{'name': 's', 'train': {'tp': 2}, 'infer': {'tp': 4}}");
+    struct rf_scenarios *scenarios = NULL;
+    struct rf_scenario *first = NULL, *second = NULL;
+    ck_assert_int_eq(rf_scenarios_plan(lab.config, lab.model,
+                                       RF_SCENARIOS_BYTES, &scenarios, NULL),
+                     RF_OK);
+    ck_assert_int_eq(rf_scenarios_take(scenarios, 0, &first, NULL), RF_OK);
+    ck_assert_int_eq(rf_scenarios_take(scenarios, 0, &second, NULL), RF_OK);
+    ck_assert_ptr_ne(first, second);
+    ck_assert_uint_eq(rf_scenarios_planned(scenarios), 2);
+    rf_scenario_destroy(first);
+    rf_scenario_destroy(second);
+    rf_scenarios_destroy(scenarios);
+    lab_free(&lab);
+}
+END_TEST
+
+START_TEST(test_the_first_scenario_that_cannot_work_is_named)
+{
+    struct rf_scenarios *scenarios = NULL;
+    struct rf_err err = {.text = ""};
+    struct lab lab =
+        lab_of("{'name': 'good', 'train': {'tp': 2}, 'infer': {'tp': 4}}, "
+               "{'name': 'bad', 'train': {'tp': 3}, 'infer': {'tp': 4}}");
+    ck_assert_int_eq(rf_scenarios_plan(lab.config, lab.model,
+                                       RF_SCENARIOS_BYTES, &scenarios, &err),
+                     RF_ERR_CONFIG);
+    ck_assert_ptr_null(scenarios);
+    ck_assert_ptr_nonnull(strstr(err.text, "$.scenarios[1] (bad)"));
+    lab_free(&lab);
+}
+END_TEST
+
+#define SAID_BYTES 600
+
+static void take_line(enum rf_log_level level, const char *line, void *data)
+{
+    char *said = data;
+    size_t used = strlen(said);
+    if (level == RF_LOG_INFO) {
+        snprintf(said + used, SAID_BYTES - used, "%s\n", line);
+    }
+}
+
+START_TEST(test_members_that_cannot_work_are_left_out_where_allowed)
+{
+    struct rf_scenarios *scenarios = NULL;
+    struct rf_scenario *second = NULL;
+    char said[SAID_BYTES] = "";
+    struct lab lab = lab_of("{'name': 's', 'impossible': 'skip', 'train': "
+                            "{'tp': [1, 3, 2]}, 'infer': {'tp': 4}}");
+    rf_log_set_sink(take_line, said);
+    ck_assert_int_eq(rf_scenarios_plan(lab.config, lab.model,
+                                       RF_SCENARIOS_BYTES, &scenarios, NULL),
+                     RF_OK);
+    rf_log_set_sink(NULL, NULL);
+    ck_assert_ptr_eq(
+        strstr(said, "2 of 3 scenarios = 3 train.tp, 1 skipped\nskipped: "),
+        said);
+    ck_assert_uint_eq(lab.config->n_scenarios, 2);
+    ck_assert_uint_eq(lab.config->n_skipped, 1);
+    ck_assert_str_eq(lab.config->skipped[0].name, "s-train.tp=3");
+    ck_assert_ptr_nonnull(strstr(lab.config->skipped[0].reason, "tp 3"));
+    ck_assert_int_eq(rf_scenarios_take(scenarios, 1, &second, NULL), RF_OK);
+    ck_assert_str_eq(second->spec->name, "s-train.tp=2");
+    rf_scenario_destroy(second);
+    rf_scenarios_destroy(scenarios);
+    lab_free(&lab);
+}
+END_TEST
+
+Suite *test_scenario_set_suite(void);
+Suite *test_scenario_set_suite(void)
+{
+    Suite *suite = suite_create("scenario_set");
+    TCase *tests = tcase_create("scenarios");
+    tcase_add_test(tests, test_a_scenario_is_planned_once);
+    tcase_add_test(tests, test_memory_of_kept_scenarios_is_bounded);
+    tcase_add_test(tests, test_a_scenario_may_be_taken_again);
+    tcase_add_test(tests, test_the_first_scenario_that_cannot_work_is_named);
+    tcase_add_test(tests,
+                   test_members_that_cannot_work_are_left_out_where_allowed);
+    suite_add_tcase(suite, tests);
+    return suite;
+}

@@ -1,0 +1,300 @@
+/* Tables in every form. */
+#include <check.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "common/compiler.h"
+#include "coordinator/table/table.h"
+#include "tests/unit/coordinator/reports/report_lab.h"
+
+START_TEST(test_table_aligns_and_escapes)
+{
+    static const char *const heads[] = {"name", ">value", NULL};
+    static const struct {
+        enum rf_report_form form;
+        const char *text;
+    } forms[] = {
+        {RF_REPORT_TABLE, "name     value\na_b&<c>      1\n=x,\"y\"      22\n"},
+        {RF_REPORT_CSV, "name,value\na_b&<c>,1\n\"'=x,\"\"y\"\"\",22\n"},
+        {RF_REPORT_MARKDOWN, "| name | value |\n|---|---:|\n"
+                             "| a\\_b&amp;&lt;c&gt; | 1 |\n"
+                             "| =x,\"y\" | 22 |\n"},
+    };
+    struct rf_table *table = rf_table_create(heads);
+    rf_table_cell(table, "a_b&<c>");
+    rf_table_cell(table, "%d", 1);
+    rf_table_cell(table, "=x,\"y\"");
+    rf_table_cell(table, "%d", 22);
+    ck_assert_uint_eq(rf_table_rows(table), 2);
+    for (size_t i = 0; i < RF_ARRAY_SIZE(forms); i++) {
+        char *text = table_text(table, forms[i].form);
+        ck_assert_str_eq(text, forms[i].text);
+        free(text);
+    }
+    rf_table_destroy(table);
+}
+END_TEST
+
+/* Files of tables have no blanks that nobody sees. */
+START_TEST(test_table_rows_end_with_their_last_text)
+{
+    static const char *const heads[] = {"name", ">value", "note", "more", NULL};
+    struct rf_table *table = rf_table_create(heads);
+    char *text;
+    for (int i = 0; i < 3; i++) {
+        rf_table_cell(table, "row");
+        rf_table_cell(table, "%s", i == 1 ? "" : "1");
+        rf_table_cell(table, "%s", i == 2 ? "seen" : "");
+        rf_table_cell(table, "%s", i == 1 ? "x" : "");
+    }
+    text = table_text(table, RF_REPORT_TABLE);
+    ck_assert_str_eq(text, "name  value  note  more\n"
+                           "row       1\n"
+                           "row                x\n"
+                           "row       1  seen\n");
+    free(text);
+    rf_table_destroy(table);
+}
+END_TEST
+
+START_TEST(test_table_latex_and_html_are_escaped)
+{
+    static const char *const heads[] = {"a", NULL};
+    struct rf_table *table = rf_table_create(heads);
+    char *text;
+    rf_table_cell(table, "5 %% of <b>_&\\");
+    text = table_text(table, RF_REPORT_LATEX);
+    ck_assert_ptr_nonnull(strstr(
+        text,
+        "5 \\% of \\textless{}b\\textgreater{}\\_\\&\\textbackslash{} \\\\"));
+    free(text);
+    text = table_text(table, RF_REPORT_HTML);
+    ck_assert_ptr_nonnull(strstr(text, "<td>5 % of &lt;b&gt;_&amp;\\</td>"));
+    free(text);
+    rf_table_destroy(table);
+}
+END_TEST
+
+START_TEST(test_table_latex_has_the_rules_of_booktabs)
+{
+    static const char *const heads[] = {"a", ">b", NULL};
+    struct rf_table *table = rf_table_create(heads);
+    char *text;
+    rf_table_cell(table, "x");
+    rf_table_cell(table, "1");
+    text = table_text(table, RF_REPORT_LATEX);
+    ck_assert_str_eq(text, "\\begin{tabular}{lr}\n\\toprule\na & b \\\\\n"
+                           "\\midrule\nx & 1 \\\\\n\\bottomrule\n"
+                           "\\end{tabular}\n");
+    free(text);
+    rf_table_destroy(table);
+}
+END_TEST
+
+START_TEST(test_table_cells_are_clean_and_cut_at_characters)
+{
+    static const char *const heads[] = {"a", "b", NULL};
+    struct rf_table *table = rf_table_create(heads);
+    char many[701], *text;
+    for (size_t i = 0; i + 1 < sizeof(many); i += 2) {
+        memcpy(many + i, "\xc3\xa9", 2);
+    }
+    many[sizeof(many) - 1] = '\0';
+    rf_table_cell(table, "x\n\x1b[2J\xc2\x9bz"); /* 9 columns when clean */
+    rf_table_cell(table, "%s", many);
+    text = table_text(table, RF_REPORT_TABLE);
+    ck_assert_msg(strstr(text, "\nx ?[2J??z  \xc3\xa9") != NULL, "%s", text);
+    ck_assert_ptr_nonnull(strstr(text, "\xc3\xa9+\n"));
+    ck_assert_ptr_null(strchr(strchr(text, '\xc3'), '?'));
+    free(text);
+    rf_table_destroy(table);
+}
+END_TEST
+
+/* A table with one row, as text of a width. */
+static char *fitted(const char *name, size_t width, int indent)
+{
+    static const char *const heads[] = {"scenario", "method",   ">median ms",
+                                        ">p95 ms",  "verified", NULL};
+    static const char *const drops[] = {"p95 ms", "method", NULL};
+    struct rf_table *table = rf_table_create(heads);
+    char *text = NULL;
+    size_t size = 0;
+    FILE *file = open_memstream(&text, &size);
+    rf_table_set_drops(table, drops, "x | less");
+    rf_table_cell(table, "%s", name);
+    rf_table_cell(table, "host");
+    rf_table_cell(table, "93.00");
+    rf_table_cell(table, "98.00");
+    rf_table_cell(table, "yes");
+    rf_table_print_text(table, file, indent, width);
+    fclose(file);
+    rf_table_destroy(table);
+    return text;
+}
+
+START_TEST(test_table_leaves_out_columns_in_order)
+{
+    static const struct {
+        size_t width;
+        int indent;
+        const char *text;
+    } cases[] = {
+        {0, 0,
+         "scenario  method  median ms  p95 ms  verified\n"
+         "split     host        93.00   98.00  yes\n"},
+        {45, 0,
+         "scenario  method  median ms  p95 ms  verified\n"
+         "split     host        93.00   98.00  yes\n"},
+        {44, 0,
+         "scenario  method  median ms  verified\n"
+         "split     host        93.00  yes\n"
+         "not shown in 44 columns: p95 ms\n"
+         "all columns: x | less\n"},
+        {38, 2,
+         "  scenario  median ms  verified\n"
+         "  split         93.00  yes\n"
+         "  not shown in 38 columns: p95 ms,\n"
+         "    method\n"
+         "  all columns: x | less\n"},
+        {1, 0,
+         "scenario  median ms  verified\n"
+         "split         93.00  yes\n"
+         "not\n  shown\n  in\n  1\n  columns:\n  p95\n  ms,\n  method\n"
+         "all\n  columns:\n  x\n  |\n  less\n"},
+    };
+    char *text = fitted("split", cases[_i].width, cases[_i].indent);
+    ck_assert_str_eq(text, cases[_i].text);
+    free(text);
+}
+END_TEST
+
+START_TEST(test_table_brings_back_columns_that_fit_after_all)
+{
+    static const char *const heads[] = {"name", "slim", "=wide", NULL};
+    static const char *const drops[] = {"slim", "wide", NULL};
+    struct rf_table *table = rf_table_create(heads);
+    char *text = NULL;
+    size_t size = 0;
+    FILE *file = open_memstream(&text, &size);
+    rf_table_set_drops(table, drops, "x");
+    rf_table_cell(table, "a");
+    rf_table_cell(table, "b");
+    rf_table_cell(table, "a cell of twenty-six columns");
+    rf_table_print_text(table, file, 0, 30);
+    fclose(file);
+    ck_assert_str_eq(text, "name  slim\n"
+                           "a     b\n"
+                           "not shown in 30 columns: wide\n"
+                           "all columns: x\n");
+    free(text);
+    rf_table_destroy(table);
+}
+END_TEST
+
+START_TEST(test_table_counts_wide_characters_twice)
+{
+    char *text = fitted("\u8a9e\u8a9e e\u0301", 0, 0);
+    ck_assert_ptr_nonnull(
+        strstr(text, "\n\u8a9e\u8a9e e\u0301    host        93.00"));
+    free(text);
+    text = fitted("\u8a9e\u8a9e\u8a9e\u8a9e\u8a9e\u8a9e\u8a9e", 33, 0);
+    ck_assert_msg(strstr(text, "\n\u8a9e\u8a9e\u2026\u8a9e\u8a9e\u8a9e       "
+                               "93.00") != NULL,
+                  "%s", text);
+    free(text);
+}
+END_TEST
+
+START_TEST(test_table_shortens_names_only_when_no_column_is_left)
+{
+    char *text = fitted("split-strategy=broadcast,µ=1", 45, 0);
+    ck_assert_ptr_nonnull(
+        strstr(text, "\nsplit-strat…roadcast,µ=1      93.00  yes\n"));
+    free(text);
+    text = fitted("split-strategy=broadcast", 24, 0);
+    ck_assert_ptr_nonnull(strstr(text, "\nsplit…adcast      93.00  yes\n"));
+    ck_assert_ptr_nonnull(strstr(text, "\nnot shown in 24 columns"));
+    free(text);
+    text = fitted("split-strategy=broadcast", 65, 0);
+    ck_assert_ptr_nonnull(strstr(text, "\nsplit-strategy=broadcast  host "));
+    free(text);
+}
+END_TEST
+
+START_TEST(test_table_keeps_marked_columns_whole)
+{
+    static const char *const heads[] = {"=name", "role", NULL};
+    struct rf_table *table = rf_table_create(heads);
+    char *text = NULL;
+    size_t size = 0;
+    FILE *file = open_memstream(&text, &size);
+    rf_table_cell(table, "layers.self_attn.q_proj.weight");
+    rf_table_cell(table, "latent query and more");
+    rf_table_print_text(table, file, 0, 20);
+    fclose(file);
+    ck_assert_str_eq(text, "name                            role\n"
+                           "layers.self_attn.q_proj.weight  laten…d more\n");
+    free(text);
+    rf_table_destroy(table);
+}
+END_TEST
+
+START_TEST(test_table_takes_out_what_is_the_same_in_all_rows)
+{
+    static const char *const heads[] = {"name",  "method", ">bytes", ">ms",
+                                        "bound", "more",   ">last",  NULL};
+    static const char *const drops[] = {"bytes", "ms", "last", NULL};
+    static const char *const cells[] = {"a", "host", "7", "1", "-", "", "3",
+                                        "a", "host", "7", "2", "-", "", "4"};
+    struct rf_table *table = rf_table_create(heads);
+    char *constant, *text;
+    size_t size = 0;
+    FILE *file;
+    rf_table_set_drops(table, drops, "all");
+    for (size_t i = 0; i < RF_ARRAY_SIZE(cells) / 2; i++) {
+        rf_table_cell(table, "%s", cells[i]);
+    }
+    ck_assert_ptr_null(rf_table_drop_constant(table, 1)); /* of one row */
+    for (size_t i = 0; i < RF_ARRAY_SIZE(cells) / 2; i++) {
+        rf_table_cell(table, "%s", cells[RF_ARRAY_SIZE(cells) / 2 + i]);
+    }
+    constant = rf_table_drop_constant(table, 1);
+    ck_assert_str_eq(constant,
+                     "method host; bytes 7; not measured: bound, more");
+    free(constant);
+    ck_assert_uint_eq(rf_table_rows(table), 2);
+    text = table_text(table, RF_REPORT_CSV);
+    ck_assert_str_eq(text, "name,ms,last\na,1,3\na,2,4\n");
+    free(text);
+    file = open_memstream(&text, &size);
+    rf_table_print_text(table, file, 0, 10); /* the same may go as before */
+    fclose(file);
+    ck_assert_ptr_nonnull(strstr(text, "name  last\na        3\n"));
+    ck_assert_ptr_nonnull(strstr(text, "ms\n"));
+    free(text);
+    ck_assert_ptr_null(rf_table_drop_constant(table, 1));
+    rf_table_destroy(table);
+}
+END_TEST
+
+Suite *test_table_suite(void);
+Suite *test_table_suite(void)
+{
+    Suite *suite = suite_create("table");
+    TCase *tests = tcase_create("table");
+    tcase_add_test(tests, test_table_aligns_and_escapes);
+    tcase_add_test(tests, test_table_rows_end_with_their_last_text);
+    tcase_add_test(tests, test_table_latex_and_html_are_escaped);
+    tcase_add_test(tests, test_table_latex_has_the_rules_of_booktabs);
+    tcase_add_test(tests, test_table_cells_are_clean_and_cut_at_characters);
+    tcase_add_loop_test(tests, test_table_leaves_out_columns_in_order, 0, 5);
+    tcase_add_test(tests,
+                   test_table_shortens_names_only_when_no_column_is_left);
+    tcase_add_test(tests, test_table_keeps_marked_columns_whole);
+    tcase_add_test(tests, test_table_brings_back_columns_that_fit_after_all);
+    tcase_add_test(tests, test_table_counts_wide_characters_twice);
+    tcase_add_test(tests, test_table_takes_out_what_is_the_same_in_all_rows);
+    suite_add_tcase(suite, tests);
+    return suite;
+}

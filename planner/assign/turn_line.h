@@ -6,7 +6,7 @@
 #ifndef RF_PLANNER_LINE_H
 #define RF_PLANNER_LINE_H
 
-#include "planner/plan/plan.h"
+#include "planner/layout/piece.h"
 
 /* Members in line: entries [first, first + count) of a pool. */
 struct rf_line {

@@ -5,10 +5,12 @@
 #include <stdbool.h>
 #include <stddef.h>
 
-#include "planner/plan/plan.h"
+#include "planner/layout/piece.h"
 
 /* Most boxes that rf_box_range() makes. */
 #define RF_BOX_RANGE_MAX (2 * RF_BOX_DIMS)
+
+uint64_t rf_box_elements(const struct rf_box *box);
 
 /* The whole family. */
 struct rf_box rf_box_whole(const struct rf_family *family);

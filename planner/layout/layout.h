@@ -11,7 +11,8 @@
 #ifndef RF_PLANNER_LAYOUT_H
 #define RF_PLANNER_LAYOUT_H
 
-#include "planner/plan/plan.h"
+#include "planner/layout/piece.h"
+#include "planner/scenario/world.h"
 
 /* All layouts of one side. */
 struct rf_layouts {

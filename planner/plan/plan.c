@@ -14,6 +14,7 @@
 #include "common/mem.h"
 #include "planner/plan/plan_internal.h"
 #include "planner/plan/plan_prove.h"
+#include "planner/layout/box.h"
 
 #define TRANSFER_WORDS (2 + 2 * RF_BOX_DIMS)
 

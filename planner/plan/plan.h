@@ -17,43 +17,8 @@
 #include <stdint.h>
 
 #include "common/hash.h"
+#include "planner/layout/piece.h"
 #include "planner/scenario/world.h"
-
-/* Parameters start at multiples of this in an arena. */
-#define RF_PARAM_ALIGN 256
-
-struct rf_box {
-    uint64_t start[RF_BOX_DIMS];
-    uint64_t extent[RF_BOX_DIMS]; /* 1 in dimensions the family lacks */
-};
-
-/* A box of a family inside a rank's arena: element (l, e, i, …) of the box
- * (relative to its start) is at offset + Σ index·stride. */
-struct rf_piece {
-    uint32_t family;
-    uint32_t param; /* which parameter of the rank, for listings */
-    struct rf_box box;
-    uint64_t offset;              /* bytes */
-    uint64_t stride[RF_BOX_DIMS]; /* bytes */
-};
-
-/* One contiguous row-major parameter as the framework would hold it, once per
- * layer and expert of the rank; for listings and memory figures. */
-struct rf_param {
-    char name[96];   /* with {L} and {E} where repeated */
-    uint64_t bytes;  /* of one instance, padding rows included */
-    uint64_t offset; /* of the first instance in the arena; they follow each
-                        other every `bytes` rounded up to RF_PARAM_ALIGN */
-    uint32_t n_instances;
-};
-
-struct rf_rank_layout {
-    struct rf_piece *pieces; /* by family, then box */
-    size_t n_pieces;
-    struct rf_param *params;
-    size_t n_params;
-    uint64_t arena_bytes;
-};
 
 /* One box from one rank's training arena to one rank's inference arena. */
 struct rf_transfer {
@@ -120,7 +85,5 @@ uint32_t rf_plan_item_bytes(const struct rf_plan *plan, enum rf_side side,
 /* What converts elements of `family` from the training side's type to the
  * inference side's. */
 enum rf_cast rf_plan_cast(const struct rf_plan *plan, uint32_t family);
-
-uint64_t rf_box_elements(const struct rf_box *box);
 
 #endif

@@ -9,6 +9,7 @@
 
 #include "planner/assign/assign.h"
 #include "planner/layout/box.h"
+#include "planner/plan/plan.h"
 
 struct rf_walk {
     const struct rf_plan *plan;

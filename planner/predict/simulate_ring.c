@@ -12,6 +12,7 @@
 #include "common/mem.h"
 #include "planner/schedule/ring.h"
 #include "planner/predict/simulate_internal.h"
+#include "planner/layout/box.h"
 
 /* At most about so many of bands, shared equally among circles. */
 #define MAX_BANDS (UINT64_C(1) << 17)

@@ -13,6 +13,7 @@
 
 #include "common/mem.h"
 #include "common/memory_info.h"
+#include "planner/layout/box.h"
 
 struct rf_fold *rf_fold_create(uint32_t n_ranks)
 {

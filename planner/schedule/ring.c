@@ -12,6 +12,7 @@
 #include <string.h>
 
 #include "common/mem.h"
+#include "planner/layout/box.h"
 
 void rf_rings_destroy(struct rf_rings *rings)
 {

@@ -18,6 +18,7 @@
 
 #include "common/mem.h"
 #include "planner/schedule/schedule_proof.h"
+#include "planner/layout/box.h"
 
 static enum rf_status fault(const struct rf_schedule_proof *proof,
                             const struct rf_ring *ring, const char *what)

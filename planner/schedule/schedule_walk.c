@@ -7,6 +7,7 @@
 #include "common/mem.h"
 #include "planner/schedule/fold.h"
 #include "planner/schedule/ring.h"
+#include "planner/layout/box.h"
 
 void rf_schedule_walk_start(struct rf_schedule_walk *walk,
                             const struct rf_schedule *schedule)

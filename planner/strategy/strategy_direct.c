@@ -12,6 +12,7 @@
 #include "planner/strategy/order.h"
 #include "planner/strategy/strategy.h"
 #include "planner/plan/plan_walk.h"
+#include "planner/layout/box.h"
 
 /* Above so many transfers they are sorted instead of scheduled one by one. */
 #define SCHEDULE_MAX 65536

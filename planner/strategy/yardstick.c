@@ -13,6 +13,7 @@
 
 #include "common/mem.h"
 #include "planner/strategy/strategy.h"
+#include "planner/layout/box.h"
 
 #define LAST (RF_BOX_DIMS - 1)
 

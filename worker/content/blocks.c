@@ -2,6 +2,7 @@
 #include "worker/content/blocks.h"
 
 #include "common/mem.h"
+#include "planner/layout/box.h"
 
 struct list {
     struct rf_block *at;

@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "tests/lib/planned.h"
+#include "planner/layout/box.h"
 
 #define MODEL                                                                  \
     "{'megatron': {'num_layers': 2, 'hidden_size': 64, "                       \

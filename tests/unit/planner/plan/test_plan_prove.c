@@ -7,6 +7,7 @@
 #include "planner/plan/plan_prove.h"
 #include "tests/lib/quoted.h"
 #include "tests/lib/planned.h"
+#include "planner/layout/box.h"
 
 struct fixture {
     struct rf_model *model;

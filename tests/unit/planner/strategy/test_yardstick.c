@@ -10,6 +10,7 @@
 #include "common/mem.h"
 #include "planner/strategy/yardstick.h"
 #include "tests/unit/planner/schedule/schedule_lab.h"
+#include "planner/layout/box.h"
 
 #define MODEL                                                                  \
     "{'megatron': {'num_layers': 4, 'hidden_size': 32, "                       \

@@ -14,6 +14,7 @@
 #include "worker/content/reference_cast.h"
 #include "worker/content/memory_host.h"
 #include "tests/unit/worker/worker_lab.h"
+#include "planner/layout/box.h"
 
 #define ITERATION 6
 

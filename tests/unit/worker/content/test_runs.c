@@ -6,6 +6,7 @@
 
 #include "worker/content/runs.h"
 #include "tests/unit/worker/worker_lab.h"
+#include "planner/layout/box.h"
 
 /* A family 3 layers × 2 experts × (4, 5, 6). */
 static const struct rf_family family = {

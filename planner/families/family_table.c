@@ -15,7 +15,7 @@
 #include "common/mem.h"
 #include "planner/families/families.h"
 #include "planner/model/roles.h"
-#include "planner/scenario/spec.h"
+#include "planner/model/layout_kind.h"
 
 #define MAX_LIKE 8
 #define MAX_TYPES 512

@@ -10,20 +10,10 @@
 
 #include "common/err.h"
 #include "common/json.h"
+#include "planner/model/layout_kind.h"
 #include "planner/model/model.h"
 
 enum rf_mode { RF_COLOCATED, RF_DISAGGREGATED };
-
-enum rf_layout_kind {
-    RF_LAYOUT_MEGATRON,
-    RF_LAYOUT_HF,
-    RF_LAYOUT_VLLM,
-    RF_LAYOUT_SGLANG,
-    RF_LAYOUT_FSDP,  /* FSDP2: dim-0 chunks */
-    RF_LAYOUT_FSDP1, /* flat shards of whole units */
-    RF_LAYOUT_ZERO3, /* DeepSpeed ZeRO-3: flat shards of each tensor */
-    RF_LAYOUT_SPEC,  /* Alpa's mesh axes */
-};
 
 enum rf_strategy {
     RF_SEND_RECV,
@@ -64,8 +54,8 @@ struct rf_side_spec {
     uint32_t dp_replicate; /* copies of the weights among the dp ranks */
     uint32_t attention_dp; /* groups of tp's ranks that each have all heads */
     enum rf_dtype dtype;
-    bool dtype_given; /* otherwise each tensor keeps the model's */
-    bool quantize;    /* inference: to fp8 after arrival, planner/plan/quantize.h */
+    bool dtype_given;    /* otherwise each tensor keeps the model's */
+    bool quantize;       /* inference: to fp8 after arrival (plan/quantize.h) */
     uint32_t *pp_layers; /* layers of each stage, n_pp_layers = pp; or NULL */
     uint32_t n_pp_layers;
     uint32_t first_stage_layers, last_stage_layers; /* 0 = even */
@@ -138,9 +128,6 @@ uint32_t rf_side_default_etp(const struct rf_side_spec *side);
 enum rf_dtype rf_side_dtype(const struct rf_side_spec *side, enum rf_dtype own);
 
 const char *rf_mode_name(enum rf_mode mode);
-const char *rf_layout_name(enum rf_layout_kind layout);
-/* All layouts' names in the order of the enum, ends with NULL. */
-const char *const *rf_layout_names(void);
 const char *rf_strategy_name(enum rf_strategy strategy);
 const char *rf_balance_name(enum rf_balance balance);
 

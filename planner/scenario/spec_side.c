@@ -12,19 +12,6 @@
 
 #include "common/mem.h"
 
-static const char *const layout_names[] = {
-    "megatron", "hf", "vllm", "sglang", "fsdp", "fsdp1", "zero3", "spec", NULL};
-
-const char *rf_layout_name(enum rf_layout_kind layout)
-{
-    return layout_names[layout];
-}
-
-const char *const *rf_layout_names(void)
-{
-    return layout_names;
-}
-
 static enum rf_status read_pp_layers(const struct rf_jnode *node,
                                      struct rf_side_spec *side, bool pp_given,
                                      struct rf_err *err)
@@ -466,7 +453,7 @@ enum rf_status rf_side_from_json(const struct rf_jnode *node,
     enum rf_status status;
     bool pp_given = json_object_get(node->value, "pp") != NULL;
     if ((status = rf_jnode_check_keys(node, keys, err)) != RF_OK ||
-        (status = rf_jnode_choice(node, "layout", layout_names, &layout,
+        (status = rf_jnode_choice(node, "layout", rf_layout_names(), &layout,
                                   err)) != RF_OK) {
         return status;
     }

@@ -8,6 +8,7 @@
 #include "coordinator/config/links/links.h"
 #include "planner/plan/export.h"
 #include "transport/method/method.h"
+#include "planner/layout/mesh_rules.h"
 
 const char *const *rf_scenario_node_names(const struct rf_scenario *scenario)
 {

@@ -15,6 +15,7 @@
 #include "common/mem.h"
 #include "planner/layout/layout.h"
 #include "planner/model/roles.h"
+#include "planner/layout/unknown_tensors.h"
 
 struct context {
     const struct rf_spec *spec;
@@ -27,24 +28,6 @@ struct context {
 
 /* Whether `value` passes all rules of one size; fills context->why if not. */
 typedef bool (*works_fn)(struct context *context, uint32_t value);
-
-enum rf_status rf_world_fail(enum rf_side side, struct rf_err *err,
-                             const char *fmt, ...)
-{
-    char text[768];
-    va_list args;
-    va_start(args, fmt);
-    vsnprintf(text, sizeof(text), fmt, args);
-    va_end(args);
-    return rf_err_set(err, RF_ERR_CONFIG, "%s: %s",
-                      side == RF_TRAIN ? "train" : "infer", text);
-}
-
-const struct rf_side_spec *rf_side_of(const struct rf_spec *spec,
-                                      enum rf_side side)
-{
-    return side == RF_TRAIN ? &spec->train : &spec->infer;
-}
 
 static bool breaks(struct context *context, const char *fmt, ...)
     RF_PRINTF(2, 3);
@@ -504,4 +487,19 @@ enum rf_status rf_world_check_dtypes(const struct rf_spec *spec,
         }
     }
     return RF_OK;
+}
+
+enum rf_status rf_world_build(struct rf_spec *spec,
+                              const struct rf_model *model,
+                              const uint32_t *slots, uint32_t n_nodes,
+                              struct rf_world **out, struct rf_err *err)
+{
+    enum rf_status status;
+    if ((status = rf_world_check_side(spec, RF_TRAIN, model, err)) != RF_OK ||
+        (status = rf_world_check_side(spec, RF_INFER, model, err)) != RF_OK ||
+        (status = rf_unknown_check(model, spec, err)) != RF_OK ||
+        (status = rf_world_check_dtypes(spec, model, err)) != RF_OK) {
+        return status;
+    }
+    return rf_world_place(spec, slots, n_nodes, out, err);
 }

@@ -17,8 +17,13 @@ enum rf_status rf_world_check_dtypes(const struct rf_spec *spec,
                                      const struct rf_model *model,
                                      struct rf_err *err) RF_MUST_CHECK;
 
-/* Sets `err` to "SIDE: …" with RF_ERR_CONFIG; the caller names the scenario. */
-enum rf_status rf_world_fail(enum rf_side side, struct rf_err *err,
-                             const char *fmt, ...) RF_PRINTF(3, 4);
+/* rf_world_place() for a model that is known: rules that need it are checked
+ * first (heads % TP, layers % PP). Impossible combinations are RF_ERR_CONFIG
+ * with the rule and the nearest sizes that work. */
+enum rf_status rf_world_build(struct rf_spec *spec,
+                              const struct rf_model *model,
+                              const uint32_t *slots, uint32_t n_nodes,
+                              struct rf_world **out,
+                              struct rf_err *err) RF_MUST_CHECK;
 
 #endif

@@ -15,6 +15,7 @@
 #include "planner/plan/plan_internal.h"
 #include "planner/plan/plan_prove.h"
 #include "planner/layout/box.h"
+#include "planner/layout/mesh_rules.h"
 
 #define TRANSFER_WORDS (2 + 2 * RF_BOX_DIMS)
 

@@ -53,15 +53,8 @@ struct rf_world {
  * training first. World ranks: the training mesh, then the inference mesh.
  *
  * Impossible combinations are RF_ERR_CONFIG with the rule and the nearest sizes
- * that work. That includes rules that need the model: heads % TP, layers % PP.
+ * that work. Rules that need the model are mesh_rules.h's.
  */
-enum rf_status rf_world_build(struct rf_spec *spec,
-                              const struct rf_model *model,
-                              const uint32_t *slots, uint32_t n_nodes,
-                              struct rf_world **out,
-                              struct rf_err *err) RF_MUST_CHECK;
-/* The same for a model that is not known yet: rules that need it are not
- * checked. */
 enum rf_status rf_world_place(struct rf_spec *spec, const uint32_t *slots,
                               uint32_t n_nodes, struct rf_world **out,
                               struct rf_err *err) RF_MUST_CHECK;
@@ -81,5 +74,9 @@ bool rf_same_slot(const struct rf_world *world, uint32_t a, uint32_t b);
 
 const struct rf_side_spec *rf_side_of(const struct rf_spec *spec,
                                       enum rf_side side);
+
+/* Sets `err` to "SIDE: …" with RF_ERR_CONFIG; the caller names the scenario. */
+enum rf_status rf_world_fail(enum rf_side side, struct rf_err *err,
+                             const char *fmt, ...) RF_PRINTF(3, 4);
 
 #endif

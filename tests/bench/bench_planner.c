@@ -18,6 +18,7 @@
 #include "common/clock.h"
 #include "common/mem.h"
 #include "planner/schedule/schedule.h"
+#include "planner/layout/mesh_rules.h"
 
 #define NODES 16384
 #define SLOTS 8

@@ -8,6 +8,7 @@
 #include <stdlib.h>
 
 #include "planner/scenario/world.h"
+#include "planner/layout/mesh_rules.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 

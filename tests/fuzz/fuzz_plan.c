@@ -12,6 +12,7 @@
 #include "planner/plan/plan_walk.h"
 #include "tests/lib/places.h"
 #include "tests/lib/text_add.h"
+#include "planner/layout/mesh_rules.h"
 
 #define MOST_RANKS 32
 #define MOST_BYTES (UINT64_C(1) << 22) /* of all arenas of a plan */

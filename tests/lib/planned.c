@@ -7,6 +7,7 @@
 #include "common/mem.h"
 #include "planner/plan/plan_walk.h"
 #include "tests/lib/quotes.h"
+#include "planner/layout/mesh_rules.h"
 
 static enum rf_status parse(struct planned *planned, int which,
                             const char *text, struct rf_jnode *out)

@@ -7,6 +7,7 @@
 #include "common/json.h"
 #include "common/mem.h"
 #include "transport/control/start_nodes.h"
+#include "planner/layout/mesh_rules.h"
 
 static enum rf_status build(struct rf_task *task,
                             const struct rf_msg_start *start,

@@ -9,6 +9,7 @@
 
 #include "planner/plan/plan.h"
 #include "tests/lib/quoted.h"
+#include "planner/layout/mesh_rules.h"
 
 #define MEGATRON                                                               \
     "{'megatron': {'num_layers': %d, 'hidden_size': %d, "                      \

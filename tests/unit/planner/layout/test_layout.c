@@ -5,6 +5,7 @@
 
 #include "planner/layout/layout.h"
 #include "tests/lib/quoted.h"
+#include "planner/layout/mesh_rules.h"
 
 struct made {
     struct rf_model *model;

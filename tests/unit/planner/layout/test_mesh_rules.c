@@ -7,6 +7,7 @@
 
 #include "planner/scenario/world.h"
 #include "tests/lib/quoted.h"
+#include "planner/layout/mesh_rules.h"
 
 /* What is said about a scenario; empty when it is possible. */
 static const char *verdict(struct rf_model *model, const char *fmt, ...)

@@ -16,6 +16,7 @@
 #include "planner/plan/plan_walk.h"
 #include "tests/lib/quoted.h"
 #include "tests/lib/places.h"
+#include "planner/layout/mesh_rules.h"
 
 const char *oracle_case = "";
 

@@ -13,6 +13,7 @@
 #include "tests/lib/quoted.h"
 #include "tests/lib/places.h"
 #include "tests/lib/planned.h"
+#include "planner/layout/mesh_rules.h"
 
 #define SAMPLES 400
 

@@ -14,6 +14,7 @@
 #include "tests/lib/quoted.h"
 #include "tests/unit/planner/schedule/schedule_parts.h"
 #include "tests/lib/text_add.h"
+#include "planner/layout/mesh_rules.h"
 
 #define MOST_RANKS 24
 

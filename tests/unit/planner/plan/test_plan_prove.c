@@ -8,6 +8,7 @@
 #include "tests/lib/quoted.h"
 #include "tests/lib/planned.h"
 #include "planner/layout/box.h"
+#include "planner/layout/mesh_rules.h"
 
 struct fixture {
     struct rf_model *model;

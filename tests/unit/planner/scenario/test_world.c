@@ -5,6 +5,7 @@
 
 #include "planner/scenario/world.h"
 #include "tests/lib/quoted.h"
+#include "planner/layout/mesh_rules.h"
 
 static struct rf_model *tiny(void)
 {

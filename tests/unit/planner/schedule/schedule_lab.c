@@ -9,6 +9,7 @@
 #include "planner/schedule/fold.h"
 #include "planner/schedule/ring.h"
 #include "tests/lib/quotes.h"
+#include "planner/layout/mesh_rules.h"
 
 static enum rf_status parse(struct lab *lab, int which, const char *text,
                             struct rf_jnode *out)

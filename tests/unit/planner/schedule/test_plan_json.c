@@ -9,6 +9,7 @@
 #include "common/mem.h"
 #include "planner/schedule/plan_json.h"
 #include "tests/lib/quoted.h"
+#include "planner/layout/mesh_rules.h"
 
 static const char *const hosts[] = {"a", "b", "c", "d"};
 

@@ -22,6 +22,7 @@
 #include "common/mem.h"
 #include "checkpoint/check.h"
 #include "planner/model/model.h"
+#include "checkpoint/safetensors.h"
 
 #define HEADER_MAX_BYTES ((size_t)100 << 20) /* the format's own limit */
 

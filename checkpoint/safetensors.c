@@ -14,7 +14,8 @@
 #include <string.h>
 
 #include "common/mem.h"
-#include "planner/families/model_build.h"
+#include "planner/model/shape_json.h"
+#include "checkpoint/safetensors.h"
 
 #define LENGTH_BYTES 8
 #define HEADER_MAX_BYTES (UINT64_C(100) << 20) /* the format's own limit */

@@ -4,6 +4,7 @@
 #include <stdio.h>
 
 #include "coordinator/commands/salloc.h"
+#include "planner/families/model_read.h"
 
 enum rf_status rf_load_model(const struct rf_config *config,
                              struct rf_model **out, struct rf_err *err)

@@ -14,6 +14,7 @@
 #include "coordinator/scenario/scenario_set.h"
 #include "planner/model/model_json.h"
 #include "planner/schedule/plan_json.h"
+#include "planner/families/model_read.h"
 
 static json_t *scenario_json(const struct rf_scenario *scenario, bool full)
 {

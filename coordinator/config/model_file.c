@@ -17,6 +17,7 @@
 #include "coordinator/config/paths.h"
 #include "planner/model/model.h"
 #include "checkpoint/headers.h"
+#include "planner/families/model_read.h"
 
 static const char *const sources[] = {"manifest",   "config", "megatron",
                                       "checkpoint", "tensor", NULL};

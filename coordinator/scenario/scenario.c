@@ -9,6 +9,7 @@
 #include "planner/plan/export.h"
 #include "transport/method/method.h"
 #include "planner/layout/mesh_rules.h"
+#include "planner/families/model_read.h"
 
 const char *const *rf_scenario_node_names(const struct rf_scenario *scenario)
 {

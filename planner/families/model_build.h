@@ -5,12 +5,7 @@
 #ifndef RF_PLANNER_MODEL_BUILD_H
 #define RF_PLANNER_MODEL_BUILD_H
 
-#include "planner/model/model.h"
-
-#define RF_MODEL_MAX_LAYERS 65536
-#define RF_MODEL_MAX_EXPERTS 65536
-#define RF_MODEL_MAX_HEADS 1048576
-#define RF_MODEL_MAX_SIZE (UINT64_C(1) << 40) /* of any one dimension */
+#include "planner/model/shape_json.h"
 
 struct rf_rule;
 struct rf_values;
@@ -37,16 +32,6 @@ enum rf_status rf_model_add_family(struct rf_model *model,
 /* Adds a line to the model's not_counted. */
 void rf_model_not_counted(struct rf_model *model, const char *fmt, ...)
     RF_PRINTF(2, 3);
-
-/* Reads "shape": an array of 1 to 5 positive integers. */
-enum rf_status rf_shape_from_json(const struct rf_jnode *object, uint32_t *ndim,
-                                  uint64_t shape[RF_TENSOR_MAX_DIMS],
-                                  struct rf_err *err) RF_MUST_CHECK;
-
-/* Reads a dtype member; absent leaves *out. */
-enum rf_status rf_dtype_from_json(const struct rf_jnode *object,
-                                  const char *key, enum rf_dtype *out,
-                                  struct rf_err *err) RF_MUST_CHECK;
 
 /* Fills in what the families say about their model, and the heads that `values`
  * give. `derive`: where they do not say, a head's size follows from shapes, and

@@ -8,6 +8,7 @@
 #include "common/mem.h"
 #include "common/text.h"
 #include "planner/families/model_build.h"
+#include "planner/families/model_read.h"
 
 #define SIZE 1, RF_MODEL_MAX_SIZE
 #define HEADS 1, RF_MODEL_MAX_HEADS
@@ -133,4 +134,16 @@ char *rf_model_config_name(const char *base, const json_t *model)
         free(open);
     }
     return name;
+}
+
+const json_t *rf_model_text_config(const json_t *config)
+{
+    static const char *const inner[] = {"text_config", "llm_config"};
+    for (size_t i = 0; i < RF_ARRAY_SIZE(inner); i++) {
+        const json_t *member = json_object_get(config, inner[i]);
+        if (json_is_object(member)) {
+            return member;
+        }
+    }
+    return config;
 }

@@ -19,6 +19,7 @@
 #include "common/mem.h"
 #include "planner/schedule/schedule.h"
 #include "planner/layout/mesh_rules.h"
+#include "planner/families/model_read.h"
 
 #define NODES 16384
 #define SLOTS 8

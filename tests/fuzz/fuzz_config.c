@@ -10,6 +10,7 @@
 #include "coordinator/config/config.h"
 #include "coordinator/scenario/scenario.h"
 #include "planner/plan/plan.h"
+#include "planner/families/model_read.h"
 
 #define MAX_RANKS 64
 #define MAX_BYTES (UINT64_C(64) << 20)

@@ -9,6 +9,7 @@
 
 #include "planner/scenario/world.h"
 #include "planner/layout/mesh_rules.h"
+#include "planner/families/model_read.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 

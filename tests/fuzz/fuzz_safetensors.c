@@ -7,6 +7,7 @@
 #include <stdlib.h>
 
 #include "planner/model/model.h"
+#include "checkpoint/safetensors.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 

@@ -7,6 +7,7 @@
 
 #include "common/mem.h"
 #include "tests/lib/quotes.h"
+#include "planner/families/model_read.h"
 
 void configured(const char *text, struct rf_config **config,
                 struct rf_model **model)

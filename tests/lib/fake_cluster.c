@@ -11,6 +11,7 @@
 #include "common/mem.h"
 #include "tests/lib/configured.h"
 #include "tests/lib/fake_cluster_internal.h"
+#include "planner/families/model_read.h"
 
 #define WIRE_NS FAKE_MS
 

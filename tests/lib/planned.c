@@ -8,6 +8,7 @@
 #include "planner/plan/plan_walk.h"
 #include "tests/lib/quotes.h"
 #include "planner/layout/mesh_rules.h"
+#include "planner/families/model_read.h"
 
 static enum rf_status parse(struct planned *planned, int which,
                             const char *text, struct rf_jnode *out)

@@ -8,6 +8,7 @@
 #include "common/mem.h"
 #include "transport/control/start_nodes.h"
 #include "planner/layout/mesh_rules.h"
+#include "planner/families/model_read.h"
 
 static enum rf_status build(struct rf_task *task,
                             const struct rf_msg_start *start,

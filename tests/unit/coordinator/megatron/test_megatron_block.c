@@ -8,6 +8,7 @@
 #include "coordinator/megatron/megatron_cluster.h"
 #include "tests/unit/coordinator/megatron/megatron_lab.h"
 #include "tests/lib/quotes.h"
+#include "planner/families/model_read.h"
 
 #define RULE                                                                   \
     "========================================"                                 \

@@ -8,6 +8,7 @@
 #include "tests/unit/coordinator/megatron/megatron_lab.h"
 #include "planner/model/model.h"
 #include "tests/lib/quotes.h"
+#include "planner/families/model_read.h"
 
 /* --- Parameters ----------------------------------------------------------- */
 

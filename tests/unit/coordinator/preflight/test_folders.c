@@ -6,6 +6,7 @@
 #include "common/json.h"
 #include "coordinator/preflight/folders.h"
 #include "tests/lib/quotes.h"
+#include "planner/families/model_read.h"
 
 #define SIDES "'train': {'tp': 6}, 'infer': {'tp': 2}"
 #define CLUSTER(scenarios)                                                     \

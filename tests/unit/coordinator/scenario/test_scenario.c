@@ -7,6 +7,7 @@
 #include "coordinator/scenario/scenario.h"
 #include "tests/lib/configured.h"
 #include "tests/lib/quotes.h"
+#include "planner/families/model_read.h"
 
 /* Three nodes of two slots each. */
 #define CLUSTER                                                                \

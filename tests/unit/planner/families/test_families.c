@@ -10,6 +10,7 @@
 #include "planner/model/model.h"
 #include "tests/lib/quoted.h"
 #include "tests/lib/planned.h"
+#include "planner/families/model_read.h"
 
 #define CONFIGS 3 /* of each model type */
 #define MAX_LAYERS 128

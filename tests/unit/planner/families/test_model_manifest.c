@@ -5,6 +5,7 @@
 
 #include "planner/model/model.h"
 #include "tests/lib/quoted.h"
+#include "planner/families/model_read.h"
 
 static const struct rf_family *family_named(const struct rf_model *model,
                                             const char *name)

@@ -10,6 +10,7 @@
 #include "planner/schedule/ring.h"
 #include "tests/lib/quotes.h"
 #include "planner/layout/mesh_rules.h"
+#include "planner/families/model_read.h"
 
 static enum rf_status parse(struct lab *lab, int which, const char *text,
                             struct rf_jnode *out)

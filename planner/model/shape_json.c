@@ -1,0 +1,50 @@
+/* Shapes and types of tensors from JSON. See shape_json.h. */
+#include "planner/model/shape_json.h"
+
+#include <string.h>
+
+enum rf_status rf_shape_from_json(const struct rf_jnode *object, uint32_t *ndim,
+                                  uint64_t shape[RF_TENSOR_MAX_DIMS],
+                                  struct rf_err *err)
+{
+    struct rf_jnode node = rf_jnode_get(object, "shape");
+    enum rf_status status = rf_jnode_require(object, "shape", err);
+    size_t count = json_array_size(node.value);
+    if (status != RF_OK) {
+        return status;
+    }
+    if (!json_is_array(node.value) || count < 1 || count > RF_TENSOR_MAX_DIMS) {
+        return rf_jnode_wrong(&node, err,
+                              "must be an array of 1 to %d sizes (tensors of "
+                              "rank 0 or above %d are not supported)",
+                              RF_TENSOR_MAX_DIMS, RF_TENSOR_MAX_DIMS);
+    }
+    for (size_t i = 0; i < count; i++) {
+        struct rf_jnode size = rf_jnode_at(&node, i);
+        if (!json_is_integer(size.value) ||
+            json_integer_value(size.value) < 1) {
+            return rf_jnode_wrong(&size, err,
+                                  "must be a positive integer (empty tensors "
+                                  "are not supported)");
+        }
+        shape[i] = (uint64_t)json_integer_value(size.value);
+    }
+    *ndim = (uint32_t)count;
+    return RF_OK;
+}
+
+enum rf_status rf_dtype_from_json(const struct rf_jnode *object,
+                                  const char *key, enum rf_dtype *out,
+                                  struct rf_err *err)
+{
+    struct rf_jnode node = rf_jnode_get(object, key);
+    const char *name = NULL;
+    enum rf_status status = rf_jnode_string(object, key, &name, err);
+    if (status != RF_OK || name == NULL ||
+        rf_dtype_parse(strncmp(name, "torch.", 6) == 0 ? name + 6 : name,
+                       out)) {
+        return status;
+    }
+    return rf_jnode_fail(
+        &node, err, "unknown dtype \"%.40s\"; known: " RF_DTYPE_NAMES, name);
+}

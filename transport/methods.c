@@ -14,6 +14,7 @@
 #include <string.h>
 
 #include "planner/plan/quantize.h"
+#include "planner/strategy/schedule_build.h"
 
 static const struct rf_method_ops *const host_methods[] = {
     &rf_method_host, &rf_method_tcp,  &rf_method_shm,

@@ -10,6 +10,7 @@
 #include "transport/method/method.h"
 #include "planner/layout/mesh_rules.h"
 #include "planner/families/model_read.h"
+#include "planner/strategy/schedule_build.h"
 
 const char *const *rf_scenario_node_names(const struct rf_scenario *scenario)
 {

@@ -1,5 +1,6 @@
 /* The strategy that a simulation finds fastest. See choose.h. */
 #include "planner/predict/choose_strategy.h"
+#include "planner/strategy/schedule_build.h"
 
 #include <inttypes.h>
 #include <stdio.h>

@@ -85,29 +85,13 @@ struct rf_schedule {
     struct rf_hash digest;     /* over all ops of the world */
 };
 
-/*
- * Makes the ops of plan->spec's strategy, balance and chunking. With `node` =
- * RF_NONE those of the world, otherwise those whose source or destination rank
- * is on that node (ids, totals and digest are the world's either way). Ops of
- * the world that repeat over ranks are kept once (`fold`, `rings`):
- * rf_schedule_walk lists all ops, rf_schedule_pairs() and rf_schedule_sizes()
- * sum them up. A node's ops are all in `ops`. The plan must outlive a schedule
- * of the world.
- *
- * Memory on the way, beside the ops that are kept: nothing for send_recv (36
- * bytes per transfer of the world with balance order), else the world's parcels
- * and their holders and for every work (allgather: one per part and node) 64
- * bytes. Strategy auto is RF_ERR_CONFIG: one has to be chosen first.
- */
-enum rf_status rf_schedule_build(const struct rf_plan *plan, uint32_t node,
-                                 struct rf_schedule **out,
-                                 struct rf_err *err) RF_MUST_CHECK;
-/* That of the world, or NULL where more than `max_ops` operations would be
- * kept; memory is bounded by these. */
-enum rf_status rf_schedule_build_up_to(const struct rf_plan *plan,
-                                       uint64_t max_ops,
-                                       struct rf_schedule **out,
-                                       struct rf_err *err) RF_MUST_CHECK;
+/* Without ops, with its sums at 0. */
+struct rf_schedule *rf_schedule_create(const struct rf_world *world);
+/* Adds `n` ops to the sums of the world, whether or not the schedule keeps
+ * them: `bytes` on the wire and `written` at the destination in all. */
+void rf_schedule_count(struct rf_schedule *schedule,
+                       const struct rf_world *world, uint32_t src, uint32_t dst,
+                       uint64_t n, uint64_t bytes, uint64_t written);
 void rf_schedule_destroy(struct rf_schedule *schedule);
 
 /* The ops of a schedule, ascending by id. It changes neither. */

@@ -31,14 +31,6 @@ struct rf_builder {
     enum rf_status status; /* first failure; later emits do nothing */
 };
 
-/* Without ops, with its sums at 0. */
-struct rf_schedule *rf_schedule_create(const struct rf_world *world);
-/* Adds `n` ops to the sums of the world, whether or not the schedule keeps
- * them: `bytes` on the wire and `written` at the destination in all. */
-void rf_schedule_count(struct rf_schedule *schedule,
-                       const struct rf_world *world, uint32_t src, uint32_t dst,
-                       uint64_t n, uint64_t bytes, uint64_t written);
-
 /* Where a box lies at one end of an op. */
 struct rf_view {
     uint32_t rank;

@@ -19,6 +19,7 @@
 #include "planner/layout/box.h"
 #include "planner/plan/plan_internal.h"
 #include "planner/schedule/fold.h"
+#include "planner/strategy/folding.h"
 
 #define SLAB_ALIGN 64
 #define CHUNK_BYTES_MIN 65536

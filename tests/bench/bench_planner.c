@@ -20,6 +20,7 @@
 #include "planner/schedule/schedule.h"
 #include "planner/layout/mesh_rules.h"
 #include "planner/families/model_read.h"
+#include "planner/strategy/schedule_build.h"
 
 #define NODES 16384
 #define SLOTS 8

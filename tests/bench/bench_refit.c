@@ -21,6 +21,7 @@
 #include "tests/lib/planned.h"
 #include "tests/lib/ranks.h"
 #include "transport/codec/strided_copy.h"
+#include "planner/strategy/schedule_build.h"
 
 #define MAX_NODES 8
 #define MAX_RANKS 32

@@ -23,6 +23,7 @@
 #include "common/mem.h"
 #include "tests/lib/mesh_pairs.h"
 #include "tests/lib/planned_case.h"
+#include "planner/strategy/schedule_build.h"
 
 #define N_NODES 3
 #define ROUNDS 2

@@ -11,6 +11,7 @@
 #include "common/mem.h"
 #include "common/pattern.h"
 #include "tests/lib/ranks.h"
+#include "planner/strategy/schedule_build.h"
 
 struct shared {
     _Atomic uint64_t sent, received;

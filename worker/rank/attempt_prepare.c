@@ -20,6 +20,7 @@
 #include "common/memory_info.h"
 #include "planner/strategy/yardstick.h"
 #include "worker/content/memory_host.h"
+#include "planner/strategy/schedule_build.h"
 
 void rf_exec_note_memory(struct rf_exec *exec)
 {

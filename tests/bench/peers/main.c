@@ -25,6 +25,7 @@
 #include "tests/bench/peers/peer.h"
 #include "tests/lib/planned.h"
 #include "tests/lib/ranks.h"
+#include "planner/strategy/schedule_build.h"
 
 #define MAX_NODES 8
 #define MAX_PEERS 8

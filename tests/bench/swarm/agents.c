@@ -11,6 +11,7 @@
 #include "common/mem.h"
 #include "planner/schedule/schedule.h"
 #include "transport/net/tcp_options.h"
+#include "planner/strategy/schedule_build.h"
 
 #define LEASE_TICK_MS 20
 #define LEASE_NS ((int64_t)RF_LEASE_PERIOD_MS * RF_NS_PER_MS)

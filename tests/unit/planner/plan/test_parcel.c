@@ -10,6 +10,7 @@
 #include "planner/plan/parcel.h"
 #include "planner/plan/plan_internal.h"
 #include "tests/unit/planner/schedule/schedule_lab.h"
+#include "planner/strategy/schedule_build.h"
 
 #define COLUMNS 10
 

@@ -11,6 +11,7 @@
 #include "tests/lib/quotes.h"
 #include "planner/layout/mesh_rules.h"
 #include "planner/families/model_read.h"
+#include "planner/strategy/schedule_build.h"
 
 static enum rf_status parse(struct lab *lab, int which, const char *text,
                             struct rf_jnode *out)

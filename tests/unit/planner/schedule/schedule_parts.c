@@ -7,6 +7,7 @@
 
 #include "common/mem.h"
 #include "tests/unit/planner/schedule/schedule_lab.h"
+#include "planner/strategy/schedule_build.h"
 
 static void assert_same_world(const struct rf_schedule *part,
                               const struct rf_schedule *whole, const char *what)

@@ -7,6 +7,7 @@
 #include "planner/layout/box.h"
 #include "planner/schedule/in_place.h"
 #include "tests/lib/planned.h"
+#include "planner/strategy/schedule_build.h"
 
 /* A planned world of one node with its schedule. */
 struct lab {

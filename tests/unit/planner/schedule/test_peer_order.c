@@ -11,6 +11,7 @@
 #include "common/mem.h"
 #include "tests/lib/fluid.h"
 #include "tests/lib/gpu_example.h"
+#include "planner/strategy/schedule_build.h"
 
 #define LINK 400e9 /* bytes a second, into and out of a GPU */
 

@@ -10,6 +10,7 @@
 #include "planner/schedule/plan_json.h"
 #include "tests/lib/quoted.h"
 #include "planner/layout/mesh_rules.h"
+#include "planner/strategy/schedule_build.h"
 
 static const char *const hosts[] = {"a", "b", "c", "d"};
 

@@ -12,6 +12,7 @@
 #include "planner/schedule/ring.h"
 #include "planner/predict/simulate.h"
 #include "tests/unit/planner/schedule/schedule_lab.h"
+#include "planner/strategy/schedule_build.h"
 
 #define MODEL                                                                  \
     "{'megatron': {'num_layers': 6, 'hidden_size': 96, "                       \

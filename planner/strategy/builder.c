@@ -1,0 +1,238 @@
+/*
+ * The builder through which every strategy makes its ops.
+ *
+ * A strategy walks over the plan in one fixed order and emits each op with what
+ * it depends on; the builder numbers it, adds its bytes to the totals and to
+ * the digest, and keeps it if it touches the wanted node. Nothing depends on
+ * what is kept, so ids, totals and digest are the world's on every node.
+ *
+ * Errors: running out of memory or of op numbers is remembered in the builder
+ * and reported once, at the end; until then emitting goes on doing nothing.
+ */
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "common/bytes.h"
+#include "common/mem.h"
+#include "common/memory_info.h"
+#include "planner/layout/box.h"
+#include "planner/strategy/strategy.h"
+
+struct rf_view rf_view_of_piece(const struct rf_holder *holder, enum rf_mem mem)
+{
+    return (struct rf_view){
+        .rank = holder->rank,
+        .mem = (uint8_t)mem,
+        .converted = mem == RF_MEM_INFER,
+        .offset = holder->piece->offset,
+        .start = holder->piece->box.start,
+        .stride = holder->piece->stride,
+    };
+}
+
+void rf_builder_fail(struct rf_builder *builder, enum rf_status status,
+                     const char *text)
+{
+    if (builder->status == RF_OK) {
+        builder->status = rf_err_set(builder->err, status, "%s", text);
+    }
+}
+
+static uint64_t view_offset(const struct rf_view *view,
+                            const struct rf_box *box)
+{
+    uint64_t offset = view->offset;
+    for (uint32_t d = 0; d < RF_BOX_DIMS; d++) {
+        offset += (box->start[d] - view->start[d]) * view->stride[d];
+    }
+    return offset;
+}
+
+/* Ops are digested one by one and these digests added up, so that the order in
+ * which they are emitted does not count. Their ids do. */
+static void hash_op(struct rf_hash *digest, const struct rf_op *op)
+{
+    struct rf_hash hash;
+    uint64_t words[7 + 4 * RF_BOX_DIMS] = {
+        (uint64_t)op->src << 32 | op->dst,
+        (uint64_t)op->dep << 32 | op->bucket,
+        (uint64_t)op->round << 32 | op->task,
+        (uint64_t)op->family << 32 | (uint64_t)op->src_mem << 24 |
+            (uint64_t)op->dst_mem << 16 | (uint64_t)op->cast << 8 |
+            op->cast_at_source,
+        op->src_offset,
+        op->dst_offset,
+        op->id,
+    };
+    for (uint32_t d = 0; d < RF_BOX_DIMS; d++) {
+        uint64_t *at = words + 7 + (size_t)4 * d;
+        at[0] = op->box.start[d];
+        at[1] = op->box.extent[d];
+        at[2] = op->src_stride[d];
+        at[3] = op->dst_stride[d];
+    }
+    rf_hash_init(&hash);
+    rf_hash_record(&hash, words, RF_ARRAY_SIZE(words));
+    digest->a += hash.a;
+    digest->b += hash.b;
+    digest->length++;
+}
+
+/* There are fewer than 2^32 ops: their bytes fit into a size_t. */
+static bool grow_ops(struct rf_builder *builder)
+{
+    size_t capacity = builder->capacity + builder->capacity / 2 + 64;
+    struct rf_op *grown = rf_realloc_large(builder->schedule->ops,
+                                           builder->capacity * sizeof(*grown),
+                                           capacity * sizeof(*grown));
+    if (grown == NULL) {
+        return false;
+    }
+    builder->schedule->ops = grown;
+    builder->capacity = capacity;
+    return true;
+}
+
+void rf_builder_fail_memory(struct rf_builder *builder)
+{
+    char available[32];
+    if (builder->status != RF_OK) {
+        return;
+    }
+    rf_format_bytes(rf_memory_available(), available, sizeof(available));
+    builder->status = rf_err_set(
+        builder->err, RF_ERR_NOMEM,
+        "the schedule has more than %" PRIu64
+        " operations, too many for the %s of "
+        "memory that this machine has left: larger chunk_bytes or bucket_bytes "
+        "make fewer",
+        builder->schedule->n_world_ops - 1, available);
+}
+
+bool rf_builder_has_room(struct rf_builder *builder, uint64_t n)
+{
+    if (builder->max_ops - builder->kept < n) {
+        builder->full = true;
+        builder->status = RF_ERR_UNSUPPORTED; /* nobody is told */
+        return false;
+    }
+    builder->kept += n;
+    return true;
+}
+
+void rf_builder_keep(struct rf_builder *builder, const struct rf_op *op)
+{
+    struct rf_schedule *schedule = builder->schedule;
+    const struct rf_rank *ranks = builder->world->ranks;
+    if (builder->status != RF_OK ||
+        (builder->node != RF_NONE && ranks[op->src].node != builder->node &&
+         ranks[op->dst].node != builder->node)) {
+        return;
+    }
+    if (!rf_builder_has_room(builder, 1)) {
+        return;
+    }
+    if (schedule->n_ops == builder->capacity && !grow_ops(builder)) {
+        rf_builder_fail_memory(builder);
+        return;
+    }
+    schedule->ops[schedule->n_ops++] = *op;
+}
+
+bool rf_builder_number(struct rf_builder *builder, uint64_t n, uint32_t *first)
+{
+    uint64_t *used = &builder->schedule->n_world_ops;
+    if (n > RF_NO_OP - *used) {
+        rf_builder_fail(builder, RF_ERR_CONFIG,
+                        "the schedule has more than 2^32 - 2 operations: use "
+                        "larger chunks or buckets");
+    }
+    if (builder->status != RF_OK) {
+        return false;
+    }
+    *first = (uint32_t)*used;
+    *used += n;
+    return true;
+}
+
+void rf_builder_make(const struct rf_builder *builder,
+                     const struct rf_op_draft *step, const struct rf_view *src,
+                     const struct rf_view *dst, struct rf_op *out)
+{
+    const struct rf_plan *plan = builder->plan;
+    struct rf_op op;
+    memset(&op, 0, sizeof(op));
+    op.src = src->rank;
+    op.dst = dst->rank;
+    op.dep = step->dep;
+    op.bucket = step->bucket;
+    op.round = step->round;
+    op.task = step->task;
+    op.family = step->family;
+    op.src_mem = src->mem;
+    op.dst_mem = dst->mem;
+    op.src_item = rf_plan_item_bytes(plan, src->converted ? RF_INFER : RF_TRAIN,
+                                     step->family);
+    op.dst_item = rf_plan_item_bytes(plan, dst->converted ? RF_INFER : RF_TRAIN,
+                                     step->family);
+    if (src->converted != dst->converted) {
+        op.cast = (uint8_t)rf_plan_cast(plan, step->family);
+    }
+    op.cast_at_source =
+        op.cast != RF_CAST_NONE && builder->spec->cast_at_source;
+    op.box = step->box;
+    op.src_offset = view_offset(src, &op.box);
+    op.dst_offset = view_offset(dst, &op.box);
+    memcpy(op.src_stride, src->stride, sizeof(op.src_stride));
+    memcpy(op.dst_stride, dst->stride, sizeof(op.dst_stride));
+    *out = op;
+}
+
+void rf_builder_add(struct rf_builder *builder, struct rf_op *op)
+{
+    struct rf_schedule *schedule = builder->schedule;
+    op->id = RF_NO_OP;
+    if (!rf_builder_number(builder, 1, &op->id)) {
+        return;
+    }
+    op->id = builder->ids != NULL ? builder->ids[op->id] : op->id;
+    rf_builder_keep(builder, op);
+    schedule->n_rounds = RF_MAX(schedule->n_rounds, op->round + 1);
+    rf_schedule_count(schedule, builder->world, op->src, op->dst, 1,
+                      rf_op_bytes(op), rf_op_written(op));
+    hash_op(&schedule->digest, op);
+    rf_builder_occupy(builder, op->src, op->dst, op->round);
+}
+
+uint32_t rf_builder_emit(struct rf_builder *builder,
+                         const struct rf_op_draft *step,
+                         const struct rf_view *src, const struct rf_view *dst)
+{
+    struct rf_op op;
+    if (builder->status != RF_OK) {
+        return RF_NO_OP;
+    }
+    rf_builder_make(builder, step, src, dst, &op);
+    rf_builder_add(builder, &op);
+    return op.id;
+}
+
+void rf_builder_occupy(struct rf_builder *builder, uint32_t src, uint32_t dst,
+                       uint32_t round)
+{
+    uint32_t *next = builder->next_round;
+    if (builder->spec->serialize && src != dst) {
+        next[src] = RF_MAX(next[src], round + 1);
+        next[dst] = RF_MAX(next[dst], round + 1);
+    }
+}
+
+uint32_t rf_builder_round(const struct rf_builder *builder, uint32_t src,
+                          uint32_t dst)
+{
+    if (!builder->spec->serialize || src == dst) {
+        return 0;
+    }
+    return RF_MAX(builder->next_round[src], builder->next_round[dst]);
+}

@@ -1,0 +1,85 @@
+/* The schedule of a plan by its strategy. */
+#include "planner/strategy/schedule_build.h"
+
+#include <stdlib.h>
+
+#include "common/mem.h"
+#include "planner/strategy/strategy.h"
+
+static int by_id(const void *a, const void *b)
+{
+    const struct rf_op *x = a, *y = b;
+    return (x->id > y->id) - (x->id < y->id);
+}
+
+static void sort_ops(struct rf_schedule *schedule)
+{
+    size_t i = 1;
+    while (i < schedule->n_ops &&
+           schedule->ops[i].id > schedule->ops[i - 1].id) {
+        i++;
+    }
+    if (i < schedule->n_ops) {
+        qsort(schedule->ops, schedule->n_ops, sizeof(*schedule->ops), by_id);
+    }
+}
+
+/* With NULL where it would be larger than that. */
+static enum rf_status build(const struct rf_plan *plan, uint32_t node,
+                            uint64_t max_ops, struct rf_schedule **out,
+                            struct rf_err *err)
+{
+    struct rf_builder builder = {
+        .plan = plan,
+        .world = plan->world,
+        .spec = plan->spec,
+        .node = node,
+        .max_ops = max_ops,
+        .chunk_bytes = plan->spec->chunk_bytes,
+        .err = err,
+    };
+    *out = NULL;
+    builder.schedule = rf_schedule_create(plan->world);
+    builder.next_round =
+        rf_xcalloc(RF_MAX(plan->world->n_ranks, 1), sizeof(uint32_t));
+    switch (plan->spec->strategy) {
+    case RF_SEND_RECV:
+        rf_strategy_direct(&builder);
+        break;
+    case RF_GATHER_BROADCAST:
+        rf_strategy_gather(&builder);
+        break;
+    case RF_BROADCAST:
+    case RF_ALLGATHER:
+    case RF_ALLGATHER_GLOBAL:
+    case RF_HIERARCHICAL:
+        rf_strategy_replicate(&builder);
+        break;
+    case RF_STRATEGY_AUTO:
+        rf_builder_fail(&builder, RF_ERR_CONFIG,
+                        "strategy auto: no strategy has been chosen yet");
+        break;
+    }
+    free(builder.next_round);
+    if (builder.status != RF_OK) {
+        rf_schedule_destroy(builder.schedule);
+        return builder.full ? RF_OK : builder.status;
+    }
+    sort_ops(builder.schedule);
+    *out = builder.schedule;
+    return RF_OK;
+}
+
+enum rf_status rf_schedule_build(const struct rf_plan *plan, uint32_t node,
+                                 struct rf_schedule **out, struct rf_err *err)
+{
+    return build(plan, node, UINT64_MAX, out, err);
+}
+
+enum rf_status rf_schedule_build_up_to(const struct rf_plan *plan,
+                                       uint64_t max_ops,
+                                       struct rf_schedule **out,
+                                       struct rf_err *err)
+{
+    return build(plan, RF_NONE, max_ops, out, err);
+}

@@ -19,100 +19,15 @@
 #include "cuda/nvml/nvml.h"
 #include "cuda/nvshmem/nvshmem_api.h"
 #include "cuda/nvml/memory_usage.h"
+#include "cuda/device/no_device.h"
 
 #define PROBE_ALIGN (UINT64_C(1) << 20)
-
-static struct rf_module_host host;
-
-void rf_cuda_log(enum rf_log_level level, const char *fmt, ...)
-{
-    char line[1024];
-    va_list args;
-    va_start(args, fmt);
-    vsnprintf(line, sizeof(line), fmt, args);
-    va_end(args);
-    if (host.log != NULL) {
-        host.log((int)level, line);
-    }
-}
-
-const struct rf_ucx_wire_ops *rf_cuda_ucx_wire(struct rf_err *err)
-{
-    const struct rf_ucx_module *module = host.ucx(err);
-    return module != NULL ? module->wire : NULL;
-}
-
-/* The driver's own version, "535.129.03", empty without NVML. */
-static void driver_version(char *out, size_t size)
-{
-    const struct rf_nvml *nvml = rf_nvml_load(NULL);
-    out[0] = '\0';
-    if (nvml != NULL) {
-        (void)nvml->SystemGetDriverVersion(out, (unsigned)size);
-    }
-}
-
-/* A driver serves every runtime of its own major version and of older ones
- * (CUDA's minor version compatibility), so what counts is how the module was
- * built. */
-static enum rf_status driver_too_old(int driver, struct rf_err *err)
-{
-    char version[80];
-    int runtime = 0;
-    const char *needed, *remedy = "update it";
-    (void)cudaRuntimeGetVersion(&runtime);
-    driver_version(version, sizeof(version));
-    switch (runtime / 1000) {
-    case 12:
-        needed = "driver 525";
-        break;
-    case 13:
-        needed = "driver 580";
-        remedy = "update it, or build the module with a CUDA 12 toolkit "
-                 "(make CUDA_HOME=...)";
-        break;
-    default:
-        needed = "a driver of that version";
-        break;
-    }
-    return rf_err_set(err, RF_ERR_UNSUPPORTED,
-                      "driver %s supports CUDA %d.%d; refit-cuda.so was built "
-                      "with CUDA %d.%d, which needs %s or later: %s",
-                      version[0] != '\0' ? version : "(version unknown)",
-                      driver / 1000, driver % 1000 / 10, runtime / 1000,
-                      runtime % 1000 / 10, needed, remedy);
-}
-
-enum rf_status rf_device_why_none(cudaError_t code, struct rf_err *err)
-{
-    int driver = 0;
-    (void)cudaGetLastError();
-    (void)cudaDriverGetVersion(&driver);
-    if (code == cudaErrorInsufficientDriver && driver == 0) {
-        return rf_err_set(err, RF_ERR_UNSUPPORTED,
-                          "no NVIDIA driver (libcuda.so.1 not found)");
-    }
-    if (code == cudaErrorStubLibrary) {
-        return rf_err_set(err, RF_ERR_UNSUPPORTED,
-                          "no NVIDIA driver (a stub libcuda.so.1 is on the "
-                          "library path)");
-    }
-    if (code == cudaErrorInsufficientDriver) {
-        return driver_too_old(driver, err);
-    }
-    if (code == cudaSuccess || code == cudaErrorNoDevice) {
-        return rf_err_set(err, RF_ERR_UNSUPPORTED,
-                          "no visible device (CUDA_VISIBLE_DEVICES?)");
-    }
-    return rf_err_set(err, RF_ERR_UNSUPPORTED, "%s (%s)",
-                      cudaGetErrorString(code), cudaGetErrorName(code));
-}
 
 static enum rf_status module_init(const struct rf_module_host *lent,
                                   struct rf_err *err)
 {
     (void)err;
-    host = *lent;
+    rf_cuda_lend(lent);
     return RF_OK;
 }
 
@@ -183,7 +98,7 @@ static void module_facts(struct rf_module_facts *out)
     (void)cudaDriverGetVersion(&out->driver);
     (void)cudaRuntimeGetVersion(&out->runtime);
     describe_libraries(out);
-    driver_version(out->driver_version, sizeof(out->driver_version));
+    rf_device_driver_version(out->driver_version, sizeof(out->driver_version));
     out->n_devices = RF_MIN((uint32_t)count, (uint32_t)RF_MODULE_MAX_DEVICES);
     for (uint32_t i = 0; i < out->n_devices; i++) {
         describe_device((int)i, &out->devices[i]);

@@ -111,4 +111,8 @@ enum rf_status rf_device_verify(const struct rf_device_content *content,
                                 struct rf_verify_counts *out,
                                 struct rf_err *err) RF_MUST_CHECK;
 
+/* Whether methods can use this node's devices: there are some, and each can be
+ * used whole; why not otherwise. */
+enum rf_status rf_device_ready(struct rf_err *err) RF_MUST_CHECK;
+
 #endif

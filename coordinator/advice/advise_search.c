@@ -16,7 +16,7 @@
 #include "coordinator/config/links/links.h"
 #include "planner/predict/choose_strategy.h"
 #include "planner/layout/mesh_rules.h"
-#include "transport/method/method.h"
+#include "transport/info/method_info.h"
 
 #define FEWEST_PAIRS 16
 #define MOST_PAIRS 512

@@ -21,7 +21,7 @@
 #include "coordinator/run/probes.h"
 #include "planner/model/model_json.h"
 #include "planner/predict/simulate.h"
-#include "transport/method/method.h"
+#include "transport/info/method_info.h"
 
 struct context {
     struct rf_config *config;

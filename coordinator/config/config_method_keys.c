@@ -11,7 +11,7 @@
 #include "common/mem.h"
 #include "coordinator/config/config_internal.h"
 #include "planner/scenario/spec.h"
-#include "transport/method/method.h"
+#include "transport/info/method_info.h"
 
 static const struct {
     const char *word, *text;

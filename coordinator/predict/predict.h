@@ -15,7 +15,8 @@
 #include "coordinator/records/result_files.h"
 #include "coordinator/scenario/scenario.h"
 #include "planner/predict/simulate.h"
-#include "transport/method/method.h"
+#include "transport/info/method_info.h"
+#include "transport/info/disk_reads.h"
 
 struct rf_prediction {
     double simulated_ms;
@@ -37,7 +38,7 @@ struct rf_file_load {
 /* What goes through files. */
 struct rf_file_loads {
     struct rf_file_load written, read; /* of all nodes */
-    struct rf_file_load scattered;     /* see rf_file_scattered_bytes(); of the
+    struct rf_file_load scattered;     /* see rf_disk_reads_scattered(); of the
                                           node that has most */
 };
 

@@ -9,8 +9,8 @@
 #include <string.h>
 
 #include "common/mem.h"
-#include "transport/disk/disk_carrier.h"
-#include "transport/method/method.h"
+#include "transport/info/method_info.h"
+#include "transport/info/disk_reads.h"
 
 /* A part of a rank's training memory that is written to its file. */
 struct held_range {
@@ -62,8 +62,8 @@ static void load_ranks(const struct rf_schedule *schedule, uint64_t *written,
         } else {
             written[op->src] += rf_op_bytes(op);
         }
-        read[op->dst] += rf_file_read_bytes(op);
-        scattered[op->dst] += rf_file_scattered_bytes(op);
+        read[op->dst] += rf_disk_reads_bytes(op);
+        scattered[op->dst] += rf_disk_reads_scattered(op);
     }
     add_held(&held, written);
     free(held.of);

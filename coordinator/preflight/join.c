@@ -7,7 +7,7 @@
 #include "common/version.h"
 #include "coordinator/preflight/hello.h"
 #include "planner/scenario/spec.h"
-#include "transport/method/method.h"
+#include "transport/info/method_info.h"
 
 struct member {
     bool joined;

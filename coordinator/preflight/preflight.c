@@ -7,7 +7,7 @@
 #include "common/mem.h"
 #include "coordinator/preflight/folders.h"
 #include "coordinator/preflight/hello.h"
-#include "transport/method/method.h"
+#include "transport/info/method_info.h"
 
 static const char *host_of(const struct rf_scenario *scenario, uint32_t node)
 {

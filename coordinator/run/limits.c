@@ -1,7 +1,7 @@
 #include "coordinator/run/limits.h"
 
 #include "common/mem.h"
-#include "transport/method/method.h"
+#include "transport/info/method_info.h"
 
 #define LEAST_S 60
 #define SLOWEST_MEMORY_BYTES_PER_S UINT64_C(100000000)

@@ -7,7 +7,7 @@
 #include "coordinator/run/answers.h"
 #include "coordinator/run/enough.h"
 #include "coordinator/run/limits.h"
-#include "transport/method/method.h"
+#include "transport/info/method_info.h"
 
 #define NODE_EVENTS 100000U
 #define WORLD_EVENTS 1000000U

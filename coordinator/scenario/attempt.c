@@ -8,7 +8,6 @@
 
 #include "common/mem.h"
 #include "common/text.h"
-#include "transport/method/method.h"
 
 struct rf_fault rf_fault_make(uint32_t node, uint32_t rank,
                               enum rf_status status, const char *fmt, ...)

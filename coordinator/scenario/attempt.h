@@ -12,7 +12,7 @@
 #include "coordinator/scenario/scenario.h"
 #include "planner/predict/bounds.h"
 #include "transport/control/message_fields.h"
-#include "transport/method/method.h"
+#include "transport/info/method_info.h"
 #include "transport/info/trace.h"
 
 enum rf_outcome {

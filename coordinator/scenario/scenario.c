@@ -7,9 +7,10 @@
 #include "common/mem.h"
 #include "coordinator/config/links/links.h"
 #include "planner/plan/export.h"
-#include "transport/method/method.h"
+#include "transport/info/method_info.h"
 #include "planner/layout/mesh_rules.h"
 #include "planner/families/model_read.h"
+#include "planner/plan/quantize.h"
 #include "planner/strategy/schedule_build.h"
 
 const char *const *rf_scenario_node_names(const struct rf_scenario *scenario)

@@ -22,7 +22,7 @@
 #include "coordinator/run/probes.h"
 #include "planner/model/model_json.h"
 #include "planner/schedule/plan_json.h"
-#include "transport/method/method.h"
+#include "transport/info/method_info.h"
 
 static void put(json_t *object, const char *key, json_t *value)
 {

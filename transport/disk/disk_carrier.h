@@ -96,11 +96,4 @@ void rf_file_syncer_stop(struct rf_file_syncer *syncer);
 enum rf_status rf_file_reopen(struct rf_files *files, uint32_t rank,
                               bool ledger, struct rf_err *err) RF_MUST_CHECK;
 
-/* Bytes that reading an op takes from the file of its source: short rows that
- * are not too far apart with what lies between them. */
-uint64_t rf_file_read_bytes(const struct rf_op *op);
-/* Bytes of it that are copied once more, from where they were read to where
- * they belong: all but long rows that are not cast. */
-uint64_t rf_file_scattered_bytes(const struct rf_op *op);
-
 #endif

@@ -17,11 +17,7 @@
 #include "common/bytes.h"
 #include "common/clock.h"
 #include "transport/disk/disk_carrier.h"
-
-/* Runs at least this long are read one by one, into place. */
-#define DIRECT_BYTES (UINT64_C(32) << 10)
-/* Rows no sparser than this are read with what lies between. */
-#define DENSITY 8
+#include "transport/info/disk_reads.h"
 
 static enum rf_status read_at(int fd, void *out, uint64_t bytes,
                               uint64_t offset, uint32_t rank,
@@ -160,53 +156,6 @@ static enum rf_status get_run(struct rf_files *files, const struct get *get,
                    get->op->src_offset + src + skip, get->op->src, err);
 }
 
-/* Whether the rows of a shape's innermost loop are read together. */
-static bool is_dense(const struct rf_copy_shape *shape)
-{
-    const uint64_t run_bytes = shape->run_items * shape->src_item;
-    const uint64_t stride = shape->src_stride[shape->n_dims - 1];
-    return stride >= run_bytes && stride <= run_bytes * DENSITY;
-}
-
-/* Whether an image is read row by row, and not in long runs. */
-static bool has_short_rows(const struct rf_copy_shape *shape)
-{
-    return shape->n_dims > 0 &&
-           shape->run_items * shape->src_item < DIRECT_BYTES;
-}
-
-uint64_t rf_file_read_bytes(const struct rf_op *op)
-{
-    struct rf_copy_shape shape;
-    uint64_t rows, stride, run_bytes;
-    rf_copy_shape_of(op, &shape);
-    if (!rf_op_reads_held(op)) {
-        return rf_op_bytes(op);
-    }
-    if (!has_short_rows(&shape) || !is_dense(&shape)) {
-        return shape.total_items * shape.src_item;
-    }
-    rows = shape.count[shape.n_dims - 1];
-    stride = shape.src_stride[shape.n_dims - 1];
-    run_bytes = shape.run_items * shape.src_item;
-    return rf_copy_runs(&shape) / rows * ((rows - 1) * stride + run_bytes);
-}
-
-/* Whether an op is read to where it belongs, and not into the stage. */
-static bool goes_into_place(const struct rf_op *op,
-                            const struct rf_copy_shape *shape)
-{
-    return rf_op_reads_held(op) && !has_short_rows(shape) &&
-           op->cast == RF_CAST_NONE;
-}
-
-uint64_t rf_file_scattered_bytes(const struct rf_op *op)
-{
-    struct rf_copy_shape shape;
-    rf_copy_shape_of(op, &shape);
-    return goes_into_place(op, &shape) ? 0 : shape.total_items * shape.dst_item;
-}
-
 /* Whole rows of an image's innermost loop, picked out of one block. */
 static enum rf_status get_rows(struct rf_files *files, const struct get *get,
                                uint64_t *n, struct rf_err *err)
@@ -218,7 +167,7 @@ static enum rf_status get_rows(struct rf_files *files, const struct get *get,
     uint64_t stride = shape->src_stride[inner];
     uint64_t rows = 1;
     enum rf_status status;
-    if (is_dense(shape)) {
+    if (rf_disk_reads_dense(shape)) {
         rows = RF_MIN(shape->count[inner] - run % shape->count[inner],
                       1 + (RF_FILE_BLOCK - run_bytes) / stride);
     }
@@ -260,14 +209,15 @@ static enum rf_status get_cast_run(struct rf_files *files,
 static enum rf_status get_some(struct rf_files *files, const struct get *get,
                                uint64_t *n, struct rf_err *err)
 {
-    if (goes_into_place(get->op, get->shape)) {
+    if (rf_disk_reads_into_place(get->op, get->shape)) {
         return get_run(files, get, n, err);
     }
     if (!rf_op_reads_held(get->op)) {
         return get_packed(files, get, n, err);
     }
-    return has_short_rows(get->shape) ? get_rows(files, get, n, err)
-                                      : get_cast_run(files, get, n, err);
+    return rf_disk_reads_short_rows(get->shape)
+               ? get_rows(files, get, n, err)
+               : get_cast_run(files, get, n, err);
 }
 
 /* Looks where a source's file stands before the first op is read from it in an

@@ -24,13 +24,12 @@
 #include <stdint.h>
 
 #include "common/err.h"
-#include "planner/predict/intra_node.h"
 #include "planner/schedule/schedule.h"
+#include "transport/info/method_info.h"
 #include "transport/method/memory.h"
 #include "transport/info/trace.h"
 
 #define RF_DATA_KEY_BYTES 32
-#define RF_REGISTRATION_SIZE 1024
 
 struct rf_blob {
     void *data; /* malloc'ed; NULL when size is 0 */
@@ -93,19 +92,6 @@ struct rf_copy_ways {
     uint64_t engine_bytes, kernel_bytes; /* of an iteration */
 };
 
-enum rf_memory_kind { RF_HOST_MEMORY, RF_DEVICE_MEMORY, RF_MEMORY_KINDS };
-
-/* What must hold before a method can be used; checked before launch. */
-struct rf_method_info {
-    const char *name;
-    enum rf_memory_kind memory;
-    bool crosses_nodes; /* can move bytes between nodes */
-    bool links_by_tcp;  /* and does it by TCP, as link probes do */
-    bool needs_folder;  /* "disk" */
-    bool moves_bytes;   /* false for null: nothing to verify */
-    struct rf_inside inside;
-};
-
 /* For methods that allocate the arenas they work with, because ranks of a node
  * reach each other only in memory of their making. */
 struct rf_arena_ops {
@@ -141,45 +127,6 @@ struct rf_method_ops {
     void (*abort)(void *state);
     void (*close)(void *state); /* NULL state is fine */
 };
-
-/* Positions in rf_method_infos. */
-enum rf_method_id {
-    RF_METHOD_HOST,
-    RF_METHOD_TCP,
-    RF_METHOD_SHM,
-    RF_METHOD_DISK,
-    RF_METHOD_UCX,
-    RF_METHOD_NCCL,
-    RF_METHOD_IPC,
-    RF_METHOD_NVSHMEM,
-    RF_METHOD_UCX_CUDA,
-    RF_METHOD_NULL,
-    RF_METHOD_COUNT,
-};
-
-/* Everything that can be named in cluster.json, whether or not this build or
- * node can run it; ends with a NULL name. Pure: the coordinator uses it. */
-extern const struct rf_method_info rf_method_infos[];
-
-/* "ipc, nccl": those that keep weights in such memory. */
-void rf_methods_in(enum rf_memory_kind memory, char *out, size_t size);
-
-/* By name; NULL when there is none. */
-const struct rf_method_info *rf_method_info_find(const char *name);
-
-/* Sets RF_ERR_CONFIG: there is no method `name`, and which there are. */
-enum rf_status rf_method_unknown(const char *name, struct rf_err *err);
-
-/*
- * Refuses, before anything is launched, what cannot work: shm across nodes,
- * disk without a folder, device casts in host memory, … A NULL `info` is an
- * unknown method; the text then lists the known ones. `node_names` are those of
- * the plan's world.
- */
-enum rf_status rf_method_check(const struct rf_method_info *info,
-                               const struct rf_plan *plan,
-                               const char *const *node_names,
-                               struct rf_err *err) RF_MUST_CHECK;
 
 /* The implementation of a method (by name) on this node: built in, or
  * from refit-cuda.so or refit-ucx.so (loaded on first need). NULL with `err`

@@ -6,7 +6,7 @@
 
 #include "common/mem.h"
 #include "coordinator/config/links/hardware.h"
-#include "transport/method/method.h"
+#include "transport/info/method_info.h"
 
 /* Figures of "links"; a rate of 0 would be no time at all, so it is refused.
  * Some may be those of one node. */

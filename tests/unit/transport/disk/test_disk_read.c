@@ -2,6 +2,7 @@
 #include <check.h>
 
 #include "transport/disk/disk_carrier.h"
+#include "transport/info/disk_reads.h"
 
 /* Eight rows begin `stride` bytes apart; an op reads `run` bytes of each. */
 START_TEST(test_short_rows_are_read_with_what_lies_between)
@@ -29,7 +30,7 @@ START_TEST(test_short_rows_are_read_with_what_lies_between)
     op.src_stride[RF_BOX_DIMS - 1] = op.dst_stride[RF_BOX_DIMS - 1] = 1;
     op.src_stride[RF_BOX_DIMS - 2] = cases[_i].stride;
     op.dst_stride[RF_BOX_DIMS - 2] = cases[_i].run + 1;
-    ck_assert_uint_eq(rf_file_read_bytes(&op), cases[_i].reads);
+    ck_assert_uint_eq(rf_disk_reads_bytes(&op), cases[_i].reads);
 }
 END_TEST
 

@@ -85,7 +85,7 @@ test_agents_outlive_a_disk_that_hangs() {
     # As many as an agent waits for, and two more.
     kept=$(awk '/define RF_LEASE_(PERIOD|DEAD)_MS/ { v[$2] = $3 }
         END { print int(v["RF_LEASE_DEAD_MS"] / v["RF_LEASE_PERIOD_MS"]) + 2 }' \
-        "$RF_TOP/transport/control/message_types.h")
+        "$RF_TOP/transport/net/lease_times.h")
     start_held_run "$two_scenarios"
     wait_until 20 "it waits for the first record" in_state storing
     agents=$(workers)

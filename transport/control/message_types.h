@@ -11,6 +11,7 @@
 
 #include "common/err.h"
 #include "transport/control/frame.h"
+#include "transport/net/lease_times.h"
 
 /* X(name, number, longest payload) */
 #define RF_MSG_MAP(X)                                                          \
@@ -42,11 +43,6 @@ enum rf_msg_type {
 #define RF_PROTOCOL_MAX 5
 #define RF_BANNER "REFIT-WORKER/1" /* then a space, the nonce, a newline */
 
-/* The limits that docs/PROTOCOL.md names. */
-#define RF_LEASE_PERIOD_MS 2000
-#define RF_LEASE_DEAD_MS 15000
-/* Leases in quick succession after joining, for the clocks. */
-#define RF_LEASE_BURST 5
 #define RF_CONNECT_BACK_MS 5000
 #define RF_ABORT_GRACE_MS 10000
 #define RF_TERM_GRACE_MS 5000

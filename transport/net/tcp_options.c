@@ -8,11 +8,12 @@
  */
 #include "transport/net/tcp_options.h"
 
+#include <stdbool.h>
 #include <netinet/in.h>
 #include <netinet/tcp.h>
 #include <sys/socket.h>
 
-#include "transport/control/message_types.h"
+#include "transport/net/lease_times.h"
 
 #ifndef TCP_RTO_MAX_MS
 #define TCP_RTO_MAX_MS 44 /* Linux 6.15; older ones refuse it */

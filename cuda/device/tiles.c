@@ -144,7 +144,7 @@ static void emit_shape(const struct rf_copy_shape *shape,
     /* The innermost loop becomes rows, the outer ones separate slices. */
     const uint32_t inner = shape->n_dims == 0 ? 0 : shape->n_dims - 1;
     const uint64_t rows = shape->n_dims == 0 ? 1 : shape->count[inner];
-    const uint64_t n = rf_copy_runs(shape) / rows;
+    const uint64_t n = rf_copy_shape_runs(shape) / rows;
     for (uint64_t i = 0; i < n; i++) {
         struct rf_slice slice = *origin;
         uint64_t src, dst;

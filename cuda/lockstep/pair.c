@@ -308,7 +308,7 @@ bool rf_pair_add(struct rf_pair *pair, const struct rf_op *op)
                     add_part, pair);
         return false;
     }
-    for (uint64_t i = 0; i < rf_copy_runs(&shape); i++) {
+    for (uint64_t i = 0; i < rf_copy_shape_runs(&shape); i++) {
         struct rf_run run = {.src_mem = op->src_mem,
                              .dst_mem = op->dst_mem,
                              .bytes = shape.run_items};

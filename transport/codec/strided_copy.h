@@ -1,13 +1,10 @@
 /*
- * Strided copies in host memory: an op's box becomes the fewest nested loops
- * over the longest contiguous runs, and runs are stored past the cache when
- * asked (non-temporal), with the best instruction set found at run time.
- * Measurements behind the choices: copy.c.
+ * Strided copies in host memory, by the loops of copy_shape.h. Runs are stored
+ * past the cache when asked (non-temporal), with the best instruction set found
+ * at run time. Measurements behind the choices: strided_copy.c.
  *
- * The runs of a shape one after the other, outermost dimension slowest, form
- * its *stream*: positions in it count items. An item is one byte, or one
- * element when the op casts. Everything here works on ranges of the stream, so
- * work can be cut anywhere.
+ * Everything here works on ranges of a shape's stream, so work can be cut
+ * anywhere.
  */
 #ifndef RF_TRANSPORT_COPY_H
 #define RF_TRANSPORT_COPY_H
@@ -17,27 +14,9 @@
 #include <stdint.h>
 #include <sys/uio.h>
 
-#include "planner/schedule/schedule.h"
-
-/* A copy as nested loops: run_items contiguous items at each point of a grid of
- * n_dims (outermost first), with byte strides on both sides. */
-struct rf_copy_shape {
-    uint32_t n_dims;
-    uint64_t count[RF_BOX_DIMS];
-    uint64_t src_stride[RF_BOX_DIMS], dst_stride[RF_BOX_DIMS];
-    uint64_t run_items, total_items;
-    uint32_t src_item, dst_item; /* bytes an item has; 1 without a cast */
-    enum rf_cast cast;
-};
+#include "planner/schedule/copy_shape.h"
 
 enum rf_copy_side { RF_COPY_SRC, RF_COPY_DST };
-
-/* Collapses an op to its shape; offsets are left to the caller, who passes
- * addresses of the box's first element. */
-void rf_copy_shape_of(const struct rf_op *op, struct rf_copy_shape *out);
-
-/* Number of runs of a shape. */
-uint64_t rf_copy_runs(const struct rf_copy_shape *shape);
 
 /* Byte offsets of run `index` on both sides. */
 void rf_copy_run_at(const struct rf_copy_shape *shape, uint64_t index,

@@ -219,7 +219,8 @@ static void cut_group(struct rf_portions *portions, struct rf_flow *flow,
 {
     const struct group *group = &portions->groups[index];
     const struct rf_copy_shape *shape = &portions->shapes[group->first_member];
-    uint64_t total = group->by_rows ? rf_copy_runs(shape) : shape->total_items;
+    uint64_t total =
+        group->by_rows ? rf_copy_shape_runs(shape) : shape->total_items;
     uint64_t each = step_bytes(portions, group), n_parts = 0;
     uint64_t per_portion = RF_MAX(RF_PORTION_BYTES / each, 1);
     for (uint64_t first = 0; first < total;) {

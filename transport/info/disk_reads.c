@@ -33,7 +33,8 @@ uint64_t rf_disk_reads_bytes(const struct rf_op *op)
     rows = shape.count[shape.n_dims - 1];
     stride = shape.src_stride[shape.n_dims - 1];
     run_bytes = shape.run_items * shape.src_item;
-    return rf_copy_runs(&shape) / rows * ((rows - 1) * stride + run_bytes);
+    return rf_copy_shape_runs(&shape) / rows *
+           ((rows - 1) * stride + run_bytes);
 }
 
 bool rf_disk_reads_into_place(const struct rf_op *op,

@@ -2,7 +2,7 @@
 #ifndef RF_TRANSPORT_INFO_DISK_READS_H
 #define RF_TRANSPORT_INFO_DISK_READS_H
 
-#include "transport/codec/strided_copy.h"
+#include "planner/schedule/copy_shape.h"
 
 /* Bytes that reading an op takes from the file of its source: short rows that
  * are not too far apart with what lies between them. */

@@ -70,7 +70,7 @@ static void each_run(const struct rf_op *op, uint8_t *buffer, uint8_t *box,
 {
     struct rf_copy_shape shape;
     rf_copy_shape_of(op, &shape);
-    for (uint64_t run = 0; run < rf_copy_runs(&shape); run++) {
+    for (uint64_t run = 0; run < rf_copy_shape_runs(&shape); run++) {
         uint64_t src, dst;
         rf_copy_run_at(&shape, run, &src, &dst);
         if (side == RF_COPY_SRC) {
@@ -109,7 +109,7 @@ void peer_copy_op(const struct peer_env *env, const struct rf_op *op,
     uint8_t *dst = at(env, op->dst_mem, op->dst_offset);
     struct rf_copy_shape shape;
     rf_copy_shape_of(op, &shape);
-    for (uint64_t run = 0; run < rf_copy_runs(&shape); run++) {
+    for (uint64_t run = 0; run < rf_copy_shape_runs(&shape); run++) {
         uint64_t from, to;
         rf_copy_run_at(&shape, run, &from, &to);
         memcpy(dst + to, src + from, shape.run_items);

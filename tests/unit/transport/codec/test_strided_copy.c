@@ -87,7 +87,7 @@ START_TEST(test_shape_of_a_contiguous_box_is_one_run)
     rf_copy_shape_of(&op, &shape);
     ck_assert_uint_eq(shape.n_dims, 0);
     ck_assert_uint_eq(shape.run_items, 12000);
-    ck_assert_uint_eq(rf_copy_runs(&shape), 1);
+    ck_assert_uint_eq(rf_copy_shape_runs(&shape), 1);
 }
 END_TEST
 
@@ -99,7 +99,7 @@ START_TEST(test_shape_joins_loops_that_walk_as_one)
     rf_copy_shape_of(&op, &shape);
     ck_assert_uint_eq(shape.n_dims, 2);
     ck_assert_uint_eq(shape.run_items, 200);
-    ck_assert_uint_eq(rf_copy_runs(&shape), 14);
+    ck_assert_uint_eq(rf_copy_shape_runs(&shape), 14);
     rf_copy_run_at(&shape, 8, &src, &dst);
     ck_assert_uint_eq(src, 6000 + 400);
     ck_assert_uint_eq(dst, 4000 + 200);

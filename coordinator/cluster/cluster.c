@@ -19,6 +19,7 @@
 #include "coordinator/cluster/random.h"
 #include "coordinator/config/shared_folders.h"
 #include "transport/net/loop.h"
+#include "coordinator/cluster/launchers.h"
 
 #define TICK_MS 100
 #define TOKEN_BYTES 8

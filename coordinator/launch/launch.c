@@ -14,20 +14,6 @@
 #include "common/text.h"
 #include "coordinator/launch/launch_internal.h"
 
-static const struct rf_launcher_ops *const launchers[] = {
-    &rf_launcher_ssh, &rf_launcher_local, &rf_launcher_manual,
-    &rf_launcher_slurm};
-
-const struct rf_launcher_ops *rf_launcher_find(const char *method)
-{
-    for (size_t i = 0; i < RF_ARRAY_SIZE(launchers); i++) {
-        if (strcmp(launchers[i]->name, method) == 0) {
-            return launchers[i];
-        }
-    }
-    return NULL;
-}
-
 void rf_launch_needs_no_identity(struct rf_launch *launch, uint32_t pid,
                                  uint64_t start_ticks)
 {

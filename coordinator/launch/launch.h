@@ -131,8 +131,6 @@ struct rf_launcher_ops {
 
 #define RF_LAUNCH_GRACE_MS 8000
 
-/* The table; NULL when there is no launcher of that name. */
-const struct rf_launcher_ops *rf_launcher_find(const char *method);
 extern const struct rf_launcher_ops rf_launcher_ssh, rf_launcher_local,
     rf_launcher_manual, rf_launcher_slurm;
 

@@ -11,6 +11,7 @@
 
 #include "common/clock.h"
 #include "common/mem.h"
+#include "coordinator/cluster/launchers.h"
 
 uv_loop_t launch_loop;
 char launch_folder[64];

@@ -8,6 +8,7 @@
 #include "common/mem.h"
 #include "coordinator/launch/launch_internal.h"
 #include "tests/unit/coordinator/launch/launch_fixture.h"
+#include "coordinator/cluster/launchers.h"
 
 START_TEST(test_launch_table_knows_its_names)
 {

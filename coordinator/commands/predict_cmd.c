@@ -18,7 +18,7 @@
 #include "coordinator/commands/load.h"
 #include "coordinator/scenario/scenario_set.h"
 #include "coordinator/records/result_files.h"
-#include "coordinator/run/probes.h"
+#include "coordinator/scenario/scenario.h"
 #include "planner/model/model_json.h"
 #include "planner/predict/simulate.h"
 #include "transport/info/method_info.h"
@@ -121,8 +121,7 @@ static enum rf_status predict_one(struct context *context,
     if (!input.own) {
         const struct rf_method_info *info = rf_method_info_find(method);
         rf_predict_links(&context->measured, &context->speeds[info->memory],
-                         info, rf_run_probes_copy_bytes(scenario),
-                         &input.links);
+                         info, rf_scenario_copy_bytes(scenario), &input.links);
     }
     status =
         rf_links_apply(&root, method, &input.figures, /* these win */

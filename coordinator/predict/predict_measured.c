@@ -15,7 +15,7 @@
 #include "coordinator/records/difference.h"
 #include "coordinator/records/fields.h"
 #include "coordinator/records/refit_identity.h"
-#include "coordinator/store/result_json.h"
+#include "coordinator/records/result_schema.h"
 
 /* The settings that make a difference to the time; without the options of its
  * method where another is meant. */

@@ -6,8 +6,6 @@
 
 #include "common/mem.h"
 
-#define COPY_LEAST_BYTES (UINT64_C(1) << 20)
-#define COPY_MOST_BYTES (UINT64_C(64) << 20)
 /* Finds a link's rate roughly, and is enough where no more is moved. */
 #define ROUGH_BYTES (UINT64_C(1) << 20)
 #define FEW_PAIRS 16 /* all of which are measured */
@@ -291,22 +289,12 @@ void rf_run_probes_begin(struct rf_run_probes *probes, struct rf_links *into,
     find_round(probes);
 }
 
-uint64_t rf_run_probes_copy_bytes(const struct rf_scenario *scenario)
-{
-    uint64_t most = COPY_LEAST_BYTES;
-    for (uint32_t r = 0; r < scenario->world->n_ranks; r++) {
-        most = RF_MAX(most,
-                      rf_plan_layout(scenario->plan, RF_INFER, r)->arena_bytes);
-    }
-    return RF_MIN(most, COPY_MOST_BYTES);
-}
-
 void rf_run_probes_ask(const struct rf_run_probes *probes,
                        struct rf_msg_step *step)
 {
     if (probes->copying) {
         step->kind = rf_xstrdup("copy");
-        step->bytes = rf_run_probes_copy_bytes(probes->scenario);
+        step->bytes = rf_scenario_copy_bytes(probes->scenario);
         return;
     }
     step->kind = rf_xstrdup("link");

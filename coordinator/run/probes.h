@@ -25,11 +25,6 @@ void rf_run_probes_plan(struct rf_run_probes *probes,
 void rf_run_probes_begin(struct rf_run_probes *probes, struct rf_links *into,
                          bool again);
 
-/* How large the buffers are that the ranks of a scenario copy: as its largest
- * inference arena, so that what fits in a cache in the refit fits there in the
- * probe, but 1 to 64 MiB. */
-uint64_t rf_run_probes_copy_bytes(const struct rf_scenario *scenario);
-
 /* What the STEP in turn asks for. */
 void rf_run_probes_ask(const struct rf_run_probes *probes,
                        struct rf_msg_step *step);

@@ -13,6 +13,9 @@
 #include "planner/plan/quantize.h"
 #include "planner/strategy/schedule_build.h"
 
+#define COPY_LEAST_BYTES (UINT64_C(1) << 20)
+#define COPY_MOST_BYTES (UINT64_C(64) << 20)
+
 const char *const *rf_scenario_node_names(const struct rf_scenario *scenario)
 {
     static const char *const one_node[] = {"node"};
@@ -418,4 +421,14 @@ bool rf_scenario_rank_on(const struct rf_scenario *scenario, uint32_t rank,
 {
     return rank < scenario->world->n_ranks &&
            scenario->world->ranks[rank].node == node;
+}
+
+uint64_t rf_scenario_copy_bytes(const struct rf_scenario *scenario)
+{
+    uint64_t most = COPY_LEAST_BYTES;
+    for (uint32_t r = 0; r < scenario->world->n_ranks; r++) {
+        most = RF_MAX(most,
+                      rf_plan_layout(scenario->plan, RF_INFER, r)->arena_bytes);
+    }
+    return RF_MIN(most, COPY_MOST_BYTES);
 }

@@ -83,5 +83,9 @@ bool rf_scenario_crosses_by_tcp(const struct rf_scenario *scenario);
  * over TCP they get something from other nodes, or, with method tcp, from each
  * other. */
 bool rf_scenario_listens_on(const struct rf_scenario *scenario, uint32_t node);
+/* How large the buffers are that the ranks of a scenario copy: as its largest
+ * inference arena, so that what fits in a cache in the refit fits there in the
+ * probe, but 1 to 64 MiB. */
+uint64_t rf_scenario_copy_bytes(const struct rf_scenario *scenario);
 
 #endif

@@ -19,7 +19,7 @@
 #include "coordinator/store/rank_logs.h"
 #include "coordinator/records/replay.h"
 #include "coordinator/records/summary.h"
-#include "coordinator/run/probes.h"
+#include "coordinator/scenario/scenario.h"
 #include "planner/model/model_json.h"
 #include "planner/schedule/plan_json.h"
 #include "transport/info/method_info.h"
@@ -32,19 +32,6 @@ static void put(json_t *object, const char *key, json_t *value)
 static json_t *ms(int64_t ns)
 {
     return json_real((double)ns / 1e6);
-}
-
-bool rf_result_secret_name(const char *name)
-{
-    static const char *const words[] = {"SECRET",     "TOKEN",   "PASSW",
-                                        "CREDENTIAL", "API_KEY", "PRIVATE_KEY",
-                                        "COMM_ID"};
-    for (size_t i = 0; i < RF_ARRAY_SIZE(words); i++) {
-        if (strcasestr(name, words[i]) != NULL) {
-            return true;
-        }
-    }
-    return false;
 }
 
 static void redact_env(json_t *env)
@@ -396,7 +383,7 @@ static json_t *bound_json(const struct rf_attempt *attempt)
     double median_ms;
     json_t *out = json_object(), *probe = NULL;
     if (attempt->probed_before || attempt->probed_after) {
-        const uint64_t bytes = rf_run_probes_copy_bytes(attempt->scenario);
+        const uint64_t bytes = rf_scenario_copy_bytes(attempt->scenario);
         const bool device = rf_scenario_on_device(attempt->scenario);
         probe = json_pack(
             "{s:o, s:o, s:o}", "before",

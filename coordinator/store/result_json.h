@@ -5,11 +5,9 @@
 #include <jansson.h>
 #include <stdbool.h>
 
+#include "coordinator/records/result_schema.h"
 #include "coordinator/scenario/attempt.h"
 #include "transport/control/message_fields.h"
-
-#define RF_SCHEMA_VERSION 1
-#define RF_RESULT_MAX_BYTES ((size_t)1 << 30) /* of a file that is read */
 
 /* The program that makes results, as it was called. Borrowed. */
 struct rf_result_maker {
@@ -45,8 +43,5 @@ json_t *rf_result_head(const struct rf_result_maker *maker);
 
 /* A node's HELLO as an entry of `environment`. A new reference. */
 json_t *rf_result_node(const char *host, const struct rf_msg_hello *hello);
-
-/* Whether the name of an environment variable suggests a secret. */
-bool rf_result_secret_name(const char *name);
 
 #endif

@@ -7,7 +7,7 @@
 
 #include <stdint.h>
 
-#include "planner/schedule/schedule.h"
+#include "planner/schedule/op.h"
 
 /* Casts n elements from `src` to `dst`, which do not overlap. */
 void rf_cast_items(enum rf_cast cast, void *dst, const void *src, uint64_t n);

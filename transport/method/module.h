@@ -8,11 +8,11 @@
 #ifndef RF_TRANSPORT_MODULE_H
 #define RF_TRANSPORT_MODULE_H
 
+#include "transport/info/module_files.h"
 #include "transport/method/method.h"
 #include "transport/method/ucx_wire.h"
 
 #define RF_MODULE_ABI 7
-#define RF_MODULE_FILE "refit-cuda.so"
 #define RF_MODULE_SYMBOL "rf_cuda_module"
 
 #define RF_MODULE_MAX_DEVICES 32
@@ -86,7 +86,6 @@ struct rf_module {
 const struct rf_module *rf_module_load(struct rf_err *err);
 
 #define RF_UCX_MODULE_ABI 3
-#define RF_UCX_MODULE_FILE "refit-ucx.so"
 #define RF_UCX_MODULE_SYMBOL "rf_ucx_module"
 
 struct rf_ucx_module {

@@ -24,7 +24,7 @@
 #include "common/mem.h"
 #include "coordinator/launch/ssh/launch_ssh.h"
 #include "coordinator/config/nodes/names.h"
-#include "transport/method/module.h"
+#include "transport/info/module_files.h"
 
 #define FOLDER ".cache/refit-coord"
 #define MODULES 2

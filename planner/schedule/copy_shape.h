@@ -10,7 +10,7 @@
 
 #include <stdint.h>
 
-#include "planner/schedule/schedule.h"
+#include "planner/schedule/op.h"
 
 /* A copy as nested loops: run_items contiguous items at each point of a grid of
  * n_dims (outermost first), with byte strides on both sides. */

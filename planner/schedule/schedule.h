@@ -33,34 +33,9 @@
 #include <stdint.h>
 
 #include "planner/plan/plan.h"
+#include "planner/schedule/op.h"
 
 #define RF_STAGE_SLOTS 2
-#define RF_NO_OP UINT32_MAX
-#define RF_NO_BUCKET UINT32_MAX
-
-enum rf_mem {
-    RF_MEM_TRAIN, /* the training side's arena */
-    RF_MEM_INFER, /* the inference side's arena */
-    RF_MEM_STAGE, /* staging, bounded by bucket_bytes · RF_STAGE_SLOTS */
-    RF_MEM_COUNT,
-};
-
-struct rf_op {
-    uint32_t id; /* position in the world's order, the same on every rank */
-    uint32_t src, dst; /* world ranks */
-    uint32_t dep;      /* id of another op, RF_NO_OP: none */
-    uint32_t bucket;   /* RF_NO_BUCKET: no staging involved */
-    uint32_t round;
-    uint32_t task; /* ops that belong together, see rule 3 */
-    uint32_t family;
-    uint8_t src_mem, dst_mem; /* enum rf_mem */
-    uint8_t cast;             /* enum rf_cast: applied by this op */
-    uint8_t cast_at_source;   /* else at the destination */
-    struct rf_box box;        /* which elements, for messages and checks */
-    uint64_t src_offset, dst_offset; /* bytes into those memories */
-    uint64_t src_stride[RF_BOX_DIMS], dst_stride[RF_BOX_DIMS]; /* bytes */
-    uint32_t src_item, dst_item; /* bytes per element at each end */
-};
 
 struct rf_fold;
 struct rf_rings;
@@ -139,16 +114,5 @@ uint64_t rf_schedule_memory(const struct rf_schedule *schedule);
 enum rf_status rf_schedule_prove(const struct rf_plan *plan,
                                  const struct rf_schedule *schedule,
                                  struct rf_err *err) RF_MUST_CHECK;
-
-/* Bytes of an op on the wire: at the destination's item size when cast at the
- * source, else at the source's. */
-uint64_t rf_op_bytes(const struct rf_op *op);
-/* Whether it reads training memory as the training side holds it: nothing comes
- * before it, and its source casts nothing. */
-bool rf_op_reads_held(const struct rf_op *op);
-/* Where what it reads ends, in bytes into op->src_mem. */
-uint64_t rf_op_src_end(const struct rf_op *op);
-/* Bytes that it writes. */
-uint64_t rf_op_written(const struct rf_op *op);
 
 #endif

@@ -1,0 +1,48 @@
+/* One operation of a schedule: a copy of a box between two memories. */
+#ifndef RF_PLANNER_SCHEDULE_OP_H
+#define RF_PLANNER_SCHEDULE_OP_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "planner/layout/piece.h"
+
+enum rf_mem {
+    RF_MEM_TRAIN, /* the training side's arena */
+    RF_MEM_INFER, /* the inference side's arena */
+    RF_MEM_STAGE, /* staging, bounded by bucket_bytes · RF_STAGE_SLOTS */
+    RF_MEM_COUNT,
+};
+
+#define RF_NO_OP UINT32_MAX
+#define RF_NO_BUCKET UINT32_MAX
+
+struct rf_op {
+    uint32_t id; /* position in the world's order, the same on every rank */
+    uint32_t src, dst; /* world ranks */
+    uint32_t dep;      /* id of another op, RF_NO_OP: none */
+    uint32_t bucket;   /* RF_NO_BUCKET: no staging involved */
+    uint32_t round;
+    uint32_t task; /* ops that belong together, see rule 3 */
+    uint32_t family;
+    uint8_t src_mem, dst_mem; /* enum rf_mem */
+    uint8_t cast;             /* enum rf_cast: applied by this op */
+    uint8_t cast_at_source;   /* else at the destination */
+    struct rf_box box;        /* which elements, for messages and checks */
+    uint64_t src_offset, dst_offset; /* bytes into those memories */
+    uint64_t src_stride[RF_BOX_DIMS], dst_stride[RF_BOX_DIMS]; /* bytes */
+    uint32_t src_item, dst_item; /* bytes per element at each end */
+};
+
+/* Bytes of an op on the wire: at the destination's item size when cast at the
+ * source, else at the source's. */
+uint64_t rf_op_bytes(const struct rf_op *op);
+/* Whether it reads training memory as the training side holds it: nothing comes
+ * before it, and its source casts nothing. */
+bool rf_op_reads_held(const struct rf_op *op);
+/* Where what it reads ends, in bytes into op->src_mem. */
+uint64_t rf_op_src_end(const struct rf_op *op);
+/* Bytes that it writes. */
+uint64_t rf_op_written(const struct rf_op *op);
+
+#endif

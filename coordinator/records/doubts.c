@@ -199,7 +199,7 @@ static char *reason_of(const json_t *record, const char *name)
 {
     static const char *const figures[][2] = {
         {"summary.variance.refit_ms", "time"},
-        {"summary.variance.yardstick_ratio", "x yardstick"}};
+        {"summary.variance.yardstick_ratio", "vs contiguous"}};
     for (size_t i = 0;
          strcmp(name, REPEATS_DIFFER) == 0 && i < RF_ARRAY_SIZE(figures); i++) {
         double between, within;

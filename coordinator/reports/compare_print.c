@@ -244,7 +244,7 @@ static void change_cells(struct rf_table *table,
         return;
     }
     rf_table_cell(table, "%+.1f %%", one->time_change * 100);
-    rf_table_cell(table, "%s", one->by_ratio ? "x yardstick" : "time");
+    rf_table_cell(table, "%s", one->by_ratio ? "vs contiguous" : "time");
     rf_table_cell(table, "%+.1f %%", one->change * 100);
 }
 
@@ -271,11 +271,11 @@ void rf_comparisons_print(const struct rf_comparisons *all, FILE *to)
         "scenario",     "verdict",      ">old ms",
         ">old 95 %",    ">new ms",      ">new 95 %",
         ">time change", "judged",       ">change",
-        "x yardstick",  "peak memory",  "predicted",
+        "vs contiguous",  "peak memory",  "predicted",
         "efficiency",   "also differs", NULL};
     static const char *const drops[] = {
         "efficiency",  "also differs", "predicted",   "old 95 %", "new 95 %",
-        "x yardstick", "time change",  "peak memory", NULL};
+        "vs contiguous", "time change",  "peak memory", NULL};
     struct rf_table *table = rf_table_create(heads);
     rf_table_set_drops(table, drops, "refit-coord compare OLD NEW | less -S");
     for (size_t i = 0; i < all->n; i++) {
@@ -339,7 +339,7 @@ static void print_agreement(const struct rf_comparisons *all, FILE *to)
         agreeing += agree;
     }
     if (known > 0) {
-        fprintf(to, "x yardstick: %zu of %zu within what reruns give\n",
+        fprintf(to, "vs contiguous: %zu of %zu within what reruns give\n",
                 agreeing, known);
     }
 }

@@ -18,7 +18,7 @@ test_refits_are_verified_and_recorded() {
     expect_verified "$(result split)"
     expect_json "$(result colocated)" '.verification.rounds == 3'
     expect_json "$(result split)" '.verification.rounds == 2'
-    expect_text out '^scenario .* of any +peak memory +predicted +verified$'
+    expect_text out '^scenario .* eff\. \(best\) +peak memory +predicted +verified$'
     expect_text out '^colocated .* [0-9.]+ MB +[0-9.]+ MB +yes$'
     expect_text out '^split .* [0-9.]+ MB +[0-9.]+ MB +yes$'
 }

@@ -34,7 +34,7 @@ test_every_iteration_has_a_yardstick() {
         expect_json "$file" '.bound.yardstick.nodes[0].copy_gbytes_per_s > 0'
         expect_json "$file" '.schedule_bound.ms >= .bound.ms'
     done
-    expect_text out '^scenario .* x yardstick +of strategy +of any '
+    expect_text out '^scenario .* vs contiguous +eff\. \(strategy\) +eff\. \(best\) '
     expect_text out '^together-method=tcp .*\[[0-9.]+, [0-9.]+\]'
 }
 

@@ -108,7 +108,7 @@ test_a_machine_at_half_speed_is_no_regression() {
     compare 1 slower
     add_ratios new 1.02
     compare 0 same
-    expect_text out '^s .* \+100\.0 % +x yardstick +\+2\.0 % +1\.00 \[0\.99, 1\.01\] -> 1\.02 \['
+    expect_text out '^s .* \+100\.0 % +vs contiguous +\+2\.0 % +1\.00 \[0\.99, 1\.01\] -> 1\.02 \['
     expect_text out '^1 with a time beyond 10 % that the yardstick shares'
     run_coord compare old new --json
     expect_json out '.comparisons[0] | .judged == "yardstick_ratio" and

@@ -37,7 +37,7 @@ test_rerun_says_whether_the_ratio_agrees() {
         map(.value.yardstick_ratio = [0, 0.5, 1, 999, 1000][.key] | .value))' \
         five.json >wide.json
     again 0 wide.json
-    expect_text out '^x yardstick: 1 of 1 within what reruns give$'
+    expect_text out '^vs contiguous: 1 of 1 within what reruns give$'
     rm -r new
     jq '.summary.yardstick_ratio.median = 1e6 | .iterations[].yardstick_ratio =
         1e6' five.json >far.json

@@ -58,7 +58,7 @@ test_columns_that_say_the_same_in_all_rows_are_named_once() {
     echo '{"scenarios": [{"name": "good"}]}' >run/run.json
     run_coord report run --drop-constant
     expect_exit 0
-    expect_text out '^scenario +of any$'
+    expect_text out '^scenario +eff\. \(best\)$'
     expect_text out '^good +0\.86$'
     expect_text out '^the same in all rows: method host; strategy send_recv; bytes 1\.00 GB; .*; verified yes; not measured: on links, '
     run_coord report run --drop-constant --csv
@@ -68,13 +68,13 @@ test_columns_that_say_the_same_in_all_rows_are_named_once() {
     [ "$(wc -l <out)" = 3 ] || fail "more than rows"
     expect_text err 'the same in all rows: status ok; model m; '
     run_coord report run --drop-constant --markdown
-    expect_text out '^\| scenario \| of any \|$'
+    expect_text out '^\| scenario \| eff\. \(best\) \|$'
     expect_text out '^<!-- the same in all rows: method host; .* -->$'
     run_coord report run --drop-constant --latex
     expect_text out '^% the same in all rows: method host; '
     cp -r run other
     run_coord report run other --drop-constant
-    expect_text out '^run +scenario +of any$'
+    expect_text out '^run +scenario +eff\. \(best\)$'
     rm -r run/odd.json other
     run_coord report run --drop-constant
     expect_text out '^scenario +method '

@@ -57,7 +57,7 @@ megatron() { # FLAG...
         diff <(masked <<<"$form") <(masked <block) >&2
         fail "not the benchmark's lines"
     }
-    expect_text out '^scenario .* x yardstick .* verified$'
+    expect_text out '^scenario .* vs contiguous .* verified$'
     expect_text out '^tp[^ ]+ +host .* yes$'
     expect_text err 'no effect on a refit: --micro-batch-size, --seq-length$'
     record=$(echo results/*/tp*.json)

@@ -43,7 +43,7 @@ START_TEST(test_report_shows_ratios_and_bounds_that_are_none)
     rf_report_table_add(table, RF_REPORT_TABLE, NULL, result);
     text = table_text(table, RF_REPORT_TABLE);
     ck_assert_msg(strstr(text,
-                         "  1.03 [0.90, 1.50]         0.50  bound not "
+                         "  1.03 [0.90, 1.50]             0.50  bound not "
                          "valid (memory of a)            -          -  yes") !=
                       NULL,
                   "%s", text);

@@ -17,7 +17,7 @@
 #include "coordinator/config/paths.h"
 #include "planner/model/model.h"
 #include "checkpoint/headers.h"
-#include "planner/families/model_read.h"
+#include "planner/families/model_fields.h"
 
 static const char *const sources[] = {"manifest",   "config", "megatron",
                                       "checkpoint", "tensor", NULL};

@@ -13,6 +13,7 @@
 
 #include "common/mem.h"
 #include "planner/families/family_table.h"
+#include "planner/families/model_fields.h"
 #include "planner/model/layout_kind.h"
 
 static const char *const component_keys[] = {NULL, "mtp", "vision"};

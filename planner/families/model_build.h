@@ -51,10 +51,6 @@ enum rf_status rf_model_open_table(const struct rf_jnode *node,
                                    struct rf_family_table **out,
                                    struct rf_err *err) RF_MUST_CHECK;
 
-/* The object that describes the language model in a config: its text_config or
- * llm_config, else itself. */
-const json_t *rf_model_text_config(const json_t *config);
-
 /* The families that the rules of `values`' table make of a config: adds all of
  * them to a model whose n_layers and dtype are set. */
 enum rf_status rf_model_add_rules(struct rf_model *model,

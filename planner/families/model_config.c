@@ -16,7 +16,6 @@
 #include "planner/families/config_rules.h"
 #include "planner/families/family_table.h"
 #include "planner/families/model_fields.h"
-#include "planner/families/model_read.h"
 
 /* Keys beside "config" that override nothing. */
 static const char *const other_keys[] = {"config", "name", "unknown_tensors",

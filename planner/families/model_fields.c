@@ -7,8 +7,7 @@
 
 #include "common/mem.h"
 #include "common/text.h"
-#include "planner/families/model_build.h"
-#include "planner/families/model_read.h"
+#include "planner/model/shape_json.h"
 
 #define SIZE 1, RF_MODEL_MAX_SIZE
 #define HEADS 1, RF_MODEL_MAX_HEADS

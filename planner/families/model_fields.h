@@ -1,6 +1,6 @@
 /*
  * Fields of configurations that may be overridden beside them, with all their
- * spellings and limits: one table. Private to the model readers.
+ * spellings and limits: one table; and the names of models that they change.
  */
 #ifndef RF_PLANNER_MODEL_FIELDS_H
 #define RF_PLANNER_MODEL_FIELDS_H
@@ -29,5 +29,14 @@ void rf_field_add_keys(const char **keys, size_t n);
  * the spelling; null counts as absent. NULL: none. */
 json_t *rf_field_value(const json_t *object, const struct rf_field *field,
                        const char **name);
+
+/* The name of a model with a config that has none of its own: "base (num_layers
+ * 2, hidden_size 512)", with the overrides beside the config in the inline
+ * description `model` that change it. Freed with free(). */
+char *rf_model_config_name(const char *base, const json_t *model);
+
+/* The object that describes the language model in a config: its text_config or
+ * llm_config, else itself. */
+const json_t *rf_model_text_config(const json_t *config);
 
 #endif

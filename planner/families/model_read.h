@@ -57,9 +57,4 @@ enum rf_status rf_model_from_json(const struct rf_jnode *node,
                                   struct rf_model **out,
                                   struct rf_err *err) RF_MUST_CHECK;
 
-/* The name of a model with a config that has none of its own: "base (num_layers
- * 2, hidden_size 512)", with the overrides beside the config in the inline
- * description `model` that change it. Freed with free(). */
-char *rf_model_config_name(const char *base, const json_t *model);
-
 #endif

@@ -12,9 +12,12 @@
 #include <string.h>
 
 #include "common/mem.h"
-#include "planner/families/family_table.h"
+#include "planner/families/family_rules.h"
 #include "planner/families/model_fields.h"
+#include "planner/families/model_values.h"
+#include "planner/families/rule_read.h"
 #include "planner/model/layout_kind.h"
+#include "planner/model/shape_json.h"
 
 static const char *const component_keys[] = {NULL, "mtp", "vision"};
 

@@ -7,21 +7,8 @@
 #ifndef RF_PLANNER_COMPONENTS_H
 #define RF_PLANNER_COMPONENTS_H
 
-#include <stdbool.h>
+#include "planner/families/table.h"
 
-#include "common/err.h"
-#include "planner/model/model.h"
-
-enum rf_vision { RF_VISION_LEAVE_OUT, RF_VISION_REPLICATE, RF_VISION_SPLIT };
-
-/* What a model's description says of them. */
-struct rf_components {
-    struct rf_jnode model; /* the description */
-    bool mtp;
-    enum rf_vision vision;
-};
-
-struct rf_family_table;
 struct rf_values;
 
 /* "mtp" and "vision" of a model; absent, both are left out. */

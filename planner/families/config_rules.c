@@ -13,6 +13,7 @@
 #include <string.h>
 
 #include "common/mem.h"
+#include "planner/families/family_table.h"
 #include "planner/families/model_fields.h"
 #include "planner/model/roles.h"
 

@@ -5,7 +5,7 @@
 #ifndef RF_PLANNER_CONFIG_RULES_H
 #define RF_PLANNER_CONFIG_RULES_H
 
-#include "planner/families/family_table.h"
+#include "common/json.h"
 
 /* A list of rules in the format of tables; the caller's. */
 enum rf_status rf_config_rules(const struct rf_jnode *config, json_t **out,

@@ -1,8 +1,8 @@
 /*
  * Rules at work: which one a tensor's name follows, and what it makes of a
- * family. See family_table.h.
+ * family. See family_rules.h.
  */
-#include "planner/families/family_table.h"
+#include "planner/families/family_rules.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -10,6 +10,7 @@
 
 #include "common/mem.h"
 #include "planner/model/roles.h"
+#include "planner/model/shape_json.h"
 
 /* A number, or its mark, at `name`; its length, 0: neither. */
 static size_t fit_number(const char *name, const char *mark,

@@ -13,7 +13,9 @@
 #include <string.h>
 
 #include "common/mem.h"
+#include "planner/families/components.h"
 #include "planner/families/config_rules.h"
+#include "planner/families/family_rules.h"
 #include "planner/families/family_table.h"
 #include "planner/families/model_fields.h"
 

@@ -12,7 +12,7 @@
 #include <string.h>
 
 #include "common/mem.h"
-#include "planner/families/family_table.h"
+#include "planner/families/family_rules.h"
 #include "planner/model/roles.h"
 
 #define MAX_COMPLAINTS 10

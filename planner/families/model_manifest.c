@@ -16,6 +16,8 @@
 #include <string.h>
 
 #include "common/mem.h"
+#include "planner/families/components.h"
+#include "planner/families/family_rules.h"
 #include "planner/families/family_table.h"
 
 #define NAME_MAX_BYTES 256

@@ -13,6 +13,7 @@
 
 #include "common/mem.h"
 #include "planner/families/family_table.h"
+#include "planner/families/model_values.h"
 
 /* A block with its defaults filled in. */
 struct block {

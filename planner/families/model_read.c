@@ -14,7 +14,7 @@
 #include <string.h>
 
 #include "common/mem.h"
-#include "planner/families/family_table.h"
+#include "planner/families/family_rules.h"
 #include "planner/families/model_build.h"
 
 #define MODEL_MAX_BYTES (UINT64_C(1) << 63)

@@ -11,7 +11,7 @@
 #include <string.h>
 
 #include "common/mem.h"
-#include "planner/families/family_table.h"
+#include "planner/families/family_rules.h"
 
 #define MAX_SHAPES 256
 #define NAME_SIZE 256 /* for messages; longer ones are cut */

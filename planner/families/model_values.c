@@ -10,8 +10,8 @@
 #include <string.h>
 
 #include "common/mem.h"
-#include "planner/families/family_table.h"
 #include "planner/families/model_fields.h"
+#include "planner/families/table.h"
 
 #define MAX_DEPTH 16
 

@@ -4,6 +4,7 @@
 
 #include "planner/families/families.h"
 #include "planner/families/family_table.h"
+#include "planner/families/model_values.h"
 #include "planner/model/roles.h"
 #include "tests/lib/quoted.h"
 

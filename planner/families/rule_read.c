@@ -1,0 +1,227 @@
+/* Reading a rule. See rule_read.h. */
+#include "planner/families/rule_read.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "common/mem.h"
+#include "planner/model/layout_kind.h"
+#include "planner/model/roles.h"
+#include "planner/model/shape_json.h"
+
+static enum rf_status read_role(const struct rf_jnode *node, enum rf_role *role,
+                                struct rf_err *err)
+{
+    struct rf_jnode member = rf_jnode_get(node, "role");
+    const char *names[RF_ROLE_COUNT], *name = NULL, *nearest;
+    enum rf_status status = rf_jnode_require(node, "role", err);
+    if (status != RF_OK ||
+        (status = rf_jnode_string(node, "role", &name, err)) != RF_OK ||
+        rf_role_parse(name, role)) {
+        return status;
+    }
+    rf_role_names(names);
+    nearest = rf_nearest_word(name, names);
+    return rf_jnode_fail(&member, err,
+                         "\"%.40s\" is no role%s%s%s; docs/MODELS.md lists "
+                         "them",
+                         name, nearest ? " (did you mean \"" : "",
+                         nearest ? nearest : "", nearest ? "\"?)" : "");
+}
+
+static enum rf_status check_part(const struct rf_jnode *node,
+                                 const struct rf_rule *rule, unsigned part,
+                                 struct rf_err *err)
+{
+    const struct rf_division *division = rf_role_division(rule->roles[part]);
+    bool experts = json_object_get(rule->node.value, "experts") != NULL ||
+                   strstr(rule->name, "{E}") != NULL || rule->stacked;
+    if (division->unit == RF_UNIT_OWN &&
+        json_object_get(node->value, "heads") == NULL) {
+        return rf_jnode_fail(node, err,
+                             "role \"%s\" needs \"heads\": how many of them "
+                             "lie in the tensor",
+                             division->name);
+    }
+    if (division->over == RF_OVER_ETP && !experts) {
+        return rf_jnode_fail(node, err,
+                             "role \"%s\" needs {E} in the name or "
+                             "\"stacked\": true",
+                             division->name);
+    }
+    if (rule->n_parts > 1 && division->dim != 0) {
+        return rf_jnode_fail(node, err,
+                             "role \"%s\" cuts dimension 1, parts lie along "
+                             "dimension 0",
+                             division->name);
+    }
+    return RF_OK;
+}
+
+static enum rf_status read_parts(struct rf_rule *rule, struct rf_err *err)
+{
+    static const char *const keys[] = {"role", "rows", "heads", NULL};
+    struct rf_jnode list = rf_jnode_get(&rule->node, "parts");
+    size_t n = json_array_size(list.value);
+    enum rf_status status = RF_OK;
+    if (list.value == NULL) {
+        rule->n_parts = 1;
+        status = read_role(&rule->node, &rule->roles[0], err);
+        return status == RF_OK ? check_part(&rule->node, rule, 0, err) : status;
+    }
+    if (!json_is_array(list.value) || n < 2 || n > RF_FAMILY_MAX_PARTS ||
+        json_object_get(rule->node.value, "role") != NULL) {
+        return rf_jnode_fail(&list, err,
+                             "must be a list of 2 to %d parts, without "
+                             "\"role\" beside it",
+                             RF_FAMILY_MAX_PARTS);
+    }
+    rule->n_parts = (uint32_t)n;
+    for (unsigned i = 0; i < n && status == RF_OK; i++) {
+        struct rf_jnode part = rf_jnode_at(&list, i);
+        if ((status = rf_jnode_check_keys(&part, keys, err)) == RF_OK &&
+            (status = read_role(&part, &rule->roles[i], err)) == RF_OK) {
+            status = check_part(&part, rule, i, err);
+        }
+        if (status == RF_OK && rule->roles[i] == RF_ROLE_SKIP) {
+            status = rf_jnode_fail(&part, err, "a part cannot be skipped");
+        }
+    }
+    return status;
+}
+
+/* "shape" or "dims": how many dimensions a tensor has on disk. */
+static enum rf_status read_dims(struct rf_rule *rule, struct rf_err *err)
+{
+    struct rf_jnode shape = rf_jnode_get(&rule->node, "shape");
+    size_t most = RF_TENSOR_MAX_DIMS + (rule->stacked ? 1u : 0u);
+    if (shape.value == NULL) {
+        return rf_jnode_u32(&rule->node, "dims", 1, (uint32_t)most, &rule->ndim,
+                            err);
+    }
+    rule->ndim = (uint32_t)json_array_size(shape.value);
+    if (rule->ndim < (rule->stacked ? 2u : 1u) || rule->ndim > most) {
+        return rf_jnode_fail(&shape, err, "must be a list of 1 to %d sizes%s",
+                             RF_TENSOR_MAX_DIMS,
+                             rule->stacked ? ", after that of the experts"
+                                           : "");
+    }
+    return RF_OK;
+}
+
+/* "whole": the layouts that do not divide the tensor, whatever its role. */
+static enum rf_status read_whole(struct rf_rule *rule, struct rf_err *err)
+{
+    struct rf_jnode list = rf_jnode_get(&rule->node, "whole");
+    const char *const *names = rf_layout_names();
+    if (list.value != NULL && !json_is_array(list.value)) {
+        return rf_jnode_fail(&list, err, "must be a list of layouts");
+    }
+    for (size_t i = 0; i < json_array_size(list.value); i++) {
+        struct rf_jnode item = rf_jnode_at(&list, i);
+        unsigned layout = 0;
+        enum rf_status status = rf_jnode_word(&item, names, &layout, err);
+        if (status != RF_OK) {
+            return status;
+        }
+        rule->whole_in |= UINT32_C(1) << layout;
+    }
+    return RF_OK;
+}
+
+static enum rf_status check_pattern(const struct rf_rule *rule,
+                                    struct rf_err *err)
+{
+    const char *marks[] = {"{L}", "{E}"};
+    size_t braces = 0, n = 0;
+    for (const char *at = rule->name; *at != '\0'; at++) {
+        braces += *at == '{' || *at == '}';
+    }
+    for (size_t i = 0; i < RF_ARRAY_SIZE(marks); i++) {
+        const char *first = strstr(rule->name, marks[i]);
+        if (first != NULL && strstr(first + 1, marks[i]) != NULL) {
+            return rf_jnode_fail(&rule->node, err, "%s stands twice in %.100s",
+                                 marks[i], rule->name);
+        }
+        n += first != NULL;
+    }
+    if (braces != 2 * n) {
+        return rf_jnode_fail(&rule->node, err,
+                             "of braces a name may only have {L} and {E}: "
+                             "%.100s",
+                             rule->name);
+    }
+    return RF_OK;
+}
+
+static enum rf_status read_flags(struct rf_rule *rule, struct rf_err *err)
+{
+    const struct {
+        const char *key;
+        bool *out;
+    } flags[] = {
+        {"interleaved", &rule->interleaved},
+        {"stacked", &rule->stacked},
+        {"transposed", &rule->transposed},
+        {"optional", &rule->optional},
+        {"keys_are_values", &rule->keys_are_values},
+    };
+    enum rf_status status = RF_OK;
+    for (size_t i = 0; i < RF_ARRAY_SIZE(flags) && status == RF_OK; i++) {
+        status = rf_jnode_bool(&rule->node, flags[i].key, flags[i].out, err);
+    }
+    return status;
+}
+
+static enum rf_status check_flags(const struct rf_rule *rule,
+                                  struct rf_err *err)
+{
+    struct rf_jnode member = rf_jnode_get(&rule->node, "keys_are_values");
+    if (rule->keys_are_values &&
+        (rule->n_parts > 1 || rule->roles[0] != RF_ROLE_K)) {
+        return rf_jnode_fail(&member, err,
+                             "is for tensors of role \"key\" only");
+    }
+    return RF_OK;
+}
+
+enum rf_status rf_rule_read(const struct rf_jnode *node, const char *table,
+                            struct rf_rule *out, struct rf_err *err)
+{
+    static const char *const keys[] = {
+        "name",       "role",  "parts", "interleaved",     "stacked",
+        "transposed", "shape", "dims",  "dtype",           "experts",
+        "layers",     "if",    "stage", "heads",           "after",
+        "optional",   "whole", "block", "keys_are_values", NULL};
+    static const char *const stages[] = {"all", "first", "last", NULL};
+    struct rf_jnode layers = rf_jnode_get(node, "layers");
+    struct rf_rule rule = {.node = *node, .table = table, .own = true};
+    const char *name = NULL;
+    unsigned stage = 0;
+    enum rf_status status;
+    if ((status = rf_jnode_check_keys(node, keys, err)) != RF_OK ||
+        (status = rf_jnode_require(node, "name", err)) != RF_OK ||
+        (status = rf_jnode_string(node, "name", &name, err)) != RF_OK ||
+        (status = read_flags(&rule, err)) != RF_OK ||
+        (status = rf_jnode_choice(node, "stage", stages, &stage, err)) !=
+            RF_OK ||
+        (status = rf_dtype_from_json(node, "dtype", &rule.dtype, err)) !=
+            RF_OK) {
+        return status;
+    }
+    rule.stage_given = json_object_get(node->value, "stage") != NULL;
+    rule.dtype_given = json_object_get(node->value, "dtype") != NULL;
+    rule.stage = (enum rf_stage)stage;
+    rule.range = json_is_array(layers.value) ? layers : rule.range;
+    rule.name = rf_xstrdup(name);
+    if ((status = check_pattern(&rule, err)) != RF_OK ||
+        (status = read_parts(&rule, err)) != RF_OK ||
+        (status = check_flags(&rule, err)) != RF_OK ||
+        (status = read_whole(&rule, err)) != RF_OK ||
+        (status = read_dims(&rule, err)) != RF_OK) {
+        free(rule.name);
+        return status;
+    }
+    *out = rule;
+    return RF_OK;
+}

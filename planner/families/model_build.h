@@ -1,11 +1,9 @@
-/*
- * Private to the model readers (model*.c): adding families, and what the
- * readers share.
- */
+/* Adding families to a model that is read. Private to the model readers. */
 #ifndef RF_PLANNER_MODEL_BUILD_H
 #define RF_PLANNER_MODEL_BUILD_H
 
-#include "planner/model/shape_json.h"
+#include "common/json.h"
+#include "planner/model/model.h"
 
 struct rf_rule;
 struct rf_values;
@@ -32,45 +30,5 @@ enum rf_status rf_model_add_family(struct rf_model *model,
 /* Adds a line to the model's not_counted. */
 void rf_model_not_counted(struct rf_model *model, const char *fmt, ...)
     RF_PRINTF(2, 3);
-
-/* Fills in what the families say about their model, and the heads that `values`
- * give. `derive`: where they do not say, a head's size follows from shapes, and
- * shapes must agree with the heads. */
-enum rf_status rf_model_describe(struct rf_model *model,
-                                 struct rf_values *values,
-                                 const struct rf_jnode *where, bool derive,
-                                 struct rf_err *err) RF_MUST_CHECK;
-
-struct rf_family_table;
-
-/* The table for a description of that model type: its own "rules", or that of
- * the type or of its config's text_config. *out NULL: none. Borrows from
- * `node`; the caller destroys it. */
-enum rf_status rf_model_open_table(const struct rf_jnode *node,
-                                   const char *model_type,
-                                   struct rf_family_table **out,
-                                   struct rf_err *err) RF_MUST_CHECK;
-
-/* The families that the rules of `values`' table make of a config: adds all of
- * them to a model whose n_layers and dtype are set. */
-enum rf_status rf_model_add_rules(struct rf_model *model,
-                                  struct rf_values *values,
-                                  const struct rf_jnode *where,
-                                  struct rf_err *err) RF_MUST_CHECK;
-
-/* The four readers; each fills an empty model. `node` is the whole inline
- * description. */
-enum rf_status rf_model_read_config(const struct rf_jnode *node,
-                                    struct rf_model *model,
-                                    struct rf_err *err) RF_MUST_CHECK;
-enum rf_status rf_model_read_megatron(const struct rf_jnode *node,
-                                      struct rf_model *model,
-                                      struct rf_err *err) RF_MUST_CHECK;
-enum rf_status rf_model_read_manifest(const struct rf_jnode *node,
-                                      struct rf_model *model,
-                                      struct rf_err *err) RF_MUST_CHECK;
-enum rf_status rf_model_read_tensor(const struct rf_jnode *node,
-                                    struct rf_model *model,
-                                    struct rf_err *err) RF_MUST_CHECK;
 
 #endif

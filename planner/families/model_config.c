@@ -7,7 +7,7 @@
  * on); an override that no expression of the table reads is an error, since it
  * would silently do nothing.
  */
-#include "planner/families/model_build.h"
+#include "planner/families/model_config.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -17,7 +17,11 @@
 #include "planner/families/config_rules.h"
 #include "planner/families/family_rules.h"
 #include "planner/families/family_table.h"
+#include "planner/families/model_build.h"
+#include "planner/families/model_describe.h"
 #include "planner/families/model_fields.h"
+#include "planner/families/model_rules.h"
+#include "planner/model/shape_json.h"
 
 /* Keys beside "config" that override nothing. */
 static const char *const other_keys[] = {"config", "name", "unknown_tensors",

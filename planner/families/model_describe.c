@@ -5,7 +5,7 @@
  * tensor must agree with them, so that layouts may rely on rows = heads · head
  * size.
  */
-#include "planner/families/model_build.h"
+#include "planner/families/model_describe.h"
 
 #include <stdarg.h>
 #include <stdio.h>
@@ -14,6 +14,7 @@
 #include "common/mem.h"
 #include "planner/families/family_rules.h"
 #include "planner/model/roles.h"
+#include "planner/model/shape_json.h"
 
 #define MAX_COMPLAINTS 10
 

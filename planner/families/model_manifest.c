@@ -9,7 +9,7 @@
  * their own, one for each number. The order of the families is that of their
  * names, whatever the order in the manifest.
  */
-#include "planner/families/model_build.h"
+#include "planner/families/model_manifest.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -19,6 +19,10 @@
 #include "planner/families/components.h"
 #include "planner/families/family_rules.h"
 #include "planner/families/family_table.h"
+#include "planner/families/model_build.h"
+#include "planner/families/model_config.h"
+#include "planner/families/model_describe.h"
+#include "planner/model/shape_json.h"
 
 #define NAME_MAX_BYTES 256
 #define NO_NUMBER (-1)

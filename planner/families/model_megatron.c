@@ -7,13 +7,16 @@
  * The block's defaults and rules are here; it then becomes a config, from which
  * planner/families/megatron.json makes the tensors.
  */
-#include "planner/families/model_build.h"
+#include "planner/families/model_megatron.h"
 
 #include <stdlib.h>
 
 #include "common/mem.h"
 #include "planner/families/family_table.h"
+#include "planner/families/model_describe.h"
+#include "planner/families/model_rules.h"
 #include "planner/families/model_values.h"
+#include "planner/model/shape_json.h"
 
 /* A block with its defaults filled in. */
 struct block {

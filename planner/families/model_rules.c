@@ -5,13 +5,15 @@
  * A rule with {L} in its name stands for a tensor of each layer where its
  * conditions hold; layers whose tensors have other shapes are other families.
  */
-#include "planner/families/model_build.h"
+#include "planner/families/model_rules.h"
 
 #include <stdlib.h>
 #include <string.h>
 
 #include "common/mem.h"
 #include "planner/families/family_rules.h"
+#include "planner/families/model_build.h"
+#include "planner/model/shape_json.h"
 
 #define MAX_SHAPES 256
 #define NAME_SIZE 256 /* for messages; longer ones are cut */

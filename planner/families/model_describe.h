@@ -1,0 +1,19 @@
+/* What families and values say about their model. Private to the model
+ * readers. */
+#ifndef RF_PLANNER_MODEL_DESCRIBE_H
+#define RF_PLANNER_MODEL_DESCRIBE_H
+
+#include "common/json.h"
+#include "planner/model/model.h"
+
+struct rf_values;
+
+/* Fills in what the families say about their model, and the heads that `values`
+ * give. `derive`: where they do not say, a head's size follows from shapes, and
+ * shapes must agree with the heads. */
+enum rf_status rf_model_describe(struct rf_model *model,
+                                 struct rf_values *values,
+                                 const struct rf_jnode *where, bool derive,
+                                 struct rf_err *err) RF_MUST_CHECK;
+
+#endif

@@ -1,0 +1,13 @@
+/* Models from a list of tensors. Private to the model readers. */
+#ifndef RF_PLANNER_MODEL_MANIFEST_H
+#define RF_PLANNER_MODEL_MANIFEST_H
+
+#include "common/json.h"
+#include "planner/model/model.h"
+
+/* Fills an empty model. `node` is the whole inline description. */
+enum rf_status rf_model_read_manifest(const struct rf_jnode *node,
+                                      struct rf_model *model,
+                                      struct rf_err *err) RF_MUST_CHECK;
+
+#endif

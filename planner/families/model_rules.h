@@ -1,0 +1,18 @@
+/* The families that a table's rules make of a config. Private to the model
+ * readers. */
+#ifndef RF_PLANNER_MODEL_RULES_H
+#define RF_PLANNER_MODEL_RULES_H
+
+#include "common/json.h"
+#include "planner/model/model.h"
+
+struct rf_values;
+
+/* The families that the rules of `values`' table make of a config: adds all of
+ * them to a model whose n_layers and dtype are set. */
+enum rf_status rf_model_add_rules(struct rf_model *model,
+                                  struct rf_values *values,
+                                  const struct rf_jnode *where,
+                                  struct rf_err *err) RF_MUST_CHECK;
+
+#endif

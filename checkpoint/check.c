@@ -1,5 +1,5 @@
 /*
- * Tensors of a checkpoint compared with each other. See checkpoint_check.h.
+ * Tensors of a checkpoint compared with each other. See check.h.
  *
  * Types are compared only among those of 16 bits and more: a quantised model
  * may leave some of its layers in them on purpose.

@@ -1,5 +1,5 @@
 /*
- * Headers of a checkpoint's files. See checkpoint_headers.h.
+ * Headers of a checkpoint's files. See headers.h.
  *
  * The folder's index (model.safetensors.index.json) names the files, or they
  * are all its *.safetensors when there is none. Of each only the header is

@@ -1,5 +1,5 @@
 /*
- * Slices of checkpoint files. See checkpoint.h.
+ * Slices of checkpoint files. See slices.h.
  *
  * Files are opened at first use and stay open: a rank touches few of them. The
  * window holds bytes of the tensor selected; a request inside it is a memory

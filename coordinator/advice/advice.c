@@ -1,6 +1,6 @@
 /*
  * The advice of `check` as a table: what a rule looks at, how grave it is, when
- * it holds, and what it says. Rules about meshes are in mesh_rules.c, which
+ * it holds, and what it says. Rules about meshes are in mesh_advice.c, which
  * `advise` knows as well.
  */
 #include "coordinator/advice/advice.h"

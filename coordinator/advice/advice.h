@@ -10,7 +10,7 @@
 #include "coordinator/scenario/scenario.h"
 #include "transport/control/message_fields.h"
 
-/* Rules of thumb about one scenario's meshes (mesh_rules.h). */
+/* Rules of thumb about one scenario's meshes (mesh_advice.h). */
 void rf_advise_scenario(const struct rf_scenario *scenario,
                         const struct rf_timeline *timeline,
                         struct rf_findings *out);

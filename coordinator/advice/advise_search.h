@@ -1,7 +1,7 @@
 /*
  * Which meshes to try: every feasible pair of a training and an inference mesh
  * on as many ranks as a scenario gives its sides, ranked by the rules of thumb
- * that it breaks (mesh_rules.h) and its predicted refit. Pure and
+ * that it breaks (mesh_advice.h) and its predicted refit. Pure and
  * deterministic.
  */
 #ifndef RF_COORDINATOR_COMMANDS_ADVICE_ADVISE_SEARCH_H

@@ -1,5 +1,5 @@
 /*
- * Rules of thumb about meshes. See mesh_rules.h. Where a source gives no
+ * Rules of thumb about meshes. See mesh_advice.h. Where a source gives no
  * number ("relatively large"), the number below is ours.
  */
 #include "coordinator/advice/mesh_advice.h"

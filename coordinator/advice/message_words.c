@@ -1,4 +1,4 @@
-/* Messages with words to fill in. See words.h. */
+/* Messages with words to fill in. See message_words.h. */
 #include "coordinator/advice/message_words.h"
 
 #include <assert.h>

@@ -1,5 +1,5 @@
 /*
- * Launch and stream. See agent.h.
+ * Launch and stream. See agent_stream.h.
  *
  * The launcher's last call (on_fail or on_exit) destroys the launch. The stream
  * may end before or after that.

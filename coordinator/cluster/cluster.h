@@ -1,8 +1,8 @@
 /*
  * The nodes of a run in the real world: launchers, the listener that agents
  * connect back to, one connection per node, leases and clocks. Whatever the
- * agents say goes to this object's user (run_cmd.c, check.c), which knows what
- * it means.
+ * agents say goes to this object's user (run_cmd.c, check_cmd.c), which knows
+ * what it means.
  *
  * All on one loop and thread. Callbacks come from the loop, never from inside a
  * call. Once a node has been reported lost, nothing more comes from it.

@@ -1,5 +1,5 @@
 /*
- * Running scripts/figures. See figures.h.
+ * Running scripts/figures. See figures_script.h.
  *
  * Both documents go through files without a name, so neither program waits for
  * the other to read. The script's messages go to our standard error.

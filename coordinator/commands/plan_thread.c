@@ -1,4 +1,4 @@
-/* Scenarios taken on another thread. See planning.h. */
+/* Scenarios taken on another thread. See plan_thread.h. */
 #include "coordinator/commands/plan_thread.h"
 
 #include <stdlib.h>

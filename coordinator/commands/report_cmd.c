@@ -1,6 +1,7 @@
 /*
  * `refit-coord report`: result folders in one of the forms of results/report.h,
- * on standard output or in the file of --html, or as figures (figures.h).
+ * on standard output or in the file of --html, or as figures
+ * (figures_script.h).
  */
 #include <errno.h>
 #include <stdlib.h>

@@ -3,7 +3,7 @@
  * folder and the progress display on one loop.
  *
  * Everything that can be wrong in cluster.json is found before anything is
- * launched, by planning every scenario (scenarios.h), or, if only nodes have
+ * launched, by planning every scenario (scenario_set.h), or, if only nodes have
  * the model's checkpoint, once they have said what its headers are. The result
  * folder exists before the launch, so that a full or read-only disk is found
  * early; a launch that fails or is interrupted removes it again. How a run ends

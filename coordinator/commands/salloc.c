@@ -1,4 +1,4 @@
-/* See allocate.h. salloc waits for the job, releases it when its command has
+/* See salloc.h. salloc waits for the job, releases it when its command has
  * ended, however that came, and passes on the command's exit status. */
 #include "coordinator/commands/salloc.h"
 

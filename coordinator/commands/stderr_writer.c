@@ -1,5 +1,5 @@
 /*
- * Standard error beside the event loop. See output.h.
+ * Standard error beside the event loop. See stderr_writer.h.
  *
  * Callers fill one buffer while the thread writes the other. The thread takes
  * the whole buffer at once, so dropped lines are always newer than those in it:

@@ -1,4 +1,4 @@
-/* Files stored on another thread. See storing.h. */
+/* Files stored on another thread. See store_thread.h. */
 #include "coordinator/commands/store_thread.h"
 
 #include <stdlib.h>

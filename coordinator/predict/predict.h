@@ -1,8 +1,8 @@
 /* Predicted times. The arithmetic is pure and in predict_figures.c, figures
  * from probes come from predict_probes.c, which results count from
  * predict_speeds.c, what both read of results from predict_records.c, what was
- * measured from predict_measured.c, calibration predict_calibrate.c; predict.c
- * has the command. Formulae: docs/MEASURING.md, "Predictions". */
+ * measured from predict_measured.c, calibration predict_calibrate.c;
+ * predict_cmd.c has the command. Formulae: docs/MEASURING.md, "Predictions". */
 #ifndef RF_COORDINATOR_COMMANDS_PREDICT_PREDICT_H
 #define RF_COORDINATOR_COMMANDS_PREDICT_PREDICT_H
 

@@ -1,4 +1,4 @@
-/* Medians with their intervals. See middle.h. */
+/* Medians with their intervals. See median_interval.h. */
 #include "coordinator/records/median_interval.h"
 
 #include "common/stats.h"

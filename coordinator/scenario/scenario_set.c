@@ -1,4 +1,4 @@
-/* Scenarios that are planned once. See scenarios.h. */
+/* Scenarios that are planned once. See scenario_set.h. */
 #include "coordinator/scenario/scenario_set.h"
 
 #include <stdlib.h>

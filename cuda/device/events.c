@@ -1,4 +1,4 @@
-/* The device's clock. See timing.h. A failure is a time of 0, never an error:
+/* The device's clock. See events.h. A failure is a time of 0, never an error:
  * what was measured is not worth losing a refit that is complete. */
 #include "cuda/device/events.h"
 

@@ -1,4 +1,4 @@
-/* Multiprocessors for packing. See share.h. */
+/* Multiprocessors for packing. See sm_share.h. */
 #include "cuda/device/sm_share.h"
 
 #include <stdlib.h>

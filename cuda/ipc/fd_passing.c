@@ -1,5 +1,5 @@
 /*
- * Passing descriptors. See fdpass.h.
+ * Passing descriptors. See fd_passing.h.
  *
  * All ranks send and receive at once, so nobody may block in a send while its
  * own queue fills: sockets do not block, and a full queue is tried again. What

@@ -38,7 +38,7 @@ static int by_round_turn_id(const void *a, const void *b)
 }
 
 /* Ops that rank takes part in, by round, direction and peer, sends by the
- * peer's turn (turns.h); to be freed. */
+ * peer's turn (peer_order.h); to be freed. */
 static struct sort_key *collect(const struct rf_schedule *schedule,
                                 uint32_t rank, size_t *n_out)
 {

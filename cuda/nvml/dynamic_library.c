@@ -1,4 +1,4 @@
-/* See library.h. */
+/* See dynamic_library.h. */
 #include "cuda/nvml/dynamic_library.h"
 
 #include <dlfcn.h>

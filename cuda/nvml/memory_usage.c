@@ -1,4 +1,4 @@
-/* Device memory of a rank. See usage.h. */
+/* Device memory of a rank. See memory_usage.h. */
 #include "cuda/nvml/memory_usage.h"
 
 #include <cuda_runtime_api.h>

@@ -6,8 +6,8 @@
  *    are none, all members ("far").
  * 2. Shares. Far demand is first divided among the nodes, so that the busiest
  *    node link carries as little as possible, then all demand among the ranks
- *    (shares.h). Should the node step cost the busiest rank more than 0.4 %,
- *    far demand is divided among the ranks directly.
+ *    (fair_shares.h). Should the node step cost the busiest rank more than
+ *    0.4 %, far demand is divided among the ranks directly.
  * 3. Lines. The members of a set stand in line, each with its share; transfers
  *    are handed out along the line in order, so only those that lie across the
  *    end of a share are cut, and not even those when one side may carry the

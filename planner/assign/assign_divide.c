@@ -1,5 +1,5 @@
 /*
- * Demand as problems of fair shares (shares.h): among ranks, where a set's
+ * Demand as problems of fair shares (fair_shares.h): among ranks, where a set's
  * members on a node, all its members, or one rank alone may serve; and among
  * the nodes that have members.
  */

@@ -1,4 +1,4 @@
-/* Weights of ranks and nodes. See weights.h. */
+/* Weights of ranks and nodes. See link_weights.h. */
 #include "planner/assign/link_weights.h"
 
 #include <stdlib.h>

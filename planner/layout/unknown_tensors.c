@@ -1,4 +1,4 @@
-/* Tensors that no rule knows. See unknown.h. */
+/* Tensors that no rule knows. See unknown_tensors.h. */
 #include "planner/layout/unknown_tensors.h"
 
 #include <stdio.h>

@@ -4,7 +4,7 @@
  *
  * Everything up to the choice of sources works on classes of ranks and on
  * families. Transfers, of which each rank has its own, are not kept; a walk
- * lists them (walk.h). Nothing is kept when a step fails.
+ * lists them (plan_walk.h). Nothing is kept when a step fails.
  */
 #include "planner/plan/plan.h"
 

@@ -1,6 +1,6 @@
 /*
  * The proof of a plan, fed with its transfers one after another, in order;
- * prove.c says what it shows. Internal to the planner and its tests.
+ * plan_prove.c says what it shows. Internal to the planner and its tests.
  */
 #ifndef RF_PLANNER_PROVE_H
 #define RF_PLANNER_PROVE_H

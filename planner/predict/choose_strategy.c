@@ -1,4 +1,4 @@
-/* The strategy that a simulation finds fastest. See choose.h. */
+/* The strategy that a simulation finds fastest. See choose_strategy.h. */
 #include "planner/predict/choose_strategy.h"
 #include "planner/strategy/schedule_build.h"
 

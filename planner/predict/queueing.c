@@ -2,7 +2,7 @@
  * Event-driven: an event is a job that comes to a server or leaves one. When a
  * job gets a server it is known when it will leave it, so what follows is put
  * off until then, or with grains, until the earliest time at which it can go on
- * without a break. See servers.h.
+ * without a break. See queueing.h.
  */
 #include "planner/predict/queueing.h"
 

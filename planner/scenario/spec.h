@@ -23,7 +23,7 @@ enum rf_strategy {
     RF_GATHER_BROADCAST,
     RF_HIERARCHICAL,
     RF_STRATEGIES,                    /* how many there are */
-    RF_STRATEGY_AUTO = RF_STRATEGIES, /* until one is chosen, see choose.h */
+    RF_STRATEGY_AUTO = RF_STRATEGIES, /* until choose_strategy.h has one */
 };
 
 #define RF_SIDE_SIZE_MAX 65536 /* of any one parallel size */
@@ -32,7 +32,7 @@ enum rf_balance {
     RF_BALANCE_NONE,
     RF_BALANCE_SIZE,
     RF_BALANCE_ORDER,
-    RF_BALANCE_TIME, /* as `size`, by what links can send: planner/assign/link_weights.h */
+    RF_BALANCE_TIME, /* as `size`, by what links can send (link_weights.h) */
 };
 
 #define RF_NODE_NICS_MAX 64
@@ -76,7 +76,7 @@ struct rf_spec {
     enum rf_strategy strategy;
     enum rf_balance balance;
     /* with balance time, per node of the cluster; NULL until they are chosen,
-     * see choose.h */
+     * see choose_strategy.h */
     struct rf_link_weight *balance_links;
     uint32_t n_balance_links;
     bool serialize;

@@ -1,5 +1,5 @@
 /*
- * Finding pieces that can stay where they are. See cover.h.
+ * Finding pieces that can stay where they are. See in_place.h.
  *
  * A piece can be used in place when ops from one rank's training memory cover
  * it, without casts, every element sits where the piece's own strides would put

@@ -1,6 +1,6 @@
 /*
  * Messages: names, caps and payload parsing. Semantics are in
- * docs/PROTOCOL.md, members in messages.h.
+ * docs/PROTOCOL.md, members in message_fields.h.
  */
 #include "transport/control/message_types.h"
 

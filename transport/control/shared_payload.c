@@ -1,4 +1,4 @@
-/* See payload.h. */
+/* See shared_payload.h. */
 #include "transport/control/shared_payload.h"
 
 #include <stdlib.h>

@@ -1,4 +1,4 @@
-/* START's list of nodes. See members.h. */
+/* START's list of nodes. See start_nodes.h. */
 #include "transport/control/start_nodes.h"
 
 #include <stdlib.h>

@@ -1,6 +1,6 @@
 /*
- * The carrier of ops through files: opening, names, dispatch. file_write.c and
- * file_read.c move the bytes. See files.h.
+ * The carrier of ops through files: opening, names, dispatch. disk_write.c and
+ * disk_read.c move the bytes. See disk_carrier.h.
  *
  * Files are created exclusively with mode 0600. When all readers of a file are
  * on its own node, its name is removed as soon as they have it open, so that

@@ -1,5 +1,5 @@
 /*
- * Names of the files of method disk. See file_names.h. A name that cannot be
+ * Names of the files of method disk. See disk_names.h. A name that cannot be
  * removed stays: the caller is ending anyway or does not need it.
  *
  * What was written before a node was booted is known by its time, too, so that

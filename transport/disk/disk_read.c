@@ -1,5 +1,5 @@
 /*
- * Reading from files. See files.h.
+ * Reading from files. See disk_carrier.h.
  *
  * Long runs are read straight into the arena. Short rows of an image that are
  * not too far apart are read together with what lies between them and picked

@@ -1,5 +1,5 @@
 /*
- * Writing to files. See files.h.
+ * Writing to files. See disk_carrier.h.
  *
  * The image goes first, in blocks, then packed ops in the order they become
  * ready. What is written counts once it is *synced*: at once without fsync,

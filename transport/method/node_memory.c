@@ -1,5 +1,5 @@
 /*
- * The shared side of a node. See nodeshm.h.
+ * The shared side of a node. See node_memory.h.
  *
  * Opening: every rank makes a doorbell pipe, the node's lowest rank also makes
  * the control segment; all tell each other process ids and descriptor numbers

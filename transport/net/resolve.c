@@ -1,5 +1,5 @@
 /*
- * Looks up names on a thread. See lookup.h. The last to finish, the thread or
+ * Looks up names on a thread. See resolve.h. The last to finish, the thread or
  * the caller, frees what they share.
  */
 #include "transport/net/resolve.h"

@@ -1,5 +1,5 @@
 /*
- * TCP sockets. See tcp.h.
+ * TCP sockets. See tcp_options.h.
  *
  * Leases are the authority on who is gone. The kernel only has to notice those
  * that no lease watches, and must not give a connection up before a lease does.

@@ -1,6 +1,6 @@
 /*
- * The carrier of ops over TCP: opening and dispatch. link_send.c and
- * link_receive.c move the bytes. See links.h.
+ * The carrier of ops over TCP: opening and dispatch. tcp_send.c and
+ * tcp_receive.c move the bytes. See tcp_carrier.h.
  *
  * All buffers are allocated in open. Sockets are watched edge-triggered;
  * `readable` and `writable` stay set until a call says EAGAIN, so that a

@@ -1,5 +1,5 @@
 /*
- * The receiving end of a data connection. See links.h.
+ * The receiving end of a data connection. See tcp_carrier.h.
  *
  * Long runs are read straight into the arena; the same call reads what follows
  * into the `ahead` buffer, from which the next headers and small ops are taken

@@ -1,5 +1,5 @@
 /*
- * The sending end of a data connection. See links.h.
+ * The sending end of a data connection. See tcp_carrier.h.
  *
  * Ready ops leave in ascending op id. Bytes are gathered into *batches* of
  * about 1 MiB: long runs point straight into the arena, headers and short or

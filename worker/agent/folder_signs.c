@@ -1,8 +1,8 @@
 /*
  * Signs: refit-TOKEN-NODE in each folder, with a token of the launch, so that
- * runs never meet. See signs.h. A folder that cannot be used is reported with
- * the reason and does no harm: the coordinator refuses the scenarios that want
- * it.
+ * runs never meet. See folder_signs.h. A folder that cannot be used is reported
+ * with the reason and does no harm: the coordinator refuses the scenarios that
+ * want it.
  *
  * Names are looked up one by one and not listed: a network file system may
  * answer a listing from its cache, but not a name that it has never seen.

@@ -4,7 +4,7 @@
  *
  * The pattern is made in the training side's dtype. A checkpoint's elements are
  * cast to the training side's dtype. Either is cast to the inference side's
- * dtype where that differs; only exact rules of convert.h are used.
+ * dtype where that differs; only exact rules of reference_cast.h are used.
  */
 #ifndef RF_WORKER_CONTENT_H
 #define RF_WORKER_CONTENT_H

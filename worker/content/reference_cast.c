@@ -1,9 +1,10 @@
 /*
- * Element casts. See convert.h.
+ * Element casts. See reference_cast.h.
  *
  * Elements are moved with memcpy because a run may start at any byte. A
  * narrowed NaN is quiet and keeps its sign and the upper bits of its payload,
- * as transport/codec/cast.c has it; the pattern never makes one, checkpoints may.
+ * as transport/codec/cast.c has it; the pattern never makes one, checkpoints
+ * may.
  */
 #include "worker/content/reference_cast.h"
 

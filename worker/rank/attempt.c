@@ -1,6 +1,6 @@
 /*
- * The steps of a scenario attempt. See exec.h; "prepare" is in exec_prepare.c,
- * the probes are in probe.c.
+ * The steps of a scenario attempt. See attempt.h; "prepare" is in
+ * attempt_prepare.c, the probes are in probe.c.
  *
  * Only "run" and "yardstick" are timed, and only from after the wait for the
  * common start until the method reports completion. Nothing is allocated in

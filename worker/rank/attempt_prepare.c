@@ -1,6 +1,6 @@
 /*
  * The step "prepare": model, world, plan and schedule from START; agreement
- * with the other ranks; memory; the method. See exec.h.
+ * with the other ranks; memory; the method. See attempt.h.
  *
  * Every rank plans for itself. Before anything is allocated all ranks compare
  * digests and look whether the node has room for all its ranks together: no

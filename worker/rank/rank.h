@@ -1,7 +1,7 @@
 /*
  * A rank process: `refit-worker --rank`, started by the agent with a socket as
  * descriptor 3. Two threads: the main one talks to the agent and watches
- * leases, the data thread does the work (exec.h).
+ * leases, the data thread does the work (attempt.h).
  */
 #ifndef RF_WORKER_RANK_H
 #define RF_WORKER_RANK_H

@@ -1,5 +1,5 @@
-/* Reads START. See task.h. The coordinator has checked all of it before; an
- * error here means that the two programs differ. */
+/* Reads START. See start_task.h. The coordinator has checked all of it before;
+ * an error here means that the two programs differ. */
 #include "worker/shared/start_task.h"
 
 #include <stdlib.h>

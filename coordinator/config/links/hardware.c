@@ -1,5 +1,5 @@
 /*
- * Named hardware. See fabrics.h. GB/s = 1e9 bytes/s, one way. A copy inside a
+ * Named hardware. See hardware.h. GB/s = 1e9 bytes/s, one way. A copy inside a
  * GPU reads and writes its memory, so it has half of its bandwidth. The times
  * to set up are those of the weight update demo.
  */

@@ -11,8 +11,6 @@
 
 #include "common/err.h"
 
-#define RF_JSON_MAX_DEPTH 32
-
 /* A borrowed value with its place. Copy freely; valid while the document is. */
 struct rf_jnode {
     json_t *value;    /* NULL when absent */

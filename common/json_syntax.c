@@ -11,7 +11,6 @@
 #include <string.h>
 #include <strings.h>
 
-#include "common/json.h"
 #include "common/mem.h"
 #include "common/text.h"
 

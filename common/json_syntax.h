@@ -11,6 +11,9 @@
 
 #include "common/err.h"
 
+/* How deep a document may nest. */
+#define RF_JSON_MAX_DEPTH 32
+
 /* Sets `err` to "<name>:<line>:<column>: <what is wrong>" with RF_ERR_CONFIG
  * and returns that. `why` is Jansson's error about `text`, which nests no
  * deeper than RF_JSON_MAX_DEPTH and has no NUL; `any` says that a document may

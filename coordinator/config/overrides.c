@@ -13,6 +13,7 @@
 #include <string.h>
 
 #include "common/json.h"
+#include "common/json_syntax.h"
 #include "common/log.h"
 #include "common/mem.h"
 #include "common/shell.h"

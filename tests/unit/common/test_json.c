@@ -10,6 +10,7 @@
 #include <unistd.h>
 
 #include "common/json.h"
+#include "common/json_syntax.h"
 #include "common/mem.h"
 
 static struct rf_err err;

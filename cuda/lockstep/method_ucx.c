@@ -30,6 +30,7 @@
 #include "cuda/device/methods.h"
 #include "cuda/lockstep/pair.h"
 #include "cuda/lockstep/phases.h"
+#include "cuda/lockstep/steps_build.h"
 #include "transport/method/ucx_wire.h"
 
 #define SLOTS RF_BUFFER_SLOTS

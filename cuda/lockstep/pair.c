@@ -73,30 +73,6 @@ void rf_op_split(const struct rf_op *op, uint64_t max_bytes,
     }
 }
 
-struct rf_step *rf_step_at(struct rf_steps *steps, size_t index, uint32_t round)
-{
-    while (steps->n <= index) {
-        RF_PUSH(steps->at, steps->n, steps->capacity,
-                ((struct rf_step){.round = round}));
-    }
-    return &steps->at[index];
-}
-
-static bool is_packed(const struct rf_message *message)
-{
-    return message->base == RF_BASE_SEND || message->base == RF_BASE_RECV;
-}
-
-uint64_t rf_slot_end(const struct rf_message *messages, size_t n)
-{
-    while (n > 0 && !is_packed(&messages[n - 1])) {
-        n--;
-    }
-    return n == 0 ? 0
-                  : rf_align_up(messages[n - 1].offset + messages[n - 1].bytes,
-                                RF_SEGMENT_ALIGN);
-}
-
 #define NO_MESSAGE SIZE_MAX
 
 static void open_wave(struct rf_pair *pair)

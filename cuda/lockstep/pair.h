@@ -24,6 +24,12 @@ struct rf_run {
     uint64_t src, dst, bytes;
 };
 
+/* Calls `emit` for the parts of `op` of at most `max_bytes` on the wire each,
+ * in ascending order of their elements. */
+void rf_op_split(const struct rf_op *op, uint64_t max_bytes,
+                 void (*emit)(const struct rf_op *part, void *data),
+                 void *data);
+
 /* One direction of one pair in one round, while it is cut into messages. */
 struct rf_pair {
     struct rf_steps *steps;
@@ -39,13 +45,6 @@ struct rf_pair {
     struct rf_run last_direct; /* its last message if that is direct */
     size_t after;              /* of the current op, see rf_step.after */
 };
-
-/* The step of that index; those up to it are made, with `round`. */
-struct rf_step *rf_step_at(struct rf_steps *steps, size_t index,
-                           uint32_t round);
-
-/* Where the slot that these messages are packed in ends. */
-uint64_t rf_slot_end(const struct rf_message *messages, size_t n);
 
 /* Adds an op to the pair's messages, and its copies to the steps; says whether
  * it goes without packing, as the op alone decides (rf_steps_of.direct_bytes).

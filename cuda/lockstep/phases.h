@@ -9,6 +9,7 @@
 
 #include "cuda/device/device.h"
 #include "cuda/lockstep/steps.h"
+#include "transport/method/method.h"
 
 /* Slots of send and receive buffers: neighbouring steps overlap. */
 #define RF_BUFFER_SLOTS 2

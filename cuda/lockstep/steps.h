@@ -25,7 +25,6 @@
 #define RF_CUDA_STEPS_H
 
 #include "cuda/device/tiles.h"
-#include "transport/method/method.h"
 
 #define RF_SEGMENT_ALIGN 256
 
@@ -64,53 +63,16 @@ struct rf_steps {
     uint32_t cast;                             /* enum rf_cast of the casts */
 };
 
-/* In how many waves a rank's bucket lets it exchange what it has in a round;
- * rounds that take one are left out. */
-struct rf_wave_count {
-    uint32_t round, waves;
-};
-struct rf_waves {
-    struct rf_wave_count *list; /* ascending rounds */
-    size_t n, capacity;
-};
+/* The step of that index; those up to it are made, with `round`. */
+struct rf_step *rf_step_at(struct rf_steps *steps, size_t index,
+                           uint32_t round);
 
-/* Those of `rank`, all of whose ops the schedule has; freed with
- * rf_waves_free(). */
-void rf_waves_count(const struct rf_schedule *schedule, uint32_t rank,
-                    uint64_t bucket_bytes, struct rf_waves *out);
-void rf_waves_free(struct rf_waves *waves);
+/* Where the slot that these messages are packed in ends. */
+uint64_t rf_slot_end(const struct rf_message *messages, size_t n);
 
-struct rf_steps_of {
-    const struct rf_schedule *schedule;
-    uint32_t rank;
-    uint64_t bucket_bytes; /* of one step, each way */
-    uint64_t direct_bytes; /* runs that long are not packed; 0: all are */
-    bool staged;           /* but they arrive in the receiver's slot */
-    const struct rf_waves *waves; /* by rank, of all ranks */
-    bool serialize;               /* a round begins when the last has ended */
-};
-
-/* Builds rank `of->rank`'s steps. Local ops become part of their round's
- * packing (straight into place). RF_ERR_UNSUPPORTED for casts that devices
- * lack. */
-enum rf_status rf_steps_build(const struct rf_steps_of *of,
-                              struct rf_steps *out,
-                              struct rf_err *err) RF_MUST_CHECK;
-/* The same for a method; collective, since ranks exchange their waves. All give
- * the same `direct_bytes` and `staged`. */
-enum rf_status rf_steps_open(const struct rf_method_env *env,
-                             uint64_t direct_bytes, bool staged,
-                             struct rf_steps *out,
-                             struct rf_err *err) RF_MUST_CHECK;
 void rf_steps_free(struct rf_steps *steps);
 
 /* "1, 4": the peers of a step's messages, for texts. */
 void rf_step_peers(const struct rf_step *step, char *out, size_t size);
-
-/* Calls `emit` for the parts of `op` of at most `max_bytes` on the wire each,
- * in ascending order of their elements. */
-void rf_op_split(const struct rf_op *op, uint64_t max_bytes,
-                 void (*emit)(const struct rf_op *part, void *data),
-                 void *data);
 
 #endif

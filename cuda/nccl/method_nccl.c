@@ -31,6 +31,7 @@
 #include "cuda/nccl/nccl_wire.h"
 #include "cuda/lockstep/pair.h"
 #include "cuda/lockstep/phases.h"
+#include "cuda/lockstep/steps_build.h"
 
 #define SLOTS RF_BUFFER_SLOTS
 /* The wires, each with a stream of its own, as packing and unpacking have. */

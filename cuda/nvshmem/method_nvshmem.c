@@ -28,6 +28,7 @@
 #include "cuda/nvshmem/nvshmem_wire.h"
 #include "cuda/lockstep/pair.h"
 #include "cuda/lockstep/phases.h"
+#include "cuda/lockstep/steps_build.h"
 
 #define SLOTS RF_BUFFER_SLOTS
 /* Steps that are enqueued before the first of them is done: enough to keep the

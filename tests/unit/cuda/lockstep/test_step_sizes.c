@@ -6,7 +6,7 @@
 #include <stdlib.h>
 
 #include "common/mem.h"
-#include "cuda/lockstep/steps.h"
+#include "cuda/lockstep/steps_build.h"
 #include "tests/lib/gpu_example.h"
 #include "planner/strategy/schedule_build.h"
 

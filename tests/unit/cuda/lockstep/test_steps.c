@@ -6,7 +6,8 @@
 #include <string.h>
 
 #include "common/mem.h"
-#include "cuda/lockstep/steps.h"
+#include "cuda/lockstep/pair.h"
+#include "cuda/lockstep/steps_build.h"
 #include "tests/lib/random_ops.h"
 #include "transport/codec/cast.h"
 

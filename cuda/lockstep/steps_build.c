@@ -1,0 +1,379 @@
+/* Cuts a plan into steps. See steps_build.h. */
+#include "cuda/lockstep/steps_build.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "common/mem.h"
+#include "cuda/lockstep/pair.h"
+#include "planner/schedule/peer_order.h"
+
+/* What a staging slot's memory was last sent from without packing: the step,
+ * and that of the bucket before, both counted from 1. */
+struct stage_reads {
+    uint32_t bucket;
+    size_t step, step_before;
+};
+
+struct sort_key {
+    uint32_t round, peer, turn, id;
+    bool sending;
+    const struct rf_op *op;
+};
+
+static int by_round_turn_id(const void *a, const void *b)
+{
+    const struct sort_key *x = a, *y = b;
+    if (x->round != y->round) {
+        return x->round < y->round ? -1 : 1;
+    }
+    if (x->sending != y->sending) {
+        return x->sending ? -1 : 1;
+    }
+    if (x->turn != y->turn) {
+        return x->turn < y->turn ? -1 : 1;
+    }
+    return x->id < y->id ? -1 : x->id > y->id;
+}
+
+/* Ops that rank takes part in, by round, direction and peer, sends by the
+ * peer's turn (peer_order.h); to be freed. */
+static struct sort_key *collect(const struct rf_schedule *schedule,
+                                uint32_t rank, size_t *n_out)
+{
+    struct sort_key *keys = NULL;
+    uint32_t *turn_to = rf_turns_make(schedule, rank);
+    size_t n = 0, capacity = 0;
+    for (size_t i = 0; i < schedule->n_ops; i++) {
+        const struct rf_op *op = &schedule->ops[i];
+        if (op->src == rank || op->dst == rank) {
+            const bool sending = op->src == rank;
+            RF_PUSH(
+                keys, n, capacity,
+                ((struct sort_key){.round = op->round,
+                                   .peer = sending ? op->dst : op->src,
+                                   .turn = sending ? turn_to[op->dst] : op->src,
+                                   .id = op->id,
+                                   .sending = sending,
+                                   .op = op}));
+        }
+    }
+    free(turn_to);
+    if (n > 1) {
+        qsort(keys, n, sizeof(*keys), by_round_turn_id);
+    }
+    *n_out = n;
+    return keys;
+}
+
+/* Of 16 parts of a bucket, 13 are for the bytes themselves. Parts of ops have
+ * at most an eighth of their message, so that up to that much of one stays
+ * empty; and one part is for pairs that exchange so little that their messages
+ * are not cut into all waves. */
+#define BUCKET_PARTS 16
+#define FILLED_PARTS 13
+
+static uint64_t aligned_bytes(const struct rf_op *op)
+{
+    return rf_align_up(rf_op_bytes(op), RF_SEGMENT_ALIGN);
+}
+
+void rf_waves_count(const struct rf_schedule *schedule, uint32_t rank,
+                    uint64_t bucket_bytes, struct rf_waves *out)
+{
+    const uint64_t wave_bytes = bucket_bytes / BUCKET_PARTS * FILLED_PARTS;
+    uint64_t bytes[2] = {0, 0}; /* received, sent */
+    size_t n;
+    struct sort_key *keys = collect(schedule, rank, &n);
+    *out = (struct rf_waves){NULL, 0, 0};
+    for (size_t i = 0; i < n; i++) {
+        const uint32_t round = keys[i].round;
+        if (keys[i].peer != rank) {
+            bytes[keys[i].sending] += aligned_bytes(keys[i].op);
+        }
+        if (i + 1 == n || keys[i + 1].round != round) {
+            const uint64_t most = RF_MAX(bytes[0], bytes[1]);
+            if (most > wave_bytes) {
+                const uint64_t waves = (most + wave_bytes - 1) / wave_bytes;
+                RF_PUSH(out->list, out->n, out->capacity,
+                        ((struct rf_wave_count){round, (uint32_t)waves}));
+            }
+            bytes[0] = bytes[1] = 0;
+        }
+    }
+    free(keys);
+}
+
+void rf_waves_free(struct rf_waves *waves)
+{
+    free(waves->list);
+    *waves = (struct rf_waves){NULL, 0, 0};
+}
+
+static uint32_t waves_in(const struct rf_waves *waves, uint32_t round)
+{
+    size_t low = 0, high = waves->n;
+    while (low < high) {
+        const size_t middle = low + (high - low) / 2;
+        if (waves->list[middle].round < round) {
+            low = middle + 1;
+        } else {
+            high = middle;
+        }
+    }
+    return low < waves->n && waves->list[low].round == round
+               ? waves->list[low].waves
+               : 1;
+}
+
+/* How long a message may be of those that keys[first] begins: all of one
+ * round, direction and peer. */
+static uint64_t message_bytes(const struct rf_steps_of *of,
+                              const struct sort_key *keys, size_t first,
+                              size_t n)
+{
+    const struct sort_key *key = &keys[first];
+    const uint32_t waves = RF_MAX(waves_in(&of->waves[of->rank], key->round),
+                                  waves_in(&of->waves[key->peer], key->round));
+    uint64_t bytes = 0, share;
+    for (size_t i = first;
+         i < n && keys[i].round == key->round && keys[i].peer == key->peer &&
+         keys[i].sending == key->sending;
+         i++) {
+        bytes += aligned_bytes(keys[i].op);
+    }
+    share =
+        waves > 1 ? bytes / (RF_PAIR_PARTS - 1) * RF_PAIR_PARTS / waves : bytes;
+    share =
+        RF_MAX(share, of->bucket_bytes / BUCKET_PARTS / of->schedule->n_ranks);
+    return RF_MAX(share / RF_SEGMENT_ALIGN * RF_SEGMENT_ALIGN,
+                  (uint64_t)RF_SEGMENT_ALIGN);
+}
+
+static enum rf_status check_casts(const struct sort_key *keys, size_t n,
+                                  struct rf_steps *out, struct rf_err *err)
+{
+    for (size_t i = 0; i < n; i++) {
+        const uint8_t cast = keys[i].op->cast;
+        if (!rf_device_can_cast(cast)) {
+            return rf_device_no_cast(err);
+        }
+        out->cast = cast != RF_CAST_NONE ? cast : out->cast;
+    }
+    return RF_OK;
+}
+
+/* What the steps so far did that later ones wait for. */
+struct history {
+    const struct rf_steps_of *of;
+    size_t *landed; /* by op of the schedule: the last step, from 1, in which
+                       some of it arrives here; 0: not yet, or not from afar */
+    struct stage_reads reads[RF_STAGE_SLOTS];
+};
+
+static int by_id(const void *key, const void *op)
+{
+    const uint32_t x = *(const uint32_t *)key;
+    const uint32_t y = ((const struct rf_op *)op)->id;
+    return RF_COMPARE(x, y);
+}
+
+/* Which steps an op waits for here. What it reads was written by its `dep`: in
+ * a step that must be unpacked, or by a copy on the stream that packs, which
+ * keeps its order. A staging slot that it writes may still be sent from, if
+ * that is direct: reads of packing are behind us on that stream. */
+static size_t steps_before(const struct history *history,
+                           const struct rf_op *op)
+{
+    const struct rf_schedule *schedule = history->of->schedule;
+    size_t after = 0;
+    if (op->src == history->of->rank && op->dep != RF_NO_OP) {
+        const struct rf_op *dep = bsearch(&op->dep, schedule->ops,
+                                          schedule->n_ops, sizeof(*dep), by_id);
+        after = dep != NULL ? history->landed[dep - schedule->ops] : 0;
+    }
+    if (op->dst == history->of->rank && op->dst_mem == RF_MEM_STAGE) {
+        const struct stage_reads *reads =
+            &history->reads[op->bucket % RF_STAGE_SLOTS];
+        const size_t read =
+            reads->bucket == op->bucket ? reads->step_before : reads->step;
+        after = RF_MAX(after, read);
+    }
+    return after;
+}
+
+static void note_read(struct history *history, uint32_t bucket, size_t step)
+{
+    struct stage_reads *reads = &history->reads[bucket % RF_STAGE_SLOTS];
+    if (reads->bucket != bucket) {
+        reads->bucket = bucket;
+        reads->step_before = reads->step;
+    }
+    reads->step = RF_MAX(reads->step, step);
+}
+
+/* A round's first step; with `serialize` all earlier ones are before it. */
+static void open_round(struct rf_pair *pair, const struct rf_steps_of *of,
+                       uint32_t round)
+{
+    struct rf_steps *steps = pair->steps;
+    pair->first_step = steps->n;
+    pair->round = round;
+    rf_step_at(steps, pair->first_step, round)->after =
+        of->serialize ? pair->first_step : 0;
+}
+
+static void open_pair(struct rf_pair *pair, const struct rf_steps_of *of,
+                      const struct sort_key *keys, size_t first, size_t n)
+{
+    pair->peer = keys[first].peer;
+    pair->sending = keys[first].sending;
+    pair->message_bytes = message_bytes(of, keys, first, n);
+    pair->direct_bytes =
+        pair->message_bytes >= of->direct_bytes ? of->direct_bytes : 0;
+    pair->wave = 0;
+}
+
+/* Stays here: straight into place. */
+static void add_local(const struct rf_pair *pair, const struct rf_op *op)
+{
+    struct rf_step *step = &pair->steps->at[pair->first_step];
+    const struct rf_op_place place = {.src_base = op->src_mem,
+                                      .dst_base = op->dst_mem};
+    step->after = RF_MAX(step->after, pair->after);
+    rf_slices_add_op(op->cast != RF_CAST_NONE ? &step->pack.cast
+                                              : &step->pack.plain,
+                     op, &place);
+}
+
+static void build(const struct rf_steps_of *of, const struct sort_key *keys,
+                  size_t n, struct history *history, struct rf_steps *out)
+{
+    struct rf_pair pair = {.steps = out, .staged = of->staged};
+    for (size_t i = 0; i < n; i++) {
+        const struct sort_key *key = &keys[i], *last = i > 0 ? key - 1 : NULL;
+        const bool new_round = last == NULL || key->round != last->round;
+        bool direct;
+        if (new_round) {
+            open_round(&pair, of, key->round);
+        }
+        pair.after = steps_before(history, key->op);
+        if (key->peer == of->rank) {
+            add_local(&pair, key->op);
+            continue;
+        }
+        if (new_round || key->peer != last->peer ||
+            key->sending != last->sending) {
+            open_pair(&pair, of, keys, i, n);
+        }
+        direct = rf_pair_add(&pair, key->op);
+        if (!key->sending) {
+            history->landed[key->op - of->schedule->ops] =
+                pair.first_step + pair.wave;
+        } else if (direct && key->op->src_mem == RF_MEM_STAGE) {
+            note_read(history, key->op->bucket, pair.first_step + pair.wave);
+        }
+    }
+}
+
+enum rf_status rf_steps_build(const struct rf_steps_of *of,
+                              struct rf_steps *out, struct rf_err *err)
+{
+    struct history history = {.of = of};
+    size_t n;
+    struct sort_key *keys = collect(of->schedule, of->rank, &n);
+    enum rf_status status;
+    memset(out, 0, sizeof(*out));
+    status = check_casts(keys, n, out, err);
+    if (status != RF_OK) {
+        free(keys);
+        return status;
+    }
+    history.landed =
+        rf_xcalloc(of->schedule->n_ops + 1, sizeof(*history.landed));
+    for (size_t s = 0; s < RF_STAGE_SLOTS; s++) {
+        history.reads[s].bucket = RF_NO_BUCKET;
+    }
+    build(of, keys, n, &history, out);
+    free(history.landed);
+    free(keys);
+    for (size_t i = 0; i < out->n; i++) {
+        const struct rf_step *step = &out->at[i];
+        out->send_slot_bytes = RF_MAX(out->send_slot_bytes,
+                                      rf_slot_end(step->sends, step->n_sends));
+        out->recv_slot_bytes = RF_MAX(out->recv_slot_bytes,
+                                      rf_slot_end(step->recvs, step->n_recvs));
+    }
+    return RF_OK;
+}
+
+/* A peer's list, in ascending rounds as it was made. */
+static enum rf_status take_waves(const struct rf_blob *blob, uint32_t rank,
+                                 struct rf_waves *out, struct rf_err *err)
+{
+    if (blob->size % sizeof(*out->list) != 0) {
+        return rf_err_set(err, RF_ERR_PROTOCOL,
+                          "rank %u: its list of waves has %zu bytes", rank,
+                          blob->size);
+    }
+    out->n = blob->size / sizeof(*out->list);
+    out->list = rf_xcalloc(out->n + 1, sizeof(*out->list));
+    if (out->n > 0) {
+        memcpy(out->list, blob->data, blob->size);
+    }
+    for (size_t i = 0; i < out->n; i++) {
+        if (out->list[i].waves < 2 ||
+            (i > 0 && out->list[i].round <= out->list[i - 1].round)) {
+            return rf_err_set(err, RF_ERR_PROTOCOL,
+                              "rank %u: its list of waves is not in order, or "
+                              "round %u has %u",
+                              rank, out->list[i].round, out->list[i].waves);
+        }
+    }
+    return RF_OK;
+}
+
+static enum rf_status exchange_waves(const struct rf_method_env *env,
+                                     struct rf_waves *waves, struct rf_err *err)
+{
+    const uint32_t n = env->plan->world->n_ranks;
+    struct rf_blob *all = rf_xcalloc(n, sizeof(*all));
+    struct rf_waves mine;
+    enum rf_status status;
+    rf_waves_count(env->schedule, env->rank, env->plan->spec->bucket_bytes,
+                   &mine);
+    status = env->exchange(env->exchange_data, mine.list,
+                           mine.n * sizeof(*mine.list), all, err);
+    for (uint32_t r = 0; status == RF_OK && r < n; r++) {
+        status = take_waves(&all[r], r, &waves[r], err);
+    }
+    rf_waves_free(&mine);
+    rf_blobs_free(all, n);
+    free(all);
+    return status;
+}
+
+enum rf_status rf_steps_open(const struct rf_method_env *env,
+                             uint64_t direct_bytes, bool staged,
+                             struct rf_steps *out, struct rf_err *err)
+{
+    const uint32_t n = env->plan->world->n_ranks;
+    struct rf_waves *waves = rf_xcalloc(n, sizeof(*waves));
+    const struct rf_steps_of of = {.schedule = env->schedule,
+                                   .rank = env->rank,
+                                   .bucket_bytes =
+                                       env->plan->spec->bucket_bytes,
+                                   .direct_bytes = direct_bytes,
+                                   .staged = staged,
+                                   .waves = waves,
+                                   .serialize = env->plan->spec->serialize};
+    enum rf_status status = exchange_waves(env, waves, err);
+    if (status == RF_OK) {
+        status = rf_steps_build(&of, out, err);
+    }
+    for (uint32_t r = 0; r < n; r++) {
+        rf_waves_free(&waves[r]);
+    }
+    free(waves);
+    return status;
+}

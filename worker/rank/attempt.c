@@ -536,6 +536,30 @@ static enum rf_status step_probe(struct rf_exec *exec,
     return rf_probe_run(&probe, step, answer->probed, err);
 }
 
+static enum rf_status step_export(struct rf_exec *exec,
+                                  const struct rf_msg_step *step,
+                                  struct rf_msg_answer *answer,
+                                  struct rf_err *err)
+{
+    const struct rf_export_job job = {.env = &exec->method_env,
+                                      .method = exec->method,
+                                      .state = exec->state,
+                                      .model = exec->start.model,
+                                      .folder = step->folder};
+    uint64_t written = 0;
+    enum rf_status status;
+    if (step->folder == NULL) {
+        return rf_err_set(err, RF_ERR_PROTOCOL,
+                          "step export does not name a folder");
+    }
+    status = rf_export_run(&job, &written, err);
+    if (status == RF_OK) {
+        answer->exported = rf_schema_new(&rf_msg_exported_schema);
+        answer->exported->bytes = written;
+    }
+    return status;
+}
+
 /* The figures that device_peak_bytes was chosen from; 0: not known. */
 static struct rf_msg_device_usage *
 device_usage(const struct rf_module_usage *usage)
@@ -602,7 +626,7 @@ static const struct step {
     {"run", true, true, step_run},
     {"verify", true, true, step_verify},
     {"yardstick", true, true, step_yardstick},
-    {"export", true, true, rf_export_step},
+    {"export", true, true, step_export},
     {"close", false, false, step_close},
 };
 

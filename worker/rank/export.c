@@ -15,19 +15,18 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "common/clock.h"
+#include "common/crew.h"
 #include "common/mem.h"
 #include "common/store.h"
 #include "planner/plan/export.h"
-#include "common/crew.h"
 #include "worker/content/staging.h"
 
 #define PART ".part"
 #define INDEX "model.safetensors.index.json"
 
 struct exporting {
-    struct rf_exec *exec;
-    const char *folder;
+    const struct rf_export_job *job;
+    const struct rf_method_env *env; /* the job's */
     struct rf_export *export;
     int *fds;                      /* by file */
     const struct rf_block *blocks; /* the batch's first */
@@ -38,12 +37,12 @@ struct exporting {
 static char *path_of(const struct exporting *e, const char *name,
                      const char *suffix)
 {
-    return rf_xasprintf("%s/%s%s", e->folder, name, suffix);
+    return rf_xasprintf("%s/%s%s", e->job->folder, name, suffix);
 }
 
-static bool is_first(const struct rf_exec *exec)
+static bool is_first(const struct rf_method_env *env)
 {
-    return exec->task->world->rank_of[RF_INFER][0] == exec->env.rank;
+    return env->plan->world->rank_of[RF_INFER][0] == env->rank;
 }
 
 /* --- By the first rank: before and after ---------------------------------- */
@@ -131,9 +130,8 @@ static enum rf_status store(const struct exporting *e, const char *name,
 static enum rf_status store_config(const struct exporting *e,
                                    struct rf_err *err)
 {
-    const json_t *model = e->exec->start.model;
-    const json_t *config = json_object_get(model, "config");
-    if (config == NULL || json_object_get(model, "manifest") == NULL) {
+    const json_t *config = json_object_get(e->job->model, "config");
+    if (config == NULL || json_object_get(e->job->model, "manifest") == NULL) {
         return RF_OK;
     }
     return store(e, "config.json", json_dumps(config, JSON_INDENT(2)), err);
@@ -151,7 +149,7 @@ static enum rf_status name_files(const struct exporting *e, struct rf_err *err)
         status = store_config(e, err);
     }
     if (status == RF_OK) {
-        status = store(e, INDEX, rf_export_index(export, e->exec->plan), err);
+        status = store(e, INDEX, rf_export_index(export, e->env->plan), err);
     }
     return status;
 }
@@ -195,17 +193,16 @@ static enum rf_status write_at(int fd, const char *file, const uint8_t *from,
 static const struct rf_piece *piece_of(const struct exporting *e,
                                        const struct rf_block *block)
 {
-    const struct rf_exec *exec = e->exec;
-    return &rf_plan_layout(exec->plan, RF_INFER, exec->env.rank)
+    return &rf_plan_layout(e->env->plan, RF_INFER, e->env->rank)
                 ->pieces[block->piece];
 }
 
 static struct rf_place place_of(const struct exporting *e,
                                 const struct rf_piece *piece)
 {
-    const struct rf_exec *exec = e->exec;
-    return rf_place_of(&exec->method_env.arena[RF_MEM_INFER],
-                       exec->method->base_of, exec->state, piece);
+    const struct rf_export_job *job = e->job;
+    return rf_place_of(&e->env->arena[RF_MEM_INFER], job->method->base_of,
+                       job->state, piece);
 }
 
 /* Block `i` of the batch, from its place or buffer number i. */
@@ -215,7 +212,7 @@ static enum rf_status write_block(size_t i, unsigned thread, void *data,
     struct exporting *e = data;
     const struct rf_block *block = &e->blocks[i];
     const struct rf_piece *piece = piece_of(e, block);
-    const struct rf_plan *plan = e->exec->plan;
+    const struct rf_plan *plan = e->env->plan;
     const struct rf_place place = place_of(e, piece);
     const struct rf_export_place to = rf_export_place_of(
         e->export, plan, piece->family, block->box.start[RF_DIM_LAYER],
@@ -248,8 +245,8 @@ static enum rf_status copy_batch(const struct exporting *e, size_t n,
     for (size_t i = 0; status == RF_OK && i < n; i++) {
         const struct rf_piece *piece = piece_of(e, &e->blocks[i]);
         const struct rf_place place = place_of(e, piece);
-        status = rf_staging_copy(&e->staging, RF_STAGE_OUT, e->exec->plan,
-                                 piece, &e->blocks[i], &place,
+        status = rf_staging_copy(&e->staging, RF_STAGE_OUT, e->env->plan, piece,
+                                 &e->blocks[i], &place,
                                  rf_staging_buffer(&e->staging, i), err);
     }
     return status;
@@ -262,7 +259,7 @@ static enum rf_status write_blocks(struct exporting *e, size_t n,
     struct rf_crew crew = {.threads = RF_READ_THREADS,
                            .work = write_block,
                            .data = e,
-                           .abort = e->exec->env.abort};
+                           .abort = e->env->abort};
     enum rf_status status = RF_OK;
     while (status == RF_OK && n > 0) {
         crew.jobs = staged ? RF_MIN(n, (size_t)RF_READ_THREADS) : n;
@@ -286,7 +283,7 @@ static size_t keep_own(const struct exporting *e, struct rf_block *blocks,
     for (size_t i = 0; i < n; i++) {
         if (blocks[i].piece != piece) {
             piece = blocks[i].piece;
-            own = rf_export_writes(e->exec->plan, e->exec->env.rank,
+            own = rf_export_writes(e->env->plan, e->env->rank,
                                    piece_of(e, &blocks[i]));
         }
         if (own) {
@@ -310,8 +307,8 @@ static enum rf_status sync_files(const struct exporting *e, struct rf_err *err)
 static enum rf_status write_own(struct exporting *e, struct rf_err *err)
 {
     size_t n = 0;
-    struct rf_block *blocks = rf_blocks_of(
-        e->exec->plan, RF_INFER, e->exec->env.rank, RF_READ_BLOCK_BYTES, &n);
+    struct rf_block *blocks = rf_blocks_of(e->env->plan, RF_INFER, e->env->rank,
+                                           RF_READ_BLOCK_BYTES, &n);
     enum rf_status status = RF_OK;
     n = keep_own(e, blocks, n);
     e->blocks = blocks;
@@ -320,8 +317,7 @@ static enum rf_status write_own(struct exporting *e, struct rf_err *err)
         status = open_file(e, i, err);
     }
     if (status == RF_OK && n > 0) {
-        status =
-            rf_staging_create(e->exec->memory, blocks, n, &e->staging, err);
+        status = rf_staging_create(e->env->memory, blocks, n, &e->staging, err);
     }
     if (status == RF_OK && n > 0) {
         status = write_blocks(e, n, err);
@@ -337,30 +333,29 @@ static enum rf_status write_own(struct exporting *e, struct rf_err *err)
 /* --- The step ------------------------------------------------------------- */
 
 /* All have come this far. */
-static enum rf_status meet(struct rf_exec *exec, struct rf_err *err)
+static enum rf_status meet(const struct rf_method_env *env, struct rf_err *err)
 {
-    struct rf_blob *all = NULL;
-    enum rf_status status = rf_exec_exchange(exec, "", 1, &all, err);
-    if (status == RF_OK) {
-        rf_blobs_free(all, exec->task->world->n_ranks);
-        free(all);
-    }
+    const uint32_t n = env->plan->world->n_ranks;
+    struct rf_blob *all = rf_xcalloc(n, sizeof(*all));
+    enum rf_status status = env->exchange(env->exchange_data, "", 1, all, err);
+    rf_blobs_free(all, n);
+    free(all);
     return status;
 }
 
 static enum rf_status write_all(struct exporting *e, struct rf_err *err)
 {
-    const bool first = is_first(e->exec);
+    const bool first = is_first(e->env);
     enum rf_status status = first ? make_files(e, err) : RF_OK;
     if (status != RF_OK) {
         return status;
     }
-    status = meet(e->exec, err);
+    status = meet(e->env, err);
     if (status == RF_OK) {
         status = write_own(e, err);
     }
     if (status == RF_OK) {
-        status = meet(e->exec, err);
+        status = meet(e->env, err);
     }
     if (first && status == RF_OK) {
         status = name_files(e, err);
@@ -371,17 +366,12 @@ static enum rf_status write_all(struct exporting *e, struct rf_err *err)
     return status;
 }
 
-enum rf_status rf_export_step(struct rf_exec *exec,
-                              const struct rf_msg_step *step,
-                              struct rf_msg_answer *answer, struct rf_err *err)
+enum rf_status rf_export_run(const struct rf_export_job *job, uint64_t *written,
+                             struct rf_err *err)
 {
-    struct exporting e = {.exec = exec, .folder = step->folder};
-    enum rf_status status;
-    if (step->folder == NULL) {
-        return rf_err_set(err, RF_ERR_PROTOCOL,
-                          "step export does not name a folder");
-    }
-    status = rf_export_plan(exec->plan, RF_EXPORT_FILE_BYTES, &e.export, err);
+    struct exporting e = {.job = job, .env = job->env};
+    enum rf_status status =
+        rf_export_plan(e.env->plan, RF_EXPORT_FILE_BYTES, &e.export, err);
     if (status != RF_OK) {
         return status;
     }
@@ -394,8 +384,7 @@ enum rf_status rf_export_step(struct rf_exec *exec,
         }
     }
     if (status == RF_OK) {
-        answer->exported = rf_schema_new(&rf_msg_exported_schema);
-        answer->exported->bytes = atomic_load(&e.written);
+        *written = atomic_load(&e.written);
     }
     free(e.fds);
     rf_export_destroy(e.export);

@@ -1,18 +1,24 @@
-/* The step "export": the inference ranks write what they hold as whole tensors
- * into safetensors files that they share. See planner/plan/export.h. */
+/* Exporting: the inference ranks write what they hold as whole tensors into
+ * safetensors files that they share. See planner/plan/export.h. */
 #ifndef RF_WORKER_EXPORT_H
 #define RF_WORKER_EXPORT_H
 
-#include "worker/rank/attempt_internal.h"
+#include "transport/method/method.h"
+
+struct rf_export_job {
+    const struct rf_method_env *env;    /* of the method that has refitted */
+    const struct rf_method_ops *method; /* says where pieces are */
+    void *state;                        /* the method's */
+    const json_t *model;                /* of START */
+    const char *folder;
+};
 
 /*
  * Collective. The first inference rank makes the files under other names, all
  * write, and it renames them and adds index and config.json: until then, and
  * after a failure, the folder has no model. Fails where it has one already.
  */
-enum rf_status rf_export_step(struct rf_exec *exec,
-                              const struct rf_msg_step *step,
-                              struct rf_msg_answer *answer,
-                              struct rf_err *err) RF_MUST_CHECK;
+enum rf_status rf_export_run(const struct rf_export_job *job, uint64_t *written,
+                             struct rf_err *err) RF_MUST_CHECK;
 
 #endif

@@ -24,10 +24,12 @@
 #include "common/mem.h"
 #include "common/memory_info.h"
 #include "common/text.h"
-#include "worker/rank/attempt_internal.h"
-#include "worker/rank/export.h"
 #include "worker/content/quantize.h"
 #include "worker/content/verify.h"
+#include "worker/rank/attempt_internal.h"
+#include "worker/rank/export.h"
+#include "worker/rank/probe.h"
+#include "worker/rank/probe_link.h"
 
 /* A start further ahead than this is a mistake of clocks, not a plan. */
 #define START_AHEAD_S 30
@@ -532,8 +534,15 @@ static enum rf_status step_probe(struct rf_exec *exec,
         .exchange = probe_exchange,
         .exchange_data = exec,
     };
+    const char *kind = step->kind != NULL ? step->kind : "";
     answer->probed = rf_schema_new(&rf_msg_probed_schema);
-    return rf_probe_run(&probe, step, answer->probed, err);
+    if (strcmp(kind, "copy") == 0) {
+        return rf_probe_copy(&probe, step, answer->probed, err);
+    }
+    if (strcmp(kind, "link") == 0) {
+        return rf_probe_link(&probe, step, answer->probed, err);
+    }
+    return rf_err_set(err, RF_ERR_PROTOCOL, "unknown probe \"%.40s\"", kind);
 }
 
 static enum rf_status step_export(struct rf_exec *exec,

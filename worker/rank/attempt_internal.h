@@ -4,7 +4,6 @@
 
 #include "transport/method/module.h"
 #include "worker/rank/attempt.h"
-#include "worker/rank/probe.h"
 #include "worker/shared/start_task.h"
 
 struct rf_exec {
@@ -19,7 +18,7 @@ struct rf_exec {
     struct rf_method_env method_env;
     void *state;
     struct {
-        struct rf_schedule *schedule; /* planner/strategy/yardstick.h; NULL: none */
+        struct rf_schedule *schedule; /* see yardstick.h; NULL: none */
         struct rf_method_env env;
         void *state;
     } yardstick;

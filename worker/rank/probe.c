@@ -19,7 +19,6 @@
 #include "common/memory_info.h"
 #include "transport/codec/strided_copy.h"
 #include "worker/content/memory_host.h"
-#include "worker/rank/probe_link.h"
 
 /* A window is as long as a slow memory needs to copy the buffer once. */
 #define WINDOW_LEAST_NS (10 * RF_NS_PER_MS)
@@ -335,9 +334,9 @@ static enum rf_status device_copy(const struct rf_probe *probe,
     return status;
 }
 
-static enum rf_status probe_copy(const struct rf_probe *probe,
-                                 const struct rf_msg_step *step,
-                                 struct rf_msg_probed *out, struct rf_err *err)
+enum rf_status rf_probe_copy(const struct rf_probe *probe,
+                             const struct rf_msg_step *step,
+                             struct rf_msg_probed *out, struct rf_err *err)
 {
     double together = 0, single = 0;
     uint64_t *values;
@@ -363,18 +362,4 @@ static enum rf_status probe_copy(const struct rf_probe *probe,
     out->gbytes_per_s = together;
     out->single_gbytes_per_s = single;
     return RF_OK;
-}
-
-enum rf_status rf_probe_run(const struct rf_probe *probe,
-                            const struct rf_msg_step *step,
-                            struct rf_msg_probed *out, struct rf_err *err)
-{
-    const char *kind = step->kind != NULL ? step->kind : "";
-    if (strcmp(kind, "copy") == 0) {
-        return probe_copy(probe, step, out, err);
-    }
-    if (strcmp(kind, "link") == 0) {
-        return rf_probe_link(probe, step, out, err);
-    }
-    return rf_err_set(err, RF_ERR_PROTOCOL, "unknown probe \"%.40s\"", kind);
 }

@@ -28,16 +28,15 @@ struct rf_probe {
 };
 
 /*
- * Does the probe that STEP asks for; every rank of the attempt takes part.
- * "copy": "gbytes_per_s" is this rank's share when all ranks of its node copy
- * at the same time, by whichever of memcpy and streaming stores gives the node
- * more in sum; "single_gbytes_per_s" is what the node's first rank reaches
- * alone. "link": goodput and latency of each of "links", all at once, in the
- * answer of its "to" only. *out is initialised.
+ * "copy"; every rank of the attempt takes part. "gbytes_per_s" is this rank's
+ * share when all ranks of its node copy at the same time, by whichever of
+ * memcpy and streaming stores gives the node more in sum;
+ * "single_gbytes_per_s" is what the node's first rank reaches alone. *out is
+ * initialised.
  */
-enum rf_status rf_probe_run(const struct rf_probe *probe,
-                            const struct rf_msg_step *step,
-                            struct rf_msg_probed *out,
-                            struct rf_err *err) RF_MUST_CHECK;
+enum rf_status rf_probe_copy(const struct rf_probe *probe,
+                             const struct rf_msg_step *step,
+                             struct rf_msg_probed *out,
+                             struct rf_err *err) RF_MUST_CHECK;
 
 #endif

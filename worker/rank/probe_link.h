@@ -4,6 +4,8 @@
 
 #include "worker/rank/probe.h"
 
+/* "link"; every rank of the attempt takes part: goodput and latency of each of
+ * "links", all at once, in the answer of its "to" only. *out is initialised. */
 enum rf_status rf_probe_link(const struct rf_probe *probe,
                              const struct rf_msg_step *step,
                              struct rf_msg_probed *out,

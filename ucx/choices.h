@@ -8,20 +8,9 @@
 #include <ucp/api/ucp.h>
 
 #include "transport/method/method.h"
+#include "ucx/describe.h"
 
-#define RF_UCX_NAMES_BYTES 112
 #define RF_UCX_CHOICE_BYTES (RF_UCX_NAMES_BYTES + 16)
-
-/* What UCX says of one endpoint. */
-struct rf_ucx_ways {
-    /* Transports and devices ("tcp/lo"), each once, separated by commas; those
-     * that map memory of others apart, and those that may carry memory of
-     * devices: without TCP, which is beside others for the host's alone. */
-    char all[RF_UCX_NAMES_BYTES], mapping[RF_UCX_NAMES_BYTES];
-    char device[RF_UCX_NAMES_BYTES];
-    bool rma; /* it reaches registered memory without the other's help */
-    bool tcp; /* it has nothing but TCP */
-};
 
 /* Ways, "messages by tcp/lo", and how many pairs of ranks have each. All zeros
  * at first. */
@@ -32,13 +21,6 @@ struct rf_ucx_choices {
     } * list;
     size_t n, cap;
 };
-
-/* --- describe.c ----------------------------------------------------------- */
-
-/* From its own account of itself. */
-void rf_ucx_describe(const char *info, struct rf_ucx_ways *out);
-
-/* --- choices.c ------------------------------------------------------------ */
 
 enum rf_status rf_ucx_ask(ucp_ep_h ep, struct rf_ucx_ways *out,
                           struct rf_err *err) RF_MUST_CHECK;

@@ -9,12 +9,13 @@
  * remote memory. Shared memory does so only where UCX itself has allocated it,
  * which an arena is not.
  */
+#include "ucx/describe.h"
+
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "common/core.h"
-#include "ucx/choices.h"
+#include "common/compiler.h"
 
 #define LANES_MAX 64
 #define NAME_BYTES 64

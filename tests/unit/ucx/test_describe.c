@@ -2,7 +2,7 @@
  * of InfiniBand made after its format. */
 #include <check.h>
 
-#include "ucx/carrier.h"
+#include "ucx/describe.h"
 
 static struct rf_ucx_ways ways_of(const char *info, const char *names)
 {

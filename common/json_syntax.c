@@ -17,7 +17,7 @@
 #define SHOWN 24 /* bytes of a word or number that errors show */
 
 /* What may stand at a place. */
-enum place {
+enum expected {
     DOCUMENT, /* { or [ */
     VALUE,
     FIRST_VALUE, /* or ] */
@@ -30,7 +30,7 @@ enum place {
 
 struct scan {
     const char *text, *end, *at;
-    enum place place;
+    enum expected place;
     const char
         *open[RF_JSON_MAX_DEPTH + 1]; /* brackets, the document's first */
     unsigned depth;
@@ -283,7 +283,7 @@ static bool pass_key(struct scan *scan)
     return true;
 }
 
-static bool pass_mark(struct scan *scan, char mark, enum place place)
+static bool pass_mark(struct scan *scan, char mark, enum expected place)
 {
     if (here(scan) != mark) {
         return false;

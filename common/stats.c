@@ -147,14 +147,14 @@ static double *sorted_copy(const double *samples, size_t count)
     return sorted;
 }
 
-struct placed {
+struct repeat_value {
     double value;
     size_t repeat;
 };
 
 static int compare_placed(const void *a, const void *b)
 {
-    const struct placed *x = a, *y = b;
+    const struct repeat_value *x = a, *y = b;
     int by_value = rf_stats_by_value(&x->value, &y->value);
     return by_value != 0 ? by_value
                          : (x->repeat > y->repeat) - (x->repeat < y->repeat);
@@ -164,7 +164,7 @@ static void put_in_order(const struct rf_stats_repeats *repeats,
                          struct order *out)
 {
     const size_t count = count_of(repeats);
-    struct placed *all = rf_xcalloc(count, sizeof(*all));
+    struct repeat_value *all = rf_xcalloc(count, sizeof(*all));
     size_t *next = starts_of(repeats), at = 0;
     *out = (struct order){.sorted = rf_xcalloc(count, sizeof(*out->sorted)),
                           .starts = starts_of(repeats),
@@ -172,7 +172,7 @@ static void put_in_order(const struct rf_stats_repeats *repeats,
                           .drawn = rf_xcalloc(count, sizeof(*out->drawn))};
     for (size_t r = 0; r < repeats->n; r++) {
         for (size_t i = 0; i < repeats->counts[r]; i++, at++) {
-            all[at] = (struct placed){repeats->samples[at], r};
+            all[at] = (struct repeat_value){repeats->samples[at], r};
         }
     }
     qsort(all, count, sizeof(*all), compare_placed);

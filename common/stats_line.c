@@ -6,27 +6,27 @@
 #include "common/stats.h"
 
 /* Of two points. */
-struct pair {
+struct slope {
     double slope, weight;
 };
 
 static int by_slope(const void *a, const void *b)
 {
-    const struct pair *x = a, *y = b;
+    const struct slope *x = a, *y = b;
     return RF_COMPARE(x->slope, y->slope);
 }
 
 /* All pairs with different x, `n` of them; to be freed. */
-static struct pair *list_pairs(const double *x, const double *y, size_t count,
-                               size_t *n)
+static struct slope *list_pairs(const double *x, const double *y, size_t count,
+                                size_t *n)
 {
-    struct pair *pairs = rf_xcalloc(count * count / 2 + 1, sizeof(*pairs));
+    struct slope *pairs = rf_xcalloc(count * count / 2 + 1, sizeof(*pairs));
     *n = 0;
     for (size_t i = 0; i < count; i++) {
         for (size_t j = 0; j < i; j++) {
             const double dx = x[i] - x[j];
             if (fabs(dx) > 0) {
-                pairs[(*n)++] = (struct pair){(y[i] - y[j]) / dx, fabs(dx)};
+                pairs[(*n)++] = (struct slope){(y[i] - y[j]) / dx, fabs(dx)};
             }
         }
     }
@@ -35,7 +35,7 @@ static struct pair *list_pairs(const double *x, const double *y, size_t count,
 
 /* The first slope with at least half of all weight at or below it, or halfway
  * to the next one where that is half exactly. */
-static double weighted_median(struct pair *pairs, size_t n)
+static double weighted_median(struct slope *pairs, size_t n)
 {
     double half = 0, below = 0;
     size_t at = 0;
@@ -55,7 +55,7 @@ bool rf_stats_line(const double *x, const double *y, size_t count,
                    double *fixed, double *slope)
 {
     size_t n;
-    struct pair *pairs = list_pairs(x, y, count, &n);
+    struct slope *pairs = list_pairs(x, y, count, &n);
     double *rests;
     if (n == 0) {
         free(pairs);

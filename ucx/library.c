@@ -10,7 +10,7 @@
 #include <string.h>
 
 #include "common/bytes.h"
-#include "common/descriptors.h"
+#include "common/fd_limit.h"
 #include "common/mem.h"
 
 struct rf_ucx_arena {
@@ -88,7 +88,7 @@ static enum rf_status start(enum rf_ucx_use use, uint32_t n_ranks,
                                  .estimated_num_eps = n_ranks};
     ucp_config_t *config;
     ucs_status_t status;
-    if (rf_descriptors_need(RF_UCX_DESCRIPTORS, 0, err) != RF_OK) {
+    if (rf_fd_limit_need(RF_UCX_DESCRIPTORS, 0, err) != RF_OK) {
         return err->status;
     }
     if (has_tcp()) {

@@ -17,7 +17,7 @@
 #include <unistd.h>
 
 #include "common/bytes.h"
-#include "common/descriptors.h"
+#include "common/fd_limit.h"
 #include "common/log.h"
 #include "common/version.h"
 #include "transport/control/message_types.h"
@@ -303,7 +303,7 @@ int rf_worker_main(int argc, char **argv)
     };
     int option;
     json_object_seed(0); /* before there is a second thread */
-    rf_descriptors_raise();
+    rf_fd_limit_raise();
     signal(SIGXFSZ, SIG_IGN); /* what exceeds RLIMIT_FSIZE is an error */
     opterr = 0;
     optind = 1;

@@ -10,7 +10,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "common/crew.h"
+#include "common/parallel.h"
 #include "common/mem.h"
 #include "coordinator/advice/rank_memory.h"
 #include "coordinator/config/links/links.h"
@@ -234,7 +234,7 @@ struct pairs {
     size_t n, first; /* of the wave */
 };
 
-/* Judges and times a pair whose meshes are known; a job of a crew, so it
+/* Judges and times a pair whose meshes are known; a job of a parallel-for, so it
  * changes nothing but its pair's places. */
 static enum rf_status try_pair(size_t job, unsigned thread, void *data,
                                struct rf_err *err)
@@ -291,16 +291,16 @@ static void order_pairs(struct pairs *pairs)
 static enum rf_status try_waves(struct pairs *pairs, struct rf_err *err)
 {
     const long cores = sysconf(_SC_NPROCESSORS_ONLN);
-    struct rf_crew crew = {.threads =
-                               (unsigned)RF_MIN(RF_MAX(cores, 1), RF_CREW_MAX),
-                           .work = try_pair,
-                           .data = pairs};
+    struct rf_parallel parallel = {
+        .threads = (unsigned)RF_MIN(RF_MAX(cores, 1), RF_PARALLEL_MAX),
+        .work = try_pair,
+        .data = pairs};
     enum rf_status status = RF_OK;
     uint64_t ops = 0;
     while (status == RF_OK && pairs->first < pairs->n && ops < MOST_OPS) {
-        crew.jobs = RF_MIN(pairs->n - pairs->first, WAVE);
-        status = rf_crew_run(&crew, err);
-        for (size_t i = 0; i < crew.jobs; i++) {
+        parallel.jobs = RF_MIN(pairs->n - pairs->first, WAVE);
+        status = rf_parallel_run(&parallel, err);
+        for (size_t i = 0; i < parallel.jobs; i++) {
             ops += pairs->ops[pairs->first++];
         }
     }

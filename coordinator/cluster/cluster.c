@@ -10,7 +10,7 @@
 #include <string.h>
 
 #include "common/clock.h"
-#include "common/descriptors.h"
+#include "common/fd_limit.h"
 #include "common/log.h"
 #include "common/mem.h"
 #include "coordinator/cluster/listener.h"
@@ -64,8 +64,7 @@ static uint32_t least_limit(const struct rf_config *config)
 enum rf_status rf_cluster_check_limits(const struct rf_config *config,
                                        struct rf_err *err)
 {
-    return rf_descriptors_need(descriptors_of(config), least_limit(config),
-                               err);
+    return rf_fd_limit_need(descriptors_of(config), least_limit(config), err);
 }
 
 /* Those that the limit leaves beside the run's own; a node is one at first. */
@@ -73,7 +72,7 @@ static uint32_t max_strangers(const struct rf_config *config)
 {
     uint32_t most = RF_MAX(STRANGERS, 2 * config->n_nodes);
     uint32_t own = descriptors_of(config);
-    uint32_t left = rf_descriptors_free(own + most);
+    uint32_t left = rf_fd_limit_free(own + most);
     left = RF_MAX(left, own) - own;
     return RF_MIN(most, config->n_nodes + left);
 }

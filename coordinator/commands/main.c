@@ -5,8 +5,8 @@
 #include <stdio.h>
 #include <unistd.h>
 
-#include "common/core.h"
-#include "common/descriptors.h"
+#include "common/core_dumps.h"
+#include "common/fd_limit.h"
 #include "coordinator/commands/cli.h"
 #include "coordinator/commands/commands.h"
 
@@ -83,8 +83,8 @@ int main(int argc, char **argv)
     struct rf_err err = {0};
     int code;
     fill_standard_descriptors();
-    rf_descriptors_raise();
-    rf_core_forbid();         /* it holds every node's key */
+    rf_fd_limit_raise();
+    rf_core_dumps_forbid();   /* it holds every node's key */
     signal(SIGXFSZ, SIG_IGN); /* what exceeds RLIMIT_FSIZE is an error */
     if (rf_cli_parse(argc, argv, &cli, &err) != RF_OK) {
         fprintf(stderr, "refit-coord: %s\nTry \"refit-coord --help\".\n",

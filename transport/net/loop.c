@@ -5,11 +5,11 @@
 
 #include <sys/stat.h>
 
-#include "common/descriptors.h"
+#include "common/fd_limit.h"
 
 enum rf_status rf_loop_init(uv_loop_t *loop, struct rf_err *err)
 {
-    enum rf_status status = rf_descriptors_need(RF_LOOP_DESCRIPTORS, 0, err);
+    enum rf_status status = rf_fd_limit_need(RF_LOOP_DESCRIPTORS, 0, err);
     int result;
     if (status != RF_OK) {
         return status;

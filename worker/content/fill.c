@@ -11,7 +11,7 @@
 
 #include "common/mem.h"
 #include "worker/content/content.h"
-#include "common/crew.h"
+#include "common/parallel.h"
 #include "worker/content/staging.h"
 
 struct filling {
@@ -89,18 +89,19 @@ static enum rf_status fill_blocks(struct filling *filling, size_t n,
     const bool staged = filling->staging.buffers != NULL;
     const struct rf_reading *reading = filling->job->reading;
     enum rf_status status = RF_OK;
-    struct rf_crew crew = {.threads = rf_read_threads(filling->job->plan),
-                           .work = fill_block,
-                           .data = filling,
-                           .abort = reading != NULL ? reading->abort : NULL};
+    struct rf_parallel parallel = {
+        .threads = rf_read_threads(filling->job->plan),
+        .work = fill_block,
+        .data = filling,
+        .abort = reading != NULL ? reading->abort : NULL};
     while (status == RF_OK && n > 0) {
-        crew.jobs = staged ? RF_MIN(n, (size_t)RF_READ_THREADS) : n;
-        status = rf_crew_run(&crew, err);
+        parallel.jobs = staged ? RF_MIN(n, (size_t)RF_READ_THREADS) : n;
+        status = rf_parallel_run(&parallel, err);
         if (status == RF_OK && staged) {
-            status = copy_batch(filling, crew.jobs, err);
+            status = copy_batch(filling, parallel.jobs, err);
         }
-        filling->blocks += crew.jobs;
-        n -= crew.jobs;
+        filling->blocks += parallel.jobs;
+        n -= parallel.jobs;
     }
     return status;
 }

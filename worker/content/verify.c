@@ -14,7 +14,7 @@
 #include "common/mem.h"
 #include "common/pattern.h"
 #include "worker/content/content.h"
-#include "common/crew.h"
+#include "common/parallel.h"
 #include "worker/content/staging.h"
 
 #define PADDING_CHUNK (UINT64_C(64) << 10)
@@ -163,18 +163,18 @@ static enum rf_status verify_blocks(struct verification *v, size_t n,
 {
     const bool staged = v->staging.buffers != NULL;
     enum rf_status status = RF_OK;
-    struct rf_crew crew = {.threads = rf_read_threads(v->job->plan),
-                           .work = verify_block,
-                           .data = v,
-                           .abort = abort};
+    struct rf_parallel parallel = {.threads = rf_read_threads(v->job->plan),
+                                   .work = verify_block,
+                                   .data = v,
+                                   .abort = abort};
     while (status == RF_OK && n > 0) {
-        crew.jobs = staged ? RF_MIN(n, (size_t)RF_READ_THREADS) : n;
-        status = staged ? copy_batch(v, crew.jobs, err) : RF_OK;
+        parallel.jobs = staged ? RF_MIN(n, (size_t)RF_READ_THREADS) : n;
+        status = staged ? copy_batch(v, parallel.jobs, err) : RF_OK;
         if (status == RF_OK) {
-            status = rf_crew_run(&crew, err);
+            status = rf_parallel_run(&parallel, err);
         }
-        v->blocks += crew.jobs;
-        n -= crew.jobs;
+        v->blocks += parallel.jobs;
+        n -= parallel.jobs;
     }
     return status;
 }

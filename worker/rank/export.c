@@ -15,7 +15,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "common/crew.h"
+#include "common/parallel.h"
 #include "common/mem.h"
 #include "common/store.h"
 #include "planner/plan/export.h"
@@ -256,19 +256,19 @@ static enum rf_status write_blocks(struct exporting *e, size_t n,
                                    struct rf_err *err)
 {
     const bool staged = e->staging.buffers != NULL;
-    struct rf_crew crew = {.threads = RF_READ_THREADS,
-                           .work = write_block,
-                           .data = e,
-                           .abort = e->env->abort};
+    struct rf_parallel parallel = {.threads = RF_READ_THREADS,
+                                   .work = write_block,
+                                   .data = e,
+                                   .abort = e->env->abort};
     enum rf_status status = RF_OK;
     while (status == RF_OK && n > 0) {
-        crew.jobs = staged ? RF_MIN(n, (size_t)RF_READ_THREADS) : n;
-        status = staged ? copy_batch(e, crew.jobs, err) : RF_OK;
+        parallel.jobs = staged ? RF_MIN(n, (size_t)RF_READ_THREADS) : n;
+        status = staged ? copy_batch(e, parallel.jobs, err) : RF_OK;
         if (status == RF_OK) {
-            status = rf_crew_run(&crew, err);
+            status = rf_parallel_run(&parallel, err);
         }
-        e->blocks += crew.jobs;
-        n -= crew.jobs;
+        e->blocks += parallel.jobs;
+        n -= parallel.jobs;
     }
     return status;
 }

@@ -20,7 +20,7 @@
 #include <sys/prctl.h>
 #include <unistd.h>
 
-#include "common/core.h"
+#include "common/core_dumps.h"
 #include "common/mem.h"
 #include "common/procstat.h"
 #include "common/variables.h"
@@ -29,7 +29,7 @@
 
 void rf_process_harden_agent(bool by_hand)
 {
-    rf_core_forbid();
+    rf_core_dumps_forbid();
     prctl(PR_SET_CHILD_SUBREAPER, 1L);
     signal(SIGPIPE, SIG_IGN);
     if (!by_hand) {

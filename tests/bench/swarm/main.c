@@ -18,7 +18,7 @@
 #include <unistd.h>
 
 #include "common/clock.h"
-#include "common/descriptors.h"
+#include "common/fd_limit.h"
 #include "common/mem.h"
 #include "common/stats.h"
 #include "tests/bench/swarm/agents.h"
@@ -378,7 +378,7 @@ int main(int argc, char **argv)
         return 2;
     }
     signal(SIGPIPE, SIG_IGN);
-    rf_descriptors_raise();
+    rf_fd_limit_raise();
     uv_loop_init(&bench->loop);
     swarm_init(&bench->swarm, &bench->loop, n_nodes, slots);
     bench->swarm.ops = ops;

@@ -7,7 +7,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-#include "common/descriptors.h"
+#include "common/fd_limit.h"
 #include "transport/net/loop.h"
 
 #define LIMIT 30
@@ -69,7 +69,7 @@ START_TEST(test_loop_works_or_is_refused_however_few_descriptors_are_left)
         ck_assert_int_eq(err.status, RF_ERR_LAUNCH);
         ck_assert_ptr_nonnull(strstr(err.text, "ulimit -n"));
     }
-    rf_descriptors_raise(); /* for what a sanitizer does at the end */
+    rf_fd_limit_raise(); /* for what a sanitizer does at the end */
 }
 END_TEST
 

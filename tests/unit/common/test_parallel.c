@@ -2,7 +2,7 @@
 #include <check.h>
 
 #include "common/mem.h"
-#include "common/crew.h"
+#include "common/parallel.h"
 
 #define JOBS 1000
 
@@ -17,7 +17,7 @@ static enum rf_status work(size_t job, unsigned thread, void *data,
                            struct rf_err *err)
 {
     struct book *book = data;
-    ck_assert_uint_lt(thread, RF_CREW_MAX);
+    ck_assert_uint_lt(thread, RF_PARALLEL_MAX);
     atomic_fetch_add(&book->done[job], 1);
     atomic_fetch_add(&book->total, 1);
     if (job == book->aborts) {
@@ -31,13 +31,14 @@ static enum rf_status work(size_t job, unsigned thread, void *data,
 static enum rf_status run(struct book *book, unsigned threads, size_t jobs,
                           struct rf_err *err)
 {
-    const struct rf_crew crew = {threads, jobs, work, book, &book->abort};
-    return rf_crew_run(&crew, err);
+    const struct rf_parallel parallel = {threads, jobs, work, book,
+                                         &book->abort};
+    return rf_parallel_run(&parallel, err);
 }
 
 START_TEST(test_every_job_is_done_once)
 {
-    static const unsigned threads[] = {1, 2, 7, RF_CREW_MAX};
+    static const unsigned threads[] = {1, 2, 7, RF_PARALLEL_MAX};
     struct book book = {.fails = JOBS, .aborts = JOBS};
     struct rf_err err;
     ck_assert_int_eq(run(&book, threads[_i], JOBS, &err), RF_OK);
@@ -67,11 +68,11 @@ START_TEST(test_an_abort_ends_the_crew)
 }
 END_TEST
 
-Suite *test_crew_suite(void);
-Suite *test_crew_suite(void)
+Suite *test_parallel_suite(void);
+Suite *test_parallel_suite(void)
 {
-    Suite *suite = suite_create("crew");
-    TCase *tests = tcase_create("crew");
+    Suite *suite = suite_create("parallel");
+    TCase *tests = tcase_create("parallel");
     tcase_add_loop_test(tests, test_every_job_is_done_once, 0, 4);
     tcase_add_test(tests, test_a_failure_ends_the_crew_and_is_told);
     tcase_add_test(tests, test_an_abort_ends_the_crew);

@@ -1,10 +1,10 @@
 /* Core files. See core.h. */
-#include "common/core.h"
+#include "common/core_dumps.h"
 
 #include <sys/prctl.h>
 #include <sys/resource.h>
 
-void rf_core_forbid(void)
+void rf_core_dumps_forbid(void)
 {
     const struct rlimit none = {0, 0};
     (void)setrlimit(RLIMIT_CORE, &none); /* less is always allowed */

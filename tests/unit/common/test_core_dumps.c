@@ -3,12 +3,12 @@
 #include <sys/prctl.h>
 #include <sys/resource.h>
 
-#include "common/core.h"
+#include "common/core_dumps.h"
 
-START_TEST(test_core_files_stay_forbidden)
+START_TEST(test_core_dumps_files_stay_forbidden)
 {
     struct rlimit limit;
-    rf_core_forbid();
+    rf_core_dumps_forbid();
     ck_assert_int_eq(getrlimit(RLIMIT_CORE, &limit), 0);
     ck_assert_uint_eq(limit.rlim_cur, 0);
     ck_assert_uint_eq(limit.rlim_max, 0);
@@ -17,12 +17,12 @@ START_TEST(test_core_files_stay_forbidden)
 }
 END_TEST
 
-Suite *test_core_suite(void);
-Suite *test_core_suite(void)
+Suite *test_core_dumps_suite(void);
+Suite *test_core_dumps_suite(void)
 {
-    Suite *suite = suite_create("core");
-    TCase *tests = tcase_create("core");
-    tcase_add_test(tests, test_core_files_stay_forbidden);
+    Suite *suite = suite_create("core_dumps");
+    TCase *tests = tcase_create("core_dumps");
+    tcase_add_test(tests, test_core_dumps_files_stay_forbidden);
     suite_add_tcase(suite, tests);
     return suite;
 }

@@ -1,5 +1,5 @@
-/* Threads that share a list of jobs, for work that waits for files or takes
- * long. */
+/* A parallel-for: threads that share a list of jobs, for work that waits for
+ * files or takes long. */
 #ifndef RF_COMMON_CREW_H
 #define RF_COMMON_CREW_H
 
@@ -9,10 +9,10 @@
 
 #include "common/err.h"
 
-#define RF_CREW_MAX 16
+#define RF_PARALLEL_MAX 16
 
-struct rf_crew {
-    unsigned threads; /* 1 … RF_CREW_MAX, the caller's among them */
+struct rf_parallel {
+    unsigned threads; /* 1 … RF_PARALLEL_MAX, the caller's among them */
     size_t jobs;
     /* Does one job; `thread` is below `threads`, and no two calls at a time
      * have the same. */
@@ -24,7 +24,7 @@ struct rf_crew {
 
 /* Does all jobs, in any order, and returns when the last thread has ended. The
  * first failure ends it and is returned; RF_ERR_ABORTED after an abort. */
-enum rf_status rf_crew_run(const struct rf_crew *crew,
-                           struct rf_err *err) RF_MUST_CHECK;
+enum rf_status rf_parallel_run(const struct rf_parallel *parallel,
+                               struct rf_err *err) RF_MUST_CHECK;
 
 #endif

@@ -6,36 +6,36 @@
 #include <unistd.h>
 
 #include "common/compiler.h"
-#include "common/descriptors.h"
+#include "common/fd_limit.h"
 
-START_TEST(test_descriptors_reach_the_hard_limit)
+START_TEST(test_fd_limit_reach_the_hard_limit)
 {
     struct rlimit limit;
     ck_assert_int_eq(getrlimit(RLIMIT_NOFILE, &limit), 0);
     limit.rlim_max = RF_MIN(limit.rlim_max, (rlim_t)200);
     limit.rlim_cur = 64;
     ck_assert_int_eq(setrlimit(RLIMIT_NOFILE, &limit), 0);
-    rf_descriptors_raise();
+    rf_fd_limit_raise();
     ck_assert_int_eq(getrlimit(RLIMIT_NOFILE, &limit), 0);
     ck_assert_uint_eq(limit.rlim_cur, limit.rlim_max);
-    rf_descriptors_raise();
+    rf_fd_limit_raise();
     ck_assert_int_eq(getrlimit(RLIMIT_NOFILE, &limit), 0);
     ck_assert_uint_eq(limit.rlim_cur, limit.rlim_max);
 }
 END_TEST
 
-START_TEST(test_descriptors_need_is_what_can_be_opened)
+START_TEST(test_fd_limit_need_is_what_can_be_opened)
 {
     struct rlimit limit = {40, 40};
     struct rf_err err = {0};
     uint32_t n = 0;
     int last, advised;
     ck_assert_int_eq(setrlimit(RLIMIT_NOFILE, &limit), 0);
-    while (rf_descriptors_need(n + 1, 0, &err) == RF_OK) {
+    while (rf_fd_limit_need(n + 1, 0, &err) == RF_OK) {
         n++;
     }
-    ck_assert_uint_eq(rf_descriptors_free(100), n);
-    ck_assert_uint_eq(rf_descriptors_free(1), 1);
+    ck_assert_uint_eq(rf_fd_limit_free(100), n);
+    ck_assert_uint_eq(rf_fd_limit_free(1), 1);
     ck_assert_ptr_nonnull(strstr(err.text, "too low: 40, but 41 are needed"));
     ck_assert_int_eq(
         sscanf(strstr(err.text, "`ulimit"), "`ulimit -n %d`", &advised), 1);
@@ -46,14 +46,14 @@ START_TEST(test_descriptors_need_is_what_can_be_opened)
         ck_assert_int_ge(last, 0);
     }
     ck_assert_int_lt(dup(STDERR_FILENO), 0);
-    ck_assert_int_eq(rf_descriptors_need(1, 0, NULL), RF_ERR_LAUNCH);
+    ck_assert_int_eq(rf_fd_limit_need(1, 0, NULL), RF_ERR_LAUNCH);
     close(last);
-    ck_assert_int_eq(rf_descriptors_need(1, 0, NULL), RF_OK);
+    ck_assert_int_eq(rf_fd_limit_need(1, 0, NULL), RF_OK);
 }
 END_TEST
 
 /* Of one that is open above the limit, a higher limit has to make room. */
-START_TEST(test_descriptors_limit_advised_is_enough_at_once)
+START_TEST(test_fd_limit_limit_advised_is_enough_at_once)
 {
     const struct rlimit low = {10, 60};
     struct rlimit limit = low;
@@ -63,7 +63,7 @@ START_TEST(test_descriptors_limit_advised_is_enough_at_once)
         ck_assert_int_eq(dup2(STDERR_FILENO, fd), fd);
     }
     ck_assert_int_eq(setrlimit(RLIMIT_NOFILE, &low), 0);
-    ck_assert_int_eq(rf_descriptors_need(20, _i == 0 ? 0 : 50, &err),
+    ck_assert_int_eq(rf_fd_limit_need(20, _i == 0 ? 0 : 50, &err),
                      RF_ERR_LAUNCH);
     ck_assert_int_eq(
         sscanf(strstr(err.text, "`ulimit"), "`ulimit -n %u`", &advised), 1);
@@ -72,23 +72,23 @@ START_TEST(test_descriptors_limit_advised_is_enough_at_once)
     }
     limit.rlim_cur = advised - 1;
     ck_assert_int_eq(setrlimit(RLIMIT_NOFILE, &limit), 0);
-    ck_assert_int_eq(rf_descriptors_need(20, _i == 0 ? 0 : 50, NULL),
+    ck_assert_int_eq(rf_fd_limit_need(20, _i == 0 ? 0 : 50, NULL),
                      RF_ERR_LAUNCH);
     limit.rlim_cur = advised;
     ck_assert_int_eq(setrlimit(RLIMIT_NOFILE, &limit), 0);
-    ck_assert_int_eq(rf_descriptors_need(20, _i == 0 ? 0 : 50, NULL), RF_OK);
+    ck_assert_int_eq(rf_fd_limit_need(20, _i == 0 ? 0 : 50, NULL), RF_OK);
 }
 END_TEST
 
-Suite *test_descriptors_suite(void);
-Suite *test_descriptors_suite(void)
+Suite *test_fd_limit_suite(void);
+Suite *test_fd_limit_suite(void)
 {
-    Suite *suite = suite_create("descriptors");
-    TCase *tests = tcase_create("descriptors");
-    tcase_add_test(tests, test_descriptors_reach_the_hard_limit);
-    tcase_add_test(tests, test_descriptors_need_is_what_can_be_opened);
-    tcase_add_loop_test(tests, test_descriptors_limit_advised_is_enough_at_once,
-                        0, 2);
+    Suite *suite = suite_create("fd_limit");
+    TCase *tests = tcase_create("fd_limit");
+    tcase_add_test(tests, test_fd_limit_reach_the_hard_limit);
+    tcase_add_test(tests, test_fd_limit_need_is_what_can_be_opened);
+    tcase_add_loop_test(tests, test_fd_limit_limit_advised_is_enough_at_once, 0,
+                        2);
     suite_add_tcase(suite, tests);
     return suite;
 }

@@ -2,7 +2,7 @@
  * Threads that take jobs from a counter until none is left. A thread that
  * cannot be started is done without: the caller's own is always there.
  */
-#include "common/crew.h"
+#include "common/parallel.h"
 
 #include <assert.h>
 #include <pthread.h>
@@ -10,14 +10,14 @@
 #include "common/mem.h"
 
 struct shared {
-    const struct rf_crew *crew;
+    const struct rf_parallel *parallel;
     atomic_size_t next;
     atomic_bool failed;
     pthread_mutex_t lock; /* of `why` */
     struct rf_err why;
 };
 
-struct member {
+struct helper {
     struct shared *shared;
     pthread_t thread;
     unsigned number;
@@ -36,7 +36,7 @@ static void fail(struct shared *shared, const struct rf_err *why)
 
 static bool is_over(struct shared *shared)
 {
-    const atomic_bool *abort = shared->crew->abort;
+    const atomic_bool *abort = shared->parallel->abort;
     struct rf_err why = {0};
     if (abort != NULL && atomic_load(abort)) {
         (void)rf_err_set(&why, RF_ERR_ABORTED, "aborted");
@@ -47,34 +47,37 @@ static bool is_over(struct shared *shared)
 
 static void *take_jobs(void *data)
 {
-    struct member *member = data;
+    struct helper *member = data;
     struct shared *shared = member->shared;
-    const struct rf_crew *crew = shared->crew;
+    const struct rf_parallel *parallel = shared->parallel;
     struct rf_err why = {0};
     while (!is_over(shared)) {
         size_t job = atomic_fetch_add(&shared->next, 1);
-        if (job >= crew->jobs) {
+        if (job >= parallel->jobs) {
             break;
         }
-        if (crew->work(job, member->number, crew->data, &why) != RF_OK) {
+        if (parallel->work(job, member->number, parallel->data, &why) !=
+            RF_OK) {
             fail(shared, &why);
         }
     }
     return NULL;
 }
 
-enum rf_status rf_crew_run(const struct rf_crew *crew, struct rf_err *err)
+enum rf_status rf_parallel_run(const struct rf_parallel *parallel,
+                               struct rf_err *err)
 {
-    struct shared shared = {.crew = crew};
-    struct member members[RF_CREW_MAX];
-    const unsigned n = (unsigned)RF_MIN((size_t)crew->threads, crew->jobs);
-    assert(crew->threads >= 1 && crew->threads <= RF_CREW_MAX);
+    struct shared shared = {.parallel = parallel};
+    struct helper members[RF_PARALLEL_MAX];
+    const unsigned n =
+        (unsigned)RF_MIN((size_t)parallel->threads, parallel->jobs);
+    assert(parallel->threads >= 1 && parallel->threads <= RF_PARALLEL_MAX);
     atomic_init(&shared.next, 0);
     atomic_init(&shared.failed, false);
     pthread_mutex_init(&shared.lock, NULL);
-    members[0] = (struct member){.shared = &shared};
+    members[0] = (struct helper){.shared = &shared};
     for (unsigned i = 1; i < n; i++) {
-        members[i] = (struct member){.shared = &shared, .number = i};
+        members[i] = (struct helper){.shared = &shared, .number = i};
         members[i].started = pthread_create(&members[i].thread, NULL, take_jobs,
                                             &members[i]) == 0;
     }

@@ -1,5 +1,5 @@
 /* The limit of open descriptors. See descriptors.h. */
-#include "common/descriptors.h"
+#include "common/fd_limit.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -10,7 +10,7 @@
 
 #define ENOUGH ((rlim_t)1 << 20)
 
-void rf_descriptors_raise(void)
+void rf_fd_limit_raise(void)
 {
     struct rlimit limit;
     rlim_t wanted;
@@ -40,8 +40,7 @@ static rlim_t limit_for(uint32_t n)
     return fd;
 }
 
-enum rf_status rf_descriptors_need(uint32_t n, uint32_t least,
-                                   struct rf_err *err)
+enum rf_status rf_fd_limit_need(uint32_t n, uint32_t least, struct rf_err *err)
 {
     struct rlimit limit;
     rlim_t needed;
@@ -60,7 +59,7 @@ enum rf_status rf_descriptors_need(uint32_t n, uint32_t least,
                       (unsigned long long)needed, (unsigned long long)needed);
 }
 
-uint32_t rf_descriptors_free(uint32_t most)
+uint32_t rf_fd_limit_free(uint32_t most)
 {
     struct rlimit limit;
     uint32_t n = 0;

@@ -25,7 +25,7 @@ struct extent {
     uint64_t begin, end;
 };
 
-struct reader {
+struct header_reader {
     struct rf_jnode root;
     uint64_t data_offset, data_bytes;
     struct extent *extents;
@@ -83,7 +83,7 @@ static enum rf_status check_metadata(const struct rf_jnode *node,
 }
 
 /* "data_offsets": [begin, end] inside the data. */
-static enum rf_status read_offsets(const struct reader *reader,
+static enum rf_status read_offsets(const struct header_reader *reader,
                                    const struct rf_jnode *node,
                                    struct extent *extent)
 {
@@ -109,7 +109,8 @@ static enum rf_status read_offsets(const struct reader *reader,
     return RF_OK;
 }
 
-static enum rf_status read_tensor(struct reader *reader, const char *name)
+static enum rf_status read_tensor(struct header_reader *reader,
+                                  const char *name)
 {
     static const char *const keys[] = {"dtype", "shape", "data_offsets", NULL};
     struct rf_jnode node = rf_jnode_get(&reader->root, name);
@@ -151,7 +152,7 @@ static int compare_extents(const void *left, const void *right)
     return a->begin < b->begin ? -1 : a->begin > b->begin;
 }
 
-static enum rf_status check_tiling(struct reader *reader)
+static enum rf_status check_tiling(struct header_reader *reader)
 {
     uint64_t at = 0;
     const char *before = "the start of the data";
@@ -186,7 +187,7 @@ static enum rf_status check_tiling(struct reader *reader)
 
 /* Moves the tensors into `manifest`, all or, when one is there already, none.
  */
-static enum rf_status add_found(struct reader *reader, json_t *manifest)
+static enum rf_status add_found(struct header_reader *reader, json_t *manifest)
 {
     json_t *found = json_object();
     const char *name;
@@ -215,7 +216,7 @@ static enum rf_status add_found(struct reader *reader, json_t *manifest)
     return RF_OK;
 }
 
-static enum rf_status read_header(struct reader *reader)
+static enum rf_status read_header(struct header_reader *reader)
 {
     enum rf_status status = RF_OK;
     const char *name;
@@ -241,7 +242,7 @@ enum rf_status rf_safetensors_read(const void *head, uint64_t head_bytes,
                                    uint64_t file_bytes, const char *file,
                                    json_t *manifest, struct rf_err *err)
 {
-    struct reader reader = {.err = err};
+    struct header_reader reader = {.err = err};
     uint64_t header_bytes = 0;
     json_t *header = NULL;
     enum rf_status status =

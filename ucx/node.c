@@ -79,9 +79,9 @@ void rf_ucx_attach(const struct rf_engine *engine)
     for (uint32_t i = 0; i < carrier->n_neighbours; i++) {
         const struct rf_ucx_neighbour *of = &carrier->neighbours[i];
         for (int mem = 0; mem < RF_MEM_COUNT; mem++) {
-            rf_nodeshm_adopt(engine->shm,
-                             rf_nodeshm_slot(engine->shm, of->rank),
-                             (enum rf_mem)mem, of->at[mem]);
+            rf_node_memory_adopt(engine->shm,
+                                 rf_node_memory_slot(engine->shm, of->rank),
+                                 (enum rf_mem)mem, of->at[mem]);
         }
     }
 }

@@ -77,7 +77,8 @@ bool rf_rule_interface(const struct rf_view *view, struct rf_words *words)
     return true;
 }
 
-static bool same_reason(const struct rf_pair *a, const struct rf_pair *b)
+static bool same_reason(const struct rf_text_pair *a,
+                        const struct rf_text_pair *b)
 {
     return a->value != NULL && b->value != NULL &&
            strcmp(a->value, b->value) == 0;
@@ -86,8 +87,8 @@ static bool same_reason(const struct rf_pair *a, const struct rf_pair *b)
 /* One line, at the first of them, for all methods that one reason forbids. */
 bool rf_rule_methods(const struct rf_view *view, struct rf_words *words)
 {
-    const struct rf_pairs *methods = &view->hello->methods;
-    const struct rf_pair *first = &methods->list[view->item];
+    const struct rf_text_pairs *methods = &view->hello->methods;
+    const struct rf_text_pair *first = &methods->list[view->item];
     char names[160] = "";
     for (size_t i = 0; i < methods->n; i++) {
         size_t used = strlen(names);

@@ -24,13 +24,13 @@ static void fill_protocol(struct rf_integers *protocol)
 }
 
 /* From "launch.env", which may hold nothing but strings. */
-static void fill_env(json_t *env, struct rf_pairs *out)
+static void fill_env(json_t *env, struct rf_text_pairs *out)
 {
     const char *key;
     json_t *value;
     out->list = rf_xcalloc(json_object_size(env) + 1, sizeof(*out->list));
     json_object_foreach (env, key, value) {
-        out->list[out->n++] = (struct rf_pair){
+        out->list[out->n++] = (struct rf_text_pair){
             rf_xstrdup(key), rf_xstrdup(json_string_value(value))};
     }
 }

@@ -281,13 +281,13 @@ void rf_cluster_send(struct rf_cluster *cluster, uint32_t node,
 void rf_cluster_send_all(struct rf_cluster *cluster, const bool *to,
                          const struct rf_msg *message)
 {
-    struct rf_payload *payload = rf_payload_of(message);
+    struct rf_shared_payload *payload = rf_shared_payload_of(message);
     for (uint32_t i = 0; i < cluster->config->n_nodes; i++) {
         if (to[i]) {
             rf_node_send_payload(cluster->nodes[i], payload);
         }
     }
-    rf_payload_drop(payload);
+    rf_shared_payload_drop(payload);
 }
 
 void rf_cluster_drop(struct rf_cluster *cluster, uint32_t node)

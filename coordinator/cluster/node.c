@@ -529,7 +529,8 @@ void rf_node_send(struct rf_node *node, const struct rf_msg *message)
     }
 }
 
-void rf_node_send_payload(struct rf_node *node, struct rf_payload *payload)
+void rf_node_send_payload(struct rf_node *node,
+                          struct rf_shared_payload *payload)
 {
     if (node->control != NULL) {
         rf_conn_send_payload(node->control, RF_FRAME_NO_RANK, payload);

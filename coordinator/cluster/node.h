@@ -72,7 +72,8 @@ void rf_node_end_conn(struct rf_node *node, const struct rf_conn *conn,
 /* Borrowed. Nothing happens when the node is not there any more. */
 void rf_node_send(struct rf_node *node, const struct rf_msg *message);
 /* The same for a message that other nodes get, too. */
-void rf_node_send_payload(struct rf_node *node, struct rf_payload *payload);
+void rf_node_send_payload(struct rf_node *node,
+                          struct rf_shared_payload *payload);
 /* Cuts it off silently: it is not reported lost. */
 void rf_node_drop(struct rf_node *node);
 /* Ends it in order; again with force to hurry. */

@@ -19,7 +19,7 @@ bool rf_hello_offers(const struct rf_msg_hello *hello, const char *method,
 {
     *why = "its worker does not know it";
     for (size_t i = 0; i < hello->methods.n; i++) {
-        const struct rf_pair *pair = &hello->methods.list[i];
+        const struct rf_text_pair *pair = &hello->methods.list[i];
         if (strcmp(pair->key, method) == 0) {
             *why = pair->value;
         }

@@ -16,7 +16,7 @@
 
 struct member {
     bool asked, decided;
-    struct rf_pairs digests;
+    struct rf_text_pairs digests;
     char *error;
 };
 
@@ -79,7 +79,7 @@ enum rf_status rf_run_inspect_create(const struct rf_config *config,
     return RF_OK;
 }
 
-static void free_pairs(struct rf_pairs *pairs)
+static void free_pairs(struct rf_text_pairs *pairs)
 {
     for (size_t i = 0; i < pairs->n; i++) {
         free(pairs->list[i].key);
@@ -118,7 +118,8 @@ bool rf_run_inspect_ask(const struct rf_run_inspect *inspect, uint32_t node,
 /* --- Comparing ------------------------------------------------------------ */
 
 /* A file's digest; NULL: there is no such file. */
-static const char *digest_of(const struct rf_pairs *digests, const char *file)
+static const char *digest_of(const struct rf_text_pairs *digests,
+                             const char *file)
 {
     for (size_t i = 0; i < digests->n; i++) {
         if (strcmp(digests->list[i].key, file) == 0) {
@@ -131,7 +132,8 @@ static const char *digest_of(const struct rf_pairs *digests, const char *file)
 /* Says of the first file that only one of the two has, or that differs. */
 static void compare(const struct rf_run_inspect *inspect, uint32_t node)
 {
-    const struct rf_pairs *right = &inspect->members[inspect->source].digests;
+    const struct rf_text_pairs *right =
+        &inspect->members[inspect->source].digests;
     struct member *member = &inspect->members[node];
     const char *folder = rf_config_checkpoint(inspect->config);
     const char *host = inspect->config->node_names[inspect->source];
@@ -199,12 +201,13 @@ enum rf_verdict rf_run_inspect_fail(struct rf_run_inspect *inspect,
     return judge(inspect);
 }
 
-static void copy_pairs(const struct rf_pairs *from, struct rf_pairs *to)
+static void copy_pairs(const struct rf_text_pairs *from,
+                       struct rf_text_pairs *to)
 {
     to->list = rf_xcalloc(from->n + 1, sizeof(*to->list));
     for (size_t i = 0; i < from->n; i++) {
-        const struct rf_pair *pair = &from->list[i];
-        to->list[to->n++] = (struct rf_pair){
+        const struct rf_text_pair *pair = &from->list[i];
+        to->list[to->n++] = (struct rf_text_pair){
             rf_xstrdup(pair->key),
             rf_xstrdup(pair->value != NULL ? pair->value : "")};
     }

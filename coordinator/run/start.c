@@ -34,7 +34,7 @@ void rf_run_start_fill(const struct rf_attempt *attempt,
         fill_member(&config->nodes[i], rf_run_join_hello(join, i),
                     &start->nodes[i]);
     }
-    rf_members_fold(start->nodes, &start->n_nodes);
+    rf_start_nodes_fold(start->nodes, &start->n_nodes);
     start->data_key = rf_xmalloc(2 * 32 + 1);
     rf_hex_encode(key, 32, start->data_key);
 }

@@ -52,7 +52,7 @@ out_label:
 }
 
 /* Takes the node's exports out of everybody's. */
-static enum rf_status take_exports(const struct rf_nodeshm *shm,
+static enum rf_status take_exports(const struct rf_node_memory *shm,
                                    const struct rf_blob *all,
                                    struct rf_ipc_peer *peers, bool *by_events,
                                    struct rf_err *err)
@@ -73,7 +73,7 @@ static enum rf_status take_exports(const struct rf_nodeshm *shm,
 
 /* Passes descriptors of memory to and from all neighbours. */
 static enum rf_status pass(const struct rf_method_env *env,
-                           const struct rf_nodeshm *shm, int socket,
+                           const struct rf_node_memory *shm, int socket,
                            struct rf_ipc_peer *peers, struct rf_err *err)
 {
     const size_t most = (size_t)shm->n_peers * RF_MEM_COUNT;
@@ -109,7 +109,7 @@ static enum rf_status pass(const struct rf_method_env *env,
                                                .abort = env->abort},
                            err);
     for (size_t w = 0; w < n_wants; w++) {
-        peers[rf_nodeshm_slot(shm, wants[w].rank)].fd[wants[w].tag] =
+        peers[rf_node_memory_slot(shm, wants[w].rank)].fd[wants[w].tag] =
             wants[w].fd;
     }
     free(sends);
@@ -141,7 +141,7 @@ out:
 }
 
 enum rf_status rf_ipc_meet(const struct rf_method_env *env,
-                           const struct rf_nodeshm *shm, cudaEvent_t event,
+                           const struct rf_node_memory *shm, cudaEvent_t event,
                            struct rf_ipc_peer *peers, bool *by_events,
                            struct rf_err *err)
 {

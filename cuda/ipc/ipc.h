@@ -40,7 +40,7 @@ bool rf_ipc_is_legacy(const struct rf_method_env *env);
  * of `shm`. `event` is ours, interprocess, or NULL; peers' events are opened
  * when everybody has one, which *by_events says then. */
 enum rf_status rf_ipc_meet(const struct rf_method_env *env,
-                           const struct rf_nodeshm *shm, cudaEvent_t event,
+                           const struct rf_node_memory *shm, cudaEvent_t event,
                            struct rf_ipc_peer *peers, bool *by_events,
                            struct rf_err *err) RF_MUST_CHECK;
 

@@ -168,11 +168,11 @@ out:
 }
 
 static enum rf_status measure(const struct rf_method_env *env,
-                              const struct rf_nodeshm *shm,
+                              const struct rf_node_memory *shm,
                               struct rf_ipc_peer *peers, const struct rf_op *op,
                               bool batches, uint64_t *from, struct rf_err *err)
 {
-    struct rf_ipc_peer *peer = &peers[rf_nodeshm_slot(shm, op->dst)];
+    struct rf_ipc_peer *peer = &peers[rf_node_memory_slot(shm, op->dst)];
     const uint64_t bytes =
         RF_MIN(env->arena[op->src_mem].bytes, peer->export.bytes[op->dst_mem]);
     struct trial trial = {.batches = batches};
@@ -206,7 +206,7 @@ static enum rf_status share(const struct rf_method_env *env, uint32_t measurer,
 }
 
 enum rf_status rf_ipc_choose(const struct rf_method_env *env,
-                             const struct rf_nodeshm *shm,
+                             const struct rf_node_memory *shm,
                              struct rf_ipc_peer *peers,
                              struct rf_ipc_choice *out, struct rf_err *err)
 {

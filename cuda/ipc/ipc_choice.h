@@ -32,7 +32,7 @@ uint64_t rf_ipc_engine_from(const struct rf_ipc_trial *trials, size_t n);
 /* Collective. Overwrites what the lowest rank's first destination holds: arenas
  * are filled before each iteration. */
 enum rf_status rf_ipc_choose(const struct rf_method_env *env,
-                             const struct rf_nodeshm *shm,
+                             const struct rf_node_memory *shm,
                              struct rf_ipc_peer *peers,
                              struct rf_ipc_choice *out,
                              struct rf_err *err) RF_MUST_CHECK;

@@ -18,7 +18,7 @@
 static enum rf_status base_for(struct rf_ipc_rounds *rounds, uint32_t rank,
                                uint8_t mem, uint32_t *out, struct rf_err *err)
 {
-    const uint32_t slot = rf_nodeshm_slot(rounds->shm, rank);
+    const uint32_t slot = rf_node_memory_slot(rounds->shm, rank);
     uint32_t *index = &rounds->base_index[slot * RF_MEM_COUNT + mem];
     enum rf_status status = RF_OK;
     if (slot == rounds->shm->self) {
@@ -189,7 +189,7 @@ out:
 }
 
 enum rf_status rf_ipc_rounds_build(const struct rf_method_env *env,
-                                   const struct rf_nodeshm *shm,
+                                   const struct rf_node_memory *shm,
                                    struct rf_ipc_peer *peers,
                                    const struct rf_ipc_choice *choice,
                                    struct rf_ipc_rounds *out,

@@ -30,7 +30,7 @@ struct rf_ipc_alias {
 
 struct rf_ipc_rounds {
     const struct rf_method_env *env;
-    const struct rf_nodeshm *shm;
+    const struct rf_node_memory *shm;
     struct rf_ipc_peer *peers; /* by slot */
     struct rf_bases bases;
     uint32_t n_bases;
@@ -47,7 +47,7 @@ struct rf_ipc_rounds {
 /* Opens the arenas that are written to or looked at. All is borrowed; freed
  * also after a failure. */
 enum rf_status rf_ipc_rounds_build(const struct rf_method_env *env,
-                                   const struct rf_nodeshm *shm,
+                                   const struct rf_node_memory *shm,
                                    struct rf_ipc_peer *peers,
                                    const struct rf_ipc_choice *choice,
                                    struct rf_ipc_rounds *out,

@@ -47,7 +47,7 @@ struct published {
 
 struct ipc_state {
     const struct rf_method_env *env;
-    struct rf_nodeshm *shm;
+    struct rf_node_memory *shm;
     struct rf_ipc_peer *peers; /* by slot */
     struct rf_ipc_rounds rounds;
     /* kernels to others; inside the device; copy engines */
@@ -109,8 +109,8 @@ static enum rf_status ipc_open(const struct rf_method_env *env, void **out,
     state->env = env;
     status = make_events(state, err);
     if (status == RF_OK) {
-        status = rf_nodeshm_open(env, n * sizeof(struct published), 0,
-                                 &state->shm, err);
+        status = rf_node_memory_open(env, n * sizeof(struct published), 0,
+                                     &state->shm, err);
     }
     if (status == RF_OK) {
         state->peers = rf_xcalloc(state->shm->n_peers, sizeof(*state->peers));
@@ -258,7 +258,7 @@ static enum rf_status ipc_progress(void *opaque, bool *done, struct rf_err *err)
     enum rf_status status;
     bool ready;
     *done = false;
-    if (atomic_load(state->env->abort) || rf_nodeshm_aborted(state->shm)) {
+    if (atomic_load(state->env->abort) || rf_node_memory_aborted(state->shm)) {
         return rf_err_set(err, RF_ERR_ABORTED, "aborted");
     }
     status = publish_done(state, err);
@@ -356,7 +356,7 @@ static void ipc_abort(void *opaque)
 {
     struct ipc_state *state = opaque;
     tell_where(state);
-    rf_nodeshm_abort(state->shm);
+    rf_node_memory_abort(state->shm);
 }
 
 static void free_events(struct ipc_state *state)
@@ -384,7 +384,7 @@ static void wait_for_closes(struct ipc_state *state)
     for (uint32_t slot = 0; slot < state->shm->n_peers; slot++) {
         while (!atomic_load(&published_of(state, slot)->closed) &&
                !atomic_load(state->env->abort) &&
-               !rf_nodeshm_aborted(state->shm) && rf_now_ns() < deadline) {
+               !rf_node_memory_aborted(state->shm) && rf_now_ns() < deadline) {
             rf_sleep_until_ns(rf_now_ns() + RF_NS_PER_MS);
         }
     }
@@ -407,7 +407,7 @@ static void ipc_close(void *opaque)
     }
     rf_ipc_rounds_free(&state->rounds);
     free_events(state);
-    rf_nodeshm_close(state->shm);
+    rf_node_memory_close(state->shm);
     free(state->peers);
     free(state);
 }

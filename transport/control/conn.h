@@ -30,7 +30,7 @@
 #define RF_CONN_FLUSH_MS 5000     /* rf_conn_close gives up then */
 
 struct rf_conn;
-struct rf_payload;
+struct rf_shared_payload;
 
 struct rf_conn_ops {
     /* The handshake is over, or the banner has come (without either: soon).
@@ -72,7 +72,7 @@ void rf_conn_send_raw(struct rf_conn *conn, enum rf_msg_type type,
                       uint32_t rank, const void *payload, size_t size);
 /* The same for one that goes to others, too: kept until it is sent. */
 void rf_conn_send_payload(struct rf_conn *conn, uint32_t rank,
-                          struct rf_payload *payload);
+                          struct rf_shared_payload *payload);
 
 /* Flushes what is queued, then closes; on_close follows. Safe to repeat. */
 void rf_conn_close(struct rf_conn *conn);

@@ -28,7 +28,7 @@ struct rf_conn_bytes {
 /* A frame of which not all is sent. */
 struct rf_conn_frame {
     struct rf_conn_frame *next;
-    struct rf_payload *payload;
+    struct rf_shared_payload *payload;
     size_t sent; /* of header and payload */
     uint8_t header[RF_FRAME_HEADER_BYTES];
 };

@@ -134,7 +134,7 @@ void rf_conn_drop_frames(struct rf_conn *conn)
     while (conn->frames != NULL) {
         struct rf_conn_frame *frame = conn->frames;
         conn->frames = frame->next;
-        rf_payload_drop(frame->payload);
+        rf_shared_payload_drop(frame->payload);
         free(frame);
     }
     conn->frames_end = &conn->frames;
@@ -149,7 +149,7 @@ static void drop_first(struct rf_conn *conn)
     if (conn->frames == NULL) {
         conn->frames_end = &conn->frames;
     }
-    rf_payload_drop(frame->payload);
+    rf_shared_payload_drop(frame->payload);
     free(frame);
 }
 
@@ -176,7 +176,7 @@ static void put_record(struct rf_conn *conn, const void *first,
 static void put_chunk(struct rf_conn *conn)
 {
     struct rf_conn_frame *frame = conn->frames;
-    const struct rf_payload *payload = frame->payload;
+    const struct rf_shared_payload *payload = frame->payload;
     const size_t most = conn->tls != NULL ? RF_CONN_TLS_CHUNK : PLAIN_CHUNK;
     const size_t head = frame->sent == 0 ? sizeof(frame->header) : 0;
     const size_t from = frame->sent + head - sizeof(frame->header);
@@ -213,7 +213,7 @@ size_t rf_conn_queued(const struct rf_conn *conn)
 }
 
 static void push(struct rf_conn *conn, uint32_t rank,
-                 struct rf_payload *payload)
+                 struct rf_shared_payload *payload)
 {
     struct rf_conn_frame *frame = rf_xcalloc(1, sizeof(*frame));
     const uint8_t type = (uint8_t)payload->type;
@@ -226,14 +226,14 @@ static void push(struct rf_conn *conn, uint32_t rank,
         .rank = rank,
         .sequence = conn->next_sequence++};
     rf_frame_encode_header(&header, frame->header);
-    frame->payload = rf_payload_keep(payload);
+    frame->payload = rf_shared_payload_keep(payload);
     *conn->frames_end = frame;
     conn->frames_end = &frame->next;
     conn->frame_bytes += sizeof(frame->header) + payload->size;
 }
 
 static void send_frame(struct rf_conn *conn, uint32_t rank,
-                       struct rf_payload *payload)
+                       struct rf_shared_payload *payload)
 {
     const uint8_t type = (uint8_t)payload->type;
     if (payload->size > rf_msg_cap(type)) {
@@ -256,9 +256,10 @@ static void send_frame(struct rf_conn *conn, uint32_t rank,
 static void send_bytes(struct rf_conn *conn, enum rf_msg_type type,
                        uint32_t rank, const void *bytes, size_t size)
 {
-    struct rf_payload *payload = rf_payload_of_bytes(type, bytes, size);
+    struct rf_shared_payload *payload =
+        rf_shared_payload_of_bytes(type, bytes, size);
     send_frame(conn, rank, payload);
-    rf_payload_drop(payload);
+    rf_shared_payload_drop(payload);
 }
 
 static bool may_send(const struct rf_conn *conn)
@@ -305,7 +306,7 @@ void rf_conn_send_raw(struct rf_conn *conn, enum rf_msg_type type,
 }
 
 void rf_conn_send_payload(struct rf_conn *conn, uint32_t rank,
-                          struct rf_payload *payload)
+                          struct rf_shared_payload *payload)
 {
     if (may_send(conn)) {
         send_frame(conn, rank, payload);
@@ -315,12 +316,13 @@ void rf_conn_send_payload(struct rf_conn *conn, uint32_t rank,
 void rf_conn_send(struct rf_conn *conn, enum rf_msg_type type, uint32_t rank,
                   json_t *payload)
 {
-    struct rf_payload *encoded = rf_payload_of_json(type, payload);
+    struct rf_shared_payload *encoded =
+        rf_shared_payload_of_json(type, payload);
     if (encoded != NULL) {
         rf_conn_send_payload(conn, rank, encoded);
     } else if (may_send(conn)) {
         rf_conn_end_text(conn, RF_ERR_INTERNAL, "cannot encode %s",
                          rf_msg_name((uint8_t)type));
     }
-    rf_payload_drop(encoded);
+    rf_shared_payload_drop(encoded);
 }

@@ -195,14 +195,16 @@
 
 #define RF_START_FIELDS(F, S)                                                  \
     F(S, U32, attempt, REQUIRED, 1, INT32_MAX, "number, counts up")            \
-    F(S, TREE, model, REQUIRED, 0, 0, "described in place (planner/model/model.h)")  \
-    F(S, TREE, scenario, REQUIRED, 0, 0, "with all defaults (planner/scenario/spec.h)") \
+    F(S, TREE, model, REQUIRED, 0, 0,                                          \
+      "described in place (planner/model/model.h)")                            \
+    F(S, TREE, scenario, REQUIRED, 0, 0,                                       \
+      "with all defaults (planner/scenario/spec.h)")                           \
     F(S, LIST, nodes, msg_member, 1, RF_MSG_NODES_MAX, "of the run, in order") \
     F(S, SECRET, data_key, REQUIRED, 64, 64,                                   \
       "of data connections, 32 bytes in hexadecimal")                          \
     F(S, MAYBE, test, msg_hooks, 0, 0, "faults made on purpose")
 
-#define RF_LINK_FIELDS(F, S)                                                   \
+#define RF_TCP_FIELDS(F, S)                                                    \
     F(S, U32, from, REQUIRED, 0, RF_MSG_RANKS_LAST, "the rank that sends")     \
     F(S, U32, to, REQUIRED, 0, RF_MSG_RANKS_LAST, "the rank that receives")    \
     F(S, U64, bytes, REQUIRED, 1, RF_MSG_BYTES_MAX, "payload")
@@ -299,7 +301,8 @@
     F(S, U64S, events, REQUIRED, RF_MSG_TRACE_NUMBERS *RF_MSG_TRACE_MAX,       \
       RF_MSG_BYTES_MAX,                                                        \
       "five numbers each, in order of time: nanoseconds from `start_ns`, "     \
-      "nanoseconds it took, kind (transport/info/trace.h), id of the operation "    \
+      "nanoseconds it took, kind (transport/info/trace.h), id of the "         \
+      "operation "                                                             \
       "+ 1 or 0, bytes")                                                       \
     F(S, U64, dropped, REQUIRED, 0, RF_MSG_BYTES_MAX,                          \
       "events for which there was no room")
@@ -434,7 +437,7 @@
     X(msg_member, RF_MEMBER_FIELDS)                                            \
     X(msg_hook, RF_HOOK_FIELDS)                                                \
     X(msg_hooks, RF_HOOKS_FIELDS)                                              \
-    X(msg_link, RF_LINK_FIELDS)                                                \
+    X(msg_link, RF_TCP_FIELDS)                                                 \
     X(msg_arena_bytes, RF_ARENA_BYTES_FIELDS)                                  \
     X(msg_copy_ways, RF_COPY_WAYS_FIELDS)                                      \
     X(msg_yardstick, RF_YARDSTICK_FIELDS)                                      \

@@ -10,7 +10,7 @@
 
 /* What one kind of field does. `at` is the member, `node` its value, which is
  * there and not null. */
-struct kind {
+struct field_codec {
     const char *type; /* in the reference */
     enum rf_status (*decode)(const struct rf_field *field,
                              const struct rf_jnode *node, void *at,
@@ -298,7 +298,7 @@ static enum rf_status decode_pairs(const struct rf_field *field,
                                    const struct rf_jnode *node, void *at,
                                    struct rf_err *err)
 {
-    struct rf_pairs *pairs = at;
+    struct rf_text_pairs *pairs = at;
     const char *key;
     json_t *value;
     if (!json_is_object(node->value) ||
@@ -311,7 +311,7 @@ static enum rf_status decode_pairs(const struct rf_field *field,
     pairs->list =
         rf_xcalloc(json_object_size(node->value) + 1, sizeof(*pairs->list));
     json_object_foreach (node->value, key, value) {
-        struct rf_pair *pair = &pairs->list[pairs->n];
+        struct rf_text_pair *pair = &pairs->list[pairs->n];
         struct rf_jnode member = rf_jnode_get(node, key);
         enum rf_status status = RF_OK;
         if (!json_is_null(value)) {
@@ -328,7 +328,7 @@ static enum rf_status decode_pairs(const struct rf_field *field,
 
 static json_t *encode_pairs(const struct rf_field *field, const void *at)
 {
-    const struct rf_pairs *pairs = at;
+    const struct rf_text_pairs *pairs = at;
     json_t *object = json_object();
     (void)field;
     for (size_t i = 0; i < pairs->n; i++) {
@@ -341,14 +341,14 @@ static json_t *encode_pairs(const struct rf_field *field, const void *at)
 
 static void free_pairs(const struct rf_field *field, void *at)
 {
-    struct rf_pairs *pairs = at;
+    struct rf_text_pairs *pairs = at;
     (void)field;
     for (size_t i = 0; i < pairs->n; i++) {
         free(pairs->list[i].key);
         free(pairs->list[i].value);
     }
     free(pairs->list);
-    *pairs = (struct rf_pairs){NULL, 0};
+    *pairs = (struct rf_text_pairs){NULL, 0};
 }
 
 static enum rf_status decode_u64s(const struct rf_field *field,
@@ -535,7 +535,7 @@ static void free_list(const struct rf_field *field, void *at)
 
 /* --- Schemas -------------------------------------------------------------- */
 
-static const struct kind kinds[] = {
+static const struct field_codec kinds[] = {
     [RF_FIELD_BOOL] = {"true or false", decode_bool, encode_bool, bool_absent,
                        NULL, NULL},
     [RF_FIELD_U32] = {"whole number", decode_u32, encode_u32, u32_absent,
@@ -661,7 +661,7 @@ json_t *rf_schema_encode(const struct rf_schema *schema, const void *in)
     json_t *object = json_object();
     for (size_t i = 0; i < schema->n_fields; i++) {
         const struct rf_field *field = &schema->fields[i];
-        const struct kind *kind = &kinds[field->kind];
+        const struct field_codec *kind = &kinds[field->kind];
         const void *at = member(field, in);
         if (!may_be_absent(field) || kind->absent == NULL ||
             !kind->absent(at)) {
@@ -678,7 +678,7 @@ void rf_schema_init(const struct rf_schema *schema, void *out)
     memset(out, 0, schema->size);
     for (size_t i = 0; i < schema->n_fields; i++) {
         const struct rf_field *field = &schema->fields[i];
-        const struct kind *kind = &kinds[field->kind];
+        const struct field_codec *kind = &kinds[field->kind];
         if (field->kind == RF_FIELD_PART) {
             rf_schema_init(field->of, member(field, out));
         } else if (kind->init != NULL) {

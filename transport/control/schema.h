@@ -21,7 +21,7 @@
  *   TEXT     char *                 presence            bytes
  *   SECRET   char *, wiped          presence            bytes
  *   TREE     json_t *, an object    presence            -
- *   PAIRS    struct rf_pairs        presence            number, bytes of a text
+ *   PAIRS    struct rf_text_pairs        presence            number, bytes of a text
  *   U64S     struct rf_integers     presence            number, value
  *   TEXTS    struct rf_texts        presence            number, bytes
  *   SECRETS  struct rf_texts, wiped presence            number, bytes
@@ -55,11 +55,11 @@
 
 /* Members of an object whose keys are not known beforehand; values are texts or
  * null (NULL). In the order of the document. */
-struct rf_pair {
+struct rf_text_pair {
     char *key, *value;
 };
-struct rf_pairs {
-    struct rf_pair *list;
+struct rf_text_pairs {
+    struct rf_text_pair *list;
     size_t n;
 };
 struct rf_integers {
@@ -166,7 +166,7 @@ void rf_schema_print(const struct rf_schema *schema, FILE *to);
 #define RF_SCHEMA_MEMBER_TEXT(key, HOW) char *key;
 #define RF_SCHEMA_MEMBER_SECRET(key, HOW) char *key;
 #define RF_SCHEMA_MEMBER_TREE(key, HOW) json_t *key;
-#define RF_SCHEMA_MEMBER_PAIRS(key, HOW) struct rf_pairs key;
+#define RF_SCHEMA_MEMBER_PAIRS(key, HOW) struct rf_text_pairs key;
 #define RF_SCHEMA_MEMBER_U64S(key, HOW) struct rf_integers key;
 #define RF_SCHEMA_MEMBER_TEXTS(key, HOW) struct rf_texts key;
 #define RF_SCHEMA_MEMBER_SECRETS(key, HOW) struct rf_texts key;

@@ -9,7 +9,7 @@
 
 #include "transport/control/message_fields.h"
 
-struct rf_payload {
+struct rf_shared_payload {
     enum rf_msg_type type;
     unsigned references;
     size_t size;
@@ -20,12 +20,16 @@ struct rf_payload {
 
 /* `json` is taken (decref'ed) and its secrets wiped. NULL: it cannot be
  * encoded. */
-struct rf_payload *rf_payload_of_json(enum rf_msg_type type, json_t *json);
-struct rf_payload *rf_payload_of(const struct rf_msg *message);
-struct rf_payload *rf_payload_of_bytes(enum rf_msg_type type, const void *bytes,
-                                       size_t size);
+struct rf_shared_payload *rf_shared_payload_of_json(enum rf_msg_type type,
+                                                    json_t *json);
+struct rf_shared_payload *rf_shared_payload_of(const struct rf_msg *message);
+struct rf_shared_payload *rf_shared_payload_of_bytes(enum rf_msg_type type,
+                                                     const void *bytes,
+                                                     size_t size);
 
-struct rf_payload *rf_payload_keep(struct rf_payload *payload);
-void rf_payload_drop(struct rf_payload *payload); /* NULL is fine */
+struct rf_shared_payload *
+rf_shared_payload_keep(struct rf_shared_payload *payload);
+void rf_shared_payload_drop(
+    struct rf_shared_payload *payload); /* NULL is fine */
 
 #endif

@@ -39,7 +39,7 @@ static bool join(struct rf_msg_member *entry, const struct rf_msg_member *node)
     return true;
 }
 
-void rf_members_fold(struct rf_msg_member *list, size_t *n)
+void rf_start_nodes_fold(struct rf_msg_member *list, size_t *n)
 {
     size_t kept = 0;
     for (size_t i = 0; i < *n; i++) {
@@ -76,9 +76,9 @@ static bool take_out(const struct rf_msg_member *entry, uint32_t at,
     return node->name != NULL && !(counts && node->address == NULL);
 }
 
-enum rf_status rf_members_unfold(const struct rf_msg_member *list, size_t n,
-                                 struct rf_msg_member **out, uint32_t *n_out,
-                                 struct rf_err *err)
+enum rf_status rf_start_nodes_unfold(const struct rf_msg_member *list, size_t n,
+                                     struct rf_msg_member **out,
+                                     uint32_t *n_out, struct rf_err *err)
 {
     struct rf_msg_member *nodes = rf_xcalloc(RF_MSG_NODES_MAX, sizeof(*nodes));
     uint32_t have = 0;
@@ -86,7 +86,7 @@ enum rf_status rf_members_unfold(const struct rf_msg_member *list, size_t n,
         for (uint32_t at = 0; at < count_of(&list[i]); at++) {
             if (have == RF_MSG_NODES_MAX ||
                 !take_out(&list[i], at, &nodes[have++])) {
-                rf_members_free(nodes, have);
+                rf_start_nodes_free(nodes, have);
                 return rf_err_set(err, RF_ERR_PROTOCOL,
                                   "START: $.nodes[%zu].count: names and "
                                   "addresses must count up, to %d nodes in all",
@@ -99,7 +99,7 @@ enum rf_status rf_members_unfold(const struct rf_msg_member *list, size_t n,
     return RF_OK;
 }
 
-void rf_members_free(struct rf_msg_member *list, uint32_t n)
+void rf_start_nodes_free(struct rf_msg_member *list, uint32_t n)
 {
     for (uint32_t i = 0; i < n; i++) {
         rf_schema_free(&rf_msg_member_schema, &list[i]);

@@ -9,13 +9,14 @@
 #include "transport/control/message_fields.h"
 
 /* Joins neighbours in a list of single nodes; what is left are the first *n. */
-void rf_members_fold(struct rf_msg_member *list, size_t *n);
+void rf_start_nodes_fold(struct rf_msg_member *list, size_t *n);
 
-/* The single nodes of a list, in order; rf_members_free() them. RF_ERR_PROTOCOL
+/* The single nodes of a list, in order; rf_start_nodes_free() them. RF_ERR_PROTOCOL
  * for a name or address that cannot count up and for too many nodes. */
-enum rf_status rf_members_unfold(const struct rf_msg_member *list, size_t n,
-                                 struct rf_msg_member **out, uint32_t *n_out,
-                                 struct rf_err *err) RF_MUST_CHECK;
-void rf_members_free(struct rf_msg_member *list, uint32_t n);
+enum rf_status rf_start_nodes_unfold(const struct rf_msg_member *list, size_t n,
+                                     struct rf_msg_member **out,
+                                     uint32_t *n_out,
+                                     struct rf_err *err) RF_MUST_CHECK;
+void rf_start_nodes_free(struct rf_msg_member *list, uint32_t n);
 
 #endif

@@ -25,28 +25,28 @@
 
 /* --- names ---------------------------------------------------------------- */
 
-static enum rf_status path_of(const struct rf_files *files, uint32_t rank,
-                              bool ledger, char out[RF_FILE_PATH_SIZE],
+static enum rf_status path_of(const struct rf_disk_files *files, uint32_t rank,
+                              bool ledger, char out[RF_DISK_PATH_SIZE],
                               struct rf_err *err)
 {
-    return rf_file_path(files->engine->env->plan->spec->disk_folder,
+    return rf_disk_path(files->engine->env->plan->spec->disk_folder,
                         files->peers[rank].label, rank, ledger, out)
                ? RF_OK
                : rf_err_set(err, RF_ERR_IO,
                             "disk.folder: the name is too long for its files");
 }
 
-static void remove_names(const struct rf_files *files, uint32_t rank)
+static void remove_names(const struct rf_disk_files *files, uint32_t rank)
 {
-    rf_file_remove(files->engine->env->plan->spec->disk_folder, files->label,
+    rf_disk_remove(files->engine->env->plan->spec->disk_folder, files->label,
                    rank);
 }
 
-static enum rf_status create_file(struct rf_files *files, bool ledger, int *fd,
-                                  struct rf_err *err)
+static enum rf_status create_file(struct rf_disk_files *files, bool ledger,
+                                  int *fd, struct rf_err *err)
 {
     uint32_t rank = files->engine->env->rank;
-    char path[RF_FILE_PATH_SIZE];
+    char path[RF_DISK_PATH_SIZE];
     enum rf_status status = path_of(files, rank, ledger, path, err);
     if (status != RF_OK) {
         return status;
@@ -59,12 +59,12 @@ static enum rf_status create_file(struct rf_files *files, bool ledger, int *fd,
 }
 
 /* *why: the error number of a file that cannot be opened. */
-static enum rf_status open_file(struct rf_files *files, uint32_t rank,
+static enum rf_status open_file(struct rf_disk_files *files, uint32_t rank,
                                 bool ledger, int *why, struct rf_err *err)
 {
-    struct rf_file_peer *peer = &files->peers[rank];
+    struct rf_disk_peer *peer = &files->peers[rank];
     int *fd = ledger ? &peer->ledger : &peer->data;
-    char path[RF_FILE_PATH_SIZE];
+    char path[RF_DISK_PATH_SIZE];
     enum rf_status status = path_of(files, rank, ledger, path, err);
     if (status != RF_OK) {
         return status;
@@ -80,10 +80,10 @@ static enum rf_status open_file(struct rf_files *files, uint32_t rank,
     return RF_OK;
 }
 
-enum rf_status rf_file_reopen(struct rf_files *files, uint32_t rank,
+enum rf_status rf_disk_reopen(struct rf_disk_files *files, uint32_t rank,
                               bool ledger, struct rf_err *err)
 {
-    struct rf_file_peer *peer = &files->peers[rank];
+    struct rf_disk_peer *peer = &files->peers[rank];
     enum rf_status status;
     int why = 0;
     close(ledger ? peer->ledger : peer->data);
@@ -98,13 +98,13 @@ enum rf_status rf_file_reopen(struct rf_files *files, uint32_t rank,
 
 /* --- opening -------------------------------------------------------------- */
 
-static bool is_near(const struct rf_files *files, uint32_t rank)
+static bool is_near(const struct rf_disk_files *files, uint32_t rank)
 {
     return files->engine->flow->slots[rank] != RF_NONE;
 }
 
 /* Finds out what this rank writes and reads. */
-static void plan_files(struct rf_files *files)
+static void plan_files(struct rf_disk_files *files)
 {
     const struct rf_engine *engine = files->engine;
     const struct rf_schedule *schedule = engine->env->schedule;
@@ -122,13 +122,13 @@ static void plan_files(struct rf_files *files)
     }
     files->n_far = (uint32_t)n;
     files->waiting = rf_xcalloc(n, sizeof(*files->waiting));
-    rf_files_plan_image(files);
+    rf_disk_plan_image(files);
 }
 
 static enum rf_status prepare(struct rf_engine *engine, void **carrier,
                               uint16_t *port, struct rf_err *err)
 {
-    struct rf_files *files = rf_xcalloc(1, sizeof(*files));
+    struct rf_disk_files *files = rf_xcalloc(1, sizeof(*files));
     uint32_t n_ranks = engine->env->plan->world->n_ranks;
     uint32_t n_actions = engine->flow->n_actions;
     (void)port;
@@ -143,16 +143,16 @@ static enum rf_status prepare(struct rf_engine *engine, void **carrier,
     files->puts = rf_xcalloc(n_actions, sizeof(*files->puts));
     files->unsynced = rf_xcalloc(n_actions, sizeof(*files->unsynced));
     files->gets = rf_xcalloc(n_actions, sizeof(*files->gets));
-    files->stage = rf_calloc(1, RF_FILE_BLOCK);
+    files->stage = rf_calloc(1, RF_DISK_BLOCK);
     if (files->stage == NULL) {
         return rf_err_set(err, RF_ERR_NOMEM, "buffer for files");
     }
-    return rf_file_label(engine->env->data_key, getppid(), files->label)
+    return rf_disk_label(engine->env->data_key, getppid(), files->label)
                ? RF_OK
                : rf_err_set(err, RF_ERR_INTERNAL, "no digest");
 }
 
-static enum rf_status take_label(struct rf_file_peer *peer,
+static enum rf_status take_label(struct rf_disk_peer *peer,
                                  const struct rf_blob *blob, uint32_t rank,
                                  struct rf_err *err)
 {
@@ -161,14 +161,14 @@ static enum rf_status take_label(struct rf_file_peer *peer,
         memcpy(peer->label, blob->data, size);
     }
     peer->label[size] = '\0';
-    return size == blob->size && rf_file_label_is_good(peer->label)
+    return size == blob->size && rf_disk_label_is_good(peer->label)
                ? RF_OK
                : rf_err_set(err, RF_ERR_PROTOCOL,
                             "rank %" PRIu32 " sent an invalid file name", rank);
 }
 
 /* All ranks have come this far; they exchange the names of their files. */
-static enum rf_status meet(struct rf_files *files, struct rf_err *err)
+static enum rf_status meet(struct rf_disk_files *files, struct rf_err *err)
 {
     const struct rf_method_env *env = files->engine->env;
     uint32_t n_ranks = env->plan->world->n_ranks;
@@ -186,18 +186,19 @@ static enum rf_status meet(struct rf_files *files, struct rf_err *err)
 }
 
 /* Once for the node: what killed agents of it have left. */
-static void sweep(const struct rf_files *files)
+static void sweep(const struct rf_disk_files *files)
 {
     uint32_t first = 0;
     while (!is_near(files, first)) {
         first++;
     }
     if (first == files->engine->env->rank) {
-        rf_file_sweep(files->engine->env->plan->spec->disk_folder);
+        rf_disk_sweep(files->engine->env->plan->spec->disk_folder);
     }
 }
 
-static enum rf_status open_peers(struct rf_files *files, struct rf_err *err)
+static enum rf_status open_peers(struct rf_disk_files *files,
+                                 struct rf_err *err)
 {
     const struct rf_method_env *env = files->engine->env;
     const struct rf_schedule *schedule = env->schedule;
@@ -217,9 +218,9 @@ static enum rf_status open_peers(struct rf_files *files, struct rf_err *err)
 
 static enum rf_status open_files(void *carrier, struct rf_err *err)
 {
-    struct rf_files *files = carrier;
+    struct rf_disk_files *files = carrier;
     const struct rf_method_env *env = files->engine->env;
-    struct rf_file_peer *own = &files->peers[env->rank];
+    struct rf_disk_peer *own = &files->peers[env->rank];
     enum rf_status status;
     for (uint32_t rank = 0; rank < env->plan->world->n_ranks; rank++) {
         files->named[rank] = is_near(files, rank);
@@ -240,7 +241,7 @@ static enum rf_status open_files(void *carrier, struct rf_err *err)
         status = meet(files, err);
     }
     if (status == RF_OK) {
-        status = rf_file_syncer_start(&files->syncer, err);
+        status = rf_disk_syncer_start(&files->syncer, err);
     }
     if (status == RF_OK && !files->far_readers) {
         remove_names(files, env->rank);
@@ -250,12 +251,12 @@ static enum rf_status open_files(void *carrier, struct rf_err *err)
 
 static void close_files(void *carrier)
 {
-    struct rf_files *files = carrier;
+    struct rf_disk_files *files = carrier;
     uint32_t n_ranks;
     if (files == NULL) {
         return;
     }
-    rf_file_syncer_stop(&files->syncer);
+    rf_disk_syncer_stop(&files->syncer);
     n_ranks = files->engine->env->plan->world->n_ranks;
     for (uint32_t rank = 0; rank < n_ranks; rank++) {
         if (files->named[rank]) {
@@ -285,11 +286,11 @@ static void close_files(void *carrier)
 
 static enum rf_status start(void *carrier, struct rf_err *err)
 {
-    struct rf_files *files = carrier;
+    struct rf_disk_files *files = carrier;
     (void)err;
     files->range_at = 0;
     files->range_done = 0;
-    files->packed_end = rf_align_up(files->image_end, RF_FILE_BLOCK);
+    files->packed_end = rf_align_up(files->image_end, RF_DISK_BLOCK);
     files->n_puts = files->put_at = 0;
     files->put_done = 0;
     files->n_unsynced = files->n_syncing = 0;
@@ -304,32 +305,32 @@ static enum rf_status start(void *carrier, struct rf_err *err)
 
 static void send_action(void *carrier, uint32_t action)
 {
-    struct rf_files *files = carrier;
+    struct rf_disk_files *files = carrier;
     files->puts[files->n_puts++] = action;
 }
 
 static void admit_action(void *carrier, uint32_t action)
 {
-    struct rf_files *files = carrier;
+    struct rf_disk_files *files = carrier;
     files->gets[files->gets_in++ % files->engine->flow->n_actions] = action;
 }
 
 static enum rf_status work(void *carrier, bool *worked, struct rf_err *err)
 {
-    struct rf_files *files = carrier;
-    enum rf_status status = rf_files_write(files, worked, err);
-    return status == RF_OK ? rf_files_read(files, worked, err) : status;
+    struct rf_disk_files *files = carrier;
+    enum rf_status status = rf_disk_write(files, worked, err);
+    return status == RF_OK ? rf_disk_read(files, worked, err) : status;
 }
 
 static bool idle(void *carrier)
 {
-    const struct rf_files *files = carrier;
+    const struct rf_disk_files *files = carrier;
     return !files->syncing;
 }
 
 static int nap_ms(void *carrier)
 {
-    const struct rf_files *files = carrier;
+    const struct rf_disk_files *files = carrier;
     return files->n_waiting > 0 || files->syncing ? 1 : RF_ENGINE_NAP_MS;
 }
 

@@ -17,30 +17,30 @@
 #include "transport/engine/engine.h"
 #include "transport/disk/disk_names.h"
 
-#define RF_FILE_BLOCK (UINT64_C(1) << 20)
+#define RF_DISK_BLOCK (UINT64_C(1) << 20)
 #define RF_LEDGER_ENTRY 16
 
 /* The files of one rank as we have them open. */
-struct rf_file_peer {
-    char label[RF_FILE_LABEL_SIZE]; /* of its node's files */
+struct rf_disk_peer {
+    char label[RF_DISK_LABEL_SIZE]; /* of its node's files */
     int data, ledger;               /* -1: not open */
     uint32_t generation;            /* in which we last began to read */
     uint32_t image; /* in which its image was last seen written */
 };
 
-struct rf_file_range {
+struct rf_disk_range {
     uint64_t at, end;
 };
 
 /* A packed send and where it lies. */
-struct rf_file_put {
+struct rf_disk_put {
     uint32_t send;
     uint64_t offset;
 };
 
 /* A helper that syncs one file at a time, so that the data thread never blocks
  * in fsync. */
-struct rf_file_syncer {
+struct rf_disk_syncer {
     pthread_t thread;
     pthread_mutex_t lock;
     pthread_cond_t wake;
@@ -49,25 +49,25 @@ struct rf_file_syncer {
     bool done, stop, started;
 };
 
-struct rf_files {
+struct rf_disk_files {
     struct rf_engine *engine;
-    char label[RF_FILE_LABEL_SIZE]; /* of this node's files */
-    struct rf_file_peer *peers;     /* by world rank */
+    char label[RF_DISK_LABEL_SIZE]; /* of this node's files */
+    struct rf_disk_peer *peers;     /* by world rank */
     bool *named;      /* by world rank of this node: names to be removed */
     bool far_readers; /* ranks of other nodes read our files */
     struct rf_copy_shape *shapes; /* by op index */
     /* writing */
-    struct rf_file_range *ranges; /* of the image, ascending */
+    struct rf_disk_range *ranges; /* of the image, ascending */
     size_t n_ranges, range_cap, range_at;
     uint64_t range_done, image_end, packed_end;
     uint32_t *puts; /* handed-out sends, in order: image ops wait for it */
     uint32_t n_puts, put_at;
-    struct rf_file_put *unsynced; /* packed sends written, not yet synced */
+    struct rf_disk_put *unsynced; /* packed sends written, not yet synced */
     uint32_t n_unsynced, n_syncing;
     uint64_t put_offset, put_done; /* of the packed op being written */
     bool image_written, image_synced;
     bool syncing, syncing_ledger; /* data first, then the ledger */
-    struct rf_file_syncer syncer;
+    struct rf_disk_syncer syncer;
     /* reading */
     uint32_t *gets; /* admitted, a ring of n_own */
     uint64_t gets_in, gets_out, get_done, get_offset;
@@ -75,25 +75,25 @@ struct rf_files {
     uint32_t n_waiting;
     uint32_t *far; /* all recv actions from other nodes */
     uint32_t n_far;
-    uint8_t *stage;       /* RF_FILE_BLOCK */
+    uint8_t *stage;       /* RF_DISK_BLOCK */
     uint64_t moved_bytes; /* to and from files, over all iterations */
 };
 
 extern const struct rf_carrier_ops rf_carrier_files;
 
 /* Moves one block; *worked when it did. */
-enum rf_status rf_files_write(struct rf_files *files, bool *worked,
-                              struct rf_err *err) RF_MUST_CHECK;
-enum rf_status rf_files_read(struct rf_files *files, bool *worked,
+enum rf_status rf_disk_write(struct rf_disk_files *files, bool *worked,
                              struct rf_err *err) RF_MUST_CHECK;
+enum rf_status rf_disk_read(struct rf_disk_files *files, bool *worked,
+                            struct rf_err *err) RF_MUST_CHECK;
 /* Finds the ranges of the image; before opening. */
-void rf_files_plan_image(struct rf_files *files);
-enum rf_status rf_file_syncer_start(struct rf_file_syncer *syncer,
+void rf_disk_plan_image(struct rf_disk_files *files);
+enum rf_status rf_disk_syncer_start(struct rf_disk_syncer *syncer,
                                     struct rf_err *err) RF_MUST_CHECK;
-void rf_file_syncer_stop(struct rf_file_syncer *syncer);
+void rf_disk_syncer_stop(struct rf_disk_syncer *syncer);
 /* Opens a file of a rank of another node anew, which makes the network file
  * system look again. */
-enum rf_status rf_file_reopen(struct rf_files *files, uint32_t rank,
+enum rf_status rf_disk_reopen(struct rf_disk_files *files, uint32_t rank,
                               bool ledger, struct rf_err *err) RF_MUST_CHECK;
 
 #endif

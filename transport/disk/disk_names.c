@@ -92,16 +92,16 @@ static void find_boot(char out[BOOT_SIZE])
     snprintf(out, BOOT_SIZE, "%.8s", id);
 }
 
-static void write_label(const struct label *label, char out[RF_FILE_LABEL_SIZE])
+static void write_label(const struct label *label, char out[RF_DISK_LABEL_SIZE])
 {
-    snprintf(out, RF_FILE_LABEL_SIZE, "%s.%s.%d.%" PRId64 ".%s", label->node,
+    snprintf(out, RF_DISK_LABEL_SIZE, "%s.%s.%d.%" PRId64 ".%s", label->node,
              label->boot, label->agent, label->start_ticks, label->tag);
 }
 
 /* *end is behind it; false when there is none. */
 static bool read_label(const char *text, struct label *out, int *end)
 {
-    char again[RF_FILE_LABEL_SIZE];
+    char again[RF_DISK_LABEL_SIZE];
     int used = 0;
     if (sscanf(text, "%16[0-9a-f].%8[0-9a-f].%9d.%18" SCNd64 ".%16[0-9a-f]%n",
                out->node, out->boot, &out->agent, &out->start_ticks, out->tag,
@@ -118,8 +118,8 @@ static bool read_label(const char *text, struct label *out, int *end)
            strncmp(text, again, (size_t)used) == 0;
 }
 
-bool rf_file_label(const uint8_t key[RF_DATA_KEY_BYTES], pid_t agent,
-                   char out[RF_FILE_LABEL_SIZE])
+bool rf_disk_label(const uint8_t key[RF_DATA_KEY_BYTES], pid_t agent,
+                   char out[RF_DISK_LABEL_SIZE])
 {
     struct label label = {.agent = (int)agent};
     struct rf_procstat its;
@@ -134,7 +134,7 @@ bool rf_file_label(const uint8_t key[RF_DATA_KEY_BYTES], pid_t agent,
     return true;
 }
 
-bool rf_file_label_is_good(const char *text)
+bool rf_disk_label_is_good(const char *text)
 {
     struct label label;
     int end;
@@ -143,19 +143,19 @@ bool rf_file_label_is_good(const char *text)
 
 /* --- files ---------------------------------------------------------------- */
 
-bool rf_file_path(const char *folder, const char *label, uint32_t rank,
-                  bool ledger, char out[RF_FILE_PATH_SIZE])
+bool rf_disk_path(const char *folder, const char *label, uint32_t rank,
+                  bool ledger, char out[RF_DISK_PATH_SIZE])
 {
-    int n = snprintf(out, RF_FILE_PATH_SIZE, "%s/refit-%s-%" PRIu32 ".%s",
+    int n = snprintf(out, RF_DISK_PATH_SIZE, "%s/refit-%s-%" PRIu32 ".%s",
                      folder, label, rank, ledger ? "ledger" : "data");
-    return n > 0 && n < RF_FILE_PATH_SIZE;
+    return n > 0 && n < RF_DISK_PATH_SIZE;
 }
 
-void rf_file_remove(const char *folder, const char *label, uint32_t rank)
+void rf_disk_remove(const char *folder, const char *label, uint32_t rank)
 {
-    char path[RF_FILE_PATH_SIZE];
+    char path[RF_DISK_PATH_SIZE];
     for (int ledger = 0; ledger < 2; ledger++) {
-        if (rf_file_path(folder, label, rank, ledger != 0, path)) {
+        if (rf_disk_path(folder, label, rank, ledger != 0, path)) {
             unlink(path);
         }
     }
@@ -212,7 +212,7 @@ static bool is_left_behind(int folder, const char *name,
                : is_older_than_boot(folder, name);
 }
 
-void rf_file_sweep(const char *folder)
+void rf_disk_sweep(const char *folder)
 {
     struct label mine = {.agent = 0};
     const struct dirent *entry;

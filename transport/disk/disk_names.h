@@ -17,27 +17,27 @@
 #include "common/compiler.h"
 #include "transport/method/method.h"
 
-#define RF_FILE_LABEL_SIZE 80
-#define RF_FILE_PATH_SIZE 4096
+#define RF_DISK_LABEL_SIZE 80
+#define RF_DISK_PATH_SIZE 4096
 
 /* The label of the files of this node's ranks, whose agent is process `agent`.
  * False when OpenSSL fails. */
-bool rf_file_label(const uint8_t key[RF_DATA_KEY_BYTES], pid_t agent,
-                   char out[RF_FILE_LABEL_SIZE]) RF_MUST_CHECK;
+bool rf_disk_label(const uint8_t key[RF_DATA_KEY_BYTES], pid_t agent,
+                   char out[RF_DISK_LABEL_SIZE]) RF_MUST_CHECK;
 
 /* Whether a label that has come from somewhere is well-formed. */
-bool rf_file_label_is_good(const char *label);
+bool rf_disk_label_is_good(const char *label);
 
 /* Removes from `folder` what agents of this node have left that are gone, be it
  * since before it was booted. Files of agents that live and of other nodes
  * stay, as does whatever does not have such a name. */
-void rf_file_sweep(const char *folder);
+void rf_disk_sweep(const char *folder);
 
 /* The path of a rank's data or ledger; false when it is too long. */
-bool rf_file_path(const char *folder, const char *label, uint32_t rank,
-                  bool ledger, char out[RF_FILE_PATH_SIZE]) RF_MUST_CHECK;
+bool rf_disk_path(const char *folder, const char *label, uint32_t rank,
+                  bool ledger, char out[RF_DISK_PATH_SIZE]) RF_MUST_CHECK;
 
 /* Removes both names of a rank, if they are there. */
-void rf_file_remove(const char *folder, const char *label, uint32_t rank);
+void rf_disk_remove(const char *folder, const char *label, uint32_t rank);
 
 #endif

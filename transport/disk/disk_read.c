@@ -41,7 +41,7 @@ static enum rf_status read_at(int fd, void *out, uint64_t bytes,
 /* --- what other nodes have written ---------------------------------------- */
 
 /* Reads one ledger entry; *ready when it is of this iteration. */
-static enum rf_status read_entry(struct rf_files *files, uint32_t rank,
+static enum rf_status read_entry(struct rf_disk_files *files, uint32_t rank,
                                  uint64_t index, bool *ready, uint64_t *offset,
                                  struct rf_err *err)
 {
@@ -60,11 +60,11 @@ static enum rf_status read_entry(struct rf_files *files, uint32_t rank,
 
 /* Whether an op of another node has been written. An image is looked at once
  * per pass (`looked_at` is the source opened last). */
-static enum rf_status is_written(struct rf_files *files, const struct rf_op *op,
-                                 uint32_t *looked_at, bool *ready,
-                                 struct rf_err *err)
+static enum rf_status is_written(struct rf_disk_files *files,
+                                 const struct rf_op *op, uint32_t *looked_at,
+                                 bool *ready, struct rf_err *err)
 {
-    struct rf_file_peer *peer = &files->peers[op->src];
+    struct rf_disk_peer *peer = &files->peers[op->src];
     uint32_t generation = files->engine->flow->generation;
     bool packed = !rf_op_reads_held(op);
     enum rf_status status;
@@ -75,7 +75,7 @@ static enum rf_status is_written(struct rf_files *files, const struct rf_op *op,
     }
     if (*looked_at != op->src) {
         *looked_at = op->src;
-        status = rf_file_reopen(files, op->src, true, err);
+        status = rf_disk_reopen(files, op->src, true, err);
         if (status != RF_OK) {
             return status;
         }
@@ -91,7 +91,7 @@ static enum rf_status is_written(struct rf_files *files, const struct rf_op *op,
 }
 
 /* Lets the ops of other nodes that have been written be admitted. */
-static enum rf_status look_far(struct rf_files *files, bool *worked,
+static enum rf_status look_far(struct rf_disk_files *files, bool *worked,
                                struct rf_err *err)
 {
     const struct rf_flow *flow = files->engine->flow;
@@ -126,8 +126,9 @@ struct get {
 };
 
 /* Items [at, …) of a packed op: contiguous in the file. */
-static enum rf_status get_packed(struct rf_files *files, const struct get *get,
-                                 uint64_t *n, struct rf_err *err)
+static enum rf_status get_packed(struct rf_disk_files *files,
+                                 const struct get *get, uint64_t *n,
+                                 struct rf_err *err)
 {
     const struct rf_copy_shape *shape = get->shape;
     uint32_t item = get->cast                       ? shape->src_item
@@ -135,7 +136,7 @@ static enum rf_status get_packed(struct rf_files *files, const struct get *get,
                                                     : shape->src_item;
     uint64_t at = files->get_done;
     enum rf_status status;
-    *n = RF_MIN(shape->total_items - at, RF_FILE_BLOCK / item);
+    *n = RF_MIN(shape->total_items - at, RF_DISK_BLOCK / item);
     status = read_at(get->fd, files->stage, *n * item,
                      files->get_offset + at * item, get->op->src, err);
     if (status == RF_OK) {
@@ -145,20 +146,22 @@ static enum rf_status get_packed(struct rf_files *files, const struct get *get,
 }
 
 /* (Part of) one long run of an image, into place. */
-static enum rf_status get_run(struct rf_files *files, const struct get *get,
-                              uint64_t *n, struct rf_err *err)
+static enum rf_status get_run(struct rf_disk_files *files,
+                              const struct get *get, uint64_t *n,
+                              struct rf_err *err)
 {
     const struct rf_copy_shape *shape = get->shape;
     uint64_t skip = files->get_done % shape->run_items, src, dst;
     rf_copy_run_at(shape, files->get_done / shape->run_items, &src, &dst);
-    *n = RF_MIN(shape->run_items - skip, RF_FILE_BLOCK);
+    *n = RF_MIN(shape->run_items - skip, RF_DISK_BLOCK);
     return read_at(get->fd, get->dst + dst + skip, *n,
                    get->op->src_offset + src + skip, get->op->src, err);
 }
 
 /* Whole rows of an image's innermost loop, picked out of one block. */
-static enum rf_status get_rows(struct rf_files *files, const struct get *get,
-                               uint64_t *n, struct rf_err *err)
+static enum rf_status get_rows(struct rf_disk_files *files,
+                               const struct get *get, uint64_t *n,
+                               struct rf_err *err)
 {
     const struct rf_copy_shape *shape = get->shape;
     uint32_t inner = shape->n_dims - 1;
@@ -169,7 +172,7 @@ static enum rf_status get_rows(struct rf_files *files, const struct get *get,
     enum rf_status status;
     if (rf_disk_reads_dense(shape)) {
         rows = RF_MIN(shape->count[inner] - run % shape->count[inner],
-                      1 + (RF_FILE_BLOCK - run_bytes) / stride);
+                      1 + (RF_DISK_BLOCK - run_bytes) / stride);
     }
     rf_copy_run_at(shape, run, &src, &dst);
     status = read_at(get->fd, files->stage, (rows - 1) * stride + run_bytes,
@@ -187,7 +190,7 @@ static enum rf_status get_rows(struct rf_files *files, const struct get *get,
 }
 
 /* A long run that is cast: through the stage. */
-static enum rf_status get_cast_run(struct rf_files *files,
+static enum rf_status get_cast_run(struct rf_disk_files *files,
                                    const struct get *get, uint64_t *n,
                                    struct rf_err *err)
 {
@@ -195,7 +198,7 @@ static enum rf_status get_cast_run(struct rf_files *files,
     uint64_t skip = files->get_done % shape->run_items, src, dst;
     enum rf_status status;
     rf_copy_run_at(shape, files->get_done / shape->run_items, &src, &dst);
-    *n = RF_MIN(shape->run_items - skip, RF_FILE_BLOCK / shape->src_item);
+    *n = RF_MIN(shape->run_items - skip, RF_DISK_BLOCK / shape->src_item);
     status = read_at(get->fd, files->stage, *n * shape->src_item,
                      get->op->src_offset + src + skip * shape->src_item,
                      get->op->src, err);
@@ -206,8 +209,9 @@ static enum rf_status get_cast_run(struct rf_files *files,
     return status;
 }
 
-static enum rf_status get_some(struct rf_files *files, const struct get *get,
-                               uint64_t *n, struct rf_err *err)
+static enum rf_status get_some(struct rf_disk_files *files,
+                               const struct get *get, uint64_t *n,
+                               struct rf_err *err)
 {
     if (rf_disk_reads_into_place(get->op, get->shape)) {
         return get_run(files, get, n, err);
@@ -222,17 +226,17 @@ static enum rf_status get_some(struct rf_files *files, const struct get *get,
 
 /* Looks where a source's file stands before the first op is read from it in an
  * iteration, and where a packed op lies in it. */
-static enum rf_status begin_get(struct rf_files *files, const struct rf_op *op,
-                                struct rf_err *err)
+static enum rf_status begin_get(struct rf_disk_files *files,
+                                const struct rf_op *op, struct rf_err *err)
 {
-    struct rf_file_peer *peer = &files->peers[op->src];
+    struct rf_disk_peer *peer = &files->peers[op->src];
     const struct rf_engine *engine = files->engine;
     bool far = engine->flow->slots[op->src] == RF_NONE, ready = true;
     enum rf_status status = RF_OK;
     if (peer->generation != engine->flow->generation) {
         peer->generation = engine->flow->generation;
         if (far) {
-            status = rf_file_reopen(files, op->src, false, err);
+            status = rf_disk_reopen(files, op->src, false, err);
         }
         if (status == RF_OK && engine->env->plan->spec->disk_drop_cache) {
             (void)posix_fadvise(peer->data, 0, 0, POSIX_FADV_DONTNEED);
@@ -250,7 +254,7 @@ static enum rf_status begin_get(struct rf_files *files, const struct rf_op *op,
     return status;
 }
 
-static enum rf_status read_some(struct rf_files *files, struct rf_err *err)
+static enum rf_status read_some(struct rf_disk_files *files, struct rf_err *err)
 {
     struct rf_engine *engine = files->engine;
     const struct rf_flow *flow = engine->flow;
@@ -293,8 +297,8 @@ static enum rf_status read_some(struct rf_files *files, struct rf_err *err)
     return RF_OK;
 }
 
-enum rf_status rf_files_read(struct rf_files *files, bool *worked,
-                             struct rf_err *err)
+enum rf_status rf_disk_read(struct rf_disk_files *files, bool *worked,
+                            struct rf_err *err)
 {
     enum rf_status status = RF_OK;
     if (files->n_waiting > 0) {

@@ -28,7 +28,7 @@
 
 static void *sync_files(void *data)
 {
-    struct rf_file_syncer *syncer = data;
+    struct rf_disk_syncer *syncer = data;
     pthread_mutex_lock(&syncer->lock);
     while (!syncer->stop) {
         int fd = syncer->fd, failed;
@@ -47,7 +47,7 @@ static void *sync_files(void *data)
     return NULL;
 }
 
-enum rf_status rf_file_syncer_start(struct rf_file_syncer *syncer,
+enum rf_status rf_disk_syncer_start(struct rf_disk_syncer *syncer,
                                     struct rf_err *err)
 {
     int failed;
@@ -62,7 +62,7 @@ enum rf_status rf_file_syncer_start(struct rf_file_syncer *syncer,
     return RF_OK;
 }
 
-void rf_file_syncer_stop(struct rf_file_syncer *syncer)
+void rf_disk_syncer_stop(struct rf_disk_syncer *syncer)
 {
     if (!syncer->started) {
         return;
@@ -77,7 +77,7 @@ void rf_file_syncer_stop(struct rf_file_syncer *syncer)
     syncer->started = false;
 }
 
-static void ask_sync(struct rf_file_syncer *syncer, int fd)
+static void ask_sync(struct rf_disk_syncer *syncer, int fd)
 {
     pthread_mutex_lock(&syncer->lock);
     syncer->fd = fd;
@@ -86,7 +86,7 @@ static void ask_sync(struct rf_file_syncer *syncer, int fd)
     pthread_mutex_unlock(&syncer->lock);
 }
 
-static bool is_synced(struct rf_file_syncer *syncer, int *failed)
+static bool is_synced(struct rf_disk_syncer *syncer, int *failed)
 {
     bool done;
     pthread_mutex_lock(&syncer->lock);
@@ -100,11 +100,11 @@ static bool is_synced(struct rf_file_syncer *syncer, int *failed)
 
 static int compare_ranges(const void *a, const void *b)
 {
-    const struct rf_file_range *x = a, *y = b;
+    const struct rf_disk_range *x = a, *y = b;
     return (x->at > y->at) - (x->at < y->at);
 }
 
-static void join_ranges(struct rf_files *files)
+static void join_ranges(struct rf_disk_files *files)
 {
     size_t kept = 0;
     if (files->n_ranges > 0) {
@@ -112,7 +112,7 @@ static void join_ranges(struct rf_files *files)
               compare_ranges);
     }
     for (size_t i = 0; i < files->n_ranges; i++) {
-        struct rf_file_range next = files->ranges[i];
+        struct rf_disk_range next = files->ranges[i];
         if (kept > 0 && next.at <= files->ranges[kept - 1].end) {
             files->ranges[kept - 1].end =
                 RF_MAX(files->ranges[kept - 1].end, next.end);
@@ -124,7 +124,7 @@ static void join_ranges(struct rf_files *files)
     files->image_end = kept > 0 ? files->ranges[kept - 1].end : 0;
 }
 
-void rf_files_plan_image(struct rf_files *files)
+void rf_disk_plan_image(struct rf_disk_files *files)
 {
     const struct rf_method_env *env = files->engine->env;
     for (size_t i = 0; i < env->schedule->n_ops; i++) {
@@ -132,7 +132,7 @@ void rf_files_plan_image(struct rf_files *files)
         if (op->src == env->rank && rf_op_reads_held(op)) {
             RF_PUSH(
                 files->ranges, files->n_ranges, files->range_cap,
-                ((struct rf_file_range){op->src_offset, rf_op_src_end(op)}));
+                ((struct rf_disk_range){op->src_offset, rf_op_src_end(op)}));
         }
     }
     join_ranges(files);
@@ -140,7 +140,7 @@ void rf_files_plan_image(struct rf_files *files)
 
 /* --- writing -------------------------------------------------------------- */
 
-static enum rf_status no_room(const struct rf_files *files, int why,
+static enum rf_status no_room(const struct rf_disk_files *files, int why,
                               struct rf_err *err)
 {
     const char *folder = files->engine->env->plan->spec->disk_folder;
@@ -154,7 +154,7 @@ static enum rf_status no_room(const struct rf_files *files, int why,
                         folder, left);
 }
 
-static enum rf_status write_at(const struct rf_files *files, int fd,
+static enum rf_status write_at(const struct rf_disk_files *files, int fd,
                                const void *data, uint64_t bytes,
                                uint64_t offset, struct rf_err *err)
 {
@@ -172,13 +172,14 @@ static enum rf_status write_at(const struct rf_files *files, int fd,
     return RF_OK;
 }
 
-static struct rf_file_peer *own_files(const struct rf_files *files)
+static struct rf_disk_peer *own_files(const struct rf_disk_files *files)
 {
     return &files->peers[files->engine->env->rank];
 }
 
-static enum rf_status write_entry(const struct rf_files *files, uint64_t index,
-                                  uint64_t offset, struct rf_err *err)
+static enum rf_status write_entry(const struct rf_disk_files *files,
+                                  uint64_t index, uint64_t offset,
+                                  struct rf_err *err)
 {
     uint8_t entry[RF_LEDGER_ENTRY] = {0};
     rf_put_u32(entry, files->engine->flow->generation);
@@ -188,7 +189,7 @@ static enum rf_status write_entry(const struct rf_files *files, uint64_t index,
 }
 
 /* A send is complete: its bytes can be read. */
-static void finish_put(struct rf_files *files, uint32_t send)
+static void finish_put(struct rf_disk_files *files, uint32_t send)
 {
     struct rf_engine *engine = files->engine;
     const struct rf_flow *flow = engine->flow;
@@ -207,18 +208,18 @@ static void finish_put(struct rf_files *files, uint32_t send)
     rf_engine_complete(engine, send);
 }
 
-static bool must_sync(const struct rf_files *files)
+static bool must_sync(const struct rf_disk_files *files)
 {
     const struct rf_spec *spec = files->engine->env->plan->spec;
     return spec->disk_fsync || spec->disk_drop_cache || files->far_readers;
 }
 
-static enum rf_status write_image_block(struct rf_files *files,
+static enum rf_status write_image_block(struct rf_disk_files *files,
                                         struct rf_err *err)
 {
-    const struct rf_file_range *range = &files->ranges[files->range_at];
+    const struct rf_disk_range *range = &files->ranges[files->range_at];
     uint64_t at = range->at + files->range_done;
-    uint64_t n = RF_MIN(range->end - at, RF_FILE_BLOCK);
+    uint64_t n = RF_MIN(range->end - at, RF_DISK_BLOCK);
     const uint8_t *from = rf_engine_memory(files->engine, RF_MEM_TRAIN);
     enum rf_status status =
         write_at(files, own_files(files)->data, from + at, n, at, err);
@@ -231,7 +232,7 @@ static enum rf_status write_image_block(struct rf_files *files,
     return status;
 }
 
-static enum rf_status write_image_entry(const struct rf_files *files,
+static enum rf_status write_image_entry(const struct rf_disk_files *files,
                                         struct rf_err *err)
 {
     return files->n_ranges == 0
@@ -241,8 +242,9 @@ static enum rf_status write_image_entry(const struct rf_files *files,
 }
 
 /* Writes a block of the packed op `send`; *whole at its end. */
-static enum rf_status write_packed_block(struct rf_files *files, uint32_t send,
-                                         bool *whole, struct rf_err *err)
+static enum rf_status write_packed_block(struct rf_disk_files *files,
+                                         uint32_t send, bool *whole,
+                                         struct rf_err *err)
 {
     const struct rf_flow *flow = files->engine->flow;
     uint32_t index = flow->actions[send].op;
@@ -251,7 +253,7 @@ static enum rf_status write_packed_block(struct rf_files *files, uint32_t send,
     bool cast = op->cast != RF_CAST_NONE && op->cast_at_source;
     uint32_t item = cast ? shape->dst_item : shape->src_item;
     uint64_t n =
-        RF_MIN(shape->total_items - files->put_done, RF_FILE_BLOCK / item);
+        RF_MIN(shape->total_items - files->put_done, RF_DISK_BLOCK / item);
     enum rf_status status;
     if (files->put_done == 0) {
         files->put_offset = files->packed_end;
@@ -269,8 +271,8 @@ static enum rf_status write_packed_block(struct rf_files *files, uint32_t send,
     return status;
 }
 
-static enum rf_status write_packed_entry(const struct rf_files *files,
-                                         const struct rf_file_put *put,
+static enum rf_status write_packed_entry(const struct rf_disk_files *files,
+                                         const struct rf_disk_put *put,
                                          struct rf_err *err)
 {
     const struct rf_flow *flow = files->engine->flow;
@@ -280,13 +282,13 @@ static enum rf_status write_packed_entry(const struct rf_files *files,
 }
 
 /* The next send in order: image ops are complete with the image. */
-static enum rf_status next_put(struct rf_files *files, bool *worked,
+static enum rf_status next_put(struct rf_disk_files *files, bool *worked,
                                struct rf_err *err)
 {
     const struct rf_flow *flow = files->engine->flow;
     uint32_t send = files->puts[files->put_at];
     const struct rf_op *op = &flow->schedule->ops[flow->actions[send].op];
-    struct rf_file_put put = {.send = send};
+    struct rf_disk_put put = {.send = send};
     enum rf_status status;
     bool whole;
     if (rf_op_reads_held(op)) {
@@ -316,7 +318,7 @@ static enum rf_status next_put(struct rf_files *files, bool *worked,
     return status;
 }
 
-static void begin_sync(struct rf_files *files)
+static void begin_sync(struct rf_disk_files *files)
 {
     files->syncing = true;
     files->n_syncing = files->n_unsynced;
@@ -324,7 +326,8 @@ static void begin_sync(struct rf_files *files)
 }
 
 /* The data is safe: says so in the ledger. */
-static enum rf_status write_entries(struct rf_files *files, struct rf_err *err)
+static enum rf_status write_entries(struct rf_disk_files *files,
+                                    struct rf_err *err)
 {
     enum rf_status status = RF_OK;
     if (files->engine->env->plan->spec->disk_drop_cache) {
@@ -339,7 +342,7 @@ static enum rf_status write_entries(struct rf_files *files, struct rf_err *err)
     return status;
 }
 
-static void finish_sync(struct rf_files *files)
+static void finish_sync(struct rf_disk_files *files)
 {
     files->syncing = files->syncing_ledger = false;
     files->image_synced = true; /* it is what comes first */
@@ -352,7 +355,7 @@ static void finish_sync(struct rf_files *files)
 }
 
 /* Looks whether the sync that was begun is over; *worked when it is. */
-static enum rf_status end_sync(struct rf_files *files, bool *worked,
+static enum rf_status end_sync(struct rf_disk_files *files, bool *worked,
                                struct rf_err *err)
 {
     enum rf_status status = RF_OK;
@@ -379,7 +382,7 @@ static enum rf_status end_sync(struct rf_files *files, bool *worked,
     return status;
 }
 
-static enum rf_status write_some(struct rf_files *files, bool *worked,
+static enum rf_status write_some(struct rf_disk_files *files, bool *worked,
                                  struct rf_err *err)
 {
     if (files->range_at < files->n_ranges) {
@@ -405,8 +408,8 @@ static enum rf_status write_some(struct rf_files *files, bool *worked,
     return RF_OK;
 }
 
-enum rf_status rf_files_write(struct rf_files *files, bool *worked,
-                              struct rf_err *err)
+enum rf_status rf_disk_write(struct rf_disk_files *files, bool *worked,
+                             struct rf_err *err)
 {
     const uint64_t moved = files->moved_bytes;
     int64_t before = rf_now_ns();

@@ -39,7 +39,7 @@ struct rf_engine_death {
 
 static void on_bell(struct rf_watch *watch, uint32_t events)
 {
-    (void)watch; /* rf_nodeshm_awake() empties it */
+    (void)watch; /* rf_node_memory_awake() empties it */
     (void)events;
 }
 
@@ -73,7 +73,7 @@ enum rf_status rf_engine_watch(struct rf_engine *engine, int fd,
 
 static enum rf_status watch_node(struct rf_engine *engine, struct rf_err *err)
 {
-    struct rf_nodeshm *shm = engine->shm;
+    struct rf_node_memory *shm = engine->shm;
     enum rf_status status;
     engine->epoll = epoll_create1(EPOLL_CLOEXEC);
     if (engine->epoll < 0) {
@@ -98,19 +98,19 @@ static enum rf_status watch_node(struct rf_engine *engine, struct rf_err *err)
 static enum rf_status map_memories(struct rf_engine *engine, struct rf_err *err)
 {
     const struct rf_schedule *schedule = engine->env->schedule;
-    struct rf_nodeshm *shm = engine->shm;
+    struct rf_node_memory *shm = engine->shm;
     enum rf_status status = RF_OK;
     for (size_t i = 0; i < schedule->n_ops && status == RF_OK; i++) {
         const struct rf_op *op = &schedule->ops[i];
         bool shared = engine->routes[i] == RF_ROUTE_SHARED;
         if (shared || (engine->routes[i] == RF_ROUTE_OWN &&
                        op->dst == engine->env->rank)) {
-            status = rf_nodeshm_map(shm, rf_nodeshm_slot(shm, op->src),
-                                    (enum rf_mem)op->src_mem, false, err);
+            status = rf_node_memory_map(shm, rf_node_memory_slot(shm, op->src),
+                                        (enum rf_mem)op->src_mem, false, err);
         }
         if (shared && status == RF_OK) {
-            status = rf_nodeshm_map(shm, rf_nodeshm_slot(shm, op->dst),
-                                    (enum rf_mem)op->dst_mem, true, err);
+            status = rf_node_memory_map(shm, rf_node_memory_slot(shm, op->dst),
+                                        (enum rf_mem)op->dst_mem, true, err);
         }
     }
     return status;
@@ -215,8 +215,8 @@ enum rf_status rf_engine_open(const struct rf_method_env *env,
             engine->carrier_ops->prepare(engine, &engine->carrier, &port, err);
     }
     if (status == RF_OK) {
-        status = rf_nodeshm_open(env, rf_flow_shared_bytes(engine->flow), port,
-                                 &engine->shm, err);
+        status = rf_node_memory_open(env, rf_flow_shared_bytes(engine->flow),
+                                     port, &engine->shm, err);
     }
     if (status == RF_OK) {
         rf_flow_attach(engine->flow, engine->shm);
@@ -250,7 +250,7 @@ void rf_engine_close(void *state)
     if (engine->epoll >= 0) {
         close(engine->epoll);
     }
-    rf_nodeshm_close(engine->shm);
+    rf_node_memory_close(engine->shm);
     rf_portions_destroy(engine->portions);
     rf_flow_destroy(engine->flow);
     free(engine->deaths);
@@ -266,7 +266,7 @@ void rf_engine_abort(void *state)
 {
     struct rf_engine *engine = state;
     if (engine != NULL) {
-        rf_nodeshm_abort(engine->shm);
+        rf_node_memory_abort(engine->shm);
     }
 }
 
@@ -355,7 +355,7 @@ static bool copy_own(struct rf_engine *engine)
     uint32_t index;
     const struct rf_op *op;
     const struct rf_copy_shape *shape;
-    struct rf_nodeshm *shm = engine->shm;
+    struct rf_node_memory *shm = engine->shm;
     int64_t before;
     uint64_t n, bytes = 0;
     if (engine->copies_in == engine->copies_out) {
@@ -371,8 +371,8 @@ static bool copy_own(struct rf_engine *engine)
         engine->nothing[engine->flow->actions[index].op]) {
         n = shape->total_items;
     } else {
-        const struct rf_nodeshm_peer *from =
-            &shm->peers[rf_nodeshm_slot(shm, op->src)];
+        const struct rf_node_memory_peer *from =
+            &shm->peers[rf_node_memory_slot(shm, op->src)];
         rf_copy_range(
             shape, engine->copy_at, n,
             (uint8_t *)rf_engine_memory(engine, op->dst_mem) + op->dst_offset,
@@ -435,7 +435,7 @@ static enum rf_status check_node(struct rf_engine *engine, struct rf_err *err)
         return rf_err_set(err, RF_ERR_PEER, "rank %" PRIu32 " has ended",
                           engine->dead_rank);
     }
-    if (rf_nodeshm_aborted(engine->shm)) {
+    if (rf_node_memory_aborted(engine->shm)) {
         return rf_err_set(err, RF_ERR_ABORTED,
                           "another rank of this node gave up");
     }
@@ -472,13 +472,13 @@ static void wait_for_work(struct rf_engine *engine, uint32_t *idle)
     if ((*idle)++ < YIELDS) {
         sched_yield();
     } else {
-        rf_nodeshm_doze(engine->shm);
+        rf_node_memory_doze(engine->shm);
         if (!rf_flow_has_work(engine->flow) && !finished(engine) &&
-            !rf_nodeshm_aborted(engine->shm)) {
+            !rf_node_memory_aborted(engine->shm)) {
             look_at_events(engine,
                            engine->carrier_ops->nap_ms(engine->carrier));
         }
-        rf_nodeshm_awake(engine->shm);
+        rf_node_memory_awake(engine->shm);
     }
     rf_engine_spent(engine, RF_TRACE_WAIT, before, RF_NONE, 0);
 }

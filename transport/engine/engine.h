@@ -50,7 +50,7 @@ struct rf_engine_policy {
      * made. NULL: all are made. */
     void (*mark_nothing)(const struct rf_engine *engine, bool *nothing);
     /* Tells `engine->shm` where memories of the node's ranks are (with
-     * rf_nodeshm_adopt). NULL: it maps them itself. */
+     * rf_node_memory_adopt). NULL: it maps them itself. */
     void (*attach)(const struct rf_engine *engine);
     const struct rf_carrier_ops *carrier;
     void *made; /* the carrier, if there is one before `prepare`; the engine
@@ -65,7 +65,7 @@ struct rf_engine {
     bool *nothing; /* by op index: an own copy that moves nothing, or NULL */
     struct rf_flow *flow;
     struct rf_portions *portions;
-    struct rf_nodeshm *shm;
+    struct rf_node_memory *shm;
     int epoll;
     bool watches_sockets;
     struct rf_watch bell;

@@ -85,7 +85,7 @@ static _Atomic uint64_t *take_words(uint8_t **at, uint64_t words)
     return place;
 }
 
-void rf_flow_attach(struct rf_flow *flow, struct rf_nodeshm *shm)
+void rf_flow_attach(struct rf_flow *flow, struct rf_node_memory *shm)
 {
     uint64_t *sizes = rf_xcalloc(flow->n_local, sizeof(*sizes));
     uint8_t *at = shm->control;
@@ -138,7 +138,7 @@ static void hand_out_portions(struct rf_flow *flow,
                               tagged(flow, action->first_portion + i),
                               memory_order_release);
     }
-    rf_nodeshm_wake_all(flow->shm);
+    rf_node_memory_wake_all(flow->shm);
 }
 
 static void hand_to_owner(struct rf_flow *flow, uint32_t index)
@@ -148,7 +148,7 @@ static void hand_to_owner(struct rf_flow *flow, uint32_t index)
     uint64_t ticket = atomic_fetch_add(&queue->tail->pushed, 1);
     atomic_store_explicit(&queue->entries[ticket % queue->size],
                           tagged(flow, index), memory_order_release);
-    rf_nodeshm_wake(flow->shm, owner);
+    rf_node_memory_wake(flow->shm, owner);
 }
 
 static bool is_full(struct rf_flow *flow, uint32_t index)
@@ -273,7 +273,7 @@ void rf_flow_portion_done(struct rf_flow *flow)
 {
     atomic_fetch_add_explicit(&flow->shared->done, 1, memory_order_acq_rel);
     if (rf_flow_portions_finished(flow)) {
-        rf_nodeshm_wake_all(flow->shm);
+        rf_node_memory_wake_all(flow->shm);
     }
 }
 

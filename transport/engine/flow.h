@@ -69,7 +69,7 @@ struct rf_flow {
      * their action is handed out. Set before rf_flow_shared_bytes(). */
     uint32_t n_portions, n_free;
     /* at run time */
-    struct rf_nodeshm *shm;
+    struct rf_node_memory *shm;
     uint32_t self;
     uint32_t generation; /* of the iteration under way, from 1 */
     struct rf_flow_shared *shared;
@@ -95,7 +95,7 @@ void rf_flow_destroy(struct rf_flow *flow);
 
 /* Shared memory it needs, and taking its place there (zeroed at first). */
 uint64_t rf_flow_shared_bytes(const struct rf_flow *flow);
-void rf_flow_attach(struct rf_flow *flow, struct rf_nodeshm *shm);
+void rf_flow_attach(struct rf_flow *flow, struct rf_node_memory *shm);
 
 /* Begins an iteration on this rank. */
 void rf_flow_start(struct rf_flow *flow);

@@ -34,7 +34,7 @@ struct edge {
     uint32_t from, to;
 };
 
-struct build {
+struct flow_build {
     struct rf_flow *flow;
     const struct rf_world *world;
     uint32_t node;
@@ -44,7 +44,7 @@ struct build {
     size_t n_edges, edge_cap;
 };
 
-static bool is_here(const struct build *build, uint32_t rank)
+static bool is_here(const struct flow_build *build, uint32_t rank)
 {
     return build->world->ranks[rank].node == build->node;
 }
@@ -59,14 +59,14 @@ static bool has_stage_read(const struct rf_op *op)
     return op->src_mem == RF_MEM_STAGE && op->bucket != RF_NO_BUCKET;
 }
 
-static bool has_turn(const struct build *build, const struct rf_op *op)
+static bool has_turn(const struct flow_build *build, const struct rf_op *op)
 {
     return build->flow->serialize && op->src != op->dst;
 }
 
 /* --- actions -------------------------------------------------------------- */
 
-static uint32_t add_action(struct build *build, enum rf_action_kind kind,
+static uint32_t add_action(struct flow_build *build, enum rf_action_kind kind,
                            uint32_t op, uint32_t owner)
 {
     struct rf_flow *flow = build->flow;
@@ -77,7 +77,7 @@ static uint32_t add_action(struct build *build, enum rf_action_kind kind,
     return (uint32_t)n - 1;
 }
 
-static void add_op_actions(struct build *build, uint32_t index)
+static void add_op_actions(struct flow_build *build, uint32_t index)
 {
     struct rf_flow *flow = build->flow;
     const uint32_t *slots = flow->slots;
@@ -121,7 +121,7 @@ static void add_key(struct gates *gates, uint32_t rank, uint32_t number)
             ((struct gate_key){rank, number}));
 }
 
-static void finish_gates(struct build *build, struct gates *gates)
+static void finish_gates(struct flow_build *build, struct gates *gates)
 {
     size_t kept = 0;
     if (gates->n > 0) {
@@ -173,7 +173,7 @@ static uint32_t gate_before(const struct gates *gates, uint32_t rank,
     return RF_NONE;
 }
 
-static void collect_gates(struct build *build)
+static void collect_gates(struct flow_build *build)
 {
     const struct rf_schedule *schedule = build->flow->schedule;
     for (size_t i = 0; i < schedule->n_ops; i++) {
@@ -197,7 +197,7 @@ static void collect_gates(struct build *build)
 
 /* --- edges ---------------------------------------------------------------- */
 
-static void add_edge(struct build *build, uint32_t from, uint32_t to)
+static void add_edge(struct flow_build *build, uint32_t from, uint32_t to)
 {
     if (from != RF_NONE && to != RF_NONE) {
         RF_PUSH(build->edges, build->n_edges, build->edge_cap,
@@ -224,8 +224,9 @@ static const struct rf_op_actions *find_op(const struct rf_flow *flow,
 }
 
 /* What an op waits for, and frees, at its source's rank. */
-static enum rf_status link_source(struct build *build, const struct rf_op *op,
-                                  uint32_t action, struct rf_err *err)
+static enum rf_status link_source(struct flow_build *build,
+                                  const struct rf_op *op, uint32_t action,
+                                  struct rf_err *err)
 {
     if (op->dep != RF_NO_OP) {
         const struct rf_op_actions *dep = find_op(build->flow, op->dep);
@@ -249,7 +250,7 @@ static enum rf_status link_source(struct build *build, const struct rf_op *op,
 }
 
 /* What it waits for (`begin`) and frees (`end`) at its destination's rank. */
-static void link_destination(struct build *build, const struct rf_op *op,
+static void link_destination(struct flow_build *build, const struct rf_op *op,
                              uint32_t begin, uint32_t end)
 {
     if (has_stage_write(op)) {
@@ -265,7 +266,7 @@ static void link_destination(struct build *build, const struct rf_op *op,
     }
 }
 
-static enum rf_status link_op(struct build *build, uint32_t index,
+static enum rf_status link_op(struct flow_build *build, uint32_t index,
                               struct rf_err *err)
 {
     struct rf_flow *flow = build->flow;
@@ -294,7 +295,7 @@ static enum rf_status link_op(struct build *build, uint32_t index,
     return status;
 }
 
-static void sort_edges(struct build *build)
+static void sort_edges(struct flow_build *build)
 {
     struct rf_flow *flow = build->flow;
     uint32_t *at = rf_xcalloc(flow->n_actions + 1, sizeof(*at));
@@ -312,7 +313,7 @@ static void sort_edges(struct build *build)
     free(at);
 }
 
-static void make_slots(struct build *build)
+static void make_slots(struct flow_build *build)
 {
     struct rf_flow *flow = build->flow;
     flow->slots = rf_xcalloc(build->world->n_ranks, sizeof(*flow->slots));
@@ -326,7 +327,8 @@ enum rf_status rf_flow_build(const struct rf_flow_how *how,
 {
     const struct rf_schedule *schedule = how->schedule;
     struct rf_flow *flow = rf_xcalloc(1, sizeof(*flow));
-    struct build build = {.flow = flow, .world = how->world, .node = how->node};
+    struct flow_build build = {
+        .flow = flow, .world = how->world, .node = how->node};
     enum rf_status status = RF_OK;
     flow->schedule = schedule;
     flow->routes = how->routes;

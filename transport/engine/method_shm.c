@@ -21,7 +21,7 @@
 #define HANDLE_BYTES 24
 
 /* Where a destination piece of this rank lives. */
-struct place {
+struct piece_place {
     const uint8_t *base; /* NULL: in the arena */
     uint64_t stride[RF_BOX_DIMS];
 };
@@ -29,7 +29,7 @@ struct place {
 struct shm_state {
     struct rf_engine *engine;
     const struct rf_rank_layout *layout; /* of the inference side */
-    struct place *places;                /* by piece */
+    struct piece_place *places;          /* by piece */
 };
 
 static void mark_nothing(const struct rf_engine *engine, bool *nothing)
@@ -85,8 +85,9 @@ static void find_places(struct shm_state *shm)
                                            ? &covers.ranks[env->rank].covers[p]
                                            : NULL;
         if (cover != NULL && cover->usable) {
-            const struct rf_nodeshm_peer *peer =
-                &engine->shm->peers[rf_nodeshm_slot(engine->shm, cover->src)];
+            const struct rf_node_memory_peer *peer =
+                &engine->shm
+                     ->peers[rf_node_memory_slot(engine->shm, cover->src)];
             shm->places[p].base =
                 (const uint8_t *)peer->arena[RF_MEM_TRAIN] + cover->offset;
             memcpy(shm->places[p].stride, cover->stride, sizeof(cover->stride));
@@ -168,7 +169,7 @@ static const void *base_of(const struct rf_piece *piece,
                            uint64_t stride[RF_BOX_DIMS], void *state)
 {
     const struct shm_state *shm = state;
-    const struct place *place = &shm->places[piece - shm->layout->pieces];
+    const struct piece_place *place = &shm->places[piece - shm->layout->pieces];
     if (place->base != NULL) {
         memcpy(stride, place->stride, sizeof(place->stride));
     }

@@ -24,19 +24,19 @@
 /* Replicas are written in turn from a block this large that stays in cache. */
 #define REPLICA_BLOCK (UINT64_C(128) << 10)
 
-struct member {
+struct copy_member {
     uint32_t op; /* index into schedule->ops */
     uint32_t action;
     uint32_t src_slot, dst_slot;
 };
 
-struct group {
+struct copy_group {
     uint32_t first_member, n_members;
     bool by_rows;   /* else by stream items */
     uint32_t order; /* least op index */
 };
 
-struct part {
+struct copy_part {
     uint32_t group;
     uint64_t first, count;
 };
@@ -48,9 +48,9 @@ struct portion {
 struct rf_portions {
     const struct rf_schedule *schedule;
     struct rf_copy_shape *shapes; /* by member */
-    struct member *members;
-    struct group *groups;
-    struct part *parts;
+    struct copy_member *members;
+    struct copy_group *groups;
+    struct copy_part *parts;
     struct portion *of;
     size_t n_members, n_groups, n_parts, n;
     size_t member_cap, group_cap, part_cap, cap;
@@ -116,13 +116,13 @@ static void add_group(struct rf_portions *portions, const struct rf_flow *flow,
 {
     size_t shape_cap = portions->member_cap;
     size_t n_shapes = portions->n_members;
-    struct group group = {.first_member = (uint32_t)portions->n_members,
-                          .n_members = (uint32_t)n,
-                          .by_rows = by_rows,
-                          .order = UINT32_MAX};
+    struct copy_group group = {.first_member = (uint32_t)portions->n_members,
+                               .n_members = (uint32_t)n,
+                               .by_rows = by_rows,
+                               .order = UINT32_MAX};
     for (size_t i = 0; i < n; i++) {
         const struct rf_op *op = &flow->schedule->ops[first[i].op];
-        struct member member = {
+        struct copy_member member = {
             .op = first[i].op,
             .action = first[i].action,
             .src_slot = flow->slots[op->src],
@@ -162,7 +162,7 @@ static void make_groups(struct rf_portions *portions,
 
 static int compare_groups(const void *a, const void *b)
 {
-    const struct group *x = a, *y = b;
+    const struct copy_group *x = a, *y = b;
     return RF_COMPARE(x->order, y->order);
 }
 
@@ -200,7 +200,7 @@ static void group_free_copies(struct rf_portions *portions,
 
 /* Bytes one step (row or item) of a group writes. */
 static uint64_t step_bytes(const struct rf_portions *portions,
-                           const struct group *group)
+                           const struct copy_group *group)
 {
     uint64_t bytes = 0;
     for (uint32_t m = 0; m < group->n_members; m++) {
@@ -217,7 +217,7 @@ static uint64_t step_bytes(const struct rf_portions *portions,
 static void cut_group(struct rf_portions *portions, struct rf_flow *flow,
                       uint32_t index, uint64_t *filled)
 {
-    const struct group *group = &portions->groups[index];
+    const struct copy_group *group = &portions->groups[index];
     const struct rf_copy_shape *shape = &portions->shapes[group->first_member];
     uint64_t total =
         group->by_rows ? rf_copy_shape_runs(shape) : shape->total_items;
@@ -237,14 +237,14 @@ static void cut_group(struct rf_portions *portions, struct rf_flow *flow,
         }
         count = RF_MIN(count, RF_MAX(room, 1));
         RF_PUSH(portions->parts, portions->n_parts, portions->part_cap,
-                ((struct part){index, first, count}));
+                ((struct copy_part){index, first, count}));
         portions->of[portions->n - 1].n_parts++;
         *filled += count * each;
         first += count;
         n_parts++;
     }
     for (uint32_t m = 0; m < group->n_members; m++) {
-        const struct member *member =
+        const struct copy_member *member =
             &portions->members[group->first_member + m];
         flow->actions[member->action].n_parts = (uint32_t)n_parts;
     }
@@ -301,12 +301,12 @@ void rf_portions_destroy(struct rf_portions *portions)
 /* --- running -------------------------------------------------------------- */
 
 static void place_members(const struct rf_portions *portions,
-                          const struct group *group,
-                          const struct rf_nodeshm *shm,
+                          const struct copy_group *group,
+                          const struct rf_node_memory *shm,
                           struct rf_copy_member *out)
 {
     for (uint32_t m = 0; m < group->n_members; m++) {
-        const struct member *member =
+        const struct copy_member *member =
             &portions->members[group->first_member + m];
         const struct rf_op *op = &portions->schedule->ops[member->op];
         out[m].shape = &portions->shapes[group->first_member + m];
@@ -320,10 +320,10 @@ static void place_members(const struct rf_portions *portions,
 }
 
 static void run_part(const struct rf_portions *portions,
-                     const struct part *part, const struct rf_nodeshm *shm,
-                     bool streaming)
+                     const struct copy_part *part,
+                     const struct rf_node_memory *shm, bool streaming)
 {
-    const struct group *group = &portions->groups[part->group];
+    const struct copy_group *group = &portions->groups[part->group];
     struct rf_copy_member members[RF_COPY_MEMBERS_MAX];
     uint64_t block = part->count;
     place_members(portions, group, shm, members);
@@ -344,17 +344,17 @@ static void run_part(const struct rf_portions *portions,
 }
 
 void rf_portions_run(const struct rf_portions *portions, uint32_t portion,
-                     struct rf_flow *flow, const struct rf_nodeshm *shm,
+                     struct rf_flow *flow, const struct rf_node_memory *shm,
                      bool streaming)
 {
     const struct portion *what = &portions->of[portion];
-    const struct part *parts = &portions->parts[what->first_part];
+    const struct copy_part *parts = &portions->parts[what->first_part];
     for (uint32_t p = 0; p < what->n_parts; p++) {
         run_part(portions, &parts[p], shm, streaming);
     }
     rf_copy_fence();
     for (uint32_t p = 0; p < what->n_parts; p++) {
-        const struct group *group = &portions->groups[parts[p].group];
+        const struct copy_group *group = &portions->groups[parts[p].group];
         for (uint32_t m = 0; m < group->n_members; m++) {
             rf_flow_part_done(
                 flow, portions->members[group->first_member + m].action);
@@ -369,8 +369,8 @@ struct rf_portion_about rf_portions_about(const struct rf_portions *portions,
     const struct portion *what = &portions->of[portion];
     struct rf_portion_about about = {RF_NONE, 0};
     for (uint32_t p = 0; p < what->n_parts; p++) {
-        const struct part *part = &portions->parts[what->first_part + p];
-        const struct group *group = &portions->groups[part->group];
+        const struct copy_part *part = &portions->parts[what->first_part + p];
+        const struct copy_group *group = &portions->groups[part->group];
         about.op = RF_MIN(about.op, portions->members[group->first_member].op);
         for (uint32_t m = 0; m < group->n_members; m++) {
             const struct rf_copy_shape *shape =

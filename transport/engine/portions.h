@@ -34,7 +34,7 @@ struct rf_portion_about rf_portions_about(const struct rf_portions *portions,
 /* Runs one claimed portion on the mapped arenas and reports what it completed
  * to `flow`. Rows that share a source are always `streaming`. */
 void rf_portions_run(const struct rf_portions *portions, uint32_t portion,
-                     struct rf_flow *flow, const struct rf_nodeshm *shm,
+                     struct rf_flow *flow, const struct rf_node_memory *shm,
                      bool streaming);
 
 #endif

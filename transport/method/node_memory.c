@@ -35,13 +35,13 @@
 #define CARD_MAGIC 0x52464E31 /* "RFN1" */
 #define CARD_BYTES (4 * 7 + (4 + 8) * RF_MEM_COUNT)
 
-struct rf_nodeshm_bed {
+struct rf_node_memory_bed {
     _Alignas(RF_CACHE_LINE) _Atomic uint32_t dozing;
 };
 
-struct rf_nodeshm_head {
+struct rf_node_memory_head {
     _Alignas(RF_CACHE_LINE) _Atomic uint32_t aborted;
-    struct rf_nodeshm_bed beds[]; /* one per slot */
+    struct rf_node_memory_bed beds[]; /* one per slot */
 };
 
 /* --- cards: what ranks tell each other ------------------------------------ */
@@ -100,8 +100,9 @@ static enum rf_status status_of(int why)
                                                          : RF_ERR_IO;
 }
 
-static enum rf_status open_of_peer(const struct rf_nodeshm_peer *peer, int fd,
-                                   int flags, int *out, struct rf_err *err)
+static enum rf_status open_of_peer(const struct rf_node_memory_peer *peer,
+                                   int fd, int flags, int *out,
+                                   struct rf_err *err)
 {
     char path[64];
     snprintf(path, sizeof(path), "/proc/%d/fd/%d", (int)peer->pid, fd);
@@ -159,8 +160,8 @@ static enum rf_status map_fd(int fd, uint64_t bytes, void **out,
 
 /* Populates it as far as that has not been done. Ours is its owner's business.
  */
-static void touch(const struct rf_nodeshm *shm, struct rf_nodeshm_peer *peer,
-                  enum rf_mem mem, bool write)
+static void touch(const struct rf_node_memory *shm,
+                  struct rf_node_memory_peer *peer, enum rf_mem mem, bool write)
 {
     if (peer == &shm->peers[shm->self] || peer->written[mem] ||
         (peer->read[mem] && !write)) {
@@ -171,10 +172,11 @@ static void touch(const struct rf_nodeshm *shm, struct rf_nodeshm_peer *peer,
     populate(peer->arena[mem], peer->arena_bytes[mem], write);
 }
 
-enum rf_status rf_nodeshm_map(struct rf_nodeshm *shm, uint32_t slot,
-                              enum rf_mem mem, bool write, struct rf_err *err)
+enum rf_status rf_node_memory_map(struct rf_node_memory *shm, uint32_t slot,
+                                  enum rf_mem mem, bool write,
+                                  struct rf_err *err)
 {
-    struct rf_nodeshm_peer *peer = &shm->peers[slot];
+    struct rf_node_memory_peer *peer = &shm->peers[slot];
     enum rf_status status;
     int fd;
     if (peer->arena_bytes[mem] == 0) {
@@ -197,15 +199,15 @@ enum rf_status rf_nodeshm_map(struct rf_nodeshm *shm, uint32_t slot,
     return RF_OK;
 }
 
-void rf_nodeshm_adopt(struct rf_nodeshm *shm, uint32_t slot, enum rf_mem mem,
-                      void *at)
+void rf_node_memory_adopt(struct rf_node_memory *shm, uint32_t slot,
+                          enum rf_mem mem, void *at)
 {
     shm->peers[slot].arena[mem] = at;
 }
 
 /* --- opening -------------------------------------------------------------- */
 
-static enum rf_status make_own(struct rf_nodeshm *shm, struct rf_err *err)
+static enum rf_status make_own(struct rf_node_memory *shm, struct rf_err *err)
 {
     int pipes[2];
     if (pipe2(pipes, O_CLOEXEC | O_NONBLOCK) != 0) {
@@ -225,7 +227,7 @@ static enum rf_status make_own(struct rf_nodeshm *shm, struct rf_err *err)
     return RF_OK;
 }
 
-static void fill_card(const struct rf_nodeshm *shm,
+static void fill_card(const struct rf_node_memory *shm,
                       const struct rf_method_env *env, uint16_t port,
                       struct card *card)
 {
@@ -242,11 +244,11 @@ static void fill_card(const struct rf_nodeshm *shm,
 }
 
 /* Learns a peer from its card and opens its doorbell. */
-static enum rf_status meet(struct rf_nodeshm *shm, uint32_t slot,
+static enum rf_status meet(struct rf_node_memory *shm, uint32_t slot,
                            const struct rf_method_env *env,
                            const struct card *card, struct rf_err *err)
 {
-    struct rf_nodeshm_peer *peer = &shm->peers[slot];
+    struct rf_node_memory_peer *peer = &shm->peers[slot];
     peer->pid = (pid_t)card->pid;
     for (size_t i = 0; i < RF_MEM_COUNT; i++) {
         peer->arena_fd[i] = card->fd[i];
@@ -269,7 +271,7 @@ static enum rf_status meet(struct rf_nodeshm *shm, uint32_t slot,
                         err);
 }
 
-static enum rf_status map_control(struct rf_nodeshm *shm,
+static enum rf_status map_control(struct rf_node_memory *shm,
                                   const struct card *lowest, struct rf_err *err)
 {
     enum rf_status status = RF_OK;
@@ -296,7 +298,7 @@ static enum rf_status map_control(struct rf_nodeshm *shm,
     return RF_OK;
 }
 
-static enum rf_status read_cards(struct rf_nodeshm *shm,
+static enum rf_status read_cards(struct rf_node_memory *shm,
                                  const struct rf_method_env *env,
                                  const struct rf_blob *blobs,
                                  struct rf_err *err)
@@ -304,7 +306,7 @@ static enum rf_status read_cards(struct rf_nodeshm *shm,
     const struct rf_world *world = env->plan->world;
     struct card lowest = {0};
     for (uint32_t rank = 0; rank < world->n_ranks; rank++) {
-        uint32_t slot = rf_nodeshm_slot(shm, rank);
+        uint32_t slot = rf_node_memory_slot(shm, rank);
         struct card card;
         enum rf_status status;
         if (!card_decode(&blobs[rank], &card) || card.rank != rank ||
@@ -328,7 +330,8 @@ static enum rf_status read_cards(struct rf_nodeshm *shm,
     return map_control(shm, &lowest, err);
 }
 
-static void list_peers(struct rf_nodeshm *shm, const struct rf_method_env *env)
+static void list_peers(struct rf_node_memory *shm,
+                       const struct rf_method_env *env)
 {
     const struct rf_world *world = env->plan->world;
     size_t cap = 0, n = 0;
@@ -341,19 +344,20 @@ static void list_peers(struct rf_nodeshm *shm, const struct rf_method_env *env)
             shm->self = (uint32_t)n;
         }
         shm->slots[rank] = (uint32_t)n;
-        RF_PUSH(
-            shm->peers, n, cap,
-            ((struct rf_nodeshm_peer){.rank = rank, .pidfd = -1, .bell = -1}));
+        RF_PUSH(shm->peers, n, cap,
+                ((struct rf_node_memory_peer){
+                    .rank = rank, .pidfd = -1, .bell = -1}));
     }
     shm->n_peers = (uint32_t)n;
 }
 
-enum rf_status rf_nodeshm_open(const struct rf_method_env *env,
-                               uint64_t control_bytes, uint16_t port,
-                               struct rf_nodeshm **out, struct rf_err *err)
+enum rf_status rf_node_memory_open(const struct rf_method_env *env,
+                                   uint64_t control_bytes, uint16_t port,
+                                   struct rf_node_memory **out,
+                                   struct rf_err *err)
 {
     uint32_t n_ranks = env->plan->world->n_ranks;
-    struct rf_nodeshm *shm = rf_xcalloc(1, sizeof(*shm));
+    struct rf_node_memory *shm = rf_xcalloc(1, sizeof(*shm));
     struct rf_blob *all = rf_xcalloc(n_ranks, sizeof(*all));
     uint8_t mine[CARD_BYTES];
     struct card card;
@@ -363,8 +367,8 @@ enum rf_status rf_nodeshm_open(const struct rf_method_env *env,
     shm->slots = rf_xcalloc(n_ranks, sizeof(*shm->slots));
     list_peers(shm, env);
     shm->control_bytes = rf_align_up(control_bytes, RF_CACHE_LINE);
-    shm->segment_bytes = sizeof(struct rf_nodeshm_head) +
-                         shm->n_peers * sizeof(struct rf_nodeshm_bed) +
+    shm->segment_bytes = sizeof(struct rf_node_memory_head) +
+                         shm->n_peers * sizeof(struct rf_node_memory_bed) +
                          shm->control_bytes;
     status = make_own(shm, err);
     if (status == RF_OK) {
@@ -379,27 +383,27 @@ enum rf_status rf_nodeshm_open(const struct rf_method_env *env,
     }
     free(all);
     if (status != RF_OK) {
-        rf_nodeshm_close(shm);
+        rf_node_memory_close(shm);
         return status;
     }
     *out = shm;
     return RF_OK;
 }
 
-uint32_t rf_nodeshm_slot(const struct rf_nodeshm *shm, uint32_t rank)
+uint32_t rf_node_memory_slot(const struct rf_node_memory *shm, uint32_t rank)
 {
     return shm->slots[rank];
 }
 
 /* --- sleeping and waking -------------------------------------------------- */
 
-void rf_nodeshm_doze(struct rf_nodeshm *shm)
+void rf_node_memory_doze(struct rf_node_memory *shm)
 {
     atomic_store(&shm->head->beds[shm->self].dozing, 1);
     atomic_thread_fence(memory_order_seq_cst);
 }
 
-void rf_nodeshm_awake(struct rf_nodeshm *shm)
+void rf_node_memory_awake(struct rf_node_memory *shm)
 {
     uint8_t drain[64];
     atomic_store(&shm->head->beds[shm->self].dozing, 0);
@@ -407,7 +411,7 @@ void rf_nodeshm_awake(struct rf_nodeshm *shm)
     }
 }
 
-void rf_nodeshm_wake(struct rf_nodeshm *shm, uint32_t slot)
+void rf_node_memory_wake(struct rf_node_memory *shm, uint32_t slot)
 {
     _Atomic uint32_t *dozing = &shm->head->beds[slot].dozing;
     const uint8_t ring = 1;
@@ -422,20 +426,20 @@ void rf_nodeshm_wake(struct rf_nodeshm *shm, uint32_t slot)
     }
 }
 
-void rf_nodeshm_wake_all(struct rf_nodeshm *shm)
+void rf_node_memory_wake_all(struct rf_node_memory *shm)
 {
     for (uint32_t slot = 0; slot < shm->n_peers; slot++) {
-        rf_nodeshm_wake(shm, slot);
+        rf_node_memory_wake(shm, slot);
     }
 }
 
-void rf_nodeshm_abort(struct rf_nodeshm *shm)
+void rf_node_memory_abort(struct rf_node_memory *shm)
 {
     atomic_store(&shm->head->aborted, 1);
-    rf_nodeshm_wake_all(shm);
+    rf_node_memory_wake_all(shm);
 }
 
-bool rf_nodeshm_aborted(const struct rf_nodeshm *shm)
+bool rf_node_memory_aborted(const struct rf_node_memory *shm)
 {
     return atomic_load_explicit(&shm->head->aborted, memory_order_relaxed) != 0;
 }
@@ -447,13 +451,13 @@ static void close_fd(int fd)
     }
 }
 
-void rf_nodeshm_close(struct rf_nodeshm *shm)
+void rf_node_memory_close(struct rf_node_memory *shm)
 {
     if (shm == NULL) {
         return;
     }
     for (uint32_t slot = 0; slot < shm->n_peers; slot++) {
-        struct rf_nodeshm_peer *peer = &shm->peers[slot];
+        struct rf_node_memory_peer *peer = &shm->peers[slot];
         close_fd(peer->pidfd);
         close_fd(peer->bell);
         for (size_t i = 0; i < RF_MEM_COUNT; i++) {

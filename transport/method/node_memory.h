@@ -17,7 +17,7 @@
 #define RF_CACHE_LINE 64
 
 /* One rank of this node, at its slot (position among the node's ranks). */
-struct rf_nodeshm_peer {
+struct rf_node_memory_peer {
     uint32_t rank;
     pid_t pid;
     int pidfd; /* becomes readable when it dies; -1 for ourselves */
@@ -29,17 +29,17 @@ struct rf_nodeshm_peer {
     int arena_fd[RF_MEM_COUNT];                     /* numbers in its process */
 };
 
-struct rf_nodeshm_head;
+struct rf_node_memory_head;
 
-struct rf_nodeshm {
+struct rf_node_memory {
     uint32_t n_peers, self; /* slots of this node, and ours */
-    struct rf_nodeshm_peer *peers;
+    struct rf_node_memory_peer *peers;
     uint32_t *slots; /* of every world rank */
     uint16_t *ports; /* of every world rank: what it passed as `port` */
     void *control;   /* the caller's part of the segment, zeroed, 64-aligned */
     uint64_t control_bytes;
-    int bell; /* our doorbell's read end: poll it, then rf_nodeshm_awake() */
-    struct rf_nodeshm_head *head;
+    int bell; /* our doorbell's read end: poll it, then rf_node_memory_awake() */
+    struct rf_node_memory_head *head;
     uint64_t segment_bytes;
     int segment_fd, bell_write;
 };
@@ -49,38 +49,38 @@ struct rf_nodeshm {
  * follows from it must agree on the node's ranks. `port` is told to all ranks
  * of the world.
  */
-enum rf_status rf_nodeshm_open(const struct rf_method_env *env,
-                               uint64_t control_bytes, uint16_t port,
-                               struct rf_nodeshm **out,
-                               struct rf_err *err) RF_MUST_CHECK;
+enum rf_status rf_node_memory_open(const struct rf_method_env *env,
+                                   uint64_t control_bytes, uint16_t port,
+                                   struct rf_node_memory **out,
+                                   struct rf_err *err) RF_MUST_CHECK;
 
 /* Maps and populates arena `mem` of the peer at `slot`, for writing too if that
  * is to be fast; our own needs no mapping. May be repeated. */
-enum rf_status rf_nodeshm_map(struct rf_nodeshm *shm, uint32_t slot,
-                              enum rf_mem mem, bool write,
-                              struct rf_err *err) RF_MUST_CHECK;
+enum rf_status rf_node_memory_map(struct rf_node_memory *shm, uint32_t slot,
+                                  enum rf_mem mem, bool write,
+                                  struct rf_err *err) RF_MUST_CHECK;
 
 /* Somebody else has brought arena `mem` of the peer at `slot` into our address
- * space, at `at`, and keeps it there: rf_nodeshm_map() only populates it. */
-void rf_nodeshm_adopt(struct rf_nodeshm *shm, uint32_t slot, enum rf_mem mem,
-                      void *at);
+ * space, at `at`, and keeps it there: rf_node_memory_map() only populates it. */
+void rf_node_memory_adopt(struct rf_node_memory *shm, uint32_t slot,
+                          enum rf_mem mem, void *at);
 
 /* Slot of a world rank, RF_NONE when it is on another node. */
-uint32_t rf_nodeshm_slot(const struct rf_nodeshm *shm, uint32_t rank);
+uint32_t rf_node_memory_slot(const struct rf_node_memory *shm, uint32_t rank);
 
 /*
- * Sleeping without missing a call: rf_nodeshm_doze(), look once more for work,
- * poll `bell`, rf_nodeshm_awake(). Wakers publish their work first.
+ * Sleeping without missing a call: rf_node_memory_doze(), look once more for work,
+ * poll `bell`, rf_node_memory_awake(). Wakers publish their work first.
  */
-void rf_nodeshm_doze(struct rf_nodeshm *shm);
-void rf_nodeshm_awake(struct rf_nodeshm *shm);
-void rf_nodeshm_wake(struct rf_nodeshm *shm, uint32_t slot);
-void rf_nodeshm_wake_all(struct rf_nodeshm *shm); /* but ourselves */
+void rf_node_memory_doze(struct rf_node_memory *shm);
+void rf_node_memory_awake(struct rf_node_memory *shm);
+void rf_node_memory_wake(struct rf_node_memory *shm, uint32_t slot);
+void rf_node_memory_wake_all(struct rf_node_memory *shm); /* but ourselves */
 
 /* Tells all ranks of the node to give up. */
-void rf_nodeshm_abort(struct rf_nodeshm *shm);
-bool rf_nodeshm_aborted(const struct rf_nodeshm *shm);
+void rf_node_memory_abort(struct rf_node_memory *shm);
+bool rf_node_memory_aborted(const struct rf_node_memory *shm);
 
-void rf_nodeshm_close(struct rf_nodeshm *shm); /* NULL is fine */
+void rf_node_memory_close(struct rf_node_memory *shm); /* NULL is fine */
 
 #endif

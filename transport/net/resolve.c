@@ -103,9 +103,9 @@ static enum rf_status await(struct lookup *lookup, const atomic_bool *abort,
     return status;
 }
 
-enum rf_status rf_lookup(const char *name, const atomic_bool *abort,
-                         int64_t deadline_ns, struct addrinfo **out,
-                         struct rf_err *err)
+enum rf_status rf_resolve(const char *name, const atomic_bool *abort,
+                          int64_t deadline_ns, struct addrinfo **out,
+                          struct rf_err *err)
 {
     struct lookup *lookup;
     pthread_t thread;

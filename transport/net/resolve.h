@@ -17,8 +17,8 @@
  * until there is an answer, `*abort` (RF_ERR_ABORTED) or `deadline_ns`
  * (RF_ERR_TIMEOUT). A name that is not known is RF_ERR_IO.
  */
-enum rf_status rf_lookup(const char *name, const atomic_bool *abort,
-                         int64_t deadline_ns, struct addrinfo **out,
-                         struct rf_err *err) RF_MUST_CHECK;
+enum rf_status rf_resolve(const char *name, const atomic_bool *abort,
+                          int64_t deadline_ns, struct addrinfo **out,
+                          struct rf_err *err) RF_MUST_CHECK;
 
 #endif

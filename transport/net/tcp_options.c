@@ -29,7 +29,7 @@ static bool set(int fd, int level, int option, int value)
     return setsockopt(fd, level, option, &value, sizeof(value)) == 0;
 }
 
-void rf_tcp_tune(int fd)
+void rf_tcp_options_tune(int fd)
 {
     set(fd, IPPROTO_TCP, TCP_NODELAY, 1);
     set(fd, SOL_SOCKET, SO_KEEPALIVE, 1);
@@ -45,6 +45,6 @@ void rf_tcp_tune(int fd)
 
 void rf_tcp_tune_control(int fd)
 {
-    rf_tcp_tune(fd);
+    rf_tcp_options_tune(fd);
     set(fd, IPPROTO_TCP, TCP_USER_TIMEOUT, GIVEN_UP_MS);
 }

@@ -7,7 +7,7 @@
  * retransmissions at most 1 s apart where the kernel can do that, and then
  * connecting is not given up sooner either. What the kernel refuses is left as
  * it is. */
-void rf_tcp_tune(int fd);
+void rf_tcp_options_tune(int fd);
 
 /* That, and one that is not idle is given up as soon. Not for a peer that may
  * stop reading for long. */

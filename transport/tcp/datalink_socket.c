@@ -18,7 +18,7 @@
 /* No explicit buffer sizes: they would turn the kernel's tuning off. */
 void rf_datalink_tune(int fd)
 {
-    rf_tcp_tune(fd);
+    rf_tcp_options_tune(fd);
     setsockopt(fd, IPPROTO_TCP, TCP_CONGESTION, RF_DATALINK_CONGESTION,
                sizeof(RF_DATALINK_CONGESTION) - 1);
 }
@@ -38,7 +38,7 @@ enum rf_status rf_datalink_locate(const struct rf_datalink_how *how,
 {
     struct addrinfo *info;
     enum rf_status status =
-        rf_lookup(address, how->abort, how->deadline_ns, &info, err);
+        rf_resolve(address, how->abort, how->deadline_ns, &info, err);
     if (status == RF_OK) {
         out->address = address;
         out->size = RF_MIN(info->ai_addrlen, (socklen_t)sizeof(out->to));
@@ -89,7 +89,7 @@ enum rf_status rf_datalink_listen(const struct rf_datalink_how *how,
 {
     struct addrinfo *info;
     enum rf_status status =
-        rf_lookup(address, how->abort, how->deadline_ns, &info, err);
+        rf_resolve(address, how->abort, how->deadline_ns, &info, err);
     int fd;
     if (status != RF_OK) {
         return status;

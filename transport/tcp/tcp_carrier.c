@@ -25,13 +25,13 @@
 
 /* --- opening -------------------------------------------------------------- */
 
-static void add_op(struct rf_links_carrier *links, struct rf_link *link,
+static void add_op(struct rf_tcp_carrier *links, struct rf_link *link,
                    uint32_t action)
 {
     const struct rf_flow *flow = links->engine->flow;
     uint32_t index = flow->actions[action].op;
     const struct rf_op *op = &flow->schedule->ops[index];
-    struct rf_link_op entry = {.op = index, .action = action};
+    struct rf_tcp_op entry = {.op = index, .action = action};
     rf_copy_shape_of(op, &entry.shape);
     entry.wire_item = op->cast != RF_CAST_NONE && op->cast_at_source
                           ? entry.shape.dst_item
@@ -42,7 +42,7 @@ static void add_op(struct rf_links_carrier *links, struct rf_link *link,
 }
 
 /* What an action does on a link, if this rank does it there. */
-static bool is_ours(const struct rf_links_carrier *links, uint32_t index,
+static bool is_ours(const struct rf_tcp_carrier *links, uint32_t index,
                     uint32_t *peer, bool *sends)
 {
     const struct rf_flow *flow = links->engine->flow;
@@ -61,7 +61,7 @@ static bool is_ours(const struct rf_links_carrier *links, uint32_t index,
 /* Fills in, for each direction, by peer the turn of its link or RF_NONE.
  * Several ranks of a node send at once: they begin with different peers. In
  * which order one receives is nobody else's concern. */
-static void number_turns(struct rf_links_carrier *links, uint32_t *turn[2],
+static void number_turns(struct rf_tcp_carrier *links, uint32_t *turn[2],
                          uint32_t n[2])
 {
     const struct rf_flow *flow = links->engine->flow;
@@ -82,7 +82,7 @@ static void number_turns(struct rf_links_carrier *links, uint32_t *turn[2],
 /* Makes the links in the order in which they are visited: a sending and a
  * receiving one by turns, then what is left. `at` has their turns and gets
  * their indices. */
-static void make_links(struct rf_links_carrier *links, uint32_t *at[2],
+static void make_links(struct rf_tcp_carrier *links, uint32_t *at[2],
                        const uint32_t n[2])
 {
     const uint32_t n_ranks = links->engine->env->plan->world->n_ranks;
@@ -104,7 +104,7 @@ static void make_links(struct rf_links_carrier *links, uint32_t *at[2],
     }
 }
 
-static void find_links(struct rf_links_carrier *links)
+static void find_links(struct rf_tcp_carrier *links)
 {
     const struct rf_flow *flow = links->engine->flow;
     const uint32_t n_ranks = links->engine->env->plan->world->n_ranks;
@@ -125,7 +125,7 @@ static void find_links(struct rf_links_carrier *links)
     free(both);
 }
 
-static bool needs_listener(const struct rf_links_carrier *links)
+static bool needs_listener(const struct rf_tcp_carrier *links)
 {
     for (uint32_t i = 0; i < links->n_links; i++) {
         if (!links->links[i].sends) {
@@ -147,7 +147,7 @@ static struct rf_datalink_how how_to_join(const struct rf_method_env *env)
 static enum rf_status prepare(struct rf_engine *engine, void **carrier,
                               uint16_t *port, struct rf_err *err)
 {
-    struct rf_links_carrier *links = rf_xcalloc(1, sizeof(*links));
+    struct rf_tcp_carrier *links = rf_xcalloc(1, sizeof(*links));
     const struct rf_method_env *env = engine->env;
     const struct rf_datalink_how how = how_to_join(env);
     uint32_t node = env->plan->world->ranks[env->rank].node;
@@ -178,20 +178,20 @@ static enum rf_status allocate(struct rf_link *link, struct rf_err *err)
 {
     bool ok;
     if (link->sends) {
-        struct rf_link_batch *batch = rf_xcalloc(1, sizeof(*batch));
+        struct rf_tcp_batch *batch = rf_xcalloc(1, sizeof(*batch));
         link->batch = batch;
         link->ready = rf_calloc(link->n_ops, sizeof(*link->ready));
-        batch->stage = rf_calloc(1, RF_LINK_STAGE_BYTES);
-        batch->ends = rf_calloc(RF_LINK_STAGE_BYTES / RF_LINK_HEADER_BYTES,
+        batch->stage = rf_calloc(1, RF_TCP_STAGE_BYTES);
+        batch->ends = rf_calloc(RF_TCP_STAGE_BYTES / RF_TCP_HEADER_BYTES,
                                 sizeof(*batch->ends));
         ok = link->ready != NULL && batch->stage != NULL && batch->ends != NULL;
         if (ok) {
-            memset(batch->stage, 0, RF_LINK_STAGE_BYTES); /* touched now */
+            memset(batch->stage, 0, RF_TCP_STAGE_BYTES); /* touched now */
         }
     } else {
-        link->notes_size = (uint64_t)link->n_ops * 2 * RF_LINK_NOTE_BYTES;
+        link->notes_size = (uint64_t)link->n_ops * 2 * RF_TCP_NOTE_BYTES;
         link->notes = rf_calloc(1, link->notes_size);
-        link->ahead = rf_calloc(1, RF_LINK_AHEAD_BYTES);
+        link->ahead = rf_calloc(1, RF_TCP_AHEAD_BYTES);
         ok = link->ahead != NULL && link->notes != NULL;
     }
     return ok ? RF_OK
@@ -202,7 +202,7 @@ static enum rf_status allocate(struct rf_link *link, struct rf_err *err)
 
 static enum rf_status open_links(void *carrier, struct rf_err *err)
 {
-    struct rf_links_carrier *links = carrier;
+    struct rf_tcp_carrier *links = carrier;
     const struct rf_method_env *env = links->engine->env;
     const struct rf_rank *ranks = env->plan->world->ranks;
     const struct rf_datalink_how how = how_to_join(env);
@@ -239,7 +239,7 @@ static enum rf_status open_links(void *carrier, struct rf_err *err)
 
 static void close_links(void *carrier)
 {
-    struct rf_links_carrier *links = carrier;
+    struct rf_tcp_carrier *links = carrier;
     if (links == NULL) {
         return;
     }
@@ -279,35 +279,34 @@ static enum rf_status start(void *carrier, struct rf_err *err)
 
 static void send_action(void *carrier, uint32_t action)
 {
-    struct rf_links_carrier *links = carrier;
-    rf_link_push(&links->links[links->link_of[action]],
-                 links->place_of[action]);
+    struct rf_tcp_carrier *links = carrier;
+    rf_tcp_push(&links->links[links->link_of[action]], links->place_of[action]);
 }
 
 static void admit_action(void *carrier, uint32_t action)
 {
-    struct rf_links_carrier *links = carrier;
+    struct rf_tcp_carrier *links = carrier;
     const struct rf_flow *flow = links->engine->flow;
     uint32_t recv = flow->of_op[flow->actions[action].op].recv;
-    rf_link_note(&links->links[links->link_of[recv]], RF_LINK_ADMITTED,
-                 links->place_of[recv]);
+    rf_tcp_note(&links->links[links->link_of[recv]], RF_TCP_ADMITTED,
+                links->place_of[recv]);
 }
 
 static enum rf_status work(void *carrier, bool *worked, struct rf_err *err)
 {
-    struct rf_links_carrier *links = carrier;
+    struct rf_tcp_carrier *links = carrier;
     enum rf_status status = RF_OK;
     for (uint32_t i = 0; i < links->n_links && status == RF_OK; i++) {
         struct rf_link *link = &links->links[i];
-        status = link->sends ? rf_link_send(link, worked, err)
-                             : rf_link_receive(link, worked, err);
+        status = link->sends ? rf_tcp_send(link, worked, err)
+                             : rf_tcp_receive(link, worked, err);
     }
     return status;
 }
 
 static bool idle(void *carrier)
 {
-    const struct rf_links_carrier *links = carrier;
+    const struct rf_tcp_carrier *links = carrier;
     for (uint32_t i = 0; i < links->n_links; i++) {
         if (links->links[i].notes_at < links->links[i].notes_end) {
             return false; /* the sender may be waiting for a note */
@@ -322,7 +321,7 @@ static int nap_ms(void *carrier)
     return RF_ENGINE_NAP_MS;
 }
 
-uint32_t rf_link_find(const struct rf_link *link, uint32_t id)
+uint32_t rf_tcp_find(const struct rf_link *link, uint32_t id)
 {
     const struct rf_op *ops = link->links->engine->env->schedule->ops;
     uint32_t low = 0, high = link->n_ops;
@@ -337,8 +336,8 @@ uint32_t rf_link_find(const struct rf_link *link, uint32_t id)
     return low < link->n_ops && ops[link->ops[low].op].id == id ? low : RF_NONE;
 }
 
-enum rf_status rf_link_lost(const struct rf_link *link, int why,
-                            struct rf_err *err)
+enum rf_status rf_tcp_lost(const struct rf_link *link, int why,
+                           struct rf_err *err)
 {
     return why == 0
                ? rf_err_set(err, RF_ERR_PEER,

@@ -19,27 +19,27 @@
 /* A cache line, so that it does not shift payloads against the kernel's buffers
  * by less: AMD's Zen 3 copies (rep movsb) several times slower to where the
  * offset in a page is 1 to 31 bytes higher. */
-#define RF_LINK_HEADER_BYTES 64
-#define RF_LINK_NOTE_BYTES 8
-#define RF_LINK_IOV 512
+#define RF_TCP_HEADER_BYTES 64
+#define RF_TCP_NOTE_BYTES 8
+#define RF_TCP_IOV 512
 /* Bytes handed to one system call, and the stage rows are packed into. */
-#define RF_LINK_WRITE_BYTES (UINT64_C(1) << 20)
-#define RF_LINK_STAGE_BYTES (RF_LINK_WRITE_BYTES + 4096)
+#define RF_TCP_WRITE_BYTES (UINT64_C(1) << 20)
+#define RF_TCP_STAGE_BYTES (RF_TCP_WRITE_BYTES + 4096)
 /* What a receiver reads ahead into: headers, small ops, rows to scatter. */
-#define RF_LINK_AHEAD_BYTES (UINT64_C(256) << 10)
+#define RF_TCP_AHEAD_BYTES (UINT64_C(256) << 10)
 /* Bytes one connection may move before others get a turn. */
-#define RF_LINK_TURN_BYTES (UINT64_C(4) << 20)
+#define RF_TCP_TURN_BYTES (UINT64_C(4) << 20)
 /* Shorter runs are packed by the sender / scattered by the receiver instead of
  * being given to the kernel one by one. */
-#define RF_LINK_PACK_BELOW 2048
-#define RF_LINK_SCATTER_BELOW 512
+#define RF_TCP_PACK_BELOW 2048
+#define RF_TCP_SCATTER_BELOW 512
 
-enum rf_link_note { RF_LINK_ADMITTED = 1, RF_LINK_TAKEN = 2 };
+enum rf_tcp_note { RF_TCP_ADMITTED = 1, RF_TCP_TAKEN = 2 };
 
-struct rf_links_carrier;
+struct rf_tcp_carrier;
 
 /* One op of a connection. */
-struct rf_link_op {
+struct rf_tcp_op {
     uint32_t op;     /* index into schedule->ops */
     uint32_t action; /* send or recv */
     struct rf_copy_shape shape;
@@ -49,38 +49,38 @@ struct rf_link_op {
     uint32_t admitted, sent, taken; /* at the sender */
 };
 
-struct rf_link_end_mark {
+struct rf_tcp_end_mark {
     uint64_t at; /* bytes of the batch when the op is whole */
     uint32_t index;
 };
 
 /* Bytes under way to one system call and their meaning. */
-struct rf_link_batch {
-    struct iovec iov[RF_LINK_IOV];
+struct rf_tcp_batch {
+    struct iovec iov[RF_TCP_IOV];
     size_t n_iov, iov_at;
     uint64_t bytes, sent;
     uint8_t *stage;
     uint64_t staged;
-    struct rf_link_end_mark *ends; /* as many as the stage has headers */
+    struct rf_tcp_end_mark *ends; /* as many as the stage has headers */
     size_t n_ends, end_at;
 };
 
 struct rf_link {
     struct rf_watch watch;
-    struct rf_links_carrier *links;
+    struct rf_tcp_carrier *links;
     uint32_t peer; /* rank */
     int fd;
     bool sends; /* else receives */
     bool readable, writable;
-    struct rf_link_op *ops; /* ascending op index */
+    struct rf_tcp_op *ops; /* ascending op index */
     uint32_t n_ops, ops_cap;
     /* sender */
     uint32_t *ready; /* a heap of positions in ops */
     uint32_t n_ready;
     uint32_t current; /* being put into batches; RF_NONE */
     uint64_t current_at;
-    struct rf_link_batch *batch;
-    uint8_t note_in[RF_LINK_NOTE_BYTES];
+    struct rf_tcp_batch *batch;
+    uint8_t note_in[RF_TCP_NOTE_BYTES];
     size_t note_used;
     /* receiver: current and current_at too */
     uint8_t *ahead;
@@ -89,7 +89,7 @@ struct rf_link {
     uint64_t notes_at, notes_end, notes_size;
 };
 
-struct rf_links_carrier {
+struct rf_tcp_carrier {
     struct rf_engine *engine;
     int listener;
     struct rf_link *links; /* in the order in which they are visited */
@@ -102,18 +102,18 @@ struct rf_links_carrier {
 extern const struct rf_carrier_ops rf_carrier_links;
 
 /* Puts an op into the sender's heap. */
-void rf_link_push(struct rf_link *link, uint32_t position);
+void rf_tcp_push(struct rf_link *link, uint32_t position);
 /* Moves what can be moved; *worked when bytes did. */
-enum rf_status rf_link_send(struct rf_link *link, bool *worked,
-                            struct rf_err *err) RF_MUST_CHECK;
-enum rf_status rf_link_receive(struct rf_link *link, bool *worked,
-                               struct rf_err *err) RF_MUST_CHECK;
+enum rf_status rf_tcp_send(struct rf_link *link, bool *worked,
+                           struct rf_err *err) RF_MUST_CHECK;
+enum rf_status rf_tcp_receive(struct rf_link *link, bool *worked,
+                              struct rf_err *err) RF_MUST_CHECK;
 /* Queues a note to the sender. */
-void rf_link_note(struct rf_link *link, enum rf_link_note kind,
-                  uint32_t position);
+void rf_tcp_note(struct rf_link *link, enum rf_tcp_note kind,
+                 uint32_t position);
 /* The op of an id on this connection, RF_NONE. */
-uint32_t rf_link_find(const struct rf_link *link, uint32_t id);
-enum rf_status rf_link_lost(const struct rf_link *link, int why,
-                            struct rf_err *err);
+uint32_t rf_tcp_find(const struct rf_link *link, uint32_t id);
+enum rf_status rf_tcp_lost(const struct rf_link *link, int why,
+                           struct rf_err *err);
 
 #endif

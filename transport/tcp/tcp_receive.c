@@ -24,8 +24,7 @@
 
 /* --- notes to the sender -------------------------------------------------- */
 
-void rf_link_note(struct rf_link *link, enum rf_link_note kind,
-                  uint32_t position)
+void rf_tcp_note(struct rf_link *link, enum rf_tcp_note kind, uint32_t position)
 {
     const struct rf_op *ops = link->links->engine->env->schedule->ops;
     uint8_t *at;
@@ -35,7 +34,7 @@ void rf_link_note(struct rf_link *link, enum rf_link_note kind,
     at = link->notes + link->notes_end;
     rf_put_u32(at, (uint32_t)kind);
     rf_put_u32(at + 4, ops[link->ops[position].op].id);
-    link->notes_end += RF_LINK_NOTE_BYTES;
+    link->notes_end += RF_TCP_NOTE_BYTES;
 }
 
 static enum rf_status write_notes(struct rf_link *link, struct rf_err *err)
@@ -49,7 +48,7 @@ static enum rf_status write_notes(struct rf_link *link, struct rf_err *err)
         } else if (n < 0 && errno == EAGAIN) {
             link->writable = false;
         } else if (n < 0 && errno != EINTR) {
-            return rf_link_lost(link, errno, err);
+            return rf_tcp_lost(link, errno, err);
         }
     }
     return RF_OK;
@@ -77,17 +76,17 @@ static bool casts_here(const struct rf_op *op)
 
 static bool is_scattered(const struct rf_link *link)
 {
-    const struct rf_link_op *op = &link->ops[link->current];
+    const struct rf_tcp_op *op = &link->ops[link->current];
     return op_of(link)->cast != RF_CAST_NONE ||
-           op->shape.run_items < RF_LINK_SCATTER_BELOW;
+           op->shape.run_items < RF_TCP_SCATTER_BELOW;
 }
 
 static enum rf_status take_header(struct rf_link *link, struct rf_err *err)
 {
     const uint8_t *in = link->ahead + link->ahead_at;
     uint32_t generation = link->links->engine->flow->generation;
-    uint32_t index = rf_link_find(link, rf_get_u32(in));
-    struct rf_link_op *op = index == RF_NONE ? NULL : &link->ops[index];
+    uint32_t index = rf_tcp_find(link, rf_get_u32(in));
+    struct rf_tcp_op *op = index == RF_NONE ? NULL : &link->ops[index];
     if (op == NULL || rf_get_u32(in + 4) != generation ||
         op->received == generation ||
         rf_get_u64(in + 8) != op->shape.total_items * op->wire_item) {
@@ -97,7 +96,7 @@ static enum rf_status take_header(struct rf_link *link, struct rf_err *err)
                           link->peer, rf_get_u32(in));
     }
     op->received = generation;
-    link->ahead_at += RF_LINK_HEADER_BYTES;
+    link->ahead_at += RF_TCP_HEADER_BYTES;
     link->current = index;
     link->current_at = 0;
     return RF_OK;
@@ -105,7 +104,7 @@ static enum rf_status take_header(struct rf_link *link, struct rf_err *err)
 
 static void end_if_whole(struct rf_link *link)
 {
-    const struct rf_link_op *op = &link->ops[link->current];
+    const struct rf_tcp_op *op = &link->ops[link->current];
     struct rf_engine *engine = link->links->engine;
     uint32_t position = link->current;
     if (link->current_at < op->shape.total_items) {
@@ -114,7 +113,7 @@ static void end_if_whole(struct rf_link *link)
     link->current = RF_NONE;
     engine->times.received_bytes += op->shape.total_items * op->wire_item;
     if (engine->flow->serialize) {
-        rf_link_note(link, RF_LINK_TAKEN, position);
+        rf_tcp_note(link, RF_TCP_TAKEN, position);
     }
     rf_engine_complete(engine, op->action);
 }
@@ -127,7 +126,7 @@ static enum rf_status take_ahead(struct rf_link *link, struct rf_err *err)
         uint64_t held = link->ahead_end - link->ahead_at;
         if (link->current == RF_NONE) {
             enum rf_status status;
-            if (held < RF_LINK_HEADER_BYTES) {
+            if (held < RF_TCP_HEADER_BYTES) {
                 return RF_OK;
             }
             status = take_header(link, err);
@@ -135,7 +134,7 @@ static enum rf_status take_ahead(struct rf_link *link, struct rf_err *err)
                 return status;
             }
         } else {
-            const struct rf_link_op *op = &link->ops[link->current];
+            const struct rf_tcp_op *op = &link->ops[link->current];
             uint64_t n = RF_MIN(held / op->wire_item,
                                 op->shape.total_items - link->current_at);
             int64_t before = rf_now_ns();
@@ -172,13 +171,13 @@ static ssize_t read_ahead(struct rf_link *link, uint64_t limit)
  * bytes here: ops with a cast are scattered. */
 static ssize_t read_direct(struct rf_link *link)
 {
-    const struct rf_link_op *op = &link->ops[link->current];
+    const struct rf_tcp_op *op = &link->ops[link->current];
     uint64_t left = op->shape.total_items - link->current_at, items;
     const struct rf_copy_span span = {RF_COPY_DST, destination(link),
                                       link->current_at,
-                                      RF_MIN(left, RF_LINK_WRITE_BYTES)};
-    struct iovec iov[RF_LINK_IOV + 1];
-    size_t n_iov = rf_copy_iov(&op->shape, &span, iov, RF_LINK_IOV, &items);
+                                      RF_MIN(left, RF_TCP_WRITE_BYTES)};
+    struct iovec iov[RF_TCP_IOV + 1];
+    size_t n_iov = rf_copy_iov(&op->shape, &span, iov, RF_TCP_IOV, &items);
     ssize_t n;
     link->ahead_at = link->ahead_end = 0;
     if (items == left) {
@@ -204,7 +203,7 @@ static ssize_t read_some(struct rf_link *link)
     if (link->current == RF_NONE) {
         n = read_ahead(link, HEADER_READ_BYTES);
     } else if (is_scattered(link)) {
-        n = read_ahead(link, RF_LINK_AHEAD_BYTES);
+        n = read_ahead(link, RF_TCP_AHEAD_BYTES);
     } else {
         n = read_direct(link);
     }
@@ -213,19 +212,19 @@ static ssize_t read_some(struct rf_link *link)
     return n;
 }
 
-enum rf_status rf_link_receive(struct rf_link *link, bool *worked,
-                               struct rf_err *err)
+enum rf_status rf_tcp_receive(struct rf_link *link, bool *worked,
+                              struct rf_err *err)
 {
     uint64_t moved = 0;
     enum rf_status status = RF_OK;
-    while (status == RF_OK && link->readable && moved < RF_LINK_TURN_BYTES) {
+    while (status == RF_OK && link->readable && moved < RF_TCP_TURN_BYTES) {
         ssize_t n = read_some(link);
         if (n < 0 && errno == EAGAIN) {
             link->readable = false;
         } else if (n < 0 && errno == EINTR) {
             continue;
         } else if (n <= 0) {
-            return rf_link_lost(link, n == 0 ? 0 : errno, err);
+            return rf_tcp_lost(link, n == 0 ? 0 : errno, err);
         } else {
             moved += (uint64_t)n;
             *worked = true;

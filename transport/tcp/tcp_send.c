@@ -19,7 +19,7 @@
 
 /* --- the heap of ready ops ------------------------------------------------ */
 
-void rf_link_push(struct rf_link *link, uint32_t position)
+void rf_tcp_push(struct rf_link *link, uint32_t position)
 {
     uint32_t at = link->n_ready++;
     while (at > 0 && link->ready[(at - 1) / 2] > position) {
@@ -52,7 +52,7 @@ static uint32_t pop(struct rf_link *link)
 /* --- batches -------------------------------------------------------------- */
 
 /* Adds `bytes` at the end of the stage to the batch. */
-static void add_staged(struct rf_link_batch *batch, uint64_t bytes)
+static void add_staged(struct rf_tcp_batch *batch, uint64_t bytes)
 {
     uint8_t *at = batch->stage + batch->staged;
     struct iovec *last =
@@ -70,19 +70,19 @@ static void add_staged(struct rf_link_batch *batch, uint64_t bytes)
 static void add_header(struct rf_link *link)
 {
     struct rf_engine *engine = link->links->engine;
-    struct rf_link_batch *batch = link->batch;
-    const struct rf_link_op *op = &link->ops[link->current];
+    struct rf_tcp_batch *batch = link->batch;
+    const struct rf_tcp_op *op = &link->ops[link->current];
     uint8_t *at = batch->stage + batch->staged;
-    memset(at, 0, RF_LINK_HEADER_BYTES);
+    memset(at, 0, RF_TCP_HEADER_BYTES);
     rf_put_u32(at, engine->env->schedule->ops[op->op].id);
     rf_put_u32(at + 4, engine->flow->generation);
     rf_put_u64(at + 8, op->shape.total_items * op->wire_item);
-    add_staged(batch, RF_LINK_HEADER_BYTES);
+    add_staged(batch, RF_TCP_HEADER_BYTES);
 }
 
-static bool is_packed(const struct rf_link_op *op, bool cast)
+static bool is_packed(const struct rf_tcp_op *op, bool cast)
 {
-    return cast || (op->shape.run_items * op->wire_item < RF_LINK_PACK_BELOW &&
+    return cast || (op->shape.run_items * op->wire_item < RF_TCP_PACK_BELOW &&
                     op->shape.total_items > op->shape.run_items);
 }
 
@@ -90,17 +90,17 @@ static bool is_packed(const struct rf_link_op *op, bool cast)
 static void add_payload(struct rf_link *link)
 {
     struct rf_engine *engine = link->links->engine;
-    struct rf_link_batch *batch = link->batch;
-    const struct rf_link_op *of = &link->ops[link->current];
+    struct rf_tcp_batch *batch = link->batch;
+    const struct rf_tcp_op *of = &link->ops[link->current];
     const struct rf_op *op = &engine->env->schedule->ops[of->op];
     bool cast = op->cast != RF_CAST_NONE && op->cast_at_source;
     uint8_t *src =
         (uint8_t *)rf_engine_memory(engine, op->src_mem) + op->src_offset;
-    uint64_t room = (RF_LINK_WRITE_BYTES - batch->bytes) / of->wire_item;
+    uint64_t room = (RF_TCP_WRITE_BYTES - batch->bytes) / of->wire_item;
     uint64_t n = RF_MIN(of->shape.total_items - link->current_at, room);
     if (is_packed(of, cast)) {
         int64_t before = rf_now_ns();
-        n = RF_MIN(n, (RF_LINK_STAGE_BYTES - batch->staged) / of->wire_item);
+        n = RF_MIN(n, (RF_TCP_STAGE_BYTES - batch->staged) / of->wire_item);
         rf_copy_pack(&of->shape, link->current_at, n,
                      batch->stage + batch->staged, src, cast);
         add_staged(batch, n * of->wire_item);
@@ -111,25 +111,25 @@ static void add_payload(struct rf_link *link)
                                           n};
         batch->n_iov +=
             rf_copy_iov(&of->shape, &span, &batch->iov[batch->n_iov],
-                        RF_LINK_IOV - batch->n_iov, &n);
+                        RF_TCP_IOV - batch->n_iov, &n);
         batch->bytes += n * of->wire_item;
     }
     link->current_at += n;
     engine->times.sent_bytes += n * of->wire_item;
 }
 
-static bool has_room(const struct rf_link_batch *batch)
+static bool has_room(const struct rf_tcp_batch *batch)
 {
     /* 8: the widest item; anything less would add no payload. */
-    return batch->bytes + RF_LINK_HEADER_BYTES + 8 <= RF_LINK_WRITE_BYTES &&
-           batch->staged + RF_LINK_HEADER_BYTES + 8 <= RF_LINK_STAGE_BYTES &&
-           batch->n_iov + 2 <= RF_LINK_IOV;
+    return batch->bytes + RF_TCP_HEADER_BYTES + 8 <= RF_TCP_WRITE_BYTES &&
+           batch->staged + RF_TCP_HEADER_BYTES + 8 <= RF_TCP_STAGE_BYTES &&
+           batch->n_iov + 2 <= RF_TCP_IOV;
 }
 
 /* Fills an empty batch; it stays empty when nothing is ready. */
 static void fill_batch(struct rf_link *link)
 {
-    struct rf_link_batch *batch = link->batch;
+    struct rf_tcp_batch *batch = link->batch;
     batch->n_iov = batch->iov_at = 0;
     batch->n_ends = batch->end_at = 0;
     batch->bytes = batch->sent = batch->staged = 0;
@@ -145,7 +145,7 @@ static void fill_batch(struct rf_link *link)
         add_payload(link);
         if (link->current_at == link->ops[link->current].shape.total_items) {
             batch->ends[batch->n_ends++] =
-                (struct rf_link_end_mark){batch->bytes, link->current};
+                (struct rf_tcp_end_mark){batch->bytes, link->current};
             link->current = RF_NONE;
         }
     }
@@ -154,7 +154,7 @@ static void fill_batch(struct rf_link *link)
 /* The kernel has taken `n` more bytes. */
 static void advance(struct rf_link *link, uint64_t n)
 {
-    struct rf_link_batch *batch = link->batch;
+    struct rf_tcp_batch *batch = link->batch;
     struct rf_engine *engine = link->links->engine;
     batch->sent += n;
     while (n > 0) {
@@ -167,7 +167,7 @@ static void advance(struct rf_link *link, uint64_t n)
     }
     while (batch->end_at < batch->n_ends &&
            batch->ends[batch->end_at].at <= batch->sent) {
-        struct rf_link_op *op = &link->ops[batch->ends[batch->end_at++].index];
+        struct rf_tcp_op *op = &link->ops[batch->ends[batch->end_at++].index];
         op->sent = engine->flow->generation;
         /* With turns, the receiver's note completes it. */
         if (!engine->flow->serialize) {
@@ -179,7 +179,7 @@ static void advance(struct rf_link *link, uint64_t n)
 /* --- notes from the receiver ---------------------------------------------- */
 
 /* Once an iteration, of an op that waits for it. */
-static bool take_admission(struct rf_flow *flow, struct rf_link_op *op)
+static bool take_admission(struct rf_flow *flow, struct rf_tcp_op *op)
 {
     if (!flow->actions[op->action].admitted ||
         op->admitted == flow->generation) {
@@ -191,7 +191,7 @@ static bool take_admission(struct rf_flow *flow, struct rf_link_op *op)
 }
 
 /* Once an iteration, of an op all of which has been sent. */
-static bool take_end(struct rf_engine *engine, struct rf_link_op *op)
+static bool take_end(struct rf_engine *engine, struct rf_tcp_op *op)
 {
     const uint32_t generation = engine->flow->generation;
     if (!engine->flow->serialize || op->sent != generation ||
@@ -208,13 +208,13 @@ static enum rf_status take_note(struct rf_link *link, struct rf_err *err)
     struct rf_engine *engine = link->links->engine;
     const uint32_t kind = rf_get_u32(link->note_in);
     const uint32_t id = rf_get_u32(link->note_in + 4);
-    const uint32_t index = rf_link_find(link, id);
-    struct rf_link_op *op = index != RF_NONE ? &link->ops[index] : NULL;
+    const uint32_t index = rf_tcp_find(link, id);
+    struct rf_tcp_op *op = index != RF_NONE ? &link->ops[index] : NULL;
     bool due = false;
     link->note_used = 0;
-    if (op != NULL && kind == RF_LINK_ADMITTED) {
+    if (op != NULL && kind == RF_TCP_ADMITTED) {
         due = take_admission(engine->flow, op);
-    } else if (op != NULL && kind == RF_LINK_TAKEN) {
+    } else if (op != NULL && kind == RF_TCP_TAKEN) {
         due = take_end(engine, op);
     }
     if (due) {
@@ -231,17 +231,17 @@ static enum rf_status read_notes(struct rf_link *link, bool *worked,
 {
     while (link->readable) {
         ssize_t n = recv(link->fd, link->note_in + link->note_used,
-                         RF_LINK_NOTE_BYTES - link->note_used, MSG_DONTWAIT);
+                         RF_TCP_NOTE_BYTES - link->note_used, MSG_DONTWAIT);
         if (n < 0 && errno == EAGAIN) {
             link->readable = false;
         } else if (n < 0 && errno == EINTR) {
             continue;
         } else if (n <= 0) {
-            return rf_link_lost(link, n == 0 ? 0 : errno, err);
+            return rf_tcp_lost(link, n == 0 ? 0 : errno, err);
         } else {
             link->note_used += (size_t)n;
             *worked = true;
-            if (link->note_used == RF_LINK_NOTE_BYTES) {
+            if (link->note_used == RF_TCP_NOTE_BYTES) {
                 enum rf_status status = take_note(link, err);
                 if (status != RF_OK) {
                     return status;
@@ -257,21 +257,21 @@ static enum rf_status read_notes(struct rf_link *link, bool *worked,
 /* The op whose bytes are next to be written. */
 static uint32_t op_at_front(const struct rf_link *link)
 {
-    const struct rf_link_batch *batch = link->batch;
+    const struct rf_tcp_batch *batch = link->batch;
     uint32_t at = batch->end_at < batch->n_ends
                       ? batch->ends[batch->end_at].index
                       : link->current;
     return at != RF_NONE ? link->ops[at].op : RF_NONE;
 }
 
-enum rf_status rf_link_send(struct rf_link *link, bool *worked,
-                            struct rf_err *err)
+enum rf_status rf_tcp_send(struct rf_link *link, bool *worked,
+                           struct rf_err *err)
 {
-    struct rf_link_batch *batch = link->batch;
+    struct rf_tcp_batch *batch = link->batch;
     struct rf_engine *engine = link->links->engine;
     enum rf_status status = read_notes(link, worked, err);
     uint64_t moved = 0;
-    while (status == RF_OK && link->writable && moved < RF_LINK_TURN_BYTES) {
+    while (status == RF_OK && link->writable && moved < RF_TCP_TURN_BYTES) {
         struct msghdr message = {0};
         int64_t before;
         ssize_t n;
@@ -290,7 +290,7 @@ enum rf_status rf_link_send(struct rf_link *link, bool *worked,
         if (n < 0 && errno == EAGAIN) {
             link->writable = false;
         } else if (n < 0 && errno != EINTR) {
-            status = rf_link_lost(link, errno, err);
+            status = rf_tcp_lost(link, errno, err);
         } else if (n > 0) {
             advance(link, (uint64_t)n);
             moved += (uint64_t)n;

@@ -132,7 +132,7 @@ struct agent {
     struct agent_rank **ranks;
     size_t n_ranks;
     char *disk_folder; /* where ranks keep files of these labels, or NULL */
-    char disk_label[RF_FILE_LABEL_SIZE], yardstick_label[RF_FILE_LABEL_SIZE];
+    char disk_label[RF_DISK_LABEL_SIZE], yardstick_label[RF_DISK_LABEL_SIZE];
     struct gather step, exchange;
     uint64_t step_seq; /* of the last STEP */
     /* START that came before the ranks of the last attempt were gone, and the

@@ -79,9 +79,9 @@ void rf_agent_free_ranks(struct agent *agent)
     for (size_t i = 0; i < agent->n_ranks; i++) {
         /* One that has closed has removed its files. */
         if (agent->disk_folder != NULL && !agent->ranks[i]->closed) {
-            rf_file_remove(agent->disk_folder, agent->disk_label,
+            rf_disk_remove(agent->disk_folder, agent->disk_label,
                            agent->ranks[i]->rank);
-            rf_file_remove(agent->disk_folder, agent->yardstick_label,
+            rf_disk_remove(agent->disk_folder, agent->yardstick_label,
                            agent->ranks[i]->rank);
         }
         free(agent->ranks[i]);

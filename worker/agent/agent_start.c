@@ -143,9 +143,9 @@ static void note_files(struct agent *agent, const struct rf_spec *spec,
     agent->disk_folder = NULL;
     if (spec->disk_folder != NULL &&
         rf_hex_decode(data_key, key, sizeof(key)) &&
-        rf_file_label(key, getpid(), agent->disk_label)) {
+        rf_disk_label(key, getpid(), agent->disk_label)) {
         rf_method_yardstick_key(key);
-        if (rf_file_label(key, getpid(), agent->yardstick_label)) {
+        if (rf_disk_label(key, getpid(), agent->yardstick_label)) {
             agent->disk_folder = rf_xstrdup(spec->disk_folder);
         }
     }

@@ -186,7 +186,7 @@ static void find_nics(struct rf_msg_hello *hello)
 }
 
 /* Each with null, or why this node cannot use it. */
-static void try_methods(struct rf_pairs *methods)
+static void try_methods(struct rf_text_pairs *methods)
 {
     size_t capacity = 0;
     for (const struct rf_method_info *info = rf_method_infos;
@@ -195,12 +195,12 @@ static void try_methods(struct rf_pairs *methods)
         const struct rf_method_ops *method = rf_method_find(info->name, &err);
         bool usable = method != NULL && method->probe(&err) == RF_OK;
         RF_PUSH(methods->list, methods->n, capacity,
-                ((struct rf_pair){rf_xstrdup(info->name),
-                                  usable ? NULL : clean_copy(err.text)}));
+                ((struct rf_text_pair){rf_xstrdup(info->name),
+                                       usable ? NULL : clean_copy(err.text)}));
     }
 }
 
-static void list_environment(struct rf_pairs *out)
+static void list_environment(struct rf_text_pairs *out)
 {
     size_t n = 0;
     while (environ[n] != NULL) {
@@ -213,8 +213,8 @@ static void list_environment(struct rf_pairs *out)
         if (equals != NULL) {
             *equals = '\0';
             if (rf_variable_matters(name)) {
-                out->list[out->n++] =
-                    (struct rf_pair){rf_xstrdup(name), rf_xstrdup(equals + 1)};
+                out->list[out->n++] = (struct rf_text_pair){
+                    rf_xstrdup(name), rf_xstrdup(equals + 1)};
             }
         }
         free(name);

@@ -42,13 +42,13 @@ void rf_inspect_failed(const char *why, struct rf_msg *answer)
 
 /* --- The process ---------------------------------------------------------- */
 
-static void fill_digests(const json_t *headers, struct rf_pairs *out)
+static void fill_digests(const json_t *headers, struct rf_text_pairs *out)
 {
     json_t *digests = rf_checkpoint_headers_digests(headers), *value;
     const char *file;
     out->list = rf_xcalloc(json_object_size(digests), sizeof(*out->list));
     json_object_foreach (digests, file, value) {
-        out->list[out->n++] = (struct rf_pair){
+        out->list[out->n++] = (struct rf_text_pair){
             rf_xstrdup(file), rf_xstrdup(json_string_value(value))};
     }
     json_decref(digests);

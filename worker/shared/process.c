@@ -90,7 +90,7 @@ static size_t find(char **environment, size_t n, const char *name)
     return n;
 }
 
-char **rf_process_environment(const struct rf_pairs *extra)
+char **rf_process_environment(const struct rf_text_pairs *extra)
 {
     char **list = NULL;
     size_t n = 0, capacity = 0;

@@ -31,7 +31,7 @@ bool rf_process_bind_to_parent(pid_t parent);
  * those that matter, then BOOT's (`extra` or NULL), but for those that are
  * null. NCCL_COMM_ID, which would replace a secret by a constant, never passes.
  * Ends with NULL; freed with rf_process_environment_free(). */
-char **rf_process_environment(const struct rf_pairs *extra);
+char **rf_process_environment(const struct rf_text_pairs *extra);
 void rf_process_environment_free(char **environment);
 
 struct rf_spawn {

@@ -53,7 +53,7 @@ enum rf_status rf_task_load(const struct rf_msg_start *start,
                             struct rf_task **out, struct rf_err *err)
 {
     struct rf_task *task = rf_xcalloc(1, sizeof(*task));
-    enum rf_status status = rf_members_unfold(
+    enum rf_status status = rf_start_nodes_unfold(
         start->nodes, start->n_nodes, &task->nodes, &task->n_nodes, err);
     if (status == RF_OK) {
         status = build_on_nodes(task, start, err);
@@ -76,6 +76,6 @@ void rf_task_destroy(struct rf_task *task)
     rf_model_destroy(task->model);
     free(task->node_names);
     free(task->node_addresses);
-    rf_members_free(task->nodes, task->n_nodes);
+    rf_start_nodes_free(task->nodes, task->n_nodes);
     free(task);
 }

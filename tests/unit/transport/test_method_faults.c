@@ -142,15 +142,15 @@ static enum rf_status open_and_keep(const struct rf_method_env *env,
 }
 
 /* One note more than the source waits for, from each rank that receives. */
-static enum rf_link_note extra;
+static enum rf_tcp_note extra;
 
 static void say_it_again(struct test_rank *rank, uint64_t iteration)
 {
-    struct rf_links_carrier *links = opened->carrier;
+    struct rf_tcp_carrier *links = opened->carrier;
     (void)rank;
     for (uint32_t i = 0; iteration == 1 && i < links->n_links; i++) {
         if (!links->links[i].sends) {
-            rf_link_note(&links->links[i], extra, 0);
+            rf_tcp_note(&links->links[i], extra, 0);
         }
     }
 }
@@ -158,13 +158,13 @@ static void say_it_again(struct test_rank *rank, uint64_t iteration)
 START_TEST(test_a_note_that_is_not_due_is_an_error)
 {
     static const struct {
-        enum rf_link_note note;
+        enum rf_tcp_note note;
         bool serialize;
-    } cases[] = {{RF_LINK_ADMITTED, false},
-                 {RF_LINK_ADMITTED, true},
-                 {RF_LINK_TAKEN, false},
-                 {RF_LINK_TAKEN, true},
-                 {(enum rf_link_note)3, false}};
+    } cases[] = {{RF_TCP_ADMITTED, false},
+                 {RF_TCP_ADMITTED, true},
+                 {RF_TCP_TAKEN, false},
+                 {RF_TCP_TAKEN, true},
+                 {(enum rf_tcp_note)3, false}};
     struct rf_method_ops method = rf_method_tcp;
     struct method_case what = {
         .method = &method, .options = two_nodes, .before = say_it_again};

@@ -43,7 +43,7 @@ static enum rf_verdict answer(uint32_t node, const char *digest,
                               json_t *headers)
 {
     char file[] = "a.safetensors", value[8];
-    struct rf_pair pair = {file, value};
+    struct rf_text_pair pair = {file, value};
     const struct rf_msg_headers message = {.digests = {&pair, 1},
                                            .headers = headers};
     snprintf(value, sizeof(value), "%s", digest);

@@ -527,14 +527,14 @@ START_TEST(test_results_node_has_all_facts_but_those_of_its_processes)
     static const char *const gone[] = {"protocol", "node", "pid", "start_ticks",
                                        "folders"};
     char token[] = "HF_TOKEN", secret[] = "hunter2";
-    struct rf_pair pair = {token, secret};
+    struct rf_text_pair pair = {token, secret};
     struct rf_msg_hello hello;
     json_t *entry;
     rf_schema_init(&rf_msg_hello_schema, &hello);
     hello.pid = hello.node = 1;
     hello.start_ticks = 2;
     if (_i == 1) {
-        hello.env = (struct rf_pairs){&pair, 1};
+        hello.env = (struct rf_text_pairs){&pair, 1};
     }
     entry = rf_result_node("gpu-a", &hello);
     ck_assert_str_eq(rf_result_text(entry, NULL, "host"), "gpu-a");

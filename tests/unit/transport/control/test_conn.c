@@ -85,9 +85,9 @@ START_TEST(test_conn_keeps_a_shared_payload_until_it_is_sent)
 {
     const size_t size = 8 << 20;
     char *bytes = rf_xmalloc(size);
-    struct rf_payload *payload;
+    struct rf_shared_payload *payload;
     memset(bytes, 'x', size);
-    payload = rf_payload_of_bytes(RF_MSG_START, bytes, size);
+    payload = rf_shared_payload_of_bytes(RF_MSG_START, bytes, size);
     ends_open_both();
     rf_conn_send_payload(ends_left.conn, 0, payload);
     rf_conn_send(ends_left.conn, RF_MSG_STEP, 0, json_object());
@@ -98,7 +98,7 @@ START_TEST(test_conn_keeps_a_shared_payload_until_it_is_sent)
     ck_assert_uint_eq(payload->references, 1);
     ck_assert_uint_eq(ends_right.last_type, RF_MSG_STEP);
     ck_assert_uint_eq(ends_right.bytes, size + strlen("{}"));
-    rf_payload_drop(payload);
+    rf_shared_payload_drop(payload);
     free(bytes);
 }
 END_TEST
@@ -107,7 +107,8 @@ START_TEST(test_conn_that_fails_lets_go_of_a_shared_payload)
 {
     const size_t size = 8 << 20;
     char *bytes = rf_xcalloc(size, 1);
-    struct rf_payload *payload = rf_payload_of_bytes(RF_MSG_START, bytes, size);
+    struct rf_shared_payload *payload =
+        rf_shared_payload_of_bytes(RF_MSG_START, bytes, size);
     const struct rf_err why = {.status = RF_ERR_ABORTED};
     ends_open_both();
     rf_conn_send_payload(ends_left.conn, 0, payload);
@@ -115,7 +116,7 @@ START_TEST(test_conn_that_fails_lets_go_of_a_shared_payload)
     rf_conn_send_payload(ends_left.conn, 0, payload); /* dropped */
     ends_run_until(ends_left_closed);
     ck_assert_uint_eq(payload->references, 1);
-    rf_payload_drop(payload);
+    rf_shared_payload_drop(payload);
     free(bytes);
 }
 END_TEST

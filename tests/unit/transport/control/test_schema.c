@@ -324,7 +324,7 @@ END_TEST
 START_TEST(test_schema_encodes_texts_that_are_no_utf8)
 {
     char cut[] = "a\xc3", bad[] = "\xff";
-    struct rf_pair pair = {.key = (char[]){"b"}, .value = bad};
+    struct rf_text_pair pair = {.key = (char[]){"b"}, .value = bad};
     struct rf_t_pen pen = {.colour = cut, .width = RF_ABSENT_U32};
     struct rf_t_sheet sheet, got;
     struct rf_err err = {.text = ""};
@@ -333,7 +333,7 @@ START_TEST(test_schema_encodes_texts_that_are_no_utf8)
     sheet.number = 1;
     sheet.title = cut;
     sheet.pen.colour = cut;
-    sheet.tags = (struct rf_pairs){&pair, 1};
+    sheet.tags = (struct rf_text_pairs){&pair, 1};
     sheet.lines = (struct rf_texts){(char *[]){cut, bad}, 2};
     sheet.pens = &pen;
     sheet.n_pens = 1;

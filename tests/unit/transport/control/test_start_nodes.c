@@ -59,18 +59,18 @@ START_TEST(test_members_unfold_to_what_was_folded)
     const size_t n = make(_i, list);
     size_t folded = n;
     uint32_t n_nodes = 0;
-    rf_members_fold(list, &folded);
+    rf_start_nodes_fold(list, &folded);
     ck_assert_uint_eq(folded, lists[_i].entries);
-    ck_assert_int_eq(rf_members_unfold(list, folded, &nodes, &n_nodes, NULL),
-                     RF_OK);
+    ck_assert_int_eq(
+        rf_start_nodes_unfold(list, folded, &nodes, &n_nodes, NULL), RF_OK);
     ck_assert_uint_eq(n_nodes, n);
     for (size_t i = 0; i < n; i++) {
         ck_assert_str_eq(nodes[i].name, lists[_i].nodes[i].name);
         ck_assert_uint_eq(nodes[i].slots, lists[_i].nodes[i].slots);
         ck_assert_pstr_eq(nodes[i].address, lists[_i].nodes[i].address);
     }
-    rf_members_free(nodes, n_nodes);
-    rf_members_free(list, (uint32_t)folded);
+    rf_start_nodes_free(nodes, n_nodes);
+    rf_start_nodes_free(list, (uint32_t)folded);
 }
 END_TEST
 
@@ -89,8 +89,9 @@ START_TEST(test_members_that_cannot_count_up_are_refused)
     struct rf_msg_member *nodes = NULL;
     struct rf_err err = {0};
     uint32_t n_nodes = 0;
-    ck_assert_int_eq(rf_members_unfold(&wrong[_i], 1, &nodes, &n_nodes, &err),
-                     RF_ERR_PROTOCOL);
+    ck_assert_int_eq(
+        rf_start_nodes_unfold(&wrong[_i], 1, &nodes, &n_nodes, &err),
+        RF_ERR_PROTOCOL);
     ck_assert_ptr_nonnull(strstr(err.text, "$.nodes[0].count"));
     ck_assert_ptr_null(nodes);
 }

@@ -24,45 +24,45 @@ static void make_file(const char *path)
 
 START_TEST(test_every_key_rank_and_file_has_a_name_of_its_own)
 {
-    char tag[RF_FILE_LABEL_SIZE], other[RF_FILE_LABEL_SIZE];
-    char a[RF_FILE_PATH_SIZE], b[RF_FILE_PATH_SIZE];
-    ck_assert(rf_file_label(key, getpid(), tag));
-    ck_assert(rf_file_label(other_key, getpid(), other));
-    ck_assert(rf_file_label_is_good(tag));
+    char tag[RF_DISK_LABEL_SIZE], other[RF_DISK_LABEL_SIZE];
+    char a[RF_DISK_PATH_SIZE], b[RF_DISK_PATH_SIZE];
+    ck_assert(rf_disk_label(key, getpid(), tag));
+    ck_assert(rf_disk_label(other_key, getpid(), other));
+    ck_assert(rf_disk_label_is_good(tag));
     ck_assert_str_ne(tag, other);
-    ck_assert(rf_file_path("/f", tag, 1, false, a));
+    ck_assert(rf_disk_path("/f", tag, 1, false, a));
     ck_assert_int_eq(strncmp(a, "/f/refit-", 9), 0);
-    ck_assert(rf_file_path("/f", tag, 1, true, b));
+    ck_assert(rf_disk_path("/f", tag, 1, true, b));
     ck_assert_str_ne(a, b);
-    ck_assert(rf_file_path("/f", tag, 2, false, b));
+    ck_assert(rf_disk_path("/f", tag, 2, false, b));
     ck_assert_str_ne(a, b);
-    ck_assert(rf_file_path("/f", other, 1, false, b));
+    ck_assert(rf_disk_path("/f", other, 1, false, b));
     ck_assert_str_ne(a, b);
 }
 END_TEST
 
 START_TEST(test_a_folder_with_too_long_a_name_is_refused)
 {
-    char folder[RF_FILE_PATH_SIZE], path[RF_FILE_PATH_SIZE];
+    char folder[RF_DISK_PATH_SIZE], path[RF_DISK_PATH_SIZE];
     memset(folder, 'f', sizeof(folder) - 1);
     folder[sizeof(folder) - 1] = '\0';
-    ck_assert(!rf_file_path(folder, "tag", 0, false, path));
+    ck_assert(!rf_disk_path(folder, "tag", 0, false, path));
 }
 END_TEST
 
 START_TEST(test_removing_takes_one_rank_only)
 {
     char folder[] = "/tmp/refit-names-XXXXXX";
-    char mine[2][RF_FILE_PATH_SIZE], others[RF_FILE_PATH_SIZE];
+    char mine[2][RF_DISK_PATH_SIZE], others[RF_DISK_PATH_SIZE];
     ck_assert_ptr_nonnull(mkdtemp(folder));
-    ck_assert(rf_file_path(folder, "tag", 0, false, mine[0]));
-    ck_assert(rf_file_path(folder, "tag", 0, true, mine[1]));
-    ck_assert(rf_file_path(folder, "tag", 1, false, others));
+    ck_assert(rf_disk_path(folder, "tag", 0, false, mine[0]));
+    ck_assert(rf_disk_path(folder, "tag", 0, true, mine[1]));
+    ck_assert(rf_disk_path(folder, "tag", 1, false, others));
     make_file(mine[0]);
     make_file(mine[1]);
     make_file(others);
-    rf_file_remove(folder, "tag", 0);
-    rf_file_remove(folder, "tag", 0); /* nothing there is no failure */
+    rf_disk_remove(folder, "tag", 0);
+    rf_disk_remove(folder, "tag", 0); /* nothing there is no failure */
     ck_assert_int_ne(access(mine[0], F_OK), 0);
     ck_assert_int_ne(access(mine[1], F_OK), 0);
     ck_assert_int_eq(unlink(others), 0);
@@ -83,10 +83,10 @@ START_TEST(test_labels_that_are_not_well_formed_are_not_taken)
         "0123456789abcdef.01234567.-1.9.0123456789abcdef",
         "0123456789abcdef.01234567.01.9.0123456789abcdef",
         "0123456789abcdef.0123456.1.9.0123456789abcdef"};
-    ck_assert(rf_file_label_is_good(
+    ck_assert(rf_disk_label_is_good(
         "0123456789abcdef.01234567.1.9.0123456789abcdef"));
     for (size_t i = 0; i < RF_ARRAY_SIZE(bad); i++) {
-        ck_assert_msg(!rf_file_label_is_good(bad[i]), "%s", bad[i]);
+        ck_assert_msg(!rf_disk_label_is_good(bad[i]), "%s", bad[i]);
     }
 }
 END_TEST
@@ -107,7 +107,7 @@ static pid_t gone_process(void)
  * the file is gone. */
 static bool is_swept(const char *label, const char *suffix, time_t age_s)
 {
-    char folder[] = "/tmp/refit-sweep-XXXXXX", path[RF_FILE_PATH_SIZE];
+    char folder[] = "/tmp/refit-sweep-XXXXXX", path[RF_DISK_PATH_SIZE];
     struct timespec times[2] = {{.tv_sec = time(NULL) - age_s}};
     bool gone;
     times[1] = times[0];
@@ -115,7 +115,7 @@ static bool is_swept(const char *label, const char *suffix, time_t age_s)
     snprintf(path, sizeof(path), "%s/refit-%s%s", folder, label, suffix);
     make_file(path);
     ck_assert_int_eq(utimensat(AT_FDCWD, path, times, 0), 0);
-    rf_file_sweep(folder);
+    rf_disk_sweep(folder);
     gone = access(path, F_OK) != 0;
     if (!gone) {
         unlink(path);
@@ -126,8 +126,8 @@ static bool is_swept(const char *label, const char *suffix, time_t age_s)
 
 START_TEST(test_sweeping_removes_what_gone_agents_of_this_node_left)
 {
-    char label[RF_FILE_LABEL_SIZE];
-    ck_assert(rf_file_label(key, gone_process(), label));
+    char label[RF_DISK_LABEL_SIZE];
+    ck_assert(rf_disk_label(key, gone_process(), label));
     ck_assert(is_swept(label, "-0.data", 0));
     ck_assert(is_swept(label, "-12.ledger", 0));
 }
@@ -135,8 +135,8 @@ END_TEST
 
 START_TEST(test_sweeping_keeps_files_of_agents_that_live)
 {
-    char label[RF_FILE_LABEL_SIZE];
-    ck_assert(rf_file_label(key, getpid(), label));
+    char label[RF_DISK_LABEL_SIZE];
+    ck_assert(rf_disk_label(key, getpid(), label));
     ck_assert(!is_swept(label, "-0.data", 0));
     ck_assert(!is_swept(label, "-0.ledger", 0));
 }
@@ -144,19 +144,19 @@ END_TEST
 
 START_TEST(test_sweeping_is_not_misled_by_a_process_of_the_same_id)
 {
-    char label[RF_FILE_LABEL_SIZE], other[2 * RF_FILE_LABEL_SIZE];
+    char label[RF_DISK_LABEL_SIZE], other[2 * RF_DISK_LABEL_SIZE];
     char *tag;
-    ck_assert(rf_file_label(key, getpid(), label));
+    ck_assert(rf_disk_label(key, getpid(), label));
     tag = strrchr(label, '.'); /* behind the time when it started */
     snprintf(other, sizeof(other), "%.*s0%s", (int)(tag - label), label, tag);
-    ck_assert(rf_file_label_is_good(other));
+    ck_assert(rf_disk_label_is_good(other));
     ck_assert(is_swept(other, "-0.data", 0));
 }
 END_TEST
 
 START_TEST(test_sweeping_removes_what_a_zombie_left)
 {
-    char label[RF_FILE_LABEL_SIZE];
+    char label[RF_DISK_LABEL_SIZE];
     siginfo_t info;
     pid_t pid = fork();
     ck_assert_int_ge(pid, 0);
@@ -164,7 +164,7 @@ START_TEST(test_sweeping_removes_what_a_zombie_left)
         _exit(0);
     }
     ck_assert_int_eq(waitid(P_PID, (id_t)pid, &info, WEXITED | WNOWAIT), 0);
-    ck_assert(rf_file_label(key, pid, label));
+    ck_assert(rf_disk_label(key, pid, label));
     ck_assert(is_swept(label, "-0.data", 0));
     ck_assert_int_eq(waitpid(pid, NULL, 0), pid);
 }
@@ -172,8 +172,8 @@ END_TEST
 
 START_TEST(test_sweeping_keeps_files_of_other_nodes)
 {
-    char label[RF_FILE_LABEL_SIZE];
-    ck_assert(rf_file_label(key, gone_process(), label));
+    char label[RF_DISK_LABEL_SIZE];
+    ck_assert(rf_disk_label(key, gone_process(), label));
     label[0] = label[0] == '0' ? '1' : '0';
     ck_assert(!is_swept(label, "-0.data", 0));
 }
@@ -183,10 +183,10 @@ END_TEST
  */
 START_TEST(test_sweeping_removes_what_is_older_than_this_boot)
 {
-    char label[RF_FILE_LABEL_SIZE];
+    char label[RF_DISK_LABEL_SIZE];
     struct timespec up;
     ck_assert_int_eq(clock_gettime(CLOCK_BOOTTIME, &up), 0);
-    ck_assert(rf_file_label(key, getpid(), label));
+    ck_assert(rf_disk_label(key, getpid(), label));
     label[17] = label[17] == '0' ? '1' : '0';
     ck_assert(is_swept(label, "-0.data", up.tv_sec + 3600));
     ck_assert(!is_swept(label, "-0.data", 0)); /* a twin uses it now */
@@ -195,13 +195,13 @@ END_TEST
 
 START_TEST(test_sweeping_keeps_files_with_other_names)
 {
-    char label[RF_FILE_LABEL_SIZE];
-    ck_assert(rf_file_label(key, gone_process(), label));
+    char label[RF_DISK_LABEL_SIZE];
+    ck_assert(rf_disk_label(key, gone_process(), label));
     ck_assert(!is_swept(label, "-0.data.gz", 0));
     ck_assert(!is_swept(label, "-0.txt", 0));
     ck_assert(!is_swept(label, ".data", 0));
     ck_assert(!is_swept("1", "-0.data", 0));
-    rf_file_sweep("/nowhere"); /* is no failure */
+    rf_disk_sweep("/nowhere"); /* is no failure */
 }
 END_TEST
 

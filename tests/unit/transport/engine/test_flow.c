@@ -16,7 +16,7 @@ struct lab {
     struct rf_schedule schedule;
     enum rf_route routes[N_OPS];
     struct rf_flow *flow;
-    struct rf_nodeshm *shm;
+    struct rf_node_memory *shm;
 };
 
 static uint32_t add(struct lab *lab, uint32_t src, uint32_t dst, uint32_t dep)
@@ -69,8 +69,8 @@ static void attach(struct lab *lab)
     struct rf_plan plan = {.world = &lab->world};
     struct rf_method_env env = {.plan = &plan, .exchange = alone};
     struct rf_err err;
-    ck_assert_msg(rf_nodeshm_open(&env, rf_flow_shared_bytes(lab->flow), 0,
-                                  &lab->shm, &err) == RF_OK,
+    ck_assert_msg(rf_node_memory_open(&env, rf_flow_shared_bytes(lab->flow), 0,
+                                      &lab->shm, &err) == RF_OK,
                   "%s", err.text);
     rf_flow_attach(lab->flow, lab->shm);
     rf_flow_start(lab->flow);
@@ -79,7 +79,7 @@ static void attach(struct lab *lab)
 static void end(struct lab *lab)
 {
     rf_flow_destroy(lab->flow);
-    rf_nodeshm_close(lab->shm);
+    rf_node_memory_close(lab->shm);
 }
 
 static uint32_t copy_of(const struct lab *lab, uint32_t op)

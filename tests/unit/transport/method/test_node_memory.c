@@ -17,7 +17,7 @@ struct node {
     struct rf_world world;
     struct rf_plan plan;
     struct rf_method_env env;
-    struct rf_nodeshm *shm;
+    struct rf_node_memory *shm;
 };
 
 /* Ranks 0 and 2 are on node 0, rank 1 on node 1. */
@@ -43,14 +43,14 @@ static bool join(struct test_rank *rank, struct node *node)
     node->env.arena[RF_MEM_INFER].fd = node->env.arena[RF_MEM_STAGE].fd = -1;
     node->env.exchange = test_rank_exchange;
     node->env.exchange_data = rank;
-    return rf_nodeshm_open(&node->env, 4096, (uint16_t)(1000 + rank->rank),
-                           &node->shm, &err) == RF_OK;
+    return rf_node_memory_open(&node->env, 4096, (uint16_t)(1000 + rank->rank),
+                               &node->shm, &err) == RF_OK;
 }
 
 static int leave(struct test_rank *rank, struct node *node, bool ok)
 {
     ok = test_rank_barrier(rank) && ok;
-    rf_nodeshm_close(node->shm);
+    rf_node_memory_close(node->shm);
     munmap(node->env.arena[RF_MEM_TRAIN].base, ARENA_BYTES);
     close(node->env.arena[RF_MEM_TRAIN].fd);
     return ok ? 0 : 1;
@@ -64,14 +64,15 @@ static int share(struct test_rank *rank)
     for (uint32_t r = 0; ok && r < 3; r++) {
         ok = node.shm->ports[r] == 1000 + r;
     }
-    slot = ok ? rf_nodeshm_slot(node.shm, other) : RF_NONE;
+    slot = ok ? rf_node_memory_slot(node.shm, other) : RF_NONE;
     if (ok && rank->rank == 1) {
         ok = slot == RF_NONE && node.shm->n_peers == 1;
     } else if (ok) {
-        ok =
-            slot == other / 2 &&
-            rf_nodeshm_map(node.shm, slot, RF_MEM_TRAIN, true, NULL) == RF_OK &&
-            rf_nodeshm_map(node.shm, slot, RF_MEM_INFER, true, NULL) == RF_OK;
+        ok = slot == other / 2 &&
+             rf_node_memory_map(node.shm, slot, RF_MEM_TRAIN, true, NULL) ==
+                 RF_OK &&
+             rf_node_memory_map(node.shm, slot, RF_MEM_INFER, true, NULL) ==
+                 RF_OK;
     }
     if (ok && rank->rank != 1) {
         char *theirs = node.shm->peers[slot].arena[RF_MEM_TRAIN];
@@ -104,20 +105,20 @@ static int sleep_and_wake(struct test_rank *rank)
     if (ok && rank->rank == 0) {
         bell.fd = node.shm->bell;
         for (int i = 0; i < 2 && ok; i++) {
-            rf_nodeshm_doze(node.shm);
+            rf_node_memory_doze(node.shm);
             ok = test_rank_barrier(rank) && poll(&bell, 1, 5000) == 1;
-            rf_nodeshm_awake(node.shm);
+            rf_node_memory_awake(node.shm);
             ok = ok && poll(&bell, 1, 0) == 0;
         }
-        ok = ok && rf_nodeshm_aborted(node.shm);
+        ok = ok && rf_node_memory_aborted(node.shm);
     } else {
         ok = test_rank_barrier(rank) && ok;
         if (ok && rank->rank == 2) {
-            rf_nodeshm_wake(node.shm, 0);
+            rf_node_memory_wake(node.shm, 0);
         }
         ok = test_rank_barrier(rank) && ok;
         if (ok && rank->rank == 2) {
-            rf_nodeshm_abort(node.shm);
+            rf_node_memory_abort(node.shm);
         }
     }
     return leave(rank, &node, ok);
@@ -142,10 +143,10 @@ static int end_early(struct test_rank *rank)
     if (rank->rank == 0) {
         death.fd = node.shm->peers[1].pidfd;
         ok = poll(&death, 1, 5000) == 1;
-        rf_nodeshm_doze(node.shm);
-        rf_nodeshm_wake(node.shm, 1); /* nobody there: nothing happens */
+        rf_node_memory_doze(node.shm);
+        rf_node_memory_wake(node.shm, 1); /* nobody there: nothing happens */
     }
-    rf_nodeshm_close(node.shm);
+    rf_node_memory_close(node.shm);
     return ok ? 0 : 1;
 }
 
@@ -172,9 +173,10 @@ START_TEST(test_a_card_that_makes_no_sense_is_refused)
     struct rf_world world = {.n_ranks = 1, .ranks = &rank};
     struct rf_plan plan = {.world = &world};
     struct rf_method_env env = {.plan = &plan, .exchange = nonsense};
-    struct rf_nodeshm *shm = NULL;
+    struct rf_node_memory *shm = NULL;
     struct rf_err err;
-    ck_assert_int_eq(rf_nodeshm_open(&env, 64, 0, &shm, &err), RF_ERR_PROTOCOL);
+    ck_assert_int_eq(rf_node_memory_open(&env, 64, 0, &shm, &err),
+                     RF_ERR_PROTOCOL);
     ck_assert_ptr_nonnull(strstr(err.text, "rank 0"));
     ck_assert_ptr_null(shm);
 }

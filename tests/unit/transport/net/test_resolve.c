@@ -70,7 +70,7 @@ static enum rf_status look_up(const char *name, int64_t wait_ns,
 {
     struct addrinfo *list = NULL;
     enum rf_status status =
-        rf_lookup(name, &aborted, rf_now_ns() + wait_ns, &list, err);
+        rf_resolve(name, &aborted, rf_now_ns() + wait_ns, &list, err);
     if (status == RF_OK) {
         ck_assert_int_eq(list->ai_socktype, SOCK_STREAM);
         freeaddrinfo(list);

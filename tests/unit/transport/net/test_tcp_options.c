@@ -32,7 +32,7 @@ END_TEST
 START_TEST(test_tcp_idle_outlives_a_lease)
 {
     int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0), seconds;
-    rf_tcp_tune(fd);
+    rf_tcp_options_tune(fd);
     seconds = option_of(fd, IPPROTO_TCP, TCP_KEEPIDLE) +
               option_of(fd, IPPROTO_TCP, TCP_KEEPINTVL) *
                   option_of(fd, IPPROTO_TCP, TCP_KEEPCNT);
@@ -48,7 +48,7 @@ END_TEST
 START_TEST(test_tcp_connecting_outlives_a_lease)
 {
     int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0), attempts;
-    rf_tcp_tune(fd);
+    rf_tcp_options_tune(fd);
     attempts = option_of(fd, IPPROTO_TCP, TCP_SYNCNT);
     if (getsockopt(fd, IPPROTO_TCP, RTO_MAX_MS, &(int){0},
                    &(socklen_t){sizeof(int)}) == 0) {

@@ -63,7 +63,7 @@ static void init(struct lab *lab)
 }
 
 /* Each action is found again in its link. */
-static void check_places(const struct rf_links_carrier *links,
+static void check_places(const struct rf_tcp_carrier *links,
                          const struct rf_flow *flow, uint32_t rank)
 {
     for (uint32_t i = 0; i < flow->n_actions; i++) {
@@ -94,7 +94,7 @@ static void check_links(uint32_t rank, const struct visited *expected, size_t n)
     struct rf_engine engine = {.env = &env};
     const struct rf_flow_how how = {
         .schedule = &lab.schedule, .world = &lab.world, .routes = lab.routes};
-    const struct rf_links_carrier *links;
+    const struct rf_tcp_carrier *links;
     void *carrier;
     uint16_t port;
     struct rf_err err;

@@ -32,12 +32,12 @@ START_TEST(test_environment_is_an_allow_list_and_boots_additions)
 {
     char texts[][16] = {"PATH", "/only", "NEW", "1", "NCCL_COMM_ID",
                         "x",    "NONE",  "A=B", "c"};
-    struct rf_pair list[] = {{texts[0], texts[1]},
-                             {texts[2], texts[3]},
-                             {texts[4], texts[5]},
-                             {texts[6], NULL},
-                             {texts[7], texts[8]}};
-    const struct rf_pairs extra = {list, RF_ARRAY_SIZE(list)};
+    struct rf_text_pair list[] = {{texts[0], texts[1]},
+                                  {texts[2], texts[3]},
+                                  {texts[4], texts[5]},
+                                  {texts[6], NULL},
+                                  {texts[7], texts[8]}};
+    const struct rf_text_pairs extra = {list, RF_ARRAY_SIZE(list)};
     char **environment;
     setenv("NCCL_COMM_ID", "leak", 1);
     setenv("NCCL_ALGO", "Ring", 1);

@@ -135,7 +135,7 @@ static enum rf_status module_copy_probe(double *gbytes_per_s,
     if (status != RF_OK) {
         return status;
     }
-    rf_usage_pause(true);
+    rf_memory_usage_pause(true);
     RF_CUDA_TRY(err, out, cudaMalloc((void **)&buffer, 2 * bytes));
     RF_CUDA_TRY(err, out, cudaEventCreate(&begin));
     RF_CUDA_TRY(err, out, cudaEventCreate(&end));
@@ -158,7 +158,7 @@ out:
         cudaEventDestroy(end);
     }
     cudaFree(buffer);
-    rf_usage_pause(false);
+    rf_memory_usage_pause(false);
     return status;
 }
 
@@ -175,6 +175,6 @@ const struct rf_module rf_cuda_module = {
     .use_device = rf_device_use,
     .memory = &rf_memory_cuda,
     .methods = methods,
-    .usage = rf_usage_end,
+    .usage = rf_memory_usage_end,
     .copy_probe = module_copy_probe,
 };

@@ -27,8 +27,8 @@ static enum rf_route route_attached(const struct rf_method_env *env,
 static enum rf_status open_ucx(const struct rf_method_env *env, void **state,
                                struct rf_err *err)
 {
-    struct rf_engine_policy policy = {.route = route_apart,
-                                      .carrier = &rf_carrier_ucx};
+    struct rf_copy_engine_policy policy = {.route = route_apart,
+                                           .carrier = &rf_carrier_ucx};
     struct rf_ucx_carrier *carrier;
     enum rf_status status = rf_ucx_join(env, &carrier, err);
     if (status != RF_OK) {

@@ -12,14 +12,14 @@ static bool is_contiguous(const struct rf_slice *slice)
                                 slice->dst_pitch == slice->width);
 }
 
-uint64_t rf_engine_run_bytes(const struct rf_slice *slice)
+uint64_t rf_copy_engine_run_bytes(const struct rf_slice *slice)
 {
     return is_contiguous(slice) ? slice->width * slice->rows : slice->width;
 }
 
 /* The three arrays that a batch takes grow together. */
-static void add_run(struct rf_engine_list *list, void *to, const void *from,
-                    size_t bytes)
+static void add_run(struct rf_copy_engine_list *list, void *to,
+                    const void *from, size_t bytes)
 {
     size_t capacity = list->runs_capacity, n = list->n_runs;
     RF_PUSH(list->to, n, capacity, to);
@@ -29,21 +29,22 @@ static void add_run(struct rf_engine_list *list, void *to, const void *from,
     RF_PUSH(list->bytes, list->n_runs, list->runs_capacity, bytes);
 }
 
-static struct rf_engine_part *part_for(struct rf_engine_list *list,
-                                       uint32_t dst_base)
+static struct rf_copy_engine_part *part_for(struct rf_copy_engine_list *list,
+                                            uint32_t dst_base)
 {
     if (list->n_parts == 0 ||
         list->parts[list->n_parts - 1].dst_base != dst_base) {
         RF_PUSH(list->parts, list->n_parts, list->parts_capacity,
-                ((struct rf_engine_part){.dst_base = dst_base}));
+                ((struct rf_copy_engine_part){.dst_base = dst_base}));
     }
     return &list->parts[list->n_parts - 1];
 }
 
-void rf_engine_add(struct rf_engine_list *list, const struct rf_slice *slice,
-                   const struct rf_bases *bases)
+void rf_copy_engine_add(struct rf_copy_engine_list *list,
+                        const struct rf_slice *slice,
+                        const struct rf_bases *bases)
 {
-    struct rf_engine_part *part = part_for(list, slice->dst_base);
+    struct rf_copy_engine_part *part = part_for(list, slice->dst_base);
     unsigned char *to = bases->at[slice->dst_base] + slice->dst_offset;
     const unsigned char *from = bases->at[slice->src_base] + slice->src_offset;
     if (is_contiguous(slice)) {
@@ -82,7 +83,7 @@ static cudaError_t run_batch(void *const *to, const void *const *from,
 #endif
 }
 
-enum rf_status rf_engine_has_batches(bool *out, struct rf_err *err)
+enum rf_status rf_copy_engine_has_batches(bool *out, struct rf_err *err)
 {
     enum rf_status status = RF_OK;
     unsigned char *memory = NULL;
@@ -113,9 +114,9 @@ out:
     return status;
 }
 
-static enum rf_status run_runs(const struct rf_engine_list *list, size_t first,
-                               size_t n, bool batches, cudaStream_t stream,
-                               struct rf_err *err)
+static enum rf_status run_runs(const struct rf_copy_engine_list *list,
+                               size_t first, size_t n, bool batches,
+                               cudaStream_t stream, struct rf_err *err)
 {
     enum rf_status status = RF_OK;
     if (batches && n > 0) {
@@ -132,13 +133,14 @@ out:
     return status;
 }
 
-enum rf_status rf_engine_run(const struct rf_engine_list *list, bool batches,
-                             cudaStream_t stream, struct rf_err *err)
+enum rf_status rf_copy_engine_run(const struct rf_copy_engine_list *list,
+                                  bool batches, cudaStream_t stream,
+                                  struct rf_err *err)
 {
     enum rf_status status = RF_OK;
     size_t run = 0, rows = 0;
     for (size_t p = 0; p < list->n_parts && status == RF_OK; p++) {
-        const struct rf_engine_part *part = &list->parts[p];
+        const struct rf_copy_engine_part *part = &list->parts[p];
         status = run_runs(list, run, part->n_runs, batches, stream, err);
         run += part->n_runs;
         for (size_t i = 0; i < part->n_rows && status == RF_OK; i++) {
@@ -153,7 +155,7 @@ out:
     return status;
 }
 
-void rf_engine_free(struct rf_engine_list *list)
+void rf_copy_engine_free(struct rf_copy_engine_list *list)
 {
     free(list->to);
     free(list->from);

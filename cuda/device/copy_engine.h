@@ -17,39 +17,40 @@ struct rf_engine_rows {
 };
 
 /* Consecutive copies to one destination: its runs are one batch. */
-struct rf_engine_part {
+struct rf_copy_engine_part {
     uint32_t dst_base;
     size_t n_runs, n_rows;
 };
 
-struct rf_engine_list {
+struct rf_copy_engine_list {
     void **to; /* of each run */
     const void **from;
     size_t *bytes;
     size_t n_runs, runs_capacity;
     struct rf_engine_rows *rows;
     size_t n_rows, rows_capacity;
-    struct rf_engine_part *parts;
+    struct rf_copy_engine_part *parts;
     size_t n_parts, parts_capacity;
     uint64_t total_bytes;
 };
 
 /* The length of a slice's runs: all of it where it is contiguous. */
-uint64_t rf_engine_run_bytes(const struct rf_slice *slice);
+uint64_t rf_copy_engine_run_bytes(const struct rf_slice *slice);
 
 /* Adds a slice of plain bytes at these bases. */
-void rf_engine_add(struct rf_engine_list *list, const struct rf_slice *slice,
-                   const struct rf_bases *bases);
+void rf_copy_engine_add(struct rf_copy_engine_list *list,
+                        const struct rf_slice *slice,
+                        const struct rf_bases *bases);
 
 /* Whether the driver takes batches; others are copied one by one. Waits for
  * the device. */
-enum rf_status rf_engine_has_batches(bool *out,
-                                     struct rf_err *err) RF_MUST_CHECK;
+enum rf_status rf_copy_engine_has_batches(bool *out,
+                                          struct rf_err *err) RF_MUST_CHECK;
 
 /* Enqueues all copies, part by part. */
-enum rf_status rf_engine_run(const struct rf_engine_list *list, bool batches,
-                             cudaStream_t stream,
-                             struct rf_err *err) RF_MUST_CHECK;
-void rf_engine_free(struct rf_engine_list *list);
+enum rf_status rf_copy_engine_run(const struct rf_copy_engine_list *list,
+                                  bool batches, cudaStream_t stream,
+                                  struct rf_err *err) RF_MUST_CHECK;
+void rf_copy_engine_free(struct rf_copy_engine_list *list);
 
 #endif

@@ -116,7 +116,7 @@ enum rf_status rf_device_use(uint32_t slot, struct rf_err *err)
     if (status != RF_OK) {
         return status;
     }
-    rf_usage_begin((int)device);
+    rf_memory_usage_begin((int)device);
     code = cudaSetDevice((int)device);
     if (code == cudaErrorDevicesUnavailable) {
         status = rf_cuda_error(err, "cudaSetDevice", code);
@@ -126,7 +126,7 @@ enum rf_status rf_device_use(uint32_t slot, struct rf_err *err)
         return status;
     }
     RF_CUDA_TRY(err, out, code);
-    rf_usage_have_context();
+    rf_memory_usage_have_context();
     RF_CUDA_TRY(err, out,
                 cudaDeviceGetAttribute(&state.processors,
                                        cudaDevAttrMultiProcessorCount,
@@ -243,8 +243,8 @@ out:
 
 enum rf_status rf_device_pack_blocks(uint32_t *out, struct rf_err *err)
 {
-    return rf_share_blocks((uint32_t)state.processors,
-                           getenv(RF_SHARE_VARIABLE), out, err);
+    return rf_sm_share_blocks((uint32_t)state.processors,
+                              getenv(RF_SHARE_VARIABLE), out, err);
 }
 
 enum rf_status rf_device_slices_upload(const struct rf_slices *slices,

@@ -108,7 +108,7 @@ static enum rf_status cuda_alloc(uint64_t bytes, struct rf_arena *out,
     }
     *out = arena;
     arenas_now += arena.bytes;
-    rf_usage_note(arenas_now);
+    rf_memory_usage_note(arenas_now);
     return RF_OK;
 }
 
@@ -261,7 +261,7 @@ static enum rf_status cuda_fill(const struct rf_plan *plan, enum rf_side side,
                                rf_poison_byte(round), gap->bytes));
     }
     RF_CUDA_TRY(err, out, cudaDeviceSynchronize());
-    rf_usage_note(arenas_now); /* now with what the method took */
+    rf_memory_usage_note(arenas_now); /* now with what the method took */
 out:
     return status;
 }

@@ -8,8 +8,8 @@
 /* 32 channels in each of two communicators. */
 #define NCCL_PROCESSORS 64u
 
-enum rf_status rf_share_blocks(uint32_t processors, const char *wish,
-                               uint32_t *out, struct rf_err *err)
+enum rf_status rf_sm_share_blocks(uint32_t processors, const char *wish,
+                                  uint32_t *out, struct rf_err *err)
 {
     uint32_t taken = processors / 2;
     if (processors > 2 * NCCL_PROCESSORS) {

@@ -25,7 +25,8 @@
 #define RF_SHARE_VARIABLE "REFIT_PACK_SMS"
 
 /* Blocks of a grid that packs or that unpacks. */
-enum rf_status rf_share_blocks(uint32_t processors, const char *wish,
-                               uint32_t *out, struct rf_err *err) RF_MUST_CHECK;
+enum rf_status rf_sm_share_blocks(uint32_t processors, const char *wish,
+                                  uint32_t *out,
+                                  struct rf_err *err) RF_MUST_CHECK;
 
 #endif

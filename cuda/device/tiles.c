@@ -220,7 +220,7 @@ void rf_slices_free(struct rf_slices *slices)
 }
 
 /* A piece's part of one layer's and expert's tensor. */
-struct tensor {
+struct sliced_tensor {
     const struct rf_family *family;
     const struct rf_piece *piece;
     uint64_t arena_offset, seed;
@@ -229,7 +229,7 @@ struct tensor {
 };
 
 static void add_content(struct rf_content_slices *slices,
-                        const struct tensor *tensor,
+                        const struct sliced_tensor *tensor,
                         const struct rf_content_slice *slice)
 {
     uint64_t addresses = slice->arena_offset | slice->width;
@@ -248,7 +248,7 @@ static void add_content(struct rf_content_slices *slices,
 
 /* One run of bytes is folded into rows that a tile can have many of. */
 static void add_folded(struct rf_content_slices *slices,
-                       const struct tensor *tensor,
+                       const struct sliced_tensor *tensor,
                        struct rf_content_slice slice)
 {
     const bool one_run =
@@ -275,7 +275,7 @@ static void add_folded(struct rf_content_slices *slices,
 /* Walks one logical tensor's box of a piece: dimensions from `inner` on are one
  * run, the one before is rows, the rest an odometer. */
 static void add_tensor(struct rf_content_slices *slices,
-                       const struct tensor *tensor)
+                       const struct sliced_tensor *tensor)
 {
     const struct rf_family *family = tensor->family;
     const struct rf_piece *piece = tensor->piece;
@@ -338,7 +338,7 @@ static void add_piece(struct rf_content_slices *slices,
 {
     const struct rf_plan *plan = content->plan;
     const struct rf_box *box = &piece->box;
-    struct tensor tensor = {
+    struct sliced_tensor tensor = {
         .family = &plan->model->families[piece->family],
         .piece = piece,
         .train_item = rf_plan_item_bytes(plan, RF_TRAIN, piece->family),

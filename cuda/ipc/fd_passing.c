@@ -29,8 +29,8 @@ union control {
     char bytes[CMSG_SPACE(sizeof(int)) + CMSG_SPACE(sizeof(struct ucred))];
 };
 
-enum rf_status rf_fdpass_open(int *out, struct rf_fdpass_name *name,
-                              struct rf_err *err)
+enum rf_status rf_fd_passing_open(int *out, struct rf_fd_passing_name *name,
+                                  struct rf_err *err)
 {
     struct sockaddr_un address = {.sun_family = AF_UNIX};
     socklen_t length = sizeof(address);
@@ -62,7 +62,7 @@ enum rf_status rf_fdpass_open(int *out, struct rf_fdpass_name *name,
 }
 
 /* RF_OK with *sent false: its queue is full. */
-static enum rf_status send_one(int fd, const struct rf_fdpass_send *what,
+static enum rf_status send_one(int fd, const struct rf_fd_passing_send *what,
                                bool *sent, struct rf_err *err)
 {
     struct sockaddr_un to = {.sun_family = AF_UNIX};
@@ -132,7 +132,7 @@ static bool receive(int fd, struct note *note, int *got, struct ucred *from)
 }
 
 /* Everything that has come; returns how many of `wants` are still open. */
-static size_t receive_all(int fd, struct rf_fdpass_want *wants, size_t n)
+static size_t receive_all(int fd, struct rf_fd_passing_want *wants, size_t n)
 {
     struct note note;
     struct ucred from;
@@ -140,7 +140,7 @@ static size_t receive_all(int fd, struct rf_fdpass_want *wants, size_t n)
     int got;
     while (receive(fd, &note, &got, &from)) {
         for (size_t i = 0; i < n && got >= 0; i++) {
-            struct rf_fdpass_want *want = &wants[i];
+            struct rf_fd_passing_want *want = &wants[i];
             if (note.magic == MAGIC && from.pid == want->pid &&
                 from.uid == geteuid() && note.tag == want->tag &&
                 want->fd < 0) {
@@ -158,7 +158,8 @@ static size_t receive_all(int fd, struct rf_fdpass_want *wants, size_t n)
     return open;
 }
 
-static enum rf_status too_late(const struct rf_fdpass *pass, struct rf_err *err)
+static enum rf_status too_late(const struct rf_fd_passing *pass,
+                               struct rf_err *err)
 {
     for (size_t i = 0; i < pass->n_wants; i++) {
         if (pass->wants[i].fd < 0) {
@@ -171,7 +172,8 @@ static enum rf_status too_late(const struct rf_fdpass *pass, struct rf_err *err)
                       "memory descriptors could not be sent in time");
 }
 
-enum rf_status rf_fdpass_run(const struct rf_fdpass *pass, struct rf_err *err)
+enum rf_status rf_fd_passing_run(const struct rf_fd_passing *pass,
+                                 struct rf_err *err)
 {
     const int fd = pass->socket;
     size_t sent = 0;

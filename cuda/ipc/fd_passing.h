@@ -15,23 +15,23 @@
 #include "common/err.h"
 
 /* Where a rank listens; opaque bytes on the wire. */
-struct rf_fdpass_name {
+struct rf_fd_passing_name {
     uint8_t length;
     char bytes[15];
 };
 
 /* A non-blocking socket with a name of its own, to be closed by the caller. */
-enum rf_status rf_fdpass_open(int *socket, struct rf_fdpass_name *name,
-                              struct rf_err *err) RF_MUST_CHECK;
+enum rf_status rf_fd_passing_open(int *socket, struct rf_fd_passing_name *name,
+                                  struct rf_err *err) RF_MUST_CHECK;
 
-struct rf_fdpass_send {
+struct rf_fd_passing_send {
     uint32_t rank; /* for messages */
-    struct rf_fdpass_name to;
+    struct rf_fd_passing_name to;
     uint32_t tag;
     int fd; /* stays the caller's */
 };
 
-struct rf_fdpass_want {
+struct rf_fd_passing_want {
     uint32_t rank;
     pid_t pid; /* of that rank */
     uint32_t tag;
@@ -39,11 +39,11 @@ struct rf_fdpass_want {
 };
 
 /* What a rank exchanges through its socket; all borrowed. */
-struct rf_fdpass {
+struct rf_fd_passing {
     int socket;
-    const struct rf_fdpass_send *sends;
+    const struct rf_fd_passing_send *sends;
     size_t n_sends;
-    struct rf_fdpass_want *wants;
+    struct rf_fd_passing_want *wants;
     size_t n_wants;
     int64_t deadline_ns;
     const atomic_bool *abort;
@@ -52,7 +52,7 @@ struct rf_fdpass {
 /* Sends all of `sends` and waits for all of `wants`. RF_ERR_PEER when a
  * receiver is gone, RF_ERR_TIMEOUT and RF_ERR_ABORTED as said; what came before
  * such an error is in `wants`. */
-enum rf_status rf_fdpass_run(const struct rf_fdpass *pass,
-                             struct rf_err *err) RF_MUST_CHECK;
+enum rf_status rf_fd_passing_run(const struct rf_fd_passing *pass,
+                                 struct rf_err *err) RF_MUST_CHECK;
 
 #endif

@@ -77,8 +77,8 @@ static enum rf_status pass(const struct rf_method_env *env,
                            struct rf_ipc_peer *peers, struct rf_err *err)
 {
     const size_t most = (size_t)shm->n_peers * RF_MEM_COUNT;
-    struct rf_fdpass_send *sends = rf_xcalloc(most, sizeof(*sends));
-    struct rf_fdpass_want *wants = rf_xcalloc(most, sizeof(*wants));
+    struct rf_fd_passing_send *sends = rf_xcalloc(most, sizeof(*sends));
+    struct rf_fd_passing_want *wants = rf_xcalloc(most, sizeof(*wants));
     size_t n_sends = 0, n_wants = 0;
     enum rf_status status;
     for (size_t i = 0; i < most; i++) {
@@ -87,27 +87,28 @@ static enum rf_status pass(const struct rf_method_env *env,
         const struct rf_ipc_export *other = &peers[slot].export;
         if (slot != shm->self && peers[shm->self].export.by_fd[mem]) {
             sends[n_sends++] =
-                (struct rf_fdpass_send){.rank = other->rank,
-                                        .to = other->name,
-                                        .tag = mem,
-                                        .fd = env->arena[mem].fd};
+                (struct rf_fd_passing_send){.rank = other->rank,
+                                            .to = other->name,
+                                            .tag = mem,
+                                            .fd = env->arena[mem].fd};
         }
         if (slot != shm->self && other->by_fd[mem]) {
             wants[n_wants++] =
-                (struct rf_fdpass_want){.rank = other->rank,
-                                        .pid = shm->peers[slot].pid,
-                                        .tag = mem,
-                                        .fd = -1};
+                (struct rf_fd_passing_want){.rank = other->rank,
+                                            .pid = shm->peers[slot].pid,
+                                            .tag = mem,
+                                            .fd = -1};
         }
     }
-    status = rf_fdpass_run(&(struct rf_fdpass){.socket = socket,
-                                               .sends = sends,
-                                               .n_sends = n_sends,
-                                               .wants = wants,
-                                               .n_wants = n_wants,
-                                               .deadline_ns = env->deadline_ns,
-                                               .abort = env->abort},
-                           err);
+    status = rf_fd_passing_run(
+        &(struct rf_fd_passing){.socket = socket,
+                                .sends = sends,
+                                .n_sends = n_sends,
+                                .wants = wants,
+                                .n_wants = n_wants,
+                                .deadline_ns = env->deadline_ns,
+                                .abort = env->abort},
+        err);
     for (size_t w = 0; w < n_wants; w++) {
         peers[rf_node_memory_slot(shm, wants[w].rank)].fd[wants[w].tag] =
             wants[w].fd;
@@ -156,7 +157,7 @@ enum rf_status rf_ipc_meet(const struct rf_method_env *env,
             peers[slot].fd[m] = -1;
         }
     }
-    status = rf_fdpass_open(&socket, &mine.name, err);
+    status = rf_fd_passing_open(&socket, &mine.name, err);
     if (status == RF_OK) {
         status = fill_export(env, event, &mine, err);
     }

@@ -22,7 +22,7 @@ struct rf_ipc_export {
     uint8_t has_event;
     cudaIpcMemHandle_t memory[RF_MEM_COUNT];
     cudaIpcEventHandle_t event;
-    struct rf_fdpass_name name; /* where it takes descriptors */
+    struct rf_fd_passing_name name; /* where it takes descriptors */
 };
 
 struct rf_ipc_peer {

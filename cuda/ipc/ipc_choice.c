@@ -65,7 +65,7 @@ static const struct rf_op *first_link(const struct rf_method_env *env)
 struct trial {
     struct rf_bases bases;
     bool batches;
-    struct rf_engine_list list;
+    struct rf_copy_engine_list list;
     struct rf_device_slices slices;
     cudaStream_t stream;
     cudaEvent_t begin, end;
@@ -76,10 +76,10 @@ static enum rf_status time_once(struct trial *trial, bool engine, float *ms,
 {
     enum rf_status status = RF_OK;
     RF_CUDA_TRY(err, out, cudaEventRecord(trial->begin, trial->stream));
-    status =
-        engine
-            ? rf_engine_run(&trial->list, trial->batches, trial->stream, err)
-            : rf_device_copy(&trial->slices, &trial->bases, trial->stream, err);
+    status = engine ? rf_copy_engine_run(&trial->list, trial->batches,
+                                         trial->stream, err)
+                    : rf_device_copy(&trial->slices, &trial->bases,
+                                     trial->stream, err);
     if (status != RF_OK) {
         return status;
     }
@@ -120,7 +120,7 @@ static enum rf_status try_length(struct trial *trial, uint64_t bytes,
                                        .src_base = 0,
                                        .dst_base = 1};
         rf_slices_add(&slices, slice, RF_KERNEL_CAST_NONE);
-        rf_engine_add(&trial->list, &slice, &trial->bases);
+        rf_copy_engine_add(&trial->list, &slice, &trial->bases);
     }
     status = rf_device_slices_upload(&slices, RF_KERNEL_CAST_NONE,
                                      &trial->slices, err);
@@ -132,7 +132,7 @@ static enum rf_status try_length(struct trial *trial, uint64_t bytes,
     }
     rf_slices_free(&slices);
     rf_device_slices_free(&trial->slices);
-    rf_engine_free(&trial->list);
+    rf_copy_engine_free(&trial->list);
     return status;
 }
 
@@ -217,7 +217,7 @@ enum rf_status rf_ipc_choose(const struct rf_method_env *env,
     enum mode mode;
     enum rf_status status = read_mode(&mode, err);
     if (status == RF_OK && mode != KERNEL) {
-        status = rf_engine_has_batches(&batches, err);
+        status = rf_copy_engine_has_batches(&batches, err);
     }
     if (status == RF_OK && mode == AUTO && op != NULL && op->src == env->rank) {
         status = measure(env, shm, peers, op, batches, &from, err);

@@ -16,7 +16,7 @@
 struct rf_ipc_choice {
     const char *rule;    /* "measured", "engine" or "kernel" */
     uint64_t from_bytes; /* RF_ENGINE_NEVER: none */
-    bool batches;        /* see rf_engine_has_batches() */
+    bool batches;        /* see rf_copy_engine_has_batches() */
 };
 
 /* Times of the same bytes in runs of one length, both ways. */

@@ -91,8 +91,8 @@ static void sort_slice(const struct rf_slice *slice, uint32_t cast, void *data)
     struct rf_copies *copies =
         &sorting->round->host[sorting->local ? RF_IPC_LOCAL : RF_IPC_LINKS];
     if (!sorting->local && cast == RF_KERNEL_CAST_NONE &&
-        rf_engine_run_bytes(slice) >= rounds->choice.from_bytes) {
-        rf_engine_add(&sorting->round->engine, slice, &rounds->bases);
+        rf_copy_engine_run_bytes(slice) >= rounds->choice.from_bytes) {
+        rf_copy_engine_add(&sorting->round->engine, slice, &rounds->bases);
         rounds->engine_bytes += bytes;
         return;
     }
@@ -249,7 +249,7 @@ void rf_ipc_rounds_free(struct rf_ipc_rounds *rounds)
             rf_device_slices_free(&round->copies[w][0]);
             rf_device_slices_free(&round->copies[w][1]);
         }
-        rf_engine_free(&round->engine);
+        rf_copy_engine_free(&round->engine);
         free_events(round);
     }
     free(rounds->base_index);

@@ -19,7 +19,7 @@ struct rf_ipc_round {
     uint32_t round;
     struct rf_copies host[RF_IPC_WAYS];
     struct rf_device_slices copies[RF_IPC_WAYS][2]; /* plain, cast */
-    struct rf_engine_list engine;                   /* long runs over links */
+    struct rf_copy_engine_list engine;              /* long runs over links */
     cudaEvent_t begin, local_end, engine_end, end;
 };
 

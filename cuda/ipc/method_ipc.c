@@ -210,7 +210,7 @@ static enum rf_status issue_copies(struct ipc_state *state,
                                    struct rf_err *err)
 {
     const struct rf_bases *bases = &state->rounds.bases;
-    enum rf_status status = rf_engine_run(
+    enum rf_status status = rf_copy_engine_run(
         &round->engine, state->rounds.choice.batches, state->engine, err);
     if (status == RF_OK) {
         status = rf_device_copies(round->copies[RF_IPC_LINKS], bases,

@@ -169,7 +169,8 @@ static void add_part(const struct rf_op *part, void *data)
 }
 
 /* Behind the last one at both ends, so that one message has both. */
-static bool continues(const struct rf_run *last, const struct rf_run *run)
+static bool continues(const struct rf_byte_run *last,
+                      const struct rf_byte_run *run)
 {
     return last->bytes > 0 && last->src_mem == run->src_mem &&
            last->dst_mem == run->dst_mem &&
@@ -181,7 +182,7 @@ static bool continues(const struct rf_run *last, const struct rf_run *run)
  * slot. */
 static struct rf_message first_of_run(const struct rf_pair *pair,
                                       const struct rf_step *step,
-                                      const struct rf_run *run)
+                                      const struct rf_byte_run *run)
 {
     struct rf_message message = {.peer = pair->peer};
     if (pair->sending) {
@@ -199,7 +200,7 @@ static struct rf_message first_of_run(const struct rf_pair *pair,
 
 /* The end of a message, which has come to the slot, to its memory. */
 static void unpack_run(struct rf_step *step, const struct rf_message *message,
-                       const struct rf_run *run)
+                       const struct rf_byte_run *run)
 {
     rf_slices_add(&step->unpack.plain,
                   (struct rf_slice){.src_base = RF_BASE_RECV,
@@ -216,7 +217,7 @@ static void unpack_run(struct rf_step *step, const struct rf_message *message,
 
 /* A direct message of the current wave, or more of the last one. What is packed
  * after a staged one is another message, since slots are filled in order. */
-static void add_direct(struct rf_pair *pair, const struct rf_run *run)
+static void add_direct(struct rf_pair *pair, const struct rf_byte_run *run)
 {
     struct rf_step *step = current_step(pair);
     struct rf_message *message;
@@ -240,7 +241,7 @@ static void add_direct(struct rf_pair *pair, const struct rf_run *run)
 }
 
 /* Cuts a run where waves end, but for the last eighth of one. */
-static void add_run(struct rf_pair *pair, struct rf_run run)
+static void add_run(struct rf_pair *pair, struct rf_byte_run run)
 {
     while (run.bytes > 0) {
         const uint64_t rest = run.bytes;
@@ -285,9 +286,9 @@ bool rf_pair_add(struct rf_pair *pair, const struct rf_op *op)
         return false;
     }
     for (uint64_t i = 0; i < rf_copy_shape_runs(&shape); i++) {
-        struct rf_run run = {.src_mem = op->src_mem,
-                             .dst_mem = op->dst_mem,
-                             .bytes = shape.run_items};
+        struct rf_byte_run run = {.src_mem = op->src_mem,
+                                  .dst_mem = op->dst_mem,
+                                  .bytes = shape.run_items};
         rf_copy_run_at(&shape, i, &run.src, &run.dst);
         run.src += op->src_offset;
         run.dst += op->dst_offset;

@@ -19,7 +19,7 @@ enum rf_status rf_direct_bytes(const char *wish, uint64_t *out,
 #define RF_PAIR_PARTS 8
 
 /* A run of bytes that goes from memory to memory. */
-struct rf_run {
+struct rf_byte_run {
     uint32_t src_mem, dst_mem;
     uint64_t src, dst, bytes;
 };
@@ -40,10 +40,10 @@ struct rf_pair {
     uint64_t direct_bytes;  /* runs that long are not packed; 0: all are */
     bool staged;            /* see rf_steps_of */
     uint32_t wave;
-    uint64_t used;             /* of the current wave */
-    size_t packed;             /* index of its packed message; SIZE_MAX: none */
-    struct rf_run last_direct; /* its last message if that is direct */
-    size_t after;              /* of the current op, see rf_step.after */
+    uint64_t used; /* of the current wave */
+    size_t packed; /* index of its packed message; SIZE_MAX: none */
+    struct rf_byte_run last_direct; /* its last message if that is direct */
+    size_t after;                   /* of the current op, see rf_step.after */
 };
 
 /* Adds an op to the pair's messages, and its copies to the steps; says whether

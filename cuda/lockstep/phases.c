@@ -121,7 +121,7 @@ enum rf_status rf_phases_end(const struct rf_phases *phases, int phase,
 }
 
 enum rf_status rf_phases_copy(const struct rf_phases *phases,
-                              enum rf_phase phase, size_t index,
+                              enum rf_device_phase phase, size_t index,
                               struct rf_err *err)
 {
     const struct rf_phase_step *step = &phases->at[index];

@@ -16,7 +16,7 @@
 
 /* Every method packs and unpacks; its other phases are its own. */
 #define RF_PHASES 4
-enum rf_phase { RF_PHASE_PACK, RF_PHASE_UNPACK, RF_PHASE_OTHERS };
+enum rf_device_phase { RF_PHASE_PACK, RF_PHASE_UNPACK, RF_PHASE_OTHERS };
 
 /* One step's. */
 struct rf_phase_step {
@@ -61,7 +61,7 @@ enum rf_status rf_phases_end(const struct rf_phases *phases, int phase,
 
 /* Packs or unpacks step `index`, from the phase's begin to its end. */
 enum rf_status rf_phases_copy(const struct rf_phases *phases,
-                              enum rf_phase phase, size_t index,
+                              enum rf_device_phase phase, size_t index,
                               struct rf_err *err) RF_MUST_CHECK;
 
 /* Whether step `index` has ended a phase. */

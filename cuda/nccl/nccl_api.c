@@ -12,7 +12,7 @@
 
 static struct rf_nccl table;
 
-static const struct rf_library_symbol symbols[] = {
+static const struct rf_dynamic_library_symbol symbols[] = {
 #define X(name) {"nccl" #name, (void **)(void *)&table.name},
     RF_NCCL_FUNCTIONS(X)
 #undef X
@@ -22,7 +22,7 @@ static enum rf_status load(struct rf_err *err)
 {
     struct link_map *map = NULL;
     void *library;
-    enum rf_status status = rf_library_open(
+    enum rf_status status = rf_dynamic_library_open(
         LIBRARY, RTLD_LOCAL, symbols, RF_ARRAY_SIZE(symbols), &library, err);
     if (status != RF_OK) {
         return status;
@@ -46,8 +46,9 @@ static enum rf_status load(struct rf_err *err)
 
 const struct rf_nccl *rf_nccl_load(struct rf_err *err)
 {
-    static struct rf_library library = RF_LIBRARY_INIT;
-    return rf_library_load(&library, load, err) == RF_OK ? &table : NULL;
+    static struct rf_dynamic_library library = RF_LIBRARY_INIT;
+    return rf_dynamic_library_load(&library, load, err) == RF_OK ? &table
+                                                                 : NULL;
 }
 
 enum rf_status rf_nccl_error(struct rf_err *err, const struct rf_nccl *nccl,

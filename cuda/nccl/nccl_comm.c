@@ -92,7 +92,7 @@ static enum rf_status settle(struct rf_nccl_comms *comms, const char *what,
 }
 
 /* Where this rank runs, for ranks that share a device. */
-struct place {
+struct rank_place {
     char boot_id[RF_BOOT_ID_SIZE]; /* of the machine, whatever its nodes are */
     char bus[32];
     int version;
@@ -106,7 +106,7 @@ static enum rf_status settle_places(struct rf_nccl_comms *comms,
     const struct rf_method_env *env = comms->env;
     const uint32_t n = env->plan->world->n_ranks;
     struct rf_blob *all = rf_xcalloc(n, sizeof(*all));
-    struct place mine = {.version = comms->nccl->version};
+    struct rank_place mine = {.version = comms->nccl->version};
     bool shared = false;
     enum rf_status status = RF_OK;
     rf_boot_id(mine.boot_id);
@@ -115,7 +115,7 @@ static enum rf_status settle_places(struct rf_nccl_comms *comms,
         cudaDeviceGetPCIBusId(mine.bus, sizeof(mine.bus), rf_device_index()));
     status = env->exchange(env->exchange_data, &mine, sizeof(mine), all, err);
     for (uint32_t r = 0; status == RF_OK && r < n; r++) {
-        const struct place *other = all[r].data;
+        const struct rank_place *other = all[r].data;
         if (all[r].size != sizeof(*other)) {
             status = rf_err_set(err, RF_ERR_PROTOCOL, "rank %u: bad place", r);
         } else if (other->version != mine.version) {

@@ -3,9 +3,10 @@
 
 #include <dlfcn.h>
 
-enum rf_status rf_library_load(struct rf_library *library,
-                               enum rf_status (*load)(struct rf_err *err),
-                               struct rf_err *err)
+enum rf_status
+rf_dynamic_library_load(struct rf_dynamic_library *library,
+                        enum rf_status (*load)(struct rf_err *err),
+                        struct rf_err *err)
 {
     enum rf_status status;
     pthread_mutex_lock(&library->lock);
@@ -21,9 +22,10 @@ enum rf_status rf_library_load(struct rf_library *library,
     return status;
 }
 
-enum rf_status rf_library_open(const char *file, int scope,
-                               const struct rf_library_symbol *symbols,
-                               size_t n_symbols, void **out, struct rf_err *err)
+enum rf_status
+rf_dynamic_library_open(const char *file, int scope,
+                        const struct rf_dynamic_library_symbol *symbols,
+                        size_t n_symbols, void **out, struct rf_err *err)
 {
     void *library = dlopen(file, RTLD_NOW | scope);
     if (library == NULL) {

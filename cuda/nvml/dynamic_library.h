@@ -8,7 +8,7 @@
 
 #include "common/err.h"
 
-struct rf_library {
+struct rf_dynamic_library {
     pthread_mutex_t lock;
     bool tried;
     enum rf_status status;
@@ -21,21 +21,23 @@ struct rf_library {
     }
 
 /* Runs `load` at the first call; its outcome is that of all calls. */
-enum rf_status rf_library_load(struct rf_library *library,
-                               enum rf_status (*load)(struct rf_err *err),
-                               struct rf_err *err);
+enum rf_status
+rf_dynamic_library_load(struct rf_dynamic_library *library,
+                        enum rf_status (*load)(struct rf_err *err),
+                        struct rf_err *err);
 
 /* A function of a library and where its address goes. */
-struct rf_library_symbol {
+struct rf_dynamic_library_symbol {
     const char *name;
     void **address;
 };
 
 /* dlopen() of `file` with RTLD_LOCAL or RTLD_GLOBAL, and all of `symbols`.
  * RF_ERR_UNSUPPORTED with what is missing; *out is then not set. */
-enum rf_status rf_library_open(const char *file, int scope,
-                               const struct rf_library_symbol *symbols,
-                               size_t n_symbols, void **out,
-                               struct rf_err *err) RF_MUST_CHECK;
+enum rf_status
+rf_dynamic_library_open(const char *file, int scope,
+                        const struct rf_dynamic_library_symbol *symbols,
+                        size_t n_symbols, void **out,
+                        struct rf_err *err) RF_MUST_CHECK;
 
 #endif

@@ -65,7 +65,7 @@ static void *sample(void *unused)
     return NULL;
 }
 
-void rf_usage_begin(int cuda_device)
+void rf_memory_usage_begin(int cuda_device)
 {
     pthread_mutex_lock(&usage.lock);
     usage.device = rf_nvml_device(cuda_device);
@@ -76,7 +76,7 @@ void rf_usage_begin(int cuda_device)
     pthread_mutex_unlock(&usage.lock);
 }
 
-void rf_usage_pause(bool paused)
+void rf_memory_usage_pause(bool paused)
 {
     pthread_mutex_lock(&usage.lock);
     usage.paused = paused;
@@ -93,7 +93,7 @@ static uint64_t used_of_runtime(void)
     return total - available;
 }
 
-void rf_usage_have_context(void)
+void rf_memory_usage_have_context(void)
 {
     usage.context_used = used_of_runtime();
     if (usage.before_known && !usage.running) {
@@ -101,7 +101,7 @@ void rf_usage_have_context(void)
     }
 }
 
-void rf_usage_note(uint64_t arena_bytes)
+void rf_memory_usage_note(uint64_t arena_bytes)
 {
     const uint64_t used = used_of_runtime();
     struct rf_module_usage *peak = &usage.peak;
@@ -115,7 +115,7 @@ void rf_usage_note(uint64_t arena_bytes)
     pthread_mutex_unlock(&usage.lock);
 }
 
-void rf_usage_end(struct rf_module_usage *out)
+void rf_memory_usage_end(struct rf_module_usage *out)
 {
     uint64_t sent = 0, received = 0;
     struct rf_module_usage *peak = &usage.peak;

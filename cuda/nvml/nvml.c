@@ -15,7 +15,7 @@
 
 static struct rf_nvml table;
 
-static const struct rf_library_symbol symbols[] = {
+static const struct rf_dynamic_library_symbol symbols[] = {
 #define X(name, args) {"nvml" #name, (void **)(void *)&table.name},
     RF_NVML_FUNCTIONS(X)
 #undef X
@@ -24,7 +24,7 @@ static const struct rf_library_symbol symbols[] = {
 static enum rf_status load(struct rf_err *err)
 {
     void *library;
-    enum rf_status status = rf_library_open(
+    enum rf_status status = rf_dynamic_library_open(
         LIBRARY, RTLD_LOCAL, symbols, RF_ARRAY_SIZE(symbols), &library, err);
     if (status == RF_OK && table.Init_v2() != 0) {
         status = rf_err_set(err, RF_ERR_UNSUPPORTED, "nvmlInit_v2 failed");
@@ -34,8 +34,9 @@ static enum rf_status load(struct rf_err *err)
 
 const struct rf_nvml *rf_nvml_load(struct rf_err *err)
 {
-    static struct rf_library library = RF_LIBRARY_INIT;
-    return rf_library_load(&library, load, err) == RF_OK ? &table : NULL;
+    static struct rf_dynamic_library library = RF_LIBRARY_INIT;
+    return rf_dynamic_library_load(&library, load, err) == RF_OK ? &table
+                                                                 : NULL;
 }
 
 rf_nvml_device_t rf_nvml_device(int cuda_device)

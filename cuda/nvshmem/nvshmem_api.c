@@ -11,7 +11,7 @@
 static struct rf_nvshmem table;
 static unsigned users; /* of the started library */
 
-static const struct rf_library_symbol symbols[] = {
+static const struct rf_dynamic_library_symbol symbols[] = {
 #define X(name, result, args) {#name, (void **)(void *)&table.name},
     RF_NVSHMEM_FUNCTIONS(X)
 #undef X
@@ -23,14 +23,15 @@ static enum rf_status load(struct rf_err *err)
     /* The library opens its bootstrap by bare name; if it is there already, any
      * folder will do. */
     (void)dlopen(BOOTSTRAP, RTLD_NOW | RTLD_GLOBAL);
-    return rf_library_open(LIBRARY, RTLD_GLOBAL, symbols,
-                           RF_ARRAY_SIZE(symbols), &library, err);
+    return rf_dynamic_library_open(LIBRARY, RTLD_GLOBAL, symbols,
+                                   RF_ARRAY_SIZE(symbols), &library, err);
 }
 
 const struct rf_nvshmem *rf_nvshmem_load(struct rf_err *err)
 {
-    static struct rf_library library = RF_LIBRARY_INIT;
-    return rf_library_load(&library, load, err) == RF_OK ? &table : NULL;
+    static struct rf_dynamic_library library = RF_LIBRARY_INIT;
+    return rf_dynamic_library_load(&library, load, err) == RF_OK ? &table
+                                                                 : NULL;
 }
 
 int rf_nvshmem_start(struct rf_nvshmem_attr *attr)

@@ -17,7 +17,7 @@ struct head {
 struct row {
     uint32_t round, wave;
 };
-struct entry {
+struct table_entry {
     uint32_t round, wave, from, index;
     uint64_t offset, bytes;
 };
@@ -37,7 +37,7 @@ static void *make_blob(const struct rf_steps *steps, struct head *head,
                        size_t *size)
 {
     struct row *rows;
-    struct entry *entry;
+    struct table_entry *entry;
     unsigned char *blob;
     head->n_steps = (uint32_t)steps->n;
     for (size_t s = 0; s < steps->n; s++) {
@@ -54,12 +54,12 @@ static void *make_blob(const struct rf_steps *steps, struct head *head,
         const uint32_t wave = wave_of(steps, s);
         rows[s] = (struct row){.round = step->round, .wave = wave};
         for (size_t m = 0; m < step->n_recvs; m++) {
-            *entry++ = (struct entry){.round = step->round,
-                                      .wave = wave,
-                                      .from = step->recvs[m].peer,
-                                      .index = (uint32_t)s,
-                                      .offset = step->recvs[m].offset,
-                                      .bytes = step->recvs[m].bytes};
+            *entry++ = (struct table_entry){.round = step->round,
+                                            .wave = wave,
+                                            .from = step->recvs[m].peer,
+                                            .index = (uint32_t)s,
+                                            .offset = step->recvs[m].offset,
+                                            .bytes = step->recvs[m].bytes};
         }
     }
     return blob;
@@ -71,7 +71,7 @@ static bool is_whole(const struct rf_blob *blob)
     const struct head *head = blob->data;
     return blob->size >= sizeof(*head) &&
            blob->size == sizeof(*head) + head->n_steps * sizeof(struct row) +
-                             head->n_entries * sizeof(struct entry);
+                             head->n_entries * sizeof(struct table_entry);
 }
 
 static int by_round_wave(const void *a, const void *b)
@@ -137,7 +137,7 @@ static bool find_place(const struct head *head, uint32_t rank,
                        uint64_t bytes, struct rf_nvshmem_place *out)
 {
     const struct row *rows = (const void *)(head + 1);
-    const struct entry *entries = (const void *)(rows + head->n_steps);
+    const struct table_entry *entries = (const void *)(rows + head->n_steps);
     for (uint32_t e = 0; e < head->n_entries; e++) {
         if (entries[e].from == rank && entries[e].round == turn->round &&
             entries[e].wave == turn->wave && nth-- == 0) {

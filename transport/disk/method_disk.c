@@ -15,7 +15,7 @@ static enum rf_route route(const struct rf_method_env *env,
     return RF_ROUTE_FILE;
 }
 
-static const struct rf_engine_policy policy = {
+static const struct rf_copy_engine_policy policy = {
     .route = route,
     .carrier = &rf_carrier_files,
 };

@@ -161,7 +161,7 @@ static void list_own(struct rf_engine *engine)
 }
 
 static enum rf_status build(struct rf_engine *engine,
-                            const struct rf_engine_policy *policy,
+                            const struct rf_copy_engine_policy *policy,
                             struct rf_err *err)
 {
     const struct rf_method_env *env = engine->env;
@@ -198,7 +198,7 @@ enum rf_status rf_engine_probe(struct rf_err *err)
 }
 
 enum rf_status rf_engine_open(const struct rf_method_env *env,
-                              const struct rf_engine_policy *policy,
+                              const struct rf_copy_engine_policy *policy,
                               void **state, struct rf_err *err)
 {
     struct rf_engine *engine = rf_xcalloc(1, sizeof(*engine));

@@ -42,7 +42,7 @@ struct rf_carrier_ops {
 };
 
 /* What makes a method out of the engine. */
-struct rf_engine_policy {
+struct rf_copy_engine_policy {
     /* How one op is carried out; the same answer on every rank of a node. */
     enum rf_route (*route)(const struct rf_method_env *env,
                            const struct rf_op *op, bool same_node);
@@ -86,7 +86,7 @@ struct rf_engine {
 /* The hooks of methods. `*state` becomes the engine. */
 enum rf_status rf_engine_probe(struct rf_err *err);
 enum rf_status rf_engine_open(const struct rf_method_env *env,
-                              const struct rf_engine_policy *policy,
+                              const struct rf_copy_engine_policy *policy,
                               void **state, struct rf_err *err) RF_MUST_CHECK;
 enum rf_status rf_engine_start(void *engine, uint64_t iteration,
                                struct rf_err *err);

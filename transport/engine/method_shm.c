@@ -105,7 +105,7 @@ static enum rf_route route(const struct rf_method_env *env,
     return RF_ROUTE_OWN;
 }
 
-static const struct rf_engine_policy policy = {
+static const struct rf_copy_engine_policy policy = {
     .route = route,
     .mark_nothing = mark_nothing,
     .carrier = &rf_carrier_none,

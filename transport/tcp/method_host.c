@@ -14,7 +14,7 @@ static enum rf_route route(const struct rf_method_env *env,
     return same_node ? RF_ROUTE_SHARED : RF_ROUTE_LINK;
 }
 
-static const struct rf_engine_policy policy = {
+static const struct rf_copy_engine_policy policy = {
     .route = route,
     .carrier = &rf_carrier_links,
 };

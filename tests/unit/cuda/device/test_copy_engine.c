@@ -64,13 +64,13 @@ static struct rf_slice slice(uint64_t from, uint64_t to, uint64_t width,
 }
 
 /* A run, one of several joined rows, and rows at a distance. */
-static void add_three(struct rf_engine_list *list)
+static void add_three(struct rf_copy_engine_list *list)
 {
     const struct rf_slice slices[] = {slice(1, 3, 1000, 1, 0),
                                       slice(4096, 8192, 256, 8, 256),
                                       slice(16384, 20480, 100, 7, 512)};
     for (size_t i = 0; i < RF_ARRAY_SIZE(slices); i++) {
-        rf_engine_add(list, &slices[i], &bases);
+        rf_copy_engine_add(list, &slices[i], &bases);
     }
 }
 
@@ -92,11 +92,11 @@ static void expect_three(void)
 /* The loop's index: with and without a driver that takes batches. */
 START_TEST(test_engine_copies_runs_and_rows)
 {
-    struct rf_engine_list list = {.n_runs = 0};
+    struct rf_copy_engine_list list = {.n_runs = 0};
     cudaStream_t stream;
     bool batches = false;
     setenv("FAKE_CUDA_BATCHES", _i == 0 ? "0" : "1", 1);
-    must(rf_engine_has_batches(&batches, &err));
+    must(rf_copy_engine_has_batches(&batches, &err));
     ck_assert_int_eq(batches, _i == 1);
     ck_assert_int_eq(cudaStreamCreateWithFlags(&stream, cudaStreamNonBlocking),
                      0);
@@ -104,10 +104,10 @@ START_TEST(test_engine_copies_runs_and_rows)
     ck_assert_uint_eq(list.n_runs, 2);
     ck_assert_uint_eq(list.n_rows, 1);
     ck_assert_uint_eq(list.total_bytes, 1000 + 256 * 8 + 100 * 7);
-    must(rf_engine_run(&list, batches, stream, &err));
+    must(rf_copy_engine_run(&list, batches, stream, &err));
     ck_assert_int_eq(cudaStreamSynchronize(stream), 0);
     expect_three();
-    rf_engine_free(&list);
+    rf_copy_engine_free(&list);
     cudaStreamDestroy(stream);
 }
 END_TEST
@@ -115,16 +115,16 @@ END_TEST
 /* Turns order destinations; the copies of a batch have no order. */
 START_TEST(test_engine_makes_one_batch_per_destination)
 {
-    struct rf_engine_list list = {.n_runs = 0};
+    struct rf_copy_engine_list list = {.n_runs = 0};
     for (uint32_t i = 0; i < 6; i++) {
         struct rf_slice one = slice(i, i, 1, 1, 0);
         one.dst_base = i / 3;
-        rf_engine_add(&list, &one, &bases);
+        rf_copy_engine_add(&list, &one, &bases);
     }
     ck_assert_uint_eq(list.n_parts, 2);
     ck_assert_uint_eq(list.parts[0].n_runs, 3);
     ck_assert_uint_eq(list.parts[1].n_runs, 3);
-    rf_engine_free(&list);
+    rf_copy_engine_free(&list);
 }
 END_TEST
 
@@ -132,7 +132,7 @@ START_TEST(test_engine_failure_names_the_call)
 {
     bool batches;
     setenv("FAKE_CUDA_FAIL", "cudaMemcpyBatchAsync:1:700", 1);
-    ck_assert_int_eq(rf_engine_has_batches(&batches, &err), RF_ERR_DEVICE);
+    ck_assert_int_eq(rf_copy_engine_has_batches(&batches, &err), RF_ERR_DEVICE);
 }
 END_TEST
 

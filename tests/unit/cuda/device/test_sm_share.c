@@ -23,7 +23,7 @@ START_TEST(test_share_leaves_multiprocessors_to_nccl)
     struct rf_err err;
     uint32_t blocks = 0;
     ck_assert_int_eq(
-        rf_share_blocks(good[_i].processors, good[_i].wish, &blocks, &err),
+        rf_sm_share_blocks(good[_i].processors, good[_i].wish, &blocks, &err),
         RF_OK);
     ck_assert_uint_eq(blocks, good[_i].blocks);
 }
@@ -35,7 +35,7 @@ START_TEST(test_share_refuses_what_the_device_does_not_have)
 {
     struct rf_err err;
     uint32_t blocks = 7;
-    ck_assert_int_eq(rf_share_blocks(132, bad[_i], &blocks, &err),
+    ck_assert_int_eq(rf_sm_share_blocks(132, bad[_i], &blocks, &err),
                      RF_ERR_CONFIG);
     ck_assert_ptr_nonnull(strstr(err.text, "REFIT_PACK_SMS"));
     ck_assert_ptr_nonnull(strstr(err.text, "from 2 to 132"));

@@ -34,10 +34,10 @@ static unsigned char mark_of(int fd)
     return value;
 }
 
-static int open_named(struct rf_fdpass_name *name)
+static int open_named(struct rf_fd_passing_name *name)
 {
     int fd = -1;
-    ck_assert_msg(rf_fdpass_open(&fd, name, &err) == RF_OK, "%s", err.text);
+    ck_assert_msg(rf_fd_passing_open(&fd, name, &err) == RF_OK, "%s", err.text);
     return fd;
 }
 
@@ -48,17 +48,19 @@ struct shared {
 };
 
 /* Passes at most one descriptor each way, before `deadline_ns`. */
-static enum rf_status pass_one(int socket, const struct rf_fdpass_send *send,
-                               struct rf_fdpass_want *want, int64_t deadline_ns)
+static enum rf_status pass_one(int socket,
+                               const struct rf_fd_passing_send *send,
+                               struct rf_fd_passing_want *want,
+                               int64_t deadline_ns)
 {
-    return rf_fdpass_run(&(struct rf_fdpass){.socket = socket,
-                                             .sends = send,
-                                             .n_sends = send != NULL,
-                                             .wants = want,
-                                             .n_wants = want != NULL,
-                                             .deadline_ns = deadline_ns,
-                                             .abort = &calm},
-                         &err);
+    return rf_fd_passing_run(&(struct rf_fd_passing){.socket = socket,
+                                                     .sends = send,
+                                                     .n_sends = send != NULL,
+                                                     .wants = want,
+                                                     .n_wants = want != NULL,
+                                                     .deadline_ns = deadline_ns,
+                                                     .abort = &calm},
+                             &err);
 }
 
 static int64_t patiently(void)
@@ -68,10 +70,10 @@ static int64_t patiently(void)
 
 /* One rank: sends TAGS descriptors to each other rank, gets as many. */
 static int play(uint32_t self, const int *sockets,
-                const struct rf_fdpass_name *names, struct shared *shared)
+                const struct rf_fd_passing_name *names, struct shared *shared)
 {
-    static struct rf_fdpass_send sends[RANKS * TAGS];
-    static struct rf_fdpass_want wants[RANKS * TAGS];
+    static struct rf_fd_passing_send sends[RANKS * TAGS];
+    static struct rf_fd_passing_want wants[RANKS * TAGS];
     size_t n = 0, bad = 0;
     shared->pid[self] = getpid();
     atomic_fetch_add(&shared->ready, 1);
@@ -80,23 +82,23 @@ static int play(uint32_t self, const int *sockets,
     }
     for (uint32_t r = 0; r < RANKS; r++) {
         for (uint32_t tag = 0; r != self && tag < TAGS; tag++) {
-            sends[n] = (struct rf_fdpass_send){
+            sends[n] = (struct rf_fd_passing_send){
                 .rank = r,
                 .to = names[r],
                 .tag = tag,
                 .fd = marked((unsigned char)(self * TAGS + tag))};
-            wants[n++] = (struct rf_fdpass_want){
+            wants[n++] = (struct rf_fd_passing_want){
                 .rank = r, .pid = shared->pid[r], .tag = tag, .fd = -1};
         }
     }
-    if (rf_fdpass_run(&(struct rf_fdpass){.socket = sockets[self],
-                                          .sends = sends,
-                                          .n_sends = n,
-                                          .wants = wants,
-                                          .n_wants = n,
-                                          .deadline_ns = patiently(),
-                                          .abort = &calm},
-                      &err) != RF_OK) {
+    if (rf_fd_passing_run(&(struct rf_fd_passing){.socket = sockets[self],
+                                                  .sends = sends,
+                                                  .n_sends = n,
+                                                  .wants = wants,
+                                                  .n_wants = n,
+                                                  .deadline_ns = patiently(),
+                                                  .abort = &calm},
+                          &err) != RF_OK) {
         return 2;
     }
     for (size_t i = 0; i < n; i++) {
@@ -107,7 +109,7 @@ static int play(uint32_t self, const int *sockets,
 
 START_TEST(test_fdpass_everybody_gets_everybody_s)
 {
-    struct rf_fdpass_name names[RANKS];
+    struct rf_fd_passing_name names[RANKS];
     int sockets[RANKS];
     pid_t children[RANKS];
     struct shared *shared = mmap(NULL, sizeof(*shared), PROT_READ | PROT_WRITE,
@@ -133,10 +135,10 @@ END_TEST
 
 START_TEST(test_fdpass_ignores_strangers)
 {
-    struct rf_fdpass_name ours, theirs;
+    struct rf_fd_passing_name ours, theirs;
     const int socket = open_named(&ours), other = open_named(&theirs);
-    struct rf_fdpass_send send = {.to = ours, .tag = 3, .fd = marked(1)};
-    struct rf_fdpass_want want = {.rank = 4, .tag = 3, .fd = -1};
+    struct rf_fd_passing_send send = {.to = ours, .tag = 3, .fd = marked(1)};
+    struct rf_fd_passing_want want = {.rank = 4, .tag = 3, .fd = -1};
     int status = -1;
     pid_t child;
     child = fork();
@@ -157,20 +159,20 @@ END_TEST
 
 START_TEST(test_fdpass_names_what_did_not_come)
 {
-    struct rf_fdpass_name name;
+    struct rf_fd_passing_name name;
     const int socket = open_named(&name);
-    struct rf_fdpass_want want = {.rank = 4, .pid = getpid(), .fd = -1};
+    struct rf_fd_passing_want want = {.rank = 4, .pid = getpid(), .fd = -1};
     atomic_bool abort = true;
     ck_assert_int_eq(pass_one(socket, NULL, &want, rf_now_ns()),
                      RF_ERR_TIMEOUT);
     ck_assert_str_eq(err.text, "the memory descriptor of rank 4 did not come");
     ck_assert_int_eq(
-        rf_fdpass_run(&(struct rf_fdpass){.socket = socket,
-                                          .wants = &want,
-                                          .n_wants = 1,
-                                          .deadline_ns = patiently(),
-                                          .abort = &abort},
-                      &err),
+        rf_fd_passing_run(&(struct rf_fd_passing){.socket = socket,
+                                                  .wants = &want,
+                                                  .n_wants = 1,
+                                                  .deadline_ns = patiently(),
+                                                  .abort = &abort},
+                          &err),
         RF_ERR_ABORTED);
     close(socket);
 }
@@ -178,9 +180,9 @@ END_TEST
 
 START_TEST(test_fdpass_names_a_receiver_that_is_gone)
 {
-    struct rf_fdpass_name ours, gone;
+    struct rf_fd_passing_name ours, gone;
     const int socket = open_named(&ours);
-    struct rf_fdpass_send send = {.rank = 5, .fd = marked(1)};
+    struct rf_fd_passing_send send = {.rank = 5, .fd = marked(1)};
     close(open_named(&gone));
     send.to = gone;
     ck_assert_int_eq(pass_one(socket, &send, NULL, patiently()), RF_ERR_PEER);
@@ -193,10 +195,10 @@ END_TEST
 /* A datagram of a rank that carries no descriptor, or is no note of ours. */
 START_TEST(test_fdpass_ignores_empty_datagrams)
 {
-    struct rf_fdpass_name name;
+    struct rf_fd_passing_name name;
     const int socket = open_named(&name);
-    struct rf_fdpass_want want = {.rank = 1, .pid = getpid(), .fd = -1};
-    struct rf_fdpass_send send = {.to = name, .fd = marked(8)};
+    struct rf_fd_passing_want want = {.rank = 1, .pid = getpid(), .fd = -1};
+    struct rf_fd_passing_send send = {.to = name, .fd = marked(8)};
     int pair[2];
     ck_assert_int_eq(socketpair(AF_UNIX, SOCK_DGRAM | SOCK_NONBLOCK, 0, pair),
                      0);

@@ -117,7 +117,7 @@ static bool parse_number(const char *text, long max, uint32_t *out)
 }
 
 /* "HOST:PORT" or "[ADDRESS]:PORT", in place. */
-static bool parse_candidate(char *text, struct rf_candidate *out)
+static bool parse_candidate(char *text, struct rf_boot_address *out)
 {
     char *colon = strrchr(text, ':');
     uint32_t port;

@@ -171,7 +171,7 @@ static void on_lease(struct agent *agent, const struct rf_msg_lease *lease)
  * the time it missed: leases get one more period. */
 static void notice_sleep(struct agent *agent, int64_t now)
 {
-    const struct rf_limits *limits = &agent->boot.limits;
+    const struct rf_boot_limits *limits = &agent->boot.limits;
     if (now - agent->tick_ns > limits->lease_dead_ms * RF_NS_PER_MS / 3) {
         agent->lease_grace_ns = now + limits->lease_period_ms * RF_NS_PER_MS;
     }
@@ -180,7 +180,7 @@ static void notice_sleep(struct agent *agent, int64_t now)
 
 static void tick_ready(struct agent *agent, int64_t now)
 {
-    const struct rf_limits *limits = &agent->boot.limits;
+    const struct rf_boot_limits *limits = &agent->boot.limits;
     bool due = now - agent->lease_ns >= limits->lease_period_ms * RF_NS_PER_MS;
     notice_sleep(agent, now);
     if (now > agent->lease_grace_ns &&
@@ -299,7 +299,7 @@ static void send_hello(struct agent *agent)
     hello->pid = (uint32_t)getpid();
     hello->start_ticks =
         start_ticks >= 0 ? (uint64_t)start_ticks : RF_ABSENT_U64;
-    rf_signs_leave(&agent->boot.message, hello);
+    rf_folder_signs_leave(&agent->boot.message, hello);
     move(agent, AGENT_GREETING, GREETING_LIMIT_MS);
     rf_agent_send(agent, &message);
     rf_msg_free(&message);
@@ -670,7 +670,7 @@ int rf_agent_run(struct rf_agent_options *options)
         rf_agent_end(&agent, 2, "no channel to the coordinator");
     }
     uv_run(&agent.loop, UV_RUN_DEFAULT);
-    rf_signs_remove(&agent.boot.message, agent.exit_code == 0);
+    rf_folder_signs_remove(&agent.boot.message, agent.exit_code == 0);
     rf_agent_free_ranks(&agent);
     rf_process_environment_free(agent.environment);
     rf_schema_free(&rf_msg_hello_schema, &agent.facts);

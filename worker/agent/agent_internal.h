@@ -90,7 +90,7 @@ struct agent_rank {
 };
 
 /* The ranks' answers to one step or exchange, which go on together. */
-struct gather {
+struct rank_answers {
     bool open;             /* some are awaited */
     struct rf_msg message; /* DONE or EXCHANGE, valid while open */
     size_t n_answers;      /* to a step */
@@ -133,7 +133,7 @@ struct agent {
     size_t n_ranks;
     char *disk_folder; /* where ranks keep files of these labels, or NULL */
     char disk_label[RF_DISK_LABEL_SIZE], yardstick_label[RF_DISK_LABEL_SIZE];
-    struct gather step, exchange;
+    struct rank_answers step, exchange;
     uint64_t step_seq; /* of the last STEP */
     /* START that came before the ranks of the last attempt were gone, and the
      * step that followed it. */
@@ -197,6 +197,6 @@ extern const struct rf_conn_ops rf_agent_rank_ops;
 void rf_agent_step(struct agent *agent, struct rf_msg_step *step);
 /* Any other frame of the coordinator for the ranks. */
 void rf_agent_relay(struct agent *agent, const struct rf_frame *frame);
-void rf_agent_gather_clear(struct gather *gather);
+void rf_agent_gather_clear(struct rank_answers *gather);
 
 #endif

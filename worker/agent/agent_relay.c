@@ -17,7 +17,7 @@
 #include "common/log.h"
 #include "common/mem.h"
 
-void rf_agent_gather_clear(struct gather *gather)
+void rf_agent_gather_clear(struct rank_answers *gather)
 {
     if (gather->open) {
         rf_msg_free(&gather->message);
@@ -26,7 +26,7 @@ void rf_agent_gather_clear(struct gather *gather)
 }
 
 /* Has room for the answers of all ranks, so that they can be put there. */
-static void open_gather(struct agent *agent, struct gather *gather,
+static void open_gather(struct agent *agent, struct rank_answers *gather,
                         enum rf_msg_type type, uint64_t seq)
 {
     struct rf_msg *message = &gather->message;
@@ -95,7 +95,7 @@ void rf_agent_relay(struct agent *agent, const struct rf_frame *frame)
     }
 }
 
-static void send_gathered(struct agent *agent, struct gather *gather)
+static void send_gathered(struct agent *agent, struct rank_answers *gather)
 {
     rf_agent_send(agent, &gather->message);
     rf_agent_gather_clear(gather);
@@ -103,7 +103,8 @@ static void send_gathered(struct agent *agent, struct gather *gather)
 
 /* Moves the answer to where those of the others are, but for one that DONE as a
  * whole can give. */
-static void add_answer(struct gather *gather, struct rf_msg_answer *answer)
+static void add_answer(struct rank_answers *gather,
+                       struct rf_msg_answer *answer)
 {
     struct rf_msg_done *done = &gather->message.done;
     gather->n_answers++;
@@ -153,7 +154,7 @@ static void on_exchange(struct agent_rank *rank, struct rf_msg_share *part,
                         uint64_t seq)
 {
     struct agent *agent = rank->agent;
-    struct gather *gather = &agent->exchange;
+    struct rank_answers *gather = &agent->exchange;
     struct rf_msg_exchange *exchange = &gather->message.exchange;
     if (gather->open && seq != exchange->seq) {
         rf_warn("rank %" PRIu32 " is in exchange %" PRIu64

@@ -48,7 +48,7 @@ static enum rf_status spawn(struct agent_rank *rank,
                             const struct streams *streams, struct rf_err *err)
 {
     struct agent *agent = rank->agent;
-    const struct rf_limits *limits = &agent->boot.limits;
+    const struct rf_boot_limits *limits = &agent->boot.limits;
     char text[6][16];
     const char *argv[] = {
         "refit-worker", "--rank",     text[0], "--parent",
@@ -168,24 +168,24 @@ static void start_now(struct agent *agent, const void *payload, size_t size)
 {
     const struct rf_frame frame = {
         .type = RF_MSG_START, .length = (uint32_t)size, .payload = payload};
-    struct rf_task *task = NULL;
+    struct rf_start_task *task = NULL;
     struct rf_err err = {.text = ""};
     struct rf_msg message;
     if (rf_msg_read(&frame, &message, &err) != RF_OK) {
         rf_agent_refuse(agent, err.text);
         return;
     }
-    if (rf_task_load(&message.start, &task, &err) != RF_OK) {
+    if (rf_start_task_load(&message.start, &task, &err) != RF_OK) {
         rf_agent_refuse(agent, err.text);
         goto out;
     }
-    rf_signs_remove(&agent->boot.message, false);
+    rf_folder_signs_remove(&agent->boot.message, false);
     agent->attempt = message.start.attempt;
     agent->abort_wanted = false;
     snprintf(agent->phase, sizeof(agent->phase), "start");
     note_files(agent, task->spec, message.start.data_key);
     list_ranks(agent, task->world);
-    rf_task_destroy(task);
+    rf_start_task_destroy(task);
     start_ranks(agent, payload, size);
 out:
     rf_msg_free(&message);

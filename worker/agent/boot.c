@@ -6,13 +6,13 @@
 
 #include "common/bytes.h"
 
-void rf_limits_init(struct rf_limits *limits)
+void rf_limits_init(struct rf_boot_limits *limits)
 {
-    *limits = (struct rf_limits){.lease_period_ms = RF_LEASE_PERIOD_MS,
-                                 .lease_dead_ms = RF_LEASE_DEAD_MS,
-                                 .connect_back_ms = RF_CONNECT_BACK_MS,
-                                 .abort_grace_ms = RF_ABORT_GRACE_MS,
-                                 .term_grace_ms = RF_TERM_GRACE_MS};
+    *limits = (struct rf_boot_limits){.lease_period_ms = RF_LEASE_PERIOD_MS,
+                                      .lease_dead_ms = RF_LEASE_DEAD_MS,
+                                      .connect_back_ms = RF_CONNECT_BACK_MS,
+                                      .abort_grace_ms = RF_ABORT_GRACE_MS,
+                                      .term_grace_ms = RF_TERM_GRACE_MS};
 }
 
 static void take_limit(uint32_t asked, uint32_t *limit)
@@ -23,7 +23,7 @@ static void take_limit(uint32_t asked, uint32_t *limit)
 }
 
 static void take_limits(const struct rf_msg_boot_limits *asked,
-                        struct rf_limits *out)
+                        struct rf_boot_limits *out)
 {
     rf_limits_init(out);
     if (asked != NULL) {
@@ -91,7 +91,7 @@ enum rf_status rf_boot_read(struct rf_msg_boot *message, struct rf_boot *out,
          i < boot.message.n_candidates && i < RF_BOOT_CANDIDATES_MAX; i++) {
         const struct rf_msg_candidate *from = &boot.message.candidates[i];
         boot.candidates[boot.n_candidates++] =
-            (struct rf_candidate){from->address, (uint16_t)from->port};
+            (struct rf_boot_address){from->address, (uint16_t)from->port};
     }
     if (status == RF_OK) {
         status = check_shared(boot.message.shared, err);

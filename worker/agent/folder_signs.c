@@ -68,7 +68,8 @@ static void forget_folders(struct rf_msg_hello *hello)
     free(hello->folders);
 }
 
-void rf_signs_leave(const struct rf_msg_boot *boot, struct rf_msg_hello *hello)
+void rf_folder_signs_leave(const struct rf_msg_boot *boot,
+                           struct rf_msg_hello *hello)
 {
     const size_t n = boot->shared != NULL ? boot->shared->folders.n : 0;
     forget_folders(hello);
@@ -84,7 +85,7 @@ void rf_signs_leave(const struct rf_msg_boot *boot, struct rf_msg_hello *hello)
     }
 }
 
-void rf_signs_remove(const struct rf_msg_boot *boot, bool all)
+void rf_folder_signs_remove(const struct rf_msg_boot *boot, bool all)
 {
     for (size_t i = 0; boot->shared != NULL && i < boot->shared->folders.n;
          i++) {

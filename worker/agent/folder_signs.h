@@ -11,10 +11,11 @@
 /* Leaves this node's sign in each folder of BOOT's "shared" and puts what it
  * found into HELLO's "folders" (none when nothing is shared), in the place of
  * what they were. Blocks as the file systems do. */
-void rf_signs_leave(const struct rf_msg_boot *boot, struct rf_msg_hello *hello);
+void rf_folder_signs_leave(const struct rf_msg_boot *boot,
+                           struct rf_msg_hello *hello);
 
 /* Removes this node's signs; with `all`, when everybody has looked, those of
  * every node, some of which may not be there any more to do it. */
-void rf_signs_remove(const struct rf_msg_boot *boot, bool all);
+void rf_folder_signs_remove(const struct rf_msg_boot *boot, bool all);
 
 #endif

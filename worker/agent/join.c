@@ -24,7 +24,7 @@
 #define STAGGER_MS 250
 #define ADDRESSES_MAX 8 /* of one name */
 
-enum attempt_state {
+enum connect_state {
     ATTEMPT_IDLE,
     ATTEMPT_RESOLVING,
     ATTEMPT_CONNECTING,
@@ -34,9 +34,9 @@ enum attempt_state {
     ATTEMPT_FAILED,
 };
 
-struct attempt {
+struct connect_attempt {
     struct rf_join *join;
-    enum attempt_state state;
+    enum connect_state state;
     char *address;
     uint16_t port;
     struct sockaddr_storage to; /* once known; no family until then */
@@ -51,7 +51,7 @@ struct attempt {
 
 struct rf_join {
     uv_loop_t *loop;
-    struct attempt **attempts;
+    struct connect_attempt **attempts;
     size_t n_attempts, cap_attempts, next; /* next: whose turn it is */
     char *identity;
     uint8_t psk[RF_PSK_BYTES];
@@ -86,12 +86,12 @@ static void on_timer_closed(uv_handle_t *handle)
 
 static void on_tcp_closed(uv_handle_t *handle)
 {
-    struct attempt *attempt = handle->data;
+    struct connect_attempt *attempt = handle->data;
     free(handle);
     release(attempt->join);
 }
 
-static void close_tcp(struct attempt *attempt)
+static void close_tcp(struct connect_attempt *attempt)
 {
     if (attempt->tcp != NULL) {
         uv_close((uv_handle_t *)attempt->tcp, on_tcp_closed);
@@ -105,7 +105,7 @@ static void summary(const struct rf_join *join, char *out, size_t size)
     size_t used = 0;
     out[0] = '\0';
     for (size_t i = 0; i < join->n_attempts && used < size; i++) {
-        const struct attempt *attempt = join->attempts[i];
+        const struct connect_attempt *attempt = join->attempts[i];
         used += (size_t)snprintf(out + used, size - used, "%s%s: %s",
                                  i == 0 ? "" : "; ", attempt->name,
                                  attempt->why[0] != '\0' ? attempt->why
@@ -114,13 +114,13 @@ static void summary(const struct rf_join *join, char *out, size_t size)
 }
 
 /* Ends the joining: closes all that is not the winner. */
-static void finish(struct rf_join *join, struct attempt *winner)
+static void finish(struct rf_join *join, struct connect_attempt *winner)
 {
     join->over = true;
     uv_close((uv_handle_t *)&join->stagger, on_timer_closed);
     uv_close((uv_handle_t *)&join->deadline, on_timer_closed);
     for (size_t i = 0; i < join->n_attempts; i++) {
-        struct attempt *attempt = join->attempts[i];
+        struct connect_attempt *attempt = join->attempts[i];
         if (attempt->state == ATTEMPT_RESOLVING) {
             uv_cancel((uv_req_t *)&attempt->resolve);
         }
@@ -132,7 +132,7 @@ static void finish(struct rf_join *join, struct attempt *winner)
     explicit_bzero(join->psk, sizeof(join->psk));
 }
 
-static void report(struct rf_join *join, struct attempt *winner)
+static void report(struct rf_join *join, struct connect_attempt *winner)
 {
     char why[1024];
     if (join->over) {
@@ -147,7 +147,7 @@ static void report(struct rf_join *join, struct attempt *winner)
     }
 }
 
-static void fail_attempt(struct attempt *attempt, const char *why)
+static void fail_attempt(struct connect_attempt *attempt, const char *why)
 {
     struct rf_join *join = attempt->join;
     bool all_failed = true;
@@ -173,7 +173,7 @@ static void fail_attempt(struct attempt *attempt, const char *why)
 
 static void on_ready(struct rf_conn *conn, void *data)
 {
-    struct attempt *attempt = data;
+    struct connect_attempt *attempt = data;
     struct rf_join *join = attempt->join;
     if (join->over) { /* the time ran out in the meantime */
         rf_conn_close(conn);
@@ -186,7 +186,7 @@ static void on_ready(struct rf_conn *conn, void *data)
 static void on_frame(struct rf_conn *conn, const struct rf_frame *frame,
                      void *data)
 {
-    struct attempt *attempt = data;
+    struct connect_attempt *attempt = data;
     if (attempt->state == ATTEMPT_WON) {
         attempt->join->ops->on_frame(conn, frame, attempt->join->data);
     }
@@ -194,7 +194,7 @@ static void on_frame(struct rf_conn *conn, const struct rf_frame *frame,
 
 static void on_close(struct rf_conn *conn, const struct rf_err *why, void *data)
 {
-    struct attempt *attempt = data;
+    struct connect_attempt *attempt = data;
     struct rf_join *join = attempt->join;
     if (attempt->state == ATTEMPT_WON) {
         join->ops->on_close(conn, why, join->data);
@@ -208,7 +208,7 @@ static void on_close(struct rf_conn *conn, const struct rf_err *why, void *data)
 
 static const struct rf_conn_ops link_ops = {on_ready, on_frame, on_close};
 
-static void note_local_address(struct attempt *attempt)
+static void note_local_address(struct connect_attempt *attempt)
 {
     struct sockaddr_storage address;
     int size = sizeof(address);
@@ -224,7 +224,7 @@ static void note_local_address(struct attempt *attempt)
     }
 }
 
-static void start_handshake(struct attempt *attempt)
+static void start_handshake(struct connect_attempt *attempt)
 {
     struct rf_join *join = attempt->join;
     struct rf_err err;
@@ -248,7 +248,7 @@ static void start_handshake(struct attempt *attempt)
 /* Begins the next waiting handshake unless one is under way. */
 static void next_handshake(struct rf_join *join)
 {
-    struct attempt *waiting = NULL;
+    struct connect_attempt *waiting = NULL;
     for (size_t i = 0; i < join->n_attempts; i++) {
         if (join->attempts[i]->state == ATTEMPT_HANDSHAKE) {
             return;
@@ -266,7 +266,7 @@ static void next_handshake(struct rf_join *join)
 
 static void on_connected(uv_connect_t *request, int status)
 {
-    struct attempt *attempt = request->data;
+    struct connect_attempt *attempt = request->data;
     if (attempt->join->over || status == UV_ECANCELED) {
         return; /* closing; on_tcp_closed follows */
     }
@@ -279,7 +279,7 @@ static void on_connected(uv_connect_t *request, int status)
 }
 
 /* To the address that is known; its socket counts in `pending`. */
-static void start_connect(struct attempt *attempt)
+static void start_connect(struct connect_attempt *attempt)
 {
     struct rf_join *join = attempt->join;
     int status;
@@ -296,10 +296,10 @@ static void start_connect(struct attempt *attempt)
     }
 }
 
-static struct attempt *add_attempt(struct rf_join *join, const char *address,
-                                   uint16_t port)
+static struct connect_attempt *add_attempt(struct rf_join *join,
+                                           const char *address, uint16_t port)
 {
-    struct attempt *attempt = rf_xcalloc(1, sizeof(*attempt));
+    struct connect_attempt *attempt = rf_xcalloc(1, sizeof(*attempt));
     bool colon = strchr(address, ':') != NULL;
     attempt->join = join;
     attempt->address = rf_xstrdup(address);
@@ -310,7 +310,8 @@ static struct attempt *add_attempt(struct rf_join *join, const char *address,
     return attempt;
 }
 
-static void keep_address(struct attempt *attempt, const struct addrinfo *info)
+static void keep_address(struct connect_attempt *attempt,
+                         const struct addrinfo *info)
 {
     memcpy(&attempt->to, info->ai_addr,
            RF_MIN((size_t)info->ai_addrlen, sizeof(attempt->to)));
@@ -318,7 +319,8 @@ static void keep_address(struct attempt *attempt, const struct addrinfo *info)
 
 /* The first address is this attempt's; each further one becomes an attempt of
  * its own, whose turn comes with the others'. */
-static void share_out(struct attempt *attempt, const struct addrinfo *list)
+static void share_out(struct connect_attempt *attempt,
+                      const struct addrinfo *list)
 {
     int n = 1;
     keep_address(attempt, list);
@@ -333,7 +335,7 @@ static void share_out(struct attempt *attempt, const struct addrinfo *list)
 static void on_resolved(uv_getaddrinfo_t *request, int status,
                         struct addrinfo *list)
 {
-    struct attempt *attempt = request->data;
+    struct connect_attempt *attempt = request->data;
     struct rf_join *join = attempt->join;
     if (status == 0 && !join->over) {
         share_out(attempt, list);
@@ -345,7 +347,7 @@ static void on_resolved(uv_getaddrinfo_t *request, int status,
     release(join);
 }
 
-static void start_resolve(struct attempt *attempt)
+static void start_resolve(struct connect_attempt *attempt)
 {
     struct addrinfo hints = {.ai_socktype = SOCK_STREAM};
     char port[8];
@@ -367,7 +369,7 @@ static void start_resolve(struct attempt *attempt)
 static void try_next(struct rf_join *join)
 {
     for (size_t i = 0; i < join->n_attempts; i++) {
-        struct attempt *attempt = join->attempts[join->next];
+        struct connect_attempt *attempt = join->attempts[join->next];
         join->next = (join->next + 1) % join->n_attempts;
         if (attempt->state == ATTEMPT_IDLE) {
             if (attempt->to.ss_family == AF_UNSPEC) {

@@ -13,14 +13,14 @@
 
 #define LIMIT_S 60
 
-struct reader {
+struct line_reader {
     int fd;
     int64_t deadline_ns;
     char bytes[RF_STEP_LINE_MAX];
     size_t n, at; /* bytes read, and how many of them are taken */
 };
 
-static enum rf_status fill(struct reader *reader, struct rf_err *err)
+static enum rf_status fill(struct line_reader *reader, struct rf_err *err)
 {
     struct pollfd in = {.fd = reader->fd, .events = POLLIN};
     int64_t left_ms = (reader->deadline_ns - rf_now_ns()) / RF_NS_PER_MS;
@@ -42,7 +42,7 @@ static enum rf_status fill(struct reader *reader, struct rf_err *err)
     return RF_OK;
 }
 
-static enum rf_status read_line(struct reader *reader,
+static enum rf_status read_line(struct line_reader *reader,
                                 char line[RF_STEP_LINE_MAX], struct rf_err *err)
 {
     size_t used = 0;
@@ -93,7 +93,7 @@ static bool starts_with(const char *line, const char *word)
     return strncmp(line, word, strlen(word)) == 0;
 }
 
-static enum rf_status read_all(struct reader *reader, const char *node,
+static enum rf_status read_all(struct line_reader *reader, const char *node,
                                char line[RF_STEP_LINE_MAX],
                                struct rf_step_input *out, struct rf_err *err)
 {
@@ -127,8 +127,8 @@ static enum rf_status read_all(struct reader *reader, const char *node,
 enum rf_status rf_step_input_read(int fd, const char *node,
                                   struct rf_step_input *out, struct rf_err *err)
 {
-    struct reader reader = {.fd = fd,
-                            .deadline_ns = rf_now_ns() + LIMIT_S * RF_NS_PER_S};
+    struct line_reader reader = {
+        .fd = fd, .deadline_ns = rf_now_ns() + LIMIT_S * RF_NS_PER_S};
     char line[RF_STEP_LINE_MAX] = "";
     enum rf_status status;
     *out = (struct rf_step_input){.connect = ""};

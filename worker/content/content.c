@@ -43,8 +43,8 @@ static enum rf_status check_casts(const struct rf_content *content,
     const struct rf_model *model = content->plan->model;
     for (uint32_t f = 0; f < model->n_families; f++) {
         struct stages s = stages_of(content, f);
-        bool first = rf_convert_supported(s.stored, s.train);
-        if (!first || !rf_convert_supported(s.train, s.own)) {
+        bool first = rf_reference_cast_supported(s.stored, s.train);
+        if (!first || !rf_reference_cast_supported(s.train, s.own)) {
             return rf_err_set(
                 err, RF_ERR_UNSUPPORTED,
                 "%s: no exact rule to make %s into %s in host memory",
@@ -69,8 +69,8 @@ enum rf_status rf_content_create(const struct rf_plan *plan, enum rf_side side,
     content->stored = rf_xmalloc(8 * RF_CONTENT_CHUNK);
     content->trained = rf_xmalloc(8 * RF_CONTENT_CHUNK);
     if (plan->model->files != NULL) {
-        status = rf_checkpoint_create(plan->model->files, read_bytes,
-                                      &content->checkpoint, err);
+        status = rf_slices_create(plan->model->files, read_bytes,
+                                  &content->checkpoint, err);
     }
     if (status == RF_OK) {
         status = check_casts(content, err);
@@ -88,7 +88,7 @@ void rf_content_destroy(struct rf_content *content)
     if (content == NULL) {
         return;
     }
-    rf_checkpoint_destroy(content->checkpoint);
+    rf_slices_destroy(content->checkpoint);
     free(content->stored);
     free(content->trained);
     free(content);
@@ -110,7 +110,7 @@ static enum rf_status select_tensor(struct rf_content *content,
         enum rf_status status;
         rf_family_tensor_name(f, span->layer_index, span->expert, name,
                               sizeof(name));
-        status = rf_checkpoint_select(content->checkpoint, name, err);
+        status = rf_slices_select(content->checkpoint, name, err);
         if (status != RF_OK) {
             return status;
         }
@@ -139,7 +139,7 @@ static enum rf_status read_stored(struct rf_content *content,
             content->iteration, at, bytes, dst);
         return RF_OK;
     }
-    return rf_checkpoint_read(
+    return rf_slices_read(
         content->checkpoint,
         &(struct rf_checkpoint_slice){
             .at = content->stored_at + at,
@@ -165,10 +165,11 @@ static enum rf_status read_cast(struct rf_content *content,
         if (status != RF_OK) {
             return status;
         }
-        rf_convert_elements(stages->stored, stages->train, content->stored,
-                            content->trained, chunk.count);
-        rf_convert_elements(stages->train, stages->own, content->trained, dst,
-                            chunk.count);
+        rf_reference_cast_elements(stages->stored, stages->train,
+                                   content->stored, content->trained,
+                                   chunk.count);
+        rf_reference_cast_elements(stages->train, stages->own, content->trained,
+                                   dst, chunk.count);
         chunk.first += chunk.count;
         dst += chunk.count * rf_dtype_bytes(stages->own);
     }

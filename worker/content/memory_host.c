@@ -106,7 +106,7 @@ static enum rf_status poison_padding(const struct rf_fill_job *job,
                                      struct rf_err *err)
 {
     uint8_t *base = job->arena->base;
-    struct rf_span *spans = NULL;
+    struct rf_byte_span *spans = NULL;
     size_t n = 0;
     enum rf_status status =
         rf_runs_padding(job->plan, job->side, job->rank, &spans, &n, err);

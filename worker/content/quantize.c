@@ -34,7 +34,7 @@ static uint16_t load(const uint8_t *at)
 }
 
 /* At most 128×128 elements; pitches in bytes. */
-struct block {
+struct scaled_block {
     const uint8_t *src;
     uint8_t *dst;
     uint64_t src_pitch, dst_pitch, rows, columns;
@@ -42,7 +42,7 @@ struct block {
 
 /* Magnitudes order like their bits; a NaN makes the whole block NaN, as on
  * devices. */
-static void quantize_block(const struct block *block, float *scale_inv)
+static void quantize_block(const struct scaled_block *block, float *scale_inv)
 {
     union rf_float_bits amax = {.value = RF_FP8_AMAX_FLOOR};
     float scale;
@@ -69,7 +69,7 @@ static void quantize_band(const uint8_t *src, uint64_t pitch, uint64_t rows,
                           uint64_t columns, uint8_t *dst, float *scales)
 {
     for (uint64_t c = 0; c < columns; c += RF_FP8_BLOCK) {
-        const struct block block = {
+        const struct scaled_block block = {
             .src = src + 2 * c,
             .dst = dst + c,
             .src_pitch = pitch,
@@ -136,7 +136,7 @@ void rf_quantizer_destroy(void *opaque)
 
 /* --- Verification --- */
 
-struct verification {
+struct block_verification {
     const struct rf_verify_job *job;
     const struct rf_memory_ops *memory;
     struct rf_content *content;
@@ -199,7 +199,7 @@ static void compare(const struct band *band, const struct items *items,
 }
 
 /* What the band must be. */
-static enum rf_status make_band(const struct verification *v,
+static enum rf_status make_band(const struct block_verification *v,
                                 const struct band *band, struct rf_err *err)
 {
     const struct rf_quantize_part *part = band->part;
@@ -226,7 +226,7 @@ static enum rf_status make_band(const struct verification *v,
     return RF_OK;
 }
 
-static enum rf_status verify_band(const struct verification *v,
+static enum rf_status verify_band(const struct block_verification *v,
                                   const struct band *band, struct rf_err *err)
 {
     const struct rf_quantize_part *part = band->part;
@@ -255,8 +255,8 @@ static enum rf_status verify_band(const struct verification *v,
 }
 
 /* What lies between values and scales must still hold the poison. */
-static enum rf_status verify_gap(const struct verification *v, uint64_t from,
-                                 uint64_t to, struct rf_err *err)
+static enum rf_status verify_gap(const struct block_verification *v,
+                                 uint64_t from, uint64_t to, struct rf_err *err)
 {
     const uint8_t poison = rf_poison_byte(v->job->iteration);
     uint8_t found[256];
@@ -279,7 +279,7 @@ static enum rf_status verify_gap(const struct verification *v, uint64_t from,
 }
 
 /* Parts lie one after another, each with its values before its scales. */
-static enum rf_status verify_gaps(const struct verification *v,
+static enum rf_status verify_gaps(const struct block_verification *v,
                                   const struct rf_quantize *what,
                                   struct rf_err *err)
 {
@@ -302,7 +302,7 @@ static enum rf_status verify_gaps(const struct verification *v,
     return status;
 }
 
-static enum rf_status verify_part(const struct verification *v,
+static enum rf_status verify_part(const struct block_verification *v,
                                   struct band *band, struct rf_err *err)
 {
     enum rf_status status = RF_OK;
@@ -323,7 +323,7 @@ enum rf_status rf_quantize_verify(const struct rf_verify_job *job,
 {
     const struct rf_rank_layout *layout =
         rf_plan_layout(job->plan, RF_INFER, job->rank);
-    struct verification v = {.job = job, .memory = memory, .out = out};
+    struct block_verification v = {.job = job, .memory = memory, .out = out};
     struct band band = {.row = 0};
     uint64_t widest = 0;
     enum rf_status status = rf_content_create(

@@ -94,16 +94,16 @@ static void widen(bool from_bf16, const uint8_t *src, uint8_t *dst,
     }
 }
 
-bool rf_convert_supported(enum rf_dtype from, enum rf_dtype to)
+bool rf_reference_cast_supported(enum rf_dtype from, enum rf_dtype to)
 {
     return from == to || (from == RF_F32 && (to == RF_BF16 || to == RF_F16)) ||
            (to == RF_F32 && (from == RF_BF16 || from == RF_F16));
 }
 
-void rf_convert_elements(enum rf_dtype from, enum rf_dtype to, const void *src,
-                         void *dst, size_t count)
+void rf_reference_cast_elements(enum rf_dtype from, enum rf_dtype to,
+                                const void *src, void *dst, size_t count)
 {
-    assert(rf_convert_supported(from, to));
+    assert(rf_reference_cast_supported(from, to));
     if (from == to) {
         memcpy(dst, src, count * rf_dtype_bytes(from));
     } else if (to == RF_BF16) {

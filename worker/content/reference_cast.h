@@ -13,11 +13,11 @@
 #include "planner/model/model.h"
 
 /* Whether elements of `from` can be made into `to`; equal types always can. */
-bool rf_convert_supported(enum rf_dtype from, enum rf_dtype to);
+bool rf_reference_cast_supported(enum rf_dtype from, enum rf_dtype to);
 
 /* Converts `count` elements; `src` and `dst` do not overlap and need no
  * alignment. The pair must be supported. */
-void rf_convert_elements(enum rf_dtype from, enum rf_dtype to, const void *src,
-                         void *dst, size_t count);
+void rf_reference_cast_elements(enum rf_dtype from, enum rf_dtype to,
+                                const void *src, void *dst, size_t count);
 
 #endif

@@ -102,7 +102,7 @@ void rf_runs_index(const struct rf_family *family, uint64_t element,
 }
 
 struct spans {
-    struct rf_span *items;
+    struct rf_byte_span *items;
     size_t n, capacity;
 };
 
@@ -114,7 +114,7 @@ static bool push_span(struct spans *spans, uint64_t start, uint64_t end)
     }
     if (spans->n == spans->capacity) {
         size_t capacity = spans->capacity ? 2 * spans->capacity : 256;
-        struct rf_span *items =
+        struct rf_byte_span *items =
             realloc(spans->items, capacity * sizeof(*items));
         if (items == NULL) {
             return false;
@@ -122,7 +122,7 @@ static bool push_span(struct spans *spans, uint64_t start, uint64_t end)
         spans->items = items;
         spans->capacity = capacity;
     }
-    spans->items[spans->n++] = (struct rf_span){start, end};
+    spans->items[spans->n++] = (struct rf_byte_span){start, end};
     return true;
 }
 
@@ -151,30 +151,30 @@ static bool push_piece(struct spans *spans, const struct rf_piece *piece,
 
 static int compare_spans(const void *a, const void *b)
 {
-    const struct rf_span *left = a, *right = b;
+    const struct rf_byte_span *left = a, *right = b;
     return RF_COMPARE(left->start, right->start);
 }
 
 /* Turns covered stretches into the gaps between them, in place. */
-static size_t complement(struct rf_span *spans, size_t n, uint64_t bytes)
+static size_t complement(struct rf_byte_span *spans, size_t n, uint64_t bytes)
 {
     uint64_t covered = 0;
     size_t gaps = 0;
     for (size_t i = 0; i < n; i++) {
-        struct rf_span span = spans[i];
+        struct rf_byte_span span = spans[i];
         if (span.start > covered) {
-            spans[gaps++] = (struct rf_span){covered, span.start};
+            spans[gaps++] = (struct rf_byte_span){covered, span.start};
         }
         covered = RF_MAX(covered, span.end);
     }
     if (covered < bytes) {
-        spans[gaps++] = (struct rf_span){covered, bytes};
+        spans[gaps++] = (struct rf_byte_span){covered, bytes};
     }
     return gaps;
 }
 
 enum rf_status rf_runs_padding(const struct rf_plan *plan, enum rf_side side,
-                               uint32_t rank, struct rf_span **out,
+                               uint32_t rank, struct rf_byte_span **out,
                                size_t *n_out, struct rf_err *err)
 {
     const struct rf_rank_layout *layout = rf_plan_layout(plan, side, rank);

@@ -45,7 +45,7 @@ void rf_runs_index(const struct rf_family *family, uint64_t element,
                    uint64_t index[RF_TENSOR_MAX_DIMS]);
 
 /* A stretch of bytes of an arena. */
-struct rf_span {
+struct rf_byte_span {
     uint64_t start, end;
 };
 
@@ -55,7 +55,7 @@ struct rf_span {
  * RF_ERR_INTERNAL when a piece lies outside the arena.
  */
 enum rf_status rf_runs_padding(const struct rf_plan *plan, enum rf_side side,
-                               uint32_t rank, struct rf_span **out,
+                               uint32_t rank, struct rf_byte_span **out,
                                size_t *n_out, struct rf_err *err) RF_MUST_CHECK;
 
 #endif

@@ -61,8 +61,9 @@ uint8_t *rf_staging_buffer(const struct rf_staging *staging, size_t i)
 
 /* Bytes that follow each other in the arena and in the buffer. */
 static enum rf_status copy(const struct rf_staging *staging, enum rf_staged way,
-                           const struct rf_arena *arena, struct rf_span span,
-                           uint8_t *buffer, struct rf_err *err)
+                           const struct rf_arena *arena,
+                           struct rf_byte_span span, uint8_t *buffer,
+                           struct rf_err *err)
 {
     const uint64_t bytes = span.end - span.start;
     if (bytes == 0) {
@@ -82,7 +83,7 @@ enum rf_status rf_staging_copy(const struct rf_staging *staging,
 {
     const struct rf_arena arena = {.base = place->base, .fd = -1};
     enum rf_status status = RF_OK;
-    struct rf_span span = {0, 0};
+    struct rf_byte_span span = {0, 0};
     struct rf_run_walk walk;
     struct rf_stretch run;
     uint64_t offset;

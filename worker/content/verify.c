@@ -202,7 +202,7 @@ static enum rf_status verify_padding(const struct rf_verify_job *job,
                                      struct rf_err *err)
 {
     const uint8_t poison = rf_poison_byte(job->iteration);
-    struct rf_span *spans = NULL;
+    struct rf_byte_span *spans = NULL;
     size_t n = 0;
     uint8_t *copy = rf_xmalloc(PADDING_CHUNK);
     enum rf_status status =

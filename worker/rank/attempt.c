@@ -35,10 +35,11 @@
 #define START_AHEAD_S 30
 #define LIMIT_MAX_S 1e9 /* more is no limit */
 
-struct rf_exec *rf_exec_create(struct rf_msg_start *start,
-                               const struct rf_exec_env *env)
+struct rf_rank_attempt *
+rf_rank_attempt_create(struct rf_msg_start *start,
+                       const struct rf_rank_attempt_env *env)
 {
-    struct rf_exec *exec = rf_xcalloc(1, sizeof(*exec));
+    struct rf_rank_attempt *exec = rf_xcalloc(1, sizeof(*exec));
     exec->env = *env;
     exec->start = *start;
     rf_schema_init(&rf_msg_start_schema, start);
@@ -49,7 +50,7 @@ struct rf_exec *rf_exec_create(struct rf_msg_start *start,
     return exec;
 }
 
-void rf_exec_destroy(struct rf_exec *exec)
+void rf_rank_attempt_destroy(struct rf_rank_attempt *exec)
 {
     if (exec == NULL) {
         return;
@@ -60,20 +61,21 @@ void rf_exec_destroy(struct rf_exec *exec)
     if (exec->state != NULL) {
         exec->method->abort(exec->state);
     }
-    rf_exec_release(exec);
+    rf_rank_attempt_release(exec);
     rf_schema_free(&rf_msg_start_schema, &exec->start);
     free(exec);
 }
 
-bool rf_exec_closed(const struct rf_exec *exec)
+bool rf_rank_attempt_closed(const struct rf_rank_attempt *exec)
 {
     return exec->closed;
 }
 
 /* Whether a hook of START's "test" is meant for this rank, phase ("run" if it
  * names none) and iteration (any if it names none). */
-static bool is_due(const struct rf_exec *exec, const struct rf_msg_hook *hook,
-                   const char *phase, const struct rf_msg_step *step)
+static bool is_due(const struct rf_rank_attempt *exec,
+                   const struct rf_msg_hook *hook, const char *phase,
+                   const struct rf_msg_step *step)
 {
     return hook != NULL && hook->rank == exec->env.rank &&
            strcmp(hook->phase != NULL ? hook->phase : "run", phase) == 0 &&
@@ -89,7 +91,7 @@ static void print_lines(uint64_t bytes)
 }
 
 /* Faults asked for at the beginning of a step. */
-static void test_faults(const struct rf_exec *exec,
+static void test_faults(const struct rf_rank_attempt *exec,
                         const struct rf_msg_step *step)
 {
     const struct rf_msg_hooks *test = exec->start.test;
@@ -115,14 +117,15 @@ static void test_faults(const struct rf_exec *exec,
     }
 }
 
-static bool has_checkpoint(const struct rf_exec *exec)
+static bool has_checkpoint(const struct rf_rank_attempt *exec)
 {
     return exec->plan->model->files != NULL;
 }
 
 /* Reads the checkpoint, once for all iterations: what it holds does not depend
  * on them. */
-static enum rf_status load_sources(struct rf_exec *exec, uint32_t iteration,
+static enum rf_status load_sources(struct rf_rank_attempt *exec,
+                                   uint32_t iteration,
                                    struct rf_msg_answer *answer,
                                    struct rf_err *err)
 {
@@ -149,7 +152,7 @@ static enum rf_status load_sources(struct rf_exec *exec, uint32_t iteration,
     }
     exec->checkpoint.done = true;
     exec->checkpoint.index = iteration;
-    rf_exec_note_memory(exec);
+    rf_rank_attempt_note_memory(exec);
     answer->loaded = rf_schema_new(&rf_msg_loaded_schema);
     answer->loaded->ns = rf_now_ns() - begun_ns;
     answer->loaded->bytes = atomic_load(&reading->done_bytes);
@@ -157,7 +160,8 @@ static enum rf_status load_sources(struct rf_exec *exec, uint32_t iteration,
     return RF_OK;
 }
 
-static enum rf_status fill_sources(struct rf_exec *exec, uint32_t iteration,
+static enum rf_status fill_sources(struct rf_rank_attempt *exec,
+                                   uint32_t iteration,
                                    struct rf_msg_answer *answer,
                                    struct rf_err *err)
 {
@@ -171,7 +175,7 @@ static enum rf_status fill_sources(struct rf_exec *exec, uint32_t iteration,
                                     &exec->method_env.arena[RF_MEM_TRAIN], err);
 }
 
-static enum rf_status step_fill(struct rf_exec *exec,
+static enum rf_status step_fill(struct rf_rank_attempt *exec,
                                 const struct rf_msg_step *step,
                                 struct rf_msg_answer *answer,
                                 struct rf_err *err)
@@ -192,7 +196,7 @@ static enum rf_status step_fill(struct rf_exec *exec,
     return status;
 }
 
-static enum rf_status wait_for_start(const struct rf_exec *exec,
+static enum rf_status wait_for_start(const struct rf_rank_attempt *exec,
                                      int64_t start_ns, struct rf_err *err)
 {
     int64_t now = rf_now_ns();
@@ -233,7 +237,7 @@ static struct rf_msg_traced *traced(const struct rf_trace *trace,
 }
 
 /* An iteration of a method from the common start until it is complete. */
-static enum rf_status move_bytes(struct rf_exec *exec, void *state,
+static enum rf_status move_bytes(struct rf_rank_attempt *exec, void *state,
                                  const struct rf_msg_step *step,
                                  int64_t *start_ns, struct rf_err *err)
 {
@@ -253,11 +257,12 @@ static enum rf_status move_bytes(struct rf_exec *exec, void *state,
     return status;
 }
 
-static void report_times(struct rf_exec *exec, const struct rf_trace *trace,
+static void report_times(struct rf_rank_attempt *exec,
+                         const struct rf_trace *trace,
                          const struct rf_phase_times *times, int64_t start_ns,
                          int64_t end_ns, struct rf_msg_answer *answer)
 {
-    rf_exec_note_memory(exec);
+    rf_rank_attempt_note_memory(exec);
     if (trace != NULL) {
         answer->traced = traced(trace, start_ns);
     }
@@ -276,7 +281,7 @@ static void report_times(struct rf_exec *exec, const struct rf_trace *trace,
     };
 }
 
-static enum rf_status run_refit(struct rf_exec *exec,
+static enum rf_status run_refit(struct rf_rank_attempt *exec,
                                 const struct rf_msg_step *step,
                                 struct rf_msg_answer *answer,
                                 struct rf_err *err)
@@ -307,7 +312,7 @@ static enum rf_status run_refit(struct rf_exec *exec,
 }
 
 /* Leaves rubbish in the destinations: the next step must be "fill". */
-static enum rf_status run_yardstick(struct rf_exec *exec,
+static enum rf_status run_yardstick(struct rf_rank_attempt *exec,
                                     const struct rf_msg_step *step,
                                     struct rf_msg_answer *answer,
                                     struct rf_err *err)
@@ -329,13 +334,13 @@ static enum rf_status run_yardstick(struct rf_exec *exec,
     return status;
 }
 
-typedef enum rf_status (*run_fn)(struct rf_exec *exec,
+typedef enum rf_status (*run_fn)(struct rf_rank_attempt *exec,
                                  const struct rf_msg_step *step,
                                  struct rf_msg_answer *answer,
                                  struct rf_err *err);
 
 /* With a trace in the method's environment, where the step asks for one. */
-static enum rf_status run_recorded(struct rf_exec *exec, run_fn run,
+static enum rf_status run_recorded(struct rf_rank_attempt *exec, run_fn run,
                                    struct rf_method_env *env,
                                    const struct rf_msg_step *step,
                                    struct rf_msg_answer *answer,
@@ -354,14 +359,14 @@ static enum rf_status run_recorded(struct rf_exec *exec, run_fn run,
     return status;
 }
 
-static enum rf_status step_run(struct rf_exec *exec,
+static enum rf_status step_run(struct rf_rank_attempt *exec,
                                const struct rf_msg_step *step,
                                struct rf_msg_answer *answer, struct rf_err *err)
 {
     return run_recorded(exec, run_refit, &exec->method_env, step, answer, err);
 }
 
-static enum rf_status step_yardstick(struct rf_exec *exec,
+static enum rf_status step_yardstick(struct rf_rank_attempt *exec,
                                      const struct rf_msg_step *step,
                                      struct rf_msg_answer *answer,
                                      struct rf_err *err)
@@ -372,7 +377,7 @@ static enum rf_status step_yardstick(struct rf_exec *exec,
 
 /* Test hook: one byte that a piece covers changes behind the method's back, of
  * the inference side unless "side" says "train". */
-static enum rf_status flip_if_asked(struct rf_exec *exec,
+static enum rf_status flip_if_asked(struct rf_rank_attempt *exec,
                                     const struct rf_msg_step *step,
                                     struct rf_err *err)
 {
@@ -396,7 +401,7 @@ static enum rf_status flip_if_asked(struct rf_exec *exec,
 
 /* NULL where nothing differs. */
 static struct rf_msg_mismatch *
-first_mismatch(const struct rf_exec *exec, const char *side,
+first_mismatch(const struct rf_rank_attempt *exec, const char *side,
                const struct rf_verify_result *found)
 {
     char name[512] = "padding", expected[17], actual[17];
@@ -429,7 +434,7 @@ first_mismatch(const struct rf_exec *exec, const char *side,
 }
 
 /* Device memory's own kernels know the pattern alone. */
-static enum rf_status verify_side(const struct rf_exec *exec,
+static enum rf_status verify_side(const struct rf_rank_attempt *exec,
                                   const struct rf_verify_job *job,
                                   struct rf_verify_result *out,
                                   struct rf_err *err)
@@ -440,8 +445,8 @@ static enum rf_status verify_side(const struct rf_exec *exec,
 }
 
 /* A method only reads its sources. They are not among the bytes checked. */
-static enum rf_status verify_sources(struct rf_exec *exec, uint64_t iteration,
-                                     const char **side,
+static enum rf_status verify_sources(struct rf_rank_attempt *exec,
+                                     uint64_t iteration, const char **side,
                                      struct rf_verify_result *found,
                                      struct rf_err *err)
 {
@@ -463,7 +468,8 @@ static enum rf_status verify_sources(struct rf_exec *exec, uint64_t iteration,
     return status;
 }
 
-static enum rf_status verify_arrived(struct rf_exec *exec, uint64_t iteration,
+static enum rf_status verify_arrived(struct rf_rank_attempt *exec,
+                                     uint64_t iteration,
                                      struct rf_verify_result *found,
                                      struct rf_err *err)
 {
@@ -483,7 +489,7 @@ static enum rf_status verify_arrived(struct rf_exec *exec, uint64_t iteration,
     return status;
 }
 
-static enum rf_status step_verify(struct rf_exec *exec,
+static enum rf_status step_verify(struct rf_rank_attempt *exec,
                                   const struct rf_msg_step *step,
                                   struct rf_msg_answer *answer,
                                   struct rf_err *err)
@@ -514,10 +520,10 @@ static enum rf_status step_verify(struct rf_exec *exec,
 static enum rf_status probe_exchange(void *data, const void *mine, size_t size,
                                      struct rf_blob **all, struct rf_err *err)
 {
-    return rf_exec_exchange(data, mine, size, all, err);
+    return rf_rank_attempt_exchange(data, mine, size, all, err);
 }
 
-static enum rf_status step_probe(struct rf_exec *exec,
+static enum rf_status step_probe(struct rf_rank_attempt *exec,
                                  const struct rf_msg_step *step,
                                  struct rf_msg_answer *answer,
                                  struct rf_err *err)
@@ -545,7 +551,7 @@ static enum rf_status step_probe(struct rf_exec *exec,
     return rf_err_set(err, RF_ERR_PROTOCOL, "unknown probe \"%.40s\"", kind);
 }
 
-static enum rf_status step_export(struct rf_exec *exec,
+static enum rf_status step_export(struct rf_rank_attempt *exec,
                                   const struct rf_msg_step *step,
                                   struct rf_msg_answer *answer,
                                   struct rf_err *err)
@@ -593,7 +599,7 @@ static uint64_t shared_bytes(const struct rf_arena *arena)
     return rf_memory_is_private(arena->base) ? 0 : arena->bytes;
 }
 
-static enum rf_status step_close(struct rf_exec *exec,
+static enum rf_status step_close(struct rf_rank_attempt *exec,
                                  const struct rf_msg_step *step,
                                  struct rf_msg_answer *answer,
                                  struct rf_err *err)
@@ -602,7 +608,7 @@ static enum rf_status step_close(struct rf_exec *exec,
     uint64_t host = 0;
     (void)step;
     (void)err;
-    rf_exec_note_memory(exec);
+    rf_rank_attempt_note_memory(exec);
     if (exec->module != NULL) {
         exec->module->usage(&device);
     } else {
@@ -618,18 +624,19 @@ static enum rf_status step_close(struct rf_exec *exec,
     if (exec->module != NULL) {
         answer->closed->device = device_usage(&device);
     }
-    rf_exec_release(exec);
+    rf_rank_attempt_release(exec);
     exec->closed = true;
     return RF_OK;
 }
 
-static const struct step {
+static const struct attempt_step {
     const char *name;
     bool needs_prepare, needs_index;
-    enum rf_status (*run)(struct rf_exec *exec, const struct rf_msg_step *step,
+    enum rf_status (*run)(struct rf_rank_attempt *exec,
+                          const struct rf_msg_step *step,
                           struct rf_msg_answer *answer, struct rf_err *err);
 } steps[] = {
-    {"prepare", false, false, rf_exec_prepare},
+    {"prepare", false, false, rf_rank_attempt_prepare},
     {"probe", true, false, step_probe},
     {"fill", true, true, step_fill},
     {"run", true, true, step_run},
@@ -647,8 +654,8 @@ static int64_t deadline_of(const struct rf_msg_step *step)
                : INT64_MAX;
 }
 
-static enum rf_status check_order(const struct rf_exec *exec,
-                                  const struct step *what,
+static enum rf_status check_order(const struct rf_rank_attempt *exec,
+                                  const struct attempt_step *what,
                                   const struct rf_msg_step *step,
                                   struct rf_err *err)
 {
@@ -668,7 +675,7 @@ static enum rf_status check_order(const struct rf_exec *exec,
     return RF_OK;
 }
 
-static enum rf_status do_step(struct rf_exec *exec,
+static enum rf_status do_step(struct rf_rank_attempt *exec,
                               const struct rf_msg_step *step,
                               struct rf_msg_answer *answer, struct rf_err *err)
 {
@@ -691,8 +698,9 @@ static enum rf_status do_step(struct rf_exec *exec,
                       step->step);
 }
 
-void rf_exec_step(struct rf_exec *exec, const struct rf_msg_step *step,
-                  struct rf_msg_done *done)
+void rf_rank_attempt_step(struct rf_rank_attempt *exec,
+                          const struct rf_msg_step *step,
+                          struct rf_msg_done *done)
 {
     struct rf_msg_answer *answer = rf_schema_new(&rf_msg_answer_schema);
     struct rf_err err = {.status = RF_OK};

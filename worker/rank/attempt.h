@@ -16,7 +16,7 @@
 /* What one rank brings to an exchange of all ranks of the attempt, and what it
  * gets: everybody's, by rank, in memory from malloc that is freed with
  * rf_blobs_free() and free(). */
-struct rf_exec_exchange {
+struct rf_rank_attempt_exchange {
     const void *mine;
     size_t size;
     int64_t deadline_ns;
@@ -25,33 +25,36 @@ struct rf_exec_exchange {
 };
 
 /* What the rank process lends; outlives the exec. */
-struct rf_exec_env {
+struct rf_rank_attempt_env {
     uint32_t rank;
     const atomic_bool *abort;
     struct rf_reading *reading; /* of a checkpoint, for others to look at */
     /* Blocks until the deadline at most; RF_ERR_ABORTED when the attempt is
      * aborted. */
-    enum rf_status (*exchange)(void *data, struct rf_exec_exchange *exchange,
+    enum rf_status (*exchange)(void *data,
+                               struct rf_rank_attempt_exchange *exchange,
                                struct rf_err *err);
     void *exchange_data;
 };
 
-struct rf_exec;
+struct rf_rank_attempt;
 
 /* Takes `start` over and leaves it empty. Everything that can fail is left to
  * the step "prepare". */
-struct rf_exec *rf_exec_create(struct rf_msg_start *start,
-                               const struct rf_exec_env *env);
+struct rf_rank_attempt *
+rf_rank_attempt_create(struct rf_msg_start *start,
+                       const struct rf_rank_attempt_env *env);
 
 /* Does one step and makes `done` (initialised here, to be freed) its DONE, with
  * this rank's answer alone. */
-void rf_exec_step(struct rf_exec *exec, const struct rf_msg_step *step,
-                  struct rf_msg_done *done);
+void rf_rank_attempt_step(struct rf_rank_attempt *exec,
+                          const struct rf_msg_step *step,
+                          struct rf_msg_done *done);
 
 /* Whether the step "close" has been done. */
-bool rf_exec_closed(const struct rf_exec *exec);
+bool rf_rank_attempt_closed(const struct rf_rank_attempt *exec);
 
 /* Aborts and closes the method if it is open, frees all. */
-void rf_exec_destroy(struct rf_exec *exec);
+void rf_rank_attempt_destroy(struct rf_rank_attempt *exec);
 
 #endif

@@ -6,10 +6,10 @@
 #include "worker/rank/attempt.h"
 #include "worker/shared/start_task.h"
 
-struct rf_exec {
-    struct rf_exec_env env;
+struct rf_rank_attempt {
+    struct rf_rank_attempt_env env;
     struct rf_msg_start start;
-    struct rf_task *task;
+    struct rf_start_task *task;
     struct rf_plan *plan;
     struct rf_schedule *schedule;
     const struct rf_method_ops *method;
@@ -36,21 +36,22 @@ struct rf_exec {
     bool broken; /* a step has failed: only the end may follow */
 };
 
-enum rf_status rf_exec_prepare(struct rf_exec *exec,
-                               const struct rf_msg_step *step,
-                               struct rf_msg_answer *answer,
-                               struct rf_err *err) RF_MUST_CHECK;
+enum rf_status rf_rank_attempt_prepare(struct rf_rank_attempt *exec,
+                                       const struct rf_msg_step *step,
+                                       struct rf_msg_answer *answer,
+                                       struct rf_err *err) RF_MUST_CHECK;
 
 /* Closes the method and frees arenas, plan and task. */
-void rf_exec_release(struct rf_exec *exec);
+void rf_rank_attempt_release(struct rf_rank_attempt *exec);
 
 /* Keeps the highest private memory seen, for host_peak_bytes. */
-void rf_exec_note_memory(struct rf_exec *exec);
+void rf_rank_attempt_note_memory(struct rf_rank_attempt *exec);
 
 /* Collective with one entry per rank; *all has as many as the world has ranks,
  * freed with rf_blobs_free() and free(). */
-enum rf_status rf_exec_exchange(struct rf_exec *exec, const void *mine,
-                                size_t size, struct rf_blob **all,
-                                struct rf_err *err) RF_MUST_CHECK;
+enum rf_status rf_rank_attempt_exchange(struct rf_rank_attempt *exec,
+                                        const void *mine, size_t size,
+                                        struct rf_blob **all,
+                                        struct rf_err *err) RF_MUST_CHECK;
 
 #endif

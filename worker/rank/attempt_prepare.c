@@ -22,13 +22,13 @@
 #include "worker/content/memory_host.h"
 #include "planner/strategy/schedule_build.h"
 
-void rf_exec_note_memory(struct rf_exec *exec)
+void rf_rank_attempt_note_memory(struct rf_rank_attempt *exec)
 {
     exec->private_peak = RF_MAX(exec->private_peak, rf_memory_private());
 }
 
 /* Makes the one part that stands for all equal ones into `n`. */
-static void unfold(struct rf_exec_exchange *exchange, uint32_t n)
+static void unfold(struct rf_rank_attempt_exchange *exchange, uint32_t n)
 {
     struct rf_blob *all = rf_xcalloc(n, sizeof(*all));
     all[0] = exchange->all[0];
@@ -42,12 +42,13 @@ static void unfold(struct rf_exec_exchange *exchange, uint32_t n)
     exchange->n_all = n;
 }
 
-enum rf_status rf_exec_exchange(struct rf_exec *exec, const void *mine,
-                                size_t size, struct rf_blob **all,
-                                struct rf_err *err)
+enum rf_status rf_rank_attempt_exchange(struct rf_rank_attempt *exec,
+                                        const void *mine, size_t size,
+                                        struct rf_blob **all,
+                                        struct rf_err *err)
 {
     const uint32_t want = exec->task->world->n_ranks;
-    struct rf_exec_exchange exchange = {
+    struct rf_rank_attempt_exchange exchange = {
         .mine = mine, .size = size, .deadline_ns = exec->deadline_ns};
     enum rf_status status =
         exec->env.exchange(exec->env.exchange_data, &exchange, err);
@@ -65,7 +66,7 @@ enum rf_status rf_exec_exchange(struct rf_exec *exec, const void *mine,
     return status;
 }
 
-static void free_blobs(const struct rf_exec *exec, struct rf_blob *all)
+static void free_blobs(const struct rf_rank_attempt *exec, struct rf_blob *all)
 {
     if (all != NULL) {
         rf_blobs_free(all, exec->task->world->n_ranks);
@@ -77,9 +78,10 @@ static void free_blobs(const struct rf_exec *exec, struct rf_blob *all)
 static enum rf_status method_exchange(void *data, const void *mine, size_t size,
                                       struct rf_blob *all, struct rf_err *err)
 {
-    struct rf_exec *exec = data;
+    struct rf_rank_attempt *exec = data;
     struct rf_blob *blobs = NULL;
-    enum rf_status status = rf_exec_exchange(exec, mine, size, &blobs, err);
+    enum rf_status status =
+        rf_rank_attempt_exchange(exec, mine, size, &blobs, err);
     if (status == RF_OK) {
         memcpy(all, blobs, exec->task->world->n_ranks * sizeof(*all));
         free(blobs);
@@ -87,10 +89,11 @@ static enum rf_status method_exchange(void *data, const void *mine, size_t size,
     return status;
 }
 
-static enum rf_status make_plan(struct rf_exec *exec, struct rf_err *err)
+static enum rf_status make_plan(struct rf_rank_attempt *exec,
+                                struct rf_err *err)
 {
-    struct rf_task *s = NULL;
-    enum rf_status status = rf_task_load(&exec->start, &s, err);
+    struct rf_start_task *s = NULL;
+    enum rf_status status = rf_start_task_load(&exec->start, &s, err);
     if (status != RF_OK) {
         return status;
     }
@@ -109,7 +112,8 @@ static enum rf_status make_plan(struct rf_exec *exec, struct rf_err *err)
     return status;
 }
 
-static enum rf_status choose_method(struct rf_exec *exec, struct rf_err *err)
+static enum rf_status choose_method(struct rf_rank_attempt *exec,
+                                    struct rf_err *err)
 {
     const struct rf_rank *me = &exec->task->world->ranks[exec->env.rank];
     enum rf_status status;
@@ -141,7 +145,8 @@ static enum rf_status choose_method(struct rf_exec *exec, struct rf_err *err)
 }
 
 /* Of what a rank quantises; the plan was checked before. */
-static uint64_t quantized_bytes(const struct rf_exec *exec, uint32_t rank)
+static uint64_t quantized_bytes(const struct rf_rank_attempt *exec,
+                                uint32_t rank)
 {
     struct rf_quantize what = {0};
     uint64_t bytes = 0;
@@ -152,7 +157,7 @@ static uint64_t quantized_bytes(const struct rf_exec *exec, uint32_t rank)
     return bytes;
 }
 
-static uint64_t arena_bytes(const struct rf_exec *exec, uint32_t rank,
+static uint64_t arena_bytes(const struct rf_rank_attempt *exec, uint32_t rank,
                             enum rf_mem mem)
 {
     switch (mem) {
@@ -168,7 +173,7 @@ static uint64_t arena_bytes(const struct rf_exec *exec, uint32_t rank,
 }
 
 /* The host memory that all ranks of this rank's node will take. */
-static uint64_t node_need(const struct rf_exec *exec, uint32_t *n_ranks)
+static uint64_t node_need(const struct rf_rank_attempt *exec, uint32_t *n_ranks)
 {
     const struct rf_world *world = exec->task->world;
     uint64_t need = 0;
@@ -195,8 +200,8 @@ struct agreement {
 };
 
 /* All ranks have made the same plan, and the node has room. */
-static enum rf_status agree(struct rf_exec *exec, struct agreement *mine,
-                            struct rf_err *err)
+static enum rf_status agree(struct rf_rank_attempt *exec,
+                            struct agreement *mine, struct rf_err *err)
 {
     struct rf_blob *all = NULL;
     uint32_t n_ranks = 0;
@@ -207,7 +212,7 @@ static enum rf_status agree(struct rf_exec *exec, struct agreement *mine,
     memset(mine, 0, sizeof(*mine));
     rf_hash_text(&exec->plan->digest, mine->plan);
     rf_hash_text(&exec->schedule->digest, mine->schedule);
-    status = rf_exec_exchange(exec, mine, sizeof(*mine), &all, err);
+    status = rf_rank_attempt_exchange(exec, mine, sizeof(*mine), &all, err);
     for (uint32_t r = 0; status == RF_OK && r < exec->task->world->n_ranks;
          r++) {
         if (all[r].size != sizeof(*mine) ||
@@ -229,8 +234,8 @@ static enum rf_status agree(struct rf_exec *exec, struct agreement *mine,
     return status;
 }
 
-static enum rf_status allocate_arena(struct rf_exec *exec, enum rf_mem mem,
-                                     struct rf_err *err)
+static enum rf_status allocate_arena(struct rf_rank_attempt *exec,
+                                     enum rf_mem mem, struct rf_err *err)
 {
     const struct rf_arena_ops *own = exec->method->arenas;
     const uint64_t bytes = arena_bytes(exec, exec->env.rank, mem);
@@ -239,7 +244,7 @@ static enum rf_status allocate_arena(struct rf_exec *exec, enum rf_mem mem,
                        : exec->memory->alloc(bytes, arena, err);
 }
 
-static void free_arena(struct rf_exec *exec, struct rf_arena *arena)
+static void free_arena(struct rf_rank_attempt *exec, struct rf_arena *arena)
 {
     if (arena->base != NULL) {
         const struct rf_arena_ops *own = exec->method->arenas;
@@ -247,7 +252,7 @@ static void free_arena(struct rf_exec *exec, struct rf_arena *arena)
     }
 }
 
-static enum rf_status allocate(struct rf_exec *exec, struct rf_err *err)
+static enum rf_status allocate(struct rf_rank_attempt *exec, struct rf_err *err)
 {
     static const char *const names[RF_MEM_COUNT] = {"training", "inference",
                                                     "staging"};
@@ -270,7 +275,7 @@ static enum rf_status allocate(struct rf_exec *exec, struct rf_err *err)
 }
 
 /* Behind the method, which knows where pieces live. */
-static enum rf_status prepare_quantizer(struct rf_exec *exec,
+static enum rf_status prepare_quantizer(struct rf_rank_attempt *exec,
                                         struct rf_err *err)
 {
     const struct rf_quantizer_env env = {
@@ -286,7 +291,8 @@ static enum rf_status prepare_quantizer(struct rf_exec *exec,
                : exec->memory->quantizer_create(&env, &exec->quantizer, err);
 }
 
-static enum rf_status open_method(struct rf_exec *exec, struct rf_err *err)
+static enum rf_status open_method(struct rf_rank_attempt *exec,
+                                  struct rf_err *err)
 {
     struct rf_method_env *env = &exec->method_env;
     enum rf_status status;
@@ -313,7 +319,8 @@ static enum rf_status open_method(struct rf_exec *exec, struct rf_err *err)
 }
 
 /* NULL for a method that has one way. */
-static struct rf_msg_copy_ways *describe_copies(const struct rf_exec *exec)
+static struct rf_msg_copy_ways *
+describe_copies(const struct rf_rank_attempt *exec)
 {
     struct rf_copy_ways ways;
     struct rf_msg_copy_ways *out;
@@ -332,7 +339,7 @@ static struct rf_msg_copy_ways *describe_copies(const struct rf_exec *exec)
 }
 
 /* Which ops of the refit move no bytes. */
-static bool *list_left(const struct rf_exec *exec)
+static bool *list_left(const struct rf_rank_attempt *exec)
 {
     bool *left = rf_calloc(exec->schedule->n_ops + 1, sizeof(*left));
     for (size_t i = 0; left != NULL && i < exec->schedule->n_ops; i++) {
@@ -343,7 +350,8 @@ static bool *list_left(const struct rf_exec *exec)
 
 /* The same method once more, over the same arenas. Collective, so also where
  * this node has nothing to move. */
-static enum rf_status open_yardstick(struct rf_exec *exec, struct rf_err *err)
+static enum rf_status open_yardstick(struct rf_rank_attempt *exec,
+                                     struct rf_err *err)
 {
     struct rf_method_env *env = &exec->yardstick.env;
     enum rf_status status;
@@ -373,7 +381,7 @@ static enum rf_status open_yardstick(struct rf_exec *exec, struct rf_err *err)
 }
 
 /* What this rank gets without any bytes moving. */
-static uint64_t left_bytes(const struct rf_exec *exec)
+static uint64_t left_bytes(const struct rf_rank_attempt *exec)
 {
     uint64_t bytes = 0;
     for (size_t i = 0; i < exec->schedule->n_ops; i++) {
@@ -385,7 +393,8 @@ static uint64_t left_bytes(const struct rf_exec *exec)
     return bytes;
 }
 
-static struct rf_msg_yardstick *describe_yardstick(const struct rf_exec *exec)
+static struct rf_msg_yardstick *
+describe_yardstick(const struct rf_rank_attempt *exec)
 {
     struct rf_yardstick_traffic traffic;
     struct rf_msg_yardstick *out;
@@ -404,7 +413,7 @@ static struct rf_msg_yardstick *describe_yardstick(const struct rf_exec *exec)
 }
 
 static struct rf_msg_prepared *
-describe_preparation(const struct rf_exec *exec,
+describe_preparation(const struct rf_rank_attempt *exec,
                      const struct agreement *agreement, int64_t open_ns,
                      int64_t connect_ns)
 {
@@ -426,9 +435,10 @@ describe_preparation(const struct rf_exec *exec,
     return out;
 }
 
-enum rf_status rf_exec_prepare(struct rf_exec *exec,
-                               const struct rf_msg_step *step,
-                               struct rf_msg_answer *answer, struct rf_err *err)
+enum rf_status rf_rank_attempt_prepare(struct rf_rank_attempt *exec,
+                                       const struct rf_msg_step *step,
+                                       struct rf_msg_answer *answer,
+                                       struct rf_err *err)
 {
     struct agreement agreement;
     enum rf_status status;
@@ -467,13 +477,13 @@ enum rf_status rf_exec_prepare(struct rf_exec *exec,
         return status;
     }
     exec->prepared = true;
-    rf_exec_note_memory(exec);
+    rf_rank_attempt_note_memory(exec);
     answer->prepared = describe_preparation(
         exec, &agreement, opened_ns - opening_ns, connected_ns - opening_ns);
     return RF_OK;
 }
 
-void rf_exec_release(struct rf_exec *exec)
+void rf_rank_attempt_release(struct rf_rank_attempt *exec)
 {
     if (exec->quantizer != NULL) {
         exec->memory->quantizer_destroy(exec->quantizer);
@@ -497,7 +507,7 @@ void rf_exec_release(struct rf_exec *exec)
     rf_schedule_destroy(exec->yardstick.schedule);
     rf_schedule_destroy(exec->schedule);
     rf_plan_destroy(exec->plan);
-    rf_task_destroy(exec->task);
+    rf_start_task_destroy(exec->task);
     exec->yardstick.schedule = NULL;
     exec->schedule = NULL;
     exec->plan = NULL;

@@ -28,7 +28,7 @@
 #define CHUNK_BYTES ((uint64_t)1 << 20)
 #define DEFAULT_BYTES ((uint64_t)64 << 20)
 
-enum kind { KIND_MEMCPY, KIND_STREAMING, KIND_COUNT };
+enum copy_kind { KIND_MEMCPY, KIND_STREAMING, KIND_COUNT };
 
 /* Both in arenas, the kind of memory that refits copy. */
 struct buffers {
@@ -63,7 +63,7 @@ static enum rf_status alloc_buffers(uint64_t bytes, int64_t window_ns,
 }
 
 /* Bytes copied in the window that begins at start_ns. */
-static uint64_t copy_window(const struct buffers *buffers, enum kind kind,
+static uint64_t copy_window(const struct buffers *buffers, enum copy_kind kind,
                             int64_t start_ns, const atomic_bool *abort)
 {
     int64_t end_ns = start_ns + buffers->window_ns;
@@ -91,7 +91,7 @@ static void measure(const struct buffers *buffers, int64_t start_ns,
     /* A little room between windows for the chunk that is under way. */
     const int64_t step_ns = buffers->window_ns + RF_NS_PER_MS;
     for (int window = 0; window < WINDOWS; window++) {
-        enum kind kind = (enum kind)(window % KIND_COUNT);
+        enum copy_kind kind = (enum copy_kind)(window % KIND_COUNT);
         rate[window] = (double)copy_window(buffers, kind,
                                            start_ns + window * step_ns, abort) /
                        (double)buffers->window_ns;

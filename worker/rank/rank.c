@@ -106,7 +106,7 @@ static bool await_exchanged(struct rank *rank, int64_t deadline_ns,
 }
 
 static enum rf_status take_parts(const struct rf_msg_exchanged *answer,
-                                 struct rf_exec_exchange *out,
+                                 struct rf_rank_attempt_exchange *out,
                                  struct rf_err *err)
 {
     const size_t n = answer->data.n;
@@ -128,7 +128,8 @@ static enum rf_status take_parts(const struct rf_msg_exchanged *answer,
     return RF_OK;
 }
 
-static enum rf_status exchange(void *data, struct rf_exec_exchange *exchange,
+static enum rf_status exchange(void *data,
+                               struct rf_rank_attempt_exchange *exchange,
                                struct rf_err *err)
 {
     struct rank *rank = data;
@@ -173,20 +174,20 @@ static bool next_step(struct rank *rank, struct rf_msg_step *step)
 static void *data_thread(void *data)
 {
     struct rank *rank = data;
-    struct rf_exec_env env = {.rank = rank->options->rank,
-                              .abort = &rank->abort,
-                              .reading = &rank->reading,
-                              .exchange = exchange,
-                              .exchange_data = rank};
-    struct rf_exec *exec = rf_exec_create(&rank->start, &env);
+    struct rf_rank_attempt_env env = {.rank = rank->options->rank,
+                                      .abort = &rank->abort,
+                                      .reading = &rank->reading,
+                                      .exchange = exchange,
+                                      .exchange_data = rank};
+    struct rf_rank_attempt *exec = rf_rank_attempt_create(&rank->start, &env);
     struct rf_msg_step step;
-    while (!rf_exec_closed(exec) && next_step(rank, &step)) {
+    while (!rf_rank_attempt_closed(exec) && next_step(rank, &step)) {
         struct rf_msg message = {.type = RF_MSG_DONE};
-        rf_exec_step(exec, &step, &message.done);
+        rf_rank_attempt_step(exec, &step, &message.done);
         post(rank, &message);
         rf_schema_free(&rf_msg_step_schema, &step);
     }
-    rf_exec_destroy(exec);
+    rf_rank_attempt_destroy(exec);
     pthread_mutex_lock(&rank->lock);
     rank->thread_ended = true;
     pthread_mutex_unlock(&rank->lock);

@@ -10,7 +10,7 @@
 #include "planner/layout/mesh_rules.h"
 #include "planner/families/model_read.h"
 
-static enum rf_status build(struct rf_task *task,
+static enum rf_status build(struct rf_start_task *task,
                             const struct rf_msg_start *start,
                             const uint32_t *slots, struct rf_err *err)
 {
@@ -28,7 +28,7 @@ static enum rf_status build(struct rf_task *task,
     return status;
 }
 
-static enum rf_status build_on_nodes(struct rf_task *task,
+static enum rf_status build_on_nodes(struct rf_start_task *task,
                                      const struct rf_msg_start *start,
                                      struct rf_err *err)
 {
@@ -49,24 +49,25 @@ static enum rf_status build_on_nodes(struct rf_task *task,
     return status;
 }
 
-enum rf_status rf_task_load(const struct rf_msg_start *start,
-                            struct rf_task **out, struct rf_err *err)
+enum rf_status rf_start_task_load(const struct rf_msg_start *start,
+                                  struct rf_start_task **out,
+                                  struct rf_err *err)
 {
-    struct rf_task *task = rf_xcalloc(1, sizeof(*task));
+    struct rf_start_task *task = rf_xcalloc(1, sizeof(*task));
     enum rf_status status = rf_start_nodes_unfold(
         start->nodes, start->n_nodes, &task->nodes, &task->n_nodes, err);
     if (status == RF_OK) {
         status = build_on_nodes(task, start, err);
     }
     if (status != RF_OK) {
-        rf_task_destroy(task);
+        rf_start_task_destroy(task);
         return status;
     }
     *out = task;
     return RF_OK;
 }
 
-void rf_task_destroy(struct rf_task *task)
+void rf_start_task_destroy(struct rf_start_task *task)
 {
     if (task == NULL) {
         return;

@@ -8,7 +8,7 @@
 #include "planner/scenario/world.h"
 #include "transport/control/message_fields.h"
 
-struct rf_task {
+struct rf_start_task {
     struct rf_model *model;
     struct rf_spec *spec;
     struct rf_world *world;
@@ -19,9 +19,9 @@ struct rf_task {
 };
 
 /* `start` must outlive the task. */
-enum rf_status rf_task_load(const struct rf_msg_start *start,
-                            struct rf_task **out,
-                            struct rf_err *err) RF_MUST_CHECK;
-void rf_task_destroy(struct rf_task *task); /* NULL is fine */
+enum rf_status rf_start_task_load(const struct rf_msg_start *start,
+                                  struct rf_start_task **out,
+                                  struct rf_err *err) RF_MUST_CHECK;
+void rf_start_task_destroy(struct rf_start_task *task); /* NULL is fine */
 
 #endif

@@ -136,7 +136,7 @@ static enum rf_status digest(struct swarm *swarm, struct rf_err *err)
 {
     struct rf_plan *plan = NULL;
     struct rf_schedule *schedule = NULL;
-    const struct rf_task *task = swarm->task;
+    const struct rf_start_task *task = swarm->task;
     enum rf_status status =
         rf_plan_build(task->model, task->world, task->spec, &plan, err);
     if (status == RF_OK) {
@@ -173,7 +173,7 @@ static void make_plan(struct swarm *swarm)
     if (swarm->task != NULL) {
         return;
     }
-    if (rf_task_load(&swarm->start.message.start, &swarm->task, &err) !=
+    if (rf_start_task_load(&swarm->start.message.start, &swarm->task, &err) !=
             RF_OK ||
         digest(swarm, &err) != RF_OK) {
         fail(swarm, NULL, "START", err.text);
@@ -381,7 +381,7 @@ void swarm_connect(struct swarm *swarm, uint32_t node, const char *to,
 void swarm_free(struct swarm *swarm)
 {
     forget(&swarm->step);
-    rf_task_destroy(swarm->task);
+    rf_start_task_destroy(swarm->task);
     forget(&swarm->start);
     free(swarm->receives);
     free(swarm->agents);

@@ -79,7 +79,7 @@ struct swarm {
     uint32_t n_closed;
     struct swarm_seen start, step;
     uint64_t seq; /* of the last step; counts from 1 */
-    struct rf_task *task;
+    struct rf_start_task *task;
     char plan_digest[RF_HASH_TEXT_SIZE], schedule_digest[RF_HASH_TEXT_SIZE];
     bool *receives; /* by rank, of the links of the step */
     struct swarm_round rounds[SWARM_ROUNDS_MAX];

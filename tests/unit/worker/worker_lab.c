@@ -43,8 +43,8 @@ void worker_lab_make(struct worker_lab *lab, const char *model,
                                    &lab->start, &err) == RF_OK,
                   "%s", err.text);
     json_decref(start);
-    ck_assert_msg(rf_task_load(&lab->start, &lab->task, &err) == RF_OK, "%s",
-                  err.text);
+    ck_assert_msg(rf_start_task_load(&lab->start, &lab->task, &err) == RF_OK,
+                  "%s", err.text);
     ck_assert_msg(rf_plan_build(lab->task->model, lab->task->world,
                                 lab->task->spec, &lab->plan, &err) == RF_OK,
                   "%s", err.text);
@@ -53,6 +53,6 @@ void worker_lab_make(struct worker_lab *lab, const char *model,
 void worker_lab_free(struct worker_lab *lab)
 {
     rf_plan_destroy(lab->plan);
-    rf_task_destroy(lab->task);
+    rf_start_task_destroy(lab->task);
     rf_schema_free(&rf_msg_start_schema, &lab->start);
 }

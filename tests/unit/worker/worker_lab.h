@@ -14,7 +14,7 @@
 
 struct worker_lab {
     struct rf_msg_start start;
-    struct rf_task *task;
+    struct rf_start_task *task;
     struct rf_plan *plan;
 };
 

@@ -30,7 +30,7 @@ static char *leave(uint32_t node, const char *folder)
     char *text;
     boot_of(node, folder, &boot);
     rf_schema_init(&rf_msg_hello_schema, &hello);
-    rf_signs_leave(&boot, &hello);
+    rf_folder_signs_leave(&boot, &hello);
     ck_assert_uint_eq(hello.n_folders, 1);
     ck_assert_str_eq(hello.folders[0].path, folder);
     told = rf_schema_encode(&rf_msg_folder_schema, &hello.folders[0]);
@@ -53,7 +53,7 @@ static void take_away(uint32_t node, const char *folder, bool all)
 {
     struct rf_msg_boot boot;
     boot_of(node, folder, &boot);
-    rf_signs_remove(&boot, all);
+    rf_folder_signs_remove(&boot, all);
     rf_schema_free(&rf_msg_boot_schema, &boot);
 }
 
@@ -107,9 +107,9 @@ START_TEST(test_without_folders_nothing_is_told)
     struct rf_msg_boot boot = {.node = 0};
     struct rf_msg_hello hello;
     rf_schema_init(&rf_msg_hello_schema, &hello);
-    rf_signs_leave(&boot, &hello);
+    rf_folder_signs_leave(&boot, &hello);
     ck_assert_uint_eq(hello.n_folders, 0);
-    rf_signs_remove(&boot, true);
+    rf_folder_signs_remove(&boot, true);
     rf_schema_free(&rf_msg_hello_schema, &hello);
 }
 END_TEST
@@ -127,10 +127,10 @@ START_TEST(test_what_hello_told_before_is_replaced)
     hello.folders = calloc(1, sizeof(*hello.folders));
     hello.folders[0].path = strdup("/old");
     hello.n_folders = 1;
-    rf_signs_leave(&boot, &hello);
+    rf_folder_signs_leave(&boot, &hello);
     ck_assert_uint_eq(hello.n_folders, 1);
     ck_assert_str_eq(hello.folders[0].path, folder);
-    rf_signs_remove(&boot, true);
+    rf_folder_signs_remove(&boot, true);
     ck_assert_int_eq(rmdir(folder), 0);
     rf_schema_free(&rf_msg_hello_schema, &hello);
     rf_schema_free(&rf_msg_boot_schema, &boot);

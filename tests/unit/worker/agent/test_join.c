@@ -183,9 +183,9 @@ static void setup(void)
 
 static void join(const uint16_t *ports, size_t n, uint32_t total_ms, bool retry)
 {
-    struct rf_candidate candidates[4];
+    struct rf_boot_address candidates[4];
     for (size_t i = 0; i < n; i++) {
-        candidates[i] = (struct rf_candidate){"127.0.0.1", ports[i]};
+        candidates[i] = (struct rf_boot_address){"127.0.0.1", ports[i]};
     }
     rf_join_start(
         &loop,
@@ -257,7 +257,7 @@ static bool name_two_addresses(void)
 START_TEST(test_all_addresses_of_a_name_are_tried)
 {
     struct server server;
-    struct rf_candidate candidate = {"refit-two", 0};
+    struct rf_boot_address candidate = {"refit-two", 0};
     if (!name_two_addresses()) {
         return;
     }
@@ -390,7 +390,7 @@ END_TEST
 START_TEST(test_cancelling_calls_nobody)
 {
     struct server server;
-    struct rf_candidate candidate = {"127.0.0.1", 0};
+    struct rf_boot_address candidate = {"127.0.0.1", 0};
     struct rf_join *join_object;
     start_server(&server, key);
     server.deaf = true;

@@ -31,7 +31,7 @@ static void element_of(const struct rf_plan *plan, enum rf_side side,
         stored[b] = rf_pattern_byte(seed, iteration,
                                     element * rf_dtype_bytes(train) + b);
     }
-    rf_convert_elements(train, own, stored, out, 1);
+    rf_reference_cast_elements(train, own, stored, out, 1);
 }
 
 /* What an arena has to hold, padding as it was. */

@@ -10,28 +10,28 @@
 static uint16_t to_f16(float value)
 {
     uint16_t out;
-    rf_convert_elements(RF_F32, RF_F16, &value, &out, 1);
+    rf_reference_cast_elements(RF_F32, RF_F16, &value, &out, 1);
     return out;
 }
 
 static float from_f16(uint16_t bits)
 {
     float out;
-    rf_convert_elements(RF_F16, RF_F32, &bits, &out, 1);
+    rf_reference_cast_elements(RF_F16, RF_F32, &bits, &out, 1);
     return out;
 }
 
 static uint16_t to_bf16(float value)
 {
     uint16_t out;
-    rf_convert_elements(RF_F32, RF_BF16, &value, &out, 1);
+    rf_reference_cast_elements(RF_F32, RF_BF16, &value, &out, 1);
     return out;
 }
 
 static float from_bf16(uint16_t bits)
 {
     float out;
-    rf_convert_elements(RF_BF16, RF_F32, &bits, &out, 1);
+    rf_reference_cast_elements(RF_BF16, RF_F32, &bits, &out, 1);
     return out;
 }
 
@@ -120,8 +120,9 @@ START_TEST(test_nan_narrows_as_methods_cast_it)
     };
     for (size_t i = 0; i < RF_ARRAY_SIZE(cases); i++) {
         uint16_t mine[2], theirs[2];
-        rf_convert_elements(RF_F32, RF_F16, &cases[i].wide, &mine[0], 1);
-        rf_convert_elements(RF_F32, RF_BF16, &cases[i].wide, &mine[1], 1);
+        rf_reference_cast_elements(RF_F32, RF_F16, &cases[i].wide, &mine[0], 1);
+        rf_reference_cast_elements(RF_F32, RF_BF16, &cases[i].wide, &mine[1],
+                                   1);
         rf_cast_items(RF_CAST_F32_F16, &theirs[0], &cases[i].wide, 1);
         rf_cast_items(RF_CAST_F32_BF16, &theirs[1], &cases[i].wide, 1);
         ck_assert_uint_eq(mine[0], cases[i].f16);
@@ -140,7 +141,7 @@ START_TEST(test_unaligned_arrays_convert_like_aligned_ones)
         in[i] = (float)i * 1.37f - 11;
     }
     memcpy(shifted + 1, in, sizeof(in));
-    rf_convert_elements(RF_F32, RF_BF16, shifted + 1, out + 1, 67);
+    rf_reference_cast_elements(RF_F32, RF_BF16, shifted + 1, out + 1, 67);
     for (int i = 0; i < 67; i++) {
         uint16_t one;
         memcpy(&one, out + 1 + 2 * i, sizeof(one));
@@ -151,12 +152,12 @@ END_TEST
 
 START_TEST(test_only_exact_rules_are_supported)
 {
-    ck_assert(rf_convert_supported(RF_I64, RF_I64));
-    ck_assert(rf_convert_supported(RF_F32, RF_F16));
-    ck_assert(rf_convert_supported(RF_BF16, RF_F32));
-    ck_assert(!rf_convert_supported(RF_BF16, RF_F16));
-    ck_assert(!rf_convert_supported(RF_BF16, RF_F8_E4M3));
-    ck_assert(!rf_convert_supported(RF_F64, RF_F32));
+    ck_assert(rf_reference_cast_supported(RF_I64, RF_I64));
+    ck_assert(rf_reference_cast_supported(RF_F32, RF_F16));
+    ck_assert(rf_reference_cast_supported(RF_BF16, RF_F32));
+    ck_assert(!rf_reference_cast_supported(RF_BF16, RF_F16));
+    ck_assert(!rf_reference_cast_supported(RF_BF16, RF_F8_E4M3));
+    ck_assert(!rf_reference_cast_supported(RF_F64, RF_F32));
 }
 END_TEST
 

@@ -216,7 +216,7 @@ START_TEST(test_padding_is_what_no_piece_covers)
             const struct rf_rank_layout *layout =
                 rf_plan_layout(lab.plan, (enum rf_side)side, r);
             uint8_t *covered = calloc(1, layout->arena_bytes + 1);
-            struct rf_span *spans = NULL;
+            struct rf_byte_span *spans = NULL;
             size_t n = 0;
             struct rf_err err;
             mark_pieces(lab.plan, (enum rf_side)side, layout, covered);

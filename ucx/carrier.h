@@ -29,8 +29,8 @@
 
 #include "transport/codec/strided_copy.h"
 #include "transport/engine/engine.h"
-#include "ucx/card.h"
-#include "ucx/choices.h"
+#include "ucx/peer_info.h"
+#include "ucx/lanes.h"
 #include "ucx/endpoint.h"
 
 #define RF_UCX_HEADER_BYTES 24

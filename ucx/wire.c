@@ -18,8 +18,8 @@
 #include <string.h>
 
 #include "common/mem.h"
-#include "ucx/card.h"
-#include "ucx/choices.h"
+#include "ucx/peer_info.h"
+#include "ucx/lanes.h"
 #include "ucx/endpoint.h"
 
 /* What a worker may do before its rank looks at the rest. */

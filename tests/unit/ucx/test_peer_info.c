@@ -5,7 +5,7 @@
 
 #include "common/compiler.h"
 #include "common/mem.h"
-#include "ucx/card.h"
+#include "ucx/peer_info.h"
 
 #define MOST 3
 
@@ -110,8 +110,8 @@ START_TEST(test_card_ends_where_a_field_is_not_whole)
 }
 END_TEST
 
-Suite *test_card_suite(void);
-Suite *test_card_suite(void)
+Suite *test_peer_info_suite(void);
+Suite *test_peer_info_suite(void)
 {
     Suite *suite = suite_create("card");
     TCase *tests = tcase_create("card");

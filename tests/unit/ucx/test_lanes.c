@@ -6,8 +6,8 @@
 
 #include "common/mem.h"
 #include "transport/method/method.h"
-#include "ucx/card.h"
-#include "ucx/choices.h"
+#include "ucx/peer_info.h"
+#include "ucx/lanes.h"
 
 /* The text behind UCX's version. */
 static const char *summed(const struct rf_ucx_choices *choices)
@@ -136,8 +136,8 @@ START_TEST(test_a_wrong_card_is_an_error)
 }
 END_TEST
 
-Suite *test_choices_suite(void);
-Suite *test_choices_suite(void)
+Suite *test_lanes_suite(void);
+Suite *test_lanes_suite(void)
 {
     Suite *suite = suite_create("choices");
     TCase *tests = tcase_create("choices");

@@ -1,5 +1,5 @@
 /* See choices.h. */
-#include "ucx/choices.h"
+#include "ucx/lanes.h"
 
 #include <inttypes.h>
 #include <stdio.h>
@@ -8,7 +8,7 @@
 
 #include "common/bytes.h"
 #include "common/mem.h"
-#include "ucx/card.h"
+#include "ucx/peer_info.h"
 
 /* "; 4294967295 more" */
 #define MORE_BYTES 20

@@ -1,5 +1,5 @@
 /* See card.h. */
-#include "ucx/card.h"
+#include "ucx/peer_info.h"
 
 #include <inttypes.h>
 #include <stdlib.h>

@@ -145,7 +145,7 @@ struct rf_ucx_carrier {
     struct rf_engine *engine; /* NULL before it is opened */
     struct rf_ucx_library *library;
     ucp_worker_h worker;
-    struct rf_blob *cards; /* of all ranks, until endpoints are made */
+    struct rf_blob *infos; /* of all ranks, until endpoints are made */
     struct rf_ucx_neighbour *neighbours;
     uint32_t n_neighbours;
     bool attached; /* all ranks of this node have all pointers */
@@ -173,7 +173,7 @@ void rf_ucx_free(struct rf_ucx_carrier *carrier); /* NULL is fine */
 /* --- setup.c -------------------------------------------------------------- */
 
 /* Collective, before the engine: the library, registered arenas, everybody's
- * cards, and pointers to the node's arenas. */
+ * peer infos, and pointers to the node's arenas. */
 enum rf_status rf_ucx_join(const struct rf_method_env *env,
                            struct rf_ucx_carrier **out,
                            struct rf_err *err) RF_MUST_CHECK;
@@ -182,8 +182,8 @@ enum rf_status rf_ucx_connect(struct rf_ucx_carrier *carrier,
                               struct rf_err *err) RF_MUST_CHECK;
 void rf_ucx_disconnect(struct rf_ucx_carrier *carrier);
 
-/* An endpoint to a rank, by its card. Errors of an endpoint with `peer` are
- * kept as its own; without one they are not noticed. */
+/* An endpoint to a rank, by its peer info. Errors of an endpoint with `peer`
+ * are kept as its own; without one they are not noticed. */
 enum rf_status rf_ucx_end_open(struct rf_ucx_carrier *carrier, uint32_t rank,
                                struct rf_ucx_peer *peer, struct rf_ucx_end *out,
                                struct rf_err *err) RF_MUST_CHECK;
@@ -201,15 +201,16 @@ void rf_ucx_attach(const struct rf_engine *engine);
 struct rf_ucx_neighbour *
 rf_ucx_neighbour_of(const struct rf_ucx_carrier *carrier, uint32_t rank);
 
-/* --- ways.c --------------------------------------------------------------- */
+/* --- protocols.c
+ * --------------------------------------------------------------- */
 
 /* RF_ERR_CONFIG: REFIT_UCX_RMA is none of auto (puts and gets where the
  * transport makes them), always (also where UCX emulates them) and never. */
 enum rf_status rf_ucx_check_settings(struct rf_err *err) RF_MUST_CHECK;
 /* Collective: how this rank's ops travel, and what UCX chose for all of the
  * world in env->registration. */
-enum rf_status rf_ucx_tell_choices(struct rf_ucx_carrier *carrier,
-                                   struct rf_err *err) RF_MUST_CHECK;
+enum rf_status rf_ucx_select_protocols(struct rf_ucx_carrier *carrier,
+                                       struct rf_err *err) RF_MUST_CHECK;
 
 /* --- request.c ------------------------------------------------------------ */
 

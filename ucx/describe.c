@@ -78,26 +78,26 @@ static void add_once(char list[RF_UCX_NAMES_BYTES], const char *name)
     }
 }
 
-static void add_lane(struct rf_ucx_ways *ways, const char *name)
+static void add_lane(struct rf_ucx_lanes *lanes, const char *name)
 {
     const bool tcp = strncmp(name, "tcp/", 4) == 0;
-    if (ways->tcp && !tcp) {
-        ways->device[0] = '\0';
+    if (lanes->tcp && !tcp) {
+        lanes->device[0] = '\0';
     }
-    ways->tcp = tcp && (ways->tcp || ways->all[0] == '\0');
-    if (ways->tcp || !tcp) {
-        add_once(ways->device, name);
+    lanes->tcp = tcp && (lanes->tcp || lanes->all[0] == '\0');
+    if (lanes->tcp || !tcp) {
+        add_once(lanes->device, name);
     }
-    add_once(ways->all, name);
+    add_once(lanes->all, name);
     if (is_one_of(name, segments, RF_ARRAY_SIZE(segments))) {
-        add_once(ways->mapping, name);
+        add_once(lanes->mapping, name);
     }
 }
 
-void rf_ucx_describe(const char *info, struct rf_ucx_ways *out)
+void rf_ucx_describe(const char *info, struct rf_ucx_lanes *out)
 {
     char lanes[LANES_MAX][NAME_BYTES] = {{0}};
-    *out = (struct rf_ucx_ways){.rma = false};
+    *out = (struct rf_ucx_lanes){.rma = false};
     for (const char *line = info; line != NULL && *line != '\0';) {
         const char *next = strchr(line, '\n');
         const char *word = line + strspn(line, "# ");

@@ -6,7 +6,7 @@
 
 #define RF_UCX_NAMES_BYTES 112
 
-struct rf_ucx_ways {
+struct rf_ucx_lanes {
     /* Transports and devices ("tcp/lo"), each once, separated by commas; those
      * that map memory of others apart, and those that may carry memory of
      * devices: without TCP, which is beside others for the host's alone. */
@@ -17,6 +17,6 @@ struct rf_ucx_ways {
 };
 
 /* From its own account of itself. */
-void rf_ucx_describe(const char *info, struct rf_ucx_ways *out);
+void rf_ucx_describe(const char *info, struct rf_ucx_lanes *out);
 
 #endif

@@ -1,4 +1,4 @@
-/* See choices.h. */
+/* See lanes.h. */
 #include "ucx/lanes.h"
 
 #include <inttypes.h>
@@ -13,8 +13,8 @@
 /* "; 4294967295 more" */
 #define MORE_BYTES 20
 
-enum rf_status rf_ucx_ask(ucp_ep_h ep, struct rf_ucx_ways *out,
-                          struct rf_err *err)
+enum rf_status rf_ucx_lanes_ask(ucp_ep_h ep, struct rf_ucx_lanes *out,
+                                struct rf_err *err)
 {
     char *info = NULL;
     size_t size = 0;
@@ -29,36 +29,36 @@ enum rf_status rf_ucx_ask(ucp_ep_h ep, struct rf_ucx_ways *out,
     return RF_OK;
 }
 
-static void add(struct rf_ucx_choices *choices, struct rf_ucx_choice new)
+static void add(struct rf_ucx_lane_counts *counts, struct rf_ucx_lane_count new)
 {
-    for (size_t i = 0; i < choices->n; i++) {
-        if (strcmp(choices->list[i].text, new.text) == 0) {
-            choices->list[i].n += new.n;
+    for (size_t i = 0; i < counts->n; i++) {
+        if (strcmp(counts->list[i].text, new.text) == 0) {
+            counts->list[i].n += new.n;
             return;
         }
     }
-    RF_PUSH(choices->list, choices->n, choices->cap, new);
+    RF_PUSH(counts->list, counts->n, counts->cap, new);
 }
 
-void rf_ucx_count(struct rf_ucx_choices *choices, const char *how,
-                  const char *names)
+void rf_ucx_lanes_count(struct rf_ucx_lane_counts *counts, const char *how,
+                        const char *names)
 {
-    struct rf_ucx_choice one = {.n = 1};
+    struct rf_ucx_lane_count one = {.n = 1};
     snprintf(one.text, sizeof(one.text), "%s %s", how, names);
-    add(choices, one);
+    add(counts, one);
 }
 
-void rf_ucx_sum_up(const struct rf_ucx_choices *choices, char *out)
+void rf_ucx_lanes_sum_up(const struct rf_ucx_lane_counts *counts, char *out)
 {
     const size_t size = RF_REGISTRATION_SIZE;
     size_t used =
         (size_t)snprintf(out, size, "UCX %s", ucp_get_version_string());
-    for (size_t i = 0; i < choices->n; i++) {
-        char way[RF_UCX_CHOICE_BYTES + 16];
+    for (size_t i = 0; i < counts->n; i++) {
+        char way[RF_UCX_LANE_BYTES + 16];
         const int length = snprintf(way, sizeof(way), "; %" PRIu32 " %s",
-                                    choices->list[i].n, choices->list[i].text);
+                                    counts->list[i].n, counts->list[i].text);
         if (used + (size_t)length + MORE_BYTES > size) {
-            snprintf(out + used, size - used, "; %zu more", choices->n - i);
+            snprintf(out + used, size - used, "; %zu more", counts->n - i);
             return;
         }
         memcpy(out + used, way, (size_t)length + 1);
@@ -66,29 +66,29 @@ void rf_ucx_sum_up(const struct rf_ucx_choices *choices, char *out)
     }
 }
 
-/* A field for each way: its number and its text. */
-static struct rf_blob encode(const struct rf_ucx_choices *choices)
+/* A field for each: its number and its text. */
+static struct rf_blob encode(const struct rf_ucx_lane_counts *counts)
 {
     struct rf_blob out = {NULL, 0};
-    for (size_t i = 0; i < choices->n; i++) {
-        const struct rf_ucx_choice *one = &choices->list[i];
-        uint8_t field[4 + RF_UCX_CHOICE_BYTES];
+    for (size_t i = 0; i < counts->n; i++) {
+        const struct rf_ucx_lane_count *one = &counts->list[i];
+        uint8_t field[4 + RF_UCX_LANE_BYTES];
         const size_t length = strlen(one->text);
         rf_put_u32(field, one->n);
         memcpy(field + 4, one->text, length);
-        rf_ucx_append(&out, field, 4 + length);
+        rf_ucx_peer_info_append(&out, field, 4 + length);
     }
     return out;
 }
 
-static bool decode(struct rf_blob rest, struct rf_ucx_choices *sum)
+static bool decode(struct rf_blob rest, struct rf_ucx_lane_counts *sum)
 {
     const uint8_t *field;
     const void *data;
     size_t size;
     while (rest.size > 0) {
-        struct rf_ucx_choice one = {.n = 0};
-        if (!rf_ucx_next_field(&rest, &data, &size) || size < 4 ||
+        struct rf_ucx_lane_count one = {.n = 0};
+        if (!rf_ucx_peer_info_next(&rest, &data, &size) || size < 4 ||
             size - 4 >= sizeof(one.text)) {
             return false;
         }
@@ -100,33 +100,33 @@ static bool decode(struct rf_blob rest, struct rf_ucx_choices *sum)
     return true;
 }
 
-enum rf_status rf_ucx_publish(const struct rf_method_env *env,
-                              const struct rf_ucx_choices *mine,
-                              struct rf_err *err)
+enum rf_status rf_ucx_lanes_publish(const struct rf_method_env *env,
+                                    const struct rf_ucx_lane_counts *mine,
+                                    struct rf_err *err)
 {
-    struct rf_ucx_choices sum = {.n = 0};
-    struct rf_blob card, *all = NULL;
+    struct rf_ucx_lane_counts sum = {.n = 0};
+    struct rf_blob info, *all = NULL;
     enum rf_status status;
     if (env->registration == NULL) {
         return RF_OK;
     }
-    card = encode(mine);
-    status = rf_ucx_swap_cards(env, &card, &all, err);
+    info = encode(mine);
+    status = rf_ucx_peer_infos_swap(env, &info, &all, err);
     for (uint32_t r = 0; status == RF_OK && r < env->plan->world->n_ranks;
          r++) {
-        status = decode(all[r], &sum) ? RF_OK : rf_ucx_wrong_card(r, err);
+        status = decode(all[r], &sum) ? RF_OK : rf_ucx_peer_info_wrong(r, err);
     }
     if (status == RF_OK) {
-        rf_ucx_sum_up(&sum, env->registration);
+        rf_ucx_lanes_sum_up(&sum, env->registration);
     }
-    rf_ucx_drop_cards(env, &all);
-    rf_ucx_choices_free(&sum);
-    free(card.data);
+    rf_ucx_peer_infos_drop(env, &all);
+    rf_ucx_lanes_free(&sum);
+    free(info.data);
     return status;
 }
 
-void rf_ucx_choices_free(struct rf_ucx_choices *choices)
+void rf_ucx_lanes_free(struct rf_ucx_lane_counts *counts)
 {
-    free(choices->list);
-    *choices = (struct rf_ucx_choices){.n = 0};
+    free(counts->list);
+    *counts = (struct rf_ucx_lane_counts){.n = 0};
 }

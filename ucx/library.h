@@ -42,7 +42,7 @@ struct rf_ucx_library {
     struct rf_ucx_arena *arenas;
 };
 
-/* One more user. `n_ranks` is how many the world has, for UCX's choices. */
+/* One more user. `n_ranks` is how many the world has, for UCX's counts. */
 enum rf_status rf_ucx_library_take(enum rf_ucx_use use, uint32_t n_ranks,
                                    struct rf_ucx_library **out,
                                    struct rf_err *err) RF_MUST_CHECK;

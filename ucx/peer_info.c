@@ -1,4 +1,4 @@
-/* See card.h. */
+/* See peer_info.h. */
 #include "ucx/peer_info.h"
 
 #include <inttypes.h>
@@ -9,18 +9,20 @@
 #include "common/mem.h"
 #include "ucx/library.h"
 
-void rf_ucx_append(struct rf_blob *card, const void *data, size_t size)
+void rf_ucx_peer_info_append(struct rf_blob *info, const void *data,
+                             size_t size)
 {
-    card->data = rf_xrealloc(card->data, 1, card->size + 4 + size);
-    rf_put_u32((uint8_t *)card->data + card->size, (uint32_t)size);
+    info->data = rf_xrealloc(info->data, 1, info->size + 4 + size);
+    rf_put_u32((uint8_t *)info->data + info->size, (uint32_t)size);
     if (size > 0) {
-        memcpy((uint8_t *)card->data + card->size + 4, data, size);
+        memcpy((uint8_t *)info->data + info->size + 4, data, size);
     }
-    card->size += 4 + size;
+    info->size += 4 + size;
 }
 
-enum rf_status rf_ucx_append_address(struct rf_blob *card, ucp_worker_h worker,
-                                     struct rf_err *err)
+enum rf_status rf_ucx_peer_info_append_address(struct rf_blob *info,
+                                               ucp_worker_h worker,
+                                               struct rf_err *err)
 {
     ucp_address_t *address;
     size_t size;
@@ -28,12 +30,13 @@ enum rf_status rf_ucx_append_address(struct rf_blob *card, ucp_worker_h worker,
     if (why != UCS_OK) {
         return rf_ucx_failed("tell its address", why, err);
     }
-    rf_ucx_append(card, address, size);
+    rf_ucx_peer_info_append(info, address, size);
     ucp_worker_release_address(worker, address);
     return RF_OK;
 }
 
-bool rf_ucx_next_field(struct rf_blob *rest, const void **data, size_t *size)
+bool rf_ucx_peer_info_next(struct rf_blob *rest, const void **data,
+                           size_t *size)
 {
     const uint8_t *at = rest->data;
     if (rest->size < 4 || rf_get_u32(at) > rest->size - 4) {
@@ -46,9 +49,9 @@ bool rf_ucx_next_field(struct rf_blob *rest, const void **data, size_t *size)
     return true;
 }
 
-enum rf_status rf_ucx_swap_cards(const struct rf_method_env *env,
-                                 const struct rf_blob *mine,
-                                 struct rf_blob **out, struct rf_err *err)
+enum rf_status rf_ucx_peer_infos_swap(const struct rf_method_env *env,
+                                      const struct rf_blob *mine,
+                                      struct rf_blob **out, struct rf_err *err)
 {
     struct rf_blob *all = rf_xcalloc(env->plan->world->n_ranks, sizeof(*all));
     enum rf_status status =
@@ -61,17 +64,18 @@ enum rf_status rf_ucx_swap_cards(const struct rf_method_env *env,
     return RF_OK;
 }
 
-void rf_ucx_drop_cards(const struct rf_method_env *env, struct rf_blob **cards)
+void rf_ucx_peer_infos_drop(const struct rf_method_env *env,
+                            struct rf_blob **infos)
 {
-    if (*cards != NULL) {
-        rf_blobs_free(*cards, env->plan->world->n_ranks);
-        free(*cards);
-        *cards = NULL;
+    if (*infos != NULL) {
+        rf_blobs_free(*infos, env->plan->world->n_ranks);
+        free(*infos);
+        *infos = NULL;
     }
 }
 
-enum rf_status rf_ucx_wrong_card(uint32_t rank, struct rf_err *err)
+enum rf_status rf_ucx_peer_info_wrong(uint32_t rank, struct rf_err *err)
 {
     return rf_err_set(err, RF_ERR_PROTOCOL,
-                      "rank %" PRIu32 " sent a wrong UCX card", rank);
+                      "rank %" PRIu32 " sent wrong UCX peer info", rank);
 }

@@ -1,4 +1,4 @@
-/* By which ways the carrier's ops go. See carrier.h. */
+/* Which protocol the carrier's ops use. See carrier.h. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -31,24 +31,24 @@ enum rf_status rf_ucx_check_settings(struct rf_err *err)
     return rma_wish(&wish, err);
 }
 
-/* Counts a way for each direction that has ops, at the rank that moves the
+/* Counts lanes for each direction that has ops, at the rank that moves the
  * bytes: the sender, or the receiver where it reads them. */
-static void count_ways(const struct rf_ucx_peer *peer,
-                       const struct rf_ucx_ways *ways,
-                       struct rf_ucx_choices *out)
+static void count_lanes(const struct rf_ucx_peer *peer,
+                        const struct rf_ucx_lanes *lanes,
+                        struct rf_ucx_lane_counts *out)
 {
     const bool gets = peer->carrier->env->plan->spec->ucx_gets;
     if (peer->rma && gets && peer->get_mems != 0) {
-        rf_ucx_count(out, "gets by", ways->all);
+        rf_ucx_lanes_count(out, "gets by", lanes->all);
     }
     if (peer->n_sends > 0 && !(peer->rma && peer->put_mems != 0)) {
-        rf_ucx_count(out, "messages by", ways->all);
+        rf_ucx_lanes_count(out, "messages by", lanes->all);
     } else if (peer->n_sends > 0 && !gets) {
-        rf_ucx_count(out, "puts by", ways->all);
+        rf_ucx_lanes_count(out, "puts by", lanes->all);
     }
 }
 
-/* Whether the peer's card has the keys that puts or gets need. */
+/* Whether the peer's info has the keys that puts or gets need. */
 static bool has_keys(const struct rf_ucx_peer *peer)
 {
     const uint32_t mems = !peer->rma ? 0
@@ -65,41 +65,41 @@ static bool has_keys(const struct rf_ucx_peer *peer)
 /* Chooses between messages and more, and says so: "puts by rc_mlx5/mlx5_0:1".
  */
 static enum rf_status choose(struct rf_ucx_carrier *carrier,
-                             struct rf_ucx_choices *out, struct rf_err *err)
+                             struct rf_ucx_lane_counts *out, struct rf_err *err)
 {
     enum rma wish = RMA_REAL;
     enum rf_status status = rma_wish(&wish, err);
-    struct rf_ucx_ways ways;
+    struct rf_ucx_lanes lanes;
     for (uint32_t i = 0; i < carrier->n_peers && status == RF_OK; i++) {
         struct rf_ucx_peer *peer = &carrier->peers[i];
-        status = rf_ucx_ask(peer->end.ep, &ways, err);
+        status = rf_ucx_lanes_ask(peer->end.ep, &lanes, err);
         if (status == RF_OK) {
-            peer->rma = wish == RMA_ALWAYS || (wish == RMA_REAL && ways.rma);
-            peer->eager = ways.tcp && !peer->rma;
-            count_ways(peer, &ways, out);
-            status =
-                has_keys(peer) ? RF_OK : rf_ucx_wrong_card(peer->rank, err);
+            peer->rma = wish == RMA_ALWAYS || (wish == RMA_REAL && lanes.rma);
+            peer->eager = lanes.tcp && !peer->rma;
+            count_lanes(peer, &lanes, out);
+            status = has_keys(peer) ? RF_OK
+                                    : rf_ucx_peer_info_wrong(peer->rank, err);
         }
     }
     for (uint32_t i = 0;
          carrier->attached && i < carrier->n_neighbours && status == RF_OK;
          i++) {
-        status = rf_ucx_ask(carrier->neighbours[i].end.ep, &ways, err);
+        status = rf_ucx_lanes_ask(carrier->neighbours[i].end.ep, &lanes, err);
         if (status == RF_OK) {
-            rf_ucx_count(out, "mapped by", ways.mapping);
+            rf_ucx_lanes_count(out, "mapped by", lanes.mapping);
         }
     }
     return status;
 }
 
-enum rf_status rf_ucx_tell_choices(struct rf_ucx_carrier *carrier,
-                                   struct rf_err *err)
+enum rf_status rf_ucx_select_protocols(struct rf_ucx_carrier *carrier,
+                                       struct rf_err *err)
 {
-    struct rf_ucx_choices mine = {.n = 0};
+    struct rf_ucx_lane_counts mine = {.n = 0};
     enum rf_status status = choose(carrier, &mine, err);
     if (status == RF_OK) {
-        status = rf_ucx_publish(carrier->env, &mine, err);
+        status = rf_ucx_lanes_publish(carrier->env, &mine, err);
     }
-    rf_ucx_choices_free(&mine);
+    rf_ucx_lanes_free(&mine);
     return status;
 }

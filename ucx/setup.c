@@ -1,11 +1,11 @@
 /*
  * Opening and closing UCX on a rank. See carrier.h.
  *
- * Every rank's card (its worker's address; where its arenas are and the keys to
- * them) goes to all by env->exchange(). Endpoints are then made to carry: UCX
- * connects when they are first used, and both sides have to take part. A rank
- * that has heard HELLO from all its peers and whose own have left says READY;
- * when all have said so, nobody needs it any more to connect.
+ * Every rank's peer info (its worker's address; where its arenas are and the
+ * keys to them) goes to all by env->exchange(). Endpoints are then made to
+ * carry: UCX connects when they are first used, and both sides have to take
+ * part. A rank that has heard HELLO from all its peers and whose own have left
+ * says READY; when all have said so, nobody needs it any more to connect.
  */
 #include <stdlib.h>
 
@@ -13,10 +13,11 @@
 #include "common/mem.h"
 #include "ucx/carrier.h"
 
-/* --- cards ---------------------------------------------------------------- */
+/* --- peer infos
+ * ---------------------------------------------------------------- */
 
 static enum rf_status append_key(const struct rf_ucx_carrier *carrier,
-                                 enum rf_mem mem, struct rf_blob *card,
+                                 enum rf_mem mem, struct rf_blob *info,
                                  struct rf_err *err)
 {
     uint8_t base[8];
@@ -31,8 +32,8 @@ static enum rf_status append_key(const struct rf_ucx_carrier *carrier,
         }
     }
     rf_put_u64(base, (uint64_t)(uintptr_t)carrier->env->arena[mem].base);
-    rf_ucx_append(card, base, sizeof(base));
-    rf_ucx_append(card, key, size);
+    rf_ucx_peer_info_append(info, base, sizeof(base));
+    rf_ucx_peer_info_append(info, key, size);
     if (key != NULL) {
         ucp_rkey_buffer_release(key);
     }
@@ -42,31 +43,33 @@ static enum rf_status append_key(const struct rf_ucx_carrier *carrier,
 static enum rf_status swap_cards(struct rf_ucx_carrier *carrier,
                                  struct rf_err *err)
 {
-    struct rf_blob card = {NULL, 0};
-    enum rf_status status = rf_ucx_append_address(&card, carrier->worker, err);
+    struct rf_blob info = {NULL, 0};
+    enum rf_status status =
+        rf_ucx_peer_info_append_address(&info, carrier->worker, err);
     for (int mem = 0; mem < RF_MEM_COUNT && status == RF_OK; mem++) {
-        status = append_key(carrier, (enum rf_mem)mem, &card, err);
+        status = append_key(carrier, (enum rf_mem)mem, &info, err);
     }
     if (status == RF_OK) {
-        status = rf_ucx_swap_cards(carrier->env, &card, &carrier->cards, err);
+        status =
+            rf_ucx_peer_infos_swap(carrier->env, &info, &carrier->infos, err);
     }
-    free(card.data);
+    free(info.data);
     return status;
 }
 
 /* --- endpoints ------------------------------------------------------------ */
 
-/* The arena's base and key from a card; false: they are not there. */
-static bool read_key(struct rf_ucx_end *end, int mem, struct rf_blob *card,
+/* The arena's base and key from peer info; false: they are not there. */
+static bool read_key(struct rf_ucx_end *end, int mem, struct rf_blob *info,
                      ucs_status_t *why)
 {
     const void *field;
     size_t size;
-    if (!rf_ucx_next_field(card, &field, &size) || size != 8) {
+    if (!rf_ucx_peer_info_next(info, &field, &size) || size != 8) {
         return false;
     }
     end->base[mem] = rf_get_u64(field);
-    if (!rf_ucx_next_field(card, &field, &size)) {
+    if (!rf_ucx_peer_info_next(info, &field, &size)) {
         return false;
     }
     *why =
@@ -78,11 +81,11 @@ enum rf_status rf_ucx_end_open(struct rf_ucx_carrier *carrier, uint32_t rank,
                                struct rf_ucx_peer *peer, struct rf_ucx_end *out,
                                struct rf_err *err)
 {
-    struct rf_blob card = carrier->cards[rank];
+    struct rf_blob info = carrier->infos[rank];
     const void *address;
     size_t size;
     ucs_status_t why = UCS_OK;
-    bool whole = rf_ucx_next_field(&card, &address, &size) && size > 0;
+    bool whole = rf_ucx_peer_info_next(&info, &address, &size) && size > 0;
     if (whole) {
         enum rf_status status = rf_ucx_endpoint_open(
             carrier->worker, address, rank, peer != NULL ? &peer->loss : NULL,
@@ -92,12 +95,12 @@ enum rf_status rf_ucx_end_open(struct rf_ucx_carrier *carrier, uint32_t rank,
         }
     }
     for (int mem = 0; mem < RF_MEM_COUNT && whole && why == UCS_OK; mem++) {
-        whole = read_key(out, mem, &card, &why);
+        whole = read_key(out, mem, &info, &why);
     }
     if (why != UCS_OK) {
         return rf_ucx_failed("use a key of registered memory", why, err);
     }
-    return whole ? RF_OK : rf_ucx_wrong_card(rank, err);
+    return whole ? RF_OK : rf_ucx_peer_info_wrong(rank, err);
 }
 
 void rf_ucx_end_close(struct rf_ucx_end *end)
@@ -124,7 +127,7 @@ static enum rf_status reach_peers(struct rf_ucx_carrier *carrier,
                 rf_ucx_end_open(carrier, peer->rank, peer, &peer->end, err);
         }
     }
-    rf_ucx_drop_cards(carrier->env, &carrier->cards);
+    rf_ucx_peer_infos_drop(carrier->env, &carrier->infos);
     return status;
 }
 
@@ -222,7 +225,7 @@ enum rf_status rf_ucx_connect(struct rf_ucx_carrier *carrier,
         status = meet(carrier, RF_UCX_READY, err);
     }
     carrier->dirty = false;
-    return status == RF_OK ? rf_ucx_tell_choices(carrier, err) : status;
+    return status == RF_OK ? rf_ucx_select_protocols(carrier, err) : status;
 }
 
 static bool has_work_left(const struct rf_ucx_carrier *carrier)
@@ -238,7 +241,7 @@ static bool has_work_left(const struct rf_ucx_carrier *carrier)
  * the last iteration, and the worker takes its endpoints with it. */
 void rf_ucx_disconnect(struct rf_ucx_carrier *carrier)
 {
-    rf_ucx_drop_cards(carrier->env, &carrier->cards);
+    rf_ucx_peer_infos_drop(carrier->env, &carrier->infos);
     if (carrier->library == NULL) {
         return;
     }

@@ -27,7 +27,7 @@
 #define TAG(rank, number) ((ucp_tag_t)(rank) << 32 | (ucp_tag_t)(number))
 #define WHOLE_TAG (~(ucp_tag_t)0)
 
-struct peer {
+struct wire_peer {
     uint32_t rank;
     struct rf_ucx_loss loss;
     ucp_ep_h ep;
@@ -40,7 +40,7 @@ struct peer {
 struct request {
     struct request *next; /* of those that are free */
     struct rf_ucx_wire *wire;
-    struct peer *peer;
+    struct wire_peer *peer;
     uint32_t *left; /* NULL: nobody counts */
     uint64_t bytes; /* that must arrive */
     bool receives;
@@ -56,7 +56,7 @@ struct rf_ucx_wire {
     enum rf_memory_kind kind;
     ucp_mem_h *memory;
     size_t n_memory;
-    struct peer *peers;
+    struct wire_peer *peers;
     uint32_t n_peers;
     uint32_t *peer_of;    /* by rank: its index, or RF_NONE */
     struct request *free; /* requests */
@@ -69,8 +69,8 @@ struct rf_ucx_wire {
 
 /* --- requests ------------------------------------------------------------- */
 
-static struct request *request_new(struct rf_ucx_wire *wire, struct peer *peer,
-                                   uint32_t *left)
+static struct request *request_new(struct rf_ucx_wire *wire,
+                                   struct wire_peer *peer, uint32_t *left)
 {
     struct request *request = wire->free;
     if (request != NULL) {
@@ -147,7 +147,7 @@ static ucp_request_param_t params_of(struct request *request)
 
 /* --- messages ------------------------------------------------------------- */
 
-static void post_send(struct rf_ucx_wire *wire, struct peer *peer,
+static void post_send(struct rf_ucx_wire *wire, struct wire_peer *peer,
                       const void *from, uint64_t bytes, uint32_t *left)
 {
     struct request *request = request_new(wire, peer, left);
@@ -164,8 +164,8 @@ static void post_send(struct rf_ucx_wire *wire, struct peer *peer,
 
 /* Of a message that is there already UCX 1.13 gives the size to the callback
  * alone. */
-static void post_receive(struct rf_ucx_wire *wire, struct peer *peer, void *to,
-                         uint64_t bytes, uint32_t *left)
+static void post_receive(struct rf_ucx_wire *wire, struct wire_peer *peer,
+                         void *to, uint64_t bytes, uint32_t *left)
 {
     struct request *request = request_new(wire, peer, left);
     ucp_request_param_t param;
@@ -184,7 +184,7 @@ static void post_receive(struct rf_ucx_wire *wire, struct peer *peer, void *to,
     }
 }
 
-static struct peer *peer_at(struct rf_ucx_wire *wire, uint32_t rank)
+static struct wire_peer *peer_at(struct rf_ucx_wire *wire, uint32_t rank)
 {
     return &wire->peers[wire->peer_of[rank]];
 }
@@ -214,7 +214,7 @@ static void greet(struct rf_ucx_wire *wire)
 static void flush(struct rf_ucx_wire *wire)
 {
     for (uint32_t i = 0; i < wire->n_peers; i++) {
-        struct peer *peer = &wire->peers[i];
+        struct wire_peer *peer = &wire->peers[i];
         struct request *request = request_new(wire, peer, NULL);
         const ucp_request_param_t param = params_of(request);
         ucs_status_ptr_t answer = ucp_ep_flush_nbx(peer->ep, &param);
@@ -286,8 +286,8 @@ static void find_peers(struct rf_ucx_wire *wire)
         }
         if (wire->peer_of[other] == RF_NONE) {
             wire->peer_of[other] = wire->n_peers;
-            wire->peers[wire->n_peers++] =
-                (struct peer){.rank = other, .loss = {&wire->broken, other}};
+            wire->peers[wire->n_peers++] = (struct wire_peer){
+                .rank = other, .loss = {&wire->broken, other}};
         }
         wire->peers[wire->peer_of[other]].receives |= op->dst == other;
     }
@@ -317,37 +317,38 @@ static bool same_node(const struct rf_ucx_wire *wire, uint32_t rank)
 }
 
 static enum rf_status make_endpoints(struct rf_ucx_wire *wire,
-                                     const struct rf_blob *cards,
+                                     const struct rf_blob *infos,
                                      struct rf_err *err)
 {
     enum rf_status status = RF_OK;
     for (uint32_t i = 0; i < wire->n_peers && status == RF_OK; i++) {
-        struct peer *peer = &wire->peers[i];
-        struct rf_blob card = cards[peer->rank];
+        struct wire_peer *peer = &wire->peers[i];
+        struct rf_blob info = infos[peer->rank];
         const void *address;
         size_t size;
-        status = rf_ucx_next_field(&card, &address, &size) && size > 0
+        status = rf_ucx_peer_info_next(&info, &address, &size) && size > 0
                      ? rf_ucx_endpoint_open(
                            wire->worker, address, peer->rank,
                            same_node(wire, peer->rank) ? NULL : &peer->loss,
                            &peer->ep, err)
-                     : rf_ucx_wrong_card(peer->rank, err);
+                     : rf_ucx_peer_info_wrong(peer->rank, err);
     }
     return status;
 }
 
 static enum rf_status reach_peers(struct rf_ucx_wire *wire, struct rf_err *err)
 {
-    struct rf_blob card = {NULL, 0}, *cards = NULL;
-    enum rf_status status = rf_ucx_append_address(&card, wire->worker, err);
+    struct rf_blob info = {NULL, 0}, *infos = NULL;
+    enum rf_status status =
+        rf_ucx_peer_info_append_address(&info, wire->worker, err);
     if (status == RF_OK) {
-        status = rf_ucx_swap_cards(wire->env, &card, &cards, err);
+        status = rf_ucx_peer_infos_swap(wire->env, &info, &infos, err);
     }
     if (status == RF_OK) {
-        status = make_endpoints(wire, cards, err);
+        status = make_endpoints(wire, infos, err);
     }
-    rf_ucx_drop_cards(wire->env, &cards);
-    free(card.data);
+    rf_ucx_peer_infos_drop(wire->env, &infos);
+    free(info.data);
     return status;
 }
 
@@ -387,24 +388,24 @@ static enum rf_status connect_peers(struct rf_ucx_wire *wire,
 static enum rf_status tell_choices(const struct rf_ucx_wire *wire,
                                    struct rf_err *err)
 {
-    struct rf_ucx_choices mine = {.n = 0};
-    struct rf_ucx_ways ways;
+    struct rf_ucx_lane_counts mine = {.n = 0};
+    struct rf_ucx_lanes lanes;
     enum rf_status status = RF_OK;
     for (uint32_t i = 0; i < wire->n_peers && status == RF_OK; i++) {
         if (!wire->peers[i].receives) {
             continue;
         }
-        status = rf_ucx_ask(wire->peers[i].ep, &ways, err);
+        status = rf_ucx_lanes_ask(wire->peers[i].ep, &lanes, err);
         if (status == RF_OK) {
-            rf_ucx_count(&mine, "messages by",
-                         wire->kind == RF_DEVICE_MEMORY ? ways.device
-                                                        : ways.all);
+            rf_ucx_lanes_count(&mine, "messages by",
+                               wire->kind == RF_DEVICE_MEMORY ? lanes.device
+                                                              : lanes.all);
         }
     }
     if (status == RF_OK) {
-        status = rf_ucx_publish(wire->env, &mine, err);
+        status = rf_ucx_lanes_publish(wire->env, &mine, err);
     }
-    rf_ucx_choices_free(&mine);
+    rf_ucx_lanes_free(&mine);
     return status;
 }
 

@@ -4,29 +4,29 @@
 
 #include "ucx/describe.h"
 
-static struct rf_ucx_ways ways_of(const char *info, const char *names)
+static struct rf_ucx_lanes lanes_of(const char *info, const char *names)
 {
-    struct rf_ucx_ways ways;
-    rf_ucx_describe(info, &ways);
-    ck_assert_str_eq(ways.all, names);
-    return ways;
+    struct rf_ucx_lanes lanes;
+    rf_ucx_describe(info, &lanes);
+    ck_assert_str_eq(lanes.all, names);
+    return lanes;
 }
 
 static void expect_device(const char *info, const char *names)
 {
-    struct rf_ucx_ways ways;
-    rf_ucx_describe(info, &ways);
-    ck_assert_str_eq(ways.device, names);
+    struct rf_ucx_lanes lanes;
+    rf_ucx_describe(info, &lanes);
+    ck_assert_str_eq(lanes.device, names);
 }
 
 static void expect(const char *info, const char *names, bool rma)
 {
-    ck_assert_int_eq(ways_of(info, names).rma, rma);
+    ck_assert_int_eq(lanes_of(info, names).rma, rma);
 }
 
 START_TEST(test_shared_memory_maps_and_does_not_write_to_arenas)
 {
-    const struct rf_ucx_ways ways = ways_of(
+    const struct rf_ucx_lanes lanes = lanes_of(
         "#\n# UCP endpoint \n#\n"
         "#               peer: <no debug data>\n"
         "#                 lane[0]:  3:sysv/memory.0 md[2]           -> "
@@ -39,9 +39,9 @@ START_TEST(test_shared_memory_maps_and_does_not_write_to_arenas)
         "#                  put[0]: 0..<short>..4294967296..<bcopy>..(inf)\n"
         "#                  put[1]: 0..<short>..4294967296..<bcopy>..(inf)\n",
         "sysv/memory,posix/memory,cma/memory");
-    ck_assert(!ways.rma);
-    ck_assert(!ways.tcp);
-    ck_assert_str_eq(ways.mapping, "sysv/memory,posix/memory");
+    ck_assert(!lanes.rma);
+    ck_assert(!lanes.tcp);
+    ck_assert_str_eq(lanes.mapping, "sysv/memory,posix/memory");
 }
 END_TEST
 
@@ -56,17 +56,17 @@ END_TEST
 
 START_TEST(test_only_tcp_alone_is_tcp)
 {
-    ck_assert(ways_of("# lane[0]: 0:tcp/lo.0 md[0]\n"
-                      "# lane[1]: 1:tcp/eth0.0 md[0]\n",
-                      "tcp/lo,tcp/eth0")
+    ck_assert(lanes_of("# lane[0]: 0:tcp/lo.0 md[0]\n"
+                       "# lane[1]: 1:tcp/eth0.0 md[0]\n",
+                       "tcp/lo,tcp/eth0")
                   .tcp);
-    ck_assert(!ways_of("# lane[0]: 0:tcp/lo.0 md[0]\n"
-                       "# lane[1]: 1:ud_mlx5/mlx5_0:1.0 md[1]\n",
-                       "tcp/lo,ud_mlx5/mlx5_0:1")
+    ck_assert(!lanes_of("# lane[0]: 0:tcp/lo.0 md[0]\n"
+                        "# lane[1]: 1:ud_mlx5/mlx5_0:1.0 md[1]\n",
+                        "tcp/lo,ud_mlx5/mlx5_0:1")
                    .tcp);
-    ck_assert(!ways_of("# lane[0]: 1:ud_mlx5/mlx5_0:1.0 md[1]\n"
-                       "# lane[1]: 0:tcp/lo.0 md[0]\n",
-                       "ud_mlx5/mlx5_0:1,tcp/lo")
+    ck_assert(!lanes_of("# lane[0]: 1:ud_mlx5/mlx5_0:1.0 md[1]\n"
+                        "# lane[1]: 0:tcp/lo.0 md[0]\n",
+                        "ud_mlx5/mlx5_0:1,tcp/lo")
                    .tcp);
 }
 END_TEST

@@ -10,11 +10,11 @@
 #include "ucx/lanes.h"
 
 /* The text behind UCX's version. */
-static const char *summed(const struct rf_ucx_choices *choices)
+static const char *summed(const struct rf_ucx_lane_counts *counts)
 {
     static char text[RF_REGISTRATION_SIZE];
     const char *behind;
-    rf_ucx_sum_up(choices, text);
+    rf_ucx_lanes_sum_up(counts, text);
     ck_assert_int_eq(strncmp(text, "UCX ", 4), 0);
     behind = strchr(text, ';');
     return behind != NULL ? behind : "";
@@ -22,21 +22,21 @@ static const char *summed(const struct rf_ucx_choices *choices)
 
 START_TEST(test_ways_are_counted_in_the_order_in_which_they_came)
 {
-    struct rf_ucx_choices choices = {.n = 0};
-    ck_assert_str_eq(summed(&choices), "");
-    rf_ucx_count(&choices, "puts by", "rc_mlx5/mlx5_0:1");
-    rf_ucx_count(&choices, "messages by", "tcp/eth0");
-    rf_ucx_count(&choices, "puts by", "rc_mlx5/mlx5_0:1");
-    ck_assert_str_eq(summed(&choices),
+    struct rf_ucx_lane_counts counts = {.n = 0};
+    ck_assert_str_eq(summed(&counts), "");
+    rf_ucx_lanes_count(&counts, "puts by", "rc_mlx5/mlx5_0:1");
+    rf_ucx_lanes_count(&counts, "messages by", "tcp/eth0");
+    rf_ucx_lanes_count(&counts, "puts by", "rc_mlx5/mlx5_0:1");
+    ck_assert_str_eq(summed(&counts),
                      "; 2 puts by rc_mlx5/mlx5_0:1; 1 messages by tcp/eth0");
-    rf_ucx_choices_free(&choices);
+    rf_ucx_lanes_free(&counts);
 }
 END_TEST
 
 /* None is cut short, and none lost without a word. */
 START_TEST(test_ways_that_do_not_fit_are_counted)
 {
-    struct rf_ucx_choices choices = {.n = 0};
+    struct rf_ucx_lane_counts counts = {.n = 0};
     const char *text;
     char names[RF_UCX_NAMES_BYTES];
     size_t said = 0;
@@ -44,9 +44,9 @@ START_TEST(test_ways_that_do_not_fit_are_counted)
     for (int i = 0; i < 40; i++) {
         snprintf(names, sizeof(names), "rc_mlx5/mlx5_%02d:1,%s", i,
                  "rc_mlx5/mlx5_90:1,rc_mlx5/mlx5_91:1,rc_mlx5/mlx5_92:1");
-        rf_ucx_count(&choices, "messages by", names);
+        rf_ucx_lanes_count(&counts, "messages by", names);
     }
-    text = summed(&choices);
+    text = summed(&counts);
     ck_assert_uint_lt(strlen(text), RF_REGISTRATION_SIZE);
     for (const char *at = text; (at = strstr(at, "; 1 ")) != NULL; at++) {
         ck_assert_int_eq(strncmp(at + 4, "messages by rc_mlx5/mlx5_", 25), 0);
@@ -55,11 +55,11 @@ START_TEST(test_ways_that_do_not_fit_are_counted)
     ck_assert_int_eq(sscanf(strrchr(text, ';'), "; %u more", &more), 1);
     ck_assert_uint_eq(said + more, 40);
     ck_assert_uint_gt(said, 5);
-    rf_ucx_choices_free(&choices);
+    rf_ucx_lanes_free(&counts);
 }
 END_TEST
 
-/* A world of three, of which this is rank 0; the others' cards are `others`. */
+/* A world of three, of which this is rank 0; the others' infos are `others`. */
 static struct rf_blob others[2];
 
 static enum rf_status exchange(void *data, const void *mine, size_t size,
@@ -80,22 +80,22 @@ static enum rf_status publish(char *registration)
     static const struct rf_plan plan = {.world = &world};
     const struct rf_method_env env = {
         .plan = &plan, .exchange = exchange, .registration = registration};
-    struct rf_ucx_choices mine = {.n = 0};
+    struct rf_ucx_lane_counts mine = {.n = 0};
     struct rf_err err = {0};
     enum rf_status status;
-    rf_ucx_count(&mine, "puts by", "tcp/lo");
-    status = rf_ucx_publish(&env, &mine, &err);
-    rf_ucx_choices_free(&mine);
+    rf_ucx_lanes_count(&mine, "puts by", "tcp/lo");
+    status = rf_ucx_lanes_publish(&env, &mine, &err);
+    rf_ucx_lanes_free(&mine);
     return status;
 }
 
-/* A field of a card: a number and a way. */
-static void tell(struct rf_blob *card, const char *number, const char *way)
+/* A field of peer info: a number and lanes. */
+static void tell(struct rf_blob *info, const char *number, const char *way)
 {
     char field[64];
     memcpy(field, number, 4);
     memcpy(field + 4, way, strlen(way));
-    rf_ucx_append(card, field, 4 + strlen(way));
+    rf_ucx_peer_info_append(info, field, 4 + strlen(way));
 }
 
 START_TEST(test_all_ranks_are_added_up)
@@ -123,10 +123,10 @@ START_TEST(test_a_wrong_card_is_an_error)
     char text[RF_REGISTRATION_SIZE], *longer;
     memset(others, 0, sizeof(others));
     if (_i == 0) { /* no number */
-        rf_ucx_append(&others[1], "abc", 3);
+        rf_ucx_peer_info_append(&others[1], "abc", 3);
     } else if (_i == 1) { /* a longer way than there is */
-        longer = rf_xcalloc(1, 4 + RF_UCX_CHOICE_BYTES);
-        rf_ucx_append(&others[1], longer, 4 + RF_UCX_CHOICE_BYTES);
+        longer = rf_xcalloc(1, 4 + RF_UCX_LANE_BYTES);
+        rf_ucx_peer_info_append(&others[1], longer, 4 + RF_UCX_LANE_BYTES);
         free(longer);
     } else { /* less than it says */
         tell(&others[1], "\0\0\0\1", "puts by tcp/lo");
@@ -139,8 +139,8 @@ END_TEST
 Suite *test_lanes_suite(void);
 Suite *test_lanes_suite(void)
 {
-    Suite *suite = suite_create("choices");
-    TCase *tests = tcase_create("choices");
+    Suite *suite = suite_create("lanes");
+    TCase *tests = tcase_create("lanes");
     tcase_add_test(tests,
                    test_ways_are_counted_in_the_order_in_which_they_came);
     tcase_add_test(tests, test_ways_that_do_not_fit_are_counted);

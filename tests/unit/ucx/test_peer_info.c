@@ -1,4 +1,4 @@
-/* Fields of a card, as others may have cut them. Without UCX itself. */
+/* Fields of peer info, as others may have cut them. Without UCX itself. */
 #include <check.h>
 #include <stdlib.h>
 #include <string.h>
@@ -17,7 +17,7 @@ struct field {
 static const struct written {
     struct field fields[MOST];
     size_t n;
-    struct field card;
+    struct field info;
 } written[] = {
     {{{NULL, 0}}, 0, {"", 0}},
     {{{NULL, 0}}, 1, {"\0\0\0\0", 4}},
@@ -32,22 +32,23 @@ static const struct written {
 START_TEST(test_card_holds_each_field_behind_its_length)
 {
     const struct written *what = &written[_i];
-    struct rf_blob card = {NULL, 0};
+    struct rf_blob info = {NULL, 0};
     for (size_t i = 0; i < what->n; i++) {
-        rf_ucx_append(&card, what->fields[i].data, what->fields[i].size);
+        rf_ucx_peer_info_append(&info, what->fields[i].data,
+                                what->fields[i].size);
     }
-    ck_assert_uint_eq(card.size, what->card.size);
-    if (card.size > 0) {
-        ck_assert_mem_eq(card.data, what->card.data, card.size);
+    ck_assert_uint_eq(info.size, what->info.size);
+    if (info.size > 0) {
+        ck_assert_mem_eq(info.data, what->info.data, info.size);
     }
-    free(card.data);
+    free(info.data);
 }
 END_TEST
 
 static const struct found {
-    struct field card;
+    struct field info;
     struct field fields[MOST];
-    size_t n;    /* before the card ends */
+    size_t n;    /* before the peer info ends */
     size_t left; /* bytes that are none */
 } found[] = {
     /* nothing at all */
@@ -77,13 +78,13 @@ static const struct found {
     {{"\0\0\0\0\0\0\0\1a\0\0\0\0", 13}, {{"", 0}, {"a", 1}, {"", 0}}, 3, 0},
 };
 
-/* In memory that ends where the card does. */
-static struct rf_blob copy_of(const struct field *card)
+/* In memory that ends where the peer info does. */
+static struct rf_blob copy_of(const struct field *info)
 {
-    struct rf_blob copy = {NULL, card->size};
-    if (card->size > 0) {
-        copy.data = rf_xmalloc(card->size);
-        memcpy(copy.data, card->data, card->size);
+    struct rf_blob copy = {NULL, info->size};
+    if (info->size > 0) {
+        copy.data = rf_xmalloc(info->size);
+        memcpy(copy.data, info->data, info->size);
     }
     return copy;
 }
@@ -91,30 +92,30 @@ static struct rf_blob copy_of(const struct field *card)
 START_TEST(test_card_ends_where_a_field_is_not_whole)
 {
     const struct found *what = &found[_i];
-    const struct rf_blob card = copy_of(&what->card);
-    struct rf_blob rest = card;
-    const void *data = &card;
+    const struct rf_blob info = copy_of(&what->info);
+    struct rf_blob rest = info;
+    const void *data = &info;
     size_t size = 99;
     for (size_t i = 0; i < what->n; i++) {
-        ck_assert(rf_ucx_next_field(&rest, &data, &size));
+        ck_assert(rf_ucx_peer_info_next(&rest, &data, &size));
         ck_assert_uint_eq(size, what->fields[i].size);
         ck_assert_int_eq(memcmp(data, what->fields[i].data, size), 0);
     }
-    data = &card;
+    data = &info;
     size = 99;
-    ck_assert(!rf_ucx_next_field(&rest, &data, &size));
-    ck_assert_ptr_eq(data, &card);
+    ck_assert(!rf_ucx_peer_info_next(&rest, &data, &size));
+    ck_assert_ptr_eq(data, &info);
     ck_assert_uint_eq(size, 99);
     ck_assert_uint_eq(rest.size, what->left);
-    free(card.data);
+    free(info.data);
 }
 END_TEST
 
 Suite *test_peer_info_suite(void);
 Suite *test_peer_info_suite(void)
 {
-    Suite *suite = suite_create("card");
-    TCase *tests = tcase_create("card");
+    Suite *suite = suite_create("peer_info");
+    TCase *tests = tcase_create("peer_info");
     tcase_add_loop_test(tests, test_card_holds_each_field_behind_its_length, 0,
                         (int)RF_ARRAY_SIZE(written));
     tcase_add_loop_test(tests, test_card_ends_where_a_field_is_not_whole, 0,

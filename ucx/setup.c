@@ -13,8 +13,7 @@
 #include "common/mem.h"
 #include "ucx/carrier.h"
 
-/* --- peer infos
- * ---------------------------------------------------------------- */
+/* --- peer info ------------------------------------------------------------ */
 
 static enum rf_status append_key(const struct rf_ucx_carrier *carrier,
                                  enum rf_mem mem, struct rf_blob *info,

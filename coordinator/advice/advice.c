@@ -101,7 +101,8 @@ static const struct rule {
      "--ulimit memlock=-1)"},
 };
 
-static const char *about(enum subject subject, const struct rf_view *view)
+static const char *about(enum subject subject,
+                         const struct rf_advice_view *view)
 {
     switch (subject) {
     case SCENARIO_MACHINE:
@@ -116,18 +117,18 @@ static const char *about(enum subject subject, const struct rf_view *view)
 }
 
 /* Adds what the rules about such a subject find. */
-static void look(enum subject subject, const struct rf_view *view,
+static void look(enum subject subject, const struct rf_advice_view *view,
                  struct rf_findings *out)
 {
     for (size_t i = 0; i < RF_ARRAY_SIZE(rules); i++) {
-        struct rf_words words = {.n = 0};
+        struct rf_message_words words = {.n = 0};
         if (rules[i].subject == subject && rules[i].holds(view, &words)) {
-            char *text = rf_words_fill(&words, rules[i].message);
+            char *text = rf_message_words_fill(&words, rules[i].message);
             rf_findings_add(out, rules[i].level, about(subject, view), "%s",
                             text);
             free(text);
         }
-        rf_words_free(&words);
+        rf_message_words_free(&words);
     }
 }
 
@@ -135,12 +136,13 @@ void rf_advise_scenario(const struct rf_scenario *scenario,
                         const struct rf_timeline *timeline,
                         struct rf_findings *out)
 {
-    const struct rf_mesh_view view = rf_mesh_view_of(scenario, timeline);
-    for (size_t i = 0; i < rf_mesh_rules_count(); i++) {
+    const struct rf_mesh_advice_view view =
+        rf_mesh_advice_view_of(scenario, timeline);
+    for (size_t i = 0; i < rf_mesh_advice_count(); i++) {
         char *text = NULL;
-        if (rf_mesh_rule_broken(i, &view, &text)) {
-            rf_findings_add(out, rf_mesh_rule(i)->level, scenario->spec->name,
-                            "%s (%s)", text, rf_mesh_rule(i)->source);
+        if (rf_mesh_advice_broken(i, &view, &text)) {
+            rf_findings_add(out, rf_mesh_advice(i)->level, scenario->spec->name,
+                            "%s (%s)", text, rf_mesh_advice(i)->source);
         }
         free(text);
     }
@@ -149,20 +151,20 @@ void rf_advise_scenario(const struct rf_scenario *scenario,
 void rf_advise_build(const char *host, const struct rf_msg_hello *hello,
                      bool strict, struct rf_findings *out)
 {
-    const struct rf_view view = {
+    const struct rf_advice_view view = {
         .host = host, .hello = hello, .strict = strict};
     look(BUILD, &view, out);
 }
 
 /* Has `view` look at a node. */
-static void turn_to(struct rf_view *view, uint32_t node)
+static void turn_to(struct rf_advice_view *view, uint32_t node)
 {
     view->node = node;
     view->host = view->config->node_names[node];
     view->hello = view->hellos[node];
 }
 
-static void look_at_node(struct rf_view *view, struct rf_findings *out)
+static void look_at_node(struct rf_advice_view *view, struct rf_findings *out)
 {
     look(NODE, view, out);
     for (view->item = 0; view->item < view->hello->n_nics; view->item++) {
@@ -177,7 +179,7 @@ void rf_advise_nodes(const struct rf_config *config,
                      const struct rf_msg_hello *const *hellos,
                      struct rf_findings *out)
 {
-    struct rf_view view = {
+    struct rf_advice_view view = {
         .config = config, .hellos = hellos, .first = RF_NONE};
     for (uint32_t i = 0; i < config->n_nodes; i++) {
         turn_to(&view, i);
@@ -200,7 +202,7 @@ void rf_advise_fit(const struct rf_scenario *scenario,
                    const struct rf_msg_hello *const *hellos,
                    struct rf_findings *out)
 {
-    struct rf_view view = {
+    struct rf_advice_view view = {
         .scenario = scenario, .config = scenario->config, .hellos = hellos};
     look(SCENARIO_NODES, &view, out);
     for (uint32_t i = 0; i < scenario->config->n_nodes; i++) {

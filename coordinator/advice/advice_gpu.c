@@ -55,8 +55,8 @@ static void add_device(const struct rf_msg_gpu *gpu, struct devices *out)
 }
 
 /* Slot n is device n, so those behind the slots are not used. */
-static bool find_devices(const struct rf_view *view, wrong_fn wrong,
-                         struct devices *out, struct rf_words *words)
+static bool find_devices(const struct rf_advice_view *view, wrong_fn wrong,
+                         struct devices *out, struct rf_message_words *words)
 {
     const struct rf_msg_hello *hello = view->hello;
     size_t slots = view->config->slots[view->node];
@@ -66,35 +66,38 @@ static bool find_devices(const struct rf_view *view, wrong_fn wrong,
             add_device(&hello->gpus[i], out);
         }
     }
-    rf_words_say(words, "gpus", "GPU%s %s", out->n == 1 ? "" : "s", out->list);
-    rf_words_say(words, "host", "%s", view->host);
+    rf_message_words_say(words, "gpus", "GPU%s %s", out->n == 1 ? "" : "s",
+                         out->list);
+    rf_message_words_say(words, "host", "%s", view->host);
     return rf_scenario_on_device(view->scenario) && out->n > 0;
 }
 
-bool rf_rule_gpus_in_use(const struct rf_view *view, struct rf_words *words)
+bool rf_rule_gpus_in_use(const struct rf_advice_view *view,
+                         struct rf_message_words *words)
 {
     struct devices found;
     bool holds = find_devices(view, in_use, &found, words);
-    rf_words_say(words, "processes", "%" PRIu64 " process%s", found.processes,
-                 found.processes == 1 ? "" : "es");
-    rf_words_say_bytes(words, "bytes", found.bytes);
+    rf_message_words_say(words, "processes", "%" PRIu64 " process%s",
+                         found.processes, found.processes == 1 ? "" : "es");
+    rf_message_words_say_bytes(words, "bytes", found.bytes);
     return holds;
 }
 
-bool rf_rule_gpus_with_errors(const struct rf_view *view,
-                              struct rf_words *words)
+bool rf_rule_gpus_with_errors(const struct rf_advice_view *view,
+                              struct rf_message_words *words)
 {
     struct devices found;
     bool holds = find_devices(view, has_errors, &found, words);
-    rf_words_say(words, "count", "%" PRIu64, found.errors);
+    rf_message_words_say(words, "count", "%" PRIu64, found.errors);
     return holds;
 }
 
-bool rf_rule_gpus_slowed(const struct rf_view *view, struct rf_words *words)
+bool rf_rule_gpus_slowed(const struct rf_advice_view *view,
+                         struct rf_message_words *words)
 {
     struct devices found;
     bool holds = find_devices(view, is_slowed, &found, words);
-    rf_words_say(words, "why", "%s", found.why);
+    rf_message_words_say(words, "why", "%s", found.why);
     return holds;
 }
 
@@ -102,7 +105,8 @@ bool rf_rule_gpus_slowed(const struct rf_view *view, struct rf_words *words)
 
 /* Whether the scenario's bytes go from this node's GPUs to others' at all;
  * false also where the node has not said what adapters it has. */
-static bool crosses(const struct rf_view *view, struct rf_words *words)
+static bool crosses(const struct rf_advice_view *view,
+                    struct rf_message_words *words)
 {
     const struct rf_scenario *scenario = view->scenario;
     const struct rf_config *config = view->config;
@@ -110,8 +114,8 @@ static bool crosses(const struct rf_view *view, struct rf_words *words)
     for (uint32_t i = 0; i < config->n_nodes; i++) {
         others += i != view->node && rf_scenario_node_ranks(scenario, i) > 0;
     }
-    rf_words_say(words, "host", "%s", view->host);
-    rf_words_say(words, "method", "%s", scenario->spec->method);
+    rf_message_words_say(words, "host", "%s", view->host);
+    rf_message_words_say(words, "method", "%s", scenario->spec->method);
     return rf_scenario_on_device(scenario) && others > 0 &&
            view->hello->rdma != NULL;
 }
@@ -126,36 +130,40 @@ static bool any_dmabuf(const struct rf_msg_hello *hello)
     return false;
 }
 
-bool rf_rule_no_adapter(const struct rf_view *view, struct rf_words *words)
+bool rf_rule_no_adapter(const struct rf_advice_view *view,
+                        struct rf_message_words *words)
 {
     return crosses(view, words) && view->hello->rdma->adapters == 0;
 }
 
-bool rf_rule_no_verbs(const struct rf_view *view, struct rf_words *words)
+bool rf_rule_no_verbs(const struct rf_advice_view *view,
+                      struct rf_message_words *words)
 {
     const struct rf_msg_rdma *rdma = view->hello->rdma;
     if (!crosses(view, words)) {
         return false;
     }
-    rf_words_say(words, "adapters", "%" PRIu32, rdma->adapters);
+    rf_message_words_say(words, "adapters", "%" PRIu32, rdma->adapters);
     return rdma->adapters > 0 && !rdma->verbs;
 }
 
 /* Where the adapters themselves can be used. */
-bool rf_rule_no_peermem(const struct rf_view *view, struct rf_words *words)
+bool rf_rule_no_peermem(const struct rf_advice_view *view,
+                        struct rf_message_words *words)
 {
     const struct rf_msg_rdma *rdma = view->hello->rdma;
     return crosses(view, words) && rdma->verbs && rdma->adapters > 0 &&
            !rdma->peermem && !any_dmabuf(view->hello);
 }
 
-bool rf_rule_low_memlock(const struct rf_view *view, struct rf_words *words)
+bool rf_rule_low_memlock(const struct rf_advice_view *view,
+                         struct rf_message_words *words)
 {
     const struct rf_msg_hello *hello = view->hello;
     if (!crosses(view, words)) {
         return false;
     }
-    rf_words_say_bytes(words, "limit", hello->memlock_bytes);
+    rf_message_words_say_bytes(words, "limit", hello->memlock_bytes);
     return hello->rdma->adapters > 0 && hello->memlock_bytes != RF_ABSENT_U64 &&
            hello->memlock_bytes < LOW_MEMLOCK_BYTES;
 }

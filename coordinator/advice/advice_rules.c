@@ -24,21 +24,24 @@ static const char *or_unknown(const char *text)
 
 /* --- A node --------------------------------------------------------------- */
 
-static bool is_refused(const struct rf_view *view, struct rf_words *words)
+static bool is_refused(const struct rf_advice_view *view,
+                       struct rf_message_words *words)
 {
     struct rf_err why = {0};
     enum rf_status status =
         rf_hello_check_build(view->hello, view->strict, &why);
-    rf_words_say(words, "why", "%s", why.text);
+    rf_message_words_say(words, "why", "%s", why.text);
     return status != RF_OK;
 }
 
-bool rf_rule_other_build(const struct rf_view *view, struct rf_words *words)
+bool rf_rule_other_build(const struct rf_advice_view *view,
+                         struct rf_message_words *words)
 {
     return !view->strict && is_refused(view, words);
 }
 
-bool rf_rule_refused_build(const struct rf_view *view, struct rf_words *words)
+bool rf_rule_refused_build(const struct rf_advice_view *view,
+                           struct rf_message_words *words)
 {
     return view->strict && is_refused(view, words);
 }
@@ -49,30 +52,33 @@ static uint64_t or_none(uint64_t bytes)
     return bytes != RF_ABSENT_U64 ? bytes : 0;
 }
 
-bool rf_rule_node(const struct rf_view *view, struct rf_words *words)
+bool rf_rule_node(const struct rf_advice_view *view,
+                  struct rf_message_words *words)
 {
     const struct rf_msg_hello *hello = view->hello;
-    rf_words_say(words, "kernel", "%s", or_unknown(hello->kernel));
-    rf_words_say(words, "cpu", "%s", or_unknown(hello->cpu));
-    rf_words_say(words, "cpus", "%u",
-                 hello->cpus != RF_ABSENT_U32 ? hello->cpus : 0);
-    rf_words_say_bytes(words, "available",
-                       or_none(hello->memory_available_bytes));
-    rf_words_say_bytes(words, "memory", or_none(hello->memory_bytes));
+    rf_message_words_say(words, "kernel", "%s", or_unknown(hello->kernel));
+    rf_message_words_say(words, "cpu", "%s", or_unknown(hello->cpu));
+    rf_message_words_say(words, "cpus", "%u",
+                         hello->cpus != RF_ABSENT_U32 ? hello->cpus : 0);
+    rf_message_words_say_bytes(words, "available",
+                               or_none(hello->memory_available_bytes));
+    rf_message_words_say_bytes(words, "memory", or_none(hello->memory_bytes));
     return true;
 }
 
-bool rf_rule_interface(const struct rf_view *view, struct rf_words *words)
+bool rf_rule_interface(const struct rf_advice_view *view,
+                       struct rf_message_words *words)
 {
     const struct rf_msg_nic *nic = &view->hello->nics[view->item];
-    rf_words_say(words, "name", "%s", nic->name);
-    rf_words_say(words, "address", "%s", nic->address);
-    rf_words_say(words, "mtu", "%" PRId64,
-                 nic->mtu != RF_ABSENT_I64 ? nic->mtu : 0);
+    rf_message_words_say(words, "name", "%s", nic->name);
+    rf_message_words_say(words, "address", "%s", nic->address);
+    rf_message_words_say(words, "mtu", "%" PRId64,
+                         nic->mtu != RF_ABSENT_I64 ? nic->mtu : 0);
     if (nic->speed_mbit != RF_ABSENT_I64) {
-        rf_words_say(words, "speed", "%" PRId64 " Mbit/s", nic->speed_mbit);
+        rf_message_words_say(words, "speed", "%" PRId64 " Mbit/s",
+                             nic->speed_mbit);
     } else {
-        rf_words_say(words, "speed", "speed unknown");
+        rf_message_words_say(words, "speed", "speed unknown");
     }
     return true;
 }
@@ -85,7 +91,8 @@ static bool same_reason(const struct rf_text_pair *a,
 }
 
 /* One line, at the first of them, for all methods that one reason forbids. */
-bool rf_rule_methods(const struct rf_view *view, struct rf_words *words)
+bool rf_rule_methods(const struct rf_advice_view *view,
+                     struct rf_message_words *words)
 {
     const struct rf_text_pairs *methods = &view->hello->methods;
     const struct rf_text_pair *first = &methods->list[view->item];
@@ -101,8 +108,8 @@ bool rf_rule_methods(const struct rf_view *view, struct rf_words *words)
         snprintf(names + used, sizeof(names) - used, "%s%s",
                  used > 0 ? ", " : "", methods->list[i].key);
     }
-    rf_words_say(words, "methods", "%s", names);
-    rf_words_say(words, "why", "%s", or_unknown(first->value));
+    rf_message_words_say(words, "methods", "%s", names);
+    rf_message_words_say(words, "why", "%s", or_unknown(first->value));
     return first->value != NULL;
 }
 
@@ -118,7 +125,8 @@ uint32_t rf_rule_machine(const struct rf_msg_hello *const *hellos,
     return i;
 }
 
-bool rf_rule_one_machine(const struct rf_view *view, struct rf_words *words)
+bool rf_rule_one_machine(const struct rf_advice_view *view,
+                         struct rf_message_words *words)
 {
     const struct rf_config *config = view->config;
     char names[256];
@@ -132,47 +140,52 @@ bool rf_rule_one_machine(const struct rf_view *view, struct rf_words *words)
                      config->node_names[i]);
         }
     }
-    rf_words_say(words, "names", "%s%s", names,
-                 count > NAMES_SHOWN ? ", ..." : "");
-    rf_words_say(words, "count", "%u", count);
+    rf_message_words_say(words, "names", "%s%s", names,
+                         count > NAMES_SHOWN ? ", ..." : "");
+    rf_message_words_say(words, "count", "%u", count);
     return count > 1;
 }
 
-static void say_pair(const struct rf_view *view, const char *own,
-                     const char *other, struct rf_words *words)
+static void say_pair(const struct rf_advice_view *view, const char *own,
+                     const char *other, struct rf_message_words *words)
 {
-    rf_words_say(words, "host", "%s", view->config->node_names[view->first]);
-    rf_words_say(words, "own", "%s", own);
-    rf_words_say(words, "other", "%s", other);
+    rf_message_words_say(words, "host", "%s",
+                         view->config->node_names[view->first]);
+    rf_message_words_say(words, "own", "%s", own);
+    rf_message_words_say(words, "other", "%s", other);
 }
 
 /* Whether the two texts, of this node and of the first, differ. */
-static bool differ(const struct rf_view *view, const char *own,
-                   const char *other, struct rf_words *words)
+static bool differ(const struct rf_advice_view *view, const char *own,
+                   const char *other, struct rf_message_words *words)
 {
     say_pair(view, or_unknown(own), or_unknown(other), words);
     return strcmp(or_unknown(own), or_unknown(other)) != 0;
 }
 
-bool rf_rule_builds(const struct rf_view *view, struct rf_words *words)
+bool rf_rule_builds(const struct rf_advice_view *view,
+                    struct rf_message_words *words)
 {
     return differ(view, view->hello->build, view->hellos[view->first]->build,
                   words);
 }
 
-bool rf_rule_kernels(const struct rf_view *view, struct rf_words *words)
+bool rf_rule_kernels(const struct rf_advice_view *view,
+                     struct rf_message_words *words)
 {
     return differ(view, view->hello->kernel, view->hellos[view->first]->kernel,
                   words);
 }
 
-bool rf_rule_cpus(const struct rf_view *view, struct rf_words *words)
+bool rf_rule_cpus(const struct rf_advice_view *view,
+                  struct rf_message_words *words)
 {
     return differ(view, view->hello->cpu, view->hellos[view->first]->cpu,
                   words);
 }
 
-bool rf_rule_congestion(const struct rf_view *view, struct rf_words *words)
+bool rf_rule_congestion(const struct rf_advice_view *view,
+                        struct rf_message_words *words)
 {
     return differ(view, view->hello->congestion_control,
                   view->hellos[view->first]->congestion_control, words);
@@ -187,7 +200,8 @@ static int64_t fastest_nic(const struct rf_msg_hello *hello)
     return fastest;
 }
 
-bool rf_rule_link_speeds(const struct rf_view *view, struct rf_words *words)
+bool rf_rule_link_speeds(const struct rf_advice_view *view,
+                         struct rf_message_words *words)
 {
     int64_t own = fastest_nic(view->hello);
     int64_t other = fastest_nic(view->hellos[view->first]);
@@ -202,7 +216,8 @@ bool rf_rule_link_speeds(const struct rf_view *view, struct rf_words *words)
 
 /* The ranks of host memory share the processors of their machine, which may
  * be several nodes. */
-bool rf_rule_processors(const struct rf_view *view, struct rf_words *words)
+bool rf_rule_processors(const struct rf_advice_view *view,
+                        struct rf_message_words *words)
 {
     const struct rf_scenario *scenario = view->scenario;
     uint32_t cpus = view->hello->cpus;
@@ -216,28 +231,32 @@ bool rf_rule_processors(const struct rf_view *view, struct rf_words *words)
             ranks += rf_scenario_node_ranks(scenario, i);
         }
     }
-    rf_words_say(words, "ranks", "%" PRIu64, ranks);
-    rf_words_say(words, "most", "%" PRIu64, (uint64_t)cpus * RANKS_PER_CPU);
-    rf_words_say(words, "cpus", "%u processor%s", cpus, cpus == 1 ? "" : "s");
-    rf_words_say(words, "host", "%s", view->host);
+    rf_message_words_say(words, "ranks", "%" PRIu64, ranks);
+    rf_message_words_say(words, "most", "%" PRIu64,
+                         (uint64_t)cpus * RANKS_PER_CPU);
+    rf_message_words_say(words, "cpus", "%u processor%s", cpus,
+                         cpus == 1 ? "" : "s");
+    rf_message_words_say(words, "host", "%s", view->host);
     return ranks > (uint64_t)cpus * RANKS_PER_CPU;
 }
 
-bool rf_rule_folders(const struct rf_view *view, struct rf_words *words)
+bool rf_rule_folders(const struct rf_advice_view *view,
+                     struct rf_message_words *words)
 {
     struct rf_err err = {0};
     enum rf_status status =
         rf_folders_check(view->scenario, view->hellos, &err);
-    rf_words_say(words, "why", "%s", err.text);
+    rf_message_words_say(words, "why", "%s", err.text);
     return status != RF_OK;
 }
 
-bool rf_rule_unfit(const struct rf_view *view, struct rf_words *words)
+bool rf_rule_unfit(const struct rf_advice_view *view,
+                   struct rf_message_words *words)
 {
     struct rf_err err = {0};
     enum rf_status status =
         rf_preflight_node(view->scenario, view->hellos, view->node, &err);
-    rf_words_say(words, "why", "%s", err.text);
+    rf_message_words_say(words, "why", "%s", err.text);
     return status != RF_OK;
 }
 
@@ -263,7 +282,8 @@ static bool has_address(const struct rf_msg_hello *hello, const char *address)
     return false;
 }
 
-static bool lacks_address(const struct rf_view *view, struct rf_words *words)
+static bool lacks_address(const struct rf_advice_view *view,
+                          struct rf_message_words *words)
 {
     const struct rf_msg_hello *hello = view->hello;
     const char *address = view->config->nodes[view->node].address;
@@ -276,20 +296,22 @@ static bool lacks_address(const struct rf_view *view, struct rf_words *words)
         snprintf(list + used, sizeof(list) - used, "%s%s", used > 0 ? ", " : "",
                  hello->nics[i].address);
     }
-    rf_words_say(words, "host", "%s", view->host);
-    rf_words_say(words, "address", "%s", address);
-    rf_words_say(words, "path", "$.nodes[%u].address", view->node);
-    rf_words_say(words, "list", "%s", list[0] != '\0' ? list : "none");
+    rf_message_words_say(words, "host", "%s", view->host);
+    rf_message_words_say(words, "address", "%s", address);
+    rf_message_words_say(words, "path", "$.nodes[%u].address", view->node);
+    rf_message_words_say(words, "list", "%s", list[0] != '\0' ? list : "none");
     return true;
 }
 
-bool rf_rule_no_address(const struct rf_view *view, struct rf_words *words)
+bool rf_rule_no_address(const struct rf_advice_view *view,
+                        struct rf_message_words *words)
 {
     return rf_scenario_listens_on(view->scenario, view->node) &&
            lacks_address(view, words);
 }
 
-bool rf_rule_idle_address(const struct rf_view *view, struct rf_words *words)
+bool rf_rule_idle_address(const struct rf_advice_view *view,
+                          struct rf_message_words *words)
 {
     return !rf_scenario_listens_on(view->scenario, view->node) &&
            lacks_address(view, words);

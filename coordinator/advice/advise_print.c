@@ -39,11 +39,11 @@ static void mesh_text(const struct rf_mesh *mesh, bool experts, char *out,
 static char *broken_text(uint64_t broken)
 {
     char *text = rf_xstrdup("");
-    for (size_t i = 0; i < rf_mesh_rules_count(); i++) {
+    for (size_t i = 0; i < rf_mesh_advice_count(); i++) {
         if (broken >> i & 1) {
             char *longer =
                 rf_xasprintf("%s%s%s", text, text[0] != '\0' ? ", " : "",
-                             rf_mesh_rule(i)->name);
+                             rf_mesh_advice(i)->name);
             free(text);
             text = longer;
         }
@@ -85,13 +85,14 @@ static void print_choices(const struct rf_advise_report *report, size_t shown,
 static char *reason(const struct rf_advise_report *report,
                     const struct rf_mesh_choice *choice, size_t rule)
 {
-    struct rf_mesh_view view = rf_mesh_view_of(report->base, report->timeline);
+    struct rf_mesh_advice_view view =
+        rf_mesh_advice_view_of(report->base, report->timeline);
     struct rf_side_spec train, infer;
     char *text = NULL;
     rf_advise_sides(report->base, choice, &train, &infer);
     view.train = &train;
     view.infer = &infer;
-    (void)rf_mesh_rule_broken(rule, &view, &text);
+    (void)rf_mesh_advice_broken(rule, &view, &text);
     return text;
 }
 
@@ -99,13 +100,13 @@ static char *reason(const struct rf_advise_report *report,
 static void print_rules(const struct rf_advise_report *report, size_t shown,
                         FILE *to)
 {
-    for (size_t rule = 0; rule < rf_mesh_rules_count(); rule++) {
+    for (size_t rule = 0; rule < rf_mesh_advice_count(); rule++) {
         for (size_t i = 0; i < shown; i++) {
             const struct rf_mesh_choice *choice = &report->advised.choices[i];
             if (choice->broken >> rule & 1) {
                 char *text = reason(report, choice, rule);
-                fprintf(to, "%s: %s (%s)\n", rf_mesh_rule(rule)->name, text,
-                        rf_mesh_rule(rule)->source);
+                fprintf(to, "%s: %s (%s)\n", rf_mesh_advice(rule)->name, text,
+                        rf_mesh_advice(rule)->source);
                 free(text);
                 break;
             }
@@ -190,13 +191,13 @@ static json_t *broken_json(const struct rf_advise_report *report,
                            const struct rf_mesh_choice *choice)
 {
     json_t *list = json_array();
-    for (size_t i = 0; i < rf_mesh_rules_count(); i++) {
+    for (size_t i = 0; i < rf_mesh_advice_count(); i++) {
         if (choice->broken >> i & 1) {
             char *text = reason(report, choice, i);
-            json_array_append_new(list,
-                                  json_pack("{s:s, s:s, s:s}", "rule",
-                                            rf_mesh_rule(i)->name, "text", text,
-                                            "source", rf_mesh_rule(i)->source));
+            json_array_append_new(list, json_pack("{s:s, s:s, s:s}", "rule",
+                                                  rf_mesh_advice(i)->name,
+                                                  "text", text, "source",
+                                                  rf_mesh_advice(i)->source));
             free(text);
         }
     }

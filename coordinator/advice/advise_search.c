@@ -30,7 +30,7 @@ struct meshes {
     size_t n, capacity;
 };
 
-struct search {
+struct mesh_search {
     const struct rf_scenario *base;
     const struct rf_timeline *timeline;
     struct rf_links links;
@@ -164,34 +164,36 @@ static unsigned octaves_from_usual(double parameters)
     return (unsigned)lround(fabs(log2(parameters / RF_MESH_USUAL_PARAMETERS)));
 }
 
-static void judge(const struct search *search, const struct rf_spec *spec,
+static void judge(const struct mesh_search *search, const struct rf_spec *spec,
                   struct rf_mesh_choice *choice)
 {
-    struct rf_mesh_view view = rf_mesh_view_of(search->base, search->timeline);
+    struct rf_mesh_advice_view view =
+        rf_mesh_advice_view_of(search->base, search->timeline);
     view.train = &spec->train;
     view.infer = &spec->infer;
     view.on_gpus = true;
     choice->broken = 0;
     choice->weight = 0;
-    for (size_t i = 0; i < rf_mesh_rules_count(); i++) {
-        if (rf_mesh_rule_broken(i, &view, NULL)) {
+    for (size_t i = 0; i < rf_mesh_advice_count(); i++) {
+        if (rf_mesh_advice_broken(i, &view, NULL)) {
             choice->broken |= UINT64_C(1) << i;
-            choice->weight += rf_mesh_rule(i)->weight;
+            choice->weight += rf_mesh_advice(i)->weight;
         }
     }
     const struct rf_training_memory memory =
         rf_training_memory_of(view.model, view.train, view.ranks,
                               search->timeline, search->timeline->recompute);
-    choice->parameters = rf_mesh_parameters(view.model, view.train);
+    choice->parameters = rf_mesh_advice_parameters(view.model, view.train);
     choice->octaves = rf_shards_over_dp(view.train)
                           ? 0
                           : octaves_from_usual(choice->parameters);
     choice->training_gbytes = (memory.states + memory.activations) / 1e9;
-    choice->inference_gbytes = rf_engine_bytes_of(view.model, view.infer) / 1e9;
+    choice->inference_gbytes =
+        rf_inference_memory_of(view.model, view.infer) / 1e9;
 }
 
 /* `*ops` is how many operations were simulated. */
-static enum rf_status time_pair(const struct search *search,
+static enum rf_status time_pair(const struct mesh_search *search,
                                 struct rf_spec *spec, struct rf_world *world,
                                 struct rf_mesh_choice *choice, uint64_t *ops,
                                 struct rf_err *err)
@@ -226,21 +228,21 @@ static enum rf_status time_pair(const struct search *search,
 
 /* The pairs in the order in which they are tried, each with its own place for
  * what is found. */
-struct pairs {
-    const struct search *search;
+struct mesh_pairs {
+    const struct mesh_search *search;
     struct rf_mesh_choice *choices;
     bool *refused;
     uint64_t *ops;
     size_t n, first; /* of the wave */
 };
 
-/* Judges and times a pair whose meshes are known; a job of a parallel-for, so it
- * changes nothing but its pair's places. */
+/* Judges and times a pair whose meshes are known; a job of a parallel-for, so
+ * it changes nothing but its pair's places. */
 static enum rf_status try_pair(size_t job, unsigned thread, void *data,
                                struct rf_err *err)
 {
-    const struct pairs *pairs = data;
-    const struct search *search = pairs->search;
+    const struct mesh_pairs *pairs = data;
+    const struct mesh_search *search = pairs->search;
     const size_t at = pairs->first + job;
     struct rf_mesh_choice *choice = &pairs->choices[at];
     struct rf_spec *spec = NULL;
@@ -260,9 +262,9 @@ static enum rf_status try_pair(size_t job, unsigned thread, void *data,
 
 /* The scenario's own pair first, then those of the best meshes of either side.
  */
-static void order_pairs(struct pairs *pairs)
+static void order_pairs(struct mesh_pairs *pairs)
 {
-    const struct search *search = pairs->search;
+    const struct mesh_search *search = pairs->search;
     const struct meshes *train = &search->sides[RF_TRAIN];
     const struct meshes *infer = &search->sides[RF_INFER];
     const struct rf_mesh_choice own = own_choice(search->base);
@@ -288,7 +290,7 @@ static void order_pairs(struct pairs *pairs)
 
 /* Tries one wave after another until they have cost enough. How much depends on
  * the pairs alone, so what is advised does, too. */
-static enum rf_status try_waves(struct pairs *pairs, struct rf_err *err)
+static enum rf_status try_waves(struct mesh_pairs *pairs, struct rf_err *err)
 {
     const long cores = sysconf(_SC_NPROCESSORS_ONLN);
     struct rf_parallel parallel = {
@@ -308,14 +310,14 @@ static enum rf_status try_waves(struct pairs *pairs, struct rf_err *err)
 }
 
 /* Takes the pairs that can be refitted. */
-static enum rf_status try_pairs(struct search *search, struct rf_err *err)
+static enum rf_status try_pairs(struct mesh_search *search, struct rf_err *err)
 {
     const size_t n = search->sides[RF_TRAIN].n * search->sides[RF_INFER].n;
     struct rf_advised *out = search->out;
-    struct pairs pairs = {.search = search,
-                          .choices = rf_xcalloc(n, sizeof(*pairs.choices)),
-                          .refused = rf_xcalloc(n, sizeof(*pairs.refused)),
-                          .ops = rf_xcalloc(n, sizeof(*pairs.ops))};
+    struct mesh_pairs pairs = {.search = search,
+                               .choices = rf_xcalloc(n, sizeof(*pairs.choices)),
+                               .refused = rf_xcalloc(n, sizeof(*pairs.refused)),
+                               .ops = rf_xcalloc(n, sizeof(*pairs.ops))};
     enum rf_status status;
     order_pairs(&pairs);
     status = try_waves(&pairs, err);
@@ -334,7 +336,7 @@ static enum rf_status try_pairs(struct search *search, struct rf_err *err)
 /* --- The meshes of a side ------------------------------------------------- */
 
 /* Keeps the mesh if the model allows it. */
-static void consider(struct search *search, enum rf_side side,
+static void consider(struct mesh_search *search, enum rf_side side,
                      const struct rf_mesh *mesh)
 {
     const struct rf_scenario *base = search->base;
@@ -350,7 +352,7 @@ static void consider(struct search *search, enum rf_side side,
 
 /* Experts over the ranks of a stage. Engines leave no choice of ETP, and vLLM's
  * EP spans all ranks of a stage. */
-static void consider_experts(struct search *search, enum rf_side side,
+static void consider_experts(struct mesh_search *search, enum rf_side side,
                              struct rf_mesh mesh, uint32_t stage_ranks)
 {
     struct rf_side_spec spec = *rf_side_of(search->base->spec, side);
@@ -372,7 +374,7 @@ static void consider_experts(struct search *search, enum rf_side side,
     }
 }
 
-static void list_meshes(struct search *search, enum rf_side side)
+static void list_meshes(struct mesh_search *search, enum rf_side side)
 {
     const uint32_t ranks = search->base->world->size[side];
     const bool experts = search->base->plan->model->n_experts > 0;
@@ -398,7 +400,7 @@ static void list_meshes(struct search *search, enum rf_side side)
 
 /* Those that the model allows. Layouts that divide tensors otherwise keep the
  * mesh of the scenario, as does a side whose own is the only one. */
-static void find_meshes(struct search *search, enum rf_side side)
+static void find_meshes(struct mesh_search *search, enum rf_side side)
 {
     const struct rf_side_spec *own = rf_side_of(search->base->spec, side);
     const struct rf_mesh mesh = mesh_of(own);
@@ -440,7 +442,7 @@ void rf_advise_rank(struct rf_mesh_choice *choices, size_t n)
 }
 
 /* Keeps the `most` meshes that break least, and the scenario's own. */
-static void cut_side(struct search *search, enum rf_side side, size_t most)
+static void cut_side(struct mesh_search *search, enum rf_side side, size_t most)
 {
     struct meshes *meshes = &search->sides[side];
     const struct rf_spec *own = search->base->spec;
@@ -467,7 +469,7 @@ static void cut_side(struct search *search, enum rf_side side, size_t most)
     free(choices);
 }
 
-static enum rf_status read_links(struct search *search, struct rf_err *err)
+static enum rf_status read_links(struct mesh_search *search, struct rf_err *err)
 {
     const struct rf_scenario *base = search->base;
     const struct rf_config *config = base->config;
@@ -490,7 +492,7 @@ static enum rf_status read_links(struct search *search, struct rf_err *err)
 
 /* As many pairs as the budget has worlds, the sides cut alike unless one has
  * few meshes. */
-static void choose_pairs(struct search *search, uint64_t budget)
+static void choose_pairs(struct mesh_search *search, uint64_t budget)
 {
     const uint64_t worlds = budget / search->base->world->n_ranks;
     const size_t pairs = RF_MIN(RF_MAX(worlds, FEWEST_PAIRS), MOST_PAIRS);
@@ -507,7 +509,8 @@ enum rf_status rf_advise_search(const struct rf_scenario *base,
                                 uint64_t budget, struct rf_advised *out,
                                 struct rf_err *err)
 {
-    struct search search = {.base = base, .timeline = timeline, .out = out};
+    struct mesh_search search = {
+        .base = base, .timeline = timeline, .out = out};
     enum rf_status status;
     *out = (struct rf_advised){0};
     rf_links_init(&search.links, base->world->n_nodes);

@@ -23,8 +23,8 @@
 #define ARGUMENTS "Megatron-LM's arguments.py"
 #define VLLM "vLLM's guide to parallelism and scaling"
 
-double rf_mesh_parameters(const struct rf_model *model,
-                          const struct rf_side_spec *train)
+double rf_mesh_advice_parameters(const struct rf_model *model,
+                                 const struct rf_side_spec *train)
 {
     const double parameters = (double)model->parameters;
     return rf_shards_over_dp(train) ? parameters / rf_dp_shards(train)
@@ -32,26 +32,28 @@ double rf_mesh_parameters(const struct rf_model *model,
                                     : parameters / (train->tp * train->pp);
 }
 
-static bool tp_beyond_node(const struct rf_mesh_view *view,
-                           struct rf_words *words)
+static bool tp_beyond_node(const struct rf_mesh_advice_view *view,
+                           struct rf_message_words *words)
 {
-    rf_words_say(words, "tp", "%u", view->train->tp);
-    rf_words_say(words, "slots", "%u", view->node_slots);
+    rf_message_words_say(words, "tp", "%u", view->train->tp);
+    rf_message_words_say(words, "slots", "%u", view->node_slots);
     return view->node_slots > 0 && view->train->tp > view->node_slots;
 }
 
 /* What the guide says is of Megatron's kinds of parallelism. */
-static bool is_megatron(const struct rf_mesh_view *view)
+static bool is_megatron(const struct rf_mesh_advice_view *view)
 {
     return !rf_shards_over_dp(view->train);
 }
 
-static bool rank_size(const struct rf_mesh_view *view, struct rf_words *words)
+static bool rank_size(const struct rf_mesh_advice_view *view,
+                      struct rf_message_words *words)
 {
-    const double parameters = rf_mesh_parameters(view->model, view->train);
-    rf_words_say(words, "billions", "%.2f", parameters / 1e9);
-    rf_words_say(words, "sizes", "%s",
-                 view->model->n_experts > 0 ? "ETP·EP" : "TP·PP");
+    const double parameters =
+        rf_mesh_advice_parameters(view->model, view->train);
+    rf_message_words_say(words, "billions", "%.2f", parameters / 1e9);
+    rf_message_words_say(words, "sizes", "%s",
+                         view->model->n_experts > 0 ? "ETP·EP" : "TP·PP");
     return view->on_gpus && is_megatron(view) &&
            (parameters < FEW_PARAMETERS || parameters > MANY_PARAMETERS);
 }
@@ -68,51 +70,52 @@ static uint32_t more_experts(const struct rf_side_spec *train, uint32_t experts)
     return 1;
 }
 
-static bool expert_tensor(const struct rf_mesh_view *view,
-                          struct rf_words *words)
+static bool expert_tensor(const struct rf_mesh_advice_view *view,
+                          struct rf_message_words *words)
 {
     const struct rf_side_spec *train = view->train;
     const uint32_t experts = view->model->n_experts;
     const uint32_t more = more_experts(train, experts);
-    rf_words_say(words, "etp", "%u", train->etp);
-    rf_words_say(words, "less", "%u", train->etp / more);
-    rf_words_say(words, "ep", "%u", train->ep);
-    rf_words_say(words, "better", "%u", train->ep * more);
-    rf_words_say(words, "experts", "%u", experts);
+    rf_message_words_say(words, "etp", "%u", train->etp);
+    rf_message_words_say(words, "less", "%u", train->etp / more);
+    rf_message_words_say(words, "ep", "%u", train->ep);
+    rf_message_words_say(words, "better", "%u", train->ep * more);
+    rf_message_words_say(words, "experts", "%u", experts);
     return more > 1 && experts > 0;
 }
 
-static bool long_sequence(const struct rf_mesh_view *view,
-                          struct rf_words *words)
+static bool long_sequence(const struct rf_mesh_advice_view *view,
+                          struct rf_message_words *words)
 {
     const double tokens = view->timeline->sequence_length;
-    rf_words_say(words, "tokens", "%.0f", tokens);
-    rf_words_say(words, "usual", "%d", LONG_SEQUENCE);
+    rf_message_words_say(words, "tokens", "%.0f", tokens);
+    rf_message_words_say(words, "usual", "%d", LONG_SEQUENCE);
     return tokens >= LONG_SEQUENCE && view->train->cp < 2 && is_megatron(view);
 }
 
-static bool short_sequence(const struct rf_mesh_view *view,
-                           struct rf_words *words)
+static bool short_sequence(const struct rf_mesh_advice_view *view,
+                           struct rf_message_words *words)
 {
-    rf_words_say(words, "cp", "%u", view->train->cp);
-    rf_words_say(words, "usual", "%d", LONG_SEQUENCE);
+    rf_message_words_say(words, "cp", "%u", view->train->cp);
+    rf_message_words_say(words, "usual", "%d", LONG_SEQUENCE);
     return view->train->cp > 1 &&
            view->timeline->sequence_length < LONG_SEQUENCE;
 }
 
-static bool empty_pipeline(const struct rf_mesh_view *view,
-                           struct rf_words *words)
+static bool empty_pipeline(const struct rf_mesh_advice_view *view,
+                           struct rf_message_words *words)
 {
     const double batches = rf_micro_batches(view->train, view->timeline);
-    rf_words_say(words, "pp", "%u", view->train->pp);
-    rf_words_say(words, "batches", "%.0f", batches);
+    rf_message_words_say(words, "pp", "%u", view->train->pp);
+    rf_message_words_say(words, "batches", "%.0f", batches);
     return batches > 0 && view->train->pp > 1 && view->train->pp >= batches;
 }
 
-static bool no_pipeline(const struct rf_mesh_view *view, struct rf_words *words)
+static bool no_pipeline(const struct rf_mesh_advice_view *view,
+                        struct rf_message_words *words)
 {
     const double batches = rf_micro_batches(view->train, view->timeline);
-    rf_words_say(words, "batches", "%.0f", batches);
+    rf_message_words_say(words, "batches", "%.0f", batches);
     return batches >= MANY_BATCHES && view->train->pp < 2 &&
            view->model->n_layers > 1 && is_megatron(view);
 }
@@ -125,57 +128,59 @@ static double micro_batch(const struct rf_timeline *timeline)
                : RF_MAX(timeline->micro_batch, 1);
 }
 
-static bool uneven_batch(const struct rf_mesh_view *view,
-                         struct rf_words *words)
+static bool uneven_batch(const struct rf_mesh_advice_view *view,
+                         struct rf_message_words *words)
 {
     const struct rf_timeline *timeline = view->timeline;
     const double micro = micro_batch(timeline);
-    rf_words_say(words, "global", "%.0f", timeline->global_batch);
-    rf_words_say(words, "dp", "%u", view->train->dp);
-    rf_words_say(words, "micro", "%.0f", micro);
+    rf_message_words_say(words, "global", "%.0f", timeline->global_batch);
+    rf_message_words_say(words, "dp", "%u", view->train->dp);
+    rf_message_words_say(words, "micro", "%.0f", micro);
     return fmod(timeline->global_batch, micro * view->train->dp) > 0;
 }
 
 /* Each rank of CP has two parts, one from either end. */
-static bool uneven_sequence(const struct rf_mesh_view *view,
-                            struct rf_words *words)
+static bool uneven_sequence(const struct rf_mesh_advice_view *view,
+                            struct rf_message_words *words)
 {
     const double tokens = view->timeline->sequence_length;
     const uint32_t cp = view->train->cp;
-    rf_words_say(words, "tokens", "%.0f", tokens);
-    rf_words_say(words, "parts", "%u", 2 * cp);
+    rf_message_words_say(words, "tokens", "%.0f", tokens);
+    rf_message_words_say(words, "parts", "%u", 2 * cp);
     return cp > 1 && view->timeline->max_tokens_in_packing <= 0 &&
            fmod(tokens, 2.0 * cp) > 0;
 }
 
-static bool no_vpp(const struct rf_mesh_view *view, struct rf_words *words)
+static bool no_vpp(const struct rf_mesh_advice_view *view,
+                   struct rf_message_words *words)
 {
     const struct rf_side_spec *train = view->train;
-    rf_words_say(words, "pp", "%u", train->pp);
+    rf_message_words_say(words, "pp", "%u", train->pp);
     return train->pp >= 2 && train->vpp == 1 && train->pp_layers == NULL;
 }
 
-static bool large_micro_batch(const struct rf_mesh_view *view,
-                              struct rf_words *words)
+static bool large_micro_batch(const struct rf_mesh_advice_view *view,
+                              struct rf_message_words *words)
 {
-    rf_words_say(words, "micro", "%.0f", view->timeline->micro_batch);
+    rf_message_words_say(words, "micro", "%.0f", view->timeline->micro_batch);
     return view->timeline->micro_batch > 1 &&
            view->timeline->max_tokens_in_packing <= 0;
 }
 
-static bool small_packing(const struct rf_mesh_view *view,
-                          struct rf_words *words)
+static bool small_packing(const struct rf_mesh_advice_view *view,
+                          struct rf_message_words *words)
 {
     const struct rf_timeline *timeline = view->timeline;
-    rf_words_say(words, "packed", "%.0f", timeline->max_tokens_in_packing);
-    rf_words_say(words, "tokens", "%.0f", timeline->sequence_length);
+    rf_message_words_say(words, "packed", "%.0f",
+                         timeline->max_tokens_in_packing);
+    rf_message_words_say(words, "tokens", "%.0f", timeline->sequence_length);
     return timeline->max_tokens_in_packing > 0 &&
            timeline->max_tokens_in_packing < timeline->sequence_length;
 }
 
 /* --- Memory --------------------------------------------------------------- */
 
-static double training_bytes(const struct rf_mesh_view *view,
+static double training_bytes(const struct rf_mesh_advice_view *view,
                              enum rf_recompute recompute)
 {
     const struct rf_training_memory memory = rf_training_memory_of(
@@ -183,41 +188,44 @@ static double training_bytes(const struct rf_mesh_view *view,
     return memory.states + memory.activations;
 }
 
-static bool fits(const struct rf_mesh_view *view, enum rf_recompute recompute)
+static bool fits(const struct rf_mesh_advice_view *view,
+                 enum rf_recompute recompute)
 {
     return training_bytes(view, recompute) <=
            view->timeline->memory_gbytes * 1e9;
 }
 
-static bool memory_known(const struct rf_mesh_view *view,
-                         struct rf_words *words)
+static bool memory_known(const struct rf_mesh_advice_view *view,
+                         struct rf_message_words *words)
 {
-    rf_words_say(words, "memory", "%.4g", view->timeline->memory_gbytes);
+    rf_message_words_say(words, "memory", "%.4g",
+                         view->timeline->memory_gbytes);
     return view->timeline->memory_gbytes > 0;
 }
 
-static bool too_large(const struct rf_mesh_view *view, struct rf_words *words)
+static bool too_large(const struct rf_mesh_advice_view *view,
+                      struct rf_message_words *words)
 {
-    rf_words_say(words, "least", "%.4g",
-                 training_bytes(view, RF_RECOMPUTE_FULL) / 1e9);
+    rf_message_words_say(words, "least", "%.4g",
+                         training_bytes(view, RF_RECOMPUTE_FULL) / 1e9);
     return memory_known(view, words) && !fits(view, RF_RECOMPUTE_FULL);
 }
 
-static bool needs_recompute(const struct rf_mesh_view *view,
-                            struct rf_words *words)
+static bool needs_recompute(const struct rf_mesh_advice_view *view,
+                            struct rf_message_words *words)
 {
-    rf_words_say(words, "kept", "%.4g",
-                 training_bytes(view, RF_RECOMPUTE_NONE) / 1e9);
+    rf_message_words_say(words, "kept", "%.4g",
+                         training_bytes(view, RF_RECOMPUTE_NONE) / 1e9);
     return memory_known(view, words) &&
            view->timeline->recompute != RF_RECOMPUTE_FULL &&
            !fits(view, RF_RECOMPUTE_NONE) && fits(view, RF_RECOMPUTE_FULL);
 }
 
-static bool idle_recompute(const struct rf_mesh_view *view,
-                           struct rf_words *words)
+static bool idle_recompute(const struct rf_mesh_advice_view *view,
+                           struct rf_message_words *words)
 {
-    rf_words_say(words, "kept", "%.4g",
-                 training_bytes(view, RF_RECOMPUTE_NONE) / 1e9);
+    rf_message_words_say(words, "kept", "%.4g",
+                         training_bytes(view, RF_RECOMPUTE_NONE) / 1e9);
     return memory_known(view, words) && view->timeline->sequence_length > 0 &&
            view->timeline->recompute != RF_RECOMPUTE_NONE &&
            fits(view, RF_RECOMPUTE_NONE);
@@ -226,49 +234,50 @@ static bool idle_recompute(const struct rf_mesh_view *view,
 /* --- The inference side --------------------------------------------------- */
 
 /* Whether the weights leave less than `share` of the memory; says so. */
-static bool engine_beyond(const struct rf_mesh_view *view, double share,
-                          struct rf_words *words)
+static bool engine_beyond(const struct rf_mesh_advice_view *view, double share,
+                          struct rf_message_words *words)
 {
-    rf_words_say(words, "weights", "%.3g",
-                 rf_engine_bytes_of(view->model, view->infer) / 1e9);
+    rf_message_words_say(words, "weights", "%.3g",
+                         rf_inference_memory_of(view->model, view->infer) /
+                             1e9);
     return memory_known(view, words) &&
-           rf_engine_bytes_of(view->model, view->infer) >
+           rf_inference_memory_of(view->model, view->infer) >
                share * view->timeline->memory_gbytes * 1e9;
 }
 
-static bool engine_too_large(const struct rf_mesh_view *view,
-                             struct rf_words *words)
+static bool engine_too_large(const struct rf_mesh_advice_view *view,
+                             struct rf_message_words *words)
 {
     return engine_beyond(view, ENGINE_SHARE, words);
 }
 
-static bool engine_without_cache(const struct rf_mesh_view *view,
-                                 struct rf_words *words)
+static bool engine_without_cache(const struct rf_mesh_advice_view *view,
+                                 struct rf_message_words *words)
 {
     return engine_beyond(view, ENGINE_SHARE * CACHE_SHARE, words) &&
            !engine_beyond(view, ENGINE_SHARE, words);
 }
 
-static bool engine_tp_beyond_node(const struct rf_mesh_view *view,
-                                  struct rf_words *words)
+static bool engine_tp_beyond_node(const struct rf_mesh_advice_view *view,
+                                  struct rf_message_words *words)
 {
-    rf_words_say(words, "tp", "%u", view->infer->tp);
-    rf_words_say(words, "slots", "%u", view->node_slots);
+    rf_message_words_say(words, "tp", "%u", view->infer->tp);
+    rf_message_words_say(words, "slots", "%u", view->node_slots);
     return view->node_slots > 0 && view->infer->tp > view->node_slots;
 }
 
-static bool engine_pp_in_node(const struct rf_mesh_view *view,
-                              struct rf_words *words)
+static bool engine_pp_in_node(const struct rf_mesh_advice_view *view,
+                              struct rf_message_words *words)
 {
     const struct rf_side_spec *infer = view->infer;
-    rf_words_say(words, "pp", "%u", infer->pp);
-    rf_words_say(words, "tp", "%u", infer->tp);
-    rf_words_say(words, "slots", "%u", view->node_slots);
+    rf_message_words_say(words, "pp", "%u", infer->pp);
+    rf_message_words_say(words, "tp", "%u", infer->tp);
+    rf_message_words_say(words, "slots", "%u", view->node_slots);
     return infer->pp > 1 && infer->tp < view->node_slots;
 }
 
-static bool engine_needless_pp(const struct rf_mesh_view *view,
-                               struct rf_words *words)
+static bool engine_needless_pp(const struct rf_mesh_advice_view *view,
+                               struct rf_message_words *words)
 {
     struct rf_side_spec flat = *view->infer;
     double without;
@@ -276,9 +285,9 @@ static bool engine_needless_pp(const struct rf_mesh_view *view,
     flat.pp_layers = NULL;
     flat.n_pp_layers = 0;
     flat.first_stage_layers = flat.last_stage_layers = 0;
-    without = rf_engine_bytes_of(view->model, &flat);
-    rf_words_say(words, "pp", "%u", view->infer->pp);
-    rf_words_say(words, "weights", "%.3g", without / 1e9);
+    without = rf_inference_memory_of(view->model, &flat);
+    rf_message_words_say(words, "pp", "%u", view->infer->pp);
+    rf_message_words_say(words, "weights", "%.3g", without / 1e9);
     return memory_known(view, words) && view->infer->pp > 1 &&
            without <=
                ENGINE_SHARE * CACHE_SHARE * view->timeline->memory_gbytes * 1e9;
@@ -286,7 +295,7 @@ static bool engine_needless_pp(const struct rf_mesh_view *view,
 
 /* --- The table ------------------------------------------------------------ */
 
-static const struct rf_mesh_rule rules[] = {
+static const struct rf_mesh_advice rules[] = {
     {"fits-training", RF_ADVICE_WARNING, RF_MESH_UNFIT, too_large,
      "training: about {least} GB a GPU even if all activations are computed "
      "again, and there are {memory} GB",
@@ -368,39 +377,41 @@ static const struct rf_mesh_rule rules[] = {
      VLLM},
 };
 
-size_t rf_mesh_rules_count(void)
+size_t rf_mesh_advice_count(void)
 {
     return RF_ARRAY_SIZE(rules);
 }
 
-const struct rf_mesh_rule *rf_mesh_rule(size_t index)
+const struct rf_mesh_advice *rf_mesh_advice(size_t index)
 {
     return &rules[index];
 }
 
-bool rf_mesh_rule_broken(size_t index, const struct rf_mesh_view *view,
-                         char **text)
+bool rf_mesh_advice_broken(size_t index, const struct rf_mesh_advice_view *view,
+                           char **text)
 {
-    struct rf_words words = {.n = 0};
+    struct rf_message_words words = {.n = 0};
     const bool broken = view->train->layout != RF_LAYOUT_SPEC &&
                         rules[index].broken(view, &words);
     if (broken && text != NULL) {
-        *text = rf_words_fill(&words, rules[index].message);
+        *text = rf_message_words_fill(&words, rules[index].message);
     }
-    rf_words_free(&words);
+    rf_message_words_free(&words);
     return broken;
 }
 
-struct rf_mesh_view rf_mesh_view_of(const struct rf_scenario *scenario,
-                                    const struct rf_timeline *timeline)
+struct rf_mesh_advice_view
+rf_mesh_advice_view_of(const struct rf_scenario *scenario,
+                       const struct rf_timeline *timeline)
 {
     const struct rf_config *config = scenario->config;
-    struct rf_mesh_view view = {.train = &scenario->spec->train,
-                                .infer = &scenario->spec->infer,
-                                .ranks = scenario->world->size[RF_TRAIN],
-                                .model = scenario->plan->model,
-                                .timeline = timeline,
-                                .on_gpus = rf_scenario_on_device(scenario)};
+    struct rf_mesh_advice_view view = {.train = &scenario->spec->train,
+                                       .infer = &scenario->spec->infer,
+                                       .ranks = scenario->world->size[RF_TRAIN],
+                                       .model = scenario->plan->model,
+                                       .timeline = timeline,
+                                       .on_gpus =
+                                           rf_scenario_on_device(scenario)};
     for (uint32_t i = 0; i < config->n_nodes; i++) {
         view.node_slots = RF_MAX(view.node_slots, config->slots[i]);
     }

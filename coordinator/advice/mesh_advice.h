@@ -12,7 +12,7 @@
 #include "coordinator/scenario/scenario.h"
 
 /* What the rules look at. */
-struct rf_mesh_view {
+struct rf_mesh_advice_view {
     const struct rf_side_spec *train, *infer;
     uint32_t ranks; /* of the training side */
     const struct rf_model *model;
@@ -21,12 +21,13 @@ struct rf_mesh_view {
     bool on_gpus;        /* weights in device memory */
 };
 
-struct rf_mesh_rule {
+struct rf_mesh_advice {
     const char *name;
     enum rf_advice_level level;
     unsigned weight; /* of breaking it, for `advise`; ours. 0: it says nothing
                         of the mesh */
-    bool (*broken)(const struct rf_mesh_view *view, struct rf_words *words);
+    bool (*broken)(const struct rf_mesh_advice_view *view,
+                   struct rf_message_words *words);
     const char *message;
     const char *source;
 };
@@ -34,23 +35,24 @@ struct rf_mesh_rule {
 /* The least weight of a mesh that cannot train or serve the model. */
 #define RF_MESH_UNFIT 100
 
-size_t rf_mesh_rules_count(void);
-const struct rf_mesh_rule *rf_mesh_rule(size_t index);
+size_t rf_mesh_advice_count(void);
+const struct rf_mesh_advice *rf_mesh_advice(size_t index);
 
 /* Whether the meshes break rule `index`; then *text is why, malloc'ed. `text`
  * may be NULL. Explicit meshes (layout spec) have no sizes to judge. */
-bool rf_mesh_rule_broken(size_t index, const struct rf_mesh_view *view,
-                         char **text);
+bool rf_mesh_advice_broken(size_t index, const struct rf_mesh_advice_view *view,
+                           char **text);
 
 /* The view of a scenario; what it points to is borrowed. */
-struct rf_mesh_view rf_mesh_view_of(const struct rf_scenario *scenario,
-                                    const struct rf_timeline *timeline);
+struct rf_mesh_advice_view
+rf_mesh_advice_view_of(const struct rf_scenario *scenario,
+                       const struct rf_timeline *timeline);
 
 /* What the guide calls "parameters per GPU": of a dense model all over TP·PP,
  * of one with experts all over ETP·EP. With FSDP and its like, those of a
  * shard. */
-double rf_mesh_parameters(const struct rf_model *model,
-                          const struct rf_side_spec *train);
+double rf_mesh_advice_parameters(const struct rf_model *model,
+                                 const struct rf_side_spec *train);
 #define RF_MESH_USUAL_PARAMETERS 4e9
 
 #endif

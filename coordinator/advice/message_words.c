@@ -10,12 +10,12 @@
 #include "common/bytes.h"
 #include "common/mem.h"
 
-void rf_words_say(struct rf_words *words, const char *name, const char *fmt,
-                  ...)
+void rf_message_words_say(struct rf_message_words *words, const char *name,
+                          const char *fmt, ...)
 {
     char text[1024];
     va_list args;
-    assert(words->n < RF_WORDS_MAX);
+    assert(words->n < RF_MESSAGE_WORDS_MAX);
     va_start(args, fmt);
     vsnprintf(text, sizeof(text), fmt, args);
     va_end(args);
@@ -23,14 +23,15 @@ void rf_words_say(struct rf_words *words, const char *name, const char *fmt,
     words->list[words->n++].text = rf_xstrdup(text);
 }
 
-void rf_words_say_bytes(struct rf_words *words, const char *name,
-                        uint64_t bytes)
+void rf_message_words_say_bytes(struct rf_message_words *words,
+                                const char *name, uint64_t bytes)
 {
     char text[32];
-    rf_words_say(words, name, "%s", rf_format_bytes(bytes, text, sizeof(text)));
+    rf_message_words_say(words, name, "%s",
+                         rf_format_bytes(bytes, text, sizeof(text)));
 }
 
-static const char *word(const struct rf_words *words, const char *name,
+static const char *word(const struct rf_message_words *words, const char *name,
                         size_t length)
 {
     for (size_t i = 0; i < words->n; i++) {
@@ -43,7 +44,8 @@ static const char *word(const struct rf_words *words, const char *name,
     return "";
 }
 
-char *rf_words_fill(const struct rf_words *words, const char *message)
+char *rf_message_words_fill(const struct rf_message_words *words,
+                            const char *message)
 {
     char *text = rf_xstrdup("");
     while (*message != '\0') {
@@ -63,7 +65,7 @@ char *rf_words_fill(const struct rf_words *words, const char *message)
     return text;
 }
 
-void rf_words_free(struct rf_words *words)
+void rf_message_words_free(struct rf_message_words *words)
 {
     for (size_t i = 0; i < words->n; i++) {
         free(words->list[i].text);

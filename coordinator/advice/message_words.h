@@ -10,27 +10,28 @@
 
 #include "common/compiler.h"
 
-#define RF_WORDS_MAX 8
+#define RF_MESSAGE_WORDS_MAX 8
 
-/* Starts zeroed; rf_words_free() it. */
-struct rf_words {
+/* Starts zeroed; rf_message_words_free() it. */
+struct rf_message_words {
     struct {
         const char *name; /* borrowed */
         char *text;
-    } list[RF_WORDS_MAX];
+    } list[RF_MESSAGE_WORDS_MAX];
     size_t n;
 };
 
 /* Adds a word, and one that is a number of bytes. */
-void rf_words_say(struct rf_words *words, const char *name, const char *fmt,
-                  ...) RF_PRINTF(3, 4);
-void rf_words_say_bytes(struct rf_words *words, const char *name,
-                        uint64_t bytes);
+void rf_message_words_say(struct rf_message_words *words, const char *name,
+                          const char *fmt, ...) RF_PRINTF(3, 4);
+void rf_message_words_say_bytes(struct rf_message_words *words,
+                                const char *name, uint64_t bytes);
 
 /* The message with its words in place of "{name}". Every name must be among
  * them. malloc'ed. */
-char *rf_words_fill(const struct rf_words *words, const char *message);
+char *rf_message_words_fill(const struct rf_message_words *words,
+                            const char *message);
 
-void rf_words_free(struct rf_words *words);
+void rf_message_words_free(struct rf_message_words *words);
 
 #endif

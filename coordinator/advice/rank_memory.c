@@ -223,8 +223,8 @@ rf_training_memory_of(const struct rf_model *model,
     return most;
 }
 
-double rf_engine_bytes_of(const struct rf_model *model,
-                          const struct rf_side_spec *side)
+double rf_inference_memory_of(const struct rf_model *model,
+                              const struct rf_side_spec *side)
 {
     double most = 0;
     uint32_t *layers = layers_of_stages(model, side);

@@ -43,8 +43,8 @@ rf_training_memory_of(const struct rf_model *model,
 
 /* Bytes of weights on one inference rank of the largest stage, in the side's
  * dtypes. */
-double rf_engine_bytes_of(const struct rf_model *model,
-                          const struct rf_side_spec *side);
+double rf_inference_memory_of(const struct rf_model *model,
+                              const struct rf_side_spec *side);
 
 /* Micro-batches of a step on each replica; 0 where batches are not given. */
 double rf_micro_batches(const struct rf_side_spec *side,

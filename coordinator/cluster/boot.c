@@ -50,7 +50,7 @@ static struct rf_msg_shared *copy_shared(const struct rf_msg_shared *shared)
     return out;
 }
 
-static void fill(const struct rf_boot *boot, struct rf_msg_boot *to)
+static void fill(const struct rf_boot_content *boot, struct rf_msg_boot *to)
 {
     fill_protocol(&to->protocol);
     to->run_id = rf_xstrdup(boot->run_id);
@@ -76,7 +76,7 @@ static void fill(const struct rf_boot *boot, struct rf_msg_boot *to)
     }
 }
 
-void rf_boot_send(const struct rf_boot *boot, struct rf_conn *conn)
+void rf_boot_send(const struct rf_boot_content *boot, struct rf_conn *conn)
 {
     struct rf_msg message;
     rf_msg_init(&message, RF_MSG_BOOT);

@@ -6,7 +6,7 @@
 #include "transport/control/conn.h"
 #include "transport/control/message_fields.h"
 
-struct rf_boot {
+struct rf_boot_content {
     const struct rf_config *config;
     uint32_t node;
     const char *run_id, *identity;
@@ -19,6 +19,6 @@ struct rf_boot {
 
 /* With a new nonce, which the agent repeats in its banner. One that has the key
  * already sends no banner. */
-void rf_boot_send(const struct rf_boot *boot, struct rf_conn *conn);
+void rf_boot_send(const struct rf_boot_content *boot, struct rf_conn *conn);
 
 #endif

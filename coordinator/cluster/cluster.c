@@ -68,7 +68,7 @@ enum rf_status rf_cluster_check_limits(const struct rf_config *config,
 }
 
 /* Those that the limit leaves beside the run's own; a node is one at first. */
-static uint32_t max_strangers(const struct rf_config *config)
+static uint32_t max_unauthenticated(const struct rf_config *config)
 {
     uint32_t most = RF_MAX(STRANGERS, 2 * config->n_nodes);
     uint32_t own = descriptors_of(config);
@@ -240,7 +240,8 @@ enum rf_status rf_cluster_create(const struct rf_cluster_options *options,
     cluster->listener = rf_listener_create(
         &(struct rf_listener_options){.loop = options->loop,
                                       .config = config,
-                                      .max_strangers = max_strangers(config),
+                                      .max_unauthenticated =
+                                          max_unauthenticated(config),
                                       .lends = launcher->by_hand,
                                       .now = rf_now_ns},
         &listener_ops, cluster);

@@ -1,8 +1,8 @@
 /*
  * Accepting, handshakes, and whose key was proved. See listener.h.
  *
- * A connection is a peer from accepting until it has closed; strangers are
- * also in a list, oldest first.
+ * A connection is a peer from accepting until it has closed; unauthenticated
+ * peers are also in a list, oldest first.
  */
 #include "coordinator/cluster/listener.h"
 
@@ -16,31 +16,31 @@
 #include "transport/net/tcp_options.h"
 
 /* More than twice what all ports accept in a turn of the loop, so that what a
- * stranger has sent is read before its place is taken. */
+ * unauthenticated peer has sent is read before its place is taken. */
 #define STRANGERS_PER_SOURCE 64
 
 /* An identity that a connection may prove to have. */
-struct guest {
+struct expected_peer {
     uint32_t node;
     enum {
-        GUEST_UNKNOWN,
-        GUEST_AWAITED,
-        GUEST_LENT,    /* a connection has it, until that ends or joins */
-        GUEST_SETTLED, /* nobody else may have it */
+        EXPECTED_UNKNOWN,
+        EXPECTED_AWAITED,
+        EXPECTED_LENT,    /* a connection has it, until that ends or joins */
+        EXPECTED_SETTLED, /* nobody else may have it */
     } state;
     char identity[RF_IDENTITY_MAX + 1];
     uint8_t psk[RF_PSK_BYTES];
     unsigned claims; /* by further connections, for the log */
 };
 
-struct peer {
+struct listener_peer {
     struct rf_listener *listener;
-    struct guest *guest; /* NULL: a stranger */
-    uv_tcp_t *tcp;       /* until something has come, then: */
+    struct expected_peer *expected; /* NULL: an unauthenticated peer */
+    uv_tcp_t *tcp;                  /* until something has come, then: */
     struct rf_conn *conn;
     struct in6_addr source;
     int64_t since_ns;
-    struct peer *next; /* among strangers */
+    struct listener_peer *next; /* among unauthenticated peers */
 };
 
 struct rf_listener {
@@ -48,19 +48,20 @@ struct rf_listener {
     struct rf_listener_ops ops;
     void *data;
     struct rf_ports *ports;
-    struct guest *guests; /* by node */
-    struct peer *strangers, **strangers_end;
-    unsigned n_strangers;
+    struct expected_peer *expected_peers; /* by node */
+    struct listener_peer *unauthenticated, **unauthenticated_end;
+    unsigned n_unauthenticated;
     unsigned n_peers; /* that have not closed */
-    unsigned refused; /* connections of strangers, for one line of log */
+    unsigned
+        refused; /* connections of unauthenticated peers, for one line of log */
 };
 
 /* --- Strangers ------------------------------------------------------------ */
 
-static void leave_strangers(struct peer *peer)
+static void leave_unauthenticated(struct listener_peer *peer)
 {
     struct rf_listener *listener = peer->listener;
-    struct peer **link = &listener->strangers;
+    struct listener_peer **link = &listener->unauthenticated;
     while (*link != NULL && *link != peer) {
         link = &(*link)->next;
     }
@@ -69,17 +70,17 @@ static void leave_strangers(struct peer *peer)
     }
     *link = peer->next;
     if (peer->next == NULL) {
-        listener->strangers_end = link;
+        listener->unauthenticated_end = link;
     }
-    listener->n_strangers--;
+    listener->n_unauthenticated--;
 }
 
-static void join_strangers(struct peer *peer)
+static void join_unauthenticated(struct listener_peer *peer)
 {
     struct rf_listener *listener = peer->listener;
-    *listener->strangers_end = peer;
-    listener->strangers_end = &peer->next;
-    listener->n_strangers++;
+    *listener->unauthenticated_end = peer;
+    listener->unauthenticated_end = &peer->next;
+    listener->n_unauthenticated++;
 }
 
 /* Frequent events are logged the first, second, fourth, eighth time… */
@@ -89,7 +90,7 @@ static bool worth_telling(unsigned count)
 }
 
 /* Strangers never matter to the run. */
-static void tell_refused(const struct peer *peer, const char *why)
+static void tell_refused(const struct listener_peer *peer, const char *why)
 {
     struct rf_listener *listener = peer->listener;
     char source[INET6_ADDRSTRLEN] = "?";
@@ -111,7 +112,7 @@ static void peer_gone(struct rf_listener *listener)
 
 static void tcp_closed_cb(uv_handle_t *handle)
 {
-    struct peer *peer = handle->data;
+    struct listener_peer *peer = handle->data;
     struct rf_listener *listener = peer->listener;
     free(handle);
     free(peer);
@@ -119,10 +120,10 @@ static void tcp_closed_cb(uv_handle_t *handle)
 }
 
 /* Ends a connection that has not proved a key. */
-static void turn_away(struct peer *peer, const char *text)
+static void turn_away(struct listener_peer *peer, const char *text)
 {
     struct rf_err why = {.status = RF_ERR_AUTH};
-    leave_strangers(peer);
+    leave_unauthenticated(peer);
     if (peer->conn != NULL) {
         snprintf(why.text, sizeof(why.text), "%s", text);
         rf_conn_fail(peer->conn, &why);
@@ -140,8 +141,8 @@ static bool make_room(struct rf_listener *listener,
     unsigned limit_there =
         RF_MAX(STRANGERS_PER_SOURCE, listener->options.config->n_nodes);
     unsigned there = 0;
-    struct peer *oldest = NULL, *oldest_there = NULL;
-    for (struct peer *peer = listener->strangers; peer != NULL;
+    struct listener_peer *oldest = NULL, *oldest_there = NULL;
+    for (struct listener_peer *peer = listener->unauthenticated; peer != NULL;
          peer = peer->next) {
         bool same = IN6_ARE_ADDR_EQUAL(&peer->source, source);
         there += same;
@@ -153,7 +154,8 @@ static bool make_room(struct rf_listener *listener,
     }
     if (there >= limit_there) {
         oldest = oldest_there;
-    } else if (listener->n_strangers < listener->options.max_strangers) {
+    } else if (listener->n_unauthenticated <
+               listener->options.max_unauthenticated) {
         return true;
     }
     if (oldest != NULL) {
@@ -166,7 +168,7 @@ void rf_listener_tick(struct rf_listener *listener)
 {
     int64_t since =
         listener->options.now() - RF_CONN_HANDSHAKE_MS * RF_NS_PER_MS;
-    struct peer *peer = listener->strangers, *next;
+    struct listener_peer *peer = listener->unauthenticated, *next;
     for (; peer != NULL && peer->since_ns <= since; peer = next) {
         next = peer->next;
         if (peer->conn == NULL) { /* a connection has its own limit */
@@ -177,29 +179,30 @@ void rf_listener_tick(struct rf_listener *listener)
 
 /* --- Handshakes ----------------------------------------------------------- */
 
-static struct guest *guest_of(struct rf_listener *listener,
-                              const char *identity)
+static struct expected_peer *expected_of(struct rf_listener *listener,
+                                         const char *identity)
 {
     for (uint32_t i = 0;
          identity != NULL && i < listener->options.config->n_nodes; i++) {
-        struct guest *guest = &listener->guests[i];
-        if (guest->state != GUEST_UNKNOWN &&
-            strcmp(guest->identity, identity) == 0) {
-            return guest;
+        struct expected_peer *expected = &listener->expected_peers[i];
+        if (expected->state != EXPECTED_UNKNOWN &&
+            strcmp(expected->identity, identity) == 0) {
+            return expected;
         }
     }
     return NULL;
 }
 
 /* Whether the identity is still available. Counts claims to one that is not. */
-static bool is_free(struct rf_listener *listener, struct guest *guest)
+static bool is_free(struct rf_listener *listener,
+                    struct expected_peer *expected)
 {
-    if (guest->state == GUEST_AWAITED) {
+    if (expected->state == EXPECTED_AWAITED) {
         return true;
     }
-    if (worth_telling(++guest->claims)) {
+    if (worth_telling(++expected->claims)) {
         rf_warn("a second connection claims to be %s: refused",
-                listener->options.config->node_names[guest->node]);
+                listener->options.config->node_names[expected->node]);
     }
     return false;
 }
@@ -207,62 +210,64 @@ static bool is_free(struct rf_listener *listener, struct guest *guest)
 static bool find_psk(const char *identity, uint8_t psk[RF_PSK_BYTES],
                      void *data)
 {
-    struct guest *guest = guest_of(data, identity);
-    if (guest == NULL || !is_free(data, guest)) {
+    struct expected_peer *expected = expected_of(data, identity);
+    if (expected == NULL || !is_free(data, expected)) {
         return false;
     }
-    memcpy(psk, guest->psk, RF_PSK_BYTES);
+    memcpy(psk, expected->psk, RF_PSK_BYTES);
     return true;
 }
 
-static void settle(struct guest *guest)
+static void settle(struct expected_peer *expected)
 {
-    guest->state = GUEST_SETTLED;
-    explicit_bzero(guest->psk, sizeof(guest->psk));
+    expected->state = EXPECTED_SETTLED;
+    explicit_bzero(expected->psk, sizeof(expected->psk));
 }
 
 static void ready_cb(struct rf_conn *conn, void *data)
 {
-    struct peer *peer = data;
+    struct listener_peer *peer = data;
     struct rf_listener *listener = peer->listener;
-    struct guest *guest = guest_of(listener, rf_conn_identity(conn));
-    if (guest == NULL || !is_free(listener, guest)) {
+    struct expected_peer *expected =
+        expected_of(listener, rf_conn_identity(conn));
+    if (expected == NULL || !is_free(listener, expected)) {
         /* taken since its handshake began */
         turn_away(peer, "another connection is that node's");
         return;
     }
-    leave_strangers(peer);
-    peer->guest = guest;
+    leave_unauthenticated(peer);
+    peer->expected = expected;
     if (listener->options.lends) {
-        guest->state = GUEST_LENT;
+        expected->state = EXPECTED_LENT;
     } else {
-        settle(guest);
+        settle(expected);
     }
-    listener->ops.on_proof(guest->node, conn, listener->data);
+    listener->ops.on_proof(expected->node, conn, listener->data);
 }
 
 static void frame_cb(struct rf_conn *conn, const struct rf_frame *frame,
                      void *data)
 {
-    const struct peer *peer = data;
+    const struct listener_peer *peer = data;
     struct rf_listener *listener = peer->listener;
-    if (peer->guest != NULL) {
-        listener->ops.on_frame(peer->guest->node, conn, frame, listener->data);
+    if (peer->expected != NULL) {
+        listener->ops.on_frame(peer->expected->node, conn, frame,
+                               listener->data);
     }
 }
 
 static void close_cb(struct rf_conn *conn, const struct rf_err *why, void *data)
 {
-    struct peer *peer = data;
+    struct listener_peer *peer = data;
     struct rf_listener *listener = peer->listener;
-    leave_strangers(peer);
-    if (peer->guest == NULL) {
+    leave_unauthenticated(peer);
+    if (peer->expected == NULL) {
         tell_refused(peer, why->text);
     } else {
-        if (peer->guest->state == GUEST_LENT) {
-            peer->guest->state = GUEST_AWAITED;
+        if (peer->expected->state == EXPECTED_LENT) {
+            peer->expected->state = EXPECTED_AWAITED;
         }
-        listener->ops.on_end(peer->guest->node, conn, why, listener->data);
+        listener->ops.on_end(peer->expected->node, conn, why, listener->data);
     }
     free(peer);
     peer_gone(listener);
@@ -284,7 +289,7 @@ static void no_buffer_cb(uv_handle_t *handle, size_t suggested, uv_buf_t *buf)
 static void first_bytes_cb(uv_stream_t *stream, ssize_t nread,
                            const uv_buf_t *buf)
 {
-    struct peer *peer = stream->data;
+    struct listener_peer *peer = stream->data;
     struct rf_tls *tls = NULL;
     struct rf_err err = {0};
     uv_os_fd_t fd;
@@ -324,7 +329,7 @@ static struct in6_addr source_of(const uv_tcp_t *tcp)
 static void connection_cb(uv_stream_t *server, void *data)
 {
     struct rf_listener *listener = data;
-    struct peer *peer = rf_xcalloc(1, sizeof(*peer));
+    struct listener_peer *peer = rf_xcalloc(1, sizeof(*peer));
     peer->listener = listener;
     peer->since_ns = listener->options.now();
     peer->tcp = rf_xmalloc(sizeof(*peer->tcp));
@@ -342,7 +347,7 @@ static void connection_cb(uv_stream_t *server, void *data)
         turn_away(peer, "there is no room for it");
         return;
     }
-    join_strangers(peer);
+    join_unauthenticated(peer);
 }
 
 static void port_closed_cb(void *data)
@@ -363,9 +368,9 @@ rf_listener_create(const struct rf_listener_options *options,
     listener->options = *options;
     listener->ops = *ops;
     listener->data = data;
-    listener->strangers_end = &listener->strangers;
-    listener->guests =
-        rf_xcalloc(options->config->n_nodes, sizeof(*listener->guests));
+    listener->unauthenticated_end = &listener->unauthenticated;
+    listener->expected_peers =
+        rf_xcalloc(options->config->n_nodes, sizeof(*listener->expected_peers));
     listener->ports = rf_ports_create(options->loop, &options->config->control,
                                       &ports_ops, listener);
     return listener;
@@ -374,16 +379,16 @@ rf_listener_create(const struct rf_listener_options *options,
 void rf_listener_await(struct rf_listener *listener, uint32_t node,
                        const char *identity, const uint8_t psk[RF_PSK_BYTES])
 {
-    struct guest *guest = &listener->guests[node];
-    guest->node = node;
-    guest->state = GUEST_AWAITED;
-    snprintf(guest->identity, sizeof(guest->identity), "%s", identity);
-    memcpy(guest->psk, psk, RF_PSK_BYTES);
+    struct expected_peer *expected = &listener->expected_peers[node];
+    expected->node = node;
+    expected->state = EXPECTED_AWAITED;
+    snprintf(expected->identity, sizeof(expected->identity), "%s", identity);
+    memcpy(expected->psk, psk, RF_PSK_BYTES);
 }
 
 void rf_listener_settle(struct rf_listener *listener, uint32_t node)
 {
-    settle(&listener->guests[node]);
+    settle(&listener->expected_peers[node]);
 }
 
 uint32_t rf_listener_open(struct rf_listener *listener, const char *address)
@@ -399,8 +404,8 @@ char *rf_listener_open_all(struct rf_listener *listener)
 void rf_listener_close(struct rf_listener *listener)
 {
     rf_ports_close(listener->ports);
-    while (listener->strangers != NULL) {
-        turn_away(listener->strangers, "no node is awaited");
+    while (listener->unauthenticated != NULL) {
+        turn_away(listener->unauthenticated, "no node is awaited");
     }
 }
 
@@ -412,9 +417,9 @@ bool rf_listener_is_closed(const struct rf_listener *listener)
 void rf_listener_destroy(struct rf_listener *listener)
 {
     for (uint32_t i = 0; i < listener->options.config->n_nodes; i++) {
-        settle(&listener->guests[i]);
+        settle(&listener->expected_peers[i]);
     }
     rf_ports_destroy(listener->ports);
-    free(listener->guests);
+    free(listener->expected_peers);
     free(listener);
 }

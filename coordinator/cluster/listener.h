@@ -1,16 +1,16 @@
 /*
- * Who connects back: a stranger until a TLS handshake has proved the key of a
- * node that is awaited. An identity is used once, or, where users start agents
- * by hand, lent to a connection until that has joined.
+ * Who connects back: an unauthenticated peer until a TLS handshake has proved
+ * the key of a node that is awaited. An identity is used once, or, where users
+ * start agents by hand, lent to a connection until that has joined.
  *
  * Nodes must get in while others, even on a node's own address, open as many
- * connections as they can. So a stranger costs little until it has sent
- * something (no TLS object, no buffer), has RF_CONN_HANDSHAKE_MS to do so and
- * as long again for its handshake, and there is room for a limited number of
- * them. Where that is used up, the one that has been there longest makes room.
- * A node's first bytes prove its key and follow at once on the connection that
- * it tries (others that it has opened meanwhile wait for that one to fail, and
- * may be sent away); a connection that has proved a key is never sent away.
+ * connections as they can. So an unauthenticated peer costs little until it has
+ * sent something (no TLS object, no buffer), has RF_CONN_HANDSHAKE_MS to do so
+ * and as long again for its handshake, and there is room for a limited number
+ * of them. Where that is used up, the one that has been there longest makes
+ * room. A node's first bytes prove its key and follow at once on the connection
+ * that it tries (others that it has opened meanwhile wait for that one to fail,
+ * and may be sent away); a connection that has proved a key is never sent away.
  *
  * Callbacks come from the loop, never from inside a call.
  */
@@ -37,7 +37,7 @@ struct rf_listener_ops {
 struct rf_listener_options {
     uv_loop_t *loop;
     const struct rf_config *config; /* borrowed */
-    unsigned max_strangers;
+    unsigned max_unauthenticated;
     bool lends;           /* identities, until their nodes have joined */
     int64_t (*now)(void); /* rf_now_ns, or a test's */
 };
@@ -60,8 +60,8 @@ char *rf_listener_open_all(struct rf_listener *listener);
  * a second. */
 void rf_listener_tick(struct rf_listener *listener);
 
-/* No node is awaited any more: closes the ports and sends strangers away.
- * Connections of nodes stay. */
+/* No node is awaited any more: closes the ports and sends unauthenticated peers
+ * away. Connections of nodes stay. */
 void rf_listener_close(struct rf_listener *listener);
 /* Whether all ports and connections have closed. */
 bool rf_listener_is_closed(const struct rf_listener *listener);

@@ -42,7 +42,7 @@ struct rf_node {
     void *data;
     const struct rf_node_config *config;
     enum node_state state;
-    struct rf_agent *agent;
+    struct rf_agent_stream *agent;
     struct rf_conn *tcp;     /* has proved the key; its owner frees it */
     struct rf_conn *control; /* that or the agent's stream, after HELLO */
     uint8_t psk[RF_PSK_BYTES];
@@ -77,7 +77,7 @@ static void end_agent(struct rf_node *node, bool force)
     if (node->tcp != NULL) {
         rf_conn_close(node->tcp);
     }
-    rf_agent_stop(node->agent, force);
+    rf_agent_stream_stop(node->agent, force);
 }
 
 static void cut_off(struct rf_node *node, bool force)
@@ -153,7 +153,7 @@ static void identify_agent(const struct rf_node *node,
 {
     if (launching(node)->n_wrap == 0 && hello->pid != RF_ABSENT_U32 &&
         hello->pid > 1 && hello->start_ticks != RF_ABSENT_U64) {
-        rf_agent_identify(node->agent, hello->pid, hello->start_ticks);
+        rf_agent_stream_identify(node->agent, hello->pid, hello->start_ticks);
     }
 }
 
@@ -162,7 +162,7 @@ static void tell_joined(const struct rf_node *node)
     rf_debug("%s joined over %s in %.0f ms", node->config->name,
              node->over_tcp ? "TCP" : "the launcher's stream",
              (double)node->launch_ns / 1e6);
-    if (!node->over_tcp && rf_agent_is_launched(node->agent) &&
+    if (!node->over_tcp && rf_agent_stream_is_launched(node->agent) &&
         strcmp(node->with.config->control.address, "stdio") != 0) {
         rf_debug("%s: it could not connect back; control stays on the "
                  "launcher's stream",
@@ -286,7 +286,7 @@ static const char *connect_back(struct rf_node *node, uint32_t *port)
         return NULL;
     }
     if (strcmp(address, "auto") == 0) {
-        address = rf_agent_head_address(node->agent);
+        address = rf_agent_stream_head_address(node->agent);
     }
     *port = address != NULL ? node->ops.open_port(address, node->data) : 0;
     return *port != 0 ? address : NULL;
@@ -297,12 +297,12 @@ static const char *connect_back(struct rf_node *node, uint32_t *port)
 static void send_boot(struct rf_node *node, struct rf_conn *conn)
 {
     const struct rf_launcher_ops *launcher = node->with.launcher;
-    struct rf_boot boot = {.config = node->with.config,
-                           .node = node->with.index,
-                           .run_id = node->with.run_id,
-                           .identity = node->identity,
-                           .data_address = node->config->address,
-                           .shared = node->with.shared};
+    struct rf_boot_content boot = {.config = node->with.config,
+                                   .node = node->with.index,
+                                   .run_id = node->with.run_id,
+                                   .identity = node->identity,
+                                   .data_address = node->config->address,
+                                   .shared = node->with.shared};
     if (boot.data_address == NULL && launcher->here) {
         boot.data_address = "127.0.0.1"; /* its name may be made up */
     }
@@ -354,7 +354,7 @@ static void trouble_cb(const char *what, bool explains, void *data)
 
 /* If the stream has not ended yet, its last words belong to the cause: the
  * verdict waits for them. */
-static void end_cb(const struct rf_agent_end *end, void *data)
+static void end_cb(const struct rf_agent_stream_end *end, void *data)
 {
     struct rf_node *node = data;
     if (end->failed != NULL) {
@@ -369,8 +369,8 @@ static void end_cb(const struct rf_agent_end *end, void *data)
         }
         await_verdict(node);
     }
-    if (node->state == NODE_JOINED || !rf_agent_has_stream(node->agent) ||
-        node->cause.cause_known) {
+    if (node->state == NODE_JOINED ||
+        !rf_agent_stream_has_stream(node->agent) || node->cause.cause_known) {
         judge(node);
     }
 }
@@ -381,7 +381,7 @@ static void close_cb(void *data)
     node->ops.on_close(node->data);
 }
 
-static const struct rf_agent_ops agent_ops = {
+static const struct rf_agent_stream_ops agent_ops = {
     stream_cb,  frame_cb, stream_end_cb, take_line,
     trouble_cb, end_cb,   close_cb};
 
@@ -399,7 +399,8 @@ void rf_node_launch(struct rf_node *node, const char *join_address)
     struct rf_err err = {0};
     rf_hex_encode(node->psk, RF_PSK_BYTES, key);
     node->launched_ns = now_of(node);
-    if (rf_agent_start(node->agent, node->with.loop, &order, &err) != RF_OK) {
+    if (rf_agent_stream_start(node->agent, node->with.loop, &order, &err) !=
+        RF_OK) {
         rf_cause_note(&node->cause, "%s", err.text);
         node->verdict_by_ns = node->launched_ns; /* reported at the next tick */
     }
@@ -512,7 +513,7 @@ struct rf_node *rf_node_create(const struct rf_node_options *options,
     node->ops = *ops;
     node->data = data;
     node->config = &options->config->nodes[options->index];
-    node->agent = rf_agent_create(options->launcher, &agent_ops, node);
+    node->agent = rf_agent_stream_create(options->launcher, &agent_ops, node);
     node->hello_by_ns = node->verdict_by_ns = INT64_MAX;
     memcpy(node->psk, options->psk, RF_PSK_BYTES);
     snprintf(node->identity, sizeof(node->identity), "%s", options->identity);
@@ -552,14 +553,14 @@ void rf_node_stop(struct rf_node *node, bool force)
 
 bool rf_node_is_closed(const struct rf_node *node)
 {
-    return rf_agent_is_closed(node->agent);
+    return rf_agent_stream_is_closed(node->agent);
 }
 
 const char *rf_node_waits_for(const struct rf_node *node)
 {
     return strcmp(node->with.launcher->name, "ssh") == 0 &&
-                   rf_agent_has_stream(node->agent) &&
-                   !rf_agent_has_answered(node->agent)
+                   rf_agent_stream_has_stream(node->agent) &&
+                   !rf_agent_stream_has_answered(node->agent)
                ? ": SSH let us in but the worker has not answered; does its "
                  "login shell have slow start-up files (~/.bashrc, ~/.cshrc)? "
                  "A larger launch.timeout_s waits longer"
@@ -584,7 +585,7 @@ bool rf_node_over_tcp(const struct rf_node *node)
 void rf_node_destroy(struct rf_node *node)
 {
     explicit_bzero(node->psk, sizeof(node->psk));
-    rf_agent_destroy(node->agent);
+    rf_agent_stream_destroy(node->agent);
     rf_cause_free(&node->cause);
     free(node);
 }

@@ -83,7 +83,7 @@ static enum rf_status advise_all(const struct rf_cli *cli,
     size_t next = 0;
     while (status == RF_OK && next < config->n_scenarios) {
         struct rf_scenario *base = NULL;
-        status = rf_scenarios_try(config, model, next, &base, err);
+        status = rf_scenario_set_try(config, model, next, &base, err);
         if (status == RF_OK && base != NULL) {
             if (cli->json || !is_repeated(base, asked)) {
                 status = advise_one(base, cli->json, list, err);
@@ -93,7 +93,7 @@ static enum rf_status advise_all(const struct rf_cli *cli,
         rf_scenario_destroy(base);
     }
     if (status == RF_OK) {
-        rf_scenarios_announce(config);
+        rf_scenario_set_announce(config);
     }
     document = json_pack("{s:i, s:o}", "schema_version", 1, "scenarios", list);
     if (status == RF_OK && cli->json) {

@@ -28,12 +28,12 @@
 
 struct check {
     const struct rf_cli *cli;
-    struct rf_output *output;
+    struct rf_stderr_writer *output;
     struct rf_config *config;
     struct rf_model *model;
-    struct rf_scenarios *scenarios; /* NULL: they could not be planned */
-    struct rf_run_inspect *inspect; /* NULL: the checkpoint is here */
-    enum rf_verdict headers;        /* of the nodes */
+    struct rf_scenario_set *scenarios;    /* NULL: they could not be planned */
+    struct rf_preflight_inspect *inspect; /* NULL: the checkpoint is here */
+    enum rf_verdict headers;              /* of the nodes */
     bool inspecting;
     struct rf_findings findings;
     uv_loop_t loop;
@@ -66,8 +66,8 @@ static void timer_cb(uv_timer_t *timer)
 {
     struct check *check = timer->data;
     if (check->inspecting) {
-        check->headers =
-            rf_run_inspect_silence(check->inspect, inspect_limit_s(check));
+        check->headers = rf_preflight_inspect_silence(check->inspect,
+                                                      inspect_limit_s(check));
     }
     for (uint32_t i = 0; i < check->config->n_nodes; i++) {
         if (!check->decided[i]) {
@@ -103,9 +103,9 @@ static void ask_for_headers(struct check *check)
                    (uint64_t)inspect_limit_s(check) * 1000, 0);
     for (uint32_t i = 0; i < check->config->n_nodes; i++) {
         if (check->lost[i]) {
-            act_on_headers(
-                check, rf_run_inspect_fail(check->inspect, i, "is not there"));
-        } else if (rf_run_inspect_ask(check->inspect, i, &inspect)) {
+            act_on_headers(check, rf_preflight_inspect_fail(check->inspect, i,
+                                                            "is not there"));
+        } else if (rf_preflight_inspect_ask(check->inspect, i, &inspect)) {
             rf_cluster_send(check->cluster, i, &inspect);
             rf_msg_free(&inspect);
         }
@@ -155,8 +155,8 @@ static void lost_cb(uint32_t node, const struct rf_err *why, void *data)
         check->decided[node] = true;
         maybe_all(check);
     } else if (check->inspecting) {
-        act_on_headers(check,
-                       rf_run_inspect_fail(check->inspect, node, why->text));
+        act_on_headers(
+            check, rf_preflight_inspect_fail(check->inspect, node, why->text));
     }
 }
 
@@ -166,8 +166,8 @@ static void message_cb(uint32_t node, const struct rf_msg *message, void *data)
     rf_debug("%s: %s", check->config->node_names[node],
              rf_msg_name((uint8_t)message->type));
     if (check->inspecting && message->type == RF_MSG_HEADERS) {
-        act_on_headers(check, rf_run_inspect_take(check->inspect, node,
-                                                  &message->headers));
+        act_on_headers(check, rf_preflight_inspect_take(check->inspect, node,
+                                                        &message->headers));
     }
 }
 
@@ -185,8 +185,8 @@ static void bad_message_cb(uint32_t node, const struct rf_msg_bad *bad,
     struct check *check = data;
     rf_debug("%s: %s", check->config->node_names[node], bad->why->text);
     if (check->inspecting && bad->type == RF_MSG_HEADERS) {
-        act_on_headers(
-            check, rf_run_inspect_fail(check->inspect, node, bad->why->text));
+        act_on_headers(check, rf_preflight_inspect_fail(check->inspect, node,
+                                                        bad->why->text));
     }
 }
 
@@ -296,7 +296,8 @@ static void advise_everything(struct check *check)
     for (size_t i = 0; check->scenarios != NULL && i < config->n_scenarios;
          i++) {
         struct rf_scenario *scenario = NULL;
-        if (rf_scenarios_take(check->scenarios, i, &scenario, NULL) == RF_OK) {
+        if (rf_scenario_set_take(check->scenarios, i, &scenario, NULL) ==
+            RF_OK) {
             rf_advise_scenario(scenario, &config->timeline, &check->findings);
             rf_advise_fit(scenario, hellos, &check->findings);
         }
@@ -314,9 +315,11 @@ static enum rf_status load(struct check *check, struct rf_err *err)
         return status;
     }
     return check->model == NULL
-               ? rf_run_inspect_create(check->config, &check->inspect, err)
-               : rf_scenarios_plan(check->config, check->model,
-                                   RF_SCENARIOS_BYTES, &check->scenarios, err);
+               ? rf_preflight_inspect_create(check->config, &check->inspect,
+                                             err)
+               : rf_scenario_set_plan(check->config, check->model,
+                                      RF_SCENARIOS_BYTES, &check->scenarios,
+                                      err);
 }
 
 /* From the headers that nodes have sent, if they could be used. Nodes that were
@@ -325,7 +328,7 @@ static enum rf_status plan_late(struct check *check, struct rf_err *err)
 {
     enum rf_status status;
     for (uint32_t i = 0; i < check->config->n_nodes; i++) {
-        const char *why = rf_run_inspect_error(check->inspect, i);
+        const char *why = rf_preflight_inspect_error(check->inspect, i);
         if (why != NULL && !check->lost[i]) {
             rf_findings_add(&check->findings, RF_ADVICE_ERROR,
                             check->config->node_names[i], "%s", why);
@@ -335,12 +338,12 @@ static enum rf_status plan_late(struct check *check, struct rf_err *err)
         return RF_OK;
     }
     rf_config_add_headers(check->config,
-                          rf_run_inspect_headers(check->inspect));
+                          rf_preflight_inspect_headers(check->inspect));
     status = rf_load_model(check->config, &check->model, err);
-    return status != RF_OK
-               ? status
-               : rf_scenarios_plan(check->config, check->model,
-                                   RF_SCENARIOS_BYTES, &check->scenarios, err);
+    return status != RF_OK ? status
+                           : rf_scenario_set_plan(check->config, check->model,
+                                                  RF_SCENARIOS_BYTES,
+                                                  &check->scenarios, err);
 }
 
 static void free_check(struct check *check)
@@ -356,8 +359,8 @@ static void free_check(struct check *check)
     free(check->decided);
     free(check->lost);
     rf_findings_free(&check->findings);
-    rf_scenarios_destroy(check->scenarios);
-    rf_run_inspect_destroy(check->inspect);
+    rf_scenario_set_destroy(check->scenarios);
+    rf_preflight_inspect_destroy(check->inspect);
     rf_model_destroy(check->model);
     rf_config_destroy(check->config);
 }
@@ -383,14 +386,14 @@ static int check_all(struct check *check, struct rf_err *err)
         return RF_EXIT_USAGE;
     }
     advise_everything(check);
-    (void)rf_output_flush(check->output, RF_OUTPUT_WAIT_MS);
+    (void)rf_stderr_writer_flush(check->output, RF_STDERR_WRITER_WAIT_MS);
     rf_findings_print(&check->findings, check->cli->json, check->cli->quiet);
     return rf_findings_count(&check->findings, RF_ADVICE_ERROR) == 0
                ? RF_EXIT_OK
                : RF_EXIT_LAUNCH;
 }
 
-int rf_check_command(const struct rf_cli *cli, struct rf_output *output)
+int rf_check_command(const struct rf_cli *cli, struct rf_stderr_writer *output)
 {
     struct check check = {.cli = cli, .output = output};
     struct rf_err err = {0};

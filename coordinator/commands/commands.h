@@ -8,16 +8,16 @@
 
 /* How long a reader of standard error is waited for at the end, and before
  * standard output goes on behind it. */
-#define RF_OUTPUT_WAIT_MS 5000
+#define RF_STDERR_WRITER_WAIT_MS 5000
 
-int rf_run_command(const struct rf_cli *cli, struct rf_output *output);
+int rf_run_command(const struct rf_cli *cli, struct rf_stderr_writer *output);
 int rf_plan_command(const struct rf_cli *cli); /* and --dry-run */
-int rf_check_command(const struct rf_cli *cli, struct rf_output *output);
+int rf_check_command(const struct rf_cli *cli, struct rf_stderr_writer *output);
 int rf_predict_command(const struct rf_cli *cli);
 int rf_advise_command(const struct rf_cli *cli);
 int rf_report_command(const struct rf_cli *cli);
 int rf_compare_command(const struct rf_cli *cli);
-int rf_rerun_command(const struct rf_cli *cli, struct rf_output *output);
-int rf_megatron_command(struct rf_cli *cli, struct rf_output *output);
+int rf_rerun_command(const struct rf_cli *cli, struct rf_stderr_writer *output);
+int rf_megatron_command(struct rf_cli *cli, struct rf_stderr_writer *output);
 
 #endif

@@ -192,10 +192,10 @@ static enum rf_status run_script(char *self, char *script, const char *folder,
     return status;
 }
 
-enum rf_status rf_figures_draw(const struct rf_result_set *set,
-                               const struct rf_comparisons *comparison,
-                               const char *folder, json_t **out,
-                               struct rf_err *err)
+enum rf_status rf_figures_script_draw(const struct rf_result_set *set,
+                                      const struct rf_comparisons *comparison,
+                                      const char *folder, json_t **out,
+                                      struct rf_err *err)
 {
     char *self = rf_program_self(), *script = NULL, *text = NULL;
     json_t *document;

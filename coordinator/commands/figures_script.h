@@ -18,9 +18,9 @@
  * with RF_ERR_UNSUPPORTED where Python, matplotlib or the script is missing;
  * the text says what to install. Blocks until the script has ended.
  */
-enum rf_status rf_figures_draw(const struct rf_result_set *set,
-                               const struct rf_comparisons *comparison,
-                               const char *folder, json_t **out,
-                               struct rf_err *err) RF_MUST_CHECK;
+enum rf_status rf_figures_script_draw(const struct rf_result_set *set,
+                                      const struct rf_comparisons *comparison,
+                                      const char *folder, json_t **out,
+                                      struct rf_err *err) RF_MUST_CHECK;
 
 #endif

@@ -34,7 +34,7 @@ enum rf_status rf_load(const struct rf_cli *cli, bool need_nodes,
     if (status != RF_OK) {
         return status;
     }
-    status = rf_allocate(cli, document, cli->config, err);
+    status = rf_salloc(cli, document, cli->config, err);
     if (status != RF_OK) {
         json_decref(document);
         return status;

@@ -14,16 +14,16 @@
  * the reader closes the pipe. */
 static int dispatch_run(struct rf_cli *cli)
 {
-    struct rf_output *output = rf_output_create(STDERR_FILENO);
+    struct rf_stderr_writer *output = rf_stderr_writer_create(STDERR_FILENO);
     int code;
-    rf_output_take_log(output);
+    rf_stderr_writer_take_log(output);
     signal(SIGPIPE, SIG_IGN); /* a closed pipe is an error of write() */
     code = cli->command == RF_CMD_CHECK      ? rf_check_command(cli, output)
            : cli->command == RF_CMD_RERUN    ? rf_rerun_command(cli, output)
            : cli->command == RF_CMD_MEGATRON ? rf_megatron_command(cli, output)
                                              : rf_run_command(cli, output);
     /* It remains the log's sink: a launch that hangs may still log. */
-    rf_output_end(output, RF_OUTPUT_WAIT_MS);
+    rf_stderr_writer_end(output, RF_STDERR_WRITER_WAIT_MS);
     return code;
 }
 

@@ -76,7 +76,7 @@ static enum rf_status summarize(struct megatron_app *app, struct rf_err *err)
     const struct rf_megatron_args *args = &app->run.cli->megatron;
     struct rf_scenario *scenario = NULL;
     enum rf_status status =
-        rf_scenarios_take(app->run.scenarios, 0, &scenario, err);
+        rf_scenario_set_take(app->run.scenarios, 0, &scenario, err);
     if (status != RF_OK) {
         return status;
     }
@@ -86,7 +86,7 @@ static enum rf_status summarize(struct megatron_app *app, struct rf_err *err)
     app->summary.heads = number_of(args, "num-attention-heads");
     app->summary.experts = number_of(args, "num-experts");
     app->summary.backend = rf_megatron_backend(args);
-    rf_scenarios_return(app->run.scenarios, scenario);
+    rf_scenario_set_return(app->run.scenarios, scenario);
     return RF_OK;
 }
 
@@ -99,8 +99,8 @@ static enum rf_status load(struct megatron_app *app, json_t *document,
         rf_load_document(run->cli, document, RF_MEGATRON_FILE, true,
                          &run->config, &run->model, err);
     if (status == RF_OK) {
-        status = rf_scenarios_plan(run->config, run->model, RF_SCENARIOS_BYTES,
-                                   &run->scenarios, err);
+        status = rf_scenario_set_plan(run->config, run->model,
+                                      RF_SCENARIOS_BYTES, &run->scenarios, err);
     }
     return status != RF_OK ? status : summarize(app, err);
 }
@@ -115,7 +115,7 @@ static enum rf_status override(const struct rf_cli *cli, json_t *document,
     return rf_overrides_apply(&cli->overrides, document, RF_MEGATRON_FILE, err);
 }
 
-int rf_megatron_command(struct rf_cli *cli, struct rf_output *output)
+int rf_megatron_command(struct rf_cli *cli, struct rf_stderr_writer *output)
 {
     struct megatron_app app = {.run = {.cli = cli,
                                        .output = output,

@@ -56,7 +56,7 @@ static enum rf_status plan_all(const struct rf_cli *cli,
     while (next < config->n_scenarios) {
         struct rf_scenario *scenario = NULL;
         enum rf_status status =
-            rf_scenarios_try(config, model, next, &scenario, err);
+            rf_scenario_set_try(config, model, next, &scenario, err);
         if (status == RF_OK && scenario == NULL) {
             continue;
         }
@@ -79,7 +79,7 @@ static enum rf_status plan_all(const struct rf_cli *cli,
         rf_scenario_destroy(scenario);
     }
     (void)fflush(stdout); /* main() reports an error of it */
-    rf_scenarios_announce(config);
+    rf_scenario_set_announce(config);
     return RF_OK;
 }
 

@@ -8,7 +8,7 @@
 
 struct planning {
     uv_work_t work;
-    struct rf_scenarios *scenarios;
+    struct rf_scenario_set *scenarios;
     size_t index;
     struct rf_scenario *scenario;
     struct rf_err why;
@@ -19,8 +19,8 @@ struct planning {
 static void work_cb(uv_work_t *work)
 {
     struct planning *planning = work->data;
-    if (rf_scenarios_take(planning->scenarios, planning->index,
-                          &planning->scenario, &planning->why) != RF_OK) {
+    if (rf_scenario_set_take(planning->scenarios, planning->index,
+                             &planning->scenario, &planning->why) != RF_OK) {
         planning->scenario = NULL;
     }
 }
@@ -33,8 +33,8 @@ static void after_cb(uv_work_t *work, int status)
     free(planning);
 }
 
-void rf_planning_start(uv_loop_t *loop, struct rf_scenarios *scenarios,
-                       size_t index, rf_planned_fn planned, void *data)
+void rf_plan_thread_start(uv_loop_t *loop, struct rf_scenario_set *scenarios,
+                          size_t index, rf_planned_fn planned, void *data)
 {
     struct planning *planning = rf_xmalloc(sizeof(*planning));
     *planning = (struct planning){.work.data = planning,
@@ -49,7 +49,7 @@ struct planning_all {
     uv_work_t work;
     const struct rf_config *config;
     struct rf_model *model;
-    struct rf_scenarios *scenarios;
+    struct rf_scenario_set *scenarios;
     struct rf_err why;
     rf_all_planned_fn planned;
     void *data;
@@ -59,8 +59,8 @@ static void work_all_cb(uv_work_t *work)
 {
     struct planning_all *all = work->data;
     if (rf_load_model(all->config, &all->model, &all->why) == RF_OK &&
-        rf_scenarios_plan_late(all->config, all->model, RF_SCENARIOS_BYTES,
-                               &all->scenarios, &all->why) != RF_OK) {
+        rf_scenario_set_plan_late(all->config, all->model, RF_SCENARIOS_BYTES,
+                                  &all->scenarios, &all->why) != RF_OK) {
         rf_model_destroy(all->model);
         all->model = NULL;
     }
@@ -74,8 +74,8 @@ static void after_all_cb(uv_work_t *work, int status)
     free(all);
 }
 
-void rf_planning_start_all(uv_loop_t *loop, const struct rf_config *config,
-                           rf_all_planned_fn planned, void *data)
+void rf_plan_thread_start_all(uv_loop_t *loop, const struct rf_config *config,
+                              rf_all_planned_fn planned, void *data)
 {
     struct planning_all *all = rf_xmalloc(sizeof(*all));
     *all = (struct planning_all){

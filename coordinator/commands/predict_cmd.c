@@ -23,7 +23,7 @@
 #include "planner/predict/simulate.h"
 #include "transport/info/method_info.h"
 
-struct context {
+struct predict_context {
     struct rf_config *config;
     struct rf_model *model;
     bool have_links;
@@ -36,7 +36,7 @@ struct context {
 
 /* Fills `p`. No prediction is below the bound, which counts both sides of a
  * cast. */
-static enum rf_status predict(const struct context *context,
+static enum rf_status predict(const struct predict_context *context,
                               const struct rf_predict_input *input,
                               struct rf_prediction *p, struct rf_err *err)
 {
@@ -73,7 +73,7 @@ static enum rf_status predict(const struct context *context,
     return RF_OK;
 }
 
-static enum rf_status add_row(struct context *context,
+static enum rf_status add_row(struct predict_context *context,
                               const struct rf_predict_input *input,
                               struct rf_err *err)
 {
@@ -100,7 +100,7 @@ static enum rf_status add_row(struct context *context,
     return RF_OK;
 }
 
-static enum rf_status predict_one(struct context *context,
+static enum rf_status predict_one(struct predict_context *context,
                                   const struct rf_scenario *scenario,
                                   const char *method, struct rf_err *err)
 {
@@ -136,7 +136,7 @@ static enum rf_status predict_one(struct context *context,
 /* Scenarios that are equal but for their name, method and its options have
  * equal predictions for other methods. `method` NULL: the scenario's own.
  * Whether the row is noted for the first time. */
-static bool note_row(const struct context *context, size_t index,
+static bool note_row(const struct predict_context *context, size_t index,
                      const char *method)
 {
     const struct rf_config *config = context->config;
@@ -171,7 +171,7 @@ static bool note_row(const struct context *context, size_t index,
 
 /* The scenario's own method, then every other of "links.methods" that could
  * run it and has no row of an equal scenario. */
-static enum rf_status predict_scenario(struct context *context,
+static enum rf_status predict_scenario(struct predict_context *context,
                                        const struct rf_scenario *scenario,
                                        struct rf_err *err)
 {
@@ -195,7 +195,8 @@ static enum rf_status predict_scenario(struct context *context,
     return status;
 }
 
-static enum rf_status predict_all(struct context *context, struct rf_err *err)
+static enum rf_status predict_all(struct predict_context *context,
+                                  struct rf_err *err)
 {
     size_t next = 0;
     for (size_t i = 0; i < context->config->n_scenarios; i++) {
@@ -203,7 +204,7 @@ static enum rf_status predict_all(struct context *context, struct rf_err *err)
     }
     while (next < context->config->n_scenarios) {
         struct rf_scenario *scenario = NULL;
-        enum rf_status status = rf_scenarios_try(
+        enum rf_status status = rf_scenario_set_try(
             context->config, context->model, next, &scenario, err);
         if (status == RF_OK && scenario != NULL) {
             status = predict_scenario(context, scenario, err);
@@ -214,12 +215,12 @@ static enum rf_status predict_all(struct context *context, struct rf_err *err)
             return status;
         }
     }
-    rf_scenarios_announce(context->config);
+    rf_scenario_set_announce(context->config);
     return RF_OK;
 }
 
 /* Without "links": whether results have any figure for the nodes. */
-static enum rf_status check_measured(const struct context *context,
+static enum rf_status check_measured(const struct predict_context *context,
                                      struct rf_err *err)
 {
     const struct rf_config *config = context->config;
@@ -245,7 +246,7 @@ static enum rf_status check_measured(const struct context *context,
                       config->file, config->node_names[0]);
 }
 
-static enum rf_status read_figures(struct context *context,
+static enum rf_status read_figures(struct predict_context *context,
                                    const struct rf_cli *cli, struct rf_err *err)
 {
     struct rf_jnode root =
@@ -268,8 +269,8 @@ static enum rf_status read_figures(struct context *context,
                : check_measured(context, err);
 }
 
-static enum rf_status load(struct context *context, const struct rf_cli *cli,
-                           struct rf_err *err)
+static enum rf_status load(struct predict_context *context,
+                           const struct rf_cli *cli, struct rf_err *err)
 {
     enum rf_status status =
         rf_load(cli, false, &context->config, &context->model, err);
@@ -279,7 +280,7 @@ static enum rf_status load(struct context *context, const struct rf_cli *cli,
     return read_figures(context, cli, err);
 }
 
-static void free_context(struct context *context)
+static void free_context(struct predict_context *context)
 {
     json_decref(context->noted);
     rf_predict_rows_free(&context->rows);
@@ -291,7 +292,7 @@ static void free_context(struct context *context)
     rf_config_destroy(context->config);
 }
 
-static void print_out(const struct rf_cli *cli, struct context *context)
+static void print_out(const struct rf_cli *cli, struct predict_context *context)
 {
     const struct rf_timeline *timeline = &context->config->timeline;
     struct rf_leave_one_out error;
@@ -322,7 +323,7 @@ static int demo(const struct rf_cli *cli)
 int rf_predict_command(const struct rf_cli *cli)
 {
     struct rf_err err = {0};
-    struct context context = {.noted = NULL};
+    struct predict_context context = {.noted = NULL};
     int code = RF_EXIT_USAGE;
     if (cli->demo != NULL) {
         return demo(cli);

@@ -20,7 +20,7 @@
 #define PLAIN_NS (10 * RF_NS_PER_S)
 
 struct rf_progress {
-    struct rf_output *output;
+    struct rf_stderr_writer *output;
     bool bar, quiet;
     struct rf_run_view view;
     char scenario[256], state[32];
@@ -139,15 +139,16 @@ static void draw(struct rf_progress *progress, int64_t now_ns)
     }
     rf_progress_line(&progress->view, text, left,
                      rf_terminal_columns(STDERR_FILENO), line, sizeof(line));
-    rf_output_status(progress->output, line);
+    rf_stderr_writer_status(progress->output, line);
 }
 
-struct rf_progress *rf_progress_create(struct rf_output *output, bool quiet)
+struct rf_progress *rf_progress_create(struct rf_stderr_writer *output,
+                                       bool quiet)
 {
     struct rf_progress *progress = rf_xcalloc(1, sizeof(*progress));
     progress->output = output;
     progress->quiet = quiet;
-    progress->bar = rf_output_is_terminal(output) && !quiet;
+    progress->bar = rf_stderr_writer_is_terminal(output) && !quiet;
     progress->began_ns = progress->last_plain_ns = rf_now_ns();
     return progress;
 }
@@ -155,7 +156,7 @@ struct rf_progress *rf_progress_create(struct rf_output *output, bool quiet)
 void rf_progress_destroy(struct rf_progress *progress)
 {
     if (progress != NULL) {
-        rf_output_status(progress->output, "");
+        rf_stderr_writer_status(progress->output, "");
         free(progress);
     }
 }

@@ -13,7 +13,8 @@ struct rf_progress;
 
 /* On `output`, which is borrowed. With `quiet` nothing but log lines is shown.
  */
-struct rf_progress *rf_progress_create(struct rf_output *output, bool quiet);
+struct rf_progress *rf_progress_create(struct rf_stderr_writer *output,
+                                       bool quiet);
 void rf_progress_destroy(struct rf_progress *progress); /* NULL is fine */
 
 void rf_progress_update(struct rf_progress *progress,

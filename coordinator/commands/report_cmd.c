@@ -89,7 +89,7 @@ static enum rf_status write_page(const struct rf_cli *cli,
     struct rf_err why = {0};
     json_t *drawn = NULL;
     enum rf_status status;
-    if (rf_figures_draw(set, beside, NULL, &drawn, &why) != RF_OK) {
+    if (rf_figures_script_draw(set, beside, NULL, &drawn, &why) != RF_OK) {
         drawn = json_pack("{s:s}", "error", why.text);
     }
     status = store_page(cli->html, set, drawn, err);
@@ -104,7 +104,7 @@ static enum rf_status write_figures(const struct rf_cli *cli,
 {
     json_t *drawn = NULL;
     enum rf_status status =
-        rf_figures_draw(set, beside, cli->figures, &drawn, err);
+        rf_figures_script_draw(set, beside, cli->figures, &drawn, err);
     if (status == RF_OK) {
         print_figures(drawn);
     }

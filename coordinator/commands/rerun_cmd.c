@@ -18,11 +18,11 @@ static enum rf_status check_plan(struct rf_run_app *app, const json_t *old,
 {
     struct rf_scenario *scenario = NULL;
     enum rf_status status =
-        rf_scenarios_take(app->scenarios, 0, &scenario, err);
+        rf_scenario_set_take(app->scenarios, 0, &scenario, err);
     if (status == RF_OK) {
         status =
             rf_rerun_check(old, app->cli->config, app->model, scenario, err);
-        rf_scenarios_return(app->scenarios, scenario);
+        rf_scenario_set_return(app->scenarios, scenario);
     }
     return status;
 }
@@ -63,8 +63,8 @@ static enum rf_status load(struct rf_run_app *app, const json_t *old,
         status = rf_load_model(app->config, &app->model, err);
     }
     if (status == RF_OK) {
-        status = rf_scenarios_plan(app->config, app->model, RF_SCENARIOS_BYTES,
-                                   &app->scenarios, err);
+        status = rf_scenario_set_plan(app->config, app->model,
+                                      RF_SCENARIOS_BYTES, &app->scenarios, err);
     }
     if (status != RF_OK) {
         rf_err_wrap(err, "\"cluster\" of the result");
@@ -95,7 +95,7 @@ static void compare(struct rf_run_app *app, const json_t *old)
     rf_comparisons_free(&all);
 }
 
-int rf_rerun_command(const struct rf_cli *cli, struct rf_output *output)
+int rf_rerun_command(const struct rf_cli *cli, struct rf_stderr_writer *output)
 {
     struct rf_run_app app = {.cli = cli,
                              .output = output,

@@ -19,13 +19,14 @@ struct rf_run_app {
     const struct rf_cli *cli;
     struct rf_config *config;
     struct rf_model *model;
-    struct rf_scenarios *scenarios; /* planned, those left to run; this and
+    struct rf_scenario_set *scenarios; /* planned, those left to run; this and
                                        the model NULL until `inspect` is done */
-    struct rf_run_inspect *inspect; /* of a checkpoint that only nodes have */
-    json_t *libraries;              /* of the head */
+    struct rf_preflight_inspect
+        *inspect;      /* of a checkpoint that only nodes have */
+    json_t *libraries; /* of the head */
     struct rf_results *results;
     struct rf_trace_file *trace; /* of --trace, until it is stored */
-    struct rf_output *output;
+    struct rf_stderr_writer *output;
     struct rf_progress *progress;
     /* What is printed at the end in place of the table; NULL: the table. */
     void (*print)(const struct rf_run_app *app);

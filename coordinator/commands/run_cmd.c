@@ -159,10 +159,11 @@ static void build_op(size_t index, void *data)
 {
     struct rf_run_app *app = data;
     app->planning = true;
-    rf_planning_start(&app->loop, app->scenarios, index, planned, app);
+    rf_plan_thread_start(&app->loop, app->scenarios, index, planned, app);
 }
 
-static void all_planned(struct rf_model *model, struct rf_scenarios *scenarios,
+static void all_planned(struct rf_model *model,
+                        struct rf_scenario_set *scenarios,
                         const struct rf_err *why, void *data)
 {
     struct rf_run_app *app = data;
@@ -182,7 +183,7 @@ static void inspected_op(json_t *headers, void *data)
     struct rf_run_app *app = data;
     rf_config_add_headers(app->config, headers);
     app->planning = true;
-    rf_planning_start_all(&app->loop, app->config, all_planned, app);
+    rf_plan_thread_start_all(&app->loop, app->config, all_planned, app);
 }
 
 static const struct rf_run_ops run_ops = {
@@ -337,9 +338,9 @@ static enum rf_status load(struct rf_run_app *app, struct rf_err *err)
         return status;
     }
     return app->model == NULL
-               ? rf_run_inspect_create(app->config, &app->inspect, err)
-               : rf_scenarios_plan(app->config, app->model, RF_SCENARIOS_BYTES,
-                                   &app->scenarios, err);
+               ? rf_preflight_inspect_create(app->config, &app->inspect, err)
+               : rf_scenario_set_plan(app->config, app->model,
+                                      RF_SCENARIOS_BYTES, &app->scenarios, err);
 }
 
 static enum rf_status run_all(struct rf_run_app *app, struct rf_err *err)
@@ -483,14 +484,14 @@ void rf_run_free(struct rf_run_app *app)
 {
     rf_findings_free(&app->findings);
     rf_results_close(app->results);
-    rf_scenarios_destroy(app->scenarios);
-    rf_run_inspect_destroy(app->inspect);
+    rf_scenario_set_destroy(app->scenarios);
+    rf_preflight_inspect_destroy(app->inspect);
     rf_model_destroy(app->model);
     rf_config_destroy(app->config);
     json_decref(app->libraries);
 }
 
-int rf_run_command(const struct rf_cli *cli, struct rf_output *output)
+int rf_run_command(const struct rf_cli *cli, struct rf_stderr_writer *output)
 {
     struct rf_run_app app = {
         .cli = cli, .output = output, .libraries = rf_library_versions()};

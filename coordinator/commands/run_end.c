@@ -60,7 +60,7 @@ static _Noreturn void leave(const struct rf_run_app *app, int exit_code)
     if (path != NULL) {
         rf_error("%s is not %s", path, state);
     }
-    (void)rf_output_flush(app->output, LEAVE_MS);
+    (void)rf_stderr_writer_flush(app->output, LEAVE_MS);
     _exit(exit_code);
 }
 
@@ -170,8 +170,8 @@ static void stored_cb(const struct rf_err *why, void *data)
 static void store_op(char *path, char *text, unsigned n_folders, void *data)
 {
     struct rf_run_app *app = data;
-    const struct rf_storing_file file = {path, text, n_folders};
-    rf_storing_start(&app->loop, &file, stored_cb, app);
+    const struct rf_store_thread_file file = {path, text, n_folders};
+    rf_store_thread_start(&app->loop, &file, stored_cb, app);
 }
 
 /* All files of a scenario, or run.json for the last time. */
@@ -261,10 +261,10 @@ static void store_trace(struct rf_run_app *app)
         }
         free(text);
     } else {
-        const struct rf_storing_file file = {rf_xstrdup(app->cli->trace), text,
-                                             0};
+        const struct rf_store_thread_file file = {rf_xstrdup(app->cli->trace),
+                                                  text, 0};
         app->tracing = true;
-        rf_storing_start(&app->loop, &file, traced_cb, app);
+        rf_store_thread_start(&app->loop, &file, traced_cb, app);
         settle(app);
     }
 }
@@ -314,7 +314,7 @@ void rf_run_end(struct rf_run_app *app)
     if (app->unfinished && app->exit_code == RF_EXIT_OK) {
         app->exit_code = RF_EXIT_FAILED;
     }
-    (void)rf_output_flush(app->output, RF_OUTPUT_WAIT_MS);
+    (void)rf_stderr_writer_flush(app->output, RF_STDERR_WRITER_WAIT_MS);
     print(app);
     rf_info("results in %s", rf_results_folder(app->results));
     if (cut_short(app) && app->cli->command == RF_CMD_RUN) {

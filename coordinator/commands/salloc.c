@@ -37,8 +37,8 @@ static enum rf_status become_salloc(const struct rf_cli *cli,
     return rf_err_errno(err, RF_ERR_LAUNCH, error, "cannot run salloc");
 }
 
-enum rf_status rf_allocate(const struct rf_cli *cli, json_t *document,
-                           const char *file, struct rf_err *err)
+enum rf_status rf_salloc(const struct rf_cli *cli, json_t *document,
+                         const char *file, struct rf_err *err)
 {
     struct rf_jnode root = rf_jnode_root(document, file);
     struct rf_jnode launch = rf_jnode_get(&root, "launch");

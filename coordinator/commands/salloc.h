@@ -12,7 +12,7 @@
  * not return; without, an error that says what to do. `file` is what errors
  * call the document.
  */
-enum rf_status rf_allocate(const struct rf_cli *cli, json_t *document,
-                           const char *file, struct rf_err *err) RF_MUST_CHECK;
+enum rf_status rf_salloc(const struct rf_cli *cli, json_t *document,
+                         const char *file, struct rf_err *err) RF_MUST_CHECK;
 
 #endif

@@ -26,7 +26,7 @@
 /* Who writes: the thread; the caller; nobody, since the thread is stuck. */
 enum writer { WRITER_THREAD, WRITER_CALLER, WRITER_STUCK };
 
-struct rf_output {
+struct rf_stderr_writer {
     int fd;
     bool terminal, colour;
     pthread_t thread;
@@ -47,12 +47,13 @@ struct rf_output {
 /* --- Writing -------------------------------------------------------------- */
 
 /* Writes nothing more once the reader is gone. */
-static void put(const struct rf_output *output, const char *data, size_t size)
+static void put(const struct rf_stderr_writer *output, const char *data,
+                size_t size)
 {
     (void)rf_write_all(output->fd, data, size);
 }
 
-static void erase(struct rf_output *output)
+static void erase(struct rf_stderr_writer *output)
 {
     if (output->drawn) {
         put(output, ERASE, strlen(ERASE));
@@ -61,8 +62,8 @@ static void erase(struct rf_output *output)
 }
 
 /* One write() per line: lines of several processes do not mix. */
-static void write_lines(const struct rf_output *output, const char *lines,
-                        size_t size)
+static void write_lines(const struct rf_stderr_writer *output,
+                        const char *lines, size_t size)
 {
     const char *end = lines + size;
     while (lines < end) {
@@ -74,7 +75,7 @@ static void write_lines(const struct rf_output *output, const char *lines,
     }
 }
 
-static void write_lost(const struct rf_output *output, uint64_t n)
+static void write_lost(const struct rf_stderr_writer *output, uint64_t n)
 {
     char text[96];
     int size = snprintf(text, sizeof(text),
@@ -84,13 +85,13 @@ static void write_lost(const struct rf_output *output, uint64_t n)
     put(output, text, (size_t)size);
 }
 
-static bool has_work(const struct rf_output *output)
+static bool has_work(const struct rf_stderr_writer *output)
 {
     return output->used > 0 || output->n_lost > 0 || output->status_new;
 }
 
 /* Takes the buffer and writes it; releases the lock meanwhile. */
-static void drain(struct rf_output *output)
+static void drain(struct rf_stderr_writer *output)
 {
     char *lines = output->lines, status[STATUS_BYTES];
     size_t used = output->used;
@@ -120,7 +121,7 @@ static void drain(struct rf_output *output)
 
 static void *write_thread(void *data)
 {
-    struct rf_output *output = data;
+    struct rf_stderr_writer *output = data;
     pthread_mutex_lock(&output->lock);
     for (;;) {
         while (!has_work(output) && !output->ending) {
@@ -136,7 +137,7 @@ static void *write_thread(void *data)
 }
 
 /* Wakes the thread after an addition. Needs the lock. */
-static void hand_over(struct rf_output *output)
+static void hand_over(struct rf_stderr_writer *output)
 {
     if (output->writer == WRITER_THREAD) {
         pthread_cond_broadcast(&output->changed);
@@ -150,11 +151,12 @@ static void hand_over(struct rf_output *output)
 
 /* --- Callers -------------------------------------------------------------- */
 
-void rf_output_line(struct rf_output *output, const char *text)
+void rf_stderr_writer_line(struct rf_stderr_writer *output, const char *text)
 {
     size_t size = strlen(text);
     pthread_mutex_lock(&output->lock);
-    if (size + 1 > RF_OUTPUT_QUEUE_BYTES - output->used || output->n_lost > 0) {
+    if (size + 1 > RF_STDERR_WRITER_QUEUE_BYTES - output->used ||
+        output->n_lost > 0) {
         output->n_lost++;
     } else {
         memcpy(output->lines + output->used, text, size);
@@ -165,7 +167,7 @@ void rf_output_line(struct rf_output *output, const char *text)
     pthread_mutex_unlock(&output->lock);
 }
 
-void rf_output_status(struct rf_output *output, const char *text)
+void rf_stderr_writer_status(struct rf_stderr_writer *output, const char *text)
 {
     pthread_mutex_lock(&output->lock);
     snprintf(output->status, sizeof(output->status), "%s", text);
@@ -175,7 +177,7 @@ void rf_output_status(struct rf_output *output, const char *text)
 }
 
 /* Needs the lock. */
-static bool wait_written(struct rf_output *output, uint32_t wait_ms)
+static bool wait_written(struct rf_stderr_writer *output, uint32_t wait_ms)
 {
     int64_t until_ns = rf_now_ns() + (int64_t)wait_ms * RF_NS_PER_MS;
     struct timespec until = {.tv_sec = until_ns / RF_NS_PER_S,
@@ -188,7 +190,7 @@ static bool wait_written(struct rf_output *output, uint32_t wait_ms)
     return !has_work(output) && !output->writing;
 }
 
-bool rf_output_flush(struct rf_output *output, uint32_t wait_ms)
+bool rf_stderr_writer_flush(struct rf_stderr_writer *output, uint32_t wait_ms)
 {
     bool written;
     pthread_mutex_lock(&output->lock);
@@ -197,10 +199,10 @@ bool rf_output_flush(struct rf_output *output, uint32_t wait_ms)
     return written;
 }
 
-void rf_output_end(struct rf_output *output, uint32_t wait_ms)
+void rf_stderr_writer_end(struct rf_stderr_writer *output, uint32_t wait_ms)
 {
     bool written;
-    rf_output_status(output, "");
+    rf_stderr_writer_status(output, "");
     pthread_mutex_lock(&output->lock);
     if (output->writer != WRITER_THREAD) {
         pthread_mutex_unlock(&output->lock);
@@ -220,32 +222,32 @@ void rf_output_end(struct rf_output *output, uint32_t wait_ms)
 
 static void log_line(enum rf_log_level level, const char *line, void *data)
 {
-    struct rf_output *output = data;
+    struct rf_stderr_writer *output = data;
     const char *colour = level == RF_LOG_ERROR  ? "\033[31m"
                          : level == RF_LOG_WARN ? "\033[33m"
                                                 : NULL;
     if (output->colour && colour != NULL) {
         char text[2200];
         snprintf(text, sizeof(text), "%s%.2048s\033[0m", colour, line);
-        rf_output_line(output, text);
+        rf_stderr_writer_line(output, text);
     } else {
-        rf_output_line(output, line);
+        rf_stderr_writer_line(output, line);
     }
 }
 
-void rf_output_take_log(struct rf_output *output)
+void rf_stderr_writer_take_log(struct rf_stderr_writer *output)
 {
     rf_log_set_sink(log_line, output);
 }
 
-bool rf_output_is_terminal(const struct rf_output *output)
+bool rf_stderr_writer_is_terminal(const struct rf_stderr_writer *output)
 {
     return output->terminal;
 }
 
 /* Signals are not for this thread: while the others hold one back, it would end
  * the program here. */
-static bool start_thread(struct rf_output *output)
+static bool start_thread(struct rf_stderr_writer *output)
 {
     sigset_t all, before;
     bool started;
@@ -256,17 +258,17 @@ static bool start_thread(struct rf_output *output)
     return started;
 }
 
-struct rf_output *rf_output_create(int fd)
+struct rf_stderr_writer *rf_stderr_writer_create(int fd)
 {
-    struct rf_output *output = rf_xcalloc(1, sizeof(*output));
+    struct rf_stderr_writer *output = rf_xcalloc(1, sizeof(*output));
     const char *term = getenv("TERM"), *no_colour = getenv("NO_COLOR");
     pthread_condattr_t monotonic;
     output->fd = fd;
     output->terminal = isatty(fd) && term != NULL && strcmp(term, "dumb") != 0;
     output->colour =
         output->terminal && (no_colour == NULL || no_colour[0] == '\0');
-    output->lines = rf_xmalloc(RF_OUTPUT_QUEUE_BYTES);
-    output->spare = rf_xmalloc(RF_OUTPUT_QUEUE_BYTES);
+    output->lines = rf_xmalloc(RF_STDERR_WRITER_QUEUE_BYTES);
+    output->spare = rf_xmalloc(RF_STDERR_WRITER_QUEUE_BYTES);
     pthread_mutex_init(&output->lock, NULL);
     pthread_condattr_init(&monotonic);
     pthread_condattr_setclock(&monotonic, CLOCK_MONOTONIC);
@@ -276,7 +278,7 @@ struct rf_output *rf_output_create(int fd)
     return output;
 }
 
-void rf_output_destroy(struct rf_output *output)
+void rf_stderr_writer_destroy(struct rf_stderr_writer *output)
 {
     if (output->writer == WRITER_STUCK) {
         return;

@@ -12,7 +12,7 @@
 
 struct storing {
     uv_work_t work;
-    struct rf_storing_file file;
+    struct rf_store_thread_file file;
     enum rf_status status;
     struct rf_err why;
     rf_stored_fn stored;
@@ -34,7 +34,7 @@ static void make_folders(const char *path, unsigned n)
 static void work_cb(uv_work_t *work)
 {
     struct storing *storing = work->data;
-    const struct rf_storing_file *file = &storing->file;
+    const struct rf_store_thread_file *file = &storing->file;
     make_folders(file->path, file->n_folders);
     storing->status =
         rf_store(file->path, file->text, strlen(file->text), &storing->why);
@@ -51,8 +51,9 @@ static void after_cb(uv_work_t *work, int status)
     free(storing);
 }
 
-void rf_storing_start(uv_loop_t *loop, const struct rf_storing_file *file,
-                      rf_stored_fn stored, void *data)
+void rf_store_thread_start(uv_loop_t *loop,
+                           const struct rf_store_thread_file *file,
+                           rf_stored_fn stored, void *data)
 {
     struct storing *storing = rf_xmalloc(sizeof(*storing));
     *storing = (struct storing){

@@ -14,7 +14,7 @@
 typedef void (*rf_stored_fn)(const struct rf_err *why, void *data);
 
 /* What is stored; both are taken. */
-struct rf_storing_file {
+struct rf_store_thread_file {
     char *path, *text;
     unsigned n_folders; /* the last ones of the path that are made if missing */
 };
@@ -24,7 +24,8 @@ struct rf_storing_file {
  * loop. It cannot be called off: the loop is alive until
  * then. Files that vouch for others are begun when those are stored.
  */
-void rf_storing_start(uv_loop_t *loop, const struct rf_storing_file *file,
-                      rf_stored_fn stored, void *data);
+void rf_store_thread_start(uv_loop_t *loop,
+                           const struct rf_store_thread_file *file,
+                           rf_stored_fn stored, void *data);
 
 #endif

@@ -213,7 +213,7 @@ static enum rf_status read_suite(const struct rf_jnode *root,
 {
     json_t *suite = NULL;
     struct rf_jnode node;
-    enum rf_status status = rf_suite_resolve(root, &suite, err);
+    enum rf_status status = rf_defaults_resolve(root, &suite, err);
     if (status != RF_OK) {
         return status;
     }

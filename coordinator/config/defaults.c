@@ -234,8 +234,8 @@ static void complete_all(json_t *suite)
     json_object_del(suite, "defaults");
 }
 
-enum rf_status rf_suite_resolve(const struct rf_jnode *root, json_t **out,
-                                struct rf_err *err)
+enum rf_status rf_defaults_resolve(const struct rf_jnode *root, json_t **out,
+                                   struct rf_err *err)
 {
     struct rf_jnode variables = rf_jnode_get(root, "variables");
     struct rf_jnode defaults = rf_jnode_get(root, "defaults");

@@ -19,7 +19,7 @@
  * without defaults. `root` stays as it is; the result is the caller's.
  * RF_ERR_CONFIG names the place. Warns of variables that nothing uses.
  */
-enum rf_status rf_suite_resolve(const struct rf_jnode *root, json_t **out,
-                                struct rf_err *err) RF_MUST_CHECK;
+enum rf_status rf_defaults_resolve(const struct rf_jnode *root, json_t **out,
+                                   struct rf_err *err) RF_MUST_CHECK;
 
 #endif

@@ -20,7 +20,7 @@
 #include "common/text.h"
 
 /* Where a path has come, and what of it is left. */
-struct place {
+struct path_place {
     struct rf_jnode node;
     const char *rest;
     unsigned depth;
@@ -28,7 +28,7 @@ struct place {
 
 enum step_kind { STEP_KEY, STEP_INDEX, STEP_ALL };
 
-struct step {
+struct path_step {
     enum step_kind kind;
     char *key; /* STEP_KEY; owned */
     size_t index;
@@ -37,8 +37,9 @@ struct step {
 };
 
 struct setting {
-    const char *text;     /* as given */
-    struct place *places; /* reached so far, in the order of the document */
+    const char *text; /* as given */
+    struct path_place
+        *places; /* reached so far, in the order of the document */
     size_t n, cap;
     size_t n_set; /* members set or removed */
     bool warned;  /* that null removes */
@@ -124,7 +125,7 @@ static enum rf_status no_member(const struct rf_jnode *list, const char *word,
 
 /* `text` has the digits of an index, `size` bytes. */
 static enum rf_status take_index(const struct rf_jnode *list, const char *text,
-                                 size_t size, struct step *out,
+                                 size_t size, struct path_step *out,
                                  struct rf_err *err)
 {
     if (size == 0 || size > 9 || strspn(text, "0123456789") < size ||
@@ -137,8 +138,9 @@ static enum rf_status take_index(const struct rf_jnode *list, const char *text,
 }
 
 /* A member of a list, by name or number; sets how long the step is. */
-static enum rf_status list_step(const struct place *at, struct step *out,
-                                size_t *size, struct rf_err *err)
+static enum rf_status list_step(const struct path_place *at,
+                                struct path_step *out, size_t *size,
+                                struct rf_err *err)
 {
     *size = longest_name(at->node.value, at->rest, &out->index);
     if (*size > 0) {
@@ -149,8 +151,9 @@ static enum rf_status list_step(const struct place *at, struct step *out,
     return take_index(&at->node, at->rest, *size, out, err);
 }
 
-static enum rf_status key_step(const struct place *at, struct step *out,
-                               size_t *size, struct rf_err *err)
+static enum rf_status key_step(const struct path_place *at,
+                               struct path_step *out, size_t *size,
+                               struct rf_err *err)
 {
     *size = longest_key(at->node.value, at->rest);
     *size = *size > 0 ? *size : strcspn(at->rest, ".[=");
@@ -166,8 +169,9 @@ static enum rf_status key_step(const struct place *at, struct step *out,
 }
 
 /* "[3]" or "[*]" behind a list. */
-static enum rf_status bracket_step(const struct place *at, struct step *out,
-                                   size_t *size, struct rf_err *err)
+static enum rf_status bracket_step(const struct path_place *at,
+                                   struct path_step *out, size_t *size,
+                                   struct rf_err *err)
 {
     const char *inside = at->rest + 1;
     *size = strcspn(inside, "]=");
@@ -187,7 +191,7 @@ static enum rf_status bracket_step(const struct place *at, struct step *out,
 }
 
 /* A step of `size` bytes is not followed by what separates it from the next. */
-static void no_separator(const struct place *at, size_t size,
+static void no_separator(const struct path_place *at, size_t size,
                          struct rf_err *err)
 {
     if (at->rest[size] == '\0') {
@@ -202,12 +206,12 @@ static void no_separator(const struct place *at, size_t size,
     }
 }
 
-static enum rf_status read_step(const struct place *at, struct step *out,
-                                struct rf_err *err)
+static enum rf_status read_step(const struct path_place *at,
+                                struct path_step *out, struct rf_err *err)
 {
     size_t size = 1;
     enum rf_status status = RF_OK;
-    *out = (struct step){.kind = STEP_ALL};
+    *out = (struct path_step){.kind = STEP_ALL};
     if (!json_is_object(at->node.value) && !json_is_array(at->node.value)) {
         return rf_jnode_fail(&at->node, err,
                              "is no object or list, so it has no member "
@@ -236,16 +240,17 @@ static enum rf_status read_step(const struct place *at, struct step *out,
 
 /* --- The way down --------------------------------------------------------- */
 
-static void go_to(struct setting *setting, const struct place *from,
+static void go_to(struct setting *setting, const struct path_place *from,
                   struct rf_jnode node, const char *rest)
 {
     RF_PUSH(setting->places, setting->n, setting->cap,
-            ((struct place){node, rest, from->depth + 1}));
+            ((struct path_place){node, rest, from->depth + 1}));
 }
 
 static enum rf_status go_to_key(struct setting *setting,
-                                const struct place *from,
-                                const struct step *step, struct rf_err *err)
+                                const struct path_place *from,
+                                const struct path_step *step,
+                                struct rf_err *err)
 {
     json_t *object = from->node.value;
     if (json_object_get(object, step->key) == NULL) {
@@ -263,8 +268,9 @@ static enum rf_status go_to_key(struct setting *setting,
 }
 
 static enum rf_status go_to_all(struct setting *setting,
-                                const struct place *from,
-                                const struct step *step, struct rf_err *err)
+                                const struct path_place *from,
+                                const struct path_step *step,
+                                struct rf_err *err)
 {
     const char *key;
     json_t *value;
@@ -306,7 +312,7 @@ static enum rf_status read_value(const char *text, json_t **out,
 }
 
 static void remove_members(struct setting *setting, json_t *from,
-                           const struct step *step)
+                           const struct path_step *step)
 {
     size_t before =
         json_is_array(from) ? json_array_size(from) : json_object_size(from);
@@ -327,7 +333,7 @@ static void remove_members(struct setting *setting, json_t *from,
 }
 
 static void set_members(struct setting *setting, json_t *in,
-                        const struct step *step, const json_t *value)
+                        const struct path_step *step, const json_t *value)
 {
     const char *key;
     json_t *old;
@@ -358,8 +364,8 @@ static char *quoted_null(const char *text)
 }
 
 /* "null" is a method, too. */
-static void warn_method(struct setting *setting, const struct place *at,
-                        const struct step *step)
+static void warn_method(struct setting *setting, const struct path_place *at,
+                        const struct path_step *step)
 {
     char *word;
     if (setting->warned || step->kind != STEP_KEY ||
@@ -374,8 +380,9 @@ static void warn_method(struct setting *setting, const struct place *at,
     setting->warned = true;
 }
 
-static enum rf_status finish(struct setting *setting, const struct place *at,
-                             const struct step *step, struct rf_err *err)
+static enum rf_status finish(struct setting *setting,
+                             const struct path_place *at,
+                             const struct path_step *step, struct rf_err *err)
 {
     json_t *value = NULL;
     enum rf_status status = read_value(step->rest, &value, err);
@@ -396,10 +403,10 @@ static enum rf_status finish(struct setting *setting, const struct place *at,
 }
 
 /* Takes one step from a place. */
-static enum rf_status advance(struct setting *setting, const struct place *at,
-                              struct rf_err *err)
+static enum rf_status advance(struct setting *setting,
+                              const struct path_place *at, struct rf_err *err)
 {
-    struct step step;
+    struct path_step step;
     enum rf_status status = read_step(at, &step, err);
     if (status != RF_OK) {
         return status;
@@ -424,7 +431,8 @@ static enum rf_status set_one(const char *text, json_t *document,
                               const char *file, struct rf_err *err)
 {
     struct setting setting = {.text = text};
-    struct place root = {.node = rf_jnode_root(document, file), .rest = text};
+    struct path_place root = {.node = rf_jnode_root(document, file),
+                              .rest = text};
     enum rf_status status = RF_OK;
     if (strchr(text, '=') == NULL) {
         return rf_err_set(err, RF_ERR_USAGE,
@@ -434,7 +442,7 @@ static enum rf_status set_one(const char *text, json_t *document,
     root.rest += strncmp(text, "$.", 2) == 0 ? 2 : 0;
     RF_PUSH(setting.places, setting.n, setting.cap, root);
     for (size_t i = 0; status == RF_OK && i < setting.n; i++) {
-        struct place at = setting.places[i];
+        struct path_place at = setting.places[i];
         status = advance(&setting, &at, err);
     }
     if (status == RF_OK && setting.n_set == 0) {

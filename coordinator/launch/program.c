@@ -19,7 +19,7 @@
 
 #include "common/mem.h"
 
-enum kind { KIND_UNKNOWN, KIND_ELF, KIND_SCRIPT, KIND_OTHER };
+enum program_kind { KIND_UNKNOWN, KIND_ELF, KIND_SCRIPT, KIND_OTHER };
 
 /* What comes first in both classes of ELF files. */
 struct header {
@@ -27,7 +27,7 @@ struct header {
     unsigned char type[2], machine[2];
 };
 
-static enum kind read_kind(const char *path, struct header *out)
+static enum program_kind read_kind(const char *path, struct header *out)
 {
     struct stat info;
     ssize_t got = -1;

@@ -16,12 +16,12 @@
 
 #define VOCAB_SIZE 50257 /* the benchmark's, as GPT-2 has it */
 
-struct copied {
+struct copied_flag {
     const char *flag, *key;
     const char *needs; /* the flag without which it has no meaning, or NULL */
 };
 
-static const struct copied of_model[] = {
+static const struct copied_flag of_model[] = {
     {"num-layers", "num_layers", NULL},
     {"hidden-size", "hidden_size", NULL},
     {"num-attention-heads", "num_attention_heads", NULL},
@@ -47,7 +47,7 @@ static const struct copied of_model[] = {
     {"v-head-dim", "v_head_dim", "multi-latent-attention"},
 };
 
-static const struct copied of_train[] = {
+static const struct copied_flag of_train[] = {
     {"pipeline-model-parallel-size", "pp", NULL},
     {"context-parallel-size", "cp", NULL},
     {"expert-model-parallel-size", "ep", NULL},
@@ -59,7 +59,7 @@ static const struct copied of_train[] = {
      NULL},
 };
 
-static const struct copied of_infer[] = {
+static const struct copied_flag of_infer[] = {
     {"rl-inference-pipeline-model-parallel-size", "pp", NULL},
     {"rl-inference-expert-model-parallel-size", "ep", NULL},
     {"rl-inference-expert-tensor-model-parallel-size", "etp", NULL},
@@ -95,7 +95,7 @@ static void put(json_t *object, const char *key, json_int_t value)
     json_object_set_new(object, key, json_integer(value));
 }
 
-static void copy(struct rf_megatron_args *args, const struct copied *list,
+static void copy(struct rf_megatron_args *args, const struct copied_flag *list,
                  size_t n, json_t *out)
 {
     for (size_t i = 0; i < n; i++) {

@@ -19,14 +19,14 @@ struct sum {
     json_t *sum, *term; /* `term` NULL: an operand is due */
 };
 
-struct reader {
+struct pattern_reader {
     const char *at;
     struct sum stack[MOST_DEPTH];
     unsigned depth; /* of the innermost */
     bool failed;
 };
 
-static void skip_blanks(struct reader *in)
+static void skip_blanks(struct pattern_reader *in)
 {
     while (isspace((unsigned char)*in->at)) {
         in->at++;
@@ -34,7 +34,7 @@ static void skip_blanks(struct reader *in)
 }
 
 /* Whether `mark` is next; then it is taken. */
-static bool take(struct reader *in, char mark)
+static bool take(struct pattern_reader *in, char mark)
 {
     skip_blanks(in);
     if (*in->at != mark) {
@@ -44,7 +44,7 @@ static bool take(struct reader *in, char mark)
     return true;
 }
 
-static json_int_t take_number(struct reader *in)
+static json_int_t take_number(struct pattern_reader *in)
 {
     char *end;
     long value;
@@ -59,7 +59,7 @@ static json_int_t take_number(struct reader *in)
     return value;
 }
 
-static void append(struct reader *in, json_t *list, const json_t *more)
+static void append(struct pattern_reader *in, json_t *list, const json_t *more)
 {
     if (json_array_size(list) + json_array_size(more) > MOST_LAYERS) {
         in->failed = true;
@@ -71,7 +71,7 @@ static void append(struct reader *in, json_t *list, const json_t *more)
 }
 
 /* Behind "[". */
-static json_t *take_list(struct reader *in)
+static json_t *take_list(struct pattern_reader *in)
 {
     json_t *list = json_array();
     while (!in->failed && !take(in, ']')) {
@@ -84,7 +84,7 @@ static json_t *take_list(struct reader *in)
     return list;
 }
 
-static void repeat(struct reader *in, struct sum *top)
+static void repeat(struct pattern_reader *in, struct sum *top)
 {
     json_int_t times = take_number(in);
     json_t *all = json_array();
@@ -95,14 +95,14 @@ static void repeat(struct reader *in, struct sum *top)
     top->term = all;
 }
 
-static void add_term(struct reader *in, struct sum *top)
+static void add_term(struct pattern_reader *in, struct sum *top)
 {
     append(in, top->sum, top->term);
     json_decref(top->term);
     top->term = NULL;
 }
 
-static void open_sum(struct reader *in)
+static void open_sum(struct pattern_reader *in)
 {
     if (in->depth + 1 == MOST_DEPTH) {
         in->failed = true;
@@ -111,7 +111,7 @@ static void open_sum(struct reader *in)
     in->stack[++in->depth] = (struct sum){.sum = json_array()};
 }
 
-static void close_sum(struct reader *in)
+static void close_sum(struct pattern_reader *in)
 {
     struct sum *top = &in->stack[in->depth];
     add_term(in, top);
@@ -119,7 +119,7 @@ static void close_sum(struct reader *in)
     *top = (struct sum){NULL, NULL};
 }
 
-static void take_token(struct reader *in)
+static void take_token(struct pattern_reader *in)
 {
     struct sum *top = &in->stack[in->depth];
     if (top->term == NULL) {
@@ -143,7 +143,7 @@ static void take_token(struct reader *in)
 
 json_t *rf_megatron_pattern(const char *text)
 {
-    struct reader in = {.at = text};
+    struct pattern_reader in = {.at = text};
     skip_blanks(&in);
     if (isdigit((unsigned char)*in.at)) {
         json_int_t number = take_number(&in);

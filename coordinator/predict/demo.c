@@ -65,7 +65,7 @@ static double rate_of(const struct rf_link_figures *figures)
 
 double rf_demo_ms(const char *fabric, uint64_t bytes)
 {
-    const struct rf_fabric *found = rf_fabric_find(fabric);
+    const struct rf_hardware *found = rf_hardware_find(fabric);
     assert(found != NULL);
     const double rate = rate_of(&found->figures);
     return found->figures.setup_ms +
@@ -74,7 +74,7 @@ double rf_demo_ms(const char *fabric, uint64_t bytes)
 
 double rf_demo_bytes_within(const char *fabric, double ms)
 {
-    const struct rf_fabric *found = rf_fabric_find(fabric);
+    const struct rf_hardware *found = rf_hardware_find(fabric);
     assert(found != NULL);
     const double rate = rate_of(&found->figures);
     const double left = ms - found->figures.setup_ms;
@@ -134,7 +134,7 @@ static void print_architecture(size_t index, uint64_t bytes, FILE *to)
     struct rf_table *table = rf_table_create(heads);
     const double disk = rf_demo_ms(ways[DISK].fabric, bytes);
     for (size_t i = 0; i < RF_ARRAY_SIZE(ways); i++) {
-        const struct rf_fabric *fabric = rf_fabric_find(ways[i].fabric);
+        const struct rf_hardware *fabric = rf_hardware_find(ways[i].fabric);
         const double ms = rf_demo_ms(ways[i].fabric, bytes);
         const double rate = rate_of(&fabric->figures);
         char most[32];
@@ -174,8 +174,8 @@ static size_t print_crossovers(FILE *to)
     size_t n = 0;
     for (size_t a = 0; a < RF_ARRAY_SIZE(ways); a++) {
         for (size_t b = 0; b < RF_ARRAY_SIZE(ways); b++) {
-            const struct rf_fabric *first = rf_fabric_find(ways[a].fabric);
-            const struct rf_fabric *later = rf_fabric_find(ways[b].fabric);
+            const struct rf_hardware *first = rf_hardware_find(ways[a].fabric);
+            const struct rf_hardware *later = rf_hardware_find(ways[b].fabric);
             const double rates[2] = {rate_of(&first->figures),
                                      rate_of(&later->figures)};
             const double wait =

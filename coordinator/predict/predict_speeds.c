@@ -22,7 +22,7 @@ static double copy_figure(const json_t *node)
  */
 
 /* The slowest and the fastest figure of one node in one record. */
-struct range {
+struct speed_range {
     double low, high;
 };
 
@@ -30,9 +30,9 @@ struct range {
 struct found {
     double *figures;
     size_t n, cap;
-    struct range *records; /* those with a figure of the node */
+    struct speed_range *records; /* those with a figure of the node */
     size_t n_records, records_cap;
-    struct range at_hand; /* of the record at hand; 0: it has none */
+    struct speed_range at_hand; /* of the record at hand; 0: it has none */
 };
 
 static void find(const struct rf_config *config, const json_t *probe,
@@ -45,7 +45,7 @@ static void find(const struct rf_config *config, const json_t *probe,
             rf_predict_node(config, json_object_get(node, "host"));
         const double figure = copy_figure(node);
         if (n != RF_NONE && figure > 0) {
-            struct range *range = &found[n].at_hand;
+            struct speed_range *range = &found[n].at_hand;
             range->low = range->low > 0 ? RF_MIN(range->low, figure) : figure;
             range->high = RF_MAX(range->high, figure);
             RF_PUSH(found[n].figures, found[n].n, found[n].cap, figure);
@@ -59,7 +59,7 @@ static void end_record(struct found *found)
         RF_PUSH(found->records, found->n_records, found->records_cap,
                 found->at_hand);
     }
-    found->at_hand = (struct range){0, 0};
+    found->at_hand = (struct speed_range){0, 0};
 }
 
 static bool is_near(double usual, double gbytes_per_s)

@@ -1,6 +1,7 @@
 /*
- * Judging folders by what nodes have told. See folders.h and worker/agent/folder_signs.h: of
- * two nodes that share a folder at least one saw the other's sign.
+ * Judging folders by what nodes have told. See folders.h and
+ * worker/agent/folder_signs.h: of two nodes that share a folder at least one
+ * saw the other's sign.
  */
 #include "coordinator/preflight/folders.h"
 
@@ -32,13 +33,13 @@ static bool sees(const struct rf_msg_folder *folder, uint32_t node)
 }
 
 /* "a, b and 7 more" */
-struct names {
+struct name_list {
     char text[400];
     size_t used;
     uint32_t left_out;
 };
 
-static void add_name(struct names *names, const char *name)
+static void add_name(struct name_list *names, const char *name)
 {
     size_t need = strlen(name) + 2;
     if (names->used + need >= sizeof(names->text) - 32) {
@@ -58,7 +59,7 @@ struct need {
 
 static enum rf_status not_shared(const struct rf_scenario *scenario,
                                  const struct need *need, uint32_t first,
-                                 struct names *apart, struct rf_err *err)
+                                 struct name_list *apart, struct rf_err *err)
 {
     if (apart->left_out > 0) {
         snprintf(apart->text + apart->used, sizeof(apart->text) - apart->used,
@@ -92,7 +93,7 @@ static enum rf_status check_folder(const struct rf_scenario *scenario,
                                    struct rf_err *err)
 {
     const struct rf_msg_folder *first_told = NULL;
-    struct names apart = {.used = 0};
+    struct name_list apart = {.used = 0};
     uint32_t first = 0;
     for (uint32_t i = 0; i < scenario->config->n_nodes; i++) {
         const struct rf_msg_folder *entry = told(hellos[i], need->folder);

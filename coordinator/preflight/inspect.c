@@ -14,15 +14,15 @@
 #include "common/mem.h"
 #include "planner/scenario/world.h"
 
-struct member {
+struct inspected_node {
     bool asked, decided;
     struct rf_text_pairs digests;
     char *error;
 };
 
-struct rf_run_inspect {
+struct rf_preflight_inspect {
     const struct rf_config *config;
-    struct member *members;
+    struct inspected_node *members;
     uint32_t source; /* the node that sends the headers; RF_NONE: none yet */
     json_t *headers; /* what it sent; NULL: nothing yet */
 };
@@ -30,8 +30,8 @@ struct rf_run_inspect {
 /* --- Who is asked --------------------------------------------------------- */
 
 /* All nodes with ranks, in either mesh. */
-static enum rf_status add_scenario(struct rf_run_inspect *inspect, size_t index,
-                                   struct rf_err *err)
+static enum rf_status add_scenario(struct rf_preflight_inspect *inspect,
+                                   size_t index, struct rf_err *err)
 {
     const struct rf_config *config = inspect->config;
     struct rf_jnode node = rf_config_scenario(config, index);
@@ -60,18 +60,18 @@ free_spec:
     return status;
 }
 
-enum rf_status rf_run_inspect_create(const struct rf_config *config,
-                                     struct rf_run_inspect **out,
-                                     struct rf_err *err)
+enum rf_status rf_preflight_inspect_create(const struct rf_config *config,
+                                           struct rf_preflight_inspect **out,
+                                           struct rf_err *err)
 {
-    struct rf_run_inspect *inspect = rf_xcalloc(1, sizeof(*inspect));
+    struct rf_preflight_inspect *inspect = rf_xcalloc(1, sizeof(*inspect));
     inspect->config = config;
     inspect->members = rf_xcalloc(config->n_nodes, sizeof(*inspect->members));
     inspect->source = RF_NONE;
     for (size_t i = 0; i < config->n_scenarios; i++) {
         enum rf_status status = add_scenario(inspect, i, err);
         if (status != RF_OK) {
-            rf_run_inspect_destroy(inspect);
+            rf_preflight_inspect_destroy(inspect);
             return status;
         }
     }
@@ -88,7 +88,7 @@ static void free_pairs(struct rf_text_pairs *pairs)
     free(pairs->list);
 }
 
-void rf_run_inspect_destroy(struct rf_run_inspect *inspect)
+void rf_preflight_inspect_destroy(struct rf_preflight_inspect *inspect)
 {
     if (inspect == NULL) {
         return;
@@ -102,8 +102,8 @@ void rf_run_inspect_destroy(struct rf_run_inspect *inspect)
     free(inspect);
 }
 
-bool rf_run_inspect_ask(const struct rf_run_inspect *inspect, uint32_t node,
-                        struct rf_msg *out)
+bool rf_preflight_inspect_ask(const struct rf_preflight_inspect *inspect,
+                              uint32_t node, struct rf_msg *out)
 {
     if (!inspect->members[node].asked) {
         return false;
@@ -130,11 +130,11 @@ static const char *digest_of(const struct rf_text_pairs *digests,
 }
 
 /* Says of the first file that only one of the two has, or that differs. */
-static void compare(const struct rf_run_inspect *inspect, uint32_t node)
+static void compare(const struct rf_preflight_inspect *inspect, uint32_t node)
 {
     const struct rf_text_pairs *right =
         &inspect->members[inspect->source].digests;
-    struct member *member = &inspect->members[node];
+    struct inspected_node *member = &inspect->members[node];
     const char *folder = rf_config_checkpoint(inspect->config);
     const char *host = inspect->config->node_names[inspect->source];
     for (size_t i = 0; i < right->n && member->error == NULL; i++) {
@@ -162,7 +162,7 @@ static void compare(const struct rf_run_inspect *inspect, uint32_t node)
 }
 
 /* Once all have answered. */
-static enum rf_verdict judge(struct rf_run_inspect *inspect)
+static enum rf_verdict judge(struct rf_preflight_inspect *inspect)
 {
     enum rf_verdict verdict = RF_VERDICT_NEXT;
     for (uint32_t i = 0; i < inspect->config->n_nodes; i++) {
@@ -171,7 +171,7 @@ static enum rf_verdict judge(struct rf_run_inspect *inspect)
         }
     }
     for (uint32_t i = 0; i < inspect->config->n_nodes; i++) {
-        struct member *member = &inspect->members[i];
+        struct inspected_node *member = &inspect->members[i];
         if (member->asked && member->error == NULL &&
             inspect->headers != NULL) {
             compare(inspect, i);
@@ -185,13 +185,14 @@ static enum rf_verdict judge(struct rf_run_inspect *inspect)
 
 /* --- Answers -------------------------------------------------------------- */
 
-static bool is_awaited(const struct rf_run_inspect *inspect, uint32_t node)
+static bool is_awaited(const struct rf_preflight_inspect *inspect,
+                       uint32_t node)
 {
     return inspect->members[node].asked && !inspect->members[node].decided;
 }
 
-enum rf_verdict rf_run_inspect_fail(struct rf_run_inspect *inspect,
-                                    uint32_t node, const char *why)
+enum rf_verdict rf_preflight_inspect_fail(struct rf_preflight_inspect *inspect,
+                                          uint32_t node, const char *why)
 {
     if (!is_awaited(inspect, node)) {
         return RF_VERDICT_GO_ON;
@@ -215,7 +216,7 @@ static void copy_pairs(const struct rf_text_pairs *from,
 
 /* Of what the node sent only the members that it may say; the folder is the one
  * that every rank is told. */
-static json_t *take_headers(const struct rf_run_inspect *inspect,
+static json_t *take_headers(const struct rf_preflight_inspect *inspect,
                             const json_t *sent)
 {
     json_t *headers = json_object(), *value;
@@ -230,21 +231,21 @@ static json_t *take_headers(const struct rf_run_inspect *inspect,
     return headers;
 }
 
-enum rf_verdict rf_run_inspect_take(struct rf_run_inspect *inspect,
-                                    uint32_t node,
-                                    const struct rf_msg_headers *headers)
+enum rf_verdict rf_preflight_inspect_take(struct rf_preflight_inspect *inspect,
+                                          uint32_t node,
+                                          const struct rf_msg_headers *headers)
 {
-    struct member *member = &inspect->members[node];
+    struct inspected_node *member = &inspect->members[node];
     if (!is_awaited(inspect, node)) {
         return RF_VERDICT_GO_ON;
     }
     if (headers->error != NULL) {
-        return rf_run_inspect_fail(inspect, node, headers->error);
+        return rf_preflight_inspect_fail(inspect, node, headers->error);
     }
     if (headers->digests.n == 0 ||
         (node == inspect->source && headers->headers == NULL)) {
-        return rf_run_inspect_fail(inspect, node,
-                                   "its HEADERS lacks what INSPECT asked for");
+        return rf_preflight_inspect_fail(
+            inspect, node, "its HEADERS lacks what INSPECT asked for");
     }
     member->decided = true;
     copy_pairs(&headers->digests, &member->digests);
@@ -254,8 +255,9 @@ enum rf_verdict rf_run_inspect_take(struct rf_run_inspect *inspect,
     return judge(inspect);
 }
 
-enum rf_verdict rf_run_inspect_silence(struct rf_run_inspect *inspect,
-                                       long long waited_s)
+enum rf_verdict
+rf_preflight_inspect_silence(struct rf_preflight_inspect *inspect,
+                             long long waited_s)
 {
     enum rf_verdict verdict = RF_VERDICT_GO_ON;
     for (uint32_t i = 0; i < inspect->config->n_nodes; i++) {
@@ -265,19 +267,20 @@ enum rf_verdict rf_run_inspect_silence(struct rf_run_inspect *inspect,
                      "has not sent what the headers in %.300s say within "
                      "%lld s",
                      rf_config_checkpoint(inspect->config), waited_s);
-            verdict = rf_run_inspect_fail(inspect, i, why);
+            verdict = rf_preflight_inspect_fail(inspect, i, why);
         }
     }
     return verdict;
 }
 
-const char *rf_run_inspect_error(const struct rf_run_inspect *inspect,
-                                 uint32_t node)
+const char *
+rf_preflight_inspect_error(const struct rf_preflight_inspect *inspect,
+                           uint32_t node)
 {
     return inspect->members[node].error;
 }
 
-json_t *rf_run_inspect_headers(const struct rf_run_inspect *inspect)
+json_t *rf_preflight_inspect_headers(const struct rf_preflight_inspect *inspect)
 {
     return inspect->headers;
 }

@@ -14,37 +14,41 @@
 /* For an answer to arrive, beyond the time in which a node has it. */
 #define RF_RUN_INSPECT_SLACK_S 60
 
-struct rf_run_inspect;
+struct rf_preflight_inspect;
 
 /* For an rf_config_checkpoint() of `config`, borrowed. RF_ERR_CONFIG where the
  * ranks of a scenario cannot be placed. */
-enum rf_status rf_run_inspect_create(const struct rf_config *config,
-                                     struct rf_run_inspect **out,
-                                     struct rf_err *err) RF_MUST_CHECK;
-void rf_run_inspect_destroy(struct rf_run_inspect *inspect); /* or NULL */
+enum rf_status rf_preflight_inspect_create(const struct rf_config *config,
+                                           struct rf_preflight_inspect **out,
+                                           struct rf_err *err) RF_MUST_CHECK;
+void rf_preflight_inspect_destroy(
+    struct rf_preflight_inspect *inspect); /* or NULL */
 
 /* The INSPECT for a node; false: it is not asked. rf_msg_free() it. */
-bool rf_run_inspect_ask(const struct rf_run_inspect *inspect, uint32_t node,
-                        struct rf_msg *out);
+bool rf_preflight_inspect_ask(const struct rf_preflight_inspect *inspect,
+                              uint32_t node, struct rf_msg *out);
 
 /*
  * A node's answer, or why there will be none; what is not awaited is ignored.
  * GO_ON until each that is asked has one of the two, so that all failing nodes
  * are named; then NEXT, or ABORT when there is an error.
  */
-enum rf_verdict rf_run_inspect_take(struct rf_run_inspect *inspect,
-                                    uint32_t node,
-                                    const struct rf_msg_headers *headers);
-enum rf_verdict rf_run_inspect_fail(struct rf_run_inspect *inspect,
-                                    uint32_t node, const char *why);
+enum rf_verdict rf_preflight_inspect_take(struct rf_preflight_inspect *inspect,
+                                          uint32_t node,
+                                          const struct rf_msg_headers *headers);
+enum rf_verdict rf_preflight_inspect_fail(struct rf_preflight_inspect *inspect,
+                                          uint32_t node, const char *why);
 /* The same of all that have not answered within the time. */
-enum rf_verdict rf_run_inspect_silence(struct rf_run_inspect *inspect,
-                                       long long waited_s);
+enum rf_verdict
+rf_preflight_inspect_silence(struct rf_preflight_inspect *inspect,
+                             long long waited_s);
 
 /* What is wrong with a node's files, with the folder; NULL: nothing. */
-const char *rf_run_inspect_error(const struct rf_run_inspect *inspect,
-                                 uint32_t node);
+const char *
+rf_preflight_inspect_error(const struct rf_preflight_inspect *inspect,
+                           uint32_t node);
 /* The headers, for rf_config_add_headers(), borrowed; after NEXT. */
-json_t *rf_run_inspect_headers(const struct rf_run_inspect *inspect);
+json_t *
+rf_preflight_inspect_headers(const struct rf_preflight_inspect *inspect);
 
 #endif

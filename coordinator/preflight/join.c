@@ -9,27 +9,28 @@
 #include "planner/scenario/spec.h"
 #include "transport/info/method_info.h"
 
-struct member {
+struct joining_node {
     bool joined;
     struct rf_msg_hello hello;
     char *lost; /* why; NULL: it is not */
 };
 
-struct rf_run_join {
+struct rf_preflight_join {
     const struct rf_config *config;
-    struct member *members;
+    struct joining_node *members;
     uint32_t n_joined, n_lost, n_settled; /* the last: joined, lost or both */
 };
 
-struct rf_run_join *rf_run_join_create(const struct rf_config *config)
+struct rf_preflight_join *
+rf_preflight_join_create(const struct rf_config *config)
 {
-    struct rf_run_join *join = rf_xcalloc(1, sizeof(*join));
+    struct rf_preflight_join *join = rf_xcalloc(1, sizeof(*join));
     join->config = config;
     join->members = rf_xcalloc(config->n_nodes, sizeof(*join->members));
     return join;
 }
 
-void rf_run_join_destroy(struct rf_run_join *join)
+void rf_preflight_join_destroy(struct rf_preflight_join *join)
 {
     if (join == NULL) {
         return;
@@ -44,24 +45,26 @@ void rf_run_join_destroy(struct rf_run_join *join)
     free(join);
 }
 
-const struct rf_msg_hello *rf_run_join_hello(const struct rf_run_join *join,
-                                             uint32_t node)
+const struct rf_msg_hello *
+rf_preflight_join_hello(const struct rf_preflight_join *join, uint32_t node)
 {
-    const struct member *member = &join->members[node];
+    const struct joining_node *member = &join->members[node];
     return member->joined ? &member->hello : NULL;
 }
 
-const char *rf_run_join_lost(const struct rf_run_join *join, uint32_t node)
+const char *rf_preflight_join_lost(const struct rf_preflight_join *join,
+                                   uint32_t node)
 {
     return join->members[node].lost;
 }
 
-bool rf_run_join_is_there(const struct rf_run_join *join, uint32_t node)
+bool rf_preflight_join_is_there(const struct rf_preflight_join *join,
+                                uint32_t node)
 {
     return join->members[node].joined && join->members[node].lost == NULL;
 }
 
-uint32_t rf_run_join_count(const struct rf_run_join *join)
+uint32_t rf_preflight_join_count(const struct rf_preflight_join *join)
 {
     return join->n_joined;
 }
@@ -122,7 +125,8 @@ static bool uses_gpus(const struct rf_config *config)
 
 /* The same GPU behind two names is one machine listed twice. Where GPUs are
  * used, only tests do that on purpose. */
-static enum rf_status check_gpus(const struct rf_run_join *join, uint32_t node,
+static enum rf_status check_gpus(const struct rf_preflight_join *join,
+                                 uint32_t node,
                                  const struct rf_msg_hello *hello,
                                  struct rf_err *err)
 {
@@ -130,7 +134,7 @@ static enum rf_status check_gpus(const struct rf_run_join *join, uint32_t node,
         return RF_OK;
     }
     for (uint32_t i = 0; i < join->config->n_nodes; i++) {
-        const struct rf_msg_hello *other = rf_run_join_hello(join, i);
+        const struct rf_msg_hello *other = rf_preflight_join_hello(join, i);
         if (i != node && other != NULL && share_gpu(hello, other)) {
             return rf_err_set(err, RF_ERR_LAUNCH,
                               "has a GPU that %s has too: it is the same "
@@ -141,9 +145,11 @@ static enum rf_status check_gpus(const struct rf_run_join *join, uint32_t node,
     return RF_OK;
 }
 
-enum rf_status rf_run_join_judge(const struct rf_run_join *join, uint32_t node,
-                                 const struct rf_msg_hello *hello, bool strict,
-                                 uint32_t *protocol, struct rf_err *err)
+enum rf_status rf_preflight_join_judge(const struct rf_preflight_join *join,
+                                       uint32_t node,
+                                       const struct rf_msg_hello *hello,
+                                       bool strict, uint32_t *protocol,
+                                       struct rf_err *err)
 {
     enum rf_status status = check_protocol(hello, protocol, err);
     if (status == RF_OK) {
@@ -158,7 +164,7 @@ enum rf_status rf_run_join_judge(const struct rf_run_join *join, uint32_t node,
 /* --- Coming and going ----------------------------------------------------- */
 
 /* Once nobody is missing. */
-static enum rf_verdict judge_all(struct rf_run_join *join)
+static enum rf_verdict judge_all(struct rf_preflight_join *join)
 {
     if (join->n_settled < join->config->n_nodes) {
         return RF_VERDICT_GO_ON;
@@ -166,10 +172,10 @@ static enum rf_verdict judge_all(struct rf_run_join *join)
     return join->n_lost > 0 ? RF_VERDICT_ABORT : RF_VERDICT_NEXT;
 }
 
-enum rf_verdict rf_run_join_add(struct rf_run_join *join, uint32_t node,
-                                struct rf_msg_hello *hello)
+enum rf_verdict rf_preflight_join_add(struct rf_preflight_join *join,
+                                      uint32_t node, struct rf_msg_hello *hello)
 {
-    struct member *member = &join->members[node];
+    struct joining_node *member = &join->members[node];
     join->n_joined += !member->joined;
     join->n_settled += !member->joined && member->lost == NULL;
     member->hello = *hello;
@@ -178,10 +184,10 @@ enum rf_verdict rf_run_join_add(struct rf_run_join *join, uint32_t node,
     return judge_all(join);
 }
 
-enum rf_verdict rf_run_join_lose(struct rf_run_join *join, uint32_t node,
-                                 const char *why)
+enum rf_verdict rf_preflight_join_lose(struct rf_preflight_join *join,
+                                       uint32_t node, const char *why)
 {
-    struct member *member = &join->members[node];
+    struct joining_node *member = &join->members[node];
     join->n_lost += member->lost == NULL;
     join->n_settled += !member->joined && member->lost == NULL;
     member->lost = rf_xstrdup(why);

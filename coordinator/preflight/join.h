@@ -6,38 +6,43 @@
 #include "coordinator/preflight/verdict.h"
 #include "transport/control/message_fields.h"
 
-struct rf_run_join;
+struct rf_preflight_join;
 
 /* `config` is borrowed. */
-struct rf_run_join *rf_run_join_create(const struct rf_config *config);
-void rf_run_join_destroy(struct rf_run_join *join); /* or NULL */
+struct rf_preflight_join *
+rf_preflight_join_create(const struct rf_config *config);
+void rf_preflight_join_destroy(struct rf_preflight_join *join); /* or NULL */
 
 /* Whether a node may join: it speaks a protocol that we speak (the newest of
  * those goes to `*protocol`), is no machine that has joined under another name
  * and, with `strict`, is of our build. Otherwise RF_ERR_LAUNCH and why. */
-enum rf_status rf_run_join_judge(const struct rf_run_join *join, uint32_t node,
-                                 const struct rf_msg_hello *hello, bool strict,
-                                 uint32_t *protocol,
-                                 struct rf_err *err) RF_MUST_CHECK;
+enum rf_status rf_preflight_join_judge(const struct rf_preflight_join *join,
+                                       uint32_t node,
+                                       const struct rf_msg_hello *hello,
+                                       bool strict, uint32_t *protocol,
+                                       struct rf_err *err) RF_MUST_CHECK;
 
 /*
  * A node has joined (the HELLO's contents are moved) or is lost. While the
  * nodes are launched: GO_ON until each has done one of the two, so that every
  * failing node is named; then NEXT, or ABORT when any was lost.
  */
-enum rf_verdict rf_run_join_add(struct rf_run_join *join, uint32_t node,
-                                struct rf_msg_hello *hello);
-enum rf_verdict rf_run_join_lose(struct rf_run_join *join, uint32_t node,
-                                 const char *why);
+enum rf_verdict rf_preflight_join_add(struct rf_preflight_join *join,
+                                      uint32_t node,
+                                      struct rf_msg_hello *hello);
+enum rf_verdict rf_preflight_join_lose(struct rf_preflight_join *join,
+                                       uint32_t node, const char *why);
 
 /* NULL: has not joined. */
-const struct rf_msg_hello *rf_run_join_hello(const struct rf_run_join *join,
-                                             uint32_t node);
+const struct rf_msg_hello *
+rf_preflight_join_hello(const struct rf_preflight_join *join, uint32_t node);
 /* Why it was lost; NULL: it was not. */
-const char *rf_run_join_lost(const struct rf_run_join *join, uint32_t node);
+const char *rf_preflight_join_lost(const struct rf_preflight_join *join,
+                                   uint32_t node);
 /* Has joined and was not lost since. */
-bool rf_run_join_is_there(const struct rf_run_join *join, uint32_t node);
+bool rf_preflight_join_is_there(const struct rf_preflight_join *join,
+                                uint32_t node);
 /* Nodes that have joined, lost or not. */
-uint32_t rf_run_join_count(const struct rf_run_join *join);
+uint32_t rf_preflight_join_count(const struct rf_preflight_join *join);
 
 #endif

@@ -152,14 +152,14 @@ enum rf_status rf_preflight_node(const struct rf_scenario *scenario,
 }
 
 static enum rf_status check_nodes(const struct rf_scenario *scenario,
-                                  const struct rf_run_join *join,
+                                  const struct rf_preflight_join *join,
                                   const struct rf_msg_hello *const *hellos,
                                   struct rf_err *err)
 {
     enum rf_status status = RF_OK;
     for (uint32_t i = 0; i < scenario->config->n_nodes && status == RF_OK;
          i++) {
-        const char *lost = rf_run_join_lost(join, i);
+        const char *lost = rf_preflight_join_lost(join, i);
         if (rf_scenario_node_ranks(scenario, i) == 0) {
             continue;
         }
@@ -172,14 +172,14 @@ static enum rf_status check_nodes(const struct rf_scenario *scenario,
 }
 
 enum rf_status rf_preflight_check(const struct rf_scenario *scenario,
-                                  const struct rf_run_join *join,
+                                  const struct rf_preflight_join *join,
                                   struct rf_err *err)
 {
     const uint32_t n = scenario->config->n_nodes;
     const struct rf_msg_hello **hellos = rf_xcalloc(n, sizeof(*hellos));
     enum rf_status status;
     for (uint32_t i = 0; i < n; i++) {
-        hellos[i] = rf_run_join_hello(join, i);
+        hellos[i] = rf_preflight_join_hello(join, i);
     }
     status = check_nodes(scenario, join, hellos, err);
     if (status == RF_OK) {

@@ -17,7 +17,7 @@ enum rf_status rf_preflight_node(const struct rf_scenario *scenario,
 /* The first thing that its nodes lack, with figures: RF_ERR_PEER for a node
  * that is lost, RF_ERR_UNSUPPORTED or RF_ERR_NOMEM. */
 enum rf_status rf_preflight_check(const struct rf_scenario *scenario,
-                                  const struct rf_run_join *join,
+                                  const struct rf_preflight_join *join,
                                   struct rf_err *err) RF_MUST_CHECK;
 
 #endif

@@ -169,7 +169,7 @@ static bool shows(const json_t *record, const char *name,
     return false;
 }
 
-json_t *rf_flags_json(const json_t *record)
+json_t *rf_doubts_json(const json_t *record)
 {
     static const struct {
         const char *name;
@@ -215,7 +215,7 @@ static char *reason_of(const json_t *record, const char *name)
     return rf_xasprintf("%.40s", name);
 }
 
-char *rf_flags_reasons(const json_t *record)
+char *rf_doubts_reasons(const json_t *record)
 {
     const json_t *flags = json_object_get(record, "flags"), *flag;
     char *list = NULL;

@@ -6,10 +6,10 @@
 
 /* `flags` of a record that has all other fields, in the order of
  * docs/RESULTS.md. A new reference. */
-json_t *rf_flags_json(const json_t *record);
+json_t *rf_doubts_json(const json_t *record);
 
 /* Why a record's `flags` say that it is unstable: "drift, outliers"; NULL: it
  * is stable. To be freed. */
-char *rf_flags_reasons(const json_t *record);
+char *rf_doubts_reasons(const json_t *record);
 
 #endif

@@ -4,15 +4,17 @@
 #include "common/stats.h"
 #include "coordinator/records/fields.h"
 
-struct rf_middle rf_middle_of(const json_t *result, const char *object,
-                              const char *key, const char *samples_key)
+struct rf_median_interval rf_median_interval_of(const json_t *result,
+                                                const char *object,
+                                                const char *key,
+                                                const char *samples_key)
 {
-    struct rf_middle out = {0};
+    struct rf_median_interval out = {0};
     struct rf_result_samples samples;
     struct rf_stats_repeats repeats;
     if (!rf_result_number(result, object, key, &out.median) ||
         out.median <= 0) {
-        return (struct rf_middle){0};
+        return (struct rf_median_interval){0};
     }
     samples = rf_result_samples(result, samples_key);
     repeats = rf_result_repeats(&samples);
@@ -27,7 +29,7 @@ struct rf_middle rf_middle_of(const json_t *result, const char *object,
     return out;
 }
 
-struct rf_middle rf_middle_of_time(const json_t *result)
+struct rf_median_interval rf_median_interval_of_time(const json_t *result)
 {
-    return rf_middle_of(result, "summary", "median_ms", "refit_ms");
+    return rf_median_interval_of(result, "summary", "median_ms", "refit_ms");
 }

@@ -6,7 +6,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 
-struct rf_middle {
+struct rf_median_interval {
     double median; /* 0: none */
     size_t n_samples;
     bool has_interval;
@@ -16,10 +16,12 @@ struct rf_middle {
 
 /* The median at `object`, `key` is the record's, its interval that of the
  * iterations' `samples_key`. A median that is not above 0 is none. */
-struct rf_middle rf_middle_of(const json_t *result, const char *object,
-                              const char *key, const char *samples_key);
+struct rf_median_interval rf_median_interval_of(const json_t *result,
+                                                const char *object,
+                                                const char *key,
+                                                const char *samples_key);
 
 /* Of the time of the refit. */
-struct rf_middle rf_middle_of_time(const json_t *result);
+struct rf_median_interval rf_median_interval_of_time(const json_t *result);
 
 #endif

@@ -96,7 +96,7 @@ void rf_remarks_add(struct rf_remarks *remarks, const char *run,
 {
     remarks->n_records++;
     note(&remarks->of[RF_REMARK_UNSTABLE], run, record,
-         rf_flags_reasons(record));
+         rf_doubts_reasons(record));
     note(&remarks->of[RF_REMARK_OVER_TCP], run, record, over_tcp(record));
 }
 

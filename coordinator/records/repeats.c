@@ -249,7 +249,7 @@ static void pool(json_t *out)
     pool_bound(out, repeats, "bound");
     pool_bound(out, repeats, "schedule_bound");
     pool_verification(out, repeats);
-    put(out, "flags", rf_flags_json(out));
+    put(out, "flags", rf_doubts_json(out));
 }
 
 /* Both are records of several, `before` may be NULL. */

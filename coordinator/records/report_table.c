@@ -94,7 +94,7 @@ static const char *efficiency(const json_t *result,
 static const char *median(const json_t *result, enum rf_report_form form,
                           double value, char out[TEXT_BYTES])
 {
-    const struct rf_middle time = rf_middle_of_time(result);
+    const struct rf_median_interval time = rf_median_interval_of_time(result);
     char middle[32], from[32], to[32];
     if (form == RF_REPORT_TABLE || !time.has_interval) {
         return rf_amount_text(value, out);
@@ -136,7 +136,7 @@ static const char *shown(const json_t *result, enum rf_report_form form,
 /* An end of the median's interval. */
 static json_t *end_of_interval(const json_t *result, bool high)
 {
-    const struct rf_middle time = rf_middle_of_time(result);
+    const struct rf_median_interval time = rf_median_interval_of_time(result);
     return !time.has_interval ? json_null()
                               : json_real(high ? time.high : time.low);
 }

@@ -44,10 +44,10 @@ static struct rf_compared side_of(const json_t *result)
     if (!is_ok(result)) {
         return out;
     }
-    out.ms = rf_middle_of_time(result);
+    out.ms = rf_median_interval_of_time(result);
     if (out.ms.median > 0) {
-        out.ratio = rf_middle_of(result, "summary.yardstick_ratio", "median",
-                                 "yardstick_ratio");
+        out.ratio = rf_median_interval_of(result, "summary.yardstick_ratio",
+                                          "median", "yardstick_ratio");
         (void)rf_result_number(result, "bound", "efficiency", &out.efficiency);
     }
     (void)rf_result_number(result, "summary.memory", "peak_bytes",
@@ -76,14 +76,15 @@ static bool same_yardstick(const json_t *a, const json_t *b)
     return true;
 }
 
-const struct rf_middle *rf_compared_middle(const struct rf_compared *side,
-                                           enum rf_metric metric)
+const struct rf_median_interval *
+rf_compared_middle(const struct rf_compared *side, enum rf_metric metric)
 {
     return metric == RF_METRIC_RATIO ? &side->ratio : &side->ms;
 }
 
-static enum rf_change judge_medians(const struct rf_middle *a,
-                                    const struct rf_middle *b, double change)
+static enum rf_change judge_medians(const struct rf_median_interval *a,
+                                    const struct rf_median_interval *b,
+                                    double change)
 {
     if (!a->has_interval || !b->has_interval) {
         return RF_UNCLEAR;
@@ -96,16 +97,17 @@ static enum rf_change judge_medians(const struct rf_middle *a,
 
 /* Judges one metric, of which both sides have a figure. */
 static void judge(struct rf_comparison *one, enum rf_metric metric,
-                  const struct rf_limits *limits)
+                  const struct rf_threshold *limits)
 {
     struct rf_judgement *out = &one->judgements[metric];
-    const struct rf_middle *a = rf_compared_middle(&one->reference, metric);
-    const struct rf_middle *b = rf_compared_middle(&one->now, metric);
+    const struct rf_median_interval *a =
+        rf_compared_middle(&one->reference, metric);
+    const struct rf_median_interval *b = rf_compared_middle(&one->now, metric);
     const bool memory = metric == RF_METRIC_MEMORY;
     out->judged = true;
     out->change = memory ? one->now.peak_bytes / one->reference.peak_bytes - 1
                          : b->median / a->median - 1;
-    out->verdict = !rf_limits_exceeded(limits, out->change) ? RF_SAME
+    out->verdict = !rf_threshold_exceeded(limits, out->change) ? RF_SAME
                    : !memory         ? judge_medians(a, b, out->change)
                    : out->change > 0 ? RF_LARGER
                                      : RF_SMALLER;
@@ -123,15 +125,16 @@ bool rf_comparison_has_change(const struct rf_comparison *one)
     return one->reference.ms.median > 0 && one->now.ms.median > 0;
 }
 
-static bool is_rerun_of(const struct rf_middle *one,
-                        const struct rf_middle *other)
+static bool is_rerun_of(const struct rf_median_interval *one,
+                        const struct rf_median_interval *other)
 {
     return one->median >= other->rerun_low && one->median <= other->rerun_high;
 }
 
 bool rf_comparison_agrees(const struct rf_comparison *one, bool *agree)
 {
-    const struct rf_middle *a = &one->reference.ratio, *b = &one->now.ratio;
+    const struct rf_median_interval *a = &one->reference.ratio,
+                                    *b = &one->now.ratio;
     if (!one->judgements[RF_METRIC_RATIO].judged || !a->has_interval ||
         !b->has_interval) {
         return false;
@@ -184,7 +187,7 @@ static bool ratio_decides(const struct rf_comparison *one)
 static void judge_pair(struct rf_comparison *one, bool same_yardsticks,
                        const struct rf_thresholds *thresholds)
 {
-    const struct rf_limits *limits = thresholds->of;
+    const struct rf_threshold *limits = thresholds->of;
     const bool named = limits[RF_METRIC_TIME].named;
     const bool ratio = same_yardsticks && one->reference.ratio.median > 0 &&
                        one->now.ratio.median > 0 &&

@@ -26,10 +26,10 @@ enum rf_change {
 
 /* What one of the sets has of a scenario; 0: not known. */
 struct rf_compared {
-    struct rf_middle ms, ratio; /* refit; refit over yardstick */
-    double efficiency;          /* shown, never judged */
-    double peak_bytes;          /* of the rank that needed most ... */
-    double predicted_bytes;     /* ... and what it should need; not judged */
+    struct rf_median_interval ms, ratio; /* refit; refit over yardstick */
+    double efficiency;                   /* shown, never judged */
+    double peak_bytes;                   /* of the rank that needed most ... */
+    double predicted_bytes; /* ... and what it should need; not judged */
 };
 
 /* Of one metric: now / reference - 1, and what that is called. */
@@ -96,8 +96,8 @@ bool rf_comparison_has_change(const struct rf_comparison *comparison);
  * interval. */
 bool rf_comparison_agrees(const struct rf_comparison *one, bool *agree);
 /* The median of one of its sides that a metric is about; not of memory. */
-const struct rf_middle *rf_compared_middle(const struct rf_compared *side,
-                                           enum rf_metric metric);
+const struct rf_median_interval *
+rf_compared_middle(const struct rf_compared *side, enum rf_metric metric);
 
 bool rf_comparison_is_regression(const struct rf_comparison *comparison);
 size_t rf_comparisons_regressions(const struct rf_comparisons *all);

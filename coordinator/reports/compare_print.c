@@ -56,13 +56,13 @@ static json_t *figure_or_null(double figure)
     return figure > 0 ? json_real(figure) : json_null();
 }
 
-static json_t *interval_json(const struct rf_middle *middle)
+static json_t *interval_json(const struct rf_median_interval *middle)
 {
     return middle->has_interval ? json_pack("[f, f]", middle->low, middle->high)
                                 : json_null();
 }
 
-static json_t *rerun_json(const struct rf_middle *middle)
+static json_t *rerun_json(const struct rf_median_interval *middle)
 {
     return middle->has_interval
                ? json_pack("[f, f]", middle->rerun_low, middle->rerun_high)
@@ -157,7 +157,8 @@ json_t *rf_comparisons_json(const struct rf_comparisons *comparisons)
         "comparisons", list);
 }
 
-static void timing_cells(struct rf_table *table, const struct rf_middle *ms)
+static void timing_cells(struct rf_table *table,
+                         const struct rf_median_interval *ms)
 {
     char a[32], b[32];
     if (ms->median <= 0) {
@@ -175,7 +176,7 @@ static void timing_cells(struct rf_table *table, const struct rf_middle *ms)
 }
 
 /* "1.02 [0.99, 1.04]", "-" without yardsticks */
-static char *ratio_text(const struct rf_middle *ratio)
+static char *ratio_text(const struct rf_median_interval *ratio)
 {
     char a[32], b[32], c[32];
     if (ratio->median <= 0) {
@@ -268,13 +269,13 @@ static void add_row(struct rf_table *table, const struct rf_comparison *one)
 void rf_comparisons_print(const struct rf_comparisons *all, FILE *to)
 {
     static const char *const heads[] = {
-        "scenario",     "verdict",      ">old ms",
-        ">old 95 %",    ">new ms",      ">new 95 %",
-        ">time change", "judged",       ">change",
-        "vs contiguous",  "peak memory",  "predicted",
-        "efficiency",   "also differs", NULL};
+        "scenario",      "verdict",      ">old ms",
+        ">old 95 %",     ">new ms",      ">new 95 %",
+        ">time change",  "judged",       ">change",
+        "vs contiguous", "peak memory",  "predicted",
+        "efficiency",    "also differs", NULL};
     static const char *const drops[] = {
-        "efficiency",  "also differs", "predicted",   "old 95 %", "new 95 %",
+        "efficiency",    "also differs", "predicted",   "old 95 %", "new 95 %",
         "vs contiguous", "time change",  "peak memory", NULL};
     struct rf_table *table = rf_table_create(heads);
     rf_table_set_drops(table, drops, "refit-coord compare OLD NEW | less -S");
@@ -302,20 +303,20 @@ static void print_worse(const struct rf_comparisons *all, enum rf_metric first,
  */
 static size_t count_shared(const struct rf_comparisons *all)
 {
-    const struct rf_limits *limits = &all->thresholds.of[RF_METRIC_TIME];
+    const struct rf_threshold *limits = &all->thresholds.of[RF_METRIC_TIME];
     size_t n = 0;
     for (size_t i = 0; i < all->n; i++) {
         const struct rf_comparison *one = &all->list[i];
         n += one->judgements[RF_METRIC_RATIO].judged &&
              one->judgements[RF_METRIC_RATIO].verdict == RF_SAME &&
-             rf_limits_exceeded(limits, one->time_change);
+             rf_threshold_exceeded(limits, one->time_change);
     }
     return n;
 }
 
 static void print_regressions(const struct rf_comparisons *all, FILE *to)
 {
-    const struct rf_limits *limits = all->thresholds.of;
+    const struct rf_threshold *limits = all->thresholds.of;
     const size_t n = rf_comparisons_regressions(all);
     const double apart =
         limits[RF_METRIC_RATIO].worse - limits[RF_METRIC_TIME].worse;
@@ -379,7 +380,7 @@ void rf_comparisons_print_totals(const struct rf_comparisons *all, FILE *to)
                 "%zu with a time beyond %s that the yardstick shares: the "
                 "machine has changed, or how the method moves bytes\n",
                 shared,
-                rf_limits_text(&all->thresholds.of[RF_METRIC_TIME], limits));
+                rf_threshold_text(&all->thresholds.of[RF_METRIC_TIME], limits));
     }
     if (overlaps > 0) {
         fprintf(to,

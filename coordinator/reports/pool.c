@@ -91,7 +91,7 @@ static json_t *source_json(const struct rf_result_file *file,
 }
 
 /* A file that others may be pooled with, before it takes their place. */
-struct group {
+struct file_group {
     struct rf_result_file *into;
     const json_t **records; /* of its files, the first that of `into` */
     size_t n, cap;
@@ -99,7 +99,7 @@ struct group {
     json_t *pooled; /* the record of all; NULL while there is one */
 };
 
-static void add_to(struct group *group, const struct rf_result_file *file)
+static void add_to(struct file_group *group, const struct rf_result_file *file)
 {
     const json_t *first = group->n > 0 ? group->records[0] : NULL;
     json_t *before = group->pooled;
@@ -114,7 +114,7 @@ static void add_to(struct group *group, const struct rf_result_file *file)
 }
 
 /* Whether a file belongs to a group: of each of its records, no obstacle. */
-static char *obstacle_in(const struct group *group, const json_t *record)
+static char *obstacle_in(const struct file_group *group, const json_t *record)
 {
     char *why = NULL;
     for (size_t i = 0; i < group->n && why == NULL; i++) {
@@ -126,7 +126,7 @@ static char *obstacle_in(const struct group *group, const json_t *record)
 /* --- The set -------------------------------------------------------------- */
 
 struct pool {
-    struct group *groups;
+    struct file_group *groups;
     size_t n, cap;
     size_t apart;
 };
@@ -141,11 +141,11 @@ static void warn_apart(const struct rf_result_file *a,
 
 static void take(struct pool *pool, struct rf_result_file *file)
 {
-    struct group fresh = {.into = file, .sources = json_array()};
+    struct file_group fresh = {.into = file, .sources = json_array()};
     const struct rf_result_file *namesake = NULL;
     char *why = NULL;
     for (size_t i = 0; i < pool->n; i++) {
-        struct group *group = &pool->groups[i];
+        struct file_group *group = &pool->groups[i];
         char *reason;
         if (strcmp(group->into->name, file->name) != 0) {
             continue;
@@ -190,7 +190,7 @@ static char *names_of(const json_t *sources)
 }
 
 /* Puts the record of all into the group's file. */
-static void finish(struct group *group)
+static void finish(struct file_group *group)
 {
     if (group->pooled != NULL) {
         group->into->pooled = json_incref(group->sources);

@@ -24,8 +24,8 @@ struct rf_thresholds rf_thresholds_default(void)
 {
     struct rf_thresholds out;
     for (size_t i = 0; i < RF_METRICS; i++) {
-        out.of[i] =
-            (struct rf_limits){.worse = DEFAULT_LIMIT, .better = DEFAULT_LIMIT};
+        out.of[i] = (struct rf_threshold){.worse = DEFAULT_LIMIT,
+                                          .better = DEFAULT_LIMIT};
     }
     return out;
 }
@@ -51,7 +51,7 @@ static const char *read_limit(const char *text, double *out)
 }
 
 /* "+5%-20%", or one of them. */
-static bool read_sides(const char *text, struct rf_limits *out)
+static bool read_sides(const char *text, struct rf_threshold *out)
 {
     bool worse = false, better = false;
     while (text != NULL && text[0] != '\0') {
@@ -66,7 +66,7 @@ static bool read_sides(const char *text, struct rf_limits *out)
     return text != NULL;
 }
 
-static bool read_both(const char *text, struct rf_limits *out)
+static bool read_both(const char *text, struct rf_threshold *out)
 {
     const char *end = read_limit(text, &out->worse);
     out->better = out->worse;
@@ -109,7 +109,7 @@ static enum rf_status named_twice(const char *metric, struct rf_err *err)
 static enum rf_status read_named(char *entry, char *sign, unsigned *seen,
                                  struct rf_thresholds *out, struct rf_err *err)
 {
-    struct rf_limits limits;
+    struct rf_threshold limits;
     size_t metric = 0;
     enum rf_status status;
     *sign = '\0';
@@ -138,7 +138,7 @@ static enum rf_status read_named(char *entry, char *sign, unsigned *seen,
 static enum rf_status read_common(const char *entry, struct rf_thresholds *out,
                                   struct rf_err *err)
 {
-    struct rf_limits limits = {.named = false};
+    struct rf_threshold limits = {.named = false};
     if (!read_both(entry, &limits)) {
         return rf_err_set(
             err, RF_ERR_USAGE,
@@ -180,12 +180,12 @@ const char *rf_metric_name(enum rf_metric metric)
     return names[metric];
 }
 
-bool rf_limits_exceeded(const struct rf_limits *limits, double change)
+bool rf_threshold_exceeded(const struct rf_threshold *limits, double change)
 {
     return change > limits->worse || change < -limits->better;
 }
 
-const char *rf_limits_text(const struct rf_limits *limits, char out[64])
+const char *rf_threshold_text(const struct rf_threshold *limits, char out[64])
 {
     const double worse = limits->worse * 100, better = limits->better * 100;
     if (worse < better || worse > better) {
@@ -200,7 +200,7 @@ json_t *rf_thresholds_json(const struct rf_thresholds *thresholds)
 {
     json_t *out = json_object();
     for (size_t i = 0; i < RF_METRICS; i++) {
-        const struct rf_limits *limits = &thresholds->of[i];
+        const struct rf_threshold *limits = &thresholds->of[i];
         json_object_set_new(out, names[i],
                             json_pack("{s:f, s:f}", "worse", limits->worse,
                                       "better", limits->better));

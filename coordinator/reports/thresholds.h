@@ -16,13 +16,13 @@ enum rf_metric {
 };
 
 /* Changes as ratios: 0.1 is 10 %. */
-struct rf_limits {
+struct rf_threshold {
     double worse, better; /* beyond them it has grown, or shrunk */
     bool named;           /* was asked for by its name */
 };
 
 struct rf_thresholds {
-    struct rf_limits of[RF_METRICS];
+    struct rf_threshold of[RF_METRICS];
 };
 
 /* 10 % both ways for every metric. */
@@ -44,10 +44,10 @@ enum rf_status rf_thresholds_read(const char *text,
 const char *rf_metric_name(enum rf_metric metric);
 
 /* Whether a change is beyond a limit. */
-bool rf_limits_exceeded(const struct rf_limits *limits, double change);
+bool rf_threshold_exceeded(const struct rf_threshold *limits, double change);
 
 /* "10 %", or "+5 % or -20 %". */
-const char *rf_limits_text(const struct rf_limits *limits, char out[64]);
+const char *rf_threshold_text(const struct rf_threshold *limits, char out[64]);
 
 /* {"time": {"worse", "better"}, ...}. A new reference. */
 json_t *rf_thresholds_json(const struct rf_thresholds *thresholds);

@@ -8,7 +8,7 @@
 #define OPEN_MAX 8 /* sequence numbers that ranks may be apart */
 
 /* One allgather in progress. */
-struct gather {
+struct allgather {
     uint64_t seq;
     uint32_t have;
     struct rf_texts parts; /* by rank; NULL: still to come */
@@ -16,7 +16,7 @@ struct gather {
 
 struct rf_run_exchange {
     const struct rf_scenario *scenario;
-    struct gather open[OPEN_MAX];
+    struct allgather open[OPEN_MAX];
     size_t n_open;
 };
 
@@ -48,10 +48,10 @@ void rf_run_exchange_destroy(struct rf_run_exchange *exchange)
 }
 
 /* The allgather of a number, begun if need be; NULL: too many are open. */
-static struct gather *find(struct rf_run_exchange *exchange, uint64_t seq)
+static struct allgather *find(struct rf_run_exchange *exchange, uint64_t seq)
 {
     const uint32_t n_ranks = exchange->scenario->world->n_ranks;
-    struct gather *gather;
+    struct allgather *gather;
     for (size_t i = 0; i < exchange->n_open; i++) {
         if (exchange->open[i].seq == seq) {
             return &exchange->open[i];
@@ -61,7 +61,7 @@ static struct gather *find(struct rf_run_exchange *exchange, uint64_t seq)
         return NULL;
     }
     gather = &exchange->open[exchange->n_open++];
-    *gather = (struct gather){
+    *gather = (struct allgather){
         .seq = seq, .parts = {rf_xcalloc(n_ranks, sizeof(char *)), n_ranks}};
     return gather;
 }
@@ -96,7 +96,7 @@ static void fold(struct rf_texts *parts)
 }
 
 /* The parts move into the message. */
-static void finish(struct rf_run_exchange *exchange, struct gather *gather,
+static void finish(struct rf_run_exchange *exchange, struct allgather *gather,
                    uint32_t attempt, struct rf_msg *all)
 {
     fold(&gather->parts);
@@ -112,7 +112,7 @@ enum rf_verdict rf_run_exchange_take(struct rf_run_exchange *exchange,
                                      const struct rf_msg_exchange *parts,
                                      struct rf_msg *all, struct rf_err *err)
 {
-    struct gather *gather = find(exchange, parts->seq);
+    struct allgather *gather = find(exchange, parts->seq);
     if (gather == NULL) {
         (void)rf_err_set(err, RF_ERR_PROTOCOL,
                          "sent parts of an exchange out of order");

@@ -5,7 +5,7 @@
 #include "common/log.h"
 #include "common/mem.h"
 #include "coordinator/run/answers.h"
-#include "coordinator/run/enough.h"
+#include "coordinator/run/stopping.h"
 #include "coordinator/run/limits.h"
 #include "transport/info/method_info.h"
 
@@ -232,10 +232,10 @@ static void settle_last(struct rf_run_measure *measure)
         rf_attempt_warmup(attempt, at) || at + 1 >= attempt->n_wanted) {
         return;
     }
-    why = rf_enough_time(attempt, at) ? "max_s" : NULL;
+    why = rf_stopping_time(attempt, at) ? "max_s" : NULL;
     if (complete && at >= measure->judged + measure->judged / 100) {
         measure->judged = at;
-        why = rf_enough_samples(attempt, at) ? "ci" : why;
+        why = rf_stopping_samples(attempt, at) ? "ci" : why;
     }
     if (why != NULL) {
         attempt->n_wanted = at + 1;

@@ -20,7 +20,7 @@ static const struct {
 } sizes[] = {{0.0045, 1 << 20}, {0.09, 8 << 20}, {INFINITY, 64 << 20}};
 
 /* A link to probe: ranks and their nodes. */
-struct pair {
+struct probed_link {
     uint32_t from_rank, to_rank, from_node, to_node;
     uint64_t bytes;  /* that the schedule moves there */
     uint64_t enough; /* no probe of it has to move more */
@@ -40,11 +40,11 @@ struct rf_run_probes {
     struct rf_links *into;
     uint32_t n_nodes;
     bool copying; /* or else probing the pairs of `round` */
-    struct pair *pairs;
+    struct probed_link *pairs;
     size_t n_pairs;
     uint32_t n_rounds, round;
-    struct pair **received; /* in the round, by rank; NULL: none */
-    struct figure *known;   /* in this run, by pair of nodes */
+    struct probed_link **received; /* in the round, by rank; NULL: none */
+    struct figure *known;          /* in this run, by pair of nodes */
 };
 
 struct rf_run_probes *rf_run_probes_create(uint32_t n_nodes)
@@ -70,7 +70,7 @@ void rf_run_probes_destroy(struct rf_run_probes *probes)
 
 static int by_bytes(const void *a, const void *b)
 {
-    const struct pair *x = a, *y = b;
+    const struct probed_link *x = a, *y = b;
     if (x->bytes != y->bytes) {
         return x->bytes > y->bytes ? -1 : 1;
     }
@@ -85,12 +85,12 @@ struct cover {
 
 /* Puts into a round what fits there and gives its nodes at least so many first
  * figures; returns how many pairs that were. */
-static size_t add_to_round(struct pair *pairs, size_t n, uint32_t round,
+static size_t add_to_round(struct probed_link *pairs, size_t n, uint32_t round,
                            unsigned first_figures, struct cover *cover)
 {
     size_t added = 0;
     for (size_t i = 0; i < n; i++) {
-        struct pair *pair = &pairs[i];
+        struct probed_link *pair = &pairs[i];
         const uint32_t from = pair->from_node, to = pair->to_node;
         const unsigned news =
             (unsigned)!cover->sends[from] + !cover->receives[to];
@@ -118,7 +118,8 @@ static uint32_t rounds_most(uint32_t n_nodes)
 /* Rounds of disjoint pairs. Of few pairs all are measured, of many those that
  * give a sending or receiving node its first figure. Returns how many rounds.
  */
-static uint32_t make_rounds(struct pair *pairs, size_t n, uint32_t n_nodes)
+static uint32_t make_rounds(struct probed_link *pairs, size_t n,
+                            uint32_t n_nodes)
 {
     const unsigned least = n > FEW_PAIRS ? 1 : 0;
     const uint32_t most = rounds_most(n_nodes);
@@ -144,7 +145,7 @@ static uint32_t make_rounds(struct pair *pairs, size_t n, uint32_t n_nodes)
 /* What the schedule moves between each two nodes. */
 struct sums {
     const struct rf_rank *ranks;
-    struct pair *all; /* n_nodes² */
+    struct probed_link *all; /* n_nodes² */
     uint32_t n_nodes;
 };
 
@@ -153,24 +154,24 @@ static void add_up(uint32_t src, uint32_t dst, uint64_t n_ops, uint64_t bytes,
 {
     const struct sums *sums = data;
     uint32_t from = sums->ranks[src].node, to = sums->ranks[dst].node;
-    struct pair *pair = &sums->all[(size_t)from * sums->n_nodes + to];
+    struct probed_link *pair = &sums->all[(size_t)from * sums->n_nodes + to];
     (void)n_ops;
     if (from == to) {
         return;
     }
     if (pair->bytes == 0) {
-        *pair = (struct pair){.from_rank = src,
-                              .to_rank = dst,
-                              .from_node = from,
-                              .to_node = to,
-                              .round = RF_NONE};
+        *pair = (struct probed_link){.from_rank = src,
+                                     .to_rank = dst,
+                                     .from_node = from,
+                                     .to_node = to,
+                                     .round = RF_NONE};
     }
     pair->bytes += bytes;
 }
 
 /* The pairs that the schedule uses come first in the list, the busiest before
  * the others. */
-static size_t list_used(struct pair *all, size_t n)
+static size_t list_used(struct probed_link *all, size_t n)
 {
     size_t used = 0;
     for (size_t i = 0; i < n; i++) {
@@ -193,7 +194,7 @@ void rf_run_probes_plan(struct rf_run_probes *probes,
     probes->scenario = scenario;
     probes->pairs = NULL;
     probes->received =
-        rf_xcalloc(scenario->world->n_ranks, sizeof(struct pair *));
+        rf_xcalloc(scenario->world->n_ranks, sizeof(struct probed_link *));
     probes->n_pairs = probes->n_rounds = 0;
     if (!rf_scenario_crosses_by_tcp(scenario)) {
         return; /* its yardsticks know its links */
@@ -206,7 +207,7 @@ void rf_run_probes_plan(struct rf_run_probes *probes,
     probes->pairs = sums.all;
     probes->n_pairs = list_used(sums.all, n);
     for (size_t i = 0; i < probes->n_pairs; i++) {
-        struct pair *pair = &probes->pairs[i];
+        struct probed_link *pair = &probes->pairs[i];
         pair->enough = RF_MAX(schedule->node_send[pair->from_node],
                               schedule->node_recv[pair->to_node]);
         pair->enough = RF_MAX(pair->enough, ROUGH_BYTES);
@@ -218,7 +219,7 @@ void rf_run_probes_plan(struct rf_run_probes *probes,
 /* --- One round after the other -------------------------------------------- */
 
 static struct figure *known_of(const struct rf_run_probes *probes,
-                               const struct pair *pair)
+                               const struct probed_link *pair)
 {
     return &probes->known[(size_t)pair->from_node * probes->n_nodes +
                           pair->to_node];
@@ -226,7 +227,7 @@ static struct figure *known_of(const struct rf_run_probes *probes,
 
 /* What a probe of the link has to move, now that its rate is known. */
 static uint64_t wanted_bytes(const struct rf_run_probes *probes,
-                             const struct pair *pair)
+                             const struct probed_link *pair)
 {
     size_t i = 0;
     while (known_of(probes, pair)->gbytes_per_s >=
@@ -237,7 +238,7 @@ static uint64_t wanted_bytes(const struct rf_run_probes *probes,
 }
 
 /* The link is measured: its figure belongs to the scenario. */
-static void settle(struct rf_run_probes *probes, struct pair *pair)
+static void settle(struct rf_run_probes *probes, struct probed_link *pair)
 {
     const struct figure *known = known_of(probes, pair);
     const size_t place =
@@ -247,7 +248,8 @@ static void settle(struct rf_run_probes *probes, struct pair *pair)
     pair->ask = 0;
 }
 
-static bool in_turn(const struct rf_run_probes *probes, const struct pair *pair)
+static bool in_turn(const struct rf_run_probes *probes,
+                    const struct probed_link *pair)
 {
     return pair->round == probes->round && pair->ask > 0;
 }
@@ -257,10 +259,10 @@ static void find_round(struct rf_run_probes *probes)
 {
     const uint32_t n_ranks = probes->scenario->world->n_ranks;
     size_t found = 0;
-    memset(probes->received, 0, n_ranks * sizeof(struct pair *));
+    memset(probes->received, 0, n_ranks * sizeof(struct probed_link *));
     for (; probes->round < probes->n_rounds; probes->round++) {
         for (size_t i = 0; i < probes->n_pairs; i++) {
-            struct pair *pair = &probes->pairs[i];
+            struct probed_link *pair = &probes->pairs[i];
             if (in_turn(probes, pair)) {
                 probes->received[pair->to_rank] = pair;
                 found++;
@@ -279,7 +281,7 @@ void rf_run_probes_begin(struct rf_run_probes *probes, struct rf_links *into,
     probes->copying = true;
     probes->round = 0;
     for (size_t i = 0; i < probes->n_pairs; i++) {
-        struct pair *pair = &probes->pairs[i];
+        struct probed_link *pair = &probes->pairs[i];
         const uint64_t moved = known_of(probes, pair)->bytes;
         pair->ask = moved > 0 ? wanted_bytes(probes, pair) : ROUGH_BYTES;
         if (!again && moved >= pair->ask) {
@@ -300,7 +302,7 @@ void rf_run_probes_ask(const struct rf_run_probes *probes,
     step->kind = rf_xstrdup("link");
     step->links = rf_xcalloc(probes->n_nodes, sizeof(*step->links));
     for (size_t i = 0; i < probes->n_pairs; i++) {
-        const struct pair *pair = &probes->pairs[i];
+        const struct probed_link *pair = &probes->pairs[i];
         if (in_turn(probes, pair)) {
             step->links[step->n_links++] =
                 (struct rf_msg_link){pair->from_rank, pair->to_rank, pair->ask};
@@ -330,7 +332,7 @@ static enum rf_status take_copy(struct rf_run_probes *probes, uint32_t node,
     return RF_OK;
 }
 
-static enum rf_status take_link(struct pair *pair,
+static enum rf_status take_link(struct probed_link *pair,
                                 const struct rf_msg_probed *probed,
                                 struct rf_err *err)
 {
@@ -348,7 +350,7 @@ enum rf_status rf_run_probes_take(struct rf_run_probes *probes,
                                   const struct rf_msg_answer *answer,
                                   struct rf_err *err)
 {
-    struct pair *pair = probes->received[answer->rank];
+    struct probed_link *pair = probes->received[answer->rank];
     if (!probes->copying && pair == NULL) {
         return RF_OK; /* only a receiving rank has seen anything */
     }
@@ -364,7 +366,7 @@ enum rf_status rf_run_probes_take(struct rf_run_probes *probes,
 
 /* The link was measured with `ask` bytes: once is enough, unless that only
  * found its rate. */
-static void note(struct rf_run_probes *probes, struct pair *pair)
+static void note(struct rf_run_probes *probes, struct probed_link *pair)
 {
     struct figure *known = known_of(probes, pair);
     const bool rough = known->bytes == 0;
@@ -382,7 +384,7 @@ enum rf_verdict rf_run_probes_answered(struct rf_run_probes *probes,
                                        struct rf_fault *fault)
 {
     for (size_t i = 0; i < probes->n_pairs && !probes->copying; i++) {
-        struct pair *pair = &probes->pairs[i];
+        struct probed_link *pair = &probes->pairs[i];
         if (!in_turn(probes, pair)) {
             continue;
         }

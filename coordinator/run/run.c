@@ -30,7 +30,7 @@ struct rf_run *rf_run_create(const struct rf_config *config,
     run->data = data;
     run->agenda = rf_run_agenda_create(
         config->n_scenarios, RF_MAX(extent->n_repeats, 1), extent->skip);
-    run->join = rf_run_join_create(config);
+    run->join = rf_preflight_join_create(config);
     run->faults = rf_run_faults_create(config);
     run->probes = rf_run_probes_create(config->n_nodes);
     run->timeout_s = timeout_s;
@@ -53,7 +53,7 @@ void rf_run_destroy(struct rf_run *run)
     }
     rf_run_free_attempt(run);
     rf_run_agenda_destroy(run->agenda);
-    rf_run_join_destroy(run->join);
+    rf_preflight_join_destroy(run->join);
     rf_run_faults_destroy(run->faults);
     rf_run_probes_destroy(run->probes);
     free(run->warned);
@@ -80,7 +80,8 @@ void rf_run_set_trace(struct rf_run *run)
     run->trace = true;
 }
 
-void rf_run_set_inspect(struct rf_run *run, struct rf_run_inspect *inspect)
+void rf_run_set_inspect(struct rf_run *run,
+                        struct rf_preflight_inspect *inspect)
 {
     run->inspect = inspect;
 }
@@ -92,9 +93,9 @@ const char *rf_run_state(const struct rf_run *run)
 
 const char *rf_run_node_error(const struct rf_run *run, uint32_t node)
 {
-    const char *lost = rf_run_join_lost(run->join, node);
+    const char *lost = rf_preflight_join_lost(run->join, node);
     return lost == NULL && run->inspect != NULL
-               ? rf_run_inspect_error(run->inspect, node)
+               ? rf_preflight_inspect_error(run->inspect, node)
                : lost;
 }
 
@@ -110,7 +111,7 @@ const char *rf_run_host(const struct rf_run *run, uint32_t node)
 
 bool rf_run_is_lost(const struct rf_run *run, uint32_t node)
 {
-    return rf_run_join_lost(run->join, node) != NULL;
+    return rf_preflight_join_lost(run->join, node) != NULL;
 }
 
 /* Whether ranks are at work, or being ended. */
@@ -153,7 +154,8 @@ static void show_progress(struct rf_run *run)
                                .scenario_at = run->tally.begun,
                                .n_scenarios = rf_run_agenda_count(run->agenda),
                                .n_repeats = rf_run_agenda_repeats(run->agenda),
-                               .nodes_joined = rf_run_join_count(run->join),
+                               .nodes_joined =
+                                   rf_preflight_join_count(run->join),
                                .n_nodes = run->config->n_nodes,
                                .over = run->sm.state >= RUN_STOPPING};
     if (run->measure != NULL) {
@@ -202,7 +204,7 @@ static void stop(struct rf_run *run)
     rf_run_move(run, RUN_STOPPING, 0);
     rf_msg_init(&shutdown, RF_MSG_SHUTDOWN);
     for (uint32_t i = 0; i < run->config->n_nodes; i++) {
-        to[i] = rf_run_join_is_there(run->join, i);
+        to[i] = rf_preflight_join_is_there(run->join, i);
     }
     run->ops->send_all(to, &shutdown, run->data);
     free(to);
@@ -216,7 +218,7 @@ static void ask_for_headers(struct rf_run *run)
                 rf_config_inspect_limit_s(run->config) +
                     RF_RUN_INSPECT_SLACK_S);
     for (uint32_t i = 0; i < run->config->n_nodes; i++) {
-        if (rf_run_inspect_ask(run->inspect, i, &inspect)) {
+        if (rf_preflight_inspect_ask(run->inspect, i, &inspect)) {
             run->ops->send(i, &inspect, run->data);
             rf_msg_free(&inspect);
         }
@@ -241,7 +243,8 @@ static void act_on_join(struct rf_run *run, enum rf_verdict verdict)
 static void lose_node(struct rf_run *run, uint32_t node,
                       const struct rf_err *why)
 {
-    enum rf_verdict verdict = rf_run_join_lose(run->join, node, why->text);
+    enum rf_verdict verdict =
+        rf_preflight_join_lose(run->join, node, why->text);
     if (run->sm.state == RUN_LAUNCHING) {
         run->tally.launch_failed = true;
         act_on_join(run, verdict);
@@ -281,12 +284,12 @@ static bool welcome(struct rf_run *run, uint32_t node,
     struct rf_msg answer;
     enum rf_verdict verdict;
     rf_msg_init(&answer, RF_MSG_WELCOME);
-    if (rf_run_join_judge(run->join, node, hello, run->strict,
-                          &answer.welcome.protocol, &err) != RF_OK) {
+    if (rf_preflight_join_judge(run->join, node, hello, run->strict,
+                                &answer.welcome.protocol, &err) != RF_OK) {
         refuse(run, node, &err);
         return false;
     }
-    verdict = rf_run_join_add(run->join, node, hello);
+    verdict = rf_preflight_join_add(run->join, node, hello);
     run->ops->send(node, &answer, run->data);
     show_progress(run);
     act_on_join(run, verdict);
@@ -296,7 +299,7 @@ static bool welcome(struct rf_run *run, uint32_t node,
 bool rf_run_hello(struct rf_run *run, uint32_t node, struct rf_msg_hello *hello)
 {
     bool welcomed = run->sm.state == RUN_LAUNCHING &&
-                    rf_run_join_hello(run->join, node) == NULL &&
+                    rf_preflight_join_hello(run->join, node) == NULL &&
                     !rf_run_is_lost(run, node) && welcome(run, node, hello);
     rf_schema_free(&rf_msg_hello_schema, hello);
     return welcomed;
@@ -310,7 +313,7 @@ static void join_timeout(struct rf_run *run)
         (run->ops->now(run->data) - run->sm.entered_ns) / RF_NS_PER_S;
     for (uint32_t i = 0;
          i < run->config->n_nodes && run->sm.state == RUN_LAUNCHING; i++) {
-        if (rf_run_join_hello(run->join, i) == NULL) {
+        if (rf_preflight_join_hello(run->join, i) == NULL) {
             rf_err_set(&err, RF_ERR_TIMEOUT, "did not join within %lld s%s",
                        waited_s, run->ops->waits_for(i, run->data));
             rf_run_node_lost(run, i, &err);
@@ -324,7 +327,8 @@ static void act_on_inspect(struct rf_run *run, enum rf_verdict verdict)
 {
     if (verdict == RF_VERDICT_NEXT) {
         rf_run_move(run, RUN_PLANNING, 0);
-        run->ops->inspected(rf_run_inspect_headers(run->inspect), run->data);
+        run->ops->inspected(rf_preflight_inspect_headers(run->inspect),
+                            run->data);
     } else if (verdict == RF_VERDICT_ABORT) {
         run->tally.launch_failed = true;
         stop(run);
@@ -334,18 +338,18 @@ static void act_on_inspect(struct rf_run *run, enum rf_verdict verdict)
 void rf_run_take_headers(struct rf_run *run, uint32_t node,
                          const struct rf_msg_headers *headers)
 {
-    act_on_inspect(run, rf_run_inspect_take(run->inspect, node, headers));
+    act_on_inspect(run, rf_preflight_inspect_take(run->inspect, node, headers));
 }
 
 void rf_run_fail_headers(struct rf_run *run, uint32_t node, const char *why)
 {
-    act_on_inspect(run, rf_run_inspect_fail(run->inspect, node, why));
+    act_on_inspect(run, rf_preflight_inspect_fail(run->inspect, node, why));
 }
 
 static void inspect_timeout(struct rf_run *run)
 {
     act_on_inspect(
-        run, rf_run_inspect_silence(
+        run, rf_preflight_inspect_silence(
                  run->inspect, (run->ops->now(run->data) - run->sm.entered_ns) /
                                    RF_NS_PER_S));
 }

@@ -97,7 +97,8 @@ void rf_run_set_trace(struct rf_run *run);
 
 /* Has nodes asked for the headers of the model's checkpoint, once all have
  * joined; borrowed. */
-void rf_run_set_inspect(struct rf_run *run, struct rf_run_inspect *inspect);
+void rf_run_set_inspect(struct rf_run *run,
+                        struct rf_preflight_inspect *inspect);
 
 /* Faults for the ranks to make on purpose; the contents are moved. */
 void rf_run_set_test(struct rf_run *run, struct rf_msg_hooks *test);

@@ -21,12 +21,12 @@ struct rf_run {
     uint32_t timeout_s; /* --timeout; 0: none */
     int64_t run_deadline_ns;
     struct rf_msg_hooks test;
-    bool trace;                     /* every scenario */
-    bool strict;                    /* about the workers' builds */
-    struct rf_run_inspect *inspect; /* borrowed; NULL: nothing to ask */
+    bool trace;                           /* every scenario */
+    bool strict;                          /* about the workers' builds */
+    struct rf_preflight_inspect *inspect; /* borrowed; NULL: nothing to ask */
 
     struct rf_run_agenda *agenda;
-    struct rf_run_join *join;
+    struct rf_preflight_join *join;
     struct rf_run_faults *faults;
     struct rf_run_probes *probes;
 

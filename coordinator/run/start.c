@@ -19,8 +19,8 @@ static void fill_member(const struct rf_node_config *node,
 }
 
 void rf_run_start_fill(const struct rf_attempt *attempt,
-                       const struct rf_run_join *join, const uint8_t key[32],
-                       struct rf_msg *out)
+                       const struct rf_preflight_join *join,
+                       const uint8_t key[32], struct rf_msg *out)
 {
     const struct rf_config *config = attempt->scenario->config;
     struct rf_msg_start *start = &out->start;
@@ -31,7 +31,7 @@ void rf_run_start_fill(const struct rf_attempt *attempt,
     start->nodes = rf_xcalloc(config->n_nodes, sizeof(*start->nodes));
     start->n_nodes = config->n_nodes;
     for (uint32_t i = 0; i < config->n_nodes; i++) {
-        fill_member(&config->nodes[i], rf_run_join_hello(join, i),
+        fill_member(&config->nodes[i], rf_preflight_join_hello(join, i),
                     &start->nodes[i]);
     }
     rf_start_nodes_fold(start->nodes, &start->n_nodes);

@@ -8,7 +8,7 @@
 /* Fills `*out` but for the test hooks; rf_msg_free() it. `key` is the secret of
  * the attempt's data connections. */
 void rf_run_start_fill(const struct rf_attempt *attempt,
-                       const struct rf_run_join *join, const uint8_t key[32],
-                       struct rf_msg *out);
+                       const struct rf_preflight_join *join,
+                       const uint8_t key[32], struct rf_msg *out);
 
 #endif

@@ -57,7 +57,7 @@ const struct rf_sm_state rf_states[RUN_STATES] = {
 static const struct {
     const char *step;
     enum scope scope;
-    enum rf_phase phase;
+    enum rf_run_phase phase;
 } traits[RUN_STATES] = {
 #define X(state, name, ms, step, scope, phase, next)                           \
     [RUN_##state] = {step, scope, RF_PHASE_##phase},
@@ -70,7 +70,7 @@ const char *rf_state_step(unsigned state)
     return traits[state].step;
 }
 
-enum rf_phase rf_state_phase(unsigned state)
+enum rf_run_phase rf_state_phase(unsigned state)
 {
     return traits[state].phase;
 }

@@ -53,7 +53,7 @@ extern const struct rf_sm_state rf_states[RUN_STATES];
 const char *rf_state_step(unsigned state);
 
 /* What of a scenario its time belongs to. */
-enum rf_phase rf_state_phase(unsigned state);
+enum rf_run_phase rf_state_phase(unsigned state);
 
 /* Whether ranks are at work in it, or being ended. */
 bool rf_state_in_attempt(unsigned state);

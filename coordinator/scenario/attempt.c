@@ -122,12 +122,13 @@ bool rf_attempt_is_traced(const struct rf_attempt *attempt, uint32_t iteration)
     return iteration >= attempt->n_wanted;
 }
 
-struct rf_span rf_span_of(const struct rf_sample *ranks, uint32_t n)
+struct rf_iteration_span rf_iteration_span_of(const struct rf_sample *ranks,
+                                              uint32_t n)
 {
-    struct rf_span s = {.first_start = INT64_MAX,
-                        .last_start = INT64_MIN,
-                        .last_end = INT64_MIN,
-                        .slowest_ns = -1};
+    struct rf_iteration_span s = {.first_start = INT64_MAX,
+                                  .last_start = INT64_MIN,
+                                  .last_end = INT64_MIN,
+                                  .slowest_ns = -1};
     for (uint32_t r = 0; r < n; r++) {
         const struct rf_sample *sample = &ranks[r];
         s.first_start = RF_MIN(s.first_start, sample->start_ns);

@@ -23,7 +23,7 @@ enum rf_outcome {
 };
 
 /* What a run does for a scenario, one thing at a time. */
-enum rf_phase {
+enum rf_run_phase {
     RF_PHASE_LAUNCH, /* of the run's first scenario */
     RF_PHASE_PLAN,
     RF_PHASE_STORE, /* waiting until the one before is stored */
@@ -158,13 +158,14 @@ bool rf_attempt_warmup(const struct rf_attempt *attempt, uint32_t iteration);
 bool rf_attempt_is_traced(const struct rf_attempt *attempt, uint32_t iteration);
 
 /* An iteration's times over all ranks. */
-struct rf_span {
+struct rf_iteration_span {
     int64_t slowest_ns, first_start, last_start, last_end;
     uint32_t slowest;
 };
 
 /* Of `n` ranks. Pure. */
-struct rf_span rf_span_of(const struct rf_sample *ranks, uint32_t n);
+struct rf_iteration_span rf_iteration_span_of(const struct rf_sample *ranks,
+                                              uint32_t n);
 
 /* Moves `pending` to the iterations, with the yardstick that came before, or to
  * the trace. */

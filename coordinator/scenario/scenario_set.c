@@ -18,7 +18,7 @@
     "asked for the checkpoint's headers: take it out of the file, or mount "   \
     "the folder on this machine under the same path"
 
-struct rf_scenarios {
+struct rf_scenario_set {
     const struct rf_config *config;
     const struct rf_model *model;
     struct rf_scenario **kept; /* by index; NULL: not kept, or taken */
@@ -26,7 +26,7 @@ struct rf_scenarios {
     size_t n_planned;
 };
 
-static void note(struct rf_scenarios *scenarios,
+static void note(struct rf_scenario_set *scenarios,
                  const struct rf_scenario *scenario)
 {
     scenarios->n_planned++;
@@ -34,7 +34,7 @@ static void note(struct rf_scenarios *scenarios,
              (double)scenario->built_ns / 1e6);
 }
 
-static enum rf_status plan(struct rf_scenarios *scenarios, size_t index,
+static enum rf_status plan(struct rf_scenario_set *scenarios, size_t index,
                            struct rf_scenario **out, struct rf_err *err)
 {
     enum rf_status status =
@@ -53,9 +53,9 @@ static bool may_skip(const struct rf_scenario_config *scenario,
            (why == RF_ERR_CONFIG || why == RF_ERR_UNSUPPORTED);
 }
 
-enum rf_status rf_scenarios_try(struct rf_config *config,
-                                const struct rf_model *model, size_t index,
-                                struct rf_scenario **out, struct rf_err *err)
+enum rf_status rf_scenario_set_try(struct rf_config *config,
+                                   const struct rf_model *model, size_t index,
+                                   struct rf_scenario **out, struct rf_err *err)
 {
     struct rf_err why = {0};
     enum rf_status status = rf_scenario_build(config, model, index, out, &why);
@@ -110,7 +110,7 @@ static char *count(const struct rf_config *config)
                 "not selected");
 }
 
-void rf_scenarios_announce(const struct rf_config *config)
+void rf_scenario_set_announce(const struct rf_config *config)
 {
     char *text = count(config);
     if (text != NULL) {
@@ -129,7 +129,8 @@ static uint64_t memory_of(const struct rf_scenario *scenario)
            rf_schedule_memory(scenario->schedule);
 }
 
-static void keep(struct rf_scenarios *scenarios, struct rf_scenario *scenario)
+static void keep(struct rf_scenario_set *scenarios,
+                 struct rf_scenario *scenario)
 {
     uint64_t bytes = memory_of(scenario);
     if (bytes > scenarios->left_bytes) {
@@ -140,12 +141,12 @@ static void keep(struct rf_scenarios *scenarios, struct rf_scenario *scenario)
     scenarios->kept[scenario->index] = scenario;
 }
 
-static struct rf_scenarios *create(const struct rf_config *config,
-                                   const struct rf_model *model,
-                                   uint64_t budget_bytes)
+static struct rf_scenario_set *create(const struct rf_config *config,
+                                      const struct rf_model *model,
+                                      uint64_t budget_bytes)
 {
-    struct rf_scenarios *scenarios = rf_xcalloc(1, sizeof(*scenarios));
-    *scenarios = (struct rf_scenarios){
+    struct rf_scenario_set *scenarios = rf_xcalloc(1, sizeof(*scenarios));
+    *scenarios = (struct rf_scenario_set){
         .config = config,
         .model = model,
         .kept = rf_xcalloc(config->n_scenarios + 1, sizeof(*scenarios->kept)),
@@ -153,19 +154,20 @@ static struct rf_scenarios *create(const struct rf_config *config,
     return scenarios;
 }
 
-enum rf_status rf_scenarios_plan(struct rf_config *config,
-                                 const struct rf_model *model,
-                                 uint64_t budget_bytes,
-                                 struct rf_scenarios **out, struct rf_err *err)
+enum rf_status rf_scenario_set_plan(struct rf_config *config,
+                                    const struct rf_model *model,
+                                    uint64_t budget_bytes,
+                                    struct rf_scenario_set **out,
+                                    struct rf_err *err)
 {
-    struct rf_scenarios *scenarios = create(config, model, budget_bytes);
+    struct rf_scenario_set *scenarios = create(config, model, budget_bytes);
     size_t i = 0;
     while (i < config->n_scenarios) {
         struct rf_scenario *scenario = NULL;
         enum rf_status status =
-            rf_scenarios_try(config, model, i, &scenario, err);
+            rf_scenario_set_try(config, model, i, &scenario, err);
         if (status != RF_OK) {
-            rf_scenarios_destroy(scenarios);
+            rf_scenario_set_destroy(scenarios);
             return status;
         }
         if (scenario != NULL) {
@@ -174,18 +176,18 @@ enum rf_status rf_scenarios_plan(struct rf_config *config,
             i++;
         }
     }
-    rf_scenarios_announce(config);
+    rf_scenario_set_announce(config);
     *out = scenarios;
     return RF_OK;
 }
 
-enum rf_status rf_scenarios_plan_late(const struct rf_config *config,
-                                      const struct rf_model *model,
-                                      uint64_t budget_bytes,
-                                      struct rf_scenarios **out,
-                                      struct rf_err *err)
+enum rf_status rf_scenario_set_plan_late(const struct rf_config *config,
+                                         const struct rf_model *model,
+                                         uint64_t budget_bytes,
+                                         struct rf_scenario_set **out,
+                                         struct rf_err *err)
 {
-    struct rf_scenarios *scenarios = create(config, model, budget_bytes);
+    struct rf_scenario_set *scenarios = create(config, model, budget_bytes);
     for (size_t i = 0; i < config->n_scenarios; i++) {
         struct rf_scenario *scenario = NULL;
         struct rf_err why = {0};
@@ -193,17 +195,17 @@ enum rf_status rf_scenarios_plan_late(const struct rf_config *config,
         if (status != RF_OK) {
             rf_err_set(err, status, "%s%s", why.text,
                        may_skip(&config->scenarios[i], status) ? NO_SKIP : "");
-            rf_scenarios_destroy(scenarios);
+            rf_scenario_set_destroy(scenarios);
             return status;
         }
         keep(scenarios, scenario);
     }
-    rf_scenarios_announce(config);
+    rf_scenario_set_announce(config);
     *out = scenarios;
     return RF_OK;
 }
 
-void rf_scenarios_destroy(struct rf_scenarios *scenarios)
+void rf_scenario_set_destroy(struct rf_scenario_set *scenarios)
 {
     if (scenarios == NULL) {
         return;
@@ -215,8 +217,9 @@ void rf_scenarios_destroy(struct rf_scenarios *scenarios)
     free(scenarios);
 }
 
-enum rf_status rf_scenarios_take(struct rf_scenarios *scenarios, size_t index,
-                                 struct rf_scenario **out, struct rf_err *err)
+enum rf_status rf_scenario_set_take(struct rf_scenario_set *scenarios,
+                                    size_t index, struct rf_scenario **out,
+                                    struct rf_err *err)
 {
     struct rf_scenario *scenario = scenarios->kept[index];
     if (scenario == NULL) {
@@ -228,13 +231,13 @@ enum rf_status rf_scenarios_take(struct rf_scenarios *scenarios, size_t index,
     return RF_OK;
 }
 
-void rf_scenarios_return(struct rf_scenarios *scenarios,
-                         struct rf_scenario *scenario)
+void rf_scenario_set_return(struct rf_scenario_set *scenarios,
+                            struct rf_scenario *scenario)
 {
     keep(scenarios, scenario);
 }
 
-size_t rf_scenarios_planned(const struct rf_scenarios *scenarios)
+size_t rf_scenario_set_planned(const struct rf_scenario_set *scenarios)
 {
     return scenarios->n_planned;
 }

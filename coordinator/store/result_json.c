@@ -158,7 +158,7 @@ static json_t *sample_json(const struct rf_sample *sample, uint32_t rank,
 }
 
 static json_t *yardstick_ratio(const struct rf_iteration *iteration,
-                               const struct rf_span *span)
+                               const struct rf_iteration_span *span)
 {
     return iteration->yardstick_ns > 0
                ? json_real((double)span->slowest_ns /
@@ -172,7 +172,7 @@ static json_t *iterations_json(const struct rf_attempt *attempt, bool warmup)
     uint32_t n = rf_attempt_ranks(attempt), index = 0;
     for (size_t i = 0; i < attempt->n_iterations; i++) {
         const struct rf_iteration *iteration = &attempt->iterations[i];
-        struct rf_span s = rf_span_of(iteration->ranks, n);
+        struct rf_iteration_span s = rf_iteration_span_of(iteration->ranks, n);
         json_t *out, *ranks;
         if (iteration->warmup != warmup) {
             continue;
@@ -212,8 +212,8 @@ static bool find_median(const struct rf_attempt *attempt, double *median_ms)
     size_t count = 0;
     for (size_t i = 0; i < attempt->n_iterations; i++) {
         if (!attempt->iterations[i].warmup) {
-            struct rf_span s = rf_span_of(attempt->iterations[i].ranks,
-                                          rf_attempt_ranks(attempt));
+            struct rf_iteration_span s = rf_iteration_span_of(
+                attempt->iterations[i].ranks, rf_attempt_ranks(attempt));
             samples[count++] = (double)s.slowest_ns / 1e6;
         }
     }
@@ -734,7 +734,7 @@ json_t *rf_result_json(const struct rf_result_run *run,
     put(out, "summary", rf_summary_json(out, has_rate(attempt)));
     put(out, "bound", bound_json(attempt));
     put(out, "schedule_bound", schedule_bound_json(attempt));
-    put(out, "flags", rf_flags_json(out));
+    put(out, "flags", rf_doubts_json(out));
     put(out, "verification", verification_json(attempt));
     put(out, "logs", rf_rank_logs_json(attempt, member->name, run->logs));
     return out;

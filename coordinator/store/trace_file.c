@@ -31,18 +31,18 @@ struct rf_trace_file {
 
 /* A refit or a yardstick: what is said of it, and which field of iterations is
  * its time. */
-struct kind {
+struct trace_kind {
     const char *what, *time_key;
     bool names_parts; /* an operation is one of the schedule's, not many */
 };
 
-static const struct kind refit = {"refit", "refit_ms", true};
-static const struct kind yardstick = {"yardstick", "yardstick_ms", false};
+static const struct trace_kind refit = {"refit", "refit_ms", true};
+static const struct trace_kind yardstick = {"yardstick", "yardstick_ms", false};
 
 /* One of all ranks. */
 struct timeline {
     const struct rf_attempt *attempt;
-    const struct kind *kind;
+    const struct trace_kind *kind;
     const struct rf_window_trace *window;
     int64_t origin_ns;
     uint32_t first_process;
@@ -347,7 +347,7 @@ static void put_timeline(struct rf_trace_file *file, struct timeline *line)
 }
 
 /* The median of the iterations that were timed; 0: none was. */
-static double untraced_ms(const struct kind *kind, const json_t *record)
+static double untraced_ms(const struct trace_kind *kind, const json_t *record)
 {
     struct rf_result_samples samples =
         rf_result_samples(record, kind->time_key);
@@ -383,7 +383,7 @@ static void note_timeline(struct rf_trace_file *file,
 
 static void add_timeline(struct rf_trace_file *file,
                          const struct rf_attempt *attempt,
-                         const struct kind *kind,
+                         const struct trace_kind *kind,
                          const struct rf_window_trace *window,
                          const json_t *record)
 {

@@ -29,7 +29,7 @@ struct rf_table {
 };
 
 /* The width of each column of text; 0: left out. */
-struct fit {
+struct column_fit {
     size_t *widths;
     size_t total; /* of a line */
 };
@@ -232,7 +232,7 @@ static char *shortened(const char *text, size_t width)
 }
 
 static void print_text_row(const struct rf_table *table, FILE *to, size_t row,
-                           const struct fit *fit, size_t indent)
+                           const struct column_fit *fit, size_t indent)
 {
     size_t spaces = indent; /* before the next text */
     for (size_t c = 0; c < table->n_columns; c++) {
@@ -255,11 +255,11 @@ static void print_text_row(const struct rf_table *table, FILE *to, size_t row,
     fputc('\n', to);
 }
 
-static struct fit measure(const struct rf_table *table, size_t indent)
+static struct column_fit measure(const struct rf_table *table, size_t indent)
 {
-    struct fit fit = {.widths =
-                          rf_xcalloc(table->n_columns, sizeof(*fit.widths)),
-                      .total = indent + GAP * (table->n_columns - 1)};
+    struct column_fit fit = {
+        .widths = rf_xcalloc(table->n_columns, sizeof(*fit.widths)),
+        .total = indent + GAP * (table->n_columns - 1)};
     for (size_t i = 0; i < table->n; i++) {
         size_t width = rf_text_columns(table->cells[i]);
         size_t column = i % table->n_columns;
@@ -272,7 +272,8 @@ static struct fit measure(const struct rf_table *table, size_t indent)
 }
 
 /* The widest column of text that may be made narrower, or n_columns. */
-static size_t widest_text(const struct rf_table *table, const struct fit *fit)
+static size_t widest_text(const struct rf_table *table,
+                          const struct column_fit *fit)
 {
     size_t widest = table->n_columns, width = SHORT_TEXT;
     for (size_t c = 0; c < table->n_columns; c++) {
@@ -287,9 +288,9 @@ static size_t widest_text(const struct rf_table *table, const struct fit *fit)
 /* Leaves out columns until a line fits; those that were left out in vain, since
  * a wider one had to go after them, come back. */
 static void drop_columns(const struct rf_table *table, size_t width,
-                         struct fit *fit)
+                         struct column_fit *fit)
 {
-    struct fit whole = measure(table, 0);
+    struct column_fit whole = measure(table, 0);
     size_t n = 0;
     for (; fit->total > width && n < table->n_drops; n++) {
         size_t c = table->drops[n];
@@ -307,7 +308,7 @@ static void drop_columns(const struct rf_table *table, size_t width,
 }
 
 static void make_fit(const struct rf_table *table, size_t width,
-                     struct fit *fit)
+                     struct column_fit *fit)
 {
     size_t c;
     drop_columns(table, width, fit);
@@ -344,7 +345,8 @@ static void put_wrapped(FILE *to, char *text, size_t indent, size_t width)
 
 /* Names the columns that are left out, if any. */
 static void print_dropped(const struct rf_table *table, FILE *to,
-                          const struct fit *fit, size_t indent, size_t width)
+                          const struct column_fit *fit, size_t indent,
+                          size_t width)
 {
     char *text = NULL;
     for (size_t i = 0; i < table->n_drops; i++) {
@@ -368,7 +370,7 @@ static void print_dropped(const struct rf_table *table, FILE *to,
 void rf_table_print_text(const struct rf_table *table, FILE *to, int indent,
                          size_t width)
 {
-    struct fit fit = measure(table, (size_t)indent);
+    struct column_fit fit = measure(table, (size_t)indent);
     if (width > 0) {
         make_fit(table, width, &fit);
     }

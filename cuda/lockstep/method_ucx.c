@@ -2,9 +2,9 @@
  * Method ucx-cuda: packed messages over UCX's tagged messages, in the lockstep
  * steps of cuda/lockstep/steps.h.
  *
- * open    refit-ucx.so's wire (transport/method/ucx_wire.h), which the worker lends,
- *         registers arenas and buffers and connects ranks that have ops with
- *         each other.
+ * open refit-ucx.so's wire (transport/method/ucx_wire.h), which the worker
+ *         lends, registers arenas and buffers and connects ranks that have ops
+ *         with each other.
  * start   begins an iteration; progress() then looks at how far each step is.
  *         A step is packed (kernels, on a stream) when its send slot is free
  *         and the steps that it follows are unpacked. UCX knows no streams:
@@ -82,10 +82,10 @@ static enum rf_status allocate(struct ucx_state *state, struct rf_err *err)
     struct rf_phases *phases = &state->phases;
     cudaStream_t *stream = phases->stream;
     enum rf_status status =
-        rf_device_stream(RF_STREAM_COPIES, &stream[RF_PHASE_PACK], err);
+        rf_device_stream(RF_STREAM_COPIES, &stream[RF_DEVICE_PHASE_PACK], err);
     if (status == RF_OK) {
-        status =
-            rf_device_stream(RF_STREAM_COPIES, &stream[RF_PHASE_UNPACK], err);
+        status = rf_device_stream(RF_STREAM_COPIES,
+                                  &stream[RF_DEVICE_PHASE_UNPACK], err);
     }
     phases->send_slot_bytes = state->steps.send_slot_bytes;
     phases->recv_slot_bytes = state->steps.recv_slot_bytes;
@@ -188,11 +188,12 @@ static enum rf_status pack(struct ucx_state *state, bool *moved,
         return RF_OK;
     }
     if (after > 0) {
-        status = rf_phases_follow(&state->phases, RF_PHASE_PACK, after - 1,
-                                  RF_PHASE_UNPACK, err);
+        status = rf_phases_follow(&state->phases, RF_DEVICE_PHASE_PACK,
+                                  after - 1, RF_DEVICE_PHASE_UNPACK, err);
     }
     if (status == RF_OK) {
-        status = rf_phases_copy(&state->phases, RF_PHASE_PACK, index, err);
+        status =
+            rf_phases_copy(&state->phases, RF_DEVICE_PHASE_PACK, index, err);
     }
     state->reached.packed++;
     *moved = true;
@@ -230,12 +231,12 @@ static enum rf_status post_next(struct ucx_state *state, bool *moved,
                  (index < SLOTS || state->reached.unpacked > index - SLOTS);
     enum rf_status status = RF_OK;
     if (ready) {
-        status =
-            rf_phases_ended(&state->phases, RF_PHASE_PACK, index, &ready, err);
+        status = rf_phases_ended(&state->phases, RF_DEVICE_PHASE_PACK, index,
+                                 &ready, err);
     }
     if (status == RF_OK && ready && index >= SLOTS) {
-        status = rf_phases_ended(&state->phases, RF_PHASE_UNPACK, index - SLOTS,
-                                 &ready, err);
+        status = rf_phases_ended(&state->phases, RF_DEVICE_PHASE_UNPACK,
+                                 index - SLOTS, &ready, err);
     }
     if (status == RF_OK && ready) {
         if (state->landed == index) {
@@ -257,7 +258,7 @@ static enum rf_status unpack(struct ucx_state *state, bool *moved,
     }
     state->reached.unpacked++;
     *moved = true;
-    return rf_phases_copy(&state->phases, RF_PHASE_UNPACK, index, err);
+    return rf_phases_copy(&state->phases, RF_DEVICE_PHASE_UNPACK, index, err);
 }
 
 /* Looks at what UCX has completed. */
@@ -321,8 +322,8 @@ static enum rf_status part(struct ucx_state *state, bool *done,
     enum rf_status status = RF_OK;
     state->ops->end(state->wire, done);
     if (*done && n > 0) {
-        status =
-            rf_phases_ended(&state->phases, RF_PHASE_UNPACK, n - 1, done, err);
+        status = rf_phases_ended(&state->phases, RF_DEVICE_PHASE_UNPACK, n - 1,
+                                 done, err);
     }
     state->running = !*done;
     return status;
@@ -358,10 +359,10 @@ static void ucx_timing(void *opaque, struct rf_phase_times *out)
     const struct ucx_state *state = opaque;
     const struct rf_phases *phases = &state->phases;
     memset(out, 0, sizeof(*out));
-    out->pack_ns = rf_phases_sum_ns(phases, RF_PHASE_PACK);
+    out->pack_ns = rf_phases_sum_ns(phases, RF_DEVICE_PHASE_PACK);
     out->wire_ns = state->wire_ns;
-    out->unpack_ns = rf_phases_sum_ns(phases, RF_PHASE_UNPACK);
-    out->device_ns = rf_phases_span_ns(phases, RF_PHASE_UNPACK);
+    out->unpack_ns = rf_phases_sum_ns(phases, RF_DEVICE_PHASE_UNPACK);
+    out->device_ns = rf_phases_span_ns(phases, RF_DEVICE_PHASE_UNPACK);
     out->sent_bytes = state->steps.sent_bytes;
     out->received_bytes = state->steps.received_bytes;
 }
@@ -393,7 +394,7 @@ static void ucx_abort(void *opaque)
 
 static void free_device(struct ucx_state *state)
 {
-    for (int p = RF_PHASE_PACK; p <= RF_PHASE_UNPACK; p++) {
+    for (int p = RF_DEVICE_PHASE_PACK; p <= RF_DEVICE_PHASE_UNPACK; p++) {
         if (state->phases.stream[p] != NULL) {
             cudaStreamDestroy(state->phases.stream[p]);
         }

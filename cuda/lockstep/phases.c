@@ -25,7 +25,7 @@ static enum rf_status open_step(const struct rf_steps *steps, size_t index,
         rf_device_copies_limit(out->pack, most_blocks);
         rf_device_copies_limit(out->unpack, most_blocks);
     }
-    for (int s = 0; s < RF_PHASES; s++) {
+    for (int s = 0; s < RF_DEVICE_PHASES; s++) {
         RF_CUDA_TRY(err, out, cudaEventCreate(&out->begin[s]));
         RF_CUDA_TRY(err, out, cudaEventCreate(&out->end[s]));
     }
@@ -50,7 +50,7 @@ enum rf_status rf_phases_open(struct rf_phases *phases,
 
 static void free_events(struct rf_phase_step *step)
 {
-    for (int s = 0; s < RF_PHASES; s++) {
+    for (int s = 0; s < RF_DEVICE_PHASES; s++) {
         if (step->begin[s] != NULL) {
             cudaEventDestroy(step->begin[s]);
         }
@@ -129,9 +129,9 @@ enum rf_status rf_phases_copy(const struct rf_phases *phases,
     enum rf_status status = rf_phases_begin(phases, (int)phase, index, err);
     rf_phases_bases(phases, index, &bases);
     if (status == RF_OK) {
-        status =
-            rf_device_copies(phase == RF_PHASE_PACK ? step->pack : step->unpack,
-                             &bases, phases->stream[phase], err);
+        status = rf_device_copies(phase == RF_DEVICE_PHASE_PACK ? step->pack
+                                                                : step->unpack,
+                                  &bases, phases->stream[phase], err);
     }
     return status == RF_OK ? rf_phases_end(phases, (int)phase, index, err)
                            : status;
@@ -181,6 +181,6 @@ int64_t rf_phases_span_ns(const struct rf_phases *phases, int phase)
 {
     const size_t n = phases->steps->n;
     return n == 0 ? 0
-                  : rf_events_ns(phases->at[0].begin[RF_PHASE_PACK],
+                  : rf_events_ns(phases->at[0].begin[RF_DEVICE_PHASE_PACK],
                                  phases->at[n - 1].end[phase]);
 }

@@ -1,8 +1,8 @@
 /*
- * The steps of a lockstep method (cuda/lockstep/steps.h) on the device: the tables of
- * what they copy, a stream for each of a step's phases, events before and after
- * each, and slots of buffers that steps use in turn. The method says what waits
- * for what.
+ * The steps of a lockstep method (cuda/lockstep/steps.h) on the device: the
+ * tables of what they copy, a stream for each of a step's phases, events before
+ * and after each, and slots of buffers that steps use in turn. The method says
+ * what waits for what.
  */
 #ifndef RF_CUDA_PHASES_H
 #define RF_CUDA_PHASES_H
@@ -15,21 +15,26 @@
 #define RF_BUFFER_SLOTS 2
 
 /* Every method packs and unpacks; its other phases are its own. */
-#define RF_PHASES 4
-enum rf_device_phase { RF_PHASE_PACK, RF_PHASE_UNPACK, RF_PHASE_OTHERS };
+#define RF_DEVICE_PHASES 4
+enum rf_device_phase {
+    RF_DEVICE_PHASE_PACK,
+    RF_DEVICE_PHASE_UNPACK,
+    RF_DEVICE_PHASE_OTHERS
+};
 
 /* One step's. */
 struct rf_phase_step {
     struct rf_device_slices pack[2], unpack[2]; /* plain, cast */
-    cudaEvent_t begin[RF_PHASES], end[RF_PHASES];
+    cudaEvent_t begin[RF_DEVICE_PHASES], end[RF_DEVICE_PHASES];
 };
 
 struct rf_phases {
     const struct rf_method_env *env;
     const struct rf_steps *steps;
-    struct rf_phase_step *at;       /* of each step */
-    cudaStream_t stream[RF_PHASES]; /* borrowed; two phases may have one */
-    unsigned char *send, *recv;     /* borrowed: RF_BUFFER_SLOTS slots each */
+    struct rf_phase_step *at; /* of each step */
+    cudaStream_t
+        stream[RF_DEVICE_PHASES]; /* borrowed; two phases may have one */
+    unsigned char *send, *recv;   /* borrowed: RF_BUFFER_SLOTS slots each */
     uint64_t send_slot_bytes, recv_slot_bytes;
 };
 

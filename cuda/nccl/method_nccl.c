@@ -35,7 +35,7 @@
 
 #define SLOTS RF_BUFFER_SLOTS
 /* The wires, each with a stream of its own, as packing and unpacking have. */
-enum { NODE_WIRE = RF_PHASE_OTHERS, WORLD_WIRE };
+enum { NODE_WIRE = RF_DEVICE_PHASE_OTHERS, WORLD_WIRE };
 
 struct nccl_state {
     const struct rf_method_env *env;
@@ -89,10 +89,11 @@ static enum rf_status allocate(struct nccl_state *state, struct rf_err *err)
     }
     stream[NODE_WIRE] = state->wire.stream[RF_NCCL_NODE];
     stream[WORLD_WIRE] = state->wire.stream[RF_NCCL_WORLD];
-    status = rf_device_stream(RF_STREAM_COPIES, &stream[RF_PHASE_PACK], err);
+    status =
+        rf_device_stream(RF_STREAM_COPIES, &stream[RF_DEVICE_PHASE_PACK], err);
     if (status == RF_OK) {
-        status =
-            rf_device_stream(RF_STREAM_COPIES, &stream[RF_PHASE_UNPACK], err);
+        status = rf_device_stream(RF_STREAM_COPIES,
+                                  &stream[RF_DEVICE_PHASE_UNPACK], err);
     }
     if (status == RF_OK) {
         status = rf_device_pack_blocks(&blocks, err);
@@ -177,18 +178,18 @@ static enum rf_status wait_for_earlier(struct nccl_state *state, size_t index,
     enum rf_status status = RF_OK;
     const size_t after = state->steps.at[index].after;
     for (int wire = NODE_WIRE; wire <= WORLD_WIRE && index >= SLOTS; wire++) {
-        status =
-            rf_phases_follow(phases, RF_PHASE_PACK, index - SLOTS, wire, err);
+        status = rf_phases_follow(phases, RF_DEVICE_PHASE_PACK, index - SLOTS,
+                                  wire, err);
         if (status == RF_OK) {
             status = rf_phases_follow(phases, wire, index - SLOTS,
-                                      RF_PHASE_UNPACK, err);
+                                      RF_DEVICE_PHASE_UNPACK, err);
         }
         if (status != RF_OK) {
             return status;
         }
     }
-    return after > 0 ? rf_phases_follow(phases, RF_PHASE_PACK, after - 1,
-                                        RF_PHASE_UNPACK, err)
+    return after > 0 ? rf_phases_follow(phases, RF_DEVICE_PHASE_PACK, after - 1,
+                                        RF_DEVICE_PHASE_UNPACK, err)
                      : status;
 }
 
@@ -205,10 +206,10 @@ static enum rf_status begin_step(struct nccl_state *state, size_t index,
     struct rf_bases bases;
     enum rf_status status = wait_for_earlier(state, index, err);
     if (status == RF_OK) {
-        status = rf_phases_copy(phases, RF_PHASE_PACK, index, err);
+        status = rf_phases_copy(phases, RF_DEVICE_PHASE_PACK, index, err);
     }
     for (int w = NODE_WIRE; w <= WORLD_WIRE && status == RF_OK; w++) {
-        status = rf_phases_follow(phases, w, index, RF_PHASE_PACK, err);
+        status = rf_phases_follow(phases, w, index, RF_DEVICE_PHASE_PACK, err);
         if (status == RF_OK) {
             status = rf_phases_begin(phases, w, index, err);
         }
@@ -232,12 +233,14 @@ static enum rf_status end_step(struct nccl_state *state, size_t index,
     for (int w = NODE_WIRE; w <= WORLD_WIRE && status == RF_OK; w++) {
         status = rf_phases_end(phases, w, index, err);
         if (status == RF_OK) {
-            status = rf_phases_follow(phases, RF_PHASE_UNPACK, index, w, err);
+            status =
+                rf_phases_follow(phases, RF_DEVICE_PHASE_UNPACK, index, w, err);
         }
     }
     state->in_group = false;
-    return status == RF_OK ? rf_phases_copy(phases, RF_PHASE_UNPACK, index, err)
-                           : status;
+    return status == RF_OK
+               ? rf_phases_copy(phases, RF_DEVICE_PHASE_UNPACK, index, err)
+               : status;
 }
 
 static enum rf_status all_unpacked(struct nccl_state *state, bool *done,
@@ -247,8 +250,8 @@ static enum rf_status all_unpacked(struct nccl_state *state, bool *done,
     enum rf_status status = RF_OK;
     *done = n == 0;
     if (n > 0) {
-        status =
-            rf_phases_ended(&state->phases, RF_PHASE_UNPACK, n - 1, done, err);
+        status = rf_phases_ended(&state->phases, RF_DEVICE_PHASE_UNPACK, n - 1,
+                                 done, err);
     }
     state->running = !*done;
     return status;
@@ -289,13 +292,13 @@ static void nccl_timing(void *opaque, struct rf_phase_times *out)
     const struct nccl_state *state = opaque;
     const struct rf_phases *phases = &state->phases;
     memset(out, 0, sizeof(*out));
-    out->pack_ns = rf_phases_sum_ns(phases, RF_PHASE_PACK);
-    out->unpack_ns = rf_phases_sum_ns(phases, RF_PHASE_UNPACK);
+    out->pack_ns = rf_phases_sum_ns(phases, RF_DEVICE_PHASE_PACK);
+    out->unpack_ns = rf_phases_sum_ns(phases, RF_DEVICE_PHASE_UNPACK);
     for (size_t s = 0; s < state->steps.n; s++) {
         out->wire_ns += RF_MAX(rf_phases_ns(phases, NODE_WIRE, s),
                                rf_phases_ns(phases, WORLD_WIRE, s));
     }
-    out->device_ns = rf_phases_span_ns(phases, RF_PHASE_UNPACK);
+    out->device_ns = rf_phases_span_ns(phases, RF_DEVICE_PHASE_UNPACK);
     out->sent_bytes = state->steps.sent_bytes;
     out->received_bytes = state->steps.received_bytes;
 }
@@ -351,7 +354,7 @@ static void nccl_close(void *opaque)
     rf_nccl_comms_abort(&state->comms);
     rf_phases_free(&state->phases);
     rf_nccl_wire_close(&state->wire);
-    for (int p = RF_PHASE_PACK; p <= RF_PHASE_UNPACK; p++) {
+    for (int p = RF_DEVICE_PHASE_PACK; p <= RF_DEVICE_PHASE_UNPACK; p++) {
         if (state->phases.stream[p] != NULL) {
             cudaStreamDestroy(state->phases.stream[p]);
         }

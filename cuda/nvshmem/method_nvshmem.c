@@ -1,10 +1,10 @@
 /*
- * Method nvshmem: the lockstep steps of cuda/lockstep/steps.h with one-sided puts from
- * the host's stream calls into symmetric memory.
+ * Method nvshmem: the lockstep steps of cuda/lockstep/steps.h with one-sided
+ * puts from the host's stream calls into symmetric memory.
  *
  * open    the library is started and arenas are registered with it
- *         (cuda/nvshmem/nvshmem_setup.h); every rank's table of where it wants its
- *         messages travels by exchange() (cuda/nvshmem/nvshmem_table.h).
+ *         (cuda/nvshmem/nvshmem_setup.h); every rank's table of where it wants
+ *         its messages travels by exchange() (cuda/nvshmem/nvshmem_table.h).
  * start   begins an iteration; progress() then enqueues one step after the
  *         other, some ahead of the device. Packing, puts and unpacking have a
  *         stream each, tied by events, with two slots of buffers, so
@@ -79,15 +79,15 @@ static enum rf_status make_streams(struct shmem_state *state,
 {
     cudaStream_t *stream = state->phases.stream;
     enum rf_status status =
-        rf_device_stream(RF_STREAM_COPIES, &stream[RF_PHASE_PACK], err);
+        rf_device_stream(RF_STREAM_COPIES, &stream[RF_DEVICE_PHASE_PACK], err);
     if (status == RF_OK) {
         status = rf_device_stream(RF_STREAM_WIRE, &stream[RF_NVSHMEM_PUT], err);
     }
     if (status == RF_OK) {
-        status =
-            rf_device_stream(RF_STREAM_COPIES, &stream[RF_PHASE_UNPACK], err);
+        status = rf_device_stream(RF_STREAM_COPIES,
+                                  &stream[RF_DEVICE_PHASE_UNPACK], err);
     }
-    stream[RF_NVSHMEM_ARRIVE] = stream[RF_PHASE_UNPACK];
+    stream[RF_NVSHMEM_ARRIVE] = stream[RF_DEVICE_PHASE_UNPACK];
     return status;
 }
 
@@ -156,16 +156,16 @@ static enum rf_status wait_for_earlier(struct shmem_state *state, size_t index,
     const size_t after = state->steps.at[index].after;
     enum rf_status status = RF_OK;
     if (index >= SLOTS) {
-        status = rf_phases_follow(phases, RF_PHASE_PACK, index - SLOTS,
+        status = rf_phases_follow(phases, RF_DEVICE_PHASE_PACK, index - SLOTS,
                                   RF_NVSHMEM_PUT, err);
     }
     if (status == RF_OK && after > 0) {
-        status = rf_phases_follow(phases, RF_PHASE_PACK, after - 1,
+        status = rf_phases_follow(phases, RF_DEVICE_PHASE_PACK, after - 1,
                                   RF_NVSHMEM_PUT, err);
     }
     if (status == RF_OK && after > 0) {
-        status = rf_phases_follow(phases, RF_PHASE_PACK, after - 1,
-                                  RF_PHASE_UNPACK, err);
+        status = rf_phases_follow(phases, RF_DEVICE_PHASE_PACK, after - 1,
+                                  RF_DEVICE_PHASE_UNPACK, err);
     }
     return status;
 }
@@ -174,9 +174,9 @@ static enum rf_status pack(struct shmem_state *state, size_t index,
                            struct rf_err *err)
 {
     enum rf_status status = wait_for_earlier(state, index, err);
-    return status == RF_OK
-               ? rf_phases_copy(&state->phases, RF_PHASE_PACK, index, err)
-               : status;
+    return status == RF_OK ? rf_phases_copy(&state->phases,
+                                            RF_DEVICE_PHASE_PACK, index, err)
+                           : status;
 }
 
 static enum rf_status unpack(struct shmem_state *state, size_t index,
@@ -184,7 +184,8 @@ static enum rf_status unpack(struct shmem_state *state, size_t index,
 {
     enum rf_status status = rf_nvshmem_wire_await(&state->wire, index, err);
     if (status == RF_OK) {
-        status = rf_phases_copy(&state->phases, RF_PHASE_UNPACK, index, err);
+        status =
+            rf_phases_copy(&state->phases, RF_DEVICE_PHASE_UNPACK, index, err);
     }
     if (status == RF_OK) {
         rf_nvshmem_wire_make_room(&state->wire, index);
@@ -226,8 +227,8 @@ static enum rf_status can_take(const struct shmem_state *state, size_t index,
 {
     *out = true;
     return index != SIZE_MAX && index >= AHEAD
-               ? rf_phases_ended(&state->phases, RF_PHASE_UNPACK, index - AHEAD,
-                                 out, err)
+               ? rf_phases_ended(&state->phases, RF_DEVICE_PHASE_UNPACK,
+                                 index - AHEAD, out, err)
                : RF_OK;
 }
 
@@ -237,8 +238,8 @@ static enum rf_status is_idle(const struct shmem_state *state, bool *idle,
 {
     enum rf_status status = RF_OK;
     *idle = true;
-    for (int s = RF_PHASE_PACK; s <= RF_NVSHMEM_PUT && *idle && status == RF_OK;
-         s++) {
+    for (int s = RF_DEVICE_PHASE_PACK;
+         s <= RF_NVSHMEM_PUT && *idle && status == RF_OK; s++) {
         status = rf_stream_is_idle(state->phases.stream[s], idle, err);
     }
     return status;
@@ -275,11 +276,11 @@ static void nvshmem_timing(void *opaque, struct rf_phase_times *out)
     const struct rf_phases *phases = &state->phases;
     memset(out, 0, sizeof(*out));
     out->device_ns = RF_MAX(rf_phases_span_ns(phases, RF_NVSHMEM_PUT),
-                            rf_phases_span_ns(phases, RF_PHASE_UNPACK));
-    out->pack_ns = rf_phases_sum_ns(phases, RF_PHASE_PACK);
+                            rf_phases_span_ns(phases, RF_DEVICE_PHASE_UNPACK));
+    out->pack_ns = rf_phases_sum_ns(phases, RF_DEVICE_PHASE_PACK);
     out->wire_ns = RF_MAX(rf_phases_sum_ns(phases, RF_NVSHMEM_PUT),
                           rf_phases_sum_ns(phases, RF_NVSHMEM_ARRIVE));
-    out->unpack_ns = rf_phases_sum_ns(phases, RF_PHASE_UNPACK);
+    out->unpack_ns = rf_phases_sum_ns(phases, RF_DEVICE_PHASE_UNPACK);
     out->sent_bytes = state->steps.sent_bytes;
     out->received_bytes = state->steps.received_bytes;
 }
@@ -295,7 +296,7 @@ static void nvshmem_abort(void *opaque)
 /* Collective where NVSHMEM is concerned. */
 static void free_device(struct shmem_state *state)
 {
-    for (int s = RF_PHASE_PACK; s <= RF_NVSHMEM_PUT; s++) {
+    for (int s = RF_DEVICE_PHASE_PACK; s <= RF_NVSHMEM_PUT; s++) {
         if (state->phases.stream[s] != NULL) {
             cudaStreamDestroy(state->phases.stream[s]);
         }

@@ -152,11 +152,11 @@ enum rf_status rf_nvshmem_wire_put(const struct rf_nvshmem_wire *wire,
     const size_t index = turn->local;
     const bool barriers = wire->table->share_device;
     struct rf_bases bases;
-    enum rf_status status =
-        rf_phases_follow(phases, RF_NVSHMEM_PUT, index, RF_PHASE_PACK, err);
+    enum rf_status status = rf_phases_follow(phases, RF_NVSHMEM_PUT, index,
+                                             RF_DEVICE_PHASE_PACK, err);
     if (status == RF_OK && barriers && index > 0) {
         status = rf_phases_follow(phases, RF_NVSHMEM_PUT, index - 1,
-                                  RF_PHASE_UNPACK, err);
+                                  RF_DEVICE_PHASE_UNPACK, err);
     }
     if (status == RF_OK) {
         status = rf_phases_begin(phases, RF_NVSHMEM_PUT, index, err);
@@ -187,7 +187,7 @@ enum rf_status rf_nvshmem_wire_await(const struct rf_nvshmem_wire *wire,
     const bool barriers = wire->table->share_device;
     enum rf_status status =
         rf_phases_follow(phases, RF_NVSHMEM_ARRIVE, index,
-                         barriers ? RF_NVSHMEM_PUT : RF_PHASE_PACK, err);
+                         barriers ? RF_NVSHMEM_PUT : RF_DEVICE_PHASE_PACK, err);
     if (status == RF_OK) {
         status = rf_phases_begin(phases, RF_NVSHMEM_ARRIVE, index, err);
     }
@@ -219,7 +219,7 @@ void rf_nvshmem_wire_make_room(const struct rf_nvshmem_wire *wire, size_t index)
                 word_of(wire, ROOM, next, wire->phases->env->rank),
                 value_of(wire, next), RF_NVSHMEM_SIGNAL_SET,
                 (int)step->recvs[m].peer,
-                wire->phases->stream[RF_PHASE_UNPACK]);
+                wire->phases->stream[RF_DEVICE_PHASE_UNPACK]);
         }
     }
 }

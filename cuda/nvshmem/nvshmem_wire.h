@@ -26,7 +26,7 @@
 /* Puts have a stream of their own, as packing and unpacking have; waiting for
  * arrivals is the first part of what unpacking's stream does. */
 enum rf_nvshmem_phase {
-    RF_NVSHMEM_PUT = RF_PHASE_OTHERS,
+    RF_NVSHMEM_PUT = RF_DEVICE_PHASE_OTHERS,
     RF_NVSHMEM_ARRIVE,
 };
 

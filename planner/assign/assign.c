@@ -380,8 +380,8 @@ static enum rf_status divide_together(struct rf_assign *a,
     set_rank_slack(a, taken, lines);
     a->node_slack = taken->max_load / 2000;
 free_divisions:
-    rf_division_free(&staged);
-    rf_division_free(&direct);
+    rf_demand_division_free(&staged);
+    rf_demand_division_free(&direct);
     return status;
 }
 
@@ -403,7 +403,7 @@ static enum rf_status divide_apart(struct rf_assign *a, uint32_t *lines,
         status = set_far_slack(a, &far, far_lines);
         a->node_slack = RF_MAX(near.max_load, far.max_load) / 2000;
     }
-    rf_division_free(&near);
+    rf_demand_division_free(&near);
     rf_nic_division_free(&far);
     return status;
 }
@@ -435,7 +435,7 @@ static enum rf_status bound_send(const struct rf_assign *a, uint64_t *bound,
     struct rf_division division = {.far = a->remote};
     enum rf_status status = rf_assign_divide_ranks(a, &division, err);
     *bound = division.max_load;
-    rf_division_free(&division);
+    rf_demand_division_free(&division);
     return status;
 }
 

@@ -20,7 +20,7 @@ uint32_t rf_assign_positions(const struct rf_shards *shards)
     return last->first + last->count;
 }
 
-void rf_division_free(struct rf_division *division)
+void rf_demand_division_free(struct rf_division *division)
 {
     free(division->near_amount);
     free(division->load);
@@ -222,7 +222,7 @@ static enum rf_status prefer_even_ranks(const struct rf_assign *a,
         nics->max_weight = found.max_weight;
     }
 free_ranks:
-    rf_division_free(&ranks);
+    rf_demand_division_free(&ranks);
     free(load);
     return status;
 }

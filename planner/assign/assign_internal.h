@@ -38,11 +38,11 @@ struct rf_division {
 uint32_t rf_assign_positions(const struct rf_shards *shards);
 
 /* Divides the demand of `division` among the ranks. Freed with
- * rf_division_free(), also after failure. */
+ * rf_demand_division_free(), also after failure. */
 enum rf_status rf_assign_divide_ranks(const struct rf_assign *a,
                                       struct rf_division *division,
                                       struct rf_err *err) RF_MUST_CHECK;
-void rf_division_free(struct rf_division *division);
+void rf_demand_division_free(struct rf_division *division);
 
 /* Divides far demand among nodes: `share` per group. */
 enum rf_status rf_assign_divide_nodes(const struct rf_assign *a,

@@ -30,9 +30,9 @@ static const char *const other_keys[] = {"config", "name", "unknown_tensors",
 static enum rf_status check_keys(const struct rf_jnode *node,
                                  struct rf_err *err)
 {
-    const char *keys[RF_FIELD_MAX_KEYS + 1];
+    const char *keys[RF_MODEL_FIELD_MAX_KEYS + 1];
     memcpy(keys, other_keys, sizeof(other_keys));
-    rf_field_add_keys(keys, RF_ARRAY_SIZE(other_keys));
+    rf_model_field_add_keys(keys, RF_ARRAY_SIZE(other_keys));
     return rf_jnode_check_keys(node, keys, err);
 }
 
@@ -145,13 +145,13 @@ static enum rf_status read_size(struct rf_values *values,
 static enum rf_status read_dtype(struct rf_values *values, enum rf_dtype *out,
                                  struct rf_err *err)
 {
-    const struct rf_field *field = rf_field_of("dtype");
+    const struct rf_field *field = rf_model_field_of("dtype");
     struct rf_jnode places[] = {values->overrides, values->config,
                                 values->config};
     places[1].value = (json_t *)values->inner;
     for (size_t i = 0; i < RF_ARRAY_SIZE(places); i++) {
         const char *name = field->names[0];
-        if (rf_field_value(places[i].value, field, &name) != NULL) {
+        if (rf_model_field_value(places[i].value, field, &name) != NULL) {
             return rf_dtype_from_json(&places[i], name, out, err);
         }
     }

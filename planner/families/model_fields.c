@@ -16,32 +16,33 @@
 
 /* In the order in which a model's name lists them. */
 static const struct rf_field fields[] = {
-    {{"num_hidden_layers", "num_layers"}, RF_FIELD_INTEGER, LAYERS},
-    {{"dtype", "torch_dtype"}, RF_FIELD_DTYPE, 0, 0},
-    {{"vocab_size"}, RF_FIELD_INTEGER, SIZE},
-    {{"hidden_size"}, RF_FIELD_INTEGER, SIZE},
-    {{"intermediate_size"}, RF_FIELD_INTEGER, SIZE},
-    {{"num_attention_heads"}, RF_FIELD_INTEGER, HEADS},
-    {{"num_key_value_heads"}, RF_FIELD_INTEGER, HEADS},
-    {{"head_dim"}, RF_FIELD_INTEGER, HEADS},
-    {{"tie_word_embeddings"}, RF_FIELD_BOOL, 0, 1},
+    {{"num_hidden_layers", "num_layers"}, RF_MODEL_FIELD_INTEGER, LAYERS},
+    {{"dtype", "torch_dtype"}, RF_MODEL_FIELD_DTYPE, 0, 0},
+    {{"vocab_size"}, RF_MODEL_FIELD_INTEGER, SIZE},
+    {{"hidden_size"}, RF_MODEL_FIELD_INTEGER, SIZE},
+    {{"intermediate_size"}, RF_MODEL_FIELD_INTEGER, SIZE},
+    {{"num_attention_heads"}, RF_MODEL_FIELD_INTEGER, HEADS},
+    {{"num_key_value_heads"}, RF_MODEL_FIELD_INTEGER, HEADS},
+    {{"head_dim"}, RF_MODEL_FIELD_INTEGER, HEADS},
+    {{"tie_word_embeddings"}, RF_MODEL_FIELD_BOOL, 0, 1},
     {{"num_experts", "n_routed_experts", "num_local_experts"},
-     RF_FIELD_INTEGER,
+     RF_MODEL_FIELD_INTEGER,
      EXPERTS},
-    {{"moe_intermediate_size"}, RF_FIELD_INTEGER, SIZE},
-    {{"n_shared_experts"}, RF_FIELD_INTEGER, EXPERTS},
-    {{"first_k_dense_replace"}, RF_FIELD_INTEGER, 0, RF_MODEL_MAX_LAYERS},
-    {{"kv_lora_rank"}, RF_FIELD_INTEGER, HEADS},
-    {{"q_lora_rank"}, RF_FIELD_INTEGER, HEADS},
-    {{"qk_nope_head_dim"}, RF_FIELD_INTEGER, HEADS},
-    {{"qk_rope_head_dim"}, RF_FIELD_INTEGER, HEADS},
-    {{"v_head_dim"}, RF_FIELD_INTEGER, HEADS},
+    {{"moe_intermediate_size"}, RF_MODEL_FIELD_INTEGER, SIZE},
+    {{"n_shared_experts"}, RF_MODEL_FIELD_INTEGER, EXPERTS},
+    {{"first_k_dense_replace"}, RF_MODEL_FIELD_INTEGER, 0, RF_MODEL_MAX_LAYERS},
+    {{"kv_lora_rank"}, RF_MODEL_FIELD_INTEGER, HEADS},
+    {{"q_lora_rank"}, RF_MODEL_FIELD_INTEGER, HEADS},
+    {{"qk_nope_head_dim"}, RF_MODEL_FIELD_INTEGER, HEADS},
+    {{"qk_rope_head_dim"}, RF_MODEL_FIELD_INTEGER, HEADS},
+    {{"v_head_dim"}, RF_MODEL_FIELD_INTEGER, HEADS},
 };
 
-const struct rf_field *rf_field_of(const char *name)
+const struct rf_field *rf_model_field_of(const char *name)
 {
     for (size_t i = 0; i < RF_ARRAY_SIZE(fields); i++) {
-        for (size_t k = 0; k < RF_FIELD_MAX_NAMES && fields[i].names[k]; k++) {
+        for (size_t k = 0; k < RF_MODEL_FIELD_MAX_NAMES && fields[i].names[k];
+             k++) {
             if (strcmp(fields[i].names[k], name) == 0) {
                 return &fields[i];
             }
@@ -50,24 +51,25 @@ const struct rf_field *rf_field_of(const char *name)
     return NULL;
 }
 
-void rf_field_add_keys(const char **keys, size_t n)
+void rf_model_field_add_keys(const char **keys, size_t n)
 {
     for (size_t i = 0; i < RF_ARRAY_SIZE(fields); i++) {
-        for (size_t k = 0; k < RF_FIELD_MAX_NAMES && fields[i].names[k]; k++) {
+        for (size_t k = 0; k < RF_MODEL_FIELD_MAX_NAMES && fields[i].names[k];
+             k++) {
             keys[n++] = fields[i].names[k];
         }
     }
     keys[n] = NULL;
 }
 
-json_t *rf_field_value(const json_t *object, const struct rf_field *field,
-                       const char **name)
+json_t *rf_model_field_value(const json_t *object, const struct rf_field *field,
+                             const char **name)
 {
     json_t *value = json_object_get(object, *name);
     if (value != NULL && !json_is_null(value)) {
         return value;
     }
-    for (size_t k = 0; k < RF_FIELD_MAX_NAMES && field->names[k]; k++) {
+    for (size_t k = 0; k < RF_MODEL_FIELD_MAX_NAMES && field->names[k]; k++) {
         value = json_object_get(object, field->names[k]);
         if (value != NULL && !json_is_null(value)) {
             *name = field->names[k];
@@ -81,10 +83,10 @@ json_t *rf_field_value(const json_t *object, const struct rf_field *field,
 static char *override_text(const json_t *model, const struct rf_field *field)
 {
     const char *name = field->names[0], *config_name = name, *text;
-    const json_t *value = rf_field_value(model, field, &name);
+    const json_t *value = rf_model_field_value(model, field, &name);
     const json_t *config =
         rf_model_text_config(json_object_get(model, "config"));
-    const json_t *old = rf_field_value(config, field, &config_name);
+    const json_t *old = rf_model_field_value(config, field, &config_name);
     char number[24];
     if (value == NULL || json_equal(value, old)) {
         return NULL;

@@ -7,28 +7,32 @@
 
 #include "common/json.h"
 
-#define RF_FIELD_MAX_NAMES 4
-#define RF_FIELD_MAX_KEYS 128
+#define RF_MODEL_FIELD_MAX_NAMES 4
+#define RF_MODEL_FIELD_MAX_KEYS 128
 
-enum rf_field_kind { RF_FIELD_INTEGER, RF_FIELD_BOOL, RF_FIELD_DTYPE };
+enum rf_field_kind {
+    RF_MODEL_FIELD_INTEGER,
+    RF_MODEL_FIELD_BOOL,
+    RF_MODEL_FIELD_DTYPE
+};
 
 struct rf_field {
-    const char *names[RF_FIELD_MAX_NAMES]; /* the rest NULL */
+    const char *names[RF_MODEL_FIELD_MAX_NAMES]; /* the rest NULL */
     enum rf_field_kind kind;
     uint64_t min, max;
 };
 
 /* The field with that spelling; NULL: none may be overridden under it. */
-const struct rf_field *rf_field_of(const char *name);
+const struct rf_field *rf_model_field_of(const char *name);
 
 /* Appends all spellings to `keys`, which has `n`, ends with NULL and has room
- * for RF_FIELD_MAX_KEYS. */
-void rf_field_add_keys(const char **keys, size_t n);
+ * for RF_MODEL_FIELD_MAX_KEYS. */
+void rf_model_field_add_keys(const char **keys, size_t n);
 
 /* The field's value in an object under any of its spellings, `name` first, and
  * the spelling; null counts as absent. NULL: none. */
-json_t *rf_field_value(const json_t *object, const struct rf_field *field,
-                       const char **name);
+json_t *rf_model_field_value(const json_t *object, const struct rf_field *field,
+                             const char **name);
 
 /* The name of a model with a config that has none of its own: "base (num_layers
  * 2, hidden_size 512)", with the overrides beside the config in the inline

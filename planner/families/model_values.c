@@ -17,7 +17,7 @@
 
 static const char *spelling(const char *name)
 {
-    const struct rf_field *field = rf_field_of(name);
+    const struct rf_field *field = rf_model_field_of(name);
     return field != NULL ? field->names[0] : name;
 }
 
@@ -36,16 +36,16 @@ static enum rf_status read_field(const struct rf_jnode *object,
     bool flag = false;
     enum rf_status status = RF_OK;
     switch (field->kind) {
-    case RF_FIELD_INTEGER:
+    case RF_MODEL_FIELD_INTEGER:
         status =
             rf_jnode_u64(object, name, field->min, field->max, &number, err);
         *out = number_value(number);
         break;
-    case RF_FIELD_BOOL:
+    case RF_MODEL_FIELD_BOOL:
         status = rf_jnode_bool(object, name, &flag, err);
         *out = (struct rf_value){.kind = RF_VALUE_BOOL, .number = flag};
         break;
-    case RF_FIELD_DTYPE:
+    case RF_MODEL_FIELD_DTYPE:
         *out = rf_value_of_json(json_object_get(object->value, name));
         break;
     }
@@ -58,7 +58,7 @@ static enum rf_status find_override(const struct rf_values *values,
                                     struct rf_value *out, struct rf_err *err)
 {
     const char *name = NULL;
-    for (size_t k = 0; k < RF_FIELD_MAX_NAMES && field->names[k]; k++) {
+    for (size_t k = 0; k < RF_MODEL_FIELD_MAX_NAMES && field->names[k]; k++) {
         if (json_object_get(values->overrides.value, field->names[k]) == NULL) {
             continue;
         }
@@ -80,13 +80,14 @@ static enum rf_status find_in_config(const struct rf_values *values,
                                      const char *name, bool *found,
                                      struct rf_value *out, struct rf_err *err)
 {
-    const struct rf_field *field = rf_field_of(name);
+    const struct rf_field *field = rf_model_field_of(name);
     const json_t *places[] = {values->inner, values->config.value};
     for (size_t i = 0; i < RF_ARRAY_SIZE(places); i++) {
         struct rf_jnode object = values->config;
         const char *key = name;
-        json_t *value = field != NULL ? rf_field_value(places[i], field, &key)
-                                      : json_object_get(places[i], name);
+        json_t *value = field != NULL
+                            ? rf_model_field_value(places[i], field, &key)
+                            : json_object_get(places[i], name);
         if (value == NULL || json_is_null(value)) {
             continue;
         }
@@ -105,7 +106,7 @@ static enum rf_status find_in_config(const struct rf_values *values,
 static enum rf_status missing(struct rf_values *values, const char *name,
                               struct rf_err *err)
 {
-    const char *names[RF_FIELD_MAX_KEYS + 1], *key, *nearest;
+    const char *names[RF_MODEL_FIELD_MAX_KEYS + 1], *key, *nearest;
     const json_t *known[] = {values->table ? values->table->values : NULL,
                              values->inner, values->config.value};
     size_t n = 0;
@@ -117,7 +118,7 @@ static enum rf_status missing(struct rf_values *values, const char *name,
                                  "\"%s\" is null, which says nothing", name);
         }
         json_object_foreach ((json_t *)known[i], key, value) {
-            if (n < RF_FIELD_MAX_KEYS) {
+            if (n < RF_MODEL_FIELD_MAX_KEYS) {
                 names[n++] = key;
             }
         }
@@ -184,7 +185,7 @@ static enum rf_status find(void *context, const char *name, bool needed,
 {
     struct rf_values *values = context;
     const struct rf_family_table *table = values->table;
-    const struct rf_field *field = rf_field_of(name);
+    const struct rf_field *field = rf_model_field_of(name);
     const json_t *set = table ? json_object_get(table->layers, name) : NULL;
     const json_t *own = table ? json_object_get(table->values, name) : NULL;
     bool found = false;

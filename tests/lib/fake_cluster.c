@@ -444,7 +444,8 @@ struct fake_cluster *fake_cluster_repeat(const char *text,
     fake->run = rf_run_create(fake->config, &extent, &fake_ops, fake);
     if (rf_config_checkpoint(fake->config) != NULL) {
         ck_assert_int_eq(
-            rf_run_inspect_create(fake->config, &fake->inspect, NULL), RF_OK);
+            rf_preflight_inspect_create(fake->config, &fake->inspect, NULL),
+            RF_OK);
         rf_run_set_inspect(fake->run, fake->inspect);
     }
     return fake;
@@ -483,7 +484,7 @@ void fake_cluster_destroy(struct fake_cluster *fake)
     json_decref(fake->seen_start);
     json_decref(fake->seen_limits);
     rf_run_destroy(fake->run);
-    rf_run_inspect_destroy(fake->inspect);
+    rf_preflight_inspect_destroy(fake->inspect);
     rf_model_destroy(fake->model);
     rf_config_destroy(fake->config);
     free(fake);

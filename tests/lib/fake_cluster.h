@@ -77,8 +77,8 @@ struct fake_cluster {
     struct rf_config *config;
     struct rf_model *model;
     struct rf_run *run;
-    struct rf_run_inspect *inspect; /* NULL: the model is in the file */
-    unsigned inspects, wholes;      /* INSPECT that nodes got, for all of it */
+    struct rf_preflight_inspect *inspect; /* NULL: the model is in the file */
+    unsigned inspects, wholes; /* INSPECT that nodes got, for all of it */
     int64_t now_ns, timer_ns;
     struct fake_event *events;
     struct fake_fault faults[FAKE_FAULTS_MAX];

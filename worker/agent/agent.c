@@ -648,7 +648,7 @@ int rf_agent_run(struct rf_agent_options *options)
     agent.attempt_deadline_ns = INT64_MAX;
     agent.state_deadline_ns =
         options->connect ? INT64_MAX : now + BOOT_LIMIT_MS * RF_NS_PER_MS;
-    rf_limits_init(&agent.boot.limits);
+    rf_boot_limits_init(&agent.boot.limits);
     rf_schema_init(&rf_msg_hello_schema, &agent.facts);
     start_handles(&agent);
     if (options->connect) {

@@ -6,7 +6,7 @@
 
 #include "common/bytes.h"
 
-void rf_limits_init(struct rf_boot_limits *limits)
+void rf_boot_limits_init(struct rf_boot_limits *limits)
 {
     *limits = (struct rf_boot_limits){.lease_period_ms = RF_LEASE_PERIOD_MS,
                                       .lease_dead_ms = RF_LEASE_DEAD_MS,
@@ -25,7 +25,7 @@ static void take_limit(uint32_t asked, uint32_t *limit)
 static void take_limits(const struct rf_msg_boot_limits *asked,
                         struct rf_boot_limits *out)
 {
-    rf_limits_init(out);
+    rf_boot_limits_init(out);
     if (asked != NULL) {
         take_limit(asked->lease_period_ms, &out->lease_period_ms);
         take_limit(asked->lease_dead_ms, &out->lease_dead_ms);

@@ -32,7 +32,7 @@ struct rf_boot {
     struct rf_boot_limits limits;
 };
 
-void rf_limits_init(struct rf_boot_limits *limits);
+void rf_boot_limits_init(struct rf_boot_limits *limits);
 
 /* Checks `message` and takes it over, in failure too: it is empty afterwards.
  * RF_ERR_PROTOCOL when its members do not fit together or the protocol versions

@@ -10,7 +10,7 @@
 #include "common/json.h"
 #include "common/mem.h"
 
-static const struct rf_fabric fabrics[] = {
+static const struct rf_hardware fabrics[] = {
     {"a100",
      "NVIDIA A100 80 GB: HBM2e, NVLink 3",
      {.copy_gbytes_per_s = 1000, .nvlink_gbytes_per_s = 300}},
@@ -52,17 +52,17 @@ static const struct rf_fabric fabrics[] = {
     {"ipc", "CUDA IPC handle, same GPU", {.setup_ms = 1}},
 };
 
-size_t rf_fabrics_count(void)
+size_t rf_hardware_count(void)
 {
     return RF_ARRAY_SIZE(fabrics);
 }
 
-const struct rf_fabric *rf_fabric_at(size_t index)
+const struct rf_hardware *rf_hardware_at(size_t index)
 {
     return &fabrics[index];
 }
 
-const struct rf_fabric *rf_fabric_find(const char *name)
+const struct rf_hardware *rf_hardware_find(const char *name)
 {
     for (size_t i = 0; i < RF_ARRAY_SIZE(fabrics); i++) {
         if (strcmp(fabrics[i].name, name) == 0) {
@@ -72,7 +72,7 @@ const struct rf_fabric *rf_fabric_find(const char *name)
     return NULL;
 }
 
-const char *rf_fabric_nearest(const char *name)
+const char *rf_hardware_nearest(const char *name)
 {
     const char *names[RF_ARRAY_SIZE(fabrics) + 1] = {NULL};
     for (size_t i = 0; i < RF_ARRAY_SIZE(fabrics); i++) {

@@ -10,16 +10,16 @@
 
 #include "coordinator/config/links/link_figures.h"
 
-struct rf_fabric {
+struct rf_hardware {
     const char *name;
     const char *text;
     struct rf_link_figures figures;
 };
 
-size_t rf_fabrics_count(void);
-const struct rf_fabric *rf_fabric_at(size_t index);
-const struct rf_fabric *rf_fabric_find(const char *name); /* NULL: none */
+size_t rf_hardware_count(void);
+const struct rf_hardware *rf_hardware_at(size_t index);
+const struct rf_hardware *rf_hardware_find(const char *name); /* NULL: none */
 /* The fabric of that name, or the one with the nearest; NULL: none is near. */
-const char *rf_fabric_nearest(const char *name);
+const char *rf_hardware_nearest(const char *name);
 
 #endif

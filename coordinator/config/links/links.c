@@ -72,8 +72,9 @@ static enum rf_status add_fabric(const struct rf_jnode *name,
                                  struct rf_err *err)
 {
     const char *text = json_string_value(name->value);
-    const struct rf_fabric *fabric = text != NULL ? rf_fabric_find(text) : NULL;
-    const char *nearest = text != NULL ? rf_fabric_nearest(text) : NULL;
+    const struct rf_hardware *fabric =
+        text != NULL ? rf_hardware_find(text) : NULL;
+    const char *nearest = text != NULL ? rf_hardware_nearest(text) : NULL;
     if (fabric == NULL) {
         return rf_jnode_fail(
             name, err, "must be a fabric of docs/FABRICS.md%s%s%s",

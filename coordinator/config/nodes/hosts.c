@@ -22,24 +22,24 @@
 #define MAX_DIGITS 9
 #define MAX_NAME 253
 
-struct names {
+struct host_names {
     char **list;
     size_t n, cap;
 };
 
 /* "3-5" or "3" of a bracket. */
-struct range {
+struct bracket_range {
     unsigned long first, last;
     int width;
 };
 
-static void free_names(struct names *names)
+static void free_names(struct host_names *names)
 {
     for (size_t i = 0; i < names->n; i++) {
         free(names->list[i]);
     }
     free(names->list);
-    *names = (struct names){0};
+    *names = (struct host_names){0};
 }
 
 /* Digits at the start of `text`; false: none, or too many. */
@@ -70,8 +70,8 @@ enum rf_status rf_hosts_slots(const char *text, uint32_t *out,
 }
 
 /* Adds `text` to every name. */
-static enum rf_status append(struct names *names, const char *text, size_t size,
-                             struct rf_err *err)
+static enum rf_status append(struct host_names *names, const char *text,
+                             size_t size, struct rf_err *err)
 {
     for (size_t i = 0; i < names->n; i++) {
         char *longer;
@@ -89,7 +89,7 @@ static enum rf_status append(struct names *names, const char *text, size_t size,
 
 /* Reads one range of a bracket, up to the ',' or ']' behind it. */
 static enum rf_status read_range(const char **at, const char *word,
-                                 struct range *out, struct rf_err *err)
+                                 struct bracket_range *out, struct rf_err *err)
 {
     const char *start = *at, *end = start;
     bool valid = read_number(&end, &out->first);
@@ -117,11 +117,11 @@ static enum rf_status read_range(const char **at, const char *word,
 /* The numbers of the bracket that begins at `*at` and is closed, `most` at
  * most; passes it. */
 static enum rf_status read_bracket(const char **at, const char *word,
-                                   size_t most, struct names *numbers,
+                                   size_t most, struct host_names *numbers,
                                    struct rf_err *err)
 {
     while (*(*at)++ != ']') {
-        struct range range = {0};
+        struct bracket_range range = {0};
         enum rf_status status = read_range(at, word, &range, err);
         if (status != RF_OK) {
             return status;
@@ -140,9 +140,9 @@ static enum rf_status read_bracket(const char **at, const char *word,
 }
 
 /* Every name once with each of the numbers. */
-static void multiply(struct names *names, const struct names *numbers)
+static void multiply(struct host_names *names, const struct host_names *numbers)
 {
-    struct names out = {0};
+    struct host_names out = {0};
     for (size_t i = 0; i < names->n; i++) {
         for (size_t j = 0; j < numbers->n; j++) {
             RF_PUSH(out.list, out.n, out.cap,
@@ -166,12 +166,12 @@ static char *bracketed_address(const char *word)
 }
 
 /* The names that a word without slots stands for. */
-static enum rf_status expand(const char *word, struct names *names,
+static enum rf_status expand(const char *word, struct host_names *names,
                              struct rf_err *err)
 {
     const char *at = word;
     char *address = bracketed_address(word);
-    struct names numbers = {0};
+    struct host_names numbers = {0};
     enum rf_status status = RF_OK;
     if (address != NULL) {
         RF_PUSH(names->list, names->n, names->cap, address);
@@ -275,7 +275,7 @@ enum rf_status rf_hosts_add_word(const char *word, uint32_t slots,
                                  enum rf_hosts_twice twice,
                                  struct rf_hosts *out, struct rf_err *err)
 {
-    struct names names = {0};
+    struct host_names names = {0};
     char *name = rf_xstrdup(word);
     char *colon = find_slots(name);
     enum rf_status status = RF_OK;

@@ -155,7 +155,7 @@ static enum rf_status find_proxy(struct rf_ssh_job *job, ssh_session session,
 }
 
 /* One attempt at a session. */
-struct attempt {
+struct session_attempt {
     struct rf_ssh_job *job;
     const struct rf_ssh_scan *scan;
     ssh_session session;
@@ -164,7 +164,7 @@ struct attempt {
     bool retry; /* the server cut it off before it had answered as one */
 };
 
-static enum rf_status connect_proxy(struct attempt *attempt,
+static enum rf_status connect_proxy(struct session_attempt *attempt,
                                     const char *command, pid_t *group,
                                     struct rf_err *err)
 {
@@ -188,7 +188,7 @@ static enum rf_status connect_proxy(struct attempt *attempt,
 }
 
 /* Connects, directly or through a proxy command, and guards the socket. */
-static enum rf_status connect_socket(struct attempt *attempt,
+static enum rf_status connect_socket(struct session_attempt *attempt,
                                      struct rf_err *err)
 {
     struct rf_ssh_server *server = &attempt->server;
@@ -224,7 +224,8 @@ static bool peer_has_closed(struct rf_ssh_job *job)
     return got == 0 || (got < 0 && errno != EAGAIN && errno != EINTR);
 }
 
-static enum rf_status exchange_keys(struct attempt *attempt, struct rf_err *err)
+static enum rf_status exchange_keys(struct session_attempt *attempt,
+                                    struct rf_err *err)
 {
     ssh_session session = attempt->session;
     long seconds = (long)(rf_ssh_left_ms(attempt->job) / 1000 + 1);
@@ -285,7 +286,7 @@ static enum rf_status run_worker(struct rf_ssh_job *job, ssh_session session,
 }
 
 /* To the end of the agent if it gets that far. */
-static enum rf_status try_once(struct attempt *attempt,
+static enum rf_status try_once(struct session_attempt *attempt,
                                struct rf_ssh_outcome *out, struct rf_err *err)
 {
     struct rf_ssh_job *job = attempt->job;
@@ -364,10 +365,11 @@ void rf_ssh_thread(void *data)
         }
     }
     for (;; try++) {
-        struct attempt attempt = {.job = job,
-                                  .scan = &scan,
-                                  .server = {.alias = scan.host_key_alias},
-                                  .fd = -1};
+        struct session_attempt attempt = {
+            .job = job,
+            .scan = &scan,
+            .server = {.alias = scan.host_key_alias},
+            .fd = -1};
         status = try_once(&attempt, &outcome, &err);
         if (status == RF_OK || !attempt.retry || try == RF_SSH_TRIES) {
             break;

@@ -330,11 +330,12 @@ START_TEST(test_training_memory_of_a_known_model)
     ck_assert_double_eq(memory.activations, 0);
     /* Over TP 8, of which two ranks share each of the four heads of keys and
        values; in the side's dtype. */
-    ck_assert_double_eq_tol(rf_engine_bytes_of(searched.model, &spec->infer),
-                            4 * (48.0 * (2 * 8388608 / 8 + 2 * 1048576 / 4 +
-                                         266496 + 128.0 * 4718592 / 8) +
-                                 2 * 151936.0 * 2048 / 8 + 2048),
-                            1);
+    ck_assert_double_eq_tol(
+        rf_inference_memory_of(searched.model, &spec->infer),
+        4 * (48.0 * (2 * 8388608 / 8 + 2 * 1048576 / 4 + 266496 +
+                     128.0 * 4718592 / 8) +
+             2 * 151936.0 * 2048 / 8 + 2048),
+        1);
     searched_free(&searched);
 }
 END_TEST

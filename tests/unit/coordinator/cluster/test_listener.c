@@ -1,6 +1,6 @@
 /*
- * The listener alone: whose connection becomes a node's, and strangers that
- * take up what they can. Time is the test's.
+ * The listener alone: whose connection becomes a node's, and unauthenticated
+ * peers that take up what they can. Time is the test's.
  */
 #include <check.h>
 #include <stdlib.h>
@@ -90,11 +90,12 @@ static void setup(void)
     memset(invited.psk, 7, sizeof(invited.psk));
 }
 
-static void listen_with(unsigned max_strangers, bool lends)
+static void listen_with(unsigned max_unauthenticated, bool lends)
 {
     struct rf_listener_options options = {.loop = &ends_loop,
                                           .config = &config,
-                                          .max_strangers = max_strangers,
+                                          .max_unauthenticated =
+                                              max_unauthenticated,
                                           .lends = lends,
                                           .now = clock_now};
     listener = rf_listener_create(&options, &ops, NULL);
@@ -240,8 +241,8 @@ END_TEST
 
 /* --- Strangers ------------------------------------------------------------ */
 
-static int strangers[80];
-static unsigned n_strangers;
+static int unauthenticated[80];
+static unsigned n_unauthenticated;
 
 static void count_tcp(uv_handle_t *handle, void *data)
 {
@@ -273,8 +274,9 @@ static void await_handles(unsigned n)
 /* One that is accepted before the next one comes. */
 static void come(const char *from)
 {
-    strangers[n_strangers++] = caller_connect(from, "127.0.0.1", invited.port);
-    await_handles(n_strangers);
+    unauthenticated[n_unauthenticated++] =
+        caller_connect(from, "127.0.0.1", invited.port);
+    await_handles(n_unauthenticated);
 }
 
 static bool one_was_sent_away(void)
@@ -282,49 +284,51 @@ static bool one_was_sent_away(void)
     return a_claim_was_refused();
 }
 
-START_TEST(test_listener_closes_the_oldest_stranger_first)
+START_TEST(test_listener_closes_the_oldest_unauthenticated_peer_first)
 {
     listen_with(3, false);
     for (int i = 0; i < 3; i++) {
         come(NULL);
     }
-    strangers[3] = caller_connect(NULL, "127.0.0.1", invited.port);
+    unauthenticated[3] = caller_connect(NULL, "127.0.0.1", invited.port);
     ends_run_until(one_was_sent_away);
     ck_assert(
         was_logged("(it made room for others before it had proved a key)"));
-    ck_assert(caller_was_sent_away(strangers[0]));
+    ck_assert(caller_was_sent_away(unauthenticated[0]));
     for (int i = 1; i < 4; i++) {
-        ck_assert(!caller_was_sent_away(strangers[i]));
+        ck_assert(!caller_was_sent_away(unauthenticated[i]));
     }
 }
 END_TEST
 
-START_TEST(test_listener_closes_strangers_of_the_busiest_address_first)
+START_TEST(
+    test_listener_closes_unauthenticated_peers_of_the_busiest_address_first)
 {
     listen_with(80, false);
     come("127.0.0.9");
     for (int i = 0; i < 64; i++) {
         come(NULL);
     }
-    strangers[n_strangers] = caller_connect(NULL, "127.0.0.1", invited.port);
+    unauthenticated[n_unauthenticated] =
+        caller_connect(NULL, "127.0.0.1", invited.port);
     ends_run_until(one_was_sent_away);
-    ck_assert(!caller_was_sent_away(strangers[0]));
-    ck_assert(caller_was_sent_away(strangers[1]));
-    ck_assert(!caller_was_sent_away(strangers[2]));
+    ck_assert(!caller_was_sent_away(unauthenticated[0]));
+    ck_assert(caller_was_sent_away(unauthenticated[1]));
+    ck_assert(!caller_was_sent_away(unauthenticated[2]));
 }
 END_TEST
 
-START_TEST(test_listener_keeps_a_stranger_that_has_proved_a_key)
+START_TEST(test_listener_keeps_a_peer_that_has_proved_a_key)
 {
     struct rf_tls *tls;
     listen_with(2, false);
     tls = caller_greet(&invited, &watched);
     ends_run_until(has_an_answer);
-    n_strangers = 1;
+    n_unauthenticated = 1;
     come(NULL);
-    strangers[2] = caller_connect(NULL, "127.0.0.1", invited.port);
+    unauthenticated[2] = caller_connect(NULL, "127.0.0.1", invited.port);
     ends_run_until(one_was_sent_away);
-    ck_assert(caller_was_sent_away(strangers[1]));
+    ck_assert(caller_was_sent_away(unauthenticated[1]));
     ends_open(&ends_left, watched, tls);
     ends_run_until(is_proved);
 }
@@ -336,10 +340,10 @@ START_TEST(test_listener_has_no_room_where_all_have_proved_a_key)
     listen_with(1, false);
     tls = caller_greet(&invited, &watched);
     ends_run_until(has_an_answer);
-    strangers[0] = caller_connect(NULL, "127.0.0.1", invited.port);
+    unauthenticated[0] = caller_connect(NULL, "127.0.0.1", invited.port);
     ends_run_until(one_was_sent_away);
     ck_assert(was_logged("(there is no room for it)"));
-    ck_assert(caller_was_sent_away(strangers[0]));
+    ck_assert(caller_was_sent_away(unauthenticated[0]));
     ends_open(&ends_left, watched, tls);
     ends_run_until(is_proved);
 }
@@ -357,8 +361,8 @@ START_TEST(test_listener_closes_who_says_nothing_in_time)
     rf_listener_tick(listener);
     await_handles(1);
     ck_assert(was_logged("(it sent nothing); 1 so far"));
-    ck_assert(caller_was_sent_away(strangers[0]));
-    ck_assert(!caller_was_sent_away(strangers[1]));
+    ck_assert(caller_was_sent_away(unauthenticated[0]));
+    ck_assert(!caller_was_sent_away(unauthenticated[1]));
 }
 END_TEST
 
@@ -368,7 +372,7 @@ START_TEST(test_listener_keeps_nodes_when_it_closes)
     caller_join(&ends_left, &invited);
     ends_run_until(is_proved);
     wanted = 1 + 1 + 1;
-    strangers[0] = caller_connect(NULL, "127.0.0.1", invited.port);
+    unauthenticated[0] = caller_connect(NULL, "127.0.0.1", invited.port);
     ends_run_until(so_many_handles);
     rf_listener_close(listener);
     wanted = 1; /* the node's */
@@ -481,10 +485,12 @@ Suite *test_listener_suite(void)
     tcase_add_loop_test(
         tests, test_listener_refuses_a_wrong_key_and_unknown_names, 0, 2);
     tcase_add_test(tests, test_listener_refuses_one_of_two_handshakes_at_once);
-    tcase_add_test(tests, test_listener_closes_the_oldest_stranger_first);
     tcase_add_test(tests,
-                   test_listener_closes_strangers_of_the_busiest_address_first);
-    tcase_add_test(tests, test_listener_keeps_a_stranger_that_has_proved_a_key);
+                   test_listener_closes_the_oldest_unauthenticated_peer_first);
+    tcase_add_test(
+        tests,
+        test_listener_closes_unauthenticated_peers_of_the_busiest_address_first);
+    tcase_add_test(tests, test_listener_keeps_a_peer_that_has_proved_a_key);
     tcase_add_test(tests,
                    test_listener_has_no_room_where_all_have_proved_a_key);
     tcase_add_test(tests, test_listener_closes_who_says_nothing_in_time);

@@ -17,17 +17,17 @@
 #define MANY 100000 /* lines, more than pipe and queue hold */
 
 static int ends[2];
-static struct rf_output *output;
+static struct rf_stderr_writer *output;
 
 static void set_up(void)
 {
     ck_assert_int_eq(pipe2(ends, O_CLOEXEC), 0);
-    output = rf_output_create(ends[1]);
+    output = rf_stderr_writer_create(ends[1]);
 }
 
 static void tear_down(void)
 {
-    rf_output_destroy(output);
+    rf_stderr_writer_destroy(output);
     close(ends[0]);
 }
 
@@ -50,7 +50,7 @@ static char *all_written(void)
     pthread_t reader;
     void *text;
     ck_assert_int_eq(pthread_create(&reader, NULL, read_rest, NULL), 0);
-    rf_output_end(output, LONG_MS);
+    rf_stderr_writer_end(output, LONG_MS);
     close(ends[1]);
     pthread_join(reader, &text);
     return text;
@@ -72,12 +72,12 @@ static void stop_reader(void)
 START_TEST(test_output_draws_the_status_below_lines)
 {
     char *text;
-    rf_output_line(output, "one");
-    ck_assert(rf_output_flush(output, LONG_MS));
-    rf_output_status(output, "[#.]");
-    ck_assert(rf_output_flush(output, LONG_MS));
-    rf_output_line(output, "two");
-    ck_assert(rf_output_flush(output, LONG_MS));
+    rf_stderr_writer_line(output, "one");
+    ck_assert(rf_stderr_writer_flush(output, LONG_MS));
+    rf_stderr_writer_status(output, "[#.]");
+    ck_assert(rf_stderr_writer_flush(output, LONG_MS));
+    rf_stderr_writer_line(output, "two");
+    ck_assert(rf_stderr_writer_flush(output, LONG_MS));
     text = all_written();
     ck_assert_str_eq(text, "one\n[#.]\r\033[Ktwo\n[#.]\r\033[K");
     free(text);
@@ -92,9 +92,9 @@ START_TEST(test_output_that_is_not_read_holds_up_nobody_and_counts_losses)
     memset(line, 'x', sizeof(line) - 1);
     line[sizeof(line) - 1] = '\0';
     for (unsigned i = 0; i < MANY; i++) {
-        rf_output_line(output, line);
+        rf_stderr_writer_line(output, line);
     }
-    ck_assert(!rf_output_flush(output, 1));
+    ck_assert(!rf_stderr_writer_flush(output, 1));
     text = all_written();
     for (at = strtok_r(text, "\n", &save); at != NULL;
          at = strtok_r(NULL, "\n", &save)) {
@@ -118,9 +118,9 @@ START_TEST(test_output_holds_the_commands_of_thousands_of_nodes)
     command[sizeof(command) - 1] = '\0';
     stop_reader();
     for (unsigned i = 0; i < NODES; i++) {
-        rf_output_line(output, command);
+        rf_stderr_writer_line(output, command);
     }
-    ck_assert(!rf_output_flush(output, 1));
+    ck_assert(!rf_stderr_writer_flush(output, 1));
     text = all_written();
     for (const char *at = text; (at = strstr(at, command)) != NULL; at++) {
         came++;
@@ -137,9 +137,9 @@ START_TEST(test_output_that_is_not_read_keeps_the_last_status_only)
     stop_reader();
     for (unsigned i = 0; i < MANY; i++) {
         snprintf(status, sizeof(status), "status %u!", i);
-        rf_output_status(output, status);
+        rf_stderr_writer_status(output, status);
     }
-    ck_assert(!rf_output_flush(output, 1));
+    ck_assert(!rf_stderr_writer_flush(output, 1));
     text = all_written();
     for (const char *at = text; (at = strstr(at, "status ")) != NULL; at++) {
         shown++;
@@ -152,9 +152,9 @@ END_TEST
 START_TEST(test_output_ends_though_it_is_not_read)
 {
     stop_reader();
-    rf_output_line(output, "never read");
-    rf_output_end(output, 10);
-    rf_output_line(output, "nor is this");
+    rf_stderr_writer_line(output, "never read");
+    rf_stderr_writer_end(output, 10);
+    rf_stderr_writer_line(output, "nor is this");
 }
 END_TEST
 
@@ -185,7 +185,7 @@ START_TEST(test_output_takes_the_log_of_all_threads)
     char one[] = "one", two[] = "two", *text, *at, *save = NULL;
     unsigned next[2] = {0}, number;
     pthread_t other;
-    rf_output_take_log(output);
+    rf_stderr_writer_take_log(output);
     ck_assert_int_eq(pthread_create(&other, NULL, log_lines, one), 0);
     log_lines(two);
     pthread_join(other, NULL);

@@ -23,12 +23,12 @@ static void stored(const struct rf_err *why, void *data)
 /* Stores "text" as `path`; RF_OK, or why not. */
 static enum rf_status store(const char *path, unsigned n_folders)
 {
-    const struct rf_storing_file file = {rf_xstrdup(path), rf_xstrdup("text"),
-                                         n_folders};
+    const struct rf_store_thread_file file = {rf_xstrdup(path),
+                                              rf_xstrdup("text"), n_folders};
     uv_loop_t loop;
     seen = (struct told){0};
     uv_loop_init(&loop);
-    rf_storing_start(&loop, &file, stored, &seen);
+    rf_store_thread_start(&loop, &file, stored, &seen);
     ck_assert_uint_eq(seen.times, 0); /* not from inside */
     uv_run(&loop, UV_RUN_DEFAULT);
     ck_assert_uint_eq(seen.times, 1);

@@ -21,20 +21,20 @@
 enum { A, B, C, D, NODES };
 
 static struct rf_config *config;
-static struct rf_run_inspect *inspect;
+static struct rf_preflight_inspect *inspect;
 
 static void enter(void)
 {
     struct rf_model *none = NULL;
     struct rf_err err = {0};
     configured(CONFIG("1"), &config, &none);
-    ck_assert_msg(rf_run_inspect_create(config, &inspect, &err) == RF_OK, "%s",
-                  err.text);
+    ck_assert_msg(rf_preflight_inspect_create(config, &inspect, &err) == RF_OK,
+                  "%s", err.text);
 }
 
 static void leave(void)
 {
-    rf_run_inspect_destroy(inspect);
+    rf_preflight_inspect_destroy(inspect);
     rf_config_destroy(config);
 }
 
@@ -47,14 +47,14 @@ static enum rf_verdict answer(uint32_t node, const char *digest,
     const struct rf_msg_headers message = {.digests = {&pair, 1},
                                            .headers = headers};
     snprintf(value, sizeof(value), "%s", digest);
-    return rf_run_inspect_take(inspect, node, &message);
+    return rf_preflight_inspect_take(inspect, node, &message);
 }
 
 START_TEST(test_inspect_asks_nodes_with_ranks_and_one_of_them_for_all)
 {
     for (uint32_t i = 0; i < NODES; i++) {
         struct rf_msg message;
-        const bool asked = rf_run_inspect_ask(inspect, i, &message);
+        const bool asked = rf_preflight_inspect_ask(inspect, i, &message);
         ck_assert_int_eq(asked, i != D);
         if (asked) {
             ck_assert_str_eq(message.inspect.folder, "/absent/m");
@@ -78,9 +78,9 @@ START_TEST(test_inspect_compares_whoever_answers_last)
     ck_assert_int_eq(answer(B, _i == 0 ? "1" : "2", NULL), RF_VERDICT_GO_ON);
     ck_assert_int_eq(answer(C, "1", headers),
                      _i == 0 ? RF_VERDICT_NEXT : RF_VERDICT_ABORT);
-    ck_assert_ptr_null(rf_run_inspect_error(inspect, A));
-    ck_assert_int_eq(rf_run_inspect_error(inspect, B) != NULL, _i == 1);
-    ck_assert(json_equal(rf_run_inspect_headers(inspect), wanted));
+    ck_assert_ptr_null(rf_preflight_inspect_error(inspect, A));
+    ck_assert_int_eq(rf_preflight_inspect_error(inspect, B) != NULL, _i == 1);
+    ck_assert(json_equal(rf_preflight_inspect_headers(inspect), wanted));
     json_decref(headers);
     json_decref(wanted);
 }
@@ -89,14 +89,16 @@ END_TEST
 START_TEST(test_inspect_names_all_nodes_that_fail)
 {
     ck_assert_int_eq(answer(C, "1", NULL), RF_VERDICT_GO_ON);
-    ck_assert_int_eq(rf_run_inspect_fail(inspect, A, "gone"), RF_VERDICT_GO_ON);
-    ck_assert_int_eq(rf_run_inspect_silence(inspect, 88), RF_VERDICT_ABORT);
-    ck_assert_str_eq(rf_run_inspect_error(inspect, A), "gone");
-    ck_assert_ptr_nonnull(
-        strstr(rf_run_inspect_error(inspect, B), "/absent/m say within 88 s"));
-    ck_assert_str_eq(rf_run_inspect_error(inspect, C),
+    ck_assert_int_eq(rf_preflight_inspect_fail(inspect, A, "gone"),
+                     RF_VERDICT_GO_ON);
+    ck_assert_int_eq(rf_preflight_inspect_silence(inspect, 88),
+                     RF_VERDICT_ABORT);
+    ck_assert_str_eq(rf_preflight_inspect_error(inspect, A), "gone");
+    ck_assert_ptr_nonnull(strstr(rf_preflight_inspect_error(inspect, B),
+                                 "/absent/m say within 88 s"));
+    ck_assert_str_eq(rf_preflight_inspect_error(inspect, C),
                      "its HEADERS lacks what INSPECT asked for");
-    ck_assert_ptr_null(rf_run_inspect_error(inspect, D));
+    ck_assert_ptr_null(rf_preflight_inspect_error(inspect, D));
 }
 END_TEST
 
@@ -105,10 +107,11 @@ START_TEST(test_inspect_refuses_scenarios_that_do_not_fit_the_slots)
 {
     struct rf_config *small = NULL;
     struct rf_model *none = NULL;
-    struct rf_run_inspect *other = NULL;
+    struct rf_preflight_inspect *other = NULL;
     struct rf_err err = {0};
     configured(CONFIG("2"), &small, &none);
-    ck_assert_int_eq(rf_run_inspect_create(small, &other, &err), RF_ERR_CONFIG);
+    ck_assert_int_eq(rf_preflight_inspect_create(small, &other, &err),
+                     RF_ERR_CONFIG);
     ck_assert_msg(strstr(err.text, "$.scenarios[0] (one): ") != NULL, "%s",
                   err.text);
     ck_assert_ptr_null(other);

@@ -7,17 +7,17 @@
 #include "tests/unit/coordinator/run/attempt_lab.h"
 
 static struct attempt_lab lab;
-static struct rf_run_join *join;
+static struct rf_preflight_join *join;
 
 static void setup(void)
 {
     lab = attempt_lab_create("");
-    join = rf_run_join_create(lab.pair.config);
+    join = rf_preflight_join_create(lab.pair.config);
 }
 
 static void teardown(void)
 {
-    rf_run_join_destroy(join);
+    rf_preflight_join_destroy(join);
     attempt_lab_free(&lab);
 }
 
@@ -48,32 +48,34 @@ static struct rf_msg_hello make(uint64_t oldest, uint64_t newest,
 static enum rf_verdict add(uint32_t node, const char *uuid)
 {
     struct rf_msg_hello hello = make(RF_PROTOCOL_MIN, RF_PROTOCOL_MAX, uuid);
-    enum rf_verdict verdict = rf_run_join_add(join, node, &hello);
+    enum rf_verdict verdict = rf_preflight_join_add(join, node, &hello);
     ck_assert_ptr_null(hello.gpus); /* its contents are moved */
     return verdict;
 }
 
 START_TEST(test_join_is_complete_when_all_have_joined)
 {
-    ck_assert_ptr_null(rf_run_join_hello(join, LAB_A));
+    ck_assert_ptr_null(rf_preflight_join_hello(join, LAB_A));
     ck_assert_int_eq(add(LAB_B, "x"), RF_VERDICT_GO_ON);
-    ck_assert_uint_eq(rf_run_join_count(join), 1);
+    ck_assert_uint_eq(rf_preflight_join_count(join), 1);
     ck_assert_int_eq(add(LAB_A, "y"), RF_VERDICT_NEXT);
-    ck_assert_str_eq(rf_run_join_hello(join, LAB_A)->version, "0.0.1");
-    ck_assert(rf_run_join_is_there(join, LAB_A));
+    ck_assert_str_eq(rf_preflight_join_hello(join, LAB_A)->version, "0.0.1");
+    ck_assert(rf_preflight_join_is_there(join, LAB_A));
 }
 END_TEST
 
 START_TEST(test_join_waits_for_the_verdict_on_every_node)
 {
-    ck_assert_int_eq(rf_run_join_lose(join, LAB_A, "refused"),
+    ck_assert_int_eq(rf_preflight_join_lose(join, LAB_A, "refused"),
                      RF_VERDICT_GO_ON);
     ck_assert_int_eq(add(LAB_B, "x"), RF_VERDICT_ABORT);
-    ck_assert_str_eq(rf_run_join_lost(join, LAB_A), "refused");
-    ck_assert_ptr_null(rf_run_join_lost(join, LAB_B));
-    ck_assert_int_eq(rf_run_join_lose(join, LAB_B, "gone"), RF_VERDICT_ABORT);
-    ck_assert(!rf_run_join_is_there(join, LAB_B));
-    ck_assert_ptr_nonnull(rf_run_join_hello(join, LAB_B)); /* it had joined */
+    ck_assert_str_eq(rf_preflight_join_lost(join, LAB_A), "refused");
+    ck_assert_ptr_null(rf_preflight_join_lost(join, LAB_B));
+    ck_assert_int_eq(rf_preflight_join_lose(join, LAB_B, "gone"),
+                     RF_VERDICT_ABORT);
+    ck_assert(!rf_preflight_join_is_there(join, LAB_B));
+    ck_assert_ptr_nonnull(
+        rf_preflight_join_hello(join, LAB_B)); /* it had joined */
 }
 END_TEST
 
@@ -94,7 +96,7 @@ START_TEST(test_join_takes_the_newest_protocol_of_both)
     struct rf_err err = {0};
     uint32_t protocol;
     enum rf_status status =
-        rf_run_join_judge(join, LAB_A, &hello, false, &protocol, &err);
+        rf_preflight_join_judge(join, LAB_A, &hello, false, &protocol, &err);
     ck_assert_uint_eq(protocol, ranges[_i].protocol);
     ck_assert_int_eq(status, protocol != 0 ? RF_OK : RF_ERR_LAUNCH);
     ck_assert(protocol != 0 || has(err.text, "install the same version"));
@@ -110,12 +112,13 @@ START_TEST(test_join_refuses_a_machine_under_a_second_name)
     (void)add(LAB_A, "GPU-1");
     use_method("nccl");
     ck_assert_int_eq(
-        rf_run_join_judge(join, LAB_B, &hello, false, &protocol, &err),
+        rf_preflight_join_judge(join, LAB_B, &hello, false, &protocol, &err),
         RF_ERR_LAUNCH);
     ck_assert(has(err.text, "has a GPU that a has too"));
     use_method("host"); /* nobody uses it */
     ck_assert_int_eq(
-        rf_run_join_judge(join, LAB_B, &hello, false, &protocol, &err), RF_OK);
+        rf_preflight_join_judge(join, LAB_B, &hello, false, &protocol, &err),
+        RF_OK);
     rf_schema_free(&rf_msg_hello_schema, &hello);
 }
 END_TEST
@@ -126,9 +129,10 @@ START_TEST(test_join_is_strict_about_builds_on_demand)
     struct rf_err err = {0};
     uint32_t protocol;
     ck_assert_int_eq(
-        rf_run_join_judge(join, LAB_A, &hello, false, &protocol, &err), RF_OK);
+        rf_preflight_join_judge(join, LAB_A, &hello, false, &protocol, &err),
+        RF_OK);
     ck_assert_int_eq(
-        rf_run_join_judge(join, LAB_A, &hello, true, &protocol, &err),
+        rf_preflight_join_judge(join, LAB_A, &hello, true, &protocol, &err),
         RF_ERR_LAUNCH);
     ck_assert(has(err.text, "0.0.1"));
     rf_schema_free(&rf_msg_hello_schema, &hello);
@@ -144,7 +148,8 @@ START_TEST(test_join_lets_names_share_a_gpu_when_asked)
     lab.pair.config->env = json_pack("{s:s}", "REFIT_SHARE_GPU", "1");
     (void)add(LAB_A, "GPU-1");
     ck_assert_int_eq(
-        rf_run_join_judge(join, LAB_B, &hello, false, &protocol, &err), RF_OK);
+        rf_preflight_join_judge(join, LAB_B, &hello, false, &protocol, &err),
+        RF_OK);
     json_decref(lab.pair.config->env);
     lab.pair.config->env = NULL;
     rf_schema_free(&rf_msg_hello_schema, &hello);

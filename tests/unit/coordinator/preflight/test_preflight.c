@@ -9,19 +9,19 @@
 #define LOTS (UINT64_C(1) << 50)
 
 static struct attempt_lab lab;
-static struct rf_run_join *join;
+static struct rf_preflight_join *join;
 static struct rf_err err;
 
 static void create(const char *more)
 {
     lab = attempt_lab_create(more);
-    join = rf_run_join_create(lab.pair.config);
+    join = rf_preflight_join_create(lab.pair.config);
     err = (struct rf_err){0};
 }
 
 static void destroy(void)
 {
-    rf_run_join_destroy(join);
+    rf_preflight_join_destroy(join);
     attempt_lab_free(&lab);
 }
 
@@ -59,7 +59,7 @@ static void add(uint32_t at, struct node node)
         hello.nccl = rf_xcalloc(1, sizeof(*hello.nccl));
         hello.nccl->version = rf_xstrdup(node.nccl);
     }
-    (void)rf_run_join_add(join, at, &hello);
+    (void)rf_preflight_join_add(join, at, &hello);
 }
 
 static enum rf_status check(void)
@@ -140,7 +140,7 @@ START_TEST(test_preflight_names_a_node_that_is_lost)
     add(LAB_A, (struct node){.method = "host", .boot_id = "x", .memory = LOTS});
     add(LAB_B, (struct node){.method = "host", .boot_id = "y", .memory = LOTS});
     ck_assert_int_eq(check(), RF_OK);
-    (void)rf_run_join_lose(join, LAB_B, "silent for 15 s");
+    (void)rf_preflight_join_lose(join, LAB_B, "silent for 15 s");
     ck_assert_int_eq(check(), RF_ERR_PEER);
     ck_assert_str_eq(err.text, "node b was lost earlier: silent for 15 s");
     destroy();

@@ -28,7 +28,7 @@ static const double calm[10] = {100, 101, 99, 100, 101, 99, 100, 101, 99, 100};
 static const char *flags_of(json_t *record)
 {
     static char out[200];
-    json_t *flags = rf_flags_json(record);
+    json_t *flags = rf_doubts_json(record);
     out[0] = '\0';
     for (size_t i = 0; i < json_array_size(flags); i++) {
         strcat(out, json_string_value(json_array_get(flags, i)));
@@ -95,11 +95,11 @@ START_TEST(test_flags_give_reasons)
                             "bimodal", "unstable");
     json_t *two =
         json_pack("{s:s, s:[s, i]}", "name", "c", "flags", "unstable", 5);
-    ck_assert_ptr_null(rf_flags_reasons(valid));
-    text = rf_flags_reasons(one);
+    ck_assert_ptr_null(rf_doubts_reasons(valid));
+    text = rf_doubts_reasons(one);
     ck_assert_str_eq(text, "drift, bimodal");
     free(text);
-    free(rf_flags_reasons(two));
+    free(rf_doubts_reasons(two));
     json_decref(valid);
     json_decref(one);
     json_decref(two);

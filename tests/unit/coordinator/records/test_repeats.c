@@ -323,7 +323,7 @@ START_TEST(test_repeats_that_differ_are_flagged_in_one_sentence)
     add(&record, longer(10), 1);
     ck_assert(has_flag(record, "repeats_differ"));
     ck_assert(has_flag(record, "unstable"));
-    text = rf_flags_reasons(record);
+    text = rf_doubts_reasons(record);
     ck_assert_msg(strstr(text, "repeats_differ: time ") != NULL &&
                       strstr(text, " % between, ") != NULL &&
                       strstr(text, " % within") != NULL &&

@@ -80,13 +80,13 @@ END_TEST
 
 START_TEST(test_thresholds_are_exceeded_in_their_direction)
 {
-    const struct rf_limits limits = {.worse = 0.05, .better = 0.2};
+    const struct rf_threshold limits = {.worse = 0.05, .better = 0.2};
     char text[64];
-    ck_assert(rf_limits_exceeded(&limits, 0.06));
-    ck_assert(!rf_limits_exceeded(&limits, 0.05));
-    ck_assert(!rf_limits_exceeded(&limits, -0.19));
-    ck_assert(rf_limits_exceeded(&limits, -0.21));
-    ck_assert_str_eq(rf_limits_text(&limits, text), "+5 % or -20 %");
+    ck_assert(rf_threshold_exceeded(&limits, 0.06));
+    ck_assert(!rf_threshold_exceeded(&limits, 0.05));
+    ck_assert(!rf_threshold_exceeded(&limits, -0.19));
+    ck_assert(rf_threshold_exceeded(&limits, -0.21));
+    ck_assert_str_eq(rf_threshold_text(&limits, text), "+5 % or -20 %");
 }
 END_TEST
 

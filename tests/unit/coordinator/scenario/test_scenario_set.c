@@ -52,25 +52,26 @@ static void lab_free(struct lab *lab)
 /* Takes every scenario in turn. Returns how many plans that made in all. */
 static size_t plans_made(const struct lab *lab, uint64_t budget_bytes)
 {
-    struct rf_scenarios *scenarios = NULL;
+    struct rf_scenario_set *scenarios = NULL;
     struct rf_err err = {.text = ""};
     size_t made;
-    ck_assert_msg(rf_scenarios_plan(lab->config, lab->model, budget_bytes,
-                                    &scenarios, &err) == RF_OK,
+    ck_assert_msg(rf_scenario_set_plan(lab->config, lab->model, budget_bytes,
+                                       &scenarios, &err) == RF_OK,
                   "%s", err.text);
-    ck_assert_uint_eq(rf_scenarios_planned(scenarios),
+    ck_assert_uint_eq(rf_scenario_set_planned(scenarios),
                       lab->config->n_scenarios);
     for (size_t i = 0; i < lab->config->n_scenarios; i++) {
         struct rf_scenario *scenario = NULL;
-        ck_assert_msg(rf_scenarios_take(scenarios, i, &scenario, &err) == RF_OK,
+        ck_assert_msg(rf_scenario_set_take(scenarios, i, &scenario, &err) ==
+                          RF_OK,
                       "%s", err.text);
         ck_assert_uint_eq(scenario->index, i);
         ck_assert_str_eq(scenario->spec->name, lab->config->scenarios[i].name);
         ck_assert_uint_gt(scenario->schedule->n_ops, 0);
         rf_scenario_destroy(scenario);
     }
-    made = rf_scenarios_planned(scenarios);
-    rf_scenarios_destroy(scenarios);
+    made = rf_scenario_set_planned(scenarios);
+    rf_scenario_set_destroy(scenarios);
     return made;
 }
 
@@ -98,31 +99,31 @@ START_TEST(test_a_scenario_may_be_taken_again)
 {
     struct lab lab =
         lab_of("{'name': 's', 'train': {'tp': 2}, 'infer': {'tp': 4}}");
-    struct rf_scenarios *scenarios = NULL;
+    struct rf_scenario_set *scenarios = NULL;
     struct rf_scenario *first = NULL, *second = NULL;
-    ck_assert_int_eq(rf_scenarios_plan(lab.config, lab.model,
-                                       RF_SCENARIOS_BYTES, &scenarios, NULL),
+    ck_assert_int_eq(rf_scenario_set_plan(lab.config, lab.model,
+                                          RF_SCENARIOS_BYTES, &scenarios, NULL),
                      RF_OK);
-    ck_assert_int_eq(rf_scenarios_take(scenarios, 0, &first, NULL), RF_OK);
-    ck_assert_int_eq(rf_scenarios_take(scenarios, 0, &second, NULL), RF_OK);
+    ck_assert_int_eq(rf_scenario_set_take(scenarios, 0, &first, NULL), RF_OK);
+    ck_assert_int_eq(rf_scenario_set_take(scenarios, 0, &second, NULL), RF_OK);
     ck_assert_ptr_ne(first, second);
-    ck_assert_uint_eq(rf_scenarios_planned(scenarios), 2);
+    ck_assert_uint_eq(rf_scenario_set_planned(scenarios), 2);
     rf_scenario_destroy(first);
     rf_scenario_destroy(second);
-    rf_scenarios_destroy(scenarios);
+    rf_scenario_set_destroy(scenarios);
     lab_free(&lab);
 }
 END_TEST
 
 START_TEST(test_the_first_scenario_that_cannot_work_is_named)
 {
-    struct rf_scenarios *scenarios = NULL;
+    struct rf_scenario_set *scenarios = NULL;
     struct rf_err err = {.text = ""};
     struct lab lab =
         lab_of("{'name': 'good', 'train': {'tp': 2}, 'infer': {'tp': 4}}, "
                "{'name': 'bad', 'train': {'tp': 3}, 'infer': {'tp': 4}}");
-    ck_assert_int_eq(rf_scenarios_plan(lab.config, lab.model,
-                                       RF_SCENARIOS_BYTES, &scenarios, &err),
+    ck_assert_int_eq(rf_scenario_set_plan(lab.config, lab.model,
+                                          RF_SCENARIOS_BYTES, &scenarios, &err),
                      RF_ERR_CONFIG);
     ck_assert_ptr_null(scenarios);
     ck_assert_ptr_nonnull(strstr(err.text, "$.scenarios[1] (bad)"));
@@ -143,14 +144,14 @@ static void take_line(enum rf_log_level level, const char *line, void *data)
 
 START_TEST(test_members_that_cannot_work_are_left_out_where_allowed)
 {
-    struct rf_scenarios *scenarios = NULL;
+    struct rf_scenario_set *scenarios = NULL;
     struct rf_scenario *second = NULL;
     char said[SAID_BYTES] = "";
     struct lab lab = lab_of("{'name': 's', 'impossible': 'skip', 'train': "
                             "{'tp': [1, 3, 2]}, 'infer': {'tp': 4}}");
     rf_log_set_sink(take_line, said);
-    ck_assert_int_eq(rf_scenarios_plan(lab.config, lab.model,
-                                       RF_SCENARIOS_BYTES, &scenarios, NULL),
+    ck_assert_int_eq(rf_scenario_set_plan(lab.config, lab.model,
+                                          RF_SCENARIOS_BYTES, &scenarios, NULL),
                      RF_OK);
     rf_log_set_sink(NULL, NULL);
     ck_assert_ptr_eq(
@@ -160,10 +161,10 @@ START_TEST(test_members_that_cannot_work_are_left_out_where_allowed)
     ck_assert_uint_eq(lab.config->n_skipped, 1);
     ck_assert_str_eq(lab.config->skipped[0].name, "s-train.tp=3");
     ck_assert_ptr_nonnull(strstr(lab.config->skipped[0].reason, "tp 3"));
-    ck_assert_int_eq(rf_scenarios_take(scenarios, 1, &second, NULL), RF_OK);
+    ck_assert_int_eq(rf_scenario_set_take(scenarios, 1, &second, NULL), RF_OK);
     ck_assert_str_eq(second->spec->name, "s-train.tp=2");
     rf_scenario_destroy(second);
-    rf_scenarios_destroy(scenarios);
+    rf_scenario_set_destroy(scenarios);
     lab_free(&lab);
 }
 END_TEST

@@ -57,14 +57,14 @@ END_TEST
 
 START_TEST(test_every_fabric_reads)
 {
-    for (size_t i = 0; i < rf_fabrics_count(); i++) {
+    for (size_t i = 0; i < rf_hardware_count(); i++) {
         struct rf_link_figures figures = {.copy_gbytes_per_s = 0};
         struct rf_err err = {.text = ""};
-        char *text = rf_xasprintf("{'fabric': '%s'}", rf_fabric_at(i)->name);
+        char *text = rf_xasprintf("{'fabric': '%s'}", rf_hardware_at(i)->name);
         ck_assert_msg(read_links(text, &figures, &err) == RF_OK, "%s",
                       err.text);
         ck_assert_int_eq(
-            memcmp(&figures, &rf_fabric_at(i)->figures, sizeof(figures)), 0);
+            memcmp(&figures, &rf_hardware_at(i)->figures, sizeof(figures)), 0);
         free(text);
     }
 }

@@ -1,4 +1,4 @@
-#include "coordinator/run/enough.h"
+#include "coordinator/run/stopping.h"
 
 #include <stdlib.h>
 
@@ -12,7 +12,7 @@ static bool has_min(const struct rf_attempt *attempt, uint32_t at)
     return at + 1 >= spec->warmup + spec->min_iterations;
 }
 
-bool rf_enough_samples(const struct rf_attempt *attempt, uint32_t at)
+bool rf_stopping_samples(const struct rf_attempt *attempt, uint32_t at)
 {
     const uint32_t n = rf_attempt_ranks(attempt);
     const double most = attempt->scenario->spec->ci_percent;
@@ -27,7 +27,7 @@ bool rf_enough_samples(const struct rf_attempt *attempt, uint32_t at)
                                          .yardstick_ns =
                                              attempt->pending_yardstick_ns}
                  : attempt->iterations[i];
-        double ns = (double)rf_span_of(it.ranks, n).slowest_ns;
+        double ns = (double)rf_iteration_span_of(it.ranks, n).slowest_ns;
         if (it.warmup) {
             continue;
         }
@@ -44,7 +44,7 @@ bool rf_enough_samples(const struct rf_attempt *attempt, uint32_t at)
     return enough;
 }
 
-bool rf_enough_time(const struct rf_attempt *attempt, uint32_t at)
+bool rf_stopping_time(const struct rf_attempt *attempt, uint32_t at)
 {
     const uint32_t n = rf_attempt_ranks(attempt);
     const struct rf_spec *spec = attempt->scenario->spec;
@@ -54,7 +54,7 @@ bool rf_enough_time(const struct rf_attempt *attempt, uint32_t at)
         first++;
     }
     return spec->max_s > 0 && first < end && has_min(attempt, at) &&
-           rf_span_of(attempt->pending, n).last_end -
-                   rf_span_of(first->ranks, n).first_start >=
+           rf_iteration_span_of(attempt->pending, n).last_end -
+                   rf_iteration_span_of(first->ranks, n).first_start >=
                (int64_t)spec->max_s * 1000 * RF_NS_PER_MS;
 }

@@ -11,10 +11,10 @@
 /* Whether there are `min` of them and half the 95 % interval of the median is
  * less than ci_percent of it: of the times, and with yardsticks of the ratios,
  * too. The yardstick of `at` must have come before. */
-bool rf_enough_samples(const struct rf_attempt *attempt, uint32_t at);
+bool rf_stopping_samples(const struct rf_attempt *attempt, uint32_t at);
 
 /* Whether there are `min` of them and max_s have passed between the start of
  * the first refit and the end of the last. */
-bool rf_enough_time(const struct rf_attempt *attempt, uint32_t at);
+bool rf_stopping_time(const struct rf_attempt *attempt, uint32_t at);
 
 #endif

@@ -16,6 +16,7 @@
 #include "common/json.h"
 #include "common/mem.h"
 #include "coordinator/megatron/megatron_pattern.h"
+#include "coordinator/megatron/megatron_table.h"
 
 /* One flag of a command line, "--name", "--name value ..." or "--name=value".
  */

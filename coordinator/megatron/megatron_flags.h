@@ -18,28 +18,6 @@ struct rf_megatron_args {
     json_t *idle;   /* array of the flags given that change nothing */
 };
 
-enum rf_megatron_kind {
-    RF_MEGATRON_COUNT,   /* a whole number */
-    RF_MEGATRON_SIZE,    /* one of 1 or more */
-    RF_MEGATRON_SWITCH,  /* without a value */
-    RF_MEGATRON_WORD,    /* one of `words` */
-    RF_MEGATRON_PATTERN, /* which layers, see megatron_pattern.h */
-    RF_MEGATRON_REFUSED, /* for the reason in `words`; has any values */
-};
-
-struct rf_megatron_flag {
-    const char *name; /* without dashes */
-    enum rf_megatron_kind kind;
-    const char *words;    /* separated by blanks; refused: why */
-    const char *harmless; /* refused: the value that is not, or NULL */
-};
-
-/* Ends with an entry without a name. */
-extern const struct rf_megatron_flag rf_megatron_flags[];
-/* Flags that no byte of a refit depends on, whatever values they have. Ends
- * with NULL. */
-extern const char *const rf_megatron_idle[];
-
 /*
  * Takes Megatron's flags and their values out of argv[first...], in both forms,
  * "--flag value" and "--flag=value"; what is left, in its order, is for the

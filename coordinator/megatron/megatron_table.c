@@ -1,8 +1,8 @@
 /*
  * Megatron-LM's flags, as megatron/training/arguments.py and its refit
- * benchmark define them. See megatron_flags.h.
+ * benchmark define them. See megatron_table.h.
  */
-#include "coordinator/megatron/megatron_flags.h"
+#include "coordinator/megatron/megatron_table.h"
 
 #include <stddef.h>
 

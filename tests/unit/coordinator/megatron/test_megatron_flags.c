@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "common/compiler.h"
+#include "coordinator/megatron/megatron_table.h"
 #include "tests/unit/coordinator/megatron/megatron_lab.h"
 
 static json_int_t number(const struct rf_megatron_args *args, const char *name)

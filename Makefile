@@ -71,11 +71,12 @@ help: ## list the targets
 .PHONY: FORCE
 FORCE:
 
-# Objects are rebuilt when the flags change, version.o when the commit does.
+# Objects are rebuilt when the flags change, version.o when the commit does. The
+# folder is no flag: a copy of a build elsewhere has the bytes that are due there.
 stamp = @mkdir -p $(@D) && printf '%s\n' '$(subst ','\'',$(1))' >$@.new && \
 	if cmp -s $@.new $@; then rm $@.new; else mv $@.new $@; fi
 $(BUILD)/flags: FORCE
-	$(call stamp,$(COMPILE))
+	$(call stamp,$(filter-out -fdebug-prefix-map=%,$(COMPILE)))
 $(BUILD)/build-id: FORCE
 	$(call stamp,$(shell scripts/build-id))
 

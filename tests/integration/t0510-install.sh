@@ -162,6 +162,25 @@ test_targets_that_install_nothing_name_what_is_missing() {
     expect_text err '^missing: <check.h>; scripts/deps unit installs'
 }
 
+# A generated file, the commit's and a program, of few sources.
+make_some() { # FOLDER VARIABLE...
+    make -C "$1" BUILD=build CUDA=0 UCX=0 "${@:2}" build/planner/families.o \
+        build/common/version.o build/faults/hold >out || fail "make in $1"
+}
+
+test_a_copy_of_a_build_compiles_nothing() {
+    mkdir one
+    cp -R "$RF_TOP"/{Makefile,config.mak.dev,common,planner,cuda,ucx} \
+        "$RF_TOP"/{scripts,tests} one
+    make_some one
+    expect_text out '^  LINK'
+    cp -a one two
+    make_some two
+    expect_no_text out '^  [A-Z]'
+    make_some two CPPFLAGS=-DOTHER
+    expect_text out '^  LINK'
+}
+
 test_uninstall_leaves_nothing() {
     installed
     make -C "$RF_TOP" -s -o all BUILD="$RF_BUILD_DIR" DESTDIR="$PWD" PREFIX= \

@@ -1,6 +1,7 @@
+#!/bin/bash
 # Refits on this machine through launcher `local`: results, contents, exit code.
 # limit: 240
-# shellcheck shell=bash source=../lib/test.sh disable=SC2034
+# shellcheck source=../lib/test.sh disable=SC2034
 . "$(dirname "$0")/../lib/test.sh"
 
 base=$(jq '. + {scenarios: [

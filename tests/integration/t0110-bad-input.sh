@@ -1,6 +1,7 @@
+#!/bin/bash
 # Mistakes in the command line or cluster.json: exit 2, one clear error that
 # names file, place and rule, and nothing launched or written.
-# shellcheck shell=bash source=../lib/test.sh disable=SC2034
+# shellcheck source=../lib/test.sh disable=SC2034
 . "$(dirname "$0")/../lib/test.sh"
 
 base='{

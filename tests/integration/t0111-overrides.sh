@@ -1,6 +1,7 @@
+#!/bin/bash
 # Other nodes and other values without editing the cluster file.
 # limit: 120
-# shellcheck shell=bash source=../lib/test.sh disable=SC2034
+# shellcheck source=../lib/test.sh disable=SC2034
 . "$(dirname "$0")/../lib/test.sh"
 
 # A file for hosts that nobody has.

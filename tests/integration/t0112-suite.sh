@@ -1,7 +1,8 @@
+#!/bin/bash
 # Keys of cluster.json for many scenarios: defaults, variables, slow ones,
 # members that cannot work; and such a run stopped and resumed.
 # limit: 300
-# shellcheck shell=bash source=../lib/test.sh disable=SC2034
+# shellcheck source=../lib/test.sh disable=SC2034
 . "$(dirname "$0")/../lib/test.sh"
 
 # 2 x 3 x 3 members, of which those with three ranks per replica are impossible,

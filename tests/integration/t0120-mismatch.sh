@@ -1,6 +1,7 @@
+#!/bin/bash
 # One destination byte changes after a refit, by a test hook: exit code 3 and a
 # result that says where.
-# shellcheck shell=bash source=../lib/test.sh disable=SC2034
+# shellcheck source=../lib/test.sh disable=SC2034
 . "$(dirname "$0")/../lib/test.sh"
 
 base=$(jq '. + {scenarios: [

@@ -1,6 +1,7 @@
+#!/bin/bash
 # Yardsticks: measured beside every iteration, in turn before and after it, and
 # no help to a refit that leaves out bytes.
-# shellcheck shell=bash source=../lib/test.sh disable=SC2034
+# shellcheck source=../lib/test.sh disable=SC2034
 . "$(dirname "$0")/../lib/test.sh"
 
 cluster() { # MEMBERS of both scenarios

@@ -1,6 +1,7 @@
+#!/bin/bash
 # Iterations until the median is known: what ends them, and what says that they
 # were too few.
-# shellcheck shell=bash source=../lib/test.sh disable=SC2034
+# shellcheck source=../lib/test.sh disable=SC2034
 . "$(dirname "$0")/../lib/test.sh"
 
 cluster() { # ITERATIONS

@@ -1,6 +1,7 @@
+#!/bin/bash
 # Method ucx on this machine: shared memory and TCP on the loopback.
 # limit: 120
-# shellcheck shell=bash disable=SC2034
+# shellcheck disable=SC2034
 . "$(dirname "$0")/../lib/test.sh"
 
 base=$(jq '.launch.env = {UCX_NET_DEVICES: "lo"} | . + {scenarios: [

@@ -1,7 +1,8 @@
+#!/bin/bash
 # What goes wrong with method ucx ends as with every other method: exit 1 in
 # bounded time, the rank is named, nothing is left.
 # limit: 300
-# shellcheck shell=bash disable=SC2034 source=../lib/test.sh
+# shellcheck disable=SC2034 source=../lib/test.sh
 . "$(dirname "$0")/../lib/test.sh"
 [ -e "$RF_BUILD_DIR/refit-ucx.so" ] || skip_all "refit-ucx.so is not built"
 

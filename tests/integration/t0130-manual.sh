@@ -1,7 +1,8 @@
+#!/bin/bash
 # The launcher `manual`: the coordinator prints a command for each node, and
 # whoever runs these commands has a cluster.
 # limit: 200
-# shellcheck shell=bash source=../lib/test.sh disable=SC2034
+# shellcheck source=../lib/test.sh disable=SC2034
 . "$(dirname "$0")/../lib/test.sh"
 
 base='{

@@ -1,7 +1,8 @@
+#!/bin/bash
 # Many nodes: a real coordinator and the agents of a whole cluster in one
 # process. Speed and memory at a thousand nodes: make bench-swarm.
 # limit: 120
-# shellcheck shell=bash source=../lib/test.sh disable=SC2034
+# shellcheck source=../lib/test.sh disable=SC2034
 . "$(dirname "$0")/../lib/test.sh"
 
 base='{

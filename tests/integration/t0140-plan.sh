@@ -1,5 +1,6 @@
+#!/bin/bash
 # What `plan` prints for people about meshes, nodes and memory.
-# shellcheck shell=bash source=../lib/test.sh disable=SC2034
+# shellcheck source=../lib/test.sh disable=SC2034
 . "$(dirname "$0")/../lib/test.sh"
 
 base='{

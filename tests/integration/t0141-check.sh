@@ -1,6 +1,7 @@
+#!/bin/bash
 # What `check` says of nodes that cannot do what cluster.json wants of them, and
 # where `run` says the same.
-# shellcheck shell=bash source=../lib/test.sh disable=SC2034
+# shellcheck source=../lib/test.sh disable=SC2034
 . "$(dirname "$0")/../lib/test.sh"
 
 base='{

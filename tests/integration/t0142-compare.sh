@@ -1,6 +1,7 @@
+#!/bin/bash
 # limit: 60
 # What `compare` says of two result folders, and its exit code.
-# shellcheck shell=bash source=../lib/test.sh disable=SC2034
+# shellcheck source=../lib/test.sh disable=SC2034
 . "$(dirname "$0")/../lib/test.sh"
 
 # A run folder with one scenario that took these milliseconds, one iteration

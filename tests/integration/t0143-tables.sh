@@ -1,6 +1,7 @@
+#!/bin/bash
 # limit: 60
 # Tables on a terminal of this or that width, and in a pipe.
-# shellcheck shell=bash source=../lib/test.sh disable=SC2034
+# shellcheck source=../lib/test.sh disable=SC2034
 . "$(dirname "$0")/../lib/test.sh"
 unset COLUMNS
 export LC_ALL=C.UTF-8

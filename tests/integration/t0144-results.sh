@@ -1,7 +1,8 @@
+#!/bin/bash
 # Every field of the files that runs write is in docs/RESULTS.md and
 # refit-result(5), and those describe no others.
 # limit: 120
-# shellcheck shell=bash source=../lib/test.sh disable=SC2034
+# shellcheck source=../lib/test.sh disable=SC2034
 . "$(dirname "$0")/../lib/test.sh"
 
 # Runs whose scenarios have all that a record can have without a GPU; goes to

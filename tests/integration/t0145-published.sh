@@ -1,6 +1,7 @@
+#!/bin/bash
 # Predictions of refits whose times others published.
 # limit: 240
-# shellcheck shell=bash source=../lib/test.sh disable=SC2034
+# shellcheck source=../lib/test.sh disable=SC2034
 . "$(dirname "$0")/../lib/test.sh"
 
 published() {

@@ -1,6 +1,7 @@
+#!/bin/bash
 # A result file alone is enough to run its scenario again.
 # limit: 240
-# shellcheck shell=bash source=../lib/test.sh disable=SC2034
+# shellcheck source=../lib/test.sh disable=SC2034
 . "$(dirname "$0")/../lib/test.sh"
 
 small='{"model_type": "qwen3", "hidden_size": 256, "num_hidden_layers": 4,

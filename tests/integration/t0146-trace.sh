@@ -1,6 +1,7 @@
+#!/bin/bash
 # --trace writes what every rank did in one more iteration.
 # limit: 240
-# shellcheck shell=bash source=../lib/test.sh disable=SC2034
+# shellcheck source=../lib/test.sh disable=SC2034
 . "$(dirname "$0")/../lib/test.sh"
 
 command -v python3 >/dev/null || skip_all "no python3 to check the format"

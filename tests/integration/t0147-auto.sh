@@ -1,6 +1,7 @@
+#!/bin/bash
 # Strategy auto: what runs and is recorded is one of the other strategies.
 # limit: 240
-# shellcheck shell=bash source=../lib/test.sh disable=SC2034
+# shellcheck source=../lib/test.sh disable=SC2034
 . "$(dirname "$0")/../lib/test.sh"
 
 # Links so slow that passing on inside b pays, or memory so slow that it does

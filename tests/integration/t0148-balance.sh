@@ -1,6 +1,7 @@
+#!/bin/bash
 # Balance time: sources by what the nodes' links can send.
 # limit: 240
-# shellcheck shell=bash source=../lib/test.sh disable=SC2034
+# shellcheck source=../lib/test.sh disable=SC2034
 . "$(dirname "$0")/../lib/test.sh"
 
 # Replicas on a, with one NIC, and on b, with three.

@@ -1,8 +1,9 @@
+#!/bin/bash
 # --repeat: every scenario several times, with new ranks each time, and one
 # result for all of them.
 # limit: 300
 # waits
-# shellcheck shell=bash source=../lib/test.sh disable=SC2034
+# shellcheck source=../lib/test.sh disable=SC2034
 . "$(dirname "$0")/../lib/test.sh"
 
 base=$(jq '. + {scenarios: [

@@ -1,7 +1,8 @@
+#!/bin/bash
 # limit: 240
 # The figures of `report`: drawn from a real run, whole, the same each time, and
 # named where results do not allow them.
-# shellcheck shell=bash source=../lib/test.sh disable=SC2034
+# shellcheck source=../lib/test.sh disable=SC2034
 . "$(dirname "$0")/../lib/test.sh"
 export REFIT_SHARE=$RF_TOP
 /usr/bin/python3 -c 'import matplotlib' 2>/dev/null ||

@@ -1,6 +1,7 @@
+#!/bin/bash
 # limit: 120
 # The logs of ranks: what is kept beside the results, and when.
-# shellcheck shell=bash source=../lib/test.sh disable=SC2034
+# shellcheck source=../lib/test.sh disable=SC2034
 . "$(dirname "$0")/../lib/test.sh"
 
 base=$(jq '. + {scenarios: [{"name": "s", "mode": "disaggregated",

@@ -1,6 +1,7 @@
+#!/bin/bash
 # `report --pool`: several runs of the same scenarios as one with repeats.
 # limit: 180
-# shellcheck shell=bash source=../lib/test.sh disable=SC2034
+# shellcheck source=../lib/test.sh disable=SC2034
 . "$(dirname "$0")/../lib/test.sh"
 
 base=$(jq '. + {scenarios: [

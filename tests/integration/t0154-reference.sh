@@ -1,7 +1,8 @@
+#!/bin/bash
 # limit: 120
 # The reference result in examples/reference/: it is whole, says what it is, and
 # a new run can be compared with it.
-# shellcheck shell=bash source=../lib/test.sh disable=SC2034
+# shellcheck source=../lib/test.sh disable=SC2034
 . "$(dirname "$0")/../lib/test.sh"
 reference=$RF_TOP/examples/reference
 

@@ -1,7 +1,8 @@
+#!/bin/bash
 # Megatron-LM's refit benchmark under its own flags: the examples of its README
 # run, verified, and print its lines.
 # limit: 240
-# shellcheck shell=bash source=../lib/test.sh disable=SC2034
+# shellcheck source=../lib/test.sh disable=SC2034
 . "$(dirname "$0")/../lib/test.sh"
 
 # The benchmark's example output; "..." stands for more iterations, and the

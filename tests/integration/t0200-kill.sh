@@ -1,8 +1,9 @@
+#!/bin/bash
 # Violent ends: whatever dies, nothing is left running and what was measured is
 # kept. Processes are known by the path of a private copy of the worker.
 # limit: 440
 # waits
-# shellcheck shell=bash source=../lib/test.sh disable=SC2034
+# shellcheck source=../lib/test.sh disable=SC2034
 . "$(dirname "$0")/../lib/test.sh"
 
 base=$(jq '. + {scenarios: [

@@ -1,7 +1,8 @@
+#!/bin/bash
 # Limits of the system: programs that run out of descriptors, or whose files may
 # not grow, say so and end as they do for other causes, never by a signal.
 # limit: 200
-# shellcheck shell=bash source=../lib/test.sh disable=SC2034
+# shellcheck source=../lib/test.sh disable=SC2034
 . "$(dirname "$0")/../lib/test.sh"
 
 base='{

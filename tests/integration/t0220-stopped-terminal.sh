@@ -1,7 +1,8 @@
+#!/bin/bash
 # Standard error that nobody reads: a run goes on all the same.
 # limit: 120
 # waits
-# shellcheck shell=bash source=../lib/test.sh disable=SC2034
+# shellcheck source=../lib/test.sh disable=SC2034
 . "$(dirname "$0")/../lib/test.sh"
 
 base=$(jq '. + {scenarios: [

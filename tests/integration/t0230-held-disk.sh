@@ -1,8 +1,9 @@
+#!/bin/bash
 # Results on a disk that hangs: the nodes are kept meanwhile, nothing that was
 # measured is lost, and a signal ends the wait.
 # limit: 180
 # waits
-# shellcheck shell=bash source=../lib/test.sh disable=SC2034
+# shellcheck source=../lib/test.sh disable=SC2034
 . "$(dirname "$0")/../lib/test.sh"
 
 base=$(jq '. + {scenarios: [

@@ -1,7 +1,8 @@
+#!/bin/bash
 # A run over real SSH to this machine, as `make run-ssh` does it.
 # limit: 240
 # waits
-# shellcheck shell=bash source=../lib/test.sh disable=SC2034
+# shellcheck source=../lib/test.sh disable=SC2034
 . "$(dirname "$0")/../lib/test.sh"
 PATH=$PATH:/usr/sbin
 command -v sshd >/dev/null || skip_all "no sshd installed"

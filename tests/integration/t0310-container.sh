@@ -1,7 +1,8 @@
+#!/bin/bash
 # launch.wrap: workers in a root folder and a PID namespace of their own, as in
 # a container without root.
 # limit: 120
-# shellcheck shell=bash source=../lib/test.sh disable=SC2034
+# shellcheck source=../lib/test.sh disable=SC2034
 . "$(dirname "$0")/../lib/test.sh"
 
 # shellcheck disable=SC2016 # is expanded there

@@ -1,7 +1,8 @@
+#!/bin/bash
 # Runs over SSH to three hosts of a test bed: contents, interface counters.
 # limit: 300
 # waits
-# shellcheck shell=bash source=../lib/test.sh disable=SC2034
+# shellcheck source=../lib/test.sh disable=SC2034
 . "$(dirname "$0")/../lib/test.sh"
 [ "$(id -u)" = 0 ] || skip_all "network namespaces need root"
 ip netns list >/dev/null 2>&1 || skip_all "this kernel has no network namespaces"

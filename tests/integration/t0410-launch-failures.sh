@@ -1,8 +1,9 @@
+#!/bin/bash
 # What keeps a node from being reached: exit 4, one error that names the node,
 # within the time limit, nothing left anywhere.
 # limit: 240
 # waits
-# shellcheck shell=bash source=../lib/test.sh disable=SC2034
+# shellcheck source=../lib/test.sh disable=SC2034
 . "$(dirname "$0")/../lib/test.sh"
 [ "$(id -u)" = 0 ] || skip_all "network namespaces need root"
 ip netns list >/dev/null 2>&1 || skip_all "this kernel has no network namespaces"

@@ -1,7 +1,8 @@
+#!/bin/bash
 # Method disk where folders are not shared or too small. Needs root: each agent
 # gets file systems of its own.
 # limit: 120
-# shellcheck shell=bash source=../lib/test.sh disable=SC2034
+# shellcheck source=../lib/test.sh disable=SC2034
 . "$(dirname "$0")/../lib/test.sh"
 
 [ "$(id -u)" = 0 ] || skip_all "needs root"

@@ -1,8 +1,9 @@
+#!/bin/bash
 # Balance time on a host that is slower than the others: measured, not only
 # predicted, it moves less through that host's link than size does.
 # limit: 300
 # waits
-# shellcheck shell=bash source=../lib/test.sh disable=SC2034
+# shellcheck source=../lib/test.sh disable=SC2034
 . "$(dirname "$0")/../lib/test.sh"
 [ "$(id -u)" = 0 ] || skip_all "network namespaces need root"
 ip netns list >/dev/null 2>&1 || skip_all "this kernel has no network namespaces"

@@ -1,6 +1,7 @@
+#!/bin/bash
 # advise: meshes for the slots of a cluster file, without reaching a node.
 # limit: 120
-# shellcheck shell=bash source=../lib/test.sh disable=SC2034
+# shellcheck source=../lib/test.sh disable=SC2034
 . "$(dirname "$0")/../lib/test.sh"
 
 # Hosts that do not exist.

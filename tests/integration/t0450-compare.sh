@@ -1,8 +1,9 @@
+#!/bin/bash
 # Two runs on a test bed, between which a link became slower and one scenario
 # was given more staging memory: `compare` finds both and nothing else.
 # limit: 300
 # waits
-# shellcheck shell=bash source=../lib/test.sh disable=SC2034
+# shellcheck source=../lib/test.sh disable=SC2034
 . "$(dirname "$0")/../lib/test.sh"
 [ "$(id -u)" = 0 ] || skip_all "network namespaces need root"
 ip netns list >/dev/null 2>&1 || skip_all "this kernel has no network namespaces"

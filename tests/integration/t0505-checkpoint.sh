@@ -1,7 +1,8 @@
+#!/bin/bash
 # Real weights: read from a folder of safetensors, refitted, compared with the
 # files and written again.
 # limit: 240
-# shellcheck shell=bash source=../lib/test.sh disable=SC2034
+# shellcheck source=../lib/test.sh disable=SC2034
 . "$(dirname "$0")/../lib/test.sh"
 
 base=$(jq '.model = {checkpoint: "model"} | .scenarios = [{name: "s",

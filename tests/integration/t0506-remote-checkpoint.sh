@@ -1,7 +1,8 @@
+#!/bin/bash
 # A checkpoint that only the nodes have: the head asks them for the headers.
 # limit: 300
 # waits
-# shellcheck shell=bash source=../lib/test.sh disable=SC2034
+# shellcheck source=../lib/test.sh disable=SC2034
 . "$(dirname "$0")/../lib/test.sh"
 [ "$(id -u)" = 0 ] || skip_all "mount namespaces need root"
 unshare -m true 2>/dev/null || skip_all "this kernel has no mount namespaces"

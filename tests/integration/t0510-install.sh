@@ -1,6 +1,7 @@
+#!/bin/bash
 # What `make install` puts in place is enough to work with.
 # limit: 120
-# shellcheck shell=bash source=../lib/test.sh
+# shellcheck source=../lib/test.sh
 . "$(dirname "$0")/../lib/test.sh"
 
 base='{

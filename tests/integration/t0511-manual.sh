@@ -1,7 +1,8 @@
+#!/bin/bash
 # A program's manual page and its --help name the same options; both, and
 # `make help`, fit a terminal of 80 columns.
 # limit: 60
-# shellcheck shell=bash source=../lib/test.sh
+# shellcheck source=../lib/test.sh
 . "$(dirname "$0")/../lib/test.sh"
 
 # Those that the section DESCRIPTION explains, one per line.

@@ -1,7 +1,8 @@
+#!/bin/bash
 # The list of suites, with sizes from their plans, and which scenarios of a
 # suite's files are run.
 # limit: 120
-# shellcheck shell=bash source=../lib/test.sh disable=SC2034
+# shellcheck source=../lib/test.sh disable=SC2034
 . "$(dirname "$0")/../lib/test.sh"
 
 test_every_suite_is_listed_with_its_sizes() {

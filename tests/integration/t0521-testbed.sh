@@ -1,6 +1,7 @@
+#!/bin/bash
 # The command line of scripts/testbed, as far as it needs no root.
 # limit: 30
-# shellcheck shell=bash source=../lib/test.sh
+# shellcheck source=../lib/test.sh
 . "$(dirname "$0")/../lib/test.sh"
 
 bed() { # ARGUMENTS...

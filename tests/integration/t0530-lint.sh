@@ -1,7 +1,8 @@
+#!/bin/bash
 # scripts/lint-tidy, with a clang-tidy that finds "bad" in a file and notes what
 # it was given.
 # limit: 60
-# shellcheck shell=bash source=../lib/test.sh disable=SC2034
+# shellcheck source=../lib/test.sh disable=SC2034
 . "$(dirname "$0")/../lib/test.sh"
 
 mkdir "$work/bin"

@@ -1,6 +1,7 @@
+#!/bin/bash
 # scripts/run-tests: what it counts, shows and ends.
 # limit: 60
-# shellcheck shell=bash source=../lib/test.sh disable=SC2034
+# shellcheck source=../lib/test.sh disable=SC2034
 . "$(dirname "$0")/../lib/test.sh"
 
 mkdir "$work/bin"
@@ -143,6 +144,14 @@ test_a_runner_that_dies_is_a_failed_test() {
     expect_exit 1
     expect_text out '^words$'
     expect_text out '^not ok unit-dies: ended with status 7$'
+}
+
+test_a_test_can_be_run_by_its_path() {
+    local test
+    for test in "$RF_TOP"/tests/{integration,release,slurm}/t*.sh; do
+        [ -x "$test" ] || fail "$test is not executable"
+        [ "$(head -n 1 "$test")" = '#!/bin/bash' ] || fail "$test: first line"
+    done
 }
 
 test_ci_runs_lint_and_the_tests() {

@@ -1,7 +1,8 @@
+#!/bin/bash
 # scripts/check-layers, with copies of the sources into which a wrong include is
 # put.
 # limit: 180
-# shellcheck shell=bash source=../lib/test.sh disable=SC2034
+# shellcheck source=../lib/test.sh disable=SC2034
 . "$(dirname "$0")/../lib/test.sh"
 
 copy_sources() {

@@ -1,8 +1,9 @@
+#!/bin/bash
 # The shipped object code of refit-cuda.so over the fakes of CUDA's runtime and
 # NCCL: every strategy with every method, and what happens when calls fail. See
 # t0601 for NVSHMEM.
 # limit: 480
-# shellcheck shell=bash source=../lib/fakes.sh
+# shellcheck source=../lib/fakes.sh
 . "$(dirname "$0")/../lib/fakes.sh"
 
 test_every_strategy_runs_on_nccl() {

@@ -1,6 +1,7 @@
+#!/bin/bash
 # The shipped object code of refit-cuda.so over the fake of NVSHMEM.
 # limit: 240
-# shellcheck shell=bash source=../lib/fakes.sh
+# shellcheck source=../lib/fakes.sh
 . "$(dirname "$0")/../lib/fakes.sh"
 
 test_every_strategy_runs_on_nvshmem() {

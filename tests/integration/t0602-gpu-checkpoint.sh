@@ -1,7 +1,8 @@
+#!/bin/bash
 # Checkpoints in device memory, over the fakes of CUDA's runtime and NCCL: read
 # into host memory, copied to the device, and compared with the files there.
 # limit: 240
-# shellcheck shell=bash source=../lib/fakes.sh disable=SC2034
+# shellcheck source=../lib/fakes.sh disable=SC2034
 . "$(dirname "$0")/../lib/fakes.sh"
 
 base=$(jq '.model = {checkpoint: "model"}' <<<"$base")

@@ -1,8 +1,9 @@
+#!/bin/bash
 # Method ucx in device memory: the shipped object code of refit-cuda.so and
 # refit-ucx.so over the fake of CUDA's runtime and the real UCX, which a preload
 # lets reach the fake's memory.
 # limit: 360
-# shellcheck shell=bash source=../lib/fakes.sh
+# shellcheck source=../lib/fakes.sh
 . "$(dirname "$0")/../lib/fakes.sh"
 
 [ -e "$RF_BUILD_DIR/refit-ucx.so" ] || skip_all "refit-ucx.so is not built"

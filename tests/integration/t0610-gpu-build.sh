@@ -1,8 +1,9 @@
+#!/bin/bash
 # What can be said about the GPU part without a GPU and without fakes: kernels
 # fit their registers, nothing but the module links CUDA, the worker starts
 # without it, and the example files are right.
 # limit: 240
-# shellcheck shell=bash source=../lib/test.sh
+# shellcheck source=../lib/test.sh
 . "$(dirname "$0")/../lib/test.sh"
 
 module=$RF_BUILD_DIR/refit-cuda.so

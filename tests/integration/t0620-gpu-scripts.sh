@@ -1,7 +1,8 @@
+#!/bin/bash
 # check-gpu, bench-gpu and the bundle: they skip where there is no GPU, never as a
 # pass, and run to their end over the fakes.
 # limit: 600
-# shellcheck shell=bash source=../lib/test.sh disable=SC2034
+# shellcheck source=../lib/test.sh disable=SC2034
 . "$(dirname "$0")/../lib/test.sh"
 
 [ -e "$RF_BUILD_DIR/refit-cuda.so" ] || skip_all "no CUDA toolkit to build with"

@@ -1,7 +1,8 @@
+#!/bin/bash
 # The GPU module over real SSH: a node's login knows nothing of the libraries
 # that launch.env leads to, neither for the survey before HELLO nor for ranks.
 # limit: 240
-# shellcheck shell=bash source=../lib/fakes.sh
+# shellcheck source=../lib/fakes.sh
 . "$(dirname "$0")/../lib/fakes.sh"
 PATH=$PATH:/usr/sbin
 command -v sshd >/dev/null || skip_all "no sshd installed"

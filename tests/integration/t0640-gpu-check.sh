@@ -1,7 +1,8 @@
+#!/bin/bash
 # What `check` says of GPUs, over the fakes: who else uses them, errors, clocks,
 # MIG, and of drivers.
 # limit: 120
-# shellcheck shell=bash source=../lib/fakes.sh
+# shellcheck source=../lib/fakes.sh
 . "$(dirname "$0")/../lib/fakes.sh"
 
 test_healthy_devices_give_no_warning() {

@@ -1,7 +1,8 @@
+#!/bin/bash
 # first-hour, what a GPU is asked first: over the fakes, and from a bundle in a
 # root that holds nothing but that and a C library.
 # limit: 600
-# shellcheck shell=bash source=../lib/test.sh disable=SC2034
+# shellcheck source=../lib/test.sh disable=SC2034
 . "$(dirname "$0")/../lib/test.sh"
 
 fakes=$RF_BUILD_DIR/fake

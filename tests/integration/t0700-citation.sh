@@ -1,6 +1,7 @@
+#!/bin/bash
 # CITATION.cff speaks of this program and this version.
 # limit: 60
-# shellcheck shell=bash source=../lib/test.sh
+# shellcheck source=../lib/test.sh
 . "$(dirname "$0")/../lib/test.sh"
 
 citation=$RF_TOP/CITATION.cff

@@ -1,6 +1,7 @@
+#!/bin/bash
 # The commands of docs/PAPER.md, as they stand there, one after the other.
 # limit: 240
-# shellcheck shell=bash source=../lib/test.sh disable=SC2034
+# shellcheck source=../lib/test.sh disable=SC2034
 . "$(dirname "$0")/../lib/test.sh"
 
 page=$RF_TOP/docs/PAPER.md

@@ -1,5 +1,6 @@
 # What integration tests share. A test is a bash script:
 #
+#     #!/bin/bash
 #     # limit: 60
 #     . "$(dirname "$0")/../lib/test.sh"
 #     test_something_happens() { run_coord ...; expect_exit 0; }

@@ -1,6 +1,7 @@
+#!/bin/bash
 # Programs depend on their sources, not on where, when and by whom they are built.
 # limit: 600
-# shellcheck shell=bash source=../lib/test.sh disable=SC2034
+# shellcheck source=../lib/test.sh disable=SC2034
 . "$(dirname "$0")/../lib/test.sh"
 
 reproducible() { # VARIABLE=VALUE...

@@ -1,7 +1,8 @@
+#!/bin/bash
 # The archive of the sources: the same bytes from every clone, and all that a
 # build and its tests need, without git.
 # limit: 600
-# shellcheck shell=bash source=../lib/test.sh disable=SC2034
+# shellcheck source=../lib/test.sh disable=SC2034
 . "$(dirname "$0")/../lib/test.sh"
 commit=$(cd "$RF_TOP" && [ -e .git ] && git rev-parse HEAD 2>/dev/null) ||
     skip_all "no checkout to pack"

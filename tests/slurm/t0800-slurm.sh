@@ -1,8 +1,9 @@
+#!/bin/bash
 # The launcher `slurm` in a real Slurm of three nodes on this machine: what
 # nodes it uses, what becomes of a run when jobs, steps and nodes go, and that
 # nothing outlives it. Skipped where that Slurm cannot be started.
 # limit: 900
-# shellcheck shell=bash source=../lib/test.sh disable=SC2034
+# shellcheck source=../lib/test.sh disable=SC2034
 . "$(dirname "$0")/../lib/test.sh"
 lab=$RF_TOP/tests/slurm/lab
 

@@ -72,7 +72,7 @@ help: ## list the targets
 FORCE:
 
 # Objects are rebuilt when the flags change, version.o when the commit does. The
-# folder is no flag: a copy of a build elsewhere has the bytes that are due there.
+# folder is no flag: a copy of a build has the bytes that are due elsewhere, too.
 stamp = @mkdir -p $(@D) && printf '%s\n' '$(subst ','\'',$(1))' >$@.new && \
 	if cmp -s $@.new $@; then rm $@.new; else mv $@.new $@; fi
 $(BUILD)/flags: FORCE
@@ -200,7 +200,9 @@ clean: ## remove everything that was built
 
 # Unit tests: tests/unit/<folder>/test_<file>.c defines
 # `Suite *test_<file>_suite(void)`; one Check runner per folder, so a folder
-# is tested without the ones above it. `make unit-planner` builds and runs one.
+# is tested without the ones above it. `make unit-planner` builds and runs one,
+# `make suite T=FILE` one file. unit_<folder>_PARTS are linked, too, and those of
+# unit_<folder>_BESIDE loaded.
 # Suites share the library of tests/lib/*.c.
 unit_common_LIBS := common
 unit_planner_LIBS := planner common
@@ -208,17 +210,20 @@ unit_checkpoint_LIBS := checkpoint planner common
 unit_transport_LIBS := transport planner common
 unit_coordinator_LIBS := coordinator transport checkpoint planner common
 unit_worker_LIBS := worker transport checkpoint planner common
-define UNIT
-$(BUILD)/tests/unit/$(1)/suites.c: tests/unit/list-suites \
-	$(call sources,tests/unit/$(1)) $(wildcard tests/unit/$(1) \
-	tests/unit/$(1)/*/.)
+define RUNNER # PROGRAM,FOLDER,FOLDER_OF_LIST,SOURCES
+$(BUILD)/tests/unit/$(3)/suites.c: tests/unit/list-suites $(4)
 	@mkdir -p $$(@D)
 	@tests/unit/list-suites $$(filter %.c,$$^) > $$@
-$(BUILD)/unit-$(1): $(BUILD)/tests/unit/main.o \
-	$(BUILD)/tests/unit/$(1)/suites.o \
-	$(call objects,$(filter %.c,$(call sources,tests/unit/$(1)))) \
-	$(call lib,test $(unit_$(1)_LIBS))
-	$$(link) $$(unit_$(1)_LDLIBS) -lcheck -lsubunit -lrt $(COORD_LDLIBS)
+$(1): $(BUILD)/tests/unit/main.o $(BUILD)/tests/unit/$(3)/suites.o \
+	$(call objects,$(4)) $(unit_$(2)_PARTS) \
+	$(call lib,test $(unit_$(2)_LIBS)) | $(unit_$(2)_BESIDE)
+	$$(link) $$(unit_$(2)_LDLIBS) -lcheck -lsubunit -lrt $(COORD_LDLIBS)
+endef
+define UNIT
+$(call RUNNER,$(BUILD)/unit-$(1),$(1),$(1),$(filter %.c,\
+	$(call sources,tests/unit/$(1))))
+$(BUILD)/tests/unit/$(1)/suites.c: $(wildcard tests/unit/$(1) \
+	tests/unit/$(1)/*/.)
 .PHONY: unit-$(1)
 unit-$(1): $(BUILD)/unit-$(1)
 	$(BUILD)/unit-$(1)
@@ -390,5 +395,5 @@ check-layers: ## check that includes follow the order of the folders
 
 # Parts that bring their own targets.
 include cuda/cuda.mk ucx/ucx.mk tests/bench/bench.mk tests/faults/faults.mk \
-	tests/gpu/gpu.mk tests/slurm/slurm.mk
+	tests/gpu/gpu.mk tests/slurm/slurm.mk tests/unit/suite.mk
 -include $(shell find $(BUILD) -type f -name '*.d' 2>/dev/null)

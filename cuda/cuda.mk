@@ -90,8 +90,9 @@ fake: $(FAKE_CUDART) $(FAKE_OTHERS) $(FAKE_PROGRAMS) \
 unit_cuda_LIBS := transport planner common
 unit_cuda_LDLIBS := $(FAKE_CUDART) -Wl,--enable-new-dtags \
 	-Wl,-rpath,'$$ORIGIN/fake'
+unit_cuda_PARTS := $(CUDA_OBJECTS) $(FAKE_CUDART)
+unit_cuda_BESIDE := $(FAKE_OTHERS)
 $(eval $(call UNIT,cuda))
-$(BUILD)/unit-cuda: $(CUDA_OBJECTS) $(FAKE_CUDART) | $(FAKE_OTHERS)
 test-programs: $(BUILD)/unit-cuda fake
 
 MODULE_FOLDER = $(DESTDIR)$(PREFIX)/lib/refit-coord

@@ -32,9 +32,8 @@ all: $(BUILD)/refit-ucx.so
 
 unit_ucx_LIBS := transport planner common
 unit_ucx_LDLIBS := $(UCX_LDLIBS)
+unit_ucx_PARTS := $(UCX_OBJECTS) $(BUILD)/tests/unit/transport/method_case.o
 $(eval $(call UNIT,ucx))
-$(BUILD)/unit-ucx: $(UCX_OBJECTS) \
-	$(BUILD)/tests/unit/transport/method_case.o
 test-programs: $(BUILD)/unit-ucx
 check-ucx: ## method ucx: 20 ranks killed during puts, 20 during gets
 	$(call needs,build test,all)
@@ -47,7 +46,8 @@ $(BUILD)/fake/refit-ucx.so: $(BUILD)/refit-ucx.so
 	$(Q)ln -f $< $@
 endif
 # Tests of transport/ load it, too.
-$(BUILD)/unit-transport $(BUILD)/check-strategies: | $(BUILD)/refit-ucx.so
+unit_transport_BESIDE := $(BUILD)/refit-ucx.so
+$(BUILD)/unit-transport $(BUILD)/check-strategies: | $(unit_transport_BESIDE)
 HEADERS += $(filter ucx/%.h,$(C_FILES))
 hdr-check: private RF_CPPFLAGS += $(UCX_INCLUDES)
 

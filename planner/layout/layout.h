@@ -155,13 +155,6 @@ enum rf_status rf_layout_section(const struct rf_layout_build *build,
                                  struct rf_section *out,
                                  struct rf_err *err) RF_MUST_CHECK;
 
-/* The same of all parts of a family; sections that touch in the tensor are one.
- */
-enum rf_status rf_layout_sections(const struct rf_layout_build *build,
-                                  uint32_t family,
-                                  struct rf_section out[RF_FAMILY_MAX_PARTS],
-                                  size_t *n, struct rf_err *err) RF_MUST_CHECK;
-
 /* Whether the rank's stage has the family at all. */
 bool rf_layout_holds(const struct rf_layout_build *build, uint32_t family);
 

@@ -184,32 +184,6 @@ enum rf_status rf_layout_section(const struct rf_layout_build *build,
     return status == RF_OK ? find_experts(build, of, out, err) : status;
 }
 
-enum rf_status rf_layout_sections(const struct rf_layout_build *build,
-                                  uint32_t family,
-                                  struct rf_section out[RF_FAMILY_MAX_PARTS],
-                                  size_t *n, struct rf_err *err)
-{
-    const struct rf_family *of = &build->model->families[family];
-    uint32_t parts = of->interleaved ? 1 : of->n_parts;
-    *n = 0;
-    for (uint32_t p = 0; p < parts; p++) {
-        struct rf_section *last = *n > 0 ? &out[*n - 1] : NULL, next;
-        enum rf_status status = rf_layout_section(
-            build, (struct rf_param_member){family, p}, &next, err);
-        if (status != RF_OK) {
-            return status;
-        }
-        if (last != NULL && last->rows == last->extent[last->dim] &&
-            last->start[last->dim] + last->rows == next.start[next.dim]) {
-            last->extent[last->dim] += next.extent[next.dim];
-            last->rows += next.rows;
-        } else {
-            out[(*n)++] = next;
-        }
-    }
-    return RF_OK;
-}
-
 uint64_t rf_layout_no_padding(const struct rf_spec *spec, enum rf_side side)
 {
     (void)spec;

@@ -8,6 +8,7 @@
 
 #include "common/mem.h"
 #include "planner/layout/layout.h"
+#include "planner/layout/layout_rules.h"
 #include "planner/plan/quantize.h"
 #include "planner/model/roles.h"
 

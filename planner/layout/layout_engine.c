@@ -12,7 +12,7 @@
  * of TP, and a vocabulary is padded until TP divides it. What some of its model
  * classes keep whole says planner/families/ ("whole").
  */
-#include "planner/layout/layout.h"
+#include "planner/layout/layout_section.h"
 
 static uint64_t vocab_multiple(const struct rf_spec *spec, enum rf_side side)
 {

@@ -17,7 +17,7 @@
  *
  * Nothing is cut over TP or EP, so roles do not matter.
  */
-#include "planner/layout/layout.h"
+#include "planner/layout/layout_params.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -25,12 +25,6 @@
 
 #include "common/mem.h"
 #include "planner/layout/box.h"
-
-struct rf_share rf_layout_shard(const struct rf_side_spec *side, uint32_t dp)
-{
-    uint32_t parts = RF_MAX(side->dp / side->dp_replicate, 1);
-    return (struct rf_share){.part = dp % parts, .parts = parts};
-}
 
 static struct rf_section whole_section(const struct rf_layout_build *build,
                                        uint32_t f)

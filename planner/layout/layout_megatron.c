@@ -9,7 +9,7 @@
  * has a copy of the embedding. A vision tower is Hugging Face's module, whole
  * on every rank of the first stage.
  */
-#include "planner/layout/layout.h"
+#include "planner/layout/layout_section.h"
 
 #include <stdlib.h>
 
@@ -73,9 +73,10 @@ static enum rf_status find_part(const struct rf_layout_build *build,
     return RF_OK;
 }
 
-enum rf_status rf_layout_add_groups(struct rf_layout_build *build,
-                                    const struct rf_param_scheme *scheme,
-                                    struct rf_err *err)
+/* Adds the fused parameter of queries, keys and values. */
+static enum rf_status add_groups(struct rf_layout_build *build,
+                                 const struct rf_param_scheme *scheme,
+                                 struct rf_err *err)
 {
     const struct rf_family *families = build->model->families;
     const struct rf_family *query = &families[scheme->members[0].family];
@@ -117,6 +118,21 @@ enum rf_status rf_layout_add_groups(struct rf_layout_build *build,
     return status;
 }
 
+static enum rf_status make_megatron(struct rf_layout_build *build,
+                                    struct rf_err *err)
+{
+    enum rf_status status = RF_OK;
+    for (size_t i = 0; i < build->n_schemes && status == RF_OK; i++) {
+        const struct rf_param_scheme *scheme = &build->schemes[i];
+        if (rf_layout_holds(build, scheme->members[0].family)) {
+            status = scheme->by_group
+                         ? add_groups(build, scheme, err)
+                         : rf_layout_add_scheme(build, scheme, err);
+        }
+    }
+    return status;
+}
+
 static uint64_t vocab_multiple(const struct rf_spec *spec, enum rf_side side)
 {
     /* The trainer decides; the engine loads what the trainer has. */
@@ -138,5 +154,5 @@ const struct rf_layout_ops rf_layout_megatron = {
     .n_fusions = RF_ARRAY_SIZE(fusions),
     .tied_copy = true,
     .vocab_multiple = vocab_multiple,
-    .make = rf_layout_make_params,
+    .make = make_megatron,
 };

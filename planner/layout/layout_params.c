@@ -4,7 +4,7 @@
  *
  * All sizes of an arena are checked: none passes 2^63 bytes.
  */
-#include "planner/layout/layout.h"
+#include "planner/layout/layout_params.h"
 
 #include <stdlib.h>
 #include <stdio.h>
@@ -368,36 +368,6 @@ enum rf_status rf_layout_add(struct rf_layout_build *build, const char *name,
             push_section(build, &sections[i], &at, row);
         }
         row += sections[i].rows;
-    }
-    return RF_OK;
-}
-
-enum rf_status rf_layout_make_params(struct rf_layout_build *build,
-                                     struct rf_err *err)
-{
-    for (size_t i = 0; i < build->n_schemes; i++) {
-        const struct rf_param_scheme *scheme = &build->schemes[i];
-        struct rf_section sections[RF_FAMILY_MAX_PARTS];
-        enum rf_status status = RF_OK;
-        if (!rf_layout_holds(build, scheme->members[0].family)) {
-            continue;
-        }
-        if (scheme->by_group) {
-            status = rf_layout_add_groups(build, scheme, err);
-        } else {
-            for (uint32_t k = 0; k < scheme->n_members && status == RF_OK;
-                 k++) {
-                status = rf_layout_section(build, scheme->members[k],
-                                           &sections[k], err);
-            }
-            if (status == RF_OK) {
-                status = rf_layout_add(build, scheme->name, sections,
-                                       scheme->n_members, err);
-            }
-        }
-        if (status != RF_OK) {
-            return status;
-        }
     }
     return RF_OK;
 }

@@ -5,7 +5,7 @@
  * into chunks of ceil(size / parts); the last may be smaller, and where one
  * would be empty the spec is refused.
  */
-#include "planner/layout/layout.h"
+#include "planner/layout/layout_params.h"
 
 #include <string.h>
 

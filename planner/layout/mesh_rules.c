@@ -14,6 +14,7 @@
 
 #include "common/mem.h"
 #include "planner/layout/layout.h"
+#include "planner/layout/layout_rules.h"
 #include "planner/model/roles.h"
 #include "planner/layout/unknown_tensors.h"
 

@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "planner/layout/layout.h"
+#include "planner/layout/layout_rules.h"
 #include "tests/lib/quoted.h"
 #include "planner/layout/mesh_rules.h"
 

@@ -1,7 +1,6 @@
 /*
  * What the proof of a schedule knows while it reads the ops in ascending order
- * of id. Private to schedule_prove*.c, fold_prove.c and
- * ring_prove.c.
+ * of id. Private to schedule_prove.c and *_prove.c.
  */
 #ifndef RF_PLANNER_SCHEDULE_PROOF_H
 #define RF_PLANNER_SCHEDULE_PROOF_H
@@ -105,9 +104,9 @@ size_t rf_schedule_proof_piece(const struct rf_rank_layout *layout,
 /* The writes of the bucket, which are forgotten. */
 enum rf_status
 rf_schedule_proof_bucket(struct rf_schedule_proof *proof) RF_MUST_CHECK;
-/* Likewise at the end; also that all staging memory is large enough. */
+/* At the end: all staging memory is large enough, and its slots are apart. */
 enum rf_status
-rf_schedule_proof_staging(struct rf_schedule_proof *proof) RF_MUST_CHECK;
+rf_schedule_proof_slots(const struct rf_schedule_proof *proof) RF_MUST_CHECK;
 
 /* All of a schedule with rings; notes what is written to pieces. */
 enum rf_status rf_rings_prove(struct rf_schedule_proof *proof) RF_MUST_CHECK;

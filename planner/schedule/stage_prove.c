@@ -1,14 +1,16 @@
 /*
- * The proof of a schedule's staging memory, from the writes to it (noted by
- * schedule_prove.c), a bucket at a time: those of a bucket have disjoint
- * addresses inside the bucket's slot, slots are apart, and all fit.
+ * The proof of a schedule's staging memory, from the writes to it, a bucket at
+ * a time: those of a bucket have disjoint addresses inside the bucket's slot,
+ * slots are apart, and all fit.
  */
+#include "planner/schedule/schedule_proof.h"
+
 #include <stdlib.h>
 #include <string.h>
 
 #include "common/mem.h"
+#include "common/memory_info.h"
 #include "planner/layout/box.h"
-#include "planner/schedule/schedule_proof.h"
 
 /* By rank, writes that follow one address rule together. */
 static int by_place(const void *a, const void *b)
@@ -150,16 +152,74 @@ free_scratch:
     return status;
 }
 
-enum rf_status rf_schedule_proof_staging(struct rf_schedule_proof *proof)
+static enum rf_status note_write(struct rf_schedule_proof *proof,
+                                 const struct rf_stage_write *write)
 {
-    enum rf_status status =
-        proof->n_stage > 0 ? rf_schedule_proof_bucket(proof) : RF_OK;
+    if (proof->n_stage == proof->stage_capacity) {
+        const size_t capacity = 2 * proof->stage_capacity + 64;
+        struct rf_stage_write *grown = rf_realloc_large(
+            proof->stage, proof->stage_capacity * sizeof(*grown),
+            capacity * sizeof(*grown));
+        if (grown == NULL) {
+            return rf_err_set(proof->err, RF_ERR_NOMEM,
+                              "no memory for a proof");
+        }
+        proof->stage = grown;
+        proof->stage_capacity = capacity;
+    }
+    proof->stage[proof->n_stage++] = *write;
+    return RF_OK;
+}
+
+/* After the writes of the bucket before, which must be one of a lower number.
+ */
+static enum rf_status begin_bucket(struct rf_schedule_proof *proof,
+                                   const struct rf_op *op)
+{
+    if (proof->n_stage == 0 || proof->bucket == op->bucket) {
+        proof->bucket = op->bucket;
+        return RF_OK;
+    }
+    if (proof->bucket > op->bucket) {
+        return rf_schedule_proof_fault(proof, op,
+                                       "writes an earlier bucket again");
+    }
+    enum rf_status status = rf_schedule_proof_bucket(proof);
+    proof->bucket = op->bucket;
+    return status;
+}
+
+enum rf_status rf_schedule_proof_stages(struct rf_schedule_proof *proof,
+                                        const struct rf_op *op, uint32_t dst,
+                                        uint32_t round)
+{
+    if (op->dst_mem != RF_MEM_STAGE || op->bucket == RF_NO_BUCKET) {
+        return rf_schedule_proof_fault(proof, op,
+                                       "writes where nothing may be written");
+    }
+    struct rf_slot_state *slot =
+        &proof->ranks[dst].slot[op->bucket % RF_STAGE_SLOTS];
+    enum rf_status status = begin_bucket(proof, op);
     if (status != RF_OK) {
         return status;
     }
-    if (proof->schedule->fold != NULL) {
-        rf_fold_prove_alike(proof);
+    if (slot->bucket != op->bucket) {
+        slot->bucket = op->bucket;
+        slot->floor = slot->read_round;
     }
+    if (round < slot->floor) {
+        return rf_schedule_proof_fault(proof, op, "overwrites a bucket in use");
+    }
+    struct rf_stage_write write = {
+        .dst = dst, .family = op->family, .origin = op->dst_offset, .op = op};
+    for (uint32_t d = 0; d < RF_BOX_DIMS; d++) {
+        write.origin -= op->box.start[d] * op->dst_stride[d];
+    }
+    return note_write(proof, &write);
+}
+
+enum rf_status rf_schedule_proof_slots(const struct rf_schedule_proof *proof)
+{
     for (uint32_t r = 0; r < proof->plan->world->n_ranks; r++) {
         if (!slots_hold(proof, r)) {
             return rf_err_set(proof->err, RF_ERR_INTERNAL,

@@ -1,0 +1,123 @@
+/* What the proofs of ops, rings and folds share. See schedule_proof.h. */
+#include "planner/schedule/schedule_proof.h"
+
+#include <stdlib.h>
+
+#include "common/mem.h"
+#include "planner/layout/box.h"
+
+enum rf_status rf_schedule_proof_fault(const struct rf_schedule_proof *proof,
+                                       const struct rf_op *op, const char *what)
+{
+    return rf_err_set(proof->err, RF_ERR_INTERNAL,
+                      "schedule: op %u (%s, rank %u to rank %u): %s", op->id,
+                      op->family < proof->plan->model->n_families
+                          ? proof->plan->model->families[op->family].name
+                          : "?",
+                      op->src, op->dst, what);
+}
+
+bool rf_schedule_proof_same(const struct rf_box *box, uint64_t offset,
+                            const uint64_t *stride, uint64_t other,
+                            const uint64_t *other_stride)
+{
+    for (uint32_t d = 0; d < RF_BOX_DIMS; d++) {
+        if (box->extent[d] > 1 && stride[d] != other_stride[d]) {
+            return false;
+        }
+    }
+    return offset == other;
+}
+
+size_t rf_schedule_proof_piece(const struct rf_rank_layout *layout,
+                               const struct rf_op *op, uint64_t offset,
+                               const uint64_t *stride)
+{
+    size_t i = 0, end = layout->n_pieces;
+    while (i < end) { /* the first piece of the family */
+        size_t middle = i + (end - i) / 2;
+        if (layout->pieces[middle].family < op->family) {
+            i = middle + 1;
+        } else {
+            end = middle;
+        }
+    }
+    for (; i < layout->n_pieces && layout->pieces[i].family == op->family;
+         i++) {
+        const struct rf_piece *piece = &layout->pieces[i];
+        if (rf_box_contains(&piece->box, &op->box) &&
+            rf_schedule_proof_same(&op->box, offset, stride,
+                                   rf_piece_offset(piece, op->box.start),
+                                   piece->stride)) {
+            return i;
+        }
+    }
+    return layout->n_pieces;
+}
+
+enum rf_status rf_schedule_proof_reads(const struct rf_schedule_proof *proof,
+                                       const struct rf_op *op,
+                                       const struct rf_op *dep)
+{
+    uint64_t offset = dep->dst_offset;
+    if (dep->dst != op->src || dep->dst_mem != op->src_mem ||
+        dep->family != op->family || dep->dst_item != op->src_item ||
+        !rf_box_contains(&dep->box, &op->box)) {
+        return rf_schedule_proof_fault(
+            proof, op, "reads something else than its dep wrote");
+    }
+    for (uint32_t d = 0; d < RF_BOX_DIMS; d++) {
+        offset += (op->box.start[d] - dep->box.start[d]) * dep->dst_stride[d];
+    }
+    if (!rf_schedule_proof_same(&op->box, op->src_offset, op->src_stride,
+                                offset, dep->dst_stride)) {
+        return rf_schedule_proof_fault(proof, op,
+                                       "reads where its dep did not write");
+    }
+    if (op->src_mem == RF_MEM_STAGE &&
+        (op->bucket != dep->bucket ||
+         proof->ranks[op->src].slot[op->bucket % RF_STAGE_SLOTS].bucket !=
+             op->bucket)) {
+        return rf_schedule_proof_fault(proof, op,
+                                       "reads a bucket that is not there");
+    }
+    return RF_OK;
+}
+
+enum rf_status rf_schedule_proof_fill(const struct rf_boxes_in *all,
+                                      size_t *bad, struct rf_err *err)
+{
+    struct rf_box *boxes = rf_calloc(all->n, sizeof(*boxes));
+    size_t *first = rf_calloc(all->n_wholes + 2, sizeof(*first));
+    enum rf_status status = RF_OK;
+    if (boxes == NULL || first == NULL) {
+        status = rf_err_set(err, RF_ERR_NOMEM, "no memory for a proof");
+        goto free_boxes;
+    }
+    /* first[i + 1]: where the next box in whole i goes, in the end its end */
+    for (size_t i = 0; i < all->n; i++) {
+        first[all->boxes[i].whole + 2]++;
+    }
+    for (size_t i = 0; i < all->n_wholes; i++) {
+        first[i + 2] += first[i + 1];
+    }
+    for (size_t i = 0; i < all->n; i++) {
+        boxes[first[all->boxes[i].whole + 1]++] = *all->boxes[i].box;
+    }
+    for (size_t whole = 0; whole < all->n_wholes; whole++) {
+        uint64_t left = all->elements[whole];
+        for (size_t i = first[whole]; i < first[whole + 1]; i++) {
+            left -= rf_box_elements(&boxes[i]);
+        }
+        if (left != 0 || !rf_boxes_disjoint(boxes + first[whole],
+                                            first[whole + 1] - first[whole])) {
+            *bad = whole;
+            status = RF_ERR_INTERNAL;
+            break;
+        }
+    }
+free_boxes:
+    free(boxes);
+    free(first);
+    return status;
+}

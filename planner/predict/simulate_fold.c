@@ -28,7 +28,7 @@ static void find_batches(struct rf_simulation *b)
                      RF_SIMULATION_FLOWS);
     for (size_t i = 0; i < fold->n_spreads; i++) {
         const bool last = i + 1 == fold->n_spreads;
-        batch.bytes += rf_spread_bytes(schedule, &spreads[i]);
+        batch.bytes += rf_spread_bytes(schedule->ops, &spreads[i]);
         of_batch += last || spreads[i].task != spreads[i + 1].task;
         if (last || (b->tasks_a_turn > 0 && of_batch == most)) {
             batch.end = i + 1;
@@ -51,7 +51,7 @@ static void add_takes(struct rf_simulation *b, const struct rf_batch *batch)
     for (size_t i = batch->first; i < batch->end; i++) {
         const struct rf_spread *spread = &fold->spreads[i];
         bytes[spread->parcel] +=
-            rf_box_elements(&rf_spread_gathered(schedule, spread)->box) *
+            rf_box_elements(&rf_spread_gathered(schedule->ops, spread)->box) *
             spread->take_item;
         ops[spread->parcel]++;
     }
@@ -122,7 +122,7 @@ static void forward_gathered(struct rf_simulation *b,
         const struct rf_spread *spread = &schedule->fold->spreads[i];
         const uint32_t by = b->flow_of[spread->gathered];
         share.end =
-            share.start + (double)rf_spread_bytes(schedule, spread) / all;
+            share.start + (double)rf_spread_bytes(schedule->ops, spread) / all;
         if (by != NO_FLOW) {
             const struct rf_span span = span_in(&share, flow);
             const struct rf_span from = rf_simulation_span(b, spread->gathered);
@@ -148,7 +148,7 @@ static struct rf_span *list_spans(const struct rf_simulation *b,
     for (size_t i = batch->first; i < batch->end; i++) {
         struct rf_span span = {.start = (double)at / all};
         const uint32_t in = (uint32_t)(span.start * n_jobs);
-        at += rf_spread_bytes(schedule, &schedule->fold->spreads[i]);
+        at += rf_spread_bytes(schedule->ops, &schedule->fold->spreads[i]);
         span.end = (double)at / all;
         of_job = in == job ? of_job : 0;
         job = in;

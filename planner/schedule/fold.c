@@ -73,16 +73,16 @@ struct rf_op rf_spread_op(const struct rf_spread *spread,
     return op;
 }
 
-const struct rf_op *rf_spread_gathered(const struct rf_schedule *schedule,
+const struct rf_op *rf_spread_gathered(const struct rf_op *ops,
                                        const struct rf_spread *spread)
 {
-    return &schedule->ops[spread->gathered];
+    return &ops[spread->gathered];
 }
 
-uint64_t rf_spread_bytes(const struct rf_schedule *schedule,
+uint64_t rf_spread_bytes(const struct rf_op *ops,
                          const struct rf_spread *spread)
 {
-    return rf_op_written(rf_spread_gathered(schedule, spread));
+    return rf_op_written(rf_spread_gathered(ops, spread));
 }
 
 /* The op that wrote the box at a node of the tree. */

@@ -13,7 +13,7 @@
 #define RF_PLANNER_FOLD_H
 
 #include "planner/plan/parcel.h"
-#include "planner/schedule/schedule.h"
+#include "planner/schedule/op.h"
 
 /* A node of the tree. Node 0 is the root; a parent comes before its children.
  * Hops to the children of a node of depth d are in a spread's round + d. */
@@ -63,11 +63,11 @@ void rf_fold_op(const struct rf_fold *fold, const struct rf_spread *spread,
                 const struct rf_op *gathered, uint64_t index,
                 struct rf_op *out);
 
-/* The op that gathered the box of a spread that is kept. */
-const struct rf_op *rf_spread_gathered(const struct rf_schedule *schedule,
+/* The op that gathered the box of a spread, of the world's `ops`. */
+const struct rf_op *rf_spread_gathered(const struct rf_op *ops,
                                        const struct rf_spread *spread);
 /* Bytes of each of its hops. */
-uint64_t rf_spread_bytes(const struct rf_schedule *schedule,
+uint64_t rf_spread_bytes(const struct rf_op *ops,
                          const struct rf_spread *spread);
 
 #endif

@@ -201,7 +201,7 @@ static enum rf_status check_spread(struct fold_proof *proof,
                           "out of range",
                           spread->id);
     }
-    gathered = rf_spread_gathered(of->schedule, spread);
+    gathered = rf_spread_gathered(of->schedule->ops, spread);
     op = rf_spread_op(spread, gathered);
     if (!is_sound(proof, spread, gathered)) {
         return rf_schedule_proof_fault(of, &op, "has a number out of range");
@@ -255,7 +255,7 @@ static enum rf_status check_takes(const struct fold_proof *proof)
         const struct rf_spread *spread = &fold->spreads[i];
         boxes[i] = (struct rf_box_in){
             spread->parcel,
-            &rf_spread_gathered(proof->of->schedule, spread)->box};
+            &rf_spread_gathered(proof->of->schedule->ops, spread)->box};
     }
     for (size_t u = 0; u < fold->parcels.n; u++) {
         elements[u] = rf_box_elements(&fold->parcels.of[u].box);

@@ -16,7 +16,7 @@
 
 #include "planner/layout/box.h"
 #include "planner/plan/parcel.h"
-#include "planner/schedule/schedule.h"
+#include "planner/schedule/op.h"
 
 struct rf_ring {
     struct rf_op op; /* what all first hops have in common: the whole box, its

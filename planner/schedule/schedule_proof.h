@@ -7,6 +7,7 @@
 
 #include "planner/schedule/fold.h"
 #include "planner/schedule/ring.h"
+#include "planner/schedule/schedule.h"
 
 /* Addresses [low, high). */
 struct rf_range {

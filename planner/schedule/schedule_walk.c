@@ -7,6 +7,7 @@
 #include "common/mem.h"
 #include "planner/schedule/fold.h"
 #include "planner/schedule/ring.h"
+#include "planner/schedule/schedule.h"
 #include "planner/layout/box.h"
 
 void rf_schedule_walk_start(struct rf_schedule_walk *walk,
@@ -48,8 +49,8 @@ static void make_op(const struct rf_schedule *schedule, size_t group,
         rf_ring_op(ring, rings->holders + ring->first, &step, out);
     } else {
         const struct rf_spread *spread = &schedule->fold->spreads[group];
-        rf_fold_op(schedule->fold, spread, rf_spread_gathered(schedule, spread),
-                   index, out);
+        rf_fold_op(schedule->fold, spread,
+                   rf_spread_gathered(schedule->ops, spread), index, out);
     }
 }
 
@@ -160,7 +161,7 @@ void rf_schedule_pairs(const struct rf_schedule *schedule,
         }
     }
     for (size_t i = 0; fold != NULL && i < fold->n_spreads; i++) {
-        bytes += rf_spread_bytes(schedule, &fold->spreads[i]);
+        bytes += rf_spread_bytes(schedule->ops, &fold->spreads[i]);
     }
     for (uint32_t i = 1; fold != NULL && i < fold->n_hops; i++) {
         const struct rf_hop *hop = &fold->hops[i];
@@ -201,8 +202,8 @@ void rf_schedule_sizes(const struct rf_schedule *schedule,
     }
     for (size_t i = 0; fold != NULL && fold->n_hops > 1 && i < fold->n_spreads;
          i++) {
-        each(rf_spread_bytes(schedule, &fold->spreads[i]), fold->n_hops - 1,
-             data);
+        each(rf_spread_bytes(schedule->ops, &fold->spreads[i]),
+             fold->n_hops - 1, data);
     }
     for (size_t i = 0; schedule->rings != NULL && i < schedule->rings->n; i++) {
         size_ring(&schedule->rings->of[i], each, data);

@@ -15,7 +15,6 @@
 
 #include "common/mem.h"
 #include "common/stats.h"
-#include "planner/scenario/spec_side.h"
 
 #define NAME_MAX_BYTES 200
 #define DEFAULT_WARMUP 1
@@ -470,9 +469,4 @@ void rf_spec_destroy(struct rf_spec *spec)
     free(spec->method);
     free(spec->disk_folder);
     free(spec);
-}
-
-enum rf_dtype rf_side_dtype(const struct rf_side_spec *side, enum rf_dtype own)
-{
-    return side->dtype_given ? side->dtype : own;
 }

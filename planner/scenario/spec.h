@@ -10,8 +10,7 @@
 
 #include "common/err.h"
 #include "common/json.h"
-#include "planner/model/layout_kind.h"
-#include "planner/model/model.h"
+#include "planner/scenario/spec_side.h"
 
 enum rf_mode { RF_COLOCATED, RF_DISAGGREGATED };
 
@@ -25,8 +24,6 @@ enum rf_strategy {
     RF_STRATEGIES,                    /* how many there are */
     RF_STRATEGY_AUTO = RF_STRATEGIES, /* until choose_strategy.h has one */
 };
-
-#define RF_SIDE_SIZE_MAX 65536 /* of any one parallel size */
 
 enum rf_balance {
     RF_BALANCE_NONE,
@@ -43,28 +40,6 @@ enum rf_balance {
 struct rf_link_weight {
     uint32_t nics;
     uint32_t weight; /* of each, 1 to RF_LINK_WEIGHT_MAX */
-};
-
-/* One side of a refit. */
-struct rf_side_spec {
-    enum rf_layout_kind layout;
-    uint32_t tp, cp, ep, etp, pp, vpp; /* ≥ 1 */
-    uint32_t dp;                       /* ≥ 1 once the world is built */
-    bool dp_given;
-    uint32_t dp_replicate; /* copies of the weights among the dp ranks */
-    uint32_t attention_dp; /* groups of tp's ranks that each have all heads */
-    enum rf_dtype dtype;
-    bool dtype_given;    /* otherwise each tensor keeps the model's */
-    bool quantize;       /* inference: to fp8 after arrival (plan/quantize.h) */
-    uint32_t *pp_layers; /* layers of each stage, n_pp_layers = pp; or NULL */
-    uint32_t n_pp_layers;
-    uint32_t first_stage_layers, last_stage_layers; /* 0 = even */
-    uint32_t *nodes; /* indices into the cluster's nodes; NULL: any */
-    uint32_t n_nodes;
-    /* spec layout: mesh[0] × mesh[1] devices, one entry per tensor dimension */
-    uint32_t mesh[2];
-    char spec[RF_TENSOR_MAX_DIMS][4]; /* "R", "S0", "S1", "S01" */
-    uint32_t n_spec;
 };
 
 struct rf_spec {
@@ -120,12 +95,6 @@ const char *rf_spec_method(const json_t *scenario);
 json_t *rf_spec_to_json(const struct rf_spec *spec,
                         const char *const *node_names);
 void rf_spec_destroy(struct rf_spec *spec);
-
-/* The ETP of a side that does not name one, by its layout, TP and EP. */
-uint32_t rf_side_default_etp(const struct rf_side_spec *side);
-
-/* The dtype on a side of a tensor that has `own` in the model. */
-enum rf_dtype rf_side_dtype(const struct rf_side_spec *side, enum rf_dtype own);
 
 const char *rf_mode_name(enum rf_mode mode);
 const char *rf_strategy_name(enum rf_strategy strategy);

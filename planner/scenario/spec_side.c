@@ -484,3 +484,8 @@ enum rf_status rf_side_from_json(const struct rf_jnode *node,
     }
     return RF_OK;
 }
+
+enum rf_dtype rf_side_dtype(const struct rf_side_spec *side, enum rf_dtype own)
+{
+    return side->dtype_given ? side->dtype : own;
+}

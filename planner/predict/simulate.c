@@ -7,7 +7,6 @@
  */
 #include "planner/predict/simulate.h"
 
-#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -17,7 +16,7 @@
 #include "planner/schedule/fold.h"
 #include "planner/schedule/ring.h"
 #include "planner/predict/queueing.h"
-#include "planner/predict/simulate_internal.h"
+#include "planner/predict/simulation.h"
 
 /* Enough that filling a pipeline shows as it is; fewer where a world is so
  * large that memory and time would suffer. */
@@ -32,7 +31,6 @@
 /* How many jobs of a flow may be under way at once: one for each server that it
  * passes, so that none of them idles. */
 #define WINDOW 6
-#define NO_EDGE SIZE_MAX
 #define MAX_TURNS (UINT32_C(1) << 16)
 /* What the beginning of a run costs, in bytes that could be copied meanwhile;
  * where both ends copy, once at each. And what a copy is counted as whose bytes
@@ -306,11 +304,6 @@ static uint32_t flow_for(struct rf_simulation *b, const struct rf_flow *key)
     return b->table[at];
 }
 
-void rf_simulation_add_flow(struct rf_simulation *b, const struct rf_flow *flow)
-{
-    RF_PUSH(b->flows, b->n_flows, b->flows_capacity, *flow);
-}
-
 /* RF_LEFT_SLOT. */
 static bool stays_in_slot(const struct rf_simulation *b, const struct rf_op *op)
 {
@@ -352,11 +345,6 @@ static bool stays(const struct rf_simulation *b, const struct rf_op *op)
         break;
     }
     return false;
-}
-
-uint32_t rf_simulation_turn(const struct rf_simulation *b, uint32_t task)
-{
-    return b->tasks_a_turn == 0 ? 0 : task / b->tasks_a_turn + 1;
 }
 
 /* As many turns as there is room for. */
@@ -509,15 +497,10 @@ static void divide_flows(struct rf_simulation *b)
     memset(b->last_edge, 0xff, b->n_jobs * sizeof(*b->last_edge));
 }
 
-static void add_edge(struct rf_simulation *b, struct rf_job_edge edge)
+/* `job` starts after `earlier` has ended. */
+static void add_wait(struct rf_simulation *b, uint32_t job, uint32_t earlier)
 {
-    b->jobs[edge.to].n_waits++;
-    RF_PUSH(b->edges, b->n_edges, b->edges_capacity, edge);
-}
-
-void rf_simulation_wait(struct rf_simulation *b, uint32_t job, uint32_t earlier)
-{
-    add_edge(b, (struct rf_job_edge){.from = earlier, .to = job});
+    rf_simulation_add_edge(b, (struct rf_job_edge){.from = earlier, .to = job});
 }
 
 static void fill_flow(struct rf_simulation *b, const struct rf_flow *flow)
@@ -527,76 +510,14 @@ static void fill_flow(struct rf_simulation *b, const struct rf_flow *flow)
         const uint32_t at = (uint32_t)flow->first_job + j;
         b->jobs[at] = job;
         if (j > 0) {
-            add_edge(b, (struct rf_job_edge){
-                            .from = at - 1, .to = at, .kind = RF_EDGE_LEFT});
+            rf_simulation_add_edge(
+                b, (struct rf_job_edge){
+                       .from = at - 1, .to = at, .kind = RF_EDGE_LEFT});
         }
         if (j >= WINDOW) {
-            rf_simulation_wait(b, at, at - WINDOW);
+            add_wait(b, at, at - WINDOW);
         }
     }
-}
-
-/* A byte of a flow: the job in which it moves, and how much of that is before
- * it, from 0 to 1. */
-struct place {
-    uint32_t job;
-    float share;
-};
-
-static uint32_t job_at(const struct rf_flow *flow, double at)
-{
-    return (uint32_t)RF_MAX(RF_MIN(floor(at), flow->n_jobs - 1.0), 0);
-}
-
-static struct place place_of_start(const struct rf_flow *flow,
-                                   const struct rf_span *span)
-{
-    const double at = span->start / (double)flow->bytes * flow->n_jobs;
-    const uint32_t job = job_at(flow, at);
-    return (struct place){(uint32_t)flow->first_job + job, (float)(at - job)};
-}
-
-/* In the job in which an op begins, even if its end is in the next one: so what
- * forwards the ops of a job waits for one job. */
-static struct place place_of_end(const struct rf_flow *flow,
-                                 const struct rf_span *span)
-{
-    const double jobs = flow->n_jobs / (double)flow->bytes;
-    const double at = span->end * jobs;
-    const uint32_t job = at - span->start * jobs <= 1
-                             ? job_at(flow, span->start * jobs)
-                             : job_at(flow, ceil(at) - 1);
-    return (struct place){(uint32_t)flow->first_job + job, (float)(at - job)};
-}
-
-/* Ops that forward one after the other make one edge. */
-void rf_simulation_forward(struct rf_simulation *b, const struct rf_flow *flow,
-                           const struct rf_span *what,
-                           const struct rf_flow *before,
-                           const struct rf_span *from_what)
-{
-    const struct place to = place_of_start(flow, what);
-    const struct place from = place_of_end(before, from_what);
-    const struct rf_step step = {.of_from = from.share, .of_to = to.share};
-    size_t *last = &b->last_edge[to.job];
-    if (*last != NO_EDGE && b->edges[*last].from == from.job) {
-        b->edges[*last].last = step;
-        return;
-    }
-    *last = b->n_edges;
-    add_edge(b, (struct rf_job_edge){.from = from.job,
-                                     .to = to.job,
-                                     .delay_ms = before->latency_ms,
-                                     .kind = RF_EDGE_IN_STEP,
-                                     .first = step,
-                                     .last = step});
-}
-
-struct rf_span rf_simulation_span(const struct rf_simulation *b, size_t op)
-{
-    const double end = (double)b->end_of[op];
-    return (struct rf_span){
-        end - (double)rf_op_bytes(&b->env->schedule->ops[op]), end};
 }
 
 static void place_ops(struct rf_simulation *b)
@@ -704,9 +625,9 @@ static void take_turns(struct rf_simulation *b)
                           places[end].turn == turn->turn;
              end++) {
             if (between != NO_FLOW) {
-                rf_simulation_wait(b, places[end].job, between);
+                add_wait(b, places[end].job, between);
             }
-            rf_simulation_wait(b, next, places[end].job);
+            add_wait(b, next, places[end].job);
         }
         between = end < n && places[end].rank == turn->rank ? next : NO_FLOW;
     }

@@ -7,17 +7,7 @@
 #ifndef RF_PLANNER_SIMULATE_H
 #define RF_PLANNER_SIMULATE_H
 
-#include "planner/predict/bounds.h"
-#include "planner/predict/intra_node.h"
-
-struct rf_simulate_env {
-    const struct rf_plan *plan;
-    const struct rf_schedule *schedule; /* of the world */
-    const struct rf_links *links;       /* 0: no limit */
-    const char *const *node_names;
-    double per_op_us; /* of the processors of both ranks */
-    struct rf_inside inside;
-};
+#include "planner/predict/simulate_env.h"
 
 /* Where the time goes: what kind of server is held longest. */
 enum rf_path {

@@ -9,7 +9,7 @@
 
 #include "common/mem.h"
 #include "planner/schedule/fold.h"
-#include "planner/predict/simulate_internal.h"
+#include "planner/predict/simulation.h"
 #include "planner/layout/box.h"
 
 /* Cuts the spreads where a turn ends, all batches of as many turns: turns are

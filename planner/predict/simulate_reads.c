@@ -1,6 +1,6 @@
 /*
  * In how many pieces copies inside a node read memory, and what they read
- * again. See simulate_internal.h.
+ * again. See simulation.h.
  *
  * Parts of rows (a column split) are slow to read, since fetching ahead begins
  * anew with each. Method `host` reads rows from end to end where its ranks copy
@@ -15,7 +15,7 @@
 
 #include "common/mem.h"
 #include "planner/layout/box.h"
-#include "planner/predict/simulate_internal.h"
+#include "planner/predict/simulation.h"
 
 /* The part of each row that an op reads; what is one piece of memory is one
  * row. */

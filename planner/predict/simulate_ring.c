@@ -11,7 +11,7 @@
 
 #include "common/mem.h"
 #include "planner/schedule/ring.h"
-#include "planner/predict/simulate_internal.h"
+#include "planner/predict/simulation.h"
 #include "planner/layout/box.h"
 
 /* At most about so many of bands, shared equally among circles. */

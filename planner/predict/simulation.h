@@ -1,10 +1,11 @@
-/* What the files of the simulation share: flows, and the jobs they become. */
-#ifndef RF_PLANNER_SIMULATE_INTERNAL_H
-#define RF_PLANNER_SIMULATE_INTERNAL_H
+/* What the files of the simulation share: flows, and the jobs they become.
+ * Private to simulat*.c. */
+#ifndef RF_PLANNER_SIMULATION_H
+#define RF_PLANNER_SIMULATION_H
 
 #include "planner/schedule/in_place.h"
 #include "planner/predict/queueing.h"
-#include "planner/predict/simulate.h"
+#include "planner/predict/simulate_env.h"
 
 #define NO_FLOW UINT32_MAX
 /* How many flows there are at most, of one kind: memory and time. */
@@ -88,9 +89,8 @@ void rf_simulation_add_flow(struct rf_simulation *b,
  * numbered from 1 in the order in which a rank has them; else 0. */
 uint32_t rf_simulation_turn(const struct rf_simulation *b, uint32_t task);
 
-/* `job` starts after `earlier` has ended. */
-void rf_simulation_wait(struct rf_simulation *b, uint32_t job,
-                        uint32_t earlier);
+/* One job waits for another. */
+void rf_simulation_add_edge(struct rf_simulation *b, struct rf_job_edge edge);
 
 /* Bytes of a flow. */
 struct rf_span {

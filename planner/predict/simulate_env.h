@@ -1,0 +1,17 @@
+/* What a schedule is simulated with. */
+#ifndef RF_PLANNER_SIMULATE_ENV_H
+#define RF_PLANNER_SIMULATE_ENV_H
+
+#include "planner/predict/bounds.h"
+#include "planner/predict/intra_node.h"
+
+struct rf_simulate_env {
+    const struct rf_plan *plan;
+    const struct rf_schedule *schedule; /* of the world */
+    const struct rf_links *links;       /* 0: no limit */
+    const char *const *node_names;
+    double per_op_us; /* of the processors of both ranks */
+    struct rf_inside inside;
+};
+
+#endif

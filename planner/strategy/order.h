@@ -14,37 +14,12 @@
 #ifndef RF_PLANNER_ORDER_H
 #define RF_PLANNER_ORDER_H
 
-#include "planner/layout/box.h"
-#include "planner/plan/parcel.h"
 #include "planner/assign/link_weights.h"
+#include "planner/strategy/works.h"
 
-/* Up to so many works the best order is searched for. */
-#define RF_ORDER_SEARCH_MAX 8
 /* How much faster bytes are taken to move inside a node than between nodes when
  * orders are compared. Only the order depends on it. */
 #define RF_ORDER_NEAR_SPEED 16
-
-/* Something that moves as a whole from one of its sources to all of its
- * receivers, through the receivers' nodes one after another. */
-struct rf_work {
-    uint64_t bytes;
-    size_t sources, receivers; /* positions in the pool of holders */
-    uint32_t n_sources, n_receivers;
-    uint32_t source;       /* chosen, < n_sources */
-    uint32_t parcel, part; /* the caller's: what moves, a part of a parcel … */
-    struct rf_split split; /* … cut like this */
-    uint32_t turn; /* the caller's: which receiver of a node comes first */
-    bool whole;    /* keeps all receivers busy; see rf_order_choose() */
-};
-
-struct rf_works {
-    struct rf_work *works;
-    size_t n, capacity;
-    struct rf_holder *pool;
-    size_t n_pool, pool_capacity;
-};
-
-void rf_works_free(struct rf_works *works);
 
 /*
  * Sets `source` of every work and permutation[0 … n-1], the order in which to

@@ -14,7 +14,7 @@
 #include <string.h>
 
 #include "common/mem.h"
-#include "planner/strategy/order_internal.h"
+#include "planner/strategy/order_field.h"
 
 #define WINDOW 256
 #define LOOKS_MAX 1e8 /* at links and ranks, in all */

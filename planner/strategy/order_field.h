@@ -5,7 +5,11 @@
 #ifndef RF_PLANNER_ORDER_FIELD_H
 #define RF_PLANNER_ORDER_FIELD_H
 
-#include "planner/strategy/order.h"
+#include "planner/scenario/world.h"
+#include "planner/strategy/works.h"
+
+/* Up to so many works the best order is searched for. */
+#define RF_ORDER_SEARCH_MAX 8
 
 /* The works in question, by index. */
 struct rf_order_job {

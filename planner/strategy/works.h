@@ -1,0 +1,30 @@
+/* What an order is made of. */
+#ifndef RF_PLANNER_WORKS_H
+#define RF_PLANNER_WORKS_H
+
+#include "planner/layout/box.h"
+#include "planner/plan/parcel.h"
+
+/* Something that moves as a whole from one of its sources to all of its
+ * receivers, through the receivers' nodes one after another. */
+struct rf_work {
+    uint64_t bytes;
+    size_t sources, receivers; /* positions in the pool of holders */
+    uint32_t n_sources, n_receivers;
+    uint32_t source;       /* chosen, < n_sources */
+    uint32_t parcel, part; /* the caller's: what moves, a part of a parcel … */
+    struct rf_split split; /* … cut like this */
+    uint32_t turn; /* the caller's: which receiver of a node comes first */
+    bool whole;    /* keeps all receivers busy; see rf_order_choose() */
+};
+
+struct rf_works {
+    struct rf_work *works;
+    size_t n, capacity;
+    struct rf_holder *pool;
+    size_t n_pool, pool_capacity;
+};
+
+void rf_works_free(struct rf_works *works);
+
+#endif

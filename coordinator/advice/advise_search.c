@@ -33,7 +33,7 @@ struct meshes {
 struct mesh_search {
     const struct rf_scenario *base;
     const struct rf_timeline *timeline;
-    struct rf_links links;
+    struct rf_capacities links;
     double per_op_us;
     struct meshes sides[RF_SIDES];
     struct rf_advised *out;
@@ -151,8 +151,8 @@ static enum rf_status read_pair(const struct rf_scenario *base,
     if (status != RF_OK) {
         return status;
     }
-    status = rf_world_build(*spec, base->plan->model, config->slots,
-                            config->n_nodes, world, err);
+    status = rf_mesh_rules_place(*spec, base->plan->model, config->slots,
+                                 config->n_nodes, world, err);
     if (status != RF_OK) {
         rf_spec_destroy(*spec);
     }
@@ -200,7 +200,7 @@ static enum rf_status time_pair(const struct mesh_search *search,
 {
     const struct rf_scenario *base = search->base;
     const struct rf_method_info *info = rf_method_info_find(spec->method);
-    struct rf_candidate candidate = {.strategy = spec->strategy};
+    struct rf_strategy_candidate candidate = {.strategy = spec->strategy};
     struct rf_plan *plan = NULL;
     enum rf_status status =
         rf_plan_build(base->plan->model, world, spec, &plan, err);
@@ -215,7 +215,7 @@ static enum rf_status time_pair(const struct mesh_search *search,
                                       .inside = info->inside,
                                       .crosses_nodes = info->crosses_nodes,
                                       .max_ops = RF_CHOOSE_MAX_OPS};
-    status = rf_choose_try(&env, &candidate, err);
+    status = rf_choose_strategy_try(&env, &candidate, err);
     if (status == RF_OK && candidate.why_not[0] != '\0') {
         status = rf_err_set(err, RF_ERR_CONFIG, "%s", candidate.why_not);
     }
@@ -345,7 +345,8 @@ static void consider(struct mesh_search *search, enum rf_side side,
     struct rf_spec spec = *base->spec;
     *mesh_of_side(&choice, side) = *mesh;
     rf_advise_sides(base, &choice, &spec.train, &spec.infer);
-    if (rf_world_check_side(&spec, side, base->plan->model, NULL) == RF_OK) {
+    if (rf_mesh_rules_check_side(&spec, side, base->plan->model, NULL) ==
+        RF_OK) {
         RF_PUSH(meshes->list, meshes->n, meshes->capacity, *mesh);
     }
 }
@@ -484,7 +485,7 @@ static enum rf_status read_links(struct mesh_search *search, struct rf_err *err)
     search->links.devices = info->memory == RF_DEVICE_MEMORY;
     status = rf_links_apply(&root, info->name, &figures,
                             rf_scenario_node_names(base), &search->links, err);
-    search->out->links_assumed = rf_links_assume(&search->links);
+    search->out->links_assumed = rf_capacities_assume(&search->links);
     search->per_op_us =
         figures.per_op_us > 0 ? figures.per_op_us : RF_CHOOSE_PER_OP_US;
     return status;
@@ -513,7 +514,7 @@ enum rf_status rf_advise_search(const struct rf_scenario *base,
         .base = base, .timeline = timeline, .out = out};
     enum rf_status status;
     *out = (struct rf_advised){0};
-    rf_links_init(&search.links, base->world->n_nodes);
+    rf_capacities_init(&search.links, base->world->n_nodes);
     status = read_links(&search, err);
     if (status != RF_OK) {
         goto free_links;
@@ -529,6 +530,6 @@ enum rf_status rf_advise_search(const struct rf_scenario *base,
         free(search.sides[side].list);
     }
 free_links:
-    rf_links_free(&search.links);
+    rf_capacities_free(&search.links);
     return status;
 }

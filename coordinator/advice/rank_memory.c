@@ -42,7 +42,7 @@ static double sharers_of(const struct rf_model *model,
                          const struct rf_family *family,
                          const struct rf_part *part)
 {
-    const struct rf_division *division = rf_role_division(part->role);
+    const struct rf_role_division *division = rf_role_division(part->role);
     const bool repeats =
         division->repeats && rf_layout_ops_of(side->layout)->repeat_kv;
     const double units = (double)rf_part_units(model, part);

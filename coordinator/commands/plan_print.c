@@ -155,7 +155,7 @@ static void print_totals(const struct rf_scenario *scenario)
 static void print_unknown(const struct rf_scenario *scenario)
 {
     struct rf_unknown unknown =
-        rf_unknown_count(scenario->plan->model, scenario->spec);
+        rf_unknown_tensors_count(scenario->plan->model, scenario->spec);
     char bytes[32];
     if (unknown.families > 0) {
         printf(
@@ -361,7 +361,8 @@ static void print_choice(const struct rf_scenario *scenario)
     }
     table = rf_table_create(heads);
     for (unsigned s = 0; s < RF_STRATEGIES; s++) {
-        const struct rf_candidate *of = &scenario->choice->candidates[s];
+        const struct rf_strategy_candidate *of =
+            &scenario->choice->candidates[s];
         const bool taken = of->strategy == scenario->spec->strategy;
         char ms[32];
         rf_table_cell(table, "%s%s", rf_strategy_name(of->strategy),

@@ -63,7 +63,7 @@ static enum rf_status predict(const struct predict_context *context,
         p->simulated_ms = simulated.ms;
         p->path = simulated.path;
         if (env.inside.left == RF_LEFT_NOTHING &&
-            rf_cost_bound(plan, &input->links, context->config->node_names,
+            rf_bounds_any(plan, &input->links, context->config->node_names,
                           &bound, NULL) == RF_OK) {
             p->bound_ms = bound.ms;
             p->simulated_ms = RF_MAX(p->simulated_ms, bound.ms);
@@ -115,7 +115,7 @@ static enum rf_status predict_one(struct predict_context *context,
     if (status != RF_OK) {
         return status;
     }
-    rf_links_init(&input.links, scenario->world->n_nodes);
+    rf_capacities_init(&input.links, scenario->world->n_nodes);
     input.links.devices =
         rf_method_info_find(method)->memory == RF_DEVICE_MEMORY;
     if (!input.own) {
@@ -129,7 +129,7 @@ static enum rf_status predict_one(struct predict_context *context,
     if (status == RF_OK) {
         status = add_row(context, &input, err);
     }
-    rf_links_free(&input.links);
+    rf_capacities_free(&input.links);
     return status;
 }
 

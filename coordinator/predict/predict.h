@@ -154,7 +154,7 @@ bool rf_predict_was_usual(const struct rf_predict_speeds *speeds,
 void rf_predict_links(const struct rf_result_set *set,
                       const struct rf_predict_speeds *speeds,
                       const struct rf_method_info *method, uint64_t copy_bytes,
-                      struct rf_links *links);
+                      struct rf_capacities *links);
 
 /* Whether a probe of one of the nodes is among the results. */
 bool rf_predict_knows_nodes(const struct rf_result_set *set,
@@ -166,7 +166,7 @@ struct rf_predict_input {
     const char *method;             /* the scenario's or another */
     struct rf_link_figures figures; /* of the method, or of "links", */
     bool own;                       /* which of the two */
-    struct rf_links links;          /* with the figures spread */
+    struct rf_capacities links;     /* with the figures spread */
 };
 
 /* Why there can be no prediction: the model does not cover the scenario with

@@ -140,7 +140,7 @@ void rf_predict_step(const struct rf_timeline *timeline,
     p->share = p->step_s > 0 ? refit_s / p->step_s : 0;
 }
 
-static bool has_link(const struct rf_links *links, uint32_t node, bool out)
+static bool has_link(const struct rf_capacities *links, uint32_t node, bool out)
 {
     if (links->nic_gbytes_per_s[node] > 0) {
         return true;
@@ -159,7 +159,7 @@ enum use { COPYING, LINKS_OUT, LINKS_IN, N_USES };
 
 /* Whether the schedule uses what has no figure. */
 static bool lacks(const struct rf_schedule *schedule,
-                  const struct rf_links *links, enum use use, uint32_t n)
+                  const struct rf_capacities *links, enum use use, uint32_t n)
 {
     switch (use) {
     case COPYING:
@@ -173,7 +173,7 @@ static bool lacks(const struct rf_schedule *schedule,
 
 /* "no figures for copying on a, b; for links out of a", or NULL. */
 static char *lacking_rates(const struct rf_schedule *schedule,
-                           const struct rf_links *links,
+                           const struct rf_capacities *links,
                            const char *const *names, bool device)
 {
     const char *const uses[N_USES] = {

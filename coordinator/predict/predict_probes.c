@@ -21,7 +21,7 @@ static double number_of(const json_t *object, const char *key)
  * nodes that copied as usual; `only` NULL: of all. */
 static void take_nodes(const struct rf_predict_speeds *speeds,
                        const json_t *record, bool after, const bool *only,
-                       struct rf_links *links)
+                       struct rf_capacities *links)
 {
     const uint64_t copy_bytes = rf_predict_copy_bytes(record);
     const json_t *nodes =
@@ -46,7 +46,7 @@ static void take_nodes(const struct rf_predict_speeds *speeds,
 static void take_size(const struct rf_result_set *set,
                       const struct rf_predict_speeds *speeds,
                       enum rf_memory_kind memory, uint64_t copy_bytes,
-                      const bool *only, struct rf_links *links)
+                      const bool *only, struct rf_capacities *links)
 {
     struct rf_predict_walk walk = {.set = set, .memory = &memory};
     const json_t *record;
@@ -60,7 +60,7 @@ static void take_size(const struct rf_result_set *set,
 
 /* Likewise of the links between nodes, whatever these copied. */
 static void take_pairs(const struct rf_config *config, const json_t *probe,
-                       struct rf_links *links)
+                       struct rf_capacities *links)
 {
     const json_t *pairs = json_object_get(probe, "pairs");
     for (size_t i = 0; i < json_array_size(pairs); i++) {
@@ -81,7 +81,7 @@ static void take_pairs(const struct rf_config *config, const json_t *probe,
 void rf_predict_links(const struct rf_result_set *set,
                       const struct rf_predict_speeds *speeds,
                       const struct rf_method_info *method, uint64_t copy_bytes,
-                      struct rf_links *links)
+                      struct rf_capacities *links)
 {
     const enum rf_memory_kind memory = method->memory;
     const uint32_t n_nodes = speeds->config->n_nodes;

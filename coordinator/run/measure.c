@@ -142,17 +142,17 @@ enum rf_status rf_run_measure_take(struct rf_run_measure *measure,
 static void find_bound(struct rf_run_measure *measure)
 {
     const struct rf_scenario *scenario = measure->attempt->scenario;
-    struct rf_links links;
+    struct rf_capacities links;
     struct rf_bound bound = {0};
     struct rf_err err = {0};
     if (!rf_attempt_links(measure->attempt, &links)) {
         return;
     }
-    if (rf_cost_bound(scenario->plan, &links, scenario->config->node_names,
+    if (rf_bounds_any(scenario->plan, &links, scenario->config->node_names,
                       &bound, &err) == RF_OK) {
         measure->bound_ms = bound.ms;
     }
-    rf_links_free(&links);
+    rf_capacities_free(&links);
 }
 
 /* The order changes from iteration to iteration, so that what drifts favours

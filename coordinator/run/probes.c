@@ -37,7 +37,7 @@ struct figure {
 
 struct rf_run_probes {
     const struct rf_scenario *scenario;
-    struct rf_links *into;
+    struct rf_capacities *into;
     uint32_t n_nodes;
     bool copying; /* or else probing the pairs of `round` */
     struct probed_link *pairs;
@@ -274,8 +274,8 @@ static void find_round(struct rf_run_probes *probes)
     }
 }
 
-void rf_run_probes_begin(struct rf_run_probes *probes, struct rf_links *into,
-                         bool again)
+void rf_run_probes_begin(struct rf_run_probes *probes,
+                         struct rf_capacities *into, bool again)
 {
     probes->into = into;
     probes->copying = true;

@@ -22,8 +22,8 @@ void rf_run_probes_plan(struct rf_run_probes *probes,
 
 /* Begins anew, with the copies. Figures go to `into`, borrowed. `again`:
  * measures links that are known, too. */
-void rf_run_probes_begin(struct rf_run_probes *probes, struct rf_links *into,
-                         bool again);
+void rf_run_probes_begin(struct rf_run_probes *probes,
+                         struct rf_capacities *into, bool again);
 
 /* What the STEP in turn asks for. */
 void rf_run_probes_ask(const struct rf_run_probes *probes,

@@ -55,10 +55,10 @@ struct rf_attempt *rf_attempt_create(uint32_t number, size_t index,
             rf_xcalloc(n, sizeof(*attempt->traced_refit.ranks));
         attempt->traced_yardstick.ranks =
             rf_xcalloc(n, sizeof(*attempt->traced_yardstick.ranks));
-        rf_links_init(&attempt->yardstick, scenario->world->n_nodes);
+        rf_capacities_init(&attempt->yardstick, scenario->world->n_nodes);
         attempt->yardstick.peer_gbytes_per_s = rf_xcalloc(n, sizeof(double));
-        rf_links_init(&attempt->before, scenario->world->n_nodes);
-        rf_links_init(&attempt->after, scenario->world->n_nodes);
+        rf_capacities_init(&attempt->before, scenario->world->n_nodes);
+        rf_capacities_init(&attempt->after, scenario->world->n_nodes);
     }
     return attempt;
 }
@@ -88,9 +88,9 @@ void rf_attempt_destroy(struct rf_attempt *attempt)
         free(attempt->wrong);
     }
     if (attempt->scenario != NULL) {
-        rf_links_free(&attempt->yardstick);
-        rf_links_free(&attempt->before);
-        rf_links_free(&attempt->after);
+        rf_capacities_free(&attempt->yardstick);
+        rf_capacities_free(&attempt->before);
+        rf_capacities_free(&attempt->after);
     }
     for (uint32_t r = 0; r < rf_attempt_ranks(attempt); r++) {
         rf_rank_log_free(&attempt->logs[r]);
@@ -219,7 +219,7 @@ static void raise_rate(double *gbytes_per_s, double bytes, int64_t ns)
 static void take_rates(struct rf_attempt *attempt, int64_t slowest_ns)
 {
     struct moved *nodes = moved_by_node(attempt);
-    struct rf_links *best = &attempt->yardstick;
+    struct rf_capacities *best = &attempt->yardstick;
     for (uint32_t n = 0; n < best->n_nodes; n++) {
         const struct moved *node = &nodes[n];
         raise_rate(&best->copy_gbytes_per_s[n], node->copied, node->ns);
@@ -297,16 +297,17 @@ static void take_fastest(double *gbytes_per_s, size_t n)
     }
 }
 
-bool rf_attempt_links(const struct rf_attempt *attempt, struct rf_links *out)
+bool rf_attempt_links(const struct rf_attempt *attempt,
+                      struct rf_capacities *out)
 {
-    const struct rf_links *a = &attempt->before, *b = &attempt->after;
-    const struct rf_links *y = &attempt->yardstick;
+    const struct rf_capacities *a = &attempt->before, *b = &attempt->after;
+    const struct rf_capacities *y = &attempt->yardstick;
     size_t n = a->n_nodes;
     if (attempt->scenario == NULL ||
         (!attempt->probed_before && !attempt->probed_after)) {
         return false;
     }
-    rf_links_init(out, a->n_nodes);
+    rf_capacities_init(out, a->n_nodes);
     out->devices = rf_scenario_on_device(attempt->scenario);
     take_better(out->copy_gbytes_per_s, a->copy_gbytes_per_s,
                 b->copy_gbytes_per_s, n, false);

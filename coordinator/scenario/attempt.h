@@ -136,8 +136,8 @@ struct rf_attempt {
     uint64_t quantized_bytes;       /* compared in measured iterations */
     struct rf_wrong_element *wrong; /* NULL: none */
 
-    struct rf_links before, after;
-    struct rf_links yardstick; /* the best that any yardstick reached */
+    struct rf_capacities before, after;
+    struct rf_capacities yardstick; /* the best that any yardstick reached */
     bool probed_before, probed_after;
     uint64_t exported_bytes; /* by --export */
     bool exported;           /* every rank has written its part */
@@ -189,7 +189,8 @@ void rf_attempt_add_fault(struct rf_attempt *attempt, struct rf_fault *fault);
 /* The best of both probes and of all yardsticks, figure by figure: the bound
  * must hold for the fastest of them. What ranks left in place is in it, too, as
  * far as they said so. `out` is initialised here. False without any probe. */
-bool rf_attempt_links(const struct rf_attempt *attempt, struct rf_links *out);
+bool rf_attempt_links(const struct rf_attempt *attempt,
+                      struct rf_capacities *out);
 
 const char *rf_outcome_name(enum rf_outcome outcome);
 

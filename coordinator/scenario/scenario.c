@@ -47,11 +47,11 @@ static enum rf_status choose_balance(struct rf_scenario *scenario,
     return RF_OK;
 }
 
-static struct rf_link_weight *weigh(const struct rf_links *links)
+static struct rf_link_weight *weigh(const struct rf_capacities *links)
 {
     struct rf_link_weight *weights =
         rf_xcalloc(links->n_nodes, sizeof(*weights));
-    if (!rf_links_weigh(links, weights)) {
+    if (!rf_capacities_weigh(links, weights)) {
         free(weights);
         return NULL;
     }
@@ -62,11 +62,11 @@ static struct rf_link_weight *weigh(const struct rf_links *links)
 static enum rf_status choose_with(struct rf_scenario *scenario,
                                   const struct rf_method_info *info,
                                   const struct rf_link_figures *figures,
-                                  struct rf_links *links, bool by_time,
+                                  struct rf_capacities *links, bool by_time,
                                   struct rf_err *err)
 {
     struct rf_link_weight *weights = by_time ? weigh(links) : NULL;
-    scenario->links_assumed = rf_links_assume(links);
+    scenario->links_assumed = rf_capacities_assume(links);
     struct rf_choose_env env = {.plan = scenario->plan,
                                 .links = links,
                                 .node_names = rf_scenario_node_names(scenario),
@@ -99,24 +99,24 @@ static enum rf_status choose(struct rf_scenario *scenario,
     const struct rf_config *config = scenario->config;
     struct rf_jnode root = rf_jnode_root(config->document, config->file);
     struct rf_link_figures figures;
-    struct rf_links links;
+    struct rf_capacities links;
     enum rf_status status =
         rf_link_figures_of(&root, info->name, &figures, err);
     if (status != RF_OK) {
         return status;
     }
-    rf_links_init(&links, scenario->world->n_nodes);
+    rf_capacities_init(&links, scenario->world->n_nodes);
     links.devices = info->memory == RF_DEVICE_MEMORY;
     status = rf_links_apply(&root, info->name, &figures,
                             rf_scenario_node_names(scenario), &links, err);
     if (status == RF_OK) {
         status = choose_with(scenario, info, &figures, &links, by_time, err);
     }
-    rf_links_free(&links);
+    rf_capacities_free(&links);
     return status;
 }
 
-static json_t *candidate_json(const struct rf_candidate *candidate)
+static json_t *candidate_json(const struct rf_strategy_candidate *candidate)
 {
     const bool left_out = candidate->why_not[0] != '\0';
     return json_pack("{s:s, s:o?, s:s?, s:s?}", "strategy",
@@ -269,8 +269,8 @@ static enum rf_status build(struct rf_scenario *scenario,
     if (status != RF_OK) {
         return status; /* likewise */
     }
-    status = rf_world_build(scenario->spec, model, config->slots,
-                            config->n_nodes, &scenario->world, err);
+    status = rf_mesh_rules_place(scenario->spec, model, config->slots,
+                                 config->n_nodes, &scenario->world, err);
     if (status == RF_OK) {
         status = rf_plan_build(model, scenario->world, scenario->spec,
                                &scenario->plan, err);

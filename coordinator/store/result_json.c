@@ -251,7 +251,7 @@ static bool bound_of(const struct rf_attempt *attempt, enum bounded what,
                      struct rf_bound *out)
 {
     const struct rf_scenario *scenario = attempt->scenario;
-    struct rf_links links;
+    struct rf_capacities links;
     enum rf_status status;
     if (scenario == NULL || !links_are_known(attempt) ||
         !rf_attempt_links(attempt, &links)) {
@@ -263,11 +263,11 @@ static bool bound_of(const struct rf_attempt *attempt, enum bounded what,
     }
     status =
         what == BOUND_SCHEDULE
-            ? rf_cost_schedule_bound(scenario->plan, scenario->schedule, &links,
-                                     scenario->config->node_names, out, NULL)
-            : rf_cost_bound(scenario->plan, &links,
+            ? rf_bounds_schedule(scenario->plan, scenario->schedule, &links,
+                                 scenario->config->node_names, out, NULL)
+            : rf_bounds_any(scenario->plan, &links,
                             scenario->config->node_names, out, NULL);
-    rf_links_free(&links);
+    rf_capacities_free(&links);
     return status == RF_OK;
 }
 
@@ -308,7 +308,7 @@ static bool has_rate(const struct rf_attempt *attempt)
 }
 
 static json_t *links_json(const struct rf_attempt *attempt,
-                          const struct rf_links *links, bool probed)
+                          const struct rf_capacities *links, bool probed)
 {
     const char *const *names = attempt->scenario->config->node_names;
     json_t *nodes = json_array(), *pairs = json_array();

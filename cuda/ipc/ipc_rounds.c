@@ -143,7 +143,7 @@ static enum rf_status add_ops(struct rf_ipc_rounds *rounds, struct rf_err *err)
             status = add_arrival(rounds, &schedule->ops[i], err);
         }
     }
-    ours = rf_turns_of(schedule, rank, &n);
+    ours = rf_peer_order_of(schedule, rank, &n);
     for (size_t i = 0; status == RF_OK && i < n; i++) {
         status = add_copy(rounds, ours[i], err);
     }

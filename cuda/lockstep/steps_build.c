@@ -42,7 +42,7 @@ static struct sort_key *collect(const struct rf_schedule *schedule,
                                 uint32_t rank, size_t *n_out)
 {
     struct sort_key *keys = NULL;
-    uint32_t *turn_to = rf_turns_make(schedule, rank);
+    uint32_t *turn_to = rf_peer_order_make(schedule, rank);
     size_t n = 0, capacity = 0;
     for (size_t i = 0; i < schedule->n_ops; i++) {
         const struct rf_op *op = &schedule->ops[i];

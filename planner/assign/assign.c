@@ -152,8 +152,8 @@ enum rf_status rf_assign_start(const struct rf_assign *assign,
                                struct rf_assign_cursor *out, struct rf_err *err)
 {
     const struct rf_shards *source = assign->in.source;
-    size_t near_bytes = source->n_groups * sizeof(struct rf_line);
-    size_t far_bytes = source->n_sets * sizeof(struct rf_line);
+    size_t near_bytes = source->n_groups * sizeof(struct rf_turn_line);
+    size_t far_bytes = source->n_sets * sizeof(struct rf_turn_line);
     struct rf_assign_cursor made = {
         .assign = assign,
         .held = rf_calloc(source->n_shards, sizeof(*made.held)),
@@ -296,17 +296,17 @@ static void form_lines(struct rf_assign *a, const uint64_t *near_amount,
     for (uint32_t g = 0; g < source->n_groups; g++) {
         const struct rf_group *group = &source->groups[g];
         if (share != NULL) {
-            rf_line_join(&a->far_lines[group->set], &a->far_pool, g, g,
-                         share[g]);
+            rf_turn_line_join(&a->far_lines[group->set], &a->far_pool, g, g,
+                              share[g]);
         }
         for (uint32_t i = group->first; i < group->first + group->count; i++) {
             uint32_t rank = source->ranks[i];
-            rf_line_join(&a->near_lines[g], &a->near_pool, i, rank,
-                         near_amount[i]);
+            rf_turn_line_join(&a->near_lines[g], &a->near_pool, i, rank,
+                              near_amount[i]);
             near[rank] += near_amount[i] > 0;
             if (share == NULL) {
-                rf_line_join(&a->far_lines[group->set], &a->far_pool, i, rank,
-                             far_amount[i]);
+                rf_turn_line_join(&a->far_lines[group->set], &a->far_pool, i,
+                                  rank, far_amount[i]);
                 far[rank] += far_amount[i] > 0;
             }
         }
@@ -316,7 +316,7 @@ static void form_lines(struct rf_assign *a, const uint64_t *near_amount,
 
 /* What each rank may take beyond the end of one of its `lines`. */
 static void set_rank_slack(struct rf_assign *a,
-                           const struct rf_division *division,
+                           const struct rf_demand_division *division,
                            const uint32_t *lines)
 {
     uint64_t top = division->max_load + division->max_load / 250;
@@ -331,7 +331,7 @@ static enum rf_status set_far_slack(struct rf_assign *a,
                                     const struct rf_nic_division *division,
                                     const uint32_t *lines)
 {
-    const struct rf_weights *weights = a->in.weights;
+    const struct rf_link_weights *weights = a->in.weights;
     uint64_t top = division->max_load + division->max_load / 250;
     uint32_t *of_nic = rf_calloc(weights->n_nics, sizeof(*of_nic));
     if (of_nic == NULL) {
@@ -343,7 +343,7 @@ static enum rf_status set_far_slack(struct rf_assign *a,
     for (uint32_t r = 0; r < a->in.world->n_ranks; r++) {
         uint32_t nic = weights->nic_of[r];
         uint64_t most =
-            rf_shares_scale(top, division->max_weight, weights->nic[nic]);
+            rf_fair_shares_scale(top, division->max_weight, weights->nic[nic]);
         uint64_t room =
             most > division->load[nic] ? most - division->load[nic] : 0;
         a->far_slack[r] = room / ((uint64_t)2 * RF_MAX(of_nic[nic], 1));
@@ -358,9 +358,9 @@ static enum rf_status divide_together(struct rf_assign *a,
                                       const uint64_t *share, uint64_t *near,
                                       uint32_t *lines, struct rf_err *err)
 {
-    struct rf_division direct = {
+    struct rf_demand_division direct = {
         .near = a->near, .far = a->far, .forced = a->forced};
-    struct rf_division staged = {.near = near, .forced = a->forced};
+    struct rf_demand_division staged = {.near = near, .forced = a->forced};
     enum rf_status status;
     for (uint32_t g = 0; g < a->in.source->n_groups; g++) {
         near[g] = a->near[g] + share[g];
@@ -374,7 +374,7 @@ static enum rf_status divide_together(struct rf_assign *a,
         goto free_divisions;
     }
     bool cheap = staged.max_load <= direct.max_load + direct.max_load / 250;
-    const struct rf_division *taken = cheap ? &staged : &direct;
+    const struct rf_demand_division *taken = cheap ? &staged : &direct;
     form_lines(a, taken->near_amount, taken->far_amount, cheap ? share : NULL,
                lines, lines);
     set_rank_slack(a, taken, lines);
@@ -390,7 +390,7 @@ free_divisions:
 static enum rf_status divide_apart(struct rf_assign *a, uint32_t *lines,
                                    struct rf_err *err)
 {
-    struct rf_division near = {.near = a->near, .forced = a->forced};
+    struct rf_demand_division near = {.near = a->near, .forced = a->forced};
     struct rf_nic_division far = {.amount = NULL};
     uint32_t *far_lines = lines + a->in.world->n_ranks;
     enum rf_status status = rf_assign_divide_ranks(a, &near, err);
@@ -432,7 +432,7 @@ static enum rf_status divide(struct rf_assign *a, uint64_t *node_bound,
 static enum rf_status bound_send(const struct rf_assign *a, uint64_t *bound,
                                  struct rf_err *err)
 {
-    struct rf_division division = {.far = a->remote};
+    struct rf_demand_division division = {.far = a->remote};
     enum rf_status status = rf_assign_divide_ranks(a, &division, err);
     *bound = division.max_load;
     rf_demand_division_free(&division);
@@ -480,20 +480,20 @@ destroy_assign:
 
 /* Whose turn it is to send: a rank's, and before it a group's where far demand
  * goes by node. */
-struct turn {
-    struct rf_line *rank_line, *group_line; /* group_line may be NULL */
-    const struct rf_pool *pool;             /* of rank_line */
-    const uint64_t *slack;                  /* of ranks in it */
-    uint64_t by_group;                      /* bytes that the group takes */
+struct line_turn {
+    struct rf_turn_line *rank_line, *group_line; /* group_line may be NULL */
+    const struct rf_pool *pool;                  /* of rank_line */
+    const uint64_t *slack;                       /* of ranks in it */
+    uint64_t by_group; /* bytes that the group takes */
 };
 
-static struct turn find_turn(const struct rf_assign_cursor *cursor,
-                             uint32_t set, uint64_t bytes)
+static struct line_turn find_turn(const struct rf_assign_cursor *cursor,
+                                  uint32_t set, uint64_t bytes)
 {
     const struct rf_assign *a = cursor->assign;
     const struct rf_group *group =
         group_on(a, set, a->in.world->ranks[cursor->receiver].node);
-    struct turn turn = {
+    struct line_turn turn = {
         .pool = &a->near_pool, .slack = a->rank_slack, .by_group = bytes};
     if (group != NULL) {
         turn.rank_line = &cursor->near_lines[group - a->in.source->groups];
@@ -501,10 +501,10 @@ static struct turn find_turn(const struct rf_assign_cursor *cursor,
     }
     if (a->by_node) {
         turn.group_line = &cursor->far_lines[set];
-        turn.by_group = rf_line_turn(turn.group_line, &a->far_pool, bytes, NULL,
-                                     a->node_slack);
-        turn.rank_line =
-            &cursor->near_lines[rf_line_owner(turn.group_line, &a->far_pool)];
+        turn.by_group = rf_turn_line_turn(turn.group_line, &a->far_pool, bytes,
+                                          NULL, a->node_slack);
+        turn.rank_line = &cursor->near_lines[rf_turn_line_owner(turn.group_line,
+                                                                &a->far_pool)];
     } else {
         turn.rank_line = &cursor->far_lines[set];
         turn.pool = &a->far_pool;
@@ -527,18 +527,18 @@ uint32_t rf_assign_next(struct rf_assign_cursor *cursor,
         return a->own_source[cursor->receiver];
     }
     for (;;) {
-        struct turn turn = find_turn(cursor, set, bytes);
-        uint64_t part = rf_line_turn(turn.rank_line, turn.pool, turn.by_group,
-                                     turn.slack, 0);
+        struct line_turn turn = find_turn(cursor, set, bytes);
+        uint64_t part = rf_turn_line_turn(turn.rank_line, turn.pool,
+                                          turn.by_group, turn.slack, 0);
         bool cut_by_rank = turn.group_line == NULL || part < turn.by_group;
-        uint32_t owner = rf_line_owner(turn.rank_line, turn.pool);
+        uint32_t owner = rf_turn_line_owner(turn.rank_line, turn.pool);
         if (part < bytes) {
             uint64_t from = need->done * need->item;
             uint64_t fine = RF_MIN(turn.slack[owner], RF_MAX(a->node_slack, 1));
             struct rf_box both = *need->wanted;
             rf_box_intersect(&a->in.source->shards[need->shard].box, &both,
                              &both);
-            part = rf_line_round(&both, from + part, need->item, fine);
+            part = rf_turn_line_round(&both, from + part, need->item, fine);
             part = RF_MIN(part > from ? part - from : 0, bytes);
         }
         if (part > 0) {
@@ -551,9 +551,9 @@ uint32_t rf_assign_next(struct rf_assign_cursor *cursor,
         }
         /* Less than half a slice was left to this member. */
         if (cut_by_rank) {
-            rf_line_next(turn.rank_line, turn.pool);
+            rf_turn_line_next(turn.rank_line, turn.pool);
         } else {
-            rf_line_next(turn.group_line, &a->far_pool);
+            rf_turn_line_next(turn.group_line, &a->far_pool);
         }
     }
 }

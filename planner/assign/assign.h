@@ -6,8 +6,8 @@
  * divided so that the busiest rank link and the busiest node link carry as
  * little as possible, by cutting boxes only where that lowers the busiest link.
  * Under `time` a link counts as busy for what it sends in relation to its
- * weight (planner/assign/link_weights.h), and only what leaves a node uses one. Under
- * `none` the first replica serves everyone.
+ * weight (planner/assign/link_weights.h), and only what leaves a node uses one.
+ * Under `none` the first replica serves everyone.
  *
  * The same module computes the least possible loads over all replica choices.
  */
@@ -25,7 +25,7 @@ struct rf_assign_input {
     const struct rf_shards *source, *target;
     const struct rf_matches *matches;
     const uint64_t *match_bytes; /* of each match, at the destination's dtype */
-    const struct rf_weights *weights; /* of links, with balance time */
+    const struct rf_link_weights *weights; /* of links, with balance time */
 };
 
 /* Least possible loads over all choices of replicas, transfers inside one rank
@@ -49,8 +49,8 @@ struct rf_assign_cursor {
     const struct rf_assign *assign;
     uint32_t receiver;
     uint32_t *held; /* per source shard: receiver + 1 whose slot holds it */
-    struct rf_line *near_lines; /* per group, over ranks */
-    struct rf_line *far_lines;  /* per set, over groups or over ranks */
+    struct rf_turn_line *near_lines; /* per group, over ranks */
+    struct rf_turn_line *far_lines;  /* per set, over groups or over ranks */
 };
 
 /* Before the first receiver: the same questions get the same answers from every

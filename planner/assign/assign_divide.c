@@ -20,17 +20,17 @@ uint32_t rf_assign_positions(const struct rf_shards *shards)
     return last->first + last->count;
 }
 
-void rf_demand_division_free(struct rf_division *division)
+void rf_demand_division_free(struct rf_demand_division *division)
 {
     free(division->near_amount);
     free(division->load);
-    *division = (struct rf_division){.near = NULL};
+    *division = (struct rf_demand_division){.near = NULL};
 }
 
 /* The edges of `division` as a problem of shares. */
 static void list_edges(const struct rf_assign *a,
-                       const struct rf_division *division, uint64_t *demand,
-                       uint32_t *first, uint32_t *to)
+                       const struct rf_demand_division *division,
+                       uint64_t *demand, uint32_t *first, uint32_t *to)
 {
     const struct rf_shards *source = a->in.source;
     uint32_t n = 0, edges = 0;
@@ -60,7 +60,7 @@ static void list_edges(const struct rf_assign *a,
 }
 
 enum rf_status rf_assign_divide_ranks(const struct rf_assign *a,
-                                      struct rf_division *division,
+                                      struct rf_demand_division *division,
                                       struct rf_err *err)
 {
     size_t positions = rf_assign_positions(a->in.source);
@@ -77,7 +77,7 @@ enum rf_status rf_assign_divide_ranks(const struct rf_assign *a,
     division->load = rf_calloc(ranks, sizeof(*division->load));
     if (demand && first && to && division->near_amount && division->load &&
         edges < UINT32_MAX) {
-        struct rf_shares shares = {
+        struct rf_fair_shares shares = {
             .n_demands = (uint32_t)n,
             .n_suppliers = (uint32_t)ranks,
             .demand = demand,
@@ -88,7 +88,7 @@ enum rf_status rf_assign_divide_ranks(const struct rf_assign *a,
             .load = division->load,
         };
         list_edges(a, division, demand, first, to);
-        status = rf_shares_solve(&shares, err);
+        status = rf_fair_shares_solve(&shares, err);
         division->max_load = shares.max_load;
         division->max_weight = shares.max_weight;
     }
@@ -107,7 +107,7 @@ enum rf_status rf_assign_divide_nodes(const struct rf_assign *a,
     uint64_t *load = rf_calloc(a->in.world->n_nodes + 1, sizeof(*load));
     enum rf_status status = RF_ERR_NOMEM;
     if (to && load) {
-        struct rf_shares shares = {
+        struct rf_fair_shares shares = {
             .n_demands = source->n_sets,
             .n_suppliers = a->in.world->n_nodes,
             .demand = a->far,
@@ -119,7 +119,7 @@ enum rf_status rf_assign_divide_nodes(const struct rf_assign *a,
         for (uint32_t g = 0; g < source->n_groups; g++) {
             to[g] = source->groups[g].node;
         }
-        status = rf_shares_solve(&shares, err);
+        status = rf_fair_shares_solve(&shares, err);
         *max_load = shares.max_load;
     }
     free(to);
@@ -159,7 +159,8 @@ static void even_out(const struct rf_assign *a, uint32_t set, uint64_t *amount,
 
 /* Far demand as a problem of shares among NICs. */
 static enum rf_status solve_nics(const struct rf_assign *a,
-                                 struct rf_shares *shares, struct rf_err *err)
+                                 struct rf_fair_shares *shares,
+                                 struct rf_err *err)
 {
     const struct rf_shards *source = a->in.source;
     size_t positions = rf_assign_positions(source);
@@ -180,7 +181,7 @@ static enum rf_status solve_nics(const struct rf_assign *a,
     }
     shares->first = first;
     shares->to = to;
-    status = rf_shares_solve(shares, err);
+    status = rf_fair_shares_solve(shares, err);
     for (uint32_t set = 0; status == RF_OK && set < source->n_sets; set++) {
         even_out(a, set, shares->amount, sum, members);
     }
@@ -194,14 +195,15 @@ free_room:
 
 /* The same by the ranks' parts of their NICs, if no NIC is busy for longer. */
 static enum rf_status prefer_even_ranks(const struct rf_assign *a,
-                                        struct rf_shares *nics,
+                                        struct rf_fair_shares *nics,
                                         struct rf_err *err)
 {
     const struct rf_shards *source = a->in.source;
-    struct rf_division ranks = {.far = a->far, .weight = a->in.weights->rank};
+    struct rf_demand_division ranks = {.far = a->far,
+                                       .weight = a->in.weights->rank};
     size_t positions = rf_assign_positions(source);
     uint64_t *load = rf_calloc(nics->n_suppliers, sizeof(*load));
-    struct rf_shares found = {
+    struct rf_fair_shares found = {
         .n_suppliers = nics->n_suppliers, .weight = nics->weight, .load = load};
     enum rf_status status = rf_assign_divide_ranks(a, &ranks, err);
     if (load == NULL) {
@@ -213,8 +215,9 @@ static enum rf_status prefer_even_ranks(const struct rf_assign *a,
     for (size_t i = 0; i < positions; i++) {
         load[a->in.weights->nic_of[source->ranks[i]]] += ranks.far_amount[i];
     }
-    rf_shares_find_most(&found);
-    if (rf_shares_scale(found.max_load, found.max_weight, nics->max_weight) <=
+    rf_fair_shares_find_most(&found);
+    if (rf_fair_shares_scale(found.max_load, found.max_weight,
+                             nics->max_weight) <=
         nics->max_load + nics->max_load / 250) {
         memcpy(nics->amount, ranks.far_amount, positions * sizeof(uint64_t));
         memcpy(nics->load, load, nics->n_suppliers * sizeof(uint64_t));
@@ -231,11 +234,11 @@ enum rf_status rf_assign_divide_nics(const struct rf_assign *a,
                                      struct rf_nic_division *out,
                                      struct rf_err *err)
 {
-    const struct rf_weights *weights = a->in.weights;
-    struct rf_shares shares = {.n_demands = a->in.source->n_sets,
-                               .n_suppliers = weights->n_nics,
-                               .weight = weights->nic,
-                               .demand = a->far};
+    const struct rf_link_weights *weights = a->in.weights;
+    struct rf_fair_shares shares = {.n_demands = a->in.source->n_sets,
+                                    .n_suppliers = weights->n_nics,
+                                    .weight = weights->nic,
+                                    .demand = a->far};
     enum rf_status status;
     out->amount =
         rf_calloc(rf_assign_positions(a->in.source), sizeof(*out->amount));

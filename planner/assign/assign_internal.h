@@ -15,7 +15,7 @@ struct rf_assign {
     uint64_t *remote;     /* per set: from any other rank */
     /* shares; the lines as every cursor starts with them */
     bool by_node;
-    struct rf_line *near_lines, *far_lines;
+    struct rf_turn_line *near_lines, *far_lines;
     struct rf_pool near_pool, far_pool;
     /* what a rank may take beyond a share's end; far_slack only where far
      * demand is divided by itself */
@@ -25,7 +25,7 @@ struct rf_assign {
 
 /* A division of demand among ranks: per group, per set and per rank. Results
  * lie at the members' positions in shards->ranks. */
-struct rf_division {
+struct rf_demand_division {
     const uint64_t *near, *far, *forced; /* NULL: none */
     const uint32_t *weight;              /* of ranks, or NULL */
     uint64_t *near_amount, *far_amount;
@@ -40,9 +40,9 @@ uint32_t rf_assign_positions(const struct rf_shards *shards);
 /* Divides the demand of `division` among the ranks. Freed with
  * rf_demand_division_free(), also after failure. */
 enum rf_status rf_assign_divide_ranks(const struct rf_assign *a,
-                                      struct rf_division *division,
+                                      struct rf_demand_division *division,
                                       struct rf_err *err) RF_MUST_CHECK;
-void rf_demand_division_free(struct rf_division *division);
+void rf_demand_division_free(struct rf_demand_division *division);
 
 /* Divides far demand among nodes: `share` per group. */
 enum rf_status rf_assign_divide_nodes(const struct rf_assign *a,

@@ -21,13 +21,13 @@
 #define UNSEEN UINT32_MAX
 
 /* Part of the problem still to solve: slices of `demands` and `suppliers`. */
-struct part {
+struct subproblem {
     uint32_t first_demand, n_demands;
     uint32_t first_supplier, n_suppliers;
 };
 
 struct solver {
-    struct rf_shares *shares;
+    struct rf_fair_shares *shares;
     uint32_t *demands, *suppliers; /* permuted, parts are slices */
     uint32_t *part_of;             /* per supplier */
     uint32_t current;              /* the part being solved */
@@ -61,7 +61,7 @@ static void free_solver(struct solver *s)
 
 static bool make_solver(struct solver *s)
 {
-    const struct rf_shares *shares = s->shares;
+    const struct rf_fair_shares *shares = s->shares;
     uint32_t n = shares->n_demands, m = shares->n_suppliers;
     uint32_t edges = shares->first[n];
     uint32_t **arrays[] = {
@@ -84,7 +84,7 @@ static bool make_solver(struct solver *s)
 
 static void index_edges(struct solver *s)
 {
-    const struct rf_shares *shares = s->shares;
+    const struct rf_fair_shares *shares = s->shares;
     for (uint32_t d = 0; d < shares->n_demands; d++) {
         for (uint32_t e = shares->first[d]; e < shares->first[d + 1]; e++) {
             s->demand_of[e] = d;
@@ -104,9 +104,9 @@ static void index_edges(struct solver *s)
 
 /* Depths from the demands of `part` that miss something; whether some supplier
  * below the level was reached. */
-static bool search(struct solver *s, const struct part *part)
+static bool search(struct solver *s, const struct subproblem *part)
 {
-    const struct rf_shares *shares = s->shares;
+    const struct rf_fair_shares *shares = s->shares;
     uint32_t head = 0, tail = 0;
     bool reached = false;
     for (uint32_t i = 0; i < part->n_suppliers; i++) {
@@ -148,7 +148,7 @@ static bool search(struct solver *s, const struct part *part)
  * back at odd ones. */
 static void push_path(struct solver *s, uint32_t root, uint32_t length)
 {
-    struct rf_shares *shares = s->shares;
+    struct rf_fair_shares *shares = s->shares;
     uint32_t end = shares->to[s->path[length - 1]];
     uint64_t bytes =
         RF_MIN(s->missing[root], s->capacity[end] - shares->load[end]);
@@ -170,7 +170,7 @@ static void push_path(struct solver *s, uint32_t root, uint32_t length)
  * appended. False at a dead end. */
 static bool step_forward(struct solver *s, uint32_t d, uint32_t length)
 {
-    const struct rf_shares *shares = s->shares;
+    const struct rf_fair_shares *shares = s->shares;
     for (; s->demand_next[d] < shares->first[d + 1]; s->demand_next[d]++) {
         uint32_t e = s->demand_next[d], r = shares->to[e];
         if (s->part_of[r] == s->current &&
@@ -185,7 +185,7 @@ static bool step_forward(struct solver *s, uint32_t d, uint32_t length)
 /* One step back from supplier `r` to a demand that it serves. */
 static bool step_back(struct solver *s, uint32_t r, uint32_t length)
 {
-    const struct rf_shares *shares = s->shares;
+    const struct rf_fair_shares *shares = s->shares;
     for (; s->supplier_next[r] < s->back_first[r + 1]; s->supplier_next[r]++) {
         uint32_t e = s->back_edge[s->supplier_next[r]];
         if (shares->amount[e] > 0 &&
@@ -200,7 +200,7 @@ static bool step_back(struct solver *s, uint32_t r, uint32_t length)
 /* All shortest paths from `root`, a demand. */
 static void augment_from(struct solver *s, uint32_t root)
 {
-    struct rf_shares *shares = s->shares;
+    struct rf_fair_shares *shares = s->shares;
     uint32_t length = 0;
     while (s->missing[root] > 0) {
         if (length % 2 == 0) {
@@ -230,9 +230,9 @@ static void augment_from(struct solver *s, uint32_t root)
 
 /* A maximum flow with the capacity of each supplier of the part; whether it
  * meets all demands. Afterwards depths tell the minimum cut. */
-static bool fill(struct solver *s, const struct part *part)
+static bool fill(struct solver *s, const struct subproblem *part)
 {
-    const struct rf_shares *shares = s->shares;
+    const struct rf_fair_shares *shares = s->shares;
     while (search(s, part)) {
         for (uint32_t i = 0; i < part->n_demands; i++) {
             uint32_t d = s->demands[part->first_demand + i];
@@ -271,7 +271,8 @@ static uint32_t divide(uint32_t *members, uint32_t n, const uint32_t *depth)
     return front;
 }
 
-static uint32_t weight_of(const struct rf_shares *shares, uint32_t supplier)
+static uint32_t weight_of(const struct rf_fair_shares *shares,
+                          uint32_t supplier)
 {
     return shares->weight != NULL ? shares->weight[supplier] : 1;
 }
@@ -279,7 +280,7 @@ static uint32_t weight_of(const struct rf_shares *shares, uint32_t supplier)
 /* Sets the capacities of a part that is to meet `total`: a share by weight,
  * rounded up. No product exceeds 64 bits: a remainder is below 2^43, a weight
  * at most 2^20. */
-static void set_capacities(struct solver *s, const struct part *part,
+static void set_capacities(struct solver *s, const struct subproblem *part,
                            uint64_t total)
 {
     uint64_t weights = 0;
@@ -294,9 +295,9 @@ static void set_capacities(struct solver *s, const struct part *part,
     }
 }
 
-static void start_part(struct solver *s, const struct part *part)
+static void start_part(struct solver *s, const struct subproblem *part)
 {
-    struct rf_shares *shares = s->shares;
+    struct rf_fair_shares *shares = s->shares;
     uint64_t total = 0;
     s->current++;
     for (uint32_t i = 0; i < part->n_suppliers; i++) {
@@ -315,13 +316,13 @@ static void start_part(struct solver *s, const struct part *part)
     set_capacities(s, part, total);
 }
 
-static void solve_parts(struct solver *s, struct part whole)
+static void solve_parts(struct solver *s, struct subproblem whole)
 {
-    struct part *stack = NULL;
+    struct subproblem *stack = NULL;
     size_t depth = 0, cap = 0;
     RF_PUSH(stack, depth, cap, whole);
     while (depth > 0) {
-        struct part part = stack[--depth], tight, rest;
+        struct subproblem part = stack[--depth], tight, rest;
         if (part.n_demands == 0) {
             continue;
         }
@@ -344,7 +345,7 @@ static void solve_parts(struct solver *s, struct part whole)
     free(stack);
 }
 
-uint64_t rf_shares_scale(uint64_t load, uint32_t from, uint32_t to)
+uint64_t rf_fair_shares_scale(uint64_t load, uint32_t from, uint32_t to)
 {
     uint64_t whole, part = load % from * to / from;
     if (!rf_mul_u64(load / from, to, &whole) ||
@@ -354,24 +355,26 @@ uint64_t rf_shares_scale(uint64_t load, uint32_t from, uint32_t to)
     return whole;
 }
 
-void rf_shares_find_most(struct rf_shares *shares)
+void rf_fair_shares_find_most(struct rf_fair_shares *shares)
 {
     shares->max_load = 0;
     shares->max_weight = 1;
     for (uint32_t r = 0; r < shares->n_suppliers; r++) {
         uint32_t weight = weight_of(shares, r);
-        if (shares->load[r] >
-            rf_shares_scale(shares->max_load, shares->max_weight, weight)) {
+        if (shares->load[r] > rf_fair_shares_scale(shares->max_load,
+                                                   shares->max_weight,
+                                                   weight)) {
             shares->max_load = shares->load[r];
             shares->max_weight = weight;
         }
     }
 }
 
-enum rf_status rf_shares_solve(struct rf_shares *shares, struct rf_err *err)
+enum rf_status rf_fair_shares_solve(struct rf_fair_shares *shares,
+                                    struct rf_err *err)
 {
     struct solver s = {.shares = shares};
-    struct part whole = {.n_suppliers = 0};
+    struct subproblem whole = {.n_suppliers = 0};
     if (!make_solver(&s)) {
         free_solver(&s);
         return rf_err_set(err, RF_ERR_NOMEM,
@@ -390,7 +393,7 @@ enum rf_status rf_shares_solve(struct rf_shares *shares, struct rf_err *err)
         }
     }
     solve_parts(&s, whole);
-    rf_shares_find_most(shares);
+    rf_fair_shares_find_most(shares);
     free_solver(&s);
     return RF_OK;
 }

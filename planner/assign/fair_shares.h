@@ -12,15 +12,15 @@
 
 #include "common/err.h"
 
-#define RF_SHARES_WEIGHT_MAX (UINT32_C(1) << 20)
+#define RF_FAIR_SHARES_WEIGHT_MAX (UINT32_C(1) << 20)
 
-struct rf_shares {
+struct rf_fair_shares {
     uint32_t n_demands, n_suppliers;
     const uint64_t *demand; /* bytes */
     const uint32_t *first;  /* n_demands + 1: edges of each demand */
     const uint32_t *to;     /* supplier of each edge; no duplicates in one
                                demand; demands above 0 have an edge */
-    const uint32_t *weight; /* per supplier, 1 to RF_SHARES_WEIGHT_MAX;
+    const uint32_t *weight; /* per supplier, 1 to RF_FAIR_SHARES_WEIGHT_MAX;
                                NULL: 1 each */
     uint64_t *amount;       /* out, per edge */
     uint64_t *load;         /* out, per supplier */
@@ -31,14 +31,14 @@ struct rf_shares {
 
 /* Fills the outputs, whose arrays the caller gives. RF_ERR_NOMEM only. The sum
  * of the demands is below 2^63, that of the weights below 2^43. */
-enum rf_status rf_shares_solve(struct rf_shares *shares,
-                               struct rf_err *err) RF_MUST_CHECK;
+enum rf_status rf_fair_shares_solve(struct rf_fair_shares *shares,
+                                    struct rf_err *err) RF_MUST_CHECK;
 
 /* Sets max_load and max_weight from load and weight alone. */
-void rf_shares_find_most(struct rf_shares *shares);
+void rf_fair_shares_find_most(struct rf_fair_shares *shares);
 
 /* What a supplier of weight `to` has for its weight when one of weight `from`
  * has `load`: load · to / from, rounded down; UINT64_MAX where that is more. */
-uint64_t rf_shares_scale(uint64_t load, uint32_t from, uint32_t to);
+uint64_t rf_fair_shares_scale(uint64_t load, uint32_t from, uint32_t to);
 
 #endif

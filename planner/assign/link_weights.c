@@ -9,22 +9,23 @@
 /* Parts of a NIC: whole ones for up to 8 ranks, 10, 12, 14, 15 and more. */
 #define NIC_PARTS 840
 
-_Static_assert(RF_LINK_WEIGHT_MAX *NIC_PARTS <= RF_SHARES_WEIGHT_MAX,
+_Static_assert(RF_LINK_WEIGHT_MAX *NIC_PARTS <= RF_FAIR_SHARES_WEIGHT_MAX,
                "a rank's weight is too large");
-_Static_assert(RF_LINK_WEIGHT_MAX *RF_NODE_NICS_MAX <= RF_SHARES_WEIGHT_MAX,
+_Static_assert(RF_LINK_WEIGHT_MAX *RF_NODE_NICS_MAX <=
+                   RF_FAIR_SHARES_WEIGHT_MAX,
                "a node's weight is too large");
 
-void rf_weights_free(struct rf_weights *weights)
+void rf_link_weights_free(struct rf_link_weights *weights)
 {
     free(weights->rank);
     free(weights->node);
     free(weights->nic);
     free(weights->nic_of);
-    *weights = (struct rf_weights){.rank = NULL};
+    *weights = (struct rf_link_weights){.rank = NULL};
 }
 
 static bool allocate(const struct rf_world *world, const struct rf_spec *spec,
-                     struct rf_weights *out)
+                     struct rf_link_weights *out)
 {
     for (uint32_t n = 0; n < world->n_nodes; n++) {
         out->n_nics += spec->balance_links[n].nics;
@@ -38,7 +39,7 @@ static bool allocate(const struct rf_world *world, const struct rf_spec *spec,
 
 /* `first` and `users` have room for all nodes and all NICs; `users` is 0. */
 static void weigh(const struct rf_world *world, const struct rf_spec *spec,
-                  uint32_t *first, uint32_t *users, struct rf_weights *out)
+                  uint32_t *first, uint32_t *users, struct rf_link_weights *out)
 {
     for (uint32_t n = 0, nic = 0; n < world->n_nodes; n++) {
         first[n] = nic;
@@ -66,11 +67,12 @@ static void weigh(const struct rf_world *world, const struct rf_spec *spec,
     }
 }
 
-enum rf_status rf_weights_build(const struct rf_world *world,
-                                const struct rf_spec *spec,
-                                struct rf_weights *out, struct rf_err *err)
+enum rf_status rf_link_weights_build(const struct rf_world *world,
+                                     const struct rf_spec *spec,
+                                     struct rf_link_weights *out,
+                                     struct rf_err *err)
 {
-    struct rf_weights made = {.rank = NULL};
+    struct rf_link_weights made = {.rank = NULL};
     uint32_t *room;
     *out = made;
     if (spec->balance != RF_BALANCE_TIME) {
@@ -86,7 +88,7 @@ enum rf_status rf_weights_build(const struct rf_world *world,
     room = rf_calloc((size_t)world->n_nodes + made.n_nics, sizeof(*room));
     if (!enough || room == NULL) {
         free(room);
-        rf_weights_free(&made);
+        rf_link_weights_free(&made);
         return rf_err_set(err, RF_ERR_NOMEM,
                           "no memory for weights of %u ranks", world->n_ranks);
     }
@@ -96,9 +98,9 @@ enum rf_status rf_weights_build(const struct rf_world *world,
     return RF_OK;
 }
 
-bool rf_weights_less(const uint32_t *of, uint32_t a, uint64_t load_a,
-                     uint32_t b, uint64_t load_b)
+bool rf_link_weights_less(const uint32_t *of, uint32_t a, uint64_t load_a,
+                          uint32_t b, uint64_t load_b)
 {
     return of == NULL ? load_a < load_b
-                      : rf_shares_scale(load_a, of[a], of[b]) < load_b;
+                      : rf_fair_shares_scale(load_a, of[a], of[b]) < load_b;
 }

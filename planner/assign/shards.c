@@ -12,34 +12,34 @@
 #include "planner/layout/box.h"
 
 /* One piece of one layout while shards are found. */
-struct entry {
+struct shard_piece {
     const struct rf_piece *piece;
     uint32_t layout, place; /* of the piece in its layout */
 };
 
-struct placed {
+struct rank_place_on_node {
     uint32_t node, rank;
 };
 
 /* State that is needed only while the shards of a side are found. */
-struct making {
+struct shard_search {
     const struct rf_world *world;
     const struct rf_layouts *layouts;
     enum rf_side side;
-    struct entry *entries; /* all pieces of all layouts, sorted */
+    struct shard_piece *entries; /* all pieces of all layouts, sorted */
     size_t n_entries;
-    size_t *first_entry;    /* of each shard, n_shards + 1 */
-    uint32_t *set_shard;    /* a shard of each set */
-    uint32_t *first_member; /* of each layout, n_layouts + 1 */
-    uint32_t *members;      /* world ranks of the layouts */
-    struct placed *placed;  /* of the current set */
-    uint32_t n_ranks;       /* in out.ranks */
+    size_t *first_entry;               /* of each shard, n_shards + 1 */
+    uint32_t *set_shard;               /* a shard of each set */
+    uint32_t *first_member;            /* of each layout, n_layouts + 1 */
+    uint32_t *members;                 /* world ranks of the layouts */
+    struct rank_place_on_node *placed; /* of the current set */
+    uint32_t n_ranks;                  /* in out.ranks */
     struct rf_shards out;
 };
 
 static int compare_entries(const void *a, const void *b)
 {
-    const struct entry *x = a, *y = b;
+    const struct shard_piece *x = a, *y = b;
     if (x->piece->family != y->piece->family) {
         return x->piece->family < y->piece->family ? -1 : 1;
     }
@@ -61,9 +61,9 @@ void rf_shards_free(struct rf_shards *shards)
 }
 
 /* Shards from the sorted entries. */
-static void find_shards(struct making *making)
+static void find_shards(struct shard_search *making)
 {
-    const struct entry *entries = making->entries;
+    const struct shard_piece *entries = making->entries;
     struct rf_shards *out = &making->out;
     for (size_t i = 0; i < making->n_entries; i++) {
         const struct rf_piece *piece = entries[i].piece;
@@ -109,11 +109,11 @@ enum rf_status rf_shards_index(struct rf_shards *shards, uint32_t n_families,
 
 /* The entries of a shard. */
 struct span {
-    const struct entry *of;
+    const struct shard_piece *of;
     size_t n;
 };
 
-static struct span entries_of(const struct making *making, uint32_t shard)
+static struct span entries_of(const struct shard_search *making, uint32_t shard)
 {
     const size_t *first = &making->first_entry[shard];
     return (struct span){making->entries + first[0], first[1] - first[0]};
@@ -130,7 +130,7 @@ static bool same_layouts(struct span a, struct span b)
 }
 
 /* Gives equal lists of layouts one set. False when memory is out. */
-static bool find_sets(struct making *making)
+static bool find_sets(struct shard_search *making)
 {
     struct rf_shards *out = &making->out;
     size_t buckets = 16;
@@ -165,7 +165,7 @@ static bool find_sets(struct making *making)
 
 static int compare_placed(const void *a, const void *b)
 {
-    const struct placed *x = a, *y = b;
+    const struct rank_place_on_node *x = a, *y = b;
     if (x->node != y->node) {
         return x->node < y->node ? -1 : 1;
     }
@@ -173,7 +173,7 @@ static int compare_placed(const void *a, const void *b)
 }
 
 /* World ranks of each layout. */
-static bool find_members(struct making *making)
+static bool find_members(struct shard_search *making)
 {
     const struct rf_layouts *layouts = making->layouts;
     size_t n = (size_t)layouts->n_layouts + 1;
@@ -200,7 +200,7 @@ static bool find_members(struct making *making)
 }
 
 /* Lists the ranks that hold the entries, by node, then rank. */
-static size_t place_holders(struct making *making, struct span entries)
+static size_t place_holders(struct shard_search *making, struct span entries)
 {
     size_t count = 0;
     for (size_t i = 0; i < entries.n; i++) {
@@ -211,8 +211,8 @@ static size_t place_holders(struct making *making, struct span entries)
         for (uint32_t k = making->first_member[layout];
              k < making->first_member[layout + 1]; k++) {
             uint32_t rank = making->members[k];
-            making->placed[count++] =
-                (struct placed){making->world->ranks[rank].node, rank};
+            making->placed[count++] = (struct rank_place_on_node){
+                making->world->ranks[rank].node, rank};
         }
     }
     qsort(making->placed, count, sizeof(*making->placed), compare_placed);
@@ -220,10 +220,10 @@ static size_t place_holders(struct making *making, struct span entries)
 }
 
 /* Fills in one set's groups from the layouts of one of its shards. */
-static void add_groups(struct making *making, uint32_t set)
+static void add_groups(struct shard_search *making, uint32_t set)
 {
     struct rf_shards *out = &making->out;
-    const struct placed *placed = making->placed;
+    const struct rank_place_on_node *placed = making->placed;
     size_t count =
         place_holders(making, entries_of(making, making->set_shard[set]));
     for (size_t i = 0; i < count; i++) {
@@ -238,7 +238,7 @@ static void add_groups(struct making *making, uint32_t set)
 }
 
 /* The groups of all sets. False when memory is out. */
-static bool list_holders(struct making *making)
+static bool list_holders(struct shard_search *making)
 {
     struct rf_shards *out = &making->out;
     uint64_t total = 0;
@@ -271,7 +271,7 @@ static bool list_holders(struct making *making)
 }
 
 /* Numbers the pieces of all layouts and sorts them. */
-static bool list_entries(struct making *making)
+static bool list_entries(struct shard_search *making)
 {
     const struct rf_layouts *layouts = making->layouts;
     size_t *first = rf_calloc((size_t)layouts->n_layouts + 1, sizeof(*first));
@@ -293,7 +293,7 @@ static bool list_entries(struct making *making)
     for (uint32_t l = 0; l < layouts->n_layouts; l++) {
         for (uint32_t p = 0; p < layouts->layouts[l].n_pieces; p++) {
             making->entries[first[l] + p] =
-                (struct entry){&layouts->layouts[l].pieces[p], l, p};
+                (struct shard_piece){&layouts->layouts[l].pieces[p], l, p};
         }
     }
     qsort(making->entries, n, sizeof(*making->entries), compare_entries);
@@ -301,7 +301,7 @@ static bool list_entries(struct making *making)
 }
 
 /* Room for as many shards and sets as there are pieces. */
-static bool allocate(struct making *making)
+static bool allocate(struct shard_search *making)
 {
     struct rf_shards *out = &making->out;
     size_t n = making->n_entries;
@@ -319,7 +319,8 @@ enum rf_status rf_shards_build(const struct rf_model *model,
                                enum rf_side side, struct rf_shards *out,
                                struct rf_err *err)
 {
-    struct making making = {.world = world, .layouts = layouts, .side = side};
+    struct shard_search making = {
+        .world = world, .layouts = layouts, .side = side};
     enum rf_status status = RF_ERR_NOMEM;
     if (list_entries(&making) && allocate(&making)) {
         find_shards(&making);

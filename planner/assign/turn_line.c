@@ -6,8 +6,8 @@
 
 #include "planner/layout/box.h"
 
-void rf_line_join(struct rf_line *line, struct rf_pool *pool, uint32_t position,
-                  uint32_t owner, uint64_t amount)
+void rf_turn_line_join(struct rf_turn_line *line, struct rf_pool *pool,
+                       uint32_t position, uint32_t owner, uint64_t amount)
 {
     if (amount == 0) {
         return;
@@ -21,14 +21,15 @@ void rf_line_join(struct rf_line *line, struct rf_pool *pool, uint32_t position,
     line->count++;
 }
 
-void rf_line_next(struct rf_line *line, const struct rf_pool *pool)
+void rf_turn_line_next(struct rf_turn_line *line, const struct rf_pool *pool)
 {
     line->at++;
     line->end += pool->amount[line->first + line->at];
 }
 
-uint64_t rf_line_turn(struct rf_line *line, const struct rf_pool *pool,
-                      uint64_t bytes, const uint64_t *slack, uint64_t flat)
+uint64_t rf_turn_line_turn(struct rf_turn_line *line,
+                           const struct rf_pool *pool, uint64_t bytes,
+                           const uint64_t *slack, uint64_t flat)
 {
     const uint32_t *owner = pool->owner + line->first;
     while (line->at + 1 < line->count) {
@@ -44,13 +45,13 @@ uint64_t rf_line_turn(struct rf_line *line, const struct rf_pool *pool,
         if (left > there) {
             return left;
         }
-        rf_line_next(line, pool);
+        rf_turn_line_next(line, pool);
     }
     return bytes;
 }
 
-uint64_t rf_line_round(const struct rf_box *box, uint64_t bytes, uint32_t item,
-                       uint64_t fine)
+uint64_t rf_turn_line_round(const struct rf_box *box, uint64_t bytes,
+                            uint32_t item, uint64_t fine)
 {
     uint64_t step = 1;
     for (uint32_t d = 0; d < RF_BOX_DIMS; d++) {

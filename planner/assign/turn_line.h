@@ -9,7 +9,7 @@
 #include "planner/layout/piece.h"
 
 /* Members in line: entries [first, first + count) of a pool. */
-struct rf_line {
+struct rf_turn_line {
     uint32_t first, count;
     uint32_t at;  /* who serves now, relative to first */
     uint64_t pos; /* bytes handed out */
@@ -24,27 +24,28 @@ struct rf_pool {
 
 /* Appends a member with its share, if it has one. The line's members lie in the
  * pool from `position` of its first member on. */
-void rf_line_join(struct rf_line *line, struct rf_pool *pool, uint32_t position,
-                  uint32_t owner, uint64_t amount);
+void rf_turn_line_join(struct rf_turn_line *line, struct rf_pool *pool,
+                       uint32_t position, uint32_t owner, uint64_t amount);
 
 /* How many of the next `bytes` the member whose turn it is takes; moves on to
  * the next member where little is left of a share. A member may exceed its
  * share by slack[owner], or by `flat` when `slack` is NULL. */
-uint64_t rf_line_turn(struct rf_line *line, const struct rf_pool *pool,
-                      uint64_t bytes, const uint64_t *slack, uint64_t flat);
+uint64_t rf_turn_line_turn(struct rf_turn_line *line,
+                           const struct rf_pool *pool, uint64_t bytes,
+                           const uint64_t *slack, uint64_t flat);
 
 /* Ends the turn of a member that is not the last. */
-void rf_line_next(struct rf_line *line, const struct rf_pool *pool);
+void rf_turn_line_next(struct rf_turn_line *line, const struct rf_pool *pool);
 
-static inline uint32_t rf_line_owner(const struct rf_line *line,
-                                     const struct rf_pool *pool)
+static inline uint32_t rf_turn_line_owner(const struct rf_turn_line *line,
+                                          const struct rf_pool *pool)
 {
     return pool->owner[line->first + line->at];
 }
 
 /* `bytes` from the start of `box`, rounded to whole slices of the outermost
  * dimension whose slices are no larger than `fine`. */
-uint64_t rf_line_round(const struct rf_box *box, uint64_t bytes, uint32_t item,
-                       uint64_t fine);
+uint64_t rf_turn_line_round(const struct rf_box *box, uint64_t bytes,
+                            uint32_t item, uint64_t fine);
 
 #endif

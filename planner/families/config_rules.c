@@ -17,7 +17,7 @@
 #include "planner/families/model_fields.h"
 #include "planner/model/roles.h"
 
-enum kind {
+enum plan_kind {
     KIND_COLUMN,
     KIND_ROW,
     KIND_WHOLE,
@@ -29,7 +29,7 @@ enum kind {
 
 static const struct {
     const char *name;
-    enum kind kind;
+    enum plan_kind kind;
     bool packed; /* gate and up in one */
 } styles[] = {
     {"colwise", KIND_COLUMN, false},
@@ -63,16 +63,16 @@ static const struct {
 };
 
 /* One entry of a plan. */
-struct entry {
+struct plan_entry {
     char *name;   /* "model.layers.{L}.mlp.up_proj" */
     bool experts; /* of routed experts, */
     bool stacked; /* all in one tensor */
     bool packed;
-    enum kind kind;
+    enum plan_kind kind;
 };
 
 static enum rf_status read_style(const struct rf_jnode *plan, const char *key,
-                                 struct entry *out, struct rf_err *err)
+                                 struct plan_entry *out, struct rf_err *err)
 {
     struct rf_jnode node = rf_jnode_get(plan, key);
     const char *names[RF_ARRAY_SIZE(styles) + 1] = {NULL}, *style = NULL;
@@ -98,7 +98,8 @@ static enum rf_status read_style(const struct rf_jnode *plan, const char *key,
 }
 
 /* "layers.*.mlp.experts.*.up_proj" below `prefix`, with {L} and {E}. */
-static void read_name(const char *prefix, const char *key, struct entry *out)
+static void read_name(const char *prefix, const char *key,
+                      struct plan_entry *out)
 {
     const char *experts = strstr(key, "experts.");
     bool shared = experts != NULL && strstr(key, "shared_experts.") != NULL;
@@ -115,7 +116,7 @@ static void read_name(const char *prefix, const char *key, struct entry *out)
 }
 
 /* The general role of an entry. */
-static enum rf_role general_role(const struct entry *entry)
+static enum rf_role general_role(const struct plan_entry *entry)
 {
     bool expert = entry->experts;
     switch (entry->kind) {
@@ -141,10 +142,10 @@ static enum rf_role general_role(const struct entry *entry)
 static enum rf_role role_of(const struct rf_family_table *common,
                             const char *name, enum rf_role general)
 {
-    const struct rf_division *wanted = rf_role_division(general);
+    const struct rf_role_division *wanted = rf_role_division(general);
     for (size_t i = 0; i < common->n_rules; i++) {
         enum rf_role role = common->rules[i].roles[0];
-        const struct rf_division *division = rf_role_division(role);
+        const struct rf_role_division *division = rf_role_division(role);
         if (strcmp(common->rules[i].name, name) == 0 &&
             division->over == wanted->over && division->dim == wanted->dim) {
             return role;
@@ -154,7 +155,7 @@ static enum rf_role role_of(const struct rf_family_table *common,
 }
 
 static json_t *make_rule(const struct rf_family_table *common,
-                         const struct entry *entry, const char *suffix)
+                         const struct plan_entry *entry, const char *suffix)
 {
     char *name = rf_xasprintf("%s%s", entry->name, suffix);
     const char *role = rf_role_name(role_of(common, name, general_role(entry)));
@@ -181,7 +182,7 @@ static enum rf_status read_plan(const struct rf_jnode *plan, const char *prefix,
     const char *key;
     json_t *value;
     json_object_foreach (plan->value, key, value) {
-        struct entry entry = {.name = NULL};
+        struct plan_entry entry = {.name = NULL};
         enum rf_status status = read_style(plan, key, &entry, err);
         if (status != RF_OK) {
             return status;

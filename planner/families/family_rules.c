@@ -275,7 +275,7 @@ enum rf_status rf_rule_divide(const struct rf_rule *rule,
                               struct rf_values *values,
                               struct rf_family *family, struct rf_err *err)
 {
-    const struct rf_division *division = rf_role_division(rule->roles[0]);
+    const struct rf_role_division *division = rf_role_division(rule->roles[0]);
     uint32_t dim;
     enum rf_status status;
     family->n_parts = rule->n_parts;

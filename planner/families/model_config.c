@@ -145,7 +145,7 @@ static enum rf_status read_size(struct rf_values *values,
 static enum rf_status read_dtype(struct rf_values *values, enum rf_dtype *out,
                                  struct rf_err *err)
 {
-    const struct rf_field *field = rf_model_field_of("dtype");
+    const struct rf_model_field *field = rf_model_field_of("dtype");
     struct rf_jnode places[] = {values->overrides, values->config,
                                 values->config};
     places[1].value = (json_t *)values->inner;

@@ -22,7 +22,7 @@ static void describe_parts(struct rf_model *model,
                            const struct rf_family *family, bool *has_head)
 {
     for (uint32_t p = 0; p < family->n_parts; p++) {
-        const struct rf_division *division =
+        const struct rf_role_division *division =
             rf_role_division(family->parts[p].role);
         model->mla |= family->parts[p].role == RF_ROLE_MLA_KV_B;
         *has_head |= division->vocabulary && family->stage == RF_STAGE_LAST &&

@@ -15,7 +15,7 @@
 #define EXPERTS 0, RF_MODEL_MAX_EXPERTS
 
 /* In the order in which a model's name lists them. */
-static const struct rf_field fields[] = {
+static const struct rf_model_field fields[] = {
     {{"num_hidden_layers", "num_layers"}, RF_MODEL_FIELD_INTEGER, LAYERS},
     {{"dtype", "torch_dtype"}, RF_MODEL_FIELD_DTYPE, 0, 0},
     {{"vocab_size"}, RF_MODEL_FIELD_INTEGER, SIZE},
@@ -38,7 +38,7 @@ static const struct rf_field fields[] = {
     {{"v_head_dim"}, RF_MODEL_FIELD_INTEGER, HEADS},
 };
 
-const struct rf_field *rf_model_field_of(const char *name)
+const struct rf_model_field *rf_model_field_of(const char *name)
 {
     for (size_t i = 0; i < RF_ARRAY_SIZE(fields); i++) {
         for (size_t k = 0; k < RF_MODEL_FIELD_MAX_NAMES && fields[i].names[k];
@@ -62,7 +62,8 @@ void rf_model_field_add_keys(const char **keys, size_t n)
     keys[n] = NULL;
 }
 
-json_t *rf_model_field_value(const json_t *object, const struct rf_field *field,
+json_t *rf_model_field_value(const json_t *object,
+                             const struct rf_model_field *field,
                              const char **name)
 {
     json_t *value = json_object_get(object, *name);
@@ -80,7 +81,8 @@ json_t *rf_model_field_value(const json_t *object, const struct rf_field *field,
 }
 
 /* "num_layers 2"; NULL where nothing is changed. Freed with free(). */
-static char *override_text(const json_t *model, const struct rf_field *field)
+static char *override_text(const json_t *model,
+                           const struct rf_model_field *field)
 {
     const char *name = field->names[0], *config_name = name, *text;
     const json_t *value = rf_model_field_value(model, field, &name);

@@ -10,20 +10,20 @@
 #define RF_MODEL_FIELD_MAX_NAMES 4
 #define RF_MODEL_FIELD_MAX_KEYS 128
 
-enum rf_field_kind {
+enum rf_model_field_kind {
     RF_MODEL_FIELD_INTEGER,
     RF_MODEL_FIELD_BOOL,
     RF_MODEL_FIELD_DTYPE
 };
 
-struct rf_field {
+struct rf_model_field {
     const char *names[RF_MODEL_FIELD_MAX_NAMES]; /* the rest NULL */
-    enum rf_field_kind kind;
+    enum rf_model_field_kind kind;
     uint64_t min, max;
 };
 
 /* The field with that spelling; NULL: none may be overridden under it. */
-const struct rf_field *rf_model_field_of(const char *name);
+const struct rf_model_field *rf_model_field_of(const char *name);
 
 /* Appends all spellings to `keys`, which has `n`, ends with NULL and has room
  * for RF_MODEL_FIELD_MAX_KEYS. */
@@ -31,7 +31,8 @@ void rf_model_field_add_keys(const char **keys, size_t n);
 
 /* The field's value in an object under any of its spellings, `name` first, and
  * the spelling; null counts as absent. NULL: none. */
-json_t *rf_model_field_value(const json_t *object, const struct rf_field *field,
+json_t *rf_model_field_value(const json_t *object,
+                             const struct rf_model_field *field,
                              const char **name);
 
 /* The name of a model with a config that has none of its own: "base (num_layers

@@ -28,7 +28,7 @@
 #define NO_NUMBER (-1)
 #define BESIDE_ENDS 4
 
-struct entry {
+struct manifest_entry {
     char *family;          /* name with {L} and {E}; owned */
     int64_t layer, expert; /* NO_NUMBER: none */
     enum rf_dtype dtype;
@@ -41,7 +41,7 @@ struct entry {
 struct manifest {
     struct rf_jnode node, config;
     const char *folder; /* NULL: contents are the pattern */
-    struct entry *entries;
+    struct manifest_entry *entries;
     size_t n, cap;
     int64_t max_layers; /* the config's, NO_NUMBER: no config */
     size_t n_beside[BESIDE_ENDS], n_beyond; /* tensors left out */
@@ -74,7 +74,7 @@ static const char *find_number(const char *name, const char *word,
 }
 
 /* Splits a tensor's name into a family's name and its numbers. */
-static void split_name(const char *name, struct entry *entry)
+static void split_name(const char *name, struct manifest_entry *entry)
 {
     size_t layer_length = 0, expert_length = 0;
     const char *layer = find_number(name, "layers.", RF_MODEL_MAX_LAYERS,
@@ -189,8 +189,8 @@ static bool is_alone(const struct manifest *manifest,
 }
 
 /* Puts `mark` in the place of a number that a rule has found in the name. */
-static void put_mark(struct entry *entry, const struct rf_name_number *number,
-                     const char *mark)
+static void put_mark(struct manifest_entry *entry,
+                     const struct rf_name_number *number, const char *mark)
 {
     char *old = entry->family;
     size_t before = (size_t)(number->at - old);
@@ -199,7 +199,7 @@ static void put_mark(struct entry *entry, const struct rf_name_number *number,
     free(old);
 }
 
-static void take_numbers(struct entry *entry,
+static void take_numbers(struct manifest_entry *entry,
                          const struct rf_name_number *layer,
                          const struct rf_name_number *expert)
 {
@@ -214,7 +214,8 @@ static void take_numbers(struct entry *entry,
 }
 
 /* Finds the rule of an entry, and the numbers that only the rule knows of. */
-static enum rf_status find_rule(struct manifest *manifest, struct entry *entry)
+static enum rf_status find_rule(struct manifest *manifest,
+                                struct manifest_entry *entry)
 {
     struct rf_family_table *tables[] = {manifest->table, manifest->common};
     char *key = rf_xasprintf("%u %s", entry->ndim, entry->family);
@@ -255,7 +256,7 @@ static enum rf_status find_rule(struct manifest *manifest, struct entry *entry)
 /* Whether the tensor is beside the model, one of those above or of a layer for
  * multi-token prediction that no rule numbers; counts it. */
 static bool beside_the_model(struct manifest *manifest,
-                             const struct entry *entry)
+                             const struct manifest_entry *entry)
 {
     bool config = manifest->max_layers != NO_NUMBER;
     bool numbered = entry->rule != NULL && entry->rule->range.value != NULL;
@@ -314,7 +315,7 @@ static enum rf_status read_entry(struct manifest *manifest, const char *name)
 {
     static const char *const keys[] = {"shape", "dtype", "file", "offset",
                                        NULL};
-    struct entry entry = {.layer = NO_NUMBER, .expert = NO_NUMBER};
+    struct manifest_entry entry = {.layer = NO_NUMBER, .expert = NO_NUMBER};
     struct rf_jnode node = rf_jnode_get(&manifest->node, name);
     struct rf_err *err = manifest->err;
     enum rf_status status;
@@ -338,7 +339,8 @@ static enum rf_status read_entry(struct manifest *manifest, const char *name)
 }
 
 /* Entries that may be one family compare equal. */
-static int compare_family(const struct entry *a, const struct entry *b)
+static int compare_family(const struct manifest_entry *a,
+                          const struct manifest_entry *b)
 {
     int order = strcmp(a->family, b->family);
     order = order != 0 ? order : RF_COMPARE(a->dtype, b->dtype);
@@ -354,7 +356,7 @@ static int compare_family(const struct entry *a, const struct entry *b)
 
 static int compare_entries(const void *left, const void *right)
 {
-    const struct entry *a = left, *b = right;
+    const struct manifest_entry *a = left, *b = right;
     int order = compare_family(a, b);
     order = order != 0 ? order
                        : RF_COMPARE((uint64_t)(a->layer + 1),
@@ -404,7 +406,7 @@ static void set_gaps_apart(struct manifest *manifest)
         }
     }
     for (size_t i = 0; i < manifest->n; i++) {
-        struct entry *entry = &manifest->entries[i];
+        struct manifest_entry *entry = &manifest->entries[i];
         char *old = entry->family, *mark;
         if (entry->literal) {
             mark = strstr(old, "{E}");
@@ -423,7 +425,7 @@ static void set_gaps_apart(struct manifest *manifest)
 static enum rf_status add_families(struct manifest *manifest, size_t begin,
                                    size_t end)
 {
-    const struct entry *first = &manifest->entries[begin];
+    const struct manifest_entry *first = &manifest->entries[begin];
     struct rf_family_draft draft = {.name = first->family,
                                     .dtype = first->dtype,
                                     .ndim = first->ndim,

@@ -19,7 +19,7 @@
 #include "planner/model/shape_json.h"
 
 /* A block with its defaults filled in. */
-struct block {
+struct megatron_block {
     uint32_t layers, heads, kv_heads;
     uint64_t hidden, ffn, vocab, head_dim;
     bool tied, gated, qk_norm;
@@ -104,8 +104,8 @@ static enum rf_status check_keys(const struct rf_jnode *model,
     return rf_jnode_check_keys(model, keys, err);
 }
 
-static enum rf_status read_dense(const struct rf_jnode *block, struct block *t,
-                                 struct rf_err *err)
+static enum rf_status read_dense(const struct rf_jnode *block,
+                                 struct megatron_block *t, struct rf_err *err)
 {
     const uint64_t max = RF_MODEL_MAX_SIZE;
     struct rf_jnode channels = rf_jnode_get(block, "kv_channels");
@@ -157,7 +157,7 @@ static enum rf_status read_dense(const struct rf_jnode *block, struct block *t,
 
 /* Norms, biases and the position table. */
 static enum rf_status read_variant(const struct rf_jnode *block,
-                                   struct block *t, struct rf_err *err)
+                                   struct megatron_block *t, struct rf_err *err)
 {
     static const char *const norms[] = {"RMSNorm", "LayerNorm", NULL};
     static const char *const kinds[] = {
@@ -194,7 +194,8 @@ static enum rf_status read_variant(const struct rf_jnode *block,
 /* An integer N: every N-th layer, counting from the first, has experts; or a
  * list with 0 (dense) or 1 for each layer. */
 static enum rf_status read_layer_freq(const struct rf_jnode *block,
-                                      struct block *t, struct rf_err *err)
+                                      struct megatron_block *t,
+                                      struct rf_err *err)
 {
     struct rf_jnode freq = rf_jnode_get(block, "moe_layer_freq");
     uint32_t every = 1;
@@ -223,8 +224,8 @@ static enum rf_status read_layer_freq(const struct rf_jnode *block,
     return RF_OK;
 }
 
-static enum rf_status read_sparse(const struct rf_jnode *block, struct block *t,
-                                  struct rf_err *err)
+static enum rf_status read_sparse(const struct rf_jnode *block,
+                                  struct megatron_block *t, struct rf_err *err)
 {
     static const char *const sparse_keys[] = {
         "moe_ffn_hidden_size", "moe_shared_expert_intermediate_size",
@@ -267,8 +268,8 @@ static enum rf_status read_sparse(const struct rf_jnode *block, struct block *t,
 }
 
 /* Megatron-LM's defaults of latent attention. */
-static enum rf_status read_latent(const struct rf_jnode *block, struct block *t,
-                                  struct rf_err *err)
+static enum rf_status read_latent(const struct rf_jnode *block,
+                                  struct megatron_block *t, struct rf_err *err)
 {
     static const char *const latent_keys[] = {
         "q_lora_rank", "kv_lora_rank", "qk_head_dim", "qk_pos_emb_head_dim",
@@ -300,7 +301,7 @@ static json_t *count(uint64_t n)
 }
 
 /* The block as a config in the words of its table. */
-static json_t *config_of(const struct block *t)
+static json_t *config_of(const struct megatron_block *t)
 {
     json_t *sparse = json_array();
     json_t *config = json_pack(
@@ -336,7 +337,8 @@ static json_t *config_of(const struct block *t)
 }
 
 /* The block's tensors; `where` is what errors point at. */
-static enum rf_status build(const struct block *t, const struct rf_jnode *where,
+static enum rf_status build(const struct megatron_block *t,
+                            const struct rf_jnode *where,
                             struct rf_model *model, struct rf_err *err)
 {
     json_t *description = json_pack("{s:o}", "config", config_of(t));
@@ -364,7 +366,7 @@ enum rf_status rf_model_read_megatron(const struct rf_jnode *node,
                                       struct rf_model *model,
                                       struct rf_err *err)
 {
-    struct block t = {.dtype = RF_BF16};
+    struct megatron_block t = {.dtype = RF_BF16};
     struct rf_jnode block = overridden(node);
     const char *name = "megatron";
     enum rf_status status;

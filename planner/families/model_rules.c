@@ -19,7 +19,7 @@
 #define NAME_SIZE 256 /* for messages; longer ones are cut */
 
 /* A rule while its families are made. */
-struct maker {
+struct rule_maker {
     struct rf_model *model;
     struct rf_values *values;
     const struct rf_jnode *where;
@@ -29,7 +29,7 @@ struct maker {
     uint32_t n_layers;
 };
 
-static enum rf_status holds(const struct maker *maker, const char *member,
+static enum rf_status holds(const struct rule_maker *maker, const char *member,
                             bool *out)
 {
     struct rf_jnode node = rf_jnode_get(&maker->rule->node, member);
@@ -44,7 +44,7 @@ static enum rf_status holds(const struct maker *maker, const char *member,
 }
 
 /* Whether the rule applies to the layer that `values` has now. */
-static enum rf_status applies(const struct maker *maker, bool *out)
+static enum rf_status applies(const struct rule_maker *maker, bool *out)
 {
     enum rf_status status;
     *out = true;
@@ -53,8 +53,8 @@ static enum rf_status applies(const struct maker *maker, bool *out)
 }
 
 /* [first, count], numbers of the rule's own; else the decoder's. */
-static enum rf_status read_range(const struct maker *maker, uint64_t *first,
-                                 uint64_t *count)
+static enum rf_status read_range(const struct rule_maker *maker,
+                                 uint64_t *first, uint64_t *count)
 {
     const struct rf_jnode *list = &maker->rule->range;
     struct rf_jnode from = rf_jnode_at(list, 0), n = rf_jnode_at(list, 1);
@@ -77,7 +77,7 @@ static enum rf_status read_range(const struct maker *maker, uint64_t *first,
 }
 
 /* The layers where the rule applies. */
-static enum rf_status pick_layers(struct maker *maker)
+static enum rf_status pick_layers(struct rule_maker *maker)
 {
     uint64_t first, count;
     enum rf_status status = read_range(maker, &first, &count);
@@ -105,7 +105,7 @@ static enum rf_status pick_layers(struct maker *maker)
 }
 
 /* Sizes of the rule's tensor in the layer that `values` has now. */
-static enum rf_status read_sizes(const struct maker *maker,
+static enum rf_status read_sizes(const struct rule_maker *maker,
                                  struct rf_family_draft *draft)
 {
     struct rf_jnode shape = rf_jnode_get(&maker->rule->node, "shape");
@@ -141,14 +141,14 @@ static bool same_sizes(const struct rf_family_draft *a,
            memcmp(a->shape, b->shape, sizeof(a->shape)) == 0;
 }
 
-static enum rf_status add(const struct maker *maker,
+static enum rf_status add(const struct rule_maker *maker,
                           struct rf_family_draft *draft)
 {
     return rf_model_add_family(maker->model, draft, maker->where, maker->err);
 }
 
 /* A family for each shape among the layers. */
-static enum rf_status add_layers(struct maker *maker,
+static enum rf_status add_layers(struct rule_maker *maker,
                                  const struct rf_family_draft *empty)
 {
     struct rf_family_draft *drafts =
@@ -196,7 +196,7 @@ static enum rf_status add_layers(struct maker *maker,
     return status;
 }
 
-static enum rf_status add_rule(struct maker *maker)
+static enum rf_status add_rule(struct rule_maker *maker)
 {
     const struct rf_rule *rule = maker->rule;
     struct rf_family_draft draft = {
@@ -282,7 +282,7 @@ static bool common_tensor(const struct rf_family *a, const struct rf_family *b,
 
 /* Refuses a tensor that a rule before has made: ends[i] families come from the
  * rules up to number i. */
-static enum rf_status refuse_twins(const struct maker *maker,
+static enum rf_status refuse_twins(const struct rule_maker *maker,
                                    const struct rf_rule *rules,
                                    const uint32_t *ends, size_t rule)
 {
@@ -313,11 +313,11 @@ enum rf_status rf_model_add_rules(struct rf_model *model,
     enum rf_status status =
         ends != NULL ? RF_OK : rf_err_set(err, RF_ERR_NOMEM, "rules");
     for (size_t i = 0; i < table->n_rules && status == RF_OK; i++) {
-        struct maker maker = {.model = model,
-                              .values = values,
-                              .where = where,
-                              .rule = &table->rules[i],
-                              .err = err};
+        struct rule_maker maker = {.model = model,
+                                   .values = values,
+                                   .where = where,
+                                   .rule = &table->rules[i],
+                                   .err = err};
         values->mtp = maker.rule->component == RF_COMPONENT_MTP;
         if (maker.rule->roles[0] != RF_ROLE_SKIP) {
             status = add_rule(&maker);

@@ -17,7 +17,7 @@
 
 static const char *spelling(const char *name)
 {
-    const struct rf_field *field = rf_model_field_of(name);
+    const struct rf_model_field *field = rf_model_field_of(name);
     return field != NULL ? field->names[0] : name;
 }
 
@@ -29,8 +29,9 @@ static struct rf_value number_value(uint64_t number)
 
 /* A field with limits, read as strictly as any member of a description. */
 static enum rf_status read_field(const struct rf_jnode *object,
-                                 const struct rf_field *field, const char *name,
-                                 struct rf_value *out, struct rf_err *err)
+                                 const struct rf_model_field *field,
+                                 const char *name, struct rf_value *out,
+                                 struct rf_err *err)
 {
     uint64_t number = 0;
     bool flag = false;
@@ -54,8 +55,9 @@ static enum rf_status read_field(const struct rf_jnode *object,
 
 /* The override of a field, under one of its spellings. */
 static enum rf_status find_override(const struct rf_values *values,
-                                    const struct rf_field *field, bool *found,
-                                    struct rf_value *out, struct rf_err *err)
+                                    const struct rf_model_field *field,
+                                    bool *found, struct rf_value *out,
+                                    struct rf_err *err)
 {
     const char *name = NULL;
     for (size_t k = 0; k < RF_MODEL_FIELD_MAX_NAMES && field->names[k]; k++) {
@@ -80,7 +82,7 @@ static enum rf_status find_in_config(const struct rf_values *values,
                                      const char *name, bool *found,
                                      struct rf_value *out, struct rf_err *err)
 {
-    const struct rf_field *field = rf_model_field_of(name);
+    const struct rf_model_field *field = rf_model_field_of(name);
     const json_t *places[] = {values->inner, values->config.value};
     for (size_t i = 0; i < RF_ARRAY_SIZE(places); i++) {
         struct rf_jnode object = values->config;
@@ -185,7 +187,7 @@ static enum rf_status find(void *context, const char *name, bool needed,
 {
     struct rf_values *values = context;
     const struct rf_family_table *table = values->table;
-    const struct rf_field *field = rf_model_field_of(name);
+    const struct rf_model_field *field = rf_model_field_of(name);
     const json_t *set = table ? json_object_get(table->layers, name) : NULL;
     const json_t *own = table ? json_object_get(table->values, name) : NULL;
     bool found = false;

@@ -33,7 +33,8 @@ static enum rf_status check_part(const struct rf_jnode *node,
                                  const struct rf_rule *rule, unsigned part,
                                  struct rf_err *err)
 {
-    const struct rf_division *division = rf_role_division(rule->roles[part]);
+    const struct rf_role_division *division =
+        rf_role_division(rule->roles[part]);
     bool experts = json_object_get(rule->node.value, "experts") != NULL ||
                    strstr(rule->name, "{E}") != NULL || rule->stacked;
     if (division->unit == RF_UNIT_OWN &&

@@ -73,17 +73,19 @@ static enum rf_status make_fsdp(struct rf_layout_build *build,
 }
 
 /* A tensor family inside a flat unit. */
-struct member {
+struct unit_member {
     struct rf_section section;
     uint64_t elements;    /* of one tensor on this rank */
     uint64_t base;        /* first element of expert 0 in the unit */
     uint64_t expert_step; /* elements from one expert's tensor to the next */
 };
 
-static struct member member_of(const struct rf_layout_build *build, uint32_t f)
+static struct unit_member member_of(const struct rf_layout_build *build,
+                                    uint32_t f)
 {
     const struct rf_family *family = &build->model->families[f];
-    struct member member = {.section = whole_section(build, f), .elements = 1};
+    struct unit_member member = {.section = whole_section(build, f),
+                                 .elements = 1};
     for (uint32_t d = 0; d < family->ndim; d++) {
         member.elements *= family->shape[d];
     }
@@ -100,13 +102,14 @@ struct shard {
 };
 
 /* Elements [from, to) of the tensors of experts [expert, expert + n). */
-struct range {
+struct element_range {
     uint64_t expert, n;
     uint64_t from, to;
 };
 
 static void push_range(struct rf_layout_build *build, const struct shard *shard,
-                       const struct member *member, struct range range)
+                       const struct unit_member *member,
+                       struct element_range range)
 {
     const struct rf_family *family =
         &build->model->families[member->section.family];
@@ -145,7 +148,8 @@ static void push_range(struct rf_layout_build *build, const struct shard *shard,
 /* Pieces of all tensors of a member that the flat range touches: experts inside
  * the range together, those that it cuts one by one. */
 static void push_member(struct rf_layout_build *build,
-                        const struct shard *shard, const struct member *member)
+                        const struct shard *shard,
+                        const struct unit_member *member)
 {
     uint64_t size = member->elements, whole = 0, first_whole = 0;
     uint64_t expert = 0;
@@ -166,22 +170,23 @@ static void push_member(struct rf_layout_build *build,
             continue;
         }
         if (to - from < size) {
-            push_range(build, shard, member,
-                       (struct range){expert, 1, from - start, to - start});
+            push_range(
+                build, shard, member,
+                (struct element_range){expert, 1, from - start, to - start});
         } else if (whole++ == 0) {
             first_whole = expert;
         }
     }
     if (whole > 0) {
         push_range(build, shard, member,
-                   (struct range){first_whole, whole, 0, size});
+                   (struct element_range){first_whole, whole, 0, size});
     }
 }
 
 /* Places members[first, end), a run of families with experts, expert by
  * expert. */
-static uint64_t place_block(struct member *members, size_t first, size_t end,
-                            uint64_t base)
+static uint64_t place_block(struct unit_member *members, size_t first,
+                            size_t end, uint64_t base)
 {
     uint64_t step = 0;
     for (size_t i = first; i < end; i++) {
@@ -204,7 +209,7 @@ static bool follows(const struct rf_family *a, const struct rf_family *b)
 
 /* Fills in where each member lies; returns the elements of the unit. */
 static uint64_t place_members(const struct rf_layout_build *build,
-                              struct member *members, size_t n)
+                              struct unit_member *members, size_t n)
 {
     uint64_t base = 0;
     for (size_t first = 0, end; first < n; first = end) {
@@ -222,7 +227,7 @@ static uint64_t place_members(const struct rf_layout_build *build,
 
 /* The flat parameter of a run of equal units with these members. */
 static enum rf_status add_unit(struct rf_layout_build *build,
-                               struct member *members, size_t n,
+                               struct unit_member *members, size_t n,
                                struct shard shard, struct rf_err *err)
 {
     const char *name = shard.in_layers ? "model.layers.{L}.flat" : "flat";
@@ -291,7 +296,7 @@ static bool is_member(const struct rf_layout_build *build,
 
 /* The members of a unit; returns how many. */
 static size_t collect(const struct rf_layout_build *build,
-                      const struct unit *unit, struct member *members)
+                      const struct unit *unit, struct unit_member *members)
 {
     size_t n = 0;
     for (uint32_t f = 0; f < build->model->n_families; f++) {
@@ -302,8 +307,8 @@ static size_t collect(const struct rf_layout_build *build,
     return n;
 }
 
-static bool same_members(const struct member *a, size_t n,
-                         const struct member *b, size_t m)
+static bool same_members(const struct unit_member *a, size_t n,
+                         const struct unit_member *b, size_t m)
 {
     for (size_t i = 0; i < n && n == m; i++) {
         if (a[i].section.family != b[i].section.family) {
@@ -317,8 +322,8 @@ static bool same_members(const struct member *a, size_t n,
 static enum rf_status add_layers(struct rf_layout_build *build,
                                  struct rf_layer_run run,
                                  const struct rf_family *like,
-                                 struct member *members, struct member *next,
-                                 struct rf_err *err)
+                                 struct unit_member *members,
+                                 struct unit_member *next, struct rf_err *err)
 {
     uint32_t layer = run.first, end = run.first + run.count;
     enum rf_status status = RF_OK;
@@ -339,8 +344,9 @@ static enum rf_status add_layers(struct rf_layout_build *build,
 
 /* Units of layers that are not the decoder's, list by list. */
 static enum rf_status add_own_layers(struct rf_layout_build *build,
-                                     struct member *members,
-                                     struct member *next, struct rf_err *err)
+                                     struct unit_member *members,
+                                     struct unit_member *next,
+                                     struct rf_err *err)
 {
     const struct rf_model *model = build->model;
     enum rf_status status = RF_OK;
@@ -368,7 +374,7 @@ static enum rf_status make_fsdp1(struct rf_layout_build *build,
 {
     const struct unit unit = {.in_layers = false};
     const size_t most = (size_t)build->model->n_families + 1;
-    struct member *members = rf_xcalloc(2 * most, sizeof(*members));
+    struct unit_member *members = rf_xcalloc(2 * most, sizeof(*members));
     size_t n = collect(build, &unit, members);
     enum rf_status status =
         add_unit(build, members, n, (struct shard){.layers = {0, 1}}, err);
@@ -390,7 +396,7 @@ static enum rf_status add_tensors(struct rf_layout_build *build, uint32_t f,
 {
     const struct rf_family *family = &build->model->families[f];
     const struct rf_share of = rf_layout_shard(build->side, build->at.dp);
-    struct member member = member_of(build, f);
+    struct unit_member member = member_of(build, f);
     struct shard shard = {.item = rf_layout_item(build, f), .layers = {0, 1}};
     uint64_t tensors = family->stacked ? 1 : family->n_experts;
     uint64_t size = member.elements * (family->n_experts / tensors);
@@ -414,7 +420,7 @@ static enum rf_status add_tensors(struct rf_layout_build *build, uint32_t f,
         push_member(build, &shard, &member);
     } else if (shard.low < shard.high) {
         push_range(build, &shard, &member,
-                   (struct range){0, tensors, shard.low, shard.high});
+                   (struct element_range){0, tensors, shard.low, shard.high});
     }
     return RF_OK;
 }

@@ -28,7 +28,7 @@ uint32_t rf_layout_tp_ranks(const struct rf_side_spec *side,
                             const struct rf_family *family,
                             const struct rf_part *part, uint32_t tp)
 {
-    const struct rf_division *division = rf_role_division(part->role);
+    const struct rf_role_division *division = rf_role_division(part->role);
     bool heads = part->units != 0 || division->unit != RF_UNIT_ELEMENT;
     bool input = division->vocabulary && family->stage == RF_STAGE_FIRST;
     return heads || input ? tp / side->attention_dp : tp;

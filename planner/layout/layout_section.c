@@ -89,7 +89,7 @@ static enum rf_status cut_units(const struct rf_layout_build *build,
                                 const struct rf_part *part,
                                 struct rf_section *out, struct rf_err *err)
 {
-    const struct rf_division *division = rf_role_division(part->role);
+    const struct rf_role_division *division = rf_role_division(part->role);
     uint64_t units = rf_part_units(build->model, part), parts = share.parts;
     bool repeats = rf_role_repeats(part->role, units) && build->ops->repeat_kv;
     if (units == 0 || part->size % units != 0 ||
@@ -148,7 +148,7 @@ enum rf_status rf_layout_section(const struct rf_layout_build *build,
 {
     const struct rf_family *of = &build->model->families[member.family];
     const struct rf_part *part = &of->parts[member.part];
-    const struct rf_division *division = rf_role_division(part->role);
+    const struct rf_role_division *division = rf_role_division(part->role);
     bool copy = rf_layout_is_copy(build, member.family);
     struct rf_share share = share_of(build, of, part, copy);
     uint64_t base = 0;

@@ -18,7 +18,7 @@
 #include "planner/model/roles.h"
 #include "planner/layout/unknown_tensors.h"
 
-struct context {
+struct rule_context {
     const struct rf_spec *spec;
     enum rf_side which;
     const struct rf_side_spec *side;
@@ -28,11 +28,11 @@ struct context {
 };
 
 /* Whether `value` passes all rules of one size; fills context->why if not. */
-typedef bool (*works_fn)(struct context *context, uint32_t value);
+typedef bool (*works_fn)(struct rule_context *context, uint32_t value);
 
-static bool breaks(struct context *context, const char *fmt, ...)
+static bool breaks(struct rule_context *context, const char *fmt, ...)
     RF_PRINTF(2, 3);
-static bool breaks(struct context *context, const char *fmt, ...)
+static bool breaks(struct rule_context *context, const char *fmt, ...)
 {
     va_list args;
     va_start(args, fmt);
@@ -43,7 +43,7 @@ static bool breaks(struct context *context, const char *fmt, ...)
 
 /* "key value is impossible: rule; nearest values of key that work: a, b".
  * `works` has just failed for `value`. */
-static enum rf_status fail_with_nearest(struct context *context,
+static enum rf_status fail_with_nearest(struct rule_context *context,
                                         const char *key, uint32_t value,
                                         works_fn works, struct rf_err *err)
 {
@@ -75,11 +75,11 @@ static enum rf_status fail_with_nearest(struct context *context,
 
 /* Calls for each part that a side divides over `over`; stops where `works`
  * says no. */
-typedef bool (*part_works_fn)(struct context *context,
+typedef bool (*part_works_fn)(struct rule_context *context,
                               const struct rf_family *family,
                               const struct rf_part *part, uint32_t value);
 
-static bool parts_work(struct context *context, enum rf_over over,
+static bool parts_work(struct rule_context *context, enum rf_over over,
                        uint32_t value, part_works_fn works)
 {
     for (uint32_t i = 0; i < context->model->n_families; i++) {
@@ -121,14 +121,14 @@ static bool has_kv_heads(const struct rf_model *model)
 }
 
 /* For messages: what divides heads. */
-static const char *heads_over(const struct context *context)
+static const char *heads_over(const struct rule_context *context)
 {
     return context->side->attention_dp > 1 ? "(tp / attention_dp)" : "tp";
 }
 
 /* Heads against the ranks that share them out, for ordinary and latent
  * attention. */
-static bool attention_works(struct context *context, uint32_t tp)
+static bool attention_works(struct rule_context *context, uint32_t tp)
 {
     const struct rf_model *model = context->model;
     const char *group = heads_over(context);
@@ -158,8 +158,8 @@ static bool attention_works(struct context *context, uint32_t tp)
 }
 
 /* The rows of a vocabulary, padded as the layout does with that tp. */
-static bool vocab_works(struct context *context, const struct rf_part *part,
-                        uint32_t tp, uint32_t ranks)
+static bool vocab_works(struct rule_context *context,
+                        const struct rf_part *part, uint32_t tp, uint32_t ranks)
 {
     struct rf_spec changed = *context->spec;
     uint64_t rows;
@@ -178,7 +178,8 @@ static bool vocab_works(struct context *context, const struct rf_part *part,
 }
 
 /* Heads of a part's own. */
-static bool units_work(struct context *context, const struct rf_family *family,
+static bool units_work(struct rule_context *context,
+                       const struct rf_family *family,
                        const struct rf_part *part, uint32_t tp)
 {
     bool repeats = rf_role_repeats(part->role, part->units) &&
@@ -193,7 +194,7 @@ static bool units_work(struct context *context, const struct rf_family *family,
                   family->name, repeats ? " or be a multiple of them" : "");
 }
 
-static bool extent_works(struct context *context,
+static bool extent_works(struct rule_context *context,
                          const struct rf_family *family,
                          const struct rf_part *part, uint32_t ranks,
                          const char *key)
@@ -205,11 +206,11 @@ static bool extent_works(struct context *context,
 }
 
 /* A part that tp splits. Rows of keys and values have a rule of their own. */
-static bool tp_part_works(struct context *context,
+static bool tp_part_works(struct rule_context *context,
                           const struct rf_family *family,
                           const struct rf_part *part, uint32_t tp)
 {
-    const struct rf_division *division = rf_role_division(part->role);
+    const struct rf_role_division *division = rf_role_division(part->role);
     uint32_t ranks = rf_layout_tp_ranks(context->side, family, part, tp);
     if (division->vocabulary) {
         return vocab_works(context, part, tp, ranks);
@@ -222,7 +223,7 @@ static bool tp_part_works(struct context *context,
                         ranks == tp ? "tp" : heads_over(context));
 }
 
-static bool tp_works(struct context *context, uint32_t tp)
+static bool tp_works(struct rule_context *context, uint32_t tp)
 {
     const struct rf_model *model = context->model;
     uint32_t groups = context->side->attention_dp;
@@ -237,14 +238,14 @@ static bool tp_works(struct context *context, uint32_t tp)
     return parts_work(context, RF_OVER_TP, tp, tp_part_works);
 }
 
-static bool etp_part_works(struct context *context,
+static bool etp_part_works(struct rule_context *context,
                            const struct rf_family *family,
                            const struct rf_part *part, uint32_t etp)
 {
     return extent_works(context, family, part, etp, "etp");
 }
 
-static bool etp_works(struct context *context, uint32_t etp)
+static bool etp_works(struct rule_context *context, uint32_t etp)
 {
     const struct rf_side_spec *side = context->side;
     if (context->layout->experts_in_tp &&
@@ -257,7 +258,7 @@ static bool etp_works(struct context *context, uint32_t etp)
     return parts_work(context, RF_OVER_ETP, etp, etp_part_works);
 }
 
-static bool ep_works(struct context *context, uint32_t ep)
+static bool ep_works(struct rule_context *context, uint32_t ep)
 {
     const struct rf_side_spec *side = context->side;
     bool experts = false;
@@ -304,7 +305,7 @@ static bool stage_count(const struct rf_side_spec *side, uint32_t n_layers,
     return true;
 }
 
-static bool pp_works(struct context *context, uint32_t pp)
+static bool pp_works(struct rule_context *context, uint32_t pp)
 {
     const struct rf_side_spec *side = context->side;
     uint32_t n_layers = context->model->n_layers;
@@ -338,7 +339,7 @@ static bool pp_works(struct context *context, uint32_t pp)
 }
 
 /* A sharding spec against every tensor of the model. */
-static enum rf_status check_sharding(const struct context *context,
+static enum rf_status check_sharding(const struct rule_context *context,
                                      struct rf_err *err)
 {
     const struct rf_side_spec *side = context->side;
@@ -368,7 +369,7 @@ static enum rf_status check_sharding(const struct context *context,
 
 /* Whether a copy of the embedding on the last stage is cut as the embedding
  * is. Sources must hold the same parts of a tensor, or ones apart. */
-static bool copies_match(const struct context *context)
+static bool copies_match(const struct rule_context *context)
 {
     const struct rf_side_spec *side = context->side;
     if (!context->layout->tied_copy || !context->model->tied_embeddings ||
@@ -388,7 +389,7 @@ static bool copies_match(const struct context *context)
 }
 
 /* A layout that fuses query groups has rows for values of their own in each. */
-static enum rf_status check_groups(const struct context *context,
+static enum rf_status check_groups(const struct rule_context *context,
                                    struct rf_err *err)
 {
     for (uint32_t i = 0; i < context->model->n_families; i++) {
@@ -405,17 +406,17 @@ static enum rf_status check_groups(const struct context *context,
     return RF_OK;
 }
 
-enum rf_status rf_world_check_side(const struct rf_spec *spec,
-                                   enum rf_side side,
-                                   const struct rf_model *model,
-                                   struct rf_err *err)
+enum rf_status rf_mesh_rules_check_side(const struct rf_spec *spec,
+                                        enum rf_side side,
+                                        const struct rf_model *model,
+                                        struct rf_err *err)
 {
     const struct rf_side_spec *self = rf_side_of(spec, side);
-    struct context context = {.spec = spec,
-                              .which = side,
-                              .side = self,
-                              .layout = rf_layout_ops_of(self->layout),
-                              .model = model};
+    struct rule_context context = {.spec = spec,
+                                   .which = side,
+                                   .side = self,
+                                   .layout = rf_layout_ops_of(self->layout),
+                                   .model = model};
     bool fused = rf_layout_fuses_groups(context.layout) &&
                  (has_heads(model, RF_ROLE_Q) || has_kv_heads(model));
     if (context.layout->by_device) {
@@ -466,9 +467,9 @@ enum rf_status rf_world_check_side(const struct rf_spec *spec,
     return RF_OK;
 }
 
-enum rf_status rf_world_check_dtypes(const struct rf_spec *spec,
-                                     const struct rf_model *model,
-                                     struct rf_err *err)
+enum rf_status rf_mesh_rules_check_dtypes(const struct rf_spec *spec,
+                                          const struct rf_model *model,
+                                          struct rf_err *err)
 {
     for (uint32_t i = 0; i < model->n_families; i++) {
         const struct rf_family *family = &model->families[i];
@@ -490,16 +491,18 @@ enum rf_status rf_world_check_dtypes(const struct rf_spec *spec,
     return RF_OK;
 }
 
-enum rf_status rf_world_build(struct rf_spec *spec,
-                              const struct rf_model *model,
-                              const uint32_t *slots, uint32_t n_nodes,
-                              struct rf_world **out, struct rf_err *err)
+enum rf_status rf_mesh_rules_place(struct rf_spec *spec,
+                                   const struct rf_model *model,
+                                   const uint32_t *slots, uint32_t n_nodes,
+                                   struct rf_world **out, struct rf_err *err)
 {
     enum rf_status status;
-    if ((status = rf_world_check_side(spec, RF_TRAIN, model, err)) != RF_OK ||
-        (status = rf_world_check_side(spec, RF_INFER, model, err)) != RF_OK ||
-        (status = rf_unknown_check(model, spec, err)) != RF_OK ||
-        (status = rf_world_check_dtypes(spec, model, err)) != RF_OK) {
+    if ((status = rf_mesh_rules_check_side(spec, RF_TRAIN, model, err)) !=
+            RF_OK ||
+        (status = rf_mesh_rules_check_side(spec, RF_INFER, model, err)) !=
+            RF_OK ||
+        (status = rf_unknown_tensors_check(model, spec, err)) != RF_OK ||
+        (status = rf_mesh_rules_check_dtypes(spec, model, err)) != RF_OK) {
         return status;
     }
     return rf_world_place(spec, slots, n_nodes, out, err);

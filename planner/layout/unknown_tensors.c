@@ -32,8 +32,8 @@ static bool is_unknown(const struct rf_spec *spec,
     return needs_rule(&spec->train, family) || needs_rule(&spec->infer, family);
 }
 
-struct rf_unknown rf_unknown_count(const struct rf_model *model,
-                                   const struct rf_spec *spec)
+struct rf_unknown rf_unknown_tensors_count(const struct rf_model *model,
+                                           const struct rf_spec *spec)
 {
     struct rf_unknown count = {0};
     for (uint32_t i = 0; i < model->n_families; i++) {
@@ -79,10 +79,11 @@ static void list_families(const struct rf_model *model,
     }
 }
 
-enum rf_status rf_unknown_check(const struct rf_model *model,
-                                const struct rf_spec *spec, struct rf_err *err)
+enum rf_status rf_unknown_tensors_check(const struct rf_model *model,
+                                        const struct rf_spec *spec,
+                                        struct rf_err *err)
 {
-    struct rf_unknown count = rf_unknown_count(model, spec);
+    struct rf_unknown count = rf_unknown_tensors_count(model, spec);
     char list[LIST_BYTES] = "", bytes[32];
     if (count.families == 0 || model->replicate_unknown) {
         return RF_OK;

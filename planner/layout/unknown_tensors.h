@@ -22,13 +22,13 @@ struct rf_unknown {
 };
 
 /* Those of the model on either side of `spec`. */
-struct rf_unknown rf_unknown_count(const struct rf_model *model,
-                                   const struct rf_spec *spec);
+struct rf_unknown rf_unknown_tensors_count(const struct rf_model *model,
+                                           const struct rf_spec *spec);
 
 /* RF_ERR_CONFIG with their names and shapes and what to do about them, unless
  * there are none or the model replicates them. */
-enum rf_status rf_unknown_check(const struct rf_model *model,
-                                const struct rf_spec *spec,
-                                struct rf_err *err) RF_MUST_CHECK;
+enum rf_status rf_unknown_tensors_check(const struct rf_model *model,
+                                        const struct rf_spec *spec,
+                                        struct rf_err *err) RF_MUST_CHECK;
 
 #endif

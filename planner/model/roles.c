@@ -7,7 +7,7 @@
 #define ETP .over = RF_OVER_ETP
 #define LINEAR .linear = true
 
-static const struct rf_division divisions[RF_ROLE_COUNT] = {
+static const struct rf_role_division divisions[RF_ROLE_COUNT] = {
     [RF_ROLE_EMBED] = {"embedding", TP, .vocabulary = true,
                        .stage = RF_STAGE_FIRST},
     [RF_ROLE_LM_HEAD] = {"output head", TP, .vocabulary = true,
@@ -52,7 +52,7 @@ static const struct rf_division divisions[RF_ROLE_COUNT] = {
     [RF_ROLE_OTHER] = {"unknown", LINEAR},
 };
 
-const struct rf_division *rf_role_division(enum rf_role role)
+const struct rf_role_division *rf_role_division(enum rf_role role)
 {
     return &divisions[role];
 }

@@ -29,7 +29,7 @@ enum rf_repeat {
     RF_REPEATS_ANY,
 };
 
-struct rf_division {
+struct rf_role_division {
     const char *name; /* "mlp down" */
     enum rf_over over;
     uint32_t dim; /* of a weight [out, in] */
@@ -40,7 +40,7 @@ struct rf_division {
     enum rf_stage stage; /* of the pipeline, outside layers */
 };
 
-const struct rf_division *rf_role_division(enum rf_role role);
+const struct rf_role_division *rf_role_division(enum rf_role role);
 
 /* Whether ranks that are more than `units` may share them. */
 bool rf_role_repeats(enum rf_role role, uint64_t units);

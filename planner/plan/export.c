@@ -19,11 +19,11 @@
 #define LENGTH_BYTES 8
 
 /* One tensor of a family as it is on disk; `expert` is 0 where it holds all. */
-struct tensor {
+struct exported_tensor {
     uint32_t family, layer, expert;
 };
 
-typedef void (*tensor_fn)(const struct tensor *tensor, size_t number,
+typedef void (*tensor_fn)(const struct exported_tensor *tensor, size_t number,
                           void *data);
 
 static uint32_t tensors_of_layer(const struct rf_family *family)
@@ -39,7 +39,7 @@ static void for_each_tensor(const struct rf_model *model, tensor_fn call,
         const struct rf_family *family = &model->families[f];
         for (uint32_t l = 0; l < family->n_layers; l++) {
             for (uint32_t e = 0; e < tensors_of_layer(family); e++) {
-                const struct tensor tensor = {f, l, e};
+                const struct exported_tensor tensor = {f, l, e};
                 call(&tensor, number++, data);
             }
         }
@@ -67,7 +67,8 @@ struct placing {
 };
 
 /* Offsets count from the start of the data until the headers are known. */
-static void place_tensor(const struct tensor *tensor, size_t number, void *data)
+static void place_tensor(const struct exported_tensor *tensor, size_t number,
+                         void *data)
 {
     struct placing *placing = data;
     struct rf_export *export = placing->export;
@@ -108,7 +109,8 @@ static json_t *shape_json(const struct rf_family *family)
     return shape;
 }
 
-static void head_tensor(const struct tensor *tensor, size_t number, void *data)
+static void head_tensor(const struct exported_tensor *tensor, size_t number,
+                        void *data)
 {
     struct heading *heading = data;
     const struct rf_plan *plan = heading->plan;
@@ -332,7 +334,8 @@ struct indexing {
     json_t *map;
 };
 
-static void index_tensor(const struct tensor *tensor, size_t number, void *data)
+static void index_tensor(const struct exported_tensor *tensor, size_t number,
+                         void *data)
 {
     struct indexing *indexing = data;
     const struct rf_export *export = indexing->export;

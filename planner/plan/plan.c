@@ -19,7 +19,7 @@ void rf_plan_destroy(struct rf_plan *plan)
         rf_matches_free(&plan->priv->matches);
         free(plan->priv->match_elements);
         rf_assign_destroy(plan->priv->assign);
-        rf_weights_free(&plan->priv->weights);
+        rf_link_weights_free(&plan->priv->weights);
         free(plan->priv);
     }
     free(plan);

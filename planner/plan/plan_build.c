@@ -27,7 +27,7 @@ struct repeat {
 };
 
 /* State that is needed only while a plan is made. */
-struct making {
+struct plan_making {
     struct rf_plan *plan;
     uint64_t *match_bytes;
     struct repeat *repeats; /* by match */
@@ -36,7 +36,8 @@ struct making {
 };
 
 /* Elements of every match, and bytes at the destination's dtype. */
-static enum rf_status weigh_matches(struct making *making, struct rf_err *err)
+static enum rf_status weigh_matches(struct plan_making *making,
+                                    struct rf_err *err)
 {
     struct rf_plan_private *priv = making->plan->priv;
     const struct rf_matches *matches = &priv->matches;
@@ -76,12 +77,13 @@ static enum rf_status prepare_side(const struct rf_plan *plan,
                            err);
 }
 
-static enum rf_status choose_sources(struct making *making, struct rf_err *err)
+static enum rf_status choose_sources(struct plan_making *making,
+                                     struct rf_err *err)
 {
     const struct rf_plan *plan = making->plan;
     struct rf_plan_private *priv = plan->priv;
     enum rf_status status =
-        rf_weights_build(plan->world, plan->spec, &priv->weights, err);
+        rf_link_weights_build(plan->world, plan->spec, &priv->weights, err);
     if (status != RF_OK) {
         return status;
     }
@@ -100,7 +102,7 @@ static enum rf_status choose_sources(struct making *making, struct rf_err *err)
 }
 
 /* All but the transfers. rf_plan_build() frees what has been made. */
-static enum rf_status prepare(struct making *making, struct rf_err *err)
+static enum rf_status prepare(struct plan_making *making, struct rf_err *err)
 {
     struct rf_plan_private *priv = making->plan->priv;
     enum rf_status status =
@@ -170,7 +172,7 @@ static void transfer_words(const struct rf_transfer *t,
     }
 }
 
-static void count_bytes(struct making *making, uint32_t src, uint32_t dst,
+static void count_bytes(struct plan_making *making, uint32_t src, uint32_t dst,
                         uint64_t tensors, uint64_t bytes)
 {
     struct rf_plan *plan = making->plan;
@@ -197,7 +199,8 @@ static void count_bytes(struct making *making, uint32_t src, uint32_t dst,
 
 /* Totals and digest of the transfer that `walk` is at, which repeats another's
  * pieces and box. */
-static void count_repeat(struct making *making, const struct rf_walk *walk)
+static void count_repeat(struct plan_making *making,
+                         const struct rf_plan_walk *walk)
 {
     const struct repeat *repeat = &making->repeats[walk->match];
     const uint64_t words[2] = {(uint64_t)walk->src << 32 | walk->dst,
@@ -209,7 +212,8 @@ static void count_repeat(struct making *making, const struct rf_walk *walk)
 }
 
 /* The same of a transfer that is none, and what its repeats will need. */
-static void count_transfer(struct making *making, const struct rf_walk *walk,
+static void count_transfer(struct plan_making *making,
+                           const struct rf_plan_walk *walk,
                            const struct rf_transfer *t)
 {
     uint64_t words[TRANSFER_WORDS];
@@ -237,7 +241,7 @@ static uint64_t most(const uint64_t *values, uint32_t n)
     return most;
 }
 
-static void set_extremes(const struct making *making)
+static void set_extremes(const struct plan_making *making)
 {
     const struct rf_world *world = making->plan->world;
     struct rf_plan_totals *totals = &making->plan->totals;
@@ -252,12 +256,12 @@ static void set_extremes(const struct making *making)
 }
 
 /* Totals, digest and proof, on one walk. */
-static enum rf_status take_stock(struct making *making, struct rf_err *err)
+static enum rf_status take_stock(struct plan_making *making, struct rf_err *err)
 {
     struct rf_plan *plan = making->plan;
     uint32_t ranks = plan->world->n_ranks, nodes = plan->world->n_nodes;
-    struct rf_proof proof;
-    struct rf_walk walk;
+    struct rf_plan_proof proof;
+    struct rf_plan_walk walk;
     const struct rf_transfer *transfer;
     enum rf_status status;
     making->send = rf_calloc(2 * ((size_t)ranks + nodes) + 1, sizeof(uint64_t));
@@ -270,29 +274,29 @@ static enum rf_status take_stock(struct making *making, struct rf_err *err)
     making->node_send = making->recv + ranks;
     making->node_recv = making->node_send + nodes;
     hash_world(plan);
-    status = rf_proof_start(&proof, plan, err);
+    status = rf_plan_proof_start(&proof, plan, err);
     if (status == RF_OK) {
-        status = rf_walk_start(&walk, plan, err);
+        status = rf_plan_walk_start(&walk, plan, err);
     }
     if (status != RF_OK) {
         goto free_proof;
     }
-    while (status == RF_OK && rf_walk_step(&walk)) {
-        if (rf_proof_repeats(&proof, &walk)) {
+    while (status == RF_OK && rf_plan_walk_step(&walk)) {
+        if (rf_plan_proof_repeats(&proof, &walk)) {
             count_repeat(making, &walk);
             continue;
         }
-        transfer = rf_walk_transfer(&walk);
+        transfer = rf_plan_walk_transfer(&walk);
         count_transfer(making, &walk, transfer);
-        status = rf_proof_add_step(&proof, &walk, transfer, err);
+        status = rf_plan_proof_add_step(&proof, &walk, transfer, err);
     }
     if (status == RF_OK) {
-        status = rf_proof_end(&proof, err);
+        status = rf_plan_proof_end(&proof, err);
     }
     set_extremes(making);
-    rf_walk_end(&walk);
+    rf_plan_walk_end(&walk);
 free_proof:
-    rf_proof_free(&proof);
+    rf_plan_proof_free(&proof);
     return status;
 }
 
@@ -303,7 +307,7 @@ enum rf_status rf_plan_build(const struct rf_model *model,
 {
     int64_t started = rf_now_ns();
     struct rf_plan *plan = rf_xcalloc(1, sizeof(*plan));
-    struct making making = {.plan = plan};
+    struct plan_making making = {.plan = plan};
     enum rf_status status;
     plan->model = model;
     plan->world = world;

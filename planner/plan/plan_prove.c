@@ -49,7 +49,7 @@ static bool in_mixed_radix(const struct rf_piece *piece, uint64_t base,
  * (layer, rest) for each expert. False when instances overlap. */
 static bool place_piece(const struct rf_piece *piece, uint64_t base,
                         uint64_t bytes, bool mixed_radix,
-                        struct rf_proof_boxes *out)
+                        struct rf_plan_proof_boxes *out)
 {
     uint64_t step = piece->stride[RF_DIM_LAYER];
     uint64_t expert = piece->stride[RF_DIM_EXPERT];
@@ -95,7 +95,7 @@ static int compare_places(const void *a, const void *b)
  * and, on return, where this one does. */
 static bool check_param(const struct rf_plan *plan, enum rf_side side,
                         const struct rf_piece *const *pieces, size_t n,
-                        uint64_t *end, struct rf_proof_boxes *scratch)
+                        uint64_t *end, struct rf_plan_proof_boxes *scratch)
 {
     uint64_t base = pieces[0]->offset / RF_PARAM_ALIGN * RF_PARAM_ALIGN;
     uint64_t step = pieces[0]->stride[RF_DIM_LAYER], last = 0;
@@ -135,7 +135,7 @@ static bool check_param(const struct rf_plan *plan, enum rf_side side,
 static enum rf_status check_layout(const struct rf_plan *plan,
                                    enum rf_side side,
                                    const struct rf_rank_layout *layout,
-                                   struct rf_proof_boxes *scratch,
+                                   struct rf_plan_proof_boxes *scratch,
                                    struct rf_err *err)
 {
     const struct rf_piece **pieces =
@@ -198,7 +198,7 @@ static bool source_holds(const struct rf_plan *plan,
                       t->src_stride);
 }
 
-static enum rf_status fail_twice(const struct rf_proof *proof,
+static enum rf_status fail_twice(const struct rf_plan_proof *proof,
                                  const struct rf_piece *piece,
                                  struct rf_err *err)
 {
@@ -208,7 +208,7 @@ static enum rf_status fail_twice(const struct rf_proof *proof,
 }
 
 /* The current piece; NULL after the last. */
-static const struct rf_piece *piece_at_hand(const struct rf_proof *proof)
+static const struct rf_piece *piece_at_hand(const struct rf_plan_proof *proof)
 {
     return proof->rank < proof->plan->world->n_ranks
                ? &rf_plan_layout(proof->plan, RF_INFER, proof->rank)
@@ -217,7 +217,7 @@ static const struct rf_piece *piece_at_hand(const struct rf_proof *proof)
 }
 
 /* Moves on from (rank, piece) to the next piece that exists. */
-static void find_piece(struct rf_proof *proof)
+static void find_piece(struct rf_plan_proof *proof)
 {
     const struct rf_piece *piece;
     while (proof->rank < proof->plan->world->n_ranks &&
@@ -241,7 +241,7 @@ static void find_piece(struct rf_proof *proof)
     }
 }
 
-static enum rf_status fail_lacking(const struct rf_proof *proof,
+static enum rf_status fail_lacking(const struct rf_plan_proof *proof,
                                    const struct rf_piece *piece,
                                    struct rf_err *err)
 {
@@ -251,14 +251,15 @@ static enum rf_status fail_lacking(const struct rf_proof *proof,
                       proof->plan->model->families[piece->family].name);
 }
 
-enum rf_status rf_proof_start(struct rf_proof *proof,
-                              const struct rf_plan *plan, struct rf_err *err)
+enum rf_status rf_plan_proof_start(struct rf_plan_proof *proof,
+                                   const struct rf_plan *plan,
+                                   struct rf_err *err)
 {
     const struct rf_shards *target = &plan->priv->target;
     size_t pieces =
         target->piece_first[plan->priv->layouts[RF_INFER].n_layouts];
     enum rf_status status = RF_OK;
-    *proof = (struct rf_proof){.plan = plan};
+    *proof = (struct rf_plan_proof){.plan = plan};
     proof->seen = rf_calloc(plan->priv->matches.n, sizeof(*proof->seen));
     proof->whole = rf_calloc(pieces, sizeof(*proof->whole));
     if (proof->seen == NULL || proof->whole == NULL) {
@@ -276,7 +277,7 @@ enum rf_status rf_proof_start(struct rf_proof *proof,
 }
 
 /* What a match brings to a piece. */
-static struct rf_box box_of(const struct rf_proof *proof, size_t match,
+static struct rf_box box_of(const struct rf_plan_proof *proof, size_t match,
                             const struct rf_piece *piece)
 {
     const struct rf_plan_private *priv = proof->plan->priv;
@@ -288,7 +289,8 @@ static struct rf_box box_of(const struct rf_proof *proof, size_t match,
 
 /* The boxes of transfers that were taken as proved, once one of the same piece
  * is not. */
-static void list_repeated(struct rf_proof *proof, const struct rf_piece *piece)
+static void list_repeated(struct rf_plan_proof *proof,
+                          const struct rf_piece *piece)
 {
     for (size_t i = 0; i < proof->repeated; i++) {
         RF_PUSH(proof->scratch.of, proof->scratch.n, proof->scratch.cap,
@@ -297,13 +299,14 @@ static void list_repeated(struct rf_proof *proof, const struct rf_piece *piece)
     proof->repeated = 0;
 }
 
-static uint32_t source_layout(const struct rf_proof *proof, uint32_t rank)
+static uint32_t source_layout(const struct rf_plan_proof *proof, uint32_t rank)
 {
     return proof->plan->priv->layouts[RF_TRAIN]
         .of_index[proof->plan->world->ranks[rank].index[RF_TRAIN]];
 }
 
-bool rf_proof_repeats(struct rf_proof *proof, const struct rf_walk *walk)
+bool rf_plan_proof_repeats(struct rf_plan_proof *proof,
+                           const struct rf_plan_walk *walk)
 {
     if (!walk->whole || walk->dst != proof->rank ||
         walk->piece != proof->piece || proof->scratch.n > 0 ||
@@ -322,10 +325,10 @@ bool rf_proof_repeats(struct rf_proof *proof, const struct rf_walk *walk)
     return true;
 }
 
-enum rf_status rf_proof_add_step(struct rf_proof *proof,
-                                 const struct rf_walk *walk,
-                                 const struct rf_transfer *transfer,
-                                 struct rf_err *err)
+enum rf_status rf_plan_proof_add_step(struct rf_plan_proof *proof,
+                                      const struct rf_plan_walk *walk,
+                                      const struct rf_transfer *transfer,
+                                      struct rf_err *err)
 {
     const struct rf_piece *piece = piece_at_hand(proof);
     uint32_t rank = proof->rank;
@@ -334,7 +337,7 @@ enum rf_status rf_proof_add_step(struct rf_proof *proof,
         piece != NULL ? box_of(proof, walk->match, piece) : transfer->box;
     bool whole = walk->whole && rf_box_compare(&all, &transfer->box) == 0;
     bool all_whole = proof->all_whole && whole;
-    enum rf_status status = rf_proof_add(proof, transfer, err);
+    enum rf_status status = rf_plan_proof_add(proof, transfer, err);
     if (status != RF_OK) {
         return status;
     }
@@ -349,8 +352,9 @@ enum rf_status rf_proof_add_step(struct rf_proof *proof,
     return RF_OK;
 }
 
-enum rf_status rf_proof_add(struct rf_proof *proof, const struct rf_transfer *t,
-                            struct rf_err *err)
+enum rf_status rf_plan_proof_add(struct rf_plan_proof *proof,
+                                 const struct rf_transfer *t,
+                                 struct rf_err *err)
 {
     const struct rf_piece *piece = piece_at_hand(proof);
     uint64_t elements = rf_box_elements(&t->box);
@@ -392,40 +396,41 @@ enum rf_status rf_proof_add(struct rf_proof *proof, const struct rf_transfer *t,
     return RF_OK;
 }
 
-enum rf_status rf_proof_end(struct rf_proof *proof, struct rf_err *err)
+enum rf_status rf_plan_proof_end(struct rf_plan_proof *proof,
+                                 struct rf_err *err)
 {
     const struct rf_piece *piece = piece_at_hand(proof);
     return piece == NULL ? RF_OK : fail_lacking(proof, piece, err);
 }
 
-void rf_proof_free(struct rf_proof *proof)
+void rf_plan_proof_free(struct rf_plan_proof *proof)
 {
     free(proof->scratch.of);
     free(proof->seen);
     free(proof->whole);
-    *proof = (struct rf_proof){.plan = NULL};
+    *proof = (struct rf_plan_proof){.plan = NULL};
 }
 
 enum rf_status rf_plan_prove(const struct rf_plan *plan, struct rf_err *err)
 {
-    struct rf_proof proof;
-    struct rf_walk walk;
+    struct rf_plan_proof proof;
+    struct rf_plan_walk walk;
     const struct rf_transfer *transfer;
-    enum rf_status status = rf_proof_start(&proof, plan, err);
+    enum rf_status status = rf_plan_proof_start(&proof, plan, err);
     if (status == RF_OK) {
-        status = rf_walk_start(&walk, plan, err);
+        status = rf_plan_walk_start(&walk, plan, err);
     }
     if (status != RF_OK) {
         goto free_proof;
     }
-    while (status == RF_OK && (transfer = rf_walk_next(&walk)) != NULL) {
-        status = rf_proof_add(&proof, transfer, err);
+    while (status == RF_OK && (transfer = rf_plan_walk_next(&walk)) != NULL) {
+        status = rf_plan_proof_add(&proof, transfer, err);
     }
     if (status == RF_OK) {
-        status = rf_proof_end(&proof, err);
+        status = rf_plan_proof_end(&proof, err);
     }
-    rf_walk_end(&walk);
+    rf_plan_walk_end(&walk);
 free_proof:
-    rf_proof_free(&proof);
+    rf_plan_proof_free(&proof);
     return status;
 }

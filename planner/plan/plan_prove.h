@@ -7,18 +7,18 @@
 
 #include "planner/plan/plan_walk.h"
 
-struct rf_proof_boxes {
+struct rf_plan_proof_boxes {
     struct rf_box *of;
     size_t n, cap;
 };
 
-struct rf_proof {
+struct rf_plan_proof {
     const struct rf_plan *plan;
     uint32_t rank;    /* the current receiver */
     size_t piece;     /* of its layout */
     uint64_t missing; /* elements of the piece that no transfer has brought */
     size_t n;         /* transfers so far */
-    struct rf_proof_boxes scratch;
+    struct rf_plan_proof_boxes scratch;
     /* what was proved of ranks with the same layouts */
     uint32_t *seen;     /* per match: 1 + the source layout that served it */
     bool *whole;        /* per piece of the target layouts: its matches are
@@ -29,25 +29,27 @@ struct rf_proof {
     bool all_whole;     /* none of its transfers was a part of a match */
 };
 
-/* Proves the layouts. rf_proof_free() frees the proof, after a failure, too. */
-enum rf_status rf_proof_start(struct rf_proof *proof,
-                              const struct rf_plan *plan,
-                              struct rf_err *err) RF_MUST_CHECK;
-enum rf_status rf_proof_add(struct rf_proof *proof,
-                            const struct rf_transfer *transfer,
-                            struct rf_err *err) RF_MUST_CHECK;
+/* Proves the layouts. rf_plan_proof_free() frees the proof, after a failure,
+ * too. */
+enum rf_status rf_plan_proof_start(struct rf_plan_proof *proof,
+                                   const struct rf_plan *plan,
+                                   struct rf_err *err) RF_MUST_CHECK;
+enum rf_status rf_plan_proof_add(struct rf_plan_proof *proof,
+                                 const struct rf_transfer *transfer,
+                                 struct rf_err *err) RF_MUST_CHECK;
 /* Whether the transfer that `walk` is at was proved of other ranks with the
  * same two layouts; then it counts as added. A transfer's place and box follow
  * from the layouts, the piece and the match if it is all of the match. */
-bool rf_proof_repeats(struct rf_proof *proof, const struct rf_walk *walk);
+bool rf_plan_proof_repeats(struct rf_plan_proof *proof,
+                           const struct rf_plan_walk *walk);
 /* Adds `transfer`, which `walk` is at, and remembers what it proves. */
-enum rf_status rf_proof_add_step(struct rf_proof *proof,
-                                 const struct rf_walk *walk,
-                                 const struct rf_transfer *transfer,
-                                 struct rf_err *err) RF_MUST_CHECK;
+enum rf_status rf_plan_proof_add_step(struct rf_plan_proof *proof,
+                                      const struct rf_plan_walk *walk,
+                                      const struct rf_transfer *transfer,
+                                      struct rf_err *err) RF_MUST_CHECK;
 /* After the last transfer: nothing is missing. */
-enum rf_status rf_proof_end(struct rf_proof *proof,
-                            struct rf_err *err) RF_MUST_CHECK;
-void rf_proof_free(struct rf_proof *proof);
+enum rf_status rf_plan_proof_end(struct rf_plan_proof *proof,
+                                 struct rf_err *err) RF_MUST_CHECK;
+void rf_plan_proof_free(struct rf_plan_proof *proof);
 
 #endif

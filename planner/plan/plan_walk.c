@@ -7,25 +7,26 @@
 
 #include "planner/plan/plan_internal.h"
 
-enum rf_status rf_walk_start(struct rf_walk *walk, const struct rf_plan *plan,
-                             struct rf_err *err)
+enum rf_status rf_plan_walk_start(struct rf_plan_walk *walk,
+                                  const struct rf_plan *plan,
+                                  struct rf_err *err)
 {
     struct rf_assign_cursor sources;
     enum rf_status status = rf_assign_start(plan->priv->assign, &sources, err);
     if (status == RF_OK) {
-        *walk =
-            (struct rf_walk){.plan = plan, .sources = sources, .dst = RF_NONE};
+        *walk = (struct rf_plan_walk){
+            .plan = plan, .sources = sources, .dst = RF_NONE};
     }
     return status;
 }
 
-void rf_walk_end(struct rf_walk *walk)
+void rf_plan_walk_end(struct rf_plan_walk *walk)
 {
     rf_assign_end(&walk->sources);
 }
 
 /* On to the first piece of the next receiver, if there is one. */
-static bool next_receiver(struct rf_walk *walk)
+static bool next_receiver(struct rf_plan_walk *walk)
 {
     const struct rf_world *world = walk->plan->world;
     uint32_t rank = walk->dst + 1; /* RF_NONE + 1 is 0 */
@@ -44,7 +45,7 @@ static bool next_receiver(struct rf_walk *walk)
 }
 
 /* On to the next source shard that the receiver needs a part of. */
-static bool next_match(struct rf_walk *walk)
+static bool next_match(struct rf_plan_walk *walk)
 {
     const struct rf_plan_private *priv = walk->plan->priv;
     if (walk->layout != NULL) {
@@ -72,7 +73,7 @@ static bool next_match(struct rf_walk *walk)
 }
 
 /* What the piece and the source shard share. */
-static struct rf_box shared_box(const struct rf_walk *walk)
+static struct rf_box shared_box(const struct rf_plan_walk *walk)
 {
     const struct rf_plan_private *priv = walk->plan->priv;
     struct rf_box both = walk->layout->pieces[walk->piece].box;
@@ -83,7 +84,7 @@ static struct rf_box shared_box(const struct rf_walk *walk)
 }
 
 /* Who sends the next part of the match. */
-static void decide(struct rf_walk *walk)
+static void decide(struct rf_plan_walk *walk)
 {
     const struct rf_assign_need need = {
         .shard = walk->plan->priv->matches.source[walk->match],
@@ -105,7 +106,7 @@ static void decide(struct rf_walk *walk)
     walk->done += count;
 }
 
-bool rf_walk_step(struct rf_walk *walk)
+bool rf_plan_walk_step(struct rf_plan_walk *walk)
 {
     while (walk->box == walk->n_boxes) {
         if (walk->done < walk->elements || next_match(walk)) {
@@ -118,7 +119,7 @@ bool rf_walk_step(struct rf_walk *walk)
     return true;
 }
 
-const struct rf_transfer *rf_walk_transfer(struct rf_walk *walk)
+const struct rf_transfer *rf_plan_walk_transfer(struct rf_plan_walk *walk)
 {
     const struct rf_box box =
         walk->whole ? shared_box(walk) : walk->boxes[walk->box - 1];
@@ -146,7 +147,7 @@ const struct rf_transfer *rf_walk_transfer(struct rf_walk *walk)
     return &walk->transfer;
 }
 
-const struct rf_transfer *rf_walk_next(struct rf_walk *walk)
+const struct rf_transfer *rf_plan_walk_next(struct rf_plan_walk *walk)
 {
-    return rf_walk_step(walk) ? rf_walk_transfer(walk) : NULL;
+    return rf_plan_walk_step(walk) ? rf_plan_walk_transfer(walk) : NULL;
 }

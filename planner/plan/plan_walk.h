@@ -11,7 +11,7 @@
 #include "planner/layout/box.h"
 #include "planner/plan/plan.h"
 
-struct rf_walk {
+struct rf_plan_walk {
     const struct rf_plan *plan;
     struct rf_assign_cursor sources;     /* who serves next */
     const struct rf_rank_layout *layout; /* of the current receiver */
@@ -26,21 +26,23 @@ struct rf_walk {
     struct rf_transfer transfer;
 };
 
-/* Before the first transfer. `plan` must outlive the walk, which rf_walk_end()
- * frees; after failure, RF_ERR_NOMEM, there is nothing to free. */
-enum rf_status rf_walk_start(struct rf_walk *walk, const struct rf_plan *plan,
-                             struct rf_err *err) RF_MUST_CHECK;
-void rf_walk_end(struct rf_walk *walk);
+/* Before the first transfer. `plan` must outlive the walk, which
+ * rf_plan_walk_end() frees; after failure, RF_ERR_NOMEM, there is nothing to
+ * free. */
+enum rf_status rf_plan_walk_start(struct rf_plan_walk *walk,
+                                  const struct rf_plan *plan,
+                                  struct rf_err *err) RF_MUST_CHECK;
+void rf_plan_walk_end(struct rf_plan_walk *walk);
 
 /* Goes on to the next transfer: from `src` all of `match`, or a part of it;
  * what it says then depends on both ranks only by their layouts. False after
  * the last. */
-bool rf_walk_step(struct rf_walk *walk);
+bool rf_plan_walk_step(struct rf_plan_walk *walk);
 /* The transfer that was gone on to, valid until the next step. */
-const struct rf_transfer *rf_walk_transfer(struct rf_walk *walk);
+const struct rf_transfer *rf_plan_walk_transfer(struct rf_plan_walk *walk);
 
 /* Both: the next transfer, by destination, then by piece of its layout (so by
  * family); NULL after the last. Valid until the next call. */
-const struct rf_transfer *rf_walk_next(struct rf_walk *walk);
+const struct rf_transfer *rf_plan_walk_next(struct rf_plan_walk *walk);
 
 #endif

@@ -21,7 +21,7 @@
 #define GROWING_STEPS_MAX 1e8
 #define BYTES_A_MS 1e6 /* of 1 GB/s */
 
-void rf_links_init(struct rf_links *links, uint32_t n_nodes)
+void rf_capacities_init(struct rf_capacities *links, uint32_t n_nodes)
 {
     size_t n = RF_MAX(n_nodes, 1);
     links->n_nodes = n_nodes;
@@ -39,7 +39,7 @@ void rf_links_init(struct rf_links *links, uint32_t n_nodes)
     links->left_bytes = NULL;
 }
 
-void rf_links_free(struct rf_links *links)
+void rf_capacities_free(struct rf_capacities *links)
 {
     free(links->copy_gbytes_per_s);
     free(links->copy1_gbytes_per_s);
@@ -51,15 +51,16 @@ void rf_links_free(struct rf_links *links)
     free(links->left_bytes);
     free(links->nic_gbytes_per_s);
     free(links->nics);
-    *links = (struct rf_links){.n_nodes = 0};
+    *links = (struct rf_capacities){.n_nodes = 0};
 }
 
-double rf_links_capacity(const struct rf_links *links, uint32_t node, bool out)
+double rf_capacities_capacity(const struct rf_capacities *links, uint32_t node,
+                              bool out)
 {
     double best =
         out ? links->out_gbytes_per_s[node] : links->in_gbytes_per_s[node];
     if (links->nic_gbytes_per_s[node] > 0) {
-        return links->nic_gbytes_per_s[node] * rf_links_nics(links, node);
+        return links->nic_gbytes_per_s[node] * rf_capacities_nics(links, node);
     }
     for (uint32_t other = 0; other < links->n_nodes; other++) {
         size_t at = out ? (size_t)node * links->n_nodes + other
@@ -71,15 +72,16 @@ double rf_links_capacity(const struct rf_links *links, uint32_t node, bool out)
     return best;
 }
 
-uint32_t rf_links_nics(const struct rf_links *links, uint32_t node)
+uint32_t rf_capacities_nics(const struct rf_capacities *links, uint32_t node)
 {
     return RF_MAX(links->nics[node], 1);
 }
 
-double rf_links_nic_capacity(const struct rf_links *links, uint32_t node,
-                             bool out)
+double rf_capacities_nic_capacity(const struct rf_capacities *links,
+                                  uint32_t node, bool out)
 {
-    return rf_links_capacity(links, node, out) / rf_links_nics(links, node);
+    return rf_capacities_capacity(links, node, out) /
+           rf_capacities_nics(links, node);
 }
 
 /* Takes a bound if it is larger than the one known. */
@@ -98,11 +100,11 @@ static void RF_PRINTF(4, 5)
 }
 
 /* What M1, M2, M3 and S1 count, in payload bytes. */
-struct copied {
+struct copy_counts {
     double *node, *rank;
     double *read;      /* by node: the part of `node` that is read */
     double *peer;      /* by rank: what others have to give it */
-    double *left;      /* by node: see rf_links */
+    double *left;      /* by node: see rf_capacities */
     uint32_t *needers; /* of the current parcel, by node with a holder */
     bool *held;
 };
@@ -130,7 +132,8 @@ static bool holds(const struct rf_holder *src, uint32_t n, uint32_t rank)
  * links. */
 static void add_copies(const struct rf_plan *plan,
                        const struct rf_parcels *parcels,
-                       const struct rf_parcel *parcel, struct copied *copied)
+                       const struct rf_parcel *parcel,
+                       struct copy_counts *copied)
 {
     const struct rf_rank *ranks = plan->world->ranks;
     const struct rf_holder *src = &parcels->holders[parcel->first_src];
@@ -177,7 +180,7 @@ static void take_off(double *from, double bytes)
 /* Takes off what stays in place: a whole copy of each such byte, though more
  * than one rank may count on its being read. */
 static void leave(const struct rf_world *world, const uint64_t *left_bytes,
-                  struct copied *copied)
+                  struct copy_counts *copied)
 {
     for (uint32_t r = 0; r < world->n_ranks; r++) {
         const uint32_t node = world->ranks[r].node;
@@ -192,17 +195,18 @@ static void leave(const struct rf_world *world, const uint64_t *left_bytes,
 
 static void copied_make(const struct rf_plan *plan,
                         const struct rf_parcels *parcels,
-                        const struct rf_links *links, struct copied *copied)
+                        const struct rf_capacities *links,
+                        struct copy_counts *copied)
 {
     const struct rf_world *world = plan->world;
-    *copied =
-        (struct copied){.node = rf_xcalloc(world->n_nodes, sizeof(double)),
-                        .read = rf_xcalloc(world->n_nodes, sizeof(double)),
-                        .rank = rf_xcalloc(world->n_ranks, sizeof(double)),
-                        .peer = rf_xcalloc(world->n_ranks, sizeof(double)),
-                        .left = rf_xcalloc(world->n_nodes, sizeof(double)),
-                        .needers = rf_xcalloc(world->n_nodes, sizeof(uint32_t)),
-                        .held = rf_xcalloc(world->n_nodes, sizeof(bool))};
+    *copied = (struct copy_counts){
+        .node = rf_xcalloc(world->n_nodes, sizeof(double)),
+        .read = rf_xcalloc(world->n_nodes, sizeof(double)),
+        .rank = rf_xcalloc(world->n_ranks, sizeof(double)),
+        .peer = rf_xcalloc(world->n_ranks, sizeof(double)),
+        .left = rf_xcalloc(world->n_nodes, sizeof(double)),
+        .needers = rf_xcalloc(world->n_nodes, sizeof(uint32_t)),
+        .held = rf_xcalloc(world->n_nodes, sizeof(bool))};
     for (size_t u = 0; u < parcels->n; u++) {
         add_copies(plan, parcels, &parcels->of[u], copied);
     }
@@ -211,7 +215,7 @@ static void copied_make(const struct rf_plan *plan,
     }
 }
 
-static void copied_free(struct copied *copied)
+static void copied_free(struct copy_counts *copied)
 {
     free(copied->node);
     free(copied->read);
@@ -226,9 +230,9 @@ static void copied_free(struct copied *copied)
  * into GPUs. In host memory any rank of the node may copy for another; ranks
  * that share a GPU may give each other what comes into it. */
 static void bound_memory(const struct rf_plan *plan,
-                         const struct copied *copied,
-                         const struct rf_links *links, const char *const *names,
-                         struct rf_bound *bound)
+                         const struct copy_counts *copied,
+                         const struct rf_capacities *links,
+                         const char *const *names, struct rf_bound *bound)
 {
     const struct rf_world *world = plan->world;
     for (uint32_t n = 0; n < world->n_nodes; n++) {
@@ -253,9 +257,9 @@ static void bound_memory(const struct rf_plan *plan,
  * nothing need be read. */
 static void bound_copies(const struct rf_plan *plan,
                          const struct rf_schedule *schedule,
-                         const struct copied *copied,
-                         const struct rf_links *links, const char *const *names,
-                         struct rf_bound *bound)
+                         const struct copy_counts *copied,
+                         const struct rf_capacities *links,
+                         const char *const *names, struct rf_bound *bound)
 {
     for (uint32_t n = 0; n < plan->world->n_nodes; n++) {
         const bool local = schedule->node_recv[n] == 0 ||
@@ -311,8 +315,9 @@ static void add_owned(struct owners *owners, const uint64_t *nodes,
 }
 
 /* L2 for one set of nodes: all that only they hold, over all their links. */
-static double time_of(const struct owners *owners, const struct rf_links *links,
-                      const uint64_t *set, double *bytes, double *capacity)
+static double time_of(const struct owners *owners,
+                      const struct rf_capacities *links, const uint64_t *set,
+                      double *bytes, double *capacity)
 {
     *bytes = 0;
     *capacity = 0;
@@ -332,7 +337,8 @@ static double time_of(const struct owners *owners, const struct rf_links *links,
     return *capacity > 0 ? *bytes / *capacity : 0;
 }
 
-static void bound_set(const struct owners *owners, const struct rf_links *links,
+static void bound_set(const struct owners *owners,
+                      const struct rf_capacities *links,
                       const char *const *names, const uint64_t *set,
                       struct rf_bound *bound)
 {
@@ -357,7 +363,7 @@ static void bound_set(const struct owners *owners, const struct rf_links *links,
 
 /* All unions of few sets. */
 static void bound_all_unions(const struct owners *owners,
-                             const struct rf_links *links,
+                             const struct rf_capacities *links,
                              const char *const *names, uint64_t *set,
                              struct rf_bound *bound)
 {
@@ -382,7 +388,8 @@ static int by_time_alone(const void *a, const void *b)
 }
 
 /* The sets with the largest bounds of their own come first. */
-static void sort_owners(struct owners *owners, const struct rf_links *links)
+static void sort_owners(struct owners *owners,
+                        const struct rf_capacities *links)
 {
     double bytes, capacity;
     for (size_t i = 0; i < owners->n; i++) {
@@ -395,7 +402,7 @@ static void sort_owners(struct owners *owners, const struct rf_links *links)
 /* From every set, or the first ones of very many, add others as long as that
  * raises the bound. */
 static void bound_grown_unions(struct owners *owners,
-                               const struct rf_links *links,
+                               const struct rf_capacities *links,
                                const char *const *names, uint64_t *set,
                                struct rf_bound *bound)
 {
@@ -469,19 +476,19 @@ static void collect(const struct rf_plan *plan,
 /* L1, L2: what has to cross the nodes' links. */
 static void bound_links(const struct rf_plan *plan,
                         const struct rf_parcels *parcels,
-                        const struct rf_links *links, const char *const *names,
-                        struct rf_bound *bound)
+                        const struct rf_capacities *links,
+                        const char *const *names, struct rf_bound *bound)
 {
     struct owners owners = {.words = (plan->world->n_nodes + 63) / 64};
     double *in = rf_xcalloc(plan->world->n_nodes, sizeof(*in));
     uint64_t *set = rf_xcalloc(owners.words, sizeof(*set));
     owners.link_out = rf_xcalloc(links->n_nodes, sizeof(double));
     for (uint32_t n = 0; n < links->n_nodes; n++) {
-        owners.link_out[n] = rf_links_capacity(links, n, true);
+        owners.link_out[n] = rf_capacities_capacity(links, n, true);
     }
     collect(plan, parcels, &owners, in, set);
     for (uint32_t n = 0; n < plan->world->n_nodes; n++) {
-        raise_bound(bound, in[n], rf_links_capacity(links, n, false),
+        raise_bound(bound, in[n], rf_capacities_capacity(links, n, false),
                     "link %s in", names[n]);
     }
     if (owners.n <= ALL_UNIONS_MAX) {
@@ -500,27 +507,29 @@ static void bound_links(const struct rf_plan *plan,
 
 /* S2: the operations' bytes on the nodes' links. */
 static void bound_traffic(const struct rf_schedule *schedule,
-                          const struct rf_links *links,
+                          const struct rf_capacities *links,
                           const char *const *names, struct rf_bound *bound)
 {
     for (uint32_t n = 0; n < links->n_nodes; n++) {
         raise_bound(bound, (double)schedule->node_send[n],
-                    rf_links_capacity(links, n, true), "link %s out", names[n]);
+                    rf_capacities_capacity(links, n, true), "link %s out",
+                    names[n]);
         raise_bound(bound, (double)schedule->node_recv[n],
-                    rf_links_capacity(links, n, false), "link %s in", names[n]);
+                    rf_capacities_capacity(links, n, false), "link %s in",
+                    names[n]);
     }
 }
 
 /* `schedule` NULL: by any strategy. */
 static enum rf_status find_bound(const struct rf_plan *plan,
                                  const struct rf_schedule *schedule,
-                                 const struct rf_links *links,
+                                 const struct rf_capacities *links,
                                  const char *const *names, struct rf_bound *out,
                                  struct rf_err *err)
 {
     struct rf_bound bound = {.ms = 0, .resource = "nothing"};
     struct rf_parcels parcels;
-    struct copied copied;
+    struct copy_counts copied;
     enum rf_status status;
     if (links->n_nodes != plan->world->n_nodes) {
         return rf_err_set(err, RF_ERR_INTERNAL,
@@ -544,19 +553,19 @@ static enum rf_status find_bound(const struct rf_plan *plan,
     return RF_OK;
 }
 
-enum rf_status rf_cost_bound(const struct rf_plan *plan,
-                             const struct rf_links *links,
+enum rf_status rf_bounds_any(const struct rf_plan *plan,
+                             const struct rf_capacities *links,
                              const char *const *node_names,
                              struct rf_bound *out, struct rf_err *err)
 {
     return find_bound(plan, NULL, links, node_names, out, err);
 }
 
-enum rf_status rf_cost_schedule_bound(const struct rf_plan *plan,
-                                      const struct rf_schedule *schedule,
-                                      const struct rf_links *links,
-                                      const char *const *node_names,
-                                      struct rf_bound *out, struct rf_err *err)
+enum rf_status rf_bounds_schedule(const struct rf_plan *plan,
+                                  const struct rf_schedule *schedule,
+                                  const struct rf_capacities *links,
+                                  const char *const *node_names,
+                                  struct rf_bound *out, struct rf_err *err)
 {
     return find_bound(plan, schedule, links, node_names, out, err);
 }

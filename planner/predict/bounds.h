@@ -12,7 +12,7 @@
 #include "planner/schedule/schedule.h"
 
 /* Figures of one node and of the links between nodes. GB/s = 1e9 bytes/s. */
-struct rf_links {
+struct rf_capacities {
     uint32_t n_nodes;
     bool devices; /* copies are in GPU memory, every rank in its own GPU's */
     /* per node: payload copied by all its ranks at once, and by one alone */
@@ -48,8 +48,8 @@ struct rf_bound {
  * goodput and of that with all others at once).
  * Formula and proof: docs/MEASURING.md.
  */
-enum rf_status rf_cost_bound(const struct rf_plan *plan,
-                             const struct rf_links *links,
+enum rf_status rf_bounds_any(const struct rf_plan *plan,
+                             const struct rf_capacities *links,
                              const char *const *node_names,
                              struct rf_bound *out,
                              struct rf_err *err) RF_MUST_CHECK;
@@ -57,26 +57,27 @@ enum rf_status rf_cost_bound(const struct rf_plan *plan,
 /*
  * The same for one schedule: what its own operations move through each node's
  * memory and links, which may be more than any strategy has to. Never less than
- * rf_cost_bound().
+ * rf_bounds_any().
  */
-enum rf_status rf_cost_schedule_bound(const struct rf_plan *plan,
-                                      const struct rf_schedule *schedule,
-                                      const struct rf_links *links,
-                                      const char *const *node_names,
-                                      struct rf_bound *out,
-                                      struct rf_err *err) RF_MUST_CHECK;
+enum rf_status rf_bounds_schedule(const struct rf_plan *plan,
+                                  const struct rf_schedule *schedule,
+                                  const struct rf_capacities *links,
+                                  const char *const *node_names,
+                                  struct rf_bound *out,
+                                  struct rf_err *err) RF_MUST_CHECK;
 
 /* What a node sends (`out`) or receives at most: all its NICs, or the best
  * goodput of any pair that it is in, or of all of them together. 0 when nothing
  * is known. */
-double rf_links_capacity(const struct rf_links *links, uint32_t node, bool out);
+double rf_capacities_capacity(const struct rf_capacities *links, uint32_t node,
+                              bool out);
 /* How many NICs a node has, 1 where nobody says. */
-uint32_t rf_links_nics(const struct rf_links *links, uint32_t node);
+uint32_t rf_capacities_nics(const struct rf_capacities *links, uint32_t node);
 /* What one of them sends (`out`) or receives at most; 0: not known. */
-double rf_links_nic_capacity(const struct rf_links *links, uint32_t node,
-                             bool out);
+double rf_capacities_nic_capacity(const struct rf_capacities *links,
+                                  uint32_t node, bool out);
 
-void rf_links_init(struct rf_links *links, uint32_t n_nodes);
-void rf_links_free(struct rf_links *links);
+void rf_capacities_init(struct rf_capacities *links, uint32_t n_nodes);
+void rf_capacities_free(struct rf_capacities *links);
 
 #endif

@@ -15,24 +15,25 @@ static bool round_weight(double rate, uint32_t *out)
 }
 
 /* All nodes' weights if the fastest NIC has `top`; whether all are true. */
-static bool weigh(const struct rf_links *links, double fastest, uint32_t top,
-                  struct rf_link_weight *out)
+static bool weigh(const struct rf_capacities *links, double fastest,
+                  uint32_t top, struct rf_link_weight *out)
 {
     bool good = true;
     for (uint32_t n = 0; n < links->n_nodes; n++) {
-        double rate = rf_links_nic_capacity(links, n, true);
+        double rate = rf_capacities_nic_capacity(links, n, true);
         rate = rate > 0 ? rate : fastest;
         good &= round_weight(rate / fastest * top, &out[n].weight);
-        out[n].nics = rf_links_nics(links, n);
+        out[n].nics = rf_capacities_nics(links, n);
     }
     return good;
 }
 
-bool rf_links_weigh(const struct rf_links *links, struct rf_link_weight *out)
+bool rf_capacities_weigh(const struct rf_capacities *links,
+                         struct rf_link_weight *out)
 {
     double fastest = 0;
     for (uint32_t n = 0; n < links->n_nodes; n++) {
-        fastest = RF_MAX(fastest, rf_links_nic_capacity(links, n, true));
+        fastest = RF_MAX(fastest, rf_capacities_nic_capacity(links, n, true));
     }
     if (fastest <= 0) {
         return false;
@@ -47,13 +48,15 @@ bool rf_links_weigh(const struct rf_links *links, struct rf_link_weight *out)
 
 /* Predicts `env->plan`, by the fastest strategy with auto. */
 static enum rf_status predict(const struct rf_choose_env *env,
-                              struct rf_candidate *out, struct rf_err *err)
+                              struct rf_strategy_candidate *out,
+                              struct rf_err *err)
 {
     struct rf_choice choice;
     enum rf_status status;
     if (env->plan->spec->strategy != RF_STRATEGY_AUTO) {
-        *out = (struct rf_candidate){.strategy = env->plan->spec->strategy};
-        return rf_choose_try(env, out, err);
+        *out = (struct rf_strategy_candidate){.strategy =
+                                                  env->plan->spec->strategy};
+        return rf_choose_strategy_try(env, out, err);
     }
     status = rf_choose_strategy(env, &choice, err);
     if (status == RF_OK) {
@@ -77,7 +80,8 @@ static enum rf_status build_by_time(const struct rf_plan *by_size,
 /* Whether time is taken, and why. */
 static bool judge(struct rf_balance_choice *choice)
 {
-    const struct rf_candidate *size = &choice->size, *time = &choice->time;
+    const struct rf_strategy_candidate *size = &choice->size,
+                                       *time = &choice->time;
     const char *why_not =
         size->why_not[0] != '\0' ? size->why_not : time->why_not;
     const bool better = why_not[0] == '\0' && time->ms < size->ms;

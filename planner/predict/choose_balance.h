@@ -13,10 +13,12 @@
  * that are true to 1 %. A node without a figure counts as one with the fastest
  * NIC. False, and nothing in `out`, where no node has a figure.
  */
-bool rf_links_weigh(const struct rf_links *links, struct rf_link_weight *out);
+bool rf_capacities_weigh(const struct rf_capacities *links,
+                         struct rf_link_weight *out);
 
 struct rf_balance_choice {
-    struct rf_candidate size, time; /* with the strategy of the scenario; with
+    struct rf_strategy_candidate size,
+        time; /* with the strategy of the scenario; with
                                        auto, the fastest for each */
     bool compared;
     enum rf_balance taken;

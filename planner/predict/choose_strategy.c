@@ -20,11 +20,11 @@ static bool assume(double *figure, double assumed)
 }
 
 /* A NIC's figure goes before those of pairs. */
-static double link_to_assume(const struct rf_links *links)
+static double link_to_assume(const struct rf_capacities *links)
 {
     double link = 0, memory = 0;
     for (uint32_t n = 0; n < links->n_nodes; n++) {
-        link = RF_MAX(link, rf_links_capacity(links, n, true));
+        link = RF_MAX(link, rf_capacities_capacity(links, n, true));
         memory = RF_MAX(memory, links->copy_gbytes_per_s[n]);
     }
     return link > 0     ? link
@@ -32,7 +32,7 @@ static double link_to_assume(const struct rf_links *links)
                         : ASSUMED_LINK_GBYTES_PER_S;
 }
 
-bool rf_links_assume(struct rf_links *links)
+bool rf_capacities_assume(struct rf_capacities *links)
 {
     const double link = link_to_assume(links);
     bool missing = false;
@@ -47,21 +47,22 @@ bool rf_links_assume(struct rf_links *links)
         }
     }
     for (uint32_t n = 0; n < links->n_nodes; n++) {
-        double own = rf_links_capacity(links, n, true);
+        double own = rf_capacities_capacity(links, n, true);
         missing |= assume(&links->copy_gbytes_per_s[n],
                           MEMORY_PER_LINK * (own > 0 ? own : link));
     }
     return missing;
 }
 
-static void rule_out(struct rf_candidate *candidate, const char *why)
+static void rule_out(struct rf_strategy_candidate *candidate, const char *why)
 {
     snprintf(candidate->why_not, sizeof(candidate->why_not), "%.95s", why);
 }
 
 /* The plan is the same for all strategies but for the one that it names. */
-enum rf_status rf_choose_try(const struct rf_choose_env *env,
-                             struct rf_candidate *candidate, struct rf_err *err)
+enum rf_status rf_choose_strategy_try(const struct rf_choose_env *env,
+                                      struct rf_strategy_candidate *candidate,
+                                      struct rf_err *err)
 {
     struct rf_spec spec = *env->plan->spec;
     struct rf_plan plan = *env->plan;
@@ -102,14 +103,15 @@ enum rf_status rf_choose_try(const struct rf_choose_env *env,
 
 static enum rf_strategy fastest(const struct rf_choice *choice)
 {
-    const struct rf_candidate *best = NULL, *end;
+    const struct rf_strategy_candidate *best = NULL, *end;
     end = choice->candidates + RF_STRATEGIES;
-    for (const struct rf_candidate *c = choice->candidates; c < end; c++) {
+    for (const struct rf_strategy_candidate *c = choice->candidates; c < end;
+         c++) {
         if (c->why_not[0] == '\0' && (best == NULL || c->ms < best->ms)) {
             best = c;
         }
     }
-    for (const struct rf_candidate *c = choice->candidates;
+    for (const struct rf_strategy_candidate *c = choice->candidates;
          best != NULL && c < best; c++) {
         if (c->why_not[0] == '\0' && c->ms < best->ms * TIE) {
             return c->strategy;
@@ -124,7 +126,8 @@ enum rf_status rf_choose_strategy(const struct rf_choose_env *env,
     *out = (struct rf_choice){.taken = RF_SEND_RECV};
     for (unsigned s = 0; s < RF_STRATEGIES; s++) {
         out->candidates[s].strategy = (enum rf_strategy)s;
-        enum rf_status status = rf_choose_try(env, &out->candidates[s], err);
+        enum rf_status status =
+            rf_choose_strategy_try(env, &out->candidates[s], err);
         if (status != RF_OK) {
             return status;
         }

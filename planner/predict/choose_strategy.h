@@ -16,15 +16,15 @@
 
 struct rf_choose_env {
     const struct rf_plan *plan; /* whatever its strategy is */
-    const struct rf_links *links;
+    const struct rf_capacities *links;
     const char *const *node_names;
     double per_op_us;
-    struct rf_inside inside; /* how the method moves inside a node */
-    bool crosses_nodes;      /* operations may go from node to node */
-    uint64_t max_ops;        /* RF_CHOOSE_MAX_OPS */
+    struct rf_intra_node inside; /* how the method moves inside a node */
+    bool crosses_nodes;          /* operations may go from node to node */
+    uint64_t max_ops;            /* RF_CHOOSE_MAX_OPS */
 };
 
-struct rf_candidate {
+struct rf_strategy_candidate {
     enum rf_strategy strategy;
     double ms;        /* predicted; of no meaning with `why_not` */
     uint64_t ops;     /* that were simulated for it */
@@ -33,7 +33,7 @@ struct rf_candidate {
 };
 
 struct rf_choice {
-    struct rf_candidate candidates[RF_STRATEGIES];
+    struct rf_strategy_candidate candidates[RF_STRATEGIES];
     enum rf_strategy taken; /* send_recv where there are none */
 };
 
@@ -44,9 +44,9 @@ enum rf_status rf_choose_strategy(const struct rf_choose_env *env,
                                   struct rf_err *err) RF_MUST_CHECK;
 
 /* Predicts the time of `env->plan` by out->strategy, or says why it cannot. */
-enum rf_status rf_choose_try(const struct rf_choose_env *env,
-                             struct rf_candidate *out,
-                             struct rf_err *err) RF_MUST_CHECK;
+enum rf_status rf_choose_strategy_try(const struct rf_choose_env *env,
+                                      struct rf_strategy_candidate *out,
+                                      struct rf_err *err) RF_MUST_CHECK;
 
 /*
  * Gives what has no figure one that keeps the usual order: links between nodes
@@ -54,6 +54,6 @@ enum rf_status rf_choose_try(const struct rf_choose_env *env,
  * or 10 GB/s, and take 50 us to arrive; memory is ten times as fast as all
  * links of its node. Whether any rate was missing.
  */
-bool rf_links_assume(struct rf_links *links);
+bool rf_capacities_assume(struct rf_capacities *links);
 
 #endif

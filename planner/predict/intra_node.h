@@ -20,7 +20,7 @@ enum rf_copier {
     RF_COPIER_BOTH, /* all bytes at one end and again at the other */
 };
 
-struct rf_inside {
+struct rf_intra_node {
     enum rf_left left;
     enum rf_copier copier;
 };

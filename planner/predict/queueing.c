@@ -125,8 +125,8 @@ static double arrival_of(const struct arrival *of, double share)
 static void heed(struct simulation *sim, const struct rf_job_edge *edge,
                  const struct arrival *from)
 {
-    const struct rf_step *steps[] = {&edge->first, &edge->last};
-    const struct rf_step whole = {1, 0};
+    const struct rf_queueing_step *steps[] = {&edge->first, &edge->last};
+    const struct rf_queueing_step whole = {1, 0};
     struct state *to = &sim->states[edge->to];
     if (edge->kind == RF_EDGE_ENDED) {
         steps[0] = steps[1] = &whole;
@@ -293,9 +293,9 @@ static void prepare(struct simulation *sim, size_t n_jobs, uint32_t n_servers)
     }
 }
 
-void rf_servers_run(const struct rf_job *jobs, size_t n_jobs,
-                    const struct rf_job_edge *edges, size_t n_edges,
-                    uint32_t n_servers, struct rf_servers_result *out)
+void rf_queueing_run(const struct rf_job *jobs, size_t n_jobs,
+                     const struct rf_job_edge *edges, size_t n_edges,
+                     uint32_t n_servers, struct rf_queueing_result *out)
 {
     struct simulation sim = {.jobs = jobs};
     sort_edges(&sim, edges, n_jobs, n_edges);
@@ -314,8 +314,8 @@ void rf_servers_run(const struct rf_job *jobs, size_t n_jobs,
             leaves(&sim, &event);
         }
     }
-    *out = (struct rf_servers_result){.ms = sim.end_ms,
-                                      .n_stuck = n_jobs - sim.n_ended};
+    *out = (struct rf_queueing_result){.ms = sim.end_ms,
+                                       .n_stuck = n_jobs - sim.n_ended};
     for (uint32_t s = 0; s < n_servers; s++) {
         if (sim.servers[s].busy_ms > out->busy_ms) {
             out->busy_ms = sim.servers[s].busy_ms;

@@ -37,7 +37,7 @@ enum rf_edge_kind {
 /* A part of `to`: how much of `from` has to be there before it (above 1: so
  * much of what follows at the same pace), and how much of `to` comes before it;
  * `from` and `to` are 1 each. */
-struct rf_step {
+struct rf_queueing_step {
     float of_from, of_to;
 };
 
@@ -45,10 +45,10 @@ struct rf_job_edge {
     uint32_t from, to;
     double delay_ms; /* on the way; not with RF_EDGE_LEFT */
     enum rf_edge_kind kind;
-    struct rf_step first, last; /* parts; RF_EDGE_IN_STEP */
+    struct rf_queueing_step first, last; /* parts; RF_EDGE_IN_STEP */
 };
 
-struct rf_servers_result {
+struct rf_queueing_result {
     double ms;        /* until the last job has ended */
     uint32_t busiest; /* the server that was held longest; 0 where none was */
     double busy_ms;
@@ -56,8 +56,8 @@ struct rf_servers_result {
 };
 
 /* Jobs that may start at the same time start in ascending order. */
-void rf_servers_run(const struct rf_job *jobs, size_t n_jobs,
-                    const struct rf_job_edge *edges, size_t n_edges,
-                    uint32_t n_servers, struct rf_servers_result *out);
+void rf_queueing_run(const struct rf_job *jobs, size_t n_jobs,
+                     const struct rf_job_edge *edges, size_t n_edges,
+                     uint32_t n_servers, struct rf_queueing_result *out);
 
 #endif

@@ -44,7 +44,7 @@
 
 /* A world has one of each kind for every node, pair of nodes, NIC or rank, one
  * kind after the other. */
-enum kind {
+enum resource_kind {
     MEMORY, /* of a node, all its ranks at once */
     PAIR,   /* from one node to another */
     NIC_OUT,
@@ -57,7 +57,7 @@ enum kind {
 };
 
 /* Places for the NICs of every node, as many as the node with most has. */
-static uint32_t most_nics(const struct rf_links *links)
+static uint32_t most_nics(const struct rf_capacities *links)
 {
     uint32_t most = 1;
     for (uint32_t n = 0; n < links->n_nodes; n++) {
@@ -66,7 +66,8 @@ static uint32_t most_nics(const struct rf_links *links)
     return most;
 }
 
-static uint32_t count_of(const struct rf_simulate_env *env, enum kind kind)
+static uint32_t count_of(const struct rf_simulate_env *env,
+                         enum resource_kind kind)
 {
     const struct rf_world *world = env->plan->world;
     switch (kind) {
@@ -86,24 +87,26 @@ static uint32_t first_of(const struct rf_simulate_env *env, unsigned kind)
 {
     uint32_t first = 0;
     for (unsigned k = 0; k < kind; k++) {
-        first += count_of(env, (enum kind)k);
+        first += count_of(env, (enum resource_kind)k);
     }
     return first;
 }
 
-static enum kind kind_of(const struct rf_simulate_env *env, uint32_t server)
+static enum resource_kind kind_of(const struct rf_simulate_env *env,
+                                  uint32_t server)
 {
     unsigned kind = KINDS - 1;
     while (server < first_of(env, kind)) {
         kind--;
     }
-    return (enum kind)kind;
+    return (enum resource_kind)kind;
 }
 
 /* What one rank copies alone is a probe's figure, as the memory's is, and no
  * better or worse for that one's being wrong; where both ends work on a copy,
  * its speeds are the method's. */
-static enum rf_path path_of(const struct rf_simulate_env *env, enum kind kind)
+static enum rf_path path_of(const struct rf_simulate_env *env,
+                            enum resource_kind kind)
 {
     switch (kind) {
     case ENGINE:
@@ -132,7 +135,7 @@ static void name_server(const struct rf_simulate_env *env, uint32_t server,
     const char *const *names = env->node_names;
     const uint32_t n_nodes = env->plan->world->n_nodes;
     const uint32_t n_nics = most_nics(env->links);
-    const enum kind kind = kind_of(env, server);
+    const enum resource_kind kind = kind_of(env, server);
     server -= first_of(env, kind);
     if (kind == MEMORY) {
         snprintf(out, size, "%smemory of %s", env->links->devices ? "GPU " : "",
@@ -154,7 +157,7 @@ static void name_server(const struct rf_simulate_env *env, uint32_t server,
 
 /* Per byte; nothing of what has no figure. */
 static void need(const struct rf_simulation *b, struct rf_job *job,
-                 enum kind kind, uint32_t index, double gbytes_per_s,
+                 enum resource_kind kind, uint32_t index, double gbytes_per_s,
                  double share)
 {
     if (gbytes_per_s > 0) {
@@ -166,21 +169,21 @@ static void need(const struct rf_simulation *b, struct rf_job *job,
 
 static uint32_t nic_of(const struct rf_simulation *b, uint32_t rank)
 {
-    const struct rf_links *links = b->env->links;
+    const struct rf_capacities *links = b->env->links;
     const struct rf_rank *at = &b->world->ranks[rank];
     return at->node * most_nics(links) +
-           at->slot % rf_links_nics(links, at->node);
+           at->slot % rf_capacities_nics(links, at->node);
 }
 
-static void need_link(const struct rf_simulation *b, const struct rf_flow *flow,
-                      struct rf_job *job)
+static void need_link(const struct rf_simulation *b,
+                      const struct rf_simulated_flow *flow, struct rf_job *job)
 {
-    const struct rf_links *links = b->env->links;
+    const struct rf_capacities *links = b->env->links;
     const uint32_t from = b->world->ranks[flow->src].node;
     const uint32_t to = b->world->ranks[flow->dst].node;
     const uint32_t pair = from * links->n_nodes + to;
-    const double out = rf_links_nic_capacity(links, from, true);
-    const double in = rf_links_nic_capacity(links, to, false);
+    const double out = rf_capacities_nic_capacity(links, from, true);
+    const double in = rf_capacities_nic_capacity(links, to, false);
     if (links->pair_gbytes_per_s[pair] < RF_MIN(out, in)) {
         need(b, job, PAIR, pair, links->pair_gbytes_per_s[pair], 1);
     }
@@ -193,7 +196,8 @@ static void need_link(const struct rf_simulation *b, const struct rf_flow *flow,
  * it needs by that alone: where processors share a core, it may get more than a
  * probe found for all. */
 static void need_copiers(const struct rf_simulation *b,
-                         const struct rf_flow *flow, struct rf_job *job)
+                         const struct rf_simulated_flow *flow,
+                         struct rf_job *job)
 {
     const uint32_t node = b->world->ranks[flow->src].node;
     const double alone = b->env->links->copy1_gbytes_per_s[node];
@@ -216,9 +220,10 @@ static void need_copiers(const struct rf_simulation *b,
 }
 
 static void need_memory(const struct rf_simulation *b,
-                        const struct rf_flow *flow, struct rf_job *job)
+                        const struct rf_simulated_flow *flow,
+                        struct rf_job *job)
 {
-    const struct rf_links *links = b->env->links;
+    const struct rf_capacities *links = b->env->links;
     if (links->devices && flow->src != flow->dst &&
         links->port_gbytes_per_s > 0) {
         need(b, job, PORT_OUT, flow->src, links->port_gbytes_per_s, 1);
@@ -230,7 +235,7 @@ static void need_memory(const struct rf_simulation *b,
 
 /* One of a flow's jobs, all alike but for the processors' part. */
 static struct rf_job job_of_flow(const struct rf_simulation *b,
-                                 const struct rf_flow *flow)
+                                 const struct rf_simulated_flow *flow)
 {
     const int ends = b->env->inside.copier == RF_COPIER_BOTH ? 2 : 1;
     double bytes = (double)flow->bytes / flow->n_jobs;
@@ -249,9 +254,9 @@ static struct rf_job job_of_flow(const struct rf_simulation *b,
 }
 
 static double latency_of(const struct rf_simulation *b,
-                         const struct rf_flow *flow)
+                         const struct rf_simulated_flow *flow)
 {
-    const struct rf_links *links = b->env->links;
+    const struct rf_capacities *links = b->env->links;
     const uint32_t from = b->world->ranks[flow->src].node;
     const uint32_t to = b->world->ranks[flow->dst].node;
     return links->pair_latency_us[(size_t)from * links->n_nodes + to] / 1e3;
@@ -260,7 +265,8 @@ static double latency_of(const struct rf_simulation *b,
 /* --- Flows ------------------------------------------------------------------
  */
 
-static size_t slot_of(const struct rf_simulation *b, const struct rf_flow *key)
+static size_t slot_of(const struct rf_simulation *b,
+                      const struct rf_simulated_flow *key)
 {
     const uint64_t words[] = {key->src, key->dst, key->after, key->turn};
     struct rf_hash hash;
@@ -269,7 +275,7 @@ static size_t slot_of(const struct rf_simulation *b, const struct rf_flow *key)
     rf_hash_record(&hash, words, RF_ARRAY_SIZE(words));
     at = hash.a & (b->table_size - 1);
     while (b->table[at] != NO_FLOW) {
-        const struct rf_flow *flow = &b->flows[b->table[at]];
+        const struct rf_simulated_flow *flow = &b->flows[b->table[at]];
         if (flow->src == key->src && flow->dst == key->dst &&
             flow->after == key->after && flow->turn == key->turn) {
             break;
@@ -290,7 +296,8 @@ static void grow_table(struct rf_simulation *b)
     }
 }
 
-static uint32_t flow_for(struct rf_simulation *b, const struct rf_flow *key)
+static uint32_t flow_for(struct rf_simulation *b,
+                         const struct rf_simulated_flow *key)
 {
     size_t at;
     if (2 * (b->n_flows + 1) > b->table_size) {
@@ -334,12 +341,12 @@ static bool stays_in_slot(const struct rf_simulation *b, const struct rf_op *op)
 /* Whether the method leaves what this op brings where it is. */
 static bool stays(const struct rf_simulation *b, const struct rf_op *op)
 {
-    const struct rf_cover *cover;
+    const struct rf_in_place *cover;
     switch (b->env->inside.left) {
     case RF_LEFT_SLOT:
         return stays_in_slot(b, op);
     case RF_LEFT_COVERED:
-        cover = rf_covers_of_op(&b->covers, op);
+        cover = rf_in_place_of_op(&b->covers, op);
         return cover != NULL && cover->usable;
     case RF_LEFT_NOTHING:
         break;
@@ -374,7 +381,7 @@ static bool too_many(const struct rf_simulation *b)
     return b->depth_of == NULL && b->n_flows > RF_SIMULATION_FLOWS;
 }
 
-/* What an op forwards, see struct rf_flow. */
+/* What an op forwards, see struct rf_simulated_flow. */
 static uint32_t after_of(const struct rf_simulation *b, const struct rf_op *op)
 {
     if (b->depth_of != NULL) {
@@ -388,12 +395,12 @@ static void find_flows(struct rf_simulation *b)
     const struct rf_schedule *schedule = b->env->schedule;
     for (size_t i = 0; i < schedule->n_ops && !too_many(b); i++) {
         const struct rf_op *op = &schedule->ops[i];
-        const struct rf_flow key = {
+        const struct rf_simulated_flow key = {
             .src = op->src,
             .dst = op->dst,
             .after = after_of(b, op),
             .turn = op->src == op->dst ? 0 : rf_simulation_turn(b, op->task)};
-        struct rf_flow *flow;
+        struct rf_simulated_flow *flow;
         b->flow_of[i] = NO_FLOW;
         if (b->depth_of != NULL) {
             b->depth_of[i] = key.after;
@@ -430,7 +437,7 @@ static void count_copiers(struct rf_simulation *b)
     b->n_copiers = rf_xcalloc(b->world->n_nodes, sizeof(*b->n_copiers));
     for (size_t f = 0; b->env->inside.copier == RF_COPIER_DST && f < b->n_flows;
          f++) {
-        const struct rf_flow *flow = &b->flows[f];
+        const struct rf_simulated_flow *flow = &b->flows[f];
         const uint32_t node = b->world->ranks[flow->dst].node;
         if (b->world->ranks[flow->src].node == node && flow->bytes > 0 &&
             !copies[flow->dst]) {
@@ -460,14 +467,14 @@ static void choose_flows(struct rf_simulation *b)
 /* --- Jobs -------------------------------------------------------------------
  */
 
-static uint64_t share_of(const struct rf_flow *flow)
+static uint64_t share_of(const struct rf_simulated_flow *flow)
 {
     return flow->forwarded ? FORWARDED_SHARE : 1;
 }
 
 /* Jobs end where ops end, as far as ops are alike: what is forwarded is there
  * once its op is, which is not to wait for another job. */
-static uint32_t jobs_of(const struct rf_flow *flow, uint64_t most)
+static uint32_t jobs_of(const struct rf_simulated_flow *flow, uint64_t most)
 {
     most = RF_MIN(RF_MIN(most, JOBS_A_FLOW), flow->bytes / LEAST_JOB_BYTES + 1);
     if (flow->n_ops == 0 || flow->n_ops >= most) {
@@ -485,7 +492,7 @@ static void divide_flows(struct rf_simulation *b)
         shares += share_of(&b->flows[f]);
     }
     for (size_t f = 0; f < b->n_flows; f++) {
-        struct rf_flow *flow = &b->flows[f];
+        struct rf_simulated_flow *flow = &b->flows[f];
         const uint64_t most = RF_MAX(MAX_JOBS * share_of(flow) / shares, 1);
         flow->first_job = b->n_jobs;
         flow->latency_ms = latency_of(b, flow);
@@ -503,7 +510,8 @@ static void add_wait(struct rf_simulation *b, uint32_t job, uint32_t earlier)
     rf_simulation_add_edge(b, (struct rf_job_edge){.from = earlier, .to = job});
 }
 
-static void fill_flow(struct rf_simulation *b, const struct rf_flow *flow)
+static void fill_flow(struct rf_simulation *b,
+                      const struct rf_simulated_flow *flow)
 {
     const struct rf_job job = job_of_flow(b, flow);
     for (uint32_t j = 0; j < flow->n_jobs; j++) {
@@ -525,7 +533,7 @@ static void place_ops(struct rf_simulation *b)
     const struct rf_schedule *schedule = b->env->schedule;
     for (size_t i = 0; i < schedule->n_ops; i++) {
         const struct rf_op *op = &schedule->ops[i];
-        struct rf_flow *flow;
+        struct rf_simulated_flow *flow;
         if (b->flow_of[i] == NO_FLOW) {
             continue;
         }
@@ -533,8 +541,8 @@ static void place_ops(struct rf_simulation *b)
         flow->done += rf_op_bytes(op);
         b->end_of[i] = flow->done;
         if (op->dep != RF_NO_OP && b->flow_of[op->dep] != NO_FLOW) {
-            const struct rf_span span = rf_simulation_span(b, i);
-            const struct rf_span dep = rf_simulation_span(b, op->dep);
+            const struct rf_simulated_span span = rf_simulation_span(b, i);
+            const struct rf_simulated_span dep = rf_simulation_span(b, op->dep);
             rf_simulation_forward(b, flow, &span,
                                   &b->flows[b->flow_of[op->dep]], &dep);
         }
@@ -546,7 +554,7 @@ static void need_processors(struct rf_simulation *b)
 {
     const uint32_t cpus = first_of(b->env, CPU);
     for (size_t f = 0; f < b->n_flows; f++) {
-        const struct rf_flow *flow = &b->flows[f];
+        const struct rf_simulated_flow *flow = &b->flows[f];
         const double ms =
             (double)flow->n_ops / flow->n_jobs * b->env->per_op_us / 1e3;
         for (uint32_t j = 0; ms > 0 && j < flow->n_jobs; j++) {
@@ -598,7 +606,7 @@ static struct turn_job *list_places(const struct rf_simulation *b, size_t *n)
     struct turn_job *places = rf_xcalloc(2 * b->n_jobs, sizeof(*places));
     *n = 0;
     for (size_t f = 0; f < b->n_flows; f++) {
-        const struct rf_flow *flow = &b->flows[f];
+        const struct rf_simulated_flow *flow = &b->flows[f];
         for (uint32_t j = 0; flow->turn > 0 && j < flow->n_jobs; j++) {
             const uint32_t job = (uint32_t)flow->first_job + j;
             places[(*n)++] = (struct turn_job){flow->src, flow->turn, job};
@@ -650,9 +658,9 @@ static double latency_of_last(const struct rf_simulation *b)
 static enum rf_status run(struct rf_simulation *b, struct rf_simulated *out,
                           struct rf_err *err)
 {
-    struct rf_servers_result result;
-    rf_servers_run(b->jobs, b->n_jobs, b->edges, b->n_edges,
-                   first_of(b->env, KINDS), &result);
+    struct rf_queueing_result result;
+    rf_queueing_run(b->jobs, b->n_jobs, b->edges, b->n_edges,
+                    first_of(b->env, KINDS), &result);
     out->ms = result.ms + latency_of_last(b);
     out->busy_ms = result.busy_ms;
     out->in_place = b->in_place;
@@ -685,7 +693,7 @@ enum rf_status rf_simulate(const struct rf_simulate_env *env,
     b.flow_of = rf_xcalloc(n_ops, sizeof(*b.flow_of));
     b.end_of = rf_xcalloc(n_ops, sizeof(*b.end_of));
     if (env->inside.left == RF_LEFT_COVERED) {
-        rf_covers_find(env->plan, env->schedule, RF_NONE, &b.covers);
+        rf_in_place_find(env->plan, env->schedule, RF_NONE, &b.covers);
     }
     count_ranks(&b);
     choose_turns(&b);
@@ -698,7 +706,7 @@ enum rf_status rf_simulate(const struct rf_simulate_env *env,
         take_turns(&b);
     }
     status = run(&b, out, err);
-    rf_covers_free(&b.covers);
+    rf_in_place_free(&b.covers);
     free(b.n_ranks);
     free(b.n_copiers);
     free(b.reads);

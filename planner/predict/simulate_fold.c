@@ -1,9 +1,9 @@
 /*
- * Ops that repeat over ranks (planner/schedule/fold.h): a flow for each hop of the tree
- * and for what each rank takes out of its staging memory. All hops carry the
- * same bytes in the same order, so an op of one hop waits for the same op of
- * the hop before. With "serialize" the root gathers and spreads by turns, so
- * there are such flows for every turn. See simulate.h.
+ * Ops that repeat over ranks (planner/schedule/fold.h): a flow for each hop of
+ * the tree and for what each rank takes out of its staging memory. All hops
+ * carry the same bytes in the same order, so an op of one hop waits for the
+ * same op of the hop before. With "serialize" the root gathers and spreads by
+ * turns, so there are such flows for every turn. See simulate.h.
  */
 #include <stdlib.h>
 
@@ -45,7 +45,7 @@ static void add_takes(struct rf_simulation *b, const struct rf_batch *batch)
     const struct rf_schedule *schedule = b->env->schedule;
     const struct rf_fold *fold = schedule->fold;
     const struct rf_parcels *parcels = &fold->parcels;
-    struct rf_flow *takes = rf_xcalloc(fold->n_ranks, sizeof(*takes));
+    struct rf_simulated_flow *takes = rf_xcalloc(fold->n_ranks, sizeof(*takes));
     uint64_t *bytes = rf_xcalloc(parcels->n + 1, sizeof(*bytes));
     uint64_t *ops = rf_xcalloc(parcels->n + 1, sizeof(*ops));
     for (size_t i = batch->first; i < batch->end; i++) {
@@ -75,8 +75,8 @@ static void add_takes(struct rf_simulation *b, const struct rf_batch *batch)
 static void add_hops(struct rf_simulation *b, const struct rf_fold *fold,
                      const struct rf_batch *batch)
 {
-    struct rf_flow flow = {.bytes = batch->bytes,
-                           .n_ops = batch->end - batch->first};
+    struct rf_simulated_flow flow = {.bytes = batch->bytes,
+                                     .n_ops = batch->end - batch->first};
     flow.turn = rf_simulation_turn(b, fold->spreads[batch->end - 1].task);
     for (uint32_t h = 1; h < fold->n_hops; h++) {
         flow.src = fold->hops[fold->hops[h].parent].rank;
@@ -103,29 +103,30 @@ void rf_simulation_find_folded(struct rf_simulation *b)
 }
 
 /* `op` as shares of all bytes of its batch. */
-static struct rf_span span_in(const struct rf_span *op,
-                              const struct rf_flow *flow)
+static struct rf_simulated_span span_in(const struct rf_simulated_span *op,
+                                        const struct rf_simulated_flow *flow)
 {
     const double bytes = (double)flow->bytes;
-    return (struct rf_span){op->start * bytes, op->end * bytes};
+    return (struct rf_simulated_span){op->start * bytes, op->end * bytes};
 }
 
 /* What leaves the root, or is taken out there, forwards what has arrived. */
 static void forward_gathered(struct rf_simulation *b,
                              const struct rf_batch *batch,
-                             const struct rf_flow *flow)
+                             const struct rf_simulated_flow *flow)
 {
     const struct rf_schedule *schedule = b->env->schedule;
     const double all = (double)batch->bytes;
-    struct rf_span share = {0, 0};
+    struct rf_simulated_span share = {0, 0};
     for (size_t i = batch->first; i < batch->end && flow->bytes > 0; i++) {
         const struct rf_spread *spread = &schedule->fold->spreads[i];
         const uint32_t by = b->flow_of[spread->gathered];
         share.end =
             share.start + (double)rf_spread_bytes(schedule->ops, spread) / all;
         if (by != NO_FLOW) {
-            const struct rf_span span = span_in(&share, flow);
-            const struct rf_span from = rf_simulation_span(b, spread->gathered);
+            const struct rf_simulated_span span = span_in(&share, flow);
+            const struct rf_simulated_span from =
+                rf_simulation_span(b, spread->gathered);
             rf_simulation_forward(b, flow, &span, &b->flows[by], &from);
         }
         share.start = share.end;
@@ -134,19 +135,20 @@ static void forward_gathered(struct rf_simulation *b,
 
 /* The first and the last op that begin in each of `n_jobs` equal parts, as
  * shares and in order; `n` of them, to be freed. */
-static struct rf_span *list_spans(const struct rf_simulation *b,
-                                  const struct rf_batch *batch, uint32_t n_jobs,
-                                  size_t *n)
+static struct rf_simulated_span *list_spans(const struct rf_simulation *b,
+                                            const struct rf_batch *batch,
+                                            uint32_t n_jobs, size_t *n)
 {
     const struct rf_schedule *schedule = b->env->schedule;
     const double all = (double)batch->bytes;
-    struct rf_span *spans = rf_xcalloc(2 * (size_t)n_jobs + 1, sizeof(*spans));
+    struct rf_simulated_span *spans =
+        rf_xcalloc(2 * (size_t)n_jobs + 1, sizeof(*spans));
     uint32_t job = UINT32_MAX;
     size_t of_job = 0;
     uint64_t at = 0;
     *n = 0;
     for (size_t i = batch->first; i < batch->end; i++) {
-        struct rf_span span = {.start = (double)at / all};
+        struct rf_simulated_span span = {.start = (double)at / all};
         const uint32_t in = (uint32_t)(span.start * n_jobs);
         at += rf_spread_bytes(schedule->ops, &schedule->fold->spreads[i]);
         span.end = (double)at / all;
@@ -159,13 +161,14 @@ static struct rf_span *list_spans(const struct rf_simulation *b,
     return spans;
 }
 
-static void forward_spans(struct rf_simulation *b, const struct rf_flow *flow,
-                          const struct rf_flow *before,
-                          const struct rf_span *spans, size_t n)
+static void forward_spans(struct rf_simulation *b,
+                          const struct rf_simulated_flow *flow,
+                          const struct rf_simulated_flow *before,
+                          const struct rf_simulated_span *spans, size_t n)
 {
     for (size_t i = 0; flow->bytes > 0 && i < n; i++) {
-        const struct rf_span span = span_in(&spans[i], flow);
-        const struct rf_span from = span_in(&spans[i], before);
+        const struct rf_simulated_span span = span_in(&spans[i], flow);
+        const struct rf_simulated_span from = span_in(&spans[i], before);
         rf_simulation_forward(b, flow, &span, before, &from);
     }
 }
@@ -173,10 +176,10 @@ static void forward_spans(struct rf_simulation *b, const struct rf_flow *flow,
 static void place_batch(struct rf_simulation *b, const struct rf_fold *fold,
                         const struct rf_batch *batch)
 {
-    const struct rf_flow *hops = &b->flows[batch->first_hop];
-    const struct rf_flow *takes = &b->flows[batch->first_take];
+    const struct rf_simulated_flow *hops = &b->flows[batch->first_hop];
+    const struct rf_simulated_flow *takes = &b->flows[batch->first_take];
     size_t n;
-    struct rf_span *spans =
+    struct rf_simulated_span *spans =
         list_spans(b, batch, fold->n_hops > 1 ? hops->n_jobs : 1, &n);
     for (uint32_t h = 1; h < fold->n_hops; h++) {
         const uint32_t parent = fold->hops[h].parent;

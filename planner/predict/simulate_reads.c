@@ -5,9 +5,9 @@
  * Parts of rows (a column split) are slow to read, since fetching ahead begins
  * anew with each. Method `host` reads rows from end to end where its ranks copy
  * all of each, and once for all replicas, whoever needs which columns
- * (transport/engine/portions.h). So its ops are sorted by the rows that they have
- * parts of, and what of a row they read is added up. It does so with copies
- * that wait for nothing; of those that also cast, the model takes none
+ * (transport/engine/portions.h). So its ops are sorted by the rows that they
+ * have parts of, and what of a row they read is added up. It does so with
+ * copies that wait for nothing; of those that also cast, the model takes none
  * together.
  */
 #include <stdlib.h>
@@ -19,27 +19,27 @@
 
 /* The part of each row that an op reads; what is one piece of memory is one
  * row. */
-struct part {
+struct row_part {
     const struct rf_op *op;
     uint32_t dim; /* rows follow each other in this dimension */
     uint64_t bytes, row_bytes;
 };
 
 /* False where it is one piece of memory. */
-static bool part_of(const struct rf_op *op, struct part *out)
+static bool part_of(const struct rf_op *op, struct row_part *out)
 {
     uint64_t items = 1;
     for (uint32_t d = RF_BOX_DIMS; d-- > 0;) {
         const uint64_t extent = op->box.extent[d];
         if (extent > 1 && op->src_stride[d] != items * op->src_item) {
-            *out =
-                (struct part){op, d, items * op->src_item, op->src_stride[d]};
+            *out = (struct row_part){op, d, items * op->src_item,
+                                     op->src_stride[d]};
             return true;
         }
         items *= extent;
     }
-    *out = (struct part){op, RF_BOX_DIMS - 1, items * op->src_item,
-                         items * op->src_item};
+    *out = (struct row_part){op, RF_BOX_DIMS - 1, items * op->src_item,
+                             items * op->src_item};
     return false;
 }
 
@@ -49,7 +49,7 @@ static bool is_inside(const struct rf_simulation *b, const struct rf_op *op)
 }
 
 /* 0: parts of the same rows. */
-static int compare_rows(const struct part *a, const struct part *b)
+static int compare_rows(const struct row_part *a, const struct row_part *b)
 {
     int order = RF_COMPARE(a->op->src, b->op->src);
     order = order ? order : RF_COMPARE(a->op->src_mem, b->op->src_mem);
@@ -66,14 +66,14 @@ static int compare_rows(const struct part *a, const struct part *b)
 
 static int compare_parts(const void *a, const void *b)
 {
-    const struct part *x = a, *y = b;
+    const struct row_part *x = a, *y = b;
     int order = compare_rows(x, y);
     order = order ? order : RF_COMPARE(x->op->src_offset, y->op->src_offset);
     order = order ? order : RF_COMPARE(x->bytes, y->bytes);
     return order ? order : RF_COMPARE(x->op->id, y->op->id);
 }
 
-static bool same_part(const struct part *a, const struct part *b)
+static bool same_part(const struct row_part *a, const struct row_part *b)
 {
     return a->op->src_offset == b->op->src_offset && a->bytes == b->bytes;
 }
@@ -88,7 +88,7 @@ static bool waits_for_nothing(const struct rf_simulation *b,
 
 /* Parts of the same rows, in the order of their columns; several may be one and
  * the same. */
-static void find_reads(const struct part *parts, size_t n,
+static void find_reads(const struct row_part *parts, size_t n,
                        const struct rf_op *ops, struct rf_read *reads)
 {
     uint64_t bytes = 0, end = parts[0].op->src_offset;
@@ -108,7 +108,7 @@ static void find_reads(const struct part *parts, size_t n,
 void rf_simulation_find_reads(struct rf_simulation *b)
 {
     const struct rf_schedule *schedule = b->env->schedule;
-    struct part *parts = NULL;
+    struct row_part *parts = NULL;
     size_t n = 0, capacity = 0, end;
     if (b->env->inside.copier != RF_COPIER_ANY) {
         return;
@@ -117,7 +117,7 @@ void rf_simulation_find_reads(struct rf_simulation *b)
         const struct rf_op *op = &schedule->ops[i];
         if (is_inside(b, op) && waits_for_nothing(b, op) &&
             op->cast == RF_CAST_NONE) {
-            struct part part;
+            struct row_part part;
             (void)part_of(op, &part);
             RF_PUSH(parts, n, capacity, part);
         }
@@ -154,7 +154,7 @@ static uint64_t runs_at_both_ends(const struct rf_op *op)
 uint64_t rf_simulation_runs(const struct rf_simulation *b, size_t i)
 {
     const struct rf_op *op = &b->env->schedule->ops[i];
-    struct part part;
+    struct row_part part;
     if (!is_inside(b, op) || b->env->inside.copier == RF_COPIER_SRC) {
         return 0;
     }

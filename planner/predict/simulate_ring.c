@@ -1,11 +1,11 @@
 /*
- * Rings (planner/schedule/ring.h): those with the same receivers, of one turn and, where
- * those are not too many, from one source, form a *circle*. What starts at one
- * receiver of a circle makes the same hops, so that there is a flow for each
- * first hop (an *entry*) and one for each hop after it, which forwards what the
- * flow of the hop before brings. In large worlds several hops in a row from one
- * receiver to the next form a flow (a *band*), which forwards that of as many
- * receivers before. See simulate.h.
+ * Rings (planner/schedule/ring.h): those with the same receivers, of one turn
+ * and, where those are not too many, from one source, form a *circle*. What
+ * starts at one receiver of a circle makes the same hops, so that there is a
+ * flow for each first hop (an *entry*) and one for each hop after it, which
+ * forwards what the flow of the hop before brings. In large worlds several hops
+ * in a row from one receiver to the next form a flow (a *band*), which forwards
+ * that of as many receivers before. See simulate.h.
  */
 #include <stdlib.h>
 
@@ -32,7 +32,7 @@ struct rf_circle {
 };
 
 /* A part of a ring, and the flow of its first hop. */
-struct part {
+struct ring_part {
     size_t circle, ring;
     uint32_t source, start, part;
     size_t flow;
@@ -42,8 +42,8 @@ struct part {
 struct rf_ring_flows {
     struct rf_circle *circles;
     size_t n_circles, circles_capacity;
-    size_t *circle_of;  /* of each ring */
-    struct part *parts; /* of all rings, one after another */
+    size_t *circle_of;       /* of each ring */
+    struct ring_part *parts; /* of all rings, one after another */
     size_t n_parts, parts_capacity;
 };
 
@@ -142,11 +142,12 @@ static void find_parts(const struct rf_rings *rings,
     for (size_t i = 0; i < rings->n; i++) {
         const struct rf_ring *ring = &rings->of[i];
         for (uint32_t p = 0; p < ring->split.parts; p++) {
-            const struct part part = {.circle = flows->circle_of[i],
-                                      .ring = i,
-                                      .source = ring->op.src,
-                                      .start = rf_ring_receiver(ring, p, 0),
-                                      .part = p};
+            const struct ring_part part = {.circle = flows->circle_of[i],
+                                           .ring = i,
+                                           .source = ring->op.src,
+                                           .start =
+                                               rf_ring_receiver(ring, p, 0),
+                                           .part = p};
             const struct rf_box box = rf_ring_part(ring, p);
             struct start *start =
                 &flows->circles[part.circle].starts[part.start];
@@ -159,7 +160,7 @@ static void find_parts(const struct rf_rings *rings,
 
 static int by_entry(const void *a, const void *b)
 {
-    const struct part *x = a, *y = b;
+    const struct ring_part *x = a, *y = b;
     if (x->circle != y->circle) {
         return x->circle < y->circle ? -1 : 1;
     }
@@ -171,7 +172,7 @@ static int by_entry(const void *a, const void *b)
 
 static int by_ring(const void *a, const void *b)
 {
-    const struct part *x = a, *y = b;
+    const struct ring_part *x = a, *y = b;
     if (x->ring != y->ring) {
         return x->ring < y->ring ? -1 : 1;
     }
@@ -201,16 +202,16 @@ static bool goes_on(const struct rf_simulation *b,
 static void add_entries(struct rf_simulation *b, struct rf_ring_flows *flows)
 {
     const struct rf_rings *rings = b->env->schedule->rings;
-    struct part *parts = flows->parts;
+    struct ring_part *parts = flows->parts;
     qsort(parts, flows->n_parts, sizeof(*parts), by_entry);
     for (size_t i = 0; i < flows->n_parts; i++) {
         const struct rf_circle *circle = &flows->circles[parts[i].circle];
         const struct rf_ring *ring = &rings->of[parts[i].ring];
         const struct rf_box box = rf_ring_part(ring, parts[i].part);
-        struct rf_flow *flow;
+        struct rf_simulated_flow *flow;
         if (i == 0 || by_entry(&parts[i - 1], &parts[i]) != 0) {
             rf_simulation_add_flow(
-                b, &(struct rf_flow){
+                b, &(struct rf_simulated_flow){
                        .src = parts[i].source,
                        .dst = receiver(circle, parts[i].start)->rank,
                        .turn = rf_simulation_turn(b, ring->op.task),
@@ -249,7 +250,7 @@ static void add_bands(struct rf_simulation *b, struct rf_circle *circle)
     circle->first_band = b->n_flows;
     for (uint32_t band = 0; hops_of(circle, band, &first, &end); band++) {
         for (uint32_t at = 0; at < n; at++) {
-            struct rf_flow flow = {
+            struct rf_simulated_flow flow = {
                 .src = receiver(circle, (uint64_t)at + n - 1)->rank,
                 .dst = receiver(circle, at)->rank,
                 .turn = rf_simulation_turn(b, circle->first->op.task),
@@ -293,27 +294,28 @@ void rf_simulation_find_rings(struct rf_simulation *b)
 /* In a flow of several hops, what starts at each receiver is spread evenly. */
 static void go_on(struct rf_simulation *b, size_t flow,
                   const struct start *start, double bytes,
-                  const struct rf_flow *entry, const struct rf_span *from)
+                  const struct rf_simulated_flow *entry,
+                  const struct rf_simulated_span *from)
 {
     const double scale = (double)b->flows[flow].bytes / (double)start->bytes;
-    const struct rf_span span = {(double)start->done * scale,
-                                 ((double)start->done + bytes) * scale};
+    const struct rf_simulated_span span = {
+        (double)start->done * scale, ((double)start->done + bytes) * scale};
     rf_simulation_forward(b, &b->flows[flow], &span, entry, from);
 }
 
 /* A box of a first hop goes on with the first hop of the first band, and with
  * its last one, which the next band forwards. */
 static void place_box(struct rf_simulation *b, const struct rf_circle *circle,
-                      const struct part *part, const struct rf_box *box)
+                      const struct ring_part *part, const struct rf_box *box)
 {
     const struct rf_ring *ring = &b->env->schedule->rings->of[part->ring];
-    struct rf_flow *entry = &b->flows[part->flow];
+    struct rf_simulated_flow *entry = &b->flows[part->flow];
     struct start *start = &circle->starts[part->start];
     const uint64_t elements = rf_box_elements(box);
     const uint64_t first_bytes = elements * rf_ring_item(ring, true);
     const uint64_t bytes = elements * rf_ring_item(ring, false);
-    const struct rf_span from = {(double)entry->done,
-                                 (double)(entry->done + first_bytes)};
+    const struct rf_simulated_span from = {(double)entry->done,
+                                           (double)(entry->done + first_bytes)};
     for (uint32_t i = 0; i < 2 && ring->n > 1; i++) {
         const uint32_t hop = i == 0 ? 1 : RF_MIN(circle->width, ring->n - 1);
         if (i == 0 || hop > 1) {
@@ -329,7 +331,7 @@ static void place_entries(struct rf_simulation *b,
                           const struct rf_ring_flows *flows)
 {
     const struct rf_rings *rings = b->env->schedule->rings;
-    const struct part *parts = flows->parts;
+    const struct ring_part *parts = flows->parts;
     for (size_t i = 0; i < rings->n; i++) {
         const struct rf_ring *ring = &rings->of[i];
         const uint64_t chunks = rf_ring_chunks(ring);
@@ -348,8 +350,9 @@ static void place_entries(struct rf_simulation *b,
 
 /* What a flow moves is what `before` has moved; by op, or by job if those are
  * fewer. */
-static void forward_all(struct rf_simulation *b, const struct rf_flow *flow,
-                        const struct rf_flow *before)
+static void forward_all(struct rf_simulation *b,
+                        const struct rf_simulated_flow *flow,
+                        const struct rf_simulated_flow *before)
 {
     const uint64_t n = RF_MIN(flow->n_ops, flow->n_jobs);
     for (uint64_t i = 0; flow->bytes > 0 && i < n; i++) {
@@ -357,8 +360,9 @@ static void forward_all(struct rf_simulation *b, const struct rf_flow *flow,
         const double end = (double)(i + 1) / (double)n;
         const double bytes = (double)flow->bytes;
         const double from_bytes = (double)before->bytes;
-        const struct rf_span span = {start * bytes, end * bytes};
-        const struct rf_span from = {start * from_bytes, end * from_bytes};
+        const struct rf_simulated_span span = {start * bytes, end * bytes};
+        const struct rf_simulated_span from = {start * from_bytes,
+                                               end * from_bytes};
         rf_simulation_forward(b, flow, &span, before, &from);
     }
 }
@@ -368,7 +372,7 @@ static void place_bands(struct rf_simulation *b, const struct rf_circle *circle)
     const uint32_t n = circle->first->n;
     uint32_t first, end;
     for (uint32_t band = 0; hops_of(circle, band, &first, &end); band++) {
-        struct rf_flow *flows =
+        struct rf_simulated_flow *flows =
             &b->flows[circle->first_band + (size_t)band * n];
         for (uint32_t at = 0; at < n; at++) {
             flows[at].latency_ms *= end - first;

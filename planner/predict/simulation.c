@@ -7,7 +7,8 @@
 
 #define NO_EDGE SIZE_MAX
 
-void rf_simulation_add_flow(struct rf_simulation *b, const struct rf_flow *flow)
+void rf_simulation_add_flow(struct rf_simulation *b,
+                            const struct rf_simulated_flow *flow)
 {
     RF_PUSH(b->flows, b->n_flows, b->flows_capacity, *flow);
 }
@@ -25,46 +26,50 @@ void rf_simulation_add_edge(struct rf_simulation *b, struct rf_job_edge edge)
 
 /* A byte of a flow: the job in which it moves, and how much of that is before
  * it, from 0 to 1. */
-struct place {
+struct flow_place {
     uint32_t job;
     float share;
 };
 
-static uint32_t job_at(const struct rf_flow *flow, double at)
+static uint32_t job_at(const struct rf_simulated_flow *flow, double at)
 {
     return (uint32_t)RF_MAX(RF_MIN(floor(at), flow->n_jobs - 1.0), 0);
 }
 
-static struct place place_of_start(const struct rf_flow *flow,
-                                   const struct rf_span *span)
+static struct flow_place place_of_start(const struct rf_simulated_flow *flow,
+                                        const struct rf_simulated_span *span)
 {
     const double at = span->start / (double)flow->bytes * flow->n_jobs;
     const uint32_t job = job_at(flow, at);
-    return (struct place){(uint32_t)flow->first_job + job, (float)(at - job)};
+    return (struct flow_place){(uint32_t)flow->first_job + job,
+                               (float)(at - job)};
 }
 
 /* In the job in which an op begins, even if its end is in the next one: so what
  * forwards the ops of a job waits for one job. */
-static struct place place_of_end(const struct rf_flow *flow,
-                                 const struct rf_span *span)
+static struct flow_place place_of_end(const struct rf_simulated_flow *flow,
+                                      const struct rf_simulated_span *span)
 {
     const double jobs = flow->n_jobs / (double)flow->bytes;
     const double at = span->end * jobs;
     const uint32_t job = at - span->start * jobs <= 1
                              ? job_at(flow, span->start * jobs)
                              : job_at(flow, ceil(at) - 1);
-    return (struct place){(uint32_t)flow->first_job + job, (float)(at - job)};
+    return (struct flow_place){(uint32_t)flow->first_job + job,
+                               (float)(at - job)};
 }
 
 /* Ops that forward one after the other make one edge. */
-void rf_simulation_forward(struct rf_simulation *b, const struct rf_flow *flow,
-                           const struct rf_span *what,
-                           const struct rf_flow *before,
-                           const struct rf_span *from_what)
+void rf_simulation_forward(struct rf_simulation *b,
+                           const struct rf_simulated_flow *flow,
+                           const struct rf_simulated_span *what,
+                           const struct rf_simulated_flow *before,
+                           const struct rf_simulated_span *from_what)
 {
-    const struct place to = place_of_start(flow, what);
-    const struct place from = place_of_end(before, from_what);
-    const struct rf_step step = {.of_from = from.share, .of_to = to.share};
+    const struct flow_place to = place_of_start(flow, what);
+    const struct flow_place from = place_of_end(before, from_what);
+    const struct rf_queueing_step step = {.of_from = from.share,
+                                          .of_to = to.share};
     size_t *last = &b->last_edge[to.job];
     if (*last != NO_EDGE && b->edges[*last].from == from.job) {
         b->edges[*last].last = step;
@@ -80,9 +85,10 @@ void rf_simulation_forward(struct rf_simulation *b, const struct rf_flow *flow,
                                                 .last = step});
 }
 
-struct rf_span rf_simulation_span(const struct rf_simulation *b, size_t op)
+struct rf_simulated_span rf_simulation_span(const struct rf_simulation *b,
+                                            size_t op)
 {
     const double end = (double)b->end_of[op];
-    return (struct rf_span){
+    return (struct rf_simulated_span){
         end - (double)rf_op_bytes(&b->env->schedule->ops[op]), end};
 }

@@ -11,7 +11,7 @@
 /* How many flows there are at most, of one kind: memory and time. */
 #define RF_SIMULATION_FLOWS 16384
 
-struct rf_flow {
+struct rf_simulated_flow {
     uint32_t src, dst;
     uint32_t after; /* the flow that its ops forward, or how many steps they
                        are from the first copy */
@@ -26,9 +26,9 @@ struct rf_flow {
     double latency_ms; /* before others may go on with what arrived */
 };
 
-/* Of ops that repeat over ranks (planner/schedule/fold.h): spreads [first, end), which
- * no turn of ranks parts, and where the flows of hops 1, 2, … and those of the
- * ranks that take something out begin. */
+/* Of ops that repeat over ranks (planner/schedule/fold.h): spreads [first,
+ * end), which no turn of ranks parts, and where the flows of hops 1, 2, … and
+ * those of the ranks that take something out begin. */
 struct rf_batch {
     size_t first, end;
     uint64_t bytes; /* of each hop */
@@ -50,7 +50,7 @@ struct rf_simulation {
     uint64_t *end_of;   /* of each op: where it ends in its flow, in bytes */
     uint32_t *depth_of; /* of each op; NULL: flows are told apart by the flow
                            that they forward */
-    struct rf_flow *flows;
+    struct rf_simulated_flow *flows;
     size_t n_flows, flows_capacity;
     uint32_t *table; /* hash table of flows */
     size_t table_size;
@@ -60,11 +60,11 @@ struct rf_simulation {
     struct rf_job_edge *edges;
     size_t n_edges, edges_capacity;
     uint64_t in_place;
-    struct rf_covers covers; /* with RF_LEFT_COVERED */
-    uint32_t *n_ranks;       /* of each node */
-    uint32_t *n_copiers;     /* likewise, with RF_COPIER_DST those that copy */
-    struct rf_read *reads;   /* of each op; NULL: no matter */
-    uint32_t tasks_a_turn;   /* 0: ranks need not take turns */
+    struct rf_in_place_set covers; /* with RF_LEFT_COVERED */
+    uint32_t *n_ranks;             /* of each node */
+    uint32_t *n_copiers;   /* likewise, with RF_COPIER_DST those that copy */
+    struct rf_read *reads; /* of each op; NULL: no matter */
+    uint32_t tasks_a_turn; /* 0: ranks need not take turns */
     struct rf_batch *batches;
     size_t n_batches;
     struct rf_ring_flows *rings; /* see simulate_ring.c; NULL: none */
@@ -83,7 +83,7 @@ uint64_t rf_simulation_again(const struct rf_simulation *b, size_t op);
 
 /* Adds a flow that no other is like; its `bytes` and `n_ops` are known. */
 void rf_simulation_add_flow(struct rf_simulation *b,
-                            const struct rf_flow *flow);
+                            const struct rf_simulated_flow *flow);
 
 /* With "serialize": which of its ranks' turns an op between ranks belongs to,
  * numbered from 1 in the order in which a rank has them; else 0. */
@@ -93,18 +93,20 @@ uint32_t rf_simulation_turn(const struct rf_simulation *b, uint32_t task);
 void rf_simulation_add_edge(struct rf_simulation *b, struct rf_job_edge edge);
 
 /* Bytes of a flow. */
-struct rf_span {
+struct rf_simulated_span {
     double start, end;
 };
 
 /* Those of a single op, once it has its place. */
-struct rf_span rf_simulation_span(const struct rf_simulation *b, size_t op);
+struct rf_simulated_span rf_simulation_span(const struct rf_simulation *b,
+                                            size_t op);
 
 /* An op of `flow` forwards one of `before`. */
-void rf_simulation_forward(struct rf_simulation *b, const struct rf_flow *flow,
-                           const struct rf_span *what,
-                           const struct rf_flow *before,
-                           const struct rf_span *from_what);
+void rf_simulation_forward(struct rf_simulation *b,
+                           const struct rf_simulated_flow *flow,
+                           const struct rf_simulated_span *what,
+                           const struct rf_simulated_flow *before,
+                           const struct rf_simulated_span *from_what);
 
 /* Adds the flows of the ops that repeat over ranks, if there are any. */
 void rf_simulation_find_folded(struct rf_simulation *b);

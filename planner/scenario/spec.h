@@ -76,7 +76,7 @@ struct rf_spec {
  * before). Unknown keys are errors. Node names in "nodes" are looked up in
  * `node_names`. Defaults as in refit-cluster(5). Rules between keys that need
  * no model are checked here; rules that need the model or the world are checked
- * by rf_world_build() and rf_plan_build().
+ * by rf_mesh_rules_place() and rf_plan_build().
  */
 enum rf_status rf_spec_from_json(const struct rf_jnode *node,
                                  const char *const *node_names,

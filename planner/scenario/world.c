@@ -32,13 +32,13 @@ const struct rf_side_spec *rf_side_of(const struct rf_spec *spec,
     return side == RF_TRAIN ? &spec->train : &spec->infer;
 }
 
-struct place {
+struct slot_place {
     uint32_t node, slot;
 };
 
 /* The slots that a side may use, in order, and how many of them it does. */
 struct seats {
-    struct place *places;
+    struct slot_place *places;
     uint32_t n_places;
     uint32_t size;
 };
@@ -174,7 +174,7 @@ static enum rf_status size_of_side(const struct rf_spec *spec,
 static void add_places(struct seats *seats, uint32_t node, uint32_t n_slots)
 {
     for (uint32_t slot = 0; slot < n_slots; slot++) {
-        seats->places[seats->n_places++] = (struct place){node, slot};
+        seats->places[seats->n_places++] = (struct slot_place){node, slot};
     }
 }
 
@@ -241,7 +241,8 @@ static void add_free(struct seats *seats, const struct rf_side_spec *other,
             if (taken > 0) {
                 taken--;
             } else if (seats->n_places < wanted) {
-                seats->places[seats->n_places++] = (struct place){node, slot};
+                seats->places[seats->n_places++] =
+                    (struct slot_place){node, slot};
             }
         }
     }

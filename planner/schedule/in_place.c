@@ -29,20 +29,21 @@ static uint64_t origin_of(uint64_t offset, const struct rf_box *box,
 }
 
 /* Where something lies, for sorting. */
-struct place {
+struct memory_place {
     uint32_t family;
     uint64_t origin;
     const uint64_t *start;
 };
 
-static struct place place_of_piece(const struct rf_piece *piece)
+static struct memory_place place_of_piece(const struct rf_piece *piece)
 {
-    return (struct place){piece->family,
-                          origin_of(piece->offset, &piece->box, piece->stride),
-                          piece->box.start};
+    return (struct memory_place){
+        piece->family, origin_of(piece->offset, &piece->box, piece->stride),
+        piece->box.start};
 }
 
-static int compare_arrays(const struct place *a, const struct place *b)
+static int compare_arrays(const struct memory_place *a,
+                          const struct memory_place *b)
 {
     if (a->family != b->family) {
         return a->family < b->family ? -1 : 1;
@@ -50,7 +51,8 @@ static int compare_arrays(const struct place *a, const struct place *b)
     return (a->origin > b->origin) - (a->origin < b->origin);
 }
 
-static int compare_places(const struct place *a, const struct place *b)
+static int compare_places(const struct memory_place *a,
+                          const struct memory_place *b)
 {
     int order = compare_arrays(a, b);
     for (uint32_t d = 0; d < RF_BOX_DIMS && order == 0; d++) {
@@ -62,8 +64,8 @@ static int compare_places(const struct place *a, const struct place *b)
 static int by_place(const void *a, const void *b, void *pieces)
 {
     const struct rf_piece *all = pieces;
-    struct place x = place_of_piece(&all[*(const uint32_t *)a]);
-    struct place y = place_of_piece(&all[*(const uint32_t *)b]);
+    struct memory_place x = place_of_piece(&all[*(const uint32_t *)a]);
+    struct memory_place y = place_of_piece(&all[*(const uint32_t *)b]);
     return compare_places(&x, &y);
 }
 
@@ -105,13 +107,13 @@ static uint32_t find_piece(const struct rf_rank_covers *covers,
                            const struct rf_op *op, uint64_t *src_distance)
 {
     const struct rf_piece *pieces = covers->layout->pieces;
-    struct place wanted = {op->family,
-                           origin_of(op->dst_offset, &op->box, op->dst_stride),
-                           op->box.start};
+    struct memory_place wanted = {
+        op->family, origin_of(op->dst_offset, &op->box, op->dst_stride),
+        op->box.start};
     size_t low = 0, high = covers->layout->n_pieces;
     while (low < high) {
         size_t middle = low + (high - low) / 2;
-        struct place at = place_of_piece(&pieces[covers->order[middle]]);
+        struct memory_place at = place_of_piece(&pieces[covers->order[middle]]);
         if (compare_places(&at, &wanted) <= 0) {
             low = middle + 1;
         } else {
@@ -120,7 +122,7 @@ static uint32_t find_piece(const struct rf_rank_covers *covers,
     }
     while (low-- > 0) {
         const struct rf_piece *piece = &pieces[covers->order[low]];
-        struct place at = place_of_piece(piece);
+        struct memory_place at = place_of_piece(piece);
         if (compare_arrays(&at, &wanted) != 0) {
             break;
         }
@@ -142,7 +144,7 @@ static bool has_same_strides(const struct rf_op *op,
     return true;
 }
 
-static void add_to_cover(struct rf_cover *cover, const struct rf_op *op,
+static void add_to_cover(struct rf_in_place *cover, const struct rf_op *op,
                          const struct rf_piece *piece, uint64_t distance,
                          bool forwarded)
 {
@@ -176,8 +178,8 @@ static bool *find_forwarded(const struct rf_schedule *schedule)
     return forwarded;
 }
 
-static struct rf_rank_covers *covers_of_rank(const struct rf_covers *covers,
-                                             const struct rf_op *op)
+static struct rf_rank_covers *
+covers_of_rank(const struct rf_in_place_set *covers, const struct rf_op *op)
 {
     return op->dst_mem == RF_MEM_INFER &&
                    (covers->only == RF_NONE || covers->only == op->dst)
@@ -185,7 +187,7 @@ static struct rf_rank_covers *covers_of_rank(const struct rf_covers *covers,
                : NULL;
 }
 
-static void add_op(struct rf_covers *covers, const struct rf_plan *plan,
+static void add_op(struct rf_in_place_set *covers, const struct rf_plan *plan,
                    const struct rf_op *op, bool forwarded)
 {
     struct rf_rank_covers *of = covers_of_rank(covers, op);
@@ -215,12 +217,13 @@ static void rule_out_parts(const struct rf_rank_covers *of)
     }
 }
 
-void rf_covers_find(const struct rf_plan *plan,
-                    const struct rf_schedule *schedule, uint32_t rank,
-                    struct rf_covers *out)
+void rf_in_place_find(const struct rf_plan *plan,
+                      const struct rf_schedule *schedule, uint32_t rank,
+                      struct rf_in_place_set *out)
 {
     bool *forwarded = find_forwarded(schedule);
-    *out = (struct rf_covers){.n_ranks = plan->world->n_ranks, .only = rank};
+    *out =
+        (struct rf_in_place_set){.n_ranks = plan->world->n_ranks, .only = rank};
     out->ranks = rf_xcalloc(out->n_ranks, sizeof(*out->ranks));
     for (size_t i = 0; i < schedule->n_ops; i++) {
         add_op(out, plan, &schedule->ops[i], forwarded[i]);
@@ -231,8 +234,8 @@ void rf_covers_find(const struct rf_plan *plan,
     free(forwarded);
 }
 
-const struct rf_cover *rf_covers_of_op(const struct rf_covers *covers,
-                                       const struct rf_op *op)
+const struct rf_in_place *
+rf_in_place_of_op(const struct rf_in_place_set *covers, const struct rf_op *op)
 {
     const struct rf_rank_covers *of = covers_of_rank(covers, op);
     uint64_t distance;
@@ -242,7 +245,7 @@ const struct rf_cover *rf_covers_of_op(const struct rf_covers *covers,
     return piece != RF_NONE ? &of->covers[piece] : NULL;
 }
 
-void rf_covers_free(struct rf_covers *covers)
+void rf_in_place_free(struct rf_in_place_set *covers)
 {
     for (uint32_t r = 0; r < covers->n_ranks; r++) {
         free(covers->ranks[r].order);

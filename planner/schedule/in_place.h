@@ -9,7 +9,7 @@
 #include "planner/schedule/schedule.h"
 
 /* What the ops that end in one piece say of it. */
-struct rf_cover {
+struct rf_in_place {
     bool usable; /* the piece can be used where the source has it */
     uint32_t src;
     uint64_t elements; /* covered */
@@ -22,24 +22,24 @@ struct rf_rank_covers {
     const struct rf_rank_layout *layout; /* NULL: no op ends there, or it was
                                             not looked at */
     uint32_t *order;                     /* piece numbers */
-    struct rf_cover *covers;             /* by piece number */
+    struct rf_in_place *covers;          /* by piece number */
 };
 
-struct rf_covers {
+struct rf_in_place_set {
     struct rf_rank_covers *ranks; /* of the world */
     uint32_t n_ranks, only;       /* RF_NONE: all are looked at */
 };
 
 /* Looks at the pieces of `rank`, or with RF_NONE of all ranks in which ops of
  * `schedule` end, of those that it does not fold. The plan is borrowed. */
-void rf_covers_find(const struct rf_plan *plan,
-                    const struct rf_schedule *schedule, uint32_t rank,
-                    struct rf_covers *out);
-void rf_covers_free(struct rf_covers *covers);
+void rf_in_place_find(const struct rf_plan *plan,
+                      const struct rf_schedule *schedule, uint32_t rank,
+                      struct rf_in_place_set *out);
+void rf_in_place_free(struct rf_in_place_set *covers);
 
 /* The cover of the piece that `op` ends in; NULL: in none that was looked at.
  */
-const struct rf_cover *rf_covers_of_op(const struct rf_covers *covers,
-                                       const struct rf_op *op);
+const struct rf_in_place *
+rf_in_place_of_op(const struct rf_in_place_set *covers, const struct rf_op *op);
 
 #endif

@@ -6,7 +6,7 @@
 
 #include "common/mem.h"
 
-uint32_t rf_turns_source(const struct rf_schedule *schedule, uint32_t rank)
+uint32_t rf_peer_order_source(const struct rf_schedule *schedule, uint32_t rank)
 {
     uint32_t n = 0;
     for (uint32_t r = 0; r < rank; r++) {
@@ -15,7 +15,7 @@ uint32_t rf_turns_source(const struct rf_schedule *schedule, uint32_t rank)
     return n;
 }
 
-uint32_t rf_turns_number(uint32_t *turn, uint32_t n_ranks, uint32_t source)
+uint32_t rf_peer_order_number(uint32_t *turn, uint32_t n_ranks, uint32_t source)
 {
     uint32_t n = 0, place = 0;
     for (uint32_t r = 0; r < n_ranks; r++) {
@@ -29,7 +29,7 @@ uint32_t rf_turns_number(uint32_t *turn, uint32_t n_ranks, uint32_t source)
     return n;
 }
 
-uint32_t *rf_turns_make(const struct rf_schedule *schedule, uint32_t rank)
+uint32_t *rf_peer_order_make(const struct rf_schedule *schedule, uint32_t rank)
 {
     const uint32_t n = schedule->n_ranks;
     uint32_t *turn = rf_xcalloc(n, sizeof(*turn));
@@ -40,35 +40,35 @@ uint32_t *rf_turns_make(const struct rf_schedule *schedule, uint32_t rank)
             turn[op->dst] = 0;
         }
     }
-    (void)rf_turns_number(turn, n, rf_turns_source(schedule, rank));
+    (void)rf_peer_order_number(turn, n, rf_peer_order_source(schedule, rank));
     turn[rank] = n;
     return turn;
 }
 
-struct turn {
+struct peer_turn {
     uint32_t number;
     const struct rf_op *op;
 };
 
 static int by_round_turn_id(const void *a, const void *b)
 {
-    const struct turn *x = a, *y = b;
+    const struct peer_turn *x = a, *y = b;
     int order = RF_COMPARE(x->op->round, y->op->round);
     order = order != 0 ? order : RF_COMPARE(x->number, y->number);
     return order != 0 ? order : RF_COMPARE(x->op->id, y->op->id);
 }
 
-const struct rf_op **rf_turns_of(const struct rf_schedule *schedule,
-                                 uint32_t rank, size_t *n)
+const struct rf_op **rf_peer_order_of(const struct rf_schedule *schedule,
+                                      uint32_t rank, size_t *n)
 {
-    struct turn *turns = rf_xcalloc(schedule->n_ops + 1, sizeof(*turns));
+    struct peer_turn *turns = rf_xcalloc(schedule->n_ops + 1, sizeof(*turns));
     const struct rf_op **ops;
-    uint32_t *turn_to = rf_turns_make(schedule, rank);
+    uint32_t *turn_to = rf_peer_order_make(schedule, rank);
     *n = 0;
     for (size_t i = 0; i < schedule->n_ops; i++) {
         const struct rf_op *op = &schedule->ops[i];
         if (op->src == rank) {
-            turns[(*n)++] = (struct turn){turn_to[op->dst], op};
+            turns[(*n)++] = (struct peer_turn){turn_to[op->dst], op};
         }
     }
     free(turn_to);

@@ -18,20 +18,22 @@
 
 /* Which of the ranks that send `rank` is, from 0; where the schedule has no
  * totals, all do. */
-uint32_t rf_turns_source(const struct rf_schedule *schedule, uint32_t rank);
+uint32_t rf_peer_order_source(const struct rf_schedule *schedule,
+                              uint32_t rank);
 
 /* Numbers the turns of source number `source`: turn[r] is RF_NONE for a rank
  * that it does not serve, and stays so; else it becomes the turn, from 0.
  * Returns how many it serves. */
-uint32_t rf_turns_number(uint32_t *turn, uint32_t n_ranks, uint32_t source);
+uint32_t rf_peer_order_number(uint32_t *turn, uint32_t n_ranks,
+                              uint32_t source);
 
 /* By world rank the turn in which `rank` sends to it, all of whose ops the
  * schedule has; to itself last, RF_NONE: never. To be freed. */
-uint32_t *rf_turns_make(const struct rf_schedule *schedule, uint32_t rank);
+uint32_t *rf_peer_order_make(const struct rf_schedule *schedule, uint32_t rank);
 
 /* The ops that `rank` sends, by round, turn and id; `n` of them, to be freed.
  */
-const struct rf_op **rf_turns_of(const struct rf_schedule *schedule,
-                                 uint32_t rank, size_t *n);
+const struct rf_op **rf_peer_order_of(const struct rf_schedule *schedule,
+                                      uint32_t rank, size_t *n);
 
 #endif

@@ -22,7 +22,8 @@ static void set_u64(json_t *object, const char *key, uint64_t value)
 /* What every rank holds whole because no rule shards it. */
 static json_t *unknown_json(const struct rf_plan *plan)
 {
-    struct rf_unknown unknown = rf_unknown_count(plan->model, plan->spec);
+    struct rf_unknown unknown =
+        rf_unknown_tensors_count(plan->model, plan->spec);
     json_t *out = json_object();
     set_u64(out, "families", unknown.families);
     set_u64(out, "tensors", unknown.tensors);

@@ -125,7 +125,7 @@ bool rf_schedule_find(const struct rf_schedule *schedule, uint32_t id,
 }
 
 /* What lists the ops between two ranks of a ring. */
-struct pairs {
+struct ring_pairs {
     rf_schedule_pair_fn each;
     void *data;
     const struct rf_ring *ring;
@@ -134,7 +134,7 @@ struct pairs {
 static void list_link(uint32_t src, const struct rf_holder *to, uint64_t n_ops,
                       uint64_t elements, bool from_source, void *data)
 {
-    const struct pairs *pairs = data;
+    const struct ring_pairs *pairs = data;
     pairs->each(src, to->rank, n_ops,
                 elements * rf_ring_item(pairs->ring, from_source), pairs->data);
 }
@@ -145,7 +145,7 @@ static void list_rings(const struct rf_rings *rings, rf_schedule_pair_fn each,
     for (size_t i = 0; rings != NULL && i < rings->n; i++) {
         const struct rf_ring *ring = &rings->of[i];
         rf_ring_links(ring, rings->holders + ring->first, list_link,
-                      &(struct pairs){each, data, ring});
+                      &(struct ring_pairs){each, data, ring});
     }
 }
 

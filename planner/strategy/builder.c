@@ -19,9 +19,10 @@
 #include "planner/layout/box.h"
 #include "planner/strategy/strategy.h"
 
-struct rf_view rf_view_of_piece(const struct rf_holder *holder, enum rf_mem mem)
+struct rf_op_end rf_op_end_of_piece(const struct rf_holder *holder,
+                                    enum rf_mem mem)
 {
-    return (struct rf_view){
+    return (struct rf_op_end){
         .rank = holder->rank,
         .mem = (uint8_t)mem,
         .converted = mem == RF_MEM_INFER,
@@ -39,7 +40,7 @@ void rf_builder_fail(struct rf_builder *builder, enum rf_status status,
     }
 }
 
-static uint64_t view_offset(const struct rf_view *view,
+static uint64_t view_offset(const struct rf_op_end *view,
                             const struct rf_box *box)
 {
     uint64_t offset = view->offset;
@@ -157,8 +158,9 @@ bool rf_builder_number(struct rf_builder *builder, uint64_t n, uint32_t *first)
 }
 
 void rf_builder_make(const struct rf_builder *builder,
-                     const struct rf_op_draft *step, const struct rf_view *src,
-                     const struct rf_view *dst, struct rf_op *out)
+                     const struct rf_op_draft *step,
+                     const struct rf_op_end *src, const struct rf_op_end *dst,
+                     struct rf_op *out)
 {
     const struct rf_plan *plan = builder->plan;
     struct rf_op op;
@@ -207,7 +209,8 @@ void rf_builder_add(struct rf_builder *builder, struct rf_op *op)
 
 uint32_t rf_builder_emit(struct rf_builder *builder,
                          const struct rf_op_draft *step,
-                         const struct rf_view *src, const struct rf_view *dst)
+                         const struct rf_op_end *src,
+                         const struct rf_op_end *dst)
 {
     struct rf_op op;
     if (builder->status != RF_OK) {

@@ -49,7 +49,7 @@ static enum reach reach_of(const struct rf_world *world,
 /* Loads so far, for the choice by size or time. */
 struct loads {
     const struct rf_world *world;
-    const struct rf_weights *weights; /* of links, which far works use */
+    const struct rf_link_weights *weights; /* of links, which far works use */
     uint64_t *node, *rank;
 };
 
@@ -61,15 +61,16 @@ static int compare_links(const struct loads *loads, uint32_t a, uint32_t b,
     uint32_t x = loads->world->ranks[a].node, y = loads->world->ranks[b].node;
     uint64_t at_x = loads->node[x] + bytes, at_y = loads->node[y] + bytes;
     const uint32_t *weight = loads->weights->node;
-    return rf_weights_less(weight, x, at_x, y, at_y) -
-           rf_weights_less(weight, y, at_y, x, at_x);
+    return rf_link_weights_less(weight, x, at_x, y, at_y) -
+           rf_link_weights_less(weight, y, at_y, x, at_x);
 }
 
 static bool less_loaded(const struct loads *loads, enum reach reach, uint32_t a,
                         uint32_t b, uint64_t bytes)
 {
-    return rf_weights_less(reach == FAR ? loads->weights->rank : NULL, a,
-                           loads->rank[a] + bytes, b, loads->rank[b] + bytes);
+    return rf_link_weights_less(reach == FAR ? loads->weights->rank : NULL, a,
+                                loads->rank[a] + bytes, b,
+                                loads->rank[b] + bytes);
 }
 
 static void choose_by_load(const struct rf_works *works, struct rf_work *work,
@@ -258,7 +259,7 @@ static void order_works(const struct rf_world *world, struct rf_works *works,
 }
 
 void rf_order_choose(const struct rf_world *world, enum rf_balance balance,
-                     const struct rf_weights *weights, bool serialize,
+                     const struct rf_link_weights *weights, bool serialize,
                      struct rf_works *works, uint32_t *permutation)
 {
     uint32_t placed = 0;

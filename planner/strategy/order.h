@@ -28,7 +28,7 @@
  * node's link while both hold up all their receivers.
  */
 void rf_order_choose(const struct rf_world *world, enum rf_balance balance,
-                     const struct rf_weights *weights, bool serialize,
+                     const struct rf_link_weights *weights, bool serialize,
                      struct rf_works *works, uint32_t *permutation);
 
 /*

@@ -178,7 +178,7 @@ struct level {
     double *free_at; /* before this level's work */
 };
 
-struct search {
+struct order_search {
     struct rf_order_field *field;
     struct rf_order_answer *answer;
     struct level level[RF_ORDER_SEARCH_MAX + 1];
@@ -188,7 +188,7 @@ struct search {
 
 /* A time below which the works left cannot end: each link has to become free
  * and then do what only it can do. */
-static double least_end(struct search *search, double makespan)
+static double least_end(struct order_search *search, double makespan)
 {
     const struct rf_order_field *field = search->field;
     double least = makespan;
@@ -207,7 +207,7 @@ static double least_end(struct search *search, double makespan)
 }
 
 /* Moves level `depth` to its next (work, sender); false when all are tried. */
-static bool advance(struct search *search, uint32_t depth)
+static bool advance(struct order_search *search, uint32_t depth)
 {
     struct level *level = &search->level[depth];
     const struct rf_order_field *field = search->field;
@@ -228,7 +228,7 @@ static bool advance(struct search *search, uint32_t depth)
 }
 
 /* Places the work of level `depth` and opens the next; the makespan so far. */
-static double descend(struct search *search, uint32_t depth)
+static double descend(struct order_search *search, uint32_t depth)
 {
     struct level *level = &search->level[depth];
     struct rf_order_field *field = search->field;
@@ -245,7 +245,7 @@ static double descend(struct search *search, uint32_t depth)
     return makespan;
 }
 
-static void keep(struct search *search, double makespan)
+static void keep(struct order_search *search, double makespan)
 {
     struct rf_order_answer *answer = search->answer;
     answer->makespan = makespan;
@@ -258,7 +258,7 @@ static void keep(struct search *search, double makespan)
 void rf_order_search(struct rf_order_field *field,
                      struct rf_order_answer *answer)
 {
-    struct search search = {.field = field, .answer = answer};
+    struct order_search search = {.field = field, .answer = answer};
     uint32_t n = field->n_jobs, depth = 0;
     uint64_t visits = TIMES_MAX / field->n_free;
     search.load = rf_xcalloc(field->n_free, sizeof(double));

@@ -32,7 +32,7 @@ struct rf_builder {
 };
 
 /* Where a box lies at one end of an op. */
-struct rf_view {
+struct rf_op_end {
     uint32_t rank;
     uint8_t mem;           /* enum rf_mem */
     bool converted;        /* elements have the inference side's dtype */
@@ -41,8 +41,8 @@ struct rf_view {
     const uint64_t *stride;
 };
 
-struct rf_view rf_view_of_piece(const struct rf_holder *holder,
-                                enum rf_mem mem);
+struct rf_op_end rf_op_end_of_piece(const struct rf_holder *holder,
+                                    enum rf_mem mem);
 
 /* What an op is beside its two ends. */
 struct rf_op_draft {
@@ -53,15 +53,17 @@ struct rf_op_draft {
 
 /* An op that has all but an id. */
 void rf_builder_make(const struct rf_builder *builder,
-                     const struct rf_op_draft *step, const struct rf_view *src,
-                     const struct rf_view *dst, struct rf_op *out);
+                     const struct rf_op_draft *step,
+                     const struct rf_op_end *src, const struct rf_op_end *dst,
+                     struct rf_op *out);
 /* Gives it an id (valid also when it is not kept; RF_NO_OP after a failure) and
  * adds it. */
 void rf_builder_add(struct rf_builder *builder, struct rf_op *op);
 /* Makes and adds an op; its id. */
 uint32_t rf_builder_emit(struct rf_builder *builder,
                          const struct rf_op_draft *step,
-                         const struct rf_view *src, const struct rf_view *dst);
+                         const struct rf_op_end *src,
+                         const struct rf_op_end *dst);
 
 /* Reserves the ids of `n` ops, of which the first is *first; false where there
  * are too many or something has failed. Not with builder->ids. */
@@ -90,7 +92,7 @@ void rf_builder_occupy(struct rf_builder *builder, uint32_t src, uint32_t dst,
  */
 struct rf_tree_node {
     uint32_t parent, depth;
-    struct rf_view view;
+    struct rf_op_end view;
     uint32_t op; /* of the chunk being emitted */
 };
 
@@ -99,10 +101,10 @@ struct rf_tree {
     uint32_t n, n_heads, capacity;
 };
 
-void rf_tree_reset(struct rf_tree *tree, const struct rf_view *root);
+void rf_tree_reset(struct rf_tree *tree, const struct rf_op_end *root);
 /* Adds a node, returns its index. */
 uint32_t rf_tree_add(struct rf_tree *tree, uint32_t parent,
-                     const struct rf_view *view);
+                     const struct rf_op_end *view);
 void rf_tree_free(struct rf_tree *tree);
 
 /* How a tree is emitted. */

@@ -21,18 +21,18 @@ static void emit_transfer(struct rf_builder *builder,
                           const struct rf_transfer *transfer, uint32_t round,
                           uint32_t task)
 {
-    const struct rf_view src = {.rank = transfer->src,
-                                .mem = RF_MEM_TRAIN,
-                                .converted = false,
-                                .offset = transfer->src_offset,
-                                .start = transfer->box.start,
-                                .stride = transfer->src_stride};
-    const struct rf_view dst = {.rank = transfer->dst,
-                                .mem = RF_MEM_INFER,
-                                .converted = true,
-                                .offset = transfer->dst_offset,
-                                .start = transfer->box.start,
-                                .stride = transfer->dst_stride};
+    const struct rf_op_end src = {.rank = transfer->src,
+                                  .mem = RF_MEM_TRAIN,
+                                  .converted = false,
+                                  .offset = transfer->src_offset,
+                                  .start = transfer->box.start,
+                                  .stride = transfer->src_stride};
+    const struct rf_op_end dst = {.rank = transfer->dst,
+                                  .mem = RF_MEM_INFER,
+                                  .converted = true,
+                                  .offset = transfer->dst_offset,
+                                  .start = transfer->box.start,
+                                  .stride = transfer->dst_stride};
     const struct rf_op_draft step = {.family = transfer->family,
                                      .box = transfer->box,
                                      .dep = RF_NO_OP,
@@ -43,10 +43,10 @@ static void emit_transfer(struct rf_builder *builder,
 }
 
 /* A walk over the builder's plan; false when the builder has failed. */
-static bool start_walk(struct rf_builder *builder, struct rf_walk *walk)
+static bool start_walk(struct rf_builder *builder, struct rf_plan_walk *walk)
 {
     if (builder->status == RF_OK) {
-        builder->status = rf_walk_start(walk, builder->plan, builder->err);
+        builder->status = rf_plan_walk_start(walk, builder->plan, builder->err);
     }
     return builder->status == RF_OK;
 }
@@ -57,11 +57,11 @@ static void schedule_few(struct rf_builder *builder, uint32_t *order)
     const struct rf_plan *plan = builder->plan;
     struct rf_works works = {.works = NULL};
     const struct rf_transfer *transfer;
-    struct rf_walk walk;
+    struct rf_plan_walk walk;
     if (!start_walk(builder, &walk)) {
         return;
     }
-    while ((transfer = rf_walk_next(&walk)) != NULL) {
+    while ((transfer = rf_plan_walk_next(&walk)) != NULL) {
         struct rf_work work = {.sources = works.n_pool,
                                .receivers = works.n_pool + 1,
                                .n_sources = 1,
@@ -74,9 +74,10 @@ static void schedule_few(struct rf_builder *builder, uint32_t *order)
                 ((struct rf_holder){.rank = transfer->dst}));
         RF_PUSH(works.works, works.n, works.capacity, work);
     }
-    rf_walk_end(&walk);
-    rf_order_choose(plan->world, RF_BALANCE_ORDER, &(struct rf_weights){NULL},
-                    plan->spec->serialize, &works, order);
+    rf_plan_walk_end(&walk);
+    rf_order_choose(plan->world, RF_BALANCE_ORDER,
+                    &(struct rf_link_weights){NULL}, plan->spec->serialize,
+                    &works, order);
     rf_works_free(&works);
 }
 
@@ -89,16 +90,16 @@ struct ordering {
 static void list_ends(struct rf_builder *builder, struct ordering *ordering)
 {
     const struct rf_transfer *transfer;
-    struct rf_walk walk;
+    struct rf_plan_walk walk;
     size_t n = 0;
     if (!start_walk(builder, &walk)) {
         return;
     }
-    while ((transfer = rf_walk_next(&walk)) != NULL) {
+    while ((transfer = rf_plan_walk_next(&walk)) != NULL) {
         ordering->src[n] = transfer->src;
         ordering->dst[n++] = transfer->dst;
     }
-    rf_walk_end(&walk);
+    rf_plan_walk_end(&walk);
 }
 
 static void choose_order(struct rf_builder *builder, struct ordering *ordering)
@@ -128,16 +129,16 @@ static void emit_numbered(struct rf_builder *builder,
                           const struct ordering *ordering)
 {
     const struct rf_transfer *transfer;
-    struct rf_walk walk;
+    struct rf_plan_walk walk;
     if (!start_walk(builder, &walk)) {
         return;
     }
     builder->ids = ordering->id;
-    for (size_t i = 0; (transfer = rf_walk_next(&walk)) != NULL; i++) {
+    for (size_t i = 0; (transfer = rf_plan_walk_next(&walk)) != NULL; i++) {
         emit_transfer(builder, transfer, ordering->round[i], ordering->id[i]);
     }
     builder->ids = NULL;
-    rf_walk_end(&walk);
+    rf_plan_walk_end(&walk);
 }
 
 static void emit_ordered(struct rf_builder *builder)
@@ -166,7 +167,7 @@ static void emit_ordered(struct rf_builder *builder)
 void rf_strategy_direct(struct rf_builder *builder)
 {
     const struct rf_transfer *transfer;
-    struct rf_walk walk;
+    struct rf_plan_walk walk;
     if (builder->spec->balance == RF_BALANCE_ORDER) {
         emit_ordered(builder);
         return;
@@ -174,10 +175,10 @@ void rf_strategy_direct(struct rf_builder *builder)
     if (!start_walk(builder, &walk)) {
         return;
     }
-    while ((transfer = rf_walk_next(&walk)) != NULL) {
+    while ((transfer = rf_plan_walk_next(&walk)) != NULL) {
         emit_transfer(builder, transfer,
                       rf_builder_round(builder, transfer->src, transfer->dst),
                       builder->next_task++);
     }
-    rf_walk_end(&walk);
+    rf_plan_walk_end(&walk);
 }

@@ -175,10 +175,10 @@ static void build_tree(struct gather *gather)
     free(first);
 }
 
-static struct rf_view stage_view(const struct gather *gather,
-                                 const struct slab *slab)
+static struct rf_op_end stage_view(const struct gather *gather,
+                                   const struct slab *slab)
 {
-    return (struct rf_view){
+    return (struct rf_op_end){
         .rank = gather->root,
         .mem = RF_MEM_STAGE,
         .converted = gather->builder->spec->cast_at_source,
@@ -195,8 +195,9 @@ static bool less_loaded(const struct gather *gather, uint32_t a, uint32_t b,
                         bool near, uint64_t bytes)
 {
     const uint32_t *weights = gather->builder->plan->priv->weights.rank;
-    return rf_weights_less(near ? NULL : weights, a, gather->load[a] + bytes, b,
-                           gather->load[b] + bytes);
+    return rf_link_weights_less(near ? NULL : weights, a,
+                                gather->load[a] + bytes, b,
+                                gather->load[b] + bytes);
 }
 
 /* Which holder gives a chunk to the root: the root itself, else with balance
@@ -237,8 +238,8 @@ static uint32_t gather_part(struct gather *gather, const struct slab *slab,
         rf_box_elements(part) * stage_item(gather, slab->family);
     const struct rf_holder *source = choose_source(
         gather, &gather->fold->parcels.of[parcel_index], part_bytes);
-    struct rf_view from = rf_view_of_piece(source, RF_MEM_TRAIN);
-    struct rf_view to = stage_view(gather, slab);
+    struct rf_op_end from = rf_op_end_of_piece(source, RF_MEM_TRAIN);
+    struct rf_op_end to = stage_view(gather, slab);
     uint64_t bytes = builder->chunk_bytes;
     uint32_t end = first_round;
     if (bytes == 0) {

@@ -36,16 +36,16 @@
 #define CHUNK_OPS_MAX 1048576
 
 /* A receiver and its node, for sorting. */
-struct placed {
+struct placed_receiver {
     uint32_t node;
     struct rf_holder holder;
 };
 
-struct maker {
+struct replication {
     struct rf_builder *builder;
     struct rf_parcels parcels;
     struct rf_works works;
-    struct placed *far; /* of the current parcel */
+    struct placed_receiver *far; /* of the current parcel */
     size_t n_far, far_capacity;
     uint64_t *node_bytes; /* that come in over each node's link */
     double far_bytes;     /* to all far receivers */
@@ -53,12 +53,12 @@ struct maker {
     uint32_t longest; /* chain, in nodes */
 };
 
-static uint32_t node_of(const struct maker *maker, uint32_t rank)
+static uint32_t node_of(const struct replication *maker, uint32_t rank)
 {
     return maker->builder->world->ranks[rank].node;
 }
 
-static size_t push(struct maker *maker, const struct rf_holder *holders,
+static size_t push(struct replication *maker, const struct rf_holder *holders,
                    uint32_t n)
 {
     struct rf_works *works = &maker->works;
@@ -69,12 +69,13 @@ static size_t push(struct maker *maker, const struct rf_holder *holders,
     return first;
 }
 
-static uint32_t family_of(const struct maker *maker, const struct rf_work *work)
+static uint32_t family_of(const struct replication *maker,
+                          const struct rf_work *work)
 {
     return maker->parcels.of[work->parcel].family;
 }
 
-static struct rf_box box_of(const struct maker *maker,
+static struct rf_box box_of(const struct replication *maker,
                             const struct rf_work *work)
 {
     return rf_box_part(&maker->parcels.of[work->parcel].box, &work->split,
@@ -82,7 +83,7 @@ static struct rf_box box_of(const struct maker *maker,
 }
 
 /* Adds part `work->part` of a parcel that is cut by `work->split`. */
-static void add_work(struct maker *maker, struct rf_work work)
+static void add_work(struct replication *maker, struct rf_work work)
 {
     enum rf_side wire =
         maker->builder->spec->cast_at_source ? RF_INFER : RF_TRAIN;
@@ -94,7 +95,7 @@ static void add_work(struct maker *maker, struct rf_work work)
 }
 
 /* A receiver that is served inside its node, or far. */
-static void place_receiver(struct maker *maker, uint32_t index,
+static void place_receiver(struct replication *maker, uint32_t index,
                            const struct rf_holder *sources, uint32_t n_sources,
                            const struct rf_holder *receiver)
 {
@@ -114,7 +115,7 @@ static void place_receiver(struct maker *maker, uint32_t index,
     }
     if (near == 0) {
         RF_PUSH(maker->far, maker->n_far, maker->far_capacity,
-                ((struct placed){.node = node, .holder = *receiver}));
+                ((struct placed_receiver){.node = node, .holder = *receiver}));
         return;
     }
     struct rf_work work = {.parcel = index,
@@ -128,7 +129,7 @@ static void place_receiver(struct maker *maker, uint32_t index,
 
 static int by_node(const void *a, const void *b)
 {
-    const struct placed *x = a, *y = b;
+    const struct placed_receiver *x = a, *y = b;
     if (x->node != y->node) {
         return x->node < y->node ? -1 : 1;
     }
@@ -137,7 +138,7 @@ static int by_node(const void *a, const void *b)
 }
 
 /* As many parts of a parcel as are worth it, `parts` at most. */
-static uint32_t parts_of(const struct maker *maker,
+static uint32_t parts_of(const struct replication *maker,
                          const struct rf_parcel *parcel, uint32_t parts)
 {
     uint64_t bytes =
@@ -148,7 +149,7 @@ static uint32_t parts_of(const struct maker *maker,
 }
 
 /* Works that share a parcel out over `parts` turns, `model` being the first. */
-static void add_parts(struct maker *maker, uint32_t parts,
+static void add_parts(struct replication *maker, uint32_t parts,
                       const struct rf_work *model)
 {
     const struct rf_parcel *parcel = &maker->parcels.of[model->parcel];
@@ -160,7 +161,7 @@ static void add_parts(struct maker *maker, uint32_t parts,
 }
 
 /* One node's far receivers: [first, first + n) of maker->far. */
-static void serve_node(struct maker *maker, const struct rf_work *model,
+static void serve_node(struct replication *maker, const struct rf_work *model,
                        size_t first, uint32_t n)
 {
     const struct rf_parcel *parcel = &maker->parcels.of[model->parcel];
@@ -177,7 +178,7 @@ static void serve_node(struct maker *maker, const struct rf_work *model,
     }
 }
 
-static void serve_far(struct maker *maker, uint32_t index,
+static void serve_far(struct replication *maker, uint32_t index,
                       const struct rf_holder *sources, uint32_t n_sources)
 {
     enum rf_strategy strategy = maker->builder->spec->strategy;
@@ -231,7 +232,7 @@ static int by_part(const void *a, const void *b)
     return (x->receivers > y->receivers) - (x->receivers < y->receivers);
 }
 
-static void make_works(struct maker *maker)
+static void make_works(struct replication *maker)
 {
     bool first_only = maker->builder->spec->balance == RF_BALANCE_NONE;
     for (uint32_t u = 0; u < maker->parcels.n; u++) {
@@ -256,7 +257,7 @@ static void make_works(struct maker *maker)
 
 /* Small enough that a chunk travelling along the longest chain, beside those of
  * other parcels, is a small part of what a link carries. */
-static uint64_t chunk_bytes(const struct maker *maker)
+static uint64_t chunk_bytes(const struct replication *maker)
 {
     const struct rf_builder *builder = maker->builder;
     enum rf_strategy strategy = builder->spec->strategy;
@@ -280,38 +281,38 @@ static uint64_t chunk_bytes(const struct maker *maker)
 }
 
 /* Receivers [first, end) of a work, those of one node. */
-struct group {
+struct node_group {
     uint32_t first, end;
 };
 
 /* The receiver of a group whose turn it is to take a work for the others. */
-static uint32_t head_of(const struct rf_work *work, struct group group)
+static uint32_t head_of(const struct rf_work *work, struct node_group group)
 {
     return group.first + work->turn % (group.end - group.first);
 }
 
-static uint32_t add_receiver(const struct maker *maker,
+static uint32_t add_receiver(const struct replication *maker,
                              const struct rf_work *work, struct rf_tree *tree,
                              uint32_t parent, uint32_t receiver)
 {
-    struct rf_view view = rf_view_of_piece(
+    struct rf_op_end view = rf_op_end_of_piece(
         &maker->works.pool[work->receivers + receiver], RF_MEM_INFER);
     return rf_tree_add(tree, parent, &view);
 }
 
 /* Adds a group's head behind `parent`; its index in the tree. */
-static uint32_t add_head(const struct maker *maker, const struct rf_work *work,
-                         struct rf_tree *tree, uint32_t parent,
-                         struct group group)
+static uint32_t add_head(const struct replication *maker,
+                         const struct rf_work *work, struct rf_tree *tree,
+                         uint32_t parent, struct node_group group)
 {
     tree->n_heads++;
     return add_receiver(maker, work, tree, parent, head_of(work, group));
 }
 
 /* Adds the others of a group behind their head, which is there already. */
-static void add_others(const struct maker *maker, const struct rf_work *work,
-                       struct rf_tree *tree, uint32_t parent,
-                       struct group group)
+static void add_others(const struct replication *maker,
+                       const struct rf_work *work, struct rf_tree *tree,
+                       uint32_t parent, struct node_group group)
 {
     uint32_t head = head_of(work, group);
     for (uint32_t i = group.first; i < group.end; i++) {
@@ -322,11 +323,11 @@ static void add_others(const struct maker *maker, const struct rf_work *work,
 }
 
 /* The group of receivers that begins with `first`. */
-static struct group group_at(const struct maker *maker,
-                             const struct rf_work *work, uint32_t first)
+static struct node_group group_at(const struct replication *maker,
+                                  const struct rf_work *work, uint32_t first)
 {
     const struct rf_holder *to = maker->works.pool + work->receivers;
-    struct group group = {.first = first, .end = first + 1};
+    struct node_group group = {.first = first, .end = first + 1};
     while (group.end < work->n_receivers &&
            node_of(maker, to[group.end].rank) ==
                node_of(maker, to[first].rank)) {
@@ -337,8 +338,8 @@ static struct group group_at(const struct maker *maker,
 
 /* One head per node along the chain, which starts after the source's node and
  * goes around the end; the nodes' other receivers behind their head. */
-static void build_chain(const struct maker *maker, const struct rf_work *work,
-                        struct rf_tree *tree)
+static void build_chain(const struct replication *maker,
+                        const struct rf_work *work, struct rf_tree *tree)
 {
     const struct rf_holder *to = maker->works.pool + work->receivers;
     uint32_t from = node_of(maker, tree->nodes[0].view.rank);
@@ -349,7 +350,7 @@ static void build_chain(const struct maker *maker, const struct rf_work *work,
     for (int heads = 1; heads >= 0; heads--) {
         uint32_t head = 0, passed = 0;
         while (passed < n) {
-            struct group group =
+            struct node_group group =
                 group_at(maker, work, (turn_point + passed) % n);
             passed += group.end - group.first;
             if (heads) {
@@ -361,11 +362,11 @@ static void build_chain(const struct maker *maker, const struct rf_work *work,
     }
 }
 
-static void emit_chain(struct maker *maker, const struct rf_work *work,
+static void emit_chain(struct replication *maker, const struct rf_work *work,
                        struct rf_tree *tree, uint64_t max_elements, bool paced)
 {
     struct rf_box box = box_of(maker, work);
-    struct rf_view root = rf_view_of_piece(
+    struct rf_op_end root = rf_op_end_of_piece(
         &maker->works.pool[work->sources + work->source], RF_MEM_TRAIN);
     const struct rf_tree_how how = {.family = family_of(maker, work),
                                     .task = maker->builder->next_task++,
@@ -378,7 +379,7 @@ static void emit_chain(struct maker *maker, const struct rf_work *work,
     rf_tree_emit(maker->builder, tree, &box, &how);
 }
 
-static void emit_ring(struct maker *maker, const struct rf_work *work,
+static void emit_ring(struct replication *maker, const struct rf_work *work,
                       uint64_t max_elements)
 {
     const struct rf_parcel *parcel = &maker->parcels.of[work->parcel];
@@ -401,12 +402,12 @@ struct arrived {
 };
 
 /* allgather: a part goes to the receiver whose turn it is … */
-static void emit_part(struct maker *maker, const struct rf_work *work,
+static void emit_part(struct replication *maker, const struct rf_work *work,
                       struct rf_tree *tree, uint64_t max_elements,
                       struct arrived *out)
 {
     struct rf_box box = box_of(maker, work);
-    struct rf_view root = rf_view_of_piece(
+    struct rf_op_end root = rf_op_end_of_piece(
         &maker->works.pool[work->sources + work->source], RF_MEM_TRAIN);
     const struct rf_tree_how how = {.family = family_of(maker, work),
                                     .task = maker->builder->next_task++,
@@ -414,19 +415,19 @@ static void emit_part(struct maker *maker, const struct rf_work *work,
                                     .root_dep = RF_NO_OP,
                                     .max_elements = max_elements};
     rf_tree_reset(tree, &root);
-    add_head(maker, work, tree, 0, (struct group){0, work->n_receivers});
+    add_head(maker, work, tree, 0, (struct node_group){0, work->n_receivers});
     out->op = (uint32_t)maker->builder->schedule->n_world_ops;
     out->round = rf_tree_emit(maker->builder, tree, &box, &how);
 }
 
 /* … and, when all parts are on their way, from it to the others. */
-static void complete_part(struct maker *maker, const struct rf_work *work,
+static void complete_part(struct replication *maker, const struct rf_work *work,
                           struct rf_tree *tree, uint64_t max_elements,
                           const struct arrived *arrived)
 {
     struct rf_box box = box_of(maker, work);
-    struct group group = {0, work->n_receivers};
-    struct rf_view root = rf_view_of_piece(
+    struct node_group group = {0, work->n_receivers};
+    struct rf_op_end root = rf_op_end_of_piece(
         &maker->works.pool[work->receivers + head_of(work, group)],
         RF_MEM_INFER);
     const struct rf_tree_how how = {.family = family_of(maker, work),
@@ -441,7 +442,7 @@ static void complete_part(struct maker *maker, const struct rf_work *work,
     rf_tree_emit(maker->builder, tree, &box, &how);
 }
 
-static void emit_works(struct maker *maker, const uint32_t *order)
+static void emit_works(struct replication *maker, const uint32_t *order)
 {
     struct rf_builder *builder = maker->builder;
     enum rf_strategy strategy = builder->spec->strategy;
@@ -484,7 +485,7 @@ static void emit_works(struct maker *maker, const uint32_t *order)
 
 void rf_strategy_replicate(struct rf_builder *builder)
 {
-    struct maker maker = {.builder = builder};
+    struct replication maker = {.builder = builder};
     uint32_t *order;
     enum rf_status status =
         rf_parcels_build(builder->plan, &maker.parcels, builder->err);

@@ -30,9 +30,10 @@ static uint32_t first_round(const struct rf_builder *builder,
 static void make_ring(struct rf_builder *builder,
                       const struct rf_ring_draft *draft, struct rf_ring *out)
 {
-    const struct rf_view from = rf_view_of_piece(draft->source, RF_MEM_TRAIN);
-    const struct rf_view to =
-        rf_view_of_piece(&draft->receivers[0], RF_MEM_INFER);
+    const struct rf_op_end from =
+        rf_op_end_of_piece(draft->source, RF_MEM_TRAIN);
+    const struct rf_op_end to =
+        rf_op_end_of_piece(&draft->receivers[0], RF_MEM_INFER);
     const struct rf_op_draft step = {.family = draft->family,
                                      .box = *draft->box,
                                      .dep = RF_NO_OP,

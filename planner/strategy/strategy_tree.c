@@ -12,7 +12,7 @@
 #include "common/mem.h"
 #include "planner/strategy/strategy.h"
 
-void rf_tree_reset(struct rf_tree *tree, const struct rf_view *root)
+void rf_tree_reset(struct rf_tree *tree, const struct rf_op_end *root)
 {
     tree->n = 0;
     tree->n_heads = 0;
@@ -21,7 +21,7 @@ void rf_tree_reset(struct rf_tree *tree, const struct rf_view *root)
 }
 
 uint32_t rf_tree_add(struct rf_tree *tree, uint32_t parent,
-                     const struct rf_view *view)
+                     const struct rf_op_end *view)
 {
     struct rf_tree_node node = {.parent = parent,
                                 .depth = tree->nodes[parent].depth + 1,

@@ -18,23 +18,23 @@
 #define LAST (RF_BOX_DIMS - 1)
 
 /* Where an op belongs. */
-struct part {
+struct run_key {
     uint32_t src, dst, kind;
     uint32_t index; /* of the op */
 };
 
 /* What runs put into one memory of a rank. */
-struct place {
+struct run_memory {
     uint64_t bytes, n;
     uint64_t align;
     uint64_t at; /* where the next one may begin */
 };
 
-struct build {
+struct yardstick_build {
     const struct rf_plan *plan;
     const struct rf_schedule *schedule;
     struct rf_schedule *out;
-    struct place *sources, *targets; /* [rank · RF_MEM_COUNT + memory] */
+    struct run_memory *sources, *targets; /* [rank · RF_MEM_COUNT + memory] */
 };
 
 /* The memories and the conversion, in one number. */
@@ -50,7 +50,7 @@ static uint32_t kind_of(const struct rf_op *op)
 
 static int compare_parts(const void *a, const void *b)
 {
-    const struct part *x = a, *y = b;
+    const struct run_key *x = a, *y = b;
     const uint32_t left[] = {x->src, x->dst, x->kind, x->index};
     const uint32_t right[] = {y->src, y->dst, y->kind, y->index};
     for (size_t i = 0; i < RF_ARRAY_SIZE(left); i++) {
@@ -61,7 +61,7 @@ static int compare_parts(const void *a, const void *b)
     return 0;
 }
 
-static uint64_t memory_bytes(const struct build *build, uint32_t rank,
+static uint64_t memory_bytes(const struct yardstick_build *build, uint32_t rank,
                              uint8_t mem)
 {
     switch (mem) {
@@ -79,7 +79,8 @@ static uint64_t memory_bytes(const struct build *build, uint32_t rank,
 /* --- Runs ----------------------------------------------------------------- */
 
 /* A run of the op's items; without a cast these are bytes. */
-static struct rf_op run_of(const struct build *build, const struct rf_op *op)
+static struct rf_op run_of(const struct yardstick_build *build,
+                           const struct rf_op *op)
 {
     struct rf_op run = *op;
     run.dep = RF_NO_OP;
@@ -111,7 +112,7 @@ static uint64_t target_bytes(const struct rf_op *run)
 }
 
 /* Whether `more` fits behind what is in `run`, in both memories. */
-static bool fits(const struct build *build, const struct rf_op *run,
+static bool fits(const struct yardstick_build *build, const struct rf_op *run,
                  const struct rf_op *more)
 {
     return source_bytes(run) + source_bytes(more) <=
@@ -120,7 +121,8 @@ static bool fits(const struct build *build, const struct rf_op *run,
                memory_bytes(build, run->dst, run->dst_mem);
 }
 
-static void make_runs(struct build *build, const struct part *parts, size_t n)
+static void make_runs(struct yardstick_build *build,
+                      const struct run_key *parts, size_t n)
 {
     struct rf_op *runs = NULL;
     size_t n_runs = 0, capacity = 0;
@@ -142,20 +144,20 @@ static void make_runs(struct build *build, const struct part *parts, size_t n)
 
 /* --- Places --------------------------------------------------------------- */
 
-static struct place *source_of(const struct build *build,
-                               const struct rf_op *run)
+static struct run_memory *source_of(const struct yardstick_build *build,
+                                    const struct rf_op *run)
 {
     return &build->sources[(size_t)run->src * RF_MEM_COUNT + run->src_mem];
 }
 
-static struct place *target_of(const struct build *build,
-                               const struct rf_op *run)
+static struct run_memory *target_of(const struct yardstick_build *build,
+                                    const struct rf_op *run)
 {
     return &build->targets[(size_t)run->dst * RF_MEM_COUNT + run->dst_mem];
 }
 
 /* The largest alignment that leaves room for all runs. */
-static void choose_alignment(struct place *place, uint64_t memory)
+static void choose_alignment(struct run_memory *place, uint64_t memory)
 {
     place->align = RF_PARAM_ALIGN;
     while (place->align > 1 &&
@@ -165,7 +167,7 @@ static void choose_alignment(struct place *place, uint64_t memory)
 }
 
 /* Takes the next `bytes` of a memory, from its start where its end is near. */
-static uint64_t take(struct place *place, uint64_t memory, uint64_t bytes)
+static uint64_t take(struct run_memory *place, uint64_t memory, uint64_t bytes)
 {
     uint64_t at = rf_align_up(place->at, place->align);
     if (at + bytes > memory) {
@@ -191,19 +193,19 @@ static int by_id(const void *a, const void *b)
     return (x->id > y->id) - (x->id < y->id);
 }
 
-static void place_runs(struct build *build)
+static void place_runs(struct yardstick_build *build)
 {
     struct rf_schedule *out = build->out;
     for (size_t i = 0; i < out->n_ops; i++) {
-        struct place *target = target_of(build, &out->ops[i]);
+        struct run_memory *target = target_of(build, &out->ops[i]);
         target->bytes += target_bytes(&out->ops[i]);
         target->n++;
     }
     qsort(out->ops, out->n_ops, sizeof(*out->ops), by_width);
     for (size_t i = 0; i < out->n_ops; i++) {
         struct rf_op *run = &out->ops[i];
-        struct place *source = source_of(build, run);
-        struct place *target = target_of(build, run);
+        struct run_memory *source = source_of(build, run);
+        struct run_memory *target = target_of(build, run);
         const uint64_t from = memory_bytes(build, run->src, run->src_mem);
         const uint64_t to = memory_bytes(build, run->dst, run->dst_mem);
         source->align = RF_PARAM_ALIGN;
@@ -216,18 +218,18 @@ static void place_runs(struct build *build)
 
 /* --- All ------------------------------------------------------------------ */
 
-static struct part *list_parts(const struct rf_schedule *schedule,
-                               const bool *left, size_t *n)
+static struct run_key *list_parts(const struct rf_schedule *schedule,
+                                  const bool *left, size_t *n)
 {
-    struct part *parts = rf_calloc(schedule->n_ops + 1, sizeof(*parts));
+    struct run_key *parts = rf_calloc(schedule->n_ops + 1, sizeof(*parts));
     *n = 0;
     for (size_t i = 0; parts != NULL && i < schedule->n_ops; i++) {
         const struct rf_op *op = &schedule->ops[i];
         if (left == NULL || !left[i]) {
-            parts[(*n)++] = (struct part){.src = op->src,
-                                          .dst = op->dst,
-                                          .kind = kind_of(op),
-                                          .index = (uint32_t)i};
+            parts[(*n)++] = (struct run_key){.src = op->src,
+                                             .dst = op->dst,
+                                             .kind = kind_of(op),
+                                             .index = (uint32_t)i};
         }
     }
     return parts;
@@ -239,9 +241,9 @@ enum rf_status rf_yardstick_build(const struct rf_plan *plan,
                                   struct rf_err *err)
 {
     const size_t n_places = (size_t)plan->world->n_ranks * RF_MEM_COUNT;
-    struct build build = {.plan = plan, .schedule = schedule};
+    struct yardstick_build build = {.plan = plan, .schedule = schedule};
     size_t n;
-    struct part *parts = list_parts(schedule, left, &n);
+    struct run_key *parts = list_parts(schedule, left, &n);
     build.sources = rf_calloc(2 * n_places, sizeof(*build.sources));
     if (parts == NULL || build.sources == NULL) {
         free(parts);

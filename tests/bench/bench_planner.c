@@ -218,7 +218,7 @@ static void plan_once(const struct row *row, int to)
     for (uint32_t i = 0; i < NODES; i++) {
         slots[i] = SLOTS;
     }
-    if (rf_world_build(spec, model, slots, NODES, &world, &err) != RF_OK) {
+    if (rf_mesh_rules_place(spec, model, slots, NODES, &world, &err) != RF_OK) {
         die(&err);
     }
     result.cpu_seconds = cpu_seconds();

@@ -79,7 +79,8 @@ static void read_world(const struct rf_model *model, struct rf_spec *spec,
     static const uint32_t slots[] = {5, 3};
     struct rf_err err = {0};
     struct rf_world *world = NULL;
-    if (rf_world_build(spec, model, slots, n_nodes, &world, &err) != RF_OK) {
+    if (rf_mesh_rules_place(spec, model, slots, n_nodes, &world, &err) !=
+        RF_OK) {
         must(world == NULL && err.text[0] != '\0');
         return;
     }

@@ -192,11 +192,11 @@ static void visit(const struct rf_plan *plan, enum rf_side side, uint32_t rank,
 static void move(const struct rf_plan *plan, uint8_t **train, uint8_t **infer)
 {
     const struct rf_transfer *t;
-    struct rf_walk walk;
-    if (rf_walk_start(&walk, plan, NULL) != RF_OK) {
+    struct rf_plan_walk walk;
+    if (rf_plan_walk_start(&walk, plan, NULL) != RF_OK) {
         abort();
     }
-    while ((t = rf_walk_next(&walk)) != NULL) {
+    while ((t = rf_plan_walk_next(&walk)) != NULL) {
         uint64_t at[RF_BOX_DIMS];
         memcpy(at, t->box.start, sizeof(at));
         do {
@@ -207,7 +207,7 @@ static void move(const struct rf_plan *plan, uint8_t **train, uint8_t **infer)
             infer[t->dst][to] = train[t->src][from];
         } while (place_next(&t->box, at));
     }
-    rf_walk_end(&walk);
+    rf_plan_walk_end(&walk);
 }
 
 static void play(const struct rf_plan *plan)
@@ -249,7 +249,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     const uint32_t slots[] = {next(&in, 16), next(&in, 16), next(&in, 16)};
     uint32_t n_nodes = next(&in, 2) ? 3 : 0;
     if (spec != NULL &&
-        rf_world_build(spec, model, slots, n_nodes, &world, NULL) == RF_OK &&
+        rf_mesh_rules_place(spec, model, slots, n_nodes, &world, NULL) ==
+            RF_OK &&
         world->n_ranks <= MOST_RANKS) {
         enum rf_status status = rf_plan_build(model, world, spec, &plan, NULL);
         if (status == RF_ERR_INTERNAL) {

@@ -45,8 +45,8 @@ enum rf_status planned_make(struct planned *planned, const char *model,
                                    &planned->spec, err);
     }
     if (status == RF_OK) {
-        status = rf_world_build(planned->spec, planned->model, slots, n_nodes,
-                                &planned->world, err);
+        status = rf_mesh_rules_place(planned->spec, planned->model, slots,
+                                     n_nodes, &planned->world, err);
     }
     if (status == RF_OK) {
         status = rf_plan_build(planned->model, planned->world, planned->spec,
@@ -75,18 +75,18 @@ struct rf_transfer *planned_transfers(const struct rf_plan *plan)
 {
     struct rf_transfer *all = rf_xcalloc(plan->n_transfers + 1, sizeof(*all));
     const struct rf_transfer *transfer;
-    struct rf_walk walk;
+    struct rf_plan_walk walk;
     size_t n = 0;
-    if (rf_walk_start(&walk, plan, NULL) != RF_OK) {
+    if (rf_plan_walk_start(&walk, plan, NULL) != RF_OK) {
         abort();
     }
-    while ((transfer = rf_walk_next(&walk)) != NULL) {
+    while ((transfer = rf_plan_walk_next(&walk)) != NULL) {
         if (n == plan->n_transfers) {
             abort();
         }
         all[n++] = *transfer;
     }
-    rf_walk_end(&walk);
+    rf_plan_walk_end(&walk);
     if (n != plan->n_transfers) {
         abort();
     }

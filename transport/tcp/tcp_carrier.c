@@ -67,7 +67,7 @@ static void number_turns(struct rf_tcp_carrier *links, uint32_t *turn[2],
     const struct rf_flow *flow = links->engine->flow;
     const struct rf_method_env *env = links->engine->env;
     const uint32_t n_ranks = env->plan->world->n_ranks;
-    const uint32_t source = rf_turns_source(flow->schedule, env->rank);
+    const uint32_t source = rf_peer_order_source(flow->schedule, env->rank);
     for (uint32_t i = 0; i < flow->n_actions; i++) {
         uint32_t peer;
         bool sends;
@@ -75,8 +75,8 @@ static void number_turns(struct rf_tcp_carrier *links, uint32_t *turn[2],
             turn[sends][peer] = 0;
         }
     }
-    n[false] = rf_turns_number(turn[false], n_ranks, 0);
-    n[true] = rf_turns_number(turn[true], n_ranks, source);
+    n[false] = rf_peer_order_number(turn[false], n_ranks, 0);
+    n[true] = rf_peer_order_number(turn[true], n_ranks, source);
 }
 
 /* Makes the links in the order in which they are visited: a sending and a

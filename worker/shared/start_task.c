@@ -22,8 +22,8 @@ static enum rf_status build(struct rf_start_task *task,
                                    &task->spec, err);
     }
     if (status == RF_OK) {
-        status = rf_world_build(task->spec, task->model, slots, task->n_nodes,
-                                &task->world, err);
+        status = rf_mesh_rules_place(task->spec, task->model, slots,
+                                     task->n_nodes, &task->world, err);
     }
     return status;
 }

@@ -188,7 +188,7 @@ enum rf_status rf_link_figures_of(const struct rf_jnode *root,
 }
 
 void rf_link_figures_spread(const struct rf_link_figures *figures,
-                            struct rf_links *links)
+                            struct rf_capacities *links)
 {
     size_t n = links->n_nodes;
     links->port_gbytes_per_s = figures->nvlink_gbytes_per_s > 0
@@ -250,7 +250,7 @@ static enum rf_status node_figures(const struct rf_jnode *root,
 /* The link of a pair is that of its slower node. */
 static void overrule_pairs(const struct rf_link_figures *all,
                            const struct rf_link_figures *own,
-                           struct rf_links *links)
+                           struct rf_capacities *links)
 {
     size_t n = links->n_nodes;
     for (size_t i = 0; i < n; i++) {
@@ -270,8 +270,8 @@ static void overrule_pairs(const struct rf_link_figures *all,
 
 enum rf_status rf_links_apply(const struct rf_jnode *root, const char *method,
                               const struct rf_link_figures *all,
-                              const char *const *names, struct rf_links *links,
-                              struct rf_err *err)
+                              const char *const *names,
+                              struct rf_capacities *links, struct rf_err *err)
 {
     struct rf_link_figures *own = rf_xcalloc(links->n_nodes, sizeof(*own));
     enum rf_status status = RF_OK;

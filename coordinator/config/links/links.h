@@ -22,14 +22,15 @@ enum rf_status rf_link_figures_of(const struct rf_jnode *root,
 /* Gives every node and pair of `links` the same figures, in place of those that
  * are there; what is not given stays. */
 void rf_link_figures_spread(const struct rf_link_figures *figures,
-                            struct rf_links *links);
+                            struct rf_capacities *links);
 /* rf_link_figures_spread() of `all`, which are those of `method`, and over that
  * what "nodes" in "links" of `root` and in its entry for the method give single
  * nodes; `names` are those of the nodes of `links`. A link between two nodes is
  * as fast as the slower one's. */
 enum rf_status rf_links_apply(const struct rf_jnode *root, const char *method,
                               const struct rf_link_figures *all,
-                              const char *const *names, struct rf_links *links,
+                              const char *const *names,
+                              struct rf_capacities *links,
                               struct rf_err *err) RF_MUST_CHECK;
 /* Whether "links" of `root`, which need not be there, can be read, with every
  * entry of its "methods" and of "nodes", whose keys have to be among `names`.

@@ -91,14 +91,14 @@ START_TEST(test_predict_spreads_figures_over_nodes_and_pairs)
     struct rf_link_figures figures = {.copy_gbytes_per_s = 20,
                                       .link_gbytes_per_s = 12.5,
                                       .link_latency_us = 5};
-    struct rf_links links;
-    rf_links_init(&links, 2);
+    struct rf_capacities links;
+    rf_capacities_init(&links, 2);
     rf_link_figures_spread(&figures, &links);
     ck_assert_double_eq(links.copy_gbytes_per_s[1], 20);
     ck_assert_double_eq(links.pair_gbytes_per_s[0], 0);
     ck_assert_double_eq(links.pair_gbytes_per_s[1], 12.5);
     ck_assert_double_eq(links.pair_latency_us[2], 5);
-    rf_links_free(&links);
+    rf_capacities_free(&links);
 }
 END_TEST
 
@@ -106,8 +106,8 @@ START_TEST(test_predict_takes_what_is_written_before_what_was_probed)
 {
     struct rf_link_figures figures = {.copy_gbytes_per_s = 20,
                                       .link_latency_us = 5};
-    struct rf_links links;
-    rf_links_init(&links, 2);
+    struct rf_capacities links;
+    rf_capacities_init(&links, 2);
     links.copy_gbytes_per_s[1] = 30;
     links.copy1_gbytes_per_s[1] = 9;
     links.pair_gbytes_per_s[1] = 12;
@@ -117,7 +117,7 @@ START_TEST(test_predict_takes_what_is_written_before_what_was_probed)
     ck_assert_double_eq(links.copy1_gbytes_per_s[1], 9);
     ck_assert_double_eq(links.pair_gbytes_per_s[1], 12);
     ck_assert_double_eq(links.pair_latency_us[1], 5);
-    rf_links_free(&links);
+    rf_capacities_free(&links);
 }
 END_TEST
 
@@ -160,7 +160,7 @@ START_TEST(test_predict_says_what_it_has_no_figures_for)
         .figures = {.copy_gbytes_per_s = 20, .link_gbytes_per_s = 12.5},
         .own = cases[_i].own};
     char *gap;
-    rf_links_init(&input.links, 2);
+    rf_capacities_init(&input.links, 2);
     input.links.copy_gbytes_per_s[0] = 20;
     if (cases[_i].both) {
         rf_link_figures_spread(&input.figures, &input.links);
@@ -174,7 +174,7 @@ START_TEST(test_predict_says_what_it_has_no_figures_for)
     }
     free(gap);
     free(text);
-    rf_links_free(&input.links);
+    rf_capacities_free(&input.links);
     configured_pair_free(&pair);
 }
 END_TEST
@@ -341,25 +341,25 @@ START_TEST(test_predict_takes_the_best_figures_of_probes)
     struct configured_pair pair = configured_pair(
         "{'name': 's', 'train': {'tp': 4}, 'infer': {'tp': 2}}");
     struct rf_predict_speeds speeds;
-    struct rf_links links;
-    rf_links_init(&links, 2);
+    struct rf_capacities links;
+    rf_capacities_init(&links, 2);
     rf_predict_speeds_init(&set, pair.config, RF_HOST_MEMORY, &speeds);
     rf_predict_links(&set, &speeds, rf_method_info_find("host"), 0, &links);
     ck_assert_double_eq(links.copy_gbytes_per_s[0], 5);
     ck_assert_double_eq(links.copy_gbytes_per_s[1], 0);
     ck_assert_double_eq(links.pair_gbytes_per_s[1], 100);
     ck_assert_double_eq(links.pair_latency_us[1], 7);
-    rf_links_free(&links);
-    rf_links_init(&links, 2);
+    rf_capacities_free(&links);
+    rf_capacities_init(&links, 2);
     rf_predict_links(&set, &speeds, rf_method_info_find("nccl"), 0, &links);
     ck_assert_double_eq(links.copy_gbytes_per_s[0], 100);
     ck_assert_double_eq(links.pair_gbytes_per_s[1], 0);
-    rf_links_free(&links);
-    rf_links_init(&links, 2); /* host memory, but another transport */
+    rf_capacities_free(&links);
+    rf_capacities_init(&links, 2); /* host memory, but another transport */
     rf_predict_links(&set, &speeds, rf_method_info_find("ucx"), 0, &links);
     ck_assert_double_eq(links.copy_gbytes_per_s[0], 5);
     ck_assert_double_eq(links.pair_gbytes_per_s[1], 0);
-    rf_links_free(&links);
+    rf_capacities_free(&links);
     rf_predict_speeds_free(&speeds);
     ck_assert(rf_predict_knows_nodes(&set, pair.config));
     set.n = 0;
@@ -473,9 +473,9 @@ START_TEST(test_predict_counts_repeats_on_usual_nodes)
     json_t *model = rf_model_json(pair.model);
     struct rf_measured found;
     struct rf_predict_speeds speeds;
-    struct rf_links links;
+    struct rf_capacities links;
     rf_predict_speeds_init(&set, pair.config, RF_HOST_MEMORY, &speeds);
-    rf_links_init(&links, 2);
+    rf_capacities_init(&links, 2);
     rf_predict_links(&set, &speeds, rf_method_info_find("host"), 0, &links);
     ck_assert_double_eq(links.copy_gbytes_per_s[0],
                         cases[_i].copy_gbytes_per_s);
@@ -488,7 +488,7 @@ START_TEST(test_predict_counts_repeats_on_usual_nodes)
     ck_assert_double_eq(found.ms, 5);
     json_decref(model);
     json_decref(file.result);
-    rf_links_free(&links);
+    rf_capacities_free(&links);
     rf_predict_speeds_free(&speeds);
     configured_pair_free(&pair);
 }
@@ -570,12 +570,12 @@ START_TEST(test_predict_keeps_sizes_of_probes_apart)
     ck_assert_ptr_eq(found.from, &files[1]);
     ck_assert_uint_eq(found.n_left_out, 0);
     for (size_t i = 0; i < RF_ARRAY_SIZE(wanted); i++) {
-        struct rf_links links;
-        rf_links_init(&links, 2);
+        struct rf_capacities links;
+        rf_capacities_init(&links, 2);
         rf_predict_links(&set, &speeds, rf_method_info_find("host"),
                          wanted[i].copy_bytes, &links);
         ck_assert_double_eq(links.copy_gbytes_per_s[0], wanted[i].gbytes_per_s);
-        rf_links_free(&links);
+        rf_capacities_free(&links);
     }
     json_decref(model);
     json_decref(files[0].result);

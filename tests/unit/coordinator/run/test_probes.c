@@ -135,7 +135,7 @@ struct large {
     struct rf_config *config;
     struct rf_model *model;
     struct rf_scenario *scenario;
-    struct rf_links links;
+    struct rf_capacities links;
     uint32_t n;
 };
 
@@ -172,7 +172,7 @@ static struct large large_create(uint32_t n_train, uint32_t n_infer,
     ck_assert_msg(rf_scenario_build(large.config, large.model, 0,
                                     &large.scenario, &err) == RF_OK,
                   "%s", err.text);
-    rf_links_init(&large.links, large.n);
+    rf_capacities_init(&large.links, large.n);
     free(nodes);
     free(train);
     free(infer);
@@ -182,7 +182,7 @@ static struct large large_create(uint32_t n_train, uint32_t n_infer,
 
 static void large_free(struct large *large)
 {
-    rf_links_free(&large->links);
+    rf_capacities_free(&large->links);
     rf_scenario_destroy(large->scenario);
     rf_model_destroy(large->model);
     rf_config_destroy(large->config);
@@ -211,7 +211,7 @@ START_TEST(test_probes_measure_disjoint_links_at_once)
     ck_assert_uint_le(seen.steps, 2);
     ck_assert_uint_ge(seen.most_links, 12);
     for (uint32_t i = 0; i < 32; i++) {
-        ck_assert_double_eq(rf_links_capacity(&large.links, i, i < 16), 1);
+        ck_assert_double_eq(rf_capacities_capacity(&large.links, i, i < 16), 1);
     }
     large_free(&large);
 }
@@ -227,7 +227,7 @@ START_TEST(test_probes_have_rounds_that_grow_with_the_logarithm)
     ck_assert_uint_ge(seen.steps, 8);
     ck_assert_uint_le(seen.steps, 44); /* two in 8 + 2⌈log2 65⌉ rounds */
     ck_assert_uint_eq(seen.most_links, 1);
-    ck_assert_double_eq(rf_links_capacity(&large.links, 64, false), 1);
+    ck_assert_double_eq(rf_capacities_capacity(&large.links, 64, false), 1);
     large_free(&large);
 }
 END_TEST
@@ -257,16 +257,16 @@ START_TEST(test_probes_keep_links_over_the_scenarios_of_a_run)
     struct large large = large_create(2, 2, "4096", "");
     use_probes(4);
     ck_assert_uint_ge(measure_large(&tiny, 0.5).steps, 1);
-    rf_links_free(&tiny.links);
-    rf_links_init(&tiny.links, 4);
+    rf_capacities_free(&tiny.links);
+    rf_capacities_init(&tiny.links, 4);
     ck_assert_uint_eq(measure_large(&tiny, 2).steps, 0);
-    ck_assert_double_eq(rf_links_capacity(&tiny.links, 0, true), 0.5);
+    ck_assert_double_eq(rf_capacities_capacity(&tiny.links, 0, true), 0.5);
     ck_assert_uint_ge(measure_large(&large, 1).steps, 1);
-    ck_assert_double_eq(rf_links_capacity(&large.links, 0, true), 1);
+    ck_assert_double_eq(rf_capacities_capacity(&large.links, 0, true), 1);
     ck_assert_uint_eq(measure_large(&large, 2).steps, 0);
     rf_run_probes_begin(probes, &large.links, true); /* unless asked to */
     ck_assert_uint_ge(measure_links(4, 3).steps, 1);
-    ck_assert_double_eq(rf_links_capacity(&large.links, 0, true), 3);
+    ck_assert_double_eq(rf_capacities_capacity(&large.links, 0, true), 3);
     large_free(&tiny);
     large_free(&large);
 }

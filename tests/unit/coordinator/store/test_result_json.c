@@ -281,7 +281,7 @@ END_TEST
 START_TEST(test_results_bound_takes_the_best_yardstick)
 {
     struct rf_attempt *attempt = result_lab_attempt(0);
-    struct rf_links links;
+    struct rf_capacities links;
     for (uint32_t r = 0; r < 4; r++) {
         attempt->ranks[r].yardstick = (struct rf_msg_yardstick){
             .copied_bytes = 20000000, .sent_bytes = 10000000};
@@ -292,7 +292,7 @@ START_TEST(test_results_bound_takes_the_best_yardstick)
     ck_assert_double_eq_tol(links.copy_gbytes_per_s[1], 4, 1e-9);
     ck_assert_double_eq_tol(links.out_gbytes_per_s[0], 2, 1e-9); /* in 10 ms */
     ck_assert_double_eq(links.pair_gbytes_per_s[1], 0.5);
-    rf_links_free(&links);
+    rf_capacities_free(&links);
     rf_attempt_destroy(attempt);
 }
 END_TEST
@@ -390,13 +390,13 @@ END_TEST
 START_TEST(test_results_bound_takes_the_better_probe)
 {
     struct rf_attempt *attempt = result_lab_attempt(0);
-    struct rf_links links;
+    struct rf_capacities links;
     ck_assert(rf_attempt_links(attempt, &links));
     ck_assert_double_eq(links.copy_gbytes_per_s[0], 2);
     ck_assert_double_eq(links.copy1_gbytes_per_s[0], 1); /* only before */
     ck_assert_double_eq(links.pair_gbytes_per_s[1], 0.5);
     ck_assert_double_eq(links.pair_latency_us[1], 20);
-    rf_links_free(&links);
+    rf_capacities_free(&links);
     rf_attempt_destroy(attempt);
 }
 END_TEST

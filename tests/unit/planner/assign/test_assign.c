@@ -66,9 +66,9 @@ static struct rf_plan_totals totals_of(struct rf_model *model, uint32_t slots,
     for (uint32_t i = 0; i < n_nodes; i++) {
         all[i] = slots;
     }
-    ck_assert_msg(rf_world_build(spec, model, all, n_nodes, &world, &err) ==
-                      RF_OK,
-                  "%s: %s", members, err.text);
+    ck_assert_msg(
+        rf_mesh_rules_place(spec, model, all, n_nodes, &world, &err) == RF_OK,
+        "%s: %s", members, err.text);
     ck_assert_msg(rf_plan_build(model, world, spec, &plan, &err) == RF_OK,
                   "%s: %s", members, err.text);
     totals = plan->totals;
@@ -196,7 +196,7 @@ START_TEST(test_assign_is_the_same_every_time)
     const uint32_t slots[] = {4, 8};
     struct rf_world *world = NULL;
     struct rf_plan *a = NULL, *b = NULL;
-    ck_assert_int_eq(rf_world_build(spec, model, slots, 2, &world, &err),
+    ck_assert_int_eq(rf_mesh_rules_place(spec, model, slots, 2, &world, &err),
                      RF_OK);
     ck_assert_int_eq(rf_plan_build(model, world, spec, &a, &err), RF_OK);
     ck_assert_int_eq(rf_plan_build(model, world, spec, &b, &err), RF_OK);
@@ -281,7 +281,7 @@ START_TEST(test_assign_by_time_needs_weights)
     const uint32_t slots[] = {1, 1};
     struct rf_world *world = NULL;
     struct rf_plan *plan = NULL;
-    ck_assert_int_eq(rf_world_build(spec, model, slots, 2, &world, &err),
+    ck_assert_int_eq(rf_mesh_rules_place(spec, model, slots, 2, &world, &err),
                      RF_OK);
     ck_assert_int_eq(rf_plan_build(model, world, spec, &plan, &err),
                      RF_ERR_CONFIG);

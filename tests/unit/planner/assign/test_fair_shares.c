@@ -19,7 +19,7 @@ struct problem {
 
 static uint64_t solve(struct problem *p)
 {
-    struct rf_shares shares = {
+    struct rf_fair_shares shares = {
         .n_demands = p->n_demands,
         .n_suppliers = p->n_suppliers,
         .demand = p->demand,
@@ -29,7 +29,7 @@ static uint64_t solve(struct problem *p)
         .amount = p->amount,
         .load = p->load,
     };
-    ck_assert_int_eq(rf_shares_solve(&shares, NULL), RF_OK);
+    ck_assert_int_eq(rf_fair_shares_solve(&shares, NULL), RF_OK);
     return rf_div_up(shares.max_load, shares.max_weight);
 }
 
@@ -139,7 +139,7 @@ START_TEST(test_shares_follow_weights)
         .demand = {100, 80},
         .first = {0, 2, 3},
         .to = {0, 1, 2},
-        .weight = {1, 3, RF_SHARES_WEIGHT_MAX},
+        .weight = {1, 3, RF_FAIR_SHARES_WEIGHT_MAX},
     };
     ck_assert_uint_eq(solve(&p), 25);
     ck_assert_uint_eq(p.load[0], 25);
@@ -147,7 +147,7 @@ START_TEST(test_shares_follow_weights)
     ck_assert_uint_eq(p.load[2], 80);
     /* The most that fits. */
     p.demand[0] = INT64_MAX - 80;
-    p.weight[1] = RF_SHARES_WEIGHT_MAX;
+    p.weight[1] = RF_FAIR_SHARES_WEIGHT_MAX;
     assert_met(&p, solve(&p));
 }
 END_TEST

@@ -20,9 +20,9 @@ static struct made make(const char *model, const char *train)
     struct made m = {.model = quoted_model("%s", model)};
     struct rf_err err = {0};
     m.spec = quoted_spec("'train': {%s}, 'infer': {}", train);
-    ck_assert_msg(rf_world_build(m.spec, m.model, NULL, 0, &m.world, &err) ==
-                      RF_OK,
-                  "%s", err.text);
+    ck_assert_msg(
+        rf_mesh_rules_place(m.spec, m.model, NULL, 0, &m.world, &err) == RF_OK,
+        "%s", err.text);
     ck_assert_msg(rf_layouts_build(m.model, m.world, m.spec, RF_TRAIN,
                                    &m.layouts, &err) == RF_OK,
                   "%s", err.text);
@@ -387,7 +387,8 @@ START_TEST(test_layout_refuses_empty_shards_of_a_spec)
     struct rf_world *world = NULL;
     struct rf_layouts layouts = {.layouts = NULL};
     /* Chunks of two: 2, 2, 1 and nothing. */
-    ck_assert_int_eq(rf_world_build(spec, model, NULL, 0, &world, &err), RF_OK);
+    ck_assert_int_eq(rf_mesh_rules_place(spec, model, NULL, 0, &world, &err),
+                     RF_OK);
     ck_assert_int_eq(
         rf_layouts_build(model, world, spec, RF_TRAIN, &layouts, &err),
         RF_ERR_CONFIG);
@@ -408,7 +409,8 @@ START_TEST(test_layout_refuses_a_flat_unit_of_mixed_sizes)
         quoted_spec("'train': {'layout': 'fsdp1', 'dp': 2}, 'infer': {}");
     struct rf_world *world = NULL;
     struct rf_layouts layouts = {.layouts = NULL};
-    ck_assert_int_eq(rf_world_build(spec, model, NULL, 0, &world, &err), RF_OK);
+    ck_assert_int_eq(rf_mesh_rules_place(spec, model, NULL, 0, &world, &err),
+                     RF_OK);
     ck_assert_int_eq(
         rf_layouts_build(model, world, spec, RF_TRAIN, &layouts, &err),
         RF_ERR_CONFIG);
@@ -433,7 +435,8 @@ START_TEST(test_layout_refuses_arenas_beyond_63_bits)
     struct rf_spec *spec = quoted_spec("'train': {}, 'infer': {}");
     struct rf_world *world = NULL;
     struct rf_layouts layouts = {.layouts = NULL};
-    ck_assert_int_eq(rf_world_build(spec, model, NULL, 0, &world, &err), RF_OK);
+    ck_assert_int_eq(rf_mesh_rules_place(spec, model, NULL, 0, &world, &err),
+                     RF_OK);
     spec->train.dtype_given = true;
     spec->train.dtype = RF_F64;
     ck_assert_int_eq(

@@ -26,7 +26,7 @@ static const char *verdict(struct rf_model *model, const char *fmt, ...)
     spec = quoted_spec("%s", text);
     free(text);
     err = (struct rf_err){0};
-    status = rf_world_build(spec, model, NULL, 0, &world, &err);
+    status = rf_mesh_rules_place(spec, model, NULL, 0, &world, &err);
     ck_assert(status == RF_OK || status == RF_ERR_CONFIG);
     rf_world_destroy(world);
     rf_spec_destroy(spec);

@@ -176,10 +176,10 @@ static void play(const struct rf_plan *plan, const struct oracle *o,
                  struct memory *train, struct memory *infer)
 {
     const struct rf_transfer *t;
-    struct rf_walk walk;
+    struct rf_plan_walk walk;
     size_t i = 0;
-    oracle_assert(rf_walk_start(&walk, plan, NULL) == RF_OK, "no walk");
-    for (; (t = rf_walk_next(&walk)) != NULL; i++) {
+    oracle_assert(rf_plan_walk_start(&walk, plan, NULL) == RF_OK, "no walk");
+    for (; (t = rf_plan_walk_next(&walk)) != NULL; i++) {
         uint64_t at[RF_BOX_DIMS];
         memcpy(at, t->box.start, sizeof(at));
         do {
@@ -198,7 +198,7 @@ static void play(const struct rf_plan *plan, const struct oracle *o,
             to->cells[cell] = id;
         } while (place_next(&t->box, at));
     }
-    rf_walk_end(&walk);
+    rf_plan_walk_end(&walk);
 }
 
 /* Which elements some ranks hold, a bit each. */
@@ -321,9 +321,9 @@ struct rf_plan_totals oracle_plan(const struct rf_model *model,
     va_end(args);
     struct rf_spec *spec = quoted_spec("%s", text);
     oracle_case = text;
-    ck_assert_msg(rf_world_build(spec, model, slots, n_nodes, &world, &err) ==
-                      RF_OK,
-                  "%s: %s", text, err.text);
+    ck_assert_msg(
+        rf_mesh_rules_place(spec, model, slots, n_nodes, &world, &err) == RF_OK,
+        "%s: %s", text, err.text);
     ck_assert_msg(rf_plan_build(model, world, spec, &plan, &err) == RF_OK,
                   "%s: %s", text, err.text);
     oracle_check(plan);

@@ -186,7 +186,8 @@ START_TEST(test_oracle_samples_of_a_trillion_parameters)
     struct rf_spec *spec =
         quoted_spec("'mode': '%s', 'train': {%s}, 'infer': {%s}",
                     pairs[_i].mode, pairs[_i].from, pairs[_i].to);
-    ck_assert_msg(rf_world_build(spec, model, NULL, 0, &world, &err) == RF_OK,
+    ck_assert_msg(rf_mesh_rules_place(spec, model, NULL, 0, &world, &err) ==
+                      RF_OK,
                   "%s", err.text);
     ck_assert_msg(rf_plan_build(model, world, spec, &plan, &err) == RF_OK, "%s",
                   err.text);

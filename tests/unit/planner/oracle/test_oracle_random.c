@@ -201,8 +201,8 @@ static bool check_on(const struct rf_model *model, const struct text *text,
     struct rf_world *world = NULL;
     struct rf_plan *plan = NULL;
     struct rf_err err = {0};
-    bool fits = spec != NULL && rf_world_build(spec, model, slots, n_nodes,
-                                               &world, NULL) == RF_OK;
+    bool fits = spec != NULL && rf_mesh_rules_place(spec, model, slots, n_nodes,
+                                                    &world, NULL) == RF_OK;
     if (fits && world->n_ranks <= MOST_RANKS) {
         weigh_links(spec, world->n_nodes);
         enum rf_status status = rf_plan_build(model, world, spec, &plan, &err);

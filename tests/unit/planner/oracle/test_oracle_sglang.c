@@ -109,7 +109,8 @@ START_TEST(test_sglang_cuts_the_head_that_is_tied_to_a_whole_embedding)
     struct rf_world *world = NULL;
     struct rf_layouts made = {.layouts = NULL};
     uint64_t rows[4] = {0};
-    ck_assert_int_eq(rf_world_build(spec, model, NULL, 0, &world, NULL), RF_OK);
+    ck_assert_int_eq(rf_mesh_rules_place(spec, model, NULL, 0, &world, NULL),
+                     RF_OK);
     ck_assert_int_eq(
         rf_layouts_build(model, world, spec, RF_INFER, &made, NULL), RF_OK);
     for (uint32_t rank = 0; rank < 4; rank++) {

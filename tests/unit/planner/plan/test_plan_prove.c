@@ -30,8 +30,8 @@ static struct fixture planned(void)
     f.spec = quoted_spec("'mode': 'disaggregated', 'train': {'tp': 2, 'dp': 2, "
                          "'ep': 2, 'etp': 1}, 'infer': {'tp': 4, 'layout': "
                          "'vllm'}");
-    ck_assert_int_eq(rf_world_build(f.spec, f.model, NULL, 0, &f.world, &err),
-                     RF_OK);
+    ck_assert_int_eq(
+        rf_mesh_rules_place(f.spec, f.model, NULL, 0, &f.world, &err), RF_OK);
     ck_assert_msg(rf_plan_build(f.model, f.world, f.spec, &f.plan, &err) ==
                       RF_OK,
                   "%s", err.text);
@@ -51,15 +51,15 @@ static void dispose(struct fixture *f)
 
 static enum rf_status prove(const struct fixture *f, struct rf_err *err)
 {
-    struct rf_proof proof;
-    enum rf_status status = rf_proof_start(&proof, f->plan, err);
+    struct rf_plan_proof proof;
+    enum rf_status status = rf_plan_proof_start(&proof, f->plan, err);
     for (size_t i = 0; i < f->n && status == RF_OK; i++) {
-        status = rf_proof_add(&proof, &f->transfers[i], err);
+        status = rf_plan_proof_add(&proof, &f->transfers[i], err);
     }
     if (status == RF_OK) {
-        status = rf_proof_end(&proof, err);
+        status = rf_plan_proof_end(&proof, err);
     }
-    rf_proof_free(&proof);
+    rf_plan_proof_free(&proof);
     return status;
 }
 
@@ -204,8 +204,8 @@ static struct fixture replicated(void)
         "'num_experts': 4, 'moe_ffn_hidden_size': 16, 'swiglu': true}}");
     f.spec = quoted_spec("'mode': 'disaggregated', 'train': {'tp': 2, 'dp': 2, "
                          "'ep': 2, 'etp': 1}, 'infer': {'tp': 2, 'dp': 16}");
-    ck_assert_int_eq(rf_world_build(f.spec, f.model, NULL, 0, &f.world, NULL),
-                     RF_OK);
+    ck_assert_int_eq(
+        rf_mesh_rules_place(f.spec, f.model, NULL, 0, &f.world, NULL), RF_OK);
     ck_assert_int_eq(rf_plan_build(f.model, f.world, f.spec, &f.plan, NULL),
                      RF_OK);
     f.transfers = planned_transfers(f.plan);
@@ -218,27 +218,27 @@ static struct fixture replicated(void)
 static enum rf_status prove_walk(const struct fixture *f, size_t lost,
                                  size_t doubled, size_t *repeats)
 {
-    struct rf_proof proof;
-    struct rf_walk walk;
-    enum rf_status status = rf_proof_start(&proof, f->plan, NULL);
+    struct rf_plan_proof proof;
+    struct rf_plan_walk walk;
+    enum rf_status status = rf_plan_proof_start(&proof, f->plan, NULL);
     ck_assert_int_eq(status, RF_OK);
-    ck_assert_int_eq(rf_walk_start(&walk, f->plan, NULL), RF_OK);
+    ck_assert_int_eq(rf_plan_walk_start(&walk, f->plan, NULL), RF_OK);
     *repeats = 0;
-    for (size_t i = 0; status == RF_OK && rf_walk_step(&walk); i++) {
+    for (size_t i = 0; status == RF_OK && rf_plan_walk_step(&walk); i++) {
         for (int k = i == lost; k < (i == doubled ? 2 : 1); k++) {
-            if (status == RF_OK && rf_proof_repeats(&proof, &walk)) {
+            if (status == RF_OK && rf_plan_proof_repeats(&proof, &walk)) {
                 ++*repeats;
             } else if (status == RF_OK) {
-                status = rf_proof_add_step(&proof, &walk,
-                                           rf_walk_transfer(&walk), NULL);
+                status = rf_plan_proof_add_step(
+                    &proof, &walk, rf_plan_walk_transfer(&walk), NULL);
             }
         }
     }
     if (status == RF_OK) {
-        status = rf_proof_end(&proof, NULL);
+        status = rf_plan_proof_end(&proof, NULL);
     }
-    rf_walk_end(&walk);
-    rf_proof_free(&proof);
+    rf_plan_walk_end(&walk);
+    rf_plan_proof_free(&proof);
     return status;
 }
 
@@ -262,14 +262,14 @@ START_TEST(test_prove_repeats_only_what_is_alike)
     struct fixture f = replicated();
     const struct rf_plan_private *priv = f.plan->priv;
     struct rf_transfer *proved = calloc(priv->matches.n, sizeof(*proved));
-    struct rf_proof proof;
-    struct rf_walk walk;
+    struct rf_plan_proof proof;
+    struct rf_plan_walk walk;
     ck_assert_ptr_nonnull(proved);
-    ck_assert_int_eq(rf_proof_start(&proof, f.plan, NULL), RF_OK);
-    ck_assert_int_eq(rf_walk_start(&walk, f.plan, NULL), RF_OK);
-    while (rf_walk_step(&walk)) {
-        bool repeats = rf_proof_repeats(&proof, &walk);
-        struct rf_transfer transfer = *rf_walk_transfer(&walk);
+    ck_assert_int_eq(rf_plan_proof_start(&proof, f.plan, NULL), RF_OK);
+    ck_assert_int_eq(rf_plan_walk_start(&walk, f.plan, NULL), RF_OK);
+    while (rf_plan_walk_step(&walk)) {
+        bool repeats = rf_plan_proof_repeats(&proof, &walk);
+        struct rf_transfer transfer = *rf_plan_walk_transfer(&walk);
         struct rf_transfer *like = &proved[walk.match];
         if (repeats) {
             ck_assert_uint_eq(transfer.src_piece, like->src_piece);
@@ -279,12 +279,12 @@ START_TEST(test_prove_repeats_only_what_is_alike)
                              sizeof(like->src_stride));
         } else {
             *like = transfer;
-            ck_assert_int_eq(rf_proof_add_step(&proof, &walk, &transfer, NULL),
-                             RF_OK);
+            ck_assert_int_eq(
+                rf_plan_proof_add_step(&proof, &walk, &transfer, NULL), RF_OK);
         }
     }
-    rf_walk_end(&walk);
-    rf_proof_free(&proof);
+    rf_plan_walk_end(&walk);
+    rf_plan_proof_free(&proof);
     free(proved);
     dispose(&f);
 }

@@ -61,20 +61,20 @@ START_TEST(test_walk_starts_anew_after_one_that_stopped_midway)
     struct planned planned = make(_i);
     struct rf_transfer *all = planned_transfers(planned.plan);
     size_t n = planned.plan->n_transfers;
-    struct rf_walk walk;
+    struct rf_plan_walk walk;
     for (size_t stop = 0; stop <= n; stop += 1 + n / 7) {
-        ck_assert_int_eq(rf_walk_start(&walk, planned.plan, NULL), RF_OK);
+        ck_assert_int_eq(rf_plan_walk_start(&walk, planned.plan, NULL), RF_OK);
         for (size_t i = 0; i < stop; i++) {
-            ck_assert_ptr_nonnull(rf_walk_next(&walk));
+            ck_assert_ptr_nonnull(rf_plan_walk_next(&walk));
         }
-        rf_walk_end(&walk);
-        ck_assert_int_eq(rf_walk_start(&walk, planned.plan, NULL), RF_OK);
+        rf_plan_walk_end(&walk);
+        ck_assert_int_eq(rf_plan_walk_start(&walk, planned.plan, NULL), RF_OK);
         for (size_t i = 0; i < n; i++) {
-            const struct rf_transfer *transfer = rf_walk_next(&walk);
+            const struct rf_transfer *transfer = rf_plan_walk_next(&walk);
             ck_assert_ptr_nonnull(transfer);
             ck_assert(same(&all[i], transfer));
         }
-        rf_walk_end(&walk);
+        rf_plan_walk_end(&walk);
     }
     free(all);
     planned_free(&planned);
@@ -89,21 +89,21 @@ START_TEST(test_walk_does_not_disturb_another_over_the_same_plan)
     struct rf_transfer *all = planned_transfers(plan);
     size_t n = plan->n_transfers;
     for (size_t lag = 0; lag <= n; lag += 1 + n / 5) {
-        struct rf_walk ahead, behind;
-        ck_assert_int_eq(rf_walk_start(&ahead, plan, NULL), RF_OK);
-        ck_assert_int_eq(rf_walk_start(&behind, plan, NULL), RF_OK);
+        struct rf_plan_walk ahead, behind;
+        ck_assert_int_eq(rf_plan_walk_start(&ahead, plan, NULL), RF_OK);
+        ck_assert_int_eq(rf_plan_walk_start(&behind, plan, NULL), RF_OK);
         for (size_t i = 0; i < n + lag; i++) {
             if (i < n) {
-                ck_assert(same(&all[i], rf_walk_next(&ahead)));
+                ck_assert(same(&all[i], rf_plan_walk_next(&ahead)));
             }
             if (i >= lag) {
-                ck_assert(same(&all[i - lag], rf_walk_next(&behind)));
+                ck_assert(same(&all[i - lag], rf_plan_walk_next(&behind)));
             }
         }
-        ck_assert_ptr_null(rf_walk_next(&ahead));
-        ck_assert_ptr_null(rf_walk_next(&behind));
-        rf_walk_end(&ahead);
-        rf_walk_end(&behind);
+        ck_assert_ptr_null(rf_plan_walk_next(&ahead));
+        ck_assert_ptr_null(rf_plan_walk_next(&behind));
+        rf_plan_walk_end(&ahead);
+        rf_plan_walk_end(&behind);
     }
     free(all);
     planned_free(&planned);
@@ -116,9 +116,9 @@ START_TEST(test_walk_goes_by_destination_and_ends)
     const struct rf_transfer *transfer;
     uint32_t last = 0, family = 0;
     size_t n = 0;
-    struct rf_walk walk;
-    ck_assert_int_eq(rf_walk_start(&walk, planned.plan, NULL), RF_OK);
-    while ((transfer = rf_walk_next(&walk)) != NULL) {
+    struct rf_plan_walk walk;
+    ck_assert_int_eq(rf_plan_walk_start(&walk, planned.plan, NULL), RF_OK);
+    while ((transfer = rf_plan_walk_next(&walk)) != NULL) {
         ck_assert_uint_ge(transfer->dst, last);
         ck_assert(transfer->dst > last || transfer->family >= family);
         last = transfer->dst;
@@ -126,8 +126,8 @@ START_TEST(test_walk_goes_by_destination_and_ends)
         n++;
     }
     ck_assert_uint_eq(n, planned.plan->n_transfers);
-    ck_assert_ptr_null(rf_walk_next(&walk));
-    rf_walk_end(&walk);
+    ck_assert_ptr_null(rf_plan_walk_next(&walk));
+    rf_plan_walk_end(&walk);
     planned_free(&planned);
 }
 END_TEST

@@ -13,11 +13,11 @@
 static const char *const names[] = {"a", "b", "c", "d"};
 
 /* The figures of a test. */
-static struct rf_links links;
+static struct rf_capacities links;
 
 static void forget_links(void)
 {
-    rf_links_free(&links);
+    rf_capacities_free(&links);
 }
 
 static struct rf_bound bound_of(const char *scenario, const uint32_t *slots,
@@ -27,7 +27,7 @@ static struct rf_bound bound_of(const char *scenario, const uint32_t *slots,
     struct rf_bound bound;
     enum rf_status status = lab_make(&lab, TENSOR, scenario, slots, n);
     ck_assert_msg(status == RF_OK, "%s", lab.err.text);
-    ck_assert_int_eq(rf_cost_bound(lab.plan, &links, names, &bound, NULL),
+    ck_assert_int_eq(rf_bounds_any(lab.plan, &links, names, &bound, NULL),
                      RF_OK);
     lab_free(&lab);
     return bound;
@@ -175,7 +175,7 @@ START_TEST(test_cost_bound_refuses_figures_of_another_cluster)
                  ACROSS("[1, 1]", "RR", "\"n0\"", "[1, 1]", "RR", "\"n1\""),
                  slots, 2),
         RF_OK);
-    ck_assert_int_eq(rf_cost_bound(lab.plan, &links, names, &bound, NULL),
+    ck_assert_int_eq(rf_bounds_any(lab.plan, &links, names, &bound, NULL),
                      RF_ERR_INTERNAL);
     lab_free(&lab);
 }
@@ -200,7 +200,7 @@ START_TEST(test_cost_bound_of_many_holder_sets)
             "'infer': {'layout': 'spec', 'mesh': [12, 1], 'spec': 'RR'}}",
             slots, 12),
         RF_OK);
-    ck_assert_int_eq(rf_cost_bound(lab.plan, &links, many, &bound, NULL),
+    ck_assert_int_eq(rf_bounds_any(lab.plan, &links, many, &bound, NULL),
                      RF_OK);
     /* the last chunk is the smallest: 1024 rows in chunks of 86 */
     ck_assert_double_eq_tol(bound.ms, (1024 - 78) * 4000 / 2e6, 1e-9);
@@ -235,7 +235,7 @@ START_TEST(test_cost_bound_of_a_large_cluster_takes_little_time)
                  "'spec', 'mesh': [1, 1], 'spec': 'RR'}}",
                  slots, NODES),
         RF_OK);
-    ck_assert_int_eq(rf_cost_bound(lab.plan, &links, many, &bound, NULL),
+    ck_assert_int_eq(rf_bounds_any(lab.plan, &links, many, &bound, NULL),
                      RF_OK);
     ck_assert_double_eq_tol(bound.ms, BYTES / 512 * (1 + 2 * 511) / 2e6, 1e-9);
     ck_assert_str_eq(bound.resource, "link slowest out");
@@ -250,10 +250,10 @@ static void both_bounds(const char *scenario, const uint32_t *slots, uint32_t n,
     struct lab lab;
     enum rf_status status = lab_make(&lab, TENSOR, scenario, slots, n);
     ck_assert_msg(status == RF_OK, "%s", lab.err.text);
-    ck_assert_int_eq(rf_cost_schedule_bound(lab.plan, lab.schedule, &links,
-                                            names, own, NULL),
-                     RF_OK);
-    ck_assert_int_eq(rf_cost_bound(lab.plan, &links, names, any, NULL), RF_OK);
+    ck_assert_int_eq(
+        rf_bounds_schedule(lab.plan, lab.schedule, &links, names, own, NULL),
+        RF_OK);
+    ck_assert_int_eq(rf_bounds_any(lab.plan, &links, names, any, NULL), RF_OK);
     lab_free(&lab);
 }
 
@@ -289,7 +289,7 @@ START_TEST(test_cost_bound_of_a_strategy_counts_what_it_writes)
                 "'infer': {'layout': 'spec', 'mesh': [1, 4], 'spec': 'RR'}}",
                 slots, 1, &own, &any);
     ck_assert_double_eq_tol(own.ms, any.ms, 1e-9);
-    rf_links_free(&links);
+    rf_capacities_free(&links);
     lab_links(&links, 1, 8, 100, 0);
     both_bounds("{'train': {'layout': 'spec', 'mesh': [1, 4], 'spec': 'S1R'}, "
                 "'infer': {'layout': 'spec', 'mesh': [1, 4], 'spec': 'RS1'}, "

@@ -25,7 +25,7 @@ static const char *const names[] = {"a", "b", "c", "d"};
 
 struct case_of {
     struct lab lab; /* by size */
-    struct rf_links links;
+    struct rf_capacities links;
     struct rf_choose_env env;
     struct rf_link_weight weights[4];
     bool weighed;
@@ -41,19 +41,19 @@ static void open_case(struct case_of *c, const char *model,
     memset(c, 0, sizeof(*c));
     ck_assert_msg(lab_make(&c->lab, model, scenario, slots, 4) == RF_OK,
                   "%s: %s", scenario, c->lab.err.text);
-    rf_links_init(&c->links, 4);
+    rf_capacities_init(&c->links, 4);
 }
 
 static void choose(struct case_of *c)
 {
     struct rf_err err = {0};
-    c->weighed = rf_links_weigh(&c->links, c->weights);
+    c->weighed = rf_capacities_weigh(&c->links, c->weights);
     c->env = (struct rf_choose_env){.plan = c->lab.plan,
                                     .links = &c->links,
                                     .node_names = names,
                                     .crosses_nodes = true,
                                     .max_ops = RF_CHOOSE_MAX_OPS};
-    (void)rf_links_assume(&c->links);
+    (void)rf_capacities_assume(&c->links);
     ck_assert_msg(rf_choose_balance(&c->env, c->weighed ? c->weights : NULL,
                                     &c->choice, &c->by_time, &err) == RF_OK,
                   "%s", err.text);
@@ -70,7 +70,7 @@ static void choose(struct case_of *c)
 static void close_case(struct case_of *c)
 {
     rf_plan_destroy(c->by_time);
-    rf_links_free(&c->links);
+    rf_capacities_free(&c->links);
     lab_free(&c->lab);
 }
 
@@ -275,18 +275,18 @@ START_TEST(test_choose_balance_weighs_in_small_numbers)
         {{2, 3, 5, 7}, {2, 3, 5, 7}},
     };
     struct rf_link_weight weights[4];
-    struct rf_links links;
-    rf_links_init(&links, 4);
-    ck_assert(!rf_links_weigh(&links, weights));
+    struct rf_capacities links;
+    rf_capacities_init(&links, 4);
+    ck_assert(!rf_capacities_weigh(&links, weights));
     for (uint32_t n = 0; n < 4; n++) {
         links.nic_gbytes_per_s[n] = cases[_i].rates[n];
     }
-    ck_assert(rf_links_weigh(&links, weights));
+    ck_assert(rf_capacities_weigh(&links, weights));
     for (uint32_t n = 0; n < 4; n++) {
         ck_assert_uint_eq(weights[n].weight, cases[_i].weights[n]);
         ck_assert_uint_eq(weights[n].nics, 1);
     }
-    rf_links_free(&links);
+    rf_capacities_free(&links);
 }
 END_TEST
 

@@ -28,8 +28,8 @@ static const char *const names[] = {"a", "b", "c"};
 static const uint32_t slots[] = {2, 2, 2};
 
 static struct rf_choice choose(const char *scenario,
-                               const struct rf_links *links, uint64_t max_ops,
-                               bool crosses)
+                               const struct rf_capacities *links,
+                               uint64_t max_ops, bool crosses)
 {
     struct rf_err err = {0};
     struct rf_choice choice;
@@ -53,12 +53,12 @@ START_TEST(test_choose_takes_a_chain_where_links_are_slow)
 {
     static const char *const given[] = {TO_FOUR("send_recv"),
                                         TO_FOUR("allgather")};
-    struct rf_links links;
+    struct rf_capacities links;
     lab_links(&links, 3, 100, 100, 1);
     for (unsigned i = 0; i < RF_ARRAY_SIZE(given); i++) {
         struct rf_choice choice =
             choose(given[i], &links, RF_CHOOSE_MAX_OPS, true);
-        const struct rf_candidate *of = choice.candidates;
+        const struct rf_strategy_candidate *of = choice.candidates;
         const double whole = 4096 * 1024 * 4 / 1e6;
         ck_assert_int_eq(choice.taken, RF_BROADCAST);
         ck_assert_double_eq_tol(of[RF_SEND_RECV].ms, 4 * whole, whole / 10);
@@ -66,24 +66,24 @@ START_TEST(test_choose_takes_a_chain_where_links_are_slow)
         ck_assert_double_eq_tol(of[RF_BROADCAST].ms, whole, whole / 10);
         ck_assert_str_eq(of[RF_SEND_RECV].busiest, "link a out");
     }
-    rf_links_free(&links);
+    rf_capacities_free(&links);
 }
 END_TEST
 
 START_TEST(test_choose_prefers_send_recv_where_nothing_is_gained)
 {
-    struct rf_links links;
+    struct rf_capacities links;
     struct rf_choice choice;
     lab_links(&links, 3, 100, 100, 1);
     choice = choose(TO_ONE, &links, RF_CHOOSE_MAX_OPS, true);
     ck_assert_int_eq(choice.taken, RF_SEND_RECV);
-    rf_links_free(&links);
+    rf_capacities_free(&links);
 }
 END_TEST
 
 START_TEST(test_choose_compares_no_schedule_that_is_too_large)
 {
-    struct rf_links links;
+    struct rf_capacities links;
     struct rf_choice choice;
     lab_links(&links, 3, 100, 100, 1);
     choice = choose(TO_FOUR("send_recv"), &links, 4, true);
@@ -94,14 +94,14 @@ START_TEST(test_choose_compares_no_schedule_that_is_too_large)
     choice = choose(TO_FOUR("send_recv"), &links, 1, true);
     ck_assert_int_eq(choice.taken, RF_SEND_RECV);
     ck_assert_str_ne(choice.candidates[RF_SEND_RECV].why_not, "");
-    rf_links_free(&links);
+    rf_capacities_free(&links);
 }
 END_TEST
 
 /* A method inside nodes, and strategies that leave them. */
 START_TEST(test_choose_leaves_out_what_a_method_cannot_do)
 {
-    struct rf_links links;
+    struct rf_capacities links;
     struct rf_choice choice;
     lab_links(&links, 3, 100, 100, 1);
     choice = choose(TO_FOUR("send_recv"), &links, RF_CHOOSE_MAX_OPS, false);
@@ -111,36 +111,36 @@ START_TEST(test_choose_leaves_out_what_a_method_cannot_do)
     }
     choice = choose(SHARED, &links, RF_CHOOSE_MAX_OPS, false);
     ck_assert_str_eq(choice.candidates[RF_SEND_RECV].why_not, "");
-    rf_links_free(&links);
+    rf_capacities_free(&links);
 }
 END_TEST
 
 START_TEST(test_choose_assumes_what_has_no_figure)
 {
-    struct rf_links links;
-    rf_links_init(&links, 3);
-    ck_assert(rf_links_assume(&links));
+    struct rf_capacities links;
+    rf_capacities_init(&links, 3);
+    ck_assert(rf_capacities_assume(&links));
     ck_assert_double_eq(links.pair_gbytes_per_s[1], 10);
     ck_assert_double_eq(links.pair_latency_us[1], 50);
     ck_assert_double_eq(links.copy_gbytes_per_s[2], 100);
-    ck_assert(!rf_links_assume(&links));
-    rf_links_free(&links);
+    ck_assert(!rf_capacities_assume(&links));
+    rf_capacities_free(&links);
 
     lab_links(&links, 3, 40, 0, 0);
-    ck_assert(rf_links_assume(&links));
+    ck_assert(rf_capacities_assume(&links));
     ck_assert_double_eq(links.pair_gbytes_per_s[1], 4);
     ck_assert_double_eq(links.copy_gbytes_per_s[2], 40);
-    rf_links_free(&links);
+    rf_capacities_free(&links);
 
-    rf_links_init(&links, 3);
+    rf_capacities_init(&links, 3);
     for (uint32_t n = 0; n < 3; n++) {
         links.nic_gbytes_per_s[n] = 2;
         links.nics[n] = 4;
     }
-    ck_assert(rf_links_assume(&links));
+    ck_assert(rf_capacities_assume(&links));
     ck_assert_double_eq(links.copy_gbytes_per_s[2], 80);
     ck_assert_double_eq(links.pair_gbytes_per_s[1], 0);
-    rf_links_free(&links);
+    rf_capacities_free(&links);
 }
 END_TEST
 
@@ -157,7 +157,7 @@ END_TEST
 /* Turns make no difference to what is compared. */
 START_TEST(test_choose_compares_all_strategies_by_turns)
 {
-    struct rf_links links;
+    struct rf_capacities links;
     struct rf_choice choice;
     lab_links(&links, 3, 100, 100, 1);
     choice = choose("{'serialize': true, " TO_FOUR_REST, &links,
@@ -166,7 +166,7 @@ START_TEST(test_choose_compares_all_strategies_by_turns)
         ck_assert_str_eq(choice.candidates[s].why_not, "");
         ck_assert_double_gt(choice.candidates[s].ms, 0);
     }
-    rf_links_free(&links);
+    rf_capacities_free(&links);
 }
 END_TEST
 

@@ -4,14 +4,14 @@
 #include "common/compiler.h"
 #include "planner/predict/queueing.h"
 
-static struct rf_servers_result run(struct rf_job *jobs, size_t n_jobs,
-                                    struct rf_job_edge *edges, size_t n_edges)
+static struct rf_queueing_result run(struct rf_job *jobs, size_t n_jobs,
+                                     struct rf_job_edge *edges, size_t n_edges)
 {
-    struct rf_servers_result result;
+    struct rf_queueing_result result;
     for (size_t e = 0; e < n_edges; e++) {
         jobs[edges[e].to].n_waits++;
     }
-    rf_servers_run(jobs, n_jobs, edges, n_edges, 3, &result);
+    rf_queueing_run(jobs, n_jobs, edges, n_edges, 3, &result);
     return result;
 }
 
@@ -19,7 +19,7 @@ START_TEST(test_servers_one_server_takes_the_sum)
 {
     struct rf_job jobs[] = {{.needs = {{1, 3}}, .n_needs = 1},
                             {.needs = {{1, 4}}, .n_needs = 1}};
-    struct rf_servers_result result = run(jobs, 2, NULL, 0);
+    struct rf_queueing_result result = run(jobs, 2, NULL, 0);
     ck_assert_double_eq(result.ms, 7);
     ck_assert_double_eq(result.busy_ms, 7);
     ck_assert_uint_eq(result.busiest, 1);
@@ -52,7 +52,7 @@ START_TEST(test_servers_jobs_without_needs_pass_edges_on)
                             {.n_needs = 0},
                             {.needs = {{0, 1}}, .n_needs = 1}};
     struct rf_job_edge edges[] = {{.from = 0, .to = 1}, {.from = 1, .to = 2}};
-    struct rf_servers_result result = run(jobs, 3, edges, 2);
+    struct rf_queueing_result result = run(jobs, 3, edges, 2);
     ck_assert_double_eq(result.ms, 3);
     ck_assert_uint_eq(result.n_stuck, 0);
 }

@@ -22,9 +22,9 @@
 static const char *const names[] = {"a", "b"};
 
 static struct rf_simulated simulate_with(const char *scenario, uint32_t slots,
-                                         const struct rf_links *links,
+                                         const struct rf_capacities *links,
                                          double per_op_us,
-                                         struct rf_inside inside)
+                                         struct rf_intra_node inside)
 {
     const uint32_t all[] = {slots, slots};
     struct rf_simulated found;
@@ -45,16 +45,16 @@ static struct rf_simulated simulate_with(const char *scenario, uint32_t slots,
 }
 
 static struct rf_simulated simulate(const char *scenario, uint32_t slots,
-                                    const struct rf_links *links,
+                                    const struct rf_capacities *links,
                                     double per_op_us)
 {
     return simulate_with(scenario, slots, links, per_op_us,
-                         (struct rf_inside){.left = RF_LEFT_SLOT});
+                         (struct rf_intra_node){.left = RF_LEFT_SLOT});
 }
 
 START_TEST(test_simulate_adds_latency_and_operations)
 {
-    struct rf_links links;
+    struct rf_capacities links;
     struct rf_simulated found;
     lab_links(&links, 2, 10, 10, 0.5);
     links.pair_latency_us[0 * 2 + 1] = 200;
@@ -66,7 +66,7 @@ START_TEST(test_simulate_adds_latency_and_operations)
     ck_assert_double_ge(found.ms, 1000);
     ck_assert_str_eq(found.busiest, "operations of rank 0");
     ck_assert_int_eq(found.path, RF_PATH_CPU);
-    rf_links_free(&links);
+    rf_capacities_free(&links);
 }
 END_TEST
 
@@ -74,7 +74,7 @@ END_TEST
 START_TEST(test_simulate_ranks_share_nics_by_slot)
 {
     const char *scenario = ACROSS(HALVES, HALVES, "");
-    struct rf_links links;
+    struct rf_capacities links;
     struct rf_simulated one, two, from;
     lab_links(&links, 2, 0, 0, 0);
     links.nic_gbytes_per_s[0] = links.nic_gbytes_per_s[1] = 0.5;
@@ -96,14 +96,14 @@ START_TEST(test_simulate_ranks_share_nics_by_slot)
     from = simulate(scenario, 2, &links, 0);
     ck_assert_double_eq_tol(from.ms, one.ms, one.ms / 20);
     ck_assert_str_eq(from.busiest, "link b in");
-    rf_links_free(&links);
+    rf_capacities_free(&links);
 }
 END_TEST
 
 /* A piece that stays where it is costs nothing. */
 START_TEST(test_simulate_in_place_moves_nothing)
 {
-    struct rf_links links;
+    struct rf_capacities links;
     struct rf_simulated found;
     lab_links(&links, 2, 1, 1, 1);
     found =
@@ -113,7 +113,7 @@ START_TEST(test_simulate_in_place_moves_nothing)
     ck_assert_uint_eq(found.in_place, (uint64_t)BYTES);
     ck_assert_double_eq(found.ms, 0);
     ck_assert_int_eq(found.path, RF_PATH_IN_PLACE);
-    rf_links_free(&links);
+    rf_capacities_free(&links);
 }
 END_TEST
 
@@ -138,15 +138,15 @@ START_TEST(test_simulate_copies_with_the_ranks_that_copy)
         {RF_COPIER_BOTH, 1, "copying by rank 0", RF_PATH_INSIDE},
     };
     const double ms = BYTES / 1e6 / cases[_i].rate;
-    struct rf_links links;
+    struct rf_capacities links;
     struct rf_simulated found;
     lab_links(&links, 2, 100, 1, 0);
     found = simulate_with(INSIDE(HALVES, ""), 2, &links, 0,
-                          (struct rf_inside){.copier = cases[_i].copier});
+                          (struct rf_intra_node){.copier = cases[_i].copier});
     ck_assert_double_eq_tol(found.ms, ms, ms / 20);
     ck_assert_str_eq(found.busiest, cases[_i].busiest);
     ck_assert_int_eq(found.path, cases[_i].path);
-    rf_links_free(&links);
+    rf_capacities_free(&links);
 }
 END_TEST
 
@@ -174,15 +174,15 @@ START_TEST(test_simulate_copies_no_faster_than_the_memory)
         {RF_COPIER_DST, JOINED, 1, "copying by rank 2", RF_PATH_RANK},
     };
     const double ms = BYTES / 1e6 / cases[_i].rate;
-    struct rf_links links;
+    struct rf_capacities links;
     struct rf_simulated found;
     lab_links(&links, 2, 0.5, 1, 0);
     found = simulate_with(cases[_i].scenario, 2, &links, 0,
-                          (struct rf_inside){.copier = cases[_i].copier});
+                          (struct rf_intra_node){.copier = cases[_i].copier});
     ck_assert_double_eq_tol(found.ms, ms, ms / 20);
     ck_assert_str_eq(found.busiest, cases[_i].busiest);
     ck_assert_int_eq(found.path, cases[_i].path);
-    rf_links_free(&links);
+    rf_capacities_free(&links);
 }
 END_TEST
 
@@ -202,13 +202,13 @@ static void expect_copies(const char *scenario, enum rf_copier copier,
                           double copies)
 {
     const double ms = copies * BYTES / 1e6;
-    struct rf_links links;
+    struct rf_capacities links;
     struct rf_simulated found;
     lab_links(&links, 2, 1, 0, 100);
     found = simulate_with(scenario, 2, &links, 0,
-                          (struct rf_inside){.copier = copier});
+                          (struct rf_intra_node){.copier = copier});
     ck_assert_double_eq_tol(found.ms, ms, ms / 20);
-    rf_links_free(&links);
+    rf_capacities_free(&links);
 }
 
 /* Parts of rows of 4 KB, each as if it were 512 bytes longer, at either end
@@ -280,14 +280,14 @@ START_TEST(test_simulate_leaves_what_covers_a_piece)
         {INSIDE(WHOLE, ""), RF_LEFT_SLOT, BYTES},
         {INSIDE(WHOLE, ""), RF_LEFT_NOTHING, 0},
     };
-    struct rf_links links;
+    struct rf_capacities links;
     struct rf_simulated found;
     lab_links(&links, 2, 1, 1, 0);
     found = simulate_with(cases[_i].scenario, 2, &links, 0,
-                          (struct rf_inside){.left = cases[_i].left});
+                          (struct rf_intra_node){.left = cases[_i].left});
     ck_assert_double_eq((double)found.in_place, cases[_i].in_place);
     ck_assert_int_eq(found.ms > 0, cases[_i].in_place <= 0);
-    rf_links_free(&links);
+    rf_capacities_free(&links);
 }
 END_TEST
 
@@ -295,7 +295,7 @@ END_TEST
  * has to send everything to the other node, and gets half of it from there. */
 START_TEST(test_simulate_counts_folded_ops)
 {
-    struct rf_links links;
+    struct rf_capacities links;
     struct rf_simulated found;
     lab_links(&links, 2, 0, 0, 0.5);
     found = simulate("{'strategy': 'gather_broadcast', 'train': {'layout': "
@@ -305,7 +305,7 @@ START_TEST(test_simulate_counts_folded_ops)
     ck_assert_double_ge(found.ms, BYTES / 0.5e6);
     ck_assert_double_le(found.ms, 1.6 * BYTES / 0.5e6);
     ck_assert_str_eq(found.busiest, "link a out");
-    rf_links_free(&links);
+    rf_capacities_free(&links);
 }
 END_TEST
 
@@ -345,7 +345,7 @@ static double ms_of(const struct lab *lab)
 {
     const char *node_names[512];
     struct rf_simulated found;
-    struct rf_links links;
+    struct rf_capacities links;
     lab_links(&links, lab->world->n_nodes, 0, 0, 1);
     for (size_t n = 0; n < RF_ARRAY_SIZE(node_names); n++) {
         node_names[n] = "node";
@@ -357,7 +357,7 @@ static double ms_of(const struct lab *lab)
                                               .node_names = node_names},
                     &found, NULL),
         RF_OK);
-    rf_links_free(&links);
+    rf_capacities_free(&links);
     return found.ms;
 }
 

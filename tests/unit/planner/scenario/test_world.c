@@ -26,9 +26,9 @@ static struct rf_world *build(struct rf_spec *spec, struct rf_model *model,
 {
     struct rf_world *world = NULL;
     struct rf_err err = {0};
-    ck_assert_msg(rf_world_build(spec, model, slots, n_nodes, &world, &err) ==
-                      RF_OK,
-                  "%s", err.text);
+    ck_assert_msg(
+        rf_mesh_rules_place(spec, model, slots, n_nodes, &world, &err) == RF_OK,
+        "%s", err.text);
     for (int side = 0; side < RF_SIDES; side++) {
         for (uint32_t i = 0; i < world->size[side]; i++) {
             uint32_t rank = world->rank_of[side][i];
@@ -401,7 +401,7 @@ START_TEST(test_world_refuses_impossible_worlds_with_sizes_that_work)
     struct rf_err err = {0};
     uint32_t dp = spec->train.dp;
     ck_assert_int_eq(
-        rf_world_build(
+        rf_mesh_rules_place(
             spec, model, refused[_i].slots,
             refused[_i].says[0] == 't' && refused[_i].slots[0] == 0 ? 0 : 2,
             &world, &err),

@@ -38,8 +38,8 @@ enum rf_status lab_make(struct lab *lab, const char *model,
         (status = parse(lab, 1, scenario, &root)) != RF_OK ||
         (status = rf_spec_from_json(&root, names, n_nodes, &lab->spec,
                                     &lab->err)) != RF_OK ||
-        (status = rf_world_build(lab->spec, lab->model, slots, n_nodes,
-                                 &lab->world, &lab->err)) != RF_OK ||
+        (status = rf_mesh_rules_place(lab->spec, lab->model, slots, n_nodes,
+                                      &lab->world, &lab->err)) != RF_OK ||
         (status = rf_plan_build(lab->model, lab->world, lab->spec, &lab->plan,
                                 &lab->err)) != RF_OK ||
         (status = rf_schedule_build(lab->plan, RF_NONE, &lab->schedule,
@@ -85,10 +85,10 @@ void lab_free(struct lab *lab)
     memset(lab, 0, sizeof(*lab));
 }
 
-void lab_links(struct rf_links *links, uint32_t n, double copy, double copy1,
-               double pair)
+void lab_links(struct rf_capacities *links, uint32_t n, double copy,
+               double copy1, double pair)
 {
-    rf_links_init(links, n);
+    rf_capacities_init(links, n);
     for (uint32_t i = 0; i < n; i++) {
         links->copy_gbytes_per_s[i] = copy;
         links->copy1_gbytes_per_s[i] = copy1;

@@ -44,8 +44,8 @@ const char *lab_execute(const struct lab *lab, unsigned seed);
  */
 double lab_time(const struct lab *lab, double capacity);
 
-/* Figures of `n` equal nodes; rf_links_free() ends them. */
-void lab_links(struct rf_links *links, uint32_t n, double copy, double copy1,
-               double pair);
+/* Figures of `n` equal nodes; rf_capacities_free() ends them. */
+void lab_links(struct rf_capacities *links, uint32_t n, double copy,
+               double copy1, double pair);
 
 #endif

@@ -71,7 +71,7 @@ START_TEST(test_colocated_ranks_begin_behind_themselves_and_end_at_home)
         ops[i].dst = i % N;
     }
     for (uint32_t from = 0; from < N; from++) {
-        uint32_t *turn = rf_turns_make(&schedule, from);
+        uint32_t *turn = rf_peer_order_make(&schedule, from);
         for (uint32_t k = 0; k + 1 < N; k++) {
             ck_assert_uint_eq(turn[(from + 1 + k) % N], k);
         }
@@ -90,11 +90,11 @@ START_TEST(test_sources_count_those_that_send)
                                          .n_ranks = RF_ARRAY_SIZE(send)};
     uint32_t turn[] = {0, RF_NONE, RF_NONE, RF_NONE, 0, RF_NONE, 0};
     const uint32_t second[] = {2, RF_NONE, RF_NONE, RF_NONE, 0, RF_NONE, 1};
-    ck_assert_uint_eq(rf_turns_source(&schedule, 2), 0);
-    ck_assert_uint_eq(rf_turns_source(&schedule, 5), 1);
-    ck_assert_uint_eq(rf_turns_number(turn, RF_ARRAY_SIZE(turn), 1), 3);
+    ck_assert_uint_eq(rf_peer_order_source(&schedule, 2), 0);
+    ck_assert_uint_eq(rf_peer_order_source(&schedule, 5), 1);
+    ck_assert_uint_eq(rf_peer_order_number(turn, RF_ARRAY_SIZE(turn), 1), 3);
     ck_assert_mem_eq(turn, second, sizeof(turn));
-    ck_assert_uint_eq(rf_turns_number(turn, RF_ARRAY_SIZE(turn), 0), 3);
+    ck_assert_uint_eq(rf_peer_order_number(turn, RF_ARRAY_SIZE(turn), 0), 3);
     ck_assert_uint_eq(turn[0], 0);
     ck_assert_uint_eq(turn[4], 1);
     ck_assert_uint_eq(turn[6], 2);
@@ -144,7 +144,7 @@ static uint32_t *count_turns(const struct rf_schedule *schedule,
     for (uint32_t s = 0; s < sources->n; s++) {
         size_t n;
         const struct rf_op **ops =
-            rf_turns_of(schedule, sources->first + s, &n);
+            rf_peer_order_of(schedule, sources->first + s, &n);
         for (size_t k = 0; k < n; k++) {
             if (ops[k]->dst == ops[k]->src) {
                 ck_assert_uint_eq(k + 1, n);
@@ -204,7 +204,7 @@ static struct fluid_source served(const struct rf_schedule *schedule,
                                   uint32_t rank)
 {
     size_t n, used = 0;
-    const struct rf_op **ops = rf_turns_of(schedule, rank, &n);
+    const struct rf_op **ops = rf_peer_order_of(schedule, rank, &n);
     struct fluid_item *items = rf_xcalloc(n + 1, sizeof(*items));
     for (size_t i = 0; i < n; i++) {
         if (ops[i]->dst == rank) {

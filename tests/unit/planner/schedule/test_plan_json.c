@@ -29,9 +29,9 @@ static struct printed print(const char *model, const char *scenario)
     struct printed p = {.model = quoted_model("%s", model)};
     struct rf_err err = {0};
     p.spec = quoted_spec("%s", scenario);
-    ck_assert_msg(rf_world_build(p.spec, p.model, slots, 2, &p.world, &err) ==
-                      RF_OK,
-                  "%s", err.text);
+    ck_assert_msg(
+        rf_mesh_rules_place(p.spec, p.model, slots, 2, &p.world, &err) == RF_OK,
+        "%s", err.text);
     ck_assert_msg(rf_plan_build(p.model, p.world, p.spec, &p.plan, &err) ==
                       RF_OK,
                   "%s", err.text);

@@ -310,7 +310,7 @@ static double ms_of(const struct lab *lab, const struct rf_schedule *schedule,
 {
     const char *node_names[512];
     struct rf_simulated found;
-    struct rf_links links;
+    struct rf_capacities links;
     lab_links(&links, lab->world->n_nodes, 0, 0, 1);
     for (size_t n = 0; n < RF_ARRAY_SIZE(node_names); n++) {
         node_names[n] = "node";
@@ -325,7 +325,7 @@ static double ms_of(const struct lab *lab, const struct rf_schedule *schedule,
                                               .node_names = node_names},
                     &found, NULL),
         RF_OK);
-    rf_links_free(&links);
+    rf_capacities_free(&links);
     return found.ms;
 }
 

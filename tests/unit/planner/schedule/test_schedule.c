@@ -75,14 +75,14 @@ END_TEST
 START_TEST(test_schedule_direct_ops_are_the_transfers)
 {
     struct lab lab;
-    struct rf_walk walk;
+    struct rf_plan_walk walk;
     make(&lab, "send_recv", "");
     ck_assert_uint_eq(lab.schedule->n_ops, lab.plan->n_transfers);
     ck_assert_uint_eq(lab.schedule->n_rounds, 1);
-    ck_assert_int_eq(rf_walk_start(&walk, lab.plan, NULL), RF_OK);
+    ck_assert_int_eq(rf_plan_walk_start(&walk, lab.plan, NULL), RF_OK);
     for (size_t i = 0; i < lab.plan->n_transfers; i++) {
         const struct rf_op *op = &lab.schedule->ops[i];
-        const struct rf_transfer *transfer = rf_walk_next(&walk);
+        const struct rf_transfer *transfer = rf_plan_walk_next(&walk);
         ck_assert_ptr_nonnull(transfer);
         ck_assert_uint_eq(op->src, transfer->src);
         ck_assert_uint_eq(op->dst, transfer->dst);
@@ -90,7 +90,7 @@ START_TEST(test_schedule_direct_ops_are_the_transfers)
         ck_assert_uint_eq(op->dst_offset, transfer->dst_offset);
         ck_assert_mem_eq(&op->box, &transfer->box, sizeof(op->box));
     }
-    rf_walk_end(&walk);
+    rf_plan_walk_end(&walk);
     lab_free(&lab);
 }
 END_TEST

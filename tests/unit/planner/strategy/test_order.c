@@ -17,7 +17,7 @@ static struct rf_rank ranks[RANKS];
 static const struct rf_world world = {
     .n_ranks = RANKS, .ranks = ranks, .n_nodes = NODES};
 
-static const struct rf_weights alike = {.rank = NULL};
+static const struct rf_link_weights alike = {.rank = NULL};
 
 static void make_world(void)
 {
@@ -96,7 +96,7 @@ END_TEST
 START_TEST(test_order_time_balances_links_by_weight)
 {
     uint32_t node[NODES] = {1, 3, 1, 1, 1, 1}, rank[RANKS];
-    const struct rf_weights weights = {.rank = rank, .node = node};
+    const struct rf_link_weights weights = {.rank = rank, .node = node};
     struct rf_works works = {.works = NULL};
     uint32_t order[8], sent[RANKS] = {0};
     make_world();

@@ -313,14 +313,14 @@ START_TEST(test_strategy_links_bound_agrees)
     const struct suite_case *of = &cases[_i];
     static const char *const names[] = {"a", "b", "c", "d", "e"};
     struct lab lab;
-    struct rf_links links;
+    struct rf_capacities links;
     struct rf_bound bound;
     make(&lab, of, BROADCAST_ORDER, false);
     lab_links(&links, of->n_nodes, 0, 0, 2);
-    ck_assert_int_eq(rf_cost_bound(lab.plan, &links, names, &bound, NULL),
+    ck_assert_int_eq(rf_bounds_any(lab.plan, &links, names, &bound, NULL),
                      RF_OK);
     ck_assert_double_eq_tol(bound.ms, of->bound * of->bytes / 2e6, 1e-6);
-    rf_links_free(&links);
+    rf_capacities_free(&links);
     lab_free(&lab);
 }
 END_TEST
@@ -333,7 +333,7 @@ START_TEST(test_strategy_links_simulation_agrees)
     const struct suite_case *of = &cases[_i];
     for (unsigned i = 0; i < 2 * N_CONFIGS; i++) {
         struct lab lab;
-        struct rf_links links;
+        struct rf_capacities links;
         struct rf_simulated found;
         double time;
         make(&lab, of, (enum config)(i / 2), i % 2 == 1);
@@ -352,7 +352,7 @@ START_TEST(test_strategy_links_simulation_agrees)
                       "case %s, %s, %s: %.4f instead of %.4f", of->name,
                       config_text[i / 2], i % 2 == 1 ? "serial" : "free",
                       found.ms / 1e3, time);
-        rf_links_free(&links);
+        rf_capacities_free(&links);
         lab_free(&lab);
     }
 }
@@ -381,12 +381,12 @@ START_TEST(test_strategy_links_auto_takes_the_fastest)
     static const char *const names[] = {"a", "b", "c", "d", "e"};
     const struct suite_case *of = &cases[_i];
     struct lab lab;
-    struct rf_links links;
+    struct rf_capacities links;
     struct rf_choice choice;
     double best = INFINITY;
     make(&lab, of, SEND_RECV, false);
     lab_links(&links, of->n_nodes, 0, 0, of->bytes / 1e9);
-    ck_assert(rf_links_assume(&links));
+    ck_assert(rf_capacities_assume(&links));
     ck_assert_int_eq(rf_choose_strategy(
                          &(struct rf_choose_env){.plan = lab.plan,
                                                  .links = &links,
@@ -402,7 +402,7 @@ START_TEST(test_strategy_links_auto_takes_the_fastest)
                   "case %s: %s takes %.4f, the best %.4f", of->name,
                   rf_strategy_name(choice.taken), seconds(of, choice.taken),
                   best);
-    rf_links_free(&links);
+    rf_capacities_free(&links);
     lab_free(&lab);
 }
 END_TEST

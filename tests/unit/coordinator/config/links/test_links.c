@@ -106,20 +106,20 @@ START_TEST(test_links_of_a_node_win_over_those_of_all)
     json_t *value = json_loads(text, 0, NULL);
     struct rf_jnode root = rf_jnode_root(value, "c.json");
     struct rf_link_figures all;
-    struct rf_links links;
-    rf_links_init(&links, 3);
+    struct rf_capacities links;
+    rf_capacities_init(&links, 3);
     links.pair_gbytes_per_s[1] = 90; /* as probed */
     ck_assert_int_eq(rf_link_figures_of(&root, "host", &all, NULL), RF_OK);
     ck_assert_int_eq(rf_links_apply(&root, "host", &all, three, &links, NULL),
                      RF_OK);
     ck_assert_double_eq(links.copy_gbytes_per_s[0], 7);
     ck_assert_double_eq(links.copy_gbytes_per_s[1], 50);
-    ck_assert_double_eq(rf_links_capacity(&links, 0, true), 12);
-    ck_assert_double_eq(rf_links_capacity(&links, 2, true), 6);
+    ck_assert_double_eq(rf_capacities_capacity(&links, 0, true), 12);
+    ck_assert_double_eq(rf_capacities_capacity(&links, 2, true), 6);
     ck_assert_double_eq(links.pair_gbytes_per_s[0 * 3 + 1], 2);
     ck_assert_double_eq(links.pair_gbytes_per_s[1 * 3 + 2], 2);
     ck_assert_double_eq(links.pair_gbytes_per_s[2 * 3 + 0], 10);
-    rf_links_free(&links);
+    rf_capacities_free(&links);
     json_decref(value);
 }
 END_TEST

@@ -390,7 +390,7 @@ hdr-check: ## check that each header compiles alone
 	    printf '#include "%s"\n' $$h | \
 	    $(CXX) $(RF_CPPFLAGS) -std=c++17 -Wall -Wextra -fsyntax-only \
 	    -x c++ - || exit 1; done
-check-layers: ## check that includes follow the order of the folders
+check-layers: ## check that files know only what scripts/layers allows
 	@scripts/check-layers
 
 # Parts that bring their own targets.

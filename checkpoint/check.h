@@ -2,8 +2,8 @@
  * Whether the tensors that the headers of a checkpoint's files list are those
  * of its index, and fit together. Pure.
  */
-#ifndef RF_PLANNER_CHECKPOINT_CHECK_H
-#define RF_PLANNER_CHECKPOINT_CHECK_H
+#ifndef RF_CHECKPOINT_CHECK_H
+#define RF_CHECKPOINT_CHECK_H
 
 #include <jansson.h>
 

@@ -16,13 +16,13 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "checkpoint/check.h"
+#include "checkpoint/safetensors.h"
 #include "common/complaints.h"
 #include "common/hash.h"
 #include "common/json.h"
 #include "common/mem.h"
-#include "checkpoint/check.h"
 #include "planner/model/model.h"
-#include "checkpoint/safetensors.h"
 
 #define HEADER_MAX_BYTES ((size_t)100 << 20) /* the format's own limit */
 

@@ -2,8 +2,8 @@
  * What a checkpoint's folder says of its tensors without their data: for
  * whoever has the folder, the coordinator or a node.
  */
-#ifndef RF_TRANSPORT_CHECKPOINT_HEADERS_H
-#define RF_TRANSPORT_CHECKPOINT_HEADERS_H
+#ifndef RF_CHECKPOINT_HEADERS_H
+#define RF_CHECKPOINT_HEADERS_H
 
 #include <jansson.h>
 

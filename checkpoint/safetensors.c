@@ -13,9 +13,9 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "checkpoint/safetensors.h"
 #include "common/mem.h"
 #include "planner/model/shape_json.h"
-#include "checkpoint/safetensors.h"
 
 #define LENGTH_BYTES 8
 #define HEADER_MAX_BYTES (UINT64_C(100) << 20) /* the format's own limit */

@@ -3,8 +3,8 @@
  * to their destination; short ones, such as the rows of a column split, through
  * a window, so that they do not cost a system call each.
  */
-#ifndef RF_WORKER_CHECKPOINT_H
-#define RF_WORKER_CHECKPOINT_H
+#ifndef RF_CHECKPOINT_SLICES_H
+#define RF_CHECKPOINT_SLICES_H
 
 #include <stdatomic.h>
 

@@ -1,6 +1,6 @@
 /* How many descriptors this process may have open. */
-#ifndef RF_COMMON_DESCRIPTORS_H
-#define RF_COMMON_DESCRIPTORS_H
+#ifndef RF_COMMON_FD_LIMIT_H
+#define RF_COMMON_FD_LIMIT_H
 
 #include <stdint.h>
 

@@ -1,7 +1,7 @@
 /* A parallel-for: threads that share a list of jobs, for work that waits for
  * files or takes long. */
-#ifndef RF_COMMON_CREW_H
-#define RF_COMMON_CREW_H
+#ifndef RF_COMMON_PARALLEL_H
+#define RF_COMMON_PARALLEL_H
 
 #include <stdatomic.h>
 #include <stdbool.h>

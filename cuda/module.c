@@ -12,14 +12,14 @@
 #include "common/bytes.h"
 #include "common/mem.h"
 #include "cuda/device/device.h"
-#include "cuda/health.h"
 #include "cuda/device/device_memory.h"
 #include "cuda/device/methods.h"
+#include "cuda/device/no_device.h"
+#include "cuda/health.h"
 #include "cuda/nccl/nccl_api.h"
+#include "cuda/nvml/memory_usage.h"
 #include "cuda/nvml/nvml.h"
 #include "cuda/nvshmem/nvshmem_api.h"
-#include "cuda/nvml/memory_usage.h"
-#include "cuda/device/no_device.h"
 
 #define PROBE_ALIGN (UINT64_C(1) << 20)
 

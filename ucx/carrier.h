@@ -29,9 +29,9 @@
 
 #include "transport/codec/strided_copy.h"
 #include "transport/engine/engine.h"
-#include "ucx/peer_info.h"
-#include "ucx/lanes.h"
 #include "ucx/endpoint.h"
+#include "ucx/lanes.h"
+#include "ucx/peer_info.h"
 
 #define RF_UCX_HEADER_BYTES 24
 /* Bytes of one request. */

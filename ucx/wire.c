@@ -18,9 +18,9 @@
 #include <string.h>
 
 #include "common/mem.h"
-#include "ucx/peer_info.h"
-#include "ucx/lanes.h"
 #include "ucx/endpoint.h"
+#include "ucx/lanes.h"
+#include "ucx/peer_info.h"
 
 /* What a worker may do before its rank looks at the rest. */
 #define PROGRESS_CALLS 32

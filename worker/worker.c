@@ -22,11 +22,11 @@
 #include "common/version.h"
 #include "transport/control/message_types.h"
 #include "worker/agent/agent.h"
+#include "worker/agent/step_input.h"
 #include "worker/helper/facts.h"
 #include "worker/helper/inspect.h"
-#include "worker/rank/rank.h"
-#include "worker/agent/step_input.h"
 #include "worker/helper/survey.h"
+#include "worker/rank/rank.h"
 
 static const char help[] =
     "usage: refit-worker --stdio | --slurm\n"

@@ -2,8 +2,8 @@
  * Advice about scenarios and about nodes that have joined: a table of rules
  * (advice.c), whose conditions are in advice_rules.c. Pure.
  */
-#ifndef RF_COORDINATOR_COMMANDS_ADVICE_ADVICE_H
-#define RF_COORDINATOR_COMMANDS_ADVICE_ADVICE_H
+#ifndef RF_COORDINATOR_ADVICE_ADVICE_H
+#define RF_COORDINATOR_ADVICE_ADVICE_H
 
 #include "coordinator/advice/findings.h"
 #include "coordinator/config/links/timeline.h"

@@ -2,8 +2,8 @@
  * Private to advice.c, advice_rules.c and advice_gpu.c: what a rule of advice
  * looks at, and the conditions of the table.
  */
-#ifndef RF_COORDINATOR_COMMANDS_ADVICE_ADVICE_RULES_H
-#define RF_COORDINATOR_COMMANDS_ADVICE_ADVICE_RULES_H
+#ifndef RF_COORDINATOR_ADVICE_ADVICE_RULES_H
+#define RF_COORDINATOR_ADVICE_ADVICE_RULES_H
 
 #include "coordinator/advice/message_words.h"
 #include "coordinator/scenario/scenario.h"

@@ -1,6 +1,6 @@
 /* What `advise` found, for people and as JSON. */
-#ifndef RF_COORDINATOR_COMMANDS_ADVICE_ADVISE_PRINT_H
-#define RF_COORDINATOR_COMMANDS_ADVICE_ADVISE_PRINT_H
+#ifndef RF_COORDINATOR_ADVICE_ADVISE_PRINT_H
+#define RF_COORDINATOR_ADVICE_ADVISE_PRINT_H
 
 #include <jansson.h>
 #include <stdio.h>

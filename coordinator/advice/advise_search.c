@@ -10,12 +10,12 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "common/parallel.h"
 #include "common/mem.h"
+#include "common/parallel.h"
 #include "coordinator/advice/rank_memory.h"
 #include "coordinator/config/links/links.h"
-#include "planner/predict/choose_strategy.h"
 #include "planner/layout/mesh_rules.h"
+#include "planner/predict/choose_strategy.h"
 #include "transport/info/method_info.h"
 
 #define FEWEST_PAIRS 16

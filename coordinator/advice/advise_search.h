@@ -4,8 +4,8 @@
  * that it breaks (mesh_advice.h) and its predicted refit. Pure and
  * deterministic.
  */
-#ifndef RF_COORDINATOR_COMMANDS_ADVICE_ADVISE_SEARCH_H
-#define RF_COORDINATOR_COMMANDS_ADVICE_ADVISE_SEARCH_H
+#ifndef RF_COORDINATOR_ADVICE_ADVISE_SEARCH_H
+#define RF_COORDINATOR_ADVICE_ADVISE_SEARCH_H
 
 #include "coordinator/advice/mesh_advice.h"
 #include "planner/predict/simulate.h"

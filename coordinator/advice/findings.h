@@ -2,8 +2,8 @@
  * A list of findings, as `check` prints them. Levels: E this cannot work, W
  * look at it, I advice.
  */
-#ifndef RF_COORDINATOR_COMMANDS_ADVICE_FINDINGS_H
-#define RF_COORDINATOR_COMMANDS_ADVICE_FINDINGS_H
+#ifndef RF_COORDINATOR_ADVICE_FINDINGS_H
+#define RF_COORDINATOR_ADVICE_FINDINGS_H
 
 #include <stdbool.h>
 #include <stddef.h>

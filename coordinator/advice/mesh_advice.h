@@ -3,8 +3,8 @@
  * `advise` ranks by. None is an error: a mesh that cannot work is refused by
  * the planner. Pure.
  */
-#ifndef RF_COORDINATOR_COMMANDS_ADVICE_MESH_RULES_H
-#define RF_COORDINATOR_COMMANDS_ADVICE_MESH_RULES_H
+#ifndef RF_COORDINATOR_ADVICE_MESH_ADVICE_H
+#define RF_COORDINATOR_ADVICE_MESH_ADVICE_H
 
 #include "coordinator/advice/findings.h"
 #include "coordinator/advice/message_words.h"

@@ -2,8 +2,8 @@
  * Messages with words to fill in: "TP {tp} is more than {slots}". A condition
  * gives the words, whoever prints the message fills them in.
  */
-#ifndef RF_COORDINATOR_COMMANDS_ADVICE_WORDS_H
-#define RF_COORDINATOR_COMMANDS_ADVICE_WORDS_H
+#ifndef RF_COORDINATOR_ADVICE_MESSAGE_WORDS_H
+#define RF_COORDINATOR_ADVICE_MESSAGE_WORDS_H
 
 #include <stddef.h>
 #include <stdint.h>

@@ -9,8 +9,8 @@
 #include "common/mem.h"
 #include "planner/layout/layout.h"
 #include "planner/layout/layout_rules.h"
-#include "planner/plan/quantize.h"
 #include "planner/model/roles.h"
+#include "planner/plan/quantize.h"
 
 #define STATE_BYTES 6.0      /* a parameter, on every rank that has it */
 #define OPTIMIZER_BYTES 12.0 /* a parameter, divided over these ranks */

@@ -3,8 +3,8 @@
  * out workspaces, fragmentation and buffers of communication; framework and
  * allocator usually want some GB more.
  */
-#ifndef RF_COORDINATOR_COMMANDS_ADVICE_RANK_MEMORY_H
-#define RF_COORDINATOR_COMMANDS_ADVICE_RANK_MEMORY_H
+#ifndef RF_COORDINATOR_ADVICE_RANK_MEMORY_H
+#define RF_COORDINATOR_ADVICE_RANK_MEMORY_H
 
 #include "coordinator/config/links/timeline.h"
 #include "planner/model/model.h"

@@ -3,11 +3,11 @@
  * and perhaps a stream to it. Callbacks come from the loop, never from inside a
  * call.
  */
-#ifndef RF_COORDINATOR_CLUSTER_AGENT_H
-#define RF_COORDINATOR_CLUSTER_AGENT_H
+#ifndef RF_COORDINATOR_CLUSTER_AGENT_STREAM_H
+#define RF_COORDINATOR_CLUSTER_AGENT_STREAM_H
 
-#include "coordinator/launch/launch.h"
 #include "coordinator/cluster/log_lines.h"
+#include "coordinator/launch/launch.h"
 #include "transport/control/conn.h"
 
 struct rf_agent_stream;

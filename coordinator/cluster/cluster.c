@@ -13,13 +13,13 @@
 #include "common/fd_limit.h"
 #include "common/log.h"
 #include "common/mem.h"
+#include "coordinator/cluster/launchers.h"
 #include "coordinator/cluster/listener.h"
 #include "coordinator/cluster/node.h"
-#include "coordinator/launch/program.h"
 #include "coordinator/cluster/random.h"
 #include "coordinator/config/shared_folders.h"
+#include "coordinator/launch/program.h"
 #include "transport/net/loop.h"
-#include "coordinator/cluster/launchers.h"
 
 #define TICK_MS 100
 #define TOKEN_BYTES 8

@@ -18,9 +18,9 @@
 #define RF_COORDINATOR_CLUSTER_NODE_H
 
 #include "coordinator/cluster/events.h"
-#include "coordinator/launch/launch.h"
 #include "coordinator/cluster/lease.h"
 #include "coordinator/config/config.h"
+#include "coordinator/launch/launch.h"
 #include "transport/control/conn.h"
 #include "transport/control/shared_payload.h"
 

@@ -12,15 +12,15 @@
 #include "common/clock.h"
 #include "common/log.h"
 #include "common/mem.h"
+#include "coordinator/advice/advice.h"
 #include "coordinator/cluster/cluster.h"
 #include "coordinator/cluster/random.h"
-#include "coordinator/advice/advice.h"
 #include "coordinator/commands/cli.h"
 #include "coordinator/commands/commands.h"
 #include "coordinator/commands/load.h"
-#include "coordinator/scenario/scenario_set.h"
 #include "coordinator/commands/signals.h"
 #include "coordinator/preflight/inspect.h"
+#include "coordinator/scenario/scenario_set.h"
 #include "transport/net/loop.h"
 
 #define CLOCKS_MS 300 /* for the quick leases after joining */

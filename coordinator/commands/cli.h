@@ -9,11 +9,11 @@
 
 #include "common/err.h"
 #include "common/log.h"
-#include "coordinator/megatron/megatron_flags.h"
 #include "coordinator/config/overrides.h"
-#include "coordinator/table/form.h"
+#include "coordinator/megatron/megatron_flags.h"
 #include "coordinator/reports/thresholds.h"
 #include "coordinator/scenario/exit_code.h"
+#include "coordinator/table/form.h"
 
 enum rf_command {
     RF_CMD_RUN,

@@ -3,8 +3,8 @@
  * report's document with the whole records on its standard input and answers
  * with one; nothing else passes between the two programs.
  */
-#ifndef RF_COORDINATOR_COMMANDS_FIGURES_H
-#define RF_COORDINATOR_COMMANDS_FIGURES_H
+#ifndef RF_COORDINATOR_COMMANDS_FIGURES_SCRIPT_H
+#define RF_COORDINATOR_COMMANDS_FIGURES_SCRIPT_H
 
 #include <jansson.h>
 

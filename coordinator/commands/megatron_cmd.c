@@ -11,10 +11,10 @@
 #include "common/mem.h"
 #include "coordinator/commands/commands.h"
 #include "coordinator/commands/load.h"
-#include "coordinator/megatron/megatron_block.h"
-#include "coordinator/megatron/megatron_cluster.h"
 #include "coordinator/commands/run_app.h"
 #include "coordinator/commands/versions.h"
+#include "coordinator/megatron/megatron_block.h"
+#include "coordinator/megatron/megatron_cluster.h"
 
 struct megatron_app {
     struct rf_run_app run; /* first: `print` gets its address */

@@ -12,9 +12,9 @@
 #include "coordinator/commands/plan_families.h"
 #include "coordinator/commands/plan_print.h"
 #include "coordinator/scenario/scenario_set.h"
+#include "planner/families/model_read.h"
 #include "planner/model/model_json.h"
 #include "planner/schedule/plan_json.h"
-#include "planner/families/model_read.h"
 
 static json_t *scenario_json(const struct rf_scenario *scenario, bool full)
 {

@@ -4,8 +4,8 @@
  * agents wait for a sign of life from their coordinator, and signals must be
  * answered meanwhile.
  */
-#ifndef RF_COORDINATOR_COMMANDS_PLANNING_H
-#define RF_COORDINATOR_COMMANDS_PLANNING_H
+#ifndef RF_COORDINATOR_COMMANDS_PLAN_THREAD_H
+#define RF_COORDINATOR_COMMANDS_PLAN_THREAD_H
 
 #include <uv.h>
 

@@ -5,15 +5,15 @@
 
 #include <uv.h>
 
-#include "coordinator/cluster/cluster.h"
 #include "coordinator/advice/advice.h"
+#include "coordinator/cluster/cluster.h"
 #include "coordinator/commands/cli.h"
 #include "coordinator/commands/progress.h"
-#include "coordinator/scenario/scenario_set.h"
 #include "coordinator/commands/signals.h"
+#include "coordinator/run/run.h"
+#include "coordinator/scenario/scenario_set.h"
 #include "coordinator/store/results.h"
 #include "coordinator/store/trace_file.h"
-#include "coordinator/run/run.h"
 
 struct rf_run_app {
     const struct rf_cli *cli;

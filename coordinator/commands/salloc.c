@@ -8,8 +8,8 @@
 #include <unistd.h>
 
 #include "common/mem.h"
-#include "coordinator/launch/program.h"
 #include "coordinator/config/nodes/slurm_job.h"
+#include "coordinator/launch/program.h"
 
 static enum rf_status become_salloc(const struct rf_cli *cli,
                                     const json_t *options, struct rf_err *err)

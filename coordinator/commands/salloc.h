@@ -1,6 +1,6 @@
 /* Asks Slurm for a job to run in. */
-#ifndef RF_COORDINATOR_COMMANDS_ALLOCATE_H
-#define RF_COORDINATOR_COMMANDS_ALLOCATE_H
+#ifndef RF_COORDINATOR_COMMANDS_SALLOC_H
+#define RF_COORDINATOR_COMMANDS_SALLOC_H
 
 #include "common/json.h"
 #include "coordinator/commands/cli.h"

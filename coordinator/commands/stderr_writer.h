@@ -7,8 +7,8 @@
  * once there is room, one line says how many. Of the status, a line that is
  * redrawn below all others, only the last is kept.
  */
-#ifndef RF_COORDINATOR_COMMANDS_OUTPUT_H
-#define RF_COORDINATOR_COMMANDS_OUTPUT_H
+#ifndef RF_COORDINATOR_COMMANDS_STDERR_WRITER_H
+#define RF_COORDINATOR_COMMANDS_STDERR_WRITER_H
 
 #include <stdbool.h>
 #include <stddef.h>

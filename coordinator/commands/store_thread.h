@@ -3,8 +3,8 @@
  * blocks the writer for longer than agents wait for a sign of life from their
  * coordinator, and signals must be answered meanwhile.
  */
-#ifndef RF_COORDINATOR_COMMANDS_STORING_H
-#define RF_COORDINATOR_COMMANDS_STORING_H
+#ifndef RF_COORDINATOR_COMMANDS_STORE_THREAD_H
+#define RF_COORDINATOR_COMMANDS_STORE_THREAD_H
 
 #include <uv.h>
 

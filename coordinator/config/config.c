@@ -20,11 +20,11 @@
 
 #include "common/mem.h"
 #include "coordinator/config/config_internal.h"
+#include "coordinator/config/defaults.h"
 #include "coordinator/config/links/links.h"
 #include "coordinator/config/model_file.h"
 #include "coordinator/config/nodes/names.h"
 #include "coordinator/config/paths.h"
-#include "coordinator/config/defaults.h"
 #include "planner/scenario/spec.h"
 
 #define INPUT_NAME "standard input"

@@ -11,9 +11,9 @@
 
 #include "common/err.h"
 #include "common/json.h"
+#include "coordinator/config/links/timeline.h"
 #include "coordinator/config/nodes/launch_settings.h"
 #include "coordinator/config/overrides.h"
-#include "coordinator/config/links/timeline.h"
 
 #define RF_CONFIG_MAX_BYTES                                                    \
     ((size_t)68 << 20) /* a model's manifest may be described in place */

@@ -10,8 +10,8 @@
 #include "common/mem.h"
 #include "coordinator/config/config_internal.h"
 #include "coordinator/config/nodes/names.h"
-#include "coordinator/config/paths.h"
 #include "coordinator/config/nodes/slurm_job.h"
+#include "coordinator/config/paths.h"
 
 static const char *const launch_keys[] = {
     "method",     "worker",      "env",        "parallel",

@@ -3,8 +3,8 @@
  * cluster.json, put into the model and the scenarios before these are read.
  * What results keep, and everything after, has no variables and no defaults.
  */
-#ifndef RF_COORDINATOR_CONFIG_SUITE_H
-#define RF_COORDINATOR_CONFIG_SUITE_H
+#ifndef RF_COORDINATOR_CONFIG_DEFAULTS_H
+#define RF_COORDINATOR_CONFIG_DEFAULTS_H
 
 #include <jansson.h>
 

@@ -12,12 +12,12 @@
 #include <string.h>
 #include <sys/stat.h>
 
+#include "checkpoint/headers.h"
 #include "common/mem.h"
 #include "common/text.h"
 #include "coordinator/config/paths.h"
-#include "planner/model/model.h"
-#include "checkpoint/headers.h"
 #include "planner/families/model_fields.h"
+#include "planner/model/model.h"
 
 static const char *const sources[] = {"manifest",   "config", "megatron",
                                       "checkpoint", "tensor", NULL};

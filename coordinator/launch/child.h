@@ -4,8 +4,8 @@
  * not reach it, and it can be signalled with everything in its process group.
  * All on the loop's thread; no callback comes from inside a call.
  */
-#ifndef RF_COORDINATOR_CLUSTER_CHILD_H
-#define RF_COORDINATOR_CLUSTER_CHILD_H
+#ifndef RF_COORDINATOR_LAUNCH_CHILD_H
+#define RF_COORDINATOR_LAUNCH_CHILD_H
 
 #include <stdbool.h>
 #include <uv.h>

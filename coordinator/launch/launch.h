@@ -19,8 +19,8 @@
  * the node joins by TCP alone (docs/PROTOCOL.md). `manual` prints what to run
  * on the node; `slurm` starts the agents of all nodes by one command.
  */
-#ifndef RF_COORDINATOR_CLUSTER_LAUNCH_H
-#define RF_COORDINATOR_CLUSTER_LAUNCH_H
+#ifndef RF_COORDINATOR_LAUNCH_LAUNCH_H
+#define RF_COORDINATOR_LAUNCH_LAUNCH_H
 
 #include <stdbool.h>
 #include <stdint.h>

@@ -1,6 +1,6 @@
 /* What the launchers share. Private to launch*.c. */
-#ifndef RF_COORDINATOR_CLUSTER_LAUNCH_INTERNAL_H
-#define RF_COORDINATOR_CLUSTER_LAUNCH_INTERNAL_H
+#ifndef RF_COORDINATOR_LAUNCH_LAUNCH_INTERNAL_H
+#define RF_COORDINATOR_LAUNCH_LAUNCH_INTERNAL_H
 
 #include "coordinator/launch/launch.h"
 

@@ -25,11 +25,11 @@
 
 #include "common/log.h"
 #include "common/mem.h"
+#include "coordinator/config/nodes/slurm_job.h"
 #include "coordinator/launch/child.h"
 #include "coordinator/launch/launch_internal.h"
 #include "coordinator/launch/launch_slurm_line.h"
 #include "coordinator/launch/wrap.h"
-#include "coordinator/config/nodes/slurm_job.h"
 
 struct slurm {
     struct rf_launch base;

@@ -1,7 +1,7 @@
 /* What srun --label writes to its standard error, line by line: words of the
  * tasks, and what Slurm says about tasks and nodes. Pure. */
-#ifndef RF_COORDINATOR_CLUSTER_LAUNCH_SLURM_LINE_H
-#define RF_COORDINATOR_CLUSTER_LAUNCH_SLURM_LINE_H
+#ifndef RF_COORDINATOR_LAUNCH_LAUNCH_SLURM_LINE_H
+#define RF_COORDINATOR_LAUNCH_LAUNCH_SLURM_LINE_H
 
 #include <stdint.h>
 

@@ -1,7 +1,7 @@
 /* What kind of file a program on this machine is, asked before executing it or
  * after that failed. */
-#ifndef RF_COORDINATOR_CLUSTER_PROGRAM_H
-#define RF_COORDINATOR_CLUSTER_PROGRAM_H
+#ifndef RF_COORDINATOR_LAUNCH_PROGRAM_H
+#define RF_COORDINATOR_LAUNCH_PROGRAM_H
 
 #include "common/compiler.h"
 #include "common/err.h"

@@ -3,8 +3,8 @@
  * in a container. The worker and its option follow as more words, and its
  * standard input and output have to pass through.
  */
-#ifndef RF_COORDINATOR_CLUSTER_WRAP_H
-#define RF_COORDINATOR_CLUSTER_WRAP_H
+#ifndef RF_COORDINATOR_LAUNCH_WRAP_H
+#define RF_COORDINATOR_LAUNCH_WRAP_H
 
 #include "coordinator/config/nodes/launch_settings.h"
 

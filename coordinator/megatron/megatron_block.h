@@ -1,6 +1,6 @@
 /* What Megatron-LM's refit benchmark prints, of a run of ours. */
-#ifndef RF_COORDINATOR_COMMANDS_MEGATRON_MEGATRON_BLOCK_H
-#define RF_COORDINATOR_COMMANDS_MEGATRON_MEGATRON_BLOCK_H
+#ifndef RF_COORDINATOR_MEGATRON_MEGATRON_BLOCK_H
+#define RF_COORDINATOR_MEGATRON_MEGATRON_BLOCK_H
 
 #include <jansson.h>
 #include <stdio.h>

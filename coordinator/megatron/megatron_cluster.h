@@ -1,6 +1,6 @@
 /* The cluster file that Megatron-LM's flags describe. */
-#ifndef RF_COORDINATOR_COMMANDS_MEGATRON_MEGATRON_CLUSTER_H
-#define RF_COORDINATOR_COMMANDS_MEGATRON_MEGATRON_CLUSTER_H
+#ifndef RF_COORDINATOR_MEGATRON_MEGATRON_CLUSTER_H
+#define RF_COORDINATOR_MEGATRON_MEGATRON_CLUSTER_H
 
 #include "coordinator/megatron/megatron_flags.h"
 

@@ -3,8 +3,8 @@
  * takes it: the flags that decide what moves, those that do not, and those that
  * make a model or a mesh that this program does not describe.
  */
-#ifndef RF_COORDINATOR_COMMANDS_MEGATRON_MEGATRON_FLAGS_H
-#define RF_COORDINATOR_COMMANDS_MEGATRON_MEGATRON_FLAGS_H
+#ifndef RF_COORDINATOR_MEGATRON_MEGATRON_FLAGS_H
+#define RF_COORDINATOR_MEGATRON_MEGATRON_FLAGS_H
 
 #include <jansson.h>
 #include <stdbool.h>

@@ -1,6 +1,6 @@
 /* Which layers have experts, as Megatron-LM's --moe-layer-freq says it. */
-#ifndef RF_COORDINATOR_COMMANDS_MEGATRON_MEGATRON_PATTERN_H
-#define RF_COORDINATOR_COMMANDS_MEGATRON_MEGATRON_PATTERN_H
+#ifndef RF_COORDINATOR_MEGATRON_MEGATRON_PATTERN_H
+#define RF_COORDINATOR_MEGATRON_MEGATRON_PATTERN_H
 
 #include <jansson.h>
 

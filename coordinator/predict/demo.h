@@ -3,8 +3,8 @@
  * hardware, from nominal figures alone (docs/FABRICS.md). The demo that it
  * follows is in MEASURING.md, "Published times". Pure but for the printing.
  */
-#ifndef RF_COORDINATOR_COMMANDS_PREDICT_DEMO_H
-#define RF_COORDINATOR_COMMANDS_PREDICT_DEMO_H
+#ifndef RF_COORDINATOR_PREDICT_DEMO_H
+#define RF_COORDINATOR_PREDICT_DEMO_H
 
 #include <stdbool.h>
 #include <stdint.h>

@@ -3,8 +3,8 @@
  * predict_speeds.c, what both read of results from predict_records.c, what was
  * measured from predict_measured.c, calibration predict_calibrate.c;
  * predict_cmd.c has the command. Formulae: docs/MEASURING.md, "Predictions". */
-#ifndef RF_COORDINATOR_COMMANDS_PREDICT_PREDICT_H
-#define RF_COORDINATOR_COMMANDS_PREDICT_PREDICT_H
+#ifndef RF_COORDINATOR_PREDICT_PREDICT_H
+#define RF_COORDINATOR_PREDICT_PREDICT_H
 
 #include <jansson.h>
 #include <stdbool.h>
@@ -15,8 +15,8 @@
 #include "coordinator/records/result_files.h"
 #include "coordinator/scenario/scenario.h"
 #include "planner/predict/simulate.h"
-#include "transport/info/method_info.h"
 #include "transport/info/disk_reads.h"
+#include "transport/info/method_info.h"
 
 struct rf_prediction {
     double simulated_ms;

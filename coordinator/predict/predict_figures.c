@@ -9,8 +9,8 @@
 #include <string.h>
 
 #include "common/mem.h"
-#include "transport/info/method_info.h"
 #include "transport/info/disk_reads.h"
+#include "transport/info/method_info.h"
 
 /* A part of a rank's training memory that is written to its file. */
 struct held_range {

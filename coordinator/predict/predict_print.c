@@ -5,8 +5,8 @@
 #include "common/mem.h"
 #include "common/text.h"
 #include "coordinator/predict/predict.h"
-#include "coordinator/table/escape.h"
 #include "coordinator/records/report_table.h"
+#include "coordinator/table/escape.h"
 
 const char *rf_predict_path_text(const struct rf_predict_row *row)
 {

@@ -2,8 +2,8 @@
  * Whether nodes share the folders of method disk and --export, judged by what
  * they saw of each other in it (HELLO's "folders"). Pure.
  */
-#ifndef RF_COORDINATOR_RUN_FOLDERS_H
-#define RF_COORDINATOR_RUN_FOLDERS_H
+#ifndef RF_COORDINATOR_PREFLIGHT_FOLDERS_H
+#define RF_COORDINATOR_PREFLIGHT_FOLDERS_H
 
 #include <jansson.h>
 

@@ -1,6 +1,6 @@
 /* What nodes say of themselves in HELLO, compared with each other and us. */
-#ifndef RF_COORDINATOR_RUN_HELLO_H
-#define RF_COORDINATOR_RUN_HELLO_H
+#ifndef RF_COORDINATOR_PREFLIGHT_HELLO_H
+#define RF_COORDINATOR_PREFLIGHT_HELLO_H
 
 #include <stdbool.h>
 

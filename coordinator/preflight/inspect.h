@@ -4,8 +4,8 @@
  * headers; what all others with ranks, which read the files to fill and to
  * verify, say of theirs has to be the same.
  */
-#ifndef RF_COORDINATOR_RUN_INSPECT_H
-#define RF_COORDINATOR_RUN_INSPECT_H
+#ifndef RF_COORDINATOR_PREFLIGHT_INSPECT_H
+#define RF_COORDINATOR_PREFLIGHT_INSPECT_H
 
 #include "coordinator/config/config.h"
 #include "coordinator/preflight/verdict.h"

@@ -1,6 +1,6 @@
 /* The nodes of a run: who has joined, who is lost, and who may join at all. */
-#ifndef RF_COORDINATOR_RUN_JOIN_H
-#define RF_COORDINATOR_RUN_JOIN_H
+#ifndef RF_COORDINATOR_PREFLIGHT_JOIN_H
+#define RF_COORDINATOR_PREFLIGHT_JOIN_H
 
 #include "coordinator/config/config.h"
 #include "coordinator/preflight/verdict.h"

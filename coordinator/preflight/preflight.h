@@ -1,7 +1,7 @@
 /* What is known of a scenario before anything is sent for it: whether the nodes
  * can run it (method, memory, devices, folders). */
-#ifndef RF_COORDINATOR_RUN_PREFLIGHT_H
-#define RF_COORDINATOR_RUN_PREFLIGHT_H
+#ifndef RF_COORDINATOR_PREFLIGHT_PREFLIGHT_H
+#define RF_COORDINATOR_PREFLIGHT_PREFLIGHT_H
 
 #include "coordinator/preflight/join.h"
 #include "coordinator/scenario/scenario.h"

@@ -1,6 +1,6 @@
 /* What a part of the run makes of an event. run.c acts on it. */
-#ifndef RF_COORDINATOR_RUN_VERDICT_H
-#define RF_COORDINATOR_RUN_VERDICT_H
+#ifndef RF_COORDINATOR_PREFLIGHT_VERDICT_H
+#define RF_COORDINATOR_PREFLIGHT_VERDICT_H
 
 enum rf_verdict {
     RF_VERDICT_GO_ON,  /* nothing changes: more is still to come */

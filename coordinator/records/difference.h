@@ -1,6 +1,6 @@
 /* What two records disagree about. Pure. */
-#ifndef RF_COORDINATOR_RESULTS_DIFFERENCE_H
-#define RF_COORDINATOR_RESULTS_DIFFERENCE_H
+#ifndef RF_COORDINATOR_RECORDS_DIFFERENCE_H
+#define RF_COORDINATOR_RECORDS_DIFFERENCE_H
 
 #include <jansson.h>
 #include <stdbool.h>

@@ -5,8 +5,8 @@
 
 #include "common/mem.h"
 #include "common/stats.h"
-#include "coordinator/records/variance.h"
 #include "coordinator/records/fields.h"
+#include "coordinator/records/variance.h"
 
 #define UNSTABLE "unstable"
 #define REPEATS_DIFFER "repeats_differ"

@@ -1,6 +1,6 @@
 /* What is doubtful about the figures of a scenario. */
-#ifndef RF_COORDINATOR_RESULTS_FLAGS_H
-#define RF_COORDINATOR_RESULTS_FLAGS_H
+#ifndef RF_COORDINATOR_RECORDS_DOUBTS_H
+#define RF_COORDINATOR_RECORDS_DOUBTS_H
 
 #include <jansson.h>
 

@@ -1,6 +1,6 @@
 /* What is read of a scenario's record, and how it is shown. */
-#ifndef RF_COORDINATOR_RESULTS_FIELDS_H
-#define RF_COORDINATOR_RESULTS_FIELDS_H
+#ifndef RF_COORDINATOR_RECORDS_FIELDS_H
+#define RF_COORDINATOR_RECORDS_FIELDS_H
 
 #include <jansson.h>
 #include <stdbool.h>

@@ -1,6 +1,6 @@
 /* The median of a scenario's measured iterations. */
-#ifndef RF_COORDINATOR_RESULTS_MIDDLE_H
-#define RF_COORDINATOR_RESULTS_MIDDLE_H
+#ifndef RF_COORDINATOR_RECORDS_MEDIAN_INTERVAL_H
+#define RF_COORDINATOR_RECORDS_MEDIAN_INTERVAL_H
 
 #include <jansson.h>
 #include <stdbool.h>

@@ -1,6 +1,6 @@
 /* What was run, and where, in two records of one scenario. */
-#ifndef RF_COORDINATOR_RESULTS_RECORDS_DIFFER_H
-#define RF_COORDINATOR_RESULTS_RECORDS_DIFFER_H
+#ifndef RF_COORDINATOR_RECORDS_RECORDS_DIFFER_H
+#define RF_COORDINATOR_RECORDS_RECORDS_DIFFER_H
 
 #include <jansson.h>
 

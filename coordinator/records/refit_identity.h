@@ -1,6 +1,6 @@
 /* What makes two results ones of the same refit, whatever their names. Pure. */
-#ifndef RF_COORDINATOR_RESULTS_REFIT_IDENTITY_H
-#define RF_COORDINATOR_RESULTS_REFIT_IDENTITY_H
+#ifndef RF_COORDINATOR_RECORDS_REFIT_IDENTITY_H
+#define RF_COORDINATOR_RECORDS_REFIT_IDENTITY_H
 
 #include <jansson.h>
 

@@ -5,8 +5,8 @@
 
 #include "common/mem.h"
 #include "common/text.h"
-#include "coordinator/records/fields.h"
 #include "coordinator/records/doubts.h"
+#include "coordinator/records/fields.h"
 
 /* Where all records of a table are meant, more than so many. */
 #define NAMED_MAX 3

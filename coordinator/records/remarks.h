@@ -1,6 +1,6 @@
 /* What is said of scenarios under a table, a sentence a line. */
-#ifndef RF_COORDINATOR_RESULTS_REMARKS_H
-#define RF_COORDINATOR_RESULTS_REMARKS_H
+#ifndef RF_COORDINATOR_RECORDS_REMARKS_H
+#define RF_COORDINATOR_RECORDS_REMARKS_H
 
 #include <jansson.h>
 #include <stddef.h>

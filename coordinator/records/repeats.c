@@ -10,8 +10,8 @@
 #include <string.h>
 
 #include "common/mem.h"
-#include "coordinator/records/fields.h"
 #include "coordinator/records/doubts.h"
+#include "coordinator/records/fields.h"
 #include "coordinator/records/summary.h"
 
 /* An entry of `repeats` has these of the attempt's record. */

@@ -1,6 +1,6 @@
 /* One record of several attempts at a scenario. */
-#ifndef RF_COORDINATOR_RESULTS_REPEATS_H
-#define RF_COORDINATOR_RESULTS_REPEATS_H
+#ifndef RF_COORDINATOR_RECORDS_REPEATS_H
+#define RF_COORDINATOR_RECORDS_REPEATS_H
 
 #include <jansson.h>
 #include <stdbool.h>

@@ -1,6 +1,6 @@
 /* The command that runs a scenario again. */
-#ifndef RF_COORDINATOR_RESULTS_REPLAY_H
-#define RF_COORDINATOR_RESULTS_REPLAY_H
+#ifndef RF_COORDINATOR_RECORDS_REPLAY_H
+#define RF_COORDINATOR_RECORDS_REPLAY_H
 
 #include <jansson.h>
 #include <stdint.h>

@@ -1,7 +1,7 @@
 /* One row per scenario, from result files: the table at the end of a run, the
  * report and summary.csv. */
-#ifndef RF_COORDINATOR_RESULTS_REPORT_TABLE_H
-#define RF_COORDINATOR_RESULTS_REPORT_TABLE_H
+#ifndef RF_COORDINATOR_RECORDS_REPORT_TABLE_H
+#define RF_COORDINATOR_RECORDS_REPORT_TABLE_H
 
 #include <jansson.h>
 #include <stdbool.h>

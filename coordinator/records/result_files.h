@@ -1,6 +1,6 @@
 /* Reading result folders back: for report, compare and predict. */
-#ifndef RF_COORDINATOR_RESULTS_RESULT_FILES_H
-#define RF_COORDINATOR_RESULTS_RESULT_FILES_H
+#ifndef RF_COORDINATOR_RECORDS_RESULT_FILES_H
+#define RF_COORDINATOR_RECORDS_RESULT_FILES_H
 
 #include <jansson.h>
 #include <stdbool.h>

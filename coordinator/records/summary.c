@@ -9,8 +9,8 @@
 
 #include "common/mem.h"
 #include "common/stats.h"
-#include "coordinator/records/variance.h"
 #include "coordinator/records/fields.h"
+#include "coordinator/records/variance.h"
 
 const char *const rf_summary_phases[RF_SUMMARY_PHASES] = {
     "pack_ms", "wire_ms", "unpack_ms", "sync_ms", "unattributed_ms"};

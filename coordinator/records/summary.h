@@ -1,7 +1,7 @@
 /* Figures that follow from the samples of a record, so from one of several
  * repeats as from one of a single attempt. */
-#ifndef RF_COORDINATOR_RESULTS_SUMMARY_H
-#define RF_COORDINATOR_RESULTS_SUMMARY_H
+#ifndef RF_COORDINATOR_RECORDS_SUMMARY_H
+#define RF_COORDINATOR_RECORDS_SUMMARY_H
 
 #include <jansson.h>
 #include <stdbool.h>

@@ -12,8 +12,8 @@
  * 3.6; repeated program starts: T. Kalibera and R. Jones, Rigorous Benchmarking
  * in Reasonable Time, ISMM 2013).
  */
-#ifndef RF_COMMON_VARIANCE_H
-#define RF_COMMON_VARIANCE_H
+#ifndef RF_COORDINATOR_RECORDS_VARIANCE_H
+#define RF_COORDINATOR_RECORDS_VARIANCE_H
 
 #include <stdbool.h>
 

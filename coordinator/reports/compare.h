@@ -1,6 +1,6 @@
 /* Comparing two sets of results. */
-#ifndef RF_COORDINATOR_RESULTS_COMPARE_H
-#define RF_COORDINATOR_RESULTS_COMPARE_H
+#ifndef RF_COORDINATOR_REPORTS_COMPARE_H
+#define RF_COORDINATOR_REPORTS_COMPARE_H
 
 #include <stdbool.h>
 #include <stdio.h>

@@ -8,8 +8,8 @@
 #include "common/bytes.h"
 #include "common/mem.h"
 #include "common/stats.h"
-#include "coordinator/reports/compare.h"
 #include "coordinator/records/report_table.h"
+#include "coordinator/reports/compare.h"
 
 /* Counts scenarios of which a metric up to `last` has that verdict. */
 static size_t count(const struct rf_comparisons *all, enum rf_metric first,

@@ -1,6 +1,6 @@
 /* What stands out of a comparison, for programs: outliers.csv. */
-#ifndef RF_COORDINATOR_RESULTS_OUTLIERS_H
-#define RF_COORDINATOR_RESULTS_OUTLIERS_H
+#ifndef RF_COORDINATOR_REPORTS_OUTLIERS_H
+#define RF_COORDINATOR_REPORTS_OUTLIERS_H
 
 #include "coordinator/reports/compare.h"
 

@@ -19,8 +19,8 @@
 #include "coordinator/records/fields.h"
 #include "coordinator/records/records_differ.h"
 #include "coordinator/records/refit_identity.h"
-#include "coordinator/records/report_table.h"
 #include "coordinator/records/repeats.h"
+#include "coordinator/records/report_table.h"
 
 static json_t *hosts_of(const json_t *record)
 {

@@ -1,6 +1,6 @@
 /* Several runs of the same scenarios as one. */
-#ifndef RF_COORDINATOR_RESULTS_POOL_H
-#define RF_COORDINATOR_RESULTS_POOL_H
+#ifndef RF_COORDINATOR_REPORTS_POOL_H
+#define RF_COORDINATOR_REPORTS_POOL_H
 
 #include <stdbool.h>
 #include <stddef.h>

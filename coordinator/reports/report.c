@@ -12,14 +12,14 @@
 #include "common/log.h"
 #include "common/mem.h"
 #include "common/text.h"
-#include "coordinator/table/escape.h"
 #include "coordinator/records/fields.h"
-#include "coordinator/reports/pool.h"
 #include "coordinator/records/remarks.h"
-#include "coordinator/reports/report_html.h"
-#include "coordinator/reports/report_json.h"
 #include "coordinator/records/replay.h"
 #include "coordinator/records/report_table.h"
+#include "coordinator/reports/pool.h"
+#include "coordinator/reports/report_html.h"
+#include "coordinator/reports/report_json.h"
+#include "coordinator/table/escape.h"
 
 static struct rf_table *make_table(const struct rf_result_set *set,
                                    enum rf_report_form form)

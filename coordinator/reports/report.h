@@ -1,12 +1,12 @@
 /* Result sets as reports. */
-#ifndef RF_COORDINATOR_RESULTS_REPORT_H
-#define RF_COORDINATOR_RESULTS_REPORT_H
+#ifndef RF_COORDINATOR_REPORTS_REPORT_H
+#define RF_COORDINATOR_REPORTS_REPORT_H
 
 #include <stdbool.h>
 #include <stdio.h>
 
-#include "coordinator/table/form.h"
 #include "coordinator/records/result_files.h"
+#include "coordinator/table/form.h"
 
 struct rf_report_options {
     enum rf_report_form form;

@@ -1,6 +1,6 @@
 /* Results as Alpa's resharding benchmark writes them. */
-#ifndef RF_COORDINATOR_RESULTS_REPORT_ALPA_H
-#define RF_COORDINATOR_RESULTS_REPORT_ALPA_H
+#ifndef RF_COORDINATOR_REPORTS_REPORT_ALPA_H
+#define RF_COORDINATOR_REPORTS_REPORT_ALPA_H
 
 #include <jansson.h>
 

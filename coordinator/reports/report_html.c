@@ -9,12 +9,12 @@
 #include <string.h>
 
 #include "common/bytes.h"
-#include "coordinator/table/escape.h"
 #include "coordinator/records/fields.h"
-#include "coordinator/reports/pool.h"
 #include "coordinator/records/remarks.h"
-#include "coordinator/reports/report_json.h"
 #include "coordinator/records/report_table.h"
+#include "coordinator/reports/pool.h"
+#include "coordinator/reports/report_json.h"
+#include "coordinator/table/escape.h"
 
 #define PICTURE "data:image/svg+xml;base64,"
 

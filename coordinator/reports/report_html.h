@@ -1,6 +1,6 @@
 /* Results as one page. */
-#ifndef RF_COORDINATOR_RESULTS_REPORT_HTML_H
-#define RF_COORDINATOR_RESULTS_REPORT_HTML_H
+#ifndef RF_COORDINATOR_REPORTS_REPORT_HTML_H
+#define RF_COORDINATOR_REPORTS_REPORT_HTML_H
 
 #include <jansson.h>
 #include <stdio.h>

@@ -1,7 +1,7 @@
 /* Results as one JSON document: what `report --json` prints, and what figures
  * are drawn from. */
-#ifndef RF_COORDINATOR_RESULTS_REPORT_JSON_H
-#define RF_COORDINATOR_RESULTS_REPORT_JSON_H
+#ifndef RF_COORDINATOR_REPORTS_REPORT_JSON_H
+#define RF_COORDINATOR_REPORTS_REPORT_JSON_H
 
 #include <jansson.h>
 

@@ -1,6 +1,6 @@
 /* By how much a figure may change before a comparison says so. */
-#ifndef RF_COORDINATOR_RESULTS_THRESHOLDS_H
-#define RF_COORDINATOR_RESULTS_THRESHOLDS_H
+#ifndef RF_COORDINATOR_REPORTS_THRESHOLDS_H
+#define RF_COORDINATOR_REPORTS_THRESHOLDS_H
 
 #include <jansson.h>
 #include <stdbool.h>

@@ -6,8 +6,8 @@
 #ifndef RF_COORDINATOR_RUN_ANSWERS_H
 #define RF_COORDINATOR_RUN_ANSWERS_H
 
-#include "coordinator/scenario/attempt.h"
 #include "coordinator/preflight/verdict.h"
+#include "coordinator/scenario/attempt.h"
 
 /* RF_ERR_PROTOCOL where the part of the step is missing or cannot be. */
 enum rf_status rf_answers_prepared(struct rf_attempt *attempt,

@@ -6,8 +6,8 @@
 #ifndef RF_COORDINATOR_RUN_EXCHANGE_H
 #define RF_COORDINATOR_RUN_EXCHANGE_H
 
-#include "coordinator/scenario/scenario.h"
 #include "coordinator/preflight/verdict.h"
+#include "coordinator/scenario/scenario.h"
 #include "transport/control/message_fields.h"
 
 struct rf_run_exchange;

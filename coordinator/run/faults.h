@@ -7,8 +7,8 @@
 #ifndef RF_COORDINATOR_RUN_FAULTS_H
 #define RF_COORDINATOR_RUN_FAULTS_H
 
-#include "coordinator/scenario/attempt.h"
 #include "coordinator/preflight/verdict.h"
+#include "coordinator/scenario/attempt.h"
 
 struct rf_run_faults;
 

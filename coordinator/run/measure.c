@@ -5,8 +5,8 @@
 #include "common/log.h"
 #include "common/mem.h"
 #include "coordinator/run/answers.h"
-#include "coordinator/run/stopping.h"
 #include "coordinator/run/limits.h"
+#include "coordinator/run/stopping.h"
 #include "transport/info/method_info.h"
 
 #define NODE_EVENTS 100000U

@@ -8,8 +8,8 @@
 #ifndef RF_COORDINATOR_RUN_PROBES_H
 #define RF_COORDINATOR_RUN_PROBES_H
 
-#include "coordinator/scenario/attempt.h"
 #include "coordinator/preflight/verdict.h"
+#include "coordinator/scenario/attempt.h"
 
 struct rf_run_probes;
 

@@ -17,8 +17,8 @@
 #include <stdint.h>
 
 #include "coordinator/config/config.h"
-#include "coordinator/scenario/attempt.h"
 #include "coordinator/preflight/inspect.h"
+#include "coordinator/scenario/attempt.h"
 #include "transport/control/message_fields.h"
 
 struct rf_run;

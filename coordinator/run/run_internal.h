@@ -2,10 +2,10 @@
 #ifndef RF_COORDINATOR_RUN_RUN_INTERNAL_H
 #define RF_COORDINATOR_RUN_RUN_INTERNAL_H
 
+#include "coordinator/preflight/join.h"
 #include "coordinator/run/agenda.h"
 #include "coordinator/run/exchange.h"
 #include "coordinator/run/faults.h"
-#include "coordinator/preflight/join.h"
 #include "coordinator/run/measure.h"
 #include "coordinator/run/run.h"
 #include "coordinator/run/states.h"

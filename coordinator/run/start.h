@@ -2,8 +2,8 @@
 #ifndef RF_COORDINATOR_RUN_START_H
 #define RF_COORDINATOR_RUN_START_H
 
-#include "coordinator/scenario/attempt.h"
 #include "coordinator/preflight/join.h"
+#include "coordinator/scenario/attempt.h"
 
 /* Fills `*out` but for the test hooks; rf_msg_free() it. `key` is the secret of
  * the attempt's data connections. */

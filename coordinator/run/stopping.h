@@ -3,8 +3,8 @@
  * functions look at the measured iterations that are kept and at `pending`,
  * which is iteration `at` and not kept yet.
  */
-#ifndef RF_COORDINATOR_RUN_ENOUGH_H
-#define RF_COORDINATOR_RUN_ENOUGH_H
+#ifndef RF_COORDINATOR_RUN_STOPPING_H
+#define RF_COORDINATOR_RUN_STOPPING_H
 
 #include "coordinator/scenario/attempt.h"
 

@@ -2,8 +2,8 @@
  * What one attempt at a scenario measured, as it grows: samples of every rank,
  * probes, verification, faults. Only collects; results/ turns it into JSON.
  */
-#ifndef RF_COORDINATOR_RUN_ATTEMPT_H
-#define RF_COORDINATOR_RUN_ATTEMPT_H
+#ifndef RF_COORDINATOR_SCENARIO_ATTEMPT_H
+#define RF_COORDINATOR_SCENARIO_ATTEMPT_H
 
 #include <stdbool.h>
 #include <stdint.h>

@@ -1,6 +1,6 @@
 /* What the program's exit code says, a contract: refit-coord(1). */
-#ifndef RF_COORDINATOR_RUN_EXIT_CODE_H
-#define RF_COORDINATOR_RUN_EXIT_CODE_H
+#ifndef RF_COORDINATOR_SCENARIO_EXIT_CODE_H
+#define RF_COORDINATOR_SCENARIO_EXIT_CODE_H
 
 enum rf_exit {
     RF_EXIT_OK = 0,

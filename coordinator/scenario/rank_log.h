@@ -1,7 +1,7 @@
 /* What one rank wrote in an attempt: its first and its last lines, however many
  * there were. */
-#ifndef RF_COORDINATOR_RUN_RANK_LOG_H
-#define RF_COORDINATOR_RUN_RANK_LOG_H
+#ifndef RF_COORDINATOR_SCENARIO_RANK_LOG_H
+#define RF_COORDINATOR_SCENARIO_RANK_LOG_H
 
 #include <stddef.h>
 #include <stdint.h>

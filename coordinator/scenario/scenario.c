@@ -6,12 +6,12 @@
 #include "common/clock.h"
 #include "common/mem.h"
 #include "coordinator/config/links/links.h"
-#include "planner/plan/export.h"
-#include "transport/info/method_info.h"
-#include "planner/layout/mesh_rules.h"
 #include "planner/families/model_read.h"
+#include "planner/layout/mesh_rules.h"
+#include "planner/plan/export.h"
 #include "planner/plan/quantize.h"
 #include "planner/strategy/schedule_build.h"
+#include "transport/info/method_info.h"
 
 #define COPY_LEAST_BYTES (UINT64_C(1) << 20)
 #define COPY_MOST_BYTES (UINT64_C(64) << 20)

@@ -3,12 +3,12 @@
  * schedule. Pure: `plan`, `run`, `predict` and the ranks all start from the
  * same two JSON objects and get the same digests.
  */
-#ifndef RF_COORDINATOR_RUN_SCENARIO_H
-#define RF_COORDINATOR_RUN_SCENARIO_H
+#ifndef RF_COORDINATOR_SCENARIO_SCENARIO_H
+#define RF_COORDINATOR_SCENARIO_SCENARIO_H
 
 #include "coordinator/config/config.h"
-#include "planner/predict/choose_balance.h"
 #include "planner/model/model.h"
+#include "planner/predict/choose_balance.h"
 #include "planner/schedule/schedule.h"
 
 /* What a node has of a scenario: ranks, the slots up to their last, memory. */

@@ -7,8 +7,8 @@
  * Within RF_SCENARIOS_BYTES are 4096 scenarios of 128 KiB each (16 ranks and
  * 150 operations), or schedules with a million operations in all.
  */
-#ifndef RF_COORDINATOR_COMMANDS_SCENARIOS_H
-#define RF_COORDINATOR_COMMANDS_SCENARIOS_H
+#ifndef RF_COORDINATOR_SCENARIO_SCENARIO_SET_H
+#define RF_COORDINATOR_SCENARIO_SCENARIO_SET_H
 
 #include "coordinator/scenario/scenario.h"
 

@@ -1,6 +1,6 @@
 /* The logs of ranks in a result folder. */
-#ifndef RF_COORDINATOR_RESULTS_RANK_LOGS_H
-#define RF_COORDINATOR_RESULTS_RANK_LOGS_H
+#ifndef RF_COORDINATOR_STORE_RANK_LOGS_H
+#define RF_COORDINATOR_STORE_RANK_LOGS_H
 
 #include <jansson.h>
 #include <stdbool.h>

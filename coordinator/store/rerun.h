@@ -1,6 +1,6 @@
 /* The record of a scenario as the description of the next run of it. */
-#ifndef RF_COORDINATOR_RESULTS_RERUN_H
-#define RF_COORDINATOR_RESULTS_RERUN_H
+#ifndef RF_COORDINATOR_STORE_RERUN_H
+#define RF_COORDINATOR_STORE_RERUN_H
 
 #include <jansson.h>
 

@@ -1,6 +1,6 @@
 /* Result files as JSON; every field is defined in docs/RESULTS.md. */
-#ifndef RF_COORDINATOR_RESULTS_RESULT_JSON_H
-#define RF_COORDINATOR_RESULTS_RESULT_JSON_H
+#ifndef RF_COORDINATOR_STORE_RESULT_JSON_H
+#define RF_COORDINATOR_STORE_RESULT_JSON_H
 
 #include <jansson.h>
 #include <stdbool.h>

@@ -1,6 +1,6 @@
 /* The best figures of nodes and links in a run. */
-#ifndef RF_COORDINATOR_RESULTS_RESULT_PROBE_H
-#define RF_COORDINATOR_RESULTS_RESULT_PROBE_H
+#ifndef RF_COORDINATOR_STORE_RESULT_PROBE_H
+#define RF_COORDINATOR_STORE_RESULT_PROBE_H
 
 #include <jansson.h>
 

@@ -4,8 +4,8 @@
  * thread: a disk that hangs must not stop a run. run.json exists from the start
  * with status "running". A failed launch leaves nothing behind.
  */
-#ifndef RF_COORDINATOR_RESULTS_RESULTS_H
-#define RF_COORDINATOR_RESULTS_RESULTS_H
+#ifndef RF_COORDINATOR_STORE_RESULTS_H
+#define RF_COORDINATOR_STORE_RESULTS_H
 
 #include "coordinator/store/result_json.h"
 

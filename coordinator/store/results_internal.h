@@ -1,6 +1,6 @@
 /* Private to results*.c: a result folder that is open. */
-#ifndef RF_COORDINATOR_RESULTS_RESULTS_INTERNAL_H
-#define RF_COORDINATOR_RESULTS_RESULTS_INTERNAL_H
+#ifndef RF_COORDINATOR_STORE_RESULTS_INTERNAL_H
+#define RF_COORDINATOR_STORE_RESULTS_INTERNAL_H
 
 #include "coordinator/store/results.h"
 

@@ -15,11 +15,11 @@
 
 #include "common/clock.h"
 #include "common/mem.h"
-#include "coordinator/store/rank_logs.h"
 #include "coordinator/records/repeats.h"
 #include "coordinator/records/report_table.h"
-#include "coordinator/store/result_probe.h"
 #include "coordinator/scenario/exit_code.h"
+#include "coordinator/store/rank_logs.h"
+#include "coordinator/store/result_probe.h"
 
 char *rf_results_path(const struct rf_results *results, const char *name,
                       const char *suffix)

@@ -1,6 +1,6 @@
 /* Whether a result folder fits the run that continues in it. */
-#ifndef RF_COORDINATOR_RESULTS_RESUME_H
-#define RF_COORDINATOR_RESULTS_RESUME_H
+#ifndef RF_COORDINATOR_STORE_RESUME_H
+#define RF_COORDINATOR_STORE_RESUME_H
 
 #include "coordinator/store/result_json.h"
 

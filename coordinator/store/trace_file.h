@@ -1,7 +1,7 @@
 /* The traced iterations of a run in the Trace Event format, which Perfetto and
  * chrome://tracing open; docs/MEASURING.md says what is in it. */
-#ifndef RF_COORDINATOR_RESULTS_TRACE_FILE_H
-#define RF_COORDINATOR_RESULTS_TRACE_FILE_H
+#ifndef RF_COORDINATOR_STORE_TRACE_FILE_H
+#define RF_COORDINATOR_STORE_TRACE_FILE_H
 
 #include <jansson.h>
 

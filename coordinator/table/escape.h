@@ -3,8 +3,8 @@
  * appear as one line of plain, valid UTF-8 text: no control characters, changes
  * of direction, markup or formulas.
  */
-#ifndef RF_COORDINATOR_RESULTS_ESCAPE_H
-#define RF_COORDINATOR_RESULTS_ESCAPE_H
+#ifndef RF_COORDINATOR_TABLE_ESCAPE_H
+#define RF_COORDINATOR_TABLE_ESCAPE_H
 
 #include <stdio.h>
 

@@ -1,6 +1,6 @@
 /* The forms that a table or a report is printed in. */
-#ifndef RF_COORDINATOR_RESULTS_FORM_H
-#define RF_COORDINATOR_RESULTS_FORM_H
+#ifndef RF_COORDINATOR_TABLE_FORM_H
+#define RF_COORDINATOR_TABLE_FORM_H
 
 enum rf_report_form {
     RF_REPORT_TABLE,

@@ -1,6 +1,6 @@
 /* Small tables, printed as aligned text, CSV, LaTeX, Markdown or HTML. */
-#ifndef RF_COORDINATOR_RESULTS_TABLE_H
-#define RF_COORDINATOR_RESULTS_TABLE_H
+#ifndef RF_COORDINATOR_TABLE_TABLE_H
+#define RF_COORDINATOR_TABLE_TABLE_H
 
 #include <stddef.h>
 #include <stdio.h>

@@ -1,7 +1,7 @@
 /* How CUDA's runtime is called: every call checked, every error named. Only
  * files of cuda/ include this. */
-#ifndef RF_CUDA_API_H
-#define RF_CUDA_API_H
+#ifndef RF_CUDA_DEVICE_CHECKED_H
+#define RF_CUDA_DEVICE_CHECKED_H
 
 #include <cuda_runtime_api.h>
 

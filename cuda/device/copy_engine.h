@@ -4,8 +4,8 @@
  * as two-dimensional copies. Lists are made once per plan; running one
  * allocates nothing.
  */
-#ifndef RF_CUDA_COPY_ENGINE_H
-#define RF_CUDA_COPY_ENGINE_H
+#ifndef RF_CUDA_DEVICE_COPY_ENGINE_H
+#define RF_CUDA_DEVICE_COPY_ENGINE_H
 
 #include "cuda/device/checked.h"
 #include "cuda/device/tiles.h"

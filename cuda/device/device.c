@@ -10,10 +10,10 @@
 #include <string.h>
 
 #include "common/mem.h"
-#include "cuda/nvml/nvml.h"
+#include "cuda/device/no_device.h"
 #include "cuda/device/sm_share.h"
 #include "cuda/nvml/memory_usage.h"
-#include "cuda/device/no_device.h"
+#include "cuda/nvml/nvml.h"
 
 extern const unsigned char rf_cuda_fatbin[];
 

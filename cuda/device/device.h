@@ -2,8 +2,8 @@
  * The one device a rank uses: its kernels and how tables of tiles are run on
  * it. There is one data thread per process, so the state is the process's.
  */
-#ifndef RF_CUDA_DEVICE_H
-#define RF_CUDA_DEVICE_H
+#ifndef RF_CUDA_DEVICE_DEVICE_H
+#define RF_CUDA_DEVICE_DEVICE_H
 
 #include "cuda/device/checked.h"
 #include "cuda/device/tiles.h"

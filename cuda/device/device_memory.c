@@ -15,8 +15,8 @@
 #include "common/mem.h"
 #include "cuda/device/device.h"
 #include "cuda/device/fp8.h"
-#include "cuda/nvml/memory_usage.h"
 #include "cuda/device/vmm.h"
+#include "cuda/nvml/memory_usage.h"
 
 /* Padding is compared on the host, this much at a time. */
 #define GAP_CHUNK (UINT64_C(4) << 20)

@@ -1,6 +1,6 @@
 /* Device memory behind transport/method/memory.h. */
-#ifndef RF_CUDA_MEMORY_H
-#define RF_CUDA_MEMORY_H
+#ifndef RF_CUDA_DEVICE_DEVICE_MEMORY_H
+#define RF_CUDA_DEVICE_DEVICE_MEMORY_H
 
 #include "transport/method/memory.h"
 

@@ -3,8 +3,8 @@
  * reaches them. A step's phases and the whole of an iteration are timed so; the
  * host's clock is the caller's (worker/rank/attempt.c).
  */
-#ifndef RF_CUDA_TIMING_H
-#define RF_CUDA_TIMING_H
+#ifndef RF_CUDA_DEVICE_EVENTS_H
+#define RF_CUDA_DEVICE_EVENTS_H
 
 #include <cuda_runtime_api.h>
 #include <stdint.h>

@@ -3,8 +3,8 @@
  * "amax_448", common/fp8.h): the kernels' host side, and the hooks that
  * quantise what arrived (transport/method/memory.h).
  */
-#ifndef RF_CUDA_FP8_H
-#define RF_CUDA_FP8_H
+#ifndef RF_CUDA_DEVICE_FP8_H
+#define RF_CUDA_DEVICE_FP8_H
 
 #include "cuda/device/device.h"
 #include "transport/method/memory.h"

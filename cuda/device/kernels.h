@@ -10,8 +10,8 @@
  * row, and each thread moves RF_TILE_UNROLL rows with all loads before all
  * stores, which keeps enough bytes in flight to fill the memory system.
  */
-#ifndef RF_CUDA_KERNELS_H
-#define RF_CUDA_KERNELS_H
+#ifndef RF_CUDA_DEVICE_KERNELS_H
+#define RF_CUDA_DEVICE_KERNELS_H
 
 #include <stdint.h>
 

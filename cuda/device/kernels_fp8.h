@@ -14,8 +14,8 @@
  * on one after the other. RF_KEPT and RF_AT are what a thread keeps between
  * phases: a device has its own in registers, a processor an array of all.
  */
-#ifndef RF_CUDA_KERNELS_FP8_H
-#define RF_CUDA_KERNELS_FP8_H
+#ifndef RF_CUDA_DEVICE_KERNELS_FP8_H
+#define RF_CUDA_DEVICE_KERNELS_FP8_H
 
 struct rf_fp8_slice {
     const uint16_t *src; /* bfloat16 */

@@ -1,6 +1,6 @@
 /* What the methods of this folder share. */
-#ifndef RF_CUDA_METHODS_H
-#define RF_CUDA_METHODS_H
+#ifndef RF_CUDA_DEVICE_METHODS_H
+#define RF_CUDA_DEVICE_METHODS_H
 
 #include <driver_types.h>
 

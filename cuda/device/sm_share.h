@@ -13,8 +13,8 @@
  * of an H100's 132, so 34 blocks each with 64 KiB in flight. That is 2.1 MiB,
  * while the memory of an H200 takes about 1.7 MB to saturate.
  */
-#ifndef RF_CUDA_SHARE_H
-#define RF_CUDA_SHARE_H
+#ifndef RF_CUDA_DEVICE_SM_SHARE_H
+#define RF_CUDA_DEVICE_SM_SHARE_H
 
 #include <stdint.h>
 

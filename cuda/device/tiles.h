@@ -4,8 +4,8 @@
  * row (kernels.h). Pure host code, done once per plan. Offsets are relative to
  * bases that are aligned to at least 16 bytes.
  */
-#ifndef RF_CUDA_TILES_H
-#define RF_CUDA_TILES_H
+#ifndef RF_CUDA_DEVICE_TILES_H
+#define RF_CUDA_DEVICE_TILES_H
 
 #include <stdbool.h>
 #include <stddef.h>

@@ -4,8 +4,8 @@
  * legacy IPC handles. The driver's functions come through the runtime, so
  * nothing is linked to libcuda.
  */
-#ifndef RF_CUDA_VMM_H
-#define RF_CUDA_VMM_H
+#ifndef RF_CUDA_DEVICE_VMM_H
+#define RF_CUDA_DEVICE_VMM_H
 
 #include <stdbool.h>
 #include <stdint.h>

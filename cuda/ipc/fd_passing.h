@@ -4,8 +4,8 @@
  * name in a file system, and a rank takes descriptors only from processes that
  * it expects them from, as the kernel tells who sent them. No CUDA in here.
  */
-#ifndef RF_CUDA_FDPASS_H
-#define RF_CUDA_FDPASS_H
+#ifndef RF_CUDA_IPC_FD_PASSING_H
+#define RF_CUDA_IPC_FD_PASSING_H
 
 #include <stdatomic.h>
 #include <stddef.h>

@@ -6,8 +6,8 @@
  * pass to each other (cuda/ipc/fd_passing.h). A rank says which it has; ranks and
  * arenas may differ.
  */
-#ifndef RF_CUDA_IPC_H
-#define RF_CUDA_IPC_H
+#ifndef RF_CUDA_IPC_IPC_H
+#define RF_CUDA_IPC_IPC_H
 
 #include "cuda/device/checked.h"
 #include "cuda/ipc/fd_passing.h"

@@ -6,8 +6,8 @@
  * while the others wait, and tells them what it found. Nothing else uses the
  * links then; the devices of a node are taken to be alike.
  */
-#ifndef RF_CUDA_IPC_CHOICE_H
-#define RF_CUDA_IPC_CHOICE_H
+#ifndef RF_CUDA_IPC_IPC_CHOICE_H
+#define RF_CUDA_IPC_IPC_CHOICE_H
 
 #include "cuda/ipc/ipc.h"
 

@@ -3,8 +3,8 @@
  * ranks that it has mapped, and the pieces of its own that stay where the
  * source has them. Made once per plan.
  */
-#ifndef RF_CUDA_IPC_ROUNDS_H
-#define RF_CUDA_IPC_ROUNDS_H
+#ifndef RF_CUDA_IPC_IPC_ROUNDS_H
+#define RF_CUDA_IPC_IPC_ROUNDS_H
 
 #include "cuda/device/copy_engine.h"
 #include "cuda/device/device.h"

@@ -32,9 +32,9 @@
 #include "common/clock.h"
 #include "common/mem.h"
 #include "cuda/device/device.h"
-#include "cuda/ipc/ipc_rounds.h"
-#include "cuda/device/methods.h"
 #include "cuda/device/events.h"
+#include "cuda/device/methods.h"
+#include "cuda/ipc/ipc_rounds.h"
 #include "transport/method/node_memory.h"
 
 #define CLOSE_WAIT_NS (2 * RF_NS_PER_S)

@@ -3,8 +3,8 @@
  * (cuda/lockstep/steps.h), cut into waves. Both ends go through the same ops in the same
  * order, so their messages match.
  */
-#ifndef RF_CUDA_PAIR_H
-#define RF_CUDA_PAIR_H
+#ifndef RF_CUDA_LOCKSTEP_PAIR_H
+#define RF_CUDA_LOCKSTEP_PAIR_H
 
 #include "cuda/lockstep/steps.h"
 

@@ -4,8 +4,8 @@
  * and after each, and slots of buffers that steps use in turn. The method says
  * what waits for what.
  */
-#ifndef RF_CUDA_PHASES_H
-#define RF_CUDA_PHASES_H
+#ifndef RF_CUDA_LOCKSTEP_PHASES_H
+#define RF_CUDA_LOCKSTEP_PHASES_H
 
 #include "cuda/device/device.h"
 #include "cuda/lockstep/steps.h"

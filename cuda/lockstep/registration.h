@@ -3,8 +3,8 @@
  * what happens if only one end of a message is registered, and both ends of one
  * must cut it alike.
  */
-#ifndef RF_CUDA_REGISTRATION_H
-#define RF_CUDA_REGISTRATION_H
+#ifndef RF_CUDA_LOCKSTEP_REGISTRATION_H
+#define RF_CUDA_LOCKSTEP_REGISTRATION_H
 
 #include "transport/method/method.h"
 

@@ -21,8 +21,8 @@
  * Rounds do not wait for each other as a whole: a step says how many of the
  * steps before it must have arrived (rf_step.after).
  */
-#ifndef RF_CUDA_STEPS_H
-#define RF_CUDA_STEPS_H
+#ifndef RF_CUDA_LOCKSTEP_STEPS_H
+#define RF_CUDA_LOCKSTEP_STEPS_H
 
 #include "cuda/device/tiles.h"
 

@@ -1,6 +1,6 @@
 /* Cuts a plan into the steps of one rank, which agrees on waves with all. */
-#ifndef RF_CUDA_STEPS_BUILD_H
-#define RF_CUDA_STEPS_BUILD_H
+#ifndef RF_CUDA_LOCKSTEP_STEPS_BUILD_H
+#define RF_CUDA_LOCKSTEP_STEPS_BUILD_H
 
 #include "cuda/lockstep/steps.h"
 #include "transport/method/method.h"

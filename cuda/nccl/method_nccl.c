@@ -25,13 +25,13 @@
 #include "common/mem.h"
 #include "cuda/device/device.h"
 #include "cuda/device/methods.h"
+#include "cuda/lockstep/pair.h"
+#include "cuda/lockstep/phases.h"
+#include "cuda/lockstep/steps_build.h"
 #include "cuda/nccl/nccl_comm.h"
 #include "cuda/nccl/nccl_register.h"
 #include "cuda/nccl/nccl_warm.h"
 #include "cuda/nccl/nccl_wire.h"
-#include "cuda/lockstep/pair.h"
-#include "cuda/lockstep/phases.h"
-#include "cuda/lockstep/steps_build.h"
 
 #define SLOTS RF_BUFFER_SLOTS
 /* The wires, each with a stream of its own, as packing and unpacking have. */

@@ -2,8 +2,8 @@
  * NCCL through dlopen: the module starts on nodes without libnccl and says so.
  * The functions are the library's own, in one table filled at the first load.
  */
-#ifndef RF_CUDA_NCCL_API_H
-#define RF_CUDA_NCCL_API_H
+#ifndef RF_CUDA_NCCL_NCCL_API_H
+#define RF_CUDA_NCCL_NCCL_API_H
 
 #include <nccl.h>
 

@@ -4,8 +4,8 @@
  * node once it is registered, and cudaMalloc's is not. Where NCCL cannot (it
  * has ncclMemAlloc from 2.19 on), they are cudaMalloc memory.
  */
-#ifndef RF_CUDA_NCCL_BUFFERS_H
-#define RF_CUDA_NCCL_BUFFERS_H
+#ifndef RF_CUDA_NCCL_NCCL_BUFFERS_H
+#define RF_CUDA_NCCL_NCCL_BUFFERS_H
 
 #include "cuda/nccl/nccl_api.h"
 #include "transport/method/memory.h"

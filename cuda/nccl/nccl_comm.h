@@ -2,8 +2,8 @@
  * The communicators of one rank: one of all ranks and, where a node has several
  * ranks and there are several nodes, one of the node, split from it.
  */
-#ifndef RF_CUDA_NCCL_COMM_H
-#define RF_CUDA_NCCL_COMM_H
+#ifndef RF_CUDA_NCCL_NCCL_COMM_H
+#define RF_CUDA_NCCL_NCCL_COMM_H
 
 #include "cuda/nccl/nccl_api.h"
 #include "transport/method/method.h"

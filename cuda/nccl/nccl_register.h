@@ -5,8 +5,8 @@
  * docs/GPU.md says which memory NCCL then really uses in place, and why there
  * are no windows.
  */
-#ifndef RF_CUDA_NCCL_REGISTER_H
-#define RF_CUDA_NCCL_REGISTER_H
+#ifndef RF_CUDA_NCCL_NCCL_REGISTER_H
+#define RF_CUDA_NCCL_NCCL_REGISTER_H
 
 #include "cuda/nccl/nccl_buffers.h"
 #include "cuda/nccl/nccl_comm.h"

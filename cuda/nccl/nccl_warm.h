@@ -2,8 +2,8 @@
  * The first exchange of every pair of the plan: a few bytes each, outside the
  * window, so that NCCL makes their connections then.
  */
-#ifndef RF_CUDA_NCCL_WARM_H
-#define RF_CUDA_NCCL_WARM_H
+#ifndef RF_CUDA_NCCL_NCCL_WARM_H
+#define RF_CUDA_NCCL_NCCL_WARM_H
 
 #include "cuda/nccl/nccl_wire.h"
 

@@ -9,13 +9,13 @@
  * NCCL's buffers. Why two streams: traffic inside the node and between nodes
  * uses different links and need not wait for each other.
  */
-#ifndef RF_CUDA_NCCL_WIRE_H
-#define RF_CUDA_NCCL_WIRE_H
+#ifndef RF_CUDA_NCCL_NCCL_WIRE_H
+#define RF_CUDA_NCCL_NCCL_WIRE_H
 
 #include <cuda_runtime_api.h>
 
-#include "cuda/nccl/nccl_comm.h"
 #include "cuda/lockstep/steps.h"
+#include "cuda/nccl/nccl_comm.h"
 
 enum rf_nccl_path { RF_NCCL_NODE, RF_NCCL_WORLD, RF_NCCL_PATHS };
 

@@ -1,6 +1,6 @@
 /* Libraries that are opened at run time, once, on first use. */
-#ifndef RF_CUDA_LIBRARY_H
-#define RF_CUDA_LIBRARY_H
+#ifndef RF_CUDA_NVML_DYNAMIC_LIBRARY_H
+#define RF_CUDA_NVML_DYNAMIC_LIBRARY_H
 
 #include <pthread.h>
 #include <stdbool.h>

@@ -5,8 +5,8 @@
  * own from rf_memory_usage_begin() to rf_memory_usage_end(); everything is sampled at
  * rf_memory_usage_note(), which the data thread calls outside timed windows.
  */
-#ifndef RF_CUDA_USAGE_H
-#define RF_CUDA_USAGE_H
+#ifndef RF_CUDA_NVML_MEMORY_USAGE_H
+#define RF_CUDA_NVML_MEMORY_USAGE_H
 
 #include <stdbool.h>
 #include <stdint.h>

@@ -3,8 +3,8 @@
  * toolkit, its library comes with the driver. What is declared here follows the
  * public interface of NVML (API 12 and later).
  */
-#ifndef RF_CUDA_NVML_H
-#define RF_CUDA_NVML_H
+#ifndef RF_CUDA_NVML_NVML_H
+#define RF_CUDA_NVML_NVML_H
 
 #include <stdbool.h>
 #include <stddef.h>

@@ -23,12 +23,12 @@
 #include "common/mem.h"
 #include "cuda/device/device.h"
 #include "cuda/device/methods.h"
-#include "cuda/nvshmem/nvshmem_setup.h"
-#include "cuda/nvshmem/nvshmem_table.h"
-#include "cuda/nvshmem/nvshmem_wire.h"
 #include "cuda/lockstep/pair.h"
 #include "cuda/lockstep/phases.h"
 #include "cuda/lockstep/steps_build.h"
+#include "cuda/nvshmem/nvshmem_setup.h"
+#include "cuda/nvshmem/nvshmem_table.h"
+#include "cuda/nvshmem/nvshmem_wire.h"
 
 #define SLOTS RF_BUFFER_SLOTS
 /* Steps that are enqueued before the first of them is done: enough to keep the

@@ -4,8 +4,8 @@
  * that puts from the host need are declared here, after the public headers of
  * NVSHMEM 3 (unique-ID bootstrap, version 1 structures).
  */
-#ifndef RF_CUDA_NVSHMEM_API_H
-#define RF_CUDA_NVSHMEM_API_H
+#ifndef RF_CUDA_NVSHMEM_NVSHMEM_API_H
+#define RF_CUDA_NVSHMEM_NVSHMEM_API_H
 
 #include <driver_types.h>
 #include <stdbool.h>

@@ -4,8 +4,8 @@
  * put may leave them as they are. (The far end of a put lies in the symmetric
  * heap, which needs no registration.)
  */
-#ifndef RF_CUDA_NVSHMEM_SETUP_H
-#define RF_CUDA_NVSHMEM_SETUP_H
+#ifndef RF_CUDA_NVSHMEM_NVSHMEM_SETUP_H
+#define RF_CUDA_NVSHMEM_NVSHMEM_SETUP_H
 
 #include "cuda/nvshmem/nvshmem_api.h"
 #include "transport/method/method.h"

@@ -3,8 +3,8 @@
  * order all of them go through their steps, where each wants its messages, and
  * whether two of them share a device.
  */
-#ifndef RF_CUDA_NVSHMEM_TABLE_H
-#define RF_CUDA_NVSHMEM_TABLE_H
+#ifndef RF_CUDA_NVSHMEM_NVSHMEM_TABLE_H
+#define RF_CUDA_NVSHMEM_NVSHMEM_TABLE_H
 
 #include "cuda/lockstep/steps.h"
 #include "transport/method/method.h"

@@ -16,12 +16,12 @@
  * ranks that have no part in it. A barrier comes after all unpacking of earlier
  * steps, so a slot is free two steps later.
  */
-#ifndef RF_CUDA_NVSHMEM_WIRE_H
-#define RF_CUDA_NVSHMEM_WIRE_H
+#ifndef RF_CUDA_NVSHMEM_NVSHMEM_WIRE_H
+#define RF_CUDA_NVSHMEM_NVSHMEM_WIRE_H
 
+#include "cuda/lockstep/phases.h"
 #include "cuda/nvshmem/nvshmem_api.h"
 #include "cuda/nvshmem/nvshmem_table.h"
-#include "cuda/lockstep/phases.h"
 
 /* Puts have a stream of their own, as packing and unpacking have; waiting for
  * arrivals is the first part of what unpacking's stream does. */

@@ -22,8 +22,8 @@
 #include <string.h>
 
 #include "common/mem.h"
-#include "planner/layout/box.h"
 #include "planner/assign/fair_shares.h"
+#include "planner/layout/box.h"
 
 void rf_assign_destroy(struct rf_assign *assign)
 {

@@ -11,12 +11,12 @@
  *
  * The same module computes the least possible loads over all replica choices.
  */
-#ifndef RF_PLANNER_ASSIGN_H
-#define RF_PLANNER_ASSIGN_H
+#ifndef RF_PLANNER_ASSIGN_ASSIGN_H
+#define RF_PLANNER_ASSIGN_ASSIGN_H
 
-#include "planner/assign/turn_line.h"
-#include "planner/assign/match.h"
 #include "planner/assign/link_weights.h"
+#include "planner/assign/match.h"
+#include "planner/assign/turn_line.h"
 
 struct rf_assign_input {
     const struct rf_world *world;

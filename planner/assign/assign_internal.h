@@ -1,6 +1,6 @@
 /* Private to assign*.c. */
-#ifndef RF_PLANNER_ASSIGN_INTERNAL_H
-#define RF_PLANNER_ASSIGN_INTERNAL_H
+#ifndef RF_PLANNER_ASSIGN_ASSIGN_INTERNAL_H
+#define RF_PLANNER_ASSIGN_ASSIGN_INTERNAL_H
 
 #include "planner/assign/assign.h"
 

@@ -5,8 +5,8 @@
  * to its supplier's weight. Exact up to one byte per supplier, integer
  * arithmetic only, so the same everywhere.
  */
-#ifndef RF_PLANNER_SHARES_H
-#define RF_PLANNER_SHARES_H
+#ifndef RF_PLANNER_ASSIGN_FAIR_SHARES_H
+#define RF_PLANNER_ASSIGN_FAIR_SHARES_H
 
 #include <stdint.h>
 

@@ -2,8 +2,8 @@
  * What each rank and node can send to other nodes in relation to the others,
  * from the weights of a scenario's links. Integers, so the same everywhere.
  */
-#ifndef RF_PLANNER_WEIGHTS_H
-#define RF_PLANNER_WEIGHTS_H
+#ifndef RF_PLANNER_ASSIGN_LINK_WEIGHTS_H
+#define RF_PLANNER_ASSIGN_LINK_WEIGHTS_H
 
 #include "planner/scenario/world.h"
 

@@ -3,8 +3,8 @@
  * side holds; ranks that hold the same boxes form a holder set. Matching works
  * on shards, so its cost does not grow with the number of replicas.
  */
-#ifndef RF_PLANNER_MATCH_H
-#define RF_PLANNER_MATCH_H
+#ifndef RF_PLANNER_ASSIGN_MATCH_H
+#define RF_PLANNER_ASSIGN_MATCH_H
 
 #include "planner/layout/layout.h"
 

@@ -3,8 +3,8 @@
  * transfer that lies across the end of a share is cut there, unless one side
  * may take the whole of it.
  */
-#ifndef RF_PLANNER_LINE_H
-#define RF_PLANNER_LINE_H
+#ifndef RF_PLANNER_ASSIGN_TURN_LINE_H
+#define RF_PLANNER_ASSIGN_TURN_LINE_H
 
 #include "planner/layout/piece.h"
 

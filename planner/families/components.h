@@ -4,8 +4,8 @@
  * under the same names which tensors they are (docs/MODELS.md). Private to the
  * model readers.
  */
-#ifndef RF_PLANNER_COMPONENTS_H
-#define RF_PLANNER_COMPONENTS_H
+#ifndef RF_PLANNER_FAMILIES_COMPONENTS_H
+#define RF_PLANNER_FAMILIES_COMPONENTS_H
 
 #include "planner/families/table.h"
 

@@ -2,8 +2,8 @@
  * "rules": "config": the rules that a Hugging Face config itself gives, in
  * base_model_tp_plan and base_model_ep_plan. Private to the model readers.
  */
-#ifndef RF_PLANNER_CONFIG_RULES_H
-#define RF_PLANNER_CONFIG_RULES_H
+#ifndef RF_PLANNER_FAMILIES_CONFIG_RULES_H
+#define RF_PLANNER_FAMILIES_CONFIG_RULES_H
 
 #include "common/json.h"
 

@@ -10,8 +10,8 @@
  * RF_EXPR_MAX_BYTES, nesting of at most RF_EXPR_MAX_DEPTH, 64-bit arithmetic
  * whose overflow is an error.
  */
-#ifndef RF_PLANNER_EXPR_H
-#define RF_PLANNER_EXPR_H
+#ifndef RF_PLANNER_FAMILIES_EXPR_H
+#define RF_PLANNER_FAMILIES_EXPR_H
 
 #include <jansson.h>
 #include <stdbool.h>

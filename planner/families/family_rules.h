@@ -2,8 +2,8 @@
  * Rules at work: which one a tensor's name follows, and what it makes of a
  * family. Private to the model readers.
  */
-#ifndef RF_PLANNER_FAMILY_RULES_H
-#define RF_PLANNER_FAMILY_RULES_H
+#ifndef RF_PLANNER_FAMILIES_FAMILY_RULES_H
+#define RF_PLANNER_FAMILIES_FAMILY_RULES_H
 
 #include "planner/families/model_values.h"
 #include "planner/families/table.h"

@@ -3,8 +3,8 @@
  * those of planner/families/, and people's own ("rules" of a model). The format
  * is in docs/MODELS.md. Private to the model readers.
  */
-#ifndef RF_PLANNER_FAMILY_TABLE_H
-#define RF_PLANNER_FAMILY_TABLE_H
+#ifndef RF_PLANNER_FAMILIES_FAMILY_TABLE_H
+#define RF_PLANNER_FAMILIES_FAMILY_TABLE_H
 
 #include "planner/families/table.h"
 

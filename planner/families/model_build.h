@@ -1,6 +1,6 @@
 /* Adding families to a model that is read. Private to the model readers. */
-#ifndef RF_PLANNER_MODEL_BUILD_H
-#define RF_PLANNER_MODEL_BUILD_H
+#ifndef RF_PLANNER_FAMILIES_MODEL_BUILD_H
+#define RF_PLANNER_FAMILIES_MODEL_BUILD_H
 
 #include "common/json.h"
 #include "planner/model/model.h"

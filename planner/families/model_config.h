@@ -1,6 +1,6 @@
 /* Models from a Hugging Face config.json. Private to the model readers. */
-#ifndef RF_PLANNER_MODEL_CONFIG_H
-#define RF_PLANNER_MODEL_CONFIG_H
+#ifndef RF_PLANNER_FAMILIES_MODEL_CONFIG_H
+#define RF_PLANNER_FAMILIES_MODEL_CONFIG_H
 
 #include "common/json.h"
 #include "planner/model/model.h"

@@ -1,7 +1,7 @@
 /* What families and values say about their model. Private to the model
  * readers. */
-#ifndef RF_PLANNER_MODEL_DESCRIBE_H
-#define RF_PLANNER_MODEL_DESCRIBE_H
+#ifndef RF_PLANNER_FAMILIES_MODEL_DESCRIBE_H
+#define RF_PLANNER_FAMILIES_MODEL_DESCRIBE_H
 
 #include "common/json.h"
 #include "planner/model/model.h"

@@ -2,8 +2,8 @@
  * Fields of configurations that may be overridden beside them, with all their
  * spellings and limits: one table; and the names of models that they change.
  */
-#ifndef RF_PLANNER_MODEL_FIELDS_H
-#define RF_PLANNER_MODEL_FIELDS_H
+#ifndef RF_PLANNER_FAMILIES_MODEL_FIELDS_H
+#define RF_PLANNER_FAMILIES_MODEL_FIELDS_H
 
 #include "common/json.h"
 

@@ -1,6 +1,6 @@
 /* Models from a list of tensors. Private to the model readers. */
-#ifndef RF_PLANNER_MODEL_MANIFEST_H
-#define RF_PLANNER_MODEL_MANIFEST_H
+#ifndef RF_PLANNER_FAMILIES_MODEL_MANIFEST_H
+#define RF_PLANNER_FAMILIES_MODEL_MANIFEST_H
 
 #include "common/json.h"
 #include "planner/model/model.h"

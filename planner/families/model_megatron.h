@@ -1,7 +1,7 @@
 /* Models from a block of Megatron-LM's argument names. Private to the model
  * readers. */
-#ifndef RF_PLANNER_MODEL_MEGATRON_H
-#define RF_PLANNER_MODEL_MEGATRON_H
+#ifndef RF_PLANNER_FAMILIES_MODEL_MEGATRON_H
+#define RF_PLANNER_FAMILIES_MODEL_MEGATRON_H
 
 #include "common/json.h"
 #include "planner/model/model.h"

@@ -1,7 +1,7 @@
 /* The families that a table's rules make of a config. Private to the model
  * readers. */
-#ifndef RF_PLANNER_MODEL_RULES_H
-#define RF_PLANNER_MODEL_RULES_H
+#ifndef RF_PLANNER_FAMILIES_MODEL_RULES_H
+#define RF_PLANNER_FAMILIES_MODEL_RULES_H
 
 #include "common/json.h"
 #include "planner/model/model.h"

@@ -3,8 +3,8 @@
  * the config, else a field of the config (of its "text_config" or "llm_config"
  * first), else the table's own value. Private to the model readers.
  */
-#ifndef RF_PLANNER_MODEL_VALUES_H
-#define RF_PLANNER_MODEL_VALUES_H
+#ifndef RF_PLANNER_FAMILIES_MODEL_VALUES_H
+#define RF_PLANNER_FAMILIES_MODEL_VALUES_H
 
 #include "common/json.h"
 #include "planner/families/expr.h"

@@ -1,6 +1,6 @@
 /* Reading a rule of a table (docs/MODELS.md). Private to the model readers. */
-#ifndef RF_PLANNER_RULE_READ_H
-#define RF_PLANNER_RULE_READ_H
+#ifndef RF_PLANNER_FAMILIES_RULE_READ_H
+#define RF_PLANNER_FAMILIES_RULE_READ_H
 
 #include "planner/families/table.h"
 

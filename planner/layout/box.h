@@ -1,6 +1,6 @@
 /* Arithmetic on boxes of families. */
-#ifndef RF_PLANNER_BOX_H
-#define RF_PLANNER_BOX_H
+#ifndef RF_PLANNER_LAYOUT_BOX_H
+#define RF_PLANNER_LAYOUT_BOX_H
 
 #include <stdbool.h>
 #include <stddef.h>

@@ -8,8 +8,8 @@
  * constant distance, so that one piece covers all layers of a stage and all
  * experts of a rank. Ranks that hold the same share one layout.
  */
-#ifndef RF_PLANNER_LAYOUT_H
-#define RF_PLANNER_LAYOUT_H
+#ifndef RF_PLANNER_LAYOUT_LAYOUT_H
+#define RF_PLANNER_LAYOUT_LAYOUT_H
 
 #include "planner/layout/piece.h"
 #include "planner/scenario/world.h"

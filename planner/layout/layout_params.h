@@ -2,8 +2,8 @@
  * The layout of one rank in the making: parameters, where they lie in its
  * arena, and the pieces in them. Private to layout*.c.
  */
-#ifndef RF_PLANNER_LAYOUT_PARAMS_H
-#define RF_PLANNER_LAYOUT_PARAMS_H
+#ifndef RF_PLANNER_LAYOUT_LAYOUT_PARAMS_H
+#define RF_PLANNER_LAYOUT_LAYOUT_PARAMS_H
 
 #include "planner/layout/layout_rules.h"
 #include "planner/layout/piece.h"

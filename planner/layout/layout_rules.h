@@ -2,8 +2,8 @@
  * What layouts differ in, and what follows from that for a tensor, a stage and
  * a rank.
  */
-#ifndef RF_PLANNER_LAYOUT_RULES_H
-#define RF_PLANNER_LAYOUT_RULES_H
+#ifndef RF_PLANNER_LAYOUT_LAYOUT_RULES_H
+#define RF_PLANNER_LAYOUT_LAYOUT_RULES_H
 
 #include "planner/scenario/world.h"
 

@@ -1,6 +1,6 @@
 /* A rank's sections by the rules that frameworks share. Private to layout_*.c. */
-#ifndef RF_PLANNER_LAYOUT_SECTION_H
-#define RF_PLANNER_LAYOUT_SECTION_H
+#ifndef RF_PLANNER_LAYOUT_LAYOUT_SECTION_H
+#define RF_PLANNER_LAYOUT_LAYOUT_SECTION_H
 
 #include "planner/layout/layout_params.h"
 

@@ -15,8 +15,8 @@
 #include "common/mem.h"
 #include "planner/layout/layout.h"
 #include "planner/layout/layout_rules.h"
-#include "planner/model/roles.h"
 #include "planner/layout/unknown_tensors.h"
+#include "planner/model/roles.h"
 
 struct rule_context {
     const struct rf_spec *spec;

@@ -1,6 +1,6 @@
 /* Private to world*.c: the rules that a mesh and its model must meet. */
-#ifndef RF_PLANNER_WORLD_RULES_H
-#define RF_PLANNER_WORLD_RULES_H
+#ifndef RF_PLANNER_LAYOUT_MESH_RULES_H
+#define RF_PLANNER_LAYOUT_MESH_RULES_H
 
 #include "planner/scenario/world.h"
 

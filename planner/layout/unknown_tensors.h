@@ -9,8 +9,8 @@
  * "replicate". Layouts fsdp, fsdp1, zero3 and spec cut any tensor, and a side
  * that splits nothing need not know them.
  */
-#ifndef RF_PLANNER_UNKNOWN_H
-#define RF_PLANNER_UNKNOWN_H
+#ifndef RF_PLANNER_LAYOUT_UNKNOWN_TENSORS_H
+#define RF_PLANNER_LAYOUT_UNKNOWN_TENSORS_H
 
 #include "planner/scenario/spec.h"
 

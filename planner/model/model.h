@@ -7,8 +7,8 @@
  * of the tensor of layer layers[l] and expert e. A family without layers or
  * experts has extent 1 there. Pure: built from parsed JSON, no I/O.
  */
-#ifndef RF_PLANNER_MODEL_H
-#define RF_PLANNER_MODEL_H
+#ifndef RF_PLANNER_MODEL_MODEL_H
+#define RF_PLANNER_MODEL_MODEL_H
 
 #include <stdbool.h>
 #include <stddef.h>

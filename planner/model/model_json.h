@@ -1,6 +1,6 @@
 /* A model in results and in `plan --json`. Fields: docs/RESULTS.md. */
-#ifndef RF_PLANNER_MODEL_JSON_H
-#define RF_PLANNER_MODEL_JSON_H
+#ifndef RF_PLANNER_MODEL_MODEL_JSON_H
+#define RF_PLANNER_MODEL_MODEL_JSON_H
 
 #include "planner/model/model.h"
 

@@ -2,8 +2,8 @@
  * What tensors are and how a mesh divides them: one table, which all layouts
  * and rules go by (docs/MODELS.md has it for people).
  */
-#ifndef RF_PLANNER_ROLES_H
-#define RF_PLANNER_ROLES_H
+#ifndef RF_PLANNER_MODEL_ROLES_H
+#define RF_PLANNER_MODEL_ROLES_H
 
 #include "planner/model/model.h"
 

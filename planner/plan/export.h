@@ -3,8 +3,8 @@
  * tensors under their checkpoint names in safetensors files that all its ranks
  * write together. Every rank makes the same list. Pure.
  */
-#ifndef RF_PLANNER_EXPORT_H
-#define RF_PLANNER_EXPORT_H
+#ifndef RF_PLANNER_PLAN_EXPORT_H
+#define RF_PLANNER_PLAN_EXPORT_H
 
 #include "planner/plan/plan.h"
 

@@ -7,8 +7,8 @@
  * They come from the plan's shards and their matches, not from its transfers;
  * shards that overlap only partly are cut into parts that do not.
  */
-#ifndef RF_PLANNER_PARCEL_H
-#define RF_PLANNER_PARCEL_H
+#ifndef RF_PLANNER_PLAN_PARCEL_H
+#define RF_PLANNER_PLAN_PARCEL_H
 
 #include "planner/plan/plan.h"
 

@@ -10,8 +10,8 @@
  * distinct layouts and the ranks, not the transfers, which it does not keep:
  * planner/plan/plan_walk.h lists them.
  */
-#ifndef RF_PLANNER_PLAN_H
-#define RF_PLANNER_PLAN_H
+#ifndef RF_PLANNER_PLAN_PLAN_H
+#define RF_PLANNER_PLAN_PLAN_H
 
 #include <stddef.h>
 #include <stdint.h>

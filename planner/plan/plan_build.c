@@ -12,10 +12,10 @@
 
 #include "common/clock.h"
 #include "common/mem.h"
-#include "planner/plan/plan_internal.h"
-#include "planner/plan/plan_prove.h"
 #include "planner/layout/box.h"
 #include "planner/layout/mesh_rules.h"
+#include "planner/plan/plan_internal.h"
+#include "planner/plan/plan_prove.h"
 
 #define TRANSFER_WORDS (2 + 2 * RF_BOX_DIMS)
 

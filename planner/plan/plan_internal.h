@@ -1,7 +1,7 @@
 /* Private to the planner: what a plan keeps. Its size follows the distinct
  * layouts and the ranks, not the transfers. */
-#ifndef RF_PLANNER_PLAN_INTERNAL_H
-#define RF_PLANNER_PLAN_INTERNAL_H
+#ifndef RF_PLANNER_PLAN_PLAN_INTERNAL_H
+#define RF_PLANNER_PLAN_PLAN_INTERNAL_H
 
 #include "planner/assign/assign.h"
 

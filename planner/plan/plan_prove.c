@@ -16,8 +16,8 @@
 #include <stdlib.h>
 
 #include "common/mem.h"
-#include "planner/plan/plan_internal.h"
 #include "planner/layout/box.h"
+#include "planner/plan/plan_internal.h"
 
 /* Bytes of the contiguous memory that one instance of a piece fills; 0 when it
  * is not contiguous. */

@@ -2,8 +2,8 @@
  * The proof of a plan, fed with its transfers one after another, in order;
  * plan_prove.c says what it shows. Internal to the planner and its tests.
  */
-#ifndef RF_PLANNER_PROVE_H
-#define RF_PLANNER_PROVE_H
+#ifndef RF_PLANNER_PLAN_PLAN_PROVE_H
+#define RF_PLANNER_PLAN_PLAN_PROVE_H
 
 #include "planner/plan/plan_walk.h"
 

@@ -4,8 +4,8 @@
  * needs no memory for what others do. A walk leaves the plan as it is: several
  * may be under way over one plan.
  */
-#ifndef RF_PLANNER_WALK_H
-#define RF_PLANNER_WALK_H
+#ifndef RF_PLANNER_PLAN_PLAN_WALK_H
+#define RF_PLANNER_PLAN_PLAN_WALK_H
 
 #include "planner/assign/assign.h"
 #include "planner/layout/box.h"

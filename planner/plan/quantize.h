@@ -9,8 +9,8 @@
  * scale needs all of the block, so a shard may be cut only where blocks end: at
  * multiples of 128, or at the tensor's edge.
  */
-#ifndef RF_PLANNER_QUANTIZE_H
-#define RF_PLANNER_QUANTIZE_H
+#ifndef RF_PLANNER_PLAN_QUANTIZE_H
+#define RF_PLANNER_PLAN_QUANTIZE_H
 
 #include "planner/plan/plan.h"
 

@@ -3,8 +3,8 @@
  * constant of the code: figures are measured in the same run (link probe) or
  * given in cluster.json.
  */
-#ifndef RF_PLANNER_COST_H
-#define RF_PLANNER_COST_H
+#ifndef RF_PLANNER_PREDICT_BOUNDS_H
+#define RF_PLANNER_PREDICT_BOUNDS_H
 
 #include <stdbool.h>
 #include <stdint.h>

@@ -3,8 +3,8 @@
  * taken if its simulation is faster than that of the plan by size. So it is
  * never worse than size, as far as the simulation goes. Pure and deterministic.
  */
-#ifndef RF_PLANNER_CHOOSE_BALANCE_H
-#define RF_PLANNER_CHOOSE_BALANCE_H
+#ifndef RF_PLANNER_PREDICT_CHOOSE_BALANCE_H
+#define RF_PLANNER_PREDICT_CHOOSE_BALANCE_H
 
 #include "planner/predict/choose_strategy.h"
 

@@ -4,8 +4,8 @@
  * order matters, so links that have no figures get assumed ones. Pure and
  * deterministic.
  */
-#ifndef RF_PLANNER_CHOOSE_H
-#define RF_PLANNER_CHOOSE_H
+#ifndef RF_PLANNER_PREDICT_CHOOSE_STRATEGY_H
+#define RF_PLANNER_PREDICT_CHOOSE_STRATEGY_H
 
 #include "planner/predict/simulate.h"
 

@@ -1,7 +1,7 @@
 /* How a method moves bytes inside a node, as far as its time depends on that.
  */
-#ifndef RF_PLANNER_INSIDE_H
-#define RF_PLANNER_INSIDE_H
+#ifndef RF_PLANNER_PREDICT_INTRA_NODE_H
+#define RF_PLANNER_PREDICT_INTRA_NODE_H
 
 /* What stays where its source has it. */
 enum rf_left {

@@ -7,8 +7,8 @@
  * others, wholly or in step. Pure and deterministic; O(jobs · needs · log jobs
  * + edges).
  */
-#ifndef RF_PLANNER_SERVERS_H
-#define RF_PLANNER_SERVERS_H
+#ifndef RF_PLANNER_PREDICT_QUEUEING_H
+#define RF_PLANNER_PREDICT_QUEUEING_H
 
 #include <stdbool.h>
 #include <stddef.h>

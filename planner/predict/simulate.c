@@ -13,10 +13,10 @@
 
 #include "common/mem.h"
 #include "planner/layout/box.h"
-#include "planner/schedule/fold.h"
-#include "planner/schedule/ring.h"
 #include "planner/predict/queueing.h"
 #include "planner/predict/simulation.h"
+#include "planner/schedule/fold.h"
+#include "planner/schedule/ring.h"
 
 /* Enough that filling a pipeline shows as it is; fewer where a world is so
  * large that memory and time would suffer. */

@@ -4,8 +4,8 @@
  * use become servers (planner/predict/queueing.h). An estimate, not a bound; what it
  * leaves out is listed in docs/MEASURING.md, "Predictions".
  */
-#ifndef RF_PLANNER_SIMULATE_H
-#define RF_PLANNER_SIMULATE_H
+#ifndef RF_PLANNER_PREDICT_SIMULATE_H
+#define RF_PLANNER_PREDICT_SIMULATE_H
 
 #include "planner/predict/simulate_env.h"
 

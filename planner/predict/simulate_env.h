@@ -1,6 +1,6 @@
 /* What a schedule is simulated with. */
-#ifndef RF_PLANNER_SIMULATE_ENV_H
-#define RF_PLANNER_SIMULATE_ENV_H
+#ifndef RF_PLANNER_PREDICT_SIMULATE_ENV_H
+#define RF_PLANNER_PREDICT_SIMULATE_ENV_H
 
 #include "planner/predict/bounds.h"
 #include "planner/predict/intra_node.h"

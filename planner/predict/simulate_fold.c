@@ -8,9 +8,9 @@
 #include <stdlib.h>
 
 #include "common/mem.h"
-#include "planner/schedule/fold.h"
-#include "planner/predict/simulation.h"
 #include "planner/layout/box.h"
+#include "planner/predict/simulation.h"
+#include "planner/schedule/fold.h"
 
 /* Cuts the spreads where a turn ends, all batches of as many turns: turns are
  * put together if there would be too many flows. */

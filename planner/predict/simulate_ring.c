@@ -10,9 +10,9 @@
 #include <stdlib.h>
 
 #include "common/mem.h"
-#include "planner/schedule/ring.h"
-#include "planner/predict/simulation.h"
 #include "planner/layout/box.h"
+#include "planner/predict/simulation.h"
+#include "planner/schedule/ring.h"
 
 /* At most about so many of bands, shared equally among circles. */
 #define MAX_BANDS (UINT64_C(1) << 17)

@@ -1,11 +1,11 @@
 /* What the files of the simulation share: flows, and the jobs they become.
  * Private to simulat*.c. */
-#ifndef RF_PLANNER_SIMULATION_H
-#define RF_PLANNER_SIMULATION_H
+#ifndef RF_PLANNER_PREDICT_SIMULATION_H
+#define RF_PLANNER_PREDICT_SIMULATION_H
 
-#include "planner/schedule/in_place.h"
 #include "planner/predict/queueing.h"
 #include "planner/predict/simulate_env.h"
+#include "planner/schedule/in_place.h"
 
 #define NO_FLOW UINT32_MAX
 /* How many flows there are at most, of one kind: memory and time. */

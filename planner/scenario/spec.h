@@ -2,8 +2,8 @@
  * A scenario, every default filled in: what to move where and how. The same
  * object is printed in result files, sent to the ranks and read back by them.
  */
-#ifndef RF_PLANNER_SPEC_H
-#define RF_PLANNER_SPEC_H
+#ifndef RF_PLANNER_SCENARIO_SPEC_H
+#define RF_PLANNER_SCENARIO_SPEC_H
 
 #include <stdbool.h>
 #include <stdint.h>

@@ -1,6 +1,6 @@
 /* One side of a scenario: what it is made of, and how it is read. */
-#ifndef RF_PLANNER_SPEC_SIDE_H
-#define RF_PLANNER_SPEC_SIDE_H
+#ifndef RF_PLANNER_SCENARIO_SPEC_SIDE_H
+#define RF_PLANNER_SCENARIO_SPEC_SIDE_H
 
 #include <stdbool.h>
 #include <stdint.h>

@@ -4,8 +4,8 @@
  * tp-cp-ep-dp-pp: dense rank = tp + TP·(cp + CP·(dp + DP·pp)), expert rank =
  * etp + ETP·(ep + EP·(edp + EDP·pp)).
  */
-#ifndef RF_PLANNER_WORLD_H
-#define RF_PLANNER_WORLD_H
+#ifndef RF_PLANNER_SCENARIO_WORLD_H
+#define RF_PLANNER_SCENARIO_WORLD_H
 
 #include <stdbool.h>
 #include <stdint.h>

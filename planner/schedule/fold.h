@@ -9,8 +9,8 @@
  * order: the hops to the tree's nodes 1, 2, …, then the takes by the parcel's
  * receivers.
  */
-#ifndef RF_PLANNER_FOLD_H
-#define RF_PLANNER_FOLD_H
+#ifndef RF_PLANNER_SCHEDULE_FOLD_H
+#define RF_PLANNER_SCHEDULE_FOLD_H
 
 #include "planner/plan/parcel.h"
 #include "planner/schedule/op.h"

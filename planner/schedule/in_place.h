@@ -3,8 +3,8 @@
  * one rank's training memory cover as they lie there. Method shm leaves these
  * in place, and predictions of it count no time for them.
  */
-#ifndef RF_PLANNER_COVER_H
-#define RF_PLANNER_COVER_H
+#ifndef RF_PLANNER_SCHEDULE_IN_PLACE_H
+#define RF_PLANNER_SCHEDULE_IN_PLACE_H
 
 #include "planner/schedule/schedule.h"
 

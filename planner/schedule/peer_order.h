@@ -11,8 +11,8 @@
  * A source's turns follow from its own ops and from totals of the world, so its
  * node knows them. Others need not: a destination takes what comes.
  */
-#ifndef RF_PLANNER_TURNS_H
-#define RF_PLANNER_TURNS_H
+#ifndef RF_PLANNER_SCHEDULE_PEER_ORDER_H
+#define RF_PLANNER_SCHEDULE_PEER_ORDER_H
 
 #include "planner/schedule/schedule.h"
 

@@ -11,8 +11,8 @@
 
 #include "common/clock.h"
 #include "common/mem.h"
-#include "planner/plan/plan_internal.h"
 #include "planner/layout/unknown_tensors.h"
+#include "planner/plan/plan_internal.h"
 
 static void set_u64(json_t *object, const char *key, uint64_t value)
 {

@@ -1,8 +1,8 @@
 /* The plan as JSON: what `plan --json [--full]` prints. Fields:
  * docs/RESULTS.md.
  */
-#ifndef RF_PLANNER_PLAN_JSON_H
-#define RF_PLANNER_PLAN_JSON_H
+#ifndef RF_PLANNER_SCHEDULE_PLAN_JSON_H
+#define RF_PLANNER_SCHEDULE_PLAN_JSON_H
 
 #include "planner/schedule/schedule.h"
 

@@ -11,8 +11,8 @@
  * then by part. In a round the k-th chunks take hop h together with the chunks
  * behind them hop h - 1.
  */
-#ifndef RF_PLANNER_RING_H
-#define RF_PLANNER_RING_H
+#ifndef RF_PLANNER_SCHEDULE_RING_H
+#define RF_PLANNER_SCHEDULE_RING_H
 
 #include "planner/layout/box.h"
 #include "planner/plan/parcel.h"

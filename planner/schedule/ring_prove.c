@@ -17,8 +17,8 @@
 #include <stdlib.h>
 
 #include "common/mem.h"
-#include "planner/schedule/schedule_proof.h"
 #include "planner/layout/box.h"
+#include "planner/schedule/schedule_proof.h"
 
 static enum rf_status fault(const struct rf_schedule_proof *proof,
                             const struct rf_ring *ring, const char *what)

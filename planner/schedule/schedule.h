@@ -25,8 +25,8 @@
  *     first and alone, so that a relay gets its first chunk early and not all
  *     chunks at the end.
  */
-#ifndef RF_PLANNER_SCHEDULE_H
-#define RF_PLANNER_SCHEDULE_H
+#ifndef RF_PLANNER_SCHEDULE_SCHEDULE_H
+#define RF_PLANNER_SCHEDULE_SCHEDULE_H
 
 #include <stdbool.h>
 #include <stddef.h>

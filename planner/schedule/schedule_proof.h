@@ -2,8 +2,8 @@
  * What the proof of a schedule knows while it reads the ops in ascending order
  * of id. Private to schedule_prove.c and *_prove.c.
  */
-#ifndef RF_PLANNER_SCHEDULE_PROOF_H
-#define RF_PLANNER_SCHEDULE_PROOF_H
+#ifndef RF_PLANNER_SCHEDULE_SCHEDULE_PROOF_H
+#define RF_PLANNER_SCHEDULE_SCHEDULE_PROOF_H
 
 #include "planner/schedule/fold.h"
 #include "planner/schedule/ring.h"

@@ -5,10 +5,10 @@
 #include <stdlib.h>
 
 #include "common/mem.h"
+#include "planner/layout/box.h"
 #include "planner/schedule/fold.h"
 #include "planner/schedule/ring.h"
 #include "planner/schedule/schedule.h"
-#include "planner/layout/box.h"
 
 void rf_schedule_walk_start(struct rf_schedule_walk *walk,
                             const struct rf_schedule *schedule)

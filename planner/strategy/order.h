@@ -11,8 +11,8 @@
  *
  * Deterministic and pure.
  */
-#ifndef RF_PLANNER_ORDER_H
-#define RF_PLANNER_ORDER_H
+#ifndef RF_PLANNER_STRATEGY_ORDER_H
+#define RF_PLANNER_STRATEGY_ORDER_H
 
 #include "planner/assign/link_weights.h"
 #include "planner/strategy/works.h"

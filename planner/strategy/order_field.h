@@ -2,8 +2,8 @@
  * Internal to order.c and order_search.c: when links and ranks are free while
  * an order is tried out, and the candidates of each work.
  */
-#ifndef RF_PLANNER_ORDER_FIELD_H
-#define RF_PLANNER_ORDER_FIELD_H
+#ifndef RF_PLANNER_STRATEGY_ORDER_FIELD_H
+#define RF_PLANNER_STRATEGY_ORDER_FIELD_H
 
 #include "planner/scenario/world.h"
 #include "planner/strategy/works.h"

@@ -5,8 +5,8 @@
  * rank can build its part of a large world's schedule. Ops that repeat over
  * ranks are added as spreads (fold.h) or rings (ring.h), without listing them.
  */
-#ifndef RF_PLANNER_STRATEGY_H
-#define RF_PLANNER_STRATEGY_H
+#ifndef RF_PLANNER_STRATEGY_STRATEGY_H
+#define RF_PLANNER_STRATEGY_STRATEGY_H
 
 #include "planner/layout/box.h"
 #include "planner/plan/parcel.h"

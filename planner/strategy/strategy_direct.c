@@ -9,10 +9,10 @@
 #include <stdlib.h>
 
 #include "common/mem.h"
+#include "planner/layout/box.h"
+#include "planner/plan/plan_walk.h"
 #include "planner/strategy/order.h"
 #include "planner/strategy/strategy.h"
-#include "planner/plan/plan_walk.h"
-#include "planner/layout/box.h"
 
 /* Above so many transfers they are sorted instead of scheduled one by one. */
 #define SCHEDULE_MAX 65536

@@ -21,8 +21,8 @@
 
 #include "common/mem.h"
 #include "planner/layout/box.h"
-#include "planner/strategy/order.h"
 #include "planner/plan/plan_internal.h"
+#include "planner/strategy/order.h"
 #include "planner/strategy/strategy.h"
 
 /* A part for one receiver is not made smaller than this. */

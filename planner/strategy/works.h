@@ -1,6 +1,6 @@
 /* What an order is made of. */
-#ifndef RF_PLANNER_WORKS_H
-#define RF_PLANNER_WORKS_H
+#ifndef RF_PLANNER_STRATEGY_WORKS_H
+#define RF_PLANNER_STRATEGY_WORKS_H
 
 #include "planner/layout/box.h"
 #include "planner/plan/parcel.h"

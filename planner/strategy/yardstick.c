@@ -12,8 +12,8 @@
 #include <string.h>
 
 #include "common/mem.h"
-#include "planner/strategy/strategy.h"
 #include "planner/layout/box.h"
+#include "planner/strategy/strategy.h"
 
 #define LAST (RF_BOX_DIMS - 1)
 

@@ -6,8 +6,8 @@
  * a refit can be compared with what its method and this machine could do at
  * that moment. What it writes is of no use to anybody.
  */
-#ifndef RF_PLANNER_YARDSTICK_H
-#define RF_PLANNER_YARDSTICK_H
+#ifndef RF_PLANNER_STRATEGY_YARDSTICK_H
+#define RF_PLANNER_STRATEGY_YARDSTICK_H
 
 #include "planner/schedule/schedule.h"
 

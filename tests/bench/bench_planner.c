@@ -17,9 +17,9 @@
 
 #include "common/clock.h"
 #include "common/mem.h"
-#include "planner/schedule/schedule.h"
-#include "planner/layout/mesh_rules.h"
 #include "planner/families/model_read.h"
+#include "planner/layout/mesh_rules.h"
+#include "planner/schedule/schedule.h"
 #include "planner/strategy/schedule_build.h"
 
 #define NODES 16384

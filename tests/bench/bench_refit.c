@@ -18,10 +18,10 @@
 #include "common/clock.h"
 #include "common/mem.h"
 #include "common/stats.h"
+#include "planner/strategy/schedule_build.h"
 #include "tests/lib/planned.h"
 #include "tests/lib/ranks.h"
 #include "transport/codec/strided_copy.h"
-#include "planner/strategy/schedule_build.h"
 
 #define MAX_NODES 8
 #define MAX_RANKS 32

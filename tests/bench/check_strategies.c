@@ -21,9 +21,9 @@
 
 #include "common/clock.h"
 #include "common/mem.h"
+#include "planner/strategy/schedule_build.h"
 #include "tests/lib/mesh_pairs.h"
 #include "tests/lib/planned_case.h"
-#include "planner/strategy/schedule_build.h"
 
 #define N_NODES 3
 #define ROUNDS 2

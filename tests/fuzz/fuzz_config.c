@@ -9,8 +9,8 @@
 
 #include "coordinator/config/config.h"
 #include "coordinator/scenario/scenario.h"
-#include "planner/plan/plan.h"
 #include "planner/families/model_read.h"
+#include "planner/plan/plan.h"
 
 #define MAX_RANKS 64
 #define MAX_BYTES (UINT64_C(64) << 20)

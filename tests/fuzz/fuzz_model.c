@@ -7,9 +7,9 @@
 #include <stdint.h>
 #include <stdlib.h>
 
-#include "planner/scenario/world.h"
-#include "planner/layout/mesh_rules.h"
 #include "planner/families/model_read.h"
+#include "planner/layout/mesh_rules.h"
+#include "planner/scenario/world.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 

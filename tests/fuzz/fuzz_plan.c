@@ -9,11 +9,11 @@
 
 #include "common/mem.h"
 #include "common/pattern.h"
+#include "planner/families/model_read.h"
+#include "planner/layout/mesh_rules.h"
 #include "planner/plan/plan_walk.h"
 #include "tests/lib/places.h"
 #include "tests/lib/text_add.h"
-#include "planner/layout/mesh_rules.h"
-#include "planner/families/model_read.h"
 
 #define MOST_RANKS 32
 #define MOST_BYTES (UINT64_C(1) << 22) /* of all arenas of a plan */

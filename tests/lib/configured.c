@@ -6,8 +6,8 @@
 #include <string.h>
 
 #include "common/mem.h"
-#include "tests/lib/quotes.h"
 #include "planner/families/model_read.h"
+#include "tests/lib/quotes.h"
 
 void configured(const char *text, struct rf_config **config,
                 struct rf_model **model)

@@ -9,9 +9,9 @@
 #include <string.h>
 
 #include "common/mem.h"
+#include "planner/families/model_read.h"
 #include "tests/lib/configured.h"
 #include "tests/lib/fake_cluster_internal.h"
-#include "planner/families/model_read.h"
 
 #define WIRE_NS FAKE_MS
 

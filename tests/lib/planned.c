@@ -5,10 +5,10 @@
 #include <string.h>
 
 #include "common/mem.h"
+#include "planner/families/model_read.h"
+#include "planner/layout/mesh_rules.h"
 #include "planner/plan/plan_walk.h"
 #include "tests/lib/quotes.h"
-#include "planner/layout/mesh_rules.h"
-#include "planner/families/model_read.h"
 
 static enum rf_status parse(struct planned *planned, int which,
                             const char *text, struct rf_jnode *out)

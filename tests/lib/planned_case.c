@@ -10,8 +10,8 @@
 #include "common/clock.h"
 #include "common/mem.h"
 #include "common/pattern.h"
-#include "tests/lib/ranks.h"
 #include "planner/strategy/schedule_build.h"
+#include "tests/lib/ranks.h"
 
 struct shared {
     _Atomic uint64_t sent, received;

@@ -1,6 +1,6 @@
 /* Helpers of the planner's tests; see quoted.h. */
-#include "quoted.h"
 #include "planner/families/model_read.h"
+#include "quoted.h"
 
 #include <check.h>
 #include <stdarg.h>

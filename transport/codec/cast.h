@@ -2,8 +2,8 @@
  * Element casts in host memory as an op applies them: round to nearest even,
  * exact where the wider type allows. Inputs need no alignment.
  */
-#ifndef RF_TRANSPORT_CAST_H
-#define RF_TRANSPORT_CAST_H
+#ifndef RF_TRANSPORT_CODEC_CAST_H
+#define RF_TRANSPORT_CODEC_CAST_H
 
 #include <stdint.h>
 

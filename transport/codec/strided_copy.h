@@ -6,8 +6,8 @@
  * Everything here works on ranges of a shape's stream, so work can be cut
  * anywhere.
  */
-#ifndef RF_TRANSPORT_COPY_H
-#define RF_TRANSPORT_COPY_H
+#ifndef RF_TRANSPORT_CODEC_STRIDED_COPY_H
+#define RF_TRANSPORT_CODEC_STRIDED_COPY_H
 
 #include <stdbool.h>
 #include <stddef.h>

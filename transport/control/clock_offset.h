@@ -2,8 +2,8 @@
  * How far a peer's monotonic clock is from ours, from the times that LEASE
  * messages carry. Pure.
  */
-#ifndef RF_TRANSPORT_CLOCK_OFFSET_H
-#define RF_TRANSPORT_CLOCK_OFFSET_H
+#ifndef RF_TRANSPORT_CONTROL_CLOCK_OFFSET_H
+#define RF_TRANSPORT_CONTROL_CLOCK_OFFSET_H
 
 #include <stdbool.h>
 #include <stdint.h>

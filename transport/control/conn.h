@@ -12,8 +12,8 @@
  * LOG frames are dropped above RF_CONN_LOG_QUEUE_MAX, and a LOG line says how
  * many when there is room again. The process must ignore SIGPIPE.
  */
-#ifndef RF_TRANSPORT_CONN_H
-#define RF_TRANSPORT_CONN_H
+#ifndef RF_TRANSPORT_CONTROL_CONN_H
+#define RF_TRANSPORT_CONTROL_CONN_H
 
 #include <jansson.h>
 #include <stdbool.h>

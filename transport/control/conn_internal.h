@@ -2,8 +2,8 @@
  * What the two halves of a connection share: conn.c (life and reading) and
  * conn_write.c (writing). Private to them.
  */
-#ifndef RF_TRANSPORT_CONN_INTERNAL_H
-#define RF_TRANSPORT_CONN_INTERNAL_H
+#ifndef RF_TRANSPORT_CONTROL_CONN_INTERNAL_H
+#define RF_TRANSPORT_CONTROL_CONN_INTERNAL_H
 
 #include "transport/control/conn.h"
 #include "transport/control/shared_payload.h"

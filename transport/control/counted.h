@@ -2,8 +2,8 @@
  * Texts that count up, as the names and addresses of a cluster's nodes mostly
  * do: gpu-007, gpu-008, …
  */
-#ifndef RF_COMMON_COUNTED_H
-#define RF_COMMON_COUNTED_H
+#ifndef RF_TRANSPORT_CONTROL_COUNTED_H
+#define RF_TRANSPORT_CONTROL_COUNTED_H
 
 #include <stdbool.h>
 #include <stdint.h>

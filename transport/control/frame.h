@@ -8,8 +8,8 @@
  * or RF_FRAME_NO_RANK. Lengths are checked against the type's cap before
  * anything is allocated.
  */
-#ifndef RF_TRANSPORT_FRAME_H
-#define RF_TRANSPORT_FRAME_H
+#ifndef RF_TRANSPORT_CONTROL_FRAME_H
+#define RF_TRANSPORT_CONTROL_FRAME_H
 
 #include <stdbool.h>
 #include <stddef.h>

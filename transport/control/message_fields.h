@@ -3,8 +3,8 @@
  * Each is described once; transport/control/schema.h says how and what follows from
  * it. When they are sent and what they ask for: docs/PROTOCOL.md.
  */
-#ifndef RF_TRANSPORT_MESSAGES_H
-#define RF_TRANSPORT_MESSAGES_H
+#ifndef RF_TRANSPORT_CONTROL_MESSAGE_FIELDS_H
+#define RF_TRANSPORT_CONTROL_MESSAGE_FIELDS_H
 
 #include "transport/control/message_types.h"
 #include "transport/control/schema.h"

@@ -3,8 +3,8 @@
  * each payload. Payloads are JSON objects except LOG, which is raw bytes.
  * C = coordinator, A = agent (one per node), R = rank.
  */
-#ifndef RF_TRANSPORT_MSG_H
-#define RF_TRANSPORT_MSG_H
+#ifndef RF_TRANSPORT_CONTROL_MESSAGE_TYPES_H
+#define RF_TRANSPORT_CONTROL_MESSAGE_TYPES_H
 
 #include <jansson.h>
 #include <stdint.h>

@@ -36,8 +36,8 @@
  * unless it must have elements, and is always written. Keys that no field names
  * are ignored.
  */
-#ifndef RF_TRANSPORT_SCHEMA_H
-#define RF_TRANSPORT_SCHEMA_H
+#ifndef RF_TRANSPORT_CONTROL_SCHEMA_H
+#define RF_TRANSPORT_CONTROL_SCHEMA_H
 
 #include <jansson.h>
 #include <math.h>

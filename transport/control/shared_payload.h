@@ -4,8 +4,8 @@
  * thousand nodes is in memory once. Reference counted, for one thread. Wiped
  * when it is freed: it may hold secrets.
  */
-#ifndef RF_TRANSPORT_PAYLOAD_H
-#define RF_TRANSPORT_PAYLOAD_H
+#ifndef RF_TRANSPORT_CONTROL_SHARED_PAYLOAD_H
+#define RF_TRANSPORT_CONTROL_SHARED_PAYLOAD_H
 
 #include "transport/control/message_fields.h"
 

@@ -4,8 +4,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "transport/control/counted.h"
 #include "common/mem.h"
+#include "transport/control/counted.h"
 
 static uint32_t count_of(const struct rf_msg_member *entry)
 {

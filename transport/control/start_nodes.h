@@ -3,8 +3,8 @@
  * alike otherwise are one entry, so that the list of a thousand nodes, which
  * each of them gets, is mostly as short as that of one.
  */
-#ifndef RF_TRANSPORT_MEMBERS_H
-#define RF_TRANSPORT_MEMBERS_H
+#ifndef RF_TRANSPORT_CONTROL_START_NODES_H
+#define RF_TRANSPORT_CONTROL_START_NODES_H
 
 #include "transport/control/message_fields.h"
 

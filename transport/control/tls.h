@@ -3,8 +3,8 @@
  * random 32-byte key a node, each identity good for one connection; X25519;
  * no certificates, tickets or early data.
  */
-#ifndef RF_TRANSPORT_TLS_H
-#define RF_TRANSPORT_TLS_H
+#ifndef RF_TRANSPORT_CONTROL_TLS_H
+#define RF_TRANSPORT_CONTROL_TLS_H
 
 #include <stdbool.h>
 #include <stddef.h>

@@ -8,14 +8,14 @@
  * 16·(ops of the world) for the image: u32 generation, u32 zero, u64 offset in
  * `data`; big-endian. An entry is written after its data.
  */
-#ifndef RF_TRANSPORT_FILES_H
-#define RF_TRANSPORT_FILES_H
+#ifndef RF_TRANSPORT_DISK_DISK_CARRIER_H
+#define RF_TRANSPORT_DISK_DISK_CARRIER_H
 
 #include <pthread.h>
 
 #include "transport/codec/strided_copy.h"
-#include "transport/engine/engine.h"
 #include "transport/disk/disk_names.h"
+#include "transport/engine/engine.h"
 
 #define RF_DISK_BLOCK (UINT64_C(1) << 20)
 #define RF_LEDGER_ENTRY 16

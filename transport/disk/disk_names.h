@@ -7,8 +7,8 @@
  * By it the next run on a node knows what nobody has removed there, because
  * agents were killed or the power was lost.
  */
-#ifndef RF_TRANSPORT_FILE_NAMES_H
-#define RF_TRANSPORT_FILE_NAMES_H
+#ifndef RF_TRANSPORT_DISK_DISK_NAMES_H
+#define RF_TRANSPORT_DISK_DISK_NAMES_H
 
 #include <stdbool.h>
 #include <stdint.h>

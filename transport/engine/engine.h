@@ -3,12 +3,12 @@
  * of sends and receives (run by a *carrier*: sockets, files). A method is a way
  * to route each op plus a carrier. Internal to transport/.
  */
-#ifndef RF_TRANSPORT_ENGINE_H
-#define RF_TRANSPORT_ENGINE_H
+#ifndef RF_TRANSPORT_ENGINE_ENGINE_H
+#define RF_TRANSPORT_ENGINE_ENGINE_H
 
 #include "transport/engine/flow.h"
-#include "transport/method/method.h"
 #include "transport/engine/portions.h"
+#include "transport/method/method.h"
 
 struct rf_engine;
 

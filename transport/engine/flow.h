@@ -9,8 +9,8 @@
  * Counters only ever grow (an iteration is a multiple), so nothing is reset
  * between iterations.
  */
-#ifndef RF_TRANSPORT_FLOW_H
-#define RF_TRANSPORT_FLOW_H
+#ifndef RF_TRANSPORT_ENGINE_FLOW_H
+#define RF_TRANSPORT_ENGINE_FLOW_H
 
 #include <stdatomic.h>
 #include <stdbool.h>

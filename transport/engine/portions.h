@@ -8,8 +8,8 @@
  * streaming writes are not. Deterministic: every rank of the node makes the
  * same list.
  */
-#ifndef RF_TRANSPORT_PORTIONS_H
-#define RF_TRANSPORT_PORTIONS_H
+#ifndef RF_TRANSPORT_ENGINE_PORTIONS_H
+#define RF_TRANSPORT_ENGINE_PORTIONS_H
 
 #include "transport/codec/strided_copy.h"
 #include "transport/engine/flow.h"

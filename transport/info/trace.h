@@ -3,8 +3,8 @@
  * that are timed. Memory is allocated before the iteration; what does not fit
  * is counted, not kept. One thread.
  */
-#ifndef RF_TRANSPORT_TRACE_H
-#define RF_TRANSPORT_TRACE_H
+#ifndef RF_TRANSPORT_INFO_TRACE_H
+#define RF_TRANSPORT_INFO_TRACE_H
 
 #include <stddef.h>
 #include <stdint.h>

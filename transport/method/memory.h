@@ -2,8 +2,8 @@
  * Kinds of memory that weights live in: allocation, fill, poison and verify.
  * The host kind is in worker/; the device kind comes from refit-cuda.so.
  */
-#ifndef RF_TRANSPORT_MEMORY_H
-#define RF_TRANSPORT_MEMORY_H
+#ifndef RF_TRANSPORT_METHOD_MEMORY_H
+#define RF_TRANSPORT_METHOD_MEMORY_H
 
 #include <stdbool.h>
 #include <stddef.h>

@@ -15,8 +15,8 @@
  * No hook is NULL: what a method does not need points at a stub. It works with
  * arenas of any origin, those of its `arenas` among them.
  */
-#ifndef RF_TRANSPORT_METHOD_H
-#define RF_TRANSPORT_METHOD_H
+#ifndef RF_TRANSPORT_METHOD_METHOD_H
+#define RF_TRANSPORT_METHOD_METHOD_H
 
 #include <stdatomic.h>
 #include <stdbool.h>
@@ -26,8 +26,8 @@
 #include "common/err.h"
 #include "planner/schedule/schedule.h"
 #include "transport/info/method_info.h"
-#include "transport/method/memory.h"
 #include "transport/info/trace.h"
+#include "transport/method/memory.h"
 
 #define RF_DATA_KEY_BYTES 32
 

@@ -5,8 +5,8 @@
  * still starts and says what is missing. Both sides are built from one tree: an
  * ABI number that differs is refused.
  */
-#ifndef RF_TRANSPORT_MODULE_H
-#define RF_TRANSPORT_MODULE_H
+#ifndef RF_TRANSPORT_METHOD_MODULE_H
+#define RF_TRANSPORT_METHOD_MODULE_H
 
 #include "transport/info/module_files.h"
 #include "transport/method/method.h"

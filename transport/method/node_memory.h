@@ -4,8 +4,8 @@
  * pipe that peers open through /proc/<pid>/fd, so nothing has a name that could
  * be left behind; it needs one user and one PID namespace a node.
  */
-#ifndef RF_TRANSPORT_NODESHM_H
-#define RF_TRANSPORT_NODESHM_H
+#ifndef RF_TRANSPORT_METHOD_NODE_MEMORY_H
+#define RF_TRANSPORT_METHOD_NODE_MEMORY_H
 
 #include <stdatomic.h>
 #include <stdbool.h>

@@ -7,8 +7,8 @@
  * for them, whatever their sizes and however they arrive. Both say the same
  * size.
  */
-#ifndef RF_TRANSPORT_UCX_WIRE_H
-#define RF_TRANSPORT_UCX_WIRE_H
+#ifndef RF_TRANSPORT_METHOD_UCX_WIRE_H
+#define RF_TRANSPORT_METHOD_UCX_WIRE_H
 
 #include "transport/method/method.h"
 

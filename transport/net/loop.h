@@ -1,6 +1,6 @@
 /* The beginning of a libuv loop, with what would break it found before. */
-#ifndef RF_TRANSPORT_LOOP_H
-#define RF_TRANSPORT_LOOP_H
+#ifndef RF_TRANSPORT_NET_LOOP_H
+#define RF_TRANSPORT_NET_LOOP_H
 
 #include <stdbool.h>
 #include <uv.h>

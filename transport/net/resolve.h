@@ -3,8 +3,8 @@
  * getaddrinfo() cannot be called off, so it is asked on a thread of its own,
  * and the caller gives up at its deadline.
  */
-#ifndef RF_TRANSPORT_LOOKUP_H
-#define RF_TRANSPORT_LOOKUP_H
+#ifndef RF_TRANSPORT_NET_RESOLVE_H
+#define RF_TRANSPORT_NET_RESOLVE_H
 
 #include <netdb.h>
 #include <stdatomic.h>

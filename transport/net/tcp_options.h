@@ -1,6 +1,6 @@
 /* What all TCP sockets of the program have in common. */
-#ifndef RF_TRANSPORT_TCP_H
-#define RF_TRANSPORT_TCP_H
+#ifndef RF_TRANSPORT_NET_TCP_OPTIONS_H
+#define RF_TRANSPORT_NET_TCP_OPTIONS_H
 
 /* No delay; keepalive after 5 s and every 2 s, and an idle connection is given
  * up after about 20 s without an answer, which is longer than a lease;

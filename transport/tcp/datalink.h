@@ -3,8 +3,8 @@
  * the attempt's data key before the first payload byte (docs/PROTOCOL.md, "Data
  * connections"). The rank that will send connects to the one that will receive.
  */
-#ifndef RF_TRANSPORT_DATALINK_H
-#define RF_TRANSPORT_DATALINK_H
+#ifndef RF_TRANSPORT_TCP_DATALINK_H
+#define RF_TRANSPORT_TCP_DATALINK_H
 
 #include <stdatomic.h>
 #include <stdbool.h>

@@ -1,6 +1,6 @@
 /* Private to datalink*.c. */
-#ifndef RF_TRANSPORT_DATALINK_INTERNAL_H
-#define RF_TRANSPORT_DATALINK_INTERNAL_H
+#ifndef RF_TRANSPORT_TCP_DATALINK_INTERNAL_H
+#define RF_TRANSPORT_TCP_DATALINK_INTERNAL_H
 
 #include <stdint.h>
 #include <sys/socket.h>

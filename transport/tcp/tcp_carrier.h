@@ -7,14 +7,14 @@
  * and the op's packed stream. The receiver writes 8-byte notes back: u32 kind,
  * u32 op id.
  */
-#ifndef RF_TRANSPORT_LINKS_H
-#define RF_TRANSPORT_LINKS_H
+#ifndef RF_TRANSPORT_TCP_TCP_CARRIER_H
+#define RF_TRANSPORT_TCP_TCP_CARRIER_H
 
 #include <sys/uio.h>
 
 #include "transport/codec/strided_copy.h"
-#include "transport/tcp/datalink.h"
 #include "transport/engine/engine.h"
+#include "transport/tcp/datalink.h"
 
 /* A cache line, so that it does not shift payloads against the kernel's buffers
  * by less: AMD's Zen 3 copies (rep movsb) several times slower to where the

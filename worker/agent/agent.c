@@ -25,11 +25,11 @@
 #include "common/mem.h"
 #include "common/text.h"
 #include "transport/net/loop.h"
-#include "worker/helper/inspect.h"
-#include "worker/agent/join.h"
-#include "worker/shared/process.h"
 #include "worker/agent/folder_signs.h"
+#include "worker/agent/join.h"
+#include "worker/helper/inspect.h"
 #include "worker/helper/survey.h"
+#include "worker/shared/process.h"
 
 #define BOOT_LIMIT_MS 60000
 /* Less than what the coordinator gives a launched agent until HELLO. */

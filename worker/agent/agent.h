@@ -3,8 +3,8 @@
  * node. Starts them, passes messages on, gathers their answers, forwards their
  * output, and ends them when the coordinator is gone.
  */
-#ifndef RF_WORKER_AGENT_H
-#define RF_WORKER_AGENT_H
+#ifndef RF_WORKER_AGENT_AGENT_H
+#define RF_WORKER_AGENT_AGENT_H
 
 #include "worker/agent/boot.h"
 

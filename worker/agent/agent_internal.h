@@ -1,6 +1,6 @@
 /* Shared by agent*.c; nobody else includes it. */
-#ifndef RF_WORKER_AGENT_INTERNAL_H
-#define RF_WORKER_AGENT_INTERNAL_H
+#ifndef RF_WORKER_AGENT_AGENT_INTERNAL_H
+#define RF_WORKER_AGENT_AGENT_INTERNAL_H
 
 #include <arpa/inet.h>
 #include <sys/types.h>
@@ -9,11 +9,11 @@
 #include "common/sm.h"
 #include "transport/control/clock_offset.h"
 #include "transport/control/conn.h"
-#include "transport/disk/disk_names.h"
 #include "transport/control/message_fields.h"
+#include "transport/disk/disk_names.h"
 #include "worker/agent/agent.h"
-#include "worker/helper/helper.h"
 #include "worker/agent/join.h"
+#include "worker/helper/helper.h"
 
 #define RF_AGENT_TAIL_BYTES 4096
 #define RF_AGENT_LINE_BYTES 8192

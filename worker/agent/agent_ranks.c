@@ -22,8 +22,8 @@
 #include "common/log.h"
 #include "common/mem.h"
 #include "common/text.h"
-#include "worker/shared/process.h"
 #include "worker/helper/helper.h"
+#include "worker/shared/process.h"
 
 const struct rf_sm_state rf_agent_attempt_states[ATTEMPT_STATES] = {
     [ATTEMPT_NONE] = {"none", RF_SM_NEXT(ATTEMPT_RUNNING), 0},

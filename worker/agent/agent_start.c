@@ -19,8 +19,8 @@
 #include "common/bytes.h"
 #include "common/log.h"
 #include "common/mem.h"
-#include "worker/shared/process.h"
 #include "worker/agent/folder_signs.h"
+#include "worker/shared/process.h"
 #include "worker/shared/start_task.h"
 
 /* Streams between agent and rank: ours are [0], the rank's [1]. */

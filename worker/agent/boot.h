@@ -1,6 +1,6 @@
 /* The BOOT message, and the times that an agent and its ranks live by. */
-#ifndef RF_WORKER_BOOT_H
-#define RF_WORKER_BOOT_H
+#ifndef RF_WORKER_AGENT_BOOT_H
+#define RF_WORKER_AGENT_BOOT_H
 
 #include <stdbool.h>
 #include <stdint.h>

@@ -3,8 +3,8 @@
  * and then looks for those of the others; of two nodes that share a folder at
  * least the one that looks later sees the other's, so HELLO alone tells.
  */
-#ifndef RF_WORKER_SIGNS_H
-#define RF_WORKER_SIGNS_H
+#ifndef RF_WORKER_AGENT_FOLDER_SIGNS_H
+#define RF_WORKER_AGENT_FOLDER_SIGNS_H
 
 #include "transport/control/message_fields.h"
 

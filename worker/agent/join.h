@@ -2,8 +2,8 @@
  * The agent's way to the coordinator: tries candidate addresses over TCP with
  * TLS. Lives on the agent's loop.
  */
-#ifndef RF_WORKER_JOIN_H
-#define RF_WORKER_JOIN_H
+#ifndef RF_WORKER_AGENT_JOIN_H
+#define RF_WORKER_AGENT_JOIN_H
 
 #include "transport/control/conn.h"
 #include "worker/agent/boot.h"

@@ -2,8 +2,8 @@
  * What the launcher `slurm` writes to the standard input of all agents of a job
  * step, and what of it is this node's (docs/PROTOCOL.md).
  */
-#ifndef RF_WORKER_STEP_INPUT_H
-#define RF_WORKER_STEP_INPUT_H
+#ifndef RF_WORKER_AGENT_STEP_INPUT_H
+#define RF_WORKER_AGENT_STEP_INPUT_H
 
 #include "common/err.h"
 #include "transport/control/tls.h"

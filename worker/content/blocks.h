@@ -3,8 +3,8 @@
  * of about the size that is read from a file, or copied to a device, at once.
  * Pure.
  */
-#ifndef RF_WORKER_BLOCKS_H
-#define RF_WORKER_BLOCKS_H
+#ifndef RF_WORKER_CONTENT_BLOCKS_H
+#define RF_WORKER_CONTENT_BLOCKS_H
 
 #include "worker/content/runs.h"
 

@@ -3,11 +3,11 @@
 
 #include <stdlib.h>
 
+#include "checkpoint/slices.h"
 #include "common/mem.h"
 #include "common/pattern.h"
-#include "checkpoint/slices.h"
-#include "worker/content/reference_cast.h"
 #include "worker/content/pattern_bytes.h"
+#include "worker/content/reference_cast.h"
 
 struct rf_content {
     const struct rf_plan *plan;

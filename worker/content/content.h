@@ -6,8 +6,8 @@
  * cast to the training side's dtype. Either is cast to the inference side's
  * dtype where that differs; only exact rules of reference_cast.h are used.
  */
-#ifndef RF_WORKER_CONTENT_H
-#define RF_WORKER_CONTENT_H
+#ifndef RF_WORKER_CONTENT_CONTENT_H
+#define RF_WORKER_CONTENT_CONTENT_H
 
 #include <stdatomic.h>
 #include <stdint.h>

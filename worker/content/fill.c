@@ -10,8 +10,8 @@
 #include <stdlib.h>
 
 #include "common/mem.h"
-#include "worker/content/content.h"
 #include "common/parallel.h"
+#include "worker/content/content.h"
 #include "worker/content/staging.h"
 
 struct filling {

@@ -2,8 +2,8 @@
  * Content written into an arena: of a checkpoint with several threads, into
  * memory of any kind; the pattern into memory that is used in place.
  */
-#ifndef RF_WORKER_FILL_H
-#define RF_WORKER_FILL_H
+#ifndef RF_WORKER_CONTENT_FILL_H
+#define RF_WORKER_CONTENT_FILL_H
 
 #include <stdatomic.h>
 #include <stdbool.h>

@@ -2,8 +2,8 @@
  * The pattern of common/pattern.h, many bytes at a time, with the widest vector
  * instructions that the processor has. Pure.
  */
-#ifndef RF_WORKER_PATTERN_BYTES_H
-#define RF_WORKER_PATTERN_BYTES_H
+#ifndef RF_WORKER_CONTENT_PATTERN_BYTES_H
+#define RF_WORKER_CONTENT_PATTERN_BYTES_H
 
 #include <stdbool.h>
 #include <stdint.h>

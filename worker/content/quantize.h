@@ -2,8 +2,8 @@
  * Quantising in host memory, and verifying what was quantised in any memory.
  * See planner/plan/quantize.h for what and where.
  */
-#ifndef RF_WORKER_QUANTIZE_H
-#define RF_WORKER_QUANTIZE_H
+#ifndef RF_WORKER_CONTENT_QUANTIZE_H
+#define RF_WORKER_CONTENT_QUANTIZE_H
 
 #include "transport/method/memory.h"
 

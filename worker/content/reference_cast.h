@@ -4,8 +4,8 @@
  * wider ones nothing is lost. Kept apart from transport/codec/cast.h, which methods
  * use, so that one is checked by the other.
  */
-#ifndef RF_WORKER_CONVERT_H
-#define RF_WORKER_CONVERT_H
+#ifndef RF_WORKER_CONTENT_REFERENCE_CAST_H
+#define RF_WORKER_CONTENT_REFERENCE_CAST_H
 
 #include <stdbool.h>
 #include <stddef.h>

@@ -3,8 +3,8 @@
  * follow each other both in one logical tensor (row-major) and in memory.
  * Pure.
  */
-#ifndef RF_WORKER_RUNS_H
-#define RF_WORKER_RUNS_H
+#ifndef RF_WORKER_CONTENT_RUNS_H
+#define RF_WORKER_CONTENT_RUNS_H
 
 #include <stdbool.h>
 #include <stddef.h>

@@ -3,8 +3,8 @@
  * use its addresses, in place; else through a buffer of the memory's kind, in
  * which a block's runs follow each other.
  */
-#ifndef RF_WORKER_STAGING_H
-#define RF_WORKER_STAGING_H
+#ifndef RF_WORKER_CONTENT_STAGING_H
+#define RF_WORKER_CONTENT_STAGING_H
 
 #include "transport/method/memory.h"
 #include "worker/content/blocks.h"

@@ -12,9 +12,9 @@
 #include <string.h>
 
 #include "common/mem.h"
+#include "common/parallel.h"
 #include "common/pattern.h"
 #include "worker/content/content.h"
-#include "common/parallel.h"
 #include "worker/content/staging.h"
 
 #define PADDING_CHUNK (UINT64_C(64) << 10)

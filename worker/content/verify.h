@@ -2,8 +2,8 @@
  * An arena compared with what it should hold: with a checkpoint in memory of
  * any kind, with the pattern in memory that is used in place.
  */
-#ifndef RF_WORKER_VERIFY_H
-#define RF_WORKER_VERIFY_H
+#ifndef RF_WORKER_CONTENT_VERIFY_H
+#define RF_WORKER_CONTENT_VERIFY_H
 
 #include <stdatomic.h>
 #include <stdbool.h>

@@ -25,8 +25,8 @@
 #include "common/version.h"
 #include "transport/method/method.h"
 #include "transport/method/module.h"
-#include "worker/shared/process.h"
 #include "worker/helper/rdma.h"
+#include "worker/shared/process.h"
 
 /* A text from outside, fit for JSON. */
 static char *clean_copy(const char *text)

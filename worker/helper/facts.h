@@ -1,6 +1,6 @@
 /* What this node is and can do: most of HELLO and of `refit-worker --probe`. */
-#ifndef RF_WORKER_FACTS_H
-#define RF_WORKER_FACTS_H
+#ifndef RF_WORKER_HELPER_FACTS_H
+#define RF_WORKER_HELPER_FACTS_H
 
 #include "transport/control/message_fields.h"
 

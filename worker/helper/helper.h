@@ -4,8 +4,8 @@
  * neither the agent's leases nor its orders. The process is refit-worker with
  * an option; it sends one message over descriptor 3 and ends.
  */
-#ifndef RF_WORKER_HELPER_H
-#define RF_WORKER_HELPER_H
+#ifndef RF_WORKER_HELPER_HELPER_H
+#define RF_WORKER_HELPER_HELPER_H
 
 #include <sys/types.h>
 #include <uv.h>

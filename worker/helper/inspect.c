@@ -6,9 +6,9 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "checkpoint/headers.h"
 #include "common/mem.h"
 #include "common/text.h"
-#include "checkpoint/headers.h"
 
 /* --- Asking --------------------------------------------------------------- */
 

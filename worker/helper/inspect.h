@@ -4,8 +4,8 @@
  * (worker/helper/helper.h), `refit-worker --inspect FOLDER [--whole]`, since a file
  * server may hang.
  */
-#ifndef RF_WORKER_INSPECT_H
-#define RF_WORKER_INSPECT_H
+#ifndef RF_WORKER_HELPER_INSPECT_H
+#define RF_WORKER_HELPER_INSPECT_H
 
 #include "worker/helper/helper.h"
 

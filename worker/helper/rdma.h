@@ -1,7 +1,7 @@
 /* What stands between GPUs and the adapters that reach other nodes: device
  * files, kernel modules, limits. */
-#ifndef RF_WORKER_RDMA_H
-#define RF_WORKER_RDMA_H
+#ifndef RF_WORKER_HELPER_RDMA_H
+#define RF_WORKER_HELPER_RDMA_H
 
 #include "transport/control/message_fields.h"
 

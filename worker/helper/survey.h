@@ -5,8 +5,8 @@
  * or prints then harms nobody else. The process is `refit-worker --survey`; it
  * sends its facts as one HELLO.
  */
-#ifndef RF_WORKER_SURVEY_H
-#define RF_WORKER_SURVEY_H
+#ifndef RF_WORKER_HELPER_SURVEY_H
+#define RF_WORKER_HELPER_SURVEY_H
 
 #include "worker/helper/helper.h"
 

@@ -3,8 +3,8 @@
  * opens the method and does the steps that the coordinator asks for. Runs in
  * the rank's data thread; owns no thread and no socket.
  */
-#ifndef RF_WORKER_EXEC_H
-#define RF_WORKER_EXEC_H
+#ifndef RF_WORKER_RANK_ATTEMPT_H
+#define RF_WORKER_RANK_ATTEMPT_H
 
 #include <stdatomic.h>
 #include <stdbool.h>

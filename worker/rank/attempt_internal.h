@@ -1,6 +1,6 @@
 /* Shared by exec.c and its steps; nobody else includes it. */
-#ifndef RF_WORKER_EXEC_INTERNAL_H
-#define RF_WORKER_EXEC_INTERNAL_H
+#ifndef RF_WORKER_RANK_ATTEMPT_INTERNAL_H
+#define RF_WORKER_RANK_ATTEMPT_INTERNAL_H
 
 #include "transport/method/module.h"
 #include "worker/rank/attempt.h"

@@ -18,9 +18,9 @@
 #include "common/clock.h"
 #include "common/mem.h"
 #include "common/memory_info.h"
+#include "planner/strategy/schedule_build.h"
 #include "planner/strategy/yardstick.h"
 #include "worker/content/memory_host.h"
-#include "planner/strategy/schedule_build.h"
 
 void rf_rank_attempt_note_memory(struct rf_rank_attempt *exec)
 {

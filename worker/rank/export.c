@@ -15,8 +15,8 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "common/parallel.h"
 #include "common/mem.h"
+#include "common/parallel.h"
 #include "common/store.h"
 #include "planner/plan/export.h"
 #include "worker/content/staging.h"

@@ -1,7 +1,7 @@
 /* Exporting: the inference ranks write what they hold as whole tensors into
  * safetensors files that they share. See planner/plan/export.h. */
-#ifndef RF_WORKER_EXPORT_H
-#define RF_WORKER_EXPORT_H
+#ifndef RF_WORKER_RANK_EXPORT_H
+#define RF_WORKER_RANK_EXPORT_H
 
 #include "transport/method/method.h"
 

@@ -2,8 +2,8 @@
  * The step "probe": what this node's memory and the links between nodes can do,
  * measured with as many processes at once as the scenario has ranks on a node.
  */
-#ifndef RF_WORKER_PROBE_H
-#define RF_WORKER_PROBE_H
+#ifndef RF_WORKER_RANK_PROBE_H
+#define RF_WORKER_RANK_PROBE_H
 
 #include <stdatomic.h>
 

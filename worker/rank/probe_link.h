@@ -1,6 +1,6 @@
 /* Goodput and latency of the link between two nodes. See probe.h. */
-#ifndef RF_WORKER_PROBE_LINK_H
-#define RF_WORKER_PROBE_LINK_H
+#ifndef RF_WORKER_RANK_PROBE_LINK_H
+#define RF_WORKER_RANK_PROBE_LINK_H
 
 #include "worker/rank/probe.h"
 

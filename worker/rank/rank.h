@@ -3,8 +3,8 @@
  * descriptor 3. Two threads: the main one talks to the agent and watches
  * leases, the data thread does the work (attempt.h).
  */
-#ifndef RF_WORKER_RANK_H
-#define RF_WORKER_RANK_H
+#ifndef RF_WORKER_RANK_RANK_H
+#define RF_WORKER_RANK_RANK_H
 
 #include <stdint.h>
 #include <sys/types.h>

@@ -1,6 +1,6 @@
 /* What an agent does to its own process and to those it starts. */
-#ifndef RF_WORKER_PROCESS_H
-#define RF_WORKER_PROCESS_H
+#ifndef RF_WORKER_SHARED_PROCESS_H
+#define RF_WORKER_SHARED_PROCESS_H
 
 #include <stdbool.h>
 #include <stddef.h>

@@ -6,9 +6,9 @@
 
 #include "common/json.h"
 #include "common/mem.h"
-#include "transport/control/start_nodes.h"
-#include "planner/layout/mesh_rules.h"
 #include "planner/families/model_read.h"
+#include "planner/layout/mesh_rules.h"
+#include "transport/control/start_nodes.h"
 
 static enum rf_status build(struct rf_start_task *task,
                             const struct rf_msg_start *start,

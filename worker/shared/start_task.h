@@ -2,8 +2,8 @@
  * What a START message describes, read back into the planner's objects. The
  * agent needs it to know which ranks are its own, each rank to plan.
  */
-#ifndef RF_WORKER_TASK_H
-#define RF_WORKER_TASK_H
+#ifndef RF_WORKER_SHARED_START_TASK_H
+#define RF_WORKER_SHARED_START_TASK_H
 
 #include "planner/scenario/world.h"
 #include "transport/control/message_fields.h"

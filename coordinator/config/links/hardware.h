@@ -3,8 +3,8 @@
  * measured: "links": {"fabric": ["h100", "ib-ndr"]}. docs/FABRICS.md has the
  * source of each.
  */
-#ifndef RF_COORDINATOR_CONFIG_FABRICS_H
-#define RF_COORDINATOR_CONFIG_FABRICS_H
+#ifndef RF_COORDINATOR_CONFIG_LINKS_HARDWARE_H
+#define RF_COORDINATOR_CONFIG_LINKS_HARDWARE_H
 
 #include <stddef.h>
 

@@ -1,6 +1,6 @@
 /* Figures of nodes and links, as "links" of cluster.json gives them. */
-#ifndef RF_COORDINATOR_CONFIG_FIGURES_H
-#define RF_COORDINATOR_CONFIG_FIGURES_H
+#ifndef RF_COORDINATOR_CONFIG_LINKS_LINK_FIGURES_H
+#define RF_COORDINATOR_CONFIG_LINKS_LINK_FIGURES_H
 
 /* "links", or one entry of its "methods". 0: not given. */
 struct rf_link_figures {

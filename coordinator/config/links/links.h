@@ -1,7 +1,7 @@
 /* "links" of cluster.json: the expected performance of nodes and of the links
  * between them. */
-#ifndef RF_COORDINATOR_CONFIG_LINKS_H
-#define RF_COORDINATOR_CONFIG_LINKS_H
+#ifndef RF_COORDINATOR_CONFIG_LINKS_LINKS_H
+#define RF_COORDINATOR_CONFIG_LINKS_LINKS_H
 
 #include "common/err.h"
 #include "common/json.h"

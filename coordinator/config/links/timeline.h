@@ -1,7 +1,7 @@
 /* "timeline" of cluster.json: the step of RL training that refits are part of.
  */
-#ifndef RF_COORDINATOR_CONFIG_TIMELINE_H
-#define RF_COORDINATOR_CONFIG_TIMELINE_H
+#ifndef RF_COORDINATOR_CONFIG_LINKS_TIMELINE_H
+#define RF_COORDINATOR_CONFIG_LINKS_TIMELINE_H
 
 #include <stdbool.h>
 

@@ -2,8 +2,8 @@
  * Lists of hosts as resource managers and MPI programs write them: ranges such
  * as "gpu[01-32],b7:4", and host files.
  */
-#ifndef RF_COORDINATOR_CONFIG_HOSTS_H
-#define RF_COORDINATOR_CONFIG_HOSTS_H
+#ifndef RF_COORDINATOR_CONFIG_NODES_HOSTS_H
+#define RF_COORDINATOR_CONFIG_NODES_HOSTS_H
 
 #include <jansson.h>
 #include <stddef.h>

@@ -1,6 +1,6 @@
 /* Private to hosts*.c. */
-#ifndef RF_COORDINATOR_CONFIG_HOSTS_INTERNAL_H
-#define RF_COORDINATOR_CONFIG_HOSTS_INTERNAL_H
+#ifndef RF_COORDINATOR_CONFIG_NODES_HOSTS_INTERNAL_H
+#define RF_COORDINATOR_CONFIG_NODES_HOSTS_INTERNAL_H
 
 #include "coordinator/config/nodes/hosts.h"
 

@@ -3,8 +3,8 @@
  * cluster.json. Settings only; what arises at run time is the launchers'
  * (coordinator/launch/launch.h).
  */
-#ifndef RF_COORDINATOR_CONFIG_LAUNCHING_H
-#define RF_COORDINATOR_CONFIG_LAUNCHING_H
+#ifndef RF_COORDINATOR_CONFIG_NODES_LAUNCH_SETTINGS_H
+#define RF_COORDINATOR_CONFIG_NODES_LAUNCH_SETTINGS_H
 
 #include <stdbool.h>
 #include <stddef.h>

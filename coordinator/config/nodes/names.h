@@ -3,8 +3,8 @@
  * cluster.json and to what launchers learn elsewhere (from an ssh config or a
  * node's answer).
  */
-#ifndef RF_COORDINATOR_CONFIG_NAMES_H
-#define RF_COORDINATOR_CONFIG_NAMES_H
+#ifndef RF_COORDINATOR_CONFIG_NODES_NAMES_H
+#define RF_COORDINATOR_CONFIG_NODES_NAMES_H
 
 #include <stdbool.h>
 #include <stddef.h>

@@ -3,8 +3,8 @@
  * (salloc(1), sbatch(1)): "nodes": "slurm" of cluster.json. And "launch.slurm",
  * which says what job to ask for where there is none.
  */
-#ifndef RF_COORDINATOR_CONFIG_SLURM_JOB_H
-#define RF_COORDINATOR_CONFIG_SLURM_JOB_H
+#ifndef RF_COORDINATOR_CONFIG_NODES_SLURM_JOB_H
+#define RF_COORDINATOR_CONFIG_NODES_SLURM_JOB_H
 
 #include <stdbool.h>
 

@@ -8,8 +8,8 @@
  * for the peer. A thread that is stuck elsewhere (name resolution, a key agent)
  * is left behind: the job lives until both sides have let go of it.
  */
-#ifndef RF_COORDINATOR_CLUSTER_LAUNCH_SSH_H
-#define RF_COORDINATOR_CLUSTER_LAUNCH_SSH_H
+#ifndef RF_COORDINATOR_LAUNCH_SSH_LAUNCH_SSH_H
+#define RF_COORDINATOR_LAUNCH_SSH_LAUNCH_SSH_H
 
 #include <libssh/callbacks.h>
 #include <libssh/libssh.h>

@@ -22,8 +22,8 @@
 
 #include "common/bytes.h"
 #include "common/mem.h"
-#include "coordinator/launch/ssh/launch_ssh.h"
 #include "coordinator/config/nodes/names.h"
+#include "coordinator/launch/ssh/launch_ssh.h"
 #include "transport/info/module_files.h"
 
 #define FOLDER ".cache/refit-coord"

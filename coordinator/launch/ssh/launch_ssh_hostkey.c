@@ -17,8 +17,8 @@
 #include <unistd.h>
 
 #include "common/mem.h"
-#include "coordinator/launch/ssh/launch_ssh.h"
 #include "coordinator/config/nodes/names.h"
+#include "coordinator/launch/ssh/launch_ssh.h"
 
 /* The server's key in the forms that are needed. */
 struct server_key {

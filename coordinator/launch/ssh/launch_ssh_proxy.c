@@ -16,8 +16,8 @@
 #include <unistd.h>
 
 #include "common/mem.h"
-#include "coordinator/launch/ssh/launch_ssh.h"
 #include "coordinator/config/nodes/names.h"
+#include "coordinator/launch/ssh/launch_ssh.h"
 
 /* Appends `text` to *command, which has room for *left more. */
 static bool add(char *command, size_t size, const char *text)

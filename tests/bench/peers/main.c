@@ -22,10 +22,10 @@
 #include "common/clock.h"
 #include "common/hash.h"
 #include "common/mem.h"
+#include "planner/strategy/schedule_build.h"
 #include "tests/bench/peers/peer.h"
 #include "tests/lib/planned.h"
 #include "tests/lib/ranks.h"
-#include "planner/strategy/schedule_build.h"
 
 #define MAX_NODES 8
 #define MAX_PEERS 8

@@ -10,8 +10,8 @@
 #include "common/clock.h"
 #include "common/mem.h"
 #include "planner/schedule/schedule.h"
-#include "transport/net/tcp_options.h"
 #include "planner/strategy/schedule_build.h"
+#include "transport/net/tcp_options.h"
 
 #define LEASE_TICK_MS 20
 #define LEASE_NS ((int64_t)RF_LEASE_PERIOD_MS * RF_NS_PER_MS)

@@ -3,9 +3,9 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "checkpoint/safetensors.h"
 #include "planner/model/model.h"
 #include "tests/lib/quoted.h"
-#include "checkpoint/safetensors.h"
 
 /* A file's first bytes: length, then the header with ' for ". */
 static uint8_t *head_of(const char *header, size_t *size)

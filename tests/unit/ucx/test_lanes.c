@@ -6,8 +6,8 @@
 
 #include "common/mem.h"
 #include "transport/method/method.h"
-#include "ucx/peer_info.h"
 #include "ucx/lanes.h"
+#include "ucx/peer_info.h"
 
 /* The text behind UCX's version. */
 static const char *summed(const struct rf_ucx_lane_counts *counts)

@@ -7,8 +7,8 @@
 #include <sys/wait.h>
 
 #include "tests/unit/transport/method_case.h"
-#include "ucx/carrier.h"
 #include "transport/method/module.h"
+#include "ucx/carrier.h"
 
 extern const struct rf_ucx_module rf_ucx_module;
 

@@ -9,8 +9,8 @@
 #include "common/clock.h"
 #include "common/log.h"
 #include "common/mem.h"
-#include "coordinator/launch/launch_internal.h"
 #include "coordinator/cluster/node.h"
+#include "coordinator/launch/launch_internal.h"
 #include "planner/scenario/world.h"
 #include "tests/lib/callers.h"
 

@@ -6,9 +6,9 @@
 #include <unistd.h>
 
 #include "common/mem.h"
+#include "coordinator/cluster/launchers.h"
 #include "coordinator/launch/launch_internal.h"
 #include "tests/unit/coordinator/launch/launch_fixture.h"
-#include "coordinator/cluster/launchers.h"
 
 START_TEST(test_launch_table_knows_its_names)
 {

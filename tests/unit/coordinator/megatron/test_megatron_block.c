@@ -6,9 +6,9 @@
 
 #include "coordinator/megatron/megatron_block.h"
 #include "coordinator/megatron/megatron_cluster.h"
-#include "tests/unit/coordinator/megatron/megatron_lab.h"
-#include "tests/lib/quotes.h"
 #include "planner/families/model_read.h"
+#include "tests/lib/quotes.h"
+#include "tests/unit/coordinator/megatron/megatron_lab.h"
 
 #define RULE                                                                   \
     "========================================"                                 \

@@ -5,10 +5,10 @@
 #include <string.h>
 
 #include "coordinator/megatron/megatron_cluster.h"
-#include "tests/unit/coordinator/megatron/megatron_lab.h"
+#include "planner/families/model_read.h"
 #include "planner/model/model.h"
 #include "tests/lib/quotes.h"
-#include "planner/families/model_read.h"
+#include "tests/unit/coordinator/megatron/megatron_lab.h"
 
 /* --- Parameters ----------------------------------------------------------- */
 

@@ -5,8 +5,8 @@
 
 #include "common/json.h"
 #include "coordinator/preflight/folders.h"
-#include "tests/lib/quotes.h"
 #include "planner/families/model_read.h"
+#include "tests/lib/quotes.h"
 
 #define SIDES "'train': {'tp': 6}, 'infer': {'tp': 2}"
 #define CLUSTER(scenarios)                                                     \

@@ -5,8 +5,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "coordinator/records/fields.h"
 #include "coordinator/records/doubts.h"
+#include "coordinator/records/fields.h"
 #include "coordinator/records/repeats.h"
 #include "coordinator/store/result_json.h"
 #include "tests/lib/result_lab.h"

@@ -4,8 +4,8 @@
 #include <string.h>
 
 #include "common/mem.h"
-#include "coordinator/reports/compare.h"
 #include "coordinator/records/fields.h"
+#include "coordinator/reports/compare.h"
 #include "tests/unit/coordinator/reports/report_lab.h"
 
 /* `spread`: how far the fastest and the slowest of five iterations are from the

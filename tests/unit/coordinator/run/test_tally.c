@@ -2,8 +2,8 @@
 #include <check.h>
 
 #include "common/compiler.h"
-#include "coordinator/scenario/exit_code.h"
 #include "coordinator/run/tally.h"
+#include "coordinator/scenario/exit_code.h"
 
 static const struct {
     struct rf_run_tally tally;

@@ -5,9 +5,9 @@
 #include <string.h>
 
 #include "coordinator/scenario/scenario.h"
+#include "planner/families/model_read.h"
 #include "tests/lib/configured.h"
 #include "tests/lib/quotes.h"
-#include "planner/families/model_read.h"
 
 /* Three nodes of two slots each. */
 #define CLUSTER                                                                \

@@ -7,8 +7,8 @@
 
 #include "common/mem.h"
 #include "cuda/lockstep/steps_build.h"
-#include "tests/lib/gpu_example.h"
 #include "planner/strategy/schedule_build.h"
+#include "tests/lib/gpu_example.h"
 
 #define MESSAGE_MIN (UINT64_C(16) << 20)
 #define GROUPS_MAX 64u

@@ -7,9 +7,9 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "planner/layout/mesh_rules.h"
 #include "planner/plan/plan.h"
 #include "tests/lib/quoted.h"
-#include "planner/layout/mesh_rules.h"
 
 #define MEGATRON                                                               \
     "{'megatron': {'num_layers': %d, 'hidden_size': %d, "                      \

@@ -7,10 +7,10 @@
 #include <string.h>
 
 #include "common/mem.h"
-#include "planner/model/model.h"
-#include "tests/lib/quoted.h"
-#include "tests/lib/planned.h"
 #include "planner/families/model_read.h"
+#include "planner/model/model.h"
+#include "tests/lib/planned.h"
+#include "tests/lib/quoted.h"
 
 #define CONFIGS 3 /* of each model type */
 #define MAX_LAYERS 128

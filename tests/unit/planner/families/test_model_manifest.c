@@ -3,9 +3,9 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "planner/families/model_read.h"
 #include "planner/model/model.h"
 #include "tests/lib/quoted.h"
-#include "planner/families/model_read.h"
 
 static const struct rf_family *family_named(const struct rf_model *model,
                                             const char *name)

@@ -5,8 +5,8 @@
 
 #include "planner/layout/layout.h"
 #include "planner/layout/layout_rules.h"
-#include "tests/lib/quoted.h"
 #include "planner/layout/mesh_rules.h"
+#include "tests/lib/quoted.h"
 
 struct made {
     struct rf_model *model;

@@ -5,9 +5,9 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "planner/layout/mesh_rules.h"
 #include "planner/scenario/world.h"
 #include "tests/lib/quoted.h"
-#include "planner/layout/mesh_rules.h"
 
 /* What is said about a scenario; empty when it is possible. */
 static const char *verdict(struct rf_model *model, const char *fmt, ...)

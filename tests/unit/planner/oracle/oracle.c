@@ -13,10 +13,10 @@
 #include <string.h>
 
 #include "common/mem.h"
-#include "planner/plan/plan_walk.h"
-#include "tests/lib/quoted.h"
-#include "tests/lib/places.h"
 #include "planner/layout/mesh_rules.h"
+#include "planner/plan/plan_walk.h"
+#include "tests/lib/places.h"
+#include "tests/lib/quoted.h"
 
 const char *oracle_case = "";
 

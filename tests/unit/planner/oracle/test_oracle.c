@@ -4,10 +4,10 @@
  */
 #include <check.h>
 
-#include "tests/unit/planner/oracle/oracle.h"
 #include "planner/scenario/world.h"
-#include "tests/lib/quoted.h"
 #include "tests/lib/mesh_pairs.h"
+#include "tests/lib/quoted.h"
+#include "tests/unit/planner/oracle/oracle.h"
 
 #define MEGATRON                                                               \
     "'hidden_size': 32, 'num_attention_heads': 8, 'num_query_groups': %d, "    \

@@ -9,11 +9,11 @@
 #include <string.h>
 
 #include "common/pattern.h"
+#include "planner/layout/mesh_rules.h"
 #include "planner/plan/plan.h"
-#include "tests/lib/quoted.h"
 #include "tests/lib/places.h"
 #include "tests/lib/planned.h"
-#include "planner/layout/mesh_rules.h"
+#include "tests/lib/quoted.h"
 
 #define SAMPLES 400
 

@@ -5,8 +5,8 @@
  */
 #include <check.h>
 
-#include "tests/unit/planner/oracle/oracle.h"
 #include "tests/lib/quoted.h"
+#include "tests/unit/planner/oracle/oracle.h"
 
 #define HELD(tensor, ...)                                                      \
     {                                                                          \

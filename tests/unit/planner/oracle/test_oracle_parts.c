@@ -5,8 +5,8 @@
  */
 #include <check.h>
 
-#include "tests/unit/planner/oracle/oracle.h"
 #include "tests/lib/quoted.h"
+#include "tests/unit/planner/oracle/oracle.h"
 
 #define CONFIG                                                                 \
     "'config': {'model_type': 'qwen3_moe', 'hidden_size': 20, "                \

@@ -10,11 +10,11 @@
 
 #include "common/mem.h"
 #include "common/pattern.h"
-#include "tests/unit/planner/oracle/oracle.h"
-#include "tests/lib/quoted.h"
-#include "tests/unit/planner/schedule/schedule_parts.h"
-#include "tests/lib/text_add.h"
 #include "planner/layout/mesh_rules.h"
+#include "tests/lib/quoted.h"
+#include "tests/lib/text_add.h"
+#include "tests/unit/planner/oracle/oracle.h"
+#include "tests/unit/planner/schedule/schedule_parts.h"
 
 #define MOST_RANKS 24
 

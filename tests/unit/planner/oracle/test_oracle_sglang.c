@@ -7,10 +7,10 @@
 #include <check.h>
 #include <stdio.h>
 
-#include "tests/unit/planner/oracle/oracle.h"
 #include "planner/layout/layout.h"
-#include "tests/lib/quoted.h"
 #include "planner/layout/mesh_rules.h"
+#include "tests/lib/quoted.h"
+#include "tests/unit/planner/oracle/oracle.h"
 
 #define SIZES                                                                  \
     "'hidden_size': 20, 'num_hidden_layers': 2, 'intermediate_size': 48, "

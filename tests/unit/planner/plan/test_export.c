@@ -6,8 +6,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "tests/lib/planned.h"
 #include "planner/layout/box.h"
+#include "tests/lib/planned.h"
 
 #define MODEL                                                                  \
     "{'megatron': {'num_layers': 2, 'hidden_size': 64, "                       \

@@ -9,8 +9,8 @@
 #include "planner/layout/box.h"
 #include "planner/plan/parcel.h"
 #include "planner/plan/plan_internal.h"
-#include "tests/unit/planner/schedule/schedule_lab.h"
 #include "planner/strategy/schedule_build.h"
+#include "tests/unit/planner/schedule/schedule_lab.h"
 
 #define COLUMNS 10
 

@@ -3,12 +3,12 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "planner/plan/plan_internal.h"
-#include "planner/plan/plan_prove.h"
-#include "tests/lib/quoted.h"
-#include "tests/lib/planned.h"
 #include "planner/layout/box.h"
 #include "planner/layout/mesh_rules.h"
+#include "planner/plan/plan_internal.h"
+#include "planner/plan/plan_prove.h"
+#include "tests/lib/planned.h"
+#include "tests/lib/quoted.h"
 
 struct fixture {
     struct rf_model *model;

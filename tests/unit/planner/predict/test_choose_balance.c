@@ -8,8 +8,8 @@
 #include "common/compiler.h"
 #include "common/pattern.h"
 #include "planner/predict/choose_balance.h"
-#include "tests/unit/planner/schedule/schedule_lab.h"
 #include "planner/strategy/schedule_build.h"
+#include "tests/unit/planner/schedule/schedule_lab.h"
 
 #define TENSOR                                                                 \
     "{'tensor': {'name': 'w', 'shape': [4096, 1024], 'dtype': 'float32'}}"

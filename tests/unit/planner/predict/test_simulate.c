@@ -6,8 +6,8 @@
 
 #include "common/compiler.h"
 #include "planner/predict/simulate.h"
-#include "tests/unit/planner/schedule/schedule_lab.h"
 #include "planner/strategy/schedule_build.h"
+#include "tests/unit/planner/schedule/schedule_lab.h"
 
 #define BYTES 4194304. /* 1024 x 1024 floats */
 #define TENSOR                                                                 \

@@ -3,9 +3,9 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "planner/layout/mesh_rules.h"
 #include "planner/scenario/world.h"
 #include "tests/lib/quoted.h"
-#include "planner/layout/mesh_rules.h"
 
 static struct rf_model *tiny(void)
 {

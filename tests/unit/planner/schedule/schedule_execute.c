@@ -12,8 +12,8 @@
 #include "common/mem.h"
 #include "common/pattern.h"
 #include "planner/layout/box.h"
-#include "tests/unit/planner/schedule/schedule_lab.h"
 #include "tests/lib/places.h"
+#include "tests/unit/planner/schedule/schedule_lab.h"
 
 struct machine {
     const struct lab *lab;

@@ -6,12 +6,12 @@
 #include <string.h>
 
 #include "common/mem.h"
+#include "planner/families/model_read.h"
+#include "planner/layout/mesh_rules.h"
 #include "planner/schedule/fold.h"
 #include "planner/schedule/ring.h"
-#include "tests/lib/quotes.h"
-#include "planner/layout/mesh_rules.h"
-#include "planner/families/model_read.h"
 #include "planner/strategy/schedule_build.h"
+#include "tests/lib/quotes.h"
 
 static enum rf_status parse(struct lab *lab, int which, const char *text,
                             struct rf_jnode *out)

@@ -6,8 +6,8 @@
 #include <string.h>
 
 #include "common/mem.h"
-#include "tests/unit/planner/schedule/schedule_lab.h"
 #include "planner/strategy/schedule_build.h"
+#include "tests/unit/planner/schedule/schedule_lab.h"
 
 static void assert_same_world(const struct rf_schedule *part,
                               const struct rf_schedule *whole, const char *what)

@@ -10,8 +10,8 @@
 #include "common/mem.h"
 #include "common/pattern.h"
 #include "planner/schedule/fold.h"
-#include "tests/unit/planner/schedule/schedule_lab.h"
 #include "planner/strategy/schedule_build.h"
+#include "tests/unit/planner/schedule/schedule_lab.h"
 
 #define MODEL                                                                  \
     "{'megatron': {'num_layers': 4, 'hidden_size': 32, "                       \

@@ -6,8 +6,8 @@
 #include "common/compiler.h"
 #include "planner/layout/box.h"
 #include "planner/schedule/in_place.h"
-#include "tests/lib/planned.h"
 #include "planner/strategy/schedule_build.h"
+#include "tests/lib/planned.h"
 
 /* A planned world of one node with its schedule. */
 struct lab {

@@ -9,9 +9,9 @@
 #include <string.h>
 
 #include "common/mem.h"
+#include "planner/strategy/schedule_build.h"
 #include "tests/lib/fluid.h"
 #include "tests/lib/gpu_example.h"
-#include "planner/strategy/schedule_build.h"
 
 #define LINK 400e9 /* bytes a second, into and out of a GPU */
 

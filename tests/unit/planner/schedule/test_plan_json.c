@@ -7,10 +7,10 @@
 #include <string.h>
 
 #include "common/mem.h"
-#include "planner/schedule/plan_json.h"
-#include "tests/lib/quoted.h"
 #include "planner/layout/mesh_rules.h"
+#include "planner/schedule/plan_json.h"
 #include "planner/strategy/schedule_build.h"
+#include "tests/lib/quoted.h"
 
 static const char *const hosts[] = {"a", "b", "c", "d"};
 

@@ -9,10 +9,10 @@
 
 #include "common/mem.h"
 #include "common/pattern.h"
-#include "planner/schedule/ring.h"
 #include "planner/predict/simulate.h"
-#include "tests/unit/planner/schedule/schedule_lab.h"
+#include "planner/schedule/ring.h"
 #include "planner/strategy/schedule_build.h"
+#include "tests/unit/planner/schedule/schedule_lab.h"
 
 #define MODEL                                                                  \
     "{'megatron': {'num_layers': 6, 'hidden_size': 96, "                       \

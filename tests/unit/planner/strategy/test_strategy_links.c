@@ -11,8 +11,8 @@
 
 #include "common/compiler.h"
 #include "planner/predict/choose_strategy.h"
-#include "tests/unit/planner/schedule/schedule_lab.h"
 #include "planner/strategy/schedule_build.h"
+#include "tests/unit/planner/schedule/schedule_lab.h"
 
 enum config {
     SEND_RECV,

@@ -8,10 +8,10 @@
 #include <string.h>
 
 #include "common/mem.h"
-#include "planner/strategy/yardstick.h"
-#include "tests/unit/planner/schedule/schedule_lab.h"
 #include "planner/layout/box.h"
 #include "planner/strategy/schedule_build.h"
+#include "planner/strategy/yardstick.h"
+#include "tests/unit/planner/schedule/schedule_lab.h"
 
 #define MODEL                                                                  \
     "{'megatron': {'num_layers': 4, 'hidden_size': 32, "                       \

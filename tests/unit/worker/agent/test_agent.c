@@ -11,8 +11,8 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "tests/unit/worker/agent/agent_lab.h"
 #include "common/clock.h"
+#include "tests/unit/worker/agent/agent_lab.h"
 #include "tests/unit/worker/worker_lab.h"
 
 /* --- Joining -------------------------------------------------------------- */

@@ -7,8 +7,8 @@
 #include <sys/ptrace.h>
 #include <sys/wait.h>
 
-#include "tests/unit/worker/agent/agent_lab.h"
 #include "common/clock.h"
+#include "tests/unit/worker/agent/agent_lab.h"
 
 static bool lists(const json_t *list, json_int_t number)
 {

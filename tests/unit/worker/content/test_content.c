@@ -7,8 +7,8 @@
 
 #include "common/mem.h"
 #include "common/pattern.h"
-#include "worker/content/content.h"
 #include "tests/unit/worker/worker_lab.h"
+#include "worker/content/content.h"
 
 START_TEST(test_slices_of_a_cast_tensor_equal_the_whole)
 {

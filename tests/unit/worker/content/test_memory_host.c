@@ -10,11 +10,11 @@
 
 #include "common/mem.h"
 #include "common/pattern.h"
-#include "worker/content/content.h"
-#include "worker/content/reference_cast.h"
-#include "worker/content/memory_host.h"
-#include "tests/unit/worker/worker_lab.h"
 #include "planner/layout/box.h"
+#include "tests/unit/worker/worker_lab.h"
+#include "worker/content/content.h"
+#include "worker/content/memory_host.h"
+#include "worker/content/reference_cast.h"
 
 #define ITERATION 6
 

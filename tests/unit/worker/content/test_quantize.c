@@ -10,8 +10,8 @@
 #include "common/fp8.h"
 #include "common/mem.h"
 #include "common/pattern.h"
-#include "worker/content/memory_host.h"
 #include "tests/unit/worker/worker_lab.h"
+#include "worker/content/memory_host.h"
 
 #define ITERATION 3u
 

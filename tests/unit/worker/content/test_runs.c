@@ -4,9 +4,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "worker/content/runs.h"
-#include "tests/unit/worker/worker_lab.h"
 #include "planner/layout/box.h"
+#include "tests/unit/worker/worker_lab.h"
+#include "worker/content/runs.h"
 
 /* A family 3 layers × 2 experts × (4, 5, 6). */
 static const struct rf_family family = {

@@ -13,7 +13,7 @@
 
 #include "common/mem.h"
 #include "planner/layout/box.h"
-#include "planner/plan/parcel.h"
+#include "planner/plan/unit_task.h"
 
 /* With up to so many different sets of holder nodes all their unions are tried;
  * with more, unions are grown from single sets, in about so many steps. */

@@ -12,7 +12,7 @@
 #ifndef RF_PLANNER_SCHEDULE_FOLD_H
 #define RF_PLANNER_SCHEDULE_FOLD_H
 
-#include "planner/plan/parcel.h"
+#include "planner/plan/unit_task.h"
 #include "planner/schedule/op.h"
 
 /* A node of the tree. Node 0 is the root; a parent comes before its children.

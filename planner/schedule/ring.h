@@ -15,7 +15,7 @@
 #define RF_PLANNER_SCHEDULE_RING_H
 
 #include "planner/layout/box.h"
-#include "planner/plan/parcel.h"
+#include "planner/plan/unit_task.h"
 #include "planner/schedule/op.h"
 
 struct rf_ring {

@@ -9,7 +9,7 @@
 #define RF_PLANNER_STRATEGY_STRATEGY_H
 
 #include "planner/layout/box.h"
-#include "planner/plan/parcel.h"
+#include "planner/plan/unit_task.h"
 #include "planner/schedule/schedule.h"
 
 struct rf_builder {

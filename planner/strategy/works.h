@@ -3,7 +3,7 @@
 #define RF_PLANNER_STRATEGY_WORKS_H
 
 #include "planner/layout/box.h"
-#include "planner/plan/parcel.h"
+#include "planner/plan/unit_task.h"
 
 /* Something that moves as a whole from one of its sources to all of its
  * receivers, through the receivers' nodes one after another. */

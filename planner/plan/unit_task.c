@@ -6,7 +6,7 @@
  * parcel is what a source tile and a destination tile share. Cost: the pieces
  * of all ranks, and the parcels found.
  */
-#include "planner/plan/parcel.h"
+#include "planner/plan/unit_task.h"
 
 #include <assert.h>
 #include <stdlib.h>

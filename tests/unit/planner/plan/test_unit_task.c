@@ -7,7 +7,7 @@
 #include "common/mem.h"
 #include "common/pattern.h"
 #include "planner/layout/box.h"
-#include "planner/plan/parcel.h"
+#include "planner/plan/unit_task.h"
 #include "planner/plan/plan_internal.h"
 #include "planner/strategy/schedule_build.h"
 #include "tests/unit/planner/schedule/schedule_lab.h"
@@ -187,8 +187,8 @@ START_TEST(test_parcel_without_a_holder_is_an_error)
 }
 END_TEST
 
-Suite *test_parcel_suite(void);
-Suite *test_parcel_suite(void)
+Suite *test_unit_task_suite(void);
+Suite *test_unit_task_suite(void)
 {
     Suite *suite = suite_create("parcel");
     TCase *tests = tcase_create("parcel");

@@ -1,10 +1,10 @@
 /*
- * Parcels from the plan's shards and their matches. A *tile* is a shard with
+ * Unit tasks from the plan's shards and their matches. A *tile* is a shard with
  * its holders, rank by rank. Shards of a side that overlap are cut until none
  * do, each part with the holders of all shards that have it, and matched anew;
  * where no side has any, and that is usual, the plan's own matches hold. A
- * parcel is what a source tile and a destination tile share. Cost: the pieces
- * of all ranks, and the parcels found.
+ * unit task is what a source tile and a destination tile share. Cost: the
+ * pieces of all ranks, and the unit tasks found.
  */
 #include "planner/plan/unit_task.h"
 
@@ -50,24 +50,24 @@ static int by_rank(const void *a, const void *b)
 /* Makes the last holders, from `first` on, those of `tile`: ascending by rank.
  * One copy per rank is enough as a source; as a destination each has to be
  * written. */
-static void settle_holders(struct rf_parcels *parcels, enum rf_side side,
+static void settle_holders(struct rf_unit_tasks *units, enum rf_side side,
                            size_t first, struct tile *tile)
 {
-    struct rf_holder *all = parcels->holders;
+    struct rf_holder *all = units->holders;
     size_t kept = first, i = first + 1;
-    while (i < parcels->n_holders && by_rank(&all[i - 1], &all[i]) <= 0) {
+    while (i < units->n_holders && by_rank(&all[i - 1], &all[i]) <= 0) {
         i++;
     }
-    if (i < parcels->n_holders) {
-        qsort(all + first, parcels->n_holders - first, sizeof(*all), by_rank);
+    if (i < units->n_holders) {
+        qsort(all + first, units->n_holders - first, sizeof(*all), by_rank);
     }
-    for (i = first; i < parcels->n_holders; i++) {
+    for (i = first; i < units->n_holders; i++) {
         if (side != RF_TRAIN || kept == first ||
             all[kept - 1].rank != all[i].rank) {
             all[kept++] = all[i];
         }
     }
-    parcels->n_holders = kept;
+    units->n_holders = kept;
     tile->first = first;
     tile->n = (uint32_t)(kept - first);
 }
@@ -75,7 +75,7 @@ static void settle_holders(struct rf_parcels *parcels, enum rf_side side,
 /* Adds the pieces of `rank` that are `shard`: one, or several alike. */
 static void push_holders(const struct rf_plan *plan, enum rf_side side,
                          const struct rf_shards *shards, uint32_t shard,
-                         uint32_t rank, struct rf_parcels *parcels)
+                         uint32_t rank, struct rf_unit_tasks *units)
 {
     const struct rf_layouts *layouts = &plan->priv->layouts[side];
     uint32_t layout = layouts->of_index[plan->world->ranks[rank].index[side]];
@@ -83,7 +83,7 @@ static void push_holders(const struct rf_plan *plan, enum rf_side side,
     for (size_t p = base + rf_layout_piece(shards, layout, shard);
          p < shards->piece_first[layout + 1] && shards->of_piece[p] == shard;
          p++) {
-        RF_PUSH(parcels->holders, parcels->n_holders, parcels->holders_capacity,
+        RF_PUSH(units->holders, units->n_holders, units->holders_capacity,
                 ((struct rf_holder){
                     .rank = rank,
                     .piece = &layouts->layouts[layout].pieces[p - base]}));
@@ -98,22 +98,22 @@ static const struct rf_shards *shards_of(const struct rf_plan *plan,
 
 /* A tile for each shard of a side. */
 static void list_tiles(const struct rf_plan *plan, enum rf_side side,
-                       struct rf_parcels *parcels, struct tiles *out)
+                       struct rf_unit_tasks *units, struct tiles *out)
 {
     const struct rf_shards *shards = shards_of(plan, side);
     for (uint32_t s = 0; s < shards->n_shards; s++) {
         const struct rf_shard *shard = &shards->shards[s];
         struct tile tile = {.family = shard->family, .box = shard->box};
-        size_t first = parcels->n_holders;
+        size_t first = units->n_holders;
         for (uint32_t g = shards->set_group[shard->set];
              g < shards->set_group[shard->set + 1]; g++) {
             const struct rf_group *group = &shards->groups[g];
             for (uint32_t i = 0; i < group->count; i++) {
                 push_holders(plan, side, shards, s,
-                             shards->ranks[group->first + i], parcels);
+                             shards->ranks[group->first + i], units);
             }
         }
-        settle_holders(parcels, side, first, &tile);
+        settle_holders(units, side, first, &tile);
         RF_PUSH(out->tiles, out->n, out->capacity, tile);
     }
 }
@@ -143,23 +143,23 @@ static void push_rest(struct tiles *out, const struct tile *tile,
     }
 }
 
-/* The holders of both tiles, as new ones of `parcels`. */
-static void join_holders(struct rf_parcels *parcels, enum rf_side side,
+/* The holders of both tiles, as new ones of `units`. */
+static void join_holders(struct rf_unit_tasks *units, enum rf_side side,
                          struct tile *into, const struct tile *a,
                          const struct tile *b)
 {
-    size_t first = parcels->n_holders;
+    size_t first = units->n_holders;
     for (uint32_t i = 0; i < a->n + b->n; i++) {
         size_t from = i < a->n ? a->first + i : b->first + (i - a->n);
-        struct rf_holder holder = parcels->holders[from];
-        RF_PUSH(parcels->holders, parcels->n_holders, parcels->holders_capacity,
+        struct rf_holder holder = units->holders[from];
+        RF_PUSH(units->holders, units->n_holders, units->holders_capacity,
                 holder);
     }
-    settle_holders(parcels, side, first, into);
+    settle_holders(units, side, first, into);
 }
 
 /* Replaces the tiles [first, n) of one family by ones that do not overlap. */
-static void cut_apart(struct rf_parcels *parcels, enum rf_side side,
+static void cut_apart(struct rf_unit_tasks *units, enum rf_side side,
                       struct tiles *tiles, size_t first)
 {
     struct tiles done = {.tiles = NULL};
@@ -179,7 +179,7 @@ static void cut_apart(struct rf_parcels *parcels, enum rf_side side,
                 left.tiles[m] = left.tiles[--left.n];
                 push_rest(&left, &new, &both.box);
                 push_rest(&done, &old, &both.box);
-                join_holders(parcels, side, &both, &old, &new);
+                join_holders(units, side, &both, &old, &new);
                 done.tiles[k] = both;
             }
         }
@@ -215,12 +215,12 @@ static bool are_disjoint(const struct tiles *tiles, size_t first, size_t end,
 
 /* The tiles of a side, family by family, none of them overlapping. */
 static enum rf_status side_tiles(const struct rf_plan *plan, enum rf_side side,
-                                 struct rf_parcels *parcels, struct tiles *out,
+                                 struct rf_unit_tasks *units, struct tiles *out,
                                  struct rf_err *err)
 {
     struct tiles all = {.tiles = NULL};
     enum rf_status status = RF_OK;
-    list_tiles(plan, side, parcels, &all);
+    list_tiles(plan, side, units, &all);
     for (size_t first = 0, end; first < all.n; first = end) {
         size_t at = out->n;
         bool disjoint = true;
@@ -234,7 +234,7 @@ static enum rf_status side_tiles(const struct rf_plan *plan, enum rf_side side,
             break;
         }
         if (!disjoint) {
-            cut_apart(parcels, side, out, at);
+            cut_apart(units, side, out, at);
             out->cut = true;
         }
     }
@@ -290,59 +290,60 @@ free_source:
 
 static int by_box(const void *a, const void *b)
 {
-    const struct rf_parcel *x = a, *y = b;
+    const struct rf_unit_task *x = a, *y = b;
     return rf_box_compare(&x->box, &y->box);
 }
 
-/* The parcels of one destination tile; false when they do not make it up. */
-static bool add_parcels(const struct tiles *src, const struct tile *to,
-                        const uint32_t *matches, size_t n,
-                        struct rf_parcels *parcels)
+/* The unit tasks of one destination tile; false when they do not make it up. */
+static bool add_unit_tasks(const struct tiles *src, const struct tile *to,
+                           const uint32_t *matches, size_t n,
+                           struct rf_unit_tasks *units)
 {
     uint64_t missing = rf_box_elements(&to->box);
-    size_t first = parcels->n;
+    size_t first = units->n;
     for (size_t m = 0; m < n; m++) {
         const struct tile *from = &src->tiles[matches[m]];
-        struct rf_parcel parcel = {.family = to->family,
-                                   .first_src = from->first,
-                                   .n_src = from->n,
-                                   .first_dst = to->first,
-                                   .n_dst = to->n};
-        rf_box_intersect(&from->box, &to->box, &parcel.box);
-        missing -= rf_box_elements(&parcel.box);
-        RF_PUSH(parcels->of, parcels->n, parcels->capacity, parcel);
+        struct rf_unit_task unit = {.family = to->family,
+                                    .first_src = from->first,
+                                    .n_src = from->n,
+                                    .first_dst = to->first,
+                                    .n_dst = to->n};
+        rf_box_intersect(&from->box, &to->box, &unit.box);
+        missing -= rf_box_elements(&unit.box);
+        RF_PUSH(units->of, units->n, units->capacity, unit);
     }
     if (n > 1) {
-        qsort(parcels->of + first, n, sizeof(*parcels->of), by_box);
+        qsort(units->of + first, n, sizeof(*units->of), by_box);
     }
     return missing == 0;
 }
 
 static enum rf_status
-find_parcels(const struct rf_plan *plan, const struct tiles *src,
-             const struct tiles *dst, const struct rf_matches *matches,
-             struct rf_parcels *parcels, struct rf_err *err)
+find_unit_tasks(const struct rf_plan *plan, const struct tiles *src,
+                const struct tiles *dst, const struct rf_matches *matches,
+                struct rf_unit_tasks *units, struct rf_err *err)
 {
     for (size_t k = 0; k < dst->n; k++) {
         const struct tile *to = &dst->tiles[k];
         size_t at = matches->first[k], n = matches->first[k + 1] - at;
-        if (!add_parcels(src, to, n > 0 ? matches->source + at : NULL, n,
-                         parcels)) {
-            assert(parcels->holders != NULL); /* every shard has a holder */
+        if (!add_unit_tasks(src, to, n > 0 ? matches->source + at : NULL, n,
+                            units)) {
+            assert(units->holders != NULL); /* every shard has a holder */
             return rf_err_set(
                 err, RF_ERR_INTERNAL,
                 "a part of %s that rank %u needs is on no training rank",
                 plan->model->families[to->family].name,
-                parcels->holders[to->first].rank);
+                units->holders[to->first].rank);
         }
     }
     return RF_OK;
 }
 
-enum rf_status rf_parcels_build(const struct rf_plan *plan,
-                                struct rf_parcels *out, struct rf_err *err)
+enum rf_status rf_unit_tasks_build(const struct rf_plan *plan,
+                                   struct rf_unit_tasks *out,
+                                   struct rf_err *err)
 {
-    struct rf_parcels made = {.of = NULL};
+    struct rf_unit_tasks made = {.of = NULL};
     struct tiles src = {.tiles = NULL}, dst = {.tiles = NULL};
     struct rf_matches own = {.first = NULL};
     const struct rf_matches *matches = &plan->priv->matches;
@@ -361,22 +362,22 @@ enum rf_status rf_parcels_build(const struct rf_plan *plan,
     if (status != RF_OK) {
         goto free_tiles;
     }
-    status = find_parcels(plan, &src, &dst, matches, &made, err);
+    status = find_unit_tasks(plan, &src, &dst, matches, &made, err);
     rf_matches_free(&own);
 free_tiles:
     free(src.tiles);
     free(dst.tiles);
     if (status != RF_OK) {
-        rf_parcels_free(&made);
+        rf_unit_tasks_free(&made);
         return status;
     }
     *out = made;
     return RF_OK;
 }
 
-void rf_parcels_free(struct rf_parcels *parcels)
+void rf_unit_tasks_free(struct rf_unit_tasks *units)
 {
-    free(parcels->of);
-    free(parcels->holders);
-    *parcels = (struct rf_parcels){.of = NULL};
+    free(units->of);
+    free(units->holders);
+    *units = (struct rf_unit_tasks){.of = NULL};
 }

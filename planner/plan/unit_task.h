@@ -1,14 +1,15 @@
 /*
- * Parcels: the boxes that a refit has to move, each with every rank that holds
- * it on the training side and every rank that needs it on the inference side.
- * The parcels of a plan are disjoint and together are everything the inference
- * side needs, so a strategy may choose sources and paths for each on its own.
+ * Unit tasks: the boxes that a refit has to move, each with every rank that
+ * holds it on the training side and every rank that needs it on the inference
+ * side. The unit tasks of a plan are disjoint and together are everything the
+ * inference side needs, so a strategy may choose sources and paths for each on
+ * its own.
  *
  * They come from the plan's shards and their matches, not from its transfers;
  * shards that overlap only partly are cut into parts that do not.
  */
-#ifndef RF_PLANNER_PLAN_PARCEL_H
-#define RF_PLANNER_PLAN_PARCEL_H
+#ifndef RF_PLANNER_PLAN_UNIT_TASK_H
+#define RF_PLANNER_PLAN_UNIT_TASK_H
 
 #include "planner/plan/plan.h"
 
@@ -18,24 +19,24 @@ struct rf_holder {
     const struct rf_piece *piece; /* borrowed from the plan */
 };
 
-struct rf_parcel {
+struct rf_unit_task {
     uint32_t family;
     struct rf_box box;
-    size_t first_src, first_dst; /* positions in rf_parcels.holders */
+    size_t first_src, first_dst; /* positions in rf_unit_tasks.holders */
     uint32_t n_src, n_dst;       /* both ≥ 1; ascending by rank */
 };
 
-struct rf_parcels {
-    struct rf_parcel *of; /* by family, destination box, source box */
+struct rf_unit_tasks {
+    struct rf_unit_task *of; /* by family, destination box, source box */
     size_t n, capacity;
     struct rf_holder *holders;
     size_t n_holders, holders_capacity;
 };
 
-/* Finds the parcels of a plan; rf_parcels_free() frees them. */
-enum rf_status rf_parcels_build(const struct rf_plan *plan,
-                                struct rf_parcels *out,
-                                struct rf_err *err) RF_MUST_CHECK;
-void rf_parcels_free(struct rf_parcels *parcels);
+/* Finds the unit tasks of a plan; rf_unit_tasks_free() frees them. */
+enum rf_status rf_unit_tasks_build(const struct rf_plan *plan,
+                                   struct rf_unit_tasks *out,
+                                   struct rf_err *err) RF_MUST_CHECK;
+void rf_unit_tasks_free(struct rf_unit_tasks *units);
 
 #endif

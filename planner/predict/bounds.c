@@ -105,7 +105,7 @@ struct copy_counts {
     double *read;      /* by node: the part of `node` that is read */
     double *peer;      /* by rank: what others have to give it */
     double *left;      /* by node: see rf_capacities */
-    uint32_t *needers; /* of the current parcel, by node with a holder */
+    uint32_t *needers; /* of the current unit task, by node with a holder */
     bool *held;
 };
 
@@ -126,31 +126,30 @@ static bool holds(const struct rf_holder *src, uint32_t n, uint32_t rank)
     return false;
 }
 
-/* A copy reads a byte and writes one. Where a node needs a parcel several
+/* A copy reads a byte and writes one. Where a node needs a unit task several
  * times, the second copy and all later ones may find it in a cache: they only
- * write, half a copy. Parcels that no rank of the node holds are left to the
+ * write, half a copy. Unit tasks that no rank of the node holds are left to the
  * links. */
 static void add_copies(const struct rf_plan *plan,
-                       const struct rf_parcels *parcels,
-                       const struct rf_parcel *parcel,
+                       const struct rf_unit_tasks *units,
+                       const struct rf_unit_task *unit,
                        struct copy_counts *copied)
 {
     const struct rf_rank *ranks = plan->world->ranks;
-    const struct rf_holder *src = &parcels->holders[parcel->first_src];
-    const struct rf_holder *dst = &parcels->holders[parcel->first_dst];
-    uint32_t items = rf_plan_item_bytes(plan, RF_TRAIN, parcel->family) +
-                     rf_plan_item_bytes(plan, RF_INFER, parcel->family);
-    const double elements = (double)rf_box_elements(&parcel->box);
+    const struct rf_holder *src = &units->holders[unit->first_src];
+    const struct rf_holder *dst = &units->holders[unit->first_dst];
+    uint32_t items = rf_plan_item_bytes(plan, RF_TRAIN, unit->family) +
+                     rf_plan_item_bytes(plan, RF_INFER, unit->family);
+    const double elements = (double)rf_box_elements(&unit->box);
     const double half = elements * items / 4;
     const double read =
-        elements * rf_plan_item_bytes(plan, RF_TRAIN, parcel->family) / 2;
+        elements * rf_plan_item_bytes(plan, RF_TRAIN, unit->family) / 2;
     const enum rf_side sent = plan->spec->cast_at_source ? RF_INFER : RF_TRAIN;
-    const double wire =
-        elements * rf_plan_item_bytes(plan, sent, parcel->family);
-    for (uint32_t i = 0; i < parcel->n_src; i++) {
+    const double wire = elements * rf_plan_item_bytes(plan, sent, unit->family);
+    for (uint32_t i = 0; i < unit->n_src; i++) {
         copied->held[ranks[src[i].rank].node] = true;
     }
-    for (uint32_t i = 0; i < parcel->n_dst; i++) {
+    for (uint32_t i = 0; i < unit->n_dst; i++) {
         uint32_t node = ranks[dst[i].rank].node;
         if (copied->held[node]) {
             copied->read[node] += copied->needers[node] == 0 ? read : 0;
@@ -158,15 +157,15 @@ static void add_copies(const struct rf_plan *plan,
                 copied->needers[node]++ == 0 ? 2 * half : half;
         }
     }
-    for (uint32_t i = 0; i < parcel->n_dst; i++) {
+    for (uint32_t i = 0; i < unit->n_dst; i++) {
         uint32_t rank = dst[i].rank, node = ranks[rank].node;
-        if (!holds(src, parcel->n_src, rank)) {
+        if (!holds(src, unit->n_src, rank)) {
             copied->peer[rank] += wire;
         } else {
             copied->rank[rank] += copied->needers[node] == 1 ? 2 * half : half;
         }
     }
-    for (uint32_t i = 0; i < parcel->n_src; i++) {
+    for (uint32_t i = 0; i < unit->n_src; i++) {
         copied->held[ranks[src[i].rank].node] = false;
         copied->needers[ranks[src[i].rank].node] = 0;
     }
@@ -194,7 +193,7 @@ static void leave(const struct rf_world *world, const uint64_t *left_bytes,
 }
 
 static void copied_make(const struct rf_plan *plan,
-                        const struct rf_parcels *parcels,
+                        const struct rf_unit_tasks *units,
                         const struct rf_capacities *links,
                         struct copy_counts *copied)
 {
@@ -207,8 +206,8 @@ static void copied_make(const struct rf_plan *plan,
         .left = rf_xcalloc(world->n_nodes, sizeof(double)),
         .needers = rf_xcalloc(world->n_nodes, sizeof(uint32_t)),
         .held = rf_xcalloc(world->n_nodes, sizeof(bool))};
-    for (size_t u = 0; u < parcels->n; u++) {
-        add_copies(plan, parcels, &parcels->of[u], copied);
+    for (size_t u = 0; u < units->n; u++) {
+        add_copies(plan, units, &units->of[u], copied);
     }
     if (links->left_bytes != NULL) {
         leave(world, links->left_bytes, copied);
@@ -437,27 +436,27 @@ static void bound_grown_unions(struct owners *owners,
     free(tried);
 }
 
-/* Who holds each parcel and which nodes have to get it. */
+/* Who holds each unit task and which nodes have to get it. */
 static void collect(const struct rf_plan *plan,
-                    const struct rf_parcels *parcels, struct owners *owners,
+                    const struct rf_unit_tasks *units, struct owners *owners,
                     double *in, uint64_t *set)
 {
     const struct rf_world *world = plan->world;
     enum rf_side wire = plan->spec->cast_at_source ? RF_INFER : RF_TRAIN;
     uint32_t *last = rf_xcalloc(world->n_nodes, sizeof(*last));
-    for (size_t u = 0; u < parcels->n; u++) {
-        const struct rf_parcel *parcel = &parcels->of[u];
-        double bytes = (double)rf_box_elements(&parcel->box) *
-                       rf_plan_item_bytes(plan, wire, parcel->family);
+    for (size_t u = 0; u < units->n; u++) {
+        const struct rf_unit_task *unit = &units->of[u];
+        double bytes = (double)rf_box_elements(&unit->box) *
+                       rf_plan_item_bytes(plan, wire, unit->family);
         bool leaves = false;
         memset(set, 0, owners->words * sizeof(*set));
-        for (uint32_t i = 0; i < parcel->n_src; i++) {
-            uint32_t rank = parcels->holders[parcel->first_src + i].rank;
+        for (uint32_t i = 0; i < unit->n_src; i++) {
+            uint32_t rank = units->holders[unit->first_src + i].rank;
             uint32_t node = world->ranks[rank].node;
             set[node / 64] |= (uint64_t)1 << (node % 64);
         }
-        for (uint32_t i = 0; i < parcel->n_dst; i++) {
-            uint32_t rank = parcels->holders[parcel->first_dst + i].rank;
+        for (uint32_t i = 0; i < unit->n_dst; i++) {
+            uint32_t rank = units->holders[unit->first_dst + i].rank;
             uint32_t node = world->ranks[rank].node;
             if ((set[node / 64] >> (node % 64) & 1) == 0 &&
                 last[node] != u + 1) {
@@ -475,7 +474,7 @@ static void collect(const struct rf_plan *plan,
 
 /* L1, L2: what has to cross the nodes' links. */
 static void bound_links(const struct rf_plan *plan,
-                        const struct rf_parcels *parcels,
+                        const struct rf_unit_tasks *units,
                         const struct rf_capacities *links,
                         const char *const *names, struct rf_bound *bound)
 {
@@ -486,7 +485,7 @@ static void bound_links(const struct rf_plan *plan,
     for (uint32_t n = 0; n < links->n_nodes; n++) {
         owners.link_out[n] = rf_capacities_capacity(links, n, true);
     }
-    collect(plan, parcels, &owners, in, set);
+    collect(plan, units, &owners, in, set);
     for (uint32_t n = 0; n < plan->world->n_nodes; n++) {
         raise_bound(bound, in[n], rf_capacities_capacity(links, n, false),
                     "link %s in", names[n]);
@@ -528,7 +527,7 @@ static enum rf_status find_bound(const struct rf_plan *plan,
                                  struct rf_err *err)
 {
     struct rf_bound bound = {.ms = 0, .resource = "nothing"};
-    struct rf_parcels parcels;
+    struct rf_unit_tasks units;
     struct copy_counts copied;
     enum rf_status status;
     if (links->n_nodes != plan->world->n_nodes) {
@@ -536,19 +535,19 @@ static enum rf_status find_bound(const struct rf_plan *plan,
                           "link figures of %u nodes for a world of %u",
                           links->n_nodes, plan->world->n_nodes);
     }
-    status = rf_parcels_build(plan, &parcels, err);
+    status = rf_unit_tasks_build(plan, &units, err);
     if (status != RF_OK) {
         return status;
     }
-    copied_make(plan, &parcels, links, &copied);
+    copied_make(plan, &units, links, &copied);
     bound_memory(plan, &copied, links, names, &bound);
-    bound_links(plan, &parcels, links, names, &bound);
+    bound_links(plan, &units, links, names, &bound);
     if (schedule != NULL) {
         bound_copies(plan, schedule, &copied, links, names, &bound);
         bound_traffic(schedule, links, names, &bound);
     }
     copied_free(&copied);
-    rf_parcels_free(&parcels);
+    rf_unit_tasks_free(&units);
     *out = bound;
     return RF_OK;
 }

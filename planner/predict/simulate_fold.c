@@ -44,21 +44,21 @@ static void add_takes(struct rf_simulation *b, const struct rf_batch *batch)
 {
     const struct rf_schedule *schedule = b->env->schedule;
     const struct rf_fold *fold = schedule->fold;
-    const struct rf_parcels *parcels = &fold->parcels;
+    const struct rf_unit_tasks *units = &fold->units;
     struct rf_simulated_flow *takes = rf_xcalloc(fold->n_ranks, sizeof(*takes));
-    uint64_t *bytes = rf_xcalloc(parcels->n + 1, sizeof(*bytes));
-    uint64_t *ops = rf_xcalloc(parcels->n + 1, sizeof(*ops));
+    uint64_t *bytes = rf_xcalloc(units->n + 1, sizeof(*bytes));
+    uint64_t *ops = rf_xcalloc(units->n + 1, sizeof(*ops));
     for (size_t i = batch->first; i < batch->end; i++) {
         const struct rf_spread *spread = &fold->spreads[i];
-        bytes[spread->parcel] +=
+        bytes[spread->unit] +=
             rf_box_elements(&rf_spread_gathered(schedule->ops, spread)->box) *
             spread->take_item;
-        ops[spread->parcel]++;
+        ops[spread->unit]++;
     }
-    for (size_t u = 0; u < parcels->n; u++) {
-        const struct rf_parcel *parcel = &parcels->of[u];
-        for (uint32_t i = 0; ops[u] > 0 && i < parcel->n_dst; i++) {
-            uint32_t rank = parcels->holders[parcel->first_dst + i].rank;
+    for (size_t u = 0; u < units->n; u++) {
+        const struct rf_unit_task *unit = &units->of[u];
+        for (uint32_t i = 0; ops[u] > 0 && i < unit->n_dst; i++) {
+            uint32_t rank = units->holders[unit->first_dst + i].rank;
             takes[rank].bytes += bytes[u];
             takes[rank].n_ops += ops[u];
         }

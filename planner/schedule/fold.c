@@ -26,7 +26,7 @@ void rf_fold_destroy(struct rf_fold *fold)
     free(fold->hops);
     free(fold->place);
     free(fold->spreads);
-    rf_parcels_free(&fold->parcels);
+    rf_unit_tasks_free(&fold->units);
     free(fold);
 }
 
@@ -52,7 +52,7 @@ void rf_fold_rounds(const struct rf_fold *fold, uint32_t node, uint32_t *first,
 
 uint64_t rf_fold_ops(const struct rf_fold *fold, const struct rf_spread *spread)
 {
-    return (uint64_t)fold->n_hops - 1 + fold->parcels.of[spread->parcel].n_dst;
+    return (uint64_t)fold->n_hops - 1 + fold->units.of[spread->unit].n_dst;
 }
 
 struct rf_op rf_spread_op(const struct rf_spread *spread,
@@ -109,9 +109,8 @@ static void make_take(const struct rf_fold *fold,
                       const struct rf_op *gathered, uint64_t index,
                       struct rf_op *out)
 {
-    const struct rf_parcel *parcel = &fold->parcels.of[spread->parcel];
-    const struct rf_holder *to =
-        &fold->parcels.holders[parcel->first_dst + index];
+    const struct rf_unit_task *unit = &fold->units.of[spread->unit];
+    const struct rf_holder *to = &fold->units.holders[unit->first_dst + index];
     out->src = out->dst = to->rank;
     out->dep = writer_at(spread, gathered, fold->place[to->rank]);
     out->round = spread->take_round;

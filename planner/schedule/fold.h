@@ -3,11 +3,11 @@
  *
  * A *spread* is what gather_broadcast does with one box in the staging memory
  * of its root: hops along one tree bring it to the same place in every rank's
- * staging memory, then every receiver of its parcel takes it out. All spreads
- * share the tree and the parcels, so a spread's size depends on neither. The op
- * that gathered the box says which it is and where it lies. A spread's ops, in
- * order: the hops to the tree's nodes 1, 2, …, then the takes by the parcel's
- * receivers.
+ * staging memory, then every receiver of its unit task takes it out. All
+ * spreads share the tree and the unit tasks, so a spread's size depends on
+ * neither. The op that gathered the box says which it is and where it lies. A
+ * spread's ops, in order: the hops to the tree's nodes 1, 2, …, then the takes
+ * by the unit task's receivers.
  */
 #ifndef RF_PLANNER_SCHEDULE_FOLD_H
 #define RF_PLANNER_SCHEDULE_FOLD_H
@@ -27,7 +27,7 @@ struct rf_spread {
     uint32_t gathered;    /* index in the world's `ops` of the op that wrote the
                              box into the root's staging memory */
     uint32_t task, round; /* of the first hops */
-    uint32_t parcel, take_round, take_item; /* take_item: at the receivers */
+    uint32_t unit, take_round, take_item; /* take_item: at the receivers */
     uint8_t take_cast;
 };
 
@@ -36,12 +36,12 @@ struct rf_fold {
     uint32_t n_hops, hops_capacity; /* the root included */
     uint32_t height;                /* greatest depth */
     uint32_t n_ranks, *place;       /* by world rank: its node, RF_NONE: none */
-    struct rf_parcels parcels;      /* their pieces are the plan's */
+    struct rf_unit_tasks units;     /* their pieces are the plan's */
     struct rf_spread *spreads;      /* ascending id */
     size_t n_spreads, spreads_capacity;
 };
 
-/* Without hops or parcels; rf_fold_destroy() takes NULL. */
+/* Without hops or unit tasks; rf_fold_destroy() takes NULL. */
 struct rf_fold *rf_fold_create(uint32_t n_ranks);
 void rf_fold_destroy(struct rf_fold *fold);
 

@@ -10,8 +10,8 @@
  *    that one of them stands for all, from the first hop's round to the takes';
  *  - a rank takes part in a spread's hops for as many rounds after its first as
  *    the tree says, so that a task's first and last spread bound it;
- *  - every receiver of a parcel takes all boxes of its spreads, so that these
- *    have to make up the parcel once, and the parcels each piece.
+ *  - every receiver of a unit task takes all boxes of its spreads, so that
+ *    these have to make up the unit task once, and the unit tasks each piece.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -57,10 +57,10 @@ static enum rf_status check_tree(const struct fold_proof *proof)
                : fault(proof, "the tree has no root or other ranks");
 }
 
-/* Whether a receiver has a place in the tree and the parcel in one of its
+/* Whether a receiver has a place in the tree and the unit task in one of its
  * pieces, which is noted. */
 static bool check_receiver(struct fold_proof *proof,
-                           const struct rf_parcel *parcel,
+                           const struct rf_unit_task *unit,
                            const struct rf_holder *to)
 {
     struct rf_schedule_proof *of = proof->of;
@@ -73,26 +73,28 @@ static bool check_receiver(struct fold_proof *proof,
     for (size_t i = 0; i < layout->n_pieces; i++) {
         if (to->piece == &layout->pieces[i]) {
             of->writes[of->n_writes++] = (struct rf_box_in){
-                of->ranks[to->rank].first_piece + i, &parcel->box};
-            return to->piece->family == parcel->family &&
-                   rf_box_contains(&to->piece->box, &parcel->box);
+                of->ranks[to->rank].first_piece + i, &unit->box};
+            return to->piece->family == unit->family &&
+                   rf_box_contains(&to->piece->box, &unit->box);
         }
     }
     return false;
 }
 
-static enum rf_status check_parcels(struct fold_proof *proof)
+static enum rf_status check_unit_tasks(struct fold_proof *proof)
 {
-    const struct rf_parcels *parcels = &proof->fold->parcels;
-    for (size_t u = 0; u < parcels->n; u++) {
-        const struct rf_parcel *parcel = &parcels->of[u];
-        if (parcel->n_dst > parcels->n_holders - parcel->first_dst) {
-            return fault(proof, "a parcel has more receivers than there are");
+    const struct rf_unit_tasks *units = &proof->fold->units;
+    for (size_t u = 0; u < units->n; u++) {
+        const struct rf_unit_task *unit = &units->of[u];
+        if (unit->n_dst > units->n_holders - unit->first_dst) {
+            return fault(proof,
+                         "a unit task has more receivers than there are");
         }
-        for (uint32_t i = 0; i < parcel->n_dst; i++) {
-            if (!check_receiver(proof, parcel,
-                                &parcels->holders[parcel->first_dst + i])) {
-                return fault(proof, "a receiver has no place for its parcel");
+        for (uint32_t i = 0; i < unit->n_dst; i++) {
+            if (!check_receiver(proof, unit,
+                                &units->holders[unit->first_dst + i])) {
+                return fault(proof,
+                             "a receiver has no place for its unit task");
             }
         }
     }
@@ -169,13 +171,13 @@ static bool is_sound(const struct fold_proof *proof,
                      const struct rf_op *gathered)
 {
     const struct rf_plan *plan = proof->of->plan;
-    const struct rf_parcel *parcel = &proof->fold->parcels.of[spread->parcel];
+    const struct rf_unit_task *unit = &proof->fold->units.of[spread->unit];
     return spread->take_round < proof->of->schedule->n_rounds &&
            spread->take_round >= spread->round &&
            spread->take_round - spread->round >= proof->fold->height &&
-           gathered->family == parcel->family &&
+           gathered->family == unit->family &&
            takes_right(plan, spread, gathered->family) &&
-           rf_box_contains(&parcel->box, &gathered->box);
+           rf_box_contains(&unit->box, &gathered->box);
 }
 
 static void note_read(struct rf_rank_state *rank, uint32_t bucket,
@@ -195,7 +197,7 @@ static enum rf_status check_spread(struct fold_proof *proof,
     struct rf_op op;
     enum rf_status status;
     if (spread->id != proof->next_id || spread->gathered >= n_ops ||
-        spread->parcel >= proof->fold->parcels.n) {
+        spread->unit >= proof->fold->units.n) {
         return rf_err_set(of->err, RF_ERR_INTERNAL,
                           "schedule: what op %u begins to spread has a number "
                           "out of range",
@@ -239,12 +241,12 @@ static enum rf_status check_op(struct fold_proof *proof, const struct rf_op *op)
     return rf_schedule_proof_op(proof->of, op, proof->next_id++);
 }
 
-/* Each parcel is spread once. */
+/* Each unit task is spread once. */
 static enum rf_status check_takes(const struct fold_proof *proof)
 {
     const struct rf_fold *fold = proof->fold;
     struct rf_box_in *boxes = rf_calloc(fold->n_spreads, sizeof(*boxes));
-    uint64_t *elements = rf_calloc(fold->parcels.n, sizeof(*elements));
+    uint64_t *elements = rf_calloc(fold->units.n, sizeof(*elements));
     enum rf_status status = RF_ERR_NOMEM;
     size_t bad = 0;
     if (boxes == NULL || elements == NULL) {
@@ -254,17 +256,17 @@ static enum rf_status check_takes(const struct fold_proof *proof)
     for (size_t i = 0; i < fold->n_spreads; i++) {
         const struct rf_spread *spread = &fold->spreads[i];
         boxes[i] = (struct rf_box_in){
-            spread->parcel,
+            spread->unit,
             &rf_spread_gathered(proof->of->schedule->ops, spread)->box};
     }
-    for (size_t u = 0; u < fold->parcels.n; u++) {
-        elements[u] = rf_box_elements(&fold->parcels.of[u].box);
+    for (size_t u = 0; u < fold->units.n; u++) {
+        elements[u] = rf_box_elements(&fold->units.of[u].box);
     }
     const struct rf_boxes_in all = {boxes, fold->n_spreads, elements,
-                                    fold->parcels.n};
+                                    fold->units.n};
     status = rf_schedule_proof_fill(&all, &bad, proof->of->err);
     if (status == RF_ERR_INTERNAL) {
-        fault(proof, "a parcel is not spread exactly once");
+        fault(proof, "a unit task is not spread exactly once");
     }
 free_boxes:
     free(boxes);
@@ -281,7 +283,7 @@ enum rf_status rf_fold_prove(struct rf_schedule_proof *of)
     enum rf_status status = check_tree(&proof);
     if (status == RF_OK) {
         proof.root = fold->hops[0].rank;
-        status = check_parcels(&proof);
+        status = check_unit_tasks(&proof);
     }
     while (status == RF_OK &&
            (at < schedule->n_ops || spread < fold->n_spreads)) {

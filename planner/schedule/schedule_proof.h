@@ -38,7 +38,7 @@ struct rf_stage_write {
 };
 
 /* A box that goes once into a whole: a piece of inference memory (counted over
- * all ranks) or a parcel. */
+ * all ranks) or a unit task. */
 struct rf_box_in {
     size_t whole;
     const struct rf_box *box;

@@ -67,8 +67,8 @@ static enum rf_status allocate(struct rf_schedule_proof *proof)
     const struct rf_plan *plan = proof->plan;
     const struct rf_fold *fold = proof->schedule->fold;
     size_t writes = proof->schedule->n_ops;
-    for (size_t u = 0; fold != NULL && u < fold->parcels.n; u++) {
-        writes += fold->parcels.of[u].n_dst;
+    for (size_t u = 0; fold != NULL && u < fold->units.n; u++) {
+        writes += fold->units.of[u].n_dst;
     }
     if (proof->schedule->rings != NULL) {
         writes += proof->schedule->rings->n_holders;

@@ -216,8 +216,8 @@ uint64_t rf_schedule_memory(const struct rf_schedule *schedule)
     uint64_t bytes = schedule->n_ops * sizeof(*schedule->ops);
     if (fold != NULL) {
         bytes += fold->n_spreads * sizeof(*fold->spreads) +
-                 fold->parcels.n * sizeof(*fold->parcels.of) +
-                 fold->parcels.n_holders * sizeof(*fold->parcels.holders) +
+                 fold->units.n * sizeof(*fold->units.of) +
+                 fold->units.n_holders * sizeof(*fold->units.holders) +
                  fold->n_hops * sizeof(*fold->hops);
     }
     if (schedule->rings != NULL) {

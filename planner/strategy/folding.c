@@ -2,9 +2,9 @@
  * Spreads added to a schedule, counted and digested without listing them.
  *
  * Every hop of a spread moves the same bytes, so all spreads together are
- * counted once per hop, and once per receiver of each parcel. The digest of a
- * spread covers the numbers that its ops are made from, the tree and the
- * parcel's receivers; that of a world of spreads is the sum, on every node.
+ * counted once per hop, and once per receiver of each unit task. The digest of
+ * a spread covers the numbers that its ops are made from, the tree and the unit
+ * task's receivers; that of a world of spreads is the sum, on every node.
  */
 #include "planner/strategy/folding.h"
 
@@ -20,7 +20,7 @@ static bool is_near(const struct rf_builder *builder, uint32_t rank)
     return builder->world->ranks[rank].node == builder->node;
 }
 
-/* What of the tree and of each parcel touches the builder's node. */
+/* What of the tree and of each unit task touches the builder's node. */
 static void find_near(struct rf_folding *folding)
 {
     const struct rf_builder *builder = folding->builder;
@@ -32,12 +32,12 @@ static void find_near(struct rf_folding *folding)
                     folding->near_hops_capacity, i - 1);
         }
     }
-    for (size_t u = 0; u < fold->parcels.n; u++) {
-        const struct rf_parcel *parcel = &fold->parcels.of[u];
+    for (size_t u = 0; u < fold->units.n; u++) {
+        const struct rf_unit_task *unit = &fold->units.of[u];
         folding->takes[u].near = folding->n_near;
-        for (uint32_t i = 0; i < parcel->n_dst; i++) {
-            size_t at = parcel->first_dst + i;
-            if (is_near(builder, fold->parcels.holders[at].rank)) {
+        for (uint32_t i = 0; i < unit->n_dst; i++) {
+            size_t at = unit->first_dst + i;
+            if (is_near(builder, fold->units.holders[at].rank)) {
                 RF_PUSH(folding->near, folding->n_near, folding->near_capacity,
                         fold->n_hops - 1 + i);
             }
@@ -58,14 +58,13 @@ static void hash_tree(struct rf_folding *folding)
 
 static void hash_takes(struct rf_folding *folding, size_t at)
 {
-    const struct rf_parcel *parcel = &folding->fold->parcels.of[at];
-    const struct rf_holder *to =
-        &folding->fold->parcels.holders[parcel->first_dst];
+    const struct rf_unit_task *unit = &folding->fold->units.of[at];
+    const struct rf_holder *to = &folding->fold->units.holders[unit->first_dst];
     struct rf_hash *hash = &folding->takes[at].hash;
     rf_hash_init(hash);
-    for (uint32_t i = 0; i < parcel->n_dst; i++) {
+    for (uint32_t i = 0; i < unit->n_dst; i++) {
         uint64_t words[2 + RF_BOX_DIMS] = {
-            to[i].rank, rf_piece_offset(to[i].piece, parcel->box.start)};
+            to[i].rank, rf_piece_offset(to[i].piece, unit->box.start)};
         memcpy(words + 2, to[i].piece->stride, sizeof(to[i].piece->stride));
         rf_hash_record(hash, words, RF_ARRAY_SIZE(words));
     }
@@ -77,9 +76,9 @@ void rf_folding_start(struct rf_folding *folding, struct rf_builder *builder,
     *folding = (struct rf_folding){.builder = builder, .fold = fold};
     builder->schedule->fold = fold;
     folding->takes =
-        rf_xcalloc(RF_MAX(fold->parcels.n, 1), sizeof(*folding->takes));
+        rf_xcalloc(RF_MAX(fold->units.n, 1), sizeof(*folding->takes));
     hash_tree(folding);
-    for (size_t u = 0; u < fold->parcels.n; u++) {
+    for (size_t u = 0; u < fold->units.n; u++) {
         hash_takes(folding, u);
     }
     if (builder->node != RF_NONE) {
@@ -93,7 +92,7 @@ static void hash_spread(struct rf_folding *folding,
 {
     struct rf_hash *digest = &folding->builder->schedule->digest, hash;
     const struct rf_hash *tree = &folding->tree_hash;
-    const struct rf_hash *takes = &folding->takes[spread->parcel].hash;
+    const struct rf_hash *takes = &folding->takes[spread->unit].hash;
     uint64_t words[9 + 3 * RF_BOX_DIMS] = {
         (uint64_t)spread->id << 32 | gathered->id,
         (uint64_t)gathered->bucket << 32 | spread->task,
@@ -122,7 +121,7 @@ static void keep_near(struct rf_folding *folding,
                       const struct rf_spread *spread,
                       const struct rf_op *gathered)
 {
-    const struct rf_takes *takes = &folding->takes[spread->parcel];
+    const struct rf_takes *takes = &folding->takes[spread->unit];
     struct rf_op op;
     for (size_t i = 0; i < folding->n_near_hops; i++) {
         rf_fold_op(folding->fold, spread, gathered, folding->near_hops[i], &op);
@@ -168,9 +167,9 @@ void rf_folding_add(struct rf_folding *folding, struct rf_spread *spread,
     schedule->n_rounds = RF_MAX(schedule->n_rounds, spread->take_round + 1);
     folding->n++;
     folding->bytes += bytes;
-    folding->takes[spread->parcel].n++;
-    folding->takes[spread->parcel].bytes += bytes;
-    folding->takes[spread->parcel].written +=
+    folding->takes[spread->unit].n++;
+    folding->takes[spread->unit].bytes += bytes;
+    folding->takes[spread->unit].written +=
         rf_box_elements(&gathered->box) * spread->take_item;
     hash_spread(folding, spread, gathered);
     if (builder->node == RF_NONE) {
@@ -190,11 +189,11 @@ void rf_folding_end(struct rf_folding *folding)
                           fold->hops[hop->parent].rank, hop->rank, folding->n,
                           folding->bytes, folding->bytes);
     }
-    for (size_t u = 0; u < fold->parcels.n; u++) {
-        const struct rf_parcel *parcel = &fold->parcels.of[u];
+    for (size_t u = 0; u < fold->units.n; u++) {
+        const struct rf_unit_task *unit = &fold->units.of[u];
         const struct rf_takes *takes = &folding->takes[u];
-        for (uint32_t i = 0; i < parcel->n_dst; i++) {
-            uint32_t rank = fold->parcels.holders[parcel->first_dst + i].rank;
+        for (uint32_t i = 0; i < unit->n_dst; i++) {
+            uint32_t rank = fold->units.holders[unit->first_dst + i].rank;
             rf_schedule_count(schedule, folding->builder->world, rank, rank,
                               takes->n, takes->bytes, takes->written);
         }

@@ -5,7 +5,7 @@
 #include "planner/schedule/fold.h"
 #include "planner/strategy/strategy.h"
 
-/* What the spreads of one parcel add up to. */
+/* What the spreads of one unit task add up to. */
 struct rf_takes {
     uint64_t n, bytes, written; /* of each receiver */
     struct rf_hash hash;
@@ -18,13 +18,13 @@ struct rf_folding {
     struct rf_builder *builder;
     struct rf_fold *fold;
     uint64_t n, bytes;      /* of each hop */
-    struct rf_takes *takes; /* by parcel */
+    struct rf_takes *takes; /* by unit task */
     struct rf_hash tree_hash;
     uint32_t *near_hops, *near; /* indices of what touches the node */
     size_t n_near_hops, near_hops_capacity, n_near, near_capacity;
 };
 
-/* `fold` has its tree and parcels; it is the schedule's from now on. */
+/* `fold` has its tree and unit tasks; it is the schedule's from now on. */
 void rf_folding_start(struct rf_folding *folding, struct rf_builder *builder,
                       struct rf_fold *fold);
 /* Numbers and adds a spread of the box that `gathered` brought to the root. */

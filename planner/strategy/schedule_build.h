@@ -14,9 +14,9 @@
  * of the world.
  *
  * Memory on the way, beside the ops that are kept: nothing for send_recv (36
- * bytes per transfer of the world with balance order), else the world's parcels
- * and their holders and for every work (allgather: one per part and node) 64
- * bytes. Strategy auto is RF_ERR_CONFIG: one has to be chosen first.
+ * bytes per transfer of the world with balance order), else the world's unit
+ * tasks and their holders and for every work (allgather: one per part and node)
+ * 64 bytes. Strategy auto is RF_ERR_CONFIG: one has to be chosen first.
  */
 enum rf_status rf_schedule_build(const struct rf_plan *plan, uint32_t node,
                                  struct rf_schedule **out,

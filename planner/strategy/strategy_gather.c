@@ -8,7 +8,7 @@
  * A bucket is filled with *slabs*: whole tensors (of several layers or experts
  * where they fit), each row-major; only a tensor larger than a bucket is cut.
  * Bucket b lies in slot b % RF_STAGE_SLOTS at the same offset on every rank. A
- * *chunk* is the part of a slab inside one parcel, of bounded size: one op
+ * *chunk* is the part of a slab inside one unit task, of bounded size: one op
  * gathers it, a chain across nodes with a fan-out inside them broadcasts it,
  * one op on every rank that needs it takes it out.
  */
@@ -36,12 +36,12 @@ struct chunk {
     struct rf_op op; /* that gathers it; a copy, since a node's schedule need
                         not have it */
     uint32_t at;     /* its index in `ops` of the world's schedule */
-    uint32_t parcel;
+    uint32_t unit;
 };
 
 struct gather {
     struct rf_builder *builder;
-    struct rf_fold *fold; /* the tree of the broadcast and the parcels */
+    struct rf_fold *fold; /* the tree of the broadcast and the unit tasks */
     struct rf_folding folding;
     struct slab *slabs;
     size_t n_slabs, slabs_capacity;
@@ -125,9 +125,9 @@ static uint32_t pack(struct gather *gather)
 {
     uint32_t bucket = 0;
     uint64_t used = 0;
-    for (size_t u = 0; u < gather->fold->parcels.n; u++) {
-        uint32_t family = gather->fold->parcels.of[u].family;
-        if (u == 0 || family != gather->fold->parcels.of[u - 1].family) {
+    for (size_t u = 0; u < gather->fold->units.n; u++) {
+        uint32_t family = gather->fold->units.of[u].family;
+        if (u == 0 || family != gather->fold->units.of[u - 1].family) {
             pack_family(gather, family, &bucket, &used);
         }
     }
@@ -203,17 +203,17 @@ static bool less_loaded(const struct gather *gather, uint32_t a, uint32_t b,
 /* Which holder gives a chunk to the root: the root itself, else with balance
  * none the first holder, else one on the root's node, else the least loaded. */
 static const struct rf_holder *choose_source(const struct gather *gather,
-                                             const struct rf_parcel *parcel,
+                                             const struct rf_unit_task *unit,
                                              uint64_t bytes)
 {
     const struct rf_holder *from =
-        gather->fold->parcels.holders + parcel->first_src;
+        gather->fold->units.holders + unit->first_src;
     const struct rf_holder *best = &from[0];
     if (gather->builder->spec->balance == RF_BALANCE_NONE) {
         return best;
     }
     uint32_t root_node = node_of(gather, gather->root);
-    for (uint32_t i = 0; i < parcel->n_src; i++) {
+    for (uint32_t i = 0; i < unit->n_src; i++) {
         bool near = node_of(gather, from[i].rank) == root_node;
         bool best_near = node_of(gather, best->rank) == root_node;
         if (from[i].rank == gather->root) {
@@ -228,16 +228,16 @@ static const struct rf_holder *choose_source(const struct gather *gather,
     return best;
 }
 
-/* Gathers the part of a slab in a parcel, a chunk at a time. */
+/* Gathers the part of a slab in a unit task, a chunk at a time. */
 static uint32_t gather_part(struct gather *gather, const struct slab *slab,
-                            uint32_t parcel_index, const struct rf_box *part,
+                            uint32_t unit_task_index, const struct rf_box *part,
                             uint32_t first_round)
 {
     struct rf_builder *builder = gather->builder;
     const uint64_t part_bytes =
         rf_box_elements(part) * stage_item(gather, slab->family);
     const struct rf_holder *source = choose_source(
-        gather, &gather->fold->parcels.of[parcel_index], part_bytes);
+        gather, &gather->fold->units.of[unit_task_index], part_bytes);
     struct rf_op_end from = rf_op_end_of_piece(source, RF_MEM_TRAIN);
     struct rf_op_end to = stage_view(gather, slab);
     uint64_t bytes = builder->chunk_bytes;
@@ -255,7 +255,7 @@ static uint32_t gather_part(struct gather *gather, const struct slab *slab,
                                    .bucket = slab->bucket,
                                    .round = RF_MAX(round, first_round),
                                    .task = builder->next_task++};
-        struct chunk chunk = {.parcel = parcel_index,
+        struct chunk chunk = {.unit = unit_task_index,
                               .at = (uint32_t)builder->schedule->n_ops};
         rf_builder_make(builder, &step, &from, &to, &chunk.op);
         rf_builder_add(builder, &chunk.op);
@@ -301,7 +301,7 @@ static void spread_chunk(struct gather *gather, const struct chunk *chunk,
         .gathered = chunk->at,
         .task = task,
         .round = round,
-        .parcel = chunk->parcel,
+        .unit = chunk->unit,
         .take_round = round + gather->fold->height,
         .take_item = rf_plan_item_bytes(builder->plan, RF_INFER, family),
     };
@@ -342,18 +342,17 @@ static void move_bucket(struct gather *gather, size_t first, size_t end)
     gather->n_chunks = 0;
     for (size_t s = first; s < end; s++) {
         const struct slab *slab = &gather->slabs[s];
-        const struct rf_parcel *parcels = gather->fold->parcels.of;
-        while (u > 0 && parcels[u - 1].family >= slab->family) {
+        const struct rf_unit_task *units = gather->fold->units.of;
+        while (u > 0 && units[u - 1].family >= slab->family) {
             u--;
         }
-        while (u < gather->fold->parcels.n &&
-               parcels[u].family < slab->family) {
+        while (u < gather->fold->units.n && units[u].family < slab->family) {
             u++;
         }
-        for (; u < gather->fold->parcels.n && parcels[u].family == slab->family;
+        for (; u < gather->fold->units.n && units[u].family == slab->family;
              u++) {
             struct rf_box part;
-            if (rf_box_intersect(&slab->box, &parcels[u].box, &part)) {
+            if (rf_box_intersect(&slab->box, &units[u].box, &part)) {
                 uint32_t done =
                     gather_part(gather, slab, (uint32_t)u, &part, start);
                 gathered = RF_MAX(gathered, done);
@@ -388,7 +387,7 @@ void rf_strategy_gather(struct rf_builder *builder)
     }
     gather.fold = rf_fold_create(world->n_ranks);
     status =
-        rf_parcels_build(builder->plan, &gather.fold->parcels, builder->err);
+        rf_unit_tasks_build(builder->plan, &gather.fold->units, builder->err);
     if (status != RF_OK) {
         rf_fold_destroy(gather.fold);
         builder->status = status;

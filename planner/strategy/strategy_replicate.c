@@ -1,19 +1,19 @@
 /*
  * The strategies that do not send a replica twice over a slow link:
  *
- *   broadcast         a parcel goes along a chain of nodes, in chunks; in each
- *                     node one receiver (the head) takes it from the chain, the
- *                     others read it from the head
- *   hierarchical      as broadcast, but a parcel is shared out over the
+ *   broadcast         a unit task goes along a chain of nodes, in chunks; in
+ *                     each node one receiver (the head) takes it from the
+ *                     chain, the others read it from the head
+ *   hierarchical      as broadcast, but a unit task is shared out over the
  *                     receivers of a node: as many chains as a node has
  *                     receivers
- *   allgather         every node gets a parcel from its source, shared out over
- *                     the node's receivers, which complete each other
+ *   allgather         every node gets a unit task from its source, shared out
+ *                     over the node's receivers, which complete each other
  *   allgather_global  shared out over all receivers of all nodes, completed
  *                     around a ring of all of them, in chunks
  *
- * Receivers that hold the parcel themselves copy it; receivers with a holder on
- * their node read it there (with balance none only the first holder counts).
+ * Receivers that hold the unit task themselves copy it; receivers with a holder
+ * on their node read it there (with balance none only the first holder counts).
  * Only the rest, the *far* receivers, are served over links between nodes, and
  * relays read their own inference memory. Parts need not be equal.
  */
@@ -43,9 +43,9 @@ struct placed_receiver {
 
 struct replication {
     struct rf_builder *builder;
-    struct rf_parcels parcels;
+    struct rf_unit_tasks units;
     struct rf_works works;
-    struct placed_receiver *far; /* of the current parcel */
+    struct placed_receiver *far; /* of the current unit task */
     size_t n_far, far_capacity;
     uint64_t *node_bytes; /* that come in over each node's link */
     double far_bytes;     /* to all far receivers */
@@ -72,17 +72,17 @@ static size_t push(struct replication *maker, const struct rf_holder *holders,
 static uint32_t family_of(const struct replication *maker,
                           const struct rf_work *work)
 {
-    return maker->parcels.of[work->parcel].family;
+    return maker->units.of[work->unit].family;
 }
 
 static struct rf_box box_of(const struct replication *maker,
                             const struct rf_work *work)
 {
-    return rf_box_part(&maker->parcels.of[work->parcel].box, &work->split,
+    return rf_box_part(&maker->units.of[work->unit].box, &work->split,
                        work->part);
 }
 
-/* Adds part `work->part` of a parcel that is cut by `work->split`. */
+/* Adds part `work->part` of a unit task that is cut by `work->split`. */
 static void add_work(struct replication *maker, struct rf_work work)
 {
     enum rf_side wire =
@@ -118,7 +118,7 @@ static void place_receiver(struct replication *maker, uint32_t index,
                 ((struct placed_receiver){.node = node, .holder = *receiver}));
         return;
     }
-    struct rf_work work = {.parcel = index,
+    struct rf_work work = {.unit = index,
                            .split = {.parts = 1},
                            .sources = first,
                            .n_sources = near,
@@ -137,24 +137,25 @@ static int by_node(const void *a, const void *b)
            (x->holder.rank < y->holder.rank);
 }
 
-/* As many parts of a parcel as are worth it, `parts` at most. */
+/* As many parts of a unit task as are worth it, `parts` at most. */
 static uint32_t parts_of(const struct replication *maker,
-                         const struct rf_parcel *parcel, uint32_t parts)
+                         const struct rf_unit_task *unit, uint32_t parts)
 {
     uint64_t bytes =
-        rf_box_elements(&parcel->box) *
-        rf_plan_item_bytes(maker->builder->plan, RF_TRAIN, parcel->family);
+        rf_box_elements(&unit->box) *
+        rf_plan_item_bytes(maker->builder->plan, RF_TRAIN, unit->family);
     uint64_t most = rf_div_up(bytes, PART_BYTES);
     return (uint32_t)RF_MIN(parts, most);
 }
 
-/* Works that share a parcel out over `parts` turns, `model` being the first. */
+/* Works that share a unit task out over `parts` turns, `model` being the first.
+ */
 static void add_parts(struct replication *maker, uint32_t parts,
                       const struct rf_work *model)
 {
-    const struct rf_parcel *parcel = &maker->parcels.of[model->parcel];
+    const struct rf_unit_task *unit = &maker->units.of[model->unit];
     struct rf_work work = *model;
-    work.split = rf_box_split(&parcel->box, parts_of(maker, parcel, parts));
+    work.split = rf_box_split(&unit->box, parts_of(maker, unit, parts));
     for (; work.part < work.split.parts; work.part++, work.turn++) {
         add_work(maker, work);
     }
@@ -164,11 +165,11 @@ static void add_parts(struct replication *maker, uint32_t parts,
 static void serve_node(struct replication *maker, const struct rf_work *model,
                        size_t first, uint32_t n)
 {
-    const struct rf_parcel *parcel = &maker->parcels.of[model->parcel];
+    const struct rf_unit_task *unit = &maker->units.of[model->unit];
     uint32_t node = maker->far[first].node;
     maker->node_bytes[node] +=
-        rf_box_elements(&parcel->box) *
-        rf_plan_item_bytes(maker->builder->plan, RF_TRAIN, parcel->family);
+        rf_box_elements(&unit->box) *
+        rf_plan_item_bytes(maker->builder->plan, RF_TRAIN, unit->family);
     maker->node_works[node]++;
     if (maker->builder->spec->strategy == RF_ALLGATHER) {
         struct rf_work work = *model;
@@ -182,7 +183,7 @@ static void serve_far(struct replication *maker, uint32_t index,
                       const struct rf_holder *sources, uint32_t n_sources)
 {
     enum rf_strategy strategy = maker->builder->spec->strategy;
-    struct rf_work work = {.parcel = index,
+    struct rf_work work = {.unit = index,
                            .split = {.parts = 1},
                            .sources = push(maker, sources, n_sources),
                            .n_sources = n_sources,
@@ -206,9 +207,9 @@ static void serve_far(struct replication *maker, uint32_t index,
         nodes++;
     }
     maker->longest = RF_MAX(maker->longest, nodes);
-    maker->far_bytes += (double)rf_box_elements(&maker->parcels.of[index].box) *
+    maker->far_bytes += (double)rf_box_elements(&maker->units.of[index].box) *
                         rf_plan_item_bytes(maker->builder->plan, RF_TRAIN,
-                                           maker->parcels.of[index].family) *
+                                           maker->units.of[index].family) *
                         (double)maker->n_far;
     if (strategy == RF_BROADCAST || strategy == RF_ALLGATHER_GLOBAL) {
         add_work(maker, work);
@@ -217,17 +218,17 @@ static void serve_far(struct replication *maker, uint32_t index,
     }
 }
 
-/* The i-th parts of all parcels before the (i+1)-th of any: a receiver that
- * does one thing at a time must not wait for a later part of one parcel while
- * it could have an early one of another. */
+/* The i-th parts of all unit tasks before the (i+1)-th of any: a receiver that
+ * does one thing at a time must not wait for a later part of one unit task
+ * while it could have an early one of another. */
 static int by_part(const void *a, const void *b)
 {
     const struct rf_work *x = a, *y = b;
     if (x->part != y->part) {
         return x->part < y->part ? -1 : 1;
     }
-    if (x->parcel != y->parcel) {
-        return x->parcel < y->parcel ? -1 : 1;
+    if (x->unit != y->unit) {
+        return x->unit < y->unit ? -1 : 1;
     }
     return (x->receivers > y->receivers) - (x->receivers < y->receivers);
 }
@@ -235,15 +236,15 @@ static int by_part(const void *a, const void *b)
 static void make_works(struct replication *maker)
 {
     bool first_only = maker->builder->spec->balance == RF_BALANCE_NONE;
-    for (uint32_t u = 0; u < maker->parcels.n; u++) {
-        const struct rf_parcel *parcel = &maker->parcels.of[u];
+    for (uint32_t u = 0; u < maker->units.n; u++) {
+        const struct rf_unit_task *unit = &maker->units.of[u];
         const struct rf_holder *sources =
-            maker->parcels.holders + parcel->first_src;
-        uint32_t n_sources = first_only ? 1 : parcel->n_src;
+            maker->units.holders + unit->first_src;
+        uint32_t n_sources = first_only ? 1 : unit->n_src;
         maker->n_far = 0;
-        for (uint32_t i = 0; i < parcel->n_dst; i++) {
+        for (uint32_t i = 0; i < unit->n_dst; i++) {
             place_receiver(maker, u, sources, n_sources,
-                           &maker->parcels.holders[parcel->first_dst + i]);
+                           &maker->units.holders[unit->first_dst + i]);
         }
         if (maker->n_far > 0) {
             serve_far(maker, u, sources, n_sources);
@@ -256,7 +257,7 @@ static void make_works(struct replication *maker)
 }
 
 /* Small enough that a chunk travelling along the longest chain, beside those of
- * other parcels, is a small part of what a link carries. */
+ * other unit tasks, is a small part of what a link carries. */
 static uint64_t chunk_bytes(const struct replication *maker)
 {
     const struct rf_builder *builder = maker->builder;
@@ -382,15 +383,15 @@ static void emit_chain(struct replication *maker, const struct rf_work *work,
 static void emit_ring(struct replication *maker, const struct rf_work *work,
                       uint64_t max_elements)
 {
-    const struct rf_parcel *parcel = &maker->parcels.of[work->parcel];
+    const struct rf_unit_task *unit = &maker->units.of[work->unit];
     const struct rf_ring_draft ring = {
-        .family = parcel->family,
-        .box = &parcel->box,
+        .family = unit->family,
+        .box = &unit->box,
         .source = &maker->works.pool[work->sources + work->source],
         .receivers = &maker->works.pool[work->receivers],
         .n_receivers = work->n_receivers,
         .turn = work->turn,
-        .parts = parts_of(maker, parcel, work->n_receivers),
+        .parts = parts_of(maker, unit, work->n_receivers),
         .max_elements = max_elements,
     };
     rf_ring_emit(maker->builder, &ring);
@@ -488,7 +489,7 @@ void rf_strategy_replicate(struct rf_builder *builder)
     struct replication maker = {.builder = builder};
     uint32_t *order;
     enum rf_status status =
-        rf_parcels_build(builder->plan, &maker.parcels, builder->err);
+        rf_unit_tasks_build(builder->plan, &maker.units, builder->err);
     if (status != RF_OK) {
         builder->status = status;
         return;
@@ -511,5 +512,5 @@ free_works:
     free(maker.node_bytes);
     free(maker.node_works);
     rf_works_free(&maker.works);
-    rf_parcels_free(&maker.parcels);
+    rf_unit_tasks_free(&maker.units);
 }

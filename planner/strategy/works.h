@@ -11,8 +11,8 @@ struct rf_work {
     uint64_t bytes;
     size_t sources, receivers; /* positions in the pool of holders */
     uint32_t n_sources, n_receivers;
-    uint32_t source;       /* chosen, < n_sources */
-    uint32_t parcel, part; /* the caller's: what moves, a part of a parcel … */
+    uint32_t source;     /* chosen, < n_sources */
+    uint32_t unit, part; /* the caller's: what moves, a part of a unit task … */
     struct rf_split split; /* … cut like this */
     uint32_t turn; /* the caller's: which receiver of a node comes first */
     bool whole;    /* keeps all receivers busy; see rf_order_choose() */

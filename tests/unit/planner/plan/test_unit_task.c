@@ -1,4 +1,4 @@
-/* Parcels of layouts whose boxes overlap in every way. */
+/* Unit tasks of layouts whose boxes overlap in every way. */
 #include <check.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -105,46 +105,46 @@ static void make_overlapping(struct lab *lab, const char *strategy,
     learn(lab);
 }
 
-START_TEST(test_parcel_boxes_are_disjoint_and_cover_every_piece)
+START_TEST(test_unit_task_boxes_are_disjoint_and_cover_every_piece)
 {
     uint64_t state = (uint64_t)_i;
-    struct rf_parcels parcels;
+    struct rf_unit_tasks units;
     struct lab lab;
     uint64_t written[9] = {0};
     make_overlapping(&lab, "broadcast", &state);
-    ck_assert_int_eq(rf_parcels_build(lab.plan, &parcels, NULL), RF_OK);
-    struct rf_box *boxes = rf_xcalloc(parcels.n, sizeof(*boxes));
-    for (size_t u = 0; u < parcels.n; u++) {
-        const struct rf_parcel *parcel = &parcels.of[u];
-        boxes[u] = parcel->box;
-        ck_assert_uint_ge(parcel->n_src, 1);
-        ck_assert_uint_ge(parcel->n_dst, 1);
-        for (uint32_t i = 0; i < parcel->n_src; i++) {
+    ck_assert_int_eq(rf_unit_tasks_build(lab.plan, &units, NULL), RF_OK);
+    struct rf_box *boxes = rf_xcalloc(units.n, sizeof(*boxes));
+    for (size_t u = 0; u < units.n; u++) {
+        const struct rf_unit_task *unit = &units.of[u];
+        boxes[u] = unit->box;
+        ck_assert_uint_ge(unit->n_src, 1);
+        ck_assert_uint_ge(unit->n_dst, 1);
+        for (uint32_t i = 0; i < unit->n_src; i++) {
             const struct rf_holder *holder =
-                &parcels.holders[parcel->first_src + i];
-            ck_assert(rf_box_contains(&holder->piece->box, &parcel->box));
+                &units.holders[unit->first_src + i];
+            ck_assert(rf_box_contains(&holder->piece->box, &unit->box));
             ck_assert(i == 0 || holder[-1].rank < holder->rank);
         }
-        for (uint32_t i = 0; i < parcel->n_dst; i++) {
+        for (uint32_t i = 0; i < unit->n_dst; i++) {
             const struct rf_holder *holder =
-                &parcels.holders[parcel->first_dst + i];
-            ck_assert(rf_box_contains(&holder->piece->box, &parcel->box));
-            written[holder->rank] += rf_box_elements(&parcel->box);
+                &units.holders[unit->first_dst + i];
+            ck_assert(rf_box_contains(&holder->piece->box, &unit->box));
+            written[holder->rank] += rf_box_elements(&unit->box);
         }
     }
-    ck_assert(rf_boxes_disjoint(boxes, parcels.n));
+    ck_assert(rf_boxes_disjoint(boxes, units.n));
     for (uint32_t r = 3; r < 9; r++) {
         const struct rf_rank_layout *layout =
             rf_plan_layout(lab.plan, RF_INFER, r);
         ck_assert_uint_eq(written[r], rf_box_elements(&layout->pieces[0].box));
     }
     free(boxes);
-    rf_parcels_free(&parcels);
+    rf_unit_tasks_free(&units);
     lab_free(&lab);
 }
 END_TEST
 
-START_TEST(test_parcel_strategies_serve_overlapping_boxes)
+START_TEST(test_unit_task_strategies_serve_overlapping_boxes)
 {
     static const char *const strategies[] = {
         "broadcast", "allgather", "allgather_global", "gather_broadcast",
@@ -168,10 +168,10 @@ START_TEST(test_parcel_strategies_serve_overlapping_boxes)
 }
 END_TEST
 
-START_TEST(test_parcel_without_a_holder_is_an_error)
+START_TEST(test_unit_task_without_a_holder_is_an_error)
 {
     uint64_t state = 1;
-    struct rf_parcels parcels;
+    struct rf_unit_tasks units;
     struct rf_err err;
     struct lab lab;
     make_overlapping(&lab, "broadcast", &state);
@@ -180,7 +180,7 @@ START_TEST(test_parcel_without_a_holder_is_an_error)
     give(&lab.plan->priv->layouts[RF_TRAIN], 1, 0, 1, 0, 1);
     give(&lab.plan->priv->layouts[RF_TRAIN], 2, 0, 1, 0, 1);
     learn(&lab);
-    ck_assert_int_eq(rf_parcels_build(lab.plan, &parcels, &err),
+    ck_assert_int_eq(rf_unit_tasks_build(lab.plan, &units, &err),
                      RF_ERR_INTERNAL);
     ck_assert_ptr_nonnull(strstr(err.text, "no training rank"));
     lab_free(&lab);
@@ -190,14 +190,14 @@ END_TEST
 Suite *test_unit_task_suite(void);
 Suite *test_unit_task_suite(void)
 {
-    Suite *suite = suite_create("parcel");
-    TCase *tests = tcase_create("parcel");
+    Suite *suite = suite_create("unit_task");
+    TCase *tests = tcase_create("unit_task");
     tcase_set_timeout(tests, 30);
     tcase_add_loop_test(
-        tests, test_parcel_boxes_are_disjoint_and_cover_every_piece, 0, 20);
-    tcase_add_loop_test(tests, test_parcel_strategies_serve_overlapping_boxes,
-                        0, 10);
-    tcase_add_test(tests, test_parcel_without_a_holder_is_an_error);
+        tests, test_unit_task_boxes_are_disjoint_and_cover_every_piece, 0, 20);
+    tcase_add_loop_test(
+        tests, test_unit_task_strategies_serve_overlapping_boxes, 0, 10);
+    tcase_add_test(tests, test_unit_task_without_a_holder_is_an_error);
     suite_add_tcase(suite, tests);
     return suite;
 }

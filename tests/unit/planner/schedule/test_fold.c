@@ -160,7 +160,7 @@ static const char *damage(struct rf_schedule *schedule, uint64_t random)
         {"what gathered it", &spread->gathered, NULL},
         {"round", &spread->round, NULL},
         {"task", &spread->task, NULL},
-        {"parcel", &spread->parcel, NULL},
+        {"unit task", &spread->unit, NULL},
         {"round of takes", &spread->take_round, NULL},
         {"element taken", &spread->take_item, NULL},
         {"round of gathering", &kept->round, NULL},
@@ -174,7 +174,7 @@ static const char *damage(struct rf_schedule *schedule, uint64_t random)
         {"parent", &hop->parent, NULL},
         {"depth", &hop->depth, NULL},
         {"rank", &hop->rank, NULL},
-        {"receivers", &fold->parcels.of[any % fold->parcels.n].n_dst, NULL},
+        {"receivers", &fold->units.of[any % fold->units.n].n_dst, NULL},
         {"staging memory", NULL, stage},
     };
     size_t which = random % RF_ARRAY_SIZE(fields);

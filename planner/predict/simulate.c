@@ -15,7 +15,7 @@
 #include "planner/layout/box.h"
 #include "planner/predict/queueing.h"
 #include "planner/predict/simulation.h"
-#include "planner/schedule/fold.h"
+#include "planner/schedule/bcast.h"
 #include "planner/schedule/ring.h"
 
 /* Enough that filling a pipeline shows as it is; fewer where a world is so

@@ -9,7 +9,7 @@
 #include "common/mem.h"
 #include "common/memory_info.h"
 #include "planner/layout/box.h"
-#include "planner/schedule/fold.h"
+#include "planner/schedule/bcast.h"
 #include "planner/schedule/ring.h"
 
 void rf_schedule_count(struct rf_schedule *schedule,

@@ -5,7 +5,7 @@
 #ifndef RF_PLANNER_SCHEDULE_SCHEDULE_PROOF_H
 #define RF_PLANNER_SCHEDULE_SCHEDULE_PROOF_H
 
-#include "planner/schedule/fold.h"
+#include "planner/schedule/bcast.h"
 #include "planner/schedule/ring.h"
 #include "planner/schedule/schedule.h"
 

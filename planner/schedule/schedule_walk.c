@@ -6,7 +6,7 @@
 
 #include "common/mem.h"
 #include "planner/layout/box.h"
-#include "planner/schedule/fold.h"
+#include "planner/schedule/bcast.h"
 #include "planner/schedule/ring.h"
 #include "planner/schedule/schedule.h"
 

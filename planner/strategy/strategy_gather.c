@@ -18,8 +18,8 @@
 #include "common/mem.h"
 #include "planner/layout/box.h"
 #include "planner/plan/plan_internal.h"
-#include "planner/schedule/fold.h"
-#include "planner/strategy/folding.h"
+#include "planner/schedule/bcast.h"
+#include "planner/strategy/bcast_build.h"
 
 #define SLAB_ALIGN 64
 #define CHUNK_BYTES_MIN 65536

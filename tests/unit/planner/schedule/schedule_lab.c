@@ -8,7 +8,7 @@
 #include "common/mem.h"
 #include "planner/families/model_read.h"
 #include "planner/layout/mesh_rules.h"
-#include "planner/schedule/fold.h"
+#include "planner/schedule/bcast.h"
 #include "planner/schedule/ring.h"
 #include "planner/strategy/schedule_build.h"
 #include "tests/lib/quotes.h"

@@ -9,7 +9,7 @@
 
 #include "common/mem.h"
 #include "common/pattern.h"
-#include "planner/schedule/fold.h"
+#include "planner/schedule/bcast.h"
 #include "planner/strategy/schedule_build.h"
 #include "tests/unit/planner/schedule/schedule_lab.h"
 
@@ -257,8 +257,8 @@ START_TEST(test_fold_proof_finds_wrong_elements)
 }
 END_TEST
 
-Suite *test_fold_suite(void);
-Suite *test_fold_suite(void)
+Suite *test_bcast_suite(void);
+Suite *test_bcast_suite(void)
 {
     Suite *suite = suite_create("fold");
     TCase *tests = tcase_create("fold");

@@ -2,7 +2,7 @@
 #ifndef RF_PLANNER_STRATEGY_FOLDING_H
 #define RF_PLANNER_STRATEGY_FOLDING_H
 
-#include "planner/schedule/fold.h"
+#include "planner/schedule/bcast.h"
 #include "planner/strategy/strategy.h"
 
 /* What the spreads of one unit task add up to. */

@@ -1,5 +1,5 @@
 /* Spreads listed as ops, and summed up without listing them. */
-#include "planner/schedule/fold.h"
+#include "planner/schedule/bcast.h"
 
 #include <stdlib.h>
 #include <string.h>

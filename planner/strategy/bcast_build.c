@@ -6,7 +6,7 @@
  * a spread covers the numbers that its ops are made from, the tree and the unit
  * task's receivers; that of a world of spreads is the sum, on every node.
  */
-#include "planner/strategy/folding.h"
+#include "planner/strategy/bcast_build.h"
 
 #include <stdlib.h>
 #include <string.h>

@@ -10,7 +10,7 @@
 #include "common/mem.h"
 #include "planner/layout/box.h"
 #include "planner/predict/simulation.h"
-#include "planner/schedule/fold.h"
+#include "planner/schedule/bcast.h"
 
 /* Cuts the spreads where a turn ends, all batches of as many turns: turns are
  * put together if there would be too many flows. */

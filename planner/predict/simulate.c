@@ -358,7 +358,7 @@ static bool stays(const struct rf_simulation *b, const struct rf_op *op)
 static void choose_turns(struct rf_simulation *b)
 {
     const struct rf_schedule *schedule = b->env->schedule;
-    const struct rf_fold *fold = schedule->fold;
+    const struct rf_bcast_template *tmpl = schedule->tmpl;
     const struct rf_rings *rings = schedule->rings;
     uint32_t most = 0;
     if (!b->env->plan->spec->serialize) {
@@ -367,8 +367,8 @@ static void choose_turns(struct rf_simulation *b)
     for (size_t i = 0; i < schedule->n_ops; i++) {
         most = RF_MAX(most, schedule->ops[i].task);
     }
-    for (size_t i = 0; fold != NULL && i < fold->n_spreads; i++) {
-        most = RF_MAX(most, fold->spreads[i].task);
+    for (size_t i = 0; tmpl != NULL && i < tmpl->n_bcasts; i++) {
+        most = RF_MAX(most, tmpl->bcasts[i].task);
     }
     for (size_t i = 0; rings != NULL && i < rings->n; i++) {
         most = RF_MAX(most, rings->of[i].op.task);
@@ -575,7 +575,7 @@ static void make_jobs(struct rf_simulation *b)
         fill_flow(b, &b->flows[f]);
     }
     place_ops(b);
-    rf_simulation_place_folded(b);
+    rf_simulation_place_bcasts(b);
     rf_simulation_place_rings(b);
     need_processors(b);
 }
@@ -698,7 +698,7 @@ enum rf_status rf_simulate(const struct rf_simulate_env *env,
     count_ranks(&b);
     choose_turns(&b);
     choose_flows(&b);
-    rf_simulation_find_folded(&b);
+    rf_simulation_find_bcasts(&b);
     rf_simulation_find_rings(&b);
     count_copiers(&b);
     make_jobs(&b);

@@ -1,9 +1,9 @@
 /*
- * Ops that repeat over ranks (planner/schedule/fold.h): a flow for each hop of
+ * Ops that repeat over ranks (planner/schedule/bcast.h): a flow for each hop of
  * the tree and for what each rank takes out of its staging memory. All hops
  * carry the same bytes in the same order, so an op of one hop waits for the
- * same op of the hop before. With "serialize" the root gathers and spreads by
- * turns, so there are such flows for every turn. See simulate.h.
+ * same op of the hop before. With "serialize" the root gathers and broadcasts
+ * by turns, so there are such flows for every turn. See simulate.h.
  */
 #include <stdlib.h>
 
@@ -12,24 +12,24 @@
 #include "planner/predict/simulation.h"
 #include "planner/schedule/bcast.h"
 
-/* Cuts the spreads where a turn ends, all batches of as many turns: turns are
- * put together if there would be too many flows. */
+/* Cuts the broadcasts where a turn ends, all batches of as many turns: turns
+ * are put together if there would be too many flows. */
 static void find_batches(struct rf_simulation *b)
 {
     const struct rf_schedule *schedule = b->env->schedule;
-    const struct rf_fold *fold = schedule->fold;
-    const struct rf_spread *spreads = fold->spreads;
+    const struct rf_bcast_template *tmpl = schedule->tmpl;
+    const struct rf_bcast *bcasts = tmpl->bcasts;
     struct rf_batch batch = {.bytes = 0};
     size_t turns = 1, of_batch = 0, most, capacity = 0;
-    for (size_t i = 1; b->tasks_a_turn > 0 && i < fold->n_spreads; i++) {
-        turns += spreads[i].task != spreads[i - 1].task;
+    for (size_t i = 1; b->tasks_a_turn > 0 && i < tmpl->n_bcasts; i++) {
+        turns += bcasts[i].task != bcasts[i - 1].task;
     }
-    most = rf_div_up(turns * RF_MAX(fold->n_hops, fold->n_ranks),
+    most = rf_div_up(turns * RF_MAX(tmpl->n_hops, tmpl->n_ranks),
                      RF_SIMULATION_FLOWS);
-    for (size_t i = 0; i < fold->n_spreads; i++) {
-        const bool last = i + 1 == fold->n_spreads;
-        batch.bytes += rf_spread_bytes(schedule->ops, &spreads[i]);
-        of_batch += last || spreads[i].task != spreads[i + 1].task;
+    for (size_t i = 0; i < tmpl->n_bcasts; i++) {
+        const bool last = i + 1 == tmpl->n_bcasts;
+        batch.bytes += rf_bcast_bytes(schedule->ops, &bcasts[i]);
+        of_batch += last || bcasts[i].task != bcasts[i + 1].task;
         if (last || (b->tasks_a_turn > 0 && of_batch == most)) {
             batch.end = i + 1;
             RF_PUSH(b->batches, b->n_batches, capacity, batch);
@@ -43,17 +43,17 @@ static void find_batches(struct rf_simulation *b)
 static void add_takes(struct rf_simulation *b, const struct rf_batch *batch)
 {
     const struct rf_schedule *schedule = b->env->schedule;
-    const struct rf_fold *fold = schedule->fold;
-    const struct rf_unit_tasks *units = &fold->units;
-    struct rf_simulated_flow *takes = rf_xcalloc(fold->n_ranks, sizeof(*takes));
+    const struct rf_bcast_template *tmpl = schedule->tmpl;
+    const struct rf_unit_tasks *units = &tmpl->units;
+    struct rf_simulated_flow *takes = rf_xcalloc(tmpl->n_ranks, sizeof(*takes));
     uint64_t *bytes = rf_xcalloc(units->n + 1, sizeof(*bytes));
     uint64_t *ops = rf_xcalloc(units->n + 1, sizeof(*ops));
     for (size_t i = batch->first; i < batch->end; i++) {
-        const struct rf_spread *spread = &fold->spreads[i];
-        bytes[spread->unit] +=
-            rf_box_elements(&rf_spread_gathered(schedule->ops, spread)->box) *
-            spread->take_item;
-        ops[spread->unit]++;
+        const struct rf_bcast *bcast = &tmpl->bcasts[i];
+        bytes[bcast->unit] +=
+            rf_box_elements(&rf_bcast_gathered(schedule->ops, bcast)->box) *
+            bcast->take_item;
+        ops[bcast->unit]++;
     }
     for (size_t u = 0; u < units->n; u++) {
         const struct rf_unit_task *unit = &units->of[u];
@@ -63,7 +63,7 @@ static void add_takes(struct rf_simulation *b, const struct rf_batch *batch)
             takes[rank].n_ops += ops[u];
         }
     }
-    for (uint32_t r = 0; r < fold->n_ranks; r++) {
+    for (uint32_t r = 0; r < tmpl->n_ranks; r++) {
         takes[r].src = takes[r].dst = r;
         rf_simulation_add_flow(b, &takes[r]);
     }
@@ -72,31 +72,32 @@ static void add_takes(struct rf_simulation *b, const struct rf_batch *batch)
     free(ops);
 }
 
-static void add_hops(struct rf_simulation *b, const struct rf_fold *fold,
+static void add_hops(struct rf_simulation *b,
+                     const struct rf_bcast_template *tmpl,
                      const struct rf_batch *batch)
 {
     struct rf_simulated_flow flow = {.bytes = batch->bytes,
                                      .n_ops = batch->end - batch->first};
-    flow.turn = rf_simulation_turn(b, fold->spreads[batch->end - 1].task);
-    for (uint32_t h = 1; h < fold->n_hops; h++) {
-        flow.src = fold->hops[fold->hops[h].parent].rank;
-        flow.dst = fold->hops[h].rank;
-        flow.forwarded = fold->hops[h].sends;
+    flow.turn = rf_simulation_turn(b, tmpl->bcasts[batch->end - 1].task);
+    for (uint32_t h = 1; h < tmpl->n_hops; h++) {
+        flow.src = tmpl->hops[tmpl->hops[h].parent].rank;
+        flow.dst = tmpl->hops[h].rank;
+        flow.forwarded = tmpl->hops[h].sends;
         rf_simulation_add_flow(b, &flow);
     }
 }
 
-void rf_simulation_find_folded(struct rf_simulation *b)
+void rf_simulation_find_bcasts(struct rf_simulation *b)
 {
-    const struct rf_fold *fold = b->env->schedule->fold;
-    if (fold == NULL) {
+    const struct rf_bcast_template *tmpl = b->env->schedule->tmpl;
+    if (tmpl == NULL) {
         return;
     }
     find_batches(b);
     for (size_t i = 0; i < b->n_batches; i++) {
         struct rf_batch *batch = &b->batches[i];
         batch->first_hop = b->n_flows;
-        add_hops(b, fold, batch);
+        add_hops(b, tmpl, batch);
         batch->first_take = b->n_flows;
         add_takes(b, batch);
     }
@@ -119,14 +120,14 @@ static void forward_gathered(struct rf_simulation *b,
     const double all = (double)batch->bytes;
     struct rf_simulated_span share = {0, 0};
     for (size_t i = batch->first; i < batch->end && flow->bytes > 0; i++) {
-        const struct rf_spread *spread = &schedule->fold->spreads[i];
-        const uint32_t by = b->flow_of[spread->gathered];
+        const struct rf_bcast *bcast = &schedule->tmpl->bcasts[i];
+        const uint32_t by = b->flow_of[bcast->gathered];
         share.end =
-            share.start + (double)rf_spread_bytes(schedule->ops, spread) / all;
+            share.start + (double)rf_bcast_bytes(schedule->ops, bcast) / all;
         if (by != NO_FLOW) {
             const struct rf_simulated_span span = span_in(&share, flow);
             const struct rf_simulated_span from =
-                rf_simulation_span(b, spread->gathered);
+                rf_simulation_span(b, bcast->gathered);
             rf_simulation_forward(b, flow, &span, &b->flows[by], &from);
         }
         share.start = share.end;
@@ -150,7 +151,7 @@ static struct rf_simulated_span *list_spans(const struct rf_simulation *b,
     for (size_t i = batch->first; i < batch->end; i++) {
         struct rf_simulated_span span = {.start = (double)at / all};
         const uint32_t in = (uint32_t)(span.start * n_jobs);
-        at += rf_spread_bytes(schedule->ops, &schedule->fold->spreads[i]);
+        at += rf_bcast_bytes(schedule->ops, &schedule->tmpl->bcasts[i]);
         span.end = (double)at / all;
         of_job = in == job ? of_job : 0;
         job = in;
@@ -173,24 +174,25 @@ static void forward_spans(struct rf_simulation *b,
     }
 }
 
-static void place_batch(struct rf_simulation *b, const struct rf_fold *fold,
+static void place_batch(struct rf_simulation *b,
+                        const struct rf_bcast_template *tmpl,
                         const struct rf_batch *batch)
 {
     const struct rf_simulated_flow *hops = &b->flows[batch->first_hop];
     const struct rf_simulated_flow *takes = &b->flows[batch->first_take];
     size_t n;
     struct rf_simulated_span *spans =
-        list_spans(b, batch, fold->n_hops > 1 ? hops->n_jobs : 1, &n);
-    for (uint32_t h = 1; h < fold->n_hops; h++) {
-        const uint32_t parent = fold->hops[h].parent;
+        list_spans(b, batch, tmpl->n_hops > 1 ? hops->n_jobs : 1, &n);
+    for (uint32_t h = 1; h < tmpl->n_hops; h++) {
+        const uint32_t parent = tmpl->hops[h].parent;
         if (parent == 0) {
             forward_gathered(b, batch, &hops[h - 1]);
         } else {
             forward_spans(b, &hops[h - 1], &hops[parent - 1], spans, n);
         }
     }
-    for (uint32_t r = 0; r < fold->n_ranks; r++) {
-        const uint32_t place = fold->place[r];
+    for (uint32_t r = 0; r < tmpl->n_ranks; r++) {
+        const uint32_t place = tmpl->place[r];
         if (place == 0) {
             forward_gathered(b, batch, &takes[r]);
         } else if (place != RF_NONE) {
@@ -200,9 +202,9 @@ static void place_batch(struct rf_simulation *b, const struct rf_fold *fold,
     free(spans);
 }
 
-void rf_simulation_place_folded(struct rf_simulation *b)
+void rf_simulation_place_bcasts(struct rf_simulation *b)
 {
     for (size_t i = 0; i < b->n_batches; i++) {
-        place_batch(b, b->env->schedule->fold, &b->batches[i]);
+        place_batch(b, b->env->schedule->tmpl, &b->batches[i]);
     }
 }

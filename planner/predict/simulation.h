@@ -26,7 +26,7 @@ struct rf_simulated_flow {
     double latency_ms; /* before others may go on with what arrived */
 };
 
-/* Of ops that repeat over ranks (planner/schedule/fold.h): spreads [first,
+/* Of ops that repeat over ranks (planner/schedule/bcast.h): broadcasts [first,
  * end), which no turn of ranks parts, and where the flows of hops 1, 2, … and
  * those of the ranks that take something out begin. */
 struct rf_batch {
@@ -109,10 +109,10 @@ void rf_simulation_forward(struct rf_simulation *b,
                            const struct rf_simulated_span *from_what);
 
 /* Adds the flows of the ops that repeat over ranks, if there are any. */
-void rf_simulation_find_folded(struct rf_simulation *b);
+void rf_simulation_find_bcasts(struct rf_simulation *b);
 /* Once all flows have jobs and those of single ops their places: what the
- * folded ones wait for. */
-void rf_simulation_place_folded(struct rf_simulation *b);
+ * broadcasts wait for. */
+void rf_simulation_place_bcasts(struct rf_simulation *b);
 
 /* The same of the schedule's rings. */
 void rf_simulation_find_rings(struct rf_simulation *b);

@@ -1,5 +1,5 @@
 /*
- * The proof of a schedule with ops that repeat over ranks (fold.h), in time
+ * The proof of a schedule with ops that repeat over ranks (bcast.h), in time
  * proportional to what is stored. It shows of every op what schedule_prove.c
  * asks for, from four facts:
  *
@@ -8,9 +8,9 @@
  *    the root's staging memory holds for what each hop reads;
  *  - the staging memory of all ranks but the root's sees the same writes, so
  *    that one of them stands for all, from the first hop's round to the takes';
- *  - a rank takes part in a spread's hops for as many rounds after its first as
- *    the tree says, so that a task's first and last spread bound it;
- *  - every receiver of a unit task takes all boxes of its spreads, so that
+ *  - a rank takes part in a broadcast's hops for as many rounds after its first
+ *    as the tree says, so that a task's first and last broadcast bound it;
+ *  - every receiver of a unit task takes all boxes of its broadcasts, so that
  *    these have to make up the unit task once, and the unit tasks each piece.
  */
 #include <stdlib.h>
@@ -20,53 +20,53 @@
 #include "planner/layout/box.h"
 #include "planner/schedule/schedule_proof.h"
 
-struct fold_proof {
+struct bcast_proof {
     struct rf_schedule_proof *of;
-    const struct rf_fold *fold;
+    const struct rf_bcast_template *tmpl;
     uint32_t root;
     uint64_t next_id;
-    /* the task of the spreads at hand, and the rounds that they begin in */
+    /* the task of the broadcasts at hand, and the rounds that they begin in */
     bool in_task;
     uint32_t task, first_round, last_round;
 };
 
-static enum rf_status fault(const struct fold_proof *proof, const char *what)
+static enum rf_status fault(const struct bcast_proof *proof, const char *what)
 {
     return rf_err_set(proof->of->err, RF_ERR_INTERNAL, "schedule: %s", what);
 }
 
-static enum rf_status check_tree(const struct fold_proof *proof)
+static enum rf_status check_tree(const struct bcast_proof *proof)
 {
-    const struct rf_fold *fold = proof->fold;
-    for (uint32_t i = 0; i < fold->n_hops; i++) {
-        const struct rf_hop *hop = &fold->hops[i], *parent = &fold->hops[0];
-        if (hop->rank >= fold->n_ranks || fold->place[hop->rank] != i ||
-            hop->depth > fold->height || (i == 0 && hop->depth > 0)) {
+    const struct rf_bcast_template *tmpl = proof->tmpl;
+    for (uint32_t i = 0; i < tmpl->n_hops; i++) {
+        const struct rf_hop *hop = &tmpl->hops[i], *parent = &tmpl->hops[0];
+        if (hop->rank >= tmpl->n_ranks || tmpl->place[hop->rank] != i ||
+            hop->depth > tmpl->height || (i == 0 && hop->depth > 0)) {
             return fault(proof, "a rank is in the tree twice or too deep");
         }
         if (i > 0 && hop->parent < i) {
-            parent = &fold->hops[hop->parent];
+            parent = &tmpl->hops[hop->parent];
         }
         if (i > 0 && (hop->parent >= i || hop->depth != parent->depth + 1 ||
                       !parent->sends)) {
             return fault(proof, "a rank's parent in the tree is behind it");
         }
     }
-    return fold->n_hops > 0 && fold->n_ranks == proof->of->plan->world->n_ranks
+    return tmpl->n_hops > 0 && tmpl->n_ranks == proof->of->plan->world->n_ranks
                ? RF_OK
                : fault(proof, "the tree has no root or other ranks");
 }
 
 /* Whether a receiver has a place in the tree and the unit task in one of its
  * pieces, which is noted. */
-static bool check_receiver(struct fold_proof *proof,
+static bool check_receiver(struct bcast_proof *proof,
                            const struct rf_unit_task *unit,
                            const struct rf_holder *to)
 {
     struct rf_schedule_proof *of = proof->of;
     const struct rf_rank_layout *layout;
-    if (to->rank >= proof->fold->n_ranks ||
-        proof->fold->place[to->rank] >= proof->fold->n_hops) {
+    if (to->rank >= proof->tmpl->n_ranks ||
+        proof->tmpl->place[to->rank] >= proof->tmpl->n_hops) {
         return false;
     }
     layout = rf_plan_layout(of->plan, RF_INFER, to->rank);
@@ -81,9 +81,9 @@ static bool check_receiver(struct fold_proof *proof,
     return false;
 }
 
-static enum rf_status check_unit_tasks(struct fold_proof *proof)
+static enum rf_status check_unit_tasks(struct bcast_proof *proof)
 {
-    const struct rf_unit_tasks *units = &proof->fold->units;
+    const struct rf_unit_tasks *units = &proof->tmpl->units;
     for (size_t u = 0; u < units->n; u++) {
         const struct rf_unit_task *unit = &units->of[u];
         if (unit->n_dst > units->n_holders - unit->first_dst) {
@@ -101,14 +101,15 @@ static enum rf_status check_unit_tasks(struct fold_proof *proof)
     return RF_OK;
 }
 
-/* What the spreads of a task kept busy is busy until the last one is over. */
-static void end_task(struct fold_proof *proof)
+/* What the broadcasts of a task kept busy is busy until the last one is over.
+ */
+static void end_task(struct bcast_proof *proof)
 {
-    for (uint32_t i = 0; proof->in_task && i < proof->fold->n_hops; i++) {
+    for (uint32_t i = 0; proof->in_task && i < proof->tmpl->n_hops; i++) {
         struct rf_rank_state *rank =
-            &proof->of->ranks[proof->fold->hops[i].rank];
+            &proof->of->ranks[proof->tmpl->hops[i].rank];
         uint32_t first, end;
-        rf_fold_rounds(proof->fold, i, &first, &end);
+        rf_bcast_template_rounds(proof->tmpl, i, &first, &end);
         if (end > first) {
             rank->end_round = RF_MAX(rank->end_round, proof->last_round + end);
         }
@@ -116,96 +117,96 @@ static void end_task(struct fold_proof *proof)
     proof->in_task = false;
 }
 
-/* Rule 3 at all ranks of the tree, for the first spread of a task. */
-static bool begin_task(struct fold_proof *proof, const struct rf_spread *spread)
+/* Rule 3 at all ranks of the tree, for the first broadcast of a task. */
+static bool begin_task(struct bcast_proof *proof, const struct rf_bcast *bcast)
 {
-    for (uint32_t i = 0; i < proof->fold->n_hops; i++) {
+    for (uint32_t i = 0; i < proof->tmpl->n_hops; i++) {
         struct rf_rank_state *rank =
-            &proof->of->ranks[proof->fold->hops[i].rank];
+            &proof->of->ranks[proof->tmpl->hops[i].rank];
         uint32_t first, end;
-        rf_fold_rounds(proof->fold, i, &first, &end);
+        rf_bcast_template_rounds(proof->tmpl, i, &first, &end);
         if (end == first) {
             continue;
         }
-        if ((rank->busy && spread->task <= rank->task) ||
-            spread->round + first < rank->end_round) {
+        if ((rank->busy && bcast->task <= rank->task) ||
+            bcast->round + first < rank->end_round) {
             return false;
         }
         rank->busy = true;
-        rank->task = spread->task;
+        rank->task = bcast->task;
         rank->first_round = rank->end_round;
     }
     proof->in_task = true;
-    proof->task = spread->task;
-    proof->first_round = proof->last_round = spread->round;
+    proof->task = bcast->task;
+    proof->first_round = proof->last_round = bcast->round;
     return true;
 }
 
-static bool follows_tasks(struct fold_proof *proof,
-                          const struct rf_spread *spread)
+static bool follows_tasks(struct bcast_proof *proof,
+                          const struct rf_bcast *bcast)
 {
     if (!proof->of->plan->spec->serialize) {
         return true;
     }
-    if (!proof->in_task || proof->task != spread->task) {
+    if (!proof->in_task || proof->task != bcast->task) {
         end_task(proof);
-        return begin_task(proof, spread);
+        return begin_task(proof, bcast);
     }
-    proof->last_round = RF_MAX(proof->last_round, spread->round);
-    return spread->round >= proof->first_round;
+    proof->last_round = RF_MAX(proof->last_round, bcast->round);
+    return bcast->round >= proof->first_round;
 }
 
 /* The casts and element sizes of what receivers take. */
 static bool takes_right(const struct rf_plan *plan,
-                        const struct rf_spread *spread, uint32_t family)
+                        const struct rf_bcast *bcast, uint32_t family)
 {
     const enum rf_cast cast =
         plan->spec->cast_at_source ? RF_CAST_NONE : rf_plan_cast(plan, family);
-    return spread->take_cast == cast &&
-           spread->take_item == rf_plan_item_bytes(plan, RF_INFER, family);
+    return bcast->take_cast == cast &&
+           bcast->take_item == rf_plan_item_bytes(plan, RF_INFER, family);
 }
 
-/* The numbers of a spread. What gathered it has passed check_op(). */
-static bool is_sound(const struct fold_proof *proof,
-                     const struct rf_spread *spread,
-                     const struct rf_op *gathered)
+/* The numbers of a broadcast. What gathered it has passed check_op(). */
+static bool is_sound(const struct bcast_proof *proof,
+                     const struct rf_bcast *bcast, const struct rf_op *gathered)
 {
     const struct rf_plan *plan = proof->of->plan;
-    const struct rf_unit_task *unit = &proof->fold->units.of[spread->unit];
-    return spread->take_round < proof->of->schedule->n_rounds &&
-           spread->take_round >= spread->round &&
-           spread->take_round - spread->round >= proof->fold->height &&
+    const struct rf_unit_task *unit = &proof->tmpl->units.of[bcast->unit];
+    return bcast->take_round < proof->of->schedule->n_rounds &&
+           bcast->take_round >= bcast->round &&
+           bcast->take_round - bcast->round >= proof->tmpl->height &&
            gathered->family == unit->family &&
-           takes_right(plan, spread, gathered->family) &&
+           takes_right(plan, bcast, gathered->family) &&
            rf_box_contains(&unit->box, &gathered->box);
 }
 
 static void note_read(struct rf_rank_state *rank, uint32_t bucket,
-                      const struct rf_spread *spread)
+                      const struct rf_bcast *bcast)
 {
     uint32_t *read = &rank->slot[bucket % RF_STAGE_SLOTS].read_round;
-    *read = RF_MAX(*read, spread->take_round + 1);
+    *read = RF_MAX(*read, bcast->take_round + 1);
 }
 
 /* What its ops read and write, in the box that the ops up to `n_ops` gathered.
  */
-static enum rf_status check_spread(struct fold_proof *proof,
-                                   const struct rf_spread *spread, size_t n_ops)
+static enum rf_status check_bcast(struct bcast_proof *proof,
+                                  const struct rf_bcast *bcast, size_t n_ops)
 {
     struct rf_schedule_proof *of = proof->of;
     const struct rf_op *gathered;
     struct rf_op op;
     enum rf_status status;
-    if (spread->id != proof->next_id || spread->gathered >= n_ops ||
-        spread->unit >= proof->fold->units.n) {
-        return rf_err_set(of->err, RF_ERR_INTERNAL,
-                          "schedule: what op %u begins to spread has a number "
-                          "out of range",
-                          spread->id);
+    if (bcast->id != proof->next_id || bcast->gathered >= n_ops ||
+        bcast->unit >= proof->tmpl->units.n) {
+        return rf_err_set(
+            of->err, RF_ERR_INTERNAL,
+            "schedule: what op %u begins to broadcast has a number "
+            "out of range",
+            bcast->id);
     }
-    gathered = rf_spread_gathered(of->schedule->ops, spread);
-    op = rf_spread_op(spread, gathered);
-    if (!is_sound(proof, spread, gathered)) {
+    gathered = rf_bcast_gathered(of->schedule->ops, bcast);
+    op = rf_bcast_op(bcast, gathered);
+    if (!is_sound(proof, bcast, gathered)) {
         return rf_schedule_proof_fault(of, &op, "has a number out of range");
     }
     if (gathered->round >= op.round) {
@@ -215,22 +216,23 @@ static enum rf_status check_spread(struct fold_proof *proof,
     if (status != RF_OK) {
         return status;
     }
-    note_read(&of->ranks[proof->root], op.bucket, spread);
-    if (proof->fold->n_hops > 1) {
-        uint32_t other = proof->fold->hops[1].rank;
+    note_read(&of->ranks[proof->root], op.bucket, bcast);
+    if (proof->tmpl->n_hops > 1) {
+        uint32_t other = proof->tmpl->hops[1].rank;
         status = rf_schedule_proof_stages(of, gathered, other, op.round);
-        note_read(&of->ranks[other], op.bucket, spread);
+        note_read(&of->ranks[other], op.bucket, bcast);
     }
-    if (status == RF_OK && !follows_tasks(proof, spread)) {
+    if (status == RF_OK && !follows_tasks(proof, bcast)) {
         status = rf_schedule_proof_fault(
             of, &op, "comes before the end of an earlier task");
     }
-    proof->next_id += rf_fold_ops(proof->fold, spread);
+    proof->next_id += rf_bcast_template_ops(proof->tmpl, bcast);
     return status;
 }
 
 /* Ops that are kept as they are only fill the root's staging memory. */
-static enum rf_status check_op(struct fold_proof *proof, const struct rf_op *op)
+static enum rf_status check_op(struct bcast_proof *proof,
+                               const struct rf_op *op)
 {
     if (op->dst != proof->root || op->src_mem != RF_MEM_TRAIN ||
         op->dst_mem != RF_MEM_STAGE || op->dep != RF_NO_OP) {
@@ -241,32 +243,32 @@ static enum rf_status check_op(struct fold_proof *proof, const struct rf_op *op)
     return rf_schedule_proof_op(proof->of, op, proof->next_id++);
 }
 
-/* Each unit task is spread once. */
-static enum rf_status check_takes(const struct fold_proof *proof)
+/* Each unit task is broadcast once. */
+static enum rf_status check_takes(const struct bcast_proof *proof)
 {
-    const struct rf_fold *fold = proof->fold;
-    struct rf_box_in *boxes = rf_calloc(fold->n_spreads, sizeof(*boxes));
-    uint64_t *elements = rf_calloc(fold->units.n, sizeof(*elements));
+    const struct rf_bcast_template *tmpl = proof->tmpl;
+    struct rf_box_in *boxes = rf_calloc(tmpl->n_bcasts, sizeof(*boxes));
+    uint64_t *elements = rf_calloc(tmpl->units.n, sizeof(*elements));
     enum rf_status status = RF_ERR_NOMEM;
     size_t bad = 0;
     if (boxes == NULL || elements == NULL) {
         rf_err_set(proof->of->err, status, "no memory for a proof");
         goto free_boxes;
     }
-    for (size_t i = 0; i < fold->n_spreads; i++) {
-        const struct rf_spread *spread = &fold->spreads[i];
+    for (size_t i = 0; i < tmpl->n_bcasts; i++) {
+        const struct rf_bcast *bcast = &tmpl->bcasts[i];
         boxes[i] = (struct rf_box_in){
-            spread->unit,
-            &rf_spread_gathered(proof->of->schedule->ops, spread)->box};
+            bcast->unit,
+            &rf_bcast_gathered(proof->of->schedule->ops, bcast)->box};
     }
-    for (size_t u = 0; u < fold->units.n; u++) {
-        elements[u] = rf_box_elements(&fold->units.of[u].box);
+    for (size_t u = 0; u < tmpl->units.n; u++) {
+        elements[u] = rf_box_elements(&tmpl->units.of[u].box);
     }
-    const struct rf_boxes_in all = {boxes, fold->n_spreads, elements,
-                                    fold->units.n};
+    const struct rf_boxes_in all = {boxes, tmpl->n_bcasts, elements,
+                                    tmpl->units.n};
     status = rf_schedule_proof_fill(&all, &bad, proof->of->err);
     if (status == RF_ERR_INTERNAL) {
-        fault(proof, "a unit task is not spread exactly once");
+        fault(proof, "a unit task is not broadcast exactly once");
     }
 free_boxes:
     free(boxes);
@@ -274,24 +276,24 @@ free_boxes:
     return status;
 }
 
-enum rf_status rf_fold_prove(struct rf_schedule_proof *of)
+enum rf_status rf_bcast_prove(struct rf_schedule_proof *of)
 {
     const struct rf_schedule *schedule = of->schedule;
-    const struct rf_fold *fold = schedule->fold;
-    struct fold_proof proof = {.of = of, .fold = fold};
-    size_t at = 0, spread = 0;
+    const struct rf_bcast_template *tmpl = schedule->tmpl;
+    struct bcast_proof proof = {.of = of, .tmpl = tmpl};
+    size_t at = 0, bcast = 0;
     enum rf_status status = check_tree(&proof);
     if (status == RF_OK) {
-        proof.root = fold->hops[0].rank;
+        proof.root = tmpl->hops[0].rank;
         status = check_unit_tasks(&proof);
     }
     while (status == RF_OK &&
-           (at < schedule->n_ops || spread < fold->n_spreads)) {
+           (at < schedule->n_ops || bcast < tmpl->n_bcasts)) {
         bool is_op = at < schedule->n_ops &&
-                     (spread == fold->n_spreads ||
-                      schedule->ops[at].id < fold->spreads[spread].id);
+                     (bcast == tmpl->n_bcasts ||
+                      schedule->ops[at].id < tmpl->bcasts[bcast].id);
         status = is_op ? check_op(&proof, &schedule->ops[at++])
-                       : check_spread(&proof, &fold->spreads[spread++], at);
+                       : check_bcast(&proof, &tmpl->bcasts[bcast++], at);
     }
     if (status == RF_OK && proof.next_id != schedule->n_world_ops) {
         status = fault(&proof, "has lost or gained ops");
@@ -299,11 +301,11 @@ enum rf_status rf_fold_prove(struct rf_schedule_proof *of)
     return status == RF_OK ? check_takes(&proof) : status;
 }
 
-void rf_fold_prove_alike(struct rf_schedule_proof *of)
+void rf_bcast_prove_alike(struct rf_schedule_proof *of)
 {
-    const struct rf_fold *fold = of->schedule->fold;
-    for (uint32_t i = 2; i < fold->n_hops; i++) {
-        memcpy(of->ranks[fold->hops[i].rank].used,
-               of->ranks[fold->hops[1].rank].used, sizeof(of->ranks->used));
+    const struct rf_bcast_template *tmpl = of->schedule->tmpl;
+    for (uint32_t i = 2; i < tmpl->n_hops; i++) {
+        memcpy(of->ranks[tmpl->hops[i].rank].used,
+               of->ranks[tmpl->hops[1].rank].used, sizeof(of->ranks->used));
     }
 }

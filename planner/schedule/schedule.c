@@ -63,7 +63,7 @@ void rf_schedule_destroy(struct rf_schedule *schedule)
         return;
     }
     free(schedule->ops);
-    rf_fold_destroy(schedule->fold);
+    rf_bcast_template_destroy(schedule->tmpl);
     rf_rings_destroy(schedule->rings);
     free(schedule->stage_bytes);
     free(schedule->rank_send);

@@ -37,13 +37,14 @@
 
 #define RF_STAGE_SLOTS 2
 
-struct rf_fold;
+struct rf_bcast_template;
 struct rf_rings;
 
 struct rf_schedule {
     struct rf_op *ops; /* ascending id; of a node: all that touch it */
     size_t n_ops;
-    struct rf_fold *fold;   /* ops of the world that are not in `ops` because
+    struct rf_bcast_template
+        *tmpl;              /* ops of the world that are not in `ops` because
                                they repeat over ranks; NULL: none. A schedule */
     struct rf_rings *rings; /* has at most one of these two */
     uint64_t n_world_ops;   /* over all ranks */
@@ -72,9 +73,10 @@ void rf_schedule_destroy(struct rf_schedule *schedule);
 /* The ops of a schedule, ascending by id. It changes neither. */
 struct rf_schedule_walk {
     const struct rf_schedule *schedule;
-    size_t op, group;    /* the next one of `ops`; of `fold` or `rings` */
-    uint64_t at;         /* the next op of that spread or ring */
-    struct rf_op folded; /* what rf_schedule_walk_next() last returned of it */
+    size_t op, group; /* the next one of `ops`; of `tmpl` or `rings` */
+    uint64_t at;      /* the next op of that broadcast or ring */
+    struct rf_op
+        repeated; /* what rf_schedule_walk_next() last returned of it */
 };
 
 void rf_schedule_walk_start(struct rf_schedule_walk *walk,

@@ -1,4 +1,4 @@
-/* What the proofs of ops, rings and folds share. See schedule_proof.h. */
+/* What the proofs of ops, rings and templates share. See schedule_proof.h. */
 #include "planner/schedule/schedule_proof.h"
 
 #include <stdlib.h>

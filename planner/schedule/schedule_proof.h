@@ -112,10 +112,10 @@ rf_schedule_proof_slots(const struct rf_schedule_proof *proof) RF_MUST_CHECK;
 /* All of a schedule with rings; notes what is written to pieces. */
 enum rf_status rf_rings_prove(struct rf_schedule_proof *proof) RF_MUST_CHECK;
 
-/* All of a schedule with a fold; notes what is written to pieces and to the
+/* All of a schedule with a template; notes what is written to pieces and to the
  * staging memory of the root and of one other rank. */
-enum rf_status rf_fold_prove(struct rf_schedule_proof *proof) RF_MUST_CHECK;
+enum rf_status rf_bcast_prove(struct rf_schedule_proof *proof) RF_MUST_CHECK;
 /* The other ranks use the same addresses as that one. */
-void rf_fold_prove_alike(struct rf_schedule_proof *proof);
+void rf_bcast_prove_alike(struct rf_schedule_proof *proof);
 
 #endif

@@ -65,10 +65,10 @@ static enum rf_status check_pieces(struct rf_schedule_proof *proof)
 static enum rf_status allocate(struct rf_schedule_proof *proof)
 {
     const struct rf_plan *plan = proof->plan;
-    const struct rf_fold *fold = proof->schedule->fold;
+    const struct rf_bcast_template *tmpl = proof->schedule->tmpl;
     size_t writes = proof->schedule->n_ops;
-    for (size_t u = 0; fold != NULL && u < fold->units.n; u++) {
-        writes += fold->units.of[u].n_dst;
+    for (size_t u = 0; tmpl != NULL && u < tmpl->units.n; u++) {
+        writes += tmpl->units.of[u].n_dst;
     }
     if (proof->schedule->rings != NULL) {
         writes += proof->schedule->rings->n_holders;
@@ -91,8 +91,8 @@ static enum rf_status check_ops(struct rf_schedule_proof *proof)
 {
     const struct rf_schedule *schedule = proof->schedule;
     enum rf_status status = RF_OK;
-    if (schedule->fold != NULL) {
-        return rf_fold_prove(proof);
+    if (schedule->tmpl != NULL) {
+        return rf_bcast_prove(proof);
     }
     if (schedule->rings != NULL) {
         return rf_rings_prove(proof);
@@ -115,8 +115,8 @@ static enum rf_status check_staging(struct rf_schedule_proof *proof)
     if (status != RF_OK) {
         return status;
     }
-    if (proof->schedule->fold != NULL) {
-        rf_fold_prove_alike(proof);
+    if (proof->schedule->tmpl != NULL) {
+        rf_bcast_prove_alike(proof);
     }
     return rf_schedule_proof_slots(proof);
 }

@@ -1,6 +1,6 @@
 /*
- * Walks over a schedule's ops, and sums over them. Spreads (fold.h) and rings
- * (ring.h) are made into ops one at a time, where their ids come up.
+ * Walks over a schedule's ops, and sums over them. Broadcasts (bcast.h) and
+ * rings (ring.h) are made into ops one at a time, where their ids come up.
  */
 #include <stdlib.h>
 
@@ -16,27 +16,28 @@ void rf_schedule_walk_start(struct rf_schedule_walk *walk,
     *walk = (struct rf_schedule_walk){.schedule = schedule};
 }
 
-/* Spreads or rings, called groups here: each has as many ids, in a row, as it
- * has ops. */
+/* Broadcasts or rings, called groups here: each has as many ids, in a row, as
+ * it has ops. */
 static size_t count_groups(const struct rf_schedule *schedule)
 {
     if (schedule->rings != NULL) {
         return schedule->rings->n;
     }
-    return schedule->fold != NULL ? schedule->fold->n_spreads : 0;
+    return schedule->tmpl != NULL ? schedule->tmpl->n_bcasts : 0;
 }
 
 static uint32_t first_of(const struct rf_schedule *schedule, size_t group)
 {
     return schedule->rings != NULL ? schedule->rings->of[group].op.id
-                                   : schedule->fold->spreads[group].id;
+                                   : schedule->tmpl->bcasts[group].id;
 }
 
 static uint64_t ops_of(const struct rf_schedule *schedule, size_t group)
 {
     return schedule->rings != NULL
                ? rf_ring_ops(&schedule->rings->of[group])
-               : rf_fold_ops(schedule->fold, &schedule->fold->spreads[group]);
+               : rf_bcast_template_ops(schedule->tmpl,
+                                       &schedule->tmpl->bcasts[group]);
 }
 
 static void make_op(const struct rf_schedule *schedule, size_t group,
@@ -48,9 +49,10 @@ static void make_op(const struct rf_schedule *schedule, size_t group,
         const struct rf_ring_step step = rf_ring_step_at(ring, index);
         rf_ring_op(ring, rings->holders + ring->first, &step, out);
     } else {
-        const struct rf_spread *spread = &schedule->fold->spreads[group];
-        rf_fold_op(schedule->fold, spread,
-                   rf_spread_gathered(schedule->ops, spread), index, out);
+        const struct rf_bcast *bcast = &schedule->tmpl->bcasts[group];
+        rf_bcast_template_op(schedule->tmpl, bcast,
+                             rf_bcast_gathered(schedule->ops, bcast), index,
+                             out);
     }
 }
 
@@ -69,16 +71,16 @@ const struct rf_op *rf_schedule_walk_next(struct rf_schedule_walk *walk)
     if (!at_group(walk)) {
         return walk->op < schedule->n_ops ? &schedule->ops[walk->op++] : NULL;
     }
-    make_op(schedule, walk->group, walk->at++, &walk->folded);
+    make_op(schedule, walk->group, walk->at++, &walk->repeated);
     if (walk->at == ops_of(schedule, walk->group)) {
         walk->group++;
         walk->at = 0;
     }
-    return &walk->folded;
+    return &walk->repeated;
 }
 
-static bool find_folded(const struct rf_schedule *schedule, uint32_t id,
-                        struct rf_op *out)
+static bool find_repeated(const struct rf_schedule *schedule, uint32_t id,
+                          struct rf_op *out)
 {
     size_t first = 0, n = count_groups(schedule);
     while (n > 0) {
@@ -121,7 +123,7 @@ bool rf_schedule_find(const struct rf_schedule *schedule, uint32_t id,
         *out = schedule->ops[at];
         return true;
     }
-    return find_folded(schedule, id, out);
+    return find_repeated(schedule, id, out);
 }
 
 /* What lists the ops between two ranks of a ring. */
@@ -152,7 +154,7 @@ static void list_rings(const struct rf_rings *rings, rf_schedule_pair_fn each,
 void rf_schedule_pairs(const struct rf_schedule *schedule,
                        rf_schedule_pair_fn each, void *data)
 {
-    const struct rf_fold *fold = schedule->fold;
+    const struct rf_bcast_template *tmpl = schedule->tmpl;
     uint64_t bytes = 0;
     for (size_t i = 0; i < schedule->n_ops; i++) {
         const struct rf_op *op = &schedule->ops[i];
@@ -160,12 +162,12 @@ void rf_schedule_pairs(const struct rf_schedule *schedule,
             each(op->src, op->dst, 1, rf_op_bytes(op), data);
         }
     }
-    for (size_t i = 0; fold != NULL && i < fold->n_spreads; i++) {
-        bytes += rf_spread_bytes(schedule->ops, &fold->spreads[i]);
+    for (size_t i = 0; tmpl != NULL && i < tmpl->n_bcasts; i++) {
+        bytes += rf_bcast_bytes(schedule->ops, &tmpl->bcasts[i]);
     }
-    for (uint32_t i = 1; fold != NULL && i < fold->n_hops; i++) {
-        const struct rf_hop *hop = &fold->hops[i];
-        each(fold->hops[hop->parent].rank, hop->rank, fold->n_spreads, bytes,
+    for (uint32_t i = 1; tmpl != NULL && i < tmpl->n_hops; i++) {
+        const struct rf_hop *hop = &tmpl->hops[i];
+        each(tmpl->hops[hop->parent].rank, hop->rank, tmpl->n_bcasts, bytes,
              data);
     }
     list_rings(schedule->rings, each, data);
@@ -193,17 +195,17 @@ static void size_ring(const struct rf_ring *ring, rf_schedule_size_fn each,
 void rf_schedule_sizes(const struct rf_schedule *schedule,
                        rf_schedule_size_fn each, void *data)
 {
-    const struct rf_fold *fold = schedule->fold;
+    const struct rf_bcast_template *tmpl = schedule->tmpl;
     for (size_t i = 0; i < schedule->n_ops; i++) {
         const struct rf_op *op = &schedule->ops[i];
         if (op->src != op->dst) {
             each(rf_op_bytes(op), 1, data);
         }
     }
-    for (size_t i = 0; fold != NULL && fold->n_hops > 1 && i < fold->n_spreads;
+    for (size_t i = 0; tmpl != NULL && tmpl->n_hops > 1 && i < tmpl->n_bcasts;
          i++) {
-        each(rf_spread_bytes(schedule->ops, &fold->spreads[i]),
-             fold->n_hops - 1, data);
+        each(rf_bcast_bytes(schedule->ops, &tmpl->bcasts[i]), tmpl->n_hops - 1,
+             data);
     }
     for (size_t i = 0; schedule->rings != NULL && i < schedule->rings->n; i++) {
         size_ring(&schedule->rings->of[i], each, data);
@@ -212,13 +214,13 @@ void rf_schedule_sizes(const struct rf_schedule *schedule,
 
 uint64_t rf_schedule_memory(const struct rf_schedule *schedule)
 {
-    const struct rf_fold *fold = schedule->fold;
+    const struct rf_bcast_template *tmpl = schedule->tmpl;
     uint64_t bytes = schedule->n_ops * sizeof(*schedule->ops);
-    if (fold != NULL) {
-        bytes += fold->n_spreads * sizeof(*fold->spreads) +
-                 fold->units.n * sizeof(*fold->units.of) +
-                 fold->units.n_holders * sizeof(*fold->units.holders) +
-                 fold->n_hops * sizeof(*fold->hops);
+    if (tmpl != NULL) {
+        bytes += tmpl->n_bcasts * sizeof(*tmpl->bcasts) +
+                 tmpl->units.n * sizeof(*tmpl->units.of) +
+                 tmpl->units.n_holders * sizeof(*tmpl->units.holders) +
+                 tmpl->n_hops * sizeof(*tmpl->hops);
     }
     if (schedule->rings != NULL) {
         bytes += schedule->rings->n * sizeof(*schedule->rings->of) +

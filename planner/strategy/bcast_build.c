@@ -1,10 +1,11 @@
 /*
- * Spreads added to a schedule, counted and digested without listing them.
+ * Broadcasts added to a schedule, counted and digested without listing them.
  *
- * Every hop of a spread moves the same bytes, so all spreads together are
+ * Every hop of a broadcast moves the same bytes, so all broadcasts together are
  * counted once per hop, and once per receiver of each unit task. The digest of
- * a spread covers the numbers that its ops are made from, the tree and the unit
- * task's receivers; that of a world of spreads is the sum, on every node.
+ * a broadcast covers the numbers that its ops are made from, the tree and the
+ * unit task's receivers; that of a world of broadcasts is the sum, on every
+ * node.
  */
 #include "planner/strategy/bcast_build.h"
 
@@ -21,46 +22,46 @@ static bool is_near(const struct rf_builder *builder, uint32_t rank)
 }
 
 /* What of the tree and of each unit task touches the builder's node. */
-static void find_near(struct rf_folding *folding)
+static void find_near(struct rf_bcast_build *build)
 {
-    const struct rf_builder *builder = folding->builder;
-    const struct rf_fold *fold = folding->fold;
-    for (uint32_t i = 1; i < fold->n_hops; i++) {
-        if (is_near(builder, fold->hops[i].rank) ||
-            is_near(builder, fold->hops[fold->hops[i].parent].rank)) {
-            RF_PUSH(folding->near_hops, folding->n_near_hops,
-                    folding->near_hops_capacity, i - 1);
+    const struct rf_builder *builder = build->builder;
+    const struct rf_bcast_template *tmpl = build->tmpl;
+    for (uint32_t i = 1; i < tmpl->n_hops; i++) {
+        if (is_near(builder, tmpl->hops[i].rank) ||
+            is_near(builder, tmpl->hops[tmpl->hops[i].parent].rank)) {
+            RF_PUSH(build->near_hops, build->n_near_hops,
+                    build->near_hops_capacity, i - 1);
         }
     }
-    for (size_t u = 0; u < fold->units.n; u++) {
-        const struct rf_unit_task *unit = &fold->units.of[u];
-        folding->takes[u].near = folding->n_near;
+    for (size_t u = 0; u < tmpl->units.n; u++) {
+        const struct rf_unit_task *unit = &tmpl->units.of[u];
+        build->takes[u].near = build->n_near;
         for (uint32_t i = 0; i < unit->n_dst; i++) {
             size_t at = unit->first_dst + i;
-            if (is_near(builder, fold->units.holders[at].rank)) {
-                RF_PUSH(folding->near, folding->n_near, folding->near_capacity,
-                        fold->n_hops - 1 + i);
+            if (is_near(builder, tmpl->units.holders[at].rank)) {
+                RF_PUSH(build->near, build->n_near, build->near_capacity,
+                        tmpl->n_hops - 1 + i);
             }
         }
-        folding->takes[u].near_end = folding->n_near;
+        build->takes[u].near_end = build->n_near;
     }
 }
 
-static void hash_tree(struct rf_folding *folding)
+static void hash_tree(struct rf_bcast_build *build)
 {
-    const struct rf_fold *fold = folding->fold;
-    rf_hash_init(&folding->tree_hash);
-    for (uint32_t i = 0; i < fold->n_hops; i++) {
-        rf_hash_u64(&folding->tree_hash,
-                    (uint64_t)fold->hops[i].rank << 32 | fold->hops[i].parent);
+    const struct rf_bcast_template *tmpl = build->tmpl;
+    rf_hash_init(&build->tree_hash);
+    for (uint32_t i = 0; i < tmpl->n_hops; i++) {
+        rf_hash_u64(&build->tree_hash,
+                    (uint64_t)tmpl->hops[i].rank << 32 | tmpl->hops[i].parent);
     }
 }
 
-static void hash_takes(struct rf_folding *folding, size_t at)
+static void hash_takes(struct rf_bcast_build *build, size_t at)
 {
-    const struct rf_unit_task *unit = &folding->fold->units.of[at];
-    const struct rf_holder *to = &folding->fold->units.holders[unit->first_dst];
-    struct rf_hash *hash = &folding->takes[at].hash;
+    const struct rf_unit_task *unit = &build->tmpl->units.of[at];
+    const struct rf_holder *to = &build->tmpl->units.holders[unit->first_dst];
+    struct rf_hash *hash = &build->takes[at].hash;
     rf_hash_init(hash);
     for (uint32_t i = 0; i < unit->n_dst; i++) {
         uint64_t words[2 + RF_BOX_DIMS] = {
@@ -70,34 +71,34 @@ static void hash_takes(struct rf_folding *folding, size_t at)
     }
 }
 
-void rf_folding_start(struct rf_folding *folding, struct rf_builder *builder,
-                      struct rf_fold *fold)
+void rf_bcast_build_start(struct rf_bcast_build *build,
+                          struct rf_builder *builder,
+                          struct rf_bcast_template *tmpl)
 {
-    *folding = (struct rf_folding){.builder = builder, .fold = fold};
-    builder->schedule->fold = fold;
-    folding->takes =
-        rf_xcalloc(RF_MAX(fold->units.n, 1), sizeof(*folding->takes));
-    hash_tree(folding);
-    for (size_t u = 0; u < fold->units.n; u++) {
-        hash_takes(folding, u);
+    *build = (struct rf_bcast_build){.builder = builder, .tmpl = tmpl};
+    builder->schedule->tmpl = tmpl;
+    build->takes = rf_xcalloc(RF_MAX(tmpl->units.n, 1), sizeof(*build->takes));
+    hash_tree(build);
+    for (size_t u = 0; u < tmpl->units.n; u++) {
+        hash_takes(build, u);
     }
     if (builder->node != RF_NONE) {
-        find_near(folding);
+        find_near(build);
     }
 }
 
-static void hash_spread(struct rf_folding *folding,
-                        const struct rf_spread *spread,
-                        const struct rf_op *gathered)
+static void hash_bcast(struct rf_bcast_build *build,
+                       const struct rf_bcast *bcast,
+                       const struct rf_op *gathered)
 {
-    struct rf_hash *digest = &folding->builder->schedule->digest, hash;
-    const struct rf_hash *tree = &folding->tree_hash;
-    const struct rf_hash *takes = &folding->takes[spread->unit].hash;
+    struct rf_hash *digest = &build->builder->schedule->digest, hash;
+    const struct rf_hash *tree = &build->tree_hash;
+    const struct rf_hash *takes = &build->takes[bcast->unit].hash;
     uint64_t words[9 + 3 * RF_BOX_DIMS] = {
-        (uint64_t)spread->id << 32 | gathered->id,
-        (uint64_t)gathered->bucket << 32 | spread->task,
-        (uint64_t)spread->round << 32 | spread->take_round,
-        (uint64_t)gathered->family << 32 | spread->take_cast,
+        (uint64_t)bcast->id << 32 | gathered->id,
+        (uint64_t)gathered->bucket << 32 | bcast->task,
+        (uint64_t)bcast->round << 32 | bcast->take_round,
+        (uint64_t)gathered->family << 32 | bcast->take_cast,
         gathered->dst_offset,
         tree->a,
         tree->b,
@@ -114,95 +115,96 @@ static void hash_spread(struct rf_folding *folding,
     rf_hash_record(&hash, words, RF_ARRAY_SIZE(words));
     digest->a += hash.a;
     digest->b += hash.b;
-    digest->length += rf_fold_ops(folding->fold, spread);
+    digest->length += rf_bcast_template_ops(build->tmpl, bcast);
 }
 
-static void keep_near(struct rf_folding *folding,
-                      const struct rf_spread *spread,
+static void keep_near(struct rf_bcast_build *build,
+                      const struct rf_bcast *bcast,
                       const struct rf_op *gathered)
 {
-    const struct rf_takes *takes = &folding->takes[spread->unit];
+    const struct rf_takes *takes = &build->takes[bcast->unit];
     struct rf_op op;
-    for (size_t i = 0; i < folding->n_near_hops; i++) {
-        rf_fold_op(folding->fold, spread, gathered, folding->near_hops[i], &op);
-        rf_builder_keep(folding->builder, &op);
+    for (size_t i = 0; i < build->n_near_hops; i++) {
+        rf_bcast_template_op(build->tmpl, bcast, gathered, build->near_hops[i],
+                             &op);
+        rf_builder_keep(build->builder, &op);
     }
     for (size_t i = takes->near; i < takes->near_end; i++) {
-        rf_fold_op(folding->fold, spread, gathered, folding->near[i], &op);
-        rf_builder_keep(folding->builder, &op);
+        rf_bcast_template_op(build->tmpl, bcast, gathered, build->near[i], &op);
+        rf_builder_keep(build->builder, &op);
     }
 }
 
-/* One spread is at least one op: their bytes fit into a size_t. */
-static void keep_spread(struct rf_folding *folding,
-                        const struct rf_spread *spread)
+/* One broadcast is at least one op: their bytes fit into a size_t. */
+static void keep_bcast(struct rf_bcast_build *build,
+                       const struct rf_bcast *bcast)
 {
-    struct rf_fold *fold = folding->fold;
-    if (fold->n_spreads == fold->spreads_capacity) {
-        size_t capacity = fold->spreads_capacity * 3 / 2 + 64;
-        struct rf_spread *grown = rf_realloc_large(
-            fold->spreads, fold->spreads_capacity * sizeof(*grown),
+    struct rf_bcast_template *tmpl = build->tmpl;
+    if (tmpl->n_bcasts == tmpl->bcasts_capacity) {
+        size_t capacity = tmpl->bcasts_capacity * 3 / 2 + 64;
+        struct rf_bcast *grown = rf_realloc_large(
+            tmpl->bcasts, tmpl->bcasts_capacity * sizeof(*grown),
             capacity * sizeof(*grown));
         if (grown == NULL) {
-            rf_builder_fail_memory(folding->builder);
+            rf_builder_fail_memory(build->builder);
             return;
         }
-        fold->spreads = grown;
-        fold->spreads_capacity = capacity;
+        tmpl->bcasts = grown;
+        tmpl->bcasts_capacity = capacity;
     }
-    fold->spreads[fold->n_spreads++] = *spread;
+    tmpl->bcasts[tmpl->n_bcasts++] = *bcast;
 }
 
-void rf_folding_add(struct rf_folding *folding, struct rf_spread *spread,
-                    const struct rf_op *gathered)
+void rf_bcast_build_add(struct rf_bcast_build *build, struct rf_bcast *bcast,
+                        const struct rf_op *gathered)
 {
-    struct rf_builder *builder = folding->builder;
+    struct rf_builder *builder = build->builder;
     struct rf_schedule *schedule = builder->schedule;
-    struct rf_fold *fold = folding->fold;
+    struct rf_bcast_template *tmpl = build->tmpl;
     const uint64_t bytes = rf_op_written(gathered);
-    const uint64_t ops = rf_fold_ops(fold, spread);
-    if (!rf_builder_number(builder, ops, &spread->id)) {
+    const uint64_t ops = rf_bcast_template_ops(tmpl, bcast);
+    if (!rf_builder_number(builder, ops, &bcast->id)) {
         return;
     }
-    schedule->n_rounds = RF_MAX(schedule->n_rounds, spread->take_round + 1);
-    folding->n++;
-    folding->bytes += bytes;
-    folding->takes[spread->unit].n++;
-    folding->takes[spread->unit].bytes += bytes;
-    folding->takes[spread->unit].written +=
-        rf_box_elements(&gathered->box) * spread->take_item;
-    hash_spread(folding, spread, gathered);
+    schedule->n_rounds = RF_MAX(schedule->n_rounds, bcast->take_round + 1);
+    build->n++;
+    build->bytes += bytes;
+    build->takes[bcast->unit].n++;
+    build->takes[bcast->unit].bytes += bytes;
+    build->takes[bcast->unit].written +=
+        rf_box_elements(&gathered->box) * bcast->take_item;
+    hash_bcast(build, bcast, gathered);
     if (builder->node == RF_NONE) {
-        keep_spread(folding, spread);
+        keep_bcast(build, bcast);
     } else {
-        keep_near(folding, spread, gathered);
+        keep_near(build, bcast, gathered);
     }
 }
 
-void rf_folding_end(struct rf_folding *folding)
+void rf_bcast_build_end(struct rf_bcast_build *build)
 {
-    struct rf_schedule *schedule = folding->builder->schedule;
-    const struct rf_fold *fold = folding->fold;
-    for (uint32_t i = 1; i < fold->n_hops; i++) {
-        const struct rf_hop *hop = &fold->hops[i];
-        rf_schedule_count(schedule, folding->builder->world,
-                          fold->hops[hop->parent].rank, hop->rank, folding->n,
-                          folding->bytes, folding->bytes);
+    struct rf_schedule *schedule = build->builder->schedule;
+    const struct rf_bcast_template *tmpl = build->tmpl;
+    for (uint32_t i = 1; i < tmpl->n_hops; i++) {
+        const struct rf_hop *hop = &tmpl->hops[i];
+        rf_schedule_count(schedule, build->builder->world,
+                          tmpl->hops[hop->parent].rank, hop->rank, build->n,
+                          build->bytes, build->bytes);
     }
-    for (size_t u = 0; u < fold->units.n; u++) {
-        const struct rf_unit_task *unit = &fold->units.of[u];
-        const struct rf_takes *takes = &folding->takes[u];
+    for (size_t u = 0; u < tmpl->units.n; u++) {
+        const struct rf_unit_task *unit = &tmpl->units.of[u];
+        const struct rf_takes *takes = &build->takes[u];
         for (uint32_t i = 0; i < unit->n_dst; i++) {
-            uint32_t rank = fold->units.holders[unit->first_dst + i].rank;
-            rf_schedule_count(schedule, folding->builder->world, rank, rank,
+            uint32_t rank = tmpl->units.holders[unit->first_dst + i].rank;
+            rf_schedule_count(schedule, build->builder->world, rank, rank,
                               takes->n, takes->bytes, takes->written);
         }
     }
-    if (folding->builder->node != RF_NONE) {
-        rf_fold_destroy(schedule->fold);
-        schedule->fold = NULL;
+    if (build->builder->node != RF_NONE) {
+        rf_bcast_template_destroy(schedule->tmpl);
+        schedule->tmpl = NULL;
     }
-    free(folding->takes);
-    free(folding->near_hops);
-    free(folding->near);
+    free(build->takes);
+    free(build->near_hops);
+    free(build->near);
 }

@@ -8,7 +8,7 @@
  * Makes the ops of plan->spec's strategy, balance and chunking. With `node` =
  * RF_NONE those of the world, otherwise those whose source or destination rank
  * is on that node (ids, totals and digest are the world's either way). Ops of
- * the world that repeat over ranks are kept once (`fold`, `rings`):
+ * the world that repeat over ranks are kept once (`tmpl`, `rings`):
  * rf_schedule_walk lists all ops, rf_schedule_pairs() and rf_schedule_sizes()
  * sum them up. A node's ops are all in `ops`. The plan must outlive a schedule
  * of the world.

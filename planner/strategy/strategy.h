@@ -3,7 +3,8 @@
  * into ops through a *builder*, which numbers them, counts bytes, digests them
  * and keeps those that the caller wants. Nothing here is per op in memory, so a
  * rank can build its part of a large world's schedule. Ops that repeat over
- * ranks are added as spreads (fold.h) or rings (ring.h), without listing them.
+ * ranks are added as broadcasts (bcast.h) or rings (ring.h), without listing
+ * them.
  */
 #ifndef RF_PLANNER_STRATEGY_STRATEGY_H
 #define RF_PLANNER_STRATEGY_STRATEGY_H

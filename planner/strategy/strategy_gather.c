@@ -41,16 +41,17 @@ struct chunk {
 
 struct gather {
     struct rf_builder *builder;
-    struct rf_fold *fold; /* the tree of the broadcast and the unit tasks */
-    struct rf_folding folding;
+    struct rf_bcast_template
+        *tmpl; /* the tree of the broadcast and the unit tasks */
+    struct rf_bcast_build build;
     struct slab *slabs;
     size_t n_slabs, slabs_capacity;
     struct chunk *chunks; /* of the current bucket */
     size_t n_chunks, chunks_capacity;
     uint64_t slot_bytes, *load; /* bytes gathered from each rank */
     uint32_t root;
-    bool has_chain;       /* of heads, behind the root */
-    uint32_t next_spread; /* the first round for another chunk on the chain */
+    bool has_chain;      /* of heads, behind the root */
+    uint32_t next_bcast; /* the first round for another chunk on the chain */
     uint32_t slot_end[RF_STAGE_SLOTS]; /* first round after the slot's reads */
 };
 
@@ -125,9 +126,9 @@ static uint32_t pack(struct gather *gather)
 {
     uint32_t bucket = 0;
     uint64_t used = 0;
-    for (size_t u = 0; u < gather->fold->units.n; u++) {
-        uint32_t family = gather->fold->units.of[u].family;
-        if (u == 0 || family != gather->fold->units.of[u - 1].family) {
+    for (size_t u = 0; u < gather->tmpl->units.n; u++) {
+        uint32_t family = gather->tmpl->units.of[u].family;
+        if (u == 0 || family != gather->tmpl->units.of[u - 1].family) {
             pack_family(gather, family, &bucket, &used);
         }
     }
@@ -145,11 +146,11 @@ static uint32_t node_of(const struct gather *gather, uint32_t rank)
 static void build_tree(struct gather *gather)
 {
     const struct rf_world *world = gather->builder->world;
-    struct rf_fold *fold = gather->fold;
+    struct rf_bcast_template *tmpl = gather->tmpl;
     uint32_t *head = rf_xmalloc(world->n_nodes * sizeof(*head));
     uint32_t *first = rf_xmalloc(world->n_nodes * sizeof(*first));
     uint32_t root_node = node_of(gather, gather->root), parent = 0;
-    rf_fold_add_hop(fold, 0, gather->root);
+    rf_bcast_template_add_hop(tmpl, 0, gather->root);
     memset(first, 0xff, world->n_nodes * sizeof(*first));
     for (uint32_t r = world->n_ranks; r-- > 0;) {
         if (world->ranks[r].index[RF_INFER] != RF_NONE) {
@@ -160,15 +161,15 @@ static void build_tree(struct gather *gather)
     for (uint32_t step = 1; step < world->n_nodes; step++) {
         uint32_t node = (root_node + step) % world->n_nodes;
         if (first[node] != RF_NONE) {
-            rf_fold_add_hop(fold, parent, first[node]);
-            parent = head[node] = fold->place[first[node]];
+            rf_bcast_template_add_hop(tmpl, parent, first[node]);
+            parent = head[node] = tmpl->place[first[node]];
             gather->has_chain = true;
         }
     }
     for (uint32_t r = 0; r < world->n_ranks; r++) {
         if (world->ranks[r].index[RF_INFER] != RF_NONE &&
-            fold->place[r] == RF_NONE) {
-            rf_fold_add_hop(fold, head[world->ranks[r].node], r);
+            tmpl->place[r] == RF_NONE) {
+            rf_bcast_template_add_hop(tmpl, head[world->ranks[r].node], r);
         }
     }
     free(head);
@@ -207,7 +208,7 @@ static const struct rf_holder *choose_source(const struct gather *gather,
                                              uint64_t bytes)
 {
     const struct rf_holder *from =
-        gather->fold->units.holders + unit->first_src;
+        gather->tmpl->units.holders + unit->first_src;
     const struct rf_holder *best = &from[0];
     if (gather->builder->spec->balance == RF_BALANCE_NONE) {
         return best;
@@ -237,7 +238,7 @@ static uint32_t gather_part(struct gather *gather, const struct slab *slab,
     const uint64_t part_bytes =
         rf_box_elements(part) * stage_item(gather, slab->family);
     const struct rf_holder *source = choose_source(
-        gather, &gather->fold->units.of[unit_task_index], part_bytes);
+        gather, &gather->tmpl->units.of[unit_task_index], part_bytes);
     struct rf_op_end from = rf_op_end_of_piece(source, RF_MEM_TRAIN);
     struct rf_op_end to = stage_view(gather, slab);
     uint64_t bytes = builder->chunk_bytes;
@@ -269,66 +270,66 @@ static uint32_t gather_part(struct gather *gather, const struct slab *slab,
 
 /* The first round, from `round` on, in which all ranks of the tree are free;
  * unless serialised, that a link of its chain carries no other chunk in. */
-static uint32_t spread_round(const struct gather *gather, uint32_t round)
+static uint32_t bcast_round(const struct gather *gather, uint32_t round)
 {
     const struct rf_builder *builder = gather->builder;
-    const struct rf_fold *fold = gather->fold;
-    for (uint32_t i = 0; builder->spec->serialize && i < fold->n_hops; i++) {
-        round = RF_MAX(round, builder->next_round[fold->hops[i].rank]);
+    const struct rf_bcast_template *tmpl = gather->tmpl;
+    for (uint32_t i = 0; builder->spec->serialize && i < tmpl->n_hops; i++) {
+        round = RF_MAX(round, builder->next_round[tmpl->hops[i].rank]);
     }
-    return RF_MAX(round, gather->next_spread);
+    return RF_MAX(round, gather->next_bcast);
 }
 
-/* After the last spread of a bucket, which began in `round`. */
+/* After the last broadcast of a bucket, which began in `round`. */
 static void occupy_tree(const struct gather *gather, uint32_t round)
 {
     struct rf_builder *builder = gather->builder;
-    const struct rf_fold *fold = gather->fold;
-    for (uint32_t i = 0; builder->spec->serialize && i < fold->n_hops; i++) {
-        uint32_t *next = &builder->next_round[fold->hops[i].rank], first, end;
-        rf_fold_rounds(fold, i, &first, &end);
+    const struct rf_bcast_template *tmpl = gather->tmpl;
+    for (uint32_t i = 0; builder->spec->serialize && i < tmpl->n_hops; i++) {
+        uint32_t *next = &builder->next_round[tmpl->hops[i].rank], first, end;
+        rf_bcast_template_rounds(tmpl, i, &first, &end);
         *next = end > first ? RF_MAX(*next, round + end) : *next;
     }
 }
 
 /* Broadcasts a chunk from `round` on and takes the slices out. */
-static void spread_chunk(struct gather *gather, const struct chunk *chunk,
-                         uint32_t task, uint32_t round)
+static void bcast_chunk(struct gather *gather, const struct chunk *chunk,
+                        uint32_t task, uint32_t round)
 {
     const struct rf_builder *builder = gather->builder;
     const uint32_t family = chunk->op.family;
-    struct rf_spread spread = {
+    struct rf_bcast bcast = {
         .gathered = chunk->at,
         .task = task,
         .round = round,
         .unit = chunk->unit,
-        .take_round = round + gather->fold->height,
+        .take_round = round + gather->tmpl->height,
         .take_item = rf_plan_item_bytes(builder->plan, RF_INFER, family),
     };
     if (!builder->spec->cast_at_source) {
-        spread.take_cast = (uint8_t)rf_plan_cast(builder->plan, family);
+        bcast.take_cast = (uint8_t)rf_plan_cast(builder->plan, family);
     }
-    rf_folding_add(&gather->folding, &spread, &chunk->op);
+    rf_bcast_build_add(&gather->build, &bcast, &chunk->op);
 }
 
 /* All chunks of a bucket, one after another from `round` on. */
-static void spread_bucket(struct gather *gather, uint32_t slot, uint32_t round)
+static void bcast_bucket(struct gather *gather, uint32_t slot, uint32_t round)
 {
-    const struct rf_fold *fold = gather->fold;
+    const struct rf_bcast_template *tmpl = gather->tmpl;
     uint32_t task = gather->builder->next_task++, at = round;
-    round = spread_round(gather, round);
+    round = bcast_round(gather, round);
     for (size_t p = 0; p < gather->n_chunks; p++) {
         at = round;
-        spread_chunk(gather, &gather->chunks[p], task, at);
+        bcast_chunk(gather, &gather->chunks[p], task, at);
         if (gather->builder->spec->serialize) {
-            round += fold->height;
+            round += tmpl->height;
         } else if (gather->has_chain) {
             round++;
         }
     }
     if (gather->n_chunks > 0) {
-        gather->slot_end[slot] = at + fold->height + 1;
-        gather->next_spread = gather->has_chain ? at + 1 : 0;
+        gather->slot_end[slot] = at + tmpl->height + 1;
+        gather->next_bcast = gather->has_chain ? at + 1 : 0;
         occupy_tree(gather, at);
     }
 }
@@ -342,14 +343,14 @@ static void move_bucket(struct gather *gather, size_t first, size_t end)
     gather->n_chunks = 0;
     for (size_t s = first; s < end; s++) {
         const struct slab *slab = &gather->slabs[s];
-        const struct rf_unit_task *units = gather->fold->units.of;
+        const struct rf_unit_task *units = gather->tmpl->units.of;
         while (u > 0 && units[u - 1].family >= slab->family) {
             u--;
         }
-        while (u < gather->fold->units.n && units[u].family < slab->family) {
+        while (u < gather->tmpl->units.n && units[u].family < slab->family) {
             u++;
         }
-        for (; u < gather->fold->units.n && units[u].family == slab->family;
+        for (; u < gather->tmpl->units.n && units[u].family == slab->family;
              u++) {
             struct rf_box part;
             if (rf_box_intersect(&slab->box, &units[u].box, &part)) {
@@ -359,7 +360,7 @@ static void move_bucket(struct gather *gather, size_t first, size_t end)
             }
         }
     }
-    spread_bucket(gather, slot, gathered);
+    bcast_bucket(gather, slot, gathered);
 }
 
 static void set_stage_bytes(struct gather *gather, uint32_t buckets)
@@ -368,8 +369,8 @@ static void set_stage_bytes(struct gather *gather, uint32_t buckets)
     uint32_t slots = RF_MIN(buckets, RF_STAGE_SLOTS);
     schedule->stage_bytes =
         rf_xcalloc(gather->builder->world->n_ranks, sizeof(uint64_t));
-    for (uint32_t i = 0; i < gather->fold->n_hops; i++) {
-        schedule->stage_bytes[gather->fold->hops[i].rank] =
+    for (uint32_t i = 0; i < gather->tmpl->n_hops; i++) {
+        schedule->stage_bytes[gather->tmpl->hops[i].rank] =
             gather->slot_bytes * slots;
     }
 }
@@ -385,11 +386,11 @@ void rf_strategy_gather(struct rf_builder *builder)
                         "least 64");
         return;
     }
-    gather.fold = rf_fold_create(world->n_ranks);
+    gather.tmpl = rf_bcast_template_create(world->n_ranks);
     status =
-        rf_unit_tasks_build(builder->plan, &gather.fold->units, builder->err);
+        rf_unit_tasks_build(builder->plan, &gather.tmpl->units, builder->err);
     if (status != RF_OK) {
-        rf_fold_destroy(gather.fold);
+        rf_bcast_template_destroy(gather.tmpl);
         builder->status = status;
         return;
     }
@@ -398,7 +399,7 @@ void rf_strategy_gather(struct rf_builder *builder)
     uint32_t buckets = pack(&gather);
     build_tree(&gather);
     set_stage_bytes(&gather, buckets);
-    rf_folding_start(&gather.folding, builder, gather.fold);
+    rf_bcast_build_start(&gather.build, builder, gather.tmpl);
     for (size_t first = 0, end; first < gather.n_slabs; first = end) {
         end = first;
         while (end < gather.n_slabs &&
@@ -407,7 +408,7 @@ void rf_strategy_gather(struct rf_builder *builder)
         }
         move_bucket(&gather, first, end);
     }
-    rf_folding_end(&gather.folding);
+    rf_bcast_build_end(&gather.build);
     free(gather.slabs);
     free(gather.chunks);
     free(gather.load);

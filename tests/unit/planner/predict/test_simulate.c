@@ -293,7 +293,7 @@ END_TEST
 
 /* What is kept once for all ranks takes as long as it would op by op: the root
  * has to send everything to the other node, and gets half of it from there. */
-START_TEST(test_simulate_counts_folded_ops)
+START_TEST(test_simulate_counts_broadcasts)
 {
     struct rf_capacities links;
     struct rf_simulated found;
@@ -389,7 +389,7 @@ START_TEST(test_simulate_fills_chains_like_single_ops)
 END_TEST
 
 /* Gathering and spreading by turns, beside the same op by op. */
-START_TEST(test_simulate_takes_turns_with_folded_ops)
+START_TEST(test_simulate_takes_turns_with_broadcasts)
 {
     for (unsigned i = 0; i < 4; i++) {
         const struct replicas of = {.strategy = "gather_broadcast",
@@ -406,7 +406,7 @@ START_TEST(test_simulate_takes_turns_with_folded_ops)
         ck_assert_int_eq(
             rf_schedule_build(lab.plan, RF_NONE, &lab.schedule, &lab.err),
             RF_OK);
-        ck_assert_ptr_nonnull(lab.schedule->fold);
+        ck_assert_ptr_nonnull(lab.schedule->tmpl);
         found = ms_of(&lab);
         ck_assert_msg(found >= 0.98 * exact && found <= 1.05 * exact,
                       "from %u x %u: %.4f ms instead of %.4f", of.from,
@@ -459,11 +459,11 @@ Suite *test_simulate_suite(void)
     tcase_add_loop_test(tests, test_simulate_reads_once_for_all, 0, 6);
     tcase_add_loop_test(tests, test_simulate_charges_parts_of_rows, 0, 10);
     tcase_add_loop_test(tests, test_simulate_leaves_what_covers_a_piece, 0, 6);
-    tcase_add_test(tests, test_simulate_counts_folded_ops);
+    tcase_add_test(tests, test_simulate_counts_broadcasts);
     tcase_set_timeout(tests, 60);
     tcase_add_loop_test(tests, test_simulate_fills_chains_like_single_ops, 0,
                         (int)RF_ARRAY_SIZE(relayed));
-    tcase_add_test(tests, test_simulate_takes_turns_with_folded_ops);
+    tcase_add_test(tests, test_simulate_takes_turns_with_broadcasts);
     tcase_add_loop_test(tests, test_simulate_fills_the_longest_chains, 0,
                         LONG_CHAINS);
     suite_add_tcase(suite, tests);

@@ -47,13 +47,13 @@ enum rf_status lab_make(struct lab *lab, const char *model,
         return status;
     }
     status = rf_schedule_prove(lab->plan, lab->schedule, &lab->err);
-    lab_unfold(lab->schedule);
+    lab_list_bcasts(lab->schedule);
     return status == RF_OK
                ? rf_schedule_prove(lab->plan, lab->schedule, &lab->err)
                : status;
 }
 
-void lab_unfold(struct rf_schedule *schedule)
+void lab_list_bcasts(struct rf_schedule *schedule)
 {
     struct rf_schedule_walk walk;
     const struct rf_op *op;
@@ -64,10 +64,10 @@ void lab_unfold(struct rf_schedule *schedule)
            (op = rf_schedule_walk_next(&walk)) != NULL) {
         ops[n++] = *op;
     }
-    rf_fold_destroy(schedule->fold);
+    rf_bcast_template_destroy(schedule->tmpl);
     rf_rings_destroy(schedule->rings);
     free(schedule->ops);
-    schedule->fold = NULL;
+    schedule->tmpl = NULL;
     schedule->rings = NULL;
     schedule->ops = ops;
     schedule->n_ops = n;

@@ -18,16 +18,16 @@ struct lab {
     json_t *documents[2];
 };
 
-/* Builds and proves everything, the schedule with and without fold; on error
- * what was made so far is freed by lab_free() and lab->err says why. Nodes are
- * called n0, n1, … */
+/* Builds and proves everything, the schedule with and without template; on
+ * error what was made so far is freed by lab_free() and lab->err says why.
+ * Nodes are called n0, n1, … */
 enum rf_status lab_make(struct lab *lab, const char *model,
                         const char *scenario, const uint32_t *slots,
                         uint32_t n_nodes);
 void lab_free(struct lab *lab);
 
 /* Lists all ops of the world, those that repeat over ranks, too, in `ops`. */
-void lab_unfold(struct rf_schedule *schedule);
+void lab_list_bcasts(struct rf_schedule *schedule);
 
 /*
  * Executes the schedule on real memory, picking at random among the ops that

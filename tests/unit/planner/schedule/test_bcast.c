@@ -47,11 +47,11 @@ static struct rf_schedule *make(struct lab *lab, const char *world,
                   "%s: %s", scenario, lab->err.text);
     ck_assert_int_eq(rf_schedule_build(lab->plan, RF_NONE, &schedule, NULL),
                      RF_OK);
-    ck_assert_ptr_nonnull(schedule->fold);
+    ck_assert_ptr_nonnull(schedule->tmpl);
     return schedule;
 }
 
-START_TEST(test_fold_lists_and_finds_all_ops_in_order)
+START_TEST(test_bcast_lists_and_finds_all_ops_in_order)
 {
     struct lab lab;
     struct rf_schedule *schedule = make(&lab, worlds[_i], 6);
@@ -71,7 +71,7 @@ START_TEST(test_fold_lists_and_finds_all_ops_in_order)
     }
     ck_assert_uint_eq(n, schedule->n_world_ops);
     ck_assert(!rf_schedule_find(schedule, (uint32_t)n, &(struct rf_op){0}));
-    ck_assert_uint_lt(schedule->n_ops + schedule->fold->n_spreads, n);
+    ck_assert_uint_lt(schedule->n_ops + schedule->tmpl->n_bcasts, n);
     rf_schedule_destroy(schedule);
     lab_free(&lab);
 }
@@ -84,14 +84,14 @@ static const char *const grown[] = {
     "'infer': {'tp': 2, 'nodes': ['n1', 'n2', 'n3', 'n4', 'n5']}",
 };
 
-START_TEST(test_fold_does_not_grow_with_the_receivers)
+START_TEST(test_bcast_does_not_grow_with_the_receivers)
 {
     struct lab few, many;
     struct rf_schedule *small = make(&few, grown[0], 6);
     struct rf_schedule *large = make(&many, grown[1], 6);
     ck_assert_uint_gt(large->n_world_ops, 3 * small->n_world_ops);
     ck_assert_uint_eq(large->n_ops, small->n_ops);
-    ck_assert_uint_eq(large->fold->n_spreads, small->fold->n_spreads);
+    ck_assert_uint_eq(large->tmpl->n_bcasts, small->tmpl->n_bcasts);
     rf_schedule_destroy(small);
     rf_schedule_destroy(large);
     lab_free(&few);
@@ -119,7 +119,7 @@ static void add_size(uint64_t bytes, uint64_t n_ops, void *data)
     sums->bytes[0][0] += n_ops * bytes;
 }
 
-START_TEST(test_fold_sums_are_those_of_its_ops)
+START_TEST(test_bcast_sums_are_those_of_its_ops)
 {
     struct lab lab;
     struct rf_schedule *schedule = make(&lab, worlds[_i], 6);
@@ -145,24 +145,24 @@ END_TEST
 /* Changes one number a little; the name of what it belongs to. */
 static const char *damage(struct rf_schedule *schedule, uint64_t random)
 {
-    struct rf_fold *fold = schedule->fold;
+    struct rf_bcast_template *tmpl = schedule->tmpl;
     size_t any = random >> 16 & 0xffff;
-    struct rf_spread *spread = &fold->spreads[any % fold->n_spreads];
+    struct rf_bcast *bcast = &tmpl->bcasts[any % tmpl->n_bcasts];
     struct rf_op *kept = &schedule->ops[any % schedule->n_ops];
-    struct rf_hop *hop = &fold->hops[any % fold->n_hops];
+    struct rf_hop *hop = &tmpl->hops[any % tmpl->n_hops];
     uint64_t *stage = &schedule->stage_bytes[hop->rank];
     const struct {
         const char *name;
         uint32_t *narrow;
         uint64_t *wide;
     } fields[] = {
-        {"id", &spread->id, NULL},
-        {"what gathered it", &spread->gathered, NULL},
-        {"round", &spread->round, NULL},
-        {"task", &spread->task, NULL},
-        {"unit task", &spread->unit, NULL},
-        {"round of takes", &spread->take_round, NULL},
-        {"element taken", &spread->take_item, NULL},
+        {"id", &bcast->id, NULL},
+        {"what gathered it", &bcast->gathered, NULL},
+        {"round", &bcast->round, NULL},
+        {"task", &bcast->task, NULL},
+        {"unit task", &bcast->unit, NULL},
+        {"round of takes", &bcast->take_round, NULL},
+        {"element taken", &bcast->take_item, NULL},
         {"round of gathering", &kept->round, NULL},
         {"bucket of gathering", &kept->bucket, NULL},
         {"task of gathering", &kept->task, NULL},
@@ -174,7 +174,7 @@ static const char *damage(struct rf_schedule *schedule, uint64_t random)
         {"parent", &hop->parent, NULL},
         {"depth", &hop->depth, NULL},
         {"rank", &hop->rank, NULL},
-        {"receivers", &fold->units.of[any % fold->units.n].n_dst, NULL},
+        {"receivers", &tmpl->units.of[any % tmpl->units.n].n_dst, NULL},
         {"staging memory", NULL, stage},
     };
     size_t which = random % RF_ARRAY_SIZE(fields);
@@ -188,8 +188,8 @@ static const char *damage(struct rf_schedule *schedule, uint64_t random)
     return fields[which].name;
 }
 
-/* What the proof of a fold lets pass, the proof of its ops does, too. */
-START_TEST(test_fold_proof_is_as_strict_as_that_of_the_ops)
+/* What the proof of a template lets pass, the proof of its ops does, too. */
+START_TEST(test_bcast_proof_is_as_strict_as_that_of_the_ops)
 {
     struct lab lab;
     struct rf_schedule *schedule = make(&lab, worlds[_i], 6);
@@ -201,7 +201,7 @@ START_TEST(test_fold_proof_is_as_strict_as_that_of_the_ops)
                          RF_OK);
         what = damage(worse, rf_mix64(seed));
         if (rf_schedule_prove(lab.plan, worse, &lab.err) == RF_OK) {
-            lab_unfold(worse);
+            lab_list_bcasts(worse);
             ck_assert_msg(rf_schedule_prove(lab.plan, worse, &lab.err) == RF_OK,
                           "%s: %s", what, lab.err.text);
         } else {
@@ -216,21 +216,21 @@ START_TEST(test_fold_proof_is_as_strict_as_that_of_the_ops)
 END_TEST
 
 /* Whatever it is that is lost, the proof misses it. */
-START_TEST(test_fold_proof_finds_lost_and_doubled_spreads)
+START_TEST(test_bcast_proof_finds_lost_and_doubled_bcasts)
 {
     struct lab lab;
     struct rf_schedule *schedule = make(&lab, worlds[_i], 6);
-    struct rf_fold *fold = schedule->fold;
-    struct rf_spread *last = &fold->spreads[fold->n_spreads - 1];
-    uint64_t ops = rf_fold_ops(fold, last);
+    struct rf_bcast_template *tmpl = schedule->tmpl;
+    struct rf_bcast *last = &tmpl->bcasts[tmpl->n_bcasts - 1];
+    uint64_t ops = rf_bcast_template_ops(tmpl, last);
     ck_assert_int_eq(rf_schedule_prove(lab.plan, schedule, NULL), RF_OK);
-    fold->n_spreads--;
+    tmpl->n_bcasts--;
     ck_assert_int_ne(rf_schedule_prove(lab.plan, schedule, NULL), RF_OK);
     schedule->n_world_ops -= ops;
     ck_assert_int_ne(rf_schedule_prove(lab.plan, schedule, &lab.err), RF_OK);
     ck_assert_ptr_nonnull(strstr(lab.err.text, "exactly once"));
     schedule->n_world_ops += ops;
-    fold->n_spreads++;
+    tmpl->n_bcasts++;
     last->gathered = last[-1].gathered;
     ck_assert_int_ne(rf_schedule_prove(lab.plan, schedule, NULL), RF_OK);
     rf_schedule_destroy(schedule);
@@ -239,18 +239,18 @@ START_TEST(test_fold_proof_finds_lost_and_doubled_spreads)
 END_TEST
 
 /* Elements of another size, or cast otherwise, though nothing else shows it. */
-START_TEST(test_fold_proof_finds_wrong_elements)
+START_TEST(test_bcast_proof_finds_wrong_elements)
 {
     struct lab lab;
     struct rf_schedule *schedule = make(&lab, worlds[_i], 6);
-    struct rf_spread *spread = &schedule->fold->spreads[0];
-    struct rf_op *gathered = &schedule->ops[spread->gathered];
+    struct rf_bcast *bcast = &schedule->tmpl->bcasts[0];
+    struct rf_op *gathered = &schedule->ops[bcast->gathered];
     gathered->dst_item--;
     ck_assert_int_ne(rf_schedule_prove(lab.plan, schedule, NULL), RF_OK);
     gathered->dst_item++;
-    spread->take_cast ^= 1;
+    bcast->take_cast ^= 1;
     ck_assert_int_ne(rf_schedule_prove(lab.plan, schedule, NULL), RF_OK);
-    spread->take_cast ^= 1;
+    bcast->take_cast ^= 1;
     ck_assert_int_eq(rf_schedule_prove(lab.plan, schedule, NULL), RF_OK);
     rf_schedule_destroy(schedule);
     lab_free(&lab);
@@ -260,19 +260,19 @@ END_TEST
 Suite *test_bcast_suite(void);
 Suite *test_bcast_suite(void)
 {
-    Suite *suite = suite_create("fold");
-    TCase *tests = tcase_create("fold");
+    Suite *suite = suite_create("bcast");
+    TCase *tests = tcase_create("bcast");
     tcase_set_timeout(tests, 60);
-    tcase_add_loop_test(tests, test_fold_lists_and_finds_all_ops_in_order, 0,
+    tcase_add_loop_test(tests, test_bcast_lists_and_finds_all_ops_in_order, 0,
                         N_WORLDS);
-    tcase_add_test(tests, test_fold_does_not_grow_with_the_receivers);
-    tcase_add_loop_test(tests, test_fold_sums_are_those_of_its_ops, 0,
+    tcase_add_test(tests, test_bcast_does_not_grow_with_the_receivers);
+    tcase_add_loop_test(tests, test_bcast_sums_are_those_of_its_ops, 0,
                         N_WORLDS);
-    tcase_add_loop_test(tests, test_fold_proof_is_as_strict_as_that_of_the_ops,
+    tcase_add_loop_test(tests, test_bcast_proof_is_as_strict_as_that_of_the_ops,
                         0, N_WORLDS);
-    tcase_add_loop_test(tests, test_fold_proof_finds_lost_and_doubled_spreads,
+    tcase_add_loop_test(tests, test_bcast_proof_finds_lost_and_doubled_bcasts,
                         0, N_WORLDS);
-    tcase_add_loop_test(tests, test_fold_proof_finds_wrong_elements, 0,
+    tcase_add_loop_test(tests, test_bcast_proof_finds_wrong_elements, 0,
                         N_WORLDS);
     suite_add_tcase(suite, tests);
     return suite;

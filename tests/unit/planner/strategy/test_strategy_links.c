@@ -368,7 +368,7 @@ static double seconds(const struct suite_case *of, enum rf_strategy strategy)
     lab.spec->strategy = strategy;
     ck_assert_int_eq(
         rf_schedule_build(lab.plan, RF_NONE, &lab.schedule, &lab.err), RF_OK);
-    lab_unfold(lab.schedule);
+    lab_list_bcasts(lab.schedule);
     time = lab_time(&lab, of->bytes);
     lab_free(&lab);
     return time;

@@ -16,14 +16,34 @@
  * With weights, near and far demand are divided apart, far demand among NICs:
  * what stays in a node is copied there and keeps none of them busy.
  */
-#include "planner/assign/assign_internal.h"
+#include "planner/assign/assign.h"
 
 #include <stdlib.h>
 #include <string.h>
 
 #include "common/mem.h"
+#include "planner/assign/assign_divide.h"
 #include "planner/assign/fair_shares.h"
 #include "planner/layout/box.h"
+
+struct rf_assign {
+    struct rf_assign_input in;
+    uint32_t *own_source; /* per rank: the source rank on its slot, or none */
+    uint32_t *first_rank; /* per set: its lowest rank */
+    bool *has_sources;    /* per node */
+    /* demand */
+    uint64_t *near, *far; /* per group, per set */
+    uint64_t *forced;     /* per rank: to another rank on its slot */
+    uint64_t *remote;     /* per set: from any other rank */
+    /* shares; the lines as every cursor starts with them */
+    bool by_node;
+    struct rf_turn_line *near_lines, *far_lines;
+    struct rf_pool near_pool, far_pool;
+    /* what a rank may take beyond a share's end; far_slack only where far
+     * demand is divided by itself */
+    uint64_t *rank_slack, *far_slack;
+    uint64_t node_slack;
+};
 
 void rf_assign_destroy(struct rf_assign *assign)
 {
@@ -365,11 +385,11 @@ static enum rf_status divide_together(struct rf_assign *a,
     for (uint32_t g = 0; g < a->in.source->n_groups; g++) {
         near[g] = a->near[g] + share[g];
     }
-    status = rf_assign_divide_ranks(a, &staged, err);
+    status = rf_assign_divide_ranks(&a->in, &staged, err);
     if (status != RF_OK) {
         goto free_divisions;
     }
-    status = rf_assign_divide_ranks(a, &direct, err);
+    status = rf_assign_divide_ranks(&a->in, &direct, err);
     if (status != RF_OK) {
         goto free_divisions;
     }
@@ -393,9 +413,9 @@ static enum rf_status divide_apart(struct rf_assign *a, uint32_t *lines,
     struct rf_demand_division near = {.near = a->near, .forced = a->forced};
     struct rf_nic_division far = {.amount = NULL};
     uint32_t *far_lines = lines + a->in.world->n_ranks;
-    enum rf_status status = rf_assign_divide_ranks(a, &near, err);
+    enum rf_status status = rf_assign_divide_ranks(&a->in, &near, err);
     if (status == RF_OK) {
-        status = rf_assign_divide_nics(a, &far, err);
+        status = rf_assign_divide_nics(&a->in, a->far, &far, err);
     }
     if (status == RF_OK) {
         form_lines(a, near.near_amount, far.amount, NULL, lines, far_lines);
@@ -416,7 +436,7 @@ static enum rf_status divide(struct rf_assign *a, uint64_t *node_bound,
     uint32_t *lines = rf_calloc(a->in.world->n_ranks, 2 * sizeof(*lines));
     enum rf_status status = RF_ERR_NOMEM;
     if (share != NULL && lines != NULL) {
-        status = rf_assign_divide_nodes(a, share, node_bound, err);
+        status = rf_assign_divide_nodes(&a->in, a->far, share, node_bound, err);
     }
     if (status == RF_OK && a->in.weights->rank != NULL) {
         status = divide_apart(a, lines, err);
@@ -433,7 +453,7 @@ static enum rf_status bound_send(const struct rf_assign *a, uint64_t *bound,
                                  struct rf_err *err)
 {
     struct rf_demand_division division = {.far = a->remote};
-    enum rf_status status = rf_assign_divide_ranks(a, &division, err);
+    enum rf_status status = rf_assign_divide_ranks(&a->in, &division, err);
     *bound = division.max_load;
     rf_demand_division_free(&division);
     return status;

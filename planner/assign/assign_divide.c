@@ -3,11 +3,12 @@
  * members on a node, all its members, or one rank alone may serve; and among
  * the nodes that have members.
  */
+#include "planner/assign/assign_divide.h"
+
 #include <stdlib.h>
 #include <string.h>
 
 #include "common/mem.h"
-#include "planner/assign/assign_internal.h"
 #include "planner/assign/fair_shares.h"
 
 uint32_t rf_assign_positions(const struct rf_shards *shards)
@@ -28,11 +29,11 @@ void rf_demand_division_free(struct rf_demand_division *division)
 }
 
 /* The edges of `division` as a problem of shares. */
-static void list_edges(const struct rf_assign *a,
+static void list_edges(const struct rf_assign_input *in,
                        const struct rf_demand_division *division,
                        uint64_t *demand, uint32_t *first, uint32_t *to)
 {
-    const struct rf_shards *source = a->in.source;
+    const struct rf_shards *source = in->source;
     uint32_t n = 0, edges = 0;
     for (uint32_t g = 0; g < source->n_groups; g++) {
         const struct rf_group *group = &source->groups[g];
@@ -52,20 +53,20 @@ static void list_edges(const struct rf_assign *a,
         }
         first[++n] = edges;
     }
-    for (uint32_t r = 0; r < a->in.world->n_ranks; r++) {
+    for (uint32_t r = 0; r < in->world->n_ranks; r++) {
         demand[n] = division->forced ? division->forced[r] : 0;
         to[edges++] = r;
         first[++n] = edges;
     }
 }
 
-enum rf_status rf_assign_divide_ranks(const struct rf_assign *a,
+enum rf_status rf_assign_divide_ranks(const struct rf_assign_input *in,
                                       struct rf_demand_division *division,
                                       struct rf_err *err)
 {
-    size_t positions = rf_assign_positions(a->in.source);
-    size_t ranks = a->in.world->n_ranks;
-    size_t n = (size_t)a->in.source->n_groups + a->in.source->n_sets + ranks;
+    size_t positions = rf_assign_positions(in->source);
+    size_t ranks = in->world->n_ranks;
+    size_t n = (size_t)in->source->n_groups + in->source->n_sets + ranks;
     size_t edges = (size_t)2 * positions + ranks;
     uint64_t *demand = rf_calloc(n, sizeof(*demand));
     uint32_t *first = rf_calloc(n + 1, sizeof(*first));
@@ -87,7 +88,7 @@ enum rf_status rf_assign_divide_ranks(const struct rf_assign *a,
             .amount = division->near_amount,
             .load = division->load,
         };
-        list_edges(a, division, demand, first, to);
+        list_edges(in, division, demand, first, to);
         status = rf_fair_shares_solve(&shares, err);
         division->max_load = shares.max_load;
         division->max_weight = shares.max_weight;
@@ -98,19 +99,19 @@ enum rf_status rf_assign_divide_ranks(const struct rf_assign *a,
     return status;
 }
 
-enum rf_status rf_assign_divide_nodes(const struct rf_assign *a,
-                                      uint64_t *share, uint64_t *max_load,
-                                      struct rf_err *err)
+enum rf_status rf_assign_divide_nodes(const struct rf_assign_input *in,
+                                      const uint64_t *far, uint64_t *share,
+                                      uint64_t *max_load, struct rf_err *err)
 {
-    const struct rf_shards *source = a->in.source;
+    const struct rf_shards *source = in->source;
     uint32_t *to = rf_calloc(source->n_groups, sizeof(*to));
-    uint64_t *load = rf_calloc(a->in.world->n_nodes + 1, sizeof(*load));
+    uint64_t *load = rf_calloc(in->world->n_nodes + 1, sizeof(*load));
     enum rf_status status = RF_ERR_NOMEM;
     if (to && load) {
         struct rf_fair_shares shares = {
             .n_demands = source->n_sets,
-            .n_suppliers = a->in.world->n_nodes,
-            .demand = a->far,
+            .n_suppliers = in->world->n_nodes,
+            .demand = far,
             .first = source->set_group,
             .to = to,
             .amount = share,
@@ -136,21 +137,21 @@ void rf_nic_division_free(struct rf_nic_division *division)
 
 /* Members of a set that share a NIC get equal parts of its share. `sum` and
  * `members` are by NIC, and 0 before and after. */
-static void even_out(const struct rf_assign *a, uint32_t set, uint64_t *amount,
-                     uint64_t *sum, uint32_t *members)
+static void even_out(const struct rf_assign_input *in, uint32_t set,
+                     uint64_t *amount, uint64_t *sum, uint32_t *members)
 {
-    const struct rf_shards *source = a->in.source;
+    const struct rf_shards *source = in->source;
     const struct rf_group *from = &source->groups[source->set_group[set]];
     const struct rf_group *last =
         &source->groups[source->set_group[set + 1] - 1];
     const uint32_t end = last->first + last->count;
     for (uint32_t i = from->first; i < end; i++) {
-        uint32_t nic = a->in.weights->nic_of[source->ranks[i]];
+        uint32_t nic = in->weights->nic_of[source->ranks[i]];
         sum[nic] += amount[i];
         members[nic]++;
     }
     for (uint32_t i = from->first; i < end; i++) {
-        uint32_t nic = a->in.weights->nic_of[source->ranks[i]];
+        uint32_t nic = in->weights->nic_of[source->ranks[i]];
         amount[i] = sum[nic] / members[nic];
         sum[nic] -= amount[i];
         members[nic]--;
@@ -158,11 +159,11 @@ static void even_out(const struct rf_assign *a, uint32_t set, uint64_t *amount,
 }
 
 /* Far demand as a problem of shares among NICs. */
-static enum rf_status solve_nics(const struct rf_assign *a,
+static enum rf_status solve_nics(const struct rf_assign_input *in,
                                  struct rf_fair_shares *shares,
                                  struct rf_err *err)
 {
-    const struct rf_shards *source = a->in.source;
+    const struct rf_shards *source = in->source;
     size_t positions = rf_assign_positions(source);
     uint32_t *to = rf_calloc(positions, sizeof(*to));
     uint32_t *first = rf_calloc((size_t)source->n_sets + 1, sizeof(*first));
@@ -177,13 +178,13 @@ static enum rf_status solve_nics(const struct rf_assign *a,
     }
     first[source->n_sets] = (uint32_t)positions;
     for (size_t i = 0; i < positions; i++) {
-        to[i] = a->in.weights->nic_of[source->ranks[i]];
+        to[i] = in->weights->nic_of[source->ranks[i]];
     }
     shares->first = first;
     shares->to = to;
     status = rf_fair_shares_solve(shares, err);
     for (uint32_t set = 0; status == RF_OK && set < source->n_sets; set++) {
-        even_out(a, set, shares->amount, sum, members);
+        even_out(in, set, shares->amount, sum, members);
     }
 free_room:
     free(to);
@@ -194,18 +195,18 @@ free_room:
 }
 
 /* The same by the ranks' parts of their NICs, if no NIC is busy for longer. */
-static enum rf_status prefer_even_ranks(const struct rf_assign *a,
+static enum rf_status prefer_even_ranks(const struct rf_assign_input *in,
+                                        const uint64_t *far,
                                         struct rf_fair_shares *nics,
                                         struct rf_err *err)
 {
-    const struct rf_shards *source = a->in.source;
-    struct rf_demand_division ranks = {.far = a->far,
-                                       .weight = a->in.weights->rank};
+    const struct rf_shards *source = in->source;
+    struct rf_demand_division ranks = {.far = far, .weight = in->weights->rank};
     size_t positions = rf_assign_positions(source);
     uint64_t *load = rf_calloc(nics->n_suppliers, sizeof(*load));
     struct rf_fair_shares found = {
         .n_suppliers = nics->n_suppliers, .weight = nics->weight, .load = load};
-    enum rf_status status = rf_assign_divide_ranks(a, &ranks, err);
+    enum rf_status status = rf_assign_divide_ranks(in, &ranks, err);
     if (load == NULL) {
         status = RF_ERR_NOMEM;
     }
@@ -213,7 +214,7 @@ static enum rf_status prefer_even_ranks(const struct rf_assign *a,
         goto free_ranks;
     }
     for (size_t i = 0; i < positions; i++) {
-        load[a->in.weights->nic_of[source->ranks[i]]] += ranks.far_amount[i];
+        load[in->weights->nic_of[source->ranks[i]]] += ranks.far_amount[i];
     }
     rf_fair_shares_find_most(&found);
     if (rf_fair_shares_scale(found.max_load, found.max_weight,
@@ -230,27 +231,28 @@ free_ranks:
     return status;
 }
 
-enum rf_status rf_assign_divide_nics(const struct rf_assign *a,
+enum rf_status rf_assign_divide_nics(const struct rf_assign_input *in,
+                                     const uint64_t *far,
                                      struct rf_nic_division *out,
                                      struct rf_err *err)
 {
-    const struct rf_link_weights *weights = a->in.weights;
-    struct rf_fair_shares shares = {.n_demands = a->in.source->n_sets,
+    const struct rf_link_weights *weights = in->weights;
+    struct rf_fair_shares shares = {.n_demands = in->source->n_sets,
                                     .n_suppliers = weights->n_nics,
                                     .weight = weights->nic,
-                                    .demand = a->far};
+                                    .demand = far};
     enum rf_status status;
     out->amount =
-        rf_calloc(rf_assign_positions(a->in.source), sizeof(*out->amount));
+        rf_calloc(rf_assign_positions(in->source), sizeof(*out->amount));
     out->load = rf_calloc(weights->n_nics, sizeof(*out->load));
     if (out->amount == NULL || out->load == NULL) {
         return RF_ERR_NOMEM;
     }
     shares.amount = out->amount;
     shares.load = out->load;
-    status = solve_nics(a, &shares, err);
+    status = solve_nics(in, &shares, err);
     if (status == RF_OK) {
-        status = prefer_even_ranks(a, &shares, err);
+        status = prefer_even_ranks(in, far, &shares, err);
     }
     out->max_load = shares.max_load;
     out->max_weight = shares.max_weight;

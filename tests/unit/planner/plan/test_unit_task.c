@@ -7,8 +7,8 @@
 #include "common/mem.h"
 #include "common/pattern.h"
 #include "planner/layout/box.h"
-#include "planner/plan/unit_task.h"
 #include "planner/plan/plan_internal.h"
+#include "planner/plan/unit_task.h"
 #include "planner/strategy/schedule_build.h"
 #include "tests/unit/planner/schedule/schedule_lab.h"
 

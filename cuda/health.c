@@ -3,7 +3,6 @@
 
 #include <cuda.h>
 #include <stdio.h>
-#include <string.h>
 
 #include "common/mem.h"
 #include "cuda/device/checked.h"

@@ -4,9 +4,7 @@
  */
 #include "transport/method/module.h"
 
-#include <stdarg.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "common/bytes.h"
@@ -18,7 +16,6 @@
 #include "cuda/health.h"
 #include "cuda/nccl/nccl_api.h"
 #include "cuda/nvml/memory_usage.h"
-#include "cuda/nvml/nvml.h"
 #include "cuda/nvshmem/nvshmem_api.h"
 
 #define PROBE_ALIGN (UINT64_C(1) << 20)

@@ -8,8 +8,6 @@
 #include "transport/method/method.h"
 #include "transport/method/module.h"
 
-#include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
 static const struct rf_method_ops *const host_methods[] = {

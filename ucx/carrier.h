@@ -30,7 +30,6 @@
 #include "transport/codec/strided_copy.h"
 #include "transport/engine/engine.h"
 #include "ucx/endpoint.h"
-#include "ucx/lanes.h"
 #include "ucx/peer_info.h"
 
 #define RF_UCX_HEADER_BYTES 24

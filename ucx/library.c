@@ -5,7 +5,6 @@
  */
 #include "ucx/library.h"
 
-#include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
 

@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "ucx/carrier.h"
+#include "ucx/lanes.h"
 
 /* Where ranks reach registered memory by themselves. */
 enum rma { RMA_REAL, RMA_ALWAYS, RMA_NEVER };

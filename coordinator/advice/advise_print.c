@@ -2,7 +2,6 @@
 #include "coordinator/advice/advise_print.h"
 
 #include <stdlib.h>
-#include <string.h>
 
 #include "common/mem.h"
 #include "coordinator/table/table.h"

@@ -5,7 +5,6 @@
 #include "coordinator/advice/mesh_advice.h"
 
 #include <math.h>
-#include <stdlib.h>
 
 #include "common/mem.h"
 #include "coordinator/advice/rank_memory.h"

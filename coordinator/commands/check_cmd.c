@@ -6,7 +6,6 @@
  * and stores nothing.
  */
 #include <stdlib.h>
-#include <string.h>
 #include <unistd.h>
 
 #include "common/clock.h"

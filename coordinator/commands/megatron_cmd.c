@@ -5,7 +5,6 @@
  * the table.
  */
 #include <stdlib.h>
-#include <string.h>
 
 #include "common/log.h"
 #include "common/mem.h"

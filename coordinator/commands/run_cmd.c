@@ -11,7 +11,6 @@
  */
 #include <signal.h>
 #include <stdlib.h>
-#include <string.h>
 
 #include "common/clock.h"
 #include "common/log.h"

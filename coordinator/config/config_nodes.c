@@ -4,7 +4,6 @@
  * configuration error and nothing is spawned.
  */
 #include <arpa/inet.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "common/mem.h"

@@ -8,7 +8,6 @@
 #include "coordinator/megatron/megatron_cluster.h"
 
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "common/mem.h"

@@ -15,7 +15,6 @@
 #include "coordinator/records/result_files.h"
 #include "coordinator/scenario/scenario.h"
 #include "planner/predict/simulate.h"
-#include "transport/info/disk_reads.h"
 #include "transport/info/method_info.h"
 
 struct rf_prediction {

@@ -2,7 +2,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "common/mem.h"
 #include "common/text.h"
 #include "coordinator/predict/predict.h"
 #include "coordinator/records/report_table.h"

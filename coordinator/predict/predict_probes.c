@@ -4,7 +4,6 @@
  * memory does says nothing of GPUs, nor TCP of the links of other transports.
  * Pure. See predict.h.
  */
-#include <string.h>
 
 #include "common/mem.h"
 #include "coordinator/predict/predict.h"

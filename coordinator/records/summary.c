@@ -5,7 +5,6 @@
 #include "coordinator/records/summary.h"
 
 #include <math.h>
-#include <stdlib.h>
 
 #include "common/mem.h"
 #include "common/stats.h"

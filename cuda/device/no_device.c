@@ -1,8 +1,6 @@
 /* Why there is no device. See no_device.h. */
 #include "cuda/device/no_device.h"
 
-#include <stdio.h>
-
 #include "cuda/nvml/nvml.h"
 
 void rf_device_driver_version(char *out, size_t size)

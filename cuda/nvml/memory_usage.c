@@ -4,7 +4,6 @@
 #include <cuda_runtime_api.h>
 #include <errno.h>
 #include <pthread.h>
-#include <string.h>
 #include <time.h>
 
 #include "common/mem.h"

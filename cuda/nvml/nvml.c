@@ -3,8 +3,6 @@
 
 #include <cuda_runtime_api.h>
 #include <dlfcn.h>
-#include <stdlib.h>
-#include <string.h>
 #include <unistd.h>
 
 #include "common/mem.h"

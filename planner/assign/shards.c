@@ -5,7 +5,6 @@
 #include "planner/assign/match.h"
 
 #include <stdlib.h>
-#include <string.h>
 
 #include "common/mem.h"
 #include "common/pattern.h"

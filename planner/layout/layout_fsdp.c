@@ -19,7 +19,6 @@
  */
 #include "planner/layout/layout_params.h"
 
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 

@@ -1,12 +1,9 @@
 /* Names and sizes of families. Readers are in planner/families/. */
 #include "planner/model/model.h"
 
-#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-
-#include "common/mem.h"
 
 void rf_family_free(struct rf_family *family)
 {

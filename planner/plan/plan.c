@@ -3,7 +3,6 @@
 
 #include <stdlib.h>
 
-#include "common/mem.h"
 #include "planner/plan/plan_internal.h"
 
 void rf_plan_destroy(struct rf_plan *plan)

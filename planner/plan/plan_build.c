@@ -13,7 +13,6 @@
 #include "common/clock.h"
 #include "common/mem.h"
 #include "planner/layout/box.h"
-#include "planner/layout/mesh_rules.h"
 #include "planner/plan/plan_internal.h"
 #include "planner/plan/plan_prove.h"
 

@@ -11,7 +11,6 @@
  * together.
  */
 #include <stdlib.h>
-#include <string.h>
 
 #include "common/mem.h"
 #include "planner/layout/box.h"

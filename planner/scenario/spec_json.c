@@ -5,8 +5,6 @@
  */
 #include "planner/scenario/spec.h"
 
-#include "common/mem.h"
-
 static json_t *numbers(const uint32_t *values, uint32_t n)
 {
     json_t *list = json_array();

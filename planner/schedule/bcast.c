@@ -5,7 +5,6 @@
 #include <string.h>
 
 #include "common/mem.h"
-#include "common/memory_info.h"
 #include "planner/layout/box.h"
 
 struct rf_bcast_template *rf_bcast_template_create(uint32_t n_ranks)

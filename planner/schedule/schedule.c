@@ -1,13 +1,9 @@
 /* Sizes of ops, and the totals of a schedule. */
 #include "planner/schedule/schedule.h"
 
-#include <inttypes.h>
 #include <stdlib.h>
-#include <string.h>
 
-#include "common/bytes.h"
 #include "common/mem.h"
-#include "common/memory_info.h"
 #include "planner/layout/box.h"
 #include "planner/schedule/bcast.h"
 #include "planner/schedule/ring.h"

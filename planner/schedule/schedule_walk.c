@@ -4,7 +4,6 @@
  */
 #include <stdlib.h>
 
-#include "common/mem.h"
 #include "planner/layout/box.h"
 #include "planner/schedule/bcast.h"
 #include "planner/schedule/ring.h"

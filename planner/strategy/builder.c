@@ -10,13 +10,11 @@
  * and reported once, at the end; until then emitting goes on doing nothing.
  */
 #include <inttypes.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "common/bytes.h"
 #include "common/mem.h"
 #include "common/memory_info.h"
-#include "planner/layout/box.h"
 #include "planner/strategy/strategy.h"
 
 struct rf_op_end rf_op_end_of_piece(const struct rf_holder *holder,

@@ -9,11 +9,9 @@
 #include "planner/strategy/yardstick.h"
 
 #include <stdlib.h>
-#include <string.h>
 
 #include "common/mem.h"
 #include "planner/layout/box.h"
-#include "planner/strategy/strategy.h"
 
 #define LAST (RF_BOX_DIMS - 1)
 

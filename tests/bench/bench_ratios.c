@@ -7,7 +7,6 @@
  *     bench-ratios UNIT <samples
  */
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "common/compiler.h"

@@ -11,7 +11,6 @@
  * forks the ranks of its own. The last line is "N passed, N failed, N refused".
  */
 #include <errno.h>
-#include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>

@@ -6,7 +6,6 @@
  * FAKE_CUDA_MEMORY is the device's size in bytes (default 4 GiB), counted per
  * process.
  */
-#include <errno.h>
 #include <fcntl.h>
 #include <pthread.h>
 #include <stdint.h>

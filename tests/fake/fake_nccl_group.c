@@ -2,7 +2,6 @@
  * stream's thread. See fake_nccl.c. */
 #include <stdio.h>
 #include <stdlib.h>
-#include <string.h>
 
 #include "tests/fake/fake_nccl.h"
 

@@ -1,5 +1,4 @@
 /* What first-hour leaves: one file for programs, one to be read. See hour.h. */
-#include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>

@@ -7,7 +7,6 @@
 
 #include "common/mem.h"
 #include "tests/lib/fake_cluster_internal.h"
-#include "transport/method/method.h"
 
 #define STEP_NS (10 * FAKE_MS)
 

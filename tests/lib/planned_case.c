@@ -8,7 +8,6 @@
 #include <unistd.h>
 
 #include "common/clock.h"
-#include "common/mem.h"
 #include "common/pattern.h"
 #include "planner/strategy/schedule_build.h"
 #include "tests/lib/ranks.h"

@@ -1,7 +1,6 @@
 /* Forked ranks. See ranks.h. */
 #include "tests/lib/ranks.h"
 
-#include <errno.h>
 #include <sched.h>
 #include <signal.h>
 #include <stdio.h>

@@ -4,7 +4,6 @@
 #include <check.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include <string.h>
 
 #include "common/mem.h"
 #include "tests/lib/configured.h"

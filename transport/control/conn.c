@@ -19,7 +19,6 @@
  */
 #include "transport/control/conn_internal.h"
 
-#include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>

@@ -1,6 +1,5 @@
 #include "transport/control/schema.h"
 
-#include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
 

@@ -13,7 +13,6 @@
 
 #include <pthread.h>
 
-#include "transport/codec/strided_copy.h"
 #include "transport/disk/disk_names.h"
 #include "transport/engine/engine.h"
 

@@ -14,7 +14,6 @@
  */
 #include <inttypes.h>
 #include <stdlib.h>
-#include <string.h>
 
 #include "common/mem.h"
 #include "transport/engine/flow.h"

@@ -15,7 +15,6 @@
 #include "transport/engine/portions.h"
 
 #include <stdlib.h>
-#include <string.h>
 
 #include "common/mem.h"
 

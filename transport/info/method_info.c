@@ -7,7 +7,6 @@
 #include "common/json.h"
 
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
 const struct rf_method_info rf_method_infos[] = {

@@ -25,7 +25,6 @@
 #include <openssl/hmac.h>
 #include <openssl/rand.h>
 #include <poll.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>

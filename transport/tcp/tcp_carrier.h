@@ -12,7 +12,6 @@
 
 #include <sys/uio.h>
 
-#include "transport/codec/strided_copy.h"
 #include "transport/engine/engine.h"
 #include "transport/tcp/datalink.h"
 

@@ -12,7 +12,6 @@
 #include "worker/agent/agent_internal.h"
 
 #include <errno.h>
-#include <inttypes.h>
 #include <poll.h>
 #include <signal.h>
 #include <stdio.h>

@@ -2,8 +2,6 @@
 #include "worker/helper/inspect.h"
 
 #include <inttypes.h>
-#include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "checkpoint/headers.h"

@@ -10,7 +10,6 @@
 #include "worker/rank/attempt_internal.h"
 
 #include <inttypes.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 

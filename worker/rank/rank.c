@@ -13,7 +13,6 @@
  */
 #include "worker/rank/rank.h"
 
-#include <inttypes.h>
 #include <pthread.h>
 #include <signal.h>
 #include <stdlib.h>

@@ -8,7 +8,6 @@
  */
 #include "worker/shared/process.h"
 
-#include <errno.h>
 #include <fcntl.h>
 #include <dirent.h>
 #include <inttypes.h>

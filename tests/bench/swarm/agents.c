@@ -1,7 +1,6 @@
 /* See agents.h. Failures end the run: nothing is tried twice. */
 #include "tests/bench/swarm/agents.h"
 
-#include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>

@@ -9,7 +9,6 @@
 #include <string.h>
 
 #include "common/clock.h"
-#include "common/mem.h"
 #include "common/version.h"
 #include "tests/bench/swarm/agents.h"
 

@@ -4,7 +4,6 @@
 #include <string.h>
 
 #include "checkpoint/safetensors.h"
-#include "planner/model/model.h"
 #include "tests/lib/quoted.h"
 
 /* A file's first bytes: length, then the header with ' for ". */

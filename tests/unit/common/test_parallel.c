@@ -1,7 +1,6 @@
 /* Jobs shared by threads. */
 #include <check.h>
 
-#include "common/mem.h"
 #include "common/parallel.h"
 
 #define JOBS 1000

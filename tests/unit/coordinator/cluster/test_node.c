@@ -2,7 +2,6 @@
  * One node alone: the test is its launcher, its agent and its clock.
  */
 #include <check.h>
-#include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 

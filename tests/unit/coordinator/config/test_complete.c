@@ -1,7 +1,5 @@
 /* A configuration written down so that it needs no other file. */
 #include <check.h>
-#include <stdlib.h>
-#include <string.h>
 #include <unistd.h>
 
 #include "coordinator/config/complete.h"

@@ -5,7 +5,6 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "common/mem.h"
 #include "coordinator/cluster/launchers.h"
 #include "coordinator/launch/launch_internal.h"
 #include "tests/unit/coordinator/launch/launch_fixture.h"

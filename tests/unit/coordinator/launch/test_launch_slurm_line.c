@@ -1,6 +1,5 @@
 /* What lines of srun mean. They are as Slurm 22.05 writes them. */
 #include <check.h>
-#include <string.h>
 
 #include "coordinator/launch/launch_slurm_line.h"
 

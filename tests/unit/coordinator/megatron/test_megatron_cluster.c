@@ -1,7 +1,6 @@
 /* Clusters from Megatron-LM's flags: meshes, worlds, and the parameters of the
  * model, counted module by module as Megatron-Core builds a GPTModel. */
 #include <check.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "coordinator/megatron/megatron_cluster.h"

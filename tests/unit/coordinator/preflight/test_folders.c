@@ -1,6 +1,5 @@
 /* Folders that nodes have to share, judged by what they tell in HELLO. */
 #include <check.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "common/json.h"

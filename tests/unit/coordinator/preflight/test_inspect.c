@@ -5,7 +5,6 @@
 #include <check.h>
 #include <string.h>
 
-#include "common/mem.h"
 #include "tests/lib/configured.h"
 
 /* Four nodes; the scenarios train on c and use all but d. */

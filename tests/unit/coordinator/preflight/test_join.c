@@ -1,6 +1,5 @@
 /* Who joins, who is lost, who may not join. */
 #include <check.h>
-#include <string.h>
 
 #include "common/mem.h"
 #include "coordinator/preflight/join.h"

@@ -1,6 +1,5 @@
 /* What nodes lack for a scenario, found before anything is sent. */
 #include <check.h>
-#include <string.h>
 
 #include "common/mem.h"
 #include "coordinator/preflight/preflight.h"

@@ -1,6 +1,5 @@
 /* The document of `report --json`. */
 #include <check.h>
-#include <stdlib.h>
 
 #include "common/mem.h"
 #include "coordinator/records/fields.h"

@@ -1,6 +1,5 @@
 /* Answers that a schema lets pass and that still cannot be. */
 #include <check.h>
-#include <stdio.h>
 #include <string.h>
 
 #include "common/mem.h"

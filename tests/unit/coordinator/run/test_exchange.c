@@ -1,7 +1,6 @@
 /* Allgathers on their own. */
 #include <check.h>
 
-#include "common/mem.h"
 #include "coordinator/run/exchange.h"
 #include "tests/unit/coordinator/run/attempt_lab.h"
 

@@ -1,7 +1,6 @@
 /* Which links are probed, with how many bytes, and what becomes of it. */
 #include <check.h>
 #include <stdlib.h>
-#include <string.h>
 
 #include "common/mem.h"
 #include "coordinator/run/probes.h"

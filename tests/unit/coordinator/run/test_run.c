@@ -2,7 +2,6 @@
  * faults are in test_run_fault.c. */
 #include <check.h>
 #include <stdio.h>
-#include <string.h>
 
 #include "common/log.h"
 #include "common/mem.h"

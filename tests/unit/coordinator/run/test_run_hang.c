@@ -1,6 +1,5 @@
 /* Steps that take too long: who is named for it. */
 #include <check.h>
-#include <string.h>
 
 #include "common/log.h"
 #include "tests/lib/fake_run.h"

@@ -1,7 +1,6 @@
 /* A run whose checkpoint only the nodes have: what it asks them for, and what
  * their answers make of it. */
 #include <check.h>
-#include <string.h>
 
 #include "tests/lib/fake_run.h"
 

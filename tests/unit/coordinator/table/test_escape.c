@@ -1,7 +1,6 @@
 /* Texts of result files in reports: nothing but text in every form. */
 #include <check.h>
 #include <stdlib.h>
-#include <string.h>
 
 #include "common/compiler.h"
 #include "coordinator/table/escape.h"

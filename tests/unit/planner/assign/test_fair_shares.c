@@ -1,7 +1,5 @@
 /* Fair shares against all subsets, tried one by one. */
 #include <check.h>
-#include <stdlib.h>
-#include <string.h>
 
 #include "common/mem.h"
 #include "common/pattern.h"

@@ -1,6 +1,5 @@
 /* Expressions: results, what is not evaluated, and what is refused where. */
 #include <check.h>
-#include <stdio.h>
 #include <string.h>
 
 #include "common/mem.h"

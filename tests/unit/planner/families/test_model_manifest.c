@@ -1,6 +1,5 @@
 /* Manifests: families and roles from names, heads, places, bad input. */
 #include <check.h>
-#include <stdio.h>
 #include <string.h>
 
 #include "planner/families/model_read.h"

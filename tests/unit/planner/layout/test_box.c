@@ -1,7 +1,6 @@
 /* Boxes: ranges, overlaps, disjointness, cutting. */
 #include <check.h>
 #include <stdlib.h>
-#include <string.h>
 
 #include "common/mem.h"
 #include "common/pattern.h"

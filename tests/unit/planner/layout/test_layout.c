@@ -1,6 +1,5 @@
 /* Layouts by known addresses, and what makes one impossible. */
 #include <check.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "planner/layout/layout.h"

@@ -3,7 +3,6 @@
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include <string.h>
 
 #include "planner/layout/mesh_rules.h"
 #include "planner/scenario/world.h"

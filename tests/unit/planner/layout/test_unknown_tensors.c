@@ -1,7 +1,6 @@
 /* Tensors that no rule knows: refused where they would have to be split. */
 #include <check.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "planner/layout/unknown_tensors.h"

@@ -4,7 +4,6 @@
  * one transfer brings it, from a rank that has it.
  */
 #include <check.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 

@@ -1,7 +1,6 @@
 /* Bounds and predictions with known answers. */
 #include <check.h>
 #include <stdio.h>
-#include <string.h>
 
 #include "common/mem.h"
 #include "tests/unit/planner/schedule/schedule_lab.h"

@@ -2,7 +2,6 @@
  * never loses against size. */
 #include <check.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "common/compiler.h"

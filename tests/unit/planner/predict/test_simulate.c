@@ -2,7 +2,6 @@
  * compares with a simulation of every op. */
 #include <check.h>
 #include <stdio.h>
-#include <string.h>
 
 #include "common/compiler.h"
 #include "planner/predict/simulate.h"

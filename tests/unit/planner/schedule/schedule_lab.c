@@ -1,7 +1,6 @@
 /* Plans and schedules from JSON texts. See schedule_lab.h. */
 #include "tests/unit/planner/schedule/schedule_lab.h"
 
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 

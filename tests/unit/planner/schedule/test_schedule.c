@@ -2,7 +2,6 @@
  * that the proof finds every kind of damage. */
 #include <check.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "common/mem.h"

@@ -2,7 +2,6 @@
  * possible.
  */
 #include <check.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "common/mem.h"

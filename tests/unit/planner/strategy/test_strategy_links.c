@@ -7,7 +7,6 @@
 #include <check.h>
 #include <math.h>
 #include <stdio.h>
-#include <string.h>
 
 #include "common/compiler.h"
 #include "planner/predict/choose_strategy.h"

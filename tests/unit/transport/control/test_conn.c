@@ -2,7 +2,6 @@
  */
 #include <check.h>
 #include <arpa/inet.h>
-#include <errno.h>
 #include <fcntl.h>
 #include <signal.h>
 #include <stdlib.h>

@@ -1,6 +1,5 @@
 /* Connections under TLS: keys, identities, strangers, cuts and flipped bits. */
 #include <check.h>
-#include <errno.h>
 #include <string.h>
 #include <sys/socket.h>
 #include <unistd.h>

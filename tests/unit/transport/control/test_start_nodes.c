@@ -1,6 +1,5 @@
 /* START's list of nodes, folded and back. */
 #include <check.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "common/compiler.h"

@@ -1,7 +1,6 @@
 /* How much of a file an op reads. */
 #include <check.h>
 
-#include "transport/disk/disk_carrier.h"
 #include "transport/info/disk_reads.h"
 
 /* Eight rows begin `stride` bytes apart; an op reads `run` bytes of each. */

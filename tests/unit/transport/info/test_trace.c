@@ -1,7 +1,6 @@
 /* Recording what a rank does: joined where it goes on, bounded, counted. */
 #include <check.h>
 
-#include "common/mem.h"
 #include "planner/schedule/schedule.h"
 #include "transport/info/trace.h"
 

@@ -1,6 +1,5 @@
 /* In which order the carrier over TCP visits a rank's connections. */
 #include <check.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "transport/tcp/tcp_carrier.h"

@@ -1,6 +1,5 @@
 /* BOOT, good and bad. */
 #include <check.h>
-#include <string.h>
 
 #include "common/compiler.h"
 #include "worker/agent/boot.h"

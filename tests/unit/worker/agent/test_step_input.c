@@ -1,6 +1,5 @@
 /* What an agent of a job step takes from its standard input. */
 #include <check.h>
-#include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 

@@ -68,10 +68,7 @@ static enum rf_status read_header(int fd, const char *path, const char *file,
                           "8-byte header length or not a regular file",
                           path);
     }
-    status = read_head(fd, length, sizeof(length), path, err);
-    if (status != RF_OK) {
-        return status;
-    }
+    RF_TRY(read_head(fd, length, sizeof(length), path, err));
     size = little_endian_u64(length);
     if (size > HEADER_MAX_BYTES || size > (uint64_t)info.st_size - 8) {
         return rf_err_set(err, RF_ERR_CONFIG,
@@ -85,10 +82,8 @@ static enum rf_status read_header(int fd, const char *path, const char *file,
         return rf_err_set(err, RF_ERR_NOMEM, "%s: header", path);
     }
     status = read_head(fd, head, (size_t)size + 8, path, err);
-    if (status == RF_OK) {
-        status = rf_safetensors_read(head, size + 8, (uint64_t)info.st_size,
-                                     file, manifest, err);
-    }
+    RF_THEN(status, rf_safetensors_read(head, size + 8, (uint64_t)info.st_size,
+                                        file, manifest, err));
     free(head);
     return status;
 }
@@ -117,11 +112,8 @@ static enum rf_status files_of_index(const char *path, json_t *files,
     json_t *index = NULL, *value;
     const char *tensor;
     struct rf_jnode root, map;
-    enum rf_status status =
-        rf_json_load(path, RF_MODEL_MANIFEST_MAX_BYTES, &index, err);
-    if (status != RF_OK) {
-        return status;
-    }
+    enum rf_status status = RF_OK;
+    RF_TRY(rf_json_load(path, RF_MODEL_MANIFEST_MAX_BYTES, &index, err));
     root = rf_jnode_root(index, path);
     map = rf_jnode_get(&root, "weight_map");
     if (!json_is_object(map.value) || json_object_size(map.value) == 0) {
@@ -242,9 +234,7 @@ enum rf_status rf_checkpoint_headers_read(const char *folder, json_t **out,
                  ? read_tensors(folder, tensors, err)
                  : rf_err_set(err, RF_ERR_CONFIG,
                               "%s: the folder's path is not UTF-8", folder);
-    if (status == RF_OK) {
-        status = read_config(folder, headers, err);
-    }
+    RF_THEN(status, read_config(folder, headers, err));
     if (status != RF_OK) {
         json_decref(headers);
         return status;

@@ -247,10 +247,8 @@ enum rf_status rf_safetensors_read(const void *head, uint64_t head_bytes,
     json_t *header = NULL;
     enum rf_status status =
         check_lengths(head, head_bytes, file_bytes, file, &header_bytes, err);
-    if (status == RF_OK) {
-        status = rf_json_parse((const char *)head + LENGTH_BYTES,
-                               (size_t)header_bytes, file, &header, err);
-    }
+    RF_THEN(status, rf_json_parse((const char *)head + LENGTH_BYTES,
+                                  (size_t)header_bytes, file, &header, err));
     if (status != RF_OK) {
         return status;
     }
@@ -258,9 +256,7 @@ enum rf_status rf_safetensors_read(const void *head, uint64_t head_bytes,
     reader.data_offset = LENGTH_BYTES + header_bytes;
     reader.data_bytes = file_bytes - reader.data_offset;
     status = read_header(&reader);
-    if (status == RF_OK) {
-        status = add_found(&reader, manifest);
-    }
+    RF_THEN(status, add_found(&reader, manifest));
     free(reader.extents);
     json_decref(header);
     return status;

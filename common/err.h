@@ -67,4 +67,22 @@ void rf_err_wrap(struct rf_err *err, const char *fmt, ...) RF_PRINTF(2, 3);
 #ifdef __cplusplus
 }
 #endif
+/* Returns what a call returns unless that is RF_OK. Only where a function holds
+ * nothing yet that it would have to give back. */
+#define RF_TRY(call)                                                           \
+    do {                                                                       \
+        const enum rf_status rf_tried = (call);                                \
+        if (rf_tried != RF_OK) {                                               \
+            return rf_tried;                                                   \
+        }                                                                      \
+    } while (0)
+
+/* The next step of several, which are left out after one that failed. */
+#define RF_THEN(status, call)                                                  \
+    do {                                                                       \
+        if ((status) == RF_OK) {                                               \
+            (status) = (call);                                                 \
+        }                                                                      \
+    } while (0)
+
 #endif

@@ -170,9 +170,7 @@ enum rf_status rf_json_read(int fd, const char *name, size_t max_bytes,
                                 max_bytes);
         }
     }
-    if (status == RF_OK) {
-        status = rf_json_parse(text, have, name, out, err);
-    }
+    RF_THEN(status, rf_json_parse(text, have, name, out, err));
     free(text);
     return status;
 }

@@ -128,10 +128,8 @@ static enum rf_status module_copy_probe(double *gbytes_per_s,
     unsigned char *buffer = NULL;
     float ms = 0, best = 0;
     uint64_t bytes = 0;
-    enum rf_status status = probe_bytes(&bytes, err);
-    if (status != RF_OK) {
-        return status;
-    }
+    enum rf_status status = RF_OK;
+    RF_TRY(probe_bytes(&bytes, err));
     rf_memory_usage_pause(true);
     RF_CUDA_TRY(err, out, cudaMalloc((void **)&buffer, 2 * bytes));
     RF_CUDA_TRY(err, out, cudaEventCreate(&begin));

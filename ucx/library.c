@@ -114,10 +114,7 @@ enum rf_status rf_ucx_library_take(enum rf_ucx_use use, uint32_t n_ranks,
 {
     if (shared[use] == NULL) {
         ucp_context_h context;
-        enum rf_status status = start(use, n_ranks, &context, err);
-        if (status != RF_OK) {
-            return status;
-        }
+        RF_TRY(start(use, n_ranks, &context, err));
         shared[use] = rf_xcalloc(1, sizeof(**shared));
         shared[use]->use = use;
         shared[use]->context = context;
@@ -241,11 +238,8 @@ static enum rf_status alloc_arena(const struct rf_plan *plan, uint64_t bytes,
         *out = (struct rf_arena){.fd = -1};
         return RF_OK;
     }
-    status =
-        rf_ucx_library_take(RF_UCX_CARRY, plan->world->n_ranks, &library, err);
-    if (status != RF_OK) {
-        return status;
-    }
+    RF_TRY(
+        rf_ucx_library_take(RF_UCX_CARRY, plan->world->n_ranks, &library, err));
     status = allocate(library, bytes, out, err);
     if (status != RF_OK) {
         rf_ucx_library_give(library);

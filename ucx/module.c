@@ -30,10 +30,7 @@ static enum rf_status open_ucx(const struct rf_method_env *env, void **state,
     struct rf_copy_engine_policy policy = {.route = route_apart,
                                            .carrier = &rf_carrier_ucx};
     struct rf_ucx_carrier *carrier;
-    enum rf_status status = rf_ucx_join(env, &carrier, err);
-    if (status != RF_OK) {
-        return status;
-    }
+    RF_TRY(rf_ucx_join(env, &carrier, err));
     policy.made = carrier;
     if (carrier->attached) {
         policy.route = route_attached;
@@ -47,9 +44,7 @@ static enum rf_status probe_ucx(struct rf_err *err)
 {
     struct rf_ucx_library *library;
     enum rf_status status = rf_ucx_check_settings(err);
-    if (status == RF_OK) {
-        status = rf_ucx_library_take(RF_UCX_CARRY, 1, &library, err);
-    }
+    RF_THEN(status, rf_ucx_library_take(RF_UCX_CARRY, 1, &library, err));
     if (status == RF_OK) {
         rf_ucx_library_give(library);
         return RF_OK;

@@ -63,11 +63,7 @@ enum rf_status rf_ucx_meet_node(struct rf_ucx_carrier *carrier,
     list_neighbours(carrier);
     for (uint32_t i = 0; i < carrier->n_neighbours; i++) {
         struct rf_ucx_neighbour *to = &carrier->neighbours[i];
-        enum rf_status status =
-            rf_ucx_end_open(carrier, to->rank, NULL, &to->end, err);
-        if (status != RF_OK) {
-            return status;
-        }
+        RF_TRY(rf_ucx_end_open(carrier, to->rank, NULL, &to->end, err));
         all &= find_pointers(to);
     }
     return agree(carrier, all, err);

@@ -98,9 +98,7 @@ enum rf_status rf_ucx_select_protocols(struct rf_ucx_carrier *carrier,
 {
     struct rf_ucx_lane_counts mine = {.n = 0};
     enum rf_status status = choose(carrier, &mine, err);
-    if (status == RF_OK) {
-        status = rf_ucx_lanes_publish(carrier->env, &mine, err);
-    }
+    RF_THEN(status, rf_ucx_lanes_publish(carrier->env, &mine, err));
     rf_ucx_lanes_free(&mine);
     return status;
 }

@@ -48,10 +48,8 @@ static enum rf_status swap_cards(struct rf_ucx_carrier *carrier,
     for (int mem = 0; mem < RF_MEM_COUNT && status == RF_OK; mem++) {
         status = append_key(carrier, (enum rf_mem)mem, &info, err);
     }
-    if (status == RF_OK) {
-        status =
-            rf_ucx_peer_infos_swap(carrier->env, &info, &carrier->infos, err);
-    }
+    RF_THEN(status,
+            rf_ucx_peer_infos_swap(carrier->env, &info, &carrier->infos, err));
     free(info.data);
     return status;
 }
@@ -86,12 +84,9 @@ enum rf_status rf_ucx_end_open(struct rf_ucx_carrier *carrier, uint32_t rank,
     ucs_status_t why = UCS_OK;
     bool whole = rf_ucx_peer_info_next(&info, &address, &size) && size > 0;
     if (whole) {
-        enum rf_status status = rf_ucx_endpoint_open(
-            carrier->worker, address, rank, peer != NULL ? &peer->loss : NULL,
-            &out->ep, err);
-        if (status != RF_OK) {
-            return status;
-        }
+        RF_TRY(rf_ucx_endpoint_open(carrier->worker, address, rank,
+                                    peer != NULL ? &peer->loss : NULL, &out->ep,
+                                    err));
     }
     for (int mem = 0; mem < RF_MEM_COUNT && whole && why == UCS_OK; mem++) {
         whole = read_key(out, mem, &info, &why);
@@ -157,12 +152,8 @@ static enum rf_status meet(struct rf_ucx_carrier *carrier,
     }
     while ((peer = missing(carrier, kind)) != NULL ||
            carrier->outstanding > 0) {
-        const enum rf_status status =
-            rf_ucx_wait(carrier->env, carrier->worker, &carrier->broken,
-                        peer != NULL ? peer->rank : RF_NONE, err);
-        if (status != RF_OK) {
-            return status;
-        }
+        RF_TRY(rf_ucx_wait(carrier->env, carrier->worker, &carrier->broken,
+                           peer != NULL ? peer->rank : RF_NONE, err));
     }
     return RF_OK;
 }
@@ -190,21 +181,12 @@ enum rf_status rf_ucx_join(const struct rf_method_env *env,
     enum rf_status status = rf_ucx_library_take(
         RF_UCX_CARRY, env->plan->world->n_ranks, &carrier->library, err);
     carrier->env = env;
-    if (status == RF_OK) {
-        status = rf_ucx_worker_open(carrier->library, &carrier->worker, err);
-    }
-    if (status == RF_OK) {
-        status = rf_ucx_listen(carrier, err);
-    }
-    if (status == RF_OK) {
-        status = register_arenas(carrier, err);
-    }
-    if (status == RF_OK) {
-        status = swap_cards(carrier, err);
-    }
-    if (status == RF_OK) {
-        status = rf_ucx_meet_node(carrier, err);
-    }
+    RF_THEN(status,
+            rf_ucx_worker_open(carrier->library, &carrier->worker, err));
+    RF_THEN(status, rf_ucx_listen(carrier, err));
+    RF_THEN(status, register_arenas(carrier, err));
+    RF_THEN(status, swap_cards(carrier, err));
+    RF_THEN(status, rf_ucx_meet_node(carrier, err));
     if (status != RF_OK) {
         rf_ucx_free(carrier);
         return status;
@@ -217,12 +199,8 @@ enum rf_status rf_ucx_connect(struct rf_ucx_carrier *carrier,
                               struct rf_err *err)
 {
     enum rf_status status = reach_peers(carrier, err);
-    if (status == RF_OK) {
-        status = meet(carrier, RF_UCX_HELLO, err);
-    }
-    if (status == RF_OK) {
-        status = meet(carrier, RF_UCX_READY, err);
-    }
+    RF_THEN(status, meet(carrier, RF_UCX_HELLO, err));
+    RF_THEN(status, meet(carrier, RF_UCX_READY, err));
     carrier->dirty = false;
     return status == RF_OK ? rf_ucx_select_protocols(carrier, err) : status;
 }

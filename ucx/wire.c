@@ -341,12 +341,8 @@ static enum rf_status reach_peers(struct rf_ucx_wire *wire, struct rf_err *err)
     struct rf_blob info = {NULL, 0}, *infos = NULL;
     enum rf_status status =
         rf_ucx_peer_info_append_address(&info, wire->worker, err);
-    if (status == RF_OK) {
-        status = rf_ucx_peer_infos_swap(wire->env, &info, &infos, err);
-    }
-    if (status == RF_OK) {
-        status = make_endpoints(wire, infos, err);
-    }
+    RF_THEN(status, rf_ucx_peer_infos_swap(wire->env, &info, &infos, err));
+    RF_THEN(status, make_endpoints(wire, infos, err));
     rf_ucx_peer_infos_drop(wire->env, &infos);
     free(info.data);
     return status;
@@ -402,9 +398,7 @@ static enum rf_status tell_choices(const struct rf_ucx_wire *wire,
                                                               : lanes.all);
         }
     }
-    if (status == RF_OK) {
-        status = rf_ucx_lanes_publish(wire->env, &mine, err);
-    }
+    RF_THEN(status, rf_ucx_lanes_publish(wire->env, &mine, err));
     rf_ucx_lanes_free(&mine);
     return status;
 }
@@ -423,18 +417,10 @@ static enum rf_status wire_open(const struct rf_method_env *env,
         find_peers(wire);
         status = rf_ucx_worker_open(wire->library, &wire->worker, err);
     }
-    if (status == RF_OK) {
-        status = register_memory(wire, memory, err);
-    }
-    if (status == RF_OK) {
-        status = reach_peers(wire, err);
-    }
-    if (status == RF_OK) {
-        status = connect_peers(wire, err);
-    }
-    if (status == RF_OK) {
-        status = tell_choices(wire, err);
-    }
+    RF_THEN(status, register_memory(wire, memory, err));
+    RF_THEN(status, reach_peers(wire, err));
+    RF_THEN(status, connect_peers(wire, err));
+    RF_THEN(status, tell_choices(wire, err));
     if (status != RF_OK) {
         wire_close(wire);
         return status;

@@ -202,11 +202,8 @@ static enum rf_status time_pair(const struct mesh_search *search,
     const struct rf_method_info *info = rf_method_info_find(spec->method);
     struct rf_strategy_candidate candidate = {.strategy = spec->strategy};
     struct rf_plan *plan = NULL;
-    enum rf_status status =
-        rf_plan_build(base->plan->model, world, spec, &plan, err);
-    if (status != RF_OK) {
-        return status;
-    }
+    enum rf_status status;
+    RF_TRY(rf_plan_build(base->plan->model, world, spec, &plan, err));
     const struct rf_choose_env env = {.plan = plan,
                                       .links = &search->links,
                                       .node_names =
@@ -477,11 +474,8 @@ static enum rf_status read_links(struct mesh_search *search, struct rf_err *err)
     const struct rf_method_info *info = rf_method_info_find(base->spec->method);
     const struct rf_jnode root = rf_jnode_root(config->document, config->file);
     struct rf_link_figures figures;
-    enum rf_status status =
-        rf_link_figures_of(&root, info->name, &figures, err);
-    if (status != RF_OK) {
-        return status;
-    }
+    enum rf_status status;
+    RF_TRY(rf_link_figures_of(&root, info->name, &figures, err));
     search->links.devices = info->memory == RF_DEVICE_MEMORY;
     status = rf_links_apply(&root, info->name, &figures,
                             rf_scenario_node_names(base), &search->links, err);

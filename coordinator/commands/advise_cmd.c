@@ -116,9 +116,7 @@ int rf_advise_command(const struct rf_cli *cli)
     if (status == RF_OK && model == NULL) { /* only nodes have it: say so */
         status = rf_load_model(config, &model, &err);
     }
-    if (status == RF_OK) {
-        status = advise_all(cli, config, model, &err);
-    }
+    RF_THEN(status, advise_all(cli, config, model, &err));
     rf_model_destroy(model);
     rf_config_destroy(config);
     if (status != RF_OK) {

@@ -253,9 +253,7 @@ static enum rf_status reach_nodes(struct check *check, struct rf_err *err)
                          : rf_config_join_limit_s(check->config);
     rf_random_hex(run_id, 8);
     status = rf_cluster_check_limits(check->config, err);
-    if (status == RF_OK) {
-        status = rf_loop_init(&check->loop, err);
-    }
+    RF_THEN(status, rf_loop_init(&check->loop, err));
     if (status != RF_OK) {
         return status;
     }
@@ -308,11 +306,7 @@ static void advise_everything(struct check *check)
 /* The configuration alone; an impossible scenario is a configuration error. */
 static enum rf_status load(struct check *check, struct rf_err *err)
 {
-    enum rf_status status =
-        rf_load(check->cli, true, &check->config, &check->model, err);
-    if (status != RF_OK) {
-        return status;
-    }
+    RF_TRY(rf_load(check->cli, true, &check->config, &check->model, err));
     return check->model == NULL
                ? rf_preflight_inspect_create(check->config, &check->inspect,
                                              err)

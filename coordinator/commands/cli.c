@@ -603,9 +603,7 @@ static enum rf_status take_operands(struct parse *parse, int argc, char **argv,
         }
     }
     status = check_takers(parse, name, err);
-    if (status == RF_OK) {
-        status = check_pairs(parse, err);
-    }
+    RF_THEN(status, check_pairs(parse, err));
     return status != RF_OK ? status : check_operands(cli, err);
 }
 

@@ -177,10 +177,8 @@ static enum rf_status run_script(char *self, char *script, const char *folder,
 {
     struct ended ended = {0};
     int failed, answer;
-    enum rf_status status = file_of("", &answer, err);
-    if (status != RF_OK) {
-        return status;
-    }
+    enum rf_status status;
+    RF_TRY(file_of("", &answer, err));
     failed = start_script(self, script, folder, in, answer, &ended);
     status = failed != 0
                  ? rf_err_set(err, RF_ERR_UNSUPPORTED,

@@ -29,11 +29,8 @@ enum rf_status rf_load(const struct rf_cli *cli, bool need_nodes,
                        struct rf_err *err)
 {
     json_t *document = NULL;
-    enum rf_status status =
-        rf_config_read(cli->config, &cli->overrides, &document, err);
-    if (status != RF_OK) {
-        return status;
-    }
+    enum rf_status status;
+    RF_TRY(rf_config_read(cli->config, &cli->overrides, &document, err));
     status = rf_salloc(cli, document, cli->config, err);
     if (status != RF_OK) {
         json_decref(document);
@@ -49,11 +46,8 @@ enum rf_status rf_load_document(const struct rf_cli *cli, json_t *document,
                                 struct rf_model **model, struct rf_err *err)
 {
     struct rf_config *loaded = NULL;
-    enum rf_status status =
-        rf_config_from_json(document, file, need_nodes, &loaded, err);
-    if (status != RF_OK) {
-        return status;
-    }
+    enum rf_status status;
+    RF_TRY(rf_config_from_json(document, file, need_nodes, &loaded, err));
     status = rf_config_select(loaded, cli->globs, cli->n_globs, cli->slow, err);
     if (status != RF_OK) {
         goto free_config;

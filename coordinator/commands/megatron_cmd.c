@@ -74,11 +74,7 @@ static enum rf_status summarize(struct megatron_app *app, struct rf_err *err)
 {
     const struct rf_megatron_args *args = &app->run.cli->megatron;
     struct rf_scenario *scenario = NULL;
-    enum rf_status status =
-        rf_scenario_set_take(app->run.scenarios, 0, &scenario, err);
-    if (status != RF_OK) {
-        return status;
-    }
+    RF_TRY(rf_scenario_set_take(app->run.scenarios, 0, &scenario, err));
     app->summary = rf_megatron_summary_of(scenario);
     app->summary.layers = number_of(args, "num-layers");
     app->summary.hidden = number_of(args, "hidden-size");
@@ -97,10 +93,9 @@ static enum rf_status load(struct megatron_app *app, json_t *document,
     enum rf_status status =
         rf_load_document(run->cli, document, RF_MEGATRON_FILE, true,
                          &run->config, &run->model, err);
-    if (status == RF_OK) {
-        status = rf_scenario_set_plan(run->config, run->model,
-                                      RF_SCENARIOS_BYTES, &run->scenarios, err);
-    }
+    RF_THEN(status,
+            rf_scenario_set_plan(run->config, run->model, RF_SCENARIOS_BYTES,
+                                 &run->scenarios, err));
     return status != RF_OK ? status : summarize(app, err);
 }
 
@@ -125,9 +120,7 @@ int rf_megatron_command(struct rf_cli *cli, struct rf_stderr_writer *output)
     json_t *document = NULL;
     enum rf_status status =
         rf_megatron_cluster(&cli->megatron, &document, &err);
-    if (status == RF_OK) {
-        status = override(cli, document, &err);
-    }
+    RF_THEN(status, override(cli, document, &err));
     if (status == RF_OK) {
         tell_idle(&cli->megatron);
         status = load(&app, json_incref(document), &err);

@@ -56,10 +56,7 @@ static enum rf_status predict(const struct predict_context *context,
             .per_op_us = input->figures.per_op_us,
             .inside = rf_method_info_find(input->method)->inside};
         struct rf_simulated simulated = {.ms = 0};
-        enum rf_status status = rf_simulate(&env, &simulated, err);
-        if (status != RF_OK) {
-            return status;
-        }
+        RF_TRY(rf_simulate(&env, &simulated, err));
         p->simulated_ms = simulated.ms;
         p->path = simulated.path;
         if (env.inside.left == RF_LEFT_NOTHING &&
@@ -83,10 +80,7 @@ static enum rf_status add_row(struct predict_context *context,
                                  .gap = rf_predict_gap(input)};
     json_t *model;
     if (row.gap == NULL) {
-        enum rf_status status = predict(context, input, &row.p, err);
-        if (status != RF_OK) {
-            return status;
-        }
+        RF_TRY(predict(context, input, &row.p, err));
     }
     row.scenario = rf_xstrdup(spec->name);
     model = rf_model_json(input->scenario->plan->model);
@@ -110,11 +104,8 @@ static enum rf_status predict_one(struct predict_context *context,
         .scenario = scenario,
         .method = method,
         .own = json_object_get(context->methods.value, method) != NULL};
-    enum rf_status status =
-        rf_link_figures_of(&root, method, &input.figures, err);
-    if (status != RF_OK) {
-        return status;
-    }
+    enum rf_status status;
+    RF_TRY(rf_link_figures_of(&root, method, &input.figures, err));
     rf_capacities_init(&input.links, scenario->world->n_nodes);
     input.links.devices =
         rf_method_info_find(method)->memory == RF_DEVICE_MEMORY;
@@ -126,9 +117,7 @@ static enum rf_status predict_one(struct predict_context *context,
     status =
         rf_links_apply(&root, method, &input.figures, /* these win */
                        rf_scenario_node_names(scenario), &input.links, err);
-    if (status == RF_OK) {
-        status = add_row(context, &input, err);
-    }
+    RF_THEN(status, add_row(context, &input, err));
     rf_capacities_free(&input.links);
     return status;
 }
@@ -272,11 +261,7 @@ static enum rf_status read_figures(struct predict_context *context,
 static enum rf_status load(struct predict_context *context,
                            const struct rf_cli *cli, struct rf_err *err)
 {
-    enum rf_status status =
-        rf_load(cli, false, &context->config, &context->model, err);
-    if (status != RF_OK) {
-        return status;
-    }
+    RF_TRY(rf_load(cli, false, &context->config, &context->model, err));
     return read_figures(context, cli, err);
 }
 

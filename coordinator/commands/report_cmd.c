@@ -52,10 +52,8 @@ static enum rf_status read_reference(const struct rf_cli *cli,
         return RF_OK;
     }
     status = rf_result_set_add(&beside->reference, cli->reference, err);
-    if (status == RF_OK) {
-        status = rf_compare_check(&beside->reference, cli->reference, set,
-                                  cli->operands[0], err);
-    }
+    RF_THEN(status, rf_compare_check(&beside->reference, cli->reference, set,
+                                     cli->operands[0], err));
     if (status == RF_OK) {
         rf_compare(&beside->reference, set, &cli->thresholds, &beside->list);
         beside->all = &beside->list;

@@ -34,13 +34,10 @@ static enum rf_status make_cluster(const struct rf_cli *cli, const json_t *old,
     struct rf_hosts hosts = {0};
     json_t *cluster = NULL;
     enum rf_status status = rf_overrides_hosts(&cli->overrides, &hosts, err);
-    if (status == RF_OK) {
-        status = rf_rerun_cluster(old, cli->config, &hosts, &cluster, err);
-    }
+    RF_THEN(status, rf_rerun_cluster(old, cli->config, &hosts, &cluster, err));
     rf_hosts_free(&hosts);
-    if (status == RF_OK) {
-        status = rf_overrides_set(&cli->overrides, cluster, cli->config, err);
-    }
+    RF_THEN(status,
+            rf_overrides_set(&cli->overrides, cluster, cli->config, err));
     if (status != RF_OK) {
         json_decref(cluster);
         return status;
@@ -54,18 +51,13 @@ static enum rf_status load(struct rf_run_app *app, const json_t *old,
 {
     const char *path = app->cli->config;
     json_t *cluster = NULL;
-    enum rf_status status = make_cluster(app->cli, old, &cluster, err);
-    if (status != RF_OK) {
-        return status;
-    }
+    enum rf_status status;
+    RF_TRY(make_cluster(app->cli, old, &cluster, err));
     status = rf_config_from_json(cluster, path, true, &app->config, err);
-    if (status == RF_OK) {
-        status = rf_load_model(app->config, &app->model, err);
-    }
-    if (status == RF_OK) {
-        status = rf_scenario_set_plan(app->config, app->model,
-                                      RF_SCENARIOS_BYTES, &app->scenarios, err);
-    }
+    RF_THEN(status, rf_load_model(app->config, &app->model, err));
+    RF_THEN(status,
+            rf_scenario_set_plan(app->config, app->model, RF_SCENARIOS_BYTES,
+                                 &app->scenarios, err));
     if (status != RF_OK) {
         rf_err_wrap(err, "\"cluster\" of the result");
         return status;
@@ -105,12 +97,8 @@ int rf_rerun_command(const struct rf_cli *cli, struct rf_stderr_writer *output)
     json_t *old = NULL;
     enum rf_status status =
         rf_json_load(cli->config, RF_RESULT_MAX_BYTES, &old, &err);
-    if (status == RF_OK) {
-        status = load(&app, old, &err);
-    }
-    if (status == RF_OK) {
-        status = rf_run_planned(&app, &err);
-    }
+    RF_THEN(status, load(&app, old, &err));
+    RF_THEN(status, rf_run_planned(&app, &err));
     if (status == RF_OK) {
         compare(&app, old);
     } else {

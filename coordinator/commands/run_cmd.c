@@ -331,11 +331,7 @@ static void set_test_hooks(struct rf_run_app *app)
 
 static enum rf_status load(struct rf_run_app *app, struct rf_err *err)
 {
-    enum rf_status status =
-        rf_load(app->cli, true, &app->config, &app->model, err);
-    if (status != RF_OK) {
-        return status;
-    }
+    RF_TRY(rf_load(app->cli, true, &app->config, &app->model, err));
     return app->model == NULL
                ? rf_preflight_inspect_create(app->config, &app->inspect, err)
                : rf_scenario_set_plan(app->config, app->model,
@@ -456,9 +452,7 @@ static enum rf_status run_in_folder(struct rf_run_app *app, struct rf_err *err)
 enum rf_status rf_run_planned(struct rf_run_app *app, struct rf_err *err)
 {
     enum rf_status status = rf_cluster_check_limits(app->config, err);
-    if (status == RF_OK) {
-        status = rf_loop_init(&app->loop, err);
-    }
+    RF_THEN(status, rf_loop_init(&app->loop, err));
     if (status != RF_OK) {
         app->exit_code = RF_EXIT_LAUNCH;
         return status;
@@ -467,9 +461,7 @@ enum rf_status rf_run_planned(struct rf_run_app *app, struct rf_err *err)
     app->deadline_ns = rf_now_ns() + (int64_t)app->cli->timeout_s * RF_NS_PER_S;
     open_handles(app);
     status = open_results(app, err);
-    if (status == RF_OK) {
-        status = run_in_folder(app, err);
-    }
+    RF_THEN(status, run_in_folder(app, err));
     app->exit_code = status != RF_OK ? exit_for(status) : app->exit_code;
     if (app->stopped) {
         close_handles(app);

@@ -45,16 +45,12 @@ enum rf_status rf_salloc(const struct rf_cli *cli, json_t *document,
     struct rf_jnode method = rf_jnode_get(&launch, "method");
     const char *name = json_string_value(method.value);
     json_t *options = NULL;
-    enum rf_status status;
     if ((cli->command != RF_CMD_RUN && cli->command != RF_CMD_CHECK) ||
         cli->dry_run || name == NULL || strcmp(name, "slurm") != 0 ||
         rf_slurm_job_is_here()) {
         return RF_OK;
     }
-    status = rf_slurm_options(&root, &options, err);
-    if (status != RF_OK) {
-        return status;
-    }
+    RF_TRY(rf_slurm_options(&root, &options, err));
     if (options == NULL) {
         return rf_jnode_fail(
             &method, err,

@@ -51,10 +51,7 @@ static enum rf_status read_name(const struct rf_jnode *root,
                                 struct rf_config *config, struct rf_err *err)
 {
     const char *name = "refit";
-    enum rf_status status = rf_jnode_string(root, "name", &name, err);
-    if (status != RF_OK) {
-        return status;
-    }
+    RF_TRY(rf_jnode_string(root, "name", &name, err));
     if (!rf_names_valid_file(name, 64)) {
         struct rf_jnode node = rf_jnode_get(root, "name");
         return rf_jnode_wrong(&node, err,
@@ -118,11 +115,8 @@ static enum rf_status check_members(const struct rf_config *config,
     for (size_t i = 0; i < config->n_scenarios; i++) {
         struct rf_jnode node = rf_config_scenario(config, i);
         struct rf_spec *spec = NULL;
-        enum rf_status status = rf_spec_from_json(&node, config->node_names,
-                                                  config->n_nodes, &spec, err);
-        if (status != RF_OK) {
-            return status;
-        }
+        RF_TRY(rf_spec_from_json(&node, config->node_names, config->n_nodes,
+                                 &spec, err));
         rf_spec_destroy(spec);
     }
     return RF_OK;
@@ -164,10 +158,7 @@ static enum rf_status expand_all(const struct rf_jnode *list,
     for (size_t i = 0; i < json_array_size(list->value); i++) {
         struct rf_jnode node = rf_jnode_at(list, i);
         char *factors = NULL;
-        enum rf_status status = rf_config_expand(&node, config, &factors, err);
-        if (status != RF_OK) {
-            return status;
-        }
+        RF_TRY(rf_config_expand(&node, config, &factors, err));
         if (factors != NULL) {
             add_factors(config, factors);
         } else {
@@ -186,25 +177,18 @@ static enum rf_status read_scenarios(const struct rf_jnode *root,
                                      struct rf_err *err)
 {
     struct rf_jnode list = rf_jnode_get(root, "scenarios");
-    enum rf_status status = rf_jnode_require(root, "scenarios", err);
-    if (status != RF_OK) {
-        return status;
-    }
+    enum rf_status status;
+    RF_TRY(rf_jnode_require(root, "scenarios", err));
     if (!json_is_array(list.value) || json_array_size(list.value) == 0) {
         return rf_jnode_wrong(&list, err,
                               "must be a list with at least one scenario");
     }
-    status = expand_all(&list, config, err);
-    if (status != RF_OK) {
-        return status;
-    }
+    RF_TRY(expand_all(&list, config, err));
     for (size_t i = 0; i < config->n_scenarios; i++) {
         place_folder(config, &config->scenarios[i]);
     }
     status = check_names(&list, config, err);
-    if (status == RF_OK) {
-        status = check_members(config, err);
-    }
+    RF_THEN(status, check_members(config, err));
     return status != RF_OK ? status : check_method_keys(root, config, err);
 }
 
@@ -213,18 +197,12 @@ static enum rf_status read_suite(const struct rf_jnode *root,
 {
     json_t *suite = NULL;
     struct rf_jnode node;
-    enum rf_status status = rf_defaults_resolve(root, &suite, err);
-    if (status != RF_OK) {
-        return status;
-    }
+    enum rf_status status;
+    RF_TRY(rf_defaults_resolve(root, &suite, err));
     node = rf_jnode_root(suite, config->file);
     status = rf_config_read_model(&node, config, err);
-    if (status == RF_OK) {
-        status = read_scenarios(&node, config, err);
-    }
-    if (status == RF_OK) {
-        status = rf_config_read_own_models(&node, config, err);
-    }
+    RF_THEN(status, read_scenarios(&node, config, err));
+    RF_THEN(status, rf_config_read_own_models(&node, config, err));
     json_decref(suite);
     return status;
 }
@@ -258,33 +236,19 @@ static enum rf_status read_all(struct rf_config *config, bool need_nodes,
                              "one; \"refit-coord plan\" shows its size");
     }
     status = check_top_keys(&root, err);
-    if (status == RF_OK) {
-        status = read_name(&root, config, err);
-    }
-    if (status == RF_OK) {
-        status = rf_config_read_launch(&root, config, err);
-    }
-    if (status == RF_OK) {
-        status = rf_config_place_nodes(&root, need_nodes, err);
-    }
-    if (status == RF_OK) {
-        status = rf_config_read_nodes(&root, config, err);
-    }
+    RF_THEN(status, read_name(&root, config, err));
+    RF_THEN(status, rf_config_read_launch(&root, config, err));
+    RF_THEN(status, rf_config_place_nodes(&root, need_nodes, err));
+    RF_THEN(status, rf_config_read_nodes(&root, config, err));
     if (status == RF_OK && need_nodes && config->n_nodes == 0) {
         status = rf_jnode_fail(&root, err,
                                "\"nodes\" is missing: a run needs at least "
                                "one node");
     }
-    if (status == RF_OK) {
-        status = read_suite(&root, config, err);
-    }
-    if (status == RF_OK) {
-        status = rf_timeline_read(&root, &config->timeline, err);
-    }
-    if (status == RF_OK) {
-        status =
-            rf_links_check(&root, config->node_names, config->n_nodes, err);
-    }
+    RF_THEN(status, read_suite(&root, config, err));
+    RF_THEN(status, rf_timeline_read(&root, &config->timeline, err));
+    RF_THEN(status,
+            rf_links_check(&root, config->node_names, config->n_nodes, err));
     config->links = json_object_get(config->document, "links");
     return status;
 }

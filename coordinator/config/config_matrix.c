@@ -367,10 +367,8 @@ static enum rf_status read_own_keys(const struct rf_jnode *scenario,
     static const char *const choices[] = {"error", "skip", NULL};
     unsigned impossible = 0;
     enum rf_status status = rf_jnode_bool(scenario, "slow", &all->slow, err);
-    if (status == RF_OK) {
-        status =
-            rf_jnode_choice(scenario, "impossible", choices, &impossible, err);
-    }
+    RF_THEN(status,
+            rf_jnode_choice(scenario, "impossible", choices, &impossible, err));
     all->skip = impossible == 1;
     return status;
 }
@@ -416,9 +414,7 @@ enum rf_status rf_config_expand(const struct rf_jnode *scenario,
         return rf_jnode_wrong(scenario, err, "must be an object");
     }
     status = rf_jnode_require(scenario, "name", err);
-    if (status == RF_OK) {
-        status = rf_jnode_string(scenario, "name", &base, err);
-    }
+    RF_THEN(status, rf_jnode_string(scenario, "name", &base, err));
     if (status != RF_OK) {
         return status;
     }
@@ -431,9 +427,7 @@ enum rf_status rf_config_expand(const struct rf_jnode *scenario,
                               RF_CONFIG_MAX_NAME);
     }
     status = read_own_keys(scenario, &all, err);
-    if (status == RF_OK) {
-        status = find_axes(scenario, "", 0, &axes, err);
-    }
+    RF_THEN(status, find_axes(scenario, "", 0, &axes, err));
     if (status == RF_OK) {
         all.base = rf_xstrdup(base);
         status = expand(scenario, &all, &axes, config, err);

@@ -57,9 +57,7 @@ static enum rf_status read_own_model(const struct rf_jnode *root,
     snprintf(node.path, sizeof(node.path), "%s.model", scenario->path);
     status = rf_model_file_inline(&node, config->folder, &inlined, err);
     json_decref(whole);
-    if (status == RF_OK) {
-        status = check_here(&node, inlined, err);
-    }
+    RF_THEN(status, check_here(&node, inlined, err));
     if (status != RF_OK) {
         json_decref(inlined);
     } else {
@@ -89,13 +87,9 @@ enum rf_status rf_config_read_own_models(const struct rf_jnode *root,
     config->models = json_array();
     for (size_t i = 0; i < config->n_scenarios; i++) {
         struct rf_scenario_config *scenario = &config->scenarios[i];
-        enum rf_status status =
-            scenario->model != NULL
-                ? read_own_model(root, config, scenario, err)
-                : RF_OK;
-        if (status != RF_OK) {
-            return status;
-        }
+        RF_TRY(scenario->model != NULL
+                   ? read_own_model(root, config, scenario, err)
+                   : RF_OK);
         all_own &= scenario->model != NULL;
     }
     if (config->model == NULL && !all_own) {

@@ -223,9 +223,7 @@ static enum rf_status read_control(const struct rf_jnode *root,
     enum rf_status status = RF_OK;
     if (control.value != NULL) {
         status = rf_jnode_check_keys(&control, control_keys, err);
-        if (status == RF_OK) {
-            status = rf_jnode_string(&control, "address", &address, err);
-        }
+        RF_THEN(status, rf_jnode_string(&control, "address", &address, err));
         if (status == RF_OK && strcmp(address, "auto") != 0 &&
             strcmp(address, "stdio") != 0 && !numeric_address(address)) {
             struct rf_jnode node = rf_jnode_get(&control, "address");
@@ -233,13 +231,9 @@ static enum rf_status read_control(const struct rf_jnode *root,
                                     "must be \"auto\", \"stdio\" or a numeric "
                                     "address of this machine");
         }
-        if (status == RF_OK) {
-            status = rf_jnode_u32(&control, "port", 0, 65535,
-                                  &config->control.port, err);
-        }
-        if (status == RF_OK) {
-            status = read_port_range(&control, &config->control, err);
-        }
+        RF_THEN(status, rf_jnode_u32(&control, "port", 0, 65535,
+                                     &config->control.port, err));
+        RF_THEN(status, read_port_range(&control, &config->control, err));
     }
     config->control.address = rf_xstrdup(address);
     return status;
@@ -400,9 +394,7 @@ enum rf_status rf_config_read_nodes(const struct rf_jnode *root,
         struct rf_jnode node = rf_jnode_at(&list, i);
         enum rf_status status =
             read_node(&node, config, &config->nodes[i], err);
-        if (status == RF_OK) {
-            status = check_unique(&list, config, i, err);
-        }
+        RF_THEN(status, check_unique(&list, config, i, err));
         if (status != RF_OK) {
             return status;
         }

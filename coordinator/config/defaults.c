@@ -211,10 +211,7 @@ static enum rf_status check_defaults(const struct rf_jnode *defaults,
                                      struct rf_err *err)
 {
     struct rf_jnode name;
-    enum rf_status status = check_object(defaults, err);
-    if (status != RF_OK) {
-        return status;
-    }
+    RF_TRY(check_object(defaults, err));
     name = rf_jnode_get(defaults, "name");
     return name.value == NULL
                ? RF_OK
@@ -241,9 +238,7 @@ enum rf_status rf_defaults_resolve(const struct rf_jnode *root, json_t **out,
     struct rf_jnode defaults = rf_jnode_get(root, "defaults");
     json_t *suite = json_object();
     enum rf_status status = check_object(&variables, err);
-    if (status == RF_OK) {
-        status = check_defaults(&defaults, err);
-    }
+    RF_THEN(status, check_defaults(&defaults, err));
     for (size_t i = 0; status == RF_OK && i < RF_ARRAY_SIZE(places); i++) {
         status = take(root, places[i], suite, err);
     }

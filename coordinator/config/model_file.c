@@ -54,10 +54,8 @@ static enum rf_status inline_checkpoint(json_t *model, const char *folder,
 {
     char *real = NULL, *absolute;
     json_t *headers = NULL;
-    enum rf_status status = find_checkpoint(folder, &real, err);
-    if (status != RF_OK) {
-        return status;
-    }
+    enum rf_status status = RF_OK;
+    RF_TRY(find_checkpoint(folder, &real, err));
     if (real == NULL) {
         absolute = rf_paths_absolute(".", folder);
         if (json_object_set_new(model, "checkpoint", json_string(absolute)) !=
@@ -187,10 +185,7 @@ enum rf_status rf_model_file_inline(const struct rf_jnode *node,
     if (!json_is_object(node->value)) {
         return rf_jnode_wrong(node, err, "must be an object");
     }
-    status = find_source(node, &key, err);
-    if (status != RF_OK) {
-        return status;
-    }
+    RF_TRY(find_source(node, &key, err));
     model = json_deep_copy(node->value);
     if (model == NULL) {
         return rf_err_set(err, RF_ERR_NOMEM, "%s: model", node->file);

@@ -385,10 +385,7 @@ static enum rf_status finish(struct setting *setting,
                              const struct path_step *step, struct rf_err *err)
 {
     json_t *value = NULL;
-    enum rf_status status = read_value(step->rest, &value, err);
-    if (status != RF_OK) {
-        return status;
-    }
+    RF_TRY(read_value(step->rest, &value, err));
     if (json_is_null(value)) {
         const size_t before = setting->n_set;
         remove_members(setting, at->node.value, step);
@@ -407,10 +404,8 @@ static enum rf_status advance(struct setting *setting,
                               const struct path_place *at, struct rf_err *err)
 {
     struct path_step step;
-    enum rf_status status = read_step(at, &step, err);
-    if (status != RF_OK) {
-        return status;
-    }
+    enum rf_status status = RF_OK;
+    RF_TRY(read_step(at, &step, err));
     if (at->depth >= RF_JSON_MAX_DEPTH) {
         status = rf_jnode_fail(&at->node, err, "nested deeper than %d levels",
                                RF_JSON_MAX_DEPTH);

@@ -111,10 +111,8 @@ static enum rf_status start(uv_loop_t *loop,
     struct local *local;
     char **words = NULL;
     int pair[2], error;
-    enum rf_status status = find_words(order, &words, err);
-    if (status != RF_OK) {
-        return status;
-    }
+    enum rf_status status;
+    RF_TRY(find_words(order, &words, err));
     if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, pair) != 0) {
         rf_wrap_free(words);
         return rf_err_errno(err, RF_ERR_LAUNCH, errno, "socketpair");

@@ -126,10 +126,7 @@ static enum rf_status start(uv_loop_t *loop,
         return rf_err_set(err, RF_ERR_INTERNAL,
                           "launcher manual without a place to join");
     }
-    status = key_folder(&folder, err);
-    if (status != RF_OK) {
-        return status;
-    }
+    RF_TRY(key_folder(&folder, err));
     path = key_path(folder, join->identity);
     free(folder);
     status = write_key(path, join->key, err);

@@ -412,10 +412,7 @@ static enum rf_status start(uv_loop_t *loop,
                             struct rf_err *err)
 {
     struct slurm *launch;
-    enum rf_status status = check(order, err);
-    if (status != RF_OK) {
-        return status;
-    }
+    RF_TRY(check(order, err));
     launch = rf_xcalloc(1, sizeof(*launch));
     launch->base.callbacks = *callbacks;
     launch->base.data = data;

@@ -319,10 +319,8 @@ static enum rf_status count_slots(const struct rf_megatron_args *args,
     struct rf_jnode node = rf_jnode_root(scenario, RF_MEGATRON_FILE);
     struct rf_spec *spec = NULL;
     uint64_t slots;
-    enum rf_status status = rf_spec_from_json(&node, NULL, 0, &spec, err);
-    if (status != RF_OK) {
-        return status;
-    }
+    enum rf_status status;
+    RF_TRY(rf_spec_from_json(&node, NULL, 0, &spec, err));
     status = check_experts(args, spec, err);
     slots = rf_world_smallest(spec);
     rf_spec_destroy(spec);

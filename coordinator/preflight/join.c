@@ -152,9 +152,7 @@ enum rf_status rf_preflight_join_judge(const struct rf_preflight_join *join,
                                        struct rf_err *err)
 {
     enum rf_status status = check_protocol(hello, protocol, err);
-    if (status == RF_OK) {
-        status = check_gpus(join, node, hello, err);
-    }
+    RF_THEN(status, check_gpus(join, node, hello, err));
     if (status == RF_OK && strict) {
         status = rf_hello_check_build(hello, true, err);
     }

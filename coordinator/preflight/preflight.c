@@ -182,9 +182,7 @@ enum rf_status rf_preflight_check(const struct rf_scenario *scenario,
         hellos[i] = rf_preflight_join_hello(join, i);
     }
     status = check_nodes(scenario, join, hellos, err);
-    if (status == RF_OK) {
-        status = rf_folders_check(scenario, hellos, err);
-    }
+    RF_THEN(status, rf_folders_check(scenario, hellos, err));
     free(hellos);
     return status;
 }

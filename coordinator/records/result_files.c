@@ -188,9 +188,7 @@ static void add_file(struct rf_result_set *set, const char *path)
         return;
     }
     status = rf_json_load(path, RF_RESULT_MAX_BYTES, &document, &err);
-    if (status == RF_OK) {
-        status = take(set, path, document, &err);
-    }
+    RF_THEN(status, take(set, path, document, &err));
     if (status != RF_OK) {
         leave_out(set, "%s; the file is left out", err.text);
     }

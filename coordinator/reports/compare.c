@@ -252,9 +252,7 @@ enum rf_status rf_compare_check(const struct rf_result_set *reference,
                                 const char *now_folder, struct rf_err *err)
 {
     enum rf_status status = check_once(reference, reference_folder, err);
-    if (status == RF_OK) {
-        status = check_once(now, now_folder, err);
-    }
+    RF_THEN(status, check_once(now, now_folder, err));
     for (size_t i = 0; status == RF_OK && i < now->n; i++) {
         if (find(reference, now->files[i].name) != NULL) {
             return RF_OK;

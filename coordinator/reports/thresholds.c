@@ -111,12 +111,8 @@ static enum rf_status read_named(char *entry, char *sign, unsigned *seen,
 {
     struct rf_threshold limits;
     size_t metric = 0;
-    enum rf_status status;
     *sign = '\0';
-    status = find_metric(entry, &metric, err);
-    if (status != RF_OK) {
-        return status;
-    }
+    RF_TRY(find_metric(entry, &metric, err));
     if (*seen >> metric & 1) {
         return named_twice(entry, err);
     }

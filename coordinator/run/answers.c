@@ -51,10 +51,8 @@ enum rf_status rf_answers_prepared(struct rf_attempt *attempt,
     }
     status = same_digest("plan_digest", prepared->plan_digest,
                          &attempt->scenario->plan->digest, err);
-    if (status == RF_OK) {
-        status = same_digest("schedule_digest", prepared->schedule_digest,
-                             &attempt->scenario->schedule->digest, err);
-    }
+    RF_THEN(status, same_digest("schedule_digest", prepared->schedule_digest,
+                                &attempt->scenario->schedule->digest, err));
     if (status != RF_OK) {
         return status;
     }
@@ -154,10 +152,7 @@ static enum rf_status take_window(const struct rf_attempt *attempt,
                                   struct rf_err *err)
 {
     const struct rf_msg_ran *ran = answer->ran;
-    enum rf_status status = check_ran(ran, err);
-    if (status != RF_OK) {
-        return status;
-    }
+    RF_TRY(check_ran(ran, err));
     samples[answer->rank] =
         (struct rf_sample){.start_ns = ran->start_ns,
                            .end_ns = ran->end_ns,

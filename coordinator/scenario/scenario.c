@@ -100,18 +100,14 @@ static enum rf_status choose(struct rf_scenario *scenario,
     struct rf_jnode root = rf_jnode_root(config->document, config->file);
     struct rf_link_figures figures;
     struct rf_capacities links;
-    enum rf_status status =
-        rf_link_figures_of(&root, info->name, &figures, err);
-    if (status != RF_OK) {
-        return status;
-    }
+    enum rf_status status;
+    RF_TRY(rf_link_figures_of(&root, info->name, &figures, err));
     rf_capacities_init(&links, scenario->world->n_nodes);
     links.devices = info->memory == RF_DEVICE_MEMORY;
     status = rf_links_apply(&root, info->name, &figures,
                             rf_scenario_node_names(scenario), &links, err);
-    if (status == RF_OK) {
-        status = choose_with(scenario, info, &figures, &links, by_time, err);
-    }
+    RF_THEN(status,
+            choose_with(scenario, info, &figures, &links, by_time, err));
     rf_capacities_free(&links);
     return status;
 }
@@ -271,27 +267,20 @@ static enum rf_status build(struct rf_scenario *scenario,
     }
     status = rf_mesh_rules_place(scenario->spec, model, config->slots,
                                  config->n_nodes, &scenario->world, err);
-    if (status == RF_OK) {
-        status = rf_plan_build(model, scenario->world, scenario->spec,
-                               &scenario->plan, err);
-    }
+    RF_THEN(status, rf_plan_build(model, scenario->world, scenario->spec,
+                                  &scenario->plan, err));
     if (status == RF_OK &&
         (by_time || scenario->spec->strategy == RF_STRATEGY_AUTO)) {
         status = choose(scenario, info, by_time, err);
     }
-    if (status == RF_OK) {
-        status = rf_method_check(info, scenario->plan, config->node_names, err);
-    }
+    RF_THEN(status,
+            rf_method_check(info, scenario->plan, config->node_names, err));
     if (status == RF_OK && config->export_folder != NULL) {
         status = check_export(info, scenario->plan, err);
     }
-    if (status == RF_OK) {
-        status = rf_schedule_build(scenario->plan, RF_NONE, &scenario->schedule,
-                                   err);
-    }
-    if (status == RF_OK) {
-        status = rf_schedule_prove(scenario->plan, scenario->schedule, err);
-    }
+    RF_THEN(status, rf_schedule_build(scenario->plan, RF_NONE,
+                                      &scenario->schedule, err));
+    RF_THEN(status, rf_schedule_prove(scenario->plan, scenario->schedule, err));
     if (status != RF_OK) {
         rf_err_wrap(err, "%s: %s (%s)", config->file,
                     config->scenarios[scenario->index].path,

@@ -28,17 +28,13 @@ static enum rf_status check_complete(const json_t *result, const char *path,
                                      struct rf_err *err)
 {
     const json_t *cluster = json_object_get(result, "cluster");
-    enum rf_status status;
     if (json_is_object(json_object_get(result, "configuration"))) {
         return rf_err_set(err, RF_ERR_CONFIG,
                           "%s: describes a whole run; name the file of one of "
                           "its scenarios",
                           path);
     }
-    status = rf_result_check(result, path, err);
-    if (status != RF_OK) {
-        return status;
-    }
+    RF_TRY(rf_result_check(result, path, err));
     if (json_array_size(json_object_get(cluster, "scenarios")) != 1) {
         return rf_err_set(err, RF_ERR_CONFIG,
                           "%s: $.cluster: is not complete: build %.100s of "

@@ -276,13 +276,9 @@ static enum rf_status read_old(struct rf_results *results, uint32_t asked,
                          results->folder)
             : rf_json_load(path, RF_RESULT_MAX_BYTES, &results->document, err);
     free(path);
-    if (status == RF_OK) {
-        status = rf_resume_check(results->document, &results->run,
-                                 results->folder, err);
-    }
-    if (status == RF_OK) {
-        status = resume_repeats(results, asked, &n_repeats, err);
-    }
+    RF_THEN(status, rf_resume_check(results->document, &results->run,
+                                    results->folder, err));
+    RF_THEN(status, resume_repeats(results, asked, &n_repeats, err));
     if (status != RF_OK) {
         return status;
     }
@@ -322,15 +318,11 @@ static enum rf_status open_folder(struct rf_results *results,
     if (results->resumed) {
         results->folder = rf_xstrdup(settings->resume);
         status = lock_folder(results, err);
-        if (status == RF_OK) {
-            status = read_old(results, settings->n_repeats, err);
-        }
+        RF_THEN(status, read_old(results, settings->n_repeats, err));
         return status;
     }
     status = make_folder(results, settings->out, err);
-    if (status == RF_OK) {
-        status = lock_folder(results, err);
-    }
+    RF_THEN(status, lock_folder(results, err));
     if (status == RF_OK) {
         new_document(results);
         note_left_out(results);

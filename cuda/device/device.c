@@ -65,10 +65,7 @@ enum rf_status rf_device_ready(struct rf_err *err)
         return rf_device_why_none(code, err);
     }
     for (int i = 0; i < count; i++) {
-        enum rf_status status = rf_nvml_check_device(i, err);
-        if (status != RF_OK) {
-            return status;
-        }
+        RF_TRY(rf_nvml_check_device(i, err));
     }
     return RF_OK;
 }
@@ -112,10 +109,7 @@ enum rf_status rf_device_use(uint32_t slot, struct rf_err *err)
         RF_CUDA_TRY(err, out, cudaSetDevice((int)device));
         return RF_OK;
     }
-    status = rf_nvml_check_device((int)device, err);
-    if (status != RF_OK) {
-        return status;
-    }
+    RF_TRY(rf_nvml_check_device((int)device, err));
     rf_memory_usage_begin((int)device);
     code = cudaSetDevice((int)device);
     if (code == cudaErrorDevicesUnavailable) {
@@ -278,16 +272,12 @@ enum rf_status rf_device_copy(const struct rf_device_slices *slices,
     struct rf_copy_args args = {
         .bases = *bases, .slices = slices->table.memory, .cast = slices->cast};
     for (int c = RF_UNIT_CLASSES; c-- > 0;) {
-        enum rf_status status;
         args.tiles = slices->table.tiles[c];
         args.n_tiles = slices->table.n[c];
-        status =
-            launch(slices->cast == RF_KERNEL_CAST_NONE ? by_class[c]
-                                                       : RF_K_rf_kernel_cast,
-                   slices->table.n[c], slices->most_blocks, &args, stream, err);
-        if (status != RF_OK) {
-            return status;
-        }
+        RF_TRY(launch(slices->cast == RF_KERNEL_CAST_NONE ? by_class[c]
+                                                          : RF_K_rf_kernel_cast,
+                      slices->table.n[c], slices->most_blocks, &args, stream,
+                      err));
     }
     return RF_OK;
 }
@@ -357,14 +347,10 @@ static enum rf_status content_launch(const struct rf_device_content *content,
                                    .round = round,
                                    .counts = content->table.extra};
     for (int c = 4; c-- > 0;) {
-        enum rf_status status;
         args.tiles = content->table.tiles[c];
         args.n_tiles = content->table.n[c];
-        status = rf_device_launch(by_class[c], content->table.n[c], &args,
-                                  stream, err);
-        if (status != RF_OK) {
-            return status;
-        }
+        RF_TRY(rf_device_launch(by_class[c], content->table.n[c], &args, stream,
+                                err));
     }
     return RF_OK;
 }

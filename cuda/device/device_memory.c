@@ -247,10 +247,8 @@ static enum rf_status cuda_fill(const struct rf_plan *plan, enum rf_side side,
         return RF_OK;
     }
     status = tables_of(&content, arena, &tables, err);
-    if (status == RF_OK) {
-        status =
-            rf_device_fill(&tables->content, arena->base, round, NULL, err);
-    }
+    RF_THEN(status,
+            rf_device_fill(&tables->content, arena->base, round, NULL, err));
     if (status != RF_OK) {
         goto out;
     }
@@ -377,20 +375,14 @@ static enum rf_status cuda_verify(const struct rf_verify_job *job,
     struct rf_arena *own = (struct rf_arena *)(uintptr_t)arena;
     struct arena_tables *tables;
     struct rf_verify_counts counts;
-    enum rf_status status;
+    enum rf_status status = RF_OK;
     memset(out, 0, sizeof(*out));
     if (arena->base == NULL) {
         return RF_OK;
     }
-    status = tables_of(&content, own, &tables, err);
-    if (status != RF_OK) {
-        return status;
-    }
-    status = rf_device_verify(&tables->content, arena->base, job->iteration,
-                              &counts, err);
-    if (status != RF_OK) {
-        return status;
-    }
+    RF_TRY(tables_of(&content, own, &tables, err));
+    RF_TRY(rf_device_verify(&tables->content, arena->base, job->iteration,
+                            &counts, err));
     out->checked_bytes = tables->slices.bytes;
     out->mismatched_bytes = counts.mismatched_bytes;
     if (counts.mismatched_bytes > 0) {

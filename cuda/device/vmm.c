@@ -119,11 +119,10 @@ enum rf_status rf_vmm_ready(struct rf_err *err)
 {
     bool good = false;
     enum rf_status status = load(err);
-    if (status == RF_OK) {
-        status = attribute(
-            CU_DEVICE_ATTRIBUTE_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR_SUPPORTED,
-            &good, err);
-    }
+    RF_THEN(status,
+            attribute(
+                CU_DEVICE_ATTRIBUTE_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR_SUPPORTED,
+                &good, err));
     if (status == RF_OK && !good) {
         status = rf_err_set(err, RF_ERR_UNSUPPORTED,
                             "device %d cannot share memory by file descriptor",
@@ -215,10 +214,8 @@ enum rf_status rf_vmm_map(int fd, uint64_t bytes, void **base,
                           struct rf_err *err)
 {
     CUmemGenericAllocationHandle handle;
-    enum rf_status status = load(err);
-    if (status != RF_OK) {
-        return status;
-    }
+    enum rf_status status;
+    RF_TRY(load(err));
     DRIVER_TRY(err, out, cuMemImportFromShareableHandle, &handle,
                (void *)(intptr_t)fd, CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR);
     status = map_handle(handle, bytes, base, err);

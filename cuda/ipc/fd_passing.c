@@ -182,11 +182,7 @@ enum rf_status rf_fd_passing_run(const struct rf_fd_passing *pass,
         struct pollfd look = {.fd = fd, .events = POLLIN};
         bool good = true;
         while (sent < pass->n_sends && good) {
-            enum rf_status status =
-                send_one(fd, &pass->sends[sent], &good, err);
-            if (status != RF_OK) {
-                return status;
-            }
+            RF_TRY(send_one(fd, &pass->sends[sent], &good, err));
             sent += good;
         }
         if (atomic_load(pass->abort)) {

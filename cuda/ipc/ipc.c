@@ -158,19 +158,11 @@ enum rf_status rf_ipc_meet(const struct rf_method_env *env,
         }
     }
     status = rf_fd_passing_open(&socket, &mine.name, err);
-    if (status == RF_OK) {
-        status = fill_export(env, event, &mine, err);
-    }
-    if (status == RF_OK) {
-        status =
-            env->exchange(env->exchange_data, &mine, sizeof(mine), all, err);
-    }
-    if (status == RF_OK) {
-        status = take_exports(shm, all, peers, by_events, err);
-    }
-    if (status == RF_OK) {
-        status = pass(env, shm, socket, peers, err);
-    }
+    RF_THEN(status, fill_export(env, event, &mine, err));
+    RF_THEN(status,
+            env->exchange(env->exchange_data, &mine, sizeof(mine), all, err));
+    RF_THEN(status, take_exports(shm, all, peers, by_events, err));
+    RF_THEN(status, pass(env, shm, socket, peers, err));
     for (uint32_t slot = 0;
          status == RF_OK && *by_events && slot < shm->n_peers; slot++) {
         if (slot != shm->self) {

@@ -76,13 +76,10 @@ static enum rf_status time_once(struct trial *trial, bool engine, float *ms,
 {
     enum rf_status status = RF_OK;
     RF_CUDA_TRY(err, out, cudaEventRecord(trial->begin, trial->stream));
-    status = engine ? rf_copy_engine_run(&trial->list, trial->batches,
-                                         trial->stream, err)
-                    : rf_device_copy(&trial->slices, &trial->bases,
-                                     trial->stream, err);
-    if (status != RF_OK) {
-        return status;
-    }
+    RF_TRY(engine ? rf_copy_engine_run(&trial->list, trial->batches,
+                                       trial->stream, err)
+                  : rf_device_copy(&trial->slices, &trial->bases, trial->stream,
+                                   err));
     RF_CUDA_TRY(err, out, cudaEventRecord(trial->end, trial->stream));
     RF_CUDA_TRY(err, out, cudaEventSynchronize(trial->end));
     RF_CUDA_TRY(err, out, cudaEventElapsedTime(ms, trial->begin, trial->end));
@@ -124,12 +121,8 @@ static enum rf_status try_length(struct trial *trial, uint64_t bytes,
     }
     status = rf_device_slices_upload(&slices, RF_KERNEL_CAST_NONE,
                                      &trial->slices, err);
-    if (status == RF_OK) {
-        status = time_best(trial, true, &result->engine_ms, err);
-    }
-    if (status == RF_OK) {
-        status = time_best(trial, false, &result->kernel_ms, err);
-    }
+    RF_THEN(status, time_best(trial, true, &result->engine_ms, err));
+    RF_THEN(status, time_best(trial, false, &result->kernel_ms, err));
     rf_slices_free(&slices);
     rf_device_slices_free(&trial->slices);
     rf_copy_engine_free(&trial->list);
@@ -176,10 +169,7 @@ static enum rf_status measure(const struct rf_method_env *env,
     const uint64_t bytes =
         RF_MIN(env->arena[op->src_mem].bytes, peer->export.bytes[op->dst_mem]);
     struct trial trial = {.batches = batches};
-    enum rf_status status = rf_ipc_open_arena(peer, op->dst_mem, err);
-    if (status != RF_OK) {
-        return status;
-    }
+    RF_TRY(rf_ipc_open_arena(peer, op->dst_mem, err));
     trial.bases.at[0] = env->arena[op->src_mem].base;
     trial.bases.at[1] = peer->arena[op->dst_mem];
     return try_lengths(&trial, RF_MIN(bytes, TRIAL_BYTES), from, err);

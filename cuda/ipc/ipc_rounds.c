@@ -20,7 +20,6 @@ static enum rf_status base_for(struct rf_ipc_rounds *rounds, uint32_t rank,
 {
     const uint32_t slot = rf_node_memory_slot(rounds->shm, rank);
     uint32_t *index = &rounds->base_index[slot * RF_MEM_COUNT + mem];
-    enum rf_status status = RF_OK;
     if (slot == rounds->shm->self) {
         *out = mem;
         return RF_OK;
@@ -31,10 +30,7 @@ static enum rf_status base_for(struct rf_ipc_rounds *rounds, uint32_t rank,
                               "rank %u sends to more than %u memories",
                               rounds->env->rank, RF_MAX_BASES - OWN_BASES);
         }
-        status = rf_ipc_open_arena(&rounds->peers[slot], mem, err);
-        if (status != RF_OK) {
-            return status;
-        }
+        RF_TRY(rf_ipc_open_arena(&rounds->peers[slot], mem, err));
         *index = rounds->n_bases;
         rounds->bases.at[rounds->n_bases++] = rounds->peers[slot].arena[mem];
     }
@@ -109,14 +105,10 @@ static enum rf_status add_copy(struct rf_ipc_rounds *rounds,
     struct sorting sorting = {
         .rounds = rounds, .round = round_of(rounds, op->round), .local = local};
     struct rf_op_place place = {.src_base = op->src_mem};
-    enum rf_status status;
     if (rf_ipc_is_view(rounds->env->plan, op)) {
         return RF_OK;
     }
-    status = base_for(rounds, op->dst, op->dst_mem, &place.dst_base, err);
-    if (status != RF_OK) {
-        return status;
-    }
+    RF_TRY(base_for(rounds, op->dst, op->dst_mem, &place.dst_base, err));
     if (!rf_device_can_cast(op->cast)) {
         return rf_device_no_cast(err);
     }

@@ -108,10 +108,8 @@ static enum rf_status ipc_open(const struct rf_method_env *env, void **out,
     enum rf_status status;
     state->env = env;
     status = make_events(state, err);
-    if (status == RF_OK) {
-        status = rf_node_memory_open(env, n * sizeof(struct published), 0,
-                                     &state->shm, err);
-    }
+    RF_THEN(status, rf_node_memory_open(env, n * sizeof(struct published), 0,
+                                        &state->shm, err));
     if (status == RF_OK) {
         state->peers = rf_xcalloc(state->shm->n_peers, sizeof(*state->peers));
         status = rf_ipc_meet(env, state->shm, state->event, state->peers,
@@ -122,10 +120,8 @@ static enum rf_status ipc_open(const struct rf_method_env *env, void **out,
     } else if (status == RF_OK) {
         status = rf_ipc_choose(env, state->shm, state->peers, &choice, err);
     }
-    if (status == RF_OK) {
-        status = rf_ipc_rounds_build(env, state->shm, state->peers, &choice,
-                                     &state->rounds, err);
-    }
+    RF_THEN(status, rf_ipc_rounds_build(env, state->shm, state->peers, &choice,
+                                        &state->rounds, err));
     if (status != RF_OK) {
         ipc_close(state);
         return status;
@@ -212,14 +208,10 @@ static enum rf_status issue_copies(struct ipc_state *state,
     const struct rf_bases *bases = &state->rounds.bases;
     enum rf_status status = rf_copy_engine_run(
         &round->engine, state->rounds.choice.batches, state->engine, err);
-    if (status == RF_OK) {
-        status = rf_device_copies(round->copies[RF_IPC_LINKS], bases,
-                                  state->stream, err);
-    }
-    if (status == RF_OK) {
-        status = rf_device_copies(round->copies[RF_IPC_LOCAL], bases,
-                                  state->local, err);
-    }
+    RF_THEN(status, rf_device_copies(round->copies[RF_IPC_LINKS], bases,
+                                     state->stream, err));
+    RF_THEN(status, rf_device_copies(round->copies[RF_IPC_LOCAL], bases,
+                                     state->local, err));
     return status;
 }
 
@@ -231,10 +223,7 @@ static enum rf_status issue_round(struct ipc_state *state,
     RF_CUDA_TRY(err, out, cudaEventRecord(round->begin, state->stream));
     RF_CUDA_TRY(err, out, cudaStreamWaitEvent(state->local, round->begin, 0));
     RF_CUDA_TRY(err, out, cudaStreamWaitEvent(state->engine, round->begin, 0));
-    status = issue_copies(state, round, err);
-    if (status != RF_OK) {
-        return status;
-    }
+    RF_TRY(issue_copies(state, round, err));
     RF_CUDA_TRY(err, out, cudaEventRecord(round->local_end, state->local));
     RF_CUDA_TRY(err, out,
                 cudaStreamWaitEvent(state->stream, round->local_end, 0));
@@ -255,16 +244,13 @@ out:
 static enum rf_status ipc_progress(void *opaque, bool *done, struct rf_err *err)
 {
     struct ipc_state *state = opaque;
-    enum rf_status status;
+    enum rf_status status = RF_OK;
     bool ready;
     *done = false;
     if (atomic_load(state->env->abort) || rf_node_memory_aborted(state->shm)) {
         return rf_err_set(err, RF_ERR_ABORTED, "aborted");
     }
-    status = publish_done(state, err);
-    if (status != RF_OK) {
-        return status;
-    }
+    RF_TRY(publish_done(state, err));
     if (!state->closing) {
         status = wait_for_peers(state, state->next, &ready, err);
         if (status != RF_OK || !ready) {

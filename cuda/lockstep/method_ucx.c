@@ -67,10 +67,7 @@ struct ucx_state {
 static enum rf_status ucx_probe(struct rf_err *err)
 {
     const struct rf_ucx_wire_ops *ops;
-    enum rf_status status = rf_device_ready(err);
-    if (status != RF_OK) {
-        return status;
-    }
+    RF_TRY(rf_device_ready(err));
     ops = rf_cuda_ucx_wire(err);
     return ops != NULL ? ops->probe(RF_DEVICE_MEMORY, err) : RF_ERR_UNSUPPORTED;
 }
@@ -83,10 +80,8 @@ static enum rf_status allocate(struct ucx_state *state, struct rf_err *err)
     cudaStream_t *stream = phases->stream;
     enum rf_status status =
         rf_device_stream(RF_STREAM_COPIES, &stream[RF_DEVICE_PHASE_PACK], err);
-    if (status == RF_OK) {
-        status = rf_device_stream(RF_STREAM_COPIES,
-                                  &stream[RF_DEVICE_PHASE_UNPACK], err);
-    }
+    RF_THEN(status, rf_device_stream(RF_STREAM_COPIES,
+                                     &stream[RF_DEVICE_PHASE_UNPACK], err));
     phases->send_slot_bytes = state->steps.send_slot_bytes;
     phases->recv_slot_bytes = state->steps.recv_slot_bytes;
     if (status == RF_OK && phases->send_slot_bytes > 0) {
@@ -99,9 +94,7 @@ static enum rf_status allocate(struct ucx_state *state, struct rf_err *err)
                     cudaMalloc((void **)&phases->recv,
                                SLOTS * phases->recv_slot_bytes));
     }
-    if (status == RF_OK) {
-        status = rf_phases_open(phases, state->env, &state->steps, 0, err);
-    }
+    RF_THEN(status, rf_phases_open(phases, state->env, &state->steps, 0, err));
 out:
     return status;
 }
@@ -138,12 +131,9 @@ static enum rf_status prepare(struct ucx_state *state, struct rf_err *err)
         return RF_ERR_UNSUPPORTED;
     }
     status = rf_direct_bytes(getenv(RF_DIRECT_VARIABLE), &least, err);
-    if (status == RF_OK) {
-        status = rf_steps_open(state->env, least, false, &state->steps, err);
-    }
-    if (status == RF_OK) {
-        status = allocate(state, err);
-    }
+    RF_THEN(status,
+            rf_steps_open(state->env, least, false, &state->steps, err));
+    RF_THEN(status, allocate(state, err));
     if (status == RF_OK) {
         state->exchanges =
             rf_xcalloc(state->steps.n, sizeof(*state->exchanges));
@@ -191,10 +181,8 @@ static enum rf_status pack(struct ucx_state *state, bool *moved,
         status = rf_phases_follow(&state->phases, RF_DEVICE_PHASE_PACK,
                                   after - 1, RF_DEVICE_PHASE_UNPACK, err);
     }
-    if (status == RF_OK) {
-        status =
-            rf_phases_copy(&state->phases, RF_DEVICE_PHASE_PACK, index, err);
-    }
+    RF_THEN(status,
+            rf_phases_copy(&state->phases, RF_DEVICE_PHASE_PACK, index, err));
     state->reached.packed++;
     *moved = true;
     return status;
@@ -301,12 +289,8 @@ static enum rf_status move_steps(struct ucx_state *state, bool *worked,
 {
     bool moved = false;
     enum rf_status status = pack(state, &moved, err);
-    if (status == RF_OK) {
-        status = post_next(state, &moved, err);
-    }
-    if (status == RF_OK) {
-        status = unpack(state, &moved, err);
-    }
+    RF_THEN(status, post_next(state, &moved, err));
+    RF_THEN(status, unpack(state, &moved, err));
     if (moved) {
         state->moved_ns = rf_now_ns();
     }
@@ -338,10 +322,7 @@ static enum rf_status ucx_progress(void *opaque, bool *done, struct rf_err *err)
     if (atomic_load(state->env->abort)) {
         return rf_err_set(err, RF_ERR_ABORTED, "aborted");
     }
-    status = state->ops->progress(state->wire, &worked, err);
-    if (status != RF_OK) {
-        return status;
-    }
+    RF_TRY(state->ops->progress(state->wire, &worked, err));
     see_exchanges(state);
     status = state->reached.unpacked == state->steps.n &&
                      state->landed == state->steps.n

@@ -14,10 +14,8 @@ static enum rf_status open_step(const struct rf_steps *steps, size_t index,
     const struct rf_step *step = &steps->at[index];
     enum rf_status status =
         rf_device_copies_upload(&step->pack, steps->cast, out->pack, err);
-    if (status == RF_OK) {
-        status = rf_device_copies_upload(&step->unpack, steps->cast,
-                                         out->unpack, err);
-    }
+    RF_THEN(status, rf_device_copies_upload(&step->unpack, steps->cast,
+                                            out->unpack, err));
     if (status != RF_OK) {
         return status;
     }

@@ -368,9 +368,7 @@ enum rf_status rf_steps_open(const struct rf_method_env *env,
                                    .waves = waves,
                                    .serialize = env->plan->spec->serialize};
     enum rf_status status = exchange_waves(env, waves, err);
-    if (status == RF_OK) {
-        status = rf_steps_build(&of, out, err);
-    }
+    RF_THEN(status, rf_steps_build(&of, out, err));
     for (uint32_t r = 0; r < n; r++) {
         rf_waves_free(&waves[r]);
     }

@@ -83,24 +83,16 @@ static enum rf_status allocate(struct nccl_state *state, struct rf_err *err)
 {
     cudaStream_t *stream = state->phases.stream;
     uint32_t blocks = 0;
-    enum rf_status status = rf_nccl_wire_open(&state->wire, &state->comms, err);
-    if (status != RF_OK) {
-        return status;
-    }
+    enum rf_status status;
+    RF_TRY(rf_nccl_wire_open(&state->wire, &state->comms, err));
     stream[NODE_WIRE] = state->wire.stream[RF_NCCL_NODE];
     stream[WORLD_WIRE] = state->wire.stream[RF_NCCL_WORLD];
     status =
         rf_device_stream(RF_STREAM_COPIES, &stream[RF_DEVICE_PHASE_PACK], err);
-    if (status == RF_OK) {
-        status = rf_device_stream(RF_STREAM_COPIES,
-                                  &stream[RF_DEVICE_PHASE_UNPACK], err);
-    }
-    if (status == RF_OK) {
-        status = rf_device_pack_blocks(&blocks, err);
-    }
-    if (status == RF_OK) {
-        status = allocate_buffers(state, err);
-    }
+    RF_THEN(status, rf_device_stream(RF_STREAM_COPIES,
+                                     &stream[RF_DEVICE_PHASE_UNPACK], err));
+    RF_THEN(status, rf_device_pack_blocks(&blocks, err));
+    RF_THEN(status, allocate_buffers(state, err));
     return status == RF_OK ? rf_phases_open(&state->phases, state->env,
                                             &state->steps, blocks, err)
                            : status;
@@ -127,20 +119,12 @@ static enum rf_status nccl_open(const struct rf_method_env *env, void **out,
     state->env = env;
     state->nccl = rf_nccl_load(err);
     status = state->nccl == NULL ? RF_ERR_UNSUPPORTED : open_steps(state, err);
-    if (status == RF_OK) {
-        status = allocate(state, err);
-    }
-    if (status == RF_OK) {
-        status = rf_nccl_comms_open(&state->comms, env, err);
-    }
-    if (status == RF_OK) {
-        status = rf_nccl_register(&state->registration, &state->comms,
-                                  &state->buffers, err);
-    }
-    if (status == RF_OK) {
-        status = rf_nccl_warm_up(&state->wire, &state->steps, state->buffers.at,
-                                 err);
-    }
+    RF_THEN(status, allocate(state, err));
+    RF_THEN(status, rf_nccl_comms_open(&state->comms, env, err));
+    RF_THEN(status, rf_nccl_register(&state->registration, &state->comms,
+                                     &state->buffers, err));
+    RF_THEN(status, rf_nccl_warm_up(&state->wire, &state->steps,
+                                    state->buffers.at, err));
     if (status != RF_OK) {
         nccl_abort(state);
         nccl_close(state);
@@ -180,10 +164,8 @@ static enum rf_status wait_for_earlier(struct nccl_state *state, size_t index,
     for (int wire = NODE_WIRE; wire <= WORLD_WIRE && index >= SLOTS; wire++) {
         status = rf_phases_follow(phases, RF_DEVICE_PHASE_PACK, index - SLOTS,
                                   wire, err);
-        if (status == RF_OK) {
-            status = rf_phases_follow(phases, wire, index - SLOTS,
-                                      RF_DEVICE_PHASE_UNPACK, err);
-        }
+        RF_THEN(status, rf_phases_follow(phases, wire, index - SLOTS,
+                                         RF_DEVICE_PHASE_UNPACK, err));
         if (status != RF_OK) {
             return status;
         }
@@ -205,14 +187,10 @@ static enum rf_status begin_step(struct nccl_state *state, size_t index,
                                         .n_recvs = step->n_recvs};
     struct rf_bases bases;
     enum rf_status status = wait_for_earlier(state, index, err);
-    if (status == RF_OK) {
-        status = rf_phases_copy(phases, RF_DEVICE_PHASE_PACK, index, err);
-    }
+    RF_THEN(status, rf_phases_copy(phases, RF_DEVICE_PHASE_PACK, index, err));
     for (int w = NODE_WIRE; w <= WORLD_WIRE && status == RF_OK; w++) {
         status = rf_phases_follow(phases, w, index, RF_DEVICE_PHASE_PACK, err);
-        if (status == RF_OK) {
-            status = rf_phases_begin(phases, w, index, err);
-        }
+        RF_THEN(status, rf_phases_begin(phases, w, index, err));
     }
     if (status != RF_OK) {
         return status;
@@ -232,10 +210,8 @@ static enum rf_status end_step(struct nccl_state *state, size_t index,
     enum rf_status status = RF_OK;
     for (int w = NODE_WIRE; w <= WORLD_WIRE && status == RF_OK; w++) {
         status = rf_phases_end(phases, w, index, err);
-        if (status == RF_OK) {
-            status =
-                rf_phases_follow(phases, RF_DEVICE_PHASE_UNPACK, index, w, err);
-        }
+        RF_THEN(status, rf_phases_follow(phases, RF_DEVICE_PHASE_UNPACK, index,
+                                         w, err));
     }
     state->in_group = false;
     return status == RF_OK

@@ -21,11 +21,8 @@ static enum rf_status load(struct rf_err *err)
 {
     struct link_map *map = NULL;
     void *library;
-    enum rf_status status = rf_dynamic_library_open(
-        LIBRARY, RTLD_LOCAL, symbols, RF_ARRAY_SIZE(symbols), &library, err);
-    if (status != RF_OK) {
-        return status;
-    }
+    RF_TRY(rf_dynamic_library_open(LIBRARY, RTLD_LOCAL, symbols,
+                                   RF_ARRAY_SIZE(symbols), &library, err));
     if (table.GetVersion(&table.version) != ncclSuccess ||
         table.version < RF_NCCL_MIN_VERSION) {
         int version = table.version;

@@ -198,9 +198,7 @@ enum rf_status rf_nccl_comms_open(struct rf_nccl_comms *comms,
     }
     config.blocking = 0;
     status = settle_places(comms, err);
-    if (status == RF_OK) {
-        status = exchange_id(comms, &id, err);
-    }
+    RF_THEN(status, exchange_id(comms, &id, err));
     if (status != RF_OK) {
         return status;
     }

@@ -69,10 +69,7 @@ static enum rf_status finish_exchange(struct rf_nccl_wire *wire,
         if (done) {
             return RF_OK;
         }
-        status = rf_nccl_wait(wire->comms, what, err);
-        if (status != RF_OK) {
-            return status;
-        }
+        RF_TRY(rf_nccl_wait(wire->comms, what, err));
     }
 }
 

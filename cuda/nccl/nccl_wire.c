@@ -116,9 +116,6 @@ enum rf_status rf_nccl_wire_issue(struct rf_nccl_wire *wire, bool *issued,
             return RF_OK;
         }
         wire->next = (enum rf_nccl_path)(path + 1);
-        status = count(wire, path) > 0 ? issue_group(wire, path, err) : RF_OK;
-        if (status != RF_OK) {
-            return status;
-        }
+        RF_TRY(count(wire, path) > 0 ? issue_group(wire, path, err) : RF_OK);
     }
 }

@@ -80,13 +80,10 @@ static enum rf_status make_streams(struct shmem_state *state,
     cudaStream_t *stream = state->phases.stream;
     enum rf_status status =
         rf_device_stream(RF_STREAM_COPIES, &stream[RF_DEVICE_PHASE_PACK], err);
-    if (status == RF_OK) {
-        status = rf_device_stream(RF_STREAM_WIRE, &stream[RF_NVSHMEM_PUT], err);
-    }
-    if (status == RF_OK) {
-        status = rf_device_stream(RF_STREAM_COPIES,
-                                  &stream[RF_DEVICE_PHASE_UNPACK], err);
-    }
+    RF_THEN(status,
+            rf_device_stream(RF_STREAM_WIRE, &stream[RF_NVSHMEM_PUT], err));
+    RF_THEN(status, rf_device_stream(RF_STREAM_COPIES,
+                                     &stream[RF_DEVICE_PHASE_UNPACK], err));
     stream[RF_NVSHMEM_ARRIVE] = stream[RF_DEVICE_PHASE_UNPACK];
     return status;
 }
@@ -111,15 +108,10 @@ static enum rf_status prepare(struct shmem_state *state, struct rf_err *err)
         status = rf_steps_open(env, state->setup.registered ? least : 0, true,
                                &state->steps, err);
     }
-    if (status == RF_OK) {
-        status = make_streams(state, err);
-    }
-    if (status == RF_OK) {
-        status = rf_phases_open(&state->phases, env, &state->steps, 0, err);
-    }
-    if (status == RF_OK) {
-        status = rf_nvshmem_table_open(env, &state->steps, &state->table, err);
-    }
+    RF_THEN(status, make_streams(state, err));
+    RF_THEN(status, rf_phases_open(&state->phases, env, &state->steps, 0, err));
+    RF_THEN(status,
+            rf_nvshmem_table_open(env, &state->steps, &state->table, err));
     return status == RF_OK ? allocate(state, err) : status;
 }
 
@@ -183,10 +175,8 @@ static enum rf_status unpack(struct shmem_state *state, size_t index,
                              struct rf_err *err)
 {
     enum rf_status status = rf_nvshmem_wire_await(&state->wire, index, err);
-    if (status == RF_OK) {
-        status =
-            rf_phases_copy(&state->phases, RF_DEVICE_PHASE_UNPACK, index, err);
-    }
+    RF_THEN(status,
+            rf_phases_copy(&state->phases, RF_DEVICE_PHASE_UNPACK, index, err));
     if (status == RF_OK) {
         rf_nvshmem_wire_make_room(&state->wire, index);
     }
@@ -203,9 +193,7 @@ static enum rf_status enqueue_turn(struct shmem_state *state,
         return RF_OK;
     }
     status = pack(state, turn->local, err);
-    if (status == RF_OK) {
-        status = rf_nvshmem_wire_put(&state->wire, turn, err);
-    }
+    RF_THEN(status, rf_nvshmem_wire_put(&state->wire, turn, err));
     return status == RF_OK ? unpack(state, turn->local, err) : status;
 }
 

@@ -39,11 +39,7 @@ static enum rf_status start(struct rf_nvshmem_setup *setup,
                             const struct rf_method_env *env, struct rf_err *err)
 {
     struct rf_nvshmem_attr attr;
-    enum rf_status status =
-        rf_nvshmem_started() ? RF_OK : exchange_id(setup, env, err);
-    if (status != RF_OK) {
-        return status;
-    }
+    RF_TRY(rf_nvshmem_started() ? RF_OK : exchange_id(setup, env, err));
     memset(&attr, 0, sizeof(attr));
     attr.version = RF_NVSHMEM_VERSION(sizeof(attr));
     attr.args.version = RF_NVSHMEM_VERSION(sizeof(attr.args));
@@ -100,13 +96,9 @@ enum rf_status rf_nvshmem_setup_open(struct rf_nvshmem_setup *setup,
                                      const struct rf_nvshmem_setup *like,
                                      struct rf_err *err)
 {
-    enum rf_status status;
     memset(setup, 0, sizeof(*setup));
     setup->api = rf_nvshmem_load(err);
-    status = setup->api == NULL ? RF_ERR_UNSUPPORTED : start(setup, env, err);
-    if (status != RF_OK) {
-        return status;
-    }
+    RF_TRY(setup->api == NULL ? RF_ERR_UNSUPPORTED : start(setup, env, err));
     if (like == NULL) {
         return register_arenas(setup, env, err);
     }

@@ -215,9 +215,7 @@ enum rf_status rf_nvshmem_table_open(const struct rf_method_env *env,
         cudaDeviceGetPCIBusId(head.bus, sizeof(head.bus), rf_device_index()));
     blob = make_blob(steps, &head, &size);
     status = env->exchange(env->exchange_data, blob, size, all, err);
-    if (status == RF_OK) {
-        status = take(out, env, steps, all, err);
-    }
+    RF_THEN(status, take(out, env, steps, all, err));
 out:
     rf_blobs_free(all, n);
     free(all);

@@ -158,9 +158,7 @@ enum rf_status rf_nvshmem_wire_put(const struct rf_nvshmem_wire *wire,
         status = rf_phases_follow(phases, RF_NVSHMEM_PUT, index - 1,
                                   RF_DEVICE_PHASE_UNPACK, err);
     }
-    if (status == RF_OK) {
-        status = rf_phases_begin(phases, RF_NVSHMEM_PUT, index, err);
-    }
+    RF_THEN(status, rf_phases_begin(phases, RF_NVSHMEM_PUT, index, err));
     if (status != RF_OK) {
         return status;
     }
@@ -188,9 +186,7 @@ enum rf_status rf_nvshmem_wire_await(const struct rf_nvshmem_wire *wire,
     enum rf_status status =
         rf_phases_follow(phases, RF_NVSHMEM_ARRIVE, index,
                          barriers ? RF_NVSHMEM_PUT : RF_DEVICE_PHASE_PACK, err);
-    if (status == RF_OK) {
-        status = rf_phases_begin(phases, RF_NVSHMEM_ARRIVE, index, err);
-    }
+    RF_THEN(status, rf_phases_begin(phases, RF_NVSHMEM_ARRIVE, index, err));
     for (size_t m = 0; m < step->n_recvs && status == RF_OK && !barriers; m++) {
         if (last_of_peer(step->recvs, step->n_recvs, m)) {
             wire->api->nvshmemx_signal_wait_until_on_stream(

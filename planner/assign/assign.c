@@ -414,9 +414,7 @@ static enum rf_status divide_apart(struct rf_assign *a, uint32_t *lines,
     struct rf_nic_division far = {.amount = NULL};
     uint32_t *far_lines = lines + a->in.world->n_ranks;
     enum rf_status status = rf_assign_divide_ranks(&a->in, &near, err);
-    if (status == RF_OK) {
-        status = rf_assign_divide_nics(&a->in, a->far, &far, err);
-    }
+    RF_THEN(status, rf_assign_divide_nics(&a->in, a->far, &far, err));
     if (status == RF_OK) {
         form_lines(a, near.near_amount, far.amount, NULL, lines, far_lines);
         set_rank_slack(a, &near, lines);

@@ -251,9 +251,7 @@ enum rf_status rf_assign_divide_nics(const struct rf_assign_input *in,
     shares.amount = out->amount;
     shares.load = out->load;
     status = solve_nics(in, &shares, err);
-    if (status == RF_OK) {
-        status = prefer_even_ranks(in, far, &shares, err);
-    }
+    RF_THEN(status, prefer_even_ranks(in, far, &shares, err));
     out->max_load = shares.max_load;
     out->max_weight = shares.max_weight;
     return status;

@@ -111,10 +111,7 @@ static enum rf_status add_tensors(struct rf_family_table *table,
     for (size_t i = 0; i < json_array_size(list.value); i++) {
         struct rf_jnode node = rf_jnode_at(&list, i);
         struct rf_rule rule;
-        enum rf_status status = rf_rule_read(&node, table->name, &rule, err);
-        if (status != RF_OK) {
-            return status;
-        }
+        RF_TRY(rf_rule_read(&node, table->name, &rule, err));
         if (has_own(table, rule.name)) {
             free(rule.name);
             continue;
@@ -134,13 +131,9 @@ static enum rf_status add_names(struct rf_family_table *table,
     for (size_t i = 0; i < json_array_size(list.value); i++) {
         struct rf_jnode node = rf_jnode_at(&list, i);
         struct rf_rule rule;
-        enum rf_status status;
         node.value = json_pack("{s:O, s:s}", "name", node.value, "role", role);
         json_array_append_new(table->documents, node.value);
-        status = rf_rule_read(&node, table->name, &rule, err);
-        if (status != RF_OK) {
-            return status;
-        }
+        RF_TRY(rf_rule_read(&node, table->name, &rule, err));
         if (rule.roles[0] != RF_ROLE_SKIP) {
             assign(table, component, NULL, &rule);
         }
@@ -214,10 +207,7 @@ static enum rf_status add_mtp(struct rf_family_table *table, struct rf_err *err)
     const struct rf_jnode *mtp = &table->components[RF_COMPONENT_MTP];
     const char *layer = NULL;
     struct rf_jnode range;
-    enum rf_status status = rf_jnode_string(mtp, "layer", &layer, err);
-    if (status != RF_OK) {
-        return status;
-    }
+    RF_TRY(rf_jnode_string(mtp, "layer", &layer, err));
     range = make_range(table);
     if (layer != NULL) {
         copy_layers(table, layer, &range);
@@ -285,7 +275,6 @@ static enum rf_status add_component(struct rf_family_table *table,
 {
     const struct rf_jnode *node = &table->components[component];
     bool chosen = is_chosen(&table->chosen, component);
-    enum rf_status status;
     if (!json_is_object(node->value)) {
         return !chosen ? RF_OK
                : component == RF_COMPONENT_MTP
@@ -296,10 +285,7 @@ static enum rf_status add_component(struct rf_family_table *table,
                           "this model type has no vision tower; "
                           "docs/MODELS.md lists those that have");
     }
-    status = check_keys(table, component, err);
-    if (status != RF_OK) {
-        return status;
-    }
+    RF_TRY(check_keys(table, component, err));
     json_object_update_missing(table->values,
                                json_object_get(node->value, "values"));
     return !chosen ? add_names(table, component, "skip", err)

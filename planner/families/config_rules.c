@@ -183,10 +183,7 @@ static enum rf_status read_plan(const struct rf_jnode *plan, const char *prefix,
     json_t *value;
     json_object_foreach (plan->value, key, value) {
         struct plan_entry entry = {.name = NULL};
-        enum rf_status status = read_style(plan, key, &entry, err);
-        if (status != RF_OK) {
-            return status;
-        }
+        RF_TRY(read_style(plan, key, &entry, err));
         read_name(prefix, key, &entry);
         for (size_t i = 0;
              i < RF_ARRAY_SIZE(suffixes) && entry.kind != KIND_MODULE &&

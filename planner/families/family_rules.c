@@ -168,11 +168,7 @@ enum rf_status rf_rule_u64(const struct rf_jnode *node,
                            uint64_t *out, struct rf_err *err)
 {
     struct rf_value value;
-    enum rf_status status =
-        rf_values_evaluate(values, node, node->value, &value, err);
-    if (status != RF_OK) {
-        return status;
-    }
+    RF_TRY(rf_values_evaluate(values, node, node->value, &value, err));
     if (value.kind != RF_VALUE_INTEGER || value.number < 0 ||
         (uint64_t)value.number < min || (uint64_t)value.number > max) {
         char text[32] = "no integer";
@@ -243,9 +239,7 @@ static enum rf_status read_parts(const struct rf_rule *rule,
                                  &part->size, err);
         }
         sum += part->size;
-        if (status == RF_OK) {
-            status = read_units(&item, values, family, part, err);
-        }
+        RF_THEN(status, read_units(&item, values, family, part, err));
     }
     if (status == RF_OK && sum != size) {
         return rf_jnode_fail(
@@ -277,7 +271,6 @@ enum rf_status rf_rule_divide(const struct rf_rule *rule,
 {
     const struct rf_role_division *division = rf_role_division(rule->roles[0]);
     uint32_t dim;
-    enum rf_status status;
     family->n_parts = rule->n_parts;
     family->interleaved = rule->interleaved;
     family->transposed = rule->transposed;
@@ -294,10 +287,7 @@ enum rf_status rf_rule_divide(const struct rf_rule *rule,
                     : family->own_layers ? RF_STAGE_LAST
                                          : division->stage;
     family->rule = rf_xasprintf("%s: %s", rule->table, rule->name);
-    status = read_block(rule, values, family, err);
-    if (status != RF_OK) {
-        return status;
-    }
+    RF_TRY(read_block(rule, values, family, err));
     if (rule->n_parts > 1) {
         return read_parts(rule, values, family, err);
     }

@@ -57,10 +57,7 @@ static enum rf_status find_place(const struct rf_family_table *table,
 {
     const char *after = NULL;
     size_t at = find_rule(table, rule->name, true);
-    enum rf_status status = rf_jnode_string(&rule->node, "after", &after, err);
-    if (status != RF_OK) {
-        return status;
-    }
+    RF_TRY(rf_jnode_string(&rule->node, "after", &after, err));
     if (after != NULL) {
         at = find_rule(table, after, true);
         at = at != SIZE_MAX ? at : find_rule(table, after, false);
@@ -290,15 +287,12 @@ static enum rf_status read_named(struct rf_family_table *table,
          file->name != NULL && !*found; file++) {
         json_t *document = NULL;
         struct rf_jnode root;
-        enum rf_status status;
+        enum rf_status status = RF_OK;
         if (!mentions(file, name)) {
             continue;
         }
-        status =
-            rf_json_parse(file->text, file->size, file->name, &document, err);
-        if (status != RF_OK) {
-            return status;
-        }
+        RF_TRY(
+            rf_json_parse(file->text, file->size, file->name, &document, err));
         json_array_append_new(table->documents, document);
         root = rf_jnode_root(document, file->name);
         for (size_t i = 0; i < json_array_size(document) && !*found; i++) {
@@ -352,14 +346,12 @@ static enum rf_status read_table(struct rf_family_table *table,
     struct rf_jnode tensors = rf_jnode_get(node, "tensors");
     json_t *attention = json_object_get(node->value, "attention");
     enum rf_status status;
-    if ((status = rf_jnode_check_keys(node, keys, err)) != RF_OK ||
-        (status = read_like(table, node, depth, err)) != RF_OK ||
-        (status = leave_out(table, node, err)) != RF_OK ||
-        (status = rename_rules(table, node, err)) != RF_OK ||
-        (status = merge(table->values, node, "values", err)) != RF_OK ||
-        (status = merge(table->layers, node, "layers", err)) != RF_OK) {
-        return status;
-    }
+    RF_TRY(rf_jnode_check_keys(node, keys, err));
+    RF_TRY(read_like(table, node, depth, err));
+    RF_TRY(leave_out(table, node, err));
+    RF_TRY(rename_rules(table, node, err));
+    RF_TRY(merge(table->values, node, "values", err));
+    RF_TRY(merge(table->layers, node, "layers", err));
     if (attention != NULL) {
         table->attention = attention;
     }
@@ -510,9 +502,7 @@ enum rf_status rf_family_table_mention(const struct rf_family_table *table,
     json_object_foreach (table->attention, key, value) {
         struct rf_jnode where = {.file = table->name};
         snprintf(where.path, sizeof(where.path), "attention.%s", key);
-        if (status == RF_OK) {
-            status = rf_values_mention(values, &where, value, err);
-        }
+        RF_THEN(status, rf_values_mention(values, &where, value, err));
     }
     for (size_t r = 0; r < table->n_rules && status == RF_OK; r++) {
         const struct rf_jnode *node = &table->rules[r].node;
@@ -521,24 +511,18 @@ enum rf_status rf_family_table_mention(const struct rf_family_table *table,
             status = rf_values_mention(values, &where, where.value, err);
         }
         json_array_foreach (json_object_get(node->value, "shape"), i, value) {
-            if (status == RF_OK) {
-                status = rf_values_mention(values, node, value, err);
-            }
+            RF_THEN(status, rf_values_mention(values, node, value, err));
         }
         json_array_foreach (table->rules[r].range.value, i, value) {
-            if (status == RF_OK) {
-                status = rf_values_mention(values, node, value, err);
-            }
+            RF_THEN(status, rf_values_mention(values, node, value, err));
         }
         json_array_foreach (json_object_get(node->value, "parts"), i, value) {
-            if (status == RF_OK) {
-                status = rf_values_mention(values, node,
-                                           json_object_get(value, "rows"), err);
-            }
-            if (status == RF_OK) {
-                status = rf_values_mention(
-                    values, node, json_object_get(value, "heads"), err);
-            }
+            RF_THEN(status,
+                    rf_values_mention(values, node,
+                                      json_object_get(value, "rows"), err));
+            RF_THEN(status,
+                    rf_values_mention(values, node,
+                                      json_object_get(value, "heads"), err));
         }
     }
     return status;

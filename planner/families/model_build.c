@@ -98,10 +98,8 @@ enum rf_status rf_model_add_family(struct rf_model *model,
         .dtype = draft->dtype,
         .n_layers = draft->layers != NULL ? draft->n_layers : 1,
     };
-    enum rf_status status = set_shape(draft, where, &family, err);
-    if (status != RF_OK) {
-        return status;
-    }
+    enum rf_status status;
+    RF_TRY(set_shape(draft, where, &family, err));
     if (!count_family(model, &family)) {
         return rf_jnode_fail(where, err,
                              "%.100s: the model reaches 2^63 bytes, which is "

@@ -114,9 +114,8 @@ enum rf_status rf_model_open_table(const struct rf_jnode *node,
                               "must be a table, a list of rules, or "
                               "\"config\" (docs/MODELS.md)");
     }
-    if (status == RF_OK) {
-        status = open_table(&config, &rules, &components, model_type, out, err);
-    }
+    RF_THEN(status,
+            open_table(&config, &rules, &components, model_type, out, err));
     if (status == RF_OK && *out == NULL &&
         json_object_get(node->value, "manifest") != NULL) {
         status = rf_components_need_table(&components, err);
@@ -224,10 +223,8 @@ enum rf_status rf_model_read_config(const struct rf_jnode *node,
     struct rf_values values;
     const char *model_type = "rules", *name = NULL;
     bool own = json_is_object(json_object_get(node->value, "rules"));
-    enum rf_status status = check_keys(node, err);
-    if (status != RF_OK) {
-        return status;
-    }
+    enum rf_status status;
+    RF_TRY(check_keys(node, err));
     if (!json_is_object(config.value)) {
         return rf_jnode_wrong(&config, err,
                               "must be the object of a config.json");

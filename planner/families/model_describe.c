@@ -202,26 +202,21 @@ enum rf_status rf_model_describe(struct rf_model *model,
                                  const struct rf_jnode *where, bool derive,
                                  struct rf_err *err)
 {
-    enum rf_status status;
     describe(model);
     if (derive) {
         derive_dtype(model);
         fix_latent_roles(model);
     }
-    if ((status = read_attention(values, "heads", "num_attention_heads", derive,
-                                 &model->heads, err)) != RF_OK) {
-        return status;
-    }
+    RF_TRY(read_attention(values, "heads", "num_attention_heads", derive,
+                          &model->heads, err));
     if (model->heads == 0) { /* the others mean nothing without it */
         return RF_OK;
     }
     model->kv_heads = model->heads;
-    if ((status = read_attention(values, "kv_heads", "num_key_value_heads",
-                                 derive, &model->kv_heads, err)) != RF_OK ||
-        (status = read_attention(values, "head_dim", "head_dim", derive,
-                                 &model->head_dim, err)) != RF_OK) {
-        return status;
-    }
+    RF_TRY(read_attention(values, "kv_heads", "num_key_value_heads", derive,
+                          &model->kv_heads, err));
+    RF_TRY(read_attention(values, "head_dim", "head_dim", derive,
+                          &model->head_dim, err));
     if (model->heads % model->kv_heads != 0) {
         return rf_jnode_fail(where, err,
                              "num_attention_heads must be a multiple of "

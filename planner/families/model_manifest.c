@@ -472,9 +472,7 @@ static enum rf_status read_entries(struct manifest *manifest)
     json_t *value;
     size_t end;
     json_object_foreach (manifest->node.value, name, value) {
-        if (status == RF_OK) {
-            status = read_entry(manifest, name);
-        }
+        RF_THEN(status, read_entry(manifest, name));
     }
     if (status != RF_OK) {
         return status;
@@ -526,13 +524,10 @@ static enum rf_status read_beside(struct manifest *manifest,
             return rf_jnode_fail(&manifest->config, manifest->err,
                                  "must be the object of a config.json");
         }
-        if ((status = rf_jnode_string(&manifest->config, "model_type", &type,
-                                      manifest->err)) != RF_OK ||
-            (status = rf_jnode_u32(&manifest->config, "num_hidden_layers", 1,
-                                   RF_MODEL_MAX_LAYERS, &layers,
-                                   manifest->err)) != RF_OK) {
-            return status;
-        }
+        RF_TRY(rf_jnode_string(&manifest->config, "model_type", &type,
+                               manifest->err));
+        RF_TRY(rf_jnode_u32(&manifest->config, "num_hidden_layers", 1,
+                            RF_MODEL_MAX_LAYERS, &layers, manifest->err));
         manifest->max_layers = layers > 0 ? layers : RF_MODEL_MAX_LAYERS;
     }
     model->name = rf_xstrdup(name);
@@ -598,10 +593,8 @@ static enum rf_status read_all(struct manifest *manifest,
                                        manifest->err)) != RF_OK)) {
         return status;
     }
-    if ((status = read_entries(manifest)) != RF_OK ||
-        (status = check_rules_used(manifest)) != RF_OK) {
-        return status;
-    }
+    RF_TRY(read_entries(manifest));
+    RF_TRY(check_rules_used(manifest));
     if (manifest->table != NULL &&
         (status = rf_components_check_matched(manifest->table,
                                               manifest->err)) != RF_OK) {

@@ -139,14 +139,11 @@ static enum rf_status read_dense(const struct rf_jnode *block,
                              "without kv_channels, hidden_size must be a "
                              "multiple of num_attention_heads");
     }
-    if ((status = rf_jnode_u64(block, "kv_channels", 1, RF_MODEL_MAX_HEADS,
-                               &t->head_dim, err)) != RF_OK ||
-        (status = rf_jnode_u64(block, "ffn_hidden_size", 1, max, &t->ffn,
-                               err)) != RF_OK ||
-        (status = rf_jnode_u32(block, "num_query_groups", 1, RF_MODEL_MAX_HEADS,
-                               &t->kv_heads, err)) != RF_OK) {
-        return status;
-    }
+    RF_TRY(rf_jnode_u64(block, "kv_channels", 1, RF_MODEL_MAX_HEADS,
+                        &t->head_dim, err));
+    RF_TRY(rf_jnode_u64(block, "ffn_hidden_size", 1, max, &t->ffn, err));
+    RF_TRY(rf_jnode_u32(block, "num_query_groups", 1, RF_MODEL_MAX_HEADS,
+                        &t->kv_heads, err));
     if (t->heads % t->kv_heads != 0) {
         return rf_jnode_fail(block, err,
                              "num_attention_heads must be a multiple of "
@@ -232,11 +229,8 @@ static enum rf_status read_sparse(const struct rf_jnode *block,
         "moe_shared_expert_gate", "moe_layer_freq",
         "moe_router_enable_expert_bias"};
     const uint64_t max = RF_MODEL_MAX_SIZE;
-    enum rf_status status = rf_jnode_u32(
-        block, "num_experts", 0, RF_MODEL_MAX_EXPERTS, &t->experts, err);
-    if (status != RF_OK) {
-        return status;
-    }
+    RF_TRY(rf_jnode_u32(block, "num_experts", 0, RF_MODEL_MAX_EXPERTS,
+                        &t->experts, err));
     for (unsigned i = 0; i < RF_ARRAY_SIZE(sparse_keys) && t->experts == 0;
          i++) {
         struct rf_jnode member = rf_jnode_get(block, sparse_keys[i]);
@@ -249,16 +243,14 @@ static enum rf_status read_sparse(const struct rf_jnode *block,
     }
     t->moe_ffn = t->ffn;
     t->sparse = rf_xcalloc(t->layers, sizeof(*t->sparse));
-    if ((status = rf_jnode_u64(block, "moe_ffn_hidden_size", 1, max,
-                               &t->moe_ffn, err)) != RF_OK ||
-        (status = rf_jnode_u64(block, "moe_shared_expert_intermediate_size", 0,
-                               max, &t->shared_ffn, err)) != RF_OK ||
-        (status = rf_jnode_bool(block, "moe_shared_expert_gate",
-                                &t->shared_gate, err)) != RF_OK ||
-        (status = rf_jnode_bool(block, "moe_router_enable_expert_bias",
-                                &t->router_bias, err)) != RF_OK) {
-        return status;
-    }
+    RF_TRY(
+        rf_jnode_u64(block, "moe_ffn_hidden_size", 1, max, &t->moe_ffn, err));
+    RF_TRY(rf_jnode_u64(block, "moe_shared_expert_intermediate_size", 0, max,
+                        &t->shared_ffn, err));
+    RF_TRY(
+        rf_jnode_bool(block, "moe_shared_expert_gate", &t->shared_gate, err));
+    RF_TRY(rf_jnode_bool(block, "moe_router_enable_expert_bias",
+                         &t->router_bias, err));
     if (t->shared_ffn > 0 && t->linear_bias) { /* Megatron-Core's rule */
         return rf_jnode_fail(block, err,
                              "shared experts have no biases: leave out "
@@ -350,12 +342,8 @@ static enum rf_status build(const struct megatron_block *t,
     rf_values_init(&values, &node, table);
     model->n_layers = t->layers;
     model->dtype = t->dtype;
-    if (status == RF_OK) {
-        status = rf_model_add_rules(model, &values, where, err);
-    }
-    if (status == RF_OK) {
-        status = rf_model_describe(model, &values, where, false, err);
-    }
+    RF_THEN(status, rf_model_add_rules(model, &values, where, err));
+    RF_THEN(status, rf_model_describe(model, &values, where, false, err));
     rf_values_free(&values);
     rf_family_table_destroy(table);
     json_decref(description);

@@ -91,9 +91,7 @@ enum rf_status rf_model_from_json(const struct rf_jnode *node,
     }
     model = rf_xcalloc(1, sizeof(*model));
     status = read(node, model, err);
-    if (status == RF_OK) {
-        status = read_unknown(node, model, err);
-    }
+    RF_THEN(status, read_unknown(node, model, err));
     if (status != RF_OK) {
         rf_model_destroy(model);
         return status;

@@ -121,10 +121,7 @@ static enum rf_status read_whole(struct rf_rule *rule, struct rf_err *err)
     for (size_t i = 0; i < json_array_size(list.value); i++) {
         struct rf_jnode item = rf_jnode_at(&list, i);
         unsigned layout = 0;
-        enum rf_status status = rf_jnode_word(&item, names, &layout, err);
-        if (status != RF_OK) {
-            return status;
-        }
+        RF_TRY(rf_jnode_word(&item, names, &layout, err));
         rule->whole_in |= UINT32_C(1) << layout;
     }
     return RF_OK;

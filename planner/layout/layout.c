@@ -121,14 +121,9 @@ static enum rf_status make_all(struct rf_layout_build *build,
     for (uint32_t i = 0; i < out->n_indices; i++) {
         if (i == 0 ||
             memcmp(keys[i].part, keys[i - 1].part, sizeof(keys[i].part)) != 0) {
-            enum rf_status status;
             build->index = keys[i].index;
             build->at = rf_coord_of(build->side, out->n_indices, build->index);
-            status =
-                make_layout(build, ops, &out->layouts[out->n_layouts], err);
-            if (status != RF_OK) {
-                return status;
-            }
+            RF_TRY(make_layout(build, ops, &out->layouts[out->n_layouts], err));
             out->n_layouts++;
         }
         out->of_index[keys[i].index] = out->n_layouts - 1;

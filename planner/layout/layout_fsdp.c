@@ -377,14 +377,10 @@ static enum rf_status make_fsdp1(struct rf_layout_build *build,
     size_t n = collect(build, &unit, members);
     enum rf_status status =
         add_unit(build, members, n, (struct shard){.layers = {0, 1}}, err);
-    if (status == RF_OK) {
-        status =
+    RF_THEN(status,
             add_layers(build, (struct rf_layer_run){0, build->model->n_layers},
-                       NULL, members, members + most, err);
-    }
-    if (status == RF_OK) {
-        status = add_own_layers(build, members, members + most, err);
-    }
+                       NULL, members, members + most, err));
+    RF_THEN(status, add_own_layers(build, members, members + most, err));
     free(members);
     return status;
 }
@@ -401,12 +397,8 @@ static enum rf_status add_tensors(struct rf_layout_build *build, uint32_t f,
     uint64_t size = member.elements * (family->n_experts / tensors);
     uint64_t share = rf_div_up(size, of.parts);
     uint64_t step = rf_align_up(share * shard.item, RF_PARAM_ALIGN);
-    enum rf_status status =
-        rf_layout_reserve(build, family->name, share * shard.item,
-                          family->n_layers * tensors, &shard.place, err);
-    if (status != RF_OK) {
-        return status;
-    }
+    RF_TRY(rf_layout_reserve(build, family->name, share * shard.item,
+                             family->n_layers * tensors, &shard.place, err));
     if (family->layers != NULL) {
         shard.in_layers = true;
         shard.layers.count = family->layers[family->n_layers - 1] + 1;

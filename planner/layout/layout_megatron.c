@@ -89,10 +89,7 @@ static enum rf_status add_groups(struct rf_layout_build *build,
     struct fused fused = {.start = 0};
     enum rf_status status;
     for (uint32_t i = 0; i < 3; i++) {
-        status = find_part(build, scheme->members[i], groups, &parts[i], err);
-        if (status != RF_OK) {
-            return status;
-        }
+        RF_TRY(find_part(build, scheme->members[i], groups, &parts[i], err));
         group_rows += parts[i].rows;
     }
     if (group_rows * groups % tp != 0) {

@@ -69,10 +69,7 @@ static enum rf_status cut_vocabulary(const struct rf_layout_build *build,
     uint64_t padded = rf_layout_vocab_rows(build->ops, build->vocab_multiple,
                                            rows, share.parts);
     uint32_t dim = out->dim;
-    enum rf_status status = cut(build, share, base, padded, out, err);
-    if (status != RF_OK) {
-        return status;
-    }
+    RF_TRY(cut(build, share, base, padded, out, err));
     if (out->start[dim] >= base + rows) {
         out->start[dim] = out->extent[dim] = 0;
     } else {
@@ -183,11 +180,7 @@ enum rf_status rf_layout_add_scheme(struct rf_layout_build *build,
 {
     struct rf_section sections[RF_FAMILY_MAX_PARTS];
     for (uint32_t k = 0; k < scheme->n_members; k++) {
-        enum rf_status status =
-            rf_layout_section(build, scheme->members[k], &sections[k], err);
-        if (status != RF_OK) {
-            return status;
-        }
+        RF_TRY(rf_layout_section(build, scheme->members[k], &sections[k], err));
     }
     return rf_layout_add(build, scheme->name, sections, scheme->n_members, err);
 }

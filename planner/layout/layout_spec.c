@@ -21,7 +21,6 @@ static enum rf_status make_spec(struct rf_layout_build *build,
         const struct rf_family *family = &build->model->families[f];
         struct rf_section section = {.family = f,
                                      .n_experts = family->n_experts};
-        enum rf_status status;
         if (side->n_spec != family->ndim) {
             return rf_err_set(err, RF_ERR_CONFIG,
                               "%s has %u dimensions, the spec has %u entries",
@@ -48,10 +47,7 @@ static enum rf_status make_spec(struct rf_layout_build *build,
             section.extent[d] = RF_MIN(chunk, size - section.start[d]);
         }
         section.rows = section.extent[0];
-        status = rf_layout_add(build, family->name, &section, 1, err);
-        if (status != RF_OK) {
-            return status;
-        }
+        RF_TRY(rf_layout_add(build, family->name, &section, 1, err));
     }
     return RF_OK;
 }

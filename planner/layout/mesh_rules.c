@@ -426,10 +426,7 @@ enum rf_status rf_mesh_rules_check_side(const struct rf_spec *spec,
         return RF_OK;
     }
     if (rf_layout_fuses_groups(context.layout)) {
-        enum rf_status status = check_groups(&context, err);
-        if (status != RF_OK) {
-            return status;
-        }
+        RF_TRY(check_groups(&context, err));
     }
     if (model->heads == 0 &&
         (fused || (self->tp > 1 && has_heads(model, RF_ROLE_COUNT)))) {

@@ -225,10 +225,7 @@ static enum rf_status check(const struct rf_plan *plan, struct rf_err *err)
                           "scenario without infer.quantize");
     }
     for (uint32_t f = 0; f < plan->model->n_families; f++) {
-        enum rf_status status = check_family(plan, f, err);
-        if (status != RF_OK) {
-            return status;
-        }
+        RF_TRY(check_family(plan, f, err));
     }
     return RF_OK;
 }
@@ -281,10 +278,7 @@ enum rf_status rf_export_plan(const struct rf_plan *plan, uint64_t file_bytes,
 {
     struct rf_export *export;
     struct placing placing = {.plan = plan, .file_bytes = file_bytes};
-    enum rf_status status = check(plan, err);
-    if (status != RF_OK) {
-        return status;
-    }
+    RF_TRY(check(plan, err));
     export = rf_xcalloc(1, sizeof(*export));
     export->places =
         rf_xcalloc(plan->model->n_tensors, sizeof(*export->places));

@@ -67,11 +67,8 @@ static enum rf_status prepare_side(const struct rf_plan *plan,
                                    struct rf_err *err)
 {
     struct rf_layouts *layouts = &plan->priv->layouts[side];
-    enum rf_status status = rf_layouts_build(plan->model, plan->world,
-                                             plan->spec, side, layouts, err);
-    if (status != RF_OK) {
-        return status;
-    }
+    RF_TRY(rf_layouts_build(plan->model, plan->world, plan->spec, side, layouts,
+                            err));
     return rf_shards_build(plan->model, plan->world, layouts, side, shards,
                            err);
 }
@@ -81,11 +78,7 @@ static enum rf_status choose_sources(struct plan_making *making,
 {
     const struct rf_plan *plan = making->plan;
     struct rf_plan_private *priv = plan->priv;
-    enum rf_status status =
-        rf_link_weights_build(plan->world, plan->spec, &priv->weights, err);
-    if (status != RF_OK) {
-        return status;
-    }
+    RF_TRY(rf_link_weights_build(plan->world, plan->spec, &priv->weights, err));
     const struct rf_assign_input input = {
         .world = plan->world,
         .balance = plan->spec->balance,
@@ -104,20 +97,10 @@ static enum rf_status choose_sources(struct plan_making *making,
 static enum rf_status prepare(struct plan_making *making, struct rf_err *err)
 {
     struct rf_plan_private *priv = making->plan->priv;
-    enum rf_status status =
-        prepare_side(making->plan, RF_TRAIN, &priv->source, err);
-    if (status != RF_OK) {
-        return status;
-    }
-    status = prepare_side(making->plan, RF_INFER, &priv->target, err);
-    if (status != RF_OK) {
-        return status;
-    }
-    status =
-        rf_matches_build(&priv->source, &priv->target, &priv->matches, err);
-    if (status != RF_OK) {
-        return status;
-    }
+    enum rf_status status;
+    RF_TRY(prepare_side(making->plan, RF_TRAIN, &priv->source, err));
+    RF_TRY(prepare_side(making->plan, RF_INFER, &priv->target, err));
+    RF_TRY(rf_matches_build(&priv->source, &priv->target, &priv->matches, err));
     status = weigh_matches(making, err);
     return status == RF_OK ? choose_sources(making, err) : status;
 }
@@ -274,9 +257,7 @@ static enum rf_status take_stock(struct plan_making *making, struct rf_err *err)
     making->node_recv = making->node_send + nodes;
     hash_world(plan);
     status = rf_plan_proof_start(&proof, plan, err);
-    if (status == RF_OK) {
-        status = rf_plan_walk_start(&walk, plan, err);
-    }
+    RF_THEN(status, rf_plan_walk_start(&walk, plan, err));
     if (status != RF_OK) {
         goto free_proof;
     }
@@ -289,9 +270,7 @@ static enum rf_status take_stock(struct plan_making *making, struct rf_err *err)
         count_transfer(making, &walk, transfer);
         status = rf_plan_proof_add_step(&proof, &walk, transfer, err);
     }
-    if (status == RF_OK) {
-        status = rf_plan_proof_end(&proof, err);
-    }
+    RF_THEN(status, rf_plan_proof_end(&proof, err));
     set_extremes(making);
     rf_plan_walk_end(&walk);
 free_proof:

@@ -337,10 +337,7 @@ enum rf_status rf_plan_proof_add_step(struct rf_plan_proof *proof,
         piece != NULL ? box_of(proof, walk->match, piece) : transfer->box;
     bool whole = walk->whole && rf_box_compare(&all, &transfer->box) == 0;
     bool all_whole = proof->all_whole && whole;
-    enum rf_status status = rf_plan_proof_add(proof, transfer, err);
-    if (status != RF_OK) {
-        return status;
-    }
+    RF_TRY(rf_plan_proof_add(proof, transfer, err));
     if (whole) {
         proof->seen[walk->match] = source_layout(proof, transfer->src) + 1;
     }
@@ -417,18 +414,14 @@ enum rf_status rf_plan_prove(const struct rf_plan *plan, struct rf_err *err)
     struct rf_plan_walk walk;
     const struct rf_transfer *transfer;
     enum rf_status status = rf_plan_proof_start(&proof, plan, err);
-    if (status == RF_OK) {
-        status = rf_plan_walk_start(&walk, plan, err);
-    }
+    RF_THEN(status, rf_plan_walk_start(&walk, plan, err));
     if (status != RF_OK) {
         goto free_proof;
     }
     while (status == RF_OK && (transfer = rf_plan_walk_next(&walk)) != NULL) {
         status = rf_plan_proof_add(&proof, transfer, err);
     }
-    if (status == RF_OK) {
-        status = rf_plan_proof_end(&proof, err);
-    }
+    RF_THEN(status, rf_plan_proof_end(&proof, err));
     rf_plan_walk_end(&walk);
 free_proof:
     rf_plan_proof_free(&proof);

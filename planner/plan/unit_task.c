@@ -273,10 +273,8 @@ static enum rf_status match_tiles(const struct tiles *src,
                                   struct rf_matches *out, struct rf_err *err)
 {
     struct rf_shards source = {.shards = NULL}, target = {.shards = NULL};
-    enum rf_status status = tile_shards(src, n_families, &source, err);
-    if (status != RF_OK) {
-        return status;
-    }
+    enum rf_status status;
+    RF_TRY(tile_shards(src, n_families, &source, err));
     status = tile_shards(dst, n_families, &target, err);
     if (status != RF_OK) {
         goto free_source;

@@ -529,16 +529,12 @@ static enum rf_status find_bound(const struct rf_plan *plan,
     struct rf_bound bound = {.ms = 0, .resource = "nothing"};
     struct rf_unit_tasks units;
     struct copy_counts copied;
-    enum rf_status status;
     if (links->n_nodes != plan->world->n_nodes) {
         return rf_err_set(err, RF_ERR_INTERNAL,
                           "link figures of %u nodes for a world of %u",
                           links->n_nodes, plan->world->n_nodes);
     }
-    status = rf_unit_tasks_build(plan, &units, err);
-    if (status != RF_OK) {
-        return status;
-    }
+    RF_TRY(rf_unit_tasks_build(plan, &units, err));
     copied_make(plan, &units, links, &copied);
     bound_memory(plan, &copied, links, names, &bound);
     bound_links(plan, &units, links, names, &bound);

@@ -115,10 +115,7 @@ static enum rf_status compare(const struct rf_choose_env *env,
         (void)judge(out);
         return status;
     }
-    status = build_by_time(env->plan, weights, &spec, &by_time, err);
-    if (status != RF_OK) {
-        return status;
-    }
+    RF_TRY(build_by_time(env->plan, weights, &spec, &by_time, err));
     other.plan = by_time;
     status = predict(&other, &out->time, err);
     if (status == RF_OK && judge(out)) {

@@ -68,13 +68,10 @@ enum rf_status rf_choose_strategy_try(const struct rf_choose_env *env,
     struct rf_plan plan = *env->plan;
     struct rf_schedule *schedule = NULL;
     struct rf_simulated simulated;
-    enum rf_status status;
+    enum rf_status status = RF_OK;
     spec.strategy = candidate->strategy;
     plan.spec = &spec;
-    status = rf_schedule_build_up_to(&plan, env->max_ops, &schedule, err);
-    if (status != RF_OK) {
-        return status;
-    }
+    RF_TRY(rf_schedule_build_up_to(&plan, env->max_ops, &schedule, err));
     if (schedule == NULL) {
         snprintf(candidate->why_not, sizeof(candidate->why_not),
                  "more than %" PRIu64 " operations to simulate", env->max_ops);
@@ -126,11 +123,7 @@ enum rf_status rf_choose_strategy(const struct rf_choose_env *env,
     *out = (struct rf_choice){.taken = RF_SEND_RECV};
     for (unsigned s = 0; s < RF_STRATEGIES; s++) {
         out->candidates[s].strategy = (enum rf_strategy)s;
-        enum rf_status status =
-            rf_choose_strategy_try(env, &out->candidates[s], err);
-        if (status != RF_OK) {
-            return status;
-        }
+        RF_TRY(rf_choose_strategy_try(env, &out->candidates[s], err));
     }
     out->taken = fastest(out);
     return RF_OK;

@@ -86,10 +86,7 @@ static enum rf_status read_name(const struct rf_jnode *node,
 {
     struct rf_jnode member = rf_jnode_get(node, "name");
     const char *name = "scenario";
-    enum rf_status status = rf_jnode_string(node, "name", &name, err);
-    if (status != RF_OK) {
-        return status;
-    }
+    RF_TRY(rf_jnode_string(node, "name", &name, err));
     for (const char *at = name; *at != '\0'; at++) {
         if (!isascii((unsigned char)*at) ||
             (!isalnum((unsigned char)*at) &&
@@ -138,10 +135,8 @@ static enum rf_status read_method(const struct rf_jnode *node,
     const char *method = "host";
     unsigned memory = 0; /* whether it is there and fits is the caller's */
     enum rf_status status = rf_jnode_string(node, "method", &method, err);
-    if (status == RF_OK) {
-        status = rf_jnode_choice_or(node, "memory", memory_names, memory_others,
-                                    &memory, err);
-    }
+    RF_THEN(status, rf_jnode_choice_or(node, "memory", memory_names,
+                                       memory_others, &memory, err));
     if (status != RF_OK) {
         return status;
     }
@@ -199,15 +194,12 @@ static enum rf_status read_ucx(const struct rf_jnode *node,
     static const char *const others[] = {"write", "put", "read", "get", NULL};
     struct rf_jnode ucx = rf_jnode_get(node, "ucx");
     unsigned direction = 0;
-    enum rf_status status;
     if (ucx.value == NULL) {
         return RF_OK;
     }
-    if ((status = rf_jnode_check_keys(&ucx, keys, err)) != RF_OK ||
-        (status = rf_jnode_choice_or(&ucx, "direction", directions, others,
-                                     &direction, err)) != RF_OK) {
-        return status;
-    }
+    RF_TRY(rf_jnode_check_keys(&ucx, keys, err));
+    RF_TRY(rf_jnode_choice_or(&ucx, "direction", directions, others, &direction,
+                              err));
     spec->ucx_gets = direction == 1 && strcmp(spec->method, "ucx") == 0;
     return RF_OK;
 }
@@ -253,13 +245,10 @@ static enum rf_status read_link_weight(const struct rf_jnode *node,
                                        struct rf_err *err)
 {
     static const char *const keys[] = {"nics", "weight", NULL};
-    enum rf_status status;
-    if ((status = rf_jnode_check_keys(node, keys, err)) != RF_OK ||
-        (status = rf_jnode_require(node, "weight", err)) != RF_OK ||
-        (status = rf_jnode_u32(node, "weight", 1, RF_LINK_WEIGHT_MAX,
-                               &out->weight, err)) != RF_OK) {
-        return status;
-    }
+    RF_TRY(rf_jnode_check_keys(node, keys, err));
+    RF_TRY(rf_jnode_require(node, "weight", err));
+    RF_TRY(
+        rf_jnode_u32(node, "weight", 1, RF_LINK_WEIGHT_MAX, &out->weight, err));
     out->nics = 1;
     return rf_jnode_u32(node, "nics", 1, RF_NODE_NICS_MAX, &out->nics, err);
 }
@@ -409,21 +398,19 @@ static enum rf_status read_scenario(const struct rf_jnode *node,
     struct rf_jnode train = rf_jnode_get(node, "train");
     struct rf_jnode infer = rf_jnode_get(node, "infer");
     enum rf_status status;
-    if ((status = check_level(node, err)) != RF_OK ||
-        (status = rf_jnode_check_keys(node, scenario_keys, err)) != RF_OK ||
-        (status = rf_jnode_require(node, "train", err)) != RF_OK ||
-        (status = rf_jnode_require(node, "infer", err)) != RF_OK ||
-        (status = read_name(node, spec, err)) != RF_OK ||
-        (status = read_choices(node, spec, err)) != RF_OK ||
-        (status = read_balance_links(node, n_node_names, spec, err)) != RF_OK ||
-        (status = read_method(node, spec, err)) != RF_OK ||
-        (status = read_disk(node, spec, err)) != RF_OK ||
-        (status = read_ucx(node, spec, err)) != RF_OK ||
-        (status = read_amounts(node, spec, err)) != RF_OK ||
-        (status = rf_side_from_json(&train, &spec->train, node_names,
-                                    n_node_names, err)) != RF_OK) {
-        return status;
-    }
+    RF_TRY(check_level(node, err));
+    RF_TRY(rf_jnode_check_keys(node, scenario_keys, err));
+    RF_TRY(rf_jnode_require(node, "train", err));
+    RF_TRY(rf_jnode_require(node, "infer", err));
+    RF_TRY(read_name(node, spec, err));
+    RF_TRY(read_choices(node, spec, err));
+    RF_TRY(read_balance_links(node, n_node_names, spec, err));
+    RF_TRY(read_method(node, spec, err));
+    RF_TRY(read_disk(node, spec, err));
+    RF_TRY(read_ucx(node, spec, err));
+    RF_TRY(read_amounts(node, spec, err));
+    RF_TRY(
+        rf_side_from_json(&train, &spec->train, node_names, n_node_names, err));
     if (spec->train.quantize) {
         struct rf_jnode member = rf_jnode_get(&train, "quantize");
         return rf_jnode_fail(&member, err, "belongs to \"infer\"");

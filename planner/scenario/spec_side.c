@@ -260,14 +260,11 @@ static enum rf_status check_spec_layout(const struct rf_jnode *node,
                                         struct rf_side_spec *side,
                                         struct rf_err *err)
 {
-    enum rf_status status;
     uint64_t devices;
-    if ((status = rf_jnode_require(node, "mesh", err)) != RF_OK ||
-        (status = rf_jnode_require(node, "spec", err)) != RF_OK ||
-        (status = read_mesh(node, side, err)) != RF_OK ||
-        (status = read_sharding(node, side, err)) != RF_OK) {
-        return status;
-    }
+    RF_TRY(rf_jnode_require(node, "mesh", err));
+    RF_TRY(rf_jnode_require(node, "spec", err));
+    RF_TRY(read_mesh(node, side, err));
+    RF_TRY(read_sharding(node, side, err));
     devices = (uint64_t)side->mesh[0] * side->mesh[1];
     if (devices > RF_SIDE_SIZE_MAX) {
         struct rf_jnode mesh = rf_jnode_get(node, "mesh");
@@ -452,11 +449,8 @@ enum rf_status rf_side_from_json(const struct rf_jnode *node,
     unsigned layout = RF_LAYOUT_MEGATRON;
     enum rf_status status;
     bool pp_given = json_object_get(node->value, "pp") != NULL;
-    if ((status = rf_jnode_check_keys(node, keys, err)) != RF_OK ||
-        (status = rf_jnode_choice(node, "layout", rf_layout_names(), &layout,
-                                  err)) != RF_OK) {
-        return status;
-    }
+    RF_TRY(rf_jnode_check_keys(node, keys, err));
+    RF_TRY(rf_jnode_choice(node, "layout", rf_layout_names(), &layout, err));
     side->layout = (enum rf_layout_kind)layout;
     if ((status = read_sizes(node, side, err)) != RF_OK ||
         (status = read_pp_layers(node, side, pp_given, err)) != RF_OK ||

@@ -267,7 +267,6 @@ static enum rf_status seat_disaggregated(const struct rf_spec *spec,
         const struct rf_side_spec *side = rf_side_of(spec, which);
         const struct rf_side_spec *other =
             rf_side_of(spec, which == RF_TRAIN ? RF_INFER : RF_TRAIN);
-        enum rf_status status;
         if (side->nodes != NULL) {
             add_named(&seats[i], side, slots, n_nodes);
         } else {
@@ -275,10 +274,7 @@ static enum rf_status seat_disaggregated(const struct rf_spec *spec,
                      n_nodes);
             taken = seats[i].n_places;
         }
-        status = size_of_side(spec, which, &seats[i], err);
-        if (status != RF_OK) {
-            return status;
-        }
+        RF_TRY(size_of_side(spec, which, &seats[i], err));
     }
     return RF_OK;
 }
@@ -378,10 +374,7 @@ static enum rf_status seat_sides(const struct rf_spec *spec,
                                  struct rf_err *err)
 {
     uint32_t total = 0;
-    enum rf_status status = count_slots(slots, n_nodes, &total, err);
-    if (status != RF_OK) {
-        return status;
-    }
+    RF_TRY(count_slots(slots, n_nodes, &total, err));
     for (int i = 0; i < RF_SIDES; i++) {
         seats[i].places = rf_calloc(total, sizeof(*seats[i].places));
         if (seats[i].places == NULL && total > 0) {
@@ -400,10 +393,8 @@ enum rf_status rf_world_place(struct rf_spec *spec, const uint32_t *slots,
     struct seats seats[RF_SIDES] = {{0}};
     struct rf_world *world;
     uint32_t imaginary = 0;
-    enum rf_status status = check_nodes(spec, n_nodes, err);
-    if (status != RF_OK) {
-        return status;
-    }
+    enum rf_status status;
+    RF_TRY(check_nodes(spec, n_nodes, err));
     if (n_nodes == 0) {
         imaginary = (uint32_t)rf_world_smallest(spec);
         if (imaginary == 0) {

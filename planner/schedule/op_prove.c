@@ -105,9 +105,7 @@ enum rf_status rf_schedule_proof_op(struct rf_schedule_proof *proof,
         return rf_schedule_proof_fault(proof, op, "is not after its dep");
     }
     enum rf_status status = check_read(proof, op);
-    if (status == RF_OK) {
-        status = check_write(proof, op);
-    }
+    RF_THEN(status, check_write(proof, op));
     if (status == RF_OK && plan->spec->serialize && op->src != op->dst &&
         (!follows_tasks(&proof->ranks[op->src], op) ||
          !follows_tasks(&proof->ranks[op->dst], op))) {

@@ -110,11 +110,7 @@ static enum rf_status check_ops(struct rf_schedule_proof *proof)
 /* The last bucket, then what all of them used. */
 static enum rf_status check_staging(struct rf_schedule_proof *proof)
 {
-    enum rf_status status =
-        proof->n_stage > 0 ? rf_schedule_proof_bucket(proof) : RF_OK;
-    if (status != RF_OK) {
-        return status;
-    }
+    RF_TRY(proof->n_stage > 0 ? rf_schedule_proof_bucket(proof) : RF_OK);
     if (proof->schedule->tmpl != NULL) {
         rf_bcast_prove_alike(proof);
     }
@@ -128,15 +124,9 @@ enum rf_status rf_schedule_prove(const struct rf_plan *plan,
     struct rf_schedule_proof proof = {
         .plan = plan, .schedule = schedule, .err = err};
     enum rf_status status = allocate(&proof);
-    if (status == RF_OK) {
-        status = check_ops(&proof);
-    }
-    if (status == RF_OK) {
-        status = check_pieces(&proof);
-    }
-    if (status == RF_OK) {
-        status = check_staging(&proof);
-    }
+    RF_THEN(status, check_ops(&proof));
+    RF_THEN(status, check_pieces(&proof));
+    RF_THEN(status, check_staging(&proof));
     free(proof.ranks);
     free(proof.writes);
     free(proof.stage);

@@ -199,10 +199,7 @@ enum rf_status rf_schedule_proof_stages(struct rf_schedule_proof *proof,
     }
     struct rf_slot_state *slot =
         &proof->ranks[dst].slot[op->bucket % RF_STAGE_SLOTS];
-    enum rf_status status = begin_bucket(proof, op);
-    if (status != RF_OK) {
-        return status;
-    }
+    RF_TRY(begin_bucket(proof, op));
     if (slot->bucket != op->bucket) {
         slot->bucket = op->bucket;
         slot->floor = slot->read_round;

@@ -136,12 +136,8 @@ enum rf_status rf_frame_reader_next(struct rf_frame_reader *reader,
     while (reader->used - reader->parsed >= RF_FRAME_HEADER_BYTES) {
         struct rf_frame frame;
         bool known = false;
-        enum rf_status status;
         decode_header(reader->buffer + reader->parsed, &frame);
-        status = check_header(reader, &frame, &known, err);
-        if (status != RF_OK) {
-            return status;
-        }
+        RF_TRY(check_header(reader, &frame, &known, err));
         if (reader->used - reader->parsed - RF_FRAME_HEADER_BYTES <
             frame.length) {
             return RF_OK;

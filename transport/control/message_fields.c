@@ -55,10 +55,8 @@ enum rf_status rf_msg_read(const struct rf_frame *frame, struct rf_msg *out,
     json_t *payload = NULL;
     enum rf_status status = rf_msg_parse(frame, &payload, err);
     rf_msg_init(out, (enum rf_msg_type)frame->type);
-    if (status == RF_OK) {
-        status =
-            rf_msg_decode((enum rf_msg_type)frame->type, payload, out, err);
-    }
+    RF_THEN(status,
+            rf_msg_decode((enum rf_msg_type)frame->type, payload, out, err));
     json_decref(payload);
     return status;
 }

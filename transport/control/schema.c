@@ -357,18 +357,12 @@ static enum rf_status decode_u64s(const struct rf_field *field,
     struct rf_integers *out = at;
     const struct rf_field bounds = {.kind = field->kind, .max = field->max};
     size_t n = json_array_size(node->value);
-    enum rf_status status = check_array(node, 0, field->min, err);
-    if (status != RF_OK) {
-        return status;
-    }
+    RF_TRY(check_array(node, 0, field->min, err));
     out->list = rf_xcalloc(n + 1, sizeof(*out->list));
     for (; out->n < n; out->n++) {
         struct rf_jnode element = rf_jnode_at(node, out->n);
         int64_t value;
-        status = get_integer(&bounds, &element, &value, err);
-        if (status != RF_OK) {
-            return status;
-        }
+        RF_TRY(get_integer(&bounds, &element, &value, err));
         out->list[out->n] = (uint64_t)value;
     }
     return RF_OK;
@@ -399,17 +393,11 @@ static enum rf_status decode_texts(const struct rf_field *field,
 {
     struct rf_texts *out = at;
     size_t n = json_array_size(node->value);
-    enum rf_status status = check_array(node, 0, field->min, err);
-    if (status != RF_OK) {
-        return status;
-    }
+    RF_TRY(check_array(node, 0, field->min, err));
     out->list = rf_xcalloc(n + 1, sizeof(*out->list));
     for (; out->n < n; out->n++) {
         struct rf_jnode element = rf_jnode_at(node, out->n);
-        status = get_text(field, 0, &element, &out->list[out->n], err);
-        if (status != RF_OK) {
-            return status;
-        }
+        RF_TRY(get_text(field, 0, &element, &out->list[out->n], err));
     }
     return RF_OK;
 }
@@ -588,17 +576,13 @@ static enum rf_status decode_members(const struct rf_schema *schema,
         const json_t *value = json_object_get(object->value, field->key);
         const bool absent = value == NULL || json_is_null(value);
         struct rf_jnode node;
-        enum rf_status status;
         if (absent && may_be_absent(field)) {
             continue;
         }
         node = rf_jnode_get(object, field->key);
-        status = absent ? fail(&node, err, "is missing")
-                        : kinds[field->kind].decode(field, &node,
-                                                    member(field, out), err);
-        if (status != RF_OK) {
-            return status;
-        }
+        RF_TRY(absent ? fail(&node, err, "is missing")
+                      : kinds[field->kind].decode(field, &node,
+                                                  member(field, out), err));
     }
     return RF_OK;
 }

@@ -47,10 +47,7 @@ static enum rf_status create_file(struct rf_disk_files *files, bool ledger,
 {
     uint32_t rank = files->engine->env->rank;
     char path[RF_DISK_PATH_SIZE];
-    enum rf_status status = path_of(files, rank, ledger, path, err);
-    if (status != RF_OK) {
-        return status;
-    }
+    RF_TRY(path_of(files, rank, ledger, path, err));
     *fd = open(path, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0600);
     if (*fd < 0) {
         return rf_err_errno(err, RF_ERR_IO, errno, "create %s", path);
@@ -65,10 +62,7 @@ static enum rf_status open_file(struct rf_disk_files *files, uint32_t rank,
     struct rf_disk_peer *peer = &files->peers[rank];
     int *fd = ledger ? &peer->ledger : &peer->data;
     char path[RF_DISK_PATH_SIZE];
-    enum rf_status status = path_of(files, rank, ledger, path, err);
-    if (status != RF_OK) {
-        return status;
-    }
+    RF_TRY(path_of(files, rank, ledger, path, err));
     *fd = open(path, O_RDONLY | O_CLOEXEC | O_NOFOLLOW);
     if (*fd < 0) {
         *why = errno;
@@ -208,9 +202,7 @@ static enum rf_status open_peers(struct rf_disk_files *files,
         const struct rf_op *op = &schedule->ops[i];
         if (op->dst == env->rank && files->peers[op->src].data < 0) {
             status = open_file(files, op->src, false, &why, err);
-            if (status == RF_OK) {
-                status = open_file(files, op->src, true, &why, err);
-            }
+            RF_THEN(status, open_file(files, op->src, true, &why, err));
         }
     }
     return status;
@@ -228,21 +220,11 @@ static enum rf_status open_files(void *carrier, struct rf_err *err)
     memcpy(own->label, files->label, sizeof(own->label));
     sweep(files);
     status = create_file(files, false, &own->data, err);
-    if (status == RF_OK) {
-        status = create_file(files, true, &own->ledger, err);
-    }
-    if (status == RF_OK) {
-        status = meet(files, err);
-    }
-    if (status == RF_OK) {
-        status = open_peers(files, err);
-    }
-    if (status == RF_OK) {
-        status = meet(files, err);
-    }
-    if (status == RF_OK) {
-        status = rf_disk_syncer_start(&files->syncer, err);
-    }
+    RF_THEN(status, create_file(files, true, &own->ledger, err));
+    RF_THEN(status, meet(files, err));
+    RF_THEN(status, open_peers(files, err));
+    RF_THEN(status, meet(files, err));
+    RF_THEN(status, rf_disk_syncer_start(&files->syncer, err));
     if (status == RF_OK && !files->far_readers) {
         remove_names(files, env->rank);
     }

@@ -74,10 +74,7 @@ static enum rf_status is_written(struct rf_disk_files *files,
     }
     if (*looked_at != op->src) {
         *looked_at = op->src;
-        status = rf_disk_reopen(files, op->src, true, err);
-        if (status != RF_OK) {
-            return status;
-        }
+        RF_TRY(rf_disk_reopen(files, op->src, true, err));
     }
     status =
         read_entry(files, op->src,
@@ -276,10 +273,7 @@ static enum rf_status read_some(struct rf_disk_files *files, struct rf_err *err)
         return status;
     }
     get.fd = files->peers[op->src].data;
-    status = get_some(files, &get, &n, err);
-    if (status != RF_OK) {
-        return status;
-    }
+    RF_TRY(get_some(files, &get, &n, err));
     files->get_done += n;
     files->moved_bytes += n * get.shape->src_item;
     if (files->get_done == get.shape->total_items) {

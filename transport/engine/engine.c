@@ -170,7 +170,6 @@ static enum rf_status build(struct rf_engine *engine,
                               .world = world,
                               .node = world->ranks[env->rank].node,
                               .serialize = env->plan->spec->serialize};
-    enum rf_status status;
     engine->routes = rf_xcalloc(env->schedule->n_ops, sizeof(*engine->routes));
     for (size_t i = 0; i < env->schedule->n_ops; i++) {
         const struct rf_op *op = &env->schedule->ops[i];
@@ -178,10 +177,7 @@ static enum rf_status build(struct rf_engine *engine,
             env, op, world->ranks[op->src].node == world->ranks[op->dst].node);
     }
     how.routes = engine->routes;
-    status = rf_flow_build(&how, &engine->flow, err);
-    if (status != RF_OK) {
-        return status;
-    }
+    RF_TRY(rf_flow_build(&how, &engine->flow, err));
     rf_portions_build(engine->flow, &engine->portions);
     if (policy->mark_nothing != NULL) {
         engine->nothing =
@@ -210,14 +206,10 @@ enum rf_status rf_engine_open(const struct rf_method_env *env,
     engine->epoll = -1;
     engine->dead_rank = RF_NONE;
     status = build(engine, policy, err);
-    if (status == RF_OK) {
-        status =
-            engine->carrier_ops->prepare(engine, &engine->carrier, &port, err);
-    }
-    if (status == RF_OK) {
-        status = rf_node_memory_open(env, rf_flow_shared_bytes(engine->flow),
-                                     port, &engine->shm, err);
-    }
+    RF_THEN(status,
+            engine->carrier_ops->prepare(engine, &engine->carrier, &port, err));
+    RF_THEN(status, rf_node_memory_open(env, rf_flow_shared_bytes(engine->flow),
+                                        port, &engine->shm, err));
     if (status == RF_OK) {
         rf_flow_attach(engine->flow, engine->shm);
         list_own(engine);
@@ -226,12 +218,8 @@ enum rf_status rf_engine_open(const struct rf_method_env *env,
     if (status == RF_OK && policy->attach != NULL) {
         policy->attach(engine);
     }
-    if (status == RF_OK) {
-        status = map_memories(engine, err);
-    }
-    if (status == RF_OK) {
-        status = engine->carrier_ops->open(engine->carrier, err);
-    }
+    RF_THEN(status, map_memories(engine, err));
+    RF_THEN(status, engine->carrier_ops->open(engine->carrier, err));
     if (status != RF_OK) {
         rf_engine_close(engine);
         return status;
@@ -446,7 +434,6 @@ static enum rf_status check_node(struct rf_engine *engine, struct rf_err *err)
 static enum rf_status work(struct rf_engine *engine, bool *worked,
                            struct rf_err *err)
 {
-    enum rf_status status;
     uint32_t index;
     *worked = false;
     if (engine->watches_sockets) {
@@ -456,10 +443,7 @@ static enum rf_status work(struct rf_engine *engine, bool *worked,
         dispatch(engine, index);
         *worked = true;
     }
-    status = engine->carrier_ops->work(engine->carrier, worked, err);
-    if (status != RF_OK) {
-        return status;
-    }
+    RF_TRY(engine->carrier_ops->work(engine->carrier, worked, err));
     *worked |= copy_own(engine);
     *worked |= run_portion(engine);
     return RF_OK;
@@ -494,9 +478,7 @@ enum rf_status rf_engine_progress(void *state, bool *done, struct rf_err *err)
     do {
         bool worked;
         enum rf_status status = check_node(engine, err);
-        if (status == RF_OK) {
-            status = work(engine, &worked, err);
-        }
+        RF_THEN(status, work(engine, &worked, err));
         if (status != RF_OK) {
             return status;
         }

@@ -134,9 +134,7 @@ static enum rf_status open_shm(const struct rf_method_env *env, void **state,
     struct shm_state *shm;
     void *engine;
     enum rf_status status = check_node(env, err);
-    if (status == RF_OK) {
-        status = rf_engine_open(env, &policy, &engine, err);
-    }
+    RF_THEN(status, rf_engine_open(env, &policy, &engine, err));
     if (status != RF_OK) {
         return status;
     }

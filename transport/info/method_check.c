@@ -106,11 +106,7 @@ enum rf_status rf_method_check(const struct rf_method_info *info,
                           info->name);
     }
     status = check_casts(info, plan, err);
-    if (status == RF_OK) {
-        status = rf_quantize_check(plan, err);
-    }
-    if (status == RF_OK) {
-        status = check_crossing(info, plan, node_names, err);
-    }
+    RF_THEN(status, rf_quantize_check(plan, err));
+    RF_THEN(status, check_crossing(info, plan, node_names, err));
     return status;
 }

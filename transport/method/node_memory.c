@@ -182,10 +182,7 @@ enum rf_status rf_node_memory_map(struct rf_node_memory *shm, uint32_t slot,
         return RF_OK;
     }
     if (peer->arena[mem] == NULL) {
-        status = open_of_peer(peer, peer->arena_fd[mem], O_RDWR, &fd, err);
-        if (status != RF_OK) {
-            return status;
-        }
+        RF_TRY(open_of_peer(peer, peer->arena_fd[mem], O_RDWR, &fd, err));
         status = map_fd(fd, peer->arena_bytes[mem], &peer->arena[mem], err);
         close(fd);
         if (status != RF_OK) {
@@ -277,11 +274,8 @@ static enum rf_status map_control(struct rf_node_memory *shm,
     void *at;
     int fd = shm->segment_fd;
     if (shm->self != 0) {
-        status =
-            open_of_peer(&shm->peers[0], lowest->segment_fd, O_RDWR, &fd, err);
-        if (status != RF_OK) {
-            return status;
-        }
+        RF_TRY(
+            open_of_peer(&shm->peers[0], lowest->segment_fd, O_RDWR, &fd, err));
     }
     status = map_fd(fd, shm->segment_bytes, &at, err);
     if (shm->self != 0) {
@@ -307,7 +301,6 @@ static enum rf_status read_cards(struct rf_node_memory *shm,
     for (uint32_t rank = 0; rank < world->n_ranks; rank++) {
         uint32_t slot = rf_node_memory_slot(shm, rank);
         struct card card;
-        enum rf_status status;
         if (!card_decode(&blobs[rank], &card) || card.rank != rank ||
             card.node != world->ranks[rank].node) {
             return rf_err_set(err, RF_ERR_PROTOCOL,
@@ -318,10 +311,7 @@ static enum rf_status read_cards(struct rf_node_memory *shm,
         if (slot == RF_NONE) {
             continue;
         }
-        status = meet(shm, slot, env, &card, err);
-        if (status != RF_OK) {
-            return status;
-        }
+        RF_TRY(meet(shm, slot, env, &card, err));
         if (slot == 0) {
             lowest = card;
         }

@@ -414,9 +414,8 @@ static enum rf_status find_places(struct join *join, struct rf_err *err)
             continue;
         }
         status = check_time(join, err);
-        if (status == RF_OK) {
-            status = rf_datalink_locate(join->how, end->address, &place, err);
-        }
+        RF_THEN(status,
+                rf_datalink_locate(join->how, end->address, &place, err));
         if (status == RF_OK) {
             RF_PUSH(join->places, join->n_places, join->cap_places, place);
         }
@@ -434,18 +433,14 @@ static enum rf_status run(struct join *join, struct rf_err *err)
             continue;
         }
         status = check_time(join, err);
-        if (status == RF_OK) {
-            status = begin_connect(join, &join->talks[i], err);
-        }
+        RF_THEN(status, begin_connect(join, &join->talks[i], err));
         if (status == RF_OK && ++begun % CONNECTS == 0) {
             status = look(join, 0, err);
         }
     }
     while (status == RF_OK && join->n_proved < join->n_ends) {
         status = check_time(join, err);
-        if (status == RF_OK) {
-            status = look(join, LOOK_MS, err);
-        }
+        RF_THEN(status, look(join, LOOK_MS, err));
     }
     return status;
 }

@@ -229,10 +229,8 @@ static enum rf_status open_links(void *carrier, struct rf_err *err)
         link->fd = links->ends[i].fd;
         link->watch.on_event = on_event;
         status = allocate(link, err);
-        if (status == RF_OK) {
-            status =
-                rf_engine_watch(links->engine, link->fd, &link->watch, err);
-        }
+        RF_THEN(status,
+                rf_engine_watch(links->engine, link->fd, &link->watch, err));
     }
     return status;
 }

@@ -125,14 +125,10 @@ static enum rf_status take_ahead(struct rf_link *link, struct rf_err *err)
     for (;;) {
         uint64_t held = link->ahead_end - link->ahead_at;
         if (link->current == RF_NONE) {
-            enum rf_status status;
             if (held < RF_TCP_HEADER_BYTES) {
                 return RF_OK;
             }
-            status = take_header(link, err);
-            if (status != RF_OK) {
-                return status;
-            }
+            RF_TRY(take_header(link, err));
         } else {
             const struct rf_tcp_op *op = &link->ops[link->current];
             uint64_t n = RF_MIN(held / op->wire_item,

@@ -242,10 +242,7 @@ static enum rf_status read_notes(struct rf_link *link, bool *worked,
             link->note_used += (size_t)n;
             *worked = true;
             if (link->note_used == RF_TCP_NOTE_BYTES) {
-                enum rf_status status = take_note(link, err);
-                if (status != RF_OK) {
-                    return status;
-                }
+                RF_TRY(take_note(link, err));
             }
         }
     }

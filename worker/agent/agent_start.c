@@ -74,10 +74,8 @@ static enum rf_status launch_rank(struct agent_rank *rank, struct rf_err *err)
 {
     struct streams streams;
     uv_pipe_t *pipe;
-    enum rf_status status = make_streams(&streams, err);
-    if (status != RF_OK) {
-        return status;
-    }
+    enum rf_status status;
+    RF_TRY(make_streams(&streams, err));
     status = rf_agent_output_open(rank, streams.output[0], err);
     if (status != RF_OK) {
         close(streams.control[0]);

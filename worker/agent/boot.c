@@ -93,12 +93,8 @@ enum rf_status rf_boot_read(struct rf_msg_boot *message, struct rf_boot *out,
         boot.candidates[boot.n_candidates++] =
             (struct rf_boot_address){from->address, (uint16_t)from->port};
     }
-    if (status == RF_OK) {
-        status = check_shared(boot.message.shared, err);
-    }
-    if (status == RF_OK) {
-        status = take_psk(&boot, err);
-    }
+    RF_THEN(status, check_shared(boot.message.shared, err));
+    RF_THEN(status, take_psk(&boot, err));
     if (status != RF_OK) {
         rf_boot_free(&boot);
         return status;

@@ -49,10 +49,7 @@ static enum rf_status read_line(struct line_reader *reader,
     for (;;) {
         char byte;
         if (reader->at == reader->n) {
-            enum rf_status status = fill(reader, err);
-            if (status != RF_OK) {
-                return status;
-            }
+            RF_TRY(fill(reader, err));
             continue;
         }
         byte = reader->bytes[reader->at++];
@@ -99,10 +96,7 @@ static enum rf_status read_all(struct line_reader *reader, const char *node,
 {
     bool found = false;
     for (;;) {
-        enum rf_status status = read_line(reader, line, err);
-        if (status != RF_OK) {
-            return status;
-        }
+        RF_TRY(read_line(reader, line, err));
         if (strcmp(line, "end") == 0) {
             break;
         }

@@ -72,9 +72,7 @@ enum rf_status rf_content_create(const struct rf_plan *plan, enum rf_side side,
         status = rf_slices_create(plan->model->files, read_bytes,
                                   &content->checkpoint, err);
     }
-    if (status == RF_OK) {
-        status = check_casts(content, err);
-    }
+    RF_THEN(status, check_casts(content, err));
     if (status != RF_OK) {
         rf_content_destroy(content);
         return status;
@@ -107,13 +105,9 @@ static enum rf_status select_tensor(struct rf_content *content,
     }
     content->family = RF_NONE; /* not valid if the next fails */
     if (content->checkpoint != NULL) {
-        enum rf_status status;
         rf_family_tensor_name(f, span->layer_index, span->expert, name,
                               sizeof(name));
-        status = rf_slices_select(content->checkpoint, name, err);
-        if (status != RF_OK) {
-            return status;
-        }
+        RF_TRY(rf_slices_select(content->checkpoint, name, err));
     }
     content->family = span->family;
     content->layer_index = span->layer_index;
@@ -158,13 +152,9 @@ static enum rf_status read_cast(struct rf_content *content,
     struct rf_content_span chunk = *span;
     chunk.end = RF_MAX(span->first + span->count, span->end);
     for (uint64_t left = span->count; left > 0; left -= chunk.count) {
-        enum rf_status status;
         chunk.count = RF_MIN(left, RF_CONTENT_CHUNK);
-        status = read_stored(content, rf_dtype_bytes(stages->stored), &chunk,
-                             content->stored, err);
-        if (status != RF_OK) {
-            return status;
-        }
+        RF_TRY(read_stored(content, rf_dtype_bytes(stages->stored), &chunk,
+                           content->stored, err));
         rf_reference_cast_elements(stages->stored, stages->train,
                                    content->stored, content->trained,
                                    chunk.count);
@@ -181,10 +171,7 @@ enum rf_status rf_content_read(struct rf_content *content,
                                struct rf_err *err)
 {
     struct stages stages = stages_of(content, span->family);
-    enum rf_status status = select_tensor(content, span, err);
-    if (status != RF_OK) {
-        return status;
-    }
+    RF_TRY(select_tensor(content, span, err));
     if (stages.stored == stages.train && stages.train == stages.own) {
         return read_stored(content, rf_dtype_bytes(stages.own), span, dst, err);
     }

@@ -145,10 +145,8 @@ enum rf_status rf_fill(const struct rf_fill_job *job, struct rf_err *err)
         .layout = rf_plan_layout(job->plan, job->side, job->rank),
         .blocks = blocks};
     enum rf_status status = open_contents(&filling, err);
-    if (status == RF_OK) {
-        status =
-            rf_staging_create(job->memory, blocks, n, &filling.staging, err);
-    }
+    RF_THEN(status,
+            rf_staging_create(job->memory, blocks, n, &filling.staging, err));
     if (status == RF_OK) {
         expect(job->reading, blocks, n);
         status = fill_blocks(&filling, n, err);

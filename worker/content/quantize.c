@@ -212,14 +212,10 @@ static enum rf_status make_band(const struct block_verification *v,
                                    .end = (part->row + band->row + band->rows) *
                                           family->shape[1]};
     for (uint64_t r = 0; r < band->rows; r++) {
-        enum rf_status status;
         span.first =
             (part->row + band->row + r) * family->shape[1] + part->column;
-        status = rf_content_read(v->content, &span,
-                                 band->content + 2 * r * part->columns, err);
-        if (status != RF_OK) {
-            return status;
-        }
+        RF_TRY(rf_content_read(v->content, &span,
+                               band->content + 2 * r * part->columns, err));
     }
     quantize_band(band->content, 2 * part->columns, band->rows, part->columns,
                   band->values, band->scales);
@@ -236,17 +232,14 @@ static enum rf_status verify_band(const struct block_verification *v,
     const struct items scales = {true, band->scales, band->found_scales, across,
                                  sizeof(float)};
     enum rf_status status = make_band(v, band, err);
-    if (status == RF_OK) {
-        status = v->memory->read(v->job->arena,
-                                 part->values + band->row * part->columns,
-                                 values.n, band->found_values, err);
-    }
-    if (status == RF_OK) {
-        status = v->memory->read(
-            v->job->arena,
-            part->scales + band->row / RF_FP8_BLOCK * across * sizeof(float),
-            across * sizeof(float), band->found_scales, err);
-    }
+    RF_THEN(status, v->memory->read(v->job->arena,
+                                    part->values + band->row * part->columns,
+                                    values.n, band->found_values, err));
+    RF_THEN(status,
+            v->memory->read(v->job->arena,
+                            part->scales + band->row / RF_FP8_BLOCK * across *
+                                               sizeof(float),
+                            across * sizeof(float), band->found_scales, err));
     if (status == RF_OK) {
         compare(band, &values, v->out);
         compare(band, &scales, v->out);
@@ -290,14 +283,12 @@ static enum rf_status verify_gaps(const struct block_verification *v,
             i + 1 < what->n ? what->parts[i + 1].values : what->bytes;
         status = verify_gap(v, part->values + part->rows * part->columns,
                             part->scales, err);
-        if (status == RF_OK) {
-            status = verify_gap(v,
-                                part->scales +
-                                    rf_quantize_blocks(part->rows) *
-                                        rf_quantize_blocks(part->columns) *
-                                        sizeof(float),
-                                next, err);
-        }
+        RF_THEN(status, verify_gap(v,
+                                   part->scales +
+                                       rf_quantize_blocks(part->rows) *
+                                           rf_quantize_blocks(part->columns) *
+                                           sizeof(float),
+                                   next, err));
     }
     return status;
 }
@@ -326,11 +317,9 @@ enum rf_status rf_quantize_verify(const struct rf_verify_job *job,
     struct block_verification v = {.job = job, .memory = memory, .out = out};
     struct band band = {.row = 0};
     uint64_t widest = 0;
-    enum rf_status status = rf_content_create(
-        job->plan, RF_INFER, job->iteration, NULL, &v.content, err);
-    if (status != RF_OK) {
-        return status;
-    }
+    enum rf_status status = RF_OK;
+    RF_TRY(rf_content_create(job->plan, RF_INFER, job->iteration, NULL,
+                             &v.content, err));
     for (size_t i = 0; i < what->n; i++) {
         widest = RF_MAX(widest, what->parts[i].columns);
     }
@@ -344,9 +333,7 @@ enum rf_status rf_quantize_verify(const struct rf_verify_job *job,
         band.piece = &layout->pieces[band.part->piece];
         status = verify_part(&v, &band, err);
     }
-    if (status == RF_OK) {
-        status = verify_gaps(&v, what, err);
-    }
+    RF_THEN(status, verify_gaps(&v, what, err));
     free(band.content);
     free(band.values);
     free(band.found_values);

@@ -89,12 +89,8 @@ static enum rf_status verify_run(struct findings *v,
 {
     struct rf_content_span span = *whole;
     for (uint64_t left = whole->count; left > 0; left -= span.count) {
-        enum rf_status status;
         span.count = RF_MIN(left, RF_CONTENT_CHUNK);
-        status = rf_content_read(v->content, &span, v->expected, err);
-        if (status != RF_OK) {
-            return status;
-        }
+        RF_TRY(rf_content_read(v->content, &span, v->expected, err));
         if (memcmp(found, v->expected, span.count * item) != 0) {
             note_mismatches(v, &span, item, found);
         }
@@ -170,9 +166,7 @@ static enum rf_status verify_blocks(struct verification *v, size_t n,
     while (status == RF_OK && n > 0) {
         parallel.jobs = staged ? RF_MIN(n, (size_t)RF_READ_THREADS) : n;
         status = staged ? copy_batch(v, parallel.jobs, err) : RF_OK;
-        if (status == RF_OK) {
-            status = rf_parallel_run(&parallel, err);
-        }
+        RF_THEN(status, rf_parallel_run(&parallel, err));
         v->blocks += parallel.jobs;
         n -= parallel.jobs;
     }
@@ -276,12 +270,8 @@ enum rf_status rf_verify(const struct rf_verify_job *job,
         .blocks = blocks};
     struct rf_verify_result result;
     enum rf_status status = open_findings(&v, err);
-    if (status == RF_OK) {
-        status = rf_staging_create(memory, blocks, n, &v.staging, err);
-    }
-    if (status == RF_OK) {
-        status = verify_blocks(&v, n, abort, err);
-    }
+    RF_THEN(status, rf_staging_create(memory, blocks, n, &v.staging, err));
+    RF_THEN(status, verify_blocks(&v, n, abort, err));
     if (status == RF_OK) {
         join_findings(&v, &result);
         status = verify_padding(job, memory, &result, err);

@@ -139,11 +139,9 @@ static enum rf_status load_sources(struct rf_rank_attempt *exec,
                                         &exec->method_env.arena[RF_MEM_TRAIN],
                                     .reading = reading};
     int64_t begun_ns;
-    enum rf_status status = exec->memory->poison(
-        iteration, &exec->method_env.arena[RF_MEM_TRAIN], err);
-    if (status != RF_OK) {
-        return status;
-    }
+    enum rf_status status;
+    RF_TRY(exec->memory->poison(iteration,
+                                &exec->method_env.arena[RF_MEM_TRAIN], err));
     begun_ns = rf_now_ns();
     status = rf_fill(&job, err);
     if (status != RF_OK) {
@@ -184,12 +182,8 @@ static enum rf_status step_fill(struct rf_rank_attempt *exec,
     struct rf_arena *arenas = exec->method_env.arena;
     const uint64_t iteration = step->index;
     enum rf_status status = fill_sources(exec, step->index, answer, err);
-    if (status == RF_OK) {
-        status = memory->poison(iteration, &arenas[RF_MEM_INFER], err);
-    }
-    if (status == RF_OK) {
-        status = memory->poison(iteration, &arenas[RF_MEM_STAGE], err);
-    }
+    RF_THEN(status, memory->poison(iteration, &arenas[RF_MEM_INFER], err));
+    RF_THEN(status, memory->poison(iteration, &arenas[RF_MEM_STAGE], err));
     if (status == RF_OK && exec->quantizer != NULL) {
         status = memory->poison(iteration, &exec->quantized, err);
     }
@@ -242,10 +236,8 @@ static enum rf_status move_bytes(struct rf_rank_attempt *exec, void *state,
                                  int64_t *start_ns, struct rf_err *err)
 {
     bool done = false;
-    enum rf_status status = wait_for_start(exec, step->start_at_ns, err);
-    if (status != RF_OK) {
-        return status;
-    }
+    enum rf_status status;
+    RF_TRY(wait_for_start(exec, step->start_at_ns, err));
     *start_ns = rf_now_ns();
     status = exec->method->start(state, step->index, err);
     while (status == RF_OK && !done) {
@@ -685,10 +677,7 @@ static enum rf_status do_step(struct rf_rank_attempt *exec,
         if (strcmp(steps[i].name, step->step) != 0) {
             continue;
         }
-        status = check_order(exec, &steps[i], step, err);
-        if (status != RF_OK) {
-            return status;
-        }
+        RF_TRY(check_order(exec, &steps[i], step, err));
         test_faults(exec, step);
         status = steps[i].run(exec, step, answer, err);
         exec->broken = status != RF_OK;

@@ -92,10 +92,8 @@ static enum rf_status make_plan(struct rf_rank_attempt *exec,
                                 struct rf_err *err)
 {
     struct rf_start_task *s = NULL;
-    enum rf_status status = rf_start_task_load(&exec->start, &s, err);
-    if (status != RF_OK) {
-        return status;
-    }
+    enum rf_status status;
+    RF_TRY(rf_start_task_load(&exec->start, &s, err));
     exec->task = s;
     if (exec->env.rank >= s->world->n_ranks) {
         return rf_err_set(err, RF_ERR_PROTOCOL,
@@ -103,11 +101,9 @@ static enum rf_status make_plan(struct rf_rank_attempt *exec,
                           exec->env.rank, s->world->n_ranks);
     }
     status = rf_plan_build(s->model, s->world, s->spec, &exec->plan, err);
-    if (status == RF_OK) {
-        status =
+    RF_THEN(status,
             rf_schedule_build(exec->plan, s->world->ranks[exec->env.rank].node,
-                              &exec->schedule, err);
-    }
+                              &exec->schedule, err));
     return status;
 }
 
@@ -121,11 +117,8 @@ static enum rf_status choose_method(struct rf_rank_attempt *exec,
         rf_err_wrap(err, "method %s", exec->task->spec->method);
         return err->status;
     }
-    status = rf_method_check(exec->method->info, exec->plan,
-                             exec->task->node_names, err);
-    if (status != RF_OK) {
-        return status;
-    }
+    RF_TRY(rf_method_check(exec->method->info, exec->plan,
+                           exec->task->node_names, err));
     status = exec->method->probe(err);
     if (status != RF_OK) {
         rf_err_wrap(err, "method %s", exec->method->info->name);
@@ -447,30 +440,16 @@ enum rf_status rf_rank_attempt_prepare(struct rf_rank_attempt *exec,
         return rf_err_set(err, RF_ERR_PROTOCOL, "prepared twice");
     }
     status = make_plan(exec, err);
-    if (status == RF_OK) {
-        status = choose_method(exec, err);
-    }
-    if (status == RF_OK) {
-        status = agree(exec, &agreement, err);
-    }
-    if (status == RF_OK) {
-        status =
-            rf_quantize_plan(exec->plan, exec->env.rank, &exec->quantize, err);
-    }
-    if (status == RF_OK) {
-        status = allocate(exec, err);
-    }
+    RF_THEN(status, choose_method(exec, err));
+    RF_THEN(status, agree(exec, &agreement, err));
+    RF_THEN(status,
+            rf_quantize_plan(exec->plan, exec->env.rank, &exec->quantize, err));
+    RF_THEN(status, allocate(exec, err));
     opening_ns = rf_now_ns();
-    if (status == RF_OK) {
-        status = open_method(exec, err);
-    }
-    if (status == RF_OK) {
-        status = prepare_quantizer(exec, err);
-    }
+    RF_THEN(status, open_method(exec, err));
+    RF_THEN(status, prepare_quantizer(exec, err));
     opened_ns = rf_now_ns();
-    if (status == RF_OK) {
-        status = open_yardstick(exec, err);
-    }
+    RF_THEN(status, open_yardstick(exec, err));
     connected_ns = rf_now_ns();
     if (status != RF_OK) {
         return status;

@@ -145,12 +145,9 @@ static enum rf_status name_files(const struct exporting *e, struct rf_err *err)
     for (uint32_t i = 0; status == RF_OK && i < export->n_files; i++) {
         status = name_file(e, export->files[i].name, err);
     }
-    if (status == RF_OK) {
-        status = store_config(e, err);
-    }
-    if (status == RF_OK) {
-        status = store(e, INDEX, rf_export_index(export, e->env->plan), err);
-    }
+    RF_THEN(status, store_config(e, err));
+    RF_THEN(status,
+            store(e, INDEX, rf_export_index(export, e->env->plan), err));
     return status;
 }
 
@@ -264,9 +261,7 @@ static enum rf_status write_blocks(struct exporting *e, size_t n,
     while (status == RF_OK && n > 0) {
         parallel.jobs = staged ? RF_MIN(n, (size_t)RF_READ_THREADS) : n;
         status = staged ? copy_batch(e, parallel.jobs, err) : RF_OK;
-        if (status == RF_OK) {
-            status = rf_parallel_run(&parallel, err);
-        }
+        RF_THEN(status, rf_parallel_run(&parallel, err));
         e->blocks += parallel.jobs;
         n -= parallel.jobs;
     }
@@ -346,17 +341,11 @@ static enum rf_status meet(const struct rf_method_env *env, struct rf_err *err)
 static enum rf_status write_all(struct exporting *e, struct rf_err *err)
 {
     const bool first = is_first(e->env);
-    enum rf_status status = first ? make_files(e, err) : RF_OK;
-    if (status != RF_OK) {
-        return status;
-    }
+    enum rf_status status;
+    RF_TRY(first ? make_files(e, err) : RF_OK);
     status = meet(e->env, err);
-    if (status == RF_OK) {
-        status = write_own(e, err);
-    }
-    if (status == RF_OK) {
-        status = meet(e->env, err);
-    }
+    RF_THEN(status, write_own(e, err));
+    RF_THEN(status, meet(e->env, err));
     if (first && status == RF_OK) {
         status = name_files(e, err);
     }
@@ -370,11 +359,8 @@ enum rf_status rf_export_run(const struct rf_export_job *job, uint64_t *written,
                              struct rf_err *err)
 {
     struct exporting e = {.job = job, .env = job->env};
-    enum rf_status status =
-        rf_export_plan(e.env->plan, RF_EXPORT_FILE_BYTES, &e.export, err);
-    if (status != RF_OK) {
-        return status;
-    }
+    enum rf_status status;
+    RF_TRY(rf_export_plan(e.env->plan, RF_EXPORT_FILE_BYTES, &e.export, err));
     e.fds = rf_xcalloc(e.export->n_files, sizeof(*e.fds));
     memset(e.fds, 0xFF, e.export->n_files * sizeof(*e.fds)); /* -1 */
     status = write_all(&e, err);

@@ -52,9 +52,7 @@ static enum rf_status alloc_buffers(uint64_t bytes, int64_t window_ns,
                             .bytes = bytes,
                             .window_ns = window_ns};
     status = rf_memory_host.alloc(bytes, &out->src, err);
-    if (status == RF_OK) {
-        status = rf_memory_host.alloc(bytes, &out->dst, err);
-    }
+    RF_THEN(status, rf_memory_host.alloc(bytes, &out->dst, err));
     if (status != RF_OK) {
         free_buffers(out);
         rf_err_wrap(err, "copy probe");
@@ -191,9 +189,7 @@ static enum rf_status copy_alone(const struct rf_probe *probe,
         mine = (uint64_t)(alone[typical_window(alone)] * 1e9);
     }
     asked_ns = rf_now_ns();
-    if (status == RF_OK) {
-        status = share(probe, &mine, 1, values, err);
-    }
+    RF_THEN(status, share(probe, &mine, 1, values, err));
     *exchange_ns = rf_now_ns() - asked_ns;
     *single = 0;
     for (uint32_t r = 0; status == RF_OK && r < probe->world->n_ranks; r++) {
@@ -248,9 +244,7 @@ static enum rf_status host_copy(const struct rf_probe *probe,
     int64_t start_ns = 0, exchange_ns = 0;
     enum rf_status status =
         copy_alone(probe, buffers, values, single, &exchange_ns, err);
-    if (status == RF_OK) {
-        status = common_start(probe, exchange_ns, values, &start_ns, err);
-    }
+    RF_THEN(status, common_start(probe, exchange_ns, values, &start_ns, err));
     if (status != RF_OK) {
         return status;
     }
@@ -345,11 +339,8 @@ enum rf_status rf_probe_copy(const struct rf_probe *probe,
     if (probe->module != NULL) {
         status = device_copy(probe, &together, &single, err);
     } else {
-        status = alloc_buffers(buffer_bytes(probe, step), window_ns(step),
-                               &buffers, err);
-        if (status != RF_OK) {
-            return status;
-        }
+        RF_TRY(alloc_buffers(buffer_bytes(probe, step), window_ns(step),
+                             &buffers, err));
         values = rf_xcalloc((size_t)probe->world->n_ranks * WINDOWS,
                             sizeof(*values));
         status = host_copy(probe, &buffers, values, &together, &single, err);

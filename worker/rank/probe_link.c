@@ -76,7 +76,6 @@ static enum rf_status move_some(const struct stream *stream, bool sends,
     for (;;) {
         ssize_t n = sends ? send(stream->fd, data, size, MSG_NOSIGNAL)
                           : recv(stream->fd, data, size, 0);
-        enum rf_status status;
         if (n > 0) {
             *moved = (size_t)n;
             return RF_OK;
@@ -88,10 +87,7 @@ static enum rf_status move_some(const struct stream *stream, bool sends,
         if (errno != EAGAIN && errno != EINTR) {
             return rf_err_errno(err, RF_ERR_PEER, errno, "link probe");
         }
-        status = wait_for(stream, sends ? POLLOUT : POLLIN, err);
-        if (status != RF_OK) {
-            return status;
-        }
+        RF_TRY(wait_for(stream, sends ? POLLOUT : POLLIN, err));
     }
 }
 
@@ -148,10 +144,8 @@ static enum rf_status measure_latency(const struct stream *stream,
         int64_t start_ns = rf_now_ns();
         status =
             move_all(stream, !stream->sends, message, sizeof(message), err);
-        if (status == RF_OK) {
-            status =
-                move_all(stream, stream->sends, message, sizeof(message), err);
-        }
+        RF_THEN(status,
+                move_all(stream, stream->sends, message, sizeof(message), err));
         times[i] = rf_now_ns() - start_ns;
     }
     if (status == RF_OK) {
@@ -246,10 +240,8 @@ static enum rf_status share_doors(const struct rf_probe *probe,
     for (size_t i = 0; i < STREAMS; i++) {
         rf_put_u16(encoded + 2 * i, doors->ports[i]);
     }
-    if (status == RF_OK) {
-        status = probe->exchange(probe->exchange_data, encoded, sizeof(encoded),
-                                 &all, err);
-    }
+    RF_THEN(status, probe->exchange(probe->exchange_data, encoded,
+                                    sizeof(encoded), &all, err));
     if (status == RF_OK && mine != NULL &&
         all[mine->to].size != sizeof(encoded)) {
         status =
@@ -280,11 +272,7 @@ static enum rf_status connect_streams(const struct rf_probe *probe,
                                       .address = probe->node_addresses[node],
                                       .port = doors->ports[i],
                                       .fd = -1};
-        enum rf_status status =
-            rf_datalink_join(&how, doors->listeners[i], &end, 1, err);
-        if (status != RF_OK) {
-            return status;
-        }
+        RF_TRY(rf_datalink_join(&how, doors->listeners[i], &end, 1, err));
         streams[i].fd = end.fd;
     }
     return RF_OK;
@@ -324,12 +312,8 @@ static enum rf_status probe_pair(const struct rf_probe *probe,
         streams[i].sends = probe->rank == mine->from;
     }
     status = connect_streams(probe, mine, doors, streams, err);
-    if (status == RF_OK) {
-        status = measure_latency(&streams[0], &seen->latency_us, err);
-    }
-    if (status == RF_OK) {
-        status = measure_goodput(streams, &seen->gbytes_per_s, err);
-    }
+    RF_THEN(status, measure_latency(&streams[0], &seen->latency_us, err));
+    RF_THEN(status, measure_goodput(streams, &seen->gbytes_per_s, err));
     for (size_t i = 0; i < STREAMS; i++) {
         if (streams[i].fd >= 0) {
             close(streams[i].fd);
@@ -377,10 +361,8 @@ enum rf_status rf_probe_link(const struct rf_probe *probe,
     const struct rf_msg_link *mine = NULL;
     struct rf_msg_probed seen = *out;
     struct doors doors;
-    enum rf_status status = find_mine(probe, step, &mine, err);
-    if (status != RF_OK) {
-        return status;
-    }
+    enum rf_status status;
+    RF_TRY(find_mine(probe, step, &mine, err));
     status = share_doors(probe, mine, &doors, err);
     if (status == RF_OK && mine != NULL) {
         status = probe_pair(probe, mine, &doors, &seen, err);

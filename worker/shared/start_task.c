@@ -17,14 +17,10 @@ static enum rf_status build(struct rf_start_task *task,
     const struct rf_jnode model = {start->model, "START", "$.model"};
     const struct rf_jnode spec = {start->scenario, "START", "$.scenario"};
     enum rf_status status = rf_model_from_json(&model, &task->model, err);
-    if (status == RF_OK) {
-        status = rf_spec_from_json(&spec, task->node_names, task->n_nodes,
-                                   &task->spec, err);
-    }
-    if (status == RF_OK) {
-        status = rf_mesh_rules_place(task->spec, task->model, slots,
-                                     task->n_nodes, &task->world, err);
-    }
+    RF_THEN(status, rf_spec_from_json(&spec, task->node_names, task->n_nodes,
+                                      &task->spec, err));
+    RF_THEN(status, rf_mesh_rules_place(task->spec, task->model, slots,
+                                        task->n_nodes, &task->world, err));
     return status;
 }
 
@@ -56,9 +52,7 @@ enum rf_status rf_start_task_load(const struct rf_msg_start *start,
     struct rf_start_task *task = rf_xcalloc(1, sizeof(*task));
     enum rf_status status = rf_start_nodes_unfold(
         start->nodes, start->n_nodes, &task->nodes, &task->n_nodes, err);
-    if (status == RF_OK) {
-        status = build_on_nodes(task, start, err);
-    }
+    RF_THEN(status, build_on_nodes(task, start, err));
     if (status != RF_OK) {
         rf_start_task_destroy(task);
         return status;

@@ -311,9 +311,8 @@ static enum rf_status check_nodes(const struct rf_jnode *level,
     free(known);
     json_object_foreach (nodes.value, name, value) {
         struct rf_link_figures own = {.copy_gbytes_per_s = 0};
-        if (status == RF_OK) {
-            status = read_node(level, name, all->nic_gbytes_per_s, &own, err);
-        }
+        RF_THEN(status,
+                read_node(level, name, all->nic_gbytes_per_s, &own, err));
     }
     return status;
 }
@@ -350,18 +349,15 @@ enum rf_status rf_links_check(const struct rf_jnode *root,
         return RF_OK;
     }
     status = rf_link_figures_read(&links, &figures, err);
-    if (status == RF_OK) {
-        status = check_nodes(&links, &figures, names, n_names, err);
-    }
+    RF_THEN(status, check_nodes(&links, &figures, names, n_names, err));
     if (status == RF_OK && methods.value != NULL &&
         !json_is_object(methods.value)) {
         status =
             rf_jnode_wrong(&methods, err, "must be an object by method name");
     }
     json_object_foreach (methods.value, method, value) {
-        if (status == RF_OK) {
-            status = check_method(root, &methods, method, names, n_names, err);
-        }
+        RF_THEN(status,
+                check_method(root, &methods, method, names, n_names, err));
     }
     return status;
 }

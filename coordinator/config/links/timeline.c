@@ -36,10 +36,8 @@ enum rf_status rf_timeline_read(const struct rf_jnode *root,
     for (size_t i = 0; status == RF_OK && i < RF_ARRAY_SIZE(fields); i++) {
         status = rf_jnode_number(&node, keys[i], 0, 1e9, fields[i], err);
     }
-    if (status == RF_OK) {
-        status =
-            rf_jnode_choice(&node, "recompute", recomputes, &recompute, err);
-    }
+    RF_THEN(status,
+            rf_jnode_choice(&node, "recompute", recomputes, &recompute, err));
     out->recompute = (enum rf_recompute)recompute;
     return status;
 }

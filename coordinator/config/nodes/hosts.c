@@ -122,10 +122,7 @@ static enum rf_status read_bracket(const char **at, const char *word,
 {
     while (*(*at)++ != ']') {
         struct bracket_range range = {0};
-        enum rf_status status = read_range(at, word, &range, err);
-        if (status != RF_OK) {
-            return status;
-        }
+        RF_TRY(read_range(at, word, &range, err));
         if (range.last - range.first >= most - numbers->n) {
             return rf_err_set(err, RF_ERR_CONFIG,
                               "\"%.80s\": more than %d hosts", word,
@@ -286,9 +283,7 @@ enum rf_status rf_hosts_add_word(const char *word, uint32_t slots,
                                   "\"%.80s\": its slots are given twice", word)
                      : rf_hosts_slots(colon + 1, &slots, err);
     }
-    if (status == RF_OK) {
-        status = expand(name, &names, err);
-    }
+    RF_THEN(status, expand(name, &names, err));
     for (size_t i = 0; status == RF_OK && i < names.n; i++) {
         status = add(out, names.list[i], slots, twice, err);
     }

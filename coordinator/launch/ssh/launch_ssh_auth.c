@@ -273,7 +273,6 @@ enum rf_status rf_ssh_authenticate(struct rf_ssh_job *job, ssh_session session,
     struct trials trials = {0};
     unsigned methods;
     int result = ssh_userauth_none(session, NULL);
-    enum rf_status status;
     if (result == SSH_AUTH_SUCCESS) {
         return RF_OK;
     }
@@ -286,10 +285,7 @@ enum rf_status rf_ssh_authenticate(struct rf_ssh_job *job, ssh_session session,
         return no_public_key(methods, err);
     }
     result = try_files(job, session, scan, &trials);
-    status = rf_ssh_check(job, "authentication", err);
-    if (status != RF_OK) {
-        return status;
-    }
+    RF_TRY(rf_ssh_check(job, "authentication", err));
     if (result == SSH_AUTH_DENIED) {
         result = try_agent(job, session, scan, &trials);
     }

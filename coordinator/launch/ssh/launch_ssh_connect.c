@@ -192,7 +192,6 @@ static enum rf_status await_banner(struct rf_ssh_job *job, int fd, bool *retry,
     char seen[128];
     int64_t words_ns = 0;
     for (;;) {
-        enum rf_status status;
         ssize_t got = recv(fd, seen, sizeof(seen) - 1, MSG_PEEK | MSG_DONTWAIT);
         if (got == 0 || (got < 0 && errno != EAGAIN && errno != EINTR)) {
             *retry = true;
@@ -217,10 +216,7 @@ static enum rf_status await_banner(struct rf_ssh_job *job, int fd, bool *retry,
                                   seen, job->place);
             }
         }
-        status = rf_ssh_check(job, "waiting for the SSH server's banner", err);
-        if (status != RF_OK) {
-            return status;
-        }
+        RF_TRY(rf_ssh_check(job, "waiting for the SSH server's banner", err));
         /* With less than a word there, poll() would return at once. */
         if (got > 0) {
             rf_ssh_wait(job, -1, 0,
@@ -236,10 +232,8 @@ enum rf_status rf_ssh_connect_tcp(struct rf_ssh_job *job, const char *host,
                                   struct rf_err *err)
 {
     int connected = -1;
-    enum rf_status status = connect_any(job, host, port, &connected, err);
-    if (status != RF_OK) {
-        return status;
-    }
+    enum rf_status status;
+    RF_TRY(connect_any(job, host, port, &connected, err));
     status = await_banner(job, connected, retry, err);
     if (status != RF_OK) {
         close(connected);

@@ -261,10 +261,8 @@ enum rf_status rf_ssh_check_host_key(struct rf_ssh_job *job,
 {
     struct server_key shown;
     char *path = NULL;
-    enum rf_status status = read_key(session, &shown, err);
-    if (status != RF_OK) {
-        return status;
-    }
+    enum rf_status status;
+    RF_TRY(read_key(session, &shown, err));
     shown.server = server;
     if (ssh_options_get(session, SSH_OPTIONS_KNOWNHOSTS, &path) != SSH_OK) {
         path = NULL;

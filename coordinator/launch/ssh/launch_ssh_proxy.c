@@ -176,16 +176,11 @@ enum rf_status rf_ssh_connect_proxy(const struct rf_ssh_job *job,
 {
     char expanded[2048];
     int io[2], complaints[2], result;
-    enum rf_status status;
     if (!rf_names_valid_host(target->host)) {
         return rf_err_set(err, RF_ERR_CONFIG,
                           "HostName of the ssh config is not a host name");
     }
-    status =
-        expand(command, job->host, target, expanded, sizeof(expanded), err);
-    if (status != RF_OK) {
-        return status;
-    }
+    RF_TRY(expand(command, job->host, target, expanded, sizeof(expanded), err));
     if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, io) != 0) {
         return rf_err_errno(err, RF_ERR_LAUNCH, errno, "socketpair");
     }

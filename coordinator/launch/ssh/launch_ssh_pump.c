@@ -294,10 +294,7 @@ static enum rf_status execute(struct rf_ssh_job *job, ssh_session session,
                               ssh_channel channel, const char *command,
                               struct rf_err *err)
 {
-    enum rf_status status = rf_ssh_check(job, "starting the worker", err);
-    if (status != RF_OK) {
-        return status;
-    }
+    RF_TRY(rf_ssh_check(job, "starting the worker", err));
     if (ssh_channel_open_session(channel) != SSH_OK) {
         return rf_err_set(err, RF_ERR_LAUNCH, "the server opens no session: %s",
                           ssh_get_error(session));

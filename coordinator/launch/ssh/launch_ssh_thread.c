@@ -73,9 +73,7 @@ static enum rf_status set_known_hosts(struct rf_ssh_job *job,
     } else {
         path = rf_ssh_expand_home("~/.ssh/known_hosts");
     }
-    if (status == RF_OK) {
-        status = option(session, SSH_OPTIONS_KNOWNHOSTS, path, err);
-    }
+    RF_THEN(status, option(session, SSH_OPTIONS_KNOWNHOSTS, path, err));
     free(path);
     return status;
 }
@@ -110,24 +108,12 @@ static enum rf_status configure(struct rf_ssh_job *job, ssh_session session,
     if (status == RF_OK && job->user != NULL) { /* for Match user */
         status = option(session, SSH_OPTIONS_USER, job->user, err);
     }
-    if (status == RF_OK) {
-        status = read_config(job, session, err);
-    }
-    if (status == RF_OK) {
-        status = option(session, SSH_OPTIONS_STRICTHOSTKEYCHECK, &yes, err);
-    }
-    if (status == RF_OK) {
-        status = option(session, SSH_OPTIONS_LOG_VERBOSITY, &quiet, err);
-    }
-    if (status == RF_OK) {
-        status = option(session, SSH_OPTIONS_NODELAY, &yes, err);
-    }
-    if (status == RF_OK) {
-        status = set_place(job, session, scan, err);
-    }
-    if (status == RF_OK) {
-        status = set_known_hosts(job, session, err);
-    }
+    RF_THEN(status, read_config(job, session, err));
+    RF_THEN(status, option(session, SSH_OPTIONS_STRICTHOSTKEYCHECK, &yes, err));
+    RF_THEN(status, option(session, SSH_OPTIONS_LOG_VERBOSITY, &quiet, err));
+    RF_THEN(status, option(session, SSH_OPTIONS_NODELAY, &yes, err));
+    RF_THEN(status, set_place(job, session, scan, err));
+    RF_THEN(status, set_known_hosts(job, session, err));
     return status;
 }
 
@@ -200,11 +186,8 @@ static enum rf_status connect_socket(struct session_attempt *attempt,
         ssh_options_get_port(attempt->session, &server->port) != SSH_OK) {
         return rf_err_set(err, RF_ERR_INTERNAL, "no host in the session");
     }
-    status = find_proxy(attempt->job, attempt->session, attempt->scan, &command,
-                        err);
-    if (status != RF_OK) {
-        return status;
-    }
+    RF_TRY(find_proxy(attempt->job, attempt->session, attempt->scan, &command,
+                      err));
     status = command != NULL
                  ? connect_proxy(attempt, command, &group, err)
                  : rf_ssh_connect_tcp(attempt->job, server->host, server->port,
@@ -233,9 +216,7 @@ static enum rf_status exchange_keys(struct session_attempt *attempt,
     if (status == RF_OK) { /* its work is done already */
         status = option(session, SSH_OPTIONS_PROXYCOMMAND, "none", err);
     }
-    if (status == RF_OK) {
-        status = option(session, SSH_OPTIONS_TIMEOUT, &seconds, err);
-    }
+    RF_THEN(status, option(session, SSH_OPTIONS_TIMEOUT, &seconds, err));
     if (status == RF_OK && ssh_connect(session) != SSH_OK) {
         attempt->retry = peer_has_closed(attempt->job);
         status = rf_err_set(err, RF_ERR_LAUNCH, "SSH key exchange failed: %s",
@@ -296,24 +277,12 @@ static enum rf_status try_once(struct session_attempt *attempt,
         return rf_err_set(err, RF_ERR_NOMEM, "no SSH session");
     }
     status = configure(job, session, attempt->scan, err);
-    if (status == RF_OK) {
-        status = connect_socket(attempt, err);
-    }
-    if (status == RF_OK) {
-        status = rf_ssh_set_alias(session, attempt->server.alias, err);
-    }
-    if (status == RF_OK) {
-        status = exchange_keys(attempt, err);
-    }
-    if (status == RF_OK) {
-        status = rf_ssh_check_host_key(job, session, &attempt->server, err);
-    }
-    if (status == RF_OK) {
-        status = rf_ssh_authenticate(job, session, attempt->scan, err);
-    }
-    if (status == RF_OK) {
-        status = run_worker(job, session, out, err);
-    }
+    RF_THEN(status, connect_socket(attempt, err));
+    RF_THEN(status, rf_ssh_set_alias(session, attempt->server.alias, err));
+    RF_THEN(status, exchange_keys(attempt, err));
+    RF_THEN(status, rf_ssh_check_host_key(job, session, &attempt->server, err));
+    RF_THEN(status, rf_ssh_authenticate(job, session, attempt->scan, err));
+    RF_THEN(status, run_worker(job, session, out, err));
     end_session(job, session, attempt->fd);
     ssh_string_free_char(attempt->server.host);
     return status;

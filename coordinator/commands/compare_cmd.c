@@ -1,5 +1,5 @@
 /*
- * `refit-coord compare`: two result folders, judged by results/compare.h. Only
+ * `refit-coord compare`: two result folders, judged by reports/compare.h. Only
  * what is slower, broken or missing, or a file that cannot be read, makes the
  * exit code 1.
  */

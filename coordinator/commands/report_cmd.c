@@ -1,5 +1,5 @@
 /*
- * `refit-coord report`: result folders in one of the forms of results/report.h,
+ * `refit-coord report`: result folders in one of the forms of reports/report.h,
  * on standard output or in the file of --html, or as figures
  * (figures_script.h).
  */

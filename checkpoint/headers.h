@@ -12,9 +12,9 @@
 /*
  * Gives {"manifest": {name: {"shape", "dtype", "file", "offset"}}, "folder"}
  * and, where the folder has a config.json, that as "config": members of a
- * model's inline description (planner/model/model.h). May wait for a file server. The
- * result is the caller's. RF_ERR_CONFIG with all files that cannot be read, or
- * else all tensors that do not fit together or into the index.
+ * model's inline description (planner/model/model.h). May wait for a file
+ * server. The result is the caller's. RF_ERR_CONFIG with all files that cannot
+ * be read, or else all tensors that do not fit together or into the index.
  */
 enum rf_status rf_checkpoint_headers_read(const char *folder, json_t **out,
                                           struct rf_err *err) RF_MUST_CHECK;

@@ -1,8 +1,8 @@
 /*
  * Device, kernels and their launches. The kernels are a fat binary inside this
- * module (cuda/device/fatbin.S), loaded through the runtime's library interface and
- * found by name, so there is no C++ start-up code and a fake runtime can serve
- * the same calls.
+ * module (cuda/device/fatbin.S), loaded through the runtime's library interface
+ * and found by name, so there is no C++ start-up code and a fake runtime can
+ * serve the same calls.
  */
 #include "cuda/device/device.h"
 

@@ -80,8 +80,8 @@ enum rf_status rf_device_copies_upload(const struct rf_copies *copies,
                                        uint32_t cast,
                                        struct rf_device_slices out[2],
                                        struct rf_err *err) RF_MUST_CHECK;
-/* For copies that leave room to the wire (cuda/device/sm_share.h): how many blocks those
- * may have that pack or that unpack, and holding them to it. */
+/* For copies that leave room to the wire (cuda/device/sm_share.h): how many
+ * blocks those may have that pack or that unpack, and holding them to it. */
 enum rf_status rf_device_pack_blocks(uint32_t *out,
                                      struct rf_err *err) RF_MUST_CHECK;
 void rf_device_copies_limit(struct rf_device_slices copies[2],

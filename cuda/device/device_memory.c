@@ -1,9 +1,9 @@
 /*
  * Arenas in device memory: plain cudaMalloc, because only that can be shared by
  * CUDA IPC handles; where those are refused, or REFIT_IPC says so, memory that
- * is shared by file descriptor (cuda/device/vmm.h), which is then the arena's `fd`.
- * Fill and verify run as kernels over tables of content slices, made at the
- * first fill of an arena and kept with it.
+ * is shared by file descriptor (cuda/device/vmm.h), which is then the arena's
+ * `fd`. Fill and verify run as kernels over tables of content slices, made at
+ * the first fill of an arena and kept with it.
  */
 #include "cuda/device/device_memory.h"
 

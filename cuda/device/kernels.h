@@ -157,7 +157,8 @@ RF_DEFINE_COPY_TILE(4)
 RF_DEFINE_COPY_TILE(2)
 RF_DEFINE_COPY_TILE(1)
 
-/* Numbers of enum rf_cast (planner/schedule/schedule.h), which nvcc does not see. */
+/* Numbers of enum rf_cast (planner/schedule/schedule.h), which nvcc does not
+ * see. */
 #define RF_KERNEL_CAST_NONE 0
 #define RF_KERNEL_CAST_F32_BF16 1
 #define RF_KERNEL_CAST_BF16_F32 3

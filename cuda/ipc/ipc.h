@@ -2,9 +2,9 @@
  * Sharing device memory between the processes of a node: each rank's arenas,
  * opened once and kept, in one of two forms. Legacy: CUDA IPC handles, which
  * need one PID namespace a node and cannot be opened by the process that made
- * them. By descriptor: memory of cuda/device/vmm.h, whose file descriptors the ranks
- * pass to each other (cuda/ipc/fd_passing.h). A rank says which it has; ranks and
- * arenas may differ.
+ * them. By descriptor: memory of cuda/device/vmm.h, whose file descriptors the
+ * ranks pass to each other (cuda/ipc/fd_passing.h). A rank says which it has;
+ * ranks and arenas may differ.
  */
 #ifndef RF_CUDA_IPC_IPC_H
 #define RF_CUDA_IPC_IPC_H

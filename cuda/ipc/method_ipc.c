@@ -1,10 +1,11 @@
 /*
  * Method ipc: each rank copies what it sends straight into the destinations'
  * arenas, which it has mapped (cuda/ipc/ipc.h): no staging, no unpacking. In a
- * round long runs go over the links by the copy engines (cuda/device/copy_engine.h),
- * short ones by kernels, and copies inside the device by kernels; the three run
- * beside one another on a stream each (cuda/ipc/ipc_rounds.h). Which runs are long
- * is measured (cuda/ipc/ipc_choice.h). Destinations are served in turns
+ * round long runs go over the links by the copy engines
+ * (cuda/device/copy_engine.h), short ones by kernels, and copies inside the
+ * device by kernels; the three run beside one another on a stream each
+ * (cuda/ipc/ipc_rounds.h). Which runs are long is measured
+ * (cuda/ipc/ipc_choice.h). Destinations are served in turns
  * (planner/schedule/peer_order.h).
  *
  * Order between processes: after its copies of round k a rank records its

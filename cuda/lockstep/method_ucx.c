@@ -2,7 +2,7 @@
  * Method ucx-cuda: packed messages over UCX's tagged messages, in the lockstep
  * steps of cuda/lockstep/steps.h.
  *
- * open refit-ucx.so's wire (transport/method/ucx_wire.h), which the worker
+ * open    refit-ucx.so's wire (transport/method/ucx_wire.h), which the worker
  *         lends, registers arenas and buffers and connects ranks that have ops
  *         with each other.
  * start   begins an iteration; progress() then looks at how far each step is.

@@ -1,7 +1,7 @@
 /*
  * The messages of one pair: one rank's ops to or from one other in one round
- * (cuda/lockstep/steps.h), cut into waves. Both ends go through the same ops in the same
- * order, so their messages match.
+ * (cuda/lockstep/steps.h), cut into waves. Both ends go through the same ops in
+ * the same order, so their messages match.
  */
 #ifndef RF_CUDA_LOCKSTEP_PAIR_H
 #define RF_CUDA_LOCKSTEP_PAIR_H

@@ -2,8 +2,9 @@
  * How much device memory a rank takes, from three sources: what its arenas
  * have, what cudaMemGetInfo lost since the context was made, and what NVML
  * reports of the device and its processes. NVML is sampled from a thread of its
- * own from rf_memory_usage_begin() to rf_memory_usage_end(); everything is sampled at
- * rf_memory_usage_note(), which the data thread calls outside timed windows.
+ * own from rf_memory_usage_begin() to rf_memory_usage_end(); everything is
+ * sampled at rf_memory_usage_note(), which the data thread calls outside timed
+ * windows.
  */
 #ifndef RF_CUDA_NVML_MEMORY_USAGE_H
 #define RF_CUDA_NVML_MEMORY_USAGE_H

@@ -1,4 +1,5 @@
-/* A rank's sections by the rules that frameworks share. Private to layout_*.c. */
+/* A rank's sections by the rules that frameworks share. Private to layout_*.c.
+ */
 #ifndef RF_PLANNER_LAYOUT_LAYOUT_SECTION_H
 #define RF_PLANNER_LAYOUT_LAYOUT_SECTION_H
 

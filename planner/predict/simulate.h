@@ -1,8 +1,8 @@
 /*
  * Predicted times: a schedule becomes jobs of a few ops each, in order and with
  * what they wait for, and the memories, copy engines, ports and links that they
- * use become servers (planner/predict/queueing.h). An estimate, not a bound; what it
- * leaves out is listed in docs/MEASURING.md, "Predictions".
+ * use become servers (planner/predict/queueing.h). An estimate, not a bound;
+ * what it leaves out is listed in docs/MEASURING.md, "Predictions".
  */
 #ifndef RF_PLANNER_PREDICT_SIMULATE_H
 #define RF_PLANNER_PREDICT_SIMULATE_H

@@ -1,8 +1,9 @@
 /*
  * Fake CUDA runtime: errors, devices, copies and kernels. Kernels are found by
- * name and run the code of cuda/device/kernels.h on the processor, thread by thread.
- * FAKE_CUDA_DEVICES sets the number of devices (default 1, 0 = no driver),
- * FAKE_CUDA_RUNTIME, FAKE_CUDA_DRIVER the versions of runtime and driver
+ * name and run the code of cuda/device/kernels.h on the processor, thread by
+ * thread. FAKE_CUDA_DEVICES sets the number of devices (default 1, 0 = no
+ * driver), FAKE_CUDA_RUNTIME, FAKE_CUDA_DRIVER the versions of runtime and
+ * driver
  *                (default 13000),
  * CUDA_FAKE_NODE a number that tells this node's devices from another's; ranks
  *                get variables CUDA_* from their agents.

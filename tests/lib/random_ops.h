@@ -1,7 +1,7 @@
 /*
  * Random schedules and what they must do to memory, for tests of methods
- * without a planner: ops of every kind the rules of planner/schedule/schedule.h allow,
- * and an executor that runs them one after another, row by row.
+ * without a planner: ops of every kind the rules of planner/schedule/schedule.h
+ * allow, and an executor that runs them one after another, row by row.
  */
 #ifndef RF_TESTS_LIB_RANDOM_OPS_H
 #define RF_TESTS_LIB_RANDOM_OPS_H

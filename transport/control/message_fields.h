@@ -1,7 +1,8 @@
 /*
- * The payloads of the control plane's messages (transport/control/message_types.h) as structs.
- * Each is described once; transport/control/schema.h says how and what follows from
- * it. When they are sent and what they ask for: docs/PROTOCOL.md.
+ * The payloads of the control plane's messages
+ * (transport/control/message_types.h) as structs. Each is described once;
+ * transport/control/schema.h says how and what follows from it. When they are
+ * sent and what they ask for: docs/PROTOCOL.md.
  */
 #ifndef RF_TRANSPORT_CONTROL_MESSAGE_FIELDS_H
 #define RF_TRANSPORT_CONTROL_MESSAGE_FIELDS_H

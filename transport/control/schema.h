@@ -21,7 +21,7 @@
  *   TEXT     char *                 presence            bytes
  *   SECRET   char *, wiped          presence            bytes
  *   TREE     json_t *, an object    presence            -
- *   PAIRS    struct rf_text_pairs        presence            number, bytes of a text
+ *   PAIRS    struct rf_text_pairs   presence            number, bytes of a text
  *   U64S     struct rf_integers     presence            number, value
  *   TEXTS    struct rf_texts        presence            number, bytes
  *   SECRETS  struct rf_texts, wiped presence            number, bytes

@@ -11,8 +11,9 @@
 /* Joins neighbours in a list of single nodes; what is left are the first *n. */
 void rf_start_nodes_fold(struct rf_msg_member *list, size_t *n);
 
-/* The single nodes of a list, in order; rf_start_nodes_free() them. RF_ERR_PROTOCOL
- * for a name or address that cannot count up and for too many nodes. */
+/* The single nodes of a list, in order; rf_start_nodes_free() them.
+ * RF_ERR_PROTOCOL for a name or address that cannot count up and for too many
+ * nodes. */
 enum rf_status rf_start_nodes_unfold(const struct rf_msg_member *list, size_t n,
                                      struct rf_msg_member **out,
                                      uint32_t *n_out,

@@ -9,8 +9,8 @@
  * their own, and their portions follow all others.
  *
  * Order: by the least op id of each group, so that what others wait for comes
- * early. Not by destination (planner/schedule/peer_order.h): ranks take what is next in one
- * list, and all copies use one memory.
+ * early. Not by destination (planner/schedule/peer_order.h): ranks take what is
+ * next in one list, and all copies use one memory.
  */
 #include "transport/engine/portions.h"
 

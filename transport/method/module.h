@@ -1,9 +1,9 @@
 /*
  * The interfaces of refit-cuda.so, the only code that touches CUDA, NCCL,
  * NVSHMEM and NVML, and of refit-ucx.so, the only code that touches UCX. Opened
- * at run time by transport/method/module.c; a node without them, or without a driver,
- * still starts and says what is missing. Both sides are built from one tree: an
- * ABI number that differs is refused.
+ * at run time by transport/method/module.c; a node without them, or without a
+ * driver, still starts and says what is missing. Both sides are built from one
+ * tree: an ABI number that differs is refused.
  */
 #ifndef RF_TRANSPORT_METHOD_MODULE_H
 #define RF_TRANSPORT_METHOD_MODULE_H

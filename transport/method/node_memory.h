@@ -38,7 +38,7 @@ struct rf_node_memory {
     uint16_t *ports; /* of every world rank: what it passed as `port` */
     void *control;   /* the caller's part of the segment, zeroed, 64-aligned */
     uint64_t control_bytes;
-    int bell; /* our doorbell's read end: poll it, then rf_node_memory_awake() */
+    int bell; /* our doorbell's read end: poll, then rf_node_memory_awake() */
     struct rf_node_memory_head *head;
     uint64_t segment_bytes;
     int segment_fd, bell_write;
@@ -61,7 +61,8 @@ enum rf_status rf_node_memory_map(struct rf_node_memory *shm, uint32_t slot,
                                   struct rf_err *err) RF_MUST_CHECK;
 
 /* Somebody else has brought arena `mem` of the peer at `slot` into our address
- * space, at `at`, and keeps it there: rf_node_memory_map() only populates it. */
+ * space, at `at`, and keeps it there: rf_node_memory_map() only populates it.
+ */
 void rf_node_memory_adopt(struct rf_node_memory *shm, uint32_t slot,
                           enum rf_mem mem, void *at);
 
@@ -69,8 +70,8 @@ void rf_node_memory_adopt(struct rf_node_memory *shm, uint32_t slot,
 uint32_t rf_node_memory_slot(const struct rf_node_memory *shm, uint32_t rank);
 
 /*
- * Sleeping without missing a call: rf_node_memory_doze(), look once more for work,
- * poll `bell`, rf_node_memory_awake(). Wakers publish their work first.
+ * Sleeping without missing a call: rf_node_memory_doze(), look once more for
+ * work, poll `bell`, rf_node_memory_awake(). Wakers publish their work first.
  */
 void rf_node_memory_doze(struct rf_node_memory *shm);
 void rf_node_memory_awake(struct rf_node_memory *shm);

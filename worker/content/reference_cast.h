@@ -1,8 +1,8 @@
 /*
  * Element casts on the processor, the rule that verification holds every
  * method to. Exact to the bit: to narrower types round to nearest even, to
- * wider ones nothing is lost. Kept apart from transport/codec/cast.h, which methods
- * use, so that one is checked by the other.
+ * wider ones nothing is lost. Kept apart from transport/codec/cast.h, which
+ * methods use, so that one is checked by the other.
  */
 #ifndef RF_WORKER_CONTENT_REFERENCE_CAST_H
 #define RF_WORKER_CONTENT_REFERENCE_CAST_H

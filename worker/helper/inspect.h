@@ -1,8 +1,8 @@
 /*
  * What this node says of a checkpoint's folder that the coordinator has not:
  * the answer to INSPECT. The folder is read by a process of its own
- * (worker/helper/helper.h), `refit-worker --inspect FOLDER [--whole]`, since a file
- * server may hang.
+ * (worker/helper/helper.h), `refit-worker --inspect FOLDER [--whole]`, since a
+ * file server may hang.
  */
 #ifndef RF_WORKER_HELPER_INSPECT_H
 #define RF_WORKER_HELPER_INSPECT_H

@@ -1,9 +1,9 @@
 /*
- * What this node can do, found out by a process of its own (worker/helper/helper.h) in
- * the environment that ranks will have: the dynamic linker reads
- * LD_LIBRARY_PATH once, when a process starts, and a driver that hangs, crashes
- * or prints then harms nobody else. The process is `refit-worker --survey`; it
- * sends its facts as one HELLO.
+ * What this node can do, found out by a process of its own
+ * (worker/helper/helper.h) in the environment that ranks will have: the dynamic
+ * linker reads LD_LIBRARY_PATH once, when a process starts, and a driver that
+ * hangs, crashes or prints then harms nobody else. The process is `refit-worker
+ * --survey`; it sends its facts as one HELLO.
  */
 #ifndef RF_WORKER_HELPER_SURVEY_H
 #define RF_WORKER_HELPER_SURVEY_H

@@ -301,8 +301,7 @@ START_TEST(test_listener_closes_the_oldest_unauthenticated_peer_first)
 }
 END_TEST
 
-START_TEST(
-    test_listener_closes_unauthenticated_peers_of_the_busiest_address_first)
+START_TEST(test_listener_closes_peers_of_the_busiest_address_first)
 {
     listen_with(80, false);
     come("127.0.0.9");
@@ -487,9 +486,8 @@ Suite *test_listener_suite(void)
     tcase_add_test(tests, test_listener_refuses_one_of_two_handshakes_at_once);
     tcase_add_test(tests,
                    test_listener_closes_the_oldest_unauthenticated_peer_first);
-    tcase_add_test(
-        tests,
-        test_listener_closes_unauthenticated_peers_of_the_busiest_address_first);
+    tcase_add_test(tests,
+                   test_listener_closes_peers_of_the_busiest_address_first);
     tcase_add_test(tests, test_listener_keeps_a_peer_that_has_proved_a_key);
     tcase_add_test(tests,
                    test_listener_has_no_room_where_all_have_proved_a_key);

@@ -2,8 +2,8 @@
  * Runs a schedule on real bytes. Every element's content is a hash of its
  * family and place; ops are copied element by element, casts by keeping or
  * adding the low half. The next op is picked at random among all that rules 1
- * to 3 of planner/schedule/schedule.h allow, so an order that only happens to work is
- * found out.
+ * to 3 of planner/schedule/schedule.h allow, so an order that only happens to
+ * work is found out.
  */
 #include <stdio.h>
 #include <stdlib.h>

@@ -39,8 +39,10 @@ struct rf_checkpoint {
     uint64_t window_at, window_bytes; /* of the tensor; 0 bytes: empty */
 };
 
-enum rf_status rf_slices_create(const json_t *files, atomic_ullong *read_bytes,
-                                struct rf_checkpoint **out, struct rf_err *err)
+enum rf_status rf_checkpoint_slices_create(const json_t *files,
+                                           atomic_ullong *read_bytes,
+                                           struct rf_checkpoint **out,
+                                           struct rf_err *err)
 {
     const char *folder = json_string_value(json_object_get(files, "folder"));
     const json_t *tensors = json_object_get(files, "tensors");
@@ -58,7 +60,7 @@ enum rf_status rf_slices_create(const json_t *files, atomic_ullong *read_bytes,
     return RF_OK;
 }
 
-void rf_slices_destroy(struct rf_checkpoint *checkpoint)
+void rf_checkpoint_slices_destroy(struct rf_checkpoint *checkpoint)
 {
     if (checkpoint == NULL) {
         return;
@@ -99,8 +101,9 @@ static enum rf_status open_file(struct rf_checkpoint *checkpoint,
     return RF_OK;
 }
 
-enum rf_status rf_slices_select(struct rf_checkpoint *checkpoint,
-                                const char *tensor, struct rf_err *err)
+enum rf_status rf_checkpoint_slices_select(struct rf_checkpoint *checkpoint,
+                                           const char *tensor,
+                                           struct rf_err *err)
 {
     const json_t *entry = json_object_get(checkpoint->tensors, tensor);
     const char *file = json_string_value(json_object_get(entry, "file"));
@@ -178,9 +181,10 @@ static enum rf_status move_window(struct rf_checkpoint *checkpoint,
     return status;
 }
 
-enum rf_status rf_slices_read(struct rf_checkpoint *checkpoint,
-                              const struct rf_checkpoint_slice *slice,
-                              void *dst, struct rf_err *err)
+enum rf_status
+rf_checkpoint_slices_read(struct rf_checkpoint *checkpoint,
+                          const struct rf_checkpoint_slice *slice, void *dst,
+                          struct rf_err *err)
 {
     enum rf_status status;
     if (slice->bytes >= DIRECT_BYTES) {

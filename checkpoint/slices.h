@@ -15,15 +15,16 @@ struct rf_checkpoint;
 /* `files` is rf_model.files (borrowed). Nothing is opened yet. What is read
  * from files is added to *read_bytes, unless that is NULL. For one thread; each
  * of several has its own. */
-enum rf_status rf_slices_create(const json_t *files, atomic_ullong *read_bytes,
-                                struct rf_checkpoint **out,
-                                struct rf_err *err) RF_MUST_CHECK;
-void rf_slices_destroy(struct rf_checkpoint *checkpoint);
+enum rf_status rf_checkpoint_slices_create(const json_t *files,
+                                           atomic_ullong *read_bytes,
+                                           struct rf_checkpoint **out,
+                                           struct rf_err *err) RF_MUST_CHECK;
+void rf_checkpoint_slices_destroy(struct rf_checkpoint *checkpoint);
 
 /* What the next reads are from. */
-enum rf_status rf_slices_select(struct rf_checkpoint *checkpoint,
-                                const char *tensor,
-                                struct rf_err *err) RF_MUST_CHECK;
+enum rf_status rf_checkpoint_slices_select(struct rf_checkpoint *checkpoint,
+                                           const char *tensor,
+                                           struct rf_err *err) RF_MUST_CHECK;
 
 /* Bytes [at, at + bytes) of the tensor; nothing is read from `end` on, up to
  * where the caller will want bytes of it. A short file is RF_ERR_IO that names
@@ -31,8 +32,9 @@ enum rf_status rf_slices_select(struct rf_checkpoint *checkpoint,
 struct rf_checkpoint_slice {
     uint64_t at, bytes, end;
 };
-enum rf_status rf_slices_read(struct rf_checkpoint *checkpoint,
-                              const struct rf_checkpoint_slice *slice,
-                              void *dst, struct rf_err *err) RF_MUST_CHECK;
+enum rf_status
+rf_checkpoint_slices_read(struct rf_checkpoint *checkpoint,
+                          const struct rf_checkpoint_slice *slice, void *dst,
+                          struct rf_err *err) RF_MUST_CHECK;
 
 #endif

@@ -27,74 +27,75 @@ enum subject {
 static const struct rule {
     enum subject subject;
     enum rf_advice_level level;
-    rf_rule_fn holds;
+    rf_advice_rule_fn holds;
     const char *message;
 } rules[] = {
-    {BUILD, RF_ADVICE_WARNING, rf_rule_other_build, "{why}"},
-    {BUILD, RF_ADVICE_ERROR, rf_rule_refused_build, "{why}"},
+    {BUILD, RF_ADVICE_WARNING, rf_advice_rule_other_build, "{why}"},
+    {BUILD, RF_ADVICE_ERROR, rf_advice_rule_refused_build, "{why}"},
 
-    {NODE, RF_ADVICE_INFO, rf_rule_node,
+    {NODE, RF_ADVICE_INFO, rf_advice_rule_node,
      "{kernel}, {cpu}, {cpus} processors, {available} of {memory} memory "
      "available"},
-    {INTERFACE, RF_ADVICE_INFO, rf_rule_interface,
+    {INTERFACE, RF_ADVICE_INFO, rf_advice_rule_interface,
      "interface {name} {address}, MTU {mtu}, {speed}"},
-    {METHOD, RF_ADVICE_INFO, rf_rule_methods, "cannot use {methods}: {why}"},
+    {METHOD, RF_ADVICE_INFO, rf_advice_rule_methods,
+     "cannot use {methods}: {why}"},
 
-    {MACHINE, RF_ADVICE_WARNING, rf_rule_one_machine,
+    {MACHINE, RF_ADVICE_WARNING, rf_advice_rule_one_machine,
      "{names} are {count} nodes on one machine (same boot id): they share its "
      "processors and memory, and traffic between them crosses no network"},
-    {PAIR, RF_ADVICE_WARNING, rf_rule_builds,
+    {PAIR, RF_ADVICE_WARNING, rf_advice_rule_builds,
      "worker build \"{own}\" differs from \"{other}\" on {host}"},
-    {PAIR, RF_ADVICE_WARNING, rf_rule_kernels,
+    {PAIR, RF_ADVICE_WARNING, rf_advice_rule_kernels,
      "kernel \"{own}\" differs from \"{other}\" on {host}"},
-    {PAIR, RF_ADVICE_WARNING, rf_rule_cpus,
+    {PAIR, RF_ADVICE_WARNING, rf_advice_rule_cpus,
      "processor \"{own}\" differs from \"{other}\" on {host}"},
-    {PAIR, RF_ADVICE_WARNING, rf_rule_congestion,
+    {PAIR, RF_ADVICE_WARNING, rf_advice_rule_congestion,
      "TCP congestion control \"{own}\" differs from \"{other}\" on {host}"},
-    {PAIR, RF_ADVICE_WARNING, rf_rule_link_speeds,
+    {PAIR, RF_ADVICE_WARNING, rf_advice_rule_link_speeds,
      "its fastest interface runs at {own} Mbit/s, that of {host} at {other}"},
 
-    {SCENARIO_MACHINE, RF_ADVICE_WARNING, rf_rule_processors,
+    {SCENARIO_MACHINE, RF_ADVICE_WARNING, rf_advice_rule_processors,
      "{ranks} ranks share the {cpus} of {host}: times reflect "
      "scheduling more than data movement; use at most {most} ranks there, or "
      "compare only with runs like this one"},
-    {SCENARIO_NODES, RF_ADVICE_ERROR, rf_rule_folders, "{why}"},
-    {SCENARIO_NODE, RF_ADVICE_ERROR, rf_rule_unfit, "{why}"},
-    {SCENARIO_NODE, RF_ADVICE_ERROR, rf_rule_no_address,
+    {SCENARIO_NODES, RF_ADVICE_ERROR, rf_advice_rule_folders, "{why}"},
+    {SCENARIO_NODE, RF_ADVICE_ERROR, rf_advice_rule_unfit, "{why}"},
+    {SCENARIO_NODE, RF_ADVICE_ERROR, rf_advice_rule_no_address,
      "{host} does not have the address {address} ({path}), where its ranks are "
      "to listen; its interfaces have {list}: name one of these, or remove the "
      "key"},
-    {SCENARIO_NODE, RF_ADVICE_WARNING, rf_rule_idle_address,
+    {SCENARIO_NODE, RF_ADVICE_WARNING, rf_advice_rule_idle_address,
      "{host} does not have the address {address} ({path}): no rank listens "
      "there in this scenario, but one that did would not be reached; its "
      "interfaces have {list}"},
 
-    {SCENARIO_NODE, RF_ADVICE_WARNING, rf_rule_gpus_in_use,
+    {SCENARIO_NODE, RF_ADVICE_WARNING, rf_advice_rule_gpus_in_use,
      "{gpus} of {host}: other processes compute there ({processes}, {bytes}): "
      "they take time and memory from the refit; end them (nvidia-smi lists "
      "them) or leave these out (CUDA_VISIBLE_DEVICES in launch.env)"},
-    {SCENARIO_NODE, RF_ADVICE_WARNING, rf_rule_gpus_with_errors,
+    {SCENARIO_NODE, RF_ADVICE_WARNING, rf_advice_rule_gpus_with_errors,
      "{gpus} of {host}: {count} memory errors that ECC could not correct since "
      "the driver was loaded: ranks may die there; reset the device "
      "(nvidia-smi --gpu-reset) or leave the node out"},
-    {SCENARIO_NODE, RF_ADVICE_WARNING, rf_rule_gpus_slowed,
+    {SCENARIO_NODE, RF_ADVICE_WARNING, rf_advice_rule_gpus_slowed,
      "{gpus} of {host}: clocks are held down ({why}): times are not those of "
      "the hardware; look at cooling and power supply (nvidia-smi -q -d "
      "PERFORMANCE)"},
-    {SCENARIO_NODE, RF_ADVICE_INFO, rf_rule_no_adapter,
+    {SCENARIO_NODE, RF_ADVICE_INFO, rf_advice_rule_no_adapter,
      "{host} has no RDMA adapter (/sys/class/infiniband): method {method} goes "
      "over TCP between nodes"},
-    {SCENARIO_NODE, RF_ADVICE_WARNING, rf_rule_no_verbs,
+    {SCENARIO_NODE, RF_ADVICE_WARNING, rf_advice_rule_no_verbs,
      "{host} has {adapters} RDMA adapters, but no /dev/infiniband/uverbs* can "
      "be opened: NCCL falls back to TCP between nodes and NVSHMEM may not "
      "start; give the container /dev/infiniband, or the user the right to "
      "open it"},
-    {SCENARIO_NODE, RF_ADVICE_WARNING, rf_rule_no_peermem,
+    {SCENARIO_NODE, RF_ADVICE_WARNING, rf_advice_rule_no_peermem,
      "{host} has neither nvidia-peermem nor GPUs that adapters reach by "
      "dma-buf: method {method} copies through host memory between nodes; load "
      "it (modprobe nvidia-peermem), or use NVIDIA's open kernel modules and "
      "Linux 5.12 or later"},
-    {SCENARIO_NODE, RF_ADVICE_WARNING, rf_rule_low_memlock,
+    {SCENARIO_NODE, RF_ADVICE_WARNING, rf_advice_rule_low_memlock,
      "ranks on {host} may lock {limit} of memory (RLIMIT_MEMLOCK), too little "
      "for adapters to register buffers: method {method} may fail between "
      "nodes; set memlock to unlimited (limits.conf, LimitMEMLOCK of sshd, "
@@ -187,7 +188,7 @@ void rf_advise_nodes(const struct rf_config *config,
             continue;
         }
         look_at_node(&view, out);
-        if (rf_rule_machine(hellos, i) == i) {
+        if (rf_advice_rule_machine(hellos, i) == i) {
             look(MACHINE, &view, out);
         }
         if (view.first == RF_NONE) {
@@ -210,7 +211,7 @@ void rf_advise_fit(const struct rf_scenario *scenario,
         if (hellos[i] == NULL) {
             continue;
         }
-        if (rf_rule_machine(hellos, i) == i) {
+        if (rf_advice_rule_machine(hellos, i) == i) {
             look(SCENARIO_MACHINE, &view, out);
         }
         if (rf_scenario_node_ranks(scenario, i) > 0) {

@@ -72,8 +72,8 @@ static bool find_devices(const struct rf_advice_view *view, wrong_fn wrong,
     return rf_scenario_on_device(view->scenario) && out->n > 0;
 }
 
-bool rf_rule_gpus_in_use(const struct rf_advice_view *view,
-                         struct rf_message_words *words)
+bool rf_advice_rule_gpus_in_use(const struct rf_advice_view *view,
+                                struct rf_message_words *words)
 {
     struct devices found;
     bool holds = find_devices(view, in_use, &found, words);
@@ -83,8 +83,8 @@ bool rf_rule_gpus_in_use(const struct rf_advice_view *view,
     return holds;
 }
 
-bool rf_rule_gpus_with_errors(const struct rf_advice_view *view,
-                              struct rf_message_words *words)
+bool rf_advice_rule_gpus_with_errors(const struct rf_advice_view *view,
+                                     struct rf_message_words *words)
 {
     struct devices found;
     bool holds = find_devices(view, has_errors, &found, words);
@@ -92,8 +92,8 @@ bool rf_rule_gpus_with_errors(const struct rf_advice_view *view,
     return holds;
 }
 
-bool rf_rule_gpus_slowed(const struct rf_advice_view *view,
-                         struct rf_message_words *words)
+bool rf_advice_rule_gpus_slowed(const struct rf_advice_view *view,
+                                struct rf_message_words *words)
 {
     struct devices found;
     bool holds = find_devices(view, is_slowed, &found, words);
@@ -130,14 +130,14 @@ static bool any_dmabuf(const struct rf_msg_hello *hello)
     return false;
 }
 
-bool rf_rule_no_adapter(const struct rf_advice_view *view,
-                        struct rf_message_words *words)
+bool rf_advice_rule_no_adapter(const struct rf_advice_view *view,
+                               struct rf_message_words *words)
 {
     return crosses(view, words) && view->hello->rdma->adapters == 0;
 }
 
-bool rf_rule_no_verbs(const struct rf_advice_view *view,
-                      struct rf_message_words *words)
+bool rf_advice_rule_no_verbs(const struct rf_advice_view *view,
+                             struct rf_message_words *words)
 {
     const struct rf_msg_rdma *rdma = view->hello->rdma;
     if (!crosses(view, words)) {
@@ -148,16 +148,16 @@ bool rf_rule_no_verbs(const struct rf_advice_view *view,
 }
 
 /* Where the adapters themselves can be used. */
-bool rf_rule_no_peermem(const struct rf_advice_view *view,
-                        struct rf_message_words *words)
+bool rf_advice_rule_no_peermem(const struct rf_advice_view *view,
+                               struct rf_message_words *words)
 {
     const struct rf_msg_rdma *rdma = view->hello->rdma;
     return crosses(view, words) && rdma->verbs && rdma->adapters > 0 &&
            !rdma->peermem && !any_dmabuf(view->hello);
 }
 
-bool rf_rule_low_memlock(const struct rf_advice_view *view,
-                         struct rf_message_words *words)
+bool rf_advice_rule_low_memlock(const struct rf_advice_view *view,
+                                struct rf_message_words *words)
 {
     const struct rf_msg_hello *hello = view->hello;
     if (!crosses(view, words)) {

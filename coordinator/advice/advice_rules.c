@@ -34,14 +34,14 @@ static bool is_refused(const struct rf_advice_view *view,
     return status != RF_OK;
 }
 
-bool rf_rule_other_build(const struct rf_advice_view *view,
-                         struct rf_message_words *words)
+bool rf_advice_rule_other_build(const struct rf_advice_view *view,
+                                struct rf_message_words *words)
 {
     return !view->strict && is_refused(view, words);
 }
 
-bool rf_rule_refused_build(const struct rf_advice_view *view,
-                           struct rf_message_words *words)
+bool rf_advice_rule_refused_build(const struct rf_advice_view *view,
+                                  struct rf_message_words *words)
 {
     return view->strict && is_refused(view, words);
 }
@@ -52,8 +52,8 @@ static uint64_t or_none(uint64_t bytes)
     return bytes != RF_ABSENT_U64 ? bytes : 0;
 }
 
-bool rf_rule_node(const struct rf_advice_view *view,
-                  struct rf_message_words *words)
+bool rf_advice_rule_node(const struct rf_advice_view *view,
+                         struct rf_message_words *words)
 {
     const struct rf_msg_hello *hello = view->hello;
     rf_message_words_say(words, "kernel", "%s", or_unknown(hello->kernel));
@@ -66,8 +66,8 @@ bool rf_rule_node(const struct rf_advice_view *view,
     return true;
 }
 
-bool rf_rule_interface(const struct rf_advice_view *view,
-                       struct rf_message_words *words)
+bool rf_advice_rule_interface(const struct rf_advice_view *view,
+                              struct rf_message_words *words)
 {
     const struct rf_msg_nic *nic = &view->hello->nics[view->item];
     rf_message_words_say(words, "name", "%s", nic->name);
@@ -91,8 +91,8 @@ static bool same_reason(const struct rf_text_pair *a,
 }
 
 /* One line, at the first of them, for all methods that one reason forbids. */
-bool rf_rule_methods(const struct rf_advice_view *view,
-                     struct rf_message_words *words)
+bool rf_advice_rule_methods(const struct rf_advice_view *view,
+                            struct rf_message_words *words)
 {
     const struct rf_text_pairs *methods = &view->hello->methods;
     const struct rf_text_pair *first = &methods->list[view->item];
@@ -115,8 +115,8 @@ bool rf_rule_methods(const struct rf_advice_view *view,
 
 /* --- Nodes against each other --------------------------------------------- */
 
-uint32_t rf_rule_machine(const struct rf_msg_hello *const *hellos,
-                         uint32_t node)
+uint32_t rf_advice_rule_machine(const struct rf_msg_hello *const *hellos,
+                                uint32_t node)
 {
     uint32_t i = 0;
     while (i < node && !rf_hello_same_machine(hellos[i], hellos[node])) {
@@ -125,8 +125,8 @@ uint32_t rf_rule_machine(const struct rf_msg_hello *const *hellos,
     return i;
 }
 
-bool rf_rule_one_machine(const struct rf_advice_view *view,
-                         struct rf_message_words *words)
+bool rf_advice_rule_one_machine(const struct rf_advice_view *view,
+                                struct rf_message_words *words)
 {
     const struct rf_config *config = view->config;
     char names[256];
@@ -163,29 +163,29 @@ static bool differ(const struct rf_advice_view *view, const char *own,
     return strcmp(or_unknown(own), or_unknown(other)) != 0;
 }
 
-bool rf_rule_builds(const struct rf_advice_view *view,
-                    struct rf_message_words *words)
+bool rf_advice_rule_builds(const struct rf_advice_view *view,
+                           struct rf_message_words *words)
 {
     return differ(view, view->hello->build, view->hellos[view->first]->build,
                   words);
 }
 
-bool rf_rule_kernels(const struct rf_advice_view *view,
-                     struct rf_message_words *words)
+bool rf_advice_rule_kernels(const struct rf_advice_view *view,
+                            struct rf_message_words *words)
 {
     return differ(view, view->hello->kernel, view->hellos[view->first]->kernel,
                   words);
 }
 
-bool rf_rule_cpus(const struct rf_advice_view *view,
-                  struct rf_message_words *words)
+bool rf_advice_rule_cpus(const struct rf_advice_view *view,
+                         struct rf_message_words *words)
 {
     return differ(view, view->hello->cpu, view->hellos[view->first]->cpu,
                   words);
 }
 
-bool rf_rule_congestion(const struct rf_advice_view *view,
-                        struct rf_message_words *words)
+bool rf_advice_rule_congestion(const struct rf_advice_view *view,
+                               struct rf_message_words *words)
 {
     return differ(view, view->hello->congestion_control,
                   view->hellos[view->first]->congestion_control, words);
@@ -200,8 +200,8 @@ static int64_t fastest_nic(const struct rf_msg_hello *hello)
     return fastest;
 }
 
-bool rf_rule_link_speeds(const struct rf_advice_view *view,
-                         struct rf_message_words *words)
+bool rf_advice_rule_link_speeds(const struct rf_advice_view *view,
+                                struct rf_message_words *words)
 {
     int64_t own = fastest_nic(view->hello);
     int64_t other = fastest_nic(view->hellos[view->first]);
@@ -216,8 +216,8 @@ bool rf_rule_link_speeds(const struct rf_advice_view *view,
 
 /* The ranks of host memory share the processors of their machine, which may
  * be several nodes. */
-bool rf_rule_processors(const struct rf_advice_view *view,
-                        struct rf_message_words *words)
+bool rf_advice_rule_processors(const struct rf_advice_view *view,
+                               struct rf_message_words *words)
 {
     const struct rf_scenario *scenario = view->scenario;
     uint32_t cpus = view->hello->cpus;
@@ -240,8 +240,8 @@ bool rf_rule_processors(const struct rf_advice_view *view,
     return ranks > (uint64_t)cpus * RANKS_PER_CPU;
 }
 
-bool rf_rule_folders(const struct rf_advice_view *view,
-                     struct rf_message_words *words)
+bool rf_advice_rule_folders(const struct rf_advice_view *view,
+                            struct rf_message_words *words)
 {
     struct rf_err err = {0};
     enum rf_status status =
@@ -250,8 +250,8 @@ bool rf_rule_folders(const struct rf_advice_view *view,
     return status != RF_OK;
 }
 
-bool rf_rule_unfit(const struct rf_advice_view *view,
-                   struct rf_message_words *words)
+bool rf_advice_rule_unfit(const struct rf_advice_view *view,
+                          struct rf_message_words *words)
 {
     struct rf_err err = {0};
     enum rf_status status =
@@ -303,15 +303,15 @@ static bool lacks_address(const struct rf_advice_view *view,
     return true;
 }
 
-bool rf_rule_no_address(const struct rf_advice_view *view,
-                        struct rf_message_words *words)
+bool rf_advice_rule_no_address(const struct rf_advice_view *view,
+                               struct rf_message_words *words)
 {
     return rf_scenario_listens_on(view->scenario, view->node) &&
            lacks_address(view, words);
 }
 
-bool rf_rule_idle_address(const struct rf_advice_view *view,
-                          struct rf_message_words *words)
+bool rf_advice_rule_idle_address(const struct rf_advice_view *view,
+                                 struct rf_message_words *words)
 {
     return !rf_scenario_listens_on(view->scenario, view->node) &&
            lacks_address(view, words);

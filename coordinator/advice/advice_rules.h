@@ -24,65 +24,65 @@ struct rf_advice_view {
 };
 
 /* Conditions: whether there is something to say, and then its words. */
-typedef bool (*rf_rule_fn)(const struct rf_advice_view *view,
+typedef bool (*rf_advice_rule_fn)(const struct rf_advice_view *view,
+                                  struct rf_message_words *words);
+
+bool rf_advice_rule_other_build(const struct rf_advice_view *view,
+                                struct rf_message_words *words);
+bool rf_advice_rule_refused_build(const struct rf_advice_view *view,
+                                  struct rf_message_words *words);
+
+bool rf_advice_rule_node(const struct rf_advice_view *view,
+                         struct rf_message_words *words);
+bool rf_advice_rule_interface(const struct rf_advice_view *view,
+                              struct rf_message_words *words);
+bool rf_advice_rule_methods(const struct rf_advice_view *view,
+                            struct rf_message_words *words);
+
+bool rf_advice_rule_one_machine(const struct rf_advice_view *view,
+                                struct rf_message_words *words);
+bool rf_advice_rule_builds(const struct rf_advice_view *view,
                            struct rf_message_words *words);
-
-bool rf_rule_other_build(const struct rf_advice_view *view,
+bool rf_advice_rule_kernels(const struct rf_advice_view *view,
+                            struct rf_message_words *words);
+bool rf_advice_rule_cpus(const struct rf_advice_view *view,
                          struct rf_message_words *words);
-bool rf_rule_refused_build(const struct rf_advice_view *view,
-                           struct rf_message_words *words);
+bool rf_advice_rule_congestion(const struct rf_advice_view *view,
+                               struct rf_message_words *words);
+bool rf_advice_rule_link_speeds(const struct rf_advice_view *view,
+                                struct rf_message_words *words);
 
-bool rf_rule_node(const struct rf_advice_view *view,
-                  struct rf_message_words *words);
-bool rf_rule_interface(const struct rf_advice_view *view,
-                       struct rf_message_words *words);
-bool rf_rule_methods(const struct rf_advice_view *view,
-                     struct rf_message_words *words);
-
-bool rf_rule_one_machine(const struct rf_advice_view *view,
-                         struct rf_message_words *words);
-bool rf_rule_builds(const struct rf_advice_view *view,
-                    struct rf_message_words *words);
-bool rf_rule_kernels(const struct rf_advice_view *view,
-                     struct rf_message_words *words);
-bool rf_rule_cpus(const struct rf_advice_view *view,
-                  struct rf_message_words *words);
-bool rf_rule_congestion(const struct rf_advice_view *view,
-                        struct rf_message_words *words);
-bool rf_rule_link_speeds(const struct rf_advice_view *view,
-                         struct rf_message_words *words);
-
-bool rf_rule_processors(const struct rf_advice_view *view,
-                        struct rf_message_words *words);
-bool rf_rule_folders(const struct rf_advice_view *view,
-                     struct rf_message_words *words);
-bool rf_rule_unfit(const struct rf_advice_view *view,
-                   struct rf_message_words *words);
-/* That the node lacks its address where its ranks listen, and elsewhere. */
-bool rf_rule_no_address(const struct rf_advice_view *view,
-                        struct rf_message_words *words);
-bool rf_rule_idle_address(const struct rf_advice_view *view,
+bool rf_advice_rule_processors(const struct rf_advice_view *view,
+                               struct rf_message_words *words);
+bool rf_advice_rule_folders(const struct rf_advice_view *view,
+                            struct rf_message_words *words);
+bool rf_advice_rule_unfit(const struct rf_advice_view *view,
                           struct rf_message_words *words);
+/* That the node lacks its address where its ranks listen, and elsewhere. */
+bool rf_advice_rule_no_address(const struct rf_advice_view *view,
+                               struct rf_message_words *words);
+bool rf_advice_rule_idle_address(const struct rf_advice_view *view,
+                                 struct rf_message_words *words);
 
 /* Of methods between GPUs only, on a node with ranks (advice_gpu.c). */
-bool rf_rule_gpus_in_use(const struct rf_advice_view *view,
-                         struct rf_message_words *words);
-bool rf_rule_gpus_with_errors(const struct rf_advice_view *view,
-                              struct rf_message_words *words);
-bool rf_rule_gpus_slowed(const struct rf_advice_view *view,
-                         struct rf_message_words *words);
+bool rf_advice_rule_gpus_in_use(const struct rf_advice_view *view,
+                                struct rf_message_words *words);
+bool rf_advice_rule_gpus_with_errors(const struct rf_advice_view *view,
+                                     struct rf_message_words *words);
+bool rf_advice_rule_gpus_slowed(const struct rf_advice_view *view,
+                                struct rf_message_words *words);
 /* Of those that also go from this node to others. */
-bool rf_rule_no_adapter(const struct rf_advice_view *view,
-                        struct rf_message_words *words);
-bool rf_rule_no_verbs(const struct rf_advice_view *view,
-                      struct rf_message_words *words);
-bool rf_rule_no_peermem(const struct rf_advice_view *view,
-                        struct rf_message_words *words);
-bool rf_rule_low_memlock(const struct rf_advice_view *view,
-                         struct rf_message_words *words);
+bool rf_advice_rule_no_adapter(const struct rf_advice_view *view,
+                               struct rf_message_words *words);
+bool rf_advice_rule_no_verbs(const struct rf_advice_view *view,
+                             struct rf_message_words *words);
+bool rf_advice_rule_no_peermem(const struct rf_advice_view *view,
+                               struct rf_message_words *words);
+bool rf_advice_rule_low_memlock(const struct rf_advice_view *view,
+                                struct rf_message_words *words);
 
 /* The first node that is the same machine as `node`; itself where none is. */
-uint32_t rf_rule_machine(const struct rf_msg_hello *const *hellos,
-                         uint32_t node);
+uint32_t rf_advice_rule_machine(const struct rf_msg_hello *const *hellos,
+                                uint32_t node);
 
 #endif

@@ -181,15 +181,15 @@ static void judge(const struct mesh_search *search, const struct rf_spec *spec,
         }
     }
     const struct rf_training_memory memory =
-        rf_training_memory_of(view.model, view.train, view.ranks,
-                              search->timeline, search->timeline->recompute);
+        rf_rank_memory_training(view.model, view.train, view.ranks,
+                                search->timeline, search->timeline->recompute);
     choice->parameters = rf_mesh_advice_parameters(view.model, view.train);
-    choice->octaves = rf_shards_over_dp(view.train)
+    choice->octaves = rf_rank_memory_over_dp(view.train)
                           ? 0
                           : octaves_from_usual(choice->parameters);
     choice->training_gbytes = (memory.states + memory.activations) / 1e9;
     choice->inference_gbytes =
-        rf_inference_memory_of(view.model, view.infer) / 1e9;
+        rf_rank_memory_inference(view.model, view.infer) / 1e9;
 }
 
 /* `*ops` is how many operations were simulated. */
@@ -402,7 +402,7 @@ static void find_meshes(struct mesh_search *search, enum rf_side side)
 {
     const struct rf_side_spec *own = rf_side_of(search->base->spec, side);
     const struct rf_mesh mesh = mesh_of(own);
-    if (own->layout != RF_LAYOUT_SPEC && !rf_shards_over_dp(own)) {
+    if (own->layout != RF_LAYOUT_SPEC && !rf_rank_memory_over_dp(own)) {
         list_meshes(search, side);
     }
     if (search->sides[side].n == 0) {

@@ -26,9 +26,10 @@ double rf_mesh_advice_parameters(const struct rf_model *model,
                                  const struct rf_side_spec *train)
 {
     const double parameters = (double)model->parameters;
-    return rf_shards_over_dp(train) ? parameters / rf_dp_shards(train)
-           : model->n_experts > 0   ? parameters / (train->etp * train->ep)
-                                    : parameters / (train->tp * train->pp);
+    return rf_rank_memory_over_dp(train)
+               ? parameters / rf_rank_memory_dp_shards(train)
+           : model->n_experts > 0 ? parameters / (train->etp * train->ep)
+                                  : parameters / (train->tp * train->pp);
 }
 
 static bool tp_beyond_node(const struct rf_mesh_advice_view *view,
@@ -42,7 +43,7 @@ static bool tp_beyond_node(const struct rf_mesh_advice_view *view,
 /* What the guide says is of Megatron's kinds of parallelism. */
 static bool is_megatron(const struct rf_mesh_advice_view *view)
 {
-    return !rf_shards_over_dp(view->train);
+    return !rf_rank_memory_over_dp(view->train);
 }
 
 static bool rank_size(const struct rf_mesh_advice_view *view,
@@ -104,7 +105,8 @@ static bool short_sequence(const struct rf_mesh_advice_view *view,
 static bool empty_pipeline(const struct rf_mesh_advice_view *view,
                            struct rf_message_words *words)
 {
-    const double batches = rf_micro_batches(view->train, view->timeline);
+    const double batches =
+        rf_rank_memory_micro_batches(view->train, view->timeline);
     rf_message_words_say(words, "pp", "%u", view->train->pp);
     rf_message_words_say(words, "batches", "%.0f", batches);
     return batches > 0 && view->train->pp > 1 && view->train->pp >= batches;
@@ -113,7 +115,8 @@ static bool empty_pipeline(const struct rf_mesh_advice_view *view,
 static bool no_pipeline(const struct rf_mesh_advice_view *view,
                         struct rf_message_words *words)
 {
-    const double batches = rf_micro_batches(view->train, view->timeline);
+    const double batches =
+        rf_rank_memory_micro_batches(view->train, view->timeline);
     rf_message_words_say(words, "batches", "%.0f", batches);
     return batches >= MANY_BATCHES && view->train->pp < 2 &&
            view->model->n_layers > 1 && is_megatron(view);
@@ -182,7 +185,7 @@ static bool small_packing(const struct rf_mesh_advice_view *view,
 static double training_bytes(const struct rf_mesh_advice_view *view,
                              enum rf_recompute recompute)
 {
-    const struct rf_training_memory memory = rf_training_memory_of(
+    const struct rf_training_memory memory = rf_rank_memory_training(
         view->model, view->train, view->ranks, view->timeline, recompute);
     return memory.states + memory.activations;
 }
@@ -237,10 +240,10 @@ static bool engine_beyond(const struct rf_mesh_advice_view *view, double share,
                           struct rf_message_words *words)
 {
     rf_message_words_say(words, "weights", "%.3g",
-                         rf_inference_memory_of(view->model, view->infer) /
+                         rf_rank_memory_inference(view->model, view->infer) /
                              1e9);
     return memory_known(view, words) &&
-           rf_inference_memory_of(view->model, view->infer) >
+           rf_rank_memory_inference(view->model, view->infer) >
                share * view->timeline->memory_gbytes * 1e9;
 }
 
@@ -284,7 +287,7 @@ static bool engine_needless_pp(const struct rf_mesh_advice_view *view,
     flat.pp_layers = NULL;
     flat.n_pp_layers = 0;
     flat.first_stage_layers = flat.last_stage_layers = 0;
-    without = rf_inference_memory_of(view->model, &flat);
+    without = rf_rank_memory_inference(view->model, &flat);
     rf_message_words_say(words, "pp", "%u", view->infer->pp);
     rf_message_words_say(words, "weights", "%.3g", without / 1e9);
     return memory_known(view, words) && view->infer->pp > 1 &&

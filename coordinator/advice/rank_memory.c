@@ -24,14 +24,15 @@ struct held {
     double bytes;          /* of both, in the side's dtypes */
 };
 
-bool rf_shards_over_dp(const struct rf_side_spec *side)
+bool rf_rank_memory_over_dp(const struct rf_side_spec *side)
 {
     return rf_layout_ops_of(side->layout)->by_dp;
 }
 
-double rf_dp_shards(const struct rf_side_spec *side)
+double rf_rank_memory_dp_shards(const struct rf_side_spec *side)
 {
-    return rf_shards_over_dp(side) ? (double)side->dp / side->dp_replicate : 1;
+    return rf_rank_memory_over_dp(side) ? (double)side->dp / side->dp_replicate
+                                        : 1;
 }
 
 /* --- Parameters of a stage ------------------------------------------------ */
@@ -113,7 +114,7 @@ static struct held held_by(const struct rf_model *model,
         const struct rf_family *family = &model->families[i];
         double n = (double)rf_family_elements(family) / family->n_layers *
                    layers_in_stage(model, side, stage_layers, stage, family);
-        n *= share_of(model, side, family) / rf_dp_shards(side);
+        n *= share_of(model, side, family) / rf_rank_memory_dp_shards(side);
         n /= family->has_experts ? side->ep : 1;
         *(family->has_experts ? &held.experts : &held.dense) += n;
         held.bytes += n * bytes_each(side, family);
@@ -135,8 +136,8 @@ static uint32_t *layers_of_stages(const struct rf_model *model,
 
 /* --- Training ------------------------------------------------------------- */
 
-double rf_micro_batches(const struct rf_side_spec *side,
-                        const struct rf_timeline *timeline)
+double rf_rank_memory_micro_batches(const struct rf_side_spec *side,
+                                    const struct rf_timeline *timeline)
 {
     return timeline->micro_batch > 0
                ? timeline->global_batch / (timeline->micro_batch * side->dp)
@@ -157,7 +158,7 @@ static uint64_t hidden_size(const struct rf_model *model)
 static double kept_batches(const struct rf_side_spec *side,
                            const struct rf_timeline *timeline, uint32_t stage)
 {
-    const double batches = rf_micro_batches(side, timeline);
+    const double batches = rf_rank_memory_micro_batches(side, timeline);
     const double behind = side->pp - stage;
     const double most =
         side->vpp == 1
@@ -195,7 +196,7 @@ static double states(const struct rf_side_spec *side, const struct held *held,
     const double sharers = (double)ranks / ((double)side->tp * side->pp);
     const double expert_sharers =
         (double)ranks / ((double)side->ep * side->etp * side->pp);
-    return rf_shards_over_dp(side)
+    return rf_rank_memory_over_dp(side)
                ? (held->dense + held->experts) * (STATE_BYTES + OPTIMIZER_BYTES)
                : held->dense * (STATE_BYTES + OPTIMIZER_BYTES / sharers) +
                      held->experts *
@@ -203,10 +204,10 @@ static double states(const struct rf_side_spec *side, const struct held *held,
 }
 
 struct rf_training_memory
-rf_training_memory_of(const struct rf_model *model,
-                      const struct rf_side_spec *side, uint32_t ranks,
-                      const struct rf_timeline *timeline,
-                      enum rf_recompute recompute)
+rf_rank_memory_training(const struct rf_model *model,
+                        const struct rf_side_spec *side, uint32_t ranks,
+                        const struct rf_timeline *timeline,
+                        enum rf_recompute recompute)
 {
     struct rf_training_memory most = {0, 0};
     uint32_t *layers = layers_of_stages(model, side);
@@ -224,8 +225,8 @@ rf_training_memory_of(const struct rf_model *model,
     return most;
 }
 
-double rf_inference_memory_of(const struct rf_model *model,
-                              const struct rf_side_spec *side)
+double rf_rank_memory_inference(const struct rf_model *model,
+                                const struct rf_side_spec *side)
 {
     double most = 0;
     uint32_t *layers = layers_of_stages(model, side);

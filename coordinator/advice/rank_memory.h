@@ -36,24 +36,24 @@ struct rf_training_memory {
  * none make no difference here.
  */
 struct rf_training_memory
-rf_training_memory_of(const struct rf_model *model,
-                      const struct rf_side_spec *side, uint32_t ranks,
-                      const struct rf_timeline *timeline,
-                      enum rf_recompute recompute);
+rf_rank_memory_training(const struct rf_model *model,
+                        const struct rf_side_spec *side, uint32_t ranks,
+                        const struct rf_timeline *timeline,
+                        enum rf_recompute recompute);
 
 /* Bytes of weights on one inference rank of the largest stage, in the side's
  * dtypes. */
-double rf_inference_memory_of(const struct rf_model *model,
-                              const struct rf_side_spec *side);
+double rf_rank_memory_inference(const struct rf_model *model,
+                                const struct rf_side_spec *side);
 
 /* Micro-batches of a step on each replica; 0 where batches are not given. */
-double rf_micro_batches(const struct rf_side_spec *side,
-                        const struct rf_timeline *timeline);
+double rf_rank_memory_micro_batches(const struct rf_side_spec *side,
+                                    const struct rf_timeline *timeline);
 
 /* Whether the side's layout divides tensors over DP, as FSDP does, so that it
  * has neither tensor nor pipeline parallelism. */
-bool rf_shards_over_dp(const struct rf_side_spec *side);
+bool rf_rank_memory_over_dp(const struct rf_side_spec *side);
 /* Of such a side, how many ranks share out one copy; else 1. */
-double rf_dp_shards(const struct rf_side_spec *side);
+double rf_rank_memory_dp_shards(const struct rf_side_spec *side);
 
 #endif

@@ -128,12 +128,12 @@ int rf_megatron_command(struct rf_cli *cli, struct rf_stderr_writer *output)
     if (status == RF_OK && cli->print) {
         app.run.exit_code = print_json(document);
     } else if (status == RF_OK) {
-        status = rf_run_planned(&app.run, &err);
+        status = rf_run_app_planned(&app.run, &err);
     }
     if (status != RF_OK) {
         rf_error("%s", err.text);
     }
     json_decref(document);
-    rf_run_free(&app.run);
+    rf_run_app_free(&app.run);
     return app.run.exit_code;
 }

@@ -107,7 +107,7 @@ static void print_side(const char *what, const struct rf_scenario *scenario,
 {
     const struct rf_side_spec *spec =
         side == RF_TRAIN ? &scenario->spec->train : &scenario->spec->infer;
-    printf("  %-10s  %s", what, rf_layout_name(spec->layout));
+    printf("  %-10s  %s", what, rf_layout_kind_name(spec->layout));
     if (spec->layout == RF_LAYOUT_SPEC) {
         printf(" mesh %u x %u, spec", spec->mesh[0], spec->mesh[1]);
         for (uint32_t i = 0; i < spec->n_spec; i++) {

@@ -98,13 +98,13 @@ int rf_rerun_command(const struct rf_cli *cli, struct rf_stderr_writer *output)
     enum rf_status status =
         rf_json_load(cli->config, RF_RESULT_MAX_BYTES, &old, &err);
     RF_THEN(status, load(&app, old, &err));
-    RF_THEN(status, rf_run_planned(&app, &err));
+    RF_THEN(status, rf_run_app_planned(&app, &err));
     if (status == RF_OK) {
         compare(&app, old);
     } else {
         rf_error("%s", err.text);
     }
-    rf_run_free(&app);
+    rf_run_app_free(&app);
     json_decref(old);
     return app.exit_code;
 }

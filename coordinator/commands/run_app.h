@@ -56,10 +56,10 @@ struct rf_run_app {
 
 /* Runs what was loaded and planned: cli, config, libraries and output are set,
  * and model and scenarios or inspect. Sets the exit code, also with an error.
- * The results stay open until rf_run_free(), which destroys what is set. */
-enum rf_status rf_run_planned(struct rf_run_app *app,
-                              struct rf_err *err) RF_MUST_CHECK;
-void rf_run_free(struct rf_run_app *app);
+ * The results stay open until rf_run_app_free(), which destroys what is set. */
+enum rf_status rf_run_app_planned(struct rf_run_app *app,
+                                  struct rf_err *err) RF_MUST_CHECK;
+void rf_run_app_free(struct rf_run_app *app);
 
 /* How results are stored: beside the loop. `data` is the struct rf_run_app. */
 extern const struct rf_results_ops rf_run_end_storing;

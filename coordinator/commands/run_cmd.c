@@ -449,7 +449,7 @@ static enum rf_status run_in_folder(struct rf_run_app *app, struct rf_err *err)
     return run_all(app, err);
 }
 
-enum rf_status rf_run_planned(struct rf_run_app *app, struct rf_err *err)
+enum rf_status rf_run_app_planned(struct rf_run_app *app, struct rf_err *err)
 {
     enum rf_status status = rf_cluster_check_limits(app->config, err);
     RF_THEN(status, rf_loop_init(&app->loop, err));
@@ -471,7 +471,7 @@ enum rf_status rf_run_planned(struct rf_run_app *app, struct rf_err *err)
     return status;
 }
 
-void rf_run_free(struct rf_run_app *app)
+void rf_run_app_free(struct rf_run_app *app)
 {
     rf_findings_free(&app->findings);
     rf_results_close(app->results);
@@ -491,11 +491,11 @@ int rf_run_command(const struct rf_cli *cli, struct rf_stderr_writer *output)
     if (status != RF_OK) {
         app.exit_code = RF_EXIT_USAGE;
     } else {
-        status = rf_run_planned(&app, &err);
+        status = rf_run_app_planned(&app, &err);
     }
     if (status != RF_OK) {
         rf_error("%s", err.text);
     }
-    rf_run_free(&app);
+    rf_run_app_free(&app);
     return app.exit_code;
 }

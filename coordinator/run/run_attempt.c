@@ -51,7 +51,8 @@ static char *whole_phase(const struct rf_run *run, char *phase)
         phase = rf_xstrdup(ending(run) ? "aborting" : rf_run_state(run));
     }
     /* A step may be named late, when its iteration is being ended. */
-    if (!rf_step_in_iteration(phase) && !rf_state_in_iteration(run->sm.state)) {
+    if (!rf_state_step_in_iteration(phase) &&
+        !rf_state_in_iteration(run->sm.state)) {
         return phase;
     }
     whole = rf_run_faults_phase(phase, rf_run_measure_iteration(run->measure),

@@ -85,7 +85,7 @@ bool rf_state_in_iteration(unsigned state)
     return traits[state].scope == OF_ITERATION;
 }
 
-bool rf_step_in_iteration(const char *step)
+bool rf_state_step_in_iteration(const char *step)
 {
     for (unsigned i = 0; i < RUN_STATES; i++) {
         if (rf_state_in_iteration(i) && strcmp(traits[i].step, step) == 0) {

@@ -61,6 +61,6 @@ bool rf_state_in_attempt(unsigned state);
 bool rf_state_in_iteration(unsigned state);
 /* The same for a step's name, such as a node gives; false for an unknown one.
  */
-bool rf_step_in_iteration(const char *step);
+bool rf_state_step_in_iteration(const char *step);
 
 #endif

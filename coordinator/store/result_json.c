@@ -47,7 +47,7 @@ static void redact_env(json_t *env)
     }
 }
 
-json_t *rf_result_tool(void)
+json_t *rf_result_json_tool(void)
 {
     return json_pack("{s:s, s:s, s:s}", "name", "refit-coord", "version",
                      rf_version(), "build", rf_build());
@@ -68,7 +68,7 @@ static json_t *argument_json(const char *argument)
     return text != NULL ? text : json_string("[not UTF-8]");
 }
 
-json_t *rf_result_argv(const struct rf_result_maker *maker)
+json_t *rf_result_json_argv(const struct rf_result_maker *maker)
 {
     json_t *list = json_array();
     for (int i = 0; i < maker->argc; i++) {
@@ -77,14 +77,14 @@ json_t *rf_result_argv(const struct rf_result_maker *maker)
     return list;
 }
 
-json_t *rf_result_configuration(const struct rf_config *config)
+json_t *rf_result_json_configuration(const struct rf_config *config)
 {
     json_t *copy = json_deep_copy(config->document);
     redact_env(json_object_get(json_object_get(copy, "launch"), "env"));
     return copy;
 }
 
-json_t *rf_result_node(const char *host, const struct rf_msg_hello *hello)
+json_t *rf_result_json_node(const char *host, const struct rf_msg_hello *hello)
 {
     static const char *const own[] = {"protocol", "node", "pid", "start_ticks",
                                       "folders"}; /* of this run alone */
@@ -102,7 +102,7 @@ json_t *rf_result_node(const char *host, const struct rf_msg_hello *hello)
     return entry;
 }
 
-json_t *rf_result_head(const struct rf_result_maker *maker)
+json_t *rf_result_json_head(const struct rf_result_maker *maker)
 {
     struct utsname names;
     json_t *head = json_object();
@@ -695,9 +695,9 @@ json_t *rf_result_json(const struct rf_result_run *run,
     json_t *document = scenario != NULL ? scenario->document : member->value;
     json_t *out = json_object();
     put(out, "schema_version", json_integer(RF_SCHEMA_VERSION));
-    put(out, "tool", rf_result_tool());
+    put(out, "tool", rf_result_json_tool());
     put(out, "run_id", json_string(run->run_id));
-    put(out, "argv", rf_result_argv(&run->maker));
+    put(out, "argv", rf_result_json_argv(&run->maker));
     put(out, "replay", replay_json(run, attempt));
     put(out, "name", json_string(member->name));
     put(out, "started_at", json_string(attempt->started_at));
@@ -705,7 +705,7 @@ json_t *rf_result_json(const struct rf_result_run *run,
     put(out, "status", json_string(rf_outcome_name(attempt->outcome)));
     put(out, "errors", errors_json(run, attempt));
     put(out, "environment", json_incref(run->environment));
-    put(out, "head", rf_result_head(&run->maker));
+    put(out, "head", rf_result_json_head(&run->maker));
     put(out, "model", rf_model_json(model_of(run, attempt)));
     put(out, "scenario", json_incref(document));
     put(out, "strategy_choice",

@@ -32,16 +32,16 @@ json_t *rf_result_json(const struct rf_result_run *run,
                        const struct rf_attempt *attempt);
 
 /* {"name", "version", "build"} and the argument list. New references. */
-json_t *rf_result_tool(void);
-json_t *rf_result_argv(const struct rf_result_maker *maker);
+json_t *rf_result_json_tool(void);
+json_t *rf_result_json_argv(const struct rf_result_maker *maker);
 
 /* cluster.json as read, secrets replaced. A new reference. */
-json_t *rf_result_configuration(const struct rf_config *config);
+json_t *rf_result_json_configuration(const struct rf_config *config);
 
 /* The machine and libraries of the coordinator itself. A new reference. */
-json_t *rf_result_head(const struct rf_result_maker *maker);
+json_t *rf_result_json_head(const struct rf_result_maker *maker);
 
 /* A node's HELLO as an entry of `environment`. A new reference. */
-json_t *rf_result_node(const char *host, const struct rf_msg_hello *hello);
+json_t *rf_result_json_node(const char *host, const struct rf_msg_hello *hello);
 
 #endif

@@ -194,12 +194,12 @@ static void new_document(struct rf_results *results)
     results->document = json_pack(
         "{s:i, s:o, s:s, s:o, s:s, s:s, s:n, s:s, s:n, s:s, s:o, s:o, s:o, "
         "s:o, s:n, s:o}",
-        "schema_version", RF_SCHEMA_VERSION, "tool", rf_result_tool(), "run_id",
-        results->run_id, "argv", rf_result_argv(&run->maker), "name",
-        run->config->name, "started_at", stamp, "finished_at", "status",
+        "schema_version", RF_SCHEMA_VERSION, "tool", rf_result_json_tool(),
+        "run_id", results->run_id, "argv", rf_result_json_argv(&run->maker),
+        "name", run->config->name, "started_at", stamp, "finished_at", "status",
         "running", "exit_code", "file", run->config->file, "configuration",
-        rf_result_configuration(run->config), "environment",
-        json_incref(run->environment), "head", rf_result_head(&run->maker),
+        rf_result_json_configuration(run->config), "environment",
+        json_incref(run->environment), "head", rf_result_json_head(&run->maker),
         "model", rf_resume_model(run), "probe", "scenarios", json_array());
 }
 
@@ -288,7 +288,7 @@ static enum rf_status read_old(struct rf_results *results, uint32_t asked,
                 snprintf(results->run_id, sizeof(results->run_id), "%s",
                          rf_result_text(results->document, NULL, "run_id")));
     json_object_set_new(results->document, "argv",
-                        rf_result_argv(&results->run.maker));
+                        rf_result_json_argv(&results->run.maker));
     json_object_set_new(results->document, "status", json_string("running"));
     if (results->run.model != NULL) {
         json_object_set_new(results->document, "model",
@@ -421,7 +421,7 @@ void rf_results_node(struct rf_results *results, uint32_t node,
 {
     json_array_set_new(
         results->run.environment, node,
-        rf_result_node(results->run.config->node_names[node], hello));
+        rf_result_json_node(results->run.config->node_names[node], hello));
     /* Only now: a resumed folder keeps what it knows until nodes join. */
     json_object_set(results->document, "environment", results->run.environment);
 }

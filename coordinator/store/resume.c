@@ -79,7 +79,7 @@ enum rf_status rf_resume_check(const json_t *document,
                                const char *folder, struct rf_err *err)
 {
     const char *build = rf_result_text(document, "tool", "build");
-    json_t *configuration = rf_result_configuration(run->config);
+    json_t *configuration = rf_result_json_configuration(run->config);
     enum rf_status status =
         compare(json_object_get(document, "configuration"), configuration,
                 "configuration", folder, run, err);

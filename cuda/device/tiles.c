@@ -159,10 +159,10 @@ static void emit_shape(const struct rf_copy_shape *shape,
     }
 }
 
-void rf_op_slices(const struct rf_op *op, const struct rf_op_place *place,
-                  void (*emit)(const struct rf_slice *slice, uint32_t cast,
-                               void *data),
-                  void *data)
+void rf_slices_of_op(const struct rf_op *op, const struct rf_op_place *place,
+                     void (*emit)(const struct rf_slice *slice, uint32_t cast,
+                                  void *data),
+                     void *data)
 {
     struct rf_op copy = *op;
     struct rf_copy_shape shape;
@@ -202,7 +202,7 @@ static void add_emitted(const struct rf_slice *slice, uint32_t cast, void *data)
 void rf_slices_add_op(struct rf_slices *slices, const struct rf_op *op,
                       const struct rf_op_place *place)
 {
-    rf_op_slices(op, place, add_emitted, slices);
+    rf_slices_of_op(op, place, add_emitted, slices);
 }
 
 static void free_tiles(struct rf_tiles *tiles)

@@ -64,10 +64,10 @@ void rf_slices_add_op(struct rf_slices *slices, const struct rf_op *op,
                       const struct rf_op_place *place);
 /* The same one by one, for a caller that copies some of them in another way:
  * calls `emit` for each two-dimensional slice, with its cast. */
-void rf_op_slices(const struct rf_op *op, const struct rf_op_place *place,
-                  void (*emit)(const struct rf_slice *slice, uint32_t cast,
-                               void *data),
-                  void *data);
+void rf_slices_of_op(const struct rf_op *op, const struct rf_op_place *place,
+                     void (*emit)(const struct rf_slice *slice, uint32_t cast,
+                                  void *data),
+                     void *data);
 void rf_slices_free(struct rf_slices *slices);
 
 /* Whether the cast kernel does an op's cast (enum rf_cast); the error if not.

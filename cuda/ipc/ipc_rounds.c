@@ -116,7 +116,7 @@ static enum rf_status add_copy(struct rf_ipc_rounds *rounds,
         rounds->cast = op->cast;
     }
     rounds->sent_bytes += local ? 0 : rf_op_bytes(op);
-    rf_op_slices(op, &place, sort_slice, &sorting);
+    rf_slices_of_op(op, &place, sort_slice, &sorting);
     return RF_OK;
 }
 

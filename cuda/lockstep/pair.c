@@ -34,8 +34,9 @@ enum rf_status rf_direct_bytes(const char *wish, uint64_t *out,
     return RF_OK;
 }
 
-void rf_op_split(const struct rf_op *op, uint64_t max_bytes,
-                 void (*emit)(const struct rf_op *part, void *data), void *data)
+void rf_pair_split(const struct rf_op *op, uint64_t max_bytes,
+                   void (*emit)(const struct rf_op *part, void *data),
+                   void *data)
 {
     uint64_t inner = rf_op_bytes(op), index[RF_BOX_DIMS] = {0};
     uint32_t cut = 0;
@@ -279,10 +280,10 @@ bool rf_pair_add(struct rf_pair *pair, const struct rf_op *op)
 {
     struct rf_copy_shape shape;
     if (!is_direct(op, pair->direct_bytes, &shape)) {
-        rf_op_split(op,
-                    RF_MAX(pair->message_bytes / RF_PAIR_PARTS,
-                           (uint64_t)RF_SEGMENT_ALIGN),
-                    add_part, pair);
+        rf_pair_split(op,
+                      RF_MAX(pair->message_bytes / RF_PAIR_PARTS,
+                             (uint64_t)RF_SEGMENT_ALIGN),
+                      add_part, pair);
         return false;
     }
     for (uint64_t i = 0; i < rf_copy_shape_runs(&shape); i++) {

@@ -26,9 +26,9 @@ struct rf_byte_run {
 
 /* Calls `emit` for the parts of `op` of at most `max_bytes` on the wire each,
  * in ascending order of their elements. */
-void rf_op_split(const struct rf_op *op, uint64_t max_bytes,
-                 void (*emit)(const struct rf_op *part, void *data),
-                 void *data);
+void rf_pair_split(const struct rf_op *op, uint64_t max_bytes,
+                   void (*emit)(const struct rf_op *part, void *data),
+                   void *data);
 
 /* One direction of one pair in one round, while it is cut into messages. */
 struct rf_pair {

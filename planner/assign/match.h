@@ -52,7 +52,7 @@ const struct rf_group *rf_set_on_node(const struct rf_shards *shards,
                                       uint32_t set, uint32_t node);
 
 /* Piece of layout `layout` that holds `shard`, SIZE_MAX: none. */
-size_t rf_layout_piece(const struct rf_shards *shards, uint32_t layout,
+size_t rf_shards_piece(const struct rf_shards *shards, uint32_t layout,
                        uint32_t shard);
 
 /* For every shard of the destination side, the source shards that share

@@ -360,7 +360,7 @@ const struct rf_group *rf_set_on_node(const struct rf_shards *shards,
                                                          : NULL;
 }
 
-size_t rf_layout_piece(const struct rf_shards *shards, uint32_t layout,
+size_t rf_shards_piece(const struct rf_shards *shards, uint32_t layout,
                        uint32_t shard)
 {
     size_t low = shards->piece_first[layout];

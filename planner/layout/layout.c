@@ -178,7 +178,7 @@ free_scratch:
     if (status != RF_OK) {
         rf_layouts_free(&made);
         rf_err_wrap(err, "%s layout of the %s side",
-                    rf_layout_name(side->layout),
+                    rf_layout_kind_name(side->layout),
                     which == RF_TRAIN ? "train" : "infer");
         return status;
     }

@@ -253,7 +253,7 @@ static bool etp_works(struct rule_context *context, uint32_t etp)
         return breaks(context,
                       "tp %% (etp * ep) must be 0 with layout %s, tp is %u and "
                       "ep %u",
-                      rf_layout_name(side->layout), side->tp, side->ep);
+                      rf_layout_kind_name(side->layout), side->tp, side->ep);
     }
     return parts_work(context, RF_OVER_ETP, etp, etp_part_works);
 }
@@ -264,7 +264,7 @@ static bool ep_works(struct rule_context *context, uint32_t ep)
     bool experts = false;
     if (context->layout->experts_in_tp && side->tp % ep != 0) {
         return breaks(context, "tp %% ep must be 0 with layout %s, tp is %u",
-                      rf_layout_name(side->layout), side->tp);
+                      rf_layout_kind_name(side->layout), side->tp);
     }
     for (uint32_t i = 0; i < context->model->n_families; i++) {
         const struct rf_family *family = &context->model->families[i];
@@ -400,7 +400,7 @@ static enum rf_status check_groups(const struct rule_context *context,
                 "layout %s cannot hold %.120s, keys that are the values, too: "
                 "its linear_qkv has rows for values of their own; layouts "
                 "that can: hf, fsdp, fsdp1, zero3, vllm, sglang",
-                rf_layout_name(context->side->layout), family->name);
+                rf_layout_kind_name(context->side->layout), family->name);
         }
     }
     return RF_OK;
@@ -436,7 +436,7 @@ enum rf_status rf_mesh_rules_check_side(const struct rf_spec *spec,
                              "\"model\", or the model's config.json (beside a "
                              "manifest as \"config\", in a checkpoint's "
                              "folder)",
-                             rf_layout_name(self->layout), self->tp);
+                             rf_layout_kind_name(self->layout), self->tp);
     }
     if (!tp_works(&context, self->tp)) {
         return fail_with_nearest(&context, "tp", self->tp, tp_works, err);
@@ -453,7 +453,7 @@ enum rf_status rf_mesh_rules_check_side(const struct rf_spec *spec,
                              "last stage's copy of the tied embedding is cut "
                              "otherwise than the embedding; nearest value of "
                              "pp that works: 1",
-                             self->pp, rf_layout_name(self->layout));
+                             self->pp, rf_layout_kind_name(self->layout));
     }
     if (!pp_works(&context, self->pp)) {
         return self->pp_layers != NULL

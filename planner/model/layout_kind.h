@@ -13,8 +13,8 @@ enum rf_layout_kind {
     RF_LAYOUT_SPEC,  /* Alpa's mesh axes */
 };
 
-const char *rf_layout_name(enum rf_layout_kind layout);
+const char *rf_layout_kind_name(enum rf_layout_kind layout);
 /* All layouts' names in the order of the enum, ends with NULL. */
-const char *const *rf_layout_names(void);
+const char *const *rf_layout_kind_names(void);
 
 #endif

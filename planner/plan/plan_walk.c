@@ -128,7 +128,7 @@ const struct rf_transfer *rf_plan_walk_transfer(struct rf_plan_walk *walk)
     const struct rf_piece *to = &walk->layout->pieces[walk->piece], *from;
     uint32_t index = walk->plan->world->ranks[walk->src].index[RF_TRAIN];
     uint32_t layout = layouts->of_index[index];
-    size_t number = rf_layout_piece(&priv->source, layout,
+    size_t number = rf_shards_piece(&priv->source, layout,
                                     priv->matches.source[walk->match]);
     from = &layouts->layouts[layout].pieces[number];
     walk->transfer = (struct rf_transfer){

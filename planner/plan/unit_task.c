@@ -80,7 +80,7 @@ static void push_holders(const struct rf_plan *plan, enum rf_side side,
     const struct rf_layouts *layouts = &plan->priv->layouts[side];
     uint32_t layout = layouts->of_index[plan->world->ranks[rank].index[side]];
     size_t base = shards->piece_first[layout];
-    for (size_t p = base + rf_layout_piece(shards, layout, shard);
+    for (size_t p = base + rf_shards_piece(shards, layout, shard);
          p < shards->piece_first[layout + 1] && shards->of_piece[p] == shard;
          p++) {
         RF_PUSH(units->holders, units->n_holders, units->holders_capacity,

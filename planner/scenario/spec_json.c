@@ -24,7 +24,7 @@ static json_t *side_json(const struct rf_side_spec *side,
 {
     json_t *object = json_object();
     json_object_set_new(object, "layout",
-                        json_string(rf_layout_name(side->layout)));
+                        json_string(rf_layout_kind_name(side->layout)));
     set_u64(object, "tp", side->tp);
     set_u64(object, "cp", side->cp);
     set_u64(object, "ep", side->ep);

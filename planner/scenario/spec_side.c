@@ -248,7 +248,7 @@ static enum rf_status check_flat_layout(const struct rf_jnode *node,
             return rf_jnode_wrong(&member, err,
                                   "must be 1 with layout %s, which shards over "
                                   "%s only",
-                                  rf_layout_name(side->layout),
+                                  rf_layout_kind_name(side->layout),
                                   side->layout == RF_LAYOUT_SPEC ? "its mesh"
                                                                  : "dp");
         }
@@ -297,7 +297,7 @@ static enum rf_status check_replicas(const struct rf_jnode *node,
         return rf_jnode_fail(&member, err,
                              "needs layout fsdp, fsdp1 or zero3; with %s all "
                              "dp ranks hold the same",
-                             rf_layout_name(side->layout));
+                             rf_layout_kind_name(side->layout));
     }
     if (side->dp_given && side->dp % side->dp_replicate != 0) {
         return rf_jnode_fail(
@@ -315,7 +315,7 @@ static enum rf_status check_attention(const struct rf_jnode *node,
         return rf_jnode_fail(&member, err,
                              "needs layout sglang; with %s all tp ranks share "
                              "out the heads",
-                             rf_layout_name(side->layout));
+                             rf_layout_kind_name(side->layout));
     }
     return RF_OK;
 }
@@ -337,7 +337,7 @@ static enum rf_status check_pipeline(const struct rf_jnode *node,
     }
     if (side->vpp > 1 && side->layout != RF_LAYOUT_MEGATRON) {
         return rf_jnode_fail(node, err, "vpp needs layout megatron, not %s",
-                             rf_layout_name(side->layout));
+                             rf_layout_kind_name(side->layout));
     }
     if (side->vpp > 1 && side->pp < 2) {
         return rf_jnode_fail(node, err, "vpp %u needs pp of at least 2",
@@ -450,7 +450,8 @@ enum rf_status rf_side_from_json(const struct rf_jnode *node,
     enum rf_status status;
     bool pp_given = json_object_get(node->value, "pp") != NULL;
     RF_TRY(rf_jnode_check_keys(node, keys, err));
-    RF_TRY(rf_jnode_choice(node, "layout", rf_layout_names(), &layout, err));
+    RF_TRY(
+        rf_jnode_choice(node, "layout", rf_layout_kind_names(), &layout, err));
     side->layout = (enum rf_layout_kind)layout;
     if ((status = read_sizes(node, side, err)) != RF_OK ||
         (status = read_pp_layers(node, side, pp_given, err)) != RF_OK ||
@@ -474,7 +475,7 @@ enum rf_status rf_side_from_json(const struct rf_jnode *node,
         json_object_get(node->value, "mesh") != NULL) {
         return rf_jnode_fail(node, err,
                              "\"spec\" and \"mesh\" need layout spec, not %s",
-                             rf_layout_name(side->layout));
+                             rf_layout_kind_name(side->layout));
     }
     return RF_OK;
 }

@@ -65,7 +65,7 @@ static json_t *mesh_json(const struct rf_plan *plan, enum rf_side which)
     const struct rf_world *world = plan->world;
     json_t *out = json_object(), *ranks = json_array();
     json_object_set_new(out, "layout",
-                        json_string(rf_layout_name(side->layout)));
+                        json_string(rf_layout_kind_name(side->layout)));
     set_u64(out, "ranks", world->size[which]);
     set_u64(out, "tp", side->tp);
     set_u64(out, "cp", side->cp);

@@ -134,8 +134,8 @@ struct rf_ring_draft {
 };
 
 /* Adds a ring (ring.h), as one task. */
-void rf_ring_emit(struct rf_builder *builder,
-                  const struct rf_ring_draft *draft);
+void rf_strategy_ring_emit(struct rf_builder *builder,
+                           const struct rf_ring_draft *draft);
 
 /* How many elements make `bytes` bytes of a family on the wire, at least 1. */
 uint64_t rf_builder_elements(const struct rf_builder *builder, uint32_t family,

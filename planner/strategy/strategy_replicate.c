@@ -394,7 +394,7 @@ static void emit_ring(struct replication *maker, const struct rf_work *work,
         .parts = parts_of(maker, unit, work->n_receivers),
         .max_elements = max_elements,
     };
-    rf_ring_emit(maker->builder, &ring);
+    rf_strategy_ring_emit(maker->builder, &ring);
 }
 
 /* Heads and the op that brought each its part, for the works of allgather. */

@@ -216,7 +216,8 @@ static void keep_near(struct rf_builder *builder, const struct rf_ring *ring,
     free(near.steps);
 }
 
-void rf_ring_emit(struct rf_builder *builder, const struct rf_ring_draft *draft)
+void rf_strategy_ring_emit(struct rf_builder *builder,
+                           const struct rf_ring_draft *draft)
 {
     const struct rf_holder *to = draft->receivers;
     struct rf_schedule *schedule = builder->schedule;

@@ -69,8 +69,8 @@ enum rf_status rf_content_create(const struct rf_plan *plan, enum rf_side side,
     content->stored = rf_xmalloc(8 * RF_CONTENT_CHUNK);
     content->trained = rf_xmalloc(8 * RF_CONTENT_CHUNK);
     if (plan->model->files != NULL) {
-        status = rf_slices_create(plan->model->files, read_bytes,
-                                  &content->checkpoint, err);
+        status = rf_checkpoint_slices_create(plan->model->files, read_bytes,
+                                             &content->checkpoint, err);
     }
     RF_THEN(status, check_casts(content, err));
     if (status != RF_OK) {
@@ -86,7 +86,7 @@ void rf_content_destroy(struct rf_content *content)
     if (content == NULL) {
         return;
     }
-    rf_slices_destroy(content->checkpoint);
+    rf_checkpoint_slices_destroy(content->checkpoint);
     free(content->stored);
     free(content->trained);
     free(content);
@@ -107,7 +107,7 @@ static enum rf_status select_tensor(struct rf_content *content,
     if (content->checkpoint != NULL) {
         rf_family_tensor_name(f, span->layer_index, span->expert, name,
                               sizeof(name));
-        RF_TRY(rf_slices_select(content->checkpoint, name, err));
+        RF_TRY(rf_checkpoint_slices_select(content->checkpoint, name, err));
     }
     content->family = span->family;
     content->layer_index = span->layer_index;
@@ -133,7 +133,7 @@ static enum rf_status read_stored(struct rf_content *content,
             content->iteration, at, bytes, dst);
         return RF_OK;
     }
-    return rf_slices_read(
+    return rf_checkpoint_slices_read(
         content->checkpoint,
         &(struct rf_checkpoint_slice){
             .at = content->stored_at + at,

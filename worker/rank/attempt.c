@@ -548,18 +548,18 @@ static enum rf_status step_export(struct rf_rank_attempt *exec,
                                   struct rf_msg_answer *answer,
                                   struct rf_err *err)
 {
-    const struct rf_export_job job = {.env = &exec->method_env,
-                                      .method = exec->method,
-                                      .state = exec->state,
-                                      .model = exec->start.model,
-                                      .folder = step->folder};
+    const struct rf_rank_export_job job = {.env = &exec->method_env,
+                                           .method = exec->method,
+                                           .state = exec->state,
+                                           .model = exec->start.model,
+                                           .folder = step->folder};
     uint64_t written = 0;
     enum rf_status status;
     if (step->folder == NULL) {
         return rf_err_set(err, RF_ERR_PROTOCOL,
                           "step export does not name a folder");
     }
-    status = rf_export_run(&job, &written, err);
+    status = rf_rank_export_run(&job, &written, err);
     if (status == RF_OK) {
         answer->exported = rf_schema_new(&rf_msg_exported_schema);
         answer->exported->bytes = written;

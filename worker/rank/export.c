@@ -25,7 +25,7 @@
 #define INDEX "model.safetensors.index.json"
 
 struct exporting {
-    const struct rf_export_job *job;
+    const struct rf_rank_export_job *job;
     const struct rf_method_env *env; /* the job's */
     struct rf_export *export;
     int *fds;                      /* by file */
@@ -197,7 +197,7 @@ static const struct rf_piece *piece_of(const struct exporting *e,
 static struct rf_place place_of(const struct exporting *e,
                                 const struct rf_piece *piece)
 {
-    const struct rf_export_job *job = e->job;
+    const struct rf_rank_export_job *job = e->job;
     return rf_place_of(&e->env->arena[RF_MEM_INFER], job->method->base_of,
                        job->state, piece);
 }
@@ -355,8 +355,8 @@ static enum rf_status write_all(struct exporting *e, struct rf_err *err)
     return status;
 }
 
-enum rf_status rf_export_run(const struct rf_export_job *job, uint64_t *written,
-                             struct rf_err *err)
+enum rf_status rf_rank_export_run(const struct rf_rank_export_job *job,
+                                  uint64_t *written, struct rf_err *err)
 {
     struct exporting e = {.job = job, .env = job->env};
     enum rf_status status;

@@ -5,7 +5,7 @@
 
 #include "transport/method/method.h"
 
-struct rf_export_job {
+struct rf_rank_export_job {
     const struct rf_method_env *env;    /* of the method that has refitted */
     const struct rf_method_ops *method; /* says where pieces are */
     void *state;                        /* the method's */
@@ -18,7 +18,8 @@ struct rf_export_job {
  * write, and it renames them and adds index and config.json: until then, and
  * after a failure, the folder has no model. Fails where it has one already.
  */
-enum rf_status rf_export_run(const struct rf_export_job *job, uint64_t *written,
-                             struct rf_err *err) RF_MUST_CHECK;
+enum rf_status rf_rank_export_run(const struct rf_rank_export_job *job,
+                                  uint64_t *written,
+                                  struct rf_err *err) RF_MUST_CHECK;
 
 #endif

@@ -289,15 +289,15 @@ START_TEST(test_training_memory)
                                       .dp_replicate = 1};
     const double stage = 8192 / 2 + 2 * (49152 / 2 + 128);
     struct rf_timeline timeline = {.sequence_length = 100, .micro_batch = 2};
-    struct rf_training_memory memory = rf_training_memory_of(
+    struct rf_training_memory memory = rf_rank_memory_training(
         searched.model, &side, 24, &timeline, RF_RECOMPUTE_NONE);
     ck_assert_double_eq_tol(memory.states, stage * (6 + 12.0 / 4), 1e-3);
     /* three micro-batches of two layers of 200 tokens, halved by TP */
     ck_assert_double_eq_tol(memory.activations, 34.0 * 3 * 2 * 200 * 64 / 2,
                             1e-3);
     timeline.global_batch = 16; /* two micro-batches a replica */
-    memory = rf_training_memory_of(searched.model, &side, 24, &timeline,
-                                   RF_RECOMPUTE_FULL);
+    memory = rf_rank_memory_training(searched.model, &side, 24, &timeline,
+                                     RF_RECOMPUTE_FULL);
     /* the last stage: the final norm, one micro-batch, and 128 logits a token
      */
     ck_assert_double_eq_tol(memory.states, (stage + 64) * (6 + 12.0 / 4), 1e-3);
@@ -323,7 +323,7 @@ START_TEST(test_training_memory_of_a_known_model)
     const struct rf_timeline timeline = {.sequence_length = 0};
     const double dense = 24.0 * (18874368 / 2 + 266496) + 151936.0 * 1024;
     const double experts = 24.0 * 16 * 4718592;
-    const struct rf_training_memory memory = rf_training_memory_of(
+    const struct rf_training_memory memory = rf_rank_memory_training(
         searched.model, &spec->train, 16, &timeline, RF_RECOMPUTE_NONE);
     ck_assert_double_eq_tol(memory.states, (dense + 2048) * 9 + experts * 18,
                             1);
@@ -331,7 +331,7 @@ START_TEST(test_training_memory_of_a_known_model)
     /* Over TP 8, of which two ranks share each of the four heads of keys and
        values; in the side's dtype. */
     ck_assert_double_eq_tol(
-        rf_inference_memory_of(searched.model, &spec->infer),
+        rf_rank_memory_inference(searched.model, &spec->infer),
         4 * (48.0 * (2 * 8388608 / 8 + 2 * 1048576 / 4 + 266496 +
                      128.0 * 4718592 / 8) +
              2 * 151936.0 * 2048 / 8 + 2048),

@@ -16,7 +16,7 @@ static void open_record(void)
     json_t *nodes = json_array(), *one;
     result_lab_open();
     rf_schema_init(&rf_msg_hello_schema, &hello);
-    json_array_append_new(nodes, rf_result_node("a", &hello));
+    json_array_append_new(nodes, rf_result_json_node("a", &hello));
     run = (struct rf_result_run){.config = result_lab.config,
                                  .model = result_lab.model,
                                  .run_id = "0123",

@@ -32,11 +32,11 @@ END_TEST
 
 START_TEST(test_states_know_the_steps_of_an_iteration)
 {
-    ck_assert(rf_step_in_iteration("fill"));
-    ck_assert(rf_step_in_iteration("run"));
-    ck_assert(rf_step_in_iteration("verify"));
-    ck_assert(!rf_step_in_iteration("probe"));
-    ck_assert(!rf_step_in_iteration("allocating"));
+    ck_assert(rf_state_step_in_iteration("fill"));
+    ck_assert(rf_state_step_in_iteration("run"));
+    ck_assert(rf_state_step_in_iteration("verify"));
+    ck_assert(!rf_state_step_in_iteration("probe"));
+    ck_assert(!rf_state_step_in_iteration("allocating"));
     ck_assert(rf_state_in_iteration(RUN_RUNNING));
     ck_assert(rf_state_in_attempt(RUN_RUNNING));
     ck_assert(!rf_state_in_iteration(RUN_ABORTING));

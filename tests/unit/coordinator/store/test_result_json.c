@@ -512,7 +512,7 @@ START_TEST(test_results_hide_secrets_set_by_arguments)
     for (size_t i = 0; i < RF_ARRAY_SIZE(given); i++) {
         argv[i] = rf_xstrdup(given[i]);
     }
-    list = rf_result_argv(&maker);
+    list = rf_result_json_argv(&maker);
     for (size_t i = 0; i < RF_ARRAY_SIZE(given); i++) {
         ck_assert_str_eq(json_string_value(json_array_get(list, i)), kept[i]);
         free(argv[i]);
@@ -536,7 +536,7 @@ START_TEST(test_results_node_has_all_facts_but_those_of_its_processes)
     if (_i == 1) {
         hello.env = (struct rf_text_pairs){&pair, 1};
     }
-    entry = rf_result_node("gpu-a", &hello);
+    entry = rf_result_json_node("gpu-a", &hello);
     ck_assert_str_eq(rf_result_text(entry, NULL, "host"), "gpu-a");
     ck_assert(json_is_null(json_object_get(entry, "kernel")));
     ck_assert(json_is_object(json_object_get(entry, "methods")));

@@ -608,7 +608,7 @@ START_TEST(test_ops_are_split_into_parts_that_fit)
     }
     for (uint64_t most = 2; most < 400; most++) {
         struct parts parts = {0};
-        rf_op_split(&op, most, count_part, &parts);
+        rf_pair_split(&op, most, count_part, &parts);
         ck_assert_uint_eq(parts.bytes, elements * 2);
         ck_assert_uint_le(parts.largest, most);
     }

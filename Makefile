@@ -343,7 +343,8 @@ C_FILES := $(foreach f,$(FOLDERS) cuda ucx scripts $(wildcard tests/*),\
 	$(call sources,$(f)) $(wildcard $(f)/*.cu $(f)/*/*.cu))
 HEADERS := $(filter $(FOLDERS:=/%.h) tests/lib/%.h tests/unit/%.h,$(C_FILES))
 # What nvcc includes, and what that may come to include.
-CXX_HEADERS := $(addprefix common/,compiler.h err.h fp8.h pattern.h) cuda/device/kernels.h
+CXX_HEADERS := $(addprefix common/,compiler.h err.h fp8.h pattern.h) \
+	cuda/device/kernels.h
 SHELL_SOURCES = $(shell grep -lE '^\#!.*\b(ba)?sh$$' -r scripts tests .ci) \
 	$(wildcard tests/*/*.sh)
 

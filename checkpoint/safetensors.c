@@ -8,13 +8,13 @@
  * planned is refused as well: rank 0 or above 5, empty tensors, dtypes that are
  * not in the table. A file that fails adds nothing to the manifest.
  */
-#include "planner/model/model.h"
+#include "checkpoint/safetensors.h"
 
 #include <stdlib.h>
 #include <string.h>
 
-#include "checkpoint/safetensors.h"
 #include "common/mem.h"
+#include "planner/model/model.h"
 #include "planner/model/shape_json.h"
 
 #define LENGTH_BYTES 8

@@ -1,4 +1,4 @@
-/* Core files. See core.h. */
+/* Core files. See core_dumps.h. */
 #include "common/core_dumps.h"
 
 #include <sys/prctl.h>

@@ -64,9 +64,6 @@ enum rf_status rf_err_errno(struct rf_err *err, enum rf_status status,
  * keeps its status. */
 void rf_err_wrap(struct rf_err *err, const char *fmt, ...) RF_PRINTF(2, 3);
 
-#ifdef __cplusplus
-}
-#endif
 /* Returns what a call returns unless that is RF_OK. Only where a function holds
  * nothing yet that it would have to give back. */
 #define RF_TRY(call)                                                           \
@@ -85,4 +82,7 @@ void rf_err_wrap(struct rf_err *err, const char *fmt, ...) RF_PRINTF(2, 3);
         }                                                                      \
     } while (0)
 
+#ifdef __cplusplus
+}
+#endif
 #endif

@@ -1,4 +1,4 @@
-/* The limit of open descriptors. See descriptors.h. */
+/* The limit of open descriptors. See fd_limit.h. */
 #include "common/fd_limit.h"
 
 #include <errno.h>

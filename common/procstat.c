@@ -37,7 +37,7 @@ bool rf_procstat_read(pid_t pid, struct rf_procstat *out)
     return true;
 }
 
-void rf_boot_id(char out[RF_BOOT_ID_SIZE])
+void rf_procstat_boot_id(char out[RF_BOOT_ID_SIZE])
 {
     FILE *file = fopen("/proc/sys/kernel/random/boot_id", "re");
     out[0] = '\0';

@@ -22,6 +22,6 @@ bool rf_procstat_read(pid_t pid, struct rf_procstat *out);
 
 /* The random name of this boot of this machine's kernel, which containers share
  * with their host; "" when it is not known. */
-void rf_boot_id(char out[RF_BOOT_ID_SIZE]);
+void rf_procstat_boot_id(char out[RF_BOOT_ID_SIZE]);
 
 #endif

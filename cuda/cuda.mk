@@ -34,16 +34,18 @@ GENCODE := -gencode arch=compute_80,code=sm_80 \
 
 $(foreach f,cuda tests/fake tests/gpu tests/unit/cuda,$(BUILD)/$(f)/%.o): \
 	private RF_CPPFLAGS += $(CUDA_INCLUDES)
-$(BUILD)/cuda/device/kernels.fatbin: cuda/device/kernels.cu cuda/device/kernels.h \
-	cuda/device/kernels_fp8.h common/pattern.h common/fp8.h
+$(BUILD)/cuda/device/kernels.fatbin: cuda/device/kernels.cu \
+	cuda/device/kernels.h cuda/device/kernels_fp8.h common/pattern.h common/fp8.h
 	@mkdir -p $(@D)
 	@echo "  NVCC  $<"
 	$(Q)$(CUDA_HOME)/bin/nvcc -std=c++17 -O3 -I. $(GENCODE) -Werror \
 	    all-warnings -fatbin $< -o $@
-$(BUILD)/cuda/device/fatbin.o: cuda/device/fatbin.S $(BUILD)/cuda/device/kernels.fatbin
+$(BUILD)/cuda/device/fatbin.o: cuda/device/fatbin.S \
+	$(BUILD)/cuda/device/kernels.fatbin
 	@echo "  AS    $<"
 	$(Q)$(CC) -Wa,-I$(BUILD)/cuda/device -c $< -o $@
-CUDA_OBJECTS := $(call objects,$(filter %.c,$(call sources,cuda))) $(BUILD)/cuda/device/fatbin.o
+CUDA_OBJECTS := $(call objects,$(filter %.c,$(call sources,cuda))) \
+	$(BUILD)/cuda/device/fatbin.o
 # The runtime is linked statically, as nvcc does unless told otherwise: the
 # module needs no library but the driver's, on any node it is copied to.
 CUDART := -L$(CUDA_LIBDIR) -lcudart_static -lrt

@@ -200,8 +200,7 @@ void rf_ucx_attach(const struct rf_engine *engine);
 struct rf_ucx_neighbour *
 rf_ucx_neighbour_of(const struct rf_ucx_carrier *carrier, uint32_t rank);
 
-/* --- protocols.c
- * --------------------------------------------------------------- */
+/* --- protocols.c ---------------------------------------------------------- */
 
 /* RF_ERR_CONFIG: REFIT_UCX_RMA is none of auto (puts and gets where the
  * transport makes them), always (also where UCX emulates them) and never. */

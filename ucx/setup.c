@@ -39,8 +39,8 @@ static enum rf_status append_key(const struct rf_ucx_carrier *carrier,
     return RF_OK;
 }
 
-static enum rf_status swap_cards(struct rf_ucx_carrier *carrier,
-                                 struct rf_err *err)
+static enum rf_status swap_peer_infos(struct rf_ucx_carrier *carrier,
+                                      struct rf_err *err)
 {
     struct rf_blob info = {NULL, 0};
     enum rf_status status =
@@ -185,7 +185,7 @@ enum rf_status rf_ucx_join(const struct rf_method_env *env,
             rf_ucx_worker_open(carrier->library, &carrier->worker, err));
     RF_THEN(status, rf_ucx_listen(carrier, err));
     RF_THEN(status, register_arenas(carrier, err));
-    RF_THEN(status, swap_cards(carrier, err));
+    RF_THEN(status, swap_peer_infos(carrier, err));
     RF_THEN(status, rf_ucx_meet_node(carrier, err));
     if (status != RF_OK) {
         rf_ucx_free(carrier);

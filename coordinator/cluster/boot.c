@@ -76,7 +76,8 @@ static void fill(const struct rf_boot_content *boot, struct rf_msg_boot *to)
     }
 }
 
-void rf_boot_send(const struct rf_boot_content *boot, struct rf_conn *conn)
+void rf_boot_content_send(const struct rf_boot_content *boot,
+                          struct rf_conn *conn)
 {
     struct rf_msg message;
     rf_msg_init(&message, RF_MSG_BOOT);

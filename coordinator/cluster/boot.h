@@ -19,6 +19,7 @@ struct rf_boot_content {
 
 /* With a new nonce, which the agent repeats in its banner. One that has the key
  * already sends no banner. */
-void rf_boot_send(const struct rf_boot_content *boot, struct rf_conn *conn);
+void rf_boot_content_send(const struct rf_boot_content *boot,
+                          struct rf_conn *conn);
 
 #endif

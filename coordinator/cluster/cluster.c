@@ -28,7 +28,7 @@
 #define OWN_DESCRIPTORS (RF_LOOP_DESCRIPTORS + 10)
 
 /* Connections that have not proved a key; see listener.h. */
-#define STRANGERS 128
+#define UNAUTHENTICATED_PEERS 128
 
 /* The limit that a rank of method host needs for itself and for each rank of
  * its node: streams, arenas, the probes' shared memory and, for the refit and
@@ -68,9 +68,9 @@ enum rf_status rf_cluster_check_limits(const struct rf_config *config,
 }
 
 /* Those that the limit leaves beside the run's own; a node is one at first. */
-static uint32_t max_unauthenticated(const struct rf_config *config)
+static uint32_t max_unauthenticated_peers(const struct rf_config *config)
 {
-    uint32_t most = RF_MAX(STRANGERS, 2 * config->n_nodes);
+    uint32_t most = RF_MAX(UNAUTHENTICATED_PEERS, 2 * config->n_nodes);
     uint32_t own = descriptors_of(config);
     uint32_t left = rf_fd_limit_free(own + most);
     left = RF_MAX(left, own) - own;
@@ -240,8 +240,8 @@ enum rf_status rf_cluster_create(const struct rf_cluster_options *options,
     cluster->listener = rf_listener_create(
         &(struct rf_listener_options){.loop = options->loop,
                                       .config = config,
-                                      .max_unauthenticated =
-                                          max_unauthenticated(config),
+                                      .max_unauthenticated_peers =
+                                          max_unauthenticated_peers(config),
                                       .lends = launcher->by_hand,
                                       .now = rf_now_ns},
         &listener_ops, cluster);

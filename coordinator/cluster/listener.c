@@ -49,19 +49,19 @@ struct rf_listener {
     void *data;
     struct rf_ports *ports;
     struct expected_peer *expected_peers; /* by node */
-    struct listener_peer *unauthenticated, **unauthenticated_end;
-    unsigned n_unauthenticated;
+    struct listener_peer *unauthenticated_peers, **unauthenticated_peers_end;
+    unsigned n_unauthenticated_peers;
     unsigned n_peers; /* that have not closed */
-    unsigned
-        refused; /* connections of unauthenticated peers, for one line of log */
+    unsigned refused; /* unauthenticated peers, for one line of log */
 };
 
-/* --- Strangers ------------------------------------------------------------ */
+/* --- Unauthenticated peers
+ * ------------------------------------------------------------ */
 
-static void leave_unauthenticated(struct listener_peer *peer)
+static void leave_unauthenticated_peers(struct listener_peer *peer)
 {
     struct rf_listener *listener = peer->listener;
-    struct listener_peer **link = &listener->unauthenticated;
+    struct listener_peer **link = &listener->unauthenticated_peers;
     while (*link != NULL && *link != peer) {
         link = &(*link)->next;
     }
@@ -70,17 +70,17 @@ static void leave_unauthenticated(struct listener_peer *peer)
     }
     *link = peer->next;
     if (peer->next == NULL) {
-        listener->unauthenticated_end = link;
+        listener->unauthenticated_peers_end = link;
     }
-    listener->n_unauthenticated--;
+    listener->n_unauthenticated_peers--;
 }
 
-static void join_unauthenticated(struct listener_peer *peer)
+static void join_unauthenticated_peers(struct listener_peer *peer)
 {
     struct rf_listener *listener = peer->listener;
-    *listener->unauthenticated_end = peer;
-    listener->unauthenticated_end = &peer->next;
-    listener->n_unauthenticated++;
+    *listener->unauthenticated_peers_end = peer;
+    listener->unauthenticated_peers_end = &peer->next;
+    listener->n_unauthenticated_peers++;
 }
 
 /* Frequent events are logged the first, second, fourth, eighth time… */
@@ -89,7 +89,7 @@ static bool worth_telling(unsigned count)
     return (count & (count - 1)) == 0;
 }
 
-/* Strangers never matter to the run. */
+/* Unauthenticated peers never matter to the run. */
 static void tell_refused(const struct listener_peer *peer, const char *why)
 {
     struct rf_listener *listener = peer->listener;
@@ -123,7 +123,7 @@ static void tcp_closed_cb(uv_handle_t *handle)
 static void turn_away(struct listener_peer *peer, const char *text)
 {
     struct rf_err why = {.status = RF_ERR_AUTH};
-    leave_unauthenticated(peer);
+    leave_unauthenticated_peers(peer);
     if (peer->conn != NULL) {
         snprintf(why.text, sizeof(why.text), "%s", text);
         rf_conn_fail(peer->conn, &why);
@@ -142,8 +142,8 @@ static bool make_room(struct rf_listener *listener,
         RF_MAX(STRANGERS_PER_SOURCE, listener->options.config->n_nodes);
     unsigned there = 0;
     struct listener_peer *oldest = NULL, *oldest_there = NULL;
-    for (struct listener_peer *peer = listener->unauthenticated; peer != NULL;
-         peer = peer->next) {
+    for (struct listener_peer *peer = listener->unauthenticated_peers;
+         peer != NULL; peer = peer->next) {
         bool same = IN6_ARE_ADDR_EQUAL(&peer->source, source);
         there += same;
         if (peer->conn != NULL && rf_conn_has_proof(peer->conn)) {
@@ -154,8 +154,8 @@ static bool make_room(struct rf_listener *listener,
     }
     if (there >= limit_there) {
         oldest = oldest_there;
-    } else if (listener->n_unauthenticated <
-               listener->options.max_unauthenticated) {
+    } else if (listener->n_unauthenticated_peers <
+               listener->options.max_unauthenticated_peers) {
         return true;
     }
     if (oldest != NULL) {
@@ -168,7 +168,7 @@ void rf_listener_tick(struct rf_listener *listener)
 {
     int64_t since =
         listener->options.now() - RF_CONN_HANDSHAKE_MS * RF_NS_PER_MS;
-    struct listener_peer *peer = listener->unauthenticated, *next;
+    struct listener_peer *peer = listener->unauthenticated_peers, *next;
     for (; peer != NULL && peer->since_ns <= since; peer = next) {
         next = peer->next;
         if (peer->conn == NULL) { /* a connection has its own limit */
@@ -235,7 +235,7 @@ static void ready_cb(struct rf_conn *conn, void *data)
         turn_away(peer, "another connection is that node's");
         return;
     }
-    leave_unauthenticated(peer);
+    leave_unauthenticated_peers(peer);
     peer->expected = expected;
     if (listener->options.lends) {
         expected->state = EXPECTED_LENT;
@@ -260,7 +260,7 @@ static void close_cb(struct rf_conn *conn, const struct rf_err *why, void *data)
 {
     struct listener_peer *peer = data;
     struct rf_listener *listener = peer->listener;
-    leave_unauthenticated(peer);
+    leave_unauthenticated_peers(peer);
     if (peer->expected == NULL) {
         tell_refused(peer, why->text);
     } else {
@@ -347,7 +347,7 @@ static void connection_cb(uv_stream_t *server, void *data)
         turn_away(peer, "there is no room for it");
         return;
     }
-    join_unauthenticated(peer);
+    join_unauthenticated_peers(peer);
 }
 
 static void port_closed_cb(void *data)
@@ -368,7 +368,7 @@ rf_listener_create(const struct rf_listener_options *options,
     listener->options = *options;
     listener->ops = *ops;
     listener->data = data;
-    listener->unauthenticated_end = &listener->unauthenticated;
+    listener->unauthenticated_peers_end = &listener->unauthenticated_peers;
     listener->expected_peers =
         rf_xcalloc(options->config->n_nodes, sizeof(*listener->expected_peers));
     listener->ports = rf_ports_create(options->loop, &options->config->control,
@@ -404,8 +404,8 @@ char *rf_listener_open_all(struct rf_listener *listener)
 void rf_listener_close(struct rf_listener *listener)
 {
     rf_ports_close(listener->ports);
-    while (listener->unauthenticated != NULL) {
-        turn_away(listener->unauthenticated, "no node is awaited");
+    while (listener->unauthenticated_peers != NULL) {
+        turn_away(listener->unauthenticated_peers, "no node is awaited");
     }
 }
 

@@ -37,7 +37,7 @@ struct rf_listener_ops {
 struct rf_listener_options {
     uv_loop_t *loop;
     const struct rf_config *config; /* borrowed */
-    unsigned max_unauthenticated;
+    unsigned max_unauthenticated_peers;
     bool lends;           /* identities, until their nodes have joined */
     int64_t (*now)(void); /* rf_now_ns, or a test's */
 };

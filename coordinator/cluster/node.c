@@ -310,7 +310,7 @@ static void send_boot(struct rf_node *node, struct rf_conn *conn)
         boot.psk = node->psk;
         boot.connect_back = connect_back(node, &boot.port);
     }
-    rf_boot_send(&boot, conn);
+    rf_boot_content_send(&boot, conn);
     node->hello_by_ns =
         now_of(node) +
         (int64_t)(launching(node)->timeout_s + HELLO_S) * RF_NS_PER_S;

@@ -58,7 +58,8 @@ static void stop(struct check *check, bool force)
 
 static uint32_t inspect_limit_s(const struct check *check)
 {
-    return rf_config_inspect_limit_s(check->config) + RF_RUN_INSPECT_SLACK_S;
+    return rf_config_inspect_limit_s(check->config) +
+           RF_PREFLIGHT_INSPECT_SLACK_S;
 }
 
 static void timer_cb(uv_timer_t *timer)

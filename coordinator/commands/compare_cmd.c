@@ -3,13 +3,14 @@
  * what is slower, broken or missing, or a file that cannot be read, makes the
  * exit code 1.
  */
+#include "coordinator/commands/compare_cmd.h"
+
 #include <stdlib.h>
 #include <string.h>
 
 #include "common/log.h"
 #include "common/store.h"
 #include "coordinator/commands/commands.h"
-#include "coordinator/commands/compare_cmd.h"
 #include "coordinator/commands/json_out.h"
 #include "coordinator/reports/outliers.h"
 #include "coordinator/reports/pool.h"

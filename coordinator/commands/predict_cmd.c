@@ -6,8 +6,6 @@
  * figures is an error, a method without figures of its own takes those of
  * "links", and what the model does not cover gets "-" and a footnote.
  */
-#include "coordinator/predict/predict.h"
-
 #include <stdlib.h>
 #include <string.h>
 
@@ -16,6 +14,7 @@
 #include "coordinator/commands/commands.h"
 #include "coordinator/commands/load.h"
 #include "coordinator/predict/demo.h"
+#include "coordinator/predict/predict.h"
 #include "coordinator/records/result_files.h"
 #include "coordinator/scenario/scenario.h"
 #include "coordinator/scenario/scenario_set.h"

@@ -2,7 +2,7 @@
  * `refit-coord rerun`: runs the scenario of a result file again and compares.
  *
  * Everything comes from that file; nothing is launched unless the plan is the
- * same (results/rerun.h). The exit code is that of the run, or 1 when the run
+ * same (store/rerun.h). The exit code is that of the run, or 1 when the run
  * is fine but a regression.
  */
 #include "common/log.h"

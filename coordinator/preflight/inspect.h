@@ -12,7 +12,7 @@
 #include "transport/control/message_fields.h"
 
 /* For an answer to arrive, beyond the time in which a node has it. */
-#define RF_RUN_INSPECT_SLACK_S 60
+#define RF_PREFLIGHT_INSPECT_SLACK_S 60
 
 struct rf_preflight_inspect;
 

@@ -84,7 +84,7 @@ static bool all_equal(const struct rf_texts *parts)
 
 /* Equal parts, such as digests that all ranks compare, go out once: of each
  * rank to each node would be very many bytes. */
-static void fold(struct rf_texts *parts)
+static void join_equal(struct rf_texts *parts)
 {
     if (all_equal(parts)) {
         while (parts->n > 1) {
@@ -99,7 +99,7 @@ static void fold(struct rf_texts *parts)
 static void finish(struct rf_run_exchange *exchange, struct allgather *gather,
                    uint32_t attempt, struct rf_msg *all)
 {
-    fold(&gather->parts);
+    join_equal(&gather->parts);
     rf_msg_init(all, RF_MSG_EXCHANGED);
     all->exchanged.attempt = attempt;
     all->exchanged.seq = gather->seq;

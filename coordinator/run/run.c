@@ -216,7 +216,7 @@ static void ask_for_headers(struct rf_run *run)
     struct rf_msg inspect;
     rf_run_move(run, RUN_INSPECTING,
                 rf_config_inspect_limit_s(run->config) +
-                    RF_RUN_INSPECT_SLACK_S);
+                    RF_PREFLIGHT_INSPECT_SLACK_S);
     for (uint32_t i = 0; i < run->config->n_nodes; i++) {
         if (rf_preflight_inspect_ask(run->inspect, i, &inspect)) {
             run->ops->send(i, &inspect, run->data);

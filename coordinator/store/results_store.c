@@ -5,7 +5,6 @@
  * run.json and summary.csv, which repeat what it says, then its logs. The first
  * failure ends this, and the other files stay as they were.
  */
-#include "coordinator/records/fields.h"
 #include "coordinator/store/results_internal.h"
 
 #include <assert.h>
@@ -15,6 +14,7 @@
 
 #include "common/clock.h"
 #include "common/mem.h"
+#include "coordinator/records/fields.h"
 #include "coordinator/records/repeats.h"
 #include "coordinator/records/report_table.h"
 #include "coordinator/scenario/exit_code.h"

@@ -109,7 +109,7 @@ static enum rf_status settle_places(struct rf_nccl_comms *comms,
     struct rank_place mine = {.version = comms->nccl->version};
     bool shared = false;
     enum rf_status status = RF_OK;
-    rf_boot_id(mine.boot_id);
+    rf_procstat_boot_id(mine.boot_id);
     RF_CUDA_TRY(
         err, out,
         cudaDeviceGetPCIBusId(mine.bus, sizeof(mine.bus), rf_device_index()));

@@ -209,7 +209,7 @@ enum rf_status rf_nvshmem_table_open(const struct rf_method_env *env,
     memset(&head, 0, sizeof(head));
     head.send_slot_bytes = steps->send_slot_bytes;
     head.recv_slot_bytes = steps->recv_slot_bytes;
-    rf_boot_id(head.boot_id);
+    rf_procstat_boot_id(head.boot_id);
     RF_CUDA_TRY(
         err, out,
         cudaDeviceGetPCIBusId(head.bus, sizeof(head.bus), rf_device_index()));

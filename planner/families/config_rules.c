@@ -199,8 +199,8 @@ static enum rf_status read_plan(const struct rf_jnode *plan, const char *prefix,
     return RF_OK;
 }
 
-enum rf_status rf_config_rules(const struct rf_jnode *config, json_t **out,
-                               struct rf_err *err)
+enum rf_status rf_model_config_rules(const struct rf_jnode *config,
+                                     json_t **out, struct rf_err *err)
 {
     static const char *const plans[] = {"base_model_tp_plan",
                                         "base_model_ep_plan"};

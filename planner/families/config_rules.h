@@ -8,7 +8,8 @@
 #include "common/json.h"
 
 /* A list of rules in the format of tables; the caller's. */
-enum rf_status rf_config_rules(const struct rf_jnode *config, json_t **out,
-                               struct rf_err *err) RF_MUST_CHECK;
+enum rf_status rf_model_config_rules(const struct rf_jnode *config,
+                                     json_t **out,
+                                     struct rf_err *err) RF_MUST_CHECK;
 
 #endif

@@ -106,7 +106,7 @@ enum rf_status rf_model_open_table(const struct rf_jnode *node,
         return status;
     }
     if (word != NULL && strcmp(word, "config") == 0) {
-        status = rf_config_rules(&config, &made, err);
+        status = rf_model_config_rules(&config, &made, err);
         rules.value = made;
     } else if (rules.value != NULL && !json_is_object(rules.value) &&
                !json_is_array(rules.value)) {

@@ -1,4 +1,4 @@
-/* Private to world*.c: the rules that a mesh and its model must meet. */
+/* The rules that a mesh and its model must meet, and placing by them. */
 #ifndef RF_PLANNER_LAYOUT_MESH_RULES_H
 #define RF_PLANNER_LAYOUT_MESH_RULES_H
 

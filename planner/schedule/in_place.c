@@ -69,7 +69,7 @@ static int by_place(const void *a, const void *b, void *pieces)
     return compare_places(&x, &y);
 }
 
-static void sort_pieces(struct rf_rank_covers *covers)
+static void sort_pieces(struct rf_rank_in_place *covers)
 {
     size_t n = covers->layout->n_pieces;
     covers->order = rf_xcalloc(n, sizeof(*covers->order));
@@ -103,7 +103,7 @@ static bool is_inside(const struct rf_op *op, const struct rf_piece *piece,
 }
 
 /* The number of the piece that `op` ends in, or RF_NONE. */
-static uint32_t find_piece(const struct rf_rank_covers *covers,
+static uint32_t find_piece(const struct rf_rank_in_place *covers,
                            const struct rf_op *op, uint64_t *src_distance)
 {
     const struct rf_piece *pieces = covers->layout->pieces;
@@ -178,7 +178,7 @@ static bool *find_forwarded(const struct rf_schedule *schedule)
     return forwarded;
 }
 
-static struct rf_rank_covers *
+static struct rf_rank_in_place *
 covers_of_rank(const struct rf_in_place_set *covers, const struct rf_op *op)
 {
     return op->dst_mem == RF_MEM_INFER &&
@@ -190,7 +190,7 @@ covers_of_rank(const struct rf_in_place_set *covers, const struct rf_op *op)
 static void add_op(struct rf_in_place_set *covers, const struct rf_plan *plan,
                    const struct rf_op *op, bool forwarded)
 {
-    struct rf_rank_covers *of = covers_of_rank(covers, op);
+    struct rf_rank_in_place *of = covers_of_rank(covers, op);
     uint64_t distance;
     uint32_t piece;
     if (of == NULL) {
@@ -208,7 +208,7 @@ static void add_op(struct rf_in_place_set *covers, const struct rf_plan *plan,
 }
 
 /* A piece of which a part comes from elsewhere cannot stay. */
-static void rule_out_parts(const struct rf_rank_covers *of)
+static void rule_out_parts(const struct rf_rank_in_place *of)
 {
     for (size_t p = 0; of->layout != NULL && p < of->layout->n_pieces; p++) {
         of->covers[p].usable = of->covers[p].usable &&
@@ -237,7 +237,7 @@ void rf_in_place_find(const struct rf_plan *plan,
 const struct rf_in_place *
 rf_in_place_of_op(const struct rf_in_place_set *covers, const struct rf_op *op)
 {
-    const struct rf_rank_covers *of = covers_of_rank(covers, op);
+    const struct rf_rank_in_place *of = covers_of_rank(covers, op);
     uint64_t distance;
     uint32_t piece = of != NULL && of->layout != NULL
                          ? find_piece(of, op, &distance)

@@ -18,7 +18,7 @@ struct rf_in_place {
 };
 
 /* Of one rank: its pieces in an order in which an op's piece is searched. */
-struct rf_rank_covers {
+struct rf_rank_in_place {
     const struct rf_rank_layout *layout; /* NULL: no op ends there, or it was
                                             not looked at */
     uint32_t *order;                     /* piece numbers */
@@ -26,12 +26,12 @@ struct rf_rank_covers {
 };
 
 struct rf_in_place_set {
-    struct rf_rank_covers *ranks; /* of the world */
-    uint32_t n_ranks, only;       /* RF_NONE: all are looked at */
+    struct rf_rank_in_place *ranks; /* of the world */
+    uint32_t n_ranks, only;         /* RF_NONE: all are looked at */
 };
 
 /* Looks at the pieces of `rank`, or with RF_NONE of all ranks in which ops of
- * `schedule` end, of those that it does not fold. The plan is borrowed. */
+ * `schedule` end, of those that it lists in `ops`. The plan is borrowed. */
 void rf_in_place_find(const struct rf_plan *plan,
                       const struct rf_schedule *schedule, uint32_t rank,
                       struct rf_in_place_set *out);

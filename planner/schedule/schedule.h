@@ -20,10 +20,10 @@
  *     order; ops of one round do not depend on each other nor, by rule 2, on
  *     each other's staging.
  *  5. Ascending id is always a legal order of execution, in which staging
- *     memory is written bucket after bucket. Of the ops from one
- *     rank to another that may start, the one with the lowest id should move
- *     first and alone, so that a relay gets its first chunk early and not all
- *     chunks at the end.
+ *     memory is written bucket after bucket. Of the ops from one rank to
+ *     another that may start, the one with the lowest id should move first and
+ *     alone, so that a relay gets its first chunk early and not all chunks at
+ *     the end.
  */
 #ifndef RF_PLANNER_SCHEDULE_SCHEDULE_H
 #define RF_PLANNER_SCHEDULE_SCHEDULE_H
@@ -43,11 +43,11 @@ struct rf_rings;
 struct rf_schedule {
     struct rf_op *ops; /* ascending id; of a node: all that touch it */
     size_t n_ops;
-    struct rf_bcast_template
-        *tmpl;              /* ops of the world that are not in `ops` because
-                               they repeat over ranks; NULL: none. A schedule */
-    struct rf_rings *rings; /* has at most one of these two */
-    uint64_t n_world_ops;   /* over all ranks */
+    /* Ops of the world that are not in `ops` because they repeat over ranks;
+     * NULL: none. A schedule has at most one of these two. */
+    struct rf_bcast_template *tmpl;
+    struct rf_rings *rings;
+    uint64_t n_world_ops; /* over all ranks */
     uint32_t n_rounds;
     uint64_t *stage_bytes; /* staging memory of each world rank, or NULL: 0 */
     uint64_t wire_bytes;   /* between different ranks, over all ops */

@@ -41,8 +41,7 @@ struct chunk {
 
 struct gather {
     struct rf_builder *builder;
-    struct rf_bcast_template
-        *tmpl; /* the tree of the broadcast and the unit tasks */
+    struct rf_bcast_template *tmpl; /* the tree and the unit tasks */
     struct rf_bcast_build build;
     struct slab *slabs;
     size_t n_slabs, slabs_capacity;

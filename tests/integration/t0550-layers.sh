@@ -92,10 +92,13 @@ test_a_device_that_knows_the_module_is_refused() {
 }
 
 test_a_product_that_knows_tests_is_refused() {
+    copy_sources
     mkdir -p tests/lib
     echo >tests/lib/planted.h
-    expect_refused worker/main.c '#include "tests/lib/planted.h"' \
-        tests/lib/planted.h
+    sed -i '1i #include "tests/lib/planted.h"' worker/main.c
+    check
+    expect_exit 1
+    expect_text out '^worker/main\.c: tests/lib/planted\.h is no source'
 }
 
 # --- Headers from outside -----------------------------------------------------
@@ -124,6 +127,20 @@ test_an_internal_header_that_comes_to_know_libuv_is_refused() {
 }
 
 # --- Files and the table ------------------------------------------------------
+
+test_an_include_that_is_no_plain_one_is_refused() {
+    copy_sources
+    printf '#define HEADER "coordinator/run/run.h"\n#include HEADER\n' \
+        >>planner/model/roles.c
+    check
+    expect_exit 1
+    expect_text out '^planner/model/roles\.c: an include that is no plain one'
+}
+
+test_a_header_in_angles_by_another_spelling_is_refused() {
+    expect_refused planner/model/roles.c \
+        '#include <./coordinator/run/run.h>' coordinator/run/run.h
+}
 
 test_a_room_without_a_line_is_an_error() {
     copy_sources

@@ -85,7 +85,7 @@ static bool find_node(char out[NODE_SIZE])
 static void find_boot(char out[BOOT_SIZE])
 {
     char id[RF_BOOT_ID_SIZE];
-    rf_boot_id(id);
+    rf_procstat_boot_id(id);
     if (strspn(id, "0123456789abcdef") < BOOT_SIZE - 1) {
         snprintf(id, sizeof(id), "%s", "00000000");
     }

@@ -2,11 +2,11 @@
  * Method `null`: does everything but move bytes. It measures what the program
  * itself costs and tests everything around a method.
  */
-#include "common/mem.h"
-#include "transport/method/method.h"
-
 #include <stdlib.h>
 #include <string.h>
+
+#include "common/mem.h"
+#include "transport/method/method.h"
 
 struct null_state {
     const atomic_bool *abort;

@@ -32,7 +32,7 @@
 #endif
 
 #define CARD_MAGIC 0x52464E31 /* "RFN1" */
-#define CARD_BYTES (4 * 7 + (4 + 8) * RF_MEM_COUNT)
+#define PEER_INFO_BYTES (4 * 7 + (4 + 8) * RF_MEM_COUNT)
 
 struct rf_node_memory_bed {
     _Alignas(RF_CACHE_LINE) _Atomic uint32_t dozing;
@@ -43,37 +43,39 @@ struct rf_node_memory_head {
     struct rf_node_memory_bed beds[]; /* one per slot */
 };
 
-/* --- cards: what ranks tell each other ------------------------------------ */
+/* --- peer info: what ranks tell each other
+ * ------------------------------------ */
 
-struct card {
+struct peer_info {
     uint32_t rank, node, pid, port;
     int segment_fd, bell_fd;
     int fd[RF_MEM_COUNT];
     uint64_t bytes[RF_MEM_COUNT];
 };
 
-static void card_encode(const struct card *card, uint8_t out[CARD_BYTES])
+static void peer_info_encode(const struct peer_info *info,
+                             uint8_t out[PEER_INFO_BYTES])
 {
     const uint32_t words[] = {CARD_MAGIC,
-                              card->rank,
-                              card->node,
-                              card->pid,
-                              card->port,
-                              (uint32_t)card->segment_fd,
-                              (uint32_t)card->bell_fd};
+                              info->rank,
+                              info->node,
+                              info->pid,
+                              info->port,
+                              (uint32_t)info->segment_fd,
+                              (uint32_t)info->bell_fd};
     for (size_t i = 0; i < RF_ARRAY_SIZE(words); i++, out += 4) {
         rf_put_u32(out, words[i]);
     }
     for (size_t i = 0; i < RF_MEM_COUNT; i++, out += 12) {
-        rf_put_u32(out, (uint32_t)card->fd[i]);
-        rf_put_u64(out + 4, card->bytes[i]);
+        rf_put_u32(out, (uint32_t)info->fd[i]);
+        rf_put_u64(out + 4, info->bytes[i]);
     }
 }
 
-static bool card_decode(const struct rf_blob *blob, struct card *out)
+static bool peer_info_decode(const struct rf_blob *blob, struct peer_info *out)
 {
     const uint8_t *in = blob->data;
-    if (blob->size != CARD_BYTES || rf_get_u32(in) != CARD_MAGIC) {
+    if (blob->size != PEER_INFO_BYTES || rf_get_u32(in) != CARD_MAGIC) {
         return false;
     }
     out->rank = rf_get_u32(in + 4);
@@ -225,30 +227,30 @@ static enum rf_status make_own(struct rf_node_memory *shm, struct rf_err *err)
 
 static void fill_card(const struct rf_node_memory *shm,
                       const struct rf_method_env *env, uint16_t port,
-                      struct card *card)
+                      struct peer_info *info)
 {
-    card->rank = env->rank;
-    card->node = env->plan->world->ranks[env->rank].node;
-    card->pid = (uint32_t)getpid();
-    card->port = port;
-    card->segment_fd = shm->segment_fd;
-    card->bell_fd = shm->bell_write;
+    info->rank = env->rank;
+    info->node = env->plan->world->ranks[env->rank].node;
+    info->pid = (uint32_t)getpid();
+    info->port = port;
+    info->segment_fd = shm->segment_fd;
+    info->bell_fd = shm->bell_write;
     for (size_t i = 0; i < RF_MEM_COUNT; i++) {
-        card->fd[i] = env->arena[i].fd;
-        card->bytes[i] = env->arena[i].bytes;
+        info->fd[i] = env->arena[i].fd;
+        info->bytes[i] = env->arena[i].bytes;
     }
 }
 
-/* Learns a peer from its card and opens its doorbell. */
+/* Learns a peer from its info and opens its doorbell. */
 static enum rf_status meet(struct rf_node_memory *shm, uint32_t slot,
                            const struct rf_method_env *env,
-                           const struct card *card, struct rf_err *err)
+                           const struct peer_info *info, struct rf_err *err)
 {
     struct rf_node_memory_peer *peer = &shm->peers[slot];
-    peer->pid = (pid_t)card->pid;
+    peer->pid = (pid_t)info->pid;
     for (size_t i = 0; i < RF_MEM_COUNT; i++) {
-        peer->arena_fd[i] = card->fd[i];
-        peer->arena_bytes[i] = card->bytes[i];
+        peer->arena_fd[i] = info->fd[i];
+        peer->arena_bytes[i] = info->bytes[i];
     }
     if (slot == shm->self) {
         for (size_t i = 0; i < RF_MEM_COUNT; i++) {
@@ -263,12 +265,13 @@ static enum rf_status meet(struct rf_node_memory *shm, uint32_t slot,
                             (int)peer->pid);
     }
     /* Open for reading too, so that ringing a dead rank is no SIGPIPE. */
-    return open_of_peer(peer, card->bell_fd, O_RDWR | O_NONBLOCK, &peer->bell,
+    return open_of_peer(peer, info->bell_fd, O_RDWR | O_NONBLOCK, &peer->bell,
                         err);
 }
 
 static enum rf_status map_control(struct rf_node_memory *shm,
-                                  const struct card *lowest, struct rf_err *err)
+                                  const struct peer_info *lowest,
+                                  struct rf_err *err)
 {
     enum rf_status status = RF_OK;
     void *at;
@@ -291,29 +294,29 @@ static enum rf_status map_control(struct rf_node_memory *shm,
     return RF_OK;
 }
 
-static enum rf_status read_cards(struct rf_node_memory *shm,
-                                 const struct rf_method_env *env,
-                                 const struct rf_blob *blobs,
-                                 struct rf_err *err)
+static enum rf_status read_peer_infos(struct rf_node_memory *shm,
+                                      const struct rf_method_env *env,
+                                      const struct rf_blob *blobs,
+                                      struct rf_err *err)
 {
     const struct rf_world *world = env->plan->world;
-    struct card lowest = {0};
+    struct peer_info lowest = {0};
     for (uint32_t rank = 0; rank < world->n_ranks; rank++) {
         uint32_t slot = rf_node_memory_slot(shm, rank);
-        struct card card;
-        if (!card_decode(&blobs[rank], &card) || card.rank != rank ||
-            card.node != world->ranks[rank].node) {
+        struct peer_info info;
+        if (!peer_info_decode(&blobs[rank], &info) || info.rank != rank ||
+            info.node != world->ranks[rank].node) {
             return rf_err_set(err, RF_ERR_PROTOCOL,
                               "rank %" PRIu32 " did not introduce itself",
                               rank);
         }
-        shm->ports[rank] = (uint16_t)card.port;
+        shm->ports[rank] = (uint16_t)info.port;
         if (slot == RF_NONE) {
             continue;
         }
-        RF_TRY(meet(shm, slot, env, &card, err));
+        RF_TRY(meet(shm, slot, env, &info, err));
         if (slot == 0) {
-            lowest = card;
+            lowest = info;
         }
     }
     return map_control(shm, &lowest, err);
@@ -348,8 +351,8 @@ enum rf_status rf_node_memory_open(const struct rf_method_env *env,
     uint32_t n_ranks = env->plan->world->n_ranks;
     struct rf_node_memory *shm = rf_xcalloc(1, sizeof(*shm));
     struct rf_blob *all = rf_xcalloc(n_ranks, sizeof(*all));
-    uint8_t mine[CARD_BYTES];
-    struct card card;
+    uint8_t mine[PEER_INFO_BYTES];
+    struct peer_info info;
     enum rf_status status;
     shm->bell = shm->bell_write = shm->segment_fd = -1;
     shm->ports = rf_xcalloc(n_ranks, sizeof(*shm->ports));
@@ -361,13 +364,13 @@ enum rf_status rf_node_memory_open(const struct rf_method_env *env,
                          shm->control_bytes;
     status = make_own(shm, err);
     if (status == RF_OK) {
-        fill_card(shm, env, port, &card);
-        card_encode(&card, mine);
+        fill_card(shm, env, port, &info);
+        peer_info_encode(&info, mine);
         status =
             env->exchange(env->exchange_data, mine, sizeof(mine), all, err);
     }
     if (status == RF_OK) {
-        status = read_cards(shm, env, all, err);
+        status = read_peer_infos(shm, env, all, err);
         rf_blobs_free(all, n_ranks);
     }
     free(all);

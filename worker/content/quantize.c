@@ -306,11 +306,11 @@ static enum rf_status verify_part(const struct block_verification *v,
     return status;
 }
 
-enum rf_status rf_quantize_verify(const struct rf_verify_job *job,
-                                  const struct rf_quantize *what,
-                                  const struct rf_memory_ops *memory,
-                                  struct rf_verify_result *out,
-                                  struct rf_err *err)
+enum rf_status rf_quantizer_verify(const struct rf_verify_job *job,
+                                   const struct rf_quantize *what,
+                                   const struct rf_memory_ops *memory,
+                                   struct rf_verify_result *out,
+                                   struct rf_err *err)
 {
     const struct rf_rank_layout *layout =
         rf_plan_layout(job->plan, RF_INFER, job->rank);

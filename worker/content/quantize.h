@@ -21,10 +21,10 @@ void rf_quantizer_destroy(void *quantizer);
  * *out, whose checked_bytes is left alone; the first one is described where
  * *out has none yet.
  */
-enum rf_status rf_quantize_verify(const struct rf_verify_job *job,
-                                  const struct rf_quantize *what,
-                                  const struct rf_memory_ops *memory,
-                                  struct rf_verify_result *out,
-                                  struct rf_err *err) RF_MUST_CHECK;
+enum rf_status rf_quantizer_verify(const struct rf_verify_job *job,
+                                   const struct rf_quantize *what,
+                                   const struct rf_memory_ops *memory,
+                                   struct rf_verify_result *out,
+                                   struct rf_err *err) RF_MUST_CHECK;
 
 #endif

@@ -307,7 +307,7 @@ void rf_facts_collect(struct rf_msg_hello *hello)
     hello->version = rf_xstrdup(rf_version());
     hello->build = rf_xstrdup(rf_build());
     hello->hostname = host_name();
-    rf_boot_id(boot_id);
+    rf_procstat_boot_id(boot_id);
     hello->boot_id = boot_id[0] != '\0' ? rf_xstrdup(boot_id) : NULL;
     hello->cpus = processors();
     hello->memory_bytes = rf_memory_total();

@@ -39,45 +39,45 @@ struct rf_rank_attempt *
 rf_rank_attempt_create(struct rf_msg_start *start,
                        const struct rf_rank_attempt_env *env)
 {
-    struct rf_rank_attempt *exec = rf_xcalloc(1, sizeof(*exec));
-    exec->env = *env;
-    exec->start = *start;
+    struct rf_rank_attempt *attempt = rf_xcalloc(1, sizeof(*attempt));
+    attempt->env = *env;
+    attempt->start = *start;
     rf_schema_init(&rf_msg_start_schema, start);
     for (int m = 0; m < RF_MEM_COUNT; m++) {
-        exec->method_env.arena[m].fd = -1;
+        attempt->method_env.arena[m].fd = -1;
     }
-    exec->quantized.fd = -1;
-    return exec;
+    attempt->quantized.fd = -1;
+    return attempt;
 }
 
-void rf_rank_attempt_destroy(struct rf_rank_attempt *exec)
+void rf_rank_attempt_destroy(struct rf_rank_attempt *attempt)
 {
-    if (exec == NULL) {
+    if (attempt == NULL) {
         return;
     }
-    if (exec->yardstick.state != NULL) {
-        exec->method->abort(exec->yardstick.state);
+    if (attempt->yardstick.state != NULL) {
+        attempt->method->abort(attempt->yardstick.state);
     }
-    if (exec->state != NULL) {
-        exec->method->abort(exec->state);
+    if (attempt->state != NULL) {
+        attempt->method->abort(attempt->state);
     }
-    rf_rank_attempt_release(exec);
-    rf_schema_free(&rf_msg_start_schema, &exec->start);
-    free(exec);
+    rf_rank_attempt_release(attempt);
+    rf_schema_free(&rf_msg_start_schema, &attempt->start);
+    free(attempt);
 }
 
-bool rf_rank_attempt_closed(const struct rf_rank_attempt *exec)
+bool rf_rank_attempt_closed(const struct rf_rank_attempt *attempt)
 {
-    return exec->closed;
+    return attempt->closed;
 }
 
 /* Whether a hook of START's "test" is meant for this rank, phase ("run" if it
  * names none) and iteration (any if it names none). */
-static bool is_due(const struct rf_rank_attempt *exec,
+static bool is_due(const struct rf_rank_attempt *attempt,
                    const struct rf_msg_hook *hook, const char *phase,
                    const struct rf_msg_step *step)
 {
-    return hook != NULL && hook->rank == exec->env.rank &&
+    return hook != NULL && hook->rank == attempt->env.rank &&
            strcmp(hook->phase != NULL ? hook->phase : "run", phase) == 0 &&
            (hook->iteration == RF_ABSENT_U32 || hook->iteration == step->index);
 }
@@ -91,25 +91,25 @@ static void print_lines(uint64_t bytes)
 }
 
 /* Faults asked for at the beginning of a step. */
-static void test_faults(const struct rf_rank_attempt *exec,
+static void test_faults(const struct rf_rank_attempt *attempt,
                         const struct rf_msg_step *step)
 {
-    const struct rf_msg_hooks *test = exec->start.test;
+    const struct rf_msg_hooks *test = attempt->start.test;
     if (test == NULL) {
         return;
     }
-    if (is_due(exec, test->exit, step->step, step)) {
+    if (is_due(attempt, test->exit, step->step, step)) {
         if (test->exit->signal != RF_ABSENT_U32) {
             raise((int)test->exit->signal);
         }
         _exit(test->exit->status != RF_ABSENT_U32 ? (int)test->exit->status
                                                   : 0);
     }
-    if (is_due(exec, test->print, step->step, step) &&
+    if (is_due(attempt, test->print, step->step, step) &&
         test->print->bytes != RF_ABSENT_U64) {
         print_lines(test->print->bytes);
     }
-    if (is_due(exec, test->stall, step->step, step)) {
+    if (is_due(attempt, test->stall, step->step, step)) {
         rf_warn("stalling in %s, as the test asks", step->step);
         for (;;) {
             pause();
@@ -117,40 +117,40 @@ static void test_faults(const struct rf_rank_attempt *exec,
     }
 }
 
-static bool has_checkpoint(const struct rf_rank_attempt *exec)
+static bool has_checkpoint(const struct rf_rank_attempt *attempt)
 {
-    return exec->plan->model->files != NULL;
+    return attempt->plan->model->files != NULL;
 }
 
 /* Reads the checkpoint, once for all iterations: what it holds does not depend
  * on them. */
-static enum rf_status load_sources(struct rf_rank_attempt *exec,
+static enum rf_status load_sources(struct rf_rank_attempt *attempt,
                                    uint32_t iteration,
                                    struct rf_msg_answer *answer,
                                    struct rf_err *err)
 {
-    struct rf_reading *reading = exec->env.reading;
-    const struct rf_fill_job job = {.plan = exec->plan,
-                                    .side = RF_TRAIN,
-                                    .rank = exec->env.rank,
-                                    .iteration = iteration,
-                                    .memory = exec->memory,
-                                    .arena =
-                                        &exec->method_env.arena[RF_MEM_TRAIN],
-                                    .reading = reading};
+    struct rf_reading *reading = attempt->env.reading;
+    const struct rf_fill_job job = {
+        .plan = attempt->plan,
+        .side = RF_TRAIN,
+        .rank = attempt->env.rank,
+        .iteration = iteration,
+        .memory = attempt->memory,
+        .arena = &attempt->method_env.arena[RF_MEM_TRAIN],
+        .reading = reading};
     int64_t begun_ns;
     enum rf_status status;
-    RF_TRY(exec->memory->poison(iteration,
-                                &exec->method_env.arena[RF_MEM_TRAIN], err));
+    RF_TRY(attempt->memory->poison(
+        iteration, &attempt->method_env.arena[RF_MEM_TRAIN], err));
     begun_ns = rf_now_ns();
     status = rf_fill(&job, err);
     if (status != RF_OK) {
         rf_err_wrap(err, "checkpoint");
         return status;
     }
-    exec->checkpoint.done = true;
-    exec->checkpoint.index = iteration;
-    rf_rank_attempt_note_memory(exec);
+    attempt->checkpoint.done = true;
+    attempt->checkpoint.index = iteration;
+    rf_rank_attempt_note_memory(attempt);
     answer->loaded = rf_schema_new(&rf_msg_loaded_schema);
     answer->loaded->ns = rf_now_ns() - begun_ns;
     answer->loaded->bytes = atomic_load(&reading->done_bytes);
@@ -158,39 +158,39 @@ static enum rf_status load_sources(struct rf_rank_attempt *exec,
     return RF_OK;
 }
 
-static enum rf_status fill_sources(struct rf_rank_attempt *exec,
+static enum rf_status fill_sources(struct rf_rank_attempt *attempt,
                                    uint32_t iteration,
                                    struct rf_msg_answer *answer,
                                    struct rf_err *err)
 {
-    if (exec->checkpoint.done) {
+    if (attempt->checkpoint.done) {
         return RF_OK;
     }
-    return has_checkpoint(exec)
-               ? load_sources(exec, iteration, answer, err)
-               : exec->memory->fill(exec->plan, RF_TRAIN, exec->env.rank,
-                                    iteration,
-                                    &exec->method_env.arena[RF_MEM_TRAIN], err);
+    return has_checkpoint(attempt)
+               ? load_sources(attempt, iteration, answer, err)
+               : attempt->memory->fill(
+                     attempt->plan, RF_TRAIN, attempt->env.rank, iteration,
+                     &attempt->method_env.arena[RF_MEM_TRAIN], err);
 }
 
-static enum rf_status step_fill(struct rf_rank_attempt *exec,
+static enum rf_status step_fill(struct rf_rank_attempt *attempt,
                                 const struct rf_msg_step *step,
                                 struct rf_msg_answer *answer,
                                 struct rf_err *err)
 {
-    const struct rf_memory_ops *memory = exec->memory;
-    struct rf_arena *arenas = exec->method_env.arena;
+    const struct rf_memory_ops *memory = attempt->memory;
+    struct rf_arena *arenas = attempt->method_env.arena;
     const uint64_t iteration = step->index;
-    enum rf_status status = fill_sources(exec, step->index, answer, err);
+    enum rf_status status = fill_sources(attempt, step->index, answer, err);
     RF_THEN(status, memory->poison(iteration, &arenas[RF_MEM_INFER], err));
     RF_THEN(status, memory->poison(iteration, &arenas[RF_MEM_STAGE], err));
-    if (status == RF_OK && exec->quantizer != NULL) {
-        status = memory->poison(iteration, &exec->quantized, err);
+    if (status == RF_OK && attempt->quantizer != NULL) {
+        status = memory->poison(iteration, &attempt->quantized, err);
     }
     return status;
 }
 
-static enum rf_status wait_for_start(const struct rf_rank_attempt *exec,
+static enum rf_status wait_for_start(const struct rf_rank_attempt *attempt,
                                      int64_t start_ns, struct rf_err *err)
 {
     int64_t now = rf_now_ns();
@@ -202,7 +202,7 @@ static enum rf_status wait_for_start(const struct rf_rank_attempt *exec,
                           "the start lies %" PRId64 " s ahead",
                           (start_ns - now) / RF_NS_PER_S);
     }
-    while (now < start_ns && !atomic_load(exec->env.abort)) {
+    while (now < start_ns && !atomic_load(attempt->env.abort)) {
         int64_t slice = now + 50 * RF_NS_PER_MS;
         rf_sleep_until_ns(RF_MIN(slice, start_ns));
         now = rf_now_ns();
@@ -231,30 +231,30 @@ static struct rf_msg_traced *traced(const struct rf_trace *trace,
 }
 
 /* An iteration of a method from the common start until it is complete. */
-static enum rf_status move_bytes(struct rf_rank_attempt *exec, void *state,
+static enum rf_status move_bytes(struct rf_rank_attempt *attempt, void *state,
                                  const struct rf_msg_step *step,
                                  int64_t *start_ns, struct rf_err *err)
 {
     bool done = false;
     enum rf_status status;
-    RF_TRY(wait_for_start(exec, step->start_at_ns, err));
+    RF_TRY(wait_for_start(attempt, step->start_at_ns, err));
     *start_ns = rf_now_ns();
-    status = exec->method->start(state, step->index, err);
+    status = attempt->method->start(state, step->index, err);
     while (status == RF_OK && !done) {
-        status = exec->method->progress(state, &done, err);
-        if (status == RF_OK && !done && atomic_load(exec->env.abort)) {
+        status = attempt->method->progress(state, &done, err);
+        if (status == RF_OK && !done && atomic_load(attempt->env.abort)) {
             status = rf_err_set(err, RF_ERR_ABORTED, "aborted");
         }
     }
     return status;
 }
 
-static void report_times(struct rf_rank_attempt *exec,
+static void report_times(struct rf_rank_attempt *attempt,
                          const struct rf_trace *trace,
                          const struct rf_phase_times *times, int64_t start_ns,
                          int64_t end_ns, struct rf_msg_answer *answer)
 {
-    rf_rank_attempt_note_memory(exec);
+    rf_rank_attempt_note_memory(attempt);
     if (trace != NULL) {
         answer->traced = traced(trace, start_ns);
     }
@@ -267,44 +267,45 @@ static void report_times(struct rf_rank_attempt *exec,
         .wire_ns = times->wire_ns,
         .unpack_ns = times->unpack_ns,
         .sync_ns = times->sync_ns,
-        .device_ns = exec->module != NULL ? times->device_ns : RF_ABSENT_I64,
+        .device_ns = attempt->module != NULL ? times->device_ns : RF_ABSENT_I64,
         .sent_bytes = times->sent_bytes,
         .received_bytes = times->received_bytes,
     };
 }
 
-static enum rf_status run_refit(struct rf_rank_attempt *exec,
+static enum rf_status run_refit(struct rf_rank_attempt *attempt,
                                 const struct rf_msg_step *step,
                                 struct rf_msg_answer *answer,
                                 struct rf_err *err)
 {
-    struct rf_trace *trace = exec->method_env.trace;
+    struct rf_trace *trace = attempt->method_env.trace;
     struct rf_phase_times times = {0};
     int64_t start_ns, moved_ns, end_ns, quantized_ns = 0;
-    enum rf_status status = move_bytes(exec, exec->state, step, &start_ns, err);
+    enum rf_status status =
+        move_bytes(attempt, attempt->state, step, &start_ns, err);
     moved_ns = rf_now_ns();
-    if (status == RF_OK && exec->quantizer != NULL) {
-        status =
-            exec->memory->quantizer_run(exec->quantizer, &quantized_ns, err);
+    if (status == RF_OK && attempt->quantizer != NULL) {
+        status = attempt->memory->quantizer_run(attempt->quantizer,
+                                                &quantized_ns, err);
     }
     end_ns = rf_now_ns();
     if (status != RF_OK) {
         return status;
     }
-    if (trace != NULL && exec->quantizer != NULL) {
+    if (trace != NULL && attempt->quantizer != NULL) {
         const struct rf_trace_event event = {moved_ns, end_ns, 0, RF_NO_OP,
                                              RF_TRACE_QUANTIZE};
         rf_trace_add(trace, &event);
     }
-    exec->method->timing(exec->state, &times);
+    attempt->method->timing(attempt->state, &times);
     times.unpack_ns += quantized_ns;
     times.device_ns += quantized_ns;
-    report_times(exec, trace, &times, start_ns, end_ns, answer);
+    report_times(attempt, trace, &times, start_ns, end_ns, answer);
     return RF_OK;
 }
 
 /* Leaves rubbish in the destinations: the next step must be "fill". */
-static enum rf_status run_yardstick(struct rf_rank_attempt *exec,
+static enum rf_status run_yardstick(struct rf_rank_attempt *attempt,
                                     const struct rf_msg_step *step,
                                     struct rf_msg_answer *answer,
                                     struct rf_err *err)
@@ -312,27 +313,28 @@ static enum rf_status run_yardstick(struct rf_rank_attempt *exec,
     struct rf_phase_times times = {0};
     int64_t start_ns, end_ns;
     enum rf_status status;
-    if (exec->yardstick.state == NULL) {
+    if (attempt->yardstick.state == NULL) {
         return rf_err_set(err, RF_ERR_PROTOCOL,
                           "the scenario has no yardstick");
     }
-    status = move_bytes(exec, exec->yardstick.state, step, &start_ns, err);
+    status =
+        move_bytes(attempt, attempt->yardstick.state, step, &start_ns, err);
     end_ns = rf_now_ns();
     if (status == RF_OK) {
-        exec->method->timing(exec->yardstick.state, &times);
-        report_times(exec, exec->yardstick.env.trace, &times, start_ns, end_ns,
-                     answer);
+        attempt->method->timing(attempt->yardstick.state, &times);
+        report_times(attempt, attempt->yardstick.env.trace, &times, start_ns,
+                     end_ns, answer);
     }
     return status;
 }
 
-typedef enum rf_status (*run_fn)(struct rf_rank_attempt *exec,
+typedef enum rf_status (*run_fn)(struct rf_rank_attempt *attempt,
                                  const struct rf_msg_step *step,
                                  struct rf_msg_answer *answer,
                                  struct rf_err *err);
 
 /* With a trace in the method's environment, where the step asks for one. */
-static enum rf_status run_recorded(struct rf_rank_attempt *exec, run_fn run,
+static enum rf_status run_recorded(struct rf_rank_attempt *attempt, run_fn run,
                                    struct rf_method_env *env,
                                    const struct rf_msg_step *step,
                                    struct rf_msg_answer *answer,
@@ -341,59 +343,60 @@ static enum rf_status run_recorded(struct rf_rank_attempt *exec, run_fn run,
     struct rf_trace trace = {0};
     enum rf_status status;
     if (step->trace == RF_ABSENT_U32) {
-        return run(exec, step, answer, err);
+        return run(attempt, step, answer, err);
     }
     rf_trace_init(&trace, step->trace);
     env->trace = &trace;
-    status = run(exec, step, answer, err);
+    status = run(attempt, step, answer, err);
     env->trace = NULL;
     rf_trace_free(&trace);
     return status;
 }
 
-static enum rf_status step_run(struct rf_rank_attempt *exec,
+static enum rf_status step_run(struct rf_rank_attempt *attempt,
                                const struct rf_msg_step *step,
                                struct rf_msg_answer *answer, struct rf_err *err)
 {
-    return run_recorded(exec, run_refit, &exec->method_env, step, answer, err);
+    return run_recorded(attempt, run_refit, &attempt->method_env, step, answer,
+                        err);
 }
 
-static enum rf_status step_yardstick(struct rf_rank_attempt *exec,
+static enum rf_status step_yardstick(struct rf_rank_attempt *attempt,
                                      const struct rf_msg_step *step,
                                      struct rf_msg_answer *answer,
                                      struct rf_err *err)
 {
-    return run_recorded(exec, run_yardstick, &exec->yardstick.env, step, answer,
-                        err);
+    return run_recorded(attempt, run_yardstick, &attempt->yardstick.env, step,
+                        answer, err);
 }
 
 /* Test hook: one byte that a piece covers changes behind the method's back, of
  * the inference side unless "side" says "train". */
-static enum rf_status flip_if_asked(struct rf_rank_attempt *exec,
+static enum rf_status flip_if_asked(struct rf_rank_attempt *attempt,
                                     const struct rf_msg_step *step,
                                     struct rf_err *err)
 {
     const struct rf_msg_hook *hook =
-        exec->start.test != NULL ? exec->start.test->flip : NULL;
+        attempt->start.test != NULL ? attempt->start.test->flip : NULL;
     const struct rf_rank_layout *layout;
     bool train;
-    if (!is_due(exec, hook, "run", step)) {
+    if (!is_due(attempt, hook, "run", step)) {
         return RF_OK;
     }
     train = hook->side != NULL && strcmp(hook->side, "train") == 0;
-    layout =
-        rf_plan_layout(exec->plan, train ? RF_TRAIN : RF_INFER, exec->env.rank);
+    layout = rf_plan_layout(attempt->plan, train ? RF_TRAIN : RF_INFER,
+                            attempt->env.rank);
     if (layout->n_pieces == 0) {
         return RF_OK;
     }
-    return exec->memory->flip(
-        &exec->method_env.arena[train ? RF_MEM_TRAIN : RF_MEM_INFER],
+    return attempt->memory->flip(
+        &attempt->method_env.arena[train ? RF_MEM_TRAIN : RF_MEM_INFER],
         layout->pieces[layout->n_pieces / 2].offset, err);
 }
 
 /* NULL where nothing differs. */
 static struct rf_msg_mismatch *
-first_mismatch(const struct rf_rank_attempt *exec, const char *side,
+first_mismatch(const struct rf_rank_attempt *attempt, const char *side,
                const struct rf_verify_result *found)
 {
     char name[512] = "padding", expected[17], actual[17];
@@ -404,7 +407,7 @@ first_mismatch(const struct rf_rank_attempt *exec, const char *side,
     }
     if (found->family != RF_NONE) {
         const struct rf_family *family =
-            &exec->task->model->families[found->family];
+            &attempt->task->model->families[found->family];
         rf_family_tensor_name(family, found->layer_index, found->expert, name,
                               sizeof(name));
         if (found->suffix != NULL) {
@@ -426,30 +429,31 @@ first_mismatch(const struct rf_rank_attempt *exec, const char *side,
 }
 
 /* Device memory's own kernels know the pattern alone. */
-static enum rf_status verify_side(const struct rf_rank_attempt *exec,
+static enum rf_status verify_side(const struct rf_rank_attempt *attempt,
                                   const struct rf_verify_job *job,
                                   struct rf_verify_result *out,
                                   struct rf_err *err)
 {
-    return has_checkpoint(exec)
-               ? rf_verify(job, exec->memory, exec->env.abort, out, err)
-               : exec->memory->verify(job, out, err);
+    return has_checkpoint(attempt)
+               ? rf_verify(job, attempt->memory, attempt->env.abort, out, err)
+               : attempt->memory->verify(job, out, err);
 }
 
 /* A method only reads its sources. They are not among the bytes checked. */
-static enum rf_status verify_sources(struct rf_rank_attempt *exec,
+static enum rf_status verify_sources(struct rf_rank_attempt *attempt,
                                      uint64_t iteration, const char **side,
                                      struct rf_verify_result *found,
                                      struct rf_err *err)
 {
     struct rf_verify_result kept = {0};
     const struct rf_verify_job job = {
-        .plan = exec->plan,
+        .plan = attempt->plan,
         .side = RF_TRAIN,
-        .rank = exec->env.rank,
-        .iteration = exec->checkpoint.done ? exec->checkpoint.index : iteration,
-        .arena = &exec->method_env.arena[RF_MEM_TRAIN]};
-    enum rf_status status = verify_side(exec, &job, &kept, err);
+        .rank = attempt->env.rank,
+        .iteration =
+            attempt->checkpoint.done ? attempt->checkpoint.index : iteration,
+        .arena = &attempt->method_env.arena[RF_MEM_TRAIN]};
+    enum rf_status status = verify_side(attempt, &job, &kept, err);
     if (status == RF_OK && found->mismatched_bytes == 0) {
         kept.checked_bytes = found->checked_bytes;
         *found = kept;
@@ -460,41 +464,42 @@ static enum rf_status verify_sources(struct rf_rank_attempt *exec,
     return status;
 }
 
-static enum rf_status verify_arrived(struct rf_rank_attempt *exec,
+static enum rf_status verify_arrived(struct rf_rank_attempt *attempt,
                                      uint64_t iteration,
                                      struct rf_verify_result *found,
                                      struct rf_err *err)
 {
-    struct rf_verify_job job = {.plan = exec->plan,
+    struct rf_verify_job job = {.plan = attempt->plan,
                                 .side = RF_INFER,
-                                .rank = exec->env.rank,
+                                .rank = attempt->env.rank,
                                 .iteration = iteration,
-                                .arena = &exec->method_env.arena[RF_MEM_INFER],
-                                .base_of = exec->method->base_of,
-                                .data = exec->state};
-    enum rf_status status = verify_side(exec, &job, found, err);
-    if (status == RF_OK && exec->quantizer != NULL) {
-        job.arena = &exec->quantized;
-        status =
-            rf_quantize_verify(&job, &exec->quantize, exec->memory, found, err);
+                                .arena =
+                                    &attempt->method_env.arena[RF_MEM_INFER],
+                                .base_of = attempt->method->base_of,
+                                .data = attempt->state};
+    enum rf_status status = verify_side(attempt, &job, found, err);
+    if (status == RF_OK && attempt->quantizer != NULL) {
+        job.arena = &attempt->quantized;
+        status = rf_quantizer_verify(&job, &attempt->quantize, attempt->memory,
+                                     found, err);
     }
     return status;
 }
 
-static enum rf_status step_verify(struct rf_rank_attempt *exec,
+static enum rf_status step_verify(struct rf_rank_attempt *attempt,
                                   const struct rf_msg_step *step,
                                   struct rf_msg_answer *answer,
                                   struct rf_err *err)
 {
     struct rf_verify_result found = {0};
     const char *side = "infer";
-    const bool moves = exec->method->info->moves_bytes;
-    enum rf_status status = flip_if_asked(exec, step, err);
+    const bool moves = attempt->method->info->moves_bytes;
+    enum rf_status status = flip_if_asked(attempt, step, err);
     if (status == RF_OK && moves) {
-        status = verify_arrived(exec, step->index, &found, err);
+        status = verify_arrived(attempt, step->index, &found, err);
     }
     if (status == RF_OK && moves && step->sources) {
-        status = verify_sources(exec, step->index, &side, &found, err);
+        status = verify_sources(attempt, step->index, &side, &found, err);
     }
     if (status != RF_OK) {
         return status;
@@ -502,9 +507,9 @@ static enum rf_status step_verify(struct rf_rank_attempt *exec,
     answer->verified = rf_schema_new(&rf_msg_verified_schema);
     answer->verified->checked_bytes = found.checked_bytes;
     answer->verified->mismatched_bytes = found.mismatched_bytes;
-    answer->verified->first = first_mismatch(exec, side, &found);
-    if (moves && exec->quantizer != NULL) {
-        answer->verified->quantized_bytes = exec->quantize.value_bytes;
+    answer->verified->first = first_mismatch(attempt, side, &found);
+    if (moves && attempt->quantizer != NULL) {
+        answer->verified->quantized_bytes = attempt->quantize.value_bytes;
     }
     return RF_OK;
 }
@@ -515,22 +520,22 @@ static enum rf_status probe_exchange(void *data, const void *mine, size_t size,
     return rf_rank_attempt_exchange(data, mine, size, all, err);
 }
 
-static enum rf_status step_probe(struct rf_rank_attempt *exec,
+static enum rf_status step_probe(struct rf_rank_attempt *attempt,
                                  const struct rf_msg_step *step,
                                  struct rf_msg_answer *answer,
                                  struct rf_err *err)
 {
     const struct rf_probe probe = {
-        .world = exec->task->world,
-        .rank = exec->env.rank,
-        .node_addresses = exec->task->node_addresses,
-        .data_key = exec->method_env.data_key,
-        .deadline_ns = exec->deadline_ns,
-        .abort = exec->env.abort,
-        .module = exec->module,
-        .plain_stores = &exec->yardstick.env.plain_stores,
+        .world = attempt->task->world,
+        .rank = attempt->env.rank,
+        .node_addresses = attempt->task->node_addresses,
+        .data_key = attempt->method_env.data_key,
+        .deadline_ns = attempt->deadline_ns,
+        .abort = attempt->env.abort,
+        .module = attempt->module,
+        .plain_stores = &attempt->yardstick.env.plain_stores,
         .exchange = probe_exchange,
-        .exchange_data = exec,
+        .exchange_data = attempt,
     };
     const char *kind = step->kind != NULL ? step->kind : "";
     answer->probed = rf_schema_new(&rf_msg_probed_schema);
@@ -543,15 +548,15 @@ static enum rf_status step_probe(struct rf_rank_attempt *exec,
     return rf_err_set(err, RF_ERR_PROTOCOL, "unknown probe \"%.40s\"", kind);
 }
 
-static enum rf_status step_export(struct rf_rank_attempt *exec,
+static enum rf_status step_export(struct rf_rank_attempt *attempt,
                                   const struct rf_msg_step *step,
                                   struct rf_msg_answer *answer,
                                   struct rf_err *err)
 {
-    const struct rf_rank_export_job job = {.env = &exec->method_env,
-                                           .method = exec->method,
-                                           .state = exec->state,
-                                           .model = exec->start.model,
+    const struct rf_rank_export_job job = {.env = &attempt->method_env,
+                                           .method = attempt->method,
+                                           .state = attempt->state,
+                                           .model = attempt->start.model,
                                            .folder = step->folder};
     uint64_t written = 0;
     enum rf_status status;
@@ -591,7 +596,7 @@ static uint64_t shared_bytes(const struct rf_arena *arena)
     return rf_memory_is_private(arena->base) ? 0 : arena->bytes;
 }
 
-static enum rf_status step_close(struct rf_rank_attempt *exec,
+static enum rf_status step_close(struct rf_rank_attempt *attempt,
                                  const struct rf_msg_step *step,
                                  struct rf_msg_answer *answer,
                                  struct rf_err *err)
@@ -600,31 +605,31 @@ static enum rf_status step_close(struct rf_rank_attempt *exec,
     uint64_t host = 0;
     (void)step;
     (void)err;
-    rf_rank_attempt_note_memory(exec);
-    if (exec->module != NULL) {
-        exec->module->usage(&device);
+    rf_rank_attempt_note_memory(attempt);
+    if (attempt->module != NULL) {
+        attempt->module->usage(&device);
     } else {
         for (int m = 0; m < RF_MEM_COUNT; m++) {
-            host += shared_bytes(&exec->method_env.arena[m]);
+            host += shared_bytes(&attempt->method_env.arena[m]);
         }
-        host += shared_bytes(&exec->quantized);
+        host += shared_bytes(&attempt->quantized);
     }
-    host += exec->private_peak;
+    host += attempt->private_peak;
     answer->closed = rf_schema_new(&rf_msg_closed_schema);
     answer->closed->host_peak_bytes = host;
     answer->closed->device_peak_bytes = device.peak_bytes;
-    if (exec->module != NULL) {
+    if (attempt->module != NULL) {
         answer->closed->device = device_usage(&device);
     }
-    rf_rank_attempt_release(exec);
-    exec->closed = true;
+    rf_rank_attempt_release(attempt);
+    attempt->closed = true;
     return RF_OK;
 }
 
 static const struct attempt_step {
     const char *name;
     bool needs_prepare, needs_index;
-    enum rf_status (*run)(struct rf_rank_attempt *exec,
+    enum rf_status (*run)(struct rf_rank_attempt *attempt,
                           const struct rf_msg_step *step,
                           struct rf_msg_answer *answer, struct rf_err *err);
 } steps[] = {
@@ -646,16 +651,16 @@ static int64_t deadline_of(const struct rf_msg_step *step)
                : INT64_MAX;
 }
 
-static enum rf_status check_order(const struct rf_rank_attempt *exec,
+static enum rf_status check_order(const struct rf_rank_attempt *attempt,
                                   const struct attempt_step *what,
                                   const struct rf_msg_step *step,
                                   struct rf_err *err)
 {
-    if (exec->closed || (what->needs_prepare && !exec->prepared)) {
+    if (attempt->closed || (what->needs_prepare && !attempt->prepared)) {
         return rf_err_set(err, RF_ERR_PROTOCOL, "step %s %s", what->name,
-                          exec->closed ? "after close" : "before prepare");
+                          attempt->closed ? "after close" : "before prepare");
     }
-    if (exec->broken) {
+    if (attempt->broken) {
         return rf_err_set(err, RF_ERR_PROTOCOL,
                           "step %s after a step that failed", what->name);
     }
@@ -667,27 +672,27 @@ static enum rf_status check_order(const struct rf_rank_attempt *exec,
     return RF_OK;
 }
 
-static enum rf_status do_step(struct rf_rank_attempt *exec,
+static enum rf_status do_step(struct rf_rank_attempt *attempt,
                               const struct rf_msg_step *step,
                               struct rf_msg_answer *answer, struct rf_err *err)
 {
     enum rf_status status;
-    exec->deadline_ns = deadline_of(step);
+    attempt->deadline_ns = deadline_of(step);
     for (size_t i = 0; i < RF_ARRAY_SIZE(steps); i++) {
         if (strcmp(steps[i].name, step->step) != 0) {
             continue;
         }
-        RF_TRY(check_order(exec, &steps[i], step, err));
-        test_faults(exec, step);
-        status = steps[i].run(exec, step, answer, err);
-        exec->broken = status != RF_OK;
+        RF_TRY(check_order(attempt, &steps[i], step, err));
+        test_faults(attempt, step);
+        status = steps[i].run(attempt, step, answer, err);
+        attempt->broken = status != RF_OK;
         return status;
     }
     return rf_err_set(err, RF_ERR_PROTOCOL, "unknown step \"%.40s\"",
                       step->step);
 }
 
-void rf_rank_attempt_step(struct rf_rank_attempt *exec,
+void rf_rank_attempt_step(struct rf_rank_attempt *attempt,
                           const struct rf_msg_step *step,
                           struct rf_msg_done *done)
 {
@@ -695,11 +700,11 @@ void rf_rank_attempt_step(struct rf_rank_attempt *exec,
     struct rf_err err = {.status = RF_OK};
     enum rf_status status;
     rf_schema_init(&rf_msg_done_schema, done);
-    done->attempt = exec->start.attempt;
+    done->attempt = attempt->start.attempt;
     done->seq = step->seq;
     done->ranks = answer;
     done->n_ranks = 1;
-    status = do_step(exec, step, answer, &err);
+    status = do_step(attempt, step, answer, &err);
     if (status != RF_OK) {
         rf_schema_free(&rf_msg_answer_schema, answer);
         rf_text_clean(err.text, strlen(err.text));
@@ -708,5 +713,5 @@ void rf_rank_attempt_step(struct rf_rank_attempt *exec,
         answer->phase = rf_xstrdup(step->step);
     }
     answer->ok = status == RF_OK;
-    answer->rank = exec->env.rank;
+    answer->rank = attempt->env.rank;
 }

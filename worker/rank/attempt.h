@@ -24,7 +24,7 @@ struct rf_rank_attempt_exchange {
     uint32_t n_all;
 };
 
-/* What the rank process lends; outlives the exec. */
+/* What the rank process lends; outlives the attempt. */
 struct rf_rank_attempt_env {
     uint32_t rank;
     const atomic_bool *abort;
@@ -47,14 +47,14 @@ rf_rank_attempt_create(struct rf_msg_start *start,
 
 /* Does one step and makes `done` (initialised here, to be freed) its DONE, with
  * this rank's answer alone. */
-void rf_rank_attempt_step(struct rf_rank_attempt *exec,
+void rf_rank_attempt_step(struct rf_rank_attempt *attempt,
                           const struct rf_msg_step *step,
                           struct rf_msg_done *done);
 
 /* Whether the step "close" has been done. */
-bool rf_rank_attempt_closed(const struct rf_rank_attempt *exec);
+bool rf_rank_attempt_closed(const struct rf_rank_attempt *attempt);
 
 /* Aborts and closes the method if it is open, frees all. */
-void rf_rank_attempt_destroy(struct rf_rank_attempt *exec);
+void rf_rank_attempt_destroy(struct rf_rank_attempt *attempt);
 
 #endif

@@ -1,4 +1,4 @@
-/* Shared by exec.c and its steps; nobody else includes it. */
+/* Shared by attempt.c and attempt_prepare.c; nobody else includes it. */
 #ifndef RF_WORKER_RANK_ATTEMPT_INTERNAL_H
 #define RF_WORKER_RANK_ATTEMPT_INTERNAL_H
 
@@ -36,20 +36,20 @@ struct rf_rank_attempt {
     bool broken; /* a step has failed: only the end may follow */
 };
 
-enum rf_status rf_rank_attempt_prepare(struct rf_rank_attempt *exec,
+enum rf_status rf_rank_attempt_prepare(struct rf_rank_attempt *attempt,
                                        const struct rf_msg_step *step,
                                        struct rf_msg_answer *answer,
                                        struct rf_err *err) RF_MUST_CHECK;
 
 /* Closes the method and frees arenas, plan and task. */
-void rf_rank_attempt_release(struct rf_rank_attempt *exec);
+void rf_rank_attempt_release(struct rf_rank_attempt *attempt);
 
 /* Keeps the highest private memory seen, for host_peak_bytes. */
-void rf_rank_attempt_note_memory(struct rf_rank_attempt *exec);
+void rf_rank_attempt_note_memory(struct rf_rank_attempt *attempt);
 
 /* Collective with one entry per rank; *all has as many as the world has ranks,
  * freed with rf_blobs_free() and free(). */
-enum rf_status rf_rank_attempt_exchange(struct rf_rank_attempt *exec,
+enum rf_status rf_rank_attempt_exchange(struct rf_rank_attempt *attempt,
                                         const void *mine, size_t size,
                                         struct rf_blob **all,
                                         struct rf_err *err) RF_MUST_CHECK;

@@ -178,15 +178,16 @@ static void *data_thread(void *data)
                                       .reading = &rank->reading,
                                       .exchange = exchange,
                                       .exchange_data = rank};
-    struct rf_rank_attempt *exec = rf_rank_attempt_create(&rank->start, &env);
+    struct rf_rank_attempt *attempt =
+        rf_rank_attempt_create(&rank->start, &env);
     struct rf_msg_step step;
-    while (!rf_rank_attempt_closed(exec) && next_step(rank, &step)) {
+    while (!rf_rank_attempt_closed(attempt) && next_step(rank, &step)) {
         struct rf_msg message = {.type = RF_MSG_DONE};
-        rf_rank_attempt_step(exec, &step, &message.done);
+        rf_rank_attempt_step(attempt, &step, &message.done);
         post(rank, &message);
         rf_schema_free(&rf_msg_step_schema, &step);
     }
-    rf_rank_attempt_destroy(exec);
+    rf_rank_attempt_destroy(attempt);
     pthread_mutex_lock(&rank->lock);
     rank->thread_ended = true;
     pthread_mutex_unlock(&rank->lock);

@@ -142,7 +142,7 @@ Suite *test_headers_suite(void);
 Suite *test_headers_suite(void)
 {
     Suite *suite = suite_create("headers");
-    TCase *tests = tcase_create("checkpoint_headers");
+    TCase *tests = tcase_create("headers");
     tcase_add_checked_fixture(tests, enter, leave);
     tcase_add_test(tests, test_headers_of_all_files_and_the_config_are_read);
     tcase_add_test(tests, test_all_files_with_bad_headers_are_named);

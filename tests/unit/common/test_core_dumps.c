@@ -5,7 +5,7 @@
 
 #include "common/core_dumps.h"
 
-START_TEST(test_core_dumps_files_stay_forbidden)
+START_TEST(test_core_dumps_stay_forbidden)
 {
     struct rlimit limit;
     rf_core_dumps_forbid();
@@ -22,7 +22,7 @@ Suite *test_core_dumps_suite(void)
 {
     Suite *suite = suite_create("core_dumps");
     TCase *tests = tcase_create("core_dumps");
-    tcase_add_test(tests, test_core_dumps_files_stay_forbidden);
+    tcase_add_test(tests, test_core_dumps_stay_forbidden);
     suite_add_tcase(suite, tests);
     return suite;
 }

@@ -8,7 +8,7 @@
 #include "common/compiler.h"
 #include "common/fd_limit.h"
 
-START_TEST(test_fd_limit_reach_the_hard_limit)
+START_TEST(test_fd_limit_reaches_the_hard_limit)
 {
     struct rlimit limit;
     ck_assert_int_eq(getrlimit(RLIMIT_NOFILE, &limit), 0);
@@ -53,7 +53,7 @@ START_TEST(test_fd_limit_need_is_what_can_be_opened)
 END_TEST
 
 /* Of one that is open above the limit, a higher limit has to make room. */
-START_TEST(test_fd_limit_limit_advised_is_enough_at_once)
+START_TEST(test_fd_limit_advised_is_enough_at_once)
 {
     const struct rlimit low = {10, 60};
     struct rlimit limit = low;
@@ -85,10 +85,9 @@ Suite *test_fd_limit_suite(void)
 {
     Suite *suite = suite_create("fd_limit");
     TCase *tests = tcase_create("fd_limit");
-    tcase_add_test(tests, test_fd_limit_reach_the_hard_limit);
+    tcase_add_test(tests, test_fd_limit_reaches_the_hard_limit);
     tcase_add_test(tests, test_fd_limit_need_is_what_can_be_opened);
-    tcase_add_loop_test(tests, test_fd_limit_limit_advised_is_enough_at_once, 0,
-                        2);
+    tcase_add_loop_test(tests, test_fd_limit_advised_is_enough_at_once, 0, 2);
     suite_add_tcase(suite, tests);
     return suite;
 }

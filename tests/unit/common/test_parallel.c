@@ -48,7 +48,7 @@ START_TEST(test_every_job_is_done_once)
 }
 END_TEST
 
-START_TEST(test_a_failure_ends_the_crew_and_is_told)
+START_TEST(test_a_failure_ends_the_rest_and_is_told)
 {
     struct book book = {.fails = 3, .aborts = JOBS};
     struct rf_err err;
@@ -73,7 +73,7 @@ Suite *test_parallel_suite(void)
     Suite *suite = suite_create("parallel");
     TCase *tests = tcase_create("parallel");
     tcase_add_loop_test(tests, test_every_job_is_done_once, 0, 4);
-    tcase_add_test(tests, test_a_failure_ends_the_crew_and_is_told);
+    tcase_add_test(tests, test_a_failure_ends_the_rest_and_is_told);
     tcase_add_test(tests, test_an_abort_ends_the_crew);
     suite_add_tcase(suite, tests);
     return suite;

@@ -24,7 +24,7 @@ END_TEST
 Suite *test_shell_suite(void);
 Suite *test_shell_suite(void)
 {
-    TCase *tests = tcase_create("words");
+    TCase *tests = tcase_create("shell");
     Suite *suite = suite_create("shell");
     tcase_add_loop_test(tests, test_shell_words_are_quoted_where_they_must_be,
                         0, (int)(sizeof(words) / sizeof(words[0])));

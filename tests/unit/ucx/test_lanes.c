@@ -20,7 +20,7 @@ static const char *summed(const struct rf_ucx_lane_counts *counts)
     return behind != NULL ? behind : "";
 }
 
-START_TEST(test_ways_are_counted_in_the_order_in_which_they_came)
+START_TEST(test_lanes_are_counted_in_the_order_in_which_they_came)
 {
     struct rf_ucx_lane_counts counts = {.n = 0};
     ck_assert_str_eq(summed(&counts), "");
@@ -34,7 +34,7 @@ START_TEST(test_ways_are_counted_in_the_order_in_which_they_came)
 END_TEST
 
 /* None is cut short, and none lost without a word. */
-START_TEST(test_ways_that_do_not_fit_are_counted)
+START_TEST(test_lanes_that_do_not_fit_are_counted)
 {
     struct rf_ucx_lane_counts counts = {.n = 0};
     const char *text;
@@ -118,7 +118,7 @@ START_TEST(test_without_a_place_for_it_nothing_is_exchanged)
 }
 END_TEST
 
-START_TEST(test_a_wrong_card_is_an_error)
+START_TEST(test_wrong_peer_info_is_an_error)
 {
     char text[RF_REGISTRATION_SIZE], *longer;
     memset(others, 0, sizeof(others));
@@ -142,11 +142,11 @@ Suite *test_lanes_suite(void)
     Suite *suite = suite_create("lanes");
     TCase *tests = tcase_create("lanes");
     tcase_add_test(tests,
-                   test_ways_are_counted_in_the_order_in_which_they_came);
-    tcase_add_test(tests, test_ways_that_do_not_fit_are_counted);
+                   test_lanes_are_counted_in_the_order_in_which_they_came);
+    tcase_add_test(tests, test_lanes_that_do_not_fit_are_counted);
     tcase_add_test(tests, test_all_ranks_are_added_up);
     tcase_add_test(tests, test_without_a_place_for_it_nothing_is_exchanged);
-    tcase_add_loop_test(tests, test_a_wrong_card_is_an_error, 0, 3);
+    tcase_add_loop_test(tests, test_wrong_peer_info_is_an_error, 0, 3);
     suite_add_tcase(suite, tests);
     return suite;
 }

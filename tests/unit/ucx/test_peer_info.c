@@ -29,7 +29,7 @@ static const struct written {
     {{{NULL, 0}, {"a", 1}, {NULL, 0}}, 3, {"\0\0\0\0\0\0\0\1a\0\0\0\0", 13}},
 };
 
-START_TEST(test_card_holds_each_field_behind_its_length)
+START_TEST(test_peer_info_holds_each_field_behind_its_length)
 {
     const struct written *what = &written[_i];
     struct rf_blob info = {NULL, 0};
@@ -89,7 +89,7 @@ static struct rf_blob copy_of(const struct field *info)
     return copy;
 }
 
-START_TEST(test_card_ends_where_a_field_is_not_whole)
+START_TEST(test_peer_info_ends_where_a_field_is_not_whole)
 {
     const struct found *what = &found[_i];
     const struct rf_blob info = copy_of(&what->info);
@@ -116,10 +116,11 @@ Suite *test_peer_info_suite(void)
 {
     Suite *suite = suite_create("peer_info");
     TCase *tests = tcase_create("peer_info");
-    tcase_add_loop_test(tests, test_card_holds_each_field_behind_its_length, 0,
+    tcase_add_loop_test(tests,
+                        test_peer_info_holds_each_field_behind_its_length, 0,
                         (int)RF_ARRAY_SIZE(written));
-    tcase_add_loop_test(tests, test_card_ends_where_a_field_is_not_whole, 0,
-                        (int)RF_ARRAY_SIZE(found));
+    tcase_add_loop_test(tests, test_peer_info_ends_where_a_field_is_not_whole,
+                        0, (int)RF_ARRAY_SIZE(found));
     suite_add_tcase(suite, tests);
     return suite;
 }

@@ -142,7 +142,7 @@ Suite *test_worker_suite(void);
 Suite *test_worker_suite(void)
 {
     Suite *suite = suite_create("worker/worker");
-    TCase *tests = tcase_create("command line");
+    TCase *tests = tcase_create("worker");
     tcase_set_timeout(tests, 20);
     tcase_add_test(tests, test_probe_prints_what_the_node_can_do);
     tcase_add_test(tests, test_help_and_version_go_to_standard_output);

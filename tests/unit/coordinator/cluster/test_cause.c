@@ -136,7 +136,7 @@ Suite *test_cause_suite(void);
 Suite *test_cause_suite(void)
 {
     Suite *suite = suite_create("cause");
-    TCase *tests = tcase_create("all");
+    TCase *tests = tcase_create("cause");
     tcase_add_checked_fixture(tests, setup, teardown);
     tcase_add_test(tests, test_cause_tells_the_end_of_the_process_last);
     tcase_add_test(tests,

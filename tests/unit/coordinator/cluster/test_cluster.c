@@ -333,7 +333,7 @@ Suite *test_cluster_suite(void);
 Suite *test_cluster_suite(void)
 {
     Suite *suite = suite_create("cluster");
-    TCase *tests = tcase_create("all");
+    TCase *tests = tcase_create("cluster");
     tcase_set_timeout(tests, 30);
     tcase_add_checked_fixture(tests, setup, teardown);
     tcase_add_loop_test(

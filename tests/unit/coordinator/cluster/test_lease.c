@@ -102,7 +102,7 @@ Suite *test_lease_suite(void);
 Suite *test_lease_suite(void)
 {
     Suite *suite = suite_create("lease");
-    TCase *tests = tcase_create("all");
+    TCase *tests = tcase_create("lease");
     tcase_add_test(tests, test_lease_comes_in_a_burst_then_every_two_seconds);
     tcase_add_test(tests, test_lease_echoes_and_compares_clocks);
     tcase_add_loop_test(

@@ -90,12 +90,12 @@ static void setup(void)
     memset(invited.psk, 7, sizeof(invited.psk));
 }
 
-static void listen_with(unsigned max_unauthenticated, bool lends)
+static void listen_with(unsigned max_unauthenticated_peers, bool lends)
 {
     struct rf_listener_options options = {.loop = &ends_loop,
                                           .config = &config,
-                                          .max_unauthenticated =
-                                              max_unauthenticated,
+                                          .max_unauthenticated_peers =
+                                              max_unauthenticated_peers,
                                           .lends = lends,
                                           .now = clock_now};
     listener = rf_listener_create(&options, &ops, NULL);
@@ -239,10 +239,11 @@ START_TEST(test_listener_refuses_one_of_two_handshakes_at_once)
 }
 END_TEST
 
-/* --- Strangers ------------------------------------------------------------ */
+/* --- Unauthenticated peers
+ * ------------------------------------------------------------ */
 
-static int unauthenticated[80];
-static unsigned n_unauthenticated;
+static int unauthenticated_peers[80];
+static unsigned n_unauthenticated_peers;
 
 static void count_tcp(uv_handle_t *handle, void *data)
 {
@@ -274,9 +275,9 @@ static void await_handles(unsigned n)
 /* One that is accepted before the next one comes. */
 static void come(const char *from)
 {
-    unauthenticated[n_unauthenticated++] =
+    unauthenticated_peers[n_unauthenticated_peers++] =
         caller_connect(from, "127.0.0.1", invited.port);
-    await_handles(n_unauthenticated);
+    await_handles(n_unauthenticated_peers);
 }
 
 static bool one_was_sent_away(void)
@@ -290,13 +291,13 @@ START_TEST(test_listener_closes_the_oldest_unauthenticated_peer_first)
     for (int i = 0; i < 3; i++) {
         come(NULL);
     }
-    unauthenticated[3] = caller_connect(NULL, "127.0.0.1", invited.port);
+    unauthenticated_peers[3] = caller_connect(NULL, "127.0.0.1", invited.port);
     ends_run_until(one_was_sent_away);
     ck_assert(
         was_logged("(it made room for others before it had proved a key)"));
-    ck_assert(caller_was_sent_away(unauthenticated[0]));
+    ck_assert(caller_was_sent_away(unauthenticated_peers[0]));
     for (int i = 1; i < 4; i++) {
-        ck_assert(!caller_was_sent_away(unauthenticated[i]));
+        ck_assert(!caller_was_sent_away(unauthenticated_peers[i]));
     }
 }
 END_TEST
@@ -308,12 +309,12 @@ START_TEST(test_listener_closes_peers_of_the_busiest_address_first)
     for (int i = 0; i < 64; i++) {
         come(NULL);
     }
-    unauthenticated[n_unauthenticated] =
+    unauthenticated_peers[n_unauthenticated_peers] =
         caller_connect(NULL, "127.0.0.1", invited.port);
     ends_run_until(one_was_sent_away);
-    ck_assert(!caller_was_sent_away(unauthenticated[0]));
-    ck_assert(caller_was_sent_away(unauthenticated[1]));
-    ck_assert(!caller_was_sent_away(unauthenticated[2]));
+    ck_assert(!caller_was_sent_away(unauthenticated_peers[0]));
+    ck_assert(caller_was_sent_away(unauthenticated_peers[1]));
+    ck_assert(!caller_was_sent_away(unauthenticated_peers[2]));
 }
 END_TEST
 
@@ -323,11 +324,11 @@ START_TEST(test_listener_keeps_a_peer_that_has_proved_a_key)
     listen_with(2, false);
     tls = caller_greet(&invited, &watched);
     ends_run_until(has_an_answer);
-    n_unauthenticated = 1;
+    n_unauthenticated_peers = 1;
     come(NULL);
-    unauthenticated[2] = caller_connect(NULL, "127.0.0.1", invited.port);
+    unauthenticated_peers[2] = caller_connect(NULL, "127.0.0.1", invited.port);
     ends_run_until(one_was_sent_away);
-    ck_assert(caller_was_sent_away(unauthenticated[1]));
+    ck_assert(caller_was_sent_away(unauthenticated_peers[1]));
     ends_open(&ends_left, watched, tls);
     ends_run_until(is_proved);
 }
@@ -339,10 +340,10 @@ START_TEST(test_listener_has_no_room_where_all_have_proved_a_key)
     listen_with(1, false);
     tls = caller_greet(&invited, &watched);
     ends_run_until(has_an_answer);
-    unauthenticated[0] = caller_connect(NULL, "127.0.0.1", invited.port);
+    unauthenticated_peers[0] = caller_connect(NULL, "127.0.0.1", invited.port);
     ends_run_until(one_was_sent_away);
     ck_assert(was_logged("(there is no room for it)"));
-    ck_assert(caller_was_sent_away(unauthenticated[0]));
+    ck_assert(caller_was_sent_away(unauthenticated_peers[0]));
     ends_open(&ends_left, watched, tls);
     ends_run_until(is_proved);
 }
@@ -360,8 +361,8 @@ START_TEST(test_listener_closes_who_says_nothing_in_time)
     rf_listener_tick(listener);
     await_handles(1);
     ck_assert(was_logged("(it sent nothing); 1 so far"));
-    ck_assert(caller_was_sent_away(unauthenticated[0]));
-    ck_assert(!caller_was_sent_away(unauthenticated[1]));
+    ck_assert(caller_was_sent_away(unauthenticated_peers[0]));
+    ck_assert(!caller_was_sent_away(unauthenticated_peers[1]));
 }
 END_TEST
 
@@ -371,7 +372,7 @@ START_TEST(test_listener_keeps_nodes_when_it_closes)
     caller_join(&ends_left, &invited);
     ends_run_until(is_proved);
     wanted = 1 + 1 + 1;
-    unauthenticated[0] = caller_connect(NULL, "127.0.0.1", invited.port);
+    unauthenticated_peers[0] = caller_connect(NULL, "127.0.0.1", invited.port);
     ends_run_until(so_many_handles);
     rf_listener_close(listener);
     wanted = 1; /* the node's */
@@ -472,7 +473,7 @@ Suite *test_listener_suite(void);
 Suite *test_listener_suite(void)
 {
     Suite *suite = suite_create("listener");
-    TCase *tests = tcase_create("all");
+    TCase *tests = tcase_create("listener");
     tcase_set_timeout(tests, 30);
     tcase_add_checked_fixture(tests, setup, teardown);
     tcase_add_test(tests, test_listener_passes_on_what_a_node_says_and_its_end);

@@ -57,7 +57,7 @@ Suite *test_log_lines_suite(void);
 Suite *test_log_lines_suite(void)
 {
     Suite *suite = suite_create("log_lines");
-    TCase *tests = tcase_create("all");
+    TCase *tests = tcase_create("log_lines");
     tcase_add_test(tests, test_log_lines_are_split_and_empty_ones_left_out);
     tcase_add_test(tests, test_log_lines_of_no_rank_are_the_agents);
     tcase_add_test(tests, test_log_lines_are_clean_and_cut);

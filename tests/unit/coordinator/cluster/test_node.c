@@ -809,7 +809,7 @@ Suite *test_node_suite(void);
 Suite *test_node_suite(void)
 {
     Suite *suite = suite_create("node");
-    TCase *tests = tcase_create("all");
+    TCase *tests = tcase_create("node");
     tcase_set_timeout(tests, 30);
     tcase_add_checked_fixture(tests, setup, teardown);
     add_joining(tests);

@@ -86,7 +86,7 @@ Suite *test_store_thread_suite(void);
 Suite *test_store_thread_suite(void)
 {
     Suite *suite = suite_create("store_thread");
-    TCase *tests = tcase_create("storing");
+    TCase *tests = tcase_create("store_thread");
     tcase_add_test(tests,
                    test_storing_keeps_the_loop_alive_until_the_file_is_there);
     tcase_add_test(tests, test_storing_tells_why_a_file_cannot_be_stored);

@@ -251,7 +251,7 @@ Suite *test_defaults_suite(void);
 Suite *test_defaults_suite(void)
 {
     Suite *suite = suite_create("defaults");
-    TCase *tests = tcase_create("all");
+    TCase *tests = tcase_create("defaults");
     tcase_add_test(
         tests,
         test_suite_scenarios_have_the_defaults_that_they_do_not_override);

@@ -56,7 +56,7 @@ Suite *test_shared_folders_suite(void);
 Suite *test_shared_folders_suite(void)
 {
     Suite *suite = suite_create("shared_folders");
-    TCase *tests = tcase_create("all");
+    TCase *tests = tcase_create("shared_folders");
     tcase_add_test(tests, test_each_folder_of_method_disk_is_shared_once);
     tcase_add_test(tests, test_no_folder_is_shared_without_method_disk);
     suite_add_tcase(suite, tests);

@@ -233,7 +233,7 @@ Suite *test_launch_local_suite(void);
 Suite *test_launch_local_suite(void)
 {
     Suite *suite = suite_create("launch_local");
-    TCase *tests = tcase_create("local");
+    TCase *tests = tcase_create("launch_local");
     tcase_set_timeout(tests, 30);
     tcase_add_checked_fixture(tests, launch_setup, launch_teardown);
     tcase_add_test(tests, test_launch_local_talks_on_one_stream);

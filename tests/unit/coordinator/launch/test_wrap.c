@@ -37,7 +37,7 @@ END_TEST
 Suite *test_wrap_suite(void);
 Suite *test_wrap_suite(void)
 {
-    TCase *tests = tcase_create("words");
+    TCase *tests = tcase_create("wrap");
     Suite *suite = suite_create("wrap");
     tcase_add_test(tests, test_wrap_words_name_the_node);
     tcase_add_test(tests, test_wrap_prefix_is_quoted_for_a_shell);

@@ -110,7 +110,7 @@ Suite *test_doubts_suite(void);
 Suite *test_doubts_suite(void)
 {
     Suite *suite = suite_create("doubts");
-    TCase *tests = tcase_create("flags");
+    TCase *tests = tcase_create("doubts");
     tcase_add_test(tests, test_flags_have_a_bound_that_was_beaten);
     tcase_add_test(tests, test_flags_name_what_is_unstable);
     tcase_add_test(tests,

@@ -130,7 +130,7 @@ Suite *test_run_inspect_suite(void);
 Suite *test_run_inspect_suite(void)
 {
     Suite *suite = suite_create("run_inspect");
-    TCase *tests = tcase_create("inspect");
+    TCase *tests = tcase_create("run_inspect");
     tcase_add_test(tests, test_run_plans_from_the_headers_that_a_node_sends);
     tcase_add_loop_test(tests,
                         test_run_ends_with_4_when_a_node_has_not_the_checkpoint,

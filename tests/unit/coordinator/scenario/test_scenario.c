@@ -243,8 +243,8 @@ END_TEST
 Suite *test_scenario_suite(void);
 Suite *test_scenario_suite(void)
 {
-    Suite *suite = suite_create("case");
-    TCase *tests = tcase_create("case");
+    Suite *suite = suite_create("scenario");
+    TCase *tests = tcase_create("scenario");
     tcase_add_loop_test(tests,
                         test_case_that_cannot_work_is_refused_with_the_reason,
                         0, RF_ARRAY_SIZE(refusals));

@@ -173,7 +173,7 @@ Suite *test_scenario_set_suite(void);
 Suite *test_scenario_set_suite(void)
 {
     Suite *suite = suite_create("scenario_set");
-    TCase *tests = tcase_create("scenarios");
+    TCase *tests = tcase_create("scenario_set");
     tcase_add_test(tests, test_a_scenario_is_planned_once);
     tcase_add_test(tests, test_memory_of_kept_scenarios_is_bounded);
     tcase_add_test(tests, test_a_scenario_may_be_taken_again);

@@ -346,7 +346,7 @@ Suite *test_device_memory_suite(void)
 {
     const int n = (int)RF_ARRAY_SIZE(meshes);
     Suite *suite = suite_create("device_memory");
-    TCase *tests = tcase_create("memory");
+    TCase *tests = tcase_create("device_memory");
     tcase_set_timeout(tests, 60);
     tcase_set_tags(tests, "device");
     tcase_add_loop_test(tests, test_fill_writes_the_pattern_and_nothing_else, 0,

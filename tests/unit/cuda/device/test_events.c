@@ -72,7 +72,7 @@ Suite *test_events_suite(void);
 Suite *test_events_suite(void)
 {
     Suite *suite = suite_create("events");
-    TCase *tests = tcase_create("timing");
+    TCase *tests = tcase_create("events");
     tcase_set_tags(tests, "device");
     tcase_add_test(tests, test_events_lie_within_the_host_s_time);
     tcase_add_test(tests, test_an_event_never_recorded_has_no_time);

@@ -47,7 +47,7 @@ Suite *test_sm_share_suite(void);
 Suite *test_sm_share_suite(void)
 {
     Suite *suite = suite_create("sm_share");
-    TCase *tests = tcase_create("share");
+    TCase *tests = tcase_create("sm_share");
     tcase_add_loop_test(tests, test_share_leaves_multiprocessors_to_nccl, 0,
                         (int)RF_ARRAY_SIZE(good));
     tcase_add_loop_test(tests, test_share_refuses_what_the_device_does_not_have,

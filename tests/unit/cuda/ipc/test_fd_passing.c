@@ -107,7 +107,7 @@ static int play(uint32_t self, const int *sockets,
     return bad > 0;
 }
 
-START_TEST(test_fdpass_everybody_gets_everybody_s)
+START_TEST(test_fd_passing_everybody_gets_everybody_s)
 {
     struct rf_fd_passing_name names[RANKS];
     int sockets[RANKS];
@@ -133,7 +133,7 @@ START_TEST(test_fdpass_everybody_gets_everybody_s)
 }
 END_TEST
 
-START_TEST(test_fdpass_ignores_strangers)
+START_TEST(test_fd_passing_ignores_strangers)
 {
     struct rf_fd_passing_name ours, theirs;
     const int socket = open_named(&ours), other = open_named(&theirs);
@@ -157,7 +157,7 @@ START_TEST(test_fdpass_ignores_strangers)
 }
 END_TEST
 
-START_TEST(test_fdpass_names_what_did_not_come)
+START_TEST(test_fd_passing_names_what_did_not_come)
 {
     struct rf_fd_passing_name name;
     const int socket = open_named(&name);
@@ -178,7 +178,7 @@ START_TEST(test_fdpass_names_what_did_not_come)
 }
 END_TEST
 
-START_TEST(test_fdpass_names_a_receiver_that_is_gone)
+START_TEST(test_fd_passing_names_a_receiver_that_is_gone)
 {
     struct rf_fd_passing_name ours, gone;
     const int socket = open_named(&ours);
@@ -193,7 +193,7 @@ START_TEST(test_fdpass_names_a_receiver_that_is_gone)
 END_TEST
 
 /* A datagram of a rank that carries no descriptor, or is no note of ours. */
-START_TEST(test_fdpass_ignores_empty_datagrams)
+START_TEST(test_fd_passing_ignores_empty_datagrams)
 {
     struct rf_fd_passing_name name;
     const int socket = open_named(&name);
@@ -219,13 +219,13 @@ Suite *test_fd_passing_suite(void);
 Suite *test_fd_passing_suite(void)
 {
     Suite *suite = suite_create("fd_passing");
-    TCase *tests = tcase_create("fdpass");
+    TCase *tests = tcase_create("fd_passing");
     tcase_set_timeout(tests, 120);
-    tcase_add_test(tests, test_fdpass_everybody_gets_everybody_s);
-    tcase_add_test(tests, test_fdpass_ignores_strangers);
-    tcase_add_test(tests, test_fdpass_names_what_did_not_come);
-    tcase_add_test(tests, test_fdpass_names_a_receiver_that_is_gone);
-    tcase_add_test(tests, test_fdpass_ignores_empty_datagrams);
+    tcase_add_test(tests, test_fd_passing_everybody_gets_everybody_s);
+    tcase_add_test(tests, test_fd_passing_ignores_strangers);
+    tcase_add_test(tests, test_fd_passing_names_what_did_not_come);
+    tcase_add_test(tests, test_fd_passing_names_a_receiver_that_is_gone);
+    tcase_add_test(tests, test_fd_passing_ignores_empty_datagrams);
     suite_add_tcase(suite, tests);
     return suite;
 }

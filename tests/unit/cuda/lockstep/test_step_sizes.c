@@ -122,7 +122,7 @@ Suite *test_step_sizes_suite(void);
 Suite *test_step_sizes_suite(void)
 {
     Suite *suite = suite_create("step_sizes");
-    TCase *tests = tcase_create("examples");
+    TCase *tests = tcase_create("step_sizes");
     tcase_set_timeout(tests, 120);
     tcase_add_loop_test(tests,
                         test_gpu_examples_send_large_messages_in_few_groups, 0,

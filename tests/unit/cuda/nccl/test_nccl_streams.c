@@ -363,7 +363,7 @@ Suite *test_nccl_streams_suite(void);
 Suite *test_nccl_streams_suite(void)
 {
     Suite *suite = suite_create("nccl_streams");
-    TCase *tests = tcase_create("order");
+    TCase *tests = tcase_create("nccl_streams");
     tcase_set_timeout(tests, 60);
     tcase_set_tags(tests, "device");
     if (forked_allowed()) {

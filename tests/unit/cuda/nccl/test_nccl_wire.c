@@ -160,7 +160,7 @@ Suite *test_nccl_wire_suite(void);
 Suite *test_nccl_wire_suite(void)
 {
     Suite *suite = suite_create("nccl_wire");
-    TCase *cycle = tcase_create("cycle");
+    TCase *cycle = tcase_create("nccl_wire");
     tcase_set_timeout(cycle, 60);
     tcase_set_tags(cycle, "device");
     if (forked_allowed()) {

@@ -164,7 +164,7 @@ Suite *test_fair_shares_suite(void);
 Suite *test_fair_shares_suite(void)
 {
     Suite *suite = suite_create("fair_shares");
-    TCase *tests = tcase_create("shares");
+    TCase *tests = tcase_create("fair_shares");
     tcase_add_loop_test(tests, test_shares_reach_the_least_possible_maximum, 0,
                         2);
     tcase_add_test(tests, test_shares_even_out_below_the_maximum_too);

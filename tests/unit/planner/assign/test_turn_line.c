@@ -83,7 +83,7 @@ Suite *test_turn_line_suite(void);
 Suite *test_turn_line_suite(void)
 {
     Suite *suite = suite_create("turn_line");
-    TCase *tests = tcase_create("line");
+    TCase *tests = tcase_create("turn_line");
     tcase_add_test(tests, test_line_serves_shares_in_order);
     tcase_add_test(tests, test_line_does_not_cut_slivers);
     tcase_add_test(tests, test_line_last_member_takes_what_remains);

@@ -337,7 +337,7 @@ Suite *test_mesh_rules_suite(void);
 Suite *test_mesh_rules_suite(void)
 {
     Suite *suite = suite_create("mesh_rules");
-    TCase *tests = tcase_create("world_rules");
+    TCase *tests = tcase_create("mesh_rules");
     tcase_add_loop_test(tests, test_world_rules_of_meshes, 0,
                         (int)RF_ARRAY_SIZE(meshes));
     tcase_add_loop_test(tests, test_world_rules_of_sglang, 0,

@@ -129,7 +129,7 @@ Suite *test_unknown_tensors_suite(void);
 Suite *test_unknown_tensors_suite(void)
 {
     Suite *suite = suite_create("unknown_tensors");
-    TCase *tests = tcase_create("unknown");
+    TCase *tests = tcase_create("unknown_tensors");
     tcase_add_loop_test(tests,
                         test_unknown_tensors_are_refused_where_a_side_splits, 0,
                         (int)RF_ARRAY_SIZE(sides));

@@ -294,7 +294,7 @@ Suite *test_plan_prove_suite(void);
 Suite *test_plan_prove_suite(void)
 {
     Suite *suite = suite_create("plan_prove");
-    TCase *tests = tcase_create("prove");
+    TCase *tests = tcase_create("plan_prove");
     tcase_add_test(tests, test_prove_accepts_what_was_planned);
     tcase_add_test(tests, test_prove_notices_a_missing_transfer);
     tcase_add_test(tests, test_prove_notices_a_missing_last_transfer);

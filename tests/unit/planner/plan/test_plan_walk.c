@@ -136,7 +136,7 @@ Suite *test_plan_walk_suite(void);
 Suite *test_plan_walk_suite(void)
 {
     Suite *suite = suite_create("plan_walk");
-    TCase *tests = tcase_create("walk");
+    TCase *tests = tcase_create("plan_walk");
     tcase_add_loop_test(tests, test_walk_is_the_same_each_time, 0,
                         RF_ARRAY_SIZE(balances));
     tcase_add_loop_test(tests,

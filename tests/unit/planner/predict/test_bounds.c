@@ -379,7 +379,7 @@ Suite *test_bounds_suite(void);
 Suite *test_bounds_suite(void)
 {
     Suite *suite = suite_create("bounds");
-    TCase *tests = tcase_create("cost");
+    TCase *tests = tcase_create("bounds");
     tcase_add_checked_fixture(tests, NULL, forget_links);
     tcase_add_test(tests, test_cost_bound_of_a_node_is_its_memory);
     tcase_add_test(tests, test_cost_bound_of_replicas_reads_once);

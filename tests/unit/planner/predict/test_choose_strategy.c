@@ -174,7 +174,7 @@ Suite *test_choose_strategy_suite(void);
 Suite *test_choose_strategy_suite(void)
 {
     Suite *suite = suite_create("choose_strategy");
-    TCase *tests = tcase_create("choose");
+    TCase *tests = tcase_create("choose_strategy");
     tcase_add_test(tests, test_choose_takes_a_chain_where_links_are_slow);
     tcase_add_test(tests,
                    test_choose_prefers_send_recv_where_nothing_is_gained);

@@ -71,7 +71,7 @@ Suite *test_queueing_suite(void);
 Suite *test_queueing_suite(void)
 {
     Suite *suite = suite_create("queueing");
-    TCase *tests = tcase_create("servers");
+    TCase *tests = tcase_create("queueing");
     tcase_add_test(tests, test_servers_one_server_takes_the_sum);
     tcase_add_test(tests, test_servers_a_pipeline_overlaps);
     tcase_add_test(tests, test_servers_edges_delay);

@@ -197,7 +197,7 @@ Suite *test_in_place_suite(void);
 Suite *test_in_place_suite(void)
 {
     Suite *suite = suite_create("in_place");
-    TCase *tests = tcase_create("cover");
+    TCase *tests = tcase_create("in_place");
     tcase_set_timeout(tests, 60);
     tcase_add_loop_test(tests, test_cover_agrees_with_looking_at_every_op, 0,
                         RF_ARRAY_SIZE(worlds));

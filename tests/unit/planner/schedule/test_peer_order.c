@@ -317,7 +317,7 @@ Suite *test_peer_order_suite(void);
 Suite *test_peer_order_suite(void)
 {
     Suite *suite = suite_create("peer_order");
-    TCase *tests = tcase_create("turns");
+    TCase *tests = tcase_create("peer_order");
     tcase_set_timeout(tests, 60);
     tcase_add_test(tests, test_fluid_one_source_alone_sends_at_its_rate);
     tcase_add_test(tests, test_fluid_flows_into_one_rank_share_its_link);

@@ -331,7 +331,7 @@ Suite *test_strided_copy_suite(void);
 Suite *test_strided_copy_suite(void)
 {
     Suite *suite = suite_create("strided_copy");
-    TCase *tests = tcase_create("copy");
+    TCase *tests = tcase_create("strided_copy");
     tcase_add_test(tests, test_shape_of_a_contiguous_box_is_one_run);
     tcase_add_test(tests, test_shape_joins_loops_that_walk_as_one);
     tcase_add_loop_test(tests, test_ranges_of_any_size_copy_everything, 0, 16);

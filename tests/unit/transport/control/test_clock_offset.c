@@ -62,8 +62,8 @@ END_TEST
 Suite *test_clock_offset_suite(void);
 Suite *test_clock_offset_suite(void)
 {
-    Suite *suite = suite_create("transport/clock_offset");
-    TCase *tests = tcase_create("clock");
+    Suite *suite = suite_create("clock_offset");
+    TCase *tests = tcase_create("clock_offset");
     tcase_add_test(tests, test_without_an_exchange_clocks_are_taken_as_equal);
     tcase_add_test(tests, test_equal_delays_give_the_exact_offset);
     tcase_add_test(tests, test_the_shortest_round_trip_counts);

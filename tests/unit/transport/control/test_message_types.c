@@ -101,7 +101,7 @@ Suite *test_message_types_suite(void);
 Suite *test_message_types_suite(void)
 {
     Suite *suite = suite_create("message_types");
-    TCase *tests = tcase_create("msg");
+    TCase *tests = tcase_create("message_types");
     tcase_add_test(tests, test_msg_has_a_name_and_a_cap_for_each_type);
     tcase_add_loop_test(tests, test_msg_of_unknown_type_has_neither, 0, 4);
     tcase_add_test(tests, test_msg_parses_an_object);

@@ -100,7 +100,7 @@ Suite *test_start_nodes_suite(void);
 Suite *test_start_nodes_suite(void)
 {
     Suite *suite = suite_create("start_nodes");
-    TCase *tests = tcase_create("members");
+    TCase *tests = tcase_create("start_nodes");
     tcase_add_loop_test(tests, test_members_unfold_to_what_was_folded, 0,
                         (int)RF_ARRAY_SIZE(lists));
     tcase_add_loop_test(tests, test_members_that_cannot_count_up_are_refused, 0,

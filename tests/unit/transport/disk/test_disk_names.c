@@ -208,8 +208,8 @@ END_TEST
 Suite *test_disk_names_suite(void);
 Suite *test_disk_names_suite(void)
 {
-    Suite *suite = suite_create("transport/file_names");
-    TCase *names = tcase_create("names");
+    Suite *suite = suite_create("disk_names");
+    TCase *names = tcase_create("disk_names");
     tcase_add_test(names, test_every_key_rank_and_file_has_a_name_of_its_own);
     tcase_add_test(names, test_a_folder_with_too_long_a_name_is_refused);
     tcase_add_test(names, test_removing_takes_one_rank_only);

@@ -167,7 +167,7 @@ static enum rf_status nonsense(void *data, const void *mine, size_t size,
     return RF_OK;
 }
 
-START_TEST(test_a_card_that_makes_no_sense_is_refused)
+START_TEST(test_peer_info_that_makes_no_sense_is_refused)
 {
     struct rf_rank rank = {0};
     struct rf_world world = {.n_ranks = 1, .ranks = &rank};
@@ -186,12 +186,12 @@ Suite *test_node_memory_suite(void);
 Suite *test_node_memory_suite(void)
 {
     Suite *suite = suite_create("node_memory");
-    TCase *tests = tcase_create("nodeshm");
+    TCase *tests = tcase_create("node_memory");
     tcase_set_timeout(tests, 20);
     tcase_add_test(tests, test_ranks_of_a_node_see_each_others_memory);
     tcase_add_test(tests, test_a_sleeping_rank_is_woken);
     tcase_add_test(tests, test_the_end_of_a_rank_can_be_watched);
-    tcase_add_test(tests, test_a_card_that_makes_no_sense_is_refused);
+    tcase_add_test(tests, test_peer_info_that_makes_no_sense_is_refused);
     suite_add_tcase(suite, tests);
     return suite;
 }

@@ -99,7 +99,7 @@ Suite *test_loop_suite(void);
 Suite *test_loop_suite(void)
 {
     Suite *suite = suite_create("loop");
-    TCase *tests = tcase_create("all");
+    TCase *tests = tcase_create("loop");
     tcase_add_loop_test(
         tests, test_loop_works_or_is_refused_however_few_descriptors_are_left,
         0, RF_LOOP_DESCRIPTORS + 3);

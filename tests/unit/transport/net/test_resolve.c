@@ -131,7 +131,7 @@ Suite *test_resolve_suite(void);
 Suite *test_resolve_suite(void)
 {
     Suite *suite = suite_create("resolve");
-    TCase *tests = tcase_create("lookup");
+    TCase *tests = tcase_create("resolve");
     tcase_set_timeout(tests, 20);
     tcase_add_test(tests, test_lookup_of_an_address_asks_nobody);
     tcase_add_test(tests, test_lookup_waits_for_an_answer);

@@ -62,7 +62,7 @@ Suite *test_tcp_options_suite(void);
 Suite *test_tcp_options_suite(void)
 {
     Suite *suite = suite_create("tcp_options");
-    TCase *tests = tcase_create("tcp");
+    TCase *tests = tcase_create("tcp_options");
     tcase_add_test(tests, test_tcp_outlives_a_lease);
     tcase_add_test(tests, test_tcp_idle_outlives_a_lease);
     tcase_add_test(tests, test_tcp_connecting_outlives_a_lease);

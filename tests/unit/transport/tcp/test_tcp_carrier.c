@@ -128,7 +128,7 @@ Suite *test_tcp_carrier_suite(void);
 Suite *test_tcp_carrier_suite(void)
 {
     Suite *suite = suite_create("tcp_carrier");
-    TCase *tests = tcase_create("links");
+    TCase *tests = tcase_create("tcp_carrier");
     tcase_add_test(tests, test_sources_of_a_node_begin_with_different_ranks);
     suite_add_tcase(suite, tests);
     return suite;

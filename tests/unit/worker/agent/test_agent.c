@@ -592,7 +592,7 @@ END_TEST
 Suite *test_agent_suite(void);
 Suite *test_agent_suite(void)
 {
-    Suite *suite = suite_create("worker/agent");
+    Suite *suite = suite_create("agent");
     TCase *join = tcase_create("join");
     TCase *scenario = tcase_create("scenario");
     tcase_add_checked_fixture(join, NULL, agent_lab_teardown);

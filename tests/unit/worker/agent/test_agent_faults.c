@@ -409,8 +409,8 @@ END_TEST
 Suite *test_agent_faults_suite(void);
 Suite *test_agent_faults_suite(void)
 {
-    Suite *suite = suite_create("worker/agent_faults");
-    TCase *faults = tcase_create("faults");
+    Suite *suite = suite_create("agent_faults");
+    TCase *faults = tcase_create("agent_faults");
     tcase_add_checked_fixture(faults, NULL, agent_lab_teardown);
     tcase_set_timeout(faults, 60);
     tcase_add_test(faults,

@@ -107,7 +107,7 @@ END_TEST
 Suite *test_boot_suite(void);
 Suite *test_boot_suite(void)
 {
-    Suite *suite = suite_create("worker/boot");
+    Suite *suite = suite_create("boot");
     TCase *tests = tcase_create("boot");
     tcase_add_test(tests, test_a_whole_boot_is_read);
     tcase_add_test(tests, test_a_boot_without_a_launcher_has_no_key);

@@ -141,7 +141,7 @@ Suite *test_folder_signs_suite(void);
 Suite *test_folder_signs_suite(void)
 {
     Suite *suite = suite_create("folder_signs");
-    TCase *tests = tcase_create("signs");
+    TCase *tests = tcase_create("folder_signs");
     tcase_add_test(tests, test_the_later_of_two_sees_the_earlier);
     tcase_add_test(tests, test_a_folder_that_cannot_be_used_says_why);
     tcase_add_test(tests, test_a_name_that_is_taken_is_left_alone);

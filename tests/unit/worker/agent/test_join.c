@@ -409,7 +409,7 @@ END_TEST
 Suite *test_join_suite(void);
 Suite *test_join_suite(void)
 {
-    Suite *suite = suite_create("worker/join");
+    Suite *suite = suite_create("join");
     TCase *tests = tcase_create("join");
     tcase_add_checked_fixture(tests, setup, NULL);
     tcase_set_timeout(tests, 20);

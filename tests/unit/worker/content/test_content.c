@@ -118,7 +118,7 @@ END_TEST
 Suite *test_content_suite(void);
 Suite *test_content_suite(void)
 {
-    Suite *suite = suite_create("worker/content");
+    Suite *suite = suite_create("content");
     TCase *tests = tcase_create("content");
     tcase_add_test(tests, test_slices_of_a_cast_tensor_equal_the_whole);
     tcase_add_test(tests, test_an_expert_of_a_stacked_tensor_is_its_stretch);

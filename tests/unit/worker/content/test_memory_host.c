@@ -447,8 +447,8 @@ END_TEST
 Suite *test_memory_host_suite(void);
 Suite *test_memory_host_suite(void)
 {
-    Suite *suite = suite_create("worker/memory_host");
-    TCase *tests = tcase_create("memory");
+    Suite *suite = suite_create("memory_host");
+    TCase *tests = tcase_create("memory_host");
     int n = (int)RF_ARRAY_SIZE(cases);
     tcase_set_timeout(tests, 20);
     tcase_add_loop_test(

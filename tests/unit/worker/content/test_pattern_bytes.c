@@ -65,7 +65,7 @@ END_TEST
 Suite *test_pattern_bytes_suite(void);
 Suite *test_pattern_bytes_suite(void)
 {
-    Suite *suite = suite_create("worker/pattern_bytes");
+    Suite *suite = suite_create("pattern_bytes");
     TCase *tests = tcase_create("pattern_bytes");
     tcase_add_test(tests, test_every_start_and_short_length_gives_the_pattern);
     tcase_add_test(tests, test_long_stretches_give_the_pattern);

@@ -97,8 +97,8 @@ static void verify(struct bench *bench, uint32_t rank, uint64_t iteration,
                                       .iteration = iteration,
                                       .arena = &bench->result};
     memset(out, 0, sizeof(*out));
-    must(bench, rf_quantize_verify(&job, &bench->what, &rf_memory_host, out,
-                                   &bench->err));
+    must(bench, rf_quantizer_verify(&job, &bench->what, &rf_memory_host, out,
+                                    &bench->err));
 }
 
 static float element(const struct bench *bench, uint32_t rank,

@@ -164,8 +164,8 @@ END_TEST
 Suite *test_reference_cast_suite(void);
 Suite *test_reference_cast_suite(void)
 {
-    Suite *suite = suite_create("worker/convert");
-    TCase *tests = tcase_create("convert");
+    Suite *suite = suite_create("reference_cast");
+    TCase *tests = tcase_create("reference_cast");
     tcase_add_test(tests, test_every_float16_widens_to_its_value_and_back);
     tcase_add_test(tests,
                    test_float32_halfway_between_float16_values_goes_to_even);

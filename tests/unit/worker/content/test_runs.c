@@ -248,7 +248,7 @@ END_TEST
 Suite *test_runs_suite(void);
 Suite *test_runs_suite(void)
 {
-    Suite *suite = suite_create("worker/runs");
+    Suite *suite = suite_create("runs");
     TCase *tests = tcase_create("runs");
     tcase_add_test(tests,
                    test_a_whole_tensor_is_one_run_for_each_layer_and_expert);

@@ -103,7 +103,7 @@ END_TEST
 Suite *test_rdma_suite(void);
 Suite *test_rdma_suite(void)
 {
-    Suite *suite = suite_create("worker/rdma");
+    Suite *suite = suite_create("rdma");
     TCase *found = tcase_create("found");
     TCase *limits = tcase_create("limits");
     tcase_add_checked_fixture(found, setup, teardown);

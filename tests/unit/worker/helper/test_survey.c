@@ -74,8 +74,8 @@ END_TEST
 Suite *test_survey_suite(void);
 Suite *test_survey_suite(void)
 {
-    Suite *suite = suite_create("worker/survey");
-    TCase *ends = tcase_create("ends");
+    Suite *suite = suite_create("survey");
+    TCase *ends = tcase_create("survey");
     tcase_add_checked_fixture(ends, setup, teardown);
     tcase_set_timeout(ends, 30);
     tcase_add_test(ends, test_survey_that_hangs_is_killed_and_reported);

@@ -230,7 +230,7 @@ END_TEST
 Suite *test_process_suite(void);
 Suite *test_process_suite(void)
 {
-    Suite *suite = suite_create("worker/process");
+    Suite *suite = suite_create("process");
     TCase *tests = tcase_create("process");
     tcase_set_timeout(tests, 20);
     tcase_add_test(tests,

@@ -74,7 +74,7 @@ Suite *test_hardware_suite(void);
 Suite *test_hardware_suite(void)
 {
     Suite *suite = suite_create("hardware");
-    TCase *tests = tcase_create("fabrics");
+    TCase *tests = tcase_create("hardware");
     tcase_add_test(tests, test_a_fabric_gives_figures_and_the_file_wins);
     tcase_add_test(tests, test_bad_fabrics_are_named);
     tcase_add_test(tests, test_every_fabric_reads);

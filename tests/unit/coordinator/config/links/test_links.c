@@ -160,7 +160,7 @@ Suite *test_links_suite(void);
 Suite *test_links_suite(void)
 {
     Suite *suite = suite_create("links");
-    TCase *tests = tcase_create("all");
+    TCase *tests = tcase_create("links");
     tcase_add_test(tests, test_links_refuses_unknown_figures);
     tcase_add_test(tests, test_links_refuses_a_rate_of_nothing);
     tcase_add_test(tests, test_links_refuses_a_method_that_does_not_exist);

@@ -73,7 +73,7 @@ Suite *test_names_suite(void);
 Suite *test_names_suite(void)
 {
     Suite *suite = suite_create("names");
-    TCase *tests = tcase_create("all");
+    TCase *tests = tcase_create("names");
     tcase_add_test(tests, test_names_accepts_good_ones);
     tcase_add_loop_test(tests, test_names_refuses_bad_hosts, 0, 17);
     tcase_add_test(tests, test_names_refuses_bad_users_and_workers);

@@ -282,7 +282,7 @@ Suite *test_launch_ssh_config_suite(void);
 Suite *test_launch_ssh_config_suite(void)
 {
     Suite *suite = suite_create("launch_ssh_config");
-    TCase *tests = tcase_create("config");
+    TCase *tests = tcase_create("launch_ssh_config");
     tcase_add_checked_fixture(tests, setup, teardown);
     tcase_add_loop_test(tests, test_ssh_config_patterns_select_the_block, 0,
                         16);

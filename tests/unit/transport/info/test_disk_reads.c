@@ -33,11 +33,11 @@ START_TEST(test_short_rows_are_read_with_what_lies_between)
 }
 END_TEST
 
-Suite *test_disk_read_suite(void);
-Suite *test_disk_read_suite(void)
+Suite *test_disk_reads_suite(void);
+Suite *test_disk_reads_suite(void)
 {
-    Suite *suite = suite_create("disk_read");
-    TCase *tests = tcase_create("file_read");
+    Suite *suite = suite_create("disk_reads");
+    TCase *tests = tcase_create("disk_reads");
     tcase_add_loop_test(tests, test_short_rows_are_read_with_what_lies_between,
                         0, 6);
     suite_add_tcase(suite, tests);

@@ -215,7 +215,8 @@ static enum rf_status read_config(const char *folder, json_t *headers,
     json_t *config = NULL;
     enum rf_status status = RF_OK;
     if (access(path, F_OK) == 0) {
-        status = rf_json_load(path, RF_MODEL_CONFIG_MAX_BYTES, &config, err);
+        status =
+            rf_json_load_python(path, RF_MODEL_CONFIG_MAX_BYTES, &config, err);
     }
     if (config != NULL) {
         json_object_set_new(headers, "config", config);

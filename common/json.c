@@ -139,11 +139,49 @@ enum rf_status rf_json_load(const char *path, size_t max_bytes, json_t **out,
 {
     char *text = NULL;
     size_t size = 0;
-    enum rf_status status = read_regular(path, max_bytes, &text, &size, err);
-    if (status == RF_OK) {
-        status = rf_json_parse(text, size, path, out, err);
-        free(text);
+    enum rf_status status;
+    RF_TRY(read_regular(path, max_bytes, &text, &size, err));
+    status = rf_json_parse(text, size, path, out, err);
+    free(text);
+    return status;
+}
+
+/* Puts JSON of the same length for what Python writes beyond JSON, so that
+ * errors still name the right column. */
+static void replace_python_numbers(char *text, size_t size)
+{
+    static const struct {
+        const char *from, *to;
+    } words[] = {{"Infinity", "1e308   "}, {"NaN", "\"\" "}};
+    bool in_string = false;
+    for (size_t i = 0; i < size; i++) {
+        if (in_string && text[i] == '\\') {
+            i++;
+        } else if (text[i] == '"') {
+            in_string = !in_string;
+        }
+        for (size_t w = 0; !in_string && w < RF_ARRAY_SIZE(words); w++) {
+            const size_t length = strlen(words[w].from);
+            if (size - i >= length &&
+                memcmp(text + i, words[w].from, length) == 0) {
+                memcpy(text + i, words[w].to, length);
+                i += length - 1;
+                break;
+            }
+        }
     }
+}
+
+enum rf_status rf_json_load_python(const char *path, size_t max_bytes,
+                                   json_t **out, struct rf_err *err)
+{
+    char *text = NULL;
+    size_t size = 0;
+    enum rf_status status;
+    RF_TRY(read_regular(path, max_bytes, &text, &size, err));
+    replace_python_numbers(text, size);
+    status = rf_json_parse(text, size, path, out, err);
+    free(text);
     return status;
 }
 

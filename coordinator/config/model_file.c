@@ -97,11 +97,11 @@ static enum rf_status replace_path(json_t *model, const struct rf_jnode *node,
     if (strcmp(key, "checkpoint") == 0) {
         status = inline_checkpoint(model, path, err);
     } else {
-        status = rf_json_load(path,
-                              strcmp(key, "config") == 0
-                                  ? RF_MODEL_CONFIG_MAX_BYTES
-                                  : RF_MODEL_MANIFEST_MAX_BYTES,
-                              &content, err);
+        status = rf_json_load_python(path,
+                                     strcmp(key, "config") == 0
+                                         ? RF_MODEL_CONFIG_MAX_BYTES
+                                         : RF_MODEL_MANIFEST_MAX_BYTES,
+                                     &content, err);
     }
     if (status == RF_OK) {
         if (content != NULL) {

@@ -105,6 +105,31 @@ START_TEST(test_json_depth_is_limited)
 }
 END_TEST
 
+START_TEST(test_json_load_python_takes_its_numbers)
+{
+    static const char text[] =
+        "{\"a\": [0.0, Infinity, -Infinity], \"n\": NaN, "
+        "\"Infinity\": \"NaN \\\" Infinity\"}";
+    json_t *none = NULL;
+    write_file("python.json", text, strlen(text));
+    ck_assert_int_eq(rf_json_load("python.json", 100, &none, &err),
+                     RF_ERR_CONFIG);
+    ck_assert_msg(rf_json_load_python("python.json", 100, &doc, &err) == RF_OK,
+                  "%s", err.text);
+    ck_assert_double_eq(
+        json_number_value(json_array_get(json_object_get(doc, "a"), 1)), 1e308);
+    ck_assert_double_eq(
+        json_number_value(json_array_get(json_object_get(doc, "a"), 2)),
+        -1e308);
+    ck_assert(!json_is_number(json_object_get(doc, "n")));
+    ck_assert_str_eq(json_string_value(json_object_get(doc, "Infinity")),
+                     "NaN \" Infinity");
+    write_file("python.json", "{\"a\": Infinit}", 15);
+    ck_assert_int_eq(rf_json_load_python("python.json", 100, &none, &err),
+                     RF_ERR_CONFIG);
+}
+END_TEST
+
 START_TEST(test_json_load_reads_regular_files_only)
 {
     json_t *none = NULL;
@@ -444,6 +469,7 @@ Suite *test_json_suite(void)
     tcase_add_checked_fixture(tests, setup, teardown);
     tcase_add_test(tests, test_json_parse_errors_say_line_and_column);
     tcase_add_test(tests, test_json_depth_is_limited);
+    tcase_add_test(tests, test_json_load_python_takes_its_numbers);
     tcase_add_test(tests, test_json_load_reads_regular_files_only);
     tcase_add_test(tests, test_json_store_replaces_whole_files);
     tcase_add_test(tests, test_json_store_leaves_nothing_behind_on_failure);

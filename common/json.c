@@ -134,55 +134,68 @@ close_file:
     return status;
 }
 
-enum rf_status rf_json_load(const char *path, size_t max_bytes, json_t **out,
-                            struct rf_err *err)
+/* The text with what Python writes beyond JSON made JSON; to be freed. */
+static char *from_python(const char *text, size_t *size)
+{
+    static const struct {
+        const char *from, *to;
+    } words[] = {{"Infinity", "1e308"}, {"NaN", "\"NaN\""}};
+    char *out = rf_xmalloc(2 * *size);
+    size_t used = 0;
+    bool in_string = false;
+    for (size_t i = 0; i < *size;) {
+        const char *to = NULL;
+        for (size_t w = 0; !in_string && to == NULL && w < RF_ARRAY_SIZE(words);
+             w++) {
+            const size_t length = strlen(words[w].from);
+            if (*size - i >= length &&
+                memcmp(text + i, words[w].from, length) == 0) {
+                to = words[w].to;
+                i += length;
+            }
+        }
+        if (to != NULL) {
+            used = (size_t)(stpcpy(out + used, to) - out);
+            continue;
+        }
+        if (text[i] == '"') {
+            in_string = !in_string;
+        } else if (in_string && text[i] == '\\' && i + 1 < *size) {
+            out[used++] = text[i++];
+        }
+        out[used++] = text[i++];
+    }
+    *size = used;
+    return out;
+}
+
+static enum rf_status load(const char *path, size_t max_bytes, bool python,
+                           json_t **out, struct rf_err *err)
 {
     char *text = NULL;
     size_t size = 0;
     enum rf_status status;
     RF_TRY(read_regular(path, max_bytes, &text, &size, err));
+    if (python) {
+        char *converted = from_python(text, &size);
+        free(text);
+        text = converted;
+    }
     status = rf_json_parse(text, size, path, out, err);
     free(text);
     return status;
 }
 
-/* Puts JSON of the same length for what Python writes beyond JSON, so that
- * errors still name the right column. */
-static void replace_python_numbers(char *text, size_t size)
+enum rf_status rf_json_load(const char *path, size_t max_bytes, json_t **out,
+                            struct rf_err *err)
 {
-    static const struct {
-        const char *from, *to;
-    } words[] = {{"Infinity", "1e308   "}, {"NaN", "\"\" "}};
-    bool in_string = false;
-    for (size_t i = 0; i < size; i++) {
-        if (in_string && text[i] == '\\') {
-            i++;
-        } else if (text[i] == '"') {
-            in_string = !in_string;
-        }
-        for (size_t w = 0; !in_string && w < RF_ARRAY_SIZE(words); w++) {
-            const size_t length = strlen(words[w].from);
-            if (size - i >= length &&
-                memcmp(text + i, words[w].from, length) == 0) {
-                memcpy(text + i, words[w].to, length);
-                i += length - 1;
-                break;
-            }
-        }
-    }
+    return load(path, max_bytes, false, out, err);
 }
 
 enum rf_status rf_json_load_python(const char *path, size_t max_bytes,
                                    json_t **out, struct rf_err *err)
 {
-    char *text = NULL;
-    size_t size = 0;
-    enum rf_status status;
-    RF_TRY(read_regular(path, max_bytes, &text, &size, err));
-    replace_python_numbers(text, size);
-    status = rf_json_parse(text, size, path, out, err);
-    free(text);
-    return status;
+    return load(path, max_bytes, true, out, err);
 }
 
 enum rf_status rf_json_read(int fd, const char *name, size_t max_bytes,

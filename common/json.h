@@ -34,7 +34,7 @@ enum rf_status rf_json_load(const char *path, size_t max_bytes, json_t **out,
                             struct rf_err *err) RF_MUST_CHECK;
 
 /* The same of a file that Python's json module may have written: Infinity and
- * -Infinity are read as 1e308 and -1e308, NaN as "", which is no number. */
+ * -Infinity are read as 1e308 and -1e308, NaN as the text "NaN". */
 enum rf_status rf_json_load_python(const char *path, size_t max_bytes,
                                    json_t **out,
                                    struct rf_err *err) RF_MUST_CHECK;

@@ -81,6 +81,7 @@ struct rf_attempt *result_lab_attempt(size_t index)
 {
     struct rf_scenario *scenario = NULL;
     struct rf_err err = {0};
+    uint32_t n_nodes;
     struct rf_attempt *attempt;
     ck_assert_msg(rf_scenario_build(result_lab.config, result_lab.model, index,
                                     &scenario, &err) == RF_OK,
@@ -93,16 +94,21 @@ struct rf_attempt *result_lab_attempt(size_t index)
     for (uint32_t iteration = 0; iteration < 4; iteration++) {
         fill_iteration(attempt, iteration);
     }
+    n_nodes = scenario->world->n_nodes;
     attempt->verified = 3;
     attempt->checked_bytes = 3 * scenario->plan->totals.bytes_total;
-    for (uint32_t n = 0; n < 2 && scenario->world->n_nodes == 2; n++) {
+    for (uint32_t n = 0; n < n_nodes; n++) {
         attempt->before.copy_gbytes_per_s[n] = 1;
         attempt->after.copy_gbytes_per_s[n] = 2;
         attempt->before.copy1_gbytes_per_s[n] = 1;
-        attempt->before.pair_gbytes_per_s[n == 0 ? 1 : 2] = 0.5;
-        attempt->before.pair_latency_us[n == 0 ? 1 : 2] = 30;
-        attempt->after.pair_gbytes_per_s[n == 0 ? 1 : 2] = 0.25;
-        attempt->after.pair_latency_us[n == 0 ? 1 : 2] = 20;
+    }
+    for (uint32_t pair = 0; pair < n_nodes * n_nodes; pair++) {
+        if (pair % (n_nodes + 1) != 0) { /* of two nodes */
+            attempt->before.pair_gbytes_per_s[pair] = 0.5;
+            attempt->before.pair_latency_us[pair] = 30;
+            attempt->after.pair_gbytes_per_s[pair] = 0.25;
+            attempt->after.pair_latency_us[pair] = 20;
+        }
     }
     attempt->probed_before = attempt->probed_after = attempt->closed = true;
     return attempt;

@@ -55,8 +55,7 @@ struct rf_listener {
     unsigned refused; /* unauthenticated peers, for one line of log */
 };
 
-/* --- Unauthenticated peers
- * ------------------------------------------------------------ */
+/* --- Unauthenticated peers ------------------------------------------------ */
 
 static void leave_unauthenticated_peers(struct listener_peer *peer)
 {

@@ -43,8 +43,7 @@ struct rf_node_memory_head {
     struct rf_node_memory_bed beds[]; /* one per slot */
 };
 
-/* --- peer info: what ranks tell each other
- * ------------------------------------ */
+/* --- peer info: what ranks tell each other -------------------------------- */
 
 struct peer_info {
     uint32_t rank, node, pid, port;

@@ -239,8 +239,7 @@ START_TEST(test_listener_refuses_one_of_two_handshakes_at_once)
 }
 END_TEST
 
-/* --- Unauthenticated peers
- * ------------------------------------------------------------ */
+/* --- Unauthenticated peers ------------------------------------------------ */
 
 static int unauthenticated_peers[80];
 static unsigned n_unauthenticated_peers;

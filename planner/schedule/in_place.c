@@ -69,17 +69,16 @@ static int by_place(const void *a, const void *b, void *pieces)
     return compare_places(&x, &y);
 }
 
-static void sort_pieces(struct rf_rank_in_place *covers)
+static void sort_pieces(struct rf_rank_in_place *of)
 {
-    size_t n = covers->layout->n_pieces;
-    covers->order = rf_xcalloc(n, sizeof(*covers->order));
-    covers->covers = rf_xcalloc(n, sizeof(*covers->covers));
+    size_t n = of->layout->n_pieces;
+    of->order = rf_xcalloc(n, sizeof(*of->order));
+    of->by_piece = rf_xcalloc(n, sizeof(*of->by_piece));
     for (size_t i = 0; i < n; i++) {
-        covers->order[i] = (uint32_t)i;
+        of->order[i] = (uint32_t)i;
     }
     if (n > 0) {
-        qsort_r(covers->order, n, sizeof(*covers->order), by_place,
-                covers->layout->pieces);
+        qsort_r(of->order, n, sizeof(*of->order), by_place, of->layout->pieces);
     }
 }
 
@@ -103,17 +102,17 @@ static bool is_inside(const struct rf_op *op, const struct rf_piece *piece,
 }
 
 /* The number of the piece that `op` ends in, or RF_NONE. */
-static uint32_t find_piece(const struct rf_rank_in_place *covers,
+static uint32_t find_piece(const struct rf_rank_in_place *of,
                            const struct rf_op *op, uint64_t *src_distance)
 {
-    const struct rf_piece *pieces = covers->layout->pieces;
+    const struct rf_piece *pieces = of->layout->pieces;
     struct memory_place wanted = {
         op->family, origin_of(op->dst_offset, &op->box, op->dst_stride),
         op->box.start};
-    size_t low = 0, high = covers->layout->n_pieces;
+    size_t low = 0, high = of->layout->n_pieces;
     while (low < high) {
         size_t middle = low + (high - low) / 2;
-        struct memory_place at = place_of_piece(&pieces[covers->order[middle]]);
+        struct memory_place at = place_of_piece(&pieces[of->order[middle]]);
         if (compare_places(&at, &wanted) <= 0) {
             low = middle + 1;
         } else {
@@ -121,13 +120,13 @@ static uint32_t find_piece(const struct rf_rank_in_place *covers,
         }
     }
     while (low-- > 0) {
-        const struct rf_piece *piece = &pieces[covers->order[low]];
+        const struct rf_piece *piece = &pieces[of->order[low]];
         struct memory_place at = place_of_piece(piece);
         if (compare_arrays(&at, &wanted) != 0) {
             break;
         }
         if (is_inside(op, piece, src_distance)) {
-            return covers->order[low];
+            return of->order[low];
         }
     }
     return RF_NONE;
@@ -178,19 +177,19 @@ static bool *find_forwarded(const struct rf_schedule *schedule)
     return forwarded;
 }
 
-static struct rf_rank_in_place *
-covers_of_rank(const struct rf_in_place_set *covers, const struct rf_op *op)
+static struct rf_rank_in_place *set_of_rank(const struct rf_in_place_set *set,
+                                            const struct rf_op *op)
 {
     return op->dst_mem == RF_MEM_INFER &&
-                   (covers->only == RF_NONE || covers->only == op->dst)
-               ? &covers->ranks[op->dst]
+                   (set->only == RF_NONE || set->only == op->dst)
+               ? &set->ranks[op->dst]
                : NULL;
 }
 
-static void add_op(struct rf_in_place_set *covers, const struct rf_plan *plan,
+static void add_op(struct rf_in_place_set *set, const struct rf_plan *plan,
                    const struct rf_op *op, bool forwarded)
 {
-    struct rf_rank_in_place *of = covers_of_rank(covers, op);
+    struct rf_rank_in_place *of = set_of_rank(set, op);
     uint64_t distance;
     uint32_t piece;
     if (of == NULL) {
@@ -202,7 +201,7 @@ static void add_op(struct rf_in_place_set *covers, const struct rf_plan *plan,
     }
     piece = find_piece(of, op, &distance);
     if (piece != RF_NONE) {
-        add_to_cover(&of->covers[piece], op, &of->layout->pieces[piece],
+        add_to_cover(&of->by_piece[piece], op, &of->layout->pieces[piece],
                      distance, forwarded);
     }
 }
@@ -211,9 +210,10 @@ static void add_op(struct rf_in_place_set *covers, const struct rf_plan *plan,
 static void rule_out_parts(const struct rf_rank_in_place *of)
 {
     for (size_t p = 0; of->layout != NULL && p < of->layout->n_pieces; p++) {
-        of->covers[p].usable = of->covers[p].usable &&
-                               of->covers[p].elements ==
-                                   rf_box_elements(&of->layout->pieces[p].box);
+        of->by_piece[p].usable =
+            of->by_piece[p].usable &&
+            of->by_piece[p].elements ==
+                rf_box_elements(&of->layout->pieces[p].box);
     }
 }
 
@@ -234,22 +234,22 @@ void rf_in_place_find(const struct rf_plan *plan,
     free(forwarded);
 }
 
-const struct rf_in_place *
-rf_in_place_of_op(const struct rf_in_place_set *covers, const struct rf_op *op)
+const struct rf_in_place *rf_in_place_of_op(const struct rf_in_place_set *set,
+                                            const struct rf_op *op)
 {
-    const struct rf_rank_in_place *of = covers_of_rank(covers, op);
+    const struct rf_rank_in_place *of = set_of_rank(set, op);
     uint64_t distance;
     uint32_t piece = of != NULL && of->layout != NULL
                          ? find_piece(of, op, &distance)
                          : RF_NONE;
-    return piece != RF_NONE ? &of->covers[piece] : NULL;
+    return piece != RF_NONE ? &of->by_piece[piece] : NULL;
 }
 
-void rf_in_place_free(struct rf_in_place_set *covers)
+void rf_in_place_free(struct rf_in_place_set *set)
 {
-    for (uint32_t r = 0; r < covers->n_ranks; r++) {
-        free(covers->ranks[r].order);
-        free(covers->ranks[r].covers);
+    for (uint32_t r = 0; r < set->n_ranks; r++) {
+        free(set->ranks[r].order);
+        free(set->ranks[r].by_piece);
     }
-    free(covers->ranks);
+    free(set->ranks);
 }

@@ -22,7 +22,7 @@ struct rf_rank_in_place {
     const struct rf_rank_layout *layout; /* NULL: no op ends there, or it was
                                             not looked at */
     uint32_t *order;                     /* piece numbers */
-    struct rf_in_place *covers;          /* by piece number */
+    struct rf_in_place *by_piece;        /* by piece number */
 };
 
 struct rf_in_place_set {
@@ -35,11 +35,11 @@ struct rf_in_place_set {
 void rf_in_place_find(const struct rf_plan *plan,
                       const struct rf_schedule *schedule, uint32_t rank,
                       struct rf_in_place_set *out);
-void rf_in_place_free(struct rf_in_place_set *covers);
+void rf_in_place_free(struct rf_in_place_set *set);
 
 /* The cover of the piece that `op` ends in; NULL: in none that was looked at.
  */
-const struct rf_in_place *
-rf_in_place_of_op(const struct rf_in_place_set *covers, const struct rf_op *op);
+const struct rf_in_place *rf_in_place_of_op(const struct rf_in_place_set *set,
+                                            const struct rf_op *op);
 
 #endif

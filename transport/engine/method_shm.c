@@ -35,14 +35,14 @@ struct shm_state {
 static void mark_nothing(const struct rf_engine *engine, bool *nothing)
 {
     const struct rf_schedule *schedule = engine->env->schedule;
-    struct rf_in_place_set covers;
-    rf_in_place_find(engine->env->plan, schedule, RF_NONE, &covers);
+    struct rf_in_place_set in_place;
+    rf_in_place_find(engine->env->plan, schedule, RF_NONE, &in_place);
     for (size_t i = 0; i < schedule->n_ops; i++) {
         const struct rf_in_place *cover =
-            rf_in_place_of_op(&covers, &schedule->ops[i]);
+            rf_in_place_of_op(&in_place, &schedule->ops[i]);
         nothing[i] = cover != NULL && cover->usable;
     }
-    rf_in_place_free(&covers);
+    rf_in_place_free(&in_place);
 }
 
 /* A handle for every other rank whose memory this one uses in place, and for
@@ -76,14 +76,14 @@ static void find_places(struct shm_state *shm)
 {
     const struct rf_engine *engine = shm->engine;
     const struct rf_method_env *env = engine->env;
-    struct rf_in_place_set covers;
-    rf_in_place_find(env->plan, env->schedule, env->rank, &covers);
+    struct rf_in_place_set in_place;
+    rf_in_place_find(env->plan, env->schedule, env->rank, &in_place);
     shm->layout = rf_plan_layout(env->plan, RF_INFER, env->rank);
     shm->places = rf_xcalloc(shm->layout->n_pieces, sizeof(*shm->places));
     for (size_t p = 0; p < shm->layout->n_pieces; p++) {
         const struct rf_in_place *cover =
-            covers.ranks[env->rank].layout != NULL
-                ? &covers.ranks[env->rank].covers[p]
+            in_place.ranks[env->rank].layout != NULL
+                ? &in_place.ranks[env->rank].by_piece[p]
                 : NULL;
         if (cover != NULL && cover->usable) {
             const struct rf_node_memory_peer *peer =
@@ -94,7 +94,7 @@ static void find_places(struct shm_state *shm)
             memcpy(shm->places[p].stride, cover->stride, sizeof(cover->stride));
         }
     }
-    rf_in_place_free(&covers);
+    rf_in_place_free(&in_place);
 }
 
 static enum rf_route route(const struct rf_method_env *env,

@@ -88,14 +88,14 @@ static bool can_stay(const struct rf_schedule *schedule, uint32_t rank,
 static size_t compare(const struct lab *lab)
 {
     const struct rf_plan *plan = lab->planned.plan;
-    struct rf_in_place_set covers;
+    struct rf_in_place_set in_place;
     size_t n = 0;
-    rf_in_place_find(plan, lab->schedule, RF_NONE, &covers);
+    rf_in_place_find(plan, lab->schedule, RF_NONE, &in_place);
     for (uint32_t rank = 0; rank < plan->world->n_ranks; rank++) {
         const struct rf_rank_layout *layout =
             rf_plan_layout(plan, RF_INFER, rank);
         for (size_t p = 0; p < layout->n_pieces; p++) {
-            const struct rf_in_place *found = &covers.ranks[rank].covers[p];
+            const struct rf_in_place *found = &in_place.ranks[rank].by_piece[p];
             uint32_t src = 0;
             uint64_t offset = 0;
             bool stays = can_stay(lab->schedule, rank, &layout->pieces[p], &src,
@@ -108,7 +108,7 @@ static size_t compare(const struct lab *lab)
             }
         }
     }
-    rf_in_place_free(&covers);
+    rf_in_place_free(&in_place);
     return n;
 }
 
@@ -151,7 +151,7 @@ END_TEST
 START_TEST(test_cover_of_many_pieces)
 {
     struct lab lab;
-    struct rf_in_place_set covers;
+    struct rf_in_place_set in_place;
     const struct rf_rank_layout *layout;
     size_t n = 0, n_stay = 0;
     make(&lab,
@@ -159,18 +159,18 @@ START_TEST(test_cover_of_many_pieces)
          "'num_attention_heads': 16384, 'num_query_groups': 8192, "
          "'kv_channels': 1, 'ffn_hidden_size': 8, 'vocab_size': 64}}",
          "{'name': 'w', 'train': {'tp': 1}, 'infer': {'tp': 1}}", 2);
-    rf_in_place_find(lab.planned.plan, lab.schedule, 0, &covers);
-    ck_assert_ptr_null(covers.ranks[1].layout);
+    rf_in_place_find(lab.planned.plan, lab.schedule, 0, &in_place);
+    ck_assert_ptr_null(in_place.ranks[1].layout);
     layout = rf_plan_layout(lab.planned.plan, RF_INFER, 0);
     ck_assert_uint_gt(layout->n_pieces, 10000);
     for (size_t p = 0; p < layout->n_pieces; p++) {
-        n += covers.ranks[0].covers[p].elements ==
+        n += in_place.ranks[0].by_piece[p].elements ==
              rf_box_elements(&layout->pieces[p].box);
-        n_stay += covers.ranks[0].covers[p].usable;
+        n_stay += in_place.ranks[0].by_piece[p].usable;
     }
     ck_assert_uint_eq(n, layout->n_pieces);
     ck_assert_uint_gt(n_stay, 0);
-    rf_in_place_free(&covers);
+    rf_in_place_free(&in_place);
     done(&lab);
 }
 END_TEST
@@ -178,17 +178,17 @@ END_TEST
 START_TEST(test_cover_finds_an_ops_piece)
 {
     struct lab lab;
-    struct rf_in_place_set covers;
+    struct rf_in_place_set in_place;
     make(&lab, MODEL(2),
          "{'name': 'w', 'train': {'tp': 2}, 'infer': {'tp': 2}}", 2);
-    rf_in_place_find(lab.planned.plan, lab.schedule, 1, &covers);
+    rf_in_place_find(lab.planned.plan, lab.schedule, 1, &in_place);
     for (size_t i = 0; i < lab.schedule->n_ops; i++) {
         const struct rf_op *op = &lab.schedule->ops[i];
-        const struct rf_in_place *cover = rf_in_place_of_op(&covers, op);
+        const struct rf_in_place *cover = rf_in_place_of_op(&in_place, op);
         ck_assert_int_eq(cover != NULL, op->dst == 1);
         ck_assert(cover == NULL || cover->src == op->src);
     }
-    rf_in_place_free(&covers);
+    rf_in_place_free(&in_place);
     done(&lab);
 }
 END_TEST

@@ -134,12 +134,13 @@ close_file:
     return status;
 }
 
-/* The text with what Python writes beyond JSON made JSON; to be freed. */
+/* The text with what Python writes beyond JSON made JSON; to be freed. Errors
+ * behind Infinity still name the right column. */
 static char *from_python(const char *text, size_t *size)
 {
     static const struct {
         const char *from, *to;
-    } words[] = {{"Infinity", "1e308"}, {"NaN", "\"NaN\""}};
+    } words[] = {{"Infinity", "1e308   "}, {"NaN", "\"NaN\""}};
     char *out = rf_xmalloc(2 * *size);
     size_t used = 0;
     bool in_string = false;

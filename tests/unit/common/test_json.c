@@ -127,6 +127,11 @@ START_TEST(test_json_load_python_takes_its_numbers)
     write_file("python.json", "{\"a\": InfinityNaN}", 18);
     ck_assert_int_eq(rf_json_load_python("python.json", 100, &none, &err),
                      RF_ERR_CONFIG);
+    write_file("python.json", "[Infinity, true false]", 22);
+    ck_assert_int_eq(rf_json_load_python("python.json", 100, &none, &err),
+                     RF_ERR_CONFIG);
+    ck_assert_msg(strstr(err.text, "python.json:1:17:") != NULL, "%s",
+                  err.text);
 }
 END_TEST
 

@@ -346,7 +346,7 @@ static bool stays(const struct rf_simulation *b, const struct rf_op *op)
     case RF_LEFT_SLOT:
         return stays_in_slot(b, op);
     case RF_LEFT_COVERED:
-        cover = rf_in_place_of_op(&b->stays, op);
+        cover = rf_in_place_of_op(&b->covered, op);
         return cover != NULL && cover->usable;
     case RF_LEFT_NOTHING:
         break;
@@ -693,7 +693,7 @@ enum rf_status rf_simulate(const struct rf_simulate_env *env,
     b.flow_of = rf_xcalloc(n_ops, sizeof(*b.flow_of));
     b.end_of = rf_xcalloc(n_ops, sizeof(*b.end_of));
     if (env->inside.left == RF_LEFT_COVERED) {
-        rf_in_place_find(env->plan, env->schedule, RF_NONE, &b.stays);
+        rf_in_place_find(env->plan, env->schedule, RF_NONE, &b.covered);
     }
     count_ranks(&b);
     choose_turns(&b);
@@ -706,7 +706,7 @@ enum rf_status rf_simulate(const struct rf_simulate_env *env,
         take_turns(&b);
     }
     status = run(&b, out, err);
-    rf_in_place_free(&b.stays);
+    rf_in_place_free(&b.covered);
     free(b.n_ranks);
     free(b.n_copiers);
     free(b.reads);

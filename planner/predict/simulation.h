@@ -60,8 +60,8 @@ struct rf_simulation {
     struct rf_job_edge *edges;
     size_t n_edges, edges_capacity;
     uint64_t in_place;
-    struct rf_in_place_set stays; /* with RF_LEFT_COVERED */
-    uint32_t *n_ranks;            /* of each node */
+    struct rf_in_place_set covered; /* with RF_LEFT_COVERED */
+    uint32_t *n_ranks;              /* of each node */
     uint32_t *n_copiers;   /* likewise, with RF_COPIER_DST those that copy */
     struct rf_read *reads; /* of each op; NULL: no matter */
     uint32_t tasks_a_turn; /* 0: ranks need not take turns */

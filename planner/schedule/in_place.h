@@ -37,8 +37,7 @@ void rf_in_place_find(const struct rf_plan *plan,
                       struct rf_in_place_set *out);
 void rf_in_place_free(struct rf_in_place_set *set);
 
-/* The cover of the piece that `op` ends in; NULL: in none that was looked at.
- */
+/* Of the piece that `op` ends in; NULL: in none that was looked at. */
 const struct rf_in_place *rf_in_place_of_op(const struct rf_in_place_set *set,
                                             const struct rf_op *op);
 

@@ -140,6 +140,12 @@ hold_in() { # STATE [JQ_PROGRAM [OPTION...]]
         echo "it was never held in state $state" >&2
         exit $not_hit
     }
+    # After the last scenario's step nothing of the run can be harmed.
+    if [ "$state" = closing ] &&
+        [ "$(grep -c -- '-> closing' err)" -gt "${moment[1]}" ]; then
+        echo "it was held in state closing of a later scenario" >&2
+        exit $not_hit
+    fi
     coord_pid=$(<control/pid)
 }
 

@@ -2,78 +2,22 @@
 #ifndef RF_COORDINATOR_COMMANDS_CLI_H
 #define RF_COORDINATOR_COMMANDS_CLI_H
 
-#include <stdbool.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <stdio.h>
 
 #include "common/err.h"
-#include "common/log.h"
-#include "coordinator/config/overrides.h"
-#include "coordinator/megatron/megatron_flags.h"
-#include "coordinator/reports/thresholds.h"
+#include "coordinator/commands/cli_args.h"
 #include "coordinator/scenario/exit_code.h"
-#include "coordinator/table/form.h"
-
-enum rf_command {
-    RF_CMD_RUN,
-    RF_CMD_PLAN,
-    RF_CMD_CHECK,
-    RF_CMD_PREDICT,
-    RF_CMD_ADVISE,
-    RF_CMD_REPORT,
-    RF_CMD_COMPARE,
-    RF_CMD_RERUN,
-    RF_CMD_MEGATRON,
-    RF_CMD_HELP,
-    RF_CMD_VERSION,
-};
-
-struct rf_cli {
-    enum rf_command command;
-    const char *config;    /* CLUSTER.json; rerun: RESULT.json */
-    const char **operands; /* report, compare: folders */
-    size_t n_operands;
-    const char **globs; /* -s */
-    size_t n_globs;
-    struct rf_overrides overrides; /* --set, --nodes, --hostfile */
-    const char *out;               /* -o, default "results" */
-    bool has_out;                  /* -o was given */
-    const char *resume;
-    const char *export; /* folder of --export, or NULL */
-    const char *trace;  /* file of --trace, or NULL */
-    const char *demo;   /* size of --demo, or NULL */
-    bool dry_run, json, full;
-    bool print; /* --print of megatron */
-    bool slow;  /* --slow: slow scenarios, too */
-    bool logs;  /* --logs */
-    struct rf_megatron_args megatron;
-    bool strict; /* --strict: no workers of another build */
-    enum rf_log_level level;
-    bool quiet;
-    uint32_t timeout_s; /* 0: none */
-    uint32_t repeat;    /* 0: not given */
-    struct rf_thresholds thresholds;
-    enum rf_report_form form;
-    bool drop_constant;    /* --drop-constant of tables */
-    bool alpa;             /* --alpa: a form of reports, too */
-    bool pool;             /* --pool: several runs as one */
-    const char *html;      /* file of --html */
-    const char *figures;   /* folder of --figures, or NULL */
-    const char *reference; /* folder of --reference, or NULL */
-    const char *outliers;  /* file of --outliers, or NULL */
-    int argc; /* as called, before getopt reorders it, for results */
-    char **argv;
-};
 
 /* Parses argv (kept, not copied; getopt reorders it). RF_ERR_USAGE with one
- * line that says what is wrong. The flags of `megatron` are taken out of argv
+ * line that says what is wrong; `command` is then set as far as it is known,
+ * and nothing is kept. The flags of `megatron` are taken out of argv
  * before its options are looked for. rf_cli_free() frees what was allocated. */
 enum rf_status rf_cli_parse(int argc, char **argv, struct rf_cli *out,
                             struct rf_err *err) RF_MUST_CHECK;
 void rf_cli_free(struct rf_cli *cli);
 
-void rf_cli_help(FILE *to);
+/* One screen about all commands if `topic` is RF_CMD_HELP. */
+void rf_cli_help(enum rf_command topic, FILE *to);
 void rf_cli_version(FILE *to);
 
 #endif

@@ -8,6 +8,7 @@
 #include "common/core_dumps.h"
 #include "common/fd_limit.h"
 #include "coordinator/commands/cli.h"
+#include "coordinator/commands/cli_table.h"
 #include "coordinator/commands/commands.h"
 
 /* A command that talks to nodes. Others only print, and end as programs do when
@@ -47,11 +48,13 @@ static int dispatch(struct rf_cli *cli)
     case RF_CMD_COMPARE:
         return rf_compare_command(cli);
     case RF_CMD_HELP:
-        rf_cli_help(stdout);
+        rf_cli_help(cli->topic, stdout);
         return RF_EXIT_OK;
     case RF_CMD_VERSION:
         rf_cli_version(stdout);
         return RF_EXIT_OK;
+    case RF_COMMANDS:
+        break;
     }
     return RF_EXIT_USAGE;
 }
@@ -87,8 +90,10 @@ int main(int argc, char **argv)
     rf_core_dumps_forbid();   /* it holds every node's key */
     signal(SIGXFSZ, SIG_IGN); /* what exceeds RLIMIT_FSIZE is an error */
     if (rf_cli_parse(argc, argv, &cli, &err) != RF_OK) {
-        fprintf(stderr, "refit-coord: %s\nTry \"refit-coord --help\".\n",
-                err.text);
+        bool about_all = cli.topic == RF_CMD_HELP;
+        fprintf(stderr, "refit-coord: %s\nTry \"refit-coord %s%s--help\".\n",
+                err.text, about_all ? "" : rf_cli_commands[cli.topic].name,
+                about_all ? "" : " ");
         return RF_EXIT_USAGE;
     }
     rf_log_init(cli.level, NULL);

@@ -12,10 +12,20 @@ options_of_page() { # NAME
         sed 's/^Fl /-/' | sort -u
 }
 
+# The help of a program and of its commands, if it has any.
+all_help() { # PROGRAM
+    local command
+    "$1" --help >help || fail "$1 --help: exit code $?"
+    for command in $(sed -n '/^Commands/,/^$/s/^  \([a-z]*\) .*/\1/p' help); do
+        "$1" "$command" --help >>help || fail "$1 $command --help: exit code $?"
+    done
+}
+
 # The words of the help that begin with a dash.
 options_of_help() { # PROGRAM
-    "$1" --help >help || fail "$1 --help: exit code $?"
-    grep -oE "(^|[[ |(\`])--?[a-zA-Z][a-zA-Z-]*" help |
+    all_help "$1"
+    sed '/^Example/,/^See/d' help |
+        grep -oE "(^|[[ |(\`])--?[a-zA-Z][a-zA-Z-]*" |
         sed 's/^[^-]*//' | sort -u
 }
 
@@ -39,7 +49,7 @@ test_help_is_no_wider_than_a_terminal() {
     # shellcheck disable=SC2154
     for program in "$coord" "$worker" "$testbed" \
         "$RF_TOP/scripts/refit-suite"; do
-        "$program" --help >help || fail "$program --help: exit code $?"
+        all_help "$program"
         [ -s help ] || fail "$program --help prints nothing"
         awk 'length > 80 { print; wide = 1 } END { exit wide }' help >&2 ||
             fail "$program --help has lines above 80 columns"

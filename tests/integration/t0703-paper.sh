@@ -22,7 +22,7 @@ draws_figures() {
 
 # Why a step cannot be run here; nothing if it can.
 why_not() { # STEP
-    local option
+    local command option
     if grep -q '^pdflatex ' "$1"; then
         if ! kpsewhich booktabs.sty graphicx.sty >found 2>/dev/null; then
             echo "no LaTeX with booktabs and graphicx (scripts/deps latex)"
@@ -32,10 +32,11 @@ why_not() { # STEP
     elif grep -q -- '--figures' "$1" && ! draws_figures; then
         echo "no matplotlib (scripts/deps figures)"
     fi
-    "$coord" --help >help
+    for command in run report compare rerun; do
+        "$coord" $command --help
+    done >help
     grep '^refit-coord ' "$1" | grep -oE -- ' --[a-z]+' | while read -r option; do
         grep -q -- "$option" help ||
-            [ "$option" = --version ] ||
             echo "this build's --help does not know $option"
     done
 }

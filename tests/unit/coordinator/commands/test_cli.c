@@ -5,6 +5,7 @@
 
 #include "common/mem.h"
 #include "coordinator/commands/cli.h"
+#include "coordinator/commands/cli_table.h"
 
 #define ARGS(...) ((const char *[]){"refit-coord", __VA_ARGS__, NULL})
 #define ARGS_MAX 80
@@ -153,10 +154,37 @@ START_TEST(test_cli_help_and_version_need_no_file)
     struct rf_cli cli;
     ck_assert_int_eq(parse(ARGS("--help"), &cli, NULL), RF_OK);
     ck_assert_int_eq(cli.command, RF_CMD_HELP);
+    ck_assert_int_eq(cli.topic, RF_CMD_HELP);
     rf_cli_free(&cli);
     ck_assert_int_eq(parse(ARGS("-V"), &cli, NULL), RF_OK);
     ck_assert_int_eq(cli.command, RF_CMD_VERSION);
     rf_cli_free(&cli);
+}
+END_TEST
+
+START_TEST(test_cli_help_is_about_the_command_that_is_named)
+{
+    static const struct {
+        const char *args[5];
+        enum rf_command topic;
+    } asked[] = {{{"plan", "--help"}, RF_CMD_PLAN},
+                 {{"--help", "plan"}, RF_CMD_PLAN},
+                 {{"run", "c.json", "-h"}, RF_CMD_RUN},
+                 {{"c.json", "-h"}, RF_CMD_HELP},
+                 {{"-o", "plan", "c.json", "-h"}, RF_CMD_HELP},
+                 {{"help", "compare"}, RF_CMD_COMPARE},
+                 {{"help"}, RF_CMD_HELP},
+                 {{"megatron", "--help"}, RF_CMD_MEGATRON},
+                 {{"plan", "--strict", "--help"}, RF_CMD_PLAN}};
+    for (size_t i = 0; i < RF_ARRAY_SIZE(asked); i++) {
+        const char *args[7] = {"refit-coord"};
+        struct rf_cli cli;
+        memcpy(args + 1, asked[i].args, sizeof(asked[i].args));
+        ck_assert_int_eq(parse(args, &cli, NULL), RF_OK);
+        ck_assert_int_eq(cli.command, RF_CMD_HELP);
+        ck_assert_int_eq(cli.topic, asked[i].topic);
+        rf_cli_free(&cli);
+    }
 }
 END_TEST
 
@@ -168,6 +196,8 @@ static const struct {
     {{"plan"}, "missing CLUSTER.json argument"},
     {{"pln", "c.json"}, "did you mean \"plan\""},
     {{"quux", "c.json"}, "unknown command \"quux\""},
+    {{"help", "pln"}, "did you mean \"plan\""},
+    {{"help", "c.json"}, "unknown command \"c.json\""},
     {{"a.json", "b.json"}, "unexpected argument \"b.json\""},
     {{"plan", "quux", "b.json"}, "unexpected argument \"b.json\""},
     {{"--nonsense", "a.json"}, "unknown option --nonsense"},
@@ -243,28 +273,86 @@ START_TEST(test_cli_full_is_json)
 }
 END_TEST
 
-START_TEST(test_cli_help_names_every_option)
+/* To be freed by the caller. */
+static char *help_of(enum rf_command topic)
 {
-    static const char *const options[] = {
-        "--output",   "--scenario",  "--dry-run",
-        "--resume",   "--timeout",   "--json",
-        "--full",     "--csv",       "--latex",
-        "--markdown", "--html",      "--threshold",
-        "--verbose",  "--quiet",     "--help",
-        "--version",  "--strict",    "MODEL.json",
-        "-q or -v",   "--repeat",    "--set",
-        "--nodes",    "--hostfile",  "--print",
-        "--figures",  "--reference", "megatron MEGATRON_FLAG...",
-        "--alpa"};
     char *text = NULL;
     size_t size = 0;
     FILE *file = open_memstream(&text, &size);
-    rf_cli_help(file);
+    rf_cli_help(topic, file);
     fclose(file);
-    for (size_t i = 0; i < RF_ARRAY_SIZE(options); i++) {
-        ck_assert_msg(strstr(text, options[i]) != NULL, "%s", options[i]);
+    return text;
+}
+
+static bool has_option(const char *help, const char *name)
+{
+    char *words = rf_xasprintf("--%s ", name);
+    char *line = rf_xasprintf("--%s\n", name);
+    bool has = strstr(help, words) != NULL || strstr(help, line) != NULL;
+    free(words);
+    free(line);
+    return has;
+}
+
+START_TEST(test_cli_help_of_a_command_has_the_options_that_it_takes)
+{
+    for (unsigned c = 0; c < RF_CMD_HELP; c++) {
+        char *help = help_of(c);
+        for (size_t i = 0; i < RF_OPTIONS; i++) {
+            const struct rf_cli_option *option = &rf_cli_options[i];
+            char *word = rf_xasprintf("--%s", option->name);
+            const char *args[] = {"refit-coord", rf_cli_commands[c].name, word,
+                                  option->value != NULL ? "1" : NULL, NULL};
+            struct rf_err err = {0};
+            struct rf_cli cli;
+            bool refused = parse(args, &cli, &err) != RF_OK &&
+                           strstr(err.text, "does not apply") != NULL;
+            ck_assert_msg(has_option(help, option->name) == !refused, "%s %s",
+                          args[1], word);
+            rf_cli_free(&cli);
+            free(word);
+        }
+        free(help);
     }
-    free(text);
+}
+END_TEST
+
+START_TEST(test_cli_help_has_usage_and_an_example_that_is_taken)
+{
+    char *help = help_of(RF_CMD_PREDICT);
+    ck_assert_ptr_nonnull(strstr(help, "refit-coord predict --demo SIZE"));
+    free(help);
+    for (unsigned c = 0; c < RF_CMD_HELP; c++) {
+        char *example = rf_xstrdup(rf_cli_commands[c].example);
+        const char *args[ARGS_MAX] = {"refit-coord"};
+        size_t n = 1;
+        struct rf_cli cli;
+        for (char *word = strtok(example, " \\\n"); word != NULL;
+             word = strtok(NULL, " \\\n")) {
+            args[n++] = word;
+        }
+        ck_assert_int_eq(parse(args, &cli, NULL), RF_OK);
+        ck_assert_uint_eq(cli.command, c);
+        rf_cli_free(&cli);
+        free(example);
+    }
+}
+END_TEST
+
+START_TEST(test_cli_help_without_a_command_is_one_screen_of_all)
+{
+    char *help = help_of(RF_CMD_HELP);
+    size_t lines = 0;
+    for (const char *c = help; *c != '\0'; c++) {
+        lines += *c == '\n';
+    }
+    ck_assert_msg(lines >= 24 && lines <= 40, "%zu lines", lines);
+    for (size_t i = 0; i < RF_COMMANDS; i++) {
+        char *line = rf_xasprintf("\n  %s ", rf_cli_commands[i].name);
+        ck_assert_msg(strstr(help, line) != NULL, "%s", line);
+        free(line);
+    }
+    free(help);
 }
 END_TEST
 
@@ -285,7 +373,11 @@ Suite *test_cli_suite(void)
     tcase_add_loop_test(tests, test_cli_refuses_with_a_reason, 0,
                         (int)RF_ARRAY_SIZE(wrong));
     tcase_add_test(tests, test_cli_full_is_json);
-    tcase_add_test(tests, test_cli_help_names_every_option);
+    tcase_add_test(tests, test_cli_help_is_about_the_command_that_is_named);
+    tcase_add_test(tests,
+                   test_cli_help_of_a_command_has_the_options_that_it_takes);
+    tcase_add_test(tests, test_cli_help_has_usage_and_an_example_that_is_taken);
+    tcase_add_test(tests, test_cli_help_without_a_command_is_one_screen_of_all);
     suite_add_tcase(suite, tests);
     return suite;
 }

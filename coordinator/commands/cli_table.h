@@ -59,7 +59,7 @@ struct rf_cli_option {
 
 struct rf_cli_command {
     const char *name;
-    const char *operands[2]; /* a line of usage each; none: no help of its own */
+    const char *operands[2]; /* lines of usage; none: no help of its own */
     const char *help;        /* one line */
     const char *example;     /* behind "refit-coord" */
     void (*more)(FILE *to);  /* prints the rest of its help; NULL: none */

@@ -25,6 +25,24 @@ test_the_list_has_a_name() {
     done
 }
 
+test_scenarios_of_a_suite_are_listed_with_their_numbers() {
+    for word in list -l; do
+        BUILD=$RF_BUILD_DIR "$RF_TOP/scripts/refit-suite" "$word" megatron \
+            pair >out 2>err || fail "exit $?: $(cat err)"
+        expect_text out '^ +4 +[0-9.]+ GB  4-tp2pp2-to-tp4$'
+        expect_text out '^ +8 +[0-9.]+ GB  8-tp2-to-tp1-methods-method=shm$'
+        expect_text out '^ +- +[0-9.]+ [GM]B  [a-z].*$'
+    done
+    [ "$(grep -c '[0-9]-' out)" -ge 12 ] || fail "some are missing"
+    [ "$(wc -l <out)" = 22 ] || fail "not one line for each of 19 and 2"
+    BUILD=$RF_BUILD_DIR "$RF_TOP/scripts/refit-suite" list megatron 4 2>err
+    [ $? = 2 ] || fail "a number is not refused"
+    expect_text err 'list has all scenarios of a suite; remove 4'
+    BUILD=$RF_BUILD_DIR "$RF_TOP/scripts/refit-suite" list megatorn 2>err
+    [ $? = 2 ] || fail "an unknown suite is not refused"
+    expect_text err 'did you mean megatron'
+}
+
 test_suites_are_listed_without_a_build() {
     BUILD=$PWD/none "$RF_TOP/scripts/refit-suite" >out || fail "exit $?"
     expect_text out '^n-to-m$'

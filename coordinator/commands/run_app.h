@@ -8,6 +8,7 @@
 #include "coordinator/advice/advice.h"
 #include "coordinator/cluster/cluster.h"
 #include "coordinator/commands/cli.h"
+#include "coordinator/commands/node_lines.h"
 #include "coordinator/commands/progress.h"
 #include "coordinator/commands/signals.h"
 #include "coordinator/run/run.h"
@@ -28,6 +29,7 @@ struct rf_run_app {
     struct rf_trace_file *trace; /* of --trace, until it is stored */
     struct rf_stderr_writer *output;
     struct rf_progress *progress;
+    struct rf_node_lines *lines; /* on it */
     /* What is printed at the end in place of the table; NULL: the table. */
     void (*print)(const struct rf_run_app *app);
     uv_loop_t loop;

@@ -124,7 +124,8 @@ static void progress_op(const struct rf_run_view *view, void *data)
 
 static void begin_op(const struct rf_attempt *attempt, void *data)
 {
-    (void)data;
+    const struct rf_run_app *app = data;
+    rf_node_lines_begin(app->lines, attempt);
     rf_debug("scenario %s: %u ranks, %zu transfers",
              attempt->scenario->spec->name, attempt->scenario->world->n_ranks,
              attempt->scenario->plan->n_transfers);
@@ -134,6 +135,7 @@ static void end_op(const struct rf_attempt *attempt, void *data)
 {
     struct rf_run_app *app = data;
     rf_results_store(app->results, attempt);
+    rf_node_lines_end(app->lines, attempt, rf_results_folder(app->results));
     if (app->trace != NULL) {
         rf_trace_file_add(app->trace, attempt, rf_results_last(app->results));
     }
@@ -248,13 +250,8 @@ static void bad_message_cb(uint32_t node, const struct rf_msg_bad *bad,
 static void log_cb(uint32_t node, uint32_t rank, const char *line, void *data)
 {
     struct rf_run_app *app = data;
-    const char *host = app->config->node_names[node];
     rf_run_log(app->run, node, rank, line);
-    if (rank == RF_NONE) {
-        rf_info("%s: %s", host, line);
-    } else {
-        rf_info("%s:%u: %s", host, rank, line);
-    }
+    rf_node_lines_show(app->lines, node, rank, line);
 }
 
 static void stopped_cb(void *data)
@@ -362,6 +359,7 @@ static enum rf_status run_all(struct rf_run_app *app, struct rf_err *err)
         app->trace = rf_trace_file_create();
         rf_run_set_trace(app->run);
     }
+    app->lines = rf_node_lines_create(app->config);
     app->progress = rf_progress_create(app->output, app->cli->quiet);
     set_test_hooks(app);
     rf_run_start(app->run);
@@ -374,6 +372,7 @@ static enum rf_status run_all(struct rf_run_app *app, struct rf_err *err)
     while (app->planning) {
         uv_run(&app->loop, UV_RUN_ONCE);
     }
+    rf_node_lines_destroy(app->lines);
     if (app->stopped) {
         rf_cluster_destroy(app->cluster);
     }

@@ -52,4 +52,21 @@ test_what_ranks_write_is_kept_with_its_phase() {
     expect_text results/*/logs/s/rank-1.log '^  .*total startup time in dynamic loader'
 }
 
+# The loader names every symbol that it binds: thousands of lines.
+test_a_flood_of_a_rank_is_cut_and_its_log_is_named() {
+    local log=results/.*/logs/s/rank-1.log
+    cluster '.launch.env = {"LD_DEBUG": "bindings"}'
+    run_coord cluster.json
+    expect_exit 0
+    [ "$(grep -c '^localhost:1: .*binding file' err)" -le 50 ] ||
+        fail "the terminal is flooded"
+    expect_text err "^localhost:1: [1-9][0-9]+ more lines: see $log$"
+    [ "$(grep -c '^localhost:1: .* more lines' err)" = 1 ] || fail "said twice"
+    expect_text results/*/logs/s/rank-1.log 'binding file'
+    run_coord cluster.json -v -o all
+    [ "$(grep -c '^debug: localhost:1: .*binding file' err)" -gt 50 ] ||
+        fail "-v does not show all"
+    expect_no_text err 'more lines'
+}
+
 run_tests

@@ -490,7 +490,6 @@ static void say_not_run(const struct rf_run *run)
 /* --timeout; too late to fail anything once all scenarios are over. */
 static void run_deadline(struct rf_run *run)
 {
-    struct rf_fault fault;
     run->run_deadline_ns = INT64_MAX;
     if (run->sm.state == RUN_STOPPING) {
         return;
@@ -502,13 +501,12 @@ static void run_deadline(struct rf_run *run)
     say_not_run(run);
     if (run->sm.state == RUN_LAUNCHING) {
         join_timeout(run);
+    } else if (run->sm.state == RUN_INSPECTING) {
+        inspect_timeout(run);
     } else if (!in_attempt(run)) {
         stop(run);
     } else {
-        fault =
-            rf_fault_make(RF_NONE, RF_NONE, RF_ERR_TIMEOUT,
-                          "--timeout reached (%u s); raise it", run->timeout_s);
-        rf_run_fail(run, &fault);
+        rf_run_attempt_deadline(run);
     }
 }
 

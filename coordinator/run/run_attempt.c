@@ -421,14 +421,41 @@ static void take_exchange(struct rf_run *run, uint32_t node,
     }
 }
 
-void rf_run_step_timeout(struct rf_run *run)
+/* The nodes that the step in progress waits for are at fault. */
+static void fail_silent(struct rf_run *run, const char *limit)
 {
     const int64_t stay_ns = run->ops->now(run->data) - run->sm.entered_ns;
-    const uint32_t timeout_s =
-        is_timed(run) ? run->attempt->scenario->spec->timeout_s : 0;
-    struct rf_fault fault =
-        rf_run_steps_silence(run->steps, rf_state_step(run->sm.state),
-                             (double)stay_ns / 1e9, timeout_s);
+    struct rf_fault fault = rf_run_steps_silence(
+        run->steps, rf_state_step(run->sm.state), (double)stay_ns / 1e9, limit);
+    rf_run_fail(run, &fault);
+}
+
+void rf_run_step_timeout(struct rf_run *run)
+{
+    const uint32_t timeout_s = run->attempt->scenario->spec->timeout_s;
+    char limit[96] = "";
+    if (is_timed(run) && timeout_s > 0) {
+        snprintf(limit, sizeof(limit),
+                 "; the scenario's timeout_s is %u, raise it if the refit may "
+                 "take longer",
+                 timeout_s);
+    }
+    fail_silent(run, limit);
+}
+
+void rf_run_attempt_deadline(struct rf_run *run)
+{
+    char limit[64];
+    struct rf_fault fault;
+    snprintf(limit, sizeof(limit), "--timeout reached (%u s); raise it",
+             run->timeout_s);
+    if (rf_state_step(run->sm.state) != NULL) {
+        char behind[80];
+        snprintf(behind, sizeof(behind), "; %s", limit);
+        fail_silent(run, behind);
+        return;
+    }
+    fault = rf_fault_make(RF_NONE, RF_NONE, RF_ERR_TIMEOUT, "%s", limit);
     rf_run_fail(run, &fault);
 }
 

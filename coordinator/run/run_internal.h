@@ -79,8 +79,9 @@ void rf_run_attempt_log(struct rf_run *run, uint32_t node, uint32_t rank,
                         const char *line);
 /* A node is lost; it may have ranks in the attempt. */
 void rf_run_attempt_lost(struct rf_run *run, uint32_t node, const char *why);
-/* The time of a step, or of ABORTING, is over. */
+/* The time of a step, of the run in an attempt, or of ABORTING, is over. */
 void rf_run_step_timeout(struct rf_run *run);
+void rf_run_attempt_deadline(struct rf_run *run);
 void rf_run_abort_timeout(struct rf_run *run);
 
 #endif

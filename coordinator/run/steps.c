@@ -7,6 +7,8 @@
 #include "common/log.h"
 #include "common/mem.h"
 
+#define SILENT_NAMED 8 /* nodes that a fault names */
+
 struct rf_run_steps {
     const struct rf_scenario *scenario;
     uint64_t seq;  /* of the step in progress */
@@ -179,29 +181,46 @@ static uint32_t only_rank(const struct rf_run_steps *steps, uint32_t node)
     return steps->answered[rank] ? RF_NONE : rank;
 }
 
-struct rf_fault rf_run_steps_silence(const struct rf_run_steps *steps,
-                                     const char *step, double seconds,
-                                     uint32_t timeout_s)
+/* "beta (rank 3), gamma and 2 more": who has not answered. Returns how many
+ * nodes that are, and the first of them. */
+static uint32_t name_silent(const struct rf_run_steps *steps, char *out,
+                            size_t size, uint32_t *first)
 {
-    uint32_t silent = 0, first = RF_NONE;
-    char hint[96] = "";
+    size_t used = 0;
+    uint32_t silent = 0;
+    *first = RF_NONE;
     for (uint32_t i = 0; i < steps->scenario->world->n_nodes; i++) {
-        if (steps->waiting[i]) {
-            first = first == RF_NONE ? i : first;
-            silent++;
+        const uint32_t rank = steps->waiting[i] ? only_rank(steps, i) : RF_NONE;
+        if (!steps->waiting[i] || ++silent > SILENT_NAMED) {
+            continue;
+        }
+        *first = RF_MIN(*first, i);
+        used += (size_t)snprintf(out + used, size - used, "%s%.64s",
+                                 silent > 1 ? ", " : "",
+                                 steps->scenario->config->node_names[i]);
+        if (rank != RF_NONE) {
+            used +=
+                (size_t)snprintf(out + used, size - used, " (rank %u)", rank);
         }
     }
-    if (timeout_s > 0) {
-        snprintf(hint, sizeof(hint),
-                 "; the scenario's timeout_s is %u, raise it if the refit may "
-                 "take longer",
-                 timeout_s);
+    if (silent > SILENT_NAMED) {
+        snprintf(out + used, size - used, " and %u more",
+                 silent - SILENT_NAMED);
     }
+    return silent;
+}
+
+struct rf_fault rf_run_steps_silence(const struct rf_run_steps *steps,
+                                     const char *step, double seconds,
+                                     const char *limit)
+{
+    char names[SILENT_NAMED * 90 + 24] = "";
+    uint32_t first;
+    const bool alone = name_silent(steps, names, sizeof(names), &first) == 1;
     return rf_fault_make(
-        first, first != RF_NONE ? only_rank(steps, first) : RF_NONE,
-        RF_ERR_TIMEOUT,
-        "no answer to \"%s\" for %.1f s (%u of the nodes silent)%s", step,
-        seconds, silent, hint);
+        alone ? first : RF_NONE, alone ? only_rank(steps, first) : RF_NONE,
+        RF_ERR_TIMEOUT, "no answer to \"%s\" for %.1f s from %s%s", step,
+        seconds, names, limit);
 }
 
 void rf_run_steps_abort(struct rf_run_steps *steps)

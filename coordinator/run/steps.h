@@ -37,11 +37,12 @@ enum rf_verdict rf_run_steps_done(struct rf_run_steps *steps, uint32_t node,
                                   struct rf_run_taker taker,
                                   struct rf_fault *fault);
 
-/* The fault of a step whose time is over: names who has not answered.
- * `timeout_s` is the limit that the scenario sets for it, 0: none. */
+/* The fault of a step whose time is over: names the nodes that have not
+ * answered, and their rank where they have one. `limit`, which ends its text,
+ * says what is over. */
 struct rf_fault rf_run_steps_silence(const struct rf_run_steps *steps,
                                      const char *step, double seconds,
-                                     uint32_t timeout_s);
+                                     const char *limit);
 
 /* Asks every node to end its ranks instead. */
 void rf_run_steps_abort(struct rf_run_steps *steps);

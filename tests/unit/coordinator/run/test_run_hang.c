@@ -1,7 +1,9 @@
 /* Steps that take too long: who is named for it. */
 #include <check.h>
+#include <stdlib.h>
 
 #include "common/log.h"
+#include "common/mem.h"
 #include "tests/lib/fake_run.h"
 
 /* A step that node 1 does not answer; it says which ranks hung when it is told
@@ -108,6 +110,39 @@ START_TEST(test_run_makes_no_rank_the_cause_when_nodes_hang)
 }
 END_TEST
 
+/* Beta has one rank and goes on saying that it is alive. */
+static const char one_each[] =
+    "{'name': 't', 'launch': {'method': 'local'}, 'nodes': [{'host': 'alpha', "
+    "'slots': 1}, {'host': 'beta', 'slots': 1}], 'model': {'megatron': "
+    "{'num_layers': 1, 'hidden_size': 64, 'num_attention_heads': 4, "
+    "'vocab_size': 128}}, 'scenarios': [{'name': 's', 'mode': "
+    "'disaggregated', 'warmup': 0, 'iterations': 1, 'train': {}, 'infer': "
+    "{}}]}";
+
+static const char *const hanging[] = {"prepare", "probe",  "fill",
+                                      "run",     "verify", "close"};
+
+START_TEST(test_run_time_limit_names_whom_a_step_waits_for)
+{
+    struct fake_cluster *fake = fake_cluster_create(one_each, NULL, 50);
+    const struct rf_fault *fault;
+    char *start = rf_xasprintf("no answer to \"%s\" for ", hanging[_i]);
+    fake_cluster_fault(fake, fake_fault_at(FAKE_SILENT, 1, hanging[_i], -1));
+    fake_cluster_start(fake);
+    ck_assert(fake_cluster_run(fake, 600 * FAKE_S));
+    fault = fake_fault(&fake->attempts[0], 0);
+    ck_assert_msg(strncmp(fault->text, start, strlen(start)) == 0, "%s",
+                  fault->text);
+    ck_assert_msg(has(fault->text, " s from beta (rank 1); --timeout reached "
+                                   "(50 s); raise it"),
+                  "%s", fault->text);
+    ck_assert_uint_eq(fault->node, BETA);
+    ck_assert_uint_eq(fault->rank, 1);
+    free(start);
+    fake_cluster_destroy(fake);
+}
+END_TEST
+
 Suite *test_run_hang_suite(void);
 Suite *test_run_hang_suite(void)
 {
@@ -119,6 +154,8 @@ Suite *test_run_hang_suite(void)
     tcase_add_test(tests,
                    test_run_names_who_hangs_also_where_a_peer_was_lost_before);
     tcase_add_test(tests, test_run_makes_no_rank_the_cause_when_nodes_hang);
+    tcase_add_loop_test(tests, test_run_time_limit_names_whom_a_step_waits_for,
+                        0, (int)RF_ARRAY_SIZE(hanging));
     suite_add_tcase(suite, tests);
     return suite;
 }

@@ -71,6 +71,20 @@ START_TEST(test_run_ends_with_4_when_a_node_has_not_the_checkpoint)
 }
 END_TEST
 
+START_TEST(test_run_time_limit_names_who_has_not_sent_headers)
+{
+    struct fake_cluster *fake;
+    fake_run_quiet();
+    fake = fake_cluster_create(config, NULL, 60);
+    fake_cluster_fault(fake, fake_fault_at(FAKE_SILENT, BETA, "inspect", -1));
+    fake_cluster_start(fake);
+    ck_assert(fake_cluster_run(fake, 100 * FAKE_S));
+    ck_assert_ptr_nonnull(rf_run_node_error(fake->run, BETA));
+    ck_assert_ptr_null(rf_run_node_error(fake->run, ALPHA));
+    fake_cluster_destroy(fake);
+}
+END_TEST
+
 /* The first one's files are those that others are compared with. */
 START_TEST(test_run_names_a_file_that_only_another_node_has)
 {
@@ -135,6 +149,7 @@ Suite *test_run_inspect_suite(void)
     tcase_add_loop_test(tests,
                         test_run_ends_with_4_when_a_node_has_not_the_checkpoint,
                         0, RF_ARRAY_SIZE(faults));
+    tcase_add_test(tests, test_run_time_limit_names_who_has_not_sent_headers);
     tcase_add_test(tests, test_run_names_a_file_that_only_another_node_has);
     tcase_add_test(tests, test_run_ends_with_2_when_the_headers_make_no_model);
     tcase_add_loop_test(

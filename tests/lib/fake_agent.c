@@ -10,16 +10,17 @@
 
 #define STEP_NS (10 * FAKE_MS)
 
-static const struct fake_fault *step_fault(const struct fake_cluster *fake,
+static const struct fake_fault *step_fault(struct fake_cluster *fake,
                                            uint32_t node, const char *step,
                                            uint32_t iteration)
 {
     for (size_t i = 0; i < FAKE_FAULTS_MAX; i++) {
-        const struct fake_fault *fault = &fake->faults[i];
+        struct fake_fault *fault = &fake->faults[i];
         if (fault->kind != FAKE_NO_FAULT && fault->step != NULL &&
             fault->node == node && strcmp(fault->step, step) == 0 &&
             (fault->iteration < 0 || (uint32_t)fault->iteration == iteration) &&
             (fault->attempt == 0 || fault->attempt == fake->attempt)) {
+            fault->applied = true;
             return fault;
         }
     }

@@ -37,13 +37,14 @@ void fake_push_message(struct fake_cluster *fake, int64_t after_ns,
                                         .payload = payload});
 }
 
-static const struct fake_fault *launch_fault(const struct fake_cluster *fake,
+static const struct fake_fault *launch_fault(struct fake_cluster *fake,
                                              uint32_t node)
 {
     for (size_t i = 0; i < FAKE_FAULTS_MAX; i++) {
-        const struct fake_fault *fault = &fake->faults[i];
+        struct fake_fault *fault = &fake->faults[i];
         if (fault->kind != FAKE_NO_FAULT && fault->step == NULL &&
             fault->node == node) {
+            fault->applied = true;
             return fault;
         }
     }
@@ -479,6 +480,11 @@ void fake_cluster_destroy(struct fake_cluster *fake)
             rf_fault_free(&fake->attempts[i].faults[f]);
         }
         free(fake->attempts[i].faults);
+    }
+    for (size_t i = 0; i < FAKE_FAULTS_MAX; i++) {
+        ck_assert_msg(
+            fake->faults[i].kind == FAKE_NO_FAULT || fake->faults[i].applied,
+            "the run did not come to the fault at %s", fake->faults[i].step);
     }
     json_decref(fake->last_exchanged);
     json_decref(fake->seen_start);

@@ -57,6 +57,7 @@ struct fake_fault {
     int iteration;    /* of fill, run, verify; -1: any */
     uint32_t attempt; /* 0: any */
     bool no_aborted;  /* and then never answers ABORT */
+    bool applied; /* the run came to it; fake_cluster_destroy() asserts it */
 };
 
 struct fake_attempt {

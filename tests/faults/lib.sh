@@ -137,8 +137,7 @@ hold_in() { # STATE [JQ_PROGRAM [OPTION...]]
     wait_until 60 "state $state" eval '[ -e control/held ] || [ -e control/status ]'
     [ -e control/held ] || {
         tail -n 5 err >&2
-        echo "it was never held in state $state" >&2
-        exit $not_hit
+        missed "it was never held in state $state"
     }
     # After the last scenario's step nothing of the run can be harmed.
     if [ "$state" = closing ] &&
@@ -147,6 +146,12 @@ hold_in() { # STATE [JQ_PROGRAM [OPTION...]]
         exit $not_hit
     fi
     coord_pid=$(<control/pid)
+}
+
+# The fault is none: the run was not in the state for it any more.
+missed() { # WHY
+    echo "$*" >&2
+    exit $not_hit
 }
 
 # Lets the run go on that hold_in has stopped.
@@ -239,12 +244,31 @@ wait_for_victim() { # WHAT CONDITION...
     local what=$1 end=$((SECONDS + 3))
     shift
     until "$@"; do
-        if [ $SECONDS -ge $end ]; then
-            echo "$what is not there in state $state" >&2
-            exit $not_hit
-        fi
+        [ $SECONDS -lt $end ] || missed "$what is not there in state ${state-}"
         sleep 0.02
     done
+}
+
+is_stopped() { # PID
+    grep -qs '^State:[[:space:]]*T' "/proc/$1/status"
+}
+
+# A signal that finds the victim, which stands still if it is STOP.
+hit() { # SIGNAL
+    if ! start_time "$victim" >/dev/null || ! kill "-$1" "$victim"; then
+        missed "the victim was gone before it was hit"
+    fi
+    if [ "$1" = STOP ]; then
+        thawed_at_end+=("$victim")
+        wait_for_victim "a victim that is stopped" is_stopped "$victim"
+    fi
+}
+
+# All workers stand still, or go on: so long a run cannot end.
+signal_workers() { # STOP|CONT
+    [ "$1" = CONT ] || find_workers
+    thawed_at_end+=("${agent_pids[@]}" "${rank_pids[@]}")
+    kill "-$1" "${agent_pids[@]}" "${rank_pids[@]}"
 }
 
 # Sets $victim to the process and $victim_host to an expression of its host:

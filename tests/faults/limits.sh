@@ -15,6 +15,7 @@ run_bounded() { # COMMAND...
 # What a program may do that cannot have what it needs. The loader's own failure
 # is none of ours.
 expect_orderly_end() { # CODE...
+    expect_no_text err 'prlimit: ' # the limit was set
     if [ "$status" = 127 ] && grep -q 'loading shared libraries' err; then
         return
     fi

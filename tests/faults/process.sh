@@ -9,7 +9,7 @@ case_kill() { # WORLD VICTIM STATE [moving]
     hold_in "$3"
     choose_victim "$2"
     [ "${4-}" != moving ] || go_on
-    kill -KILL "$victim"
+    hit KILL
     go_on 2>/dev/null
     open_gate
     "${2}_has_died"
@@ -74,7 +74,6 @@ case_stop() { # WORLD VICTIM STATE
     use_world "$1"
     hold_in "$3"
     choose_victim "$2"
-    thawed_at_end+=("$victim")
     if [ "$2" = coordinator ]; then
         # It stays as held. No agent may wait for it longer than its lease.
         wait_until 60 "the agents' end" no_private_workers
@@ -83,7 +82,7 @@ case_stop() { # WORLD VICTIM STATE
         node_has_gone
         return
     fi
-    kill -STOP "$victim"
+    hit STOP
     go_on
     open_gate
     "${2}_has_stopped"
@@ -127,11 +126,12 @@ case_pause() { # WORLD VICTIM STATE
     use_world "$1"
     hold_in "$3"
     choose_victim "$2"
-    thawed_at_end+=("$victim")
-    kill -STOP "$victim"
+    hit STOP
     [ "$2" = coordinator ] || go_on
     open_gate
     outage 3
+    is_stopped "$victim" || missed "the victim did not stand still so long"
+    [ ! -e control/status ] || missed "the run was over before it went on"
     kill -CONT "$victim"
     finish_within 60
     expect_unharmed
@@ -139,22 +139,22 @@ case_pause() { # WORLD VICTIM STATE
     expect_nothing_left
 }
 
-taken_or_ended() {
-    [ -e control/status ] || signal_is_taken
-}
-
-# The user's signals, several times as fast as they are taken.
+# The user's signals, several times as fast as they are taken: workers that stand
+# still keep the run from ending in between.
 case_signal() { # WORLD SIGNAL TIMES STATE
     local i code
     code=$((128 + $(kill -l "$2")))
     use_world "$1"
     hold_in "$4"
-    kill -"$2" "$coord_pid"
+    victim=$coord_pid
+    [ "$3" = 1 ] || signal_workers STOP
+    hit "$2"
     go_on
     for ((i = 1; i < $3; i++)); do
-        wait_until 20 "signal $i is taken" taken_or_ended
-        [ -e control/status ] || kill -"$2" "$coord_pid" 2>/dev/null
+        wait_until 20 "signal $i is taken" signal_is_taken
+        hit "$2"
     done
+    [ "$3" = 1 ] || signal_workers CONT
     open_gate
     finish_within 60
     expect_exit "$code"

@@ -2,9 +2,11 @@
 # what it was. tests/faults/soak-cases.sh throws the dice.
 # shellcheck shell=bash disable=SC2034,SC2154
 
-# A run with a fault MILLISECONDS after its start.
+# A run with a fault MILLISECONDS after its start; if it is over by then, the next
+# try has half the time.
 case_soak() { # WORLD MODE METHOD STRATEGY FAULT VICTIM MILLISECONDS
-    local mode=$2 method=$3 strategy=$4 fault=$5 victim_kind=$6 at=$7
+    local mode=$2 method=$3 strategy=$4 fault=$5 victim_kind=$6
+    local at=$(($7 >> (try - 1)))
     use_world "$1"
     mkdir disk control
     cluster ".nodes[].slots = 2 | .defaults.disk = {folder: \"$PWD/disk\"} |
@@ -15,8 +17,7 @@ case_soak() { # WORLD MODE METHOD STRATEGY FAULT VICTIM MILLISECONDS
     at_end_of_case "kill -KILL $coord_pid 2>/dev/null"
     until_moment "$at"
     soak_fault "$fault" "$victim_kind"
-    wait_until 120 "the coordinator's end" eval \
-        '! start_time "$coord_pid" >/dev/null'
+    wait_until 120 "the coordinator's end" is_over
     finish_coord >/dev/null 2>&1
     grep -vE 'trace:|debug:' err | sed 's/^/  err: /' >&2
     expect_exit_in 0 1 4 137 130 129 143
@@ -31,6 +32,10 @@ until_moment() { # MILLISECONDS
     sleep "$(($1 / 1000)).$(printf %03d $(($1 % 1000)))"
 }
 
+is_over() {
+    ! start_time "$coord_pid" >/dev/null
+}
+
 any_victim() { # KIND
     local list=()
     find_workers
@@ -41,18 +46,19 @@ any_victim() { # KIND
     sshd) [ ${#agent_pids[@]} = 0 ] || list=("$(parent_of "${agent_pids[-1]}")") ;;
     esac
     victim=${list[-1]-}
-    echo "victim: $1 ${victim:-that is not there}" >&2
+    [ -n "$victim" ] || ! is_over || missed "the run was over before the fault"
     [ -n "$victim" ]
 }
 
 soak_fault() { # FAULT VICTIM
     case $1 in
     kill | stop | pause)
-        any_victim "$2" || return 0
-        kill "-${1/#pause/stop}" "$victim" 2>/dev/null || return 0
+        wait_until 60 "a victim" any_victim "$2"
+        echo "victim: $2 $victim" >&2
         ;;&
+    kill) hit KILL ;;
+    stop | pause) hit STOP ;;&
     stop)
-        thawed_at_end+=("$victim")
         [ "$2" != coordinator ] || {
             for_longer_than_a_lease
             kill -CONT "$victim"
@@ -63,11 +69,13 @@ soak_fault() { # FAULT VICTIM
         kill -CONT "$victim" 2>/dev/null
         ;;
     INT | TERM | HUP)
-        kill "-$1" "$coord_pid" 2>/dev/null
+        victim=$coord_pid
+        hit "$1"
         ;;
     flap | cut)
         at_end_of_case "partition off"
         partition on
+        ! is_over || missed "the run was over before the fault"
         ;;&
     flap)
         outage 3

@@ -167,8 +167,8 @@ case_kill_with_disk() { # VICTIM STATE
     choose_victim "$1"
     # Ranks may be quicker than the kill to close and remove their files.
     [ "$state" = closing ] || compgen -G 'disk/*.data' >/dev/null ||
-        exit "$not_hit"
-    kill -KILL "$victim"
+        missed "there is no file yet"
+    hit KILL
     go_on 2>/dev/null
     finish_within 90
     case $1 in
@@ -217,7 +217,7 @@ case_disk_read_only() { # STATE
     folder=small/disk
     mkdir $folder
     hold_disk_run "$1"
-    mount -o remount,ro small || exit "$not_hit" # a file is open for writing
+    mount -o remount,ro small || missed "a file is open for writing"
     go_on
     disk_fault_is_named 'Read-only file system'
 }

@@ -147,6 +147,7 @@ case_noisy_worker() { # OUTPUT ERRORS (bytes)
         head -c $2 /dev/zero | tr '\\0' e >&2
         exec \"\$worker\" \"\$@\""
     run_with_fake
+    [ -s fakes ] || fail "the noisy worker was never started"
     expect_unharmed
     expect_nothing_left
 }

@@ -146,6 +146,7 @@ test_a_killed_coordinator_leaves_the_repeats_that_it_measured() {
     wait_until 120 "a repeat on disk" first_is_stored
     kill -KILL "$coord_pid"
     finish_coord
+    expect_exit 137
     wait_until 20 "no process is left" no_workers
     file=$(result first)
     expect_json "$file" '.repeats[0].status == "ok" and

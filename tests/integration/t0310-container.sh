@@ -62,7 +62,8 @@ test_ranks_end_with_a_killed_coordinator() {
     wait_until 60 "an iteration" grep -qs -- 'verifying -> filling$' err
     ! nobody_in_root || fail "nobody is in the container"
     kill -KILL "$coord_pid"
-    wait "$coord_pid" 2>/dev/null
+    finish_coord
+    expect_exit 137
     wait_until 20 "all workers have left the container" nobody_in_root
 }
 nobody_in_root() {

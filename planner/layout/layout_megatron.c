@@ -3,7 +3,8 @@
  *
  * linear_qkv holds, for each query group in turn, the rows of its queries, its
  * key and its value; these rows are split evenly over TP, also when TP exceeds
- * the groups. linear_fc1 holds [gate; up] of the rank's columns, for dense
+ * the groups. Where keys are the values, too, the rows of values are there, but
+ * nobody reads them. linear_fc1 holds [gate; up] of the rank's columns, for dense
  * MLPs, shared and routed experts. Vocabulary rows are padded to a multiple of
  * 128·TP of the training side. With tied embeddings and PP > 1 the last stage
  * has a copy of the embedding. A vision tower is Hugging Face's module, whole
@@ -20,6 +21,7 @@
 struct group_part {
     struct rf_section whole; /* all groups' rows of it, on one rank */
     uint64_t rows;           /* of one group */
+    bool unread;             /* rows that nobody reads: padding */
 };
 
 /* A rank's rows [start, end) of the fused parameter. */
@@ -41,7 +43,8 @@ static void add_rows(struct fused *fused, const struct group_part *part,
         return;
     }
     section.start[section.dim] += at + (from - first);
-    section.extent[section.dim] = section.rows = to - from;
+    section.rows = to - from;
+    section.extent[section.dim] = part->unread ? 0 : section.rows;
     RF_PUSH(fused->of, fused->n, fused->cap, section);
 }
 
@@ -89,6 +92,8 @@ static enum rf_status add_groups(struct rf_layout_build *build,
     struct fused fused = {.start = 0};
     enum rf_status status;
     for (uint32_t i = 0; i < 3; i++) {
+        parts[i].unread =
+            i == 2 && families[scheme->members[i].family].keys_are_values;
         RF_TRY(find_part(build, scheme->members[i], groups, &parts[i], err));
         group_rows += parts[i].rows;
     }

@@ -388,24 +388,6 @@ static bool copies_match(const struct rule_context *context)
     return true;
 }
 
-/* A layout that fuses query groups has rows for values of their own in each. */
-static enum rf_status check_groups(const struct rule_context *context,
-                                   struct rf_err *err)
-{
-    for (uint32_t i = 0; i < context->model->n_families; i++) {
-        const struct rf_family *family = &context->model->families[i];
-        if (family->keys_are_values) {
-            return rf_world_fail(
-                context->which, err,
-                "layout %s cannot hold %.120s, keys that are the values, too: "
-                "its linear_qkv has rows for values of their own; layouts "
-                "that can: hf, fsdp, fsdp1, zero3, vllm, sglang",
-                rf_layout_kind_name(context->side->layout), family->name);
-        }
-    }
-    return RF_OK;
-}
-
 enum rf_status rf_mesh_rules_check_side(const struct rf_spec *spec,
                                         enum rf_side side,
                                         const struct rf_model *model,
@@ -424,9 +406,6 @@ enum rf_status rf_mesh_rules_check_side(const struct rf_spec *spec,
     }
     if (context.layout->by_dp) {
         return RF_OK;
-    }
-    if (rf_layout_fuses_groups(context.layout)) {
-        RF_TRY(check_groups(&context, err));
     }
     if (model->heads == 0 &&
         (fused || (self->tp > 1 && has_heads(model, RF_ROLE_COUNT)))) {

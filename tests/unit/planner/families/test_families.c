@@ -406,21 +406,11 @@ static const char *const scenarios[] = {
     "'infer': {'tp': 4, 'layout': 'vllm'}}",
     "{'name': 's', 'mode': 'disaggregated', 'train': {'pp': 4}, "
     "'infer': {'tp': 2, 'layout': 'vllm'}}",
-#define GROUPED 2 /* queries with their keys and values */
     /* of those with experts: */
     "{'name': 's', 'mode': 'disaggregated', "
     "'train': {'tp': 4, 'layout': 'vllm'}, "
     "'infer': {'tp': 2, 'dp': 2, 'ep': 4, 'layout': 'vllm'}}",
 };
-
-static bool has_keys_for_values(const struct rf_model *model)
-{
-    bool found = false;
-    for (uint32_t i = 0; i < model->n_families; i++) {
-        found |= model->families[i].keys_are_values;
-    }
-    return found;
-}
 
 START_TEST(test_families_can_be_split)
 {
@@ -436,9 +426,6 @@ START_TEST(test_families_can_be_split)
     for (size_t i = 0;
          i < RF_ARRAY_SIZE(scenarios) - (fixture.model->n_experts == 0); i++) {
         struct planned planned;
-        if (i == GROUPED && has_keys_for_values(fixture.model)) {
-            continue;
-        }
         ck_assert_msg(
             planned_make(&planned, text, scenarios[i], &slots, 1) == RF_OK,
             "%s: %s: %s", fixture.name, scenarios[i], planned.err.text);

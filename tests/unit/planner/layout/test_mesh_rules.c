@@ -253,24 +253,6 @@ START_TEST(test_world_rules_integers_are_not_converted)
 }
 END_TEST
 
-START_TEST(test_world_rules_groups_need_values_of_their_own)
-{
-    struct rf_model *model = quoted_model(
-        "{'config': {'model_type': 'gemma4_text', 'num_hidden_layers': 6, "
-        "'hidden_size': 16, 'num_attention_heads': 4, 'num_key_value_heads': "
-        "2, 'head_dim': 4, 'vocab_size': 96, 'intermediate_size': 24, "
-        "'hidden_size_per_layer_input': 0, 'attention_k_eq_v': true}}");
-    assert_says(verdict(model, "'train': {}, 'infer': {'layout': 'vllm'}"),
-                "train: layout megatron cannot hold "
-                "model.layers.{L}.self_attn.k_proj.weight, keys that are the "
-                "values, too");
-    ck_assert_str_eq(verdict(model, "'train': {'layout': 'fsdp', 'dp': 2}, "
-                                    "'infer': {'tp': 2, 'layout': 'vllm'}"),
-                     "");
-    rf_model_destroy(model);
-}
-END_TEST
-
 /* Four ranks cannot share out two groups: an engine asks
  * that tp divides the groups, or that there is one. */
 START_TEST(test_world_rules_of_groups_of_a_state_space)
@@ -346,7 +328,6 @@ Suite *test_mesh_rules_suite(void)
     tcase_add_test(tests, test_world_rules_a_manifest_must_tell_its_heads);
     tcase_add_test(tests, test_world_rules_without_layers_there_is_one_stage);
     tcase_add_test(tests, test_world_rules_integers_are_not_converted);
-    tcase_add_test(tests, test_world_rules_groups_need_values_of_their_own);
     tcase_add_test(tests, test_world_rules_of_groups_of_a_state_space);
     tcase_add_test(tests, test_world_rules_of_packed_blocks);
     suite_add_tcase(suite, tests);

@@ -86,11 +86,23 @@ static struct matrix expert(const struct context *c, const char *name,
     return tensor(c->o, name, c->layer, e);
 }
 
+static struct matrix padding(size_t rows, size_t cols)
+{
+    struct matrix m = matrix_new(rows, cols);
+    for (size_t i = 0; i < rows * cols; i++) {
+        m.ids[i] = ORACLE_PAD;
+    }
+    return m;
+}
+
+/* Keys that are the values, too, have rows beside them that nobody reads. */
 struct matrix oracle_join_groups(const struct context *c, struct matrix q,
                                  struct matrix k, struct matrix v)
 {
     uint32_t groups = c->o->model->kv_heads;
-    struct matrix of[] = {q, k, v}, all = matrix_new(0, 0);
+    bool unread = k.rows > 0 && v.rows == 0;
+    struct matrix rows = padding(unread ? k.rows : 0, k.cols);
+    struct matrix of[] = {q, k, v, rows}, all = matrix_new(0, 0);
     for (uint32_t g = 0; g < groups; g++) {
         for (size_t i = 0; i < RF_ARRAY_SIZE(of); i++) {
             struct matrix part = matrix_row_part(matrix_copy(of[i]), g, groups);
@@ -357,11 +369,8 @@ void oracle_hold_vocabulary(const struct context *c, const char *name,
     }
     size_t missing = (unit - m.rows % unit) % unit;
     if (m.rows > 0) {
-        struct matrix pad = matrix_new(missing, m.cols);
-        for (size_t i = 0; i < missing * m.cols; i++) {
-            pad.ids[i] = ORACLE_PAD;
-        }
-        m = matrix_row_part(matrix_stack(m, pad), part, parts);
+        m = matrix_stack(m, padding(missing, m.cols));
+        m = matrix_row_part(m, part, parts);
     }
     matrix_hold(c->out, m);
 }

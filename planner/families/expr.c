@@ -7,6 +7,7 @@
  */
 #include "planner/families/expr.h"
 
+#include <math.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
@@ -363,12 +364,33 @@ static struct rf_value divide(struct parser *p, const char *at, char operation,
     return integer(a / b);
 }
 
+static bool is_fraction(struct rf_value value)
+{
+    return value.kind == RF_VALUE_JSON && json_is_real(value.json);
+}
+
+/* Of a fraction and an integer: their product, rounded down. */
+static struct rf_value scale(struct parser *p, const char *at,
+                             struct rf_value fraction, struct rf_value whole)
+{
+    double product =
+        floor(json_real_value(fraction.json) * (double)whole.number);
+    return fabs(product) <= 1e15 ? integer((int64_t)product)
+                                 : fail(p, at, "%g is too large", product);
+}
+
 static struct rf_value calculate(struct parser *p, const char *at,
                                  char operation, struct rf_value a,
                                  struct rf_value b)
 {
     int64_t result = 0;
     bool over;
+    if (operation == '*' && is_fraction(a) && b.kind == RF_VALUE_INTEGER) {
+        return scale(p, at, a, b);
+    }
+    if (operation == '*' && is_fraction(b) && a.kind == RF_VALUE_INTEGER) {
+        return scale(p, at, b, a);
+    }
     if (!integers(p, at, a, b)) {
         return none;
     }
@@ -443,6 +465,25 @@ static bool equal(struct rf_value a, struct rf_value b)
     return json_equal(a.json, b.json);
 }
 
+/* Whether a number is among those of "3,4,5". */
+static bool is_listed(struct rf_value text, int64_t number)
+{
+    char numeral[24];
+    size_t length =
+        (size_t)snprintf(numeral, sizeof(numeral), "%lld", (long long)number);
+    const char *end = text.text + text.length, *comma;
+    for (const char *at = text.text; at < end; at = comma + 1) {
+        at += strspn(at, " ");
+        comma = memchr(at, ',', (size_t)(end - at));
+        comma = comma != NULL ? comma : end;
+        if ((size_t)(comma - at) == length &&
+            memcmp(at, numeral, length) == 0) {
+            return true;
+        }
+    }
+    return false;
+}
+
 static struct rf_value is_in(struct parser *p, const char *at,
                              struct rf_value value, struct rf_value list)
 {
@@ -452,6 +493,9 @@ static struct rf_value is_in(struct parser *p, const char *at,
     }
     if (list.kind == RF_VALUE_NULL) {
         return boolean(false);
+    }
+    if (list.kind == RF_VALUE_TEXT && value.kind == RF_VALUE_INTEGER) {
+        return boolean(is_listed(list, value.number));
     }
     if (list.kind != RF_VALUE_JSON || !json_is_array(list.json)) {
         return fail(p, at, "\"in\" needs a list, not %s", describe(list, text));

@@ -1,9 +1,10 @@
 /*
  * Expressions of the tables that describe models
  * (planner/families/family_table.h): integers, true, false, null, 'text',
- * names, + - * / % (a division that leaves a rest is an error), comparisons, &&
- * || !, c ? a : b, parentheses, list[i], text[i], object.member, object[number]
- * (of members called "3" or "03"), list.length, text.length, and `x in list`.
+ * names, + - * / % (a division that leaves a rest is an error; a fraction times
+ * an integer is rounded down), comparisons, && || !, c ? a : b, parentheses,
+ * list[i], text[i], object.member, object[number] (of members called "3" or
+ * "03"), list.length, text.length, `x in list`, and `number in '3,4,5'`.
  *
  * Pure: names are looked up by the caller. && || ?: evaluate only what they
  * need, but the whole text must be well formed. Bounded: texts of at most

@@ -37,6 +37,10 @@ static const char *const model_types[] = {
     "ernie4_5_moe",
     "hunyuan_v1_moe",
     "minimax_m2",
+    "minimax_m3_vl",
+    "mimo",
+    "mimo_v2_flash",
+    "step3p7",
     "deepseek_v32",
     "glm_moe_dsa",
     "qwen2_5_vl",
@@ -52,9 +56,12 @@ static const char *const model_types[] = {
     "falcon_h1",
     "longcat_flash",
     "deepseek_v4",
+    "kimi_linear",
+    "kimi_k3",
+    "nemotron_nas",
 };
 /* test_oracle_hybrids.c splits those, over meshes that fit them. */
-#define HYBRIDS 9
+#define HYBRIDS 12
 
 /* A row of a fixture: tensors that differ in layer and expert alone. */
 struct row {
@@ -438,9 +445,10 @@ START_TEST(test_families_can_be_split)
 }
 END_TEST
 
-/* What matters of the config.json of published checkpoints, and how many
- * parameters they say they have: an older Transformers wrote what differs from
- * its defaults only. */
+/* What matters of the config.json of published checkpoints, some with fewer
+ * layers, and how many parameters these or Transformers say they have: an older
+ * one wrote what differs from its defaults only, and remote code has names of
+ * its own. */
 static const struct {
     const char *config;
     uint64_t parameters;
@@ -472,6 +480,54 @@ static const struct {
      "'num_hidden_layers': 28, 'num_key_value_heads': 4, "
      "'vocab_size': 152064",
      7615616512},
+    {"'model_type': 'mimo', 'attention_bias': true, 'head_dim': 128, "
+     "'hidden_size': 4096, 'intermediate_size': 11008, "
+     "'num_attention_heads': 32, 'num_hidden_layers': 36, "
+     "'num_key_value_heads': 8, 'num_nextn_predict_layers': 1, "
+     "'vocab_size': 151680",
+     7622619136},
+    {"'model_type': 'mimo_v2_flash', 'attention_bias': false, "
+     "'hidden_size': 4096, 'intermediate_size': 16384, "
+     "'moe_intermediate_size': 2048, 'n_routed_experts': 256, "
+     "'num_attention_heads': 64, 'num_hidden_layers': 12, "
+     "'num_key_value_heads': 4, 'head_dim': 192, 'v_head_dim': 128, "
+     "'swa_num_attention_heads': 64, 'swa_num_key_value_heads': 8, "
+     "'swa_head_dim': 192, 'swa_v_head_dim': 128, 'vocab_size': 152576, "
+     "'hybrid_layer_pattern': [0, 1, 1, 1, 1, 0, 1, 1, 1, 1, 1, 0], "
+     "'moe_layer_freq': [0, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1], "
+     "'add_swa_attention_sink_bias': true, "
+     "'add_full_attention_sink_bias': false",
+     73446563136},
+    {"'model_type': 'minimax_m3', 'dense_intermediate_size': 12288, "
+     "'head_dim': 128, 'hidden_size': 6144, 'intermediate_size': 3072, "
+     "'n_shared_experts': 1, 'num_attention_heads': 64, "
+     "'num_hidden_layers': 6, 'num_key_value_heads': 4, "
+     "'num_local_experts': 128, 'shared_intermediate_size': 3072, "
+     "'vocab_size': 200064, 'moe_layer_freq': [0, 0, 0, 1, 1, 1], "
+     "'sparse_attention_config': {'sparse_index_dim': 128, "
+     "'sparse_num_index_heads': 4, "
+     "'sparse_attention_freq': [0, 0, 0, 1, 1, 1]}",
+     25706971776},
+    {"'model_type': 'step3p5', 'hidden_size': 4096, 'head_dim': 128, "
+     "'intermediate_size': 11264, 'num_attention_heads': 64, "
+     "'num_attention_groups': 8, 'num_hidden_layers': 5, "
+     "'moe_num_experts': 288, 'moe_intermediate_size': 1280, "
+     "'share_expert_dim': 1280, 'vocab_size': 128896, "
+     "'moe_layers_enum': '3,4', 'attention_other_setting': "
+     "{'attention_type': 'sliding_attention', 'num_attention_heads': 96}, "
+     "'layer_types': ['full_attention', 'sliding_attention', "
+     "'sliding_attention', 'sliding_attention', 'full_attention']",
+     11044566848},
+    {"'model_type': 'deepseek_ref', 'hidden_size': 4096, "
+     "'num_hidden_layers': 43, 'num_attention_heads': 64, 'head_dim': 512, "
+     "'vocab_size': 129280, 'moe_intermediate_size': 2048, "
+     "'n_routed_experts': 256, 'num_experts_per_tok': 6, "
+     "'q_lora_rank': 1024, 'o_lora_rank': 1024, 'o_groups': 8, "
+     "'index_head_dim': 128, 'index_n_heads': 64, 'num_hash_layers': 3, "
+     "'hc_mult': 4, 'compress_ratios': [0, 0, 4, 128, 4, 128, 4, 128, 4, 128, "
+     "4, 128, 4, 128, 4, 128, 4, 128, 4, 128, 4, 128, 4, 128, 4, 128, 4, 128, "
+     "4, 128, 4, 128, 4, 128, 4, 128, 4, 128, 4, 128, 4, 128, 4, 0]",
+     284334567511},
 };
 
 START_TEST(test_families_of_published_configs_have_their_parameters)

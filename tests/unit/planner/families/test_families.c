@@ -452,40 +452,41 @@ END_TEST
 static const struct {
     const char *config;
     uint64_t parameters;
+    uint64_t with_mtp; /* counted by hand; 0: no such layers */
 } published[] = {
     {"'model_type': 'gemma3_text', 'hidden_size': 1152, 'head_dim': 256, "
      "'intermediate_size': 6912, 'num_attention_heads': 4, "
      "'num_hidden_layers': 26, 'num_key_value_heads': 1, 'vocab_size': 262144",
-     999885952},
+     999885952, 0},
     {"'model_type': 'gemma3', 'vision_config': {}, 'text_config': "
      "{'model_type': 'gemma3_text', 'hidden_size': 2560, "
      "'intermediate_size': 10240, 'num_hidden_layers': 34}",
-     3880263168},
+     3880263168, 0},
     {"'model_type': 'phi3', 'hidden_size': 5120, 'intermediate_size': 17920, "
      "'num_attention_heads': 40, 'num_hidden_layers': 40, "
      "'num_key_value_heads': 10, 'vocab_size': 100352",
-     14659507200},
+     14659507200, 0},
     {"'model_type': 'mistral3', 'vision_config': {}, 'text_config': "
      "{'model_type': 'mistral', 'head_dim': 128, 'hidden_size': 5120, "
      "'intermediate_size': 32768, 'num_attention_heads': 32, "
      "'num_hidden_layers': 40, 'num_key_value_heads': 8, "
      "'vocab_size': 131072}",
-     23572403200},
+     23572403200, 0},
     {"'model_type': 'seed_oss', 'hidden_size': 5120, "
      "'intermediate_size': 27648, 'num_attention_heads': 80, "
      "'num_hidden_layers': 64, 'vocab_size': 155136",
-     36151104512},
+     36151104512, 0},
     {"'model_type': 'qwen2_5_vl', 'vision_config': {}, 'hidden_size': 3584, "
      "'intermediate_size': 18944, 'num_attention_heads': 28, "
      "'num_hidden_layers': 28, 'num_key_value_heads': 4, "
      "'vocab_size': 152064",
-     7615616512},
+     7615616512, 0},
     {"'model_type': 'mimo', 'attention_bias': true, 'head_dim': 128, "
      "'hidden_size': 4096, 'intermediate_size': 11008, "
      "'num_attention_heads': 32, 'num_hidden_layers': 36, "
      "'num_key_value_heads': 8, 'num_nextn_predict_layers': 1, "
      "'vocab_size': 151680",
-     7622619136},
+     7622619136, 7833409536},
     {"'model_type': 'mimo_v2_flash', 'attention_bias': false, "
      "'hidden_size': 4096, 'intermediate_size': 16384, "
      "'moe_intermediate_size': 2048, 'n_routed_experts': 256, "
@@ -497,7 +498,7 @@ static const struct {
      "'moe_layer_freq': [0, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1], "
      "'add_swa_attention_sink_bias': true, "
      "'add_full_attention_sink_bias': false",
-     73446563136},
+     73446563136, 73775836544},
     {"'model_type': 'minimax_m3', 'dense_intermediate_size': 12288, "
      "'head_dim': 128, 'hidden_size': 6144, 'intermediate_size': 3072, "
      "'n_shared_experts': 1, 'num_attention_heads': 64, "
@@ -507,7 +508,7 @@ static const struct {
      "'sparse_attention_config': {'sparse_index_dim': 128, "
      "'sparse_num_index_heads': 4, "
      "'sparse_attention_freq': [0, 0, 0, 1, 1, 1]}",
-     25706971776},
+     25706971776, 0},
     {"'model_type': 'step3p5', 'hidden_size': 4096, 'head_dim': 128, "
      "'intermediate_size': 11264, 'num_attention_heads': 64, "
      "'num_attention_groups': 8, 'num_hidden_layers': 5, "
@@ -516,8 +517,10 @@ static const struct {
      "'moe_layers_enum': '3,4', 'attention_other_setting': "
      "{'attention_type': 'sliding_attention', 'num_attention_heads': 96}, "
      "'layer_types': ['full_attention', 'sliding_attention', "
-     "'sliding_attention', 'sliding_attention', 'full_attention']",
-     11044566848},
+     "'sliding_attention', 'sliding_attention', 'full_attention', "
+     "'sliding_attention', 'sliding_attention', 'sliding_attention'], "
+     "'num_nextn_predict_layers': 3",
+     11044566848, 13472737856},
     {"'model_type': 'deepseek_ref', 'hidden_size': 4096, "
      "'num_hidden_layers': 43, 'num_attention_heads': 64, 'head_dim': 512, "
      "'vocab_size': 129280, 'moe_intermediate_size': 2048, "
@@ -527,7 +530,7 @@ static const struct {
      "'hc_mult': 4, 'compress_ratios': [0, 0, 4, 128, 4, 128, 4, 128, 4, 128, "
      "4, 128, 4, 128, 4, 128, 4, 128, 4, 128, 4, 128, 4, 128, 4, 128, 4, 128, "
      "4, 128, 4, 128, 4, 128, 4, 128, 4, 128, 4, 128, 4, 128, 4, 0]",
-     284334567511},
+     284334567511, 0},
 };
 
 START_TEST(test_families_of_published_configs_have_their_parameters)
@@ -536,6 +539,12 @@ START_TEST(test_families_of_published_configs_have_their_parameters)
         quoted_model("{'config': {%s}}", published[_i].config);
     ck_assert_uint_eq(model->parameters, published[_i].parameters);
     rf_model_destroy(model);
+    if (published[_i].with_mtp > 0) {
+        model =
+            quoted_model("{'mtp': true, 'config': {%s}}", published[_i].config);
+        ck_assert_uint_eq(model->parameters, published[_i].with_mtp);
+        rf_model_destroy(model);
+    }
 }
 END_TEST
 

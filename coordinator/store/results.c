@@ -15,6 +15,7 @@
 
 #include "common/bytes.h"
 #include "common/clock.h"
+#include "common/folders.h"
 #include "common/log.h"
 #include "common/mem.h"
 #include "common/text.h"
@@ -38,52 +39,6 @@ static enum rf_status store_run(struct rf_results *results, struct rf_err *err)
     return status;
 }
 
-/* Makes every missing level of `out`. */
-static enum rf_status make_parents(struct rf_results *results, const char *out,
-                                   struct rf_err *err)
-{
-    size_t before = 0, at = 0;
-    enum rf_status status = RF_OK;
-    while (status == RF_OK && out[at] != '\0') {
-        char *level;
-        at += strspn(out + at, "/");
-        at += strcspn(out + at, "/");
-        level = rf_xasprintf("%.*s", (int)at, out);
-        if (mkdir(level, FOLDER_MODE) == 0) {
-            results->kept = results->parent != NULL ? results->kept : before;
-            free(results->parent);
-            results->parent = rf_xstrdup(level);
-        } else if (errno != EEXIST) {
-            status =
-                rf_err_errno(err, RF_ERR_CONFIG, errno,
-                             "results folder %s: cannot make %s", out, level);
-        }
-        free(level);
-        before = at;
-    }
-    return status;
-}
-
-/* Removes what make_parents() made, unless it is in use. */
-static void remove_parents(struct rf_results *results)
-{
-    char *path = results->parent;
-    size_t end;
-    if (path == NULL) {
-        return;
-    }
-    end = strlen(path);
-    while (end > results->kept && rmdir(path) == 0) {
-        while (end > 0 && path[end - 1] != '/') {
-            end--;
-        }
-        while (end > 0 && path[end - 1] == '/') {
-            end--;
-        }
-        path[end] = '\0';
-    }
-}
-
 /* Makes `out` if necessary, then <time>-<name> in it, which must be new. */
 static enum rf_status make_folder(struct rf_results *results, const char *out,
                                   struct rf_err *err)
@@ -97,9 +52,11 @@ static enum rf_status make_folder(struct rf_results *results, const char *out,
         }
     }
     compact[n] = '\0';
-    if (make_parents(results, out, err) != RF_OK) {
-        return RF_ERR_CONFIG;
+    if (rf_folders_make(out, &results->old) != 0) {
+        return rf_err_errno(err, RF_ERR_CONFIG, errno,
+                            "results folder %s cannot be made", out);
     }
+    results->parent = rf_xstrdup(out);
     for (int i = 1; i < 1000; i++) {
         char *path = i == 1 ? rf_xasprintf("%s/%s-%s", out, compact,
                                            results->run.config->name)
@@ -473,7 +430,9 @@ void rf_results_discard(struct rf_results *results)
             rf_warn("%s", err.text);
         }
     }
-    remove_parents(results);
+    if (results->parent != NULL) {
+        rf_folders_remove(results->parent, results->old);
+    }
 }
 
 void rf_results_close(struct rf_results *results)

@@ -19,8 +19,8 @@ struct rf_results {
     bool resumed;
     char *folder;
     char *whole_folder; /* the same, absolute */
-    char *parent;       /* the levels that we made, or NULL; */
-    size_t kept;        /* those in its first characters were there */
+    char *parent;       /* the folder of all runs, NULL when resumed; */
+    size_t old;         /* what its first bytes name was there before */
     char run_id[17];
     int lock;
     json_t *document; /* run.json */

@@ -1,0 +1,67 @@
+/* Making and removing levels of a path. See folders.h. */
+#include "common/folders.h"
+
+#include <errno.h>
+#include <stdbool.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "common/mem.h"
+
+#define FOLDER_MODE 0755
+
+/* Where the level that begins at `at`, or behind slashes there, ends. */
+static size_t level_end(const char *path, size_t at)
+{
+    at += strspn(path + at, "/");
+    return at + strcspn(path + at, "/");
+}
+
+static void remove_levels(const char *path, size_t old, size_t end)
+{
+    char *at = rf_xasprintf("%.*s", (int)end, path);
+    while (end > old && rmdir(at) == 0) {
+        while (end > 0 && at[end - 1] != '/') {
+            end--;
+        }
+        while (end > 0 && at[end - 1] == '/') {
+            end--;
+        }
+        at[end] = '\0';
+    }
+    free(at);
+}
+
+int rf_folders_make(const char *path, size_t *old)
+{
+    size_t before = 0, kept = 0;
+    bool made = false;
+    while (path[before] != '\0') {
+        const size_t end = level_end(path, before);
+        char *level = rf_xasprintf("%.*s", (int)end, path);
+        const int failed = mkdir(level, FOLDER_MODE) == 0 ? 0 : errno;
+        free(level);
+        if (failed == 0 && !made) {
+            made = true;
+            kept = before;
+        } else if (failed != 0 && failed != EEXIST) {
+            remove_levels(path, made ? kept : before, before);
+            errno = failed;
+            return -1;
+        }
+        before = end;
+    }
+    *old = made ? kept : before;
+    return 0;
+}
+
+void rf_folders_remove(const char *path, size_t old)
+{
+    size_t end = strlen(path);
+    while (end > old && path[end - 1] == '/') {
+        end--;
+    }
+    remove_levels(path, old, end);
+}

@@ -1,0 +1,103 @@
+/* Folders made with what is missing above them. */
+#include <check.h>
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "common/folders.h"
+#include "common/mem.h"
+
+static char top[32];
+
+static void setup(void)
+{
+    snprintf(top, sizeof(top), "/tmp/refit-folders-XXXXXX");
+    ck_assert_ptr_nonnull(mkdtemp(top));
+}
+
+/* Fails if a test has left anything. */
+static void teardown(void)
+{
+    ck_assert_int_eq(rmdir(top), 0);
+}
+
+static bool is_there(const char *name)
+{
+    char *path = rf_xasprintf("%s/%s", top, name);
+    const bool is = access(path, F_OK) == 0;
+    free(path);
+    return is;
+}
+
+/* Makes a folder; whether it and what is above it goes again, down to `kept`.
+ */
+static void expect_made(const char *name, const char *kept)
+{
+    char *path = rf_xasprintf("%s/%s", top, name);
+    size_t old = 0;
+    ck_assert_int_eq(rf_folders_make(path, &old), 0);
+    ck_assert(is_there(name));
+    rf_folders_remove(path, old);
+    ck_assert(is_there(kept));
+    ck_assert_int_eq(is_there(name), strcmp(name, kept) == 0);
+    free(path);
+}
+
+START_TEST(test_what_is_missing_above_a_folder_is_made_and_removed)
+{
+    char *path = rf_xasprintf("%s/old", top);
+    ck_assert_int_eq(mkdir(path, 0700), 0);
+    expect_made("a/b/c", "");
+    expect_made("a//b/", "");
+    expect_made("old/b/c", "old");
+    expect_made("old", "old"); /* was there and stays */
+    ck_assert_int_eq(rmdir(path), 0);
+    free(path);
+}
+END_TEST
+
+START_TEST(test_a_folder_in_use_is_not_removed)
+{
+    char *path = rf_xasprintf("%s/a/b/c", top);
+    char *other = rf_xasprintf("%s/a/other", top);
+    size_t old = 0;
+    ck_assert_int_eq(rf_folders_make(path, &old), 0);
+    ck_assert_int_eq(mkdir(other, 0700), 0);
+    rf_folders_remove(path, old);
+    ck_assert(is_there("a/other") && !is_there("a/b"));
+    ck_assert_int_eq(rmdir(other), 0);
+    rf_folders_remove(path, old);
+    *strrchr(other, '/') = '\0';
+    ck_assert_int_eq(rmdir(other), 0);
+    free(other);
+    free(path);
+}
+END_TEST
+
+START_TEST(test_a_folder_that_cannot_be_made_leaves_nothing)
+{
+    char *path = rf_xasprintf("%s/a/%0300d/c", top, 0); /* no such name */
+    size_t old = 7;
+    ck_assert_int_eq(rf_folders_make(path, &old), -1);
+    ck_assert_int_eq(errno, ENAMETOOLONG);
+    ck_assert_uint_eq(old, 7);
+    free(path);
+}
+END_TEST
+
+Suite *test_folders_suite(void);
+Suite *test_folders_suite(void)
+{
+    Suite *suite = suite_create("folders");
+    TCase *tests = tcase_create("folders");
+    tcase_add_checked_fixture(tests, setup, teardown);
+    tcase_add_test(tests,
+                   test_what_is_missing_above_a_folder_is_made_and_removed);
+    tcase_add_test(tests, test_a_folder_in_use_is_not_removed);
+    tcase_add_test(tests, test_a_folder_that_cannot_be_made_leaves_nothing);
+    suite_add_tcase(suite, tests);
+    return suite;
+}

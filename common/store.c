@@ -27,6 +27,7 @@
 #include "common/mem.h"
 
 #define MAX_LINKS 40 /* as the kernel has it */
+#define FOLDER_MODE 0755
 
 int rf_write_all(int fd, const void *data, size_t size)
 {
@@ -46,39 +47,111 @@ int rf_write_all(int fd, const void *data, size_t size)
     return 0;
 }
 
-static int open_named(const char *temporary)
+/* --- Replacing a file ----------------------------------------------------- */
+
+/* A name in a folder that is open, so that nobody can put another folder in the
+ * place of that one meanwhile. */
+struct place {
+    int folder;
+    char *name, *temporary;
+    const char *path; /* of the file, for messages */
+};
+
+static enum rf_status no_place(const struct place *place, struct rf_err *err)
 {
-    return open(temporary,
-                O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC | O_NOFOLLOW, 0644);
+    return rf_err_errno(err, RF_ERR_IO, errno, "%s", place->path);
 }
 
-/* A file without a name in `folder`, or one called `temporary`. */
-static int open_new(const char *folder, const char *temporary, bool *named)
+/* The folder above the last name of `path`, and that name. */
+static char *split(const char *path, char **name)
 {
-    int fd = open(folder, O_TMPFILE | O_WRONLY | O_CLOEXEC, 0644);
+    const char *slash = strrchr(path, '/');
+    *name = rf_xstrdup(slash != NULL ? slash + 1 : path);
+    return slash == NULL   ? rf_xstrdup(".")
+           : slash == path ? rf_xstrdup("/")
+                           : rf_xasprintf("%.*s", (int)(slash - path), path);
+}
+
+/* Opens a folder. The last `own` levels are made if they are missing, and are
+ * no links. -1 (errno) when it fails. */
+static int open_folder(const char *path, unsigned own)
+{
+    const int flags = O_PATH | O_DIRECTORY | O_CLOEXEC;
+    char *name, *above;
+    int upper, fd = -1, failed = 0;
+    if (own == 0) {
+        return open(path, flags);
+    }
+    above = split(path, &name);
+    upper = open_folder(above, own - 1);
+    if (upper >= 0) {
+        (void)mkdirat(upper, name, FOLDER_MODE);
+        fd = openat(upper, name, flags | O_NOFOLLOW);
+        failed = errno;
+        close(upper);
+        errno = failed;
+    }
+    free(above);
+    free(name);
+    return fd;
+}
+
+static enum rf_status open_place(const char *path, unsigned own,
+                                 struct place *out, struct rf_err *err)
+{
+    char *folder = split(path, &out->name);
+    out->path = path;
+    out->temporary = rf_xasprintf("%s.tmp", out->name);
+    out->folder = open_folder(folder, own);
+    free(folder);
+    return out->folder >= 0 ? RF_OK : no_place(out, err);
+}
+
+static void close_place(const struct place *place)
+{
+    if (place->folder >= 0) {
+        close(place->folder);
+    }
+    free(place->name);
+    free(place->temporary);
+}
+
+/* In place of what a process that was killed has left. */
+static int open_named(const struct place *place)
+{
+    (void)unlinkat(place->folder, place->temporary, 0);
+    return openat(place->folder, place->temporary,
+                  O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0644);
+}
+
+/* A file without a name, or with the temporary one. */
+static int open_new(const struct place *place, bool *named)
+{
+    int fd = openat(place->folder, ".", O_TMPFILE | O_WRONLY | O_CLOEXEC, 0644);
     *named = false;
     if (fd < 0 && (errno == EOPNOTSUPP || errno == EISDIR || errno == ENOENT ||
                    errno == EINVAL)) {
         *named = true;
-        fd = open_named(temporary);
+        fd = open_named(place);
     }
     return fd;
 }
 
-/* Gives a file without a name one: `path` itself if that is free. */
-static int give_name(int fd, const char *path, const char *temporary,
-                     bool *named)
+/* Gives a file without a name one: its own if that is free. */
+static int give_name(int fd, const struct place *place, bool *named)
 {
     char self[64];
     snprintf(self, sizeof(self), "/proc/self/fd/%d", fd);
-    if (linkat(AT_FDCWD, self, AT_FDCWD, path, AT_SYMLINK_FOLLOW) == 0) {
+    if (linkat(AT_FDCWD, self, place->folder, place->name, AT_SYMLINK_FOLLOW) ==
+        0) {
         return 0;
     }
     if (errno != EEXIST) {
         return -1;
     }
-    (void)unlink(temporary); /* of a process that was killed */
-    if (linkat(AT_FDCWD, self, AT_FDCWD, temporary, AT_SYMLINK_FOLLOW) != 0) {
+    (void)unlinkat(place->folder, place->temporary, 0);
+    if (linkat(AT_FDCWD, self, place->folder, place->temporary,
+               AT_SYMLINK_FOLLOW) != 0) {
         return -1;
     }
     *named = true;
@@ -93,58 +166,58 @@ static enum rf_status write_file(int fd, const char *path, const void *data,
                : rf_err_errno(err, RF_ERR_IO, errno, "%s: write", path);
 }
 
-static enum rf_status store_in(const char *folder, const char *path,
-                               const char *temporary, const void *data,
+static enum rf_status store_at(const struct place *place, const void *data,
                                size_t size, struct rf_err *err)
 {
     enum rf_status status;
     bool named;
-    int fd = open_new(folder, temporary, &named);
+    int fd = open_new(place, &named);
     if (fd < 0) {
-        return rf_err_errno(err, RF_ERR_IO, errno, "%s", path);
+        return no_place(place, err);
     }
-    status = write_file(fd, path, data, size, err);
-    if (status == RF_OK && !named &&
-        give_name(fd, path, temporary, &named) != 0) {
+    status = write_file(fd, place->path, data, size, err);
+    if (status == RF_OK && !named && give_name(fd, place, &named) != 0) {
         /* Without /proc no file gets a name later: one that has it at once. */
         close(fd);
-        fd = open_named(temporary);
+        fd = open_named(place);
         if (fd < 0) {
-            return rf_err_errno(err, RF_ERR_IO, errno, "%s", path);
+            return no_place(place, err);
         }
         named = true;
-        status = write_file(fd, path, data, size, err);
+        status = write_file(fd, place->path, data, size, err);
     }
-    if (status == RF_OK && named && rename(temporary, path) != 0) {
-        status = rf_err_errno(err, RF_ERR_IO, errno, "%s: rename", path);
+    if (status == RF_OK && named &&
+        renameat(place->folder, place->temporary, place->folder, place->name) !=
+            0) {
+        status = rf_err_errno(err, RF_ERR_IO, errno, "%s: rename", place->path);
     }
     if (close(fd) != 0 && status == RF_OK) {
-        status = rf_err_errno(err, RF_ERR_IO, errno, "%s: close", path);
+        status = rf_err_errno(err, RF_ERR_IO, errno, "%s: close", place->path);
     }
     if (status != RF_OK && named) {
-        unlink(temporary);
+        unlinkat(place->folder, place->temporary, 0);
     }
     return status;
 }
 
-static enum rf_status replace(const char *path, const void *data, size_t size,
-                              struct rf_err *err)
+enum rf_status rf_store_own(const char *path, unsigned own_folders,
+                            const void *data, size_t size, struct rf_err *err)
 {
-    char *temporary = rf_xasprintf("%s.tmp", path);
-    char *copy = rf_xstrdup(path);
-    const char *folder = dirname(copy);
-    enum rf_status status = store_in(folder, path, temporary, data, size, err);
+    struct place place;
+    enum rf_status status = open_place(path, own_folders, &place, err);
+    RF_THEN(status, store_at(&place, data, size, err));
     if (status == RF_OK) {
-        int fd = open(folder, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+        int fd = openat(place.folder, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
         if (fd >= 0) {
             fsync(fd); /* the file is safe; some file systems refuse this */
             close(fd);
         }
     }
-    free(copy);
-    free(temporary);
+    close_place(&place);
     return status;
 }
+
+/* --- Writing to what is there --------------------------------------------- */
 
 /* Makes a lost reader an error of write() for this thread, whatever the
  * program does with SIGPIPE. */
@@ -269,28 +342,26 @@ enum rf_status rf_store(const char *path, const void *data, size_t size,
         return rf_err_errno(err, RF_ERR_IO, errno, "%s", path);
     }
     status = through ? write_through(target, data, size, err)
-                     : replace(target, data, size, err);
+                     : rf_store_own(target, 0, data, size, err);
     free(target);
     return status;
 }
 
 static enum rf_status check_replacing(const char *path, struct rf_err *err)
 {
-    char *temporary = rf_xasprintf("%s.tmp", path);
-    char *copy = rf_xstrdup(path);
-    enum rf_status status = RF_OK;
+    struct place place;
+    enum rf_status status = open_place(path, 0, &place, err);
     bool named;
-    int fd = open_new(dirname(copy), temporary, &named);
-    if (fd < 0) {
-        status = rf_err_errno(err, RF_ERR_IO, errno, "%s", path);
-    } else {
+    int fd = status == RF_OK ? open_new(&place, &named) : -1;
+    if (fd >= 0) {
         close(fd);
         if (named) {
-            unlink(temporary);
+            unlinkat(place.folder, place.temporary, 0);
         }
+    } else if (status == RF_OK) {
+        status = no_place(&place, err);
     }
-    free(copy);
-    free(temporary);
+    close_place(&place);
     return status;
 }
 

@@ -26,6 +26,16 @@ enum rf_status rf_store(const char *path, const void *data, size_t size,
                         struct rf_err *err) RF_MUST_CHECK;
 
 /*
+ * The same for a file that is the program's own, as those of a result folder:
+ * what has its name is replaced, be it a symbolic link, and never followed. Nor
+ * are the last `own_folders` of the path, which are made (0755 less the umask)
+ * if they are missing.
+ */
+enum rf_status rf_store_own(const char *path, unsigned own_folders,
+                            const void *data, size_t size,
+                            struct rf_err *err) RF_MUST_CHECK;
+
+/*
  * Whether rf_store() could put a file there now, before there is anything to
  * put: makes one and takes it away. Errors are those of rf_store(). "-", and
  * what is not a regular file, a folder aside, is not tried.

@@ -3,12 +3,9 @@
 
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
 
 #include "common/mem.h"
 #include "common/store.h"
-
-#define FOLDER_MODE 0755 /* less by a stricter umask */
 
 struct storing {
     uv_work_t work;
@@ -19,25 +16,12 @@ struct storing {
     void *data;
 };
 
-/* Those that cannot be made are missed when the file is stored. */
-static void make_folders(const char *path, unsigned n)
-{
-    char *folder = rf_xstrdup(path), *end = strrchr(folder, '/');
-    if (n > 0 && end != NULL && end > folder) {
-        *end = '\0';
-        make_folders(folder, n - 1);
-        (void)mkdir(folder, FOLDER_MODE);
-    }
-    free(folder);
-}
-
 static void work_cb(uv_work_t *work)
 {
     struct storing *storing = work->data;
     const struct rf_store_thread_file *file = &storing->file;
-    make_folders(file->path, file->n_folders);
-    storing->status =
-        rf_store(file->path, file->text, strlen(file->text), &storing->why);
+    storing->status = rf_store_own(file->path, file->n_folders, file->text,
+                                   strlen(file->text), &storing->why);
 }
 
 static void after_cb(uv_work_t *work, int status)

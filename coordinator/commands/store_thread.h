@@ -16,13 +16,12 @@ typedef void (*rf_stored_fn)(const struct rf_err *why, void *data);
 /* What is stored; both are taken. */
 struct rf_store_thread_file {
     char *path, *text;
-    unsigned n_folders; /* the last ones of the path that are made if missing */
+    unsigned n_folders; /* the last ones of the path, as of rf_store_own() */
 };
 
 /*
- * Calls rf_store() for the file on a thread of libuv's, then `stored` on the
- * loop. It cannot be called off: the loop is alive until
- * then. Files that vouch for others are begun when those are stored.
+ * Calls rf_store_own() for the file on a thread of libuv's, then `stored` on
+ * the loop. It cannot be called off: the loop is alive until then. Files that vouch for others are begun when those are stored.
  */
 void rf_store_thread_start(uv_loop_t *loop,
                            const struct rf_store_thread_file *file,

@@ -56,9 +56,8 @@ void rf_results_node(struct rf_results *results, uint32_t node,
                      const struct rf_msg_hello *hello);
 
 struct rf_results_ops {
-    /* Begins to store `text` as `path`, both taken, as rf_store() does; the
-     * last `n_folders` folders of the path are made if they are missing. Then,
-     * never from inside, rf_results_stored() is called. */
+    /* Begins to store `text` as `path`, both taken, as rf_store_own() does with
+     * `n_folders`. Then, never from inside, rf_results_stored() is called. */
     void (*store)(char *path, char *text, unsigned n_folders, void *data);
     /* An rf_results_store() or rf_results_finish() has ended; `why` is NULL
      * when all of its files are stored. */

@@ -69,4 +69,39 @@ test_a_flood_of_a_rank_is_cut_and_its_log_is_named() {
     expect_no_text err 'more lines'
 }
 
+# Somebody who may write there puts links in the place of what is stored.
+test_links_in_a_result_folder_are_not_followed() {
+    local folder name
+    cluster '.scenarios[0].iterations = 40'
+    start_coord cluster.json -vv
+    wait_until 60 "the scenario runs" grep -q -- '-> verifying$' err
+    folder=$(echo results/*)
+    mkdir victims
+    for name in run.json s.json summary.csv; do
+        echo "not ours" >"victims/$name"
+        ln -sf "../../victims/$name" "$folder/$name"
+        ln -sf "../../victims/$name" "$folder/$name.tmp"
+    done
+    finish_coord
+    expect_exit 0
+    [ "$(cat victims/*)" = "$(yes "not ours" | head -n 3)" ] ||
+        fail "a link was followed"
+    [ "$(find "$folder" -type f | wc -l)" = 3 ] || fail "$(ls -l "$folder")"
+    expect_verified "$(result s)"
+    run_coord report "$folder"
+    expect_exit 0
+}
+
+test_a_link_in_the_place_of_the_logs_is_not_followed() {
+    cluster '.scenarios[0].iterations = 40'
+    start_coord cluster.json -vv --logs
+    wait_until 60 "the scenario runs" grep -q -- '-> verifying$' err
+    mkdir victim
+    ln -s ../../victim "$(echo results/*)/logs"
+    finish_coord
+    expect_exit 1
+    expect_text err 'logs/s/rank-0.log: Not a directory'
+    [ -z "$(ls victim)" ] || fail "it was followed"
+}
+
 run_tests

@@ -172,6 +172,49 @@ START_TEST(test_store_replaces_what_a_link_points_to)
 }
 END_TEST
 
+/* Also one with the name that a file has for a moment. */
+START_TEST(test_an_own_file_takes_the_place_of_a_link)
+{
+    char *victim = rf_xasprintf("%s/victim", folder);
+    char *path = rf_xasprintf("%s/file", folder);
+    char *temporary = rf_xasprintf("%s.tmp", path);
+    ck_assert_int_eq(rf_store(victim, "victim", 6, NULL), RF_OK);
+    ck_assert_int_eq(symlink("victim", path), 0);
+    ck_assert_int_eq(symlink("victim", temporary), 0);
+    ck_assert_int_eq(rf_store_own(path, 0, "own", 3, NULL), RF_OK);
+    expect_content(victim, "victim");
+    expect_content(path, "own");
+    ck_assert(is_type(path, S_IFREG));
+    ck_assert_int_eq(count_files(), 2);
+    free(victim);
+    free(path);
+    free(temporary);
+}
+END_TEST
+
+START_TEST(test_own_folders_are_made_and_are_no_links)
+{
+    struct rf_err err = {0};
+    char *victim = rf_xasprintf("%s/victim", folder);
+    char *path = rf_xasprintf("%s/one/two/file", folder);
+    char *link = rf_xasprintf("%s/link", folder);
+    char *through = rf_xasprintf("%s/link/file", folder);
+    ck_assert_int_eq(rf_store_own(path, 1, "own", 3, &err), RF_ERR_IO);
+    ck_assert_int_eq(count_files(), 0);
+    ck_assert_int_eq(rf_store_own(path, 2, "own", 3, NULL), RF_OK);
+    expect_content(path, "own");
+    ck_assert_int_eq(mkdir(victim, 0700), 0);
+    ck_assert_int_eq(symlink("victim", link), 0);
+    ck_assert_int_eq(rf_store_own(through, 1, "own", 3, &err), RF_ERR_IO);
+    ck_assert_ptr_nonnull(strstr(err.text, "link/file"));
+    ck_assert_int_eq(rmdir(victim), 0); /* nothing is in it */
+    free(victim);
+    free(path);
+    free(link);
+    free(through);
+}
+END_TEST
+
 START_TEST(test_store_refuses_a_circle_of_links)
 {
     struct rf_err err = {0};
@@ -338,6 +381,8 @@ Suite *test_store_suite(void)
     tcase_add_test(tests, test_store_check_says_what_a_store_would);
     tcase_add_test(tests, test_store_needs_no_proc);
     tcase_add_loop_test(tests, test_store_replaces_what_a_link_points_to, 0, 2);
+    tcase_add_test(tests, test_an_own_file_takes_the_place_of_a_link);
+    tcase_add_test(tests, test_own_folders_are_made_and_are_no_links);
     tcase_add_test(tests, test_store_refuses_a_circle_of_links);
     tcase_add_test(tests, test_store_writes_through_a_fifo);
     tcase_add_test(tests, test_store_waits_for_the_reader_of_a_fifo);

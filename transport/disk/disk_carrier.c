@@ -30,7 +30,8 @@ static enum rf_status path_of(const struct rf_disk_files *files, uint32_t rank,
                               struct rf_err *err)
 {
     return rf_disk_path(files->engine->env->plan->spec->disk_folder,
-                        files->peers[rank].label, rank, ledger, out)
+                        files->peers[rank].label, rank,
+                        ledger ? RF_DISK_LEDGER : RF_DISK_DATA, out)
                ? RF_OK
                : rf_err_set(err, RF_ERR_IO,
                             "disk.folder: the name is too long for its files");
@@ -187,7 +188,7 @@ static void sweep(const struct rf_disk_files *files)
         first++;
     }
     if (first == files->engine->env->rank) {
-        rf_disk_sweep(files->engine->env->plan->spec->disk_folder);
+        rf_disk_sweep(files->engine->env->plan->spec->disk_folder, 0);
     }
 }
 

@@ -1,5 +1,5 @@
 /*
- * Names of the files of method disk. See disk_names.h. A name that cannot be
+ * Names of files in shared folders. See disk_names.h. A name that cannot be
  * removed stays: the caller is ending anyway or does not need it.
  *
  * What was written before a node was booted is known by its time, too, so that
@@ -27,6 +27,12 @@
 #define NODE_SIZE 17
 #define BOOT_SIZE 9
 #define TAG_SIZE 17
+
+static const char *const kind_names[] = {
+    [RF_DISK_DATA] = "data",
+    [RF_DISK_LEDGER] = "ledger",
+    [RF_DISK_EXPORT] = "export",
+};
 
 struct label {
     char node[NODE_SIZE], boot[BOOT_SIZE], tag[TAG_SIZE];
@@ -143,19 +149,19 @@ bool rf_disk_label_is_good(const char *text)
 
 /* --- files ---------------------------------------------------------------- */
 
-bool rf_disk_path(const char *folder, const char *label, uint32_t rank,
-                  bool ledger, char out[RF_DISK_PATH_SIZE])
+bool rf_disk_path(const char *folder, const char *label, uint32_t number,
+                  enum rf_disk_kind kind, char out[RF_DISK_PATH_SIZE])
 {
     int n = snprintf(out, RF_DISK_PATH_SIZE, "%s/refit-%s-%" PRIu32 ".%s",
-                     folder, label, rank, ledger ? "ledger" : "data");
+                     folder, label, number, kind_names[kind]);
     return n > 0 && n < RF_DISK_PATH_SIZE;
 }
 
 void rf_disk_remove(const char *folder, const char *label, uint32_t rank)
 {
     char path[RF_DISK_PATH_SIZE];
-    for (int ledger = 0; ledger < 2; ledger++) {
-        if (rf_disk_path(folder, label, rank, ledger != 0, path)) {
+    for (int kind = RF_DISK_DATA; kind <= RF_DISK_LEDGER; kind++) {
+        if (rf_disk_path(folder, label, rank, (enum rf_disk_kind)kind, path)) {
             unlink(path);
         }
     }
@@ -166,15 +172,20 @@ void rf_disk_remove(const char *folder, const char *label, uint32_t rank)
 static bool read_name(const char *name, struct label *out)
 {
     char kind[8];
-    uint32_t rank;
+    uint32_t number;
     int end, used = 0;
     if (strncmp(name, "refit-", 6) != 0 || !read_label(name + 6, out, &end) ||
-        sscanf(name + 6 + end, "-%9" SCNu32 ".%7[a-z]%n", &rank, kind, &used) !=
-            2) {
+        sscanf(name + 6 + end, "-%9" SCNu32 ".%7[a-z]%n", &number, kind,
+               &used) != 2 ||
+        name[6 + end + used] != '\0') {
         return false;
     }
-    return name[6 + end + used] == '\0' &&
-           (strcmp(kind, "data") == 0 || strcmp(kind, "ledger") == 0);
+    for (size_t i = 0; i < RF_ARRAY_SIZE(kind_names); i++) {
+        if (strcmp(kind, kind_names[i]) == 0) {
+            return true;
+        }
+    }
+    return false;
 }
 
 static bool is_older_than_boot(int folder, const char *name)
@@ -190,9 +201,12 @@ static bool is_older_than_boot(int folder, const char *name)
 }
 
 /* Whether the agent of this boot has ended, be its id another process's. */
-static bool has_ended(const struct label *label)
+static bool has_ended(const struct label *label, pid_t ended)
 {
     struct rf_procstat its;
+    if (ended != 0 && label->agent == ended) {
+        return true; /* or had, when another used its id */
+    }
     if (!rf_procstat_read((pid_t)label->agent, &its)) {
         return kill(label->agent, 0) != 0 && errno == ESRCH;
     }
@@ -201,18 +215,18 @@ static bool has_ended(const struct label *label)
 }
 
 static bool is_left_behind(int folder, const char *name,
-                           const struct label *mine)
+                           const struct label *mine, pid_t ended)
 {
     struct label label;
     if (!read_name(name, &label) || strcmp(label.node, mine->node) != 0) {
         return false;
     }
     return strcmp(label.boot, mine->boot) == 0
-               ? has_ended(&label)
+               ? has_ended(&label, ended)
                : is_older_than_boot(folder, name);
 }
 
-void rf_disk_sweep(const char *folder)
+void rf_disk_sweep(const char *folder, pid_t ended)
 {
     struct label mine = {.agent = 0};
     const struct dirent *entry;
@@ -223,7 +237,7 @@ void rf_disk_sweep(const char *folder)
     find_boot(mine.boot);
     if (find_node(mine.node)) {
         while ((entry = readdir(entries)) != NULL) {
-            if (is_left_behind(dirfd(entries), entry->d_name, &mine)) {
+            if (is_left_behind(dirfd(entries), entry->d_name, &mine, ended)) {
                 unlinkat(dirfd(entries), entry->d_name, 0);
             }
         }

@@ -1,11 +1,12 @@
 /*
- * Names of the files of method disk: refit-<label>-<rank>.data and .ledger. The
- * label says whose they are, "<node>.<boot>.<pid>.<ticks>.<tag>": the node
- * (of its host name, machine id and process ids' name space), how it was
- * booted, its agent with the time when that started, and a tag made from the
- * attempt's data key, so that attempts never meet and names cannot be guessed.
- * By it the next run on a node knows what nobody has removed there, because
- * agents were killed or the power was lost.
+ * Names of files in shared folders that are not to outlive an attempt:
+ * refit-<label>-<number>.<kind>. The label says whose they are,
+ * "<node>.<boot>.<pid>.<ticks>.<tag>": the node (of its host name, machine id
+ * and process ids' name space), how it was booted, its agent with the time when
+ * that started, and a tag made from the attempt's data key, so that attempts
+ * never meet and names cannot be guessed. By it the next run on a node knows
+ * what nobody has removed there, because agents were killed or the power was
+ * lost.
  */
 #ifndef RF_TRANSPORT_DISK_DISK_NAMES_H
 #define RF_TRANSPORT_DISK_DISK_NAMES_H
@@ -20,6 +21,12 @@
 #define RF_DISK_LABEL_SIZE 80
 #define RF_DISK_PATH_SIZE 4096
 
+enum rf_disk_kind {
+    RF_DISK_DATA, /* of method disk; the number is the rank's */
+    RF_DISK_LEDGER,
+    RF_DISK_EXPORT, /* a file of a model before it has its name */
+};
+
 /* The label of the files of this node's ranks, whose agent is process `agent`.
  * False when OpenSSL fails. */
 bool rf_disk_label(const uint8_t key[RF_DATA_KEY_BYTES], pid_t agent,
@@ -29,15 +36,17 @@ bool rf_disk_label(const uint8_t key[RF_DATA_KEY_BYTES], pid_t agent,
 bool rf_disk_label_is_good(const char *label);
 
 /* Removes from `folder` what agents of this node have left that are gone, be it
- * since before it was booted. Files of agents that live and of other nodes
- * stay, as does whatever does not have such a name. */
-void rf_disk_sweep(const char *folder);
+ * since before it was booted; `ended` (0: none) counts as gone. Files of agents
+ * that live and of other nodes stay, as does whatever does not have such a
+ * name. */
+void rf_disk_sweep(const char *folder, pid_t ended);
 
-/* The path of a rank's data or ledger; false when it is too long. */
-bool rf_disk_path(const char *folder, const char *label, uint32_t rank,
-                  bool ledger, char out[RF_DISK_PATH_SIZE]) RF_MUST_CHECK;
+/* The path of a file; false when it is too long. */
+bool rf_disk_path(const char *folder, const char *label, uint32_t number,
+                  enum rf_disk_kind kind,
+                  char out[RF_DISK_PATH_SIZE]) RF_MUST_CHECK;
 
-/* Removes both names of a rank, if they are there. */
+/* Removes data and ledger of a rank, if they are there. */
 void rf_disk_remove(const char *folder, const char *label, uint32_t rank);
 
 #endif

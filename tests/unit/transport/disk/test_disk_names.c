@@ -1,4 +1,4 @@
-/* Names of the files of method disk. */
+/* Names of files in shared folders. */
 #include <check.h>
 #include <fcntl.h>
 #include <signal.h>
@@ -30,13 +30,13 @@ START_TEST(test_every_key_rank_and_file_has_a_name_of_its_own)
     ck_assert(rf_disk_label(other_key, getpid(), other));
     ck_assert(rf_disk_label_is_good(tag));
     ck_assert_str_ne(tag, other);
-    ck_assert(rf_disk_path("/f", tag, 1, false, a));
+    ck_assert(rf_disk_path("/f", tag, 1, RF_DISK_DATA, a));
     ck_assert_int_eq(strncmp(a, "/f/refit-", 9), 0);
-    ck_assert(rf_disk_path("/f", tag, 1, true, b));
+    ck_assert(rf_disk_path("/f", tag, 1, RF_DISK_LEDGER, b));
     ck_assert_str_ne(a, b);
-    ck_assert(rf_disk_path("/f", tag, 2, false, b));
+    ck_assert(rf_disk_path("/f", tag, 2, RF_DISK_DATA, b));
     ck_assert_str_ne(a, b);
-    ck_assert(rf_disk_path("/f", other, 1, false, b));
+    ck_assert(rf_disk_path("/f", other, 1, RF_DISK_DATA, b));
     ck_assert_str_ne(a, b);
 }
 END_TEST
@@ -46,7 +46,7 @@ START_TEST(test_a_folder_with_too_long_a_name_is_refused)
     char folder[RF_DISK_PATH_SIZE], path[RF_DISK_PATH_SIZE];
     memset(folder, 'f', sizeof(folder) - 1);
     folder[sizeof(folder) - 1] = '\0';
-    ck_assert(!rf_disk_path(folder, "tag", 0, false, path));
+    ck_assert(!rf_disk_path(folder, "tag", 0, RF_DISK_DATA, path));
 }
 END_TEST
 
@@ -55,9 +55,9 @@ START_TEST(test_removing_takes_one_rank_only)
     char folder[] = "/tmp/refit-names-XXXXXX";
     char mine[2][RF_DISK_PATH_SIZE], others[RF_DISK_PATH_SIZE];
     ck_assert_ptr_nonnull(mkdtemp(folder));
-    ck_assert(rf_disk_path(folder, "tag", 0, false, mine[0]));
-    ck_assert(rf_disk_path(folder, "tag", 0, true, mine[1]));
-    ck_assert(rf_disk_path(folder, "tag", 1, false, others));
+    ck_assert(rf_disk_path(folder, "tag", 0, RF_DISK_DATA, mine[0]));
+    ck_assert(rf_disk_path(folder, "tag", 0, RF_DISK_LEDGER, mine[1]));
+    ck_assert(rf_disk_path(folder, "tag", 1, RF_DISK_DATA, others));
     make_file(mine[0]);
     make_file(mine[1]);
     make_file(others);
@@ -105,7 +105,8 @@ static pid_t gone_process(void)
 
 /* Sweeps a folder with one file of `label`, last written `age_s` ago; whether
  * the file is gone. */
-static bool is_swept(const char *label, const char *suffix, time_t age_s)
+static bool is_swept_after(pid_t ended, const char *label, const char *suffix,
+                           time_t age_s)
 {
     char folder[] = "/tmp/refit-sweep-XXXXXX", path[RF_DISK_PATH_SIZE];
     struct timespec times[2] = {{.tv_sec = time(NULL) - age_s}};
@@ -115,7 +116,7 @@ static bool is_swept(const char *label, const char *suffix, time_t age_s)
     snprintf(path, sizeof(path), "%s/refit-%s%s", folder, label, suffix);
     make_file(path);
     ck_assert_int_eq(utimensat(AT_FDCWD, path, times, 0), 0);
-    rf_disk_sweep(folder);
+    rf_disk_sweep(folder, ended);
     gone = access(path, F_OK) != 0;
     if (!gone) {
         unlink(path);
@@ -124,12 +125,18 @@ static bool is_swept(const char *label, const char *suffix, time_t age_s)
     return gone;
 }
 
+static bool is_swept(const char *label, const char *suffix, time_t age_s)
+{
+    return is_swept_after(0, label, suffix, age_s);
+}
+
 START_TEST(test_sweeping_removes_what_gone_agents_of_this_node_left)
 {
     char label[RF_DISK_LABEL_SIZE];
     ck_assert(rf_disk_label(key, gone_process(), label));
     ck_assert(is_swept(label, "-0.data", 0));
     ck_assert(is_swept(label, "-12.ledger", 0));
+    ck_assert(is_swept(label, "-3.export", 0));
 }
 END_TEST
 
@@ -139,6 +146,15 @@ START_TEST(test_sweeping_keeps_files_of_agents_that_live)
     ck_assert(rf_disk_label(key, getpid(), label));
     ck_assert(!is_swept(label, "-0.data", 0));
     ck_assert(!is_swept(label, "-0.ledger", 0));
+}
+END_TEST
+
+START_TEST(test_an_agent_sweeps_what_its_own_ranks_left)
+{
+    char label[RF_DISK_LABEL_SIZE];
+    ck_assert(rf_disk_label(key, getpid(), label));
+    ck_assert(is_swept_after(getpid(), label, "-0.export", 0));
+    ck_assert(!is_swept_after(getppid(), label, "-0.export", 0));
 }
 END_TEST
 
@@ -201,7 +217,7 @@ START_TEST(test_sweeping_keeps_files_with_other_names)
     ck_assert(!is_swept(label, "-0.txt", 0));
     ck_assert(!is_swept(label, ".data", 0));
     ck_assert(!is_swept("1", "-0.data", 0));
-    rf_disk_sweep("/nowhere"); /* is no failure */
+    rf_disk_sweep("/nowhere", 0); /* is no failure */
 }
 END_TEST
 
@@ -217,6 +233,7 @@ Suite *test_disk_names_suite(void)
     tcase_add_test(names,
                    test_sweeping_removes_what_gone_agents_of_this_node_left);
     tcase_add_test(names, test_sweeping_keeps_files_of_agents_that_live);
+    tcase_add_test(names, test_an_agent_sweeps_what_its_own_ranks_left);
     tcase_add_test(names,
                    test_sweeping_is_not_misled_by_a_process_of_the_same_id);
     tcase_add_test(names, test_sweeping_removes_what_a_zombie_left);

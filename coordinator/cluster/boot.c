@@ -41,6 +41,8 @@ static struct rf_msg_shared *copy_shared(const struct rf_msg_shared *shared)
     rf_schema_init(&rf_msg_shared_schema, out);
     out->token = rf_xstrdup(shared->token);
     out->nodes = shared->nodes;
+    out->exported =
+        shared->exported != NULL ? rf_xstrdup(shared->exported) : NULL;
     out->folders.n = shared->folders.n;
     out->folders.list =
         rf_xcalloc(shared->folders.n, sizeof(*out->folders.list));

@@ -40,6 +40,7 @@ struct rf_msg_shared *rf_shared_folders(const struct rf_config *config,
         }
     }
     if (config->export_folder != NULL) {
+        shared->exported = rf_xstrdup(config->export_folder);
         add_once(&shared->folders, config->export_folder);
     }
     if (shared->folders.n == 0) {

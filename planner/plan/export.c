@@ -153,7 +153,8 @@ static void make_files(const struct rf_plan *plan, struct rf_export *export)
     export->files = rf_xcalloc(n, sizeof(*export->files));
     for (uint32_t i = 0; i < n; i++) {
         heading.headers[i] =
-            json_pack("{s:{s:s}}", "__metadata__", "format", "pt");
+            json_pack("{s:{s:s, s:s}}", "__metadata__", "format", "pt",
+                      "written_by", RF_EXPORT_WRITER);
     }
     for_each_tensor(plan->model, head_tensor, &heading);
     for (uint32_t i = 0; i < n; i++) {
@@ -348,8 +349,9 @@ char *rf_export_index(const struct rf_export *export,
     json_t *index;
     char *text;
     for_each_tensor(plan->model, index_tensor, &indexing);
-    index = json_pack("{s:{s:I}, s:o}", "metadata", "total_size",
-                      (json_int_t) export->bytes, "weight_map", indexing.map);
+    index = json_pack("{s:{s:I, s:s}, s:o}", "metadata", "total_size",
+                      (json_int_t) export->bytes, "written_by",
+                      RF_EXPORT_WRITER, "weight_map", indexing.map);
     text = json_dumps(index, JSON_INDENT(2));
     json_decref(index);
     return text;

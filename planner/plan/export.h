@@ -11,6 +11,9 @@
 /* A new file begins before a tensor that would make one larger. */
 #define RF_EXPORT_FILE_BYTES UINT64_C(5000000000)
 
+/* "written_by" in the metadata of each file and of the index. */
+#define RF_EXPORT_WRITER "refit-coord"
+
 struct rf_export_file {
     char name[48];              /* "model-00001-of-00002.safetensors" */
     char *head;                 /* the length and the header, before the data */

@@ -1,6 +1,7 @@
 /*
  * A disk that hangs, for LD_PRELOAD: while the file that HELD_DISK names
  * exists, fsync() and pread() make "<that file>.reached" and do not return.
+ * HELD_SYNC likewise for fsync() alone.
  */
 #include <dlfcn.h>
 #include <errno.h>
@@ -10,9 +11,9 @@
 #include <stdlib.h>
 #include <unistd.h>
 
-static void wait_while_held(void)
+static void wait_while_held(const char *variable)
 {
-    const char *hold = getenv("HELD_DISK");
+    const char *hold = getenv(variable);
     if (hold != NULL && access(hold, F_OK) == 0) {
         char reached[PATH_MAX];
         snprintf(reached, sizeof(reached), "%s.reached", hold);
@@ -26,7 +27,8 @@ static void wait_while_held(void)
 int fsync(int fd)
 {
     int (*real)(int);
-    wait_while_held();
+    wait_while_held("HELD_DISK");
+    wait_while_held("HELD_SYNC");
     *(void **)&real = dlsym(RTLD_NEXT, "fsync");
     if (real == NULL) {
         errno = ENOSYS;
@@ -39,7 +41,7 @@ int fsync(int fd)
 ssize_t pread64(int fd, void *out, size_t size, off64_t at)
 {
     ssize_t (*real)(int, void *, size_t, off64_t);
-    wait_while_held();
+    wait_while_held("HELD_DISK");
     *(void **)&real = dlsym(RTLD_NEXT, "pread64");
     if (real == NULL) {
         errno = ENOSYS;

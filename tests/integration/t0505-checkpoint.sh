@@ -46,7 +46,7 @@ test_an_export_equals_the_checkpoint_byte_for_byte() {
         bytes: $(cat total)} and .setup.export_ms > 0"
     "$RF_TOP/tests/lib/same-tensors" model exported || fail "not the same"
     expect_json exported/config.json '.model_type == "qwen3"'
-    [ -z "$(find exported -name '*.part')" ] || fail "parts are left"
+    [ -z "$(find exported -name 'refit-*')" ] || fail "parts are left"
     # What was written is a checkpoint again.
     cluster '.model.checkpoint = "exported"'
     run_coord plan cluster.json
@@ -99,16 +99,105 @@ test_an_export_of_a_cast_has_the_dtype_that_arrived() {
     expect_json out '.model.dtype == "float32"'
 }
 
+# A file that somebody else has made, and a link to one.
 test_an_export_over_a_model_is_refused() {
+    local name
     make_checkpoint --shards 1
-    mkdir exported
-    touch exported/model.safetensors
+    cluster
+    echo "not ours" >victim
+    for name in model.safetensors model.safetensors.index.json config.json; do
+        mkdir exported
+        cp victim "exported/$name"
+        run_coord --export exported cluster.json
+        expect_exit 1
+        expect_text err "exported/$name is there already and no former export"
+        cmp victim "exported/$name" || fail "it was written to"
+        [ "$(ls exported)" = "$name" ] || fail "something is left"
+        ln -sf ../victim "exported/$name"
+        run_coord --export exported cluster.json
+        expect_exit 1
+        expect_text err "exported/$name is there already and no former export"
+        [ -L "exported/$name" ] || fail "the link was replaced"
+        [ "$(cat victim)" = "not ours" ] || fail "it was followed"
+        rm -r exported
+    done
+}
+
+# Also one of more files, whose last ones are not left beside the new index, and
+# one that did not come to its index.
+test_an_export_replaces_a_former_one() {
+    local second=model-00002-of-00002.safetensors
+    make_checkpoint --shards 1
     cluster
     run_coord --export exported cluster.json
+    expect_exit 0
+    cp exported/model.safetensors "exported/$second"
+    echo notes >exported/notes.txt
+    jq ".weight_map |= with_entries(.value = \"$second\")" \
+        exported/model.safetensors.index.json >index
+    mv index exported/model.safetensors.index.json
+    run_coord --export exported cluster.json
+    expect_exit 0
+    "$RF_TOP/tests/lib/same-tensors" model exported || fail "not the same"
+    [ "$(echo exported/*)" = "$(printf 'exported/%s ' config.json \
+        model.safetensors model.safetensors.index.json)exported/notes.txt" ] ||
+        fail "$(ls exported)"
+    rm exported/model.safetensors.index.json
+    run_coord --export exported cluster.json
+    expect_exit 0
+    "$RF_TOP/tests/lib/same-tensors" model exported || fail "not the same"
+}
+
+has_part() {
+    compgen -G 'exported/refit-*.export' >/dev/null
+}
+
+no_part() {
+    ! has_part
+}
+
+# Starts a run whose first inference rank hangs when it has made its file.
+start_held_export() {
+    "${CC:-cc}" -D_GNU_SOURCE -shared -fPIC -o held_disk.so \
+        "$RF_TOP/tests/fake/held_disk.c" -ldl || skip "cannot build held_disk.so"
+    make_checkpoint --shards 1
+    own_worker
+    cluster ".launch += {worker: \"$worker\", env:
+        {LD_PRELOAD: \"$PWD/held_disk.so\", HELD_SYNC: \"$PWD/hold\"}}"
+    touch hold
+    start_coord --export exported cluster.json
+    wait_until 60 "a part is there" has_part
+}
+
+test_a_killed_rank_leaves_no_part_of_an_export() {
+    start_held_export
+    kill -KILL "$(ranks | head -n 1 | cut -d: -f1)"
+    finish_coord
     expect_exit 1
-    expect_text err 'exported/model.safetensors is there already'
-    [ ! -s exported/model.safetensors ] || fail "it was written to"
-    [ "$(ls exported)" = model.safetensors ] || fail "something is left"
+    [ ! -e exported ] || fail "left: $(ls exported)"
+}
+
+test_a_killed_coordinator_leaves_no_part_of_an_export() {
+    start_held_export
+    kill -KILL "$coord_pid"
+    wait_until 40 "no process is left" no_workers
+    [ ! -e exported ] || fail "left: $(ls exported)"
+}
+
+test_the_next_run_removes_what_a_killed_agent_left_of_an_export() {
+    local agent
+    start_held_export
+    agent=$(ps -o ppid= -p "$(ranks | head -n 1 | cut -d: -f1)" | tr -d ' ')
+    kill -KILL "$agent"
+    finish_coord
+    expect_exit 1
+    wait_until 40 "no process is left" no_workers
+    has_part || fail "nothing was left to be removed"
+    rm hold
+    run_coord --export exported cluster.json
+    expect_exit 0
+    no_part || fail "left: $(ls exported)"
+    "$RF_TOP/tests/lib/same-tensors" model exported || fail "not the same"
 }
 
 # The index says that a tensor is where it is not, and lacks one that is there;
@@ -168,11 +257,25 @@ test_exports_that_cannot_be_are_refused_before_the_launch() {
     [ ! -e results ] || fail "something was launched"
 }
 
-test_an_export_to_an_absent_folder_names_folder_and_node() {
+test_an_export_makes_its_folder_and_what_is_above_it() {
     make_checkpoint --shards 1
     cluster
-    run_coord --export absent cluster.json
-    expect_text err '--export cannot use folder .*/absent on localhost: '
+    run_coord --export new/exports/first cluster.json
+    expect_exit 0
+    "$RF_TOP/tests/lib/same-tensors" model new/exports/first ||
+        fail "not the same"
+    # One that gets no model goes again.
+    REFIT_TEST_EXIT=1:1 run_coord --export new/exports/second/x cluster.json
+    expect_exit 1
+    [ "$(ls new/exports)" = first ] || fail "left: $(ls new/exports)"
+}
+
+test_an_export_to_a_folder_that_cannot_be_made_names_folder_and_node() {
+    make_checkpoint --shards 1
+    cluster
+    touch file
+    run_coord --export file/absent cluster.json
+    expect_text err '--export cannot use folder .*/absent on localhost: Not a directory'
 }
 
 # The bytes that each of four ranks has in training (TP2 PP2), has to hold for

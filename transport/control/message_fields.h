@@ -45,7 +45,9 @@
     F(S, TEXT, token, REQUIRED, 1, 64,                                         \
       "hexadecimal, part of the names of files")                               \
     F(S, U32, nodes, REQUIRED, 1, RF_MSG_NODES_MAX, "nodes of the run")        \
-    F(S, TEXTS, folders, REQUIRED, 4096, RF_MSG_TEXT_MAX, "paths")
+    F(S, TEXTS, folders, REQUIRED, 4096, RF_MSG_TEXT_MAX, "paths")             \
+    F(S, TEXT, exported, OPTIONAL, 1, RF_MSG_TEXT_MAX,                         \
+      "the one of these that `--export` names: made where it is missing")
 
 #define RF_BOOT_FIELDS(F, S)                                                   \
     F(S, U64S, protocol, REQUIRED, 2, 255, "oldest and newest version")        \

@@ -20,6 +20,7 @@
 #include <unistd.h>
 
 #include "common/clock.h"
+#include "common/folders.h"
 #include "common/log.h"
 #include "common/mem.h"
 #include "common/text.h"
@@ -64,6 +65,12 @@ static void move(struct agent *agent, enum agent_state state, uint32_t limit_ms)
     rf_sm_move(&agent->sm, state, now);
     agent->state_deadline_ns =
         limit_ms > 0 ? now + limit_ms * RF_NS_PER_MS : INT64_MAX;
+}
+
+const char *rf_agent_exported(const struct agent *agent)
+{
+    const struct rf_msg_shared *shared = agent->boot.message.shared;
+    return shared != NULL ? shared->exported : NULL;
 }
 
 void rf_agent_send(struct agent *agent, const struct rf_msg *message)
@@ -298,7 +305,7 @@ static void send_hello(struct agent *agent)
     hello->pid = (uint32_t)getpid();
     hello->start_ticks =
         start_ticks >= 0 ? (uint64_t)start_ticks : RF_ABSENT_U64;
-    rf_folder_signs_leave(&agent->boot.message, hello);
+    rf_folder_signs_leave(&agent->boot.message, hello, &agent->export_old);
     move(agent, AGENT_GREETING, GREETING_LIMIT_MS);
     rf_agent_send(agent, &message);
     rf_msg_free(&message);
@@ -629,7 +636,8 @@ static void start_handles(struct agent *agent)
 
 int rf_agent_run(struct rf_agent_options *options)
 {
-    struct agent agent = {.options = options, .exit_code = 1};
+    struct agent agent = {
+        .options = options, .exit_code = 1, .export_old = SIZE_MAX};
     struct rf_err err = {.text = ""};
     int64_t now = rf_now_ns();
     rf_process_harden_agent(options->connect && !options->attended);
@@ -671,6 +679,9 @@ int rf_agent_run(struct rf_agent_options *options)
     uv_run(&agent.loop, UV_RUN_DEFAULT);
     rf_folder_signs_remove(&agent.boot.message, agent.exit_code == 0);
     rf_agent_free_ranks(&agent);
+    if (rf_agent_exported(&agent) != NULL) {
+        rf_folders_remove(rf_agent_exported(&agent), agent.export_old);
+    }
     rf_process_environment_free(agent.environment);
     rf_schema_free(&rf_msg_hello_schema, &agent.facts);
     rf_boot_free(&agent.boot);

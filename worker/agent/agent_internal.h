@@ -131,6 +131,7 @@ struct agent {
     struct rf_integers unanswered; /* ranks that hung when ABORT came */
     struct agent_rank **ranks;
     size_t n_ranks;
+    size_t export_old; /* of its path: what was there before */
     char *disk_folder; /* where ranks keep files of these labels, or NULL */
     char disk_label[RF_DISK_LABEL_SIZE], yardstick_label[RF_DISK_LABEL_SIZE];
     struct rank_answers step, exchange;
@@ -147,6 +148,8 @@ struct agent {
 void rf_agent_end(struct agent *agent, int exit_code, const char *why);
 /* The same after sending the coordinator an ERROR that gives the reason. */
 void rf_agent_refuse(struct agent *agent, const char *why);
+/* The folder of --export, or NULL. */
+const char *rf_agent_exported(const struct agent *agent);
 /* To the coordinator, if there is a connection. */
 void rf_agent_send(struct agent *agent, const struct rf_msg *message);
 

@@ -16,6 +16,7 @@
 #include <signal.h>
 #include <stdlib.h>
 #include <sys/wait.h>
+#include <unistd.h>
 
 #include "common/clock.h"
 #include "common/log.h"
@@ -84,6 +85,9 @@ void rf_agent_free_ranks(struct agent *agent)
                            agent->ranks[i]->rank);
         }
         free(agent->ranks[i]);
+    }
+    if (agent->n_ranks > 0 && rf_agent_exported(agent) != NULL) {
+        rf_disk_sweep(rf_agent_exported(agent), getpid());
     }
     free(agent->disk_folder);
     agent->disk_folder = NULL;

@@ -17,7 +17,9 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "common/folders.h"
 #include "common/mem.h"
+#include "transport/disk/disk_names.h"
 
 #define PATH_BYTES 4096
 
@@ -68,16 +70,30 @@ static void forget_folders(struct rf_msg_hello *hello)
     free(hello->folders);
 }
 
+/* 0 or an errno. */
+static int make_exported(const char *folder, size_t *old)
+{
+    if (rf_folders_make(folder, old) != 0) {
+        return errno;
+    }
+    rf_disk_sweep(folder, 0);
+    return 0;
+}
+
 void rf_folder_signs_leave(const struct rf_msg_boot *boot,
-                           struct rf_msg_hello *hello)
+                           struct rf_msg_hello *hello, size_t *old)
 {
     const size_t n = boot->shared != NULL ? boot->shared->folders.n : 0;
+    const char *exported = n > 0 ? boot->shared->exported : NULL;
     forget_folders(hello);
     hello->folders = rf_xcalloc(n, sizeof(*hello->folders));
     for (; hello->n_folders < n; hello->n_folders++) {
         struct rf_msg_folder *out = &hello->folders[hello->n_folders];
         const char *folder = boot->shared->folders.list[hello->n_folders];
-        int failed = leave_one(boot, folder);
+        int failed = exported != NULL && strcmp(folder, exported) == 0
+                         ? make_exported(folder, old)
+                         : 0;
+        failed = failed != 0 ? failed : leave_one(boot, folder);
         rf_schema_init(&rf_msg_folder_schema, out);
         out->path = rf_xstrdup(folder);
         out->error = failed != 0 ? rf_xstrdup(strerror(failed)) : NULL;

@@ -1,5 +1,6 @@
 /*
- * Signs in folders that all nodes should share. Each agent leaves an empty file
+ * Signs in folders that all nodes should share, of which the one of --export is
+ * made where it is missing. Each agent leaves an empty file
  * and then looks for those of the others; of two nodes that share a folder at
  * least the one that looks later sees the other's, so HELLO alone tells.
  */
@@ -10,9 +11,11 @@
 
 /* Leaves this node's sign in each folder of BOOT's "shared" and puts what it
  * found into HELLO's "folders" (none when nothing is shared), in the place of
- * what they were. Blocks as the file systems do. */
+ * what they were. What an export left there whose agent is gone is removed.
+ * *old: how much of the export's folder was there before (common/folders.h).
+ * Blocks as the file systems do. */
 void rf_folder_signs_leave(const struct rf_msg_boot *boot,
-                           struct rf_msg_hello *hello);
+                           struct rf_msg_hello *hello, size_t *old);
 
 /* Removes this node's signs; with `all`, when everybody has looked, those of
  * every node, some of which may not be there any more to do it. */

@@ -17,138 +17,23 @@
 
 #include "common/mem.h"
 #include "common/parallel.h"
-#include "common/store.h"
-#include "planner/plan/export.h"
 #include "worker/content/staging.h"
-
-#define PART ".part"
-#define INDEX "model.safetensors.index.json"
+#include "worker/rank/export_files.h"
 
 struct exporting {
     const struct rf_rank_export_job *job;
     const struct rf_method_env *env; /* the job's */
     struct rf_export *export;
+    struct rf_export_files files;
     int *fds;                      /* by file */
     const struct rf_block *blocks; /* the batch's first */
     struct rf_staging staging;
     atomic_ullong written;
 };
 
-static char *path_of(const struct exporting *e, const char *name,
-                     const char *suffix)
-{
-    return rf_xasprintf("%s/%s%s", e->job->folder, name, suffix);
-}
-
 static bool is_first(const struct rf_method_env *env)
 {
     return env->plan->world->rank_of[RF_INFER][0] == env->rank;
-}
-
-/* --- By the first rank: before and after ---------------------------------- */
-
-static enum rf_status refuse_existing(const struct exporting *e,
-                                      const char *name, struct rf_err *err)
-{
-    char *path = path_of(e, name, "");
-    enum rf_status status = RF_OK;
-    if (access(path, F_OK) == 0) {
-        status = rf_err_set(err, RF_ERR_IO,
-                            "%s is there already: --export needs a folder "
-                            "without a model",
-                            path);
-    }
-    free(path);
-    return status;
-}
-
-static enum rf_status make_file(const struct exporting *e,
-                                const struct rf_export_file *file,
-                                struct rf_err *err)
-{
-    char *path = path_of(e, file->name, PART);
-    enum rf_status status = RF_OK;
-    int fd = open(path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0644);
-    if (fd < 0 || rf_write_all(fd, file->head, file->head_bytes) != 0 ||
-        ftruncate(fd, (off_t)file->bytes) != 0 || fsync(fd) != 0) {
-        status = rf_err_errno(err, RF_ERR_IO, errno, "%s", path);
-    }
-    if (fd >= 0) {
-        close(fd);
-    }
-    free(path);
-    return status;
-}
-
-static enum rf_status make_files(const struct exporting *e, struct rf_err *err)
-{
-    const struct rf_export *export = e->export;
-    enum rf_status status = refuse_existing(e, INDEX, err);
-    for (uint32_t i = 0; status == RF_OK && i < export->n_files; i++) {
-        status = refuse_existing(e, export->files[i].name, err);
-    }
-    for (uint32_t i = 0; status == RF_OK && i < export->n_files; i++) {
-        status = make_file(e, &export->files[i], err);
-    }
-    return status;
-}
-
-static void remove_parts(const struct exporting *e)
-{
-    for (uint32_t i = 0; i < e->export->n_files; i++) {
-        char *path = path_of(e, e->export->files[i].name, PART);
-        unlink(path);
-        free(path);
-    }
-}
-
-static enum rf_status name_file(const struct exporting *e, const char *name,
-                                struct rf_err *err)
-{
-    char *part = path_of(e, name, PART), *path = path_of(e, name, "");
-    enum rf_status status = RF_OK;
-    if (rename(part, path) != 0) {
-        status = rf_err_errno(err, RF_ERR_IO, errno, "%s", path);
-    }
-    free(part);
-    free(path);
-    return status;
-}
-
-static enum rf_status store(const struct exporting *e, const char *name,
-                            char *text, struct rf_err *err)
-{
-    char *path = path_of(e, name, "");
-    enum rf_status status = rf_store(path, text, strlen(text), err);
-    free(path);
-    free(text);
-    return status;
-}
-
-/* The configuration that stands beside the tensors of a checkpoint or manifest;
- * one that made the tensors may have overrides, and is not copied. */
-static enum rf_status store_config(const struct exporting *e,
-                                   struct rf_err *err)
-{
-    const json_t *config = json_object_get(e->job->model, "config");
-    if (config == NULL || json_object_get(e->job->model, "manifest") == NULL) {
-        return RF_OK;
-    }
-    return store(e, "config.json", json_dumps(config, JSON_INDENT(2)), err);
-}
-
-/* The index last: with it the folder is a model. */
-static enum rf_status name_files(const struct exporting *e, struct rf_err *err)
-{
-    const struct rf_export *export = e->export;
-    enum rf_status status = RF_OK;
-    for (uint32_t i = 0; status == RF_OK && i < export->n_files; i++) {
-        status = name_file(e, export->files[i].name, err);
-    }
-    RF_THEN(status, store_config(e, err));
-    RF_THEN(status,
-            store(e, INDEX, rf_export_index(export, e->env->plan), err));
-    return status;
 }
 
 /* --- By every rank: its pieces -------------------------------------------- */
@@ -156,17 +41,15 @@ static enum rf_status name_files(const struct exporting *e, struct rf_err *err)
 static enum rf_status open_file(struct exporting *e, uint32_t i,
                                 struct rf_err *err)
 {
-    char *path = path_of(e, e->export->files[i].name, PART);
-    enum rf_status status = RF_OK;
-    e->fds[i] = open(path, O_WRONLY | O_CLOEXEC);
-    if (e->fds[i] < 0) {
-        status = rf_err_errno(err, RF_ERR_IO, errno,
+    char path[RF_DISK_PATH_SIZE];
+    RF_TRY(rf_export_files_path(&e->files, i, path, err));
+    e->fds[i] = open(path, O_WRONLY | O_NOFOLLOW | O_CLOEXEC);
+    return e->fds[i] >= 0
+               ? RF_OK
+               : rf_err_errno(err, RF_ERR_IO, errno,
                               "%s, which the first inference rank has made: "
                               "do all inference nodes share the folder?",
                               path);
-    }
-    free(path);
-    return status;
 }
 
 static enum rf_status write_at(int fd, const char *file, const uint8_t *from,
@@ -327,30 +210,48 @@ static enum rf_status write_own(struct exporting *e, struct rf_err *err)
 
 /* --- The step ------------------------------------------------------------- */
 
-/* All have come this far. */
-static enum rf_status meet(const struct rf_method_env *env, struct rf_err *err)
+/* All have come this far; the first tells the label of the files. */
+static enum rf_status meet(struct exporting *e, struct rf_err *err)
 {
-    const uint32_t n = env->plan->world->n_ranks;
-    struct rf_blob *all = rf_xcalloc(n, sizeof(*all));
-    enum rf_status status = env->exchange(env->exchange_data, "", 1, all, err);
-    rf_blobs_free(all, n);
+    const struct rf_world *world = e->env->plan->world;
+    char *label = e->files.label;
+    struct rf_blob *all = rf_xcalloc(world->n_ranks, sizeof(*all));
+    const struct rf_blob *first = &all[world->rank_of[RF_INFER][0]];
+    enum rf_status status =
+        e->env->exchange(e->env->exchange_data, label, strlen(label), all, err);
+    if (status == RF_OK) {
+        snprintf(label, RF_DISK_LABEL_SIZE, "%.*s", (int)first->size,
+                 first->size > 0 ? (const char *)first->data : "");
+        if (!rf_disk_label_is_good(label)) {
+            status = rf_err_set(err, RF_ERR_PROTOCOL,
+                                "the first inference rank sent an invalid file "
+                                "name");
+        }
+        rf_blobs_free(all, world->n_ranks);
+    }
     free(all);
     return status;
+}
+
+static enum rf_status make_files(struct exporting *e, struct rf_err *err)
+{
+    return rf_disk_label(e->env->data_key, getppid(), e->files.label)
+               ? rf_export_files_make(&e->files, err)
+               : rf_err_set(err, RF_ERR_INTERNAL, "no digest");
 }
 
 static enum rf_status write_all(struct exporting *e, struct rf_err *err)
 {
     const bool first = is_first(e->env);
-    enum rf_status status;
-    RF_TRY(first ? make_files(e, err) : RF_OK);
-    status = meet(e->env, err);
+    enum rf_status status = first ? make_files(e, err) : RF_OK;
+    RF_THEN(status, meet(e, err));
     RF_THEN(status, write_own(e, err));
-    RF_THEN(status, meet(e->env, err));
+    RF_THEN(status, meet(e, err));
     if (first && status == RF_OK) {
-        status = name_files(e, err);
+        status = rf_export_files_name(&e->files, err);
     }
     if (first && status != RF_OK) {
-        remove_parts(e);
+        rf_export_files_remove(&e->files);
     }
     return status;
 }
@@ -361,6 +262,10 @@ enum rf_status rf_rank_export_run(const struct rf_rank_export_job *job,
     struct exporting e = {.job = job, .env = job->env};
     enum rf_status status;
     RF_TRY(rf_export_plan(e.env->plan, RF_EXPORT_FILE_BYTES, &e.export, err));
+    e.files = (struct rf_export_files){.folder = job->folder,
+                                       .export = e.export,
+                                       .plan = e.env->plan,
+                                       .model = job->model};
     e.fds = rf_xcalloc(e.export->n_files, sizeof(*e.fds));
     memset(e.fds, 0xFF, e.export->n_files * sizeof(*e.fds)); /* -1 */
     status = write_all(&e, err);

@@ -16,7 +16,8 @@ struct rf_rank_export_job {
 /*
  * Collective. The first inference rank makes the files under other names, all
  * write, and it renames them and adds index and config.json: until then, and
- * after a failure, the folder has no model. Fails where it has one already.
+ * after a failure, the folder has no model, or still a former export. Fails
+ * where there is another model.
  */
 enum rf_status rf_rank_export_run(const struct rf_rank_export_job *job,
                                   uint64_t *written,

@@ -52,12 +52,28 @@ START_TEST(test_no_folder_is_shared_without_method_disk)
 }
 END_TEST
 
+START_TEST(test_the_folder_of_an_export_is_told_apart)
+{
+    struct rf_config *config = load(CLUSTER(DISK("x", "/one")));
+    struct rf_msg_shared *shared = rf_shared_folders(config, "abcd");
+    ck_assert_ptr_null(shared->exported);
+    rf_shared_folders_free(shared);
+    config->export_folder = strdup("/two");
+    shared = rf_shared_folders(config, "abcd");
+    ck_assert_uint_eq(shared->folders.n, 2);
+    ck_assert_str_eq(shared->exported, "/two");
+    rf_shared_folders_free(shared);
+    rf_config_destroy(config);
+}
+END_TEST
+
 Suite *test_shared_folders_suite(void);
 Suite *test_shared_folders_suite(void)
 {
     Suite *suite = suite_create("shared_folders");
     TCase *tests = tcase_create("shared_folders");
     tcase_add_test(tests, test_each_folder_of_method_disk_is_shared_once);
+    tcase_add_test(tests, test_the_folder_of_an_export_is_told_apart);
     tcase_add_test(tests, test_no_folder_is_shared_without_method_disk);
     suite_add_tcase(suite, tests);
     return suite;

@@ -26,11 +26,12 @@ static char *leave(uint32_t node, const char *folder)
 {
     struct rf_msg_boot boot;
     struct rf_msg_hello hello;
+    size_t old = 0;
     json_t *told;
     char *text;
     boot_of(node, folder, &boot);
     rf_schema_init(&rf_msg_hello_schema, &hello);
-    rf_folder_signs_leave(&boot, &hello);
+    rf_folder_signs_leave(&boot, &hello, &old);
     ck_assert_uint_eq(hello.n_folders, 1);
     ck_assert_str_eq(hello.folders[0].path, folder);
     told = rf_schema_encode(&rf_msg_folder_schema, &hello.folders[0]);
@@ -87,6 +88,37 @@ START_TEST(test_a_folder_that_cannot_be_used_says_why)
 }
 END_TEST
 
+/* Beside one of method disk, which is not. */
+START_TEST(test_the_folder_of_an_export_is_made)
+{
+    char folder[] = "/tmp/refit-signs-XXXXXX", missing[64], made[64];
+    struct rf_msg_boot boot;
+    struct rf_msg_hello hello;
+    size_t old = 0;
+    make_folder(folder);
+    snprintf(missing, sizeof(missing), "%s/missing", folder);
+    snprintf(made, sizeof(made), "%s/made/too", folder);
+    boot_of(0, missing, &boot);
+    boot.shared->folders.list =
+        realloc(boot.shared->folders.list, 2 * sizeof(char *));
+    boot.shared->folders.list[1] = strdup(made);
+    boot.shared->folders.n = 2;
+    boot.shared->exported = strdup(made);
+    rf_schema_init(&rf_msg_hello_schema, &hello);
+    rf_folder_signs_leave(&boot, &hello, &old);
+    ck_assert_uint_eq(old, strlen(folder));
+    ck_assert_str_eq(hello.folders[0].error, "No such file or directory");
+    ck_assert_ptr_null(hello.folders[1].error);
+    rf_folder_signs_remove(&boot, true);
+    ck_assert_int_eq(rmdir(made), 0);
+    *strrchr(made, '/') = '\0';
+    ck_assert_int_eq(rmdir(made), 0);
+    ck_assert_int_eq(rmdir(folder), 0);
+    rf_schema_free(&rf_msg_hello_schema, &hello);
+    rf_schema_free(&rf_msg_boot_schema, &boot);
+}
+END_TEST
+
 /* Nobody's file is written over or followed. */
 START_TEST(test_a_name_that_is_taken_is_left_alone)
 {
@@ -106,8 +138,9 @@ START_TEST(test_without_folders_nothing_is_told)
 {
     struct rf_msg_boot boot = {.node = 0};
     struct rf_msg_hello hello;
+    size_t old = 0;
     rf_schema_init(&rf_msg_hello_schema, &hello);
-    rf_folder_signs_leave(&boot, &hello);
+    rf_folder_signs_leave(&boot, &hello, &old);
     ck_assert_uint_eq(hello.n_folders, 0);
     rf_folder_signs_remove(&boot, true);
     rf_schema_free(&rf_msg_hello_schema, &hello);
@@ -121,13 +154,14 @@ START_TEST(test_what_hello_told_before_is_replaced)
     char folder[] = "/tmp/refit-signs-XXXXXX";
     struct rf_msg_boot boot;
     struct rf_msg_hello hello;
+    size_t old = 0;
     make_folder(folder);
     boot_of(0, folder, &boot);
     rf_schema_init(&rf_msg_hello_schema, &hello);
     hello.folders = calloc(1, sizeof(*hello.folders));
     hello.folders[0].path = strdup("/old");
     hello.n_folders = 1;
-    rf_folder_signs_leave(&boot, &hello);
+    rf_folder_signs_leave(&boot, &hello, &old);
     ck_assert_uint_eq(hello.n_folders, 1);
     ck_assert_str_eq(hello.folders[0].path, folder);
     rf_folder_signs_remove(&boot, true);
@@ -144,6 +178,7 @@ Suite *test_folder_signs_suite(void)
     TCase *tests = tcase_create("folder_signs");
     tcase_add_test(tests, test_the_later_of_two_sees_the_earlier);
     tcase_add_test(tests, test_a_folder_that_cannot_be_used_says_why);
+    tcase_add_test(tests, test_the_folder_of_an_export_is_made);
     tcase_add_test(tests, test_a_name_that_is_taken_is_left_alone);
     tcase_add_test(tests, test_without_folders_nothing_is_told);
     tcase_add_test(tests, test_what_hello_told_before_is_replaced);

@@ -142,7 +142,7 @@ static enum rf_status replace_node(json_t *node, const struct rf_host *host,
                           json_string_value(json_object_get(node, "host")),
                           (long long)slots);
     }
-    rf_hosts_rename(node, host->name);
+    rf_hosts_rename(node, host);
     return RF_OK;
 }
 

@@ -227,12 +227,19 @@ static size_t place_of(struct rf_hosts *hosts, const char *name)
     return hosts->n;
 }
 
-static enum rf_status add_again(struct rf_host *host, uint32_t slots,
+static enum rf_status add_again(struct rf_host *host,
+                                const struct rf_host *again,
                                 enum rf_hosts_twice twice, struct rf_err *err)
 {
-    uint32_t sum = RF_MAX(host->slots, 1) + RF_MAX(slots, 1);
+    uint32_t sum = RF_MAX(host->slots, 1) + RF_MAX(again->slots, 1);
     if (twice == RF_HOSTS_REFUSE) {
         return rf_err_set(err, RF_ERR_CONFIG, "host %s is listed twice",
+                          host->name);
+    }
+    if (strcmp(host->user != NULL ? host->user : "",
+               again->user != NULL ? again->user : "") != 0) {
+        return rf_err_set(err, RF_ERR_CONFIG,
+                          "host %s has another user on an earlier line",
                           host->name);
     }
     if (sum > RF_CONFIG_MAX_SLOTS) {
@@ -244,10 +251,10 @@ static enum rf_status add_again(struct rf_host *host, uint32_t slots,
     return RF_OK;
 }
 
-static enum rf_status add(struct rf_hosts *hosts, const char *name,
-                          uint32_t slots, enum rf_hosts_twice twice,
-                          struct rf_err *err)
+static enum rf_status add(struct rf_hosts *hosts, const struct rf_host *host,
+                          enum rf_hosts_twice twice, struct rf_err *err)
 {
+    const char *name = host->name;
     size_t place;
     if (!rf_names_valid_host(name)) {
         return rf_err_set(err, RF_ERR_CONFIG,
@@ -257,14 +264,17 @@ static enum rf_status add(struct rf_hosts *hosts, const char *name,
     }
     place = place_of(hosts, name);
     if (place < hosts->n) {
-        return add_again(&hosts->list[place], slots, twice, err);
+        return add_again(&hosts->list[place], host, twice, err);
     }
     if (hosts->n == RF_CONFIG_MAX_NODES) {
         return rf_err_set(err, RF_ERR_CONFIG, "more than %d hosts",
                           RF_CONFIG_MAX_NODES);
     }
     RF_PUSH(hosts->list, hosts->n, hosts->cap,
-            ((struct rf_host){rf_xstrdup(name), slots}));
+            ((struct rf_host){
+                .name = rf_xstrdup(name),
+                .user = host->user != NULL ? rf_xstrdup(host->user) : NULL,
+                .slots = host->slots}));
     return RF_OK;
 }
 
@@ -273,22 +283,35 @@ enum rf_status rf_hosts_add_word(const char *word, uint32_t slots,
                                  struct rf_hosts *out, struct rf_err *err)
 {
     struct host_names names = {0};
-    char *name = rf_xstrdup(word);
-    char *colon = find_slots(name);
+    char *whole = rf_xstrdup(word), *at = strchr(whole, '@');
+    char *name = at != NULL ? at + 1 : whole, *colon = find_slots(name);
+    struct rf_host host = {.user = at != NULL ? whole : NULL};
     enum rf_status status = RF_OK;
+    if (at != NULL) {
+        *at = '\0';
+        if (!rf_names_valid_user(whole)) {
+            status = rf_err_set(err, RF_ERR_CONFIG,
+                                "\"%.80s\": what is before \"@\" is not a "
+                                "user: letters, digits and \"._-\" only",
+                                word);
+        }
+    }
     if (colon != NULL) {
         *colon = '\0';
-        status = slots > 0
-                     ? rf_err_set(err, RF_ERR_CONFIG,
-                                  "\"%.80s\": its slots are given twice", word)
-                     : rf_hosts_slots(colon + 1, &slots, err);
+        RF_THEN(status, slots > 0 ? rf_err_set(err, RF_ERR_CONFIG,
+                                               "\"%.80s\": its slots are given "
+                                               "twice",
+                                               word)
+                                  : rf_hosts_slots(colon + 1, &slots, err));
     }
     RF_THEN(status, expand(name, &names, err));
     for (size_t i = 0; status == RF_OK && i < names.n; i++) {
-        status = add(out, names.list[i], slots, twice, err);
+        host.name = names.list[i];
+        host.slots = slots;
+        status = add(out, &host, twice, err);
     }
     free_names(&names);
-    free(name);
+    free(whole);
     return status;
 }
 
@@ -323,6 +346,7 @@ void rf_hosts_free(struct rf_hosts *hosts)
 {
     for (size_t i = 0; i < hosts->n; i++) {
         free(hosts->list[i].name);
+        free(hosts->list[i].user);
     }
     free(hosts->list);
     json_decref(hosts->places);

@@ -15,6 +15,7 @@
 
 struct rf_host {
     char *name;     /* fit for a node's "host" */
+    char *user;     /* NULL: not said */
     uint32_t slots; /* 0: not said */
 };
 
@@ -27,11 +28,11 @@ struct rf_hosts {
 
 /*
  * Adds the hosts of a list: words between commas, each with at most one
- * ":slots" at its end, which holds for all hosts of the word. Brackets hold
- * numbers and ranges of them, "[01-03,7]", padded to the width of the first
- * number; several brackets in a word multiply. Brackets around an IPv6 address
- * keep its colons from those of slots, "[::1]:4". A host that is listed twice
- * is an error. What was added before an error stays.
+ * "user@" before and one ":slots" behind it, for all hosts of the word.
+ * Brackets hold numbers and ranges of them, "[01-03,7]", padded to the width of
+ * the first number; several brackets in a word multiply. Brackets around an
+ * IPv6 address keep its colons from those of slots, "[::1]:4". A host that is
+ * listed twice is an error. What was added before an error stays.
  */
 enum rf_status rf_hosts_parse(const char *text, struct rf_hosts *out,
                               struct rf_err *err) RF_MUST_CHECK;
@@ -62,7 +63,8 @@ void rf_hosts_free(struct rf_hosts *hosts);
  */
 void rf_hosts_place(const struct rf_hosts *hosts, json_t *document);
 
-/* Gives a node another name and removes what only the old machine has. */
-void rf_hosts_rename(json_t *node, const char *name);
+/* Gives a node the name, and the user if there is one, of another host and
+ * removes what only the old machine has. */
+void rf_hosts_rename(json_t *node, const struct rf_host *host);
 
 #endif

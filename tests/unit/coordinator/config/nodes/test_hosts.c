@@ -10,17 +10,19 @@
 #include "coordinator/config/nodes/hosts.h"
 #include "tests/lib/quotes.h"
 
-/* "a b:4", as the list is. */
+/* "a u@b:4", as the list is. */
 static char *shown(const struct rf_hosts *hosts)
 {
     char *text = rf_xstrdup("");
     for (size_t i = 0; i < hosts->n; i++) {
         const struct rf_host *host = &hosts->list[i];
-        char *longer =
-            host->slots > 0
-                ? rf_xasprintf("%s%s%s:%u", text, i > 0 ? " " : "", host->name,
-                               host->slots)
-                : rf_xasprintf("%s%s%s", text, i > 0 ? " " : "", host->name);
+        char *head = rf_xasprintf("%s%s%s%s", text, i > 0 ? " " : "",
+                                  host->user != NULL ? host->user : "",
+                                  host->user != NULL ? "@" : "");
+        char *longer = host->slots > 0 ? rf_xasprintf("%s%s:%u", head,
+                                                      host->name, host->slots)
+                                       : rf_xasprintf("%s%s", head, host->name);
+        free(head);
         free(text);
         text = longer;
     }
@@ -47,6 +49,7 @@ static const struct {
     {"[1-2]", "1 2"},
     {"fe80::1%eth0,::1", "fe80::1%eth0 ::1"},
     {"10.0.0.[1-2]:3", "10.0.0.1:3 10.0.0.2:3"},
+    {"rl@a[1-2]:4,b,root@[::1]:3", "rl@a1:4 rl@a2:4 b root@::1:3"},
     {"[::1]:3,[fe80::1%eth0],b:2", "::1:3 fe80::1%eth0 b:2"},
 };
 
@@ -81,6 +84,10 @@ static const struct {
     {"a[[1]]", "brackets hold numbers"},
     {"a[1234567890]", "at most 9 digits"},
     {"[::1]b", "brackets hold numbers"},
+    {"@a", "\"@a\": what is before \"@\" is not a user"},
+    {"-u@a", "is not a user"},
+    {"u@", "not a host name"},
+    {"u@v@a", "not a host name"},
     {"[::1]:0", "from 1 to 1024"},
     {"[::1]:2,::1", "host ::1 is listed twice"},
     {"[:1-2]:2", "\":1-2\" is not a host name"},
@@ -138,6 +145,7 @@ static const struct {
     /* DeepSpeed */
     {"worker-1 slots=8\nworker-2 slots=8\n", "worker-1:8 worker-2:8"},
     {"\ta\r\n  gpu[01-02] slots=8\r\n", "a gpu01:8 gpu02:8"},
+    {"ubuntu@a slots=4\nubuntu@a slots=1\nb:2\n", "ubuntu@a:5 b:2"},
     {"::1 slots=2", "::1:2"},
     {"[::1]:2\n[::2] slots=3", "::1:2 ::2:3"},
     /* as editors on Windows write UTF-8 */
@@ -170,6 +178,8 @@ static const struct {
     {"a b", "h:1: unknown word \"b\" behind a host"},
     {"a:4 slots=4", "h:1: \"a:4\": its slots are given twice"},
     {"a\n\nb,c", "h:3: \"b,c\" is not a host name"},
+    {"u@a\nv@a", "h:2: host a has another user on an earlier line"},
+    {"u@a\na", "h:2: host a has another user on an earlier line"},
     {"a slots=1000\na slots=25", "h:2: host a has more than 1024 slots"},
 };
 
@@ -225,9 +235,10 @@ START_TEST(test_hosts_take_the_places_of_the_nodes)
 {
     expect_placed("{'nodes': [{'host': 'a', 'slots': 1, 'user': 'u', 'address':"
                   " '10.0.0.1'}, {'host': 'b', 'slots': 2}]}",
-                  "c,d,e:8",
+                  "c,d,e:8,v@a",
                   "{'nodes': [{'host': 'c', 'slots': 1, 'user': 'u'}, {'host': "
-                  "'d', 'slots': 2}, {'host': 'e', 'slots': 8}]}");
+                  "'d', 'slots': 2}, {'host': 'e', 'slots': 8}, {'host': 'a', "
+                  "'slots': 1, 'user': 'v', 'address': '10.0.0.1'}]}");
 }
 END_TEST
 

@@ -116,6 +116,76 @@ enum rf_status rf_ssh_connect_tcp(struct rf_ssh_job *job, const char *host,
                                   unsigned port, int *fd, bool *retry,
                                   struct rf_err *err) RF_MUST_CHECK;
 
+/* --- launch_ssh_child.c --------------------------------------------------- */
+
+/* Starts a program, found in PATH, with these descriptors as its standard
+ * streams; `in` below 0: no input. 0 or an errno. */
+int rf_ssh_spawn(const char *const argv[], int in, int out, int errors,
+                 pid_t *pid);
+
+/* Its standard output, the caller's. RF_ERR_UNSUPPORTED where there is no such
+ * program, RF_ERR_CONFIG with its complaint where it fails; `what` is for
+ * errors. It is killed when the job's time is over or the launch stopped. */
+enum rf_status rf_ssh_capture(struct rf_ssh_job *job, const char *what,
+                              const char *const argv[], char **out,
+                              struct rf_err *err) RF_MUST_CHECK;
+
+/* --- launch_ssh_config.c -------------------------------------------------- */
+
+struct rf_ssh_texts {
+    char **list;
+    size_t n, cap;
+};
+
+/* What holds for a host, of cluster.json and the ssh config. NULL: not set. */
+struct rf_ssh_settings {
+    const char *name; /* as the user wrote it, borrowed */
+    char *host_name, *user;
+    unsigned port;
+    char *proxy_jump, *proxy_command; /* one of them at most */
+    struct rf_ssh_texts identities;   /* none: the usual files */
+    struct rf_ssh_texts known_hosts, global_known_hosts; /* paths */
+    char *known_hosts_command;
+    char *identity_agent; /* NULL: $SSH_AUTH_SOCK */
+    char *host_key_alias;
+    char *options[7];  /* of libssh, see rf_ssh_set_options() */
+    char ignored[256]; /* "AddressFamily, CertificateFile" */
+};
+
+/* Asks ssh(1), within the job's time. RF_ERR_CONFIG where it refuses the
+ * config. Free *out also after an error. */
+enum rf_status rf_ssh_read_config(struct rf_ssh_job *job,
+                                  struct rf_ssh_settings *out,
+                                  struct rf_err *err) RF_MUST_CHECK;
+/* Takes the answer of `ssh -G`, which is changed. */
+enum rf_status rf_ssh_take_config(char *answer, struct rf_ssh_settings *out,
+                                  struct rf_err *err) RF_MUST_CHECK;
+/* Those that are libssh's alone: algorithms, compression. */
+enum rf_status rf_ssh_set_options(const struct rf_ssh_settings *settings,
+                                  ssh_session session,
+                                  struct rf_err *err) RF_MUST_CHECK;
+void rf_ssh_settings_free(struct rf_ssh_settings *settings);
+
+/* The name that known_hosts files have of the host, but for its port. */
+const char *rf_ssh_known_name(const struct rf_ssh_settings *settings);
+
+struct rf_ssh_token {
+    char letter; /* of "%h"; 0: the end of a list */
+    const char *text;
+};
+
+/* Replaces the tokens of `pattern`, of a setting called `what`: those of the
+ * host and `more`, which may be NULL. *out is the caller's. */
+enum rf_status rf_ssh_expand(const struct rf_ssh_settings *settings,
+                             const char *what, const char *pattern,
+                             const struct rf_ssh_token *more, char **out,
+                             struct rf_err *err) RF_MUST_CHECK;
+
+/* The user's home folder; owned by the caller. */
+char *rf_ssh_home(void);
+/* `path` with a leading "~/" replaced; owned by the caller. */
+char *rf_ssh_expand_home(const char *path);
+
 /* --- launch_ssh_proxy.c --------------------------------------------------- */
 
 /* The proxy command that is ProxyJump `jumps`, with ssh(1), which is told to
@@ -124,76 +194,46 @@ enum rf_status rf_ssh_jump_command(const char *config, const char *jumps,
                                    char **out,
                                    struct rf_err *err) RF_MUST_CHECK;
 
-/* What a proxy command is to reach. */
-struct rf_ssh_target {
-    const char *host; /* %h */
-    unsigned port;    /* %p */
-    const char *user; /* %r */
-};
-
 struct rf_ssh_proxy {
     int fd;      /* a socket to the command */
     pid_t group; /* its processes */
     int errors;  /* a non-blocking pipe: its standard error */
 };
 
-/* Starts `command` after expanding %h, %n (the job's name of the host), %p, %r
- * and %%. */
-enum rf_status rf_ssh_connect_proxy(const struct rf_ssh_job *job,
+/* Starts `command` after expanding its tokens. */
+enum rf_status rf_ssh_connect_proxy(const struct rf_ssh_settings *settings,
                                     const char *command,
-                                    const struct rf_ssh_target *target,
                                     struct rf_ssh_proxy *out,
                                     struct rf_err *err) RF_MUST_CHECK;
 
-/* --- launch_ssh_config.c -------------------------------------------------- */
-
-#define RF_SSH_IDENTITIES_MAX 8
-
-/* What this program reads from the ssh config itself, since libssh does not
- * hand it out, or not as ssh has it. NULL or 0: not set. */
-struct rf_ssh_scan {
-    char *host_name, *user;
-    unsigned port;
-    char *proxy_jump, *proxy_command; /* one of them at most; perhaps "none" */
-    char *identities[RF_SSH_IDENTITIES_MAX];
-    unsigned n_identities;
-    char *identity_agent; /* NULL: $SSH_AUTH_SOCK */
-    char *host_key_alias;
-    char ignored[256]; /* "AddressFamily, CertificateFile" */
-};
-
-/* `file` NULL: the user's and the system's. `host` as the user wrote it. */
-void rf_ssh_scan_config(const char *file, const char *host, const char *user,
-                        struct rf_ssh_scan *out);
-void rf_ssh_scan_free(struct rf_ssh_scan *scan);
-/* The user's home folder; owned by the caller. */
-char *rf_ssh_home(void);
-/* `path` with a leading "~/" replaced; owned by the caller. */
-char *rf_ssh_expand_home(const char *path);
-
 /* --- launch_ssh_hostkey.c ------------------------------------------------- */
 
-/* Where the session goes to. */
-struct rf_ssh_server {
-    char *host; /* owned by the thread; NULL: not connected yet */
-    unsigned port;
-    const char *alias; /* HostKeyAlias: its name in known_hosts, or NULL */
+/* What is known of the keys of a host: all files and what KnownHostsCommand
+ * says, as one file that has no name. */
+struct rf_ssh_known {
+    int fd; /* -1: none yet */
+    char path[32];
+    const char *first; /* the file that keys are added to, borrowed */
+    const struct rf_ssh_settings *settings;
 };
 
-/* Before the keys are exchanged: the session looks for the server's key under
- * its alias, if it has one. */
-enum rf_status rf_ssh_set_alias(ssh_session session, const char *alias,
-                                struct rf_err *err) RF_MUST_CHECK;
+/* Before the keys are exchanged: gathers what is known, and lets the session
+ * ask for a kind of key that is, under the host's alias, if it has one. */
+enum rf_status rf_ssh_gather_known(struct rf_ssh_job *job, ssh_session session,
+                                   const struct rf_ssh_settings *settings,
+                                   struct rf_ssh_known *out,
+                                   struct rf_err *err) RF_MUST_CHECK;
 /* Our own verdict on the key of the connected server. */
 enum rf_status rf_ssh_check_host_key(struct rf_ssh_job *job,
                                      ssh_session session,
-                                     const struct rf_ssh_server *server,
+                                     const struct rf_ssh_known *known,
                                      struct rf_err *err) RF_MUST_CHECK;
+void rf_ssh_known_close(struct rf_ssh_known *known);
 
 /* --- launch_ssh_auth.c ---------------------------------------------------- */
 
 enum rf_status rf_ssh_authenticate(struct rf_ssh_job *job, ssh_session session,
-                                   const struct rf_ssh_scan *scan,
+                                   const struct rf_ssh_settings *settings,
                                    struct rf_err *err) RF_MUST_CHECK;
 
 /* --- launch_ssh_deploy.c -------------------------------------------------- */

@@ -109,27 +109,9 @@ static int try_default_files(ssh_session session, struct trials *trials)
     return result;
 }
 
-/* A key file that libssh took from the config and our scan did not see. */
-static int try_hidden_file(ssh_session session, const struct rf_ssh_scan *scan,
-                           struct trials *trials)
-{
-    char *path = NULL, *full;
-    int result = SSH_AUTH_DENIED;
-    if (scan->n_identities > 0 ||
-        ssh_options_get(session, SSH_OPTIONS_IDENTITY, &path) != SSH_OK ||
-        path == NULL || strchr(path, '%') != NULL) {
-        ssh_string_free_char(path);
-        return result;
-    }
-    full = rf_ssh_expand_home(path);
-    ssh_string_free_char(path);
-    result = try_file(session, full, "", trials);
-    free(full);
-    return result;
-}
-
 static int try_files(struct rf_ssh_job *job, ssh_session session,
-                     const struct rf_ssh_scan *scan, struct trials *trials)
+                     const struct rf_ssh_settings *settings,
+                     struct trials *trials)
 {
     int result = SSH_AUTH_DENIED;
     if (job->identity != NULL) {
@@ -143,16 +125,16 @@ static int try_files(struct rf_ssh_job *job, ssh_session session,
         free(path);
         return result;
     }
-    for (unsigned i = 0;
-         i < scan->n_identities && i < FILES_MAX && result == SSH_AUTH_DENIED;
+    if (settings->identities.n == 0) {
+        return try_default_files(session, trials);
+    }
+    for (size_t i = 0, tried = 0;
+         i < settings->identities.n && tried < FILES_MAX &&
+         result == SSH_AUTH_DENIED;
          i++) {
-        result = try_file(session, scan->identities[i], "", trials);
-    }
-    if (result == SSH_AUTH_DENIED) {
-        result = try_hidden_file(session, scan, trials);
-    }
-    if (result == SSH_AUTH_DENIED && scan->n_identities == 0) {
-        result = try_default_files(session, trials);
+        const char *path = settings->identities.list[i];
+        result = try_file(session, path, "", trials);
+        tried += access(path, F_OK) == 0;
     }
     return result;
 }
@@ -206,9 +188,10 @@ static int count_agent_keys(struct rf_ssh_job *job, const char *path)
 }
 
 static int try_agent(struct rf_ssh_job *job, ssh_session session,
-                     const struct rf_ssh_scan *scan, struct trials *trials)
+                     const struct rf_ssh_settings *settings,
+                     struct trials *trials)
 {
-    const char *path = scan->identity_agent;
+    const char *path = settings->identity_agent;
     int keys, result;
     if (path == NULL || strcmp(path, "SSH_AUTH_SOCK") == 0) {
         path = getenv("SSH_AUTH_SOCK");
@@ -267,7 +250,7 @@ static enum rf_status refused(ssh_session session, bool partial,
 }
 
 enum rf_status rf_ssh_authenticate(struct rf_ssh_job *job, ssh_session session,
-                                   const struct rf_ssh_scan *scan,
+                                   const struct rf_ssh_settings *settings,
                                    struct rf_err *err)
 {
     struct trials trials = {0};
@@ -284,10 +267,10 @@ enum rf_status rf_ssh_authenticate(struct rf_ssh_job *job, ssh_session session,
     if ((methods & SSH_AUTH_METHOD_PUBLICKEY) == 0) {
         return no_public_key(methods, err);
     }
-    result = try_files(job, session, scan, &trials);
+    result = try_files(job, session, settings, &trials);
     RF_TRY(rf_ssh_check(job, "authentication", err));
     if (result == SSH_AUTH_DENIED) {
-        result = try_agent(job, session, scan, &trials);
+        result = try_agent(job, session, settings, &trials);
     }
     if (result == SSH_AUTH_SUCCESS) {
         return RF_OK;

@@ -1,19 +1,14 @@
 /*
- * A second look at the ssh config, beside libssh's own: libssh 0.10 neither
- * hands out more than one key file nor says which settings it leaves out, and
- * after a HostName it matches later Host lines with that name. What was found
- * here goes before what libssh found.
+ * The ssh config, as OpenSSH itself resolves it for a host: the answer of
+ * `ssh -G`, which knows all of its language (patterns, Match exec, Include,
+ * quotes, tokens). Where there is no ssh(1), the config is not read, and a note
+ * says so; one that cluster.json names is then an error.
  *
- * Host blocks are matched as ssh does. Of Match blocks the criteria all, host,
- * originalhost, user and localuser are understood. "final" and "canonical" do
- * not match: they are for ssh's second reading, which sets only what the first
- * has left open, so libssh's value counts where there is no other. Whether a
- * block with another criterion applies, "exec" above all, is for libssh to say:
- * what it sets first is libssh's for good, whatever comes later in the file.
- * Include nests at most INCLUDE_DEPTH deep.
+ * The answer has a line for each setting, defaults too: the name in lower case,
+ * a blank, the value. Unknown ones are passed over. What cluster.json says goes
+ * before: user and port are given to ssh, as on its command line.
  */
-#include <ctype.h>
-#include <glob.h>
+#include <errno.h>
 #include <pwd.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -24,32 +19,9 @@
 #include "common/mem.h"
 #include "coordinator/launch/ssh/launch_ssh.h"
 
-#define INCLUDE_DEPTH 6
+#define SSH_PORT 22
 
-/* Settings of which the first one counts. */
-enum key {
-    KEY_HOST_NAME,
-    KEY_USER,
-    KEY_PORT,
-    KEY_PROXY_JUMP,
-    KEY_PROXY_COMMAND,
-    KEY_HOST_KEY_ALIAS,
-    KEY_IDENTITY_AGENT,
-    N_KEYS,
-};
-
-/* Whether a block applies, from the least; a block in a file that another one
- * includes applies as far as that does. */
-enum applies { NEVER, PERHAPS, ALWAYS };
-
-/* What a file is read with. */
-struct scan_state {
-    const char *host, *home, *folder;
-    const char *user;  /* asked for, goes before the file's; NULL: none */
-    const char *login; /* of who runs this */
-    bool *undecided;   /* for each key: libssh's value counts */
-    struct rf_ssh_scan *out;
-};
+/* --- The user ------------------------------------------------------------- */
 
 char *rf_ssh_home(void)
 {
@@ -87,255 +59,161 @@ char *rf_ssh_expand_home(const char *path)
     return full;
 }
 
-/* Shell pattern with * and ? only, as ssh has it. */
-static bool glob_matches(const char *pattern, const char *text)
+/* --- Tokens --------------------------------------------------------------- */
+
+static const char *find_token(const struct rf_ssh_token *tokens, char letter)
 {
-    const char *star = NULL, *back = NULL;
-    while (*text != '\0') {
-        if (*pattern == '*') {
-            star = ++pattern;
-            back = text;
-        } else if (*pattern == '?' || tolower((unsigned char)*pattern) ==
-                                          tolower((unsigned char)*text)) {
-            pattern++;
-            text++;
-        } else if (star != NULL) {
-            pattern = star;
-            text = ++back;
-        } else {
-            return false;
+    for (; tokens != NULL && tokens->letter != '\0'; tokens++) {
+        if (tokens->letter == letter) {
+            return tokens->text;
         }
-    }
-    while (*pattern == '*') {
-        pattern++;
-    }
-    return *pattern == '\0';
-}
-
-/* A list of patterns between `separators`; a negated match decides. */
-static bool list_matches(char *list, const char *separators, const char *text)
-{
-    bool matched = false;
-    char *save = NULL;
-    for (char *one = strtok_r(list, separators, &save); one != NULL;
-         one = strtok_r(NULL, separators, &save)) {
-        if (one[0] == '!' && glob_matches(one + 1, text)) {
-            return false;
-        }
-        matched = matched || glob_matches(one, text);
-    }
-    return matched;
-}
-
-static const char *user_so_far(const struct scan_state *state)
-{
-    return state->user != NULL        ? state->user
-           : state->out->user != NULL ? state->out->user
-                                      : state->login;
-}
-
-/* What a criterion's patterns are for, with whether that is known for sure;
- * NULL: no criterion of this kind. */
-static const char *subject_of(const struct scan_state *state, const char *word,
-                              bool *sure)
-{
-    *sure = true;
-    if (strcasecmp(word, "originalhost") == 0) {
-        return state->host;
-    }
-    if (strcasecmp(word, "localuser") == 0) {
-        return state->login;
-    }
-    if (strcasecmp(word, "host") == 0) {
-        *sure = !state->undecided[KEY_HOST_NAME];
-        return state->out->host_name != NULL ? state->out->host_name
-                                             : state->host;
-    }
-    if (strcasecmp(word, "user") == 0) {
-        *sure = state->user != NULL || !state->undecided[KEY_USER];
-        return user_so_far(state);
     }
     return NULL;
 }
 
-/* One criterion of a Match line, its argument taken from `save`. */
-static enum applies match_one(const struct scan_state *state, const char *word,
-                              char **save)
+/* Up to the next token, "%h", or variable, "${NAME}". */
+static size_t plain_size(const char *at, bool variables)
 {
-    const bool negated = word[0] == '!';
-    const char *subject;
-    bool matches = false, sure = true;
-    char *list;
-    word += negated;
-    if (strcasecmp(word, "all") == 0) {
-        matches = true;
-    } else if (strcasecmp(word, "final") != 0 &&
-               strcasecmp(word, "canonical") != 0) {
-        subject = subject_of(state, word, &sure);
-        list = subject != NULL ? strtok_r(NULL, " \t", save) : NULL;
-        if (subject == NULL) {
-            *save += strlen(*save); /* where its argument ends is not known */
-            return PERHAPS;
-        }
-        if (list == NULL) {
-            return NEVER;
-        }
-        matches = list_matches(list, ",", subject);
+    size_t size = 0;
+    while (at[size] != '\0' && at[size] != '%' &&
+           (!variables || strncmp(at + size, "${", 2) != 0)) {
+        size++;
     }
-    return !sure ? PERHAPS : matches != negated ? ALWAYS : NEVER;
+    return size;
 }
 
-static enum applies match_block(const struct scan_state *state, char *criteria)
+static char *variable(const char *at, size_t size)
+{
+    char *name = rf_xasprintf("%.*s", (int)size, at), *value = getenv(name);
+    free(name);
+    return value;
+}
+
+static enum rf_status expand(const char *what, const char *pattern,
+                             bool variables,
+                             const struct rf_ssh_token *const tokens[2],
+                             char **out, struct rf_err *err)
+{
+    char *text = rf_xstrdup("");
+    for (const char *at = pattern; *at != '\0';) {
+        const size_t size = plain_size(at, variables);
+        const char *token = at + size, *next = token, *value = "";
+        char *longer;
+        if (*token == '%') {
+            value = token[1] == '%' ? "%" : find_token(tokens[0], token[1]);
+            value = value != NULL ? value : find_token(tokens[1], token[1]);
+            next += token[1] != '\0' ? 2 : 1;
+        } else if (*token == '$') {
+            next += strcspn(token, "}");
+            value = variable(token + 2, (size_t)(next - token) - 2);
+            next += *next != '\0' ? 1 : 0;
+        }
+        if (value == NULL) {
+            free(text);
+            return rf_err_set(err, RF_ERR_CONFIG,
+                              "%s of the ssh config: %.*s of \"%.200s\" has no "
+                              "value here",
+                              what, (int)(next - token), token, pattern);
+        }
+        longer = rf_xasprintf("%s%.*s%s", text, (int)size, at, value);
+        free(text);
+        text = longer;
+        at = next;
+    }
+    *out = text;
+    return RF_OK;
+}
+
+/* `variables`: also "${NAME}" of the environment. */
+static enum rf_status expand_all(const struct rf_ssh_settings *settings,
+                                 const char *what, const char *pattern,
+                                 bool variables,
+                                 const struct rf_ssh_token *more, char **out,
+                                 struct rf_err *err)
+{
+    char port[16], uid[16], host[256] = "", brief[256];
+    char *home = rf_ssh_home(), *login = login_name();
+    const struct rf_ssh_token own[] = {{'h', settings->host_name},
+                                       {'n', settings->name},
+                                       {'p', port},
+                                       {'r', settings->user},
+                                       {'d', home},
+                                       {'u', login},
+                                       {'i', uid},
+                                       {'l', host},
+                                       {'L', brief},
+                                       {'k', rf_ssh_known_name(settings)},
+                                       {'\0', NULL}};
+    const struct rf_ssh_token *const tokens[2] = {own, more};
+    enum rf_status status;
+    snprintf(port, sizeof(port), "%u", settings->port);
+    snprintf(uid, sizeof(uid), "%u", (unsigned)getuid());
+    (void)gethostname(host, sizeof(host) - 1);
+    snprintf(brief, sizeof(brief), "%.*s", (int)strcspn(host, "."), host);
+    status = expand(what, pattern, variables, tokens, out, err);
+    free(login);
+    free(home);
+    return status;
+}
+
+enum rf_status rf_ssh_expand(const struct rf_ssh_settings *settings,
+                             const char *what, const char *pattern,
+                             const struct rf_ssh_token *more, char **out,
+                             struct rf_err *err)
+{
+    return expand_all(settings, what, pattern, false, more, out, err);
+}
+
+const char *rf_ssh_known_name(const struct rf_ssh_settings *settings)
+{
+    return settings->host_key_alias != NULL ? settings->host_key_alias
+                                            : settings->host_name;
+}
+
+/* --- The answer of ssh ---------------------------------------------------- */
+
+static void set(char **text, const char *value)
+{
+    free(*text);
+    *text = rf_xstrdup(value);
+}
+
+static void add(struct rf_ssh_texts *texts, const char *text)
+{
+    RF_PUSH(texts->list, texts->n, texts->cap, rf_xstrdup(text));
+}
+
+static void free_texts(struct rf_ssh_texts *texts)
+{
+    for (size_t i = 0; i < texts->n; i++) {
+        free(texts->list[i]);
+    }
+    free(texts->list);
+    *texts = (struct rf_ssh_texts){0};
+}
+
+/* Paths between blanks, which may be in them, too: what begins with neither "/"
+ * nor "~" goes on with the one before. */
+static void add_paths(struct rf_ssh_texts *texts, char *value)
 {
     char *save = NULL;
-    enum applies applies = ALWAYS;
-    bool any = false;
-    for (char *word = strtok_r(criteria, " \t", &save); word != NULL;
-         word = strtok_r(NULL, " \t", &save)) {
-        enum applies one = match_one(state, word, &save);
-        applies = RF_MIN(applies, one);
-        any = true;
-    }
-    return any ? applies : NEVER;
-}
-
-/* %d, %h, %r, %u and %% of a path, and a leading "~/"; NULL for others. */
-static char *expand_path(const struct scan_state *state, const char *path)
-{
-    char out[1024] = "";
-    size_t used = 0;
-    if (strncmp(path, "~/", 2) == 0) {
-        used = (size_t)snprintf(out, sizeof(out), "%s/", state->home);
-        path += 2;
-    }
-    for (; *path != '\0'; path++) {
-        char one[2] = {*path, '\0'};
-        const char *value = one;
-        if (*path == '%') {
-            path++;
-            value = *path == 'd'   ? state->home
-                    : *path == 'h' ? state->host
-                    : *path == 'r' ? user_so_far(state)
-                    : *path == 'u' ? state->login
-                    : *path == '%' ? "%"
-                                   : NULL;
-            if (value == NULL) {
-                return NULL;
-            }
-        }
-        if (used + strlen(value) >= sizeof(out)) {
-            return NULL;
-        }
-        used += (size_t)snprintf(out + used, sizeof(out) - used, "%s", value);
-    }
-    return rf_xstrdup(out);
-}
-
-static void add_identity(const struct scan_state *state, const char *value)
-{
-    struct rf_ssh_scan *out = state->out;
-    char *path = expand_path(state, value);
-    for (unsigned i = 0; path != NULL && i < out->n_identities; i++) {
-        if (strcmp(out->identities[i], path) == 0) {
-            free(path);
-            path = NULL;
+    for (char *one = strtok_r(value, " ", &save); one != NULL;
+         one = strtok_r(NULL, " ", &save)) {
+        if (strcmp(one, "none") == 0) {
+            add(texts, "/dev/null");
+        } else if (texts->n > 0 && one[0] != '/' && one[0] != '~') {
+            char **last = &texts->list[texts->n - 1];
+            char *longer = rf_xasprintf("%s %s", *last, one);
+            free(*last);
+            *last = longer;
+        } else {
+            add(texts, one);
         }
     }
-    if (path == NULL || out->n_identities == RF_SSH_IDENTITIES_MAX ||
-        strcasecmp(value, "none") == 0) {
-        free(path);
-        return;
-    }
-    out->identities[out->n_identities++] = path;
 }
 
-/* 0: not a port. */
-static unsigned port_of(const char *value)
-{
-    char *end;
-    unsigned long port = strtoul(value, &end, 10);
-    return *end == '\0' && port <= UINT16_MAX ? (unsigned)port : 0;
-}
-
-static void add_ignored(struct rf_ssh_scan *out, const char *name)
-{
-    size_t used = strlen(out->ignored);
-    if (strstr(out->ignored, name) == NULL) {
-        snprintf(out->ignored + used, sizeof(out->ignored) - used, "%s%s",
-                 used > 0 ? ", " : "", name);
-    }
-}
-
-static enum key key_of(const char *name)
-{
-    static const char *const names[N_KEYS] = {
-        [KEY_HOST_NAME] = "HostName",
-        [KEY_USER] = "User",
-        [KEY_PORT] = "Port",
-        [KEY_PROXY_JUMP] = "ProxyJump",
-        [KEY_PROXY_COMMAND] = "ProxyCommand",
-        [KEY_HOST_KEY_ALIAS] = "HostKeyAlias",
-        [KEY_IDENTITY_AGENT] = "IdentityAgent"};
-    enum key key = 0;
-    while (key < N_KEYS && strcasecmp(name, names[key]) != 0) {
-        key++;
-    }
-    return key;
-}
-
-/* Whether an earlier line has settled it. */
-static bool is_settled(const struct scan_state *state, enum key key)
-{
-    const struct rf_ssh_scan *out = state->out;
-    const bool set[N_KEYS] = {
-        [KEY_HOST_NAME] = out->host_name != NULL,
-        [KEY_USER] = out->user != NULL,
-        [KEY_PORT] = out->port != 0,
-        [KEY_PROXY_JUMP] = out->proxy_jump != NULL,
-        [KEY_PROXY_COMMAND] = out->proxy_command != NULL,
-        [KEY_HOST_KEY_ALIAS] = out->host_key_alias != NULL,
-        [KEY_IDENTITY_AGENT] = out->identity_agent != NULL};
-    const enum key other = key == KEY_PROXY_JUMP      ? KEY_PROXY_COMMAND
-                           : key == KEY_PROXY_COMMAND ? KEY_PROXY_JUMP
-                                                      : key;
-    return set[key] || set[other] || state->undecided[key] ||
-           state->undecided[other];
-}
-
-/* The first line that sets a key. */
-static void take_first(const struct scan_state *state, enum key key,
-                       const char *value)
-{
-    struct rf_ssh_scan *out = state->out;
-    switch (key) {
-    case KEY_HOST_NAME:
-        out->host_name = expand_path(state, value);
-        break;
-    case KEY_USER:
-        out->user = rf_xstrdup(value);
-        break;
-    case KEY_PORT:
-        out->port = port_of(value);
-        break;
-    case KEY_PROXY_JUMP:
-        out->proxy_jump = rf_xstrdup(value);
-        break;
-    case KEY_PROXY_COMMAND:
-        out->proxy_command = rf_xstrdup(value);
-        break;
-    case KEY_HOST_KEY_ALIAS:
-        out->host_key_alias = rf_xstrdup(value);
-        break;
-    case KEY_IDENTITY_AGENT:
-        out->identity_agent = expand_path(state, value);
-        break;
-    case N_KEYS:
-        break;
-    }
-}
-
-/* One setting of a block that applies. */
-static void take_setting(const struct scan_state *state, const char *name,
+/* What this program does not honour. */
+static void note_ignored(struct rf_ssh_settings *out, const char *name,
                          const char *value)
 {
     static const char *const ignored[] = {
@@ -344,148 +222,225 @@ static void take_setting(const struct scan_state *state, const char *name,
         "BindInterface",   "SetEnv",
         "RevokedHostKeys", "PKCS11Provider",
         "ControlPath",     "PreferredAuthentications"};
-    const enum key key = key_of(name);
-    if (key != N_KEYS && !is_settled(state, key)) {
-        take_first(state, key, value);
-    }
-    if (strcasecmp(name, "IdentityFile") == 0) {
-        add_identity(state, value);
-    }
+    const size_t used = strlen(out->ignored);
     for (size_t i = 0; i < RF_ARRAY_SIZE(ignored); i++) {
-        if (strcasecmp(name, ignored[i]) == 0 && strcasecmp(value, "no") != 0 &&
-            strcasecmp(value, "none") != 0 && strcasecmp(value, "any") != 0) {
-            add_ignored(state->out, ignored[i]);
+        if (strcasecmp(name, ignored[i]) == 0 && strcmp(value, "no") != 0 &&
+            strcmp(value, "none") != 0 && strcmp(value, "any") != 0 &&
+            strstr(out->ignored, ignored[i]) == NULL) {
+            snprintf(out->ignored + used, sizeof(out->ignored) - used, "%s%s",
+                     used > 0 ? ", " : "", ignored[i]);
         }
     }
 }
 
-/* One of a block that applies if libssh says so. */
-static void leave_setting(const struct scan_state *state, const char *name)
-{
-    const enum key key = key_of(name);
-    if (key != N_KEYS && !is_settled(state, key)) {
-        state->undecided[key] = true;
-    }
-}
+/* Lists of algorithms and the like, of which libssh keeps what it knows; two
+ * had other names before OpenSSH 8.5. */
+static const struct {
+    const char *name;
+    enum ssh_options_e option, also; /* the second of a pair, or the same */
+} options[] = {
+    {"ciphers", SSH_OPTIONS_CIPHERS_C_S, SSH_OPTIONS_CIPHERS_S_C},
+    {"macs", SSH_OPTIONS_HMAC_C_S, SSH_OPTIONS_HMAC_S_C},
+    {"kexalgorithms", SSH_OPTIONS_KEY_EXCHANGE, SSH_OPTIONS_KEY_EXCHANGE},
+    {"hostkeyalgorithms", SSH_OPTIONS_HOSTKEYS, SSH_OPTIONS_HOSTKEYS},
+    {"pubkeyacceptedalgorithms", SSH_OPTIONS_PUBLICKEY_ACCEPTED_TYPES,
+     SSH_OPTIONS_PUBLICKEY_ACCEPTED_TYPES},
+    {"pubkeyacceptedkeytypes", SSH_OPTIONS_PUBLICKEY_ACCEPTED_TYPES,
+     SSH_OPTIONS_PUBLICKEY_ACCEPTED_TYPES},
+    {"compression", SSH_OPTIONS_COMPRESSION, SSH_OPTIONS_COMPRESSION},
+};
 
-/* Splits "Key value", "Key = value", "Key "value""; the value may be empty.
- * False for a blank line or a comment. */
-static bool split_line(char *line, char **key, char **value)
+static void take_line(struct rf_ssh_settings *out, const char *name,
+                      char *value)
 {
-    size_t length;
-    line += strspn(line, " \t");
-    if (*line == '#' || *line == '\0' || *line == '\n') {
-        return false;
-    }
-    *key = line;
-    line += strcspn(line, " \t=\r\n");
-    if (*line != '\0') {
-        *line++ = '\0';
-    }
-    line += strspn(line, " \t=");
-    length = strcspn(line, "\r\n");
-    while (length > 0 &&
-           (line[length - 1] == ' ' || line[length - 1] == '\t')) {
-        length--;
-    }
-    if (length >= 2 && line[0] == '"' && line[length - 1] == '"') {
-        line++;
-        length -= 2;
-    }
-    line[length] = '\0';
-    *value = line;
-    return **key != '\0';
-}
-
-static void scan_file(const struct scan_state *state, const char *path,
-                      enum applies applies, unsigned depth);
-
-static void scan_include(const struct scan_state *state, const char *value,
-                         enum applies applies, unsigned depth)
-{
-    char *pattern = value[0] == '/' ? rf_xstrdup(value)
-                    : strncmp(value, "~/", 2) == 0
-                        ? rf_ssh_expand_home(value)
-                        : rf_xasprintf("%s/%s", state->folder, value);
-    glob_t found = {0};
-    if (depth < INCLUDE_DEPTH && glob(pattern, 0, NULL, &found) == 0) {
-        for (size_t i = 0; i < found.gl_pathc; i++) {
-            scan_file(state, found.gl_pathv[i], applies, depth + 1);
+    const struct {
+        const char *name;
+        char **text;
+    } texts[] = {{"hostname", &out->host_name},
+                 {"user", &out->user},
+                 {"proxyjump", &out->proxy_jump},
+                 {"proxycommand", &out->proxy_command},
+                 {"identityagent", &out->identity_agent},
+                 {"hostkeyalias", &out->host_key_alias},
+                 {"knownhostscommand", &out->known_hosts_command}};
+    for (size_t i = 0; i < RF_ARRAY_SIZE(texts); i++) {
+        if (strcmp(name, texts[i].name) == 0 && strcmp(value, "none") != 0) {
+            set(texts[i].text, value);
         }
     }
-    globfree(&found);
-    free(pattern);
-}
-
-static void scan_file(const struct scan_state *state, const char *path,
-                      enum applies applies, unsigned depth)
-{
-    FILE *file = fopen(path, "re");
-    const enum applies outer = applies;
-    char *line = NULL, *key, *value;
-    size_t size = 0;
-    while (file != NULL && getline(&line, &size, file) >= 0) {
-        if (!split_line(line, &key, &value)) {
-            continue;
-        }
-        if (strcasecmp(key, "Host") == 0) {
-            applies = list_matches(value, " \t", state->host) ? outer : NEVER;
-        } else if (strcasecmp(key, "Match") == 0) {
-            applies = match_block(state, value);
-            applies = RF_MIN(outer, applies);
-        } else if (strcasecmp(key, "Include") == 0 && value[0] != '\0') {
-            scan_include(state, value, applies, depth);
-        } else if (applies == ALWAYS && value[0] != '\0') {
-            take_setting(state, key, value);
-        } else if (applies == PERHAPS) {
-            leave_setting(state, key);
+    for (size_t i = 0; i < RF_ARRAY_SIZE(options); i++) {
+        if (strcmp(name, options[i].name) == 0) {
+            set(&out->options[i], value);
         }
     }
-    free(line);
-    if (file != NULL) {
-        fclose(file);
+    if (strcmp(name, "port") == 0) {
+        out->port = (unsigned)strtoul(value, NULL, 10);
+    } else if (strcmp(name, "identityfile") == 0 &&
+               strcmp(value, "none") != 0) {
+        add(&out->identities, value);
+    } else if (strcmp(name, "userknownhostsfile") == 0) {
+        add_paths(&out->known_hosts, value);
+    } else if (strcmp(name, "globalknownhostsfile") == 0) {
+        add_paths(&out->global_known_hosts, value);
     }
+    note_ignored(out, name, value);
 }
 
-void rf_ssh_scan_config(const char *file, const char *host, const char *user,
-                        struct rf_ssh_scan *out)
+static enum rf_status expand_paths(const struct rf_ssh_settings *settings,
+                                   const char *what, struct rf_ssh_texts *paths,
+                                   struct rf_err *err)
 {
-    char *home = rf_ssh_home();
-    char *folder = rf_xasprintf("%s/.ssh", home);
-    char *login = login_name();
-    bool undecided[N_KEYS] = {false};
-    struct scan_state state = {.host = host,
-                               .user = user,
-                               .login = login,
-                               .undecided = undecided,
-                               .home = home,
-                               .folder = folder,
-                               .out = out};
-    memset(out, 0, sizeof(*out));
-    if (file != NULL) {
-        scan_file(&state, file, ALWAYS, 0);
-    } else {
-        char *own = rf_xasprintf("%s/config", folder);
-        scan_file(&state, own, ALWAYS, 0);
-        state.folder = "/etc/ssh";
-        scan_file(&state, "/etc/ssh/ssh_config", ALWAYS, 0);
-        free(own);
+    for (size_t i = 0; i < paths->n; i++) {
+        char *path = rf_ssh_expand_home(paths->list[i]);
+        free(paths->list[i]);
+        paths->list[i] = path;
+        RF_TRY(
+            expand_all(settings, what, path, true, NULL, &paths->list[i], err));
+        free(path);
     }
-    free(login);
-    free(folder);
-    free(home);
+    return RF_OK;
 }
 
-void rf_ssh_scan_free(struct rf_ssh_scan *scan)
+enum rf_status rf_ssh_take_config(char *answer, struct rf_ssh_settings *out,
+                                  struct rf_err *err)
 {
-    for (unsigned i = 0; i < scan->n_identities; i++) {
-        free(scan->identities[i]);
+    char *save = NULL;
+    for (char *line = strtok_r(answer, "\r\n", &save); line != NULL;
+         line = strtok_r(NULL, "\r\n", &save)) {
+        char *value = strchr(line, ' ');
+        if (value != NULL) {
+            *value++ = '\0';
+            take_line(out, line, value);
+        }
     }
-    free(scan->identity_agent);
-    free(scan->host_key_alias);
-    free(scan->host_name);
-    free(scan->user);
-    free(scan->proxy_jump);
-    free(scan->proxy_command);
-    memset(scan, 0, sizeof(*scan));
+    RF_TRY(expand_paths(out, "IdentityFile", &out->identities, err));
+    return expand_paths(out, "UserKnownHostsFile", &out->known_hosts, err);
+}
+
+/* --- All of it ------------------------------------------------------------ */
+
+static enum rf_status ask_ssh(struct rf_ssh_job *job,
+                              struct rf_ssh_settings *out, struct rf_err *err)
+{
+    const char *argv[16] = {"ssh", "-T", "-G"}, **next = &argv[3];
+    char port[16], *answer = NULL;
+    enum rf_status status;
+    if (job->ssh_config != NULL) {
+        *next++ = "-F";
+        *next++ = job->ssh_config;
+    }
+    if (job->user != NULL) {
+        *next++ = "-l";
+        *next++ = job->user;
+    }
+    if (job->port != 0) {
+        snprintf(port, sizeof(port), "%u", job->port);
+        *next++ = "-p";
+        *next++ = port;
+    }
+    *next++ = "--";
+    *next++ = job->host;
+    status = rf_ssh_capture(job, "reading the ssh config (ssh -G)", argv,
+                            &answer, err);
+    RF_THEN(status, rf_ssh_take_config(answer, out, err));
+    if (status == RF_OK &&
+        (out->host_name == NULL || out->user == NULL || out->port == 0)) {
+        status = rf_err_set(err, RF_ERR_CONFIG,
+                            "ssh -G does not say what host %s is: is ssh "
+                            "OpenSSH's?",
+                            job->host);
+    }
+    free(answer);
+    return status;
+}
+
+/* Where the config is not read. */
+static void set_defaults(const struct rf_ssh_job *job,
+                         struct rf_ssh_settings *out)
+{
+    char global[] = "/etc/ssh/ssh_known_hosts";
+    out->host_name = rf_xstrdup(job->host);
+    out->user = job->user != NULL ? rf_xstrdup(job->user) : login_name();
+    out->port = job->port != 0 ? job->port : SSH_PORT;
+    RF_PUSH(out->known_hosts.list, out->known_hosts.n, out->known_hosts.cap,
+            rf_ssh_expand_home("~/.ssh/known_hosts"));
+    add_paths(&out->global_known_hosts, global);
+}
+
+static enum rf_status resolve(struct rf_ssh_job *job,
+                              struct rf_ssh_settings *out, struct rf_err *err)
+{
+    enum rf_status status;
+    if (!job->use_ssh_config) {
+        set_defaults(job, out);
+        return RF_OK;
+    }
+    if (job->ssh_config != NULL && access(job->ssh_config, R_OK) != 0) {
+        return rf_err_errno(err, RF_ERR_CONFIG, errno, "%s", job->ssh_config);
+    }
+    status = ask_ssh(job, out, err);
+    if (status == RF_ERR_UNSUPPORTED && job->ssh_config == NULL) {
+        rf_ssh_note(job, "warning: the ssh config is not read: there is no "
+                         "ssh(1) here, which resolves it");
+        set_defaults(job, out);
+        return RF_OK;
+    }
+    if (status == RF_OK && out->ignored[0] != '\0') {
+        rf_ssh_note(job,
+                    "warning: the ssh config sets %s, which this program "
+                    "does not honour",
+                    out->ignored);
+    }
+    return status;
+}
+
+enum rf_status rf_ssh_read_config(struct rf_ssh_job *job,
+                                  struct rf_ssh_settings *out,
+                                  struct rf_err *err)
+{
+    *out = (struct rf_ssh_settings){.name = job->host};
+    RF_TRY(resolve(job, out, err));
+    if (job->known_hosts != NULL) { /* that alone */
+        free_texts(&out->known_hosts);
+        free_texts(&out->global_known_hosts);
+        RF_PUSH(out->known_hosts.list, out->known_hosts.n, out->known_hosts.cap,
+                rf_ssh_expand_home(job->known_hosts));
+        free(out->known_hosts_command);
+        out->known_hosts_command = NULL;
+    }
+    return RF_OK;
+}
+
+enum rf_status rf_ssh_set_options(const struct rf_ssh_settings *settings,
+                                  ssh_session session, struct rf_err *err)
+{
+    for (size_t i = 0; i < RF_ARRAY_SIZE(options); i++) {
+        const char *value = settings->options[i];
+        if (value != NULL &&
+            (ssh_options_set(session, options[i].option, value) != 0 ||
+             ssh_options_set(session, options[i].also, value) != 0)) {
+            return rf_err_set(err, RF_ERR_CONFIG, "%s of the ssh config: %s",
+                              options[i].name, ssh_get_error(session));
+        }
+    }
+    return RF_OK;
+}
+
+void rf_ssh_settings_free(struct rf_ssh_settings *settings)
+{
+    char *const texts[] = {
+        settings->host_name,          settings->user,
+        settings->proxy_jump,         settings->proxy_command,
+        settings->identity_agent,     settings->host_key_alias,
+        settings->known_hosts_command};
+    for (size_t i = 0; i < RF_ARRAY_SIZE(texts); i++) {
+        free(texts[i]);
+    }
+    for (size_t i = 0; i < RF_ARRAY_SIZE(settings->options); i++) {
+        free(settings->options[i]);
+    }
+    free_texts(&settings->identities);
+    free_texts(&settings->known_hosts);
+    free_texts(&settings->global_known_hosts);
+    *settings = (struct rf_ssh_settings){0};
 }

@@ -1,4 +1,5 @@
 /* Host keys and user keys of the launcher `ssh`. */
+#include <pwd.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -101,6 +102,72 @@ START_TEST(test_ssh_pinned_fingerprint_decides_alone)
         sshd_launch();
         sshd_expect_fail("not the one given as nodes[0].host_key_sha256", 20);
     }
+}
+END_TEST
+
+/* A config that says `more` of the server, whose key is in known_hosts. */
+static void use_config(const char *more)
+{
+    const struct passwd *me = getpwuid(getuid());
+    char text[1024];
+    ck_assert_ptr_nonnull(me);
+    snprintf(text, sizeof(text),
+             "Match user %s originalhost 127.0.0.1 # here\n  IdentityFile %s\n"
+             "  %s\n",
+             me->pw_name, sshd_node.identity, more);
+    sshd_how.use_ssh_config = true;
+    sshd_how.known_hosts = NULL;
+    sshd_how.ssh_config = launch_file("config", text, 0600);
+}
+
+START_TEST(test_ssh_host_key_may_be_in_any_file_of_the_config)
+{
+    static const char *const lines[] = {
+        "UserKnownHostsFile /nonexistent %s/empty %s/known_hosts",
+        "UserKnownHostsFile %s/empty\n  GlobalKnownHostsFile %s/known_hosts",
+        "UserKnownHostsFile %s/empty\n  KnownHostsCommand /bin/cat "
+        "%s/known_hosts",
+    };
+    char more[512];
+    sshd_start("");
+    launch_file("empty", "# none, and no newline", 0600);
+    snprintf(more, sizeof(more), lines[_i], launch_folder, launch_folder);
+    use_config(more);
+    sshd_expect_success();
+    /* What is not there is added to the first. */
+    snprintf(more, sizeof(more), "UserKnownHostsFile %s/new %s/empty",
+             launch_folder, launch_folder);
+    use_config(more);
+    sshd_launch();
+    sshd_expect_fail("is unknown", 20);
+    sshd_how.accept_new = true;
+    sshd_expect_success();
+    ck_assert_int_eq(sshd_count("new", " ssh-ed25519 "), 1);
+    ck_assert_int_eq(sshd_count("empty", " ssh-ed25519 "), 0);
+}
+END_TEST
+
+/* It is asked again when there is a key. */
+START_TEST(test_ssh_known_hosts_command_learns_what_it_is_asked_for)
+{
+    char text[256], more[256];
+    sshd_start("");
+    snprintf(text, sizeof(text),
+             "#!/bin/sh\necho \"$*\" >>%s/asked\n"
+             "[ $1 = ORDER ] || echo \"$2 $3 $4\"\n",
+             launch_folder);
+    launch_file("command", text, 0700);
+    snprintf(more, sizeof(more),
+             "UserKnownHostsFile none\n  KnownHostsCommand %s/command %%I %%H "
+             "%%t %%K",
+             launch_folder);
+    use_config(more);
+    sshd_expect_success();
+    ck_assert_int_eq(sshd_count("asked", "ORDER [127.0.0.1]:"), 1);
+    ck_assert_int_eq(sshd_count("asked", "HOSTNAME [127.0.0.1]:"), 1);
+    use_config("KnownHostsCommand /bin/false");
+    sshd_launch();
+    sshd_expect_fail("KnownHostsCommand failed", 20);
 }
 END_TEST
 
@@ -243,6 +310,10 @@ Suite *test_launch_ssh_keys_suite(void)
         2);
     tcase_add_test(tests, test_ssh_accept_new_adds_the_key_once);
     tcase_add_loop_test(tests, test_ssh_pinned_fingerprint_decides_alone, 0, 2);
+    tcase_add_loop_test(
+        tests, test_ssh_host_key_may_be_in_any_file_of_the_config, 0, 3);
+    tcase_add_test(tests,
+                   test_ssh_known_hosts_command_learns_what_it_is_asked_for);
     tcase_add_test(tests, test_ssh_revoked_host_key_is_refused);
     tests = sshd_case(suite, "user keys");
     tcase_add_test(tests, test_ssh_wrong_key_is_named);

@@ -167,10 +167,11 @@ static void stored_cb(const struct rf_err *why, void *data)
     rf_results_stored(app->results, why);
 }
 
-static void store_op(char *path, char *text, unsigned n_folders, void *data)
+static void store_op(char *path, char *text, json_t *record, unsigned n_folders,
+                     void *data)
 {
     struct rf_run_app *app = data;
-    const struct rf_store_thread_file file = {path, text, n_folders};
+    const struct rf_store_thread_file file = {path, text, record, n_folders};
     rf_store_thread_start(&app->loop, &file, stored_cb, app);
 }
 
@@ -261,8 +262,8 @@ static void store_trace(struct rf_run_app *app)
         }
         free(text);
     } else {
-        const struct rf_store_thread_file file = {rf_xstrdup(app->cli->trace),
-                                                  text, 0};
+        const struct rf_store_thread_file file = {
+            .path = rf_xstrdup(app->cli->trace), .text = text};
         app->tracing = true;
         rf_store_thread_start(&app->loop, &file, traced_cb, app);
         settle(app);

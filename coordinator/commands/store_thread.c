@@ -6,6 +6,7 @@
 
 #include "common/mem.h"
 #include "common/store.h"
+#include "coordinator/records/record_text.h"
 
 struct storing {
     uv_work_t work;
@@ -19,9 +20,16 @@ struct storing {
 static void work_cb(uv_work_t *work)
 {
     struct storing *storing = work->data;
-    const struct rf_store_thread_file *file = &storing->file;
-    storing->status = rf_store_own(file->path, file->n_folders, file->text,
-                                   strlen(file->text), &storing->why);
+    struct rf_store_thread_file *file = &storing->file;
+    if (file->text == NULL) {
+        file->text = rf_record_text(file->record);
+    }
+    storing->status =
+        file->text != NULL
+            ? rf_store_own(file->path, file->n_folders, file->text,
+                           strlen(file->text), &storing->why)
+            : rf_err_set(&storing->why, RF_ERR_INTERNAL, "%s: cannot encode",
+                         file->path);
 }
 
 static void after_cb(uv_work_t *work, int status)
@@ -32,6 +40,7 @@ static void after_cb(uv_work_t *work, int status)
                     storing->data);
     free(storing->file.path);
     free(storing->file.text);
+    json_decref(storing->file.record);
     free(storing);
 }
 
@@ -42,5 +51,6 @@ void rf_store_thread_start(uv_loop_t *loop,
     struct storing *storing = rf_xmalloc(sizeof(*storing));
     *storing = (struct storing){
         .work.data = storing, .file = *file, .stored = stored, .data = data};
+    json_incref(file->record);
     uv_queue_work(loop, &storing->work, work_cb, after_cb);
 }

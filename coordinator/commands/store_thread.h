@@ -6,6 +6,7 @@
 #ifndef RF_COORDINATOR_COMMANDS_STORE_THREAD_H
 #define RF_COORDINATOR_COMMANDS_STORE_THREAD_H
 
+#include <jansson.h>
 #include <uv.h>
 
 #include "common/err.h"
@@ -13,9 +14,10 @@
 /* `why` is NULL when the file is stored. */
 typedef void (*rf_stored_fn)(const struct rf_err *why, void *data);
 
-/* What is stored; both are taken. */
+/* What is stored. */
 struct rf_store_thread_file {
-    char *path, *text;
+    char *path, *text;  /* taken; without a text, that of */
+    json_t *record;     /* which is shared and must not change meanwhile */
     unsigned n_folders; /* the last ones of the path, as of rf_store_own() */
 };
 

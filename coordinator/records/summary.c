@@ -9,6 +9,7 @@
 #include "common/mem.h"
 #include "common/stats.h"
 #include "coordinator/records/fields.h"
+#include "coordinator/records/iteration_ranks.h"
 #include "coordinator/records/variance.h"
 
 const char *const rf_summary_phases[RF_SUMMARY_PHASES] = {
@@ -29,11 +30,11 @@ static json_t *phases_json(const json_t *record)
         double sum = 0, ms;
         size_t i;
         json_array_foreach (iterations, i, one) {
-            const json_t *rank =
-                json_array_get(json_object_get(one, "ranks"),
-                               (size_t)json_integer_value(
-                                   json_object_get(one, "slowest_rank")));
-            if (rf_result_number(rank, NULL, rf_summary_phases[p], &ms)) {
+            if (rf_iteration_ranks_value(
+                    json_object_get(one, "ranks"),
+                    (size_t)json_integer_value(
+                        json_object_get(one, "slowest_rank")),
+                    rf_summary_phases[p], &ms)) {
                 sum += ms;
             }
         }

@@ -11,6 +11,7 @@
 
 #include "common/mem.h"
 #include "coordinator/records/fields.h"
+#include "coordinator/records/iteration_ranks.h"
 #include "coordinator/records/report_table.h"
 
 #define MOST_SHOWN 100 /* iterations at the beginning, and at the end */
@@ -81,21 +82,22 @@ static void print_ms(const char *name, int64_t ns, FILE *to)
 static void print_iteration(const char *what, const json_t *iteration,
                             uint32_t rank, FILE *to)
 {
-    json_t *sample = json_array_get(json_object_get(iteration, "ranks"), rank);
-    const char *key, *between = "";
-    json_t *value;
+    const json_t *ranks = json_object_get(iteration, "ranks");
+    const char *between = "";
     char text[32];
+    double value;
     fprintf(to, "%s %lld: ", what,
             (long long)json_integer_value(json_object_get(iteration, "index")));
-    json_object_foreach (sample, key, value) {
-        if (json_is_real(value)) {
-            fprintf(to, "%s%s %s", between, key,
-                    rf_amount_text(json_real_value(value), text));
-        } else if (strcmp(key, "rank") != 0) {
-            fprintf(to, "%s%s %lld", between, key,
-                    (long long)json_integer_value(value));
-        } else {
+    for (size_t i = 0; i < RF_ITERATION_RANK_FIELDS; i++) {
+        const struct rf_iteration_rank_field *f = &rf_iteration_rank_fields[i];
+        if (!rf_iteration_ranks_value(ranks, rank, f->key, &value)) {
             continue;
+        }
+        if (f->decimals > 0) {
+            fprintf(to, "%s%s %s", between, f->key,
+                    rf_amount_text(value, text));
+        } else {
+            fprintf(to, "%s%s %.0f", between, f->key, value);
         }
         between = ", ";
     }

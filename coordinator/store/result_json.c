@@ -16,6 +16,7 @@
 #include "coordinator/config/complete.h"
 #include "coordinator/config/paths.h"
 #include "coordinator/records/doubts.h"
+#include "coordinator/records/iteration_ranks.h"
 #include "coordinator/records/replay.h"
 #include "coordinator/records/summary.h"
 #include "coordinator/scenario/scenario.h"
@@ -122,38 +123,36 @@ static json_t *ms_or_null(int64_t ns)
     return ns > 0 ? ms(ns) : NULL;
 }
 
-/* In the order of their names. */
-static void phases_of(const struct rf_sample *sample,
-                      int64_t ns[RF_SUMMARY_PHASES])
+static struct rf_iteration_rank numbers_of(const struct rf_sample *sample,
+                                           int64_t origin_ns)
 {
-    int64_t rest = sample->ns - sample->pack_ns - sample->wire_ns -
-                   sample->unpack_ns - sample->sync_ns;
-    ns[0] = sample->pack_ns;
-    ns[1] = sample->wire_ns;
-    ns[2] = sample->unpack_ns;
-    ns[3] = sample->sync_ns;
-    ns[4] = RF_MAX(rest, 0);
+    const int64_t rest = sample->ns - sample->pack_ns - sample->wire_ns -
+                         sample->unpack_ns - sample->sync_ns;
+    return (struct rf_iteration_rank){
+        .ns = sample->ns,
+        .pack_ns = sample->pack_ns,
+        .wire_ns = sample->wire_ns,
+        .unpack_ns = sample->unpack_ns,
+        .sync_ns = sample->sync_ns,
+        .unattributed_ns = RF_MAX(rest, 0),
+        .device_ns = sample->device_ns != RF_ABSENT_I64
+                         ? sample->device_ns
+                         : RF_ITERATION_RANK_ABSENT,
+        .start_ns = sample->start_ns - origin_ns,
+        .sent_bytes = (int64_t)sample->sent_bytes,
+        .received_bytes = (int64_t)sample->received_bytes};
 }
 
-static json_t *sample_json(const struct rf_sample *sample, uint32_t rank,
-                           int64_t origin_ns)
+static json_t *ranks_json(const struct rf_sample *samples, uint32_t n,
+                          int64_t origin_ns)
 {
-    int64_t phases[RF_SUMMARY_PHASES];
-    json_t *out = json_object();
-    put(out, "rank", json_integer(rank));
-    put(out, "ms", ms(sample->ns));
-    phases_of(sample, phases);
-    for (size_t i = 0; i < RF_SUMMARY_PHASES; i++) {
-        put(out, rf_summary_phases[i], ms(phases[i]));
+    struct rf_iteration_rank *ranks = rf_xcalloc(n + 1, sizeof(*ranks));
+    json_t *out;
+    for (uint32_t r = 0; r < n; r++) {
+        ranks[r] = numbers_of(&samples[r], origin_ns);
     }
-    if (sample->device_ns != RF_ABSENT_I64) {
-        put(out, "device_ms", ms(sample->device_ns));
-    }
-    put(out, "start_us",
-        json_real((double)(sample->start_ns - origin_ns) / 1e3));
-    put(out, "sent_bytes", json_integer((json_int_t)sample->sent_bytes));
-    put(out, "received_bytes",
-        json_integer((json_int_t)sample->received_bytes));
+    out = rf_iteration_ranks_json(ranks, n);
+    free(ranks);
     return out;
 }
 
@@ -173,14 +172,9 @@ static json_t *iterations_json(const struct rf_attempt *attempt, bool warmup)
     for (size_t i = 0; i < attempt->n_iterations; i++) {
         const struct rf_iteration *iteration = &attempt->iterations[i];
         struct rf_iteration_span s = rf_iteration_span_of(iteration->ranks, n);
-        json_t *out, *ranks;
+        json_t *out;
         if (iteration->warmup != warmup) {
             continue;
-        }
-        ranks = json_array();
-        for (uint32_t r = 0; r < n; r++) {
-            json_array_append_new(
-                ranks, sample_json(&iteration->ranks[r], r, s.first_start));
         }
         out = json_object();
         put(out, "index", json_integer(index++));
@@ -191,7 +185,7 @@ static json_t *iterations_json(const struct rf_attempt *attempt, bool warmup)
         put(out, "slowest_rank", json_integer(s.slowest));
         put(out, "yardstick_ms", ms_or_null(iteration->yardstick_ns));
         put(out, "yardstick_ratio", yardstick_ratio(iteration, &s));
-        put(out, "ranks", ranks);
+        put(out, "ranks", ranks_json(iteration->ranks, n, s.first_start));
         json_array_append_new(list, out);
     }
     return list;

@@ -27,7 +27,8 @@ struct rf_result_run {
     json_t *environment; /* array, one entry per node */
 };
 
-/* The self-contained record of one attempt. A new reference. */
+/* The self-contained record of one attempt, with numbers of ranks in it
+ * (records/iteration_ranks.h). A new reference. */
 json_t *rf_result_json(const struct rf_result_run *run,
                        const struct rf_attempt *attempt);
 

@@ -57,8 +57,11 @@ void rf_results_node(struct rf_results *results, uint32_t node,
 
 struct rf_results_ops {
     /* Begins to store `text` as `path`, both taken, as rf_store_own() does with
-     * `n_folders`. Then, never from inside, rf_results_stored() is called. */
-    void (*store)(char *path, char *text, unsigned n_folders, void *data);
+     * `n_folders`; where `text` is NULL, that of `record`
+     * (records/record_text.h), which nobody changes. Then, never from inside,
+     * rf_results_stored() is called. */
+    void (*store)(char *path, char *text, json_t *record, unsigned n_folders,
+                  void *data);
     /* An rf_results_store() or rf_results_finish() has ended; `why` is NULL
      * when all of its files are stored. */
     void (*done)(const struct rf_err *why, void *data);

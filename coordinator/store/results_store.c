@@ -97,29 +97,35 @@ static void end_storing(struct rf_results *results, const struct rf_err *why)
     results->ops->done(why, results->data);
 }
 
-/* Stores `text`, which is taken; NULL: it could not be made, for `why`. */
-static void begin(struct rf_results *results, enum rf_results_file file,
-                  char *path, char *text, const struct rf_err *why)
+static void note_storing(struct rf_results *results, enum rf_results_file file,
+                         char *path)
 {
     free(results->storing.path);
     results->storing.path = path;
     results->storing.file = file;
+}
+
+/* Stores `text`, which is taken; NULL: it could not be made, for `why`. */
+static void begin(struct rf_results *results, enum rf_results_file file,
+                  char *path, char *text, const struct rf_err *why)
+{
+    note_storing(results, file, path);
     if (text == NULL) {
         end_storing(results, why);
         return;
     }
-    results->ops->store(rf_xstrdup(path), text,
+    results->ops->store(rf_xstrdup(path), text, NULL,
                         file == RF_RESULTS_LOG ? RF_RANK_LOGS_FOLDERS : 0,
                         results->data);
 }
 
-static void begin_json(struct rf_results *results, enum rf_results_file file,
-                       const char *name, const json_t *value)
+/* The last record, which may be large. */
+static void begin_record(struct rf_results *results, const char *name)
 {
-    char *path = rf_results_path(results, name, ".json");
-    struct rf_err err = {0};
-    rf_err_set(&err, RF_ERR_INTERNAL, "%s: cannot encode", path);
-    begin(results, file, path, rf_json_text(value), &err);
+    note_storing(results, RF_RESULTS_RECORD,
+                 rf_results_path(results, name, ".json"));
+    results->ops->store(rf_xstrdup(results->storing.path), NULL, results->last,
+                        0, results->data);
 }
 
 static void begin_summary(struct rf_results *results)
@@ -132,7 +138,10 @@ static void begin_summary(struct rf_results *results)
 
 static void begin_run(struct rf_results *results, enum rf_results_file file)
 {
-    begin_json(results, file, "run", results->document);
+    char *path = rf_results_path(results, "run", ".json");
+    struct rf_err err = {0};
+    rf_err_set(&err, RF_ERR_INTERNAL, "%s: cannot encode", path);
+    begin(results, file, path, rf_json_text(results->document), &err);
 }
 
 /* The next log, or the end. */
@@ -251,7 +260,7 @@ void rf_results_store(struct rf_results *results,
     json_decref(results->last);
     results->last = result;
     results->storing.scenario = name;
-    begin_json(results, RF_RESULTS_RECORD, name, result);
+    begin_record(results, name);
 }
 
 static const char *run_status(int exit_code)

@@ -20,15 +20,12 @@ static void stored(const struct rf_err *why, void *data)
     seen.why = why != NULL ? *why : (struct rf_err){0};
 }
 
-/* Stores "text" as `path`; RF_OK, or why not. */
-static enum rf_status store(const char *path, unsigned n_folders)
+static enum rf_status start(const struct rf_store_thread_file *file)
 {
-    const struct rf_store_thread_file file = {rf_xstrdup(path),
-                                              rf_xstrdup("text"), n_folders};
     uv_loop_t loop;
     seen = (struct told){0};
     uv_loop_init(&loop);
-    rf_store_thread_start(&loop, &file, stored, &seen);
+    rf_store_thread_start(&loop, file, stored, &seen);
     ck_assert_uint_eq(seen.times, 0); /* not from inside */
     uv_run(&loop, UV_RUN_DEFAULT);
     ck_assert_uint_eq(seen.times, 1);
@@ -36,22 +33,52 @@ static enum rf_status store(const char *path, unsigned n_folders)
     return seen.why.status;
 }
 
+/* Stores "text" as `path`; RF_OK, or why not. */
+static enum rf_status store(const char *path, unsigned n_folders)
+{
+    return start(&(struct rf_store_thread_file){.path = rf_xstrdup(path),
+                                                .text = rf_xstrdup("text"),
+                                                .n_folders = n_folders});
+}
+
+static void check_line(const char *path, const char *expected)
+{
+    char line[16] = "";
+    FILE *file = fopen(path, "r");
+    ck_assert_ptr_nonnull(file);
+    ck_assert_ptr_nonnull(fgets(line, sizeof(line), file));
+    ck_assert_str_eq(line, expected);
+    fclose(file);
+}
+
 START_TEST(test_storing_keeps_the_loop_alive_until_the_file_is_there)
 {
-    char folder[] = "/tmp/refit-storing-XXXXXX", line[16] = "";
+    char folder[] = "/tmp/refit-storing-XXXXXX";
     char *path;
-    FILE *file;
     ck_assert_ptr_nonnull(mkdtemp(folder));
     path = rf_xasprintf("%s/file", folder);
     ck_assert_int_eq(store(path, 0), RF_OK);
-    file = fopen(path, "r");
-    ck_assert_ptr_nonnull(file);
-    ck_assert_ptr_nonnull(fgets(line, sizeof(line), file));
-    ck_assert_str_eq(line, "text");
-    fclose(file);
+    check_line(path, "text");
     unlink(path);
     rmdir(folder);
     free(path);
+}
+END_TEST
+
+START_TEST(test_storing_makes_the_text_of_a_record)
+{
+    char folder[] = "/tmp/refit-storing-XXXXXX", path[64];
+    json_t *record = json_pack("[]");
+    ck_assert_ptr_nonnull(mkdtemp(folder));
+    snprintf(path, sizeof(path), "%s/file", folder);
+    ck_assert_int_eq(start(&(struct rf_store_thread_file){
+                         .path = rf_xstrdup(path), .record = record}),
+                     RF_OK);
+    check_line(path, "[]\n");
+    ck_assert_uint_eq(record->refcount, 1); /* not taken */
+    json_decref(record);
+    unlink(path);
+    rmdir(folder);
 }
 END_TEST
 
@@ -89,6 +116,7 @@ Suite *test_store_thread_suite(void)
     TCase *tests = tcase_create("store_thread");
     tcase_add_test(tests,
                    test_storing_keeps_the_loop_alive_until_the_file_is_there);
+    tcase_add_test(tests, test_storing_makes_the_text_of_a_record);
     tcase_add_test(tests, test_storing_tells_why_a_file_cannot_be_stored);
     tcase_add_test(tests,
                    test_storing_makes_only_the_folders_it_is_told_to_make);

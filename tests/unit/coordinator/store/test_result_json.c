@@ -4,21 +4,34 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "common/json.h"
 #include "common/mem.h"
 #include "coordinator/records/fields.h"
+#include "coordinator/records/record_text.h"
 #include "coordinator/store/result_json.h"
 #include "tests/lib/result_lab.h"
 
+/* As it stands in its file. */
 static json_t *record_of(const struct rf_attempt *attempt)
 {
-    json_t *nodes = json_pack("[{s:s}, {s:s}]", "host", "a", "host", "b");
+    json_t *nodes = json_pack("[{s:s}, {s:s}]", "host", "a", "host", "b"),
+           *made;
+    struct rf_err err = {0};
+    char *text;
     struct rf_result_run run = {.config = result_lab.config,
                                 .model = result_lab.model,
                                 .run_id = "0123",
                                 .folder = "/the results",
                                 .maker = result_lab.settings.maker,
                                 .environment = nodes};
-    json_t *record = rf_result_json(&run, attempt);
+    json_t *record = NULL;
+    made = rf_result_json(&run, attempt);
+    text = rf_record_text(made);
+    ck_assert_msg(rf_json_parse(text, strlen(text), "record", &record, &err) ==
+                      RF_OK,
+                  "%s", err.text);
+    free(text);
+    json_decref(made);
     json_decref(nodes);
     return record;
 }

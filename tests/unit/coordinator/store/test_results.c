@@ -9,6 +9,7 @@
 #include "common/mem.h"
 #include "common/store.h"
 #include "coordinator/records/fields.h"
+#include "coordinator/records/record_text.h"
 #include "coordinator/store/results.h"
 #include "tests/lib/result_lab.h"
 
@@ -30,7 +31,8 @@ static struct told {
     char text[1024];
 } seen;
 
-static void store_op(char *path, char *text, unsigned n_folders, void *data)
+static void store_op(char *path, char *text, json_t *record, unsigned n_folders,
+                     void *data)
 {
     for (unsigned n = n_folders; n > 0; n--) { /* the outer ones first */
         char *folder = rf_xstrdup(path);
@@ -43,7 +45,7 @@ static void store_op(char *path, char *text, unsigned n_folders, void *data)
     ck_assert_ptr_eq(data, &seen);
     ck_assert_ptr_null(seen.path);
     seen.path = path;
-    seen.file = text;
+    seen.file = text != NULL ? text : rf_record_text(record);
 }
 
 static void done_op(const struct rf_err *why, void *data)

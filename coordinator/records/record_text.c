@@ -1,0 +1,247 @@
+/*
+ * Jansson writes texts and real numbers, so that they look as in every other
+ * file. Objects and lists are written here, since numbers of ranks may be in
+ * them; nothing is made of these but their text.
+ */
+#include "coordinator/records/record_text.h"
+
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "common/mem.h"
+#include "coordinator/records/iteration_ranks.h"
+
+#define INDENT 2
+#define MOST_DIGITS 9        /* of a real number, as in rf_json_text() */
+#define MOST_DECIMAL 64      /* bytes of a number */
+#define MOST_LABEL 64        /* bytes before it */
+#define LEAST_PLAIN_DIGITS 4 /* behind the point there are no more zeros */
+
+struct text {
+    char *bytes;
+    size_t used, capacity;
+    bool failed;
+};
+
+/* The text of what is larger than anything else takes no more memory than it
+ * has bytes: what realloc() adds is not touched. */
+static char *room(struct text *text, size_t size)
+{
+    while (text->capacity - text->used < size) {
+        text->capacity = RF_MAX(2 * text->capacity, (size_t)4096);
+        text->bytes = rf_xrealloc(text->bytes, text->capacity, 1);
+    }
+    return text->bytes + text->used;
+}
+
+static int add_cb(const char *bytes, size_t size, void *data)
+{
+    struct text *text = data;
+    memcpy(room(text, size), bytes, size);
+    text->used += size;
+    return 0;
+}
+
+static void add(struct text *text, const char *bytes)
+{
+    (void)add_cb(bytes, strlen(bytes), text);
+}
+
+static void add_line(struct text *text, unsigned depth)
+{
+    char *at = room(text, 1 + (size_t)depth * INDENT);
+    *at = '\n';
+    memset(at + 1, ' ', (size_t)depth * INDENT);
+    text->used += 1 + (size_t)depth * INDENT;
+}
+
+static void add_scalar(struct text *text, const json_t *value)
+{
+    text->failed |= json_dump_callback(value, add_cb, text,
+                                       JSON_ENCODE_ANY | JSON_REAL_PRECISION(
+                                                             MOST_DIGITS)) != 0;
+}
+
+static void add_string(struct text *text, const char *string)
+{
+    json_t *value = json_string_nocheck(string);
+    add_scalar(text, value);
+    json_decref(value);
+}
+
+/* --- Ranks ---------------------------------------------------------------- */
+
+static uint64_t power_of_ten(unsigned exponent)
+{
+    uint64_t power = 1;
+    while (exponent-- > 0) {
+        power *= 10;
+    }
+    return power;
+}
+
+static char *put_digits(char *at, uint64_t number, unsigned least)
+{
+    char digits[20];
+    unsigned n = 0;
+    do {
+        digits[n++] = (char)('0' + number % 10);
+        number /= 10;
+    } while (number > 0 || n < least);
+    while (n > 0) {
+        *at++ = digits[--n];
+    }
+    return at;
+}
+
+/* A number of nanoseconds in a larger unit, as Jansson writes it. What has no
+ * more digits than it writes, and not so many zeros that it takes an exponent,
+ * is exact. */
+static char *put_decimal(char *at, int64_t ns, unsigned decimals)
+{
+    const uint64_t unit = power_of_ten(decimals);
+    uint64_t rest;
+    if (ns < 0 || ns >= (int64_t)power_of_ten(MOST_DIGITS) ||
+        (ns > 0 && (uint64_t)ns * power_of_ten(LEAST_PLAIN_DIGITS) < unit)) {
+        json_t *real = json_real((double)ns / (double)unit);
+        at += json_dumpb(real, at, MOST_DECIMAL,
+                         JSON_ENCODE_ANY | JSON_REAL_PRECISION(MOST_DIGITS));
+        json_decref(real);
+        return at;
+    }
+    at = put_digits(at, (uint64_t)ns / unit, 1);
+    *at++ = '.';
+    rest = (uint64_t)ns % unit;
+    for (; decimals > 1 && rest % 10 == 0; decimals--) {
+        rest /= 10;
+    }
+    return put_digits(at, rest, decimals);
+}
+
+static char *put_number(char *at, int64_t number, unsigned decimals)
+{
+    if (decimals > 0) {
+        return put_decimal(at, number, decimals);
+    }
+    *at = '-';
+    return put_digits(at + (number < 0),
+                      number < 0 ? -(uint64_t)number : (uint64_t)number, 1);
+}
+
+/* What stands before a member of an entry: it is the same in all of them. */
+struct labels {
+    char rank[MOST_LABEL], fields[RF_ITERATION_RANK_FIELDS][MOST_LABEL];
+    size_t sizes[RF_ITERATION_RANK_FIELDS];
+};
+
+static void make_labels(struct labels *labels, unsigned depth)
+{
+    const int indent = (int)depth * INDENT;
+    snprintf(labels->rank, MOST_LABEL, "{\n%*s\"rank\": ", indent, "");
+    for (size_t i = 0; i < RF_ITERATION_RANK_FIELDS; i++) {
+        labels->sizes[i] = (size_t)snprintf(labels->fields[i], MOST_LABEL,
+                                            ",\n%*s\"%s\": ", indent, "",
+                                            rf_iteration_rank_fields[i].key);
+    }
+}
+
+static void add_rank(struct text *text, const struct labels *labels,
+                     size_t rank, const struct rf_iteration_rank *numbers)
+{
+    char *at;
+    int64_t number;
+    add(text, labels->rank);
+    at = room(text,
+              (RF_ITERATION_RANK_FIELDS + 1) * (MOST_LABEL + MOST_DECIMAL));
+    at = put_digits(at, rank, 1);
+    for (size_t i = 0; i < RF_ITERATION_RANK_FIELDS; i++) {
+        const struct rf_iteration_rank_field *f = &rf_iteration_rank_fields[i];
+        if (rf_iteration_rank_number(numbers, f, &number)) {
+            memcpy(at, labels->fields[i], labels->sizes[i]);
+            at = put_number(at + labels->sizes[i], number, f->decimals);
+        }
+    }
+    text->used = (size_t)(at - text->bytes);
+}
+
+static void add_ranks(struct text *text, const struct rf_iteration_rank *ranks,
+                      size_t n, unsigned depth)
+{
+    struct labels labels;
+    make_labels(&labels, depth + 2);
+    for (size_t r = 0; r < n; r++) {
+        add(text, r > 0 ? "," : "[");
+        add_line(text, depth + 1);
+        add_rank(text, &labels, r, &ranks[r]);
+        add_line(text, depth + 1);
+        add(text, "}");
+    }
+    if (n > 0) {
+        add_line(text, depth);
+    }
+    add(text, n > 0 ? "]" : "[]");
+}
+
+/* --- The record ----------------------------------------------------------- */
+
+static void add_value(struct text *text, const json_t *value, unsigned depth);
+
+static void add_object(struct text *text, const json_t *object, unsigned depth)
+{
+    const char *key, *between = "{";
+    json_t *value;
+    json_object_foreach ((json_t *)object, key, value) {
+        add(text, between);
+        add_line(text, depth + 1);
+        add_string(text, key);
+        add(text, ": ");
+        add_value(text, value, depth + 1);
+        between = ",";
+    }
+    add_line(text, depth);
+    add(text, "}");
+}
+
+static void add_array(struct text *text, const json_t *array, unsigned depth)
+{
+    const json_t *value;
+    size_t i;
+    json_array_foreach (array, i, value) {
+        add(text, i > 0 ? "," : "[");
+        add_line(text, depth + 1);
+        add_value(text, value, depth + 1);
+    }
+    add_line(text, depth);
+    add(text, "]");
+}
+
+/* As deep as records nest. */
+static void add_value(struct text *text, const json_t *value, unsigned depth)
+{
+    size_t n;
+    const struct rf_iteration_rank *ranks =
+        rf_iteration_ranks_numbers(value, &n);
+    if (ranks != NULL) {
+        add_ranks(text, ranks, n, depth);
+    } else if (json_object_size(value) > 0) {
+        add_object(text, value, depth);
+    } else if (json_array_size(value) > 0) {
+        add_array(text, value, depth);
+    } else {
+        add_scalar(text, value);
+    }
+}
+
+char *rf_record_text(const json_t *record)
+{
+    struct text text = {0};
+    add_value(&text, record, 0);
+    (void)add_cb("\n", sizeof("\n"), &text);
+    if (text.failed) {
+        free(text.bytes);
+        return NULL;
+    }
+    return text.bytes;
+}

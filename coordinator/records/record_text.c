@@ -64,11 +64,22 @@ static void add_scalar(struct text *text, const json_t *value)
                                                              MOST_DIGITS)) != 0;
 }
 
+/* Most texts have nothing that JSON escapes. */
 static void add_string(struct text *text, const char *string)
 {
-    json_t *value = json_string_nocheck(string);
-    add_scalar(text, value);
-    json_decref(value);
+    const char *c = string;
+    while ((unsigned char)*c >= ' ' && *c != '"' && *c != '\\') {
+        c++;
+    }
+    if (*c == '\0') {
+        add(text, "\"");
+        add(text, string);
+        add(text, "\"");
+    } else {
+        json_t *value = json_string_nocheck(string);
+        add_scalar(text, value);
+        json_decref(value);
+    }
 }
 
 /* --- Ranks ---------------------------------------------------------------- */
@@ -229,6 +240,12 @@ static void add_value(struct text *text, const json_t *value, unsigned depth)
         add_object(text, value, depth);
     } else if (json_array_size(value) > 0) {
         add_array(text, value, depth);
+    } else if (json_is_string(value)) {
+        add_string(text, json_string_value(value));
+    } else if (json_is_integer(value)) {
+        text->used = (size_t)(put_number(room(text, MOST_DECIMAL),
+                                         json_integer_value(value), 0) -
+                              text->bytes);
     } else {
         add_scalar(text, value);
     }

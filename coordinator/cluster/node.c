@@ -245,19 +245,13 @@ static void take_bad(struct rf_node *node, struct rf_conn *conn,
     }
 }
 
-void rf_node_take_frame(struct rf_node *node, struct rf_conn *conn,
-                        const struct rf_frame *frame)
+/* What is wrong with its payload, or what it says after all. */
+static void take_payload(struct rf_node *node, struct rf_conn *conn,
+                         const struct rf_frame *frame)
 {
     struct rf_msg message;
     struct rf_err err = {0};
     json_t *payload = NULL;
-    if (is_over(node)) {
-        return;
-    }
-    if (frame->type == RF_MSG_LOG) {
-        rf_log_lines_of(frame, take_line, node);
-        return;
-    }
     if (rf_msg_parse(frame, &payload, &err) != RF_OK) {
         reject(node, conn, err.text);
         return;
@@ -274,6 +268,24 @@ void rf_node_take_frame(struct rf_node *node, struct rf_conn *conn,
         rf_msg_free(&message);
     }
     json_decref(payload);
+}
+
+void rf_node_take_frame(struct rf_node *node, struct rf_conn *conn,
+                        const struct rf_frame *frame)
+{
+    struct rf_msg message;
+    if (is_over(node)) {
+        return;
+    }
+    if (frame->type == RF_MSG_LOG) {
+        rf_log_lines_of(frame, take_line, node);
+    } else if (may_say(node, conn, frame->type) &&
+               rf_msg_read_plain(frame, &message)) {
+        take_message(node, conn, &message);
+        rf_msg_free(&message);
+    } else {
+        take_payload(node, conn, frame);
+    }
 }
 
 /* --- Booting -------------------------------------------------------------- */

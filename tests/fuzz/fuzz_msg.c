@@ -40,6 +40,31 @@ static void must_survive(const struct rf_msg *message)
     rf_msg_free(&again);
 }
 
+/* Reading without JSON values gives what parsing does. */
+static void must_be_parsed(const struct rf_frame *frame)
+{
+    struct rf_msg plain, parsed;
+    json_t *payload = NULL, *a, *b;
+    if (!rf_msg_read_plain(frame, &plain)) {
+        return;
+    }
+    if (rf_msg_parse(frame, &payload, NULL) != RF_OK ||
+        rf_msg_decode((enum rf_msg_type)frame->type, payload, &parsed, NULL) !=
+            RF_OK) {
+        abort();
+    }
+    a = rf_msg_json(&plain);
+    b = rf_msg_json(&parsed);
+    if (!json_equal(a, b)) {
+        abort();
+    }
+    json_decref(a);
+    json_decref(b);
+    json_decref(payload);
+    rf_msg_free(&plain);
+    rf_msg_free(&parsed);
+}
+
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
     struct rf_frame frame = {.rank = RF_FRAME_NO_RANK};
@@ -51,6 +76,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     frame.type = data[0];
     frame.length = (uint32_t)(size - 1);
     frame.payload = data + 1;
+    must_be_parsed(&frame);
     if (rf_msg_read(&frame, &message, &err) == RF_OK) {
         must_survive(&message);
         rf_msg_free(&message);

@@ -2,6 +2,8 @@
 
 #include <string.h>
 
+#include "transport/control/schema_plain.h"
+
 #define X(name, FIELDS) RF_SCHEMA_DEFINE(name, FIELDS)
 RF_SCHEMA_PARTS(X)
 #undef X
@@ -49,11 +51,24 @@ struct rf_msg_bad rf_msg_bad(enum rf_msg_type type, const json_t *payload,
         .type = type, .attempt = possible ? (uint32_t)attempt : 0, .why = why};
 }
 
+bool rf_msg_read_plain(const struct rf_frame *frame, struct rf_msg *out)
+{
+    const struct rf_schema *schema = rf_msg_schema(frame->type);
+    out->type = (enum rf_msg_type)frame->type;
+    return schema != NULL &&
+           rf_schema_read_plain(schema, (const char *)frame->payload,
+                                frame->length, body_of(out));
+}
+
 enum rf_status rf_msg_read(const struct rf_frame *frame, struct rf_msg *out,
                            struct rf_err *err)
 {
     json_t *payload = NULL;
-    enum rf_status status = rf_msg_parse(frame, &payload, err);
+    enum rf_status status;
+    if (rf_msg_read_plain(frame, out)) {
+        return RF_OK;
+    }
+    status = rf_msg_parse(frame, &payload, err);
     rf_msg_init(out, (enum rf_msg_type)frame->type);
     RF_THEN(status,
             rf_msg_decode((enum rf_msg_type)frame->type, payload, out, err));

@@ -500,6 +500,10 @@ struct rf_msg {
 enum rf_status rf_msg_read(const struct rf_frame *frame, struct rf_msg *out,
                            struct rf_err *err) RF_MUST_CHECK;
 
+/* The same of what can be read without making JSON values of it
+ * (schema_plain.h); false, with all members absent, where that cannot be. */
+bool rf_msg_read_plain(const struct rf_frame *frame, struct rf_msg *out);
+
 /* The same from an object, whose secrets are wiped. */
 enum rf_status rf_msg_decode(enum rf_msg_type type, json_t *payload,
                              struct rf_msg *out,

@@ -558,7 +558,7 @@ static void *member(const struct rf_field *field, const void *in)
     return (char *)(uintptr_t)in + field->offset;
 }
 
-static bool may_be_absent(const struct rf_field *field)
+bool rf_schema_may_be_absent(const struct rf_field *field)
 {
     return field->presence != RF_REQUIRED || field->kind == RF_FIELD_MAYBE ||
            (field->kind == RF_FIELD_LIST && field->min < 1);
@@ -576,7 +576,7 @@ static enum rf_status decode_members(const struct rf_schema *schema,
         const json_t *value = json_object_get(object->value, field->key);
         const bool absent = value == NULL || json_is_null(value);
         struct rf_jnode node;
-        if (absent && may_be_absent(field)) {
+        if (absent && rf_schema_may_be_absent(field)) {
             continue;
         }
         node = rf_jnode_get(object, field->key);
@@ -646,7 +646,7 @@ json_t *rf_schema_encode(const struct rf_schema *schema, const void *in)
         const struct rf_field *field = &schema->fields[i];
         const struct field_codec *kind = &kinds[field->kind];
         const void *at = member(field, in);
-        if (!may_be_absent(field) || kind->absent == NULL ||
+        if (!rf_schema_may_be_absent(field) || kind->absent == NULL ||
             !kind->absent(at)) {
             json_object_set_new(object, field->key, kind->encode(field, at));
         } else if (field->presence == RF_NULLABLE) {
@@ -746,9 +746,9 @@ static void describe(const struct rf_field *field, char *out, size_t size)
 
 static const char *presence_of(const struct rf_field *field)
 {
-    return field->presence == RF_NULLABLE ? ", may be null"
-           : may_be_absent(field)         ? ", may be absent"
-                                          : "";
+    return field->presence == RF_NULLABLE   ? ", may be null"
+           : rf_schema_may_be_absent(field) ? ", may be absent"
+                                            : "";
 }
 
 void rf_schema_print(const struct rf_schema *schema, FILE *to)

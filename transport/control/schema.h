@@ -137,6 +137,9 @@ void *rf_schema_new(const struct rf_schema *schema);
 /* Frees and wipes what the members own and makes all absent; not the struct. */
 void rf_schema_free(const struct rf_schema *schema, void *in);
 
+/* Whether an object may be without the member. */
+bool rf_schema_may_be_absent(const struct rf_field *field);
+
 /* A Markdown table: key, type with bounds, meaning. Schemas inside are called
  * by their names without what precedes the first underscore. */
 void rf_schema_print(const struct rf_schema *schema, FILE *to);

@@ -145,6 +145,96 @@ START_TEST(test_messages_encode_what_they_decoded)
 }
 END_TEST
 
+/* What is read without JSON values is what parsing gives. */
+static void check_plain(enum rf_msg_type type, const char *text)
+{
+    const struct rf_frame frame = {.type = (uint8_t)type,
+                                   .length = (uint32_t)strlen(text),
+                                   .payload = (const uint8_t *)text};
+    json_t *payload = NULL, *plain, *parsed;
+    struct rf_msg message, other;
+    rf_msg_init(&other, type);
+    if (rf_msg_read_plain(&frame, &message)) {
+        ck_assert_msg(rf_msg_parse(&frame, &payload, NULL) == RF_OK &&
+                          rf_msg_decode(type, payload, &other, NULL) == RF_OK,
+                      "%s", text);
+    }
+    plain = rf_msg_json(&message); /* empty where it was refused */
+    parsed = rf_msg_json(&other);
+    ck_assert_msg(json_equal(plain, parsed), "%s", text);
+    json_decref(plain);
+    json_decref(parsed);
+    json_decref(payload);
+    rf_msg_free(&message);
+    rf_msg_free(&other);
+}
+
+/* Each example with one of its bytes changed, then the same with all spaces
+ * between members gone. */
+START_TEST(test_messages_are_read_plainly_as_they_are_parsed)
+{
+    static const char others[] = "\"\\0-1.e,:{}[] n\n\x7f\xc3";
+    char *text = strdup(examples[_i].text);
+    for (int round = 0; round < 2; round++) {
+        check_plain(examples[_i].type, text);
+        for (size_t at = 0; text[at] != '\0'; at++) {
+            const char was = text[at];
+            for (const char *c = others; *c != '\0'; c++) {
+                text[at] = *c;
+                check_plain(examples[_i].type, text);
+            }
+            text[at] = was;
+        }
+        for (char *from = text, *to = text;; from++) {
+            if (from[0] != ' ' || (from[-1] != ',' && from[-1] != ':')) {
+                *to++ = *from;
+            }
+            if (*from == '\0') {
+                break;
+            }
+        }
+    }
+    free(text);
+}
+END_TEST
+
+/* What comes from every node at a barrier, and what does not look like it. */
+static const struct {
+    const char *text;
+    bool plain;
+} dones[] = {
+    {"{\"attempt\":1,\"seq\":7,\"ok\":true,\"ranks\":[]}", true},
+    {" { \"seq\" : 7 , \"attempt\" : 1, \"ranks\": null }\n", true},
+    {"{\"attempt\":1,\"seq\":7,\"ranks\":[{\"rank\":0,\"ok\":true,\"ran\":{"
+     "\"start_ns\":-5,\"end_ns\":10,\"ns\":15,\"pack_ns\":1,\"wire_ns\":2,"
+     "\"unpack_ns\":3,\"sync_ns\":0,\"sent_bytes\":4,\"received_bytes\":5}},"
+     "{\"rank\":1,\"error\":\"died\"}]}",
+     true},
+    {"{\"attempt\":1,\"seq\":7,\"seq\":7,\"ranks\":[]}", false},
+    {"{\"attempt\":1,\"seq\":7,\"ranks\":[],\"later\":0}", false},
+    {"{\"attempt\":1,\"ranks\":[]}", false},
+    {"{\"attempt\":1,\"seq\":null,\"ranks\":[]}", false},
+    {"{\"attempt\":1,\"seq\":07,\"ranks\":[]}", false},
+    {"{\"attempt\":1,\"seq\":1234567890123456789,\"ranks\":[]}", false},
+    {"{\"attempt\":1,\"seq\":7,\"ranks\":[]} x", false},
+    {"{\"attempt\":1,\"seq\":7,\"ranks\":[],}", false},
+    {"{\"attempt\":1,\"seq\":7,\"ranks\":[{\"rank\":0,\"error\":\"\\n\"}]}",
+     false},
+};
+
+START_TEST(test_messages_of_a_barrier_are_read_without_json)
+{
+    const char *text = dones[_i].text;
+    const struct rf_frame frame = {.type = RF_MSG_DONE,
+                                   .length = (uint32_t)strlen(text),
+                                   .payload = (const uint8_t *)text};
+    struct rf_msg message;
+    ck_assert_int_eq(rf_msg_read_plain(&frame, &message), dones[_i].plain);
+    rf_msg_free(&message);
+    check_plain(RF_MSG_DONE, text);
+}
+END_TEST
+
 /* Paths of members of the examples, whatever they hold. */
 static json_t *parent_of(json_t *value, const char *path, const char **key)
 {
@@ -402,6 +492,11 @@ Suite *test_message_fields_suite(void)
     tcase_add_test(tests, test_messages_have_an_example_each);
     tcase_add_loop_test(tests, test_messages_encode_what_they_decoded, 0,
                         N_EXAMPLES);
+    tcase_add_loop_test(tests,
+                        test_messages_are_read_plainly_as_they_are_parsed, 0,
+                        N_EXAMPLES);
+    tcase_add_loop_test(tests, test_messages_of_a_barrier_are_read_without_json,
+                        0, (int)RF_ARRAY_SIZE(dones));
     tcase_add_loop_test(tests, test_messages_are_refused_with_the_path, 0,
                         (int)RF_ARRAY_SIZE(refused));
     tcase_add_loop_test(tests, test_messages_leave_no_secret_in_the_document, 0,

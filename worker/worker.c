@@ -58,6 +58,7 @@ enum option_id {
     OPTION_SURVEY,
     OPTION_INSPECT,
     OPTION_WHOLE,
+    OPTION_UNTRIED,
     OPTION_RANK,
     OPTION_PARENT,
     OPTION_LEASE,
@@ -76,6 +77,7 @@ static const struct option options[] = {
     {"version", no_argument, NULL, OPTION_VERSION},
     {"help", no_argument, NULL, OPTION_HELP},
     {"survey", no_argument, NULL, OPTION_SURVEY},
+    {"untried", required_argument, NULL, OPTION_UNTRIED},
     {"inspect", required_argument, NULL, OPTION_INSPECT},
     {"whole", no_argument, NULL, OPTION_WHOLE},
     {"rank", required_argument, NULL, OPTION_RANK},
@@ -94,6 +96,8 @@ struct command {
     struct rf_agent_options agent;
     struct rf_rank_options rank;
     struct rf_inspection inspection;
+    char *untried[RF_SURVEY_UNTRIED_MAX];
+    size_t n_untried;
 };
 
 static int usage(const char *what, const char *value)
@@ -193,6 +197,12 @@ static bool parse_option(struct command *command, int option, char *value)
     case OPTION_SURVEY:
         command->mode = option;
         return true;
+    case OPTION_UNTRIED:
+        if (command->n_untried == RF_SURVEY_UNTRIED_MAX) {
+            return false;
+        }
+        command->untried[command->n_untried++] = value;
+        return true;
     case OPTION_INSPECT:
         command->mode = option;
         command->inspection.folder = value;
@@ -282,7 +292,7 @@ static int run_probe(void)
     json_t *facts;
     int failed;
     rf_schema_init(&rf_msg_hello_schema, &hello);
-    rf_facts_collect(&hello);
+    rf_facts_collect(&(struct rf_texts){NULL, 0}, &hello);
     facts = rf_schema_encode(&rf_msg_hello_schema, &hello);
     for (size_t i = 0; i < RF_ARRAY_SIZE(of_joining); i++) {
         json_object_del(facts, of_joining[i]);
@@ -326,7 +336,9 @@ int rf_worker_main(int argc, char **argv)
     case OPTION_CONNECT:
         return run_connect(&command);
     case OPTION_SURVEY:
-        return rf_survey_run(command.rank.parent);
+        return rf_survey_run(
+            command.rank.parent,
+            &(struct rf_texts){command.untried, command.n_untried});
     case OPTION_INSPECT:
         return rf_inspect_run(command.rank.parent, &command.inspection);
     case OPTION_RANK:

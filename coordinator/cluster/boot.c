@@ -2,11 +2,13 @@
 #include "coordinator/cluster/boot.h"
 
 #include <stdlib.h>
+#include <string.h>
 
 #include "common/bytes.h"
 #include "common/log.h"
 #include "common/mem.h"
 #include "coordinator/cluster/random.h"
+#include "transport/info/method_info.h"
 
 #define NONCE_BYTES 16
 
@@ -52,6 +54,29 @@ static struct rf_msg_shared *copy_shared(const struct rf_msg_shared *shared)
     return out;
 }
 
+static bool is_used(const struct rf_config *config, const char *method)
+{
+    for (size_t i = 0; i < config->n_scenarios; i++) {
+        const char *used = json_string_value(
+            json_object_get(config->scenarios[i].value, "method"));
+        if (used != NULL && strcmp(used, method) == 0) {
+            return true;
+        }
+    }
+    return false;
+}
+
+static void fill_untried(const struct rf_config *config, struct rf_texts *out)
+{
+    out->list = rf_xcalloc(RF_METHOD_COUNT, sizeof(*out->list));
+    for (size_t i = 0; i < RF_METHOD_COUNT; i++) {
+        const struct rf_method_info *info = &rf_method_infos[i];
+        if (info->slow_to_try && !is_used(config, info->name)) {
+            out->list[out->n++] = rf_xstrdup(info->name);
+        }
+    }
+}
+
 static void fill(const struct rf_boot_content *boot, struct rf_msg_boot *to)
 {
     fill_protocol(&to->protocol);
@@ -73,6 +98,7 @@ static void fill(const struct rf_boot_content *boot, struct rf_msg_boot *to)
     to->data_address = copy(boot->data_address);
     to->log_level = (uint32_t)rf_log_level();
     fill_env(boot->config->env, &to->env);
+    fill_untried(boot->config, &to->untried);
     if (boot->shared != NULL) {
         to->shared = copy_shared(boot->shared);
     }

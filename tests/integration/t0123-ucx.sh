@@ -36,6 +36,20 @@ test_ucx_moves_and_says_what_it_chose() {
     expect_text out '^UCX took TCP: split \([0-9]+ messages by tcp/lo\)$'
 }
 
+# Starting UCX takes a node longer than all else that it looks for.
+test_ucx_is_started_only_for_scenarios_that_use_it() {
+    local expected
+    [ -e "$RF_BUILD_DIR/refit-ucx.so" ] || return 0
+    for expected in ucx:yes host:no; do
+        cluster ".scenarios[0].method = \"${expected%:*}\" |
+            .launch.env.LD_DEBUG = \"files\""
+        run_coord check cluster.json -v
+        expect_exit 0
+        grep -q 'file=libucp' err && found=yes || found=no
+        [ "$found" = "${expected#*:}" ] || fail "${expected%:*}: $found"
+    done
+}
+
 test_private_arenas_are_counted_once() {
     [ -e "$RF_BUILD_DIR/refit-ucx.so" ] || return 0
     cluster '.launch.env.UCX_TLS = "tcp,self" | .model = {config:

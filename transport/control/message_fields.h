@@ -66,7 +66,9 @@
     F(S, MAYBE, limits, msg_boot_limits, 0, 0,                                 \
       "times in place of the usual ones")                                      \
     F(S, MAYBE, shared, msg_shared, 0, 0,                                      \
-      "folders that nodes must share (method `disk`, `--export`)")
+      "folders that nodes must share (method `disk`, `--export`)")             \
+    F(S, TEXTS, untried, OPTIONAL, 4, 64,                                      \
+      "methods that no scenario uses and that are slow to try")
 
 #define RF_NIC_FIELDS(F, S)                                                    \
     F(S, TEXT, name, REQUIRED, 1, 64, "interface")                             \

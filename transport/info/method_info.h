@@ -21,6 +21,7 @@ struct rf_method_info {
     bool links_by_tcp;  /* and does it by TCP, as link probes do */
     bool needs_folder;  /* "disk" */
     bool moves_bytes;   /* false for null: nothing to verify */
+    bool slow_to_try;   /* what it needs takes long to start */
     struct rf_intra_node inside;
 };
 

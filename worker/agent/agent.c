@@ -411,8 +411,11 @@ static void on_boot(struct agent *agent, struct rf_msg_boot *message)
         agent->control = agent->stdio;
     }
     move(agent, AGENT_SURVEYING, 0);
-    agent->survey = rf_survey_start(&agent->loop, agent->environment,
-                                    SURVEY_LIMIT_MS, on_surveyed, agent, &err);
+    agent->survey = rf_survey_start(
+        &agent->loop,
+        &(struct rf_survey_how){agent->environment,
+                                &agent->boot.message.untried, SURVEY_LIMIT_MS},
+        on_surveyed, agent, &err);
     if (agent->survey == NULL) {
         rf_agent_refuse(agent, err.text);
     }

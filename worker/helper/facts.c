@@ -185,15 +185,31 @@ static void find_nics(struct rf_msg_hello *hello)
     freeifaddrs(first);
 }
 
+static bool is_one_of(const struct rf_texts *names, const char *name)
+{
+    for (size_t i = 0; i < names->n; i++) {
+        if (strcmp(names->list[i], name) == 0) {
+            return true;
+        }
+    }
+    return false;
+}
+
 /* Each with null, or why this node cannot use it. */
-static void try_methods(struct rf_text_pairs *methods)
+static void try_methods(const struct rf_texts *untried,
+                        struct rf_text_pairs *methods)
 {
     size_t capacity = 0;
     for (const struct rf_method_info *info = rf_method_infos;
          info->name != NULL; info++) {
         struct rf_err err = {.text = ""};
-        const struct rf_method_ops *method = rf_method_find(info->name, &err);
-        bool usable = method != NULL && method->probe(&err) == RF_OK;
+        const struct rf_method_ops *method;
+        bool usable;
+        if (is_one_of(untried, info->name)) {
+            continue;
+        }
+        method = rf_method_find(info->name, &err);
+        usable = method != NULL && method->probe(&err) == RF_OK;
         RF_PUSH(methods->list, methods->n, capacity,
                 ((struct rf_text_pair){rf_xstrdup(info->name),
                                        usable ? NULL : clean_copy(err.text)}));
@@ -301,7 +317,8 @@ static void find_devices(struct rf_msg_hello *hello)
     hello->nccl->why = text_or_null(found.nccl_why);
 }
 
-void rf_facts_collect(struct rf_msg_hello *hello)
+void rf_facts_collect(const struct rf_texts *untried,
+                      struct rf_msg_hello *hello)
 {
     char boot_id[RF_BOOT_ID_SIZE];
     hello->version = rf_xstrdup(rf_version());
@@ -315,7 +332,7 @@ void rf_facts_collect(struct rf_msg_hello *hello)
     hello->kernel = kernel();
     hello->cpu = cpu_model();
     find_nics(hello);
-    try_methods(&hello->methods);
+    try_methods(untried, &hello->methods);
     find_devices(hello);
     hello->memlock_bytes = rf_rdma_memlock();
     hello->rdma = rf_schema_new(&rf_msg_rdma_schema);

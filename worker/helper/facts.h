@@ -9,7 +9,9 @@
  * joined ("protocol", "node", "control", "candidate", "address", "folders",
  * "pid", "start_ticks"). Never fails: what cannot be found out stays absent.
  * Loads refit-cuda.so, which may take seconds, and whose libraries may print.
+ * Methods that are in `untried` are not tried: nothing is said of them.
  */
-void rf_facts_collect(struct rf_msg_hello *hello);
+void rf_facts_collect(const struct rf_texts *untried,
+                      struct rf_msg_hello *hello);
 
 #endif

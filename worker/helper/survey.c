@@ -4,11 +4,13 @@
 #include "common/mem.h"
 #include "worker/helper/facts.h"
 
-struct rf_helper *rf_survey_start(uv_loop_t *loop, char *const *environment,
-                                  uint32_t limit_ms, rf_helper_done_fn done,
-                                  void *data, struct rf_err *err)
+struct rf_helper *rf_survey_start(uv_loop_t *loop,
+                                  const struct rf_survey_how *how,
+                                  rf_helper_done_fn done, void *data,
+                                  struct rf_err *err)
 {
-    static const char *const arguments[] = {"--survey", NULL};
+    const char *arguments[2 * RF_SURVEY_UNTRIED_MAX + 2] = {"--survey"};
+    size_t n = 1;
     static const struct rf_helper_words words = {
         .process = "the process that looks for devices and libraries, with the "
                    "environment of ranks,",
@@ -16,25 +18,28 @@ struct rf_helper *rf_survey_start(uv_loop_t *loop, char *const *environment,
                   "driver; its output is above",
         .work = "looking for devices and libraries",
         .on_limit = "does a driver hang? Try nvidia-smi"};
-    const struct rf_helper_how how = {.arguments = arguments,
-                                      .environment = environment,
-                                      .answer = RF_MSG_HELLO,
-                                      .limit_ms = limit_ms,
-                                      .words = &words};
-    return rf_helper_start(loop, &how, done, data, err);
+    const struct rf_helper_how helper = {.arguments = arguments,
+                                         .environment = how->environment,
+                                         .answer = RF_MSG_HELLO,
+                                         .limit_ms = how->limit_ms,
+                                         .words = &words};
+    for (size_t i = 0; i < how->untried->n; i++) {
+        arguments[n++] = "--untried";
+        arguments[n++] = how->untried->list[i];
+    }
+    return rf_helper_start(loop, &helper, done, data, err);
 }
 
 static void make_hello(struct rf_msg *out, void *data)
 {
-    (void)data;
     rf_msg_init(out, RF_MSG_HELLO);
-    rf_facts_collect(&out->hello);
+    rf_facts_collect(data, &out->hello);
     /* HELLO requires these; the agent has the right ones. */
     out->hello.node = 0;
     out->hello.control = rf_xstrdup("stdio");
 }
 
-int rf_survey_run(pid_t parent)
+int rf_survey_run(pid_t parent, const struct rf_texts *untried)
 {
-    return rf_helper_run(parent, make_hello, NULL);
+    return rf_helper_run(parent, make_hello, (void *)untried);
 }

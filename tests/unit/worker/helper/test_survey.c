@@ -48,9 +48,11 @@ static void on_done(struct rf_msg *facts, const char *why, void *data)
 
 static struct rf_helper *start(uint32_t limit_ms)
 {
+    const struct rf_texts none = {NULL, 0};
+    const struct rf_survey_how how = {environment, &none, limit_ms};
     struct rf_err err = {.text = ""};
     struct rf_helper *survey =
-        rf_survey_start(&loop, environment, limit_ms, on_done, NULL, &err);
+        rf_survey_start(&loop, &how, on_done, NULL, &err);
     ck_assert_msg(survey != NULL, "%s", err.text);
     return survey;
 }

@@ -3,8 +3,8 @@
  * (worker/helper/helper.h) in the environment that ranks will have: the dynamic
  * linker reads LD_LIBRARY_PATH once, when a process starts, and a driver that
  * hangs, crashes or prints then harms nobody else. The process is `refit-worker
- * --survey`, with `--untried METHOD` for each method that is not to be tried; it
- * sends its facts as one HELLO.
+ * --survey`, with `--untried METHOD` for each method that is not to be tried;
+ * it sends its facts as one HELLO.
  */
 #ifndef RF_WORKER_HELPER_SURVEY_H
 #define RF_WORKER_HELPER_SURVEY_H

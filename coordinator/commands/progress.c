@@ -12,6 +12,7 @@
 #include "common/log.h"
 #include "common/mem.h"
 #include "common/terminal.h"
+#include "coordinator/records/doubts.h"
 #include "coordinator/records/fields.h"
 #include "coordinator/records/report_table.h"
 
@@ -207,7 +208,7 @@ void rf_progress_tick(struct rf_progress *progress, int64_t now_ns)
 
 void rf_progress_result(const json_t *result, char *out, size_t size)
 {
-    double median, rate, efficiency, repeats;
+    double median, rate, ratio, efficiency, repeats;
     const char *name = rf_result_text(result, NULL, "name");
     const char *status = rf_result_text(result, NULL, "status");
     char speed[48] = "", share[48] = "", of[48] = "", figure[32];
@@ -219,7 +220,14 @@ void rf_progress_result(const json_t *result, char *out, size_t size)
         snprintf(speed, sizeof(speed), ", %s GB/s",
                  rf_figure_text(rate, 2, figure));
     }
-    if (rf_result_number(result, "bound", "efficiency", &efficiency)) {
+    if (rf_result_number(result, "summary.yardstick_ratio", "median", &ratio)) {
+        snprintf(share, sizeof(share), ", %s vs contiguous%s",
+                 rf_figure_text(ratio, 2, figure),
+                 rf_doubts_has(result, RF_DOUBT_SLOW_YARDSTICKS) ? " (too low)"
+                                                                 : "");
+    } else if (rf_result_number(result, "bound", "efficiency", &efficiency) &&
+               !json_is_false(rf_result_value(result, "bound", "valid")) &&
+               !rf_doubts_has(result, RF_DOUBT_BIMODAL)) {
         snprintf(share, sizeof(share), ", %s of the bound",
                  rf_figure_text(efficiency, 2, figure));
     }
@@ -228,7 +236,7 @@ void rf_progress_result(const json_t *result, char *out, size_t size)
                  repeats > 1 ? "s" : "");
     }
     snprintf(out, size, "%s: %s, median %s ms%s%s%s", name, status,
-             rf_figure_text(median, 3, figure), of, speed, share);
+             rf_figure_text(median, 3, figure), of, share, speed);
 }
 
 void rf_progress_scenario(struct rf_progress *progress, const json_t *result)

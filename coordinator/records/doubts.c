@@ -26,6 +26,18 @@ static bool beats_bound(const json_t *record)
            json_is_false(rf_result_value(record, "schedule_bound", "valid"));
 }
 
+/* Other load slows what it meets. So it was not the refit that it met where that
+ * is faster than the same bytes in their plainest form and than all that was
+ * measured of the machine. */
+static bool slowed_yardsticks(const json_t *record)
+{
+    double ratio;
+    return beats_bound(record) &&
+           rf_result_number(record, "summary.yardstick_ratio", "median",
+                            &ratio) &&
+           ratio < 1;
+}
+
 static bool is_known(const json_t *record, const char *key, double percent)
 {
     struct rf_result_samples samples = rf_result_samples(record, key);
@@ -138,7 +150,7 @@ static bool repeats_differ(const json_t *record)
     return differ;
 }
 
-static bool has_flag(const json_t *record, const char *name)
+bool rf_doubts_has(const json_t *record, const char *name)
 {
     const json_t *flags = json_object_get(record, "flags"), *flag;
     size_t i;
@@ -162,7 +174,7 @@ static bool shows(const json_t *record, const char *name,
         return sign(record);
     }
     json_array_foreach (repeats, i, one) {
-        if (has_flag(one, name)) {
+        if (rf_doubts_has(one, name)) {
             return true;
         }
     }
@@ -176,13 +188,15 @@ json_t *rf_doubts_json(const json_t *record)
         bool (*sign)(const json_t *record);
     } signs[] = {{"outliers", has_outliers},
                  {"drift", drifts},
-                 {"bimodal", is_bimodal},
+                 {RF_DOUBT_BIMODAL, is_bimodal},
                  {"start_skew", starts_apart}};
     json_t *flags = json_array();
     size_t before;
     add(flags,
         beats_bound(record) || shows(record, "bound_not_valid", beats_bound),
         "bound_not_valid");
+    add(flags, shows(record, RF_DOUBT_SLOW_YARDSTICKS, slowed_yardsticks),
+        RF_DOUBT_SLOW_YARDSTICKS);
     before = json_array_size(flags);
     add(flags, is_wide(record), "wide_interval");
     for (size_t i = 0; i < RF_ARRAY_SIZE(signs); i++) {

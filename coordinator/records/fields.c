@@ -56,7 +56,7 @@ const struct rf_result_field rf_result_fields[] = {
     PLAIN("bound", "resource", TEXT, "bound_resource"),
     PLAIN("bound", "valid", TRUTH, "bound_valid"),
     SHOWN("summary.yardstick_ratio", "median", RATIO, "yardstick_ratio",
-          ">vs contiguous", 12),
+          ">vs contiguous", 0),
     PLAIN("summary.yardstick_ratio", "low", RATIO, "yardstick_ratio_low"),
     PLAIN("summary.yardstick_ratio", "high", RATIO, "yardstick_ratio_high"),
     PLAIN("summary.yardstick_ratio", "count", COUNT, "yardsticks"),

@@ -59,6 +59,22 @@ static char *over_tcp(const json_t *record)
     return strncmp(ways, "UCX ", 4) == 0 ? list_tcp(ways) : NULL;
 }
 
+/* The resource that refits have shown to do more than yardsticks and probes
+ * have; NULL: none. To be freed. */
+static char *slow_yardsticks(const json_t *record)
+{
+    static const char *const bounds[] = {"bound", "schedule_bound"};
+    const char *resource = NULL;
+    if (!rf_doubts_has(record, RF_DOUBT_SLOW_YARDSTICKS)) {
+        return NULL;
+    }
+    for (size_t i = 0; i < RF_ARRAY_SIZE(bounds) && resource == NULL; i++) {
+        resource = json_string_value(
+            rf_result_value(record, bounds[i], "underestimated"));
+    }
+    return rf_xstrdup(resource != NULL ? resource : "in a repeat");
+}
+
 static struct rf_remark_group *group_of(struct rf_remark_groups *groups,
                                         const char *why)
 {
@@ -97,13 +113,18 @@ void rf_remarks_add(struct rf_remarks *remarks, const char *run,
     remarks->n_records++;
     note(&remarks->of[RF_REMARK_UNSTABLE], run, record,
          rf_doubts_reasons(record));
+    note(&remarks->of[RF_REMARK_SLOW_YARDSTICKS], run, record,
+         slow_yardsticks(record));
     note(&remarks->of[RF_REMARK_OVER_TCP], run, record, over_tcp(record));
 }
 
 char *rf_remarks_line(const struct rf_remarks *remarks, enum rf_remark about)
 {
-    static const char *const heads[RF_REMARKS] = {"unstable, see flags: ",
-                                                  "UCX took TCP: "};
+    static const char *const heads[RF_REMARKS] = {
+        "unstable, see flags: ",
+        "yardsticks and probes were slowed, refits less, so vs contiguous is "
+        "too low: ",
+        "UCX took TCP: "};
     const struct rf_remark_groups *groups = &remarks->of[about];
     char *line = NULL;
     for (size_t i = 0; i < groups->n; i++) {

@@ -5,7 +5,12 @@
 #include <jansson.h>
 #include <stddef.h>
 
-enum rf_remark { RF_REMARK_UNSTABLE, RF_REMARK_OVER_TCP, RF_REMARKS };
+enum rf_remark {
+    RF_REMARK_UNSTABLE,
+    RF_REMARK_SLOW_YARDSTICKS,
+    RF_REMARK_OVER_TCP,
+    RF_REMARKS
+};
 
 /* Scenarios of which the same is said. */
 struct rf_remark_group {
@@ -23,8 +28,9 @@ struct rf_remarks {
     size_t n_records;
 };
 
-/* Adds what is to be said of a record: that it is unstable and why, and that
- * UCX has nothing but TCP for some of its pairs of ranks. `run` is the record's
+/* Adds what is to be said of a record: that it is unstable and why, that its
+ * yardsticks were slowed and its refits were not, and that UCX has nothing but
+ * TCP for some of its pairs of ranks. `run` is the record's
  * where there are several, else NULL. */
 void rf_remarks_add(struct rf_remarks *remarks, const char *run,
                     const json_t *record);

@@ -7,6 +7,7 @@
 
 #include "common/bytes.h"
 #include "common/mem.h"
+#include "coordinator/records/doubts.h"
 #include "coordinator/records/median_interval.h"
 
 #define MOST_COLUMNS 64
@@ -77,7 +78,9 @@ static const char *ratio(const json_t *result,
     return out;
 }
 
-/* A bound that was beaten is not a bound: its resource can do more. */
+/* A bound that was beaten is not a bound: its resource can do more. Of times with
+ * two modes the median is at one speed of the machine and the bound at
+ * another. */
 static const char *efficiency(const json_t *result,
                               const struct rf_result_field *field, double value,
                               char out[TEXT_BYTES])
@@ -87,7 +90,9 @@ static const char *efficiency(const json_t *result,
                  rf_result_text(result, field->object, "underestimated"));
         return out;
     }
-    return rf_figure_text(value, 2, out);
+    return rf_doubts_has(result, RF_DOUBT_BIMODAL)
+               ? RF_DOUBT_BIMODAL
+               : rf_figure_text(value, 2, out);
 }
 
 /* On a terminal there is no room for the interval. */
@@ -152,7 +157,9 @@ json_t *rf_report_value(const json_t *result,
     if (json_is_string(value) || json_is_boolean(value)) {
         return json_deep_copy(value);
     }
-    if (!rf_result_number(result, field->object, field->key, &number)) {
+    if (!rf_result_number(result, field->object, field->key, &number) ||
+        (field->kind == RF_RESULT_EFFICIENCY &&
+         rf_doubts_has(result, RF_DOUBT_BIMODAL))) {
         return json_null();
     }
     return json_is_integer(value) ? json_integer(json_integer_value(value))

@@ -48,7 +48,7 @@ START_TEST(test_progress_of_a_scenario_says_what_was_measured)
     char text[128];
     rf_progress_result(result, text, sizeof(text));
     ck_assert_str_eq(text,
-                     "s: ok, median 52.125 ms, 1.50 GB/s, 0.91 of the bound");
+                     "s: ok, median 52.125 ms, 0.91 of the bound, 1.50 GB/s");
     json_object_set_new(json_object_get(result, "summary"),
                         "algbw_gbytes_per_s", json_null());
     json_object_set_new(json_object_get(result, "bound"), "efficiency",
@@ -60,13 +60,41 @@ START_TEST(test_progress_of_a_scenario_says_what_was_measured)
     json_object_set_new(json_object_get(result, "summary"), "repeats",
                         json_integer(2));
     rf_progress_result(result, text, sizeof(text));
-    ck_assert_str_eq(text, "r: ok, median 52.125 ms of 2 repeats, 1.50 GB/s, "
-                           "0.91 of the bound");
+    ck_assert_str_eq(text, "r: ok, median 52.125 ms of 2 repeats, 0.91 of the "
+                           "bound, 1.50 GB/s");
     json_decref(result);
     result = result_record("tiny", "ok", 0.0213, 0.00412);
     rf_progress_result(result, text, sizeof(text));
-    ck_assert_str_eq(text, "tiny: ok, median 0.0213 ms, 1.50 GB/s, 0.00412 of "
-                           "the bound");
+    ck_assert_str_eq(text, "tiny: ok, median 0.0213 ms, 0.00412 of the bound, "
+                           "1.50 GB/s");
+    json_decref(result);
+}
+END_TEST
+
+/* The ratio is what the table is about, and a bound that is none says nothing.
+ */
+START_TEST(test_progress_of_a_scenario_has_one_headline)
+{
+    json_t *result = result_record("s", "ok", 36.5, 1.3);
+    char text[128];
+    json_object_set_new(json_object_get(result, "bound"), "valid",
+                        json_false());
+    rf_progress_result(result, text, sizeof(text));
+    ck_assert_str_eq(text, "s: ok, median 36.500 ms, 1.50 GB/s");
+    json_object_set_new(json_object_get(result, "summary"), "yardstick_ratio",
+                        json_pack("{s:f}", "median", 1.008));
+    rf_progress_result(result, text, sizeof(text));
+    ck_assert_str_eq(text,
+                     "s: ok, median 36.500 ms, 1.01 vs contiguous, 1.50 GB/s");
+    json_object_set_new(result, "flags", json_pack("[s]", "slow_yardsticks"));
+    rf_progress_result(result, text, sizeof(text));
+    ck_assert_str_eq(text, "s: ok, median 36.500 ms, 1.01 vs contiguous (too "
+                           "low), 1.50 GB/s");
+    json_decref(result);
+    result = result_record("s", "ok", 36.5, 0.66);
+    json_object_set_new(result, "flags", json_pack("[s]", "bimodal"));
+    rf_progress_result(result, text, sizeof(text));
+    ck_assert_str_eq(text, "s: ok, median 36.500 ms, 1.50 GB/s");
     json_decref(result);
 }
 END_TEST
@@ -93,6 +121,7 @@ Suite *test_progress_suite(void)
     tcase_add_test(tests, test_progress_line_fits_the_terminal);
     tcase_add_test(tests, test_progress_says_how_much_of_a_checkpoint_is_read);
     tcase_add_test(tests, test_progress_of_a_scenario_says_what_was_measured);
+    tcase_add_test(tests, test_progress_of_a_scenario_has_one_headline);
     suite_add_tcase(suite, tests);
     return suite;
 }

@@ -74,6 +74,30 @@ START_TEST(test_flags_have_a_bound_that_was_beaten)
 }
 END_TEST
 
+static json_t *with_ratio(double ratio, bool valid)
+{
+    json_t *record = record_of(calm, 0, 2);
+    json_object_set_new(record, "bound", json_pack("{s:b}", "valid", valid));
+    json_object_set_new(
+        record, "summary",
+        json_pack("{s:{s:f}}", "yardstick_ratio", "median", ratio));
+    return record;
+}
+
+START_TEST(test_flags_say_that_it_was_the_yardsticks_that_were_slowed)
+{
+    json_t *record = with_ratio(1.01, true);
+    ck_assert_str_eq(flags_of(with_ratio(0.78, false)),
+                     "bound_not_valid slow_yardsticks ");
+    ck_assert_str_eq(flags_of(with_ratio(1.02, false)), "bound_not_valid ");
+    ck_assert_str_eq(flags_of(with_ratio(0.78, true)), "");
+    json_object_set_new(
+        record, "repeats",
+        json_pack("[{s:[]}, {s:[s]}]", "flags", "flags", "slow_yardsticks"));
+    ck_assert_ptr_nonnull(strstr(flags_of(record), "slow_yardsticks "));
+}
+END_TEST
+
 /* Of 100 ms, 4 %, 6 % and 26 %. */
 START_TEST(test_flags_allow_more_start_skew_where_ranks_share_cores)
 {
@@ -112,6 +136,8 @@ Suite *test_doubts_suite(void)
     Suite *suite = suite_create("doubts");
     TCase *tests = tcase_create("doubts");
     tcase_add_test(tests, test_flags_have_a_bound_that_was_beaten);
+    tcase_add_test(tests,
+                   test_flags_say_that_it_was_the_yardsticks_that_were_slowed);
     tcase_add_test(tests, test_flags_name_what_is_unstable);
     tcase_add_test(tests,
                    test_flags_allow_more_start_skew_where_ranks_share_cores);

@@ -50,6 +50,24 @@ START_TEST(test_a_path_that_is_tcp_is_said)
 }
 END_TEST
 
+START_TEST(test_slowed_yardsticks_are_named_with_what_does_more)
+{
+    struct rf_remarks remarks = {.n_records = 0};
+    add(&remarks,
+        json_pack("{s:s, s:[s]}", "name", "fine", "flags", "bound_not_valid"));
+    expect(&remarks, RF_REMARK_SLOW_YARDSTICKS, NULL);
+    add(&remarks, json_pack("{s:s, s:[s, s], s:{s:s}}", "name", "a", "flags",
+                            "bound_not_valid", "slow_yardsticks",
+                            "schedule_bound", "underestimated", "memory of n"));
+    add(&remarks,
+        json_pack("{s:s, s:[s]}", "name", "b", "flags", "slow_yardsticks"));
+    expect(&remarks, RF_REMARK_SLOW_YARDSTICKS,
+           "yardsticks and probes were slowed, refits less, so vs contiguous "
+           "is too low: a (memory of n); b (in a repeat)");
+    rf_remarks_free(&remarks);
+}
+END_TEST
+
 START_TEST(test_a_record_without_setup_says_nothing)
 {
     struct rf_remarks remarks = {.n_records = 0};
@@ -117,6 +135,7 @@ Suite *test_remarks_suite(void)
     Suite *suite = suite_create("remarks");
     TCase *tests = tcase_create("remarks");
     tcase_add_test(tests, test_a_path_that_is_tcp_is_said);
+    tcase_add_test(tests, test_slowed_yardsticks_are_named_with_what_does_more);
     tcase_add_test(tests, test_scenarios_of_several_runs_are_named_with_them);
     tcase_add_test(tests, test_a_record_without_setup_says_nothing);
     tcase_add_test(tests, test_scenarios_with_one_reason_share_it);

@@ -53,6 +53,64 @@ START_TEST(test_report_shows_ratios_and_bounds_that_are_none)
 }
 END_TEST
 
+static json_t *with_ratio(double ratio)
+{
+    json_t *result = result_record("x", "ok", 20, 0.66);
+    json_object_set_new(
+        json_object_get(result, "summary"), "yardstick_ratio",
+        json_pack("{s:f, s:f, s:f}", "median", ratio, "low", 0.9, "high", 1.5));
+    return result;
+}
+
+/* The bound is of one speed, the median of another. */
+START_TEST(test_report_has_no_efficiency_where_times_have_two_modes)
+{
+    struct rf_table *table = rf_report_table_create(RF_REPORT_TABLE, false);
+    struct rf_table *csv = rf_report_table_create(RF_REPORT_CSV, false);
+    json_t *result = with_ratio(1.02);
+    char *text, *rows;
+    json_object_set_new(result, "flags",
+                        json_pack("[s, s]", "bimodal", "unstable"));
+    rf_report_table_add(table, RF_REPORT_TABLE, NULL, result);
+    rf_report_table_add(csv, RF_REPORT_CSV, NULL, result);
+    text = table_text(table, RF_REPORT_TABLE);
+    rows = table_text(csv, RF_REPORT_CSV);
+    ck_assert_ptr_null(strstr(text, "0.66"));
+    ck_assert_ptr_nonnull(strstr(text, "1.02 [0.90, 1.50]"));
+    ck_assert_ptr_nonnull(strstr(text, "     bimodal  "));
+    ck_assert_ptr_null(strstr(rows, "0.66"));
+    json_decref(result);
+    rf_table_destroy(table);
+    rf_table_destroy(csv);
+    free(text);
+    free(rows);
+}
+END_TEST
+
+START_TEST(test_report_keeps_its_headline_on_a_narrow_terminal)
+{
+    static const char *const gone[] = {"method", "bytes", "GB/s", "eff."};
+    struct rf_table *table = rf_report_table_create(RF_REPORT_TABLE, false);
+    json_t *result = with_ratio(1.02);
+    char *text = NULL, *line;
+    size_t size;
+    FILE *to = open_memstream(&text, &size);
+    rf_report_table_add(table, RF_REPORT_TABLE, NULL, result);
+    rf_table_print_text(table, to, 0, 45);
+    fclose(to);
+    line = strchr(text, '\n'); /* ends the head */
+    ck_assert_ptr_nonnull(line);
+    *line = '\0';
+    ck_assert_ptr_nonnull(strstr(text, "median ms      vs contiguous"));
+    for (size_t i = 0; i < RF_ARRAY_SIZE(gone); i++) {
+        ck_assert_msg(strstr(text, gone[i]) == NULL, "%s: %s", gone[i], text);
+    }
+    json_decref(result);
+    rf_table_destroy(table);
+    free(text);
+}
+END_TEST
+
 START_TEST(test_report_shows_small_figures)
 {
     struct rf_table *table = rf_report_table_create(RF_REPORT_TABLE, false);
@@ -263,6 +321,9 @@ Suite *test_report_table_suite(void)
     Suite *suite = suite_create("report_table");
     TCase *tests = tcase_create("report_table");
     tcase_add_test(tests, test_report_row_says_what_was_measured);
+    tcase_add_test(tests,
+                   test_report_has_no_efficiency_where_times_have_two_modes);
+    tcase_add_test(tests, test_report_keeps_its_headline_on_a_narrow_terminal);
     tcase_add_test(tests, test_report_shows_small_figures);
     tcase_add_test(tests, test_report_shows_ratios_and_bounds_that_are_none);
     tcase_add_test(tests, test_figures_have_three_digits_or_more);

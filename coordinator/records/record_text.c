@@ -14,10 +14,11 @@
 #include "coordinator/records/iteration_ranks.h"
 
 #define INDENT 2
-#define MOST_DIGITS 9        /* of a real number, as in rf_json_text() */
-#define MOST_DECIMAL 64      /* bytes of a number */
-#define MOST_LABEL 64        /* bytes before it */
-#define LEAST_PLAIN_DIGITS 4 /* behind the point there are no more zeros */
+#define MOST_DIGITS 9       /* of a real number, as in rf_json_text() */
+#define MOST_DECIMAL 64     /* bytes of a number */
+#define MOST_LABEL 64       /* bytes before it */
+#define EXACT_NS 1000000000 /* has more digits */
+#define EXPONENT_NS 100     /* less is below 1e-4 ms */
 
 struct text {
     char *bytes;
@@ -84,15 +85,6 @@ static void add_string(struct text *text, const char *string)
 
 /* --- Ranks ---------------------------------------------------------------- */
 
-static uint64_t power_of_ten(unsigned exponent)
-{
-    uint64_t power = 1;
-    while (exponent-- > 0) {
-        power *= 10;
-    }
-    return power;
-}
-
 static char *put_digits(char *at, uint64_t number, unsigned least)
 {
     char digits[20];
@@ -107,28 +99,27 @@ static char *put_digits(char *at, uint64_t number, unsigned least)
     return at;
 }
 
-/* A number of nanoseconds in a larger unit, as Jansson writes it. What has no
- * more digits than it writes, and not so many zeros that it takes an exponent,
- * is exact. */
+/* A number of nanoseconds in milli- or microseconds, as Jansson writes it. What
+ * has no more digits than it writes, and not so many zeros that it takes an
+ * exponent, is exact. */
 static char *put_decimal(char *at, int64_t ns, unsigned decimals)
 {
-    const uint64_t unit = power_of_ten(decimals);
-    uint64_t rest;
-    if (ns < 0 || ns >= (int64_t)power_of_ten(MOST_DIGITS) ||
-        (ns > 0 && (uint64_t)ns * power_of_ten(LEAST_PLAIN_DIGITS) < unit)) {
-        json_t *real = json_real((double)ns / (double)unit);
+    const bool ms = decimals == 6;
+    const uint64_t number = (uint64_t)ns;
+    if (ns < 0 || ns >= EXACT_NS || (ms && ns > 0 && ns < EXPONENT_NS)) {
+        json_t *real = json_real((double)ns / (ms ? 1e6 : 1e3));
         at += json_dumpb(real, at, MOST_DECIMAL,
                          JSON_ENCODE_ANY | JSON_REAL_PRECISION(MOST_DIGITS));
         json_decref(real);
         return at;
     }
-    at = put_digits(at, (uint64_t)ns / unit, 1);
+    at = put_digits(at, ms ? number / 1000000 : number / 1000, 1);
     *at++ = '.';
-    rest = (uint64_t)ns % unit;
-    for (; decimals > 1 && rest % 10 == 0; decimals--) {
-        rest /= 10;
+    at = put_digits(at, ms ? number % 1000000 : number % 1000, decimals);
+    while (at[-1] == '0' && at[-2] != '.') {
+        at--;
     }
-    return put_digits(at, rest, decimals);
+    return at;
 }
 
 static char *put_number(char *at, int64_t number, unsigned decimals)
@@ -240,6 +231,10 @@ static void add_value(struct text *text, const json_t *value, unsigned depth)
         add_object(text, value, depth);
     } else if (json_array_size(value) > 0) {
         add_array(text, value, depth);
+    } else if (json_is_null(value) || json_is_boolean(value)) {
+        add(text, json_is_null(value)   ? "null"
+                  : json_is_true(value) ? "true"
+                                        : "false");
     } else if (json_is_string(value)) {
         add_string(text, json_string_value(value));
     } else if (json_is_integer(value)) {

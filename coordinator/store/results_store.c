@@ -15,6 +15,7 @@
 #include "common/clock.h"
 #include "common/mem.h"
 #include "coordinator/records/fields.h"
+#include "coordinator/records/record_text.h"
 #include "coordinator/records/repeats.h"
 #include "coordinator/records/report_table.h"
 #include "coordinator/scenario/exit_code.h"
@@ -141,7 +142,7 @@ static void begin_run(struct rf_results *results, enum rf_results_file file)
     char *path = rf_results_path(results, "run", ".json");
     struct rf_err err = {0};
     rf_err_set(&err, RF_ERR_INTERNAL, "%s: cannot encode", path);
-    begin(results, file, path, rf_json_text(results->document), &err);
+    begin(results, file, path, rf_record_text(results->document), &err);
 }
 
 /* The next log, or the end. */

@@ -431,6 +431,8 @@ static void free_texts(const struct rf_field *field, void *at)
 static enum rf_status decode_members(const struct rf_schema *schema,
                                      const struct rf_jnode *object, void *out,
                                      struct rf_err *err);
+/* Of what is freed itself, or made absent, next. */
+static void free_members(const struct rf_schema *schema, void *in);
 
 static enum rf_status decode_part(const struct rf_field *field,
                                   const struct rf_jnode *node, void *at,
@@ -446,7 +448,7 @@ static json_t *encode_part(const struct rf_field *field, const void *at)
 
 static void free_part(const struct rf_field *field, void *at)
 {
-    rf_schema_free(field->of, at);
+    free_members(field->of, at);
 }
 
 static enum rf_status decode_maybe(const struct rf_field *field,
@@ -467,7 +469,7 @@ static void free_maybe(const struct rf_field *field, void *at)
 {
     void *part = *(void **)at;
     if (part != NULL) {
-        rf_schema_free(field->of, part);
+        free_members(field->of, part);
         free(part);
         *(void **)at = NULL;
     }
@@ -513,7 +515,7 @@ static void free_list(const struct rf_field *field, void *at)
     char *list = *(char **)at;
     size_t *count = count_of(field, at);
     for (size_t i = 0; i < *count; i++) {
-        rf_schema_free(field->of, list + i * field->of->size);
+        free_members(field->of, list + i * field->of->size);
     }
     free(list);
     *(void **)at = NULL;
@@ -677,7 +679,7 @@ void *rf_schema_new(const struct rf_schema *schema)
     return out;
 }
 
-void rf_schema_free(const struct rf_schema *schema, void *in)
+static void free_members(const struct rf_schema *schema, void *in)
 {
     for (size_t i = 0; i < schema->n_fields; i++) {
         const struct rf_field *field = &schema->fields[i];
@@ -685,6 +687,11 @@ void rf_schema_free(const struct rf_schema *schema, void *in)
             kinds[field->kind].free(field, member(field, in));
         }
     }
+}
+
+void rf_schema_free(const struct rf_schema *schema, void *in)
+{
+    free_members(schema, in);
     rf_schema_init(schema, in);
 }
 

@@ -16,7 +16,7 @@ struct cursor {
     const char *at, *end;
 };
 
-static char next(struct cursor *in)
+static char after_space(struct cursor *in)
 {
     while (in->at < in->end && (*in->at == ' ' || *in->at == '\n' ||
                                 *in->at == '\t' || *in->at == '\r')) {
@@ -25,7 +25,13 @@ static char next(struct cursor *in)
     return in->at < in->end ? *in->at : '\0';
 }
 
-static bool take(struct cursor *in, char c)
+/* Workers write no spaces. */
+static inline char next(struct cursor *in)
+{
+    return in->at<in->end && * in->at> ' ' ? *in->at : after_space(in);
+}
+
+static inline bool take(struct cursor *in, char c)
 {
     if (next(in) != c) {
         return false;
@@ -45,21 +51,6 @@ static bool take_word(struct cursor *in, const char *word)
     return true;
 }
 
-/* Borrowed from the text, without quotes. */
-static bool take_text(struct cursor *in, const char **text, size_t *size)
-{
-    if (!take(in, '"')) {
-        return false;
-    }
-    *text = in->at;
-    while (in->at < in->end && *in->at >= ' ' && *in->at < '\x7f' &&
-           *in->at != '"' && *in->at != '\\') {
-        in->at++;
-    }
-    *size = (size_t)(in->at - *text);
-    return in->at < in->end && *in->at++ == '"';
-}
-
 static bool read_object(const struct rf_schema *schema, struct cursor *in,
                         void *out);
 
@@ -67,14 +58,16 @@ static bool read_object(const struct rf_schema *schema, struct cursor *in,
 static bool take_integer(struct cursor *in, int64_t *out)
 {
     const bool negative = take(in, '-');
-    const char *first = in->at;
+    const char *const first = in->at, *at = first;
+    const char *const end =
+        in->end - first > MOST_DIGITS ? first + MOST_DIGITS : in->end;
     int64_t value = 0;
-    while (in->at < in->end && *in->at >= '0' && *in->at <= '9' &&
-           in->at - first < MOST_DIGITS) {
-        value = value * 10 + (*in->at++ - '0');
+    for (; at < end && (unsigned char)(*at - '0') <= 9; at++) {
+        value = value * 10 + (*at - '0');
     }
+    in->at = at;
     *out = negative ? -value : value;
-    return in->at > first && (*first != '0' || in->at == first + 1);
+    return at > first && (*first != '0' || at == first + 1);
 }
 
 static bool read_integer(const struct rf_field *field, struct cursor *in,
@@ -127,12 +120,21 @@ static bool read_text(const struct rf_field *field, struct cursor *in,
                       char **out)
 {
     const char *text;
-    size_t size;
-    if (!take_text(in, &text, &size) || (double)size < field->min ||
-        (double)size > field->max) {
+    double size;
+    if (!take(in, '"')) {
         return false;
     }
-    *out = rf_xasprintf("%.*s", (int)size, text);
+    text = in->at;
+    while (in->at < in->end && *in->at >= ' ' && *in->at < '\x7f' &&
+           *in->at != '"' && *in->at != '\\') {
+        in->at++;
+    }
+    size = (double)(in->at - text);
+    if (in->at == in->end || *in->at != '"' || size < field->min ||
+        size > field->max) {
+        return false;
+    }
+    *out = rf_xasprintf("%.*s", (int)(in->at++ - text), text);
     return true;
 }
 
@@ -191,14 +193,32 @@ static bool read_member(const struct rf_field *field, struct cursor *in,
     }
 }
 
-/* The field of a key, mostly the next one; n_fields: there is none. */
-static size_t find(const struct rf_schema *schema, size_t from, const char *key,
-                   size_t size)
+static bool take_key(struct cursor *in, const char *key)
 {
-    for (size_t i = 0; i < schema->n_fields; i++) {
-        const size_t at = (from + i) % schema->n_fields;
-        const char *name = schema->fields[at].key;
-        if (strncmp(name, key, size) == 0 && name[size] == '\0') {
+    const char *at = in->at;
+    while (*key != '\0' && at < in->end && *at == *key) {
+        at++;
+        key++;
+    }
+    if (*key != '\0' || at == in->end || *at != '"') {
+        return false;
+    }
+    in->at = at + 1;
+    return true;
+}
+
+/* The field whose key comes, mostly one of the next; n_fields: there is none.
+ */
+static size_t take_field(const struct rf_schema *schema, size_t from,
+                         struct cursor *in)
+{
+    size_t at = from;
+    if (!take(in, '"')) {
+        return schema->n_fields;
+    }
+    for (size_t i = 0; i < schema->n_fields; i++, at++) {
+        at = at < schema->n_fields ? at : 0;
+        if (take_key(in, schema->fields[at].key)) {
             return at;
         }
     }
@@ -229,17 +249,12 @@ static bool read_object(const struct rf_schema *schema, struct cursor *in,
         return may_end(schema, 0);
     }
     do {
-        const char *key;
-        size_t size;
-        if (!take_text(in, &key, &size) || !take(in, ':')) {
-            return false;
-        }
-        at = find(schema, at, key, size);
-        if (at == schema->n_fields || (seen >> at & 1) != 0) {
+        at = take_field(schema, at, in);
+        if (at == schema->n_fields || (seen >> at & 1) != 0 || !take(in, ':')) {
             return false;
         }
         seen |= (uint64_t)1 << at;
-        if (take_word(in, "null")) {
+        if (next(in) == 'n' && take_word(in, "null")) {
             nulls |= (uint64_t)1 << at;
         } else if (!read_member(&schema->fields[at], in, out)) {
             return false;

@@ -14,9 +14,11 @@
 #include "coordinator/records/iteration_ranks.h"
 
 #define INDENT 2
-#define MOST_DIGITS 9       /* of a real number, as in rf_json_text() */
-#define MOST_DECIMAL 64     /* bytes of a number */
-#define MOST_LABEL 64       /* bytes before it */
+#define MOST_DIGITS 9   /* of a real number, as in rf_json_text() */
+#define MOST_DECIMAL 64 /* bytes of a number */
+#define MOST_LABEL 64   /* bytes before it */
+#define MOST_ENTRY                                                             \
+    ((RF_ITERATION_RANK_FIELDS + (size_t)1) * (MOST_LABEL + MOST_DECIMAL))
 #define EXACT_NS 1000000000 /* has more digits */
 #define EXPONENT_NS 100     /* less is below 1e-4 ms */
 
@@ -155,8 +157,7 @@ static void add_rank(struct text *text, const struct labels *labels,
     char *at;
     int64_t number;
     add(text, labels->rank);
-    at = room(text,
-              (RF_ITERATION_RANK_FIELDS + 1) * (MOST_LABEL + MOST_DECIMAL));
+    at = room(text, MOST_ENTRY);
     at = put_digits(at, rank, 1);
     for (size_t i = 0; i < RF_ITERATION_RANK_FIELDS; i++) {
         const struct rf_iteration_rank_field *f = &rf_iteration_rank_fields[i];

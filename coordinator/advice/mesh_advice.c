@@ -213,24 +213,50 @@ static bool too_large(const struct rf_mesh_advice_view *view,
     return memory_known(view, words) && !fits(view, RF_RECOMPUTE_FULL);
 }
 
+/* The least recomputation that fits; flash attention leaves nothing for
+ * selective, which then is never the least. */
+static enum rf_recompute least_recompute(const struct rf_mesh_advice_view *view)
+{
+    enum rf_recompute least = RF_RECOMPUTE_NONE;
+    while (least < RF_RECOMPUTE_FULL && !fits(view, least)) {
+        least++;
+    }
+    return least;
+}
+
+/* Compares that with what is set; says both. */
+static int more_recompute(const struct rf_mesh_advice_view *view,
+                          enum rf_recompute told,
+                          struct rf_message_words *words)
+{
+    static const char *const names[] = {"none", "selective", "full"};
+    const enum rf_recompute now = view->timeline->recompute;
+    const enum rf_recompute least = least_recompute(view);
+    rf_message_words_say(words, "kept", "%.4g",
+                         training_bytes(view, told) / 1e9);
+    rf_message_words_say(words, "now", "%s", names[now]);
+    rf_message_words_say(words, "least", "%s", names[least]);
+    rf_message_words_say(words, "why", "%s",
+                         least < RF_RECOMPUTE_FULL ? ""
+                         : view->timeline->attention == RF_ATTENTION_UNFUSED
+                             ? ", \"selective\" not"
+                             : ", \"selective\" saves nothing with flash "
+                               "attention");
+    return (int)least - (int)now;
+}
+
 static bool needs_recompute(const struct rf_mesh_advice_view *view,
                             struct rf_message_words *words)
 {
-    rf_message_words_say(words, "kept", "%.4g",
-                         training_bytes(view, RF_RECOMPUTE_NONE) / 1e9);
-    return memory_known(view, words) &&
-           view->timeline->recompute != RF_RECOMPUTE_FULL &&
-           !fits(view, RF_RECOMPUTE_NONE) && fits(view, RF_RECOMPUTE_FULL);
+    return more_recompute(view, view->timeline->recompute, words) > 0 &&
+           memory_known(view, words) && fits(view, RF_RECOMPUTE_FULL);
 }
 
 static bool idle_recompute(const struct rf_mesh_advice_view *view,
                            struct rf_message_words *words)
 {
-    rf_message_words_say(words, "kept", "%.4g",
-                         training_bytes(view, RF_RECOMPUTE_NONE) / 1e9);
-    return memory_known(view, words) && view->timeline->sequence_length > 0 &&
-           view->timeline->recompute != RF_RECOMPUTE_NONE &&
-           fits(view, RF_RECOMPUTE_NONE);
+    return more_recompute(view, least_recompute(view), words) < 0 &&
+           memory_known(view, words) && view->timeline->sequence_length > 0;
 }
 
 /* --- The inference side --------------------------------------------------- */
@@ -354,12 +380,12 @@ static const struct rf_mesh_advice rules[] = {
      "mesh use 1, and more when it is settled",
      GUIDE},
     {"recompute", RF_ADVICE_INFO, 1, needs_recompute,
-     "training: about {kept} GB a GPU with all activations kept, and there are "
-     "{memory} GB: recompute them, \"selective\" before \"full\"",
+     "training: about {kept} GB a GPU with recompute \"{now}\", and there are "
+     "{memory} GB: recompute \"{least}\" fits{why}",
      GUIDE},
     {"no-recompute", RF_ADVICE_INFO, 0, idle_recompute,
-     "training: recomputation costs time, and about {kept} GB a GPU fit in "
-     "{memory} GB without it",
+     "training: recompute \"{now}\" costs time, and about {kept} GB a GPU fit "
+     "in {memory} GB with recompute \"{least}\"",
      GUIDE},
     {"infer-cache", RF_ADVICE_INFO, 1, engine_without_cache,
      "inference: weights of {weights} GB leave less than half of a GPU's "

@@ -16,6 +16,7 @@
 #define OPTIMIZER_BYTES 12.0 /* a parameter, divided over these ranks */
 #define LAYER_BYTES 34.0     /* an activation, of each layer */
 #define INPUT_BYTES 2.0      /* of a layer that is computed again */
+#define SCORE_BYTES 5.0      /* of a head and two tokens */
 #define LOGIT_BYTES 4.0
 
 /* Parameters of one rank, and their bytes. */
@@ -167,25 +168,42 @@ static double kept_batches(const struct rf_side_spec *side,
     return batches > 0 ? RF_MIN(batches, most) : most;
 }
 
+/* Of one layer: the scores of a rank's tokens with all of their sequence. */
+static double score_bytes(const struct rf_model *model,
+                          const struct rf_timeline *timeline, double tokens)
+{
+    const double sequence = timeline->sequence_length > 0
+                                ? timeline->sequence_length
+                                : timeline->max_tokens_in_packing;
+    return timeline->attention == RF_ATTENTION_UNFUSED
+               ? SCORE_BYTES * model->heads * sequence * tokens
+               : 0;
+}
+
 static double activations(const struct rf_model *model,
                           const struct rf_side_spec *side,
                           const struct rf_timeline *timeline,
                           enum rf_recompute recompute, uint32_t layers,
                           uint32_t stage)
 {
-    const double kept = kept_batches(side, timeline, stage);
+    const double kept = layers * kept_batches(side, timeline, stage);
     const double tokens =
         (timeline->max_tokens_in_packing > 0
              ? timeline->max_tokens_in_packing
              : timeline->sequence_length * RF_MAX(timeline->micro_batch, 1)) /
         ((double)side->tp * side->cp);
     const double sequence = tokens * (double)hidden_size(model);
+    const double scores = score_bytes(model, timeline, tokens);
     const double logits =
         stage == side->pp - 1 ? LOGIT_BYTES * tokens * (double)model->vocab : 0;
-    return logits +
-           (recompute == RF_RECOMPUTE_FULL
-                ? sequence * (INPUT_BYTES * layers * kept + LAYER_BYTES)
-                : sequence * LAYER_BYTES * layers * kept);
+    switch (recompute) {
+    case RF_RECOMPUTE_FULL:
+        return logits + sequence * (INPUT_BYTES * kept + LAYER_BYTES) + scores;
+    case RF_RECOMPUTE_SELECTIVE:
+        return logits + sequence * LAYER_BYTES * kept + scores;
+    default:
+        return logits + (sequence * LAYER_BYTES + scores) * kept;
+    }
 }
 
 /* Ranks that hold the same dense parameters are as many as `ranks` has of TP·PP

@@ -6,18 +6,15 @@
 enum rf_status rf_timeline_read(const struct rf_jnode *root,
                                 struct rf_timeline *out, struct rf_err *err)
 {
-    static const char *const keys[] = {"rollout_s",
-                                       "train_s",
-                                       "other_s",
-                                       "refits",
-                                       "sequence_length",
-                                       "global_batch",
-                                       "micro_batch",
-                                       "max_tokens_in_packing",
-                                       "memory_gbytes",
-                                       "recompute",
-                                       NULL};
+    static const char *const keys[] = {
+        "rollout_s",       "train_s",
+        "other_s",         "refits",
+        "sequence_length", "global_batch",
+        "micro_batch",     "max_tokens_in_packing",
+        "memory_gbytes",   "recompute",
+        "attention",       NULL};
     static const char *const recomputes[] = {"none", "selective", "full", NULL};
+    static const char *const attentions[] = {"flash", "unfused", NULL};
     struct rf_jnode node = rf_jnode_get(root, "timeline");
     double *const fields[] = {
         &out->rollout_s,       &out->train_s,
@@ -25,9 +22,9 @@ enum rf_status rf_timeline_read(const struct rf_jnode *root,
         &out->sequence_length, &out->global_batch,
         &out->micro_batch,     &out->max_tokens_in_packing,
         &out->memory_gbytes};
-    unsigned recompute = RF_RECOMPUTE_NONE;
+    unsigned recompute = RF_RECOMPUTE_NONE, attention = RF_ATTENTION_UNSAID;
     enum rf_status status;
-    *out = (struct rf_timeline){.refits = 1};
+    *out = (struct rf_timeline){.refits = 1, .attention = RF_ATTENTION_UNSAID};
     if (node.value == NULL) {
         return RF_OK;
     }
@@ -38,6 +35,9 @@ enum rf_status rf_timeline_read(const struct rf_jnode *root,
     }
     RF_THEN(status,
             rf_jnode_choice(&node, "recompute", recomputes, &recompute, err));
+    RF_THEN(status,
+            rf_jnode_choice(&node, "attention", attentions, &attention, err));
+    out->attention = (enum rf_attention)attention;
     out->recompute = (enum rf_recompute)recompute;
     return status;
 }

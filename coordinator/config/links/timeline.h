@@ -15,6 +15,14 @@ enum rf_recompute {
     RF_RECOMPUTE_FULL
 };
 
+/* Whether attention stores its scores: flash attention keeps none, so
+ * recomputing them saves nothing. */
+enum rf_attention {
+    RF_ATTENTION_FLASH,
+    RF_ATTENTION_UNFUSED,
+    RF_ATTENTION_UNSAID /* taken for flash attention, what trainers use */
+};
+
 /* "timeline": one step of RL training around the refits. Of what advice wants
  * to know, 0 is: not given. */
 struct rf_timeline {
@@ -26,6 +34,7 @@ struct rf_timeline {
     double max_tokens_in_packing;     /* of one packed sequence */
     double memory_gbytes;             /* of a GPU, GB = 1e9 bytes */
     enum rf_recompute recompute;
+    enum rf_attention attention;
 };
 
 /* Reads "timeline" of `root`; where there is none, `given` is false.

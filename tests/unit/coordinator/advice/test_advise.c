@@ -308,6 +308,42 @@ START_TEST(test_training_memory)
 }
 END_TEST
 
+/* Four heads, each with a score of every two tokens: 5 bytes in a layer (34 of
+ * everything else for each of 64 elements of a token). Recomputing them leaves
+ * those of one layer. */
+START_TEST(test_selective_recomputation_saves_stored_scores)
+{
+    static const struct {
+        enum rf_attention attention;
+        enum rf_recompute recompute;
+        double layers, scores; /* whose bytes are kept */
+    } cases[] = {
+        {RF_ATTENTION_UNFUSED, RF_RECOMPUTE_NONE, 6, 6},
+        {RF_ATTENTION_UNFUSED, RF_RECOMPUTE_SELECTIVE, 6, 1},
+        {RF_ATTENTION_UNFUSED, RF_RECOMPUTE_FULL, 1 + 6 * 2.0 / 34, 1},
+        {RF_ATTENTION_FLASH, RF_RECOMPUTE_NONE, 6, 0},
+        {RF_ATTENTION_FLASH, RF_RECOMPUTE_SELECTIVE, 6, 0},
+        {RF_ATTENTION_UNSAID, RF_RECOMPUTE_SELECTIVE, 6, 0},
+    };
+    const double tokens = 2 * 100, ranks = 2 * 2;
+    struct searched searched =
+        search("{" NODES(2) ", " DENSE ", 'scenarios': [{'name': 's', 'train': "
+                            "{'tp': 2, 'cp': 2}, 'infer': {'tp': 4}}]}");
+    const struct rf_timeline timeline = {.sequence_length = 100,
+                                         .micro_batch = 2,
+                                         .attention = cases[_i].attention};
+    const struct rf_training_memory memory =
+        rf_rank_memory_training(searched.model, &searched.base->spec->train, 4,
+                                &timeline, cases[_i].recompute);
+    ck_assert_double_eq_tol(memory.activations,
+                            tokens / ranks *
+                                (34.0 * 64 * cases[_i].layers +
+                                 5.0 * 4 * 100 * cases[_i].scores + 4.0 * 128),
+                            1e-3);
+    searched_free(&searched);
+}
+END_TEST
+
 /* Qwen3-30B-A3B on 16 GPUs, by hand. TP 2, PP 2: a stage has 24 layers, each
  * with 18,874,368 parameters of attention, of which a rank has half, and norms
  * and a router of 266,496, and half of the embedding or of the output head.
@@ -357,6 +393,8 @@ Suite *test_advise_suite(void)
     tcase_add_test(tests, test_rules_go_before_seconds);
     tcase_add_test(tests, test_training_memory);
     tcase_add_test(tests, test_training_memory_of_a_known_model);
+    tcase_add_loop_test(tests, test_selective_recomputation_saves_stored_scores,
+                        0, 6);
     suite_add_tcase(suite, tests);
     return suite;
 }

@@ -11,10 +11,13 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 #include "checkpoint/headers.h"
+#include "common/log.h"
 #include "common/mem.h"
 #include "common/text.h"
+#include "coordinator/config/hub_cache.h"
 #include "coordinator/config/paths.h"
 #include "planner/families/model_fields.h"
 #include "planner/model/model.h"
@@ -85,15 +88,77 @@ static void set_name(json_t *model, const char *key, const char *file)
     free(name);
 }
 
+/* What a model of the Hub needs of its snapshot for `key`; NULL: it cannot be
+ * named there. */
+static const char *hub_pattern(const char *key)
+{
+    return strcmp(key, "config") == 0       ? "config.json"
+           : strcmp(key, "checkpoint") == 0 ? "*.safetensors"
+                                            : NULL;
+}
+
+static enum rf_status not_in_cache(const char *name, const char *key,
+                                   const char *revision, struct rf_err *err)
+{
+    char *cache = rf_hub_cache_folder();
+    enum rf_status status = rf_err_set(
+        err, RF_ERR_CONFIG,
+        "%s: not here, and as a model of the Hugging Face Hub not in the cache "
+        "(%s); to fetch it: hf download %s%s%s%s",
+        name, cache, name, strcmp(key, "config") == 0 ? " config.json" : "",
+        revision != NULL ? " --revision " : "",
+        revision != NULL ? revision : "");
+    free(cache);
+    return status;
+}
+
+/* Where `*path` does not exist and `name` is in the Hub's cache: replaces it
+ * with that of the snapshot, and notes the commit in `model`. A checkpoint may
+ * be on the nodes instead. */
+static enum rf_status find_in_hub(json_t *model, const char *name,
+                                  const char *key, char **path,
+                                  struct rf_err *err)
+{
+    const char *revision =
+        json_string_value(json_object_get(model, "revision"));
+    char *snapshot;
+    if (hub_pattern(key) == NULL || !rf_hub_cache_is_name(name) ||
+        access(*path, F_OK) == 0) {
+        return RF_OK;
+    }
+    snapshot = rf_hub_cache_find(name, revision, hub_pattern(key));
+    if (snapshot == NULL) {
+        struct rf_err why = {.text = ""};
+        const enum rf_status status = not_in_cache(name, key, revision, &why);
+        if (strcmp(key, "checkpoint") == 0) {
+            rf_warn("unless nodes have the folder: %s", why.text);
+            return RF_OK;
+        }
+        return rf_err_set(err, status, "%s", why.text);
+    }
+    json_object_set_new(model, "revision",
+                        json_string(strrchr(snapshot, '/') + 1));
+    free(*path);
+    *path = strcmp(key, "config") == 0
+                ? rf_xasprintf("%s/config.json", snapshot)
+                : rf_xstrdup(snapshot);
+    free(snapshot);
+    return RF_OK;
+}
+
 /* Replaces the path at `key` of `model` with the content of that file. */
 static enum rf_status replace_path(json_t *model, const struct rf_jnode *node,
                                    const char *key, const char *folder,
                                    struct rf_err *err)
 {
-    char *path = rf_paths_resolve(folder, json_string_value(node->value));
-    const char *slash = strrchr(path, '/');
+    const char *said = json_string_value(node->value);
+    const char *slash = strrchr(said, '/');
+    char *path = rf_paths_resolve(folder, said);
     json_t *content = NULL;
-    enum rf_status status;
+    enum rf_status status = find_in_hub(model, said, key, &path, err);
+    if (status != RF_OK) {
+        goto free_path;
+    }
     if (strcmp(key, "checkpoint") == 0) {
         status = inline_checkpoint(model, path, err);
     } else {
@@ -108,9 +173,11 @@ static enum rf_status replace_path(json_t *model, const struct rf_jnode *node,
             json_object_set_new(model, key, content);
         }
         if (json_object_get(model, "name") == NULL) {
-            set_name(model, key, slash ? slash + 1 : path);
+            set_name(model, key, slash ? slash + 1 : said);
         }
-    } else {
+    }
+free_path:
+    if (status != RF_OK) {
         rf_err_wrap(err, "%s: %s", node->file, node->path);
     }
     free(path);

@@ -24,8 +24,8 @@
 #include "planner/model/shape_json.h"
 
 /* Keys beside "config" that override nothing. */
-static const char *const other_keys[] = {"config", "name", "unknown_tensors",
-                                         "rules",  "mtp",  "vision"};
+static const char *const other_keys[] = {
+    "config", "name", "unknown_tensors", "rules", "mtp", "vision", "revision"};
 
 static enum rf_status check_keys(const struct rf_jnode *node,
                                  struct rf_err *err)

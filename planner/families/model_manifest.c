@@ -506,6 +506,7 @@ static enum rf_status read_beside(struct manifest *manifest,
                                        "rules",
                                        "mtp",
                                        "vision",
+                                       "revision",
                                        NULL};
     struct rf_model *model = manifest->model;
     const char *name = "manifest", *type;

@@ -70,6 +70,15 @@ static enum rf_status read_unknown(const struct rf_jnode *node,
     return status;
 }
 
+static enum rf_status read_revision(const struct rf_jnode *node,
+                                    struct rf_model *model, struct rf_err *err)
+{
+    const char *revision = NULL;
+    RF_TRY(rf_jnode_string(node, "revision", &revision, err));
+    model->revision = revision != NULL ? rf_xstrdup(revision) : NULL;
+    return RF_OK;
+}
+
 enum rf_status rf_model_from_json(const struct rf_jnode *node,
                                   struct rf_model **out, struct rf_err *err)
 {
@@ -92,6 +101,7 @@ enum rf_status rf_model_from_json(const struct rf_jnode *node,
     model = rf_xcalloc(1, sizeof(*model));
     status = read(node, model, err);
     RF_THEN(status, read_unknown(node, model, err));
+    RF_THEN(status, read_revision(node, model, err));
     if (status != RF_OK) {
         rf_model_destroy(model);
         return status;

@@ -27,6 +27,7 @@ void rf_model_destroy(struct rf_model *model)
     free(model->families);
     free(model->name);
     free(model->model_type);
+    free(model->revision);
     json_decref(model->files);
     free(model);
 }

@@ -176,6 +176,7 @@ struct rf_family {
 struct rf_model {
     char *name;       /* file or model_type it came from */
     char *model_type; /* "qwen3", …, "megatron", "manifest", "tensor" */
+    char *revision;   /* the commit that a hub's copy is of; NULL: no such */
     enum rf_dtype dtype;
     uint32_t n_layers;
     uint32_t n_experts;       /* routed, 0 for a dense model */

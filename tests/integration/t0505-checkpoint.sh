@@ -26,6 +26,48 @@ test_the_result_says_how_fast_a_checkpoint_was_read() {
         .read_bytes >= .bytes and .read_ms > 0 and .gbytes_per_s > 0'
 }
 
+# Fills a cache of the Hub as `hf download tiny/model` does.
+fill_hub_cache() {
+    export HF_HUB_CACHE=$PWD/cache
+    make_checkpoint
+    mkdir -p cache/models--tiny--model/{refs,snapshots}
+    mv model cache/models--tiny--model/snapshots/c0ffee
+    printf c0ffee >cache/models--tiny--model/refs/main
+}
+
+test_a_model_of_the_hub_comes_from_the_local_cache() {
+    fill_hub_cache
+    cluster '.model.checkpoint = "tiny/model"'
+    run_coord cluster.json
+    expect_exit 0
+    expect_verified "$(result s)"
+    expect_json "$(result s)" '.model.revision == "c0ffee" and
+        .model.name == "model" and .cluster.model.revision == "c0ffee" and
+        (.cluster.model.folder | endswith("/snapshots/c0ffee"))'
+    run_coord rerun -o again "$(result s)"
+    expect_text err 'results in again/'
+    cluster '.model = {config: "tiny/model"}'
+    run_coord plan cluster.json --json
+    expect_exit 0
+    expect_json out '.model.revision == "c0ffee"'
+}
+
+test_a_model_that_is_not_in_the_cache_comes_with_the_command_that_fetches_it() {
+    fill_hub_cache
+    cluster '.model = {config: "tiny/other"}'
+    run_coord plan cluster.json
+    expect_exit 2
+    expect_text err "[$].model.config: tiny/other: not here, .*$PWD/cache.*: hf download tiny/other config.json$"
+    cluster '.model = {config: "tiny/model", revision: "v2"}'
+    run_coord plan cluster.json
+    expect_exit 2
+    expect_text err 'hf download tiny/model config.json --revision v2$'
+    cluster '.model.checkpoint = "tiny/other"'
+    run_coord plan cluster.json
+    expect_exit 2
+    expect_text err 'warning: unless nodes have the folder: .*: hf download tiny/other$'
+}
+
 test_a_wrong_byte_of_a_checkpoint_is_named() {
     make_checkpoint --shards 1
     cluster

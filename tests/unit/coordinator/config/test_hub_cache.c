@@ -1,0 +1,119 @@
+/* Models of the Hub: names, the cache's place, and which snapshot is taken. */
+#include <check.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "common/mem.h"
+#include "coordinator/config/hub_cache.h"
+#include "tests/lib/places.h"
+
+START_TEST(test_names_of_the_hub_are_told_from_paths)
+{
+    static const struct {
+        const char *text;
+        bool is;
+    } cases[] = {
+        {"Qwen/Qwen3-8B", true},  {"a/b_1.2", true},
+        {"models/q.json", false}, {"../Qwen3-8B", false},
+        {"./Qwen3-8B", false},    {"/Qwen/Qwen3-8B", false},
+        {"a/b/c", false},         {"Qwen3-8B", false},
+        {"Qwen/", false},         {"Qwen/ 8B", false},
+        {"~/Qwen3-8B", false},    {"", false},
+    };
+    for (size_t i = 0; i < RF_ARRAY_SIZE(cases); i++) {
+        ck_assert_msg(rf_hub_cache_is_name(cases[i].text) == cases[i].is, "%s",
+                      cases[i].text);
+    }
+}
+END_TEST
+
+START_TEST(test_the_cache_is_where_the_environment_says)
+{
+    static const char *const order[][3] = {
+        {"HOME", "/h", "/h/.cache/huggingface/hub"},
+        {"XDG_CACHE_HOME", "/x", "/x/huggingface/hub"},
+        {"HF_HOME", "~/f", "/h/f/hub"},
+        {"HUGGINGFACE_HUB_CACHE", "/o", "/o"},
+        {"HF_HUB_CACHE", "/c", "/c"},
+    };
+    for (size_t i = 0; i < RF_ARRAY_SIZE(order); i++) {
+        unsetenv(order[i][0]);
+    }
+    for (size_t i = 0; i < RF_ARRAY_SIZE(order); i++) {
+        setenv(order[i][0], order[i][1], 1);
+        char *folder = rf_hub_cache_folder();
+        ck_assert_str_eq(folder, order[i][2]);
+        free(folder);
+    }
+}
+END_TEST
+
+/* A file of a cache, written a second after the one before. */
+static void add(const char *path, const char *text)
+{
+    char *command = rf_xasprintf(
+        "mkdir -p \"$(dirname %s)\" && printf %%s '%s' >%s", path, text, path);
+    ck_assert_int_eq(system(command), 0);
+    free(command);
+}
+
+static void set_age(const char *path, int days)
+{
+    char *command = rf_xasprintf("touch -d '%d days ago' %s", days, path);
+    ck_assert_int_eq(system(command), 0);
+    free(command);
+}
+
+static void check_found(const char *revision, const char *pattern,
+                        const char *commit)
+{
+    char *folder = rf_hub_cache_find("o/n", revision, pattern);
+    if (commit == NULL) {
+        ck_assert_ptr_null(folder);
+        return;
+    }
+    ck_assert_ptr_nonnull(folder);
+    ck_assert_str_eq(strrchr(folder, '/') + 1, commit);
+    free(folder);
+}
+
+START_TEST(test_main_goes_before_the_newest_snapshot)
+{
+    char folder[] = "/tmp/hub-XXXXXX";
+    ck_assert_ptr_nonnull(mkdtemp(folder));
+    ck_assert_int_eq(chdir(folder), 0);
+    setenv("HF_HUB_CACHE", folder, 1);
+    check_found(NULL, "config.json", NULL);
+    add("models--o--n/snapshots/aaa/config.json", "{}");
+    add("models--o--n/snapshots/bbb/config.json", "{}");
+    add("models--o--n/snapshots/bbb/model.safetensors", "");
+    set_age("models--o--n/snapshots/bbb", 2);
+    check_found(NULL, "config.json", "aaa");
+    check_found(NULL, "*.safetensors", "bbb");
+    add("models--o--n/refs/main", "bbb\n");
+    check_found(NULL, "config.json", "bbb");
+    check_found("aaa", "config.json", "aaa");
+    check_found("aaa", "*.safetensors", NULL);
+    check_found("v1", "config.json", NULL);
+    add("models--o--n/refs/v1", "aaa");
+    check_found("v1", "config.json", "aaa");
+    ck_assert_int_eq(chdir("/"), 0);
+    char *command = rf_xasprintf("rm -r %s", folder);
+    ck_assert_int_eq(system(command), 0);
+    free(command);
+}
+END_TEST
+
+Suite *test_hub_cache_suite(void);
+Suite *test_hub_cache_suite(void)
+{
+    Suite *suite = suite_create("hub_cache");
+    TCase *tests = tcase_create("hub_cache");
+    tcase_add_test(tests, test_names_of_the_hub_are_told_from_paths);
+    tcase_add_test(tests, test_the_cache_is_where_the_environment_says);
+    tcase_add_test(tests, test_main_goes_before_the_newest_snapshot);
+    suite_add_tcase(suite, tests);
+    return suite;
+}

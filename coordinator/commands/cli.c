@@ -15,6 +15,7 @@
 #include "common/json.h"
 #include "common/mem.h"
 #include "coordinator/commands/cli_table.h"
+#include "coordinator/predict/demo.h"
 #include "coordinator/store/results.h"
 
 /* What getopt returns for an option without a letter. */
@@ -122,7 +123,7 @@ static enum rf_status take_option(struct parse *parse, enum rf_cli_option_id id,
     const struct rf_cli_option *option = &rf_cli_options[id];
     void *member = (char *)parse->cli + option->at;
     parse->seen[id] = true;
-    if (option->value != NULL && optarg[0] == '\0') {
+    if (option->value != NULL && optarg != NULL && optarg[0] == '\0') {
         return rf_err_set(err, RF_ERR_USAGE,
                           "--%s: the value is empty; is a variable unset?",
                           option->name);
@@ -131,7 +132,7 @@ static enum rf_status take_option(struct parse *parse, enum rf_cli_option_id id,
         return take_value(parse, id, err);
     }
     if (option->value != NULL) {
-        *(const char **)member = optarg;
+        *(const char **)member = optarg != NULL ? optarg : "";
     } else {
         *(bool *)member = true;
     }
@@ -229,6 +230,27 @@ static enum rf_status check_form(const struct parse *parse, struct rf_err *err)
     return RF_OK;
 }
 
+static enum rf_status check_demo(const struct parse *parse, struct rf_err *err)
+{
+    static const enum rf_cli_option_id of_files[] = {
+        RF_OPT_SCENARIO, RF_OPT_SLOW, RF_OPT_NODES, RF_OPT_HOSTFILE};
+    for (size_t i = 0; i < RF_ARRAY_SIZE(of_files); i++) {
+        if (parse->seen[RF_OPT_DEMO] && parse->seen[of_files[i]]) {
+            return rf_err_set(err, RF_ERR_USAGE,
+                              "--%s is about a cluster file, and --demo has "
+                              "none; remove one",
+                              rf_cli_options[of_files[i]].name);
+        }
+    }
+    if (parse->seen[RF_OPT_EXPLAIN] &&
+        (!parse->seen[RF_OPT_DEMO] || parse->seen[RF_OPT_JSON])) {
+        return rf_err_set(err, RF_ERR_USAGE,
+                          "--explain adds to the text of --demo: use them "
+                          "together, without --json");
+    }
+    return RF_OK;
+}
+
 /* Options that contradict each other. */
 static enum rf_status check_pairs(const struct parse *parse, struct rf_err *err)
 {
@@ -275,8 +297,9 @@ static enum rf_status check_pairs(const struct parse *parse, struct rf_err *err)
                           "--verbose adds to the text that --json and --full "
                           "replace; remove one of them");
     }
-    return parse->cli->command == RF_CMD_REPORT ? check_form(parse, err)
-                                                : RF_OK;
+    return parse->cli->command == RF_CMD_REPORT    ? check_form(parse, err)
+           : parse->cli->command == RF_CMD_PREDICT ? check_demo(parse, err)
+                                                   : RF_OK;
 }
 
 /* Whether it can only be meant as a command: a plain word, and no file. */
@@ -326,6 +349,22 @@ static enum rf_status check_topic(struct rf_cli *cli, struct rf_err *err)
                                      : unknown_command(cli->operands[0], err);
 }
 
+/* The size may stand behind --demo as an argument of its own. */
+static enum rf_status check_demo_size(struct rf_cli *cli, struct rf_err *err)
+{
+    const size_t sizes = cli->demo[0] == '\0' ? 1 : 0;
+    if (cli->n_operands > sizes) {
+        return rf_err_set(err, RF_ERR_USAGE,
+                          "--demo takes one size and no file; remove "
+                          "\"%.80s\"",
+                          cli->operands[cli->n_operands - 1]);
+    }
+    if (sizes > 0) {
+        cli->demo = cli->n_operands > 0 ? cli->operands[0] : RF_DEMO_SIZE;
+    }
+    return RF_OK;
+}
+
 static enum rf_status check_operands(struct rf_cli *cli, struct rf_err *err)
 {
     size_t n = cli->n_operands;
@@ -363,11 +402,7 @@ static enum rf_status check_operands(struct rf_cli *cli, struct rf_err *err)
         break;
     }
     if (cli->demo != NULL) {
-        return n == 0 ? RF_OK
-                      : rf_err_set(err, RF_ERR_USAGE,
-                                   "--demo predicts without a file; remove "
-                                   "\"%.80s\"",
-                                   cli->operands[0]);
+        return check_demo_size(cli, err);
     }
     if (n == 0) {
         return rf_err_set(err, RF_ERR_USAGE, "missing CLUSTER.json argument");
@@ -418,9 +453,12 @@ static enum rf_status take_options(struct parse *parse, int argc, char **argv,
     for (int i = 0; i < RF_OPTIONS; i++) {
         const struct rf_cli_option *option = &rf_cli_options[i];
         bool has_value = option->value != NULL;
-        options[i] = (struct option){
-            option->name, has_value ? required_argument : no_argument, NULL,
-            OPTION_VALUE + i};
+        options[i] =
+            (struct option){option->name,
+                            !has_value                ? no_argument
+                            : option->value[0] == '[' ? optional_argument
+                                                      : required_argument,
+                            NULL, OPTION_VALUE + i};
         if (option->letter != 0) {
             letters[n++] = option->letter;
         }

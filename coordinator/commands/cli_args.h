@@ -42,6 +42,7 @@ struct rf_cli {
     const char *export; /* folder of --export, or NULL */
     const char *trace;  /* file of --trace, or NULL */
     const char *demo;   /* size of --demo, or NULL */
+    bool explain;       /* --explain of --demo */
     bool dry_run, json, full;
     bool print; /* --print of megatron */
     bool slow;  /* --slow: slow scenarios, too */

@@ -30,9 +30,11 @@ const struct rf_cli_option rf_cli_options[RF_OPTIONS] = {
                         "end the whole run after S seconds"},
     [RF_OPT_STRICT] = {"strict", 0, MEASURERS | C(CHECK), NULL, AT(strict),
                        "refuse workers of another build"},
-    [RF_OPT_DEMO] = {"demo", 0, C(PREDICT), "SIZE", AT(demo),
-                     "without a file: what an update of SIZE (140GB) takes "
-                     "over usual disks and links"},
+    [RF_OPT_DEMO] = {"demo", 0, C(PREDICT), "[SIZE]", AT(demo),
+                     "without a file: what an update of SIZE (140GB, 70B "
+                     "parameters) takes over usual disks and links"},
+    [RF_OPT_EXPLAIN] = {"explain", 0, C(PREDICT), NULL, AT(explain),
+                        "with --demo: what handles are, and why to gather"},
     [RF_OPT_PRINT] =
         {"print", 0, C(MEGATRON), NULL, AT(print),
          "print the cluster file that the flags make, run nothing"},
@@ -111,7 +113,7 @@ const struct rf_cli_command rf_cli_commands[RF_COMMANDS] = {
                       "reach every node; say what cannot work or looks wrong",
                       "check cluster.json --nodes 'gpu[01-04]'"},
     [RF_CMD_PREDICT] = {"predict",
-                        {"CLUSTER.json [RESULT_DIR]...", "--demo SIZE"},
+                        {"CLUSTER.json [RESULT_DIR]...", "--demo [SIZE]"},
                         "predict times from links or from older results",
                         "predict cluster.json results"},
     [RF_CMD_ADVISE] = {"advise",

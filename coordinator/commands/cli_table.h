@@ -18,6 +18,7 @@ enum rf_cli_option_id {
     RF_OPT_TIMEOUT,
     RF_OPT_STRICT,
     RF_OPT_DEMO,
+    RF_OPT_EXPLAIN,
     RF_OPT_PRINT,
     RF_OPT_JSON,
     RF_OPT_FULL,
@@ -49,7 +50,8 @@ struct rf_cli_option {
     const char *name;  /* without dashes */
     char letter;       /* behind one dash; 0: none */
     unsigned commands; /* that take it: bits of enum rf_command */
-    const char *value; /* what its value is called; NULL: it has none */
+    const char *value; /* what its value is called; NULL: it has none;
+                          "[…]": it may be left out */
     size_t at; /* in struct rf_cli: a text, or a bool if it has no value; 0: the
                   parser knows what it means */
     const char *help;

@@ -292,15 +292,37 @@ static void print_out(const struct rf_cli *cli, struct predict_context *context)
         &context->rows, &error, timeline->given, stdout);
 }
 
+/* The demo's step of training, with what --set changes of it. */
+static enum rf_status read_step(const struct rf_cli *cli,
+                                struct rf_timeline *out, struct rf_err *err)
+{
+    static const char *const top[] = {"timeline", NULL};
+    static const char *const keys[] = {"rollout_s", "train_s", "other_s", NULL};
+    json_t *document =
+        json_pack("{s:{s:i, s:i}}", top[0], keys[0], 30, keys[1], 20);
+    const struct rf_jnode root = rf_jnode_root(document, "--demo");
+    struct rf_jnode timeline;
+    enum rf_status status =
+        rf_overrides_set(&cli->overrides, document, "--demo", err);
+    RF_THEN(status, rf_jnode_check_keys(&root, top, err));
+    timeline = rf_jnode_get(&root, top[0]);
+    RF_THEN(status, rf_timeline_read(&root, out, err));
+    RF_THEN(status, rf_jnode_check_keys(&timeline, keys, err));
+    json_decref(document);
+    return status;
+}
+
 static int demo(const struct rf_cli *cli)
 {
     struct rf_err err = {0};
-    uint64_t bytes = 0;
-    if (rf_demo_size(cli->demo, &bytes, &err) != RF_OK) {
+    struct rf_timeline step;
+    struct rf_demo demo = {.step = &step, .explain = cli->explain};
+    if (rf_demo_size(cli->demo, &demo.bytes, &err) != RF_OK ||
+        read_step(cli, &step, &err) != RF_OK) {
         rf_error("%s", err.text);
         return RF_EXIT_USAGE;
     }
-    rf_demo_print(bytes, cli->json, stdout);
+    rf_demo_print(&demo, cli->json, stdout);
     return RF_EXIT_OK;
 }
 

@@ -114,15 +114,58 @@ test_the_demo_needs_no_file() {
     expect_exit 0
     expect_text out 'InfiniBand NDR.* 2.85 .* 7.11 %'
     expect_text out 'gather and broadcast.* 9.8 '
-    run_coord predict --demo 140GB --json
-    expect_exit 0
-    expect_json out '[.architectures[].ways[] | select(.fabric == "ipc")] |
-        length == 1 and .[0].predicted_ms == 1'
-    run_coord predict --demo 140
-    expect_exit 2
-    expect_text err '140GB'
     run_coord predict --demo 1GB cluster.json
     expect_exit 2
+    expect_text err 'remove "cluster.json"'
+    run_coord predict --demo cluster.json
+    expect_exit 2
+    expect_text err '140GB .*70B'
+}
+
+test_the_demo_shows_a_disk_as_one_pass_too_and_says_what_times_are_worth() {
+    run_coord predict --demo
+    expect_exit 0
+    expect_text out '  >?s +one pass  verdict'
+    expect_text out 'NVMe.* 40.1 +20.10 s +acceptable'
+    expect_text out 'Hard disk.* 1400 +11.7 min +slow'
+    cp out whole
+    for size in 140 140gb 70B =140GB; do
+        # shellcheck disable=SC2086 # two words
+        case $size in =*) run_coord predict --demo$size ;; *) run_coord predict --demo $size ;; esac
+        expect_exit 0
+        diff whole out || fail "$size is not 140 GB"
+    done
+}
+
+test_the_demo_shows_parts_beside_their_sums() {
+    run_coord predict --demo
+    expect_text out 'gather 2.10 s \+ transfer 5.60 s \+ broadcast 2.10 s = 9.80 s'
+    expect_text out 'handle 1.0 ms \+ serialise it 1.0 ms \+ .* 1.0 ms = 3.0 ms'
+    expect_no_text out '^handles$'
+    run_coord predict --demo --explain
+    expect_text out '^handles$'
+    expect_text out '^gather for inference$'
+    run_coord predict --demo --json
+    expect_json out '([.architectures[].ways[] | select(.fabric == "ipc")] |
+        length == 2 and all(.predicted_ms == 1)) and
+        ([.parts[] | select(.fabric == "demo-gather").ms | round] ==
+            [2100, 5600, 2100]) and (.parts | length == 6)'
+}
+
+test_options_of_the_demo_are_honoured_or_refused() {
+    run_coord predict --demo --set timeline.rollout_s=60 --set timeline.other_s=5 --json
+    expect_exit 0
+    expect_json out '.rollout_s == 60 and .other_s == 5 and
+        (.architectures[0].ways[0].step_s - 165.2 | fabs < 0.001)'
+    for option in "-s x" --slow "--nodes a" "--hostfile f" \
+        "--set model.num_layers=2" "--set timeline.refits=2" "--explain --json"; do
+        # shellcheck disable=SC2086 # several words
+        run_coord predict --demo $option
+        expect_exit 2
+    done
+    run_coord predict --explain cluster.json
+    expect_exit 2
+    expect_text err 'explain.*demo'
 }
 
 test_every_fabric_is_documented() {

@@ -49,7 +49,7 @@ static const struct rf_hardware fabrics[] = {
     {"demo-gather",
      "gather and broadcast at 66.7 GB/s, InfiniBand HDR between",
      {.copy_gbytes_per_s = 200.0 / 3, .nic_gbytes_per_s = 25}},
-    {"ipc", "CUDA IPC handle, same GPU", {.setup_ms = 1}},
+    {"ipc", "CUDA IPC handle", {.setup_ms = 1}},
 };
 
 size_t rf_hardware_count(void)

@@ -320,7 +320,7 @@ END_TEST
 START_TEST(test_cli_help_has_usage_and_an_example_that_is_taken)
 {
     char *help = help_of(RF_CMD_PREDICT);
-    ck_assert_ptr_nonnull(strstr(help, "refit-coord predict --demo SIZE"));
+    ck_assert_ptr_nonnull(strstr(help, "refit-coord predict --demo [SIZE]"));
     free(help);
     for (unsigned c = 0; c < RF_CMD_HELP; c++) {
         char *example = rf_xstrdup(rf_cli_commands[c].example);

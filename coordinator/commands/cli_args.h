@@ -56,7 +56,7 @@ struct rf_cli {
     struct rf_thresholds thresholds;
     enum rf_report_form form;
     bool drop_constant;    /* --drop-constant of tables */
-    bool alpa;             /* --alpa: a form of reports, too */
+    const char *alpa;      /* --alpa, its file or ""; NULL: not given */
     bool pool;             /* --pool: several runs as one */
     const char *html;      /* file of --html */
     const char *figures;   /* folder of --figures, or NULL */

@@ -38,7 +38,8 @@ static void print_option(FILE *to, const struct rf_cli_option *option)
     if (option->letter != 0) {
         snprintf(letter, sizeof(letter), "-%c, ", option->letter);
     }
-    snprintf(name, sizeof(name), "  %s--%s %s", letter, option->name,
+    snprintf(name, sizeof(name), "  %s--%s%s%s", letter, option->name,
+             option->value == NULL || option->value[1] == '=' ? "" : " ",
              option->value != NULL ? option->value : "");
     print_row(to, OPTION_COLUMN, name, option->help);
 }

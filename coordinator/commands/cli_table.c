@@ -54,9 +54,9 @@ const struct rf_cli_option rf_cli_options[RF_OPTIONS] = {
          .form = true},
     [RF_OPT_FIGURES] = {"figures", 0, C(REPORT), "DIR", AT(figures),
                         "draw figures for papers into DIR", .form = true},
-    [RF_OPT_ALPA] = {"alpa", 0, C(REPORT), NULL, AT(alpa),
+    [RF_OPT_ALPA] = {"alpa", 0, C(REPORT), "[=FILE]", AT(alpa),
                      "print results of one tensor in the format of Alpa's "
-                     "resharding benchmark",
+                     "resharding benchmark, or write them to FILE",
                      .form = true},
     [RF_OPT_DROP_CONSTANT] = {"drop-constant", 0, C(REPORT), NULL,
                               AT(drop_constant),

@@ -51,7 +51,8 @@ struct rf_cli_option {
     char letter;       /* behind one dash; 0: none */
     unsigned commands; /* that take it: bits of enum rf_command */
     const char *value; /* what its value is called; NULL: it has none;
-                          "[…]": it may be left out */
+                          "[…]": it may be left out, "[=…]": it stands
+                          behind "=" only */
     size_t at; /* in struct rf_cli: a text, or a bool if it has no value; 0: the
                   parser knows what it means */
     const char *help;

@@ -5,6 +5,7 @@
  */
 #include <errno.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "common/log.h"
 #include "common/store.h"
@@ -125,8 +126,10 @@ static enum rf_status draw(const struct rf_cli *cli,
     return status;
 }
 
-/* Unlike a report, what another program is to read is not empty. */
-static enum rf_status print_alpa(const struct rf_result_set *set,
+/* As Alpa's suite writes its file. Unlike a report, what another program is to
+ * read is not empty. */
+static enum rf_status write_alpa(const char *path,
+                                 const struct rf_result_set *set,
                                  struct rf_err *err)
 {
     json_t *list = rf_report_alpa(set);
@@ -136,6 +139,14 @@ static enum rf_status print_alpa(const struct rf_result_set *set,
                           "--alpa: Alpa could have measured none of these "
                           "results: it moves one tensor between two layouts "
                           "\"spec\" (examples/1-to-m.json)");
+    }
+    if (path[0] != '\0') {
+        char *text = json_dumps(list, JSON_INDENT(4) | JSON_REAL_PRECISION(9) |
+                                          JSON_ENSURE_ASCII);
+        enum rf_status status = rf_store(path, text, strlen(text), err);
+        free(text);
+        json_decref(list);
+        return status;
     }
     rf_json_out(list);
     return RF_OK;
@@ -147,8 +158,8 @@ static enum rf_status print_report(const struct rf_cli *cli,
 {
     if (cli->json) {
         rf_json_out(rf_report_json(set));
-    } else if (cli->alpa) {
-        return print_alpa(set, err);
+    } else if (cli->alpa != NULL) {
+        return write_alpa(cli->alpa, set, err);
     } else if (cli->figures != NULL || cli->html != NULL) {
         return draw(cli, set, err);
     } else {

@@ -18,6 +18,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "common/log.h"
 #include "common/mem.h"
 #include "coordinator/config/config_internal.h"
 #include "coordinator/config/defaults.h"
@@ -107,6 +108,23 @@ static void place_folder(const struct rf_config *config,
     free(path);
 }
 
+/* Says once what each of Alpa's words for a balance means. */
+static void explain_balances(const struct rf_config *config)
+{
+    json_t *said = json_object();
+    for (size_t i = 0; i < config->n_scenarios; i++) {
+        const char *word = json_string_value(
+            json_object_get(config->scenarios[i].value, "balance"));
+        const char *meant = word != NULL ? rf_spec_balance_meant(word) : NULL;
+        if (meant != NULL && json_object_get(said, word) == NULL) {
+            rf_info("%s: balance \"%s\" is Alpa's word for \"%s\"",
+                    config->file, word, meant);
+            json_object_set_new(said, word, json_true());
+        }
+    }
+    json_decref(said);
+}
+
 /* Passes every member through the planner's reader, so that a mistake in the
  * last scenario is found before the first one runs. */
 static enum rf_status check_members(const struct rf_config *config,
@@ -189,7 +207,11 @@ static enum rf_status read_scenarios(const struct rf_jnode *root,
     }
     status = check_names(&list, config, err);
     RF_THEN(status, check_members(config, err));
-    return status != RF_OK ? status : check_method_keys(root, config, err);
+    RF_THEN(status, check_method_keys(root, config, err));
+    if (status == RF_OK) {
+        explain_balances(config);
+    }
+    return status;
 }
 
 static enum rf_status read_suite(const struct rf_jnode *root,

@@ -38,8 +38,19 @@ static const char *const strategy_names[] = {
 static const char *const memory_names[] = {"host", "cuda", NULL};
 static const char *const memory_others[] = {"cpu",    "host", "gpu", "cuda",
                                             "device", "cuda", NULL};
-static const char *const balance_names[] = {"none", "size", "order", "time",
+/* Alpa's words come last, with what each means below. */
+static const char *const balance_names[] = {"none",
+                                            "size",
+                                            "order",
+                                            "time",
+                                            "normal",
+                                            "no_loadbalance",
+                                            "loadbalance_size",
+                                            "loadbalance_order",
                                             NULL};
+static const enum rf_balance balances[] = {
+    RF_BALANCE_NONE, RF_BALANCE_SIZE, RF_BALANCE_ORDER, RF_BALANCE_TIME,
+    RF_BALANCE_SIZE, RF_BALANCE_NONE, RF_BALANCE_SIZE,  RF_BALANCE_ORDER};
 
 /* Other names under which users know a method. With `memory` it is one of
  * several that have the name, which works there. */
@@ -64,6 +75,17 @@ const char *rf_strategy_name(enum rf_strategy strategy)
 const char *rf_balance_name(enum rf_balance balance)
 {
     return balance_names[balance];
+}
+
+const char *rf_spec_balance_meant(const char *word)
+{
+    size_t i = 0;
+    while (balance_names[i] != NULL && strcmp(balance_names[i], word) != 0) {
+        i++;
+    }
+    return balance_names[i] == NULL || balances[i] == i
+               ? NULL
+               : rf_balance_name(balances[i]);
 }
 
 static const char *const scenario_keys[] = {
@@ -228,7 +250,7 @@ static enum rf_status read_choices(const struct rf_jnode *node,
     }
     spec->mode = modes[mode];
     spec->strategy = (enum rf_strategy)strategy;
-    spec->balance = (enum rf_balance)balance;
+    spec->balance = balances[balance];
     spec->separate_processes = processes == 1;
     spec->cast_at_source = cast == 1;
     if (spec->separate_processes && spec->mode != RF_COLOCATED) {

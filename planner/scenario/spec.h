@@ -90,6 +90,9 @@ bool rf_spec_has_key(const char *key);
  */
 const char *rf_spec_method(const json_t *scenario);
 
+/* Of one of Alpa's words for a balance, our name; NULL: it is none of them. */
+const char *rf_spec_balance_meant(const char *word);
+
 /* The whole scenario with defaults, such that rf_spec_from_json() reads it back
  * equal. A new reference. */
 json_t *rf_spec_to_json(const struct rf_spec *spec,

@@ -126,23 +126,36 @@ test_alpa_gets_what_it_could_have_measured() {
         "nodes": [{"host": "localhost", "slots": 4}],
         "model": {"tensor": {"name": "x", "shape": [8, 64], "dtype": "int32"}},
         "scenarios": [{"name": "s", "strategy": ["send_recv", "hierarchical"],
+            "balance": ["normal", "loadbalance_order"],
             "train": {"layout": "spec", "mesh": [1, 4], "spec": "S1R"},
             "infer": {"layout": "spec", "mesh": [2, 2], "spec": "RS0"},
             "warmup": 0, "iterations": 3}]}'
     cluster
     run_coord cluster.json
     expect_exit 0
+    expect_text err 'balance "loadbalance_order" is Alpa.s word for "order"$'
+    expect_text err 'balance "normal" is Alpa.s word for "size"$'
+    [ "$(grep -c "Alpa's word" err)" = 2 ] || fail "said more than once"
+    expect_json results/*/s-strategy=send_recv-balance=loadbalance_order.json \
+        '.scenario.balance == "order"'
     run_coord report --alpa results
     expect_exit 0
-    expect_text err 's-strategy=hierarchical is left out: Alpa has no strategy'
-    expect_json out 'length == 1 and (.[0] | .src_mesh_shape == [1, 4] and
+    expect_text err 's-strategy=hierarchical-balance=normal is left out: Alpa has no strategy'
+    expect_json out 'map(.name) == ["s-strategy=send_recv-balance=normal",
+        "s-strategy=send_recv-balance=loadbalance_order"]'
+    run_coord report --alpa=1_to_m_result.json results
+    expect_exit 0
+    expect_text 1_to_m_result.json '^    [{]$'
+    cp 1_to_m_result.json out
+    expect_json out 'length == 2 and (.[0] | .src_mesh_shape == [1, 4] and
         .tensor_shape == [8, 64] and .exec_time_mean > 0 and
         .dst_sharding_spec == "ShardingSpec((NoSharding(), Chunked(2)), " +
             "(ShardedAxis(axis=0), Replicated(replicas=2)))")'
     expect_json out '.[0] | keys_unsorted == ["src_mesh_shape",
         "dst_mesh_shape", "src_sharding_spec", "dst_sharding_spec",
         "tensor_shape", "resharding_mode", "use_local_allgather",
-        "resharding_loadbalance_mode", "exec_time_mean", "exec_time_var"]'
+        "resharding_loadbalance_mode", "exec_time_mean", "exec_time_var",
+        "name"]'
 }
 
 test_alpa_is_not_given_an_empty_list() {

@@ -286,11 +286,13 @@ static char *help_of(enum rf_command topic)
 
 static bool has_option(const char *help, const char *name)
 {
-    char *words = rf_xasprintf("--%s ", name);
-    char *line = rf_xasprintf("--%s\n", name);
-    bool has = strstr(help, words) != NULL || strstr(help, line) != NULL;
-    free(words);
-    free(line);
+    static const char ends[] = {' ', '\n', '['};
+    bool has = false;
+    for (size_t i = 0; i < sizeof(ends); i++) {
+        char *word = rf_xasprintf("--%s%c", name, ends[i]);
+        has = has || strstr(help, word) != NULL;
+        free(word);
+    }
     return has;
 }
 

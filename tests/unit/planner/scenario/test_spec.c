@@ -281,6 +281,8 @@ static const struct {
     {TRAIN("'dtype': 'fp8'"), "\"fp8\"; known: float64"},
     {SIDES ", 'strategy': 'x'", "\"gather_broadcast\""},
     {SIDES ", 'balance': 'x'", "$.balance: must be one of"},
+    {SIDES ", 'balance': 'loadbalance_oder'",
+     "(did you mean \"loadbalance_order\"?)"},
     {SIDES ", 'balance_links': []", "needs \"balance\": \"time\""},
     {SIDES TIME "[{'weight': 1}]", "for each of the 4 nodes"},
     {SIDES TIME "[1, 2, 3, 4]", "balance_links[0]: must be an object"},

@@ -16,6 +16,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "common/foreign_keys.h"
 #include "common/json_syntax.h"
 #include "common/mem.h"
 #include "common/store.h"
@@ -394,12 +395,17 @@ enum rf_status rf_jnode_check_keys(const struct rf_jnode *node,
         return rf_jnode_wrong(node, err, "must be an object");
     }
     json_object_foreach (node->value, key, value) {
-        const char *nearest;
+        const char *ours, *nearest;
         if (rf_word_is_one_of(key, allowed)) {
             continue;
         }
+        ours = rf_foreign_key(key);
         nearest = rf_nearest_word(key, allowed);
-        return nearest != NULL
+        return ours != NULL ? rf_jnode_fail(node, err,
+                                            "unknown key \"%s\"; cluster.json "
+                                            "calls it %s",
+                                            key, ours)
+               : nearest != NULL
                    ? rf_jnode_fail(node, err,
                                    "unknown key \"%.*s\" (did you mean "
                                    "\"%s\"?)",

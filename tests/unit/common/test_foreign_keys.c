@@ -1,0 +1,54 @@
+/* Keys of other programs are answered with ours. */
+#include <check.h>
+
+#include "common/foreign_keys.h"
+#include "common/json.h"
+#include "tests/lib/quotes.h"
+
+START_TEST(test_keys_of_chatlearn_are_answered_with_ours)
+{
+    static const char *const cases[][2] = {
+        {"{'train_global_batch_size': 512}", "timeline.global_batch"},
+        {"{'packing': true}", "timeline.max_tokens_in_packing"},
+        {"{'recompute_granularity': 'full'}", "timeline.recompute"},
+        {"{'tensor_model_parallel_size': 8}", "tp of train or infer"}};
+    static const char *const allowed[] = {"global_batch", "tp", NULL};
+    const char *key;
+    json_t *value, *object = json_loads(Q(cases[_i][0]), 0, NULL);
+    struct rf_jnode node = rf_jnode_root(object, "c.json");
+    struct rf_err err = {.text = ""};
+    ck_assert_int_eq(rf_jnode_check_keys(&node, allowed, &err), RF_ERR_CONFIG);
+    json_object_foreach (object, key, value) {
+        char text[256];
+        ck_assert_str_eq(rf_foreign_key(key), cases[_i][1]);
+        snprintf(text, sizeof(text),
+                 "c.json: $: unknown key \"%s\"; cluster.json calls it %s", key,
+                 cases[_i][1]);
+        ck_assert_str_eq(err.text, text);
+    }
+    json_decref(object);
+}
+END_TEST
+
+START_TEST(test_a_key_may_be_foreign_in_one_place_only)
+{
+    static const char *const allowed[] = {"global_batch_size", NULL};
+    json_t *object = json_loads(Q("{'global_batch_size': 1}"), 0, NULL);
+    struct rf_jnode node = rf_jnode_root(object, "c.json");
+    ck_assert_int_eq(rf_jnode_check_keys(&node, allowed, NULL), RF_OK);
+    ck_assert_ptr_null(rf_foreign_key("global_batch"));
+    json_decref(object);
+}
+END_TEST
+
+Suite *test_foreign_keys_suite(void);
+Suite *test_foreign_keys_suite(void)
+{
+    Suite *suite = suite_create("foreign_keys");
+    TCase *tests = tcase_create("foreign_keys");
+    tcase_add_loop_test(tests, test_keys_of_chatlearn_are_answered_with_ours, 0,
+                        4);
+    tcase_add_test(tests, test_a_key_may_be_foreign_in_one_place_only);
+    suite_add_tcase(suite, tests);
+    return suite;
+}

@@ -137,8 +137,18 @@ void rf_advise_scenario(const struct rf_scenario *scenario,
                         const struct rf_timeline *timeline,
                         struct rf_findings *out)
 {
+    struct rf_timeline whole = *timeline;
     const struct rf_mesh_advice_view view =
-        rf_mesh_advice_view_of(scenario, timeline);
+        rf_mesh_advice_view_of(scenario, &whole);
+    if (view.train->layout != RF_LAYOUT_SPEC &&
+        (view.on_gpus || timeline->given)) {
+        char *assumed = rf_mesh_advice_assume(&whole);
+        if (assumed != NULL) {
+            rf_findings_add(out, RF_ADVICE_INFO, scenario->spec->name,
+                            "assumed: %s", assumed);
+        }
+        free(assumed);
+    }
     for (size_t i = 0; i < rf_mesh_advice_count(); i++) {
         char *text = NULL;
         if (rf_mesh_advice_broken(i, &view, &text)) {

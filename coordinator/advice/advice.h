@@ -10,7 +10,8 @@
 #include "coordinator/scenario/scenario.h"
 #include "transport/control/message_fields.h"
 
-/* Rules of thumb about one scenario's meshes (mesh_advice.h). */
+/* Rules of thumb about one scenario's meshes (mesh_advice.h), and what they
+ * assume where weights are in GPU memory or the file has a timeline. */
 void rf_advise_scenario(const struct rf_scenario *scenario,
                         const struct rf_timeline *timeline,
                         struct rf_findings *out);

@@ -116,9 +116,8 @@ static void print_rules(const struct rf_advise_report *report, size_t shown,
 static void print_assumptions(const struct rf_advise_report *report, FILE *to)
 {
     const struct rf_timeline *timeline = report->timeline;
-    if (report->memory_assumed) {
-        fprintf(to, "Assumed: %.0f GB a GPU (timeline.memory_gbytes).\n",
-                timeline->memory_gbytes);
+    if (report->assumed != NULL) {
+        fprintf(to, "Assumed: %s.\n", report->assumed);
     }
     if (timeline->sequence_length <= 0) {
         fputs("Not counted: activations; give timeline.sequence_length, "
@@ -225,13 +224,13 @@ json_t *rf_advise_json(const struct rf_advise_report *report)
         json_array_append_new(choices,
                               choice_json(report, &advised->choices[i]));
     }
-    return json_pack("{s:s, s:I, s:I, s:I, s:b, s:f, s:b, s:o}", "scenario",
-                     report->base->spec->name, "training_meshes",
-                     (json_int_t)advised->feasible[RF_TRAIN],
-                     "inference_meshes",
-                     (json_int_t)advised->feasible[RF_INFER], "refused",
-                     (json_int_t)advised->refused, "links_assumed",
-                     (int)advised->links_assumed, "memory_gbytes",
-                     report->timeline->memory_gbytes, "memory_assumed",
-                     (int)report->memory_assumed, "choices", choices);
+    return json_pack(
+        "{s:s, s:I, s:I, s:I, s:b, s:f, s:b, s:o}", "scenario",
+        report->base->spec->name, "training_meshes",
+        (json_int_t)advised->feasible[RF_TRAIN], "inference_meshes",
+        (json_int_t)advised->feasible[RF_INFER], "refused",
+        (json_int_t)advised->refused, "links_assumed",
+        (int)advised->links_assumed, "memory_gbytes",
+        report->timeline->memory_gbytes, "memory_assumed",
+        report->base->config->timeline.memory_gbytes <= 0, "choices", choices);
 }

@@ -7,12 +7,12 @@
 
 #include "coordinator/advice/advise_search.h"
 
-/* `timeline` is the one that was searched with; `memory_assumed`: its
- * memory_gbytes is not the file's. */
+/* `timeline` is the one that was searched with; `assumed`: what of it is not the
+ * file's, NULL: nothing. */
 struct rf_advise_report {
     const struct rf_scenario *base;
     const struct rf_timeline *timeline;
-    bool memory_assumed;
+    char *assumed;
     struct rf_advised advised;
 };
 

@@ -5,6 +5,7 @@
 #include "coordinator/advice/mesh_advice.h"
 
 #include <math.h>
+#include <stdio.h>
 
 #include "common/mem.h"
 #include "coordinator/advice/rank_memory.h"
@@ -15,6 +16,7 @@
 #define MANY_BATCHES 16    /* micro-batches: PP's bubbles are small */
 #define ENGINE_SHARE 0.9   /* of a GPU, vLLM's gpu_memory_utilization */
 #define CACHE_SHARE 0.5    /* of that, at least, for keys and values */
+#define ASSUMED_GBYTES 80  /* of a GPU: A100 and H100 have that */
 
 #define GUIDE "ChatLearn's tuning guide"
 #define MEMORY "Megatron-Core's distributed optimizer; Korthikanti et al. 2022"
@@ -120,6 +122,18 @@ static bool no_pipeline(const struct rf_mesh_advice_view *view,
     rf_message_words_say(words, "batches", "%.0f", batches);
     return batches >= MANY_BATCHES && view->train->pp < 2 &&
            view->model->n_layers > 1 && is_megatron(view);
+}
+
+/* Too few to keep a pipeline busy, though not fewer than stages. */
+static bool few_batches(const struct rf_mesh_advice_view *view,
+                        struct rf_message_words *words)
+{
+    const double batches =
+        rf_rank_memory_micro_batches(view->train, view->timeline);
+    rf_message_words_say(words, "pp", "%u", view->train->pp);
+    rf_message_words_say(words, "batches", "%.0f", batches);
+    return view->train->pp > 1 && batches > view->train->pp &&
+           batches < MANY_BATCHES;
 }
 
 /* Sequences of a step that a replica takes at once; packed ones are one. */
@@ -371,6 +385,10 @@ static const struct rf_mesh_advice rules[] = {
      "training: with {batches} micro-batches in a step PP 2 or more saves "
      "memory at little cost",
      GUIDE},
+    {"tp-for-few-batches", RF_ADVICE_INFO, 1, few_batches,
+     "training: PP {pp} with {batches} micro-batches in a step, few for a "
+     "pipeline: TP inside a node, or CP, may do better",
+     GUIDE},
     {"vpp", RF_ADVICE_INFO, 0, no_vpp,
      "training: with PP {pp}, VPP 2 may shorten the pipeline's bubbles; it "
      "changes the layout to refit",
@@ -413,6 +431,27 @@ size_t rf_mesh_advice_count(void)
 const struct rf_mesh_advice *rf_mesh_advice(size_t index)
 {
     return &rules[index];
+}
+
+char *rf_mesh_advice_assume(struct rf_timeline *timeline)
+{
+    const char *attention =
+        timeline->sequence_length > 0 &&
+                timeline->attention == RF_ATTENTION_UNSAID
+            ? "flash attention, which keeps no scores (timeline.attention)"
+            : "";
+    char memory[64] = "";
+    if (timeline->memory_gbytes <= 0) {
+        timeline->memory_gbytes = ASSUMED_GBYTES;
+        snprintf(memory, sizeof(memory), "%d GB a GPU (timeline.memory_gbytes)",
+                 ASSUMED_GBYTES);
+    }
+    return memory[0] == '\0' && attention[0] == '\0'
+               ? NULL
+               : rf_xasprintf("%s%s%s", memory,
+                              memory[0] != '\0' && attention[0] != '\0' ? "; "
+                                                                        : "",
+                              attention);
 }
 
 bool rf_mesh_advice_broken(size_t index, const struct rf_mesh_advice_view *view,

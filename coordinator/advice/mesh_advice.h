@@ -43,6 +43,10 @@ const struct rf_mesh_advice *rf_mesh_advice(size_t index);
 bool rf_mesh_advice_broken(size_t index, const struct rf_mesh_advice_view *view,
                            char **text);
 
+/* Puts in what the rules want to know of a GPU and the file does not say, the
+ * same for every command. What was assumed, malloc'ed; NULL: nothing. */
+char *rf_mesh_advice_assume(struct rf_timeline *timeline);
+
 /* The view of a scenario; what it points to is borrowed. */
 struct rf_mesh_advice_view
 rf_mesh_advice_view_of(const struct rf_scenario *scenario,

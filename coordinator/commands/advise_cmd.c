@@ -12,7 +12,6 @@
 #include "coordinator/commands/load.h"
 #include "coordinator/scenario/scenario_set.h"
 
-#define ASSUMED_GBYTES 80 /* of a GPU: H100 and A100 have that */
 /* Ranks planned for a scenario: 512 worlds of 16 ranks, 16 of 512. */
 #define BUDGET 8192
 
@@ -58,10 +57,7 @@ static enum rf_status advise_one(const struct rf_scenario *base, bool json,
                 base->spec->name);
         return RF_OK;
     }
-    if (timeline.memory_gbytes <= 0) {
-        timeline.memory_gbytes = ASSUMED_GBYTES;
-        report.memory_assumed = true;
-    }
+    report.assumed = rf_mesh_advice_assume(&timeline);
     status = rf_advise_search(base, &timeline, BUDGET, &report.advised, err);
     if (status == RF_OK && json) {
         json_array_append_new(list, rf_advise_json(&report));
@@ -69,6 +65,7 @@ static enum rf_status advise_one(const struct rf_scenario *base, bool json,
         fputs(base->index > 0 ? "\n" : "", stdout);
         rf_advise_print(&report, stdout);
     }
+    free(report.assumed);
     free(report.advised.choices);
     return status;
 }

@@ -57,6 +57,7 @@ test_rules_follow_the_timeline() {
     cluster '.timeline = {"memory_gbytes": 0.000001, "sequence_length": 9000}'
     run_coord advise cluster.json
     expect_exit 0
+    expect_text out '^Assumed: flash attention, which keeps no scores'
     expect_text out '^fits-training: .*and there are 1e-06 GB'
     expect_text out '^None of these fits; the nearest, for the scenario: [{]'
     expect_no_text out 'Assumed: 80 GB'
@@ -64,6 +65,20 @@ test_rules_follow_the_timeline() {
     run_coord advise cluster.json
     expect_exit 2
     expect_text err 'timeline.recompute'
+}
+
+test_check_and_advise_assume_the_same_and_say_so() {
+    cluster '.nodes = [{"host": "a", "slots": 4}] | .launch.method = "local" |
+        .scenarios[0].method = "host" | .timeline = {"sequence_length": 4096}'
+    run_coord check cluster.json
+    expect_exit 0
+    expect_text out '^I s: assumed: 80 GB a GPU .*; flash attention'
+    run_coord advise cluster.json
+    expect_text out '^Assumed: 80 GB a GPU .*; flash attention'
+    cluster '.timeline = {"train_global_batch_size": 512}'
+    run_coord advise cluster.json
+    expect_exit 2
+    expect_text err 'unknown key "train_global_batch_size"; .*timeline.global_batch'
 }
 
 # Strategies differ in what a refit takes, not in which meshes there are.

@@ -116,20 +116,50 @@ static void put_repeats(json_t *out, const json_t *record,
     put(out, "variance", variance);
 }
 
+/* A figure that each rank has. */
+struct of_ranks {
+    double sum, most;
+    size_t n;
+};
+
+static const char *const stages[] = {"before", "prepared", "refit", "after"};
+
+struct rank_memory {
+    struct of_ranks peak, stages[RF_ARRAY_SIZE(stages)];
+};
+
+static void add_rank(struct of_ranks *figure, double value)
+{
+    figure->sum += value;
+    figure->most = RF_MAX(figure->most, value);
+    figure->n++;
+}
+
+static json_t *mean_json(const struct of_ranks *figure)
+{
+    return figure->n > 0
+               ? json_integer(llround(figure->sum / (double)figure->n))
+               : NULL;
+}
+
 /* Takes the peak of one rank, in the memory where its method keeps weights, if
  * it is above those before. */
-static void take_peak(const json_t *rank, json_t *out, double *most)
+static void take_peak(const json_t *rank, json_t *out, struct of_ranks *peaks)
 {
     double peak, predicted = 0;
+    const double most = peaks->most;
     const bool device =
         rf_result_number(rank, NULL, "predicted_device_bytes", &predicted) &&
         predicted > 0;
     const char *const measured =
         device ? "device_peak_bytes" : "host_peak_bytes";
-    if (!rf_result_number(rank, NULL, measured, &peak) || peak <= *most) {
+    if (!rf_result_number(rank, NULL, measured, &peak)) {
         return;
     }
-    *most = peak;
+    add_rank(peaks, peak);
+    if (peak <= most) {
+        return;
+    }
     put(out, "peak_bytes", json_incref(json_object_get(rank, measured)));
     put(out, "predicted_bytes",
         json_incref(json_object_get(rank, device ? "predicted_device_bytes"
@@ -148,31 +178,61 @@ static void keep_most(json_t *out, const json_t *rank, const char *object,
     }
 }
 
-static void take_ranks(const json_t *memory, json_t *out, double *most)
+static void take_stages(const json_t *rank, struct of_ranks *out)
+{
+    for (size_t s = 0; s < RF_ARRAY_SIZE(stages); s++) {
+        char key[32];
+        double value;
+        snprintf(key, sizeof(key), "%s_bytes", stages[s]);
+        if (rf_result_number(rank, "stages", key, &value)) {
+            add_rank(&out[s], value);
+        }
+    }
+}
+
+static json_t *stages_json(const struct of_ranks *figures)
+{
+    json_t *out = json_object();
+    for (size_t s = 0; s < RF_ARRAY_SIZE(stages); s++) {
+        json_t *one = json_object();
+        put(one, "mean_bytes", mean_json(&figures[s]));
+        put(one, "max_bytes",
+            figures[s].n > 0 ? json_integer(llround(figures[s].most)) : NULL);
+        put(out, stages[s], one);
+    }
+    return out;
+}
+
+static void take_ranks(const json_t *memory, json_t *out,
+                       struct rank_memory *all)
 {
     const json_t *rank;
     size_t r;
     json_array_foreach (memory, r, rank) {
-        take_peak(rank, out, most);
+        take_peak(rank, out, &all->peak);
+        take_stages(rank, all->stages);
         keep_most(out, rank, NULL, "host_peak_bytes");
         keep_most(out, rank, NULL, "device_peak_bytes");
         keep_most(out, rank, "device", "foreign_bytes");
     }
 }
 
-/* Of the rank that needed most, in any repeat; and the most of each kind. */
+/* Of the rank that needed most, in any repeat; the most of each kind; and the
+ * mean over ranks, of each stage too. */
 static json_t *memory_json(const json_t *record)
 {
     json_t *out =
         json_pack("{s:n, s:n, s:n, s:n, s:n}", "peak_bytes", "predicted_bytes",
                   "host_peak_bytes", "device_peak_bytes", "foreign_bytes");
     const json_t *repeats = json_object_get(record, "repeats"), *repeat;
-    double most = 0;
+    struct rank_memory all = {0};
     size_t i;
-    take_ranks(json_object_get(record, "memory"), out, &most);
+    take_ranks(json_object_get(record, "memory"), out, &all);
     json_array_foreach (repeats, i, repeat) {
-        take_ranks(json_object_get(repeat, "memory"), out, &most);
+        take_ranks(json_object_get(repeat, "memory"), out, &all);
     }
+    put(out, "peak_mean_bytes", mean_json(&all.peak));
+    put(out, "stages", stages_json(all.stages));
     return out;
 }
 

@@ -266,6 +266,10 @@ enum rf_status rf_answers_closed(struct rf_attempt *attempt,
     if (facts->has_device) {
         facts->device = *closed->device;
     }
+    facts->has_stages = closed->stages != NULL;
+    if (facts->has_stages) {
+        facts->stages = *closed->stages;
+    }
     return RF_OK;
 }
 

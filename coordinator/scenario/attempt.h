@@ -88,6 +88,8 @@ struct rf_rank_facts {
     uint64_t host_peak_bytes, device_peak_bytes;
     bool has_device; /* `device` says where device_peak_bytes comes from */
     struct rf_msg_device_usage device;
+    bool has_stages;
+    struct rf_msg_memory_stages stages;
     uint64_t arena_bytes[RF_MEM_COUNT];
     char copy_rule[16];         /* empty: the method has one way to copy */
     uint64_t engine_from_bytes; /* RF_ABSENT_U64: never */

@@ -427,6 +427,10 @@ static json_t *memory_json(const struct rf_attempt *attempt)
             put(out, "device",
                 rf_schema_encode(&rf_msg_device_usage_schema, &facts->device));
         }
+        if (facts->has_stages) {
+            put(out, "stages",
+                rf_schema_encode(&rf_msg_memory_stages_schema, &facts->stages));
+        }
         put(out, "predicted_host_bytes",
             json_integer(
                 (json_int_t)(device ? RF_PLAN_PROCESS_BYTES : predicted)));

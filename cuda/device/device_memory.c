@@ -449,8 +449,13 @@ static void cuda_buffer_free(void *buffer)
 static void cuda_usage(uint64_t *used, uint64_t *available)
 {
     size_t free_bytes = 0, total = 0;
+    if (rf_device_abandoned()) {
+        *used = arenas_now;
+        *available = 0;
+        return;
+    }
     (void)cudaMemGetInfo(&free_bytes, &total);
-    *used = arenas_now;
+    *used = RF_MAX(arenas_now, rf_memory_usage_now());
     *available = free_bytes;
 }
 

@@ -100,6 +100,16 @@ void rf_memory_usage_have_context(void)
     }
 }
 
+uint64_t rf_memory_usage_now(void)
+{
+    uint64_t used = 0, others = 0;
+    if (rf_nvml_processes(usage.device, &used, &others) && used > 0) {
+        return used;
+    }
+    used = used_of_runtime();
+    return used > usage.context_used ? used - usage.context_used : 0;
+}
+
 void rf_memory_usage_note(uint64_t arena_bytes)
 {
     const uint64_t used = used_of_runtime();

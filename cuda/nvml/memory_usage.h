@@ -26,6 +26,10 @@ void rf_memory_usage_pause(bool paused);
 /* Arena bytes now. */
 void rf_memory_usage_note(uint64_t arena_bytes);
 
+/* In use by this process now, by its own figure or else by what the runtime lost
+ * since our context. */
+uint64_t rf_memory_usage_now(void);
+
 /* Stops sampling; the figures so far. May be called again. */
 void rf_memory_usage_end(struct rf_module_usage *out);
 

@@ -30,7 +30,8 @@ record_everything() {
     REFIT_TEST_EXIT=1:1 run_coord cluster.json -s across -o exit
     expect_exit 1
     "$RF_TOP/tests/lib/make-checkpoint" model >total || fail "no checkpoint"
-    jq '. + {model: {checkpoint: "model"}, scenarios: [{name: "exported",
+    jq '. + {model: {checkpoint: "model", revision: "c0ffee"},
+        scenarios: [{name: "exported",
         train: {tp: 2}, infer: {tp: 2}, warmup: 0, iterations: 1}]}' \
         <<<"$four_slots" >cluster.json
     mkdir there
@@ -39,6 +40,21 @@ record_everything() {
     mkdir "$work/runs"
     mv ok repeated flip exit export "$work/runs"
     cd "$work/runs" || exit
+}
+
+# Before weights have memory, ready, after refits, at the end.
+test_memory_is_reported_by_stage_with_means_over_ranks() {
+    record_everything
+    expect_json "$(echo ok/*/quantized.json)" '.memory | length == 8 and
+        all(.[].stages; .before_bytes > 0 and
+            .prepared_bytes > .before_bytes + 1000000 and
+            .refit_bytes > .before_bytes and .after_bytes > .before_bytes)'
+    expect_json "$(echo ok/*/quantized.json)" '
+        (.memory | map(.host_peak_bytes) | add / length) as $mean |
+        .summary.memory | (.peak_mean_bytes - $mean | fabs) < 1 and
+            .peak_mean_bytes <= .peak_bytes and
+            all(.stages[]; .mean_bytes <= .max_bytes)'
+    expect_text "$(echo ok/*/summary.csv)" ',memory_peak_mean_bytes,memory_before_mean_bytes,'
 }
 
 # Keys that the files have, one per line; not those inside of what users wrote

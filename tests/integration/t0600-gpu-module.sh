@@ -347,6 +347,8 @@ test_device_memory_is_the_process_s_own() {
     expect_exit 0
     expect_json "$(result s)" '.memory | all(
         .device_peak_bytes == .device.process_bytes and
+        .stages.refit_bytes == .device.process_bytes and
+        .stages.before_bytes < .stages.prepared_bytes and
         .device_peak_bytes >= .device.arena_bytes + 300 * 1048576 and
         .device.arena_bytes >= .predicted_device_bytes and
         .device.foreign_bytes == 1000000000 and

@@ -338,6 +338,17 @@
     F(S, U64, nvlink_sent_bytes, OPTIONAL, 0, RF_MSG_BYTES_MAX, "likewise")    \
     F(S, U64, nvlink_received_bytes, OPTIONAL, 0, RF_MSG_BYTES_MAX, "likewise")
 
+/* In the memory where the method keeps weights. */
+#define RF_MEMORY_STAGES_FIELDS(F, S)                                          \
+    F(S, U64, before_bytes, REQUIRED, 0, RF_MSG_BYTES_MAX,                     \
+      "before memory for weights")                                             \
+    F(S, U64, prepared_bytes, REQUIRED, 0, RF_MSG_BYTES_MAX,                   \
+      "ready to refit, a checkpoint read")                                     \
+    F(S, U64, refit_bytes, REQUIRED, 0, RF_MSG_BYTES_MAX,                      \
+      "most after any refit")                                                  \
+    F(S, U64, after_bytes, REQUIRED, 0, RF_MSG_BYTES_MAX,                      \
+      "at the end, weights still there")
+
 #define RF_CLOSED_FIELDS(F, S)                                                 \
     F(S, U64, host_peak_bytes, REQUIRED, 0, RF_MSG_BYTES_MAX,                  \
       "the rank's own arenas plus the most private memory (anonymous and "     \
@@ -345,7 +356,8 @@
     F(S, U64, device_peak_bytes, REQUIRED, 0, RF_MSG_BYTES_MAX,                \
       "of device memory")                                                      \
     F(S, MAYBE, device, msg_device_usage, 0, 0,                                \
-      "device methods: what that figure was chosen from")
+      "device methods: what that figure was chosen from")                      \
+    F(S, MAYBE, stages, msg_memory_stages, 0, 0, "what was used when")
 
 /* One rank's answer to a step. */
 #define RF_ANSWER_FIELDS(F, S)                                                 \
@@ -455,6 +467,7 @@
     X(msg_verified, RF_VERIFIED_FIELDS)                                        \
     X(msg_exported, RF_EXPORTED_FIELDS)                                        \
     X(msg_device_usage, RF_DEVICE_USAGE_FIELDS)                                \
+    X(msg_memory_stages, RF_MEMORY_STAGES_FIELDS)                              \
     X(msg_closed, RF_CLOSED_FIELDS)                                            \
     X(msg_answer, RF_ANSWER_FIELDS)                                            \
     X(msg_share, RF_SHARE_FIELDS)

@@ -150,7 +150,7 @@ static enum rf_status load_sources(struct rf_rank_attempt *attempt,
     }
     attempt->checkpoint.done = true;
     attempt->checkpoint.index = iteration;
-    rf_rank_attempt_note_memory(attempt);
+    rf_rank_attempt_note_memory(attempt, &attempt->stages.prepared_bytes);
     answer->loaded = rf_schema_new(&rf_msg_loaded_schema);
     answer->loaded->ns = rf_now_ns() - begun_ns;
     answer->loaded->bytes = atomic_load(&reading->done_bytes);
@@ -254,7 +254,7 @@ static void report_times(struct rf_rank_attempt *attempt,
                          const struct rf_phase_times *times, int64_t start_ns,
                          int64_t end_ns, struct rf_msg_answer *answer)
 {
-    rf_rank_attempt_note_memory(attempt);
+    rf_rank_attempt_note_memory(attempt, &attempt->stages.refit_bytes);
     if (trace != NULL) {
         answer->traced = traced(trace, start_ns);
     }
@@ -590,12 +590,6 @@ device_usage(const struct rf_module_usage *usage)
     return out;
 }
 
-/* What the private peak has not of an arena. */
-static uint64_t shared_bytes(const struct rf_arena *arena)
-{
-    return rf_memory_is_private(arena->base) ? 0 : arena->bytes;
-}
-
 static enum rf_status step_close(struct rf_rank_attempt *attempt,
                                  const struct rf_msg_step *step,
                                  struct rf_msg_answer *answer,
@@ -605,14 +599,11 @@ static enum rf_status step_close(struct rf_rank_attempt *attempt,
     uint64_t host = 0;
     (void)step;
     (void)err;
-    rf_rank_attempt_note_memory(attempt);
+    rf_rank_attempt_note_memory(attempt, &attempt->stages.after_bytes);
     if (attempt->module != NULL) {
         attempt->module->usage(&device);
     } else {
-        for (int m = 0; m < RF_MEM_COUNT; m++) {
-            host += shared_bytes(&attempt->method_env.arena[m]);
-        }
-        host += shared_bytes(&attempt->quantized);
+        host = rf_rank_attempt_shared_bytes(attempt);
     }
     host += attempt->private_peak;
     answer->closed = rf_schema_new(&rf_msg_closed_schema);
@@ -621,6 +612,8 @@ static enum rf_status step_close(struct rf_rank_attempt *attempt,
     if (attempt->module != NULL) {
         answer->closed->device = device_usage(&device);
     }
+    answer->closed->stages = rf_schema_new(&rf_msg_memory_stages_schema);
+    *answer->closed->stages = attempt->stages;
     rf_rank_attempt_release(attempt);
     attempt->closed = true;
     return RF_OK;

@@ -31,6 +31,7 @@ struct rf_rank_attempt {
         uint32_t index; /* the iteration that they were filled for */
     } checkpoint;
     uint64_t private_peak;
+    struct rf_msg_memory_stages stages;
     char registration[RF_REGISTRATION_SIZE]; /* what the method says of it */
     bool prepared, closed;
     bool broken; /* a step has failed: only the end may follow */
@@ -44,8 +45,13 @@ enum rf_status rf_rank_attempt_prepare(struct rf_rank_attempt *attempt,
 /* Closes the method and frees arenas, plan and task. */
 void rf_rank_attempt_release(struct rf_rank_attempt *attempt);
 
-/* Keeps the highest private memory seen, for host_peak_bytes. */
-void rf_rank_attempt_note_memory(struct rf_rank_attempt *attempt);
+/* Keeps the highest private memory seen, for host_peak_bytes, and the highest in
+ * use of the method's memory in a stage: a member of attempt->stages. */
+void rf_rank_attempt_note_memory(struct rf_rank_attempt *attempt,
+                                 uint64_t *stage);
+
+/* The rank's arenas that its private memory has not. */
+uint64_t rf_rank_attempt_shared_bytes(const struct rf_rank_attempt *attempt);
 
 /* Collective with one entry per rank; *all has as many as the world has ranks,
  * freed with rf_blobs_free() and free(). */

@@ -21,8 +21,29 @@
 #include "planner/strategy/yardstick.h"
 #include "worker/content/memory_host.h"
 
-void rf_rank_attempt_note_memory(struct rf_rank_attempt *attempt)
+static uint64_t shared_bytes(const struct rf_arena *arena)
 {
+    return rf_memory_is_private(arena->base) ? 0 : arena->bytes;
+}
+
+uint64_t rf_rank_attempt_shared_bytes(const struct rf_rank_attempt *attempt)
+{
+    uint64_t bytes = shared_bytes(&attempt->quantized);
+    for (int m = 0; m < RF_MEM_COUNT; m++) {
+        bytes += shared_bytes(&attempt->method_env.arena[m]);
+    }
+    return bytes;
+}
+
+void rf_rank_attempt_note_memory(struct rf_rank_attempt *attempt,
+                                 uint64_t *stage)
+{
+    uint64_t used = 0, available = 0;
+    attempt->memory->usage(&used, &available);
+    if (attempt->module == NULL) {
+        used += rf_rank_attempt_shared_bytes(attempt);
+    }
+    *stage = RF_MAX(*stage, used);
     attempt->private_peak = RF_MAX(attempt->private_peak, rf_memory_private());
 }
 
@@ -446,6 +467,9 @@ enum rf_status rf_rank_attempt_prepare(struct rf_rank_attempt *attempt,
     }
     status = make_plan(attempt, err);
     RF_THEN(status, choose_method(attempt, err));
+    if (status == RF_OK) {
+        rf_rank_attempt_note_memory(attempt, &attempt->stages.before_bytes);
+    }
     RF_THEN(status, agree(attempt, &agreement, err));
     RF_THEN(status, rf_quantize_plan(attempt->plan, attempt->env.rank,
                                      &attempt->quantize, err));
@@ -460,7 +484,7 @@ enum rf_status rf_rank_attempt_prepare(struct rf_rank_attempt *attempt,
         return status;
     }
     attempt->prepared = true;
-    rf_rank_attempt_note_memory(attempt);
+    rf_rank_attempt_note_memory(attempt, &attempt->stages.prepared_bytes);
     answer->prepared = describe_preparation(
         attempt, &agreement, opened_ns - opening_ns, connected_ns - opening_ns);
     return RF_OK;

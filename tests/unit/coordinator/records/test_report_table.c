@@ -281,7 +281,7 @@ START_TEST(test_summary_has_no_figures_that_cannot_be)
     rf_report_table_add(table, RF_REPORT_CSV, NULL, result);
     text = table_text(table, RF_REPORT_CSV);
     ck_assert_msg(strstr(text, "\nx,ok,,,,,,,,,,,,,,,,,,1e-17,-2.5,"
-                               ",,,,,,,,,,,,,,,,,,,,,,,,,,\n") != NULL,
+                               ",,,,,,,,,,,,,,,,,,,,,,,,,,,,,,,,,,,\n") != NULL,
                   "%s", text);
     free(text);
     json_decref(result);

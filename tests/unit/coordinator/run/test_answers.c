@@ -172,13 +172,17 @@ END_TEST
 START_TEST(test_answers_keep_what_a_device_used)
 {
     struct rf_msg_device_usage device = {.arena_bytes = 7};
+    struct rf_msg_memory_stages stages = {.refit_bytes = 9};
     struct rf_msg_closed closed = {.host_peak_bytes = 5};
     const struct rf_msg_answer answer = {.rank = 3, .closed = &closed};
     ck_assert_int_eq(rf_answers_closed(lab.attempt, &answer, &err), RF_OK);
     ck_assert(!lab.attempt->ranks[3].has_device);
+    ck_assert(!lab.attempt->ranks[3].has_stages);
     closed.device = &device;
+    closed.stages = &stages;
     ck_assert_int_eq(rf_answers_closed(lab.attempt, &answer, &err), RF_OK);
     ck_assert_uint_eq(lab.attempt->ranks[3].device.arena_bytes, 7);
+    ck_assert_uint_eq(lab.attempt->ranks[3].stages.refit_bytes, 9);
 }
 END_TEST
 

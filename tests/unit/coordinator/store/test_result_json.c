@@ -243,6 +243,37 @@ START_TEST(test_results_summary_has_the_memory_of_the_largest_rank)
 }
 END_TEST
 
+START_TEST(test_results_summary_has_means_over_ranks_of_each_stage)
+{
+    struct rf_attempt *attempt = result_lab_attempt(0);
+    json_t *record;
+    attempt->closed = true;
+    for (uint32_t r = 0; r < 4; r++) {
+        attempt->ranks[r].host_peak_bytes = 1000 * (r + 1);
+        attempt->ranks[r].has_stages = true;
+        attempt->ranks[r].stages =
+            (struct rf_msg_memory_stages){.before_bytes = 10,
+                                          .prepared_bytes = 100 * r,
+                                          .refit_bytes = 200 * r,
+                                          .after_bytes = 30};
+    }
+    record = record_of(attempt);
+    ck_assert_double_eq_tol(number(record, "summary.memory", "peak_mean_bytes"),
+                            2500, 0.5);
+    ck_assert_double_eq_tol(
+        number(record, "summary.memory.stages.prepared", "mean_bytes"), 150,
+        0.5);
+    ck_assert_double_eq_tol(
+        number(record, "summary.memory.stages.refit", "max_bytes"), 600, 0.5);
+    ck_assert_double_eq_tol(
+        number(record, "summary.memory.stages.before", "max_bytes"), 10, 0.5);
+    ck_assert_double_eq_tol(
+        number(record, "summary.memory.stages.after", "mean_bytes"), 30, 0.5);
+    json_decref(record);
+    rf_attempt_destroy(attempt);
+}
+END_TEST
+
 START_TEST(test_results_have_the_yardstick_of_each_iteration)
 {
     struct rf_attempt *attempt = result_lab_attempt(0);
@@ -582,6 +613,8 @@ Suite *test_result_json_suite(void)
         tests, test_results_of_a_method_that_moves_nothing_claim_no_bandwidth);
     tcase_add_test(tests,
                    test_results_summary_has_the_memory_of_the_largest_rank);
+    tcase_add_test(tests,
+                   test_results_summary_has_means_over_ranks_of_each_stage);
     tcase_add_test(tests, test_results_have_the_yardstick_of_each_iteration);
     tcase_add_test(tests, test_results_know_a_bound_that_was_beaten);
     tcase_add_test(tests, test_results_bound_takes_the_best_yardstick);

@@ -7,8 +7,8 @@
 
 #include "coordinator/advice/advise_search.h"
 
-/* `timeline` is the one that was searched with; `assumed`: what of it is not the
- * file's, NULL: nothing. */
+/* `timeline` is the one that was searched with; `assumed`: what of it is not
+ * the file's, NULL: nothing. */
 struct rf_advise_report {
     const struct rf_scenario *base;
     const struct rf_timeline *timeline;

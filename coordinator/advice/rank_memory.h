@@ -27,16 +27,16 @@ struct rf_training_memory {
  *
  * Activations of a layer: 34·s·b·h bytes, divided over TP with sequence
  * parallelism and over CP (Korthikanti et al. 2022, "Reducing Activation
- * Recomputation in Large Transformer Models", equation 6). Attention that is not
- * fused adds its scores, 5·a·s²·b of a heads, their softmax and dropout
+ * Recomputation in Large Transformer Models", equation 6). Attention that is
+ * not fused adds its scores, 5·a·s²·b of a heads, their softmax and dropout
  * (equation 4), as if every layer had attention. Selective recomputation, that
  * is Megatron's of core attention, keeps those of one layer at a time; flash
  * attention has none (Dao et al. 2022, "FlashAttention"), so selective saves
  * nothing there. Full recomputation keeps 2·s·b·h a layer and one layer whole.
- * Of p stages, stage i keeps p - i micro-batches (with v
- * virtual stages each ((v - 1)·p + 2·(p - i) - 1)/v), or fewer where a step has
- * fewer. The last one also has the float32 logits: 4·s·b bytes for each word of
- * the vocabulary, over TP and CP.
+ * Of p stages, stage i keeps p - i micro-batches (with v virtual stages each
+ * ((v - 1)·p + 2·(p - i) - 1)/v), or fewer where a step has fewer. The last one
+ * also has the float32 logits: 4·s·b bytes for each word of the vocabulary,
+ * over TP and CP.
  */
 struct rf_training_memory
 rf_rank_memory_training(const struct rf_model *model,

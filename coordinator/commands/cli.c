@@ -123,7 +123,11 @@ static enum rf_status take_option(struct parse *parse, enum rf_cli_option_id id,
     const struct rf_cli_option *option = &rf_cli_options[id];
     void *member = (char *)parse->cli + option->at;
     parse->seen[id] = true;
-    if (option->value != NULL && optarg != NULL && optarg[0] == '\0') {
+    if (option->value != NULL && option->value[0] == '[' && optarg == NULL) {
+        *(const char **)member = "";
+        return RF_OK;
+    }
+    if (option->value != NULL && optarg[0] == '\0') {
         return rf_err_set(err, RF_ERR_USAGE,
                           "--%s: the value is empty; is a variable unset?",
                           option->name);
@@ -132,7 +136,7 @@ static enum rf_status take_option(struct parse *parse, enum rf_cli_option_id id,
         return take_value(parse, id, err);
     }
     if (option->value != NULL) {
-        *(const char **)member = optarg != NULL ? optarg : "";
+        *(const char **)member = optarg;
     } else {
         *(bool *)member = true;
     }

@@ -42,8 +42,9 @@ struct rf_cli {
     const char *export; /* folder of --export, or NULL */
     const char *trace;  /* file of --trace, or NULL */
     const char *demo;   /* size of --demo, or NULL */
-    bool explain;       /* --explain of --demo */
+    const char *alpa;   /* file of --alpa, "": none; NULL: not given */
     bool dry_run, json, full;
+    bool explain; /* --explain of --demo */
     bool print; /* --print of megatron */
     bool slow;  /* --slow: slow scenarios, too */
     bool logs;  /* --logs */
@@ -56,7 +57,6 @@ struct rf_cli {
     struct rf_thresholds thresholds;
     enum rf_report_form form;
     bool drop_constant;    /* --drop-constant of tables */
-    const char *alpa;      /* --alpa, its file or ""; NULL: not given */
     bool pool;             /* --pool: several runs as one */
     const char *html;      /* file of --html */
     const char *figures;   /* folder of --figures, or NULL */

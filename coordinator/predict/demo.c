@@ -304,9 +304,10 @@ static void print_text(const struct rf_demo *demo, FILE *to)
     for (size_t i = 0; i < RF_ARRAY_SIZE(architectures); i++) {
         print_architecture(i, demo, to);
     }
-    fputs("\nin parts (of a handle as in the demo's example; the table has 1 "
-          "ms for all)\n",
-          to);
+    fputs(
+        "\nparts (of a handle as in the demo's example; the table has 1 ms for "
+        "all)\n",
+        to);
     print_parts(demo->bytes, to);
     fputs("\ncrossover\n", to);
     if (print_crossovers(to) == 0) {

@@ -12,9 +12,9 @@
  * benchmark/alpa/resharding/benchmark.py): for each result of one tensor
  * between two layouts `spec` the meshes, both sharding specs, the tensor's
  * shape, the modes, and mean and variance of the time in seconds. What Alpa
- * could not have measured is named in a warning and left out. What Alpa does not
- * have tells entries apart: the scenario's name, of several runs behind that of
- * its run. A new reference.
+ * could not have measured is named in a warning and left out. What Alpa
+ * does not have tells entries apart: the scenario's name, of several runs
+ * behind that of its run. A new reference.
  */
 json_t *rf_report_alpa(const struct rf_result_set *set);
 

@@ -26,8 +26,8 @@ void rf_memory_usage_pause(bool paused);
 /* Arena bytes now. */
 void rf_memory_usage_note(uint64_t arena_bytes);
 
-/* In use by this process now, by its own figure or else by what the runtime lost
- * since our context. */
+/* In use by this process now, by its own figure or else by what the runtime
+ * lost since our context. */
 uint64_t rf_memory_usage_now(void);
 
 /* Stops sampling; the figures so far. May be called again. */

@@ -45,8 +45,8 @@ enum rf_status rf_rank_attempt_prepare(struct rf_rank_attempt *attempt,
 /* Closes the method and frees arenas, plan and task. */
 void rf_rank_attempt_release(struct rf_rank_attempt *attempt);
 
-/* Keeps the highest private memory seen, for host_peak_bytes, and the highest in
- * use of the method's memory in a stage: a member of attempt->stages. */
+/* Keeps the highest private memory seen, for host_peak_bytes, and the highest
+ * in use of the method's memory in a stage: a member of attempt->stages. */
 void rf_rank_attempt_note_memory(struct rf_rank_attempt *attempt,
                                  uint64_t *stage);
 

@@ -101,9 +101,9 @@ static uint32_t layers_in_stage(const struct rf_model *model,
 static double bytes_each(const struct rf_side_spec *side,
                          const struct rf_family *family)
 {
-    return side->quantize && rf_quantize_converts(family)
-               ? 1
-               : rf_dtype_bytes(rf_side_dtype(side, family->dtype));
+    const double bytes = rf_dtype_bytes(rf_side_dtype(side, family->dtype));
+    const double share = side->quantize ? rf_quantize_share(family) : 0;
+    return share + (1 - share) * bytes;
 }
 
 static struct held held_by(const struct rf_model *model,

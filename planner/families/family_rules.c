@@ -265,6 +265,17 @@ static enum rf_status read_block(const struct rf_rule *rule,
                              &family->block, err);
 }
 
+/* Whether infer.quantize takes it for a matrix of a linear layer: engines leave
+ * the vision tower as it is, as published checkpoints do. */
+static bool is_quantized(const struct rf_rule *rule)
+{
+    bool linear = rule->component != RF_COMPONENT_VISION;
+    for (uint32_t i = 0; i < rule->n_parts; i++) {
+        linear &= rf_role_division(rule->roles[i])->linear;
+    }
+    return rule->quantize_given ? rule->quantize : linear;
+}
+
 enum rf_status rf_rule_divide(const struct rf_rule *rule,
                               struct rf_values *values,
                               struct rf_family *family, struct rf_err *err)
@@ -278,6 +289,7 @@ enum rf_status rf_rule_divide(const struct rf_rule *rule,
     family->own_layers = rule->range.value != NULL;
     family->component = rule->component;
     family->whole_in = rule->whole_in;
+    family->quantized = is_quantized(rule);
     values->mtp = rule->component == RF_COMPONENT_MTP;
     for (uint32_t i = 0; i < rule->n_parts; i++) {
         family->parts[i] = (struct rf_part){.role = rule->roles[i]};

@@ -95,6 +95,7 @@ enum rf_status rf_model_add_family(struct rf_model *model,
         .role = RF_ROLE_OTHER,
         .n_parts = 1,
         .parts = {{.role = RF_ROLE_OTHER}},
+        .quantized = true,
         .dtype = draft->dtype,
         .n_layers = draft->layers != NULL ? draft->n_layers : 1,
     };

@@ -21,6 +21,7 @@
 #include "planner/families/model_describe.h"
 #include "planner/families/model_fields.h"
 #include "planner/families/model_rules.h"
+#include "planner/families/unquantized.h"
 #include "planner/model/shape_json.h"
 
 /* Keys beside "config" that override nothing. */
@@ -212,6 +213,7 @@ static enum rf_status build(struct rf_values *values, const char *model_type,
     json_object_set_new(values->used, "num_hidden_layers", json_true());
     json_object_set_new(values->used, "dtype", json_true());
     tell_not_counted(values, model);
+    RF_TRY(rf_model_leave_unquantized(model, values, err));
     return check_overrides_used(values, model_type, err);
 }
 

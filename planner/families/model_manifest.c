@@ -22,6 +22,7 @@
 #include "planner/families/model_build.h"
 #include "planner/families/model_config.h"
 #include "planner/families/model_describe.h"
+#include "planner/families/unquantized.h"
 #include "planner/model/shape_json.h"
 
 #define NAME_MAX_BYTES 256
@@ -602,6 +603,8 @@ static enum rf_status read_all(struct manifest *manifest,
         return status;
     }
     tell_not_counted(manifest);
+    RF_TRY(rf_model_leave_unquantized(manifest->model, &manifest->values,
+                                      manifest->err));
     return rf_model_describe(manifest->model, &manifest->values, node, true,
                              manifest->err);
 }

@@ -163,6 +163,7 @@ static enum rf_status read_flags(struct rf_rule *rule, struct rf_err *err)
         {"transposed", &rule->transposed},
         {"optional", &rule->optional},
         {"keys_are_values", &rule->keys_are_values},
+        {"quantize", &rule->quantize},
     };
     enum rf_status status = RF_OK;
     for (size_t i = 0; i < RF_ARRAY_SIZE(flags) && status == RF_OK; i++) {
@@ -190,7 +191,8 @@ enum rf_status rf_rule_read(const struct rf_jnode *node, const char *table,
         "name",       "role",  "parts", "interleaved",     "stacked",
         "transposed", "shape", "dims",  "dtype",           "experts",
         "layers",     "if",    "stage", "heads",           "after",
-        "optional",   "whole", "block", "keys_are_values", NULL};
+        "optional",   "whole", "block", "keys_are_values", "quantize",
+        NULL};
     static const char *const stages[] = {"all", "first", "last", NULL};
     struct rf_jnode layers = rf_jnode_get(node, "layers");
     struct rf_rule rule = {.node = *node, .table = table, .own = true};
@@ -209,6 +211,7 @@ enum rf_status rf_rule_read(const struct rf_jnode *node, const char *table,
     }
     rule.stage_given = json_object_get(node->value, "stage") != NULL;
     rule.dtype_given = json_object_get(node->value, "dtype") != NULL;
+    rule.quantize_given = json_object_get(node->value, "quantize") != NULL;
     rule.stage = (enum rf_stage)stage;
     rule.range = json_is_array(layers.value) ? layers : rule.range;
     rule.name = rf_xstrdup(name);

@@ -10,6 +10,7 @@ void rf_family_free(struct rf_family *family)
     free(family->name);
     free(family->rule);
     free(family->layers);
+    free(family->left_as_it_is);
 }
 
 void rf_model_destroy(struct rf_model *model)
@@ -24,6 +25,7 @@ void rf_model_destroy(struct rf_model *model)
         free(model->not_counted[i]);
     }
     free(model->not_counted);
+    free(model->unclear_module);
     free(model->families);
     free(model->name);
     free(model->model_type);

@@ -160,6 +160,9 @@ struct rf_family {
                          share to each, the last ones have fewer */
     bool keys_are_values; /* keys of layers that have no values: engines put
                              them in both places */
+    bool quantized;       /* infer.quantize converts it, but for what ... */
+    bool *left_as_it_is;  /* ... the checkpoint's own list names: n_experts for
+                            each layer; NULL: nothing */
     enum rf_component component; /* that it is a part of */
     uint32_t whole_in; /* layouts that divide it over no ranks, whatever its
                           roles say: bits of enum rf_layout_kind */
@@ -194,7 +197,9 @@ struct rf_model {
     char *
         *not_counted; /* what the description has beside these, one per line */
     uint32_t n_not_counted;
-    json_t *files; /* checkpoint: {"folder", "tensors": {name: {"file",
+    char *unclear_module; /* of the checkpoint's list of modules that are not
+                             quantised: what is not understood */
+    json_t *files;        /* checkpoint: {"folder", "tensors": {name: {"file",
                       "offset"}}}; NULL when content is the pattern */
 };
 

@@ -36,7 +36,7 @@ struct rf_role_division {
     enum rf_unit unit;
     enum rf_repeat repeats;
     bool vocabulary;     /* rows are padded as the layout does */
-    bool linear;         /* a matrix that infer.quantize converts */
+    bool linear;         /* infer.quantize converts it, if no rule objects */
     enum rf_stage stage; /* of the pipeline, outside layers */
 };
 

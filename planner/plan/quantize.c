@@ -7,7 +7,6 @@
 
 #include "common/fp8.h"
 #include "common/mem.h"
-#include "planner/model/roles.h"
 
 #define PART_ALIGN 256
 #define DIM_ROW 2 /* of a box: after layer and expert */
@@ -18,15 +17,27 @@ uint64_t rf_quantize_blocks(uint64_t size)
     return (size + RF_FP8_BLOCK - 1) / RF_FP8_BLOCK;
 }
 
-/* Engines leave the vision tower as it is, as published checkpoints do. */
-bool rf_quantize_converts(const struct rf_family *family)
+bool rf_quantize_converts(const struct rf_family *family, uint32_t layer_index,
+                          uint32_t expert)
 {
-    for (uint32_t p = 0; p < family->n_parts; p++) {
-        if (!rf_role_division(family->parts[p].role)->linear) {
-            return false;
+    const size_t at = (size_t)layer_index * family->n_experts + expert;
+    return family->quantized && family->ndim == 2 &&
+           (family->left_as_it_is == NULL || !family->left_as_it_is[at]);
+}
+
+double rf_quantize_share(const struct rf_family *family)
+{
+    const uint64_t all = (uint64_t)family->n_layers * family->n_experts;
+    uint64_t converted = 0;
+    if (family->left_as_it_is == NULL) {
+        return rf_quantize_converts(family, 0, 0) ? 1 : 0;
+    }
+    for (uint32_t l = 0; l < family->n_layers; l++) {
+        for (uint32_t e = 0; e < family->n_experts; e++) {
+            converted += rf_quantize_converts(family, l, e);
         }
     }
-    return family->ndim == 2 && family->component != RF_COMPONENT_VISION;
+    return (double)converted / (double)all;
 }
 
 /* A cut inside a block: no rank would know the block's largest element. */
@@ -61,31 +72,52 @@ static enum rf_status check_cut(const struct rf_plan *plan, uint32_t rank,
     return RF_OK;
 }
 
-static void add_parts(struct rf_quantize *out, uint32_t index,
-                      const struct rf_piece *piece)
+static void add_part(struct rf_quantize *out, uint32_t index,
+                     const struct rf_piece *piece, uint32_t layer_index,
+                     uint32_t expert)
 {
     const struct rf_box *box = &piece->box;
-    for (uint64_t l = 0; l < box->extent[0]; l++) {
-        for (uint64_t e = 0; e < box->extent[1]; e++) {
-            struct rf_quantize_part part = {
-                .piece = index,
-                .layer_index = (uint32_t)(box->start[0] + l),
-                .expert = (uint32_t)(box->start[1] + e),
-                .row = box->start[DIM_ROW],
-                .column = box->start[DIM_COLUMN],
-                .rows = box->extent[DIM_ROW],
-                .columns = box->extent[DIM_COLUMN],
-                .values = out->bytes};
-            const uint64_t values = part.rows * part.columns;
-            const uint64_t scales = rf_quantize_blocks(part.rows) *
-                                    rf_quantize_blocks(part.columns) *
-                                    sizeof(float);
-            part.scales = part.values + rf_align_up(values, PART_ALIGN);
-            out->bytes = part.scales + rf_align_up(scales, PART_ALIGN);
-            out->value_bytes += values + scales;
-            RF_PUSH(out->parts, out->n, out->capacity, part);
+    struct rf_quantize_part part = {.piece = index,
+                                    .layer_index = layer_index,
+                                    .expert = expert,
+                                    .row = box->start[DIM_ROW],
+                                    .column = box->start[DIM_COLUMN],
+                                    .rows = box->extent[DIM_ROW],
+                                    .columns = box->extent[DIM_COLUMN],
+                                    .values = out->bytes};
+    const uint64_t values = part.rows * part.columns;
+    const uint64_t scales = rf_quantize_blocks(part.rows) *
+                            rf_quantize_blocks(part.columns) * sizeof(float);
+    part.scales = part.values + rf_align_up(values, PART_ALIGN);
+    out->bytes = part.scales + rf_align_up(scales, PART_ALIGN);
+    out->value_bytes += values + scales;
+    RF_PUSH(out->parts, out->n, out->capacity, part);
+}
+
+/* What of a piece is quantised, none of it perhaps. */
+static enum rf_status add_piece(const struct rf_plan *plan, uint32_t rank,
+                                uint32_t index, const struct rf_piece *piece,
+                                struct rf_quantize *out, struct rf_err *err)
+{
+    const struct rf_family *family = &plan->model->families[piece->family];
+    const struct rf_box *box = &piece->box;
+    const enum rf_dtype dtype = rf_plan_dtype(plan, RF_INFER, piece->family);
+    const size_t before = out->n;
+    for (uint64_t l = box->start[0]; l < box->start[0] + box->extent[0]; l++) {
+        for (uint64_t e = box->start[1]; e < box->start[1] + box->extent[1];
+             e++) {
+            if (rf_quantize_converts(family, (uint32_t)l, (uint32_t)e)) {
+                add_part(out, index, piece, (uint32_t)l, (uint32_t)e);
+            }
         }
     }
+    if (out->n > before && dtype != RF_BF16) {
+        return rf_err_set(err, RF_ERR_CONFIG,
+                          "infer.quantize: %.200s arrives as %s; only "
+                          "bfloat16 is quantised (infer.dtype)",
+                          family->name, rf_dtype_name(dtype));
+    }
+    return out->n > before ? check_cut(plan, rank, piece, err) : RF_OK;
 }
 
 enum rf_status rf_quantize_plan(const struct rf_plan *plan, uint32_t rank,
@@ -94,27 +126,21 @@ enum rf_status rf_quantize_plan(const struct rf_plan *plan, uint32_t rank,
     const struct rf_rank_layout *layout = rf_plan_layout(plan, RF_INFER, rank);
     struct rf_quantize made = {0};
     enum rf_status status = RF_OK;
-    for (size_t i = 0;
-         plan->spec->infer.quantize && status == RF_OK && i < layout->n_pieces;
-         i++) {
-        const struct rf_piece *piece = &layout->pieces[i];
-        const struct rf_family *family = &plan->model->families[piece->family];
-        if (!rf_quantize_converts(family)) {
-            continue;
-        }
-        if (rf_plan_dtype(plan, RF_INFER, piece->family) != RF_BF16) {
-            status = rf_err_set(
-                err, RF_ERR_CONFIG,
-                "infer.quantize: %.200s arrives as %s; only "
-                "bfloat16 is quantised (infer.dtype)",
-                family->name,
-                rf_dtype_name(rf_plan_dtype(plan, RF_INFER, piece->family)));
-            break;
-        }
-        status = check_cut(plan, rank, piece, err);
-        if (status == RF_OK) {
-            add_parts(&made, (uint32_t)i, piece);
-        }
+    if (!plan->spec->infer.quantize) {
+        *out = made;
+        return RF_OK;
+    }
+    if (plan->model->unclear_module != NULL) {
+        return rf_err_set(
+            err, RF_ERR_CONFIG,
+            "infer.quantize: the model's quantization_config leaves out "
+            "\"%.200s\", which is not understood; write the modules "
+            "without (?...), {...} and backslashes before letters",
+            plan->model->unclear_module);
+    }
+    for (size_t i = 0; status == RF_OK && i < layout->n_pieces; i++) {
+        status =
+            add_piece(plan, rank, (uint32_t)i, &layout->pieces[i], &made, err);
     }
     if (status != RF_OK) {
         rf_quantize_free(&made);

@@ -4,8 +4,9 @@
  * block of the tensor (formula "amax_448" of common/fp8.h). Here: which parts
  * of a rank's arena are quantised and where the results go. Pure.
  *
- * The matrices of linear layers are quantised; embeddings, the output head,
- * routers and everything that is no matrix stay as they arrived. A block's
+ * The model's table says which matrices are quantised, by default those of
+ * linear layers; embeddings, the output head, routers, everything that is no
+ * matrix and what the checkpoint's own list names stay as they arrived. A block's
  * scale needs all of the block, so a shard may be cut only where blocks end: at
  * multiples of 128, or at the tensor's edge.
  */
@@ -42,8 +43,11 @@ void rf_quantize_free(struct rf_quantize *quantize);
 enum rf_status rf_quantize_check(const struct rf_plan *plan,
                                  struct rf_err *err) RF_MUST_CHECK;
 
-/* Whether infer.quantize makes fp8 of the family's tensors. */
-bool rf_quantize_converts(const struct rf_family *family);
+/* Whether infer.quantize makes fp8 of one of the family's tensors, and of how
+ * much of the family: 0 to 1. */
+bool rf_quantize_converts(const struct rf_family *family, uint32_t layer_index,
+                          uint32_t expert);
+double rf_quantize_share(const struct rf_family *family);
 
 /* Blocks along a dimension. */
 uint64_t rf_quantize_blocks(uint64_t size);

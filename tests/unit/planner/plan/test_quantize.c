@@ -3,9 +3,11 @@
 #include "planner/plan/quantize.h"
 
 #include <check.h>
+#include <stdio.h>
 #include <string.h>
 
 #include "tests/lib/planned.h"
+#include "tests/lib/quoted.h"
 
 #define MODEL                                                                  \
     "{'megatron': {'num_layers': 2, 'hidden_size': 256, "                      \
@@ -125,6 +127,147 @@ START_TEST(test_quantize_needs_bfloat16)
 }
 END_TEST
 
+#define DELTA_NET                                                              \
+    "'model_type': 'qwen3_5_text', 'hidden_size': 512, 'intermediate_size': "  \
+    "512, 'num_attention_heads': 4, 'num_key_value_heads': 4, 'head_dim': "    \
+    "128, 'num_hidden_layers': 4, 'vocab_size': 512, "                         \
+    "'linear_num_key_heads': 4, 'linear_num_value_heads': 4, "                 \
+    "'linear_key_head_dim': 128, 'linear_value_head_dim': 128, "               \
+    "'linear_conv_kernel_dim': 4"
+#define INDEXED                                                                \
+    "'model_type': 'deepseek_v32', 'hidden_size': 256, 'intermediate_size': "  \
+    "256, 'num_attention_heads': 2, 'num_hidden_layers': 2, 'vocab_size': "    \
+    "512, 'q_lora_rank': 128, 'kv_lora_rank': 128, 'qk_nope_head_dim': 128, "  \
+    "'qk_rope_head_dim': 64, 'v_head_dim': 128, 'n_routed_experts': 4, "       \
+    "'n_shared_experts': 1, 'moe_intermediate_size': 128, "                    \
+    "'first_k_dense_replace': 1, 'index_n_heads': 2, 'index_head_dim': 128"
+#define ATTN "model.layers.{L}.self_attn."
+#define DELTA "model.layers.{L}.linear_attn."
+#define MLP "model.layers.{L}.mlp."
+
+/* Of which layers (a bit each) a family is converted. */
+static const struct {
+    const char *config, *list, *family;
+    unsigned layers;
+} converted[] = {
+    {DELTA_NET, "", DELTA "in_proj_b.weight", 0},
+    {DELTA_NET, "", DELTA "in_proj_a.weight", 0},
+    {DELTA_NET, "", DELTA "in_proj_z.weight", 7},
+    {DELTA_NET, "", DELTA "out_proj.weight", 7},
+    {INDEXED, "", ATTN "indexer.wq_b.weight", 3},
+    {INDEXED, "", ATTN "indexer.wk.weight", 3},
+    {INDEXED, "", ATTN "indexer.weights_proj.weight", 0},
+    {INDEXED, "", MLP "gate.weight", 0},
+    /* a list of its own goes before the table */
+    {INDEXED, "'modules_to_not_convert': ['indexer.wk']",
+     ATTN "indexer.wk.weight", 0},
+    {INDEXED, "'ignore': ['model.layers.1.self_attn']",
+     ATTN "indexer.wk.weight", 1},
+    {INDEXED, "'ignored_layers': ['model.layers.0.self_attn.indexer.wk']",
+     ATTN "indexer.wk.weight", 2},
+    {INDEXED, "'ignore': ['self_attn.indexer']", ATTN "indexer.wk.weight", 3},
+    {INDEXED, "'ignore': ['model.layers.0.mlp.gate']", MLP "gate_proj.weight",
+     1},
+    {DELTA_NET, "'modules_to_not_convert': ['model.layers.1']",
+     MLP "up_proj.weight", 13},
+    {DELTA_NET, "'modules_to_not_convert': ['model.layers.*.linear_attn']",
+     DELTA "out_proj.weight", 0},
+    {DELTA_NET, "'ignore': ['re:.*linear_attn.*', 're:.*(up|down)_proj$']",
+     DELTA "out_proj.weight", 0},
+    {DELTA_NET, "'ignore': ['re:.*linear_attn.*', 're:.*(up|down)_proj$']",
+     MLP "up_proj.weight", 0},
+    {DELTA_NET, "'ignore': ['re:.*linear_attn.*', 're:.*(up|down)_proj$']",
+     MLP "gate_proj.weight", 15},
+    {DELTA_NET, "'ignore': ['*out_proj', 'model.layers.2.mlp*']",
+     DELTA "out_proj.weight", 0},
+    {DELTA_NET, "'ignore': ['*out_proj', 'model.layers.2.mlp*']",
+     MLP "up_proj.weight", 11},
+};
+
+START_TEST(test_quantize_converts_what_table_and_list_say)
+{
+    struct rf_model *model =
+        quoted_model("{'config': {%s, 'quantization_config': {%s}}}",
+                     converted[_i].config, converted[_i].list);
+    unsigned layers = 0, found = 0;
+    for (uint32_t i = 0; i < model->n_families; i++) {
+        const struct rf_family *family = &model->families[i];
+        if (strcmp(family->name, converted[_i].family) == 0) {
+            found++;
+            for (uint32_t l = 0; l < family->n_layers; l++) {
+                layers |= rf_quantize_converts(family, l, 0) ? 1U << l : 0;
+            }
+        }
+    }
+    ck_assert_uint_eq(found, 1);
+    ck_assert_uint_eq(layers, converted[_i].layers);
+    rf_model_destroy(model);
+}
+END_TEST
+
+START_TEST(test_quantize_leaves_out_single_experts)
+{
+    static const char list[] =
+        "'ignore': ['model.layers.1.mlp.experts.2.up_proj']";
+    struct rf_model *model = quoted_model(
+        "{'config': {" INDEXED ", 'quantization_config': {%s}}}", list);
+    for (uint32_t i = 0; i < model->n_families; i++) {
+        const struct rf_family *family = &model->families[i];
+        if (family->has_experts) {
+            const bool named = strstr(family->name, "up_proj") != NULL;
+            ck_assert(rf_quantize_converts(family, 0, 1));
+            ck_assert(rf_quantize_converts(family, 0, 2) != named);
+            ck_assert_double_eq(rf_quantize_share(family), named ? 0.75 : 1);
+        }
+    }
+    rf_model_destroy(model);
+}
+END_TEST
+
+/* Engines hold 2 rows of in_proj_b on each rank here. */
+START_TEST(test_quantize_splits_gated_delta_nets)
+{
+    struct planned planned;
+    struct rf_quantize all;
+    make(&planned, "{'config': {" DELTA_NET "}}",
+         "{'name': 's', 'train': {'tp': 1}, 'infer': {'layout': 'vllm', "
+         "'tp': 4, 'quantize': 'amax_448'}}");
+    ck_assert_msg(rf_quantize_check(planned.plan, &planned.err) == RF_OK, "%s",
+                  planned.err.text);
+    ck_assert_int_eq(rf_quantize_plan(planned.plan, 0, &all, &planned.err),
+                     RF_OK);
+    /* 3 layers with q k v (one tensor), z, out; 1 with q k v o; 4 MLPs */
+    ck_assert_uint_ge(all.n, 3 * 3 + 4 + 4 * 3);
+    for (size_t i = 0; i < all.n; i++) {
+        ck_assert_uint_eq(all.parts[i].rows % 128, 0);
+    }
+    rf_quantize_free(&all);
+    planned_free(&planned);
+}
+END_TEST
+
+START_TEST(test_quantize_refuses_lists_that_it_does_not_understand)
+{
+    static const char *const lists[] = {
+        "['re:(?!x).*']", "['re:\\\\d+']", "['re:a{9}']",
+        "['re:(']",       "[7]",           "'lm_head'"};
+    char model[1200];
+    struct planned planned;
+    snprintf(model, sizeof(model),
+             "{'config': {" DELTA_NET
+             ", 'quantization_config': {'ignore': %s}}}",
+             lists[_i]);
+    make(&planned, model, SCENARIO("'tp': 1"));
+    ck_assert_int_eq(rf_quantize_check(planned.plan, &planned.err), RF_OK);
+    planned_free(&planned);
+    make(&planned, model, SCENARIO("'tp': 1, 'quantize': 'amax_448'"));
+    ck_assert_int_eq(rf_quantize_check(planned.plan, &planned.err),
+                     RF_ERR_CONFIG);
+    ck_assert_ptr_nonnull(strstr(planned.err.text, "not understood"));
+    planned_free(&planned);
+}
+END_TEST
+
 START_TEST(test_quantize_belongs_to_inference)
 {
     struct planned planned;
@@ -148,6 +291,12 @@ Suite *test_quantize_suite(void)
     tcase_add_loop_test(tests, test_quantize_refuses_cuts_inside_blocks, 0,
                         (int)(sizeof(cuts) / sizeof(cuts[0])));
     tcase_add_test(tests, test_quantize_needs_bfloat16);
+    tcase_add_loop_test(tests, test_quantize_converts_what_table_and_list_say,
+                        0, (int)(sizeof(converted) / sizeof(converted[0])));
+    tcase_add_test(tests, test_quantize_leaves_out_single_experts);
+    tcase_add_test(tests, test_quantize_splits_gated_delta_nets);
+    tcase_add_loop_test(
+        tests, test_quantize_refuses_lists_that_it_does_not_understand, 0, 6);
     tcase_add_test(tests, test_quantize_belongs_to_inference);
     suite_add_tcase(suite, tests);
     return suite;

@@ -18,7 +18,8 @@
 #define MODEL_MAX_BYTES (UINT64_C(1) << 63)
 
 /* Totals of the model with `family` added; false when they pass the limit. */
-static bool count_family(struct rf_model *model, const struct rf_family *family)
+static bool count_family(struct rf_model *model, const struct rf_family *family,
+                         const struct rf_rule *rule)
 {
     uint64_t elements = 1, bytes;
     uint64_t places = (uint64_t)family->n_layers * family->n_experts;
@@ -33,7 +34,7 @@ static bool count_family(struct rf_model *model, const struct rf_family *family)
         return false;
     }
     model->n_tensors += rf_family_tensors(family);
-    model->parameters += elements;
+    model->parameters += elements * (rule != NULL ? rule->parameters : 1);
     model->bytes = bytes;
     return true;
 }
@@ -101,7 +102,7 @@ enum rf_status rf_model_add_family(struct rf_model *model,
     };
     enum rf_status status;
     RF_TRY(set_shape(draft, where, &family, err));
-    if (!count_family(model, &family)) {
+    if (!count_family(model, &family, draft->rule)) {
         return rf_jnode_fail(where, err,
                              "%.100s: the model reaches 2^63 bytes, which is "
                              "more than can be addressed",

@@ -192,10 +192,11 @@ enum rf_status rf_rule_read(const struct rf_jnode *node, const char *table,
         "transposed", "shape", "dims",  "dtype",           "experts",
         "layers",     "if",    "stage", "heads",           "after",
         "optional",   "whole", "block", "keys_are_values", "quantize",
-        NULL};
+        "parameters", NULL};
     static const char *const stages[] = {"all", "first", "last", NULL};
     struct rf_jnode layers = rf_jnode_get(node, "layers");
-    struct rf_rule rule = {.node = *node, .table = table, .own = true};
+    struct rf_rule rule = {
+        .node = *node, .table = table, .own = true, .parameters = 1};
     const char *name = NULL;
     unsigned stage = 0;
     enum rf_status status;
@@ -203,6 +204,8 @@ enum rf_status rf_rule_read(const struct rf_jnode *node, const char *table,
         (status = rf_jnode_require(node, "name", err)) != RF_OK ||
         (status = rf_jnode_string(node, "name", &name, err)) != RF_OK ||
         (status = read_flags(&rule, err)) != RF_OK ||
+        (status = rf_jnode_u32(node, "parameters", 0, 2, &rule.parameters,
+                               err)) != RF_OK ||
         (status = rf_jnode_choice(node, "stage", stages, &stage, err)) !=
             RF_OK ||
         (status = rf_dtype_from_json(node, "dtype", &rule.dtype, err)) !=

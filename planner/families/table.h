@@ -16,7 +16,8 @@ struct rf_rule {
     bool interleaved, stacked, transposed, stage_given, dtype_given;
     bool keys_are_values; /* see struct rf_family */
     bool quantize, quantize_given;
-    uint32_t whole_in; /* see struct rf_family */
+    uint32_t parameters; /* that an element stands for */
+    uint32_t whole_in;   /* see struct rf_family */
     enum rf_stage stage;
     enum rf_dtype dtype;
     struct rf_jnode range; /* [first, count] of layers beside the decoder's; no

@@ -192,7 +192,8 @@ struct rf_model {
     struct rf_family *families;
     uint32_t n_families;
     uint64_t n_tensors;
-    uint64_t parameters; /* elements of all tensors */
+    uint64_t parameters; /* values that all tensors hold: two in a byte of
+                            packed fp4, none in its scales */
     uint64_t bytes;      /* in the tensors' own dtypes */
     char *
         *not_counted; /* what the description has beside these, one per line */

@@ -583,17 +583,27 @@ START_TEST(test_families_leave_out_keys_and_values_that_no_layer_uses)
 }
 END_TEST
 
-/* gpt-oss-120b as it is published: experts in blocks of 32 numbers of four bits
- * with a scale each. */
-START_TEST(test_families_count_packed_experts_with_their_scales)
+/* gpt-oss as it is published: experts in blocks of 32 numbers of four bits with
+ * a scale each. */
+static const struct {
+    unsigned layers, experts;
+    uint64_t parameters, bytes;
+} packed[] = {
+    {36, 128, 116829156672, 65248815744},
+    {24, 32, 20914757184, 13761264768},
+};
+
+START_TEST(test_families_count_values_of_packed_experts_and_all_bytes)
 {
     struct rf_model *model = quoted_model(
         "{'config': {'model_type': 'gpt_oss', 'hidden_size': 2880, "
         "'intermediate_size': 2880, 'num_attention_heads': 64, "
-        "'num_hidden_layers': 36, 'num_local_experts': 128, "
+        "'num_hidden_layers': %u, 'num_local_experts': %u, "
         "'vocab_size': 201088, 'quantization_config': "
-        "{'quant_method': 'mxfp4'}}}");
-    ck_assert_uint_eq(model->bytes, 65248815744);
+        "{'quant_method': 'mxfp4'}}}",
+        packed[_i].layers, packed[_i].experts);
+    ck_assert_uint_eq(model->parameters, packed[_i].parameters);
+    ck_assert_uint_eq(model->bytes, packed[_i].bytes);
     ck_assert_uint_eq(model->n_not_counted, 0);
     rf_model_destroy(model);
 }
@@ -622,7 +632,8 @@ Suite *test_families_suite(void)
     tcase_add_test(tc, test_families_say_which_towers_are_left_out);
     tcase_add_test(tc,
                    test_families_leave_out_keys_and_values_that_no_layer_uses);
-    tcase_add_test(tc, test_families_count_packed_experts_with_their_scales);
+    tcase_add_loop_test(
+        tc, test_families_count_values_of_packed_experts_and_all_bytes, 0, 2);
     suite_add_tcase(suite, tc);
     return suite;
 }

@@ -25,16 +25,20 @@ struct open_file {
     int fd;
 };
 
+struct tensor_source {
+    const char *tensor, *file;
+    int fd;
+    uint64_t offset; /* of the tensor in the file */
+};
+
 struct rf_checkpoint {
     const char *folder;
     const json_t *tensors;
     struct open_file *files;
     size_t n_files, capacity;
     atomic_ullong *read_bytes;
-    char *tensor;     /* the one selected */
-    const char *file; /* that it is in */
-    int fd;
-    uint64_t offset; /* of the tensor in the file */
+    struct tensor_source own;  /* the tensor selected */
+    struct tensor_source twin; /* that it must be equal to; no tensor: none */
     uint8_t *window;
     uint64_t window_at, window_bytes; /* of the tensor; 0 bytes: empty */
 };
@@ -71,7 +75,6 @@ void rf_checkpoint_slices_destroy(struct rf_checkpoint *checkpoint)
     }
     free(checkpoint->files);
     free(checkpoint->window);
-    free(checkpoint->tensor);
     free(checkpoint);
 }
 
@@ -101,54 +104,72 @@ static enum rf_status open_file(struct rf_checkpoint *checkpoint,
     return RF_OK;
 }
 
-enum rf_status rf_checkpoint_slices_select(struct rf_checkpoint *checkpoint,
-                                           const char *tensor,
-                                           struct rf_err *err)
+static enum rf_status find_source(struct rf_checkpoint *checkpoint,
+                                  const char *tensor, struct tensor_source *out,
+                                  struct rf_err *err)
 {
     const json_t *entry = json_object_get(checkpoint->tensors, tensor);
     const char *file = json_string_value(json_object_get(entry, "file"));
     json_int_t offset = json_integer_value(json_object_get(entry, "offset"));
+    int fd = -1;
     enum rf_status status;
     if (file == NULL || offset < 0) {
         return rf_err_set(err, RF_ERR_CONFIG, "the checkpoint has no tensor %s",
                           tensor);
     }
-    status = open_file(checkpoint, file, &checkpoint->fd, err);
+    status = open_file(checkpoint, file, &fd, err);
     if (status != RF_OK) {
         rf_err_wrap(err, "tensor %s", tensor);
         return status;
     }
-    free(checkpoint->tensor);
-    checkpoint->tensor = rf_xstrdup(tensor);
-    checkpoint->file = file;
-    checkpoint->offset = (uint64_t)offset;
+    *out = (struct tensor_source){
+        json_object_iter_key(json_object_iter_at(
+            (json_t *)(uintptr_t)checkpoint->tensors, tensor)),
+        file, fd, (uint64_t)offset};
+    return RF_OK;
+}
+
+enum rf_status rf_checkpoint_slices_select(struct rf_checkpoint *checkpoint,
+                                           const char *tensor,
+                                           struct rf_err *err)
+{
+    const char *twin = json_string_value(
+        json_object_get(json_object_get(checkpoint->tensors, tensor), "twin"));
+    struct tensor_source own, other = {.tensor = NULL};
+    RF_TRY(find_source(checkpoint, tensor, &own, err));
+    if (twin != NULL) {
+        RF_TRY(find_source(checkpoint, twin, &other, err));
+    }
+    checkpoint->own = own;
+    checkpoint->twin = other;
     checkpoint->window_bytes = 0;
     return RF_OK;
 }
 
-static enum rf_status read_file(struct rf_checkpoint *checkpoint, uint64_t at,
-                                uint64_t bytes, void *dst, struct rf_err *err)
+static enum rf_status read_source(const struct rf_checkpoint *checkpoint,
+                                  const struct tensor_source *source,
+                                  uint64_t at, uint64_t bytes, void *dst,
+                                  struct rf_err *err)
 {
     uint8_t *to = dst;
     const uint64_t whole = bytes;
-    at += checkpoint->offset;
+    at += source->offset;
     while (bytes > 0) {
-        ssize_t got = pread(checkpoint->fd, to, bytes, (off_t)at);
+        ssize_t got = pread(source->fd, to, bytes, (off_t)at);
         if (got < 0 && errno == EINTR) {
             continue;
         }
         if (got < 0) {
             rf_err_errno(err, RF_ERR_IO, errno, "tensor %s: %s/%s: read",
-                         checkpoint->tensor, checkpoint->folder,
-                         checkpoint->file);
+                         source->tensor, checkpoint->folder, source->file);
             return RF_ERR_IO;
         }
         if (got == 0) {
             return rf_err_set(err, RF_ERR_IO,
                               "tensor %s: %s/%s: ends at byte %llu, more was "
                               "expected",
-                              checkpoint->tensor, checkpoint->folder,
-                              checkpoint->file, (unsigned long long)at);
+                              source->tensor, checkpoint->folder, source->file,
+                              (unsigned long long)at);
         }
         to += got;
         at += (uint64_t)got;
@@ -158,6 +179,43 @@ static enum rf_status read_file(struct rf_checkpoint *checkpoint, uint64_t at,
         atomic_fetch_add(checkpoint->read_bytes, whole);
     }
     return RF_OK;
+}
+
+/* What was read from `at` on against the same bytes of the twin. */
+static enum rf_status compare_twin(const struct rf_checkpoint *checkpoint,
+                                   uint64_t at, uint64_t bytes,
+                                   const uint8_t *have, struct rf_err *err)
+{
+    uint8_t *part = rf_xmalloc(WINDOW_BYTES);
+    enum rf_status status = RF_OK;
+    for (uint64_t done = 0, n; done < bytes && status == RF_OK; done += n) {
+        n = RF_MIN(WINDOW_BYTES, bytes - done);
+        status =
+            read_source(checkpoint, &checkpoint->twin, at + done, n, part, err);
+        if (status == RF_OK && memcmp(part, have + done, n) != 0) {
+            status = rf_err_set(
+                err, RF_ERR_CONFIG,
+                "%s: %s differs from %s (in bytes %llu to %llu), though "
+                "\"tie_word_embeddings\" of config.json says that they are "
+                "one; make that false if the model has an output head of its "
+                "own, or delete the tensor",
+                checkpoint->folder, checkpoint->twin.tensor,
+                checkpoint->own.tensor, (unsigned long long)(at + done),
+                (unsigned long long)(at + done + n));
+        }
+    }
+    free(part);
+    return status;
+}
+
+static enum rf_status read_file(const struct rf_checkpoint *checkpoint,
+                                uint64_t at, uint64_t bytes, void *dst,
+                                struct rf_err *err)
+{
+    RF_TRY(read_source(checkpoint, &checkpoint->own, at, bytes, dst, err));
+    return checkpoint->twin.tensor != NULL
+               ? compare_twin(checkpoint, at, bytes, dst, err)
+               : RF_OK;
 }
 
 /* Has the window hold the slice. */

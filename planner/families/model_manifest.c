@@ -466,6 +466,63 @@ static enum rf_status add_families(struct manifest *manifest, size_t begin,
     return status;
 }
 
+/* The tensor of that role which is no layer's, NULL: none. */
+static struct manifest_entry *find_role(const struct manifest *manifest,
+                                        enum rf_role role)
+{
+    for (size_t i = 0; i < manifest->n; i++) {
+        const struct rf_rule *rule = manifest->entries[i].rule;
+        if (rule != NULL && rule->roles[0] == role &&
+            manifest->entries[i].layer == NO_NUMBER &&
+            manifest->entries[i].ndim == 2) {
+            return &manifest->entries[i];
+        }
+    }
+    return NULL;
+}
+
+/* Engines drop an output head that the config ties to the embedding. Those who
+ * read the embedding's bytes compare them with its twin's. */
+static enum rf_status drop_tied_head(struct manifest *manifest)
+{
+    struct manifest_entry *head = find_role(manifest, RF_ROLE_LM_HEAD);
+    const struct manifest_entry *embed = find_role(manifest, RF_ROLE_EMBED);
+    struct rf_jnode where = manifest->config;
+    char left[RF_SHAPE_TEXT_SIZE], right[RF_SHAPE_TEXT_SIZE];
+    bool tied = false;
+    where.value = json_string("tie_word_embeddings");
+    tied = rf_values_test(&manifest->values, &where, where.value, &tied,
+                          NULL) == RF_OK &&
+           tied;
+    json_decref(where.value);
+    if (!tied || head == NULL || embed == NULL) {
+        return RF_OK;
+    }
+    if (head->dtype != embed->dtype ||
+        memcmp(head->shape, embed->shape, sizeof(head->shape)) != 0) {
+        where = rf_jnode_get(&manifest->node, head->family);
+        return rf_jnode_fail(
+            &where, manifest->err,
+            "is %s %s and %.100s %s %s, though \"tie_word_embeddings\" of the "
+            "config says that they are one; make that false if the model has "
+            "an output head of its own",
+            rf_dtype_header_name(head->dtype),
+            rf_shape_text(head->shape, head->ndim, left), embed->family,
+            rf_dtype_header_name(embed->dtype),
+            rf_shape_text(embed->shape, embed->ndim, right));
+    }
+    if (manifest->folder != NULL) {
+        json_t *tensors = json_object_get(manifest->model->files, "tensors");
+        json_object_set_new(json_object_get(tensors, embed->family), "twin",
+                            json_string(head->family));
+    }
+    rf_model_not_counted(manifest->model, "1 tensor %.80s (tied: %.60s)",
+                         head->family, embed->family);
+    free(head->family);
+    *head = manifest->entries[--manifest->n];
+    return RF_OK;
+}
+
 static enum rf_status read_entries(struct manifest *manifest)
 {
     enum rf_status status = RF_OK;
@@ -482,6 +539,7 @@ static enum rf_status read_entries(struct manifest *manifest)
         return rf_jnode_fail(&manifest->node, manifest->err,
                              "must be an object with at least one tensor");
     }
+    RF_TRY(drop_tied_head(manifest));
     qsort(manifest->entries, manifest->n, sizeof(*manifest->entries),
           compare_entries);
     set_gaps_apart(manifest);

@@ -301,11 +301,52 @@ START_TEST(test_manifest_refuses_bad_input_with_the_rule)
 }
 END_TEST
 
+#define TIED(tied, head)                                                       \
+    "{'config': {'model_type': 'qwen3', 'num_attention_heads': 2, "            \
+    "'num_key_value_heads': 2, 'head_dim': 4, 'tie_word_embeddings': " tied    \
+    "}, 'manifest': {"                                                         \
+    "'lm_head.weight': " head ", 'model.embed_tokens.weight': "                \
+    "{'shape': [16, 8], 'dtype': 'BF16'}, 'model.norm.weight': "               \
+    "{'shape': [8], 'dtype': 'BF16'}}}"
+#define HEAD "{'shape': [16, 8], 'dtype': 'BF16'}"
+
+START_TEST(test_manifest_leaves_out_a_head_that_is_the_embedding)
+{
+    struct rf_model *model = quoted_model(TIED("true", HEAD));
+    ck_assert_uint_eq(model->n_tensors, 2);
+    ck_assert_uint_eq(model->parameters, 16 * 8 + 8);
+    ck_assert(model->tied_embeddings);
+    ck_assert_uint_eq(model->n_not_counted, 1);
+    ck_assert_str_eq(model->not_counted[0], "1 tensor lm_head.weight (tied: "
+                                            "model.embed_tokens.weight)");
+    rf_model_destroy(model);
+    model = quoted_model(TIED("false", HEAD));
+    ck_assert_uint_eq(model->n_tensors, 3);
+    ck_assert(!model->tied_embeddings);
+    rf_model_destroy(model);
+}
+END_TEST
+
+START_TEST(test_manifest_refuses_a_tied_head_that_is_not_the_embedding)
+{
+    assert_says(
+        model_error(TIED("true", "{'shape': [17, 8], 'dtype': 'BF16'}")),
+        "lm_head.weight: is BF16 [17, 8] and model.embed_tokens.weight BF16 "
+        "[16, 8], though \"tie_word_embeddings\"");
+    assert_says(model_error(TIED("true", "{'shape': [16, 8], 'dtype': 'F32'}")),
+                "is F32 [16, 8]");
+}
+END_TEST
+
 Suite *test_model_manifest_suite(void);
 Suite *test_model_manifest_suite(void)
 {
     Suite *suite = suite_create("model_manifest");
     TCase *tests = tcase_create("model_manifest");
+    tcase_add_test(tests,
+                   test_manifest_leaves_out_a_head_that_is_the_embedding);
+    tcase_add_test(tests,
+                   test_manifest_refuses_a_tied_head_that_is_not_the_embedding);
     tcase_add_loop_test(tests, test_manifest_of_a_model_gives_the_model_back, 0,
                         4);
     tcase_add_test(tests, test_manifest_shapes_and_dtypes_set_families_apart);

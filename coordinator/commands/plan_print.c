@@ -63,6 +63,9 @@ void rf_plan_print_model(const struct rf_model *model)
         printf(", experts %u", model->n_experts);
     }
     printf("%s\n", model->tied_embeddings ? ", tied embeddings" : "");
+    if (model->spelling != NULL) {
+        printf("  names       %s\n", model->spelling);
+    }
     for (uint32_t i = 0; i < model->n_not_counted; i++) {
         printf("  uncounted   %s\n", model->not_counted[i]);
     }

@@ -18,6 +18,7 @@
 #include "planner/families/family_rules.h"
 #include "planner/families/model_values.h"
 #include "planner/families/rule_read.h"
+#include "planner/families/spelling.h"
 
 #define MAX_LIKE 8
 #define MAX_TYPES 512
@@ -157,36 +158,6 @@ static enum rf_status read_rules(struct rf_family_table *table,
 }
 
 /* --- One table ------------------------------------------------------------ */
-
-/* "prefix": {"model.": "model.language_model."} of names taken over. */
-static enum rf_status rename_rules(struct rf_family_table *table,
-                                   const struct rf_jnode *node,
-                                   struct rf_err *err)
-{
-    struct rf_jnode prefixes = rf_jnode_get(node, "prefix");
-    const char *from;
-    json_t *to;
-    if (prefixes.value != NULL && !json_is_object(prefixes.value)) {
-        return rf_jnode_fail(&prefixes, err,
-                             "must be an object {old prefix: new prefix}");
-    }
-    for (size_t i = 0; i < table->n_rules; i++) {
-        char *old = table->rules[i].name;
-        json_object_foreach (prefixes.value, from, to) {
-            size_t length = strlen(from);
-            if (!json_is_string(to)) {
-                return rf_jnode_fail(&prefixes, err, "must hold texts");
-            }
-            if (strncmp(old, from, length) == 0) {
-                table->rules[i].name =
-                    rf_xasprintf("%s%s", json_string_value(to), old + length);
-                free(old);
-                break;
-            }
-        }
-    }
-    return RF_OK;
-}
 
 static enum rf_status leave_out(struct rf_family_table *table,
                                 const struct rf_jnode *node, struct rf_err *err)
@@ -341,19 +312,25 @@ static enum rf_status read_table(struct rf_family_table *table,
                                  unsigned depth, struct rf_err *err)
 {
     static const char *const keys[] = {
-        "model_types", "name",      "like",    "without", "prefix", "values",
-        "layers",      "attention", "tensors", "mtp",     "vision", NULL};
+        "model_types", "name",     "like",      "without", "prefix",
+        "values",      "layers",   "attention", "tensors", "mtp",
+        "vision",      "prefixes", NULL};
     struct rf_jnode tensors = rf_jnode_get(node, "tensors");
+    struct rf_jnode prefix = rf_jnode_get(node, "prefix");
+    struct rf_jnode prefixes = rf_jnode_get(node, "prefixes");
     json_t *attention = json_object_get(node->value, "attention");
     enum rf_status status;
     RF_TRY(rf_jnode_check_keys(node, keys, err));
     RF_TRY(read_like(table, node, depth, err));
     RF_TRY(leave_out(table, node, err));
-    RF_TRY(rename_rules(table, node, err));
+    RF_TRY(rf_spelling_apply(table, &prefix, err));
     RF_TRY(merge(table->values, node, "values", err));
     RF_TRY(merge(table->layers, node, "layers", err));
     if (attention != NULL) {
         table->attention = attention;
+    }
+    if (prefixes.value != NULL) {
+        table->prefixes = prefixes;
     }
     if ((status = take_component(table, node, RF_COMPONENT_MTP, "mtp", err)) !=
             RF_OK ||

@@ -22,6 +22,7 @@
 #include "planner/families/model_build.h"
 #include "planner/families/model_config.h"
 #include "planner/families/model_describe.h"
+#include "planner/families/spelling.h"
 #include "planner/families/unquantized.h"
 #include "planner/model/shape_json.h"
 
@@ -646,6 +647,10 @@ static enum rf_status read_all(struct manifest *manifest,
         return status;
     }
     manifest->values.table = manifest->table;
+    if (manifest->table != NULL) {
+        RF_TRY(rf_spelling_choose(manifest->table, manifest->node.value,
+                                  &manifest->model->spelling, manifest->err));
+    }
     if (manifest->table != NULL &&
         ((status = rf_family_table_mention(manifest->table, &manifest->values,
                                            manifest->err)) != RF_OK ||

@@ -44,7 +44,8 @@ struct rf_family_table {
     json_t *attention; /* "heads", "kv_heads", "head_dim"; NULL: no table's */
     struct rf_jnode components[RF_COMPONENT_VISION + 1]; /* "mtp", "vision" */
     struct rf_components chosen;                         /* of these */
-    json_t *documents; /* what `values` and rules borrow from */
+    struct rf_jnode prefixes; /* other ones of the same tensors */
+    json_t *documents;        /* what `values` and rules borrow from */
     struct rf_rule *rules;
     size_t n_rules, cap;
 };

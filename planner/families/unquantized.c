@@ -54,13 +54,38 @@ static void add_expression(struct module_list *list, const char *text)
     free(whole);
 }
 
-static void add_entry(struct module_list *list, const char *text)
+/* The name in the table's other spellings, either way. */
+static void add_spellings(struct module_list *list,
+                          const struct rf_family_table *table, const char *name)
+{
+    const json_t *all = table != NULL ? table->prefixes.value : NULL;
+    for (size_t i = 0; i < json_array_size(all); i++) {
+        const char *from;
+        json_t *value;
+        json_object_foreach (json_array_get(all, i), from, value) {
+            const char *ends[] = {from, json_string_value(value), from};
+            for (size_t k = 0; k < 2 && ends[1] != NULL; k++) {
+                const size_t length = strlen(ends[k]);
+                if (strncmp(name, ends[k], length) == 0) {
+                    char *other =
+                        rf_xasprintf("%s%s", ends[k + 1], name + length);
+                    json_object_set_new(list->names, other, json_true());
+                    free(other);
+                }
+            }
+        }
+    }
+}
+
+static void add_entry(struct module_list *list,
+                      const struct rf_family_table *table, const char *text)
 {
     if (strncmp(text, "re:", 3) == 0 ||
         strpbrk(text, "\\*+?()[]|^${") != NULL) {
         add_expression(list, text);
     } else {
         json_object_set_new(list->names, text, json_true());
+        add_spellings(list, table, text);
     }
 }
 
@@ -81,7 +106,7 @@ static void read_lists(const struct rf_values *values, struct module_list *list)
         for (size_t k = 0; k < json_array_size(modules); k++) {
             const char *text = json_string_value(json_array_get(modules, k));
             if (text != NULL) {
-                add_entry(list, text);
+                add_entry(list, values->table, text);
             } else {
                 list->unclear = key;
             }

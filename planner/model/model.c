@@ -25,6 +25,7 @@ void rf_model_destroy(struct rf_model *model)
         free(model->not_counted[i]);
     }
     free(model->not_counted);
+    free(model->spelling);
     free(model->unclear_module);
     free(model->families);
     free(model->name);

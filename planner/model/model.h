@@ -198,6 +198,8 @@ struct rf_model {
     char *
         *not_counted; /* what the description has beside these, one per line */
     uint32_t n_not_counted;
+    char *spelling; /* "a.* for b.*": prefixes of a checkpoint's names for the
+                       table's; NULL: the same */
     char *unclear_module; /* of the checkpoint's list of modules that are not
                              quantised: what is not understood */
     json_t *files;        /* checkpoint: {"folder", "tensors": {name: {"file",

@@ -301,6 +301,94 @@ START_TEST(test_manifest_refuses_bad_input_with_the_rule)
 }
 END_TEST
 
+/* Names of one layer's tensor as engines and trainers spell them, and what the
+ * model says of it. */
+static const struct {
+    const char *type, *text, *name, *spelling;
+} spellings[] = {
+    {"gemma3", "gemma3_text",
+     "language_model.model.layers.0.self_attn.o_proj.weight", NULL},
+    {"gemma3", "gemma3_text",
+     "model.language_model.layers.0.self_attn.o_proj.weight",
+     "model.language_model.* for language_model.model.*"},
+    {"gemma3", "gemma3_text", "model.layers.0.self_attn.o_proj.weight",
+     "model.* for language_model.model.*"},
+    {"mistral3", "mistral",
+     "model.language_model.layers.0.self_attn.o_proj.weight",
+     "model.language_model.* for language_model.model.*"},
+    {"llama4", "llama4_text",
+     "model.language_model.layers.0.self_attn.o_proj.weight",
+     "model.language_model.* for language_model.model.*"},
+    {"qwen2_5_vl", "qwen2_5_vl_text", "model.layers.0.self_attn.o_proj.weight",
+     NULL},
+    {"qwen2_5_vl", "qwen2_5_vl_text",
+     "model.language_model.layers.0.self_attn.o_proj.weight",
+     "model.language_model.* for model.*"},
+    {"qwen3_5", "qwen3_5_text",
+     "model.language_model.layers.3.self_attn.o_proj.weight", NULL},
+    {"qwen3_5", "qwen3_5_text", "model.layers.3.self_attn.o_proj.weight",
+     "model.* for model.language_model.*"},
+    {"qwen3_5_moe", "qwen3_5_moe_text",
+     "model.layers.3.self_attn.o_proj.weight",
+     "model.* for model.language_model.*"},
+    {"qwen3_vl", "qwen3_vl_text", "model.layers.0.self_attn.o_proj.weight",
+     "model.* for model.language_model.*"},
+    {"qwen3_vl", "qwen3_vl_text",
+     "language_model.model.layers.0.self_attn.o_proj.weight",
+     "language_model.model.* for model.language_model.*"},
+};
+
+/* The towers are left out under the same spelling. */
+START_TEST(test_manifest_of_a_wrapper_may_be_spelled_otherwise)
+{
+    const char *name = spellings[_i].name;
+    struct rf_model *model = quoted_model(
+        "{'config': {'model_type': '%s', 'text_config': {'model_type': '%s', "
+        "'num_attention_heads': 2, 'num_key_value_heads': 2, 'head_dim': 4, "
+        "'hidden_size': 8, 'num_hidden_layers': 4}}, 'manifest': {'%s': "
+        "{'shape': [8, 8], 'dtype': 'BF16'}}}",
+        spellings[_i].type, spellings[_i].text, name);
+    ck_assert_uint_eq(model->n_families, 1);
+    ck_assert_int_eq(model->families[0].role, RF_ROLE_O);
+    ck_assert_ptr_null(strstr(model->families[0].rule, "common names"));
+    ck_assert_pstr_eq(model->spelling, spellings[_i].spelling);
+    rf_model_destroy(model);
+}
+END_TEST
+
+START_TEST(test_manifest_of_a_wrapper_has_its_tower_under_the_same_spelling)
+{
+    struct rf_model *model = quoted_model(
+        "{'config': {'model_type': 'gemma3', 'text_config': {"
+        "'num_attention_heads': 2, 'num_key_value_heads': 2, 'head_dim': 4}}, "
+        "'manifest': {'model.language_model.layers.0.self_attn.o_proj.weight': "
+        "{'shape': [8, 8], 'dtype': 'BF16'}, 'model.vision_tower.x.weight': "
+        "{'shape': [3], 'dtype': 'BF16'}}}");
+    ck_assert_uint_eq(model->n_tensors, 1);
+    ck_assert_uint_eq(model->n_not_counted, 1);
+    assert_says(model->not_counted[0], "model.vision_tower.*");
+    rf_model_destroy(model);
+}
+END_TEST
+
+/* A checkpoint may name modules in either spelling. */
+START_TEST(test_manifest_finds_modules_in_the_other_spelling)
+{
+    static const char *const modules[] = {
+        "model.language_model.layers.0.self_attn",
+        "language_model.model.layers.0.self_attn"};
+    struct rf_model *model = quoted_model(
+        "{'config': {'model_type': 'gemma3', 'quantization_config': "
+        "{'ignore': ['%s']}, 'text_config': {'num_attention_heads': 2, "
+        "'num_key_value_heads': 2, 'head_dim': 4}}, 'manifest': "
+        "{'model.language_model.layers.0.self_attn.o_proj.weight': "
+        "{'shape': [8, 8], 'dtype': 'BF16'}}}",
+        modules[_i]);
+    ck_assert(model->families[0].left_as_it_is[0]);
+    rf_model_destroy(model);
+}
+END_TEST
+
 #define TIED(tied, head)                                                       \
     "{'config': {'model_type': 'qwen3', 'num_attention_heads': 2, "            \
     "'num_key_value_heads': 2, 'head_dim': 4, 'tie_word_embeddings': " tied    \
@@ -343,6 +431,14 @@ Suite *test_model_manifest_suite(void)
 {
     Suite *suite = suite_create("model_manifest");
     TCase *tests = tcase_create("model_manifest");
+    tcase_add_loop_test(tests,
+                        test_manifest_of_a_wrapper_may_be_spelled_otherwise, 0,
+                        (int)(sizeof(spellings) / sizeof(spellings[0])));
+    tcase_add_test(
+        tests,
+        test_manifest_of_a_wrapper_has_its_tower_under_the_same_spelling);
+    tcase_add_loop_test(
+        tests, test_manifest_finds_modules_in_the_other_spelling, 0, 2);
     tcase_add_test(tests,
                    test_manifest_leaves_out_a_head_that_is_the_embedding);
     tcase_add_test(tests,

@@ -482,21 +482,26 @@ static struct manifest_entry *find_role(const struct manifest *manifest,
     return NULL;
 }
 
+/* Whether a model of this config has no such tensor. */
+static bool is_tied(struct manifest *manifest, const struct rf_rule *head)
+{
+    struct rf_jnode condition = rf_jnode_get(&head->node, "if");
+    bool has = true;
+    return condition.value != NULL &&
+           rf_values_test(&manifest->values, &condition, condition.value, &has,
+                          NULL) == RF_OK &&
+           !has;
+}
+
 /* Engines drop an output head that the config ties to the embedding. Those who
  * read the embedding's bytes compare them with its twin's. */
 static enum rf_status drop_tied_head(struct manifest *manifest)
 {
     struct manifest_entry *head = find_role(manifest, RF_ROLE_LM_HEAD);
     const struct manifest_entry *embed = find_role(manifest, RF_ROLE_EMBED);
-    struct rf_jnode where = manifest->config;
+    struct rf_jnode where;
     char left[RF_SHAPE_TEXT_SIZE], right[RF_SHAPE_TEXT_SIZE];
-    bool tied = false;
-    where.value = json_string("tie_word_embeddings");
-    tied = rf_values_test(&manifest->values, &where, where.value, &tied,
-                          NULL) == RF_OK &&
-           tied;
-    json_decref(where.value);
-    if (!tied || head == NULL || embed == NULL) {
+    if (head == NULL || embed == NULL || !is_tied(manifest, head->rule)) {
         return RF_OK;
     }
     if (head->dtype != embed->dtype ||

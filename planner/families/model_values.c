@@ -10,6 +10,7 @@
 #include <string.h>
 
 #include "common/mem.h"
+#include "planner/families/defaults.h"
 #include "planner/families/model_fields.h"
 #include "planner/families/table.h"
 
@@ -76,14 +77,17 @@ static enum rf_status find_override(const struct rf_values *values,
                         : RF_OK;
 }
 
-/* A config's value. Lists and objects under a field's name mean something else
+/* A config's value; a wrapper's own word on tying goes before that of what it
+ * wraps, as in Transformers. Lists and objects under a field's name mean something else
  * than the field. */
 static enum rf_status find_in_config(const struct rf_values *values,
                                      const char *name, bool *found,
                                      struct rf_value *out, struct rf_err *err)
 {
     const struct rf_model_field *field = rf_model_field_of(name);
-    const json_t *places[] = {values->inner, values->config.value};
+    const bool outer = strcmp(name, "tie_word_embeddings") == 0;
+    const json_t *places[] = {outer ? values->config.value : values->inner,
+                              outer ? values->inner : values->config.value};
     for (size_t i = 0; i < RF_ARRAY_SIZE(places); i++) {
         struct rf_jnode object = values->config;
         const char *key = name;
@@ -102,6 +106,45 @@ static enum rf_status find_in_config(const struct rf_values *values,
         return RF_OK;
     }
     *found = false;
+    return RF_OK;
+}
+
+/* Whether the config has the key, if only as null. */
+static bool is_written(const struct rf_values *values, const char *name,
+                       const struct rf_model_field *field)
+{
+    const json_t *places[] = {values->inner, values->config.value};
+    bool written = false;
+    for (size_t i = 0; i < RF_ARRAY_SIZE(places); i++) {
+        written |= json_object_get(places[i], name) != NULL;
+        for (size_t k = 0; field != NULL && k < RF_MODEL_FIELD_MAX_NAMES &&
+                           field->names[k] != NULL;
+             k++) {
+            written |= json_object_get(places[i], field->names[k]) != NULL;
+        }
+    }
+    return written;
+}
+
+/* What the class of the model type gives a key that the config does not have. */
+static enum rf_status find_default(const struct rf_values *values,
+                                   const char *name, bool *found,
+                                   struct rf_value *out, struct rf_err *err)
+{
+    const struct rf_model_field *field = rf_model_field_of(name);
+    const struct rf_jnode object = {.value = values->defaults,
+                                    .file = "defaults"};
+    const char *key = name;
+    const json_t *value =
+        field != NULL ? rf_model_field_value(values->defaults, field, &key)
+                      : json_object_get(values->defaults, name);
+    *found = value != NULL && !is_written(values, name, field);
+    if (*found && field != NULL) {
+        return read_field(&object, field, key, out, err);
+    }
+    if (*found) {
+        *out = rf_value_of_json(value);
+    }
     return RF_OK;
 }
 
@@ -214,6 +257,9 @@ static enum rf_status find(void *context, const char *name, bool needed,
     if (status == RF_OK && !found) {
         status = find_in_config(values, name, &found, out, err);
     }
+    if (status == RF_OK && !found) {
+        status = find_default(values, name, &found, out, err);
+    }
     if (status != RF_OK || found) {
         return status;
     }
@@ -233,11 +279,16 @@ void rf_values_init(struct rf_values *values, const struct rf_jnode *node,
     if (values->inner == values->config.value) {
         values->inner = NULL;
     }
+    if (!json_is_object(json_object_get(node->value, "rules"))) {
+        values->defaults =
+            rf_family_defaults(values->inner, values->config.value);
+    }
 }
 
 void rf_values_free(struct rf_values *values)
 {
     json_decref(values->used);
+    json_decref(values->defaults);
     free(values->memos);
 }
 

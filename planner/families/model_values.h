@@ -1,7 +1,8 @@
 /*
  * What names in a table's expressions mean for one model: an override beside
  * the config, else a field of the config (of its "text_config" or "llm_config"
- * first), else the table's own value. Private to the model readers.
+ * first), else the default of its class for a key that the config does not have,
+ * else the table's own value. Private to the model readers.
  */
 #ifndef RF_PLANNER_FAMILIES_MODEL_VALUES_H
 #define RF_PLANNER_FAMILIES_MODEL_VALUES_H
@@ -23,10 +24,11 @@ struct rf_values {
     struct rf_jnode config;              /* its value may be NULL */
     const json_t *inner;                 /* the config's text_config, or NULL */
     const struct rf_family_table *table; /* may be NULL */
-    int64_t layer;                       /* what `layer` means now */
-    bool mtp;        /* that layer is one for multi-token prediction */
-    bool read_layer; /* something has depended on these */
-    bool missing;    /* the last error was a name without a value */
+    json_t *defaults; /* of keys that the config does not have, or NULL */
+    int64_t layer;    /* what `layer` means now */
+    bool mtp;         /* that layer is one for multi-token prediction */
+    bool read_layer;  /* something has depended on these */
+    bool missing;     /* the last error was a name without a value */
     unsigned depth;
     json_t *used; /* names that expressions mention, by their first spelling */
     struct rf_value_memo *memos;

@@ -277,6 +277,68 @@ START_TEST(test_families_are_those_of_a_checkpoint)
 }
 END_TEST
 
+/* The first configuration of a family is its class's own but for these. */
+static const struct {
+    const char *fixture, *key;
+} not_the_default[] = {
+    {"hunyuan_v1_moe-1", "num_experts"},
+};
+
+static bool is_default(const struct fixture *fixture, const char *key)
+{
+    for (size_t i = 0; i < RF_ARRAY_SIZE(not_the_default); i++) {
+        if (strcmp(not_the_default[i].fixture, fixture->name) == 0 &&
+            strcmp(not_the_default[i].key, key) == 0) {
+            return false;
+        }
+    }
+    return strcmp(key, "model_type") != 0;
+}
+
+static void remove_each_key(const struct fixture *fixture, json_t *config,
+                            json_t *object)
+{
+    json_t *whole = json_copy(object), *value;
+    const char *key;
+    json_object_foreach (whole, key, value) {
+        json_t *description = json_pack("{s:O}", "config", config);
+        struct rf_jnode node = rf_jnode_root(description, fixture->name);
+        struct rf_model *model = NULL;
+        struct rf_err err = {0};
+        if (strcmp(key, "text_config") == 0) {
+            remove_each_key(fixture, config, value);
+        } else if (is_default(fixture, key)) {
+            json_object_del(object, key);
+            ck_assert_msg(rf_model_from_json(&node, &model, &err) == RF_OK,
+                          "%s without %s: %s", fixture->name, key, err.text);
+            ck_assert_msg(model->parameters == fixture->model->parameters &&
+                              model->n_tensors == fixture->model->n_tensors &&
+                              model->bytes == fixture->model->bytes &&
+                              model->heads == fixture->model->heads &&
+                              model->kv_heads == fixture->model->kv_heads,
+                          "%s without %s: %llu parameters, not %llu",
+                          fixture->name, key,
+                          (unsigned long long)model->parameters,
+                          (unsigned long long)fixture->model->parameters);
+            rf_model_destroy(model);
+            json_object_set(object, key, value);
+        }
+        json_decref(description);
+    }
+    json_decref(whole);
+}
+
+START_TEST(test_families_take_the_default_of_a_key_that_is_left_out)
+{
+    struct fixture fixture;
+    json_t *config;
+    open_fixture(&fixture, model_types[_i], 1);
+    config = json_object_get(fixture.json, "config");
+    remove_each_key(&fixture, config, config);
+    close_fixture(&fixture);
+}
+END_TEST
+
 /* Adds the tensors of a row to a manifest, in one layer, for all experts. */
 static void add_tensors(json_t *manifest, const struct row *row, uint32_t layer)
 {
@@ -548,6 +610,16 @@ START_TEST(test_families_of_published_configs_have_their_parameters)
 }
 END_TEST
 
+START_TEST(test_families_tie_embeddings_as_the_wrapper_says)
+{
+    struct rf_model *model = quoted_model(
+        "{'config': {'model_type': 'qwen3_vl', 'tie_word_embeddings': true, "
+        "'text_config': {'tie_word_embeddings': false}}}");
+    ck_assert(model->tied_embeddings);
+    rf_model_destroy(model);
+}
+END_TEST
+
 START_TEST(test_families_say_which_towers_are_left_out)
 {
     struct rf_model *model =
@@ -614,6 +686,9 @@ Suite *test_families_suite(void)
 {
     Suite *suite = suite_create("families");
     TCase *tc = tcase_create("families");
+    tcase_add_loop_test(
+        tc, test_families_take_the_default_of_a_key_that_is_left_out, 0,
+        (int)RF_ARRAY_SIZE(model_types));
     tcase_add_loop_test(tc, test_families_are_those_of_a_checkpoint, 0,
                         (int)RF_ARRAY_SIZE(model_types) * CONFIGS);
     tcase_add_loop_test(
@@ -629,6 +704,7 @@ Suite *test_families_suite(void)
                         (int)RF_ARRAY_SIZE(model_types));
     tcase_add_loop_test(tc, test_families_can_be_split, 0,
                         (int)(RF_ARRAY_SIZE(model_types) - HYBRIDS) * 2);
+    tcase_add_test(tc, test_families_tie_embeddings_as_the_wrapper_says);
     tcase_add_test(tc, test_families_say_which_towers_are_left_out);
     tcase_add_test(tc,
                    test_families_leave_out_keys_and_values_that_no_layer_uses);

@@ -179,7 +179,8 @@ START_TEST(test_model_latent_attention_without_query_compression)
     struct rf_model *model = quoted_model(
         "{'config': {'model_type': 'deepseek_v3', 'hidden_size': 64, "
         "'num_hidden_layers': 2, 'vocab_size': 32, 'num_attention_heads': 4, "
-        "'intermediate_size': 128, 'q_lora_rank': null, 'kv_lora_rank': 16, "
+        "'intermediate_size': 128, 'q_lora_rank': null, 'n_shared_experts': "
+        "0, 'kv_lora_rank': 16, "
         "'qk_nope_head_dim': 8, 'qk_rope_head_dim': 4, 'v_head_dim': 8, "
         "'n_routed_experts': 4, 'moe_intermediate_size': 32, "
         "'first_k_dense_replace': 0, 'moe_layer_freq': 2, "
@@ -505,7 +506,8 @@ static const struct {
     {"{'config': {'model_type': 'qwen3_mo'}}",
      "\"qwen3_mo\" is not a known model type (did you mean \"qwen3_moe\"?); "
      "describe it by "},
-    {"{'config': {'model_type': 'llama'}}", "\"num_hidden_layers\" is missing"},
+    {"{'config': {'model_type': 'x'}, 'rules': {'like': 'llama'}}",
+     "\"num_hidden_layers\" is missing"},
     {"{'config': {'model_type': 'llama', " TINY "}, 'layers': 2}",
      "unknown key \"layers\""},
     {"{'config': {'model_type': 'llama', " TINY "}, 'num_experts': 2}",
@@ -526,8 +528,8 @@ static const struct {
     {"{'config': {'model_type': 'llama', " TINY "}, 'num_attention_heads': 5}",
      "\"hidden_size / num_attention_heads\", column 13: 64 / 5 leaves a "
      "remainder"},
-    {"{'config': {'model_type': 'qwen3_moe', 'num_key_value_heads': 2, " TINY
-     "}}",
+    {"{'config': {'num_key_value_heads': 2, " TINY
+     "}, 'rules': {'like': 'qwen3_moe'}}",
      "\"num_experts\" is missing"},
     {"{'config': {'model_type': 'qwen3_moe', 'num_key_value_heads': 2, " TINY
      ", 'num_experts': 2, 'moe_intermediate_size': 8, 'mlp_only_layers': "

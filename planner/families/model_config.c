@@ -17,6 +17,7 @@
 #include "planner/families/config_rules.h"
 #include "planner/families/family_rules.h"
 #include "planner/families/family_table.h"
+#include "planner/families/layer_words.h"
 #include "planner/families/model_build.h"
 #include "planner/families/model_describe.h"
 #include "planner/families/model_fields.h"
@@ -201,6 +202,7 @@ static enum rf_status build(struct rf_values *values, const char *model_type,
     model->dtype = RF_BF16;
     if ((status = rf_family_table_mention(values->table, values, err)) !=
             RF_OK ||
+        (status = rf_layer_words_check(values, err)) != RF_OK ||
         (status = rf_components_check(values->table, values, err)) != RF_OK ||
         (status = read_size(values, model, err)) != RF_OK ||
         (status = read_dtype(values, &model->dtype, err)) != RF_OK ||

@@ -19,6 +19,7 @@
 #include "planner/families/components.h"
 #include "planner/families/family_rules.h"
 #include "planner/families/family_table.h"
+#include "planner/families/layer_words.h"
 #include "planner/families/model_build.h"
 #include "planner/families/model_config.h"
 #include "planner/families/model_describe.h"
@@ -663,6 +664,7 @@ static enum rf_status read_all(struct manifest *manifest,
                                        manifest->err)) != RF_OK)) {
         return status;
     }
+    RF_TRY(rf_layer_words_check(&manifest->values, manifest->err));
     RF_TRY(read_entries(manifest));
     RF_TRY(check_rules_used(manifest));
     if (manifest->table != NULL &&

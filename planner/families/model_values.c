@@ -78,8 +78,8 @@ static enum rf_status find_override(const struct rf_values *values,
 }
 
 /* A config's value; a wrapper's own word on tying goes before that of what it
- * wraps, as in Transformers. Lists and objects under a field's name mean something else
- * than the field. */
+ * wraps, as in Transformers. Lists and objects under a field's name mean
+ * something else than the field. */
 static enum rf_status find_in_config(const struct rf_values *values,
                                      const char *name, bool *found,
                                      struct rf_value *out, struct rf_err *err)
@@ -126,7 +126,7 @@ static bool is_written(const struct rf_values *values, const char *name,
     return written;
 }
 
-/* What the class of the model type gives a key that the config does not have. */
+/* What its class gives a key that the config does not have. */
 static enum rf_status find_default(const struct rf_values *values,
                                    const char *name, bool *found,
                                    struct rf_value *out, struct rf_err *err)

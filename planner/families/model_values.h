@@ -1,8 +1,8 @@
 /*
  * What names in a table's expressions mean for one model: an override beside
  * the config, else a field of the config (of its "text_config" or "llm_config"
- * first), else the default of its class for a key that the config does not have,
- * else the table's own value. Private to the model readers.
+ * first), else the default of its class for a key that the config does not
+ * have, else the table's own value. Private to the model readers.
  */
 #ifndef RF_PLANNER_FAMILIES_MODEL_VALUES_H
 #define RF_PLANNER_FAMILIES_MODEL_VALUES_H

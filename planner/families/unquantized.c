@@ -114,7 +114,7 @@ static void read_lists(const struct rf_values *values, struct module_list *list)
     }
 }
 
-/* Whether the list has the module, one that it is in, or the end of its name. */
+/* Whether the list has the module, one around it, or the end of its name. */
 static bool has_module(const struct module_list *list, char *module)
 {
     for (size_t i = 0; i < list->n; i++) {

@@ -6,9 +6,9 @@
  *
  * The model's table says which matrices are quantised, by default those of
  * linear layers; embeddings, the output head, routers, everything that is no
- * matrix and what the checkpoint's own list names stay as they arrived. A block's
- * scale needs all of the block, so a shard may be cut only where blocks end: at
- * multiples of 128, or at the tensor's edge.
+ * matrix and what the checkpoint's own list names stay as they arrived. A
+ * block's scale needs all of the block, so a shard may be cut only where blocks
+ * end: at multiples of 128, or at the tensor's edge.
  */
 #ifndef RF_PLANNER_PLAN_QUANTIZE_H
 #define RF_PLANNER_PLAN_QUANTIZE_H

@@ -75,7 +75,7 @@ static double share_of(const struct rf_model *model,
 /* How many tensors of the family a stage has, along the layers. */
 static uint32_t layers_in_stage(const struct rf_model *model,
                                 const struct rf_side_spec *side,
-                                const uint32_t *stage_layers, uint32_t stage,
+                                const uint32_t *starts, uint32_t stage,
                                 const struct rf_family *family)
 {
     const bool tied = rf_layout_ops_of(side->layout)->tied_copy &&
@@ -90,9 +90,9 @@ static uint32_t layers_in_stage(const struct rf_model *model,
         return has ? family->n_layers : 0;
     }
     for (uint32_t chunk = 0; chunk < side->vpp; chunk++) {
-        n += rf_family_layers(family,
-                              rf_stage_chunk(side, stage_layers, stage, chunk))
-                 .count;
+        n +=
+            rf_family_layers(family, rf_stage_chunk(side, starts, stage, chunk))
+                .count;
     }
     return n;
 }
@@ -108,13 +108,13 @@ static double bytes_each(const struct rf_side_spec *side,
 
 static struct held held_by(const struct rf_model *model,
                            const struct rf_side_spec *side,
-                           const uint32_t *stage_layers, uint32_t stage)
+                           const uint32_t *starts, uint32_t stage)
 {
     struct held held = {0, 0, 0};
     for (uint32_t i = 0; i < model->n_families; i++) {
         const struct rf_family *family = &model->families[i];
         double n = (double)rf_family_elements(family) / family->n_layers *
-                   layers_in_stage(model, side, stage_layers, stage, family);
+                   layers_in_stage(model, side, starts, stage, family);
         n *= share_of(model, side, family) / rf_rank_memory_dp_shards(side);
         n /= family->has_experts ? side->ep : 1;
         *(family->has_experts ? &held.experts : &held.dense) += n;
@@ -123,14 +123,28 @@ static struct held held_by(const struct rf_model *model,
     return held;
 }
 
-/* Of each stage; the caller's to free(). A mesh whose layers do not split is
- * refused before anything is estimated for it. */
-static uint32_t *layers_of_stages(const struct rf_model *model,
-                                  const struct rf_side_spec *side)
+/* Where the stages begin; the caller's to free(). A mesh whose layers do not
+ * split is refused before anything is estimated for it. */
+static uint32_t *starts_of(const struct rf_model *model,
+                           const struct rf_side_spec *side)
 {
-    uint32_t *layers = rf_xcalloc(side->pp, sizeof(*layers));
-    if (rf_stage_layers(side, model->n_layers, layers, NULL) != RF_OK) {
-        layers[0] = model->n_layers;
+    const uint64_t slices = rf_stage_slices(side);
+    uint32_t *starts = rf_xcalloc(slices + 1, sizeof(*starts));
+    if (rf_stage_starts(rf_layout_ops_of(side->layout), side, model->n_layers,
+                        starts, NULL) != RF_OK) {
+        for (uint64_t i = 1; i <= slices; i++) {
+            starts[i] = model->n_layers;
+        }
+    }
+    return starts;
+}
+
+static uint32_t layers_of(const struct rf_side_spec *side,
+                          const uint32_t *starts, uint32_t stage)
+{
+    uint32_t layers = 0;
+    for (uint32_t chunk = 0; chunk < side->vpp; chunk++) {
+        layers += rf_stage_chunk(side, starts, stage, chunk).count;
     }
     return layers;
 }
@@ -228,18 +242,18 @@ rf_rank_memory_training(const struct rf_model *model,
                         enum rf_recompute recompute)
 {
     struct rf_training_memory most = {0, 0};
-    uint32_t *layers = layers_of_stages(model, side);
+    uint32_t *starts = starts_of(model, side);
     for (uint32_t stage = 0; stage < side->pp; stage++) {
-        const struct held held = held_by(model, side, layers, stage);
+        const struct held held = held_by(model, side, starts, stage);
         const struct rf_training_memory one = {
             states(side, &held, ranks),
-            activations(model, side, timeline, recompute, layers[stage],
-                        stage)};
+            activations(model, side, timeline, recompute,
+                        layers_of(side, starts, stage), stage)};
         if (one.states + one.activations > most.states + most.activations) {
             most = one;
         }
     }
-    free(layers);
+    free(starts);
     return most;
 }
 
@@ -247,11 +261,11 @@ double rf_rank_memory_inference(const struct rf_model *model,
                                 const struct rf_side_spec *side)
 {
     double most = 0;
-    uint32_t *layers = layers_of_stages(model, side);
+    uint32_t *starts = starts_of(model, side);
     for (uint32_t stage = 0; stage < side->pp; stage++) {
-        const struct held held = held_by(model, side, layers, stage);
+        const struct held held = held_by(model, side, starts, stage);
         most = RF_MAX(most, held.bytes);
     }
-    free(layers);
+    free(starts);
     return most;
 }

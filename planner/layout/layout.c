@@ -140,7 +140,7 @@ enum rf_status rf_layouts_build(const struct rf_model *model,
     const struct rf_layout_ops *ops = rf_layout_ops_of(side->layout);
     uint32_t size = world->size[which];
     struct rf_layouts made = {.n_indices = size};
-    uint32_t *stage_layers = rf_calloc(RF_MAX(side->pp, 1), sizeof(uint32_t));
+    uint32_t *starts = rf_calloc(rf_stage_slices(side) + 1, sizeof(*starts));
     struct class_key *keys = rf_calloc(size, sizeof(*keys));
     struct rf_param_scheme *schemes =
         rf_calloc(model->n_families, sizeof(*schemes));
@@ -151,16 +151,16 @@ enum rf_status rf_layouts_build(const struct rf_model *model,
         .ops = ops,
         .tied_copy = ops->tied_copy && model->tied_embeddings && side->pp > 1,
         .vocab_multiple = ops->vocab_multiple(spec, which),
-        .stage_layers = stage_layers,
+        .stage_starts = starts,
         .schemes = schemes,
     };
     made.layouts = rf_calloc(size, sizeof(*made.layouts));
     made.of_index = rf_calloc(size, sizeof(*made.of_index));
-    if (!stage_layers || !keys || !schemes || !made.layouts || !made.of_index) {
+    if (!starts || !keys || !schemes || !made.layouts || !made.of_index) {
         rf_err_set(err, status, "no memory for the layouts of %u ranks", size);
         goto free_scratch;
     }
-    status = rf_stage_layers(side, model->n_layers, stage_layers, err);
+    status = rf_stage_starts(ops, side, model->n_layers, starts, err);
     if (status != RF_OK) {
         goto free_scratch;
     }
@@ -172,7 +172,7 @@ enum rf_status rf_layouts_build(const struct rf_model *model,
     qsort(keys, size, sizeof(*keys), compare_keys);
     status = make_all(&build, ops, keys, &made, err);
 free_scratch:
-    free(stage_layers);
+    free(starts);
     free(keys);
     free(schemes);
     if (status != RF_OK) {

@@ -4,7 +4,8 @@
  * parameter, and the two latent down-projections lie together. Key/value heads
  * repeat when TP exceeds them. Vocabulary rows are padded to a multiple of 64.
  * With tied embeddings the last pipeline stage has a copy of the embedding, as
- * their models do. Packed blocks are dealt out, so that the last ranks may have
+ * their models do. Layers that the stages do not divide go to the last stages in
+ * SGLang, in vLLM to those before the last. Packed blocks are dealt out, so that the last ranks may have
  * fewer; what the parameters are padded with there is left out.
  *
  * SGLang makes the same parameters of other shares: heads and the input
@@ -37,6 +38,7 @@ const struct rf_layout_ops rf_layout_vllm = {
     .deals_blocks = true,
     .repeat_kv = true,
     .tied_copy = true,
+    .remainder = RF_REMAINDER_BEFORE_LAST,
     .vocab_multiple = vocab_multiple,
     .make = rf_layout_make_params,
 };
@@ -50,6 +52,7 @@ const struct rf_layout_ops rf_layout_sglang = {
     .repeat_kv = true,
     .tied_copy = true,
     .pads_to_ranks = true,
+    .remainder = RF_REMAINDER_LAST,
     .vocab_multiple = vocab_multiple,
     .make = rf_layout_make_params,
 };

@@ -264,7 +264,7 @@ struct rf_layer_run rf_layout_run(const struct rf_layout_build *build,
     }
     return rf_family_layers(
         family,
-        rf_stage_chunk(build->side, build->stage_layers, build->at.pp, chunk));
+        rf_stage_chunk(build->side, build->stage_starts, build->at.pp, chunk));
 }
 
 static enum rf_status lay_out(struct rf_layout_build *build, const char *name,

@@ -28,9 +28,9 @@ struct rf_layout_build {
     const struct rf_layout_ops *ops;
     struct rf_coord at;
     uint32_t index;
-    bool tied_copy;          /* the last stage holds the embedding too */
-    uint64_t vocab_multiple; /* vocabulary rows are padded to this */
-    const uint32_t *stage_layers;
+    bool tied_copy;               /* the last stage holds the embedding too */
+    uint64_t vocab_multiple;      /* vocabulary rows are padded to this */
+    const uint32_t *stage_starts; /* see rf_stage_starts() */
     const struct rf_param_scheme *schemes;
     size_t n_schemes;
     struct rf_rank_layout out;

@@ -62,69 +62,155 @@ struct rf_share rf_layout_shard(const struct rf_side_spec *side, uint32_t dp)
     return (struct rf_share){.part = dp % parts, .parts = parts};
 }
 
-enum rf_status rf_stage_layers(const struct rf_side_spec *side,
-                               uint32_t n_layers, uint32_t *layers,
-                               struct rf_err *err)
+uint64_t rf_stage_slices(const struct rf_side_spec *side)
 {
-    uint32_t ends[2] = {side->first_stage_layers, side->last_stage_layers};
-    uint64_t listed = 0;
+    return (uint64_t)side->pp * side->vpp;
+}
+
+/* A pipeline whose stages are counted. */
+struct pipeline {
+    const struct rf_layout_ops *ops;
+    const struct rf_side_spec *side;
+    uint32_t n_layers;
+    uint32_t rest, others; /* layers and stages that no key names */
+};
+
+/* Whether a stage has one of the layers that the stages do not divide: engines
+ * give them to as many neighbours. */
+static bool has_one_more(const struct pipeline *line, uint32_t stage)
+{
+    uint32_t over = line->rest % line->others;
+    uint32_t end = line->side->pp;
+    end -= line->ops->remainder == RF_REMAINDER_BEFORE_LAST ? 1 : 0;
+    return stage < end && stage + over >= end;
+}
+
+static uint32_t stage_layers(const struct pipeline *line, uint32_t stage)
+{
+    const struct rf_side_spec *side = line->side;
     if (side->n_pp_layers > 0) {
-        for (uint32_t i = 0; i < side->n_pp_layers; i++) {
-            listed += side->pp_layers[i];
-        }
-        if (side->n_pp_layers != side->pp || listed != n_layers) {
-            return rf_err_set(err, RF_ERR_CONFIG,
-                              "pp_layers: %u stages with %llu layers, "
-                              "but pp is %u and the model has %u layers",
-                              side->n_pp_layers, (unsigned long long)listed,
-                              side->pp, n_layers);
-        }
-        memcpy(layers, side->pp_layers, side->pp * sizeof(*layers));
-    } else {
-        uint32_t fixed =
-            (ends[0] != 0 ? 1u : 0) + (ends[1] != 0 && side->pp > 1 ? 1u : 0);
-        uint64_t given = (uint64_t)ends[0] + (side->pp > 1 ? ends[1] : 0);
-        uint32_t others = side->pp > fixed ? side->pp - fixed : 0;
-        uint64_t rest = n_layers - given;
-        if (given > n_layers ||
-            (others == 0 ? rest != 0 : rest % others != 0)) {
-            return rf_err_set(err, RF_ERR_CONFIG,
-                              "layers %% pp: %u layers do not spread over "
-                              "%u pipeline stages",
-                              n_layers, side->pp);
-        }
-        for (uint32_t i = 0; i < side->pp; i++) {
-            layers[i] = others ? (uint32_t)(rest / others) : 0;
-        }
-        if (ends[1] != 0 && side->pp > 1) {
-            layers[side->pp - 1] = ends[1];
-        }
-        if (ends[0] != 0) {
-            layers[0] = ends[0];
-        }
+        return side->pp_layers[stage];
     }
-    for (uint32_t i = 0; i < side->pp; i++) {
-        if (layers[i] % RF_MAX(side->vpp, 1) != 0) {
-            return rf_err_set(err, RF_ERR_CONFIG,
-                              "layers %% (pp * vpp): the %u layers of stage "
-                              "%u do not spread over vpp %u",
-                              layers[i], i, side->vpp);
+    if (stage == 0 && side->first_stage_layers != 0) {
+        return side->first_stage_layers;
+    }
+    if (stage == side->pp - 1 && side->last_stage_layers != 0) {
+        return side->last_stage_layers;
+    }
+    return line->rest / line->others + has_one_more(line, stage);
+}
+
+/* A last stage that has fewer than others lacks them in its last turns. */
+static uint32_t turn_layers(const struct pipeline *line, uint32_t stage,
+                            uint32_t turn)
+{
+    const uint32_t pp = line->side->pp, vpp = line->side->vpp;
+    uint32_t layers, usual;
+    if (line->side->n_pp_layers > pp) {
+        return line->side->pp_layers[turn * pp + stage];
+    }
+    layers = stage_layers(line, stage);
+    if (layers % vpp == 0) {
+        return layers / vpp;
+    }
+    usual = stage_layers(line, stage - 1) / vpp;
+    return RF_MIN(layers - RF_MIN(layers, turn * usual), usual);
+}
+
+static enum rf_status check_turns(const struct pipeline *line,
+                                  struct rf_err *err)
+{
+    const struct rf_side_spec *side = line->side;
+    const uint64_t slices = rf_stage_slices(side);
+    if (slices > RF_SIDE_SIZE_MAX) {
+        return rf_err_set(err, RF_ERR_CONFIG,
+                          "%llu virtual stages are more than %d",
+                          (unsigned long long)slices, RF_SIDE_SIZE_MAX);
+    }
+    for (uint32_t stage = 0; stage < side->pp && side->n_pp_layers <= side->pp;
+         stage++) {
+        const uint32_t layers = stage_layers(line, stage);
+        const bool last = stage > 0 && stage == side->pp - 1;
+        if (layers % side->vpp != 0 &&
+            (!last || layers > stage_layers(line, stage - 1))) {
+            return rf_err_set(
+                err, RF_ERR_CONFIG,
+                "layers of a stage %% vpp must be 0 but in a shorter last "
+                "stage, stage %u has %u layers and vpp is %u (pp_layers can "
+                "name all %llu virtual stages)",
+                stage, layers, side->vpp, (unsigned long long)slices);
         }
     }
     return RF_OK;
 }
 
+/* Fills in what follows from the side. */
+static enum rf_status check_stages(struct pipeline *line, struct rf_err *err)
+{
+    const struct rf_side_spec *side = line->side;
+    const uint32_t listed = side->n_pp_layers;
+    const uint64_t ends =
+        (uint64_t)side->first_stage_layers + side->last_stage_layers;
+    const uint32_t named = (side->first_stage_layers != 0 ? 1u : 0) +
+                           (side->last_stage_layers != 0 ? 1u : 0);
+    bool split = named <= side->pp && ends <= line->n_layers;
+    if (listed != 0 && listed != side->pp && listed != rf_stage_slices(side)) {
+        return rf_err_set(err, RF_ERR_CONFIG,
+                          "pp_layers has %u entries, but pp is %u", listed,
+                          side->pp);
+    }
+    if (split) {
+        line->others = side->pp - named;
+        line->rest = line->n_layers - (uint32_t)ends;
+        split = line->others == 0
+                    ? line->rest == 0
+                    : line->rest % line->others == 0 ||
+                          (named == 0 && line->rest >= side->pp &&
+                           line->ops->remainder != RF_REMAINDER_REFUSED);
+    }
+    if (listed == 0 && !split) {
+        return rf_err_set(err, RF_ERR_CONFIG,
+                          "%u layers, without those named for the first and "
+                          "last stage, must split evenly over the stages "
+                          "(pp_layers can say how many each has)",
+                          line->n_layers);
+    }
+    return check_turns(line, err);
+}
+
+enum rf_status rf_stage_starts(const struct rf_layout_ops *ops,
+                               const struct rf_side_spec *side,
+                               uint32_t n_layers, uint32_t *starts,
+                               struct rf_err *err)
+{
+    struct pipeline line = {.ops = ops, .side = side, .n_layers = n_layers};
+    uint64_t sum = 0;
+    RF_TRY(check_stages(&line, err));
+    for (uint32_t i = 0; i < rf_stage_slices(side); i++) {
+        if (starts != NULL) {
+            starts[i] = (uint32_t)sum;
+        }
+        sum += turn_layers(&line, i % side->pp, i / side->pp);
+    }
+    if (sum != n_layers) {
+        return rf_err_set(err, RF_ERR_CONFIG,
+                          "pp_layers must add up to the model's %u layers, not "
+                          "%llu",
+                          n_layers, (unsigned long long)sum);
+    }
+    if (starts != NULL) {
+        starts[rf_stage_slices(side)] = n_layers;
+    }
+    return RF_OK;
+}
+
 struct rf_layer_run rf_stage_chunk(const struct rf_side_spec *side,
-                                   const uint32_t *stage_layers, uint32_t pp,
+                                   const uint32_t *starts, uint32_t pp,
                                    uint32_t chunk)
 {
-    uint32_t vpp = RF_MAX(side->vpp, 1), before = 0, turn = 0;
-    for (uint32_t p = 0; p < side->pp; p++) {
-        turn += stage_layers[p] / vpp;
-        before += p < pp ? stage_layers[p] / vpp : 0;
-    }
-    return (struct rf_layer_run){.first = chunk * turn + before,
-                                 .count = stage_layers[pp] / vpp};
+    const uint32_t *start = &starts[(size_t)chunk * side->pp + pp];
+    return (struct rf_layer_run){.first = start[0],
+                                 .count = start[1] - start[0]};
 }
 
 /* Index of the first layer number ≥ `layer`. */

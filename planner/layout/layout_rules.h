@@ -17,6 +17,13 @@ struct rf_fusion {
 
 struct rf_layout_build;
 
+/* What becomes of layers that the pipeline stages do not divide. */
+enum rf_remainder {
+    RF_REMAINDER_REFUSED,
+    RF_REMAINDER_LAST,        /* the last stages have one more each */
+    RF_REMAINDER_BEFORE_LAST, /* those before the last stage do */
+};
+
 /* What differs between the layouts. */
 struct rf_layout_ops {
     const struct rf_fusion *fusions;
@@ -32,6 +39,7 @@ struct rf_layout_ops {
                            is padded further, so that they do */
     bool experts_in_tp; /* ETP · EP divides TP */
     bool deals_blocks;  /* shares may be uneven, see struct rf_family */
+    enum rf_remainder remainder;
     /* The vocabulary is padded to a multiple of so many rows. */
     uint64_t (*vocab_multiple)(const struct rf_spec *spec, enum rf_side side);
     enum rf_status (*make)(struct rf_layout_build *build, struct rf_err *err);
@@ -75,10 +83,16 @@ struct rf_share {
  * the same (PyTorch's mesh of ("dp_replicate", "dp_shard")). */
 struct rf_share rf_layout_shard(const struct rf_side_spec *side, uint32_t dp);
 
-/* Layers of each of `side`'s pipeline stages, pp entries. */
-enum rf_status rf_stage_layers(const struct rf_side_spec *side,
-                               uint32_t n_layers, uint32_t *layers,
+/* Where the virtual stages of `side` begin, in the order of the layers: entry
+ * turn · pp + stage, and at the end the number of layers. `starts` has
+ * rf_stage_slices() + 1 entries; NULL: only checked. */
+enum rf_status rf_stage_starts(const struct rf_layout_ops *ops,
+                               const struct rf_side_spec *side,
+                               uint32_t n_layers, uint32_t *starts,
                                struct rf_err *err) RF_MUST_CHECK;
+
+/* How many virtual stages the pipeline has. */
+uint64_t rf_stage_slices(const struct rf_side_spec *side);
 
 /* A run of consecutive layers (of a model, or indices into a family's). */
 struct rf_layer_run {
@@ -86,9 +100,9 @@ struct rf_layer_run {
 };
 
 /* Layers of virtual stage `chunk` of stage `pp`: with vpp > 1 the stages take
- * turns, each giving an equal part of its layers a turn. */
+ * turns. */
 struct rf_layer_run rf_stage_chunk(const struct rf_side_spec *side,
-                                   const uint32_t *stage_layers, uint32_t pp,
+                                   const uint32_t *starts, uint32_t pp,
                                    uint32_t chunk);
 
 /* The members of `run` that the family has, as indices into family->layers. */

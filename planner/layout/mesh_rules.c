@@ -278,64 +278,20 @@ static bool ep_works(struct rule_context *context, uint32_t ep)
     return experts || ep == 1 || breaks(context, "the model has no experts");
 }
 
-/* Layers of stage `pp` with `stages` stages; false when they do not split. */
-static bool stage_count(const struct rf_side_spec *side, uint32_t n_layers,
-                        uint32_t stages, uint32_t pp, uint32_t *count)
-{
-    uint64_t ends =
-        (uint64_t)side->first_stage_layers + side->last_stage_layers;
-    uint32_t middle = stages;
-    if (side->pp_layers != NULL) {
-        *count = side->pp_layers[pp];
-        return true;
-    }
-    middle -= side->first_stage_layers != 0;
-    middle -= side->last_stage_layers != 0;
-    if (ends > n_layers || (middle == 0 && ends != n_layers) ||
-        (middle > 0 && (n_layers - ends) % middle != 0)) {
-        return false;
-    }
-    if (pp == 0 && side->first_stage_layers != 0) {
-        *count = side->first_stage_layers;
-    } else if (pp == stages - 1 && side->last_stage_layers != 0) {
-        *count = side->last_stage_layers;
-    } else {
-        *count = (uint32_t)((n_layers - ends) / middle);
-    }
-    return true;
-}
-
 static bool pp_works(struct rule_context *context, uint32_t pp)
 {
-    const struct rf_side_spec *side = context->side;
-    uint32_t n_layers = context->model->n_layers;
-    uint64_t sum = 0;
-    if (n_layers == 0) {
+    struct rf_side_spec side = *context->side;
+    struct rf_err err = {0};
+    side.pp = pp;
+    if (context->model->n_layers == 0) {
         return pp == 1 || breaks(context, "the model has no layers");
     }
-    if (pp < 2 && side->vpp > 1) {
+    if (pp < 2 && side.vpp > 1) {
         return breaks(context, "vpp needs pp of at least 2");
     }
-    for (uint32_t stage = 0; stage < pp; stage++) {
-        uint32_t layers = 0;
-        if (!stage_count(side, n_layers, pp, stage, &layers)) {
-            return breaks(context,
-                          "%u layers, without those named for the first and "
-                          "last stage, must split evenly over the stages",
-                          n_layers);
-        }
-        if (layers % side->vpp != 0) {
-            return breaks(context,
-                          "layers of a stage %% vpp must be 0, stage %u has "
-                          "%u layers and vpp is %u",
-                          stage, layers, side->vpp);
-        }
-        sum += layers;
-    }
-    return sum == n_layers ||
-           breaks(context,
-                  "pp_layers must add up to the model's %u layers, not %llu",
-                  n_layers, (unsigned long long)sum);
+    return rf_stage_starts(context->layout, &side, context->model->n_layers,
+                           NULL, &err) == RF_OK ||
+           breaks(context, "%s", err.text);
 }
 
 /* A sharding spec against every tensor of the model. */

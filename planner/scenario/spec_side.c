@@ -26,15 +26,16 @@ static enum rf_status read_pp_layers(const struct rf_jnode *node,
                               "must be an array with the number of layers of "
                               "each pipeline stage");
     }
-    if (pp_given && count != side->pp) {
+    if (pp_given && count != side->pp &&
+        count != (uint64_t)side->pp * side->vpp) {
         return rf_jnode_fail(&list, err,
                              "has %zu entries, but pp is %u: one entry per "
-                             "stage",
+                             "stage, or with vpp per virtual stage",
                              count, side->pp);
     }
-    side->pp = (uint32_t)count;
+    side->pp = pp_given ? side->pp : (uint32_t)count;
     side->pp_layers = rf_xcalloc(count, sizeof(*side->pp_layers));
-    side->n_pp_layers = side->pp;
+    side->n_pp_layers = (uint32_t)count;
     for (size_t i = 0; i < count; i++) {
         struct rf_jnode item = rf_jnode_at(&list, i);
         json_int_t layers = json_integer_value(item.value);

@@ -23,7 +23,8 @@ struct rf_side_spec {
     enum rf_dtype dtype;
     bool dtype_given;    /* otherwise each tensor keeps the model's */
     bool quantize;       /* inference: to fp8 after arrival (plan/quantize.h) */
-    uint32_t *pp_layers; /* layers of each stage, n_pp_layers = pp; or NULL */
+    uint32_t *pp_layers; /* of each stage, n_pp_layers = pp; or of each virtual
+                            stage, pp · vpp, in their order; or NULL */
     uint32_t n_pp_layers;
     uint32_t first_stage_layers, last_stage_layers; /* 0 = even */
     uint32_t *nodes; /* indices into the cluster's nodes; NULL: any */

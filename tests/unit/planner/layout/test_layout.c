@@ -313,19 +313,75 @@ END_TEST
 
 START_TEST(test_layout_stages_say_which_rule_they_break)
 {
+    const struct rf_layout_ops *ops = rf_layout_ops_of(RF_LAYOUT_MEGATRON);
     struct rf_side_spec side = {.pp = 3, .vpp = 1};
     struct rf_err err = {0};
-    uint32_t listed[] = {2, 2, 2}, layers[3];
-    ck_assert_int_eq(rf_stage_layers(&side, 8, layers, &err), RF_ERR_CONFIG);
-    assert_says(err.text, "8 layers do not spread over 3");
+    uint32_t listed[] = {2, 2, 2};
+    ck_assert_int_eq(rf_stage_starts(ops, &side, 8, NULL, &err), RF_ERR_CONFIG);
+    assert_says(err.text, "8 layers, without those named");
     side.pp_layers = listed;
     side.n_pp_layers = 3;
-    ck_assert_int_eq(rf_stage_layers(&side, 8, layers, &err), RF_ERR_CONFIG);
+    ck_assert_int_eq(rf_stage_starts(ops, &side, 8, NULL, &err), RF_ERR_CONFIG);
     assert_says(err.text, "pp_layers");
-    ck_assert_int_eq(rf_stage_layers(&side, 6, layers, &err), RF_OK);
+    ck_assert_int_eq(rf_stage_starts(ops, &side, 6, NULL, &err), RF_OK);
     side.vpp = 4;
-    ck_assert_int_eq(rf_stage_layers(&side, 6, layers, &err), RF_ERR_CONFIG);
+    ck_assert_int_eq(rf_stage_starts(ops, &side, 6, NULL, &err), RF_ERR_CONFIG);
     assert_says(err.text, "vpp");
+}
+END_TEST
+
+/* Layers of the virtual stages, in their order. */
+static const struct {
+    enum rf_layout_kind layout;
+    uint32_t layers, pp, vpp, listed[8], want[16];
+} stages[] = {
+    {RF_LAYOUT_VLLM, 30, 4, 1, {0}, {7, 8, 8, 7}},
+    {RF_LAYOUT_SGLANG, 30, 4, 1, {0}, {7, 7, 8, 8}},
+    {RF_LAYOUT_VLLM, 61, 2, 1, {0}, {31, 30}},
+    {RF_LAYOUT_SGLANG, 61, 2, 1, {0}, {30, 31}},
+    {RF_LAYOUT_VLLM, 61, 8, 1, {0}, {7, 7, 8, 8, 8, 8, 8, 7}},
+    {RF_LAYOUT_SGLANG, 61, 8, 1, {0}, {7, 7, 7, 8, 8, 8, 8, 8}},
+    {RF_LAYOUT_VLLM, 31, 4, 1, {0}, {8, 8, 8, 7}},
+    {RF_LAYOUT_SGLANG, 31, 4, 1, {31, 0, 0, 0}, {31, 0, 0, 0}},
+    /* DeepSeek-V3 as Megatron-Bridge trains it */
+    {RF_LAYOUT_MEGATRON,
+     61,
+     4,
+     4,
+     {16, 16, 16, 13},
+     {4, 4, 4, 4, 4, 4, 4, 4, 4, 4, 4, 4, 4, 4, 4, 1}},
+    {RF_LAYOUT_MEGATRON,
+     61,
+     8,
+     2,
+     {8, 8, 8, 8, 8, 8, 8, 5},
+     {4, 4, 4, 4, 4, 4, 4, 4, 4, 4, 4, 4, 4, 4, 4, 1}},
+    {RF_LAYOUT_MEGATRON, 12, 2, 4, {8, 4}, {2, 1, 2, 1, 2, 1, 2, 1}},
+    {RF_LAYOUT_MEGATRON, 11, 2, 4, {8, 3}, {2, 2, 2, 1, 2, 0, 2, 0}},
+    {RF_LAYOUT_MEGATRON, 9, 2, 2, {3, 4, 2, 0}, {3, 4, 2, 0}},
+};
+
+START_TEST(test_layout_stages_of_layers_that_they_do_not_divide)
+{
+    uint32_t listed[8], starts[17], n = 0;
+    struct rf_side_spec side = {.pp = stages[_i].pp, .vpp = stages[_i].vpp};
+    struct rf_err err = {0};
+    memcpy(listed, stages[_i].listed, sizeof(listed));
+    while (n < RF_ARRAY_SIZE(listed) && listed[0] != 0 &&
+           (n < side.pp || listed[n] != 0)) {
+        n++;
+    }
+    side.pp_layers = listed;
+    side.n_pp_layers = n > side.pp ? side.pp * side.vpp : n;
+    ck_assert_int_eq(rf_stage_starts(rf_layout_ops_of(stages[_i].layout), &side,
+                                     stages[_i].layers, starts, &err),
+                     RF_OK);
+    for (uint32_t i = 0; i < side.pp * side.vpp; i++) {
+        struct rf_layer_run run =
+            rf_stage_chunk(&side, starts, i % side.pp, i / side.pp);
+        ck_assert_uint_eq(run.first, starts[i]);
+        ck_assert_uint_eq(run.count, stages[_i].want[i]);
+    }
 }
 END_TEST
 
@@ -471,6 +527,9 @@ Suite *test_layout_suite(void)
     tcase_add_test(tests, test_layout_zero3_cuts_each_tensor);
     tcase_add_test(tests, test_layout_replicas_share);
     tcase_add_test(tests, test_layout_stages_say_which_rule_they_break);
+    tcase_add_loop_test(tests,
+                        test_layout_stages_of_layers_that_they_do_not_divide, 0,
+                        RF_ARRAY_SIZE(stages));
     tcase_add_test(tests, test_layout_refuses_what_does_not_divide);
     tcase_add_test(tests, test_layout_refuses_empty_shards_of_a_spec);
     tcase_add_test(tests, test_layout_refuses_a_flat_unit_of_mixed_sizes);

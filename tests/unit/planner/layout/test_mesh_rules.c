@@ -90,17 +90,37 @@ static const struct {
     {"qwen3-0.6b", "", "'pp': 4", ""},
     {"qwen3-0.6b", "", "'pp': 5",
      "pp 5 is impossible: 28 layers, without those named for the first and "
-     "last stage, must split evenly over the stages; nearest values of pp that "
-     "work: "
-     "4, 7"},
+     "last stage, must split evenly over the stages (pp_layers can say how "
+     "many "
+     "each has); nearest values of pp that work: 4, 7"},
+    {"qwen3-0.6b", "", "'pp': 5, 'layout': 'vllm'", ""},
+    {"qwen3-0.6b", "", "'pp': 5, 'layout': 'sglang'", ""},
+    {"qwen3-0.6b", "", "'pp': 29, 'layout': 'vllm'",
+     "must split evenly over the stages (pp_layers can say how many each has); "
+     "nearest value of pp that works: 28"},
+    {"qwen3-0.6b", "",
+     "'pp': 5, 'layout': 'vllm', 'num_layers_in_last_pipeline_stage': 5",
+     "must split evenly over the stages"},
     {"qwen3-0.6b", "", "'pp': 4, 'vpp': 7", ""},
     {"qwen3-0.6b", "", "'pp': 4, 'vpp': 2",
-     "stage 0 has 7 layers and vpp is 2; nearest values of pp that work: 2, 7"},
+     "stage 0 has 7 layers and vpp is 2 (pp_layers can name all 8 virtual "
+     "stages); nearest values of pp that work: 2, 7"},
     {"qwen3-0.6b", "", "'pp_layers': [8, 8, 12]", ""},
     {"qwen3-0.6b", "", "'pp_layers': [28, 0]", ""},
     {"qwen3-0.6b", "", "'pp_layers': [8, 8, 11]",
      "pp_layers must add up to the model's 28 layers, not 27"},
-    {"qwen3-0.6b", "", "'pp_layers': [14, 14], 'vpp': 3", "vpp must be 0"},
+    {"qwen3-0.6b", "", "'pp_layers': [14, 14], 'vpp': 3",
+     "stage 0 has 14 layers and vpp is 3 (pp_layers can name all 6 virtual "
+     "stages)"},
+    {"qwen3-0.6b", "", "'pp_layers': [13, 15], 'vpp': 2", "stage 0 has 13"},
+    {"qwen3-0.6b", "", "'pp_layers': [12, 16], 'vpp': 3", "stage 1 has 16"},
+    {"qwen3-0.6b", "", "'pp_layers': [15, 13], 'vpp': 3", ""},
+    {"qwen3-0.6b", "", "'pp': 2, 'vpp': 2, 'pp_layers': [7, 8, 9, 4]", ""},
+    {"qwen3-0.6b", "", "'pp': 2, 'vpp': 2, 'pp_layers': [7, 8, 9, 5]",
+     "pp_layers must add up to the model's 28 layers, not 29"},
+    {"qwen3-0.6b", "",
+     "'pp': 4, 'vpp': 4, 'num_layers_in_last_pipeline_stage': 4", ""},
+    {"qwen3-0.6b", "", "'pp': 4, 'vpp': 65536", "262144 virtual stages"},
     {"qwen3-0.6b", "",
      "'pp': 4, 'num_layers_in_first_pipeline_stage': 4, "
      "'num_layers_in_last_pipeline_stage': 6",
@@ -108,8 +128,7 @@ static const struct {
     {"qwen3-0.6b", "",
      "'pp': 4, 'num_layers_in_first_pipeline_stage': 5, "
      "'num_layers_in_last_pipeline_stage': 6",
-     "must split evenly over the stages; nearest values of pp that work: 3, "
-     "19"},
+     "nearest values of pp that work: 3, 19"},
     {"qwen3-0.6b", "",
      "'pp': 2, 'num_layers_in_first_pipeline_stage': 5, "
      "'num_layers_in_last_pipeline_stage': 6",

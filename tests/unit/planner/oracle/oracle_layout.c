@@ -375,7 +375,20 @@ void oracle_hold_vocabulary(const struct context *c, const char *name,
     matrix_hold(c->out, m);
 }
 
-/* Layers of each stage when they are not even; 0: even. */
+/* What an engine gives a stage: its share and one of those left over, which go
+ * backwards from the last stage (SGLang) or from the one before (vLLM). */
+static uint32_t engine_share(const struct rf_side_spec *side, uint32_t layers,
+                             uint32_t pp)
+{
+    uint32_t share = layers / side->pp;
+    uint32_t from_end = side->layout == RF_LAYOUT_VLLM ? 2 : 1;
+    for (uint32_t i = 0; i < layers % side->pp; i++) {
+        share += pp == side->pp - (from_end + i);
+    }
+    return share;
+}
+
+/* Layers of each stage. */
 static uint32_t layers_of_stage(const struct rf_side_spec *side,
                                 uint32_t layers, uint32_t pp)
 {
@@ -390,17 +403,29 @@ static uint32_t layers_of_stage(const struct rf_side_spec *side,
     if (pp == side->pp - 1 && last) {
         return last;
     }
-    return (layers - first - last) / others;
+    return others == side->pp ? engine_share(side, layers, pp)
+                              : (layers - first - last) / others;
 }
 
-/* The stage that layer `layer` runs on. */
+/* The stage that layer `layer` runs on. A short last stage runs out of layers
+ * in its last turns. */
 static uint32_t stage_of(const struct rf_side_spec *side, uint32_t layers,
                          uint32_t layer)
 {
     uint32_t at = 0;
-    for (;;) {
+    for (uint32_t turn = 0;; turn++) {
         for (uint32_t p = 0; p < side->pp; p++) {
-            at += layers_of_stage(side, layers, p) / side->vpp;
+            uint32_t all = layers_of_stage(side, layers, p);
+            uint32_t each = all / side->vpp;
+            if (side->n_pp_layers > side->pp) {
+                each = side->pp_layers[turn * side->pp + p];
+            } else if (all % side->vpp != 0) {
+                each = layers_of_stage(side, layers, 0) / side->vpp;
+                each = turn * each > all         ? 0
+                       : (turn + 1) * each > all ? all - turn * each
+                                                 : each;
+            }
+            at += each;
             if (layer < at) {
                 return p;
             }

@@ -55,6 +55,12 @@ START_TEST(test_oracle_interleaved_and_uneven_stages)
     oracle_plan(model, NULL, 0,
                 "'train': {'pp_layers': [5, 0, 3]}, "
                 "'infer': {'tp': 1, 'pp': 2, 'layout': 'vllm'}");
+    oracle_plan(model, NULL, 0,
+                "'train': {'pp_layers': [6, 2], 'vpp': 3}, "
+                "'infer': {'pp': 3, 'layout': 'vllm'}");
+    oracle_plan(model, NULL, 0,
+                "'train': {'pp': 2, 'vpp': 2, 'pp_layers': [1, 3, 4, 0]}, "
+                "'infer': {'pp': 3, 'layout': 'sglang'}");
     rf_model_destroy(model);
 }
 END_TEST

@@ -85,6 +85,7 @@ static struct rf_side_spec with_mesh(const struct rf_side_spec *side,
     changed.cp = mesh->cp;
     changed.pp = mesh->pp;
     changed.dp = mesh->dp;
+    changed.dp_replicate = 1;
     changed.ep = mesh->ep;
     changed.etp = mesh->etp;
     changed.vpp = 1;
@@ -103,13 +104,14 @@ void rf_advise_sides(const struct rf_scenario *base,
     *infer = with_mesh(&base->spec->infer, &choice->infer);
 }
 
-/* Stages become even ones of one chunk each, unless the mesh stays. */
+/* Stages become even ones of one chunk each, and engines one, unless the mesh
+ * stays. */
 static void set_mesh(json_t *side, const struct rf_mesh *mesh,
                      const struct rf_mesh *own)
 {
-    static const char *const uneven[] = {"pp_layers",
-                                         "num_layers_in_first_pipeline_stage",
-                                         "num_layers_in_last_pipeline_stage"};
+    static const char *const own_only[] = {
+        "pp_layers", "num_layers_in_first_pipeline_stage",
+        "num_layers_in_last_pipeline_stage", "dp_replicate"};
     const struct {
         const char *key;
         uint32_t size;
@@ -119,8 +121,8 @@ static void set_mesh(json_t *side, const struct rf_mesh *mesh,
     if (memcmp(mesh, own, sizeof(*mesh)) == 0) {
         return;
     }
-    for (size_t i = 0; i < RF_ARRAY_SIZE(uneven); i++) {
-        json_object_del(side, uneven[i]);
+    for (size_t i = 0; i < RF_ARRAY_SIZE(own_only); i++) {
+        json_object_del(side, own_only[i]);
     }
     for (size_t i = 0; i < RF_ARRAY_SIZE(sizes); i++) {
         json_object_set_new(side, sizes[i].key, json_integer(sizes[i].size));

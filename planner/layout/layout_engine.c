@@ -35,6 +35,7 @@ const struct rf_layout_ops rf_layout_vllm = {
     .fusions = fusions,
     .n_fusions = RF_ARRAY_SIZE(fusions),
     .experts_inside = true,
+    .experts_over_all = true,
     .deals_blocks = true,
     .repeat_kv = true,
     .tied_copy = true,

@@ -35,10 +35,11 @@ struct rf_layout_ops {
     bool by_dp;        /* every shard has its own layout: rows of any tensor,
                           none where there are too few */
     bool by_device;    /* every device of the spec mesh has its own layout */
-    bool pads_to_ranks; /* a vocabulary whose padded rows do not split evenly
+    bool pads_to_ranks;    /* a vocabulary whose padded rows do not split evenly
                            is padded further, so that they do */
-    bool experts_in_tp; /* ETP · EP divides TP */
-    bool deals_blocks;  /* shares may be uneven, see struct rf_family */
+    bool experts_in_tp;    /* ETP · EP divides TP */
+    bool experts_over_all; /* EP is off or spans TP · CP · DP of an engine */
+    bool deals_blocks;     /* shares may be uneven, see struct rf_family */
     enum rf_remainder remainder;
     /* The vocabulary is padded to a multiple of so many rows. */
     uint64_t (*vocab_multiple)(const struct rf_spec *spec, enum rf_side side);

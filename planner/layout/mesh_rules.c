@@ -245,9 +245,22 @@ static bool etp_part_works(struct rule_context *context,
     return extent_works(context, family, part, etp, "etp");
 }
 
+/* Without a dp there are as many engines as fill the slots. */
+static bool spans_engine(const struct rf_side_spec *side, uint32_t ep)
+{
+    const uint64_t group = (uint64_t)side->tp * side->cp;
+    return side->dp_given
+               ? (uint64_t)ep * side->dp_replicate == group * side->dp
+               : ep % group == 0;
+}
+
 static bool etp_works(struct rule_context *context, uint32_t etp)
 {
     const struct rf_side_spec *side = context->side;
+    if (context->layout->experts_over_all && side->ep > 1 && etp > 1) {
+        return breaks(context, "ep %u cuts no expert with layout %s", side->ep,
+                      rf_layout_kind_name(side->layout));
+    }
     if (context->layout->experts_in_tp &&
         side->tp % ((uint64_t)etp * side->ep) != 0) {
         return breaks(context,
@@ -262,6 +275,16 @@ static bool ep_works(struct rule_context *context, uint32_t ep)
 {
     const struct rf_side_spec *side = context->side;
     bool experts = false;
+    if (context->layout->experts_over_all && ep > 1 &&
+        !spans_engine(side, ep)) {
+        return breaks(context,
+                      "with layout %s ep is 1 or %s (dp counts one engine's "
+                      "ranks unless dp_replicate says how many engines there "
+                      "are)",
+                      rf_layout_kind_name(side->layout),
+                      side->dp_given ? "tp * cp * dp / dp_replicate"
+                                     : "a multiple of tp * cp");
+    }
     if (context->layout->experts_in_tp && side->tp % ep != 0) {
         return breaks(context, "tp %% ep must be 0 with layout %s, tp is %u",
                       rf_layout_kind_name(side->layout), side->tp);

@@ -294,11 +294,17 @@ static enum rf_status check_replicas(const struct rf_jnode *node,
                                      struct rf_err *err)
 {
     struct rf_jnode member = rf_jnode_get(node, "dp_replicate");
-    if (member.value != NULL && !shards_over_dp(side->layout)) {
+    const bool engines = side->layout == RF_LAYOUT_VLLM;
+    if (member.value != NULL && !engines && !shards_over_dp(side->layout)) {
         return rf_jnode_fail(&member, err,
-                             "needs layout fsdp, fsdp1 or zero3; with %s all "
-                             "dp ranks hold the same",
+                             "needs layout fsdp, fsdp1, zero3 or vllm; with %s "
+                             "all dp ranks hold the same",
                              rf_layout_kind_name(side->layout));
+    }
+    if (member.value != NULL && engines && !side->dp_given) {
+        return rf_jnode_fail(&member, err,
+                             "needs dp with layout vllm; without it there are "
+                             "as many engines as fill the slots");
     }
     if (side->dp_given && side->dp % side->dp_replicate != 0) {
         return rf_jnode_fail(

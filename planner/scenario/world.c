@@ -386,6 +386,16 @@ static enum rf_status seat_sides(const struct rf_spec *spec,
                : seat_disaggregated(spec, slots, n_nodes, seats, err);
 }
 
+/* Without a dp vLLM's engines are of the size that their EP has. */
+static void fill_in_dp(struct rf_side_spec *side, uint32_t size)
+{
+    side->dp = (uint32_t)(size / dense_group(side));
+    if (side->layout == RF_LAYOUT_VLLM && side->ep > 1 && !side->dp_given) {
+        side->dp_replicate =
+            RF_MAX(size / (side->ep * side->etp * side->pp), 1);
+    }
+}
+
 enum rf_status rf_world_place(struct rf_spec *spec, const uint32_t *slots,
                               uint32_t n_nodes, struct rf_world **out,
                               struct rf_err *err)
@@ -413,10 +423,8 @@ enum rf_status rf_world_place(struct rf_spec *spec, const uint32_t *slots,
         if (world == NULL) {
             status = rf_err_set(err, RF_ERR_NOMEM, "ranks of the world");
         } else {
-            spec->train.dp =
-                (uint32_t)(world->size[RF_TRAIN] / dense_group(&spec->train));
-            spec->infer.dp =
-                (uint32_t)(world->size[RF_INFER] / dense_group(&spec->infer));
+            fill_in_dp(&spec->train, world->size[RF_TRAIN]);
+            fill_in_dp(&spec->infer, world->size[RF_INFER]);
             *out = world;
         }
     }

@@ -56,13 +56,15 @@ struct result {
         "\"tp\": 8, \"pp\": 16, \"ep\": 64, \"etp\": 1, \"dp\": 8, "           \
         "\"num_layers_in_first_pipeline_stage\": 3, "                          \
         "\"num_layers_in_last_pipeline_stage\": 2",                            \
-        "\"tp\": 8, \"dp\": 128, \"ep\": 128, \"layout\": \"vllm\""
+        "\"tp\": 8, \"dp\": 128, \"dp_replicate\": 8, \"ep\": 128, "           \
+        "\"layout\": \"vllm\""
 #define KIMI_16384                                                             \
     "kimi-k2",                                                                 \
         "\"tp\": 8, \"pp\": 16, \"ep\": 64, \"etp\": 1, \"dp\": 64, "          \
         "\"num_layers_in_first_pipeline_stage\": 3, "                          \
         "\"num_layers_in_last_pipeline_stage\": 2",                            \
-        "\"tp\": 8, \"dp\": 1024, \"ep\": 128, \"layout\": \"vllm\""
+        "\"tp\": 8, \"dp\": 1024, \"dp_replicate\": 64, \"ep\": 128, "         \
+        "\"layout\": \"vllm\""
 
 #define LLAMA_131072                                                           \
     "llama-3.1-70b", "\"tp\": 8, \"pp\": 8, \"dp\": 1024",                     \
@@ -72,7 +74,8 @@ struct result {
         "\"tp\": 8, \"pp\": 16, \"ep\": 64, \"etp\": 1, \"dp\": 512, "         \
         "\"num_layers_in_first_pipeline_stage\": 3, "                          \
         "\"num_layers_in_last_pipeline_stage\": 2",                            \
-        "\"tp\": 8, \"dp\": 8192, \"ep\": 128, \"layout\": \"vllm\""
+        "\"tp\": 8, \"dp\": 8192, \"dp_replicate\": 512, \"ep\": 128, "        \
+        "\"layout\": \"vllm\""
 
 static const struct row limits[] = {
     {LLAMA_2048, 0.25, 16, NULL, NULL, 0},
@@ -85,8 +88,9 @@ static const struct row limits[] = {
     {"kimi-k2", "\"tp\": 16, \"ep\": 16, \"dp\": 512",
      "\"tp\": 8, \"ep\": 32, \"dp\": 1024", 10, 0, NULL, NULL, 0},
     {"qwen3-235b-a22b", "\"dp\": 512, \"layout\": \"fsdp\"",
-     "\"tp\": 8, \"ep\": 32, \"dp\": 64, \"layout\": \"vllm\"", 10, 0, NULL,
-     NULL, 0},
+     "\"tp\": 8, \"ep\": 32, \"dp\": 64, \"dp_replicate\": 16, \"layout\": "
+     "\"vllm\"",
+     10, 0, NULL, NULL, 0},
     {LLAMA_131072, 2, 64, NULL, NULL, 0},
     {KIMI_131072, 2, 64, NULL, NULL, 0},
 };

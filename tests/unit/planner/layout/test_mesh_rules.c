@@ -84,6 +84,20 @@ static const struct {
     {"qwen3-30b-a3b", "", "'etp': 5",
      "768 of model.layers.{L}.mlp.experts.{E}.gate_proj.weight % etp must be "
      "0; nearest values of etp that work: 4, 6"},
+    {"qwen3-30b-a3b", "", "'layout': 'vllm', 'tp': 4, 'ep': 2",
+     "ep 2 is impossible: with layout vllm ep is 1 or a multiple of tp * cp"},
+    {"qwen3-30b-a3b", "", "'layout': 'vllm', 'tp': 2, 'dp': 2, 'ep': 2",
+     "ep 2 is impossible: with layout vllm ep is 1 or tp * cp * dp / "
+     "dp_replicate (dp counts one engine's ranks unless dp_replicate says how "
+     "many engines there are); nearest values of ep that work: 1, 4"},
+    {"qwen3-30b-a3b", "", "'layout': 'vllm', 'tp': 2, 'dp': 2, 'ep': 4", ""},
+    {"qwen3-30b-a3b", "", "'layout': 'vllm', 'tp': 2, 'cp': 2, 'ep': 4", ""},
+    {"qwen3-30b-a3b", "", "'layout': 'vllm', 'tp': 2, 'ep': 8", ""},
+    {"qwen3-30b-a3b", "",
+     "'layout': 'vllm', 'tp': 2, 'dp': 4, 'ep': 4, 'dp_replicate': 2", ""},
+    {"qwen3-30b-a3b", "", "'layout': 'vllm', 'tp': 2, 'ep': 2, 'etp': 2",
+     "etp 2 is impossible: ep 2 cuts no expert with layout vllm; nearest value "
+     "of etp that works: 1"},
     {"kimi-k2", "", "'ep': 8, 'etp': 65536",
      "nearest value of etp that works: 2048"},
     /* layers */
@@ -213,6 +227,38 @@ START_TEST(test_world_rules_of_meshes)
 }
 END_TEST
 
+START_TEST(test_world_engines_fill_the_slots_and_read_back)
+{
+    const uint32_t slots[] = {8};
+    static const char *const nodes[] = {"a"};
+    struct rf_model *model = file_model("qwen3-30b-a3b", "");
+    struct rf_spec
+        *spec = quoted_spec(
+            "'train': {}, 'infer': {'layout': 'vllm', 'tp': 2, 'ep': "
+            "2}"),
+        *again = NULL;
+    struct rf_world *world = NULL;
+    struct rf_err err = {0};
+    json_t *filled;
+    struct rf_jnode node;
+    ck_assert_int_eq(rf_mesh_rules_place(spec, model, slots, 1, &world, &err),
+                     RF_OK);
+    rf_world_destroy(world);
+    filled = rf_spec_to_json(spec, nodes);
+    node = rf_jnode_root(filled, "filled");
+    ck_assert_int_eq(rf_spec_from_json(&node, nodes, 1, &again, &err), RF_OK);
+    ck_assert_uint_eq(again->infer.dp, 4);
+    ck_assert_uint_eq(again->infer.dp_replicate, 4);
+    ck_assert_int_eq(rf_mesh_rules_place(again, model, slots, 1, &world, &err),
+                     RF_OK);
+    rf_world_destroy(world);
+    rf_spec_destroy(again);
+    rf_spec_destroy(spec);
+    rf_model_destroy(model);
+    json_decref(filled);
+}
+END_TEST
+
 #define SHARDED(spec)                                                          \
     "'train': {}, 'infer': {'layout': 'spec', 'mesh': [2, 4], 'spec': '" spec  \
     "'}"
@@ -339,6 +385,7 @@ Suite *test_mesh_rules_suite(void)
 {
     Suite *suite = suite_create("mesh_rules");
     TCase *tests = tcase_create("mesh_rules");
+    tcase_add_test(tests, test_world_engines_fill_the_slots_and_read_back);
     tcase_add_loop_test(tests, test_world_rules_of_meshes, 0,
                         (int)RF_ARRAY_SIZE(meshes));
     tcase_add_loop_test(tests, test_world_rules_of_sglang, 0,

@@ -400,7 +400,7 @@ static const char *const sides[] = {
     "'dp': 3, 'layout': 'fsdp'",
     /* of models with experts: */
     "'tp': 2, 'ep': 2, 'etp': 1, 'pp': 2, 'layout': 'hf'",
-    "'tp': 2, 'ep': 2, 'etp': 2, 'layout': 'vllm'",
+    "'tp': 2, 'ep': 4, 'layout': 'vllm'",
 };
 #define WITH_EXPERTS 2
 

@@ -436,7 +436,7 @@ static const char *const sides[] = {
     "'dp': 5, 'layout': 'fsdp1'",
     /* of models with experts: */
     "'tp': 2, 'ep': 2, 'etp': 1, 'pp': 2, 'layout': 'hf'",
-    "'tp': 2, 'ep': 2, 'etp': 2, 'layout': 'vllm'",
+    "'tp': 2, 'ep': 2, 'layout': 'vllm'",
     "'tp': 8, 'ep': 2, 'attention_dp': 4, 'layout': 'sglang'",
     "'tp': 2, 'ep': 2, 'etp': 1",
 };

@@ -374,7 +374,7 @@ static const struct {
     {TRAIN("'layout': 'fsdp1', 'pp': 2"), "must be 1 with layout fsdp1"},
     {TRAIN("'layout': 'zero3', 'ep': 2"), "must be 1 with layout zero3"},
     {TRAIN("'dp_replicate': 1"),
-     "$.train.dp_replicate: needs layout fsdp, fsdp1 or zero3"},
+     "$.train.dp_replicate: needs layout fsdp, fsdp1, zero3 or vllm"},
     {TRAIN("'layout': 'fsdp', 'dp': 4, 'dp_replicate': 3"),
      "$.train.dp_replicate: dp % dp_replicate must be 0, dp is 4"},
     {TRAIN("'spec': 'R', 'mesh': [1, 1]"), "need layout spec"},

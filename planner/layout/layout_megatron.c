@@ -6,7 +6,8 @@
  * the groups. Where keys are the values, too, the rows of values are there, but
  * nobody reads them. linear_fc1 holds [gate; up] of the rank's columns, for dense
  * MLPs, shared and routed experts. Vocabulary rows are padded to a multiple of
- * 128·TP of the training side. With tied embeddings and PP > 1 the last stage
+ * make_vocab_size_divisible_by times TP, of the training side unless the other
+ * says otherwise. With tied embeddings and PP > 1 the last stage
  * has a copy of the embedding. A vision tower is Hugging Face's module, whole
  * on every rank of the first stage.
  */
@@ -138,10 +139,12 @@ static enum rf_status make_megatron(struct rf_layout_build *build,
 static uint64_t vocab_multiple(const struct rf_spec *spec, enum rf_side side)
 {
     /* The trainer decides; the engine loads what the trainer has. */
-    const struct rf_side_spec *padded = spec->train.layout == RF_LAYOUT_MEGATRON
-                                            ? &spec->train
-                                            : rf_side_of(spec, side);
-    return UINT64_C(128) * padded->tp;
+    const struct rf_side_spec *own = rf_side_of(spec, side);
+    const struct rf_side_spec *padded =
+        own->vocab_divisor_given || spec->train.layout != RF_LAYOUT_MEGATRON
+            ? own
+            : &spec->train;
+    return RF_MAX((uint64_t)padded->vocab_divisor * padded->tp, 1);
 }
 
 static const struct rf_fusion fusions[] = {

@@ -172,7 +172,10 @@ static bool vocab_works(struct rule_context *context,
         return breaks(context,
                       "the %llu rows of the vocabulary%s must split evenly",
                       (unsigned long long)rows,
-                      rows == part->size ? "" : " with padding");
+                      rows == part->size ? ""
+                      : context->side->layout == RF_LAYOUT_MEGATRON
+                          ? " with padding (make_vocab_size_divisible_by)"
+                          : " with padding");
     }
     return true;
 }

@@ -374,7 +374,9 @@ static enum rf_status check_level(const struct rf_jnode *node,
                                   struct rf_err *err)
 {
     static const char *const of_sides[] = {
-        "layout", "tp", "cp", "ep", "etp", "dp", "pp", "vpp", "dtype", NULL};
+        "layout", "tp", "cp",  "ep",    "etp",
+        "dp",     "pp", "vpp", "dtype", "make_vocab_size_divisible_by",
+        NULL};
     if (json_object_get(node->value, "quantize") != NULL) {
         return rf_jnode_fail(node, err, "\"quantize\" belongs to \"infer\"");
     }

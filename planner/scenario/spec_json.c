@@ -52,6 +52,9 @@ static json_t *side_json(const struct rf_side_spec *side,
         set_u64(object, "num_layers_in_last_pipeline_stage",
                 side->last_stage_layers);
     }
+    if (side->vocab_divisor_given) {
+        set_u64(object, "make_vocab_size_divisible_by", side->vocab_divisor);
+    }
     if (side->dtype_given) {
         json_object_set_new(object, "dtype",
                             json_string(rf_dtype_name(side->dtype)));

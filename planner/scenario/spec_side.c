@@ -12,6 +12,8 @@
 
 #include "common/mem.h"
 
+#define VOCAB_DIVISOR 128 /* Megatron-LM's default */
+
 static enum rf_status read_pp_layers(const struct rf_jnode *node,
                                      struct rf_side_spec *side, bool pp_given,
                                      struct rf_err *err)
@@ -327,6 +329,22 @@ static enum rf_status check_attention(const struct rf_jnode *node,
     return RF_OK;
 }
 
+static enum rf_status read_vocab_divisor(const struct rf_jnode *node,
+                                         struct rf_side_spec *side,
+                                         struct rf_err *err)
+{
+    struct rf_jnode member = rf_jnode_get(node, "make_vocab_size_divisible_by");
+    side->vocab_divisor = VOCAB_DIVISOR;
+    side->vocab_divisor_given = member.value != NULL;
+    if (member.value != NULL && side->layout != RF_LAYOUT_MEGATRON) {
+        return rf_jnode_fail(&member, err,
+                             "needs layout megatron; %s pads in its own way",
+                             rf_layout_kind_name(side->layout));
+    }
+    return rf_jnode_u32(node, "make_vocab_size_divisible_by", 0,
+                        RF_SIDE_SIZE_MAX, &side->vocab_divisor, err);
+}
+
 static enum rf_status check_pipeline(const struct rf_jnode *node,
                                      const struct rf_side_spec *side,
                                      struct rf_err *err)
@@ -447,6 +465,7 @@ enum rf_status rf_side_from_json(const struct rf_jnode *node,
                                        "pp_layers",
                                        "num_layers_in_first_pipeline_stage",
                                        "num_layers_in_last_pipeline_stage",
+                                       "make_vocab_size_divisible_by",
                                        "dtype",
                                        "quantize",
                                        "nodes",
@@ -462,6 +481,7 @@ enum rf_status rf_side_from_json(const struct rf_jnode *node,
     side->layout = (enum rf_layout_kind)layout;
     if ((status = read_sizes(node, side, err)) != RF_OK ||
         (status = read_pp_layers(node, side, pp_given, err)) != RF_OK ||
+        (status = read_vocab_divisor(node, side, err)) != RF_OK ||
         (status = read_side_dtype(node, side, err)) != RF_OK ||
         (status = read_quantize(node, side, err)) != RF_OK ||
         (status = read_nodes(node, side, node_names, n_node_names, err)) !=

@@ -18,9 +18,12 @@ struct rf_side_spec {
     uint32_t tp, cp, ep, etp, pp, vpp; /* ≥ 1 */
     uint32_t dp;                       /* ≥ 1 once the world is built */
     bool dp_given;
-    uint32_t dp_replicate; /* copies of the weights among the dp ranks; vLLM:
+    uint32_t dp_replicate;  /* copies of the weights among the dp ranks; vLLM:
                               engines, which each have all experts */
-    uint32_t attention_dp; /* groups of tp's ranks that each have all heads */
+    uint32_t attention_dp;  /* groups of tp's ranks that each have all heads */
+    uint32_t vocab_divisor; /* megatron: rows are padded to it times tp; 0: not
+                               at all */
+    bool vocab_divisor_given; /* otherwise it is the training side's */
     enum rf_dtype dtype;
     bool dtype_given;    /* otherwise each tensor keeps the model's */
     bool quantize;       /* inference: to fp8 after arrival (plan/quantize.h) */

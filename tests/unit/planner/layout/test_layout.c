@@ -119,6 +119,30 @@ START_TEST(test_layout_megatron_pads_the_vocabulary)
 }
 END_TEST
 
+/* Rows that each of two ranks has memory for, of 151,936. */
+static const struct {
+    const char *side;
+    uint64_t rows;
+} paddings[] = {
+    {"'tp': 2", 76032},
+    {"'tp': 2, 'make_vocab_size_divisible_by': 0", 75968},
+    {"'tp': 2, 'make_vocab_size_divisible_by': 64", 75968},
+    {"'tp': 2, 'make_vocab_size_divisible_by': 384", 76032},
+    {"'tp': 2, 'make_vocab_size_divisible_by': 1280", 76800},
+};
+
+START_TEST(test_layout_megatron_pads_as_it_is_told)
+{
+    struct made m = make("{'megatron': {'num_layers': 1, 'hidden_size': 8, "
+                         "'num_attention_heads': 2, 'vocab_size': 151936}}",
+                         paddings[_i].side);
+    const struct rf_piece *rows = piece_of(&m, 1, "embed_tokens.weight", 0);
+    ck_assert_uint_eq(param_of(&m, 1, rows)->bytes, paddings[_i].rows * 8 * 2);
+    ck_assert_uint_eq(rows->box.start[RF_DIM_TENSOR], paddings[_i].rows);
+    dispose(&m);
+}
+END_TEST
+
 START_TEST(test_layout_megatron_last_stage_copies_tied_embeddings)
 {
     struct made m = make(DENSE, "'pp': 2");
@@ -511,6 +535,8 @@ Suite *test_layout_suite(void)
     TCase *tests = tcase_create("layout");
     tcase_add_test(tests, test_layout_megatron_interleaves_query_groups);
     tcase_add_test(tests, test_layout_megatron_pads_the_vocabulary);
+    tcase_add_loop_test(tests, test_layout_megatron_pads_as_it_is_told, 0,
+                        RF_ARRAY_SIZE(paddings));
     tcase_add_test(tests,
                    test_layout_megatron_last_stage_copies_tied_embeddings);
     tcase_add_test(tests, test_layout_interleaved_stages_have_a_piece_a_chunk);

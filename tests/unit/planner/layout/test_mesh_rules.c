@@ -62,7 +62,10 @@ static const struct {
     {"llama-3.2-3b",
      "'vocab_size': 128, 'num_key_value_heads': 24, "
      "'intermediate_size': 8193",
-     "'tp': 3", "rows of the vocabulary must split evenly"},
+     "'tp': 3", "the 128 rows of the vocabulary must split evenly"},
+    {"qwen3-0.6b", "'vocab_size': 1001",
+     "'tp': 2, 'make_vocab_size_divisible_by': 0",
+     "the 1001 rows of the vocabulary must split evenly"},
     /* matrices */
     {"llama-3.2-3b", "'intermediate_size': 8190", "'tp': 4, 'layout': 'hf'",
      "8190 of model.layers.{L}.mlp.gate_proj.weight % tp must be 0; nearest "

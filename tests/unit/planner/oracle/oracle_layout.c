@@ -358,8 +358,11 @@ void oracle_hold_vocabulary(const struct context *c, const char *name,
     uint32_t part = input ? c->at.head : c->at.tp;
     uint32_t parts = input ? c->at.heads : c->side->tp, unit = 1;
     if (c->side->layout == RF_LAYOUT_MEGATRON) {
-        unit = 128 *
-               (train->layout == RF_LAYOUT_MEGATRON ? train->tp : c->side->tp);
+        const struct rf_side_spec *padded =
+            c->side->vocab_divisor_given || train->layout != RF_LAYOUT_MEGATRON
+                ? c->side
+                : train;
+        unit = padded->vocab_divisor ? padded->vocab_divisor * padded->tp : 1;
     } else if (oracle_is_engine(c)) {
         unit = 64;
     }

@@ -75,6 +75,12 @@ START_TEST(test_oracle_tp_four_to_six)
                 "'mode': 'disaggregated', 'train': {'tp': 4}, "
                 "'infer': {'tp': 6}");
     oracle_plan(model, NULL, 0, "'train': {'tp': 4}, 'infer': {'tp': 6}");
+    oracle_plan(model, NULL, 0,
+                "'train': {'tp': 4, 'make_vocab_size_divisible_by': 0}, "
+                "'infer': {'tp': 6}");
+    oracle_plan(model, NULL, 0,
+                "'train': {'tp': 4, 'make_vocab_size_divisible_by': 33}, "
+                "'infer': {'tp': 6, 'make_vocab_size_divisible_by': 1}");
     rf_model_destroy(model);
 }
 END_TEST

@@ -194,6 +194,8 @@ static const struct {
     {"'train': {}, 'infer': {}, 'method': 'ucx', 'ucx': {'direction': 'get'}"},
     {"'train': {'pp': 4, 'vpp': 2, 'num_layers_in_first_pipeline_stage': 2, "
      "'num_layers_in_last_pipeline_stage': 4}, 'infer': {'layout': 'hf'}"},
+    {"'train': {'make_vocab_size_divisible_by': 0}, 'infer': {}"},
+    {"'train': {'pp': 2, 'vpp': 2, 'pp_layers': [1, 2, 3, 0]}, 'infer': {}"},
 };
 
 START_TEST(test_spec_round_trips)
@@ -373,6 +375,10 @@ static const struct {
     {TRAIN("'layout': 'fsdp', 'tp': 2"), "must be 1 with layout fsdp"},
     {TRAIN("'layout': 'fsdp1', 'pp': 2"), "must be 1 with layout fsdp1"},
     {TRAIN("'layout': 'zero3', 'ep': 2"), "must be 1 with layout zero3"},
+    {TRAIN("'layout': 'hf', 'make_vocab_size_divisible_by': 64"),
+     "$.train.make_vocab_size_divisible_by: needs layout megatron"},
+    {"'train': {}, 'infer': {}, 'make_vocab_size_divisible_by': 64",
+     "belongs to \"train\" or \"infer\""},
     {TRAIN("'dp_replicate': 1"),
      "$.train.dp_replicate: needs layout fsdp, fsdp1, zero3 or vllm"},
     {TRAIN("'layout': 'fsdp', 'dp': 4, 'dp_replicate': 3"),

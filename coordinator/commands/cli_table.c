@@ -1,6 +1,8 @@
 /* The tables of cli_table.h. */
 #include "coordinator/commands/cli_table.h"
 
+#include "coordinator/megatron/megatron_help.h"
+
 #define C(command) (1u << (RF_CMD_##command))
 #define MEASURERS (C(RUN) | C(RERUN) | C(MEGATRON))
 #define PLANNERS (C(RUN) | C(PLAN) | C(PREDICT) | C(ADVISE))
@@ -138,7 +140,8 @@ const struct rf_cli_command rf_cli_commands[RF_COMMANDS] = {
                          "megatron --refit-mode collocated --refit-method gloo "
                          "\\\n      --num-layers 4 --hidden-size 1024 "
                          "--num-attention-heads 8 \\\n      --seq-length 512 "
-                         "--max-position-embeddings 512"},
+                         "--max-position-embeddings 512",
+                         rf_megatron_help},
     [RF_CMD_HELP] = {"help", .help = "print this help, or a command's"},
     [RF_CMD_VERSION] = {"version", .help = "print the versions of the program "
                                            "and its libraries"},

@@ -11,16 +11,16 @@
 #include <string.h>
 
 #include "common/mem.h"
+#include "coordinator/megatron/megatron_spec.h"
+#include "coordinator/megatron/megatron_stages.h"
+#include "coordinator/megatron/megatron_table.h"
+#include "coordinator/megatron/megatron_values.h"
 #include "planner/scenario/world.h"
 
+#define LAYOUT "pipeline-model-parallel-layout"
 #define VOCAB_SIZE 50257 /* the benchmark's, as GPT-2 has it */
 
-struct copied_flag {
-    const char *flag, *key;
-    const char *needs; /* the flag without which it has no meaning, or NULL */
-};
-
-static const struct copied_flag of_model[] = {
+static const struct rf_megatron_copied of_model[] = {
     {"num-layers", "num_layers", NULL},
     {"hidden-size", "hidden_size", NULL},
     {"num-attention-heads", "num_attention_heads", NULL},
@@ -30,6 +30,9 @@ static const struct copied_flag of_model[] = {
     {"add-qkv-bias", "add_qkv_bias", NULL},
     {"untie-embeddings-and-output-weights",
      "untie_embeddings_and_output_weights", NULL},
+    {"post-self-attn-layernorm", "post_self_attn_layernorm", NULL},
+    {"post-mlp-layernorm", "post_mlp_layernorm", NULL},
+    {"mtp-num-layers", "mtp_num_layers", NULL},
     {"num-experts", "num_experts", NULL},
     {"moe-ffn-hidden-size", "moe_ffn_hidden_size", "num-experts"},
     {"moe-shared-expert-intermediate-size",
@@ -46,7 +49,7 @@ static const struct copied_flag of_model[] = {
     {"v-head-dim", "v_head_dim", "multi-latent-attention"},
 };
 
-static const struct copied_flag of_train[] = {
+static const struct rf_megatron_copied of_train[] = {
     {"pipeline-model-parallel-size", "pp", NULL},
     {"context-parallel-size", "cp", NULL},
     {"expert-model-parallel-size", "ep", NULL},
@@ -56,37 +59,18 @@ static const struct copied_flag of_train[] = {
      NULL},
     {"decoder-last-pipeline-num-layers", "num_layers_in_last_pipeline_stage",
      NULL},
+    {"make-vocab-size-divisible-by", "make_vocab_size_divisible_by", NULL},
 };
 
-static const struct copied_flag of_infer[] = {
+static const struct rf_megatron_copied of_infer[] = {
     {"rl-inference-pipeline-model-parallel-size", "pp", NULL},
     {"rl-inference-expert-model-parallel-size", "ep", NULL},
     {"rl-inference-expert-tensor-model-parallel-size", "etp", NULL},
 };
 
-static bool is_given(const struct rf_megatron_args *args, const char *name)
-{
-    return json_object_get(args->values, name) != NULL;
-}
-
-static json_int_t number_of(const struct rf_megatron_args *args,
-                            const char *name, json_int_t otherwise)
-{
-    const json_t *value = json_object_get(args->values, name);
-    return value != NULL ? json_integer_value(value) : otherwise;
-}
-
-/* The word of a flag, or what it is without the flag. */
-static const char *word_of(const struct rf_megatron_args *args,
-                           const char *name, const char *otherwise)
-{
-    const char *word = json_string_value(json_object_get(args->values, name));
-    return word != NULL ? word : otherwise;
-}
-
 const char *rf_megatron_backend(const struct rf_megatron_args *args)
 {
-    return word_of(args, "refit-method", "nvshmem");
+    return rf_megatron_word(args, "refit-method", "nvshmem");
 }
 
 static void put(json_t *object, const char *key, json_int_t value)
@@ -94,37 +78,19 @@ static void put(json_t *object, const char *key, json_int_t value)
     json_object_set_new(object, key, json_integer(value));
 }
 
-static void copy(struct rf_megatron_args *args, const struct copied_flag *list,
-                 size_t n, json_t *out)
-{
-    for (size_t i = 0; i < n; i++) {
-        json_t *value = json_object_get(args->values, list[i].flag);
-        if (value == NULL) {
-            continue;
-        }
-        if (list[i].needs != NULL && number_of(args, list[i].needs, 0) == 0 &&
-            !json_is_true(json_object_get(args->values, list[i].needs))) {
-            rf_megatron_is_idle(args, list[i].flag);
-        } else {
-            json_object_set(out, list[i].key, value);
-        }
-    }
-}
-
 /* --- Rules between flags -------------------------------------------------- */
 
 static enum rf_status check_missing(const struct rf_megatron_args *args,
                                     struct rf_err *err)
 {
-    static const char *const required[] = {
-        "refit-mode",          "num-layers", "hidden-size",
-        "num-attention-heads", "seq-length", "max-position-embeddings"};
     char list[200] = "";
-    for (size_t i = 0; i < RF_ARRAY_SIZE(required); i++) {
+    for (const struct rf_megatron_flag *f = rf_megatron_flags; f->name != NULL;
+         f++) {
         size_t used = strlen(list);
-        if (!is_given(args, required[i])) {
+        if (f->fallback == rf_megatron_required &&
+            !rf_megatron_has(args, f->name)) {
             snprintf(list + used, sizeof(list) - used, "%s--%s",
-                     used > 0 ? ", " : "", required[i]);
+                     used > 0 ? ", " : "", f->name);
         }
     }
     return list[0] == '\0'
@@ -140,22 +106,29 @@ static enum rf_status check_pairs(const struct rf_megatron_args *args,
         {"swiglu", "quick-geglu"},
         {"num-virtual-stages-per-pipeline-rank",
          "num-layers-per-virtual-pipeline-stage"},
+        {LAYOUT, "num-virtual-stages-per-pipeline-rank"},
+        {LAYOUT, "num-layers-per-virtual-pipeline-stage"},
+        {LAYOUT, "decoder-first-pipeline-num-layers"},
+        {LAYOUT, "decoder-last-pipeline-num-layers"},
+        {LAYOUT, "account-for-embedding-in-pipeline-split"},
+        {LAYOUT, "account-for-loss-in-pipeline-split"},
     };
     for (size_t i = 0; i < RF_ARRAY_SIZE(exclude); i++) {
-        if (is_given(args, exclude[i][0]) && is_given(args, exclude[i][1])) {
+        if (rf_megatron_has(args, exclude[i][0]) &&
+            rf_megatron_has(args, exclude[i][1])) {
             return rf_err_set(err, RF_ERR_USAGE,
                               "--%s and --%s cannot be combined; remove one",
                               exclude[i][0], exclude[i][1]);
         }
     }
-    if (number_of(args, "max-position-embeddings", 0) <
-        number_of(args, "seq-length", 0)) {
+    if (rf_megatron_number(args, "max-position-embeddings", 0) <
+        rf_megatron_number(args, "seq-length", 0)) {
         return rf_err_set(err, RF_ERR_USAGE,
                           "--max-position-embeddings must not be less than "
                           "--seq-length");
     }
-    if (is_given(args, "multi-latent-attention") &&
-        strcmp(word_of(args, "transformer-impl", ""), "local") == 0) {
+    if (rf_megatron_has(args, "multi-latent-attention") &&
+        strcmp(rf_megatron_word(args, "transformer-impl", ""), "local") == 0) {
         return rf_err_set(err, RF_ERR_USAGE,
                           "--transformer-impl local cuts the compressing "
                           "matrices of --multi-latent-attention, which is not "
@@ -164,46 +137,24 @@ static enum rf_status check_pairs(const struct rf_megatron_args *args,
     return RF_OK;
 }
 
-/* Megatron-Core has biases in experts only where these are not cut. */
-static enum rf_status check_experts(const struct rf_megatron_args *args,
-                                    const struct rf_spec *spec,
-                                    struct rf_err *err)
-{
-    if (number_of(args, "num-experts", 0) == 0 ||
-        is_given(args, "disable-bias-linear")) {
-        return RF_OK;
-    }
-    if (spec->train.etp > 1 || spec->infer.etp > 1) {
-        return rf_err_set(err, RF_ERR_USAGE,
-                          "experts that are cut over expert tensor "
-                          "parallelism have no biases: add "
-                          "--disable-bias-linear");
-    }
-    return number_of(args, "moe-shared-expert-intermediate-size", 0) == 0
-               ? RF_OK
-               : rf_err_set(err, RF_ERR_USAGE,
-                            "shared experts have no biases: add "
-                            "--disable-bias-linear");
-}
-
 /* --- The model ------------------------------------------------------------ */
 
 static const char *dtype_of(const struct rf_megatron_args *args)
 {
-    return is_given(args, "bf16")   ? "bfloat16"
-           : is_given(args, "fp16") ? "float16"
-                                    : "float32";
+    return rf_megatron_has(args, "bf16")   ? "bfloat16"
+           : rf_megatron_has(args, "fp16") ? "float16"
+                                           : "float32";
 }
 
 static enum rf_status add_positions(const struct rf_megatron_args *args,
                                     json_t *model, struct rf_err *err)
 {
-    const char *kind =
-        is_given(args, "use-rotary-position-embeddings")
-            ? "rope"
-            : word_of(args, "position-embedding-type", "learned_absolute");
+    const char *kind = rf_megatron_has(args, "use-rotary-position-embeddings")
+                           ? "rope"
+                           : rf_megatron_word(args, "position-embedding-type",
+                                              "learned_absolute");
     bool learned = strcmp(kind, "learned_absolute") == 0;
-    if (learned && is_given(args, "no-position-embedding")) {
+    if (learned && rf_megatron_has(args, "no-position-embedding")) {
         return rf_err_set(err, RF_ERR_USAGE,
                           "--no-position-embedding: give "
                           "--position-embedding-type none or rope");
@@ -211,63 +162,59 @@ static enum rf_status add_positions(const struct rf_megatron_args *args,
     json_object_set_new(model, "position_embedding_type", json_string(kind));
     if (learned) {
         put(model, "max_position_embeddings",
-            number_of(args, "max-position-embeddings", 0));
+            rf_megatron_number(args, "max-position-embeddings", 0));
     }
     return RF_OK;
 }
 
-/* A "megatron" block; a new reference in any case. */
-static enum rf_status model_of(struct rf_megatron_args *args, json_t **out,
+/* A "megatron" block as a model; a new reference in any case. */
+static enum rf_status block_of(struct rf_megatron_args *args, json_t **out,
                                struct rf_err *err)
 {
     json_t *model = json_object();
-    *out = model;
-    copy(args, of_model, RF_ARRAY_SIZE(of_model), model);
-    put(model, "vocab_size", number_of(args, "vocab-size", VOCAB_SIZE));
+    *out = json_pack("{s:o}", "megatron", model);
+    rf_megatron_copy(args, of_model, RF_ARRAY_SIZE(of_model), model);
+    put(model, "vocab_size",
+        rf_megatron_number(args, "vocab-size", VOCAB_SIZE));
     json_object_set_new(
         model, "normalization",
-        json_string(word_of(args, "normalization", "LayerNorm")));
-    json_object_set_new(model, "add_bias_linear",
-                        json_boolean(!is_given(args, "disable-bias-linear")));
+        json_string(rf_megatron_word(args, "normalization", "LayerNorm")));
+    json_object_set_new(
+        model, "add_bias_linear",
+        json_boolean(!rf_megatron_has(args, "disable-bias-linear")));
     json_object_set_new(model, "qk_layernorm",
-                        json_boolean(is_given(args, "qk-layernorm")));
+                        json_boolean(rf_megatron_has(args, "qk-layernorm")));
     json_object_set_new(model, "dtype", json_string(dtype_of(args)));
-    if (is_given(args, "group-query-attention") &&
-        !is_given(args, "num-query-groups")) {
+    if (rf_megatron_has(args, "group-query-attention") &&
+        !rf_megatron_has(args, "num-query-groups")) {
         put(model, "num_query_groups", 1);
     }
-    if (is_given(args, "swiglu") || is_given(args, "quick-geglu")) {
+    if (rf_megatron_has(args, "swiglu") ||
+        rf_megatron_has(args, "quick-geglu")) {
         json_object_set_new(model, "swiglu", json_true());
     }
-    if (is_given(args, "quick-geglu") && !is_given(args, "ffn-hidden-size")) {
-        put(model, "ffn_hidden_size", 4 * number_of(args, "hidden-size", 0));
+    if (rf_megatron_has(args, "quick-geglu") &&
+        !rf_megatron_has(args, "ffn-hidden-size")) {
+        put(model, "ffn_hidden_size",
+            4 * rf_megatron_number(args, "hidden-size", 0));
     }
     return add_positions(args, model, err);
 }
 
-/* --- The scenario --------------------------------------------------------- */
-
-/* --num-layers-per-virtual-pipeline-stage as the number of virtual stages. */
-static enum rf_status add_virtual_stages(const struct rf_megatron_args *args,
-                                         json_t *train, struct rf_err *err)
+/* Likewise; "--spec" may ask for another model than GPT. */
+static enum rf_status model_of(struct rf_megatron_args *args, json_t **out,
+                               struct rf_err *err)
 {
-    json_int_t layers = number_of(args, "num-layers", 0);
-    json_int_t stages = number_of(args, "pipeline-model-parallel-size", 1);
-    json_int_t each =
-        number_of(args, "num-layers-per-virtual-pipeline-stage", 0);
-    if (!is_given(args, "num-layers-per-virtual-pipeline-stage")) {
-        return RF_OK;
+    *out = NULL;
+    RF_TRY(rf_megatron_spec(args, out, err));
+    if (*out == NULL) {
+        return block_of(args, out, err);
     }
-    if (each == 0 || stages == 0 || layers % stages != 0 ||
-        layers / stages % each != 0) {
-        return rf_err_set(err, RF_ERR_USAGE,
-                          "--num-layers-per-virtual-pipeline-stage %lld does "
-                          "not divide the layers of a pipeline stage",
-                          (long long)each);
-    }
-    put(train, "vpp", layers / stages / each);
+    json_object_set_new(*out, "dtype", json_string(dtype_of(args)));
     return RF_OK;
 }
+
+/* --- The scenario --------------------------------------------------------- */
 
 /* "tp2pp2": the sizes that are not 1. */
 static void name_side(const json_t *side, char *out, size_t size)
@@ -290,47 +237,44 @@ static enum rf_status scenario_of(struct rf_megatron_args *args, json_t **out,
                                   struct rf_err *err)
 {
     const bool collocated =
-        strcmp(word_of(args, "refit-mode", ""), "collocated") == 0;
+        strcmp(rf_megatron_word(args, "refit-mode", ""), "collocated") == 0;
     json_t *train = json_object(), *infer = json_object();
     char from[80], to[80];
     enum rf_status status;
-    put(train, "tp", number_of(args, "tensor-model-parallel-size", 1));
+    put(train, "tp", rf_megatron_number(args, "tensor-model-parallel-size", 1));
     put(infer, "tp",
-        number_of(args, "rl-inference-tensor-model-parallel-size", 1));
-    copy(args, of_train, RF_ARRAY_SIZE(of_train), train);
-    copy(args, of_infer, RF_ARRAY_SIZE(of_infer), infer);
-    status = add_virtual_stages(args, train, err);
+        rf_megatron_number(args, "rl-inference-tensor-model-parallel-size", 1));
+    rf_megatron_copy(args, of_train, RF_ARRAY_SIZE(of_train), train);
+    rf_megatron_copy(args, of_infer, RF_ARRAY_SIZE(of_infer), infer);
+    status = rf_megatron_stages(args, train, err);
     name_side(train, from, sizeof(from));
     name_side(infer, to, sizeof(to));
     *out = json_pack(
         "{s:s++, s:s, s:o, s:o, s:s, s:I, s:I}", "name", from, "-to-", to,
         "mode", collocated ? "colocated" : "disaggregated", "train", train,
         "infer", infer, "method", rf_megatron_backend(args), "warmup",
-        number_of(args, "num-benchmark-warmup", 2), "iterations",
-        number_of(args, "num-benchmark-iterations", 10));
+        rf_megatron_number(args, "num-benchmark-warmup", 2), "iterations",
+        rf_megatron_number(args, "num-benchmark-iterations", 10));
     return status;
 }
 
 /* How many slots the scenario needs. */
-static enum rf_status count_slots(const struct rf_megatron_args *args,
-                                  json_t *scenario, json_int_t *out,
+static enum rf_status count_slots(json_t *scenario, json_int_t *out,
                                   struct rf_err *err)
 {
     struct rf_jnode node = rf_jnode_root(scenario, RF_MEGATRON_FILE);
     struct rf_spec *spec = NULL;
     uint64_t slots;
-    enum rf_status status;
     RF_TRY(rf_spec_from_json(&node, NULL, 0, &spec, err));
-    status = check_experts(args, spec, err);
     slots = rf_world_smallest(spec);
     rf_spec_destroy(spec);
-    if (status == RF_OK && slots == 0) {
+    if (slots == 0) {
         return rf_err_set(err, RF_ERR_CONFIG,
                           "megatron: these sizes need more than %u ranks",
                           RF_WORLD_MAX_RANKS);
     }
     *out = (json_int_t)slots;
-    return status;
+    return RF_OK;
 }
 
 /* What was only checked. */
@@ -339,11 +283,12 @@ static void note_idle(struct rf_megatron_args *args, const json_t *model)
     static const char *const checked[] = {"seq-length", "no-position-embedding",
                                           "transformer-impl"};
     for (size_t i = 0; i < RF_ARRAY_SIZE(checked); i++) {
-        if (is_given(args, checked[i])) {
+        if (rf_megatron_has(args, checked[i])) {
             rf_megatron_is_idle(args, checked[i]);
         }
     }
-    if (json_object_get(model, "max_position_embeddings") == NULL) {
+    if (json_object_get(json_object_get(model, "megatron"),
+                        "max_position_embeddings") == NULL) {
         rf_megatron_is_idle(args, "max-position-embeddings");
     }
 }
@@ -358,15 +303,15 @@ enum rf_status rf_megatron_cluster(struct rf_megatron_args *args, json_t **out,
         (status = check_pairs(args, err)) != RF_OK ||
         (status = model_of(args, &model, err)) != RF_OK ||
         (status = scenario_of(args, &scenario, err)) != RF_OK ||
-        (status = count_slots(args, scenario, &slots, err)) != RF_OK) {
+        (status = count_slots(scenario, &slots, err)) != RF_OK) {
         json_decref(model);
         json_decref(scenario);
         return status;
     }
     note_idle(args, model);
-    *out = json_pack("{s:s, s:{s:s}, s:[{s:s, s:I}], s:{s:o}, s:[o]}", "name",
+    *out = json_pack("{s:s, s:{s:s}, s:[{s:s, s:I}], s:o, s:[o]}", "name",
                      "megatron", "launch", "method", "local", "nodes", "host",
-                     "localhost", "slots", slots, "model", "megatron", model,
-                     "scenarios", scenario);
+                     "localhost", "slots", slots, "model", model, "scenarios",
+                     scenario);
     return RF_OK;
 }

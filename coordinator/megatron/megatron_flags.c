@@ -188,6 +188,11 @@ static enum rf_status read_value(const struct rf_megatron_flag *flag,
                                 "--%s %.60s: must be a number, or a list such "
                                 "as [0]*3+[1]*24 with an entry for each layer",
                                 flag->name, text);
+    case RF_MEGATRON_TEXT:
+        *out = json_string(text);
+        return *out != NULL ? RF_OK
+                            : rf_err_set(err, RF_ERR_USAGE,
+                                         "--%s: must be UTF-8", flag->name);
     default:
         return read_word(flag, text, out, err);
     }
@@ -213,7 +218,7 @@ static enum rf_status take_value(const struct rf_megatron_flag *flag,
     }
     if (text == NULL && given->n_words > 0) {
         text = given->words[0];
-        *used = 1;
+        *used = flag->kind == RF_MEGATRON_TEXT ? given->n_words : 1;
     }
     if (text == NULL || text[0] == '\0') {
         return rf_err_set(err, RF_ERR_USAGE, "--%s requires a value",
@@ -232,7 +237,7 @@ static enum rf_status refuse(const struct rf_megatron_flag *flag,
     const char *text = given->value != NULL ? given->value
                        : given->n_words > 0 ? given->words[0]
                                             : "";
-    if (flag->harmless != NULL && strcmp(text, flag->harmless) == 0) {
+    if (flag->fallback != NULL && strcmp(text, flag->fallback) == 0) {
         return RF_OK;
     }
     return rf_err_set(err, RF_ERR_USAGE, "--%s%s%.60s: %s", flag->name,
@@ -265,12 +270,31 @@ static enum rf_status take_flag(const struct given *given,
     return status;
 }
 
+/* How many words before the flags call the benchmark, as in a pasted line:
+ * "python benchmark_refit.py". */
+static int pasted_words(int n, char *const *words)
+{
+    const char *interpreter = n > 0 ? strrchr(words[0], '/') : NULL;
+    int count = 0;
+    if (n == 0) {
+        return 0;
+    }
+    interpreter = interpreter != NULL ? interpreter + 1 : words[0];
+    count += strncmp(interpreter, "python", strlen("python")) == 0;
+    if (count < n) {
+        const char *end = strrchr(words[count], '.');
+        count += end != NULL && strcmp(end, ".py") == 0;
+    }
+    return count;
+}
+
 enum rf_status rf_megatron_take(int *argc, char **argv, int first,
                                 struct rf_megatron_args *out,
                                 struct rf_err *err)
 {
     enum rf_status status = RF_OK;
     int kept = first;
+    first += pasted_words(*argc - first, argv + first);
     *out = (struct rf_megatron_args){json_object(), json_array()};
     for (int i = first; i < *argc && status == RF_OK; i++) {
         bool known = false;

@@ -6,22 +6,23 @@
 
 #include <stddef.h>
 
-#define COUNT(name)                                                            \
+#define COUNT(name, fallback)                                                  \
     {                                                                          \
-        name, RF_MEGATRON_COUNT, NULL, NULL                                    \
+        name, RF_MEGATRON_COUNT, NULL, fallback                                \
     }
-#define SIZE(name)                                                             \
+#define SIZE(name, fallback)                                                   \
     {                                                                          \
-        name, RF_MEGATRON_SIZE, NULL, NULL                                     \
+        name, RF_MEGATRON_SIZE, NULL, fallback                                 \
     }
 #define SWITCH(name)                                                           \
     {                                                                          \
         name, RF_MEGATRON_SWITCH, NULL, NULL                                   \
     }
-#define WORD(name, words)                                                      \
+#define WORD(name, words, fallback)                                            \
     {                                                                          \
-        name, RF_MEGATRON_WORD, words, NULL                                    \
+        name, RF_MEGATRON_WORD, words, fallback                                \
     }
+#define REQUIRED rf_megatron_required
 #define REFUSED(name, why)                                                     \
     {                                                                          \
         name, RF_MEGATRON_REFUSED, why, NULL                                   \
@@ -33,71 +34,87 @@
 
 #define NOT_GPT "makes another model than GPT, which is not described"
 #define NOT_COUNTED "adds weights that are not counted"
-#define STAGES "pipeline stages of other layers are not described"
 #define SHARDED "describe such a side in a cluster file, with layout fsdp"
 #define QUANTIZED "weights of that type are not described"
 
+const char rf_megatron_required[] = "required";
+
 const struct rf_megatron_flag rf_megatron_flags[] = {
     /* the benchmark's own */
-    WORD("refit-mode", "collocated non-collocated"),
-    WORD("refit-method", "nccl gloo nvshmem"),
-    COUNT("num-benchmark-warmup"),
-    SIZE("num-benchmark-iterations"),
+    WORD("refit-mode", "collocated non-collocated", REQUIRED),
+    WORD("refit-method", "nccl gloo nvshmem", "nvshmem"),
+    COUNT("num-benchmark-warmup", "2"),
+    SIZE("num-benchmark-iterations", "10"),
 
     /* meshes */
-    SIZE("tensor-model-parallel-size"),
-    SIZE("pipeline-model-parallel-size"),
-    SIZE("expert-model-parallel-size"),
-    SIZE("expert-tensor-parallel-size"),
-    SIZE("context-parallel-size"),
-    SIZE("num-virtual-stages-per-pipeline-rank"),
-    SIZE("num-layers-per-virtual-pipeline-stage"),
-    SIZE("decoder-first-pipeline-num-layers"),
-    SIZE("decoder-last-pipeline-num-layers"),
-    SIZE("rl-inference-tensor-model-parallel-size"),
-    SIZE("rl-inference-pipeline-model-parallel-size"),
-    SIZE("rl-inference-expert-model-parallel-size"),
-    SIZE("rl-inference-expert-tensor-model-parallel-size"),
+    SIZE("tensor-model-parallel-size", "1"),
+    SIZE("pipeline-model-parallel-size", "1"),
+    SIZE("expert-model-parallel-size", "1"),
+    SIZE("expert-tensor-parallel-size", "that of tensors"),
+    SIZE("context-parallel-size", "1"),
+    SIZE("num-virtual-stages-per-pipeline-rank", "1"),
+    SIZE("num-layers-per-virtual-pipeline-stage", "all of the stage"),
+    SIZE("decoder-first-pipeline-num-layers", "as the others"),
+    SIZE("decoder-last-pipeline-num-layers", "as the others"),
+    SWITCH("account-for-embedding-in-pipeline-split"),
+    SWITCH("account-for-loss-in-pipeline-split"),
+    {"pipeline-model-parallel-layout", RF_MEGATRON_TEXT, NULL, "even stages"},
+    SIZE("rl-inference-tensor-model-parallel-size", "1"),
+    SIZE("rl-inference-pipeline-model-parallel-size", "1"),
+    SIZE("rl-inference-expert-model-parallel-size", "1"),
+    SIZE("rl-inference-expert-tensor-model-parallel-size", "that of tensors"),
 
     /* the model */
-    SIZE("num-layers"),
-    SIZE("hidden-size"),
-    SIZE("ffn-hidden-size"),
-    SIZE("num-attention-heads"),
-    SIZE("kv-channels"),
+    SIZE("num-layers", REQUIRED),
+    SIZE("hidden-size", REQUIRED),
+    SIZE("ffn-hidden-size", "4 hidden sizes; with swiglu 8/3, in steps of 64"),
+    SIZE("num-attention-heads", REQUIRED),
+    SIZE("kv-channels", "hidden size / heads"),
     SWITCH("group-query-attention"),
-    SIZE("num-query-groups"),
-    SIZE("seq-length"),
-    SIZE("max-position-embeddings"),
-    WORD("position-embedding-type", "learned_absolute rope mrope yarn none"),
+    SIZE("num-query-groups", "1"),
+    SIZE("seq-length", REQUIRED),
+    SIZE("max-position-embeddings", REQUIRED),
+    WORD("position-embedding-type", "learned_absolute rope mrope yarn none",
+         "learned_absolute"),
     SWITCH("use-rotary-position-embeddings"),
     SWITCH("no-position-embedding"),
-    SIZE("vocab-size"),
-    WORD("normalization", "LayerNorm RMSNorm"),
+    SIZE("vocab-size", "50257"),
+    SIZE("make-vocab-size-divisible-by", "128"),
+    WORD("normalization", "LayerNorm RMSNorm", "LayerNorm"),
     SWITCH("swiglu"),
     SWITCH("quick-geglu"),
     SWITCH("disable-bias-linear"),
     SWITCH("add-qkv-bias"),
     SWITCH("untie-embeddings-and-output-weights"),
     SWITCH("qk-layernorm"),
+    SWITCH("post-self-attn-layernorm"),
+    SWITCH("post-mlp-layernorm"),
+    SWITCH("attention-output-gate"),
+    COUNT("mtp-num-layers", "0"),
+    {"spec", RF_MEGATRON_TEXT, NULL, "GPT"},
+    COUNT("linear-num-key-heads", "of the spec"),
+    COUNT("linear-num-value-heads", "of the spec"),
+    COUNT("linear-key-head-dim", "of the spec"),
+    COUNT("linear-value-head-dim", "of the spec"),
+    COUNT("linear-conv-kernel-dim", "of the spec"),
     SWITCH("multi-latent-attention"),
-    COUNT("q-lora-rank"),
-    SIZE("kv-lora-rank"),
-    SIZE("qk-head-dim"),
-    COUNT("qk-pos-emb-head-dim"),
-    SIZE("v-head-dim"),
-    COUNT("num-experts"),
-    SIZE("moe-ffn-hidden-size"),
-    COUNT("moe-shared-expert-intermediate-size"),
+    COUNT("q-lora-rank", "none"),
+    SIZE("kv-lora-rank", "32"),
+    SIZE("qk-head-dim", "128"),
+    COUNT("qk-pos-emb-head-dim", "64"),
+    SIZE("v-head-dim", "128"),
+    COUNT("num-experts", "none"),
+    SIZE("moe-ffn-hidden-size", "ffn-hidden-size"),
+    COUNT("moe-shared-expert-intermediate-size", "none"),
     SWITCH("moe-shared-expert-gate"),
     SWITCH("moe-router-enable-expert-bias"),
-    {"moe-layer-freq", RF_MEGATRON_PATTERN, NULL, NULL},
+    {"moe-layer-freq", RF_MEGATRON_PATTERN, NULL, "1"},
     SWITCH("bf16"),
     SWITCH("fp16"),
-    WORD("transformer-impl", "transformer_engine local inference_optimized"),
+    WORD("transformer-impl", "transformer_engine local inference_optimized",
+         "transformer_engine"),
 
     /* what would change a refit in ways that nothing here describes */
-    REFUSED("spec", NOT_GPT),
     REFUSED("yaml-cfg", "give its settings as flags"),
     REFUSED("use-checkpoint-args", "give the model's sizes as flags"),
     REFUSED("use-mp-args-from-checkpoint-args", "give the sizes as flags"),
@@ -117,18 +134,11 @@ const struct rf_megatron_flag rf_megatron_flags[] = {
     REFUSED("moe-use-legacy-grouped-gemm",
             "experts that are stored transposed are not described"),
     REFUSED("moe-latent-size", NOT_COUNTED),
-    REFUSED("attention-output-gate", NOT_COUNTED),
-    REFUSED_UNLESS("mtp-num-layers", "0", NOT_COUNTED),
     REFUSED_UNLESS("softmax-type", "vanilla", NOT_COUNTED),
     REFUSED_UNLESS("vocab-extra-ids", "0", "add them to --vocab-size"),
-    REFUSED_UNLESS("make-vocab-size-divisible-by", "128",
-                   "the vocabulary is padded to a multiple of 128 times TP"),
     REFUSED("padded-vocab-size", "give --vocab-size, before padding"),
     REFUSED_UNLESS("tokenizer-type", "NullTokenizer",
                    "remove it and give --vocab-size, how many tokens it has"),
-    REFUSED("pipeline-model-parallel-layout", STAGES),
-    REFUSED("account-for-embedding-in-pipeline-split", STAGES),
-    REFUSED("account-for-loss-in-pipeline-split", STAGES),
     REFUSED("use-tp-pp-dp-mapping",
             "ranks are numbered in the order tp-cp-ep-dp-pp"),
     REFUSED("use-megatron-fsdp", SHARDED),
@@ -507,5 +517,45 @@ const char *const rf_megatron_idle[] = {
     "inference-dynamic-batching-unified-memory-level",
     "decode-only-cuda-graphs",
     "disable-chunked-prefill",
+
+    /* as Megatron Bridge, verl and slime give them beside these */
+    "moe-flex-dispatcher-backend",
+    "moe-flex-dispatcher-num-sms",
+    "moe-hybridep-num-sms",
+    "moe-a2a-overlap",
+    "moe-router-padding-for-quantization",
+    "moe-expert-rank-capacity-factor",
+    "moe-permute-fusion-into-hybridep",
+    "offload-modules",
+    "fine-grained-activation-offloading",
+    "cpu-offloading",
+    "cpu-offloading-weights",
+    "disable-parameter-transpose-cache",
+    "use-transformer-engine-op-fuser",
+    "apply-rope-fusion",
+    "fused-single-qkv-rope",
+    "bias-activation-fusion",
+    "bias-dropout-fusion",
+    "masked-softmax-fusion",
+    "gradient-accumulation-fusion",
+    "persist-layer-norm",
+    "deallocate-pipeline-outputs",
+    "variable-seq-lengths",
+    "pipeline-dtype",
+    "params-dtype",
+    "qk-clip",
+    "yarn-original-max-position-embeddings",
+    "yarn-rotary-scaling-factor",
+    "yarn-mscale",
+    "yarn-mscale-all-dim",
+    "yarn-beta-fast",
+    "yarn-beta-slow",
+    "cuda-graph-modules",
+    "high-priority-a2a-comm-stream",
+    "microbatch-group-size-per-vp-stage",
+    "overlap-p2p-comm",
+    "batch-p2p-comm",
+    "allgather-cp",
+    "use-gated-attention",
     NULL,
 };

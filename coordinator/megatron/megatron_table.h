@@ -8,6 +8,7 @@ enum rf_megatron_kind {
     RF_MEGATRON_SWITCH,  /* without a value */
     RF_MEGATRON_WORD,    /* one of `words` */
     RF_MEGATRON_PATTERN, /* which layers, see megatron_pattern.h */
+    RF_MEGATRON_TEXT,    /* any word; more behind it are dropped */
     RF_MEGATRON_REFUSED, /* for the reason in `words`; has any values */
 };
 
@@ -15,8 +16,12 @@ struct rf_megatron_flag {
     const char *name; /* without dashes */
     enum rf_megatron_kind kind;
     const char *words;    /* separated by blanks; refused: why */
-    const char *harmless; /* refused: the value that is not, or NULL */
+    const char *fallback; /* what it is by default, for the help; refused: the
+                             value that is not, or NULL */
 };
+
+/* The fallback of flags that must be given. */
+extern const char rf_megatron_required[];
 
 /* Ends with an entry without a name. */
 extern const struct rf_megatron_flag rf_megatron_flags[];

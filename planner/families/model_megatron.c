@@ -12,6 +12,7 @@
 #include <stdlib.h>
 
 #include "common/mem.h"
+#include "planner/families/components.h"
 #include "planner/families/family_table.h"
 #include "planner/families/model_describe.h"
 #include "planner/families/model_rules.h"
@@ -24,9 +25,11 @@ struct megatron_block {
     uint64_t hidden, ffn, vocab, head_dim;
     bool tied, gated, qk_norm;
     bool linear_bias, qkv_bias, norm_bias;
-    uint64_t positions;           /* rows of the position table, 0: none */
-    uint32_t experts;             /* routed; 0: dense */
-    uint64_t moe_ffn, shared_ffn; /* shared_ffn 0: no shared experts */
+    bool attention_norm, mlp_norm; /* behind attention and MLP */
+    uint32_t mtp;                  /* layers for multi-token prediction */
+    uint64_t positions;            /* rows of the position table, 0: none */
+    uint32_t experts;              /* routed; 0: dense */
+    uint64_t moe_ffn, shared_ffn;  /* shared_ffn 0: no shared experts */
     bool *sparse; /* per layer: has routed experts; owned; NULL: none */
     bool router_bias, shared_gate;
     bool mla, latent_norm; /* norms of the compressed queries, keys, values */
@@ -46,6 +49,9 @@ static const char *const block_keys[] = {
     "untie_embeddings_and_output_weights",
     "untie",
     "qk_layernorm",
+    "post_self_attn_layernorm",
+    "post_mlp_layernorm",
+    "mtp_num_layers",
     "add_bias_linear",
     "add_qkv_bias",
     "normalization",
@@ -170,7 +176,13 @@ static enum rf_status read_variant(const struct rf_jnode *block,
         (status = rf_jnode_bool(block, "add_bias_linear", &t->linear_bias,
                                 err)) != RF_OK ||
         (status = rf_jnode_bool(block, "add_qkv_bias", &t->qkv_bias, err)) !=
-            RF_OK) {
+            RF_OK ||
+        (status = rf_jnode_bool(block, "post_self_attn_layernorm",
+                                &t->attention_norm, err)) != RF_OK ||
+        (status = rf_jnode_bool(block, "post_mlp_layernorm", &t->mlp_norm,
+                                err)) != RF_OK ||
+        (status = rf_jnode_u32(block, "mtp_num_layers", 0, RF_MODEL_MAX_LAYERS,
+                               &t->mtp, err)) != RF_OK) {
         return status;
     }
     t->norm_bias = norm == 1;
@@ -251,11 +263,6 @@ static enum rf_status read_sparse(const struct rf_jnode *block,
         rf_jnode_bool(block, "moe_shared_expert_gate", &t->shared_gate, err));
     RF_TRY(rf_jnode_bool(block, "moe_router_enable_expert_bias",
                          &t->router_bias, err));
-    if (t->shared_ffn > 0 && t->linear_bias) { /* Megatron-Core's rule */
-        return rf_jnode_fail(block, err,
-                             "shared experts have no biases: leave out "
-                             "add_bias_linear");
-    }
     return read_layer_freq(block, t, err);
 }
 
@@ -308,6 +315,10 @@ static json_t *config_of(const struct megatron_block *t)
         json_array_append_new(sparse, json_boolean(t->sparse[i]));
     }
     json_object_set_new(config, "linear_bias", json_boolean(t->linear_bias));
+    json_object_set_new(config, "attention_norm",
+                        json_boolean(t->attention_norm));
+    json_object_set_new(config, "mlp_norm", json_boolean(t->mlp_norm));
+    json_object_set_new(config, "mtp_num_layers", count(t->mtp));
     json_object_set_new(config, "qkv_bias", json_boolean(t->qkv_bias));
     json_object_set_new(config, "layernorm", json_boolean(t->norm_bias));
     json_object_set_new(config, "latent_norm", json_boolean(t->latent_norm));
@@ -333,12 +344,16 @@ static enum rf_status build(const struct megatron_block *t,
                             const struct rf_jnode *where,
                             struct rf_model *model, struct rf_err *err)
 {
-    json_t *description = json_pack("{s:o}", "config", config_of(t));
+    json_t *description = json_pack("{s:o, s:b}", "config", config_of(t), "mtp",
+                                    (int)(t->mtp > 0));
+    struct rf_components components;
     struct rf_jnode node = rf_jnode_root(description, "megatron");
     struct rf_family_table *table = NULL;
     struct rf_values values;
     enum rf_status status =
         rf_family_table_named("megatron block", &table, err);
+    RF_THEN(status, rf_components_read(&node, &components, err));
+    RF_THEN(status, rf_components_add(table, &components, err));
     rf_values_init(&values, &node, table);
     model->n_layers = t->layers;
     model->dtype = t->dtype;

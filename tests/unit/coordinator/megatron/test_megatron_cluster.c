@@ -19,6 +19,8 @@ struct gpt {
     uint64_t experts, expert_ffn, shared; /* expert_ffn 0: ffn */
     uint64_t dense_layers;                /* of 4, with experts */
     bool shared_gate, expert_bias;
+    uint64_t attention_norm, mlp_norm; /* behind them, per layer */
+    uint64_t mtp;                      /* layers like the last one */
     bool latent;
     uint64_t q_rank, kv_rank, nope, rope, v;
 };
@@ -78,17 +80,25 @@ static uint64_t experts(const struct gpt *gpt, uint64_t ffn)
            (gpt->expert_bias ? gpt->experts : 0);
 }
 
-static uint64_t parameters(const struct gpt *gpt)
+static uint64_t layer(const struct gpt *gpt, bool sparse)
 {
     uint64_t ffn = gpt->ffn > 0 ? gpt->ffn : 4 * HIDDEN;
+    return (2 + gpt->attention_norm + gpt->mlp_norm) * norm(gpt, HIDDEN) +
+           (gpt->latent ? latent_attention(gpt) : attention(gpt)) +
+           (sparse ? experts(gpt, ffn) : feed_forward(gpt, ffn, !gpt->no_bias));
+}
+
+static uint64_t parameters(const struct gpt *gpt)
+{
     uint64_t vocab = gpt->vocab > 0 ? gpt->vocab : 200;
     uint64_t dense = gpt->experts > 0 ? gpt->dense_layers : LAYERS;
     return vocab * HIDDEN * (gpt->untied ? 2 : 1) +
            (gpt->no_positions ? 0 : POSITIONS * HIDDEN) +
-           LAYERS * (2 * norm(gpt, HIDDEN) +
-                     (gpt->latent ? latent_attention(gpt) : attention(gpt))) +
-           dense * feed_forward(gpt, ffn, !gpt->no_bias) +
-           (LAYERS - dense) * experts(gpt, ffn) + norm(gpt, HIDDEN);
+           dense * layer(gpt, false) + (LAYERS - dense) * layer(gpt, true) +
+           norm(gpt, HIDDEN) +
+           gpt->mtp *
+               (3 * norm(gpt, HIDDEN) + linear(HIDDEN, 2 * HIDDEN, false) +
+                layer(gpt, gpt->experts > 0));
 }
 
 static const struct {
@@ -133,6 +143,20 @@ static const struct {
     {"--num-experts 6 --disable-bias-linear --moe-shared-expert-gate "
      "--moe-shared-expert-intermediate-size 40",
      {.experts = 6, .no_bias = true, .shared = 40, .shared_gate = true}},
+    {"--num-experts 6 --moe-shared-expert-intermediate-size 40",
+     {.experts = 6, .shared = 40}},
+    {"--post-self-attn-layernorm", {.attention_norm = 1}},
+    {"--post-mlp-layernorm --normalization RMSNorm",
+     {.mlp_norm = 1, .root_norm = true}},
+    {"--mtp-num-layers 0", {.mtp = 0}},
+    {"--mtp-num-layers 2", {.mtp = 2}},
+    {"--mtp-num-layers 1 --num-experts 6 --moe-layer-freq [0]+[1]*3",
+     {.mtp = 1, .experts = 6, .dense_layers = 1}},
+    {"--mtp-num-layers 1 --untie-embeddings-and-output-weights "
+     "--normalization RMSNorm --disable-bias-linear",
+     {.mtp = 1, .untied = true, .root_norm = true, .no_bias = true}},
+    {"--spec megatron.core.models.gpt.gpt_layer_specs get_gpt_layer_local_spec",
+     {.mtp = 0}},
     {"--num-experts 6 --moe-router-enable-expert-bias",
      {.experts = 6, .expert_bias = true}},
     {"--moe-ffn-hidden-size 32 --moe-layer-freq 2", {.experts = 0}},
@@ -182,6 +206,67 @@ START_TEST(test_megatron_counts_what_each_flag_adds)
 }
 END_TEST
 
+/* Published models by the sizes of their launch scripts, and what their
+ * checkpoints hold. */
+#define SPEC(name) "--spec slime_plugins.models." name " get_spec "
+static const struct {
+    const char *flags;
+    uint64_t parameters;
+} specs[] = {
+    {SPEC("glm4") "--num-layers 40 --hidden-size 4096 --ffn-hidden-size 13696 "
+                  "--num-attention-heads 32 --group-query-attention "
+                  "--num-query-groups 2 --vocab-size 151552 --swiglu "
+                  "--disable-bias-linear --add-qkv-bias --normalization "
+                  "RMSNorm --use-rotary-position-embeddings "
+                  "--post-self-attn-layernorm --post-mlp-layernorm "
+                  "--untie-embeddings-and-output-weights",
+     9400279040},
+    {SPEC("minimax_m2") "--num-layers 62 --hidden-size 3072 --ffn-hidden-size "
+                        "1536 --num-attention-heads 48 --kv-channels 128 "
+                        "--group-query-attention --num-query-groups 8 "
+                        "--vocab-size 200064 --num-experts 256 "
+                        "--moe-ffn-hidden-size 1536 --moe-layer-freq [1]*62 "
+                        "--untie-embeddings-and-output-weights",
+     228689764864},
+    {SPEC("qwen3_next") "--num-layers 48 --hidden-size 2048 --ffn-hidden-size "
+                        "5120 --num-attention-heads 16 --kv-channels 256 "
+                        "--group-query-attention --num-query-groups 2 "
+                        "--vocab-size 151936 --num-experts 512 "
+                        "--moe-ffn-hidden-size 512 "
+                        "--moe-shared-expert-intermediate-size 512 "
+                        "--moe-shared-expert-gate --attention-output-gate "
+                        "--untie-embeddings-and-output-weights",
+     79674391296},
+    {SPEC("qwen3_5") "--num-layers 64 --hidden-size 5120 --ffn-hidden-size "
+                     "17408 --num-attention-heads 24 --kv-channels 256 "
+                     "--group-query-attention --num-query-groups 4 "
+                     "--vocab-size 248320 --linear-num-value-heads 48 "
+                     "--attention-output-gate "
+                     "--untie-embeddings-and-output-weights",
+     26895998464},
+    {SPEC("glm5.glm5") "--num-layers 78 --hidden-size 6144 --ffn-hidden-size "
+                       "12288 --num-attention-heads 64 --vocab-size 154880 "
+                       "--multi-latent-attention --q-lora-rank 2048 "
+                       "--kv-lora-rank 512 --qk-head-dim 192 --v-head-dim 256 "
+                       "--qk-pos-emb-head-dim 64 --num-experts 256 "
+                       "--moe-ffn-hidden-size 2048 "
+                       "--moe-shared-expert-intermediate-size 2048 "
+                       "--moe-layer-freq [0]*3+[1]*75 "
+                       "--untie-embeddings-and-output-weights",
+     743911218432},
+};
+
+START_TEST(test_megatron_spec_makes_a_published_model)
+{
+    json_t *cluster = megatron_cluster(
+        MEGATRON_SMALL "--refit-mode collocated --bf16 %s", specs[_i].flags);
+    struct rf_model *model = model_of(cluster);
+    ck_assert_uint_eq(model->parameters, specs[_i].parameters);
+    rf_model_destroy(model);
+    json_decref(cluster);
+}
+END_TEST
+
 static const struct {
     const char *flags;
     uint64_t bytes;
@@ -226,6 +311,27 @@ static const struct {
      "tp1ep2-to-tp1ep4", "{'tp': 1, 'ep': 2}", "{'tp': 1, 'ep': 4}"},
     {TP "2 " EP "2 --num-experts 8 --disable-bias-linear", true, 4,
      "tp2ep2-to-tp1", "{'tp': 2, 'ep': 2}", "{'tp': 1}"},
+    {TP "2 " EP "2 --num-experts 8", true, 4, "tp2ep2-to-tp1",
+     "{'tp': 2, 'ep': 2}", "{'tp': 1}"},
+    {TP "2 " ITP "3 --make-vocab-size-divisible-by 384", true, 6, "tp2-to-tp3",
+     "{'tp': 2, 'make_vocab_size_divisible_by': 384}", "{'tp': 3}"},
+    {PP "2 --account-for-loss-in-pipeline-split "
+        "--account-for-embedding-in-pipeline-split",
+     true, 2, "tp1pp2-to-tp1", "{'tp': 1, 'pp': 2, 'pp_layers': [2, 2]}",
+     "{'tp': 1}"},
+    {PP "2 --num-layers 7 --account-for-loss-in-pipeline-split "
+        "--num-virtual-stages-per-pipeline-rank 2",
+     true, 2, "tp1pp2vpp2-to-tp1",
+     "{'tp': 1, 'pp': 2, 'vpp': 2, 'pp_layers': [2, 2, 2, 1]}", "{'tp': 1}"},
+    {PP "2 --num-layers 7 --account-for-embedding-in-pipeline-split "
+        "--num-layers-per-virtual-pipeline-stage 2",
+     true, 2, "tp1pp2vpp2-to-tp1",
+     "{'tp': 1, 'pp': 2, 'vpp': 2, 'pp_layers': [1, 2, 2, 2]}", "{'tp': 1}"},
+    {PP "2 --pipeline-model-parallel-layout Et*3|tL", true, 2, "tp1pp2-to-tp1",
+     "{'tp': 1, 'pp': 2, 'pp_layers': [3, 1]}", "{'tp': 1}"},
+    {PP "2 --pipeline-model-parallel-layout E,(tt|)*2,|mL --mtp-num-layers 1",
+     true, 2, "tp1pp2vpp2-to-tp1",
+     "{'tp': 1, 'pp': 2, 'vpp': 2, 'pp_layers': [2, 2, 0, 0]}", "{'tp': 1}"},
     {TP "4 " EP "4 --expert-tensor-parallel-size 1 --num-experts 8", true, 4,
      "tp4ep4-to-tp1", "{'tp': 4, 'ep': 4, 'etp': 1}", "{'tp': 1}"},
     {PP "2 --num-layers-per-virtual-pipeline-stage 1", true, 2,
@@ -300,9 +406,23 @@ static const struct {
     {MODE "--no-position-embedding", "--position-embedding-type none or rope"},
     {MODE "--multi-latent-attention --transformer-impl local", "remove it"},
     {MODE PP "2 --num-layers-per-virtual-pipeline-stage 3", "does not divide"},
-    {MODE TP "2 --num-experts 8", "add --disable-bias-linear"},
-    {MODE "--num-experts 8 --moe-shared-expert-intermediate-size 8",
-     "shared experts have no biases"},
+    {MODE PP "4 --account-for-loss-in-pipeline-split",
+     "5 layers, with those that embedding and loss count as, do not divide"},
+    {MODE "--pipeline-model-parallel-layout Ettttx", "must be made of E, t, m"},
+    {MODE "--pipeline-model-parallel-layout (t", "must be made of"},
+    {MODE "--pipeline-model-parallel-layout (t)", "must be made of"},
+    {MODE "--pipeline-model-parallel-layout t*99999999", "must be made of"},
+    {MODE PP "2 --pipeline-model-parallel-layout Et|t|ttL",
+     "3 virtual stages do not divide over 2 pipeline stages"},
+    {MODE PP "2 --pipeline-model-parallel-layout Ett|tt|m|L",
+     "on the last pipeline stage only"},
+    {MODE PP "2 --pipeline-model-parallel-layout Ett|ttL "
+             "--account-for-loss-in-pipeline-split",
+     "cannot be combined"},
+    {MODE "--spec megatron.core.models.mamba.mamba_layer_specs x",
+     "--spec megatron.core.models.mamba.mamba_layer_specs: makes a model that "
+     "is not described"},
+    {MODE "--attention-output-gate", "adds weights that are not counted"},
     {MODE TP "65537", "megatron: $.train.tp: must be an integer from 1"},
     {MODE "--num-benchmark-iterations 1000001", "$.iterations"},
     {MODE TP "65536 " PP "65536", "more than 1048576 ranks"},
@@ -322,6 +442,8 @@ Suite *test_megatron_cluster_suite(void)
     TCase *tests = tcase_create("megatron_cluster");
     tcase_add_loop_test(tests, test_megatron_counts_what_each_flag_adds, 0,
                         (int)RF_ARRAY_SIZE(models));
+    tcase_add_loop_test(tests, test_megatron_spec_makes_a_published_model, 0,
+                        (int)RF_ARRAY_SIZE(specs));
     tcase_add_loop_test(tests, test_megatron_weights_are_of_the_type_asked_for,
                         0, (int)RF_ARRAY_SIZE(dtypes));
     tcase_add_loop_test(tests, test_megatron_world_is_what_the_meshes_need, 0,

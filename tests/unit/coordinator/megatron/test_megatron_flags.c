@@ -1,5 +1,6 @@
 /* Megatron-LM's flags: which are taken, and what they leave. */
 #include <check.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -64,13 +65,14 @@ START_TEST(test_megatron_idle_flags_are_noted_once_with_all_values)
     struct rf_megatron_args args;
     char *names;
     ck_assert_int_eq(
-        megatron_take("--lr 1e-4 --data-path 0.5 a 0.5 b --lr=2 "
-                      "--clip-grad -1.0 --use-flash-attn --mtp-num-layers 0",
-                      &args, NULL, NULL, NULL),
+        megatron_take(
+            "--lr 1e-4 --data-path 0.5 a 0.5 b --lr=2 "
+            "--clip-grad -1.0 --use-flash-attn --softmax-type vanilla",
+            &args, NULL, NULL, NULL),
         RF_OK);
     names = json_dumps(args.idle, JSON_COMPACT);
     ck_assert_str_eq(names, "[\"lr\",\"data-path\",\"clip-grad\","
-                            "\"use-flash-attn\",\"mtp-num-layers\"]");
+                            "\"use-flash-attn\",\"softmax-type\"]");
     free(names);
     rf_megatron_args_free(&args);
 }
@@ -126,9 +128,8 @@ static const struct {
     {"--refit-method nvshem", "(did you mean nvshmem?)"},
     {"--normalization Layer", "must be one of LayerNorm, RMSNorm"},
     {"--moe-layer-freq [1,", "--moe-layer-freq [1,: must be a number, or a "},
-    {"--mtp-num-layers 1", "--mtp-num-layers 1: adds weights"},
+    {"--moe-latent-size 1", "--moe-latent-size 1: adds weights"},
     {"--use-tp-pp-dp-mapping", "--use-tp-pp-dp-mapping: ranks are numbered"},
-    {"--make-vocab-size-divisible-by 64", "multiple of 128 times TP"},
     {"--hybrid-override-pattern M*", "another model than GPT"},
     {"--tokenizer-type HuggingFaceTokenizer", "remove it and give --vocab-si"},
 };
@@ -173,6 +174,63 @@ START_TEST(test_megatron_command_takes_flags_and_options)
 }
 END_TEST
 
+/* A line copied with the words that call the benchmark. */
+static const char *const pasted[] = {
+    "python benchmark_refit.py",
+    "/usr/bin/python3 examples/rl/benchmark_refit.py", "benchmark_refit.py",
+    "python"};
+
+START_TEST(test_megatron_drops_the_words_of_a_pasted_line)
+{
+    struct rf_cli cli;
+    char line[128];
+    snprintf(line, sizeof(line),
+             "refit-coord megatron %s --num-layers 4 --print", pasted[_i]);
+    ck_assert_int_eq(megatron_cli(line, &cli, NULL), RF_OK);
+    ck_assert(cli.print);
+    ck_assert_int_eq(number(&cli.megatron, "num-layers"), 4);
+    rf_cli_free(&cli);
+}
+END_TEST
+
+/* Every flag that has effect, and the titles of all groups. */
+START_TEST(test_megatron_help_lists_the_flags_by_group)
+{
+    static const char *const says[] = {
+        "Usage:\n  refit-coord megatron MEGATRON_FLAG... [OPTION]",
+        "--set PATH=VALUE",
+        "--nodes LIST",
+        "--hostfile FILE",
+        "The benchmark:\n  --refit-mode collocated|non-collocated (required)\n",
+        "  --refit-method nccl|gloo|nvshmem (default: nvshmem)\n",
+        "\nTraining mesh:\n",
+        "\nInference mesh:\n",
+        "\nModel:\n  --num-layers N (required)\n",
+        "\nLatent attention:\n",
+        "\nExperts:\n  --num-experts N (default: none)\n",
+        "  --vocab-size N (default: 50257)\n",
+        "\nWeights (default: float32):\n  --bf16\n"};
+    char *text = NULL;
+    size_t size;
+    FILE *to = open_memstream(&text, &size);
+    rf_cli_help(RF_CMD_MEGATRON, to);
+    fclose(to);
+    for (size_t i = 0; i < RF_ARRAY_SIZE(says); i++) {
+        ck_assert_msg(strstr(text, says[i]) != NULL, "%s", says[i]);
+    }
+    for (const struct rf_megatron_flag *f = rf_megatron_flags; f->name != NULL;
+         f++) {
+        char name[80];
+        snprintf(name, sizeof(name), "  --%s%s", f->name,
+                 f->kind == RF_MEGATRON_SWITCH ? "\n" : " ");
+        ck_assert_msg((strstr(text, name) != NULL) ==
+                          (f->kind != RF_MEGATRON_REFUSED),
+                      "%s", name);
+    }
+    free(text);
+}
+END_TEST
+
 static const struct {
     const char *line, *says;
 } unknown[] = {
@@ -209,6 +267,9 @@ Suite *test_megatron_flags_suite(void)
     tcase_add_loop_test(tests, test_megatron_refuses_with_the_flag, 0,
                         (int)RF_ARRAY_SIZE(refused));
     tcase_add_test(tests, test_megatron_names_are_unique);
+    tcase_add_loop_test(tests, test_megatron_drops_the_words_of_a_pasted_line,
+                        0, (int)RF_ARRAY_SIZE(pasted));
+    tcase_add_test(tests, test_megatron_help_lists_the_flags_by_group);
     tcase_add_test(tests, test_megatron_command_takes_flags_and_options);
     tcase_add_loop_test(tests, test_megatron_unknown_options_name_the_nearest,
                         0, (int)RF_ARRAY_SIZE(unknown));

@@ -575,10 +575,6 @@ static const struct {
      "'num_attention_heads': 4, 'vocab_size': 64, "
      "'position_embedding_type': 'learned_absolute'}}",
      "\"max_position_embeddings\" is missing"},
-    {"{'megatron': {'num_layers': 2, 'hidden_size': 64, "
-     "'num_attention_heads': 4, 'vocab_size': 64, 'num_experts': 2, "
-     "'add_bias_linear': true, 'moe_shared_expert_intermediate_size': 8}}",
-     "leave out add_bias_linear"},
     {"{'megatron': {'num_layers': 2, 'hidden_sise': 64}}",
      "did you mean \"hidden_size\"?"},
     {"{'tensor': {'shape': []}}", "$.tensor.shape: must be an array of 1 to 5"},

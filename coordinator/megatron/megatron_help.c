@@ -1,0 +1,79 @@
+/* The table of flags as lines of help. See megatron_help.h. */
+#include "coordinator/megatron/megatron_help.h"
+
+#include <string.h>
+
+#include "common/mem.h"
+#include "coordinator/megatron/megatron_table.h"
+
+/* The first flag of each group. */
+static const struct {
+    const char *flag, *title;
+} groups[] = {
+    {"refit-mode", "The benchmark"},
+    {"tensor-model-parallel-size", "Training mesh"},
+    {"rl-inference-tensor-model-parallel-size", "Inference mesh"},
+    {"num-layers", "Model"},
+    {"multi-latent-attention", "Latent attention"},
+    {"num-experts", "Experts"},
+    {"bf16", "Weights (default: float32)"},
+};
+
+static void print_title(const char *flag, FILE *to)
+{
+    for (size_t i = 0; i < RF_ARRAY_SIZE(groups); i++) {
+        if (strcmp(groups[i].flag, flag) == 0) {
+            fprintf(to, "%s%s:\n", i > 0 ? "\n" : "", groups[i].title);
+        }
+    }
+}
+
+/* "collocated|non-collocated", "N" and so on. */
+static void print_value(const struct rf_megatron_flag *flag, FILE *to)
+{
+    static const char *const kinds[] = {[RF_MEGATRON_COUNT] = "N",
+                                        [RF_MEGATRON_SIZE] = "N",
+                                        [RF_MEGATRON_PATTERN] = "N|LIST",
+                                        [RF_MEGATRON_TEXT] = "TEXT"};
+    if (flag->kind == RF_MEGATRON_WORD) {
+        for (const char *at = flag->words; *at != '\0'; at++) {
+            fputc(*at == ' ' ? '|' : *at, to);
+        }
+    } else {
+        fputs(kinds[flag->kind], to);
+    }
+}
+
+static void print_flag(const struct rf_megatron_flag *flag, FILE *to)
+{
+    fprintf(to, "  --%s", flag->name);
+    if (flag->kind != RF_MEGATRON_SWITCH) {
+        fputc(' ', to);
+        print_value(flag, to);
+        fprintf(to,
+                flag->fallback == rf_megatron_required ? " (%s)"
+                                                       : " (default: %s)",
+                flag->fallback);
+    }
+    fputc('\n', to);
+}
+
+void rf_megatron_help(FILE *to)
+{
+    size_t idle = 0;
+    for (const struct rf_megatron_flag *flag = rf_megatron_flags;
+         flag->name != NULL; flag++) {
+        if (flag->kind != RF_MEGATRON_REFUSED) {
+            print_title(flag->name, to);
+            print_flag(flag, to);
+        }
+    }
+    while (rf_megatron_idle[idle] != NULL) {
+        idle++;
+    }
+    fprintf(to,
+            "\nAnother %zu flags of Megatron-LM, which no byte of a refit "
+            "depends on, are\ntaken with any values. The words \"python "
+            "benchmark_refit.py\" before the flags\nare dropped.\n",
+            idle);
+}

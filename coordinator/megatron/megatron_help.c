@@ -6,6 +6,8 @@
 #include "common/mem.h"
 #include "coordinator/megatron/megatron_table.h"
 
+#define COLUMNS 80u
+
 /* The first flag of each group. */
 static const struct {
     const char *flag, *title;
@@ -29,31 +31,36 @@ static void print_title(const char *flag, FILE *to)
 }
 
 /* "collocated|non-collocated", "N" and so on. */
-static void print_value(const struct rf_megatron_flag *flag, FILE *to)
+static void value_of(const struct rf_megatron_flag *flag, char *out,
+                     size_t size)
 {
     static const char *const kinds[] = {[RF_MEGATRON_COUNT] = "N",
                                         [RF_MEGATRON_SIZE] = "N",
                                         [RF_MEGATRON_PATTERN] = "N|LIST",
                                         [RF_MEGATRON_TEXT] = "TEXT"};
-    if (flag->kind == RF_MEGATRON_WORD) {
-        for (const char *at = flag->words; *at != '\0'; at++) {
-            fputc(*at == ' ' ? '|' : *at, to);
-        }
-    } else {
-        fputs(kinds[flag->kind], to);
+    snprintf(out, size, "%s",
+             flag->kind == RF_MEGATRON_WORD ? flag->words : kinds[flag->kind]);
+    for (char *at = out; *at != '\0'; at++) {
+        *at = *at == ' ' ? '|' : *at;
     }
 }
 
+/* What it is by default goes to a line of its own where it is long. */
 static void print_flag(const struct rf_megatron_flag *flag, FILE *to)
 {
-    fprintf(to, "  --%s", flag->name);
+    int column = fprintf(to, "  --%s", flag->name);
+    char value[80], otherwise[80];
     if (flag->kind != RF_MEGATRON_SWITCH) {
-        fputc(' ', to);
-        print_value(flag, to);
-        fprintf(to,
-                flag->fallback == rf_megatron_required ? " (%s)"
-                                                       : " (default: %s)",
-                flag->fallback);
+        value_of(flag, value, sizeof(value));
+        column += fprintf(to, " %s", value);
+        snprintf(otherwise, sizeof(otherwise),
+                 flag->fallback == rf_megatron_required ? "(%s)"
+                                                        : "(default: %s)",
+                 flag->fallback);
+        fprintf(to, "%s%s",
+                (size_t)column + strlen(otherwise) < COLUMNS ? " "
+                                                             : "\n        ",
+                otherwise);
     }
     fputc('\n', to);
 }

@@ -186,11 +186,13 @@ enum rf_status rf_stage_starts(const struct rf_layout_ops *ops,
     struct pipeline line = {.ops = ops, .side = side, .n_layers = n_layers};
     uint64_t sum = 0;
     RF_TRY(check_stages(&line, err));
-    for (uint32_t i = 0; i < rf_stage_slices(side); i++) {
-        if (starts != NULL) {
-            starts[i] = (uint32_t)sum;
+    for (uint32_t turn = 0; turn < side->vpp; turn++) {
+        for (uint32_t stage = 0; stage < side->pp; stage++) {
+            if (starts != NULL) {
+                starts[(size_t)turn * side->pp + stage] = (uint32_t)sum;
+            }
+            sum += turn_layers(&line, stage, turn);
         }
-        sum += turn_layers(&line, i % side->pp, i / side->pp);
     }
     if (sum != n_layers) {
         return rf_err_set(err, RF_ERR_CONFIG,

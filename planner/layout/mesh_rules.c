@@ -260,7 +260,7 @@ static bool spans_engine(const struct rf_side_spec *side, uint32_t ep)
 static bool etp_works(struct rule_context *context, uint32_t etp)
 {
     const struct rf_side_spec *side = context->side;
-    if (context->layout->experts_over_all && side->ep > 1 && etp > 1) {
+    if (context->layout->experts_over_all && side->ep > 1 && etp != 1) {
         return breaks(context, "ep %u cuts no expert with layout %s", side->ep,
                       rf_layout_kind_name(side->layout));
     }

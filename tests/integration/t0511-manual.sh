@@ -21,10 +21,10 @@ all_help() { # PROGRAM
     done
 }
 
-# The words of the help that begin with a dash.
+# The words of the help that begin with a dash, without Megatron-LM's.
 options_of_help() { # PROGRAM
     all_help "$1"
-    sed '/^Example/,/^See/d' help |
+    sed '/^The benchmark:/,/^See/d; /^Example/,/^See/d' help |
         grep -oE "(^|[[ |(\`])--?[a-zA-Z][a-zA-Z-]*" |
         sed 's/^[^-]*//' | sort -u
 }

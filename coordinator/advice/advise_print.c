@@ -71,7 +71,7 @@ static void print_choices(const struct rf_advise_report *report, size_t shown,
         rf_table_cell(table, "%.2f", choice->parameters / 1e9);
         rf_table_cell(table, "%.1f", choice->training_gbytes);
         rf_table_cell(table, "%.1f", choice->inference_gbytes);
-        rf_table_cell(table, "%.4g", choice->refit_ms);
+        rf_table_cell(table, "%.2f", choice->refit_ms);
         rf_table_cell(table, "%s", choice->busiest);
         rf_table_cell(table, "%s", broken[0] != '\0' ? broken : "-");
         free(broken);
@@ -84,13 +84,11 @@ static void print_choices(const struct rf_advise_report *report, size_t shown,
 static char *reason(const struct rf_advise_report *report,
                     const struct rf_mesh_choice *choice, size_t rule)
 {
-    struct rf_mesh_advice_view view =
-        rf_mesh_advice_view_of(report->base, report->timeline);
+    struct rf_mesh_advice_view view;
     struct rf_side_spec train, infer;
     char *text = NULL;
     rf_advise_sides(report->base, choice, &train, &infer);
-    view.train = &train;
-    view.infer = &infer;
+    view = rf_advise_view(report->base, report->timeline, &train, &infer);
     (void)rf_mesh_advice_broken(rule, &view, &text);
     return text;
 }
@@ -135,16 +133,17 @@ static void print_scenario(const struct rf_advise_report *report, FILE *to)
 {
     json_t *scenario =
         rf_advise_scenario_json(report->base, &report->advised.choices[0]);
-    json_t *sides =
-        json_pack("{s:O, s:O}", "train", json_object_get(scenario, "train"),
-                  "infer", json_object_get(scenario, "infer"));
-    fputs(report->advised.choices[0].weight < RF_MESH_UNFIT
-              ? "First choice, for the scenario: "
-              : "None of these fits; the nearest, for the scenario: ",
-          to);
-    json_dumpf(sides, to, JSON_PRESERVE_ORDER);
-    fputc('\n', to);
-    json_decref(sides);
+    fputs(
+        report->advised.choices[0].weight < RF_MESH_UNFIT
+            ? "First choice, to paste into the scenario:\n"
+            : "None of these fits; the nearest, to paste into the scenario:\n",
+        to);
+    for (enum rf_side side = RF_TRAIN; side <= RF_INFER; side++) {
+        const char *key = side == RF_TRAIN ? "train" : "infer";
+        fprintf(to, "  \"%s\": ", key);
+        json_dumpf(json_object_get(scenario, key), to, JSON_PRESERVE_ORDER);
+        fputs(side == RF_TRAIN ? ",\n" : "\n", to);
+    }
     json_decref(scenario);
 }
 

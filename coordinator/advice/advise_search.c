@@ -161,6 +161,18 @@ static enum rf_status read_pair(const struct rf_scenario *base,
     return status;
 }
 
+struct rf_mesh_advice_view rf_advise_view(const struct rf_scenario *base,
+                                          const struct rf_timeline *timeline,
+                                          const struct rf_side_spec *train,
+                                          const struct rf_side_spec *infer)
+{
+    struct rf_mesh_advice_view view = rf_mesh_advice_view_of(base, timeline);
+    view.train = train;
+    view.infer = infer;
+    view.on_gpus = true;
+    return view;
+}
+
 static unsigned octaves_from_usual(double parameters)
 {
     return (unsigned)lround(fabs(log2(parameters / RF_MESH_USUAL_PARAMETERS)));
@@ -169,11 +181,8 @@ static unsigned octaves_from_usual(double parameters)
 static void judge(const struct mesh_search *search, const struct rf_spec *spec,
                   struct rf_mesh_choice *choice)
 {
-    struct rf_mesh_advice_view view =
-        rf_mesh_advice_view_of(search->base, search->timeline);
-    view.train = &spec->train;
-    view.infer = &spec->infer;
-    view.on_gpus = true;
+    const struct rf_mesh_advice_view view = rf_advise_view(
+        search->base, search->timeline, &spec->train, &spec->infer);
     choice->broken = 0;
     choice->weight = 0;
     for (size_t i = 0; i < rf_mesh_advice_count(); i++) {

@@ -49,6 +49,13 @@ enum rf_status rf_advise_search(const struct rf_scenario *base,
                                 uint64_t budget, struct rf_advised *out,
                                 struct rf_err *err) RF_MUST_CHECK;
 
+/* What the rules look at with these sides. A slot counts as a GPU, whatever
+ * memory the scenario's method takes. */
+struct rf_mesh_advice_view rf_advise_view(const struct rf_scenario *base,
+                                          const struct rf_timeline *timeline,
+                                          const struct rf_side_spec *train,
+                                          const struct rf_side_spec *infer);
+
 /* Puts the best first: the least weight, the fewest octaves, the shortest
  * refit in steps of 1 %; then the smaller sizes in the order of struct rf_mesh,
  * training first. */

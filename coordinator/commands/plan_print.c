@@ -214,7 +214,8 @@ static void rank_cell(struct rf_table *table,
 
 static void print_loads(const struct rf_scenario *scenario)
 {
-    static const char *const heads[] = {"busiest", ">sends", ">receives", NULL};
+    static const char *const heads[] = {"most bytes", ">sends", ">receives",
+                                        NULL};
     const struct rf_schedule *s = scenario->schedule;
     struct rf_table *table = rf_table_create(heads);
     uint32_t top[TOP_ROWS];

@@ -20,7 +20,17 @@ test_choices_are_ranked_and_explained() {
     expect_text out 'training and .* inference meshes are possible'
     expect_text out '^4b-a-gpu: .*\(ChatLearn'
     expect_text out 'Assumed: 80 GB a GPU'
-    expect_text out 'First choice, for the scenario: [{]"train": '
+    expect_text out '^First choice, to paste into the scenario:$'
+    { echo '{' && sed -n '/^  "/p' out && echo '}'; } >pasted
+    expect_json pasted '.train.dp >= 1 and .infer.tp >= 1'
+}
+
+# A rule says what it found with GPUs, which is how the meshes were judged.
+test_each_broken_rule_says_why() {
+    cluster '.scenarios[0].method = "host"'
+    run_coord advise cluster.json
+    expect_exit 0
+    expect_text out '^4b-a-gpu: training: [0-9.]+ billion parameters'
 }
 
 # A slot is a GPU of the cluster to be, whatever memory a method takes here.
@@ -59,7 +69,7 @@ test_rules_follow_the_timeline() {
     expect_exit 0
     expect_text out '^Assumed: flash attention, which keeps no scores'
     expect_text out '^fits-training: .*and there are 1e-06 GB'
-    expect_text out '^None of these fits; the nearest, for the scenario: [{]'
+    expect_text out '^None of these fits; the nearest, to paste into the scenario:$'
     expect_no_text out 'Assumed: 80 GB'
     cluster '.timeline = {"recompute": "some"}'
     run_coord advise cluster.json

@@ -9,6 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "common/cgroup.h"
 #include "common/compiler.h"
 
 /* Growing by less is not worth looking for the room. */
@@ -71,63 +72,23 @@ static uint64_t group_room(const char *path, const struct group_files *files)
     return limit > usage ? limit - usage : 0;
 }
 
-/* The least room of a group and all groups above it. */
-static uint64_t chain_room(const char *root, const char *group,
-                           const struct group_files *files)
-{
-    char path[512];
-    size_t root_length = strlen(root);
-    uint64_t room = UINT64_MAX;
-    snprintf(path, sizeof(path), "%s%s", root, group);
-    for (;;) {
-        char *slash;
-        uint64_t here = group_room(path, files);
-        room = RF_MIN(room, here);
-        slash = strrchr(path, '/');
-        if (slash == NULL || (size_t)(slash - path) < root_length) {
-            return room;
-        }
-        *slash = '\0';
-    }
-}
-
-static uint64_t groups_room(void)
+static void find_least_room(const char *folder, bool unified, void *data)
 {
     static const struct group_files v2 = {"memory.max", "memory.current",
                                           "inactive_file "};
     static const struct group_files v1 = {"memory.limit_in_bytes",
                                           "memory.usage_in_bytes",
                                           "total_inactive_file "};
-    char line[512];
-    uint64_t room = UINT64_MAX;
-    FILE *file = fopen("/proc/self/cgroup", "re");
-    if (file == NULL) {
-        return room;
-    }
-    while (fgets(line, sizeof(line), file) != NULL) {
-        char *controllers = strchr(line, ':');
-        char *group = controllers != NULL ? strchr(controllers + 1, ':') : NULL;
-        uint64_t here = UINT64_MAX;
-        if (group == NULL) {
-            continue;
-        }
-        *group++ = '\0';
-        group[strcspn(group, "\n")] = '\0';
-        if (controllers[1] == '\0') {
-            here = chain_room("/sys/fs/cgroup", group, &v2);
-        } else if (strcmp(controllers + 1, "memory") == 0) {
-            here = chain_room("/sys/fs/cgroup/memory", group, &v1);
-        }
-        room = RF_MIN(room, here);
-    }
-    fclose(file);
-    return room;
+    uint64_t *least = data;
+    const uint64_t room = group_room(folder, unified ? &v2 : &v1);
+    *least = RF_MIN(*least, room);
 }
 
 uint64_t rf_memory_available(void)
 {
     uint64_t available = UINT64_MAX;
-    uint64_t room = groups_room();
+    uint64_t room = UINT64_MAX;
+    rf_cgroup_each("memory", find_least_room, &room);
     if (!read_key("/proc/meminfo", "MemAvailable:", &available)) {
         available = UINT64_MAX;
     }

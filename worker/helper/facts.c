@@ -17,6 +17,7 @@
 #include <unistd.h>
 
 #include "common/bytes.h"
+#include "common/cgroup.h"
 #include "common/mem.h"
 #include "common/memory_info.h"
 #include "common/procstat.h"
@@ -112,14 +113,15 @@ static char *host_name(void)
     return clean_copy(name);
 }
 
-/* Processors this process may run on. */
+/* Processors this process may run on, or the fewer whose time it may take. */
 static uint32_t processors(void)
 {
+    const uint32_t quota = rf_cgroup_processors();
     cpu_set_t set;
-    if (sched_getaffinity(0, sizeof(set), &set) == 0) {
-        return (uint32_t)CPU_COUNT(&set);
-    }
-    return (uint32_t)sysconf(_SC_NPROCESSORS_ONLN);
+    const uint32_t allowed = sched_getaffinity(0, sizeof(set), &set) == 0
+                                 ? (uint32_t)CPU_COUNT(&set)
+                                 : (uint32_t)sysconf(_SC_NPROCESSORS_ONLN);
+    return RF_MIN(allowed, quota);
 }
 
 static int64_t nic_number(const char *name, const char *what)

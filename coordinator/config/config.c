@@ -285,6 +285,25 @@ static const char *shown_name(const char *file)
     return is_standard_input(file) ? INPUT_NAME : file;
 }
 
+/* A model's config.json may have what Python's json module writes. */
+static enum rf_status load(const char *file, json_t **out, struct rf_err *err)
+{
+    struct rf_err strict;
+    json_t *document = NULL;
+    if (rf_json_load(file, RF_CONFIG_MAX_BYTES, out, &strict) == RF_OK) {
+        return RF_OK;
+    }
+    if (rf_json_load_python(file, RF_CONFIG_MAX_BYTES, &document, NULL) ==
+            RF_OK &&
+        rf_config_is_model(document)) {
+        *out = document;
+        return RF_OK;
+    }
+    json_decref(document);
+    *err = strict;
+    return strict.status;
+}
+
 enum rf_status rf_config_read(const char *file,
                               const struct rf_overrides *overrides,
                               json_t **out, struct rf_err *err)
@@ -294,7 +313,7 @@ enum rf_status rf_config_read(const char *file,
         is_standard_input(file)
             ? rf_json_read(STDIN_FILENO, INPUT_NAME, RF_CONFIG_MAX_BYTES,
                            &document, err)
-            : rf_json_load(file, RF_CONFIG_MAX_BYTES, &document, err);
+            : load(file, &document, err);
     if (status == RF_OK && overrides != NULL) {
         status = rf_overrides_apply(overrides, document, shown_name(file), err);
     }

@@ -103,4 +103,16 @@ test_files_that_are_no_cluster_files_are_named_as_what_they_are() {
     expect_text err "is a model's config.json, .*refit-coord plan"
 }
 
+test_numbers_of_python_are_for_config_json_alone() {
+    jq -c '.rope_theta = 7777' "$RF_TOP/models/qwen3-8b.json" |
+        sed 's/7777/Infinity/' >model.json
+    run_coord plan model.json
+    expect_exit 0
+    expect_text out 'parameters  8.19 B'
+    echo '{"name": NaN, "scenarios": []}' >cluster.json
+    run_coord plan cluster.json
+    expect_exit 2
+    expect_text err 'expected a value, found "NaN"'
+}
+
 run_tests

@@ -45,9 +45,9 @@ struct rf_cli {
     const char *alpa;   /* file of --alpa, "": none; NULL: not given */
     bool dry_run, json, full;
     bool explain; /* --explain of --demo */
-    bool print; /* --print of megatron */
-    bool slow;  /* --slow: slow scenarios, too */
-    bool logs;  /* --logs */
+    bool print;   /* --print of megatron */
+    bool slow;    /* --slow: slow scenarios, too */
+    bool logs;    /* --logs */
     struct rf_megatron_args megatron;
     bool strict; /* --strict: no workers of another build */
     enum rf_log_level level;

@@ -28,6 +28,7 @@ struct predict_context {
     bool have_links;
     struct rf_jnode methods; /* "links.methods", value NULL when absent */
     struct rf_result_set measured;
+    char **reasons; /* of each of these, see rf_predict_measured() */
     struct rf_predict_speeds speeds[RF_MEMORY_KINDS]; /* by what was measured */
     struct rf_predict_rows rows;
     json_t *noted; /* object: rows that are or will be there, by note_row() */
@@ -83,11 +84,11 @@ static enum rf_status add_row(struct predict_context *context,
     }
     row.scenario = rf_xstrdup(spec->name);
     model = rf_model_json(input->scenario->plan->model);
-    rf_predict_measured(&context->measured,
-                        row.p.path == RF_PATH_BETWEEN
-                            ? NULL
-                            : &context->speeds[row.method->memory],
-                        input->scenario, input->method, model, &row.measured);
+    rf_predict_measured(
+        &context->measured,
+        row.p.path == RF_PATH_BETWEEN ? NULL
+                                      : &context->speeds[row.method->memory],
+        input->scenario, input->method, model, context->reasons, &row.measured);
     json_decref(model);
     RF_PUSH(context->rows.rows, context->rows.n, context->rows.capacity, row);
     return RF_OK;
@@ -248,6 +249,8 @@ static enum rf_status read_figures(struct predict_context *context,
     for (size_t i = 1; status == RF_OK && i < cli->n_operands; i++) {
         status = rf_result_set_add(&context->measured, cli->operands[i], err);
     }
+    context->reasons =
+        rf_xcalloc(context->measured.n + 1, sizeof(*context->reasons));
     for (int k = 0; status == RF_OK && k < RF_MEMORY_KINDS; k++) {
         rf_predict_speeds_init(&context->measured, context->config,
                                (enum rf_memory_kind)k, &context->speeds[k]);
@@ -271,6 +274,11 @@ static void free_context(struct predict_context *context)
     for (int k = 0; k < RF_MEMORY_KINDS; k++) {
         rf_predict_speeds_free(&context->speeds[k]);
     }
+    for (size_t i = 0; context->reasons != NULL && i < context->measured.n;
+         i++) {
+        free(context->reasons[i]);
+    }
+    free(context->reasons);
     rf_result_set_free(&context->measured);
     rf_model_destroy(context->model);
     rf_config_destroy(context->config);
@@ -281,6 +289,8 @@ static void print_out(const struct rf_cli *cli, struct predict_context *context)
     const struct rf_timeline *timeline = &context->config->timeline;
     struct rf_leave_one_out error;
     context->rows.n_results = context->measured.n;
+    context->rows.not_used = rf_predict_not_used(
+        &context->measured, context->reasons, &context->rows);
     for (int k = 0; k < RF_MEMORY_KINDS; k++) {
         context->rows.n_unsettled += context->speeds[k].n_unsettled;
     }

@@ -189,11 +189,14 @@ struct rf_measured {
  * result without such is none; `speeds` NULL: all count. `out->why` is about
  * the last result that was not used for that, or that has the scenario's name
  * and differs, if `method` is the scenario's. `model` is rf_model_json()'s.
+ * `reasons` has for each result of the set why it is not used, malloc'ed, or
+ * NULL, and gets what is still to say; NULL: nobody asks.
  */
 void rf_predict_measured(const struct rf_result_set *set,
                          const struct rf_predict_speeds *speeds,
                          const struct rf_scenario *scenario, const char *method,
-                         const json_t *model, struct rf_measured *out);
+                         const json_t *model, char **reasons,
+                         struct rf_measured *out);
 
 /* Adds the timeline to p->ms. */
 void rf_predict_step(const struct rf_timeline *timeline,
@@ -213,8 +216,14 @@ struct rf_predict_rows {
     struct rf_predict_row *rows;
     size_t n, capacity;
     size_t n_results;   /* that were given */
+    json_t *not_used;   /* a text for each of them that no row has */
     size_t n_unsettled; /* repeats and results where no speed is usual */
 };
+
+/* For `not_used`: takes the reasons that rf_predict_measured() gave, and says
+ * of a result without any that the file has no such refit. Owned. */
+json_t *rf_predict_not_used(const struct rf_result_set *set, char **reasons,
+                            const struct rf_predict_rows *rows);
 
 /* How far predictions are off that know only the other results. */
 struct rf_leave_one_out {

@@ -10,6 +10,7 @@
 
 #include "common/mem.h"
 #include "common/stats.h"
+#include "common/text.h"
 #include "common/variables.h"
 #include "coordinator/predict/predict.h"
 #include "coordinator/records/difference.h"
@@ -216,26 +217,47 @@ static void measure(const struct rf_result_file *file,
     free(samples.of);
 }
 
+/* Takes `reason`, unless that result has one. */
+static void note(const struct rf_result_set *set,
+                 const struct rf_result_file *file, char **reasons,
+                 char *reason)
+{
+    char **at = reasons != NULL ? &reasons[file - set->files] : NULL;
+    if (at != NULL && *at == NULL) {
+        *at = reason;
+    } else {
+        free(reason);
+    }
+}
+
 void rf_predict_measured(const struct rf_result_set *set,
                          const struct rf_predict_speeds *speeds,
                          const struct rf_scenario *scenario, const char *method,
-                         const json_t *model, struct rf_measured *out)
+                         const json_t *model, char **reasons,
+                         struct rf_measured *out)
 {
     bool own = strcmp(method, scenario->spec->method) == 0;
     json_t *here = wanted_of(scenario, method, model);
     *out = (struct rf_measured){.ms = 0};
     for (size_t i = 0; i < set->n; i++) {
-        const struct rf_result_file *file = &set->files[i];
+        const struct rf_result_file *file = &set->files[i], *last = out->from;
         json_t *there = found_in(file->result, scenario, method);
         char *why = difference_text(file, there, here);
         json_decref(there);
         if (why == NULL) {
             measure(file, speeds, out, &why);
+            if (last != NULL && out->from != last) {
+                note(set, last, reasons,
+                     rf_xasprintf("not used: scenario %s of run %s: run %s "
+                                  "measured the same later",
+                                  last->name, last->run, file->run));
+            }
         } else if (!own || strcmp(file->name, scenario->spec->name) != 0) {
             free(why);
             why = NULL;
         }
         if (why != NULL) {
+            note(set, file, reasons, rf_xstrdup(why));
             free(out->why);
             out->why = why;
         }
@@ -245,4 +267,35 @@ void rf_predict_measured(const struct rf_result_set *set,
         out->why = NULL;
     }
     json_decref(here);
+}
+
+static bool is_used(const struct rf_predict_rows *rows,
+                    const struct rf_result_file *file)
+{
+    bool used = false;
+    for (size_t i = 0; i < rows->n; i++) {
+        used |= rows->rows[i].measured.from == file;
+    }
+    return used;
+}
+
+json_t *rf_predict_not_used(const struct rf_result_set *set, char **reasons,
+                            const struct rf_predict_rows *rows)
+{
+    json_t *out = json_array();
+    for (size_t i = 0; i < set->n; i++) {
+        const struct rf_result_file *file = &set->files[i];
+        char *reason = reasons[i];
+        if (!is_used(rows, file)) {
+            json_array_append_new(
+                out, reason != NULL
+                         ? rf_text_json(reason, strlen(reason))
+                         : json_sprintf("not used: scenario %s of run %s: the "
+                                        "file has no such refit",
+                                        file->name, file->run));
+        }
+        free(reason);
+        reasons[i] = NULL;
+    }
+    return out;
 }

@@ -126,16 +126,6 @@ static bool says_first(const struct rf_predict_rows *rows, size_t at)
     return !seen;
 }
 
-/* How many of the results are a row's. */
-static size_t count_used(const struct rf_predict_rows *rows)
-{
-    size_t n = 0;
-    for (size_t i = 0; i < rows->n; i++) {
-        n += says_first(rows, i);
-    }
-    return n;
-}
-
 /* Repeats that do not count. */
 static size_t count_left_out(const struct rf_predict_rows *rows)
 {
@@ -165,6 +155,30 @@ static void print_left_out(const struct rf_predict_rows *rows, FILE *to)
     }
 }
 
+/* But for what is noted in the table. */
+static void print_not_used(const struct rf_predict_rows *rows, FILE *to)
+{
+    const size_t n = json_array_size(rows->not_used);
+    if (n > 0) {
+        fprintf(to, "%zu of %zu %s used\n", rows->n_results - n,
+                rows->n_results, results_text(rows->n_results));
+    }
+    for (size_t i = 0; i < n; i++) {
+        const char *reason =
+            json_string_value(json_array_get(rows->not_used, i));
+        bool noted = false;
+        for (size_t k = 0; k < rows->n; k++) {
+            const char *why = rows->rows[k].measured.why;
+            noted |= why != NULL && strcmp(why, reason) == 0;
+        }
+        if (!noted) {
+            fputs("  ", to);
+            rf_escape(to, RF_REPORT_TABLE, reason);
+            fputc('\n', to);
+        }
+    }
+}
+
 static void print_calibrations(const struct rf_predict_rows *rows,
                                const struct rf_leave_one_out *error, FILE *to)
 {
@@ -185,13 +199,7 @@ static void print_calibrations(const struct rf_predict_rows *rows,
                   to);
         }
     }
-    if (count_used(rows) < rows->n_results) {
-        fprintf(to,
-                "%zu of %zu %s used: others measured another refit, or this "
-                "one before, or on nodes faster or slower than usual\n",
-                count_used(rows), rows->n_results,
-                results_text(rows->n_results));
-    }
+    print_not_used(rows, to);
     print_left_out(rows, to);
     if (error->n > 0) {
         fprintf(to,
@@ -282,12 +290,13 @@ void rf_predict_print_json(const struct rf_predict_rows *rows,
     for (size_t i = 0; i < rows->n; i++) {
         json_array_append_new(list, row_json(&rows->rows[i], step));
     }
-    document = json_pack("{s:i, s:o, s:{s:I, s:I, s:I, s:I}}", "schema_version",
-                         1, "predictions", list, "results", "given",
-                         (json_int_t)rows->n_results, "used",
-                         (json_int_t)count_used(rows), "repeats_left_out",
-                         (json_int_t)count_left_out(rows), "repeats_unsettled",
-                         (json_int_t)rows->n_unsettled);
+    document = json_pack(
+        "{s:i, s:o, s:{s:I, s:I, s:O, s:I, s:I}}", "schema_version", 1,
+        "predictions", list, "results", "given", (json_int_t)rows->n_results,
+        "used", (json_int_t)(rows->n_results - json_array_size(rows->not_used)),
+        "not_used", rows->not_used, "repeats_left_out",
+        (json_int_t)count_left_out(rows), "repeats_unsettled",
+        (json_int_t)rows->n_unsettled);
     if (error->n > 0) {
         json_object_set_new(
             document, "leave_one_out",
@@ -310,5 +319,6 @@ void rf_predict_rows_free(struct rf_predict_rows *rows)
         free(rows->rows[i].measured.why);
     }
     free(rows->rows);
+    json_decref(rows->not_used);
     *rows = (struct rf_predict_rows){.n = 0};
 }

@@ -90,6 +90,7 @@ test_other_transports_are_another_measurement() {
     expect_text out 'launch\.env\.REFIT_UCX_RMA is not given there, "always" here'
     run_coord predict cluster.json results/messages results/puts
     expect_text out '^1 of 2 results used'
+    expect_text out '^  not measured: .* measures another refit: launch\.env'
 }
 
 test_settings_that_cannot_work_are_found_by_check() {

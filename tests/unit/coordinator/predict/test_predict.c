@@ -212,7 +212,7 @@ static double measured_with(const char *name, const char *method,
                                        : file.result,
                         key, value);
     }
-    rf_predict_measured(&set, NULL, pair.scenario, method, model, &found);
+    rf_predict_measured(&set, NULL, pair.scenario, method, model, NULL, &found);
     ck_assert_ptr_eq(found.from, found.ms > 0 ? &file : NULL);
     *why = found.why;
     json_decref(value);
@@ -479,12 +479,13 @@ START_TEST(test_predict_counts_repeats_on_usual_nodes)
     rf_predict_links(&set, &speeds, rf_method_info_find("host"), 0, &links);
     ck_assert_double_eq(links.copy_gbytes_per_s[0],
                         cases[_i].copy_gbytes_per_s);
-    rf_predict_measured(&set, &speeds, pair.scenario, "host", model, &found);
+    rf_predict_measured(&set, &speeds, pair.scenario, "host", model, NULL,
+                        &found);
     ck_assert_double_eq(found.ms, cases[_i].ms);
     ck_assert_uint_eq(found.n_left_out, cases[_i].n_left_out);
     ck_assert_uint_eq(speeds.n_unsettled, cases[_i].n_unsettled);
     ck_assert_ptr_null(found.why);
-    rf_predict_measured(&set, NULL, pair.scenario, "host", model, &found);
+    rf_predict_measured(&set, NULL, pair.scenario, "host", model, NULL, &found);
     ck_assert_double_eq(found.ms, 5);
     json_decref(model);
     json_decref(file.result);
@@ -511,18 +512,21 @@ START_TEST(test_predict_says_when_nodes_were_never_as_usual)
     struct rf_measured found;
     struct rf_predict_speeds speeds;
     rf_predict_speeds_init(&set, pair.config, RF_HOST_MEMORY, &speeds);
-    rf_predict_measured(&set, &speeds, pair.scenario, "host", model, &found);
+    rf_predict_measured(&set, &speeds, pair.scenario, "host", model, NULL,
+                        &found);
     ck_assert_double_eq(found.ms, 5); /* of the one before it */
     ck_assert_ptr_eq(found.from, &files[0]);
     ck_assert_uint_eq(found.n_left_out, 1);
     ck_assert_ptr_null(found.why);
     files[2] = files[0];
     set.files = &files[1]; /* the other one first */
-    rf_predict_measured(&set, &speeds, pair.scenario, "host", model, &found);
+    rf_predict_measured(&set, &speeds, pair.scenario, "host", model, NULL,
+                        &found);
     ck_assert_ptr_eq(found.from, &files[2]);
     ck_assert_uint_eq(found.n_left_out, 1);
     set.n = 1;
-    rf_predict_measured(&set, &speeds, pair.scenario, "host", model, &found);
+    rf_predict_measured(&set, &speeds, pair.scenario, "host", model, NULL,
+                        &found);
     ck_assert_double_eq(found.ms, 0);
     ck_assert_ptr_null(found.from);
     ck_assert_str_eq(found.why, "not used: scenario s of run r: node a copied "
@@ -540,6 +544,7 @@ END_TEST
  * large ones as long as anything else does. */
 START_TEST(test_predict_keeps_sizes_of_probes_apart)
 {
+    char *reasons[2] = {NULL, NULL};
     static const struct repeat large[] = {{9, 20, 22}, {9, 20, 20}, {9, 21, 0}},
                                small[] = {{5, 60, 70}, {5, 66, 60}};
     struct configured_pair pair = configured_pair(
@@ -566,9 +571,14 @@ START_TEST(test_predict_keeps_sizes_of_probes_apart)
         }
     }
     rf_predict_speeds_init(&set, pair.config, RF_HOST_MEMORY, &speeds);
-    rf_predict_measured(&set, &speeds, pair.scenario, "host", model, &found);
+    rf_predict_measured(&set, &speeds, pair.scenario, "host", model, reasons,
+                        &found);
     ck_assert_ptr_eq(found.from, &files[1]);
     ck_assert_uint_eq(found.n_left_out, 0);
+    ck_assert_str_eq(reasons[0], "not used: scenario s of run r: run r "
+                                 "measured the same later");
+    ck_assert_ptr_null(reasons[1]);
+    free(reasons[0]);
     for (size_t i = 0; i < RF_ARRAY_SIZE(wanted); i++) {
         struct rf_capacities links;
         rf_capacities_init(&links, 2);

@@ -52,7 +52,7 @@ const struct rf_result_field rf_result_fields[] = {
     PLAIN("summary", "drift_percent", PERCENT, "drift_percent"),
     SHOWN("summary", "algbw_gbytes_per_s", GBYTES_PER_S, "algbw_gbytes_per_s",
           ">GB/s", 9),
-    SHOWN("bound", "ms", MS, "bound_ms", ">bound ms", 3),
+    SHOWN("bound", "ms", MS, "bound_ms", ">bound ms (best)", 3),
     PLAIN("bound", "resource", TEXT, "bound_resource"),
     PLAIN("bound", "valid", TRUTH, "bound_valid"),
     SHOWN("summary.yardstick_ratio", "median", RATIO, "yardstick_ratio",

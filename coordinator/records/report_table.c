@@ -60,18 +60,20 @@ static const char *figure(enum rf_result_kind kind, double value, char out[32])
     }
 }
 
-/* "1.02 [0.99, 1.04]" */
+/* "1.02 [0.99, 1.04]", or of too few iterations for an interval "1.02 (n=3)". */
 static const char *ratio(const json_t *result,
                          const struct rf_result_field *field, double value,
                          char out[TEXT_BYTES])
 {
     char middle[32], from[32], to[32];
-    double low, high;
+    double low, high, n;
     rf_figure_text(value, 2, middle);
     if (rf_result_number(result, field->object, "low", &low) &&
         rf_result_number(result, field->object, "high", &high)) {
         snprintf(out, TEXT_BYTES, "%s [%s, %s]", middle,
                  rf_figure_text(low, 2, from), rf_figure_text(high, 2, to));
+    } else if (rf_result_number(result, field->object, "count", &n)) {
+        snprintf(out, TEXT_BYTES, "%s (n=%.0f)", middle, n);
     } else {
         snprintf(out, TEXT_BYTES, "%s", middle);
     }

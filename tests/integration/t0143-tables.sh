@@ -56,10 +56,10 @@ test_a_report_fits_the_terminal_and_says_what_is_left_out() {
     expect_text screen '^scenario .* median ms .* verified$'
     expect_text screen '^disaggregated-strategy=broadcast .* 100\.1 .* yes$'
     expect_no_text screen '^scenario .* (bound|p95) ms'
-    expect_text screen '^not shown in 80 columns: predicted, peak memory, bound ms, p95 ms'
+    expect_text screen '^not shown in 80 columns: predicted, peak memory, bound ms \(best\), p95 ms'
     expect_text screen '^all columns: refit-coord report .*less -S'
     on_terminal 200 report run
-    expect_text screen '^scenario .* p95 ms .* bound ms .* verified$'
+    expect_text screen '^scenario .* p95 ms .* bound ms \(best\) .* verified$'
     expect_no_text screen 'not shown'
 }
 
@@ -67,7 +67,7 @@ test_a_pipe_gets_every_column() {
     run_folder run
     COLUMNS=40 run_coord report run
     expect_exit 0
-    expect_text out '^scenario .* p95 ms .* bound ms .* verified$'
+    expect_text out '^scenario .* p95 ms .* bound ms \(best\) .* verified$'
     expect_no_text out 'not shown'
 }
 
@@ -100,7 +100,7 @@ test_the_table_of_a_run_fits() {
     expect_exit 0
     expect_columns 80
     expect_text screen '^colocated-in-one-node .* yes$'
-    expect_text screen '^not shown in 80 columns: predicted, peak memory, bound ms'
+    expect_text screen '^not shown in 80 columns: predicted, peak memory, bound ms \(best\)'
 }
 
 test_families_keep_their_names_whole_on_a_narrow_terminal() {

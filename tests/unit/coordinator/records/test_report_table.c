@@ -62,6 +62,24 @@ static json_t *with_ratio(double ratio)
     return result;
 }
 
+START_TEST(test_report_says_how_few_pairs_a_ratio_without_interval_has)
+{
+    struct rf_table *table = rf_report_table_create(RF_REPORT_TABLE, false);
+    json_t *result = with_ratio(1.034);
+    json_t *ratio =
+        json_object_get(json_object_get(result, "summary"), "yardstick_ratio");
+    char *text;
+    json_object_del(ratio, "low");
+    json_object_set_new(ratio, "count", json_integer(3));
+    rf_report_table_add(table, RF_REPORT_TABLE, NULL, result);
+    text = table_text(table, RF_REPORT_TABLE);
+    ck_assert_msg(strstr(text, "  1.03 (n=3)  ") != NULL, "%s", text);
+    json_decref(result);
+    rf_table_destroy(table);
+    free(text);
+}
+END_TEST
+
 /* The bound is of one speed, the median of another. */
 START_TEST(test_report_has_no_efficiency_where_times_have_two_modes)
 {
@@ -326,6 +344,8 @@ Suite *test_report_table_suite(void)
     tcase_add_test(tests, test_report_keeps_its_headline_on_a_narrow_terminal);
     tcase_add_test(tests, test_report_shows_small_figures);
     tcase_add_test(tests, test_report_shows_ratios_and_bounds_that_are_none);
+    tcase_add_test(tests,
+                   test_report_says_how_few_pairs_a_ratio_without_interval_has);
     tcase_add_test(tests, test_figures_have_three_digits_or_more);
     tcase_add_test(tests, test_report_of_several_runs_says_which);
     tcase_add_test(tests, test_summary_row_has_all_figures_or_nothing);

@@ -7,33 +7,16 @@
 
 #include "common/mem.h"
 #include "coordinator/records/fields.h"
+#include "coordinator/records/refit_identity.h"
 
-/* Whether a value is what older records imply by not having it: unknown tensors
- * are errors, so there are none. Yardsticks do not change a refit. */
-static bool is_default(const char *key, const json_t *value)
+/* Drops that no tensor is unknown if the other record is too old to say so. */
+static void drop_default(json_t *part, const json_t *other)
 {
-    double tensors = 0;
-    if (strcmp(key, "yardstick") == 0) {
-        return true;
-    }
-    return strcmp(key, "unknown_tensors") == 0
-               ? json_is_string(value) &&
-                     strcmp(json_string_value(value), "error") == 0
-               : rf_result_number(value, NULL, "tensors", &tensors) &&
-                     tensors <= 0;
-}
-
-/* Drops defaults that the other record is too old to have. */
-static void drop_defaults(json_t *part, const json_t *other)
-{
-    static const char *const keys[] = {"unknown_tensors", "unknown",
-                                       "yardstick"};
-    for (size_t i = 0; i < RF_ARRAY_SIZE(keys); i++) {
-        const json_t *value = json_object_get(part, keys[i]);
-        if (value != NULL && json_object_get(other, keys[i]) == NULL &&
-            is_default(keys[i], value)) {
-            json_object_del(part, keys[i]);
-        }
+    const json_t *unknown = json_object_get(part, "unknown");
+    double tensors;
+    if (json_object_get(other, "unknown") == NULL &&
+        rf_result_number(unknown, NULL, "tensors", &tensors) && tensors <= 0) {
+        json_object_del(part, "unknown");
     }
 }
 
@@ -51,17 +34,21 @@ static void drop_varying(json_t *part, const char *name)
     }
 }
 
-/* A part of a record, as what two records differ in; of the setup only what
- * methods say of their ways. A new reference, or NULL. */
+/* What of a part of a record can bear on its times; of the setup what methods
+ * say of their ways. A new reference, or NULL. */
 static json_t *part_of(const json_t *record, const char *name)
 {
-    json_t *part = json_deep_copy(json_object_get(record, name));
-    if (strcmp(name, "setup") == 0) {
-        json_t *ways = json_incref(json_object_get(part, "registration"));
-        json_decref(part);
-        part = json_object();
-        json_object_set_new(part, "registration",
-                            ways != NULL ? ways : json_null());
+    const json_t *whole = json_object_get(record, name);
+    json_t *part = NULL;
+    if (strcmp(name, "scenario") == 0) {
+        part = rf_refit_settings(whole);
+    } else if (strcmp(name, "model") == 0) {
+        part = rf_refit_model(whole);
+    } else if (strcmp(name, "setup") == 0) {
+        part = json_pack("{s:O?}", "registration",
+                         json_object_get(whole, "registration"));
+    } else {
+        part = json_deep_copy(whole);
     }
     drop_varying(part, name);
     return part;
@@ -74,8 +61,8 @@ static void each_in(const char *part, const json_t *a, const json_t *b,
 {
     json_t *x = part_of(a, part);
     json_t *y = part_of(b, part);
-    drop_defaults(x, y);
-    drop_defaults(y, x);
+    drop_default(x, y);
+    drop_default(y, x);
     if (x != NULL || y != NULL) {
         rf_json_each_difference(part, x, y, take, data);
     }

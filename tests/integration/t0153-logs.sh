@@ -54,7 +54,7 @@ test_what_ranks_write_is_kept_with_its_phase() {
 
 # The loader names every symbol that it binds: thousands of lines.
 test_a_flood_of_a_rank_is_cut_and_its_log_is_named() {
-    local log=results/.*/logs/s/rank-1.log
+    local log='results/.*/logs/s/rank-1.log'
     cluster '.launch.env = {"LD_DEBUG": "bindings"}'
     run_coord cluster.json
     expect_exit 0

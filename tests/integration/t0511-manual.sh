@@ -16,9 +16,10 @@ options_of_page() { # NAME
 all_help() { # PROGRAM
     local command
     "$1" --help >help || fail "$1 --help: exit code $?"
-    for command in $(sed -n '/^Commands/,/^$/s/^  \([a-z]*\) .*/\1/p' help); do
+    sed -n '/^Commands/,/^$/s/^  \([a-z]*\) .*/\1/p' help >commands
+    while read -r command; do
         "$1" "$command" --help >>help || fail "$1 $command --help: exit code $?"
-    done
+    done <commands
 }
 
 # The words of the help that begin with a dash, without Megatron-LM's.

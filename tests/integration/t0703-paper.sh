@@ -33,7 +33,7 @@ why_not() { # STEP
         echo "no matplotlib (scripts/deps figures)"
     fi
     for command in run report compare rerun; do
-        "$coord" $command --help
+        "$coord" "$command" --help
     done >help
     grep '^refit-coord ' "$1" | grep -oE -- ' --[a-z]+' | while read -r option; do
         grep -q -- "$option" help ||

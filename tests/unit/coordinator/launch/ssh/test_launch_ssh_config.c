@@ -270,7 +270,6 @@ START_TEST(test_ssh_config_jumps_become_a_proxy_command)
     };
     static const char *const bad[] = {"",    "a,",  ",a",   "-oX=y", "a,-b",
                                       "a b", "a;b", "$(a)", "a'b",   "%h"};
-    struct rf_err err = {0};
     char *command = NULL;
     for (size_t i = 0; i < RF_ARRAY_SIZE(cases); i++) {
         ck_assert_int_eq(rf_ssh_jump_command(cases[i].config, cases[i].jumps,

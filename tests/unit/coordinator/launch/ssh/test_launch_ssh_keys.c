@@ -122,16 +122,19 @@ static void use_config(const char *more)
 
 START_TEST(test_ssh_host_key_may_be_in_any_file_of_the_config)
 {
-    static const char *const lines[] = {
-        "UserKnownHostsFile /nonexistent %s/empty %s/known_hosts",
-        "UserKnownHostsFile %s/empty\n  GlobalKnownHostsFile %s/known_hosts",
-        "UserKnownHostsFile %s/empty\n  KnownHostsCommand /bin/cat "
-        "%s/known_hosts",
+    static const struct {
+        const char *empty, *full; /* what the two files are */
+    } settings[] = {
+        {"UserKnownHostsFile /nonexistent ", " "},
+        {"UserKnownHostsFile ", "\n  GlobalKnownHostsFile "},
+        {"UserKnownHostsFile ", "\n  KnownHostsCommand /bin/cat "},
     };
     char more[512];
     sshd_start("");
     launch_file("empty", "# none, and no newline", 0600);
-    snprintf(more, sizeof(more), lines[_i], launch_folder, launch_folder);
+    snprintf(more, sizeof(more), "%s%s/empty%s%s/known_hosts",
+             settings[_i].empty, launch_folder, settings[_i].full,
+             launch_folder);
     use_config(more);
     sshd_expect_success();
     /* What is not there is added to the first. */

@@ -143,6 +143,29 @@ static enum rf_status fail_division(const struct rf_spec *spec,
         also, (unsigned long long)(below + step));
 }
 
+/* Megatron splits each expert over etp ranks, which is tp unless it is given. */
+static enum rf_status fail_size(const struct rf_spec *spec, enum rf_side which,
+                                uint64_t needed, uint32_t slots,
+                                struct rf_err *err)
+{
+    const struct rf_side_spec *side = rf_side_of(spec, which);
+    struct rf_side_spec whole = *side;
+    uint64_t enough;
+    whole.etp = 1;
+    enough = smallest_size(&whole);
+    if (side->layout != RF_LAYOUT_MEGATRON || side->etp == 1 ||
+        enough >= needed) {
+        return rf_world_fail(which, err, "needs at least %llu slots but has %u",
+                             (unsigned long long)needed, slots);
+    }
+    return rf_world_fail(
+        which, err,
+        "needs at least %llu slots but has %u: etp·ep·pp = %u·%u·%u, where "
+        "\"etp\" is tp unless it is given; with \"etp\": 1 it needs %llu",
+        (unsigned long long)needed, slots, side->etp, side->ep, side->pp,
+        (unsigned long long)enough);
+}
+
 /* How many of its places a side uses: all, or what an explicit dp needs. */
 static enum rf_status size_of_side(const struct rf_spec *spec,
                                    enum rf_side which, struct seats *seats,
@@ -160,8 +183,7 @@ static enum rf_status size_of_side(const struct rf_spec *spec,
         return fail_dp(spec, which, err);
     }
     if (needed > seats->n_places) {
-        return rf_world_fail(which, err, "needs at least %llu slots but has %u",
-                             (unsigned long long)needed, seats->n_places);
+        return fail_size(spec, which, needed, seats->n_places, err);
     }
     seats->size = side->dp_given ? (uint32_t)needed : seats->n_places;
     if (seats->size % needed != 0) {

@@ -345,7 +345,8 @@ static const struct {
      "nearest numbers of slots that work: 6, 12",
      {4, 4}},
     {"'train': {}, 'infer': {'tp': 2, 'ep': 8}",
-     "infer: needs at least 16 slots but has 8",
+     "infer: needs at least 16 slots but has 8: etp·ep·pp = 2·8·1, where "
+     "\"etp\" is tp unless it is given; with \"etp\": 1 it needs 8",
      {4, 4}},
     {"'train': {}, 'infer': {'ep': 8, 'etp': 1}",
      "infer: 12 slots do not divide into groups of etp·ep·pp = 1·8·1 = 8 "

@@ -123,21 +123,29 @@ void rf_progress_line(const struct rf_run_view *view, const char *text,
     }
 }
 
-static void draw(struct rf_progress *progress, int64_t now_ns)
+/* "  ~2:31 left", or nothing as long as little is known. */
+static void time_left(const struct rf_progress *progress, int64_t now_ns,
+                      char out[48])
 {
     double share = rf_progress_share(&progress->view);
     int64_t spent = now_ns - progress->began_ns;
-    char text[512], clock[32], left[48] = "", line[1024];
+    char clock[32];
+    out[0] = '\0';
+    if (share > 0.02 && spent > RF_NS_PER_S && !progress->view.over) {
+        int64_t rest =
+            (int64_t)((double)spent * (1 - share) / share) / RF_NS_PER_S;
+        snprintf(out, 48, "  ~%s left", rf_progress_clock(rest, clock));
+    }
+}
+
+static void draw(struct rf_progress *progress, int64_t now_ns)
+{
+    char text[512], left[48], line[1024];
     if (!progress->bar) {
         return;
     }
     describe(progress, text, sizeof(text));
-    if (share > 0.02 && spent > RF_NS_PER_S && !progress->view.over) {
-        int64_t rest =
-            (int64_t)((double)spent * (1 - share) / share) / RF_NS_PER_S;
-        snprintf(left, sizeof(left), "  ~%s left",
-                 rf_progress_clock(rest, clock));
-    }
+    time_left(progress, now_ns, left);
     rf_progress_line(&progress->view, text, left,
                      rf_terminal_columns(STDERR_FILENO), line, sizeof(line));
     rf_stderr_writer_status(progress->output, line);
@@ -165,15 +173,16 @@ void rf_progress_destroy(struct rf_progress *progress)
 /* Without a terminal: logs where the run is, at most every PLAIN_NS. */
 static void plain(struct rf_progress *progress, int64_t now_ns)
 {
-    char text[512];
+    char text[512], left[48];
     if (progress->bar || progress->quiet ||
         now_ns - progress->last_plain_ns < PLAIN_NS) {
         return;
     }
     progress->last_plain_ns = now_ns;
     describe(progress, text, sizeof(text));
-    rf_info("%zu/%zu %s", progress->view.scenario_at,
-            progress->view.n_scenarios, text);
+    time_left(progress, now_ns, left);
+    rf_info("%zu/%zu %s%s", progress->view.scenario_at,
+            progress->view.n_scenarios, text, left);
 }
 
 void rf_progress_update(struct rf_progress *progress,

@@ -6,7 +6,9 @@
 . "$(dirname "$0")/../lib/test.sh"
 
 test_every_suite_is_listed_with_its_sizes() {
-    BUILD=$RF_BUILD_DIR "$RF_TOP/scripts/refit-suite" >out || fail "exit $?"
+    BUILD=$RF_BUILD_DIR "$RF_TOP/scripts/refit-suite" >out 2>err ||
+        fail "exit $?"
+    expect_text err 'run one with ".*/refit-suite SUITE", as in'
     expect_text out '^n-to-m +5 +126 +2[.]15 GB +[0-9.]+ TB$'
     for name in "$RF_TOP"/examples/*.json; do
         name=$(basename "$name" .json)
@@ -58,6 +60,7 @@ test_a_build_without_ucx_runs_the_other_methods() {
         --set model.vocab_size=4096 >out 2>err || fail "exit $?: $(cat err)"
     expect_text err 'methods.json: without method ucx, which this build lacks'
     expect_text out '^tp2pp2-to-tp4-method=host .* yes$'
+    expect_text err '^refit-suite: 5 scenarios move [0-9.]+ [MG]B: about 1 min at 5.00 GB/s$'
     expect_no_text out 'method=ucx'
     [ -e "$RF_BUILD_DIR/refit-ucx.so" ] || return 0
     cp "$RF_BUILD_DIR/refit-ucx.so" bin

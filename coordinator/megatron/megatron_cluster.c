@@ -95,7 +95,10 @@ static enum rf_status check_missing(const struct rf_megatron_args *args,
     }
     return list[0] == '\0'
                ? RF_OK
-               : rf_err_set(err, RF_ERR_USAGE, "megatron: missing %s", list);
+               : rf_err_set(err, RF_ERR_USAGE,
+                            "megatron: missing %s; \"refit-coord megatron "
+                            "--help\" ends with an example",
+                            list);
 }
 
 static enum rf_status check_pairs(const struct rf_megatron_args *args,

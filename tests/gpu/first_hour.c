@@ -22,7 +22,7 @@ struct hour {
         run[PATH_MAX + 16]; /* of a bundle; "" elsewhere */
     const char *only;       /* NULL: all */
     bool small;
-    int64_t end_ns;
+    int64_t end_ns, group_end_ns;   /* of everything, of a group's share */
     double minutes, part_s;         /* limits */
     json_t *report, *parts, *probe; /* the probe: owned, NULL before it */
     int count[RF_HOUR_VERDICTS];
@@ -31,12 +31,13 @@ struct hour {
 static void help(FILE *to)
 {
     const char *group = "";
-    fputs("usage: first-hour [--limit MINUTES] [--part-limit SECONDS]\n"
+    fputs("usage: first-hour [--minutes N] [--part-limit SECONDS]\n"
           "                  [--only PART,...] [--out DIR] [--small]\n\n"
           "Runs what a GPU machine is asked first and writes first-hour.json "
           "and\nfirst-hour.md into DIR (first-hour). Exit code 0: whatever "
           "could run passed.\n\n"
-          "  --limit MINUTES       for everything (30)\n"
+          "  --minutes N           for everything (30); each group gets its "
+          "share,\n                        and what others leave\n"
           "  --part-limit SECONDS  no part gets more\n"
           "  --only PART,...       parts or groups of parts, as below\n"
           "  --out DIR             made if need be\n"
@@ -178,7 +179,7 @@ static void run_part(struct hour *hour, const struct rf_hour_part *part,
                      const char *tool, struct rf_hour_result *result)
 {
     const double left =
-        (double)(hour->end_ns - rf_now_ns()) / (double)RF_NS_PER_S;
+        (double)(hour->group_end_ns - rf_now_ns()) / (double)RF_NS_PER_S;
     char *argv[RF_HOUR_WORDS + 3] = {0};
     char log[PATH_MAX + 64];
     size_t n = 0, own = 0;
@@ -230,8 +231,8 @@ static void do_part(struct hour *hour, const struct rf_hour_part *part,
         skip(result, "interrupted");
         return;
     }
-    if (rf_now_ns() >= hour->end_ns) {
-        snprintf(why, sizeof(why), "the limit of %g minutes is reached",
+    if (rf_now_ns() >= hour->group_end_ns) {
+        snprintf(why, sizeof(why), "its group's share of %g minutes is used up",
                  hour->minutes);
         skip(result, why);
         return;
@@ -349,6 +350,29 @@ static bool keep(struct hour *hour, const struct rf_hour_part *part,
     return true;
 }
 
+static bool is_chosen(const struct hour *hour, const struct rf_hour_part *part)
+{
+    return hour->only == NULL || rf_hour_chosen(hour->only, part);
+}
+
+/* When the group that begins with `part` has had its share of the time left:
+ * as much as its parts' limits are of all that are still to come. */
+static int64_t end_of_share(const struct hour *hour,
+                            const struct rf_hour_part *part)
+{
+    const struct rf_hour_part *end = rf_hour_parts + rf_hour_n_parts;
+    const int64_t now = rf_now_ns();
+    double own_s = 0, all_s = 0;
+    for (const struct rf_hour_part *at = part; at < end; at++) {
+        const double limit_s = is_chosen(hour, at) ? at->limit_s : 0;
+        own_s += strcmp(at->group, part->group) == 0 ? limit_s : 0;
+        all_s += limit_s;
+    }
+    return now + (all_s > 0
+                      ? (int64_t)((double)(hour->end_ns - now) * own_s / all_s)
+                      : 0);
+}
+
 static int run_all(struct hour *hour)
 {
     char stamp[32];
@@ -361,8 +385,12 @@ static int run_all(struct hour *hour)
     for (size_t i = 0; i < rf_hour_n_parts && written; i++) {
         const struct rf_hour_part *part = &rf_hour_parts[i];
         struct rf_hour_result result = {.verdict = RF_HOUR_OK};
-        const bool chosen =
-            hour->only == NULL || rf_hour_chosen(hour->only, part);
+        const bool chosen = is_chosen(hour, part);
+        if (i == 0) {
+            hour->group_end_ns = hour->end_ns;
+        } else if (i == 1 || strcmp(part->group, part[-1].group) != 0) {
+            hour->group_end_ns = end_of_share(hour, part);
+        }
         if (i == 0) {
             (void)probe_machine(hour, &result);
         } else if (chosen) {
@@ -404,7 +432,7 @@ static int read_options(struct hour *hour, int argc, char **argv,
                         const char **out)
 {
     static const struct option options[] = {
-        {"limit", required_argument, NULL, 'l'},
+        {"minutes", required_argument, NULL, 'm'},
         {"part-limit", required_argument, NULL, 'p'},
         {"only", required_argument, NULL, 'o'},
         {"out", required_argument, NULL, 'd'},
@@ -414,8 +442,8 @@ static int read_options(struct hour *hour, int argc, char **argv,
     char word[64], *end = NULL;
     int option;
     while ((option = getopt_long(argc, argv, "h", options, NULL)) != -1) {
-        if (option == 'l' || option == 'p') {
-            double *limit = option == 'l' ? &hour->minutes : &hour->part_s;
+        if (option == 'm' || option == 'p') {
+            double *limit = option == 'm' ? &hour->minutes : &hour->part_s;
             *limit = strtod(optarg, &end);
             if (*end != '\0' || !(*limit > 0) || *limit > 86400) {
                 fputs("first-hour: a limit is a number up to 86400\n", stderr);

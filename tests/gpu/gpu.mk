@@ -34,7 +34,7 @@ bench-gpu: ## copy kernels and an example on this machine's GPU
 	@$(GPU_ENV) tests/gpu/bench-gpu $(BUILD) || [ $$? = 77 ]
 first-hour: ## what to ask a GPU first, within FIRST_HOUR_MINUTES (30)
 	$(call needs,build unit,$(GPU_PROGRAMS))
-	@$(GPU_ENV) $(BUILD)/first-hour --limit $(or $(FIRST_HOUR_MINUTES),30) \
+	@$(GPU_ENV) $(BUILD)/first-hour --minutes $(or $(FIRST_HOUR_MINUTES),30) \
 	    --out $(BUILD)/first-hour-results
 bundle: ## a folder that runs both on a bare GPU machine
 	$(call needs,build unit,$(GPU_PROGRAMS))

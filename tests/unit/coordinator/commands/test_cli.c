@@ -14,16 +14,18 @@
 static enum rf_status parse(const char *const *args, struct rf_cli *cli,
                             struct rf_err *err)
 {
-    static char *argv[ARGS_MAX + 1];
+    /* Words that the parser drops are not in argv any more. */
+    static char *argv[ARGS_MAX + 1], *owned[ARGS_MAX];
     int argc = 0;
     for (int i = 0; i < ARGS_MAX; i++) {
-        free(argv[i]);
-        argv[i] = NULL;
+        free(owned[i]);
+        owned[i] = NULL;
     }
     while (args[argc] != NULL) {
-        argv[argc] = rf_xstrdup(args[argc]);
+        argv[argc] = owned[argc] = rf_xstrdup(args[argc]);
         argc++;
     }
+    argv[argc] = NULL;
     return rf_cli_parse(argc, argv, cli, err);
 }
 

@@ -33,14 +33,14 @@ test_the_reference_names_its_machine_and_no_other_place() {
 
 test_a_new_run_is_compared_with_the_reference() {
     run_coord "$RF_TOP/cluster.json" --set model.num_layers=2 \
-        --set 'scenarios.*.iterations=3' --set 'scenarios.*.warmup=0'
+        --set 'scenarios.*.iterations=3' --set 'scenarios.*.bucket_bytes=8388608'
     expect_exit 0
     run_coord compare "$reference" results/* --threshold 100 \
         --outliers outliers.csv
     expect_exit 0
     expect_text out '^colocated +same '
     expect_text out '^disaggregated +same '
-    expect_text outliers.csv 'reference\.scenario\.warmup'
+    expect_text outliers.csv 'reference\.scenario\.bucket_bytes'
     [ "$(grep -cE '^(colocated|disaggregated),same,' outliers.csv)" = 2 ] ||
         fail "not both are of another question"
 }

@@ -146,7 +146,7 @@ test_a_slip_of_a_flag_runs_nothing() {
     expect_text err 'unknown option --num-layer \(did you mean --num-layers\?\)'
     run_coord megatron --refit-mode collocated "${small[@]}"
     expect_exit 2
-    expect_text err 'missing --num-layers$'
+    expect_text err 'missing --num-layers; '
     run_coord megatron --refit-mode collocated --num-layers 3 "${small[@]}" \
         --pipeline-model-parallel-size 2
     expect_exit 2

@@ -332,14 +332,14 @@ static enum rf_status count_members(const struct rf_jnode *scenario,
                                     size_t *out, struct rf_err *err)
 {
     uint64_t product = 1;
-    for (size_t a = 0; a < axes->n; a++) {
+    for (size_t a = 0; a < axes->n && product <= RF_CONFIG_MAX_SCENARIOS; a++) {
         product *= json_array_size(axes->list[a].values);
-        if (before + product > RF_CONFIG_MAX_SCENARIOS) {
-            return rf_jnode_fail(scenario, err,
-                                 "its lists multiply to more than %d "
-                                 "scenarios (%zu before this one)",
-                                 RF_CONFIG_MAX_SCENARIOS, before);
-        }
+    }
+    if (before + product > RF_CONFIG_MAX_SCENARIOS) {
+        return rf_jnode_fail(scenario, err,
+                             "more than %d scenarios: %zu before this one%s",
+                             RF_CONFIG_MAX_SCENARIOS, before,
+                             axes->n > 0 ? ", and its lists multiply" : "");
     }
     *out = (size_t)product;
     return RF_OK;

@@ -11,6 +11,7 @@
 #include "coordinator/config/config.h"
 #include "coordinator/config/paths.h"
 #include "planner/model/model.h"
+#include "tests/lib/quoted.h"
 #include "tests/lib/quotes.h"
 
 #define MODEL                                                                  \
@@ -348,6 +349,26 @@ START_TEST(test_config_refuses_a_matrix_that_is_too_large)
 }
 END_TEST
 
+START_TEST(test_config_refuses_a_list_that_is_too_long)
+{
+    struct rf_config *config = NULL;
+    struct rf_err err = {0};
+    json_t *document = quoted_json("{" NODES ", " MODEL "}");
+    json_t *list = json_array();
+    for (int i = 0; i <= RF_CONFIG_MAX_SCENARIOS; i++) {
+        json_array_append_new(list, json_pack("{s:o, s:{}, s:{}}", "name",
+                                              json_sprintf("s%d", i), "train",
+                                              "infer"));
+    }
+    json_object_set_new(document, "scenarios", list);
+    ck_assert_int_eq(
+        rf_config_from_json(document, "c.json", true, &config, &err),
+        RF_ERR_CONFIG);
+    ck_assert_str_eq(err.text, "c.json: $.scenarios[4096]: more than 4096 "
+                               "scenarios: 4096 before this one");
+}
+END_TEST
+
 START_TEST(test_config_knows_a_model_file)
 {
     json_t *model = json_pack("{s:s}", "model_type", "llama");
@@ -582,6 +603,7 @@ Suite *test_config_suite(void)
     tcase_add_loop_test(tests, test_config_errors_name_place_and_rule, 0,
                         (int)RF_ARRAY_SIZE(wrong));
     tcase_add_test(tests, test_config_refuses_a_matrix_that_is_too_large);
+    tcase_add_test(tests, test_config_refuses_a_list_that_is_too_long);
     tcase_add_test(tests, test_config_knows_a_model_file);
     suite_add_tcase(suite, tests);
     tcase_add_test(tests, test_config_limits_the_environment);

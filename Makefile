@@ -303,7 +303,8 @@ check-tsan: export RF_TSAN := 1
 check-tsan: export UCX_MEM_EVENTS := n
 # By default a process waits a second in _exit(), which is longer than an agent
 # waits for a rank to end after an abort.
-check-tsan: export TSAN_OPTIONS := atexit_sleep_ms=0 $(TSAN_OPTIONS)
+check-tsan: export TSAN_OPTIONS := atexit_sleep_ms=0 \
+	suppressions=$(CURDIR)/tests/tsan.supp $(TSAN_OPTIONS)
 check-asan check-tsan: export CK_TIMEOUT_MULTIPLIER := 8
 check-asan check-tsan: check-%:
 	@scripts/deps build test

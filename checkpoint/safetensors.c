@@ -186,33 +186,30 @@ static enum rf_status check_tiling(struct header_reader *reader)
 }
 
 /* Moves the tensors into `manifest`, all or, when one is there already, none.
- */
+ * They are not copied: a header may have a million of them. */
 static enum rf_status add_found(struct header_reader *reader, json_t *manifest)
 {
-    json_t *found = json_object();
-    const char *name;
-    json_t *value;
+    json_t *file;
+    for (size_t i = 0; i < reader->n; i++) {
+        const char *name = reader->extents[i].name;
+        if (json_object_get(manifest, name) != NULL) {
+            return rf_jnode_fail(&reader->root, reader->err,
+                                 "%.100s is in another file too", name);
+        }
+    }
+    file = json_string(reader->root.file);
     for (size_t i = 0; i < reader->n; i++) {
         const struct extent *extent = &reader->extents[i];
-        const json_t *tensor =
-            json_object_get(reader->root.value, extent->name);
-        if (json_object_get(manifest, extent->name) != NULL) {
-            json_decref(found);
-            return rf_jnode_fail(&reader->root, reader->err,
-                                 "%.100s is in another file too", extent->name);
-        }
+        json_t *tensor = json_object_get(reader->root.value, extent->name);
+        json_object_del(tensor, "data_offsets");
+        json_object_set(tensor, "file", file);
         json_object_set_new(
-            found, extent->name,
-            json_pack("{s:O, s:O, s:s, s:I}", "shape",
-                      json_object_get(tensor, "shape"), "dtype",
-                      json_object_get(tensor, "dtype"), "file",
-                      reader->root.file, "offset",
-                      (json_int_t)(reader->data_offset + extent->begin)));
+            tensor, "offset",
+            json_integer((json_int_t)(reader->data_offset + extent->begin)));
+        json_object_set(manifest, extent->name, tensor);
+        json_object_del(reader->root.value, extent->name); /* frees the name */
     }
-    json_object_foreach (found, name, value) {
-        json_object_set(manifest, name, value);
-    }
-    json_decref(found);
+    json_decref(file);
     return RF_OK;
 }
 

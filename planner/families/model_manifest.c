@@ -396,9 +396,11 @@ static size_t layer_end(const struct manifest *manifest, size_t begin,
  * names, so that these tensors form families of their own. Sorts again. */
 static void set_gaps_apart(struct manifest *manifest)
 {
-    size_t next;
+    size_t next, end = 0;
     for (size_t i = 0; i < manifest->n; i = next) {
-        size_t last = layer_end(manifest, i, family_end(manifest, i)) - 1;
+        size_t last;
+        end = i < end ? end : family_end(manifest, i);
+        last = layer_end(manifest, i, end) - 1;
         next = last + 1;
         if (manifest->entries[i].expert == NO_NUMBER ||
             manifest->entries[last].expert == (int64_t)(last - i)) {

@@ -174,11 +174,14 @@ static json_t *make_rule(const struct rf_family_table *common,
     return rule;
 }
 
+/* What a plan's name of a module stands for. */
+static const char *const suffixes[] = {"", ".weight", ".bias"};
+#define MAX_ENTRIES (RF_MODEL_MAX_RULES / RF_ARRAY_SIZE(suffixes))
+
 static enum rf_status read_plan(const struct rf_jnode *plan, const char *prefix,
                                 const struct rf_family_table *common,
                                 json_t *known, json_t *out, struct rf_err *err)
 {
-    static const char *const suffixes[] = {"", ".weight", ".bias"};
     const char *key;
     json_t *value;
     json_object_foreach (plan->value, key, value) {
@@ -217,6 +220,10 @@ enum rf_status rf_model_config_rules(const struct rf_jnode *config,
         struct rf_jnode plan = rf_jnode_get(&object, plans[i]);
         if (plan.value != NULL && !json_is_object(plan.value)) {
             status = rf_jnode_wrong(&plan, err, "must be an object");
+        } else if (json_object_size(plan.value) > MAX_ENTRIES) {
+            status =
+                rf_jnode_fail(&plan, err, "has %zu entries; %zu are the most",
+                              json_object_size(plan.value), MAX_ENTRIES);
         } else if (plan.value != NULL) {
             status =
                 read_plan(&plan, wrapped ? "model.language_model." : "model.",

@@ -140,6 +140,10 @@ static enum rf_status read_rules(struct rf_family_table *table,
     if (list->value != NULL && !json_is_array(list->value)) {
         return rf_jnode_fail(list, err, "must be a list of rules");
     }
+    if (json_array_size(list->value) > RF_MODEL_MAX_RULES) {
+        return rf_jnode_fail(list, err, "has %zu rules; %d are the most",
+                             json_array_size(list->value), RF_MODEL_MAX_RULES);
+    }
     for (size_t i = 0; i < json_array_size(list->value); i++) {
         struct rf_jnode node = rf_jnode_at(list, i);
         struct rf_err why = {.text = ""};

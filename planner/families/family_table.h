@@ -8,6 +8,9 @@
 
 #include "planner/families/table.h"
 
+/* In a list: each tensor of a model is compared with each rule. */
+#define RF_MODEL_MAX_RULES 4096
+
 struct rf_values;
 
 /*

@@ -348,6 +348,31 @@ START_TEST(test_rules_that_are_wrong_are_told_together)
 }
 END_TEST
 
+/* Each of them would be tried on each tensor. */
+START_TEST(test_rules_without_end_are_refused_at_once)
+{
+    char many[2 * 4097 + 1], *entries = NULL;
+    size_t size = 0;
+    FILE *stream = open_memstream(&entries, &size);
+    for (size_t i = 0; i < 4097; i++) {
+        memcpy(&many[2 * i], i < 4096 ? "1," : "1", 2);
+    }
+    for (int i = 0; i < 1366; i++) {
+        fprintf(stream, "%s'e%d': 'colwise'", i > 0 ? ", " : "", i);
+    }
+    fclose(stream);
+    many[2 * 4097 - 1] = '\0';
+    assert_says(model_error("{'config': {" TINY "}, 'rules': [%s]}", many),
+                "test: $.rules: has 4097 rules; 4096 are the most");
+    assert_says(model_error("{'config': {" TINY ", 'base_model_tp_plan': {%s}"
+                            "}, 'rules': 'config'}",
+                            entries),
+                "test: $.config.base_model_tp_plan: has 1366 entries; 1365 "
+                "are the most");
+    free(entries);
+}
+END_TEST
+
 START_TEST(test_rules_that_are_wrong_are_refused_with_the_place)
 {
     assert_says(model_error("%s", refused[_i].text), refused[_i].says);
@@ -432,6 +457,7 @@ Suite *test_family_table_suite(void)
     tcase_add_test(tests, test_rules_follow_the_plan_of_a_config);
     tcase_add_loop_test(tests, test_rules_of_one_name_go_by_the_layer, 0, 2);
     tcase_add_test(tests, test_rules_that_are_wrong_are_told_together);
+    tcase_add_test(tests, test_rules_without_end_are_refused_at_once);
     tcase_add_loop_test(tests,
                         test_rules_that_are_wrong_are_refused_with_the_place, 0,
                         (int)RF_ARRAY_SIZE(refused));

@@ -11,7 +11,7 @@ int main(void)
     SRunner *runner = srunner_create(NULL);
     int failed;
     /* Check's own 4 s are not enough where many processes run. */
-    setenv("CK_DEFAULT_TIMEOUT", "60", 0);
+    setenv("CK_DEFAULT_TIMEOUT", "180", 0);
     for (const suite_fn *suite = rf_suites; *suite != NULL; suite++) {
         srunner_add_suite(runner, (*suite)());
     }

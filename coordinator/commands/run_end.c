@@ -171,7 +171,8 @@ static void store_op(char *path, char *text, json_t *record, unsigned n_folders,
                      void *data)
 {
     struct rf_run_app *app = data;
-    const struct rf_store_thread_file file = {path, text, record, n_folders};
+    const struct rf_store_thread_file file = {path, text, record, true,
+                                              n_folders};
     rf_store_thread_start(&app->loop, &file, stored_cb, app);
 }
 

@@ -17,19 +17,27 @@ struct storing {
     void *data;
 };
 
-static void work_cb(uv_work_t *work)
+static enum rf_status store(struct rf_store_thread_file *file,
+                            struct rf_err *err)
 {
-    struct storing *storing = work->data;
-    struct rf_store_thread_file *file = &storing->file;
+    size_t size;
     if (file->text == NULL) {
         file->text = rf_record_text(file->record);
     }
-    storing->status =
-        file->text != NULL
-            ? rf_store_own(file->path, file->n_folders, file->text,
-                           strlen(file->text), &storing->why)
-            : rf_err_set(&storing->why, RF_ERR_INTERNAL, "%s: cannot encode",
-                         file->path);
+    if (file->text == NULL) {
+        return rf_err_set(err, RF_ERR_INTERNAL, "%s: cannot encode",
+                          file->path);
+    }
+    size = strlen(file->text);
+    return file->own ? rf_store_own(file->path, file->n_folders, file->text,
+                                    size, err)
+                     : rf_store(file->path, file->text, size, err);
+}
+
+static void work_cb(uv_work_t *work)
+{
+    struct storing *storing = work->data;
+    storing->status = store(&storing->file, &storing->why);
 }
 
 static void after_cb(uv_work_t *work, int status)

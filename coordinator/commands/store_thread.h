@@ -7,6 +7,7 @@
 #define RF_COORDINATOR_COMMANDS_STORE_THREAD_H
 
 #include <jansson.h>
+#include <stdbool.h>
 #include <uv.h>
 
 #include "common/err.h"
@@ -18,12 +19,14 @@ typedef void (*rf_stored_fn)(const struct rf_err *why, void *data);
 struct rf_store_thread_file {
     char *path, *text;  /* taken; without a text, that of */
     json_t *record;     /* which is shared and must not change meanwhile */
-    unsigned n_folders; /* the last ones of the path, as of rf_store_own() */
+    bool own;           /* the program's, not one that the user named */
+    unsigned n_folders; /* of an own one, as of rf_store_own() */
 };
 
 /*
- * Calls rf_store_own() for the file on a thread of libuv's, then `stored` on
- * the loop. It cannot be called off: the loop is alive until then. Files that vouch for others are begun when those are stored.
+ * Calls rf_store_own() or rf_store() for the file on a thread of libuv's, then
+ * `stored` on the loop. It cannot be called off: the loop is alive until then.
+ * Files that vouch for others are begun when those are stored.
  */
 void rf_store_thread_start(uv_loop_t *loop,
                            const struct rf_store_thread_file *file,

@@ -136,6 +136,15 @@ test_a_trace_that_cannot_be_written_is_an_error() {
     expect_text err 'dry-run runs nothing that --trace could record'
 }
 
+test_a_link_that_a_trace_is_named_by_is_kept() {
+    cluster
+    ln -s there t.json
+    run_coord cluster.json --trace t.json
+    expect_exit 0
+    [ -L t.json ] || fail "the link is gone"
+    check_trace there
+}
+
 test_a_trace_may_go_to_standard_output() {
     cluster
     run_coord cluster.json --trace -

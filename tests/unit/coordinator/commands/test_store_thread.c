@@ -3,6 +3,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "common/mem.h"
@@ -34,10 +35,11 @@ static enum rf_status start(const struct rf_store_thread_file *file)
 }
 
 /* Stores "text" as `path`; RF_OK, or why not. */
-static enum rf_status store(const char *path, unsigned n_folders)
+static enum rf_status store(const char *path, bool own, unsigned n_folders)
 {
     return start(&(struct rf_store_thread_file){.path = rf_xstrdup(path),
                                                 .text = rf_xstrdup("text"),
+                                                .own = own,
                                                 .n_folders = n_folders});
 }
 
@@ -57,7 +59,7 @@ START_TEST(test_storing_keeps_the_loop_alive_until_the_file_is_there)
     char *path;
     ck_assert_ptr_nonnull(mkdtemp(folder));
     path = rf_xasprintf("%s/file", folder);
-    ck_assert_int_eq(store(path, 0), RF_OK);
+    ck_assert_int_eq(store(path, true, 0), RF_OK);
     check_line(path, "text");
     unlink(path);
     rmdir(folder);
@@ -84,7 +86,7 @@ END_TEST
 
 START_TEST(test_storing_tells_why_a_file_cannot_be_stored)
 {
-    ck_assert_int_eq(store("/dev/null/file", 0), RF_ERR_IO);
+    ck_assert_int_eq(store("/dev/null/file", true, 0), RF_ERR_IO);
     ck_assert_ptr_nonnull(strstr(seen.why.text, "/dev/null/file"));
 }
 END_TEST
@@ -94,10 +96,10 @@ START_TEST(test_storing_makes_only_the_folders_it_is_told_to_make)
     char folder[] = "/tmp/refit-storing-XXXXXX", path[64];
     ck_assert_ptr_nonnull(mkdtemp(folder));
     snprintf(path, sizeof(path), "%s/a/b/file", folder);
-    ck_assert_int_eq(store(path, 1), RF_ERR_IO);
+    ck_assert_int_eq(store(path, true, 1), RF_ERR_IO);
     ck_assert_ptr_nonnull(strstr(seen.why.text, "No such file"));
     for (int i = 0; i < 2; i++) { /* missing, then there */
-        ck_assert_int_eq(store(path, 2), RF_OK);
+        ck_assert_int_eq(store(path, true, 2), RF_OK);
         ck_assert_int_eq(access(path, R_OK), 0);
     }
     unlink(path);
@@ -105,6 +107,29 @@ START_TEST(test_storing_makes_only_the_folders_it_is_told_to_make)
     rmdir(path);
     *strrchr(path, '/') = '\0';
     ck_assert_int_eq(rmdir(path), 0);
+    rmdir(folder);
+}
+END_TEST
+
+/* Whose is the link that has the file's name? */
+START_TEST(test_storing_replaces_own_links_and_follows_others)
+{
+    char folder[] = "/tmp/refit-storing-XXXXXX", link[64], target[64];
+    struct stat file;
+    ck_assert_ptr_nonnull(mkdtemp(folder));
+    snprintf(link, sizeof(link), "%s/link", folder);
+    snprintf(target, sizeof(target), "%s/target", folder);
+    ck_assert_int_eq(symlink("target", link), 0);
+    ck_assert_int_eq(store(link, false, 0), RF_OK);
+    ck_assert_int_eq(lstat(link, &file), 0);
+    ck_assert(S_ISLNK(file.st_mode));
+    check_line(target, "text");
+    unlink(target);
+    ck_assert_int_eq(store(link, true, 0), RF_OK);
+    ck_assert_int_eq(lstat(link, &file), 0);
+    ck_assert(S_ISREG(file.st_mode));
+    ck_assert_int_eq(access(target, F_OK), -1);
+    unlink(link);
     rmdir(folder);
 }
 END_TEST
@@ -120,6 +145,7 @@ Suite *test_store_thread_suite(void)
     tcase_add_test(tests, test_storing_tells_why_a_file_cannot_be_stored);
     tcase_add_test(tests,
                    test_storing_makes_only_the_folders_it_is_told_to_make);
+    tcase_add_test(tests, test_storing_replaces_own_links_and_follows_others);
     suite_add_tcase(suite, tests);
     return suite;
 }

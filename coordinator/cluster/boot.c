@@ -8,6 +8,7 @@
 #include "common/log.h"
 #include "common/mem.h"
 #include "coordinator/cluster/random.h"
+#include "planner/scenario/spec.h"
 #include "transport/info/method_info.h"
 
 #define NONCE_BYTES 16
@@ -57,8 +58,7 @@ static struct rf_msg_shared *copy_shared(const struct rf_msg_shared *shared)
 static bool is_used(const struct rf_config *config, const char *method)
 {
     for (size_t i = 0; i < config->n_scenarios; i++) {
-        const char *used = json_string_value(
-            json_object_get(config->scenarios[i].value, "method"));
+        const char *used = rf_spec_method(config->scenarios[i].value);
         if (used != NULL && strcmp(used, method) == 0) {
             return true;
         }

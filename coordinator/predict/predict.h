@@ -220,9 +220,10 @@ struct rf_predict_rows {
     size_t n_unsettled; /* repeats and results where no speed is usual */
 };
 
-/* For `not_used`: takes the reasons that rf_predict_measured() gave, and says
- * of a result without any that the file has no such refit. Owned. */
-json_t *rf_predict_not_used(const struct rf_result_set *set, char **reasons,
+/* For `not_used`: the reasons that rf_predict_measured() gave; of a result
+ * without any, that the file has no such refit. Owned. */
+json_t *rf_predict_not_used(const struct rf_result_set *set,
+                            char *const *reasons,
                             const struct rf_predict_rows *rows);
 
 /* How far predictions are off that know only the other results. */

@@ -279,13 +279,14 @@ static bool is_used(const struct rf_predict_rows *rows,
     return used;
 }
 
-json_t *rf_predict_not_used(const struct rf_result_set *set, char **reasons,
+json_t *rf_predict_not_used(const struct rf_result_set *set,
+                            char *const *reasons,
                             const struct rf_predict_rows *rows)
 {
     json_t *out = json_array();
     for (size_t i = 0; i < set->n; i++) {
         const struct rf_result_file *file = &set->files[i];
-        char *reason = reasons[i];
+        const char *reason = reasons[i];
         if (!is_used(rows, file)) {
             json_array_append_new(
                 out, reason != NULL
@@ -294,8 +295,6 @@ json_t *rf_predict_not_used(const struct rf_result_set *set, char **reasons,
                                         "file has no such refit",
                                         file->name, file->run));
         }
-        free(reason);
-        reasons[i] = NULL;
     }
     return out;
 }

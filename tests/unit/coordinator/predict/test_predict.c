@@ -540,6 +540,27 @@ START_TEST(test_predict_says_when_nodes_were_never_as_usual)
 }
 END_TEST
 
+/* Each result has a row or a reason. */
+START_TEST(test_predict_says_why_a_result_has_no_row)
+{
+    char in_row[] = "a", other[] = "b", run[] = "r", later[] = "it is old";
+    struct rf_result_file files[] = {{.name = in_row, .run = run},
+                                     {.name = other, .run = run},
+                                     {.name = other, .run = run}};
+    const struct rf_result_set set = {.files = files, .n = 3};
+    char *const reasons[] = {NULL, later, NULL};
+    struct rf_predict_row row = {.measured.from = &files[0]};
+    const struct rf_predict_rows rows = {.rows = &row, .n = 1};
+    json_t *found = rf_predict_not_used(&set, reasons, &rows),
+           *wanted = json_pack("[s,s]", "it is old",
+                               "not used: scenario b of run r: the file has no "
+                               "such refit");
+    ck_assert(json_equal(found, wanted));
+    json_decref(found);
+    json_decref(wanted);
+}
+END_TEST
+
 /* Small buffers stay in a cache: they are no other machine, and say nothing of
  * large ones as long as anything else does. */
 START_TEST(test_predict_keeps_sizes_of_probes_apart)
@@ -632,6 +653,7 @@ Suite *test_predict_suite(void)
     tcase_add_loop_test(tests, test_predict_counts_repeats_on_usual_nodes, 0,
                         11);
     tcase_add_test(tests, test_predict_says_when_nodes_were_never_as_usual);
+    tcase_add_test(tests, test_predict_says_why_a_result_has_no_row);
     tcase_add_test(tests, test_predict_keeps_sizes_of_probes_apart);
     tcase_add_test(tests, test_predict_knows_no_nodes_of_other_names);
     suite_add_tcase(suite, tests);

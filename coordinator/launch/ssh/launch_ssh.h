@@ -148,7 +148,7 @@ struct rf_ssh_settings {
     char *known_hosts_command;
     char *identity_agent; /* NULL: $SSH_AUTH_SOCK */
     char *host_key_alias;
-    char *options[7];  /* of libssh, see rf_ssh_set_options() */
+    char *options[7];  /* see rf_ssh_set_options() */
     char ignored[256]; /* "AddressFamily, CertificateFile" */
 };
 

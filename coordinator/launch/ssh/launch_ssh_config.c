@@ -250,6 +250,10 @@ static const struct {
     {"compression", SSH_OPTIONS_COMPRESSION, SSH_OPTIONS_COMPRESSION},
 };
 
+_Static_assert(RF_ARRAY_SIZE(options) ==
+                   RF_ARRAY_SIZE(((struct rf_ssh_settings *)NULL)->options),
+               "settings hold each option");
+
 static void take_line(struct rf_ssh_settings *out, const char *name,
                       char *value)
 {

@@ -221,9 +221,10 @@ enum rf_status rf_model_config_rules(const struct rf_jnode *config,
         if (plan.value != NULL && !json_is_object(plan.value)) {
             status = rf_jnode_wrong(&plan, err, "must be an object");
         } else if (json_object_size(plan.value) > MAX_ENTRIES) {
-            status =
-                rf_jnode_fail(&plan, err, "has %zu entries; %zu are the most",
-                              json_object_size(plan.value), MAX_ENTRIES);
+            status = rf_jnode_fail(&plan, err,
+                                   "has %zu entries; %zu are the most: "
+                                   "* in a name stands for all layers",
+                                   json_object_size(plan.value), MAX_ENTRIES);
         } else if (plan.value != NULL) {
             status =
                 read_plan(&plan, wrapped ? "model.language_model." : "model.",

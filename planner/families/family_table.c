@@ -141,7 +141,9 @@ static enum rf_status read_rules(struct rf_family_table *table,
         return rf_jnode_fail(list, err, "must be a list of rules");
     }
     if (json_array_size(list->value) > RF_MODEL_MAX_RULES) {
-        return rf_jnode_fail(list, err, "has %zu rules; %d are the most",
+        return rf_jnode_fail(list, err,
+                             "has %zu rules; %d are the most: {L} and {E} in a "
+                             "name stand for all layers and experts",
                              json_array_size(list->value), RF_MODEL_MAX_RULES);
     }
     for (size_t i = 0; i < json_array_size(list->value); i++) {

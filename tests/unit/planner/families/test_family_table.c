@@ -363,12 +363,13 @@ START_TEST(test_rules_without_end_are_refused_at_once)
     fclose(stream);
     many[2 * 4097 - 1] = '\0';
     assert_says(model_error("{'config': {" TINY "}, 'rules': [%s]}", many),
-                "test: $.rules: has 4097 rules; 4096 are the most");
+                "test: $.rules: has 4097 rules; 4096 are the most: {L} and {E} "
+                "in a name stand for all layers and experts");
     assert_says(model_error("{'config': {" TINY ", 'base_model_tp_plan': {%s}"
                             "}, 'rules': 'config'}",
                             entries),
                 "test: $.config.base_model_tp_plan: has 1366 entries; 1365 "
-                "are the most");
+                "are the most: * in a name stands for all layers");
     free(entries);
 }
 END_TEST

@@ -36,6 +36,17 @@ test_commands_on_a_host_see_its_name() {
     [ "$(hostname)" != "$name" ] || fail "this machine was renamed"
 }
 
+test_a_folder_that_cannot_be_made_says_why() {
+    refuses() { # FOLDER TEXT
+        "$testbed" up --hosts 1 --dir "$1" >out 2>err && fail "it came up"
+        expect_text err "$2"
+    }
+    mkdir other
+    refuses other 'other exists and is no test bed; choose another folder'
+    refuses "$bed" "$bed is a test bed: end it with .*down --dir $bed\""
+    refuses none/new 'none/new.*: No such file .*; choose another folder'
+}
+
 test_disaggregated_over_three_hosts() {
     cluster
     run_coord cluster.json -s split

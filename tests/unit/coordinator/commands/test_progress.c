@@ -1,6 +1,11 @@
 /* What the progress line says. */
 #include <check.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
 
+#include "common/clock.h"
+#include "common/log.h"
 #include "coordinator/commands/progress.h"
 #include "tests/unit/coordinator/reports/report_lab.h"
 
@@ -112,6 +117,49 @@ START_TEST(test_progress_says_how_much_of_a_checkpoint_is_read)
 }
 END_TEST
 
+static char logged[256];
+
+static void take_line(enum rf_log_level level, const char *line, void *data)
+{
+    (void)level;
+    (void)data;
+    snprintf(logged, sizeof(logged), "%s", line);
+}
+
+START_TEST(test_progress_without_a_terminal_says_what_time_is_left)
+{
+    struct rf_run_view view = {.n_scenarios = 2,
+                               .n_iterations = 4,
+                               .scenario_at = 1,
+                               .scenario = "s",
+                               .state = "running"};
+    int ends[2];
+    struct rf_stderr_writer *output;
+    struct rf_progress *progress;
+    int64_t began_ns = rf_now_ns();
+    ck_assert_int_eq(pipe(ends), 0);
+    output = rf_stderr_writer_create(ends[1]);
+    progress = rf_progress_create(output, false);
+    rf_log_set_sink(take_line, NULL);
+    rf_progress_update(progress, &view, began_ns);
+    ck_assert_ptr_nonnull(strstr(logged, "scenario 1 of 2: s"));
+    view.iteration = 2; /* a quarter of all */
+    rf_progress_update(progress, &view, began_ns + 9 * RF_NS_PER_S);
+    ck_assert_ptr_nonnull(strstr(logged, "scenario 1 of 2: s")); /* too soon */
+    rf_progress_update(progress, &view,
+                       began_ns + 20 * RF_NS_PER_S + RF_NS_PER_S / 4);
+    ck_assert_msg(strstr(logged, "1/2 s: running, iteration 3 of 4  "
+                                 "~1:00 left") != NULL,
+                  "%s", logged);
+    rf_log_set_sink(NULL, NULL);
+    rf_progress_destroy(progress);
+    rf_stderr_writer_end(output, 5000);
+    rf_stderr_writer_destroy(output);
+    close(ends[0]);
+    close(ends[1]);
+}
+END_TEST
+
 Suite *test_progress_suite(void);
 Suite *test_progress_suite(void)
 {
@@ -122,6 +170,8 @@ Suite *test_progress_suite(void)
     tcase_add_test(tests, test_progress_says_how_much_of_a_checkpoint_is_read);
     tcase_add_test(tests, test_progress_of_a_scenario_says_what_was_measured);
     tcase_add_test(tests, test_progress_of_a_scenario_has_one_headline);
+    tcase_add_test(tests,
+                   test_progress_without_a_terminal_says_what_time_is_left);
     suite_add_tcase(suite, tests);
     return suite;
 }

@@ -151,19 +151,17 @@ static enum rf_status fail_size(const struct rf_spec *spec, enum rf_side which,
     const struct rf_side_spec *side = rf_side_of(spec, which);
     struct rf_side_spec whole = *side;
     uint64_t enough;
+    char why[160] = "";
     whole.etp = 1;
     enough = smallest_size(&whole);
-    if (side->layout != RF_LAYOUT_MEGATRON || side->etp == 1 ||
-        enough >= needed) {
-        return rf_world_fail(which, err, "needs at least %llu slots but has %u",
-                             (unsigned long long)needed, slots);
+    if (side->layout == RF_LAYOUT_MEGATRON && enough < needed) {
+        snprintf(why, sizeof(why),
+                 ": etp·ep·pp = %u·%u·%u, where \"etp\" is tp unless it is "
+                 "given; with \"etp\": 1 it needs %llu",
+                 side->etp, side->ep, side->pp, (unsigned long long)enough);
     }
-    return rf_world_fail(
-        which, err,
-        "needs at least %llu slots but has %u: etp·ep·pp = %u·%u·%u, where "
-        "\"etp\" is tp unless it is given; with \"etp\": 1 it needs %llu",
-        (unsigned long long)needed, slots, side->etp, side->ep, side->pp,
-        (unsigned long long)enough);
+    return rf_world_fail(which, err, "needs at least %llu slots but has %u%s",
+                         (unsigned long long)needed, slots, why);
 }
 
 /* How many of its places a side uses: all, or what an explicit dp needs. */

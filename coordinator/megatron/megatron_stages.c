@@ -22,11 +22,6 @@
 #define WITH_EMBEDDING "account-for-embedding-in-pipeline-split"
 #define WITH_LOSS "account-for-loss-in-pipeline-split"
 
-static void put(json_t *object, const char *key, json_int_t value)
-{
-    json_object_set_new(object, key, json_integer(value));
-}
-
 /* The number of virtual stages from that of their layers. */
 static enum rf_status count_chunks(const struct rf_megatron_args *args,
                                    json_int_t layers, json_int_t stages,
@@ -42,7 +37,7 @@ static enum rf_status count_chunks(const struct rf_megatron_args *args,
                           "layers of a pipeline stage",
                           (long long)each);
     }
-    put(train, "vpp", layers / stages / each);
+    json_object_set_new(train, "vpp", json_integer(layers / stages / each));
     return RF_OK;
 }
 
@@ -125,8 +120,8 @@ static char *unroll(const char *text)
     return out;
 }
 
-/* "pp_layers" of an unrolled layout; *last is where layers for multi-token
- * prediction are, -1: nowhere. */
+/* "pp_layers" of an unrolled layout; *predicting is where layers for
+ * multi-token prediction are, -1: nowhere. */
 static json_t *layers_of(const char *layout, json_int_t *predicting)
 {
     json_t *list = json_array();
@@ -177,7 +172,7 @@ static enum rf_status read_layout(const char *text, json_int_t stages,
                           text);
     }
     if (slices > stages) {
-        put(train, "vpp", slices / stages);
+        json_object_set_new(train, "vpp", json_integer(slices / stages));
     }
     return RF_OK;
 }

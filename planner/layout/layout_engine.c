@@ -4,9 +4,10 @@
  * parameter, and the two latent down-projections lie together. Key/value heads
  * repeat when TP exceeds them. Vocabulary rows are padded to a multiple of 64.
  * With tied embeddings the last pipeline stage has a copy of the embedding, as
- * their models do. Layers that the stages do not divide go to the last stages in
- * SGLang, in vLLM to those before the last. Packed blocks are dealt out, so that the last ranks may have
- * fewer; what the parameters are padded with there is left out.
+ * their models do. Layers that the stages do not divide go to the last stages
+ * in SGLang, in vLLM to those before the last. Packed blocks are dealt out, so
+ * that the last ranks may have fewer; what the parameters are padded with there
+ * is left out.
  *
  * SGLang makes the same parameters of other shares: heads and the input
  * embedding are divided inside an attention group, experts over what EP leaves

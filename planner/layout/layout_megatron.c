@@ -4,12 +4,12 @@
  * linear_qkv holds, for each query group in turn, the rows of its queries, its
  * key and its value; these rows are split evenly over TP, also when TP exceeds
  * the groups. Where keys are the values, too, the rows of values are there, but
- * nobody reads them. linear_fc1 holds [gate; up] of the rank's columns, for dense
- * MLPs, shared and routed experts. Vocabulary rows are padded to a multiple of
- * make_vocab_size_divisible_by times TP, of the training side unless the other
- * says otherwise. With tied embeddings and PP > 1 the last stage
- * has a copy of the embedding. A vision tower is Hugging Face's module, whole
- * on every rank of the first stage.
+ * nobody reads them. linear_fc1 holds [gate; up] of the rank's columns, for
+ * dense MLPs, shared and routed experts. Vocabulary rows are padded to a
+ * multiple of make_vocab_size_divisible_by times TP, of the training side
+ * unless the other says otherwise. With tied embeddings and PP > 1 the last
+ * stage has a copy of the embedding. A vision tower is Hugging Face's module,
+ * whole on every rank of the first stage.
  */
 #include "planner/layout/layout_section.h"
 

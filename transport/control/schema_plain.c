@@ -28,7 +28,7 @@ static char after_space(struct cursor *in)
 /* Workers write no spaces. */
 static inline char next(struct cursor *in)
 {
-    return in->at<in->end && * in->at> ' ' ? *in->at : after_space(in);
+    return in->at == in->end || *in->at <= ' ' ? after_space(in) : *in->at;
 }
 
 static inline bool take(struct cursor *in, char c)

@@ -11,8 +11,9 @@
 /*
  * Fills the struct `out` as parsing the text and rf_schema_decode() would, if
  * the text is plain: every member known and there once; no long numbers, none
- * with exponents; texts of printable ASCII without escapes. False, with all members absent, where it is
- * not or breaks the schema: parsing then tells which, and why.
+ * with exponents; texts of printable ASCII without escapes. False, with all
+ * members absent, where it is not or breaks the schema: parsing then tells
+ * which, and why.
  */
 bool rf_schema_read_plain(const struct rf_schema *schema, const char *text,
                           size_t size, void *out);

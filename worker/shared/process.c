@@ -12,7 +12,6 @@
 #include <dirent.h>
 #include <inttypes.h>
 #include <signal.h>
-#include <spawn.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -22,6 +21,7 @@
 #include "common/core_dumps.h"
 #include "common/mem.h"
 #include "common/procstat.h"
+#include "common/spawn.h"
 #include "common/variables.h"
 
 #define NAME_SIZE 16 /* of PR_SET_NAME, with its end */
@@ -159,28 +159,15 @@ enum rf_status rf_process_spawn(const struct rf_spawn *how, pid_t *out,
                                 struct rf_err *err)
 {
     posix_spawn_file_actions_t actions;
-    posix_spawnattr_t attributes;
-    sigset_t none, all;
     pid_t pid = -1;
     int failed;
-    sigemptyset(&none);
-    sigfillset(&all);
     posix_spawn_file_actions_init(&actions);
-    posix_spawnattr_init(&attributes);
-    posix_spawnattr_setsigmask(&attributes, &none);
-    posix_spawnattr_setsigdefault(&attributes, &all);
-    posix_spawnattr_setflags(&attributes, POSIX_SPAWN_SETSID |
-                                              POSIX_SPAWN_SETSIGMASK |
-                                              POSIX_SPAWN_SETSIGDEF);
     failed = add_descriptors(&actions, how);
     if (failed == 0) {
-        /* posix_spawn() takes pointers to plain strings but writes to none. */
-        failed =
-            posix_spawn(&pid, how->program, &actions, &attributes,
-                        (char *const *)(uintptr_t)how->argv, how->environment);
+        failed = rf_spawn_session(&pid, how->program, &actions, how->argv,
+                                  how->environment);
     }
     posix_spawn_file_actions_destroy(&actions);
-    posix_spawnattr_destroy(&attributes);
     if (failed != 0) {
         return rf_err_errno(err, RF_ERR_LAUNCH, failed, "cannot start %s",
                             how->program);

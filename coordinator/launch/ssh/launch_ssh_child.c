@@ -11,7 +11,6 @@
 #include <poll.h>
 #include <pthread.h>
 #include <signal.h>
-#include <spawn.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
@@ -19,6 +18,7 @@
 #include <unistd.h>
 
 #include "common/mem.h"
+#include "common/spawn.h"
 #include "coordinator/launch/ssh/launch_ssh.h"
 
 #define OUTPUT_MAX ((size_t)1 << 20)
@@ -47,11 +47,7 @@ int rf_ssh_spawn(const char *const argv[], int in, int out, int errors,
 {
     char **environment = quiet_environment();
     posix_spawn_file_actions_t actions;
-    posix_spawnattr_t attributes;
-    sigset_t none, all;
     int result;
-    sigemptyset(&none);
-    sigfillset(&all);
     posix_spawn_file_actions_init(&actions);
     if (in >= 0) {
         posix_spawn_file_actions_adddup2(&actions, in, 0);
@@ -61,15 +57,7 @@ int rf_ssh_spawn(const char *const argv[], int in, int out, int errors,
     posix_spawn_file_actions_adddup2(&actions, out, 1);
     posix_spawn_file_actions_adddup2(&actions, errors, 2);
     posix_spawn_file_actions_addclosefrom_np(&actions, 3);
-    posix_spawnattr_init(&attributes);
-    posix_spawnattr_setsigmask(&attributes, &none);
-    posix_spawnattr_setsigdefault(&attributes, &all);
-    posix_spawnattr_setflags(&attributes, POSIX_SPAWN_SETSID |
-                                              POSIX_SPAWN_SETSIGMASK |
-                                              POSIX_SPAWN_SETSIGDEF);
-    result = posix_spawnp(pid, argv[0], &actions, &attributes,
-                          (char *const *)argv, environment);
-    posix_spawnattr_destroy(&attributes);
+    result = rf_spawn_session(pid, argv[0], &actions, argv, environment);
     posix_spawn_file_actions_destroy(&actions);
     free(environment);
     return result;

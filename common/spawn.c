@@ -1,0 +1,26 @@
+#include "common/spawn.h"
+
+#include <signal.h>
+#include <stdint.h>
+
+int rf_spawn_session(pid_t *pid, const char *program,
+                     const posix_spawn_file_actions_t *actions,
+                     const char *const *argv, char *const *environment)
+{
+    posix_spawnattr_t attributes;
+    sigset_t none, all;
+    int failed;
+    sigemptyset(&none);
+    sigfillset(&all);
+    posix_spawnattr_init(&attributes);
+    posix_spawnattr_setsigmask(&attributes, &none);
+    posix_spawnattr_setsigdefault(&attributes, &all);
+    posix_spawnattr_setflags(&attributes, POSIX_SPAWN_SETSID |
+                                              POSIX_SPAWN_SETSIGMASK |
+                                              POSIX_SPAWN_SETSIGDEF);
+    /* It takes pointers to plain strings but writes to none. */
+    failed = posix_spawnp(pid, program, actions, &attributes,
+                          (char *const *)(uintptr_t)argv, environment);
+    posix_spawnattr_destroy(&attributes);
+    return failed;
+}

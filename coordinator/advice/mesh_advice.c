@@ -104,22 +104,28 @@ static bool short_sequence(const struct rf_mesh_advice_view *view,
            view->timeline->sequence_length < LONG_SEQUENCE;
 }
 
-static bool empty_pipeline(const struct rf_mesh_advice_view *view,
-                           struct rf_message_words *words)
+/* The micro-batches of a step, of which the message may speak. */
+static double say_batches(const struct rf_mesh_advice_view *view,
+                          struct rf_message_words *words)
 {
     const double batches =
         rf_rank_memory_micro_batches(view->train, view->timeline);
     rf_message_words_say(words, "pp", "%u", view->train->pp);
     rf_message_words_say(words, "batches", "%.0f", batches);
+    return batches;
+}
+
+static bool empty_pipeline(const struct rf_mesh_advice_view *view,
+                           struct rf_message_words *words)
+{
+    const double batches = say_batches(view, words);
     return batches > 0 && view->train->pp > 1 && view->train->pp >= batches;
 }
 
 static bool no_pipeline(const struct rf_mesh_advice_view *view,
                         struct rf_message_words *words)
 {
-    const double batches =
-        rf_rank_memory_micro_batches(view->train, view->timeline);
-    rf_message_words_say(words, "batches", "%.0f", batches);
+    const double batches = say_batches(view, words);
     return batches >= MANY_BATCHES && view->train->pp < 2 &&
            view->model->n_layers > 1 && is_megatron(view);
 }
@@ -128,10 +134,7 @@ static bool no_pipeline(const struct rf_mesh_advice_view *view,
 static bool few_batches(const struct rf_mesh_advice_view *view,
                         struct rf_message_words *words)
 {
-    const double batches =
-        rf_rank_memory_micro_batches(view->train, view->timeline);
-    rf_message_words_say(words, "pp", "%u", view->train->pp);
-    rf_message_words_say(words, "batches", "%.0f", batches);
+    const double batches = say_batches(view, words);
     return view->train->pp > 1 && batches > view->train->pp &&
            batches < MANY_BATCHES;
 }

@@ -50,7 +50,7 @@ START_TEST(test_the_cache_is_where_the_environment_says)
 }
 END_TEST
 
-/* A file of a cache, written a second after the one before. */
+/* A file of a cache. */
 static void add(const char *path, const char *text)
 {
     char *command = rf_xasprintf(

@@ -57,8 +57,9 @@ test_private_arenas_are_counted_once() {
         vocab_size: 65536}'
     run_coord cluster.json
     expect_exit 0
-    expect_json "$(result split)" '.summary.memory |
-        .peak_bytes < 1.2 * .predicted_bytes'
+    [ -n "${RF_TSAN-}" ] || # its shadow of what ranks touch counts, too
+        expect_json "$(result split)" '.summary.memory |
+            .peak_bytes < 1.2 * .predicted_bytes'
 }
 
 test_where_cma_carries_the_bytes_nothing_is_said_of_tcp() {

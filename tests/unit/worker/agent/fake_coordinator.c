@@ -20,7 +20,7 @@
 #include "common/clock.h"
 #include "worker/worker.h"
 
-#define PATIENCE_S 20
+#define PATIENCE_S 50
 #define NONCE "0123456789abcdef"
 
 __attribute__((constructor)) static void be_worker(int argc, char **argv)

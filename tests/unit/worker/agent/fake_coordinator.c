@@ -20,8 +20,15 @@
 #include "common/clock.h"
 #include "worker/worker.h"
 
-#define PATIENCE_S 50
+#define PATIENCE_S 20
 #define NONCE "0123456789abcdef"
+
+/* As the time limits of tests, which sanitizers need more of. */
+static int patience_s(void)
+{
+    const char *times = getenv("CK_TIMEOUT_MULTIPLIER");
+    return PATIENCE_S * (times != NULL ? atoi(times) : 1);
+}
 
 __attribute__((constructor)) static void be_worker(int argc, char **argv)
 {
@@ -84,7 +91,7 @@ bool fake_banner(struct fake *fake)
     static const char wanted[] = "\nREFIT-WORKER/1 " NONCE "\n";
     char got[sizeof(wanted)] = "";
     size_t have = 0;
-    int64_t until = rf_now_ns() + PATIENCE_S * RF_NS_PER_S;
+    int64_t until = rf_now_ns() + patience_s() * RF_NS_PER_S;
     while (have < sizeof(wanted) - 1 && rf_now_ns() < until) {
         ssize_t n;
         if (!wait_readable(fake->out, until)) {
@@ -197,7 +204,7 @@ static json_t *take(struct fake *fake, const struct rf_frame *frame,
 
 json_t *fake_expect(struct fake *fake, enum rf_msg_type type)
 {
-    int64_t until = rf_now_ns() + PATIENCE_S * RF_NS_PER_S;
+    int64_t until = rf_now_ns() + patience_s() * RF_NS_PER_S;
     while (rf_now_ns() < until) {
         struct rf_frame frame;
         struct rf_err err;
@@ -228,7 +235,7 @@ json_t *fake_expect(struct fake *fake, enum rf_msg_type type)
         ck_assert_int_eq(rf_frame_reader_feed(&fake->reader, buffer, (size_t)n),
                          RF_OK);
     }
-    ck_abort_msg("no %s in %d s", rf_msg_name((uint8_t)type), PATIENCE_S);
+    ck_abort_msg("no %s in %d s", rf_msg_name((uint8_t)type), patience_s());
     return NULL;
 }
 
@@ -274,7 +281,7 @@ json_t *fake_step_ok(struct fake *fake, const char *step, json_t *arguments)
 
 int fake_wait(struct fake *fake)
 {
-    int64_t until = rf_now_ns() + PATIENCE_S * RF_NS_PER_S;
+    int64_t until = rf_now_ns() + patience_s() * RF_NS_PER_S;
     int status = -1;
     while (waitpid(fake->agent, &status, WNOHANG) == 0) {
         if (rf_now_ns() > until) {

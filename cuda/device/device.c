@@ -266,18 +266,24 @@ enum rf_status rf_device_copy(const struct rf_device_slices *slices,
                               const struct rf_bases *bases, cudaStream_t stream,
                               struct rf_err *err)
 {
-    static const enum rf_kernel by_class[RF_UNIT_CLASSES] = {
+    static const enum rf_kernel copies[RF_UNIT_CLASSES] = {
         RF_K_rf_kernel_copy1, RF_K_rf_kernel_copy2, RF_K_rf_kernel_copy4,
         RF_K_rf_kernel_copy8, RF_K_rf_kernel_copy16};
-    struct rf_copy_args args = {
-        .bases = *bases, .slices = slices->table.memory, .cast = slices->cast};
+    static const enum rf_kernel narrows[RF_UNIT_CLASSES] = {
+        [2] = RF_K_rf_kernel_narrow1, [4] = RF_K_rf_kernel_narrow4};
+    static const enum rf_kernel widens[RF_UNIT_CLASSES] = {
+        [1] = RF_K_rf_kernel_widen1, [3] = RF_K_rf_kernel_widen4};
+    const enum rf_kernel *by_class =
+        slices->cast == RF_KERNEL_CAST_F32_BF16   ? narrows
+        : slices->cast == RF_KERNEL_CAST_BF16_F32 ? widens
+                                                  : copies;
+    struct rf_copy_args args = {.bases = *bases,
+                                .slices = slices->table.memory};
     for (int c = RF_UNIT_CLASSES; c-- > 0;) {
         args.tiles = slices->table.tiles[c];
         args.n_tiles = slices->table.n[c];
-        RF_TRY(launch(slices->cast == RF_KERNEL_CAST_NONE ? by_class[c]
-                                                          : RF_K_rf_kernel_cast,
-                      slices->table.n[c], slices->most_blocks, &args, stream,
-                      err));
+        RF_TRY(launch(by_class[c], slices->table.n[c], slices->most_blocks,
+                      &args, stream, err));
     }
     return RF_OK;
 }

@@ -6,7 +6,7 @@
  * All work is cut into *tiles* on the host, once per plan. A tile is a few rows
  * of a two-dimensional slice, at most RF_TILE_THREADS units wide, where a unit
  * is the widest access (16, 8, 4, 2 or 1 bytes) that all addresses of the slice
- * allow. The block's threads form groups of 2^group_log2 lanes, a group takes a
+ * allow, or with a cast four elements or one. The block's threads form groups of 2^group_log2 lanes, a group takes a
  * row, and each thread moves RF_TILE_UNROLL rows with all loads before all
  * stores, which keeps enough bytes in flight to fill the memory system.
  */
@@ -28,7 +28,8 @@ struct rf_bases {
     unsigned char *at[RF_MAX_BASES];
 };
 
-/* `rows` rows of `width` bytes from one place to another. */
+/* `rows` rows of `width` bytes from one place to another; with a cast that many
+ * of the source. */
 struct rf_slice {
     uint64_t src_offset, dst_offset;
     uint64_t src_pitch, dst_pitch;
@@ -50,7 +51,7 @@ struct rf_tile {
     uint32_t rows;   /* of copies ≤ RF_TILE_UNROLL · (RF_TILE_THREADS >>
                         group_log2), of content any number */
     uint64_t row;    /* first */
-    uint64_t column; /* first, in bytes */
+    uint64_t column; /* first, in bytes (of the source) */
     uint32_t units;  /* a row of the tile has, ≤ 2^group_log2 */
     uint32_t group_log2;
 };
@@ -60,7 +61,6 @@ struct rf_copy_args {
     const struct rf_slice *slices;
     const struct rf_tile *tiles;
     uint32_t n_tiles;
-    uint32_t cast; /* enum rf_cast, for the cast kernel */
 };
 
 struct rf_content_args {
@@ -107,103 +107,89 @@ typedef uint32_t rf_unit4;
 typedef uint16_t rf_unit2;
 typedef uint8_t rf_unit1;
 
-/* Copies one tile in units of N bytes: the part of thread `thread`. The steps
- * are in registers: a store might change the slice, for all the compiler knows,
- * and it would load the pitch again for each. */
-#define RF_DEFINE_COPY_TILE(N)                                                 \
-    RF_PATTERN_FN void rf_copy_tile##N(const struct rf_copy_args *args,        \
-                                       const struct rf_tile *tile,             \
-                                       uint32_t thread)                        \
-    {                                                                          \
-        const struct rf_slice *s = &args->slices[tile->slice];                 \
-        const uint32_t lane = thread & ((1u << tile->group_log2) - 1);         \
-        const uint32_t step = (uint32_t)RF_TILE_THREADS >> tile->group_log2;   \
-        const uint32_t row = thread >> tile->group_log2;                       \
-        const uint64_t column = tile->column + (uint64_t)lane * (N);           \
-        const unsigned char *from = args->bases.at[s->src_base] +              \
-                                    s->src_offset +                            \
-                                    (tile->row + row) * s->src_pitch + column; \
-        unsigned char *to = args->bases.at[s->dst_base] + s->dst_offset +      \
-                            (tile->row + row) * s->dst_pitch + column;         \
-        const uint64_t src_step = step * s->src_pitch;                         \
-        const uint64_t dst_step = step * s->dst_pitch;                         \
-        rf_unit##N held[RF_TILE_UNROLL];                                       \
-        if (lane >= tile->units) {                                             \
-            return;                                                            \
-        }                                                                      \
-        RF_UNROLL for (uint32_t i = 0; i < RF_TILE_UNROLL; i++)                \
-        {                                                                      \
-            if (row + i * step < tile->rows) {                                 \
-                held[i] = *(const rf_unit##N *)(const void *)from;             \
-                from += src_step;                                              \
-            }                                                                  \
-        }                                                                      \
-        RF_UNROLL for (uint32_t i = 0; i < RF_TILE_UNROLL; i++)                \
-        {                                                                      \
-            if (row + i * step < tile->rows) {                                 \
-                *(rf_unit##N *)(void *)to = held[i];                           \
-                to += dst_step;                                                \
-            }                                                                  \
-        }                                                                      \
-    }
-#ifdef __CUDACC__
-#define RF_UNROLL _Pragma("unroll")
-#else
-#define RF_UNROLL
-#endif
-RF_DEFINE_COPY_TILE(16)
-RF_DEFINE_COPY_TILE(8)
-RF_DEFINE_COPY_TILE(4)
-RF_DEFINE_COPY_TILE(2)
-RF_DEFINE_COPY_TILE(1)
-
 /* Numbers of enum rf_cast (planner/schedule/schedule.h), which nvcc does not
  * see. */
 #define RF_KERNEL_CAST_NONE 0
 #define RF_KERNEL_CAST_F32_BF16 1
 #define RF_KERNEL_CAST_BF16_F32 3
 
-/* One element a thread and row of a cast tile: units are source elements, slice
- * widths and the tile's column are in source bytes. */
-RF_PATTERN_FN void rf_cast_tile(const struct rf_copy_args *args,
-                                const struct rf_tile *tile, uint32_t thread)
+/* What becomes of a unit on its way: nothing, or a cast of the one or
+ * RF_CAST_ITEMS elements in it. */
+#define RF_CAST_ITEMS 4
+#define RF_SAME(unit) (unit)
+RF_PATTERN_FN rf_unit4 rf_widen1(rf_unit2 in)
 {
-    const struct rf_slice *s = &args->slices[tile->slice];
-    const uint32_t lane = thread & ((1u << tile->group_log2) - 1);
-    const uint32_t step = (uint32_t)RF_TILE_THREADS >> tile->group_log2;
-    const uint32_t row = thread >> tile->group_log2;
-    const uint64_t src_pitch = s->src_pitch, dst_pitch = s->dst_pitch;
-    const int narrow = args->cast == RF_KERNEL_CAST_F32_BF16;
-    const uint64_t element = tile->column / (narrow ? 4 : 2) + lane;
-    const unsigned char *from = args->bases.at[s->src_base] + s->src_offset +
-                                tile->row * src_pitch +
-                                element * (narrow ? 4 : 2);
-    unsigned char *to = args->bases.at[s->dst_base] + s->dst_offset +
-                        tile->row * dst_pitch + element * (narrow ? 2 : 4);
-    uint32_t held[RF_TILE_UNROLL];
-    if (lane >= tile->units) {
-        return;
-    }
-    RF_UNROLL for (int i = 0; i < RF_TILE_UNROLL; i++)
-    {
-        const uint32_t r = row + (uint32_t)i * step;
-        if (r < tile->rows) {
-            const void *in = from + r * src_pitch;
-            held[i] = narrow ? *(const uint32_t *)in
-                             : (uint32_t) * (const uint16_t *)in << 16;
-        }
-    }
-    RF_UNROLL for (int i = 0; i < RF_TILE_UNROLL; i++)
-    {
-        const uint32_t r = row + (uint32_t)i * step;
-        void *out = to + r * dst_pitch;
-        if (r < tile->rows && narrow) {
-            *(uint16_t *)out = rf_f32_to_bf16(held[i]);
-        } else if (r < tile->rows) {
-            *(uint32_t *)out = held[i];
-        }
-    }
+    return (rf_unit4)in << 16;
 }
+RF_PATTERN_FN rf_unit8 rf_narrow4(rf_unit16 in)
+{
+    return rf_f32_to_bf16((uint32_t)in.low) |
+           (uint64_t)rf_f32_to_bf16((uint32_t)(in.low >> 32)) << 16 |
+           (uint64_t)rf_f32_to_bf16((uint32_t)in.high) << 32 |
+           (uint64_t)rf_f32_to_bf16((uint32_t)(in.high >> 32)) << 48;
+}
+RF_PATTERN_FN rf_unit16 rf_widen4(rf_unit8 in)
+{
+    rf_unit16 out;
+    out.low = (in & 0xFFFF) << 16 | (in >> 16 & 0xFFFF) << 48;
+    out.high = (in >> 32 & 0xFFFF) << 16 | in >> 48 << 48;
+    return out;
+}
+
+#ifdef __CUDACC__
+#define RF_UNROLL _Pragma("unroll")
+#else
+#define RF_UNROLL
+#endif
+
+/* Copies one tile, each unit through `become`: the part of thread `thread`. The
+ * steps are in registers: a store might change the slice, for all the compiler
+ * knows, and it would load the pitch again for each. */
+#define RF_DEFINE_COPY_TILE(name, in, out, become)                             \
+    RF_PATTERN_FN void name(const struct rf_copy_args *args,                   \
+                            const struct rf_tile *tile, uint32_t thread)       \
+    {                                                                          \
+        const struct rf_slice *s = &args->slices[tile->slice];                 \
+        const uint32_t lane = thread & ((1u << tile->group_log2) - 1);         \
+        const uint32_t step = (uint32_t)RF_TILE_THREADS >> tile->group_log2;   \
+        const uint32_t row = thread >> tile->group_log2;                       \
+        const uint64_t unit = tile->column / sizeof(in) + lane;                \
+        const unsigned char *from =                                            \
+            args->bases.at[s->src_base] + s->src_offset +                      \
+            (tile->row + row) * s->src_pitch + unit * sizeof(in);              \
+        unsigned char *to = args->bases.at[s->dst_base] + s->dst_offset +      \
+                            (tile->row + row) * s->dst_pitch +                 \
+                            unit * sizeof(out);                                \
+        const uint64_t src_step = step * s->src_pitch;                         \
+        const uint64_t dst_step = step * s->dst_pitch;                         \
+        in held[RF_TILE_UNROLL];                                               \
+        if (lane >= tile->units) {                                             \
+            return;                                                            \
+        }                                                                      \
+        RF_UNROLL for (uint32_t i = 0; i < RF_TILE_UNROLL; i++)                \
+        {                                                                      \
+            if (row + i * step < tile->rows) {                                 \
+                held[i] = *(const in *)(const void *)from;                     \
+                from += src_step;                                              \
+            }                                                                  \
+        }                                                                      \
+        RF_UNROLL for (uint32_t i = 0; i < RF_TILE_UNROLL; i++)                \
+        {                                                                      \
+            if (row + i * step < tile->rows) {                                 \
+                *(out *)(void *)to = become(held[i]);                          \
+                to += dst_step;                                                \
+            }                                                                  \
+        }                                                                      \
+    }
+RF_DEFINE_COPY_TILE(rf_copy_tile16, rf_unit16, rf_unit16, RF_SAME)
+RF_DEFINE_COPY_TILE(rf_copy_tile8, rf_unit8, rf_unit8, RF_SAME)
+RF_DEFINE_COPY_TILE(rf_copy_tile4, rf_unit4, rf_unit4, RF_SAME)
+RF_DEFINE_COPY_TILE(rf_copy_tile2, rf_unit2, rf_unit2, RF_SAME)
+RF_DEFINE_COPY_TILE(rf_copy_tile1, rf_unit1, rf_unit1, RF_SAME)
+RF_DEFINE_COPY_TILE(rf_narrow_tile4, rf_unit16, rf_unit8, rf_narrow4)
+RF_DEFINE_COPY_TILE(rf_narrow_tile1, rf_unit4, rf_unit2, rf_f32_to_bf16)
+RF_DEFINE_COPY_TILE(rf_widen_tile4, rf_unit8, rf_unit16, rf_widen4)
+RF_DEFINE_COPY_TILE(rf_widen_tile1, rf_unit2, rf_unit4, rf_widen1)
 
 /* Eight content bytes at any byte offset of a tensor. */
 RF_PATTERN_FN uint64_t rf_content_at(uint64_t seed, uint64_t round,
@@ -322,7 +308,10 @@ RF_DEFINE_CONTENT_TILE(1)
     X(rf_kernel_copy4, rf_copy_args, rf_copy_tile4)                            \
     X(rf_kernel_copy2, rf_copy_args, rf_copy_tile2)                            \
     X(rf_kernel_copy1, rf_copy_args, rf_copy_tile1)                            \
-    X(rf_kernel_cast, rf_copy_args, rf_cast_tile)                              \
+    X(rf_kernel_narrow4, rf_copy_args, rf_narrow_tile4)                        \
+    X(rf_kernel_narrow1, rf_copy_args, rf_narrow_tile1)                        \
+    X(rf_kernel_widen4, rf_copy_args, rf_widen_tile4)                          \
+    X(rf_kernel_widen1, rf_copy_args, rf_widen_tile1)                          \
     X(rf_kernel_fill8, rf_content_args, rf_fill_tile8)                         \
     X(rf_kernel_fill4, rf_content_args, rf_fill_tile4)                         \
     X(rf_kernel_fill2, rf_content_args, rf_fill_tile2)                         \

@@ -7,14 +7,21 @@
 #include "common/mem.h"
 #include "transport/codec/strided_copy.h"
 
-/* A row of a tile at the widest unit: long contiguous runs are cut into rows
- * of this many bytes. */
-#define ROW_BYTES ((uint64_t)RF_TILE_THREADS * 16)
-/* The same of content, whose widest unit is 8 bytes. Its kernels go through as
- * many rows as a tile has: larger ones keep the table of an arena of tens of
- * gigabytes below a few megabytes. */
-#define CONTENT_ROW_BYTES ((uint64_t)RF_TILE_THREADS * 8)
+/* Content's kernels go through as many rows as a tile has: large ones keep the
+ * table of an arena of tens of gigabytes below a few megabytes. */
 #define CONTENT_ROWS 256
+
+/* Bytes of an element on both sides of a cast; without one of any byte. */
+struct cast_items {
+    uint32_t src, dst;
+};
+
+static struct cast_items items_of(uint32_t cast)
+{
+    return cast == RF_KERNEL_CAST_F32_BF16   ? (struct cast_items){4, 2}
+           : cast == RF_KERNEL_CAST_BF16_F32 ? (struct cast_items){2, 4}
+                                             : (struct cast_items){1, 1};
+}
 
 static uint32_t ceil_log2(uint64_t value)
 {
@@ -58,47 +65,79 @@ static void cut(struct rf_tiles *tiles, uint32_t class, uint32_t slice,
     }
 }
 
+static bool all_are_multiples(const uint64_t *values, size_t n, uint64_t of)
+{
+    for (size_t i = 0; i < n; i++) {
+        if (values[i] % of != 0) {
+            return false;
+        }
+    }
+    return true;
+}
+
+/* The class of a slice's units; those of casts are RF_CAST_ITEMS elements of
+ * the source where all addresses allow it, else one. */
+static uint32_t class_of(const struct rf_slice *slice, uint32_t cast)
+{
+    const struct cast_items items = items_of(cast);
+    const bool pitched = slice->rows > 1;
+    const uint64_t src[] = {slice->width, slice->src_offset,
+                            pitched ? slice->src_pitch : 0};
+    const uint64_t dst[] = {slice->dst_offset, pitched ? slice->dst_pitch : 0};
+    if (cast == RF_KERNEL_CAST_NONE) {
+        return unit_class(src[0] | src[1] | src[2] | dst[0] | dst[1]);
+    }
+    return ceil_log2(
+        (uint64_t)items.src *
+        (all_are_multiples(src, RF_ARRAY_SIZE(src),
+                           (uint64_t)items.src * RF_CAST_ITEMS) &&
+                 all_are_multiples(dst, RF_ARRAY_SIZE(dst),
+                                   (uint64_t)items.dst * RF_CAST_ITEMS)
+             ? RF_CAST_ITEMS
+             : 1));
+}
+
 static void add_slice(struct rf_slices *slices, const struct rf_slice *slice,
                       uint32_t cast)
 {
     const uint32_t index = (uint32_t)slices->n;
-    uint64_t addresses = slice->src_offset | slice->dst_offset | slice->width;
-    uint32_t class;
     RF_PUSH(slices->at, slices->n, slices->capacity, *slice);
-    if (slice->rows > 1) {
-        addresses |= slice->src_pitch | slice->dst_pitch;
-    }
-    if (cast != RF_KERNEL_CAST_NONE) {
-        class = cast == RF_KERNEL_CAST_F32_BF16 ? 2 : 1;
-    } else {
-        class = unit_class(addresses);
-    }
-    cut(&slices->tiles, class, index, slice->width, slice->rows,
+    cut(&slices->tiles, class_of(slice, cast), index, slice->width, slice->rows,
         RF_TILE_UNROLL);
     slices->bytes += slice->width * slice->rows;
 }
 
+/* One run of bytes is cut into rows as wide as a tile at the widest unit, and
+ * what is left. */
 void rf_slices_add(struct rf_slices *slices, struct rf_slice slice,
                    uint32_t cast)
 {
+    const struct cast_items items = items_of(cast);
+    const uint64_t unit =
+        cast == RF_KERNEL_CAST_NONE ? 16 : (uint64_t)items.src * RF_CAST_ITEMS;
+    const uint64_t row = RF_TILE_THREADS * unit;
+    const uint64_t dst_row = row / items.src * items.dst;
+    const uint64_t dst_width = slice.width / items.src * items.dst;
     const bool contiguous =
         slice.rows == 1 ||
-        (slice.src_pitch == slice.width && slice.dst_pitch == slice.width);
+        (slice.src_pitch == slice.width && slice.dst_pitch == dst_width);
     if (slice.width == 0 || slice.rows == 0) {
         return;
     }
-    if (contiguous && cast == RF_KERNEL_CAST_NONE) {
+    if (contiguous) {
         const uint64_t total = slice.width * slice.rows;
-        const uint64_t whole = total / ROW_BYTES;
+        const uint64_t whole = total / row;
         if (whole > 0) {
             struct rf_slice body = slice;
-            body.width = body.src_pitch = body.dst_pitch = ROW_BYTES;
+            body.width = body.src_pitch = row;
+            body.dst_pitch = dst_row;
             body.rows = whole;
             add_slice(slices, &body, cast);
         }
-        slice.src_offset += whole * ROW_BYTES;
-        slice.dst_offset += whole * ROW_BYTES;
-        slice.width = slice.src_pitch = slice.dst_pitch = total % ROW_BYTES;
+        slice.src_offset += whole * row;
+        slice.dst_offset += whole * dst_row;
+        slice.width = slice.src_pitch = total % row;
+        slice.dst_pitch = slice.width / items.src * items.dst;
         slice.rows = 1;
         if (slice.width == 0) {
             return;
@@ -238,7 +277,7 @@ static void add_content(struct rf_content_slices *slices,
         addresses |= slice->arena_pitch;
     }
     class = tensor->cast != RF_KERNEL_CAST_NONE
-                ? (tensor->item == 2 ? 1 : 2)
+                ? ceil_log2(tensor->item)
                 : RF_MIN(unit_class(addresses), 3);
     cut(&slices->tiles, class, (uint32_t)slices->n, slice->width, slice->rows,
         CONTENT_ROWS);
@@ -246,27 +285,34 @@ static void add_content(struct rf_content_slices *slices,
     RF_PUSH(slices->at, slices->n, slices->capacity, *slice);
 }
 
-/* One run of bytes is folded into rows that a tile can have many of. */
+/* One run of bytes is folded into rows as wide as a tile, of which one can have
+ * many. */
 static void add_folded(struct rf_content_slices *slices,
                        const struct sliced_tensor *tensor,
                        struct rf_content_slice slice)
 {
-    const bool one_run =
-        slice.rows == 1 || (slice.arena_pitch == slice.width &&
-                            slice.logical_pitch == slice.width);
+    const uint64_t unit =
+        tensor->cast != RF_KERNEL_CAST_NONE ? tensor->item : 8;
+    const uint64_t row = RF_TILE_THREADS * unit;
+    const uint64_t logical_row = row / tensor->item * tensor->train_item;
+    const bool one_run = slice.rows == 1 ||
+                         (slice.arena_pitch == slice.width &&
+                          slice.logical_pitch ==
+                              slice.width / tensor->item * tensor->train_item);
     const uint64_t total = slice.width * slice.rows;
-    const uint64_t whole = total / CONTENT_ROW_BYTES * CONTENT_ROW_BYTES;
-    if (!one_run || tensor->cast != RF_KERNEL_CAST_NONE || whole == 0) {
+    const uint64_t whole = total / row;
+    if (!one_run || whole == 0) {
         add_content(slices, tensor, &slice);
         return;
     }
-    slice.width = slice.arena_pitch = slice.logical_pitch = CONTENT_ROW_BYTES;
-    slice.rows = whole / CONTENT_ROW_BYTES;
+    slice.width = slice.arena_pitch = row;
+    slice.logical_pitch = logical_row;
+    slice.rows = whole;
     add_content(slices, tensor, &slice);
-    if (total > whole) {
-        slice.arena_offset += whole;
-        slice.logical_offset += whole;
-        slice.width = total - whole;
+    if (total > whole * row) {
+        slice.arena_offset += whole * row;
+        slice.logical_offset += whole * logical_row;
+        slice.width = total - whole * row;
         slice.rows = 1;
         add_content(slices, tensor, &slice);
     }

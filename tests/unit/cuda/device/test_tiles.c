@@ -95,30 +95,86 @@ START_TEST(test_random_slices_land_byte_for_byte)
 }
 END_TEST
 
-START_TEST(test_cast_rounds_to_nearest_even)
+/* What an element becomes, by the processor's own rules. */
+static void cast_element(unsigned char *to, const unsigned char *from,
+                         uint32_t cast)
 {
+    uint32_t wide = 0;
+    uint16_t narrow;
+    if (cast == RF_KERNEL_CAST_F32_BF16) {
+        memcpy(&wide, from, 4);
+        narrow = rf_f32_to_bf16(wide);
+        memcpy(to, &narrow, 2);
+    } else {
+        memcpy((unsigned char *)&wide + 2, from, 2); /* little-endian */
+        memcpy(to, &wide, 4);
+    }
+}
+
+/* Contiguous and pitched, aligned for four elements at once and not, shorter
+ * and longer than a row of a tile. */
+START_TEST(test_random_casts_land_element_for_element)
+{
+    const uint32_t cast =
+        _i % 2 == 0 ? RF_KERNEL_CAST_F32_BF16 : RF_KERNEL_CAST_BF16_F32;
+    const uint64_t in = cast == RF_KERNEL_CAST_F32_BF16 ? 4 : 2, out = 6 - in;
     struct buffers b;
     struct rf_slices slices = {0};
-    const struct rf_slice s = {.src_base = 0,
-                               .dst_base = 1,
-                               .width = 700 * 4,
-                               .rows = 7,
-                               .src_pitch = 3000,
-                               .dst_pitch = 1500,
-                               .src_offset = 4,
-                               .dst_offset = 2};
+    size_t at = 0;
+    seed += (uint64_t)_i;
     make(&b);
-    for (uint64_t r = 0; r < s.rows; r++) {
-        for (uint64_t e = 0; e < 700; e++) {
-            uint32_t in;
-            uint16_t out;
-            memcpy(&in, b.host[0] + 4 + r * 3000 + e * 4, 4);
-            out = rf_f32_to_bf16(in);
-            memcpy(b.host[1] + 2 + r * 1500 + e * 2, &out, 2);
+    while (at < BUFFER / 4) {
+        const uint64_t grain = draw(2) == 0 ? 4 : 1;
+        const uint64_t elements = (1 + draw(draw(4) == 0 ? 6000 : 300)) * grain;
+        struct rf_slice s = {.src_base = 0, .dst_base = 1};
+        s.width = elements * in;
+        s.rows = 1 + draw(9);
+        s.src_pitch = s.width + draw(2) * grain * in;
+        s.dst_pitch = elements * out + draw(2) * grain * out;
+        s.src_offset = draw(64) * grain * in;
+        s.dst_offset = (at + 15) / 16 * 16 + draw(2) * grain * out;
+        at = s.dst_offset + s.rows * s.dst_pitch;
+        if (at > BUFFER || s.src_offset + s.rows * s.src_pitch > BUFFER) {
+            break;
         }
+        for (uint64_t r = 0; r < s.rows; r++) {
+            for (uint64_t e = 0; e < elements; e++) {
+                cast_element(
+                    b.host[1] + s.dst_offset + r * s.dst_pitch + e * out,
+                    b.host[0] + s.src_offset + r * s.src_pitch + e * in, cast);
+            }
+        }
+        rf_slices_add(&slices, s, cast);
     }
-    rf_slices_add(&slices, s, RF_KERNEL_CAST_F32_BF16);
-    run_and_compare(&b, &slices, RF_KERNEL_CAST_F32_BF16);
+    run_and_compare(&b, &slices, cast);
+}
+END_TEST
+
+/* Tiles of one run, which need not begin at a multiple of its pitch. */
+START_TEST(test_one_run_makes_few_tiles)
+{
+    static const struct {
+        uint32_t cast;
+        uint64_t width, rows, src_pitch, dst_pitch, tile;
+    } cases[] = {
+        {RF_KERNEL_CAST_NONE, 4096, 65536, 4096, 4096, 65536},
+        {RF_KERNEL_CAST_F32_BF16, 4096, 65536, 4096, 2048, 65536},
+        {RF_KERNEL_CAST_F32_BF16, (uint64_t)1 << 28, 1, 0, 0, 65536},
+        {RF_KERNEL_CAST_BF16_F32, 4096, 65536, 4096, 8192, 32768},
+    };
+    struct rf_slices slices = {0};
+    size_t tiles = 0;
+    rf_slices_add(&slices,
+                  (struct rf_slice){.width = cases[_i].width,
+                                    .rows = cases[_i].rows,
+                                    .src_pitch = cases[_i].src_pitch,
+                                    .dst_pitch = cases[_i].dst_pitch},
+                  cases[_i].cast);
+    for (int c = 0; c < RF_UNIT_CLASSES; c++) {
+        tiles += slices.tiles.n[c];
+    }
+    ck_assert_uint_eq(tiles, cases[_i].width * cases[_i].rows / cases[_i].tile);
+    rf_slices_free(&slices);
 }
 END_TEST
 
@@ -172,7 +228,9 @@ Suite *test_tiles_suite(void)
     tcase_set_tags(tests, "device");
     tcase_add_checked_fixture(tests, setup, NULL);
     tcase_add_loop_test(tests, test_random_slices_land_byte_for_byte, 0, 5);
-    tcase_add_test(tests, test_cast_rounds_to_nearest_even);
+    tcase_add_loop_test(tests, test_random_casts_land_element_for_element, 0,
+                        8);
+    tcase_add_loop_test(tests, test_one_run_makes_few_tiles, 0, 4);
     tcase_add_loop_test(tests, test_units_are_as_wide_as_addresses_allow, 0, 5);
     tcase_add_loop_test(tests, test_e4m3_known_values, 0, 16);
     suite_add_tcase(suite, tests);

@@ -91,7 +91,9 @@ static enum rf_status allocate(struct nccl_state *state, struct rf_err *err)
         rf_device_stream(RF_STREAM_COPIES, &stream[RF_DEVICE_PHASE_PACK], err);
     RF_THEN(status, rf_device_stream(RF_STREAM_COPIES,
                                      &stream[RF_DEVICE_PHASE_UNPACK], err));
-    RF_THEN(status, rf_device_pack_blocks(&blocks, err));
+    if (state->steps.sent_bytes > 0 || state->steps.received_bytes > 0) {
+        RF_THEN(status, rf_device_pack_blocks(&blocks, err));
+    }
     RF_THEN(status, allocate_buffers(state, err));
     return status == RF_OK ? rf_phases_open(&state->phases, state->env,
                                             &state->steps, blocks, err)

@@ -15,6 +15,23 @@ test_every_strategy_runs_on_nccl() {
     all_beside_yardsticks
 }
 
+# Packing leaves multiprocessors to NCCL, but not in a rank that has no message
+# for anybody. Fills and verification are on the stream 0.
+blocks_of_packing() { # SLOTS
+    rm -f trace
+    cluster ".nodes[0].slots = $1 | .launch.env.FAKE_CUDA_TRACE = \"$PWD/trace\" |
+        .scenarios[0] += {mode: \"colocated\", train: {pp: $1},
+            infer: {tp: $1, layout: \"vllm\"}, bucket_bytes: 1048576}"
+    run_coord cluster.json
+    expect_exit 0
+    awk '$2 == "launch" && $3 > 0 { if ($4 > most) most = $4 } END { print most }' \
+        trace
+}
+test_packing_shares_the_device_with_messages_alone() {
+    [ "$(blocks_of_packing 1)" -gt 1 ] || fail "one rank packs with one block"
+    [ "$(blocks_of_packing 2)" = 1 ] || fail "two ranks leave NCCL no room"
+}
+
 # The runs of the small model go from arena to arena, in buckets of few waves and
 # of many.
 test_every_strategy_runs_on_nccl_without_packing_long_runs() {

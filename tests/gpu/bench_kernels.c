@@ -1,9 +1,11 @@
 /*
  * Single kernels against cudaMemcpy of as many bytes, by size of the grid:
  *     bench-gpu-kernels [MEBIBYTES [once]]
- * copy16 copies contiguous rows, copy1 the same from an odd address, verify8
- * compares with the pattern (so it only reads), fp8 casts matrices as a refit
- * does, with the grid that a refit uses. With `once` each kernel runs once,
+ * copy16 copies contiguous rows, copy1 the same from an odd address, narrow4
+ * and widen4 cast between float32 and bfloat16, narrow1 and widen1 where no
+ * address is a multiple of four elements, verify8 compares with the pattern (so
+ * it only reads), fp8 casts matrices as a refit does, with the grid that a refit
+ * uses. With `once` each kernel runs once,
  * with one grid, as a profiler wants it.
  */
 #include <stdio.h>
@@ -74,35 +76,57 @@ static void run_grids(const struct bench *bench, const char *name,
     }
 }
 
-static void bench_copy(const struct bench *bench, const char *name,
-                       uint64_t misalign, int unit_class)
+/* Runs the kernel of a slice's class, which all of it must have. */
+static void bench_slice(const struct bench *bench, const char *name,
+                        const struct rf_slice *slice, uint32_t cast,
+                        uint64_t moved)
 {
     struct rf_slices host = {0};
     struct rf_device_table table;
     struct rf_copy_args args = {.bases.at = {bench->src, bench->dst}};
     struct rf_err err;
-    rf_slices_add(&host,
-                  (struct rf_slice){.dst_base = 1,
-                                    .src_offset = misalign,
-                                    .src_pitch = ROW + 2 * misalign,
-                                    .dst_pitch = ROW,
-                                    .width = ROW,
-                                    .rows = bench->bytes / (ROW + 2)},
-                  RF_KERNEL_CAST_NONE);
+    int class = 0;
+    rf_slices_add(&host, *slice, cast);
     rf_bench_must(rf_device_upload(host.at, host.n * sizeof(*host.at),
                                    &host.tiles, 0, &table, &err),
                   &err);
-    args.slices = table.memory;
-    args.tiles = table.tiles[unit_class];
-    args.n_tiles = table.n[unit_class];
-    if (args.n_tiles == 0) {
-        fprintf(stderr, "bench: %s has no tiles\n", name);
-        exit(1);
+    while (class + 1 < RF_UNIT_CLASSES && table.n[class] == 0) {
+        class ++;
     }
-    run_grids(bench, name, args.n_tiles, &args,
-              2 * (bench->bytes / (ROW + 2) * ROW));
+    args.slices = table.memory;
+    args.tiles = table.tiles[class];
+    args.n_tiles = table.n[class];
+    run_grids(bench, name, args.n_tiles, &args, moved);
     rf_bench_cuda(cudaFree(table.memory), "cudaFree");
     rf_slices_free(&host);
+}
+
+static void bench_copy(const struct bench *bench, const char *name,
+                       uint64_t misalign)
+{
+    const uint64_t rows = bench->bytes / (ROW + 2);
+    const struct rf_slice slice = {.dst_base = 1,
+                                   .src_offset = misalign,
+                                   .src_pitch = ROW + 2 * misalign,
+                                   .dst_pitch = ROW,
+                                   .width = ROW,
+                                   .rows = rows};
+    bench_slice(bench, name, &slice, RF_KERNEL_CAST_NONE, 2 * rows * ROW);
+}
+
+/* `skip` elements at the start leave the rest without alignment. */
+static void bench_cast(const struct bench *bench, const char *name,
+                       uint32_t cast, uint64_t skip)
+{
+    const bool narrow = cast == RF_KERNEL_CAST_F32_BF16;
+    const uint64_t src_item = narrow ? 4 : 2, dst_item = narrow ? 2 : 4;
+    const uint64_t elements = bench->bytes / 4;
+    const struct rf_slice slice = {.dst_base = 1,
+                                   .src_offset = skip * src_item,
+                                   .dst_offset = skip * dst_item,
+                                   .width = elements * src_item,
+                                   .rows = 1};
+    bench_slice(bench, name, &slice, cast, elements * (src_item + dst_item));
 }
 
 /* One tensor as rows of 4 KiB, in tiles of 64 KiB as those of a refit. */
@@ -218,8 +242,12 @@ int main(int argc, char **argv)
         return 2;
     }
     open_bench(&bench, mebibytes, once);
-    bench_copy(&bench, "rf_kernel_copy16", 0, 4);
-    bench_copy(&bench, "rf_kernel_copy1", 1, 0);
+    bench_copy(&bench, "rf_kernel_copy16", 0);
+    bench_copy(&bench, "rf_kernel_copy1", 1);
+    bench_cast(&bench, "rf_kernel_narrow4", RF_KERNEL_CAST_F32_BF16, 0);
+    bench_cast(&bench, "rf_kernel_narrow1", RF_KERNEL_CAST_F32_BF16, 1);
+    bench_cast(&bench, "rf_kernel_widen4", RF_KERNEL_CAST_BF16_F32, 0);
+    bench_cast(&bench, "rf_kernel_widen1", RF_KERNEL_CAST_BF16_F32, 1);
     bench_verify(&bench);
     bench_fp8(&bench);
     return 0;

@@ -4,10 +4,12 @@
  *     bench-gpu-wire group [TIMES]
  *         host's time of a group until NCCL is done with the call
  *     bench-gpu-wire priority [MEBIBYTES]
- *         a message's time alone, beside copies that fill the device, and the
- *         same on a stream of high priority
+ *         a message's time alone, beside copies that fill the device, the same
+ *         on a stream of high priority, and beside copies on the
+ *         multiprocessors that a refit packs with
  *     bench-gpu-wire steps [MB,...]
- *         pack, wire and unpack of one step, by its size
+ *         pack, wire and unpack of one step, by its size; the device is kept
+ *         busy until the host has launched all three
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -19,6 +21,8 @@
 #include "tests/gpu/bench_lib.h"
 
 #define ROUNDS 15
+#define BUSY_BYTES                                                             \
+    ((uint64_t)512 << 20)    /* copying takes longer than launches */
 #define ROW ((uint64_t)4096) /* of what is packed */
 #define LIMIT_NS (60 * RF_NS_PER_S)
 #define EXIT_SKIPPED 77
@@ -212,6 +216,7 @@ static int do_priority(const char *argument)
     const uint64_t bytes = strtoull(argument, NULL, 10) << 20;
     struct copies copies;
     struct wire wire;
+    struct rf_err err;
     struct rf_samples samples = {.n = 0};
     const struct rf_stopwatch watch = rf_stopwatch_new();
     const cudaStream_t stream = new_stream(false);
@@ -232,6 +237,10 @@ static int do_priority(const char *argument)
     measure_message(&wire, "16 MiB message alone", false, NULL);
     measure_message(&wire, "16 MiB message beside copies", false, &copies);
     measure_message(&wire, "16 MiB message beside copies, high priority", true,
+                    &copies);
+    rf_bench_must(rf_device_pack_blocks(&copies.slices.most_blocks, &err),
+                  &err);
+    measure_message(&wire, "16 MiB message beside a refit's copies", true,
                     &copies);
     nccl_must(&wire, "ncclCommAbort", wire.nccl->CommAbort(wire.comm));
     return 0;
@@ -257,7 +266,13 @@ static void report_step(uint64_t megabytes, uint64_t bytes, double memcpy_ms,
     }
 }
 
-static void measure_step(const struct wire *wire, uint64_t megabytes)
+/* Copies to keep the device busy. */
+struct busy {
+    void *from, *to;
+};
+
+static void measure_step(const struct wire *wire, const struct busy *busy,
+                         uint64_t megabytes)
 {
     const uint64_t bytes = megabytes * 1000000 / ROW * ROW;
     void *source = rf_bench_memory(2 * bytes), *out = rf_bench_memory(bytes);
@@ -277,6 +292,9 @@ static void measure_step(const struct wire *wire, uint64_t megabytes)
              (unsigned long long)megabytes);
     rf_figure(figure, "ms", 2 * bytes, 1, &copied);
     for (unsigned i = 0; i < ROUNDS; i++) {
+        rf_bench_cuda(cudaMemcpyAsync(busy->to, busy->from, BUSY_BYTES,
+                                      cudaMemcpyDeviceToDevice, stream),
+                      "cudaMemcpyAsync");
         rf_stopwatch_begin(&watch[STAGES], stream);
         rf_stopwatch_begin(&watch[PACK], stream);
         run_copies(&pack, stream);
@@ -302,6 +320,8 @@ static void measure_step(const struct wire *wire, uint64_t megabytes)
 static int do_steps(const char *argument)
 {
     const struct wire wire = open_wire(false);
+    const struct busy busy = {rf_bench_memory(BUSY_BYTES),
+                              rf_bench_memory(BUSY_BYTES)};
     while (*argument != '\0') {
         char *end;
         const unsigned long long megabytes = strtoull(argument, &end, 10);
@@ -310,7 +330,7 @@ static int do_steps(const char *argument)
             fputs("bench-gpu-wire: sizes are 1 to 16384 MB\n", stderr);
             return 2;
         }
-        measure_step(&wire, megabytes);
+        measure_step(&wire, &busy, megabytes);
         argument = end + (*end == ',');
     }
     nccl_must(&wire, "ncclCommAbort", wire.nccl->CommAbort(wire.comm));

@@ -5,6 +5,7 @@
  * goes. Parts that the machine cannot run are skipped with the reason.
  */
 #include <getopt.h>
+#include <glob.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -126,22 +127,31 @@ static void use_bundle(struct hour *hour)
     prepend("LD_LIBRARY_PATH", folder);
 }
 
+/* On the path, or where installers of the tools put them: the last version. */
 static bool find_tool(const char *name, char *out, size_t size)
 {
-    static const char usual[] =
-        "/usr/local/cuda/bin:/opt/nvidia/nsight-compute";
+    static const char *const usual[] = {"/usr/local/cuda/bin",
+                                        "/usr/local/cuda*/bin",
+                                        "/opt/nvidia/nsight-compute/*"};
     const char *path = getenv("PATH");
-    char *folders, *rest, *folder;
+    char *folders = rf_xstrdup(path != NULL ? path : "");
+    char *rest = folders, *folder;
     bool found = false;
-    if (asprintf(&folders, "%s:%s", path != NULL ? path : "", usual) < 0) {
-        return false;
-    }
-    rest = folders;
     while (!found && (folder = strsep(&rest, ":")) != NULL) {
         snprintf(out, size, "%s/%s", folder, name);
         found = access(out, X_OK) == 0;
     }
     free(folders);
+    for (size_t i = 0; !found && i < RF_ARRAY_SIZE(usual); i++) {
+        char pattern[128];
+        glob_t matches;
+        snprintf(pattern, sizeof(pattern), "%s/%s", usual[i], name);
+        if (glob(pattern, 0, NULL, &matches) == 0) {
+            snprintf(out, size, "%s", matches.gl_pathv[matches.gl_pathc - 1]);
+            found = access(out, X_OK) == 0;
+        }
+        globfree(&matches);
+    }
     return found;
 }
 
@@ -175,6 +185,12 @@ static char *filled_in(const struct hour *hour, const struct rf_hour_part *part,
     return rf_xstrdup(word);
 }
 
+static void skip(struct rf_hour_result *result, const char *why)
+{
+    result->verdict = RF_HOUR_SKIPPED;
+    snprintf(result->reason, sizeof(result->reason), "%s", why);
+}
+
 static void run_part(struct hour *hour, const struct rf_hour_part *part,
                      const char *tool, struct rf_hour_result *result)
 {
@@ -198,18 +214,19 @@ static void run_part(struct hour *hour, const struct rf_hour_part *part,
     rf_hour_run(argv, log,
                 RF_MIN(RF_MIN((double)part->limit_s, hour->part_s), left),
                 result);
+    if (result->verdict == RF_HOUR_FAILED && part->refusal != NULL &&
+        rf_hour_log_has(log, part->refusal)) {
+        char why[128];
+        snprintf(why, sizeof(why), "%s does not work here: \"%s\"", part->tool,
+                 part->refusal);
+        skip(result, why);
+    }
     if (part->variable != NULL) {
         unsetenv(part->variable);
     }
     for (size_t i = own; i < n; i++) {
         free(argv[i]);
     }
-}
-
-static void skip(struct rf_hour_result *result, const char *why)
-{
-    result->verdict = RF_HOUR_SKIPPED;
-    snprintf(result->reason, sizeof(result->reason), "%s", why);
 }
 
 /* Why the probe says that a method cannot be used; NULL where it can. */

@@ -24,6 +24,7 @@ struct rf_hour_part {
     const char *teaches;
     const char *method;           /* the probe must find it usable; NULL */
     const char *tool;             /* must be on this machine; NULL */
+    const char *refusal;          /* in the log of a failure: a skip; NULL */
     const char *variable, *value; /* of the environment; NULL */
     const char *size, *small;
     const char *words[RF_HOUR_WORDS];
@@ -73,6 +74,8 @@ void rf_hour_run(char *const argv[], const char *log, double limit_s,
 /* The last line of a log that starts with `start`; "" where none does. */
 void rf_hour_last_line(const char *log, const char *start, char *out,
                        size_t size);
+
+bool rf_hour_log_has(const char *log, const char *text);
 
 /* One part as JSON: what it is, its verdict, the last lines of its log, and the
  * lines of the log that are JSON objects as `figures`. */

@@ -168,3 +168,19 @@ void rf_hour_last_line(const char *log, const char *start, char *out,
         fclose(file);
     }
 }
+
+bool rf_hour_log_has(const char *log, const char *text)
+{
+    FILE *file = fopen(log, "r");
+    char *line = NULL;
+    size_t room = 0;
+    bool has = false;
+    while (file != NULL && !has && getline(&line, &room, file) >= 0) {
+        has = strstr(line, text) != NULL;
+    }
+    free(line);
+    if (file != NULL) {
+        fclose(file);
+    }
+    return has;
+}

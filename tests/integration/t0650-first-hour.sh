@@ -31,7 +31,7 @@ verdict_of() { # PART
 
 test_machine_and_benchmarks_run_over_the_fakes() {
     over_fakes \
-        --only probe,driver,refit-host,tables,unit,memcheck,shapes,kernels,d
+        --only probe,driver,refit-host,tables,unit,memcheck,shapes,kernels,c
     expect_exit 0
     report_has 11
     expect_json out/first-hour.json '.parts | all(
@@ -46,7 +46,8 @@ test_machine_and_benchmarks_run_over_the_fakes() {
         all(.of_memcpy > 0)'
     expect_json out/first-hour.json '.parts[] | select(.name == "kernels") |
         [.figures[].figure | split(",")[0]] | unique |
-        . == ["copy1", "copy16", "cudaMemcpyAsync", "fill8", "fp8", "verify8"]'
+        . == ["copy1", "copy16", "cudaMemcpyAsync", "fill8", "fp8", "narrow1",
+            "narrow4", "verify8", "widen1", "widen4"]'
     expect_json out/first-hour.json '.machine | .GPU == "Fake GPU" and
         .NCCL == "2.28.9" and .driver == "580.00.00" and .host != ""'
     expect_text out/first-hour.md '^\| 2 MB: wire \| [0-9.e-]+ \| ms \| 15 \|'
@@ -60,14 +61,17 @@ test_checks_are_run_by_part() {
         .tail | any(test("4 passed, 0 failed"))'
     expect_json out/first-hour.json '.parts[] | select(.name == "fp8") |
         .tail[-1] == "1 passed, 0 failed" and
-        any(.tail[]; . == "ok - fp8-equals-the-processor")'
+        any(.tail[]; test("^ok - fp8-equals-the-processor \\([0-9]+ s\\)$"))'
 }
 
-# The shell that runs a part's script, with what a test wants of it instead.
-shell_that() { # COMMANDS
+# A program of a part, with what a test wants of it instead.
+program_that() { # NAME COMMANDS
     mkdir -p bin
-    printf '#!/bin/sh\n%s\n' "$1" >bin/bash
-    chmod +x bin/bash
+    printf '#!/bin/sh\n%s\n' "$2" >"bin/$1"
+    chmod +x "bin/$1"
+}
+shell_that() { # COMMANDS
+    program_that bash "$1"
 }
 
 test_part_that_hangs_is_ended_and_others_go_on() {
@@ -96,11 +100,24 @@ test_limit_of_the_whole_skips_the_rest() {
 
 test_every_group_has_a_share_of_the_time() {
     shell_that "sleep 1000"
-    PATH=$PWD/bin:$PATH over_fakes --minutes 0.3 --only flipped,separate,shapes
+    program_that compute-sanitizer "exit 0"
+    PATH=$PWD/bin:$PATH over_fakes --minutes 0.3 \
+        --only flipped,separate,memcheck
     expect_exit 1
     [ "$(verdict_of flipped)" = "timed out" ] || fail "flipped did not time out"
-    [ "$(verdict_of separate)" = skipped ] || fail "b had more than its share"
-    [ "$(verdict_of shapes)" = ok ] || fail "shapes did not run"
+    [ "$(verdict_of separate)" = skipped ] || fail "d had more than its share"
+    [ "$(verdict_of memcheck)" = ok ] || fail "memcheck did not run"
+}
+
+test_tool_that_refuses_the_machine_is_a_skip() {
+    program_that compute-sanitizer 'case $2 in
+        initcheck) echo "========= Error: Device not supported. Details"; exit 1 ;;
+        *) echo "1 error"; exit 1 ;;
+        esac'
+    PATH=$PWD/bin:$PATH over_fakes --only initcheck,racecheck
+    expect_exit 1
+    expect_text told '^e initcheck +skipped: compute-sanitizer does not work here: "Device not supported"'
+    [ "$(verdict_of racecheck)" = failed ] || fail "racecheck did not fail"
 }
 
 test_part_that_fails_is_told_and_others_go_on() {
@@ -110,7 +127,7 @@ test_part_that_fails_is_told_and_others_go_on() {
     expect_exit 1
     [ "$(verdict_of flipped)" = failed ] || fail "flipped did not fail"
     [ "$(verdict_of separate)" = ok ] || fail "separate did not run"
-    expect_text told '^b flipped +failed: exit code 3'
+    expect_text told '^d flipped +failed: exit code 3'
     expect_text out/first-hour.md '^out of luck$'
     expect_text told '^2 ok, 1 failed, 0 timed out, 0 skipped'
 }
@@ -122,7 +139,7 @@ test_unknown_parts_and_options_are_refused() {
     over_fakes --minutes soon
     expect_exit 2
     "$hour" --help >told || fail "no help"
-    expect_text told '^d: NCCL with one rank'
+    expect_text told '^c: NCCL with one rank'
 }
 
 # --- The bundle -----------------------------------------------------------------
@@ -181,7 +198,7 @@ test_bundle_runs_in_an_empty_root() {
     for part in probe refit-host tables; do
         [ "$(verdict_of "$part")" = ok ] || fail "$part is not ok"
     done
-    expect_text told '^b kills +skipped: no NVIDIA driver'
+    expect_text told '^d kills +skipped: no NVIDIA driver'
     expect_json out/first-hour.json '.machine | ."CUDA driver" == "none" and
         (."CUDA runtime" | test("^[0-9]+[.][0-9]+$"))'
     expect_json out/first-hour.json '[.parts[] | select(.verdict != "ok" and

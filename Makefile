@@ -164,7 +164,7 @@ install: all ## install programs, pages and examples (PREFIX=, DESTDIR=)
 	install -d $(DESTDIR)$(PREFIX)/bin $(MAN_FOLDER)/man1 $(MAN_FOLDER)/man5
 	install -d $(addprefix $(SHARE_FOLDER)/,models examples/reference \
 	    scripts/refit_figures)
-	install -d $(DOC_FOLDER)/docs/gpu-results
+	install -d $(DOC_FOLDER)/docs
 	install $(BUILD)/refit-coord $(BUILD)/refit-worker $(DESTDIR)$(PREFIX)/bin
 	install -m 644 $(MAN1) $(MAN_FOLDER)/man1
 	install -m 644 $(MAN5) $(MAN_FOLDER)/man5
@@ -180,7 +180,8 @@ install: all ## install programs, pages and examples (PREFIX=, DESTDIR=)
 	install -m 644 README.md CONTRIBUTING.md NEWS.md LICENSE CITATION.cff \
 	    $(DOC_FOLDER)
 	install -m 644 $(wildcard docs/*.md docs/*.png) $(DOC_FOLDER)/docs
-	install -m 644 docs/gpu-results/README.md $(DOC_FOLDER)/docs/gpu-results
+	find docs/gpu-results -type f \
+	    -exec install -D -m 644 '{}' '$(DOC_FOLDER)/{}' ';'
 uninstall: ## remove the installed files
 	rm -f $(addprefix $(DESTDIR)$(PREFIX)/bin/,refit-coord refit-worker)
 	rm -f $(addprefix $(MAN_FOLDER)/man1/,$(notdir $(MAN1)))

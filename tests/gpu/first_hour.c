@@ -96,35 +96,14 @@ static bool find_folders(struct hour *hour, const char *self)
     return true;
 }
 
-static void prepend(const char *variable, const char *folder)
+static void extend(const char *variable, const char *first, const char *then)
 {
-    const char *old = getenv(variable);
     char *value;
-    if (asprintf(&value, "%s%s%s", folder, old != NULL ? ":" : "",
-                 old != NULL ? old : "") > 0) {
+    const char *between = first[0] != '\0' && then[0] != '\0' ? ":" : "";
+    if (asprintf(&value, "%s%s%s", first, between, then) > 0) {
         setenv(variable, value, 1);
         free(value);
     }
-}
-
-/* A bundle brings a shell, tools and libraries; its script `run` finds those of
- * the machine. */
-static void use_bundle(struct hour *hour)
-{
-    char folder[PATH_MAX + 16];
-    snprintf(folder, sizeof(folder), "%s/tools/bash", hour->top);
-    if (access(folder, X_OK) != 0) {
-        return;
-    }
-    memcpy(hour->shell, folder, sizeof(hour->shell));
-    snprintf(hour->run, sizeof(hour->run), "%s/run", hour->top);
-    *strrchr(folder, '/') = '\0';
-    if (getenv("PATH") == NULL) {
-        setenv("PATH", "/usr/local/bin:/usr/bin:/bin", 1);
-    }
-    prepend("PATH", folder);
-    snprintf(folder, sizeof(folder), "%s/lib", hour->top);
-    prepend("LD_LIBRARY_PATH", folder);
 }
 
 /* On the path, or where installers of the tools put them: the last version. */
@@ -153,6 +132,28 @@ static bool find_tool(const char *name, char *out, size_t size)
         globfree(&matches);
     }
     return found;
+}
+
+/* A bundle brings a shell, tools and libraries; its script `run` finds those of
+ * the machine, whose own shell and tools go first: those of the bundle may need
+ * a newer C library. */
+static void use_bundle(struct hour *hour)
+{
+    char folder[PATH_MAX + 16];
+    const char *path, *libraries = getenv("LD_LIBRARY_PATH");
+    snprintf(folder, sizeof(folder), "%s/tools", hour->top);
+    if (access(folder, X_OK) != 0) {
+        return;
+    }
+    snprintf(hour->run, sizeof(hour->run), "%s/run", hour->top);
+    path = getenv("PATH");
+    extend("PATH", path != NULL ? path : "/usr/local/bin:/usr/bin:/bin",
+           folder);
+    if (!find_tool("bash", hour->shell, sizeof(hour->shell))) {
+        hour->shell[0] = '\0';
+    }
+    snprintf(folder, sizeof(folder), "%s/lib", hour->top);
+    extend("LD_LIBRARY_PATH", folder, libraries != NULL ? libraries : "");
 }
 
 /* --- One part --- */

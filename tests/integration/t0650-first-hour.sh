@@ -175,16 +175,34 @@ test_make_goes_on_after_the_first_hour() {
     expect_text told "--out $PWD/build/first-hour-results\$"
 }
 
-test_bundle_runs_in_an_empty_root() {
+make_bundle() {
     local libraries
-    if ! unshare --user --map-root-user --mount --pid --fork true; then
-        echo "# skipped: no user namespaces here" >&2
-        return 0
-    fi
     libraries=$(readelf -d "$RF_BUILD_DIR/refit-cuda.so" |
         sed -nE 's/.*\[\$ORIGIN:([^]:]+).*/\1/p')
     "$RF_TOP/tests/gpu/make-bundle" "$RF_BUILD_DIR" "$PWD/bundle" \
         "$libraries" >made || fail "make-bundle failed"
+}
+
+# As of a C library that is older than the builder's.
+test_bundle_takes_the_tools_of_the_machine_first() {
+    local tool
+    make_bundle
+    for tool in bundle/tools/*; do
+        printf '#!/bin/sh\necho "version GLIBC_2.36 not found"; exit 1\n' >"$tool"
+    done
+    bundle/first-hour --only refit-host --out out >told 2>&1
+    status=$?
+    cat told >&2
+    expect_exit 0
+    report_has 2
+}
+
+test_bundle_runs_in_an_empty_root() {
+    if ! unshare --user --map-root-user --mount --pid --fork true; then
+        echo "# skipped: no user namespaces here" >&2
+        return 0
+    fi
+    make_bundle
     expect_text made 'bundle: [0-9]+ MiB$'
     [ "$(sed -E 's/.*: ([0-9]+) MiB/\1/' made)" -le 48 ] ||
         fail "the bundle is too large to carry: $(cat made)"

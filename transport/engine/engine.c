@@ -187,12 +187,6 @@ static enum rf_status build(struct rf_engine *engine,
     return RF_OK;
 }
 
-enum rf_status rf_engine_probe(struct rf_err *err)
-{
-    (void)err;
-    return RF_OK;
-}
-
 enum rf_status rf_engine_open(const struct rf_method_env *env,
                               const struct rf_copy_engine_policy *policy,
                               void **state, struct rf_err *err)

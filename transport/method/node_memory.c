@@ -16,6 +16,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <sys/mman.h>
@@ -100,6 +101,16 @@ static enum rf_status status_of(int why)
                                                          : RF_ERR_IO;
 }
 
+/* A rank that failed first is gone before others look for it. */
+static enum rf_status fail_gone(const struct rf_node_memory_peer *peer,
+                                struct rf_err *err)
+{
+    return rf_err_set(err, RF_ERR_PEER,
+                      "rank %" PRIu32 " has ended (or process %d is in another "
+                      "PID namespace than this rank's)",
+                      peer->rank, (int)peer->pid);
+}
+
 static enum rf_status open_of_peer(const struct rf_node_memory_peer *peer,
                                    int fd, int flags, int *out,
                                    struct rf_err *err)
@@ -108,6 +119,11 @@ static enum rf_status open_of_peer(const struct rf_node_memory_peer *peer,
     snprintf(path, sizeof(path), "/proc/%d/fd/%d", (int)peer->pid, fd);
     *out = open(path, flags | O_CLOEXEC);
     if (*out < 0) {
+        const int why = errno;
+        if (kill(peer->pid, 0) != 0 && errno == ESRCH) {
+            return fail_gone(peer, err);
+        }
+        errno = why;
         return rf_err_errno(err, status_of(errno), errno,
                             "open shared memory of rank %" PRIu32
                             " (%s; ranks of a node must run under one user in "
@@ -258,7 +274,12 @@ static enum rf_status meet(struct rf_node_memory *shm, uint32_t slot,
         return RF_OK;
     }
     peer->pidfd = (int)syscall(SYS_pidfd_open, peer->pid, 0);
-    if (peer->pidfd < 0 && errno != ENOSYS) {
+    if (peer->pidfd < 0 && errno == ESRCH) {
+        return fail_gone(peer, err);
+    }
+    /* Old kernels do not have the call, old profiles of containers refuse it:
+     * then only the agent sees a rank die. */
+    if (peer->pidfd < 0 && errno != ENOSYS && errno != EPERM) {
         return rf_err_errno(err, status_of(errno), errno,
                             "find rank %" PRIu32 " (process %d)", peer->rank,
                             (int)peer->pid);

@@ -28,6 +28,6 @@ static enum rf_status open_host(const struct rf_method_env *env, void **state,
 const struct rf_method_ops rf_method_host = {
     .info = &rf_method_infos[RF_METHOD_HOST],
     .open = open_host,
-    .probe = rf_engine_probe,
+    .probe = rf_tcp_probe,
     RF_ENGINE_HOOKS,
 };

@@ -28,6 +28,6 @@ static enum rf_status open_tcp(const struct rf_method_env *env, void **state,
 const struct rf_method_ops rf_method_tcp = {
     .info = &rf_method_infos[RF_METHOD_TCP],
     .open = open_tcp,
-    .probe = rf_engine_probe,
+    .probe = rf_tcp_probe,
     RF_ENGINE_HOOKS,
 };

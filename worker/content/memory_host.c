@@ -34,13 +34,14 @@ static enum rf_status no_room(uint64_t bytes, struct rf_err *err)
         rf_format_bytes(rf_memory_available(), available, sizeof(available)));
 }
 
-/* Touches every page; kernels before 5.14 need it done by hand. */
+/* Touches every page; kernels before 5.14, and profiles of containers that do
+ * not let madvise() through, need it done by hand. */
 static int populate(void *base, uint64_t bytes)
 {
     if (madvise(base, bytes, MADV_POPULATE_WRITE) == 0) {
         return 0;
     }
-    if (errno != EINVAL) {
+    if (errno != EINVAL && errno != EPERM && errno != ENOSYS) {
         return -1;
     }
     for (uint64_t at = 0; at < bytes; at += 4096) {

@@ -5,12 +5,20 @@
 #include "common/memory_info.h"
 
 #include <inttypes.h>
+#include <linux/magic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
+#include <sys/vfs.h>
 
 #include "common/cgroup.h"
 #include "common/compiler.h"
+
+#define MEMINFO "/proc/meminfo"
+
+/* Version 1 writes "no limit" as a number close to 2^63. */
+#define UNLIMITED (UINT64_C(1) << 62)
 
 /* Growing by less is not worth looking for the room. */
 #define LARGE_BYTES ((size_t)64 << 20)
@@ -45,54 +53,87 @@ static bool read_number(const char *path, uint64_t *out)
 uint64_t rf_memory_total(void)
 {
     uint64_t bytes = 0;
-    return read_key("/proc/meminfo", "MemTotal:", &bytes) ? bytes : 0;
+    return read_key(MEMINFO, "MemTotal:", &bytes) ? bytes : 0;
 }
 
 struct group_files {
     const char *limit, *usage, *stat_key;
 };
 
-/* What the group in folder `path` leaves. */
-static uint64_t group_room(const char *path, const struct group_files *files)
+/* What the group in folder `path` leaves, if it has a limit. */
+static bool group_room(const char *path, const struct group_files *files,
+                       uint64_t *room)
 {
     char name[640];
     uint64_t limit, usage, reclaimable = 0;
     snprintf(name, sizeof(name), "%s/%s", path, files->limit);
-    if (!read_number(name, &limit)) {
-        return UINT64_MAX;
+    if (!read_number(name, &limit) || limit >= UNLIMITED) {
+        return false;
     }
     snprintf(name, sizeof(name), "%s/%s", path, files->usage);
     if (!read_number(name, &usage)) {
-        return UINT64_MAX;
+        return false;
     }
     snprintf(name, sizeof(name), "%s/memory.stat", path);
     if (read_key(name, files->stat_key, &reclaimable)) {
         usage -= RF_MIN(usage, reclaimable);
     }
-    return limit > usage ? limit - usage : 0;
+    *room = limit > usage ? limit - usage : 0;
+    return true;
 }
 
-static void find_least_room(const char *folder, bool unified, void *data)
+struct found {
+    struct rf_memory_limit *list;
+    size_t n;
+};
+
+static void add_group(const char *folder, bool unified, void *data)
 {
     static const struct group_files v2 = {"memory.max", "memory.current",
                                           "inactive_file "};
     static const struct group_files v1 = {"memory.limit_in_bytes",
                                           "memory.usage_in_bytes",
                                           "total_inactive_file "};
-    uint64_t *least = data;
-    const uint64_t room = group_room(folder, unified ? &v2 : &v1);
-    *least = RF_MIN(*least, room);
+    struct found *found = data;
+    struct stat at;
+    uint64_t room;
+    if (found->n < RF_MEMORY_LIMITS_MAX && stat(folder, &at) == 0 &&
+        group_room(folder, unified ? &v2 : &v1, &room)) {
+        found->list[found->n++] = (struct rf_memory_limit){at.st_ino, room};
+    }
+}
+
+/* LXC puts files of its own over those of /proc, with a container's figures. */
+static bool meminfo_is_the_machines(void)
+{
+    struct statfs at;
+    return statfs(MEMINFO, &at) == 0 && at.f_type == PROC_SUPER_MAGIC;
+}
+
+size_t rf_memory_limits(struct rf_memory_limit out[RF_MEMORY_LIMITS_MAX])
+{
+    struct found found = {out, 0};
+    uint64_t available;
+    if (meminfo_is_the_machines() &&
+        read_key(MEMINFO, "MemAvailable:", &available)) {
+        out[found.n++] = (struct rf_memory_limit){0, available};
+    }
+    rf_cgroup_each("memory", add_group, &found);
+    return found.n;
 }
 
 uint64_t rf_memory_available(void)
 {
-    uint64_t available = UINT64_MAX;
-    uint64_t room = UINT64_MAX;
-    rf_cgroup_each("memory", find_least_room, &room);
-    if (!read_key("/proc/meminfo", "MemAvailable:", &available)) {
+    struct rf_memory_limit limits[RF_MEMORY_LIMITS_MAX];
+    const size_t n = rf_memory_limits(limits);
+    uint64_t available;
+    if (!read_key(MEMINFO, "MemAvailable:", &available)) {
         available = UINT64_MAX;
     }
-    return RF_MIN(available, room);
+    for (size_t i = 0; i < n; i++) {
+        available = RF_MIN(available, limits[i].available_bytes);
+    }
+    return available;
 }
 
 uint64_t rf_memory_private(void)

@@ -9,9 +9,22 @@
 /* Bytes of memory in the machine. */
 uint64_t rf_memory_total(void);
 
+/* What limits the memory of this process and of others that have the same
+ * `group`. */
+struct rf_memory_limit {
+    uint64_t group; /* inode of a control group, however it is mounted; 0: the
+                       machine */
+    uint64_t available_bytes;
+};
+
+#define RF_MEMORY_LIMITS_MAX 64
+
+/* The kernel's MemAvailable, and what each control group above this process that
+ * has a limit leaves (reclaimable file pages count as free). Returns how many. */
+size_t rf_memory_limits(struct rf_memory_limit out[RF_MEMORY_LIMITS_MAX]);
+
 /* Bytes that can be allocated without swapping or hitting a control group's
- * limit: the least of the kernel's MemAvailable and what each control group
- * above this process leaves (reclaimable file pages count as free). */
+ * limit: the least of these, and of what /proc/meminfo says in a container. */
 uint64_t rf_memory_available(void);
 
 /* This process's private resident bytes: anonymous and file pages, without

@@ -89,49 +89,74 @@ static enum rf_status check_nccl(const struct rf_scenario *scenario,
                       theirs);
 }
 
-/* What a scenario needs of a machine that may go by several names. */
-static uint64_t bytes_on_machine(const struct rf_scenario *scenario,
-                                 const struct rf_msg_hello *const *hellos,
-                                 uint32_t node, uint32_t *names)
+/* A limit of one node alone; no group has this number. */
+#define OWN RF_ABSENT_U64
+
+static bool shares(const struct rf_msg_hello *const *hellos, uint32_t node,
+                   uint32_t other, uint64_t group)
 {
-    const struct rf_msg_hello *hello = hellos[node];
-    uint64_t need = 0;
-    *names = 0;
-    for (uint32_t i = 0; i < scenario->config->n_nodes; i++) {
-        const uint64_t bytes = rf_scenario_node_bytes(scenario, i);
-        if (bytes > 0 &&
-            (i == node || rf_hello_same_machine(hello, hellos[i]))) {
-            need += bytes;
-            ++*names;
+    const struct rf_msg_hello *hello = hellos[other];
+    if (node == other || !rf_hello_same_machine(hellos[node], hello)) {
+        return node == other;
+    }
+    for (size_t i = 0; i < hello->n_memory_limits; i++) {
+        if (hello->memory_limits[i].group == group) {
+            return true;
         }
     }
-    return need;
+    return false;
+}
+
+/* A machine may go by several names, which share its memory and perhaps control
+ * groups: what they need together has to fit. */
+static enum rf_status check_limit(const struct rf_scenario *scenario,
+                                  const struct rf_msg_hello *const *hellos,
+                                  uint32_t node,
+                                  const struct rf_msg_memory_limit *limit,
+                                  struct rf_err *err)
+{
+    const uint64_t available = limit->available_bytes;
+    uint64_t need = 0;
+    uint32_t names = 0;
+    char a[32], b[32];
+    for (uint32_t i = 0; i < scenario->config->n_nodes; i++) {
+        const uint64_t bytes = rf_scenario_node_bytes(scenario, i);
+        if (bytes > 0 && shares(hellos, node, i, limit->group)) {
+            need += bytes;
+            names++;
+        }
+    }
+    if (need <= available) {
+        return RF_OK;
+    }
+    return rf_err_set(
+        err, RF_ERR_NOMEM,
+        "needs %s of memory on %s%s, which has %s available (%llu and %llu "
+        "bytes); use fewer layers (\"num_layers\") or more nodes",
+        rf_format_bytes(need, a, sizeof(a)), host_of(scenario, node),
+        names < 2           ? ""
+        : limit->group == 0 ? " and the other names of that machine"
+                            : " and the other names in its control group",
+        rf_format_bytes(available, b, sizeof(b)), (unsigned long long)need,
+        (unsigned long long)available);
 }
 
 static enum rf_status check_memory(const struct rf_scenario *scenario,
                                    const struct rf_msg_hello *const *hellos,
                                    uint32_t node, struct rf_err *err)
 {
-    const uint64_t available = hellos[node]->memory_available_bytes;
-    uint64_t need;
-    uint32_t names;
-    char a[32], b[32];
-    if (rf_scenario_on_device(scenario) || available == RF_ABSENT_U64) {
+    const struct rf_msg_hello *hello = hellos[node];
+    const struct rf_msg_memory_limit own = {OWN, hello->memory_available_bytes};
+    enum rf_status status;
+    if (rf_scenario_on_device(scenario)) {
         return RF_OK;
     }
-    need = bytes_on_machine(scenario, hellos, node, &names);
-    if (need <= available) {
-        return RF_OK;
+    status = check_limit(scenario, hellos, node, &own, err);
+    for (size_t i = 0; i < hello->n_memory_limits && status == RF_OK; i++) {
+        status =
+            check_limit(scenario, hellos, node, &hello->memory_limits[i], err);
     }
-    return rf_err_set(err, RF_ERR_NOMEM,
-                      "needs %s of memory on %s%s, which has %s available "
-                      "(%llu and %llu bytes); use fewer layers "
-                      "(\"num_layers\") or more nodes",
-                      rf_format_bytes(need, a, sizeof(a)),
-                      host_of(scenario, node),
-                      names > 1 ? " and the other names of that machine" : "",
-                      rf_format_bytes(available, b, sizeof(b)),
-                      (unsigned long long)need, (unsigned long long)available);
+    return status;
 }
 
 typedef enum rf_status (*check_fn)(const struct rf_scenario *scenario,

@@ -118,6 +118,12 @@
     F(S, U64S, sees, REQUIRED, RF_MSG_NODES_MAX, RF_MSG_NODES_MAX - 1,         \
       "nodes whose files are there")
 
+#define RF_MEMORY_LIMIT_FIELDS(F, S)                                           \
+    F(S, U64, group, REQUIRED, 0, INT64_MAX,                                   \
+      "the control group's inode number, whatever its name there; 0: the "     \
+      "machine")                                                               \
+    F(S, U64, available_bytes, REQUIRED, 0, RF_MSG_BYTES_MAX, "that it leaves")
+
 /* What a node says of itself; also its entry in results' "environment". */
 #define RF_HELLO_FIELDS(F, S)                                                  \
     F(S, U64S, protocol, REQUIRED, 2, 255, "oldest and newest version")        \
@@ -136,6 +142,8 @@
     F(S, U64, memory_bytes, NULLABLE, 0, RF_MSG_BYTES_MAX, "in all")           \
     F(S, U64, memory_available_bytes, NULLABLE, 0, RF_MSG_BYTES_MAX,           \
       "without swapping")                                                      \
+    F(S, LIST, memory_limits, msg_memory_limit, 0, 64,                         \
+      "of the machine and of control groups that have one")                    \
     F(S, TEXT, kernel, NULLABLE, 0, 511, "name, release, machine")             \
     F(S, TEXT, cpu, NULLABLE, 0, 511, "model")                                 \
     F(S, LIST, nics, msg_nic, 0, 4096, "interfaces that are up")               \
@@ -450,6 +458,7 @@
     X(msg_rdma, RF_RDMA_FIELDS)                                                \
     X(msg_cuda, RF_CUDA_FIELDS)                                                \
     X(msg_nccl, RF_NCCL_FIELDS)                                                \
+    X(msg_memory_limit, RF_MEMORY_LIMIT_FIELDS)                                \
     X(msg_folder, RF_FOLDER_FIELDS)                                            \
     X(msg_member, RF_MEMBER_FIELDS)                                            \
     X(msg_hook, RF_HOOK_FIELDS)                                                \

@@ -187,6 +187,20 @@ static void find_nics(struct rf_msg_hello *hello)
     freeifaddrs(first);
 }
 
+static void find_memory(struct rf_msg_hello *hello)
+{
+    struct rf_memory_limit limits[RF_MEMORY_LIMITS_MAX];
+    const size_t n = rf_memory_limits(limits);
+    size_t capacity = 0;
+    hello->memory_bytes = rf_memory_total();
+    hello->memory_available_bytes = rf_memory_available();
+    for (size_t i = 0; i < n; i++) {
+        RF_PUSH(hello->memory_limits, hello->n_memory_limits, capacity,
+                ((struct rf_msg_memory_limit){limits[i].group,
+                                              limits[i].available_bytes}));
+    }
+}
+
 static bool is_one_of(const struct rf_texts *names, const char *name)
 {
     for (size_t i = 0; i < names->n; i++) {
@@ -329,8 +343,7 @@ void rf_facts_collect(const struct rf_texts *untried,
     rf_procstat_boot_id(boot_id);
     hello->boot_id = boot_id[0] != '\0' ? rf_xstrdup(boot_id) : NULL;
     hello->cpus = processors();
-    hello->memory_bytes = rf_memory_total();
-    hello->memory_available_bytes = rf_memory_available();
+    find_memory(hello);
     hello->kernel = kernel();
     hello->cpu = cpu_model();
     find_nics(hello);

@@ -1,5 +1,6 @@
 /* What nodes lack for a scenario, found before anything is sent. */
 #include <check.h>
+#include <string.h>
 
 #include "common/mem.h"
 #include "coordinator/preflight/preflight.h"
@@ -30,6 +31,8 @@ struct node {
     const char *boot_id, *nccl;
     size_t gpus;
     uint64_t memory;
+    struct rf_msg_memory_limit limits[3];
+    size_t n_limits;
 };
 
 static struct rf_msg_gpu *make_gpus(size_t n)
@@ -52,6 +55,11 @@ static void add(uint32_t at, struct node node)
     hello.methods.n = 1;
     hello.boot_id = rf_xstrdup(node.boot_id);
     hello.memory_available_bytes = node.memory;
+    hello.n_memory_limits = node.n_limits;
+    hello.memory_limits =
+        rf_xcalloc(node.n_limits + 1, sizeof(*hello.memory_limits));
+    memcpy(hello.memory_limits, node.limits,
+           sizeof(node.limits[0]) * node.n_limits);
     hello.gpus = make_gpus(node.gpus);
     hello.n_gpus = node.gpus;
     if (node.nccl != NULL) {
@@ -146,20 +154,87 @@ START_TEST(test_preflight_names_a_node_that_is_lost)
 }
 END_TEST
 
-/* Two names of one machine need what both need. */
-START_TEST(test_preflight_adds_up_the_names_of_a_machine)
+/* What limits two names. Room is given by the names that just fit into it; a "-"
+ * takes a byte from it. */
+struct limit {
+    uint64_t group;
+    const char *room;
+};
+
+static const struct {
+    const char *other_machine;
+    struct limit a[3], b[3];
+    const char *error; /* NULL: it fits */
+} shared[] = {
+    {"x", {{0, "ab"}}, {{0, "ab"}}, NULL},
+    {"x", {{0, "ab-"}}, {{0, "ab"}}, "on a and the other names of that mach"},
+    {"x", {{0, "ab"}}, {{0, "ab-"}}, "on b and the other names of that mach"},
+    /* Pods: each has a limit of its own. */
+    {"x", {{0, "ab"}, {7, "a"}}, {{0, "ab"}, {8, "b"}}, NULL},
+    {"x", {{0, "ab"}, {7, "a-"}}, {{0, "ab"}, {8, "b"}}, "on a, which has"},
+    {"x", {{0, "ab"}, {7, "a"}}, {{0, "ab"}, {8, "b-"}}, "on b, which has"},
+    {"x",
+     {{0, "ab-"}, {7, "a"}},
+     {{0, "ab-"}, {8, "b"}},
+     "on a and the other names of that machine, which has"},
+    /* Two names of one pod, and two containers of a pod with a limit. */
+    {"x", {{0, "aabb"}, {7, "ab"}}, {{0, "aabb"}, {7, "ab"}}, NULL},
+    {"x",
+     {{0, "aabb"}, {7, "ab-"}},
+     {{0, "aabb"}, {7, "ab-"}},
+     "on a and the other names in its control group, which has"},
+    {"x",
+     {{0, "aabb"}, {7, "aa"}, {9, "ab-"}},
+     {{0, "aabb"}, {8, "bb"}, {9, "ab-"}},
+     "on a and the other names in its control group, which has"},
+    /* Two machines may have the same numbers. */
+    {"y", {{0, "a"}, {7, "a"}}, {{0, "b"}, {7, "b"}}, NULL},
+    {"y", {{0, "a-"}}, {{0, "b"}}, "on a, which has"},
+};
+
+static void add_limited(uint32_t node, const char *boot_id,
+                        const struct limit limits[3])
 {
-    uint64_t a, b;
+    const uint64_t a = rf_scenario_node_bytes(lab.scenario, LAB_A);
+    const uint64_t b = rf_scenario_node_bytes(lab.scenario, LAB_B);
+    struct node facts = {.method = "host", .boot_id = boot_id, .memory = LOTS};
+    for (int i = 0; i < 3 && limits[i].room != NULL; i++) {
+        uint64_t room = 0;
+        for (const char *of = limits[i].room; *of != '\0'; of++) {
+            room += *of == 'a' ? a : *of == 'b' ? b : UINT64_MAX;
+        }
+        facts.limits[facts.n_limits++] =
+            (struct rf_msg_memory_limit){limits[i].group, room};
+    }
+    add(node, facts);
+}
+
+START_TEST(test_preflight_adds_up_the_names_that_share_a_limit)
+{
+    enum rf_status status;
+    create("");
+    add_limited(LAB_A, "x", shared[_i].a);
+    add_limited(LAB_B, shared[_i].other_machine, shared[_i].b);
+    status = check();
+    ck_assert_msg(status == (shared[_i].error ? RF_ERR_NOMEM : RF_OK),
+                  "case %d: %s", _i, err.text);
+    ck_assert_msg(shared[_i].error == NULL || has(err.text, shared[_i].error),
+                  "case %d: %s", _i, err.text);
+    destroy();
+}
+END_TEST
+
+/* A worker that does not say what limits it. */
+START_TEST(test_preflight_compares_a_name_with_what_it_has_available)
+{
+    uint64_t a;
     create("");
     a = rf_scenario_node_bytes(lab.scenario, LAB_A);
-    b = rf_scenario_node_bytes(lab.scenario, LAB_B);
-    add(LAB_A, (struct node){.method = "host",
-                             .boot_id = "x",
-                             .memory = a + b - (uint64_t)_i});
-    add(LAB_B,
-        (struct node){.method = "host", .boot_id = "x", .memory = a + b});
+    add(LAB_A, (struct node){
+                   .method = "host", .boot_id = "x", .memory = a - (size_t)_i});
+    add(LAB_B, (struct node){.method = "host", .boot_id = "x", .memory = LOTS});
     ck_assert_int_eq(check(), _i == 0 ? RF_OK : RF_ERR_NOMEM);
-    ck_assert(_i == 0 || has(err.text, "a and the other names of that"));
+    ck_assert(_i == 0 || has(err.text, "of memory on a, which has"));
     destroy();
 }
 END_TEST
@@ -202,8 +277,11 @@ Suite *test_preflight_suite(void)
     tcase_add_test(
         tests, test_preflight_without_gpus_names_the_key_that_asks_for_them);
     tcase_add_test(tests, test_preflight_names_a_node_that_is_lost);
-    tcase_add_loop_test(tests, test_preflight_adds_up_the_names_of_a_machine, 0,
-                        2);
+    tcase_add_loop_test(tests,
+                        test_preflight_adds_up_the_names_that_share_a_limit, 0,
+                        (int)RF_ARRAY_SIZE(shared));
+    tcase_add_loop_test(
+        tests, test_preflight_compares_a_name_with_what_it_has_available, 0, 2);
     tcase_add_test(tests, test_preflight_wants_a_gpu_for_each_slot);
     tcase_add_loop_test(tests, test_preflight_wants_one_nccl_everywhere, 0, 3);
     suite_add_tcase(suite, tests);

@@ -82,7 +82,7 @@ static bool group_room(const char *path, const struct group_files *files,
     return true;
 }
 
-struct found {
+struct limit_list {
     struct rf_memory_limit *list;
     size_t n;
 };
@@ -94,12 +94,12 @@ static void add_group(const char *folder, bool unified, void *data)
     static const struct group_files v1 = {"memory.limit_in_bytes",
                                           "memory.usage_in_bytes",
                                           "total_inactive_file "};
-    struct found *found = data;
+    struct limit_list *limits = data;
     struct stat at;
     uint64_t room;
-    if (found->n < RF_MEMORY_LIMITS_MAX && stat(folder, &at) == 0 &&
+    if (limits->n < RF_MEMORY_LIMITS_MAX && stat(folder, &at) == 0 &&
         group_room(folder, unified ? &v2 : &v1, &room)) {
-        found->list[found->n++] = (struct rf_memory_limit){at.st_ino, room};
+        limits->list[limits->n++] = (struct rf_memory_limit){at.st_ino, room};
     }
 }
 
@@ -112,14 +112,14 @@ static bool meminfo_is_the_machines(void)
 
 size_t rf_memory_limits(struct rf_memory_limit out[RF_MEMORY_LIMITS_MAX])
 {
-    struct found found = {out, 0};
+    struct limit_list limits = {out, 0};
     uint64_t available;
     if (meminfo_is_the_machines() &&
         read_key(MEMINFO, "MemAvailable:", &available)) {
-        out[found.n++] = (struct rf_memory_limit){0, available};
+        out[limits.n++] = (struct rf_memory_limit){0, available};
     }
-    rf_cgroup_each("memory", add_group, &found);
-    return found.n;
+    rf_cgroup_each("memory", add_group, &limits);
+    return limits.n;
 }
 
 uint64_t rf_memory_available(void)

@@ -154,10 +154,20 @@ enum rf_verdict rf_run_faults_cause(struct rf_run_faults *faults,
     return RF_VERDICT_ABORT;
 }
 
+/* One that only followed another: it does not know why. */
+static bool followed(const struct rf_fault *fault)
+{
+    return fault->status == RF_ERR_ABORTED;
+}
+
 enum rf_verdict rf_run_faults_notice(struct rf_run_faults *faults,
                                      struct rf_fault *fault)
 {
+    const bool knows = !followed(fault);
     rf_attempt_add_fault(faults->attempt, fault);
+    if (faults->settling && knows && followed(&faults->attempt->faults[0])) {
+        promote_last(faults->attempt);
+    }
     if (faults->settling || faults->aborting) {
         return RF_VERDICT_GO_ON;
     }
@@ -170,7 +180,9 @@ void rf_run_faults_abort(struct rf_run_faults *faults)
     /* The cause and the first that noticed; which is which was not known. */
     const size_t n = RF_MIN(faults->attempt->n_faults, (size_t)2);
     for (size_t i = 0; faults->settling && i < n; i++) {
-        say(faults, &faults->attempt->faults[i]);
+        if (i == 0 || !followed(&faults->attempt->faults[i])) {
+            say(faults, &faults->attempt->faults[i]);
+        }
     }
     faults->settling = false;
     faults->aborting = true;

@@ -35,8 +35,9 @@ void rf_run_faults_add_lines(const struct rf_run_faults *faults,
  */
 enum rf_verdict rf_run_faults_cause(struct rf_run_faults *faults,
                                     struct rf_fault *fault);
-/* The same for a rank that lost its peer, which somebody else may explain. The
- * first one is to be SETTLEd. */
+/* The same for a rank that lost its peer, which somebody else may explain, or
+ * that only followed one that gave up (RF_ERR_ABORTED), which is no cause if
+ * there is any other. The first one is to be SETTLEd. */
 enum rf_verdict rf_run_faults_notice(struct rf_run_faults *faults,
                                      struct rf_fault *fault);
 

@@ -101,7 +101,8 @@ static void fail_rank(struct rf_run *run, struct rf_fault *fault)
     if (fault->rank != RF_NONE) {
         rf_run_faults_add_lines(run->faults, fault);
     }
-    if (fault->rank == RF_NONE || fault->status != RF_ERR_PEER) {
+    if (fault->rank == RF_NONE ||
+        (fault->status != RF_ERR_PEER && fault->status != RF_ERR_ABORTED)) {
         rf_run_fail(run, fault);
         return;
     }

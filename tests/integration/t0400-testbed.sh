@@ -134,6 +134,20 @@ test_every_method_that_crosses_hosts_is_verified() {
     done
 }
 
+# The neighbour of a rank that gave up can only say so.
+test_ranks_that_cannot_connect_are_named_and_no_others() {
+    local netns
+    netns=$(sed -n 's/^netns //p' "$bed/state" | head -n 1)
+    ip netns exec "$netns" ip route add unreachable "${host[2]}"
+    cluster '.scenarios |= [.[0] | .train = {nodes: [.train.nodes[0]], tp: 2}]'
+    run_coord cluster.json
+    ip netns exec "$netns" ip route del unreachable "${host[2]}"
+    expect_exit 1
+    expect_text err 'error: .*: rank [01]: method host: connect to rank .*: No route'
+    [ "$(grep 'error: ' err | grep -vc ': No route')" = 0 ] || fail "another error"
+    expect_json "$(result split)" '.errors[0].text | test("No route")'
+}
+
 test_the_worker_can_be_deployed() {
     cluster '.scenarios |= .[:1] | .launch.deploy = true |
         .launch.worker = "refit-worker" | .scenarios[0].iterations = 1'

@@ -84,7 +84,7 @@ enum rf_status rf_disk_reopen(struct rf_disk_files *files, uint32_t rank,
     close(ledger ? peer->ledger : peer->data);
     status = open_file(files, rank, ledger, &why, err);
     if (status != RF_OK && why == ENOENT) {
-        return rf_err_set(err, RF_ERR_PEER,
+        return rf_err_set(err, RF_ERR_ABORTED,
                           "rank %" PRIu32 " gave up and removed its files",
                           rank);
     }

@@ -94,21 +94,34 @@ static bool peer_info_decode(const struct rf_blob *blob, struct peer_info *out)
 
 /* --- opening peers' descriptors ------------------------------------------- */
 
-/* Whose fault it is: a peer that is gone has no process and no descriptors. */
-static enum rf_status status_of(int why)
+static bool proc_is_of_our_namespace(void)
 {
-    return why == ENOENT || why == ESRCH || why == ENXIO ? RF_ERR_PEER
-                                                         : RF_ERR_IO;
+    char self[16] = "";
+    return readlink("/proc/self", self, sizeof(self) - 1) > 0 &&
+           strtol(self, NULL, 10) == getpid();
 }
 
-/* A rank that failed first is gone before others look for it. */
-static enum rf_status fail_gone(const struct rf_node_memory_peer *peer,
-                                struct rf_err *err)
+/* Why a peer's process or descriptor could not be opened. One that has failed
+ * has none any more, and says itself what happened. */
+static enum rf_status not_opened(const struct rf_node_memory_peer *peer,
+                                 const char *what, int why, struct rf_err *err)
 {
-    return rf_err_set(err, RF_ERR_PEER,
-                      "rank %" PRIu32 " has ended (or process %d is in another "
-                      "PID namespace than this rank's)",
-                      peer->rank, (int)peer->pid);
+    if (kill(peer->pid, 0) != 0 && errno == ESRCH) {
+        return rf_err_set(err, RF_ERR_ABORTED,
+                          "rank %" PRIu32 " has ended (or process %d is in "
+                          "another PID namespace than this rank's)",
+                          peer->rank, (int)peer->pid);
+    }
+    if ((why == ENOENT || why == ESRCH || why == ENXIO) &&
+        proc_is_of_our_namespace()) {
+        return rf_err_set(err, RF_ERR_ABORTED,
+                          "rank %" PRIu32 " has ended or given up", peer->rank);
+    }
+    return rf_err_errno(err, RF_ERR_IO, why,
+                        "open shared memory of rank %" PRIu32
+                        " (%s; ranks of a node must run under one user in "
+                        "one PID namespace)",
+                        peer->rank, what);
 }
 
 static enum rf_status open_of_peer(const struct rf_node_memory_peer *peer,
@@ -118,19 +131,7 @@ static enum rf_status open_of_peer(const struct rf_node_memory_peer *peer,
     char path[64];
     snprintf(path, sizeof(path), "/proc/%d/fd/%d", (int)peer->pid, fd);
     *out = open(path, flags | O_CLOEXEC);
-    if (*out < 0) {
-        const int why = errno;
-        if (kill(peer->pid, 0) != 0 && errno == ESRCH) {
-            return fail_gone(peer, err);
-        }
-        errno = why;
-        return rf_err_errno(err, status_of(errno), errno,
-                            "open shared memory of rank %" PRIu32
-                            " (%s; ranks of a node must run under one user in "
-                            "one PID namespace)",
-                            peer->rank, path);
-    }
-    return RF_OK;
+    return *out < 0 ? not_opened(peer, path, errno, err) : RF_OK;
 }
 
 /* Makes all pages present, for writing if we shall: a page that was only read
@@ -274,15 +275,10 @@ static enum rf_status meet(struct rf_node_memory *shm, uint32_t slot,
         return RF_OK;
     }
     peer->pidfd = (int)syscall(SYS_pidfd_open, peer->pid, 0);
-    if (peer->pidfd < 0 && errno == ESRCH) {
-        return fail_gone(peer, err);
-    }
     /* Old kernels do not have the call, old profiles of containers refuse it:
      * then only the agent sees a rank die. */
     if (peer->pidfd < 0 && errno != ENOSYS && errno != EPERM) {
-        return rf_err_errno(err, status_of(errno), errno,
-                            "find rank %" PRIu32 " (process %d)", peer->rank,
-                            (int)peer->pid);
+        return not_opened(peer, "pidfd_open", errno, err);
     }
     /* Open for reading too, so that ringing a dead rank is no SIGPIPE. */
     return open_of_peer(peer, info->bell_fd, O_RDWR | O_NONBLOCK, &peer->bell,

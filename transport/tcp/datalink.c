@@ -123,11 +123,18 @@ static void turn_away(struct join *join, struct talk *talk)
     drop(talk);
 }
 
+enum rf_status rf_datalink_lost_status(int why)
+{
+    return why == 0 || why == ECONNRESET || why == EPIPE ? RF_ERR_ABORTED
+                                                         : RF_ERR_PEER;
+}
+
 static enum rf_status lost(const struct talk *talk, int why, struct rf_err *err)
 {
-    return rf_err_errno(
-        err, RF_ERR_PEER, why, "connect to rank %" PRIu32 " at %s port %u",
-        talk->end->to, talk->end->address, (unsigned)talk->end->port);
+    return rf_err_errno(err, rf_datalink_lost_status(why), why,
+                        "connect to rank %" PRIu32 " at %s port %u",
+                        talk->end->to, talk->end->address,
+                        (unsigned)talk->end->port);
 }
 
 static void finish(struct join *join, struct talk *talk)

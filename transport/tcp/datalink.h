@@ -33,6 +33,11 @@ struct rf_datalink_how {
     const atomic_bool *abort;
 };
 
+/* The status of a connection that failed with errno `why`, or 0 at its end:
+ * RF_ERR_ABORTED if the peer has closed it, and so says itself why it gave up,
+ * else RF_ERR_PEER. */
+enum rf_status rf_datalink_lost_status(int why);
+
 /* Listens on a free port of `address`; looking that up ends as `how` says. */
 enum rf_status rf_datalink_listen(const struct rf_datalink_how *how,
                                   const char *address, int *fd, uint16_t *port,
@@ -43,7 +48,8 @@ enum rf_status rf_datalink_listen(const struct rf_datalink_how *how,
  * others on `listener` (may be -1 when there are none). Strangers are dropped
  * and do not disturb. RF_ERR_TIMEOUT names a rank that did not come and how
  * many were turned away, RF_ERR_AUTH a rank that does not have our key,
- * RF_ERR_PEER one that cannot be reached. On failure all are closed.
+ * RF_ERR_PEER one that cannot be reached, RF_ERR_ABORTED one that gave up. On
+ * failure all are closed.
  */
 enum rf_status rf_datalink_join(const struct rf_datalink_how *how, int listener,
                                 struct rf_datalink_end *ends, uint32_t n_ends,

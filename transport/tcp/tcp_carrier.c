@@ -6,9 +6,10 @@
  * `readable` and `writable` stay set until a call says EAGAIN, so that a
  * wake-up costs one system call and a busy link none.
  *
- * Failures: a connection that ends or breaks is RF_ERR_PEER with the rank,
- * bytes that do not follow the protocol RF_ERR_PROTOCOL. The engine's owner
- * then aborts; close() closes every connection, which the peers see.
+ * Failures: a connection that breaks is RF_ERR_PEER with the rank, one that the
+ * peer closed RF_ERR_ABORTED, bytes that do not follow the protocol
+ * RF_ERR_PROTOCOL. The engine's owner then aborts; close() closes every
+ * connection, which the peers see.
  */
 #include "transport/tcp/tcp_carrier.h"
 
@@ -337,11 +338,12 @@ uint32_t rf_tcp_find(const struct rf_link *link, uint32_t id)
 enum rf_status rf_tcp_lost(const struct rf_link *link, int why,
                            struct rf_err *err)
 {
+    const enum rf_status status = rf_datalink_lost_status(why);
     return why == 0
-               ? rf_err_set(err, RF_ERR_PEER,
+               ? rf_err_set(err, status,
                             "rank %" PRIu32 " closed its data connection",
                             link->peer)
-               : rf_err_errno(err, RF_ERR_PEER, why,
+               : rf_err_errno(err, status, why,
                               "data connection with rank %" PRIu32, link->peer);
 }
 

@@ -106,6 +106,43 @@ START_TEST(test_faults_who_noticed_is_the_cause_when_nobody_explains_it)
 }
 END_TEST
 
+static enum rf_verdict gave_up(uint32_t node, uint32_t rank)
+{
+    struct rf_fault fault =
+        rf_fault_make(node, rank, RF_ERR_ABORTED, "another gave up");
+    fault.phase = rf_xstrdup("run");
+    return rf_run_faults_notice(faults, &fault);
+}
+
+START_TEST(test_faults_say_who_gave_up_first_not_who_followed)
+{
+    const bool before = _i == 0;
+    if (before) {
+        ck_assert_int_eq(gave_up(LAB_A, 1), RF_VERDICT_SETTLE);
+    }
+    ck_assert_int_eq(notice(LAB_A, 0, "saw"),
+                     before ? RF_VERDICT_GO_ON : RF_VERDICT_SETTLE);
+    ck_assert_int_eq(notice(LAB_B, 2, "saw too"), RF_VERDICT_GO_ON);
+    if (!before) {
+        ck_assert_int_eq(gave_up(LAB_A, 1), RF_VERDICT_GO_ON);
+    }
+    rf_run_faults_abort(faults);
+    ck_assert_str_eq(text_of(0), "saw");
+    ck_assert_uint_eq(lab.attempt->n_faults, 3);
+    ck_assert_uint_eq(n_said, before ? 1 : 2);
+    ck_assert(has(said[0], "a: rank 0: saw"));
+}
+END_TEST
+
+START_TEST(test_faults_say_that_a_rank_gave_up_when_no_other_does)
+{
+    ck_assert_int_eq(gave_up(LAB_A, 1), RF_VERDICT_SETTLE);
+    rf_run_faults_abort(faults);
+    ck_assert_uint_eq(n_said, 1);
+    ck_assert(has(said[0], "a: rank 1: another gave up"));
+}
+END_TEST
+
 START_TEST(test_faults_of_an_attempt_are_forgotten_with_it)
 {
     ck_assert_int_eq(cause(LAB_B, "died"), RF_VERDICT_ABORT);
@@ -252,6 +289,10 @@ Suite *test_faults_suite(void)
     tcase_add_test(tests, test_faults_a_cause_comes_before_who_noticed_it);
     tcase_add_test(
         tests, test_faults_who_noticed_is_the_cause_when_nobody_explains_it);
+    tcase_add_loop_test(
+        tests, test_faults_say_who_gave_up_first_not_who_followed, 0, 2);
+    tcase_add_test(tests,
+                   test_faults_say_that_a_rank_gave_up_when_no_other_does);
     tcase_add_test(tests, test_faults_of_an_attempt_are_forgotten_with_it);
     tcase_add_test(tests, test_faults_show_the_last_eight_lines);
     tcase_add_loop_test(tests, test_faults_say_how_a_rank_ended, 0,

@@ -130,6 +130,30 @@ START_TEST(test_a_sleeping_rank_is_woken)
 }
 END_TEST
 
+/* Rank 2 has failed, and let go of its memory. */
+static int give_up(struct test_rank *rank)
+{
+    struct node node;
+    struct rf_err err = {0};
+    bool ok = join(rank, &node);
+    if (ok && rank->rank == 2) {
+        ok = close(node.env.arena[RF_MEM_TRAIN].fd) == 0;
+    }
+    ok = test_rank_barrier(rank) && ok;
+    if (ok && rank->rank == 0) {
+        ok = rf_node_memory_map(node.shm, 1, RF_MEM_TRAIN, true, &err) ==
+                 RF_ERR_ABORTED &&
+             strcmp(err.text, "rank 2 has ended or given up") == 0;
+    }
+    return leave(rank, &node, ok);
+}
+
+START_TEST(test_a_rank_without_its_memory_has_given_up)
+{
+    ck_assert_uint_eq(test_ranks_run(3, give_up, NULL, 10, NULL), 0);
+}
+END_TEST
+
 /* Rank 2 leaves; its end must show at rank 0. */
 static int end_early(struct test_rank *rank)
 {
@@ -190,6 +214,7 @@ Suite *test_node_memory_suite(void)
     tcase_set_timeout(tests, 20);
     tcase_add_test(tests, test_ranks_of_a_node_see_each_others_memory);
     tcase_add_test(tests, test_a_sleeping_rank_is_woken);
+    tcase_add_test(tests, test_a_rank_without_its_memory_has_given_up);
     tcase_add_test(tests, test_the_end_of_a_rank_can_be_watched);
     tcase_add_test(tests, test_peer_info_that_makes_no_sense_is_refused);
     suite_add_tcase(suite, tests);

@@ -200,13 +200,21 @@ void rf_run_start(struct rf_run *run)
 static void stop(struct rf_run *run)
 {
     struct rf_msg shutdown;
+    size_t capacity = 0;
     bool *to = rf_xcalloc(run->config->n_nodes, sizeof(*to));
     rf_run_move(run, RUN_STOPPING, 0);
     rf_msg_init(&shutdown, RF_MSG_SHUTDOWN);
     for (uint32_t i = 0; i < run->config->n_nodes; i++) {
+        const struct rf_msg_hello *hello =
+            rf_preflight_join_hello(run->join, i);
         to[i] = rf_preflight_join_is_there(run->join, i);
+        if (!to[i] && hello != NULL && hello->files != NULL) {
+            RF_PUSH(shutdown.shutdown.gone.list, shutdown.shutdown.gone.n,
+                    capacity, rf_xstrdup(hello->files));
+        }
     }
     run->ops->send_all(to, &shutdown, run->data);
+    rf_msg_free(&shutdown);
     free(to);
     run->ops->stop(run->interrupts > 1, run->data);
 }

@@ -87,8 +87,9 @@ json_t *rf_result_json_configuration(const struct rf_config *config)
 
 json_t *rf_result_json_node(const char *host, const struct rf_msg_hello *hello)
 {
-    static const char *const own[] = {"protocol", "node", "pid", "start_ticks",
-                                      "folders"}; /* of this run alone */
+    static const char *const own[] = {
+        "protocol",    "node",    "pid",
+        "start_ticks", "folders", "files"}; /* of this run alone */
     json_t *facts = rf_schema_encode(&rf_msg_hello_schema, hello);
     json_t *entry = json_pack("{s:s}", "host", host);
     for (size_t i = 0; i < RF_ARRAY_SIZE(own); i++) {

@@ -174,6 +174,22 @@ test_the_next_run_removes_what_killed_agents_left_on_disk() {
         fail "left behind: $(ls -A disk)"
 }
 
+# The agent of the other node does, before the run ends.
+test_a_run_leaves_no_file_of_a_killed_agent_on_disk() {
+    local state victims
+    mkdir disk
+    for state in preparing verifying; do
+        start_disk_run "$state"
+        wait_until 20 "a file" compgen -G 'disk/*.data'
+        mapfile -t victims < <(agents)
+        kill -KILL "${victims[0]%:*}"
+        finish_coord
+        expect_exit 1
+        wait_until 20 "no process is left" no_workers
+        disk_is_empty || fail "left behind in $state: $(ls -A disk)"
+    done
+}
+
 both_ranks_run() {
     [ "$(ranks | wc -l)" = 2 ]
 }

@@ -36,12 +36,12 @@ json_t *fake_agent_hello(uint32_t node, const struct fake_fault *fault)
                             : INT64_C(1000000000000);
     json_t *hello =
         json_pack("{s:[ii], s:i, s:s, s:s, s:s, s:s, s:s, s:I, "
-                  "s:{s:n, s:n, s:n, s:n}, s:[]}",
+                  "s:{s:n, s:n, s:n, s:n}, s:[], s:s}",
                   "protocol", version, version, "node", (int)node, "control",
                   "tcp", "version", "0.0.1", "build", "test", "boot_id",
                   node == 0 ? "machine-a" : "machine-b", "address", "10.0.0.1",
                   "memory_available_bytes", memory, "methods", "host", "tcp",
-                  "null", "disk", "gpus");
+                  "null", "disk", "gpus", "files", node == 0 ? "a" : "b");
     if (fault != NULL && fault->kind == FAKE_NO_METHOD) {
         json_object_set_new(json_object_get(hello, "methods"), "host",
                             json_string("no shared memory"));

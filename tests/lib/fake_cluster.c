@@ -140,6 +140,7 @@ static void op_send(uint32_t node, const struct rf_msg *message, void *data)
         break;
     case RF_MSG_SHUTDOWN:
         fake->shutdowns++;
+        fake->gone = message->shutdown.gone.n;
         break;
     case RF_MSG_EXCHANGED:
         fake->exchanged++;

@@ -89,6 +89,7 @@ struct fake_cluster {
     bool done, joined_called;
     int exit_code;
     unsigned source_checks; /* "verify" of the sources, of all nodes */
+    size_t gone;            /* agents whose files SHUTDOWN had removed */
     unsigned starts, aborts, shutdowns, drops, stops, forced_stops, exchanged;
     bool deaf;       /* agents do not end when stopped */
     bool slow_store; /* the test says rf_run_stored() itself */

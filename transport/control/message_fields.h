@@ -15,6 +15,7 @@
 #define RF_MSG_RANKS_LAST (RF_MSG_RANKS_MAX - 1)
 #define RF_MSG_TEXT_MAX 4096
 #define RF_MSG_BYTES_MAX INT64_MAX
+#define RF_MSG_FILES_MAX 63 /* of `files` */
 /* Of another node's clock, which may lie before the start of ours; differences
  * of two do not overflow. */
 #define RF_MSG_CLOCK_MAX (INT64_MAX / 4)
@@ -157,7 +158,10 @@
     F(S, MAYBE, nccl, msg_nccl, 0, 0, "library")                               \
     F(S, TEXT, congestion_control, NULLABLE, 0, 63, "of TCP, the default")     \
     F(S, PAIRS, env, OPTIONAL, 4096, 65536, "variables that matter")           \
-    F(S, LIST, folders, msg_folder, 0, 4096, "those of `shared`")
+    F(S, LIST, folders, msg_folder, 0, 4096, "those of `shared`")              \
+    F(S, TEXT, files, OPTIONAL, 1, RF_MSG_FILES_MAX,                           \
+      "with `shared`: what the names of this agent's files have behind "       \
+      "`refit-`, before a further dot")
 
 #define RF_WELCOME_FIELDS(F, S)                                                \
     F(S, U32, protocol, REQUIRED, 1, 255, "the version that is spoken")
@@ -443,6 +447,11 @@
     F(S, U64S, unanswered, REQUIRED, 65536, RF_MSG_RANKS_LAST,                 \
       "ranks that had not answered the last step when ABORT came")
 
+#define RF_SHUTDOWN_FIELDS(F, S)                                               \
+    F(S, TEXTS, gone, OPTIONAL, RF_MSG_NODES_MAX, RF_MSG_FILES_MAX,            \
+      "`files` of agents that were lost, to be removed from the folders of "   \
+      "`shared`")
+
 #define RF_ERROR_FIELDS(F, S)                                                  \
     F(S, TEXT, text, REQUIRED, 1, RF_MSG_TEXT_MAX, "for a person")
 
@@ -481,8 +490,7 @@
     X(msg_answer, RF_ANSWER_FIELDS)                                            \
     X(msg_share, RF_SHARE_FIELDS)
 
-/* The messages. SHUTDOWN has no members, LOG is raw bytes. X(TYPE, name,
- * FIELDS) */
+/* The messages. LOG is raw bytes. X(TYPE, name, FIELDS) */
 #define RF_SCHEMA_MESSAGES(X)                                                  \
     X(BOOT, boot, RF_BOOT_FIELDS)                                              \
     X(HELLO, hello, RF_HELLO_FIELDS)                                           \
@@ -498,6 +506,7 @@
     X(RANK_EXIT, rank_exit, RF_RANK_EXIT_FIELDS)                               \
     X(ABORT, abort, RF_ABORT_FIELDS)                                           \
     X(ABORTED, aborted, RF_ABORTED_FIELDS)                                     \
+    X(SHUTDOWN, shutdown, RF_SHUTDOWN_FIELDS)                                  \
     X(ERROR, error, RF_ERROR_FIELDS)
 
 #define X(name, FIELDS) RF_SCHEMA_STRUCT(name, FIELDS)
@@ -551,7 +560,7 @@ void rf_msg_init(struct rf_msg *message, enum rf_msg_type type);
 json_t *rf_msg_json(const struct rf_msg *message);
 void rf_msg_free(struct rf_msg *message);
 
-/* NULL for SHUTDOWN, LOG and unknown types. */
+/* NULL for LOG and unknown types. */
 const struct rf_schema *rf_msg_schema(uint8_t type);
 
 /* The reference in docs/PROTOCOL.md: a table for each message and each part. */

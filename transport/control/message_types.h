@@ -28,7 +28,7 @@
     X(RANK_EXIT, 11, 16 << 10) /* A→C */                                     \
     X(ABORT, 12, 4 << 10)      /* C→A→R: end this attempt now */           \
     X(ABORTED, 13, 16 << 10)   /* A→C: all ranks of the attempt are gone */  \
-    X(SHUTDOWN, 14, 4 << 10)   /* C→A: the run is over */                    \
+    X(SHUTDOWN, 14, 512 << 10) /* C→A: the run is over */                    \
     X(ERROR, 15, 4 << 10)      /* both ways, then close */                     \
     X(INSPECT, 16, 8 << 10)    /* C→A: read a checkpoint's headers */        \
     X(HEADERS, 17, 64 << 20)   /* A→C: what they say */

@@ -180,18 +180,6 @@ static enum rf_status meet(struct rf_disk_files *files, struct rf_err *err)
     return status;
 }
 
-/* Once for the node: what killed agents of it have left. */
-static void sweep(const struct rf_disk_files *files)
-{
-    uint32_t first = 0;
-    while (!is_near(files, first)) {
-        first++;
-    }
-    if (first == files->engine->env->rank) {
-        rf_disk_sweep(files->engine->env->plan->spec->disk_folder, 0);
-    }
-}
-
 static enum rf_status open_peers(struct rf_disk_files *files,
                                  struct rf_err *err)
 {
@@ -219,7 +207,6 @@ static enum rf_status open_files(void *carrier, struct rf_err *err)
         files->named[rank] = is_near(files, rank);
     }
     memcpy(own->label, files->label, sizeof(own->label));
-    sweep(files);
     status = create_file(files, false, &own->data, err);
     RF_THEN(status, create_file(files, true, &own->ledger, err));
     RF_THEN(status, meet(files, err));

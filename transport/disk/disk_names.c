@@ -98,10 +98,17 @@ static void find_boot(char out[BOOT_SIZE])
     snprintf(out, BOOT_SIZE, "%.8s", id);
 }
 
+static void write_owner(const struct label *label, char out[RF_DISK_OWNER_SIZE])
+{
+    snprintf(out, RF_DISK_OWNER_SIZE, "%s.%s.%d.%" PRId64, label->node,
+             label->boot, label->agent, label->start_ticks);
+}
+
 static void write_label(const struct label *label, char out[RF_DISK_LABEL_SIZE])
 {
-    snprintf(out, RF_DISK_LABEL_SIZE, "%s.%s.%d.%" PRId64 ".%s", label->node,
-             label->boot, label->agent, label->start_ticks, label->tag);
+    char owner[RF_DISK_OWNER_SIZE];
+    write_owner(label, owner);
+    snprintf(out, RF_DISK_LABEL_SIZE, "%s.%s", owner, label->tag);
 }
 
 /* *end is behind it; false when there is none. */
@@ -124,18 +131,34 @@ static bool read_label(const char *text, struct label *out, int *end)
            strncmp(text, again, (size_t)used) == 0;
 }
 
+static bool find_owner(pid_t agent, struct label *out)
+{
+    struct rf_procstat its;
+    *out = (struct label){.agent = (int)agent};
+    if (rf_procstat_read(agent, &its)) {
+        out->start_ticks = its.start_ticks;
+    }
+    find_boot(out->boot);
+    return find_node(out->node);
+}
+
+bool rf_disk_owner(pid_t agent, char out[RF_DISK_OWNER_SIZE])
+{
+    struct label label;
+    if (!find_owner(agent, &label)) {
+        return false;
+    }
+    write_owner(&label, out);
+    return true;
+}
+
 bool rf_disk_label(const uint8_t key[RF_DATA_KEY_BYTES], pid_t agent,
                    char out[RF_DISK_LABEL_SIZE])
 {
-    struct label label = {.agent = (int)agent};
-    struct rf_procstat its;
-    if (!make_tag(key, label.tag) || !find_node(label.node)) {
+    struct label label;
+    if (!find_owner(agent, &label) || !make_tag(key, label.tag)) {
         return false;
     }
-    if (rf_procstat_read(agent, &its)) {
-        label.start_ticks = its.start_ticks;
-    }
-    find_boot(label.boot);
     write_label(&label, out);
     return true;
 }
@@ -188,6 +211,24 @@ static bool read_name(const char *name, struct label *out)
     return false;
 }
 
+/* "refit-TOKEN-NODE", with a label in it. */
+static bool read_sign(int folder, const char *name, struct label *out)
+{
+    char content[RF_DISK_LABEL_SIZE] = "";
+    int end = 0, fd;
+    (void)sscanf(name, "refit-%*64[0-9a-f]-%*9u%n", &end);
+    if (end == 0 || name[end] != '\0') {
+        return false;
+    }
+    fd = openat(folder, name, O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
+    if (fd < 0) {
+        return false;
+    }
+    end = (int)read(fd, content, sizeof(content) - 1);
+    close(fd);
+    return end > 0 && read_label(content, out, &end) && content[end] == '\0';
+}
+
 static bool is_older_than_boot(int folder, const char *name)
 {
     struct timespec now, up;
@@ -201,12 +242,9 @@ static bool is_older_than_boot(int folder, const char *name)
 }
 
 /* Whether the agent of this boot has ended, be its id another process's. */
-static bool has_ended(const struct label *label, pid_t ended)
+static bool has_ended(const struct label *label)
 {
     struct rf_procstat its;
-    if (ended != 0 && label->agent == ended) {
-        return true; /* or had, when another used its id */
-    }
     if (!rf_procstat_read((pid_t)label->agent, &its)) {
         return kill(label->agent, 0) != 0 && errno == ESRCH;
     }
@@ -214,30 +252,46 @@ static bool has_ended(const struct label *label, pid_t ended)
            (label->start_ticks != 0 && label->start_ticks != its.start_ticks);
 }
 
-static bool is_left_behind(int folder, const char *name,
-                           const struct label *mine, pid_t ended)
+struct sweep {
+    char node[NODE_SIZE], boot[BOOT_SIZE]; /* ours */
+    char *const *gone;
+    size_t n_gone;
+};
+
+static bool is_left_behind(const struct sweep *sweep, int folder,
+                           const char *name)
 {
+    char owner[RF_DISK_OWNER_SIZE];
     struct label label;
-    if (!read_name(name, &label) || strcmp(label.node, mine->node) != 0) {
+    if (!read_name(name, &label) && !read_sign(folder, name, &label)) {
         return false;
     }
-    return strcmp(label.boot, mine->boot) == 0
-               ? has_ended(&label, ended)
+    write_owner(&label, owner);
+    for (size_t i = 0; i < sweep->n_gone; i++) {
+        if (strcmp(owner, sweep->gone[i]) == 0) {
+            return true;
+        }
+    }
+    if (strcmp(label.node, sweep->node) != 0) {
+        return false;
+    }
+    return strcmp(label.boot, sweep->boot) == 0
+               ? has_ended(&label)
                : is_older_than_boot(folder, name);
 }
 
-void rf_disk_sweep(const char *folder, pid_t ended)
+void rf_disk_sweep(const char *folder, char *const *gone, size_t n_gone)
 {
-    struct label mine = {.agent = 0};
+    struct sweep sweep = {.gone = gone, .n_gone = n_gone};
     const struct dirent *entry;
     DIR *entries = opendir(folder);
     if (entries == NULL) {
         return;
     }
-    find_boot(mine.boot);
-    if (find_node(mine.node)) {
+    find_boot(sweep.boot);
+    if (find_node(sweep.node)) {
         while ((entry = readdir(entries)) != NULL) {
-            if (is_left_behind(dirfd(entries), entry->d_name, &mine, ended)) {
+            if (is_left_behind(&sweep, dirfd(entries), entry->d_name)) {
                 unlinkat(dirfd(entries), entry->d_name, 0);
             }
         }

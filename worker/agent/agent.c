@@ -287,6 +287,7 @@ static void send_hello(struct agent *agent)
 {
     struct rf_msg message;
     struct rf_msg_hello *hello = &message.hello;
+    char owner[RF_DISK_OWNER_SIZE];
     bool tcp = agent->control != agent->stdio;
     int64_t start_ticks = rf_process_start_ticks();
     message.type = RF_MSG_HELLO;
@@ -306,6 +307,9 @@ static void send_hello(struct agent *agent)
     hello->start_ticks =
         start_ticks >= 0 ? (uint64_t)start_ticks : RF_ABSENT_U64;
     rf_folder_signs_leave(&agent->boot.message, hello, &agent->export_old);
+    if (agent->boot.message.shared != NULL && rf_disk_owner(getpid(), owner)) {
+        hello->files = rf_xstrdup(owner);
+    }
     move(agent, AGENT_GREETING, GREETING_LIMIT_MS);
     rf_agent_send(agent, &message);
     rf_msg_free(&message);
@@ -477,6 +481,8 @@ static void on_message(struct agent *agent, struct rf_msg *message)
         rf_agent_abort(agent, &message->abort);
         break;
     case RF_MSG_SHUTDOWN:
+        agent->gone = message->shutdown.gone;
+        message->shutdown.gone = (struct rf_texts){NULL, 0};
         rf_agent_end(agent, 0, "shut down");
         break;
     case RF_MSG_ERROR:
@@ -637,6 +643,20 @@ static void start_handles(struct agent *agent)
     }
 }
 
+/* What agents that were lost have left, or left to be removed by others. */
+static void remove_files(const struct agent *agent, struct rf_texts *gone)
+{
+    const struct rf_msg_shared *shared = agent->boot.message.shared;
+    for (size_t i = 0; gone->n > 0 && shared != NULL && i < shared->folders.n;
+         i++) {
+        rf_disk_sweep(shared->folders.list[i], gone->list, gone->n);
+    }
+    for (size_t i = 0; i < gone->n; i++) {
+        free(gone->list[i]);
+    }
+    free(gone->list);
+}
+
 int rf_agent_run(struct rf_agent_options *options)
 {
     struct agent agent = {
@@ -681,6 +701,7 @@ int rf_agent_run(struct rf_agent_options *options)
     }
     uv_run(&agent.loop, UV_RUN_DEFAULT);
     rf_folder_signs_remove(&agent.boot.message, agent.exit_code == 0);
+    remove_files(&agent, &agent.gone);
     rf_agent_free_ranks(&agent);
     if (rf_agent_exported(&agent) != NULL) {
         rf_folders_remove(rf_agent_exported(&agent), agent.export_old);

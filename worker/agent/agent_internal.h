@@ -131,8 +131,9 @@ struct agent {
     struct rf_integers unanswered; /* ranks that hung when ABORT came */
     struct agent_rank **ranks;
     size_t n_ranks;
-    size_t export_old; /* of its path: what was there before */
-    char *disk_folder; /* where ranks keep files of these labels, or NULL */
+    size_t export_old;    /* of its path: what was there before */
+    struct rf_texts gone; /* owners of files that nobody else removes */
+    char *disk_folder;    /* where ranks keep files of these labels, or NULL */
     char disk_label[RF_DISK_LABEL_SIZE], yardstick_label[RF_DISK_LABEL_SIZE];
     struct rank_answers step, exchange;
     uint64_t step_seq; /* of the last STEP */

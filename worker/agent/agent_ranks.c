@@ -76,6 +76,7 @@ bool rf_agent_ranks_gone(const struct agent *agent)
 
 void rf_agent_free_ranks(struct agent *agent)
 {
+    char owner[RF_DISK_OWNER_SIZE];
     for (size_t i = 0; i < agent->n_ranks; i++) {
         /* One that has closed has removed its files. */
         if (agent->disk_folder != NULL && !agent->ranks[i]->closed) {
@@ -86,8 +87,9 @@ void rf_agent_free_ranks(struct agent *agent)
         }
         free(agent->ranks[i]);
     }
-    if (agent->n_ranks > 0 && rf_agent_exported(agent) != NULL) {
-        rf_disk_sweep(rf_agent_exported(agent), getpid());
+    if (agent->n_ranks > 0 && rf_agent_exported(agent) != NULL &&
+        rf_disk_owner(getpid(), owner)) {
+        rf_disk_sweep(rf_agent_exported(agent), &(char *){owner}, 1);
     }
     free(agent->disk_folder);
     agent->disk_folder = NULL;

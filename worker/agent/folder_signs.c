@@ -18,6 +18,7 @@
 #include <unistd.h>
 
 #include "common/folders.h"
+#include "common/log.h"
 #include "common/mem.h"
 #include "transport/disk/disk_names.h"
 
@@ -34,7 +35,8 @@ static bool path_of(const struct rf_msg_boot *boot, const char *folder,
 /* 0 or an errno. */
 static int leave_one(const struct rf_msg_boot *boot, const char *folder)
 {
-    char path[PATH_BYTES];
+    static const uint8_t no_key[RF_DATA_KEY_BYTES];
+    char path[PATH_BYTES], label[RF_DISK_LABEL_SIZE];
     int fd;
     if (!path_of(boot, folder, boot->node, path)) {
         return ENAMETOOLONG;
@@ -42,6 +44,11 @@ static int leave_one(const struct rf_msg_boot *boot, const char *folder)
     fd = open(path, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0600);
     if (fd < 0) {
         return errno;
+    }
+    /* On a full disk it stays empty, which does for a sign. */
+    if (rf_disk_label(no_key, getpid(), label) &&
+        write(fd, label, strlen(label)) < 0) {
+        rf_debug("%s is empty: %s", path, strerror(errno));
     }
     close(fd);
     return 0;
@@ -70,16 +77,6 @@ static void forget_folders(struct rf_msg_hello *hello)
     free(hello->folders);
 }
 
-/* 0 or an errno. */
-static int make_exported(const char *folder, size_t *old)
-{
-    if (rf_folders_make(folder, old) != 0) {
-        return errno;
-    }
-    rf_disk_sweep(folder, 0);
-    return 0;
-}
-
 void rf_folder_signs_leave(const struct rf_msg_boot *boot,
                            struct rf_msg_hello *hello, size_t *old)
 {
@@ -90,9 +87,9 @@ void rf_folder_signs_leave(const struct rf_msg_boot *boot,
     for (; hello->n_folders < n; hello->n_folders++) {
         struct rf_msg_folder *out = &hello->folders[hello->n_folders];
         const char *folder = boot->shared->folders.list[hello->n_folders];
-        int failed = exported != NULL && strcmp(folder, exported) == 0
-                         ? make_exported(folder, old)
-                         : 0;
+        const bool make = exported != NULL && strcmp(folder, exported) == 0;
+        int failed = make && rf_folders_make(folder, old) != 0 ? errno : 0;
+        rf_disk_sweep(folder, NULL, 0);
         failed = failed != 0 ? failed : leave_one(boot, folder);
         rf_schema_init(&rf_msg_folder_schema, out);
         out->path = rf_xstrdup(folder);

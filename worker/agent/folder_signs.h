@@ -1,7 +1,7 @@
 /*
  * Signs in folders that all nodes should share, of which the one of --export is
- * made where it is missing. Each agent leaves an empty file
- * and then looks for those of the others; of two nodes that share a folder at
+ * made where it is missing. Each agent leaves a file that says whose it is
+ * (transport/disk/disk_names.h) and then looks for those of the others; of two nodes that share a folder at
  * least the one that looks later sees the other's, so HELLO alone tells.
  */
 #ifndef RF_WORKER_AGENT_FOLDER_SIGNS_H
@@ -11,7 +11,7 @@
 
 /* Leaves this node's sign in each folder of BOOT's "shared" and puts what it
  * found into HELLO's "folders" (none when nothing is shared), in the place of
- * what they were. What an export left there whose agent is gone is removed.
+ * what they were. What agents of this node left there that are gone is removed.
  * *old: how much of the export's folder was there before (common/folders.h).
  * Blocks as the file systems do. */
 void rf_folder_signs_leave(const struct rf_msg_boot *boot,

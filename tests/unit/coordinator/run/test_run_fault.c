@@ -135,6 +135,8 @@ START_TEST(test_run_goes_on_without_a_lost_node_where_it_can)
     ck_assert(has(fake_fault(&fake->attempts[1], 0)->text,
                   "node beta was lost earlier"));
     ck_assert_int_eq(fake->attempts[2].outcome, RF_OUTCOME_OK);
+    ck_assert_uint_eq(fake->shutdowns, 1);
+    ck_assert_uint_eq(fake->gone, 1); /* whose files alpha removes */
     fake_cluster_destroy(fake);
 }
 END_TEST

@@ -105,7 +105,7 @@ static pid_t gone_process(void)
 
 /* Sweeps a folder with one file of `label`, last written `age_s` ago; whether
  * the file is gone. */
-static bool is_swept_after(pid_t ended, const char *label, const char *suffix,
+static bool is_swept_after(char *owner, const char *label, const char *suffix,
                            time_t age_s)
 {
     char folder[] = "/tmp/refit-sweep-XXXXXX", path[RF_DISK_PATH_SIZE];
@@ -116,7 +116,7 @@ static bool is_swept_after(pid_t ended, const char *label, const char *suffix,
     snprintf(path, sizeof(path), "%s/refit-%s%s", folder, label, suffix);
     make_file(path);
     ck_assert_int_eq(utimensat(AT_FDCWD, path, times, 0), 0);
-    rf_disk_sweep(folder, ended);
+    rf_disk_sweep(folder, &owner, owner != NULL);
     gone = access(path, F_OK) != 0;
     if (!gone) {
         unlink(path);
@@ -127,7 +127,7 @@ static bool is_swept_after(pid_t ended, const char *label, const char *suffix,
 
 static bool is_swept(const char *label, const char *suffix, time_t age_s)
 {
-    return is_swept_after(0, label, suffix, age_s);
+    return is_swept_after(NULL, label, suffix, age_s);
 }
 
 START_TEST(test_sweeping_removes_what_gone_agents_of_this_node_left)
@@ -149,12 +149,17 @@ START_TEST(test_sweeping_keeps_files_of_agents_that_live)
 }
 END_TEST
 
-START_TEST(test_an_agent_sweeps_what_its_own_ranks_left)
+START_TEST(test_sweeping_removes_files_of_given_owners_on_any_node)
 {
-    char label[RF_DISK_LABEL_SIZE];
+    char label[RF_DISK_LABEL_SIZE], owner[RF_DISK_OWNER_SIZE];
+    char parents[RF_DISK_OWNER_SIZE];
     ck_assert(rf_disk_label(key, getpid(), label));
-    ck_assert(is_swept_after(getpid(), label, "-0.export", 0));
-    ck_assert(!is_swept_after(getppid(), label, "-0.export", 0));
+    ck_assert(rf_disk_owner(getpid(), owner));
+    ck_assert(rf_disk_owner(getppid(), parents));
+    ck_assert(is_swept_after(owner, label, "-0.export", 0));
+    ck_assert(!is_swept_after(parents, label, "-0.export", 0));
+    label[0] = owner[0] = label[0] == '0' ? '1' : '0';
+    ck_assert(is_swept_after(owner, label, "-0.data", 0));
 }
 END_TEST
 
@@ -217,7 +222,7 @@ START_TEST(test_sweeping_keeps_files_with_other_names)
     ck_assert(!is_swept(label, "-0.txt", 0));
     ck_assert(!is_swept(label, ".data", 0));
     ck_assert(!is_swept("1", "-0.data", 0));
-    rf_disk_sweep("/nowhere", 0); /* is no failure */
+    rf_disk_sweep("/nowhere", NULL, 0); /* is no failure */
 }
 END_TEST
 
@@ -233,7 +238,8 @@ Suite *test_disk_names_suite(void)
     tcase_add_test(names,
                    test_sweeping_removes_what_gone_agents_of_this_node_left);
     tcase_add_test(names, test_sweeping_keeps_files_of_agents_that_live);
-    tcase_add_test(names, test_an_agent_sweeps_what_its_own_ranks_left);
+    tcase_add_test(names,
+                   test_sweeping_removes_files_of_given_owners_on_any_node);
     tcase_add_test(names,
                    test_sweeping_is_not_misled_by_a_process_of_the_same_id);
     tcase_add_test(names, test_sweeping_removes_what_a_zombie_left);

@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include "worker/agent/folder_signs.h"
@@ -134,6 +135,35 @@ START_TEST(test_a_name_that_is_taken_is_left_alone)
 }
 END_TEST
 
+/* Also one without ranks, which makes no other files. */
+START_TEST(test_a_sign_of_a_killed_agent_is_removed_by_the_next)
+{
+    char folder[] = "/tmp/refit-signs-XXXXXX", other[64], sign[64];
+    FILE *file;
+    pid_t agent;
+    make_folder(folder);
+    snprintf(other, sizeof(other), "%s/refit-c0ffee-0", folder);
+    file = fopen(other, "w"); /* somebody's, who has nothing to do with us */
+    ck_assert_ptr_nonnull(file);
+    fputs("coffee", file);
+    fclose(file);
+    agent = fork();
+    if (agent == 0) {
+        free(leave(1, folder));
+        _exit(0);
+    }
+    ck_assert_int_eq(waitpid(agent, NULL, 0), agent);
+    snprintf(sign, sizeof(sign), "%s/refit-00c0ffee-1", folder);
+    ck_assert_int_eq(access(sign, F_OK), 0);
+    expect(0, folder, "{\"error\":null,\"sees\":[]}");
+    ck_assert_int_ne(access(sign, F_OK), 0);
+    expect(2, folder, "{\"error\":null,\"sees\":[0]}"); /* which lives */
+    take_away(0, folder, true);
+    ck_assert_int_eq(unlink(other), 0);
+    ck_assert_int_eq(rmdir(folder), 0);
+}
+END_TEST
+
 START_TEST(test_without_folders_nothing_is_told)
 {
     struct rf_msg_boot boot = {.node = 0};
@@ -180,6 +210,7 @@ Suite *test_folder_signs_suite(void)
     tcase_add_test(tests, test_a_folder_that_cannot_be_used_says_why);
     tcase_add_test(tests, test_the_folder_of_an_export_is_made);
     tcase_add_test(tests, test_a_name_that_is_taken_is_left_alone);
+    tcase_add_test(tests, test_a_sign_of_a_killed_agent_is_removed_by_the_next);
     tcase_add_test(tests, test_without_folders_nothing_is_told);
     tcase_add_test(tests, test_what_hello_told_before_is_replaced);
     suite_add_tcase(suite, tests);

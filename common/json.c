@@ -272,6 +272,7 @@ struct rf_jnode rf_jnode_get(const struct rf_jnode *object, const char *key)
     *append(at, key, 120) = '\0';
     node.value = json_object_get(object->value, key);
     node.file = object->file;
+    node.needs = object->needs;
     return node;
 }
 
@@ -291,6 +292,7 @@ struct rf_jnode rf_jnode_at(const struct rf_jnode *array, size_t index)
     *at = '\0';
     node.value = json_array_get(array->value, index);
     node.file = array->file;
+    node.needs = array->needs;
     return node;
 }
 
@@ -385,6 +387,39 @@ bool rf_word_is_one_of(const char *word, const char *const *names)
     return false;
 }
 
+static enum rf_status unknown_key(const struct rf_jnode *node, const char *key,
+                                  const char *const *allowed,
+                                  struct rf_err *err)
+{
+    const char *ours = rf_foreign_key(key);
+    const char *nearest = rf_nearest_word(key, allowed);
+    const int head = rf_text_head(key, 60);
+    if (ours != NULL) {
+        return rf_jnode_fail(node, err,
+                             "unknown key \"%s\"; cluster.json calls it %s",
+                             key, ours);
+    }
+    return nearest != NULL
+               ? rf_jnode_fail(node, err,
+                               "unknown key \"%.*s\" (did you mean "
+                               "\"%s\"?)",
+                               head, key, nearest)
+               : rf_jnode_fail(node, err, "unknown key \"%.*s\"", head, key);
+}
+
+static enum rf_status older_than(const struct rf_jnode *node, const char *key,
+                                 struct rf_err *err)
+{
+    const struct rf_jnode member = rf_jnode_get(node, key);
+    return rf_word_is_one_of(member.path, node->needs)
+               ? rf_jnode_fail(&member, err,
+                               "is not known here, and is needed: this program "
+                               "is older than refit-coord; install the same "
+                               "build on all nodes, for instance with "
+                               "launch.deploy")
+               : RF_OK;
+}
+
 enum rf_status rf_jnode_check_keys(const struct rf_jnode *node,
                                    const char *const *allowed,
                                    struct rf_err *err)
@@ -395,23 +430,11 @@ enum rf_status rf_jnode_check_keys(const struct rf_jnode *node,
         return rf_jnode_wrong(node, err, "must be an object");
     }
     json_object_foreach (node->value, key, value) {
-        const char *ours, *nearest;
         if (rf_word_is_one_of(key, allowed)) {
             continue;
         }
-        ours = rf_foreign_key(key);
-        nearest = rf_nearest_word(key, allowed);
-        return ours != NULL ? rf_jnode_fail(node, err,
-                                            "unknown key \"%s\"; cluster.json "
-                                            "calls it %s",
-                                            key, ours)
-               : nearest != NULL
-                   ? rf_jnode_fail(node, err,
-                                   "unknown key \"%.*s\" (did you mean "
-                                   "\"%s\"?)",
-                                   rf_text_head(key, 60), key, nearest)
-                   : rf_jnode_fail(node, err, "unknown key \"%.*s\"",
-                                   rf_text_head(key, 60), key);
+        RF_TRY(node->needs != NULL ? older_than(node, key, err)
+                                   : unknown_key(node, key, allowed, err));
     }
     return RF_OK;
 }

@@ -16,6 +16,10 @@ struct rf_jnode {
     json_t *value;    /* NULL when absent */
     const char *file; /* borrowed; what the document is called in errors */
     char path[232];   /* "$.nodes[1].slots" */
+    /* NULL: unknown keys are errors. Else they are ignored, but for those whose
+     * paths are here (ends with NULL): a newer program has written these, and
+     * means them to be known. */
+    const char *const *needs;
 };
 
 /* Parses a whole document: duplicate keys, trailing text, depth beyond
@@ -64,7 +68,8 @@ enum rf_status rf_jnode_wrong(const struct rf_jnode *node, struct rf_err *err,
                               const char *fmt, ...) RF_PRINTF(3, 4);
 
 /* Fails unless `node` is an object whose keys are all in `allowed` (ends with
- * NULL); an unknown key names the nearest allowed one. */
+ * NULL) or, with `needs`, may be ignored; an unknown key names the nearest
+ * allowed one. */
 enum rf_status rf_jnode_check_keys(const struct rf_jnode *node,
                                    const char *const *allowed,
                                    struct rf_err *err) RF_MUST_CHECK;

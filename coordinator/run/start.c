@@ -1,6 +1,7 @@
 #include "coordinator/run/start.h"
 
 #include "common/bytes.h"
+#include "common/json.h"
 #include "common/mem.h"
 #include "transport/control/start_nodes.h"
 
@@ -18,6 +19,33 @@ static void fill_member(const struct rf_node_config *node,
     out->address = address != NULL ? rf_xstrdup(address) : NULL;
 }
 
+/* Ranks may ignore these; any other key changes the refit. */
+static const char *const harmless[] = {"name", "warmup", "iterations",
+                                       "timeout_s", NULL};
+
+static void need(struct rf_texts *needs, size_t *capacity, char *path)
+{
+    RF_PUSH(needs->list, needs->n, *capacity, path);
+}
+
+/* Keys of the scenario and of the objects in it. */
+static void list_needs(json_t *scenario, struct rf_texts *needs)
+{
+    const char *key, *inner;
+    json_t *value, *member;
+    size_t capacity = 0;
+    json_object_foreach (scenario, key, value) {
+        if (rf_word_is_one_of(key, harmless)) {
+            continue;
+        }
+        need(needs, &capacity, rf_xasprintf("$.scenario.%s", key));
+        json_object_foreach (value, inner, member) {
+            need(needs, &capacity,
+                 rf_xasprintf("$.scenario.%s.%s", key, inner));
+        }
+    }
+}
+
 void rf_run_start_fill(const struct rf_attempt *attempt,
                        const struct rf_preflight_join *join,
                        const uint8_t key[32], struct rf_msg *out)
@@ -28,6 +56,7 @@ void rf_run_start_fill(const struct rf_attempt *attempt,
     start->attempt = attempt->number;
     start->model = json_incref(rf_config_model(config, attempt->index));
     start->scenario = json_incref(attempt->scenario->document);
+    list_needs(start->scenario, &start->needs);
     start->nodes = rf_xcalloc(config->n_nodes, sizeof(*start->nodes));
     start->n_nodes = config->n_nodes;
     for (uint32_t i = 0; i < config->n_nodes; i++) {

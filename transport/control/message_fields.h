@@ -216,6 +216,9 @@
       "described in place (planner/model/model.h)")                            \
     F(S, TREE, scenario, REQUIRED, 0, 0,                                       \
       "with all defaults (planner/scenario/spec.h)")                           \
+    F(S, TEXTS, needs, OPTIONAL, 1024, 255,                                    \
+      "paths of keys of `scenario` that ranks have to know, such as "          \
+      "`$.scenario.train.tp`; others that they do not know they ignore")       \
     F(S, LIST, nodes, msg_member, 1, RF_MSG_NODES_MAX, "of the run, in order") \
     F(S, SECRET, data_key, REQUIRED, 64, 64,                                   \
       "of data connections, 32 bytes in hexadecimal")                          \

@@ -173,7 +173,7 @@ static void start_now(struct agent *agent, const void *payload, size_t size)
         rf_agent_refuse(agent, err.text);
         return;
     }
-    if (rf_start_task_load(&message.start, &task, &err) != RF_OK) {
+    if (rf_start_task_place(&message.start, &task, &err) != RF_OK) {
         rf_agent_refuse(agent, err.text);
         goto out;
     }

@@ -1,5 +1,7 @@
 /* Reads START. See start_task.h. The coordinator has checked all of it before;
- * an error here means that the two programs differ. */
+ * an error here means that the two programs differ. Keys of a newer coordinator
+ * are ignored but for those that it needs us to know, and those of models, all
+ * of which say what to move. */
 #include "worker/shared/start_task.h"
 
 #include <stdlib.h>
@@ -10,12 +12,20 @@
 #include "planner/layout/mesh_rules.h"
 #include "transport/control/start_nodes.h"
 
+/* What must be known: rf_jnode's `needs`. */
+struct keys {
+    const char *const *of_model, *const *of_scenario;
+};
+
 static enum rf_status build(struct rf_start_task *task,
                             const struct rf_msg_start *start,
-                            const uint32_t *slots, struct rf_err *err)
+                            const struct keys *keys, const uint32_t *slots,
+                            struct rf_err *err)
 {
-    const struct rf_jnode model = {start->model, "START", "$.model"};
-    const struct rf_jnode spec = {start->scenario, "START", "$.scenario"};
+    const struct rf_jnode model = {start->model, "START", "$.model",
+                                   keys->of_model};
+    const struct rf_jnode spec = {start->scenario, "START", "$.scenario",
+                                  keys->of_scenario};
     enum rf_status status = rf_model_from_json(&model, &task->model, err);
     RF_THEN(status, rf_spec_from_json(&spec, task->node_names, task->n_nodes,
                                       &task->spec, err));
@@ -26,6 +36,7 @@ static enum rf_status build(struct rf_start_task *task,
 
 static enum rf_status build_on_nodes(struct rf_start_task *task,
                                      const struct rf_msg_start *start,
+                                     const struct keys *keys,
                                      struct rf_err *err)
 {
     uint32_t *slots = rf_xcalloc(task->n_nodes, sizeof(*slots));
@@ -40,25 +51,47 @@ static enum rf_status build_on_nodes(struct rf_start_task *task,
             node->address != NULL ? node->address : node->name;
         slots[i] = node->slots;
     }
-    status = build(task, start, slots, err);
+    status = build(task, start, keys, slots, err);
     free(slots);
     return status;
 }
 
-enum rf_status rf_start_task_load(const struct rf_msg_start *start,
-                                  struct rf_start_task **out,
-                                  struct rf_err *err)
+static enum rf_status load(const struct rf_msg_start *start,
+                           const struct keys *keys, struct rf_start_task **out,
+                           struct rf_err *err)
 {
     struct rf_start_task *task = rf_xcalloc(1, sizeof(*task));
     enum rf_status status = rf_start_nodes_unfold(
         start->nodes, start->n_nodes, &task->nodes, &task->n_nodes, err);
-    RF_THEN(status, build_on_nodes(task, start, err));
+    RF_THEN(status, build_on_nodes(task, start, keys, err));
     if (status != RF_OK) {
         rf_start_task_destroy(task);
         return status;
     }
     *out = task;
     return RF_OK;
+}
+
+enum rf_status rf_start_task_load(const struct rf_msg_start *start,
+                                  struct rf_start_task **out,
+                                  struct rf_err *err)
+{
+    const char **needs = rf_xcalloc(start->needs.n + 1, sizeof(*needs));
+    enum rf_status status;
+    for (size_t i = 0; i < start->needs.n; i++) {
+        needs[i] = start->needs.list[i];
+    }
+    status = load(start, &(struct keys){NULL, needs}, out, err);
+    free(needs);
+    return status;
+}
+
+enum rf_status rf_start_task_place(const struct rf_msg_start *start,
+                                   struct rf_start_task **out,
+                                   struct rf_err *err)
+{
+    static const char *const none[] = {NULL};
+    return load(start, &(struct keys){none, none}, out, err);
 }
 
 void rf_start_task_destroy(struct rf_start_task *task)

@@ -18,10 +18,17 @@ struct rf_start_task {
     uint32_t n_nodes;
 };
 
-/* `start` must outlive the task. */
+/* `start` must outlive the task. What a rank does not know and the coordinator
+ * needs it to is RF_ERR_CONFIG with the key's path. */
 enum rf_status rf_start_task_load(const struct rf_msg_start *start,
                                   struct rf_start_task **out,
                                   struct rf_err *err) RF_MUST_CHECK;
+
+/* The same for an agent, which only places ranks: what it does not know is for
+ * these to refuse, so that the node is there for other scenarios. */
+enum rf_status rf_start_task_place(const struct rf_msg_start *start,
+                                   struct rf_start_task **out,
+                                   struct rf_err *err) RF_MUST_CHECK;
 void rf_start_task_destroy(struct rf_start_task *task); /* NULL is fine */
 
 #endif

@@ -52,6 +52,7 @@ static const struct {
                      "\"00ff\"}, \"headers\": {\"manifest\": {}}}"},
     {RF_MSG_START,
      "{\"attempt\": 1, \"model\": {\"m\": 1}, \"scenario\": {\"s\": [2]}, "
+     "\"needs\": [\"$.scenario.s\"], "
      "\"nodes\": [{\"name\": \"a\", \"slots\": 8, \"address\": null, "
      "\"count\": 2, \"address_counts\": true}], "
      "\"data_key\": \"" HEX64 "\", \"test\": {\"flip\": {\"rank\": 1, "

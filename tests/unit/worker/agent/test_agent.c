@@ -428,6 +428,39 @@ START_TEST(test_what_does_not_fit_is_refused_with_sizes)
 }
 END_TEST
 
+/* Keys of a newer coordinator. The rank refuses, so the node stays. */
+static const struct {
+    const char *needs, *error; /* NULL: it is prepared */
+} newer[] = {
+    {"$.scenario.train", NULL},
+    {"$.scenario.lanes", "START: $.scenario.lanes: is not known here"},
+    {"$.scenario.train.knob", "START: $.scenario.train.knob: is not known"},
+};
+
+START_TEST(test_keys_that_a_rank_does_not_know_are_ignored_unless_needed)
+{
+    json_t *start, *done, *answer;
+    const char *error;
+    fake_join(&fake, NULL);
+    start = worker_lab_start(LAB_MODEL,
+                             "{'name': 's', 'mode': 'colocated', 'lanes': 2, "
+                             "'train': {'knob': {'a': 1}}, 'infer': {}}",
+                             1, 1);
+    json_object_set_new(start, "needs", json_pack("[s]", newer[_i].needs));
+    fake_send(&fake, RF_MSG_START, start);
+    done = fake_step(&fake, "prepare", NULL);
+    answer = answer_of(done, 0);
+    error = json_string_value(json_object_get(answer, "error"));
+    if (newer[_i].error == NULL) {
+        ck_assert_msg(error == NULL, "%s", error);
+    } else {
+        ck_assert_ptr_nonnull(error);
+        ck_assert_msg(strstr(error, newer[_i].error) == error, "%s", error);
+    }
+    json_decref(done);
+}
+END_TEST
+
 START_TEST(test_a_step_out_of_order_is_refused)
 {
     json_t *done;
@@ -622,6 +655,9 @@ Suite *test_agent_suite(void)
     tcase_add_test(scenario, test_times_are_on_the_coordinators_clock);
     tcase_add_test(scenario, test_a_lease_that_echoes_nothing_tells_no_time);
     tcase_add_test(scenario, test_what_does_not_fit_is_refused_with_sizes);
+    tcase_add_loop_test(
+        scenario, test_keys_that_a_rank_does_not_know_are_ignored_unless_needed,
+        0, (int)RF_ARRAY_SIZE(newer));
     tcase_add_test(scenario, test_a_step_out_of_order_is_refused);
     tcase_add_loop_test(scenario,
                         test_a_step_that_names_no_iteration_is_refused, 0, 4);

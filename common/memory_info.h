@@ -19,8 +19,9 @@ struct rf_memory_limit {
 
 #define RF_MEMORY_LIMITS_MAX 64
 
-/* The kernel's MemAvailable, and what each control group above this process that
- * has a limit leaves (reclaimable file pages count as free). Returns how many. */
+/* The kernel's MemAvailable, and what each control group above this process
+ * leaves that has a limit (reclaimable file pages count as free). Returns how
+ * many. */
 size_t rf_memory_limits(struct rf_memory_limit out[RF_MEMORY_LIMITS_MAX]);
 
 /* Bytes that can be allocated without swapping or hitting a control group's

@@ -643,7 +643,7 @@ static void start_handles(struct agent *agent)
     }
 }
 
-/* What agents that were lost have left, or left to be removed by others. */
+/* Of agents that were lost. Frees the list. */
 static void remove_files(const struct agent *agent, struct rf_texts *gone)
 {
     const struct rf_msg_shared *shared = agent->boot.message.shared;

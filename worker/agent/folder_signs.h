@@ -1,8 +1,9 @@
 /*
  * Signs in folders that all nodes should share, of which the one of --export is
  * made where it is missing. Each agent leaves a file that says whose it is
- * (transport/disk/disk_names.h) and then looks for those of the others; of two nodes that share a folder at
- * least the one that looks later sees the other's, so HELLO alone tells.
+ * (transport/disk/disk_names.h) and then looks for those of the others; of two
+ * nodes that share a folder at least the one that looks later sees the other's,
+ * so HELLO alone tells.
  */
 #ifndef RF_WORKER_AGENT_FOLDER_SIGNS_H
 #define RF_WORKER_AGENT_FOLDER_SIGNS_H

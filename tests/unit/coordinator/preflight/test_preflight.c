@@ -154,8 +154,8 @@ START_TEST(test_preflight_names_a_node_that_is_lost)
 }
 END_TEST
 
-/* What limits two names. Room is given by the names that just fit into it; a "-"
- * takes a byte from it. */
+/* What limits two names. Room is given by the names that just fit into it; a
+ * "-" takes a byte from it. */
 struct limit {
     uint64_t group;
     const char *room;

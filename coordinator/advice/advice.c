@@ -54,12 +54,17 @@ static const struct rule {
      "TCP congestion control \"{own}\" differs from \"{other}\" on {host}"},
     {PAIR, RF_ADVICE_WARNING, rf_advice_rule_link_speeds,
      "its fastest interface runs at {own} Mbit/s, that of {host} at {other}"},
+    {PAIR, RF_ADVICE_WARNING, rf_advice_rule_mtus,
+     "the interface of its address for data has MTU {own}, that of {host} "
+     "{other}: long packets may not arrive; make them equal (ip link set DEV "
+     "mtu N)"},
 
     {SCENARIO_MACHINE, RF_ADVICE_WARNING, rf_advice_rule_processors,
      "{ranks} ranks share the {cpus} of {host}: times reflect "
      "scheduling more than data movement; use at most {most} ranks there, or "
      "compare only with runs like this one"},
     {SCENARIO_NODES, RF_ADVICE_ERROR, rf_advice_rule_folders, "{why}"},
+    {SCENARIO_NODES, RF_ADVICE_ERROR, rf_advice_rule_unreachable, "{why}"},
     {SCENARIO_NODE, RF_ADVICE_ERROR, rf_advice_rule_unfit, "{why}"},
     {SCENARIO_NODE, RF_ADVICE_ERROR, rf_advice_rule_no_address,
      "{host} does not have the address {address} ({path}), where its ranks are "

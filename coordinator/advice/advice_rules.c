@@ -4,12 +4,12 @@
  */
 #include "coordinator/advice/advice_rules.h"
 
-#include <arpa/inet.h>
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
 
 #include "common/mem.h"
+#include "coordinator/preflight/addresses.h"
 #include "coordinator/preflight/folders.h"
 #include "coordinator/preflight/hello.h"
 #include "coordinator/preflight/preflight.h"
@@ -212,6 +212,31 @@ bool rf_advice_rule_link_speeds(const struct rf_advice_view *view,
     return own != other;
 }
 
+/* Of the interface with the node's address for data; 0: not known. */
+static int64_t mtu_of(const struct rf_advice_view *view, uint32_t node)
+{
+    const struct rf_msg_hello *hello = view->hellos[node];
+    const char *address = rf_addresses_of(view->config, hello, node);
+    for (size_t i = 0; address != NULL && i < hello->n_nics; i++) {
+        if (rf_addresses_equal(hello->nics[i].address, address)) {
+            return RF_MAX(hello->nics[i].mtu, 0);
+        }
+    }
+    return 0;
+}
+
+bool rf_advice_rule_mtus(const struct rf_advice_view *view,
+                         struct rf_message_words *words)
+{
+    const int64_t own = mtu_of(view, view->node);
+    const int64_t other = mtu_of(view, view->first);
+    char texts[2][24];
+    snprintf(texts[0], sizeof(texts[0]), "%" PRId64, own);
+    snprintf(texts[1], sizeof(texts[1]), "%" PRId64, other);
+    say_pair(view, texts[0], texts[1], words);
+    return own != other && own != 0 && other != 0;
+}
+
 /* --- A scenario on the nodes ---------------------------------------------- */
 
 /* The ranks of host memory share the processors of their machine, which may
@@ -250,6 +275,16 @@ bool rf_advice_rule_folders(const struct rf_advice_view *view,
     return status != RF_OK;
 }
 
+bool rf_advice_rule_unreachable(const struct rf_advice_view *view,
+                                struct rf_message_words *words)
+{
+    struct rf_err err = {0};
+    enum rf_status status =
+        rf_addresses_check(view->scenario, view->hellos, &err);
+    rf_message_words_say(words, "why", "%s", err.text);
+    return status != RF_OK;
+}
+
 bool rf_advice_rule_unfit(const struct rf_advice_view *view,
                           struct rf_message_words *words)
 {
@@ -263,19 +298,11 @@ bool rf_advice_rule_unfit(const struct rf_advice_view *view,
 /* Whether the node has the numeric address, or any node has. */
 static bool has_address(const struct rf_msg_hello *hello, const char *address)
 {
-    int family = strchr(address, ':') != NULL ? AF_INET6 : AF_INET;
-    unsigned char wanted[16] = {0}, has[16];
-    static const unsigned char any[16], loopback6[16] = {[15] = 1};
-    if (inet_pton(family, address, wanted) != 1 ||
-        memcmp(wanted, any, sizeof(any)) == 0 ||
-        (family == AF_INET ? wanted[0] == 127
-                           : memcmp(wanted, loopback6, 16) == 0)) {
+    if (!rf_addresses_numeric(address) || rf_addresses_itself(address)) {
         return true;
     }
     for (size_t i = 0; i < hello->n_nics; i++) {
-        memset(has, 0, sizeof(has));
-        if (inet_pton(family, hello->nics[i].address, has) == 1 &&
-            memcmp(has, wanted, sizeof(has)) == 0) {
+        if (rf_addresses_equal(hello->nics[i].address, address)) {
             return true;
         }
     }

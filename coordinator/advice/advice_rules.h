@@ -51,11 +51,15 @@ bool rf_advice_rule_congestion(const struct rf_advice_view *view,
                                struct rf_message_words *words);
 bool rf_advice_rule_link_speeds(const struct rf_advice_view *view,
                                 struct rf_message_words *words);
+bool rf_advice_rule_mtus(const struct rf_advice_view *view,
+                         struct rf_message_words *words);
 
 bool rf_advice_rule_processors(const struct rf_advice_view *view,
                                struct rf_message_words *words);
 bool rf_advice_rule_folders(const struct rf_advice_view *view,
                             struct rf_message_words *words);
+bool rf_advice_rule_unreachable(const struct rf_advice_view *view,
+                                struct rf_message_words *words);
 bool rf_advice_rule_unfit(const struct rf_advice_view *view,
                           struct rf_message_words *words);
 /* That the node lacks its address where its ranks listen, and elsewhere. */

@@ -7,11 +7,26 @@
 
 #define UNKNOWN "unknown" /* built outside of git */
 
+static bool has_boot_id(const struct rf_msg_hello *hello)
+{
+    return hello != NULL && hello->boot_id != NULL && hello->boot_id[0] != '\0';
+}
+
 bool rf_hello_same_machine(const struct rf_msg_hello *a,
                            const struct rf_msg_hello *b)
 {
-    return a != NULL && b != NULL && a->boot_id != NULL && b->boot_id != NULL &&
-           a->boot_id[0] != '\0' && strcmp(a->boot_id, b->boot_id) == 0;
+    return has_boot_id(a) && has_boot_id(b) &&
+           strcmp(a->boot_id, b->boot_id) == 0;
+}
+
+bool rf_hello_apart(const struct rf_msg_hello *a, const struct rf_msg_hello *b)
+{
+    if (!has_boot_id(a) || !has_boot_id(b)) {
+        return false;
+    }
+    return !rf_hello_same_machine(a, b) ||
+           (a->network != RF_ABSENT_U64 && b->network != RF_ABSENT_U64 &&
+            a->network != b->network);
 }
 
 bool rf_hello_offers(const struct rf_msg_hello *hello, const char *method,

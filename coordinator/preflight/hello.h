@@ -11,6 +11,10 @@
 bool rf_hello_same_machine(const struct rf_msg_hello *a,
                            const struct rf_msg_hello *b);
 
+/* Whether two nodes are known to have networks of their own: other machines,
+ * or other network namespaces of one. Either may be NULL. */
+bool rf_hello_apart(const struct rf_msg_hello *a, const struct rf_msg_hello *b);
+
 /* Whether the node can use a method; otherwise `*why` says why not, borrowed
  * from the HELLO. */
 bool rf_hello_offers(const struct rf_msg_hello *hello, const char *method,

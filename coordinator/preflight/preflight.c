@@ -5,6 +5,7 @@
 
 #include "common/bytes.h"
 #include "common/mem.h"
+#include "coordinator/preflight/addresses.h"
 #include "coordinator/preflight/folders.h"
 #include "coordinator/preflight/hello.h"
 #include "transport/info/method_info.h"
@@ -208,6 +209,7 @@ enum rf_status rf_preflight_check(const struct rf_scenario *scenario,
     }
     status = check_nodes(scenario, join, hellos, err);
     RF_THEN(status, rf_folders_check(scenario, hellos, err));
+    RF_THEN(status, rf_addresses_check(scenario, hellos, err));
     free(hellos);
     return status;
 }

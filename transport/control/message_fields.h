@@ -139,6 +139,8 @@
     F(S, U64, start_ticks, OPTIONAL, 0, INT64_MAX,                             \
       "field 22 of `/proc/PID/stat`")                                          \
     F(S, TEXT, address, NULLABLE, 1, 255, "the node's own for data")           \
+    F(S, U64, network, NULLABLE, 0, INT64_MAX,                                 \
+      "number of the network namespace")                                       \
     F(S, U32, cpus, NULLABLE, 0, 1 << 20, "that it may use")                   \
     F(S, U64, memory_bytes, NULLABLE, 0, RF_MSG_BYTES_MAX, "in all")           \
     F(S, U64, memory_available_bytes, NULLABLE, 0, RF_MSG_BYTES_MAX,           \

@@ -113,6 +113,13 @@ static char *host_name(void)
     return clean_copy(name);
 }
 
+/* With the boot id it names a loopback interface. */
+static uint64_t network_namespace(void)
+{
+    struct stat info;
+    return stat("/proc/self/ns/net", &info) == 0 ? info.st_ino : RF_ABSENT_U64;
+}
+
 /* Processors this process may run on, or the fewer whose time it may take. */
 static uint32_t processors(void)
 {
@@ -342,6 +349,7 @@ void rf_facts_collect(const struct rf_texts *untried,
     hello->hostname = host_name();
     rf_procstat_boot_id(boot_id);
     hello->boot_id = boot_id[0] != '\0' ? rf_xstrdup(boot_id) : NULL;
+    hello->network = network_namespace();
     hello->cpus = processors();
     find_memory(hello);
     hello->kernel = kernel();

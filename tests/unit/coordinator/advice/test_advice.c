@@ -338,6 +338,10 @@ END_TEST
 
 /* --- Rules about nodes ---------------------------------------------------- */
 
+#define NIC(address, mtu)                                                      \
+    "{'address': '" address "', 'nics': [{'name': 'eth0', 'speed_mbit': "      \
+    "1000, 'mtu': " mtu ", 'address': '" address "'}]}"
+
 static const struct {
     const char *a, *b; /* what they change in HELLO */
     enum rf_advice_level level;
@@ -373,6 +377,12 @@ static const struct {
      "TCP congestion control \"bbr\" differs from \"cubic\" on a", true},
     {"{}", "{'nics': []}", RF_ADVICE_WARNING,
      "its fastest interface runs at 0 Mbit/s, that of a at 1000", true},
+    {NIC("10.0.0.1", "9000"), NIC("10.0.0.2", "1500"), RF_ADVICE_WARNING,
+     "its address for data has MTU 1500, that of a 9000", true},
+    {NIC("10.0.0.1", "1500"), NIC("10.0.0.2", "1500"), RF_ADVICE_WARNING, "MTU",
+     false},
+    {NIC("10.0.0.1", "9000"), NIC("10.0.0.2", "null"), RF_ADVICE_WARNING, "MTU",
+     false},
 };
 
 START_TEST(test_advice_about_nodes)

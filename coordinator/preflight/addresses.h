@@ -1,0 +1,41 @@
+/*
+ * Whether nodes can reach each other at their addresses for data, judged by
+ * what they said in HELLO. Pure.
+ */
+#ifndef RF_COORDINATOR_PREFLIGHT_ADDRESSES_H
+#define RF_COORDINATOR_PREFLIGHT_ADDRESSES_H
+
+#include "coordinator/scenario/scenario.h"
+#include "transport/control/message_fields.h"
+
+/* Of addresses as texts, whose scopes ("%eth0") do not count. */
+bool rf_addresses_numeric(const char *text);
+bool rf_addresses_equal(const char *a, const char *b);
+/* Each machine means itself by it: a loopback, or the address of no interface.
+ */
+bool rf_addresses_itself(const char *text);
+
+/* The address at which others reach the node for data, numeric or a name: that
+ * of cluster.json, else the one it found. NULL: not known. Borrowed. */
+const char *rf_addresses_of(const struct rf_config *config,
+                            const struct rf_msg_hello *hello, uint32_t node);
+
+/* RF_ERR_UNSUPPORTED, with both names and what to set, where `from` cannot
+ * reach `to` at its address: a loopback, or its own, though they are no
+ * namespace's. Any of `hellos` may be NULL: that node is not judged. */
+enum rf_status rf_addresses_reach(const struct rf_config *config,
+                                  const struct rf_msg_hello *const *hellos,
+                                  uint32_t from, uint32_t to,
+                                  struct rf_err *err) RF_MUST_CHECK;
+
+/* Whether data of the scenario goes from one node to another over TCP of our
+ * own. */
+bool rf_addresses_needed(const struct rf_scenario *scenario, uint32_t from,
+                         uint32_t to);
+
+/* The first two nodes of a scenario of which one cannot send to the other. */
+enum rf_status rf_addresses_check(const struct rf_scenario *scenario,
+                                  const struct rf_msg_hello *const *hellos,
+                                  struct rf_err *err) RF_MUST_CHECK;
+
+#endif

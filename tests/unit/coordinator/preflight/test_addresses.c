@@ -1,0 +1,176 @@
+/* Addresses for data that other nodes cannot reach. */
+#include <check.h>
+#include <string.h>
+
+#include "coordinator/preflight/addresses.h"
+#include "tests/lib/configured.h"
+#include "tests/lib/quotes.h"
+
+#define CROSSING(method)                                                       \
+    "{'name': 's', 'mode': 'disaggregated', 'method': '" method                \
+    "', 'train': {'tp': 2, 'nodes': ['b']}, 'infer': {'tp': 2, 'nodes': "      \
+    "['a']}}"
+#define STAYING                                                                \
+    "{'name': 's', 'train': {'tp': 1, 'dp': 4}, 'infer': {'tp': 1, 'dp': 4}}"
+/* On machine `boot`, in network namespace `network`, at an address. */
+#define AT(boot, network, address)                                             \
+    "{'protocol': [1, 1], 'node': 0, 'control': 'tcp', 'methods': {}, "        \
+    "'boot_id': '" boot "', 'network': " network ", 'address': '" address "'"  \
+    ", 'nics': [{'name': 'e', 'address': '10.0.0.9', 'mtu': 1, 'speed_mbit': " \
+    "1}, {'name': 'f', 'address': 'fd00::9', 'mtu': 1, 'speed_mbit': 1}]}"
+
+static const struct {
+    const char *scenario;
+    const char *a, *b;     /* NULL: has not joined */
+    const char *address_a; /* in cluster.json, or NULL */
+    const char *says[2];   /* both NULL: they reach each other */
+} cases[] = {
+    {CROSSING("host"),
+     AT("x", "1", "10.0.0.1"),
+     AT("y", "1", "10.0.0.2"),
+     NULL,
+     {NULL}},
+    {CROSSING("host"),
+     AT("x", "1", "127.0.1.1"),
+     AT("y", "1", "10.0.0.2"),
+     NULL,
+     {"b cannot send data to a, whose address for data is 127.0.1.1",
+      "nodes[0].address to an address of a that other nodes reach, or "
+      "nodes[0].hostname to a name of such an address; a has 10.0.0.9, "
+      "fd00::9"}},
+    {CROSSING("tcp"),
+     AT("x", "1", "::1"),
+     AT("y", "1", "fd00::1"),
+     NULL,
+     {"data is ::1:"}},
+    {CROSSING("host"),
+     AT("x", "1", "::ffff:127.0.0.1"),
+     AT("y", "1", "10.0.0.2"),
+     NULL,
+     {"data is ::ffff:127.0.0.1:"}},
+    /* what cluster.json says goes first */
+    {CROSSING("host"),
+     AT("x", "1", "127.0.0.1"),
+     AT("y", "1", "10.0.0.2"),
+     "10.0.0.1",
+     {NULL}},
+    {CROSSING("host"),
+     AT("x", "1", "10.0.0.1"),
+     AT("y", "1", "10.0.0.2"),
+     "0.0.0.0",
+     {"data is 0.0.0.0:"}},
+    /* nobody sends to b */
+    {CROSSING("host"),
+     AT("x", "1", "10.0.0.1"),
+     AT("y", "1", "127.0.0.1"),
+     NULL,
+     {NULL}},
+    {STAYING,
+     AT("x", "1", "127.0.0.1"),
+     AT("y", "1", "10.0.0.2"),
+     NULL,
+     {NULL}},
+    /* one loopback for both, or none, or nobody knows */
+    {CROSSING("host"),
+     AT("x", "1", "127.0.0.1"),
+     AT("x", "1", "127.0.0.1"),
+     NULL,
+     {NULL}},
+    {CROSSING("host"),
+     AT("x", "1", "127.0.0.1"),
+     AT("x", "2", "127.0.0.1"),
+     NULL,
+     {"data is 127.0.0.1:"}},
+    {CROSSING("host"),
+     AT("x", "null", "127.0.0.1"),
+     AT("x", "2", "127.0.0.1"),
+     NULL,
+     {NULL}},
+    {CROSSING("host"),
+     AT("", "1", "127.0.0.1"),
+     AT("y", "1", "127.0.0.1"),
+     NULL,
+     {NULL}},
+    {CROSSING("host"), AT("x", "1", "127.0.0.1"), NULL, NULL, {NULL}},
+    /* containers of two hosts, behind bridges */
+    {CROSSING("host"),
+     AT("x", "1", "172.17.0.2"),
+     AT("y", "2", "172.17.0.2"),
+     NULL,
+     {"b cannot send data to a: both have the address 172.17.0.2",
+      "docker run --network host), or set nodes[0].address and "
+      "nodes[1].address"}},
+    {CROSSING("host"),
+     AT("x", "1", "172.17.0.2"),
+     AT("x", "2", "172.17.0.2"),
+     NULL,
+     {"both have the address"}},
+    {CROSSING("host"),
+     AT("x", "1", "172.17.0.2"),
+     AT("x", "1", "172.17.0.2"),
+     NULL,
+     {NULL}},
+    {CROSSING("host"),
+     AT("x", "1", "fe80::2%eth0"),
+     AT("y", "2", "fe80:0::2%eth1"),
+     NULL,
+     {"both have the address"}},
+    /* methods that find addresses by themselves */
+    {CROSSING("ucx"),
+     AT("x", "1", "127.0.0.1"),
+     AT("y", "2", "127.0.0.1"),
+     NULL,
+     {NULL}},
+};
+
+static const struct rf_msg_hello *decode(const char *text,
+                                         struct rf_msg_hello *out)
+{
+    struct rf_err err = {.text = ""};
+    json_t *document = text != NULL ? json_loads(Q(text), 0, NULL) : NULL;
+    rf_schema_init(&rf_msg_hello_schema, out);
+    if (text == NULL) {
+        return NULL;
+    }
+    ck_assert_msg(rf_schema_decode(&rf_msg_hello_schema, document, "HELLO", out,
+                                   &err) == RF_OK,
+                  "%s", err.text);
+    json_decref(document);
+    return out;
+}
+
+START_TEST(test_addresses_that_other_nodes_cannot_reach)
+{
+    struct configured_pair pair = configured_pair(cases[_i].scenario);
+    struct rf_err err = {.text = ""};
+    struct rf_msg_hello said[2];
+    const struct rf_msg_hello *const hellos[2] = {
+        decode(cases[_i].a, &said[0]), decode(cases[_i].b, &said[1])};
+    enum rf_status status;
+    pair.config->nodes[0].address = cases[_i].address_a;
+    status = rf_addresses_check(pair.scenario, hellos, &err);
+    pair.config->nodes[0].address = NULL;
+    ck_assert_msg(status ==
+                      (cases[_i].says[0] == NULL ? RF_OK : RF_ERR_UNSUPPORTED),
+                  "%d: %s", _i, err.text);
+    for (size_t i = 0; i < 2 && cases[_i].says[i] != NULL; i++) {
+        ck_assert_msg(strstr(err.text, cases[_i].says[i]) != NULL, "%s",
+                      err.text);
+    }
+    for (size_t i = 0; i < 2; i++) {
+        rf_schema_free(&rf_msg_hello_schema, &said[i]);
+    }
+    configured_pair_free(&pair);
+}
+END_TEST
+
+Suite *test_addresses_suite(void);
+Suite *test_addresses_suite(void)
+{
+    Suite *suite = suite_create("addresses");
+    TCase *tests = tcase_create("addresses");
+    tcase_add_loop_test(tests, test_addresses_that_other_nodes_cannot_reach, 0,
+                        sizeof(cases) / sizeof(cases[0]));
+    suite_add_tcase(suite, tests);
+    return suite;
+}

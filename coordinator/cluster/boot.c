@@ -99,6 +99,7 @@ static void fill(const struct rf_boot_content *boot, struct rf_msg_boot *to)
     to->log_level = (uint32_t)rf_log_level();
     fill_env(boot->config->env, &to->env);
     fill_untried(boot->config, &to->untried);
+    to->reach_key = copy(boot->reach_key);
     if (boot->shared != NULL) {
         to->shared = copy_shared(boot->shared);
     }

@@ -15,6 +15,7 @@ struct rf_boot_content {
     const char *connect_back;           /* an address of ours, or NULL */
     uint32_t port;                      /* of that */
     const struct rf_msg_shared *shared; /* or NULL */
+    const char *reach_key;              /* or NULL */
 };
 
 /* With a new nonce, which the agent repeats in its banner. One that has the key

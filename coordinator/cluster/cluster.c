@@ -203,6 +203,7 @@ static void add_node(struct rf_cluster *cluster, uint32_t index,
                                    .step = cluster->step,
                                    .local_worker = cluster->local_worker,
                                    .shared = cluster->shared,
+                                   .reach_key = options->reach_key,
                                    .now = rf_now_ns,
                                    .events = &cluster->ops.node,
                                    .events_data = cluster->data};

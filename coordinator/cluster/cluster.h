@@ -29,6 +29,8 @@ struct rf_cluster_options {
     uv_loop_t *loop;
     const struct rf_config *config;
     const char *run_id;
+    const char *reach_key; /* of BOOT, in hexadecimal; NULL: nodes need not try
+                              to reach each other */
 };
 
 /* A node's clock and how it is reached. */

@@ -314,7 +314,8 @@ static void send_boot(struct rf_node *node, struct rf_conn *conn)
                                    .run_id = node->with.run_id,
                                    .identity = node->identity,
                                    .data_address = node->config->address,
-                                   .shared = node->with.shared};
+                                   .shared = node->with.shared,
+                                   .reach_key = node->with.reach_key};
     if (boot.data_address == NULL && launcher->here) {
         boot.data_address = "127.0.0.1"; /* its name may be made up */
     }

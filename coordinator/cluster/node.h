@@ -50,6 +50,7 @@ struct rf_node_options {
     struct rf_launch_step *step;        /* or NULL */
     const char *local_worker;           /* or NULL */
     const struct rf_msg_shared *shared; /* BOOT's, or NULL */
+    const char *reach_key;              /* likewise */
     int64_t (*now)(void);               /* rf_now_ns, or a test's */
     const struct rf_node_events *events;
     void *events_data;

@@ -6,12 +6,14 @@
  * and stores nothing.
  */
 #include <stdlib.h>
+#include <string.h>
 #include <unistd.h>
 
 #include "common/clock.h"
 #include "common/log.h"
 #include "common/mem.h"
 #include "coordinator/advice/advice.h"
+#include "coordinator/advice/reach_ring.h"
 #include "coordinator/cluster/cluster.h"
 #include "coordinator/cluster/random.h"
 #include "coordinator/commands/cli.h"
@@ -20,10 +22,12 @@
 #include "coordinator/commands/signals.h"
 #include "coordinator/preflight/inspect.h"
 #include "coordinator/scenario/scenario_set.h"
+#include "transport/control/tls.h"
 #include "transport/net/loop.h"
 
 #define CLOCKS_MS 300 /* for the quick leases after joining */
 #define SLOW_START_MS 1500
+#define REACH_MS 15000 /* longer than nodes take */
 
 struct check {
     const struct rf_cli *cli;
@@ -34,6 +38,9 @@ struct check {
     struct rf_preflight_inspect *inspect; /* NULL: the checkpoint is here */
     enum rf_verdict headers;              /* of the nodes */
     bool inspecting;
+    char reach_key[2 * RF_PSK_BYTES + 1];
+    struct rf_reach_ring *ring; /* once all have joined */
+    bool reaching;
     struct rf_findings findings;
     uv_loop_t loop;
     uv_timer_t timer;
@@ -62,9 +69,15 @@ static uint32_t inspect_limit_s(const struct check *check)
            RF_PREFLIGHT_INSPECT_SLACK_S;
 }
 
+static void act_on_ring(struct check *check, bool given_up);
+
 static void timer_cb(uv_timer_t *timer)
 {
     struct check *check = timer->data;
+    if (check->reaching) {
+        act_on_ring(check, true);
+        return;
+    }
     if (check->inspecting) {
         check->headers = rf_preflight_inspect_silence(check->inspect,
                                                       inspect_limit_s(check));
@@ -112,6 +125,37 @@ static void ask_for_headers(struct check *check)
     }
 }
 
+/* Goes on when no node is trying to reach others any more. */
+static void act_on_ring(struct check *check, bool given_up)
+{
+    if (!check->reaching ||
+        (rf_reach_ring_is_awaited(check->ring) && !given_up)) {
+        return;
+    }
+    check->reaching = false;
+    if (check->inspect != NULL) {
+        ask_for_headers(check);
+    } else {
+        wait_for_clocks(check);
+    }
+}
+
+static void try_ring(struct check *check)
+{
+    struct rf_msg reach;
+    check->ring = rf_reach_ring_create(
+        check->config, (const struct rf_msg_hello *const *)check->hellos);
+    check->reaching = true;
+    uv_timer_start(&check->timer, timer_cb, REACH_MS, 0);
+    for (uint32_t i = 0; i < check->config->n_nodes; i++) {
+        if (!check->lost[i] && rf_reach_ring_ask(check->ring, i, &reach)) {
+            rf_cluster_send(check->cluster, i, &reach);
+            rf_msg_free(&reach);
+        }
+    }
+    act_on_ring(check, false);
+}
+
 static void maybe_all(struct check *check)
 {
     for (uint32_t i = 0; i < check->config->n_nodes; i++) {
@@ -120,11 +164,7 @@ static void maybe_all(struct check *check)
         }
     }
     rf_cluster_joined(check->cluster);
-    if (check->inspect != NULL) {
-        ask_for_headers(check);
-    } else {
-        wait_for_clocks(check);
-    }
+    try_ring(check);
 }
 
 static bool hello_cb(uint32_t node, struct rf_msg_hello *hello, void *data)
@@ -154,6 +194,9 @@ static void lost_cb(uint32_t node, const struct rf_err *why, void *data)
     if (!check->decided[node]) {
         check->decided[node] = true;
         maybe_all(check);
+    } else if (check->reaching) {
+        rf_reach_ring_take(check->ring, node, NULL);
+        act_on_ring(check, false);
     } else if (check->inspecting) {
         act_on_headers(
             check, rf_preflight_inspect_fail(check->inspect, node, why->text));
@@ -165,7 +208,10 @@ static void message_cb(uint32_t node, const struct rf_msg *message, void *data)
     struct check *check = data;
     rf_debug("%s: %s", check->config->node_names[node],
              rf_msg_name((uint8_t)message->type));
-    if (check->inspecting && message->type == RF_MSG_HEADERS) {
+    if (check->reaching && message->type == RF_MSG_REACHED) {
+        rf_reach_ring_take(check->ring, node, &message->reached);
+        act_on_ring(check, false);
+    } else if (check->inspecting && message->type == RF_MSG_HEADERS) {
         act_on_headers(check, rf_preflight_inspect_take(check->inspect, node,
                                                         &message->headers));
     }
@@ -247,12 +293,16 @@ static void advise_clocks(struct check *check)
 static enum rf_status reach_nodes(struct check *check, struct rf_err *err)
 {
     char run_id[17];
-    struct rf_cluster_options options = {&check->loop, check->config, run_id};
+    struct rf_cluster_options options = {.loop = &check->loop,
+                                         .config = check->config,
+                                         .run_id = run_id,
+                                         .reach_key = check->reach_key};
     enum rf_status status;
     check->limit_s = check->cli->timeout_s > 0
                          ? check->cli->timeout_s
                          : rf_config_join_limit_s(check->config);
     rf_random_hex(run_id, 8);
+    rf_random_hex(check->reach_key, RF_PSK_BYTES);
     status = rf_cluster_check_limits(check->config, err);
     RF_THEN(status, rf_loop_init(&check->loop, err));
     if (status != RF_OK) {
@@ -298,8 +348,14 @@ static void advise_everything(struct check *check)
             RF_OK) {
             rf_advise_scenario(scenario, &config->timeline, &check->findings);
             rf_advise_fit(scenario, hellos, &check->findings);
+            if (check->ring != NULL) {
+                rf_reach_ring_need(check->ring, scenario);
+            }
         }
         rf_scenario_destroy(scenario);
+    }
+    if (check->ring != NULL) {
+        rf_reach_ring_advise(check->ring, &check->findings);
     }
     rf_findings_merge(&check->findings);
 }
@@ -349,6 +405,8 @@ static void free_check(struct check *check)
             free(check->hellos[i]);
         }
     }
+    rf_reach_ring_destroy(check->ring);
+    explicit_bzero(check->reach_key, sizeof(check->reach_key));
     free(check->hellos);
     free(check->decided);
     free(check->lost);

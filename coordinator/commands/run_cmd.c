@@ -337,8 +337,10 @@ static enum rf_status load(struct rf_run_app *app, struct rf_err *err)
 
 static enum rf_status run_all(struct rf_run_app *app, struct rf_err *err)
 {
-    struct rf_cluster_options options = {&app->loop, app->config,
-                                         rf_results_run_id(app->results)};
+    struct rf_cluster_options options = {.loop = &app->loop,
+                                         .config = app->config,
+                                         .run_id =
+                                             rf_results_run_id(app->results)};
     const struct rf_run_extent extent = {
         .n_repeats = rf_results_repeats(app->results),
         .skip = rf_results_complete(app->results),

@@ -69,7 +69,10 @@
     F(S, MAYBE, shared, msg_shared, 0, 0,                                      \
       "folders that nodes must share (method `disk`, `--export`)")             \
     F(S, TEXTS, untried, OPTIONAL, 4, 64,                                      \
-      "methods that no scenario uses and that are slow to try")
+      "methods that no scenario uses and that are slow to try")                \
+    F(S, SECRET, reach_key, OPTIONAL, 64, 64,                                  \
+      "other nodes will try to reach this one with this key, 32 bytes in "     \
+      "hexadecimal")
 
 #define RF_NIC_FIELDS(F, S)                                                    \
     F(S, TEXT, name, REQUIRED, 1, 64, "interface")                             \
@@ -163,7 +166,9 @@
     F(S, LIST, folders, msg_folder, 0, 4096, "those of `shared`")              \
     F(S, TEXT, files, OPTIONAL, 1, RF_MSG_FILES_MAX,                           \
       "with `shared`: what the names of this agent's files have behind "       \
-      "`refit-`, before a further dot")
+      "`refit-`, before a further dot")                                        \
+    F(S, U32, reach_port, OPTIONAL, 1, 65535,                                  \
+      "with `reach_key`: where it listens at `address`")
 
 #define RF_WELCOME_FIELDS(F, S)                                                \
     F(S, U32, protocol, REQUIRED, 1, 255, "the version that is spoken")
@@ -182,6 +187,22 @@
     F(S, TREE, headers, OPTIONAL, 0, 0,                                        \
       "`manifest`, `folder` and perhaps `config` of a model described in "     \
       "place")
+
+#define RF_REACH_PEER_FIELDS(F, S)                                             \
+    F(S, U32, node, REQUIRED, 0, RF_MSG_NODES_MAX - 1, "as in BOOT")           \
+    F(S, TEXT, address, REQUIRED, 1, 255, "its address for data")              \
+    F(S, U32, port, REQUIRED, 1, 65535, "its `reach_port`")
+
+#define RF_REACH_FIELDS(F, S)                                                  \
+    F(S, LIST, peers, msg_reach_peer, 0, 16, "nodes to connect to")
+
+#define RF_REACHED_PEER_FIELDS(F, S)                                           \
+    F(S, U32, node, REQUIRED, 0, RF_MSG_NODES_MAX - 1, "as in BOOT")           \
+    F(S, TEXT, error, NULLABLE, 1, RF_MSG_TEXT_MAX,                            \
+      "why long packets did not go there and back")
+
+#define RF_REACHED_FIELDS(F, S)                                                \
+    F(S, LIST, peers, msg_reached_peer, 0, 16, "those of REACH, in order")
 
 /* --- A scenario attempt --------------------------------------------------- */
 
@@ -474,6 +495,8 @@
     X(msg_nccl, RF_NCCL_FIELDS)                                                \
     X(msg_memory_limit, RF_MEMORY_LIMIT_FIELDS)                                \
     X(msg_folder, RF_FOLDER_FIELDS)                                            \
+    X(msg_reach_peer, RF_REACH_PEER_FIELDS)                                    \
+    X(msg_reached_peer, RF_REACHED_PEER_FIELDS)                                \
     X(msg_member, RF_MEMBER_FIELDS)                                            \
     X(msg_hook, RF_HOOK_FIELDS)                                                \
     X(msg_hooks, RF_HOOKS_FIELDS)                                              \
@@ -502,6 +525,8 @@
     X(WELCOME, welcome, RF_WELCOME_FIELDS)                                     \
     X(INSPECT, inspect, RF_INSPECT_FIELDS)                                     \
     X(HEADERS, headers, RF_HEADERS_FIELDS)                                     \
+    X(REACH, reach, RF_REACH_FIELDS)                                           \
+    X(REACHED, reached, RF_REACHED_FIELDS)                                     \
     X(START, start, RF_START_FIELDS)                                           \
     X(STEP, step, RF_STEP_FIELDS)                                              \
     X(DONE, done, RF_DONE_FIELDS)                                              \

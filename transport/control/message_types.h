@@ -31,7 +31,9 @@
     X(SHUTDOWN, 14, 512 << 10) /* C→A: the run is over */                    \
     X(ERROR, 15, 4 << 10)      /* both ways, then close */                     \
     X(INSPECT, 16, 8 << 10)    /* C→A: read a checkpoint's headers */        \
-    X(HEADERS, 17, 64 << 20)   /* A→C: what they say */
+    X(HEADERS, 17, 64 << 20)   /* A→C: what they say */                      \
+    X(REACH, 18, 16 << 10)     /* C→A: connect to these nodes */             \
+    X(REACHED, 19, 64 << 10)   /* A→C: what came of it */
 
 enum rf_msg_type {
 #define X(name, number, cap) RF_MSG_##name = (number),

@@ -19,6 +19,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "common/bytes.h"
 #include "common/clock.h"
 #include "common/folders.h"
 #include "common/log.h"
@@ -36,6 +37,8 @@
 #define SURVEY_LIMIT_MS 30000
 #define GREETING_LIMIT_MS 60000
 #define END_LIMIT_MS 5000
+#define REACH_CONNECT_MS 5000
+#define REACH_ANSWER_MS 4000
 #define MANUAL_JOIN_MS 60000
 #define TICK_MS 100
 #define BURST_TICK_MS 20
@@ -123,6 +126,8 @@ void rf_agent_end(struct agent *agent, int exit_code, const char *why)
         rf_helper_cancel(agent->inspect);
         agent->inspect = NULL;
     }
+    rf_reach_end(agent->reach);
+    agent->reach = NULL;
     if (agent->control != NULL) {
         rf_conn_close(agent->control);
     }
@@ -282,6 +287,22 @@ static char *data_address(const struct agent *agent)
     return server != NULL ? rf_xstrdup(server) : NULL;
 }
 
+/* For the other nodes of a check. */
+static void await_others(struct agent *agent, struct rf_msg_hello *hello)
+{
+    static const struct rf_reach_limits limits = {REACH_CONNECT_MS,
+                                                  REACH_ANSWER_MS};
+    const char *text = agent->boot.message.reach_key;
+    uint8_t key[RF_PSK_BYTES];
+    if (text != NULL && hello->address != NULL &&
+        rf_hex_decode(text, key, sizeof(key))) {
+        agent->reach =
+            rf_reach_listen(&agent->loop, hello->address, hello->node, key,
+                            limits, &hello->reach_port);
+    }
+    explicit_bzero(key, sizeof(key));
+}
+
 /* The survey's facts, and what is this process's own. */
 static void send_hello(struct agent *agent)
 {
@@ -310,6 +331,7 @@ static void send_hello(struct agent *agent)
     if (agent->boot.message.shared != NULL && rf_disk_owner(getpid(), owner)) {
         hello->files = rf_xstrdup(owner);
     }
+    await_others(agent, hello);
     move(agent, AGENT_GREETING, GREETING_LIMIT_MS);
     rf_agent_send(agent, &message);
     rf_msg_free(&message);
@@ -454,6 +476,13 @@ static void inspect(struct agent *agent, const struct rf_msg_inspect *inspect)
     }
 }
 
+/* --- Other nodes ---------------------------------------------------------- */
+
+static void on_reached(const struct rf_msg *reached, void *data)
+{
+    rf_agent_send(data, reached);
+}
+
 /* --- Messages ------------------------------------------------------------- */
 
 static void on_message(struct agent *agent, struct rf_msg *message)
@@ -470,6 +499,12 @@ static void on_message(struct agent *agent, struct rf_msg *message)
         break;
     case RF_MSG_LEASE:
         on_lease(agent, &message->lease);
+        break;
+    case RF_MSG_REACH:
+        if (agent->reach == NULL ||
+            !rf_reach_try(agent->reach, &message->reach, on_reached, agent)) {
+            rf_agent_end(agent, 1, "REACH without need");
+        }
         break;
     case RF_MSG_INSPECT:
         inspect(agent, &message->inspect);

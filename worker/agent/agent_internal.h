@@ -13,6 +13,7 @@
 #include "transport/disk/disk_names.h"
 #include "worker/agent/agent.h"
 #include "worker/agent/join.h"
+#include "worker/agent/reach.h"
 #include "worker/helper/helper.h"
 
 #define RF_AGENT_TAIL_BYTES 4096
@@ -125,6 +126,7 @@ struct agent {
     struct rf_helper *survey;  /* while it is under way */
     struct rf_msg_hello facts; /* what it found, until HELLO is sent */
     struct rf_helper *inspect; /* while it is under way */
+    struct rf_reach *reach;    /* NULL: nobody will try to reach this node */
     uint32_t attempt;
     bool abort_wanted;             /* ABORTED is to be sent */
     char phase[32];                /* last step sent to the ranks */

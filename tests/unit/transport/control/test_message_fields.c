@@ -23,12 +23,13 @@ static const struct {
      "\"b\"}, \"limits\": {\"lease_period_ms\": 1, \"lease_dead_ms\": 2, "
      "\"connect_back_ms\": 3, \"abort_grace_ms\": 4, \"term_grace_ms\": 5}, "
      "\"shared\": {\"token\": \"c0ffee\", \"nodes\": 4, \"folders\": "
-     "[\"/mnt\"]}}"},
+     "[\"/mnt\"]}, \"reach_key\": \"" HEX64 "\"}"},
     {RF_MSG_HELLO,
      "{\"protocol\": [2, 2], \"node\": 3, \"version\": \"1.0\", \"build\": "
      "\"b\", \"control\": \"tcp\", \"candidate\": \"10.0.0.1:4\", "
      "\"hostname\": \"h\", \"boot_id\": \"i\", \"pid\": 9, \"start_ticks\": "
-     "10, \"address\": \"10.0.0.2\", \"cpus\": 8, \"memory_bytes\": 100, "
+     "10, \"address\": \"10.0.0.2\", \"network\": 11, \"cpus\": 8, "
+     "\"memory_bytes\": 100, "
      "\"memory_available_bytes\": 90, \"memory_limits\": [{\"group\": 5, "
      "\"available_bytes\": 90}], \"kernel\": \"Linux\", \"cpu\": \"c\", "
      "\"nics\": [{\"name\": \"eth0\", \"speed_mbit\": -1, \"mtu\": 1500, "
@@ -44,12 +45,16 @@ static const struct {
      "\"nccl\": {\"version\": \"2.27\", \"path\": \"/l\", \"sha256\": \"s\", "
      "\"why\": null}, \"congestion_control\": \"cubic\", \"env\": {\"A\": "
      "\"b\"}, \"folders\": [{\"path\": \"/mnt\", \"error\": null, \"sees\": "
-     "[0, 1]}], \"files\": \"0a.1b.2.3\"}"},
+     "[0, 1]}], \"files\": \"0a.1b.2.3\", \"reach_port\": 4002}"},
     {RF_MSG_WELCOME, "{\"protocol\": 2}"},
     {RF_MSG_INSPECT,
      "{\"folder\": \"/models/m\", \"whole\": true, \"timeout_s\": 120}"},
     {RF_MSG_HEADERS, "{\"error\": null, \"digests\": {\"a.safetensors\": "
                      "\"00ff\"}, \"headers\": {\"manifest\": {}}}"},
+    {RF_MSG_REACH, "{\"peers\": [{\"node\": 1, \"address\": \"10.0.0.2\", "
+                   "\"port\": 4002}]}"},
+    {RF_MSG_REACHED, "{\"peers\": [{\"node\": 1, \"error\": null}, {\"node\": "
+                     "2, \"error\": \"refused\"}]}"},
     {RF_MSG_START,
      "{\"attempt\": 1, \"model\": {\"m\": 1}, \"scenario\": {\"s\": [2]}, "
      "\"needs\": [\"$.scenario.s\"], "

@@ -1,0 +1,99 @@
+#!/bin/bash
+# Addresses and ways for data that hosts of a test bed cannot use: `check` says
+# so, and a run before it starts ranks.
+# waits
+# shellcheck source=../lib/test.sh disable=SC2034
+. "$(dirname "$0")/../lib/test.sh"
+[ "$(id -u)" = 0 ] || skip_all "network namespaces need root"
+ip netns list >/dev/null 2>&1 || skip_all "this kernel has no network namespaces"
+
+bed=$work/bed
+at_exit '"$testbed" down --dir "$bed"'
+part=$("$testbed" up --hosts 2 --slots 2 --worker "$worker" --dir "$bed") || {
+    printf '1..1\nnot ok 1 - the test bed comes up\n'
+    exit 1
+}
+mapfile -t host < <(jq -r '.nodes[].host' <<<"$part")
+mapfile -t ns < <(sed -n 's/^netns //p' "$bed/state")
+base=$(jq '. + {name: "t",
+  model: {megatron: {num_layers: 2, hidden_size: 64, num_attention_heads: 4,
+    vocab_size: 128}},
+  scenarios: [{name: "a", mode: "disaggregated", train: {nodes: [.nodes[0].host],
+    tp: 2}, infer: {nodes: [.nodes[1].host], tp: 2}, warmup: 0,
+    iterations: 1}]}' <<<"$part")
+
+# The two ends of what the first sends to the second do not see each other.
+cannot_send() { # REGEX
+    run_coord check cluster.json
+    expect_exit 4
+    expect_text out "^E a: ${host[0]} cannot send data to ${host[1]}.*$1"
+    expect_text out '^1 error, '
+    run_coord cluster.json
+    expect_exit 4
+    expect_text err "${host[0]} cannot send data to ${host[1]}.*$1"
+    expect_no_text err 'refused'
+}
+
+test_hosts_that_reach_each_other_are_right() {
+    cluster
+    run_coord check cluster.json
+    expect_exit 0
+    expect_no_text out 'no data connection|MTU [0-9]+, that of'
+}
+
+test_a_loopback_address_is_named() {
+    cluster '.nodes[1].address = "127.0.0.1"'
+    cannot_send "127\.0\.0\.1.*nodes\[1\]\.address.*${host[1]} has ${host[1]}"
+}
+
+# As of containers behind the bridges of two hosts.
+test_equal_addresses_are_named() {
+    local name
+    for name in "${ns[@]}"; do
+        ip -n "$name" address add 172.31.77.2/32 dev lo
+        at_exit "ip -n $name address del 172.31.77.2/32 dev lo 2>/dev/null"
+    done
+    cluster '.nodes[].address = "172.31.77.2"'
+    cannot_send 'both have the address 172\.31\.77\.2.*--network host'
+    for name in "${ns[@]}"; do
+        ip -n "$name" address del 172.31.77.2/32 dev lo
+    done
+}
+
+# In one direction, which the scenario needs, or in the other.
+test_a_way_that_is_closed_is_named_with_both_ends() {
+    ip -n "${ns[0]}" route add unreachable "${host[1]}"
+    at_exit "ip -n ${ns[0]} route del unreachable ${host[1]} 2>/dev/null"
+    cluster
+    run_coord check cluster.json
+    ip -n "${ns[0]}" route del unreachable "${host[1]}"
+    expect_exit 4
+    expect_text out "^E ${host[0]}: no data connection to ${host[1]}: ${host[1]}:[0-9]+: .*unreachable.*firewall"
+    expect_text out "^W ${host[1]}: no data connection to ${host[0]}: ${host[0]}:[0-9]+: no answer in time"
+}
+
+# The bridge's port takes no long packets and says nothing; the hosts make none
+# that are cut later (gso_max_segs).
+test_long_packets_that_are_lost_on_the_way_are_named() {
+    ip link set "${ns[1]}" mtu 1000
+    ip -n "${ns[0]}" link set eth0 gso_max_segs 1
+    at_exit "ip link set ${ns[1]} mtu 1500 2>/dev/null"
+    at_exit "ip -n ${ns[0]} link set eth0 gso_max_segs 65535 2>/dev/null"
+    cluster
+    run_coord check cluster.json
+    ip link set "${ns[1]}" mtu 1500
+    ip -n "${ns[0]}" link set eth0 gso_max_segs 65535
+    expect_exit 4
+    expect_text out "^E ${host[0]}: no data connection to ${host[1]}: .*connected, but .*MTU"
+}
+
+test_mtus_that_differ_are_a_warning() {
+    ip -n "${ns[1]}" link set eth0 mtu 1400
+    cluster
+    run_coord check cluster.json
+    ip -n "${ns[1]}" link set eth0 mtu 1500
+    expect_exit 0
+    expect_text out "^W ${host[1]}: .*MTU 1400, that of ${host[0]} 1500"
+}
+
+run_tests

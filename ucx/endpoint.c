@@ -3,8 +3,20 @@
 
 #include <inttypes.h>
 #include <sched.h>
+#include <stdlib.h>
 
 #include "common/clock.h"
+
+/* What decides about ways. */
+#define SETTINGS                                                               \
+    "(UCX_NET_DEVICES is %s, UCX_TLS is %s; do these interfaces reach the "    \
+    "other node?)"
+
+static const char *setting(const char *name)
+{
+    const char *value = getenv(name);
+    return value != NULL ? value : "not set";
+}
 
 void rf_ucx_lose(const struct rf_ucx_loss *loss, ucs_status_t why)
 {
@@ -56,9 +68,9 @@ enum rf_status rf_ucx_endpoint_open(ucp_worker_h worker, const void *address,
     return status == UCS_OK
                ? RF_OK
                : rf_err_set(err, RF_ERR_IO,
-                            "UCX has no way to rank %" PRIu32
-                            ": %s (see UCX_TLS and UCX_NET_DEVICES)",
-                            rank, ucs_status_string(status));
+                            "UCX has no way to rank %" PRIu32 ": %s " SETTINGS,
+                            rank, ucs_status_string(status),
+                            setting("UCX_NET_DEVICES"), setting("UCX_TLS"));
 }
 
 enum rf_status rf_ucx_wait(const struct rf_method_env *env, ucp_worker_h worker,
@@ -80,9 +92,11 @@ enum rf_status rf_ucx_wait(const struct rf_method_env *env, ucp_worker_h worker,
     return rank != RF_NONE
                ? rf_err_set(err, RF_ERR_TIMEOUT,
                             "no connection through UCX with rank %" PRIu32
-                            " in time (see UCX_TLS and UCX_NET_DEVICES)",
-                            rank)
+                            " in time " SETTINGS,
+                            rank, setting("UCX_NET_DEVICES"),
+                            setting("UCX_TLS"))
                : rf_err_set(err, RF_ERR_TIMEOUT,
-                            "UCX has not sent all that connects ranks in time "
-                            "(see UCX_TLS and UCX_NET_DEVICES)");
+                            "UCX has not sent all that connects ranks in "
+                            "time " SETTINGS,
+                            setting("UCX_NET_DEVICES"), setting("UCX_TLS"));
 }

@@ -8,6 +8,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "common/ip.h"
 #include "common/mem.h"
 #include "coordinator/preflight/addresses.h"
 #include "coordinator/preflight/folders.h"
@@ -218,7 +219,7 @@ static int64_t mtu_of(const struct rf_advice_view *view, uint32_t node)
     const struct rf_msg_hello *hello = view->hellos[node];
     const char *address = rf_addresses_of(view->config, hello, node);
     for (size_t i = 0; address != NULL && i < hello->n_nics; i++) {
-        if (rf_addresses_equal(hello->nics[i].address, address)) {
+        if (rf_ip_equal(hello->nics[i].address, address)) {
             return RF_MAX(hello->nics[i].mtu, 0);
         }
     }
@@ -298,11 +299,11 @@ bool rf_advice_rule_unfit(const struct rf_advice_view *view,
 /* Whether the node has the numeric address, or any node has. */
 static bool has_address(const struct rf_msg_hello *hello, const char *address)
 {
-    if (!rf_addresses_numeric(address) || rf_addresses_itself(address)) {
+    if (!rf_ip_numeric(address) || rf_ip_itself(address)) {
         return true;
     }
     for (size_t i = 0; i < hello->n_nics; i++) {
-        if (rf_addresses_equal(hello->nics[i].address, address)) {
+        if (rf_ip_equal(hello->nics[i].address, address)) {
             return true;
         }
     }

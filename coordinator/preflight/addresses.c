@@ -1,60 +1,12 @@
 /* Judging addresses for data by what nodes have told. See addresses.h. */
 #include "coordinator/preflight/addresses.h"
 
-#include <arpa/inet.h>
 #include <stdio.h>
 #include <string.h>
 
 #include "common/compiler.h"
+#include "common/ip.h"
 #include "coordinator/preflight/hello.h"
-
-#define BYTES 16
-#define V4_AT 12 /* in ::ffff:ADDRESS */
-
-static const unsigned char v4_prefix[V4_AT] = {[10] = 0xff, [11] = 0xff};
-
-/* In one form, so that equal addresses are equal bytes. */
-static bool parse(const char *text, unsigned char out[BYTES])
-{
-    char plain[INET6_ADDRSTRLEN];
-    const size_t length = strcspn(text, "%");
-    if (length >= sizeof(plain)) {
-        return false;
-    }
-    memcpy(plain, text, length);
-    plain[length] = '\0';
-    memcpy(out, v4_prefix, sizeof(v4_prefix));
-    return inet_pton(AF_INET, plain, out + V4_AT) == 1 ||
-           inet_pton(AF_INET6, plain, out) == 1;
-}
-
-bool rf_addresses_numeric(const char *text)
-{
-    unsigned char bytes[BYTES];
-    return parse(text, bytes);
-}
-
-bool rf_addresses_equal(const char *a, const char *b)
-{
-    unsigned char first[BYTES], second[BYTES];
-    return parse(a, first) && parse(b, second) &&
-           memcmp(first, second, BYTES) == 0;
-}
-
-bool rf_addresses_itself(const char *text)
-{
-    static const unsigned char any[BYTES], loopback[BYTES] = {[15] = 1};
-    unsigned char bytes[BYTES];
-    const unsigned char *v4 = bytes + V4_AT;
-    if (!parse(text, bytes)) {
-        return false;
-    }
-    if (memcmp(bytes, v4_prefix, V4_AT) == 0) {
-        return v4[0] == 127 || memcmp(v4, any, BYTES - V4_AT) == 0;
-    }
-    return memcmp(bytes, any, BYTES) == 0 ||
-           memcmp(bytes, loopback, BYTES) == 0;
-}
 
 const char *rf_addresses_of(const struct rf_config *config,
                             const struct rf_msg_hello *hello, uint32_t node)
@@ -119,10 +71,10 @@ enum rf_status rf_addresses_reach(const struct rf_config *config,
     if (its == NULL || !rf_hello_apart(hellos[from], hellos[to])) {
         return RF_OK;
     }
-    if (rf_addresses_itself(its)) {
+    if (rf_ip_itself(its)) {
         return say_itself(config, hellos[to], its, from, to, err);
     }
-    return mine != NULL && rf_addresses_equal(mine, its)
+    return mine != NULL && rf_ip_equal(mine, its)
                ? say_equal(config, its, from, to, err)
                : RF_OK;
 }

@@ -8,13 +8,6 @@
 #include "coordinator/scenario/scenario.h"
 #include "transport/control/message_fields.h"
 
-/* Of addresses as texts, whose scopes ("%eth0") do not count. */
-bool rf_addresses_numeric(const char *text);
-bool rf_addresses_equal(const char *a, const char *b);
-/* Each machine means itself by it: a loopback, or the address of no interface.
- */
-bool rf_addresses_itself(const char *text);
-
 /* The address at which others reach the node for data, numeric or a name: that
  * of cluster.json, else the one it found. NULL: not known. Borrowed. */
 const char *rf_addresses_of(const struct rf_config *config,

@@ -96,4 +96,35 @@ test_mtus_that_differ_are_a_warning() {
     expect_text out "^W ${host[1]}: .*MTU 1400, that of ${host[0]} 1500"
 }
 
+# A bridge that has one address on both hosts, as docker0 has.
+test_ucx_takes_the_interface_of_the_address_for_data() {
+    local name
+    [ -e "$RF_BUILD_DIR/refit-ucx.so" ] || return 0
+    for name in "${ns[@]}"; do
+        ip -n "$name" link add docker0 type bridge
+        at_exit "ip -n $name link del docker0 2>/dev/null"
+        ip -n "$name" address add 172.31.77.1/16 dev docker0
+        ip -n "$name" link set docker0 up
+        ip -n "$name" link add vx type veth peer name vy
+        ip -n "$name" link set vx master docker0 up
+        ip -n "$name" link set vy up
+    done
+    cluster '.scenarios[0].method = "ucx"'
+    run_coord cluster.json
+    expect_exit 0
+    expect_verified "$(result a)"
+    expect_json "$(result a)" '.setup.registration | test("by tcp/eth0")'
+    expect_json "$(result a)" \
+        '[.environment[].env.UCX_NET_DEVICES] == ["eth0", "eth0"]'
+    cluster '.scenarios[0].method = "ucx" |
+        .launch.env.UCX_NET_DEVICES = "docker0"'
+    run_coord cluster.json -o chosen
+    expect_exit 1
+    expect_text err 'UCX has no way to rank [0-9].*UCX_NET_DEVICES is docker0'
+    for name in "${ns[@]}"; do
+        ip -n "$name" link del docker0
+        ip -n "$name" link del vx
+    done
+}
+
 run_tests

@@ -28,6 +28,7 @@
 #include "transport/net/loop.h"
 #include "worker/agent/folder_signs.h"
 #include "worker/agent/join.h"
+#include "worker/agent/ucx_device.h"
 #include "worker/helper/inspect.h"
 #include "worker/helper/survey.h"
 #include "worker/shared/process.h"
@@ -287,6 +288,22 @@ static char *data_address(const struct agent *agent)
     return server != NULL ? rf_xstrdup(server) : NULL;
 }
 
+/* UCX over TCP would take any interface, also a bridge that has the same
+ * address on every node: ranks keep to that of the address for data. */
+static void choose_ucx_device(struct agent *agent, struct rf_msg_hello *hello)
+{
+    char *device = rf_ucx_device(hello);
+    if (device != NULL &&
+        rf_process_environment_add(&agent->environment, RF_UCX_DEVICE_VARIABLE,
+                                   device)) {
+        struct rf_text_pairs *env = &hello->env;
+        env->list = rf_xrealloc(env->list, env->n + 1, sizeof(*env->list));
+        env->list[env->n++] = (struct rf_text_pair){
+            rf_xstrdup(RF_UCX_DEVICE_VARIABLE), rf_xstrdup(device)};
+    }
+    free(device);
+}
+
 /* For the other nodes of a check. */
 static void await_others(struct agent *agent, struct rf_msg_hello *hello)
 {
@@ -331,6 +348,7 @@ static void send_hello(struct agent *agent)
     if (agent->boot.message.shared != NULL && rf_disk_owner(getpid(), owner)) {
         hello->files = rf_xstrdup(owner);
     }
+    choose_ucx_device(agent, hello);
     await_others(agent, hello);
     move(agent, AGENT_GREETING, GREETING_LIMIT_MS);
     rf_agent_send(agent, &message);

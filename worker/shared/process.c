@@ -127,6 +127,22 @@ char **rf_process_environment(const struct rf_text_pairs *extra)
     return list;
 }
 
+bool rf_process_environment_add(char ***environment, const char *name,
+                                const char *value)
+{
+    size_t n = 0;
+    while ((*environment)[n] != NULL) {
+        n++;
+    }
+    if (find(*environment, n, name) < n) {
+        return false;
+    }
+    *environment = rf_xrealloc(*environment, n + 2, sizeof(**environment));
+    (*environment)[n] = rf_xasprintf("%s=%s", name, value);
+    (*environment)[n + 1] = NULL;
+    return true;
+}
+
 void rf_process_environment_free(char **environment)
 {
     for (char **entry = environment; entry != NULL && *entry != NULL; entry++) {

@@ -32,6 +32,9 @@ bool rf_process_bind_to_parent(pid_t parent);
  * null. NCCL_COMM_ID, which would replace a secret by a constant, never passes.
  * Ends with NULL; freed with rf_process_environment_free(). */
 char **rf_process_environment(const struct rf_text_pairs *extra);
+/* Adds a variable to such an environment; false: it has one of that name. */
+bool rf_process_environment_add(char ***environment, const char *name,
+                                const char *value);
 void rf_process_environment_free(char **environment);
 
 struct rf_spawn {

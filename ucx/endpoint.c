@@ -41,8 +41,11 @@ enum rf_status rf_ucx_worker_open(const struct rf_ucx_library *library,
                                         .thread_mode = UCS_THREAD_MODE_SINGLE};
     const ucs_status_t status =
         ucp_worker_create(library->context, &params, out);
-    return status == UCS_OK ? RF_OK
-                            : rf_ucx_failed("make a worker", status, err);
+    return status == UCS_OK
+               ? RF_OK
+               : rf_ucx_failed("make a worker (its buffers need "
+                               "room in /dev/shm or UCX_POSIX_DIR)",
+                               status, err);
 }
 
 static void on_error(void *loss, ucp_ep_h ep, ucs_status_t status)

@@ -75,6 +75,13 @@ static const struct rule {
      "there in this scenario, but one that did would not be reached; its "
      "interfaces have {list}"},
 
+    {SCENARIO_NODE, RF_ADVICE_WARNING, rf_advice_rule_small_shm,
+     "{host} has {free} of memory for sharing (/dev/shm or UCX_POSIX_DIR), "
+     "UCX takes {need} for its ranks: they will send each other messages, "
+     "several times slower, or fail; enlarge it (docker run --shm-size, "
+     "mount -o remount,size=) or name another folder (UCX_POSIX_DIR in "
+     "launch.env)"},
+
     {SCENARIO_NODE, RF_ADVICE_WARNING, rf_advice_rule_gpus_in_use,
      "{gpus} of {host}: other processes compute there ({processes}, {bytes}): "
      "they take time and memory from the refit; end them (nvidia-smi lists "

@@ -14,9 +14,14 @@
 #include "coordinator/preflight/folders.h"
 #include "coordinator/preflight/hello.h"
 #include "coordinator/preflight/preflight.h"
+#include "planner/plan/plan.h"
+#include "transport/info/method_info.h"
 
 #define RANKS_PER_CPU 2 /* more than that disturb each other */
 #define NAMES_SHOWN 4   /* of the nodes of one machine */
+/* Shared memory of a rank beside its weights: buffers of UCX 1.13.1 for what
+ * arrives, 4.3 MB for the refit and as much for the yardstick. */
+#define UCX_RANK_BYTES (UINT64_C(9) << 20)
 
 static const char *or_unknown(const char *text)
 {
@@ -343,4 +348,34 @@ bool rf_advice_rule_idle_address(const struct rf_advice_view *view,
 {
     return !rf_scenario_listens_on(view->scenario, view->node) &&
            lacks_address(view, words);
+}
+
+/* What `launch.env` or the node sets, which then is meant. */
+static bool has_variable(const struct rf_msg_hello *hello, const char *name)
+{
+    for (size_t i = 0; i < hello->env.n; i++) {
+        if (strcmp(hello->env.list[i].key, name) == 0) {
+            return true;
+        }
+    }
+    return false;
+}
+
+bool rf_advice_rule_small_shm(const struct rf_advice_view *view,
+                              struct rf_message_words *words)
+{
+    const struct rf_scenario *scenario = view->scenario;
+    const uint64_t ranks = rf_scenario_node_ranks(scenario, view->node);
+    const uint64_t need =
+        rf_scenario_node_bytes(scenario, view->node) -
+        RF_MIN(rf_scenario_node_bytes(scenario, view->node),
+               ranks * (RF_PLAN_PROCESS_BYTES - UCX_RANK_BYTES));
+    rf_message_words_say(words, "host", "%s", view->host);
+    rf_message_words_say_bytes(words, "free", or_none(view->hello->shm_bytes));
+    rf_message_words_say_bytes(words, "need", need);
+    return ranks > 1 &&
+           strcmp(scenario->spec->method,
+                  rf_method_infos[RF_METHOD_UCX].name) == 0 &&
+           view->hello->shm_bytes < need &&
+           !has_variable(view->hello, "UCX_TLS");
 }

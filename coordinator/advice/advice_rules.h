@@ -68,6 +68,10 @@ bool rf_advice_rule_no_address(const struct rf_advice_view *view,
 bool rf_advice_rule_idle_address(const struct rf_advice_view *view,
                                  struct rf_message_words *words);
 
+/* That UCX cannot put the ranks' weights where they share them. */
+bool rf_advice_rule_small_shm(const struct rf_advice_view *view,
+                              struct rf_message_words *words);
+
 /* Of methods between GPUs only, on a node with ranks (advice_gpu.c). */
 bool rf_advice_rule_gpus_in_use(const struct rf_advice_view *view,
                                 struct rf_message_words *words);

@@ -38,6 +38,15 @@ static bool slowed_yardsticks(const json_t *record)
            ratio < 1;
 }
 
+/* Ranks of a node have UCX's shared memory, but not their weights in it: there
+ * was no room. */
+static bool is_unmapped(const json_t *record)
+{
+    return strcmp(rf_result_text(record, "scenario", "method"), "ucx") == 0 &&
+           strstr(rf_result_text(record, "setup", "registration"),
+                  " messages by posix/") != NULL;
+}
+
 static bool is_known(const json_t *record, const char *key, double percent)
 {
     struct rf_result_samples samples = rf_result_samples(record, key);
@@ -197,6 +206,8 @@ json_t *rf_doubts_json(const json_t *record)
         "bound_not_valid");
     add(flags, shows(record, RF_DOUBT_SLOW_YARDSTICKS, slowed_yardsticks),
         RF_DOUBT_SLOW_YARDSTICKS);
+    add(flags, shows(record, RF_DOUBT_UNMAPPED, is_unmapped),
+        RF_DOUBT_UNMAPPED);
     before = json_array_size(flags);
     add(flags, is_wide(record), "wide_interval");
     for (size_t i = 0; i < RF_ARRAY_SIZE(signs); i++) {

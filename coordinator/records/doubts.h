@@ -8,6 +8,7 @@
 /* Flags that others ask for. */
 #define RF_DOUBT_SLOW_YARDSTICKS "slow_yardsticks"
 #define RF_DOUBT_BIMODAL "bimodal"
+#define RF_DOUBT_UNMAPPED "unmapped"
 
 /* `flags` of a record that has all other fields, in the order of
  * docs/RESULTS.md. A new reference. */

@@ -59,6 +59,19 @@ static char *over_tcp(const json_t *record)
     return strncmp(ways, "UCX ", 4) == 0 ? list_tcp(ways) : NULL;
 }
 
+/* By which way ranks of a node send weights that they could have mapped; NULL:
+ * none do. To be freed. */
+static char *unmapped(const json_t *record)
+{
+    const char *ways = rf_result_text(record, "setup", "registration");
+    const char *at = strstr(ways, " messages by posix/");
+    if (!rf_doubts_has(record, RF_DOUBT_UNMAPPED)) {
+        return NULL;
+    }
+    return at != NULL ? rf_xasprintf("%.*s", (int)strcspn(at + 1, ";"), at + 1)
+                      : rf_xstrdup("in a repeat");
+}
+
 /* The resource that refits have shown to do more than yardsticks and probes
  * have; NULL: none. To be freed. */
 static char *slow_yardsticks(const json_t *record)
@@ -116,6 +129,7 @@ void rf_remarks_add(struct rf_remarks *remarks, const char *run,
     note(&remarks->of[RF_REMARK_SLOW_YARDSTICKS], run, record,
          slow_yardsticks(record));
     note(&remarks->of[RF_REMARK_OVER_TCP], run, record, over_tcp(record));
+    note(&remarks->of[RF_REMARK_UNMAPPED], run, record, unmapped(record));
 }
 
 char *rf_remarks_line(const struct rf_remarks *remarks, enum rf_remark about)
@@ -124,7 +138,9 @@ char *rf_remarks_line(const struct rf_remarks *remarks, enum rf_remark about)
         "unstable, see flags: ",
         "yardsticks and probes were slowed, refits less, so vs contiguous is "
         "too low: ",
-        "UCX took TCP: "};
+        "UCX took TCP: ",
+        "no room in /dev/shm (or UCX_POSIX_DIR) for weights, which makes ranks "
+        "of a node slow: "};
     const struct rf_remark_groups *groups = &remarks->of[about];
     char *line = NULL;
     for (size_t i = 0; i < groups->n; i++) {

@@ -9,6 +9,7 @@ enum rf_remark {
     RF_REMARK_UNSTABLE,
     RF_REMARK_SLOW_YARDSTICKS,
     RF_REMARK_OVER_TCP,
+    RF_REMARK_UNMAPPED,
     RF_REMARKS
 };
 
@@ -29,8 +30,9 @@ struct rf_remarks {
 };
 
 /* Adds what is to be said of a record: that it is unstable and why, that its
- * yardsticks were slowed and its refits were not, and that UCX has nothing but
- * TCP for some of its pairs of ranks. `run` is the record's
+ * yardsticks were slowed and its refits were not, that UCX has nothing but TCP
+ * for some of its pairs of ranks, and that it had no room for weights in shared
+ * memory. `run` is the record's
  * where there are several, else NULL. */
 void rf_remarks_add(struct rf_remarks *remarks, const char *run,
                     const json_t *record);

@@ -127,4 +127,28 @@ test_ucx_takes_the_interface_of_the_address_for_data() {
     done
 }
 
+# Room for the buffers of UCX, not for a rank's weights.
+test_too_little_shared_memory_for_ucx_is_told() {
+    [ -e "$RF_BUILD_DIR/refit-ucx.so" ] || return 0
+    printf '#!/bin/sh\nmount -t tmpfs -o size=40m none /dev/shm && exec "%s" "$@"\n' \
+        "$coord" >inside
+    printf '#!/bin/sh\nexec unshare --mount ./inside "$@"\n' >small
+    chmod +x inside small
+    base=$four_slots cluster ".launch.worker = \"$worker\" | "'.scenarios = [{name: "a",
+        method: "ucx", mode: "disaggregated", train: {tp: 2}, infer: {tp: 2},
+        warmup: 0, iterations: 1}] | .model = {megatron: {num_layers: 1,
+        hidden_size: 512, num_attention_heads: 8, vocab_size: 81920}}'
+    coord=./small run_coord check cluster.json
+    expect_exit 0
+    expect_text out '^W a: .* has 4[0-9.]+ MB of memory for sharing .*shm-size'
+    coord=./small run_coord cluster.json
+    expect_exit 0
+    expect_json "$(result a)" '.flags | contains(["unmapped"])'
+    expect_text out '^no room in /dev/shm .*: a \(messages by posix'
+    run_coord check cluster.json
+    expect_no_text out 'for sharing'
+    run_coord cluster.json -o roomy
+    expect_json "$(echo roomy/*/a.json)" '.flags | contains(["unmapped"]) | not'
+}
+
 run_tests

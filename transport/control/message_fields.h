@@ -150,6 +150,8 @@
       "without swapping")                                                      \
     F(S, LIST, memory_limits, msg_memory_limit, 0, 64,                         \
       "of the machine and of control groups that have one")                    \
+    F(S, U64, shm_bytes, NULLABLE, 0, RF_MSG_BYTES_MAX,                        \
+      "free in /dev/shm, or where `UCX_POSIX_DIR` says")                       \
     F(S, TEXT, kernel, NULLABLE, 0, 511, "name, release, machine")             \
     F(S, TEXT, cpu, NULLABLE, 0, 511, "model")                                 \
     F(S, LIST, nics, msg_nic, 0, 4096, "interfaces that are up")               \

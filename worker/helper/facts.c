@@ -13,6 +13,7 @@
 #include <sys/mman.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
+#include <sys/statvfs.h>
 #include <sys/utsname.h>
 #include <unistd.h>
 
@@ -118,6 +119,16 @@ static uint64_t network_namespace(void)
 {
     struct stat info;
     return stat("/proc/self/ns/net", &info) == 0 ? info.st_ino : RF_ABSENT_U64;
+}
+
+/* Where UCX makes memory that the ranks of a node share. */
+static uint64_t shared_memory_free(void)
+{
+    const char *folder = getenv("UCX_POSIX_DIR");
+    struct statvfs info;
+    return statvfs(folder != NULL ? folder : "/dev/shm", &info) == 0
+               ? (uint64_t)info.f_bavail * info.f_frsize
+               : RF_ABSENT_U64;
 }
 
 /* Processors this process may run on, or the fewer whose time it may take. */
@@ -352,6 +363,7 @@ void rf_facts_collect(const struct rf_texts *untried,
     hello->network = network_namespace();
     hello->cpus = processors();
     find_memory(hello);
+    hello->shm_bytes = shared_memory_free();
     hello->kernel = kernel();
     hello->cpu = cpu_model();
     find_nics(hello);

@@ -512,6 +512,10 @@ END_TEST
 #define FOLDER(error, sees)                                                    \
     "{'folders': [{'path': '/x', 'error': " error ", 'sees': " sees "}]}"
 
+#define UCX                                                                    \
+    "{'name': 's', 'method': 'ucx', 'train': {'tp': 4}, 'infer': {'tp': 4}}"
+#define SHM(bytes) "{'shm_bytes': " bytes ", 'methods': {'ucx': null}}"
+
 static const struct {
     const char *scenario, *a, *b;
     enum rf_advice_level level;
@@ -538,6 +542,12 @@ static const struct {
     {COLOCATED, "{'boot_id': 'x', 'cpus': 1}", "{'boot_id': 'y', 'cpus': 1}",
      RF_ADVICE_WARNING, "share", false},
     {COLOCATED, "{'cpus': null}", "{}", RF_ADVICE_WARNING, "share", false},
+    {UCX, SHM("1000"), SHM("1000000000"), RF_ADVICE_WARNING,
+     "a has 1.00 kB of memory for sharing", true},
+    {UCX, SHM("1000000000"), SHM("null"), RF_ADVICE_WARNING, "sharing", false},
+    {UCX, "{'shm_bytes': 1, 'methods': {'ucx': null}, 'env': {'UCX_TLS': 'x'}}",
+     SHM("null"), RF_ADVICE_WARNING, "sharing", false},
+    {COLOCATED, SHM("1"), SHM("1"), RF_ADVICE_WARNING, "sharing", false},
     {DISK, FOLDER("'read-only'", "[]"), "{}", RF_ADVICE_ERROR,
      "method disk cannot use folder /x on a: read-only", true},
     {DISK, FOLDER("null", "[0]"), FOLDER("null", "[1]"), RF_ADVICE_ERROR,

@@ -98,6 +98,27 @@ START_TEST(test_flags_say_that_it_was_the_yardsticks_that_were_slowed)
 }
 END_TEST
 
+START_TEST(test_flags_have_weights_that_ranks_could_have_mapped)
+{
+    static const struct {
+        const char *method, *ways, *flags;
+    } cases[] = {
+        {"ucx", "UCX 1; 2 messages by posix/memory,cma/memory", "unmapped "},
+        {"ucx", "UCX 1; 2 messages by tcp/lo,cma/memory", ""},
+        {"ucx", "UCX 1; 2 mapped by posix/memory; 1 messages by tcp/eth0", ""},
+        {"ucx-cuda", "UCX 1; 2 messages by posix/memory", ""},
+    };
+    for (size_t i = 0; i < RF_ARRAY_SIZE(cases); i++) {
+        json_t *record = record_of(calm, 0, 2);
+        json_object_set_new(record, "scenario",
+                            json_pack("{s:s}", "method", cases[i].method));
+        json_object_set_new(record, "setup",
+                            json_pack("{s:s}", "registration", cases[i].ways));
+        ck_assert_str_eq(flags_of(record), cases[i].flags);
+    }
+}
+END_TEST
+
 /* Of 100 ms, 4 %, 6 % and 26 %. */
 START_TEST(test_flags_allow_more_start_skew_where_ranks_share_cores)
 {
@@ -136,6 +157,7 @@ Suite *test_doubts_suite(void)
     Suite *suite = suite_create("doubts");
     TCase *tests = tcase_create("doubts");
     tcase_add_test(tests, test_flags_have_a_bound_that_was_beaten);
+    tcase_add_test(tests, test_flags_have_weights_that_ranks_could_have_mapped);
     tcase_add_test(tests,
                    test_flags_say_that_it_was_the_yardsticks_that_were_slowed);
     tcase_add_test(tests, test_flags_name_what_is_unstable);

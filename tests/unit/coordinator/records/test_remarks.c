@@ -68,6 +68,22 @@ START_TEST(test_slowed_yardsticks_are_named_with_what_does_more)
 }
 END_TEST
 
+START_TEST(test_weights_without_room_in_shared_memory_are_named)
+{
+    struct rf_remarks remarks = {.n_records = 0};
+    json_t *flagged =
+        record("x", "ucx", "UCX 1.13.1; 2 messages by posix/memory,cma/memory");
+    add(&remarks, json_incref(flagged));
+    expect(&remarks, RF_REMARK_UNMAPPED, NULL);
+    json_object_set_new(flagged, "flags", json_pack("[s]", "unmapped"));
+    add(&remarks, flagged);
+    expect(&remarks, RF_REMARK_UNMAPPED,
+           "no room in /dev/shm (or UCX_POSIX_DIR) for weights, which makes "
+           "ranks of a node slow: x (messages by posix/memory,cma/memory)");
+    rf_remarks_free(&remarks);
+}
+END_TEST
+
 START_TEST(test_a_record_without_setup_says_nothing)
 {
     struct rf_remarks remarks = {.n_records = 0};
@@ -137,6 +153,7 @@ Suite *test_remarks_suite(void)
     tcase_add_test(tests, test_a_path_that_is_tcp_is_said);
     tcase_add_test(tests, test_slowed_yardsticks_are_named_with_what_does_more);
     tcase_add_test(tests, test_scenarios_of_several_runs_are_named_with_them);
+    tcase_add_test(tests, test_weights_without_room_in_shared_memory_are_named);
     tcase_add_test(tests, test_a_record_without_setup_says_nothing);
     tcase_add_test(tests, test_scenarios_with_one_reason_share_it);
     tcase_add_test(tests, test_all_of_many_scenarios_are_not_listed);

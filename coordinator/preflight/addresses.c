@@ -16,17 +16,21 @@ const char *rf_addresses_of(const struct rf_config *config,
                                                : NULL;
 }
 
-/* "; b has 10.0.0.2, 172.17.0.1", or nothing. */
+/* "; b has 10.0.0.2, 172.17.0.1", or nothing. Link-local ones reach neighbours
+ * alone. */
 static void list_interfaces(const char *host, const struct rf_msg_hello *hello,
                             char *out, size_t size)
 {
     size_t used = 0;
     out[0] = '\0';
     for (size_t i = 0; i < hello->n_nics && used < size; i++) {
-        used +=
-            (size_t)snprintf(out + used, size - used, "%s%.80s%s%s",
-                             i == 0 ? "; " : "", i == 0 ? host : "",
-                             i == 0 ? " has " : ", ", hello->nics[i].address);
+        const bool first = used == 0;
+        if (strncmp(hello->nics[i].address, "fe80:", 5) == 0) {
+            continue;
+        }
+        used += (size_t)snprintf(
+            out + used, size - used, "%s%.80s%s%s", first ? "; " : "",
+            first ? host : "", first ? " has " : ", ", hello->nics[i].address);
     }
 }
 

@@ -39,9 +39,10 @@ json_t *fake_agent_hello(uint32_t node, const struct fake_fault *fault)
                   "s:{s:n, s:n, s:n, s:n}, s:[], s:s}",
                   "protocol", version, version, "node", (int)node, "control",
                   "tcp", "version", "0.0.1", "build", "test", "boot_id",
-                  node == 0 ? "machine-a" : "machine-b", "address", "10.0.0.1",
-                  "memory_available_bytes", memory, "methods", "host", "tcp",
-                  "null", "disk", "gpus", "files", node == 0 ? "a" : "b");
+                  node == 0 ? "machine-a" : "machine-b", "address",
+                  node == 0 ? "10.0.0.1" : "10.0.0.2", "memory_available_bytes",
+                  memory, "methods", "host", "tcp", "null", "disk", "gpus",
+                  "files", node == 0 ? "a" : "b");
     if (fault != NULL && fault->kind == FAKE_NO_METHOD) {
         json_object_set_new(json_object_get(hello, "methods"), "host",
                             json_string("no shared memory"));

@@ -20,7 +20,7 @@ END_TEST
 
 START_TEST(test_msg_of_unknown_type_has_neither)
 {
-    static const uint8_t types[] = {0, 18, 77, 255};
+    static const uint8_t types[] = {0, 20, 77, 255};
     ck_assert_ptr_null(rf_msg_name(types[_i]));
     ck_assert_uint_eq(rf_msg_cap(types[_i]), 0);
 }

@@ -4,13 +4,12 @@
 #include <arpa/inet.h>
 #include <string.h>
 
-#define BYTES 16
+#define BYTES RF_IP_BYTES
 #define V4_AT 12 /* in ::ffff:ADDRESS */
 
 static const unsigned char v4_prefix[V4_AT] = {[10] = 0xff, [11] = 0xff};
 
-/* In one form, so that equal addresses are equal bytes. */
-static bool parse(const char *text, unsigned char out[BYTES])
+bool rf_ip_parse(const char *text, unsigned char out[BYTES])
 {
     char plain[INET6_ADDRSTRLEN];
     const size_t length = strcspn(text, "%");
@@ -24,16 +23,10 @@ static bool parse(const char *text, unsigned char out[BYTES])
            inet_pton(AF_INET6, plain, out) == 1;
 }
 
-bool rf_ip_numeric(const char *text)
-{
-    unsigned char bytes[BYTES];
-    return parse(text, bytes);
-}
-
 bool rf_ip_equal(const char *a, const char *b)
 {
     unsigned char first[BYTES], second[BYTES];
-    return parse(a, first) && parse(b, second) &&
+    return rf_ip_parse(a, first) && rf_ip_parse(b, second) &&
            memcmp(first, second, BYTES) == 0;
 }
 
@@ -42,7 +35,7 @@ bool rf_ip_itself(const char *text)
     static const unsigned char any[BYTES], loopback[BYTES] = {[15] = 1};
     unsigned char bytes[BYTES];
     const unsigned char *v4 = bytes + V4_AT;
-    if (!parse(text, bytes)) {
+    if (!rf_ip_parse(text, bytes)) {
         return false;
     }
     if (memcmp(bytes, v4_prefix, V4_AT) == 0) {

@@ -304,7 +304,8 @@ bool rf_advice_rule_unfit(const struct rf_advice_view *view,
 /* Whether the node has the numeric address, or any node has. */
 static bool has_address(const struct rf_msg_hello *hello, const char *address)
 {
-    if (!rf_ip_numeric(address) || rf_ip_itself(address)) {
+    unsigned char bytes[RF_IP_BYTES];
+    if (!rf_ip_parse(address, bytes) || rf_ip_itself(address)) {
         return true;
     }
     for (size_t i = 0; i < hello->n_nics; i++) {

@@ -2,10 +2,12 @@
 #include "coordinator/preflight/addresses.h"
 
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "common/compiler.h"
 #include "common/ip.h"
+#include "common/mem.h"
 #include "coordinator/preflight/hello.h"
 
 const char *rf_addresses_of(const struct rf_config *config,
@@ -91,18 +93,72 @@ bool rf_addresses_needed(const struct rf_scenario *scenario, uint32_t from,
            scenario->schedule->node_recv[to] > 0;
 }
 
+/* A numeric address and whose it is. */
+struct placed {
+    unsigned char address[RF_IP_BYTES];
+    uint32_t node;
+    bool itself;
+};
+
+static int by_address(const void *a, const void *b)
+{
+    const struct placed *x = a, *y = b;
+    const int order = memcmp(x->address, y->address, RF_IP_BYTES);
+    return order != 0 ? order : (x->node > y->node) - (x->node < y->node);
+}
+
+/* In ascending order, so that equal ones stand together. */
+static uint32_t list_placed(const struct rf_scenario *scenario,
+                            const struct rf_msg_hello *const *hellos,
+                            struct placed *out)
+{
+    const struct rf_config *config = scenario->config;
+    uint32_t n = 0;
+    for (uint32_t i = 0; i < config->n_nodes; i++) {
+        const char *text = rf_addresses_of(config, hellos[i], i);
+        if (text != NULL && rf_ip_parse(text, out[n].address)) {
+            out[n].itself = rf_ip_itself(text);
+            out[n++].node = i;
+        }
+    }
+    qsort(out, n, sizeof(*out), by_address);
+    return n;
+}
+
+/* Whether others can send to `to`: only those with its address are looked at,
+ * or all where it has none of its own. */
+static enum rf_status check_one(const struct rf_scenario *scenario,
+                                const struct rf_msg_hello *const *hellos,
+                                const struct placed *list, uint32_t n,
+                                uint32_t to, struct rf_err *err)
+{
+    uint32_t first = list[to].itself ? 0 : to;
+    while (first > 0 && memcmp(list[first - 1].address, list[to].address,
+                               RF_IP_BYTES) == 0) {
+        first--;
+    }
+    for (uint32_t i = first;
+         i < n && (list[to].itself ||
+                   memcmp(list[i].address, list[to].address, RF_IP_BYTES) == 0);
+         i++) {
+        if (rf_addresses_needed(scenario, list[i].node, list[to].node)) {
+            RF_TRY(rf_addresses_reach(scenario->config, hellos, list[i].node,
+                                      list[to].node, err));
+        }
+    }
+    return RF_OK;
+}
+
 enum rf_status rf_addresses_check(const struct rf_scenario *scenario,
                                   const struct rf_msg_hello *const *hellos,
                                   struct rf_err *err)
 {
-    const uint32_t n = scenario->config->n_nodes;
-    for (uint32_t to = 0; to < n; to++) {
-        for (uint32_t from = 0; from < n; from++) {
-            if (rf_addresses_needed(scenario, from, to)) {
-                RF_TRY(rf_addresses_reach(scenario->config, hellos, from, to,
-                                          err));
-            }
-        }
+    struct placed *list = rf_xcalloc(scenario->config->n_nodes, sizeof(*list));
+    const uint32_t n = list_placed(scenario, hellos, list);
+    enum rf_status status = RF_OK;
+    for (uint32_t i = 0; i < n && status == RF_OK; i++) {
+        status = check_one(scenario, hellos, list, n, i, err);
     }
-    return RF_OK;
+    free(list);
+    return status;
 }

@@ -25,11 +25,13 @@ static json_t *gpu(uint32_t node, uint32_t slot)
 
 json_t *swarm_hello(const struct swarm_agent *agent)
 {
-    char host[32], boot_id[64];
+    char host[32], boot_id[64], address[32];
     json_t *gpus = json_array(), *hello;
     snprintf(host, sizeof(host), "node-%u", agent->node);
     snprintf(boot_id, sizeof(boot_id), "%08x-0000-4000-8000-000000000000",
              agent->node);
+    snprintf(address, sizeof(address), "10.0.%u.%u", agent->node >> 8,
+             agent->node & 0xff);
     for (uint32_t s = 0; s < agent->swarm->slots; s++) {
         json_array_append_new(gpus, gpu(agent->node, s));
     }
@@ -38,12 +40,12 @@ json_t *swarm_hello(const struct swarm_agent *agent)
         "s:[{s:s, s:i, s:i, s:s}], s:{s:n, s:n, s:n, s:n}, s:o}",
         "protocol", RF_PROTOCOL_MIN, RF_PROTOCOL_MAX, "node", (int)agent->node,
         "version", rf_version(), "build", rf_build(), "control", "tcp",
-        "hostname", host, "boot_id", boot_id, "address", "127.0.0.1", "cpus",
-        192, "memory_bytes", (json_int_t)2164663517184,
-        "memory_available_bytes", (json_int_t)2061584302080, "kernel",
-        "Linux 6.8.0-45-generic x86_64", "cpu", "AMD EPYC 9654", "nics", "name",
-        "eth0", "speed_mbit", 100000, "mtu", 9000, "address", "127.0.0.1",
-        "methods", "host", "tcp", "shm", "null", "gpus", gpus);
+        "hostname", host, "boot_id", boot_id, "address", address, "cpus", 192,
+        "memory_bytes", (json_int_t)2164663517184, "memory_available_bytes",
+        (json_int_t)2061584302080, "kernel", "Linux 6.8.0-45-generic x86_64",
+        "cpu", "AMD EPYC 9654", "nics", "name", "eth0", "speed_mbit", 100000,
+        "mtu", 9000, "address", address, "methods", "host", "tcp", "shm",
+        "null", "gpus", gpus);
     return hello;
 }
 

@@ -13,6 +13,7 @@
 
 #include <libssh/callbacks.h>
 #include <libssh/libssh.h>
+#include <libssh/sftp.h>
 #include <pthread.h>
 #include <stdatomic.h>
 #include <sys/types.h>
@@ -115,6 +116,11 @@ void rf_ssh_thread(void *job); /* the body of the thread */
 enum rf_status rf_ssh_connect_tcp(struct rf_ssh_job *job, const char *host,
                                   unsigned port, int *fd, bool *retry,
                                   struct rf_err *err) RF_MUST_CHECK;
+/* Waits until an SSH server has begun to speak on `fd`. `where` is to be looked
+ * at where none does: "ProxyCommand". */
+enum rf_status rf_ssh_await_banner(struct rf_ssh_job *job, int fd,
+                                   const char *where, bool *retry,
+                                   struct rf_err *err) RF_MUST_CHECK;
 
 /* --- launch_ssh_child.c --------------------------------------------------- */
 
@@ -206,29 +212,61 @@ enum rf_status rf_ssh_connect_proxy(const struct rf_ssh_settings *settings,
                                     struct rf_ssh_proxy *out,
                                     struct rf_err *err) RF_MUST_CHECK;
 
-/* --- launch_ssh_hostkey.c ------------------------------------------------- */
+/* --- launch_ssh_session.c ------------------------------------------------- */
+
+/* What libssh says of the call that has just failed. It keeps its text of an
+ * earlier one when there is nothing to say, so forget that before the calls. */
+void rf_ssh_forget(ssh_session session);
+const char *rf_ssh_reason(ssh_session session);
+
+/* A channel on which nothing runs yet, to be given to ssh_channel_free(). */
+enum rf_status rf_ssh_open_channel(ssh_session session, ssh_channel *out,
+                                   struct rf_err *err) RF_MUST_CHECK;
+
+/* --- launch_ssh_known.c --------------------------------------------------- */
 
 /* What is known of the keys of a host: all files and what KnownHostsCommand
  * says, as one file that has no name. */
 struct rf_ssh_known {
     int fd; /* -1: none yet */
     char path[32];
-    const char *first; /* the file that keys are added to, borrowed */
+    char name[300];    /* that known_hosts files list the server under */
+    const char *first; /* the file that keys are added to, borrowed, or NULL */
     const struct rf_ssh_settings *settings;
 };
 
-/* Before the keys are exchanged: gathers what is known, and lets the session
- * ask for a kind of key that is, under the host's alias, if it has one. */
-enum rf_status rf_ssh_gather_known(struct rf_ssh_job *job, ssh_session session,
+/* Close *out also after an error. */
+enum rf_status rf_ssh_gather_known(struct rf_ssh_job *job,
                                    const struct rf_ssh_settings *settings,
                                    struct rf_ssh_known *out,
                                    struct rf_err *err) RF_MUST_CHECK;
+void rf_ssh_known_close(struct rf_ssh_known *known);
+/* Before the keys are exchanged: lets the session ask for a kind of key that is
+ * known. */
+enum rf_status rf_ssh_use_known(const struct rf_ssh_known *known,
+                                ssh_session session,
+                                struct rf_err *err) RF_MUST_CHECK;
+/* Adds what KnownHostsCommand says of a key, if there is one; `type` NULL:
+ * before a key is there. */
+enum rf_status rf_ssh_known_ask(struct rf_ssh_job *job,
+                                const struct rf_ssh_known *known,
+                                const char *type, const char *fingerprint,
+                                const char *base64,
+                                struct rf_err *err) RF_MUST_CHECK;
+void rf_ssh_known_add(const struct rf_ssh_known *known, const char *type,
+                      const char *base64);
+/* Forgets all but what that file says. */
+void rf_ssh_known_only(const struct rf_ssh_known *known, const char *path);
+/* The files in the order that ssh has; NULL: no more. */
+const char *rf_ssh_known_file(const struct rf_ssh_known *known, size_t index);
+
+/* --- launch_ssh_hostkey.c ------------------------------------------------- */
+
 /* Our own verdict on the key of the connected server. */
 enum rf_status rf_ssh_check_host_key(struct rf_ssh_job *job,
                                      ssh_session session,
-                                     const struct rf_ssh_known *known,
+                                     struct rf_ssh_known *known,
                                      struct rf_err *err) RF_MUST_CHECK;
-void rf_ssh_known_close(struct rf_ssh_known *known);
 
 /* --- launch_ssh_auth.c ---------------------------------------------------- */
 
@@ -239,9 +277,30 @@ enum rf_status rf_ssh_authenticate(struct rf_ssh_job *job, ssh_session session,
 /* --- launch_ssh_deploy.c -------------------------------------------------- */
 
 /* Copies job->local_worker to the node unless it is there; *path (owned by the
- * caller) is what to execute. */
+ * caller) is what to execute. The session is of no other use then. */
 enum rf_status rf_ssh_deploy(struct rf_ssh_job *job, ssh_session session,
                              char **path, struct rf_err *err) RF_MUST_CHECK;
+
+/* --- launch_ssh_sftp.c ---------------------------------------------------- */
+
+/* SFTP with a server. */
+struct rf_ssh_sftp {
+    ssh_session session;
+    ssh_channel channel; /* sftp's, once there is one */
+    sftp_session sftp;
+};
+
+/* Close *out also after an error. */
+enum rf_status rf_ssh_sftp_open(ssh_session session, struct rf_ssh_sftp *out,
+                                struct rf_err *err) RF_MUST_CHECK;
+void rf_ssh_sftp_close(struct rf_ssh_sftp *sftp);
+
+/* The error, sftp_get_error(), of a call that failed to `what` ("create") the
+ * absolute `path`, a folder's with a slash behind it. It tells few causes apart,
+ * so the server is asked for more. */
+enum rf_status rf_ssh_sftp_failed(const struct rf_ssh_sftp *sftp, int error,
+                                  const char *what, const char *path,
+                                  struct rf_err *err);
 
 /* --- launch_ssh_exit.c ---------------------------------------------------- */
 

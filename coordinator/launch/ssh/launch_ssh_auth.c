@@ -255,13 +255,15 @@ enum rf_status rf_ssh_authenticate(struct rf_ssh_job *job, ssh_session session,
 {
     struct trials trials = {0};
     unsigned methods;
-    int result = ssh_userauth_none(session, NULL);
+    int result;
+    rf_ssh_forget(session);
+    result = ssh_userauth_none(session, NULL);
     if (result == SSH_AUTH_SUCCESS) {
         return RF_OK;
     }
     if (result == SSH_AUTH_ERROR) {
         return rf_err_set(err, RF_ERR_LAUNCH, "authentication: %s",
-                          ssh_get_error(session));
+                          rf_ssh_reason(session));
     }
     methods = (unsigned)ssh_userauth_list(session, NULL);
     if ((methods & SSH_AUTH_METHOD_PUBLICKEY) == 0) {

@@ -424,7 +424,7 @@ enum rf_status rf_ssh_set_options(const struct rf_ssh_settings *settings,
             (ssh_options_set(session, options[i].option, value) != 0 ||
              ssh_options_set(session, options[i].also, value) != 0)) {
             return rf_err_set(err, RF_ERR_CONFIG, "%s of the ssh config: %s",
-                              options[i].name, ssh_get_error(session));
+                              options[i].name, rf_ssh_reason(session));
         }
     }
     return RF_OK;

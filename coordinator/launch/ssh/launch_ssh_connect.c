@@ -185,8 +185,8 @@ static void make_printable(char *text)
     *text = '\0';
 }
 
-/* Waits until the server has begun to speak and peeks at what it says. */
-static enum rf_status await_banner(struct rf_ssh_job *job, int fd, bool *retry,
+enum rf_status rf_ssh_await_banner(struct rf_ssh_job *job, int fd,
+                                   const char *where, bool *retry,
                                    struct rf_err *err)
 {
     char seen[128];
@@ -196,8 +196,9 @@ static enum rf_status await_banner(struct rf_ssh_job *job, int fd, bool *retry,
         if (got == 0 || (got < 0 && errno != EAGAIN && errno != EINTR)) {
             *retry = true;
             return rf_err_set(err, RF_ERR_LAUNCH,
-                              "the SSH server closed the connection at once "
-                              "(too many at a time?): %s",
+                              "the connection was closed before an SSH server "
+                              "spoke (%s, or too many at a time?): %s",
+                              where,
                               got == 0 ? "end of file" : strerror(errno));
         }
         if (got > 0) {
@@ -211,9 +212,8 @@ static enum rf_status await_banner(struct rf_ssh_job *job, int fd, bool *retry,
                 make_printable(seen);
                 *retry = strncmp(seen, "Exceeded MaxStartups", 20) == 0;
                 return rf_err_set(err, RF_ERR_LAUNCH,
-                                  "no SSH server there: it says \"%s\" "
-                                  "(%s.port?)",
-                                  seen, job->place);
+                                  "no SSH server there: it says \"%s\" (%s?)",
+                                  seen, where);
             }
         }
         RF_TRY(rf_ssh_check(job, "waiting for the SSH server's banner", err));
@@ -233,8 +233,10 @@ enum rf_status rf_ssh_connect_tcp(struct rf_ssh_job *job, const char *host,
 {
     int connected = -1;
     enum rf_status status;
+    char where[32];
     RF_TRY(connect_any(job, host, port, &connected, err));
-    status = await_banner(job, connected, retry, err);
+    snprintf(where, sizeof(where), "%s.port", job->place);
+    status = rf_ssh_await_banner(job, connected, where, retry, err);
     if (status != RF_OK) {
         close(connected);
         return status;

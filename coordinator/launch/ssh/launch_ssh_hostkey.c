@@ -2,13 +2,10 @@
  * Is this the right machine? Our own verdict, never the one that libssh draws
  * from the user's config (with "StrictHostKeyChecking no" it calls a changed
  * key fine). In this order: a pinned fingerprint, if the node has one, decides
- * alone; a key marked @revoked is refused; otherwise the key must be the one in
- * known_hosts. `accept_new` adds a key for a host that has none, under a lock
- * on the first of the user's files, and never replaces one. A server with a
- * HostKeyAlias is listed there under that name alone, without a port.
- *
- * There may be several known_hosts files, and a command that tells more lines;
- * libssh knows one of the user's. So it is given one that has them all.
+ * alone; a key marked @revoked is refused; otherwise the key must be one of
+ * those known. `accept_new` adds a key for a host that has none, under a lock
+ * on the first of the user's files, and never replaces one; where that file is
+ * none, the key holds for this launch.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -16,20 +13,15 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/file.h>
-#include <sys/mman.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
 #include "common/mem.h"
-#include "common/store.h"
-#include "coordinator/config/nodes/names.h"
 #include "coordinator/launch/ssh/launch_ssh.h"
-
-#define NO_FILE "/dev/null"
 
 /* The server's key in the forms that are needed. */
 struct server_key {
-    const struct rf_ssh_known *known;
+    struct rf_ssh_known *known;
     ssh_key key;
     char *fingerprint; /* "SHA256:…" */
     char *base64;      /* as in known_hosts */
@@ -49,12 +41,13 @@ static enum rf_status read_key(ssh_session session, struct server_key *out,
     unsigned char *hash = NULL;
     size_t length = 0;
     memset(out, 0, sizeof(*out));
+    rf_ssh_forget(session);
     if (ssh_get_server_publickey(session, &out->key) != SSH_OK ||
         ssh_get_publickey_hash(out->key, SSH_PUBLICKEY_HASH_SHA256, &hash,
                                &length) != 0) {
         free_key(out);
         return rf_err_set(err, RF_ERR_LAUNCH, "no host key: %s",
-                          ssh_get_error(session));
+                          rf_ssh_reason(session));
     }
     out->fingerprint =
         ssh_get_fingerprint_hash(SSH_PUBLICKEY_HASH_SHA256, hash, length);
@@ -79,152 +72,19 @@ static bool same_fingerprint(const char *a, const char *b)
     return n == m && n > 0 && memcmp(a, b, n) == 0;
 }
 
-/* The name that a known_hosts file lists the server under. */
-static void known_name(const struct rf_ssh_settings *settings, char *out,
-                       size_t size)
-{
-    const bool plain = settings->host_key_alias != NULL || settings->port == 22;
-    snprintf(out, size, plain ? "%s" : "[%s]:%u", rf_ssh_known_name(settings),
-             settings->port);
-}
-
-/* --- What is known -------------------------------------------------------- */
-
-/* The files in the order that ssh has; NULL: no more. */
-static const char *known_file(const struct rf_ssh_known *known, size_t index)
-{
-    const struct rf_ssh_texts *own = &known->settings->known_hosts;
-    const struct rf_ssh_texts *global = &known->settings->global_known_hosts;
-    return index < own->n               ? own->list[index]
-           : index < own->n + global->n ? global->list[index - own->n]
-                                        : NULL;
-}
-
-/* Appends a file, if it is there, and ends its last line. */
-static void append_file(int to, const char *path)
-{
-    char block[16384];
-    ssize_t got;
-    int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
-    if (fd < 0) {
-        return;
-    }
-    while ((got = read(fd, block, sizeof(block))) > 0) {
-        (void)rf_write_all(to, block, (size_t)got);
-    }
-    (void)rf_write_all(to, "\n", 1);
-    close(fd);
-}
-
-/* Appends what KnownHostsCommand says, as ssh asks it: before there is a key,
- * which is "NONE" then, and for one. */
-static enum rf_status append_command(struct rf_ssh_job *job,
-                                     const struct rf_ssh_known *known,
-                                     const struct server_key *shown,
-                                     struct rf_err *err)
-{
-    const struct rf_ssh_settings *settings = known->settings;
-    char name[300], *expanded, *line, *lines = NULL;
-    const struct rf_ssh_token tokens[] = {
-        {'I', shown != NULL ? "HOSTNAME" : "ORDER"},
-        {'H', name},
-        {'t', shown != NULL ? shown->type : "NONE"},
-        {'f', shown != NULL ? shown->fingerprint : "NONE"},
-        {'K', shown != NULL ? shown->base64 : "NONE"},
-        {'\0', NULL}};
-    const char *argv[] = {"/bin/sh", "-c", NULL, NULL};
-    enum rf_status status;
-    if (settings->known_hosts_command == NULL) {
-        return RF_OK;
-    }
-    known_name(settings, name, sizeof(name));
-    RF_TRY(rf_ssh_expand(settings, "KnownHostsCommand",
-                         settings->known_hosts_command, tokens, &expanded,
-                         err));
-    argv[2] = line = rf_xasprintf("exec %s", expanded);
-    status = rf_ssh_capture(job, "KnownHostsCommand", argv, &lines, err);
-    if (status == RF_OK) {
-        (void)rf_write_all(known->fd, lines, strlen(lines));
-        (void)rf_write_all(known->fd, "\n", 1);
-    }
-    free(lines);
-    free(line);
-    free(expanded);
-    return status;
-}
-
-static enum rf_status set_file(ssh_session session, const char *path,
-                               struct rf_err *err)
-{
-    return ssh_options_set(session, SSH_OPTIONS_KNOWNHOSTS, path) == 0 &&
-                   ssh_options_set(session, SSH_OPTIONS_GLOBAL_KNOWNHOSTS,
-                                   NO_FILE) == 0
-               ? RF_OK
-               : rf_err_set(err, RF_ERR_LAUNCH, "known_hosts: %s",
-                            ssh_get_error(session));
-}
-
-static enum rf_status set_alias(ssh_session session, const char *alias,
-                                struct rf_err *err)
-{
-    static const unsigned no_port = 22; /* entries leave it out */
-    if (alias == NULL) {
-        return RF_OK;
-    }
-    if (!rf_names_valid_host(alias)) {
-        return rf_err_set(err, RF_ERR_CONFIG,
-                          "HostKeyAlias of the ssh config is not a host name");
-    }
-    if (ssh_options_set(session, SSH_OPTIONS_HOST, alias) != 0 ||
-        ssh_options_set(session, SSH_OPTIONS_PORT, &no_port) != 0) {
-        return rf_err_set(err, RF_ERR_LAUNCH, "HostKeyAlias: %s",
-                          ssh_get_error(session));
-    }
-    return RF_OK;
-}
-
-enum rf_status rf_ssh_gather_known(struct rf_ssh_job *job, ssh_session session,
-                                   const struct rf_ssh_settings *settings,
-                                   struct rf_ssh_known *out, struct rf_err *err)
-{
-    const char *file;
-    out->settings = settings;
-    out->first =
-        settings->known_hosts.n > 0 ? settings->known_hosts.list[0] : NO_FILE;
-    out->fd = memfd_create("known_hosts", MFD_CLOEXEC);
-    if (out->fd < 0) {
-        return rf_err_errno(err, RF_ERR_LAUNCH, errno, "known_hosts");
-    }
-    snprintf(out->path, sizeof(out->path), "/proc/self/fd/%d", out->fd);
-    for (size_t i = 0; (file = known_file(out, i)) != NULL; i++) {
-        append_file(out->fd, file);
-    }
-    RF_TRY(append_command(job, out, NULL, err));
-    RF_TRY(set_file(session, out->path, err));
-    return set_alias(session, settings->host_key_alias, err);
-}
-
-void rf_ssh_known_close(struct rf_ssh_known *known)
-{
-    if (known->fd >= 0) {
-        close(known->fd);
-        known->fd = -1;
-    }
-}
-
-/* The file that a verdict comes from: what is wrong is put right there. */
-static const char *find_file(ssh_session session,
-                             const struct rf_ssh_known *known,
+/* The file that a verdict comes from, where what is wrong is put right, or NULL:
+ * it comes from KnownHostsCommand. */
+static const char *find_file(ssh_session session, struct rf_ssh_known *known,
                              enum ssh_known_hosts_e verdict)
 {
     const char *file;
-    for (size_t i = 0; (file = known_file(known, i)) != NULL; i++) {
-        if (set_file(session, file, NULL) == RF_OK &&
-            ssh_session_is_known_server(session) == verdict) {
+    for (size_t i = 0; (file = rf_ssh_known_file(known, i)) != NULL; i++) {
+        rf_ssh_known_only(known, file);
+        if (ssh_session_is_known_server(session) == verdict) {
             return file;
         }
     }
-    return known->first;
+    return NULL;
 }
 
 /* Looks for markers that libssh skips; whether one revokes the key. */
@@ -256,7 +116,7 @@ static enum rf_status refuse_revoked(const struct server_key *shown,
     bool authority;
     const char *file;
     size_t i = 0;
-    while ((file = known_file(shown->known, i)) != NULL &&
+    while ((file = rf_ssh_known_file(shown->known, i)) != NULL &&
            !scan_markers(file, shown->base64, &authority)) {
         i++;
     }
@@ -281,20 +141,53 @@ static void scan_command(const struct rf_ssh_settings *settings,
              settings->host_name, rename, path);
 }
 
-static enum rf_status refuse(const struct rf_ssh_job *job, ssh_session session,
-                             enum ssh_known_hosts_e verdict, bool authority,
-                             const struct server_key *shown, struct rf_err *err)
+static enum rf_status refuse_unknown(const struct rf_ssh_job *job,
+                                     bool authority,
+                                     const struct server_key *shown,
+                                     struct rf_err *err)
+{
+    const struct rf_ssh_known *known = shown->known;
+    char command[1024];
+    if (known->first == NULL) {
+        return rf_err_set(err, RF_ERR_LAUNCH,
+                          "the host key of %s is unknown: it shows %s %s, and "
+                          "no file keeps what is known (UserKnownHostsFile of "
+                          "the ssh config, launch.known_hosts). If it is "
+                          "right, name a file as launch.known_hosts, give the "
+                          "key as %s.host_key_sha256, or set "
+                          "launch.accept_new",
+                          known->name, shown->type, shown->fingerprint,
+                          job->place);
+    }
+    scan_command(known->settings, known->first, command, sizeof(command));
+    return rf_err_set(
+        err, RF_ERR_LAUNCH,
+        "the host key of %s is unknown: it shows %s %s, which is not in "
+        "%s%s%s. If it is right: %s",
+        known->name, shown->type, shown->fingerprint, known->first,
+        job->known_hosts != NULL ? " (launch.known_hosts)" : "",
+        authority ? " (its @cert-authority lines are not supported here)" : "",
+        command);
+}
+
+/* A key that is known, but not this one. */
+static enum rf_status refuse_other(const struct rf_ssh_job *job,
+                                   ssh_session session,
+                                   enum ssh_known_hosts_e verdict,
+                                   const struct server_key *shown,
+                                   struct rf_err *err)
 {
     const char *key = job->known_hosts != NULL ? " (launch.known_hosts)" : "";
-    const char *path =
-        verdict == SSH_KNOWN_HOSTS_CHANGED || verdict == SSH_KNOWN_HOSTS_OTHER
-            ? find_file(session, shown->known, verdict)
-            : shown->known->first;
-    char name[300], command[1024];
-    known_name(shown->known->settings, name, sizeof(name));
-    scan_command(shown->known->settings, path, command, sizeof(command));
-    switch (verdict) {
-    case SSH_KNOWN_HOSTS_CHANGED:
+    const char *name = shown->known->name;
+    const char *path = find_file(session, shown->known, verdict);
+    char command[1024];
+    if (path == NULL) {
+        return rf_err_set(err, RF_ERR_LAUNCH,
+                          "%s shows a host key (%s %s) that KnownHostsCommand "
+                          "of the ssh config does not know; it has another",
+                          name, shown->type, shown->fingerprint);
+    }
+    if (verdict == SSH_KNOWN_HOSTS_CHANGED) {
         return rf_err_set(err, RF_ERR_LAUNCH,
                           "the host key of %s has changed: it now shows %s %s, "
                           "%s%s has another. Somebody may be listening in; if "
@@ -302,28 +195,63 @@ static enum rf_status refuse(const struct rf_ssh_job *job, ssh_session session,
                           "-f %s",
                           name, shown->type, shown->fingerprint, path, key,
                           name, path);
-    case SSH_KNOWN_HOSTS_OTHER:
-        return rf_err_set(err, RF_ERR_LAUNCH,
-                          "%s shows a host key of another type (%s %s) than "
-                          "those in %s%s; if that is right: %s",
-                          name, shown->type, shown->fingerprint, path, key,
-                          command);
-    case SSH_KNOWN_HOSTS_UNKNOWN:
-    case SSH_KNOWN_HOSTS_NOT_FOUND:
-        return rf_err_set(err, RF_ERR_LAUNCH,
-                          "the host key of %s is unknown: it shows %s %s, "
-                          "which is not in %s%s%s. If it is right: %s",
-                          name, shown->type, shown->fingerprint, path, key,
-                          authority ? " (its @cert-authority lines are not "
-                                      "supported here)"
-                                    : "",
-                          command);
-    case SSH_KNOWN_HOSTS_OK:
-    case SSH_KNOWN_HOSTS_ERROR:
-    default:
-        return rf_err_set(err, RF_ERR_LAUNCH, "cannot check the host key: %s",
-                          ssh_get_error(session));
     }
+    scan_command(shown->known->settings, path, command, sizeof(command));
+    return rf_err_set(err, RF_ERR_LAUNCH,
+                      "%s shows a host key of another type (%s %s) than those "
+                      "in %s%s; if that is right: %s",
+                      name, shown->type, shown->fingerprint, path, key,
+                      command);
+}
+
+static bool is_new(enum ssh_known_hosts_e verdict)
+{
+    return verdict == SSH_KNOWN_HOSTS_UNKNOWN ||
+           verdict == SSH_KNOWN_HOSTS_NOT_FOUND;
+}
+
+static enum rf_status refuse(const struct rf_ssh_job *job, ssh_session session,
+                             enum ssh_known_hosts_e verdict, bool authority,
+                             const struct server_key *shown, struct rf_err *err)
+{
+    if (is_new(verdict)) {
+        return refuse_unknown(job, authority, shown, err);
+    }
+    return verdict == SSH_KNOWN_HOSTS_ERROR
+               ? rf_err_set(err, RF_ERR_LAUNCH, "cannot check the host key: %s",
+                            rf_ssh_reason(session))
+               : refuse_other(job, session, verdict, shown, err);
+}
+
+/* Opens the file and locks it. */
+static enum rf_status open_locked(const char *path, int *out,
+                                  struct rf_err *err)
+{
+    char *folder = rf_xstrdup(path), *slash = strrchr(folder, '/');
+    enum rf_status status = RF_OK;
+    if (slash != NULL && slash != folder) {
+        *slash = '\0';
+        if (mkdir(folder, 0700) != 0 && errno != EEXIST) {
+            status = rf_err_errno(err, RF_ERR_LAUNCH, errno, "%s", folder);
+        }
+    }
+    free(folder);
+    RF_TRY(status);
+    *out = open(path, O_RDWR | O_CREAT | O_APPEND | O_CLOEXEC, 0600);
+    return *out >= 0 && flock(*out, LOCK_EX) == 0
+               ? RF_OK
+               : rf_err_errno(err, RF_ERR_LAUNCH, errno, "%s", path);
+}
+
+/* A line for the key, behind the end of the last one. */
+static bool append_key(int fd, const struct server_key *shown)
+{
+    struct stat info;
+    char last = '\n';
+    (void)!(fstat(fd, &info) == 0 && info.st_size > 0 &&
+            pread(fd, &last, 1, info.st_size - 1));
+    return dprintf(fd, "%s%s %s %s\n", last == '\n' ? "" : "\n",
+                   shown->known->name, shown->type, shown->base64) > 0;
 }
 
 /* Adds the key while holding a lock on the file, after another look: another
@@ -334,38 +262,34 @@ static enum rf_status add_key(struct rf_ssh_job *job, ssh_session session,
 {
     const char *path = shown->known->first;
     enum ssh_known_hosts_e verdict;
-    enum rf_status status = RF_OK;
-    int fd;
-    char *slash, *folder = rf_xstrdup(path);
-    slash = strrchr(folder, '/');
-    if (slash != NULL && slash != folder) {
-        *slash = '\0';
-        (void)mkdir(folder, 0700);
+    enum rf_status status;
+    int fd = -1;
+    if (path == NULL) {
+        rf_ssh_known_add(shown->known, shown->type, shown->base64);
+        rf_ssh_note(job,
+                    "new host key %s %s accepted, but no file keeps it "
+                    "(UserKnownHostsFile, launch.known_hosts)",
+                    shown->type, shown->fingerprint);
+        return RF_OK;
     }
-    free(folder);
-    fd = open(path, O_RDWR | O_CREAT | O_CLOEXEC, 0600);
-    if (fd < 0 || flock(fd, LOCK_EX) != 0) {
-        status = rf_err_errno(err, RF_ERR_LAUNCH, errno, "%s", path);
-        goto out;
-    }
-    status = set_file(session, path, err);
+    status = open_locked(path, &fd, err);
     if (status != RF_OK) {
         goto out;
     }
+    rf_ssh_known_only(shown->known, path);
     verdict = ssh_session_is_known_server(session);
     if (verdict == SSH_KNOWN_HOSTS_OK) {
         goto out;
     }
-    if ((verdict != SSH_KNOWN_HOSTS_UNKNOWN &&
-         verdict != SSH_KNOWN_HOSTS_NOT_FOUND) ||
-        ssh_session_update_known_hosts(session) != SSH_OK) {
-        status =
-            rf_err_set(err, RF_ERR_LAUNCH, "cannot add the host key to %s: %s",
-                       path, ssh_get_error(session));
-        goto out;
+    if (!is_new(verdict)) {
+        status = refuse(job, session, verdict, false, shown, err);
+    } else if (!append_key(fd, shown)) {
+        status = rf_err_errno(err, RF_ERR_LAUNCH, errno, "%s", path);
+    } else {
+        rf_ssh_known_add(shown->known, shown->type, shown->base64);
+        rf_ssh_note(job, "new host key %s %s added to %s", shown->type,
+                    shown->fingerprint, path);
     }
-    rf_ssh_note(job, "new host key %s %s added to %s", shown->type,
-                shown->fingerprint, path);
 out:
     if (fd >= 0) {
         close(fd); /* and unlocks */
@@ -373,16 +297,10 @@ out:
     return status;
 }
 
-static bool is_new(enum ssh_known_hosts_e verdict)
-{
-    return verdict == SSH_KNOWN_HOSTS_UNKNOWN ||
-           verdict == SSH_KNOWN_HOSTS_NOT_FOUND;
-}
-
 static enum rf_status judge(struct rf_ssh_job *job, ssh_session session,
                             const struct server_key *shown, struct rf_err *err)
 {
-    const struct rf_ssh_known *known = shown->known;
+    struct rf_ssh_known *known = shown->known;
     bool authority = false;
     enum ssh_known_hosts_e verdict;
     if (job->pin != NULL) {
@@ -394,9 +312,11 @@ static enum rf_status judge(struct rf_ssh_job *job, ssh_session session,
                                 shown->type, shown->fingerprint, job->place,
                                 job->pin);
     }
+    rf_ssh_forget(session);
     verdict = ssh_session_is_known_server(session);
     if (is_new(verdict)) {
-        RF_TRY(append_command(job, known, shown, err));
+        RF_TRY(rf_ssh_known_ask(job, known, shown->type, shown->fingerprint,
+                                shown->base64, err));
         verdict = ssh_session_is_known_server(session);
     }
     if (scan_markers(known->path, shown->base64, &authority)) {
@@ -412,7 +332,7 @@ static enum rf_status judge(struct rf_ssh_job *job, ssh_session session,
 
 enum rf_status rf_ssh_check_host_key(struct rf_ssh_job *job,
                                      ssh_session session,
-                                     const struct rf_ssh_known *known,
+                                     struct rf_ssh_known *known,
                                      struct rf_err *err)
 {
     struct server_key shown;

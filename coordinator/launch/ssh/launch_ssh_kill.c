@@ -36,7 +36,7 @@ static void fail(struct rf_ssh_kill *kill, ssh_session session)
 {
     kill->state = RF_SSH_KILL_OVER;
     snprintf(kill->failure, sizeof(kill->failure), "%s",
-             ssh_get_error(session));
+             rf_ssh_reason(session));
 }
 
 /* The command has ended. */
@@ -66,6 +66,7 @@ void rf_ssh_kill_begin(struct rf_ssh_kill *kill, struct rf_ssh_job *job,
     snprintf(kill->command, sizeof(kill->command),
              "sh -c '%s' sh %" PRIu32 " %" PRIu64, script, kill->pid,
              start_ticks);
+    rf_ssh_forget(session);
     kill->channel = ssh_channel_new(session);
     if (kill->channel == NULL) {
         fail(kill, session);

@@ -290,19 +290,22 @@ static const char *local_address(ssh_session session, char *out, size_t size)
     return out;
 }
 
-static enum rf_status execute(struct rf_ssh_job *job, ssh_session session,
-                              ssh_channel channel, const char *command,
+static enum rf_status execute(struct pump *pump, const char *command,
                               struct rf_err *err)
 {
-    RF_TRY(rf_ssh_check(job, "starting the worker", err));
-    if (ssh_channel_open_session(channel) != SSH_OK) {
-        return rf_err_set(err, RF_ERR_LAUNCH, "the server opens no session: %s",
-                          ssh_get_error(session));
+    pump->event = ssh_event_new();
+    if (pump->event == NULL ||
+        ssh_event_add_session(pump->event, pump->session) != SSH_OK) {
+        return rf_err_set(err, RF_ERR_NOMEM, "no SSH event");
     }
-    if (ssh_channel_request_exec(channel, command) != SSH_OK) {
+    RF_TRY(rf_ssh_check(pump->job, "starting the worker", err));
+    RF_TRY(rf_ssh_open_channel(pump->session, &pump->channel, err));
+    rf_ssh_exit_watch(&pump->end, pump->channel);
+    rf_ssh_forget(pump->session);
+    if (ssh_channel_request_exec(pump->channel, command) != SSH_OK) {
         return rf_err_set(err, RF_ERR_LAUNCH,
                           "the server does not run \"%s\": %s", command,
-                          ssh_get_error(session));
+                          rf_ssh_reason(pump->session));
     }
     return RF_OK;
 }
@@ -313,17 +316,7 @@ enum rf_status rf_ssh_run(struct rf_ssh_job *job, ssh_session session,
 {
     struct pump pump = {.job = job, .session = session, .end = {.status = -1}};
     char address[64];
-    enum rf_status status;
-    pump.channel = ssh_channel_new(session);
-    pump.event = ssh_event_new();
-    if (pump.channel == NULL || pump.event == NULL ||
-        ssh_event_add_session(pump.event, session) != SSH_OK) {
-        status = rf_err_set(err, RF_ERR_LAUNCH, "no channel: %s",
-                            ssh_get_error(session));
-        goto out;
-    }
-    rf_ssh_exit_watch(&pump.end, pump.channel);
-    status = execute(job, session, pump.channel, command, err);
+    enum rf_status status = execute(&pump, command, err);
     if (status == RF_OK) {
         pump.lines.take = take_line;
         pump.lines.data = job;
@@ -338,10 +331,11 @@ enum rf_status rf_ssh_run(struct rf_ssh_job *job, ssh_session session,
         close(job->stream_fd); /* the stream ends before the exit is reported */
         job->stream_fd = -1;
     }
-    rf_ssh_exit_unwatch(&pump.end, pump.channel);
-    (void)ssh_event_remove_session(pump.event, session);
-out:
+    if (pump.channel != NULL) {
+        rf_ssh_exit_unwatch(&pump.end, pump.channel);
+    }
     if (pump.event != NULL) {
+        (void)ssh_event_remove_session(pump.event, session);
         ssh_event_free(pump.event);
     }
     if (pump.channel != NULL) {

@@ -1,6 +1,6 @@
 /*
  * The thread of one SSH launch: from a new session to the end of the agent, in
- * up to RF_SSH_TRIES attempts. Only an attempt that the server cut off before
+ * up to RF_SSH_TRIES attempts for each of its sessions. Only an attempt that the server cut off before
  * it had answered as one (sshd sheds connections above MaxStartups) is made
  * again, after a random wait; a refused key never.
  *
@@ -29,8 +29,8 @@ static enum rf_status option(ssh_session session, enum ssh_options_e type,
 {
     return ssh_options_set(session, type, value) == 0
                ? RF_OK
-               : rf_err_set(err, RF_ERR_LAUNCH, "ssh option: %s",
-                            ssh_get_error(session));
+               : rf_err_set(err, RF_ERR_LAUNCH, "ssh option %d: %s", (int)type,
+                            rf_ssh_reason(session));
 }
 
 static enum rf_status configure(ssh_session session,
@@ -45,10 +45,9 @@ static enum rf_status configure(ssh_session session,
                {SSH_OPTIONS_STRICTHOSTKEYCHECK, &yes},
                {SSH_OPTIONS_LOG_VERBOSITY, &quiet},
                {SSH_OPTIONS_NODELAY, &yes},
-               {SSH_OPTIONS_HOST, settings->host_name},
-               {SSH_OPTIONS_USER, settings->user},
-               {SSH_OPTIONS_PORT, &settings->port}};
+               {SSH_OPTIONS_USER, settings->user}};
     enum rf_status status = RF_OK;
+    rf_ssh_forget(session);
     for (size_t i = 0; status == RF_OK && i < RF_ARRAY_SIZE(all); i++) {
         status = option(session, all[i].type, all[i].value, err);
     }
@@ -70,12 +69,20 @@ static enum rf_status find_proxy(const struct rf_ssh_job *job,
     return RF_OK;
 }
 
+/* What a thread does in its sessions. */
+struct ssh_work {
+    struct rf_ssh_job *job;
+    struct rf_ssh_settings settings;
+    struct rf_ssh_known known;
+    char *deployed; /* what is to be executed, or NULL: job->worker */
+    struct rf_ssh_outcome outcome;
+    unsigned tries;
+};
+
 /* One attempt at a session. */
 struct session_attempt {
-    struct rf_ssh_job *job;
-    const struct rf_ssh_settings *settings;
+    struct ssh_work *work;
     ssh_session session;
-    struct rf_ssh_known known;
     int fd;     /* -1: not connected */
     bool retry; /* the server cut it off before it had answered as one */
 };
@@ -84,24 +91,32 @@ struct session_attempt {
 static enum rf_status connect_socket(struct session_attempt *attempt,
                                      struct rf_err *err)
 {
-    const struct rf_ssh_settings *settings = attempt->settings;
+    const struct rf_ssh_settings *settings = &attempt->work->settings;
+    struct rf_ssh_job *job = attempt->work->job;
     struct rf_ssh_proxy proxy = {.fd = -1};
     char *command = NULL;
     enum rf_status status;
-    RF_TRY(find_proxy(attempt->job, settings, &command, err));
+    RF_TRY(find_proxy(job, settings, &command, err));
     if (command != NULL) {
         status = rf_ssh_connect_proxy(settings, command, &proxy, err);
         if (status == RF_OK) {
             attempt->fd = proxy.fd;
-            attempt->job->proxy_errors = proxy.errors;
+            job->proxy_errors = proxy.errors;
         }
     } else {
-        status = rf_ssh_connect_tcp(attempt->job, settings->host_name,
-                                    settings->port, &attempt->fd,
-                                    &attempt->retry, err);
+        status = rf_ssh_connect_tcp(job, settings->host_name, settings->port,
+                                    &attempt->fd, &attempt->retry, err);
     }
     if (attempt->fd >= 0) {
-        rf_ssh_guard(attempt->job, attempt->fd, proxy.group);
+        rf_ssh_guard(job, attempt->fd, proxy.group);
+    }
+    if (command != NULL) {
+        RF_THEN(status,
+                rf_ssh_await_banner(job, attempt->fd,
+                                    settings->proxy_jump != NULL
+                                        ? "ProxyJump of the ssh config"
+                                        : "ProxyCommand of the ssh config",
+                                    &attempt->retry, err));
     }
     free(command);
     return status;
@@ -119,17 +134,20 @@ static enum rf_status exchange_keys(struct session_attempt *attempt,
                                     struct rf_err *err)
 {
     ssh_session session = attempt->session;
-    long seconds = (long)(rf_ssh_left_ms(attempt->job) / 1000 + 1);
-    enum rf_status status = option(session, SSH_OPTIONS_FD, &attempt->fd, err);
+    struct rf_ssh_job *job = attempt->work->job;
+    long seconds = (long)(rf_ssh_left_ms(job) / 1000 + 1);
+    enum rf_status status;
+    rf_ssh_forget(session);
+    status = option(session, SSH_OPTIONS_FD, &attempt->fd, err);
     if (status == RF_OK) { /* its work is done already */
         status = option(session, SSH_OPTIONS_PROXYCOMMAND, "none", err);
     }
     RF_THEN(status, option(session, SSH_OPTIONS_TIMEOUT, &seconds, err));
     if (status == RF_OK && ssh_connect(session) != SSH_OK) {
-        attempt->retry = peer_has_closed(attempt->job);
+        attempt->retry = peer_has_closed(job);
         status = rf_err_set(err, RF_ERR_LAUNCH, "SSH key exchange failed: %s",
                             attempt->retry ? "the connection was closed"
-                                           : ssh_get_error(session));
+                                           : rf_ssh_reason(session));
     }
     return status;
 }
@@ -153,48 +171,53 @@ static void end_session(struct rf_ssh_job *job, ssh_session session, int fd)
     }
 }
 
-static enum rf_status run_worker(struct rf_ssh_job *job, ssh_session session,
-                                 struct rf_ssh_outcome *out, struct rf_err *err)
+/* What a session is for. */
+typedef enum rf_status (*purpose_fn)(struct ssh_work *work, ssh_session session,
+                                     struct rf_err *err);
+
+static enum rf_status deploy_worker(struct ssh_work *work, ssh_session session,
+                                    struct rf_err *err)
 {
-    char *path = NULL, *command;
-    enum rf_status status = RF_OK;
-    if (job->deploy) {
-        rf_ssh_set_deadline(job, job->timeout_s + RF_SSH_DEPLOY_S);
-        status = rf_ssh_deploy(job, session, &path, err);
-        rf_ssh_set_deadline(job, job->timeout_s);
-    }
-    if (status != RF_OK) {
-        return status;
-    }
-    command = rf_xasprintf("exec %s%s --stdio", job->wrap,
-                           path != NULL ? path : job->worker);
-    status = rf_ssh_run(job, session, command, out, err);
-    free(command);
-    free(path);
+    struct rf_ssh_job *job = work->job;
+    enum rf_status status;
+    rf_ssh_set_deadline(job, job->timeout_s + RF_SSH_DEPLOY_S);
+    status = rf_ssh_deploy(job, session, &work->deployed, err);
+    rf_ssh_set_deadline(job, job->timeout_s);
     return status;
 }
 
 /* To the end of the agent if it gets that far. */
-static enum rf_status try_once(struct session_attempt *attempt,
-                               struct rf_ssh_outcome *out, struct rf_err *err)
+static enum rf_status run_worker(struct ssh_work *work, ssh_session session,
+                                 struct rf_err *err)
 {
-    struct rf_ssh_job *job = attempt->job;
-    const struct rf_ssh_settings *settings = attempt->settings;
+    const struct rf_ssh_job *job = work->job;
+    char *command =
+        rf_xasprintf("exec %s%s --stdio", job->wrap,
+                     work->deployed != NULL ? work->deployed : job->worker);
+    enum rf_status status =
+        rf_ssh_run(work->job, session, command, &work->outcome, err);
+    free(command);
+    return status;
+}
+
+static enum rf_status try_once(struct session_attempt *attempt,
+                               purpose_fn purpose, struct rf_err *err)
+{
+    struct ssh_work *work = attempt->work;
+    struct rf_ssh_job *job = work->job;
     ssh_session session = attempt->session = ssh_new();
     enum rf_status status;
     if (session == NULL) {
         return rf_err_set(err, RF_ERR_NOMEM, "no SSH session");
     }
-    status = configure(session, settings, err);
+    status = configure(session, &work->settings, err);
+    RF_THEN(status, rf_ssh_use_known(&work->known, session, err));
     RF_THEN(status, connect_socket(attempt, err));
-    RF_THEN(status,
-            rf_ssh_gather_known(job, session, settings, &attempt->known, err));
     RF_THEN(status, exchange_keys(attempt, err));
-    RF_THEN(status, rf_ssh_check_host_key(job, session, &attempt->known, err));
-    RF_THEN(status, rf_ssh_authenticate(job, session, settings, err));
-    RF_THEN(status, run_worker(job, session, out, err));
+    RF_THEN(status, rf_ssh_check_host_key(job, session, &work->known, err));
+    RF_THEN(status, rf_ssh_authenticate(job, session, &work->settings, err));
+    RF_THEN(status, purpose(work, session, err));
     end_session(job, session, attempt->fd);
-    rf_ssh_known_close(&attempt->known);
     return status;
 }
 
@@ -225,36 +248,49 @@ static void explain(struct rf_ssh_job *job, unsigned tries, struct rf_err *err)
     }
 }
 
+/* In as many attempts at a session as it takes. */
+static enum rf_status in_session(struct ssh_work *work, purpose_fn purpose,
+                                 struct rf_err *err)
+{
+    for (work->tries = 1;; work->tries++) {
+        struct session_attempt attempt = {.work = work, .fd = -1};
+        enum rf_status status = try_once(&attempt, purpose, err);
+        if (status == RF_OK || !attempt.retry || work->tries == RF_SSH_TRIES) {
+            return status;
+        }
+        rf_ssh_note(work->job, "%s; trying again", err->text);
+        if (!wait_before_retry(work->job, work->tries)) {
+            return status;
+        }
+    }
+}
+
+/* The worker gets a session of its own: some servers end one with its last
+ * channel, others open one channel alone and know late that it is closed. */
 void rf_ssh_thread(void *data)
 {
     struct rf_ssh_job *job = data;
-    struct rf_ssh_settings settings;
-    struct rf_ssh_outcome outcome = {.status = -1};
+    struct ssh_work work = {
+        .job = job, .known = {.fd = -1}, .outcome = {.status = -1}};
     struct rf_err err = {0};
     enum rf_status status;
-    unsigned try = 1;
     rf_ssh_set_deadline(job, job->timeout_s);
-    status = rf_ssh_read_config(job, &settings, &err);
-    for (; status == RF_OK; try++) {
-        struct session_attempt attempt = {
-            .job = job, .settings = &settings, .known = {.fd = -1}, .fd = -1};
-        status = try_once(&attempt, &outcome, &err);
-        if (status == RF_OK || !attempt.retry || try == RF_SSH_TRIES) {
-            break;
-        }
-        rf_ssh_note(job, "%s; trying again", err.text);
-        if (!wait_before_retry(job, try)) {
-            break;
-        }
-        status = RF_OK;
+    status = rf_ssh_read_config(job, &work.settings, &err);
+    RF_THEN(status,
+            rf_ssh_gather_known(job, &work.settings, &work.known, &err));
+    if (job->deploy) {
+        RF_THEN(status, in_session(&work, deploy_worker, &err));
     }
-    rf_ssh_settings_free(&settings);
+    RF_THEN(status, in_session(&work, run_worker, &err));
     if (status == RF_OK) {
-        rf_ssh_post(job, RF_SSH_EXIT, outcome.status, outcome.signal);
+        rf_ssh_post(job, RF_SSH_EXIT, work.outcome.status, work.outcome.signal);
     } else {
-        explain(job, try, &err);
+        explain(job, work.tries, &err);
         rf_ssh_post_fail(job, &err);
     }
-    free(outcome.signal);
+    rf_ssh_known_close(&work.known);
+    rf_ssh_settings_free(&work.settings);
+    free(work.deployed);
+    free(work.outcome.signal);
     rf_ssh_job_release(job);
 }

@@ -16,6 +16,16 @@
 uv_loop_t launch_loop;
 char launch_folder[64];
 
+/* What is shown says something: nothing is missing behind a colon. */
+static void expect_whole(const char *text)
+{
+    size_t end = strlen(text);
+    while (end > 0 && text[end - 1] == ' ') {
+        end--;
+    }
+    ck_assert_msg(end > 0 && text[end - 1] != ':', "not whole: \"%s\"", text);
+}
+
 static void append(char *text, size_t size, const char *line)
 {
     size_t used = strlen(text);
@@ -72,6 +82,7 @@ static void on_fail(struct rf_launch *launch, const struct rf_err *why,
     ck_assert_uint_eq(seen->streams + seen->fails + seen->exits, 0);
     seen->fails++;
     seen->why = *why;
+    expect_whole(why->text);
     seen->ops->destroy(launch);
     seen->launch = NULL;
 }
@@ -95,6 +106,7 @@ static void on_note(struct rf_launch *launch, const char *line, void *data)
     struct seen *seen = data;
     ck_assert_ptr_eq(seen->launch, launch);
     seen->notes++;
+    expect_whole(line);
     append(seen->noted, sizeof(seen->noted), line);
 }
 

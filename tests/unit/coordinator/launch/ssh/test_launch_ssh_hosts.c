@@ -202,11 +202,17 @@ static void use_alias(const char *alias)
     sshd_how.ssh_config = launch_file("config", text, 0600);
 }
 
+/* Also one that the Domain Name System would not have. */
 START_TEST(test_ssh_host_key_is_known_under_its_alias)
 {
+    static const char *const names[] = {"cluster-node", "node_a", "Node_-B.c_"};
+    char path[128];
     sshd_start("");
-    use_alias("cluster-node");
-    know("cluster-node", "host_key"); /* whatever the port */
+    use_alias(names[_i]);
+    know(names[_i], "host_key"); /* whatever the port */
+    sshd_expect_success();
+    snprintf(path, sizeof(path), "%s/known_hosts", launch_folder);
+    sshd_run("/usr/bin/ssh-keygen", "-q", "-H", "-f", path, NULL);
     sshd_expect_success();
 }
 END_TEST
@@ -262,7 +268,20 @@ START_TEST(test_ssh_failing_proxy_is_quoted)
     use_proxy("sh -c 'echo no route to jump >&2; exit 1'");
     sshd_launch();
     sshd_expect_fail("connection was closed", 20);
+    ck_assert_ptr_nonnull(strstr(sshd_seen.why.text, "ProxyCommand"));
     ck_assert_ptr_nonnull(strstr(sshd_seen.noted, "proxy: no route to jump"));
+}
+END_TEST
+
+START_TEST(test_ssh_words_of_a_proxy_instead_of_a_banner_are_shown)
+{
+    sshd_node.port = 1;
+    use_proxy("echo HTTP/1.1 403 Forbidden; sleep 1");
+    sshd_launch();
+    sshd_expect_fail("no SSH server there: it says \"HTTP/1.1 403 Forbidden\" "
+                     "(ProxyCommand of the ssh config?)",
+                     20);
+    ck_assert_uint_eq(sshd_seen.notes, 0); /* no second try */
 }
 END_TEST
 
@@ -317,11 +336,14 @@ Suite *test_launch_ssh_hosts_suite(void)
     tcase_add_test(tests, test_ssh_missing_config_file_is_an_error);
     tcase_add_test(tests, test_ssh_goes_through_a_jump_host);
     tcase_add_test(tests, test_ssh_jump_host_is_looked_up_in_the_given_config);
-    tcase_add_test(tests, test_ssh_host_key_is_known_under_its_alias);
+    tcase_add_loop_test(tests, test_ssh_host_key_is_known_under_its_alias, 0,
+                        3);
     tcase_add_test(tests, test_ssh_known_kind_of_key_of_an_alias_is_asked_for);
     tcase_add_test(tests, test_ssh_unknown_alias_is_named_with_what_to_do);
     tcase_add_test(tests, test_ssh_alias_that_is_no_name_is_an_error);
     tcase_add_test(tests, test_ssh_failing_proxy_is_quoted);
+    tcase_add_test(tests,
+                   test_ssh_words_of_a_proxy_instead_of_a_banner_are_shown);
     tcase_add_test(tests, test_ssh_stubborn_proxy_is_killed);
     return suite;
 }

@@ -174,6 +174,46 @@ START_TEST(test_ssh_known_hosts_command_learns_what_it_is_asked_for)
 }
 END_TEST
 
+/* Then advice to add the key to it cannot help. */
+START_TEST(test_ssh_host_key_that_no_file_keeps)
+{
+    static const char *const files[] = {"UserKnownHostsFile none",
+                                        "UserKnownHostsFile /dev/null"};
+    sshd_start("");
+    use_config(files[_i]);
+    sshd_launch();
+    sshd_expect_fail("no file keeps what is known", 20);
+    ck_assert_ptr_nonnull(strstr(sshd_seen.why.text,
+                                 "nodes[0].host_key_sha256, or set "
+                                 "launch.accept_new"));
+    ck_assert_ptr_null(strstr(sshd_seen.why.text, ">>"));
+    sshd_how.accept_new = true;
+    sshd_how.deploy = true; /* both sessions, told once */
+    sshd_order.local_worker =
+        launch_file("binary", "#!/bin/sh\nexec cat\n", 0700);
+    sshd_expect_success();
+    ck_assert_ptr_nonnull(strstr(sshd_seen.noted, "but no file keeps it"));
+    ck_assert_uint_eq(sshd_seen.notes, 2); /* and the copy */
+    ck_assert_int_ne(access("none", F_OK), 0);
+}
+END_TEST
+
+START_TEST(test_ssh_folder_of_known_hosts_that_cannot_be_made_says_why)
+{
+    char more[256], expected[256];
+    sshd_start("");
+    launch_file("file", "", 0600);
+    snprintf(more, sizeof(more), "UserKnownHostsFile %s/file/.ssh/known_hosts",
+             launch_folder);
+    snprintf(expected, sizeof(expected), "%s/file/.ssh: Not a directory",
+             launch_folder);
+    use_config(more);
+    sshd_how.accept_new = true;
+    sshd_launch();
+    sshd_expect_fail(expected, 20);
+}
+END_TEST
+
 START_TEST(test_ssh_revoked_host_key_is_refused)
 {
     char path[128], type[64], key[512], line[1400];
@@ -317,6 +357,9 @@ Suite *test_launch_ssh_keys_suite(void)
         tests, test_ssh_host_key_may_be_in_any_file_of_the_config, 0, 3);
     tcase_add_test(tests,
                    test_ssh_known_hosts_command_learns_what_it_is_asked_for);
+    tcase_add_loop_test(tests, test_ssh_host_key_that_no_file_keeps, 0, 2);
+    tcase_add_test(tests,
+                   test_ssh_folder_of_known_hosts_that_cannot_be_made_says_why);
     tcase_add_test(tests, test_ssh_revoked_host_key_is_refused);
     tests = sshd_case(suite, "user keys");
     tcase_add_test(tests, test_ssh_wrong_key_is_named);

@@ -11,7 +11,6 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <openssl/evp.h>
-#include <libssh/sftp.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -26,7 +25,6 @@
 #include "coordinator/launch/ssh/launch_ssh.h"
 #include "transport/info/module_files.h"
 
-#define FOLDER ".cache/refit-coord"
 #define MODULES 2
 #define CHUNK_BYTES (128u << 10) /* sshd takes up to 256 KiB a request */
 
@@ -111,25 +109,21 @@ static char *local_module(const char *worker, const char *file)
 /* One deployment. */
 struct deployment {
     struct rf_ssh_job *job;
-    ssh_session session;
-    sftp_session sftp;
+    struct rf_ssh_sftp sftp;
+    char *home; /* as SFTP has it */
 };
 
-static enum rf_status sftp_failed(const struct deployment *to, const char *what,
-                                  const char *path, struct rf_err *err)
+/* The call that has just failed. */
+static enum rf_status failed(const struct deployment *to, const char *what,
+                             const char *path, struct rf_err *err)
 {
-    int code = sftp_get_error(to->sftp);
-    return rf_err_set(
-        err, RF_ERR_LAUNCH, "deployment (launch.deploy): cannot %s %s: %s",
-        what, path,
-        code == SSH_FX_PERMISSION_DENIED ? "permission denied"
-        : code == SSH_FX_NO_SUCH_FILE    ? "no such file"
-                                         : ssh_get_error(to->session));
+    return rf_ssh_sftp_failed(&to->sftp, sftp_get_error(to->sftp.sftp), what,
+                              path, err);
 }
 
-static bool is_there(sftp_session sftp, const char *path, size_t size)
+static bool is_there(const struct deployment *to, const char *path, size_t size)
 {
-    sftp_attributes found = sftp_stat(sftp, path);
+    sftp_attributes found = sftp_stat(to->sftp.sftp, path);
     bool same = found != NULL && found->type == SSH_FILEXFER_TYPE_REGULAR &&
                 found->size == size && (found->permissions & 0100) != 0;
     if (found != NULL) {
@@ -144,22 +138,22 @@ static enum rf_status write_all(const struct deployment *to, const char *path,
     enum rf_status status = RF_OK;
     size_t at = 0;
     sftp_file file =
-        sftp_open(to->sftp, path, O_WRONLY | O_CREAT | O_EXCL, 0700);
+        sftp_open(to->sftp.sftp, path, O_WRONLY | O_CREAT | O_EXCL, 0700);
     if (file == NULL) {
-        return sftp_failed(to, "create", path, err);
+        return failed(to, "create", path, err);
     }
     while (at < binary->size && status == RF_OK) {
         size_t chunk = RF_MIN(binary->size - at, (size_t)CHUNK_BYTES);
         ssize_t put = sftp_write(file, binary->data + at, chunk);
         if (put <= 0) {
-            status = sftp_failed(to, "write", path, err);
+            status = failed(to, "write", path, err);
             break;
         }
         at += (size_t)put;
         status = rf_ssh_check(to->job, "deployment", err);
     }
     if (sftp_close(file) != SSH_OK && status == RF_OK) {
-        status = sftp_failed(to, "close", path, err);
+        status = failed(to, "close", path, err);
     }
     return status;
 }
@@ -176,34 +170,30 @@ static enum rf_status put_in_place(const struct deployment *to,
     temporary = rf_xasprintf("%s.%016llx", path, (unsigned long long)random);
     status = write_all(to, temporary, binary, err);
     /* Renaming replaces a file only with OpenSSH's own extension. */
-    if (status == RF_OK && sftp_rename(to->sftp, temporary, path) != SSH_OK) {
-        if (!is_there(to->sftp, path, binary->size)) {
-            (void)sftp_unlink(to->sftp, path);
-            if (sftp_rename(to->sftp, temporary, path) != SSH_OK) {
-                status = sftp_failed(to, "rename", path, err);
+    if (status == RF_OK &&
+        sftp_rename(to->sftp.sftp, temporary, path) != SSH_OK) {
+        if (!is_there(to, path, binary->size)) {
+            (void)sftp_unlink(to->sftp.sftp, path);
+            if (sftp_rename(to->sftp.sftp, temporary, path) != SSH_OK) {
+                status = failed(to, "rename", path, err);
             }
         } else {
-            (void)sftp_unlink(to->sftp, temporary);
+            (void)sftp_unlink(to->sftp.sftp, temporary);
         }
     }
     if (status != RF_OK) {
-        (void)sftp_unlink(to->sftp, temporary);
+        (void)sftp_unlink(to->sftp.sftp, temporary);
     }
     free(temporary);
     return status;
 }
 
 /* What the shell is to execute: absolute where the home's name allows it. */
-static char *executable_path(sftp_session sftp, const char *path)
+static char *executable_path(const struct deployment *to, const char *path)
 {
-    char *home = sftp_canonicalize_path(sftp, ".");
-    char *full = home != NULL ? rf_xasprintf("%s/%s", home, path) : NULL;
-    ssh_string_free_char(home);
-    if (full == NULL || !rf_names_valid_worker(full)) {
-        free(full);
-        full = rf_xasprintf("~/%s", path);
-    }
-    return full;
+    return rf_names_valid_worker(path)
+               ? rf_xstrdup(path)
+               : rf_xasprintf("~%s", path + strlen(to->home));
 }
 
 static enum rf_status copy_binary(const struct deployment *to, const char *path,
@@ -212,12 +202,12 @@ static enum rf_status copy_binary(const struct deployment *to, const char *path,
 {
     char size[32];
     enum rf_status status;
-    if (is_there(to->sftp, path, binary->size)) {
+    if (is_there(to, path, binary->size)) {
         return RF_OK;
     }
     status = put_in_place(to, path, binary, err);
     if (status == RF_OK) {
-        rf_ssh_note(to->job, "copied %s (%s) to ~/%s", binary->path,
+        rf_ssh_note(to->job, "copied %s (%s) to %s", binary->path,
                     rf_format_bytes(binary->size, size, sizeof(size)), path);
     }
     return status;
@@ -245,7 +235,7 @@ static enum rf_status copy_modules(const struct deployment *to,
     enum rf_status status = RF_OK;
     for (int i = 0; i < MODULES && status == RF_OK; i++) {
         if (programs->paths[i] != NULL) {
-            char *path = rf_xasprintf("%s/%s", folder, module_files[i]);
+            char *path = rf_xasprintf("%s%s", folder, module_files[i]);
             status = copy_binary(to, path, &programs->modules[i], err);
             free(path);
         }
@@ -253,27 +243,49 @@ static enum rf_status copy_modules(const struct deployment *to,
     return status;
 }
 
-/* Copies what is missing; *name is the worker's path from the home folder. */
+/* `path` ends in a slash. */
+static enum rf_status make_folder(const struct deployment *to, const char *path,
+                                  struct rf_err *err)
+{
+    sftp_attributes found;
+    bool there;
+    int code;
+    if (sftp_mkdir(to->sftp.sftp, path, 0700) == SSH_OK) {
+        return RF_OK;
+    }
+    code = sftp_get_error(to->sftp.sftp);
+    found = sftp_stat(to->sftp.sftp, path);
+    there = found != NULL && found->type == SSH_FILEXFER_TYPE_DIRECTORY;
+    sftp_attributes_free(found);
+    return there ? RF_OK
+                 : rf_ssh_sftp_failed(&to->sftp, code, "make the folder", path,
+                                      err);
+}
+
+/* Copies what is missing; *path is the worker's. */
 static enum rf_status copy_all(const struct deployment *to,
-                               const struct programs *programs, char **name,
+                               const struct programs *programs, char **path,
                                struct rf_err *err)
 {
-    enum rf_status status = RF_OK;
     char *hashes = name_of(programs);
-    (void)sftp_mkdir(to->sftp, ".cache", 0700);
-    (void)sftp_mkdir(to->sftp, FOLDER, 0700);
+    char *cache = rf_xasprintf("%s/.cache/", to->home);
+    char *own = rf_xasprintf("%srefit-coord/", cache);
+    char *folder = rf_xasprintf("%s%s/", own, hashes);
+    enum rf_status status = make_folder(to, cache, err);
+    RF_THEN(status, make_folder(to, own, err));
     if (strchr(hashes, '-') == NULL) {
-        *name = rf_xasprintf(FOLDER "/refit-worker-%s", hashes);
+        *path = rf_xasprintf("%srefit-worker-%s", own, hashes);
     } else {
-        char *folder = rf_xasprintf(FOLDER "/%s", hashes);
-        *name = rf_xasprintf("%s/refit-worker", folder);
-        (void)sftp_mkdir(to->sftp, folder, 0700);
-        status = copy_modules(to, programs, folder, err);
-        free(folder);
+        *path = rf_xasprintf("%srefit-worker", folder);
+        RF_THEN(status, make_folder(to, folder, err));
+        RF_THEN(status, copy_modules(to, programs, folder, err));
     }
+    RF_THEN(status, copy_binary(to, *path, &programs->worker, err));
+    free(folder);
+    free(own);
+    free(cache);
     free(hashes);
-    return status == RF_OK ? copy_binary(to, *name, &programs->worker, err)
-                           : status;
+    return status;
 }
 
 static enum rf_status map_programs(const char *worker, struct programs *out,
@@ -298,34 +310,36 @@ static void unmap_programs(struct programs *programs)
     unmap_binary(&programs->worker);
 }
 
+/* "" for "/". */
+static enum rf_status find_home(struct deployment *to, struct rf_err *err)
+{
+    char *home = sftp_canonicalize_path(to->sftp.sftp, ".");
+    if (home == NULL) {
+        return failed(to, "find the home folder", ".", err);
+    }
+    to->home = rf_xstrdup(strcmp(home, "/") == 0 ? "" : home);
+    ssh_string_free_char(home);
+    return RF_OK;
+}
+
 enum rf_status rf_ssh_deploy(struct rf_ssh_job *job, ssh_session session,
                              char **path, struct rf_err *err)
 {
     struct programs programs = {.worker.data = NULL};
     char *name = NULL;
-    struct deployment to = {.job = job, .session = session};
+    struct deployment to = {.job = job};
     enum rf_status status = map_programs(job->local_worker, &programs, err);
-    if (status != RF_OK) {
-        goto out;
-    }
-    to.sftp = sftp_new(session);
-    if (to.sftp == NULL || sftp_init(to.sftp) != SSH_OK) {
-        status = rf_err_set(err, RF_ERR_LAUNCH,
-                            "deployment (launch.deploy): the server offers no "
-                            "SFTP: %s; copy the worker there yourself and "
-                            "say where it is (launch.worker)",
-                            ssh_get_error(session));
-        goto out;
-    }
-    status = copy_all(&to, &programs, &name, err);
+    RF_THEN(status, rf_ssh_sftp_open(session, &to.sftp, err));
+    RF_THEN(status, find_home(&to, err));
+    RF_THEN(status, copy_all(&to, &programs, &name, err));
     if (status == RF_OK) {
-        *path = executable_path(to.sftp, name);
+        *path = executable_path(&to, name);
+    } else {
+        rf_err_wrap(err, "deployment (launch.deploy)");
     }
-out:
-    if (to.sftp != NULL) {
-        sftp_free(to.sftp);
-    }
+    rf_ssh_sftp_close(&to.sftp);
     free(name);
+    free(to.home);
     unmap_programs(&programs);
     return status;
 }

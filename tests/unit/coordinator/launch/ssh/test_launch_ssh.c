@@ -1,11 +1,10 @@
-/* The launcher `ssh` against a real, private sshd on the loopback: running,
- * deploying, stopping. */
+/* The launcher `ssh` against a real, private sshd on the loopback: running and
+ * stopping. */
 #include <dirent.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
 #include "common/clock.h"
@@ -147,114 +146,6 @@ START_TEST(test_ssh_sixteen_at_once_keep_to_the_gate)
         ck_assert_uint_eq(many[i].notes, 0); /* no retry was needed */
     }
     rf_launch_gate_destroy(gate);
-}
-END_TEST
-
-/* --- Deployment ----------------------------------------------------------- */
-
-START_TEST(test_ssh_deploys_the_worker_once)
-{
-    char pattern[256], name[64] = "", path[300];
-    struct stat info;
-    FILE *list;
-    sshd_start("");
-    sshd_how.deploy = true;
-    sshd_order.local_worker =
-        launch_file("binary", "#!/bin/sh\necho deployed $0\nexec cat\n", 0700);
-    sshd_expect_success();
-    ck_assert_ptr_nonnull(strstr(sshd_seen.output, "deployed /"));
-    ck_assert_ptr_nonnull(strstr(sshd_seen.noted, "copied "));
-    snprintf(pattern, sizeof(pattern), "ls %s/.cache/refit-coord",
-             launch_folder);
-    list = popen(pattern, "re");
-    ck_assert_int_eq(fscanf(list, "%63s", name), 1);
-    ck_assert_int_eq(fscanf(list, "%63s", pattern), EOF); /* nothing else */
-    pclose(list);
-    ck_assert_uint_eq(strlen(name), strlen("refit-worker-") + 16);
-    snprintf(path, sizeof(path), "%s/.cache/refit-coord/%s", launch_folder,
-             name);
-    ck_assert_int_eq(stat(path, &info), 0);
-    ck_assert_uint_eq(info.st_mode & 0777, 0700);
-    sshd_expect_success();
-    ck_assert_uint_eq(sshd_seen.notes, 0); /* it was there */
-    ck_assert_int_eq(truncate(path, 3), 0);
-    sshd_expect_success(); /* not the same: replaced */
-    ck_assert_uint_eq(sshd_seen.notes, 1);
-}
-END_TEST
-
-/* The module goes beside the worker, in a folder for just these two. */
-START_TEST(test_ssh_deploys_the_module_beside_the_worker)
-{
-    char command[300];
-    FILE *list;
-    int folders = 0;
-    sshd_start("");
-    sshd_how.deploy = true;
-    sshd_order.local_worker = launch_file(
-        "binary", "#!/bin/sh\ncat ${0%/*}/refit-cuda.so\nexec cat\n", 0700);
-    launch_file("refit-cuda.so", "the first module\n", 0600);
-    sshd_expect_success();
-    ck_assert_ptr_nonnull(strstr(sshd_seen.output, "the first module"));
-    ck_assert_uint_eq(sshd_seen.notes, 2);
-    sshd_expect_success();
-    ck_assert_uint_eq(sshd_seen.notes, 0); /* both were there */
-    launch_file("refit-cuda.so", "another\n", 0600);
-    sshd_expect_success(); /* the old pair stays as it is */
-    ck_assert_ptr_nonnull(strstr(sshd_seen.output, "another"));
-    ck_assert_uint_eq(sshd_seen.notes, 2);
-    snprintf(command, sizeof(command),
-             "ls -d %s/.cache/refit-coord/*-* | wc -l", launch_folder);
-    list = popen(command, "re");
-    ck_assert_int_eq(fscanf(list, "%d", &folders), 1);
-    pclose(list);
-    ck_assert_int_eq(folders, 2);
-}
-END_TEST
-
-START_TEST(test_ssh_deploys_all_modules_into_one_folder)
-{
-    sshd_start("");
-    sshd_how.deploy = true;
-    sshd_order.local_worker = launch_file(
-        "binary",
-        "#!/bin/sh\ncat ${0%/*}/refit-ucx.so ${0%/*}/refit-cuda.so\nexec cat\n",
-        0700);
-    launch_file("refit-ucx.so", "of ucx\n", 0600);
-    sshd_expect_success();
-    ck_assert_ptr_nonnull(strstr(sshd_seen.output, "of ucx"));
-    ck_assert_uint_eq(sshd_seen.notes, 2);
-    launch_file("refit-cuda.so", "of cuda\n", 0600);
-    sshd_expect_success();
-    ck_assert_ptr_nonnull(strstr(sshd_seen.output, "of ucx\nof cuda"));
-    ck_assert_uint_eq(sshd_seen.notes, 3);
-}
-END_TEST
-
-START_TEST(test_ssh_deployment_that_cannot_be_says_why)
-{
-    char folder[128];
-    sshd_start(_i == 0 ? "" : "ForceCommand /bin/false\n");
-    sshd_how.deploy = true;
-    sshd_order.local_worker =
-        launch_file("binary", "#!/bin/sh\nexit 0\n", 0700);
-    if (_i == 0) {
-        snprintf(folder, sizeof(folder), "%s/.cache", launch_folder);
-        launch_file(".cache", "a file in the way", 0600);
-    }
-    sshd_launch();
-    sshd_expect_fail("deployment (launch.deploy): ", 20);
-    ck_assert_uint_eq(sshd_seen.streams, 0);
-}
-END_TEST
-
-START_TEST(test_ssh_deploying_nothing_is_an_error)
-{
-    sshd_start("");
-    sshd_how.deploy = true;
-    sshd_order.local_worker = "/nonexistent/refit-worker";
-    sshd_launch();
-    sshd_expect_fail("/nonexistent/refit-worker: No such file", 20);
 }
 END_TEST
 
@@ -513,13 +404,6 @@ Suite *test_launch_ssh_suite(void)
     tcase_add_test(tests, test_ssh_noisy_shell_comes_before_the_worker_s_words);
     tcase_add_test(tests, test_ssh_much_stderr_stalls_nothing);
     tcase_add_test(tests, test_ssh_sixteen_at_once_keep_to_the_gate);
-    tests = sshd_case(suite, "deploy");
-    tcase_add_test(tests, test_ssh_deploys_the_worker_once);
-    tcase_add_test(tests, test_ssh_deploys_the_module_beside_the_worker);
-    tcase_add_test(tests, test_ssh_deploys_all_modules_into_one_folder);
-    tcase_add_loop_test(tests, test_ssh_deployment_that_cannot_be_says_why, 0,
-                        2);
-    tcase_add_test(tests, test_ssh_deploying_nothing_is_an_error);
     tests = sshd_case(suite, "stop");
     tcase_add_test(tests, test_ssh_stop_gives_the_agent_its_end_of_input);
     tcase_add_test(tests, test_ssh_forced_stop_cuts_the_connection);

@@ -1,0 +1,204 @@
+/*
+ * SFTP with a node, and why it does not work.
+ *
+ * A server says no more of most failures than "Failure", so the causes that
+ * people meet are looked for afterwards: something in the path that is no
+ * folder, a file system that is read-only or full. A subsystem that is a program
+ * of its own is started by the login shell, whose start-up files may print into
+ * its stream or end it; a command that does nothing shows that.
+ */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "common/mem.h"
+#include "coordinator/launch/ssh/launch_ssh.h"
+
+#define SPACE_BYTES (256u << 10) /* a file system with less is full */
+#define SHELL_MS 5000            /* for a command that does nothing */
+
+/* --- Opening -------------------------------------------------------------- */
+
+/* What a command prints, or the begin of it; whether it prints anything. */
+static bool read_output(ssh_channel channel, char *out, size_t size)
+{
+    size_t used = 0;
+    int got;
+    do {
+        got = ssh_channel_read_timeout(
+            channel, out + used, (uint32_t)(size - 1 - used), 0, SHELL_MS);
+        used += got > 0 ? (size_t)got : 0;
+    } while (got > 0 && used < size - 1);
+    out[used] = '\0';
+    return used > 0;
+}
+
+/* The first line that has words, safe to show. */
+static const char *first_words(char *text)
+{
+    text += strspn(text, "\r\n\t ");
+    text[strcspn(text, "\r\n")] = '\0';
+    for (char *at = text; *at != '\0'; at++) {
+        *at = *at >= 32 && *at <= 126 ? *at : '?';
+    }
+    return text;
+}
+
+/* What is wrong with the shell that starts commands. */
+static void try_shell(ssh_session session, char *out, size_t size)
+{
+    static const char files[] =
+        "start-up files of the login shell (.bashrc, .cshrc)";
+    ssh_channel channel = NULL;
+    char words[128];
+    int status;
+    snprintf(out, size, "do %s print anything?", files);
+    if (rf_ssh_open_channel(session, &channel, NULL) != RF_OK) {
+        return;
+    }
+    if (ssh_channel_request_exec(channel, "exit 0") == SSH_OK) {
+        if (read_output(channel, words, sizeof(words))) {
+            snprintf(out, size, "%s print \"%s\", which breaks it", files,
+                     first_words(words));
+        } else if ((status = ssh_channel_get_exit_status(channel)) > 0) {
+            snprintf(out, size, "%s end it with status %d", files, status);
+        }
+    }
+    ssh_channel_free(channel);
+}
+
+static enum rf_status no_sftp(ssh_session session, bool started,
+                              struct rf_err *err)
+{
+    char reason[300], shell[320] = "";
+    snprintf(reason, sizeof(reason), "%s", rf_ssh_reason(session));
+    if (started) {
+        try_shell(session, shell, sizeof(shell));
+    }
+    return rf_err_set(err, RF_ERR_LAUNCH,
+                      "the server offers no SFTP: %s%s%s; or copy the worker "
+                      "there yourself and say where it is (launch.worker)",
+                      reason, started ? "; " : "", shell);
+}
+
+enum rf_status rf_ssh_sftp_open(ssh_session session, struct rf_ssh_sftp *out,
+                                struct rf_err *err)
+{
+    out->session = session;
+    RF_TRY(rf_ssh_open_channel(session, &out->channel, err));
+    rf_ssh_forget(session);
+    if (ssh_channel_request_sftp(out->channel) != SSH_OK) {
+        return no_sftp(session, false, err);
+    }
+    out->sftp = sftp_new_channel(session, out->channel);
+    return out->sftp != NULL && sftp_init(out->sftp) == SSH_OK
+               ? RF_OK
+               : no_sftp(session, true, err);
+}
+
+void rf_ssh_sftp_close(struct rf_ssh_sftp *sftp)
+{
+    if (sftp->sftp != NULL) {
+        sftp_free(sftp->sftp); /* and its channel */
+    } else if (sftp->channel != NULL) {
+        ssh_channel_free(sftp->channel);
+    }
+    *sftp = (struct rf_ssh_sftp){0};
+}
+
+/* --- Failures ------------------------------------------------------------- */
+
+/* Whether something at `level` keeps it from being a folder. *there: it is one
+ * already. */
+static bool is_in_the_way(const struct rf_ssh_sftp *sftp, const char *level,
+                          bool *there, char *why, size_t size)
+{
+    sftp_attributes found = sftp_stat(sftp->sftp, level);
+    char *link = found == NULL ? sftp_readlink(sftp->sftp, level) : NULL;
+    const bool other =
+        found != NULL && found->type != SSH_FILEXFER_TYPE_DIRECTORY;
+    *there = found != NULL && !other;
+    if (other) {
+        snprintf(why, size, "%s is there and is not a folder", level);
+    } else if (link != NULL) {
+        snprintf(why, size, "%s is a symbolic link to %s, which is not there",
+                 level, link);
+    }
+    sftp_attributes_free(found);
+    ssh_string_free_char(link);
+    return other || link != NULL;
+}
+
+/* Whether the file system of `folder` takes no more files. */
+static bool is_full(const struct rf_ssh_sftp *sftp, const char *folder,
+                    char *why, size_t size)
+{
+    sftp_statvfs_t found =
+        sftp_extension_supported(sftp->sftp, "statvfs@openssh.com", "2")
+            ? sftp_statvfs(sftp->sftp, folder)
+            : NULL;
+    const char *state = NULL;
+    if (found == NULL) {
+        return false;
+    }
+    if ((found->f_flag & SSH_FXE_STATVFS_ST_RDONLY) != 0) {
+        state = "is read-only";
+    } else if (found->f_bavail * found->f_frsize < SPACE_BYTES) {
+        state = "is full (df)";
+    } else if (found->f_files > 0 && found->f_favail == 0) {
+        state = "has no inodes left (df -i)";
+    }
+    if (state != NULL) {
+        snprintf(why, size, "the file system of %s %s", folder, state);
+    }
+    sftp_statvfs_free(found);
+    return state != NULL;
+}
+
+/* Looks at every level of the path that is a folder, or should be. */
+static bool find_obstacle(const struct rf_ssh_sftp *sftp, const char *path,
+                          char *why, size_t size)
+{
+    char *folder = rf_xstrdup("/");
+    bool found = false, there = true;
+    for (const char *at = strchr(path + 1, '/'); at != NULL && there && !found;
+         at = strchr(at + 1, '/')) {
+        char *level = rf_xasprintf("%.*s", (int)(at - path), path);
+        found = is_in_the_way(sftp, level, &there, why, size);
+        if (there) {
+            free(folder);
+            folder = level;
+        } else {
+            free(level);
+        }
+    }
+    found = found || is_full(sftp, folder, why, size);
+    free(folder);
+    return found;
+}
+
+enum rf_status rf_ssh_sftp_failed(const struct rf_ssh_sftp *sftp, int error,
+                                  const char *what, const char *path,
+                                  struct rf_err *err)
+{
+    static const char *const names[] = {
+        [SSH_FX_NO_SUCH_FILE] = "no such file or folder",
+        [SSH_FX_PERMISSION_DENIED] = "permission denied",
+        [SSH_FX_OP_UNSUPPORTED] = "the server does not support it",
+    };
+    const size_t length = strlen(path);
+    char why[600];
+    if (!ssh_is_connected(sftp->session) ||
+        !ssh_channel_is_open(sftp->channel)) {
+        snprintf(why, sizeof(why), "the connection ended");
+    } else if (!find_obstacle(sftp, path, why, sizeof(why))) {
+        snprintf(why, sizeof(why), "%s",
+                 error >= 0 && (size_t)error < RF_ARRAY_SIZE(names) &&
+                         names[error] != NULL
+                     ? names[error]
+                     : "the server does not say why; is a quota used up?");
+    }
+    return rf_err_set(err, RF_ERR_LAUNCH, "cannot %s %.*s: %s", what,
+                      (int)(length - (path[length - 1] == '/' ? 1 : 0)), path,
+                      why);
+}

@@ -1,0 +1,224 @@
+/* The launcher `ssh` copying the worker to a real, private sshd. */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "tests/unit/coordinator/launch/launch_fixture.h"
+#include "tests/unit/coordinator/launch/ssh/launch_sshd.h"
+
+START_TEST(test_ssh_deploys_the_worker_once)
+{
+    char pattern[256], name[64] = "", path[300];
+    struct stat info;
+    FILE *list;
+    sshd_start("");
+    sshd_how.deploy = true;
+    sshd_order.local_worker =
+        launch_file("binary", "#!/bin/sh\necho deployed $0\nexec cat\n", 0700);
+    sshd_expect_success();
+    ck_assert_ptr_nonnull(strstr(sshd_seen.output, "deployed /"));
+    ck_assert_ptr_nonnull(strstr(sshd_seen.noted, "copied "));
+    snprintf(pattern, sizeof(pattern), "ls %s/.cache/refit-coord",
+             launch_folder);
+    list = popen(pattern, "re");
+    ck_assert_int_eq(fscanf(list, "%63s", name), 1);
+    ck_assert_int_eq(fscanf(list, "%63s", pattern), EOF); /* nothing else */
+    pclose(list);
+    ck_assert_uint_eq(strlen(name), strlen("refit-worker-") + 16);
+    snprintf(path, sizeof(path), "%s/.cache/refit-coord/%s", launch_folder,
+             name);
+    ck_assert_int_eq(stat(path, &info), 0);
+    ck_assert_uint_eq(info.st_mode & 0777, 0700);
+    sshd_expect_success();
+    ck_assert_uint_eq(sshd_seen.notes, 0); /* it was there */
+    ck_assert_int_eq(truncate(path, 3), 0);
+    sshd_expect_success(); /* not the same: replaced */
+    ck_assert_uint_eq(sshd_seen.notes, 1);
+}
+END_TEST
+
+/* The module goes beside the worker, in a folder for just these two. */
+START_TEST(test_ssh_deploys_the_module_beside_the_worker)
+{
+    char command[300];
+    FILE *list;
+    int folders = 0;
+    sshd_start("");
+    sshd_how.deploy = true;
+    sshd_order.local_worker = launch_file(
+        "binary", "#!/bin/sh\ncat ${0%/*}/refit-cuda.so\nexec cat\n", 0700);
+    launch_file("refit-cuda.so", "the first module\n", 0600);
+    sshd_expect_success();
+    ck_assert_ptr_nonnull(strstr(sshd_seen.output, "the first module"));
+    ck_assert_uint_eq(sshd_seen.notes, 2);
+    sshd_expect_success();
+    ck_assert_uint_eq(sshd_seen.notes, 0); /* both were there */
+    launch_file("refit-cuda.so", "another\n", 0600);
+    sshd_expect_success(); /* the old pair stays as it is */
+    ck_assert_ptr_nonnull(strstr(sshd_seen.output, "another"));
+    ck_assert_uint_eq(sshd_seen.notes, 2);
+    snprintf(command, sizeof(command),
+             "ls -d %s/.cache/refit-coord/*-* | wc -l", launch_folder);
+    list = popen(command, "re");
+    ck_assert_int_eq(fscanf(list, "%d", &folders), 1);
+    pclose(list);
+    ck_assert_int_eq(folders, 2);
+}
+END_TEST
+
+START_TEST(test_ssh_deploys_all_modules_into_one_folder)
+{
+    sshd_start("");
+    sshd_how.deploy = true;
+    sshd_order.local_worker = launch_file(
+        "binary",
+        "#!/bin/sh\ncat ${0%/*}/refit-ucx.so ${0%/*}/refit-cuda.so\nexec cat\n",
+        0700);
+    launch_file("refit-ucx.so", "of ucx\n", 0600);
+    sshd_expect_success();
+    ck_assert_ptr_nonnull(strstr(sshd_seen.output, "of ucx"));
+    ck_assert_uint_eq(sshd_seen.notes, 2);
+    launch_file("refit-cuda.so", "of cuda\n", 0600);
+    sshd_expect_success();
+    ck_assert_ptr_nonnull(strstr(sshd_seen.output, "of ucx\nof cuda"));
+    ck_assert_uint_eq(sshd_seen.notes, 3);
+}
+END_TEST
+
+/* An order to deploy what says that it runs. */
+static void deploy(void)
+{
+    sshd_how.deploy = true;
+    sshd_order.local_worker =
+        launch_file("binary", "#!/bin/sh\necho deployed $0\nexec cat\n", 0700);
+}
+
+/* In the private folder, which is the home on the node. */
+static void at_home(const char *command)
+{
+    char line[512];
+    snprintf(line, sizeof(line), "cd %s && %s", launch_folder, command);
+    ck_assert_int_eq(system(line), 0);
+}
+
+/* Fails with "deployment (launch.deploy): TEXT", with the home in place of each
+ * "~". */
+static void expect_no_deployment(const char *text)
+{
+    char expected[600] = "deployment (launch.deploy): ";
+    for (; *text != '\0'; text++) {
+        const char one[2] = {*text, '\0'};
+        strcat(expected, *text == '~' ? launch_folder : one);
+    }
+    deploy();
+    sshd_launch();
+    sshd_expect_fail(expected, 20);
+    ck_assert_uint_eq(sshd_seen.streams, 0);
+    ck_assert_ptr_null(strstr(sshd_seen.why.text, "No such file"));
+}
+
+START_TEST(test_ssh_deployment_names_what_is_in_the_way)
+{
+    static const char *const cases[][2] = {
+        {"touch .cache", "cannot make the folder ~/.cache: ~/.cache is there "
+                         "and is not a folder"},
+        {"ln -s /nonexistent .cache",
+         "cannot make the folder ~/.cache: ~/.cache is a symbolic link to "
+         "/nonexistent, which is not there"},
+        {"mkdir .cache && touch .cache/refit-coord",
+         "cannot make the folder ~/.cache/refit-coord: ~/.cache/refit-coord is "
+         "there"},
+        {"mkdir real && ln -s real .cache && ln -s x real/refit-coord",
+         "cannot make the folder ~/.cache/refit-coord: ~/.cache/refit-coord is "
+         "a symbolic link to x"},
+    };
+    at_home(cases[_i][0]);
+    sshd_start("");
+    expect_no_deployment(cases[_i][1]);
+}
+END_TEST
+
+/* Forced commands play servers whose SFTP is a program of its own, which the
+ * user's shell starts. */
+#define SFTP_SERVER "/usr/lib/openssh/sftp-server"
+
+START_TEST(test_ssh_deployment_names_what_breaks_sftp)
+{
+    static const char *const cases[][2] = {
+        {"ForceCommand internal-sftp -R -d ",
+         "cannot make the folder ~/.cache: permission denied"},
+        {"ForceCommand echo welcome here; exec " SFTP_SERVER " #",
+         "the server offers no SFTP: Invalid"},
+        {"ForceCommand echo; echo welcome here; sleep 1 #",
+         "the server offers no SFTP: "},
+        {"ForceCommand exit 3 #", "the server offers no SFTP: "},
+        {"MaxSessions 0 #", "the server opens no session: "},
+    };
+    static const char *const more[] = {
+        "", "(.bashrc, .cshrc) print \"welcome here\"",
+        "(.bashrc, .cshrc) print \"welcome here\"",
+        "(.bashrc, .cshrc) end it with status 3",
+        "MaxSessions of its sshd_config"};
+    char line[256];
+    snprintf(line, sizeof(line), "%s%s\n", cases[_i][0], launch_folder);
+    sshd_start(line);
+    expect_no_deployment(cases[_i][1]);
+    ck_assert_msg(strstr(sshd_seen.why.text, more[_i]) != NULL, "%s",
+                  sshd_seen.why.text);
+}
+END_TEST
+
+/* One channel at a time; and the end of the connection with its last one. */
+START_TEST(test_ssh_deploys_where_sessions_are_few)
+{
+    char more[512] = "MaxSessions 1\n";
+    if (_i == 1) {
+        snprintf(
+            more, sizeof(more),
+            "ForceCommand case $SSH_ORIGINAL_COMMAND in *sftp*) " SFTP_SERVER
+            " -d %s; kill -9 $PPID;; *) exec sh -c "
+            "\"$SSH_ORIGINAL_COMMAND\";; esac\n",
+            launch_folder);
+    }
+    sshd_start(more);
+    deploy();
+    for (int i = 0; i < 4; i++) {
+        sshd_expect_success();
+        ck_assert_ptr_nonnull(strstr(sshd_seen.output, "deployed /"));
+    }
+}
+END_TEST
+
+START_TEST(test_ssh_deploying_nothing_is_an_error)
+{
+    sshd_start("");
+    sshd_how.deploy = true;
+    sshd_order.local_worker = "/nonexistent/refit-worker";
+    sshd_launch();
+    sshd_expect_fail("/nonexistent/refit-worker: No such file", 20);
+}
+END_TEST
+
+Suite *test_launch_ssh_deploy_suite(void);
+Suite *test_launch_ssh_deploy_suite(void)
+{
+    Suite *suite = suite_create("launch_ssh_deploy");
+    TCase *tests;
+    if (sshd_missing() != NULL) {
+        fprintf(stderr, "launch_ssh_deploy: skipped: %s\n", sshd_missing());
+        return suite;
+    }
+    tests = sshd_case(suite, "deploy");
+    tcase_add_test(tests, test_ssh_deploys_the_worker_once);
+    tcase_add_test(tests, test_ssh_deploys_the_module_beside_the_worker);
+    tcase_add_test(tests, test_ssh_deploys_all_modules_into_one_folder);
+    tcase_add_loop_test(tests, test_ssh_deployment_names_what_is_in_the_way, 0,
+                        4);
+    tcase_add_loop_test(tests, test_ssh_deployment_names_what_breaks_sftp, 0,
+                        5);
+    tcase_add_loop_test(tests, test_ssh_deploys_where_sessions_are_few, 0, 2);
+    tcase_add_test(tests, test_ssh_deploying_nothing_is_an_error);
+    return suite;
+}

@@ -47,6 +47,8 @@ void rf_cause_explain(struct rf_cause *cause, const char *text)
     }
 }
 
+static const char deployed[] = "the worker that launch.deploy copied";
+
 /* Status 126: the shell found the file but cannot execute it. */
 static void not_executable(struct rf_cause *cause,
                            const struct rf_launch_config *how,
@@ -60,12 +62,12 @@ static void not_executable(struct rf_cause *cause,
         snprintf(machine, sizeof(machine), "an unknown one");
     }
     if (how->deploy) {
-        set_cause(
-            cause,
-            "the worker that launch.deploy copied cannot be executed (status "
-            "126): it is for %s; if the node is another machine (uname -m), "
-            "build the worker there and say where it is with launch.worker",
-            machine);
+        set_cause(cause,
+                  "%s cannot be executed (status 126): it is for %s; if the "
+                  "node is another machine (uname -m), or its home is mounted "
+                  "noexec, put one that it can execute somewhere there and say "
+                  "where it is with launch.worker",
+                  deployed, machine);
     } else {
         set_cause(
             cause,
@@ -74,6 +76,33 @@ static void not_executable(struct rf_cause *cause,
             "refit-coord is for %s), or not executable (chmod +x, noexec)?",
             how->worker, machine);
     }
+}
+
+/* Whether the loader of programs has complained: ld.so(8) of the GNU C library,
+ * or musl's. */
+static bool lacks_libraries(const struct rf_cause *cause)
+{
+    static const char *const words[] = {
+        "error while loading shared libraries: ",
+        "' not found (required by ", /* version `GLIBC_2.38 */
+        "Error loading shared library ",
+        "Error relocating ",
+    };
+    for (unsigned i = 0; i < RF_CAUSE_LINES * RF_ARRAY_SIZE(words); i++) {
+        const char *line = cause->last[i % RF_CAUSE_LINES];
+        if (line != NULL && strstr(line, words[i / RF_CAUSE_LINES]) != NULL) {
+            return true;
+        }
+    }
+    return false;
+}
+
+static void cannot_load(struct rf_cause *cause)
+{
+    set_cause(cause,
+              "the node's libraries do not do for the worker: build it there, "
+              "or on a system that is as old, and say where it is with "
+              "launch.worker");
 }
 
 /* Whether a shell has run the worker as a script: then its messages begin with
@@ -93,9 +122,17 @@ static bool ran_as_script(const struct rf_cause *cause, const char *worker)
     return false;
 }
 
-static void not_found(struct rf_cause *cause, const char *worker)
+static void not_found(struct rf_cause *cause,
+                      const struct rf_launch_config *how)
 {
-    if (ran_as_script(cause, worker)) {
+    const char *worker = how->worker;
+    if (how->deploy) {
+        set_cause(cause,
+                  "%s finds no loader (status 127): the node has no GNU C "
+                  "library, or has it elsewhere (musl, NixOS); build the "
+                  "worker there and say where it is with launch.worker",
+                  deployed);
+    } else if (ran_as_script(cause, worker)) {
         set_cause(cause,
                   "the worker \"%s\" is not a program (status 127): a shell "
                   "ran it as a script without \"#!\"; say where it is with "
@@ -104,7 +141,9 @@ static void not_found(struct rf_cause *cause, const char *worker)
     } else {
         set_cause(cause,
                   "the worker \"%s\" was not found (status 127): say where it "
-                  "is with launch.worker, or use launch.deploy",
+                  "is with launch.worker, or use launch.deploy; if it is "
+                  "there, the node lacks the loader that it was built for "
+                  "(ldd)",
                   worker);
     }
 }
@@ -131,10 +170,12 @@ void rf_cause_exit(struct rf_cause *cause, const struct rf_launch_config *how,
     if (signal != NULL) {
         snprintf(ended, sizeof(cause->ended), "its agent was killed by SIG%s",
                  signal);
+    } else if (status > 0 && lacks_libraries(cause)) {
+        cannot_load(cause);
     } else if (how->n_wrap > 0 && (status == 126 || status == 127)) {
         wrap_failed(cause, how, status);
     } else if (status == 127) {
-        not_found(cause, how->worker);
+        not_found(cause, how);
     } else if (status == 126) {
         not_executable(cause, how, local_worker);
     } else if (status >= 0) {

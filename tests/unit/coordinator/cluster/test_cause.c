@@ -67,7 +67,45 @@ START_TEST(test_cause_of_a_missing_worker_stands_alone)
     ck_assert_str_eq(told(),
                      "the worker \"/opt/refit-worker\" was not found (status "
                      "127): say where it is with launch.worker, or use "
-                     "launch.deploy");
+                     "launch.deploy; if it is there, the node lacks the loader "
+                     "that it was built for (ldd)");
+}
+END_TEST
+
+static const struct rf_launch_config deploying = {.worker = "refit-worker",
+                                                  .deploy = true};
+
+/* Nobody has to be told to use launch.deploy, or where that worker is. */
+START_TEST(test_cause_of_a_deployed_worker_without_a_loader)
+{
+    rf_cause_line(&cause, "sh: /root/.cache/refit-coord/w: not found");
+    rf_cause_exit(&cause, &deploying, NULL, 127, NULL);
+    ck_assert_ptr_nonnull(strstr(told(), "launch.deploy copied finds no loader "
+                                         "(status 127): the node has no GNU C "
+                                         "library"));
+    ck_assert_ptr_nonnull(strstr(text, "/root/.cache/refit-coord/w"));
+}
+END_TEST
+
+START_TEST(test_cause_recognizes_what_loaders_lack)
+{
+    static const struct {
+        int status;
+        const char *line;
+    } cases[] = {
+        {127, "/w: error while loading shared libraries: libuv.so.1: cannot "
+              "open shared object file: No such file or directory"},
+        {1, "/w: /lib/x86_64-linux-gnu/libc.so.6: version `GLIBC_2.38' not "
+            "found (required by /w)"},
+        {127, "Error loading shared library libuv.so.1: No such file or "
+              "directory (needed by /w)"},
+        {127, "Error relocating /w: __fprintf_chk: symbol not found"},
+    };
+    rf_cause_line(&cause, "first");
+    rf_cause_line(&cause, cases[_i].line);
+    rf_cause_exit(&cause, &deploying, NULL, cases[_i].status, NULL);
+    ck_assert_ptr_nonnull(strstr(told(), "libraries do not do for the worker"));
+    ck_assert_ptr_nonnull(strstr(text, cases[_i].line));
 }
 END_TEST
 
@@ -86,13 +124,12 @@ END_TEST
 
 START_TEST(test_cause_of_a_worker_for_another_machine)
 {
-    struct rf_launch_config deployed = {.worker = "refit-worker",
-                                        .deploy = true};
-    rf_cause_exit(&cause, _i == 0 ? &how : &deployed, NULL, 126, NULL);
+    rf_cause_exit(&cause, _i == 0 ? &how : &deploying, NULL, 126, NULL);
     ck_assert_ptr_nonnull(
         strstr(told(), _i == 0 ? "\"/opt/refit-worker\" cannot be executed"
                                : "that launch.deploy copied cannot"));
     ck_assert_ptr_nonnull(strstr(text, "is for an unknown one"));
+    ck_assert_ptr_nonnull(strstr(text, "noexec"));
 }
 END_TEST
 
@@ -143,6 +180,8 @@ Suite *test_cause_suite(void)
                    test_cause_that_explains_all_stands_alone_and_comes_once);
     tcase_add_loop_test(tests, test_cause_of_an_exit, 0, 3);
     tcase_add_test(tests, test_cause_of_a_missing_worker_stands_alone);
+    tcase_add_test(tests, test_cause_of_a_deployed_worker_without_a_loader);
+    tcase_add_loop_test(tests, test_cause_recognizes_what_loaders_lack, 0, 4);
     tcase_add_loop_test(tests, test_cause_recognizes_a_worker_that_a_shell_ran,
                         0, 3);
     tcase_add_loop_test(tests, test_cause_of_a_worker_for_another_machine, 0,

@@ -52,29 +52,40 @@ static void say_cb(uv_timer_t *timer)
                             base->data);
 }
 
+static enum rf_status make_folder(const char *path, struct rf_err *err)
+{
+    return mkdir(path, 0700) == 0 || errno == EEXIST
+               ? RF_OK
+               : rf_err_errno(err, RF_ERR_LAUNCH, errno,
+                              "cannot make a folder for key files, which "
+                              "XDG_CACHE_HOME may name: %s",
+                              path);
+}
+
 /* ~/.cache/refit-coord, made if need be. */
 static enum rf_status key_folder(char **out, struct rf_err *err)
 {
     const char *cache = getenv("XDG_CACHE_HOME"), *home = getenv("HOME");
     char *folder = cache != NULL && cache[0] == '/' ? rf_xstrdup(cache)
-                   : home != NULL ? rf_xasprintf("%s/.cache", home)
-                                  : NULL;
+                   : home == NULL                   ? NULL
+                                                    : rf_xasprintf("%s/.cache",
+                                                 strcmp(home, "/") ? home : "");
     char *path;
+    enum rf_status status;
     if (folder == NULL) {
         return rf_err_set(err, RF_ERR_CONFIG,
                           "launcher manual needs HOME for its key files");
     }
     path = rf_xasprintf("%s/refit-coord", folder);
-    (void)mkdir(folder, 0700);
+    status = make_folder(folder, err);
+    RF_THEN(status, make_folder(path, err));
     free(folder);
-    if (mkdir(path, 0700) != 0 && errno != EEXIST) {
-        enum rf_status status =
-            rf_err_errno(err, RF_ERR_LAUNCH, errno, "%s", path);
+    if (status == RF_OK) {
+        *out = path;
+    } else {
         free(path);
-        return status;
     }
-    *out = path;
-    return RF_OK;
+    return status;
 }
 
 static enum rf_status write_key(const char *path, const char *key,

@@ -32,6 +32,7 @@ launch_fails() { # JQ_PROGRAM REGEX
     [ $((SECONDS - started)) -le 30 ] || fail "took $((SECONDS - started)) s"
     expect_text err "$host"
     grep -qiE -- "$2" err || fail "the error does not say: $2"
+    expect_no_text err ': *$'
     wait_until 20 "no process is left" no_workers
 }
 
@@ -129,6 +130,75 @@ test_unreachable_address() {
     status=$?
     "$testbed" partition 2 off --dir "$bed"
     expect_exit 0
+}
+
+# The host's home is a file system of this kind, which is prepared so.
+home_fails() { # OPTIONS COMMAND REGEX
+    local inside=(nsenter -t "$(<"$bed/host2/sshd.pid")" -m)
+    "${inside[@]}" mount -t tmpfs -o "$1" tmpfs "$bed/host2/home"
+    (
+        "${inside[@]}" sh -c "cd $bed/host2/home && $2"
+        launch_fails '.launch.deploy = true' "$3"
+    )
+    status=$?
+    "${inside[@]}" umount "$bed/host2/home"
+    expect_exit 0
+}
+
+test_homes_where_the_worker_cannot_be_copied() {
+    local home=$bed/host2/home
+    home_fails size=99m,noexec : \
+        "launch\\.deploy copied cannot be executed .*noexec.*$home/\\.cache.*ermission denied"
+    home_fails size=1m : "cannot write $home/\\.cache/.*: the file system of .* is full"
+    home_fails nr_inodes=3 'touch a' \
+        "cannot make the folder $home/\\.cache/refit-coord: the file system of .* no inodes"
+    home_fails nr_inodes=9 "mount -o remount,ro $home" \
+        "cannot make the folder $home/\\.cache: the file system of $home is read-only"
+}
+
+# A user id that nobody has given out, as in some containers: ssh(1) refuses to
+# run then.
+test_head_without_a_passwd_entry() {
+    cp "$coord" "$worker" "$bed/id_ed25519" "$bed/known_hosts" .
+    chmod 711 "$work"
+    chown -R 12345 .
+    printf '#!/bin/sh\nexec setpriv --reuid=12345 --regid=12345 %s %s "$@"\n' \
+        --clear-groups "$PWD/refit-coord" >as
+    chmod 755 as
+    coord=$PWD/as
+    cluster ".launch = {method: \"ssh\", known_hosts: \"$PWD/known_hosts\",
+        worker: \"$RF_BUILD_DIR/refit-worker\"} |
+        .nodes |= [.[1] | del(.user) | .identity = \"$PWD/id_ed25519\"] |
+        .scenarios[0].train.tp = 2"
+    run_coord cluster.json
+    expect_exit 4
+    expect_text err "no user name for $host: nodes\\[0\\]\\.user"
+    run_coord cluster.json --set nodes.0.user=root
+    expect_exit 0
+    expect_text err 'the ssh config is not read: ssh\(1\).* passwd entry'
+    HOME=/ run_coord cluster.json --set launch.method=manual --timeout 2
+    expect_exit 4
+    expect_text err ': /\.cache: Permission denied'
+}
+
+# The Domain Name System has no such names; host files do.
+test_host_with_an_underscore() {
+    printf '%s node_a\n' "$host" | cat /etc/hosts - >hosts
+    echo "node_a $(cut -d' ' -f1,2 "$bed/host2/host_key.pub")" |
+        cat "$bed/known_hosts" - >known
+    cat >inside <<END
+#!/bin/sh
+mount --bind '$PWD/hosts' /etc/hosts && exec '$coord' "\$@"
+END
+    chmod 755 inside
+    own_worker
+    cluster ".launch.known_hosts = \"$PWD/known\" | .nodes[1].host = \"node_a\"
+        | .launch.worker = \"$worker\""
+    unshare --mount ./inside cluster.json >out 2>err
+    status=$?
+    cat out err >&2
+    expect_exit 0
+    expect_verified "$(result a)"
 }
 
 run_tests

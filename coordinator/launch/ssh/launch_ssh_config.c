@@ -36,7 +36,8 @@ char *rf_ssh_home(void)
     return rf_xstrdup(home != NULL ? home : "/");
 }
 
-/* Of who runs this; "" when unknown. */
+/* Of who runs this; "" for a user without a passwd entry, whom ssh(1) refuses.
+ */
 static char *login_name(void)
 {
     struct passwd entry, *found = NULL;
@@ -344,8 +345,10 @@ static enum rf_status ask_ssh(struct rf_ssh_job *job,
     }
     *next++ = "--";
     *next++ = job->host;
-    status = rf_ssh_capture(job, "reading the ssh config (ssh -G)", argv,
-                            &answer, err);
+    status = rf_ssh_capture(job,
+                            "reading the ssh config (ssh -G, with what its "
+                            "Match exec lines run)",
+                            argv, &answer, err);
     RF_THEN(status, rf_ssh_take_config(answer, out, err));
     if (status == RF_OK &&
         (out->host_name == NULL || out->user == NULL || out->port == 0)) {
@@ -374,7 +377,12 @@ static void set_defaults(const struct rf_ssh_job *job,
 static enum rf_status resolve(struct rf_ssh_job *job,
                               struct rf_ssh_settings *out, struct rf_err *err)
 {
+    static const char no_entry[] =
+        "ssh(1), which resolves it, needs a passwd entry of this user";
+    char *login = login_name();
+    const bool known = login[0] != '\0';
     enum rf_status status;
+    free(login);
     if (!job->use_ssh_config) {
         set_defaults(job, out);
         return RF_OK;
@@ -382,10 +390,13 @@ static enum rf_status resolve(struct rf_ssh_job *job,
     if (job->ssh_config != NULL && access(job->ssh_config, R_OK) != 0) {
         return rf_err_errno(err, RF_ERR_CONFIG, errno, "%s", job->ssh_config);
     }
-    status = ask_ssh(job, out, err);
+    status = known ? ask_ssh(job, out, err)
+                   : rf_err_set(err, RF_ERR_UNSUPPORTED, "%s: %s",
+                                job->ssh_config, no_entry);
     if (status == RF_ERR_UNSUPPORTED && job->ssh_config == NULL) {
-        rf_ssh_note(job, "warning: the ssh config is not read: there is no "
-                         "ssh(1) here, which resolves it");
+        rf_ssh_note(job, "warning: the ssh config is not read: %s",
+                    known ? "there is no ssh(1) here, which resolves it"
+                          : no_entry);
         set_defaults(job, out);
         return RF_OK;
     }
@@ -404,6 +415,12 @@ enum rf_status rf_ssh_read_config(struct rf_ssh_job *job,
 {
     *out = (struct rf_ssh_settings){.name = job->host};
     RF_TRY(resolve(job, out, err));
+    if (out->user[0] == '\0') {
+        return rf_err_set(err, RF_ERR_CONFIG,
+                          "no user name for %s: %s.user (this user, uid %u, "
+                          "has no passwd entry)",
+                          job->host, job->place, (unsigned)getuid());
+    }
     if (job->known_hosts != NULL) { /* that alone */
         free_texts(&out->known_hosts);
         free_texts(&out->global_known_hosts);

@@ -166,6 +166,30 @@ START_TEST(test_launch_manual_needs_a_place_to_join)
 }
 END_TEST
 
+/* Its own error, not that of what is made in it. */
+START_TEST(test_launch_manual_names_the_folder_that_cannot_be_made)
+{
+    struct rf_launch_config how = {.method = "manual",
+                                   .worker = "refit-worker"};
+    struct rf_node_config node = {.name = "gpu-a"};
+    struct rf_launch_join join = {"10.0.0.1:4000", "r1/0", KEY};
+    struct rf_launch_order order = {
+        .node = &node, .settings = &how, .join = &join};
+    struct rf_launch *launch = NULL;
+    struct rf_err err = {0};
+    struct rf_launch_ops_cb none = {0};
+    char expected[128];
+    unsetenv("XDG_CACHE_HOME");
+    setenv("HOME", _i == 0 ? launch_file("file", "", 0600) : "/proc/1", 1);
+    snprintf(expected, sizeof(expected),
+             "XDG_CACHE_HOME may name: %s/.cache: ", getenv("HOME"));
+    ck_assert_int_eq(rf_launcher_manual.start(&launch_loop, &order, &none, NULL,
+                                              &launch, &err),
+                     RF_ERR_LAUNCH);
+    ck_assert_msg(strstr(err.text, expected) != NULL, "%s", err.text);
+}
+END_TEST
+
 Suite *test_launch_suite(void);
 Suite *test_launch_suite(void)
 {
@@ -181,6 +205,8 @@ Suite *test_launch_suite(void)
     tcase_add_checked_fixture(manual, launch_setup, launch_teardown);
     tcase_add_test(manual, test_launch_manual_shows_a_command_without_the_key);
     tcase_add_test(manual, test_launch_manual_needs_a_place_to_join);
+    tcase_add_loop_test(
+        manual, test_launch_manual_names_the_folder_that_cannot_be_made, 0, 2);
     suite_add_tcase(suite, manual);
     return suite;
 }

@@ -243,6 +243,7 @@ START_TEST(test_ssh_config_that_hangs_is_given_up)
         &(struct rf_launch_order){.settings = &how, .node = &node});
     rf_ssh_set_deadline(job, 2);
     ck_assert_int_eq(rf_ssh_read_config(job, &settings, &err), RF_ERR_TIMEOUT);
+    ck_assert_ptr_nonnull(strstr(err.text, "Match exec"));
     ck_assert_int_lt(rf_now_ns() - started, 10 * RF_NS_PER_S);
     file = fopen(path, "re");
     ck_assert_ptr_nonnull(file);

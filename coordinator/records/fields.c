@@ -104,6 +104,9 @@ const struct rf_result_field rf_result_fields[] = {
     PLAIN("summary", "median_ms", LOW, "median_low_ms"),
     PLAIN("summary", "median_ms", HIGH, "median_high_ms"),
     VARIES("environment", "memory_available_bytes", BYTES),
+    VARIES("environment", "memory_limits", LIST),
+    VARIES("environment", "shm_bytes", BYTES),
+    VARIES("environment", "network", COUNT),
     VARIES("environment", "boot_id", TEXT),
     VARIES("environment", "candidate", TEXT), /* has a port */
     PLAIN(NULL, NULL, TEXT, NULL),

@@ -20,6 +20,7 @@ enum rf_result_kind {
     RF_RESULT_PERCENT,      /* of change: may be below 0 */
     RF_RESULT_EFFICIENCY,   /* a ratio, unless the run was zero copy */
     RF_RESULT_RATIO,        /* with "low" and "high" beside it */
+    RF_RESULT_LIST,         /* that no table shows */
     RF_RESULT_VERDICT,      /* wrong bytes; for people a word */
 };
 

@@ -66,6 +66,9 @@ START_TEST(test_fields_are_written_as_what_they_are)
         case RF_RESULT_TRUTH:
             right = json_is_boolean(value);
             break;
+        case RF_RESULT_LIST:
+            right = json_is_array(value);
+            break;
         case RF_RESULT_COUNT:
         case RF_RESULT_BYTES:
         case RF_RESULT_VERDICT:

@@ -472,19 +472,28 @@ START_TEST(test_compare_takes_absent_keys_for_their_defaults)
 }
 END_TEST
 
-/* The data port of an agent is another in every run, a boot ends with it. */
-START_TEST(test_compare_takes_no_notice_of_ports_and_boots)
+static void add_environment(struct rf_result_set *set, const char *text)
 {
-    add(&reference, "s", "ok", 100, 0.9);
-    add(&now, "s", "ok", 100, 0.9);
-    json_object_set_new(reference.files[0].result, "environment",
-                        json_pack("[{s:s, s:s, s:s}]", "candidate",
-                                  "127.0.0.1:1", "boot_id", "a", "kernel",
-                                  "old"));
-    json_object_set_new(now.files[0].result, "environment",
-                        json_pack("[{s:s, s:s, s:s}]", "candidate",
-                                  "127.0.0.1:2", "boot_id", "b", "kernel",
-                                  "new"));
+    add(set, "s", "ok", 100, 0.9);
+    json_object_set_new(set->files[0].result, "environment",
+                        json_loads(text, 0, NULL));
+}
+
+/* The data port of an agent and what is free are others in every run, a boot
+ * and a network namespace end with it. */
+START_TEST(test_compare_takes_no_notice_of_what_each_run_has_of_its_own)
+{
+    add_environment(&reference,
+                    "[{\"candidate\": \"127.0.0.1:1\", \"boot_id\": \"a\", "
+                    "\"network\": 1, \"memory_available_bytes\": 100, "
+                    "\"memory_limits\": [{\"group\": 0, "
+                    "\"available_bytes\": 100}], \"shm_bytes\": 5, "
+                    "\"kernel\": \"old\"}]");
+    add_environment(&now,
+                    "[{\"candidate\": \"127.0.0.1:2\", \"boot_id\": \"b\", "
+                    "\"network\": 2, \"memory_available_bytes\": 90, "
+                    "\"memory_limits\": [], \"shm_bytes\": 6, "
+                    "\"kernel\": \"new\"}]");
     compare();
     ck_assert_str_eq(all.list[0].differs, "environment[0].kernel");
 }
@@ -535,7 +544,8 @@ Suite *test_compare_suite(void)
     tcase_add_loop_test(
         tests, test_compare_takes_absent_keys_for_their_defaults, 0, 2);
     tcase_add_loop_test(tests, test_compare_says_whether_ratios_agree, 0, 6);
-    tcase_add_test(tests, test_compare_takes_no_notice_of_ports_and_boots);
+    tcase_add_test(
+        tests, test_compare_takes_no_notice_of_what_each_run_has_of_its_own);
     tcase_add_test(tests, test_compare_refuses_what_it_cannot_match);
     suite_add_tcase(suite, tests);
     return suite;

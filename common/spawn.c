@@ -1,5 +1,6 @@
 #include "common/spawn.h"
 
+#include <errno.h>
 #include <signal.h>
 #include <stdint.h>
 
@@ -23,4 +24,12 @@ int rf_spawn_session(pid_t *pid, const char *program,
                           (char *const *)(uintptr_t)argv, environment);
     posix_spawnattr_destroy(&attributes);
     return failed;
+}
+
+const char *rf_spawn_limits(int failed)
+{
+    return failed == EAGAIN || failed == ENOMEM
+               ? " (see `ulimit -u`, `ulimit -v` and the control group's "
+                 "pids.max)"
+               : "";
 }

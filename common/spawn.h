@@ -1,4 +1,5 @@
-/* Starting programs that the terminal's and our signals do not reach. */
+/* Starting programs that the terminal's and our signals do not reach, and what
+ * may keep a program or a thread from starting. */
 #ifndef RF_COMMON_SPAWN_H
 #define RF_COMMON_SPAWN_H
 
@@ -12,5 +13,9 @@
 int rf_spawn_session(pid_t *pid, const char *program,
                      const posix_spawn_file_actions_t *actions,
                      const char *const *argv, char *const *environment);
+
+/* For a message: the limits to look at where a program or a thread could not
+ * start by errno `failed`, " (see ...)", or "". */
+const char *rf_spawn_limits(int failed);
 
 #endif

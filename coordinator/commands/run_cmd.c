@@ -453,7 +453,7 @@ static enum rf_status run_in_folder(struct rf_run_app *app, struct rf_err *err)
 enum rf_status rf_run_app_planned(struct rf_run_app *app, struct rf_err *err)
 {
     enum rf_status status = rf_cluster_check_limits(app->config, err);
-    RF_THEN(status, rf_loop_init(&app->loop, err));
+    RF_THEN(status, rf_loop_init_with_pool(&app->loop, err));
     if (status != RF_OK) {
         app->exit_code = RF_EXIT_LAUNCH;
         return status;

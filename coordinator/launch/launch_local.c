@@ -15,6 +15,7 @@
 #include <unistd.h>
 
 #include "common/mem.h"
+#include "common/spawn.h"
 #include "coordinator/launch/child.h"
 #include "coordinator/launch/launch_internal.h"
 #include "coordinator/launch/program.h"
@@ -121,8 +122,8 @@ static enum rf_status start(uv_loop_t *loop,
     local->child = start_child(local, loop, words, pair[1], &error);
     close(pair[1]);
     if (local->child == NULL) {
-        status = rf_err_set(err, RF_ERR_LAUNCH, "cannot run %s: %s", words[0],
-                            uv_strerror(error));
+        status = rf_err_set(err, RF_ERR_LAUNCH, "cannot run %s%s: %s", words[0],
+                            rf_spawn_limits(-error), uv_strerror(error));
         close(pair[0]);
         free(local);
         rf_wrap_free(words);

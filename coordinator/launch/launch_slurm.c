@@ -25,6 +25,7 @@
 
 #include "common/log.h"
 #include "common/mem.h"
+#include "common/spawn.h"
 #include "coordinator/config/nodes/slurm_job.h"
 #include "coordinator/launch/child.h"
 #include "coordinator/launch/launch_internal.h"
@@ -344,10 +345,11 @@ static enum rf_status start_step(struct rf_launch_step *step, uv_loop_t *loop,
     close(ends[0]);
     if (error < 0) {
         close(ends[1]);
-        return rf_err_set(err, RF_ERR_LAUNCH,
-                          "cannot run srun: %s; launch.method \"slurm\" needs "
-                          "Slurm's commands in PATH",
-                          uv_strerror(error));
+        return rf_err_set(
+            err, RF_ERR_LAUNCH,
+            "cannot run srun%s: %s; launch.method \"slurm\" needs "
+            "Slurm's commands in PATH",
+            rf_spawn_limits(-error), uv_strerror(error));
     }
     step->input = rf_xcalloc(1, sizeof(*step->input));
     uv_pipe_init(loop, step->input, 0);

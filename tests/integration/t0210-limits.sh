@@ -94,6 +94,28 @@ test_few_descriptors_of_a_worker_are_told() {
     done
 }
 
+# Root's processes are not limited, so another user's are, who has no others.
+test_few_processes_are_told() {
+    local n
+    [ "$(id -u)" = 0 ] || return 0
+    own_worker
+    cp "$coord" refit-coord
+    mkdir -m 777 results
+    chmod a+x "$work" .
+    cluster ".launch.worker = \"$worker\""
+    for n in {1..16}; do
+        echo "$n processes"
+        timeout -s KILL 60 setpriv --reuid=$((100000 + $$)) --regid=100000 --clear-groups \
+            prlimit --nproc="$n" ./refit-coord cluster.json -o results </dev/null 2>&1 |
+            cat >said
+        status=${PIPESTATUS[0]}
+        sed 's/^/  said: /' said >&2
+        [ "$status" = 0 ] || [ "$status" = 1 ] || expect_exit 4
+        [ "$status" = 0 ] || expect_text said 'error: .*ulimit -u'
+    done
+    expect_exit 0
+}
+
 test_files_that_may_not_grow_are_told() {
     local n
     for n in 0 1 64; do

@@ -21,6 +21,7 @@
 #include "common/bytes.h"
 #include "common/clock.h"
 #include "common/mem.h"
+#include "common/spawn.h"
 #include "transport/disk/disk_carrier.h"
 
 /* --- the syncer ----------------------------------------------------------- */
@@ -55,7 +56,8 @@ enum rf_status rf_disk_syncer_start(struct rf_disk_syncer *syncer,
     pthread_cond_init(&syncer->wake, NULL);
     failed = pthread_create(&syncer->thread, NULL, sync_files, syncer);
     if (failed != 0) {
-        return rf_err_errno(err, RF_ERR_NOMEM, failed, "start a thread");
+        return rf_err_errno(err, RF_ERR_NOMEM, failed, "start a thread%s",
+                            rf_spawn_limits(failed));
     }
     syncer->started = true;
     return RF_OK;

@@ -3,9 +3,13 @@
  * first stream it answers EMFILE by accepting for ever. */
 #include "transport/net/loop.h"
 
+#include <pthread.h>
+#include <stdlib.h>
 #include <sys/stat.h>
 
 #include "common/fd_limit.h"
+#include "common/mem.h"
+#include "common/spawn.h"
 
 enum rf_status rf_loop_init(uv_loop_t *loop, struct rf_err *err)
 {
@@ -19,6 +23,69 @@ enum rf_status rf_loop_init(uv_loop_t *loop, struct rf_err *err)
                ? RF_OK
                : rf_err_set(err, RF_ERR_LAUNCH, "cannot make an event loop: %s",
                             uv_strerror(result));
+}
+
+/* Of libuv's pool: UV_THREADPOOL_SIZE, as it reads that. */
+static unsigned pool_threads(void)
+{
+    const char *size = getenv("UV_THREADPOOL_SIZE");
+    const int n = size != NULL ? atoi(size) : 4;
+    return n > 0 ? (unsigned)RF_MIN(n, 1024) : 1;
+}
+
+static void *wait_thread(void *gate)
+{
+    pthread_mutex_lock(gate);
+    pthread_mutex_unlock(gate);
+    return NULL;
+}
+
+enum rf_status rf_loop_pool_fits(struct rf_err *err)
+{
+    const unsigned n = pool_threads();
+    pthread_t *threads = rf_xcalloc(n, sizeof(*threads));
+    pthread_mutex_t gate = PTHREAD_MUTEX_INITIALIZER;
+    unsigned started = 0;
+    int failed = 0;
+    pthread_mutex_lock(&gate);
+    while (failed == 0 && started < n) {
+        failed = pthread_create(&threads[started], NULL, wait_thread, &gate);
+        started += failed == 0;
+    }
+    pthread_mutex_unlock(&gate);
+    for (unsigned i = 0; i < started; i++) {
+        pthread_join(threads[i], NULL);
+    }
+    free(threads);
+    if (failed != 0) {
+        return rf_err_errno(err, RF_ERR_LAUNCH, failed,
+                            "cannot start a thread%s", rf_spawn_limits(failed));
+    }
+    return RF_OK;
+}
+
+static void nothing_cb(uv_work_t *work)
+{
+    (void)work;
+}
+
+static void done_cb(uv_work_t *work, int status)
+{
+    (void)work;
+    (void)status;
+}
+
+enum rf_status rf_loop_init_with_pool(uv_loop_t *loop, struct rf_err *err)
+{
+    uv_work_t work;
+    RF_TRY(rf_loop_init(loop, err));
+    if (rf_loop_pool_fits(err) != RF_OK) {
+        uv_loop_close(loop);
+        return err->status;
+    }
+    uv_queue_work(loop, &work, nothing_cb, done_cb);
+    uv_run(loop, UV_RUN_DEFAULT);
+    return RF_OK;
 }
 
 bool rf_loop_may_open(int fd)

@@ -13,6 +13,7 @@
 
 #include "common/clock.h"
 #include "common/mem.h"
+#include "common/spawn.h"
 
 #define LOOK_NS (50 * RF_NS_PER_MS) /* how often abort is looked at */
 
@@ -119,7 +120,8 @@ enum rf_status rf_resolve(const char *name, const atomic_bool *abort,
     if (failed != 0) {
         destroy(lookup);
         return rf_err_errno(err, RF_ERR_NOMEM, failed,
-                            "address %s: start a thread to look it up", name);
+                            "address %s: start a thread to look it up%s", name,
+                            rf_spawn_limits(failed));
     }
     pthread_detach(thread);
     status = await(lookup, abort, deadline_ns, err);

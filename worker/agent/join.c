@@ -19,6 +19,7 @@
 #include <string.h>
 
 #include "common/mem.h"
+#include "transport/net/loop.h"
 #include "transport/net/tcp_options.h"
 
 #define STAGGER_MS 250
@@ -347,12 +348,32 @@ static void on_resolved(uv_getaddrinfo_t *request, int status,
     release(join);
 }
 
+/* Asks nobody, and so needs no thread. */
+static bool is_numeric(const struct connect_attempt *attempt, const char *port,
+                       struct addrinfo **out)
+{
+    const struct addrinfo hints = {.ai_flags = AI_NUMERICHOST,
+                                   .ai_socktype = SOCK_STREAM};
+    return getaddrinfo(attempt->address, port, &hints, out) == 0;
+}
+
 static void start_resolve(struct connect_attempt *attempt)
 {
-    struct addrinfo hints = {.ai_socktype = SOCK_STREAM};
+    struct addrinfo hints = {.ai_socktype = SOCK_STREAM}, *list;
+    struct rf_err err = {0};
     char port[8];
     int status;
     snprintf(port, sizeof(port), "%" PRIu16, attempt->port);
+    if (is_numeric(attempt, port, &list)) {
+        share_out(attempt, list);
+        freeaddrinfo(list);
+        start_connect(attempt);
+        return;
+    }
+    if (rf_loop_pool_fits(&err) != RF_OK) {
+        fail_attempt(attempt, err.text);
+        return;
+    }
     attempt->state = ATTEMPT_RESOLVING;
     attempt->resolve.data = attempt;
     status = uv_getaddrinfo(attempt->join->loop, &attempt->resolve, on_resolved,

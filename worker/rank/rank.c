@@ -24,6 +24,7 @@
 #include "common/clock.h"
 #include "common/log.h"
 #include "common/mem.h"
+#include "common/spawn.h"
 #include "transport/control/conn.h"
 #include "transport/net/loop.h"
 #include "worker/rank/attempt.h"
@@ -213,7 +214,8 @@ static void on_start(struct rank *rank, struct rf_msg_start *start)
     rank->start = *start;
     failed = pthread_create(&rank->thread, NULL, data_thread, rank);
     if (failed != 0) {
-        rf_error("cannot start a thread: %s", strerror(failed));
+        rf_error("cannot start a thread%s: %s", rf_spawn_limits(failed),
+                 strerror(failed));
         _exit(1);
     }
     rank->thread_started = true;

@@ -185,8 +185,8 @@ enum rf_status rf_process_spawn(const struct rf_spawn *how, pid_t *out,
     }
     posix_spawn_file_actions_destroy(&actions);
     if (failed != 0) {
-        return rf_err_errno(err, RF_ERR_LAUNCH, failed, "cannot start %s",
-                            how->program);
+        return rf_err_errno(err, RF_ERR_LAUNCH, failed, "cannot start %s%s",
+                            how->program, rf_spawn_limits(failed));
     }
     *out = pid;
     return RF_OK;

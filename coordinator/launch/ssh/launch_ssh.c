@@ -23,6 +23,7 @@
 
 #include "common/clock.h"
 #include "common/mem.h"
+#include "common/spawn.h"
 #include "coordinator/config/nodes/names.h"
 
 #define STACK_BYTES (512u << 10)
@@ -223,7 +224,8 @@ static void start_thread(struct rf_gate_place *place)
         ssh->has_thread = true;
     } else {
         struct rf_err why;
-        rf_err_set(&why, RF_ERR_LAUNCH, "no thread: %s", uv_strerror(result));
+        rf_err_set(&why, RF_ERR_LAUNCH, "cannot start a thread%s: %s",
+                   rf_spawn_limits(-result), uv_strerror(result));
         ssh->job->references--;
         rf_ssh_post_fail(ssh->job, &why);
     }

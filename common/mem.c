@@ -9,7 +9,9 @@
 static void *must(void *memory)
 {
     if (memory == NULL) {
-        fputs("error: out of memory\n", stderr);
+        fputs("error: out of memory (see `ulimit -v`, `ulimit -d` and the "
+              "control group's limit of memory)\n",
+              stderr);
         abort();
     }
     return memory;

@@ -29,7 +29,7 @@ int rf_spawn_session(pid_t *pid, const char *program,
 const char *rf_spawn_limits(int failed)
 {
     return failed == EAGAIN || failed == ENOMEM
-               ? " (see `ulimit -u`, `ulimit -v` and the control group's "
-                 "pids.max)"
+               ? " (see `ulimit -u`, `ulimit -v`, `ulimit -d` and the "
+                 "control group's pids.max)"
                : "";
 }

@@ -19,6 +19,7 @@
 #include "common/bytes.h"
 #include "common/fd_limit.h"
 #include "common/log.h"
+#include "common/mem.h"
 #include "common/version.h"
 #include "transport/control/message_types.h"
 #include "worker/agent/agent.h"
@@ -312,6 +313,7 @@ int rf_worker_main(int argc, char **argv)
                  .abort_ms = RF_ABORT_GRACE_MS},
     };
     int option;
+    json_set_alloc_funcs(rf_xmalloc, free); /* none of its objects is NULL */
     json_object_seed(0); /* before there is a second thread */
     rf_fd_limit_raise();
     signal(SIGXFSZ, SIG_IGN); /* what exceeds RLIMIT_FSIZE is an error */

@@ -1,12 +1,15 @@
 /* refit-coord: picks the command. What each does is in its own file. */
 #include <errno.h>
 #include <fcntl.h>
+#include <jansson.h>
 #include <signal.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <unistd.h>
 
 #include "common/core_dumps.h"
 #include "common/fd_limit.h"
+#include "common/mem.h"
 #include "coordinator/commands/cli.h"
 #include "coordinator/commands/cli_table.h"
 #include "coordinator/commands/commands.h"
@@ -85,6 +88,7 @@ int main(int argc, char **argv)
     struct rf_cli cli;
     struct rf_err err = {0};
     int code;
+    json_set_alloc_funcs(rf_xmalloc, free); /* none of its objects is NULL */
     fill_standard_descriptors();
     rf_fd_limit_raise();
     rf_core_dumps_forbid();   /* it holds every node's key */

@@ -116,6 +116,31 @@ test_few_processes_are_told() {
     expect_exit 0
 }
 
+test_little_memory_is_told() {
+    local option kilobytes
+    ldd "$coord" | grep -q 'lib[at]san' && return # they reserve terabytes
+    cluster
+    for option in -v -d; do
+        for kilobytes in 2000 4000 8000 16000 32000 {40000..64000..2000} 200000; do
+            [ "$option$kilobytes" != -v2000 ] || continue # nothing can be loaded
+            (
+                ulimit "$option" "$kilobytes"
+                exec timeout -s KILL 60 "$coord" cluster.json
+            ) >said 2>&1 </dev/null
+            status=$?
+            echo "ulimit $option $kilobytes ends with $status"
+            sed 's/^/  said: /' said >&2
+            case $status in
+            0) ;;
+            127) expect_text said 'error while loading shared libraries' ;;
+            1 | 4 | 134) expect_text said 'error: .*ulimit -v.*ulimit -d' ;;
+            *) fail "exit code $status" ;;
+            esac
+        done
+        expect_exit 0
+    done
+}
+
 test_files_that_may_not_grow_are_told() {
     local n
     for n in 0 1 64; do

@@ -12,6 +12,8 @@
 #define BASE_BYTES (32 << 10)
 #define RANK_BYTES (4 << 10)
 
+#define SKIPS_SHOWN 10
+
 #define NO_SKIP                                                                \
     "; \"impossible\": \"skip\" cannot leave it out after the nodes have "     \
     "been "                                                                    \
@@ -117,7 +119,12 @@ void rf_scenario_set_announce(const struct rf_config *config)
         rf_info("%s", text);
     }
     for (size_t i = 0; i < config->n_skipped; i++) {
-        rf_info("skipped: %s", config->skipped[i].reason);
+        rf_log(i < SKIPS_SHOWN ? RF_LOG_INFO : RF_LOG_DEBUG, "skipped: %s",
+               config->skipped[i].reason);
+    }
+    if (config->n_skipped > SKIPS_SHOWN) {
+        rf_info("skipped: %zu more (--verbose shows all, run.json lists them)",
+                config->n_skipped - SKIPS_SHOWN);
     }
     free(text);
 }

@@ -41,6 +41,17 @@ test_suite_says_what_it_leaves_out() {
     jq -e '.scenarios | length == 12' out >/dev/null || fail "$(cat out)"
 }
 
+test_suite_names_ten_of_many_that_it_leaves_out() {
+    cluster '.variables.tp = [1, range(3; 40; 2)]'
+    run_coord cluster.json -n
+    expect_exit 0
+    [ "$(grep -c 'skipped: cluster' err)" = 10 ] || fail "$(cat err)"
+    skipped=$(sed -nE 's/.*scenarios .*, ([0-9]+) skipped.*/\1/p' err)
+    expect_text err "^skipped: $((skipped - 10)) more \\(--verbose shows all, run.json lists them\\)$"
+    run_coord cluster.json -n -v
+    [ "$(grep -c 'skipped: cluster' err)" = "$skipped" ] || fail "not all are told"
+}
+
 test_suite_impossible_members_are_errors_unless_skipped() {
     cluster '.defaults.impossible = "error"'
     run_coord cluster.json -n

@@ -10,6 +10,7 @@
 #include "common/core_dumps.h"
 #include "common/fd_limit.h"
 #include "common/mem.h"
+#include "common/stack_limit.h"
 #include "coordinator/commands/cli.h"
 #include "coordinator/commands/cli_table.h"
 #include "coordinator/commands/commands.h"
@@ -83,7 +84,7 @@ static int close_output(int code)
     return code == RF_EXIT_OK ? RF_EXIT_FAILED : code;
 }
 
-int main(int argc, char **argv)
+static int run(int argc, char **argv)
 {
     struct rf_cli cli;
     struct rf_err err = {0};
@@ -104,4 +105,14 @@ int main(int argc, char **argv)
     code = dispatch(&cli);
     rf_cli_free(&cli);
     return close_output(code);
+}
+
+int main(int argc, char **argv)
+{
+    static struct rf_err err;
+    if (rf_stack_limit_raise(&err) != RF_OK) {
+        fprintf(stderr, "error: %s\n", err.text);
+        return RF_EXIT_LAUNCH;
+    }
+    return run(argc, argv);
 }

@@ -141,6 +141,38 @@ test_little_memory_is_told() {
     done
 }
 
+# A soft limit alone is raised.
+test_small_stacks_are_told() {
+    local kilobytes
+    ldd "$coord" | grep -q 'lib[at]san' && return # they want more
+    cluster
+    for kilobytes in 32 64 255; do # the loader needs more than 16
+        limited -s "$kilobytes" cluster.json
+        expect_exit 4
+        expect_text said "stack too low: $kilobytes KiB, .*ulimit -s 8192"
+        limited_worker -s "$kilobytes"
+        expect_exit 4
+        expect_text said "stack too low: $kilobytes KiB, .*ulimit -s 8192"
+        cluster
+        limited -Ss "$kilobytes" cluster.json
+        expect_exit 0
+    done
+    limited -s 256 cluster.json
+    expect_exit 0
+    limited_worker -s 256
+    expect_exit 0
+}
+
+# Cores, locked memory, priorities, signals, queues and locks of files.
+test_other_limits_do_not_matter() {
+    local option
+    cluster
+    for option in c l m e r i q x; do
+        limited "-$option" 0 cluster.json
+        expect_exit 0
+    done
+}
+
 test_files_that_may_not_grow_are_told() {
     local n
     for n in 0 1 64; do

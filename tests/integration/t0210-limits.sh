@@ -173,6 +173,16 @@ test_other_limits_do_not_matter() {
     done
 }
 
+test_processor_time_that_runs_out_is_told() {
+    limited_worker -t 1
+    cluster ".launch.worker = \"$PWD/limited\" |
+        .model.megatron += {hidden_size: 512, num_layers: 8, vocab_size: 32000} |
+        .scenarios[0].iterations = 1000"
+    limited -n 1000 cluster.json
+    expect_exit 1
+    expect_text said 'rank [01]: its process [0-9]+ was killed by signal [0-9]+ .*; processes may take 1 s of processor time here \(ulimit -t\)'
+}
+
 test_files_that_may_not_grow_are_told() {
     local n
     for n in 0 1 64; do

@@ -15,6 +15,7 @@
 #include <inttypes.h>
 #include <signal.h>
 #include <stdlib.h>
+#include <sys/resource.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -100,12 +101,29 @@ void rf_agent_free_ranks(struct agent *agent)
     rf_agent_gather_clear(&agent->exchange);
 }
 
-/* Why this agent ended the rank, NULL: it did not. */
-static char *cause_of(const struct agent_rank *rank)
+/* The kernel's end for who exceeds a limit of processor time, NULL: no such. */
+static char *limit_of_time(const struct agent_rank *rank, int status)
+{
+    struct rlimit limit;
+    const bool killed =
+        rank->exited && WIFSIGNALED(status) &&
+        (WTERMSIG(status) == SIGXCPU || WTERMSIG(status) == SIGKILL);
+    if (!killed || getrlimit(RLIMIT_CPU, &limit) != 0 ||
+        limit.rlim_cur == RLIM_INFINITY) {
+        return NULL;
+    }
+    return rf_xasprintf("was killed by signal %d (%s); processes may take %llu "
+                        "s of processor time here (ulimit -t)",
+                        WTERMSIG(status), strsignal(WTERMSIG(status)),
+                        (unsigned long long)limit.rlim_cur);
+}
+
+/* Why this agent or a limit ended the rank, NULL: neither did. */
+static char *cause_of(const struct agent_rank *rank, int status)
 {
     double silent_s = (double)rank->silent_ns / 1e9;
     if (rank->silent_ns == 0) {
-        return NULL;
+        return limit_of_time(rank, status);
     }
     return rank->exited
                ? rf_xasprintf("was silent for %.1f s and was killed", silent_s)
@@ -151,7 +169,7 @@ void rf_agent_report_exit(struct agent_rank *rank, int status)
     } else if (ended && WIFSIGNALED(status)) {
         out->signal = (uint32_t)WTERMSIG(status);
     }
-    out->cause = cause_of(rank);
+    out->cause = cause_of(rank, status);
     out->phase = rf_xstrdup(agent->phase);
     take_last_lines(&rank->output, &out->stderr_lines);
     rf_agent_send(agent, &message);

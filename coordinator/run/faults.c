@@ -2,6 +2,7 @@
 
 #include <inttypes.h>
 #include <stdio.h>
+#include <signal.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -219,8 +220,12 @@ static struct rf_fault describe_exit(uint32_t node,
     }
     if (exit->signal != RF_ABSENT_U32) {
         return rf_fault_make(node, exit->rank, RF_ERR_PEER,
-                             "its process%s was killed by signal %u (%s)", pid,
-                             exit->signal, strsignal((int)exit->signal));
+                             "its process%s was killed by signal %u (%s)%s",
+                             pid, exit->signal, strsignal((int)exit->signal),
+                             exit->signal == SIGKILL
+                                 ? "; unless somebody did that, the kernel "
+                                   "did for lack of memory (see dmesg there)"
+                                 : "");
     }
     return rf_fault_make(node, exit->rank, RF_ERR_PEER,
                          "its process%s ended early with status %u", pid,

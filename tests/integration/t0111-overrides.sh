@@ -122,4 +122,18 @@ test_a_model_alone_has_values_but_no_nodes() {
     expect_text err 'model.s config.json, which has no nodes'
 }
 
+test_hosts_may_come_through_a_pipe() {
+    local pid
+    files
+    run_coord plan cluster.json --hostfile <(echo "localhost slots=4")
+    expect_exit 0
+    expect_no_text err 'waiting'
+    mkfifo pipe
+    "$coord" plan cluster.json --hostfile pipe >out 2>err &
+    pid=$!
+    wait_until 20 "a writer is asked for" grep -q '^warning: pipe: waiting for a writer$' err
+    echo "localhost slots=4" >pipe
+    wait "$pid" || fail "the plan failed: $(cat err)"
+}
+
 run_tests

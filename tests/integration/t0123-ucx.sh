@@ -36,6 +36,15 @@ test_ucx_moves_and_says_what_it_chose() {
     expect_text out '^UCX took TCP: split \([0-9]+ messages by tcp/lo\)$'
 }
 
+test_module_that_is_no_file_is_told() {
+    own_worker
+    mkfifo refit-ucx.so
+    cluster ".launch.worker = \"$worker\""
+    run_coord check cluster.json
+    expect_exit 4
+    expect_text out "^E split: .*$PWD/refit-ucx.so: not a regular file"
+}
+
 # Starting UCX takes a node longer than all else that it looks for.
 test_ucx_is_started_only_for_scenarios_that_use_it() {
     local expected

@@ -13,6 +13,7 @@
 #include <pthread.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "common/log.h"
@@ -50,9 +51,14 @@ static void *open_library(const char *file, struct rf_err *err)
     slash = strrchr(folder, '/');
     folder[slash != NULL ? slash - folder : 0] = '\0';
     for (size_t i = 0; i < RF_ARRAY_SIZE(beside); i++) {
+        struct stat found;
         snprintf(path, sizeof(path), "%s/%s%s", folder, beside[i], file);
-        if (access(path, F_OK) != 0) {
+        if (stat(path, &found) != 0) {
             continue;
+        }
+        if (!S_ISREG(found.st_mode)) { /* a FIFO would be waited for */
+            rf_err_set(err, RF_ERR_UNSUPPORTED, "%s: not a regular file", path);
+            return NULL;
         }
         library = dlopen(path, RTLD_NOW | RTLD_LOCAL);
         if (library == NULL) {

@@ -1,14 +1,19 @@
 /* Host files. See hosts.h. An error names the file and the line. */
 #include <errno.h>
+#include <fcntl.h>
+#include <poll.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 
 #include "common/json.h"
+#include "common/log.h"
 #include "common/mem.h"
 #include "coordinator/config/nodes/hosts_internal.h"
 
 #define BLANKS " \t\r"
+#define WRITER_MS 500 /* that a FIFO may take in silence */
 #define BYTE_ORDER_MARK "\xef\xbb\xbf"
 
 /* "slots=4", with or without blanks around "=". Open MPI's limits for more
@@ -103,10 +108,30 @@ enum rf_status rf_hosts_parse_file(const char *text, size_t size,
                : rf_err_set(err, RF_ERR_CONFIG, "%s: has no hosts", name);
 }
 
+/* Like fopen() for reading, but a FIFO that nobody writes to is not waited for
+ * in silence. Shells give those for `--hostfile <(command)`. */
+static FILE *open_hosts(const char *path)
+{
+    const int fd = open(path, O_RDONLY | O_NONBLOCK | O_NOCTTY | O_CLOEXEC);
+    struct pollfd writer = {.fd = fd, .events = POLLIN};
+    struct stat file;
+    if (fd < 0) {
+        return NULL;
+    }
+    if (fstat(fd, &file) == 0 && S_ISFIFO(file.st_mode) &&
+        poll(&writer, 1, WRITER_MS) == 0) {
+        rf_warn("%s: waiting for a writer", path);
+        while (poll(&writer, 1, -1) < 0 && errno == EINTR) {
+        }
+    }
+    (void)fcntl(fd, F_SETFL, O_RDONLY);
+    return fdopen(fd, "r");
+}
+
 enum rf_status rf_hosts_load(const char *path, struct rf_hosts *out,
                              struct rf_err *err)
 {
-    FILE *file = fopen(path, "re");
+    FILE *file = open_hosts(path);
     char *text;
     size_t size;
     enum rf_status status;

@@ -115,7 +115,7 @@ Suite *test_inspect_suite(void)
 {
     Suite *suite = suite_create("inspect");
     TCase *tests = tcase_create("inspect");
-    tcase_set_timeout(tests, 60);
+    tcase_set_timeout(tests, 120); /* 8 s of a processor */
     tcase_add_checked_fixture(tests, enter, leave);
     tcase_add_loop_test(
         tests, test_inspect_sends_headers_only_where_they_are_wanted, 0, 2);

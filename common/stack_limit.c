@@ -20,7 +20,8 @@ enum rf_status rf_stack_limit_raise(struct rf_err *err)
     if (limit.rlim_cur < LEAST) {
         return rf_err_set(err, RF_ERR_LAUNCH,
                           "limit of the stack too low: %llu KiB, but %llu are "
-                          "needed; raise the limit with `ulimit -s %llu`",
+                          "needed; have the hard limit raised (limits.conf, "
+                          "`ulimit -s %llu` of who may)",
                           (unsigned long long)(limit.rlim_cur >> 10),
                           (unsigned long long)(LEAST >> 10),
                           (unsigned long long)(ENOUGH >> 10));

@@ -154,12 +154,15 @@ static bool is_used(const json_t *in, const char *name)
     return used;
 }
 
+#define UNUSED_SHOWN 10
+
 /* One that has no effect may be a misspelt one, as of --set variables.tpp=4. */
 static void warn_unused(const struct rf_jnode *root,
                         const struct rf_jnode *variables)
 {
     const char *key;
     json_t *value;
+    size_t unused = 0;
     json_object_foreach (variables->value, key, value) {
         struct rf_jnode member = rf_jnode_get(variables, key);
         struct rf_err said = {0};
@@ -168,13 +171,17 @@ static void warn_unused(const struct rf_jnode *root,
             used =
                 used || is_used(json_object_get(root->value, places[i]), key);
         }
-        if (!used) {
+        if (!used && unused++ < UNUSED_SHOWN) {
             rf_jnode_fail(&member, &said,
                           "has no effect: \"$%.60s\" stands nowhere in model, "
                           "defaults or scenarios",
                           key);
             rf_warn("%s", said.text);
         }
+    }
+    if (unused > UNUSED_SHOWN) {
+        rf_warn("%s: %s: %zu more variables have no effect", variables->file,
+                variables->path, unused - UNUSED_SHOWN);
     }
 }
 

@@ -223,8 +223,8 @@ static struct rf_fault describe_exit(uint32_t node,
                              "its process%s was killed by signal %u (%s)%s",
                              pid, exit->signal, strsignal((int)exit->signal),
                              exit->signal == SIGKILL
-                                 ? "; unless somebody did that, the kernel "
-                                   "did for lack of memory (see dmesg there)"
+                                 ? "; unless somebody did that, the kernel was "
+                                   "probably out of memory (see dmesg there)"
                                  : "");
     }
     return rf_fault_make(node, exit->rank, RF_ERR_PEER,

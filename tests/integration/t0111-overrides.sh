@@ -131,7 +131,7 @@ test_hosts_may_come_through_a_pipe() {
     mkfifo pipe
     "$coord" plan cluster.json --hostfile pipe >out 2>err &
     pid=$!
-    wait_until 20 "a writer is asked for" grep -q '^warning: pipe: waiting for a writer$' err
+    wait_until 20 "a writer is asked for" grep -q '^warning: pipe: waiting for what its writer has to say$' err
     echo "localhost slots=4" >pipe
     wait "$pid" || fail "the plan failed: $(cat err)"
 }

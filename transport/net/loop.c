@@ -4,6 +4,7 @@
 #include "transport/net/loop.h"
 
 #include <pthread.h>
+#include <stdatomic.h>
 #include <stdlib.h>
 #include <sys/stat.h>
 
@@ -29,8 +30,8 @@ enum rf_status rf_loop_init(uv_loop_t *loop, struct rf_err *err)
 static unsigned pool_threads(void)
 {
     const char *size = getenv("UV_THREADPOOL_SIZE");
-    const int n = size != NULL ? atoi(size) : 4;
-    return n > 0 ? (unsigned)RF_MIN(n, 1024) : 1;
+    const unsigned n = size != NULL ? (unsigned)atoi(size) : 4;
+    return n > 0 ? RF_MIN(n, 1024u) : 1;
 }
 
 static void *wait_thread(void *gate)
@@ -42,11 +43,16 @@ static void *wait_thread(void *gate)
 
 enum rf_status rf_loop_pool_fits(struct rf_err *err)
 {
+    static atomic_bool fits; /* once it does the pool may have started */
     const unsigned n = pool_threads();
-    pthread_t *threads = rf_xcalloc(n, sizeof(*threads));
+    pthread_t *threads;
     pthread_mutex_t gate = PTHREAD_MUTEX_INITIALIZER;
     unsigned started = 0;
     int failed = 0;
+    if (atomic_load(&fits)) {
+        return RF_OK;
+    }
+    threads = rf_xcalloc(n, sizeof(*threads));
     pthread_mutex_lock(&gate);
     while (failed == 0 && started < n) {
         failed = pthread_create(&threads[started], NULL, wait_thread, &gate);
@@ -61,6 +67,7 @@ enum rf_status rf_loop_pool_fits(struct rf_err *err)
         return rf_err_errno(err, RF_ERR_LAUNCH, failed,
                             "cannot start a thread%s", rf_spawn_limits(failed));
     }
+    atomic_store(&fits, true);
     return RF_OK;
 }
 

@@ -3,6 +3,7 @@
 #define RF_WORKER_AGENT_AGENT_INTERNAL_H
 
 #include <arpa/inet.h>
+#include <sys/resource.h>
 #include <sys/types.h>
 #include <uv.h>
 
@@ -81,7 +82,8 @@ struct agent_rank {
     struct agent_output output;
     unsigned handles; /* open connection and poll handle */
     bool exited;
-    bool closed; /* has answered "close" */
+    rlim_t processor_s; /* that it had when it exited */
+    bool closed;        /* has answered "close" */
     bool answered_step, answered_exchange;
     uint64_t done_bytes, of_bytes; /* of a checkpoint, by its last lease */
     int64_t silent_ns; /* when its lease had run out; 0: it has not */

@@ -15,7 +15,6 @@
 #include <inttypes.h>
 #include <signal.h>
 #include <stdlib.h>
-#include <sys/resource.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -101,21 +100,25 @@ void rf_agent_free_ranks(struct agent *agent)
     rf_agent_gather_clear(&agent->exchange);
 }
 
-/* The kernel's end for who exceeds a limit of processor time, NULL: no such. */
+/* The kernel's end for who exceeds a limit of processor time, NULL: no such. It
+ * sends SIGXCPU at the soft limit, SIGKILL at the hard one. */
 static char *limit_of_time(const struct agent_rank *rank, int status)
 {
+    const int signal =
+        rank->exited && WIFSIGNALED(status) ? WTERMSIG(status) : 0;
     struct rlimit limit;
-    const bool killed =
-        rank->exited && WIFSIGNALED(status) &&
-        (WTERMSIG(status) == SIGXCPU || WTERMSIG(status) == SIGKILL);
-    if (!killed || getrlimit(RLIMIT_CPU, &limit) != 0 ||
-        limit.rlim_cur == RLIM_INFINITY) {
+    rlim_t seconds;
+    if ((signal != SIGXCPU && signal != SIGKILL) ||
+        getrlimit(RLIMIT_CPU, &limit) != 0) {
+        return NULL;
+    }
+    seconds = signal == SIGXCPU ? limit.rlim_cur : limit.rlim_max;
+    if (seconds == RLIM_INFINITY || rank->processor_s < seconds) {
         return NULL;
     }
     return rf_xasprintf("was killed by signal %d (%s); processes may take %llu "
                         "s of processor time here (ulimit -t)",
-                        WTERMSIG(status), strsignal(WTERMSIG(status)),
-                        (unsigned long long)limit.rlim_cur);
+                        signal, strsignal(signal), (unsigned long long)seconds);
 }
 
 /* Why this agent or a limit ended the rank, NULL: neither did. */
@@ -363,12 +366,22 @@ static void sweep(const struct agent *agent)
     free(keep);
 }
 
+/* Rounded, as the kernel may count a little more. */
+static rlim_t processor_s(const struct rusage *usage)
+{
+    const double s =
+        (double)(usage->ru_utime.tv_sec + usage->ru_stime.tv_sec) +
+        (double)(usage->ru_utime.tv_usec + usage->ru_stime.tv_usec) / 1e6;
+    return (rlim_t)(s + 0.5);
+}
+
 void rf_agent_reap(struct agent *agent)
 {
     bool any = false;
     for (;;) {
         siginfo_t info = {0};
         struct agent_rank *rank;
+        struct rusage usage = {0};
         int status = 0;
         if (waitid(P_ALL, 0, &info, WEXITED | WNOHANG | WNOWAIT) != 0 ||
             info.si_pid == 0) {
@@ -379,7 +392,7 @@ void rf_agent_reap(struct agent *agent)
             /* Before its id is free again. */
             kill(-info.si_pid, SIGKILL);
         }
-        waitpid(info.si_pid, &status, 0);
+        wait4(info.si_pid, &status, 0, &usage);
         if (agent->survey != NULL) {
             rf_helper_child_ended(agent->survey, info.si_pid, status);
         }
@@ -387,6 +400,7 @@ void rf_agent_reap(struct agent *agent)
             rf_helper_child_ended(agent->inspect, info.si_pid, status);
         }
         if (rank != NULL) {
+            rank->processor_s = processor_s(&usage);
             rank_exited(rank, status);
             any = true;
         }

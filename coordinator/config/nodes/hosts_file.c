@@ -119,8 +119,8 @@ static FILE *open_hosts(const char *path)
         return NULL;
     }
     if (fstat(fd, &file) == 0 && S_ISFIFO(file.st_mode) &&
-        poll(&writer, 1, WRITER_MS) == 0) {
-        rf_warn("%s: waiting for a writer", path);
+        poll(&writer, 1, WRITER_MS) <= 0) {
+        rf_warn("%s: waiting for what its writer has to say", path);
         while (poll(&writer, 1, -1) < 0 && errno == EINTR) {
         }
     }

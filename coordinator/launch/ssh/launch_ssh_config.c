@@ -392,7 +392,9 @@ static enum rf_status resolve(struct rf_ssh_job *job,
     }
     status = known ? ask_ssh(job, out, err)
                    : rf_err_set(err, RF_ERR_UNSUPPORTED, "%s: %s",
-                                job->ssh_config, no_entry);
+                                job->ssh_config != NULL ? job->ssh_config
+                                                        : "the ssh config",
+                                no_entry);
     if (status == RF_ERR_UNSUPPORTED && job->ssh_config == NULL) {
         rf_ssh_note(job, "warning: the ssh config is not read: %s",
                     known ? "there is no ssh(1) here, which resolves it"

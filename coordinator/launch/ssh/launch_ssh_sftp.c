@@ -11,6 +11,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "common/clock.h"
 #include "common/mem.h"
 #include "coordinator/launch/ssh/launch_ssh.h"
 
@@ -19,16 +20,19 @@
 
 /* --- Opening -------------------------------------------------------------- */
 
-/* What a command prints, or the begin of it; whether it prints anything. */
+/* What a command prints, or the beginning of it; whether it prints anything. */
 static bool read_output(ssh_channel channel, char *out, size_t size)
 {
+    const int64_t end_ns = rf_now_ns() + SHELL_MS * RF_NS_PER_MS;
     size_t used = 0;
+    int64_t left_ms = SHELL_MS;
     int got;
     do {
         got = ssh_channel_read_timeout(
-            channel, out + used, (uint32_t)(size - 1 - used), 0, SHELL_MS);
+            channel, out + used, (uint32_t)(size - 1 - used), 0, (int)left_ms);
         used += got > 0 ? (size_t)got : 0;
-    } while (got > 0 && used < size - 1);
+        left_ms = (end_ns - rf_now_ns()) / RF_NS_PER_MS;
+    } while (got > 0 && used < size - 1 && left_ms > 0);
     out[used] = '\0';
     return used > 0;
 }

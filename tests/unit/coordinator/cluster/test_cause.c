@@ -78,12 +78,12 @@ static const struct rf_launch_config deploying = {.worker = "refit-worker",
 /* Nobody has to be told to use launch.deploy, or where that worker is. */
 START_TEST(test_cause_of_a_deployed_worker_without_a_loader)
 {
-    rf_cause_line(&cause, "sh: /root/.cache/refit-coord/w: not found");
+    rf_cause_line(&cause, "sh: /home/u/.cache/refit-coord/w: not found");
     rf_cause_exit(&cause, &deploying, NULL, 127, NULL);
     ck_assert_ptr_nonnull(strstr(told(), "launch.deploy copied finds no loader "
                                          "(status 127): the node has no GNU C "
                                          "library"));
-    ck_assert_ptr_nonnull(strstr(text, "/root/.cache/refit-coord/w"));
+    ck_assert_ptr_nonnull(strstr(text, "/home/u/.cache/refit-coord/w"));
 }
 END_TEST
 

@@ -378,23 +378,29 @@ static enum rf_status look(struct join *join, int wait_ms, struct rf_err *err)
 {
     enum rf_status status = RF_OK;
     struct pollfd *polls = join->polls;
-    bool room = has_room(join);
+    const bool room = has_room(join);
+    nfds_t n = 1, at = 1;
+    polls[0] =
+        (struct pollfd){.fd = room ? join->listener : -1, .events = POLLIN};
     for (uint32_t i = 0; i < join->n_talks; i++) {
         const struct talk *talk = &join->talks[i];
-        polls[i].fd = talk->fd;
-        polls[i].events = talk->stage == CONNECTING ? POLLOUT : POLLIN;
-    }
-    polls[join->n_talks].fd = room ? join->listener : -1;
-    polls[join->n_talks].events = POLLIN;
-    if (poll(polls, join->n_talks + 1, wait_ms) < 0 && errno != EINTR) {
-        return rf_err_errno(err, RF_ERR_IO, errno, "poll");
-    }
-    for (uint32_t i = 0; i < join->n_talks && status == RF_OK; i++) {
-        if (join->talks[i].fd >= 0 && polls[i].revents != 0) {
-            status = step(join, &join->talks[i], err);
+        if (talk->fd >= 0) { /* poll() refuses more than may be open */
+            polls[n++] = (struct pollfd){
+                .fd = talk->fd,
+                .events = talk->stage == CONNECTING ? POLLOUT : POLLIN};
         }
     }
-    if (polls[join->n_talks].revents != 0) {
+    if (poll(polls, n, wait_ms) < 0 && errno != EINTR) {
+        return rf_err_errno(err, RF_ERR_IO, errno, "poll");
+    }
+    /* A step opens or closes its own talk alone. */
+    for (uint32_t i = 0; i < join->n_talks && status == RF_OK; i++) {
+        struct talk *talk = &join->talks[i];
+        if (talk->fd >= 0 && polls[at++].revents != 0) {
+            status = step(join, talk, err);
+        }
+    }
+    if (polls[0].revents != 0) {
         accept_some(join);
     }
     return status;

@@ -4,6 +4,7 @@
 #include <netinet/tcp.h>
 #include <pthread.h>
 #include <string.h>
+#include <sys/resource.h>
 #include <sys/socket.h>
 #include <time.h>
 #include <unistd.h>
@@ -124,6 +125,26 @@ START_TEST(test_both_directions_and_several_of_a_pair_meet)
     ck_assert_msg(b.status == RF_OK, "%s", b.err.text);
     assert_carries(b.ends[0].fd, a.ends[2].fd, "one way");
     assert_congestion(a.ends[0].fd);
+    close_side(&a);
+    close_side(&b);
+}
+END_TEST
+
+/* poll() takes no more entries than descriptors may be open. */
+START_TEST(test_few_descriptors_are_enough_for_two)
+{
+    struct rlimit before, few;
+    struct side a = new_side(0, key), b = new_side(1, key);
+    ck_assert_int_eq(getrlimit(RLIMIT_NOFILE, &before), 0);
+    few = before;
+    few.rlim_cur = 40;
+    want(&a, 0, 1, listen_on(&b));
+    want(&b, 0, 1, 0);
+    ck_assert_int_eq(setrlimit(RLIMIT_NOFILE, &few), 0);
+    join_both(&a, &b);
+    ck_assert_int_eq(setrlimit(RLIMIT_NOFILE, &before), 0);
+    ck_assert_msg(a.status == RF_OK, "%s", a.err.text);
+    ck_assert_msg(b.status == RF_OK, "%s", b.err.text);
     close_side(&a);
     close_side(&b);
 }
@@ -303,6 +324,7 @@ Suite *test_datalink_suite(void)
     TCase *tests = tcase_create("datalink");
     tcase_set_timeout(tests, 20);
     tcase_add_test(tests, test_both_directions_and_several_of_a_pair_meet);
+    tcase_add_test(tests, test_few_descriptors_are_enough_for_two);
     tcase_add_test(tests, test_another_key_is_an_authentication_error);
     tcase_add_test(tests, test_strangers_do_not_disturb);
     tcase_add_test(tests, test_a_late_hello_is_answered);

@@ -38,13 +38,19 @@ static bool slowed_yardsticks(const json_t *record)
            ratio < 1;
 }
 
-/* Ranks of a node have UCX's shared memory, but not their weights in it: there
- * was no room. */
+const char *rf_doubts_unmapped(const json_t *record)
+{
+    const char *ways = rf_result_text(record, "setup", "registration");
+    const char *at = strstr(ways, " messages by posix/");
+    return at != NULL && strcmp(rf_result_text(record, "scenario", "method"),
+                                "ucx") == 0
+               ? at + 1
+               : NULL;
+}
+
 static bool is_unmapped(const json_t *record)
 {
-    return strcmp(rf_result_text(record, "scenario", "method"), "ucx") == 0 &&
-           strstr(rf_result_text(record, "setup", "registration"),
-                  " messages by posix/") != NULL;
+    return rf_doubts_unmapped(record) != NULL;
 }
 
 static bool is_known(const json_t *record, const char *key, double percent)

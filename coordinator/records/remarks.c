@@ -63,13 +63,12 @@ static char *over_tcp(const json_t *record)
  * none do. To be freed. */
 static char *unmapped(const json_t *record)
 {
-    const char *ways = rf_result_text(record, "setup", "registration");
-    const char *at = strstr(ways, " messages by posix/");
+    const char *way = rf_doubts_unmapped(record);
     if (!rf_doubts_has(record, RF_DOUBT_UNMAPPED)) {
         return NULL;
     }
-    return at != NULL ? rf_xasprintf("%.*s", (int)strcspn(at + 1, ";"), at + 1)
-                      : rf_xstrdup("in a repeat");
+    return way != NULL ? rf_xasprintf("%.*s", (int)strcspn(way, ";"), way)
+                       : rf_xstrdup("in a repeat");
 }
 
 /* The resource that refits have shown to do more than yardsticks and probes

@@ -255,8 +255,9 @@ static void timer_cb(uv_timer_t *timer)
     struct reach_trial *trial = timer->data;
     decide(trial,
            rf_xasprintf("%s: connected, but %u bytes did not go there and back "
-                        "within %" PRIu32 " ms: long packets are lost on the "
-                        "way, where an MTU is smaller than those of both ends",
+                        "within %" PRIu32 " ms: perhaps long packets are "
+                        "lost on the way, where an MTU is smaller than those "
+                        "of both ends",
                         trial->at, LONG_BYTES, trial->reach->limits.answer_ms));
 }
 
@@ -269,10 +270,11 @@ static void joined_cb(struct rf_conn *conn, const char *candidate,
     (void)local;
     trial->join = NULL;
     if (conn == NULL) {
-        decide(trial, rf_xasprintf("%s; ranks listen at ports that the system "
-                                   "chooses (net.ipv4.ip_local_port_range): a "
-                                   "firewall or NAT must let them through",
-                                   why));
+        decide(trial,
+               rf_xasprintf("%s; ranks listen at ports that the system "
+                            "chooses (net.ipv4.ip_local_port_range), "
+                            "which a firewall or NAT may not let through",
+                            why));
         return;
     }
     trial->conn = conn;

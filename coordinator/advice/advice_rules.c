@@ -223,7 +223,10 @@ static int64_t mtu_of(const struct rf_advice_view *view, uint32_t node)
 {
     const struct rf_msg_hello *hello = view->hellos[node];
     const char *address = rf_addresses_of(view->config, hello, node);
-    for (size_t i = 0; address != NULL && i < hello->n_nics; i++) {
+    if (address == NULL || rf_ip_itself(address)) { /* said elsewhere */
+        return 0;
+    }
+    for (size_t i = 0; i < hello->n_nics; i++) {
         if (rf_ip_equal(hello->nics[i].address, address)) {
             return RF_MAX(hello->nics[i].mtu, 0);
         }

@@ -1,8 +1,8 @@
 #include "coordinator/run/faults.h"
 
 #include <inttypes.h>
-#include <stdio.h>
 #include <signal.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 

@@ -264,13 +264,23 @@ $(FUZZ_REPLAYS): $(BUILD)/replay-%: $(BUILD)/tests/fuzz/replay.o \
 	$(BUILD)/tests/fuzz/fuzz_%.o $(COORD_LIBS)
 	$(link) $(COORD_LDLIBS)
 
+# Runs a command with system calls refused; it knows all that the headers do.
+$(BUILD)/tests/fake/calls.inc: $(BUILD)/flags
+	@mkdir -p $(@D)
+	@echo '#include <sys/syscall.h>' | $(COMPILE) -E -dM -x c - | \
+	    sed -nE 's/^#define __NR_([a-z0-9_]+) .*/CALL(\1)/p' | sort >$@
+$(BUILD)/tests/fake/refuse_calls.o: $(BUILD)/tests/fake/calls.inc
+$(BUILD)/tests/fake/refuse_calls.o: private RF_CPPFLAGS += -I$(BUILD)
+$(BUILD)/refuse-calls: $(BUILD)/tests/fake/refuse_calls.o
+	$(link)
+
 # What `make check` runs; CI adds `lint`.
 CHECKS ?= unit replay integration
 .PHONY: test check check-unit test-programs
 test: ## install what is missing, build, run every test
 	$(call needs,build test,test-programs)
 	@$(MAKE) check
-test-programs: all $(UNIT_RUNNERS) $(FUZZ_REPLAYS)
+test-programs: all $(UNIT_RUNNERS) $(FUZZ_REPLAYS) $(BUILD)/refuse-calls
 check: test-programs ## unit and integration tests (no GPU)
 	@scripts/run-tests $(BUILD) $(CHECKS)
 check-unit: $(UNIT_RUNNERS) $(FUZZ_REPLAYS) ## unit tests only

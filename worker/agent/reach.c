@@ -152,6 +152,7 @@ static bool bind_to(uv_tcp_t *listener, const char *address)
            uv_listen((uv_stream_t *)listener, GUESTS_MAX, listener_cb) == 0;
 }
 
+/* 0: it cannot be asked for. */
 static uint32_t port_of(const uv_tcp_t *listener)
 {
     struct sockaddr_storage name = {.ss_family = AF_UNSPEC};
@@ -167,6 +168,7 @@ struct rf_reach *rf_reach_listen(uv_loop_t *loop, const char *address,
                                  uint32_t *port_out)
 {
     struct rf_reach *reach = rf_xcalloc(1, sizeof(*reach));
+    uint32_t port = 0;
     reach->loop = loop;
     reach->limits = limits;
     memcpy(reach->key, key, RF_PSK_BYTES);
@@ -174,11 +176,14 @@ struct rf_reach *rf_reach_listen(uv_loop_t *loop, const char *address,
     uv_tcp_init(loop, &reach->listener);
     reach->listener.data = reach;
     reach->open = 1;
-    if (!bind_to(&reach->listener, address)) {
+    if (bind_to(&reach->listener, address)) {
+        port = port_of(&reach->listener);
+    }
+    if (port == 0) {
         rf_reach_end(reach);
         return NULL;
     }
-    *port_out = port_of(&reach->listener);
+    *port_out = port;
     return reach;
 }
 

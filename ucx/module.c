@@ -5,6 +5,7 @@
  * ucx-cuda of refit-cuda.so needs (wire.h).
  */
 #include "transport/method/module.h"
+#include "transport/net/system_calls.h"
 #include "ucx/carrier.h"
 #include "ucx/wire.h"
 
@@ -44,6 +45,8 @@ static enum rf_status probe_ucx(struct rf_err *err)
 {
     struct rf_ucx_library *library;
     enum rf_status status = rf_ucx_check_settings(err);
+    RF_THEN(status,
+            rf_system_calls_try(RF_CALLS_OF_NODE | RF_CALLS_OF_UCX, err));
     RF_THEN(status, rf_ucx_library_take(RF_UCX_CARRY, 1, &library, err));
     if (status == RF_OK) {
         rf_ucx_library_give(library);

@@ -37,6 +37,7 @@
 #include "cuda/device/methods.h"
 #include "cuda/ipc/ipc_rounds.h"
 #include "transport/method/node_memory.h"
+#include "transport/net/system_calls.h"
 
 #define CLOSE_WAIT_NS (2 * RF_NS_PER_S)
 
@@ -65,7 +66,8 @@ struct ipc_state {
 
 static enum rf_status ipc_probe(struct rf_err *err)
 {
-    return rf_device_ready(err);
+    RF_TRY(rf_device_ready(err));
+    return rf_system_calls_try(RF_CALLS_OF_NODE, err);
 }
 
 static struct published *published_of(const struct ipc_state *state,

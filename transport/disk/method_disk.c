@@ -5,6 +5,7 @@
  */
 #include "transport/disk/disk_carrier.h"
 #include "transport/engine/engine.h"
+#include "transport/net/system_calls.h"
 
 static enum rf_route route(const struct rf_method_env *env,
                            const struct rf_op *op, bool same_node)
@@ -20,6 +21,11 @@ static const struct rf_copy_engine_policy policy = {
     .carrier = &rf_carrier_files,
 };
 
+static enum rf_status probe_disk(struct rf_err *err)
+{
+    return rf_system_calls_try(RF_CALLS_OF_NODE | RF_CALLS_OF_DISK, err);
+}
+
 static enum rf_status open_disk(const struct rf_method_env *env, void **state,
                                 struct rf_err *err)
 {
@@ -33,6 +39,6 @@ static enum rf_status open_disk(const struct rf_method_env *env, void **state,
 const struct rf_method_ops rf_method_disk = {
     .info = &rf_method_infos[RF_METHOD_DISK],
     .open = open_disk,
-    .probe = rf_engine_probe,
+    .probe = probe_disk,
     RF_ENGINE_HOOKS,
 };

@@ -84,7 +84,6 @@ struct rf_engine {
 };
 
 /* The hooks of methods. `*state` becomes the engine. */
-enum rf_status rf_engine_probe(struct rf_err *err);
 enum rf_status rf_engine_open(const struct rf_method_env *env,
                               const struct rf_copy_engine_policy *policy,
                               void **state, struct rf_err *err) RF_MUST_CHECK;

@@ -7,15 +7,16 @@
 
 #include "common/mem.h"
 #include "transport/method/method.h"
+#include "transport/net/system_calls.h"
 
 struct null_state {
     const atomic_bool *abort;
 };
 
+/* Of arenas, and of probes of its links. */
 static enum rf_status null_probe(struct rf_err *err)
 {
-    (void)err;
-    return RF_OK;
+    return rf_system_calls_try(RF_CALLS_OF_NODE | RF_CALLS_OF_TCP, err);
 }
 
 static enum rf_status null_open(const struct rf_method_env *env, void **state,

@@ -17,6 +17,7 @@
 
 #include "common/mem.h"
 #include "planner/schedule/in_place.h"
+#include "transport/net/system_calls.h"
 
 #define HANDLE_BYTES 24
 
@@ -112,6 +113,11 @@ static const struct rf_copy_engine_policy policy = {
     .carrier = &rf_carrier_none,
 };
 
+static enum rf_status probe_shm(struct rf_err *err)
+{
+    return rf_system_calls_try(RF_CALLS_OF_NODE, err);
+}
+
 static enum rf_status check_node(const struct rf_method_env *env,
                                  struct rf_err *err)
 {
@@ -199,7 +205,7 @@ static void close_shm(void *state)
 
 const struct rf_method_ops rf_method_shm = {
     .info = &rf_method_infos[RF_METHOD_SHM],
-    .probe = rf_engine_probe,
+    .probe = probe_shm,
     .open = open_shm,
     .start = start,
     .progress = progress,

@@ -1,6 +1,7 @@
 /* See loop.h. libuv 1.44 makes a pipe that all loops share (src/unix/signal.c)
- * and aborts where it cannot; without the spare descriptor that comes with the
- * first stream it answers EMFILE by accepting for ever. */
+ * and aborts where it cannot, or may not wait for events; without the spare
+ * descriptor that comes with the first stream it answers EMFILE by accepting
+ * for ever. */
 #include "transport/net/loop.h"
 
 #include <pthread.h>
@@ -11,6 +12,7 @@
 #include "common/fd_limit.h"
 #include "common/mem.h"
 #include "common/spawn.h"
+#include "transport/net/system_calls.h"
 
 enum rf_status rf_loop_init(uv_loop_t *loop, struct rf_err *err)
 {
@@ -18,6 +20,10 @@ enum rf_status rf_loop_init(uv_loop_t *loop, struct rf_err *err)
     int result;
     if (status != RF_OK) {
         return status;
+    }
+    if (rf_system_calls_try(RF_CALLS_OF_LOOP, err) != RF_OK) {
+        rf_err_wrap(err, "cannot make an event loop");
+        return err->status = RF_ERR_LAUNCH;
     }
     result = uv_loop_init(loop);
     return result == 0

@@ -11,7 +11,7 @@
 #define RF_LOOP_DESCRIPTORS 7
 
 /* uv_loop_init(), which aborts or leaves a loop that spins where descriptors
- * run out: RF_ERR_LAUNCH in place of that. Timers, signals and asynchronous
+ * run out or system calls are refused: RF_ERR_LAUNCH in place of that. Timers, signals and asynchronous
  * handles then need no descriptors of their own. */
 enum rf_status rf_loop_init(uv_loop_t *loop, struct rf_err *err) RF_MUST_CHECK;
 

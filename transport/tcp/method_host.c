@@ -4,6 +4,7 @@
  * training to inference memory with streaming stores.
  */
 #include "transport/engine/engine.h"
+#include "transport/net/system_calls.h"
 #include "transport/tcp/tcp_carrier.h"
 
 static enum rf_route route(const struct rf_method_env *env,
@@ -19,6 +20,11 @@ static const struct rf_copy_engine_policy policy = {
     .carrier = &rf_carrier_links,
 };
 
+static enum rf_status probe_host(struct rf_err *err)
+{
+    return rf_system_calls_try(RF_CALLS_OF_NODE | RF_CALLS_OF_TCP, err);
+}
+
 static enum rf_status open_host(const struct rf_method_env *env, void **state,
                                 struct rf_err *err)
 {
@@ -28,6 +34,6 @@ static enum rf_status open_host(const struct rf_method_env *env, void **state,
 const struct rf_method_ops rf_method_host = {
     .info = &rf_method_infos[RF_METHOD_HOST],
     .open = open_host,
-    .probe = rf_tcp_probe,
+    .probe = probe_host,
     RF_ENGINE_HOOKS,
 };

@@ -4,6 +4,7 @@
  * ops are plain copies.
  */
 #include "transport/engine/engine.h"
+#include "transport/net/system_calls.h"
 #include "transport/tcp/tcp_carrier.h"
 
 static enum rf_route route(const struct rf_method_env *env,
@@ -19,6 +20,11 @@ static const struct rf_copy_engine_policy policy = {
     .carrier = &rf_carrier_links,
 };
 
+static enum rf_status probe_tcp(struct rf_err *err)
+{
+    return rf_system_calls_try(RF_CALLS_OF_NODE | RF_CALLS_OF_TCP, err);
+}
+
 static enum rf_status open_tcp(const struct rf_method_env *env, void **state,
                                struct rf_err *err)
 {
@@ -28,6 +34,6 @@ static enum rf_status open_tcp(const struct rf_method_env *env, void **state,
 const struct rf_method_ops rf_method_tcp = {
     .info = &rf_method_infos[RF_METHOD_TCP],
     .open = open_tcp,
-    .probe = rf_tcp_probe,
+    .probe = probe_tcp,
     RF_ENGINE_HOOKS,
 };

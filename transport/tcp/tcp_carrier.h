@@ -100,9 +100,6 @@ struct rf_tcp_carrier {
 
 extern const struct rf_carrier_ops rf_carrier_links;
 
-/* Whether connections can work here. */
-enum rf_status rf_tcp_probe(struct rf_err *err);
-
 /* Puts an op into the sender's heap. */
 void rf_tcp_push(struct rf_link *link, uint32_t position);
 /* Moves what can be moved; *worked when bytes did. */

@@ -1,0 +1,107 @@
+#!/bin/bash
+# System calls that are refused, as profiles of containers and old kernels do:
+# a method that `check` finds nothing wrong with runs, others name the call.
+# waits
+# limit: 300
+# shellcheck source=../lib/test.sh disable=SC2034
+. "$(dirname "$0")/../lib/test.sh"
+
+refuse=$RF_BUILD_DIR/refuse-calls
+"$refuse" EPERM getppid -- true || skip_all "no seccomp filters here"
+
+# Ranks of one node and of two.
+base='{
+  "name": "t", "launch": {"method": "local", "timeout_s": 20},
+  "nodes": [{"host": "a", "slots": 2}, {"host": "b", "slots": 2}],
+  "model": {"megatron": {"num_layers": 2, "hidden_size": 64,
+    "num_attention_heads": 4, "vocab_size": 128}},
+  "defaults": {"warmup": 0, "iterations": 1, "timeout_s": 20},
+  "scenarios": [
+    {"name": "far", "method": ["host", "tcp", "disk", "ucx", "null"],
+      "train": {"tp": 2, "pp": 2}, "infer": {"tp": 2, "dp": 2}},
+    {"name": "near", "method": ["shm"],
+      "train": {"tp": 2, "dp": 2}, "infer": {"dp": 4}}]}'
+[ -e "$RF_BUILD_DIR/refit-ucx.so" ] ||
+    base=$(jq '.scenarios[0].method -= ["ucx"]' <<<"$base")
+jq -r '.scenarios[].method[]' <<<"$base" | sort >"$work/methods"
+
+# Those that are tried.
+calls=$(sed -nE 's/^ +\{"([a-z0-9_]+)", RF_CALLS_OF_.*/\1/p' \
+    "$RF_TOP/transport/net/system_calls.c")
+
+# Leaves what `check` says, what a run of all methods says, and which ran.
+refused() { # CALL ERROR
+    mkdir disk
+    printf '#!/bin/sh\nexec "%s" %s %s -- "%s" "$@"\n' \
+        "$refuse" "$2" "$1" "$RF_BUILD_DIR/refit-worker" >worker
+    chmod +x worker
+    cluster ".launch.worker = \"$PWD/worker\" |
+        .defaults.disk.folder = \"$PWD/disk\""
+    run_coord check cluster.json 2>/dev/null
+    mv out check
+    echo "exit $status" >>check
+    run_coord cluster.json 2>/dev/null
+    jq -r 'select(.status == "ok").scenario.method' results/*/*ar-*.json \
+        >ran 2>/dev/null
+}
+
+# The methods that `check` calls unusable are those that have not run.
+expect_agreement() { # CALL ERROR
+    local text='Operation not permitted' call
+    [ "$2" = EPERM ] || text='Function not implemented'
+    call="the system call $1: $text"
+    if grep -qE "^E (a, b|b, a): .*(event loop: $call|(start .*|socketpair): $text)" check; then
+        cat "$work/methods"
+    else
+        sed -nE "s/^E .*: method ([a-z]+) cannot be used on a: $call .*/\1/p" check
+    fi >unusable
+    sort unusable ran | diff - "$work/methods" &&
+        { [ -s unusable ] || grep -qx 'exit 0' check; }
+}
+
+# Both errors for each call, several at once.
+go_through() { # CALL...
+    local call error case
+    for call in "$@"; do
+        for error in EPERM ENOSYS; do
+            mkdir "$call-$error"
+            (
+                cd "$call-$error" || exit
+                refused "$call" "$error"
+                expect_agreement "$call" "$error" >differs && touch agreed
+            ) &
+            while [ "$(jobs -rp | wc -l)" -ge 8 ]; do
+                wait -n
+            done
+        done
+    done
+    wait
+    for case in *-*/; do
+        [ -e "$case/agreed" ] && continue
+        cat "$case/differs"
+        grep -E '^(E|exit)' "$case/check"
+        grep -E '^error' "$case/err"
+        fail "${case%/}: < is unusable or ran, > all methods"
+    done
+}
+
+test_methods_that_can_be_used_run_and_others_name_the_call() {
+    # shellcheck disable=SC2086 # words
+    go_through $calls
+    [ -s memfd_create-EPERM/unusable ] || fail "memfd_create is not refused"
+}
+
+test_calls_with_a_fall_back_are_no_need() {
+    local case
+    go_through pidfd_open madvise process_vm_readv process_vm_writev \
+        close_range set_mempolicy timerfd_create shmget fadvise64
+    for case in *-*/; do
+        expect_no_text "$case/unusable" .
+    done
+}
+
+test_calls_that_start_processes_are_told() {
+    go_through clone3 setsid socketpair
+}
+
+run_tests

@@ -1,0 +1,23 @@
+/* The system calls without which event loops and methods do not work, and
+ * whether this process may make them: profiles of containers refuse some, old
+ * kernels do not have all. Calls that have a fall-back are none of these. */
+#ifndef RF_TRANSPORT_NET_SYSTEM_CALLS_H
+#define RF_TRANSPORT_NET_SYSTEM_CALLS_H
+
+#include "common/err.h"
+
+/* What makes them; may be combined. */
+enum rf_calls_of {
+    RF_CALLS_OF_LOOP = 1 << 0, /* libuv */
+    RF_CALLS_OF_NODE = 1 << 1, /* memory that the ranks of a node share */
+    RF_CALLS_OF_TCP = 1 << 2,  /* data connections */
+    RF_CALLS_OF_UCX = 1 << 3,  /* UCX over TCP and shared memory */
+    RF_CALLS_OF_DISK = 1 << 4, /* files of method disk */
+};
+
+/* Makes all calls of `what` (enum rf_calls_of) and undoes them.
+ * RF_ERR_UNSUPPORTED with the first that does not work. */
+enum rf_status rf_system_calls_try(unsigned what,
+                                   struct rf_err *err) RF_MUST_CHECK;
+
+#endif

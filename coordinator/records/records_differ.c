@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "common/ip.h"
 #include "common/mem.h"
 #include "coordinator/records/fields.h"
 #include "coordinator/records/refit_identity.h"
@@ -34,6 +35,30 @@ static void drop_varying(json_t *part, const char *name)
     }
 }
 
+/* Puts speed and MTU of each interface that can carry data, by name, in place
+ * of the list: that of the node's address for data and those that are devices.
+ * Others, of containers and virtual machines, come and go. */
+static void keep_data_nics(json_t *nodes)
+{
+    json_t *node, *nic;
+    size_t n, i;
+    json_array_foreach (nodes, n, node) {
+        const char *address = rf_result_text(node, NULL, "address");
+        json_t *nics = json_object_get(node, "nics"), *kept = json_object();
+        json_array_foreach (nics, i, nic) {
+            if (json_is_true(json_object_get(nic, "physical")) ||
+                rf_ip_equal(rf_result_text(nic, NULL, "address"), address)) {
+                json_object_set_new(
+                    kept, rf_result_text(nic, NULL, "name"),
+                    json_pack("{s:O?, s:O?}", "speed_mbit",
+                              json_object_get(nic, "speed_mbit"), "mtu",
+                              json_object_get(nic, "mtu")));
+            }
+        }
+        json_object_set_new(node, "nics", kept);
+    }
+}
+
 /* What of a part of a record can bear on its times; of the setup what methods
  * say of their ways. A new reference, or NULL. */
 static json_t *part_of(const json_t *record, const char *name)
@@ -49,6 +74,9 @@ static json_t *part_of(const json_t *record, const char *name)
                          json_object_get(whole, "registration"));
     } else {
         part = json_deep_copy(whole);
+    }
+    if (strcmp(name, "environment") == 0) {
+        keep_data_nics(part);
     }
     drop_varying(part, name);
     return part;

@@ -65,11 +65,11 @@ written_keys() { # FILE...
             "env", "methods")) | not) | .[-1]' "$@" | sort -u
 }
 
-# Those of device methods, which messages carry, and of GPUs.
+# Those of device methods, which messages carry, of GPUs and of interfaces.
 device_keys() {
     echo device
     printf '%s\n' copies device_ms registration
-    sed -n '/^#define RF_\(DEVICE_USAGE\|GPU\|COPY_WAYS\)_FIELDS/,/[^\\]$/p' \
+    sed -n '/^#define RF_\(DEVICE_USAGE\|GPU\|NIC\|COPY_WAYS\)_FIELDS/,/[^\\]$/p' \
         "$RF_TOP/transport/control/message_fields.h" |
         sed -nE 's/^ *F\(S, [A-Z0-9]+, ([a-z_0-9]+),.*/\1/p'
 }

@@ -172,7 +172,8 @@ test_the_probe_tells_announced_addresses() {
     unshare -n sh -c 'ip link set lo up &&
         ip address add 10.99.0.7/32 dev lo && exec "$1" --probe' \
         sh "$worker" >probe.json || fail "no probe"
-    expect_json probe.json '[.nics[].address] == ["10.99.0.7"]'
+    expect_json probe.json '[.nics[] | [.address, .physical]] ==
+        [["10.99.0.7", null]]'
 }
 
 # Paths in a suite are relative to it, also those of scenarios' own models.

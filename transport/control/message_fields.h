@@ -78,7 +78,9 @@
     F(S, TEXT, name, REQUIRED, 1, 64, "interface")                             \
     F(S, I64, speed_mbit, NULLABLE, -1, INT64_MAX, "as the driver says")       \
     F(S, I64, mtu, NULLABLE, 0, INT64_MAX, "bytes")                            \
-    F(S, TEXT, address, REQUIRED, 1, 64, "IPv4 or IPv6")
+    F(S, TEXT, address, REQUIRED, 1, 64, "IPv4 or IPv6")                       \
+    F(S, BOOL, physical, OPTIONAL, 0, 0,                                       \
+      "a device, unlike bridges, tunnels and ends of veth")
 
 #define RF_GPU_FIELDS(F, S)                                                    \
     F(S, U32, index, REQUIRED, 0, 1023, "as CUDA counts")                      \

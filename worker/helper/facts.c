@@ -149,6 +149,13 @@ static int64_t nic_number(const char *name, const char *what)
     return number_in(path);
 }
 
+static bool is_device(const char *name)
+{
+    char path[128];
+    snprintf(path, sizeof(path), "/sys/class/net/%.32s/device", name);
+    return access(path, F_OK) == 0;
+}
+
 /* 127.0.0.0/8 and ::1; other addresses of the loopback interface are reached
  * from outside (routers announce them). */
 static bool is_loopback(const struct sockaddr *address)
@@ -200,7 +207,8 @@ static void find_nics(struct rf_msg_hello *hello)
                                      .speed_mbit =
                                          nic_number(entry->ifa_name, "speed"),
                                      .mtu = nic_number(entry->ifa_name, "mtu"),
-                                     .address = rf_xstrdup(address)}));
+                                     .address = rf_xstrdup(address),
+                                     .physical = is_device(entry->ifa_name)}));
     }
     freeifaddrs(first);
 }

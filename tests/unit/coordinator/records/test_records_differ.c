@@ -1,0 +1,65 @@
+/* What two records say of where they were measured. */
+#include <check.h>
+#include <stdlib.h>
+
+#include "common/compiler.h"
+#include "coordinator/records/records_differ.h"
+#include "tests/lib/quotes.h"
+
+#define NIC(name, address, mtu, more)                                          \
+    "{'name': '" name "', 'address': '" address "', 'mtu': " mtu               \
+    ", 'speed_mbit': 1" more "}"
+#define DEVICE(name, address, mtu) NIC(name, address, mtu, ", 'physical': true")
+#define PASSING(name, address) NIC(name, address, "9", "")
+#define BOND(mtu) NIC("bond0", "fd00::1", mtu, "")
+/* A node whose data goes by bond0, which is no device. */
+#define NODE(nics)                                                             \
+    "{'environment': [{'host': 'a', 'address': 'fd00:0::1', 'nics': [" nics    \
+    "]}]}"
+
+static const struct {
+    const char *a, *b;
+    const char *says; /* NULL: they are of one machine */
+} pairs[] = {
+    {NODE(BOND("1")), NODE(BOND("1") ", " PASSING("veth12ab", "fe80::7")),
+     NULL},
+    {NODE(PASSING("docker0", "172.17.0.1") ", " BOND("1")),
+     NODE(BOND("1") ", " PASSING("br-0", "172.18.0.1")), NULL},
+    {NODE(BOND("1")), NODE(BOND("2")), "environment[0].nics.bond0.mtu"},
+    {NODE(BOND("1")), NODE(BOND("1") ", " DEVICE("ib0", "10.0.0.1", "1")),
+     "environment[0].nics.ib0"},
+    {NODE(DEVICE("ib0", "10.0.0.1", "1")), NODE(DEVICE("ib0", "10.0.0.1", "2")),
+     "environment[0].nics.ib0.mtu"},
+    /* one entry for each address */
+    {NODE(DEVICE("ib0", "10.0.0.1", "1")),
+     NODE(DEVICE("ib0", "10.0.0.2", "1") ", " DEVICE("ib0", "fe80::1", "1")),
+     NULL},
+};
+
+START_TEST(test_records_differ_by_interfaces_that_carry_data)
+{
+    json_t *a = json_loads(Q(pairs[_i].a), 0, NULL);
+    json_t *b = json_loads(Q(pairs[_i].b), 0, NULL);
+    char *differs = rf_records_differ(a, b);
+    if (pairs[_i].says == NULL) {
+        ck_assert_msg(differs == NULL, "%d: %s", _i, differs);
+    } else {
+        ck_assert_str_eq(differs, pairs[_i].says);
+    }
+    free(differs);
+    json_decref(a);
+    json_decref(b);
+}
+END_TEST
+
+Suite *test_records_differ_suite(void);
+Suite *test_records_differ_suite(void)
+{
+    Suite *suite = suite_create("records_differ");
+    TCase *tests = tcase_create("records_differ");
+    tcase_add_loop_test(tests,
+                        test_records_differ_by_interfaces_that_carry_data, 0,
+                        RF_ARRAY_SIZE(pairs));
+    suite_add_tcase(suite, tests);
+    return suite;
+}

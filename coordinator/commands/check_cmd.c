@@ -13,7 +13,7 @@
 #include "common/log.h"
 #include "common/mem.h"
 #include "coordinator/advice/advice.h"
-#include "coordinator/advice/reach_ring.h"
+#include "coordinator/advice/reach_pairs.h"
 #include "coordinator/cluster/cluster.h"
 #include "coordinator/cluster/random.h"
 #include "coordinator/commands/cli.h"
@@ -39,7 +39,7 @@ struct check {
     enum rf_verdict headers;              /* of the nodes */
     bool inspecting;
     char reach_key[2 * RF_PSK_BYTES + 1];
-    struct rf_reach_ring *ring; /* once all have joined */
+    struct rf_reach_pairs *pairs; /* once all have joined */
     bool reaching;
     struct rf_findings findings;
     uv_loop_t loop;
@@ -129,7 +129,7 @@ static void ask_for_headers(struct check *check)
 static void act_on_ring(struct check *check, bool given_up)
 {
     if (!check->reaching ||
-        (rf_reach_ring_is_awaited(check->ring) && !given_up)) {
+        (rf_reach_pairs_is_awaited(check->pairs) && !given_up)) {
         return;
     }
     check->reaching = false;
@@ -143,12 +143,12 @@ static void act_on_ring(struct check *check, bool given_up)
 static void try_ring(struct check *check)
 {
     struct rf_msg reach;
-    check->ring = rf_reach_ring_create(
+    check->pairs = rf_reach_pairs_create(
         check->config, (const struct rf_msg_hello *const *)check->hellos);
     check->reaching = true;
     uv_timer_start(&check->timer, timer_cb, REACH_MS, 0);
     for (uint32_t i = 0; i < check->config->n_nodes; i++) {
-        if (!check->lost[i] && rf_reach_ring_ask(check->ring, i, &reach)) {
+        if (!check->lost[i] && rf_reach_pairs_ask(check->pairs, i, &reach)) {
             rf_cluster_send(check->cluster, i, &reach);
             rf_msg_free(&reach);
         }
@@ -195,7 +195,7 @@ static void lost_cb(uint32_t node, const struct rf_err *why, void *data)
         check->decided[node] = true;
         maybe_all(check);
     } else if (check->reaching) {
-        rf_reach_ring_take(check->ring, node, NULL);
+        rf_reach_pairs_take(check->pairs, node, NULL);
         act_on_ring(check, false);
     } else if (check->inspecting) {
         act_on_headers(
@@ -209,7 +209,7 @@ static void message_cb(uint32_t node, const struct rf_msg *message, void *data)
     rf_debug("%s: %s", check->config->node_names[node],
              rf_msg_name((uint8_t)message->type));
     if (check->reaching && message->type == RF_MSG_REACHED) {
-        rf_reach_ring_take(check->ring, node, &message->reached);
+        rf_reach_pairs_take(check->pairs, node, &message->reached);
         act_on_ring(check, false);
     } else if (check->inspecting && message->type == RF_MSG_HEADERS) {
         act_on_headers(check, rf_preflight_inspect_take(check->inspect, node,
@@ -348,14 +348,14 @@ static void advise_everything(struct check *check)
             RF_OK) {
             rf_advise_scenario(scenario, &config->timeline, &check->findings);
             rf_advise_fit(scenario, hellos, &check->findings);
-            if (check->ring != NULL) {
-                rf_reach_ring_need(check->ring, scenario);
+            if (check->pairs != NULL) {
+                rf_reach_pairs_need(check->pairs, scenario);
             }
         }
         rf_scenario_destroy(scenario);
     }
-    if (check->ring != NULL) {
-        rf_reach_ring_advise(check->ring, &check->findings);
+    if (check->pairs != NULL) {
+        rf_reach_pairs_advise(check->pairs, &check->findings);
     }
     rf_findings_merge(&check->findings);
 }
@@ -405,7 +405,7 @@ static void free_check(struct check *check)
             free(check->hellos[i]);
         }
     }
-    rf_reach_ring_destroy(check->ring);
+    rf_reach_pairs_destroy(check->pairs);
     explicit_bzero(check->reach_key, sizeof(check->reach_key));
     free(check->hellos);
     free(check->decided);

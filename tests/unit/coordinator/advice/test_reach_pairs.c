@@ -4,7 +4,7 @@
 #include <string.h>
 
 #include "common/mem.h"
-#include "coordinator/advice/reach_ring.h"
+#include "coordinator/advice/reach_pairs.h"
 #include "tests/lib/configured.h"
 
 #define MOST 4
@@ -40,13 +40,13 @@ static void leave(void)
 }
 
 /* "0>1 0>3 1>2 …" */
-static void ask_all(struct rf_reach_ring *ring, char out[200])
+static void ask_all(struct rf_reach_pairs *pairs, char out[200])
 {
     size_t used = 0;
     struct rf_msg message;
     out[0] = '\0';
     for (uint32_t i = 0; i < config.n_nodes; i++) {
-        if (!rf_reach_ring_ask(ring, i, &message)) {
+        if (!rf_reach_pairs_ask(pairs, i, &message)) {
             continue;
         }
         for (size_t k = 0; k < message.reach.n_peers; k++) {
@@ -74,9 +74,9 @@ static const struct {
     {2, "", "", "b", "1>0"},
 };
 
-START_TEST(test_reach_ring_has_each_node_reach_its_neighbours)
+START_TEST(test_reach_pairs_has_each_node_reach_its_neighbours)
 {
-    struct rf_reach_ring *ring;
+    struct rf_reach_pairs *pairs;
     char asked[200];
     join(rings[_i].n);
     for (uint32_t i = 0; i < rings[_i].n; i++) {
@@ -91,16 +91,16 @@ START_TEST(test_reach_ring_has_each_node_reach_its_neighbours)
             said[i].address = rf_xstrdup("127.0.0.1");
         }
     }
-    ring = rf_reach_ring_create(&config, hellos);
-    ask_all(ring, asked);
+    pairs = rf_reach_pairs_create(&config, hellos);
+    ask_all(pairs, asked);
     ck_assert_str_eq(asked, rings[_i].asked);
-    ck_assert(rf_reach_ring_is_awaited(ring) == (asked[0] != '\0'));
-    rf_reach_ring_destroy(ring);
+    ck_assert(rf_reach_pairs_is_awaited(pairs) == (asked[0] != '\0'));
+    rf_reach_pairs_destroy(pairs);
     leave();
 }
 END_TEST
 
-static void answer(struct rf_reach_ring *ring, uint32_t from, uint32_t to,
+static void answer(struct rf_reach_pairs *pairs, uint32_t from, uint32_t to,
                    const char *error)
 {
     char text[64];
@@ -109,28 +109,28 @@ static void answer(struct rf_reach_ring *ring, uint32_t from, uint32_t to,
         snprintf(text, sizeof(text), "%s", error);
         peer.error = text;
     }
-    rf_reach_ring_take(ring, from,
-                       &(struct rf_msg_reached){.peers = &peer, .n_peers = 1});
+    rf_reach_pairs_take(pairs, from,
+                        &(struct rf_msg_reached){.peers = &peer, .n_peers = 1});
 }
 
 /* An error only where a scenario sends that way. */
-START_TEST(test_reach_ring_names_both_ends_of_what_does_not_connect)
+START_TEST(test_reach_pairs_names_both_ends_of_what_does_not_connect)
 {
     struct configured_pair pair = configured_pair(
         "{'name': 's', 'mode': 'disaggregated', 'train': {'tp': 2, 'nodes': "
         "['b']}, 'infer': {'tp': 2, 'nodes': ['a']}}");
-    struct rf_reach_ring *ring;
+    struct rf_reach_pairs *pairs;
     char asked[200];
     join(2);
-    ring = rf_reach_ring_create(&config, hellos);
-    ask_all(ring, asked);
-    answer(ring, 0, 1, "refused");
-    ck_assert(rf_reach_ring_is_awaited(ring));
-    answer(ring, 1, 0, "no route");
-    answer(ring, 1, 0, "again");
-    ck_assert(!rf_reach_ring_is_awaited(ring));
-    rf_reach_ring_need(ring, pair.scenario);
-    rf_reach_ring_advise(ring, &findings);
+    pairs = rf_reach_pairs_create(&config, hellos);
+    ask_all(pairs, asked);
+    answer(pairs, 0, 1, "refused");
+    ck_assert(rf_reach_pairs_is_awaited(pairs));
+    answer(pairs, 1, 0, "no route");
+    answer(pairs, 1, 0, "again");
+    ck_assert(!rf_reach_pairs_is_awaited(pairs));
+    rf_reach_pairs_need(pairs, pair.scenario);
+    rf_reach_pairs_advise(pairs, &findings);
     ck_assert_uint_eq(findings.n, 2);
     ck_assert_int_eq(findings.list[0].level, RF_ADVICE_WARNING);
     ck_assert_str_eq(findings.list[0].about, "a");
@@ -139,41 +139,41 @@ START_TEST(test_reach_ring_names_both_ends_of_what_does_not_connect)
     ck_assert_ptr_nonnull(strstr(findings.list[0].text, "nodes[1].address"));
     ck_assert_int_eq(findings.list[1].level, RF_ADVICE_ERROR);
     ck_assert_ptr_nonnull(strstr(findings.list[1].text, "to a: no route;"));
-    rf_reach_ring_destroy(ring);
+    rf_reach_pairs_destroy(pairs);
     leave();
     configured_pair_free(&pair);
 }
 END_TEST
 
-START_TEST(test_reach_ring_says_nothing_of_what_connects_or_is_lost)
+START_TEST(test_reach_pairs_says_nothing_of_what_connects_or_is_lost)
 {
-    struct rf_reach_ring *ring;
+    struct rf_reach_pairs *pairs;
     char asked[200];
     join(2);
-    ring = rf_reach_ring_create(&config, hellos);
-    ask_all(ring, asked);
-    answer(ring, 0, 1, NULL);
-    rf_reach_ring_take(ring, 1, NULL);
-    ck_assert(!rf_reach_ring_is_awaited(ring));
-    rf_reach_ring_advise(ring, &findings);
+    pairs = rf_reach_pairs_create(&config, hellos);
+    ask_all(pairs, asked);
+    answer(pairs, 0, 1, NULL);
+    rf_reach_pairs_take(pairs, 1, NULL);
+    ck_assert(!rf_reach_pairs_is_awaited(pairs));
+    rf_reach_pairs_advise(pairs, &findings);
     ck_assert_uint_eq(findings.n, 0);
-    rf_reach_ring_destroy(ring);
+    rf_reach_pairs_destroy(pairs);
     leave();
 }
 END_TEST
 
-Suite *test_reach_ring_suite(void);
-Suite *test_reach_ring_suite(void)
+Suite *test_reach_pairs_suite(void);
+Suite *test_reach_pairs_suite(void)
 {
-    Suite *suite = suite_create("reach_ring");
-    TCase *tests = tcase_create("reach_ring");
+    Suite *suite = suite_create("reach_pairs");
+    TCase *tests = tcase_create("reach_pairs");
     tcase_add_loop_test(tests,
-                        test_reach_ring_has_each_node_reach_its_neighbours, 0,
+                        test_reach_pairs_has_each_node_reach_its_neighbours, 0,
                         RF_ARRAY_SIZE(rings));
     tcase_add_test(tests,
-                   test_reach_ring_names_both_ends_of_what_does_not_connect);
+                   test_reach_pairs_names_both_ends_of_what_does_not_connect);
     tcase_add_test(tests,
-                   test_reach_ring_says_nothing_of_what_connects_or_is_lost);
+                   test_reach_pairs_says_nothing_of_what_connects_or_is_lost);
     suite_add_tcase(suite, tests);
     return suite;
 }

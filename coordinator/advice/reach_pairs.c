@@ -8,60 +8,34 @@
 
 #define NEIGHBOURS 2
 
-/* A connection that `from` opens. */
+/* A connection that a node opens. */
 struct reach_link {
-    uint32_t from, to;
-    bool needed;
+    uint32_t to;
     char *why; /* it failed; NULL: it did not, or nobody knows */
+};
+
+struct reach_node {
+    struct reach_link links[NEIGHBOURS + RF_REACH_DESTINATIONS];
+    uint32_t n_links;
+    uint32_t n_destinations; /* in any scenario */
+    bool awaited;
 };
 
 struct rf_reach_pairs {
     const struct rf_config *config;
-    const struct rf_msg_hello *const *hellos;
-    struct reach_link *links; /* those of a node side by side */
-    size_t n_links, capacity;
-    bool *awaited;
+    const struct rf_msg_hello *const *hellos; /* NULL: before the choice */
+    struct reach_node *nodes;
+    bool *sends; /* from each node to each: data, in any scenario */
     uint32_t n_awaited;
 };
 
-static bool listens(const struct rf_reach_pairs *pairs, uint32_t node)
-{
-    const struct rf_msg_hello *hello = pairs->hellos[node];
-    return hello != NULL && hello->reach_port != RF_ABSENT_U32 &&
-           rf_addresses_of(pairs->config, hello, node) != NULL;
-}
-
-static void add_link(struct rf_reach_pairs *pairs, uint32_t from, uint32_t to)
-{
-    struct rf_err known;
-    if (from != to && rf_addresses_reach(pairs->config, pairs->hellos, from, to,
-                                         &known) == RF_OK) {
-        RF_PUSH(pairs->links, pairs->n_links, pairs->capacity,
-                ((struct reach_link){.from = from, .to = to}));
-    }
-}
-
-struct rf_reach_pairs *
-rf_reach_pairs_create(const struct rf_config *config,
-                      const struct rf_msg_hello *const *hellos)
+struct rf_reach_pairs *rf_reach_pairs_create(const struct rf_config *config)
 {
     struct rf_reach_pairs *pairs = rf_xcalloc(1, sizeof(*pairs));
-    uint32_t *members = rf_xcalloc(config->n_nodes, sizeof(*members)), n = 0;
     pairs->config = config;
-    pairs->hellos = hellos;
-    pairs->awaited = rf_xcalloc(config->n_nodes, sizeof(*pairs->awaited));
-    for (uint32_t i = 0; i < config->n_nodes; i++) {
-        if (listens(pairs, i)) {
-            members[n++] = i;
-        }
-    }
-    for (uint32_t i = 0; i < n; i++) {
-        add_link(pairs, members[i], members[(i + 1) % n]);
-        if (n > NEIGHBOURS) {
-            add_link(pairs, members[i], members[(i + n - 1) % n]);
-        }
-    }
-    free(members);
+    pairs->nodes = rf_xcalloc(config->n_nodes, sizeof(*pairs->nodes));
+    pairs->sends = rf_xcalloc((size_t)config->n_nodes * config->n_nodes,
+                              sizeof(*pairs->sends));
     return pairs;
 }
 
@@ -70,59 +44,166 @@ void rf_reach_pairs_destroy(struct rf_reach_pairs *pairs)
     if (pairs == NULL) {
         return;
     }
-    for (size_t i = 0; i < pairs->n_links; i++) {
-        free(pairs->links[i].why);
+    for (uint32_t i = 0; i < pairs->config->n_nodes; i++) {
+        for (uint32_t k = 0; k < pairs->nodes[i].n_links; k++) {
+            free(pairs->nodes[i].links[k].why);
+        }
     }
-    free(pairs->links);
-    free(pairs->awaited);
+    free(pairs->nodes);
+    free(pairs->sends);
     free(pairs);
 }
+
+static bool *sends(const struct rf_reach_pairs *pairs, uint32_t from,
+                   uint32_t to)
+{
+    return &pairs->sends[(size_t)from * pairs->config->n_nodes + to];
+}
+
+static void crossing_cb(uint32_t from, uint32_t to, void *data)
+{
+    struct rf_reach_pairs *pairs = data;
+    bool *known = sends(pairs, from, to);
+    pairs->nodes[from].n_destinations += !*known;
+    *known = true;
+}
+
+void rf_reach_pairs_need(struct rf_reach_pairs *pairs,
+                         const struct rf_scenario *scenario)
+{
+    rf_addresses_crossings(scenario, crossing_cb, pairs);
+}
+
+/* --- The choice ----------------------------------------------------------- */
+
+static bool listens(const struct rf_reach_pairs *pairs, uint32_t node)
+{
+    const struct rf_msg_hello *hello = pairs->hellos[node];
+    return hello != NULL && hello->reach_port != RF_ABSENT_U32 &&
+           rf_addresses_of(pairs->config, hello, node) != NULL;
+}
+
+static struct reach_link *find_link(struct reach_node *node, uint32_t to)
+{
+    for (uint32_t i = 0; i < node->n_links; i++) {
+        if (node->links[i].to == to) {
+            return &node->links[i];
+        }
+    }
+    return NULL;
+}
+
+/* False where there is no use in one. */
+static bool add_link(struct rf_reach_pairs *pairs, uint32_t from, uint32_t to)
+{
+    struct reach_node *node = &pairs->nodes[from];
+    struct rf_err known;
+    if (from == to || !listens(pairs, from) || !listens(pairs, to) ||
+        find_link(node, to) != NULL ||
+        rf_addresses_reach(pairs->config, pairs->hellos, from, to, &known) !=
+            RF_OK) {
+        return false;
+    }
+    node->links[node->n_links++] = (struct reach_link){.to = to};
+    return true;
+}
+
+static void add_ring(struct rf_reach_pairs *pairs)
+{
+    const uint32_t n_nodes = pairs->config->n_nodes;
+    uint32_t *members = rf_xcalloc(n_nodes, sizeof(*members)), n = 0;
+    for (uint32_t i = 0; i < n_nodes; i++) {
+        if (listens(pairs, i)) {
+            members[n++] = i;
+        }
+    }
+    for (uint32_t i = 0; i < n; i++) {
+        add_link(pairs, members[i], members[(i + 1) % n]);
+        add_link(pairs, members[i], members[(i + n - 1) % n]);
+    }
+    free(members);
+}
+
+static uint32_t find_destination(const struct rf_reach_pairs *pairs,
+                                 uint32_t from, uint32_t index)
+{
+    uint32_t to = 0;
+    while (!*sends(pairs, from, to) || index-- > 0) {
+        to++;
+    }
+    return to;
+}
+
+/* One for each node in turn, so that none takes the places of others. Nodes
+ * begin with different ones and go on in even steps. */
+static void add_destinations(struct rf_reach_pairs *pairs)
+{
+    const uint32_t n_nodes = pairs->config->n_nodes;
+    uint32_t *n_sources = rf_xcalloc(n_nodes, sizeof(*n_sources));
+    for (uint32_t round = 0; round < RF_REACH_DESTINATIONS; round++) {
+        for (uint32_t from = 0; from < n_nodes; from++) {
+            const uint32_t n = pairs->nodes[from].n_destinations;
+            const uint32_t step = round * RF_MAX(n, RF_REACH_DESTINATIONS) /
+                                  RF_REACH_DESTINATIONS;
+            uint32_t to;
+            if (round >= n) {
+                continue;
+            }
+            to = find_destination(pairs, from, (from + step) % n);
+            if (n_sources[to] < RF_REACH_SOURCES && add_link(pairs, from, to)) {
+                n_sources[to]++;
+            }
+        }
+    }
+    free(n_sources);
+}
+
+void rf_reach_pairs_choose(struct rf_reach_pairs *pairs,
+                           const struct rf_msg_hello *const *hellos)
+{
+    pairs->hellos = hellos;
+    add_ring(pairs);
+    add_destinations(pairs);
+}
+
+/* --- Questions and answers ------------------------------------------------ */
 
 bool rf_reach_pairs_ask(struct rf_reach_pairs *pairs, uint32_t node,
                         struct rf_msg *out)
 {
     struct rf_msg_reach *reach = &out->reach;
-    rf_msg_init(out, RF_MSG_REACH);
-    reach->peers = rf_xcalloc(NEIGHBOURS, sizeof(*reach->peers));
-    for (size_t i = 0; i < pairs->n_links; i++) {
-        const uint32_t to = pairs->links[i].to;
-        const struct rf_msg_hello *hello = pairs->hellos[to];
-        if (pairs->links[i].from == node) {
-            reach->peers[reach->n_peers++] = (struct rf_msg_reach_peer){
-                to, rf_xstrdup(rf_addresses_of(pairs->config, hello, to)),
-                hello->reach_port};
-        }
-    }
-    if (reach->n_peers == 0) {
-        rf_msg_free(out);
+    struct reach_node *from = &pairs->nodes[node];
+    if (from->n_links == 0) {
         return false;
     }
-    pairs->awaited[node] = true;
+    rf_msg_init(out, RF_MSG_REACH);
+    reach->peers = rf_xcalloc(from->n_links, sizeof(*reach->peers));
+    for (; reach->n_peers < from->n_links; reach->n_peers++) {
+        const uint32_t to = from->links[reach->n_peers].to;
+        const struct rf_msg_hello *hello = pairs->hellos[to];
+        reach->peers[reach->n_peers] = (struct rf_msg_reach_peer){
+            to, rf_xstrdup(rf_addresses_of(pairs->config, hello, to)),
+            hello->reach_port};
+    }
+    from->awaited = true;
     pairs->n_awaited++;
     return true;
-}
-
-static void note(struct rf_reach_pairs *pairs, uint32_t from,
-                 const struct rf_msg_reached_peer *peer)
-{
-    for (size_t i = 0; i < pairs->n_links && peer->error != NULL; i++) {
-        struct reach_link *link = &pairs->links[i];
-        if (link->from == from && link->to == peer->node && link->why == NULL) {
-            link->why = rf_xstrdup(peer->error);
-        }
-    }
 }
 
 void rf_reach_pairs_take(struct rf_reach_pairs *pairs, uint32_t node,
                          const struct rf_msg_reached *reached)
 {
-    if (!pairs->awaited[node]) {
+    if (!pairs->nodes[node].awaited) {
         return;
     }
-    pairs->awaited[node] = false;
+    pairs->nodes[node].awaited = false;
     pairs->n_awaited--;
     for (size_t i = 0; reached != NULL && i < reached->n_peers; i++) {
-        note(pairs, node, &reached->peers[i]);
+        const struct rf_msg_reached_peer *peer = &reached->peers[i];
+        struct reach_link *link = find_link(&pairs->nodes[node], peer->node);
+        if (link != NULL && link->why == NULL && peer->error != NULL) {
+            link->why = rf_xstrdup(peer->error);
+        }
     }
 }
 
@@ -131,27 +212,26 @@ bool rf_reach_pairs_is_awaited(const struct rf_reach_pairs *pairs)
     return pairs->n_awaited > 0;
 }
 
-void rf_reach_pairs_need(struct rf_reach_pairs *pairs,
-                         const struct rf_scenario *scenario)
+static void advise_link(const struct rf_reach_pairs *pairs, uint32_t from,
+                        const struct reach_link *link, struct rf_findings *out)
 {
-    for (size_t i = 0; i < pairs->n_links; i++) {
-        struct reach_link *link = &pairs->links[i];
-        link->needed |= rf_addresses_needed(scenario, link->from, link->to);
+    if (link->why != NULL) {
+        rf_findings_add(
+            out,
+            *sends(pairs, from, link->to) ? RF_ADVICE_ERROR : RF_ADVICE_WARNING,
+            pairs->config->node_names[from],
+            "no data connection to %s: %s; nodes[%u].address may name an "
+            "address with a better way",
+            pairs->config->node_names[link->to], link->why, link->to);
     }
 }
 
 void rf_reach_pairs_advise(const struct rf_reach_pairs *pairs,
                            struct rf_findings *out)
 {
-    for (size_t i = 0; i < pairs->n_links; i++) {
-        const struct reach_link *link = &pairs->links[i];
-        if (link->why != NULL) {
-            rf_findings_add(
-                out, link->needed ? RF_ADVICE_ERROR : RF_ADVICE_WARNING,
-                pairs->config->node_names[link->from],
-                "no data connection to %s: %s; nodes[%u].address may name an "
-                "address with a better way",
-                pairs->config->node_names[link->to], link->why, link->to);
+    for (uint32_t i = 0; i < pairs->config->n_nodes; i++) {
+        for (uint32_t k = 0; k < pairs->nodes[i].n_links; k++) {
+            advise_link(pairs, i, &pairs->nodes[i].links[k], out);
         }
     }
 }

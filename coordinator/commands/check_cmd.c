@@ -39,7 +39,7 @@ struct check {
     enum rf_verdict headers;              /* of the nodes */
     bool inspecting;
     char reach_key[2 * RF_PSK_BYTES + 1];
-    struct rf_reach_pairs *pairs; /* once all have joined */
+    struct rf_reach_pairs *pairs;
     bool reaching;
     struct rf_findings findings;
     uv_loop_t loop;
@@ -69,13 +69,13 @@ static uint32_t inspect_limit_s(const struct check *check)
            RF_PREFLIGHT_INSPECT_SLACK_S;
 }
 
-static void act_on_ring(struct check *check, bool given_up);
+static void act_on_reach(struct check *check, bool given_up);
 
 static void timer_cb(uv_timer_t *timer)
 {
     struct check *check = timer->data;
     if (check->reaching) {
-        act_on_ring(check, true);
+        act_on_reach(check, true);
         return;
     }
     if (check->inspecting) {
@@ -126,7 +126,7 @@ static void ask_for_headers(struct check *check)
 }
 
 /* Goes on when no node is trying to reach others any more. */
-static void act_on_ring(struct check *check, bool given_up)
+static void act_on_reach(struct check *check, bool given_up)
 {
     if (!check->reaching ||
         (rf_reach_pairs_is_awaited(check->pairs) && !given_up)) {
@@ -140,11 +140,11 @@ static void act_on_ring(struct check *check, bool given_up)
     }
 }
 
-static void try_ring(struct check *check)
+static void ask_to_reach(struct check *check)
 {
     struct rf_msg reach;
-    check->pairs = rf_reach_pairs_create(
-        check->config, (const struct rf_msg_hello *const *)check->hellos);
+    rf_reach_pairs_choose(check->pairs,
+                          (const struct rf_msg_hello *const *)check->hellos);
     check->reaching = true;
     uv_timer_start(&check->timer, timer_cb, REACH_MS, 0);
     for (uint32_t i = 0; i < check->config->n_nodes; i++) {
@@ -153,7 +153,7 @@ static void try_ring(struct check *check)
             rf_msg_free(&reach);
         }
     }
-    act_on_ring(check, false);
+    act_on_reach(check, false);
 }
 
 static void maybe_all(struct check *check)
@@ -164,7 +164,7 @@ static void maybe_all(struct check *check)
         }
     }
     rf_cluster_joined(check->cluster);
-    try_ring(check);
+    ask_to_reach(check);
 }
 
 static bool hello_cb(uint32_t node, struct rf_msg_hello *hello, void *data)
@@ -196,7 +196,7 @@ static void lost_cb(uint32_t node, const struct rf_err *why, void *data)
         maybe_all(check);
     } else if (check->reaching) {
         rf_reach_pairs_take(check->pairs, node, NULL);
-        act_on_ring(check, false);
+        act_on_reach(check, false);
     } else if (check->inspecting) {
         act_on_headers(
             check, rf_preflight_inspect_fail(check->inspect, node, why->text));
@@ -210,7 +210,7 @@ static void message_cb(uint32_t node, const struct rf_msg *message, void *data)
              rf_msg_name((uint8_t)message->type));
     if (check->reaching && message->type == RF_MSG_REACHED) {
         rf_reach_pairs_take(check->pairs, node, &message->reached);
-        act_on_ring(check, false);
+        act_on_reach(check, false);
     } else if (check->inspecting && message->type == RF_MSG_HEADERS) {
         act_on_headers(check, rf_preflight_inspect_take(check->inspect, node,
                                                         &message->headers));
@@ -348,35 +348,42 @@ static void advise_everything(struct check *check)
             RF_OK) {
             rf_advise_scenario(scenario, &config->timeline, &check->findings);
             rf_advise_fit(scenario, hellos, &check->findings);
-            if (check->pairs != NULL) {
-                rf_reach_pairs_need(check->pairs, scenario);
-            }
         }
         rf_scenario_destroy(scenario);
     }
-    if (check->pairs != NULL) {
-        rf_reach_pairs_advise(check->pairs, &check->findings);
-    }
+    rf_reach_pairs_advise(check->pairs, &check->findings);
     rf_findings_merge(&check->findings);
 }
 
-/* The configuration alone; an impossible scenario is a configuration error. */
+/* Plans all scenarios and notes which nodes exchange data. An impossible
+ * scenario is a configuration error. */
+static enum rf_status plan(struct check *check, struct rf_err *err)
+{
+    RF_TRY(rf_scenario_set_plan(check->config, check->model, RF_SCENARIOS_BYTES,
+                                &check->scenarios, err));
+    for (size_t i = 0; i < check->config->n_scenarios; i++) {
+        struct rf_scenario *scenario;
+        RF_TRY(rf_scenario_set_take(check->scenarios, i, &scenario, err));
+        rf_reach_pairs_need(check->pairs, scenario);
+        rf_scenario_set_return(check->scenarios, scenario);
+    }
+    return RF_OK;
+}
+
+/* The configuration alone. */
 static enum rf_status load(struct check *check, struct rf_err *err)
 {
     RF_TRY(rf_load(check->cli, true, &check->config, &check->model, err));
-    return check->model == NULL
-               ? rf_preflight_inspect_create(check->config, &check->inspect,
-                                             err)
-               : rf_scenario_set_plan(check->config, check->model,
-                                      RF_SCENARIOS_BYTES, &check->scenarios,
-                                      err);
+    check->pairs = rf_reach_pairs_create(check->config);
+    return check->model == NULL ? rf_preflight_inspect_create(
+                                      check->config, &check->inspect, err)
+                                : plan(check, err);
 }
 
 /* From the headers that nodes have sent, if they could be used. Nodes that were
  * lost have been reported. */
 static enum rf_status plan_late(struct check *check, struct rf_err *err)
 {
-    enum rf_status status;
     for (uint32_t i = 0; i < check->config->n_nodes; i++) {
         const char *why = rf_preflight_inspect_error(check->inspect, i);
         if (why != NULL && !check->lost[i]) {
@@ -389,11 +396,8 @@ static enum rf_status plan_late(struct check *check, struct rf_err *err)
     }
     rf_config_add_headers(check->config,
                           rf_preflight_inspect_headers(check->inspect));
-    status = rf_load_model(check->config, &check->model, err);
-    return status != RF_OK ? status
-                           : rf_scenario_set_plan(check->config, check->model,
-                                                  RF_SCENARIOS_BYTES,
-                                                  &check->scenarios, err);
+    RF_TRY(rf_load_model(check->config, &check->model, err));
+    return plan(check, err);
 }
 
 static void free_check(struct check *check)

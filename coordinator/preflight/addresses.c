@@ -85,8 +85,38 @@ enum rf_status rf_addresses_reach(const struct rf_config *config,
                : RF_OK;
 }
 
-bool rf_addresses_needed(const struct rf_scenario *scenario, uint32_t from,
-                         uint32_t to)
+struct crossings {
+    const struct rf_rank *ranks;
+    rf_addresses_crossing_fn each;
+    void *data;
+};
+
+static void pair_cb(uint32_t src, uint32_t dst, uint64_t n_ops, uint64_t bytes,
+                    void *data)
+{
+    const struct crossings *all = data;
+    const uint32_t from = all->ranks[src].node, to = all->ranks[dst].node;
+    (void)n_ops;
+    (void)bytes;
+    if (from != to) {
+        all->each(from, to, all->data);
+    }
+}
+
+void rf_addresses_crossings(const struct rf_scenario *scenario,
+                            rf_addresses_crossing_fn each, void *data)
+{
+    if (rf_scenario_crosses_by_tcp(scenario)) {
+        rf_schedule_pairs(
+            scenario->schedule, pair_cb,
+            &(struct crossings){scenario->world->ranks, each, data});
+    }
+}
+
+/* Whether the first sends data to other nodes and the second gets some from
+ * others, perhaps not from the first: known without a look at operations. */
+static bool may_send(const struct rf_scenario *scenario, uint32_t from,
+                     uint32_t to)
 {
     return from != to && rf_scenario_crosses_by_tcp(scenario) &&
            scenario->schedule->node_send[from] > 0 &&
@@ -141,7 +171,7 @@ static enum rf_status check_one(const struct rf_scenario *scenario,
          i < n && (list[to].itself ||
                    memcmp(list[i].address, list[to].address, RF_IP_BYTES) == 0);
          i++) {
-        if (rf_addresses_needed(scenario, list[i].node, list[to].node)) {
+        if (may_send(scenario, list[i].node, list[to].node)) {
             RF_TRY(rf_addresses_reach(scenario->config, hellos, list[i].node,
                                       list[to].node, err));
         }

@@ -21,10 +21,13 @@ enum rf_status rf_addresses_reach(const struct rf_config *config,
                                   uint32_t from, uint32_t to,
                                   struct rf_err *err) RF_MUST_CHECK;
 
-/* Whether data of the scenario goes from one node to another over TCP of our
- * own. */
-bool rf_addresses_needed(const struct rf_scenario *scenario, uint32_t from,
-                         uint32_t to);
+/* Calls `each` for every two nodes of which the first sends data of the
+ * scenario to the second over TCP of our own, at least once: exactly those
+ * between which the schedule has operations. */
+typedef void (*rf_addresses_crossing_fn)(uint32_t from, uint32_t to,
+                                         void *data);
+void rf_addresses_crossings(const struct rf_scenario *scenario,
+                            rf_addresses_crossing_fn each, void *data);
 
 /* The first two nodes of a scenario of which one cannot send to the other. */
 enum rf_status rf_addresses_check(const struct rf_scenario *scenario,

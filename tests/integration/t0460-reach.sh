@@ -9,18 +9,23 @@ ip netns list >/dev/null 2>&1 || skip_all "this kernel has no network namespaces
 
 bed=$work/bed
 at_exit '"$testbed" down --dir "$bed"'
-part=$("$testbed" up --hosts 2 --slots 2 --worker "$worker" --dir "$bed") || {
+part=$("$testbed" up --hosts 4 --slots 2 --worker "$worker" --dir "$bed") || {
     printf '1..1\nnot ok 1 - the test bed comes up\n'
     exit 1
 }
 mapfile -t host < <(jq -r '.nodes[].host' <<<"$part")
 mapfile -t ns < <(sed -n 's/^netns //p' "$bed/state")
-base=$(jq '. + {name: "t",
-  model: {megatron: {num_layers: 2, hidden_size: 64, num_attention_heads: 4,
-    vocab_size: 128}},
-  scenarios: [{name: "a", mode: "disaggregated", train: {nodes: [.nodes[0].host],
-    tp: 2}, infer: {nodes: [.nodes[1].host], tp: 2}, warmup: 0,
-    iterations: 1}]}' <<<"$part")
+# Of the first host to another one, in a cluster of some of them.
+sending_to() { # HOST HOSTS
+    jq --argjson to "$1" --argjson hosts "$2" '. + {name: "t",
+        model: {megatron: {num_layers: 2, hidden_size: 64,
+            num_attention_heads: 4, vocab_size: 128}},
+        scenarios: [{name: "a", mode: "disaggregated",
+            train: {nodes: [.nodes[0].host], tp: 2},
+            infer: {nodes: [.nodes[$to].host], tp: 2}, warmup: 0,
+            iterations: 1}]} | .nodes |= .[:$hosts]' <<<"$part"
+}
+base=$(sending_to 1 2)
 
 # The two ends of what the first sends to the second do not see each other.
 cannot_send() { # REGEX
@@ -70,6 +75,21 @@ test_a_way_that_is_closed_is_named_with_both_ends() {
     expect_exit 4
     expect_text out "^E ${host[0]}: no data connection to ${host[1]}: ${host[1]}:[0-9]+: .*unreachable.*firewall"
     expect_text out "^W ${host[1]}: no data connection to ${host[0]}: ${host[0]}:[0-9]+: no answer in time"
+}
+
+# The refit's hosts are not beside each other.
+test_a_way_that_only_the_refit_uses_is_tried() {
+    ip -n "${ns[0]}" route add unreachable "${host[2]}"
+    at_exit "ip -n ${ns[0]} route del unreachable ${host[2]} 2>/dev/null"
+    base=$(sending_to 2 4) cluster
+    run_coord check cluster.json
+    ip -n "${ns[0]}" route del unreachable "${host[2]}"
+    expect_exit 4
+    expect_text out "^E ${host[0]}: no data connection to ${host[2]}: ${host[2]}:[0-9]+: .*unreachable"
+    expect_text out '^1 error, '
+    run_coord check cluster.json
+    expect_exit 0
+    expect_no_text out 'no data connection'
 }
 
 # The bridge's port takes no long packets and says nothing; the hosts make none

@@ -1,6 +1,6 @@
 /*
- * Whether nodes reach each other for data: `check` has each connect to its
- * neighbours, as its ranks would, and send there and back what fills packets.
+ * Whether nodes reach each other for data: `check` has each connect to others,
+ * as its ranks would, and send there and back what fills packets.
  * TLS with one key for all nodes keeps strangers out and shows who answers.
  * Lives on the agent's loop.
  */

@@ -7,101 +7,208 @@
 #include "coordinator/advice/reach_pairs.h"
 #include "tests/lib/configured.h"
 
-#define MOST 4
+#define MOST 41
+#define NOBODY UINT32_MAX
 
-static struct rf_node_config nodes[MOST];
-static const char *names[MOST] = {"a", "b", "c", "d"};
-static struct rf_config config;
+static struct rf_config *config;
+static struct rf_model *model;
 static struct rf_msg_hello said[MOST];
 static const struct rf_msg_hello *hellos[MOST];
+static struct rf_reach_pairs *pairs;
 static struct rf_findings findings;
 
-/* Nodes on machines of their own that listen at 10.0.0.1 and so on. */
-static void join(uint32_t n)
+/* Nodes n0, n1 … on machines of their own that listen at 10.0.0.1 and so on,
+ * and a scenario that sends weights from some to others. */
+static void join(uint32_t n, const char *train, const char *infer)
 {
-    config =
-        (struct rf_config){.n_nodes = n, .nodes = nodes, .node_names = names};
-    findings = (struct rf_findings){0};
+    char list[MOST * 32];
+    size_t used = 0;
+    char *text;
     for (uint32_t i = 0; i < n; i++) {
+        used += (size_t)snprintf(list + used, sizeof(list) - used,
+                                 "%s{'host': 'n%u', 'slots': 1}",
+                                 i > 0 ? ", " : "", i);
         rf_schema_init(&rf_msg_hello_schema, &said[i]);
         said[i].boot_id = rf_xasprintf("%u", i);
         said[i].address = rf_xasprintf("10.0.0.%u", i + 1);
         said[i].reach_port = 4000 + i;
         hellos[i] = &said[i];
     }
+    text = rf_xasprintf(
+        "{'launch': {'method': 'local'}, 'nodes': [%s], 'model': {'megatron': "
+        "{'num_layers': 1, 'hidden_size': 1024, 'num_attention_heads': 8, "
+        "'vocab_size': 128}}, 'scenarios': [{'name': 's', 'mode': "
+        "'disaggregated', 'strategy': 'send_recv', 'train': {%s}, 'infer': "
+        "{%s}}]}",
+        list, train, infer);
+    configured(text, &config, &model);
+    free(text);
+    findings = (struct rf_findings){0};
+    pairs = rf_reach_pairs_create(config);
 }
 
 static void leave(void)
 {
-    for (uint32_t i = 0; i < config.n_nodes; i++) {
+    rf_reach_pairs_destroy(pairs);
+    for (uint32_t i = 0; i < config->n_nodes; i++) {
         rf_schema_free(&rf_msg_hello_schema, &said[i]);
     }
     rf_findings_free(&findings);
+    rf_model_destroy(model);
+    rf_config_destroy(config);
 }
 
-/* "0>1 0>3 1>2 …" */
-static void ask_all(struct rf_reach_pairs *pairs, char out[200])
+static void need(void)
 {
+    struct rf_scenario *scenario;
+    struct rf_err err = {.text = ""};
+    ck_assert_msg(rf_scenario_build(config, model, 0, &scenario, &err) == RF_OK,
+                  "%s", err.text);
+    rf_reach_pairs_need(pairs, scenario);
+    rf_scenario_destroy(scenario);
+}
+
+/* "0>1 0>3 1>2 …"; how many each node opens, and how many lead to it. */
+struct asked {
+    char text[4096];
+    uint32_t from[MOST], to[MOST];
+};
+
+static struct asked ask_all(void)
+{
+    struct asked asked = {.text = ""};
     size_t used = 0;
     struct rf_msg message;
-    out[0] = '\0';
-    for (uint32_t i = 0; i < config.n_nodes; i++) {
+    rf_reach_pairs_choose(pairs, hellos);
+    for (uint32_t i = 0; i < config->n_nodes; i++) {
         if (!rf_reach_pairs_ask(pairs, i, &message)) {
             continue;
         }
         for (size_t k = 0; k < message.reach.n_peers; k++) {
             const struct rf_msg_reach_peer *peer = &message.reach.peers[k];
-            used += (size_t)snprintf(out + used, 200 - used, "%s%u>%u",
-                                     used > 0 ? " " : "", i, peer->node);
+            used +=
+                (size_t)snprintf(asked.text + used, sizeof(asked.text) - used,
+                                 "%s%u>%u", used > 0 ? " " : "", i, peer->node);
+            asked.from[i]++;
+            asked.to[peer->node]++;
             ck_assert_str_eq(peer->address, said[peer->node].address);
             ck_assert_uint_eq(peer->port, said[peer->node].reach_port);
         }
         rf_msg_free(&message);
     }
+    return asked;
 }
 
+#define ONE(node) "'nodes': ['" node "']"
+
 static const struct {
-    uint32_t n;
-    const char *absent, *mute, *loopback; /* nodes, by name */
+    uint32_t n, absent, mute, loopback; /* nodes, or NOBODY */
     const char *asked;
 } rings[] = {
-    {1, "", "", "", ""},
-    {2, "", "", "", "0>1 1>0"},
-    {3, "", "", "", "0>1 0>2 1>2 1>0 2>0 2>1"},
-    {4, "", "", "", "0>1 0>3 1>2 1>0 2>3 2>1 3>0 3>2"},
-    {4, "b", "", "", "0>2 0>3 2>3 2>0 3>0 3>2"},
-    {4, "b", "d", "", "0>2 2>0"},
-    {2, "", "", "b", "1>0"},
+    {2, NOBODY, NOBODY, NOBODY, "0>1 1>0"},
+    {3, NOBODY, NOBODY, NOBODY, "0>1 0>2 1>2 1>0 2>0 2>1"},
+    {4, NOBODY, NOBODY, NOBODY, "0>1 0>3 1>2 1>0 2>3 2>1 3>0 3>2"},
+    {4, 1, NOBODY, NOBODY, "0>2 0>3 2>3 2>0 3>0 3>2"},
+    {4, 1, 3, NOBODY, "0>2 2>0"},
+    {2, NOBODY, NOBODY, 1, "1>0"},
+    {2, 1, NOBODY, NOBODY, ""},
 };
 
-START_TEST(test_reach_pairs_has_each_node_reach_its_neighbours)
+START_TEST(test_reach_pairs_are_neighbours_in_a_ring)
 {
-    struct rf_reach_pairs *pairs;
-    char asked[200];
-    join(rings[_i].n);
-    for (uint32_t i = 0; i < rings[_i].n; i++) {
-        if (strstr(rings[_i].absent, names[i]) != NULL) {
-            hellos[i] = NULL;
-        }
-        if (strstr(rings[_i].mute, names[i]) != NULL) {
-            said[i].reach_port = RF_ABSENT_U32;
-        }
-        if (strstr(rings[_i].loopback, names[i]) != NULL) {
-            free(said[i].address);
-            said[i].address = rf_xstrdup("127.0.0.1");
-        }
+    struct asked asked;
+    join(rings[_i].n, ONE("n0"), ONE("n1"));
+    if (rings[_i].absent != NOBODY) {
+        hellos[rings[_i].absent] = NULL;
     }
-    pairs = rf_reach_pairs_create(&config, hellos);
-    ask_all(pairs, asked);
-    ck_assert_str_eq(asked, rings[_i].asked);
-    ck_assert(rf_reach_pairs_is_awaited(pairs) == (asked[0] != '\0'));
-    rf_reach_pairs_destroy(pairs);
+    if (rings[_i].mute != NOBODY) {
+        said[rings[_i].mute].reach_port = RF_ABSENT_U32;
+    }
+    if (rings[_i].loopback != NOBODY) {
+        free(said[rings[_i].loopback].address);
+        said[rings[_i].loopback].address = rf_xstrdup("127.0.0.1");
+    }
+    asked = ask_all();
+    ck_assert_str_eq(asked.text, rings[_i].asked);
+    ck_assert(rf_reach_pairs_is_awaited(pairs) == (asked.text[0] != '\0'));
     leave();
 }
 END_TEST
 
-static void answer(struct rf_reach_pairs *pairs, uint32_t from, uint32_t to,
-                   const char *error)
+/* Of a ring of four n0 and n2 are no neighbours; n0 and n1 are. */
+START_TEST(test_reach_pairs_are_those_that_exchange_data)
+{
+    join(4, ONE("n0"), ONE("n2"));
+    need();
+    need();
+    ck_assert_str_eq(ask_all().text, "0>1 0>3 0>2 1>2 1>0 2>3 2>1 3>0 3>2");
+    leave();
+    join(4, ONE("n0"), ONE("n1"));
+    need();
+    ck_assert_str_eq(ask_all().text, "0>1 0>3 1>2 1>0 2>3 2>1 3>0 3>2");
+    leave();
+}
+END_TEST
+
+/* `n_train` nodes send to each of `n_infer`: how many connections, without
+ * those of the ring, each of the first opens and each of the others gets. */
+static const struct {
+    uint32_t n_train, n_infer;
+    uint32_t opens_least, opens_most, gets_least, gets_most;
+} meshes[] = {
+    {1, 40, 8, 8, 0, 1}, {40, 1, 0, 1, 32, 32}, {20, 20, 8, 8, 8, 8},
+    {5, 36, 8, 8, 1, 2}, {36, 5, 4, 5, 32, 32},
+};
+
+/* A side that has a rank on each of some nodes. */
+static char *make_side(const char *kind, uint32_t first, uint32_t n)
+{
+    char list[MOST * 8];
+    size_t used = 0;
+    for (uint32_t i = 0; i < n; i++) {
+        used += (size_t)snprintf(list + used, sizeof(list) - used, "%s'n%u'",
+                                 i > 0 ? ", " : "", first + i);
+    }
+    return rf_xasprintf("%s, 'dp': %u, 'nodes': [%s]", kind, n, list);
+}
+
+START_TEST(test_reach_pairs_of_large_clusters_are_few_and_spread)
+{
+    const uint32_t n_train = meshes[_i].n_train, n_infer = meshes[_i].n_infer;
+    const uint32_t n = n_train + n_infer;
+    char *train = make_side("'layout': 'fsdp'", 0, n_train);
+    char *infer = make_side("'tp': 1", n_train, n_infer);
+    struct asked ring, asked;
+    join(n, train, infer);
+    ring = ask_all();
+    leave();
+    join(n, train, infer);
+    need();
+    asked = ask_all();
+    /* a neighbour that also gets data is tried once */
+    for (uint32_t i = 0; i < n; i++) {
+        const uint32_t opens = asked.from[i] - ring.from[i];
+        const uint32_t gets = asked.to[i] - ring.to[i];
+        const bool borders =
+            i == 0 || i == n - 1 || i == n_train || i + 1 == n_train;
+        ck_assert_uint_eq(ring.from[i], 2);
+        if (i < n_train) {
+            ck_assert_uint_le(opens, meshes[_i].opens_most);
+            ck_assert(borders || opens >= meshes[_i].opens_least);
+            ck_assert_uint_eq(gets, 0);
+        } else {
+            ck_assert_uint_le(gets, meshes[_i].gets_most);
+            ck_assert(borders || gets >= meshes[_i].gets_least);
+            ck_assert_uint_eq(opens, 0);
+        }
+    }
+    leave();
+    free(train);
+    free(infer);
+}
+END_TEST
+
+static void answer(uint32_t from, uint32_t to, const char *error)
 {
     char text[64];
     struct rf_msg_reached_peer peer = {to, NULL};
@@ -113,51 +220,52 @@ static void answer(struct rf_reach_pairs *pairs, uint32_t from, uint32_t to,
                         &(struct rf_msg_reached){.peers = &peer, .n_peers = 1});
 }
 
-/* An error only where a scenario sends that way. */
-START_TEST(test_reach_pairs_names_both_ends_of_what_does_not_connect)
+static void advise(void)
 {
-    struct configured_pair pair = configured_pair(
-        "{'name': 's', 'mode': 'disaggregated', 'train': {'tp': 2, 'nodes': "
-        "['b']}, 'infer': {'tp': 2, 'nodes': ['a']}}");
-    struct rf_reach_pairs *pairs;
-    char asked[200];
-    join(2);
-    pairs = rf_reach_pairs_create(&config, hellos);
-    ask_all(pairs, asked);
-    answer(pairs, 0, 1, "refused");
-    ck_assert(rf_reach_pairs_is_awaited(pairs));
-    answer(pairs, 1, 0, "no route");
-    answer(pairs, 1, 0, "again");
-    ck_assert(!rf_reach_pairs_is_awaited(pairs));
-    rf_reach_pairs_need(pairs, pair.scenario);
     rf_reach_pairs_advise(pairs, &findings);
+}
+
+static void expect(size_t at, enum rf_advice_level level, const char *about,
+                   const char *text)
+{
+    ck_assert_uint_lt(at, findings.n);
+    ck_assert_int_eq(findings.list[at].level, level);
+    ck_assert_str_eq(findings.list[at].about, about);
+    ck_assert_msg(strstr(findings.list[at].text, text) != NULL, "%s",
+                  findings.list[at].text);
+}
+
+/* An error only where a scenario sends that way; what is known late counts,
+ * too. */
+START_TEST(test_reach_pairs_name_both_ends_of_what_does_not_connect)
+{
+    join(3, ONE("n1"), ONE("n0"));
+    ask_all();
+    answer(0, 1, "refused");
+    ck_assert(rf_reach_pairs_is_awaited(pairs));
+    answer(2, 1, NULL);
+    answer(1, 0, "no route");
+    answer(1, 0, "again");
+    ck_assert(!rf_reach_pairs_is_awaited(pairs));
+    need();
+    advise();
     ck_assert_uint_eq(findings.n, 2);
-    ck_assert_int_eq(findings.list[0].level, RF_ADVICE_WARNING);
-    ck_assert_str_eq(findings.list[0].about, "a");
-    ck_assert_ptr_nonnull(
-        strstr(findings.list[0].text, "no data connection to b: refused;"));
-    ck_assert_ptr_nonnull(strstr(findings.list[0].text, "nodes[1].address"));
-    ck_assert_int_eq(findings.list[1].level, RF_ADVICE_ERROR);
-    ck_assert_ptr_nonnull(strstr(findings.list[1].text, "to a: no route;"));
-    rf_reach_pairs_destroy(pairs);
+    expect(0, RF_ADVICE_WARNING, "n0", "no data connection to n1: refused;");
+    expect(0, RF_ADVICE_WARNING, "n0", "nodes[1].address");
+    expect(1, RF_ADVICE_ERROR, "n1", "no data connection to n0: no route;");
     leave();
-    configured_pair_free(&pair);
 }
 END_TEST
 
-START_TEST(test_reach_pairs_says_nothing_of_what_connects_or_is_lost)
+START_TEST(test_reach_pairs_say_nothing_of_what_connects_or_is_lost)
 {
-    struct rf_reach_pairs *pairs;
-    char asked[200];
-    join(2);
-    pairs = rf_reach_pairs_create(&config, hellos);
-    ask_all(pairs, asked);
-    answer(pairs, 0, 1, NULL);
+    join(2, ONE("n0"), ONE("n1"));
+    ask_all();
+    answer(0, 1, NULL);
     rf_reach_pairs_take(pairs, 1, NULL);
     ck_assert(!rf_reach_pairs_is_awaited(pairs));
-    rf_reach_pairs_advise(pairs, &findings);
+    advise();
     ck_assert_uint_eq(findings.n, 0);
-    rf_reach_pairs_destroy(pairs);
     leave();
 }
 END_TEST
@@ -167,13 +275,16 @@ Suite *test_reach_pairs_suite(void)
 {
     Suite *suite = suite_create("reach_pairs");
     TCase *tests = tcase_create("reach_pairs");
-    tcase_add_loop_test(tests,
-                        test_reach_pairs_has_each_node_reach_its_neighbours, 0,
+    tcase_add_loop_test(tests, test_reach_pairs_are_neighbours_in_a_ring, 0,
                         RF_ARRAY_SIZE(rings));
+    tcase_add_test(tests, test_reach_pairs_are_those_that_exchange_data);
+    tcase_add_loop_test(tests,
+                        test_reach_pairs_of_large_clusters_are_few_and_spread,
+                        0, RF_ARRAY_SIZE(meshes));
     tcase_add_test(tests,
-                   test_reach_pairs_names_both_ends_of_what_does_not_connect);
+                   test_reach_pairs_name_both_ends_of_what_does_not_connect);
     tcase_add_test(tests,
-                   test_reach_pairs_says_nothing_of_what_connects_or_is_lost);
+                   test_reach_pairs_say_nothing_of_what_connects_or_is_lost);
     suite_add_tcase(suite, tests);
     return suite;
 }

@@ -164,6 +164,30 @@ START_TEST(test_addresses_that_other_nodes_cannot_reach)
 }
 END_TEST
 
+static void crossing_cb(uint32_t from, uint32_t to, void *data)
+{
+    bool(*crosses)[2] = data;
+    crosses[from][to] = true;
+}
+
+START_TEST(test_addresses_crossings_are_pairs_that_exchange_data)
+{
+    static const struct {
+        const char *scenario;
+        bool crosses;
+    } ways[] = {
+        {CROSSING("tcp"), true}, {CROSSING("ucx"), false}, {STAYING, false}};
+    for (size_t i = 0; i < sizeof(ways) / sizeof(ways[0]); i++) {
+        struct configured_pair pair = configured_pair(ways[i].scenario);
+        bool crosses[2][2] = {{false}};
+        rf_addresses_crossings(pair.scenario, crossing_cb, crosses);
+        ck_assert(crosses[1][0] == ways[i].crosses);
+        ck_assert(!crosses[0][0] && !crosses[0][1] && !crosses[1][1]);
+        configured_pair_free(&pair);
+    }
+}
+END_TEST
+
 Suite *test_addresses_suite(void);
 Suite *test_addresses_suite(void)
 {
@@ -171,6 +195,8 @@ Suite *test_addresses_suite(void)
     TCase *tests = tcase_create("addresses");
     tcase_add_loop_test(tests, test_addresses_that_other_nodes_cannot_reach, 0,
                         sizeof(cases) / sizeof(cases[0]));
+    tcase_add_test(tests,
+                   test_addresses_crossings_are_pairs_that_exchange_data);
     suite_add_tcase(suite, tests);
     return suite;
 }

@@ -18,7 +18,7 @@ struct reach_node {
     struct reach_link links[NEIGHBOURS + RF_REACH_DESTINATIONS];
     uint32_t n_links;
     uint32_t n_destinations; /* in any scenario */
-    bool awaited;
+    bool awaited, lost;
 };
 
 struct rf_reach_pairs {
@@ -79,7 +79,8 @@ void rf_reach_pairs_need(struct rf_reach_pairs *pairs,
 static bool listens(const struct rf_reach_pairs *pairs, uint32_t node)
 {
     const struct rf_msg_hello *hello = pairs->hellos[node];
-    return hello != NULL && hello->reach_port != RF_ABSENT_U32 &&
+    return !pairs->nodes[node].lost && hello != NULL &&
+           hello->reach_port != RF_ABSENT_U32 &&
            rf_addresses_of(pairs->config, hello, node) != NULL;
 }
 
@@ -190,21 +191,32 @@ bool rf_reach_pairs_ask(struct rf_reach_pairs *pairs, uint32_t node,
     return true;
 }
 
+static void await_no_more(struct rf_reach_pairs *pairs, uint32_t node)
+{
+    pairs->n_awaited -= pairs->nodes[node].awaited;
+    pairs->nodes[node].awaited = false;
+}
+
 void rf_reach_pairs_take(struct rf_reach_pairs *pairs, uint32_t node,
                          const struct rf_msg_reached *reached)
 {
     if (!pairs->nodes[node].awaited) {
         return;
     }
-    pairs->nodes[node].awaited = false;
-    pairs->n_awaited--;
-    for (size_t i = 0; reached != NULL && i < reached->n_peers; i++) {
+    await_no_more(pairs, node);
+    for (size_t i = 0; i < reached->n_peers; i++) {
         const struct rf_msg_reached_peer *peer = &reached->peers[i];
         struct reach_link *link = find_link(&pairs->nodes[node], peer->node);
         if (link != NULL && link->why == NULL && peer->error != NULL) {
             link->why = rf_xstrdup(peer->error);
         }
     }
+}
+
+void rf_reach_pairs_lose(struct rf_reach_pairs *pairs, uint32_t node)
+{
+    pairs->nodes[node].lost = true;
+    await_no_more(pairs, node);
 }
 
 bool rf_reach_pairs_is_awaited(const struct rf_reach_pairs *pairs)
@@ -215,7 +227,8 @@ bool rf_reach_pairs_is_awaited(const struct rf_reach_pairs *pairs)
 static void advise_link(const struct rf_reach_pairs *pairs, uint32_t from,
                         const struct reach_link *link, struct rf_findings *out)
 {
-    if (link->why != NULL) {
+    const struct reach_node *to = &pairs->nodes[link->to];
+    if (link->why != NULL && !to->lost && !to->awaited) {
         rf_findings_add(
             out,
             *sends(pairs, from, link->to) ? RF_ADVICE_ERROR : RF_ADVICE_WARNING,
@@ -227,11 +240,18 @@ static void advise_link(const struct rf_reach_pairs *pairs, uint32_t from,
 }
 
 void rf_reach_pairs_advise(const struct rf_reach_pairs *pairs,
-                           struct rf_findings *out)
+                           uint32_t waited_s, struct rf_findings *out)
 {
     for (uint32_t i = 0; i < pairs->config->n_nodes; i++) {
-        for (uint32_t k = 0; k < pairs->nodes[i].n_links; k++) {
-            advise_link(pairs, i, &pairs->nodes[i].links[k], out);
+        const struct reach_node *node = &pairs->nodes[i];
+        if (node->awaited) {
+            rf_findings_add(out, RF_ADVICE_ERROR, pairs->config->node_names[i],
+                            "has not said within %u s which nodes it reaches: "
+                            "its worker hangs or gets little processor time",
+                            waited_s);
+        }
+        for (uint32_t k = 0; k < node->n_links; k++) {
+            advise_link(pairs, i, &node->links[k], out);
         }
     }
 }

@@ -31,8 +31,8 @@ void rf_reach_pairs_destroy(struct rf_reach_pairs *pairs); /* or NULL */
 void rf_reach_pairs_need(struct rf_reach_pairs *pairs,
                          const struct rf_scenario *scenario);
 
-/* Once. `hellos` has one per node, NULL: it has not joined. What
- * preflight/addresses.h finds without trying is left out. */
+/* Once. `hellos` has one per node, NULL: it has not joined. Lost nodes and what
+ * preflight/addresses.h finds without trying are left out. */
 void rf_reach_pairs_choose(struct rf_reach_pairs *pairs,
                            const struct rf_msg_hello *const *hellos);
 
@@ -40,12 +40,17 @@ void rf_reach_pairs_choose(struct rf_reach_pairs *pairs,
  * rf_msg_free() it. */
 bool rf_reach_pairs_ask(struct rf_reach_pairs *pairs, uint32_t node,
                         struct rf_msg *out);
-/* Its answer; NULL: it is lost. What was not asked for is ignored. */
+/* Its answer. What was not asked for is ignored. */
 void rf_reach_pairs_take(struct rf_reach_pairs *pairs, uint32_t node,
                          const struct rf_msg_reached *reached);
+/* The node is lost, before, while or after it is asked. */
+void rf_reach_pairs_lose(struct rf_reach_pairs *pairs, uint32_t node);
 bool rf_reach_pairs_is_awaited(const struct rf_reach_pairs *pairs);
 
+/* Says what does not connect, but not to nodes that are lost, and names nodes
+ * that are still awaited after `waited_s`, in place of what others say of
+ * them. */
 void rf_reach_pairs_advise(const struct rf_reach_pairs *pairs,
-                           struct rf_findings *out);
+                           uint32_t waited_s, struct rf_findings *out);
 
 #endif

@@ -27,7 +27,7 @@
 
 #define CLOCKS_MS 300 /* for the quick leases after joining */
 #define SLOW_START_MS 1500
-#define REACH_MS 15000 /* longer than nodes take */
+#define REACH_S 15 /* longer than nodes take */
 
 struct check {
     const struct rf_cli *cli;
@@ -145,14 +145,14 @@ static void ask_to_reach(struct check *check)
     struct rf_msg reach;
     rf_reach_pairs_choose(check->pairs,
                           (const struct rf_msg_hello *const *)check->hellos);
-    check->reaching = true;
-    uv_timer_start(&check->timer, timer_cb, REACH_MS, 0);
     for (uint32_t i = 0; i < check->config->n_nodes; i++) {
-        if (!check->lost[i] && rf_reach_pairs_ask(check->pairs, i, &reach)) {
+        if (rf_reach_pairs_ask(check->pairs, i, &reach)) {
             rf_cluster_send(check->cluster, i, &reach);
             rf_msg_free(&reach);
         }
     }
+    check->reaching = true; /* all that are awaited are known */
+    uv_timer_start(&check->timer, timer_cb, (uint64_t)REACH_S * 1000, 0);
     act_on_reach(check, false);
 }
 
@@ -191,11 +191,11 @@ static void lost_cb(uint32_t node, const struct rf_err *why, void *data)
     rf_findings_add(&check->findings, RF_ADVICE_ERROR,
                     check->config->node_names[node], "%s", why->text);
     check->lost[node] = true;
+    rf_reach_pairs_lose(check->pairs, node);
     if (!check->decided[node]) {
         check->decided[node] = true;
         maybe_all(check);
     } else if (check->reaching) {
-        rf_reach_pairs_take(check->pairs, node, NULL);
         act_on_reach(check, false);
     } else if (check->inspecting) {
         act_on_headers(
@@ -351,7 +351,7 @@ static void advise_everything(struct check *check)
         }
         rf_scenario_destroy(scenario);
     }
-    rf_reach_pairs_advise(check->pairs, &check->findings);
+    rf_reach_pairs_advise(check->pairs, REACH_S, &check->findings);
     rf_findings_merge(&check->findings);
 }
 

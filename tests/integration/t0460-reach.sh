@@ -2,6 +2,7 @@
 # Addresses and ways for data that hosts of a test bed cannot use: `check` says
 # so, and a run before it starts ranks.
 # waits
+# limit: 180
 # shellcheck source=../lib/test.sh disable=SC2034
 . "$(dirname "$0")/../lib/test.sh"
 [ "$(id -u)" = 0 ] || skip_all "network namespaces need root"
@@ -89,6 +90,29 @@ test_a_way_that_only_the_refit_uses_is_tried() {
     expect_text out '^1 error, '
     run_coord check cluster.json
     expect_exit 0
+    expect_no_text out 'no data connection'
+}
+
+# The second host says at once that it cannot reach the first, whose words to it
+# are not answered: while it waits, it stops.
+test_a_node_that_stops_while_it_tries_is_named_alone() {
+    local agent
+    ip -n "${ns[1]}" route add unreachable "${host[0]}"
+    at_exit "ip -n ${ns[1]} route del unreachable ${host[0]} 2>/dev/null"
+    cluster
+    start_coord check cluster.json --verbose
+    wait_until 30 'the second host has answered' \
+        grep -q "${host[1]}: REACHED" err
+    agent=$(ip netns pids "${ns[0]}" | while read -r pid; do
+        [ "$(readlink "/proc/$pid/exe")" != "$worker" ] || echo "$pid"
+    done)
+    kill -STOP "$agent"
+    at_exit "kill -KILL $agent 2>/dev/null"
+    finish_coord
+    ip -n "${ns[1]}" route del unreachable "${host[0]}"
+    expect_exit 4
+    expect_text out "^E ${host[0]}: (silent for 15|has not said within 15 s)"
+    expect_text out '^1 error, '
     expect_no_text out 'no data connection'
 }
 

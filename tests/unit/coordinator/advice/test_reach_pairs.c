@@ -9,6 +9,7 @@
 
 #define MOST 41
 #define NOBODY UINT32_MAX
+#define WAITED_S 15
 
 static struct rf_config *config;
 static struct rf_model *model;
@@ -102,16 +103,17 @@ static struct asked ask_all(void)
 #define ONE(node) "'nodes': ['" node "']"
 
 static const struct {
-    uint32_t n, absent, mute, loopback; /* nodes, or NOBODY */
+    uint32_t n, absent, mute, loopback, lost; /* nodes, or NOBODY */
     const char *asked;
 } rings[] = {
-    {2, NOBODY, NOBODY, NOBODY, "0>1 1>0"},
-    {3, NOBODY, NOBODY, NOBODY, "0>1 0>2 1>2 1>0 2>0 2>1"},
-    {4, NOBODY, NOBODY, NOBODY, "0>1 0>3 1>2 1>0 2>3 2>1 3>0 3>2"},
-    {4, 1, NOBODY, NOBODY, "0>2 0>3 2>3 2>0 3>0 3>2"},
-    {4, 1, 3, NOBODY, "0>2 2>0"},
-    {2, NOBODY, NOBODY, 1, "1>0"},
-    {2, 1, NOBODY, NOBODY, ""},
+    {2, NOBODY, NOBODY, NOBODY, NOBODY, "0>1 1>0"},
+    {3, NOBODY, NOBODY, NOBODY, NOBODY, "0>1 0>2 1>2 1>0 2>0 2>1"},
+    {4, NOBODY, NOBODY, NOBODY, NOBODY, "0>1 0>3 1>2 1>0 2>3 2>1 3>0 3>2"},
+    {4, 1, NOBODY, NOBODY, NOBODY, "0>2 0>3 2>3 2>0 3>0 3>2"},
+    {4, 1, 3, NOBODY, NOBODY, "0>2 2>0"},
+    {4, 1, NOBODY, NOBODY, 3, "0>2 2>0"},
+    {2, NOBODY, NOBODY, 1, NOBODY, "1>0"},
+    {2, 1, NOBODY, NOBODY, NOBODY, ""},
 };
 
 START_TEST(test_reach_pairs_are_neighbours_in_a_ring)
@@ -127,6 +129,9 @@ START_TEST(test_reach_pairs_are_neighbours_in_a_ring)
     if (rings[_i].loopback != NOBODY) {
         free(said[rings[_i].loopback].address);
         said[rings[_i].loopback].address = rf_xstrdup("127.0.0.1");
+    }
+    if (rings[_i].lost != NOBODY) {
+        rf_reach_pairs_lose(pairs, rings[_i].lost);
     }
     asked = ask_all();
     ck_assert_str_eq(asked.text, rings[_i].asked);
@@ -222,7 +227,7 @@ static void answer(uint32_t from, uint32_t to, const char *error)
 
 static void advise(void)
 {
-    rf_reach_pairs_advise(pairs, &findings);
+    rf_reach_pairs_advise(pairs, WAITED_S, &findings);
 }
 
 static void expect(size_t at, enum rf_advice_level level, const char *about,
@@ -257,15 +262,37 @@ START_TEST(test_reach_pairs_name_both_ends_of_what_does_not_connect)
 }
 END_TEST
 
-START_TEST(test_reach_pairs_say_nothing_of_what_connects_or_is_lost)
+/* A node that is lost has been reported: its address is not to blame. */
+START_TEST(test_reach_pairs_blame_no_address_of_a_lost_node)
 {
-    join(2, ONE("n0"), ONE("n1"));
+    join(3, ONE("n0"), ONE("n1"));
+    need();
     ask_all();
-    answer(0, 1, NULL);
-    rf_reach_pairs_take(pairs, 1, NULL);
+    answer(0, 1, "closed");
+    rf_reach_pairs_lose(pairs, 1);
+    ck_assert(rf_reach_pairs_is_awaited(pairs));
+    answer(2, 1, "refused");
     ck_assert(!rf_reach_pairs_is_awaited(pairs));
+    rf_reach_pairs_lose(pairs, 1);
+    answer(1, 0, "late");
     advise();
     ck_assert_uint_eq(findings.n, 0);
+    leave();
+}
+END_TEST
+
+START_TEST(test_reach_pairs_name_nodes_that_do_not_answer)
+{
+    join(3, ONE("n0"), ONE("n1"));
+    need();
+    ask_all();
+    answer(0, 1, "no answer in time");
+    answer(2, 0, "refused");
+    advise();
+    ck_assert_uint_eq(findings.n, 2);
+    expect(0, RF_ADVICE_ERROR, "n1",
+           "has not said within 15 s which nodes it reaches");
+    expect(1, RF_ADVICE_WARNING, "n2", "no data connection to n0: refused;");
     leave();
 }
 END_TEST
@@ -283,8 +310,8 @@ Suite *test_reach_pairs_suite(void)
                         0, RF_ARRAY_SIZE(meshes));
     tcase_add_test(tests,
                    test_reach_pairs_name_both_ends_of_what_does_not_connect);
-    tcase_add_test(tests,
-                   test_reach_pairs_say_nothing_of_what_connects_or_is_lost);
+    tcase_add_test(tests, test_reach_pairs_blame_no_address_of_a_lost_node);
+    tcase_add_test(tests, test_reach_pairs_name_nodes_that_do_not_answer);
     suite_add_tcase(suite, tests);
     return suite;
 }

@@ -49,11 +49,9 @@ static bool too_deep(const char *text, size_t size)
     return false;
 }
 
-static enum rf_status parse(const char *text, size_t size, const char *name,
-                            size_t flags, json_t **out, struct rf_err *err)
+enum rf_status rf_json_check_text(const char *text, size_t size,
+                                  const char *name, struct rf_err *err)
 {
-    json_error_t why;
-    json_t *value;
     const char *nul = memchr(text, '\0', size); /* Jansson skips some */
     if (nul != NULL) {
         return rf_err_set(err, RF_ERR_CONFIG, "%s: NUL byte at offset %td",
@@ -70,6 +68,15 @@ static enum rf_status parse(const char *text, size_t size, const char *name,
                           "%s: nested deeper than %d levels", name,
                           RF_JSON_MAX_DEPTH);
     }
+    return RF_OK;
+}
+
+static enum rf_status parse(const char *text, size_t size, const char *name,
+                            size_t flags, json_t **out, struct rf_err *err)
+{
+    json_error_t why;
+    json_t *value;
+    RF_TRY(rf_json_check_text(text, size, name, err));
     value = json_loadb(text, size, JSON_REJECT_DUPLICATES | flags, &why);
     if (value == NULL) {
         return rf_json_syntax_fail(text, size, name,

@@ -33,6 +33,12 @@ enum rf_status rf_json_parse_value(const char *text, const char *name,
                                    json_t **out,
                                    struct rf_err *err) RF_MUST_CHECK;
 
+/* What rf_json_parse() refuses before Jansson sees it: a NUL, a byte order mark
+ * and too great a depth. */
+enum rf_status rf_json_check_text(const char *text, size_t size,
+                                  const char *name,
+                                  struct rf_err *err) RF_MUST_CHECK;
+
 /* Reads a regular file of at most `max_bytes` and parses it. */
 enum rf_status rf_json_load(const char *path, size_t max_bytes, json_t **out,
                             struct rf_err *err) RF_MUST_CHECK;

@@ -13,6 +13,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "common/json_members.h"
 #include "common/mem.h"
 #include "planner/model/model.h"
 #include "planner/model/shape_json.h"
@@ -21,16 +22,17 @@
 #define HEADER_MAX_BYTES (UINT64_C(100) << 20) /* the format's own limit */
 
 struct extent {
-    const char *name; /* borrowed from the header */
+    const char *name; /* the header's */
     uint64_t begin, end;
 };
 
 struct header_reader {
-    struct rf_jnode root;
+    const char *file;
+    json_t *shared_file; /* the same for all its tensors, ... */
+    json_t *shared;      /* ... as are equal dtypes and shapes, by their text */
     uint64_t data_offset, data_bytes;
     struct extent *extents;
     size_t n, cap;
-    struct rf_err *err;
 };
 
 static enum rf_status check_lengths(const uint8_t *head, uint64_t head_bytes,
@@ -85,7 +87,7 @@ static enum rf_status check_metadata(const struct rf_jnode *node,
 /* "data_offsets": [begin, end] inside the data. */
 static enum rf_status read_offsets(const struct header_reader *reader,
                                    const struct rf_jnode *node,
-                                   struct extent *extent)
+                                   struct extent *extent, struct rf_err *err)
 {
     struct rf_jnode list = rf_jnode_get(node, "data_offsets");
     const json_t *begin = json_array_get(list.value, 0);
@@ -93,14 +95,14 @@ static enum rf_status read_offsets(const struct header_reader *reader,
     if (json_array_size(list.value) != 2 || !json_is_integer(begin) ||
         !json_is_integer(end) || json_integer_value(begin) < 0 ||
         json_integer_value(end) < json_integer_value(begin)) {
-        return rf_jnode_wrong(&list, reader->err,
+        return rf_jnode_wrong(&list, err,
                               "must be two offsets, the first not above the "
                               "second");
     }
     extent->begin = (uint64_t)json_integer_value(begin);
     extent->end = (uint64_t)json_integer_value(end);
     if (extent->end > reader->data_bytes) {
-        return rf_jnode_fail(&list, reader->err,
+        return rf_jnode_fail(&list, err,
                              "ends at %llu, past the %llu bytes of data in "
                              "the file",
                              (unsigned long long)extent->end,
@@ -109,41 +111,75 @@ static enum rf_status read_offsets(const struct header_reader *reader,
     return RF_OK;
 }
 
+/* Replaces a member of a tensor by the equal one of another, if there is one:
+ * a million tensors have few shapes. */
+static void share(const struct header_reader *reader, json_t *tensor,
+                  const char *key, const char *text)
+{
+    json_t *known = json_object_get(reader->shared, text);
+    if (known != NULL) {
+        json_object_set(tensor, key, known);
+    } else {
+        json_object_set(reader->shared, text, json_object_get(tensor, key));
+    }
+}
+
+/* Makes a header's tensor a manifest's. */
+static void set_place(const struct header_reader *reader, json_t *tensor,
+                      uint64_t begin)
+{
+    json_object_del(tensor, "data_offsets");
+    json_object_set(tensor, "file", reader->shared_file);
+    json_object_set_new(
+        tensor, "offset",
+        json_integer((json_int_t)(reader->data_offset + begin)));
+}
+
 static enum rf_status read_tensor(struct header_reader *reader,
-                                  const char *name)
+                                  const struct rf_jnode *node, const char *name,
+                                  struct rf_err *err)
 {
     static const char *const keys[] = {"dtype", "shape", "data_offsets", NULL};
-    struct rf_jnode node = rf_jnode_get(&reader->root, name);
     struct extent extent = {.name = name};
+    char text[RF_SHAPE_TEXT_SIZE];
     uint64_t shape[RF_TENSOR_MAX_DIMS], bytes;
     uint32_t ndim = 0;
     enum rf_dtype dtype = RF_F32;
-    enum rf_status status;
-    if ((status = rf_jnode_check_keys(&node, keys, reader->err)) != RF_OK ||
-        (status = rf_jnode_require(&node, "dtype", reader->err)) != RF_OK ||
-        (status = rf_dtype_from_json(&node, "dtype", &dtype, reader->err)) !=
-            RF_OK ||
-        (status = rf_shape_from_json(&node, &ndim, shape, reader->err)) !=
-            RF_OK ||
-        (status = read_offsets(reader, &node, &extent)) != RF_OK) {
-        return status;
-    }
+    RF_TRY(rf_jnode_check_keys(node, keys, err));
+    RF_TRY(rf_jnode_require(node, "dtype", err));
+    RF_TRY(rf_dtype_from_json(node, "dtype", &dtype, err));
+    RF_TRY(rf_shape_from_json(node, &ndim, shape, err));
+    RF_TRY(read_offsets(reader, node, &extent, err));
     bytes = rf_dtype_bytes(dtype);
     for (uint32_t d = 0; d < ndim; d++) {
         if (!rf_mul_u64(bytes, shape[d], &bytes)) {
-            return rf_jnode_fail(&node, reader->err,
+            return rf_jnode_fail(node, err,
                                  "shape has more bytes than 64 bits count");
         }
     }
     if (bytes != extent.end - extent.begin) {
-        return rf_jnode_fail(&node, reader->err,
+        return rf_jnode_fail(node, err,
                              "shape and dtype make %llu bytes, data_offsets "
                              "%llu",
                              (unsigned long long)bytes,
                              (unsigned long long)(extent.end - extent.begin));
     }
     RF_PUSH(reader->extents, reader->n, reader->cap, extent);
+    set_place(reader, node->value, extent.begin);
+    share(reader, node->value, "dtype", rf_dtype_header_name(dtype));
+    share(reader, node->value, "shape", rf_shape_text(shape, ndim, text));
     return RF_OK;
+}
+
+static enum rf_status read_member(void *data, json_t *header, const char *name,
+                                  struct rf_err *err)
+{
+    struct header_reader *reader = data;
+    struct rf_jnode root = rf_jnode_root(header, reader->file);
+    struct rf_jnode node = rf_jnode_get(&root, name);
+    return strcmp(name, "__metadata__") == 0
+               ? check_metadata(&node, err)
+               : read_tensor(reader, &node, name, err);
 }
 
 static int compare_extents(const void *left, const void *right)
@@ -152,12 +188,14 @@ static int compare_extents(const void *left, const void *right)
     return a->begin < b->begin ? -1 : a->begin > b->begin;
 }
 
-static enum rf_status check_tiling(struct header_reader *reader)
+static enum rf_status check_tiling(struct header_reader *reader,
+                                   const struct rf_jnode *root,
+                                   struct rf_err *err)
 {
     uint64_t at = 0;
     const char *before = "the start of the data";
     if (reader->n == 0) {
-        return rf_jnode_fail(&reader->root, reader->err, "has no tensors");
+        return rf_jnode_fail(root, err, "has no tensors");
     }
     qsort(reader->extents, reader->n, sizeof(*reader->extents),
           compare_extents);
@@ -165,7 +203,7 @@ static enum rf_status check_tiling(struct header_reader *reader)
         const struct extent *extent = &reader->extents[i];
         if (extent->begin != at) {
             return rf_jnode_fail(
-                &reader->root, reader->err,
+                root, err,
                 "%.100s begins at %llu and %s %.100s, which "
                 "ends at %llu",
                 extent->name, (unsigned long long)extent->begin,
@@ -176,7 +214,7 @@ static enum rf_status check_tiling(struct header_reader *reader)
         before = extent->name;
     }
     if (at != reader->data_bytes) {
-        return rf_jnode_fail(&reader->root, reader->err,
+        return rf_jnode_fail(root, err,
                              "the tensors end at %llu, but the file has %llu "
                              "bytes of data",
                              (unsigned long long)at,
@@ -187,74 +225,49 @@ static enum rf_status check_tiling(struct header_reader *reader)
 
 /* Moves the tensors into `manifest`, all or, when one is there already, none.
  * They are not copied: a header may have a million of them. */
-static enum rf_status add_found(struct header_reader *reader, json_t *manifest)
+static enum rf_status add_found(const struct header_reader *reader,
+                                const struct rf_jnode *root, json_t *manifest,
+                                struct rf_err *err)
 {
-    json_t *file;
     for (size_t i = 0; i < reader->n; i++) {
         const char *name = reader->extents[i].name;
         if (json_object_get(manifest, name) != NULL) {
-            return rf_jnode_fail(&reader->root, reader->err,
-                                 "%.100s is in another file too", name);
+            return rf_jnode_fail(root, err, "%.100s is in another file too",
+                                 name);
         }
     }
-    file = json_string(reader->root.file);
     for (size_t i = 0; i < reader->n; i++) {
-        const struct extent *extent = &reader->extents[i];
-        json_t *tensor = json_object_get(reader->root.value, extent->name);
-        json_object_del(tensor, "data_offsets");
-        json_object_set(tensor, "file", file);
-        json_object_set_new(
-            tensor, "offset",
-            json_integer((json_int_t)(reader->data_offset + extent->begin)));
-        json_object_set(manifest, extent->name, tensor);
-        json_object_del(reader->root.value, extent->name); /* frees the name */
+        const char *name = reader->extents[i].name;
+        json_object_set(manifest, name, json_object_get(root->value, name));
+        json_object_del(root->value, name); /* frees the name */
     }
-    json_decref(file);
     return RF_OK;
-}
-
-static enum rf_status read_header(struct header_reader *reader)
-{
-    enum rf_status status = RF_OK;
-    const char *name;
-    json_t *value;
-    if (!json_is_object(reader->root.value)) {
-        return rf_jnode_fail(&reader->root, reader->err, "must be an object");
-    }
-    json_object_foreach (reader->root.value, name, value) {
-        if (status != RF_OK) {
-            break;
-        }
-        if (strcmp(name, "__metadata__") == 0) {
-            struct rf_jnode node = rf_jnode_get(&reader->root, name);
-            status = check_metadata(&node, reader->err);
-        } else {
-            status = read_tensor(reader, name);
-        }
-    }
-    return status != RF_OK ? status : check_tiling(reader);
 }
 
 enum rf_status rf_safetensors_read(const void *head, uint64_t head_bytes,
                                    uint64_t file_bytes, const char *file,
                                    json_t *manifest, struct rf_err *err)
 {
-    struct header_reader reader = {.err = err};
+    struct header_reader reader = {.file = file};
     uint64_t header_bytes = 0;
     json_t *header = NULL;
-    enum rf_status status =
-        check_lengths(head, head_bytes, file_bytes, file, &header_bytes, err);
-    RF_THEN(status, rf_json_parse((const char *)head + LENGTH_BYTES,
-                                  (size_t)header_bytes, file, &header, err));
-    if (status != RF_OK) {
-        return status;
-    }
-    reader.root = rf_jnode_root(header, file);
+    struct rf_jnode root;
+    enum rf_status status;
+    RF_TRY(
+        check_lengths(head, head_bytes, file_bytes, file, &header_bytes, err));
+    reader.shared_file = json_string(file);
+    reader.shared = json_object();
     reader.data_offset = LENGTH_BYTES + header_bytes;
     reader.data_bytes = file_bytes - reader.data_offset;
-    status = read_header(&reader);
-    RF_THEN(status, add_found(&reader, manifest));
+    status = rf_json_members_read((const char *)head + LENGTH_BYTES,
+                                  (size_t)header_bytes, file, read_member,
+                                  &reader, &header, err);
+    root = rf_jnode_root(header, file);
+    RF_THEN(status, check_tiling(&reader, &root, err));
+    RF_THEN(status, add_found(&reader, &root, manifest, err));
     free(reader.extents);
+    json_decref(reader.shared);
+    json_decref(reader.shared_file);
     json_decref(header);
     return status;
 }

@@ -34,6 +34,31 @@ static enum rf_status read_header(const char *header, uint64_t data,
     return status;
 }
 
+START_TEST(test_safetensors_tensors_share_equal_values)
+{
+    json_t *manifest = json_object(), *a, *b, *c;
+    struct rf_err err = {0};
+    ck_assert_msg(
+        read_header(
+            "{'a': {'dtype': 'F32', 'shape': [4], 'data_offsets': [0, 16]}, "
+            "'b': {'dtype': 'F32', 'shape': [4], 'data_offsets': [16, 32]}, "
+            "'c': {'dtype': 'I32', 'shape': [2, 2], "
+            "'data_offsets': [32, 48]}}",
+            48, manifest, &err) == RF_OK,
+        "%s", err.text);
+    a = json_object_get(manifest, "a");
+    b = json_object_get(manifest, "b");
+    c = json_object_get(manifest, "c");
+    ck_assert_ptr_eq(json_object_get(a, "shape"), json_object_get(b, "shape"));
+    ck_assert_ptr_eq(json_object_get(a, "dtype"), json_object_get(b, "dtype"));
+    ck_assert_ptr_eq(json_object_get(a, "file"), json_object_get(c, "file"));
+    ck_assert_uint_eq(json_array_size(json_object_get(c, "shape")), 2);
+    ck_assert_str_eq(json_string_value(json_object_get(c, "dtype")), "I32");
+    ck_assert_uint_eq(json_object_size(a), 4);
+    json_decref(manifest);
+}
+END_TEST
+
 START_TEST(test_safetensors_adds_tensors_with_their_places)
 {
     static const char header[] =
@@ -164,6 +189,7 @@ Suite *test_safetensors_suite(void)
     Suite *suite = suite_create("safetensors");
     TCase *tests = tcase_create("safetensors");
     tcase_add_test(tests, test_safetensors_adds_tensors_with_their_places);
+    tcase_add_test(tests, test_safetensors_tensors_share_equal_values);
     tcase_add_loop_test(tests, test_safetensors_refuses_a_header_that_lies, 0,
                         (int)RF_ARRAY_SIZE(lies));
     tcase_add_test(tests, test_safetensors_checks_the_length_before_reading);

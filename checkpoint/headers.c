@@ -244,36 +244,98 @@ enum rf_status rf_checkpoint_headers_read(const char *folder, json_t **out,
     return RF_OK;
 }
 
-static json_t *digest_of(const json_t *value)
+/* --- Digests -------------------------------------------------------------- */
+
+static void hash_value(struct rf_hash *hash, const json_t *value);
+
+/* The sum is the same in whatever order members are added. */
+static void add_member(struct rf_hash *sum, const char *key,
+                       const json_t *value)
 {
-    char *text = json_dumps(value, JSON_COMPACT | JSON_SORT_KEYS);
-    char digest[RF_HASH_TEXT_SIZE];
     struct rf_hash hash;
     rf_hash_init(&hash);
-    rf_hash_bytes(&hash, text, strlen(text));
-    rf_hash_text(&hash, digest);
-    free(text);
-    return json_string(digest);
+    rf_hash_bytes(&hash, key, strlen(key));
+    hash_value(&hash, value);
+    sum->a += hash.a;
+    sum->b += hash.b;
+    sum->length++;
+}
+
+static struct rf_hash sum_members(const json_t *object)
+{
+    struct rf_hash sum = {.length = 0};
+    const char *key;
+    json_t *value;
+    json_object_foreach ((json_t *)(uintptr_t)object, key, value) {
+        add_member(&sum, key, value);
+    }
+    return sum;
+}
+
+/* Adds what a value is, not a text of it: Jansson's versions differ in how they
+ * write numbers. */
+static void hash_value(struct rf_hash *hash, const json_t *value)
+{
+    const double real = json_real_value(value);
+    uint64_t bits;
+    struct rf_hash sum;
+    rf_hash_u64(hash, (uint64_t)json_typeof(value));
+    switch (json_typeof(value)) {
+    case JSON_OBJECT:
+        sum = sum_members(value);
+        rf_hash_record(hash, (uint64_t[]){sum.a, sum.b, sum.length}, 3);
+        break;
+    case JSON_ARRAY:
+        rf_hash_u64(hash, json_array_size(value));
+        for (size_t i = 0; i < json_array_size(value); i++) {
+            hash_value(hash, json_array_get(value, i));
+        }
+        break;
+    case JSON_STRING:
+        rf_hash_bytes(hash, json_string_value(value),
+                      json_string_length(value));
+        break;
+    case JSON_REAL:
+        memcpy(&bits, &real, sizeof(bits));
+        rf_hash_u64(hash, bits);
+        break;
+    default: /* 0 of what has no number */
+        rf_hash_u64(hash, (uint64_t)json_integer_value(value));
+    }
+}
+
+static json_t *text_of(const struct rf_hash *sum)
+{
+    char text[RF_HASH_TEXT_SIZE];
+    rf_hash_text(sum, text);
+    return json_string(text);
 }
 
 json_t *rf_checkpoint_headers_digests(const json_t *headers)
 {
-    json_t *files = json_object(), *digests = json_object(), *value;
+    json_t *digests = json_object(), *value; /* at first indices of sums */
     json_t *config = json_object_get(headers, "config");
+    struct rf_hash *sums = NULL;
+    size_t n = 0, cap = 0;
     const char *name;
     json_object_foreach (json_object_get(headers, "manifest"), name, value) {
         const char *file = json_string_value(json_object_get(value, "file"));
-        if (json_object_get(files, file) == NULL) {
-            json_object_set_new(files, file, json_object());
+        json_t *index = json_object_get(digests, file);
+        if (index == NULL) {
+            index = json_integer((json_int_t)n);
+            json_object_set_new(digests, file, index);
+            RF_PUSH(sums, n, cap, (struct rf_hash){.length = 0});
         }
-        json_object_set(json_object_get(files, file), name, value);
+        add_member(&sums[json_integer_value(index)], name, value);
     }
-    json_object_foreach (files, name, value) {
-        json_object_set_new(digests, name, digest_of(value));
+    json_object_foreach (digests, name, value) {
+        json_object_set_new(digests, name,
+                            text_of(&sums[json_integer_value(value)]));
     }
     if (config != NULL) {
-        json_object_set_new(digests, "config.json", digest_of(config));
+        const struct rf_hash sum = sum_members(config);
+        json_object_set_new(digests, "config.json", text_of(&sum));
     }
-    json_decref(files);
+    free(sums);
     return digests;
 }

@@ -138,6 +138,28 @@ START_TEST(test_digests_of_headers_differ_only_for_the_file_that_does)
 }
 END_TEST
 
+/* Versions of Jansson write numbers differently. */
+START_TEST(test_digests_of_equal_values_are_equal)
+{
+    json_t *before, *after;
+    write_tensor("a.safetensors", "one");
+    write_text("config.json", "{\"a\": [1e-6, 0.1], \"b\": {\"x\": true, "
+                              "\"y\": null}}");
+    before = digests_of_folder();
+    write_text("config.json", "{\"b\": {\"y\": null, \"x\": true}, "
+                              "\"a\": [0.000001, 1e-1]}");
+    after = digests_of_folder();
+    ck_assert(json_equal(before, after));
+    json_decref(after);
+    write_text("config.json", "{\"a\": [1e-6, 0.1], \"b\": {\"x\": false, "
+                              "\"y\": null}}");
+    after = digests_of_folder();
+    ck_assert(!json_equal(before, after));
+    json_decref(before);
+    json_decref(after);
+}
+END_TEST
+
 Suite *test_headers_suite(void);
 Suite *test_headers_suite(void)
 {
@@ -149,6 +171,7 @@ Suite *test_headers_suite(void)
     tcase_add_test(tests, test_a_folder_that_ranks_cannot_be_told_is_refused);
     tcase_add_test(tests,
                    test_digests_of_headers_differ_only_for_the_file_that_does);
+    tcase_add_test(tests, test_digests_of_equal_values_are_equal);
     suite_add_tcase(suite, tests);
     return suite;
 }

@@ -33,7 +33,7 @@ struct tensor_source {
 
 struct rf_checkpoint {
     const char *folder;
-    const json_t *tensors;
+    const json_t *tensors, *twins;
     struct open_file *files;
     size_t n_files, capacity;
     atomic_ullong *read_bytes;
@@ -58,6 +58,7 @@ enum rf_status rf_checkpoint_slices_create(const json_t *files,
     checkpoint = rf_xcalloc(1, sizeof(*checkpoint));
     checkpoint->folder = folder;
     checkpoint->tensors = tensors;
+    checkpoint->twins = json_object_get(files, "twins");
     checkpoint->window = rf_xmalloc(WINDOW_BYTES);
     checkpoint->read_bytes = read_bytes;
     *out = checkpoint;
@@ -133,8 +134,8 @@ enum rf_status rf_checkpoint_slices_select(struct rf_checkpoint *checkpoint,
                                            const char *tensor,
                                            struct rf_err *err)
 {
-    const char *twin = json_string_value(
-        json_object_get(json_object_get(checkpoint->tensors, tensor), "twin"));
+    const char *twin =
+        json_string_value(json_object_get(checkpoint->twins, tensor));
     struct tensor_source own, other = {.tensor = NULL};
     RF_TRY(find_source(checkpoint, tensor, &own, err));
     if (twin != NULL) {

@@ -21,7 +21,7 @@ enum rf_status rf_checkpoint_slices_create(const json_t *files,
                                            struct rf_err *err) RF_MUST_CHECK;
 void rf_checkpoint_slices_destroy(struct rf_checkpoint *checkpoint);
 
-/* What the next reads are from. Of a tensor with a "twin" they fail where that
+/* What the next reads are from. Of a tensor with a twin they fail where that
  * holds other bytes: RF_ERR_CONFIG that names both. */
 enum rf_status rf_checkpoint_slices_select(struct rf_checkpoint *checkpoint,
                                            const char *tensor,

@@ -115,8 +115,8 @@ static enum rf_status check_name(const struct rf_jnode *node, const char *name,
 }
 
 /* "file" and "offset", with "folder" beside the manifest and never without. */
-static enum rf_status read_place(const struct manifest *manifest,
-                                 const struct rf_jnode *node, const char *name)
+static enum rf_status check_place(const struct manifest *manifest,
+                                  const struct rf_jnode *node)
 {
     const char *file = NULL;
     uint64_t offset = UINT64_MAX;
@@ -133,17 +133,11 @@ static enum rf_status read_place(const struct manifest *manifest,
                              "\"file\" and \"offset\" need \"folder\" beside "
                              "the manifest, and it needs them");
     }
-    if (file == NULL) {
-        return RF_OK;
-    }
-    if (strchr(file, '/') != NULL || strcmp(file, ".") == 0 ||
-        strcmp(file, "..") == 0) {
+    if (file != NULL && (strchr(file, '/') != NULL || strcmp(file, ".") == 0 ||
+                         strcmp(file, "..") == 0)) {
         return rf_jnode_fail(node, err,
                              "\"file\" must be a name inside the folder");
     }
-    json_object_set_new(
-        json_object_get(manifest->model->files, "tensors"), name,
-        json_pack("{s:s, s:I}", "file", file, "offset", (json_int_t)offset));
     return RF_OK;
 }
 
@@ -338,7 +332,7 @@ static enum rf_status read_entry(struct manifest *manifest, const char *name)
         return status;
     }
     RF_PUSH(manifest->entries, manifest->n, manifest->cap, entry);
-    return read_place(manifest, &node, name);
+    return check_place(manifest, &node);
 }
 
 /* Entries that may be one family compare equal. */
@@ -521,9 +515,8 @@ static enum rf_status drop_tied_head(struct manifest *manifest)
             rf_shape_text(embed->shape, embed->ndim, right));
     }
     if (manifest->folder != NULL) {
-        json_t *tensors = json_object_get(manifest->model->files, "tensors");
-        json_object_set_new(json_object_get(tensors, embed->family), "twin",
-                            json_string(head->family));
+        json_object_set_new(json_object_get(manifest->model->files, "twins"),
+                            embed->family, json_string(head->family));
     }
     rf_model_not_counted(manifest->model, "1 tensor %.80s (tied: %.60s)",
                          head->family, embed->family);
@@ -602,8 +595,8 @@ static enum rf_status read_beside(struct manifest *manifest,
     model->name = rf_xstrdup(name);
     model->model_type = rf_xstrdup(type);
     if (manifest->folder != NULL) {
-        model->files =
-            json_pack("{s:s, s:{}}", "folder", manifest->folder, "tensors");
+        model->files = json_pack("{s:s, s:O, s:{}}", "folder", manifest->folder,
+                                 "tensors", manifest->node.value, "twins");
     }
     return RF_OK;
 }

@@ -203,7 +203,8 @@ struct rf_model {
     char *unclear_module; /* of the checkpoint's list of modules that are not
                              quantised: what is not understood */
     json_t *files;        /* checkpoint: {"folder", "tensors": {name: {"file",
-                      "offset"}}}; NULL when content is the pattern */
+                      "offset", …}}, "twins": {name: name of a tensor with the
+                      same bytes}}; NULL when content is the pattern */
 };
 
 /* Frees what a family holds, not the struct. */

@@ -30,8 +30,8 @@ static json_t *write_twins(char *folder, size_t wrong)
     ck_assert_int_eq(fclose(file), 0);
     free(data);
     return quoted_json("{'folder': '%s', 'tensors': {'embed': {'file': 'f', "
-                       "'offset': 0, 'twin': 'head'}, 'head': {'file': 'f', "
-                       "'offset': %zu}}}",
+                       "'offset': 0}, 'head': {'file': 'f', 'offset': %zu}}, "
+                       "'twins': {'embed': 'head'}}",
                        folder, BYTES);
 }
 

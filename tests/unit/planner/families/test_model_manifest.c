@@ -415,6 +415,24 @@ START_TEST(test_manifest_leaves_out_a_head_that_is_the_embedding)
 }
 END_TEST
 
+START_TEST(test_manifest_of_a_checkpoint_names_the_twin_of_the_embedding)
+{
+    static const char embed[] = "model.embed_tokens.weight";
+    struct rf_model *model = quoted_model(
+        "{'folder': '/data', 'config': {'model_type': 'qwen3', "
+        "'num_attention_heads': 2, 'num_key_value_heads': 2, 'head_dim': 4, "
+        "'tie_word_embeddings': true}, 'manifest': {"
+        "'lm_head.weight': {" F32 "[16, 8], 'file': 'x', 'offset': 8}, "
+        "'model.embed_tokens.weight': {" F32 "[16, 8], 'file': 'x', "
+        "'offset': 520}}}");
+    const json_t *twins = json_object_get(model->files, "twins");
+    ck_assert_uint_eq(json_object_size(twins), 1);
+    ck_assert_str_eq(json_string_value(json_object_get(twins, embed)),
+                     "lm_head.weight");
+    rf_model_destroy(model);
+}
+END_TEST
+
 START_TEST(test_manifest_refuses_a_tied_head_that_is_not_the_embedding)
 {
     assert_says(
@@ -441,6 +459,8 @@ Suite *test_model_manifest_suite(void)
         tests, test_manifest_finds_modules_in_the_other_spelling, 0, 2);
     tcase_add_test(tests,
                    test_manifest_leaves_out_a_head_that_is_the_embedding);
+    tcase_add_test(
+        tests, test_manifest_of_a_checkpoint_names_the_twin_of_the_embedding);
     tcase_add_test(tests,
                    test_manifest_refuses_a_tied_head_that_is_not_the_embedding);
     tcase_add_loop_test(tests, test_manifest_of_a_model_gives_the_model_back, 0,

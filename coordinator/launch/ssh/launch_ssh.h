@@ -150,12 +150,13 @@ struct rf_ssh_settings {
     unsigned port;
     char *proxy_jump, *proxy_command; /* one of them at most */
     struct rf_ssh_texts identities;   /* none: the usual files */
+    struct rf_ssh_texts certificates; /* none: KEY-cert.pub of each key */
     struct rf_ssh_texts known_hosts, global_known_hosts; /* paths */
     char *known_hosts_command;
     char *identity_agent; /* NULL: $SSH_AUTH_SOCK */
     char *host_key_alias;
     char *options[7];  /* see rf_ssh_set_options() */
-    char ignored[256]; /* "AddressFamily, CertificateFile" */
+    char ignored[256]; /* "AddressFamily, BindAddress" */
 };
 
 /* Asks ssh(1), within the job's time. RF_ERR_CONFIG where it refuses the

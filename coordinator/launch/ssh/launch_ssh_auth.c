@@ -1,7 +1,8 @@
 /*
  * Proving who the user is: public keys only, in an order that does not use up
  * the server's patience (sshd closes after six tries): the node's identity, or
- * else those of the ssh config, or else the usual files; then the key agent.
+ * else those of the ssh config, or else the usual files; then the key agent. A
+ * key that has a certificate is tried with it and then alone.
  * Never libssh's automatic way, which offers every key of the agent first and
  * writes .pub files. Nothing is ever asked on the terminal: an encrypted key
  * works through an agent only.
@@ -24,11 +25,13 @@
 #include "coordinator/launch/ssh/launch_ssh.h"
 
 #define AGENT_MS 2000
-#define FILES_MAX 5 /* of sshd's six tries; one is left for the agent */
+#define OFFERS_MAX 5 /* of sshd's six tries; one is left for the agent */
 
-/* What was tried, for the error text. */
 struct trials {
-    char text[512];
+    ssh_session session;
+    const struct rf_ssh_settings *settings;
+    unsigned offered; /* keys, with or without certificates */
+    char text[768];   /* what was tried, for the error */
 };
 
 static void RF_PRINTF(2, 3) tried(struct trials *trials, const char *fmt, ...)
@@ -65,10 +68,86 @@ static bool is_encrypted(const char *path)
 
 /* --- Files ---------------------------------------------------------------- */
 
-/* One key file; `key` is what names it in cluster.json, with ", " behind it, or
- * "". SSH_AUTH_SUCCESS, _DENIED (go on), _PARTIAL or _ERROR. */
-static int try_file(ssh_session session, const char *path, const char *key_name,
-                    struct trials *trials)
+/* All of them give SSH_AUTH_SUCCESS, _DENIED (go on), _PARTIAL or _ERROR.
+ * `key_name` is what names the key in cluster.json, with ", " behind it, or "".
+ */
+
+static int offer(struct trials *trials, ssh_key key, const char *path,
+                 const char *key_name)
+{
+    int result;
+    if (trials->offered == OFFERS_MAX) {
+        tried(trials, "%s (%snot offered after %d others)", path, key_name,
+              OFFERS_MAX);
+        return SSH_AUTH_DENIED;
+    }
+    trials->offered++;
+    result = ssh_userauth_publickey(trials->session, NULL, key);
+    if (result != SSH_AUTH_SUCCESS) {
+        tried(trials, "%s (%srefused)", path, key_name);
+    }
+    return result;
+}
+
+/* Whether a certificate may be that of a key, which only the server finds out:
+ * ssh_key_cmp() does not compare them. */
+static bool suits(ssh_key certificate, ssh_key key)
+{
+    const char *type = ssh_key_type_to_char(ssh_key_type(key));
+    const char *certified = ssh_key_type_to_char(ssh_key_type(certificate));
+    return type != NULL && certified != NULL &&
+           strncmp(certified, type, strlen(type)) == 0;
+}
+
+/* `key` with the certificate in that file; one that the config names may be
+ * meant for another key. */
+static int try_certificate(struct trials *trials, ssh_key key, const char *path,
+                           const char *key_name)
+{
+    const bool named = trials->settings->certificates.n > 0;
+    ssh_key certificate = NULL, both = NULL;
+    int result = SSH_AUTH_DENIED;
+    if (access(path, R_OK) != 0) {
+        if (named || errno != ENOENT) {
+            tried(trials, "%s (%s%s)", path, key_name, strerror(errno));
+        }
+        return SSH_AUTH_DENIED;
+    }
+    if (ssh_pki_import_cert_file(path, &certificate) != SSH_OK) {
+        tried(trials, "%s (%snot a certificate)", path, key_name);
+        return SSH_AUTH_DENIED;
+    }
+    both = ssh_key_dup(key);
+    if (suits(certificate, key) && both != NULL &&
+        ssh_pki_copy_cert_to_privkey(certificate, both) == SSH_OK) {
+        result = offer(trials, both, path, key_name);
+    } else if (!named) {
+        tried(trials, "%s (%scertificate of another key)", path, key_name);
+    }
+    ssh_key_free(both);
+    ssh_key_free(certificate);
+    return result;
+}
+
+/* Those of the ssh config, or else the one beside the key. */
+static int try_certificates(struct trials *trials, ssh_key key,
+                            const char *path, const char *key_name)
+{
+    const struct rf_ssh_texts *named = &trials->settings->certificates;
+    int result = SSH_AUTH_DENIED;
+    if (named->n == 0) {
+        char *beside = rf_xasprintf("%s-cert.pub", path);
+        result = try_certificate(trials, key, beside, key_name);
+        free(beside);
+    }
+    for (size_t i = 0; i < named->n && result == SSH_AUTH_DENIED; i++) {
+        result = try_certificate(trials, key, named->list[i], "");
+    }
+    return result;
+}
+
+static int try_file(struct trials *trials, const char *path,
+                    const char *key_name)
 {
     ssh_key key = NULL;
     int result;
@@ -87,15 +166,15 @@ static int try_file(ssh_session session, const char *path, const char *key_name,
         tried(trials, "%s (%snot a private key)", path, key_name);
         return SSH_AUTH_DENIED;
     }
-    result = ssh_userauth_publickey(session, NULL, key);
-    ssh_key_free(key);
-    if (result != SSH_AUTH_SUCCESS) {
-        tried(trials, "%s (%srefused)", path, key_name);
+    result = try_certificates(trials, key, path, key_name);
+    if (result == SSH_AUTH_DENIED) {
+        result = offer(trials, key, path, key_name);
     }
+    ssh_key_free(key);
     return result;
 }
 
-static int try_default_files(ssh_session session, struct trials *trials)
+static int try_default_files(struct trials *trials)
 {
     static const char *const names[] = {"~/.ssh/id_ed25519", "~/.ssh/id_ecdsa",
                                         "~/.ssh/id_rsa"};
@@ -103,21 +182,20 @@ static int try_default_files(ssh_session session, struct trials *trials)
     for (size_t i = 0; i < RF_ARRAY_SIZE(names) && result == SSH_AUTH_DENIED;
          i++) {
         char *path = rf_ssh_expand_home(names[i]);
-        result = try_file(session, path, "", trials);
+        result = try_file(trials, path, "");
         free(path);
     }
     return result;
 }
 
-static int try_files(struct rf_ssh_job *job, ssh_session session,
-                     const struct rf_ssh_settings *settings,
-                     struct trials *trials)
+static int try_files(struct rf_ssh_job *job, struct trials *trials)
 {
+    const struct rf_ssh_texts *identities = &trials->settings->identities;
     int result = SSH_AUTH_DENIED;
     if (job->identity != NULL) {
         char *path = rf_ssh_expand_home(job->identity);
         char *key_name = rf_xasprintf("%s.identity, ", job->place);
-        result = try_file(session, path, key_name, trials);
+        result = try_file(trials, path, key_name);
         if (result == SSH_AUTH_DENIED && access(path, F_OK) != 0) {
             tried(trials, "%s (%s%s)", path, key_name, strerror(ENOENT));
         }
@@ -125,16 +203,11 @@ static int try_files(struct rf_ssh_job *job, ssh_session session,
         free(path);
         return result;
     }
-    if (settings->identities.n == 0) {
-        return try_default_files(session, trials);
+    if (identities->n == 0) {
+        return try_default_files(trials);
     }
-    for (size_t i = 0, tried = 0;
-         i < settings->identities.n && tried < FILES_MAX &&
-         result == SSH_AUTH_DENIED;
-         i++) {
-        const char *path = settings->identities.list[i];
-        result = try_file(session, path, "", trials);
-        tried += access(path, F_OK) == 0;
+    for (size_t i = 0; i < identities->n && result == SSH_AUTH_DENIED; i++) {
+        result = try_file(trials, identities->list[i], "");
     }
     return result;
 }
@@ -187,11 +260,9 @@ static int count_agent_keys(struct rf_ssh_job *job, const char *path)
     return result;
 }
 
-static int try_agent(struct rf_ssh_job *job, ssh_session session,
-                     const struct rf_ssh_settings *settings,
-                     struct trials *trials)
+static int try_agent(struct rf_ssh_job *job, struct trials *trials)
 {
-    const char *path = settings->identity_agent;
+    const char *path = trials->settings->identity_agent;
     int keys, result;
     if (path == NULL || strcmp(path, "SSH_AUTH_SOCK") == 0) {
         path = getenv("SSH_AUTH_SOCK");
@@ -204,7 +275,7 @@ static int try_agent(struct rf_ssh_job *job, ssh_session session,
                            : "key agent (does not answer)");
         return SSH_AUTH_DENIED;
     }
-    result = ssh_userauth_agent(session, NULL);
+    result = ssh_userauth_agent(trials->session, NULL);
     if (result != SSH_AUTH_SUCCESS) {
         tried(trials, "key agent (%d key%s, %s)", keys, keys == 1 ? "" : "s",
               result == SSH_AUTH_ERROR ? "connection closed: too many tries?"
@@ -229,11 +300,11 @@ static enum rf_status no_public_key(unsigned methods, struct rf_err *err)
 
 /* Nodes that lack the same key have the same text, so that they are told
  * together: only what a node names itself is told by its own place. */
-static enum rf_status refused(ssh_session session, bool partial,
-                              const struct trials *trials, struct rf_err *err)
+static enum rf_status refused(const struct trials *trials, bool partial,
+                              struct rf_err *err)
 {
     char *user = NULL;
-    if (ssh_options_get(session, SSH_OPTIONS_USER, &user) != SSH_OK) {
+    if (ssh_options_get(trials->session, SSH_OPTIONS_USER, &user) != SSH_OK) {
         user = NULL;
     }
     rf_err_set(err, RF_ERR_LAUNCH,
@@ -253,7 +324,7 @@ enum rf_status rf_ssh_authenticate(struct rf_ssh_job *job, ssh_session session,
                                    const struct rf_ssh_settings *settings,
                                    struct rf_err *err)
 {
-    struct trials trials = {0};
+    struct trials trials = {.session = session, .settings = settings};
     unsigned methods;
     int result;
     rf_ssh_forget(session);
@@ -269,13 +340,13 @@ enum rf_status rf_ssh_authenticate(struct rf_ssh_job *job, ssh_session session,
     if ((methods & SSH_AUTH_METHOD_PUBLICKEY) == 0) {
         return no_public_key(methods, err);
     }
-    result = try_files(job, session, settings, &trials);
+    result = try_files(job, &trials);
     RF_TRY(rf_ssh_check(job, "authentication", err));
     if (result == SSH_AUTH_DENIED) {
-        result = try_agent(job, session, settings, &trials);
+        result = try_agent(job, &trials);
     }
     if (result == SSH_AUTH_SUCCESS) {
         return RF_OK;
     }
-    return refused(session, result == SSH_AUTH_PARTIAL, &trials, err);
+    return refused(&trials, result == SSH_AUTH_PARTIAL, err);
 }

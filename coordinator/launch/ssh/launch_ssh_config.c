@@ -218,11 +218,9 @@ static void note_ignored(struct rf_ssh_settings *out, const char *name,
                          const char *value)
 {
     static const char *const ignored[] = {
-        "IdentitiesOnly",  "CertificateFile",
-        "AddressFamily",   "BindAddress",
-        "BindInterface",   "SetEnv",
-        "RevokedHostKeys", "PKCS11Provider",
-        "ControlPath",     "PreferredAuthentications"};
+        "IdentitiesOnly", "AddressFamily", "BindAddress",
+        "BindInterface",  "SetEnv",        "RevokedHostKeys",
+        "PKCS11Provider", "ControlPath",   "PreferredAuthentications"};
     const size_t used = strlen(out->ignored);
     for (size_t i = 0; i < RF_ARRAY_SIZE(ignored); i++) {
         if (strcasecmp(name, ignored[i]) == 0 && strcmp(value, "no") != 0 &&
@@ -283,6 +281,9 @@ static void take_line(struct rf_ssh_settings *out, const char *name,
     } else if (strcmp(name, "identityfile") == 0 &&
                strcmp(value, "none") != 0) {
         add(&out->identities, value);
+    } else if (strcmp(name, "certificatefile") == 0 &&
+               strcmp(value, "none") != 0) {
+        add(&out->certificates, value);
     } else if (strcmp(name, "userknownhostsfile") == 0) {
         add_paths(&out->known_hosts, value);
     } else if (strcmp(name, "globalknownhostsfile") == 0) {
@@ -319,6 +320,7 @@ enum rf_status rf_ssh_take_config(char *answer, struct rf_ssh_settings *out,
         }
     }
     RF_TRY(expand_paths(out, "IdentityFile", &out->identities, err));
+    RF_TRY(expand_paths(out, "CertificateFile", &out->certificates, err));
     return expand_paths(out, "UserKnownHostsFile", &out->known_hosts, err);
 }
 
@@ -463,6 +465,7 @@ void rf_ssh_settings_free(struct rf_ssh_settings *settings)
         free(settings->options[i]);
     }
     free_texts(&settings->identities);
+    free_texts(&settings->certificates);
     free_texts(&settings->known_hosts);
     free_texts(&settings->global_known_hosts);
     *settings = (struct rf_ssh_settings){0};

@@ -160,8 +160,10 @@ START_TEST(test_ssh_config_key_files_keep_their_order)
     setenv("RF_TEST_PLACE", "/var", 1);
     expect_look("IdentityFile /first\n\tIdentityFile = \"/with space\"  \r\n"
                 "IdentityFile /%h/%r/%%\nIdentityFile ~/own\n"
-                "IdentityFile ${RF_TEST_PLACE}/x\nIdentityAgent /run/agent\n");
+                "IdentityFile ${RF_TEST_PLACE}/x\nIdentityAgent /run/agent\n"
+                "CertificateFile /%h/c\nCertificateFile /d\n");
     expect_texts(&settings.identities, expected);
+    expect_texts(&settings.certificates, "/gpu-a/c|/d");
     ck_assert_str_eq(settings.identity_agent, "/run/agent");
     free(expected);
     free(own);
@@ -170,11 +172,11 @@ END_TEST
 
 START_TEST(test_ssh_config_settings_not_honoured_are_told_once)
 {
-    expect_look("Host gpu-*\n  AddressFamily inet\n  CertificateFile /c\n"
-                "  CertificateFile /d\n  IdentitiesOnly no\n  Port 22\n"
+    expect_look("Host gpu-*\n  AddressFamily inet\n  SetEnv A=1\n"
+                "  SetEnv B=2\n  IdentitiesOnly no\n  Port 22\n"
                 "Host other\n  BindAddress 1.1.1.1\n");
-    ck_assert_str_eq(settings.ignored, "AddressFamily, CertificateFile");
-    ck_assert(was_noted("sets AddressFamily, CertificateFile, which"));
+    ck_assert_str_eq(settings.ignored, "AddressFamily, SetEnv");
+    ck_assert(was_noted("sets AddressFamily, SetEnv, which"));
 }
 END_TEST
 

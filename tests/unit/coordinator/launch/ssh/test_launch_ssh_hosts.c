@@ -105,14 +105,14 @@ START_TEST(test_ssh_config_is_honoured_and_its_limits_are_told)
     snprintf(text, sizeof(text),
              "Host other\n  Port 1\nHost node-?\n  HostName 127.0.0.1\n"
              "  Port %u\n  IdentityFile /nonexistent\n  IdentityFile %s\n"
-             "  BindAddress 127.0.0.1\n  CertificateFile /x\n",
+             "  BindAddress 127.0.0.1\n  SetEnv A=1\n",
              sshd_node.port, sshd_node.identity);
     sshd_how.use_ssh_config = true;
     sshd_how.ssh_config = launch_file("config", text, 0600);
     sshd_node = (struct rf_node_config){.name = "node-a"};
     sshd_expect_success();
     ck_assert_ptr_nonnull(
-        strstr(sshd_seen.noted, "sets BindAddress, CertificateFile, which"));
+        strstr(sshd_seen.noted, "sets BindAddress, SetEnv, which"));
 }
 END_TEST
 

@@ -233,11 +233,12 @@ END_TEST
 
 /* --- User keys ------------------------------------------------------------ */
 
-static const char *other_key(const char *passphrase, char path[128])
+static const char *other_key(const char *type, const char *passphrase,
+                             char path[128])
 {
     snprintf(path, 128, "%s/other", launch_folder);
-    sshd_run("/usr/bin/ssh-keygen", "-q", "-t", "ed25519", "-N", passphrase,
-             "-f", path, NULL);
+    sshd_run("/usr/bin/ssh-keygen", "-q", "-t", type, "-N", passphrase, "-f",
+             path, NULL);
     return path;
 }
 
@@ -245,7 +246,7 @@ START_TEST(test_ssh_wrong_key_is_named)
 {
     char path[128];
     sshd_start("");
-    sshd_node.identity = other_key("", path);
+    sshd_node.identity = other_key("ed25519", "", path);
     sshd_launch();
     sshd_expect_fail("no key is accepted", 20);
     ck_assert_ptr_nonnull(
@@ -260,7 +261,7 @@ START_TEST(test_ssh_encrypted_key_without_agent_is_a_clear_error)
 {
     char path[128];
     sshd_start("");
-    sshd_node.identity = other_key("secret", path);
+    sshd_node.identity = other_key("ed25519", "secret", path);
     sshd_launch();
     sshd_expect_fail("encrypted: needs a key agent", 20);
 }
@@ -319,7 +320,7 @@ START_TEST(test_ssh_hung_key_agent_is_left_alone)
     ck_assert_int_eq(listen(fd, 4), 0);
     setenv("SSH_AUTH_SOCK", address.sun_path, 1);
     sshd_start("");
-    sshd_node.identity = other_key("", path);
+    sshd_node.identity = other_key("ed25519", "", path);
     started = rf_now_ns();
     sshd_launch();
     sshd_expect_fail("key agent (does not answer)", 10);
@@ -333,6 +334,97 @@ START_TEST(test_ssh_server_without_public_keys_is_a_clear_error)
     sshd_start("PubkeyAuthentication no\nPasswordAuthentication yes\n");
     sshd_launch();
     sshd_expect_fail("it offers password", 20);
+}
+END_TEST
+
+/* --- Certificates --------------------------------------------------------- */
+
+/* A server that trusts a certificate authority, `ca`, and no key by itself. */
+static void start_with_authority(void)
+{
+    char ca[128], more[256];
+    snprintf(ca, sizeof(ca), "%s/ca", launch_folder);
+    sshd_run("/usr/bin/ssh-keygen", "-q", "-t", "ed25519", "-N", "", "-f", ca,
+             NULL);
+    snprintf(more, sizeof(more), "TrustedUserCAKeys %s.pub\n", ca);
+    launch_file("authorized_keys", "", 0600);
+    sshd_start(more);
+}
+
+/* Makes KEY-cert.pub, signed by the key `authority` of the test's folder. */
+static void certify(const char *key, const char *authority)
+{
+    const struct passwd *me = getpwuid(getuid());
+    char ca[128], public[160];
+    ck_assert_ptr_nonnull(me);
+    snprintf(ca, sizeof(ca), "%s/%s", launch_folder, authority);
+    snprintf(public, sizeof(public), "%s.pub", key);
+    sshd_run("/usr/bin/ssh-keygen", "-q", "-s", ca, "-I", "test", "-n",
+             me->pw_name, public, NULL);
+}
+
+START_TEST(test_ssh_certificate_beside_a_key_is_tried)
+{
+    static const char *const types[] = {"ed25519", "ecdsa", "rsa"};
+    char key[128];
+    other_key(types[_i], "", key);
+    start_with_authority();
+    certify(key, "ca");
+    sshd_node.identity = key;
+    sshd_expect_success();
+}
+END_TEST
+
+START_TEST(test_ssh_certificates_of_the_config_are_tried)
+{
+    char beside[160], elsewhere[128], text[512];
+    start_with_authority();
+    certify(sshd_node.identity, "ca");
+    snprintf(beside, sizeof(beside), "%s-cert.pub", sshd_node.identity);
+    snprintf(elsewhere, sizeof(elsewhere), "%s/elsewhere", launch_folder);
+    ck_assert_int_eq(rename(beside, elsewhere), 0);
+    snprintf(text, sizeof(text),
+             "IdentityFile %s\nCertificateFile %s/absent\n"
+             "CertificateFile %s\n",
+             sshd_node.identity, launch_folder, elsewhere);
+    sshd_how.use_ssh_config = true;
+    sshd_how.ssh_config = launch_file("config", text, 0600);
+    sshd_node.identity = NULL;
+    sshd_expect_success();
+    launch_file("elsewhere", "junk\n", 0600);
+    sshd_launch();
+    sshd_expect_fail("/absent (No such file or directory), ", 20);
+    ck_assert_ptr_nonnull(
+        strstr(sshd_seen.why.text, "/elsewhere (not a certificate), "));
+}
+END_TEST
+
+/* One that is broken, of another key, and of an authority unknown there. */
+START_TEST(test_ssh_bad_certificate_is_named_and_the_key_tried_alone)
+{
+    static const char *const why[] = {"not a certificate",
+                                      "certificate of another key", "refused"};
+    char other[128], from[160], to[160], text[512];
+    start_with_authority();
+    certify(sshd_node.identity, _i == 2 ? "host_key" : "ca");
+    if (_i == 0) {
+        launch_file("id-cert.pub", "junk\n", 0600);
+    } else if (_i == 1) {
+        certify(other_key("rsa", "", other), "ca");
+        snprintf(from, sizeof(from), "%s-cert.pub", other);
+        snprintf(to, sizeof(to), "%s-cert.pub", sshd_node.identity);
+        ck_assert_int_eq(rename(from, to), 0);
+    }
+    sshd_launch();
+    snprintf(text, sizeof(text),
+             "/id-cert.pub (nodes[0].identity, %s), %s (nodes[0].identity, "
+             "refused)",
+             why[_i], sshd_node.identity);
+    sshd_expect_fail(text, 20);
+    snprintf(from, sizeof(from), "%s.pub", sshd_node.identity);
+    snprintf(to, sizeof(to), "%s/authorized_keys", launch_folder);
+    ck_assert_int_eq(rename(from, to), 0);
+    sshd_expect_success();
 }
 END_TEST
 
@@ -369,5 +461,11 @@ Suite *test_launch_ssh_keys_suite(void)
     tcase_add_test(tests, test_ssh_key_agent_serves_an_encrypted_identity);
     tcase_add_test(tests, test_ssh_hung_key_agent_is_left_alone);
     tcase_add_test(tests, test_ssh_server_without_public_keys_is_a_clear_error);
+    tests = sshd_case(suite, "certificates");
+    tcase_add_loop_test(tests, test_ssh_certificate_beside_a_key_is_tried, 0,
+                        3);
+    tcase_add_test(tests, test_ssh_certificates_of_the_config_are_tried);
+    tcase_add_loop_test(
+        tests, test_ssh_bad_certificate_is_named_and_the_key_tried_alone, 0, 3);
     return suite;
 }

@@ -3,6 +3,7 @@
 
 #include <stdlib.h>
 #include <string.h>
+#include <strings.h>
 
 #include "common/mem.h"
 #include "coordinator/config/nodes/launch_settings.h"
@@ -170,6 +171,25 @@ enum rf_status rf_slurm_job_hosts(struct rf_hosts *out, struct rf_err *err)
 
 /* --- launch.slurm --------------------------------------------------------- */
 
+/* Whether salloc answers or makes a job without running our command in it. Long
+ * options may be cut short, and letters may stand together. */
+static bool runs_nothing(const char *option)
+{
+    static const char *const names[] = {
+        "help", "usage", "version", "no-shell", "test-only", "autocomplete"};
+    const char *letter = option + 1 + strspn(option + 1, "HOQsv");
+    if (strncmp(option, "--", 2) != 0) {
+        return *letter == 'h' || *letter == 'V';
+    }
+    for (size_t i = 0; i < RF_ARRAY_SIZE(names); i++) {
+        if (strncmp(option + 2, names[i], strcspn(option + 2, "=")) == 0) {
+            return true;
+        }
+    }
+    return strcasecmp(option, "--gres=help") == 0 ||
+           strcasecmp(option, "--gres=list") == 0;
+}
+
 enum rf_status rf_slurm_options(const struct rf_jnode *root, json_t **out,
                                 struct rf_err *err)
 {
@@ -195,6 +215,12 @@ enum rf_status rf_slurm_options(const struct rf_jnode *root, json_t **out,
             return rf_jnode_wrong(&item, err,
                                   "must be an option of salloc with its value, "
                                   "such as \"--nodes=2\" or \"-N2\"");
+        }
+        if (runs_nothing(text)) {
+            return rf_jnode_fail(&item, err,
+                                 "\"%.80s\": with this option salloc runs "
+                                 "nothing; leave it out",
+                                 text);
         }
     }
     *out = list.value;

@@ -158,6 +158,56 @@ START_TEST(test_slurm_nodes_outside_a_job_are_for_plans_only)
 }
 END_TEST
 
+/* --- launch.slurm.options ------------------------------------------------- */
+
+static enum rf_status read_option(const char *option, struct rf_err *err)
+{
+    json_t *document = json_pack("{s:{s:{s:[s,s]}}}", "launch", "slurm",
+                                 "options", "-N2", option);
+    struct rf_jnode root = rf_jnode_root(document, "c.json");
+    json_t *options = NULL;
+    enum rf_status status = rf_slurm_options(&root, &options, err);
+    json_decref(document);
+    return status;
+}
+
+/* As salloc itself takes them: in full, cut short, and after other letters. */
+static const char *const idle[] = {
+    "-h",          "-V",          "-vQV",        "--help",          "--hel",
+    "--usage",     "--version",   "--vers",      "--no-shell",      "--no-sh",
+    "--test-only", "--gres=help", "--gres=LIST", "--autocomplete=n"};
+
+START_TEST(test_slurm_options_with_which_salloc_runs_nothing_are_refused)
+{
+    struct rf_err err = {0};
+    ck_assert_int_eq(read_option(idle[_i], &err), RF_ERR_CONFIG);
+    ck_assert_msg(strstr(err.text, "$.launch.slurm.options[1]") != NULL, "%s",
+                  err.text);
+    ck_assert_ptr_nonnull(strstr(err.text, idle[_i]));
+    ck_assert_ptr_nonnull(strstr(err.text, "salloc runs nothing"));
+}
+END_TEST
+
+static const char *const asking[] = {"-vQ",
+                                     "-n8",
+                                     "-Jh",
+                                     "-pV",
+                                     "-KHUP",
+                                     "--no-kill",
+                                     "--verbose",
+                                     "--hold",
+                                     "--hint=multithread",
+                                     "--gres=gpu:8",
+                                     "--account=help",
+                                     "--time=30"};
+
+START_TEST(test_slurm_options_that_ask_for_a_job_are_taken)
+{
+    struct rf_err err = {0};
+    ck_assert_msg(read_option(asking[_i], &err) == RF_OK, "%s", err.text);
+}
+END_TEST
+
 Suite *test_slurm_job_suite(void);
 Suite *test_slurm_job_suite(void)
 {
@@ -170,6 +220,11 @@ Suite *test_slurm_job_suite(void)
                         RF_ARRAY_SIZE(bad));
     tcase_add_test(tests, test_slurm_nodes_are_those_of_the_job);
     tcase_add_test(tests, test_slurm_nodes_outside_a_job_are_for_plans_only);
+    tcase_add_loop_test(
+        tests, test_slurm_options_with_which_salloc_runs_nothing_are_refused, 0,
+        RF_ARRAY_SIZE(idle));
+    tcase_add_loop_test(tests, test_slurm_options_that_ask_for_a_job_are_taken,
+                        0, RF_ARRAY_SIZE(asking));
     suite_add_tcase(suite, tests);
     return suite;
 }

@@ -3,6 +3,7 @@
 
 #include <errno.h>
 #include <stdbool.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -64,4 +65,18 @@ void rf_folders_remove(const char *path, size_t old)
         end--;
     }
     remove_levels(path, old, end);
+}
+
+void rf_folders_whose(const char *path, char out[RF_FOLDERS_WHOSE_SIZE])
+{
+    struct stat found;
+    int error = errno;
+    out[0] = '\0';
+    if (lstat(path, &found) == 0) {
+        snprintf(out, RF_FOLDERS_WHOSE_SIZE,
+                 " (of uid %u, mode %04o; this is uid %u)",
+                 (unsigned)found.st_uid, (unsigned)found.st_mode & 07777u,
+                 (unsigned)geteuid());
+    }
+    errno = error;
 }

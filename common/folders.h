@@ -17,4 +17,11 @@ int rf_folders_make(const char *path, size_t *old) RF_MUST_CHECK;
  * and as far as they are empty. */
 void rf_folders_remove(const char *path, size_t old);
 
+#define RF_FOLDERS_WHOSE_SIZE 80
+
+/* For errors about a file or folder that refuses this process: whose it is,
+ * such as " (of uid 0, mode 0700; this is uid 1000)", or "" where that cannot
+ * be found out. Any thread; keeps errno. */
+void rf_folders_whose(const char *path, char out[RF_FOLDERS_WHOSE_SIZE]);
+
 #endif

@@ -103,8 +103,8 @@ static enum rf_status check_folder(const struct rf_scenario *scenario,
         if (entry->error != NULL) {
             return rf_err_set(err, RF_ERR_UNSUPPORTED,
                               "%s cannot use folder %.300s on %s: "
-                              "%.200s; the user that runs refit-worker must "
-                              "be able to write there",
+                              "%.200s; run refit-worker as one user on all "
+                              "nodes, who can write there",
                               need->who, need->folder,
                               scenario->config->node_names[i], entry->error);
         }

@@ -98,4 +98,56 @@ test_a_disk_that_fills_up_on_one_node() {
     expect_text err 'No space left'
 }
 
+# --- Nodes of two users ---------------------------------------------------------
+
+# alpha's agent does what COMMAND says and is of user ALPHA, beta's of 12345.
+cluster_of_users() { # ALPHA COMMAND MODE
+    chmod 711 "$work"
+    own_worker
+    mkdir -m "$3" disk
+    cat >as <<END
+#!/bin/sh
+user=12345
+if [ "\$1" = alpha ]; then
+    user=$1
+    $2
+fi
+shift
+exec setpriv --reuid=\$user --regid=\$user --clear-groups "\$@"
+END
+    chmod +x as
+    cluster ".launch += {worker: \"$worker\", wrap: [\"./as\", \"{host}\"]}
+        | .defaults.disk = {folder: \"$PWD/disk\"}"
+}
+
+test_a_folder_of_another_user_is_refused_with_its_owner_and_mode() {
+    cluster_of_users 0 : 755
+    run_coord check cluster.json
+    expect_exit 4
+    expect_text out "^E disk: .*folder $PWD/disk on beta: Permission denied .of uid \
+0, mode 0755; this is uid 12345"
+}
+
+test_files_of_another_user_are_found_out_before_ranks_start() {
+    cluster_of_users 12346 : 1777
+    run_coord check cluster.json
+    expect_exit 4
+    expect_text out "^E disk: .*folder $PWD/disk on (alpha|beta): files of other \
+nodes: Permission denied .of uid 1234[56], mode 0600; this is uid 1234[56]"
+    expect_no_text out 'not shared'
+    expect_nothing_left
+}
+
+# Root may read what the other has made, but not the other way round.
+test_files_of_root_are_named_with_their_owner_and_mode() {
+    # shellcheck disable=SC2016 # for the script
+    cluster_of_users 0 'until ls disk/refit-* 2>/dev/null; do sleep 0.05; done >&2' 1777
+    run_coord cluster.json
+    expect_exit 1
+    expect_text err "open $PWD/disk/refit-.* of rank [01] .of uid 0, mode 0600; \
+this is uid 12345.: Permission denied"
+    expect_no_text err 'shared'
+    expect_nothing_left
+}
+
 run_tests

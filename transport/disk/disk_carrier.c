@@ -8,8 +8,8 @@
  * for all of them. Where ranks are killed the agent removes what they left;
  * where the agent is, the next ranks of its node to open the folder.
  *
- * Failures: a folder that cannot be written, is not shared, or is full is
- * RF_ERR_IO with the folder; the caller then aborts and closes, which removes
+ * Failures: a folder that cannot be written, is not shared, or is full, and a
+ * file of another user, is RF_ERR_IO with its path; the caller then aborts and closes, which removes
  * every file.
  */
 #include "transport/disk/disk_carrier.h"
@@ -21,6 +21,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "common/folders.h"
 #include "common/mem.h"
 
 /* --- names ---------------------------------------------------------------- */
@@ -56,39 +57,36 @@ static enum rf_status create_file(struct rf_disk_files *files, bool ledger,
     return RF_OK;
 }
 
-/* *why: the error number of a file that cannot be opened. */
 static enum rf_status open_file(struct rf_disk_files *files, uint32_t rank,
-                                bool ledger, int *why, struct rf_err *err)
+                                bool ledger, struct rf_err *err)
 {
     struct rf_disk_peer *peer = &files->peers[rank];
     int *fd = ledger ? &peer->ledger : &peer->data;
-    char path[RF_DISK_PATH_SIZE];
+    char path[RF_DISK_PATH_SIZE], whose[RF_FOLDERS_WHOSE_SIZE] = "";
     RF_TRY(path_of(files, rank, ledger, path, err));
     *fd = open(path, O_RDONLY | O_CLOEXEC | O_NOFOLLOW);
-    if (*fd < 0) {
-        *why = errno;
-        return rf_err_errno(err, RF_ERR_IO, *why,
-                            "open %s of rank %" PRIu32
-                            " (is the folder shared by all nodes?)",
-                            path, rank);
+    if (*fd >= 0) {
+        return RF_OK;
     }
-    return RF_OK;
+    if (errno == ENOENT) {
+        return rf_err_set(err, RF_ERR_ABORTED,
+                          "rank %" PRIu32 " gave up and removed its files, or "
+                          "not all nodes share %s",
+                          rank, files->engine->env->plan->spec->disk_folder);
+    }
+    if (errno == EACCES) {
+        rf_folders_whose(path, whose);
+    }
+    return rf_err_errno(err, RF_ERR_IO, errno, "open %s of rank %" PRIu32 "%s",
+                        path, rank, whose);
 }
 
 enum rf_status rf_disk_reopen(struct rf_disk_files *files, uint32_t rank,
                               bool ledger, struct rf_err *err)
 {
     struct rf_disk_peer *peer = &files->peers[rank];
-    enum rf_status status;
-    int why = 0;
     close(ledger ? peer->ledger : peer->data);
-    status = open_file(files, rank, ledger, &why, err);
-    if (status != RF_OK && why == ENOENT) {
-        return rf_err_set(err, RF_ERR_ABORTED,
-                          "rank %" PRIu32 " gave up and removed its files",
-                          rank);
-    }
-    return status;
+    return open_file(files, rank, ledger, err);
 }
 
 /* --- opening -------------------------------------------------------------- */
@@ -186,12 +184,11 @@ static enum rf_status open_peers(struct rf_disk_files *files,
     const struct rf_method_env *env = files->engine->env;
     const struct rf_schedule *schedule = env->schedule;
     enum rf_status status = RF_OK;
-    int why;
     for (size_t i = 0; i < schedule->n_ops && status == RF_OK; i++) {
         const struct rf_op *op = &schedule->ops[i];
         if (op->dst == env->rank && files->peers[op->src].data < 0) {
-            status = open_file(files, op->src, false, &why, err);
-            RF_THEN(status, open_file(files, op->src, true, &why, err));
+            status = open_file(files, op->src, false, err);
+            RF_THEN(status, open_file(files, op->src, true, err));
         }
     }
     return status;

@@ -54,15 +54,30 @@ static int leave_one(const struct rf_msg_boot *boot, const char *folder)
     return 0;
 }
 
-static void look(const struct rf_msg_boot *boot, const char *folder,
-                 struct rf_integers *seen)
+static char *refused(const char *what, const char *path, int error)
 {
+    char whose[RF_FOLDERS_WHOSE_SIZE] = "";
+    if (error == EACCES) {
+        rf_folders_whose(path, whose);
+    }
+    return rf_xasprintf("%s%s%s", what, strerror(error), whose);
+}
+
+/* `read`: nodes read what others write there, with the mode of signs. */
+static void look(const struct rf_msg_boot *boot, const char *folder, bool read,
+                 struct rf_msg_folder *out)
+{
+    struct rf_integers *seen = &out->sees;
     char path[PATH_BYTES];
     seen->list = rf_xcalloc(boot->shared->nodes, sizeof(*seen->list));
     for (uint32_t node = 0; node < boot->shared->nodes; node++) {
-        if (node != boot->node && path_of(boot, folder, node, path) &&
-            access(path, F_OK) == 0) {
-            seen->list[seen->n++] = node;
+        if (node == boot->node || !path_of(boot, folder, node, path) ||
+            access(path, F_OK) != 0) {
+            continue;
+        }
+        seen->list[seen->n++] = node;
+        if (read && out->error == NULL && access(path, R_OK) != 0) {
+            out->error = refused("files of other nodes: ", path, errno);
         }
     }
 }
@@ -93,8 +108,8 @@ void rf_folder_signs_leave(const struct rf_msg_boot *boot,
         failed = failed != 0 ? failed : leave_one(boot, folder);
         rf_schema_init(&rf_msg_folder_schema, out);
         out->path = rf_xstrdup(folder);
-        out->error = failed != 0 ? rf_xstrdup(strerror(failed)) : NULL;
-        look(boot, folder, &out->sees);
+        out->error = failed != 0 ? refused("", folder, failed) : NULL;
+        look(boot, folder, !make, out);
     }
 }
 

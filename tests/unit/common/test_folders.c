@@ -88,6 +88,23 @@ START_TEST(test_a_folder_that_cannot_be_made_leaves_nothing)
 }
 END_TEST
 
+START_TEST(test_whose_a_folder_is)
+{
+    char *path = rf_xasprintf("%s/absent", top), whose[RF_FOLDERS_WHOSE_SIZE],
+         expected[RF_FOLDERS_WHOSE_SIZE];
+    ck_assert_int_eq(chmod(top, 01750), 0);
+    snprintf(expected, sizeof(expected),
+             " (of uid %u, mode 1750; this is uid %u)", getuid(), getuid());
+    rf_folders_whose(top, whose);
+    ck_assert_str_eq(whose, expected);
+    errno = EACCES;
+    rf_folders_whose(path, whose);
+    ck_assert_str_eq(whose, "");
+    ck_assert_int_eq(errno, EACCES);
+    free(path);
+}
+END_TEST
+
 Suite *test_folders_suite(void);
 Suite *test_folders_suite(void)
 {
@@ -98,6 +115,7 @@ Suite *test_folders_suite(void)
                    test_what_is_missing_above_a_folder_is_made_and_removed);
     tcase_add_test(tests, test_a_folder_in_use_is_not_removed);
     tcase_add_test(tests, test_a_folder_that_cannot_be_made_leaves_nothing);
+    tcase_add_test(tests, test_whose_a_folder_is);
     suite_add_tcase(suite, tests);
     return suite;
 }

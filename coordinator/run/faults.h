@@ -45,7 +45,8 @@ enum rf_verdict rf_run_faults_notice(struct rf_run_faults *faults,
  * comes now is a consequence. Says what was held back while settling. */
 void rf_run_faults_abort(struct rf_run_faults *faults);
 
-/* The fault of a rank whose process has ended. */
+/* The fault of a rank whose process has ended, or of a node that could begin
+ * none. */
 struct rf_fault rf_run_faults_of_exit(uint32_t node,
                                       const struct rf_msg_rank_exit *exit);
 

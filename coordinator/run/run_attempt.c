@@ -504,7 +504,8 @@ static void take_exit(struct rf_run *run, uint32_t node,
                       const struct rf_msg_rank_exit *exit)
 {
     struct rf_fault fault;
-    if (!rf_scenario_rank_on(run->attempt->scenario, exit->rank, node)) {
+    if (exit->rank != RF_ABSENT_U32 &&
+        !rf_scenario_rank_on(run->attempt->scenario, exit->rank, node)) {
         fault = rf_fault_make(node, RF_NONE, RF_ERR_PROTOCOL,
                               "reports the end of a rank that is not its own");
         rf_run_fail(run, &fault);

@@ -457,11 +457,13 @@
 
 #define RF_RANK_EXIT_FIELDS(F, S)                                              \
     F(S, U32, attempt, REQUIRED, 1, INT32_MAX, "as in START")                  \
-    F(S, U32, rank, REQUIRED, 0, RF_MSG_RANKS_LAST, "of the rank that ended")  \
+    F(S, U32, rank, NULLABLE, 0, RF_MSG_RANKS_LAST,                            \
+      "of the rank that ended; null: none of the node's could begin")          \
     F(S, U32, pid, NULLABLE, 1, INT32_MAX, "null: it could not be started")    \
     F(S, U32, status, NULLABLE, 0, 255, "of exit")                             \
     F(S, U32, signal, NULLABLE, 1, 128, "that ended it")                       \
-    F(S, TEXT, cause, NULLABLE, 0, RF_MSG_TEXT_MAX, "why the agent ended it")  \
+    F(S, TEXT, cause, NULLABLE, 0, RF_MSG_TEXT_MAX,                            \
+      "why the agent ended it, or could begin none")                           \
     F(S, TEXT, phase, NULLABLE, 0, 63, "the last step that it was sent")       \
     F(S, TEXTS, stderr_lines, REQUIRED, 64, 16384,                             \
       "its last lines, or why it could not be started")

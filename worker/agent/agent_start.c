@@ -2,8 +2,9 @@
  * The beginning of an attempt: which ranks of the world are this node's, and a
  * process for each. See agent_internal.h.
  *
- * A rank that cannot be started is reported like one that ended; the
- * coordinator then aborts the attempt.
+ * A rank that cannot be started is reported like one that ended, an attempt
+ * whose ranks cannot be placed by one report for all of them; the coordinator
+ * then aborts the attempt.
  */
 #include "worker/agent/agent_internal.h"
 
@@ -19,6 +20,7 @@
 #include "common/bytes.h"
 #include "common/log.h"
 #include "common/mem.h"
+#include "common/text.h"
 #include "worker/agent/folder_signs.h"
 #include "worker/shared/process.h"
 #include "worker/shared/start_task.h"
@@ -152,9 +154,7 @@ static void note_files(struct agent *agent, const struct rf_spec *spec,
 
 static void start_ranks(struct agent *agent, const void *payload, size_t size)
 {
-    if (agent->n_ranks > 0) {
-        rf_agent_move_attempt(agent, ATTEMPT_RUNNING, 0);
-    }
+    rf_agent_move_attempt(agent, ATTEMPT_RUNNING, 0);
     for (size_t i = 0; i < agent->n_ranks; i++) {
         start_rank(agent->ranks[i], payload, size);
     }
@@ -162,30 +162,54 @@ static void start_ranks(struct agent *agent, const void *payload, size_t size)
              agent->n_ranks);
 }
 
+/* For all ranks of the node: who they are is not known. */
+static void report_unplaced(struct agent *agent, const struct rf_err *why)
+{
+    struct rf_msg message;
+    struct rf_msg_rank_exit *out = &message.rank_exit;
+    rf_msg_init(&message, RF_MSG_RANK_EXIT);
+    out->attempt = agent->attempt;
+    out->cause = rf_xstrdup(why->text);
+    rf_text_clean(out->cause, strlen(out->cause));
+    out->phase = rf_xstrdup(agent->phase);
+    rf_agent_send(agent, &message);
+    rf_msg_free(&message);
+}
+
+/* Makes the entries of the attempt's ranks, which are one at least. */
+static enum rf_status
+place(struct agent *agent, const struct rf_msg_start *start, struct rf_err *err)
+{
+    struct rf_start_task *task;
+    RF_TRY(rf_start_task_place(start, &task, err));
+    note_files(agent, task->spec, start->data_key);
+    list_ranks(agent, task->world);
+    rf_start_task_destroy(task);
+    return agent->n_ranks > 0 ? RF_OK
+                              : rf_err_set(err, RF_ERR_PROTOCOL,
+                                           "START has no rank of node %" PRIu32,
+                                           agent->boot.message.node);
+}
+
 static void start_now(struct agent *agent, const void *payload, size_t size)
 {
     const struct rf_frame frame = {
         .type = RF_MSG_START, .length = (uint32_t)size, .payload = payload};
-    struct rf_start_task *task = NULL;
     struct rf_err err = {.text = ""};
     struct rf_msg message;
     if (rf_msg_read(&frame, &message, &err) != RF_OK) {
         rf_agent_refuse(agent, err.text);
         return;
     }
-    if (rf_start_task_place(&message.start, &task, &err) != RF_OK) {
-        rf_agent_refuse(agent, err.text);
-        goto out;
-    }
     rf_folder_signs_remove(&agent->boot.message, false);
     agent->attempt = message.start.attempt;
     agent->abort_wanted = false;
     snprintf(agent->phase, sizeof(agent->phase), "start");
-    note_files(agent, task->spec, message.start.data_key);
-    list_ranks(agent, task->world);
-    rf_start_task_destroy(task);
-    start_ranks(agent, payload, size);
-out:
+    if (place(agent, &message.start, &err) == RF_OK) {
+        start_ranks(agent, payload, size);
+    } else {
+        report_unplaced(agent, &err);
+    }
     rf_msg_free(&message);
 }
 

@@ -333,6 +333,32 @@ START_TEST(test_run_failure_while_verifying_keeps_only_the_verified)
 }
 END_TEST
 
+START_TEST(test_run_fails_an_attempt_that_a_node_cannot_place_and_goes_on)
+{
+    struct fake_cluster *fake =
+        fake_cluster_create(FAKE_CONFIG(FAKE_FIRST ", " FAKE_SECOND), NULL, 0);
+    const struct rf_fault *cause;
+    fake_cluster_start(fake);
+    ck_assert(fake_cluster_until(fake, "preparing", FAKE_S));
+    fake_cluster_say(fake, 1, RF_MSG_RANK_EXIT,
+                     json_pack("{s:i, s:n, s:s, s:s, s:[]}", "attempt", 1,
+                               "rank", "cause",
+                               "START: $.scenario.mode: unknown", "phase",
+                               "start", "stderr_lines"));
+    ck_assert_str_eq(rf_run_state(fake->run), "aborting");
+    ck_assert(fake_cluster_run(fake, 60 * FAKE_S));
+    cause = fake_fault(&fake->attempts[0], 0);
+    ck_assert_uint_eq(cause->node, BETA);
+    ck_assert_uint_eq(cause->rank, RF_NONE);
+    ck_assert_str_eq(cause->phase, "start");
+    ck_assert_str_eq(cause->text, "cannot start its ranks: START: "
+                                  "$.scenario.mode: unknown");
+    ck_assert_int_eq(fake->attempts[1].outcome, RF_OUTCOME_OK);
+    ck_assert_uint_eq(fake->drops, 0); /* it is not lost */
+    fake_cluster_destroy(fake);
+}
+END_TEST
+
 START_TEST(test_run_ignores_messages_of_another_attempt)
 {
     struct fake_cluster *fake = fake_cluster_create(fake_run_one, NULL, 0);
@@ -496,6 +522,8 @@ Suite *test_run_fault_suite(void)
     tcase_add_test(tests, test_run_cuts_off_a_node_that_does_not_abort);
     tcase_add_test(tests,
                    test_run_failure_while_verifying_keeps_only_the_verified);
+    tcase_add_test(
+        tests, test_run_fails_an_attempt_that_a_node_cannot_place_and_goes_on);
     tcase_add_test(tests, test_run_ignores_messages_of_another_attempt);
     tcase_add_test(
         tests, test_run_takes_a_message_it_cannot_read_for_a_fault_of_the_node);

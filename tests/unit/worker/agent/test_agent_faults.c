@@ -9,6 +9,7 @@
 
 #include "common/clock.h"
 #include "tests/unit/worker/agent/agent_lab.h"
+#include "tests/unit/worker/worker_lab.h"
 
 static bool lists(const json_t *list, json_int_t number)
 {
@@ -268,6 +269,40 @@ START_TEST(test_a_silent_rank_that_cannot_be_killed_is_told_of_once)
 }
 END_TEST
 
+/* What only a newer coordinator knows, and nodes of which ours is none. */
+static const struct {
+    const char *scenario, *cause;
+    unsigned nodes;
+} unplaced[] = {
+    {"{'name': 's', 'mode': 'sideways', 'train': {}, 'infer': {}}",
+     "START: $.scenario.mode: ", 1},
+    {"{'name': 's', 'mode': 'disaggregated', 'train': {'nodes': ['n1']}, "
+     "'infer': {'nodes': ['n2']}}",
+     "START has no rank of node 0", 3},
+};
+
+START_TEST(test_an_attempt_that_cannot_be_placed_is_told_and_the_next_one_runs)
+{
+    json_t *report;
+    const char *cause;
+    fake_join(&fake, NULL);
+    fake_send(&fake, RF_MSG_START,
+              worker_lab_start(LAB_MODEL, unplaced[_i].scenario,
+                               unplaced[_i].nodes, 1));
+    report = fake_expect(&fake, RF_MSG_RANK_EXIT);
+    ck_assert_int_eq(json_integer_value(json_object_get(report, "attempt")), 7);
+    ck_assert(json_is_null(json_object_get(report, "rank")));
+    cause = json_string_value(json_object_get(report, "cause"));
+    ck_assert_ptr_nonnull(cause);
+    ck_assert_msg(
+        strncmp(cause, unplaced[_i].cause, strlen(unplaced[_i].cause)) == 0,
+        "%s", cause);
+    json_decref(report);
+    expect_aborted(-1);
+    run_scenario("null");
+}
+END_TEST
+
 START_TEST(test_an_abort_without_an_attempt_is_answered)
 {
     fake_join(&fake, NULL);
@@ -424,6 +459,10 @@ Suite *test_agent_faults_suite(void)
     tcase_add_test(faults, test_a_silent_rank_that_ends_slowly_is_told_of_once);
     tcase_add_test(faults,
                    test_a_silent_rank_that_cannot_be_killed_is_told_of_once);
+    tcase_add_loop_test(
+        faults,
+        test_an_attempt_that_cannot_be_placed_is_told_and_the_next_one_runs, 0,
+        (int)RF_ARRAY_SIZE(unplaced));
     tcase_add_test(faults, test_an_abort_without_an_attempt_is_answered);
     tcase_add_test(faults, test_an_abort_while_preparing_ends_the_exchange);
     tcase_add_test(faults, test_the_end_of_standard_input_ends_everything);

@@ -211,13 +211,14 @@ static bool read_name(const char *name, struct label *out)
     return false;
 }
 
-/* "refit-TOKEN-NODE", with a label in it. */
-static bool read_sign(int folder, const char *name, struct label *out)
+/* "refit-TOKEN-NODE" of another launch than `ours`, with a label in it. */
+static bool read_sign(int folder, const char *name, const char *ours,
+                      struct label *out)
 {
-    char content[RF_DISK_LABEL_SIZE] = "";
+    char content[RF_DISK_LABEL_SIZE] = "", token[65];
     int end = 0, fd;
-    (void)sscanf(name, "refit-%*64[0-9a-f]-%*9u%n", &end);
-    if (end == 0 || name[end] != '\0') {
+    (void)sscanf(name, "refit-%64[0-9a-f]-%*9u%n", token, &end);
+    if (end == 0 || name[end] != '\0' || strcmp(token, ours) == 0) {
         return false;
     }
     fd = openat(folder, name, O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
@@ -254,6 +255,7 @@ static bool has_ended(const struct label *label)
 
 struct sweep {
     char node[NODE_SIZE], boot[BOOT_SIZE]; /* ours */
+    const char *token;                     /* likewise */
     char *const *gone;
     size_t n_gone;
 };
@@ -263,7 +265,8 @@ static bool is_left_behind(const struct sweep *sweep, int folder,
 {
     char owner[RF_DISK_OWNER_SIZE];
     struct label label;
-    if (!read_name(name, &label) && !read_sign(folder, name, &label)) {
+    if (!read_name(name, &label) &&
+        !read_sign(folder, name, sweep->token, &label)) {
         return false;
     }
     write_owner(&label, owner);
@@ -280,9 +283,10 @@ static bool is_left_behind(const struct sweep *sweep, int folder,
                : is_older_than_boot(folder, name);
 }
 
-void rf_disk_sweep(const char *folder, char *const *gone, size_t n_gone)
+void rf_disk_sweep(const char *folder, const char *token, char *const *gone,
+                   size_t n_gone)
 {
-    struct sweep sweep = {.gone = gone, .n_gone = n_gone};
+    struct sweep sweep = {.token = token, .gone = gone, .n_gone = n_gone};
     const struct dirent *entry;
     DIR *entries = opendir(folder);
     if (entries == NULL) {

@@ -43,8 +43,10 @@ bool rf_disk_label_is_good(const char *label);
 /* Removes from `folder` what agents of this node have left that are gone, be it
  * since before it was booted, and what the owners in `gone` have, on any node.
  * Files of agents that live and of other nodes stay, as does whatever does not
- * have such a name. */
-void rf_disk_sweep(const char *folder, char *const *gone, size_t n_gone);
+ * have such a name. Signs of the launch `token` are not even opened: its agents
+ * leave them just now, and remove them by name. */
+void rf_disk_sweep(const char *folder, const char *token, char *const *gone,
+                   size_t n_gone);
 
 /* The path of a file; false when it is too long. */
 bool rf_disk_path(const char *folder, const char *label, uint32_t number,

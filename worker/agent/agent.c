@@ -702,7 +702,8 @@ static void remove_files(const struct agent *agent, struct rf_texts *gone)
     const struct rf_msg_shared *shared = agent->boot.message.shared;
     for (size_t i = 0; gone->n > 0 && shared != NULL && i < shared->folders.n;
          i++) {
-        rf_disk_sweep(shared->folders.list[i], gone->list, gone->n);
+        rf_disk_sweep(shared->folders.list[i], shared->token, gone->list,
+                      gone->n);
     }
     for (size_t i = 0; i < gone->n; i++) {
         free(gone->list[i]);

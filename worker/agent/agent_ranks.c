@@ -89,7 +89,8 @@ void rf_agent_free_ranks(struct agent *agent)
     }
     if (agent->n_ranks > 0 && rf_agent_exported(agent) != NULL &&
         rf_disk_owner(getpid(), owner)) {
-        rf_disk_sweep(rf_agent_exported(agent), &(char *){owner}, 1);
+        rf_disk_sweep(rf_agent_exported(agent),
+                      agent->boot.message.shared->token, &(char *){owner}, 1);
     }
     free(agent->disk_folder);
     agent->disk_folder = NULL;

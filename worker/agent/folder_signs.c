@@ -104,7 +104,7 @@ void rf_folder_signs_leave(const struct rf_msg_boot *boot,
         const char *folder = boot->shared->folders.list[hello->n_folders];
         const bool make = exported != NULL && strcmp(folder, exported) == 0;
         int failed = make && rf_folders_make(folder, old) != 0 ? errno : 0;
-        rf_disk_sweep(folder, NULL, 0);
+        rf_disk_sweep(folder, boot->shared->token, NULL, 0);
         failed = failed != 0 ? failed : leave_one(boot, folder);
         rf_schema_init(&rf_msg_folder_schema, out);
         out->path = rf_xstrdup(folder);

@@ -116,7 +116,7 @@ static bool is_swept_after(char *owner, const char *label, const char *suffix,
     snprintf(path, sizeof(path), "%s/refit-%s%s", folder, label, suffix);
     make_file(path);
     ck_assert_int_eq(utimensat(AT_FDCWD, path, times, 0), 0);
-    rf_disk_sweep(folder, &owner, owner != NULL);
+    rf_disk_sweep(folder, "c0ffee", &owner, owner != NULL);
     gone = access(path, F_OK) != 0;
     if (!gone) {
         unlink(path);
@@ -222,7 +222,7 @@ START_TEST(test_sweeping_keeps_files_with_other_names)
     ck_assert(!is_swept(label, "-0.txt", 0));
     ck_assert(!is_swept(label, ".data", 0));
     ck_assert(!is_swept("1", "-0.data", 0));
-    rf_disk_sweep("/nowhere", NULL, 0); /* is no failure */
+    rf_disk_sweep("/nowhere", "c0ffee", NULL, 0); /* is no failure */
 }
 END_TEST
 

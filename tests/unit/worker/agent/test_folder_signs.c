@@ -9,30 +9,34 @@
 
 #include "worker/agent/folder_signs.h"
 
-/* A node's BOOT that shares `folder`; to be freed. */
-static void boot_of(uint32_t node, const char *folder, struct rf_msg_boot *out)
+/* A node's BOOT of a launch that shares `folder`; to be freed. */
+static void boot_of_launch(const char *token, uint32_t node, const char *folder,
+                           struct rf_msg_boot *out)
 {
     rf_schema_init(&rf_msg_boot_schema, out);
     out->node = node;
     out->shared = rf_schema_new(&rf_msg_shared_schema);
-    out->shared->token = strdup("00c0ffee");
+    out->shared->token = strdup(token);
     out->shared->nodes = 3;
     out->shared->folders.list = calloc(1, sizeof(char *));
     out->shared->folders.list[0] = strdup(folder);
     out->shared->folders.n = 1;
 }
 
-/* What node `node` sees in the folder, as text. */
-static char *leave(uint32_t node, const char *folder)
+static void boot_of(uint32_t node, const char *folder, struct rf_msg_boot *out)
 {
-    struct rf_msg_boot boot;
+    boot_of_launch("00c0ffee", node, folder, out);
+}
+
+/* What the node of BOOT, which is freed, sees in the folder, as text. */
+static char *leave_booted(struct rf_msg_boot *boot, const char *folder)
+{
     struct rf_msg_hello hello;
     size_t old = 0;
     json_t *told;
     char *text;
-    boot_of(node, folder, &boot);
     rf_schema_init(&rf_msg_hello_schema, &hello);
-    rf_folder_signs_leave(&boot, &hello, &old);
+    rf_folder_signs_leave(boot, &hello, &old);
     ck_assert_uint_eq(hello.n_folders, 1);
     ck_assert_str_eq(hello.folders[0].path, folder);
     told = rf_schema_encode(&rf_msg_folder_schema, &hello.folders[0]);
@@ -40,8 +44,15 @@ static char *leave(uint32_t node, const char *folder)
     text = json_dumps(told, JSON_SORT_KEYS | JSON_COMPACT);
     json_decref(told);
     rf_schema_free(&rf_msg_hello_schema, &hello);
-    rf_schema_free(&rf_msg_boot_schema, &boot);
+    rf_schema_free(&rf_msg_boot_schema, boot);
     return text;
+}
+
+static char *leave(uint32_t node, const char *folder)
+{
+    struct rf_msg_boot boot;
+    boot_of(node, folder, &boot);
+    return leave_booted(&boot, folder);
 }
 
 static void expect(uint32_t node, const char *folder, const char *wanted)
@@ -136,9 +147,10 @@ START_TEST(test_a_name_that_is_taken_is_left_alone)
 END_TEST
 
 /* Also one without ranks, which makes no other files. */
-START_TEST(test_a_sign_of_a_killed_agent_is_removed_by_the_next)
+START_TEST(test_a_sign_of_a_killed_agent_is_removed_by_the_next_launch)
 {
     char folder[] = "/tmp/refit-signs-XXXXXX", other[64], sign[64];
+    struct rf_msg_boot next;
     FILE *file;
     pid_t agent;
     make_folder(folder);
@@ -155,10 +167,15 @@ START_TEST(test_a_sign_of_a_killed_agent_is_removed_by_the_next)
     ck_assert_int_eq(waitpid(agent, NULL, 0), agent);
     snprintf(sign, sizeof(sign), "%s/refit-00c0ffee-1", folder);
     ck_assert_int_eq(access(sign, F_OK), 0);
-    expect(0, folder, "{\"error\":null,\"sees\":[]}");
+    /* Its own launch waits for what becomes of it. */
+    expect(0, folder, "{\"error\":null,\"sees\":[1]}");
+    boot_of_launch("0badcafe", 2, folder, &next);
+    free(leave_booted(&next, folder));
     ck_assert_int_ne(access(sign, F_OK), 0);
     expect(2, folder, "{\"error\":null,\"sees\":[0]}"); /* which lives */
     take_away(0, folder, true);
+    snprintf(sign, sizeof(sign), "%s/refit-0badcafe-2", folder);
+    ck_assert_int_eq(unlink(sign), 0);
     ck_assert_int_eq(unlink(other), 0);
     ck_assert_int_eq(rmdir(folder), 0);
 }
@@ -210,7 +227,8 @@ Suite *test_folder_signs_suite(void)
     tcase_add_test(tests, test_a_folder_that_cannot_be_used_says_why);
     tcase_add_test(tests, test_the_folder_of_an_export_is_made);
     tcase_add_test(tests, test_a_name_that_is_taken_is_left_alone);
-    tcase_add_test(tests, test_a_sign_of_a_killed_agent_is_removed_by_the_next);
+    tcase_add_test(tests,
+                   test_a_sign_of_a_killed_agent_is_removed_by_the_next_launch);
     tcase_add_test(tests, test_without_folders_nothing_is_told);
     tcase_add_test(tests, test_what_hello_told_before_is_replaced);
     suite_add_tcase(suite, tests);

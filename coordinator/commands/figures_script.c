@@ -16,6 +16,7 @@
 
 #include "common/json.h"
 #include "common/mem.h"
+#include "common/spawn.h"
 #include "common/store.h"
 #include "coordinator/launch/program.h"
 #include "coordinator/reports/report_json.h"
@@ -182,9 +183,9 @@ static enum rf_status run_script(char *self, char *script, const char *folder,
     failed = start_script(self, script, folder, in, answer, &ended);
     status = failed != 0
                  ? rf_err_set(err, RF_ERR_UNSUPPORTED,
-                              "no figures: python3: %s; install the packages "
-                              "python3 and python3-matplotlib",
-                              uv_strerror(failed))
+                              "no figures: python3%s: %s; install the "
+                              "packages python3 and python3-matplotlib",
+                              rf_spawn_limits(-failed), uv_strerror(failed))
                  : take_answer(answer, &ended, out, err);
     close(answer);
     return status;

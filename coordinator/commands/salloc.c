@@ -8,6 +8,7 @@
 #include <unistd.h>
 
 #include "common/mem.h"
+#include "common/spawn.h"
 #include "coordinator/config/nodes/slurm_job.h"
 #include "coordinator/launch/program.h"
 
@@ -34,7 +35,8 @@ static enum rf_status become_salloc(const struct rf_cli *cli,
     error = errno;
     free(args);
     free(self);
-    return rf_err_errno(err, RF_ERR_LAUNCH, error, "cannot run salloc");
+    return rf_err_errno(err, RF_ERR_LAUNCH, error, "cannot run salloc%s",
+                        rf_spawn_limits(error));
 }
 
 enum rf_status rf_salloc(const struct rf_cli *cli, json_t *document,

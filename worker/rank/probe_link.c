@@ -23,6 +23,7 @@
 
 #include "common/bytes.h"
 #include "common/clock.h"
+#include "common/spawn.h"
 #include "transport/tcp/datalink.h"
 
 #define STREAMS ((size_t)2)
@@ -169,7 +170,9 @@ static enum rf_status measure_goodput(struct stream streams[STREAMS],
             pthread_create(&streams[i].thread, NULL, run_stream, &streams[i]);
         streams[i].started = failed == 0;
         if (failed != 0) {
-            status = rf_err_errno(err, RF_ERR_IO, failed, "thread");
+            status =
+                rf_err_errno(err, RF_ERR_IO, failed, "cannot start a thread%s",
+                             rf_spawn_limits(failed));
         }
     }
     for (size_t i = 0; i < STREAMS; i++) {

@@ -140,7 +140,7 @@ enum rf_status rf_ssh_capture(struct rf_ssh_job *job, const char *what,
         close(output[0]);
         status = rf_err_errno(
             err, result == ENOENT ? RF_ERR_UNSUPPORTED : RF_ERR_LAUNCH, result,
-            "%s: %s", what, argv[0]);
+            "%s: %s%s", what, argv[0], rf_spawn_limits(result));
         goto out;
     }
     status = read_output(job, what, output[0], &text, err);

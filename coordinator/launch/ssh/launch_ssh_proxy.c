@@ -11,6 +11,7 @@
 #include <unistd.h>
 
 #include "common/mem.h"
+#include "common/spawn.h"
 #include "coordinator/config/nodes/names.h"
 #include "coordinator/launch/ssh/launch_ssh.h"
 
@@ -100,7 +101,8 @@ enum rf_status rf_ssh_connect_proxy(const struct rf_ssh_settings *settings,
     result = rf_ssh_spawn(argv, io[1], io[1], complaints[1], &out->group);
     free(line);
     if (result != 0) {
-        status = rf_err_errno(err, RF_ERR_LAUNCH, result, "ProxyCommand");
+        status = rf_err_errno(err, RF_ERR_LAUNCH, result, "ProxyCommand%s",
+                              rf_spawn_limits(result));
         goto no_command;
     }
     close(io[1]);

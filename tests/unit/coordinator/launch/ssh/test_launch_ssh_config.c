@@ -5,6 +5,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -259,6 +260,33 @@ START_TEST(test_ssh_config_that_hangs_is_given_up)
 }
 END_TEST
 
+/* Root may always start more processes: another user is tried in its place. */
+START_TEST(test_ssh_that_may_not_start_programs_names_the_limits)
+{
+    const bool root = getuid() == 0;
+    const struct rf_ssh_settings direct = {.host_name = (char[]){"gpu-a"}};
+    struct rf_ssh_proxy proxy;
+    struct rf_err proxy_err;
+    struct rlimit processes;
+    enum rf_status read, connected;
+    job = rf_ssh_job_create(
+        &(struct rf_launch_order){.settings = &how, .node = &node});
+    rf_ssh_set_deadline(job, 20);
+    ck_assert_int_eq(getrlimit(RLIMIT_NPROC, &processes), 0);
+    processes.rlim_cur = 0;
+    ck_assert_int_eq(setrlimit(RLIMIT_NPROC, &processes), 0);
+    ck_assert(!root || setresuid(65534, 65534, 0) == 0);
+    read = rf_ssh_read_config(job, &settings, &err);
+    connected = rf_ssh_connect_proxy(&direct, "true", &proxy, &proxy_err);
+    ck_assert(!root || setresuid(0, 0, 0) == 0);
+    ck_assert_int_eq(read, RF_ERR_LAUNCH);
+    ck_assert_msg(strstr(err.text, "pids.max") != NULL, "%s", err.text);
+    ck_assert_int_eq(connected, RF_ERR_LAUNCH);
+    ck_assert_msg(strstr(proxy_err.text, "pids.max") != NULL, "%s",
+                  proxy_err.text);
+}
+END_TEST
+
 START_TEST(test_ssh_config_jumps_become_a_proxy_command)
 {
     static const struct {
@@ -312,6 +340,8 @@ Suite *test_launch_ssh_config_suite(void)
     tcase_add_test(tests,
                    test_ssh_config_without_ssh_is_not_read_and_that_is_told);
     tcase_add_test(tests, test_ssh_config_that_hangs_is_given_up);
+    tcase_add_test(tests,
+                   test_ssh_that_may_not_start_programs_names_the_limits);
     tcase_add_test(tests, test_ssh_config_jumps_become_a_proxy_command);
     suite_add_tcase(suite, tests);
     return suite;

@@ -1,8 +1,12 @@
 #include "common/spawn.h"
 
 #include <errno.h>
+#include <pthread.h>
 #include <signal.h>
 #include <stdint.h>
+#include <stdlib.h>
+
+#include "common/mem.h"
 
 int rf_spawn_session(pid_t *pid, const char *program,
                      const posix_spawn_file_actions_t *actions,
@@ -23,6 +27,32 @@ int rf_spawn_session(pid_t *pid, const char *program,
     failed = posix_spawnp(pid, program, actions, &attributes,
                           (char *const *)(uintptr_t)argv, environment);
     posix_spawnattr_destroy(&attributes);
+    return failed;
+}
+
+static void *wait_thread(void *gate)
+{
+    pthread_mutex_lock(gate);
+    pthread_mutex_unlock(gate);
+    return NULL;
+}
+
+int rf_spawn_try_threads(unsigned n)
+{
+    pthread_t *threads = rf_xcalloc(n, sizeof(*threads));
+    pthread_mutex_t gate = PTHREAD_MUTEX_INITIALIZER;
+    unsigned started = 0;
+    int failed = 0;
+    pthread_mutex_lock(&gate);
+    while (failed == 0 && started < n) {
+        failed = pthread_create(&threads[started], NULL, wait_thread, &gate);
+        started += failed == 0;
+    }
+    pthread_mutex_unlock(&gate);
+    for (unsigned i = 0; i < started; i++) {
+        pthread_join(threads[i], NULL);
+    }
+    free(threads);
     return failed;
 }
 

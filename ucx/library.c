@@ -11,6 +11,7 @@
 #include "common/bytes.h"
 #include "common/fd_limit.h"
 #include "common/mem.h"
+#include "common/spawn.h"
 
 struct rf_ucx_arena {
     struct rf_ucx_arena *next;
@@ -87,8 +88,15 @@ static enum rf_status start(enum rf_ucx_use use, uint32_t n_ranks,
                                  .estimated_num_eps = n_ranks};
     ucp_config_t *config;
     ucs_status_t status;
+    int failed;
     if (rf_fd_limit_need(RF_UCX_DESCRIPTORS, 0, err) != RF_OK) {
         return err->status;
+    }
+    failed = rf_spawn_try_threads(RF_UCX_THREADS);
+    if (failed != 0) {
+        return rf_err_errno(err, RF_ERR_LAUNCH, failed,
+                            "UCX cannot start a thread%s",
+                            rf_spawn_limits(failed));
     }
     if (has_tcp()) {
         set_up_tcp();

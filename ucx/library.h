@@ -21,8 +21,10 @@
  * enough for 5 GB/s where a round trip takes 0.1 ms. */
 #define RF_UCX_TCP_BUFFER "512k"
 
-/* Without some descriptors left UCX ends the process. */
+/* Without some descriptors left, or where its thread cannot start, UCX ends the
+ * process. */
 #define RF_UCX_DESCRIPTORS 16
+#define RF_UCX_THREADS 1
 
 struct rf_ucx_arena;
 

@@ -116,6 +116,40 @@ test_few_processes_are_told() {
     expect_exit 0
 }
 
+# A control group, where one can be made.
+group=/sys/fs/cgroup
+[ ! -d "$group/pids" ] || group+=/pids
+group+=/refit-test-$$
+mkdir "$group" 2>/dev/null && at_exit 'rmdir "$group"'
+
+# Of all of a control group: the head, its agent and its ranks. With UCX one rank:
+# what it found free a second one might take before UCX does.
+test_few_processes_of_a_group_are_told() {
+    local method n
+    [ -f "$group/pids.max" ] || return 0
+    for method in tcp ucx; do
+        if [ "$method" = ucx ]; then
+            [ -e "$RF_BUILD_DIR/refit-ucx.so" ] || continue
+            base=$(jq '.scenarios[0] += {train: {}, infer: {}}' <<<"$base")
+        fi
+        cluster ".scenarios[0].method = \"$method\""
+        for n in {1..16} 100; do
+            echo "$n" >"$group/pids.max"
+            timeout -s KILL 60 sh -c 'echo $$ >"$1" && shift && exec "$@"' - \
+                "$group/cgroup.procs" "$coord" cluster.json >said 2>&1 </dev/null
+            status=$?
+            echo "method $method, $n processes: ends with $status"
+            sed 's/^/  said: /' said >&2
+            case $status in
+            0) ;;
+            1 | 4) expect_text said 'error: .*pids\.max' ;;
+            *) fail "exit code $status" ;;
+            esac
+        done
+        expect_exit 0
+    done
+}
+
 test_little_memory_is_told() {
     local option kilobytes
     ldd "$coord" | grep -q 'lib[at]san' && return # they reserve terabytes

@@ -4,7 +4,6 @@
  * for ever. */
 #include "transport/net/loop.h"
 
-#include <pthread.h>
 #include <stdatomic.h>
 #include <stdlib.h>
 #include <sys/stat.h>
@@ -40,35 +39,14 @@ static unsigned pool_threads(void)
     return n > 0 ? RF_MIN(n, 1024u) : 1;
 }
 
-static void *wait_thread(void *gate)
-{
-    pthread_mutex_lock(gate);
-    pthread_mutex_unlock(gate);
-    return NULL;
-}
-
 enum rf_status rf_loop_pool_fits(struct rf_err *err)
 {
     static atomic_bool fits; /* once it does the pool may have started */
-    const unsigned n = pool_threads();
-    pthread_t *threads;
-    pthread_mutex_t gate = PTHREAD_MUTEX_INITIALIZER;
-    unsigned started = 0;
-    int failed = 0;
+    int failed;
     if (atomic_load(&fits)) {
         return RF_OK;
     }
-    threads = rf_xcalloc(n, sizeof(*threads));
-    pthread_mutex_lock(&gate);
-    while (failed == 0 && started < n) {
-        failed = pthread_create(&threads[started], NULL, wait_thread, &gate);
-        started += failed == 0;
-    }
-    pthread_mutex_unlock(&gate);
-    for (unsigned i = 0; i < started; i++) {
-        pthread_join(threads[i], NULL);
-    }
-    free(threads);
+    failed = rf_spawn_try_threads(pool_threads());
     if (failed != 0) {
         return rf_err_errno(err, RF_ERR_LAUNCH, failed,
                             "cannot start a thread%s", rf_spawn_limits(failed));

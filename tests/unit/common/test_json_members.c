@@ -116,8 +116,7 @@ static const char *const bad[] = {
     "{\"a\": NaN}",
     "{\"\\u0000\": 1}",
     "\xEF\xBB\xBF{}",
-    "{\"a\": "
-    "[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]}",
+    "{\"a\": [[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[",
 };
 
 START_TEST(test_json_members_are_refused_as_the_whole_text_is)

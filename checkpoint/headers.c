@@ -311,24 +311,34 @@ static json_t *text_of(const struct rf_hash *sum)
     return json_string(text);
 }
 
+/* {file: its number} of the files of the tensors. */
+static json_t *number_files(json_t *tensors)
+{
+    json_t *numbers = json_object(), *tensor;
+    const char *name;
+    json_object_foreach (tensors, name, tensor) {
+        const char *file = json_string_value(json_object_get(tensor, "file"));
+        const size_t n = json_object_size(numbers);
+        if (json_object_get(numbers, file) == NULL) {
+            json_object_set_new(numbers, file, json_integer((json_int_t)n));
+        }
+    }
+    return numbers;
+}
+
 json_t *rf_checkpoint_headers_digests(const json_t *headers)
 {
-    json_t *digests = json_object(), *value; /* at first indices of sums */
+    json_t *tensors = json_object_get(headers, "manifest");
     json_t *config = json_object_get(headers, "config");
-    struct rf_hash *sums = NULL;
-    size_t n = 0, cap = 0;
+    json_t *numbers = number_files(tensors), *digests = json_object(), *value;
+    struct rf_hash *sums = rf_xcalloc(json_object_size(numbers), sizeof(*sums));
     const char *name;
-    json_object_foreach (json_object_get(headers, "manifest"), name, value) {
+    json_object_foreach (tensors, name, value) {
         const char *file = json_string_value(json_object_get(value, "file"));
-        json_t *index = json_object_get(digests, file);
-        if (index == NULL) {
-            index = json_integer((json_int_t)n);
-            json_object_set_new(digests, file, index);
-            RF_PUSH(sums, n, cap, (struct rf_hash){.length = 0});
-        }
-        add_member(&sums[json_integer_value(index)], name, value);
+        const json_t *number = json_object_get(numbers, file);
+        add_member(&sums[json_integer_value(number)], name, value);
     }
-    json_object_foreach (digests, name, value) {
+    json_object_foreach (numbers, name, value) {
         json_object_set_new(digests, name,
                             text_of(&sums[json_integer_value(value)]));
     }
@@ -337,5 +347,6 @@ json_t *rf_checkpoint_headers_digests(const json_t *headers)
         json_object_set_new(digests, "config.json", text_of(&sum));
     }
     free(sums);
+    json_decref(numbers);
     return digests;
 }

@@ -7,6 +7,10 @@
 
 #include "common/clock.h"
 
+/* For room in /dev/shm: each wait four times the last, together two seconds. */
+#define FIRST_WAIT_NS (24 * RF_NS_PER_MS)
+#define LAST_WAIT_NS (1536 * RF_NS_PER_MS)
+
 /* What decides about ways. */
 #define SETTINGS                                                               \
     "(UCX_NET_DEVICES is %s, UCX_TLS is %s; do these interfaces reach the "    \
@@ -33,14 +37,35 @@ void rf_ucx_lose(const struct rf_ucx_loss *loss, ucs_status_t why)
     }
 }
 
+/* What UCX answers where there is none for a queue, and for its buffers. */
+static bool lacks_room(ucs_status_t status)
+{
+    return status == UCS_ERR_NO_MEMORY || status == UCS_ERR_NO_RESOURCE;
+}
+
+/* UCX writes an arena's size into /dev/shm to see whether it fits. One that
+ * does not has filled it until UCX gives up, and another rank that makes its
+ * worker meanwhile waits. It tries seldom: UCX prints each failure. */
+static ucs_status_t create_worker(const struct rf_ucx_library *library,
+                                  const ucp_worker_params_t *params,
+                                  ucp_worker_h *out)
+{
+    int64_t wait_ns = FIRST_WAIT_NS;
+    ucs_status_t status = ucp_worker_create(library->context, params, out);
+    for (; lacks_room(status) && wait_ns <= LAST_WAIT_NS; wait_ns *= 4) {
+        rf_sleep_until_ns(rf_now_ns() + wait_ns);
+        status = ucp_worker_create(library->context, params, out);
+    }
+    return status;
+}
+
 enum rf_status rf_ucx_worker_open(const struct rf_ucx_library *library,
                                   ucp_worker_h *out, struct rf_err *err)
 {
     const ucp_worker_params_t params = {.field_mask =
                                             UCP_WORKER_PARAM_FIELD_THREAD_MODE,
                                         .thread_mode = UCS_THREAD_MODE_SINGLE};
-    const ucs_status_t status =
-        ucp_worker_create(library->context, &params, out);
+    const ucs_status_t status = create_worker(library, &params, out);
     return status == UCS_OK
                ? RF_OK
                : rf_ucx_failed("make a worker (its buffers need "

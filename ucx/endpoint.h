@@ -21,6 +21,8 @@ struct rf_ucx_loss {
 /* Keeps the first thing that went wrong. */
 void rf_ucx_lose(const struct rf_ucx_loss *loss, ucs_status_t why);
 
+/* The caller destroys it. Waits up to two seconds for room for its buffers,
+ * which weights of other ranks may take in passing. */
 enum rf_status rf_ucx_worker_open(const struct rf_ucx_library *library,
                                   ucp_worker_h *out,
                                   struct rf_err *err) RF_MUST_CHECK;

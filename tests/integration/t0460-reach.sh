@@ -185,14 +185,7 @@ test_too_little_shared_memory_for_ucx_is_told() {
     coord=./small run_coord check cluster.json
     expect_exit 0
     expect_text out '^W a: .* has 4[0-9.]+ MB of memory for sharing .*shm-size'
-    # Weights that find no room fill it for a moment, in which another rank's buffers
-    # may find none, either.
-    for _ in 1 2 3 4 5; do
-        rm -rf tight
-        coord=./small run_coord cluster.json -o tight
-        [ "$status" != 0 ] || break
-        expect_text err 'its buffers need room in /dev/shm'
-    done
+    coord=./small run_coord cluster.json -o tight
     expect_exit 0
     expect_json "$(echo tight/*/a.json)" '.flags | contains(["unmapped"])'
     expect_text out '^no room in /dev/shm .*: a \(messages by posix'

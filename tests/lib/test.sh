@@ -81,13 +81,20 @@ wait_until() { # SECONDS WHAT CONDITION...
 
 # --- Running the coordinator --------------------------------------------------
 
+# Shows its output. No error ends in a colon, behind which its cause is missing.
+show_output() {
+    sed 's/^/  out: /' out >&2
+    sed 's/^/  err: /' err >&2
+    expect_no_text err ': *$'
+    expect_no_text out '^[EW] .*: *$'
+}
+
 # Runs refit-coord to its end; leaves its exit code in $status and its output in
 # the files out and err.
 run_coord() {
     "$coord" "$@" >out 2>err </dev/null
     status=$?
-    sed 's/^/  out: /' out >&2
-    sed 's/^/  err: /' err >&2
+    show_output
 }
 
 # Starts refit-coord in the background with its pid in $coord_pid. The shell has
@@ -106,8 +113,7 @@ signal_is_taken() {
 finish_coord() {
     wait "$coord_pid"
     status=$?
-    sed 's/^/  out: /' out >&2
-    sed 's/^/  err: /' err >&2
+    show_output
 }
 
 expect_exit() {

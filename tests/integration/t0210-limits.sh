@@ -155,7 +155,7 @@ test_little_memory_is_told() {
     ldd "$coord" | grep -q 'lib[at]san' && return # they reserve terabytes
     cluster
     for option in -v -d; do
-        for kilobytes in 2000 4000 8000 16000 32000 {40000..64000..2000} 200000; do
+        for kilobytes in 2000 4000 8000 16000 32000 {40000..64000..2000} 200000 400000; do
             [ "$option$kilobytes" != -v2000 ] || continue # nothing can be loaded
             (
                 ulimit "$option" "$kilobytes"

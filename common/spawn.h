@@ -15,7 +15,8 @@ int rf_spawn_session(pid_t *pid, const char *program,
                      const char *const *argv, char *const *environment);
 
 /* Starts `n` threads at once and ends them: 0, or the errno of one that could
- * not start. For use before libraries that end the process where theirs cannot. */
+ * not start. For use before libraries that end the process where theirs
+ * cannot. */
 int rf_spawn_try_threads(unsigned n);
 
 /* For a message: the limits to look at where a program or a thread could not

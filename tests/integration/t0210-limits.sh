@@ -130,7 +130,8 @@ test_few_processes_of_a_group_are_told() {
     for method in tcp ucx; do
         if [ "$method" = ucx ]; then
             [ -e "$RF_BUILD_DIR/refit-ucx.so" ] || continue
-            base=$(jq '.scenarios[0] += {train: {}, infer: {}}' <<<"$base")
+            base=$(jq '.nodes[0].slots = 1 |
+                .scenarios[0] += {train: {}, infer: {}}' <<<"$base")
         fi
         cluster ".scenarios[0].method = \"$method\""
         for n in {1..16} 100; do

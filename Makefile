@@ -199,9 +199,8 @@ clean: ## remove everything that was built
 
 # --- Tests ------------------------------------------------------------------
 
-# Unit tests: tests/unit/<folder>/test_<file>.c defines
-# `Suite *test_<file>_suite(void)`; one Check runner per folder, so a folder
-# is tested without the ones above it. `make unit-planner` builds and runs one,
+# Unit tests (tests/unit/unit.h): one Check runner per folder, so a folder is
+# tested without the ones above it. `make unit-planner` builds and runs one,
 # `make suite T=FILE` one file. unit_<folder>_PARTS are linked, too, and those of
 # unit_<folder>_BESIDE loaded.
 # Suites share the library of tests/lib/*.c.
@@ -211,27 +210,21 @@ unit_checkpoint_LIBS := checkpoint planner common
 unit_transport_LIBS := transport planner common
 unit_coordinator_LIBS := coordinator transport checkpoint planner common
 unit_worker_LIBS := worker transport checkpoint planner common
-define RUNNER # PROGRAM,FOLDER,FOLDER_OF_LIST,SOURCES
-$(BUILD)/tests/unit/$(3)/suites.c: tests/unit/list-suites $(4)
-	@mkdir -p $$(@D)
-	@tests/unit/list-suites $$(filter %.c,$$^) > $$@
-$(1): $(BUILD)/tests/unit/main.o $(BUILD)/tests/unit/$(3)/suites.o \
-	$(call objects,$(4)) $(unit_$(2)_PARTS) \
+define RUNNER # PROGRAM,FOLDER,SOURCES
+$(1): $(BUILD)/tests/unit/main.o $(call objects,$(3)) $(unit_$(2)_PARTS) \
 	$(call lib,test $(unit_$(2)_LIBS)) | $(unit_$(2)_BESIDE)
 	$$(link) $$(unit_$(2)_LDLIBS) -lcheck -lsubunit -lrt $(COORD_LDLIBS)
 endef
 define UNIT
-$(call RUNNER,$(BUILD)/unit-$(1),$(1),$(1),$(filter %.c,\
+$(call RUNNER,$(BUILD)/unit-$(1),$(1),$(filter %.c,\
 	$(call sources,tests/unit/$(1))))
-$(BUILD)/tests/unit/$(1)/suites.c: $(wildcard tests/unit/$(1) \
-	tests/unit/$(1)/*/.)
+# A file that is gone takes its tests with it.
+$(BUILD)/unit-$(1): $(wildcard tests/unit/$(1) tests/unit/$(1)/*/.)
 .PHONY: unit-$(1)
 unit-$(1): $(BUILD)/unit-$(1)
 	$(BUILD)/unit-$(1)
 endef
 $(foreach f,$(FOLDERS),$(eval $(call UNIT,$(f))))
-$(BUILD)/tests/unit/%/suites.o: $(BUILD)/tests/unit/%/suites.c $(BUILD)/flags
-	$(Q)$(COMPILE) -c $< -o $@
 UNIT_RUNNERS := $(FOLDERS:%=$(BUILD)/unit-%)
 $(call objects,$(filter %.c,$(call sources,tests/lib) \
 	$(call sources,tests/unit))): | $(BUILD)/have-unit

@@ -1,32 +1,120 @@
-/* Runs every suite of one folder in one runner, or with an argument like 1of2
- * every second one from the first on. CK_RUN_SUITE picks one,
- * CK_TAP_LOG_FILE_NAME writes TAP for the summary of `make check`. */
-#include <check.h>
+/* Runs the tests of one folder, or those that a pattern as of a shell names
+ * (`unit-planner 'test_box_*'`), or with an argument like 1of2 every second
+ * suite from the first on. CK_RUN_SUITE picks one, CK_TAP_LOG_FILE_NAME writes
+ * TAP for the summary of `make check`. */
+#include <fnmatch.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
-typedef Suite *(*suite_fn)(void);
-extern const suite_fn rf_suites[];
+#include "tests/unit/unit.h"
+
+/* The linker's names for both ends of the section. */
+extern const struct unit_entry *const __start_unit_entries[];
+extern const struct unit_entry *const __stop_unit_entries[];
+
+struct choice {
+    const char *pattern; /* of tests' names */
+    size_t part, parts;
+};
+
+static int by_place(const void *a, const void *b)
+{
+    const struct unit_entry *const *x = a, *const *y = b;
+    const int order = strcmp((*x)->test.file, (*y)->test.file);
+    return order != 0 ? order : (*x)->test.line - (*y)->test.line;
+}
+
+static bool is_chosen(const struct unit_entry *entry,
+                      const struct choice *choice)
+{
+    return entry->test.fn != NULL &&
+           fnmatch(choice->pattern, entry->test.name, 0) == 0;
+}
+
+/* "box" of "tests/unit/planner/layout/test_box.c", to be freed: Check keeps the
+ * pointer. */
+static char *suite_name(const char *file)
+{
+    const char *name = strrchr(file, '/') + 1 + strlen("test_");
+    return strndup(name, strcspn(name, "."));
+}
+
+static TCase *begin_case(Suite *suite, const char *name)
+{
+    TCase *tests = tcase_create(name);
+    suite_add_tcase(suite, tests);
+    return tests;
+}
+
+/* The suite of one file. */
+static Suite *make_suite(const char *name, const struct unit_entry **at,
+                         size_t n, const struct choice *choice)
+{
+    Suite *suite = suite_create(name);
+    TCase *tests = begin_case(suite, name);
+    bool rest = true;
+    for (size_t i = 0; i < n && rest; i++) {
+        if (at[i]->add == NULL) {
+            tests = begin_case(suite, at[i]->test.name);
+        } else if (at[i]->test.fn == NULL || is_chosen(at[i], choice)) {
+            rest = at[i]->add(tests, &at[i]->test);
+        }
+    }
+    return suite;
+}
+
+/* Runs the chosen ones of all tests, which are in order: how many failed, or
+ * -1: none ran. */
+static int run(const struct unit_entry **all, size_t n,
+               const struct choice *choice)
+{
+    SRunner *runner = srunner_create(NULL);
+    char **names = calloc(n, sizeof(*names));
+    size_t end, n_files = 0, n_suites = 0;
+    int failed;
+    for (size_t i = 0; i < n; i = end, n_files++) {
+        bool chosen = false;
+        for (end = i;
+             end < n && strcmp(all[end]->test.file, all[i]->test.file) == 0;
+             end++) {
+            chosen |= is_chosen(all[end], choice);
+        }
+        if (chosen && n_files % choice->parts == choice->part - 1) {
+            names[n_suites] = suite_name(all[i]->test.file);
+            srunner_add_suite(runner, make_suite(names[n_suites++], &all[i],
+                                                 end - i, choice));
+        }
+    }
+    srunner_run_all(runner, CK_ENV);
+    failed =
+        srunner_ntests_run(runner) > 0 ? srunner_ntests_failed(runner) : -1;
+    srunner_free(runner);
+    for (size_t i = 0; i < n_suites; i++) {
+        free(names[i]);
+    }
+    free(names);
+    return failed;
+}
 
 int main(int argc, char **argv)
 {
-    SRunner *runner = srunner_create(NULL);
-    size_t part = 1;
-    size_t parts = 1;
+    const size_t n = (size_t)(__stop_unit_entries - __start_unit_entries);
+    const struct unit_entry **all = calloc(n, sizeof(*all));
+    struct choice choice = {"*", 1, 1};
     int failed;
-    if (argc > 1 && (sscanf(argv[1], "%zuof%zu", &part, &parts) != 2 ||
-                     part < 1 || part > parts)) {
-        fprintf(stderr, "%s: \"%s\" is no part like 1of2\n", argv[0], argv[1]);
-        return EXIT_FAILURE;
+    if (argc > 1 &&
+        sscanf(argv[1], "%zuof%zu", &choice.part, &choice.parts) != 2) {
+        choice = (struct choice){argv[1], 1, 1};
     }
     /* Check's own 4 s are not enough where many processes run. */
     setenv("CK_DEFAULT_TIMEOUT", "180", 0);
-    for (size_t i = 0; rf_suites[i] != NULL; i++) {
-        if (i % parts == part - 1)
-            srunner_add_suite(runner, rf_suites[i]());
+    memcpy(all, __start_unit_entries, n * sizeof(*all));
+    qsort(all, n, sizeof(*all), by_place);
+    failed = run(all, n, &choice);
+    free(all);
+    if (failed < 0) {
+        fprintf(stderr, "%s: there is no such test\n", argv[0]);
     }
-    srunner_run_all(runner, CK_ENV);
-    failed = srunner_ntests_failed(runner);
-    srunner_free(runner);
     return failed == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
 }

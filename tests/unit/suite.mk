@@ -16,7 +16,7 @@ suite:
 	@echo 'suite: $($(suite_FOLDER)_missing)' >&2; exit 77
 else
 suite_PROGRAM := $(BUILD)/suite-$(subst /,-,$(suite_PATH))
-$(eval $(call RUNNER,$(suite_PROGRAM),$(suite_FOLDER),$(suite_PATH),\
+$(eval $(call RUNNER,$(suite_PROGRAM),$(suite_FOLDER),\
 	$(suite_FILE) $(filter tests/unit/$(suite_FOLDER)/%,\
 	$(filter-out $(unit_TESTS),$(unit_C)))))
 suite: $(suite_PROGRAM) ## build and run one file, T=tests/unit/.../test_....c

@@ -1,12 +1,13 @@
 /* What a checkpoint's folder says of its tensors. */
 #include "checkpoint/headers.h"
 
-#include <check.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
+
+#include "tests/unit/unit.h"
 
 static char folder[64];
 
@@ -52,7 +53,9 @@ static void write_tensor(const char *path, const char *tensor)
     ck_assert_int_eq(fclose(file), 0);
 }
 
-START_TEST(test_headers_of_all_files_and_the_config_are_read)
+FIXTURE(enter, leave)
+
+TEST(test_headers_of_all_files_and_the_config_are_read)
 {
     struct rf_err err = {0};
     json_t *headers = NULL;
@@ -74,9 +77,8 @@ START_TEST(test_headers_of_all_files_and_the_config_are_read)
                      "llama");
     json_decref(headers);
 }
-END_TEST
 
-START_TEST(test_all_files_with_bad_headers_are_named)
+TEST(test_all_files_with_bad_headers_are_named)
 {
     struct rf_err err = {0};
     json_t *headers = NULL;
@@ -90,10 +92,9 @@ START_TEST(test_all_files_with_bad_headers_are_named)
                       strstr(err.text, "c.safetensors") != NULL,
                   "%s", err.text);
 }
-END_TEST
 
 /* Ranks are given the path as JSON, and would fill with the pattern without. */
-START_TEST(test_a_folder_that_ranks_cannot_be_told_is_refused)
+TEST(test_a_folder_that_ranks_cannot_be_told_is_refused)
 {
     static const char name[] = "caf\xE9";
     struct rf_err err = {0};
@@ -104,7 +105,6 @@ START_TEST(test_a_folder_that_ranks_cannot_be_told_is_refused)
                      RF_ERR_CONFIG);
     ck_assert_msg(strstr(err.text, "not UTF-8") != NULL, "%s", err.text);
 }
-END_TEST
 
 static json_t *digests_of_folder(void)
 {
@@ -117,7 +117,7 @@ static json_t *digests_of_folder(void)
     return digests;
 }
 
-START_TEST(test_digests_of_headers_differ_only_for_the_file_that_does)
+TEST(test_digests_of_headers_differ_only_for_the_file_that_does)
 {
     json_t *before, *after;
     write_tensor("a.safetensors", "one");
@@ -136,10 +136,9 @@ START_TEST(test_digests_of_headers_differ_only_for_the_file_that_does)
     json_decref(before);
     json_decref(after);
 }
-END_TEST
 
 /* Versions of Jansson write numbers differently. */
-START_TEST(test_digests_of_equal_values_are_equal)
+TEST(test_digests_of_equal_values_are_equal)
 {
     json_t *before, *after;
     write_tensor("a.safetensors", "one");
@@ -157,21 +156,4 @@ START_TEST(test_digests_of_equal_values_are_equal)
     ck_assert(!json_equal(before, after));
     json_decref(before);
     json_decref(after);
-}
-END_TEST
-
-Suite *test_headers_suite(void);
-Suite *test_headers_suite(void)
-{
-    Suite *suite = suite_create("headers");
-    TCase *tests = tcase_create("headers");
-    tcase_add_checked_fixture(tests, enter, leave);
-    tcase_add_test(tests, test_headers_of_all_files_and_the_config_are_read);
-    tcase_add_test(tests, test_all_files_with_bad_headers_are_named);
-    tcase_add_test(tests, test_a_folder_that_ranks_cannot_be_told_is_refused);
-    tcase_add_test(tests,
-                   test_digests_of_headers_differ_only_for_the_file_that_does);
-    tcase_add_test(tests, test_digests_of_equal_values_are_equal);
-    suite_add_tcase(suite, tests);
-    return suite;
 }

@@ -1,10 +1,10 @@
 /* Safetensors headers: a good one, and every lie that one can tell. */
-#include <check.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "checkpoint/safetensors.h"
 #include "tests/lib/quoted.h"
+#include "tests/unit/unit.h"
 
 /* A file's first bytes: length, then the header with ' for ". */
 static uint8_t *head_of(const char *header, size_t *size)
@@ -34,7 +34,7 @@ static enum rf_status read_header(const char *header, uint64_t data,
     return status;
 }
 
-START_TEST(test_safetensors_tensors_share_equal_values)
+TEST(test_safetensors_tensors_share_equal_values)
 {
     json_t *manifest = json_object(), *a, *b, *c;
     struct rf_err err = {0};
@@ -57,9 +57,8 @@ START_TEST(test_safetensors_tensors_share_equal_values)
     ck_assert_uint_eq(json_object_size(a), 4);
     json_decref(manifest);
 }
-END_TEST
 
-START_TEST(test_safetensors_adds_tensors_with_their_places)
+TEST(test_safetensors_adds_tensors_with_their_places)
 {
     static const char header[] =
         "{'__metadata__': {'format': 'pt'}, "
@@ -84,7 +83,6 @@ START_TEST(test_safetensors_adds_tensors_with_their_places)
     ck_assert_uint_eq(json_object_size(manifest), 2);
     json_decref(manifest);
 }
-END_TEST
 
 #define A_4 "'a': {'dtype': 'F32', 'shape': [4], 'data_offsets': [0, 16]}"
 
@@ -146,7 +144,7 @@ static const struct {
     {"{'a': 4}", 16, "$.a: must be an object"},
 };
 
-START_TEST(test_safetensors_refuses_a_header_that_lies)
+LOOP_TEST(test_safetensors_refuses_a_header_that_lies, RF_ARRAY_SIZE(lies))
 {
     json_t *manifest = json_object();
     struct rf_err err = {0};
@@ -158,9 +156,8 @@ START_TEST(test_safetensors_refuses_a_header_that_lies)
     ck_assert_uint_eq(json_object_size(manifest), 0);
     json_decref(manifest);
 }
-END_TEST
 
-START_TEST(test_safetensors_checks_the_length_before_reading)
+TEST(test_safetensors_checks_the_length_before_reading)
 {
     const uint8_t huge[16] = {255, 255, 255, 255, 255, 255, 255, 255, '{', '}'};
     const uint8_t long_one[16] = {100, 0, 0, 0, 0, 0, 0, 0, '{', '}'};
@@ -180,19 +177,4 @@ START_TEST(test_safetensors_checks_the_length_before_reading)
                      RF_ERR_CONFIG);
     assert_says(err.text, "too short");
     json_decref(manifest);
-}
-END_TEST
-
-Suite *test_safetensors_suite(void);
-Suite *test_safetensors_suite(void)
-{
-    Suite *suite = suite_create("safetensors");
-    TCase *tests = tcase_create("safetensors");
-    tcase_add_test(tests, test_safetensors_adds_tensors_with_their_places);
-    tcase_add_test(tests, test_safetensors_tensors_share_equal_values);
-    tcase_add_loop_test(tests, test_safetensors_refuses_a_header_that_lies, 0,
-                        (int)RF_ARRAY_SIZE(lies));
-    tcase_add_test(tests, test_safetensors_checks_the_length_before_reading);
-    suite_add_tcase(suite, tests);
-    return suite;
 }

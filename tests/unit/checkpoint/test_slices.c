@@ -2,13 +2,13 @@
  * said to be. */
 #include "checkpoint/slices.h"
 
-#include <check.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <unistd.h>
 
 #include "common/mem.h"
 #include "tests/lib/quoted.h"
+#include "tests/unit/unit.h"
 
 #define BYTES ((size_t)3 << 20) /* of a tensor: more than one window */
 
@@ -56,7 +56,7 @@ static const struct {
     {BYTES - 1, BYTES - 100, 100, true},
 };
 
-START_TEST(test_slices_of_a_twin_are_compared)
+LOOP_TEST(test_slices_of_a_twin_are_compared, RF_ARRAY_SIZE(reads))
 {
     char folder[] = "/tmp/refit-slices-XXXXXX";
     json_t *files = write_twins(folder, reads[_i].wrong);
@@ -81,16 +81,4 @@ START_TEST(test_slices_of_a_twin_are_compared)
     rf_checkpoint_slices_destroy(checkpoint);
     free(data);
     remove_twins(folder, files);
-}
-END_TEST
-
-Suite *test_slices_suite(void);
-Suite *test_slices_suite(void)
-{
-    Suite *suite = suite_create("slices");
-    TCase *tests = tcase_create("slices");
-    tcase_add_loop_test(tests, test_slices_of_a_twin_are_compared, 0,
-                        (int)(sizeof(reads) / sizeof(reads[0])));
-    suite_add_tcase(suite, tests);
-    return suite;
 }

@@ -1,11 +1,11 @@
 /* Byte order, hexadecimal text, sizes for people. */
-#include <check.h>
 #include <string.h>
 
 #include "common/bytes.h"
 #include "common/compiler.h"
+#include "tests/unit/unit.h"
 
-START_TEST(test_bytes_are_big_endian)
+TEST(test_bytes_are_big_endian)
 {
     uint8_t out[8];
     rf_put_u16(out, 0x0102);
@@ -15,9 +15,8 @@ START_TEST(test_bytes_are_big_endian)
     rf_put_u64(out, UINT64_C(0x0102030405060708));
     ck_assert_mem_eq(out, "\x01\x02\x03\x04\x05\x06\x07\x08", 8);
 }
-END_TEST
 
-START_TEST(test_bytes_read_back_what_was_put)
+TEST(test_bytes_read_back_what_was_put)
 {
     static const uint64_t values[] = {0,      1,          0x80,
                                       0xffff, 0xdeadbeef, UINT64_MAX};
@@ -31,9 +30,8 @@ START_TEST(test_bytes_read_back_what_was_put)
         ck_assert_uint_eq(rf_get_u16(at + 1), (uint16_t)values[i]);
     }
 }
-END_TEST
 
-START_TEST(test_bytes_hex_round_trip)
+TEST(test_bytes_hex_round_trip)
 {
     uint8_t data[256], back[256];
     char text[513];
@@ -49,9 +47,8 @@ START_TEST(test_bytes_hex_round_trip)
     ck_assert_mem_eq(back, "\xab\xcd", 2);
     ck_assert(rf_hex_decode("", back, 0));
 }
-END_TEST
 
-START_TEST(test_bytes_hex_refuses_anything_else)
+TEST(test_bytes_hex_refuses_anything_else)
 {
     static const char *const bad[] = {"",      "0",    "012",  "01 2", "0g12",
                                       "01234", "0x12", "-1-1", "01\n2"};
@@ -60,9 +57,8 @@ START_TEST(test_bytes_hex_refuses_anything_else)
         ck_assert_msg(!rf_hex_decode(bad[i], out, 2), "took \"%s\"", bad[i]);
     }
 }
-END_TEST
 
-START_TEST(test_bytes_format_uses_decimal_units)
+TEST(test_bytes_format_uses_decimal_units)
 {
     static const struct {
         uint64_t bytes;
@@ -80,19 +76,4 @@ START_TEST(test_bytes_format_uses_decimal_units)
         ck_assert_str_eq(rf_format_bytes(cases[i].bytes, out, sizeof(out)),
                          cases[i].text);
     }
-}
-END_TEST
-
-Suite *test_bytes_suite(void);
-Suite *test_bytes_suite(void)
-{
-    Suite *suite = suite_create("bytes");
-    TCase *tests = tcase_create("bytes");
-    tcase_add_test(tests, test_bytes_are_big_endian);
-    tcase_add_test(tests, test_bytes_read_back_what_was_put);
-    tcase_add_test(tests, test_bytes_hex_round_trip);
-    tcase_add_test(tests, test_bytes_hex_refuses_anything_else);
-    tcase_add_test(tests, test_bytes_format_uses_decimal_units);
-    suite_add_tcase(suite, tests);
-    return suite;
 }

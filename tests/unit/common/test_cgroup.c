@@ -1,10 +1,10 @@
 /* Quotas of processor time, of both versions of control groups. */
-#include <check.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <unistd.h>
 
 #include "common/cgroup.h"
+#include "tests/unit/unit.h"
 
 static char folder[] = "/tmp/cgroup-XXXXXX";
 
@@ -45,15 +45,16 @@ static const struct {
     {"\n", UINT32_MAX},     {"100000 0\n", UINT32_MAX},
 };
 
-START_TEST(test_a_quota_counts_as_processors)
+FIXTURE(make_folder, remove_folder)
+
+LOOP_TEST(test_a_quota_counts_as_processors, RF_ARRAY_SIZE(unified))
 {
     put("cpu.max", unified[_i].max);
     ck_assert_uint_eq(rf_cgroup_processors_in(folder, true),
                       unified[_i].processors);
 }
-END_TEST
 
-START_TEST(test_a_quota_of_version_1_counts_as_processors)
+TEST(test_a_quota_of_version_1_counts_as_processors)
 {
     ck_assert_uint_eq(rf_cgroup_processors_in(folder, false), UINT32_MAX);
     put("cpu.cfs_period_us", "100000\n");
@@ -61,18 +62,4 @@ START_TEST(test_a_quota_of_version_1_counts_as_processors)
     ck_assert_uint_eq(rf_cgroup_processors_in(folder, false), UINT32_MAX);
     put("cpu.cfs_quota_us", "250000\n");
     ck_assert_uint_eq(rf_cgroup_processors_in(folder, false), 3);
-}
-END_TEST
-
-Suite *test_cgroup_suite(void);
-Suite *test_cgroup_suite(void)
-{
-    Suite *suite = suite_create("cgroup");
-    TCase *tests = tcase_create("cgroup");
-    tcase_add_checked_fixture(tests, make_folder, remove_folder);
-    tcase_add_loop_test(tests, test_a_quota_counts_as_processors, 0,
-                        (int)(sizeof(unified) / sizeof(unified[0])));
-    tcase_add_test(tests, test_a_quota_of_version_1_counts_as_processors);
-    suite_add_tcase(suite, tests);
-    return suite;
 }

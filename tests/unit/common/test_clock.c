@@ -1,10 +1,10 @@
 /* Monotonic time, waiting, UTC stamps. */
-#include <check.h>
 #include <string.h>
 
 #include "common/clock.h"
+#include "tests/unit/unit.h"
 
-START_TEST(test_clock_never_goes_back)
+TEST(test_clock_never_goes_back)
 {
     int64_t before = rf_now_ns();
     for (int i = 0; i < 1000; i++) {
@@ -13,17 +13,15 @@ START_TEST(test_clock_never_goes_back)
         before = now;
     }
 }
-END_TEST
 
-START_TEST(test_clock_sleeps_until_the_deadline_and_not_before)
+TEST(test_clock_sleeps_until_the_deadline_and_not_before)
 {
     int64_t deadline = rf_now_ns() + 3 * RF_NS_PER_MS;
     rf_sleep_until_ns(deadline);
     ck_assert_int_ge(rf_now_ns(), deadline);
 }
-END_TEST
 
-START_TEST(test_clock_past_deadlines_return_at_once)
+TEST(test_clock_past_deadlines_return_at_once)
 {
     rf_sleep_until_ns(INT64_MIN);
     rf_sleep_until_ns(-1);
@@ -31,9 +29,8 @@ START_TEST(test_clock_past_deadlines_return_at_once)
     rf_sleep_until_ns(1);
     rf_sleep_until_ns(rf_now_ns() - RF_NS_PER_S);
 }
-END_TEST
 
-START_TEST(test_clock_stamp_is_iso_8601_utc)
+TEST(test_clock_stamp_is_iso_8601_utc)
 {
     char stamp[21];
     rf_utc_stamp(stamp, sizeof(stamp));
@@ -46,18 +43,4 @@ START_TEST(test_clock_stamp_is_iso_8601_utc)
             ck_assert_int_eq(stamp[i], shape);
         }
     }
-}
-END_TEST
-
-Suite *test_clock_suite(void);
-Suite *test_clock_suite(void)
-{
-    Suite *suite = suite_create("clock");
-    TCase *tests = tcase_create("clock");
-    tcase_add_test(tests, test_clock_never_goes_back);
-    tcase_add_test(tests, test_clock_sleeps_until_the_deadline_and_not_before);
-    tcase_add_test(tests, test_clock_past_deadlines_return_at_once);
-    tcase_add_test(tests, test_clock_stamp_is_iso_8601_utc);
-    suite_add_tcase(suite, tests);
-    return suite;
 }

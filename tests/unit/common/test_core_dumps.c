@@ -1,11 +1,11 @@
 /* No core files. */
-#include <check.h>
 #include <sys/prctl.h>
 #include <sys/resource.h>
 
 #include "common/core_dumps.h"
+#include "tests/unit/unit.h"
 
-START_TEST(test_core_dumps_stay_forbidden)
+TEST(test_core_dumps_stay_forbidden)
 {
     struct rlimit limit;
     rf_core_dumps_forbid();
@@ -14,15 +14,4 @@ START_TEST(test_core_dumps_stay_forbidden)
     ck_assert_uint_eq(limit.rlim_max, 0);
     /* core_pattern with a program does not ask for the limit. */
     ck_assert_int_eq(prctl(PR_GET_DUMPABLE, 0L, 0L, 0L, 0L), 0);
-}
-END_TEST
-
-Suite *test_core_dumps_suite(void);
-Suite *test_core_dumps_suite(void)
-{
-    Suite *suite = suite_create("core_dumps");
-    TCase *tests = tcase_create("core_dumps");
-    tcase_add_test(tests, test_core_dumps_stay_forbidden);
-    suite_add_tcase(suite, tests);
-    return suite;
 }

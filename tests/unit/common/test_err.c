@@ -1,20 +1,19 @@
 /* Error texts: setting, wrapping, truncation, absent error objects. */
-#include <check.h>
 #include <errno.h>
 #include <string.h>
 
 #include "common/err.h"
+#include "tests/unit/unit.h"
 
-START_TEST(test_err_set_fills_status_and_text)
+TEST(test_err_set_fills_status_and_text)
 {
     struct rf_err err = {.status = RF_OK};
     ck_assert_int_eq(rf_err_set(&err, RF_ERR_IO, "file %d", 7), RF_ERR_IO);
     ck_assert_int_eq(err.status, RF_ERR_IO);
     ck_assert_str_eq(err.text, "file 7");
 }
-END_TEST
 
-START_TEST(test_err_errno_appends_the_reason)
+TEST(test_err_errno_appends_the_reason)
 {
     struct rf_err err;
     rf_err_errno(&err, RF_ERR_IO, ENOENT, "open %s", "x");
@@ -23,9 +22,8 @@ START_TEST(test_err_errno_appends_the_reason)
     ck_assert_str_eq(err.text, "open x: Too many open files (raise the limit "
                                "with `ulimit -n`)");
 }
-END_TEST
 
-START_TEST(test_err_wrap_puts_context_first_and_keeps_status)
+TEST(test_err_wrap_puts_context_first_and_keeps_status)
 {
     struct rf_err err;
     rf_err_set(&err, RF_ERR_TIMEOUT, "timed out");
@@ -34,9 +32,8 @@ START_TEST(test_err_wrap_puts_context_first_and_keeps_status)
     ck_assert_int_eq(err.status, RF_ERR_TIMEOUT);
     ck_assert_str_eq(err.text, "launch node03: connect: timed out");
 }
-END_TEST
 
-START_TEST(test_err_marks_a_text_that_did_not_fit)
+TEST(test_err_marks_a_text_that_did_not_fit)
 {
     struct rf_err err;
     char word[2 * sizeof(err.text)];
@@ -49,17 +46,15 @@ START_TEST(test_err_marks_a_text_that_did_not_fit)
     ck_assert_int_eq(strncmp(err.text, "context: aaa", 12), 0);
     ck_assert_int_eq(err.text[sizeof(err.text) - 2], '+');
 }
-END_TEST
 
-START_TEST(test_err_object_may_be_absent)
+TEST(test_err_object_may_be_absent)
 {
     ck_assert_int_eq(rf_err_set(NULL, RF_ERR_IO, "x"), RF_ERR_IO);
     ck_assert_int_eq(rf_err_errno(NULL, RF_ERR_IO, EIO, "x"), RF_ERR_IO);
     rf_err_wrap(NULL, "x");
 }
-END_TEST
 
-START_TEST(test_err_every_status_has_its_own_text)
+TEST(test_err_every_status_has_its_own_text)
 {
     static const enum rf_status all[] = {
 #define X(name, value, text) RF_##name,
@@ -73,20 +68,4 @@ START_TEST(test_err_every_status_has_its_own_text)
         }
     }
     ck_assert_str_eq(rf_strstatus((enum rf_status)99), "unknown status");
-}
-END_TEST
-
-Suite *test_err_suite(void);
-Suite *test_err_suite(void)
-{
-    Suite *suite = suite_create("err");
-    TCase *tests = tcase_create("err");
-    tcase_add_test(tests, test_err_set_fills_status_and_text);
-    tcase_add_test(tests, test_err_errno_appends_the_reason);
-    tcase_add_test(tests, test_err_wrap_puts_context_first_and_keeps_status);
-    tcase_add_test(tests, test_err_marks_a_text_that_did_not_fit);
-    tcase_add_test(tests, test_err_object_may_be_absent);
-    tcase_add_test(tests, test_err_every_status_has_its_own_text);
-    suite_add_tcase(suite, tests);
-    return suite;
 }

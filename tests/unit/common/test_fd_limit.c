@@ -1,5 +1,4 @@
 /* The limit of open descriptors. */
-#include <check.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/resource.h>
@@ -7,8 +6,9 @@
 
 #include "common/compiler.h"
 #include "common/fd_limit.h"
+#include "tests/unit/unit.h"
 
-START_TEST(test_fd_limit_reaches_the_hard_limit)
+TEST(test_fd_limit_reaches_the_hard_limit)
 {
     struct rlimit limit;
     ck_assert_int_eq(getrlimit(RLIMIT_NOFILE, &limit), 0);
@@ -22,9 +22,8 @@ START_TEST(test_fd_limit_reaches_the_hard_limit)
     ck_assert_int_eq(getrlimit(RLIMIT_NOFILE, &limit), 0);
     ck_assert_uint_eq(limit.rlim_cur, limit.rlim_max);
 }
-END_TEST
 
-START_TEST(test_fd_limit_need_is_what_can_be_opened)
+TEST(test_fd_limit_need_is_what_can_be_opened)
 {
     struct rlimit limit = {40, 40};
     struct rf_err err = {0};
@@ -50,10 +49,9 @@ START_TEST(test_fd_limit_need_is_what_can_be_opened)
     close(last);
     ck_assert_int_eq(rf_fd_limit_need(1, 0, NULL), RF_OK);
 }
-END_TEST
 
 /* Of one that is open above the limit, a higher limit has to make room. */
-START_TEST(test_fd_limit_advised_is_enough_at_once)
+LOOP_TEST(test_fd_limit_advised_is_enough_at_once, 2)
 {
     const struct rlimit low = {10, 60};
     struct rlimit limit = low;
@@ -77,17 +75,4 @@ START_TEST(test_fd_limit_advised_is_enough_at_once)
     limit.rlim_cur = advised;
     ck_assert_int_eq(setrlimit(RLIMIT_NOFILE, &limit), 0);
     ck_assert_int_eq(rf_fd_limit_need(20, _i == 0 ? 0 : 50, NULL), RF_OK);
-}
-END_TEST
-
-Suite *test_fd_limit_suite(void);
-Suite *test_fd_limit_suite(void)
-{
-    Suite *suite = suite_create("fd_limit");
-    TCase *tests = tcase_create("fd_limit");
-    tcase_add_test(tests, test_fd_limit_reaches_the_hard_limit);
-    tcase_add_test(tests, test_fd_limit_need_is_what_can_be_opened);
-    tcase_add_loop_test(tests, test_fd_limit_advised_is_enough_at_once, 0, 2);
-    suite_add_tcase(suite, tests);
-    return suite;
 }

@@ -1,5 +1,4 @@
 /* Folders made with what is missing above them. */
-#include <check.h>
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -9,6 +8,7 @@
 
 #include "common/folders.h"
 #include "common/mem.h"
+#include "tests/unit/unit.h"
 
 static char top[32];
 
@@ -46,7 +46,9 @@ static void expect_made(const char *name, const char *kept)
     free(path);
 }
 
-START_TEST(test_what_is_missing_above_a_folder_is_made_and_removed)
+FIXTURE(setup, teardown)
+
+TEST(test_what_is_missing_above_a_folder_is_made_and_removed)
 {
     char *path = rf_xasprintf("%s/old", top);
     ck_assert_int_eq(mkdir(path, 0700), 0);
@@ -57,9 +59,8 @@ START_TEST(test_what_is_missing_above_a_folder_is_made_and_removed)
     ck_assert_int_eq(rmdir(path), 0);
     free(path);
 }
-END_TEST
 
-START_TEST(test_a_folder_in_use_is_not_removed)
+TEST(test_a_folder_in_use_is_not_removed)
 {
     char *path = rf_xasprintf("%s/a/b/c", top);
     char *other = rf_xasprintf("%s/a/other", top);
@@ -75,9 +76,8 @@ START_TEST(test_a_folder_in_use_is_not_removed)
     free(other);
     free(path);
 }
-END_TEST
 
-START_TEST(test_a_folder_that_cannot_be_made_leaves_nothing)
+TEST(test_a_folder_that_cannot_be_made_leaves_nothing)
 {
     char *path = rf_xasprintf("%s/a/%0300d/c", top, 0); /* no such name */
     size_t old = 7;
@@ -86,9 +86,8 @@ START_TEST(test_a_folder_that_cannot_be_made_leaves_nothing)
     ck_assert_uint_eq(old, 7);
     free(path);
 }
-END_TEST
 
-START_TEST(test_whose_a_folder_is)
+TEST(test_whose_a_folder_is)
 {
     char *path = rf_xasprintf("%s/absent", top), whose[RF_FOLDERS_WHOSE_SIZE],
          expected[RF_FOLDERS_WHOSE_SIZE];
@@ -102,20 +101,4 @@ START_TEST(test_whose_a_folder_is)
     ck_assert_str_eq(whose, "");
     ck_assert_int_eq(errno, EACCES);
     free(path);
-}
-END_TEST
-
-Suite *test_folders_suite(void);
-Suite *test_folders_suite(void)
-{
-    Suite *suite = suite_create("folders");
-    TCase *tests = tcase_create("folders");
-    tcase_add_checked_fixture(tests, setup, teardown);
-    tcase_add_test(tests,
-                   test_what_is_missing_above_a_folder_is_made_and_removed);
-    tcase_add_test(tests, test_a_folder_in_use_is_not_removed);
-    tcase_add_test(tests, test_a_folder_that_cannot_be_made_leaves_nothing);
-    tcase_add_test(tests, test_whose_a_folder_is);
-    suite_add_tcase(suite, tests);
-    return suite;
 }

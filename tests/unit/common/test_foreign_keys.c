@@ -1,11 +1,11 @@
 /* Keys of other programs are answered with ours. */
-#include <check.h>
 
 #include "common/foreign_keys.h"
 #include "common/json.h"
 #include "tests/lib/quotes.h"
+#include "tests/unit/unit.h"
 
-START_TEST(test_keys_of_chatlearn_are_answered_with_ours)
+LOOP_TEST(test_keys_of_chatlearn_are_answered_with_ours, 4)
 {
     static const char *const cases[][2] = {
         {"{'train_global_batch_size': 512}", "timeline.global_batch"},
@@ -28,9 +28,8 @@ START_TEST(test_keys_of_chatlearn_are_answered_with_ours)
     }
     json_decref(object);
 }
-END_TEST
 
-START_TEST(test_a_key_may_be_foreign_in_one_place_only)
+TEST(test_a_key_may_be_foreign_in_one_place_only)
 {
     static const char *const allowed[] = {"global_batch_size", NULL};
     json_t *object = json_loads(Q("{'global_batch_size': 1}"), 0, NULL);
@@ -38,17 +37,4 @@ START_TEST(test_a_key_may_be_foreign_in_one_place_only)
     ck_assert_int_eq(rf_jnode_check_keys(&node, allowed, NULL), RF_OK);
     ck_assert_ptr_null(rf_foreign_key("global_batch"));
     json_decref(object);
-}
-END_TEST
-
-Suite *test_foreign_keys_suite(void);
-Suite *test_foreign_keys_suite(void)
-{
-    Suite *suite = suite_create("foreign_keys");
-    TCase *tests = tcase_create("foreign_keys");
-    tcase_add_loop_test(tests, test_keys_of_chatlearn_are_answered_with_ours, 0,
-                        4);
-    tcase_add_test(tests, test_a_key_may_be_foreign_in_one_place_only);
-    suite_add_tcase(suite, tests);
-    return suite;
 }

@@ -1,8 +1,8 @@
 /* The plan digest: equal input gives equal text, any change another one. */
-#include <check.h>
 #include <string.h>
 
 #include "common/hash.h"
+#include "tests/unit/unit.h"
 
 static void digest(const void *data, size_t size, char out[RF_HASH_TEXT_SIZE])
 {
@@ -12,7 +12,7 @@ static void digest(const void *data, size_t size, char out[RF_HASH_TEXT_SIZE])
     rf_hash_text(&hash, out);
 }
 
-START_TEST(test_hash_text_is_32_digits_and_repeatable)
+TEST(test_hash_text_is_32_digits_and_repeatable)
 {
     char one[RF_HASH_TEXT_SIZE], two[RF_HASH_TEXT_SIZE];
     digest("abc", 3, one);
@@ -21,19 +21,17 @@ START_TEST(test_hash_text_is_32_digits_and_repeatable)
     ck_assert_uint_eq(strspn(one, "0123456789abcdef"), 32);
     ck_assert_str_eq(one, two);
 }
-END_TEST
 
 /* Digests of plans are compared between builds and stored in results: this
  * pins the function. */
-START_TEST(test_hash_known_answer)
+TEST(test_hash_known_answer)
 {
     char text[RF_HASH_TEXT_SIZE];
     digest("refit", 5, text);
     ck_assert_str_eq(text, "570ea6f36a344aeab615186d32b25786");
 }
-END_TEST
 
-START_TEST(test_hash_sees_every_bit)
+TEST(test_hash_sees_every_bit)
 {
     unsigned char data[24] = {0};
     char before[RF_HASH_TEXT_SIZE], after[RF_HASH_TEXT_SIZE];
@@ -45,9 +43,8 @@ START_TEST(test_hash_sees_every_bit)
         data[bit / 8] ^= (unsigned char)(1u << (bit % 8));
     }
 }
-END_TEST
 
-START_TEST(test_hash_sees_length_and_order)
+TEST(test_hash_sees_length_and_order)
 {
     struct rf_hash hash;
     char one[RF_HASH_TEXT_SIZE], two[RF_HASH_TEXT_SIZE];
@@ -64,7 +61,6 @@ START_TEST(test_hash_sees_length_and_order)
     rf_hash_text(&hash, two);
     ck_assert_str_ne(one, two);
 }
-END_TEST
 
 static void record(const uint64_t *words, size_t n, char out[RF_HASH_TEXT_SIZE])
 {
@@ -74,7 +70,7 @@ static void record(const uint64_t *words, size_t n, char out[RF_HASH_TEXT_SIZE])
     rf_hash_text(&hash, out);
 }
 
-START_TEST(test_hash_of_a_record_sees_every_bit_and_the_order)
+TEST(test_hash_of_a_record_sees_every_bit_and_the_order)
 {
     uint64_t words[5] = {7, 0, 11, 7, 0};
     char before[RF_HASH_TEXT_SIZE], after[RF_HASH_TEXT_SIZE];
@@ -98,9 +94,8 @@ START_TEST(test_hash_of_a_record_sees_every_bit_and_the_order)
     record(words, 4, after); /* a zero word at the end counts */
     ck_assert_str_ne(before, after);
 }
-END_TEST
 
-START_TEST(test_hash_of_a_record_in_two_parts_is_that_of_the_whole)
+TEST(test_hash_of_a_record_in_two_parts_is_that_of_the_whole)
 {
     const uint64_t words[7] = {1, 2, 3, 5, 8, 13, 21};
     for (size_t head = 0; head < 7; head += 2) {
@@ -112,21 +107,4 @@ START_TEST(test_hash_of_a_record_in_two_parts_is_that_of_the_whole)
         rf_hash_record_with(&parts, words, head, &tail, 7);
         ck_assert_mem_eq(&parts, &whole, sizeof(whole));
     }
-}
-END_TEST
-
-Suite *test_hash_suite(void);
-Suite *test_hash_suite(void)
-{
-    Suite *suite = suite_create("hash");
-    TCase *tests = tcase_create("hash");
-    tcase_add_test(tests, test_hash_text_is_32_digits_and_repeatable);
-    tcase_add_test(tests, test_hash_known_answer);
-    tcase_add_test(tests, test_hash_sees_every_bit);
-    tcase_add_test(tests, test_hash_sees_length_and_order);
-    tcase_add_test(tests, test_hash_of_a_record_sees_every_bit_and_the_order);
-    tcase_add_test(tests,
-                   test_hash_of_a_record_in_two_parts_is_that_of_the_whole);
-    suite_add_tcase(suite, tests);
-    return suite;
 }

@@ -1,8 +1,8 @@
 /* Numeric addresses as texts. */
-#include <check.h>
 
 #include "common/compiler.h"
 #include "common/ip.h"
+#include "tests/unit/unit.h"
 
 static const struct {
     const char *text;
@@ -26,13 +26,13 @@ static const struct {
     {"1111:2222:3333:4444:5555:6666:7777:8888:9999:aaaa:bbbb", false, false},
 };
 
-START_TEST(test_ip_knows_addresses_by_which_machines_mean_themselves)
+LOOP_TEST(test_ip_knows_addresses_by_which_machines_mean_themselves,
+          RF_ARRAY_SIZE(texts))
 {
     unsigned char bytes[RF_IP_BYTES];
     ck_assert(rf_ip_parse(texts[_i].text, bytes) == texts[_i].numeric);
     ck_assert(rf_ip_itself(texts[_i].text) == texts[_i].itself);
 }
-END_TEST
 
 static const struct {
     const char *a, *b;
@@ -43,22 +43,7 @@ static const struct {
     {"fe80::1%eth0", "fe80::1", true},     {"a.example", "a.example", false},
 };
 
-START_TEST(test_ip_compares_addresses_not_texts)
+LOOP_TEST(test_ip_compares_addresses_not_texts, RF_ARRAY_SIZE(pairs))
 {
     ck_assert(rf_ip_equal(pairs[_i].a, pairs[_i].b) == pairs[_i].equal);
-}
-END_TEST
-
-Suite *test_ip_suite(void);
-Suite *test_ip_suite(void)
-{
-    Suite *suite = suite_create("ip");
-    TCase *tests = tcase_create("ip");
-    tcase_add_loop_test(
-        tests, test_ip_knows_addresses_by_which_machines_mean_themselves, 0,
-        RF_ARRAY_SIZE(texts));
-    tcase_add_loop_test(tests, test_ip_compares_addresses_not_texts, 0,
-                        RF_ARRAY_SIZE(pairs));
-    suite_add_tcase(suite, tests);
-    return suite;
 }

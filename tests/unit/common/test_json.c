@@ -1,6 +1,5 @@
 /* Strict JSON: parsing, files, typed members with their error texts, storing.
  */
-#include <check.h>
 #include <dirent.h>
 #include <fcntl.h>
 #include <stdlib.h>
@@ -11,6 +10,7 @@
 #include "common/json.h"
 #include "common/json_syntax.h"
 #include "common/mem.h"
+#include "tests/unit/unit.h"
 
 static struct rf_err err;
 static json_t *doc;
@@ -60,7 +60,9 @@ static void expect_parse_error(const char *text, size_t size, const char *why)
     ck_assert_int_eq(strncmp(err.text, "f.json:", 7), 0);
 }
 
-START_TEST(test_json_parse_errors_say_line_and_column)
+FIXTURE(setup, teardown)
+
+TEST(test_json_parse_errors_say_line_and_column)
 {
     static const struct {
         const char *text, *why;
@@ -86,9 +88,8 @@ START_TEST(test_json_parse_errors_say_line_and_column)
     }
     expect_parse_error("[1\0]", 4, "NUL byte at offset 2");
 }
-END_TEST
 
-START_TEST(test_json_depth_is_limited)
+TEST(test_json_depth_is_limited)
 {
     char text[2 * 3000 + 1];
     memset(text, '[', RF_JSON_MAX_DEPTH);
@@ -103,9 +104,8 @@ START_TEST(test_json_depth_is_limited)
     /* brackets inside a text are not nesting, escapes do not end it */
     parse("[\"\\\"[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[\"]");
 }
-END_TEST
 
-START_TEST(test_json_load_python_takes_its_numbers)
+TEST(test_json_load_python_takes_its_numbers)
 {
     static const char text[] =
         "{\"a\": [0.0, Infinity, -Infinity], \"n\": NaN, "
@@ -133,9 +133,8 @@ START_TEST(test_json_load_python_takes_its_numbers)
     ck_assert_msg(strstr(err.text, "python.json:1:17:") != NULL, "%s",
                   err.text);
 }
-END_TEST
 
-START_TEST(test_json_load_reads_regular_files_only)
+TEST(test_json_load_reads_regular_files_only)
 {
     json_t *none = NULL;
     write_file("ok.json", "{\"a\": 1}", 8);
@@ -160,7 +159,6 @@ START_TEST(test_json_load_reads_regular_files_only)
     unlink("pipe");
     unlink("empty.json");
 }
-END_TEST
 
 static size_t count_files(void)
 {
@@ -173,7 +171,7 @@ static size_t count_files(void)
     return n;
 }
 
-START_TEST(test_json_store_replaces_whole_files)
+TEST(test_json_store_replaces_whole_files)
 {
     struct rf_jnode root = parse("{\"z\": 1, \"a\": [0.1, \"é\"]}");
     write_file("out.json", "old", 3);
@@ -185,9 +183,8 @@ START_TEST(test_json_store_replaces_whole_files)
     ck_assert_uint_eq(count_files(), 1);
     unlink("out.json");
 }
-END_TEST
 
-START_TEST(test_json_store_leaves_nothing_behind_on_failure)
+TEST(test_json_store_leaves_nothing_behind_on_failure)
 {
     struct rf_jnode root = parse("{}");
     ck_assert_int_eq(rf_json_store(root.value, "absent/out.json", &err),
@@ -198,9 +195,8 @@ START_TEST(test_json_store_leaves_nothing_behind_on_failure)
     ck_assert_uint_eq(count_files(), 1);
     rmdir("out.json");
 }
-END_TEST
 
-START_TEST(test_json_store_does_not_follow_a_planted_link)
+TEST(test_json_store_does_not_follow_a_planted_link)
 {
     struct rf_jnode root = parse("{}");
     write_file("victim", "precious", 8);
@@ -215,9 +211,8 @@ START_TEST(test_json_store_does_not_follow_a_planted_link)
     unlink("out.json");
     unlink("victim");
 }
-END_TEST
 
-START_TEST(test_json_paths_name_the_place)
+TEST(test_json_paths_name_the_place)
 {
     struct rf_jnode root = parse("{\"nodes\": [{}, {\"slots\": \"x\"}]}");
     struct rf_jnode nodes = rf_jnode_get(&root, "nodes");
@@ -235,9 +230,8 @@ START_TEST(test_json_paths_name_the_place)
     ck_assert_str_eq(rf_jnode_at(&nodes, UINT64_MAX).path,
                      "$.nodes[18446744073709551615]");
 }
-END_TEST
 
-START_TEST(test_json_long_paths_are_cut_not_overrun)
+TEST(test_json_long_paths_are_cut_not_overrun)
 {
     char key[400];
     struct rf_jnode node = parse("{}");
@@ -250,9 +244,8 @@ START_TEST(test_json_long_paths_are_cut_not_overrun)
     }
     ck_assert_ptr_null(node.value);
 }
-END_TEST
 
-START_TEST(test_json_absent_members_keep_the_default)
+TEST(test_json_absent_members_keep_the_default)
 {
     struct rf_jnode root = parse("{}");
     static const char *const names[] = {"one", "two", NULL};
@@ -275,9 +268,8 @@ START_TEST(test_json_absent_members_keep_the_default)
     ck_assert_double_eq(number, 1.5);
     ck_assert_uint_eq(choice, 1);
 }
-END_TEST
 
-START_TEST(test_json_present_members_are_read)
+TEST(test_json_present_members_are_read)
 {
     struct rf_jnode root = parse(
         "{\"s\": \"x\", \"b\": false, \"u\": 9223372036854775807, \"n\": 2, "
@@ -300,9 +292,8 @@ START_TEST(test_json_present_members_are_read)
     ck_assert_double_eq(number, 2);
     ck_assert_uint_eq(choice, 1);
 }
-END_TEST
 
-START_TEST(test_json_errors_say_the_value)
+TEST(test_json_errors_say_the_value)
 {
     static const struct {
         const char *value, *shown;
@@ -331,10 +322,9 @@ START_TEST(test_json_errors_say_the_value)
         ck_assert_str_eq(err.text, wanted);
     }
 }
-END_TEST
 
 /* Each bad value against every getter that must refuse it. */
-START_TEST(test_json_wrong_types_and_ranges_are_refused)
+TEST(test_json_wrong_types_and_ranges_are_refused)
 {
     static const char *const not_u32[] = {
         "null",  "true", "1.0", "-1",  "0",   "65",
@@ -393,9 +383,8 @@ START_TEST(test_json_wrong_types_and_ranges_are_refused)
         ck_assert_uint_eq(value, 1);
     }
 }
-END_TEST
 
-START_TEST(test_json_other_words_for_a_choice_name_it)
+TEST(test_json_other_words_for_a_choice_name_it)
 {
     static const char *const names[] = {"host", "cuda", NULL};
     static const char *const others[] = {"cpu", "host", "gpu", "cuda", NULL};
@@ -426,9 +415,8 @@ START_TEST(test_json_other_words_for_a_choice_name_it)
         ck_assert_str_eq(err.text, text);
     }
 }
-END_TEST
 
-START_TEST(test_json_unknown_keys_name_the_nearest)
+TEST(test_json_unknown_keys_name_the_nearest)
 {
     static const char *const allowed[] = {"slots", "host", NULL};
     struct rf_jnode root = parse("{\"host\": 1, \"slot\": 2}");
@@ -449,9 +437,8 @@ START_TEST(test_json_unknown_keys_name_the_nearest)
     ck_assert_int_eq(rf_jnode_check_keys(&root, allowed, &err), RF_ERR_CONFIG);
     ck_assert_ptr_nonnull(strstr(err.text, "123456789\""));
 }
-END_TEST
 
-START_TEST(test_json_nearest_word)
+TEST(test_json_nearest_word)
 {
     static const char *const words[] = {"colocated", "disaggregated", NULL};
     char long_word[300];
@@ -463,31 +450,4 @@ START_TEST(test_json_nearest_word)
     memset(long_word, 'a', sizeof(long_word) - 1);
     long_word[sizeof(long_word) - 1] = '\0';
     ck_assert_ptr_null(rf_nearest_word(long_word, words));
-}
-END_TEST
-
-Suite *test_json_suite(void);
-Suite *test_json_suite(void)
-{
-    Suite *suite = suite_create("json");
-    TCase *tests = tcase_create("json");
-    tcase_add_checked_fixture(tests, setup, teardown);
-    tcase_add_test(tests, test_json_parse_errors_say_line_and_column);
-    tcase_add_test(tests, test_json_depth_is_limited);
-    tcase_add_test(tests, test_json_load_python_takes_its_numbers);
-    tcase_add_test(tests, test_json_load_reads_regular_files_only);
-    tcase_add_test(tests, test_json_store_replaces_whole_files);
-    tcase_add_test(tests, test_json_store_leaves_nothing_behind_on_failure);
-    tcase_add_test(tests, test_json_store_does_not_follow_a_planted_link);
-    tcase_add_test(tests, test_json_paths_name_the_place);
-    tcase_add_test(tests, test_json_long_paths_are_cut_not_overrun);
-    tcase_add_test(tests, test_json_absent_members_keep_the_default);
-    tcase_add_test(tests, test_json_present_members_are_read);
-    tcase_add_test(tests, test_json_errors_say_the_value);
-    tcase_add_test(tests, test_json_wrong_types_and_ranges_are_refused);
-    tcase_add_test(tests, test_json_other_words_for_a_choice_name_it);
-    tcase_add_test(tests, test_json_unknown_keys_name_the_nearest);
-    tcase_add_test(tests, test_json_nearest_word);
-    suite_add_tcase(suite, tests);
-    return suite;
 }

@@ -1,10 +1,10 @@
 /* Members of a JSON object one by one: what is read and kept, and that texts
  * are refused as when they are read whole. */
-#include <check.h>
 #include <string.h>
 
 #include "common/json.h"
 #include "common/json_members.h"
+#include "tests/unit/unit.h"
 
 static enum rf_status read_text(const char *text, rf_json_member_fn each,
                                 void *data, json_t **out, struct rf_err *err)
@@ -29,7 +29,7 @@ static enum rf_status collect(void *data, json_t *object, const char *key,
     return RF_OK;
 }
 
-START_TEST(test_json_members_are_shown_in_turn_and_kept_as_they_are_left)
+TEST(test_json_members_are_shown_in_turn_and_kept_as_they_are_left)
 {
     static const char text[] = " {\"a\":1.5e3,\n\"\\u0062\\\"\" : {\"x\": [{}]}"
                                "\t, \"c\": [\"}\"] ,\r\"\xC3\xA9\":true} \n";
@@ -47,9 +47,8 @@ START_TEST(test_json_members_are_shown_in_turn_and_kept_as_they_are_left)
     json_decref(keys);
     json_decref(object);
 }
-END_TEST
 
-START_TEST(test_json_members_of_an_empty_object_are_none)
+TEST(test_json_members_of_an_empty_object_are_none)
 {
     struct rf_err err = {0};
     json_t *keys = json_array(), *object = NULL;
@@ -59,7 +58,6 @@ START_TEST(test_json_members_of_an_empty_object_are_none)
     json_decref(keys);
     json_decref(object);
 }
-END_TEST
 
 static enum rf_status refuse_b(void *data, json_t *object, const char *key,
                                struct rf_err *err)
@@ -70,7 +68,7 @@ static enum rf_status refuse_b(void *data, json_t *object, const char *key,
                                  : RF_OK;
 }
 
-START_TEST(test_json_members_end_with_the_one_that_is_refused)
+TEST(test_json_members_end_with_the_one_that_is_refused)
 {
     struct rf_err err = {0};
     json_t *object = NULL;
@@ -82,7 +80,6 @@ START_TEST(test_json_members_end_with_the_one_that_is_refused)
     ck_assert_uint_eq(seen, 2);
     ck_assert_ptr_null(object);
 }
-END_TEST
 
 static const char *const bad[] = {
     "",
@@ -119,7 +116,8 @@ static const char *const bad[] = {
     "{\"a\": [[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[",
 };
 
-START_TEST(test_json_members_are_refused_as_the_whole_text_is)
+LOOP_TEST(test_json_members_are_refused_as_the_whole_text_is,
+          RF_ARRAY_SIZE(bad))
 {
     struct rf_err err = {0}, whole = {0};
     json_t *keys = json_array(), *none = NULL;
@@ -132,9 +130,8 @@ START_TEST(test_json_members_are_refused_as_the_whole_text_is)
     ck_assert_str_eq(err.text, whole.text);
     json_decref(keys);
 }
-END_TEST
 
-START_TEST(test_json_members_of_a_list_are_refused)
+TEST(test_json_members_of_a_list_are_refused)
 {
     struct rf_err err = {0};
     json_t *keys = json_array(), *none = NULL;
@@ -147,22 +144,4 @@ START_TEST(test_json_members_of_a_list_are_refused)
     ck_assert_str_eq(err.text, "f.json: NUL byte at offset 1");
     ck_assert_ptr_null(none);
     json_decref(keys);
-}
-END_TEST
-
-Suite *test_json_members_suite(void);
-Suite *test_json_members_suite(void)
-{
-    Suite *suite = suite_create("json_members");
-    TCase *tests = tcase_create("json_members");
-    tcase_add_test(
-        tests, test_json_members_are_shown_in_turn_and_kept_as_they_are_left);
-    tcase_add_test(tests, test_json_members_of_an_empty_object_are_none);
-    tcase_add_test(tests, test_json_members_end_with_the_one_that_is_refused);
-    tcase_add_loop_test(tests,
-                        test_json_members_are_refused_as_the_whole_text_is, 0,
-                        sizeof(bad) / sizeof(bad[0]));
-    tcase_add_test(tests, test_json_members_of_a_list_are_refused);
-    suite_add_tcase(suite, tests);
-    return suite;
 }

@@ -1,11 +1,11 @@
 /* What is wrong with a JSON text: place, what may stand there, what does, and
  * the probable cause. */
-#include <check.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "common/json.h"
 #include "common/mem.h"
+#include "tests/unit/unit.h"
 
 #define OR_KEY "expected a key in double quotes or \"}\", found "
 #define OF_NUMBERS                                                             \
@@ -109,14 +109,13 @@ static void expect(const char *text, const char *message)
     ck_assert_str_eq(err.text, wanted);
 }
 
-START_TEST(test_json_syntax_errors_say_place_and_cause)
+LOOP_TEST(test_json_syntax_errors_say_place_and_cause, RF_ARRAY_SIZE(cases))
 {
     expect(cases[_i].text, cases[_i].message);
 }
-END_TEST
 
 /* Of documents that are a value. */
-START_TEST(test_json_syntax_of_a_value)
+TEST(test_json_syntax_of_a_value)
 {
     struct rf_err err = {0};
     json_t *none = NULL;
@@ -127,10 +126,9 @@ START_TEST(test_json_syntax_of_a_value)
     ck_assert_int_eq(rf_json_parse_value("}", "x", &none, &err), RF_ERR_CONFIG);
     ck_assert_str_eq(err.text, "x:1:1: expected a value, found \"}\"");
 }
-END_TEST
 
 /* Brackets that close nothing do not make room for more open ones. */
-START_TEST(test_json_syntax_survives_any_nesting)
+TEST(test_json_syntax_survives_any_nesting)
 {
     char text[200];
     struct rf_err err = {0};
@@ -144,10 +142,9 @@ START_TEST(test_json_syntax_survives_any_nesting)
     ck_assert_int_eq(rf_json_parse_value("]]]]", "x", &none, &err),
                      RF_ERR_CONFIG);
 }
-END_TEST
 
 /* Every beginning of a document that has everything is explained. */
-START_TEST(test_json_syntax_explains_every_beginning)
+TEST(test_json_syntax_explains_every_beginning)
 {
     static const char whole[] =
         "{\"a\": [1, -2.5e3, \"\\u00e9\\n\", true], \"b\": {\"c\": null}}";
@@ -164,19 +161,4 @@ START_TEST(test_json_syntax_explains_every_beginning)
                       "%s", err.text);
         free(text);
     }
-}
-END_TEST
-
-Suite *test_json_syntax_suite(void);
-Suite *test_json_syntax_suite(void)
-{
-    Suite *suite = suite_create("json_syntax");
-    TCase *tests = tcase_create("json_syntax");
-    tcase_add_loop_test(tests, test_json_syntax_errors_say_place_and_cause, 0,
-                        RF_ARRAY_SIZE(cases));
-    tcase_add_test(tests, test_json_syntax_of_a_value);
-    tcase_add_test(tests, test_json_syntax_survives_any_nesting);
-    tcase_add_test(tests, test_json_syntax_explains_every_beginning);
-    suite_add_tcase(suite, tests);
-    return suite;
 }

@@ -1,10 +1,10 @@
 /* Log lines: levels, prefix, sink, length limit, one line a call on stderr. */
-#include <check.h>
 #include <stdio.h>
 #include <string.h>
 #include <unistd.h>
 
 #include "common/log.h"
+#include "tests/unit/unit.h"
 
 struct seen {
     int lines;
@@ -20,7 +20,7 @@ static void remember(enum rf_log_level level, const char *line, void *data)
     snprintf(seen->last, sizeof(seen->last), "%s", line);
 }
 
-START_TEST(test_log_drops_lines_above_the_level)
+TEST(test_log_drops_lines_above_the_level)
 {
     struct seen seen = {0};
     rf_log_init(RF_LOG_INFO, NULL);
@@ -36,9 +36,8 @@ START_TEST(test_log_drops_lines_above_the_level)
     ck_assert_int_eq(seen.level, RF_LOG_TRACE);
     ck_assert_str_eq(seen.last, "trace: shown");
 }
-END_TEST
 
-START_TEST(test_log_prefix_comes_before_the_level)
+TEST(test_log_prefix_comes_before_the_level)
 {
     struct seen seen = {0};
     rf_log_init(RF_LOG_INFO, "gpu-a:2: ");
@@ -48,9 +47,8 @@ START_TEST(test_log_prefix_comes_before_the_level)
     rf_warn("slow");
     ck_assert_str_eq(seen.last, "gpu-a:2: warning: slow");
 }
-END_TEST
 
-START_TEST(test_log_cuts_long_lines)
+TEST(test_log_cuts_long_lines)
 {
     struct seen seen = {0};
     char word[4000];
@@ -62,9 +60,8 @@ START_TEST(test_log_cuts_long_lines)
     ck_assert_uint_ge(strlen(seen.last), 2000);
     ck_assert_uint_lt(strlen(seen.last), 2048);
 }
-END_TEST
 
-START_TEST(test_log_writes_one_line_to_stderr)
+TEST(test_log_writes_one_line_to_stderr)
 {
     char text[256];
     int ends[2];
@@ -77,18 +74,4 @@ START_TEST(test_log_writes_one_line_to_stderr)
     got = read(ends[0], text, sizeof(text));
     ck_assert_int_eq(got, 9);
     ck_assert_int_eq(memcmp(text, "a: hello\n", 9), 0);
-}
-END_TEST
-
-Suite *test_log_suite(void);
-Suite *test_log_suite(void)
-{
-    Suite *suite = suite_create("log");
-    TCase *tests = tcase_create("log");
-    tcase_add_test(tests, test_log_drops_lines_above_the_level);
-    tcase_add_test(tests, test_log_prefix_comes_before_the_level);
-    tcase_add_test(tests, test_log_cuts_long_lines);
-    tcase_add_test(tests, test_log_writes_one_line_to_stderr);
-    suite_add_tcase(suite, tests);
-    return suite;
 }

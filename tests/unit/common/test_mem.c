@@ -1,11 +1,11 @@
 /* Checked allocation and arithmetic. */
-#include <check.h>
 #include <signal.h>
 #include <stdlib.h>
 
 #include "common/mem.h"
+#include "tests/unit/unit.h"
 
-START_TEST(test_mem_product_and_sum_detect_overflow)
+TEST(test_mem_product_and_sum_detect_overflow)
 {
     uint64_t out = 42;
     ck_assert(rf_mul_u64(UINT64_C(1) << 32, UINT64_C(1) << 31, &out));
@@ -16,9 +16,8 @@ START_TEST(test_mem_product_and_sum_detect_overflow)
     ck_assert(!rf_add_u64(UINT64_MAX, 1, &out));
     ck_assert_uint_eq(out, UINT64_MAX); /* untouched by the failure */
 }
-END_TEST
 
-START_TEST(test_mem_rounding)
+TEST(test_mem_rounding)
 {
     ck_assert_uint_eq(rf_align_up(0, 64), 0);
     ck_assert_uint_eq(rf_align_up(1, 64), 64);
@@ -29,9 +28,8 @@ START_TEST(test_mem_rounding)
     ck_assert_uint_eq(rf_div_up(11, 5), 3);
     ck_assert_uint_eq(rf_div_up(UINT64_MAX, 2), UINT64_C(1) << 63);
 }
-END_TEST
 
-START_TEST(test_mem_checked_calloc_zeroes_and_refuses_overflow)
+TEST(test_mem_checked_calloc_zeroes_and_refuses_overflow)
 {
     /* volatile: the compiler would otherwise refuse the constant itself */
     volatile size_t huge = SIZE_MAX;
@@ -46,16 +44,14 @@ START_TEST(test_mem_checked_calloc_zeroes_and_refuses_overflow)
     ck_assert_ptr_nonnull(bytes);
     free(bytes);
 }
-END_TEST
 
-START_TEST(test_mem_abort_when_a_checked_product_overflows)
+SIGNAL_TEST(test_mem_abort_when_a_checked_product_overflows, SIGABRT)
 {
     volatile size_t huge = SIZE_MAX;
     free(rf_xrealloc(NULL, huge, 2));
 }
-END_TEST
 
-START_TEST(test_mem_array_grows_and_keeps_its_elements)
+TEST(test_mem_array_grows_and_keeps_its_elements)
 {
     int *numbers = NULL;
     size_t n = 0, cap = 0;
@@ -69,9 +65,8 @@ START_TEST(test_mem_array_grows_and_keeps_its_elements)
     }
     free(numbers);
 }
-END_TEST
 
-START_TEST(test_mem_texts_are_copies)
+TEST(test_mem_texts_are_copies)
 {
     char word[] = "abc";
     char *copy = rf_xstrdup(word);
@@ -81,21 +76,4 @@ START_TEST(test_mem_texts_are_copies)
     ck_assert_str_eq(text, "abc-5");
     free(copy);
     free(text);
-}
-END_TEST
-
-Suite *test_mem_suite(void);
-Suite *test_mem_suite(void)
-{
-    Suite *suite = suite_create("mem");
-    TCase *tests = tcase_create("mem");
-    tcase_add_test(tests, test_mem_product_and_sum_detect_overflow);
-    tcase_add_test(tests, test_mem_rounding);
-    tcase_add_test(tests, test_mem_checked_calloc_zeroes_and_refuses_overflow);
-    tcase_add_test_raise_signal(
-        tests, test_mem_abort_when_a_checked_product_overflows, SIGABRT);
-    tcase_add_test(tests, test_mem_array_grows_and_keeps_its_elements);
-    tcase_add_test(tests, test_mem_texts_are_copies);
-    suite_add_tcase(suite, tests);
-    return suite;
 }

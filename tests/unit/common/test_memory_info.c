@@ -1,19 +1,18 @@
 /* What memory there is, and blocks that would not fit into it. */
-#include <check.h>
 #include <stdlib.h>
 #include <sys/mman.h>
 
 #include "common/memory_info.h"
+#include "tests/unit/unit.h"
 
-START_TEST(test_memory_available_is_a_part_of_all)
+TEST(test_memory_available_is_a_part_of_all)
 {
     ck_assert_uint_gt(rf_memory_available(), 0);
     ck_assert_uint_le(rf_memory_available(), rf_memory_total());
     ck_assert_uint_lt(rf_memory_private(), rf_memory_total());
 }
-END_TEST
 
-START_TEST(test_a_large_block_that_does_not_fit_is_refused)
+TEST(test_a_large_block_that_does_not_fit_is_refused)
 {
     char *block = rf_realloc_large(NULL, 0, 100);
     ck_assert_ptr_nonnull(block);
@@ -24,9 +23,8 @@ START_TEST(test_a_large_block_that_does_not_fit_is_refused)
     ck_assert_int_eq(block[99], 'x');
     free(block);
 }
-END_TEST
 
-START_TEST(test_memory_is_private_unless_it_is_mapped_as_shared)
+TEST(test_memory_is_private_unless_it_is_mapped_as_shared)
 {
     const size_t bytes = 4096;
     void *shared = mmap(NULL, bytes, PROT_READ | PROT_WRITE,
@@ -41,17 +39,4 @@ START_TEST(test_memory_is_private_unless_it_is_mapped_as_shared)
     ck_assert_int_eq(munmap(private, bytes), 0);
     ck_assert(!rf_memory_is_private(private));
     ck_assert_int_eq(munmap(shared, bytes), 0);
-}
-END_TEST
-
-Suite *test_memory_info_suite(void);
-Suite *test_memory_info_suite(void)
-{
-    Suite *suite = suite_create("memory_info");
-    TCase *tests = tcase_create("memory_info");
-    tcase_add_test(tests, test_memory_available_is_a_part_of_all);
-    tcase_add_test(tests, test_a_large_block_that_does_not_fit_is_refused);
-    tcase_add_test(tests, test_memory_is_private_unless_it_is_mapped_as_shared);
-    suite_add_tcase(suite, tests);
-    return suite;
 }

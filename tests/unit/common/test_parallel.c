@@ -1,7 +1,8 @@
 /* Jobs shared by threads. */
-#include <check.h>
 
 #include "common/parallel.h"
+
+#include "tests/unit/unit.h"
 
 #define JOBS 1000
 
@@ -35,7 +36,7 @@ static enum rf_status run(struct book *book, unsigned threads, size_t jobs,
     return rf_parallel_run(&parallel, err);
 }
 
-START_TEST(test_every_job_is_done_once)
+LOOP_TEST(test_every_job_is_done_once, 4)
 {
     static const unsigned threads[] = {1, 2, 7, RF_PARALLEL_MAX};
     struct book book = {.fails = JOBS, .aborts = JOBS};
@@ -46,9 +47,8 @@ START_TEST(test_every_job_is_done_once)
     }
     ck_assert_int_eq(run(&book, threads[_i], 0, &err), RF_OK);
 }
-END_TEST
 
-START_TEST(test_a_failure_ends_the_rest_and_is_told)
+TEST(test_a_failure_ends_the_rest_and_is_told)
 {
     struct book book = {.fails = 3, .aborts = JOBS};
     struct rf_err err;
@@ -56,25 +56,11 @@ START_TEST(test_a_failure_ends_the_rest_and_is_told)
     ck_assert_str_eq(err.text, "job 3 cannot be done");
     ck_assert_uint_eq(atomic_load(&book.total), 4);
 }
-END_TEST
 
-START_TEST(test_an_abort_ends_the_crew)
+TEST(test_an_abort_ends_the_crew)
 {
     struct book book = {.fails = JOBS, .aborts = 5};
     struct rf_err err;
     ck_assert_int_eq(run(&book, 1, JOBS, &err), RF_ERR_ABORTED);
     ck_assert_uint_eq(atomic_load(&book.total), 6);
-}
-END_TEST
-
-Suite *test_parallel_suite(void);
-Suite *test_parallel_suite(void)
-{
-    Suite *suite = suite_create("parallel");
-    TCase *tests = tcase_create("parallel");
-    tcase_add_loop_test(tests, test_every_job_is_done_once, 0, 4);
-    tcase_add_test(tests, test_a_failure_ends_the_rest_and_is_told);
-    tcase_add_test(tests, test_an_abort_ends_the_crew);
-    suite_add_tcase(suite, tests);
-    return suite;
 }

@@ -1,14 +1,14 @@
 /* The content formula: known answers, no repeats, always finite. */
-#include <check.h>
 #include <math.h>
 #include <stdint.h>
 #include <string.h>
 
 #include "common/compiler.h"
 #include "common/pattern.h"
+#include "tests/unit/unit.h"
 
 /* The published first outputs of SplitMix64 with seed 1234567. */
-START_TEST(test_pattern_mix_is_splitmix64)
+TEST(test_pattern_mix_is_splitmix64)
 {
     static const uint64_t outputs[] = {
         UINT64_C(6457827717110365317), UINT64_C(3203168211198807973),
@@ -20,9 +20,8 @@ START_TEST(test_pattern_mix_is_splitmix64)
         ck_assert_uint_eq(rf_mix64(state), outputs[i]);
     }
 }
-END_TEST
 
-START_TEST(test_pattern_bytes_are_the_little_endian_words)
+TEST(test_pattern_bytes_are_the_little_endian_words)
 {
     uint64_t seed = rf_pattern_seed(3, 1, 4);
     for (uint64_t k = 0; k < 100; k++) {
@@ -33,9 +32,8 @@ START_TEST(test_pattern_bytes_are_the_little_endian_words)
         ck_assert_uint_eq(word, rf_pattern_word(seed, 2, k));
     }
 }
-END_TEST
 
-START_TEST(test_pattern_differs_by_tensor_place_and_round)
+TEST(test_pattern_differs_by_tensor_place_and_round)
 {
     uint64_t seed = rf_pattern_seed(0, 0, 0);
     uint64_t word = rf_pattern_word(seed, 0, 0);
@@ -46,9 +44,8 @@ START_TEST(test_pattern_differs_by_tensor_place_and_round)
     ck_assert_uint_ne(word, rf_pattern_word(rf_pattern_seed(0, 0, 1), 0, 0));
     ck_assert_uint_ne(rf_pattern_seed(1, 2, 3), rf_pattern_seed(3, 2, 1));
 }
-END_TEST
 
-START_TEST(test_pattern_seeds_do_not_collide)
+TEST(test_pattern_seeds_do_not_collide)
 {
     uint64_t seeds[8 * 16 * 8];
     size_t n = 0;
@@ -65,9 +62,8 @@ START_TEST(test_pattern_seeds_do_not_collide)
         }
     }
 }
-END_TEST
 
-START_TEST(test_pattern_is_finite_in_every_float_type)
+TEST(test_pattern_is_finite_in_every_float_type)
 {
     uint64_t seed = rf_pattern_seed(5, 6, 7);
     for (uint64_t k = 0; k < 4096; k++) {
@@ -85,17 +81,15 @@ START_TEST(test_pattern_is_finite_in_every_float_type)
         }
     }
 }
-END_TEST
 
-START_TEST(test_pattern_poison_changes_every_round)
+TEST(test_pattern_poison_changes_every_round)
 {
     for (uint64_t round = 0; round < 100; round++) {
         ck_assert_uint_ne(rf_poison_byte(round), rf_poison_byte(round + 1));
     }
 }
-END_TEST
 
-START_TEST(test_pattern_bfloat16_rounds_to_nearest_even)
+TEST(test_pattern_bfloat16_rounds_to_nearest_even)
 {
     static const struct {
         uint32_t f32;
@@ -108,21 +102,4 @@ START_TEST(test_pattern_bfloat16_rounds_to_nearest_even)
     for (size_t i = 0; i < RF_ARRAY_SIZE(cases); i++) {
         ck_assert_uint_eq(rf_f32_to_bf16(cases[i].f32), cases[i].bf16);
     }
-}
-END_TEST
-
-Suite *test_pattern_suite(void);
-Suite *test_pattern_suite(void)
-{
-    Suite *suite = suite_create("pattern");
-    TCase *tests = tcase_create("pattern");
-    tcase_add_test(tests, test_pattern_mix_is_splitmix64);
-    tcase_add_test(tests, test_pattern_bytes_are_the_little_endian_words);
-    tcase_add_test(tests, test_pattern_differs_by_tensor_place_and_round);
-    tcase_add_test(tests, test_pattern_seeds_do_not_collide);
-    tcase_add_test(tests, test_pattern_is_finite_in_every_float_type);
-    tcase_add_test(tests, test_pattern_poison_changes_every_round);
-    tcase_add_test(tests, test_pattern_bfloat16_rounds_to_nearest_even);
-    suite_add_tcase(suite, tests);
-    return suite;
 }

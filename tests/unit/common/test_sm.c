@@ -1,9 +1,9 @@
 /* The checked state machine: moves, deadlines, and death by a wrong move. */
-#include <check.h>
 #include <signal.h>
 
 #include "common/clock.h"
 #include "common/sm.h"
+#include "tests/unit/unit.h"
 
 enum { IDLE, BUSY, DONE, N_STATES };
 
@@ -15,7 +15,7 @@ static const struct rf_sm_state states[N_STATES] = {
     [DONE] = {.name = "done"},
 };
 
-START_TEST(test_sm_follows_the_table)
+TEST(test_sm_follows_the_table)
 {
     struct rf_sm sm;
     rf_sm_init(&sm, "job", states, N_STATES, IDLE, 100);
@@ -28,9 +28,8 @@ START_TEST(test_sm_follows_the_table)
     ck_assert_uint_eq(sm.state, DONE);
     ck_assert(!rf_sm_may_move(&sm, BUSY));
 }
-END_TEST
 
-START_TEST(test_sm_deadline_counts_from_entry)
+TEST(test_sm_deadline_counts_from_entry)
 {
     struct rf_sm sm;
     rf_sm_init(&sm, "job", states, N_STATES, IDLE, 100);
@@ -40,35 +39,17 @@ START_TEST(test_sm_deadline_counts_from_entry)
     rf_sm_move(&sm, BUSY, 2000); /* a listed move to itself starts anew */
     ck_assert_int_eq(rf_sm_deadline_ns(&sm), 2000 + 5 * RF_NS_PER_S);
 }
-END_TEST
 
-START_TEST(test_sm_aborts_on_a_move_that_is_not_listed)
+SIGNAL_TEST(test_sm_aborts_on_a_move_that_is_not_listed, SIGABRT)
 {
     struct rf_sm sm;
     rf_sm_init(&sm, "job", states, N_STATES, DONE, 0);
     rf_sm_move(&sm, IDLE, 1);
 }
-END_TEST
 
-START_TEST(test_sm_aborts_on_a_state_that_does_not_exist)
+SIGNAL_TEST(test_sm_aborts_on_a_state_that_does_not_exist, SIGABRT)
 {
     struct rf_sm sm;
     rf_sm_init(&sm, "job", states, N_STATES, IDLE, 0);
     rf_sm_move(&sm, N_STATES, 1);
-}
-END_TEST
-
-Suite *test_sm_suite(void);
-Suite *test_sm_suite(void)
-{
-    Suite *suite = suite_create("sm");
-    TCase *tests = tcase_create("sm");
-    tcase_add_test(tests, test_sm_follows_the_table);
-    tcase_add_test(tests, test_sm_deadline_counts_from_entry);
-    tcase_add_test_raise_signal(
-        tests, test_sm_aborts_on_a_move_that_is_not_listed, SIGABRT);
-    tcase_add_test_raise_signal(
-        tests, test_sm_aborts_on_a_state_that_does_not_exist, SIGABRT);
-    suite_add_tcase(suite, tests);
-    return suite;
 }

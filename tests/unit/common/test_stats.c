@@ -1,11 +1,11 @@
 /* Known answers for the summary statistics. */
-#include <check.h>
 #include <math.h>
 
 #include "common/pattern.h"
 #include "common/stats.h"
+#include "tests/unit/unit.h"
 
-START_TEST(test_stats_known_answers)
+TEST(test_stats_known_answers)
 {
     const double samples[] = {4, 1, 3, 2, 5};
     struct rf_stats stats;
@@ -23,18 +23,16 @@ START_TEST(test_stats_known_answers)
     ck_assert(stats.ci95_low > 1 && stats.ci95_low < 3);
     ck_assert(stats.ci95_high > 3 && stats.ci95_high < 5);
 }
-END_TEST
 
-START_TEST(test_stats_drift_is_slope_over_the_run)
+TEST(test_stats_drift_is_slope_over_the_run)
 {
     const double rising[] = {10, 11, 12, 13, 14};
     struct rf_stats stats;
     rf_stats_compute(rising, 5, &stats);
     ck_assert_double_eq_tol(stats.drift_percent, 100.0 * 4 / 12, 1e-9);
 }
-END_TEST
 
-START_TEST(test_stats_of_nothing_and_of_one)
+TEST(test_stats_of_nothing_and_of_one)
 {
     const double one[] = {7};
     struct rf_stats stats;
@@ -44,9 +42,8 @@ START_TEST(test_stats_of_nothing_and_of_one)
     ck_assert_double_eq(stats.p99, 7);
     ck_assert_double_eq(stats.stddev, 0);
 }
-END_TEST
 
-START_TEST(test_stats_median_interval_takes_no_notice_of_outliers)
+TEST(test_stats_median_interval_takes_no_notice_of_outliers)
 {
     const double calm[] = {9, 8, 7, 6, 5, 4, 3, 2, 1};
     const double wild[] = {900, 8, 7, 6, 5, 4, 3, 2, -100};
@@ -59,10 +56,9 @@ START_TEST(test_stats_median_interval_takes_no_notice_of_outliers)
     ck_assert_double_eq(low, again_low);
     ck_assert_double_eq(high, again_high);
 }
-END_TEST
 
 /* Medians of resamples are 1, 2 (between the two in the middle) or 3. */
-START_TEST(test_stats_median_interval_of_an_even_count)
+TEST(test_stats_median_interval_of_an_even_count)
 {
     const double pairs[] = {1, 3, 1, 3, 1, 3};
     double low = 0, high = 0;
@@ -70,9 +66,8 @@ START_TEST(test_stats_median_interval_of_an_even_count)
     ck_assert_double_eq(low, 1);
     ck_assert_double_eq(high, 3);
 }
-END_TEST
 
-START_TEST(test_stats_median_interval_needs_five_samples)
+TEST(test_stats_median_interval_needs_five_samples)
 {
     const double samples[] = {5, 6, 5, 7, 5};
     double low = -1, high = -1;
@@ -84,7 +79,6 @@ START_TEST(test_stats_median_interval_needs_five_samples)
     ck_assert_double_eq(low, 5);
     ck_assert_double_eq(high, 7);
 }
-END_TEST
 
 /* How samples vary: evenly, mostly a little, or with a long tail. */
 static double uniform(double u, double v)
@@ -136,7 +130,7 @@ static size_t draw_run(int row, uint64_t *state, double samples[MOST_SAMPLES])
     return n;
 }
 
-START_TEST(test_stats_reruns_lie_in_their_interval)
+LOOP_TEST(test_stats_reruns_lie_in_their_interval, RF_ARRAY_SIZE(reruns))
 {
     const int runs = 2000;
     double low = 0, high = 0, rerun_low = 0, rerun_high = 0, median = 0;
@@ -155,10 +149,9 @@ START_TEST(test_stats_reruns_lie_in_their_interval)
     ck_assert_int_ge(in_rerun, (reruns[_i].count > 0 ? 94 : 90) * runs / 100);
     ck_assert_int_le(in_rerun, 98 * runs / 100);
 }
-END_TEST
 
 /* The larger half counts, also of an interval that does not have its median. */
-START_TEST(test_stats_reruns_lie_as_far_off_on_either_side)
+TEST(test_stats_reruns_lie_as_far_off_on_either_side)
 {
     static const struct {
         double low, high, half;
@@ -170,9 +163,8 @@ START_TEST(test_stats_reruns_lie_as_far_off_on_either_side)
         ck_assert_double_eq_tol(high, 10 + cases[i].half * sqrt(2), 1e-12);
     }
 }
-END_TEST
 
-START_TEST(test_stats_median_is_known_from_a_narrow_interval)
+TEST(test_stats_median_is_known_from_a_narrow_interval)
 {
     const double narrow[] = {99, 99.5, 100, 100.5, 101};
     const double wide[] = {90, 95, 100, 105, 110};
@@ -181,9 +173,8 @@ START_TEST(test_stats_median_is_known_from_a_narrow_interval)
     ck_assert(!rf_stats_median_known(wide, 5, 2));
     ck_assert(!rf_stats_median_known(narrow, 2, 100));
 }
-END_TEST
 
-START_TEST(test_stats_outliers_are_far_out_and_matter)
+TEST(test_stats_outliers_are_far_out_and_matter)
 {
     const double calm[] = {100, 102, 98, 101, 99, 103, 97};
     const double wild[] = {100, 102, 98, 150, 99, 103, 20};
@@ -194,9 +185,8 @@ START_TEST(test_stats_outliers_are_far_out_and_matter)
     ck_assert_uint_eq(rf_stats_outliers(small, 7), 0);
     ck_assert_uint_eq(rf_stats_outliers(few, 4), 0);
 }
-END_TEST
 
-START_TEST(test_stats_drift_is_significant_and_matters)
+TEST(test_stats_drift_is_significant_and_matters)
 {
     const double up[] = {100, 103, 104, 108, 110, 111};
     const double down[] = {111, 110, 108, 104, 103, 100};
@@ -211,9 +201,8 @@ START_TEST(test_stats_drift_is_significant_and_matters)
     ck_assert(!rf_stats_drifts(line, 4));
     ck_assert(!rf_stats_drifts(flat, 5));
 }
-END_TEST
 
-START_TEST(test_stats_two_modes_have_a_gap_between_them)
+TEST(test_stats_two_modes_have_a_gap_between_them)
 {
     const double two[] = {100, 150, 101, 151, 99, 149, 102, 152, 98, 148};
     const double near[] = {100, 104, 100, 104, 100, 104, 100, 104, 100, 104};
@@ -225,7 +214,6 @@ START_TEST(test_stats_two_modes_have_a_gap_between_them)
     ck_assert(!rf_stats_bimodal(even, 10));
     ck_assert(!rf_stats_bimodal(tail, 10));
 }
-END_TEST
 
 /* By an independent program, 40000 resamples: medians 11 to 20, means 11.13 to
  * 19.8. All samples as one would give less than half of that. */
@@ -234,7 +222,7 @@ static const double three[] = {10, 12, 11, 13, 9,  20, 21,
 static const size_t three_counts[] = {5, 5, 4};
 static const struct rf_stats_repeats three_repeats = {three, three_counts, 3};
 
-START_TEST(test_stats_intervals_of_repeats_draw_repeats_first)
+TEST(test_stats_intervals_of_repeats_draw_repeats_first)
 {
     double low, high, flat_low, flat_high;
     struct rf_stats stats;
@@ -251,11 +239,10 @@ START_TEST(test_stats_intervals_of_repeats_draw_repeats_first)
     ck_assert(!rf_stats_repeats_median_known(&three_repeats, 30));
     ck_assert(rf_stats_repeats_median_known(&three_repeats, 40));
 }
-END_TEST
 
 /* Three points on y = 2 + 3 x, one far off; two with nearly the same x say next
  * to nothing of the slope. */
-START_TEST(test_stats_line_takes_no_notice_of_an_outlier)
+TEST(test_stats_line_takes_no_notice_of_an_outlier)
 {
     const double x[] = {1, 2, 4, 3, 4.001}, y[] = {5, 8, 14, 90, 13};
     double fixed = 0, slope = 0;
@@ -266,9 +253,8 @@ START_TEST(test_stats_line_takes_no_notice_of_an_outlier)
     ck_assert_double_eq_tol(slope, 3, 0.35);
     ck_assert_double_eq_tol(fixed, 2, 0.7);
 }
-END_TEST
 
-START_TEST(test_stats_line_needs_two_places)
+TEST(test_stats_line_needs_two_places)
 {
     const double x[] = {3, 3, 3}, y[] = {1, 2, 3};
     double fixed = -1, slope = -1;
@@ -276,31 +262,4 @@ START_TEST(test_stats_line_needs_two_places)
     ck_assert(!rf_stats_line(x, y, 0, &fixed, &slope));
     ck_assert_double_eq(fixed, -1);
     ck_assert_double_eq(slope, -1);
-}
-END_TEST
-
-Suite *test_stats_suite(void);
-Suite *test_stats_suite(void)
-{
-    Suite *suite = suite_create("stats");
-    TCase *tests = tcase_create("stats");
-    tcase_add_test(tests, test_stats_known_answers);
-    tcase_add_test(tests, test_stats_drift_is_slope_over_the_run);
-    tcase_add_test(tests, test_stats_of_nothing_and_of_one);
-    tcase_add_test(tests,
-                   test_stats_median_interval_takes_no_notice_of_outliers);
-    tcase_add_test(tests, test_stats_median_interval_of_an_even_count);
-    tcase_add_test(tests, test_stats_median_interval_needs_five_samples);
-    tcase_add_loop_test(tests, test_stats_reruns_lie_in_their_interval, 0,
-                        sizeof(reruns) / sizeof(*reruns));
-    tcase_add_test(tests, test_stats_reruns_lie_as_far_off_on_either_side);
-    tcase_add_test(tests, test_stats_median_is_known_from_a_narrow_interval);
-    tcase_add_test(tests, test_stats_outliers_are_far_out_and_matter);
-    tcase_add_test(tests, test_stats_drift_is_significant_and_matters);
-    tcase_add_test(tests, test_stats_two_modes_have_a_gap_between_them);
-    tcase_add_test(tests, test_stats_intervals_of_repeats_draw_repeats_first);
-    tcase_add_test(tests, test_stats_line_takes_no_notice_of_an_outlier);
-    tcase_add_test(tests, test_stats_line_needs_two_places);
-    suite_add_tcase(suite, tests);
-    return suite;
 }

@@ -1,5 +1,4 @@
 /* Files written whole. */
-#include <check.h>
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
@@ -16,6 +15,7 @@
 
 #include "common/mem.h"
 #include "common/store.h"
+#include "tests/unit/unit.h"
 
 static char folder[32];
 
@@ -53,7 +53,9 @@ static void expect_content(const char *path, const char *content)
     ck_assert_str_eq(text, content);
 }
 
-START_TEST(test_store_makes_and_replaces)
+FIXTURE(setup, teardown)
+
+TEST(test_store_makes_and_replaces)
 {
     char *path = rf_xasprintf("%s/file", folder);
     ck_assert_int_eq(rf_store(path, "one", 3, NULL), RF_OK);
@@ -63,9 +65,8 @@ START_TEST(test_store_makes_and_replaces)
     ck_assert_int_eq(count_files(), 1);
     free(path);
 }
-END_TEST
 
-START_TEST(test_store_passes_over_what_a_killed_process_left)
+TEST(test_store_passes_over_what_a_killed_process_left)
 {
     char *path = rf_xasprintf("%s/file", folder);
     char *left = rf_xasprintf("%s.tmp", path);
@@ -77,9 +78,8 @@ START_TEST(test_store_passes_over_what_a_killed_process_left)
     free(left);
     free(path);
 }
-END_TEST
 
-START_TEST(test_store_failure_leaves_nothing)
+TEST(test_store_failure_leaves_nothing)
 {
     struct rf_err err = {0};
     char *path = rf_xasprintf("%s/absent/file", folder);
@@ -92,9 +92,8 @@ START_TEST(test_store_failure_leaves_nothing)
     ck_assert_int_eq(count_files(), 1);
     free(path);
 }
-END_TEST
 
-START_TEST(test_store_check_says_what_a_store_would)
+TEST(test_store_check_says_what_a_store_would)
 {
     struct rf_err err = {0};
     char *path = rf_xasprintf("%s/absent/file", folder);
@@ -109,7 +108,6 @@ START_TEST(test_store_check_says_what_a_store_would)
     ck_assert_int_eq(count_files(), 0);
     free(path);
 }
-END_TEST
 
 /* In a process of its own with nothing in /proc; NO_NAMESPACE where that cannot
  * be had. */
@@ -133,7 +131,7 @@ static int store_without_proc(const char *path)
     return WEXITSTATUS(status);
 }
 
-START_TEST(test_store_needs_no_proc)
+TEST(test_store_needs_no_proc)
 {
     char *path = rf_xasprintf("%s/file", folder);
     int code = store_without_proc(path);
@@ -144,7 +142,6 @@ START_TEST(test_store_needs_no_proc)
     }
     free(path);
 }
-END_TEST
 
 static bool is_type(const char *path, mode_t type)
 {
@@ -152,7 +149,7 @@ static bool is_type(const char *path, mode_t type)
     return lstat(path, &file) == 0 && (file.st_mode & S_IFMT) == type;
 }
 
-START_TEST(test_store_replaces_what_a_link_points_to)
+LOOP_TEST(test_store_replaces_what_a_link_points_to, 2)
 {
     char *target = rf_xasprintf("%s/target", folder);
     char *middle = rf_xasprintf("%s/middle", folder);
@@ -170,10 +167,9 @@ START_TEST(test_store_replaces_what_a_link_points_to)
     free(middle);
     free(link);
 }
-END_TEST
 
 /* Also one with the name that a file has for a moment. */
-START_TEST(test_an_own_file_takes_the_place_of_a_link)
+TEST(test_an_own_file_takes_the_place_of_a_link)
 {
     char *victim = rf_xasprintf("%s/victim", folder);
     char *path = rf_xasprintf("%s/file", folder);
@@ -190,9 +186,8 @@ START_TEST(test_an_own_file_takes_the_place_of_a_link)
     free(path);
     free(temporary);
 }
-END_TEST
 
-START_TEST(test_own_folders_are_made_and_are_no_links)
+TEST(test_own_folders_are_made_and_are_no_links)
 {
     struct rf_err err = {0};
     char *victim = rf_xasprintf("%s/victim", folder);
@@ -213,9 +208,8 @@ START_TEST(test_own_folders_are_made_and_are_no_links)
     free(link);
     free(through);
 }
-END_TEST
 
-START_TEST(test_store_refuses_a_circle_of_links)
+TEST(test_store_refuses_a_circle_of_links)
 {
     struct rf_err err = {0};
     char *path = rf_xasprintf("%s/link", folder);
@@ -225,9 +219,8 @@ START_TEST(test_store_refuses_a_circle_of_links)
     ck_assert(is_type(path, S_IFLNK));
     free(path);
 }
-END_TEST
 
-START_TEST(test_store_writes_through_a_fifo)
+TEST(test_store_writes_through_a_fifo)
 {
     char *path = rf_xasprintf("%s/fifo", folder), text[8] = "";
     int reader;
@@ -242,9 +235,8 @@ START_TEST(test_store_writes_through_a_fifo)
     close(reader);
     free(path);
 }
-END_TEST
 
-START_TEST(test_store_waits_for_the_reader_of_a_fifo)
+TEST(test_store_waits_for_the_reader_of_a_fifo)
 {
     char *path = rf_xasprintf("%s/fifo", folder), text[8] = "";
     int reader, status;
@@ -262,9 +254,8 @@ START_TEST(test_store_waits_for_the_reader_of_a_fifo)
     close(reader);
     free(path);
 }
-END_TEST
 
-START_TEST(test_store_reports_a_device_that_is_full)
+TEST(test_store_reports_a_device_that_is_full)
 {
     struct rf_err err = {0};
     char *path = rf_xasprintf("%s/full", folder);
@@ -278,7 +269,6 @@ START_TEST(test_store_reports_a_device_that_is_full)
     ck_assert(is_type(path, type));
     free(path);
 }
-END_TEST
 
 /* A name of standard output: the usual one, one as /dev/stdout is, which root
  * could lose to a test that fails, and one in a folder of /proc. */
@@ -293,7 +283,7 @@ static char *output_name(int which)
     return name;
 }
 
-START_TEST(test_store_reports_a_reader_that_has_gone)
+LOOP_TEST(test_store_reports_a_reader_that_has_gone, 3)
 {
     char *name = output_name(_i);
     struct rf_err err = {0};
@@ -310,10 +300,9 @@ START_TEST(test_store_reports_a_reader_that_has_gone)
     close(out);
     free(name);
 }
-END_TEST
 
 /* Also where standard output is a file that a shell has opened to append. */
-START_TEST(test_store_goes_to_standard_output)
+LOOP_TEST(test_store_goes_to_standard_output, 3)
 {
     char *path = rf_xasprintf("%s/output", folder);
     char *name = output_name(_i);
@@ -336,7 +325,6 @@ START_TEST(test_store_goes_to_standard_output)
     free(name);
     free(path);
 }
-END_TEST
 
 static void *read_all(void *data)
 {
@@ -350,7 +338,7 @@ static void *read_all(void *data)
     return (void *)size;
 }
 
-START_TEST(test_store_write_all_waits_where_a_write_would_block)
+TEST(test_store_write_all_waits_where_a_write_would_block)
 {
     const size_t size = (size_t)1 << 20; /* more than a pipe holds */
     char *data = rf_xcalloc(1, size);
@@ -366,30 +354,4 @@ START_TEST(test_store_write_all_waits_where_a_write_would_block)
     ck_assert_uint_eq((size_t)got, size);
     close(ends[0]);
     free(data);
-}
-END_TEST
-
-Suite *test_store_suite(void);
-Suite *test_store_suite(void)
-{
-    Suite *suite = suite_create("store");
-    TCase *tests = tcase_create("store");
-    tcase_add_checked_fixture(tests, setup, teardown);
-    tcase_add_test(tests, test_store_makes_and_replaces);
-    tcase_add_test(tests, test_store_passes_over_what_a_killed_process_left);
-    tcase_add_test(tests, test_store_failure_leaves_nothing);
-    tcase_add_test(tests, test_store_check_says_what_a_store_would);
-    tcase_add_test(tests, test_store_needs_no_proc);
-    tcase_add_loop_test(tests, test_store_replaces_what_a_link_points_to, 0, 2);
-    tcase_add_test(tests, test_an_own_file_takes_the_place_of_a_link);
-    tcase_add_test(tests, test_own_folders_are_made_and_are_no_links);
-    tcase_add_test(tests, test_store_refuses_a_circle_of_links);
-    tcase_add_test(tests, test_store_writes_through_a_fifo);
-    tcase_add_test(tests, test_store_waits_for_the_reader_of_a_fifo);
-    tcase_add_test(tests, test_store_reports_a_device_that_is_full);
-    tcase_add_loop_test(tests, test_store_reports_a_reader_that_has_gone, 0, 3);
-    tcase_add_test(tests, test_store_write_all_waits_where_a_write_would_block);
-    tcase_add_loop_test(tests, test_store_goes_to_standard_output, 0, 3);
-    suite_add_tcase(suite, tests);
-    return suite;
 }

@@ -1,5 +1,4 @@
 /* How wide the output may be. */
-#include <check.h>
 #include <fcntl.h>
 #include <stdlib.h>
 #include <sys/ioctl.h>
@@ -7,6 +6,7 @@
 
 #include "common/compiler.h"
 #include "common/terminal.h"
+#include "tests/unit/unit.h"
 
 /* The descriptor of a terminal of so many columns; *master is to be closed. */
 static int open_terminal(unsigned short columns, int *master)
@@ -23,7 +23,7 @@ static int open_terminal(unsigned short columns, int *master)
     return fd;
 }
 
-START_TEST(test_terminal_columns_are_of_the_variable_or_the_terminal)
+TEST(test_terminal_columns_are_of_the_variable_or_the_terminal)
 {
     static const struct {
         const char *variable;
@@ -45,9 +45,8 @@ START_TEST(test_terminal_columns_are_of_the_variable_or_the_terminal)
         close(master);
     }
 }
-END_TEST
 
-START_TEST(test_terminal_columns_are_none_without_a_terminal)
+TEST(test_terminal_columns_are_none_without_a_terminal)
 {
     int ends[2];
     ck_assert_int_eq(pipe(ends), 0);
@@ -56,17 +55,4 @@ START_TEST(test_terminal_columns_are_none_without_a_terminal)
     ck_assert_uint_eq(rf_terminal_columns(-1), 0);
     close(ends[0]);
     close(ends[1]);
-}
-END_TEST
-
-Suite *test_terminal_suite(void);
-Suite *test_terminal_suite(void)
-{
-    Suite *suite = suite_create("terminal");
-    TCase *tests = tcase_create("terminal");
-    tcase_add_test(tests,
-                   test_terminal_columns_are_of_the_variable_or_the_terminal);
-    tcase_add_test(tests, test_terminal_columns_are_none_without_a_terminal);
-    suite_add_tcase(suite, tests);
-    return suite;
 }

@@ -1,5 +1,4 @@
 /* Cleaning of text from outside. */
-#include <check.h>
 #include <jansson.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -7,6 +6,7 @@
 
 #include "common/err.h"
 #include "common/text.h"
+#include "tests/unit/unit.h"
 
 static const struct {
     const char *dirty, *clean;
@@ -36,17 +36,16 @@ static const struct {
     {"\xe2\x80\xa6 \xe2\x80\x9c", "\xe2\x80\xa6 \xe2\x80\x9c"}, /* … “ */
 };
 
-START_TEST(test_text_clean_keeps_what_can_be_shown)
+LOOP_TEST(test_text_clean_keeps_what_can_be_shown, RF_ARRAY_SIZE(samples))
 {
     char *text = strdup(samples[_i].dirty);
     rf_text_clean(text, strlen(text));
     ck_assert_str_eq(text, samples[_i].clean);
     free(text);
 }
-END_TEST
 
 /* Jansson takes exactly what is valid: it is the oracle here. */
-START_TEST(test_text_clean_of_random_bytes_is_utf8)
+TEST(test_text_clean_of_random_bytes_is_utf8)
 {
     srand(7);
     for (int i = 0; i < 20000; i++) {
@@ -67,18 +66,16 @@ START_TEST(test_text_clean_of_random_bytes_is_utf8)
         json_decref(is_good);
     }
 }
-END_TEST
 
-START_TEST(test_text_clean_line_is_one_line)
+TEST(test_text_clean_line_is_one_line)
 {
     char text[] = "a\tb\nc\rd";
     rf_text_clean_line(text, strlen(text));
     ck_assert_str_eq(text, "a b c?d");
 }
-END_TEST
 
 /* Of every length around the room there is. */
-START_TEST(test_text_that_does_not_fit_ends_at_a_character)
+LOOP_TEST(test_text_that_does_not_fit_ends_at_a_character, 6)
 {
     static const char *const cut[] = {"+",
                                       "a+",
@@ -95,7 +92,6 @@ START_TEST(test_text_that_does_not_fit_ends_at_a_character)
     rf_text_fit(text, size, wanted);
     ck_assert_str_eq(text, cut[_i]);
 }
-END_TEST
 
 RF_PRINTF(3, 4)
 static void format_line(char *out, size_t size, const char *fmt, ...)
@@ -106,7 +102,7 @@ static void format_line(char *out, size_t size, const char *fmt, ...)
     va_end(args);
 }
 
-START_TEST(test_text_line_is_clean_and_fits)
+TEST(test_text_line_is_clean_and_fits)
 {
     char text[8];
     format_line(text, sizeof(text), "%d\t%s", 1, "\033x");
@@ -114,9 +110,8 @@ START_TEST(test_text_line_is_clean_and_fits)
     format_line(text, sizeof(text), "12\n456789");
     ck_assert_str_eq(text, "12 456+");
 }
-END_TEST
 
-START_TEST(test_text_head_is_of_whole_characters)
+LOOP_TEST(test_text_head_is_of_whole_characters, 8)
 {
     static const int bytes[] = {0, 1, 1, 1, 4, 5, 6, 6};
     ck_assert_int_eq(rf_text_head("a\xe2\x82\xac"
@@ -124,9 +119,8 @@ START_TEST(test_text_head_is_of_whole_characters)
                                   _i),
                      bytes[_i]);
 }
-END_TEST
 
-START_TEST(test_text_json_is_the_cleaned_text)
+TEST(test_text_json_is_the_cleaned_text)
 {
     json_t *text = rf_text_json("a\033[31mb\xff\0c\n\td", 13);
     ck_assert_str_eq(json_string_value(text), "a?[31mb??c\n\td");
@@ -135,9 +129,8 @@ START_TEST(test_text_json_is_the_cleaned_text)
     ck_assert_str_eq(json_string_value(text), "");
     json_decref(text);
 }
-END_TEST
 
-START_TEST(test_text_last_lines_are_in_order_without_empty_ones)
+TEST(test_text_last_lines_are_in_order_without_empty_ones)
 {
     static const char text[] = "one\n\ntwo\nthree\nfour";
     json_t *lines = rf_text_last_lines(text, strlen(text), 3);
@@ -149,9 +142,8 @@ START_TEST(test_text_last_lines_are_in_order_without_empty_ones)
     ck_assert_uint_eq(json_array_size(lines), 0);
     json_decref(lines);
 }
-END_TEST
 
-START_TEST(test_text_redact_hides_parts_of_unique_ids)
+TEST(test_text_redact_hides_parts_of_unique_ids)
 {
     char text[] = "Magic 0x12ab != expected 0xFF00; magic: 77, a magic word; "
                   "expected 5, unique id 0x9 magic";
@@ -159,17 +151,15 @@ START_TEST(test_text_redact_hides_parts_of_unique_ids)
     ck_assert_str_eq(text, "Magic 0x???? != expected 0x????; magic: ??, a "
                            "magic word; expected 5, unique id 0x? magic");
 }
-END_TEST
 
-START_TEST(test_text_redact_takes_no_nul_for_a_separator)
+TEST(test_text_redact_takes_no_nul_for_a_separator)
 {
     char text[] = "magic = 12 magic \0 34";
     rf_text_redact(text, sizeof(text) - 1);
     ck_assert_mem_eq(text, "magic = ?? magic \0 34", sizeof(text) - 1);
 }
-END_TEST
 
-START_TEST(test_an_error_text_is_clean_also_where_it_was_cut)
+TEST(test_an_error_text_is_clean_also_where_it_was_cut)
 {
     struct rf_err err;
     char word[2 * sizeof(err.text)];
@@ -186,27 +176,4 @@ START_TEST(test_an_error_text_is_clean_also_where_it_was_cut)
         ck_assert_int_eq(err.text[strlen(err.text) - 1], '+');
         ck_assert(i > 0 || strchr(err.text, '?') == NULL);
     }
-}
-END_TEST
-
-Suite *test_text_suite(void);
-Suite *test_text_suite(void)
-{
-    Suite *suite = suite_create("text");
-    TCase *tests = tcase_create("text");
-    tcase_add_loop_test(tests, test_text_clean_keeps_what_can_be_shown, 0,
-                        sizeof(samples) / sizeof(samples[0]));
-    tcase_add_test(tests, test_text_clean_of_random_bytes_is_utf8);
-    tcase_add_test(tests, test_text_clean_line_is_one_line);
-    tcase_add_loop_test(tests, test_text_that_does_not_fit_ends_at_a_character,
-                        0, 6);
-    tcase_add_test(tests, test_text_line_is_clean_and_fits);
-    tcase_add_loop_test(tests, test_text_head_is_of_whole_characters, 0, 8);
-    tcase_add_test(tests, test_text_json_is_the_cleaned_text);
-    tcase_add_test(tests, test_text_last_lines_are_in_order_without_empty_ones);
-    tcase_add_test(tests, test_text_redact_hides_parts_of_unique_ids);
-    tcase_add_test(tests, test_text_redact_takes_no_nul_for_a_separator);
-    tcase_add_test(tests, test_an_error_text_is_clean_also_where_it_was_cut);
-    suite_add_tcase(suite, tests);
-    return suite;
 }

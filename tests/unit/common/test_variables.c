@@ -1,9 +1,10 @@
 /* Which variables matter to ranks. */
-#include <check.h>
 
 #include "common/variables.h"
 
-START_TEST(test_variables_of_libraries_matter_and_no_secret)
+#include "tests/unit/unit.h"
+
+TEST(test_variables_of_libraries_matter_and_no_secret)
 {
     ck_assert(rf_variable_matters("NCCL_DEBUG"));
     ck_assert(rf_variable_matters("CUDA_VISIBLE_DEVICES"));
@@ -13,15 +14,4 @@ START_TEST(test_variables_of_libraries_matter_and_no_secret)
     ck_assert(!rf_variable_matters("NCCL_COMM_ID"));
     ck_assert(!rf_variable_matters("NCC"));
     ck_assert(!rf_variable_matters("HOME"));
-}
-END_TEST
-
-Suite *test_variables_suite(void);
-Suite *test_variables_suite(void)
-{
-    Suite *suite = suite_create("variables");
-    TCase *tests = tcase_create("variables");
-    tcase_add_test(tests, test_variables_of_libraries_matter_and_no_secret);
-    suite_add_tcase(suite, tests);
-    return suite;
 }

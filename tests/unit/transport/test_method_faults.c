@@ -1,6 +1,5 @@
 /* Methods when something goes wrong: every rank left must find out by itself,
  * within the test's few seconds, and leave nothing behind. */
-#include <check.h>
 #include <sched.h>
 #include <signal.h>
 #include <stdlib.h>
@@ -10,6 +9,7 @@
 #include <unistd.h>
 
 #include "tests/unit/transport/method_case.h"
+#include "tests/unit/unit.h"
 #include "transport/tcp/tcp_carrier.h"
 
 static const struct random_ops_options two_nodes = {
@@ -73,7 +73,9 @@ static void run(struct method_case *what, int *statuses)
     ck_assert_msg(rmdir(folder) == 0, "files left behind in %s", folder);
 }
 
-START_TEST(test_a_killed_rank_is_noticed_by_all)
+LIMIT(60)
+
+LOOP_TEST(test_a_killed_rank_is_noticed_by_all, 3)
 {
     struct method_case what = {
         .method = methods[_i], .options = two_nodes, .before = die};
@@ -86,7 +88,6 @@ START_TEST(test_a_killed_rank_is_noticed_by_all)
         ck_assert(noticed(statuses[i]));
     }
 }
-END_TEST
 
 /* The test, and the ranks it forks, share one processor with others. */
 static void crowd(pid_t *busy, int n)
@@ -106,7 +107,7 @@ static void crowd(pid_t *busy, int n)
 }
 
 /* Between a waiting rank's turns its whole slice of work may have passed. */
-START_TEST(test_a_killed_rank_is_noticed_on_a_busy_processor)
+LOOP_TEST(test_a_killed_rank_is_noticed_on_a_busy_processor, 3)
 {
     struct method_case what = {
         .method = methods[_i], .options = two_nodes, .before = die};
@@ -120,9 +121,8 @@ START_TEST(test_a_killed_rank_is_noticed_on_a_busy_processor)
     }
     ck_assert(noticed(statuses[0]));
 }
-END_TEST
 
-START_TEST(test_an_abort_ends_an_iteration)
+LOOP_TEST(test_an_abort_ends_an_iteration, 3)
 {
     struct method_case what = {
         .method = methods[_i], .options = two_nodes, .before = give_up};
@@ -132,7 +132,6 @@ START_TEST(test_an_abort_ends_an_iteration)
         ck_assert(noticed(statuses[i]));
     }
 }
-END_TEST
 
 static struct rf_engine *opened;
 
@@ -158,7 +157,7 @@ static void say_it_again(struct test_rank *rank, uint64_t iteration)
     }
 }
 
-START_TEST(test_a_note_that_is_not_due_is_an_error)
+LOOP_TEST(test_a_note_that_is_not_due_is_an_error, 5)
 {
     static const struct {
         enum rf_tcp_note note;
@@ -181,9 +180,8 @@ START_TEST(test_a_note_that_is_not_due_is_an_error)
     }
     ck_assert_int_gt(n, 0);
 }
-END_TEST
 
-START_TEST(test_another_data_key_keeps_a_rank_out)
+LOOP_TEST(test_another_data_key_keeps_a_rank_out, 2)
 {
     struct method_case what = {
         .method = methods[_i], .options = two_nodes, .wrong_key_rank = true};
@@ -197,9 +195,8 @@ START_TEST(test_another_data_key_keeps_a_rank_out)
     ck_assert_int_ge(n_auth, 1);
     ck_assert_int_ne(statuses[1], 0);
 }
-END_TEST
 
-START_TEST(test_a_full_disk_names_the_folder_and_leaves_no_file)
+LOOP_TEST(test_a_full_disk_names_the_folder_and_leaves_no_file, 2)
 {
     struct method_case what = {
         .method = &rf_method_disk, .options = two_nodes, .before = limit_files};
@@ -207,23 +204,4 @@ START_TEST(test_a_full_disk_names_the_folder_and_leaves_no_file)
     what.options.n_nodes = 1 + (uint32_t)_i;
     run(&what, statuses);
     ck_assert_int_eq(statuses[0], METHOD_CASE_STATUS(RF_ERR_IO));
-}
-END_TEST
-
-Suite *test_method_faults_suite(void);
-Suite *test_method_faults_suite(void)
-{
-    Suite *suite = suite_create("method_faults");
-    TCase *tests = tcase_create("method_faults");
-    tcase_set_timeout(tests, 60);
-    tcase_add_loop_test(tests, test_a_killed_rank_is_noticed_by_all, 0, 3);
-    tcase_add_loop_test(
-        tests, test_a_killed_rank_is_noticed_on_a_busy_processor, 0, 3);
-    tcase_add_loop_test(tests, test_an_abort_ends_an_iteration, 0, 3);
-    tcase_add_loop_test(tests, test_a_note_that_is_not_due_is_an_error, 0, 5);
-    tcase_add_loop_test(tests, test_another_data_key_keeps_a_rank_out, 0, 2);
-    tcase_add_loop_test(
-        tests, test_a_full_disk_names_the_folder_and_leaves_no_file, 0, 2);
-    suite_add_tcase(suite, tests);
-    return suite;
 }

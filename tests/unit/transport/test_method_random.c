@@ -1,9 +1,9 @@
 /* Methods host, tcp and disk on random schedules. */
-#include <check.h>
 #include <stdlib.h>
 #include <unistd.h>
 
 #include "tests/unit/transport/method_case.h"
+#include "tests/unit/unit.h"
 
 static const struct random_ops_options one_node[] = {
     {.n_ranks = 1, .n_nodes = 1, .n_steps = 30},
@@ -24,7 +24,9 @@ static const struct random_ops_options one_node[] = {
      .serialize = true},
 };
 
-START_TEST(test_host_moves_every_byte_inside_a_node)
+LIMIT(60)
+
+LOOP_TEST(test_host_moves_every_byte_inside_a_node, RF_ARRAY_SIZE(one_node))
 {
     struct method_case what = {
         .method = &rf_method_host, .options = one_node[_i], .iterations = 2};
@@ -34,7 +36,6 @@ START_TEST(test_host_moves_every_byte_inside_a_node)
         ck_assert_uint_eq(method_case_run(&what, NULL), 0);
     }
 }
-END_TEST
 
 static const struct random_ops_options three_nodes[] = {
     {.n_ranks = 2, .n_nodes = 2, .n_steps = 20},
@@ -54,7 +55,7 @@ static const struct random_ops_options three_nodes[] = {
      .serialize = true},
 };
 
-START_TEST(test_host_moves_every_byte_between_nodes)
+LOOP_TEST(test_host_moves_every_byte_between_nodes, RF_ARRAY_SIZE(three_nodes))
 {
     struct method_case what = {
         .method = &rf_method_host, .options = three_nodes[_i], .iterations = 2};
@@ -64,9 +65,8 @@ START_TEST(test_host_moves_every_byte_between_nodes)
         ck_assert_uint_eq(method_case_run(&what, NULL), 0);
     }
 }
-END_TEST
 
-START_TEST(test_tcp_moves_every_byte)
+LOOP_TEST(test_tcp_moves_every_byte, RF_ARRAY_SIZE(three_nodes))
 {
     struct method_case what = {
         .method = &rf_method_tcp, .options = three_nodes[_i], .iterations = 2};
@@ -76,9 +76,8 @@ START_TEST(test_tcp_moves_every_byte)
         ck_assert_uint_eq(method_case_run(&what, NULL), 0);
     }
 }
-END_TEST
 
-START_TEST(test_disk_moves_every_byte)
+LOOP_TEST(test_disk_moves_every_byte, RF_ARRAY_SIZE(three_nodes))
 {
     char folder[] = "/tmp/refit-test-XXXXXX";
     struct method_case what = {.method = &rf_method_disk,
@@ -94,23 +93,4 @@ START_TEST(test_disk_moves_every_byte)
         ck_assert_uint_eq(method_case_run(&what, NULL), 0);
     }
     ck_assert_int_eq(rmdir(folder), 0);
-}
-END_TEST
-
-Suite *test_method_random_suite(void);
-Suite *test_method_random_suite(void)
-{
-    Suite *suite = suite_create("method_random");
-    TCase *tests = tcase_create("method_random");
-    tcase_set_timeout(tests, 60);
-    tcase_add_loop_test(tests, test_host_moves_every_byte_inside_a_node, 0,
-                        RF_ARRAY_SIZE(one_node));
-    tcase_add_loop_test(tests, test_host_moves_every_byte_between_nodes, 0,
-                        RF_ARRAY_SIZE(three_nodes));
-    tcase_add_loop_test(tests, test_tcp_moves_every_byte, 0,
-                        RF_ARRAY_SIZE(three_nodes));
-    tcase_add_loop_test(tests, test_disk_moves_every_byte, 0,
-                        RF_ARRAY_SIZE(three_nodes));
-    suite_add_tcase(suite, tests);
-    return suite;
 }

@@ -3,13 +3,13 @@
  * set of mesh pairs in one-node and three-node worlds; and what is refused
  * before anything is launched.
  */
-#include <check.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
 #include "tests/lib/planned_case.h"
+#include "tests/unit/unit.h"
 #include "transport/method/module.h"
 
 static const char dense[] =
@@ -116,32 +116,30 @@ static void run_all(const char *method, const struct mesh *mesh,
     }
 }
 
-START_TEST(test_host_conforms)
+LIMIT(120)
+
+LOOP_TEST(test_host_conforms, RF_ARRAY_SIZE(meshes))
 {
     run_all("host", &meshes[_i], "");
 }
-END_TEST
 
-START_TEST(test_host_conforms_taking_turns)
+LOOP_TEST(test_host_conforms_taking_turns, RF_ARRAY_SIZE(meshes))
 {
     run_all("host", &meshes[_i], ", 'balance': 'order', 'serialize': true");
 }
-END_TEST
 
-START_TEST(test_tcp_conforms)
+LOOP_TEST(test_tcp_conforms, RF_ARRAY_SIZE(meshes))
 {
     run_all("tcp", &meshes[_i], "");
 }
-END_TEST
 
-START_TEST(test_shm_conforms)
+LOOP_TEST(test_shm_conforms, RF_ARRAY_SIZE(meshes))
 {
     run_all("shm", &meshes[_i], "");
 }
-END_TEST
 
 /* Through UCX as it chooses, and with puts and gets where it emulates them. */
-START_TEST(test_ucx_conforms)
+LOOP_TEST(test_ucx_conforms, RF_ARRAY_SIZE(meshes))
 {
     struct rf_err err;
     if (rf_ucx_module_load(&err) == NULL) {
@@ -156,7 +154,6 @@ START_TEST(test_ucx_conforms)
     run_all("ucx", &meshes[_i], ", 'ucx': {'direction': 'get'}");
     run_all("ucx", &meshes[_i], ", 'balance': 'order', 'serialize': true");
 }
-END_TEST
 
 /* A folder of its own that must be empty again in the end. */
 static void run_on_disk(const struct mesh *mesh, const char *options)
@@ -169,19 +166,18 @@ static void run_on_disk(const struct mesh *mesh, const char *options)
     ck_assert_msg(rmdir(folder) == 0, "files left behind in %s", folder);
 }
 
-START_TEST(test_disk_conforms)
+LOOP_TEST(test_disk_conforms, RF_ARRAY_SIZE(meshes))
 {
     run_on_disk(&meshes[_i], "");
 }
-END_TEST
 
-START_TEST(test_disk_conforms_with_fsync_and_without_cache)
+LOOP_TEST(test_disk_conforms_with_fsync_and_without_cache,
+          RF_ARRAY_SIZE(meshes))
 {
     run_on_disk(&meshes[_i], ", 'fsync': true, 'drop_cache': true");
 }
-END_TEST
 
-START_TEST(test_disk_without_a_folder_is_refused)
+TEST(test_disk_without_a_folder_is_refused)
 {
     struct planned planned;
     struct rf_err err;
@@ -192,9 +188,8 @@ START_TEST(test_disk_without_a_folder_is_refused)
     ck_assert_ptr_nonnull(strstr(err.text, "folder"));
     planned_free(&planned);
 }
-END_TEST
 
-START_TEST(test_shm_moves_only_handles_where_layouts_agree)
+TEST(test_shm_moves_only_handles_where_layouts_agree)
 {
     static const struct mesh same = {
         "same",
@@ -211,9 +206,8 @@ START_TEST(test_shm_moves_only_handles_where_layouts_agree)
     ck_assert_uint_le(what.received, 4 * 24);
     planned_free(&planned);
 }
-END_TEST
 
-START_TEST(test_shm_across_nodes_is_refused_with_the_ranks)
+TEST(test_shm_across_nodes_is_refused_with_the_ranks)
 {
     struct planned planned;
     struct rf_err err;
@@ -225,9 +219,8 @@ START_TEST(test_shm_across_nodes_is_refused_with_the_ranks)
     ck_assert_ptr_nonnull(strstr(err.text, " on n2"));
     planned_free(&planned);
 }
-END_TEST
 
-START_TEST(test_checkpoints_may_go_to_devices)
+TEST(test_checkpoints_may_go_to_devices)
 {
     struct planned planned;
     struct rf_err err;
@@ -238,9 +231,8 @@ START_TEST(test_checkpoints_may_go_to_devices)
                      RF_OK);
     planned_free(&planned);
 }
-END_TEST
 
-START_TEST(test_unknown_methods_list_the_known)
+TEST(test_unknown_methods_list_the_known)
 {
     struct planned planned;
     struct rf_err err;
@@ -253,9 +245,8 @@ START_TEST(test_unknown_methods_list_the_known)
     ck_assert_ptr_nonnull(strstr(err.text, "disk"));
     planned_free(&planned);
 }
-END_TEST
 
-START_TEST(test_names_find_methods)
+TEST(test_names_find_methods)
 {
     ck_assert_ptr_eq(rf_method_find("host", NULL), &rf_method_host);
     ck_assert_ptr_null(rf_method_info_find(""));
@@ -264,9 +255,8 @@ START_TEST(test_names_find_methods)
                          &rf_method_infos[i]);
     }
 }
-END_TEST
 
-START_TEST(test_null_moves_nothing)
+TEST(test_null_moves_nothing)
 {
     struct planned planned;
     struct rf_method_env env = {0};
@@ -288,31 +278,4 @@ START_TEST(test_null_moves_nothing)
                      RF_ERR_ABORTED);
     rf_method_null.close(state);
     planned_free(&planned);
-}
-END_TEST
-
-Suite *test_methods_suite(void);
-Suite *test_methods_suite(void)
-{
-    const int n = (int)RF_ARRAY_SIZE(meshes);
-    Suite *suite = suite_create("methods");
-    TCase *tests = tcase_create("methods");
-    tcase_set_timeout(tests, 120);
-    tcase_add_loop_test(tests, test_host_conforms, 0, n);
-    tcase_add_loop_test(tests, test_host_conforms_taking_turns, 0, n);
-    tcase_add_loop_test(tests, test_tcp_conforms, 0, n);
-    tcase_add_loop_test(tests, test_shm_conforms, 0, n);
-    tcase_add_loop_test(tests, test_ucx_conforms, 0, n);
-    tcase_add_loop_test(tests, test_disk_conforms, 0, n);
-    tcase_add_loop_test(tests, test_disk_conforms_with_fsync_and_without_cache,
-                        0, n);
-    tcase_add_test(tests, test_disk_without_a_folder_is_refused);
-    tcase_add_test(tests, test_shm_moves_only_handles_where_layouts_agree);
-    tcase_add_test(tests, test_shm_across_nodes_is_refused_with_the_ranks);
-    tcase_add_test(tests, test_checkpoints_may_go_to_devices);
-    tcase_add_test(tests, test_unknown_methods_list_the_known);
-    tcase_add_test(tests, test_names_find_methods);
-    tcase_add_test(tests, test_null_moves_nothing);
-    suite_add_tcase(suite, tests);
-    return suite;
 }

@@ -1,8 +1,9 @@
 /* What is read from UCX's description of an endpoint; texts of UCX 1.13, that
  * of InfiniBand made after its format. */
-#include <check.h>
 
 #include "ucx/describe.h"
+
+#include "tests/unit/unit.h"
 
 static struct rf_ucx_lanes lanes_of(const char *info, const char *names)
 {
@@ -24,7 +25,7 @@ static void expect(const char *info, const char *names, bool rma)
     ck_assert_int_eq(lanes_of(info, names).rma, rma);
 }
 
-START_TEST(test_shared_memory_maps_and_does_not_write_to_arenas)
+TEST(test_shared_memory_maps_and_does_not_write_to_arenas)
 {
     const struct rf_ucx_lanes lanes = lanes_of(
         "#\n# UCP endpoint \n#\n"
@@ -43,18 +44,16 @@ START_TEST(test_shared_memory_maps_and_does_not_write_to_arenas)
     ck_assert(!lanes.tcp);
     ck_assert_str_eq(lanes.mapping, "sysv/memory,posix/memory");
 }
-END_TEST
 
-START_TEST(test_tcp_is_named_with_its_devices_once)
+TEST(test_tcp_is_named_with_its_devices_once)
 {
     expect("#   lane[0]:  0:tcp/lo.0 md[0] -> md[0]/tcp/sysdev[255] am\n"
            "#   lane[1]:  1:tcp/eth0.0 md[0] -> md[0]/tcp wireup\n"
            "#   lane[2]:  1:tcp/eth0.1 md[0] -> md[0]/tcp rma_bw#1\n",
            "tcp/lo,tcp/eth0", false);
 }
-END_TEST
 
-START_TEST(test_only_tcp_alone_is_tcp)
+TEST(test_only_tcp_alone_is_tcp)
 {
     ck_assert(lanes_of("# lane[0]: 0:tcp/lo.0 md[0]\n"
                        "# lane[1]: 1:tcp/eth0.0 md[0]\n",
@@ -69,10 +68,9 @@ START_TEST(test_only_tcp_alone_is_tcp)
                         "ud_mlx5/mlx5_0:1,tcp/lo")
                    .tcp);
 }
-END_TEST
 
 /* It carries memory of devices where nothing else does. */
-START_TEST(test_tcp_beside_others_is_not_for_devices)
+TEST(test_tcp_beside_others_is_not_for_devices)
 {
     expect_device("# lane[0]: 0:tcp/lo.0 md[0]\n"
                   "# lane[1]: 1:tcp/eth0.0 md[0]\n",
@@ -86,18 +84,16 @@ START_TEST(test_tcp_beside_others_is_not_for_devices)
                   "# lane[2]: 1:tcp/eth0.0 md[2]\n",
                   "posix/memory,cuda_ipc/cuda");
 }
-END_TEST
 
-START_TEST(test_rdma_writes)
+TEST(test_rdma_writes)
 {
     expect("#   lane[0]:  2:rc_mlx5/mlx5_0:1.0 md[1] -> md[1]/ib/sysdev[0] rma "
            "am\n"
            "#    put[0]: 0..<short>..220..<bcopy>..8192..<zcopy>..(inf)\n",
            "rc_mlx5/mlx5_0:1", true);
 }
-END_TEST
 
-START_TEST(test_what_is_not_understood_writes_nothing)
+TEST(test_what_is_not_understood_writes_nothing)
 {
     expect("", "", false);
     expect("put[3]: 0\nlane[99999]: 0:x/y.0\nlane[1\nput[\n", "", false);
@@ -105,20 +101,4 @@ START_TEST(test_what_is_not_understood_writes_nothing)
            "for-in-a-result.0\n",
            "a-name-that-is-much-longer-than-what-there-is-room-for-in-a-res",
            false);
-}
-END_TEST
-
-Suite *test_describe_suite(void);
-Suite *test_describe_suite(void)
-{
-    Suite *suite = suite_create("describe");
-    TCase *tests = tcase_create("describe");
-    tcase_add_test(tests, test_shared_memory_maps_and_does_not_write_to_arenas);
-    tcase_add_test(tests, test_tcp_is_named_with_its_devices_once);
-    tcase_add_test(tests, test_only_tcp_alone_is_tcp);
-    tcase_add_test(tests, test_tcp_beside_others_is_not_for_devices);
-    tcase_add_test(tests, test_rdma_writes);
-    tcase_add_test(tests, test_what_is_not_understood_writes_nothing);
-    suite_add_tcase(suite, tests);
-    return suite;
 }

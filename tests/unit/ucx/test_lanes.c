@@ -1,10 +1,10 @@
 /* Adding up what UCX chose, on all ranks. */
-#include <check.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "common/mem.h"
+#include "tests/unit/unit.h"
 #include "transport/method/method.h"
 #include "ucx/lanes.h"
 #include "ucx/peer_info.h"
@@ -20,7 +20,7 @@ static const char *summed(const struct rf_ucx_lane_counts *counts)
     return behind != NULL ? behind : "";
 }
 
-START_TEST(test_lanes_are_counted_in_the_order_in_which_they_came)
+TEST(test_lanes_are_counted_in_the_order_in_which_they_came)
 {
     struct rf_ucx_lane_counts counts = {.n = 0};
     ck_assert_str_eq(summed(&counts), "");
@@ -31,10 +31,9 @@ START_TEST(test_lanes_are_counted_in_the_order_in_which_they_came)
                      "; 2 puts by rc_mlx5/mlx5_0:1; 1 messages by tcp/eth0");
     rf_ucx_lanes_free(&counts);
 }
-END_TEST
 
 /* None is cut short, and none lost without a word. */
-START_TEST(test_lanes_that_do_not_fit_are_counted)
+TEST(test_lanes_that_do_not_fit_are_counted)
 {
     struct rf_ucx_lane_counts counts = {.n = 0};
     const char *text;
@@ -57,7 +56,6 @@ START_TEST(test_lanes_that_do_not_fit_are_counted)
     ck_assert_uint_gt(said, 5);
     rf_ucx_lanes_free(&counts);
 }
-END_TEST
 
 /* A world of three, of which this is rank 0; the others' infos are `others`. */
 static struct rf_blob others[2];
@@ -98,7 +96,7 @@ static void tell(struct rf_blob *info, const char *number, const char *way)
     rf_ucx_peer_info_append(info, field, 4 + strlen(way));
 }
 
-START_TEST(test_all_ranks_are_added_up)
+TEST(test_all_ranks_are_added_up)
 {
     char text[RF_REGISTRATION_SIZE];
     memset(others, 0, sizeof(others));
@@ -109,16 +107,14 @@ START_TEST(test_all_ranks_are_added_up)
     ck_assert_str_eq(strchr(text, ';'),
                      "; 7 puts by tcp/lo; 1 mapped by posix/memory");
 }
-END_TEST
 
-START_TEST(test_without_a_place_for_it_nothing_is_exchanged)
+TEST(test_without_a_place_for_it_nothing_is_exchanged)
 {
     memset(others, 0xFF, sizeof(others)); /* would not be looked at */
     ck_assert_int_eq(publish(NULL), RF_OK);
 }
-END_TEST
 
-START_TEST(test_wrong_peer_info_is_an_error)
+LOOP_TEST(test_wrong_peer_info_is_an_error, 3)
 {
     char text[RF_REGISTRATION_SIZE], *longer;
     memset(others, 0, sizeof(others));
@@ -133,20 +129,4 @@ START_TEST(test_wrong_peer_info_is_an_error)
         others[1].size--;
     }
     ck_assert_int_eq(publish(text), RF_ERR_PROTOCOL);
-}
-END_TEST
-
-Suite *test_lanes_suite(void);
-Suite *test_lanes_suite(void)
-{
-    Suite *suite = suite_create("lanes");
-    TCase *tests = tcase_create("lanes");
-    tcase_add_test(tests,
-                   test_lanes_are_counted_in_the_order_in_which_they_came);
-    tcase_add_test(tests, test_lanes_that_do_not_fit_are_counted);
-    tcase_add_test(tests, test_all_ranks_are_added_up);
-    tcase_add_test(tests, test_without_a_place_for_it_nothing_is_exchanged);
-    tcase_add_loop_test(tests, test_wrong_peer_info_is_an_error, 0, 3);
-    suite_add_tcase(suite, tests);
-    return suite;
 }

@@ -1,12 +1,12 @@
 /* Method ucx on random schedules, and when something goes wrong. Ranks of one
  * node meet by shared memory, those of two by TCP on the loopback. */
-#include <check.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <sys/wait.h>
 
 #include "tests/unit/transport/method_case.h"
+#include "tests/unit/unit.h"
 #include "transport/method/module.h"
 #include "ucx/carrier.h"
 
@@ -44,7 +44,10 @@ static void set_up(void)
     unsetenv("REFIT_UCX_RMA");
 }
 
-START_TEST(test_ucx_moves_every_byte)
+LIMIT(60)
+FIXTURE(set_up, NULL)
+
+LOOP_TEST(test_ucx_moves_every_byte, RF_ARRAY_SIZE(worlds))
 {
     for (size_t way = 0; way < RF_ARRAY_SIZE(ways); way++) {
         struct method_case what = {.method = rf_ucx_module.method,
@@ -58,7 +61,6 @@ START_TEST(test_ucx_moves_every_byte)
         ck_assert_uint_eq(method_case_run(&what, NULL), 0);
     }
 }
-END_TEST
 
 /* In each of the worlds. */
 static const char *const mapped[RF_ARRAY_SIZE(worlds)] = {
@@ -66,7 +68,7 @@ static const char *const mapped[RF_ARRAY_SIZE(worlds)] = {
     "; 8 mapped by posix/memory"};
 
 /* Copies of a node are made through pointers, nothing is sent there. */
-START_TEST(test_a_node_maps_arenas_that_ucx_has_allocated)
+LOOP_TEST(test_a_node_maps_arenas_that_ucx_has_allocated, RF_ARRAY_SIZE(worlds))
 {
     struct method_case what = {
         .method = rf_ucx_module.method, .options = worlds[_i], .iterations = 3};
@@ -74,10 +76,9 @@ START_TEST(test_a_node_maps_arenas_that_ucx_has_allocated)
     what.registered = mapped[_i];
     ck_assert_uint_eq(method_case_run(&what, NULL), 0);
 }
-END_TEST
 
 /* Shared memory that UCX has not made is nothing it can map. */
-START_TEST(test_other_arenas_are_reached_by_messages)
+TEST(test_other_arenas_are_reached_by_messages)
 {
     struct method_case what = {.method = rf_ucx_module.method,
                                .options = worlds[1],
@@ -87,7 +88,6 @@ START_TEST(test_other_arenas_are_reached_by_messages)
     what.options.large_bytes = 3 << 20;
     ck_assert_uint_eq(method_case_run(&what, NULL), 0);
 }
-END_TEST
 
 static const struct random_ops_options two_nodes = {
     .n_ranks = 4,
@@ -131,7 +131,7 @@ static bool ended_by_itself(int status)
             WEXITSTATUS(status) == METHOD_CASE_STATUS(RF_ERR_ABORTED));
 }
 
-START_TEST(test_a_killed_rank_is_noticed_by_all)
+LOOP_TEST(test_a_killed_rank_is_noticed_by_all, RF_ARRAY_SIZE(ways))
 {
     int statuses[4];
     run(die, _i, statuses);
@@ -142,9 +142,8 @@ START_TEST(test_a_killed_rank_is_noticed_by_all)
     ck_assert(ended_by_itself(statuses[2]));
     ck_assert(ended_by_itself(statuses[3]));
 }
-END_TEST
 
-START_TEST(test_an_abort_ends_an_iteration)
+LOOP_TEST(test_an_abort_ends_an_iteration, RF_ARRAY_SIZE(ways))
 {
     int statuses[4];
     run(give_up, _i, statuses);
@@ -152,7 +151,6 @@ START_TEST(test_an_abort_ends_an_iteration)
         ck_assert(ended_by_itself(statuses[i]));
     }
 }
-END_TEST
 
 /* Of this process, when its method is open. */
 static struct rf_engine *engine;
@@ -209,7 +207,7 @@ static void say_what_is_wrong(struct test_rank *rank, uint64_t iteration)
     engine->flow->generation -= wrong[wrong_one].ahead;
 }
 
-START_TEST(test_a_message_that_is_not_due_is_an_error)
+LOOP_TEST(test_a_message_that_is_not_due_is_an_error, RF_ARRAY_SIZE(wrong))
 {
     struct rf_method_ops method = *rf_ucx_module.method;
     struct method_case what = {.method = &method,
@@ -227,9 +225,8 @@ START_TEST(test_a_message_that_is_not_due_is_an_error)
     }
     ck_assert_int_gt(n, 0);
 }
-END_TEST
 
-START_TEST(test_a_device_that_is_not_there_is_an_error)
+TEST(test_a_device_that_is_not_there_is_an_error)
 {
     struct method_case what = {.method = rf_ucx_module.method,
                                .options = two_nodes,
@@ -243,28 +240,4 @@ START_TEST(test_a_device_that_is_not_there_is_an_error)
         ck_assert_int_ne(WEXITSTATUS(statuses[i]), 0);
     }
     unsetenv("UCX_TLS");
-}
-END_TEST
-
-Suite *test_method_ucx_suite(void);
-Suite *test_method_ucx_suite(void)
-{
-    Suite *suite = suite_create("method_ucx");
-    TCase *tests = tcase_create("method_ucx");
-    tcase_set_timeout(tests, 60);
-    tcase_add_checked_fixture(tests, set_up, NULL);
-    tcase_add_loop_test(tests, test_ucx_moves_every_byte, 0,
-                        (int)RF_ARRAY_SIZE(worlds));
-    tcase_add_loop_test(tests, test_a_node_maps_arenas_that_ucx_has_allocated,
-                        0, (int)RF_ARRAY_SIZE(worlds));
-    tcase_add_test(tests, test_other_arenas_are_reached_by_messages);
-    tcase_add_loop_test(tests, test_a_killed_rank_is_noticed_by_all, 0,
-                        (int)RF_ARRAY_SIZE(ways));
-    tcase_add_loop_test(tests, test_an_abort_ends_an_iteration, 0,
-                        (int)RF_ARRAY_SIZE(ways));
-    tcase_add_loop_test(tests, test_a_message_that_is_not_due_is_an_error, 0,
-                        (int)RF_ARRAY_SIZE(wrong));
-    tcase_add_test(tests, test_a_device_that_is_not_there_is_an_error);
-    suite_add_tcase(suite, tests);
-    return suite;
 }

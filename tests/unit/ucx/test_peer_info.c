@@ -1,10 +1,10 @@
 /* Fields of peer info, as others may have cut them. Without UCX itself. */
-#include <check.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "common/compiler.h"
 #include "common/mem.h"
+#include "tests/unit/unit.h"
 #include "ucx/peer_info.h"
 
 #define MOST 3
@@ -29,7 +29,8 @@ static const struct written {
     {{{NULL, 0}, {"a", 1}, {NULL, 0}}, 3, {"\0\0\0\0\0\0\0\1a\0\0\0\0", 13}},
 };
 
-START_TEST(test_peer_info_holds_each_field_behind_its_length)
+LOOP_TEST(test_peer_info_holds_each_field_behind_its_length,
+          RF_ARRAY_SIZE(written))
 {
     const struct written *what = &written[_i];
     struct rf_blob info = {NULL, 0};
@@ -43,7 +44,6 @@ START_TEST(test_peer_info_holds_each_field_behind_its_length)
     }
     free(info.data);
 }
-END_TEST
 
 static const struct found {
     struct field info;
@@ -89,7 +89,7 @@ static struct rf_blob copy_of(const struct field *info)
     return copy;
 }
 
-START_TEST(test_peer_info_ends_where_a_field_is_not_whole)
+LOOP_TEST(test_peer_info_ends_where_a_field_is_not_whole, RF_ARRAY_SIZE(found))
 {
     const struct found *what = &found[_i];
     const struct rf_blob info = copy_of(&what->info);
@@ -108,19 +108,4 @@ START_TEST(test_peer_info_ends_where_a_field_is_not_whole)
     ck_assert_uint_eq(size, 99);
     ck_assert_uint_eq(rest.size, what->left);
     free(info.data);
-}
-END_TEST
-
-Suite *test_peer_info_suite(void);
-Suite *test_peer_info_suite(void)
-{
-    Suite *suite = suite_create("peer_info");
-    TCase *tests = tcase_create("peer_info");
-    tcase_add_loop_test(tests,
-                        test_peer_info_holds_each_field_behind_its_length, 0,
-                        (int)RF_ARRAY_SIZE(written));
-    tcase_add_loop_test(tests, test_peer_info_ends_where_a_field_is_not_whole,
-                        0, (int)RF_ARRAY_SIZE(found));
-    suite_add_tcase(suite, tests);
-    return suite;
 }

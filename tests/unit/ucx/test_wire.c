@@ -1,6 +1,5 @@
 /* Tagged messages between ranks, in host memory: those of one node over shared
  * memory, those of two over TCP on the loopback. */
-#include <check.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -11,6 +10,7 @@
 #include "common/clock.h"
 #include "common/mem.h"
 #include "tests/lib/ranks.h"
+#include "tests/unit/unit.h"
 #include "ucx/wire.h"
 
 #define RANKS 4u
@@ -261,11 +261,13 @@ static const struct what worlds[] = {
     {.nodes = 2, .apart = 2},
 };
 
-START_TEST(test_messages_match_in_the_order_of_their_pair)
+LIMIT(60)
+FIXTURE(set_up_test, NULL)
+
+LOOP_TEST(test_messages_match_in_the_order_of_their_pair, RF_ARRAY_SIZE(worlds))
 {
     ck_assert_uint_eq(run(&worlds[_i], NULL), 0);
 }
-END_TEST
 
 static void die(struct test_rank *rank, uint64_t iteration)
 {
@@ -282,7 +284,7 @@ static bool ended_with(const int statuses[RANKS], uint32_t rank,
            WEXITSTATUS(statuses[rank]) == FAILED(status);
 }
 
-START_TEST(test_a_killed_rank_of_another_node_is_noticed)
+TEST(test_a_killed_rank_of_another_node_is_noticed)
 {
     const struct what what = {.nodes = 4, .apart = RF_NONE, .before = die};
     int statuses[RANKS];
@@ -296,10 +298,9 @@ START_TEST(test_a_killed_rank_of_another_node_is_noticed)
               ended_with(statuses, 2, RF_ERR_PEER) ||
               ended_with(statuses, 3, RF_ERR_PEER));
 }
-END_TEST
 
 /* Within a node nobody tells the others but the abort flag. */
-START_TEST(test_a_killed_rank_of_the_node_leaves_the_abort_flag)
+TEST(test_a_killed_rank_of_the_node_leaves_the_abort_flag)
 {
     const struct what what = {.nodes = 1, .apart = RF_NONE, .before = die};
     int statuses[RANKS];
@@ -309,9 +310,8 @@ START_TEST(test_a_killed_rank_of_the_node_leaves_the_abort_flag)
         ck_assert(r == 1 || ended_with(statuses, r, RF_ERR_ABORTED));
     }
 }
-END_TEST
 
-START_TEST(test_a_message_of_another_size_is_refused)
+LOOP_TEST(test_a_message_of_another_size_is_refused, 2)
 {
     const struct what what = {.nodes = 1, .apart = RF_NONE, .longer = 1};
     const struct what shorter = {
@@ -320,11 +320,10 @@ START_TEST(test_a_message_of_another_size_is_refused)
     ck_assert_uint_gt(run(_i == 0 ? &what : &shorter, statuses), 0);
     ck_assert(ended_with(statuses, 1, RF_ERR_PROTOCOL));
 }
-END_TEST
 
 /* A UCX that is built with CUDA reaches its memory through transports of their
  * own, which are not asked for here. */
-START_TEST(test_memory_that_ucx_does_not_reach_is_said)
+TEST(test_memory_that_ucx_does_not_reach_is_said)
 {
     struct rf_err err;
     setenv("UCX_TLS", "tcp", 1);
@@ -337,22 +336,4 @@ START_TEST(test_memory_that_ucx_does_not_reach_is_said)
     ck_assert_int_eq(rf_ucx_wire_ops.probe(RF_HOST_MEMORY, &err),
                      RF_ERR_UNSUPPORTED);
     ck_assert_ptr_nonnull(strstr(err.text, "UCX_TLS"));
-}
-END_TEST
-
-Suite *test_wire_suite(void);
-Suite *test_wire_suite(void)
-{
-    Suite *suite = suite_create("wire");
-    TCase *tests = tcase_create("wire");
-    tcase_set_timeout(tests, 60);
-    tcase_add_checked_fixture(tests, set_up_test, NULL);
-    tcase_add_loop_test(tests, test_messages_match_in_the_order_of_their_pair,
-                        0, (int)RF_ARRAY_SIZE(worlds));
-    tcase_add_test(tests, test_a_killed_rank_of_another_node_is_noticed);
-    tcase_add_test(tests, test_a_killed_rank_of_the_node_leaves_the_abort_flag);
-    tcase_add_loop_test(tests, test_a_message_of_another_size_is_refused, 0, 2);
-    tcase_add_test(tests, test_memory_that_ucx_does_not_reach_is_said);
-    suite_add_tcase(suite, tests);
-    return suite;
 }

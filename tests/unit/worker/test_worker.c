@@ -1,5 +1,4 @@
 /* The command line, run as a process. */
-#include <check.h>
 #include <fcntl.h>
 #include <jansson.h>
 #include <stdio.h>
@@ -7,6 +6,8 @@
 #include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
+
+#include "tests/unit/unit.h"
 
 /* Output and exit status of `refit-worker` with these arguments. */
 static struct {
@@ -45,7 +46,9 @@ static void run(const char *const *argv)
 
 #define RUN(...) run((const char *const[]){"refit-worker", __VA_ARGS__, NULL})
 
-START_TEST(test_probe_prints_what_the_node_can_do)
+LIMIT(20)
+
+TEST(test_probe_prints_what_the_node_can_do)
 {
     json_t *facts, *why;
     const char *name;
@@ -67,9 +70,8 @@ START_TEST(test_probe_prints_what_the_node_can_do)
     ck_assert_int_gt(json_integer_value(json_object_get(facts, "cpus")), 0);
     json_decref(facts);
 }
-END_TEST
 
-START_TEST(test_help_and_version_go_to_standard_output)
+TEST(test_help_and_version_go_to_standard_output)
 {
     RUN("--help");
     ck_assert_int_eq(ran.status, 0);
@@ -78,9 +80,8 @@ START_TEST(test_help_and_version_go_to_standard_output)
     ck_assert_int_eq(ran.status, 0);
     ck_assert_ptr_nonnull(strstr(ran.text, "protocol 5"));
 }
-END_TEST
 
-START_TEST(test_wrong_usage_exits_with_2)
+LOOP_TEST(test_wrong_usage_exits_with_2, 10)
 {
     static const char *const cases[][8] = {
         {"refit-worker", NULL},
@@ -101,7 +102,6 @@ START_TEST(test_wrong_usage_exits_with_2)
     ck_assert_int_eq(ran.status, 2);
     ck_assert_ptr_nonnull(strstr(ran.text, "refit-worker"));
 }
-END_TEST
 
 static void write_key(const char *path, const char *text, mode_t mode)
 {
@@ -112,7 +112,7 @@ static void write_key(const char *path, const char *text, mode_t mode)
     close(fd);
 }
 
-START_TEST(test_a_key_that_others_may_read_is_refused)
+TEST(test_a_key_that_others_may_read_is_refused)
 {
     char path[64], key[66];
     memset(key, 'c', 64);
@@ -129,26 +129,9 @@ START_TEST(test_a_key_that_others_may_read_is_refused)
     ck_assert_ptr_nonnull(strstr(ran.text, "64 hexadecimal digits"));
     unlink(path);
 }
-END_TEST
 
-START_TEST(test_a_rank_without_its_parent_ends_at_once)
+TEST(test_a_rank_without_its_parent_ends_at_once)
 {
     RUN("--rank", "0", "--parent", "1");
     ck_assert_int_eq(ran.status, 1);
-}
-END_TEST
-
-Suite *test_worker_suite(void);
-Suite *test_worker_suite(void)
-{
-    Suite *suite = suite_create("worker/worker");
-    TCase *tests = tcase_create("worker");
-    tcase_set_timeout(tests, 20);
-    tcase_add_test(tests, test_probe_prints_what_the_node_can_do);
-    tcase_add_test(tests, test_help_and_version_go_to_standard_output);
-    tcase_add_loop_test(tests, test_wrong_usage_exits_with_2, 0, 10);
-    tcase_add_test(tests, test_a_key_that_others_may_read_is_refused);
-    tcase_add_test(tests, test_a_rank_without_its_parent_ends_at_once);
-    suite_add_tcase(suite, tests);
-    return suite;
 }

@@ -1,6 +1,5 @@
 /* The advice of `check`: a case for each rule of the table, where it holds and
  * where it does not. */
-#include <check.h>
 #include <string.h>
 
 #include "common/mem.h"
@@ -8,6 +7,7 @@
 #include "coordinator/advice/advice.h"
 #include "tests/lib/configured.h"
 #include "tests/lib/quotes.h"
+#include "tests/unit/unit.h"
 
 #define COLOCATED "{'name': 's', 'train': {'tp': 4}, 'infer': {'tp': 4}}"
 
@@ -236,7 +236,7 @@ static struct rf_timeline timeline_of(const char *text)
     return timeline;
 }
 
-START_TEST(test_advice_about_scenarios)
+LOOP_TEST(test_advice_about_scenarios, RF_ARRAY_SIZE(scenario_cases))
 {
     struct rf_findings findings = {0};
     struct configured_pair pair = configured_pair(scenario_cases[_i].scenario);
@@ -253,7 +253,6 @@ START_TEST(test_advice_about_scenarios)
     rf_findings_free(&findings);
     configured_pair_free(&pair);
 }
-END_TEST
 
 /* What is said of the only scenario of a model on one node of four slots. */
 static struct rf_findings advise_model(const char *model_text,
@@ -282,7 +281,7 @@ static struct rf_findings advise_model(const char *model_text,
 }
 
 /* Of a dense model; of host memory nothing is said. */
-START_TEST(test_advice_about_parameters_per_gpu)
+LOOP_TEST(test_advice_about_parameters_per_gpu, 2)
 {
     static const char *const members[] = {
         "'method': 'nccl', 'train': {'tp': 2}, 'infer': {'tp': 2}",
@@ -295,10 +294,9 @@ START_TEST(test_advice_about_parameters_per_gpu)
                      _i == 0);
     rf_findings_free(&findings);
 }
-END_TEST
 
 /* Where the experts do not divide by all of ETP, they may by a part of it. */
-START_TEST(test_advice_replaces_part_of_expert_tensor_parallelism)
+TEST(test_advice_replaces_part_of_expert_tensor_parallelism)
 {
     struct rf_findings findings = advise_model(
         "'megatron': {'num_layers': 2, 'hidden_size': 64, "
@@ -309,10 +307,9 @@ START_TEST(test_advice_replaces_part_of_expert_tensor_parallelism)
                    "ETP 4 with EP 1 could be ETP 2 with EP 2 (6 experts"));
     rf_findings_free(&findings);
 }
-END_TEST
 
 /* The guide speaks of Megatron's kinds of parallelism, which FSDP has not. */
-START_TEST(test_no_advice_about_parallelism_that_fsdp_lacks)
+TEST(test_no_advice_about_parallelism_that_fsdp_lacks)
 {
     struct rf_findings findings =
         advise_model("'megatron': {'num_layers': 2, 'hidden_size': 64, "
@@ -323,10 +320,9 @@ START_TEST(test_no_advice_about_parallelism_that_fsdp_lacks)
     ck_assert(!says(&findings, RF_ADVICE_WARNING, "context parallelism"));
     rf_findings_free(&findings);
 }
-END_TEST
 
 /* They have no sizes of parallelism to judge. */
-START_TEST(test_no_advice_about_explicit_meshes)
+TEST(test_no_advice_about_explicit_meshes)
 {
     struct rf_findings findings = advise_model(
         "'tensor': {'shape': [8, 8]}",
@@ -334,7 +330,6 @@ START_TEST(test_no_advice_about_explicit_meshes)
         "'infer': {'layout': 'spec', 'mesh': [4, 1], 'spec': 'S0R'}");
     ck_assert_uint_eq(findings.n, 0);
 }
-END_TEST
 
 /* --- Rules about nodes ---------------------------------------------------- */
 
@@ -385,7 +380,7 @@ static const struct {
      false},
 };
 
-START_TEST(test_advice_about_nodes)
+LOOP_TEST(test_advice_about_nodes, RF_ARRAY_SIZE(node_cases))
 {
     struct advised advised =
         advise(COLOCATED, node_cases[_i].a, node_cases[_i].b);
@@ -396,10 +391,9 @@ START_TEST(test_advice_about_nodes)
     ck_assert_uint_eq(rf_findings_count(findings, RF_ADVICE_ERROR), 0);
     advised_free(&advised);
 }
-END_TEST
 
 /* What is compared with the first node is about the other. */
-START_TEST(test_advice_names_the_node_that_differs)
+TEST(test_advice_names_the_node_that_differs)
 {
     struct advised advised =
         advise(COLOCATED, "{}", "{'cpu': 'y', 'methods': {}}");
@@ -414,9 +408,8 @@ START_TEST(test_advice_names_the_node_that_differs)
                       1);
     advised_free(&advised);
 }
-END_TEST
 
-START_TEST(test_advice_has_one_line_for_methods_without_a_driver)
+TEST(test_advice_has_one_line_for_methods_without_a_driver)
 {
     struct advised advised =
         advise(COLOCATED,
@@ -425,7 +418,6 @@ START_TEST(test_advice_has_one_line_for_methods_without_a_driver)
     ck_assert_uint_eq(advised.findings.n, 3); /* node, interface, methods */
     advised_free(&advised);
 }
-END_TEST
 
 #define CROSSING                                                               \
     "{'name': 's', 'mode': 'disaggregated', 'train': {'tp': 2, 'nodes': "      \
@@ -456,7 +448,8 @@ static const struct {
     {INSIDE("tcp"), "10.0.0.2", NULL, RF_ADVICE_ERROR, LACKS},
 };
 
-START_TEST(test_advice_about_an_address_that_a_node_lacks)
+LOOP_TEST(test_advice_about_an_address_that_a_node_lacks,
+          RF_ARRAY_SIZE(address_cases))
 {
     struct advised advised =
         advise(address_cases[_i].scenario,
@@ -474,10 +467,9 @@ START_TEST(test_advice_about_an_address_that_a_node_lacks)
     ck_assert(text == NULL || says(&advised.findings, level, text));
     advised_free(&advised);
 }
-END_TEST
 
 /* Index: 0 ours, 1 another build, 2 another version, 3 and 4 not known. */
-START_TEST(test_advice_warns_of_a_worker_of_another_build)
+LOOP_TEST(test_advice_warns_of_a_worker_of_another_build, 5)
 {
     static const char *const changes[] = {
         "{}", "{'build': 'other'}", "{'version': '0.0.7'}",
@@ -502,7 +494,6 @@ START_TEST(test_advice_warns_of_a_worker_of_another_build)
     rf_findings_free(&findings);
     rf_schema_free(&rf_msg_hello_schema, &node);
 }
-END_TEST
 
 /* --- Rules about a scenario on the nodes ---------------------------------- */
 
@@ -556,7 +547,7 @@ static const struct {
      false},
 };
 
-START_TEST(test_advice_about_a_scenario_on_the_nodes)
+LOOP_TEST(test_advice_about_a_scenario_on_the_nodes, RF_ARRAY_SIZE(fit_cases))
 {
     struct advised advised =
         advise(fit_cases[_i].scenario, fit_cases[_i].a, fit_cases[_i].b);
@@ -569,7 +560,6 @@ START_TEST(test_advice_about_a_scenario_on_the_nodes)
     }
     advised_free(&advised);
 }
-END_TEST
 
 /* --- Rules about GPUs ----------------------------------------------------- */
 
@@ -645,7 +635,7 @@ static const struct {
     {NCCL_ON_A, MEMLOCK("65536", "1"), RF_ADVICE_WARNING, "", false},
 };
 
-START_TEST(test_advice_about_gpus_and_adapters)
+LOOP_TEST(test_advice_about_gpus_and_adapters, RF_ARRAY_SIZE(gpu_cases))
 {
     struct advised advised =
         advise(gpu_cases[_i].scenario, gpu_cases[_i].a, FINE);
@@ -658,9 +648,8 @@ START_TEST(test_advice_about_gpus_and_adapters)
     }
     advised_free(&advised);
 }
-END_TEST
 
-START_TEST(test_nodes_that_have_not_joined_get_no_advice)
+TEST(test_nodes_that_have_not_joined_get_no_advice)
 {
     struct advised advised = advise(COLOCATED, "{}", NULL);
     advised.hellos[0] = advised.hellos[1] = NULL;
@@ -668,35 +657,4 @@ START_TEST(test_nodes_that_have_not_joined_get_no_advice)
     rf_advise_fit(advised.pair.scenario, advised.hellos, &advised.findings);
     ck_assert_uint_eq(advised.findings.n, 0);
     advised_free(&advised);
-}
-END_TEST
-
-Suite *test_advice_suite(void);
-Suite *test_advice_suite(void)
-{
-    Suite *suite = suite_create("advice");
-    TCase *tests = tcase_create("advice");
-    tcase_add_loop_test(tests, test_advice_about_scenarios, 0,
-                        RF_ARRAY_SIZE(scenario_cases));
-    tcase_add_loop_test(tests, test_advice_about_parameters_per_gpu, 0, 2);
-    tcase_add_test(tests,
-                   test_advice_replaces_part_of_expert_tensor_parallelism);
-    tcase_add_test(tests, test_no_advice_about_parallelism_that_fsdp_lacks);
-    tcase_add_test(tests, test_no_advice_about_explicit_meshes);
-    tcase_add_loop_test(tests, test_advice_about_nodes, 0,
-                        RF_ARRAY_SIZE(node_cases));
-    tcase_add_test(tests, test_advice_names_the_node_that_differs);
-    tcase_add_test(tests,
-                   test_advice_has_one_line_for_methods_without_a_driver);
-    tcase_add_loop_test(tests, test_advice_about_an_address_that_a_node_lacks,
-                        0, RF_ARRAY_SIZE(address_cases));
-    tcase_add_loop_test(tests, test_advice_warns_of_a_worker_of_another_build,
-                        0, 5);
-    tcase_add_loop_test(tests, test_advice_about_a_scenario_on_the_nodes, 0,
-                        RF_ARRAY_SIZE(fit_cases));
-    tcase_add_loop_test(tests, test_advice_about_gpus_and_adapters, 0,
-                        RF_ARRAY_SIZE(gpu_cases));
-    tcase_add_test(tests, test_nodes_that_have_not_joined_get_no_advice);
-    suite_add_tcase(suite, tests);
-    return suite;
 }

@@ -1,11 +1,11 @@
 /* The search of `advise`: which meshes it finds, and which it puts first. */
-#include <check.h>
 #include <stdlib.h>
 
 #include "common/mem.h"
 #include "coordinator/advice/advise_search.h"
 #include "coordinator/advice/rank_memory.h"
 #include "tests/lib/configured.h"
+#include "tests/unit/unit.h"
 
 #define BUDGET 4096
 
@@ -112,7 +112,9 @@ static size_t expert_meshes_that_work(enum rf_side side, bool etp,
     return n;
 }
 
-START_TEST(test_every_mesh_of_experts_that_works_is_considered)
+LIMIT(60)
+
+TEST(test_every_mesh_of_experts_that_works_is_considered)
 {
     struct searched searched =
         search("{" NODES(4) ", " EXPERTS ", 'scenarios': [{'name': 's', "
@@ -127,10 +129,9 @@ START_TEST(test_every_mesh_of_experts_that_works_is_considered)
                       expert_meshes_that_work(RF_INFER, true, ""));
     searched_free(&searched);
 }
-END_TEST
 
 /* SGLang cuts experts over what EP leaves of TP. */
-START_TEST(test_engines_have_the_expert_meshes_that_they_know)
+TEST(test_engines_have_the_expert_meshes_that_they_know)
 {
     struct searched searched =
         search("{" NODES(4) ", " EXPERTS ", 'scenarios': [{'name': 's', "
@@ -145,11 +146,10 @@ START_TEST(test_engines_have_the_expert_meshes_that_they_know)
     }
     searched_free(&searched);
 }
-END_TEST
 
 /* Refits of thousands of ranks take long to predict: a wave of them is enough,
  * with the scenario's own among them. */
-START_TEST(test_a_large_world_has_few_pairs_predicted)
+TEST(test_a_large_world_has_few_pairs_predicted)
 {
     struct searched searched =
         search("{" NODES(1024) ", " QWEN3_30B ", 'scenarios': [{'name': 's', "
@@ -165,10 +165,9 @@ START_TEST(test_a_large_world_has_few_pairs_predicted)
     ck_assert(own);
     searched_free(&searched);
 }
-END_TEST
 
 /* FSDP has only its own. */
-START_TEST(test_layouts_without_tensor_parallelism_keep_their_mesh)
+TEST(test_layouts_without_tensor_parallelism_keep_their_mesh)
 {
     struct searched searched =
         search("{" NODES(4) ", " DENSE ", 'scenarios': [{'name': 's', 'train': "
@@ -184,9 +183,8 @@ START_TEST(test_layouts_without_tensor_parallelism_keep_their_mesh)
                             1e-3);
     searched_free(&searched);
 }
-END_TEST
 
-START_TEST(test_every_mesh_that_works_is_considered)
+TEST(test_every_mesh_that_works_is_considered)
 {
     struct searched searched =
         search("{" NODES(4) ", " DENSE ", 'scenarios': [{'name': 's', 'train': "
@@ -200,12 +198,11 @@ START_TEST(test_every_mesh_that_works_is_considered)
     ck_assert_uint_eq(searched.advised.refused, 0);
     searched_free(&searched);
 }
-END_TEST
 
 /* What the guide says of 30 billion parameters with experts on 16 GPUs: about 4
  * billion over ETP·EP, EP before ETP, PP 2 or more with many micro-batches,
  * TP within a node. */
-START_TEST(test_the_first_choice_is_the_guide_s)
+TEST(test_the_first_choice_is_the_guide_s)
 {
     struct searched searched = search(
         "{" NODES(8) ", " QWEN3_30B ", 'scenarios': [{'name': 's', 'method': "
@@ -223,10 +220,9 @@ START_TEST(test_the_first_choice_is_the_guide_s)
     ck_assert_uint_eq(first->weight, 0);
     searched_free(&searched);
 }
-END_TEST
 
 /* What is found can be pasted into the file, and the plan is the same. */
-START_TEST(test_a_choice_is_a_scenario)
+TEST(test_a_choice_is_a_scenario)
 {
     struct searched searched =
         search("{" NODES(2) ", " DENSE ", 'scenarios': [{'name': 's', 'train': "
@@ -251,9 +247,8 @@ START_TEST(test_a_choice_is_a_scenario)
     ck_assert_uint_gt(searched.advised.n, 4);
     searched_free(&searched);
 }
-END_TEST
 
-START_TEST(test_rules_go_before_seconds)
+TEST(test_rules_go_before_seconds)
 {
     struct rf_mesh_choice choices[] = {
         {.weight = 4, .refit_ms = 1},
@@ -268,12 +263,11 @@ START_TEST(test_rules_go_before_seconds)
         ck_assert_double_eq(choices[i].refit_ms, order[i]);
     }
 }
-END_TEST
 
 /* 6 + 12/d bytes a parameter (see rank_memory.h), and activations. Of a layer
  * TP divides 49152 parameters and leaves the norms' 128 whole; the first and
  * the last stage have the tied embedding of 8192. */
-START_TEST(test_training_memory)
+TEST(test_training_memory)
 {
     struct searched searched =
         search("{" NODES(2) ", " DENSE ", 'scenarios': [{'name': 's', 'train': "
@@ -306,12 +300,11 @@ START_TEST(test_training_memory)
         (2.0 * 2 * 1 + 34) * 200 * 64 / 2 + 4.0 * 200 * 128 / 2, 1e-3);
     searched_free(&searched);
 }
-END_TEST
 
 /* Four heads, each with a score of every two tokens: 5 bytes in a layer (34 of
  * everything else for each of 64 elements of a token). Recomputing them leaves
  * those of one layer. */
-START_TEST(test_selective_recomputation_saves_stored_scores)
+LOOP_TEST(test_selective_recomputation_saves_stored_scores, 6)
 {
     static const struct {
         enum rf_attention attention;
@@ -342,14 +335,13 @@ START_TEST(test_selective_recomputation_saves_stored_scores)
                             1e-3);
     searched_free(&searched);
 }
-END_TEST
 
 /* Qwen3-30B-A3B on 16 GPUs, by hand. TP 2, PP 2: a stage has 24 layers, each
  * with 18,874,368 parameters of attention, of which a rank has half, and norms
  * and a router of 266,496, and half of the embedding or of the output head.
  * EP 8: 16 experts of 4,718,592 in each layer. Four ranks have the same dense
  * parameters, one has its experts. */
-START_TEST(test_training_memory_of_a_known_model)
+TEST(test_training_memory_of_a_known_model)
 {
     struct searched searched = search(
         "{" NODES(8) ", " QWEN3_30B ", 'scenarios': [{'name': 's', 'train': "
@@ -373,28 +365,4 @@ START_TEST(test_training_memory_of_a_known_model)
              2 * 151936.0 * 2048 / 8 + 2048),
         1);
     searched_free(&searched);
-}
-END_TEST
-
-Suite *test_advise_suite(void);
-Suite *test_advise_suite(void)
-{
-    Suite *suite = suite_create("advise");
-    TCase *tests = tcase_create("advise");
-    tcase_set_timeout(tests, 60);
-    tcase_add_test(tests, test_every_mesh_that_works_is_considered);
-    tcase_add_test(tests, test_every_mesh_of_experts_that_works_is_considered);
-    tcase_add_test(tests, test_a_large_world_has_few_pairs_predicted);
-    tcase_add_test(tests, test_engines_have_the_expert_meshes_that_they_know);
-    tcase_add_test(tests,
-                   test_layouts_without_tensor_parallelism_keep_their_mesh);
-    tcase_add_test(tests, test_the_first_choice_is_the_guide_s);
-    tcase_add_test(tests, test_a_choice_is_a_scenario);
-    tcase_add_test(tests, test_rules_go_before_seconds);
-    tcase_add_test(tests, test_training_memory);
-    tcase_add_test(tests, test_training_memory_of_a_known_model);
-    tcase_add_loop_test(tests, test_selective_recomputation_saves_stored_scores,
-                        0, 6);
-    suite_add_tcase(suite, tests);
-    return suite;
 }

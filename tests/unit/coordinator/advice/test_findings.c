@@ -1,10 +1,10 @@
 /* Lists of findings. */
-#include <check.h>
 
 #include "common/mem.h"
 #include "coordinator/advice/findings.h"
+#include "tests/unit/unit.h"
 
-START_TEST(test_equal_findings_become_one)
+TEST(test_equal_findings_become_one)
 {
     static const char *const abouts[] = {"a", "b", "c", "d", "e", "f"};
     struct rf_findings findings = {0};
@@ -20,9 +20,8 @@ START_TEST(test_equal_findings_become_one)
     ck_assert_uint_eq(findings.list[1].count, 6);
     rf_findings_free(&findings);
 }
-END_TEST
 
-START_TEST(test_a_finding_names_nobody_twice)
+TEST(test_a_finding_names_nobody_twice)
 {
     struct rf_findings findings = {0};
     rf_findings_add(&findings, RF_ADVICE_INFO, "a", "same");
@@ -33,9 +32,8 @@ START_TEST(test_a_finding_names_nobody_twice)
     ck_assert_uint_eq(findings.list[0].count, 1);
     rf_findings_free(&findings);
 }
-END_TEST
 
-START_TEST(test_findings_are_counted_by_level)
+TEST(test_findings_are_counted_by_level)
 {
     struct rf_findings findings = {0};
     rf_findings_add(&findings, RF_ADVICE_ERROR, "a", "x");
@@ -46,17 +44,4 @@ START_TEST(test_findings_are_counted_by_level)
     ck_assert_uint_eq(rf_findings_count(&findings, RF_ADVICE_INFO), 0);
     rf_findings_free(&findings);
     ck_assert_uint_eq(findings.n, 0);
-}
-END_TEST
-
-Suite *test_findings_suite(void);
-Suite *test_findings_suite(void)
-{
-    Suite *suite = suite_create("findings");
-    TCase *tests = tcase_create("findings");
-    tcase_add_test(tests, test_equal_findings_become_one);
-    tcase_add_test(tests, test_a_finding_names_nobody_twice);
-    tcase_add_test(tests, test_findings_are_counted_by_level);
-    suite_add_tcase(suite, tests);
-    return suite;
 }

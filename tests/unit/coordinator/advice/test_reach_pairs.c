@@ -1,11 +1,11 @@
 /* Who tries to reach whom in a check, and what comes of it. */
-#include <check.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "common/mem.h"
 #include "coordinator/advice/reach_pairs.h"
 #include "tests/lib/configured.h"
+#include "tests/unit/unit.h"
 
 #define MOST 41
 #define NOBODY UINT32_MAX
@@ -116,7 +116,7 @@ static const struct {
     {2, 1, NOBODY, NOBODY, NOBODY, ""},
 };
 
-START_TEST(test_reach_pairs_are_neighbours_in_a_ring)
+LOOP_TEST(test_reach_pairs_are_neighbours_in_a_ring, RF_ARRAY_SIZE(rings))
 {
     struct asked asked;
     join(rings[_i].n, ONE("n0"), ONE("n1"));
@@ -138,10 +138,9 @@ START_TEST(test_reach_pairs_are_neighbours_in_a_ring)
     ck_assert(rf_reach_pairs_is_awaited(pairs) == (asked.text[0] != '\0'));
     leave();
 }
-END_TEST
 
 /* Of a ring of four n0 and n2 are no neighbours; n0 and n1 are. */
-START_TEST(test_reach_pairs_are_those_that_exchange_data)
+TEST(test_reach_pairs_are_those_that_exchange_data)
 {
     join(4, ONE("n0"), ONE("n2"));
     need();
@@ -153,7 +152,6 @@ START_TEST(test_reach_pairs_are_those_that_exchange_data)
     ck_assert_str_eq(ask_all().text, "0>1 0>3 1>2 1>0 2>3 2>1 3>0 3>2");
     leave();
 }
-END_TEST
 
 /* `n_train` nodes send to each of `n_infer`: how many connections, without
  * those of the ring, each of the first opens and each of the others gets. */
@@ -177,7 +175,8 @@ static char *make_side(const char *kind, uint32_t first, uint32_t n)
     return rf_xasprintf("%s, 'dp': %u, 'nodes': [%s]", kind, n, list);
 }
 
-START_TEST(test_reach_pairs_of_large_clusters_are_few_and_spread)
+LOOP_TEST(test_reach_pairs_of_large_clusters_are_few_and_spread,
+          RF_ARRAY_SIZE(meshes))
 {
     const uint32_t n_train = meshes[_i].n_train, n_infer = meshes[_i].n_infer;
     const uint32_t n = n_train + n_infer;
@@ -211,7 +210,6 @@ START_TEST(test_reach_pairs_of_large_clusters_are_few_and_spread)
     free(train);
     free(infer);
 }
-END_TEST
 
 static void answer(uint32_t from, uint32_t to, const char *error)
 {
@@ -242,7 +240,7 @@ static void expect(size_t at, enum rf_advice_level level, const char *about,
 
 /* An error only where a scenario sends that way; what is known late counts,
  * too. */
-START_TEST(test_reach_pairs_name_both_ends_of_what_does_not_connect)
+TEST(test_reach_pairs_name_both_ends_of_what_does_not_connect)
 {
     join(3, ONE("n1"), ONE("n0"));
     ask_all();
@@ -260,10 +258,9 @@ START_TEST(test_reach_pairs_name_both_ends_of_what_does_not_connect)
     expect(1, RF_ADVICE_ERROR, "n1", "no data connection to n0: no route;");
     leave();
 }
-END_TEST
 
 /* A node that is lost has been reported: its address is not to blame. */
-START_TEST(test_reach_pairs_blame_no_address_of_a_lost_node)
+TEST(test_reach_pairs_blame_no_address_of_a_lost_node)
 {
     join(3, ONE("n0"), ONE("n1"));
     need();
@@ -279,9 +276,8 @@ START_TEST(test_reach_pairs_blame_no_address_of_a_lost_node)
     ck_assert_uint_eq(findings.n, 0);
     leave();
 }
-END_TEST
 
-START_TEST(test_reach_pairs_name_nodes_that_do_not_answer)
+TEST(test_reach_pairs_name_nodes_that_do_not_answer)
 {
     join(3, ONE("n0"), ONE("n1"));
     need();
@@ -294,24 +290,4 @@ START_TEST(test_reach_pairs_name_nodes_that_do_not_answer)
            "has not said within 15 s which nodes it reaches");
     expect(1, RF_ADVICE_WARNING, "n2", "no data connection to n0: refused;");
     leave();
-}
-END_TEST
-
-Suite *test_reach_pairs_suite(void);
-Suite *test_reach_pairs_suite(void)
-{
-    Suite *suite = suite_create("reach_pairs");
-    TCase *tests = tcase_create("reach_pairs");
-    tcase_add_loop_test(tests, test_reach_pairs_are_neighbours_in_a_ring, 0,
-                        RF_ARRAY_SIZE(rings));
-    tcase_add_test(tests, test_reach_pairs_are_those_that_exchange_data);
-    tcase_add_loop_test(tests,
-                        test_reach_pairs_of_large_clusters_are_few_and_spread,
-                        0, RF_ARRAY_SIZE(meshes));
-    tcase_add_test(tests,
-                   test_reach_pairs_name_both_ends_of_what_does_not_connect);
-    tcase_add_test(tests, test_reach_pairs_blame_no_address_of_a_lost_node);
-    tcase_add_test(tests, test_reach_pairs_name_nodes_that_do_not_answer);
-    suite_add_tcase(suite, tests);
-    return suite;
 }

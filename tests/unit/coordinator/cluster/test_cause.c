@@ -1,9 +1,9 @@
 /* What is said of a node that is lost. */
-#include <check.h>
 #include <string.h>
 
 #include "common/mem.h"
 #include "coordinator/cluster/cause.h"
+#include "tests/unit/unit.h"
 
 static const struct rf_launch_config how = {.worker = "/opt/refit-worker"};
 static struct rf_cause cause;
@@ -26,7 +26,9 @@ static void teardown(void)
     rf_cause_free(&cause);
 }
 
-START_TEST(test_cause_tells_the_end_of_the_process_last)
+FIXTURE(setup, teardown)
+
+TEST(test_cause_tells_the_end_of_the_process_last)
 {
     rf_cause_exit(&cause, &how, NULL, -1, "KILL");
     rf_cause_note(&cause, "its control connection ended");
@@ -34,9 +36,8 @@ START_TEST(test_cause_tells_the_end_of_the_process_last)
     ck_assert_str_eq(told(), "its control connection ended; its agent closed "
                              "the stream; its agent was killed by SIGKILL");
 }
-END_TEST
 
-START_TEST(test_cause_that_explains_all_stands_alone_and_comes_once)
+TEST(test_cause_that_explains_all_stands_alone_and_comes_once)
 {
     rf_cause_note(&cause, "its control connection ended");
     rf_cause_explain(&cause, "the job was cancelled");
@@ -44,9 +45,8 @@ START_TEST(test_cause_that_explains_all_stands_alone_and_comes_once)
     rf_cause_note(&cause, "srun ended with status 1");
     ck_assert_str_eq(told(), "the job was cancelled");
 }
-END_TEST
 
-START_TEST(test_cause_of_an_exit)
+LOOP_TEST(test_cause_of_an_exit, 3)
 {
     static const struct {
         int status;
@@ -57,9 +57,8 @@ START_TEST(test_cause_of_an_exit)
     rf_cause_exit(&cause, &how, NULL, ends[_i].status, ends[_i].signal);
     ck_assert_str_eq(told(), ends[_i].says);
 }
-END_TEST
 
-START_TEST(test_cause_of_a_missing_worker_stands_alone)
+TEST(test_cause_of_a_missing_worker_stands_alone)
 {
     rf_cause_note(&cause, "its agent closed the stream");
     rf_cause_exit(&cause, &how, NULL, 127, NULL);
@@ -70,13 +69,12 @@ START_TEST(test_cause_of_a_missing_worker_stands_alone)
                      "launch.deploy; if it is there, the node lacks the loader "
                      "that it was built for (ldd)");
 }
-END_TEST
 
 static const struct rf_launch_config deploying = {.worker = "refit-worker",
                                                   .deploy = true};
 
 /* Nobody has to be told to use launch.deploy, or where that worker is. */
-START_TEST(test_cause_of_a_deployed_worker_without_a_loader)
+TEST(test_cause_of_a_deployed_worker_without_a_loader)
 {
     rf_cause_line(&cause, "sh: /home/u/.cache/refit-coord/w: not found");
     rf_cause_exit(&cause, &deploying, NULL, 127, NULL);
@@ -85,9 +83,8 @@ START_TEST(test_cause_of_a_deployed_worker_without_a_loader)
                                          "library"));
     ck_assert_ptr_nonnull(strstr(text, "/home/u/.cache/refit-coord/w"));
 }
-END_TEST
 
-START_TEST(test_cause_recognizes_what_loaders_lack)
+LOOP_TEST(test_cause_recognizes_what_loaders_lack, 4)
 {
     static const struct {
         int status;
@@ -107,9 +104,8 @@ START_TEST(test_cause_recognizes_what_loaders_lack)
     ck_assert_ptr_nonnull(strstr(told(), "libraries do not do for the worker"));
     ck_assert_ptr_nonnull(strstr(text, cases[_i].line));
 }
-END_TEST
 
-START_TEST(test_cause_recognizes_a_worker_that_a_shell_ran)
+LOOP_TEST(test_cause_recognizes_a_worker_that_a_shell_ran, 3)
 {
     static const char *const lines[] = {
         "/opt/refit-worker: line 1: x: command not found",
@@ -120,9 +116,8 @@ START_TEST(test_cause_recognizes_a_worker_that_a_shell_ran)
     ck_assert_ptr_nonnull(
         strstr(told(), _i < 2 ? "is not a program" : "was not found"));
 }
-END_TEST
 
-START_TEST(test_cause_of_a_worker_for_another_machine)
+LOOP_TEST(test_cause_of_a_worker_for_another_machine, 2)
 {
     rf_cause_exit(&cause, _i == 0 ? &how : &deploying, NULL, 126, NULL);
     ck_assert_ptr_nonnull(
@@ -131,9 +126,8 @@ START_TEST(test_cause_of_a_worker_for_another_machine)
     ck_assert_ptr_nonnull(strstr(text, "is for an unknown one"));
     ck_assert_ptr_nonnull(strstr(text, "noexec"));
 }
-END_TEST
 
-START_TEST(test_cause_keeps_the_last_lines_in_order)
+TEST(test_cause_keeps_the_last_lines_in_order)
 {
     static const char *const lines[] = {"a", "b", "c", "d", "e", "f", "g", "h"};
     rf_cause_note(&cause, "x");
@@ -142,9 +136,8 @@ START_TEST(test_cause_keeps_the_last_lines_in_order)
     }
     ck_assert_str_eq(told(), "x; it said: c | d | e | f | g | h");
 }
-END_TEST
 
-START_TEST(test_cause_of_a_wrap_names_it)
+LOOP_TEST(test_cause_of_a_wrap_names_it, 2)
 {
     const struct rf_launch_config wrapped = {
         .worker = "/w", .wrap = {"docker", "exec"}, .n_wrap = 2};
@@ -154,9 +147,8 @@ START_TEST(test_cause_of_a_wrap_names_it)
         strstr(told(), _i == 0 ? "cannot be executed" : "was not found"));
     ck_assert_ptr_nonnull(strstr(told(), "\"/w\" (launch.worker)"));
 }
-END_TEST
 
-START_TEST(test_cause_cuts_what_is_too_long)
+TEST(test_cause_cuts_what_is_too_long)
 {
     char small[16] = "0123456789";
     for (int i = 0; i < 1000; i++) {
@@ -166,29 +158,4 @@ START_TEST(test_cause_cuts_what_is_too_long)
     ck_assert_uint_lt(strlen(told()), sizeof(cause.trouble) + 100);
     rf_cause_add_lines(&cause, small, sizeof(small));
     ck_assert_str_eq(small, "0123456789; it ");
-}
-END_TEST
-
-Suite *test_cause_suite(void);
-Suite *test_cause_suite(void)
-{
-    Suite *suite = suite_create("cause");
-    TCase *tests = tcase_create("cause");
-    tcase_add_checked_fixture(tests, setup, teardown);
-    tcase_add_test(tests, test_cause_tells_the_end_of_the_process_last);
-    tcase_add_test(tests,
-                   test_cause_that_explains_all_stands_alone_and_comes_once);
-    tcase_add_loop_test(tests, test_cause_of_an_exit, 0, 3);
-    tcase_add_test(tests, test_cause_of_a_missing_worker_stands_alone);
-    tcase_add_test(tests, test_cause_of_a_deployed_worker_without_a_loader);
-    tcase_add_loop_test(tests, test_cause_recognizes_what_loaders_lack, 0, 4);
-    tcase_add_loop_test(tests, test_cause_recognizes_a_worker_that_a_shell_ran,
-                        0, 3);
-    tcase_add_loop_test(tests, test_cause_of_a_worker_for_another_machine, 0,
-                        2);
-    tcase_add_test(tests, test_cause_keeps_the_last_lines_in_order);
-    tcase_add_loop_test(tests, test_cause_of_a_wrap_names_it, 0, 2);
-    tcase_add_test(tests, test_cause_cuts_what_is_too_long);
-    suite_add_tcase(suite, tests);
-    return suite;
 }

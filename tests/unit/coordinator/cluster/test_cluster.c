@@ -2,7 +2,6 @@
  * Nodes and listener together, with agents that the test plays: who joins, and
  * what follows when one fails before HELLO.
  */
-#include <check.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -14,6 +13,7 @@
 #include "coordinator/cluster/cluster.h"
 #include "tests/lib/callers.h"
 #include "tests/lib/configured.h"
+#include "tests/unit/unit.h"
 
 static char folder[64];
 static struct rf_config *config;
@@ -254,7 +254,10 @@ static bool is_lost(void)
 static const char *const reasons[] = {"HELLO", "before it has joined",
                                       "type 200"};
 
-START_TEST(test_cluster_a_worker_may_be_started_again_by_hand)
+LIMIT(30)
+FIXTURE(setup, teardown)
+
+LOOP_TEST(test_cluster_a_worker_may_be_started_again_by_hand, 3)
 {
     launch_by_hand();
     join();
@@ -267,9 +270,8 @@ START_TEST(test_cluster_a_worker_may_be_started_again_by_hand)
     ends_run_until(said_hello);
     ck_assert_uint_eq(n_lost, 0);
 }
-END_TEST
 
-START_TEST(test_cluster_a_bad_frame_before_hello_loses_a_launched_node)
+LOOP_TEST(test_cluster_a_bad_frame_before_hello_loses_a_launched_node, 3)
 {
     launch_locally();
     join();
@@ -279,9 +281,8 @@ START_TEST(test_cluster_a_bad_frame_before_hello_loses_a_launched_node)
     join();
     ck_assert_uint_eq(ends_left.ready, 0);
 }
-END_TEST
 
-START_TEST(test_cluster_a_cut_before_hello_loses_a_launched_node)
+TEST(test_cluster_a_cut_before_hello_loses_a_launched_node)
 {
     static const struct rf_err cut = {.status = RF_ERR_PEER};
     launch_locally();
@@ -291,9 +292,8 @@ START_TEST(test_cluster_a_cut_before_hello_loses_a_launched_node)
     ck_assert_msg(strstr(lost_why, "before it had joined") != NULL, "%s",
                   lost_why);
 }
-END_TEST
 
-START_TEST(test_cluster_an_identity_joins_once)
+TEST(test_cluster_an_identity_joins_once)
 {
     launch_by_hand();
     join();
@@ -306,10 +306,9 @@ START_TEST(test_cluster_an_identity_joins_once)
     ck_assert_ptr_nonnull(
         strstr(logged, "a second connection claims to be a: refused"));
 }
-END_TEST
 
 /* A shell without a first line "#!" gives such a message of its own. */
-START_TEST(test_cluster_a_worker_that_a_shell_ran_is_no_program)
+LOOP_TEST(test_cluster_a_worker_that_a_shell_ran_is_no_program, 3)
 {
     static const char *const says[] = {"$0: line 1: x: command not found",
                                        "$0: 1: x: not found",
@@ -326,26 +325,4 @@ START_TEST(test_cluster_a_worker_that_a_shell_ran_is_no_program)
     ck_assert_msg(
         strstr(lost_why, _i < 2 ? "is not a program" : "was not found") != NULL,
         "%s", lost_why);
-}
-END_TEST
-
-Suite *test_cluster_suite(void);
-Suite *test_cluster_suite(void)
-{
-    Suite *suite = suite_create("cluster");
-    TCase *tests = tcase_create("cluster");
-    tcase_set_timeout(tests, 30);
-    tcase_add_checked_fixture(tests, setup, teardown);
-    tcase_add_loop_test(
-        tests, test_cluster_a_worker_may_be_started_again_by_hand, 0, 3);
-    tcase_add_loop_test(
-        tests, test_cluster_a_bad_frame_before_hello_loses_a_launched_node, 0,
-        3);
-    tcase_add_test(tests,
-                   test_cluster_a_cut_before_hello_loses_a_launched_node);
-    tcase_add_test(tests, test_cluster_an_identity_joins_once);
-    tcase_add_loop_test(
-        tests, test_cluster_a_worker_that_a_shell_ran_is_no_program, 0, 3);
-    suite_add_tcase(suite, tests);
-    return suite;
 }

@@ -1,14 +1,14 @@
 /* Leases in a time that the test sets. */
-#include <check.h>
 
 #include "common/clock.h"
 #include "coordinator/cluster/lease.h"
+#include "tests/unit/unit.h"
 
 #define S RF_NS_PER_S
 #define MS RF_NS_PER_MS
 #define START (1000 * S)
 
-START_TEST(test_lease_comes_in_a_burst_then_every_two_seconds)
+TEST(test_lease_comes_in_a_burst_then_every_two_seconds)
 {
     struct rf_lease lease = {.quick = 0};
     struct rf_msg message;
@@ -28,9 +28,8 @@ START_TEST(test_lease_comes_in_a_burst_then_every_two_seconds)
     ck_assert_uint_eq(soon, RF_LEASE_BURST + 1);
     ck_assert_uint_eq(late, 5);
 }
-END_TEST
 
-START_TEST(test_lease_echoes_and_compares_clocks)
+TEST(test_lease_echoes_and_compares_clocks)
 {
     struct rf_lease lease = {.quick = 0};
     struct rf_msg message;
@@ -52,9 +51,8 @@ START_TEST(test_lease_echoes_and_compares_clocks)
     ck_assert_int_eq(message.lease.echo, START + 7 * S + 3 * MS);
     ck_assert_int_eq(message.lease.echo_at, START + 4 * MS);
 }
-END_TEST
 
-START_TEST(test_lease_without_an_echo_says_nothing_of_clocks)
+LOOP_TEST(test_lease_without_an_echo_says_nothing_of_clocks, 3)
 {
     struct rf_lease lease = {.quick = 0};
     struct rf_msg_lease bare[] = {
@@ -65,9 +63,8 @@ START_TEST(test_lease_without_an_echo_says_nothing_of_clocks)
     ck_assert_uint_eq(lease.exchanges.n, 0);
     ck_assert_int_eq(lease.heard_t, 5);
 }
-END_TEST
 
-START_TEST(test_lease_runs_out_after_fifteen_seconds_of_silence)
+TEST(test_lease_runs_out_after_fifteen_seconds_of_silence)
 {
     struct rf_pauses pauses;
     rf_pauses_begin(&pauses, START);
@@ -79,9 +76,8 @@ START_TEST(test_lease_runs_out_after_fifteen_seconds_of_silence)
         rf_lease_silence_ns(START, START + 15 * S + 100 * MS, &pauses),
         15 * S + 100 * MS);
 }
-END_TEST
 
-START_TEST(test_lease_survives_a_sleep_of_the_coordinator)
+TEST(test_lease_survives_a_sleep_of_the_coordinator)
 {
     struct rf_pauses pauses;
     int64_t awake = START + 3600 * S;
@@ -95,20 +91,4 @@ START_TEST(test_lease_survives_a_sleep_of_the_coordinator)
     /* Nothing was waiting to be read: it is gone. */
     ck_assert_int_gt(rf_lease_silence_ns(START, awake + 4 * S, &pauses), 0);
     ck_assert_int_eq(rf_lease_silence_ns(awake + S, awake + 4 * S, &pauses), 0);
-}
-END_TEST
-
-Suite *test_lease_suite(void);
-Suite *test_lease_suite(void)
-{
-    Suite *suite = suite_create("lease");
-    TCase *tests = tcase_create("lease");
-    tcase_add_test(tests, test_lease_comes_in_a_burst_then_every_two_seconds);
-    tcase_add_test(tests, test_lease_echoes_and_compares_clocks);
-    tcase_add_loop_test(
-        tests, test_lease_without_an_echo_says_nothing_of_clocks, 0, 3);
-    tcase_add_test(tests, test_lease_runs_out_after_fifteen_seconds_of_silence);
-    tcase_add_test(tests, test_lease_survives_a_sleep_of_the_coordinator);
-    suite_add_tcase(suite, tests);
-    return suite;
 }

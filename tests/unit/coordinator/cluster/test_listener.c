@@ -2,7 +2,6 @@
  * The listener alone: whose connection becomes a node's, and unauthenticated
  * peers that take up what they can. Time is the test's.
  */
-#include <check.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -12,6 +11,7 @@
 #include "coordinator/cluster/listener.h"
 #include "tests/lib/callers.h"
 #include "tests/lib/flood.h"
+#include "tests/unit/unit.h"
 
 static const char *const names[] = {"a"};
 static struct rf_config config;
@@ -139,7 +139,10 @@ static bool has_a_frame(void)
     return n_frames > 0;
 }
 
-START_TEST(test_listener_passes_on_what_a_node_says_and_its_end)
+LIMIT(30)
+FIXTURE(setup, teardown)
+
+TEST(test_listener_passes_on_what_a_node_says_and_its_end)
 {
     listen_with(8, false);
     caller_join(&ends_left, &invited);
@@ -149,9 +152,8 @@ START_TEST(test_listener_passes_on_what_a_node_says_and_its_end)
     rf_conn_close(ends_left.conn);
     ends_run_until(has_ended);
 }
-END_TEST
 
-START_TEST(test_listener_uses_an_identity_once)
+TEST(test_listener_uses_an_identity_once)
 {
     listen_with(8, false);
     caller_join(&ends_left, &invited);
@@ -163,9 +165,8 @@ START_TEST(test_listener_uses_an_identity_once)
     ck_assert_uint_eq(n_proofs, 1);
     ck_assert(was_logged("a second connection claims to be a: refused"));
 }
-END_TEST
 
-START_TEST(test_listener_lends_an_identity_until_its_node_has_joined)
+TEST(test_listener_lends_an_identity_until_its_node_has_joined)
 {
     listen_with(8, true);
     caller_join(&ends_left, &invited);
@@ -181,9 +182,8 @@ START_TEST(test_listener_lends_an_identity_until_its_node_has_joined)
     caller_join(&ends_left, &invited);
     ck_assert_uint_eq(ends_left.ready, 0);
 }
-END_TEST
 
-START_TEST(test_listener_lends_an_identity_to_one_connection_at_a_time)
+TEST(test_listener_lends_an_identity_to_one_connection_at_a_time)
 {
     listen_with(8, true);
     caller_join(&ends_left, &invited);
@@ -193,9 +193,8 @@ START_TEST(test_listener_lends_an_identity_to_one_connection_at_a_time)
     ck_assert_uint_eq(n_proofs, 1);
     ck_assert_uint_eq(ends_left.closes, 0);
 }
-END_TEST
 
-START_TEST(test_listener_refuses_a_wrong_key_and_unknown_names)
+LOOP_TEST(test_listener_refuses_a_wrong_key_and_unknown_names, 2)
 {
     listen_with(8, false);
     if (_i == 0) {
@@ -208,7 +207,6 @@ START_TEST(test_listener_refuses_a_wrong_key_and_unknown_names)
     ck_assert_uint_eq(n_proofs, 0);
     ck_assert(was_logged("refused a connection from 127.0.0.1"));
 }
-END_TEST
 
 static int watched = -1, second_fd = -1;
 
@@ -222,7 +220,7 @@ static bool a_claim_was_refused(void)
     return was_logged("; 1 so far");
 }
 
-START_TEST(test_listener_refuses_one_of_two_handshakes_at_once)
+TEST(test_listener_refuses_one_of_two_handshakes_at_once)
 {
     struct rf_tls *first, *second;
     listen_with(8, false);
@@ -237,7 +235,6 @@ START_TEST(test_listener_refuses_one_of_two_handshakes_at_once)
     ck_assert(was_logged("a second connection claims to be a: refused"));
     ck_assert_uint_eq(n_proofs, 1);
 }
-END_TEST
 
 /* --- Unauthenticated peers ------------------------------------------------ */
 
@@ -284,7 +281,7 @@ static bool one_was_sent_away(void)
     return a_claim_was_refused();
 }
 
-START_TEST(test_listener_closes_the_oldest_unauthenticated_peer_first)
+TEST(test_listener_closes_the_oldest_unauthenticated_peer_first)
 {
     listen_with(3, false);
     for (int i = 0; i < 3; i++) {
@@ -299,9 +296,8 @@ START_TEST(test_listener_closes_the_oldest_unauthenticated_peer_first)
         ck_assert(!caller_was_sent_away(unauthenticated_peers[i]));
     }
 }
-END_TEST
 
-START_TEST(test_listener_closes_peers_of_the_busiest_address_first)
+TEST(test_listener_closes_peers_of_the_busiest_address_first)
 {
     listen_with(80, false);
     come("127.0.0.9");
@@ -315,9 +311,8 @@ START_TEST(test_listener_closes_peers_of_the_busiest_address_first)
     ck_assert(caller_was_sent_away(unauthenticated_peers[1]));
     ck_assert(!caller_was_sent_away(unauthenticated_peers[2]));
 }
-END_TEST
 
-START_TEST(test_listener_keeps_a_peer_that_has_proved_a_key)
+TEST(test_listener_keeps_a_peer_that_has_proved_a_key)
 {
     struct rf_tls *tls;
     listen_with(2, false);
@@ -331,9 +326,8 @@ START_TEST(test_listener_keeps_a_peer_that_has_proved_a_key)
     ends_open(&ends_left, watched, tls);
     ends_run_until(is_proved);
 }
-END_TEST
 
-START_TEST(test_listener_has_no_room_where_all_have_proved_a_key)
+TEST(test_listener_has_no_room_where_all_have_proved_a_key)
 {
     struct rf_tls *tls;
     listen_with(1, false);
@@ -346,9 +340,8 @@ START_TEST(test_listener_has_no_room_where_all_have_proved_a_key)
     ends_open(&ends_left, watched, tls);
     ends_run_until(is_proved);
 }
-END_TEST
 
-START_TEST(test_listener_closes_who_says_nothing_in_time)
+TEST(test_listener_closes_who_says_nothing_in_time)
 {
     listen_with(8, false);
     come(NULL);
@@ -363,9 +356,8 @@ START_TEST(test_listener_closes_who_says_nothing_in_time)
     ck_assert(caller_was_sent_away(unauthenticated_peers[0]));
     ck_assert(!caller_was_sent_away(unauthenticated_peers[1]));
 }
-END_TEST
 
-START_TEST(test_listener_keeps_nodes_when_it_closes)
+TEST(test_listener_keeps_nodes_when_it_closes)
 {
     listen_with(8, false);
     caller_join(&ends_left, &invited);
@@ -381,7 +373,6 @@ START_TEST(test_listener_keeps_nodes_when_it_closes)
     ends_run_until(has_a_frame);
     ck_assert(!rf_listener_is_closed(listener));
 }
-END_TEST
 
 /* --- Floods --------------------------------------------------------------- */
 
@@ -398,7 +389,7 @@ static void await_flood(unsigned long more)
     ends_run_until(flood_goes_on);
 }
 
-START_TEST(test_listener_lets_a_node_in_while_its_address_floods)
+LOOP_TEST(test_listener_lets_a_node_in_while_its_address_floods, 3)
 {
     static const char half_a_hello[] =
         "\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03";
@@ -415,9 +406,8 @@ START_TEST(test_listener_lets_a_node_in_while_its_address_floods)
     ends_run_until(is_proved);
     await_flood(1); /* not because it was over */
 }
-END_TEST
 
-START_TEST(test_listener_accepts_a_few_in_a_turn_of_the_loop)
+TEST(test_listener_accepts_a_few_in_a_turn_of_the_loop)
 {
     listen_with(128, false);
     caller_connect_silently(60, invited.port);
@@ -426,7 +416,6 @@ START_TEST(test_listener_accepts_a_few_in_a_turn_of_the_loop)
     ck_assert_uint_lt(tcp_handles(), 30);
     await_handles(60);
 }
-END_TEST
 
 static bool many_were_refused(void)
 {
@@ -434,7 +423,7 @@ static bool many_were_refused(void)
 }
 
 /* As control.address "auto" has one for each interface. */
-START_TEST(test_listener_shares_what_a_turn_accepts_among_its_ports)
+TEST(test_listener_shares_what_a_turn_accepts_among_its_ports)
 {
     static const char *const addresses[] = {"127.0.0.1", "127.0.0.2",
                                             "127.0.0.3", "127.0.0.4"};
@@ -453,9 +442,8 @@ START_TEST(test_listener_shares_what_a_turn_accepts_among_its_ports)
     ends_open(&ends_left, watched, tls);
     ends_run_until(is_proved);
 }
-END_TEST
 
-START_TEST(test_listener_opens_an_address_once)
+TEST(test_listener_opens_an_address_once)
 {
     char *all;
     char expected[64];
@@ -465,40 +453,4 @@ START_TEST(test_listener_opens_an_address_once)
     snprintf(expected, sizeof(expected), "127.0.0.1:%u", invited.port);
     ck_assert_str_eq(all, expected);
     free(all);
-}
-END_TEST
-
-Suite *test_listener_suite(void);
-Suite *test_listener_suite(void)
-{
-    Suite *suite = suite_create("listener");
-    TCase *tests = tcase_create("listener");
-    tcase_set_timeout(tests, 30);
-    tcase_add_checked_fixture(tests, setup, teardown);
-    tcase_add_test(tests, test_listener_passes_on_what_a_node_says_and_its_end);
-    tcase_add_test(tests, test_listener_uses_an_identity_once);
-    tcase_add_test(tests,
-                   test_listener_lends_an_identity_until_its_node_has_joined);
-    tcase_add_test(tests,
-                   test_listener_lends_an_identity_to_one_connection_at_a_time);
-    tcase_add_loop_test(
-        tests, test_listener_refuses_a_wrong_key_and_unknown_names, 0, 2);
-    tcase_add_test(tests, test_listener_refuses_one_of_two_handshakes_at_once);
-    tcase_add_test(tests,
-                   test_listener_closes_the_oldest_unauthenticated_peer_first);
-    tcase_add_test(tests,
-                   test_listener_closes_peers_of_the_busiest_address_first);
-    tcase_add_test(tests, test_listener_keeps_a_peer_that_has_proved_a_key);
-    tcase_add_test(tests,
-                   test_listener_has_no_room_where_all_have_proved_a_key);
-    tcase_add_test(tests, test_listener_closes_who_says_nothing_in_time);
-    tcase_add_test(tests, test_listener_keeps_nodes_when_it_closes);
-    tcase_add_loop_test(
-        tests, test_listener_lets_a_node_in_while_its_address_floods, 0, 3);
-    tcase_add_test(tests, test_listener_accepts_a_few_in_a_turn_of_the_loop);
-    tcase_add_test(tests,
-                   test_listener_shares_what_a_turn_accepts_among_its_ports);
-    tcase_add_test(tests, test_listener_opens_an_address_once);
-    suite_add_tcase(suite, tests);
-    return suite;
 }

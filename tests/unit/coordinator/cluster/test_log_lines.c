@@ -1,9 +1,9 @@
 /* What agents and ranks write, as lines. */
-#include <check.h>
 #include <string.h>
 
 #include "coordinator/cluster/log_lines.h"
 #include "planner/scenario/world.h"
+#include "tests/unit/unit.h"
 #include "transport/control/message_types.h"
 
 static char taken[8192];
@@ -27,40 +27,25 @@ static const char *lines_of(uint32_t rank, const char *text)
     return taken;
 }
 
-START_TEST(test_log_lines_are_split_and_empty_ones_left_out)
+TEST(test_log_lines_are_split_and_empty_ones_left_out)
 {
     ck_assert_str_eq(lines_of(3, "one\n\ntwo\nthree"), "3:one|3:two|3:three|");
     ck_assert_str_eq(lines_of(3, "\n\n"), "");
     ck_assert_str_eq(lines_of(3, ""), "");
 }
-END_TEST
 
-START_TEST(test_log_lines_of_no_rank_are_the_agents)
+TEST(test_log_lines_of_no_rank_are_the_agents)
 {
     ck_assert_str_eq(lines_of(RF_FRAME_NO_RANK, "x\n"), "-1:x|");
     taken[0] = '\0';
     rf_log_lines_one("y", take, taken);
     ck_assert_str_eq(taken, "-1:y|");
 }
-END_TEST
 
-START_TEST(test_log_lines_are_clean_and_cut)
+TEST(test_log_lines_are_clean_and_cut)
 {
     static char longest[3000];
     ck_assert_str_eq(lines_of(0, "\x1b[31mred\x07\n"), "0:?[31mred?|");
     memset(longest, 'x', sizeof(longest) - 1);
     ck_assert_uint_eq(strlen(lines_of(0, longest)), 2 + 1023 + 1);
-}
-END_TEST
-
-Suite *test_log_lines_suite(void);
-Suite *test_log_lines_suite(void)
-{
-    Suite *suite = suite_create("log_lines");
-    TCase *tests = tcase_create("log_lines");
-    tcase_add_test(tests, test_log_lines_are_split_and_empty_ones_left_out);
-    tcase_add_test(tests, test_log_lines_of_no_rank_are_the_agents);
-    tcase_add_test(tests, test_log_lines_are_clean_and_cut);
-    suite_add_tcase(suite, tests);
-    return suite;
 }

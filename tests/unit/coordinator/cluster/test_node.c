@@ -1,7 +1,6 @@
 /*
  * One node alone: the test is its launcher, its agent and its clock.
  */
-#include <check.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -12,6 +11,7 @@
 #include "coordinator/launch/launch_internal.h"
 #include "planner/scenario/world.h"
 #include "tests/lib/callers.h"
+#include "tests/unit/unit.h"
 
 static struct rf_node_config settings = {.name = "a", .slots = 1};
 static struct rf_config config;
@@ -373,7 +373,10 @@ static bool tcp_is_gone(void)
 
 /* --- Joining -------------------------------------------------------------- */
 
-START_TEST(test_node_boots_its_agent_over_the_stream)
+LIMIT(30)
+FIXTURE(setup, teardown)
+
+TEST(test_node_boots_its_agent_over_the_stream)
 {
     launched();
     ck_assert_str_eq(boot.boot.run_id, "run");
@@ -384,14 +387,13 @@ START_TEST(test_node_boots_its_agent_over_the_stream)
     ck_assert_uint_eq(boot.boot.candidates[0].port, 4000);
     ck_assert_ptr_null(boot.boot.data_address);
 }
-END_TEST
 
 static bool leases_came(void)
 {
     return n_leases >= 2;
 }
 
-START_TEST(test_node_joins_over_the_stream_and_is_kept_alive)
+TEST(test_node_joins_over_the_stream_and_is_kept_alive)
 {
     launched();
     say_banner();
@@ -405,16 +407,14 @@ START_TEST(test_node_joins_over_the_stream_and_is_kept_alive)
     pass(2 * RF_NS_PER_S);
     ends_run_until(leases_came);
 }
-END_TEST
 
-START_TEST(test_node_joins_over_tcp)
+TEST(test_node_joins_over_tcp)
 {
     joined_over_tcp();
     ck_assert(rf_node_over_tcp(node));
     ck_assert_uint_eq(n_settled, 1);
     ck_assert_uint_eq(n_lost, 0);
 }
-END_TEST
 
 static bool heard_a_message(void)
 {
@@ -428,7 +428,7 @@ static void done_message(struct rf_msg *message)
     message->done.seq = 1;
 }
 
-START_TEST(test_node_passes_messages_upward_once_it_has_joined)
+TEST(test_node_passes_messages_upward_once_it_has_joined)
 {
     struct rf_msg done;
     joined_over_tcp();
@@ -439,9 +439,8 @@ START_TEST(test_node_passes_messages_upward_once_it_has_joined)
     ck_assert_int_eq(last_message, RF_MSG_DONE);
     ck_assert_uint_eq(n_bad, 0);
 }
-END_TEST
 
-START_TEST(test_node_survives_a_message_that_breaks_its_schema)
+TEST(test_node_survives_a_message_that_breaks_its_schema)
 {
     joined_over_tcp();
     rf_conn_send(ends_right.conn, RF_MSG_DONE, RF_FRAME_NO_RANK,
@@ -455,9 +454,8 @@ START_TEST(test_node_survives_a_message_that_breaks_its_schema)
     ck_assert_uint_eq(n_lost, 0);
     ck_assert_ptr_nonnull(tcp);
 }
-END_TEST
 
-START_TEST(test_node_is_lost_with_a_payload_that_is_no_object)
+TEST(test_node_is_lost_with_a_payload_that_is_no_object)
 {
     joined_over_tcp();
     rf_conn_send_raw(ends_right.conn, RF_MSG_DONE, RF_FRAME_NO_RANK, "[1", 2);
@@ -465,7 +463,6 @@ START_TEST(test_node_is_lost_with_a_payload_that_is_no_object)
     ck_assert_int_eq(lost_why.status, RF_ERR_PEER);
     ck_assert_uint_eq(n_bad, 0);
 }
-END_TEST
 
 /* Index of a loop test: what comes before a good HELLO. */
 static const char *say_something_wrong(int which, struct conn_end *end)
@@ -488,7 +485,7 @@ static const char *say_something_wrong(int which, struct conn_end *end)
     }
 }
 
-START_TEST(test_node_is_lost_with_what_it_says_wrong_before_it_has_joined)
+LOOP_TEST(test_node_is_lost_with_what_it_says_wrong_before_it_has_joined, 8)
 {
     const char *says;
     launched();
@@ -504,9 +501,8 @@ START_TEST(test_node_is_lost_with_what_it_says_wrong_before_it_has_joined)
     ck_assert_int_eq(lost_why.status, RF_ERR_LAUNCH);
     ck_assert_uint_eq(n_hellos, 0);
 }
-END_TEST
 
-START_TEST(test_node_says_hello_once)
+TEST(test_node_says_hello_once)
 {
     joined_over_tcp();
     caller_say_hello(&ends_right, 0);
@@ -514,9 +510,8 @@ START_TEST(test_node_says_hello_once)
     ck_assert_uint_eq(n_hellos, 1);
     ck_assert_ptr_nonnull(strstr(lost_why.text, "a second HELLO"));
 }
-END_TEST
 
-START_TEST(test_node_that_is_refused_is_sent_no_lease)
+TEST(test_node_that_is_refused_is_sent_no_lease)
 {
     refuses = true;
     joined_over_tcp();
@@ -525,9 +520,8 @@ START_TEST(test_node_that_is_refused_is_sent_no_lease)
     ends_run_until(tcp_is_gone);
     ck_assert_uint_eq(n_leases, 0);
 }
-END_TEST
 
-START_TEST(test_node_that_its_hello_stops_is_not_lost)
+TEST(test_node_that_its_hello_stops_is_not_lost)
 {
     stops_at_hello = true;
     joined_over_tcp();
@@ -538,14 +532,13 @@ START_TEST(test_node_that_its_hello_stops_is_not_lost)
     ck_assert_uint_eq(n_lost, 0);
     ck_assert_uint_eq(n_leases, 0);
 }
-END_TEST
 
 static bool has_a_line(void)
 {
     return n_lines > 0;
 }
 
-START_TEST(test_node_cleans_and_keeps_what_its_agent_writes)
+TEST(test_node_cleans_and_keeps_what_its_agent_writes)
 {
     launched();
     connects();
@@ -554,7 +547,6 @@ START_TEST(test_node_cleans_and_keeps_what_its_agent_writes)
     ck_assert_uint_eq(n_lines, 1);
     ck_assert_str_eq(last_line, "?[31mred");
 }
-END_TEST
 
 /* --- Launcher manual ------------------------------------------------------ */
 
@@ -571,7 +563,7 @@ static bool right_is_closed(void)
     return ends_right.closes > 0;
 }
 
-START_TEST(test_node_started_by_hand_boots_on_its_connection)
+TEST(test_node_started_by_hand_boots_on_its_connection)
 {
     by_hand();
     ck_assert_ptr_null(boot.boot.psk);
@@ -579,9 +571,8 @@ START_TEST(test_node_started_by_hand_boots_on_its_connection)
     caller_say_hello(&ends_right, 0);
     ends_run_until(said_hello);
 }
-END_TEST
 
-START_TEST(test_node_started_by_hand_may_be_started_again)
+LOOP_TEST(test_node_started_by_hand_may_be_started_again, 2)
 {
     by_hand();
     if (_i == 0) {
@@ -596,7 +587,6 @@ START_TEST(test_node_started_by_hand_may_be_started_again)
     ck_assert_ptr_nonnull(strstr(logged, "a: before it had joined: "));
     ck_assert_ptr_nonnull(strstr(logged, "; start its worker again"));
 }
-END_TEST
 
 /* --- Launcher slurm ------------------------------------------------------- */
 
@@ -606,7 +596,7 @@ static bool is_lost_in_time(void)
     return n_lost > 0;
 }
 
-START_TEST(test_node_that_connects_by_itself_is_lost_without_hello)
+TEST(test_node_that_connects_by_itself_is_lost_without_hello)
 {
     launcher.connects = true;
     rf_node_launch(node, "10.0.0.1:4000");
@@ -619,9 +609,8 @@ START_TEST(test_node_that_connects_by_itself_is_lost_without_hello)
         strstr(lost_why.text,
                "before it had joined: its agent closed the connection"));
 }
-END_TEST
 
-START_TEST(test_node_is_lost_for_the_reason_that_its_launcher_knows)
+TEST(test_node_is_lost_for_the_reason_that_its_launcher_knows)
 {
     joined_over_tcp();
     launch.callbacks.on_trouble(&launch, "its agent ended: Killed", false,
@@ -633,11 +622,10 @@ START_TEST(test_node_is_lost_for_the_reason_that_its_launcher_knows)
     ck_assert_uint_eq(n_lost, 1);
     ck_assert_str_eq(lost_why.text, "the node has failed");
 }
-END_TEST
 
 /* --- Time ----------------------------------------------------------------- */
 
-START_TEST(test_node_must_say_hello_in_time)
+TEST(test_node_must_say_hello_in_time)
 {
     launched();
     pass((config.launch.timeout_s + 9) * RF_NS_PER_S);
@@ -647,9 +635,8 @@ START_TEST(test_node_must_say_hello_in_time)
     ck_assert_ptr_nonnull(strstr(lost_why.text, "did not answer within 40 s"));
     ck_assert_uint_eq(n_settled, 1);
 }
-END_TEST
 
-START_TEST(test_node_is_lost_when_its_lease_expires)
+TEST(test_node_is_lost_when_its_lease_expires)
 {
     joined_over_tcp();
     pass((RF_LEASE_DEAD_MS / 1000 - 1) * RF_NS_PER_S);
@@ -660,9 +647,8 @@ START_TEST(test_node_is_lost_when_its_lease_expires)
     ck_assert_ptr_nonnull(strstr(lost_why.text, "silent for 1"));
     ck_assert_uint_eq(n_stops, 1);
 }
-END_TEST
 
-START_TEST(test_node_survives_a_sleep_of_the_coordinator)
+TEST(test_node_survives_a_sleep_of_the_coordinator)
 {
     joined_over_tcp();
     pass(RF_NS_PER_S);
@@ -673,11 +659,10 @@ START_TEST(test_node_survives_a_sleep_of_the_coordinator)
     pass(2 * RF_NS_PER_S); /* and nothing had been sent meanwhile */
     ck_assert_uint_eq(n_lost, 1);
 }
-END_TEST
 
 /* --- The end -------------------------------------------------------------- */
 
-START_TEST(test_node_is_judged_when_stream_and_process_have_ended)
+LOOP_TEST(test_node_is_judged_when_stream_and_process_have_ended, 2)
 {
     launched();
     say_banner();
@@ -698,9 +683,8 @@ START_TEST(test_node_is_judged_when_stream_and_process_have_ended)
                      "its agent closed the stream; its agent ended with status "
                      "3; it said: out of memory");
 }
-END_TEST
 
-START_TEST(test_node_is_judged_at_last_without_the_end_of_its_process)
+TEST(test_node_is_judged_at_last_without_the_end_of_its_process)
 {
     launched();
     say_banner();
@@ -713,9 +697,8 @@ START_TEST(test_node_is_judged_at_last_without_the_end_of_its_process)
     ck_assert_str_eq(lost_why.text, "its agent closed the stream");
     ck_assert_uint_eq(n_stops, 1);
 }
-END_TEST
 
-START_TEST(test_node_that_has_joined_is_judged_soon)
+TEST(test_node_that_has_joined_is_judged_soon)
 {
     joined_over_tcp();
     rf_conn_close(ends_right.conn);
@@ -725,9 +708,8 @@ START_TEST(test_node_that_has_joined_is_judged_soon)
     ck_assert_int_eq(lost_why.status, RF_ERR_PEER);
     ck_assert_str_eq(lost_why.text, "its control connection ended");
 }
-END_TEST
 
-START_TEST(test_node_that_cannot_be_started_is_lost_at_the_next_tick)
+TEST(test_node_that_cannot_be_started_is_lost_at_the_next_tick)
 {
     start_fails = true;
     rf_node_launch(node, NULL);
@@ -736,9 +718,8 @@ START_TEST(test_node_that_cannot_be_started_is_lost_at_the_next_tick)
     ck_assert_uint_eq(n_lost, 1);
     ck_assert_str_eq(lost_why.text, "no such program");
 }
-END_TEST
 
-START_TEST(test_node_is_dropped_without_a_word)
+TEST(test_node_is_dropped_without_a_word)
 {
     joined_over_tcp();
     rf_node_drop(node);
@@ -748,9 +729,8 @@ START_TEST(test_node_is_dropped_without_a_word)
     pass(20 * RF_NS_PER_S);
     ck_assert_uint_eq(n_lost, 0);
 }
-END_TEST
 
-START_TEST(test_node_is_stopped_without_being_lost)
+TEST(test_node_is_stopped_without_being_lost)
 {
     joined_over_tcp();
     rf_node_stop(node, false);
@@ -762,58 +742,4 @@ START_TEST(test_node_is_stopped_without_being_lost)
     ends_run_until(all_is_closed);
     pass(20 * RF_NS_PER_S);
     ck_assert_uint_eq(n_lost, 0);
-}
-END_TEST
-
-static void add_joining(TCase *tests)
-{
-    tcase_add_test(tests, test_node_boots_its_agent_over_the_stream);
-    tcase_add_test(tests, test_node_joins_over_the_stream_and_is_kept_alive);
-    tcase_add_test(tests, test_node_joins_over_tcp);
-    tcase_add_test(tests, test_node_passes_messages_upward_once_it_has_joined);
-    tcase_add_test(tests, test_node_survives_a_message_that_breaks_its_schema);
-    tcase_add_test(tests, test_node_is_lost_with_a_payload_that_is_no_object);
-    tcase_add_loop_test(
-        tests, test_node_is_lost_with_what_it_says_wrong_before_it_has_joined,
-        0, 8);
-    tcase_add_test(tests, test_node_says_hello_once);
-    tcase_add_test(tests, test_node_that_is_refused_is_sent_no_lease);
-    tcase_add_test(tests, test_node_that_its_hello_stops_is_not_lost);
-    tcase_add_test(tests, test_node_cleans_and_keeps_what_its_agent_writes);
-    tcase_add_test(tests, test_node_started_by_hand_boots_on_its_connection);
-    tcase_add_test(tests,
-                   test_node_that_connects_by_itself_is_lost_without_hello);
-    tcase_add_test(tests,
-                   test_node_is_lost_for_the_reason_that_its_launcher_knows);
-    tcase_add_loop_test(tests, test_node_started_by_hand_may_be_started_again,
-                        0, 2);
-}
-
-static void add_ends(TCase *tests)
-{
-    tcase_add_test(tests, test_node_must_say_hello_in_time);
-    tcase_add_test(tests, test_node_is_lost_when_its_lease_expires);
-    tcase_add_test(tests, test_node_survives_a_sleep_of_the_coordinator);
-    tcase_add_loop_test(
-        tests, test_node_is_judged_when_stream_and_process_have_ended, 0, 2);
-    tcase_add_test(tests,
-                   test_node_is_judged_at_last_without_the_end_of_its_process);
-    tcase_add_test(tests, test_node_that_has_joined_is_judged_soon);
-    tcase_add_test(tests,
-                   test_node_that_cannot_be_started_is_lost_at_the_next_tick);
-    tcase_add_test(tests, test_node_is_dropped_without_a_word);
-    tcase_add_test(tests, test_node_is_stopped_without_being_lost);
-}
-
-Suite *test_node_suite(void);
-Suite *test_node_suite(void)
-{
-    Suite *suite = suite_create("node");
-    TCase *tests = tcase_create("node");
-    tcase_set_timeout(tests, 30);
-    tcase_add_checked_fixture(tests, setup, teardown);
-    add_joining(tests);
-    add_ends(tests);
-    suite_add_tcase(suite, tests);
-    return suite;
 }

@@ -1,11 +1,11 @@
 /* The command line: what is accepted, and what is refused with which words. */
-#include <check.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "common/mem.h"
 #include "coordinator/commands/cli.h"
 #include "coordinator/commands/cli_table.h"
+#include "tests/unit/unit.h"
 
 #define ARGS(...) ((const char *[]){"refit-coord", __VA_ARGS__, NULL})
 #define ARGS_MAX 80
@@ -29,7 +29,7 @@ static enum rf_status parse(const char *const *args, struct rf_cli *cli,
     return rf_cli_parse(argc, argv, cli, err);
 }
 
-START_TEST(test_cli_a_file_alone_is_a_run)
+TEST(test_cli_a_file_alone_is_a_run)
 {
     struct rf_cli cli;
     ck_assert_int_eq(parse(ARGS("c.json"), &cli, NULL), RF_OK);
@@ -39,9 +39,8 @@ START_TEST(test_cli_a_file_alone_is_a_run)
     ck_assert_int_eq(cli.level, RF_LOG_INFO);
     rf_cli_free(&cli);
 }
-END_TEST
 
-START_TEST(test_cli_options_may_stand_anywhere)
+TEST(test_cli_options_may_stand_anywhere)
 {
     struct rf_cli cli;
     ck_assert_int_eq(
@@ -60,9 +59,8 @@ START_TEST(test_cli_options_may_stand_anywhere)
     ck_assert_str_eq(cli.argv[2], "-s");
     rf_cli_free(&cli);
 }
-END_TEST
 
-START_TEST(test_cli_resume_names_its_folder)
+TEST(test_cli_resume_names_its_folder)
 {
     struct rf_cli cli;
     ck_assert_int_eq(parse(ARGS("c.json", "--resume", "old"), &cli, NULL),
@@ -70,9 +68,8 @@ START_TEST(test_cli_resume_names_its_folder)
     ck_assert_str_eq(cli.resume, "old");
     rf_cli_free(&cli);
 }
-END_TEST
 
-START_TEST(test_cli_takes_many_sets_and_still_sees_later_options)
+TEST(test_cli_takes_many_sets_and_still_sees_later_options)
 {
     const char *args[ARGS_MAX] = {"refit-coord", "plan", "c.json"};
     struct rf_cli cli;
@@ -92,9 +89,8 @@ START_TEST(test_cli_takes_many_sets_and_still_sees_later_options)
     ck_assert_int_eq(parse(args, &cli, &err), RF_ERR_USAGE);
     ck_assert_msg(strstr(err.text, "--strict") != NULL, "%s", err.text);
 }
-END_TEST
 
-START_TEST(test_cli_repeat_is_a_whole_number)
+TEST(test_cli_repeat_is_a_whole_number)
 {
     static const char *const wrong[] = {"0", "1001", "2.5", "-1", "x", "3x"};
     struct rf_cli cli;
@@ -118,9 +114,8 @@ START_TEST(test_cli_repeat_is_a_whole_number)
     ck_assert_int_eq(parse(ARGS("c.json", "--repeat", "2", "-n"), &cli, &err),
                      RF_ERR_USAGE);
 }
-END_TEST
 
-START_TEST(test_cli_knows_every_command)
+TEST(test_cli_knows_every_command)
 {
     static const struct {
         const char *name;
@@ -137,9 +132,8 @@ START_TEST(test_cli_knows_every_command)
         rf_cli_free(&cli);
     }
 }
-END_TEST
 
-START_TEST(test_cli_compare_takes_two_folders_and_a_threshold)
+TEST(test_cli_compare_takes_two_folders_and_a_threshold)
 {
     struct rf_cli cli;
     ck_assert_int_eq(
@@ -149,9 +143,8 @@ START_TEST(test_cli_compare_takes_two_folders_and_a_threshold)
     ck_assert_double_eq(cli.thresholds.of[RF_METRIC_TIME].worse, 0.25);
     rf_cli_free(&cli);
 }
-END_TEST
 
-START_TEST(test_cli_help_and_version_need_no_file)
+TEST(test_cli_help_and_version_need_no_file)
 {
     struct rf_cli cli;
     ck_assert_int_eq(parse(ARGS("--help"), &cli, NULL), RF_OK);
@@ -162,9 +155,8 @@ START_TEST(test_cli_help_and_version_need_no_file)
     ck_assert_int_eq(cli.command, RF_CMD_VERSION);
     rf_cli_free(&cli);
 }
-END_TEST
 
-START_TEST(test_cli_help_is_about_the_command_that_is_named)
+TEST(test_cli_help_is_about_the_command_that_is_named)
 {
     static const struct {
         const char *args[5];
@@ -188,7 +180,6 @@ START_TEST(test_cli_help_is_about_the_command_that_is_named)
         rf_cli_free(&cli);
     }
 }
-END_TEST
 
 static const struct {
     const char *args[6];
@@ -254,7 +245,7 @@ static const struct {
     {{"-vv", "plan", "a.json", "-q"}, "--verbose"},
 };
 
-START_TEST(test_cli_refuses_with_a_reason)
+LOOP_TEST(test_cli_refuses_with_a_reason, RF_ARRAY_SIZE(wrong))
 {
     struct rf_cli cli;
     struct rf_err err = {0};
@@ -263,9 +254,8 @@ START_TEST(test_cli_refuses_with_a_reason)
     ck_assert_int_eq(parse(args, &cli, &err), RF_ERR_USAGE);
     ck_assert_msg(strstr(err.text, wrong[_i].text) != NULL, "%s", err.text);
 }
-END_TEST
 
-START_TEST(test_cli_full_is_json)
+TEST(test_cli_full_is_json)
 {
     struct rf_cli cli;
     ck_assert_int_eq(parse(ARGS("plan", "a.json", "--full"), &cli, NULL),
@@ -273,7 +263,6 @@ START_TEST(test_cli_full_is_json)
     ck_assert(cli.full && cli.json);
     rf_cli_free(&cli);
 }
-END_TEST
 
 /* To be freed by the caller. */
 static char *help_of(enum rf_command topic)
@@ -298,7 +287,7 @@ static bool has_option(const char *help, const char *name)
     return has;
 }
 
-START_TEST(test_cli_help_of_a_command_has_the_options_that_it_takes)
+TEST(test_cli_help_of_a_command_has_the_options_that_it_takes)
 {
     for (unsigned c = 0; c < RF_CMD_HELP; c++) {
         char *help = help_of(c);
@@ -319,9 +308,8 @@ START_TEST(test_cli_help_of_a_command_has_the_options_that_it_takes)
         free(help);
     }
 }
-END_TEST
 
-START_TEST(test_cli_help_has_usage_and_an_example_that_is_taken)
+TEST(test_cli_help_has_usage_and_an_example_that_is_taken)
 {
     char *help = help_of(RF_CMD_PREDICT);
     ck_assert_ptr_nonnull(strstr(help, "refit-coord predict --demo [SIZE]"));
@@ -341,9 +329,8 @@ START_TEST(test_cli_help_has_usage_and_an_example_that_is_taken)
         free(example);
     }
 }
-END_TEST
 
-START_TEST(test_cli_help_without_a_command_is_one_screen_of_all)
+TEST(test_cli_help_without_a_command_is_one_screen_of_all)
 {
     char *help = help_of(RF_CMD_HELP);
     size_t lines = 0;
@@ -357,31 +344,4 @@ START_TEST(test_cli_help_without_a_command_is_one_screen_of_all)
         free(line);
     }
     free(help);
-}
-END_TEST
-
-Suite *test_cli_suite(void);
-Suite *test_cli_suite(void)
-{
-    Suite *suite = suite_create("cli");
-    TCase *tests = tcase_create("cli");
-    tcase_add_test(tests, test_cli_a_file_alone_is_a_run);
-    tcase_add_test(tests, test_cli_options_may_stand_anywhere);
-    tcase_add_test(tests, test_cli_resume_names_its_folder);
-    tcase_add_test(tests,
-                   test_cli_takes_many_sets_and_still_sees_later_options);
-    tcase_add_test(tests, test_cli_repeat_is_a_whole_number);
-    tcase_add_test(tests, test_cli_knows_every_command);
-    tcase_add_test(tests, test_cli_compare_takes_two_folders_and_a_threshold);
-    tcase_add_test(tests, test_cli_help_and_version_need_no_file);
-    tcase_add_loop_test(tests, test_cli_refuses_with_a_reason, 0,
-                        (int)RF_ARRAY_SIZE(wrong));
-    tcase_add_test(tests, test_cli_full_is_json);
-    tcase_add_test(tests, test_cli_help_is_about_the_command_that_is_named);
-    tcase_add_test(tests,
-                   test_cli_help_of_a_command_has_the_options_that_it_takes);
-    tcase_add_test(tests, test_cli_help_has_usage_and_an_example_that_is_taken);
-    tcase_add_test(tests, test_cli_help_without_a_command_is_one_screen_of_all);
-    suite_add_tcase(suite, tests);
-    return suite;
 }

@@ -1,5 +1,4 @@
 /* What the progress line says. */
-#include <check.h>
 #include <stdio.h>
 #include <string.h>
 #include <unistd.h>
@@ -8,8 +7,9 @@
 #include "common/log.h"
 #include "coordinator/commands/progress.h"
 #include "tests/unit/coordinator/reports/report_lab.h"
+#include "tests/unit/unit.h"
 
-START_TEST(test_progress_share_and_clock)
+TEST(test_progress_share_and_clock)
 {
     struct rf_run_view view = {.n_scenarios = 4, .n_iterations = 10};
     char text[32];
@@ -27,9 +27,8 @@ START_TEST(test_progress_share_and_clock)
     ck_assert_str_eq(rf_progress_clock(65, text), "1:05");
     ck_assert_str_eq(rf_progress_clock(3723, text), "1:02:03");
 }
-END_TEST
 
-START_TEST(test_progress_line_fits_the_terminal)
+TEST(test_progress_line_fits_the_terminal)
 {
     struct rf_run_view view = {.n_scenarios = 2, .scenario_at = 2};
     char line[256];
@@ -45,9 +44,8 @@ START_TEST(test_progress_line_fits_the_terminal)
     rf_progress_line(&view, "name: running", "", 0, line, 256);
     ck_assert_str_eq(line, "");
 }
-END_TEST
 
-START_TEST(test_progress_of_a_scenario_says_what_was_measured)
+TEST(test_progress_of_a_scenario_says_what_was_measured)
 {
     json_t *result = result_record("s", "ok", 52.125, 0.91);
     char text[128];
@@ -74,11 +72,10 @@ START_TEST(test_progress_of_a_scenario_says_what_was_measured)
                            "1.50 GB/s");
     json_decref(result);
 }
-END_TEST
 
 /* The ratio is what the table is about, and a bound that is none says nothing.
  */
-START_TEST(test_progress_of_a_scenario_has_one_headline)
+TEST(test_progress_of_a_scenario_has_one_headline)
 {
     json_t *result = result_record("s", "ok", 36.5, 1.3);
     char text[128];
@@ -102,9 +99,8 @@ START_TEST(test_progress_of_a_scenario_has_one_headline)
     ck_assert_str_eq(text, "s: ok, median 36.500 ms, 1.50 GB/s");
     json_decref(result);
 }
-END_TEST
 
-START_TEST(test_progress_says_how_much_of_a_checkpoint_is_read)
+TEST(test_progress_says_how_much_of_a_checkpoint_is_read)
 {
     struct rf_run_view view = {.n_scenarios = 1};
     char text[80];
@@ -115,7 +111,6 @@ START_TEST(test_progress_says_how_much_of_a_checkpoint_is_read)
     rf_progress_reading(&view, text);
     ck_assert_str_eq(text, ", 1.20 GB of 3.08 GB read");
 }
-END_TEST
 
 static char logged[256];
 
@@ -126,7 +121,7 @@ static void take_line(enum rf_log_level level, const char *line, void *data)
     snprintf(logged, sizeof(logged), "%s", line);
 }
 
-START_TEST(test_progress_without_a_terminal_says_what_time_is_left)
+TEST(test_progress_without_a_terminal_says_what_time_is_left)
 {
     struct rf_run_view view = {.n_scenarios = 2,
                                .n_iterations = 4,
@@ -157,21 +152,4 @@ START_TEST(test_progress_without_a_terminal_says_what_time_is_left)
     rf_stderr_writer_destroy(output);
     close(ends[0]);
     close(ends[1]);
-}
-END_TEST
-
-Suite *test_progress_suite(void);
-Suite *test_progress_suite(void)
-{
-    Suite *suite = suite_create("progress");
-    TCase *tests = tcase_create("progress");
-    tcase_add_test(tests, test_progress_share_and_clock);
-    tcase_add_test(tests, test_progress_line_fits_the_terminal);
-    tcase_add_test(tests, test_progress_says_how_much_of_a_checkpoint_is_read);
-    tcase_add_test(tests, test_progress_of_a_scenario_says_what_was_measured);
-    tcase_add_test(tests, test_progress_of_a_scenario_has_one_headline);
-    tcase_add_test(tests,
-                   test_progress_without_a_terminal_says_what_time_is_left);
-    suite_add_tcase(suite, tests);
-    return suite;
 }

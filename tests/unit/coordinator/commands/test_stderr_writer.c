@@ -1,5 +1,4 @@
 /* Lines and a status on a descriptor whose reader may not read. */
-#include <check.h>
 #include <fcntl.h>
 #include <pthread.h>
 #include <signal.h>
@@ -11,6 +10,7 @@
 #include "common/log.h"
 #include "common/mem.h"
 #include "coordinator/commands/stderr_writer.h"
+#include "tests/unit/unit.h"
 
 #define LONG_MS 60000
 #define NODES 4096
@@ -69,7 +69,9 @@ static void stop_reader(void)
     ck_assert_int_eq(fcntl(ends[1], F_SETFL, flags), 0);
 }
 
-START_TEST(test_output_draws_the_status_below_lines)
+FIXTURE(set_up, tear_down)
+
+TEST(test_output_draws_the_status_below_lines)
 {
     char *text;
     rf_stderr_writer_line(output, "one");
@@ -82,9 +84,8 @@ START_TEST(test_output_draws_the_status_below_lines)
     ck_assert_str_eq(text, "one\n[#.]\r\033[Ktwo\n[#.]\r\033[K");
     free(text);
 }
-END_TEST
 
-START_TEST(test_output_that_is_not_read_holds_up_nobody_and_counts_losses)
+TEST(test_output_that_is_not_read_holds_up_nobody_and_counts_losses)
 {
     char line[100], *text, *at, *save = NULL;
     unsigned long long came = 0, lost = 0, n;
@@ -107,10 +108,9 @@ START_TEST(test_output_that_is_not_read_holds_up_nobody_and_counts_losses)
     ck_assert_uint_eq(came + lost, MANY);
     free(text);
 }
-END_TEST
 
 /* Without them nobody could start these agents. */
-START_TEST(test_output_holds_the_commands_of_thousands_of_nodes)
+TEST(test_output_holds_the_commands_of_thousands_of_nodes)
 {
     char command[400], *text;
     size_t came = 0;
@@ -128,9 +128,8 @@ START_TEST(test_output_holds_the_commands_of_thousands_of_nodes)
     ck_assert_uint_eq(came, NODES);
     free(text);
 }
-END_TEST
 
-START_TEST(test_output_that_is_not_read_keeps_the_last_status_only)
+TEST(test_output_that_is_not_read_keeps_the_last_status_only)
 {
     char status[32], *text;
     unsigned shown = 0;
@@ -147,16 +146,6 @@ START_TEST(test_output_that_is_not_read_keeps_the_last_status_only)
     ck_assert_uint_le(shown, 2); /* the one it was stuck with, the last */
     free(text);
 }
-END_TEST
-
-START_TEST(test_output_ends_though_it_is_not_read)
-{
-    stop_reader();
-    rf_stderr_writer_line(output, "never read");
-    rf_stderr_writer_end(output, 10);
-    rf_stderr_writer_line(output, "nor is this");
-}
-END_TEST
 
 static void *log_lines(void *data)
 {
@@ -167,7 +156,7 @@ static void *log_lines(void *data)
 }
 
 /* One that were taken would end the program. */
-START_TEST(test_output_takes_no_signal_that_callers_hold_back)
+TEST(test_output_takes_no_signal_that_callers_hold_back)
 {
     sigset_t one, pending;
     sigemptyset(&one);
@@ -178,9 +167,8 @@ START_TEST(test_output_takes_no_signal_that_callers_hold_back)
     ck_assert_int_eq(sigismember(&pending, SIGTERM), 1);
     free(all_written());
 }
-END_TEST
 
-START_TEST(test_output_takes_the_log_of_all_threads)
+TEST(test_output_takes_the_log_of_all_threads)
 {
     char one[] = "one", two[] = "two", *text, *at, *save = NULL;
     unsigned next[2] = {0}, number;
@@ -201,25 +189,14 @@ START_TEST(test_output_takes_the_log_of_all_threads)
     ck_assert_uint_eq(next[1], 1000);
     free(text);
 }
-END_TEST
 
-Suite *test_stderr_writer_suite(void);
-Suite *test_stderr_writer_suite(void)
+CASE("stuck")
+FIXTURE(set_up, NULL) /* its thread is stuck */
+
+TEST(test_output_ends_though_it_is_not_read)
 {
-    Suite *suite = suite_create("stderr_writer");
-    TCase *tests = tcase_create("output"), *stuck = tcase_create("stuck");
-    tcase_add_checked_fixture(tests, set_up, tear_down);
-    tcase_add_test(tests, test_output_draws_the_status_below_lines);
-    tcase_add_test(
-        tests, test_output_that_is_not_read_holds_up_nobody_and_counts_losses);
-    tcase_add_test(tests,
-                   test_output_that_is_not_read_keeps_the_last_status_only);
-    tcase_add_test(tests, test_output_holds_the_commands_of_thousands_of_nodes);
-    tcase_add_test(tests, test_output_takes_no_signal_that_callers_hold_back);
-    tcase_add_test(tests, test_output_takes_the_log_of_all_threads);
-    suite_add_tcase(suite, tests);
-    tcase_add_checked_fixture(stuck, set_up, NULL); /* its thread is stuck */
-    tcase_add_test(stuck, test_output_ends_though_it_is_not_read);
-    suite_add_tcase(suite, stuck);
-    return suite;
+    stop_reader();
+    rf_stderr_writer_line(output, "never read");
+    rf_stderr_writer_end(output, 10);
+    rf_stderr_writer_line(output, "nor is this");
 }

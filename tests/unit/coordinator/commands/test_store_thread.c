@@ -1,5 +1,4 @@
 /* Files stored beside a loop. */
-#include <check.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -8,6 +7,7 @@
 
 #include "common/mem.h"
 #include "coordinator/commands/store_thread.h"
+#include "tests/unit/unit.h"
 
 static struct told {
     unsigned times;
@@ -53,7 +53,7 @@ static void check_line(const char *path, const char *expected)
     fclose(file);
 }
 
-START_TEST(test_storing_keeps_the_loop_alive_until_the_file_is_there)
+TEST(test_storing_keeps_the_loop_alive_until_the_file_is_there)
 {
     char folder[] = "/tmp/refit-storing-XXXXXX";
     char *path;
@@ -65,9 +65,8 @@ START_TEST(test_storing_keeps_the_loop_alive_until_the_file_is_there)
     rmdir(folder);
     free(path);
 }
-END_TEST
 
-START_TEST(test_storing_makes_the_text_of_a_record)
+TEST(test_storing_makes_the_text_of_a_record)
 {
     char folder[] = "/tmp/refit-storing-XXXXXX", path[64];
     json_t *record = json_pack("[]");
@@ -82,16 +81,14 @@ START_TEST(test_storing_makes_the_text_of_a_record)
     unlink(path);
     rmdir(folder);
 }
-END_TEST
 
-START_TEST(test_storing_tells_why_a_file_cannot_be_stored)
+TEST(test_storing_tells_why_a_file_cannot_be_stored)
 {
     ck_assert_int_eq(store("/dev/null/file", true, 0), RF_ERR_IO);
     ck_assert_ptr_nonnull(strstr(seen.why.text, "/dev/null/file"));
 }
-END_TEST
 
-START_TEST(test_storing_makes_only_the_folders_it_is_told_to_make)
+TEST(test_storing_makes_only_the_folders_it_is_told_to_make)
 {
     char folder[] = "/tmp/refit-storing-XXXXXX", path[64];
     ck_assert_ptr_nonnull(mkdtemp(folder));
@@ -109,10 +106,9 @@ START_TEST(test_storing_makes_only_the_folders_it_is_told_to_make)
     ck_assert_int_eq(rmdir(path), 0);
     rmdir(folder);
 }
-END_TEST
 
 /* Whose is the link that has the file's name? */
-START_TEST(test_storing_replaces_own_links_and_follows_others)
+TEST(test_storing_replaces_own_links_and_follows_others)
 {
     char folder[] = "/tmp/refit-storing-XXXXXX", link[64], target[64];
     struct stat file;
@@ -131,21 +127,4 @@ START_TEST(test_storing_replaces_own_links_and_follows_others)
     ck_assert_int_eq(access(target, F_OK), -1);
     unlink(link);
     rmdir(folder);
-}
-END_TEST
-
-Suite *test_store_thread_suite(void);
-Suite *test_store_thread_suite(void)
-{
-    Suite *suite = suite_create("store_thread");
-    TCase *tests = tcase_create("store_thread");
-    tcase_add_test(tests,
-                   test_storing_keeps_the_loop_alive_until_the_file_is_there);
-    tcase_add_test(tests, test_storing_makes_the_text_of_a_record);
-    tcase_add_test(tests, test_storing_tells_why_a_file_cannot_be_stored);
-    tcase_add_test(tests,
-                   test_storing_makes_only_the_folders_it_is_told_to_make);
-    tcase_add_test(tests, test_storing_replaces_own_links_and_follows_others);
-    suite_add_tcase(suite, tests);
-    return suite;
 }

@@ -1,9 +1,9 @@
 /* A configuration written down so that it needs no other file. */
-#include <check.h>
 #include <unistd.h>
 
 #include "coordinator/config/complete.h"
 #include "tests/lib/quotes.h"
+#include "tests/unit/unit.h"
 
 #define MODEL                                                                  \
     "'model': {'megatron': {'num_layers': 2, 'hidden_size': 64, "              \
@@ -31,7 +31,7 @@ static const char *text_at(const json_t *object, const char *part,
         json_object_get(json_object_get(object, part), key));
 }
 
-START_TEST(test_complete_means_the_same_in_another_folder)
+TEST(test_complete_means_the_same_in_another_folder)
 {
     struct rf_config *config = parse(
         "{'name': 't', 'launch': {'timeout_s': 7, 'env': {'A': 'b'}}, "
@@ -56,9 +56,8 @@ START_TEST(test_complete_means_the_same_in_another_folder)
     json_decref(first);
     rf_config_destroy(config);
 }
-END_TEST
 
-START_TEST(test_complete_has_absolute_paths_and_defaults)
+TEST(test_complete_has_absolute_paths_and_defaults)
 {
     struct rf_config *config = parse(
         "{'launch': {'method': 'local', 'worker': 'bin/worker', "
@@ -80,16 +79,4 @@ START_TEST(test_complete_has_absolute_paths_and_defaults)
         "/keys/id");
     json_decref(out);
     rf_config_destroy(config);
-}
-END_TEST
-
-Suite *test_complete_suite(void);
-Suite *test_complete_suite(void)
-{
-    Suite *suite = suite_create("complete");
-    TCase *tests = tcase_create("complete");
-    tcase_add_test(tests, test_complete_means_the_same_in_another_folder);
-    tcase_add_test(tests, test_complete_has_absolute_paths_and_defaults);
-    suite_add_tcase(suite, tests);
-    return suite;
 }

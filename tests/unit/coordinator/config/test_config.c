@@ -1,6 +1,5 @@
 /* cluster.json: what is read, how matrices expand, what is refused and where
  * the error points. */
-#include <check.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -13,6 +12,7 @@
 #include "planner/model/model.h"
 #include "tests/lib/quoted.h"
 #include "tests/lib/quotes.h"
+#include "tests/unit/unit.h"
 
 #define MODEL                                                                  \
     "'model': {'megatron': {'num_layers': 2, 'hidden_size': 64, "              \
@@ -43,7 +43,7 @@ static struct rf_config *read_good(const char *text)
     return config;
 }
 
-START_TEST(test_config_fills_in_defaults)
+TEST(test_config_fills_in_defaults)
 {
     struct rf_config *config = read_good(FILE_WITH(NODES, SCENARIO));
     ck_assert_str_eq(config->name, "t");
@@ -62,9 +62,8 @@ START_TEST(test_config_fills_in_defaults)
     ck_assert_uint_eq(config->n_scenarios, 1);
     rf_config_destroy(config);
 }
-END_TEST
 
-START_TEST(test_config_reads_nodes_launch_and_control)
+TEST(test_config_reads_nodes_launch_and_control)
 {
     struct rf_config *config = read_good(FILE_WITH(
         "'launch': {'method': 'local', 'env': {'A_1': 'x'}, 'known_hosts': "
@@ -91,9 +90,8 @@ START_TEST(test_config_reads_nodes_launch_and_control)
                      "x");
     rf_config_destroy(config);
 }
-END_TEST
 
-START_TEST(test_config_paths_are_relative_to_the_file)
+TEST(test_config_paths_are_relative_to_the_file)
 {
     char *path;
     setenv("HOME", "/home/u", 1);
@@ -110,9 +108,8 @@ START_TEST(test_config_paths_are_relative_to_the_file)
     ck_assert_str_eq(path, "x");
     free(path);
 }
-END_TEST
 
-START_TEST(test_config_places_the_disk_folder_beside_the_file)
+TEST(test_config_places_the_disk_folder_beside_the_file)
 {
     static const char *const expected[] = {"/tmp/dir/x", "/x", "/home/u/x"};
     struct rf_config *config;
@@ -130,9 +127,8 @@ START_TEST(test_config_places_the_disk_folder_beside_the_file)
     }
     rf_config_destroy(config);
 }
-END_TEST
 
-START_TEST(test_config_lists_make_a_matrix_first_axis_slowest)
+TEST(test_config_lists_make_a_matrix_first_axis_slowest)
 {
     static const char *const names[] = {
         "s-method=host-train.tp=1", "s-method=host-train.tp=2",
@@ -155,10 +151,9 @@ START_TEST(test_config_lists_make_a_matrix_first_axis_slowest)
     }
     rf_config_destroy(config);
 }
-END_TEST
 
 /* Names of members may have what names of scenarios may have. */
-START_TEST(test_config_members_are_called_as_the_file_spells_their_values)
+TEST(test_config_members_are_called_as_the_file_spells_their_values)
 {
     struct rf_config *config = read_good(
         FILE_WITH(NODES, "{'name': 's', 'method': ['ucx-cuda', 'nccl'], "
@@ -168,9 +163,8 @@ START_TEST(test_config_members_are_called_as_the_file_spells_their_values)
                      "s-method=ucx-cuda-model=a-b=c_d");
     rf_config_destroy(config);
 }
-END_TEST
 
-START_TEST(test_config_lists_by_nature_are_no_axes)
+TEST(test_config_lists_by_nature_are_no_axes)
 {
     struct rf_config *config = read_good(FILE_WITH(
         NODES, "{'name': 's', 'mode': 'disaggregated', 'train': {'tp': 1, "
@@ -179,9 +173,8 @@ START_TEST(test_config_lists_by_nature_are_no_axes)
     ck_assert_str_eq(config->scenarios[0].name, "s");
     rf_config_destroy(config);
 }
-END_TEST
 
-START_TEST(test_config_select_matches_members_and_their_scenario)
+TEST(test_config_select_matches_members_and_their_scenario)
 {
     static const char *const text =
         FILE_WITH(NODES, "{'name': 'm', 'iterations': [1, 2], 'train': {}, "
@@ -201,9 +194,8 @@ START_TEST(test_config_select_matches_members_and_their_scenario)
         RF_ERR_USAGE);
     rf_config_destroy(config);
 }
-END_TEST
 
-START_TEST(test_config_plan_needs_no_nodes_a_run_does)
+TEST(test_config_plan_needs_no_nodes_a_run_does)
 {
     struct rf_config *config = NULL;
     struct rf_err err = {0};
@@ -213,7 +205,6 @@ START_TEST(test_config_plan_needs_no_nodes_a_run_does)
     ck_assert_int_eq(read_text(text, true, &config, &err), RF_ERR_CONFIG);
     ck_assert(strstr(err.text, "nodes") != NULL);
 }
-END_TEST
 
 static const struct {
     const char *text, *path, *rule;
@@ -315,7 +306,7 @@ static const struct {
     {"{" NODES ", " MODEL "}", "$", "scenarios"},
 };
 
-START_TEST(test_config_errors_name_place_and_rule)
+LOOP_TEST(test_config_errors_name_place_and_rule, RF_ARRAY_SIZE(wrong))
 {
     struct rf_config *config = NULL;
     struct rf_err err = {0};
@@ -326,9 +317,8 @@ START_TEST(test_config_errors_name_place_and_rule)
     ck_assert_msg(strncmp(err.text, place, strlen(place)) == 0, "%s", err.text);
     ck_assert_msg(strstr(err.text, wrong[_i].rule) != NULL, "%s", err.text);
 }
-END_TEST
 
-START_TEST(test_config_refuses_a_matrix_that_is_too_large)
+TEST(test_config_refuses_a_matrix_that_is_too_large)
 {
     struct rf_config *config = NULL;
     struct rf_err err = {0};
@@ -347,9 +337,8 @@ START_TEST(test_config_refuses_a_matrix_that_is_too_large)
     free(list);
     free(text);
 }
-END_TEST
 
-START_TEST(test_config_refuses_a_list_that_is_too_long)
+TEST(test_config_refuses_a_list_that_is_too_long)
 {
     struct rf_config *config = NULL;
     struct rf_err err = {0};
@@ -367,9 +356,8 @@ START_TEST(test_config_refuses_a_list_that_is_too_long)
     ck_assert_str_eq(err.text, "c.json: $.scenarios[4096]: more than 4096 "
                                "scenarios: 4096 before this one");
 }
-END_TEST
 
-START_TEST(test_config_knows_a_model_file)
+TEST(test_config_knows_a_model_file)
 {
     json_t *model = json_pack("{s:s}", "model_type", "llama");
     json_t *cluster = json_pack("{s:s, s:[]}", "model_type", "x", "scenarios");
@@ -378,7 +366,6 @@ START_TEST(test_config_knows_a_model_file)
     json_decref(model);
     json_decref(cluster);
 }
-END_TEST
 
 /* --- files ---------------------------------------------------------------- */
 
@@ -419,136 +406,8 @@ static enum rf_status load(struct rf_config **out, struct rf_err *err)
     return status;
 }
 
-START_TEST(test_config_inlines_the_model_file)
-{
-    struct rf_config *config = NULL;
-    struct rf_err err = {0};
-    write_text("m.json", "{'model_type': 'llama', 'hidden_size': 64, "
-                         "'num_hidden_layers': 2, 'num_attention_heads': 4, "
-                         "'num_key_value_heads': 2, 'intermediate_size': 128, "
-                         "'vocab_size': 256, 'tie_word_embeddings': false}");
-    write_text("cluster.json",
-               "{" NODES ", 'model': {'config': 'm.json', 'num_layers': 1}, "
-               "'scenarios': [" SCENARIO "]}");
-    ck_assert_msg(load(&config, &err) == RF_OK, "%s", err.text);
-    ck_assert(json_is_object(json_object_get(config->model, "config")));
-    ck_assert_int_eq(
-        json_integer_value(json_object_get(config->model, "num_layers")), 1);
-    ck_assert_str_eq(json_string_value(json_object_get(config->model, "name")),
-                     "m.json (num_layers 1)");
-    rf_config_destroy(config);
-}
-END_TEST
-
-/* One file with one 2 × 3 tensor of F32. */
-static void write_safetensors(const char *name, uint64_t announced)
-{
-    static const char header[] =
-        "{'a.weight':{'dtype':'F32','shape':[2,3],'data_offsets':[0,24]}}";
-    uint8_t bytes[8 + sizeof(header) - 1 + 24] = {0};
-    uint64_t size = announced > 0 ? announced : sizeof(header) - 1;
-    for (int i = 0; i < 8; i++) {
-        bytes[i] = (uint8_t)(size >> (8 * i));
-    }
-    memcpy(bytes + 8, Q(header), sizeof(header) - 1);
-    write_file(name, bytes, sizeof(bytes));
-}
-
-#define CHECKPOINT                                                             \
-    "{" NODES ", 'model': {'checkpoint': '.'}, 'scenarios': [{'name': 's', "   \
-    "'train': {'layout': 'fsdp'}, 'infer': {'layout': 'fsdp'}}]}"
-
-START_TEST(test_config_reads_the_headers_of_a_checkpoint)
-{
-    struct rf_config *config = NULL;
-    struct rf_err err = {0};
-    const json_t *tensor;
-    write_safetensors("model.safetensors", 0);
-    write_text("cluster.json", CHECKPOINT);
-    ck_assert_msg(load(&config, &err) == RF_OK, "%s", err.text);
-    tensor =
-        json_object_get(json_object_get(config->model, "manifest"), "a.weight");
-    ck_assert_str_eq(json_string_value(json_object_get(tensor, "file")),
-                     "model.safetensors");
-    ck_assert_ptr_null(json_object_get(config->model, "checkpoint"));
-    ck_assert_str_eq(
-        json_string_value(json_object_get(config->model, "folder")), folder);
-    rf_config_destroy(config);
-}
-END_TEST
-
-START_TEST(test_config_leaves_a_checkpoint_that_is_not_here_to_the_nodes)
-{
-    struct rf_config *config = NULL;
-    struct rf_err err = {0};
-    json_t *headers = json_pack("{s:{}, s:s}", "manifest", "folder", "/x");
-    char *path = rf_xasprintf("%s/absent", folder);
-    write_text("cluster.json",
-               "{" NODES ", 'model': {'checkpoint': 'absent'}, 'scenarios': "
-               "[{'name': 's', 'train': {}, 'infer': {}}]}");
-    ck_assert_msg(load(&config, &err) == RF_OK, "%s", err.text);
-    ck_assert_str_eq(rf_config_checkpoint(config), path);
-    ck_assert_str_eq(json_string_value(json_object_get(config->model, "name")),
-                     "absent");
-    rf_config_add_headers(config, headers);
-    ck_assert_ptr_null(rf_config_checkpoint(config));
-    ck_assert_ptr_nonnull(json_object_get(config->model, "manifest"));
-    json_decref(headers);
-    rf_config_destroy(config);
-    free(path);
-}
-END_TEST
-
-START_TEST(test_config_refuses_checkpoints_that_lie)
-{
-    struct rf_config *config = NULL;
-    struct rf_err err = {0};
-    write_text("cluster.json", CHECKPOINT);
-    if (_i == 0) {
-        write_safetensors("model.safetensors", UINT64_MAX);
-    } else if (_i == 1) {
-        write_text("model.safetensors", "short");
-    } else if (_i == 2) {
-        write_text("model.safetensors.index.json",
-                   "{'weight_map': {'a': '../../etc/passwd'}}");
-    } else if (_i == 3) {
-        write_text("model.safetensors.index.json",
-                   "{'weight_map': {'a': 'absent.safetensors'}}");
-    }
-    ck_assert_int_eq(load(&config, &err), RF_ERR_CONFIG);
-    ck_assert_msg(strstr(err.text, "$.model.checkpoint") != NULL, "%s",
-                  err.text);
-}
-END_TEST
-
-START_TEST(test_config_refuses_files_that_are_none)
-{
-    struct rf_config *config = NULL;
-    struct rf_err err = {0};
-    ck_assert_int_eq(rf_config_load(folder, NULL, true, &config, &err),
-                     RF_ERR_CONFIG);
-    ck_assert_int_eq(rf_config_load("/dev/zero", NULL, true, &config, &err),
-                     RF_ERR_CONFIG);
-    ck_assert_int_eq(rf_config_load("/nonexistent", NULL, true, &config, &err),
-                     RF_ERR_CONFIG);
-}
-END_TEST
-
-static TCase *file_tests(void)
-{
-    TCase *tests = tcase_create("files");
-    tcase_add_checked_fixture(tests, make_folder, remove_folder);
-    tcase_add_test(tests, test_config_inlines_the_model_file);
-    tcase_add_test(tests, test_config_reads_the_headers_of_a_checkpoint);
-    tcase_add_test(
-        tests, test_config_leaves_a_checkpoint_that_is_not_here_to_the_nodes);
-    tcase_add_loop_test(tests, test_config_refuses_checkpoints_that_lie, 0, 5);
-    tcase_add_test(tests, test_config_refuses_files_that_are_none);
-    return tests;
-}
-
 /* What BOOT could not carry is refused before anything is launched. */
-START_TEST(test_config_limits_the_environment)
+TEST(test_config_limits_the_environment)
 {
     static const struct {
         int n, bytes;
@@ -582,31 +441,116 @@ START_TEST(test_config_limits_the_environment)
         free(value);
     }
 }
-END_TEST
 
-Suite *test_config_suite(void);
-Suite *test_config_suite(void)
+CASE("files")
+FIXTURE(make_folder, remove_folder)
+
+TEST(test_config_inlines_the_model_file)
 {
-    Suite *suite = suite_create("config");
-    TCase *tests = tcase_create("config");
-    tcase_add_test(tests, test_config_fills_in_defaults);
-    tcase_add_test(tests, test_config_reads_nodes_launch_and_control);
-    tcase_add_test(tests, test_config_paths_are_relative_to_the_file);
-    tcase_add_test(tests, test_config_places_the_disk_folder_beside_the_file);
-    tcase_add_test(tests, test_config_lists_make_a_matrix_first_axis_slowest);
-    tcase_add_test(
-        tests, test_config_members_are_called_as_the_file_spells_their_values);
-    tcase_add_test(tests, test_config_lists_by_nature_are_no_axes);
-    tcase_add_test(tests,
-                   test_config_select_matches_members_and_their_scenario);
-    tcase_add_test(tests, test_config_plan_needs_no_nodes_a_run_does);
-    tcase_add_loop_test(tests, test_config_errors_name_place_and_rule, 0,
-                        (int)RF_ARRAY_SIZE(wrong));
-    tcase_add_test(tests, test_config_refuses_a_matrix_that_is_too_large);
-    tcase_add_test(tests, test_config_refuses_a_list_that_is_too_long);
-    tcase_add_test(tests, test_config_knows_a_model_file);
-    suite_add_tcase(suite, tests);
-    tcase_add_test(tests, test_config_limits_the_environment);
-    suite_add_tcase(suite, file_tests());
-    return suite;
+    struct rf_config *config = NULL;
+    struct rf_err err = {0};
+    write_text("m.json", "{'model_type': 'llama', 'hidden_size': 64, "
+                         "'num_hidden_layers': 2, 'num_attention_heads': 4, "
+                         "'num_key_value_heads': 2, 'intermediate_size': 128, "
+                         "'vocab_size': 256, 'tie_word_embeddings': false}");
+    write_text("cluster.json",
+               "{" NODES ", 'model': {'config': 'm.json', 'num_layers': 1}, "
+               "'scenarios': [" SCENARIO "]}");
+    ck_assert_msg(load(&config, &err) == RF_OK, "%s", err.text);
+    ck_assert(json_is_object(json_object_get(config->model, "config")));
+    ck_assert_int_eq(
+        json_integer_value(json_object_get(config->model, "num_layers")), 1);
+    ck_assert_str_eq(json_string_value(json_object_get(config->model, "name")),
+                     "m.json (num_layers 1)");
+    rf_config_destroy(config);
+}
+
+/* One file with one 2 × 3 tensor of F32. */
+static void write_safetensors(const char *name, uint64_t announced)
+{
+    static const char header[] =
+        "{'a.weight':{'dtype':'F32','shape':[2,3],'data_offsets':[0,24]}}";
+    uint8_t bytes[8 + sizeof(header) - 1 + 24] = {0};
+    uint64_t size = announced > 0 ? announced : sizeof(header) - 1;
+    for (int i = 0; i < 8; i++) {
+        bytes[i] = (uint8_t)(size >> (8 * i));
+    }
+    memcpy(bytes + 8, Q(header), sizeof(header) - 1);
+    write_file(name, bytes, sizeof(bytes));
+}
+
+#define CHECKPOINT                                                             \
+    "{" NODES ", 'model': {'checkpoint': '.'}, 'scenarios': [{'name': 's', "   \
+    "'train': {'layout': 'fsdp'}, 'infer': {'layout': 'fsdp'}}]}"
+
+TEST(test_config_reads_the_headers_of_a_checkpoint)
+{
+    struct rf_config *config = NULL;
+    struct rf_err err = {0};
+    const json_t *tensor;
+    write_safetensors("model.safetensors", 0);
+    write_text("cluster.json", CHECKPOINT);
+    ck_assert_msg(load(&config, &err) == RF_OK, "%s", err.text);
+    tensor =
+        json_object_get(json_object_get(config->model, "manifest"), "a.weight");
+    ck_assert_str_eq(json_string_value(json_object_get(tensor, "file")),
+                     "model.safetensors");
+    ck_assert_ptr_null(json_object_get(config->model, "checkpoint"));
+    ck_assert_str_eq(
+        json_string_value(json_object_get(config->model, "folder")), folder);
+    rf_config_destroy(config);
+}
+
+TEST(test_config_leaves_a_checkpoint_that_is_not_here_to_the_nodes)
+{
+    struct rf_config *config = NULL;
+    struct rf_err err = {0};
+    json_t *headers = json_pack("{s:{}, s:s}", "manifest", "folder", "/x");
+    char *path = rf_xasprintf("%s/absent", folder);
+    write_text("cluster.json",
+               "{" NODES ", 'model': {'checkpoint': 'absent'}, 'scenarios': "
+               "[{'name': 's', 'train': {}, 'infer': {}}]}");
+    ck_assert_msg(load(&config, &err) == RF_OK, "%s", err.text);
+    ck_assert_str_eq(rf_config_checkpoint(config), path);
+    ck_assert_str_eq(json_string_value(json_object_get(config->model, "name")),
+                     "absent");
+    rf_config_add_headers(config, headers);
+    ck_assert_ptr_null(rf_config_checkpoint(config));
+    ck_assert_ptr_nonnull(json_object_get(config->model, "manifest"));
+    json_decref(headers);
+    rf_config_destroy(config);
+    free(path);
+}
+
+LOOP_TEST(test_config_refuses_checkpoints_that_lie, 5)
+{
+    struct rf_config *config = NULL;
+    struct rf_err err = {0};
+    write_text("cluster.json", CHECKPOINT);
+    if (_i == 0) {
+        write_safetensors("model.safetensors", UINT64_MAX);
+    } else if (_i == 1) {
+        write_text("model.safetensors", "short");
+    } else if (_i == 2) {
+        write_text("model.safetensors.index.json",
+                   "{'weight_map': {'a': '../../etc/passwd'}}");
+    } else if (_i == 3) {
+        write_text("model.safetensors.index.json",
+                   "{'weight_map': {'a': 'absent.safetensors'}}");
+    }
+    ck_assert_int_eq(load(&config, &err), RF_ERR_CONFIG);
+    ck_assert_msg(strstr(err.text, "$.model.checkpoint") != NULL, "%s",
+                  err.text);
+}
+
+TEST(test_config_refuses_files_that_are_none)
+{
+    struct rf_config *config = NULL;
+    struct rf_err err = {0};
+    ck_assert_int_eq(rf_config_load(folder, NULL, true, &config, &err),
+                     RF_ERR_CONFIG);
+    ck_assert_int_eq(rf_config_load("/dev/zero", NULL, true, &config, &err),
+                     RF_ERR_CONFIG);
+    ck_assert_int_eq(rf_config_load("/nonexistent", NULL, true, &config, &err),
+                     RF_ERR_CONFIG);
 }

@@ -1,11 +1,11 @@
 /* "variables" and "defaults" of cluster.json. */
-#include <check.h>
 #include <string.h>
 
 #include "common/log.h"
 #include "common/mem.h"
 #include "coordinator/config/config.h"
 #include "tests/lib/quotes.h"
+#include "tests/unit/unit.h"
 
 #define BASE                                                                   \
     "'nodes': [{'host': 'a', 'slots': 4}], 'model': {'megatron': "             \
@@ -41,7 +41,7 @@ static void expect_value(const struct rf_config *config, size_t index,
     json_decref(want);
 }
 
-START_TEST(test_suite_scenarios_have_the_defaults_that_they_do_not_override)
+TEST(test_suite_scenarios_have_the_defaults_that_they_do_not_override)
 {
     struct rf_config *config = read_good(
         "{" BASE ", 'defaults': {'method': 'tcp', 'iterations': "
@@ -59,9 +59,8 @@ START_TEST(test_suite_scenarios_have_the_defaults_that_they_do_not_override)
     ck_assert_ptr_nonnull(json_object_get(config->document, "defaults"));
     rf_config_destroy(config);
 }
-END_TEST
 
-START_TEST(test_suite_variables_replace_whole_values)
+TEST(test_suite_variables_replace_whole_values)
 {
     struct rf_config *config = read_good(
         "{" BASE ", 'variables': {'n': 4, 'methods': ['host', 'tcp'], 'side': "
@@ -73,9 +72,8 @@ START_TEST(test_suite_variables_replace_whole_values)
                  "{'tp': 2}, 'infer': {'tp': 4}}");
     rf_config_destroy(config);
 }
-END_TEST
 
-START_TEST(test_suite_variables_reach_the_model)
+TEST(test_suite_variables_reach_the_model)
 {
     struct rf_config *config = read_good(
         "{'nodes': [{'host': 'a', 'slots': 1}], 'variables': {'layers': 3}, "
@@ -88,7 +86,6 @@ START_TEST(test_suite_variables_reach_the_model)
         3);
     rf_config_destroy(config);
 }
-END_TEST
 
 /* Keeps the last of the lines; `data` has 256 bytes. */
 static void take_line(enum rf_log_level level, const char *line, void *data)
@@ -97,7 +94,7 @@ static void take_line(enum rf_log_level level, const char *line, void *data)
     snprintf(data, 256, "%s", line);
 }
 
-START_TEST(test_suite_a_variable_that_nothing_uses_is_warned_of)
+TEST(test_suite_a_variable_that_nothing_uses_is_warned_of)
 {
     struct rf_config *config;
     char said[256] = "";
@@ -114,9 +111,8 @@ START_TEST(test_suite_a_variable_that_nothing_uses_is_warned_of)
     ck_assert_msg(strstr(said, "\"$m\"") != NULL, "%s", said);
     rf_config_destroy(config);
 }
-END_TEST
 
-START_TEST(test_suite_slow_scenarios_run_when_asked_for)
+TEST(test_suite_slow_scenarios_run_when_asked_for)
 {
     static const char text[] =
         "{" BASE ", 'defaults': {'train': {}, 'infer': {}}, 'scenarios': "
@@ -138,9 +134,8 @@ START_TEST(test_suite_slow_scenarios_run_when_asked_for)
         rf_config_destroy(config);
     }
 }
-END_TEST
 
-START_TEST(test_suite_counts_what_lists_multiply_to)
+TEST(test_suite_counts_what_lists_multiply_to)
 {
     struct rf_config *config = read_good(
         "{" BASE ", 'defaults': {'train': {}, 'infer': {}}, 'scenarios': "
@@ -151,7 +146,6 @@ START_TEST(test_suite_counts_what_lists_multiply_to)
                      "2 methods x 3 strategies x 1 warmup + 2 infer.tp + 2");
     rf_config_destroy(config);
 }
-END_TEST
 
 static json_int_t layers_of(const struct rf_config *config, size_t index)
 {
@@ -164,7 +158,7 @@ static json_int_t layers_of(const struct rf_config *config, size_t index)
     "{'name': '" name "', 'megatron': {'num_layers': " layers                  \
     ", 'hidden_size': 64, 'num_attention_heads': 4, 'vocab_size': 128}}"
 
-START_TEST(test_suite_models_make_a_matrix)
+TEST(test_suite_models_make_a_matrix)
 {
     struct rf_config *config = read_good(
         "{" BASE ", 'defaults': {'train': {}, 'infer': {}}, 'scenarios': "
@@ -183,9 +177,8 @@ START_TEST(test_suite_models_make_a_matrix)
     }
     rf_config_destroy(config);
 }
-END_TEST
 
-START_TEST(test_suite_a_model_without_a_source_is_the_files_with_other_sizes)
+TEST(test_suite_a_model_without_a_source_is_the_files_with_other_sizes)
 {
     struct rf_config *config = read_good(
         "{'nodes': [{'host': 'a', 'slots': 1}], 'model': {'name': 'm', "
@@ -201,7 +194,6 @@ START_TEST(test_suite_a_model_without_a_source_is_the_files_with_other_sizes)
     ck_assert_ptr_null(json_object_get(model, "name"));
     rf_config_destroy(config);
 }
-END_TEST
 
 static const struct {
     const char *text, *path, *rule;
@@ -234,7 +226,7 @@ static const struct {
      "$.scenarios[0].impossible", "skip"},
 };
 
-START_TEST(test_suite_errors_name_place_and_rule)
+LOOP_TEST(test_suite_errors_name_place_and_rule, RF_ARRAY_SIZE(wrong))
 {
     struct rf_config *config = NULL;
     struct rf_err err = {0};
@@ -244,28 +236,4 @@ START_TEST(test_suite_errors_name_place_and_rule)
     snprintf(place, sizeof(place), "c.json: %s: ", wrong[_i].path);
     ck_assert_msg(strncmp(err.text, place, strlen(place)) == 0, "%s", err.text);
     ck_assert_msg(strstr(err.text, wrong[_i].rule) != NULL, "%s", err.text);
-}
-END_TEST
-
-Suite *test_defaults_suite(void);
-Suite *test_defaults_suite(void)
-{
-    Suite *suite = suite_create("defaults");
-    TCase *tests = tcase_create("defaults");
-    tcase_add_test(
-        tests,
-        test_suite_scenarios_have_the_defaults_that_they_do_not_override);
-    tcase_add_test(tests, test_suite_variables_replace_whole_values);
-    tcase_add_test(tests, test_suite_variables_reach_the_model);
-    tcase_add_test(tests, test_suite_a_variable_that_nothing_uses_is_warned_of);
-    tcase_add_test(tests, test_suite_slow_scenarios_run_when_asked_for);
-    tcase_add_test(tests, test_suite_counts_what_lists_multiply_to);
-    tcase_add_test(tests, test_suite_models_make_a_matrix);
-    tcase_add_test(
-        tests,
-        test_suite_a_model_without_a_source_is_the_files_with_other_sizes);
-    tcase_add_loop_test(tests, test_suite_errors_name_place_and_rule, 0,
-                        (int)RF_ARRAY_SIZE(wrong));
-    suite_add_tcase(suite, tests);
-    return suite;
 }

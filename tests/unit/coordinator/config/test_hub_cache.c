@@ -1,5 +1,4 @@
 /* Models of the Hub: names, the cache's place, and which snapshot is taken. */
-#include <check.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -8,8 +7,9 @@
 #include "common/mem.h"
 #include "coordinator/config/hub_cache.h"
 #include "tests/lib/places.h"
+#include "tests/unit/unit.h"
 
-START_TEST(test_names_of_the_hub_are_told_from_paths)
+TEST(test_names_of_the_hub_are_told_from_paths)
 {
     static const struct {
         const char *text;
@@ -27,9 +27,8 @@ START_TEST(test_names_of_the_hub_are_told_from_paths)
                       cases[i].text);
     }
 }
-END_TEST
 
-START_TEST(test_the_cache_is_where_the_environment_says)
+TEST(test_the_cache_is_where_the_environment_says)
 {
     static const char *const order[][3] = {
         {"HOME", "/h", "/h/.cache/huggingface/hub"},
@@ -48,7 +47,6 @@ START_TEST(test_the_cache_is_where_the_environment_says)
         free(folder);
     }
 }
-END_TEST
 
 /* A file of a cache. */
 static void add(const char *path, const char *text)
@@ -79,7 +77,7 @@ static void check_found(const char *revision, const char *pattern,
     free(folder);
 }
 
-START_TEST(test_main_goes_before_the_newest_snapshot)
+TEST(test_main_goes_before_the_newest_snapshot)
 {
     char folder[] = "/tmp/hub-XXXXXX";
     ck_assert_ptr_nonnull(mkdtemp(folder));
@@ -103,17 +101,4 @@ START_TEST(test_main_goes_before_the_newest_snapshot)
     char *command = rf_xasprintf("rm -r %s", folder);
     ck_assert_int_eq(system(command), 0);
     free(command);
-}
-END_TEST
-
-Suite *test_hub_cache_suite(void);
-Suite *test_hub_cache_suite(void)
-{
-    Suite *suite = suite_create("hub_cache");
-    TCase *tests = tcase_create("hub_cache");
-    tcase_add_test(tests, test_names_of_the_hub_are_told_from_paths);
-    tcase_add_test(tests, test_the_cache_is_where_the_environment_says);
-    tcase_add_test(tests, test_main_goes_before_the_newest_snapshot);
-    suite_add_tcase(suite, tests);
-    return suite;
 }

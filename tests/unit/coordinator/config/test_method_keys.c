@@ -1,11 +1,11 @@
 /* Keys that concern some methods only: "disk", "ucx" and "memory". */
-#include <check.h>
 #include <stdio.h>
 #include <string.h>
 
 #include "common/mem.h"
 #include "coordinator/config/config.h"
 #include "tests/lib/quotes.h"
+#include "tests/unit/unit.h"
 
 #define FILE_WITH(more)                                                        \
     "{'nodes': [{'host': 'a', 'slots': 4}], 'model': {'megatron': "            \
@@ -68,7 +68,8 @@ static const struct {
      "s", 1},
 };
 
-START_TEST(test_method_keys_make_members_of_the_methods_that_use_them)
+LOOP_TEST(test_method_keys_make_members_of_the_methods_that_use_them,
+          RF_ARRAY_SIZE(good))
 {
     struct rf_config *config = NULL;
     struct rf_err err = {0};
@@ -84,7 +85,6 @@ START_TEST(test_method_keys_make_members_of_the_methods_that_use_them)
     ck_assert_uint_eq(config->n_equal_left, good[_i].n_equal);
     rf_config_destroy(config);
 }
-END_TEST
 
 static const struct {
     const char *text, *error;
@@ -117,17 +117,16 @@ static const struct {
     {ONE("'disk': {'folder': 1}"), "$.scenarios[0].disk.folder: must be"},
 };
 
-START_TEST(test_method_keys_that_no_member_uses_are_refused)
+LOOP_TEST(test_method_keys_that_no_member_uses_are_refused, RF_ARRAY_SIZE(bad))
 {
     struct rf_config *config = NULL;
     struct rf_err err = {0};
     ck_assert_int_eq(read_text(bad[_i].text, &config, &err), RF_ERR_CONFIG);
     ck_assert_msg(strstr(err.text, bad[_i].error) != NULL, "%s", err.text);
 }
-END_TEST
 
 /* The reader of methods knows better what to say, and says it later. */
-START_TEST(test_method_keys_are_no_matter_where_a_method_is_unknown)
+TEST(test_method_keys_are_no_matter_where_a_method_is_unknown)
 {
     struct rf_config *config = NULL;
     struct rf_err err = {0};
@@ -138,21 +137,4 @@ START_TEST(test_method_keys_are_no_matter_where_a_method_is_unknown)
         "%s", err.text);
     ck_assert_uint_eq(config->n_scenarios, 2);
     rf_config_destroy(config);
-}
-END_TEST
-
-Suite *test_method_keys_suite(void);
-Suite *test_method_keys_suite(void)
-{
-    Suite *suite = suite_create("method_keys");
-    TCase *tests = tcase_create("method_keys");
-    tcase_add_loop_test(
-        tests, test_method_keys_make_members_of_the_methods_that_use_them, 0,
-        (int)RF_ARRAY_SIZE(good));
-    tcase_add_loop_test(tests, test_method_keys_that_no_member_uses_are_refused,
-                        0, (int)RF_ARRAY_SIZE(bad));
-    tcase_add_test(tests,
-                   test_method_keys_are_no_matter_where_a_method_is_unknown);
-    suite_add_tcase(suite, tests);
-    return suite;
 }

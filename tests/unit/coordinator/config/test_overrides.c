@@ -1,5 +1,4 @@
 /* Members of a cluster file set by their path. */
-#include <check.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -9,6 +8,7 @@
 #include "coordinator/config/config.h"
 #include "coordinator/config/overrides.h"
 #include "tests/lib/quotes.h"
+#include "tests/unit/unit.h"
 
 #define CLUSTER                                                                \
     "{'name': 't', 'nodes': [{'host': 'n.1', 'slots': 4}, {'host': 'n.2', "    \
@@ -76,7 +76,7 @@ static json_t *member(json_t *at, const char *const *place)
     return at;
 }
 
-START_TEST(test_overrides_set_a_member)
+LOOP_TEST(test_overrides_set_a_member, RF_ARRAY_SIZE(good))
 {
     json_t *document = cluster(), *value;
     struct rf_err err = {0};
@@ -88,9 +88,8 @@ START_TEST(test_overrides_set_a_member)
     json_decref(value);
     json_decref(document);
 }
-END_TEST
 
-START_TEST(test_overrides_star_means_all_members)
+TEST(test_overrides_star_means_all_members)
 {
     json_t *document = cluster(),
            *list = json_object_get(document, "scenarios");
@@ -106,9 +105,8 @@ START_TEST(test_overrides_star_means_all_members)
     ck_assert_str_eq(json_string_value(json_array_get(list, 1)), "shm");
     json_decref(document);
 }
-END_TEST
 
-START_TEST(test_overrides_null_removes)
+LOOP_TEST(test_overrides_null_removes, 5)
 {
     static const char *const removals[] = {
         "scenarios.*.method=null", "scenarios.one=null",
@@ -132,7 +130,6 @@ START_TEST(test_overrides_null_removes)
     json_decref(wanted);
     json_decref(document);
 }
-END_TEST
 
 /* Appends the lines; `data` has 256 bytes. */
 static void take_line(enum rf_log_level level, const char *line, void *data)
@@ -143,7 +140,7 @@ static void take_line(enum rf_log_level level, const char *line, void *data)
 }
 
 /* There is a method of that name. */
-START_TEST(test_overrides_warn_where_null_may_mean_the_method)
+TEST(test_overrides_warn_where_null_may_mean_the_method)
 {
     json_t *document = cluster();
     char said[256] = "";
@@ -159,7 +156,6 @@ START_TEST(test_overrides_warn_where_null_may_mean_the_method)
                            "'scenarios.*.method=\"null\"'");
     json_decref(document);
 }
-END_TEST
 
 static const struct {
     const char *text, *error;
@@ -194,7 +190,7 @@ static const struct {
      "nested deeper than 32 levels"},
 };
 
-START_TEST(test_overrides_refuse_with_the_place)
+LOOP_TEST(test_overrides_refuse_with_the_place, RF_ARRAY_SIZE(bad))
 {
     json_t *document = cluster();
     struct rf_err err = {0};
@@ -203,10 +199,9 @@ START_TEST(test_overrides_refuse_with_the_place)
     ck_assert_msg(strstr(err.text, bad[_i].error) != NULL, "%s", err.text);
     json_decref(document);
 }
-END_TEST
 
 /* Names of one letter are near any digit. */
-START_TEST(test_overrides_take_no_number_for_a_slip_of_a_name)
+TEST(test_overrides_take_no_number_for_a_slip_of_a_name)
 {
     json_t *document = json_loads(Q("{'scenarios': [{'name': 'a'}]}"), 0, NULL);
     struct rf_err err = {0};
@@ -216,10 +211,9 @@ START_TEST(test_overrides_take_no_number_for_a_slip_of_a_name)
                   "%s", err.text);
     json_decref(document);
 }
-END_TEST
 
 /* What is set is read like the file itself. */
-START_TEST(test_overrides_unknown_members_are_errors_of_the_file)
+LOOP_TEST(test_overrides_unknown_members_are_errors_of_the_file, 3)
 {
     static const char *const sets[] = {"scenarios.*.iteration=3", "link.x=1",
                                        "scenarios.one.trian.tp=1"};
@@ -238,9 +232,8 @@ START_TEST(test_overrides_unknown_members_are_errors_of_the_file)
         RF_ERR_CONFIG);
     ck_assert_str_eq(err.text, errors[_i]);
 }
-END_TEST
 
-START_TEST(test_overrides_place_nodes_before_members_are_set)
+TEST(test_overrides_place_nodes_before_members_are_set)
 {
     const char *sets[] = {"nodes.b2.port=2200"};
     const struct rf_overrides overrides = {
@@ -259,9 +252,8 @@ START_TEST(test_overrides_place_nodes_before_members_are_set)
     ck_assert_uint_eq(config->nodes[1].slots, 2);
     rf_config_destroy(config);
 }
-END_TEST
 
-START_TEST(test_overrides_errors_of_hosts_name_the_option)
+TEST(test_overrides_errors_of_hosts_name_the_option)
 {
     struct rf_overrides overrides = {.nodes = "a["};
     json_t *document = cluster();
@@ -275,26 +267,4 @@ START_TEST(test_overrides_errors_of_hosts_name_the_option)
     ck_assert_msg(strstr(err.text, "--hostfile: /nonexistent: ") == err.text,
                   "%s", err.text);
     json_decref(document);
-}
-END_TEST
-
-Suite *test_overrides_suite(void);
-Suite *test_overrides_suite(void)
-{
-    Suite *suite = suite_create("overrides");
-    TCase *tests = tcase_create("overrides");
-    tcase_add_loop_test(tests, test_overrides_set_a_member, 0,
-                        (int)RF_ARRAY_SIZE(good));
-    tcase_add_test(tests, test_overrides_star_means_all_members);
-    tcase_add_loop_test(tests, test_overrides_null_removes, 0, 5);
-    tcase_add_test(tests, test_overrides_warn_where_null_may_mean_the_method);
-    tcase_add_loop_test(tests, test_overrides_refuse_with_the_place, 0,
-                        (int)RF_ARRAY_SIZE(bad));
-    tcase_add_loop_test(
-        tests, test_overrides_unknown_members_are_errors_of_the_file, 0, 3);
-    tcase_add_test(tests, test_overrides_take_no_number_for_a_slip_of_a_name);
-    tcase_add_test(tests, test_overrides_place_nodes_before_members_are_set);
-    tcase_add_test(tests, test_overrides_errors_of_hosts_name_the_option);
-    suite_add_tcase(suite, tests);
-    return suite;
 }

@@ -1,9 +1,9 @@
 /* Folders that the scenarios of a file need on every node. */
-#include <check.h>
 #include <string.h>
 
 #include "common/json.h"
 #include "coordinator/config/shared_folders.h"
+#include "tests/unit/unit.h"
 
 #define SIDES "\"train\": {\"tp\": 6}, \"infer\": {\"tp\": 2}"
 #define CLUSTER(scenarios)                                                     \
@@ -29,7 +29,7 @@ static struct rf_config *load(const char *text)
     return config;
 }
 
-START_TEST(test_each_folder_of_method_disk_is_shared_once)
+TEST(test_each_folder_of_method_disk_is_shared_once)
 {
     struct rf_config *config = load(CLUSTER(
         DISK("x", "/one") ", " DISK("y", "/two") ", " DISK("z", "/one")));
@@ -42,17 +42,15 @@ START_TEST(test_each_folder_of_method_disk_is_shared_once)
     rf_shared_folders_free(shared);
     rf_config_destroy(config);
 }
-END_TEST
 
-START_TEST(test_no_folder_is_shared_without_method_disk)
+TEST(test_no_folder_is_shared_without_method_disk)
 {
     struct rf_config *config = load(CLUSTER("{\"name\": \"x\", " SIDES "}"));
     ck_assert_ptr_null(rf_shared_folders(config, "abcd"));
     rf_config_destroy(config);
 }
-END_TEST
 
-START_TEST(test_the_folder_of_an_export_is_told_apart)
+TEST(test_the_folder_of_an_export_is_told_apart)
 {
     struct rf_config *config = load(CLUSTER(DISK("x", "/one")));
     struct rf_msg_shared *shared = rf_shared_folders(config, "abcd");
@@ -64,17 +62,4 @@ START_TEST(test_the_folder_of_an_export_is_told_apart)
     ck_assert_str_eq(shared->exported, "/two");
     rf_shared_folders_free(shared);
     rf_config_destroy(config);
-}
-END_TEST
-
-Suite *test_shared_folders_suite(void);
-Suite *test_shared_folders_suite(void)
-{
-    Suite *suite = suite_create("shared_folders");
-    TCase *tests = tcase_create("shared_folders");
-    tcase_add_test(tests, test_each_folder_of_method_disk_is_shared_once);
-    tcase_add_test(tests, test_the_folder_of_an_export_is_told_apart);
-    tcase_add_test(tests, test_no_folder_is_shared_without_method_disk);
-    suite_add_tcase(suite, tests);
-    return suite;
 }

@@ -8,15 +8,15 @@
 #include "coordinator/cluster/launchers.h"
 #include "coordinator/launch/launch_internal.h"
 #include "tests/unit/coordinator/launch/launch_fixture.h"
+#include "tests/unit/unit.h"
 
-START_TEST(test_launch_table_knows_its_names)
+LOOP_TEST(test_launch_table_knows_its_names, 4)
 {
     static const char *const names[] = {"ssh", "local", "manual", "slurm"};
     ck_assert_str_eq(rf_launcher_find(names[_i])->name, names[_i]);
     ck_assert_ptr_null(rf_launcher_find("rsh"));
     ck_assert_ptr_null(rf_launcher_find(""));
 }
-END_TEST
 
 /* --- The gate ------------------------------------------------------------- */
 
@@ -28,7 +28,7 @@ static void count_turn(struct rf_gate_place *place)
     turns++;
 }
 
-START_TEST(test_launch_gate_keeps_its_limit_and_order)
+TEST(test_launch_gate_keeps_its_limit_and_order)
 {
     struct rf_launch_gate *gate = rf_launch_gate_create(2);
     struct rf_gate_place places[6];
@@ -55,9 +55,8 @@ START_TEST(test_launch_gate_keeps_its_limit_and_order)
     rf_gate_leave(gate, &places[5]);
     rf_launch_gate_destroy(gate);
 }
-END_TEST
 
-START_TEST(test_launch_without_a_gate_nobody_waits)
+TEST(test_launch_without_a_gate_nobody_waits)
 {
     struct rf_gate_place places[3];
     turns = 0;
@@ -69,7 +68,6 @@ START_TEST(test_launch_without_a_gate_nobody_waits)
     rf_gate_leave(NULL, &places[0]);
     ck_assert_int_eq(places[0].state, RF_GATE_OUT);
 }
-END_TEST
 
 /* --- Lines ---------------------------------------------------------------- */
 
@@ -82,7 +80,7 @@ static void take(const char *line, void *data)
     strcat(taken, "|");
 }
 
-START_TEST(test_launch_lines_are_split_and_made_harmless)
+TEST(test_launch_lines_are_split_and_made_harmless)
 {
     static const char text[] = "one\r\ntwo\n\nred \x1b[31m\tx\x7f\xc3\xa9\n\0z";
     struct rf_lines lines = {.take = take};
@@ -94,9 +92,8 @@ START_TEST(test_launch_lines_are_split_and_made_harmless)
     rf_lines_end(&lines);
     ck_assert_str_eq(taken, "one|two||red ?[31m\tx?\xc3\xa9|?z|");
 }
-END_TEST
 
-START_TEST(test_launch_lines_without_end_are_cut)
+TEST(test_launch_lines_without_end_are_cut)
 {
     static char text[RF_LINE_MAX + 10];
     struct rf_lines lines = {.take = take};
@@ -107,13 +104,15 @@ START_TEST(test_launch_lines_without_end_are_cut)
     ck_assert_uint_eq(strlen(taken), sizeof(text) + 2);
     ck_assert_int_eq(strchr(taken, '|') - taken, RF_LINE_MAX - 1);
 }
-END_TEST
 
 /* --- manual --------------------------------------------------------------- */
 
 #define KEY "00112233445566778899aabbccddeeff00112233445566778899aabbccddeeff"
 
-START_TEST(test_launch_manual_shows_a_command_without_the_key)
+CASE("manual")
+FIXTURE(launch_setup, launch_teardown)
+
+TEST(test_launch_manual_shows_a_command_without_the_key)
 {
     struct rf_launch_config how = {.method = "manual",
                                    .worker = "refit-worker"};
@@ -148,9 +147,8 @@ START_TEST(test_launch_manual_shows_a_command_without_the_key)
     ck_assert_uint_eq(seen.streams, 0);
     ck_assert_int_ne(access(path, F_OK), 0); /* the key is gone */
 }
-END_TEST
 
-START_TEST(test_launch_manual_needs_a_place_to_join)
+TEST(test_launch_manual_needs_a_place_to_join)
 {
     struct rf_launch_config how = {.method = "manual",
                                    .worker = "refit-worker"};
@@ -164,10 +162,9 @@ START_TEST(test_launch_manual_needs_a_place_to_join)
                      RF_ERR_INTERNAL);
     ck_assert_ptr_null(launch);
 }
-END_TEST
 
 /* Its own error, not that of what is made in it. */
-START_TEST(test_launch_manual_names_the_folder_that_cannot_be_made)
+LOOP_TEST(test_launch_manual_names_the_folder_that_cannot_be_made, 2)
 {
     struct rf_launch_config how = {.method = "manual",
                                    .worker = "refit-worker"};
@@ -187,26 +184,4 @@ START_TEST(test_launch_manual_names_the_folder_that_cannot_be_made)
                                               &launch, &err),
                      RF_ERR_LAUNCH);
     ck_assert_msg(strstr(err.text, expected) != NULL, "%s", err.text);
-}
-END_TEST
-
-Suite *test_launch_suite(void);
-Suite *test_launch_suite(void)
-{
-    Suite *suite = suite_create("launch");
-    TCase *tests = tcase_create("launch");
-    TCase *manual = tcase_create("manual");
-    tcase_add_loop_test(tests, test_launch_table_knows_its_names, 0, 4);
-    tcase_add_test(tests, test_launch_gate_keeps_its_limit_and_order);
-    tcase_add_test(tests, test_launch_without_a_gate_nobody_waits);
-    tcase_add_test(tests, test_launch_lines_are_split_and_made_harmless);
-    tcase_add_test(tests, test_launch_lines_without_end_are_cut);
-    suite_add_tcase(suite, tests);
-    tcase_add_checked_fixture(manual, launch_setup, launch_teardown);
-    tcase_add_test(manual, test_launch_manual_shows_a_command_without_the_key);
-    tcase_add_test(manual, test_launch_manual_needs_a_place_to_join);
-    tcase_add_loop_test(
-        manual, test_launch_manual_names_the_folder_that_cannot_be_made, 0, 2);
-    suite_add_tcase(suite, manual);
-    return suite;
 }

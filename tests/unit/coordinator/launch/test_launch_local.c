@@ -9,6 +9,7 @@
 
 #include "common/clock.h"
 #include "tests/unit/coordinator/launch/launch_fixture.h"
+#include "tests/unit/unit.h"
 
 static struct rf_launch_config how = {.method = "local"};
 static const struct rf_node_config node = {.name = "here"};
@@ -21,7 +22,10 @@ static void start_script(struct seen *seen, const char *script)
     seen_start(seen, &order);
 }
 
-START_TEST(test_launch_local_talks_on_one_stream)
+LIMIT(30)
+FIXTURE(launch_setup, launch_teardown)
+
+TEST(test_launch_local_talks_on_one_stream)
 {
     struct seen seen;
     start_script(&seen, "#!/bin/sh\necho \"args $*\"\n"
@@ -38,9 +42,8 @@ START_TEST(test_launch_local_talks_on_one_stream)
     ck_assert_str_eq(seen.signal, "");
     ck_assert_str_eq(seen.errors, "over\n");
 }
-END_TEST
 
-START_TEST(test_launch_local_reports_status_signal_and_last_words)
+LOOP_TEST(test_launch_local_reports_status_signal_and_last_words, 2)
 {
     struct seen seen;
     if (_i == 0) {
@@ -58,9 +61,8 @@ START_TEST(test_launch_local_reports_status_signal_and_last_words)
     await_output(&seen, "bye\n", 5); /* still in the stream */
     seen_close_stream(&seen);
 }
-END_TEST
 
-START_TEST(test_launch_local_missing_program_is_an_error_of_start)
+TEST(test_launch_local_missing_program_is_an_error_of_start)
 {
     static const struct rf_launch_ops_cb none;
     struct rf_launch *launch = NULL;
@@ -73,10 +75,9 @@ START_TEST(test_launch_local_missing_program_is_an_error_of_start)
     ck_assert_ptr_nonnull(strstr(err.text, "/nonexistent/refit-worker"));
     ck_assert_ptr_nonnull(strstr(err.text, "no such file"));
 }
-END_TEST
 
 /* execvp() would have a shell run it. */
-START_TEST(test_launch_local_runs_no_text_as_a_program)
+TEST(test_launch_local_runs_no_text_as_a_program)
 {
     static const struct rf_launch_ops_cb none;
     struct rf_launch *launch = NULL;
@@ -89,9 +90,8 @@ START_TEST(test_launch_local_runs_no_text_as_a_program)
     ck_assert_ptr_null(launch);
     ck_assert_ptr_nonnull(strstr(err.text, "/worker is not a program"));
 }
-END_TEST
 
-START_TEST(test_launch_local_prefers_the_worker_beside_the_coordinator)
+TEST(test_launch_local_prefers_the_worker_beside_the_coordinator)
 {
     struct seen seen;
     order.local_worker =
@@ -102,9 +102,8 @@ START_TEST(test_launch_local_prefers_the_worker_beside_the_coordinator)
     ck_assert_int_eq(seen.status, 7);
     seen_close_stream(&seen);
 }
-END_TEST
 
-START_TEST(test_launch_local_force_kills_the_whole_group)
+TEST(test_launch_local_force_kills_the_whole_group)
 {
     struct seen seen;
     pid_t helper;
@@ -121,9 +120,8 @@ START_TEST(test_launch_local_force_kills_the_whole_group)
     await_gone(helper);
     seen_close_stream(&seen);
 }
-END_TEST
 
-START_TEST(test_launch_local_stopped_before_its_stream_still_ends)
+TEST(test_launch_local_stopped_before_its_stream_still_ends)
 {
     struct seen seen;
     start_script(&seen, "#!/bin/sh\ncat\nexit 5\n");
@@ -132,9 +130,8 @@ START_TEST(test_launch_local_stopped_before_its_stream_still_ends)
     ck_assert_uint_eq(seen.streams, 0);
     ck_assert_int_eq(seen.status, 5);
 }
-END_TEST
 
-START_TEST(test_launch_local_asks_before_it_kills)
+LOOP_TEST(test_launch_local_asks_before_it_kills, 2)
 {
     struct seen seen;
     int64_t started;
@@ -156,9 +153,8 @@ START_TEST(test_launch_local_asks_before_it_kills)
     ck_assert_int_ge(rf_now_ns() - started,
                      (RF_LAUNCH_GRACE_MS - 500) * RF_NS_PER_MS);
 }
-END_TEST
 
-START_TEST(test_launch_local_end_is_not_delayed_by_a_held_stderr)
+TEST(test_launch_local_end_is_not_delayed_by_a_held_stderr)
 {
     struct seen seen;
     pid_t helper;
@@ -171,9 +167,8 @@ START_TEST(test_launch_local_end_is_not_delayed_by_a_held_stderr)
     kill(helper, SIGKILL);
     seen_close_stream(&seen);
 }
-END_TEST
 
-START_TEST(test_launch_local_agent_sees_the_end_of_its_coordinator)
+TEST(test_launch_local_agent_sees_the_end_of_its_coordinator)
 {
     struct seen seen;
     int report[2];
@@ -198,7 +193,6 @@ START_TEST(test_launch_local_agent_sees_the_end_of_its_coordinator)
     close(report[0]);
     close(report[1]);
 }
-END_TEST
 
 /* Descriptors from 3 that a child of this process gets (the test runner's). */
 static int count_inheritable(void)
@@ -211,7 +205,7 @@ static int count_inheritable(void)
     return count;
 }
 
-START_TEST(test_launch_local_agent_inherits_no_other_descriptor)
+TEST(test_launch_local_agent_inherits_no_other_descriptor)
 {
     struct seen first, second;
     char expected[32];
@@ -226,33 +220,4 @@ START_TEST(test_launch_local_agent_inherits_no_other_descriptor)
     seen_close_stream(&first);
     seen_close_stream(&second);
     await_end(&first, 1, 5);
-}
-END_TEST
-
-Suite *test_launch_local_suite(void);
-Suite *test_launch_local_suite(void)
-{
-    Suite *suite = suite_create("launch_local");
-    TCase *tests = tcase_create("launch_local");
-    tcase_set_timeout(tests, 30);
-    tcase_add_checked_fixture(tests, launch_setup, launch_teardown);
-    tcase_add_test(tests, test_launch_local_talks_on_one_stream);
-    tcase_add_loop_test(
-        tests, test_launch_local_reports_status_signal_and_last_words, 0, 2);
-    tcase_add_test(tests,
-                   test_launch_local_missing_program_is_an_error_of_start);
-    tcase_add_test(tests, test_launch_local_runs_no_text_as_a_program);
-    tcase_add_test(tests,
-                   test_launch_local_prefers_the_worker_beside_the_coordinator);
-    tcase_add_test(tests, test_launch_local_force_kills_the_whole_group);
-    tcase_add_test(tests,
-                   test_launch_local_stopped_before_its_stream_still_ends);
-    tcase_add_loop_test(tests, test_launch_local_asks_before_it_kills, 0, 2);
-    tcase_add_test(tests,
-                   test_launch_local_end_is_not_delayed_by_a_held_stderr);
-    tcase_add_test(tests,
-                   test_launch_local_agent_sees_the_end_of_its_coordinator);
-    tcase_add_test(tests, test_launch_local_agent_inherits_no_other_descriptor);
-    suite_add_tcase(suite, tests);
-    return suite;
 }

@@ -6,6 +6,7 @@
 
 #include "common/log.h"
 #include "tests/unit/coordinator/launch/launch_fixture.h"
+#include "tests/unit/unit.h"
 
 static const struct rf_launch_config how = {.method = "slurm",
                                             .worker = "/opt/refit-worker"};
@@ -63,7 +64,10 @@ static void stop_both(bool force)
     }
 }
 
-START_TEST(test_launch_slurm_gives_all_nodes_one_input)
+FIXTURE(setup, teardown)
+LIMIT(30)
+
+TEST(test_launch_slurm_gives_all_nodes_one_input)
 {
     setenv("SLURM_HINT", "nomultithread", 1);
     start_both("#!/bin/sh\nwhile read -r line; do echo \"1: $line\"; "
@@ -84,9 +88,8 @@ START_TEST(test_launch_slurm_gives_all_nodes_one_input)
     ck_assert_uint_eq(seen[0].streams + seen[1].streams, 0);
     ck_assert_int_eq(seen[0].status, 0);
 }
-END_TEST
 
-START_TEST(test_launch_slurm_stopped_at_once_starts_nothing)
+TEST(test_launch_slurm_stopped_at_once_starts_nothing)
 {
     start_both("#!/bin/sh\necho '0: up' >&2\n");
     stop_both(false);
@@ -94,9 +97,8 @@ START_TEST(test_launch_slurm_stopped_at_once_starts_nothing)
     ck_assert_uint_eq(seen[0].exits + seen[1].exits, 2);
     ck_assert_uint_eq(seen[0].lines + seen[1].lines, 0);
 }
-END_TEST
 
-START_TEST(test_launch_slurm_asks_for_one_task_on_each_node)
+TEST(test_launch_slurm_asks_for_one_task_on_each_node)
 {
     start_both("#!/bin/sh\necho \"0: $*\" >&2\n");
     await_end(seen, 2, 5);
@@ -106,9 +108,8 @@ START_TEST(test_launch_slurm_asks_for_one_task_on_each_node)
         strstr(seen[1].errors, " /opt/refit-worker --slurm\n"));
     ck_assert_ptr_null(strstr(seen[1].errors, "aa00")); /* a key */
 }
-END_TEST
 
-START_TEST(test_launch_slurm_passes_on_what_becomes_of_tasks_and_nodes)
+TEST(test_launch_slurm_passes_on_what_becomes_of_tasks_and_nodes)
 {
     start_both("#!/bin/sh\n"
                "echo 'srun: error: n[1,3]: tasks 0,2: Killed' >&2\n"
@@ -132,9 +133,8 @@ START_TEST(test_launch_slurm_passes_on_what_becomes_of_tasks_and_nodes)
                          "srun ended with status 3: Timed out");
     }
 }
-END_TEST
 
-START_TEST(test_launch_slurm_force_kills_srun)
+TEST(test_launch_slurm_force_kills_srun)
 {
     start_both("#!/bin/sh\ntrap '' TERM\necho '0: up' >&2\n"
                "while :; do sleep 0.1; done\n");
@@ -145,18 +145,16 @@ START_TEST(test_launch_slurm_force_kills_srun)
     await_end(seen, 2, 10);
     ck_assert_str_eq(seen[0].why.text, "srun was killed by SIGKILL");
 }
-END_TEST
 
-START_TEST(test_launch_slurm_without_srun_says_so)
+TEST(test_launch_slurm_without_srun_says_so)
 {
     start_both(NULL);
     await_end(seen, 2, 5);
     ck_assert_uint_eq(seen[0].fails + seen[1].fails, 2);
     ck_assert_ptr_nonnull(strstr(seen[1].why.text, "cannot run srun: no such"));
 }
-END_TEST
 
-START_TEST(test_launch_slurm_needs_a_job_and_a_place_to_join)
+LOOP_TEST(test_launch_slurm_needs_a_job_and_a_place_to_join, 2)
 {
     static const struct rf_launch_ops_cb none;
     static const struct rf_launch_join nowhere = {NULL, "r/0", "aa00"};
@@ -173,25 +171,4 @@ START_TEST(test_launch_slurm_needs_a_job_and_a_place_to_join)
     ck_assert_ptr_null(launch);
     ck_assert_ptr_nonnull(strstr(
         err.text, _i == 0 ? "control.address" : "SLURM_JOB_ID is not set"));
-}
-END_TEST
-
-Suite *test_launch_slurm_suite(void);
-Suite *test_launch_slurm_suite(void)
-{
-    Suite *suite = suite_create("launch_slurm");
-    TCase *tests = tcase_create("launch_slurm");
-    tcase_add_checked_fixture(tests, setup, teardown);
-    tcase_set_timeout(tests, 30);
-    tcase_add_test(tests, test_launch_slurm_gives_all_nodes_one_input);
-    tcase_add_test(tests, test_launch_slurm_stopped_at_once_starts_nothing);
-    tcase_add_test(tests, test_launch_slurm_asks_for_one_task_on_each_node);
-    tcase_add_test(tests,
-                   test_launch_slurm_passes_on_what_becomes_of_tasks_and_nodes);
-    tcase_add_test(tests, test_launch_slurm_force_kills_srun);
-    tcase_add_test(tests, test_launch_slurm_without_srun_says_so);
-    tcase_add_loop_test(
-        tests, test_launch_slurm_needs_a_job_and_a_place_to_join, 0, 2);
-    suite_add_tcase(suite, tests);
-    return suite;
 }

@@ -1,7 +1,8 @@
 /* What lines of srun mean. They are as Slurm 22.05 writes them. */
-#include <check.h>
 
 #include "coordinator/launch/launch_slurm_line.h"
+
+#include "tests/unit/unit.h"
 
 static const struct {
     const char *line;
@@ -48,7 +49,7 @@ static const struct {
     {"", RF_SLURM_LINE_OTHER, 0, "", ""},
 };
 
-START_TEST(test_launch_slurm_line_is_understood)
+LOOP_TEST(test_launch_slurm_line_is_understood, RF_ARRAY_SIZE(lines))
 {
     struct rf_slurm_line line = {0};
     rf_slurm_line_read(lines[_i].line, &line);
@@ -56,16 +57,4 @@ START_TEST(test_launch_slurm_line_is_understood)
     ck_assert_uint_eq(line.task, lines[_i].task);
     ck_assert_str_eq(line.hosts, lines[_i].hosts);
     ck_assert_str_eq(line.text, lines[_i].text);
-}
-END_TEST
-
-Suite *test_launch_slurm_line_suite(void);
-Suite *test_launch_slurm_line_suite(void)
-{
-    Suite *suite = suite_create("launch_slurm_line");
-    TCase *tests = tcase_create("launch_slurm_line");
-    tcase_add_loop_test(tests, test_launch_slurm_line_is_understood, 0,
-                        RF_ARRAY_SIZE(lines));
-    suite_add_tcase(suite, tests);
-    return suite;
 }

@@ -1,11 +1,11 @@
 /* Telling executables of other machines and what is no program. */
-#include <check.h>
 #include <elf.h>
 #include <stdio.h>
 #include <string.h>
 
 #include "coordinator/launch/program.h"
 #include "tests/unit/coordinator/launch/launch_fixture.h"
+#include "tests/unit/unit.h"
 
 /* An ELF header for a machine, as a file of the test's folder. */
 static const char *elf_file(unsigned machine, bool big)
@@ -24,7 +24,9 @@ static const char *elf_file(unsigned machine, bool big)
     return path;
 }
 
-START_TEST(test_program_of_another_machine_is_named_and_refused)
+FIXTURE(launch_setup, launch_teardown)
+
+LOOP_TEST(test_program_of_another_machine_is_named_and_refused, 4)
 {
     static const struct {
         unsigned machine;
@@ -44,9 +46,8 @@ START_TEST(test_program_of_another_machine_is_named_and_refused)
              cases[_i].name, own);
     ck_assert_str_eq(err.text, expected);
 }
-END_TEST
 
-START_TEST(test_program_of_this_machine_passes)
+TEST(test_program_of_this_machine_passes)
 {
     struct rf_err err = {0};
     char own[RF_MACHINE_SIZE];
@@ -58,9 +59,8 @@ START_TEST(test_program_of_this_machine_passes)
     ck_assert_str_eq(own, "aarch64");
 #endif
 }
-END_TEST
 
-START_TEST(test_program_that_is_only_text_is_refused)
+LOOP_TEST(test_program_that_is_only_text_is_refused, 4)
 {
     static const char *const texts[] = {"echo harm >harm\n", "",
                                         "\x7f"
@@ -74,29 +74,12 @@ START_TEST(test_program_that_is_only_text_is_refused)
     rf_program_machine(path, machine);
     ck_assert_str_eq(machine, "");
 }
-END_TEST
 
-START_TEST(test_program_that_cannot_be_judged_passes)
+TEST(test_program_that_cannot_be_judged_passes)
 {
     struct rf_err err = {0};
     ck_assert_int_eq(
         rf_program_check(launch_file("x", "#!/bin/sh\n", 0700), &err), RF_OK);
     ck_assert_int_eq(rf_program_check("/nonexistent/program", &err), RF_OK);
     ck_assert_int_eq(rf_program_check(launch_folder, &err), RF_OK);
-}
-END_TEST
-
-Suite *test_program_suite(void);
-Suite *test_program_suite(void)
-{
-    Suite *suite = suite_create("program");
-    TCase *tests = tcase_create("program");
-    tcase_add_checked_fixture(tests, launch_setup, launch_teardown);
-    tcase_add_loop_test(
-        tests, test_program_of_another_machine_is_named_and_refused, 0, 4);
-    tcase_add_test(tests, test_program_of_this_machine_passes);
-    tcase_add_loop_test(tests, test_program_that_is_only_text_is_refused, 0, 4);
-    tcase_add_test(tests, test_program_that_cannot_be_judged_passes);
-    suite_add_tcase(suite, tests);
-    return suite;
 }

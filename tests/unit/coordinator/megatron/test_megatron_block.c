@@ -1,5 +1,4 @@
 /* What the benchmark prints, and the sizes in it. */
-#include <check.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -9,6 +8,7 @@
 #include "planner/families/model_read.h"
 #include "tests/lib/quotes.h"
 #include "tests/unit/coordinator/megatron/megatron_lab.h"
+#include "tests/unit/unit.h"
 
 #define RULE                                                                   \
     "========================================"                                 \
@@ -49,7 +49,7 @@ static char *printed(const struct rf_megatron_summary *summary,
     return text;
 }
 
-START_TEST(test_megatron_block_is_the_benchmarks)
+TEST(test_megatron_block_is_the_benchmarks)
 {
     char *text = printed(
         &example, "{'status': 'ok', 'iterations': [{'refit_ms': 123.449}, "
@@ -67,9 +67,8 @@ START_TEST(test_megatron_block_is_the_benchmarks)
                                 "Max refit time:  125.43 ms\n" RULE "\n");
     free(text);
 }
-END_TEST
 
-START_TEST(test_megatron_block_is_left_out_without_iterations)
+TEST(test_megatron_block_is_left_out_without_iterations)
 {
     char *text = printed(&example, "{'status': 'failed', 'iterations': []}");
     ck_assert_str_eq(text, "");
@@ -78,10 +77,9 @@ START_TEST(test_megatron_block_is_left_out_without_iterations)
     ck_assert_str_eq(text, "");
     free(text);
 }
-END_TEST
 
 /* Of what was measured before a failure there are times, but no results. */
-START_TEST(test_megatron_block_of_a_failed_run_has_no_results)
+TEST(test_megatron_block_of_a_failed_run_has_no_results)
 {
     char *text = printed(
         &example, "{'status': 'mismatch', 'iterations': [{'refit_ms': 1}], "
@@ -91,9 +89,8 @@ START_TEST(test_megatron_block_of_a_failed_run_has_no_results)
                                 "  Iteration 1/3: 1.00 ms\n\n");
     free(text);
 }
-END_TEST
 
-START_TEST(test_megatron_block_of_experts_on_other_ranks)
+TEST(test_megatron_block_of_experts_on_other_ranks)
 {
     struct rf_megatron_summary summary = example;
     char *text;
@@ -107,7 +104,6 @@ START_TEST(test_megatron_block_of_experts_on_other_ranks)
         strstr(text, "\nDestination model size on rank 4: 45.23 MB\n"));
     free(text);
 }
-END_TEST
 
 static struct rf_megatron_summary summary_of(const char *flags)
 {
@@ -142,7 +138,7 @@ static uint64_t layer(uint64_t tp)
 }
 
 /* 200 words are padded to 256, which divides by 128 · TP of the trainer. */
-START_TEST(test_megatron_sizes_are_those_of_the_first_rank)
+TEST(test_megatron_sizes_are_those_of_the_first_rank)
 {
     struct rf_megatron_summary summary =
         summary_of("--refit-mode collocated --tensor-model-parallel-size 2 "
@@ -157,9 +153,8 @@ START_TEST(test_megatron_sizes_are_those_of_the_first_rank)
     ck_assert_uint_eq(summary.infer.bytes,
                       4 * (256 / 4 * 64 + 48 * 64 + 4 * layer(4) + 2 * 64));
 }
-END_TEST
 
-START_TEST(test_megatron_counts_copies_as_the_benchmark_does)
+TEST(test_megatron_counts_copies_as_the_benchmark_does)
 {
     struct rf_megatron_summary summary =
         summary_of("--refit-mode collocated --expert-model-parallel-size 2 "
@@ -176,20 +171,4 @@ START_TEST(test_megatron_counts_copies_as_the_benchmark_does)
     ck_assert_uint_eq(summary.infer.first_rank, 2);
     ck_assert_uint_eq(summary.warmup, 2);
     ck_assert_uint_eq(summary.iterations, 10);
-}
-END_TEST
-
-Suite *test_megatron_block_suite(void);
-Suite *test_megatron_block_suite(void)
-{
-    Suite *suite = suite_create("megatron_block");
-    TCase *tests = tcase_create("megatron_block");
-    tcase_add_test(tests, test_megatron_block_is_the_benchmarks);
-    tcase_add_test(tests, test_megatron_block_is_left_out_without_iterations);
-    tcase_add_test(tests, test_megatron_block_of_a_failed_run_has_no_results);
-    tcase_add_test(tests, test_megatron_block_of_experts_on_other_ranks);
-    tcase_add_test(tests, test_megatron_sizes_are_those_of_the_first_rank);
-    tcase_add_test(tests, test_megatron_counts_copies_as_the_benchmark_does);
-    suite_add_tcase(suite, tests);
-    return suite;
 }

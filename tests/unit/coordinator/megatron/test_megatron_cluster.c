@@ -1,6 +1,5 @@
 /* Clusters from Megatron-LM's flags: meshes, worlds, and the parameters of the
  * model, counted module by module as Megatron-Core builds a GPTModel. */
-#include <check.h>
 #include <string.h>
 
 #include "coordinator/megatron/megatron_cluster.h"
@@ -8,6 +7,7 @@
 #include "planner/model/model.h"
 #include "tests/lib/quotes.h"
 #include "tests/unit/coordinator/megatron/megatron_lab.h"
+#include "tests/unit/unit.h"
 
 /* --- Parameters ----------------------------------------------------------- */
 
@@ -194,7 +194,7 @@ static struct rf_model *model_of(const json_t *cluster)
     return model;
 }
 
-START_TEST(test_megatron_counts_what_each_flag_adds)
+LOOP_TEST(test_megatron_counts_what_each_flag_adds, RF_ARRAY_SIZE(models))
 {
     json_t *cluster = megatron_cluster(
         MEGATRON_SMALL "--refit-mode collocated %s", models[_i].flags);
@@ -204,7 +204,6 @@ START_TEST(test_megatron_counts_what_each_flag_adds)
     rf_model_destroy(model);
     json_decref(cluster);
 }
-END_TEST
 
 /* Published models by the sizes of their launch scripts, and what their
  * checkpoints hold. */
@@ -256,7 +255,7 @@ static const struct {
      743911218432},
 };
 
-START_TEST(test_megatron_spec_makes_a_published_model)
+LOOP_TEST(test_megatron_spec_makes_a_published_model, RF_ARRAY_SIZE(specs))
 {
     json_t *cluster = megatron_cluster(
         MEGATRON_SMALL "--refit-mode collocated --bf16 %s", specs[_i].flags);
@@ -265,14 +264,14 @@ START_TEST(test_megatron_spec_makes_a_published_model)
     rf_model_destroy(model);
     json_decref(cluster);
 }
-END_TEST
 
 static const struct {
     const char *flags;
     uint64_t bytes;
 } dtypes[] = {{"", 4}, {"--bf16", 2}, {"--fp16", 2}};
 
-START_TEST(test_megatron_weights_are_of_the_type_asked_for)
+LOOP_TEST(test_megatron_weights_are_of_the_type_asked_for,
+          RF_ARRAY_SIZE(dtypes))
 {
     json_t *cluster = megatron_cluster(
         MEGATRON_SMALL "--refit-mode collocated %s", dtypes[_i].flags);
@@ -281,7 +280,6 @@ START_TEST(test_megatron_weights_are_of_the_type_asked_for)
     rf_model_destroy(model);
     json_decref(cluster);
 }
-END_TEST
 
 /* --- Meshes --------------------------------------------------------------- */
 
@@ -353,7 +351,7 @@ static void assert_json(const json_t *value, const char *quoted)
     json_decref(expected);
 }
 
-START_TEST(test_megatron_world_is_what_the_meshes_need)
+LOOP_TEST(test_megatron_world_is_what_the_meshes_need, RF_ARRAY_SIZE(meshes))
 {
     json_t *cluster =
         megatron_cluster(MEGATRON_SMALL "--refit-mode %scollocated %s",
@@ -370,9 +368,8 @@ START_TEST(test_megatron_world_is_what_the_meshes_need)
     assert_json(json_object_get(scenario, "infer"), meshes[_i].infer);
     json_decref(cluster);
 }
-END_TEST
 
-START_TEST(test_megatron_has_the_benchmarks_defaults)
+TEST(test_megatron_has_the_benchmarks_defaults)
 {
     json_t *cluster = megatron_cluster(
         "--refit-mode collocated --num-layers 2 --hidden-size 64 "
@@ -387,7 +384,6 @@ START_TEST(test_megatron_has_the_benchmarks_defaults)
     assert_json(json_object_get(model, "vocab_size"), "50257");
     json_decref(cluster);
 }
-END_TEST
 
 /* --- What contradicts itself ---------------------------------------------- */
 
@@ -428,29 +424,8 @@ static const struct {
     {MODE TP "65536 " PP "65536", "more than 1048576 ranks"},
 };
 
-START_TEST(test_megatron_refuses_what_contradicts_itself)
+LOOP_TEST(test_megatron_refuses_what_contradicts_itself, RF_ARRAY_SIZE(refused))
 {
     const char *text = megatron_error(refused[_i].line);
     ck_assert_msg(strstr(text, refused[_i].says) != NULL, "%s", text);
-}
-END_TEST
-
-Suite *test_megatron_cluster_suite(void);
-Suite *test_megatron_cluster_suite(void)
-{
-    Suite *suite = suite_create("megatron_cluster");
-    TCase *tests = tcase_create("megatron_cluster");
-    tcase_add_loop_test(tests, test_megatron_counts_what_each_flag_adds, 0,
-                        (int)RF_ARRAY_SIZE(models));
-    tcase_add_loop_test(tests, test_megatron_spec_makes_a_published_model, 0,
-                        (int)RF_ARRAY_SIZE(specs));
-    tcase_add_loop_test(tests, test_megatron_weights_are_of_the_type_asked_for,
-                        0, (int)RF_ARRAY_SIZE(dtypes));
-    tcase_add_loop_test(tests, test_megatron_world_is_what_the_meshes_need, 0,
-                        (int)RF_ARRAY_SIZE(meshes));
-    tcase_add_test(tests, test_megatron_has_the_benchmarks_defaults);
-    tcase_add_loop_test(tests, test_megatron_refuses_what_contradicts_itself, 0,
-                        (int)RF_ARRAY_SIZE(refused));
-    suite_add_tcase(suite, tests);
-    return suite;
 }

@@ -1,5 +1,4 @@
 /* Megatron-LM's flags: which are taken, and what they leave. */
-#include <check.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -7,6 +6,7 @@
 #include "common/compiler.h"
 #include "coordinator/megatron/megatron_table.h"
 #include "tests/unit/coordinator/megatron/megatron_lab.h"
+#include "tests/unit/unit.h"
 
 static json_int_t number(const struct rf_megatron_args *args, const char *name)
 {
@@ -15,7 +15,7 @@ static json_int_t number(const struct rf_megatron_args *args, const char *name)
     return json_integer_value(value);
 }
 
-START_TEST(test_megatron_flags_come_in_both_forms)
+TEST(test_megatron_flags_come_in_both_forms)
 {
     struct rf_megatron_args args;
     ck_assert_int_eq(megatron_take("--num-layers 4 --hidden-size=64 --bf16",
@@ -27,9 +27,8 @@ START_TEST(test_megatron_flags_come_in_both_forms)
     ck_assert_uint_eq(json_array_size(args.idle), 0);
     rf_megatron_args_free(&args);
 }
-END_TEST
 
-START_TEST(test_megatron_the_last_of_equal_flags_holds)
+TEST(test_megatron_the_last_of_equal_flags_holds)
 {
     struct rf_megatron_args args;
     ck_assert_int_eq(
@@ -38,10 +37,9 @@ START_TEST(test_megatron_the_last_of_equal_flags_holds)
     ck_assert_int_eq(number(&args, "num-layers"), 8);
     rf_megatron_args_free(&args);
 }
-END_TEST
 
 /* What nobody here knows is the command's own. */
-START_TEST(test_megatron_leaves_other_options_in_their_order)
+TEST(test_megatron_leaves_other_options_in_their_order)
 {
     static const char *const left[] = {"-o", "dir", "--json", "--repeat", "2"};
     struct rf_megatron_args args;
@@ -58,9 +56,8 @@ START_TEST(test_megatron_leaves_other_options_in_their_order)
     ck_assert_ptr_null(argv[argc]);
     rf_megatron_args_free(&args);
 }
-END_TEST
 
-START_TEST(test_megatron_idle_flags_are_noted_once_with_all_values)
+TEST(test_megatron_idle_flags_are_noted_once_with_all_values)
 {
     struct rf_megatron_args args;
     char *names;
@@ -76,11 +73,10 @@ START_TEST(test_megatron_idle_flags_are_noted_once_with_all_values)
     free(names);
     rf_megatron_args_free(&args);
 }
-END_TEST
 
 /* As in the scripts and model_configs of Megatron-LM's examples/rl, but for
  * their checkpoint's arguments and its tokenizer. */
-START_TEST(test_megatron_takes_the_flags_of_its_rl_examples)
+TEST(test_megatron_takes_the_flags_of_its_rl_examples)
 {
     struct rf_megatron_args args;
     char **argv = NULL;
@@ -105,7 +101,6 @@ START_TEST(test_megatron_takes_the_flags_of_its_rl_examples)
     ck_assert_uint_eq(json_array_size(args.idle), 20);
     rf_megatron_args_free(&args);
 }
-END_TEST
 
 static const struct {
     const char *line, *says;
@@ -134,15 +129,14 @@ static const struct {
     {"--tokenizer-type HuggingFaceTokenizer", "remove it and give --vocab-si"},
 };
 
-START_TEST(test_megatron_refuses_with_the_flag)
+LOOP_TEST(test_megatron_refuses_with_the_flag, RF_ARRAY_SIZE(refused))
 {
     const char *text = megatron_error(refused[_i].line);
     ck_assert_msg(strstr(text, refused[_i].says) != NULL, "%s", text);
 }
-END_TEST
 
 /* Every name has one meaning. */
-START_TEST(test_megatron_names_are_unique)
+TEST(test_megatron_names_are_unique)
 {
     json_t *seen = json_object();
     for (const struct rf_megatron_flag *f = rf_megatron_flags; f->name != NULL;
@@ -156,9 +150,8 @@ START_TEST(test_megatron_names_are_unique)
     }
     json_decref(seen);
 }
-END_TEST
 
-START_TEST(test_megatron_command_takes_flags_and_options)
+TEST(test_megatron_command_takes_flags_and_options)
 {
     struct rf_cli cli;
     ck_assert_int_eq(
@@ -172,7 +165,6 @@ START_TEST(test_megatron_command_takes_flags_and_options)
     ck_assert_str_eq(cli.argv[2], "--num-layers"); /* as called */
     rf_cli_free(&cli);
 }
-END_TEST
 
 /* A line copied with the words that call the benchmark. */
 static const char *const pasted[] = {
@@ -180,7 +172,7 @@ static const char *const pasted[] = {
     "/usr/bin/python3 examples/rl/benchmark_refit.py", "benchmark_refit.py",
     "python"};
 
-START_TEST(test_megatron_drops_the_words_of_a_pasted_line)
+LOOP_TEST(test_megatron_drops_the_words_of_a_pasted_line, RF_ARRAY_SIZE(pasted))
 {
     struct rf_cli cli;
     char line[128];
@@ -191,10 +183,9 @@ START_TEST(test_megatron_drops_the_words_of_a_pasted_line)
     ck_assert_int_eq(number(&cli.megatron, "num-layers"), 4);
     rf_cli_free(&cli);
 }
-END_TEST
 
 /* Every flag that has effect, and the titles of all groups. */
-START_TEST(test_megatron_help_lists_the_flags_by_group)
+TEST(test_megatron_help_lists_the_flags_by_group)
 {
     static const char *const says[] = {
         "Usage:\n  refit-coord megatron MEGATRON_FLAG... [OPTION]",
@@ -229,7 +220,6 @@ START_TEST(test_megatron_help_lists_the_flags_by_group)
     }
     free(text);
 }
-END_TEST
 
 static const struct {
     const char *line, *says;
@@ -244,35 +234,11 @@ static const struct {
      "--dry-run does not apply to \"megatron\""},
 };
 
-START_TEST(test_megatron_unknown_options_name_the_nearest)
+LOOP_TEST(test_megatron_unknown_options_name_the_nearest,
+          RF_ARRAY_SIZE(unknown))
 {
     struct rf_cli cli;
     struct rf_err err = {.text = ""};
     ck_assert_int_eq(megatron_cli(unknown[_i].line, &cli, &err), RF_ERR_USAGE);
     ck_assert_msg(strstr(err.text, unknown[_i].says) != NULL, "%s", err.text);
-}
-END_TEST
-
-Suite *test_megatron_flags_suite(void);
-Suite *test_megatron_flags_suite(void)
-{
-    Suite *suite = suite_create("megatron_flags");
-    TCase *tests = tcase_create("megatron_flags");
-    tcase_add_test(tests, test_megatron_flags_come_in_both_forms);
-    tcase_add_test(tests, test_megatron_the_last_of_equal_flags_holds);
-    tcase_add_test(tests, test_megatron_leaves_other_options_in_their_order);
-    tcase_add_test(tests,
-                   test_megatron_idle_flags_are_noted_once_with_all_values);
-    tcase_add_test(tests, test_megatron_takes_the_flags_of_its_rl_examples);
-    tcase_add_loop_test(tests, test_megatron_refuses_with_the_flag, 0,
-                        (int)RF_ARRAY_SIZE(refused));
-    tcase_add_test(tests, test_megatron_names_are_unique);
-    tcase_add_loop_test(tests, test_megatron_drops_the_words_of_a_pasted_line,
-                        0, (int)RF_ARRAY_SIZE(pasted));
-    tcase_add_test(tests, test_megatron_help_lists_the_flags_by_group);
-    tcase_add_test(tests, test_megatron_command_takes_flags_and_options);
-    tcase_add_loop_test(tests, test_megatron_unknown_options_name_the_nearest,
-                        0, (int)RF_ARRAY_SIZE(unknown));
-    suite_add_tcase(suite, tests);
-    return suite;
 }

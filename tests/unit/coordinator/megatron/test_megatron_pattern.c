@@ -1,9 +1,9 @@
 /* Patterns of layers are what Python makes of them. */
-#include <check.h>
 #include <stdlib.h>
 
 #include "common/compiler.h"
 #include "coordinator/megatron/megatron_pattern.h"
+#include "tests/unit/unit.h"
 
 static const struct {
     const char *text, *value; /* NULL: refused */
@@ -36,7 +36,7 @@ static const struct {
     {"((((((((((([1])))))))))))", NULL},
 };
 
-START_TEST(test_megatron_pattern_is_a_number_or_a_list)
+LOOP_TEST(test_megatron_pattern_is_a_number_or_a_list, RF_ARRAY_SIZE(patterns))
 {
     json_t *value = rf_megatron_pattern(patterns[_i].text);
     char *text = value != NULL
@@ -50,16 +50,4 @@ START_TEST(test_megatron_pattern_is_a_number_or_a_list)
     }
     free(text);
     json_decref(value);
-}
-END_TEST
-
-Suite *test_megatron_pattern_suite(void);
-Suite *test_megatron_pattern_suite(void)
-{
-    Suite *suite = suite_create("megatron_pattern");
-    TCase *tests = tcase_create("megatron_pattern");
-    tcase_add_loop_test(tests, test_megatron_pattern_is_a_number_or_a_list, 0,
-                        (int)RF_ARRAY_SIZE(patterns));
-    suite_add_tcase(suite, tests);
-    return suite;
 }

@@ -1,10 +1,10 @@
 /* predict --demo: arithmetic on the demo's constants. */
-#include <check.h>
 #include <math.h>
 #include <string.h>
 
 #include "common/mem.h"
 #include "coordinator/predict/demo.h"
+#include "tests/unit/unit.h"
 
 /* Seconds for 140 GB, computed by hand. */
 static const struct {
@@ -21,7 +21,7 @@ static const struct {
     {"demo-gather", 2.1 + 5.6 + 2.1, 9.8, "good"},
 };
 
-START_TEST(test_demo_takes_what_the_constants_say)
+LOOP_TEST(test_demo_takes_what_the_constants_say, RF_ARRAY_SIZE(demo_cases))
 {
     const uint64_t bytes = UINT64_C(140000000000);
     const double ms = rf_demo_ms(demo_cases[_i].fabric, bytes);
@@ -33,9 +33,8 @@ START_TEST(test_demo_takes_what_the_constants_say)
     const double back = rf_demo_bytes_within(demo_cases[_i].fabric, ms);
     ck_assert(isinf(back) || fabs(back / (double)bytes - 1) < 1e-6);
 }
-END_TEST
 
-START_TEST(test_demo_reads_sizes)
+TEST(test_demo_reads_sizes)
 {
     static const struct {
         const char *text;
@@ -53,17 +52,4 @@ START_TEST(test_demo_reads_sizes)
         ck_assert_int_eq(status, cases[i].bytes > 0 ? RF_OK : RF_ERR_USAGE);
         ck_assert_double_eq_tol((double)bytes, cases[i].bytes, 2);
     }
-}
-END_TEST
-
-Suite *test_demo_suite(void);
-Suite *test_demo_suite(void)
-{
-    Suite *suite = suite_create("demo");
-    TCase *tests = tcase_create("demo");
-    tcase_add_loop_test(tests, test_demo_takes_what_the_constants_say, 0,
-                        RF_ARRAY_SIZE(demo_cases));
-    tcase_add_test(tests, test_demo_reads_sizes);
-    suite_add_tcase(suite, tests);
-    return suite;
 }

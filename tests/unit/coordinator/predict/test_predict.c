@@ -1,5 +1,4 @@
 /* Predictions from given figures, and what stands in their way. */
-#include <check.h>
 #include <string.h>
 
 #include "common/mem.h"
@@ -7,8 +6,9 @@
 #include "planner/model/model_json.h"
 #include "tests/lib/configured.h"
 #include "tests/lib/quotes.h"
+#include "tests/unit/unit.h"
 
-START_TEST(test_predict_disk_is_write_plus_read)
+TEST(test_predict_disk_is_write_plus_read)
 {
     struct rf_link_figures figures = {.write_gbytes_per_s = 2,
                                       .read_gbytes_per_s = 4};
@@ -16,10 +16,9 @@ START_TEST(test_predict_disk_is_write_plus_read)
                                         .read = {8000000000, 1000000000}};
     ck_assert_double_eq_tol(rf_predict_disk_ms(&figures, &loads), 4000, 1e-6);
 }
-END_TEST
 
 /* One writer of 4 GB, eight readers of 1 GB each. */
-START_TEST(test_predict_disk_is_no_faster_than_its_busiest_rank)
+TEST(test_predict_disk_is_no_faster_than_its_busiest_rank)
 {
     struct rf_link_figures figures = {.write_gbytes_per_s = 2,
                                       .read_gbytes_per_s = 4,
@@ -37,12 +36,11 @@ START_TEST(test_predict_disk_is_no_faster_than_its_busiest_rank)
     figures.single_copy_gbytes_per_s = 3;
     ck_assert_double_eq_tol(rf_predict_disk_ms(&figures, &loads), 11000, 1e-6);
 }
-END_TEST
 
 /* A file has what its rank holds once, however many read it, and what is
  * forwarded for each reader. A third of what is held has short rows, all that
  * is forwarded is packed: these are scattered. */
-START_TEST(test_predict_disk_counts_what_ranks_write_and_read)
+LOOP_TEST(test_predict_disk_counts_what_ranks_write_and_read, 2)
 {
     static const struct {
         const char *scenario;
@@ -73,9 +71,8 @@ START_TEST(test_predict_disk_counts_what_ranks_write_and_read)
                             cases[_i].scattered, 0.01);
     configured_pair_free(&pair);
 }
-END_TEST
 
-START_TEST(test_predict_step_counts_refits)
+TEST(test_predict_step_counts_refits)
 {
     struct rf_timeline timeline = {
         .rollout_s = 30, .train_s = 19, .refits = 2, .given = true};
@@ -84,9 +81,8 @@ START_TEST(test_predict_step_counts_refits)
     ck_assert_double_eq_tol(p.step_s, 50, 1e-9);
     ck_assert_double_eq_tol(p.share, 0.02, 1e-9);
 }
-END_TEST
 
-START_TEST(test_predict_spreads_figures_over_nodes_and_pairs)
+TEST(test_predict_spreads_figures_over_nodes_and_pairs)
 {
     struct rf_link_figures figures = {.copy_gbytes_per_s = 20,
                                       .link_gbytes_per_s = 12.5,
@@ -100,9 +96,8 @@ START_TEST(test_predict_spreads_figures_over_nodes_and_pairs)
     ck_assert_double_eq(links.pair_latency_us[2], 5);
     rf_capacities_free(&links);
 }
-END_TEST
 
-START_TEST(test_predict_takes_what_is_written_before_what_was_probed)
+TEST(test_predict_takes_what_is_written_before_what_was_probed)
 {
     struct rf_link_figures figures = {.copy_gbytes_per_s = 20,
                                       .link_latency_us = 5};
@@ -119,11 +114,10 @@ START_TEST(test_predict_takes_what_is_written_before_what_was_probed)
     ck_assert_double_eq(links.pair_latency_us[1], 5);
     rf_capacities_free(&links);
 }
-END_TEST
 
 /* What stands in the way of a prediction, with figures of node a only, or of
  * both nodes; NULL in `says`: nothing. */
-START_TEST(test_predict_says_what_it_has_no_figures_for)
+LOOP_TEST(test_predict_says_what_it_has_no_figures_for, 14)
 {
     static const struct {
         const char *method;
@@ -177,7 +171,6 @@ START_TEST(test_predict_says_what_it_has_no_figures_for)
     rf_capacities_free(&input.links);
     configured_pair_free(&pair);
 }
-END_TEST
 
 /* A result that measured `pair` in 5 ms, as a run would write it. */
 static json_t *result_of(const struct configured_pair *pair, const char *name)
@@ -224,7 +217,7 @@ static double measured_with(const char *name, const char *method,
     return found.ms;
 }
 
-START_TEST(test_predict_finds_what_measured_the_same_refit)
+TEST(test_predict_finds_what_measured_the_same_refit)
 {
     char *why = NULL;
     ck_assert_double_eq(measured_with("s", "host", NULL, NULL, NULL, &why), 5);
@@ -246,10 +239,9 @@ START_TEST(test_predict_finds_what_measured_the_same_refit)
         0);
     ck_assert_ptr_null(why);
 }
-END_TEST
 
 /* What a library is told in launch.env may change everything. */
-START_TEST(test_predict_shows_no_measurement_with_other_variables)
+TEST(test_predict_shows_no_measurement_with_other_variables)
 {
     char *why = NULL;
     ck_assert_double_eq(
@@ -270,9 +262,8 @@ START_TEST(test_predict_shows_no_measurement_with_other_variables)
                   "%s", why);
     free(why);
 }
-END_TEST
 
-START_TEST(test_predict_says_how_a_measurement_of_the_name_differs)
+LOOP_TEST(test_predict_says_how_a_measurement_of_the_name_differs, 6)
 {
     static const struct {
         const char *object, *key, *value, *says;
@@ -295,9 +286,8 @@ START_TEST(test_predict_says_how_a_measurement_of_the_name_differs)
     ck_assert_ptr_nonnull(strstr(why, "scenario s of run r"));
     free(why);
 }
-END_TEST
 
-START_TEST(test_predict_shows_no_measurement_of_other_nodes)
+TEST(test_predict_shows_no_measurement_of_other_nodes)
 {
     char *why = NULL;
     json_t *nodes = json_pack("[{s:s}, {s:s}]", "host", "a", "host", "c");
@@ -307,7 +297,6 @@ START_TEST(test_predict_shows_no_measurement_of_other_nodes)
     ck_assert_msg(strstr(why, "\"c\" there, \"b\" here") != NULL, "%s", why);
     free(why);
 }
-END_TEST
 
 /* A result of one scenario, with its probe before and after it. */
 static struct rf_result_file probed(const char *method, const char *before,
@@ -330,7 +319,7 @@ static struct rf_result_file probed(const char *method, const char *before,
 
 /* The best probe of a node counts, in the memory of the method; links are
  * probed over TCP whatever the method. */
-START_TEST(test_predict_takes_the_best_figures_of_probes)
+TEST(test_predict_takes_the_best_figures_of_probes)
 {
     struct rf_result_file files[] = {
         probed("host", NODE_A("3"), NODE_A("5")),
@@ -369,7 +358,6 @@ START_TEST(test_predict_takes_the_best_figures_of_probes)
     }
     configured_pair_free(&pair);
 }
-END_TEST
 
 /* Repeats of `pair` with 3 iterations each, of so many ms in steps of 1, and so
  * many GB/s before and after. */
@@ -403,7 +391,7 @@ static json_t *repeated(const struct configured_pair *pair,
 
 /* Probes of one machine differ by a little; one that is twice as fast in a
  * repeat, at its beginning or its end, is another. */
-START_TEST(test_predict_counts_repeats_on_usual_nodes)
+LOOP_TEST(test_predict_counts_repeats_on_usual_nodes, 11)
 {
     static const struct {
         struct repeat repeats[8];
@@ -493,10 +481,9 @@ START_TEST(test_predict_counts_repeats_on_usual_nodes)
     rf_predict_speeds_free(&speeds);
     configured_pair_free(&pair);
 }
-END_TEST
 
 /* A result of which nothing counts says so. */
-START_TEST(test_predict_says_when_nodes_were_never_as_usual)
+TEST(test_predict_says_when_nodes_were_never_as_usual)
 {
     static const struct repeat usual[] = {{9, 20, 20}, {9, 20, 20}},
                                other = {5, 44, 44};
@@ -538,10 +525,9 @@ START_TEST(test_predict_says_when_nodes_were_never_as_usual)
     rf_predict_speeds_free(&speeds);
     configured_pair_free(&pair);
 }
-END_TEST
 
 /* Each result has a row or a reason. */
-START_TEST(test_predict_says_why_a_result_has_no_row)
+TEST(test_predict_says_why_a_result_has_no_row)
 {
     char in_row[] = "a", other[] = "b", run[] = "r", later[] = "it is old";
     struct rf_result_file files[] = {{.name = in_row, .run = run},
@@ -559,11 +545,10 @@ START_TEST(test_predict_says_why_a_result_has_no_row)
     json_decref(found);
     json_decref(wanted);
 }
-END_TEST
 
 /* Small buffers stay in a cache: they are no other machine, and say nothing of
  * large ones as long as anything else does. */
-START_TEST(test_predict_keeps_sizes_of_probes_apart)
+TEST(test_predict_keeps_sizes_of_probes_apart)
 {
     char *reasons[2] = {NULL, NULL};
     static const struct repeat large[] = {{9, 20, 22}, {9, 20, 20}, {9, 21, 0}},
@@ -614,9 +599,8 @@ START_TEST(test_predict_keeps_sizes_of_probes_apart)
     rf_predict_speeds_free(&speeds);
     configured_pair_free(&pair);
 }
-END_TEST
 
-START_TEST(test_predict_knows_no_nodes_of_other_names)
+TEST(test_predict_knows_no_nodes_of_other_names)
 {
     struct rf_result_file file = probed("host", NODE_C, "null");
     struct rf_result_set set = {.files = &file, .n = 1};
@@ -625,37 +609,4 @@ START_TEST(test_predict_knows_no_nodes_of_other_names)
     ck_assert(!rf_predict_knows_nodes(&set, pair.config));
     json_decref(file.result);
     configured_pair_free(&pair);
-}
-END_TEST
-
-Suite *test_predict_suite(void);
-Suite *test_predict_suite(void)
-{
-    Suite *suite = suite_create("predict");
-    TCase *tests = tcase_create("predict");
-    tcase_add_test(tests, test_predict_disk_is_write_plus_read);
-    tcase_add_test(tests, test_predict_disk_is_no_faster_than_its_busiest_rank);
-    tcase_add_loop_test(
-        tests, test_predict_disk_counts_what_ranks_write_and_read, 0, 2);
-    tcase_add_test(tests, test_predict_step_counts_refits);
-    tcase_add_test(tests, test_predict_spreads_figures_over_nodes_and_pairs);
-    tcase_add_test(tests,
-                   test_predict_takes_what_is_written_before_what_was_probed);
-    tcase_add_loop_test(tests, test_predict_says_what_it_has_no_figures_for, 0,
-                        14);
-    tcase_add_test(tests, test_predict_finds_what_measured_the_same_refit);
-    tcase_add_test(tests,
-                   test_predict_shows_no_measurement_with_other_variables);
-    tcase_add_loop_test(
-        tests, test_predict_says_how_a_measurement_of_the_name_differs, 0, 6);
-    tcase_add_test(tests, test_predict_shows_no_measurement_of_other_nodes);
-    tcase_add_test(tests, test_predict_takes_the_best_figures_of_probes);
-    tcase_add_loop_test(tests, test_predict_counts_repeats_on_usual_nodes, 0,
-                        11);
-    tcase_add_test(tests, test_predict_says_when_nodes_were_never_as_usual);
-    tcase_add_test(tests, test_predict_says_why_a_result_has_no_row);
-    tcase_add_test(tests, test_predict_keeps_sizes_of_probes_apart);
-    tcase_add_test(tests, test_predict_knows_no_nodes_of_other_names);
-    suite_add_tcase(suite, tests);
-    return suite;
 }

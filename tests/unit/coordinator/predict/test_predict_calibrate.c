@@ -1,10 +1,10 @@
 /* What results make of simulated times. */
-#include <check.h>
 #include <stdio.h>
 #include <string.h>
 
 #include "common/mem.h"
 #include "coordinator/predict/predict.h"
+#include "tests/unit/unit.h"
 
 static const struct rf_result_file results[8];
 
@@ -39,7 +39,7 @@ static struct rf_predict_rows five_rows(void)
     return rows;
 }
 
-START_TEST(test_calibrate_takes_the_line_of_the_same_path)
+TEST(test_calibrate_takes_the_line_of_the_same_path)
 {
     struct rf_predict_rows rows = five_rows();
     struct rf_leave_one_out error;
@@ -54,12 +54,11 @@ START_TEST(test_calibrate_takes_the_line_of_the_same_path)
     ck_assert_double_eq_tol(rows.rows[3].p.ms, 10, 1e-9);
     rf_predict_rows_free(&rows);
 }
-END_TEST
 
 /* What costs less than nothing where there is nothing to do, or takes less the
  * more there is, is no line; nor are two results, or three of nearly one time.
  */
-START_TEST(test_calibrate_multiplies_by_the_median_without_a_line)
+LOOP_TEST(test_calibrate_multiplies_by_the_median_without_a_line, 5)
 {
     static const struct {
         double simulated[3], measured[3], factor;
@@ -83,11 +82,10 @@ START_TEST(test_calibrate_multiplies_by_the_median_without_a_line)
     ck_assert_double_eq_tol(rows.rows[0].p.ms, 10 * cases[_i].factor, 1e-9);
     rf_predict_rows_free(&rows);
 }
-END_TEST
 
 /* Each is predicted from the others: 100 x 2.25, 10 x 2.1, 20 x 1.35, and what
  * has no others as it was simulated. */
-START_TEST(test_calibrate_leaves_out_the_result_that_it_predicts)
+TEST(test_calibrate_leaves_out_the_result_that_it_predicts)
 {
     struct rf_predict_rows rows = five_rows();
     struct rf_leave_one_out error;
@@ -102,9 +100,8 @@ START_TEST(test_calibrate_leaves_out_the_result_that_it_predicts)
     ck_assert_ptr_eq(error.worst_row, &rows.rows[0]);
     rf_predict_rows_free(&rows);
 }
-END_TEST
 
-START_TEST(test_calibrate_counts_a_result_once)
+TEST(test_calibrate_counts_a_result_once)
 {
     struct rf_predict_rows rows = {.n = 0};
     struct rf_leave_one_out error;
@@ -118,9 +115,8 @@ START_TEST(test_calibrate_counts_a_result_once)
     ck_assert_double_eq_tol(rows.rows[1].p.others_ms, 10, 1e-9);
     rf_predict_rows_free(&rows);
 }
-END_TEST
 
-START_TEST(test_calibrate_keeps_methods_apart_and_above_the_bound)
+TEST(test_calibrate_keeps_methods_apart_and_above_the_bound)
 {
     struct rf_predict_rows rows = {.n = 0};
     struct rf_leave_one_out error;
@@ -135,10 +131,9 @@ START_TEST(test_calibrate_keeps_methods_apart_and_above_the_bound)
     ck_assert_uint_eq(rows.rows[2].p.n_results, 0);
     rf_predict_rows_free(&rows);
 }
-END_TEST
 
 /* A bound that a result is below is from figures that are too low. */
-START_TEST(test_calibrate_ignores_bounds_that_results_beat)
+TEST(test_calibrate_ignores_bounds_that_results_beat)
 {
     struct rf_predict_rows rows = {.n = 0};
     struct rf_leave_one_out error;
@@ -151,10 +146,9 @@ START_TEST(test_calibrate_ignores_bounds_that_results_beat)
     ck_assert_double_eq_tol(rows.rows[0].p.others_ms, 10, 1e-9);
     rf_predict_rows_free(&rows);
 }
-END_TEST
 
 /* No prediction, nothing simulated, no results. */
-START_TEST(test_calibrate_leaves_alone_what_it_cannot_compare)
+TEST(test_calibrate_leaves_alone_what_it_cannot_compare)
 {
     struct rf_predict_rows rows = {.n = 0};
     struct rf_leave_one_out error;
@@ -169,7 +163,6 @@ START_TEST(test_calibrate_leaves_alone_what_it_cannot_compare)
     ck_assert_double_eq(rows.rows[2].p.ms, 10);
     rf_predict_rows_free(&rows);
 }
-END_TEST
 
 static char *printed(void)
 {
@@ -185,7 +178,7 @@ static char *printed(void)
     return text;
 }
 
-START_TEST(test_calibrate_is_said_under_the_table)
+TEST(test_calibrate_is_said_under_the_table)
 {
     char *text = printed();
     static const char *const lines[] = {
@@ -198,25 +191,4 @@ START_TEST(test_calibrate_is_said_under_the_table)
         ck_assert_msg(strstr(text, lines[i]) != NULL, "%s", text);
     }
     free(text);
-}
-END_TEST
-
-Suite *test_predict_calibrate_suite(void);
-Suite *test_predict_calibrate_suite(void)
-{
-    Suite *suite = suite_create("predict_calibrate");
-    TCase *tests = tcase_create("predict_calibrate");
-    tcase_add_test(tests, test_calibrate_takes_the_line_of_the_same_path);
-    tcase_add_loop_test(
-        tests, test_calibrate_multiplies_by_the_median_without_a_line, 0, 5);
-    tcase_add_test(tests,
-                   test_calibrate_leaves_out_the_result_that_it_predicts);
-    tcase_add_test(tests, test_calibrate_counts_a_result_once);
-    tcase_add_test(tests,
-                   test_calibrate_keeps_methods_apart_and_above_the_bound);
-    tcase_add_test(tests, test_calibrate_ignores_bounds_that_results_beat);
-    tcase_add_test(tests, test_calibrate_leaves_alone_what_it_cannot_compare);
-    tcase_add_test(tests, test_calibrate_is_said_under_the_table);
-    suite_add_tcase(suite, tests);
-    return suite;
 }

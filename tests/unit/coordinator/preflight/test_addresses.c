@@ -1,10 +1,10 @@
 /* Addresses for data that other nodes cannot reach. */
-#include <check.h>
 #include <string.h>
 
 #include "coordinator/preflight/addresses.h"
 #include "tests/lib/configured.h"
 #include "tests/lib/quotes.h"
+#include "tests/unit/unit.h"
 
 #define CROSSING(method)                                                       \
     "{'name': 's', 'mode': 'disaggregated', 'method': '" method                \
@@ -139,7 +139,7 @@ static const struct rf_msg_hello *decode(const char *text,
     return out;
 }
 
-START_TEST(test_addresses_that_other_nodes_cannot_reach)
+LOOP_TEST(test_addresses_that_other_nodes_cannot_reach, RF_ARRAY_SIZE(cases))
 {
     struct configured_pair pair = configured_pair(cases[_i].scenario);
     struct rf_err err = {.text = ""};
@@ -162,7 +162,6 @@ START_TEST(test_addresses_that_other_nodes_cannot_reach)
     }
     configured_pair_free(&pair);
 }
-END_TEST
 
 static void crossing_cb(uint32_t from, uint32_t to, void *data)
 {
@@ -170,7 +169,7 @@ static void crossing_cb(uint32_t from, uint32_t to, void *data)
     crosses[from][to] = true;
 }
 
-START_TEST(test_addresses_crossings_are_pairs_that_exchange_data)
+TEST(test_addresses_crossings_are_pairs_that_exchange_data)
 {
     static const struct {
         const char *scenario;
@@ -185,18 +184,4 @@ START_TEST(test_addresses_crossings_are_pairs_that_exchange_data)
         ck_assert(!crosses[0][0] && !crosses[0][1] && !crosses[1][1]);
         configured_pair_free(&pair);
     }
-}
-END_TEST
-
-Suite *test_addresses_suite(void);
-Suite *test_addresses_suite(void)
-{
-    Suite *suite = suite_create("addresses");
-    TCase *tests = tcase_create("addresses");
-    tcase_add_loop_test(tests, test_addresses_that_other_nodes_cannot_reach, 0,
-                        sizeof(cases) / sizeof(cases[0]));
-    tcase_add_test(tests,
-                   test_addresses_crossings_are_pairs_that_exchange_data);
-    suite_add_tcase(suite, tests);
-    return suite;
 }

@@ -1,11 +1,11 @@
 /* Folders that nodes have to share, judged by what they tell in HELLO. */
-#include <check.h>
 #include <string.h>
 
 #include "common/json.h"
 #include "coordinator/preflight/folders.h"
 #include "planner/families/model_read.h"
 #include "tests/lib/quotes.h"
+#include "tests/unit/unit.h"
 
 #define SIDES "'train': {'tp': 6}, 'infer': {'tp': 2}"
 #define CLUSTER(scenarios)                                                     \
@@ -78,7 +78,7 @@ static const struct rf_msg_hello *decode(const char *text,
     return out;
 }
 
-START_TEST(test_folder_verdicts)
+LOOP_TEST(test_folder_verdicts, RF_ARRAY_SIZE(verdicts))
 {
     struct rf_config *config = load(CLUSTER(DISK("x", "/one")));
     struct rf_jnode node = rf_jnode_root(config->model, "test");
@@ -107,16 +107,4 @@ START_TEST(test_folder_verdicts)
     rf_scenario_destroy(scenario);
     rf_model_destroy(model);
     rf_config_destroy(config);
-}
-END_TEST
-
-Suite *test_folders_suite(void);
-Suite *test_folders_suite(void)
-{
-    Suite *suite = suite_create("folders");
-    TCase *tests = tcase_create("folders");
-    tcase_add_loop_test(tests, test_folder_verdicts, 0,
-                        RF_ARRAY_SIZE(verdicts));
-    suite_add_tcase(suite, tests);
-    return suite;
 }

@@ -2,10 +2,10 @@
  * makes of them is in test_run_inspect.c. */
 #include "coordinator/preflight/inspect.h"
 
-#include <check.h>
 #include <string.h>
 
 #include "tests/lib/configured.h"
+#include "tests/unit/unit.h"
 
 /* Four nodes; the scenarios train on c and use all but d. */
 #define CONFIG(tp)                                                             \
@@ -49,7 +49,9 @@ static enum rf_verdict answer(uint32_t node, const char *digest,
     return rf_preflight_inspect_take(inspect, node, &message);
 }
 
-START_TEST(test_inspect_asks_nodes_with_ranks_and_one_of_them_for_all)
+FIXTURE(enter, leave)
+
+TEST(test_inspect_asks_nodes_with_ranks_and_one_of_them_for_all)
 {
     for (uint32_t i = 0; i < NODES; i++) {
         struct rf_msg message;
@@ -63,9 +65,8 @@ START_TEST(test_inspect_asks_nodes_with_ranks_and_one_of_them_for_all)
         }
     }
 }
-END_TEST
 
-START_TEST(test_inspect_compares_whoever_answers_last)
+LOOP_TEST(test_inspect_compares_whoever_answers_last, 2)
 {
     json_t *headers = json_pack("{s:{}, s:{}, s:i, s:s}", "manifest", "config",
                                 "other", 1, "folder", "/elsewhere");
@@ -83,9 +84,8 @@ START_TEST(test_inspect_compares_whoever_answers_last)
     json_decref(headers);
     json_decref(wanted);
 }
-END_TEST
 
-START_TEST(test_inspect_names_all_nodes_that_fail)
+TEST(test_inspect_names_all_nodes_that_fail)
 {
     ck_assert_int_eq(answer(C, "1", NULL), RF_VERDICT_GO_ON);
     ck_assert_int_eq(rf_preflight_inspect_fail(inspect, A, "gone"),
@@ -99,10 +99,9 @@ START_TEST(test_inspect_names_all_nodes_that_fail)
                      "its HEADERS lacks what INSPECT asked for");
     ck_assert_ptr_null(rf_preflight_inspect_error(inspect, D));
 }
-END_TEST
 
 /* Which needs no model to be known. */
-START_TEST(test_inspect_refuses_scenarios_that_do_not_fit_the_slots)
+TEST(test_inspect_refuses_scenarios_that_do_not_fit_the_slots)
 {
     struct rf_config *small = NULL;
     struct rf_model *none = NULL;
@@ -115,22 +114,4 @@ START_TEST(test_inspect_refuses_scenarios_that_do_not_fit_the_slots)
                   err.text);
     ck_assert_ptr_null(other);
     rf_config_destroy(small);
-}
-END_TEST
-
-Suite *test_inspect_suite(void);
-Suite *test_inspect_suite(void)
-{
-    Suite *suite = suite_create("inspect");
-    TCase *tests = tcase_create("inspect");
-    tcase_add_checked_fixture(tests, enter, leave);
-    tcase_add_test(tests,
-                   test_inspect_asks_nodes_with_ranks_and_one_of_them_for_all);
-    tcase_add_loop_test(tests, test_inspect_compares_whoever_answers_last, 0,
-                        2);
-    tcase_add_test(tests, test_inspect_names_all_nodes_that_fail);
-    tcase_add_test(tests,
-                   test_inspect_refuses_scenarios_that_do_not_fit_the_slots);
-    suite_add_tcase(suite, tests);
-    return suite;
 }

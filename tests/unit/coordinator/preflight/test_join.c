@@ -1,9 +1,9 @@
 /* Who joins, who is lost, who may not join. */
-#include <check.h>
 
 #include "common/mem.h"
 #include "coordinator/preflight/join.h"
 #include "tests/unit/coordinator/run/attempt_lab.h"
+#include "tests/unit/unit.h"
 
 static struct attempt_lab lab;
 static struct rf_preflight_join *join;
@@ -52,7 +52,9 @@ static enum rf_verdict add(uint32_t node, const char *uuid)
     return verdict;
 }
 
-START_TEST(test_join_is_complete_when_all_have_joined)
+FIXTURE(setup, teardown)
+
+TEST(test_join_is_complete_when_all_have_joined)
 {
     ck_assert_ptr_null(rf_preflight_join_hello(join, LAB_A));
     ck_assert_int_eq(add(LAB_B, "x"), RF_VERDICT_GO_ON);
@@ -61,9 +63,8 @@ START_TEST(test_join_is_complete_when_all_have_joined)
     ck_assert_str_eq(rf_preflight_join_hello(join, LAB_A)->version, "0.0.1");
     ck_assert(rf_preflight_join_is_there(join, LAB_A));
 }
-END_TEST
 
-START_TEST(test_join_waits_for_the_verdict_on_every_node)
+TEST(test_join_waits_for_the_verdict_on_every_node)
 {
     ck_assert_int_eq(rf_preflight_join_lose(join, LAB_A, "refused"),
                      RF_VERDICT_GO_ON);
@@ -76,7 +77,6 @@ START_TEST(test_join_waits_for_the_verdict_on_every_node)
     ck_assert_ptr_nonnull(
         rf_preflight_join_hello(join, LAB_B)); /* it had joined */
 }
-END_TEST
 
 static const struct {
     uint64_t oldest, newest;
@@ -89,7 +89,7 @@ static const struct {
     {0, RF_PROTOCOL_MIN - 1, 0},
 };
 
-START_TEST(test_join_takes_the_newest_protocol_of_both)
+LOOP_TEST(test_join_takes_the_newest_protocol_of_both, RF_ARRAY_SIZE(ranges))
 {
     struct rf_msg_hello hello = make(ranges[_i].oldest, ranges[_i].newest, "x");
     struct rf_err err = {0};
@@ -101,9 +101,8 @@ START_TEST(test_join_takes_the_newest_protocol_of_both)
     ck_assert(protocol != 0 || has(err.text, "install the same version"));
     rf_schema_free(&rf_msg_hello_schema, &hello);
 }
-END_TEST
 
-START_TEST(test_join_refuses_a_machine_under_a_second_name)
+TEST(test_join_refuses_a_machine_under_a_second_name)
 {
     struct rf_msg_hello hello = make(RF_PROTOCOL_MIN, RF_PROTOCOL_MAX, "GPU-1");
     struct rf_err err = {0};
@@ -120,9 +119,8 @@ START_TEST(test_join_refuses_a_machine_under_a_second_name)
         RF_OK);
     rf_schema_free(&rf_msg_hello_schema, &hello);
 }
-END_TEST
 
-START_TEST(test_join_is_strict_about_builds_on_demand)
+TEST(test_join_is_strict_about_builds_on_demand)
 {
     struct rf_msg_hello hello = make(RF_PROTOCOL_MIN, RF_PROTOCOL_MAX, "x");
     struct rf_err err = {0};
@@ -136,9 +134,8 @@ START_TEST(test_join_is_strict_about_builds_on_demand)
     ck_assert(has(err.text, "0.0.1"));
     rf_schema_free(&rf_msg_hello_schema, &hello);
 }
-END_TEST
 
-START_TEST(test_join_lets_names_share_a_gpu_when_asked)
+TEST(test_join_lets_names_share_a_gpu_when_asked)
 {
     struct rf_msg_hello hello = make(RF_PROTOCOL_MIN, RF_PROTOCOL_MAX, "GPU-1");
     struct rf_err err = {0};
@@ -152,22 +149,4 @@ START_TEST(test_join_lets_names_share_a_gpu_when_asked)
     json_decref(lab.pair.config->env);
     lab.pair.config->env = NULL;
     rf_schema_free(&rf_msg_hello_schema, &hello);
-}
-END_TEST
-
-Suite *test_join_suite(void);
-Suite *test_join_suite(void)
-{
-    Suite *suite = suite_create("join");
-    TCase *tests = tcase_create("join");
-    tcase_add_checked_fixture(tests, setup, teardown);
-    tcase_add_test(tests, test_join_is_complete_when_all_have_joined);
-    tcase_add_test(tests, test_join_waits_for_the_verdict_on_every_node);
-    tcase_add_loop_test(tests, test_join_takes_the_newest_protocol_of_both, 0,
-                        (int)RF_ARRAY_SIZE(ranges));
-    tcase_add_test(tests, test_join_refuses_a_machine_under_a_second_name);
-    tcase_add_test(tests, test_join_lets_names_share_a_gpu_when_asked);
-    tcase_add_test(tests, test_join_is_strict_about_builds_on_demand);
-    suite_add_tcase(suite, tests);
-    return suite;
 }

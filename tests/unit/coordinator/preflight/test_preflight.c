@@ -1,10 +1,10 @@
 /* What nodes lack for a scenario, found before anything is sent. */
-#include <check.h>
 #include <string.h>
 
 #include "common/mem.h"
 #include "coordinator/preflight/preflight.h"
 #include "tests/unit/coordinator/run/attempt_lab.h"
+#include "tests/unit/unit.h"
 
 #define LOTS (UINT64_C(1) << 50)
 
@@ -74,7 +74,7 @@ static enum rf_status check(void)
     return rf_preflight_check(lab.scenario, join, &err);
 }
 
-START_TEST(test_preflight_refuses_a_method_that_a_node_lacks)
+TEST(test_preflight_refuses_a_method_that_a_node_lacks)
 {
     create("");
     add(LAB_A, (struct node){.method = "host", .boot_id = "x", .memory = LOTS});
@@ -90,9 +90,8 @@ START_TEST(test_preflight_refuses_a_method_that_a_node_lacks)
     ck_assert(has(err.text, "on a: its worker does not know it"));
     destroy();
 }
-END_TEST
 
-START_TEST(test_preflight_without_gpus_names_the_method_that_needs_none)
+TEST(test_preflight_without_gpus_names_the_method_that_needs_none)
 {
     create(", \"method\": \"nccl\"");
     add(LAB_A,
@@ -114,9 +113,8 @@ START_TEST(test_preflight_without_gpus_names_the_method_that_needs_none)
     ck_assert_str_eq(err.text, "method nccl cannot be used on a: no NCCL");
     destroy();
 }
-END_TEST
 
-START_TEST(test_preflight_without_gpus_names_the_key_that_asks_for_them)
+TEST(test_preflight_without_gpus_names_the_key_that_asks_for_them)
 {
     create(", \"method\": \"ucx\", \"memory\": \"cuda\"");
     add(LAB_A, (struct node){
@@ -139,9 +137,8 @@ START_TEST(test_preflight_without_gpus_names_the_key_that_asks_for_them)
                      "ucx needs no GPU");
     destroy();
 }
-END_TEST
 
-START_TEST(test_preflight_names_a_node_that_is_lost)
+TEST(test_preflight_names_a_node_that_is_lost)
 {
     create("");
     add(LAB_A, (struct node){.method = "host", .boot_id = "x", .memory = LOTS});
@@ -152,7 +149,6 @@ START_TEST(test_preflight_names_a_node_that_is_lost)
     ck_assert_str_eq(err.text, "node b was lost earlier: silent for 15 s");
     destroy();
 }
-END_TEST
 
 /* What limits two names. Room is given by the names that just fit into it; a
  * "-" takes a byte from it. */
@@ -209,7 +205,8 @@ static void add_limited(uint32_t node, const char *boot_id,
     add(node, facts);
 }
 
-START_TEST(test_preflight_adds_up_the_names_that_share_a_limit)
+LOOP_TEST(test_preflight_adds_up_the_names_that_share_a_limit,
+          RF_ARRAY_SIZE(shared))
 {
     enum rf_status status;
     create("");
@@ -222,10 +219,9 @@ START_TEST(test_preflight_adds_up_the_names_that_share_a_limit)
                   "case %d: %s", _i, err.text);
     destroy();
 }
-END_TEST
 
 /* A worker that does not say what limits it. */
-START_TEST(test_preflight_compares_a_name_with_what_it_has_available)
+LOOP_TEST(test_preflight_compares_a_name_with_what_it_has_available, 2)
 {
     uint64_t a;
     create("");
@@ -237,9 +233,8 @@ START_TEST(test_preflight_compares_a_name_with_what_it_has_available)
     ck_assert(_i == 0 || has(err.text, "of memory on a, which has"));
     destroy();
 }
-END_TEST
 
-START_TEST(test_preflight_wants_a_gpu_for_each_slot)
+TEST(test_preflight_wants_a_gpu_for_each_slot)
 {
     create(", \"method\": \"nccl\"");
     add(LAB_A, (struct node){.method = "nccl", .boot_id = "x", .gpus = 2});
@@ -248,9 +243,8 @@ START_TEST(test_preflight_wants_a_gpu_for_each_slot)
     ck_assert_str_eq(err.text, "b has 1 GPUs, 2 slots need one each");
     destroy();
 }
-END_TEST
 
-START_TEST(test_preflight_wants_one_nccl_everywhere)
+LOOP_TEST(test_preflight_wants_one_nccl_everywhere, 3)
 {
     static const char *const others[] = {"2.20.5", NULL, "2.19.3"};
     create(", \"method\": \"nccl\"");
@@ -263,27 +257,4 @@ START_TEST(test_preflight_wants_one_nccl_everywhere)
     ck_assert_int_eq(check(), _i < 2 ? RF_OK : RF_ERR_UNSUPPORTED);
     ck_assert(_i < 2 || has(err.text, "b has NCCL 2.19.3, a has 2.20.5"));
     destroy();
-}
-END_TEST
-
-Suite *test_preflight_suite(void);
-Suite *test_preflight_suite(void)
-{
-    Suite *suite = suite_create("preflight");
-    TCase *tests = tcase_create("preflight");
-    tcase_add_test(tests, test_preflight_refuses_a_method_that_a_node_lacks);
-    tcase_add_test(
-        tests, test_preflight_without_gpus_names_the_method_that_needs_none);
-    tcase_add_test(
-        tests, test_preflight_without_gpus_names_the_key_that_asks_for_them);
-    tcase_add_test(tests, test_preflight_names_a_node_that_is_lost);
-    tcase_add_loop_test(tests,
-                        test_preflight_adds_up_the_names_that_share_a_limit, 0,
-                        (int)RF_ARRAY_SIZE(shared));
-    tcase_add_loop_test(
-        tests, test_preflight_compares_a_name_with_what_it_has_available, 0, 2);
-    tcase_add_test(tests, test_preflight_wants_a_gpu_for_each_slot);
-    tcase_add_loop_test(tests, test_preflight_wants_one_nccl_everywhere, 0, 3);
-    suite_add_tcase(suite, tests);
-    return suite;
 }

@@ -1,11 +1,11 @@
 /* Where two JSON values differ. */
-#include <check.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "coordinator/records/difference.h"
+#include "tests/unit/unit.h"
 
-START_TEST(test_difference_names_the_place)
+TEST(test_difference_names_the_place)
 {
     json_t *a = json_pack("{s:[{s:i}], s:i}", "list", "x", 1, "k", 1);
     json_t *b = json_pack("{s:[{s:i}], s:i}", "list", "x", 2, "k", 1);
@@ -22,9 +22,8 @@ START_TEST(test_difference_names_the_place)
     json_decref(a);
     json_decref(b);
 }
-END_TEST
 
-START_TEST(test_difference_gives_the_values)
+TEST(test_difference_gives_the_values)
 {
     json_t *a = json_pack("{s:{s:i}}", "k", "x", 1);
     json_t *b = json_pack("{s:{s:i, s:i}}", "k", "x", 2, "y", 3);
@@ -42,10 +41,9 @@ START_TEST(test_difference_gives_the_values)
     json_decref(a);
     json_decref(b);
 }
-END_TEST
 
 /* Other programs write 2.0 as 2. */
-START_TEST(test_difference_takes_numbers_for_their_values)
+TEST(test_difference_takes_numbers_for_their_values)
 {
     json_t *a = json_pack("{s:[f], s:i}", "x", 2.0, "y", 1);
     json_t *b = json_pack("{s:[i], s:f}", "x", 2, "y", 1.5);
@@ -55,7 +53,6 @@ START_TEST(test_difference_takes_numbers_for_their_values)
     json_decref(a);
     json_decref(b);
 }
-END_TEST
 
 static bool count_cb(const char *path, const json_t *in_a, const json_t *in_b,
                      void *data)
@@ -67,7 +64,7 @@ static bool count_cb(const char *path, const json_t *in_a, const json_t *in_b,
     return ++*n < 2;
 }
 
-START_TEST(test_difference_gives_all_places_until_it_is_told_to_stop)
+TEST(test_difference_gives_all_places_until_it_is_told_to_stop)
 {
     json_t *a = json_pack("{s:i, s:[i, i], s:i}", "p", 1, "q", 2, 3, "r", 4);
     json_t *b = json_pack("{s:i, s:[i, i]}", "p", 1, "q", 3, 3);
@@ -82,19 +79,4 @@ START_TEST(test_difference_gives_all_places_until_it_is_told_to_stop)
     json_decref(a);
     json_decref(b);
     json_decref(c);
-}
-END_TEST
-
-Suite *test_difference_suite(void);
-Suite *test_difference_suite(void)
-{
-    Suite *suite = suite_create("difference");
-    TCase *tests = tcase_create("difference");
-    tcase_add_test(tests, test_difference_names_the_place);
-    tcase_add_test(tests, test_difference_gives_the_values);
-    tcase_add_test(tests, test_difference_takes_numbers_for_their_values);
-    tcase_add_test(tests,
-                   test_difference_gives_all_places_until_it_is_told_to_stop);
-    suite_add_tcase(suite, tests);
-    return suite;
 }

@@ -1,10 +1,10 @@
 /* What makes a scenario's figures doubtful. */
-#include <check.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "common/mem.h"
 #include "coordinator/records/doubts.h"
+#include "tests/unit/unit.h"
 
 /* Ten iterations with these times and one start skew; two ranks on node a. */
 static json_t *record_of(const double times[10], double skew_us, int cpus)
@@ -39,7 +39,7 @@ static const char *flags_of(json_t *record)
     return out;
 }
 
-START_TEST(test_flags_name_what_is_unstable)
+TEST(test_flags_name_what_is_unstable)
 {
     const double outlier[10] = {100, 101, 99, 100, 101, 99, 100, 101, 250, 100};
     const double drift[10] = {100, 101, 102, 103, 104, 105, 106, 107, 108, 109};
@@ -51,10 +51,9 @@ START_TEST(test_flags_name_what_is_unstable)
     ck_assert_str_eq(flags_of(record_of(modes, 0, 2)),
                      "wide_interval bimodal unstable ");
 }
-END_TEST
 
 /* Of the record itself, or of one of its repeats, though all together hold. */
-START_TEST(test_flags_have_a_bound_that_was_beaten)
+TEST(test_flags_have_a_bound_that_was_beaten)
 {
     static const char *const bounds[] = {"bound", "schedule_bound"};
     json_t *record;
@@ -72,7 +71,6 @@ START_TEST(test_flags_have_a_bound_that_was_beaten)
         json_pack("[{s:[]}, {s:[s]}]", "flags", "flags", "bound_not_valid"));
     ck_assert_ptr_nonnull(strstr(flags_of(record), "bound_not_valid "));
 }
-END_TEST
 
 static json_t *with_ratio(double ratio, bool valid)
 {
@@ -84,7 +82,7 @@ static json_t *with_ratio(double ratio, bool valid)
     return record;
 }
 
-START_TEST(test_flags_say_that_it_was_the_yardsticks_that_were_slowed)
+TEST(test_flags_say_that_it_was_the_yardsticks_that_were_slowed)
 {
     json_t *record = with_ratio(1.01, true);
     ck_assert_str_eq(flags_of(with_ratio(0.78, false)),
@@ -96,9 +94,8 @@ START_TEST(test_flags_say_that_it_was_the_yardsticks_that_were_slowed)
         json_pack("[{s:[]}, {s:[s]}]", "flags", "flags", "slow_yardsticks"));
     ck_assert_ptr_nonnull(strstr(flags_of(record), "slow_yardsticks "));
 }
-END_TEST
 
-START_TEST(test_flags_have_weights_that_ranks_could_have_mapped)
+TEST(test_flags_have_weights_that_ranks_could_have_mapped)
 {
     static const struct {
         const char *method, *ways, *flags;
@@ -117,10 +114,9 @@ START_TEST(test_flags_have_weights_that_ranks_could_have_mapped)
         ck_assert_str_eq(flags_of(record), cases[i].flags);
     }
 }
-END_TEST
 
 /* Of 100 ms, 4 %, 6 % and 26 %. */
-START_TEST(test_flags_allow_more_start_skew_where_ranks_share_cores)
+TEST(test_flags_allow_more_start_skew_where_ranks_share_cores)
 {
     ck_assert_str_eq(flags_of(record_of(calm, 4000, 2)), "");
     ck_assert_str_eq(flags_of(record_of(calm, 6000, 2)),
@@ -129,9 +125,8 @@ START_TEST(test_flags_allow_more_start_skew_where_ranks_share_cores)
     ck_assert_str_eq(flags_of(record_of(calm, 26000, 1)),
                      "start_skew unstable ");
 }
-END_TEST
 
-START_TEST(test_flags_give_reasons)
+TEST(test_flags_give_reasons)
 {
     char *text;
     json_t *valid =
@@ -148,22 +143,4 @@ START_TEST(test_flags_give_reasons)
     json_decref(valid);
     json_decref(one);
     json_decref(two);
-}
-END_TEST
-
-Suite *test_doubts_suite(void);
-Suite *test_doubts_suite(void)
-{
-    Suite *suite = suite_create("doubts");
-    TCase *tests = tcase_create("doubts");
-    tcase_add_test(tests, test_flags_have_a_bound_that_was_beaten);
-    tcase_add_test(tests, test_flags_have_weights_that_ranks_could_have_mapped);
-    tcase_add_test(tests,
-                   test_flags_say_that_it_was_the_yardsticks_that_were_slowed);
-    tcase_add_test(tests, test_flags_name_what_is_unstable);
-    tcase_add_test(tests,
-                   test_flags_allow_more_start_skew_where_ranks_share_cores);
-    tcase_add_test(tests, test_flags_give_reasons);
-    suite_add_tcase(suite, tests);
-    return suite;
 }

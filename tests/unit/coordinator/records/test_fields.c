@@ -1,10 +1,10 @@
 /* The table of fields against the records that are written. */
-#include <check.h>
 #include <string.h>
 
 #include "coordinator/records/fields.h"
 #include "coordinator/records/repeats.h"
 #include "tests/lib/result_lab.h"
+#include "tests/unit/unit.h"
 
 static json_t *record; /* of two repeats */
 
@@ -51,7 +51,9 @@ static const json_t *written(const struct rf_result_field *field)
                : rf_result_value(record, field->object, field->key);
 }
 
-START_TEST(test_fields_are_written_as_what_they_are)
+FIXTURE(open_record, close_record)
+
+TEST(test_fields_are_written_as_what_they_are)
 {
     for (const struct rf_result_field *field = rf_result_fields;
          field->key != NULL; field++) {
@@ -82,9 +84,8 @@ START_TEST(test_fields_are_written_as_what_they_are)
         ck_assert_msg(right || field->varies, "%s.%s", where, field->key);
     }
 }
-END_TEST
 
-START_TEST(test_fields_names_end_in_their_unit)
+TEST(test_fields_names_end_in_their_unit)
 {
     static const char *const units[] = {
         [RF_RESULT_BYTES] = "bytes",
@@ -100,10 +101,9 @@ START_TEST(test_fields_names_end_in_their_unit)
                       "%s is no %s", field->key, unit);
     }
 }
-END_TEST
 
 /* A narrow terminal drops one after another. */
-START_TEST(test_fields_are_dropped_in_one_order)
+TEST(test_fields_are_dropped_in_one_order)
 {
     unsigned times[32] = {0}, n = 0;
     for (const struct rf_result_field *field = rf_result_fields;
@@ -116,18 +116,4 @@ START_TEST(test_fields_are_dropped_in_one_order)
     for (unsigned drop = 1; drop <= n; drop++) {
         ck_assert_msg(times[drop] == 1, "%u times %u", times[drop], drop);
     }
-}
-END_TEST
-
-Suite *test_fields_suite(void);
-Suite *test_fields_suite(void)
-{
-    Suite *suite = suite_create("fields");
-    TCase *tests = tcase_create("fields");
-    tcase_add_checked_fixture(tests, open_record, close_record);
-    tcase_add_test(tests, test_fields_are_written_as_what_they_are);
-    tcase_add_test(tests, test_fields_names_end_in_their_unit);
-    tcase_add_test(tests, test_fields_are_dropped_in_one_order);
-    suite_add_tcase(suite, tests);
-    return suite;
 }

@@ -1,5 +1,4 @@
 /* Records as text: byte for byte what Jansson makes of the same objects. */
-#include <check.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -7,6 +6,7 @@
 #include "common/mem.h"
 #include "coordinator/records/iteration_ranks.h"
 #include "coordinator/records/record_text.h"
+#include "tests/unit/unit.h"
 
 /* Ends of what is exact, zeros behind the point and before it, exponents. */
 static const int64_t edges[] = {
@@ -85,7 +85,7 @@ static void check_same(json_t *made, json_t *plain)
     json_decref(plain);
 }
 
-START_TEST(test_record_text_is_that_of_objects)
+TEST(test_record_text_is_that_of_objects)
 {
     struct rf_iteration_rank *ranks = rf_xcalloc(N, sizeof(*ranks));
     for (size_t i = 0; i < N; i++) {
@@ -99,9 +99,8 @@ START_TEST(test_record_text_is_that_of_objects)
                json_pack("{s:[]}", "ranks"));
     free(ranks);
 }
-END_TEST
 
-START_TEST(test_record_text_of_other_values_is_that_of_jansson)
+TEST(test_record_text_of_other_values_is_that_of_jansson)
 {
     const char *const text =
         "{\"a\": [], \"b\": {}, \"c\": [[1, -2], [], [{\"d\": null}]], "
@@ -113,10 +112,9 @@ START_TEST(test_record_text_of_other_values_is_that_of_jansson)
                      RF_OK);
     check_same(json_incref(value), value);
 }
-END_TEST
 
 /* Numbers and objects alike. */
-START_TEST(test_iteration_ranks_have_the_figures_of_their_fields)
+TEST(test_iteration_ranks_have_the_figures_of_their_fields)
 {
     const struct rf_iteration_rank ranks[2] = {
         {90, 10, 20, 30, 5, 25, 80, 7, 1000, 2000},
@@ -140,18 +138,4 @@ START_TEST(test_iteration_ranks_have_the_figures_of_their_fields)
     }
     json_decref(made);
     json_decref(read);
-}
-END_TEST
-
-Suite *test_record_text_suite(void);
-Suite *test_record_text_suite(void)
-{
-    Suite *suite = suite_create("record_text");
-    TCase *tests = tcase_create("record_text");
-    tcase_add_test(tests, test_record_text_is_that_of_objects);
-    tcase_add_test(tests, test_record_text_of_other_values_is_that_of_jansson);
-    tcase_add_test(tests,
-                   test_iteration_ranks_have_the_figures_of_their_fields);
-    suite_add_tcase(suite, tests);
-    return suite;
 }

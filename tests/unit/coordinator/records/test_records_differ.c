@@ -1,10 +1,10 @@
 /* What two records say of where they were measured. */
-#include <check.h>
 #include <stdlib.h>
 
 #include "common/compiler.h"
 #include "coordinator/records/records_differ.h"
 #include "tests/lib/quotes.h"
+#include "tests/unit/unit.h"
 
 #define NIC(name, address, mtu, more)                                          \
     "{'name': '" name "', 'address': '" address "', 'mtu': " mtu               \
@@ -36,7 +36,8 @@ static const struct {
      NULL},
 };
 
-START_TEST(test_records_differ_by_interfaces_that_carry_data)
+LOOP_TEST(test_records_differ_by_interfaces_that_carry_data,
+          RF_ARRAY_SIZE(pairs))
 {
     json_t *a = json_loads(Q(pairs[_i].a), 0, NULL);
     json_t *b = json_loads(Q(pairs[_i].b), 0, NULL);
@@ -49,17 +50,4 @@ START_TEST(test_records_differ_by_interfaces_that_carry_data)
     free(differs);
     json_decref(a);
     json_decref(b);
-}
-END_TEST
-
-Suite *test_records_differ_suite(void);
-Suite *test_records_differ_suite(void)
-{
-    Suite *suite = suite_create("records_differ");
-    TCase *tests = tcase_create("records_differ");
-    tcase_add_loop_test(tests,
-                        test_records_differ_by_interfaces_that_carry_data, 0,
-                        RF_ARRAY_SIZE(pairs));
-    suite_add_tcase(suite, tests);
-    return suite;
 }

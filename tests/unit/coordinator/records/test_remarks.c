@@ -1,8 +1,8 @@
 /* The sentences under a table. */
-#include <check.h>
 #include <stdlib.h>
 
 #include "coordinator/records/remarks.h"
+#include "tests/unit/unit.h"
 
 static json_t *record(const char *name, const char *method,
                       const char *registration)
@@ -25,7 +25,7 @@ static void expect(const struct rf_remarks *remarks, enum rf_remark about,
     free(text);
 }
 
-START_TEST(test_a_path_that_is_tcp_is_said)
+TEST(test_a_path_that_is_tcp_is_said)
 {
     struct rf_remarks remarks = {.n_records = 0};
     add(&remarks, record("beside", "ucx",
@@ -48,9 +48,8 @@ START_TEST(test_a_path_that_is_tcp_is_said)
     rf_remarks_free(&remarks);
     expect(&remarks, RF_REMARK_OVER_TCP, NULL);
 }
-END_TEST
 
-START_TEST(test_slowed_yardsticks_are_named_with_what_does_more)
+TEST(test_slowed_yardsticks_are_named_with_what_does_more)
 {
     struct rf_remarks remarks = {.n_records = 0};
     add(&remarks,
@@ -66,9 +65,8 @@ START_TEST(test_slowed_yardsticks_are_named_with_what_does_more)
            "is too low: a (memory of n); b (in a repeat)");
     rf_remarks_free(&remarks);
 }
-END_TEST
 
-START_TEST(test_weights_without_room_in_shared_memory_are_named)
+TEST(test_weights_without_room_in_shared_memory_are_named)
 {
     struct rf_remarks remarks = {.n_records = 0};
     json_t *flagged =
@@ -82,9 +80,8 @@ START_TEST(test_weights_without_room_in_shared_memory_are_named)
            "ranks of a node slow: x (messages by posix/memory,cma/memory)");
     rf_remarks_free(&remarks);
 }
-END_TEST
 
-START_TEST(test_a_record_without_setup_says_nothing)
+TEST(test_a_record_without_setup_says_nothing)
 {
     struct rf_remarks remarks = {.n_records = 0};
     add(&remarks,
@@ -93,9 +90,8 @@ START_TEST(test_a_record_without_setup_says_nothing)
     expect(&remarks, RF_REMARK_OVER_TCP, NULL);
     rf_remarks_free(&remarks);
 }
-END_TEST
 
-START_TEST(test_scenarios_of_several_runs_are_named_with_them)
+TEST(test_scenarios_of_several_runs_are_named_with_them)
 {
     struct rf_remarks remarks = {.n_records = 0};
     for (int run = 1; run < 3; run++) {
@@ -108,7 +104,6 @@ START_TEST(test_scenarios_of_several_runs_are_named_with_them)
            "UCX took TCP: r1/x, r2/x (1 messages by tcp/lo)");
     rf_remarks_free(&remarks);
 }
-END_TEST
 
 static json_t *unstable(const char *name, const char *flag)
 {
@@ -116,7 +111,7 @@ static json_t *unstable(const char *name, const char *flag)
                      "unstable");
 }
 
-START_TEST(test_scenarios_with_one_reason_share_it)
+TEST(test_scenarios_with_one_reason_share_it)
 {
     struct rf_remarks remarks = {.n_records = 0};
     add(&remarks, unstable("a", "drift"));
@@ -126,9 +121,8 @@ START_TEST(test_scenarios_with_one_reason_share_it)
            "unstable, see flags: a, d (drift); b c (outliers)");
     rf_remarks_free(&remarks);
 }
-END_TEST
 
-START_TEST(test_all_of_many_scenarios_are_not_listed)
+TEST(test_all_of_many_scenarios_are_not_listed)
 {
     struct rf_remarks remarks = {.n_records = 0};
     add(&remarks, unstable("a", "drift"));
@@ -142,21 +136,4 @@ START_TEST(test_all_of_many_scenarios_are_not_listed)
     expect(&remarks, RF_REMARK_UNSTABLE,
            "unstable, see flags: a, b, c, d (drift)");
     rf_remarks_free(&remarks);
-}
-END_TEST
-
-Suite *test_remarks_suite(void);
-Suite *test_remarks_suite(void)
-{
-    Suite *suite = suite_create("remarks");
-    TCase *tests = tcase_create("remarks");
-    tcase_add_test(tests, test_a_path_that_is_tcp_is_said);
-    tcase_add_test(tests, test_slowed_yardsticks_are_named_with_what_does_more);
-    tcase_add_test(tests, test_scenarios_of_several_runs_are_named_with_them);
-    tcase_add_test(tests, test_weights_without_room_in_shared_memory_are_named);
-    tcase_add_test(tests, test_a_record_without_setup_says_nothing);
-    tcase_add_test(tests, test_scenarios_with_one_reason_share_it);
-    tcase_add_test(tests, test_all_of_many_scenarios_are_not_listed);
-    suite_add_tcase(suite, tests);
-    return suite;
 }

@@ -1,6 +1,5 @@
 /* One record of several attempts. Those of result_lab.h take 14, 15 and 16 ms
  * beside yardsticks of 10 ms; a slower one takes more. */
-#include <check.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -10,6 +9,7 @@
 #include "coordinator/records/repeats.h"
 #include "coordinator/store/result_json.h"
 #include "tests/lib/result_lab.h"
+#include "tests/unit/unit.h"
 
 static json_t *record_of(const struct rf_attempt *attempt)
 {
@@ -77,7 +77,9 @@ static const json_t *entry(const json_t *record, const char *list, size_t i)
     return json_array_get(json_object_get(record, list), i);
 }
 
-START_TEST(test_repeats_are_pooled_from_all_samples)
+FIXTURE(result_lab_open, result_lab_close)
+
+TEST(test_repeats_are_pooled_from_all_samples)
 {
     json_t *record = NULL;
     add(&record, slower(0), 0);
@@ -97,11 +99,10 @@ START_TEST(test_repeats_are_pooled_from_all_samples)
                             1e-9);
     json_decref(record);
 }
-END_TEST
 
 /* Means 15 and 25: 2 · 3 · 5² = 150 between; 4 / 4 = 1 within; (150 - 1) / 3.
  */
-START_TEST(test_repeats_have_their_variance_within_and_between)
+TEST(test_repeats_have_their_variance_within_and_between)
 {
     static const char time[] = "summary.variance.refit_ms";
     static const char ratio[] = "summary.variance.yardstick_ratio";
@@ -118,10 +119,9 @@ START_TEST(test_repeats_have_their_variance_within_and_between)
     ck_assert_double_eq_tol(number(record, ratio, "between"), 1.49 / 3, 1e-9);
     json_decref(record);
 }
-END_TEST
 
 /* Either repeat may be drawn twice. */
-START_TEST(test_repeats_widen_the_intervals)
+TEST(test_repeats_widen_the_intervals)
 {
     json_t *record = NULL;
     const json_t *interval;
@@ -138,9 +138,8 @@ START_TEST(test_repeats_widen_the_intervals)
                         2 + sqrt(2) / 2);
     json_decref(record);
 }
-END_TEST
 
-START_TEST(test_repeats_keep_their_samples_and_what_is_their_own)
+TEST(test_repeats_keep_their_samples_and_what_is_their_own)
 {
     json_t *record = NULL;
     add(&record, slower(0), 0);
@@ -166,9 +165,8 @@ START_TEST(test_repeats_keep_their_samples_and_what_is_their_own)
         1e-9);
     json_decref(record);
 }
-END_TEST
 
-START_TEST(test_repeats_before_a_failed_one_are_kept)
+TEST(test_repeats_before_a_failed_one_are_kept)
 {
     json_t *record = NULL;
     const json_t *fault;
@@ -185,9 +183,8 @@ START_TEST(test_repeats_before_a_failed_one_are_kept)
     ck_assert(!rf_repeats_has(record, 2));
     json_decref(record);
 }
-END_TEST
 
-START_TEST(test_repeats_that_are_run_again_replace_what_failed)
+TEST(test_repeats_that_are_run_again_replace_what_failed)
 {
     json_t *record = NULL, *straight = NULL;
     add(&record, slower(0), 0);
@@ -202,9 +199,8 @@ START_TEST(test_repeats_that_are_run_again_replace_what_failed)
     json_decref(record);
     json_decref(straight);
 }
-END_TEST
 
-START_TEST(test_repeats_begin_with_a_record_of_one_attempt)
+TEST(test_repeats_begin_with_a_record_of_one_attempt)
 {
     struct rf_attempt *attempt = slower(0);
     json_t *record = record_of(attempt), *straight = NULL;
@@ -217,10 +213,9 @@ START_TEST(test_repeats_begin_with_a_record_of_one_attempt)
     json_decref(record);
     json_decref(straight);
 }
-END_TEST
 
 /* Two runs, of one attempt and of two, are one of three. */
-START_TEST(test_repeats_of_several_runs_are_joined)
+TEST(test_repeats_of_several_runs_are_joined)
 {
     struct rf_attempt *attempt = slower(0);
     json_t *one = record_of(attempt), *two = NULL, *straight = NULL, *joined;
@@ -244,10 +239,9 @@ START_TEST(test_repeats_of_several_runs_are_joined)
     json_decref(two);
     json_decref(straight);
 }
-END_TEST
 
 /* Whatever numbers a file has. */
-START_TEST(test_repeats_are_joined_by_their_order)
+TEST(test_repeats_are_joined_by_their_order)
 {
     json_t *two = NULL, *odd, *joined;
     add(&two, slower(0), 0);
@@ -267,9 +261,8 @@ START_TEST(test_repeats_are_joined_by_their_order)
     json_decref(odd);
     json_decref(two);
 }
-END_TEST
 
-START_TEST(test_repeats_have_the_least_bound_that_was_seen)
+TEST(test_repeats_have_the_least_bound_that_was_seen)
 {
     struct rf_attempt *attempt = slower(0);
     json_t *record = NULL, *one = record_of(attempt), *all;
@@ -288,7 +281,6 @@ START_TEST(test_repeats_have_the_least_bound_that_was_seen)
     json_decref(one);
     json_decref(record);
 }
-END_TEST
 
 static bool has_flag(const json_t *record, const char *name)
 {
@@ -315,7 +307,7 @@ static struct rf_attempt *longer(int64_t more_ms)
     return attempt;
 }
 
-START_TEST(test_repeats_that_differ_are_flagged_in_one_sentence)
+TEST(test_repeats_that_differ_are_flagged_in_one_sentence)
 {
     json_t *record = NULL, *same = NULL;
     char *text;
@@ -336,10 +328,9 @@ START_TEST(test_repeats_that_differ_are_flagged_in_one_sentence)
     json_decref(record);
     json_decref(same);
 }
-END_TEST
 
 /* Two levels are two modes only of all samples together. */
-START_TEST(test_repeats_that_differ_are_not_two_modes)
+TEST(test_repeats_that_differ_are_not_two_modes)
 {
     json_t *record = NULL;
     add(&record, longer(0), 0);
@@ -347,28 +338,4 @@ START_TEST(test_repeats_that_differ_are_not_two_modes)
     ck_assert(!has_flag(record, "bimodal"));
     ck_assert(!has_flag(record, "drift"));
     json_decref(record);
-}
-END_TEST
-
-Suite *test_repeats_suite(void);
-Suite *test_repeats_suite(void)
-{
-    Suite *suite = suite_create("repeats");
-    TCase *tests = tcase_create("repeats");
-    tcase_add_checked_fixture(tests, result_lab_open, result_lab_close);
-    tcase_add_test(tests, test_repeats_are_pooled_from_all_samples);
-    tcase_add_test(tests, test_repeats_have_their_variance_within_and_between);
-    tcase_add_test(tests, test_repeats_widen_the_intervals);
-    tcase_add_test(tests,
-                   test_repeats_keep_their_samples_and_what_is_their_own);
-    tcase_add_test(tests, test_repeats_before_a_failed_one_are_kept);
-    tcase_add_test(tests, test_repeats_that_are_run_again_replace_what_failed);
-    tcase_add_test(tests, test_repeats_begin_with_a_record_of_one_attempt);
-    tcase_add_test(tests, test_repeats_of_several_runs_are_joined);
-    tcase_add_test(tests, test_repeats_are_joined_by_their_order);
-    tcase_add_test(tests, test_repeats_have_the_least_bound_that_was_seen);
-    tcase_add_test(tests, test_repeats_that_differ_are_flagged_in_one_sentence);
-    tcase_add_test(tests, test_repeats_that_differ_are_not_two_modes);
-    suite_add_tcase(suite, tests);
-    return suite;
 }

@@ -1,12 +1,12 @@
 /* The command that runs a scenario again. */
-#include <check.h>
 #include <stdlib.h>
 
 #include "common/compiler.h"
 #include "coordinator/records/replay.h"
 #include "tests/lib/quotes.h"
+#include "tests/unit/unit.h"
 
-START_TEST(test_replay_quotes_what_a_shell_would_take_apart)
+TEST(test_replay_quotes_what_a_shell_would_take_apart)
 {
     static const struct {
         const char *program, *path;
@@ -33,9 +33,8 @@ START_TEST(test_replay_quotes_what_a_shell_would_take_apart)
         free(command);
     }
 }
-END_TEST
 
-START_TEST(test_replay_needs_a_plan_and_keeps_the_repeats)
+TEST(test_replay_needs_a_plan_and_keeps_the_repeats)
 {
     static const struct {
         const char *record, *command;
@@ -53,16 +52,4 @@ START_TEST(test_replay_needs_a_plan_and_keeps_the_repeats)
         free(command);
         json_decref(record);
     }
-}
-END_TEST
-
-Suite *test_replay_suite(void);
-Suite *test_replay_suite(void)
-{
-    Suite *suite = suite_create("replay");
-    TCase *tests = tcase_create("replay");
-    tcase_add_test(tests, test_replay_quotes_what_a_shell_would_take_apart);
-    tcase_add_test(tests, test_replay_needs_a_plan_and_keeps_the_repeats);
-    suite_add_tcase(suite, tests);
-    return suite;
 }

@@ -1,13 +1,13 @@
 /* The rows of reports and summaries. */
-#include <check.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "coordinator/records/fields.h"
 #include "coordinator/records/report_table.h"
 #include "tests/unit/coordinator/reports/report_lab.h"
+#include "tests/unit/unit.h"
 
-START_TEST(test_report_row_says_what_was_measured)
+TEST(test_report_row_says_what_was_measured)
 {
     struct rf_table *table = rf_report_table_create(RF_REPORT_TABLE, false);
     json_t *good = result_record("good", "ok", 52.125, 0.91);
@@ -25,9 +25,8 @@ START_TEST(test_report_row_says_what_was_measured)
     json_decref(bad);
     rf_table_destroy(table);
 }
-END_TEST
 
-START_TEST(test_report_shows_ratios_and_bounds_that_are_none)
+TEST(test_report_shows_ratios_and_bounds_that_are_none)
 {
     struct rf_table *table = rf_report_table_create(RF_REPORT_TABLE, false);
     json_t *result = result_record("x", "ok", 20, 1.1);
@@ -51,7 +50,6 @@ START_TEST(test_report_shows_ratios_and_bounds_that_are_none)
     rf_table_destroy(table);
     free(text);
 }
-END_TEST
 
 static json_t *with_ratio(double ratio)
 {
@@ -62,7 +60,7 @@ static json_t *with_ratio(double ratio)
     return result;
 }
 
-START_TEST(test_report_says_how_few_pairs_a_ratio_without_interval_has)
+TEST(test_report_says_how_few_pairs_a_ratio_without_interval_has)
 {
     struct rf_table *table = rf_report_table_create(RF_REPORT_TABLE, false);
     json_t *result = with_ratio(1.034);
@@ -78,10 +76,9 @@ START_TEST(test_report_says_how_few_pairs_a_ratio_without_interval_has)
     rf_table_destroy(table);
     free(text);
 }
-END_TEST
 
 /* The bound is of one speed, the median of another. */
-START_TEST(test_report_has_no_efficiency_where_times_have_two_modes)
+TEST(test_report_has_no_efficiency_where_times_have_two_modes)
 {
     struct rf_table *table = rf_report_table_create(RF_REPORT_TABLE, false);
     struct rf_table *csv = rf_report_table_create(RF_REPORT_CSV, false);
@@ -103,9 +100,8 @@ START_TEST(test_report_has_no_efficiency_where_times_have_two_modes)
     free(text);
     free(rows);
 }
-END_TEST
 
-START_TEST(test_report_keeps_its_headline_on_a_narrow_terminal)
+TEST(test_report_keeps_its_headline_on_a_narrow_terminal)
 {
     static const char *const gone[] = {"method", "bytes", "GB/s", "eff."};
     struct rf_table *table = rf_report_table_create(RF_REPORT_TABLE, false);
@@ -127,9 +123,8 @@ START_TEST(test_report_keeps_its_headline_on_a_narrow_terminal)
     rf_table_destroy(table);
     free(text);
 }
-END_TEST
 
-START_TEST(test_report_shows_small_figures)
+TEST(test_report_shows_small_figures)
 {
     struct rf_table *table = rf_report_table_create(RF_REPORT_TABLE, false);
     json_t *result = result_record("tiny", "ok", 0.0213, 0.00412);
@@ -143,9 +138,8 @@ START_TEST(test_report_shows_small_figures)
     rf_table_destroy(table);
     free(text);
 }
-END_TEST
 
-START_TEST(test_figures_have_three_digits_or_more)
+TEST(test_figures_have_three_digits_or_more)
 {
     char text[32];
     ck_assert_str_eq(rf_figure_text(0, 2, text), "0.00");
@@ -158,9 +152,8 @@ START_TEST(test_figures_have_three_digits_or_more)
     ck_assert_str_eq(rf_amount_text(2, text), "2.000");
     ck_assert_str_eq(rf_amount_text(0.012345, text), "0.0123");
 }
-END_TEST
 
-START_TEST(test_report_of_several_runs_says_which)
+TEST(test_report_of_several_runs_says_which)
 {
     struct rf_table *table = rf_report_table_create(RF_REPORT_TABLE, true);
     json_t *good = result_record("good", "ok", 52.125, 0.91);
@@ -173,9 +166,8 @@ START_TEST(test_report_of_several_runs_says_which)
     json_decref(good);
     rf_table_destroy(table);
 }
-END_TEST
 
-START_TEST(test_summary_row_has_all_figures_or_nothing)
+TEST(test_summary_row_has_all_figures_or_nothing)
 {
     struct rf_table *table = rf_report_table_create(RF_REPORT_CSV, false);
     json_t *empty = json_pack("{s:s, s:s}", "name", "x", "status", "failed");
@@ -187,7 +179,6 @@ START_TEST(test_summary_row_has_all_figures_or_nothing)
     json_decref(empty);
     rf_table_destroy(table);
 }
-END_TEST
 
 /* The cell under a head in the only row. */
 static char *cell_under(const char *csv, const char *head)
@@ -205,7 +196,7 @@ static char *cell_under(const char *csv, const char *head)
     return strndup(row, strcspn(row, ",\n"));
 }
 
-START_TEST(test_summary_says_whether_bounds_are_valid)
+LOOP_TEST(test_summary_says_whether_bounds_are_valid, 2)
 {
     struct rf_table *table = rf_report_table_create(RF_REPORT_CSV, false);
     json_t *result = result_record("x", "ok", 20, 1.1);
@@ -230,9 +221,8 @@ START_TEST(test_summary_says_whether_bounds_are_valid)
     free(of_strategy);
     free(last);
 }
-END_TEST
 
-START_TEST(test_rows_count_unknown_tensors_that_are_replicated)
+TEST(test_rows_count_unknown_tensors_that_are_replicated)
 {
     struct rf_table *summary = rf_report_table_create(RF_REPORT_CSV, false);
     struct rf_table *report = rf_report_table_create(RF_REPORT_TABLE, false);
@@ -256,9 +246,8 @@ START_TEST(test_rows_count_unknown_tensors_that_are_replicated)
     rf_table_destroy(summary);
     rf_table_destroy(report);
 }
-END_TEST
 
-START_TEST(test_figures_that_cannot_be_are_not_shown)
+LOOP_TEST(test_figures_that_cannot_be_are_not_shown, 8)
 {
     static const char *const figures[] = {
         "1e308",  "-1",    "-1e308", "1e19", "9223372036854775807",
@@ -286,9 +275,8 @@ START_TEST(test_figures_that_cannot_be_are_not_shown)
     json_decref(value);
     json_decref(result);
 }
-END_TEST
 
-START_TEST(test_summary_has_no_figures_that_cannot_be)
+TEST(test_summary_has_no_figures_that_cannot_be)
 {
     struct rf_table *table = rf_report_table_create(RF_REPORT_CSV, false);
     json_t *result = json_pack(
@@ -305,9 +293,8 @@ START_TEST(test_summary_has_no_figures_that_cannot_be)
     json_decref(result);
     rf_table_destroy(table);
 }
-END_TEST
 
-START_TEST(test_papers_see_the_interval_of_the_median)
+LOOP_TEST(test_papers_see_the_interval_of_the_median, 3)
 {
     static const struct {
         enum rf_report_form form;
@@ -330,32 +317,4 @@ START_TEST(test_papers_see_the_interval_of_the_median)
     free(text);
     rf_table_destroy(table);
     json_decref(result);
-}
-END_TEST
-
-Suite *test_report_table_suite(void);
-Suite *test_report_table_suite(void)
-{
-    Suite *suite = suite_create("report_table");
-    TCase *tests = tcase_create("report_table");
-    tcase_add_test(tests, test_report_row_says_what_was_measured);
-    tcase_add_test(tests,
-                   test_report_has_no_efficiency_where_times_have_two_modes);
-    tcase_add_test(tests, test_report_keeps_its_headline_on_a_narrow_terminal);
-    tcase_add_test(tests, test_report_shows_small_figures);
-    tcase_add_test(tests, test_report_shows_ratios_and_bounds_that_are_none);
-    tcase_add_test(tests,
-                   test_report_says_how_few_pairs_a_ratio_without_interval_has);
-    tcase_add_test(tests, test_figures_have_three_digits_or_more);
-    tcase_add_test(tests, test_report_of_several_runs_says_which);
-    tcase_add_test(tests, test_summary_row_has_all_figures_or_nothing);
-    tcase_add_loop_test(tests, test_figures_that_cannot_be_are_not_shown, 0, 8);
-    tcase_add_loop_test(tests, test_summary_says_whether_bounds_are_valid, 0,
-                        2);
-    tcase_add_test(tests, test_rows_count_unknown_tensors_that_are_replicated);
-    tcase_add_test(tests, test_summary_has_no_figures_that_cannot_be);
-    tcase_add_loop_test(tests, test_papers_see_the_interval_of_the_median, 0,
-                        3);
-    suite_add_tcase(suite, tests);
-    return suite;
 }

@@ -1,5 +1,4 @@
 /* Reading result folders back: which run a result belongs to. */
-#include <check.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -9,6 +8,7 @@
 #include "common/mem.h"
 #include "coordinator/records/result_files.h"
 #include "tests/lib/quotes.h"
+#include "tests/unit/unit.h"
 
 static char top[64];
 
@@ -60,7 +60,9 @@ static void add(struct rf_result_set *set, const char *folder)
     free(path);
 }
 
-START_TEST(test_result_files_of_one_folder_are_one_run)
+FIXTURE(setup, teardown)
+
+TEST(test_result_files_of_one_folder_are_one_run)
 {
     struct rf_result_set set = {0};
     make_run("first");
@@ -71,9 +73,8 @@ START_TEST(test_result_files_of_one_folder_are_one_run)
     ck_assert(!rf_result_set_has_runs(&set));
     rf_result_set_free(&set);
 }
-END_TEST
 
-START_TEST(test_result_files_have_the_order_of_the_run)
+TEST(test_result_files_have_the_order_of_the_run)
 {
     struct rf_result_set set = {0};
     make_run("first");
@@ -89,9 +90,8 @@ START_TEST(test_result_files_have_the_order_of_the_run)
     ck_assert_str_eq(set.files[2].name, "alone");
     rf_result_set_free(&set);
 }
-END_TEST
 
-START_TEST(test_result_files_name_the_run_of_each)
+LOOP_TEST(test_result_files_name_the_run_of_each, 2)
 {
     struct rf_result_set set = {0};
     make_run("first");
@@ -106,9 +106,8 @@ START_TEST(test_result_files_name_the_run_of_each)
     ck_assert(rf_result_set_has_runs(&set));
     rf_result_set_free(&set);
 }
-END_TEST
 
-START_TEST(test_result_files_tell_folders_of_one_name_apart)
+TEST(test_result_files_tell_folders_of_one_name_apart)
 {
     struct rf_result_set set = {0};
     make_folder("a");
@@ -123,9 +122,8 @@ START_TEST(test_result_files_tell_folders_of_one_name_apart)
     ck_assert_str_eq(set.files[3].run, "b/same");
     rf_result_set_free(&set);
 }
-END_TEST
 
-START_TEST(test_result_files_given_twice_are_taken_once)
+TEST(test_result_files_given_twice_are_taken_once)
 {
     struct rf_result_set set = {0};
     make_run("first");
@@ -136,16 +134,14 @@ START_TEST(test_result_files_given_twice_are_taken_once)
     ck_assert_uint_eq(set.n_repeated, 4);
     rf_result_set_free(&set);
 }
-END_TEST
 
-START_TEST(test_result_files_of_an_empty_folder_are_an_error)
+TEST(test_result_files_of_an_empty_folder_are_an_error)
 {
     struct rf_result_set set = {0};
     struct rf_err err = {0};
     ck_assert_int_eq(rf_result_set_add(&set, top, &err), RF_ERR_CONFIG);
     ck_assert_ptr_nonnull(strstr(err.text, top));
 }
-END_TEST
 
 /* Files that are no record of a scenario, and what is said of them. */
 static const struct {
@@ -184,7 +180,8 @@ static void take_line(enum rf_log_level level, const char *line, void *data)
     lines->n++;
 }
 
-START_TEST(test_result_files_that_are_bad_are_named_and_left_out)
+LOOP_TEST(test_result_files_that_are_bad_are_named_and_left_out,
+          RF_ARRAY_SIZE(bad))
 {
     struct rf_result_set set = {0};
     struct lines said = {.text = ""};
@@ -203,9 +200,8 @@ START_TEST(test_result_files_that_are_bad_are_named_and_left_out)
                   "%s", said.text);
     rf_result_set_free(&set);
 }
-END_TEST
 
-START_TEST(test_result_files_take_a_folder_with_nothing_but_bad_ones)
+TEST(test_result_files_take_a_folder_with_nothing_but_bad_ones)
 {
     struct rf_result_set set = {0};
     struct lines said = {.text = ""};
@@ -221,9 +217,8 @@ START_TEST(test_result_files_take_a_folder_with_nothing_but_bad_ones)
     ck_assert_uint_eq(said.n, 3);
     rf_result_set_free(&set);
 }
-END_TEST
 
-START_TEST(test_result_files_of_one_scenario_are_all_left_out)
+TEST(test_result_files_of_one_scenario_are_all_left_out)
 {
     struct rf_result_set set = {0};
     struct lines said = {.text = ""};
@@ -244,10 +239,9 @@ START_TEST(test_result_files_of_one_scenario_are_all_left_out)
         said.text, "x2.json: has a record of scenario q, and so has x1.json"));
     rf_result_set_free(&set);
 }
-END_TEST
 
 /* Whoever wrote the files writes no lines of the log. */
-START_TEST(test_result_files_are_spoken_of_in_one_line_each)
+TEST(test_result_files_are_spoken_of_in_one_line_each)
 {
     struct rf_result_set set = {0};
     struct lines said = {.text = ""};
@@ -270,28 +264,4 @@ START_TEST(test_result_files_are_spoken_of_in_one_line_each)
         ck_assert_ptr_null(strchr(set.files[i].name, '\n'));
     }
     rf_result_set_free(&set);
-}
-END_TEST
-
-Suite *test_result_files_suite(void);
-Suite *test_result_files_suite(void)
-{
-    Suite *suite = suite_create("result_files");
-    TCase *tests = tcase_create("result_files");
-    tcase_add_checked_fixture(tests, setup, teardown);
-    tcase_add_test(tests, test_result_files_of_one_folder_are_one_run);
-    tcase_add_test(tests, test_result_files_have_the_order_of_the_run);
-    tcase_add_loop_test(tests, test_result_files_name_the_run_of_each, 0, 2);
-    tcase_add_test(tests, test_result_files_tell_folders_of_one_name_apart);
-    tcase_add_test(tests, test_result_files_given_twice_are_taken_once);
-    tcase_add_test(tests, test_result_files_of_an_empty_folder_are_an_error);
-    tcase_add_loop_test(tests,
-                        test_result_files_that_are_bad_are_named_and_left_out,
-                        0, RF_ARRAY_SIZE(bad));
-    tcase_add_test(tests,
-                   test_result_files_take_a_folder_with_nothing_but_bad_ones);
-    tcase_add_test(tests, test_result_files_of_one_scenario_are_all_left_out);
-    tcase_add_test(tests, test_result_files_are_spoken_of_in_one_line_each);
-    suite_add_tcase(suite, tests);
-    return suite;
 }

@@ -1,11 +1,12 @@
 /* Known answers for one-way random effects. */
-#include <check.h>
 
 #include "coordinator/records/variance.h"
 
+#include "tests/unit/unit.h"
+
 /* By an independent program, from the sums of squares as exact fractions:
  * 2875/28, 25/11, 65/14 and 6185/286. */
-START_TEST(test_variance_of_uneven_repeats)
+TEST(test_variance_of_uneven_repeats)
 {
     const double samples[] = {10, 12, 11, 13, 9,  20, 21,
                               19, 22, 18, 14, 15, 13, 16};
@@ -20,9 +21,8 @@ START_TEST(test_variance_of_uneven_repeats)
     ck_assert_double_eq_tol(v.between, 6185.0 / 286, 1e-9);
     ck_assert_double_eq_tol(v.mean, 213.0 / 14, 1e-12);
 }
-END_TEST
 
-START_TEST(test_variance_between_is_not_below_zero)
+TEST(test_variance_between_is_not_below_zero)
 {
     const double samples[] = {1, 9, 9, 1};
     const size_t counts[] = {2, 2};
@@ -32,9 +32,8 @@ START_TEST(test_variance_between_is_not_below_zero)
     ck_assert_double_eq(v.between, 0);
     ck_assert_double_eq(v.within, 32);
 }
-END_TEST
 
-START_TEST(test_variance_needs_two_repeats_and_more_than_one_sample_each)
+TEST(test_variance_needs_two_repeats_and_more_than_one_sample_each)
 {
     const double samples[] = {1, 2, 3};
     const size_t one[] = {3}, each[] = {1, 1, 1}, enough[] = {2, 1};
@@ -46,7 +45,6 @@ START_TEST(test_variance_needs_two_repeats_and_more_than_one_sample_each)
     ck_assert(
         rf_variance_of(&(struct rf_stats_repeats){samples, enough, 2}, &v));
 }
-END_TEST
 
 /* The second repeat is `by` above the first. */
 static bool dominates(double by, size_t n)
@@ -64,25 +62,10 @@ static bool dominates(double by, size_t n)
     return rf_variance_dominates(&v);
 }
 
-START_TEST(test_variance_dominates_only_where_it_matters)
+TEST(test_variance_dominates_only_where_it_matters)
 {
     ck_assert(!dominates(0, 6));
     ck_assert(!dominates(4, 6)); /* a root of 2.8 % of the mean */
     ck_assert(dominates(12, 6));
     ck_assert(!dominates(12, 4)); /* too few samples to tell */
-}
-END_TEST
-
-Suite *test_variance_suite(void);
-Suite *test_variance_suite(void)
-{
-    Suite *suite = suite_create("variance");
-    TCase *tests = tcase_create("variance");
-    tcase_add_test(tests, test_variance_of_uneven_repeats);
-    tcase_add_test(tests, test_variance_between_is_not_below_zero);
-    tcase_add_test(
-        tests, test_variance_needs_two_repeats_and_more_than_one_sample_each);
-    tcase_add_test(tests, test_variance_dominates_only_where_it_matters);
-    suite_add_tcase(suite, tests);
-    return suite;
 }

@@ -1,5 +1,4 @@
 /* What counts as a regression, and what cannot be compared. */
-#include <check.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -7,6 +6,7 @@
 #include "coordinator/records/fields.h"
 #include "coordinator/reports/compare.h"
 #include "tests/unit/coordinator/reports/report_lab.h"
+#include "tests/unit/unit.h"
 
 /* `spread`: how far the fastest and the slowest of five iterations are from the
  * median, in ms; 0 for one iteration. */
@@ -63,7 +63,9 @@ static RF_NONNULL const struct rf_comparison *find(const char *name)
     return &all.list[0];
 }
 
-START_TEST(test_compare_is_two_sided)
+FIXTURE(NULL, forget)
+
+TEST(test_compare_is_two_sided)
 {
     add(&reference, "slow", "ok", 100, 0.9);
     add(&now, "slow", "ok", 111, 0.9);
@@ -79,7 +81,6 @@ START_TEST(test_compare_is_two_sided)
     ck_assert(!rf_comparison_is_regression(find("fast")));
     ck_assert_double_eq_tol(find("slow")->change, 0.11, 1e-9);
 }
-END_TEST
 
 /* Five iterations of `ms` each, whose ratios are around `ratio`. */
 static void add_ratio(struct rf_result_set *set, const char *name, double ms,
@@ -100,7 +101,7 @@ static void add_ratio(struct rf_result_set *set, const char *name, double ms,
 
 /* A machine that is half as fast is no regression, and one that is twice as
  * fast hides none. */
-START_TEST(test_compare_judges_the_ratio_where_both_have_one)
+TEST(test_compare_judges_the_ratio_where_both_have_one)
 {
     json_t *document;
     add_ratio(&reference, "moment", 100, 1.0, 0.02);
@@ -128,10 +129,9 @@ START_TEST(test_compare_judges_the_ratio_where_both_have_one)
         "yardstick_ratio");
     json_decref(document);
 }
-END_TEST
 
 /* The intervals reach 0.01 to either side, those of reruns 0.0141. */
-START_TEST(test_compare_says_whether_ratios_agree)
+LOOP_TEST(test_compare_says_whether_ratios_agree, 6)
 {
     static const struct {
         double ratio, spread;
@@ -149,9 +149,8 @@ START_TEST(test_compare_says_whether_ratios_agree)
     ck_assert_int_eq(agree, cases[_i].agrees);
     ck_assert(!rf_comparison_agrees(find("no yardstick"), &agree));
 }
-END_TEST
 
-START_TEST(test_compare_judges_the_time_without_a_common_yardstick)
+TEST(test_compare_judges_the_time_without_a_common_yardstick)
 {
     add_ratio(&reference, "one", 100, 1.0, 0.02);
     add(&now, "one", "ok", 200, 0.9);
@@ -181,10 +180,9 @@ START_TEST(test_compare_judges_the_time_without_a_common_yardstick)
     ck_assert_int_eq(find("ways")->verdict, RF_SLOWER);
     ck_assert_ptr_nonnull(strstr(find("ways")->differs, "setup.registration"));
 }
-END_TEST
 
 /* As with times: nothing is slower on two samples. */
-START_TEST(test_compare_takes_an_interval_of_the_ratios)
+TEST(test_compare_takes_an_interval_of_the_ratios)
 {
     json_t *iterations;
     add_ratio(&reference, "few", 100, 1.0, 0.02);
@@ -199,7 +197,6 @@ START_TEST(test_compare_takes_an_interval_of_the_ratios)
     ck_assert_int_eq(find("few")->verdict, RF_UNCLEAR);
     ck_assert_uint_eq(find("few")->now.ratio.n_samples, 2);
 }
-END_TEST
 
 /* Five iterations of 100 ms, and a rank that needed so many bytes. */
 static void add_memory(struct rf_result_set *set, const char *name,
@@ -214,7 +211,7 @@ static void add_memory(struct rf_result_set *set, const char *name,
                                   (json_int_t)(bytes * 0.9)));
 }
 
-START_TEST(test_compare_judges_peak_memory)
+TEST(test_compare_judges_peak_memory)
 {
     char *findings;
     add_memory(&reference, "larger", 1e9);
@@ -247,7 +244,6 @@ START_TEST(test_compare_judges_peak_memory)
     ck_assert_double_eq_tol(find("both")->judgements[RF_METRIC_MEMORY].change,
                             0.2, 1e-9);
 }
-END_TEST
 
 /* As --threshold says. */
 static void compare_by(const char *limits)
@@ -258,7 +254,7 @@ static void compare_by(const char *limits)
     rf_compare(&reference, &now, &thresholds, &all);
 }
 
-START_TEST(test_compare_judges_the_metrics_that_are_named)
+TEST(test_compare_judges_the_metrics_that_are_named)
 {
     add_ratio(&reference, "s", 100, 1.0, 0.02);
     add_ratio(&now, "s", 150, 1.2, 0.02);
@@ -278,9 +274,8 @@ START_TEST(test_compare_judges_the_metrics_that_are_named)
     ck_assert_int_eq(find("s")->verdict, RF_SAME);
     ck_assert(!find("s")->judgements[RF_METRIC_TIME].judged);
 }
-END_TEST
 
-START_TEST(test_compare_has_a_limit_for_each_direction)
+TEST(test_compare_has_a_limit_for_each_direction)
 {
     add(&reference, "up", "ok", 100, 0.9);
     add(&now, "up", "ok", 108, 0.9);
@@ -293,9 +288,8 @@ START_TEST(test_compare_has_a_limit_for_each_direction)
     ck_assert_int_eq(find("up")->verdict, RF_SAME);
     ck_assert_int_eq(find("down")->verdict, RF_FASTER);
 }
-END_TEST
 
-START_TEST(test_compare_shows_efficiency_but_does_not_judge_it)
+TEST(test_compare_shows_efficiency_but_does_not_judge_it)
 {
     add(&reference, "same", "ok", 100, 0.9);
     add(&now, "same", "ok", 100, 0.5);
@@ -308,9 +302,8 @@ START_TEST(test_compare_shows_efficiency_but_does_not_judge_it)
     ck_assert_double_eq(find("fast")->reference.efficiency, 0.9);
     ck_assert_double_eq(find("fast")->now.efficiency, 0.5);
 }
-END_TEST
 
-START_TEST(test_compare_calls_overlapping_intervals_unclear)
+TEST(test_compare_calls_overlapping_intervals_unclear)
 {
     add_spread(&reference, "up", "ok", 100, 0.9, 10);
     add_spread(&now, "up", "ok", 115, 0.9, 10);
@@ -326,9 +319,8 @@ START_TEST(test_compare_calls_overlapping_intervals_unclear)
     ck_assert_double_eq(find("up")->reference.ms.low, 90);
     ck_assert_double_eq(find("up")->reference.ms.high, 110);
 }
-END_TEST
 
-START_TEST(test_compare_calls_nothing_slower_on_too_few_samples)
+TEST(test_compare_calls_nothing_slower_on_too_few_samples)
 {
     add_spread(&reference, "s", "ok", 100, 0.9, 0);
     add_spread(&now, "s", "ok", 300, 0.9, 1);
@@ -341,9 +333,8 @@ START_TEST(test_compare_calls_nothing_slower_on_too_few_samples)
     ck_assert(find("s")->now.ms.has_interval);
     ck_assert_int_eq(find("near")->verdict, RF_SAME);
 }
-END_TEST
 
-START_TEST(test_compare_takes_no_samples_that_cannot_be)
+TEST(test_compare_takes_no_samples_that_cannot_be)
 {
     const double bad[] = {-1, 1e308};
     add(&reference, "s", "ok", 100, 0.9);
@@ -357,14 +348,13 @@ START_TEST(test_compare_takes_no_samples_that_cannot_be)
     ck_assert_uint_eq(find("s")->reference.ms.n_samples, 5);
     ck_assert_uint_eq(find("s")->now.ms.n_samples, 5);
 }
-END_TEST
 
 static const json_t *entry_of(const json_t *document, size_t i)
 {
     return json_array_get(json_object_get(document, "comparisons"), i);
 }
 
-START_TEST(test_compare_gives_null_for_figures_that_are_not_there)
+TEST(test_compare_gives_null_for_figures_that_are_not_there)
 {
     json_t *document;
     const json_t *broken, *few, *fresh;
@@ -390,9 +380,8 @@ START_TEST(test_compare_gives_null_for_figures_that_are_not_there)
     ck_assert(json_is_null(json_object_get(fresh, "new")));
     json_decref(document);
 }
-END_TEST
 
-START_TEST(test_compare_lists_missing_new_broken_and_mended)
+TEST(test_compare_lists_missing_new_broken_and_mended)
 {
     add(&reference, "gone", "ok", 1, 1);
     add(&now, "fresh", "ok", 1, 1);
@@ -409,9 +398,8 @@ START_TEST(test_compare_lists_missing_new_broken_and_mended)
     ck_assert(rf_comparison_is_regression(find("broken")));
     ck_assert(!rf_comparison_is_regression(find("fresh")));
 }
-END_TEST
 
-START_TEST(test_compare_calls_only_what_is_not_ok_broken)
+TEST(test_compare_calls_only_what_is_not_ok_broken)
 {
     add(&reference, "lost", "ok", 100, 0.9);
     add(&now, "lost", "ok", -1, 0.9);
@@ -428,9 +416,8 @@ START_TEST(test_compare_calls_only_what_is_not_ok_broken)
     ck_assert_int_eq(find("broken")->verdict, RF_BROKEN);
     ck_assert_int_eq(find("failed")->verdict, RF_NOT_OK);
 }
-END_TEST
 
-START_TEST(test_compare_names_what_else_differs)
+TEST(test_compare_names_what_else_differs)
 {
     add(&reference, "s", "ok", 100, 0.9);
     add(&now, "s", "ok", 200, 0.9);
@@ -439,9 +426,8 @@ START_TEST(test_compare_names_what_else_differs)
     compare();
     ck_assert_str_eq(all.list[0].differs, "scenario.method");
 }
-END_TEST
 
-START_TEST(test_compare_does_not_name_what_bears_on_nothing)
+TEST(test_compare_does_not_name_what_bears_on_nothing)
 {
     add(&reference, "s", "ok", 100, 0.9);
     add(&now, "s", "ok", 200, 0.9);
@@ -453,10 +439,9 @@ START_TEST(test_compare_does_not_name_what_bears_on_nothing)
     compare();
     ck_assert_ptr_null(all.list[0].differs);
 }
-END_TEST
 
 /* Results of versions before unknown tensors could be replicated. */
-START_TEST(test_compare_takes_absent_keys_for_their_defaults)
+LOOP_TEST(test_compare_takes_absent_keys_for_their_defaults, 2)
 {
     add(&reference, "s", "ok", 100, 0.9);
     add(&now, "s", "ok", 100, 0.9);
@@ -470,7 +455,6 @@ START_TEST(test_compare_takes_absent_keys_for_their_defaults)
         ck_assert_str_eq(all.list[0].differs, "plan.unknown");
     }
 }
-END_TEST
 
 static void add_environment(struct rf_result_set *set, const char *text)
 {
@@ -481,7 +465,7 @@ static void add_environment(struct rf_result_set *set, const char *text)
 
 /* The data port of an agent and what is free are others in every run, a boot
  * and a network namespace end with it. */
-START_TEST(test_compare_takes_no_notice_of_what_each_run_has_of_its_own)
+TEST(test_compare_takes_no_notice_of_what_each_run_has_of_its_own)
 {
     add_environment(&reference,
                     "[{\"candidate\": \"127.0.0.1:1\", \"boot_id\": \"a\", "
@@ -497,9 +481,8 @@ START_TEST(test_compare_takes_no_notice_of_what_each_run_has_of_its_own)
     compare();
     ck_assert_str_eq(all.list[0].differs, "environment[0].kernel");
 }
-END_TEST
 
-START_TEST(test_compare_refuses_what_it_cannot_match)
+TEST(test_compare_refuses_what_it_cannot_match)
 {
     struct rf_err err = {0};
     add(&reference, "a", "ok", 100, 0.9);
@@ -514,39 +497,4 @@ START_TEST(test_compare_refuses_what_it_cannot_match)
     ck_assert_int_eq(rf_compare_check(&reference, "old", &now, "new", &err),
                      RF_ERR_CONFIG);
     ck_assert_ptr_nonnull(strstr(err.text, "new: scenario b is in several"));
-}
-END_TEST
-
-Suite *test_compare_suite(void);
-Suite *test_compare_suite(void)
-{
-    Suite *suite = suite_create("compare");
-    TCase *tests = tcase_create("compare");
-    tcase_add_checked_fixture(tests, NULL, forget);
-    tcase_add_test(tests, test_compare_is_two_sided);
-    tcase_add_test(tests, test_compare_judges_the_ratio_where_both_have_one);
-    tcase_add_test(tests,
-                   test_compare_judges_the_time_without_a_common_yardstick);
-    tcase_add_test(tests, test_compare_takes_an_interval_of_the_ratios);
-    tcase_add_test(tests, test_compare_judges_peak_memory);
-    tcase_add_test(tests, test_compare_judges_the_metrics_that_are_named);
-    tcase_add_test(tests, test_compare_has_a_limit_for_each_direction);
-    tcase_add_test(tests, test_compare_shows_efficiency_but_does_not_judge_it);
-    tcase_add_test(tests, test_compare_calls_overlapping_intervals_unclear);
-    tcase_add_test(tests, test_compare_calls_nothing_slower_on_too_few_samples);
-    tcase_add_test(tests, test_compare_takes_no_samples_that_cannot_be);
-    tcase_add_test(tests, test_compare_lists_missing_new_broken_and_mended);
-    tcase_add_test(tests,
-                   test_compare_gives_null_for_figures_that_are_not_there);
-    tcase_add_test(tests, test_compare_calls_only_what_is_not_ok_broken);
-    tcase_add_test(tests, test_compare_names_what_else_differs);
-    tcase_add_test(tests, test_compare_does_not_name_what_bears_on_nothing);
-    tcase_add_loop_test(
-        tests, test_compare_takes_absent_keys_for_their_defaults, 0, 2);
-    tcase_add_loop_test(tests, test_compare_says_whether_ratios_agree, 0, 6);
-    tcase_add_test(
-        tests, test_compare_takes_no_notice_of_what_each_run_has_of_its_own);
-    tcase_add_test(tests, test_compare_refuses_what_it_cannot_match);
-    suite_add_tcase(suite, tests);
-    return suite;
 }

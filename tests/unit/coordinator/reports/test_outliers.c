@@ -1,11 +1,11 @@
 /* What stands out of a comparison, and what else differs there. */
-#include <check.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "common/mem.h"
 #include "coordinator/reports/outliers.h"
 #include "tests/unit/coordinator/reports/report_lab.h"
+#include "tests/unit/unit.h"
 
 static struct rf_result_set reference, now;
 static struct rf_comparisons all;
@@ -86,7 +86,9 @@ static const char *cell(const char *text, size_t row, const char *head)
     return found;
 }
 
-START_TEST(test_outliers_have_what_differs_on_both_sides)
+FIXTURE(NULL, forget)
+
+TEST(test_outliers_have_what_differs_on_both_sides)
 {
     json_t *slow;
     char *text;
@@ -115,9 +117,8 @@ START_TEST(test_outliers_have_what_differs_on_both_sides)
     ck_assert_ptr_null(strstr(text, "\nsame,"));
     free(text);
 }
-END_TEST
 
-START_TEST(test_outliers_list_nodes_that_differ_in_other_ways)
+TEST(test_outliers_list_nodes_that_differ_in_other_ways)
 {
     json_t *slow;
     char *text;
@@ -129,10 +130,9 @@ START_TEST(test_outliers_list_nodes_that_differ_in_other_ways)
     ck_assert_ptr_nonnull(strstr(text, ",5,\"6; 66\"\n"));
     free(text);
 }
-END_TEST
 
 /* Neither scenario can be compared with anything; what it was is known. */
-START_TEST(test_outliers_have_scenarios_of_one_side)
+TEST(test_outliers_have_scenarios_of_one_side)
 {
     char *text;
     (void)add(&reference, "both", 100);
@@ -147,11 +147,10 @@ START_TEST(test_outliers_have_scenarios_of_one_side)
     ck_assert_str_eq(cell(text, 2, "scenario"), "fresh");
     free(text);
 }
-END_TEST
 
 /* Equal times of another question say nothing; another build is what is to be
  * compared. */
-START_TEST(test_outliers_are_those_of_another_question)
+TEST(test_outliers_are_those_of_another_question)
 {
     char *text;
     (void)add(&reference, "method", 100);
@@ -167,9 +166,8 @@ START_TEST(test_outliers_are_those_of_another_question)
     ck_assert_ptr_null(strstr(text, "\nbuild,"));
     free(text);
 }
-END_TEST
 
-START_TEST(test_outliers_without_any_are_a_head)
+TEST(test_outliers_without_any_are_a_head)
 {
     char *text;
     (void)add(&reference, "same", 100);
@@ -178,20 +176,4 @@ START_TEST(test_outliers_without_any_are_a_head)
     ck_assert_ptr_eq(strstr(text, "scenario,verdict,judged,change,"), text);
     ck_assert_ptr_eq(strchr(text, '\n'), text + strlen(text) - 1);
     free(text);
-}
-END_TEST
-
-Suite *test_outliers_suite(void);
-Suite *test_outliers_suite(void)
-{
-    Suite *suite = suite_create("outliers");
-    TCase *tests = tcase_create("outliers");
-    tcase_add_checked_fixture(tests, NULL, forget);
-    tcase_add_test(tests, test_outliers_have_what_differs_on_both_sides);
-    tcase_add_test(tests, test_outliers_list_nodes_that_differ_in_other_ways);
-    tcase_add_test(tests, test_outliers_have_scenarios_of_one_side);
-    tcase_add_test(tests, test_outliers_are_those_of_another_question);
-    tcase_add_test(tests, test_outliers_without_any_are_a_head);
-    suite_add_tcase(suite, tests);
-    return suite;
 }

@@ -1,5 +1,4 @@
 /* Several runs of the same scenarios as one. */
-#include <check.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -8,6 +7,7 @@
 #include "coordinator/records/fields.h"
 #include "coordinator/reports/pool.h"
 #include "tests/unit/coordinator/reports/report_lab.h"
+#include "tests/unit/unit.h"
 
 static struct rf_result_set set;
 static struct rf_pooled counts;
@@ -70,7 +70,9 @@ static double number(size_t i, const char *object, const char *key)
     return value;
 }
 
-START_TEST(test_pool_makes_one_record_of_the_runs_of_a_scenario)
+FIXTURE(listen, forget)
+
+TEST(test_pool_makes_one_record_of_the_runs_of_a_scenario)
 {
     char *text;
     add("one", "x", 10);
@@ -98,9 +100,8 @@ START_TEST(test_pool_makes_one_record_of_the_runs_of_a_scenario)
     free(text);
     ck_assert(!rf_result_set_has_runs(&set));
 }
-END_TEST
 
-START_TEST(test_pool_keeps_what_is_of_one_run_and_its_order)
+TEST(test_pool_keeps_what_is_of_one_run_and_its_order)
 {
     char *text;
     add("one", "x", 10);
@@ -117,7 +118,6 @@ START_TEST(test_pool_keeps_what_is_of_one_run_and_its_order)
     text = rf_pool_text(&set.files[2]);
     ck_assert_ptr_null(text);
 }
-END_TEST
 
 static void other_digest(json_t *record)
 {
@@ -149,7 +149,7 @@ static void copied(json_t *record)
     json_object_set_new(record, "run_id", json_string("one"));
 }
 
-START_TEST(test_pool_leaves_other_refits_and_copies_apart)
+LOOP_TEST(test_pool_leaves_other_refits_and_copies_apart, 5)
 {
     static const struct {
         void (*make)(json_t *record);
@@ -173,9 +173,8 @@ START_TEST(test_pool_leaves_other_refits_and_copies_apart)
     ck_assert_int_eq(rf_pool_check(&counts, &err), RF_ERR_CONFIG);
     ck_assert_ptr_nonnull(strstr(err.text, "no scenario was measured alike"));
 }
-END_TEST
 
-START_TEST(test_pool_of_one_run_asks_for_others)
+TEST(test_pool_of_one_run_asks_for_others)
 {
     struct rf_err err = {0};
     add("one", "x", 10);
@@ -184,10 +183,9 @@ START_TEST(test_pool_of_one_run_asks_for_others)
     ck_assert_int_eq(rf_pool_check(&counts, &err), RF_ERR_CONFIG);
     ck_assert_ptr_nonnull(strstr(err.text, "there are no two runs to pool"));
 }
-END_TEST
 
 /* Three runs of which the second is another refit. */
-START_TEST(test_pool_takes_the_runs_that_fit)
+TEST(test_pool_takes_the_runs_that_fit)
 {
     add("one", "x", 10);
     other_digest(add("two", "x", 20));
@@ -199,9 +197,8 @@ START_TEST(test_pool_takes_the_runs_that_fit)
     ck_assert_str_eq(set.files[0].run, "one, three");
     ck_assert_str_eq(set.files[1].run, "two");
 }
-END_TEST
 
-START_TEST(test_pool_says_what_else_differs)
+TEST(test_pool_says_what_else_differs)
 {
     json_t *node;
     char *text;
@@ -216,22 +213,4 @@ START_TEST(test_pool_says_what_else_differs)
                       NULL,
                   "%s", text);
     free(text);
-}
-END_TEST
-
-Suite *test_pool_suite(void);
-Suite *test_pool_suite(void)
-{
-    Suite *suite = suite_create("pool");
-    TCase *tests = tcase_create("pool");
-    tcase_add_checked_fixture(tests, listen, forget);
-    tcase_add_test(tests, test_pool_makes_one_record_of_the_runs_of_a_scenario);
-    tcase_add_test(tests, test_pool_keeps_what_is_of_one_run_and_its_order);
-    tcase_add_loop_test(tests, test_pool_leaves_other_refits_and_copies_apart,
-                        0, 5);
-    tcase_add_test(tests, test_pool_of_one_run_asks_for_others);
-    tcase_add_test(tests, test_pool_takes_the_runs_that_fit);
-    tcase_add_test(tests, test_pool_says_what_else_differs);
-    suite_add_tcase(suite, tests);
-    return suite;
 }

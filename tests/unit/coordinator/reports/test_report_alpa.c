@@ -1,11 +1,11 @@
 /* Results in Alpa's format, beside the specs of its own suite. */
-#include <check.h>
 #include <string.h>
 
 #include "common/mem.h"
 #include "coordinator/records/fields.h"
 #include "coordinator/reports/report_alpa.h"
 #include "tests/unit/coordinator/reports/report_lab.h"
+#include "tests/unit/unit.h"
 
 static json_t *side_json(const char *mesh, const char *spec)
 {
@@ -57,7 +57,7 @@ static const struct {
      "(Replicated(replicas=1),))"},
 };
 
-START_TEST(test_alpa_specs_read_as_its_own)
+LOOP_TEST(test_alpa_specs_read_as_its_own, RF_ARRAY_SIZE(specs))
 {
     json_t *result =
         record(specs[_i].mesh, specs[_i].spec, "broadcast", "order");
@@ -69,7 +69,6 @@ START_TEST(test_alpa_specs_read_as_its_own)
     json_decref(entry);
     json_decref(result);
 }
-END_TEST
 
 static const struct {
     const char *strategy, *balance, *mode, *theirs;
@@ -83,7 +82,8 @@ static const struct {
     {"broadcast", "time", NULL, NULL, false},
 };
 
-START_TEST(test_alpa_modes_and_times_are_its_own_or_left_out)
+LOOP_TEST(test_alpa_modes_and_times_are_its_own_or_left_out,
+          RF_ARRAY_SIZE(modes))
 {
     json_t *result = record("[2, 4]", "[\"S0\", \"R\"]", modes[_i].strategy,
                             modes[_i].balance);
@@ -111,9 +111,8 @@ START_TEST(test_alpa_modes_and_times_are_its_own_or_left_out)
     json_decref(entry);
     json_decref(result);
 }
-END_TEST
 
-START_TEST(test_alpa_has_neither_models_nor_failures)
+TEST(test_alpa_has_neither_models_nor_failures)
 {
     json_t *model = result_record("x", "ok", 50, 0.9);
     json_t *failed = record("[2, 4]", "[\"S0\", \"R\"]", "send_recv", "size");
@@ -125,20 +124,4 @@ START_TEST(test_alpa_has_neither_models_nor_failures)
     ck_assert_ptr_nonnull(strstr(err.text, "its status is failed"));
     json_decref(model);
     json_decref(failed);
-}
-END_TEST
-
-Suite *test_report_alpa_suite(void);
-Suite *test_report_alpa_suite(void)
-{
-    Suite *suite = suite_create("report_alpa");
-    TCase *tests = tcase_create("report_alpa");
-    tcase_add_loop_test(tests, test_alpa_specs_read_as_its_own, 0,
-                        RF_ARRAY_SIZE(specs));
-    tcase_add_loop_test(tests,
-                        test_alpa_modes_and_times_are_its_own_or_left_out, 0,
-                        RF_ARRAY_SIZE(modes));
-    tcase_add_test(tests, test_alpa_has_neither_models_nor_failures);
-    suite_add_tcase(suite, tests);
-    return suite;
 }

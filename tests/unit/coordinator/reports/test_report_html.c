@@ -1,11 +1,11 @@
 /* The page of a report. */
-#include <check.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "common/mem.h"
 #include "coordinator/reports/report_html.h"
 #include "tests/unit/coordinator/reports/report_lab.h"
+#include "tests/unit/unit.h"
 
 static void add(struct rf_result_set *set, const char *run, const char *name)
 {
@@ -49,7 +49,7 @@ static size_t count(const char *text, const char *what)
     return n;
 }
 
-START_TEST(test_page_says_once_what_the_rows_of_a_run_share)
+TEST(test_page_says_once_what_the_rows_of_a_run_share)
 {
     struct rf_result_set set = {0};
     char *page;
@@ -67,9 +67,8 @@ START_TEST(test_page_says_once_what_the_rows_of_a_run_share)
     free(page);
     rf_result_set_free(&set);
 }
-END_TEST
 
-START_TEST(test_page_has_pictures_and_nothing_that_is_none)
+TEST(test_page_has_pictures_and_nothing_that_is_none)
 {
     struct rf_result_set set = {0};
     char *page;
@@ -88,9 +87,8 @@ START_TEST(test_page_has_pictures_and_nothing_that_is_none)
     free(page);
     rf_result_set_free(&set);
 }
-END_TEST
 
-START_TEST(test_page_without_figures_says_why)
+TEST(test_page_without_figures_says_why)
 {
     struct rf_result_set set = {0};
     char *page;
@@ -100,17 +98,4 @@ START_TEST(test_page_without_figures_says_why)
     ck_assert_uint_eq(count(page, "<td>x</td>"), 1);
     free(page);
     rf_result_set_free(&set);
-}
-END_TEST
-
-Suite *test_report_html_suite(void);
-Suite *test_report_html_suite(void)
-{
-    Suite *suite = suite_create("report_html");
-    TCase *tests = tcase_create("report_html");
-    tcase_add_test(tests, test_page_says_once_what_the_rows_of_a_run_share);
-    tcase_add_test(tests, test_page_has_pictures_and_nothing_that_is_none);
-    tcase_add_test(tests, test_page_without_figures_says_why);
-    suite_add_tcase(suite, tests);
-    return suite;
 }

@@ -1,10 +1,10 @@
 /* The document of `report --json`. */
-#include <check.h>
 
 #include "common/mem.h"
 #include "coordinator/records/fields.h"
 #include "coordinator/reports/report_json.h"
 #include "tests/unit/coordinator/reports/report_lab.h"
+#include "tests/unit/unit.h"
 
 static void add(struct rf_result_set *set, const char *run, const char *name,
                 const char *status)
@@ -23,7 +23,7 @@ static void add(struct rf_result_set *set, const char *run, const char *name,
     RF_PUSH(set->files, set->n, set->cap, file);
 }
 
-START_TEST(test_json_says_once_what_a_run_shares)
+TEST(test_json_says_once_what_a_run_shares)
 {
     struct rf_result_set set = {0};
     json_t *document;
@@ -46,9 +46,8 @@ START_TEST(test_json_says_once_what_a_run_shares)
     json_decref(document);
     rf_result_set_free(&set);
 }
-END_TEST
 
-START_TEST(test_json_names_a_model_that_all_of_a_run_have)
+TEST(test_json_names_a_model_that_all_of_a_run_have)
 {
     struct rf_result_set set = {0};
     json_t *document, *run;
@@ -67,9 +66,8 @@ START_TEST(test_json_names_a_model_that_all_of_a_run_have)
     json_decref(document);
     rf_result_set_free(&set);
 }
-END_TEST
 
-START_TEST(test_json_has_the_columns_of_csv)
+TEST(test_json_has_the_columns_of_csv)
 {
     struct rf_result_set set = {0};
     json_t *document;
@@ -90,17 +88,4 @@ START_TEST(test_json_has_the_columns_of_csv)
     ck_assert_uint_eq(json_array_size(json_object_get(row, "flags")), 0);
     json_decref(document);
     rf_result_set_free(&set);
-}
-END_TEST
-
-Suite *test_report_json_suite(void);
-Suite *test_report_json_suite(void)
-{
-    Suite *suite = suite_create("report_json");
-    TCase *tests = tcase_create("report_json");
-    tcase_add_test(tests, test_json_says_once_what_a_run_shares);
-    tcase_add_test(tests, test_json_names_a_model_that_all_of_a_run_have);
-    tcase_add_test(tests, test_json_has_the_columns_of_csv);
-    suite_add_tcase(suite, tests);
-    return suite;
 }

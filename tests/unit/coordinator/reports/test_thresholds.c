@@ -1,8 +1,8 @@
 /* The limits of --threshold. */
-#include <check.h>
 #include <string.h>
 
 #include "coordinator/reports/thresholds.h"
+#include "tests/unit/unit.h"
 
 static const struct {
     const char *text;
@@ -17,7 +17,7 @@ static const struct {
     {"time=+3%", {{0.1, 0.1}, {0.03, 0.1}, {0.1, 0.1}}},
 };
 
-START_TEST(test_thresholds_are_read_by_metric_and_direction)
+LOOP_TEST(test_thresholds_are_read_by_metric_and_direction, RF_ARRAY_SIZE(good))
 {
     struct rf_thresholds read = rf_thresholds_default();
     ck_assert_int_eq(rf_thresholds_read(good[_i].text, &read, NULL), RF_OK);
@@ -29,7 +29,6 @@ START_TEST(test_thresholds_are_read_by_metric_and_direction)
                          strstr(good[_i].text, rf_metric_name(m)) != NULL);
     }
 }
-END_TEST
 
 static const struct {
     const char *text, *error;
@@ -51,7 +50,7 @@ static const struct {
     {"memory=+5%,memory=-6%", "are written memory=+5%-20%"},
 };
 
-START_TEST(test_thresholds_that_make_no_sense_are_refused)
+LOOP_TEST(test_thresholds_that_make_no_sense_are_refused, RF_ARRAY_SIZE(bad))
 {
     struct rf_thresholds read = rf_thresholds_default();
     struct rf_err err = {0};
@@ -63,10 +62,9 @@ START_TEST(test_thresholds_that_make_no_sense_are_refused)
         ck_assert(!read.of[m].named);
     }
 }
-END_TEST
 
 /* As of other options that are given several times. */
-START_TEST(test_thresholds_that_are_read_later_win)
+TEST(test_thresholds_that_are_read_later_win)
 {
     struct rf_thresholds read = rf_thresholds_default();
     ck_assert_int_eq(rf_thresholds_read("time=5%,memory=5%", &read, NULL),
@@ -76,9 +74,8 @@ START_TEST(test_thresholds_that_are_read_later_win)
     ck_assert_double_eq_tol(read.of[RF_METRIC_TIME].better, 0.05, 1e-12);
     ck_assert_double_eq_tol(read.of[RF_METRIC_MEMORY].worse, 0.05, 1e-12);
 }
-END_TEST
 
-START_TEST(test_thresholds_are_exceeded_in_their_direction)
+TEST(test_thresholds_are_exceeded_in_their_direction)
 {
     const struct rf_threshold limits = {.worse = 0.05, .better = 0.2};
     char text[64];
@@ -87,20 +84,4 @@ START_TEST(test_thresholds_are_exceeded_in_their_direction)
     ck_assert(!rf_threshold_exceeded(&limits, -0.19));
     ck_assert(rf_threshold_exceeded(&limits, -0.21));
     ck_assert_str_eq(rf_threshold_text(&limits, text), "+5 % or -20 %");
-}
-END_TEST
-
-Suite *test_thresholds_suite(void);
-Suite *test_thresholds_suite(void)
-{
-    Suite *suite = suite_create("thresholds");
-    TCase *tests = tcase_create("thresholds");
-    tcase_add_loop_test(tests, test_thresholds_are_read_by_metric_and_direction,
-                        0, sizeof(good) / sizeof(good[0]));
-    tcase_add_loop_test(tests, test_thresholds_that_make_no_sense_are_refused,
-                        0, sizeof(bad) / sizeof(bad[0]));
-    tcase_add_test(tests, test_thresholds_that_are_read_later_win);
-    tcase_add_test(tests, test_thresholds_are_exceeded_in_their_direction);
-    suite_add_tcase(suite, tests);
-    return suite;
 }

@@ -1,7 +1,8 @@
 /* The order of scenarios and their repeats. */
-#include <check.h>
 
 #include "coordinator/run/agenda.h"
+
+#include "tests/unit/unit.h"
 
 /* The turn that is left after `after` others, as repeat * 10 + scenario; -1:
  * none. */
@@ -13,7 +14,7 @@ static int left(const struct rf_run_agenda *agenda, size_t after)
                : -1;
 }
 
-START_TEST(test_agenda_repeats_come_after_all_scenarios)
+TEST(test_agenda_repeats_come_after_all_scenarios)
 {
     struct rf_run_agenda *agenda = rf_run_agenda_create(2, 2, NULL);
     static const int order[] = {0, 1, 10, 11, -1};
@@ -28,9 +29,8 @@ START_TEST(test_agenda_repeats_come_after_all_scenarios)
     ck_assert_int_eq(left(agenda, 0), -1);
     rf_run_agenda_destroy(agenda);
 }
-END_TEST
 
-START_TEST(test_agenda_leaves_out_what_is_skipped)
+TEST(test_agenda_leaves_out_what_is_skipped)
 {
     const bool skip[] = {true, false, false, true};
     struct rf_run_agenda *agenda = rf_run_agenda_create(2, 2, skip);
@@ -40,9 +40,8 @@ START_TEST(test_agenda_leaves_out_what_is_skipped)
     ck_assert_int_eq(left(agenda, 2), -1);
     rf_run_agenda_destroy(agenda);
 }
-END_TEST
 
-START_TEST(test_agenda_drops_what_is_left_of_a_scenario)
+TEST(test_agenda_drops_what_is_left_of_a_scenario)
 {
     struct rf_run_agenda *agenda = rf_run_agenda_create(2, 3, NULL);
     rf_run_agenda_take(agenda);
@@ -54,26 +53,11 @@ START_TEST(test_agenda_drops_what_is_left_of_a_scenario)
     ck_assert_int_eq(left(agenda, 2), 21);
     rf_run_agenda_destroy(agenda);
 }
-END_TEST
 
-START_TEST(test_agenda_of_no_scenario_is_empty)
+TEST(test_agenda_of_no_scenario_is_empty)
 {
     struct rf_run_agenda *agenda = rf_run_agenda_create(0, 3, NULL);
     ck_assert_int_eq(left(agenda, 0), -1);
     ck_assert_uint_eq(rf_run_agenda_count(agenda), 0);
     rf_run_agenda_destroy(agenda);
-}
-END_TEST
-
-Suite *test_agenda_suite(void);
-Suite *test_agenda_suite(void)
-{
-    Suite *suite = suite_create("agenda");
-    TCase *tests = tcase_create("agenda");
-    tcase_add_test(tests, test_agenda_repeats_come_after_all_scenarios);
-    tcase_add_test(tests, test_agenda_leaves_out_what_is_skipped);
-    tcase_add_test(tests, test_agenda_drops_what_is_left_of_a_scenario);
-    tcase_add_test(tests, test_agenda_of_no_scenario_is_empty);
-    suite_add_tcase(suite, tests);
-    return suite;
 }

@@ -1,10 +1,10 @@
 /* Answers that a schema lets pass and that still cannot be. */
-#include <check.h>
 #include <string.h>
 
 #include "common/mem.h"
 #include "coordinator/run/answers.h"
 #include "tests/unit/coordinator/run/attempt_lab.h"
+#include "tests/unit/unit.h"
 
 static struct attempt_lab lab;
 static struct rf_err err;
@@ -20,7 +20,9 @@ static void teardown(void)
     attempt_lab_free(&lab);
 }
 
-START_TEST(test_answers_need_the_part_of_their_step)
+FIXTURE(setup, teardown)
+
+TEST(test_answers_need_the_part_of_their_step)
 {
     const struct rf_msg_answer empty = {.rank = 1, .ok = true};
     ck_assert_int_eq(rf_answers_prepared(lab.attempt, &empty, &err),
@@ -33,9 +35,8 @@ START_TEST(test_answers_need_the_part_of_their_step)
                      RF_ERR_PROTOCOL);
     ck_assert_str_eq(err.text, "its answer has no \"closed\"");
 }
-END_TEST
 
-START_TEST(test_answers_compare_both_digests)
+TEST(test_answers_compare_both_digests)
 {
     char plan[RF_HASH_TEXT_SIZE], schedule[RF_HASH_TEXT_SIZE];
     struct rf_msg_prepared prepared = {.plan_digest = plan,
@@ -58,9 +59,8 @@ START_TEST(test_answers_compare_both_digests)
                      RF_ERR_PROTOCOL);
     ck_assert(has(err.text, "plan_digest is"));
 }
-END_TEST
 
-START_TEST(test_answers_end_after_they_start)
+TEST(test_answers_end_after_they_start)
 {
     struct rf_msg_ran ran = {.start_ns = -5, .end_ns = -5, .sent_bytes = 9};
     const struct rf_msg_answer answer = {.rank = 2, .ran = &ran};
@@ -71,9 +71,8 @@ START_TEST(test_answers_end_after_they_start)
                      RF_ERR_PROTOCOL);
     ck_assert(has(err.text, "end_ns (-6)"));
 }
-END_TEST
 
-START_TEST(test_answers_trace_what_lies_in_the_window)
+TEST(test_answers_trace_what_lies_in_the_window)
 {
     static const struct {
         uint64_t events[2 * RF_MSG_TRACE_NUMBERS];
@@ -113,7 +112,6 @@ START_TEST(test_answers_trace_what_lies_in_the_window)
     }
     lab.attempt->n_iterations = 0;
 }
-END_TEST
 
 static enum rf_status verify(uint32_t iteration, uint64_t checked,
                              uint64_t mismatched, struct rf_msg_mismatch *first)
@@ -126,7 +124,7 @@ static enum rf_status verify(uint32_t iteration, uint64_t checked,
     return rf_answers_verified(lab.attempt, iteration, &answer, &err);
 }
 
-START_TEST(test_answers_are_judged_by_the_bytes_compared)
+TEST(test_answers_are_judged_by_the_bytes_compared)
 {
     const uint64_t all = lab.scenario->plan->totals.bytes_total;
     struct rf_fault fault = {.text = NULL};
@@ -143,9 +141,8 @@ START_TEST(test_answers_are_judged_by_the_bytes_compared)
     ck_assert_uint_eq(lab.attempt->checked_bytes, all);
     ck_assert_uint_eq(lab.attempt->quantized_bytes, 0);
 }
-END_TEST
 
-START_TEST(test_answers_name_the_first_wrong_element)
+TEST(test_answers_name_the_first_wrong_element)
 {
     char side[] = "infer", tensor[] = "w", right[] = "00", wrong[] = "01";
     char later[] = "later";
@@ -167,9 +164,8 @@ START_TEST(test_answers_name_the_first_wrong_element)
     ck_assert_uint_eq(lab.attempt->wrong->iteration, 1);
     rf_fault_free(&fault);
 }
-END_TEST
 
-START_TEST(test_answers_keep_what_a_device_used)
+TEST(test_answers_keep_what_a_device_used)
 {
     struct rf_msg_device_usage device = {.arena_bytes = 7};
     struct rf_msg_memory_stages stages = {.refit_bytes = 9};
@@ -183,22 +179,4 @@ START_TEST(test_answers_keep_what_a_device_used)
     ck_assert_int_eq(rf_answers_closed(lab.attempt, &answer, &err), RF_OK);
     ck_assert_uint_eq(lab.attempt->ranks[3].device.arena_bytes, 7);
     ck_assert_uint_eq(lab.attempt->ranks[3].stages.refit_bytes, 9);
-}
-END_TEST
-
-Suite *test_answers_suite(void);
-Suite *test_answers_suite(void)
-{
-    Suite *suite = suite_create("answers");
-    TCase *tests = tcase_create("answers");
-    tcase_add_checked_fixture(tests, setup, teardown);
-    tcase_add_test(tests, test_answers_need_the_part_of_their_step);
-    tcase_add_test(tests, test_answers_compare_both_digests);
-    tcase_add_test(tests, test_answers_end_after_they_start);
-    tcase_add_test(tests, test_answers_trace_what_lies_in_the_window);
-    tcase_add_test(tests, test_answers_are_judged_by_the_bytes_compared);
-    tcase_add_test(tests, test_answers_name_the_first_wrong_element);
-    tcase_add_test(tests, test_answers_keep_what_a_device_used);
-    suite_add_tcase(suite, tests);
-    return suite;
 }

@@ -1,8 +1,8 @@
 /* Allgathers on their own. */
-#include <check.h>
 
 #include "coordinator/run/exchange.h"
 #include "tests/unit/coordinator/run/attempt_lab.h"
+#include "tests/unit/unit.h"
 
 static struct attempt_lab lab;
 static struct rf_run_exchange *exchange;
@@ -35,7 +35,9 @@ static enum rf_verdict say(uint32_t node, uint64_t seq, uint32_t first,
     return verdict;
 }
 
-START_TEST(test_exchange_hands_out_the_parts_by_rank)
+FIXTURE(setup, teardown)
+
+TEST(test_exchange_hands_out_the_parts_by_rank)
 {
     struct rf_msg all;
     ck_assert_int_eq(say(LAB_B, 5, 2, "", &all), RF_VERDICT_GO_ON);
@@ -52,9 +54,8 @@ START_TEST(test_exchange_hands_out_the_parts_by_rank)
     ck_assert_int_eq(say(LAB_B, 6, 2, "cc", &all), RF_VERDICT_NEXT);
     rf_msg_free(&all);
 }
-END_TEST
 
-START_TEST(test_exchange_hands_out_equal_parts_once)
+TEST(test_exchange_hands_out_equal_parts_once)
 {
     struct rf_msg all;
     ck_assert_int_eq(say(LAB_B, 5, 2, "dd", &all), RF_VERDICT_GO_ON);
@@ -63,9 +64,8 @@ START_TEST(test_exchange_hands_out_equal_parts_once)
     ck_assert_str_eq(all.exchanged.data.list[0], "dd");
     rf_msg_free(&all);
 }
-END_TEST
 
-START_TEST(test_exchange_begins_anew_with_a_number_that_is_complete)
+TEST(test_exchange_begins_anew_with_a_number_that_is_complete)
 {
     struct rf_msg all;
     for (int i = 0; i < 2; i++) {
@@ -74,9 +74,8 @@ START_TEST(test_exchange_begins_anew_with_a_number_that_is_complete)
         rf_msg_free(&all);
     }
 }
-END_TEST
 
-START_TEST(test_exchange_refuses_what_is_foreign_repeated_or_no_hexadecimal)
+TEST(test_exchange_refuses_what_is_foreign_repeated_or_no_hexadecimal)
 {
     struct rf_msg all;
     ck_assert_int_eq(say(LAB_A, 1, 0, "aa", &all), RF_VERDICT_GO_ON);
@@ -86,9 +85,8 @@ START_TEST(test_exchange_refuses_what_is_foreign_repeated_or_no_hexadecimal)
     ck_assert_int_eq(say(LAB_A, 4, 0, "abc", &all), RF_VERDICT_ABORT);
     ck_assert_int_eq(say(LAB_A, 5, 0, "xy", &all), RF_VERDICT_ABORT);
 }
-END_TEST
 
-START_TEST(test_exchange_keeps_no_more_than_eight_open)
+TEST(test_exchange_keeps_no_more_than_eight_open)
 {
     struct rf_msg all;
     for (uint64_t seq = 0; seq < 8; seq++) {
@@ -98,23 +96,4 @@ START_TEST(test_exchange_keeps_no_more_than_eight_open)
     ck_assert_int_eq(say(LAB_B, 3, 2, "bb", &all), RF_VERDICT_NEXT);
     rf_msg_free(&all);
     ck_assert_int_eq(say(LAB_A, 8, 0, "aa", &all), RF_VERDICT_GO_ON);
-}
-END_TEST
-
-Suite *test_exchange_suite(void);
-Suite *test_exchange_suite(void)
-{
-    Suite *suite = suite_create("exchange");
-    TCase *tests = tcase_create("exchange");
-    tcase_add_checked_fixture(tests, setup, teardown);
-    tcase_add_test(tests, test_exchange_hands_out_the_parts_by_rank);
-    tcase_add_test(tests, test_exchange_hands_out_equal_parts_once);
-    tcase_add_test(tests,
-                   test_exchange_begins_anew_with_a_number_that_is_complete);
-    tcase_add_test(
-        tests,
-        test_exchange_refuses_what_is_foreign_repeated_or_no_hexadecimal);
-    tcase_add_test(tests, test_exchange_keeps_no_more_than_eight_open);
-    suite_add_tcase(suite, tests);
-    return suite;
 }

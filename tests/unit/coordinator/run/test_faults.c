@@ -1,5 +1,4 @@
 /* Causes, consequences and last words. */
-#include <check.h>
 #include <stdio.h>
 #include <stdlib.h>
 
@@ -7,6 +6,7 @@
 #include "common/mem.h"
 #include "coordinator/run/faults.h"
 #include "tests/unit/coordinator/run/attempt_lab.h"
+#include "tests/unit/unit.h"
 
 static struct attempt_lab lab;
 static struct rf_run_faults *faults;
@@ -65,7 +65,9 @@ static const char *text_of(size_t i)
     return lab.attempt->faults[i].text;
 }
 
-START_TEST(test_faults_the_first_is_the_cause)
+FIXTURE(setup, teardown)
+
+TEST(test_faults_the_first_is_the_cause)
 {
     ck_assert_int_eq(cause(LAB_B, "died"), RF_VERDICT_ABORT);
     rf_run_faults_abort(faults);
@@ -78,9 +80,8 @@ START_TEST(test_faults_the_first_is_the_cause)
                   said[0]);
     ck_assert_int_eq(lab.attempt->outcome, RF_OUTCOME_FAILED);
 }
-END_TEST
 
-START_TEST(test_faults_a_cause_comes_before_who_noticed_it)
+TEST(test_faults_a_cause_comes_before_who_noticed_it)
 {
     ck_assert_int_eq(notice(LAB_A, 0, "saw"), RF_VERDICT_SETTLE);
     ck_assert_int_eq(notice(LAB_A, 1, "saw too"), RF_VERDICT_GO_ON);
@@ -94,9 +95,8 @@ START_TEST(test_faults_a_cause_comes_before_who_noticed_it)
     ck_assert(has(said[0], "b: died"));
     ck_assert(has(said[1], "a: rank 0: saw"));
 }
-END_TEST
 
-START_TEST(test_faults_who_noticed_is_the_cause_when_nobody_explains_it)
+TEST(test_faults_who_noticed_is_the_cause_when_nobody_explains_it)
 {
     ck_assert_int_eq(notice(LAB_A, 0, "saw"), RF_VERDICT_SETTLE);
     rf_run_faults_abort(faults);
@@ -104,7 +104,6 @@ START_TEST(test_faults_who_noticed_is_the_cause_when_nobody_explains_it)
     ck_assert_str_eq(text_of(0), "saw");
     ck_assert_uint_eq(n_said, 1);
 }
-END_TEST
 
 static enum rf_verdict gave_up(uint32_t node, uint32_t rank)
 {
@@ -114,7 +113,7 @@ static enum rf_verdict gave_up(uint32_t node, uint32_t rank)
     return rf_run_faults_notice(faults, &fault);
 }
 
-START_TEST(test_faults_say_who_gave_up_first_not_who_followed)
+LOOP_TEST(test_faults_say_who_gave_up_first_not_who_followed, 2)
 {
     const bool before = _i == 0;
     if (before) {
@@ -132,27 +131,24 @@ START_TEST(test_faults_say_who_gave_up_first_not_who_followed)
     ck_assert_uint_eq(n_said, before ? 1 : 2);
     ck_assert(has(said[0], "a: rank 0: saw"));
 }
-END_TEST
 
-START_TEST(test_faults_say_that_a_rank_gave_up_when_no_other_does)
+TEST(test_faults_say_that_a_rank_gave_up_when_no_other_does)
 {
     ck_assert_int_eq(gave_up(LAB_A, 1), RF_VERDICT_SETTLE);
     rf_run_faults_abort(faults);
     ck_assert_uint_eq(n_said, 1);
     ck_assert(has(said[0], "a: rank 1: another gave up"));
 }
-END_TEST
 
-START_TEST(test_faults_of_an_attempt_are_forgotten_with_it)
+TEST(test_faults_of_an_attempt_are_forgotten_with_it)
 {
     ck_assert_int_eq(cause(LAB_B, "died"), RF_VERDICT_ABORT);
     rf_run_faults_abort(faults);
     rf_run_faults_begin(faults, lab.attempt);
     ck_assert_int_eq(cause(LAB_A, "died, too"), RF_VERDICT_ABORT);
 }
-END_TEST
 
-START_TEST(test_faults_show_the_last_eight_lines)
+TEST(test_faults_show_the_last_eight_lines)
 {
     struct rf_fault of_rank = make(LAB_A, 1, "x");
     struct rf_fault of_node = make(LAB_A, RF_NONE, "x");
@@ -172,7 +168,6 @@ START_TEST(test_faults_show_the_last_eight_lines)
     rf_fault_free(&of_rank);
     rf_fault_free(&of_node);
 }
-END_TEST
 
 static const struct {
     struct rf_msg_rank_exit exit;
@@ -191,7 +186,7 @@ static const struct {
      "its process could not be started"},
 };
 
-START_TEST(test_faults_say_how_a_rank_ended)
+LOOP_TEST(test_faults_say_how_a_rank_ended, RF_ARRAY_SIZE(exits))
 {
     struct rf_fault fault = rf_run_faults_of_exit(LAB_B, &exits[_i].exit);
     ck_assert_str_eq(fault.text, exits[_i].text);
@@ -199,7 +194,6 @@ START_TEST(test_faults_say_how_a_rank_ended)
     ck_assert_uint_eq(fault.rank, 2);
     rf_fault_free(&fault);
 }
-END_TEST
 
 /* A node's ABORTED. */
 static void aborted(uint32_t node, uint64_t *unanswered, size_t n,
@@ -219,7 +213,7 @@ static void time_out(void)
     rf_run_faults_abort(faults);
 }
 
-START_TEST(test_faults_blame_the_one_rank_that_hangs)
+TEST(test_faults_blame_the_one_rank_that_hangs)
 {
     uint64_t hung[] = {3, 0}; /* 0: not its own */
     time_out();
@@ -231,9 +225,8 @@ START_TEST(test_faults_blame_the_one_rank_that_hangs)
     ck_assert_str_eq(text_of(0), "no answer; no answer from rank 3 of b");
     ck_assert_uint_eq(lab.attempt->faults[1].rank, 3);
 }
-END_TEST
 
-START_TEST(test_faults_blame_no_rank_when_several_hang)
+TEST(test_faults_blame_no_rank_when_several_hang)
 {
     uint64_t on_a[] = {0, 1}, on_b[] = {3};
     time_out();
@@ -246,9 +239,8 @@ START_TEST(test_faults_blame_no_rank_when_several_hang)
     ck_assert_str_eq(text_of(0), "no answer; no answer from ranks 0-1 of a; "
                                  "no answer from rank 3 of b");
 }
-END_TEST
 
-START_TEST(test_faults_name_processes_that_cannot_be_ended)
+TEST(test_faults_name_processes_that_cannot_be_ended)
 {
     uint64_t pids[] = {4711, 4712, 5000}, hung[] = {0};
     ck_assert_int_eq(cause(LAB_B, "died"), RF_VERDICT_ABORT);
@@ -258,9 +250,8 @@ START_TEST(test_faults_name_processes_that_cannot_be_ended)
     ck_assert_msg(has(text_of(1), "processes 4711-4712, 5000 cannot"), "%s",
                   text_of(1));
 }
-END_TEST
 
-START_TEST(test_faults_count_phases_as_the_display_does)
+LOOP_TEST(test_faults_count_phases_as_the_display_does, 3)
 {
     static const char *const phases[] = {
         "run warm-up 1 of 1", "run iteration 1 of 2", "run iteration 2 of 2"};
@@ -268,41 +259,11 @@ START_TEST(test_faults_count_phases_as_the_display_does)
     ck_assert_str_eq(phase, phases[_i]);
     free(phase);
 }
-END_TEST
 
-START_TEST(test_faults_have_texts_that_are_utf8)
+TEST(test_faults_have_texts_that_are_utf8)
 {
     struct rf_fault fault =
         rf_fault_make(LAB_A, 0, RF_ERR_PEER, "it said: %.2s", "a\xc3\xa4");
     ck_assert_str_eq(fault.text, "it said: a?");
     rf_fault_free(&fault);
-}
-END_TEST
-
-Suite *test_faults_suite(void);
-Suite *test_faults_suite(void)
-{
-    Suite *suite = suite_create("faults");
-    TCase *tests = tcase_create("faults");
-    tcase_add_checked_fixture(tests, setup, teardown);
-    tcase_add_test(tests, test_faults_have_texts_that_are_utf8);
-    tcase_add_test(tests, test_faults_the_first_is_the_cause);
-    tcase_add_test(tests, test_faults_a_cause_comes_before_who_noticed_it);
-    tcase_add_test(
-        tests, test_faults_who_noticed_is_the_cause_when_nobody_explains_it);
-    tcase_add_loop_test(
-        tests, test_faults_say_who_gave_up_first_not_who_followed, 0, 2);
-    tcase_add_test(tests,
-                   test_faults_say_that_a_rank_gave_up_when_no_other_does);
-    tcase_add_test(tests, test_faults_of_an_attempt_are_forgotten_with_it);
-    tcase_add_test(tests, test_faults_show_the_last_eight_lines);
-    tcase_add_loop_test(tests, test_faults_say_how_a_rank_ended, 0,
-                        (int)RF_ARRAY_SIZE(exits));
-    tcase_add_test(tests, test_faults_blame_the_one_rank_that_hangs);
-    tcase_add_test(tests, test_faults_blame_no_rank_when_several_hang);
-    tcase_add_test(tests, test_faults_name_processes_that_cannot_be_ended);
-    tcase_add_loop_test(tests, test_faults_count_phases_as_the_display_does, 0,
-                        3);
-    suite_add_tcase(suite, tests);
-    return suite;
 }

@@ -1,5 +1,4 @@
 /* Which state follows which while a scenario is measured. */
-#include <check.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -8,6 +7,7 @@
 #include "common/mem.h"
 #include "coordinator/run/measure.h"
 #include "tests/unit/coordinator/run/attempt_lab.h"
+#include "tests/unit/unit.h"
 
 static struct attempt_lab lab;
 static struct rf_run_probes *probes;
@@ -138,7 +138,9 @@ static const char *way(struct rf_msg_mismatch *first)
     return steps;
 }
 
-START_TEST(test_measure_verifies_each_iteration)
+FIXTURE(fake_run_quiet, NULL)
+
+TEST(test_measure_verifies_each_iteration)
 {
     create("");
     ck_assert_str_eq(way(NULL), "prepare probe fill run verify fill run verify "
@@ -149,7 +151,6 @@ START_TEST(test_measure_verifies_each_iteration)
     ck_assert(lab.attempt->closed);
     teardown();
 }
-END_TEST
 
 /* What STEP asks for in the iteration in progress. */
 static uint32_t trace_asked(enum rf_state state)
@@ -163,7 +164,7 @@ static uint32_t trace_asked(enum rf_state state)
     return asked;
 }
 
-START_TEST(test_measure_keeps_a_traced_iteration_out_of_the_figures)
+TEST(test_measure_keeps_a_traced_iteration_out_of_the_figures)
 {
     create("");
     rf_run_measure_trace(measure);
@@ -178,9 +179,8 @@ START_TEST(test_measure_keeps_a_traced_iteration_out_of_the_figures)
     ck_assert_ptr_null(lab.attempt->traced_yardstick.samples);
     teardown();
 }
-END_TEST
 
-START_TEST(test_measure_asks_for_a_trace_in_the_last_iteration_only)
+TEST(test_measure_asks_for_a_trace_in_the_last_iteration_only)
 {
     uint32_t asked = 0;
     create("");
@@ -196,10 +196,9 @@ START_TEST(test_measure_asks_for_a_trace_in_the_last_iteration_only)
     ck_assert_uint_eq(asked, 2);
     teardown();
 }
-END_TEST
 
 /* It comes after the refit, though it would be its turn to come before. */
-START_TEST(test_measure_traces_the_yardstick_for_the_trace_alone)
+TEST(test_measure_traces_the_yardstick_for_the_trace_alone)
 {
     double rate;
     create("");
@@ -223,11 +222,10 @@ START_TEST(test_measure_traces_the_yardstick_for_the_trace_alone)
     ck_assert_double_eq(lab.attempt->yardstick.copy_gbytes_per_s[0], rate);
     teardown();
 }
-END_TEST
 
 /* Before each iteration and after it in turn, and never between a refit and its
  * verification. */
-START_TEST(test_measure_has_a_yardstick_beside_each_iteration)
+TEST(test_measure_has_a_yardstick_beside_each_iteration)
 {
     const struct rf_iteration *kept;
     create("");
@@ -249,10 +247,9 @@ START_TEST(test_measure_has_a_yardstick_beside_each_iteration)
                             1.2 / LAB_RANKS, 1e-9);
     teardown();
 }
-END_TEST
 
 /* All take the same time, so that the interval is narrow after the least. */
-START_TEST(test_measure_ends_when_the_interval_is_narrow)
+TEST(test_measure_ends_when_the_interval_is_narrow)
 {
     create_until("{\"min\": 5, \"max\": 9, "
                  "\"ci_percent\": 2}",
@@ -265,10 +262,9 @@ START_TEST(test_measure_ends_when_the_interval_is_narrow)
     ck_assert_ptr_nonnull(lab.attempt->traced_refit.samples);
     teardown();
 }
-END_TEST
 
 /* One iteration begins in each second. */
-START_TEST(test_measure_ends_when_the_time_is_up_but_not_before_the_least)
+LOOP_TEST(test_measure_ends_when_the_time_is_up_but_not_before_the_least, 2)
 {
     static const unsigned least[] = {5, 7};
     char *more = rf_xasprintf("{\"min\": %u, \"max\": 9, "
@@ -282,10 +278,9 @@ START_TEST(test_measure_ends_when_the_time_is_up_but_not_before_the_least)
     ck_assert_str_eq(lab.attempt->ended_by, "max_s");
     teardown();
 }
-END_TEST
 
 /* The yardsticks become slower: the ratio is not known although the time is. */
-START_TEST(test_measure_goes_on_while_the_ratio_is_not_known)
+TEST(test_measure_goes_on_while_the_ratio_is_not_known)
 {
     create_until("{\"min\": 5, \"max\": 6, "
                  "\"ci_percent\": 1}",
@@ -297,9 +292,8 @@ START_TEST(test_measure_goes_on_while_the_ratio_is_not_known)
     ck_assert_str_eq(lab.attempt->ended_by, "max");
     teardown();
 }
-END_TEST
 
-START_TEST(test_measure_does_not_verify_what_moves_nothing)
+TEST(test_measure_does_not_verify_what_moves_nothing)
 {
     create(", \"method\": \"null\"");
     ck_assert_str_eq(way(NULL),
@@ -308,9 +302,8 @@ START_TEST(test_measure_does_not_verify_what_moves_nothing)
     ck_assert_uint_eq(lab.attempt->verified, 0);
     teardown();
 }
-END_TEST
 
-START_TEST(test_measure_ends_in_order_after_wrong_bytes)
+TEST(test_measure_ends_in_order_after_wrong_bytes)
 {
     char text[] = "x";
     uint64_t index = 0;
@@ -322,9 +315,8 @@ START_TEST(test_measure_ends_in_order_after_wrong_bytes)
     ck_assert_str_eq(lab.attempt->faults[0].phase, "verifying");
     teardown();
 }
-END_TEST
 
-START_TEST(test_measure_stops_where_bytes_were_not_compared)
+TEST(test_measure_stops_where_bytes_were_not_compared)
 {
     enum rf_state next;
     struct rf_fault fault;
@@ -337,9 +329,8 @@ START_TEST(test_measure_stops_where_bytes_were_not_compared)
     rf_fault_free(&fault);
     teardown();
 }
-END_TEST
 
-START_TEST(test_measure_checks_sources_with_the_last_iteration)
+TEST(test_measure_checks_sources_with_the_last_iteration)
 {
     struct rf_msg step;
     create("");
@@ -353,9 +344,8 @@ START_TEST(test_measure_checks_sources_with_the_last_iteration)
     }
     teardown();
 }
-END_TEST
 
-START_TEST(test_measure_gives_a_run_the_time_that_its_scenario_sets)
+TEST(test_measure_gives_a_run_the_time_that_its_scenario_sets)
 {
     create(", \"timeout_s\": 5");
     ck_assert_int_eq(rf_run_measure_enter(measure, RUN_RUNNING), 5);
@@ -363,34 +353,4 @@ START_TEST(test_measure_gives_a_run_the_time_that_its_scenario_sets)
     create("");
     ck_assert_int_ge(rf_run_measure_enter(measure, RUN_RUNNING), 60);
     teardown();
-}
-END_TEST
-
-Suite *test_measure_suite(void);
-Suite *test_measure_suite(void)
-{
-    Suite *suite = suite_create("measure");
-    TCase *tests = tcase_create("measure");
-    tcase_add_checked_fixture(tests, fake_run_quiet, NULL);
-    tcase_add_test(tests, test_measure_verifies_each_iteration);
-    tcase_add_test(tests,
-                   test_measure_keeps_a_traced_iteration_out_of_the_figures);
-    tcase_add_test(tests,
-                   test_measure_asks_for_a_trace_in_the_last_iteration_only);
-    tcase_add_test(tests,
-                   test_measure_traces_the_yardstick_for_the_trace_alone);
-    tcase_add_test(tests, test_measure_has_a_yardstick_beside_each_iteration);
-    tcase_add_test(tests, test_measure_ends_when_the_interval_is_narrow);
-    tcase_add_loop_test(
-        tests, test_measure_ends_when_the_time_is_up_but_not_before_the_least,
-        0, 2);
-    tcase_add_test(tests, test_measure_goes_on_while_the_ratio_is_not_known);
-    tcase_add_test(tests, test_measure_does_not_verify_what_moves_nothing);
-    tcase_add_test(tests, test_measure_ends_in_order_after_wrong_bytes);
-    tcase_add_test(tests, test_measure_stops_where_bytes_were_not_compared);
-    tcase_add_test(tests, test_measure_checks_sources_with_the_last_iteration);
-    tcase_add_test(tests,
-                   test_measure_gives_a_run_the_time_that_its_scenario_sets);
-    suite_add_tcase(suite, tests);
-    return suite;
 }

@@ -1,11 +1,11 @@
 /* Which links are probed, with how many bytes, and what becomes of it. */
-#include <check.h>
 #include <stdlib.h>
 
 #include "common/mem.h"
 #include "coordinator/run/probes.h"
 #include "tests/lib/configured.h"
 #include "tests/unit/coordinator/run/attempt_lab.h"
+#include "tests/unit/unit.h"
 
 static struct attempt_lab lab;
 static struct rf_run_probes *probes;
@@ -67,7 +67,9 @@ static enum rf_verdict answer_all(double gbytes_per_s)
     return answer_ranks(LAB_RANKS, gbytes_per_s);
 }
 
-START_TEST(test_probes_begin_with_copies_on_each_node)
+FIXTURE(setup, teardown)
+
+TEST(test_probes_begin_with_copies_on_each_node)
 {
     ck_assert_str_eq(ask()->kind, "copy");
     ck_assert_uint_eq(ask()->bytes, 1 << 20);
@@ -78,7 +80,6 @@ START_TEST(test_probes_begin_with_copies_on_each_node)
     ck_assert_double_eq(lab.attempt->before.copy1_gbytes_per_s[1], 6);
     ck_assert_str_eq(ask()->kind, "link");
 }
-END_TEST
 
 /* Goes through all links; returns in how many steps, and what most of them
  * moved and how many were measured at once. */
@@ -118,7 +119,7 @@ static struct seen measure_links(uint32_t n_ranks, double gbytes_per_s)
     return seen;
 }
 
-START_TEST(test_probes_are_short_where_little_is_moved)
+TEST(test_probes_are_short_where_little_is_moved)
 {
     const struct seen seen = measure_links(LAB_RANKS, 1);
     ck_assert_uint_ge(seen.steps, 1);
@@ -127,7 +128,6 @@ START_TEST(test_probes_are_short_where_little_is_moved)
                                lab.attempt->before.pair_gbytes_per_s[2]),
                         1);
 }
-END_TEST
 
 /* Many nodes of one slot each. */
 struct large {
@@ -201,7 +201,7 @@ static void use_probes(uint32_t n_nodes)
     probes = rf_run_probes_create(n_nodes);
 }
 
-START_TEST(test_probes_measure_disjoint_links_at_once)
+TEST(test_probes_measure_disjoint_links_at_once)
 {
     struct large large = large_create(16, 16, "512", "");
     struct seen seen;
@@ -214,10 +214,9 @@ START_TEST(test_probes_measure_disjoint_links_at_once)
     }
     large_free(&large);
 }
-END_TEST
 
 /* All links of one receiver: as many rounds, but only to a limit. */
-START_TEST(test_probes_have_rounds_that_grow_with_the_logarithm)
+TEST(test_probes_have_rounds_that_grow_with_the_logarithm)
 {
     struct large large = large_create(64, 1, "512", "");
     struct seen seen;
@@ -229,10 +228,9 @@ START_TEST(test_probes_have_rounds_that_grow_with_the_logarithm)
     ck_assert_double_eq(rf_capacities_capacity(&large.links, 64, false), 1);
     large_free(&large);
 }
-END_TEST
 
 /* Roughly with 1 MiB first; 4096² elements are moved. */
-START_TEST(test_probes_are_long_where_much_is_moved)
+TEST(test_probes_are_long_where_much_is_moved)
 {
     static const struct {
         double gbytes_per_s;
@@ -247,10 +245,9 @@ START_TEST(test_probes_are_long_where_much_is_moved)
     }
     large_free(&large);
 }
-END_TEST
 
 /* A later scenario measures only what would be too short for it. */
-START_TEST(test_probes_keep_links_over_the_scenarios_of_a_run)
+TEST(test_probes_keep_links_over_the_scenarios_of_a_run)
 {
     struct large tiny = large_create(2, 2, "64", "");
     struct large large = large_create(2, 2, "4096", "");
@@ -269,9 +266,8 @@ START_TEST(test_probes_keep_links_over_the_scenarios_of_a_run)
     large_free(&tiny);
     large_free(&large);
 }
-END_TEST
 
-START_TEST(test_probes_leave_out_links_that_the_method_does_not_use)
+TEST(test_probes_leave_out_links_that_the_method_does_not_use)
 {
     struct large large = large_create(
         2, 2, "64", ", 'method': 'disk', 'disk': {'folder': '/nowhere'}");
@@ -279,9 +275,8 @@ START_TEST(test_probes_leave_out_links_that_the_method_does_not_use)
     ck_assert_uint_eq(measure_large(&large, 1).steps, 0);
     large_free(&large);
 }
-END_TEST
 
-START_TEST(test_probes_fail_on_a_link_without_a_figure)
+TEST(test_probes_fail_on_a_link_without_a_figure)
 {
     struct rf_fault fault;
     (void)answer_all(3);
@@ -290,9 +285,8 @@ START_TEST(test_probes_fail_on_a_link_without_a_figure)
     ck_assert(has(fault.text, "gave no figure"));
     rf_fault_free(&fault);
 }
-END_TEST
 
-START_TEST(test_probes_need_every_figure)
+TEST(test_probes_need_every_figure)
 {
     static const struct rf_msg_probed none = {RF_ABSENT_REAL, RF_ABSENT_REAL,
                                               RF_ABSENT_REAL};
@@ -311,25 +305,4 @@ START_TEST(test_probes_need_every_figure)
     ck_assert_int_eq(say(ask()->links[0].to, figures, &err), RF_ERR_PROTOCOL);
     ck_assert(has(err.text, "latency_us"));
     ck_assert_int_eq(say(ask()->links[0].from, none, &err), RF_OK);
-}
-END_TEST
-
-Suite *test_probes_suite(void);
-Suite *test_probes_suite(void)
-{
-    Suite *suite = suite_create("probes");
-    TCase *tests = tcase_create("probes");
-    tcase_add_checked_fixture(tests, setup, teardown);
-    tcase_add_test(tests, test_probes_begin_with_copies_on_each_node);
-    tcase_add_test(tests, test_probes_are_short_where_little_is_moved);
-    tcase_add_test(tests, test_probes_are_long_where_much_is_moved);
-    tcase_add_test(tests, test_probes_measure_disjoint_links_at_once);
-    tcase_add_test(tests, test_probes_have_rounds_that_grow_with_the_logarithm);
-    tcase_add_test(tests, test_probes_keep_links_over_the_scenarios_of_a_run);
-    tcase_add_test(tests,
-                   test_probes_leave_out_links_that_the_method_does_not_use);
-    tcase_add_test(tests, test_probes_fail_on_a_link_without_a_figure);
-    tcase_add_test(tests, test_probes_need_every_figure);
-    suite_add_tcase(suite, tests);
-    return suite;
 }

@@ -1,13 +1,15 @@
 /* The run's state machine on a virtual clock: order, limits, interrupts. Its
  * faults are in test_run_fault.c. */
-#include <check.h>
 #include <stdio.h>
 
 #include "common/log.h"
 #include "common/mem.h"
 #include "tests/lib/fake_run.h"
+#include "tests/unit/unit.h"
 
-START_TEST(test_run_measures_every_scenario_and_ends_with_0)
+FIXTURE(fake_run_quiet, NULL)
+
+TEST(test_run_measures_every_scenario_and_ends_with_0)
 {
     struct fake_cluster *fake = fake_run(fake_run_two);
     ck_assert_int_eq(fake->exit_code, 0);
@@ -30,10 +32,9 @@ START_TEST(test_run_measures_every_scenario_and_ends_with_0)
     ck_assert_uint_eq(fake->source_checks, 2 * 2); /* once a scenario */
     fake_cluster_destroy(fake);
 }
-END_TEST
 
 /* The second begins where the first ends, without a launch. */
-START_TEST(test_run_counts_the_time_of_each_phase)
+TEST(test_run_counts_the_time_of_each_phase)
 {
     struct fake_cluster *fake = fake_run(fake_run_two);
     for (size_t i = 0; i < fake->n_attempts; i++) {
@@ -56,9 +57,8 @@ START_TEST(test_run_counts_the_time_of_each_phase)
     ck_assert_int_eq(fake->attempts[1].phase_ns[RF_PHASE_LAUNCH], 0);
     fake_cluster_destroy(fake);
 }
-END_TEST
 
-START_TEST(test_run_shows_how_much_of_a_checkpoint_the_nodes_have_read)
+TEST(test_run_shows_how_much_of_a_checkpoint_the_nodes_have_read)
 {
     struct fake_cluster *fake = fake_cluster_create(fake_run_two, NULL, 0);
     struct rf_msg_lease lease = {.done_bytes = 30, .of_bytes = 100};
@@ -74,9 +74,8 @@ START_TEST(test_run_shows_how_much_of_a_checkpoint_the_nodes_have_read)
     ck_assert_uint_eq(fake->view.of_bytes, 0);
     fake_cluster_destroy(fake);
 }
-END_TEST
 
-START_TEST(test_run_start_message_has_all_that_ranks_need)
+TEST(test_run_start_message_has_all_that_ranks_need)
 {
     struct fake_cluster *fake = fake_run(fake_run_one);
     const json_t *start = fake->seen_start;
@@ -92,7 +91,6 @@ START_TEST(test_run_start_message_has_all_that_ranks_need)
     ck_assert_ptr_null(json_object_get(start, "test"));
     fake_cluster_destroy(fake);
 }
-END_TEST
 
 static const char four_nodes[] =
     "{'name': 't', 'launch': {'method': 'local'}, 'nodes': [{'host': 'a', "
@@ -102,7 +100,7 @@ static const char four_nodes[] =
     "'scenarios': [{'name': 's', 'mode': 'disaggregated', 'train': {'dp': 2}, "
     "'infer': {'dp': 2}, 'iterations': 1}]}";
 
-START_TEST(test_run_tells_a_node_only_of_its_own_links)
+TEST(test_run_tells_a_node_only_of_its_own_links)
 {
     struct fake_cluster *fake = fake_run(four_nodes);
     ck_assert_int_eq(rf_run_exit_code(fake->run), 0);
@@ -110,9 +108,8 @@ START_TEST(test_run_tells_a_node_only_of_its_own_links)
     ck_assert_uint_eq(fake->foreign_links, 0);
     fake_cluster_destroy(fake);
 }
-END_TEST
 
-START_TEST(test_run_hands_test_hooks_to_the_ranks)
+TEST(test_run_hands_test_hooks_to_the_ranks)
 {
     struct fake_cluster *fake = fake_cluster_create(fake_run_one, NULL, 0);
     struct rf_msg_hook *flip = rf_xmalloc(sizeof(*flip));
@@ -130,7 +127,6 @@ START_TEST(test_run_hands_test_hooks_to_the_ranks)
     ck_assert_ptr_null(json_object_get(seen, "phase"));
     fake_cluster_destroy(fake);
 }
-END_TEST
 
 static double limit_of(const struct fake_cluster *fake, const char *step)
 {
@@ -139,7 +135,7 @@ static double limit_of(const struct fake_cluster *fake, const char *step)
     return json_number_value(limit);
 }
 
-START_TEST(test_run_tells_ranks_how_long_a_step_may_take)
+TEST(test_run_tells_ranks_how_long_a_step_may_take)
 {
     static const char *const steps[] = {"prepare", "probe",     "fill", "run",
                                         "verify",  "yardstick", "close"};
@@ -150,9 +146,8 @@ START_TEST(test_run_tells_ranks_how_long_a_step_may_take)
     ck_assert_double_ge(limit_of(fake, "prepare"), 119);
     fake_cluster_destroy(fake);
 }
-END_TEST
 
-START_TEST(test_run_limits_grow_with_the_memory)
+TEST(test_run_limits_grow_with_the_memory)
 {
     struct fake_cluster *fake =
         fake_run("{'name': 't', 'launch': {'method': 'local'}, 'nodes': "
@@ -165,9 +160,8 @@ START_TEST(test_run_limits_grow_with_the_memory)
     ck_assert_double_ge(limit_of(fake, "close"), 200);
     fake_cluster_destroy(fake);
 }
-END_TEST
 
-START_TEST(test_run_null_method_is_not_verified)
+TEST(test_run_null_method_is_not_verified)
 {
     struct fake_cluster *fake =
         fake_run(FAKE_CONFIG("{'name': 'n', 'method': 'null', 'train': {'tp': "
@@ -176,9 +170,8 @@ START_TEST(test_run_null_method_is_not_verified)
     ck_assert_uint_eq(fake->attempts[0].checked_bytes, 0);
     fake_cluster_destroy(fake);
 }
-END_TEST
 
-START_TEST(test_run_ends_with_4_when_a_node_cannot_be_launched)
+TEST(test_run_ends_with_4_when_a_node_cannot_be_launched)
 {
     struct fake_cluster *fake = fake_cluster_create(fake_run_two, NULL, 0);
     fake_cluster_fault(
@@ -194,9 +187,8 @@ START_TEST(test_run_ends_with_4_when_a_node_cannot_be_launched)
     ck_assert(has(rf_run_node_error(fake->run, 1), "refused"));
     fake_cluster_destroy(fake);
 }
-END_TEST
 
-START_TEST(test_run_waits_for_the_verdict_on_all_nodes)
+TEST(test_run_waits_for_the_verdict_on_all_nodes)
 {
     struct fake_cluster *fake = fake_cluster_create(fake_run_two, NULL, 0);
     fake_cluster_fault(
@@ -208,9 +200,8 @@ START_TEST(test_run_waits_for_the_verdict_on_all_nodes)
     ck_assert_int_eq(fake->exit_code, 4);
     fake_cluster_destroy(fake);
 }
-END_TEST
 
-START_TEST(test_run_gives_up_on_a_node_that_never_joins)
+TEST(test_run_gives_up_on_a_node_that_never_joins)
 {
     struct fake_cluster *fake = fake_run_with(
         fake_run_two, (struct fake_fault){.kind = FAKE_NEVER_JOINS, .node = 1});
@@ -219,9 +210,8 @@ START_TEST(test_run_gives_up_on_a_node_that_never_joins)
     ck_assert_ptr_null(rf_run_node_error(fake->run, 0));
     fake_cluster_destroy(fake);
 }
-END_TEST
 
-START_TEST(test_run_time_limit_while_launching_names_who_is_missing)
+TEST(test_run_time_limit_while_launching_names_who_is_missing)
 {
     struct fake_cluster *fake = fake_cluster_create(fake_run_two, NULL, 5);
     fake_cluster_fault(
@@ -234,9 +224,8 @@ START_TEST(test_run_time_limit_while_launching_names_who_is_missing)
     ck_assert_ptr_null(rf_run_node_error(fake->run, 0));
     fake_cluster_destroy(fake);
 }
-END_TEST
 
-START_TEST(test_run_refuses_another_protocol_and_names_both)
+TEST(test_run_refuses_another_protocol_and_names_both)
 {
     struct fake_cluster *fake = fake_run_with(
         fake_run_two,
@@ -246,9 +235,8 @@ START_TEST(test_run_refuses_another_protocol_and_names_both)
     ck_assert(has(rf_run_node_error(fake->run, 0), "protocol 0 to 0"));
     fake_cluster_destroy(fake);
 }
-END_TEST
 
-START_TEST(test_run_that_is_strict_refuses_workers_of_another_build)
+TEST(test_run_that_is_strict_refuses_workers_of_another_build)
 {
     struct fake_cluster *fake = fake_cluster_create(fake_run_two, NULL, 0);
     rf_run_set_strict(fake->run);
@@ -262,9 +250,8 @@ START_TEST(test_run_that_is_strict_refuses_workers_of_another_build)
     }
     fake_cluster_destroy(fake);
 }
-END_TEST
 
-START_TEST(test_run_refuses_a_method_that_a_node_lacks)
+TEST(test_run_refuses_a_method_that_a_node_lacks)
 {
     struct fake_cluster *fake = fake_run_with(
         fake_run_one, (struct fake_fault){.kind = FAKE_NO_METHOD, .node = 1});
@@ -274,9 +261,8 @@ START_TEST(test_run_refuses_a_method_that_a_node_lacks)
     ck_assert(has(fake_fault(&fake->attempts[0], 0)->text, "beta"));
     fake_cluster_destroy(fake);
 }
-END_TEST
 
-START_TEST(test_run_refuses_what_does_not_fit_with_sizes)
+TEST(test_run_refuses_what_does_not_fit_with_sizes)
 {
     struct fake_cluster *fake = fake_run_with(
         fake_run_one, (struct fake_fault){.kind = FAKE_NO_MEMORY, .node = 1});
@@ -288,9 +274,8 @@ START_TEST(test_run_refuses_what_does_not_fit_with_sizes)
     ck_assert_str_eq(fake_fault(&fake->attempts[0], 0)->phase, "starting");
     fake_cluster_destroy(fake);
 }
-END_TEST
 
-START_TEST(test_run_ends_with_1_when_only_some_are_refused)
+TEST(test_run_ends_with_1_when_only_some_are_refused)
 {
     struct fake_cluster *fake =
         fake_run_with(FAKE_CONFIG(FAKE_FIRST ", " FAKE_ON_ALPHA),
@@ -300,9 +285,8 @@ START_TEST(test_run_ends_with_1_when_only_some_are_refused)
     ck_assert_int_eq(fake->attempts[1].outcome, RF_OUTCOME_OK);
     fake_cluster_destroy(fake);
 }
-END_TEST
 
-START_TEST(test_run_ends_with_4_when_all_are_refused)
+TEST(test_run_ends_with_4_when_all_are_refused)
 {
     struct fake_cluster *fake = fake_run_with(
         fake_run_two, (struct fake_fault){.kind = FAKE_NO_MEMORY, .node = 1});
@@ -311,14 +295,14 @@ START_TEST(test_run_ends_with_4_when_all_are_refused)
     ck_assert_uint_eq(fake->starts, 0);
     fake_cluster_destroy(fake);
 }
-END_TEST
 
 static const char *const busy_states[] = {
     "preparing", "probing",       "filling", "running",
     "verifying", "probing again", "closing"};
 
 /* Without yardsticks, so that it is probed again. */
-START_TEST(test_run_interrupt_keeps_what_was_measured_in_every_state)
+LOOP_TEST(test_run_interrupt_keeps_what_was_measured_in_every_state,
+          RF_ARRAY_SIZE(busy_states))
 {
     static const char two[] = FAKE_CONFIG(
         "{'name': 'bare', 'train': {'tp': 4}, 'infer': {'tp': 2}, "
@@ -336,9 +320,8 @@ START_TEST(test_run_interrupt_keeps_what_was_measured_in_every_state)
     ck_assert_uint_eq(fake->attempts[0].n_iterations, _i < 5 ? 0 : 3);
     fake_cluster_destroy(fake);
 }
-END_TEST
 
-START_TEST(test_run_second_interrupt_does_not_wait)
+TEST(test_run_second_interrupt_does_not_wait)
 {
     struct fake_fault fault = fake_fault_at(FAKE_SILENT, 0, "run", 0);
     struct fake_cluster *fake = fake_cluster_create(fake_run_two, NULL, 0);
@@ -354,9 +337,8 @@ START_TEST(test_run_second_interrupt_does_not_wait)
     ck_assert_uint_ge(fake->forced_stops, 1);
     fake_cluster_destroy(fake);
 }
-END_TEST
 
-START_TEST(test_run_interrupt_while_launching_starts_nothing)
+TEST(test_run_interrupt_while_launching_starts_nothing)
 {
     struct fake_cluster *fake = fake_cluster_create(fake_run_two, NULL, 0);
     fake_cluster_start(fake);
@@ -367,9 +349,8 @@ START_TEST(test_run_interrupt_while_launching_starts_nothing)
     ck_assert_uint_eq(fake->starts, 0);
     fake_cluster_destroy(fake);
 }
-END_TEST
 
-START_TEST(test_run_forces_agents_that_do_not_stop)
+TEST(test_run_forces_agents_that_do_not_stop)
 {
     struct fake_cluster *fake = fake_cluster_create(fake_run_one, NULL, 0);
     fake->deaf = true;
@@ -379,7 +360,6 @@ START_TEST(test_run_forces_agents_that_do_not_stop)
     ck_assert_uint_eq(fake->forced_stops, 1);
     fake_cluster_destroy(fake);
 }
-END_TEST
 
 static void find_not_run(enum rf_log_level level, const char *line, void *data)
 {
@@ -387,7 +367,7 @@ static void find_not_run(enum rf_log_level level, const char *line, void *data)
     *found |= level == RF_LOG_ERROR && has(line, "not run: second");
 }
 
-START_TEST(test_run_time_limit_fails_the_scenario_and_begins_no_other)
+TEST(test_run_time_limit_fails_the_scenario_and_begins_no_other)
 {
     struct fake_cluster *fake = fake_cluster_create(fake_run_two, NULL, 5);
     bool told = false;
@@ -403,9 +383,8 @@ START_TEST(test_run_time_limit_fails_the_scenario_and_begins_no_other)
                   "--timeout reached (5 s)"));
     fake_cluster_destroy(fake);
 }
-END_TEST
 
-START_TEST(test_run_time_limit_after_the_last_scenario_fails_nothing)
+TEST(test_run_time_limit_after_the_last_scenario_fails_nothing)
 {
     struct fake_cluster *fake = fake_cluster_create(fake_run_one, NULL, 15);
     fake->deaf = true;
@@ -416,7 +395,6 @@ START_TEST(test_run_time_limit_after_the_last_scenario_fails_nothing)
     ck_assert_int_eq(fake->exit_code, 0);
     fake_cluster_destroy(fake);
 }
-END_TEST
 
 /* Planning takes longer than everything below. */
 static struct fake_cluster *begin_planning(uint32_t timeout_s, int64_t plan_ns)
@@ -429,7 +407,7 @@ static struct fake_cluster *begin_planning(uint32_t timeout_s, int64_t plan_ns)
     return fake;
 }
 
-START_TEST(test_run_interrupt_while_planning_ends_at_once)
+TEST(test_run_interrupt_while_planning_ends_at_once)
 {
     struct fake_cluster *fake = begin_planning(0, 100 * FAKE_S);
     struct rf_err err = {0};
@@ -440,9 +418,8 @@ START_TEST(test_run_interrupt_while_planning_ends_at_once)
     ck_assert_uint_eq(fake->n_attempts, 0);
     fake_cluster_destroy(fake);
 }
-END_TEST
 
-START_TEST(test_run_time_limit_while_planning_begins_nothing)
+TEST(test_run_time_limit_while_planning_begins_nothing)
 {
     struct fake_cluster *fake = begin_planning(5, 100 * FAKE_S);
     ck_assert(fake_cluster_run(fake, 10 * FAKE_S));
@@ -450,9 +427,8 @@ START_TEST(test_run_time_limit_while_planning_begins_nothing)
     ck_assert_uint_eq(fake->n_attempts, 0);
     fake_cluster_destroy(fake);
 }
-END_TEST
 
-START_TEST(test_run_gives_up_on_a_plan_that_takes_too_long)
+TEST(test_run_gives_up_on_a_plan_that_takes_too_long)
 {
     struct fake_cluster *fake = begin_planning(0, 700 * FAKE_S);
     ck_assert(fake_cluster_run(fake, 610 * FAKE_S));
@@ -462,9 +438,8 @@ START_TEST(test_run_gives_up_on_a_plan_that_takes_too_long)
                   "planning took longer than 600 s"));
     fake_cluster_destroy(fake);
 }
-END_TEST
 
-START_TEST(test_run_names_a_node_that_is_lost_while_planning)
+TEST(test_run_names_a_node_that_is_lost_while_planning)
 {
     struct fake_cluster *fake = begin_planning(0, 100 * FAKE_S);
     struct rf_err why = {RF_ERR_PEER, "its agent is gone"};
@@ -475,9 +450,8 @@ START_TEST(test_run_names_a_node_that_is_lost_while_planning)
         has(fake_fault(&fake->attempts[0], 0)->text, "its agent is gone"));
     fake_cluster_destroy(fake);
 }
-END_TEST
 
-START_TEST(test_run_skips_what_is_complete)
+TEST(test_run_skips_what_is_complete)
 {
     static const bool skip[] = {true, false};
     struct fake_cluster *fake = fake_cluster_create(fake_run_two, skip, 0);
@@ -488,7 +462,6 @@ START_TEST(test_run_skips_what_is_complete)
     ck_assert_str_eq(fake->attempts[0].name, "second");
     fake_cluster_destroy(fake);
 }
-END_TEST
 
 /* A run of two scenarios whose first has ended and is not stored yet. */
 static struct fake_cluster *run_that_stores(void)
@@ -526,7 +499,7 @@ static struct fake_cluster *repeated(struct rf_run_extent extent,
     return fake;
 }
 
-START_TEST(test_run_repeats_all_scenarios_in_turn_with_new_ranks)
+TEST(test_run_repeats_all_scenarios_in_turn_with_new_ranks)
 {
     struct fake_cluster *fake = repeated((struct rf_run_extent){.n_repeats = 3},
                                          (struct fake_fault){0});
@@ -538,9 +511,8 @@ START_TEST(test_run_repeats_all_scenarios_in_turn_with_new_ranks)
     ck_assert_uint_eq(fake->attempts[5].verified, 3);
     fake_cluster_destroy(fake);
 }
-END_TEST
 
-START_TEST(test_run_does_not_repeat_a_scenario_that_failed)
+TEST(test_run_does_not_repeat_a_scenario_that_failed)
 {
     struct fake_fault fault = fake_fault_at(FAKE_RANK_KILLED, ALPHA, "run", -1);
     struct fake_cluster *fake;
@@ -555,9 +527,8 @@ START_TEST(test_run_does_not_repeat_a_scenario_that_failed)
     ck_assert_int_eq(fake->attempts[4].outcome, RF_OUTCOME_OK);
     fake_cluster_destroy(fake);
 }
-END_TEST
 
-START_TEST(test_run_skips_repeats_that_are_complete)
+TEST(test_run_skips_repeats_that_are_complete)
 {
     const bool skip[] = {true, true, false, true};
     struct fake_cluster *fake =
@@ -566,9 +537,8 @@ START_TEST(test_run_skips_repeats_that_are_complete)
     ck_assert_str_eq(order_of(fake), "first 1");
     fake_cluster_destroy(fake);
 }
-END_TEST
 
-START_TEST(test_run_stops_when_results_cannot_be_stored)
+TEST(test_run_stops_when_results_cannot_be_stored)
 {
     struct fake_cluster *fake = run_that_stores();
     struct rf_err err = {RF_ERR_IO, "disk full"};
@@ -578,9 +548,8 @@ START_TEST(test_run_stops_when_results_cannot_be_stored)
     ck_assert_uint_eq(fake->n_attempts, 1);
     fake_cluster_destroy(fake);
 }
-END_TEST
 
-START_TEST(test_run_begins_no_scenario_before_the_last_is_stored)
+TEST(test_run_begins_no_scenario_before_the_last_is_stored)
 {
     struct fake_cluster *fake = run_that_stores();
     ck_assert(!fake_cluster_run(fake, 5000 * FAKE_S));
@@ -593,9 +562,8 @@ START_TEST(test_run_begins_no_scenario_before_the_last_is_stored)
     ck_assert_int_eq(fake->exit_code, 0);
     fake_cluster_destroy(fake);
 }
-END_TEST
 
-START_TEST(test_run_that_is_done_knows_that_its_last_result_is_lost)
+TEST(test_run_that_is_done_knows_that_its_last_result_is_lost)
 {
     struct fake_cluster *fake = run_that_stores();
     struct rf_err err = {RF_ERR_IO, "disk full"};
@@ -606,9 +574,8 @@ START_TEST(test_run_that_is_done_knows_that_its_last_result_is_lost)
     ck_assert_int_eq(rf_run_exit_code(fake->run), 1);
     fake_cluster_destroy(fake);
 }
-END_TEST
 
-START_TEST(test_run_that_stores_can_be_stopped)
+TEST(test_run_that_stores_can_be_stopped)
 {
     struct fake_cluster *fake = run_that_stores();
     rf_run_interrupt(fake->run, 130);
@@ -617,9 +584,8 @@ START_TEST(test_run_that_stores_can_be_stopped)
     ck_assert_uint_eq(fake->n_attempts, 1);
     fake_cluster_destroy(fake);
 }
-END_TEST
 
-START_TEST(test_run_that_stores_ends_when_its_time_is_over)
+TEST(test_run_that_stores_ends_when_its_time_is_over)
 {
     struct fake_cluster *fake = fake_cluster_create(fake_run_two, NULL, 100);
     fake->slow_store = true;
@@ -628,63 +594,4 @@ START_TEST(test_run_that_stores_ends_when_its_time_is_over)
     ck_assert(fake_cluster_run(fake, 200 * FAKE_S));
     ck_assert_int_eq(fake->exit_code, 1);
     fake_cluster_destroy(fake);
-}
-END_TEST
-
-Suite *test_run_suite(void);
-Suite *test_run_suite(void)
-{
-    Suite *suite = suite_create("run");
-    TCase *tests = tcase_create("run");
-    tcase_add_checked_fixture(tests, fake_run_quiet, NULL);
-    tcase_add_test(tests, test_run_measures_every_scenario_and_ends_with_0);
-    tcase_add_test(tests, test_run_counts_the_time_of_each_phase);
-    tcase_add_test(tests,
-                   test_run_shows_how_much_of_a_checkpoint_the_nodes_have_read);
-    tcase_add_test(tests, test_run_start_message_has_all_that_ranks_need);
-    tcase_add_test(tests, test_run_tells_a_node_only_of_its_own_links);
-    tcase_add_test(tests, test_run_hands_test_hooks_to_the_ranks);
-    tcase_add_test(tests, test_run_tells_ranks_how_long_a_step_may_take);
-    tcase_add_test(tests, test_run_limits_grow_with_the_memory);
-    tcase_add_test(tests, test_run_null_method_is_not_verified);
-    tcase_add_test(tests, test_run_ends_with_4_when_a_node_cannot_be_launched);
-    tcase_add_test(tests, test_run_waits_for_the_verdict_on_all_nodes);
-    tcase_add_test(tests, test_run_gives_up_on_a_node_that_never_joins);
-    tcase_add_test(tests,
-                   test_run_time_limit_while_launching_names_who_is_missing);
-    tcase_add_test(tests, test_run_refuses_another_protocol_and_names_both);
-    tcase_add_test(tests,
-                   test_run_that_is_strict_refuses_workers_of_another_build);
-    tcase_add_test(tests, test_run_refuses_a_method_that_a_node_lacks);
-    tcase_add_test(tests, test_run_refuses_what_does_not_fit_with_sizes);
-    tcase_add_test(tests, test_run_ends_with_1_when_only_some_are_refused);
-    tcase_add_test(tests, test_run_ends_with_4_when_all_are_refused);
-    tcase_add_loop_test(
-        tests, test_run_interrupt_keeps_what_was_measured_in_every_state, 0,
-        (int)RF_ARRAY_SIZE(busy_states));
-    tcase_add_test(tests, test_run_second_interrupt_does_not_wait);
-    tcase_add_test(tests, test_run_interrupt_while_launching_starts_nothing);
-    tcase_add_test(tests, test_run_forces_agents_that_do_not_stop);
-    tcase_add_test(tests,
-                   test_run_time_limit_fails_the_scenario_and_begins_no_other);
-    tcase_add_test(tests,
-                   test_run_time_limit_after_the_last_scenario_fails_nothing);
-    tcase_add_test(tests, test_run_interrupt_while_planning_ends_at_once);
-    tcase_add_test(tests, test_run_time_limit_while_planning_begins_nothing);
-    tcase_add_test(tests, test_run_gives_up_on_a_plan_that_takes_too_long);
-    tcase_add_test(tests, test_run_names_a_node_that_is_lost_while_planning);
-    tcase_add_test(tests, test_run_skips_what_is_complete);
-    tcase_add_test(tests,
-                   test_run_repeats_all_scenarios_in_turn_with_new_ranks);
-    tcase_add_test(tests, test_run_does_not_repeat_a_scenario_that_failed);
-    tcase_add_test(tests, test_run_skips_repeats_that_are_complete);
-    tcase_add_test(tests, test_run_stops_when_results_cannot_be_stored);
-    tcase_add_test(tests,
-                   test_run_begins_no_scenario_before_the_last_is_stored);
-    tcase_add_test(tests,
-                   test_run_that_is_done_knows_that_its_last_result_is_lost);
-    tcase_add_test(tests, test_run_that_stores_can_be_stopped);
-    tcase_add_test(tests, test_run_that_stores_ends_when_its_time_is_over);
-    suite_add_tcase(suite, tests);
-    return suite;
 }

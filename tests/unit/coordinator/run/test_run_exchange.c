@@ -1,7 +1,8 @@
 /* Allgathers of the ranks through the coordinator. */
-#include <check.h>
 
 #include "tests/lib/fake_run.h"
+
+#include "tests/unit/unit.h"
 
 static json_t *parts(int attempt, int seq, int rank, const char *data,
                      int rank2, const char *data2)
@@ -11,7 +12,9 @@ static json_t *parts(int attempt, int seq, int rank, const char *data,
                      "rank", rank2, "data", data2);
 }
 
-START_TEST(test_run_exchange_gives_everybody_all_parts)
+FIXTURE(fake_run_quiet, NULL)
+
+TEST(test_run_exchange_gives_everybody_all_parts)
 {
     struct fake_cluster *fake = fake_cluster_create(fake_run_one, NULL, 0);
     const json_t *data;
@@ -30,9 +33,8 @@ START_TEST(test_run_exchange_gives_everybody_all_parts)
     ck_assert_int_eq(fake->exit_code, 0);
     fake_cluster_destroy(fake);
 }
-END_TEST
 
-START_TEST(test_run_exchange_refuses_foreign_and_repeated_parts)
+LOOP_TEST(test_run_exchange_refuses_foreign_and_repeated_parts, 3)
 {
     struct fake_cluster *fake = fake_cluster_create(fake_run_one, NULL, 0);
     fake_cluster_start(fake);
@@ -51,18 +53,4 @@ START_TEST(test_run_exchange_refuses_foreign_and_repeated_parts)
     ck_assert(fake_cluster_run(fake, 60 * FAKE_S));
     ck_assert_int_eq(fake->exit_code, 1);
     fake_cluster_destroy(fake);
-}
-END_TEST
-
-Suite *test_run_exchange_suite(void);
-Suite *test_run_exchange_suite(void)
-{
-    Suite *suite = suite_create("run_exchange");
-    TCase *tests = tcase_create("run_exchange");
-    tcase_add_checked_fixture(tests, fake_run_quiet, NULL);
-    tcase_add_test(tests, test_run_exchange_gives_everybody_all_parts);
-    tcase_add_loop_test(
-        tests, test_run_exchange_refuses_foreign_and_repeated_parts, 0, 3);
-    suite_add_tcase(suite, tests);
-    return suite;
 }

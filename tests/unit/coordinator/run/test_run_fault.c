@@ -1,13 +1,15 @@
 /* Faults of nodes, ranks and answers in every state of a run. */
-#include <check.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "common/log.h"
 #include "common/mem.h"
 #include "tests/lib/fake_run.h"
+#include "tests/unit/unit.h"
 
-START_TEST(test_run_names_a_killed_rank_and_goes_on)
+FIXTURE(fake_run_quiet, NULL)
+
+TEST(test_run_names_a_killed_rank_and_goes_on)
 {
     struct fake_fault fault = fake_fault_at(FAKE_RANK_KILLED, 1, "run", 2);
     struct fake_cluster *fake;
@@ -28,9 +30,8 @@ START_TEST(test_run_names_a_killed_rank_and_goes_on)
     ck_assert_int_eq(fake->attempts[1].outcome, RF_OUTCOME_OK);
     fake_cluster_destroy(fake);
 }
-END_TEST
 
-START_TEST(test_run_names_the_dead_rank_not_the_one_that_noticed)
+TEST(test_run_names_the_dead_rank_not_the_one_that_noticed)
 {
     struct fake_cluster *fake = fake_run_with(
         fake_run_one, fake_fault_at(FAKE_PEER_NOTICES, 1, "run", 1));
@@ -43,9 +44,8 @@ START_TEST(test_run_names_the_dead_rank_not_the_one_that_noticed)
     ck_assert_uint_eq(fake_fault(failed, 1)->node, ALPHA);
     fake_cluster_destroy(fake);
 }
-END_TEST
 
-START_TEST(test_run_names_the_rank_that_says_why_not_the_one_that_noticed)
+TEST(test_run_names_the_rank_that_says_why_not_the_one_that_noticed)
 {
     struct fake_cluster *fake = fake_cluster_create(fake_run_one, NULL, 0);
     const struct fake_attempt *failed = &fake->attempts[0];
@@ -60,7 +60,6 @@ START_TEST(test_run_names_the_rank_that_says_why_not_the_one_that_noticed)
     ck_assert_uint_eq(fake_fault(failed, 1)->node, ALPHA);
     fake_cluster_destroy(fake);
 }
-END_TEST
 
 struct seen {
     char errors[8][600];
@@ -75,7 +74,7 @@ static void remember(enum rf_log_level level, const char *line, void *data)
     }
 }
 
-START_TEST(test_run_prints_the_cause_before_what_followed)
+TEST(test_run_prints_the_cause_before_what_followed)
 {
     struct seen seen = {.n = 0};
     struct fake_cluster *fake;
@@ -91,9 +90,8 @@ START_TEST(test_run_prints_the_cause_before_what_followed)
     ck_assert_msg(has(seen.errors[1], "alpha"), "%s", seen.errors[1]);
     fake_cluster_destroy(fake);
 }
-END_TEST
 
-START_TEST(test_run_counts_from_1_and_names_the_limit_that_was_set)
+LOOP_TEST(test_run_counts_from_1_and_names_the_limit_that_was_set, 3)
 {
     static const char config[] =
         FAKE_CONFIG("{'name': 's', 'train': {'tp': 4}, 'infer': {'tp': 2}, "
@@ -108,9 +106,8 @@ START_TEST(test_run_counts_from_1_and_names_the_limit_that_was_set)
     ck_assert(has(fake_fault(failed, 0)->text, "timeout_s is 7, raise"));
     fake_cluster_destroy(fake);
 }
-END_TEST
 
-START_TEST(test_run_reports_what_a_rank_says_of_itself)
+TEST(test_run_reports_what_a_rank_says_of_itself)
 {
     struct fake_cluster *fake = fake_run_with(
         fake_run_one, fake_fault_at(FAKE_RANK_ERROR, 0, "prepare", -1));
@@ -122,9 +119,8 @@ START_TEST(test_run_reports_what_a_rank_says_of_itself)
     ck_assert_str_eq(fake_fault(failed, 0)->text, "wanted 5 GB, 1 GB free");
     fake_cluster_destroy(fake);
 }
-END_TEST
 
-START_TEST(test_run_goes_on_without_a_lost_node_where_it_can)
+TEST(test_run_goes_on_without_a_lost_node_where_it_can)
 {
     struct fake_fault fault = fake_fault_at(FAKE_NODE_LOST, 1, "run", 0);
     struct fake_cluster *fake = fake_run_with(
@@ -139,12 +135,11 @@ START_TEST(test_run_goes_on_without_a_lost_node_where_it_can)
     ck_assert_uint_eq(fake->gone, 1); /* whose files alpha removes */
     fake_cluster_destroy(fake);
 }
-END_TEST
 
 static const char *const steps[] = {"prepare", "probe",  "fill",
                                     "run",     "verify", "close"};
 
-START_TEST(test_run_survives_node_loss_in_every_step)
+LOOP_TEST(test_run_survives_node_loss_in_every_step, RF_ARRAY_SIZE(steps))
 {
     struct fake_cluster *fake = fake_run_with(
         fake_run_two, fake_fault_at(FAKE_NODE_LOST, 0, steps[_i], -1));
@@ -154,9 +149,8 @@ START_TEST(test_run_survives_node_loss_in_every_step)
     ck_assert_int_eq(fake->attempts[1].outcome, RF_OUTCOME_FAILED);
     fake_cluster_destroy(fake);
 }
-END_TEST
 
-START_TEST(test_run_ends_a_silent_step_at_its_deadline)
+LOOP_TEST(test_run_ends_a_silent_step_at_its_deadline, RF_ARRAY_SIZE(steps))
 {
     struct fake_cluster *fake = fake_run_with(
         fake_run_one, fake_fault_at(FAKE_SILENT, 1, steps[_i], -1));
@@ -167,7 +161,6 @@ START_TEST(test_run_ends_a_silent_step_at_its_deadline)
     ck_assert_int_eq(fake->attempts[0].outcome, RF_OUTCOME_FAILED);
     fake_cluster_destroy(fake);
 }
-END_TEST
 
 /* How long a rank that hangs in its first iteration is waited for, in s. */
 static int64_t patience_s(const char *config)
@@ -193,7 +186,7 @@ static int64_t patience_s(const char *config)
     "[{'name': 's', 'train': {'tp': 4}, 'infer': {'tp': 4}, 'warmup': 0, "     \
     "'iterations': 1" members "}]}"
 
-START_TEST(test_run_waits_as_long_as_slow_memory_or_disks_may_take)
+TEST(test_run_waits_as_long_as_slow_memory_or_disks_may_take)
 {
     const int64_t gbytes = 13; /* 6.7e9 parameters of 2 bytes */
     int64_t small = patience_s(fake_run_one);
@@ -205,9 +198,8 @@ START_TEST(test_run_waits_as_long_as_slow_memory_or_disks_may_take)
     ck_assert_int_ge(disk, 60 + 2 * gbytes * 1000 / 10); /* there and back */
     ck_assert_int_eq(patience_s(LARGE(", 'timeout_s': 5")), 5);
 }
-END_TEST
 
-START_TEST(test_run_is_killed_rank_safe_in_every_step)
+LOOP_TEST(test_run_is_killed_rank_safe_in_every_step, RF_ARRAY_SIZE(steps))
 {
     struct fake_cluster *fake = fake_run_with(
         fake_run_two, fake_fault_at(FAKE_RANK_KILLED, 0, steps[_i], -1));
@@ -217,9 +209,8 @@ START_TEST(test_run_is_killed_rank_safe_in_every_step)
     ck_assert(has(fake_fault(&fake->attempts[1], 0)->text, "signal 9"));
     fake_cluster_destroy(fake);
 }
-END_TEST
 
-START_TEST(test_run_ignores_second_and_late_answers)
+LOOP_TEST(test_run_ignores_second_and_late_answers, RF_ARRAY_SIZE(steps))
 {
     struct fake_cluster *fake = fake_run_with(
         fake_run_two, fake_fault_at(FAKE_TWICE, _i % 2 ? 1 : 0, steps[_i], -1));
@@ -229,9 +220,8 @@ START_TEST(test_run_ignores_second_and_late_answers)
                       2 * fake->attempts[0].bytes_total);
     fake_cluster_destroy(fake);
 }
-END_TEST
 
-START_TEST(test_run_fails_before_the_first_byte_when_plans_differ)
+TEST(test_run_fails_before_the_first_byte_when_plans_differ)
 {
     struct fake_cluster *fake = fake_run_with(
         fake_run_one, fake_fault_at(FAKE_WRONG_DIGEST, 1, "prepare", -1));
@@ -241,9 +231,8 @@ START_TEST(test_run_fails_before_the_first_byte_when_plans_differ)
     ck_assert_uint_eq(fake_fault(&fake->attempts[0], 0)->node, BETA);
     fake_cluster_destroy(fake);
 }
-END_TEST
 
-START_TEST(test_run_ends_with_3_on_a_mismatch_and_says_where)
+TEST(test_run_ends_with_3_on_a_mismatch_and_says_where)
 {
     struct fake_fault fault = fake_fault_at(FAKE_MISMATCH, 1, "verify", 1);
     struct fake_cluster *fake;
@@ -260,7 +249,6 @@ START_TEST(test_run_ends_with_3_on_a_mismatch_and_says_where)
     ck_assert_int_eq(fake->attempts[1].outcome, RF_OUTCOME_OK);
     fake_cluster_destroy(fake);
 }
-END_TEST
 
 static const struct {
     enum fake_fault_kind kind;
@@ -283,7 +271,7 @@ static const struct {
     {FAKE_ERROR_MESSAGE, "fill", "cannot go on"},
 };
 
-START_TEST(test_run_fails_on_answers_that_make_no_sense)
+LOOP_TEST(test_run_fails_on_answers_that_make_no_sense, RF_ARRAY_SIZE(lies))
 {
     struct fake_cluster *fake = fake_run_with(
         fake_run_one, fake_fault_at(lies[_i].kind, 1, lies[_i].step, -1));
@@ -293,9 +281,8 @@ START_TEST(test_run_fails_on_answers_that_make_no_sense)
     ck_assert_uint_eq(fake_fault(&fake->attempts[0], 0)->node, BETA);
     fake_cluster_destroy(fake);
 }
-END_TEST
 
-START_TEST(test_run_fails_when_bytes_were_not_compared)
+TEST(test_run_fails_when_bytes_were_not_compared)
 {
     struct fake_cluster *fake = fake_run_with(
         fake_run_one, fake_fault_at(FAKE_LESS_CHECKED, 1, "verify", 2));
@@ -307,9 +294,8 @@ START_TEST(test_run_fails_when_bytes_were_not_compared)
     ck_assert(has(fake_fault(failed, 0)->phase, "iteration 2"));
     fake_cluster_destroy(fake);
 }
-END_TEST
 
-START_TEST(test_run_cuts_off_a_node_that_does_not_abort)
+TEST(test_run_cuts_off_a_node_that_does_not_abort)
 {
     struct fake_fault fault = fake_fault_at(FAKE_RANK_KILLED, 1, "run", 0);
     struct fake_cluster *fake;
@@ -320,9 +306,8 @@ START_TEST(test_run_cuts_off_a_node_that_does_not_abort)
     ck_assert_int_eq(fake->attempts[1].outcome, RF_OUTCOME_OK);
     fake_cluster_destroy(fake);
 }
-END_TEST
 
-START_TEST(test_run_failure_while_verifying_keeps_only_the_verified)
+TEST(test_run_failure_while_verifying_keeps_only_the_verified)
 {
     struct fake_cluster *fake = fake_run_with(
         fake_run_one, fake_fault_at(FAKE_RANK_KILLED, 1, "verify", 2));
@@ -331,9 +316,8 @@ START_TEST(test_run_failure_while_verifying_keeps_only_the_verified)
     ck_assert_uint_eq(fake->attempts[0].verified, 1);
     fake_cluster_destroy(fake);
 }
-END_TEST
 
-START_TEST(test_run_fails_an_attempt_that_a_node_cannot_place_and_goes_on)
+TEST(test_run_fails_an_attempt_that_a_node_cannot_place_and_goes_on)
 {
     struct fake_cluster *fake =
         fake_cluster_create(FAKE_CONFIG(FAKE_FIRST ", " FAKE_SECOND), NULL, 0);
@@ -357,9 +341,8 @@ START_TEST(test_run_fails_an_attempt_that_a_node_cannot_place_and_goes_on)
     ck_assert_uint_eq(fake->drops, 0); /* it is not lost */
     fake_cluster_destroy(fake);
 }
-END_TEST
 
-START_TEST(test_run_ignores_messages_of_another_attempt)
+TEST(test_run_ignores_messages_of_another_attempt)
 {
     struct fake_cluster *fake = fake_cluster_create(fake_run_one, NULL, 0);
     fake_cluster_start(fake);
@@ -377,9 +360,8 @@ START_TEST(test_run_ignores_messages_of_another_attempt)
     ck_assert_int_eq(fake->exit_code, 0);
     fake_cluster_destroy(fake);
 }
-END_TEST
 
-START_TEST(test_run_takes_a_message_it_cannot_read_for_a_fault_of_the_node)
+TEST(test_run_takes_a_message_it_cannot_read_for_a_fault_of_the_node)
 {
     struct fake_cluster *fake =
         fake_cluster_create(FAKE_CONFIG(FAKE_FIRST ", " FAKE_SECOND), NULL, 0);
@@ -399,9 +381,8 @@ START_TEST(test_run_takes_a_message_it_cannot_read_for_a_fault_of_the_node)
     ck_assert_uint_eq(fake->drops, 0); /* it is not lost */
     fake_cluster_destroy(fake);
 }
-END_TEST
 
-START_TEST(test_run_ignores_a_message_it_cannot_read_between_attempts)
+TEST(test_run_ignores_a_message_it_cannot_read_between_attempts)
 {
     struct fake_cluster *fake = fake_cluster_create(fake_run_one, NULL, 0);
     fake->plan_ns = 10 * FAKE_S;
@@ -412,7 +393,6 @@ START_TEST(test_run_ignores_a_message_it_cannot_read_between_attempts)
     ck_assert_int_eq(fake->exit_code, 0);
     fake_cluster_destroy(fake);
 }
-END_TEST
 
 static unsigned n_warnings;
 
@@ -422,7 +402,7 @@ static void count_warning(enum rf_log_level level, const char *line, void *data)
     n_warnings += level == RF_LOG_WARN && has(line, "ignored a message");
 }
 
-START_TEST(test_run_ignores_what_it_cannot_read_of_another_attempt)
+TEST(test_run_ignores_what_it_cannot_read_of_another_attempt)
 {
     struct fake_cluster *fake = fake_cluster_create(fake_run_one, NULL, 0);
     fake_cluster_start(fake);
@@ -440,9 +420,8 @@ START_TEST(test_run_ignores_what_it_cannot_read_of_another_attempt)
     ck_assert_int_eq(fake->exit_code, 0);
     fake_cluster_destroy(fake);
 }
-END_TEST
 
-START_TEST(test_run_cuts_off_a_node_whose_end_it_cannot_read)
+LOOP_TEST(test_run_cuts_off_a_node_whose_end_it_cannot_read, 2)
 {
     struct fake_fault fault = fake_fault_at(FAKE_RANK_KILLED, 1, "run", 0);
     struct fake_cluster *fake;
@@ -463,9 +442,8 @@ START_TEST(test_run_cuts_off_a_node_whose_end_it_cannot_read)
     ck_assert_int_eq(fake->attempts[1].outcome, RF_OUTCOME_OK);
     fake_cluster_destroy(fake);
 }
-END_TEST
 
-START_TEST(test_run_adds_the_last_lines_of_the_node)
+TEST(test_run_adds_the_last_lines_of_the_node)
 {
     struct fake_cluster *fake = fake_cluster_create(fake_run_one, NULL, 0);
     const struct rf_texts *lines;
@@ -485,55 +463,4 @@ START_TEST(test_run_adds_the_last_lines_of_the_node)
     free(long_line);
     free(word);
     fake_cluster_destroy(fake);
-}
-END_TEST
-
-Suite *test_run_fault_suite(void);
-Suite *test_run_fault_suite(void)
-{
-    Suite *suite = suite_create("run_fault");
-    TCase *tests = tcase_create("run_fault");
-    int n = (int)RF_ARRAY_SIZE(steps);
-    tcase_add_checked_fixture(tests, fake_run_quiet, NULL);
-    tcase_add_test(tests, test_run_names_a_killed_rank_and_goes_on);
-    tcase_add_test(tests,
-                   test_run_names_the_dead_rank_not_the_one_that_noticed);
-    tcase_add_test(
-        tests, test_run_names_the_rank_that_says_why_not_the_one_that_noticed);
-    tcase_add_test(tests, test_run_prints_the_cause_before_what_followed);
-    tcase_add_loop_test(
-        tests, test_run_counts_from_1_and_names_the_limit_that_was_set, 0, 3);
-    tcase_add_test(tests, test_run_reports_what_a_rank_says_of_itself);
-    tcase_add_test(tests, test_run_goes_on_without_a_lost_node_where_it_can);
-    tcase_add_loop_test(tests, test_run_survives_node_loss_in_every_step, 0, n);
-    tcase_add_loop_test(tests, test_run_ends_a_silent_step_at_its_deadline, 0,
-                        n);
-    tcase_add_test(tests,
-                   test_run_waits_as_long_as_slow_memory_or_disks_may_take);
-    tcase_add_loop_test(tests, test_run_is_killed_rank_safe_in_every_step, 0,
-                        n);
-    tcase_add_loop_test(tests, test_run_ignores_second_and_late_answers, 0, n);
-    tcase_add_test(tests,
-                   test_run_fails_before_the_first_byte_when_plans_differ);
-    tcase_add_test(tests, test_run_ends_with_3_on_a_mismatch_and_says_where);
-    tcase_add_loop_test(tests, test_run_fails_on_answers_that_make_no_sense, 0,
-                        (int)RF_ARRAY_SIZE(lies));
-    tcase_add_test(tests, test_run_fails_when_bytes_were_not_compared);
-    tcase_add_test(tests, test_run_cuts_off_a_node_that_does_not_abort);
-    tcase_add_test(tests,
-                   test_run_failure_while_verifying_keeps_only_the_verified);
-    tcase_add_test(
-        tests, test_run_fails_an_attempt_that_a_node_cannot_place_and_goes_on);
-    tcase_add_test(tests, test_run_ignores_messages_of_another_attempt);
-    tcase_add_test(
-        tests, test_run_takes_a_message_it_cannot_read_for_a_fault_of_the_node);
-    tcase_add_test(tests,
-                   test_run_ignores_a_message_it_cannot_read_between_attempts);
-    tcase_add_test(tests,
-                   test_run_ignores_what_it_cannot_read_of_another_attempt);
-    tcase_add_loop_test(
-        tests, test_run_cuts_off_a_node_whose_end_it_cannot_read, 0, 2);
-    tcase_add_test(tests, test_run_adds_the_last_lines_of_the_node);
-    suite_add_tcase(suite, tests);
-    return suite;
 }

@@ -1,10 +1,10 @@
 /* Steps that take too long: who is named for it. */
-#include <check.h>
 #include <stdlib.h>
 
 #include "common/log.h"
 #include "common/mem.h"
 #include "tests/lib/fake_run.h"
+#include "tests/unit/unit.h"
 
 /* A step that node 1 does not answer; it says which ranks hung when it is told
  * to abort. */
@@ -26,7 +26,9 @@ static struct fake_cluster *run_hanging(const json_t *unanswered)
     return fake;
 }
 
-START_TEST(test_run_names_the_ranks_of_a_step_that_hangs)
+FIXTURE(fake_run_quiet, NULL)
+
+TEST(test_run_names_the_ranks_of_a_step_that_hangs)
 {
     json_t *told = json_pack("[i, i, i]", 2, 3, 0); /* 0: not beta's */
     struct fake_cluster *fake = run_hanging(told);
@@ -45,9 +47,8 @@ START_TEST(test_run_names_the_ranks_of_a_step_that_hangs)
     json_decref(told);
     fake_cluster_destroy(fake);
 }
-END_TEST
 
-START_TEST(test_run_makes_the_one_rank_that_hangs_the_cause)
+TEST(test_run_makes_the_one_rank_that_hangs_the_cause)
 {
     json_t *told = json_pack("[i]", 3);
     struct fake_cluster *fake = run_hanging(told);
@@ -57,10 +58,9 @@ START_TEST(test_run_makes_the_one_rank_that_hangs_the_cause)
     json_decref(told);
     fake_cluster_destroy(fake);
 }
-END_TEST
 
 /* The time is over just when a rank has said that it lost a peer. */
-START_TEST(test_run_names_who_hangs_also_where_a_peer_was_lost_before)
+TEST(test_run_names_who_hangs_also_where_a_peer_was_lost_before)
 {
     struct fake_cluster *fake = fake_cluster_create(fake_run_one, NULL, 60);
     const struct fake_attempt *failed = &fake->attempts[0];
@@ -80,10 +80,9 @@ START_TEST(test_run_names_who_hangs_also_where_a_peer_was_lost_before)
     ck_assert(has(fake_fault(failed, 0)->text, "from rank 3 of beta"));
     fake_cluster_destroy(fake);
 }
-END_TEST
 
 /* One rank on each node is silent: neither of them alone is the cause. */
-START_TEST(test_run_makes_no_rank_the_cause_when_nodes_hang)
+TEST(test_run_makes_no_rank_the_cause_when_nodes_hang)
 {
     struct fake_cluster *fake = fake_cluster_create(fake_run_one, NULL, 0);
     const struct fake_attempt *failed = &fake->attempts[0];
@@ -108,7 +107,6 @@ START_TEST(test_run_makes_no_rank_the_cause_when_nodes_hang)
     ck_assert_uint_eq(fake_fault(failed, 0)->node, RF_NONE);
     fake_cluster_destroy(fake);
 }
-END_TEST
 
 /* Beta has one rank and goes on saying that it is alive. */
 static const char one_each[] =
@@ -122,7 +120,8 @@ static const char one_each[] =
 static const char *const hanging[] = {"prepare", "probe",  "fill",
                                       "run",     "verify", "close"};
 
-START_TEST(test_run_time_limit_names_whom_a_step_waits_for)
+LOOP_TEST(test_run_time_limit_names_whom_a_step_waits_for,
+          RF_ARRAY_SIZE(hanging))
 {
     struct fake_cluster *fake = fake_cluster_create(one_each, NULL, 50);
     const struct rf_fault *fault;
@@ -140,22 +139,4 @@ START_TEST(test_run_time_limit_names_whom_a_step_waits_for)
     ck_assert_uint_eq(fault->rank, 1);
     free(start);
     fake_cluster_destroy(fake);
-}
-END_TEST
-
-Suite *test_run_hang_suite(void);
-Suite *test_run_hang_suite(void)
-{
-    Suite *suite = suite_create("run_hang");
-    TCase *tests = tcase_create("run_hang");
-    tcase_add_checked_fixture(tests, fake_run_quiet, NULL);
-    tcase_add_test(tests, test_run_names_the_ranks_of_a_step_that_hangs);
-    tcase_add_test(tests, test_run_makes_the_one_rank_that_hangs_the_cause);
-    tcase_add_test(tests,
-                   test_run_names_who_hangs_also_where_a_peer_was_lost_before);
-    tcase_add_test(tests, test_run_makes_no_rank_the_cause_when_nodes_hang);
-    tcase_add_loop_test(tests, test_run_time_limit_names_whom_a_step_waits_for,
-                        0, (int)RF_ARRAY_SIZE(hanging));
-    suite_add_tcase(suite, tests);
-    return suite;
 }

@@ -1,8 +1,9 @@
 /* A run whose checkpoint only the nodes have: what it asks them for, and what
  * their answers make of it. */
-#include <check.h>
 
 #include "tests/lib/fake_run.h"
+
+#include "tests/unit/unit.h"
 
 #define CONFIG(model, sides)                                                   \
     "{'name': 't', 'launch': {'method': 'local'}, 'nodes': [{'host': "         \
@@ -17,7 +18,7 @@
 
 static const char config[] = CONFIG("", TWO_NODES);
 
-START_TEST(test_run_plans_from_the_headers_that_a_node_sends)
+TEST(test_run_plans_from_the_headers_that_a_node_sends)
 {
     struct fake_cluster *fake = fake_run(config);
     const json_t *model = json_object_get(fake->seen_start, "model");
@@ -31,7 +32,6 @@ START_TEST(test_run_plans_from_the_headers_that_a_node_sends)
                      "/absent/model");
     fake_cluster_destroy(fake);
 }
-END_TEST
 
 static const struct {
     enum fake_fault_kind kind;
@@ -52,7 +52,8 @@ static const struct {
 };
 
 /* Nothing is planned then, and only the node at fault is named. */
-START_TEST(test_run_ends_with_4_when_a_node_has_not_the_checkpoint)
+LOOP_TEST(test_run_ends_with_4_when_a_node_has_not_the_checkpoint,
+          RF_ARRAY_SIZE(faults))
 {
     const uint32_t node = faults[_i].node;
     struct fake_cluster *fake;
@@ -69,9 +70,8 @@ START_TEST(test_run_ends_with_4_when_a_node_has_not_the_checkpoint)
     ck_assert_ptr_null(rf_run_node_error(fake->run, 1 - node));
     fake_cluster_destroy(fake);
 }
-END_TEST
 
-START_TEST(test_run_time_limit_names_who_has_not_sent_headers)
+TEST(test_run_time_limit_names_who_has_not_sent_headers)
 {
     struct fake_cluster *fake;
     fake_run_quiet();
@@ -83,10 +83,9 @@ START_TEST(test_run_time_limit_names_who_has_not_sent_headers)
     ck_assert_ptr_null(rf_run_node_error(fake->run, ALPHA));
     fake_cluster_destroy(fake);
 }
-END_TEST
 
 /* The first one's files are those that others are compared with. */
-START_TEST(test_run_names_a_file_that_only_another_node_has)
+TEST(test_run_names_a_file_that_only_another_node_has)
 {
     struct fake_cluster *fake;
     fake_run_quiet();
@@ -97,9 +96,8 @@ START_TEST(test_run_names_a_file_that_only_another_node_has)
                   "/absent/model/b.safetensors: is not on alpha"));
     fake_cluster_destroy(fake);
 }
-END_TEST
 
-START_TEST(test_run_ends_with_2_when_the_headers_make_no_model)
+TEST(test_run_ends_with_2_when_the_headers_make_no_model)
 {
     struct fake_cluster *fake;
     fake_run_quiet();
@@ -110,9 +108,8 @@ START_TEST(test_run_ends_with_2_when_the_headers_make_no_model)
     ck_assert_uint_eq(fake->shutdowns, 3);
     fake_cluster_destroy(fake);
 }
-END_TEST
 
-START_TEST(test_run_stops_while_it_waits_for_headers_or_the_plan)
+LOOP_TEST(test_run_stops_while_it_waits_for_headers_or_the_plan, 2)
 {
     static const char *const states[] = {"inspecting", "planning"};
     struct fake_cluster *fake = fake_cluster_create(config, NULL, 0);
@@ -126,9 +123,8 @@ START_TEST(test_run_stops_while_it_waits_for_headers_or_the_plan)
     ck_assert_uint_eq(fake->starts, 0);
     fake_cluster_destroy(fake);
 }
-END_TEST
 
-START_TEST(test_run_gives_a_plan_up_that_takes_too_long)
+TEST(test_run_gives_a_plan_up_that_takes_too_long)
 {
     struct fake_cluster *fake = fake_cluster_create(config, NULL, 0);
     fake_run_quiet();
@@ -137,24 +133,4 @@ START_TEST(test_run_gives_a_plan_up_that_takes_too_long)
     ck_assert(fake_cluster_run(fake, 660 * FAKE_S));
     ck_assert_int_eq(fake->exit_code, 2);
     fake_cluster_destroy(fake);
-}
-END_TEST
-
-Suite *test_run_inspect_suite(void);
-Suite *test_run_inspect_suite(void)
-{
-    Suite *suite = suite_create("run_inspect");
-    TCase *tests = tcase_create("run_inspect");
-    tcase_add_test(tests, test_run_plans_from_the_headers_that_a_node_sends);
-    tcase_add_loop_test(tests,
-                        test_run_ends_with_4_when_a_node_has_not_the_checkpoint,
-                        0, RF_ARRAY_SIZE(faults));
-    tcase_add_test(tests, test_run_time_limit_names_who_has_not_sent_headers);
-    tcase_add_test(tests, test_run_names_a_file_that_only_another_node_has);
-    tcase_add_test(tests, test_run_ends_with_2_when_the_headers_make_no_model);
-    tcase_add_loop_test(
-        tests, test_run_stops_while_it_waits_for_headers_or_the_plan, 0, 2);
-    tcase_add_test(tests, test_run_gives_a_plan_up_that_takes_too_long);
-    suite_add_tcase(suite, tests);
-    return suite;
 }

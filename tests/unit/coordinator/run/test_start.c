@@ -1,9 +1,9 @@
 /* What START tells ranks. */
-#include <check.h>
 #include <string.h>
 
 #include "coordinator/run/start.h"
 #include "tests/unit/coordinator/run/attempt_lab.h"
+#include "tests/unit/unit.h"
 
 static bool is_needed(const struct rf_msg_start *start, const char *path)
 {
@@ -15,7 +15,7 @@ static bool is_needed(const struct rf_msg_start *start, const char *path)
     return false;
 }
 
-START_TEST(test_start_needs_what_changes_the_refit)
+TEST(test_start_needs_what_changes_the_refit)
 {
     static const char *const needed[] = {
         "$.scenario.mode", "$.scenario.cast", "$.scenario.train",
@@ -39,15 +39,4 @@ START_TEST(test_start_needs_what_changes_the_refit)
     rf_msg_free(&message);
     rf_preflight_join_destroy(join);
     attempt_lab_free(&lab);
-}
-END_TEST
-
-Suite *test_start_suite(void);
-Suite *test_start_suite(void)
-{
-    Suite *suite = suite_create("start");
-    TCase *tests = tcase_create("start");
-    tcase_add_test(tests, test_start_needs_what_changes_the_refit);
-    suite_add_tcase(suite, tests);
-    return suite;
 }

@@ -1,9 +1,10 @@
 /* The table of states. */
-#include <check.h>
 
 #include "coordinator/run/states.h"
 
-START_TEST(test_states_that_ask_belong_to_an_attempt_and_have_a_deadline)
+#include "tests/unit/unit.h"
+
+TEST(test_states_that_ask_belong_to_an_attempt_and_have_a_deadline)
 {
     for (unsigned i = 0; i < RUN_STATES; i++) {
         ck_assert_ptr_nonnull(rf_states[i].name);
@@ -15,9 +16,8 @@ START_TEST(test_states_that_ask_belong_to_an_attempt_and_have_a_deadline)
         }
     }
 }
-END_TEST
 
-START_TEST(test_states_come_to_an_end_from_everywhere)
+TEST(test_states_come_to_an_end_from_everywhere)
 {
     uint64_t reach = RF_SM_NEXT(RUN_DONE), before = 0;
     while (reach != before) {
@@ -28,9 +28,8 @@ START_TEST(test_states_come_to_an_end_from_everywhere)
     }
     ck_assert_uint_eq(reach, RF_SM_NEXT(RUN_STATES) - 1);
 }
-END_TEST
 
-START_TEST(test_states_know_the_steps_of_an_iteration)
+TEST(test_states_know_the_steps_of_an_iteration)
 {
     ck_assert(rf_state_step_in_iteration("fill"));
     ck_assert(rf_state_step_in_iteration("run"));
@@ -41,18 +40,4 @@ START_TEST(test_states_know_the_steps_of_an_iteration)
     ck_assert(rf_state_in_attempt(RUN_RUNNING));
     ck_assert(!rf_state_in_iteration(RUN_ABORTING));
     ck_assert(!rf_state_in_attempt(RUN_STORING));
-}
-END_TEST
-
-Suite *test_states_suite(void);
-Suite *test_states_suite(void)
-{
-    Suite *suite = suite_create("states");
-    TCase *tests = tcase_create("states");
-    tcase_add_test(
-        tests, test_states_that_ask_belong_to_an_attempt_and_have_a_deadline);
-    tcase_add_test(tests, test_states_come_to_an_end_from_everywhere);
-    tcase_add_test(tests, test_states_know_the_steps_of_an_iteration);
-    suite_add_tcase(suite, tests);
-    return suite;
 }

@@ -1,10 +1,10 @@
 /* Who was asked for a step, who has answered. */
-#include <check.h>
 
 #include "common/log.h"
 #include "common/mem.h"
 #include "coordinator/run/steps.h"
 #include "tests/unit/coordinator/run/attempt_lab.h"
+#include "tests/unit/unit.h"
 
 static struct attempt_lab lab;
 static struct rf_run_steps *steps;
@@ -49,7 +49,9 @@ static struct rf_msg_answer ok(uint32_t rank)
     return (struct rf_msg_answer){.rank = rank, .ok = true};
 }
 
-START_TEST(test_steps_are_complete_when_every_node_has_answered)
+FIXTURE(setup, teardown)
+
+TEST(test_steps_are_complete_when_every_node_has_answered)
 {
     struct rf_fault fault;
     for (uint64_t number = 1; number <= 2; number++) {
@@ -65,7 +67,6 @@ START_TEST(test_steps_are_complete_when_every_node_has_answered)
     }
     ck_assert_uint_eq(taken, 8);
 }
-END_TEST
 
 /* A node's DONE that says of all ranks but the listed one that they are
  * through. */
@@ -81,7 +82,7 @@ static enum rf_verdict say_rest(uint32_t node, struct rf_msg_answer *listed,
     return rf_run_steps_done(steps, node, &done, taker, fault);
 }
 
-START_TEST(test_steps_take_ranks_that_are_not_listed)
+TEST(test_steps_take_ranks_that_are_not_listed)
 {
     struct rf_msg_answer listed = ok(3);
     struct rf_fault fault;
@@ -92,9 +93,8 @@ START_TEST(test_steps_take_ranks_that_are_not_listed)
     ck_assert_int_eq(say_rest(LAB_B, &listed, &fault), RF_VERDICT_NEXT);
     ck_assert_uint_eq(taken, 4); /* each rank once */
 }
-END_TEST
 
-START_TEST(test_steps_refuse_a_listed_rank_of_another_node)
+TEST(test_steps_refuse_a_listed_rank_of_another_node)
 {
     struct rf_msg_answer listed = ok(0);
     struct rf_fault fault;
@@ -103,9 +103,8 @@ START_TEST(test_steps_refuse_a_listed_rank_of_another_node)
     ck_assert(has(fault.text, "not its own"));
     rf_fault_free(&fault);
 }
-END_TEST
 
-START_TEST(test_steps_take_no_answer_twice)
+TEST(test_steps_take_no_answer_twice)
 {
     struct rf_fault fault;
     (void)rf_run_steps_ask(steps);
@@ -117,7 +116,6 @@ START_TEST(test_steps_take_no_answer_twice)
     ck_assert_int_eq(say(LAB_A, seq, ok(0), ok(1), &fault), RF_VERDICT_GO_ON);
     ck_assert_uint_eq(taken, 2);
 }
-END_TEST
 
 static const struct {
     uint64_t later;
@@ -181,7 +179,7 @@ static const struct {
      NULL},
 };
 
-START_TEST(test_steps_refuse_answers)
+LOOP_TEST(test_steps_refuse_answers, RF_ARRAY_SIZE(faults))
 {
     struct rf_fault fault;
     const uint64_t seq = rf_run_steps_ask(steps) + faults[_i].later;
@@ -195,9 +193,8 @@ START_TEST(test_steps_refuse_answers)
     ck_assert_pstr_eq(fault.phase, faults[_i].phase);
     rf_fault_free(&fault);
 }
-END_TEST
 
-START_TEST(test_steps_miss_a_rank_that_is_left_out)
+TEST(test_steps_miss_a_rank_that_is_left_out)
 {
     const struct rf_run_taker taker = {count, &taken};
     struct rf_msg_answer one = ok(2);
@@ -209,9 +206,8 @@ START_TEST(test_steps_miss_a_rank_that_is_left_out)
     ck_assert(has(fault.text, "leaves out ranks"));
     rf_fault_free(&fault);
 }
-END_TEST
 
-START_TEST(test_steps_name_the_silent)
+TEST(test_steps_name_the_silent)
 {
     struct rf_fault fault;
     const uint64_t seq = rf_run_steps_ask(steps);
@@ -228,9 +224,8 @@ START_TEST(test_steps_name_the_silent)
     ck_assert_uint_eq(fault.rank, RF_NONE); /* it has two */
     rf_fault_free(&fault);
 }
-END_TEST
 
-START_TEST(test_steps_end_when_every_node_has_aborted)
+TEST(test_steps_end_when_every_node_has_aborted)
 {
     (void)rf_run_steps_ask(steps);
     rf_run_steps_abort(steps);
@@ -238,24 +233,4 @@ START_TEST(test_steps_end_when_every_node_has_aborted)
     ck_assert_int_eq(rf_run_steps_aborted(steps, LAB_B), RF_VERDICT_GO_ON);
     ck_assert(rf_run_steps_wait_for(steps, LAB_A));
     ck_assert_int_eq(rf_run_steps_aborted(steps, LAB_A), RF_VERDICT_NEXT);
-}
-END_TEST
-
-Suite *test_steps_suite(void);
-Suite *test_steps_suite(void)
-{
-    Suite *suite = suite_create("steps");
-    TCase *tests = tcase_create("steps");
-    tcase_add_checked_fixture(tests, setup, teardown);
-    tcase_add_test(tests, test_steps_are_complete_when_every_node_has_answered);
-    tcase_add_test(tests, test_steps_take_ranks_that_are_not_listed);
-    tcase_add_test(tests, test_steps_refuse_a_listed_rank_of_another_node);
-    tcase_add_test(tests, test_steps_take_no_answer_twice);
-    tcase_add_loop_test(tests, test_steps_refuse_answers, 0,
-                        (int)RF_ARRAY_SIZE(faults));
-    tcase_add_test(tests, test_steps_miss_a_rank_that_is_left_out);
-    tcase_add_test(tests, test_steps_name_the_silent);
-    tcase_add_test(tests, test_steps_end_when_every_node_has_aborted);
-    suite_add_tcase(suite, tests);
-    return suite;
 }

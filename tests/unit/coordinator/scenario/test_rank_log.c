@@ -1,9 +1,9 @@
 /* What is kept of what a rank writes. */
-#include <check.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "coordinator/scenario/rank_log.h"
+#include "tests/unit/unit.h"
 
 /* What is printed of the log, which is freed. */
 static char *printed(struct rf_rank_log *log)
@@ -17,7 +17,7 @@ static char *printed(struct rf_rank_log *log)
     return text;
 }
 
-START_TEST(test_rank_log_names_each_phase_once)
+TEST(test_rank_log_names_each_phase_once)
 {
     struct rf_rank_log log = {0};
     char *text;
@@ -28,9 +28,8 @@ START_TEST(test_rank_log_names_each_phase_once)
     ck_assert_str_eq(text, "filling:\n  a\n  b\nclosing:\n  c\n");
     free(text);
 }
-END_TEST
 
-START_TEST(test_rank_log_keeps_the_first_and_the_last_lines)
+LOOP_TEST(test_rank_log_keeps_the_first_and_the_last_lines, 4)
 {
     const int n = 2 * RF_RANK_LOG_LINES + _i;
     struct rf_rank_log log = {0};
@@ -52,17 +51,4 @@ START_TEST(test_rank_log_keeps_the_first_and_the_last_lines)
     ck_assert_int_eq(strstr(text, line) != NULL, _i > 0);
     ck_assert_int_eq(strstr(text, "line 200.\n") != NULL, _i == 0);
     free(text);
-}
-END_TEST
-
-Suite *test_rank_log_suite(void);
-Suite *test_rank_log_suite(void)
-{
-    Suite *suite = suite_create("rank_log");
-    TCase *tests = tcase_create("rank_log");
-    tcase_add_test(tests, test_rank_log_names_each_phase_once);
-    tcase_add_loop_test(tests, test_rank_log_keeps_the_first_and_the_last_lines,
-                        0, 4);
-    suite_add_tcase(suite, tests);
-    return suite;
 }

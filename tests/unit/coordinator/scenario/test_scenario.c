@@ -1,6 +1,5 @@
 /* Scenarios worked out before anything is launched: what cannot work is refused
  * there, with the place in the file and the reason. */
-#include <check.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -8,6 +7,7 @@
 #include "planner/families/model_read.h"
 #include "tests/lib/configured.h"
 #include "tests/lib/quotes.h"
+#include "tests/unit/unit.h"
 
 /* Three nodes of two slots each. */
 #define CLUSTER                                                                \
@@ -109,7 +109,8 @@ static const struct {
     {APART "'infer': {'tp': 6, 'nodes': ['b', 'c']}", {"6", "4"}},
 };
 
-START_TEST(test_case_that_cannot_work_is_refused_with_the_reason)
+LOOP_TEST(test_case_that_cannot_work_is_refused_with_the_reason,
+          RF_ARRAY_SIZE(refusals))
 {
     struct lab lab;
     ck_assert_int_eq(work_out(&lab, refusals[_i].members), RF_ERR_CONFIG);
@@ -119,7 +120,6 @@ START_TEST(test_case_that_cannot_work_is_refused_with_the_reason)
     }
     done(&lab);
 }
-END_TEST
 
 static const char *const legal[] = {
     /* no receiver in the trainers' node, one in b, two in c */
@@ -138,14 +138,13 @@ static const char *const legal[] = {
     CASTS("float32", "bfloat16") "'method': 'nccl'",
 };
 
-START_TEST(test_case_that_can_work_is_worked_out)
+LOOP_TEST(test_case_that_can_work_is_worked_out, RF_ARRAY_SIZE(legal))
 {
     struct lab lab;
     ck_assert_msg(work_out(&lab, legal[_i]) == RF_OK, "%s", lab.err.text);
     ck_assert_uint_gt(lab.scenario->schedule->n_ops, 0);
     done(&lab);
 }
-END_TEST
 
 static json_t *choice_of(const struct lab *lab)
 {
@@ -160,7 +159,7 @@ static json_t *choice_of(const struct lab *lab)
 
 /* What is sent to the ranks, digested and stored names a strategy: the same as
  * if the file had. */
-START_TEST(test_case_strategy_auto_is_resolved_before_anything_is_sent)
+TEST(test_case_strategy_auto_is_resolved_before_anything_is_sent)
 {
     const char *strategy;
     char members[256];
@@ -187,11 +186,10 @@ START_TEST(test_case_strategy_auto_is_resolved_before_anything_is_sent)
     done(&given);
     done(&lab);
 }
-END_TEST
 
 /* The figures of its method decide: where memory is slower than the link,
  * passing on inside a node costs more than it saves. */
-START_TEST(test_case_strategy_auto_takes_figures_of_the_method)
+TEST(test_case_strategy_auto_takes_figures_of_the_method)
 {
     static const char *const links[] = {
         "'link_gbytes_per_s': 0.01, 'copy_gbytes_per_s': 1",
@@ -211,9 +209,8 @@ START_TEST(test_case_strategy_auto_takes_figures_of_the_method)
         done(&lab);
     }
 }
-END_TEST
 
-START_TEST(test_case_memory_is_arenas_staging_and_process)
+TEST(test_case_memory_is_arenas_staging_and_process)
 {
     struct configured_pair pair = configured_pair(
         "{'name': 's', 'train': {'tp': 2}, 'infer': {'tp': 4}}");
@@ -237,23 +234,4 @@ START_TEST(test_case_memory_is_arenas_staging_and_process)
         ck_assert(rf_scenario_rank_on(pair.scenario, ranks[1], n));
     }
     configured_pair_free(&pair);
-}
-END_TEST
-
-Suite *test_scenario_suite(void);
-Suite *test_scenario_suite(void)
-{
-    Suite *suite = suite_create("scenario");
-    TCase *tests = tcase_create("scenario");
-    tcase_add_loop_test(tests,
-                        test_case_that_cannot_work_is_refused_with_the_reason,
-                        0, RF_ARRAY_SIZE(refusals));
-    tcase_add_loop_test(tests, test_case_that_can_work_is_worked_out, 0,
-                        RF_ARRAY_SIZE(legal));
-    tcase_add_test(tests,
-                   test_case_strategy_auto_is_resolved_before_anything_is_sent);
-    tcase_add_test(tests, test_case_strategy_auto_takes_figures_of_the_method);
-    tcase_add_test(tests, test_case_memory_is_arenas_staging_and_process);
-    suite_add_tcase(suite, tests);
-    return suite;
 }

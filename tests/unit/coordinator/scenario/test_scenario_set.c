@@ -1,5 +1,4 @@
 /* Scenarios are planned once, within a budget of memory. */
-#include <check.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -7,6 +6,7 @@
 #include "common/mem.h"
 #include "coordinator/scenario/scenario_set.h"
 #include "tests/lib/configured.h"
+#include "tests/unit/unit.h"
 
 #define CLUSTER                                                                \
     "{'launch': {'method': 'local'}, 'nodes': [{'host': 'a', 'slots': 4}], "   \
@@ -75,15 +75,14 @@ static size_t plans_made(const struct lab *lab, uint64_t budget_bytes)
     return made;
 }
 
-START_TEST(test_a_scenario_is_planned_once)
+TEST(test_a_scenario_is_planned_once)
 {
     struct lab lab = lab_of_twenty();
     ck_assert_uint_eq(plans_made(&lab, RF_SCENARIOS_BYTES), 20);
     lab_free(&lab);
 }
-END_TEST
 
-START_TEST(test_memory_of_kept_scenarios_is_bounded)
+TEST(test_memory_of_kept_scenarios_is_bounded)
 {
     struct lab lab = lab_of_twenty();
     size_t some;
@@ -93,9 +92,8 @@ START_TEST(test_memory_of_kept_scenarios_is_bounded)
     ck_assert_uint_lt(some, 40);
     lab_free(&lab);
 }
-END_TEST
 
-START_TEST(test_a_scenario_may_be_taken_again)
+TEST(test_a_scenario_may_be_taken_again)
 {
     struct lab lab =
         lab_of("{'name': 's', 'train': {'tp': 2}, 'infer': {'tp': 4}}");
@@ -113,9 +111,8 @@ START_TEST(test_a_scenario_may_be_taken_again)
     rf_scenario_set_destroy(scenarios);
     lab_free(&lab);
 }
-END_TEST
 
-START_TEST(test_the_first_scenario_that_cannot_work_is_named)
+TEST(test_the_first_scenario_that_cannot_work_is_named)
 {
     struct rf_scenario_set *scenarios = NULL;
     struct rf_err err = {.text = ""};
@@ -129,7 +126,6 @@ START_TEST(test_the_first_scenario_that_cannot_work_is_named)
     ck_assert_ptr_nonnull(strstr(err.text, "$.scenarios[1] (bad)"));
     lab_free(&lab);
 }
-END_TEST
 
 #define SAID_BYTES 600
 
@@ -142,7 +138,7 @@ static void take_line(enum rf_log_level level, const char *line, void *data)
     }
 }
 
-START_TEST(test_members_that_cannot_work_are_left_out_where_allowed)
+TEST(test_members_that_cannot_work_are_left_out_where_allowed)
 {
     struct rf_scenario_set *scenarios = NULL;
     struct rf_scenario *second = NULL;
@@ -166,20 +162,4 @@ START_TEST(test_members_that_cannot_work_are_left_out_where_allowed)
     rf_scenario_destroy(second);
     rf_scenario_set_destroy(scenarios);
     lab_free(&lab);
-}
-END_TEST
-
-Suite *test_scenario_set_suite(void);
-Suite *test_scenario_set_suite(void)
-{
-    Suite *suite = suite_create("scenario_set");
-    TCase *tests = tcase_create("scenario_set");
-    tcase_add_test(tests, test_a_scenario_is_planned_once);
-    tcase_add_test(tests, test_memory_of_kept_scenarios_is_bounded);
-    tcase_add_test(tests, test_a_scenario_may_be_taken_again);
-    tcase_add_test(tests, test_the_first_scenario_that_cannot_work_is_named);
-    tcase_add_test(tests,
-                   test_members_that_cannot_work_are_left_out_where_allowed);
-    suite_add_tcase(suite, tests);
-    return suite;
 }

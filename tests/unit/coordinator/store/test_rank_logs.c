@@ -1,5 +1,4 @@
 /* The logs of ranks: which there are, and what is in them. */
-#include <check.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -8,6 +7,7 @@
 #include "coordinator/store/rank_logs.h"
 #include "coordinator/store/result_json.h"
 #include "tests/lib/result_lab.h"
+#include "tests/unit/unit.h"
 
 static json_t *record_of(const struct rf_attempt *attempt, bool all)
 {
@@ -23,7 +23,9 @@ static json_t *record_of(const struct rf_attempt *attempt, bool all)
     return record;
 }
 
-START_TEST(test_rank_logs_are_of_ranks_with_something_to_say)
+FIXTURE(result_lab_open, result_lab_close)
+
+TEST(test_rank_logs_are_of_ranks_with_something_to_say)
 {
     struct rf_attempt *attempt = result_lab_attempt(0);
     struct rf_fault fault = rf_fault_make(0, 1, RF_ERR_PEER, "died");
@@ -42,9 +44,8 @@ START_TEST(test_rank_logs_are_of_ranks_with_something_to_say)
     json_decref(list);
     rf_attempt_destroy(attempt);
 }
-END_TEST
 
-START_TEST(test_rank_logs_of_repeats_have_files_of_their_own)
+TEST(test_rank_logs_of_repeats_have_files_of_their_own)
 {
     struct rf_attempt *attempt = result_lab_attempt(0);
     char *file;
@@ -56,9 +57,8 @@ START_TEST(test_rank_logs_of_repeats_have_files_of_their_own)
     ck_assert_ptr_null(rf_rank_logs_file(attempt, "one", RF_NONE, true));
     rf_attempt_destroy(attempt);
 }
-END_TEST
 
-START_TEST(test_rank_logs_say_what_a_rank_did_and_wrote)
+TEST(test_rank_logs_say_what_a_rank_did_and_wrote)
 {
     struct rf_attempt *attempt = result_lab_attempt(0);
     struct rf_fault fault = rf_fault_make(0, 1, RF_ERR_PEER, "died");
@@ -88,10 +88,9 @@ START_TEST(test_rank_logs_say_what_a_rank_did_and_wrote)
     json_decref(record);
     rf_attempt_destroy(attempt);
 }
-END_TEST
 
 /* A log is bounded, however long a scenario runs. */
-START_TEST(test_rank_logs_leave_out_iterations_in_the_middle)
+TEST(test_rank_logs_leave_out_iterations_in_the_middle)
 {
     struct rf_attempt *attempt = result_lab_attempt(0);
     json_t *record = record_of(attempt, true), *many = json_array();
@@ -110,19 +109,4 @@ START_TEST(test_rank_logs_leave_out_iterations_in_the_middle)
     free(text);
     json_decref(record);
     rf_attempt_destroy(attempt);
-}
-END_TEST
-
-Suite *test_rank_logs_suite(void);
-Suite *test_rank_logs_suite(void)
-{
-    Suite *suite = suite_create("rank_logs");
-    TCase *tests = tcase_create("rank_logs");
-    tcase_add_checked_fixture(tests, result_lab_open, result_lab_close);
-    tcase_add_test(tests, test_rank_logs_are_of_ranks_with_something_to_say);
-    tcase_add_test(tests, test_rank_logs_of_repeats_have_files_of_their_own);
-    tcase_add_test(tests, test_rank_logs_say_what_a_rank_did_and_wrote);
-    tcase_add_test(tests, test_rank_logs_leave_out_iterations_in_the_middle);
-    suite_add_tcase(suite, tests);
-    return suite;
 }

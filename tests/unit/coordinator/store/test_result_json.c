@@ -1,5 +1,4 @@
 /* The record of a scenario: every field, with known answers. */
-#include <check.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -10,6 +9,7 @@
 #include "coordinator/records/record_text.h"
 #include "coordinator/store/result_json.h"
 #include "tests/lib/result_lab.h"
+#include "tests/unit/unit.h"
 
 /* As it stands in its file. */
 static json_t *record_of(const struct rf_attempt *attempt)
@@ -44,7 +44,9 @@ static double number(const json_t *record, const char *object, const char *key)
     return value;
 }
 
-START_TEST(test_results_record_has_no_replay_without_a_plan)
+FIXTURE(result_lab_open, result_lab_close)
+
+TEST(test_results_record_has_no_replay_without_a_plan)
 {
     struct rf_attempt *planned = result_lab_attempt(0);
     struct rf_attempt *refused = rf_attempt_create(1, 1, NULL);
@@ -57,9 +59,8 @@ START_TEST(test_results_record_has_no_replay_without_a_plan)
     rf_attempt_destroy(planned);
     rf_attempt_destroy(refused);
 }
-END_TEST
 
-START_TEST(test_results_record_has_every_field)
+TEST(test_results_record_has_every_field)
 {
     static const char *const keys[] = {"schema_version",
                                        "tool",
@@ -109,7 +110,6 @@ START_TEST(test_results_record_has_every_field)
     json_decref(record);
     rf_attempt_destroy(attempt);
 }
-END_TEST
 
 static double setup_of(const json_t *record, const char *key)
 {
@@ -121,7 +121,7 @@ static double setup_of(const json_t *record, const char *key)
 
 /* Connecting is part of the ranks' preparation; planning came before the run.
  */
-START_TEST(test_results_setup_adds_up_to_its_total)
+TEST(test_results_setup_adds_up_to_its_total)
 {
     static const char *const keys[] = {
         "launch_ms",    "plan_ms",   "store_ms",  "prepare_ms",
@@ -149,9 +149,8 @@ START_TEST(test_results_setup_adds_up_to_its_total)
     json_decref(record);
     rf_attempt_destroy(attempt);
 }
-END_TEST
 
-START_TEST(test_results_iteration_takes_as_long_as_its_slowest_rank)
+TEST(test_results_iteration_takes_as_long_as_its_slowest_rank)
 {
     struct rf_attempt *attempt = result_lab_attempt(0);
     json_t *record = record_of(attempt);
@@ -175,9 +174,8 @@ START_TEST(test_results_iteration_takes_as_long_as_its_slowest_rank)
     json_decref(record);
     rf_attempt_destroy(attempt);
 }
-END_TEST
 
-START_TEST(test_results_have_a_device_s_time_where_a_rank_reports_one)
+TEST(test_results_have_a_device_s_time_where_a_rank_reports_one)
 {
     struct rf_attempt *attempt = result_lab_attempt(0);
     json_t *record = record_of(attempt);
@@ -190,9 +188,8 @@ START_TEST(test_results_have_a_device_s_time_where_a_rank_reports_one)
     json_decref(record);
     rf_attempt_destroy(attempt);
 }
-END_TEST
 
-START_TEST(test_results_summary_bound_and_efficiency_are_known)
+TEST(test_results_summary_bound_and_efficiency_are_known)
 {
     struct rf_attempt *attempt = result_lab_attempt(0);
     json_t *record = record_of(attempt);
@@ -211,9 +208,8 @@ START_TEST(test_results_summary_bound_and_efficiency_are_known)
     json_decref(record);
     rf_attempt_destroy(attempt);
 }
-END_TEST
 
-START_TEST(test_results_summary_has_the_memory_of_the_largest_rank)
+TEST(test_results_summary_has_the_memory_of_the_largest_rank)
 {
     struct rf_attempt *attempt = result_lab_attempt(0);
     json_t *record = record_of(attempt);
@@ -241,9 +237,8 @@ START_TEST(test_results_summary_has_the_memory_of_the_largest_rank)
     json_decref(record);
     rf_attempt_destroy(attempt);
 }
-END_TEST
 
-START_TEST(test_results_summary_has_means_over_ranks_of_each_stage)
+TEST(test_results_summary_has_means_over_ranks_of_each_stage)
 {
     struct rf_attempt *attempt = result_lab_attempt(0);
     json_t *record;
@@ -272,9 +267,8 @@ START_TEST(test_results_summary_has_means_over_ranks_of_each_stage)
     json_decref(record);
     rf_attempt_destroy(attempt);
 }
-END_TEST
 
-START_TEST(test_results_have_the_yardstick_of_each_iteration)
+TEST(test_results_have_the_yardstick_of_each_iteration)
 {
     struct rf_attempt *attempt = result_lab_attempt(0);
     json_t *record = record_of(attempt);
@@ -294,10 +288,9 @@ START_TEST(test_results_have_the_yardstick_of_each_iteration)
     json_decref(record);
     rf_attempt_destroy(attempt);
 }
-END_TEST
 
 /* Nothing is faster than a bound. */
-START_TEST(test_results_know_a_bound_that_was_beaten)
+TEST(test_results_know_a_bound_that_was_beaten)
 {
     struct rf_attempt *attempt = result_lab_attempt(0);
     json_t *record = record_of(attempt);
@@ -319,10 +312,9 @@ START_TEST(test_results_know_a_bound_that_was_beaten)
     json_decref(record);
     rf_attempt_destroy(attempt);
 }
-END_TEST
 
 /* A yardstick that did better than the probes raises the capacity. */
-START_TEST(test_results_bound_takes_the_best_yardstick)
+TEST(test_results_bound_takes_the_best_yardstick)
 {
     struct rf_attempt *attempt = result_lab_attempt(0);
     struct rf_capacities links;
@@ -339,7 +331,6 @@ START_TEST(test_results_bound_takes_the_best_yardstick)
     rf_capacities_free(&links);
     rf_attempt_destroy(attempt);
 }
-END_TEST
 
 /* The lab's cluster file with another method. */
 static void load_with_method(const char *method)
@@ -354,7 +345,7 @@ static void load_with_method(const char *method)
     free(text);
 }
 
-START_TEST(test_results_of_a_method_that_moves_nothing_claim_no_bandwidth)
+TEST(test_results_of_a_method_that_moves_nothing_claim_no_bandwidth)
 {
     struct rf_attempt *attempt;
     json_t *record;
@@ -369,7 +360,6 @@ START_TEST(test_results_of_a_method_that_moves_nothing_claim_no_bandwidth)
     json_decref(record);
     rf_attempt_destroy(attempt);
 }
-END_TEST
 
 /* Memory so slow that copying all would have taken far longer. */
 static json_t *record_of_slow_memory(struct rf_attempt *attempt)
@@ -394,7 +384,7 @@ static struct rf_attempt *attempt_of_shm(void)
 }
 
 /* Without yardsticks nobody knows what was left: it may be all. */
-START_TEST(test_results_take_a_beaten_bound_for_zero_copy_where_nobody_knows)
+TEST(test_results_take_a_beaten_bound_for_zero_copy_where_nobody_knows)
 {
     struct rf_attempt *attempt = attempt_of_shm();
     json_t *record = record_of_slow_memory(attempt);
@@ -404,11 +394,10 @@ START_TEST(test_results_take_a_beaten_bound_for_zero_copy_where_nobody_knows)
     json_decref(record);
     rf_attempt_destroy(attempt);
 }
-END_TEST
 
 /* Where ranks say what they left in place, bounds are those of the rest and are
  * judged. */
-START_TEST(test_results_judge_the_bound_of_what_was_not_left)
+TEST(test_results_judge_the_bound_of_what_was_not_left)
 {
     struct rf_attempt *attempt = attempt_of_shm();
     json_t *record;
@@ -429,9 +418,8 @@ START_TEST(test_results_judge_the_bound_of_what_was_not_left)
     json_decref(record);
     rf_attempt_destroy(attempt);
 }
-END_TEST
 
-START_TEST(test_results_bound_takes_the_better_probe)
+TEST(test_results_bound_takes_the_better_probe)
 {
     struct rf_attempt *attempt = result_lab_attempt(0);
     struct rf_capacities links;
@@ -443,9 +431,8 @@ START_TEST(test_results_bound_takes_the_better_probe)
     rf_capacities_free(&links);
     rf_attempt_destroy(attempt);
 }
-END_TEST
 
-START_TEST(test_results_of_a_scenario_that_could_not_begin)
+TEST(test_results_of_a_scenario_that_could_not_begin)
 {
     struct rf_attempt *attempt = rf_attempt_create(1, 1, NULL);
     struct rf_fault fault =
@@ -463,9 +450,8 @@ START_TEST(test_results_of_a_scenario_that_could_not_begin)
     json_decref(record);
     rf_attempt_destroy(attempt);
 }
-END_TEST
 
-START_TEST(test_results_first_error_is_the_cause)
+TEST(test_results_first_error_is_the_cause)
 {
     struct rf_attempt *attempt = result_lab_attempt(0);
     struct rf_fault died = rf_fault_make(0, 3, RF_ERR_PEER, "died");
@@ -493,9 +479,8 @@ START_TEST(test_results_first_error_is_the_cause)
     json_decref(record);
     rf_attempt_destroy(attempt);
 }
-END_TEST
 
-START_TEST(test_results_name_the_first_wrong_element)
+TEST(test_results_name_the_first_wrong_element)
 {
     struct rf_attempt *attempt = result_lab_attempt(0);
     struct rf_wrong_element *wrong = rf_xcalloc(1, sizeof(*wrong));
@@ -522,9 +507,8 @@ START_TEST(test_results_name_the_first_wrong_element)
     json_decref(record);
     rf_attempt_destroy(attempt);
 }
-END_TEST
 
-START_TEST(test_results_hide_secrets)
+TEST(test_results_hide_secrets)
 {
     struct rf_attempt *attempt = result_lab_attempt(0);
     json_t *record = record_of(attempt);
@@ -538,9 +522,8 @@ START_TEST(test_results_hide_secrets)
     ck_assert(rf_result_secret_name("NCCL_COMM_ID"));
     ck_assert(!rf_result_secret_name("NCCL_SOCKET_IFNAME"));
 }
-END_TEST
 
-START_TEST(test_results_hide_secrets_set_by_arguments)
+TEST(test_results_hide_secrets_set_by_arguments)
 {
     static const char *const given[] = {
         "--set", "launch.env.HF_TOKEN=hunter2",
@@ -563,10 +546,9 @@ START_TEST(test_results_hide_secrets_set_by_arguments)
     }
     json_decref(list);
 }
-END_TEST
 
 /* Index 0: without variables. */
-START_TEST(test_results_node_has_all_facts_but_those_of_its_processes)
+LOOP_TEST(test_results_node_has_all_facts_but_those_of_its_processes, 2)
 {
     static const char *const gone[] = {"protocol", "node", "pid", "start_ticks",
                                        "folders"};
@@ -592,45 +574,4 @@ START_TEST(test_results_node_has_all_facts_but_those_of_its_processes)
         ck_assert_ptr_null(json_object_get(entry, gone[i]));
     }
     json_decref(entry);
-}
-END_TEST
-
-Suite *test_result_json_suite(void);
-Suite *test_result_json_suite(void)
-{
-    Suite *suite = suite_create("result_json");
-    TCase *tests = tcase_create("result_json");
-    tcase_add_checked_fixture(tests, result_lab_open, result_lab_close);
-    tcase_add_test(tests, test_results_record_has_every_field);
-    tcase_add_test(tests, test_results_record_has_no_replay_without_a_plan);
-    tcase_add_test(tests, test_results_setup_adds_up_to_its_total);
-    tcase_add_test(tests,
-                   test_results_iteration_takes_as_long_as_its_slowest_rank);
-    tcase_add_test(tests,
-                   test_results_have_a_device_s_time_where_a_rank_reports_one);
-    tcase_add_test(tests, test_results_summary_bound_and_efficiency_are_known);
-    tcase_add_test(
-        tests, test_results_of_a_method_that_moves_nothing_claim_no_bandwidth);
-    tcase_add_test(tests,
-                   test_results_summary_has_the_memory_of_the_largest_rank);
-    tcase_add_test(tests,
-                   test_results_summary_has_means_over_ranks_of_each_stage);
-    tcase_add_test(tests, test_results_have_the_yardstick_of_each_iteration);
-    tcase_add_test(tests, test_results_know_a_bound_that_was_beaten);
-    tcase_add_test(tests, test_results_bound_takes_the_best_yardstick);
-    tcase_add_test(
-        tests,
-        test_results_take_a_beaten_bound_for_zero_copy_where_nobody_knows);
-    tcase_add_test(tests, test_results_judge_the_bound_of_what_was_not_left);
-    tcase_add_test(tests, test_results_bound_takes_the_better_probe);
-    tcase_add_test(tests, test_results_of_a_scenario_that_could_not_begin);
-    tcase_add_test(tests, test_results_first_error_is_the_cause);
-    tcase_add_test(tests, test_results_name_the_first_wrong_element);
-    tcase_add_test(tests, test_results_hide_secrets);
-    tcase_add_test(tests, test_results_hide_secrets_set_by_arguments);
-    tcase_add_loop_test(
-        tests, test_results_node_has_all_facts_but_those_of_its_processes, 0,
-        2);
-    suite_add_tcase(suite, tests);
-    return suite;
 }

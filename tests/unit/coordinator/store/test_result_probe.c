@@ -1,7 +1,8 @@
 /* The probe of a run: the best of all its scenarios' probes. */
-#include <check.h>
 
 #include "coordinator/store/result_probe.h"
+
+#include "tests/unit/unit.h"
 
 static json_t *links(double copy, double rate, double latency)
 {
@@ -32,7 +33,7 @@ static double figure(const json_t *document, const char *list, size_t i,
         key));
 }
 
-START_TEST(test_result_probe_keeps_the_best_of_each_figure)
+TEST(test_result_probe_keeps_the_best_of_each_figure)
 {
     json_t *document = json_object();
     add(document, record(links(4, 0.5, 30), links(3, 0.75, 40)));
@@ -45,9 +46,8 @@ START_TEST(test_result_probe_keeps_the_best_of_each_figure)
                       1);
     json_decref(document);
 }
-END_TEST
 
-START_TEST(test_result_probe_tells_nodes_and_directions_apart)
+TEST(test_result_probe_tells_nodes_and_directions_apart)
 {
     json_t *document = json_object(), *other = links(9, 0.1, 10);
     json_object_set_new(json_array_get(json_object_get(other, "nodes"), 0),
@@ -60,10 +60,9 @@ START_TEST(test_result_probe_tells_nodes_and_directions_apart)
     ck_assert_double_eq(figure(document, "pairs", 1, "latency_us"), 10);
     json_decref(document);
 }
-END_TEST
 
 /* Small buffers stay in a cache, and a GPU's memory is another. */
-START_TEST(test_result_probe_tells_sizes_of_buffers_apart)
+TEST(test_result_probe_tells_sizes_of_buffers_apart)
 {
     json_t *document = json_object();
     json_t *small = record(links(40, 0.5, 30), links(3, 0.75, 40));
@@ -77,9 +76,8 @@ START_TEST(test_result_probe_tells_sizes_of_buffers_apart)
     ck_assert_double_eq(figure(document, "nodes", 1, "copy_gbytes_per_s"), 5);
     json_decref(document);
 }
-END_TEST
 
-START_TEST(test_result_probe_of_a_scenario_without_one_changes_nothing)
+TEST(test_result_probe_of_a_scenario_without_one_changes_nothing)
 {
     json_t *document = json_pack("{s:n}", "probe");
     add(document, json_pack("{s:{s:n}}", "bound", "probe"));
@@ -87,19 +85,4 @@ START_TEST(test_result_probe_of_a_scenario_without_one_changes_nothing)
                          json_pack("{s:[], s:[]}", "nodes", "pairs")));
     ck_assert(json_is_null(json_object_get(document, "probe")));
     json_decref(document);
-}
-END_TEST
-
-Suite *test_result_probe_suite(void);
-Suite *test_result_probe_suite(void)
-{
-    Suite *suite = suite_create("result_probe");
-    TCase *tests = tcase_create("result_probe");
-    tcase_add_test(tests, test_result_probe_keeps_the_best_of_each_figure);
-    tcase_add_test(tests, test_result_probe_tells_nodes_and_directions_apart);
-    tcase_add_test(tests, test_result_probe_tells_sizes_of_buffers_apart);
-    tcase_add_test(tests,
-                   test_result_probe_of_a_scenario_without_one_changes_nothing);
-    suite_add_tcase(suite, tests);
-    return suite;
 }

@@ -1,5 +1,4 @@
 /* The result folder: when files appear, resuming, what is left on failure. */
-#include <check.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -12,6 +11,7 @@
 #include "coordinator/records/record_text.h"
 #include "coordinator/store/results.h"
 #include "tests/lib/result_lab.h"
+#include "tests/unit/unit.h"
 
 static struct rf_results *open_results(void)
 {
@@ -104,7 +104,9 @@ static json_t *read_json(const char *in, const char *name)
     return value;
 }
 
-START_TEST(test_results_run_json_exists_from_the_start)
+FIXTURE(result_lab_open, result_lab_close)
+
+TEST(test_results_run_json_exists_from_the_start)
 {
     struct rf_results *results = open_results();
     json_t *run = read_json(rf_results_folder(results), "run.json");
@@ -117,7 +119,6 @@ START_TEST(test_results_run_json_exists_from_the_start)
     json_decref(run);
     rf_results_close(results);
 }
-END_TEST
 
 static void resume_with(const char *folder, uint32_t n_repeats)
 {
@@ -136,7 +137,7 @@ static void store_repeat(struct rf_results *results, size_t index,
     rf_attempt_destroy(attempt);
 }
 
-START_TEST(test_results_have_every_repeat_on_disk_as_soon_as_it_ends)
+TEST(test_results_have_every_repeat_on_disk_as_soon_as_it_ends)
 {
     struct rf_results *results;
     json_t *run, *record;
@@ -158,9 +159,8 @@ START_TEST(test_results_have_every_repeat_on_disk_as_soon_as_it_ends)
     json_decref(run);
     rf_results_close(results);
 }
-END_TEST
 
-START_TEST(test_results_that_are_resumed_keep_complete_repeats)
+TEST(test_results_that_are_resumed_keep_complete_repeats)
 {
     struct rf_results *results;
     const bool expected[] = {true, false, false, false, true, false};
@@ -188,9 +188,8 @@ START_TEST(test_results_that_are_resumed_keep_complete_repeats)
     rf_results_close(results);
     free(folder);
 }
-END_TEST
 
-START_TEST(test_results_may_be_repeated_more_often_but_not_less)
+TEST(test_results_may_be_repeated_more_often_but_not_less)
 {
     struct rf_results *results;
     struct rf_err err = {0};
@@ -220,9 +219,8 @@ START_TEST(test_results_may_be_repeated_more_often_but_not_less)
     json_decref(after);
     free(folder);
 }
-END_TEST
 
-START_TEST(test_results_without_repeats_do_not_speak_of_them)
+TEST(test_results_without_repeats_do_not_speak_of_them)
 {
     struct rf_results *results;
     json_t *record, *run;
@@ -240,9 +238,8 @@ START_TEST(test_results_without_repeats_do_not_speak_of_them)
     json_decref(run);
     rf_results_close(results);
 }
-END_TEST
 
-START_TEST(test_results_are_stored_one_by_one)
+TEST(test_results_are_stored_one_by_one)
 {
     struct rf_results *results = open_results();
     struct rf_attempt *attempt = result_lab_attempt(0);
@@ -270,10 +267,9 @@ START_TEST(test_results_are_stored_one_by_one)
     rf_attempt_destroy(attempt);
     rf_results_close(results);
 }
-END_TEST
 
 /* As a resumed run may have them. */
-START_TEST(test_results_are_shown_in_the_order_of_the_file)
+TEST(test_results_are_shown_in_the_order_of_the_file)
 {
     struct rf_results *results = open_results();
     char *text = NULL;
@@ -291,9 +287,8 @@ START_TEST(test_results_are_shown_in_the_order_of_the_file)
     free(text);
     rf_results_close(results);
 }
-END_TEST
 
-START_TEST(test_results_that_are_not_stored_are_not_in_the_index)
+TEST(test_results_that_are_not_stored_are_not_in_the_index)
 {
     struct rf_results *results = open_results();
     struct rf_attempt *attempt = result_lab_attempt(0);
@@ -317,9 +312,8 @@ START_TEST(test_results_that_are_not_stored_are_not_in_the_index)
     rf_attempt_destroy(attempt);
     rf_results_close(results);
 }
-END_TEST
 
-START_TEST(test_results_discard_leaves_nothing)
+TEST(test_results_discard_leaves_nothing)
 {
     struct rf_results *results = open_results();
     ck_assert_int_eq(access(result_lab.settings.out, F_OK), 0);
@@ -327,7 +321,6 @@ START_TEST(test_results_discard_leaves_nothing)
     rf_results_close(results);
     ck_assert_int_ne(access(result_lab.settings.out, F_OK), 0);
 }
-END_TEST
 
 /* A run of which scenario `one` is complete; gives the folder's name. */
 static char *unfinished_run(void)
@@ -341,7 +334,7 @@ static char *unfinished_run(void)
     return in;
 }
 
-START_TEST(test_results_resume_knows_what_is_complete)
+TEST(test_results_resume_knows_what_is_complete)
 {
     char *in = unfinished_run();
     struct rf_results *results;
@@ -358,10 +351,9 @@ START_TEST(test_results_resume_knows_what_is_complete)
     json_decref(before);
     free(in);
 }
-END_TEST
 
 /* Whoever changed the file: records are made with it. */
-START_TEST(test_results_resume_takes_any_run_id)
+TEST(test_results_resume_takes_any_run_id)
 {
     char *in = unfinished_run(), *path = rf_xasprintf("%s/run.json", in);
     struct rf_results *results;
@@ -384,9 +376,8 @@ START_TEST(test_results_resume_takes_any_run_id)
     free(path);
     free(in);
 }
-END_TEST
 
-START_TEST(test_results_resume_without_nodes_forgets_nothing)
+TEST(test_results_resume_without_nodes_forgets_nothing)
 {
     struct rf_results *results = open_results();
     char *in = rf_xstrdup(rf_results_folder(results));
@@ -416,9 +407,8 @@ START_TEST(test_results_resume_without_nodes_forgets_nothing)
     json_decref(before);
     free(in);
 }
-END_TEST
 
-START_TEST(test_results_resume_of_some_keeps_the_others)
+TEST(test_results_resume_of_some_keeps_the_others)
 {
     static const char *const globs[] = {"two"};
     char *in = unfinished_run(), line[1024], *csv;
@@ -457,7 +447,6 @@ START_TEST(test_results_resume_of_some_keeps_the_others)
     json_decref(run);
     free(in);
 }
-END_TEST
 
 /* The text of a file of the folder; the caller frees it. */
 static char *read_text(const char *in, const char *name)
@@ -473,7 +462,7 @@ static char *read_text(const char *in, const char *name)
 }
 
 /* Scenario `two` alone of a folder in which `one` has failed. */
-START_TEST(test_results_resume_of_some_is_not_ok_beside_failures)
+TEST(test_results_resume_of_some_is_not_ok_beside_failures)
 {
     static const char *const globs[] = {"two"};
     struct rf_results *results = open_results();
@@ -512,11 +501,10 @@ START_TEST(test_results_resume_of_some_is_not_ok_beside_failures)
     json_decref(run);
     free(in);
 }
-END_TEST
 
 /* It ended while nodes were asked for a checkpoint that this machine has now.
  */
-START_TEST(test_results_resume_takes_the_model_that_a_run_never_learnt)
+TEST(test_results_resume_takes_the_model_that_a_run_never_learnt)
 {
     char *in = unfinished_run();
     json_t *run = read_json(in, "run.json");
@@ -535,10 +523,9 @@ START_TEST(test_results_resume_takes_the_model_that_a_run_never_learnt)
     free(path);
     free(in);
 }
-END_TEST
 
 /* A model's file may change under an equal cluster.json. */
-START_TEST(test_results_resume_refuses_another_model)
+TEST(test_results_resume_refuses_another_model)
 {
     char *in = unfinished_run();
     struct rf_results *results = NULL;
@@ -553,9 +540,8 @@ START_TEST(test_results_resume_refuses_another_model)
     ck_assert_ptr_nonnull(strstr(err.text, "$.digest"));
     free(in);
 }
-END_TEST
 
-START_TEST(test_results_resume_refuses_another_configuration)
+TEST(test_results_resume_refuses_another_configuration)
 {
     char *in = unfinished_run();
     char *text = rf_xstrdup(result_lab_cluster),
@@ -574,9 +560,8 @@ START_TEST(test_results_resume_refuses_another_configuration)
     free(text);
     free(in);
 }
-END_TEST
 
-START_TEST(test_results_one_coordinator_at_a_time)
+TEST(test_results_one_coordinator_at_a_time)
 {
     struct rf_results *first = open_results(), *second = NULL;
     struct rf_err err = {0};
@@ -588,10 +573,9 @@ START_TEST(test_results_one_coordinator_at_a_time)
                   err.text);
     rf_results_close(first);
 }
-END_TEST
 
 /* Index 0: all levels are ours; 1: the first was there. */
-START_TEST(test_results_make_missing_parents_and_remove_only_those)
+LOOP_TEST(test_results_make_missing_parents_and_remove_only_those, 2)
 {
     const char *base = result_lab.settings.out;
     char *out = rf_xasprintf("%s/b//c", base);
@@ -612,9 +596,8 @@ START_TEST(test_results_make_missing_parents_and_remove_only_those)
     result_lab.settings.out = base;
     free(out);
 }
-END_TEST
 
-START_TEST(test_results_folder_that_cannot_be_made)
+TEST(test_results_folder_that_cannot_be_made)
 {
     struct rf_results *results = NULL;
     struct rf_err err = {0};
@@ -625,9 +608,8 @@ START_TEST(test_results_folder_that_cannot_be_made)
                      RF_ERR_CONFIG);
     ck_assert(strstr(err.text, "/dev/null/results") != NULL);
 }
-END_TEST
 
-START_TEST(test_results_folder_that_cannot_be_made_leaves_no_parent)
+TEST(test_results_folder_that_cannot_be_made_leaves_no_parent)
 {
     struct rf_results *results = NULL;
     struct rf_err err = {0};
@@ -641,7 +623,6 @@ START_TEST(test_results_folder_that_cannot_be_made_leaves_no_parent)
     free(result_lab.config->name);
     result_lab.config->name = name;
 }
-END_TEST
 
 static unsigned mode_of(const char *in, const char *name)
 {
@@ -652,7 +633,7 @@ static unsigned mode_of(const char *in, const char *name)
     return file.st_mode & 07777;
 }
 
-START_TEST(test_results_are_not_for_all_to_write_whatever_the_umask_is)
+LOOP_TEST(test_results_are_not_for_all_to_write_whatever_the_umask_is, 3)
 {
     static const struct {
         mode_t umask;
@@ -671,45 +652,4 @@ START_TEST(test_results_are_not_for_all_to_write_whatever_the_umask_is)
     ck_assert_uint_eq(mode_of(in, "summary.csv"), cases[_i].file);
     rf_attempt_destroy(attempt);
     rf_results_close(results);
-}
-END_TEST
-
-Suite *test_results_suite(void);
-Suite *test_results_suite(void)
-{
-    Suite *suite = suite_create("results");
-    TCase *tests = tcase_create("results");
-    tcase_add_checked_fixture(tests, result_lab_open, result_lab_close);
-    tcase_add_test(tests, test_results_run_json_exists_from_the_start);
-    tcase_add_test(tests, test_results_are_stored_one_by_one);
-    tcase_add_test(tests,
-                   test_results_have_every_repeat_on_disk_as_soon_as_it_ends);
-    tcase_add_test(tests, test_results_that_are_resumed_keep_complete_repeats);
-    tcase_add_test(tests, test_results_may_be_repeated_more_often_but_not_less);
-    tcase_add_test(tests, test_results_without_repeats_do_not_speak_of_them);
-    tcase_add_test(tests, test_results_are_shown_in_the_order_of_the_file);
-    tcase_add_test(tests,
-                   test_results_that_are_not_stored_are_not_in_the_index);
-    tcase_add_test(tests, test_results_discard_leaves_nothing);
-    tcase_add_test(tests, test_results_resume_knows_what_is_complete);
-    tcase_add_test(tests,
-                   test_results_resume_takes_the_model_that_a_run_never_learnt);
-    tcase_add_test(tests, test_results_resume_takes_any_run_id);
-    tcase_add_test(tests, test_results_resume_without_nodes_forgets_nothing);
-    tcase_add_test(tests, test_results_resume_of_some_keeps_the_others);
-    tcase_add_test(tests,
-                   test_results_resume_of_some_is_not_ok_beside_failures);
-    tcase_add_test(tests, test_results_resume_refuses_another_model);
-    tcase_add_test(tests, test_results_resume_refuses_another_configuration);
-    tcase_add_test(tests, test_results_one_coordinator_at_a_time);
-    tcase_add_loop_test(
-        tests, test_results_make_missing_parents_and_remove_only_those, 0, 2);
-    tcase_add_test(tests, test_results_folder_that_cannot_be_made);
-    tcase_add_test(tests,
-                   test_results_folder_that_cannot_be_made_leaves_no_parent);
-    tcase_add_loop_test(
-        tests, test_results_are_not_for_all_to_write_whatever_the_umask_is, 0,
-        3);
-    suite_add_tcase(suite, tests);
-    return suite;
 }

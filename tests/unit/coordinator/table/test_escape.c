@@ -1,9 +1,9 @@
 /* Texts of result files in reports: nothing but text in every form. */
-#include <check.h>
 #include <stdlib.h>
 
 #include "common/compiler.h"
 #include "coordinator/table/escape.h"
+#include "tests/unit/unit.h"
 
 static char *escaped(enum rf_report_form form, const char *text)
 {
@@ -67,15 +67,14 @@ static const struct {
     {RF_REPORT_HTML, "\xc2\x85\xff", "???"},
 };
 
-START_TEST(test_escape_leaves_nothing_but_text)
+LOOP_TEST(test_escape_leaves_nothing_but_text, RF_ARRAY_SIZE(samples))
 {
     char *text = escaped(samples[_i].form, samples[_i].text);
     ck_assert_str_eq(text, samples[_i].safe);
     free(text);
 }
-END_TEST
 
-START_TEST(test_escape_keeps_remarks_inside_their_comment)
+TEST(test_escape_keeps_remarks_inside_their_comment)
 {
     char *out = NULL;
     size_t size = 0;
@@ -84,17 +83,4 @@ START_TEST(test_escape_keeps_remarks_inside_their_comment)
     fclose(file);
     ck_assert_str_eq(out, "a_b --  script  \\x???");
     free(out);
-}
-END_TEST
-
-Suite *test_escape_suite(void);
-Suite *test_escape_suite(void)
-{
-    Suite *suite = suite_create("escape");
-    TCase *tests = tcase_create("escape");
-    tcase_add_loop_test(tests, test_escape_leaves_nothing_but_text, 0,
-                        RF_ARRAY_SIZE(samples));
-    tcase_add_test(tests, test_escape_keeps_remarks_inside_their_comment);
-    suite_add_tcase(suite, tests);
-    return suite;
 }

@@ -1,13 +1,13 @@
 /* Tables in every form. */
-#include <check.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "common/compiler.h"
 #include "coordinator/table/table.h"
 #include "tests/unit/coordinator/reports/report_lab.h"
+#include "tests/unit/unit.h"
 
-START_TEST(test_table_aligns_and_escapes)
+TEST(test_table_aligns_and_escapes)
 {
     static const char *const heads[] = {"name", ">value", NULL};
     static const struct {
@@ -33,10 +33,9 @@ START_TEST(test_table_aligns_and_escapes)
     }
     rf_table_destroy(table);
 }
-END_TEST
 
 /* Files of tables have no blanks that nobody sees. */
-START_TEST(test_table_rows_end_with_their_last_text)
+TEST(test_table_rows_end_with_their_last_text)
 {
     static const char *const heads[] = {"name", ">value", "note", "more", NULL};
     struct rf_table *table = rf_table_create(heads);
@@ -55,9 +54,8 @@ START_TEST(test_table_rows_end_with_their_last_text)
     free(text);
     rf_table_destroy(table);
 }
-END_TEST
 
-START_TEST(test_table_latex_and_html_are_escaped)
+TEST(test_table_latex_and_html_are_escaped)
 {
     static const char *const heads[] = {"a", NULL};
     struct rf_table *table = rf_table_create(heads);
@@ -73,9 +71,8 @@ START_TEST(test_table_latex_and_html_are_escaped)
     free(text);
     rf_table_destroy(table);
 }
-END_TEST
 
-START_TEST(test_table_latex_has_the_rules_of_booktabs)
+TEST(test_table_latex_has_the_rules_of_booktabs)
 {
     static const char *const heads[] = {"a", ">b", NULL};
     struct rf_table *table = rf_table_create(heads);
@@ -89,9 +86,8 @@ START_TEST(test_table_latex_has_the_rules_of_booktabs)
     free(text);
     rf_table_destroy(table);
 }
-END_TEST
 
-START_TEST(test_table_cells_are_clean_and_cut_at_characters)
+TEST(test_table_cells_are_clean_and_cut_at_characters)
 {
     static const char *const heads[] = {"a", "b", NULL};
     struct rf_table *table = rf_table_create(heads);
@@ -109,7 +105,6 @@ START_TEST(test_table_cells_are_clean_and_cut_at_characters)
     free(text);
     rf_table_destroy(table);
 }
-END_TEST
 
 /* A table with one row, as text of a width. */
 static char *fitted(const char *name, size_t width, int indent)
@@ -133,7 +128,7 @@ static char *fitted(const char *name, size_t width, int indent)
     return text;
 }
 
-START_TEST(test_table_leaves_out_columns_in_order)
+LOOP_TEST(test_table_leaves_out_columns_in_order, 5)
 {
     static const struct {
         size_t width;
@@ -167,9 +162,8 @@ START_TEST(test_table_leaves_out_columns_in_order)
     ck_assert_str_eq(text, cases[_i].text);
     free(text);
 }
-END_TEST
 
-START_TEST(test_table_brings_back_columns_that_fit_after_all)
+TEST(test_table_brings_back_columns_that_fit_after_all)
 {
     static const char *const heads[] = {"name", "slim", "=wide", NULL};
     static const char *const drops[] = {"slim", "wide", NULL};
@@ -190,9 +184,8 @@ START_TEST(test_table_brings_back_columns_that_fit_after_all)
     free(text);
     rf_table_destroy(table);
 }
-END_TEST
 
-START_TEST(test_table_counts_wide_characters_twice)
+TEST(test_table_counts_wide_characters_twice)
 {
     char *text = fitted("\u8a9e\u8a9e e\u0301", 0, 0);
     ck_assert_ptr_nonnull(
@@ -204,9 +197,8 @@ START_TEST(test_table_counts_wide_characters_twice)
                   "%s", text);
     free(text);
 }
-END_TEST
 
-START_TEST(test_table_shortens_names_only_when_no_column_is_left)
+TEST(test_table_shortens_names_only_when_no_column_is_left)
 {
     char *text = fitted("split-strategy=broadcast,µ=1", 45, 0);
     ck_assert_ptr_nonnull(
@@ -220,9 +212,8 @@ START_TEST(test_table_shortens_names_only_when_no_column_is_left)
     ck_assert_ptr_nonnull(strstr(text, "\nsplit-strategy=broadcast  host "));
     free(text);
 }
-END_TEST
 
-START_TEST(test_table_keeps_marked_columns_whole)
+TEST(test_table_keeps_marked_columns_whole)
 {
     static const char *const heads[] = {"=name", "role", NULL};
     struct rf_table *table = rf_table_create(heads);
@@ -238,9 +229,8 @@ START_TEST(test_table_keeps_marked_columns_whole)
     free(text);
     rf_table_destroy(table);
 }
-END_TEST
 
-START_TEST(test_table_takes_out_what_is_the_same_in_all_rows)
+TEST(test_table_takes_out_what_is_the_same_in_all_rows)
 {
     static const char *const heads[] = {"name",  "method", ">bytes", ">ms",
                                         "bound", "more",   ">last",  NULL};
@@ -275,26 +265,4 @@ START_TEST(test_table_takes_out_what_is_the_same_in_all_rows)
     free(text);
     ck_assert_ptr_null(rf_table_drop_constant(table, 1));
     rf_table_destroy(table);
-}
-END_TEST
-
-Suite *test_table_suite(void);
-Suite *test_table_suite(void)
-{
-    Suite *suite = suite_create("table");
-    TCase *tests = tcase_create("table");
-    tcase_add_test(tests, test_table_aligns_and_escapes);
-    tcase_add_test(tests, test_table_rows_end_with_their_last_text);
-    tcase_add_test(tests, test_table_latex_and_html_are_escaped);
-    tcase_add_test(tests, test_table_latex_has_the_rules_of_booktabs);
-    tcase_add_test(tests, test_table_cells_are_clean_and_cut_at_characters);
-    tcase_add_loop_test(tests, test_table_leaves_out_columns_in_order, 0, 5);
-    tcase_add_test(tests,
-                   test_table_shortens_names_only_when_no_column_is_left);
-    tcase_add_test(tests, test_table_keeps_marked_columns_whole);
-    tcase_add_test(tests, test_table_brings_back_columns_that_fit_after_all);
-    tcase_add_test(tests, test_table_counts_wide_characters_twice);
-    tcase_add_test(tests, test_table_takes_out_what_is_the_same_in_all_rows);
-    suite_add_tcase(suite, tests);
-    return suite;
 }

@@ -1,13 +1,13 @@
 /* Copies by copy engines, and from which length on they are taken. */
 #include "cuda/device/copy_engine.h"
 
-#include <check.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "cuda/device/device.h"
 #include "cuda/ipc/ipc_choice.h"
 #include "tests/unit/cuda/forked_ranks.h"
+#include "tests/unit/unit.h"
 
 #define BYTES 65536
 
@@ -89,31 +89,8 @@ static void expect_three(void)
     ck_assert_int_eq(memcmp(found, wanted, BYTES), 0);
 }
 
-/* The loop's index: with and without a driver that takes batches. */
-START_TEST(test_engine_copies_runs_and_rows)
-{
-    struct rf_copy_engine_list list = {.n_runs = 0};
-    cudaStream_t stream;
-    bool batches = false;
-    setenv("FAKE_CUDA_BATCHES", _i == 0 ? "0" : "1", 1);
-    must(rf_copy_engine_has_batches(&batches, &err));
-    ck_assert_int_eq(batches, _i == 1);
-    ck_assert_int_eq(cudaStreamCreateWithFlags(&stream, cudaStreamNonBlocking),
-                     0);
-    add_three(&list);
-    ck_assert_uint_eq(list.n_runs, 2);
-    ck_assert_uint_eq(list.n_rows, 1);
-    ck_assert_uint_eq(list.total_bytes, 1000 + 256 * 8 + 100 * 7);
-    must(rf_copy_engine_run(&list, batches, stream, &err));
-    ck_assert_int_eq(cudaStreamSynchronize(stream), 0);
-    expect_three();
-    rf_copy_engine_free(&list);
-    cudaStreamDestroy(stream);
-}
-END_TEST
-
 /* Turns order destinations; the copies of a batch have no order. */
-START_TEST(test_engine_makes_one_batch_per_destination)
+TEST(test_engine_makes_one_batch_per_destination)
 {
     struct rf_copy_engine_list list = {.n_runs = 0};
     for (uint32_t i = 0; i < 6; i++) {
@@ -126,15 +103,6 @@ START_TEST(test_engine_makes_one_batch_per_destination)
     ck_assert_uint_eq(list.parts[1].n_runs, 3);
     rf_copy_engine_free(&list);
 }
-END_TEST
-
-START_TEST(test_engine_failure_names_the_call)
-{
-    bool batches;
-    setenv("FAKE_CUDA_FAIL", "cudaMemcpyBatchAsync:1:700", 1);
-    ck_assert_int_eq(rf_copy_engine_has_batches(&batches, &err), RF_ERR_DEVICE);
-}
-END_TEST
 
 static const struct {
     struct rf_ipc_trial trials[4];
@@ -149,30 +117,46 @@ static const struct {
     {{{1, 1, 2}, {4, 3, 2}, {16, 1, 2}}, 3, 16},
 };
 
-START_TEST(test_engine_is_taken_from_where_it_stays_as_fast)
+LOOP_TEST(test_engine_is_taken_from_where_it_stays_as_fast,
+          RF_ARRAY_SIZE(rules))
 {
     ck_assert_uint_eq(rf_ipc_engine_from(rules[_i].trials, rules[_i].n),
                       rules[_i].from);
 }
-END_TEST
 
-Suite *test_copy_engine_suite(void);
-Suite *test_copy_engine_suite(void)
+CASE("copies")
+TAG("device")
+FIXTURE(setup, teardown)
+
+/* With and without a driver that takes batches. */
+LOOP_TEST(test_engine_copies_runs_and_rows, forked_allowed() ? 2 : 1)
 {
-    Suite *suite = suite_create("copy_engine");
-    TCase *copies = tcase_create("copies"), *lists = tcase_create("lists");
-    const bool forks = forked_allowed(); /* see test_vmm.c */
-    tcase_set_tags(copies, "device");
-    tcase_add_checked_fixture(copies, setup, teardown);
-    tcase_add_loop_test(copies, test_engine_copies_runs_and_rows, forks ? 0 : 1,
-                        2);
-    if (forks) {
-        tcase_add_test(copies, test_engine_failure_names_the_call);
-    }
-    tcase_add_test(lists, test_engine_makes_one_batch_per_destination);
-    tcase_add_loop_test(lists, test_engine_is_taken_from_where_it_stays_as_fast,
-                        0, RF_ARRAY_SIZE(rules));
-    suite_add_tcase(suite, copies);
-    suite_add_tcase(suite, lists);
-    return suite;
+    struct rf_copy_engine_list list = {.n_runs = 0};
+    const bool with = _i == 0;
+    cudaStream_t stream;
+    bool batches = false;
+    setenv("FAKE_CUDA_BATCHES", with ? "1" : "0", 1);
+    must(rf_copy_engine_has_batches(&batches, &err));
+    ck_assert_int_eq(batches, with);
+    ck_assert_int_eq(cudaStreamCreateWithFlags(&stream, cudaStreamNonBlocking),
+                     0);
+    add_three(&list);
+    ck_assert_uint_eq(list.n_runs, 2);
+    ck_assert_uint_eq(list.n_rows, 1);
+    ck_assert_uint_eq(list.total_bytes, 1000 + 256 * 8 + 100 * 7);
+    must(rf_copy_engine_run(&list, batches, stream, &err));
+    ck_assert_int_eq(cudaStreamSynchronize(stream), 0);
+    expect_three();
+    rf_copy_engine_free(&list);
+    cudaStreamDestroy(stream);
+}
+
+/* See test_vmm.c. */
+NEEDS(forked_allowed())
+
+TEST(test_engine_failure_names_the_call)
+{
+    bool batches;
+    setenv("FAKE_CUDA_FAIL", "cudaMemcpyBatchAsync:1:700", 1);
+    ck_assert_int_eq(rf_copy_engine_has_batches(&batches, &err), RF_ERR_DEVICE);
 }

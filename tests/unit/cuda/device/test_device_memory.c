@@ -1,6 +1,5 @@
 /* Device arenas over the fake runtime: content against a loop over elements
  * that knows nothing of slices, and damage that verification must find. */
-#include <check.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -9,6 +8,7 @@
 #include "cuda/device/device.h"
 #include "cuda/device/device_memory.h"
 #include "tests/lib/planned.h"
+#include "tests/unit/unit.h"
 
 #define ROUND 7u
 
@@ -149,7 +149,10 @@ static struct rf_verify_result verify(struct lab *lab)
     return result;
 }
 
-START_TEST(test_fill_writes_the_pattern_and_nothing_else)
+LIMIT(60)
+TAG("device")
+
+LOOP_TEST(test_fill_writes_the_pattern_and_nothing_else, RF_ARRAY_SIZE(meshes))
 {
     struct lab lab;
     unsigned char *found;
@@ -173,7 +176,6 @@ START_TEST(test_fill_writes_the_pattern_and_nothing_else)
     free(found);
     close_lab(&lab);
 }
-END_TEST
 
 /* The element that holds byte `at`, found by trying all. */
 static void expect_place(struct lab *lab, uint64_t at,
@@ -214,7 +216,7 @@ static void expect_place(struct lab *lab, uint64_t at,
                   (unsigned long long)at);
 }
 
-START_TEST(test_any_flipped_byte_is_found_and_named)
+LOOP_TEST(test_any_flipped_byte_is_found_and_named, RF_ARRAY_SIZE(meshes))
 {
     struct lab lab;
     uint64_t at = 0;
@@ -238,9 +240,8 @@ START_TEST(test_any_flipped_byte_is_found_and_named)
     ck_assert_uint_eq(verify(&lab).mismatched_bytes, 0);
     close_lab(&lab);
 }
-END_TEST
 
-START_TEST(test_overwritten_padding_is_found)
+LOOP_TEST(test_overwritten_padding_is_found, RF_ARRAY_SIZE(meshes))
 {
     struct lab lab;
     uint64_t at = 0;
@@ -259,9 +260,8 @@ START_TEST(test_overwritten_padding_is_found)
     ck_assert_uint_eq(result.found[0], 0);
     close_lab(&lab);
 }
-END_TEST
 
-START_TEST(test_stale_content_of_another_round_is_found)
+TEST(test_stale_content_of_another_round_is_found)
 {
     struct lab lab;
     struct rf_verify_result result;
@@ -274,7 +274,6 @@ START_TEST(test_stale_content_of_another_round_is_found)
     ck_assert_uint_gt(result.mismatched_bytes, result.checked_bytes * 9 / 10);
     close_lab(&lab);
 }
-END_TEST
 
 /* The first piece lives in another allocation, as with a view. */
 struct elsewhere {
@@ -293,7 +292,7 @@ static const void *base_elsewhere(const struct rf_piece *piece,
     return other->base;
 }
 
-START_TEST(test_views_are_verified_where_they_live)
+TEST(test_views_are_verified_where_they_live)
 {
     struct lab lab;
     struct elsewhere other;
@@ -327,9 +326,8 @@ START_TEST(test_views_are_verified_where_they_live)
     cudaFree(copy);
     close_lab(&lab);
 }
-END_TEST
 
-START_TEST(test_out_of_memory_says_how_much)
+TEST(test_out_of_memory_says_how_much)
 {
     struct rf_arena arena;
     struct rf_err err;
@@ -338,24 +336,4 @@ START_TEST(test_out_of_memory_says_how_much)
                      RF_ERR_NOMEM);
     ck_assert_ptr_nonnull(strstr(err.text, "wanted"));
     ck_assert_ptr_null(arena.base);
-}
-END_TEST
-
-Suite *test_device_memory_suite(void);
-Suite *test_device_memory_suite(void)
-{
-    const int n = (int)RF_ARRAY_SIZE(meshes);
-    Suite *suite = suite_create("device_memory");
-    TCase *tests = tcase_create("device_memory");
-    tcase_set_timeout(tests, 60);
-    tcase_set_tags(tests, "device");
-    tcase_add_loop_test(tests, test_fill_writes_the_pattern_and_nothing_else, 0,
-                        n);
-    tcase_add_loop_test(tests, test_any_flipped_byte_is_found_and_named, 0, n);
-    tcase_add_loop_test(tests, test_overwritten_padding_is_found, 0, n);
-    tcase_add_test(tests, test_stale_content_of_another_round_is_found);
-    tcase_add_test(tests, test_views_are_verified_where_they_live);
-    tcase_add_test(tests, test_out_of_memory_says_how_much);
-    suite_add_tcase(suite, tests);
-    return suite;
 }

@@ -2,11 +2,11 @@
  * around them, and the whole holds its parts. */
 #include "cuda/device/events.h"
 
-#include <check.h>
 #include <stdlib.h>
 
 #include "common/clock.h"
 #include "cuda/device/device.h"
+#include "tests/unit/unit.h"
 
 /* Events hold microseconds in a float. */
 #define ROUNDING_NS INT64_C(1000)
@@ -18,7 +18,9 @@ static cudaEvent_t make_event(void)
     return event;
 }
 
-START_TEST(test_events_lie_within_the_host_s_time)
+TAG("device")
+
+TEST(test_events_lie_within_the_host_s_time)
 {
     enum { STEPS = 5 };
     cudaStream_t stream = NULL;
@@ -50,9 +52,8 @@ START_TEST(test_events_lie_within_the_host_s_time)
     }
     cudaStreamDestroy(stream);
 }
-END_TEST
 
-START_TEST(test_an_event_never_recorded_has_no_time)
+TEST(test_an_event_never_recorded_has_no_time)
 {
     struct rf_err err;
     cudaEvent_t begin, end;
@@ -65,17 +66,4 @@ START_TEST(test_an_event_never_recorded_has_no_time)
     ck_assert_int_eq(cudaGetLastError(), 0); /* nobody finds it later */
     cudaEventDestroy(begin);
     cudaEventDestroy(end);
-}
-END_TEST
-
-Suite *test_events_suite(void);
-Suite *test_events_suite(void)
-{
-    Suite *suite = suite_create("events");
-    TCase *tests = tcase_create("events");
-    tcase_set_tags(tests, "device");
-    tcase_add_test(tests, test_events_lie_within_the_host_s_time);
-    tcase_add_test(tests, test_an_event_never_recorded_has_no_time);
-    suite_add_tcase(suite, tests);
-    return suite;
 }

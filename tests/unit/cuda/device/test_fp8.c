@@ -1,7 +1,6 @@
 /* fp8 arithmetic and the block-scaled cast, against NVIDIA's host functions and
  * a loop over blocks. Over the real runtime (tests/gpu/check-gpu) the blocks
  * are the device's work. */
-#include <check.h>
 #include <cuda_fp8.h>
 #include <math.h>
 #include <stdlib.h>
@@ -9,6 +8,7 @@
 
 #include "common/mem.h"
 #include "cuda/device/fp8.h"
+#include "tests/unit/unit.h"
 
 static uint8_t theirs(float value)
 {
@@ -24,15 +24,17 @@ static void expect_same(uint32_t bits)
     }
 }
 
-START_TEST(test_every_bfloat16_becomes_what_cuda_makes_of_it)
+LIMIT(60)
+TAG("device")
+
+TEST(test_every_bfloat16_becomes_what_cuda_makes_of_it)
 {
     for (uint32_t bits = 0; bits <= 0xFFFF; bits++) {
         expect_same(bits << 16);
     }
 }
-END_TEST
 
-START_TEST(test_float32_rounds_as_cuda_does)
+TEST(test_float32_rounds_as_cuda_does)
 {
     uint64_t state = 1;
     for (int i = 0; i < 1000000; i++) {
@@ -51,7 +53,6 @@ START_TEST(test_float32_rounds_as_cuda_does)
         }
     }
 }
-END_TEST
 
 /* Magnitudes that a block's largest may have, as bfloat16: nothing, subnormals,
  * around the floor of 1e-4, powers of two, exact scales (448, 1.75), those next
@@ -62,7 +63,8 @@ static const uint16_t edges[] = {
     0x43E0, 0x43E1, 0x43E8, 0x4780, 0x7E80, 0x7F00, 0x7F7F, 0x7F80, 0x7FC0,
 };
 
-START_TEST(test_every_bfloat16_is_scaled_as_the_formula_says)
+LOOP_TEST(test_every_bfloat16_is_scaled_as_the_formula_says,
+          RF_ARRAY_SIZE(edges))
 {
     const float edge = rf_bf16_to_f32(edges[_i]);
     const float amax = edge < 1e-4f ? 1e-4f : edge;
@@ -76,7 +78,6 @@ START_TEST(test_every_bfloat16_is_scaled_as_the_formula_says)
                       bits, edges[_i], found, wanted);
     }
 }
-END_TEST
 
 struct shape {
     uint64_t rows, columns, src_pitch, dst_pitch;
@@ -204,7 +205,7 @@ static void use_device(void)
     ck_assert_int_eq(rf_device_use(0, &err), 0);
 }
 
-START_TEST(test_blocks_are_scaled_bit_for_bit)
+LOOP_TEST(test_blocks_are_scaled_bit_for_bit, RF_ARRAY_SIZE(filled))
 {
     const struct shape *shape = &filled[_i].shape;
     const size_t n = (size_t)(shape->rows * shape->src_pitch);
@@ -217,11 +218,11 @@ START_TEST(test_blocks_are_scaled_bit_for_bit)
     expect_scaled(shape, src, 2); /* a second run begins anew */
     free(src);
 }
-END_TEST
 
 /* Five blocks, one below the other, each with the edge in a place of its own;
  * in the others all values up to it, one after the other. */
-START_TEST(test_every_value_below_an_edge_is_scaled_bit_for_bit)
+LOOP_TEST(test_every_value_below_an_edge_is_scaled_bit_for_bit,
+          RF_ARRAY_SIZE(edges))
 {
     const struct shape shapes[] = {{640, 128, 128, 128}, {640, 128, 129, 131}};
     const size_t in_block = (size_t)RF_FP8_BLOCK * RF_FP8_BLOCK;
@@ -244,9 +245,8 @@ START_TEST(test_every_value_below_an_edge_is_scaled_bit_for_bit)
     }
     free(src);
 }
-END_TEST
 
-START_TEST(test_scaling_is_one_launch)
+TEST(test_scaling_is_one_launch)
 {
     const struct shape shape = {256, 256, 256, 256};
     uint16_t *src = calloc((size_t)256 * 256, sizeof(*src));
@@ -255,27 +255,4 @@ START_TEST(test_scaling_is_one_launch)
     expect_scaled(&shape, src, 1);
     unsetenv("FAKE_CUDA_FAIL");
     free(src);
-}
-END_TEST
-
-Suite *test_fp8_suite(void);
-Suite *test_fp8_suite(void)
-{
-    Suite *suite = suite_create("fp8");
-    TCase *tests = tcase_create("fp8");
-    const int n_edges = (int)RF_ARRAY_SIZE(edges);
-    tcase_set_timeout(tests, 60);
-    tcase_set_tags(tests, "device");
-    tcase_add_test(tests, test_every_bfloat16_becomes_what_cuda_makes_of_it);
-    tcase_add_test(tests, test_float32_rounds_as_cuda_does);
-    tcase_add_loop_test(
-        tests, test_every_bfloat16_is_scaled_as_the_formula_says, 0, n_edges);
-    tcase_add_loop_test(tests, test_blocks_are_scaled_bit_for_bit, 0,
-                        (int)RF_ARRAY_SIZE(filled));
-    tcase_add_loop_test(tests,
-                        test_every_value_below_an_edge_is_scaled_bit_for_bit, 0,
-                        n_edges);
-    tcase_add_test(tests, test_scaling_is_one_launch);
-    suite_add_tcase(suite, tests);
-    return suite;
 }

@@ -1,10 +1,10 @@
 /* How packing shares a device with NCCL. */
 #include "cuda/device/sm_share.h"
 
-#include <check.h>
 #include <string.h>
 
 #include "common/compiler.h"
+#include "tests/unit/unit.h"
 
 static const struct {
     uint32_t processors;
@@ -18,7 +18,7 @@ static const struct {
     {132, "80", 40}, {132, "2", 1},
 };
 
-START_TEST(test_share_leaves_multiprocessors_to_nccl)
+LOOP_TEST(test_share_leaves_multiprocessors_to_nccl, RF_ARRAY_SIZE(good))
 {
     struct rf_err err;
     uint32_t blocks = 0;
@@ -27,11 +27,10 @@ START_TEST(test_share_leaves_multiprocessors_to_nccl)
         RF_OK);
     ck_assert_uint_eq(blocks, good[_i].blocks);
 }
-END_TEST
 
 static const char *const bad[] = {"", "1", "133", "-4", "many", "8x"};
 
-START_TEST(test_share_refuses_what_the_device_does_not_have)
+LOOP_TEST(test_share_refuses_what_the_device_does_not_have, RF_ARRAY_SIZE(bad))
 {
     struct rf_err err;
     uint32_t blocks = 7;
@@ -40,18 +39,4 @@ START_TEST(test_share_refuses_what_the_device_does_not_have)
     ck_assert_ptr_nonnull(strstr(err.text, "REFIT_PACK_SMS"));
     ck_assert_ptr_nonnull(strstr(err.text, "from 2 to 132"));
     ck_assert_uint_eq(blocks, 7);
-}
-END_TEST
-
-Suite *test_sm_share_suite(void);
-Suite *test_sm_share_suite(void)
-{
-    Suite *suite = suite_create("sm_share");
-    TCase *tests = tcase_create("sm_share");
-    tcase_add_loop_test(tests, test_share_leaves_multiprocessors_to_nccl, 0,
-                        (int)RF_ARRAY_SIZE(good));
-    tcase_add_loop_test(tests, test_share_refuses_what_the_device_does_not_have,
-                        0, (int)RF_ARRAY_SIZE(bad));
-    suite_add_tcase(suite, tests);
-    return suite;
 }

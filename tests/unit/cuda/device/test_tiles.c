@@ -1,11 +1,11 @@
 /* Slices through tiles and kernels, run by the fake runtime, against plain
  * loops that know nothing of tiles. */
-#include <check.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "common/fp8.h"
 #include "cuda/device/device.h"
+#include "tests/unit/unit.h"
 
 #define BUFFER ((size_t)1 << 20)
 
@@ -65,7 +65,11 @@ static void run_and_compare(struct buffers *b, struct rf_slices *slices,
     }
 }
 
-START_TEST(test_random_slices_land_byte_for_byte)
+LIMIT(60)
+TAG("device")
+FIXTURE(setup, NULL)
+
+LOOP_TEST(test_random_slices_land_byte_for_byte, 5)
 {
     struct buffers b;
     struct rf_slices slices = {0};
@@ -93,7 +97,6 @@ START_TEST(test_random_slices_land_byte_for_byte)
     }
     run_and_compare(&b, &slices, RF_KERNEL_CAST_NONE);
 }
-END_TEST
 
 /* What an element becomes, by the processor's own rules. */
 static void cast_element(unsigned char *to, const unsigned char *from,
@@ -113,7 +116,7 @@ static void cast_element(unsigned char *to, const unsigned char *from,
 
 /* Contiguous and pitched, aligned for four elements at once and not, shorter
  * and longer than a row of a tile. */
-START_TEST(test_random_casts_land_element_for_element)
+LOOP_TEST(test_random_casts_land_element_for_element, 8)
 {
     const uint32_t cast =
         _i % 2 == 0 ? RF_KERNEL_CAST_F32_BF16 : RF_KERNEL_CAST_BF16_F32;
@@ -148,10 +151,9 @@ START_TEST(test_random_casts_land_element_for_element)
     }
     run_and_compare(&b, &slices, cast);
 }
-END_TEST
 
 /* Tiles of one run, which need not begin at a multiple of its pitch. */
-START_TEST(test_one_run_makes_few_tiles)
+LOOP_TEST(test_one_run_makes_few_tiles, 4)
 {
     static const struct {
         uint32_t cast;
@@ -176,9 +178,8 @@ START_TEST(test_one_run_makes_few_tiles)
     ck_assert_uint_eq(tiles, cases[_i].width * cases[_i].rows / cases[_i].tile);
     rf_slices_free(&slices);
 }
-END_TEST
 
-START_TEST(test_units_are_as_wide_as_addresses_allow)
+LOOP_TEST(test_units_are_as_wide_as_addresses_allow, 5)
 {
     static const struct {
         uint64_t src, dst, width;
@@ -202,9 +203,8 @@ START_TEST(test_units_are_as_wide_as_addresses_allow)
     }
     rf_slices_free(&slices);
 }
-END_TEST
 
-START_TEST(test_e4m3_known_values)
+LOOP_TEST(test_e4m3_known_values, 16)
 {
     static const struct {
         float in;
@@ -216,23 +216,4 @@ START_TEST(test_e4m3_known_values)
                  {19.0f, 0x5A},    {1e-9f, 0x00},     {0.0029296875f, 2},
                  {0.013671875f, 7}};
     ck_assert_uint_eq(rf_f32_to_e4m3(cases[_i].in), cases[_i].out);
-}
-END_TEST
-
-Suite *test_tiles_suite(void);
-Suite *test_tiles_suite(void)
-{
-    Suite *suite = suite_create("tiles");
-    TCase *tests = tcase_create("tiles");
-    tcase_set_timeout(tests, 60);
-    tcase_set_tags(tests, "device");
-    tcase_add_checked_fixture(tests, setup, NULL);
-    tcase_add_loop_test(tests, test_random_slices_land_byte_for_byte, 0, 5);
-    tcase_add_loop_test(tests, test_random_casts_land_element_for_element, 0,
-                        8);
-    tcase_add_loop_test(tests, test_one_run_makes_few_tiles, 0, 4);
-    tcase_add_loop_test(tests, test_units_are_as_wide_as_addresses_allow, 0, 5);
-    tcase_add_loop_test(tests, test_e4m3_known_values, 0, 16);
-    suite_add_tcase(suite, tests);
-    return suite;
 }

@@ -1,7 +1,6 @@
 /* Memory that is shared by descriptor, over the fake driver and its rules. */
 #include "cuda/device/vmm.h"
 
-#include <check.h>
 #include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
@@ -12,6 +11,7 @@
 #include "cuda/device/device.h"
 #include "cuda/device/device_memory.h"
 #include "tests/unit/cuda/forked_ranks.h"
+#include "tests/unit/unit.h"
 
 static struct rf_err err;
 
@@ -56,7 +56,10 @@ static bool ends_are(void *base, uint64_t bytes, unsigned char value)
     return first == value && last == value;
 }
 
-START_TEST(test_vmm_memory_is_whole_grains_and_usable)
+TAG("device")
+FIXTURE(setup, clean)
+
+TEST(test_vmm_memory_is_whole_grains_and_usable)
 {
     uint64_t bytes = 5000;
     void *base = NULL;
@@ -71,10 +74,9 @@ START_TEST(test_vmm_memory_is_whole_grains_and_usable)
     rf_vmm_unmap(base, bytes);
     close(fd);
 }
-END_TEST
 
 /* The exporter may go first: a mapping keeps the memory. */
-START_TEST(test_vmm_mapping_outlives_the_exporter)
+TEST(test_vmm_mapping_outlives_the_exporter)
 {
     uint64_t bytes = 1;
     void *base = NULL, *other = NULL;
@@ -89,33 +91,8 @@ START_TEST(test_vmm_mapping_outlives_the_exporter)
     ck_assert(ends_are(other, bytes, 9));
     rf_vmm_unmap(other, bytes);
 }
-END_TEST
 
-START_TEST(test_vmm_other_process_writes_what_we_read)
-{
-    uint64_t bytes = 1;
-    void *base = NULL;
-    int fd = -1, status = 0;
-    pid_t child;
-    must(rf_vmm_alloc(&bytes, &base, &fd, &err));
-    child = fork();
-    if (child == 0) {
-        void *theirs = NULL;
-        if (rf_vmm_map(fd, bytes, &theirs, &err) != RF_OK) {
-            _exit(1);
-        }
-        write_ends(theirs, bytes, 42);
-        _exit(0);
-    }
-    ck_assert_int_eq(waitpid(child, &status, 0), child);
-    ck_assert_int_eq(status, 0);
-    ck_assert(ends_are(base, bytes, 42));
-    rf_vmm_unmap(base, bytes);
-    close(fd);
-}
-END_TEST
-
-START_TEST(test_vmm_refuses_descriptors_that_are_not_memory)
+TEST(test_vmm_refuses_descriptors_that_are_not_memory)
 {
     void *base = NULL;
     int plain = memfd_create("plain", MFD_CLOEXEC);
@@ -128,9 +105,8 @@ START_TEST(test_vmm_refuses_descriptors_that_are_not_memory)
     ck_assert(says("cuMemImportFromShareableHandle"));
     ck_assert_ptr_null(base);
 }
-END_TEST
 
-START_TEST(test_vmm_refuses_another_size)
+TEST(test_vmm_refuses_another_size)
 {
     uint64_t bytes = 1;
     void *base = NULL, *other = NULL;
@@ -142,32 +118,8 @@ START_TEST(test_vmm_refuses_another_size)
     rf_vmm_unmap(base, bytes);
     close(fd);
 }
-END_TEST
 
-/* Whichever call fails, nothing stays behind: the device is as free as it
- * was. */
-START_TEST(test_vmm_failure_leaves_nothing_behind)
-{
-    static const char *const calls[] = {
-        "cuMemCreate:1:2", "cuMemAddressReserve:1:1", "cuMemMap:1:1",
-        "cuMemSetAccess:1:1", "cuMemExportToShareableHandle:1:1"};
-    uint64_t bytes = 1;
-    size_t before = 0, after = 0, total = 0;
-    void *base = NULL;
-    int fd = -1;
-    ck_assert_int_eq(cudaMemGetInfo(&before, &total), 0);
-    setenv("FAKE_CUDA_FAIL", calls[_i], 1);
-    ck_assert_int_ne(rf_vmm_alloc(&bytes, &base, &fd, &err), RF_OK);
-    ck_assert_msg(strncmp(err.text, calls[_i], 8) == 0, "%s", err.text);
-    ck_assert_int_eq(cudaMemGetInfo(&after, &total), 0);
-    ck_assert_uint_eq(before, after);
-    ck_assert_int_eq(fd, -1);
-    ck_assert_ptr_null(base);
-    ck_assert_uint_eq(bytes, 1);
-}
-END_TEST
-
-START_TEST(test_arena_form_follows_the_variable)
+LOOP_TEST(test_arena_form_follows_the_variable, forked_allowed() ? 6 : 4)
 {
     static const struct {
         const char *wish, *fail;
@@ -192,9 +144,56 @@ START_TEST(test_arena_form_follows_the_variable)
     ck_assert_ptr_null(arena.base);
     ck_assert_int_eq(arena.fd, -1);
 }
-END_TEST
 
-START_TEST(test_arena_stays_plain_where_neither_form_works)
+/* The fake counts calls for its faults by process. */
+NEEDS(forked_allowed())
+
+TEST(test_vmm_other_process_writes_what_we_read)
+{
+    uint64_t bytes = 1;
+    void *base = NULL;
+    int fd = -1, status = 0;
+    pid_t child;
+    must(rf_vmm_alloc(&bytes, &base, &fd, &err));
+    child = fork();
+    if (child == 0) {
+        void *theirs = NULL;
+        if (rf_vmm_map(fd, bytes, &theirs, &err) != RF_OK) {
+            _exit(1);
+        }
+        write_ends(theirs, bytes, 42);
+        _exit(0);
+    }
+    ck_assert_int_eq(waitpid(child, &status, 0), child);
+    ck_assert_int_eq(status, 0);
+    ck_assert(ends_are(base, bytes, 42));
+    rf_vmm_unmap(base, bytes);
+    close(fd);
+}
+
+/* Whichever call fails, nothing stays behind: the device is as free as it
+ * was. */
+LOOP_TEST(test_vmm_failure_leaves_nothing_behind, 5)
+{
+    static const char *const calls[] = {
+        "cuMemCreate:1:2", "cuMemAddressReserve:1:1", "cuMemMap:1:1",
+        "cuMemSetAccess:1:1", "cuMemExportToShareableHandle:1:1"};
+    uint64_t bytes = 1;
+    size_t before = 0, after = 0, total = 0;
+    void *base = NULL;
+    int fd = -1;
+    ck_assert_int_eq(cudaMemGetInfo(&before, &total), 0);
+    setenv("FAKE_CUDA_FAIL", calls[_i], 1);
+    ck_assert_int_ne(rf_vmm_alloc(&bytes, &base, &fd, &err), RF_OK);
+    ck_assert_msg(strncmp(err.text, calls[_i], 8) == 0, "%s", err.text);
+    ck_assert_int_eq(cudaMemGetInfo(&after, &total), 0);
+    ck_assert_uint_eq(before, after);
+    ck_assert_int_eq(fd, -1);
+    ck_assert_ptr_null(base);
+    ck_assert_uint_eq(bytes, 1);
+}
+
+TEST(test_arena_stays_plain_where_neither_form_works)
 {
     struct rf_arena arena;
     setenv("FAKE_CUDA_VMM", "0", 1);
@@ -209,30 +208,4 @@ START_TEST(test_arena_stays_plain_where_neither_form_works)
     setenv("REFIT_IPC", "both", 1);
     ck_assert_int_eq(rf_memory_cuda.alloc(100, &arena, &err), RF_ERR_CONFIG);
     ck_assert(says("REFIT_IPC is \"both\""));
-}
-END_TEST
-
-Suite *test_vmm_suite(void);
-Suite *test_vmm_suite(void)
-{
-    Suite *suite = suite_create("vmm");
-    TCase *tests = tcase_create("vmm");
-    /* The fake counts calls for its faults by process. */
-    const bool forks = forked_allowed();
-    tcase_set_tags(tests, "device");
-    tcase_add_checked_fixture(tests, setup, clean);
-    tcase_add_test(tests, test_vmm_memory_is_whole_grains_and_usable);
-    tcase_add_test(tests, test_vmm_mapping_outlives_the_exporter);
-    tcase_add_test(tests, test_vmm_refuses_descriptors_that_are_not_memory);
-    tcase_add_test(tests, test_vmm_refuses_another_size);
-    tcase_add_loop_test(tests, test_arena_form_follows_the_variable, 0,
-                        forks ? 6 : 4);
-    if (forks) {
-        tcase_add_test(tests, test_vmm_other_process_writes_what_we_read);
-        tcase_add_loop_test(tests, test_vmm_failure_leaves_nothing_behind, 0,
-                            5);
-        tcase_add_test(tests, test_arena_stays_plain_where_neither_form_works);
-    }
-    suite_add_tcase(suite, tests);
-    return suite;
 }

@@ -2,7 +2,6 @@
  * and what does not come is named. */
 #include "cuda/ipc/fd_passing.h"
 
-#include <check.h>
 #include <stdbool.h>
 #include <string.h>
 #include <sys/mman.h>
@@ -11,6 +10,7 @@
 #include <unistd.h>
 
 #include "common/clock.h"
+#include "tests/unit/unit.h"
 
 #define RANKS 6
 #define TAGS 20 /* more than a queue of ten holds */
@@ -107,7 +107,9 @@ static int play(uint32_t self, const int *sockets,
     return bad > 0;
 }
 
-START_TEST(test_fd_passing_everybody_gets_everybody_s)
+LIMIT(120)
+
+TEST(test_fd_passing_everybody_gets_everybody_s)
 {
     struct rf_fd_passing_name names[RANKS];
     int sockets[RANKS];
@@ -131,9 +133,8 @@ START_TEST(test_fd_passing_everybody_gets_everybody_s)
         close(sockets[r]);
     }
 }
-END_TEST
 
-START_TEST(test_fd_passing_ignores_strangers)
+TEST(test_fd_passing_ignores_strangers)
 {
     struct rf_fd_passing_name ours, theirs;
     const int socket = open_named(&ours), other = open_named(&theirs);
@@ -155,9 +156,8 @@ START_TEST(test_fd_passing_ignores_strangers)
     close(socket);
     close(other);
 }
-END_TEST
 
-START_TEST(test_fd_passing_names_what_did_not_come)
+TEST(test_fd_passing_names_what_did_not_come)
 {
     struct rf_fd_passing_name name;
     const int socket = open_named(&name);
@@ -176,9 +176,8 @@ START_TEST(test_fd_passing_names_what_did_not_come)
         RF_ERR_ABORTED);
     close(socket);
 }
-END_TEST
 
-START_TEST(test_fd_passing_names_a_receiver_that_is_gone)
+TEST(test_fd_passing_names_a_receiver_that_is_gone)
 {
     struct rf_fd_passing_name ours, gone;
     const int socket = open_named(&ours);
@@ -190,10 +189,9 @@ START_TEST(test_fd_passing_names_a_receiver_that_is_gone)
     close(send.fd);
     close(socket);
 }
-END_TEST
 
 /* A datagram of a rank that carries no descriptor, or is no note of ours. */
-START_TEST(test_fd_passing_ignores_empty_datagrams)
+TEST(test_fd_passing_ignores_empty_datagrams)
 {
     struct rf_fd_passing_name name;
     const int socket = open_named(&name);
@@ -212,20 +210,4 @@ START_TEST(test_fd_passing_ignores_empty_datagrams)
     close(pair[0]);
     close(pair[1]);
     close(socket);
-}
-END_TEST
-
-Suite *test_fd_passing_suite(void);
-Suite *test_fd_passing_suite(void)
-{
-    Suite *suite = suite_create("fd_passing");
-    TCase *tests = tcase_create("fd_passing");
-    tcase_set_timeout(tests, 120);
-    tcase_add_test(tests, test_fd_passing_everybody_gets_everybody_s);
-    tcase_add_test(tests, test_fd_passing_ignores_strangers);
-    tcase_add_test(tests, test_fd_passing_names_what_did_not_come);
-    tcase_add_test(tests, test_fd_passing_names_a_receiver_that_is_gone);
-    tcase_add_test(tests, test_fd_passing_ignores_empty_datagrams);
-    suite_add_tcase(suite, tests);
-    return suite;
 }

@@ -1,7 +1,6 @@
 /* Method ucx-cuda over a wire that the test plays: what waits for what in its
  * steps. Rank 0 of two; each round is a step in which the ranks swap a chunk.
  */
-#include <check.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -14,6 +13,7 @@
 #include "cuda/lockstep/phases.h"
 #include "planner/scenario/world.h"
 #include "tests/unit/cuda/forked_ranks.h"
+#include "tests/unit/unit.h"
 #include "transport/method/module.h"
 
 extern const struct rf_module rf_cuda_module;
@@ -321,7 +321,11 @@ static void arrive(uint32_t step)
 
 /* --- tests ---------------------------------------------------------------- */
 
-START_TEST(test_a_slot_is_used_again_when_it_is_sent_and_unpacked)
+TAG("device")
+LIMIT(30)
+FIXTURE(set_up, tear_down)
+
+TEST(test_a_slot_is_used_again_when_it_is_sent_and_unpacked)
 {
     expect_posted(2);
     sent(0); /* but what it received is not there */
@@ -333,10 +337,9 @@ START_TEST(test_a_slot_is_used_again_when_it_is_sent_and_unpacked)
     sent(1);
     expect_posted(4);
 }
-END_TEST
 
 /* UCX may still have it registered. What stays is no leak: the process ends. */
-START_TEST(test_device_memory_stays_where_the_wire_does_not_open)
+TEST(test_device_memory_stays_where_the_wire_does_not_open)
 {
     struct rf_err err;
     void *other = NULL;
@@ -350,9 +353,8 @@ START_TEST(test_device_memory_stays_where_the_wire_does_not_open)
         _exit(EXIT_SUCCESS);
     }
 }
-END_TEST
 
-START_TEST(test_it_is_done_when_all_is_there_and_the_others_are_done)
+TEST(test_it_is_done_when_all_is_there_and_the_others_are_done)
 {
     for (uint32_t step = 0; step < ROUNDS; step++) {
         while (wire.n_sends <= step) {
@@ -378,7 +380,6 @@ START_TEST(test_it_is_done_when_all_is_there_and_the_others_are_done)
                   1, chunk));
     }
 }
-END_TEST
 
 /* How long messages were under way: no less and no more. */
 struct span {
@@ -406,7 +407,38 @@ static void swap(uint32_t from, uint32_t to, struct span *span)
     span->most_ns += rf_now_ns() - before;
 }
 
-START_TEST(test_the_wire_s_time_is_that_with_messages_under_way)
+TEST(test_what_the_wire_lost_and_an_abort_end_it)
+{
+    struct rf_err err;
+    bool done;
+    expect_posted(2);
+    wire.broken = RF_ERR_PEER;
+    ck_assert_int_eq(rf_cuda_method_ucx.progress(state, &done, &err),
+                     RF_ERR_PEER);
+    ck_assert_str_eq(err.text, "lost rank 1");
+    atomic_store(&stop, true);
+    ck_assert_int_eq(rf_cuda_method_ucx.progress(state, &done, &err),
+                     RF_ERR_ABORTED);
+}
+
+TEST(test_what_is_missing_is_said)
+{
+    static const struct rf_module_host none = {log_nothing, lend_none};
+    struct rf_err err;
+    ck_assert_int_eq(rf_cuda_method_ucx.probe(&err), RF_ERR_UNSUPPORTED);
+    ck_assert_str_eq(err.text, "no such memory");
+    ck_assert_int_eq(rf_cuda_module.init(&none, &err), RF_OK);
+    ck_assert_int_eq(rf_cuda_method_ucx.probe(&err), RF_ERR_UNSUPPORTED);
+    ck_assert_str_eq(err.text, "no refit-ucx.so");
+}
+
+CASE("method_ucx_packs_slowly")
+TAG("device")
+LIMIT(30)
+FIXTURE(slow_packing, quick_packing)
+FIXTURE(set_up, tear_down)
+
+TEST(test_the_wire_s_time_is_that_with_messages_under_way)
 {
     struct rf_phase_times times;
     struct span span = {0, 0};
@@ -421,59 +453,4 @@ START_TEST(test_the_wire_s_time_is_that_with_messages_under_way)
     ck_assert_int_le(times.wire_ns, span.most_ns);
     ck_assert_uint_eq(times.sent_bytes, ARENA);
     ck_assert_uint_eq(times.received_bytes, ARENA);
-}
-END_TEST
-
-START_TEST(test_what_the_wire_lost_and_an_abort_end_it)
-{
-    struct rf_err err;
-    bool done;
-    expect_posted(2);
-    wire.broken = RF_ERR_PEER;
-    ck_assert_int_eq(rf_cuda_method_ucx.progress(state, &done, &err),
-                     RF_ERR_PEER);
-    ck_assert_str_eq(err.text, "lost rank 1");
-    atomic_store(&stop, true);
-    ck_assert_int_eq(rf_cuda_method_ucx.progress(state, &done, &err),
-                     RF_ERR_ABORTED);
-}
-END_TEST
-
-START_TEST(test_what_is_missing_is_said)
-{
-    static const struct rf_module_host none = {log_nothing, lend_none};
-    struct rf_err err;
-    ck_assert_int_eq(rf_cuda_method_ucx.probe(&err), RF_ERR_UNSUPPORTED);
-    ck_assert_str_eq(err.text, "no such memory");
-    ck_assert_int_eq(rf_cuda_module.init(&none, &err), RF_OK);
-    ck_assert_int_eq(rf_cuda_method_ucx.probe(&err), RF_ERR_UNSUPPORTED);
-    ck_assert_str_eq(err.text, "no refit-ucx.so");
-}
-END_TEST
-
-Suite *test_method_ucx_suite(void);
-Suite *test_method_ucx_suite(void)
-{
-    Suite *suite = suite_create("method_ucx");
-    TCase *tests = tcase_create("method_ucx");
-    tcase_set_tags(tests, "device");
-    tcase_set_timeout(tests, 30);
-    tcase_add_checked_fixture(tests, set_up, tear_down);
-    tcase_add_test(tests,
-                   test_a_slot_is_used_again_when_it_is_sent_and_unpacked);
-    tcase_add_test(tests,
-                   test_device_memory_stays_where_the_wire_does_not_open);
-    tcase_add_test(tests,
-                   test_it_is_done_when_all_is_there_and_the_others_are_done);
-    tcase_add_test(tests, test_what_the_wire_lost_and_an_abort_end_it);
-    tcase_add_test(tests, test_what_is_missing_is_said);
-    suite_add_tcase(suite, tests);
-    tests = tcase_create("method_ucx_packs_slowly");
-    tcase_set_tags(tests, "device");
-    tcase_set_timeout(tests, 30);
-    tcase_add_checked_fixture(tests, slow_packing, quick_packing);
-    tcase_add_checked_fixture(tests, set_up, tear_down);
-    tcase_add_test(tests, test_the_wire_s_time_is_that_with_messages_under_way);
-    suite_add_tcase(suite, tests);
-    return suite;
 }

@@ -2,13 +2,13 @@
  * issues, counted from their schedules: a group costs the host 50 to 100 us,
  * so the wire should take longer than that. And how large the tables are by
  * which a rank fills and verifies its arenas. */
-#include <check.h>
 #include <stdlib.h>
 
 #include "common/mem.h"
 #include "cuda/lockstep/steps_build.h"
 #include "planner/strategy/schedule_build.h"
 #include "tests/lib/gpu_example.h"
+#include "tests/unit/unit.h"
 
 #define MESSAGE_MIN (UINT64_C(16) << 20)
 #define GROUPS_MAX 64u
@@ -69,7 +69,10 @@ static const struct {
     {"gpu-2x8", "colocated", "send_recv", GROUPS_MAX},
 };
 
-START_TEST(test_gpu_examples_send_large_messages_in_few_groups)
+LIMIT(120)
+
+LOOP_TEST(test_gpu_examples_send_large_messages_in_few_groups,
+          RF_ARRAY_SIZE(examples))
 {
     struct planned planned;
     struct sizes sizes;
@@ -82,7 +85,6 @@ START_TEST(test_gpu_examples_send_large_messages_in_few_groups)
                   (double)sizes.bytes / 1e6 / (double)sizes.messages);
     planned_free(&planned);
 }
-END_TEST
 
 /* What slices and tiles take on the device. */
 static uint64_t table_bytes(const struct rf_content_slices *slices)
@@ -94,7 +96,7 @@ static uint64_t table_bytes(const struct rf_content_slices *slices)
     return bytes;
 }
 
-START_TEST(test_gpu_8_has_small_tables_of_content)
+TEST(test_gpu_8_has_small_tables_of_content)
 {
     struct planned planned;
     gpu_example_make(&planned, "gpu-8", "colocated", "send_recv");
@@ -115,19 +117,4 @@ START_TEST(test_gpu_8_has_small_tables_of_content)
                       (double)table / 1e6);
     }
     planned_free(&planned);
-}
-END_TEST
-
-Suite *test_step_sizes_suite(void);
-Suite *test_step_sizes_suite(void)
-{
-    Suite *suite = suite_create("step_sizes");
-    TCase *tests = tcase_create("step_sizes");
-    tcase_set_timeout(tests, 120);
-    tcase_add_loop_test(tests,
-                        test_gpu_examples_send_large_messages_in_few_groups, 0,
-                        RF_ARRAY_SIZE(examples));
-    tcase_add_test(tests, test_gpu_8_has_small_tables_of_content);
-    suite_add_tcase(suite, tests);
-    return suite;
 }

@@ -1,7 +1,6 @@
 /* Steps of lockstep methods on random schedules: all ranks' steps are run on
  * the host, with plain loops over their slices, and must leave what the ops
  * one by one leave. */
-#include <check.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -9,6 +8,7 @@
 #include "cuda/lockstep/pair.h"
 #include "cuda/lockstep/steps_build.h"
 #include "tests/lib/random_ops.h"
+#include "tests/unit/unit.h"
 #include "transport/codec/cast.h"
 
 #define RANKS 6u
@@ -278,7 +278,9 @@ static void make(int seed, struct random_ops *ops)
     settle(ops);
 }
 
-START_TEST(test_steps_of_random_schedules_move_every_byte)
+LIMIT(60)
+
+LOOP_TEST(test_steps_of_random_schedules_move_every_byte, 12)
 {
     struct host_rank ranks[RANKS] = {0};
     void *expected[RANKS][RF_MEM_COUNT];
@@ -299,7 +301,6 @@ START_TEST(test_steps_of_random_schedules_move_every_byte)
     compare_and_free(&ops, ranks, expected);
     random_ops_free(&ops);
 }
-END_TEST
 
 /* --- the same steps as streams run them --- */
 
@@ -502,21 +503,19 @@ static void run_streams(int seed, bool staged)
     random_ops_free(&ops);
 }
 
-START_TEST(test_steps_in_any_order_that_they_allow_move_every_byte)
+LOOP_TEST(test_steps_in_any_order_that_they_allow_move_every_byte, 40)
 {
     run_streams(_i, false);
 }
-END_TEST
 
-START_TEST(test_staged_steps_in_any_order_that_they_allow_move_every_byte)
+LOOP_TEST(test_staged_steps_in_any_order_that_they_allow_move_every_byte, 40)
 {
     run_streams(_i, true);
 }
-END_TEST
 
 /* What lies between two short ops is long: it leaves the source's memory as it
  * is and comes to the receiver's slot, behind what was packed before it. */
-START_TEST(test_staged_runs_leave_memory_and_arrive_in_the_slot)
+TEST(test_staged_runs_leave_memory_and_arrive_in_the_slot)
 {
     const uint64_t bytes[] = {16, DIRECT, DIRECT, 16};
     struct rf_op ops[RF_ARRAY_SIZE(bytes)];
@@ -574,7 +573,6 @@ START_TEST(test_staged_runs_leave_memory_and_arrive_in_the_slot)
     rf_steps_free(&steps[0]);
     rf_steps_free(&steps[1]);
 }
-END_TEST
 
 struct parts {
     uint64_t bytes, largest, end; /* end: of the element order so far */
@@ -596,7 +594,7 @@ static void count_part(const struct rf_op *part, void *data)
     parts->largest = RF_MAX(parts->largest, bytes);
 }
 
-START_TEST(test_ops_are_split_into_parts_that_fit)
+TEST(test_ops_are_split_into_parts_that_fit)
 {
     struct rf_op op = {.src_item = 2, .dst_item = 2};
     const uint64_t extent[RF_BOX_DIMS] = {3, 1, 5, 77};
@@ -613,9 +611,8 @@ START_TEST(test_ops_are_split_into_parts_that_fit)
         ck_assert_uint_le(parts.largest, most);
     }
 }
-END_TEST
 
-START_TEST(test_casts_without_a_kernel_are_refused)
+TEST(test_casts_without_a_kernel_are_refused)
 {
     struct rf_op op = {
         .dst = 1, .cast = RF_CAST_F32_F16, .src_item = 4, .dst_item = 2};
@@ -631,9 +628,8 @@ START_TEST(test_casts_without_a_kernel_are_refused)
     ck_assert_int_eq(rf_steps_build(&of, &steps, &err), RF_ERR_UNSUPPORTED);
     ck_assert_ptr_nonnull(strstr(err.text, "float32 to bfloat16"));
 }
-END_TEST
 
-START_TEST(test_peers_of_a_step_are_named_once_and_in_order)
+TEST(test_peers_of_a_step_are_named_once_and_in_order)
 {
     struct rf_message sends[] = {{.peer = 7}, {.peer = 2}, {.peer = 7}};
     struct rf_message recvs[] = {{.peer = 2}, {.peer = 0}};
@@ -648,11 +644,10 @@ START_TEST(test_peers_of_a_step_are_named_once_and_in_order)
     rf_step_peers(&alone, text, sizeof(text));
     ck_assert_str_eq(text, "");
 }
-END_TEST
 
 /* Rank 0 sends 6 and 2 units to ranks 1 and 2 in round 0, one in round 1; a
  * wave has room for two: 13 of 16 parts of the bucket. */
-START_TEST(test_waves_follow_the_busier_end_and_end_together)
+TEST(test_waves_follow_the_busier_end_and_end_together)
 {
     enum { UNIT = 13 * 64 * RF_SEGMENT_ALIGN, BIN = 2 * UNIT / 13 * 16 };
     struct rf_op ops[] = {{.id = 0, .src = 0, .dst = 1},
@@ -694,12 +689,11 @@ START_TEST(test_waves_follow_the_busier_end_and_end_together)
         rf_waves_free(&waves[r]);
     }
 }
-END_TEST
 
 /* Rank 1 forwards bucket 0 from staging memory, while more of it arrives, and
  * bucket 2 comes to the same slot: after what was sent from it is gone, also if
  * nothing is packed. */
-START_TEST(test_steps_receive_into_a_staging_slot_that_is_not_read_any_more)
+TEST(test_steps_receive_into_a_staging_slot_that_is_not_read_any_more)
 {
     struct rf_op ops[] = {
         {.src = 0, .dst = 1, .dep = RF_NO_OP, .dst_mem = RF_MEM_STAGE},
@@ -739,10 +733,9 @@ START_TEST(test_steps_receive_into_a_staging_slot_that_is_not_read_any_more)
         rf_steps_free(&steps);
     }
 }
-END_TEST
 
 /* With `serialize` a rank takes part in one task at a time. */
-START_TEST(test_serialized_rounds_wait_for_each_other)
+TEST(test_serialized_rounds_wait_for_each_other)
 {
     struct rf_op ops[] = {{.id = 0, .dst = 1, .dep = RF_NO_OP},
                           {.id = 1, .dst = 1, .dep = RF_NO_OP, .round = 1}};
@@ -767,11 +760,10 @@ START_TEST(test_serialized_rounds_wait_for_each_other)
         rf_steps_free(&steps);
     }
 }
-END_TEST
 
 /* Ranks 0 and 1 serve only rank 2, both in their first turn, by ops of which
  * neither has all before the other's. */
-START_TEST(test_sources_of_one_turn_have_a_message_each)
+TEST(test_sources_of_one_turn_have_a_message_each)
 {
     struct rf_op ops[4];
     uint64_t send[] = {2, 2, 0}, recv[] = {0, 0, 4};
@@ -803,7 +795,6 @@ START_TEST(test_sources_of_one_turn_have_a_message_each)
     }
     rf_steps_free(&steps);
 }
-END_TEST
 
 static const struct {
     struct rf_wave_count of[2];
@@ -827,7 +818,7 @@ static enum rf_status give_list(void *data, const void *mine, size_t size,
     return RF_OK;
 }
 
-START_TEST(test_waves_of_a_peer_must_be_in_order)
+LOOP_TEST(test_waves_of_a_peer_must_be_in_order, RF_ARRAY_SIZE(lists))
 {
     const struct rf_world world = {.n_ranks = 2};
     const struct rf_spec spec = {.bucket_bytes = 1 << 20};
@@ -848,34 +839,4 @@ START_TEST(test_waves_of_a_peer_must_be_in_order)
                       "%s", err.text);
     }
     rf_steps_free(&steps);
-}
-END_TEST
-
-Suite *test_steps_suite(void);
-Suite *test_steps_suite(void)
-{
-    Suite *suite = suite_create("steps");
-    TCase *tests = tcase_create("steps");
-    tcase_set_timeout(tests, 60);
-    tcase_add_loop_test(tests, test_steps_of_random_schedules_move_every_byte,
-                        0, 12);
-    tcase_add_loop_test(
-        tests, test_steps_in_any_order_that_they_allow_move_every_byte, 0, 40);
-    tcase_add_loop_test(
-        tests, test_staged_steps_in_any_order_that_they_allow_move_every_byte,
-        0, 40);
-    tcase_add_test(tests, test_staged_runs_leave_memory_and_arrive_in_the_slot);
-    tcase_add_test(
-        tests,
-        test_steps_receive_into_a_staging_slot_that_is_not_read_any_more);
-    tcase_add_test(tests, test_serialized_rounds_wait_for_each_other);
-    tcase_add_test(tests, test_ops_are_split_into_parts_that_fit);
-    tcase_add_test(tests, test_waves_follow_the_busier_end_and_end_together);
-    tcase_add_loop_test(tests, test_waves_of_a_peer_must_be_in_order, 0,
-                        (int)RF_ARRAY_SIZE(lists));
-    tcase_add_test(tests, test_sources_of_one_turn_have_a_message_each);
-    tcase_add_test(tests, test_casts_without_a_kernel_are_refused);
-    tcase_add_test(tests, test_peers_of_a_step_are_named_once_and_in_order);
-    suite_add_tcase(suite, tests);
-    return suite;
 }

@@ -1,7 +1,6 @@
 /* Method nccl over the fakes: which streams it works on and in which order, by
  * the fakes' trace, and that the bytes arrive. Two ranks; rank 0 sends to rank
  * 1 in rounds 0 and 1, and gets back in round 2 what it sent in round 0. */
-#include <check.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -14,6 +13,7 @@
 #include "cuda/device/methods.h"
 #include "planner/scenario/world.h"
 #include "tests/unit/cuda/forked_ranks.h"
+#include "tests/unit/unit.h"
 
 #define BYTES UINT64_C(65536) /* of a chunk */
 #define ROUNDS 3u
@@ -270,7 +270,11 @@ static unsigned messages(const struct trace *trace, uint32_t rank,
     return n;
 }
 
-START_TEST(test_nccl_packs_a_round_while_the_last_one_is_on_the_wire)
+NEEDS(forked_allowed())
+TAG("device")
+LIMIT(60)
+
+TEST(test_nccl_packs_a_round_while_the_last_one_is_on_the_wire)
 {
     struct trace trace;
     unsigned waited;
@@ -279,9 +283,8 @@ START_TEST(test_nccl_packs_a_round_while_the_last_one_is_on_the_wire)
     ck_assert_uint_eq(waited & 3u, 0);
     ck_assert_uint_eq(launches(&trace, 1, trace.unpack, &waited), 2);
 }
-END_TEST
 
-START_TEST(test_nccl_packs_what_was_received_after_its_unpacking)
+TEST(test_nccl_packs_what_was_received_after_its_unpacking)
 {
     struct trace trace;
     unsigned waited;
@@ -289,9 +292,8 @@ START_TEST(test_nccl_packs_what_was_received_after_its_unpacking)
     ck_assert_uint_eq(launches(&trace, 1, trace.pack, &waited), 1);
     ck_assert_uint_eq(waited & 1u, 1);
 }
-END_TEST
 
-START_TEST(test_nccl_sends_long_runs_from_arena_to_arena)
+TEST(test_nccl_sends_long_runs_from_arena_to_arena)
 {
     struct trace trace;
     unsigned waited;
@@ -305,9 +307,8 @@ START_TEST(test_nccl_sends_long_runs_from_arena_to_arena)
     run("65537", &trace);
     ck_assert_uint_eq(launches(&trace, 0, trace.pack, &waited), 2);
 }
-END_TEST
 
-START_TEST(test_nccl_wire_has_priority_over_packing)
+TEST(test_nccl_wire_has_priority_over_packing)
 {
     struct trace trace;
     run("0", &trace);
@@ -321,7 +322,6 @@ START_TEST(test_nccl_wire_has_priority_over_packing)
         }
     }
 }
-END_TEST
 
 /* Blocks of memory that NCCL gave a rank, or with 0 took back. */
 static unsigned memory_of_nccl(const struct trace *trace, uint32_t rank,
@@ -336,7 +336,7 @@ static unsigned memory_of_nccl(const struct trace *trace, uint32_t rank,
     return n;
 }
 
-START_TEST(test_nccl_gives_the_buffers_and_takes_them_back)
+TEST(test_nccl_gives_the_buffers_and_takes_them_back)
 {
     struct trace trace;
     run("0", &trace);
@@ -345,9 +345,8 @@ START_TEST(test_nccl_gives_the_buffers_and_takes_them_back)
         ck_assert_uint_eq(memory_of_nccl(&trace, rank, 0), 2);
     }
 }
-END_TEST
 
-START_TEST(test_a_buffer_that_nccl_refuses_is_another_memory)
+TEST(test_a_buffer_that_nccl_refuses_is_another_memory)
 {
     struct trace trace;
     setenv("FAKE_NCCL_FAIL", "ncclMemAlloc:2:1", 1);
@@ -356,27 +355,4 @@ START_TEST(test_a_buffer_that_nccl_refuses_is_another_memory)
         ck_assert_uint_eq(memory_of_nccl(&trace, rank, 1), 1);
         ck_assert_uint_eq(memory_of_nccl(&trace, rank, 0), 1);
     }
-}
-END_TEST
-
-Suite *test_nccl_streams_suite(void);
-Suite *test_nccl_streams_suite(void)
-{
-    Suite *suite = suite_create("nccl_streams");
-    TCase *tests = tcase_create("nccl_streams");
-    tcase_set_timeout(tests, 60);
-    tcase_set_tags(tests, "device");
-    if (forked_allowed()) {
-        tcase_add_test(
-            tests, test_nccl_packs_a_round_while_the_last_one_is_on_the_wire);
-        tcase_add_test(tests,
-                       test_nccl_packs_what_was_received_after_its_unpacking);
-        tcase_add_test(tests, test_nccl_sends_long_runs_from_arena_to_arena);
-        tcase_add_test(tests, test_nccl_wire_has_priority_over_packing);
-        tcase_add_test(tests, test_nccl_gives_the_buffers_and_takes_them_back);
-        tcase_add_test(tests,
-                       test_a_buffer_that_nccl_refuses_is_another_memory);
-    }
-    suite_add_tcase(suite, tests);
-    return suite;
 }

@@ -3,7 +3,6 @@
  * two nodes whose first peers make a cycle. */
 #include "cuda/nccl/nccl_wire.h"
 
-#include <check.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -11,6 +10,7 @@
 #include "common/mem.h"
 #include "planner/scenario/world.h"
 #include "tests/unit/cuda/forked_ranks.h"
+#include "tests/unit/unit.h"
 
 #define RANKS 4u
 #define BYTES (1u << 20) /* more than the fake buffers on the way */
@@ -144,31 +144,16 @@ static unsigned run(bool ordered)
     return forked_run(RANKS, play, &ordered);
 }
 
-START_TEST(test_nccl_wire_cycle_of_first_peers_hangs_in_one_group)
+NEEDS(forked_allowed())
+TAG("device")
+LIMIT(60)
+
+TEST(test_nccl_wire_cycle_of_first_peers_hangs_in_one_group)
 {
     ck_assert_uint_eq(run(false), RANKS);
 }
-END_TEST
 
-START_TEST(test_nccl_wire_groups_of_their_own_end_the_same_cycle)
+TEST(test_nccl_wire_groups_of_their_own_end_the_same_cycle)
 {
     ck_assert_uint_eq(run(true), 0);
-}
-END_TEST
-
-Suite *test_nccl_wire_suite(void);
-Suite *test_nccl_wire_suite(void)
-{
-    Suite *suite = suite_create("nccl_wire");
-    TCase *cycle = tcase_create("nccl_wire");
-    tcase_set_timeout(cycle, 60);
-    tcase_set_tags(cycle, "device");
-    if (forked_allowed()) {
-        tcase_add_test(cycle,
-                       test_nccl_wire_cycle_of_first_peers_hangs_in_one_group);
-        tcase_add_test(cycle,
-                       test_nccl_wire_groups_of_their_own_end_the_same_cycle);
-    }
-    suite_add_tcase(suite, cycle);
-    return suite;
 }

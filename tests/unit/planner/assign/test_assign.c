@@ -3,13 +3,13 @@
  * one sender up to eight times as much as necessary, and the bytes that it
  * moves between ranks in its published configurations.
  */
-#include <check.h>
 #include <stdio.h>
 #include <string.h>
 
 #include "planner/layout/mesh_rules.h"
 #include "planner/plan/plan.h"
 #include "tests/lib/quoted.h"
+#include "tests/unit/unit.h"
 
 #define MEGATRON                                                               \
     "{'megatron': {'num_layers': %d, 'hidden_size': %d, "                      \
@@ -96,8 +96,11 @@ static const struct {
     {large, "'tp': 2, 'pp': 2, 'dp': 1", "'tp': 4, 'dp': 1"},
 };
 
+LIMIT(60)
+
 /* Each case in both modes, on one node and on nodes of eight. */
-START_TEST(test_assign_reaches_the_bound_where_the_reference_does_not)
+LOOP_TEST(test_assign_reaches_the_bound_where_the_reference_does_not,
+          RF_ARRAY_SIZE(uneven))
 {
     static const char *const modes[] = {"colocated", "disaggregated"};
     for (int mode = 0; mode < 2; mode++) {
@@ -121,7 +124,6 @@ START_TEST(test_assign_reaches_the_bound_where_the_reference_does_not)
         }
     }
 }
-END_TEST
 
 /* Bytes between different ranks in 10^6, rounded up, as the reference plans
  * them. */
@@ -139,7 +141,8 @@ static const struct {
     {large, "'tp': 2, 'pp': 2", "'tp': 4", 13500},
 };
 
-START_TEST(test_assign_never_moves_more_than_the_reference)
+LOOP_TEST(test_assign_never_moves_more_than_the_reference,
+          RF_ARRAY_SIZE(published))
 {
     struct rf_model *model = published[_i].model();
     char text[256];
@@ -152,9 +155,8 @@ START_TEST(test_assign_never_moves_more_than_the_reference)
                       published[_i].remote_mb * 1005000);
     rf_model_destroy(model);
 }
-END_TEST
 
-START_TEST(test_assign_prefers_the_own_slot_then_the_own_node)
+TEST(test_assign_prefers_the_own_slot_then_the_own_node)
 {
     struct rf_model *model = small();
     /* TP 2 on both sides, four replicas of it over four nodes: nothing has to
@@ -170,9 +172,8 @@ START_TEST(test_assign_prefers_the_own_slot_then_the_own_node)
     ck_assert_uint_gt(t.bytes_intra_node, 0);
     rf_model_destroy(model);
 }
-END_TEST
 
-START_TEST(test_assign_does_not_cut_where_whole_boxes_are_even)
+TEST(test_assign_does_not_cut_where_whole_boxes_are_even)
 {
     struct rf_model *model = small();
     struct rf_plan_totals t = totals_of(
@@ -184,9 +185,8 @@ START_TEST(test_assign_does_not_cut_where_whole_boxes_are_even)
     ck_assert_uint_eq(t.max_send_bytes, t.bound_send_bytes);
     rf_model_destroy(model);
 }
-END_TEST
 
-START_TEST(test_assign_is_the_same_every_time)
+TEST(test_assign_is_the_same_every_time)
 {
     struct rf_err err = {0};
     struct rf_model *model = small_experts();
@@ -211,7 +211,6 @@ START_TEST(test_assign_is_the_same_every_time)
     rf_spec_destroy(spec);
     rf_model_destroy(model);
 }
-END_TEST
 
 /* Trainers on a and b, each with all of it; receivers on c and d. */
 static const struct {
@@ -231,7 +230,7 @@ static const struct {
      "'tp': 2, 'nodes': ['a', 'b']", 20. / 24, 5. / 24},
 };
 
-START_TEST(test_assign_by_time_divides_as_links_can_send)
+LOOP_TEST(test_assign_by_time_divides_as_links_can_send, RF_ARRAY_SIZE(weighed))
 {
     struct rf_model *model = small();
     struct rf_plan_totals t;
@@ -251,12 +250,11 @@ START_TEST(test_assign_by_time_divides_as_links_can_send)
                             0.01 * (double)t.bytes_total);
     rf_model_destroy(model);
 }
-END_TEST
 
 #define INSIDE "'mode': 'disaggregated', 'train': {'dp': 4}, 'infer': {'dp': 4}"
 
 /* What stays in a node is divided evenly there, whatever its links are. */
-START_TEST(test_assign_by_time_weighs_only_what_leaves_nodes)
+TEST(test_assign_by_time_weighs_only_what_leaves_nodes)
 {
     struct rf_model *model = small();
     struct rf_plan_totals size, time;
@@ -270,9 +268,8 @@ START_TEST(test_assign_by_time_weighs_only_what_leaves_nodes)
     ck_assert_uint_eq(time.transfers, size.transfers);
     rf_model_destroy(model);
 }
-END_TEST
 
-START_TEST(test_assign_by_time_needs_weights)
+TEST(test_assign_by_time_needs_weights)
 {
     struct rf_err err = {0};
     struct rf_model *model = small();
@@ -289,27 +286,4 @@ START_TEST(test_assign_by_time_needs_weights)
     rf_world_destroy(world);
     rf_spec_destroy(spec);
     rf_model_destroy(model);
-}
-END_TEST
-
-Suite *test_assign_suite(void);
-Suite *test_assign_suite(void)
-{
-    Suite *suite = suite_create("assign");
-    TCase *tests = tcase_create("assign");
-    tcase_set_timeout(tests, 60);
-    tcase_add_loop_test(
-        tests, test_assign_reaches_the_bound_where_the_reference_does_not, 0,
-        RF_ARRAY_SIZE(uneven));
-    tcase_add_loop_test(tests, test_assign_never_moves_more_than_the_reference,
-                        0, RF_ARRAY_SIZE(published));
-    tcase_add_test(tests, test_assign_prefers_the_own_slot_then_the_own_node);
-    tcase_add_test(tests, test_assign_does_not_cut_where_whole_boxes_are_even);
-    tcase_add_test(tests, test_assign_is_the_same_every_time);
-    tcase_add_loop_test(tests, test_assign_by_time_divides_as_links_can_send, 0,
-                        RF_ARRAY_SIZE(weighed));
-    tcase_add_test(tests, test_assign_by_time_weighs_only_what_leaves_nodes);
-    tcase_add_test(tests, test_assign_by_time_needs_weights);
-    suite_add_tcase(suite, tests);
-    return suite;
 }

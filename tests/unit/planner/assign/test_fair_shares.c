@@ -1,9 +1,9 @@
 /* Fair shares against all subsets, tried one by one. */
-#include <check.h>
 
 #include "common/mem.h"
 #include "common/pattern.h"
 #include "planner/assign/fair_shares.h"
+#include "tests/unit/unit.h"
 
 #define MOST 10
 
@@ -81,7 +81,7 @@ static void assert_met(const struct problem *p, uint64_t max_load)
 }
 
 /* Suppliers that are all alike, then of different weights. */
-START_TEST(test_shares_reach_the_least_possible_maximum)
+LOOP_TEST(test_shares_reach_the_least_possible_maximum, 2)
 {
     uint64_t seed = 4711;
     for (int pass = 0; pass < 300; pass++) {
@@ -110,9 +110,8 @@ START_TEST(test_shares_reach_the_least_possible_maximum)
         ck_assert_uint_le(solve(&p), least_possible(&p) + (_i > 0));
     }
 }
-END_TEST
 
-START_TEST(test_shares_even_out_below_the_maximum_too)
+TEST(test_shares_even_out_below_the_maximum_too)
 {
     /* Supplier 0 alone serves 100; 1 and 2 share 10. */
     struct problem p = {
@@ -126,9 +125,8 @@ START_TEST(test_shares_even_out_below_the_maximum_too)
     ck_assert_uint_eq(p.load[1], 5);
     ck_assert_uint_eq(p.load[2], 5);
 }
-END_TEST
 
-START_TEST(test_shares_follow_weights)
+TEST(test_shares_follow_weights)
 {
     /* 0 and 1 share 100 as 1 to 3, and 2, which is alone, has its 80. */
     struct problem p = {
@@ -148,28 +146,12 @@ START_TEST(test_shares_follow_weights)
     p.weight[1] = RF_FAIR_SHARES_WEIGHT_MAX;
     assert_met(&p, solve(&p));
 }
-END_TEST
 
-START_TEST(test_shares_of_no_demand_are_zero)
+TEST(test_shares_of_no_demand_are_zero)
 {
     struct problem p = {
         .n_demands = 1, .n_suppliers = 2, .first = {0, 2}, .to = {0, 1}};
     ck_assert_uint_eq(solve(&p), 0);
     p.n_demands = 0;
     ck_assert_uint_eq(solve(&p), 0);
-}
-END_TEST
-
-Suite *test_fair_shares_suite(void);
-Suite *test_fair_shares_suite(void)
-{
-    Suite *suite = suite_create("fair_shares");
-    TCase *tests = tcase_create("fair_shares");
-    tcase_add_loop_test(tests, test_shares_reach_the_least_possible_maximum, 0,
-                        2);
-    tcase_add_test(tests, test_shares_even_out_below_the_maximum_too);
-    tcase_add_test(tests, test_shares_follow_weights);
-    tcase_add_test(tests, test_shares_of_no_demand_are_zero);
-    suite_add_tcase(suite, tests);
-    return suite;
 }

@@ -1,7 +1,8 @@
 /* Lines: who serves what, and where transfers are cut. */
-#include <check.h>
 
 #include "planner/assign/turn_line.h"
+
+#include "tests/unit/unit.h"
 
 struct fixture {
     uint32_t owner[4];
@@ -27,7 +28,7 @@ static uint64_t take(struct fixture *f, uint64_t bytes, uint64_t slack)
     return part;
 }
 
-START_TEST(test_line_serves_shares_in_order)
+TEST(test_line_serves_shares_in_order)
 {
     struct fixture f;
     set_up(&f);
@@ -41,9 +42,8 @@ START_TEST(test_line_serves_shares_in_order)
     ck_assert_uint_eq(take(&f, 30, 0), 30);
     ck_assert_uint_eq(rf_turn_line_owner(&f.line, &f.pool), 13);
 }
-END_TEST
 
-START_TEST(test_line_does_not_cut_slivers)
+TEST(test_line_does_not_cut_slivers)
 {
     struct fixture f;
     set_up(&f);
@@ -55,9 +55,8 @@ START_TEST(test_line_does_not_cut_slivers)
     ck_assert_uint_eq(take(&f, 40, 5), 40);
     ck_assert_uint_eq(rf_turn_line_owner(&f.line, &f.pool), 13);
 }
-END_TEST
 
-START_TEST(test_line_last_member_takes_what_remains)
+TEST(test_line_last_member_takes_what_remains)
 {
     struct fixture f;
     set_up(&f);
@@ -66,9 +65,8 @@ START_TEST(test_line_last_member_takes_what_remains)
     ck_assert_uint_eq(take(&f, 500, 0), 500);
     ck_assert_uint_eq(rf_turn_line_owner(&f.line, &f.pool), 13);
 }
-END_TEST
 
-START_TEST(test_line_rounds_to_the_coarsest_slices_that_are_fine)
+TEST(test_line_rounds_to_the_coarsest_slices_that_are_fine)
 {
     struct rf_box box = {.extent = {4, 1, 10, 8, 1, 1, 1}};
     /* Two bytes per element: a layer has 160, a row 16. */
@@ -76,19 +74,4 @@ START_TEST(test_line_rounds_to_the_coarsest_slices_that_are_fine)
     ck_assert_uint_eq(rf_turn_line_round(&box, 250, 2, 160), 320);
     ck_assert_uint_eq(rf_turn_line_round(&box, 250, 2, 159), 256);
     ck_assert_uint_eq(rf_turn_line_round(&box, 251, 2, 1), 252);
-}
-END_TEST
-
-Suite *test_turn_line_suite(void);
-Suite *test_turn_line_suite(void)
-{
-    Suite *suite = suite_create("turn_line");
-    TCase *tests = tcase_create("turn_line");
-    tcase_add_test(tests, test_line_serves_shares_in_order);
-    tcase_add_test(tests, test_line_does_not_cut_slivers);
-    tcase_add_test(tests, test_line_last_member_takes_what_remains);
-    tcase_add_test(tests,
-                   test_line_rounds_to_the_coarsest_slices_that_are_fine);
-    suite_add_tcase(suite, tests);
-    return suite;
 }

@@ -1,10 +1,10 @@
 /* "mtp" and "vision" of a model: what they add, and what is wrong with them. */
-#include <check.h>
 #include <stdio.h>
 #include <string.h>
 
 #include "planner/model/model.h"
 #include "tests/lib/quoted.h"
+#include "tests/unit/unit.h"
 
 #define SIZES                                                                  \
     "'num_hidden_layers': 2, 'hidden_size': 16, 'vocab_size': 32, "            \
@@ -39,7 +39,7 @@ static const struct rf_family *named(const struct rf_model *model,
     return family;
 }
 
-START_TEST(test_components_are_left_out_unless_asked_for)
+TEST(test_components_are_left_out_unless_asked_for)
 {
     struct rf_model *glm =
         quoted_model("{'config': {" GLM ", 'num_nextn_predict_layers': 2}}");
@@ -54,9 +54,8 @@ START_TEST(test_components_are_left_out_unless_asked_for)
     ck_assert_uint_eq(qwen->n_not_counted, 1);
     rf_model_destroy(qwen);
 }
-END_TEST
 
-START_TEST(test_components_mtp_layers_lie_on_the_last_stage)
+TEST(test_components_mtp_layers_lie_on_the_last_stage)
 {
     struct rf_model *model = quoted_model("{'mtp': true, 'config': {" GLM
                                           ", 'num_nextn_predict_layers': 2, "
@@ -73,9 +72,8 @@ START_TEST(test_components_mtp_layers_lie_on_the_last_stage)
     ck_assert_uint_eq(model->n_not_counted, 0);
     rf_model_destroy(model);
 }
-END_TEST
 
-START_TEST(test_components_vision_tower_lies_on_the_first_stage)
+TEST(test_components_vision_tower_lies_on_the_first_stage)
 {
     static const char *const values[] = {"split", "replicate"};
     for (int i = 0; i < 2; i++) {
@@ -94,9 +92,8 @@ START_TEST(test_components_vision_tower_lies_on_the_first_stage)
         rf_model_destroy(model);
     }
 }
-END_TEST
 
-START_TEST(test_components_know_both_forms_of_experts)
+TEST(test_components_know_both_forms_of_experts)
 {
     struct rf_model *model = quoted_model(
         "{'mtp': true, 'config': {'model_type': 'qwen3_5_moe_text', " SIZES
@@ -114,10 +111,9 @@ START_TEST(test_components_know_both_forms_of_experts)
     ck_assert_int_eq(fused->parts[0].role, RF_ROLE_EXPERT_GATE);
     rf_model_destroy(model);
 }
-END_TEST
 
 /* A type whose tower no table describes: known by name from a checkpoint. */
-START_TEST(test_components_replicate_towers_by_name)
+TEST(test_components_replicate_towers_by_name)
 {
     struct rf_model *model = quoted_model(
         "{'vision': 'replicate', 'config': {'model_type': 'gemma3', "
@@ -135,9 +131,8 @@ START_TEST(test_components_replicate_towers_by_name)
     ck_assert_uint_eq(model->n_families, 3);
     rf_model_destroy(model);
 }
-END_TEST
 
-START_TEST(test_components_follow_rules_of_ones_own)
+TEST(test_components_follow_rules_of_ones_own)
 {
     struct rf_model *model = quoted_model(
         "{'mtp': true, 'vision': 'split', 'config': {'model_type': "
@@ -154,7 +149,6 @@ START_TEST(test_components_follow_rules_of_ones_own)
     ck_assert_uint_eq(named(model, "eye.lens")->shape[1], 4);
     rf_model_destroy(model);
 }
-END_TEST
 
 static const struct {
     const char *model, *says;
@@ -199,7 +193,7 @@ static const struct {
 };
 
 /* With a config as with tensors. */
-START_TEST(test_components_refuse_to_split_towers_without_rules)
+TEST(test_components_refuse_to_split_towers_without_rules)
 {
     static const char *const types[] = {"gemma3", "gemma4", "llama4",
                                         "mistral3"};
@@ -222,29 +216,9 @@ START_TEST(test_components_refuse_to_split_towers_without_rules)
         }
     }
 }
-END_TEST
 
-START_TEST(test_components_bad_input)
+LOOP_TEST(test_components_bad_input, RF_ARRAY_SIZE(bad))
 {
     const char *text = model_error("{%s}", bad[_i].model);
     assert_says(text, bad[_i].says);
-}
-END_TEST
-
-Suite *test_components_suite(void);
-Suite *test_components_suite(void)
-{
-    Suite *suite = suite_create("components");
-    TCase *tests = tcase_create("components");
-    tcase_add_test(tests, test_components_refuse_to_split_towers_without_rules);
-    tcase_add_test(tests, test_components_are_left_out_unless_asked_for);
-    tcase_add_test(tests, test_components_mtp_layers_lie_on_the_last_stage);
-    tcase_add_test(tests, test_components_vision_tower_lies_on_the_first_stage);
-    tcase_add_test(tests, test_components_know_both_forms_of_experts);
-    tcase_add_test(tests, test_components_replicate_towers_by_name);
-    tcase_add_test(tests, test_components_follow_rules_of_ones_own);
-    tcase_add_loop_test(tests, test_components_bad_input, 0,
-                        (int)RF_ARRAY_SIZE(bad));
-    suite_add_tcase(suite, tests);
-    return suite;
 }

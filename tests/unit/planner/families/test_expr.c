@@ -1,10 +1,10 @@
 /* Expressions: results, what is not evaluated, and what is refused where. */
-#include <check.h>
 #include <string.h>
 
 #include "common/mem.h"
 #include "planner/families/expr.h"
 #include "tests/lib/quoted.h"
+#include "tests/unit/unit.h"
 
 /* Names of the object in `context`; "unneeded" fails when it is needed. */
 static enum rf_status find(void *context, const char *name, bool needed,
@@ -77,7 +77,7 @@ static const struct {
     {"inner", -1, RF_VALUE_NULL}, /* see below: a name that starts with "in" */
 };
 
-START_TEST(test_expr_gives_the_value)
+LOOP_TEST(test_expr_gives_the_value, RF_ARRAY_SIZE(right))
 {
     json_t *context = names();
     const struct rf_expr_scope scope = {find, context};
@@ -93,9 +93,8 @@ START_TEST(test_expr_gives_the_value)
     }
     json_decref(context);
 }
-END_TEST
 
-START_TEST(test_expr_evaluates_only_what_it_needs)
+TEST(test_expr_evaluates_only_what_it_needs)
 {
     static const char *const texts[] = {
         "yes ? a : absent",
@@ -116,7 +115,6 @@ START_TEST(test_expr_evaluates_only_what_it_needs)
     }
     json_decref(context);
 }
-END_TEST
 
 static const struct {
     const char *text, *says;
@@ -161,7 +159,7 @@ static const struct {
     {"a == 7 == yes", "an operator or the end must stand here"},
 };
 
-START_TEST(test_expr_refuses_with_column_and_reason)
+LOOP_TEST(test_expr_refuses_with_column_and_reason, RF_ARRAY_SIZE(refused))
 {
     json_t *context = names();
     const struct rf_expr_scope scope = {find, context};
@@ -173,9 +171,8 @@ START_TEST(test_expr_refuses_with_column_and_reason)
     ck_assert_int_eq(value.number, 42);
     json_decref(context);
 }
-END_TEST
 
-START_TEST(test_expr_is_bounded)
+TEST(test_expr_is_bounded)
 {
     const struct rf_expr_scope scope = {find, NULL};
     static const char openers[] = "(-!";
@@ -192,20 +189,4 @@ START_TEST(test_expr_is_bounded)
                          RF_ERR_CONFIG);
         assert_says(err.text, "more than 1024 characters");
     }
-}
-END_TEST
-
-Suite *test_expr_suite(void);
-Suite *test_expr_suite(void)
-{
-    Suite *suite = suite_create("expr");
-    TCase *tests = tcase_create("expr");
-    tcase_add_loop_test(tests, test_expr_gives_the_value, 0,
-                        (int)RF_ARRAY_SIZE(right));
-    tcase_add_test(tests, test_expr_evaluates_only_what_it_needs);
-    tcase_add_loop_test(tests, test_expr_refuses_with_column_and_reason, 0,
-                        (int)RF_ARRAY_SIZE(refused));
-    tcase_add_test(tests, test_expr_is_bounded);
-    suite_add_tcase(suite, tests);
-    return suite;
 }

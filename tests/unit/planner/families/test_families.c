@@ -1,7 +1,6 @@
 /* Model types: names, shapes, layers and totals are those that Hugging Face
  * Transformers gives a checkpoint of the same config.json. The fixtures in
  * models/ come from scripts/check-models. */
-#include <check.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -11,6 +10,7 @@
 #include "planner/model/model.h"
 #include "tests/lib/planned.h"
 #include "tests/lib/quoted.h"
+#include "tests/unit/unit.h"
 
 #define CONFIGS 3 /* of each model type */
 #define MAX_LAYERS 128
@@ -249,7 +249,8 @@ static void take_all(const struct fixture *fixture)
 
 static const char *const parts[] = {"vision", "mtp"};
 
-START_TEST(test_families_with_parts_are_those_of_a_checkpoint)
+LOOP_TEST(test_families_with_parts_are_those_of_a_checkpoint,
+          RF_ARRAY_SIZE(parts))
 {
     unsigned found = 0;
     for (size_t t = 0; t < RF_ARRAY_SIZE(model_types); t++) {
@@ -264,9 +265,9 @@ START_TEST(test_families_with_parts_are_those_of_a_checkpoint)
     }
     ck_assert_uint_ge(found, 11); /* of these model types */
 }
-END_TEST
 
-START_TEST(test_families_are_those_of_a_checkpoint)
+LOOP_TEST(test_families_are_those_of_a_checkpoint,
+          RF_ARRAY_SIZE(model_types) * CONFIGS)
 {
     struct fixture fixture;
     open_fixture(&fixture, model_types[_i / CONFIGS], _i % CONFIGS + 1);
@@ -275,7 +276,6 @@ START_TEST(test_families_are_those_of_a_checkpoint)
     ck_assert_uint_eq(fixture.model->parameters, total(&fixture, "parameters"));
     close_fixture(&fixture);
 }
-END_TEST
 
 /* The first configuration of a family is its class's own but for these keys;
  * NULL: Transformers has no class of that model type. */
@@ -332,7 +332,8 @@ static void remove_each_key(const struct fixture *fixture, json_t *config,
     json_decref(whole);
 }
 
-START_TEST(test_families_take_the_default_of_a_key_that_is_left_out)
+LOOP_TEST(test_families_take_the_default_of_a_key_that_is_left_out,
+          RF_ARRAY_SIZE(model_types))
 {
     struct fixture fixture;
     json_t *config;
@@ -341,7 +342,6 @@ START_TEST(test_families_take_the_default_of_a_key_that_is_left_out)
     remove_each_key(&fixture, config, config);
     close_fixture(&fixture);
 }
-END_TEST
 
 /* Adds the tensors of a row to a manifest, in one layer, for all experts. */
 static void add_tensors(json_t *manifest, const struct row *row, uint32_t layer)
@@ -420,16 +420,17 @@ static void check_roles(const struct fixture *fixture, const char *part)
     json_decref(description);
 }
 
-START_TEST(test_families_of_a_checkpoint_have_the_same_roles)
+LOOP_TEST(test_families_of_a_checkpoint_have_the_same_roles,
+          RF_ARRAY_SIZE(model_types) * 2)
 {
     struct fixture fixture;
     open_fixture(&fixture, model_types[_i / 2], 2 + _i % 2);
     check_roles(&fixture, NULL);
     close_fixture(&fixture);
 }
-END_TEST
 
-START_TEST(test_families_of_a_checkpoint_have_the_same_parts)
+LOOP_TEST(test_families_of_a_checkpoint_have_the_same_parts,
+          RF_ARRAY_SIZE(model_types) * 2)
 {
     for (size_t i = 0; i < RF_ARRAY_SIZE(parts); i++) {
         struct fixture fixture;
@@ -439,10 +440,10 @@ START_TEST(test_families_of_a_checkpoint_have_the_same_parts)
         }
     }
 }
-END_TEST
 
 /* Tensors of parts that are not chosen are left out by name. */
-START_TEST(test_families_leave_parts_of_a_checkpoint_out)
+LOOP_TEST(test_families_leave_parts_of_a_checkpoint_out,
+          RF_ARRAY_SIZE(model_types))
 {
     for (size_t i = 0; i < RF_ARRAY_SIZE(parts); i++) {
         struct fixture fixture, without;
@@ -467,7 +468,6 @@ START_TEST(test_families_leave_parts_of_a_checkpoint_out)
         close_fixture(&fixture);
     }
 }
-END_TEST
 
 /* Meshes that cut layers, heads, rows and experts in every way. */
 static const char *const scenarios[] = {
@@ -485,7 +485,8 @@ static const char *const scenarios[] = {
     "'infer': {'tp': 2, 'dp': 2, 'ep': 4, 'layout': 'vllm'}}",
 };
 
-START_TEST(test_families_can_be_split)
+LOOP_TEST(test_families_can_be_split,
+          (RF_ARRAY_SIZE(model_types) - HYBRIDS) * 2)
 {
     const uint32_t slots = 8;
     struct fixture fixture;
@@ -509,7 +510,6 @@ START_TEST(test_families_can_be_split)
     json_decref(model);
     close_fixture(&fixture);
 }
-END_TEST
 
 /* What matters of the config.json of published checkpoints, some with fewer
  * layers, and how many parameters these or Transformers say they have: an older
@@ -599,7 +599,8 @@ static const struct {
      284334567511, 0},
 };
 
-START_TEST(test_families_of_published_configs_have_their_parameters)
+LOOP_TEST(test_families_of_published_configs_have_their_parameters,
+          RF_ARRAY_SIZE(published))
 {
     struct rf_model *model =
         quoted_model("{'config': {%s}}", published[_i].config);
@@ -612,9 +613,8 @@ START_TEST(test_families_of_published_configs_have_their_parameters)
         rf_model_destroy(model);
     }
 }
-END_TEST
 
-START_TEST(test_families_tie_embeddings_as_the_wrapper_says)
+TEST(test_families_tie_embeddings_as_the_wrapper_says)
 {
     struct rf_model *model = quoted_model(
         "{'config': {'model_type': 'qwen3_vl', 'tie_word_embeddings': true, "
@@ -622,9 +622,8 @@ START_TEST(test_families_tie_embeddings_as_the_wrapper_says)
     ck_assert(model->tied_embeddings);
     rf_model_destroy(model);
 }
-END_TEST
 
-START_TEST(test_families_say_which_towers_are_left_out)
+TEST(test_families_say_which_towers_are_left_out)
 {
     struct rf_model *model =
         quoted_model("{'config': {%s}}", published[1].config);
@@ -632,11 +631,10 @@ START_TEST(test_families_say_which_towers_are_left_out)
     ck_assert_str_eq(model->not_counted[0], "the vision tower");
     rf_model_destroy(model);
 }
-END_TEST
 
 /* Published checkpoints have keys and values, too, of layers that take those of
  * a layer before; engines and Transformers drop them. */
-START_TEST(test_families_leave_out_keys_and_values_that_no_layer_uses)
+TEST(test_families_leave_out_keys_and_values_that_no_layer_uses)
 {
     struct rf_model *model = quoted_model(
         "{'config': {'model_type': 'gemma4_text', 'num_hidden_layers': 2, "
@@ -657,7 +655,6 @@ START_TEST(test_families_leave_out_keys_and_values_that_no_layer_uses)
     ck_assert_uint_eq(model->n_not_counted, 3);
     rf_model_destroy(model);
 }
-END_TEST
 
 /* gpt-oss as it is published: experts in blocks of 32 numbers of four bits with
  * a scale each. */
@@ -669,7 +666,7 @@ static const struct {
     {24, 32, 20914757184, 13761264768},
 };
 
-START_TEST(test_families_count_values_of_packed_experts_and_all_bytes)
+LOOP_TEST(test_families_count_values_of_packed_experts_and_all_bytes, 2)
 {
     struct rf_model *model = quoted_model(
         "{'config': {'model_type': 'gpt_oss', 'hidden_size': 2880, "
@@ -682,38 +679,4 @@ START_TEST(test_families_count_values_of_packed_experts_and_all_bytes)
     ck_assert_uint_eq(model->bytes, packed[_i].bytes);
     ck_assert_uint_eq(model->n_not_counted, 0);
     rf_model_destroy(model);
-}
-END_TEST
-
-Suite *test_families_suite(void);
-Suite *test_families_suite(void)
-{
-    Suite *suite = suite_create("families");
-    TCase *tc = tcase_create("families");
-    tcase_add_loop_test(
-        tc, test_families_take_the_default_of_a_key_that_is_left_out, 0,
-        (int)RF_ARRAY_SIZE(model_types));
-    tcase_add_loop_test(tc, test_families_are_those_of_a_checkpoint, 0,
-                        (int)RF_ARRAY_SIZE(model_types) * CONFIGS);
-    tcase_add_loop_test(
-        tc, test_families_of_published_configs_have_their_parameters, 0,
-        (int)RF_ARRAY_SIZE(published));
-    tcase_add_loop_test(tc, test_families_of_a_checkpoint_have_the_same_roles,
-                        0, (int)RF_ARRAY_SIZE(model_types) * 2);
-    tcase_add_loop_test(tc, test_families_with_parts_are_those_of_a_checkpoint,
-                        0, (int)RF_ARRAY_SIZE(parts));
-    tcase_add_loop_test(tc, test_families_of_a_checkpoint_have_the_same_parts,
-                        0, (int)RF_ARRAY_SIZE(model_types) * 2);
-    tcase_add_loop_test(tc, test_families_leave_parts_of_a_checkpoint_out, 0,
-                        (int)RF_ARRAY_SIZE(model_types));
-    tcase_add_loop_test(tc, test_families_can_be_split, 0,
-                        (int)(RF_ARRAY_SIZE(model_types) - HYBRIDS) * 2);
-    tcase_add_test(tc, test_families_tie_embeddings_as_the_wrapper_says);
-    tcase_add_test(tc, test_families_say_which_towers_are_left_out);
-    tcase_add_test(tc,
-                   test_families_leave_out_keys_and_values_that_no_layer_uses);
-    tcase_add_loop_test(
-        tc, test_families_count_values_of_packed_experts_and_all_bytes, 0, 2);
-    suite_add_tcase(suite, tc);
-    return suite;
 }

@@ -1,5 +1,4 @@
 /* Tables of people's own: rules of a model, and what is wrong with some. */
-#include <check.h>
 #include <string.h>
 
 #include "planner/families/families.h"
@@ -7,6 +6,7 @@
 #include "planner/families/model_values.h"
 #include "planner/model/roles.h"
 #include "tests/lib/quoted.h"
+#include "tests/unit/unit.h"
 
 static const struct rf_family *family_named(const struct rf_model *model,
                                             const char *name)
@@ -25,7 +25,7 @@ static const struct rf_family *family_named(const struct rf_model *model,
     "'model_type': 'nobody_knows', 'hidden_size': 32, "                        \
     "'num_hidden_layers': 3, 'num_attention_heads': 4, 'vocab_size': 64"
 
-START_TEST(test_table_describes_a_model_nobody_knows)
+TEST(test_table_describes_a_model_nobody_knows)
 {
     struct rf_model *model = quoted_model(
         "{'config': {" TINY ", 'kinds': ['a', 'b', 'a']}, 'rules': {"
@@ -56,9 +56,8 @@ START_TEST(test_table_describes_a_model_nobody_knows)
     ck_assert_str_eq(model->model_type, "nobody_knows");
     rf_model_destroy(model);
 }
-END_TEST
 
-START_TEST(test_table_starts_from_another)
+TEST(test_table_starts_from_another)
 {
     struct rf_model *model = quoted_model(
         "{'config': {" TINY ", 'intermediate_size': 48}, 'rules': {"
@@ -85,9 +84,8 @@ START_TEST(test_table_starts_from_another)
     }
     rf_model_destroy(model);
 }
-END_TEST
 
-START_TEST(test_table_of_a_wrapped_model_reads_its_text_config)
+TEST(test_table_of_a_wrapped_model_reads_its_text_config)
 {
     struct rf_model *model = quoted_model(
         "{'config': {'model_type': 'wrapper', 'tie_word_embeddings': true, "
@@ -102,11 +100,10 @@ START_TEST(test_table_of_a_wrapped_model_reads_its_text_config)
     ck_assert_str_eq(model->name, "wrapper (num_layers 1)");
     rf_model_destroy(model);
 }
-END_TEST
 
 #define BF16 "'dtype': 'BF16', 'shape': "
 
-START_TEST(test_rules_say_what_tensors_of_a_manifest_are)
+TEST(test_rules_say_what_tensors_of_a_manifest_are)
 {
     struct rf_model *model = quoted_model(
         "{'manifest': {"
@@ -145,9 +142,8 @@ START_TEST(test_rules_say_what_tensors_of_a_manifest_are)
                      "2 tensors vision.* (left out by a rule)");
     rf_model_destroy(model);
 }
-END_TEST
 
-START_TEST(test_rules_follow_the_plan_of_a_config)
+TEST(test_rules_follow_the_plan_of_a_config)
 {
     struct rf_model *model = quoted_model(
         "{'manifest': {"
@@ -196,7 +192,6 @@ START_TEST(test_rules_follow_the_plan_of_a_config)
     ck_assert_uint_eq(model->n_experts, 4);
     rf_model_destroy(model);
 }
-END_TEST
 
 #define MTP                                                                    \
     "'rules': {'tensors': ["                                                   \
@@ -209,7 +204,7 @@ END_TEST
 
 /* The same from a config and from tensors: the decoder's two layers, and one
  * for prediction behind them. */
-START_TEST(test_rules_of_one_name_go_by_the_layer)
+LOOP_TEST(test_rules_of_one_name_go_by_the_layer, 2)
 {
     static const char *const texts[] = {
         "{" MTP "}",
@@ -228,7 +223,6 @@ START_TEST(test_rules_of_one_name_go_by_the_layer)
     ck_assert_int_eq(last->stage, RF_STAGE_LAST);
     rf_model_destroy(model);
 }
-END_TEST
 
 #define MANIFEST "'manifest': {'model.layers.0.a.weight': {" BF16 "[24, 8]}}"
 #define RULES(rules) "{" MANIFEST ", 'rules': [" rules "]}"
@@ -333,7 +327,7 @@ static const struct {
 };
 
 /* All at once; what is behind a wrong rule is no error because of that. */
-START_TEST(test_rules_that_are_wrong_are_told_together)
+TEST(test_rules_that_are_wrong_are_told_together)
 {
     const char *text = model_error(
         "%s", RULES("{'name': '*', 'role': 'columns'}, "
@@ -346,10 +340,9 @@ START_TEST(test_rules_that_are_wrong_are_told_together)
     assert_says(text, "\n  $.rules[4]: {L} stands twice");
     ck_assert_ptr_null(strstr(text, "$.rules[2]"));
 }
-END_TEST
 
 /* Each of them would be tried on each tensor. */
-START_TEST(test_rules_without_end_are_refused_at_once)
+TEST(test_rules_without_end_are_refused_at_once)
 {
     char many[2 * 4097 + 1], *entries = NULL;
     size_t size = 0;
@@ -372,13 +365,12 @@ START_TEST(test_rules_without_end_are_refused_at_once)
                 "are the most: * in a name stands for all layers");
     free(entries);
 }
-END_TEST
 
-START_TEST(test_rules_that_are_wrong_are_refused_with_the_place)
+LOOP_TEST(test_rules_that_are_wrong_are_refused_with_the_place,
+          RF_ARRAY_SIZE(refused))
 {
     assert_says(model_error("%s", refused[_i].text), refused[_i].says);
 }
-END_TEST
 
 /* Every model type has one table, whose rules and expressions are well formed.
  */
@@ -414,7 +406,7 @@ static void check_table(const char *type, bool all)
     rf_family_table_destroy(table);
 }
 
-START_TEST(test_built_in_tables_are_sound)
+TEST(test_built_in_tables_are_sound)
 {
     json_t *seen = json_object();
     for (const struct rf_family_file *file = rf_family_files;
@@ -442,26 +434,4 @@ START_TEST(test_built_in_tables_are_sound)
     }
     ck_assert_uint_ge(json_object_size(seen), 7);
     json_decref(seen);
-}
-END_TEST
-
-Suite *test_family_table_suite(void);
-Suite *test_family_table_suite(void)
-{
-    Suite *suite = suite_create("family_table");
-    TCase *tests = tcase_create("family_table");
-    tcase_add_test(tests, test_built_in_tables_are_sound);
-    tcase_add_test(tests, test_table_describes_a_model_nobody_knows);
-    tcase_add_test(tests, test_table_starts_from_another);
-    tcase_add_test(tests, test_table_of_a_wrapped_model_reads_its_text_config);
-    tcase_add_test(tests, test_rules_say_what_tensors_of_a_manifest_are);
-    tcase_add_test(tests, test_rules_follow_the_plan_of_a_config);
-    tcase_add_loop_test(tests, test_rules_of_one_name_go_by_the_layer, 0, 2);
-    tcase_add_test(tests, test_rules_that_are_wrong_are_told_together);
-    tcase_add_test(tests, test_rules_without_end_are_refused_at_once);
-    tcase_add_loop_test(tests,
-                        test_rules_that_are_wrong_are_refused_with_the_place, 0,
-                        (int)RF_ARRAY_SIZE(refused));
-    suite_add_tcase(suite, tests);
-    return suite;
 }

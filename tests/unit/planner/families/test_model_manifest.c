@@ -1,10 +1,10 @@
 /* Manifests: families and roles from names, heads, places, bad input. */
-#include <check.h>
 #include <string.h>
 
 #include "planner/families/model_read.h"
 #include "planner/model/model.h"
 #include "tests/lib/quoted.h"
+#include "tests/unit/unit.h"
 
 static const struct rf_family *family_named(const struct rf_model *model,
                                             const char *name)
@@ -44,7 +44,7 @@ static json_t *manifest_of(const struct rf_model *model)
     return manifest;
 }
 
-START_TEST(test_manifest_of_a_model_gives_the_model_back)
+LOOP_TEST(test_manifest_of_a_model_gives_the_model_back, 4)
 {
     static const char *const files[] = {"kimi-k2", "mixtral-8x7b", "qwen2.5-7b",
                                         "deepseek-v3"};
@@ -84,11 +84,10 @@ START_TEST(test_manifest_of_a_model_gives_the_model_back)
     rf_model_destroy(again);
     rf_model_destroy(model);
 }
-END_TEST
 
 #define F32 "'dtype': 'F32', 'shape': "
 
-START_TEST(test_manifest_shapes_and_dtypes_set_families_apart)
+TEST(test_manifest_shapes_and_dtypes_set_families_apart)
 {
     struct rf_model *model = quoted_model(
         "{'manifest': {"
@@ -124,9 +123,8 @@ START_TEST(test_manifest_shapes_and_dtypes_set_families_apart)
     ck_assert_ptr_null(family_named(model, "model.layers.007.w")->layers);
     rf_model_destroy(model);
 }
-END_TEST
 
-START_TEST(test_manifest_experts_with_gaps_are_families_of_their_own)
+TEST(test_manifest_experts_with_gaps_are_families_of_their_own)
 {
     struct rf_model *model = quoted_model(
         "{'manifest': {"
@@ -160,9 +158,8 @@ START_TEST(test_manifest_experts_with_gaps_are_families_of_their_own)
     ck_assert_uint_eq(model->n_families, 4);
     rf_model_destroy(model);
 }
-END_TEST
 
-START_TEST(test_manifest_config_leaves_out_what_is_beside_the_model)
+TEST(test_manifest_config_leaves_out_what_is_beside_the_model)
 {
     struct rf_model *model = quoted_model(
         "{'manifest': {"
@@ -194,9 +191,8 @@ START_TEST(test_manifest_config_leaves_out_what_is_beside_the_model)
     ck_assert_uint_eq(model->n_not_counted, 1);
     rf_model_destroy(model);
 }
-END_TEST
 
-START_TEST(test_manifest_places_of_a_checkpoint_are_kept)
+TEST(test_manifest_places_of_a_checkpoint_are_kept)
 {
     struct rf_model *model = quoted_model(
         "{'folder': '/data', 'manifest': {"
@@ -210,13 +206,12 @@ START_TEST(test_manifest_places_of_a_checkpoint_are_kept)
     ck_assert_int_eq(json_integer_value(json_object_get(place, "offset")), 88);
     rf_model_destroy(model);
 }
-END_TEST
 
 #define ATTENTION                                                              \
     "'manifest': {'model.layers.0.self_attn.q_proj.weight': {" F32             \
     "[32, 8]}, 'model.layers.0.self_attn.k_proj.weight': {" F32 "[16, 8]}}"
 
-START_TEST(test_manifest_heads_are_checked_and_their_size_derived)
+TEST(test_manifest_heads_are_checked_and_their_size_derived)
 {
     struct rf_model *model =
         quoted_model("{" ATTENTION ", 'num_attention_heads': 8, "
@@ -237,9 +232,8 @@ START_TEST(test_manifest_heads_are_checked_and_their_size_derived)
                             "'num_key_value_heads': 4, 'head_dim': 2}"),
                 "of 4 heads of size 2");
 }
-END_TEST
 
-START_TEST(test_manifest_without_heads_is_no_error)
+TEST(test_manifest_without_heads_is_no_error)
 {
     json_t *value = quoted_json("{'manifest': {'a': {" F32 "[4]}}}");
     struct rf_jnode node = rf_jnode_root(value, "test");
@@ -251,9 +245,8 @@ START_TEST(test_manifest_without_heads_is_no_error)
     rf_model_destroy(model);
     json_decref(value);
 }
-END_TEST
 
-START_TEST(test_manifest_names_all_shapes_that_do_not_fit_the_heads)
+TEST(test_manifest_names_all_shapes_that_do_not_fit_the_heads)
 {
     const char *text = model_error("{" ATTENTION ", 'num_attention_heads': 8, "
                                    "'num_key_value_heads': 4, 'head_dim': 2}");
@@ -262,7 +255,6 @@ START_TEST(test_manifest_names_all_shapes_that_do_not_fit_the_heads)
     assert_says(text, "q_proj.weight: its 32 rows are not those of 8 heads of "
                       "size 2");
 }
-END_TEST
 
 static const struct {
     const char *text, *says;
@@ -295,11 +287,10 @@ static const struct {
      "2^63 bytes"},
 };
 
-START_TEST(test_manifest_refuses_bad_input_with_the_rule)
+LOOP_TEST(test_manifest_refuses_bad_input_with_the_rule, RF_ARRAY_SIZE(refused))
 {
     assert_says(model_error("%s", refused[_i].text), refused[_i].says);
 }
-END_TEST
 
 /* Names of one layer's tensor as engines and trainers spell them, and what the
  * model says of it. */
@@ -339,7 +330,8 @@ static const struct {
 };
 
 /* The towers are left out under the same spelling. */
-START_TEST(test_manifest_of_a_wrapper_may_be_spelled_otherwise)
+LOOP_TEST(test_manifest_of_a_wrapper_may_be_spelled_otherwise,
+          RF_ARRAY_SIZE(spellings))
 {
     const char *name = spellings[_i].name;
     struct rf_model *model = quoted_model(
@@ -354,9 +346,8 @@ START_TEST(test_manifest_of_a_wrapper_may_be_spelled_otherwise)
     ck_assert_pstr_eq(model->spelling, spellings[_i].spelling);
     rf_model_destroy(model);
 }
-END_TEST
 
-START_TEST(test_manifest_of_a_wrapper_has_its_tower_under_the_same_spelling)
+TEST(test_manifest_of_a_wrapper_has_its_tower_under_the_same_spelling)
 {
     struct rf_model *model = quoted_model(
         "{'config': {'model_type': 'gemma3', 'text_config': {"
@@ -369,10 +360,9 @@ START_TEST(test_manifest_of_a_wrapper_has_its_tower_under_the_same_spelling)
     assert_says(model->not_counted[0], "model.vision_tower.*");
     rf_model_destroy(model);
 }
-END_TEST
 
 /* A checkpoint may name modules in either spelling. */
-START_TEST(test_manifest_finds_modules_in_the_other_spelling)
+LOOP_TEST(test_manifest_finds_modules_in_the_other_spelling, 2)
 {
     static const char *const modules[] = {
         "model.language_model.layers.0.self_attn",
@@ -387,7 +377,6 @@ START_TEST(test_manifest_finds_modules_in_the_other_spelling)
     ck_assert(model->families[0].left_as_it_is[0]);
     rf_model_destroy(model);
 }
-END_TEST
 
 #define TIED(tied, head)                                                       \
     "{'config': {'model_type': 'qwen3', 'num_attention_heads': 2, "            \
@@ -398,7 +387,7 @@ END_TEST
     "{'shape': [8], 'dtype': 'BF16'}}}"
 #define HEAD "{'shape': [16, 8], 'dtype': 'BF16'}"
 
-START_TEST(test_manifest_leaves_out_a_head_that_is_the_embedding)
+TEST(test_manifest_leaves_out_a_head_that_is_the_embedding)
 {
     struct rf_model *model = quoted_model(TIED("true", HEAD));
     ck_assert_uint_eq(model->n_tensors, 2);
@@ -413,9 +402,8 @@ START_TEST(test_manifest_leaves_out_a_head_that_is_the_embedding)
     ck_assert(!model->tied_embeddings);
     rf_model_destroy(model);
 }
-END_TEST
 
-START_TEST(test_manifest_of_a_checkpoint_names_the_twin_of_the_embedding)
+TEST(test_manifest_of_a_checkpoint_names_the_twin_of_the_embedding)
 {
     static const char embed[] = "model.embed_tokens.weight";
     struct rf_model *model = quoted_model(
@@ -431,9 +419,8 @@ START_TEST(test_manifest_of_a_checkpoint_names_the_twin_of_the_embedding)
                      "lm_head.weight");
     rf_model_destroy(model);
 }
-END_TEST
 
-START_TEST(test_manifest_refuses_a_tied_head_that_is_not_the_embedding)
+TEST(test_manifest_refuses_a_tied_head_that_is_not_the_embedding)
 {
     assert_says(
         model_error(TIED("true", "{'shape': [17, 8], 'dtype': 'BF16'}")),
@@ -441,43 +428,4 @@ START_TEST(test_manifest_refuses_a_tied_head_that_is_not_the_embedding)
         "[16, 8], though \"tie_word_embeddings\"");
     assert_says(model_error(TIED("true", "{'shape': [16, 8], 'dtype': 'F32'}")),
                 "is F32 [16, 8]");
-}
-END_TEST
-
-Suite *test_model_manifest_suite(void);
-Suite *test_model_manifest_suite(void)
-{
-    Suite *suite = suite_create("model_manifest");
-    TCase *tests = tcase_create("model_manifest");
-    tcase_add_loop_test(tests,
-                        test_manifest_of_a_wrapper_may_be_spelled_otherwise, 0,
-                        (int)(sizeof(spellings) / sizeof(spellings[0])));
-    tcase_add_test(
-        tests,
-        test_manifest_of_a_wrapper_has_its_tower_under_the_same_spelling);
-    tcase_add_loop_test(
-        tests, test_manifest_finds_modules_in_the_other_spelling, 0, 2);
-    tcase_add_test(tests,
-                   test_manifest_leaves_out_a_head_that_is_the_embedding);
-    tcase_add_test(
-        tests, test_manifest_of_a_checkpoint_names_the_twin_of_the_embedding);
-    tcase_add_test(tests,
-                   test_manifest_refuses_a_tied_head_that_is_not_the_embedding);
-    tcase_add_loop_test(tests, test_manifest_of_a_model_gives_the_model_back, 0,
-                        4);
-    tcase_add_test(tests, test_manifest_shapes_and_dtypes_set_families_apart);
-    tcase_add_test(tests,
-                   test_manifest_experts_with_gaps_are_families_of_their_own);
-    tcase_add_test(tests,
-                   test_manifest_config_leaves_out_what_is_beside_the_model);
-    tcase_add_test(tests, test_manifest_places_of_a_checkpoint_are_kept);
-    tcase_add_test(tests,
-                   test_manifest_heads_are_checked_and_their_size_derived);
-    tcase_add_test(tests, test_manifest_without_heads_is_no_error);
-    tcase_add_test(tests,
-                   test_manifest_names_all_shapes_that_do_not_fit_the_heads);
-    tcase_add_loop_test(tests, test_manifest_refuses_bad_input_with_the_rule, 0,
-                        (int)RF_ARRAY_SIZE(refused));
-    suite_add_tcase(suite, tests);
-    return suite;
 }

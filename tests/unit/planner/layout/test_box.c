@@ -1,11 +1,11 @@
 /* Boxes: ranges, overlaps, disjointness, cutting. */
-#include <check.h>
 #include <stdlib.h>
 
 #include "common/mem.h"
 #include "common/pattern.h"
 #include "planner/layout/box.h"
 #include "tests/lib/places.h"
+#include "tests/unit/unit.h"
 
 static struct rf_box box_of(const uint64_t *start, const uint64_t *extent,
                             uint32_t n)
@@ -18,7 +18,7 @@ static struct rf_box box_of(const uint64_t *start, const uint64_t *extent,
     return box;
 }
 
-START_TEST(test_box_range_covers_exactly_its_elements_in_order)
+TEST(test_box_range_covers_exactly_its_elements_in_order)
 {
     const uint64_t start[] = {2, 0, 5}, extent[] = {2, 3, 4};
     struct rf_box whole = box_of(start, extent, 3);
@@ -44,9 +44,8 @@ START_TEST(test_box_range_covers_exactly_its_elements_in_order)
         }
     }
 }
-END_TEST
 
-START_TEST(test_box_range_of_everything_is_one_box)
+TEST(test_box_range_of_everything_is_one_box)
 {
     const uint64_t start[RF_BOX_DIMS] = {1, 2, 3, 4, 5, 6, 7};
     const uint64_t extent[RF_BOX_DIMS] = {3, 1, 4, 1, 5, 9, 2};
@@ -55,9 +54,8 @@ START_TEST(test_box_range_of_everything_is_one_box)
                       1);
     ck_assert_int_eq(rf_box_compare(&whole, &part[0]), 0);
 }
-END_TEST
 
-START_TEST(test_box_intersection_of_neighbours_is_empty)
+TEST(test_box_intersection_of_neighbours_is_empty)
 {
     const uint64_t a0[] = {0, 0}, b0[] = {4, 0}, c0[] = {3, 1}, e[] = {4, 4};
     struct rf_box a = box_of(a0, e, 2), b = box_of(b0, e, 2);
@@ -69,9 +67,8 @@ START_TEST(test_box_intersection_of_neighbours_is_empty)
     ck_assert(rf_box_contains(&a, &both) && rf_box_contains(&c, &both));
     ck_assert(!rf_box_contains(&a, &c));
 }
-END_TEST
 
-START_TEST(test_boxes_disjoint_agrees_with_comparing_pairs)
+TEST(test_boxes_disjoint_agrees_with_comparing_pairs)
 {
     uint64_t seed = 99;
     int overlapping = 0;
@@ -96,9 +93,8 @@ START_TEST(test_boxes_disjoint_agrees_with_comparing_pairs)
     ck_assert_int_gt(overlapping, 100);
     ck_assert_int_lt(overlapping, 1900);
 }
-END_TEST
 
-START_TEST(test_boxes_that_no_straight_cut_parts_are_disjoint)
+TEST(test_boxes_that_no_straight_cut_parts_are_disjoint)
 {
     /* A pinwheel: four bars around a centre. */
     const uint64_t start[][2] = {{0, 0}, {0, 2}, {2, 1}, {1, 0}, {1, 1}};
@@ -111,7 +107,6 @@ START_TEST(test_boxes_that_no_straight_cut_parts_are_disjoint)
     boxes[5] = boxes[4];
     ck_assert(!rf_boxes_disjoint(boxes, 6));
 }
-END_TEST
 
 static struct rf_box random_box(uint64_t *state)
 {
@@ -124,7 +119,7 @@ static struct rf_box random_box(uint64_t *state)
     return box;
 }
 
-START_TEST(test_box_parts_and_chunks_make_up_the_box)
+LOOP_TEST(test_box_parts_and_chunks_make_up_the_box, 4)
 {
     uint64_t state = (uint64_t)_i << 32;
     for (unsigned i = 0; i < 50; i++) {
@@ -154,9 +149,8 @@ START_TEST(test_box_parts_and_chunks_make_up_the_box)
         ck_assert(rf_boxes_disjoint(parts, split.parts));
     }
 }
-END_TEST
 
-START_TEST(test_box_split_prefers_even_outer_dimensions)
+TEST(test_box_split_prefers_even_outer_dimensions)
 {
     struct rf_box box = {.extent = {28, 1, 1024, 3072, 1, 1, 1}};
     struct rf_split split = rf_box_split(&box, 4);
@@ -167,21 +161,4 @@ START_TEST(test_box_split_prefers_even_outer_dimensions)
     ck_assert_uint_eq(split.parts, 3);
     box = (struct rf_box){.extent = {1, 1, 1, 1, 1, 1, 1}};
     ck_assert_uint_eq(rf_box_split(&box, 5).parts, 1);
-}
-END_TEST
-
-Suite *test_box_suite(void);
-Suite *test_box_suite(void)
-{
-    Suite *suite = suite_create("box");
-    TCase *tests = tcase_create("box");
-    tcase_add_test(tests, test_box_range_covers_exactly_its_elements_in_order);
-    tcase_add_test(tests, test_box_range_of_everything_is_one_box);
-    tcase_add_test(tests, test_box_intersection_of_neighbours_is_empty);
-    tcase_add_test(tests, test_boxes_disjoint_agrees_with_comparing_pairs);
-    tcase_add_test(tests, test_boxes_that_no_straight_cut_parts_are_disjoint);
-    tcase_add_loop_test(tests, test_box_parts_and_chunks_make_up_the_box, 0, 4);
-    tcase_add_test(tests, test_box_split_prefers_even_outer_dimensions);
-    suite_add_tcase(suite, tests);
-    return suite;
 }

@@ -1,11 +1,11 @@
 /* Layouts by known addresses, and what makes one impossible. */
-#include <check.h>
 #include <string.h>
 
 #include "planner/layout/layout.h"
 #include "planner/layout/layout_rules.h"
 #include "planner/layout/mesh_rules.h"
 #include "tests/lib/quoted.h"
+#include "tests/unit/unit.h"
 
 struct made {
     struct rf_model *model;
@@ -80,7 +80,7 @@ static uint64_t within(const struct made *m, uint32_t index,
     "'num_attention_heads': 8, 'vocab_size': 128, 'num_experts': 8, "          \
     "'moe_ffn_hidden_size': 4, 'swiglu': true}}"
 
-START_TEST(test_layout_megatron_interleaves_query_groups)
+TEST(test_layout_megatron_interleaves_query_groups)
 {
     struct made m = make(DENSE, "'tp': 2");
     /* Rank 1 has groups 2 and 3, each [4 q, 2 k, 2 v] rows of 8 · 2 bytes. */
@@ -103,9 +103,8 @@ START_TEST(test_layout_megatron_interleaves_query_groups)
     ck_assert_uint_eq(q->stride[RF_DIM_LAYER], 256);
     dispose(&m);
 }
-END_TEST
 
-START_TEST(test_layout_megatron_pads_the_vocabulary)
+TEST(test_layout_megatron_pads_the_vocabulary)
 {
     struct made m = make(DENSE, "'tp': 2");
     /* 130 rows become 256, 128 a rank. */
@@ -117,7 +116,6 @@ START_TEST(test_layout_megatron_pads_the_vocabulary)
     ck_assert_uint_eq(param_of(&m, 1, second)->bytes, 128 * 8 * 2);
     dispose(&m);
 }
-END_TEST
 
 /* Rows that each of two ranks has memory for, of 151,936. */
 static const struct {
@@ -131,7 +129,7 @@ static const struct {
     {"'tp': 2, 'make_vocab_size_divisible_by': 1280", 76800},
 };
 
-START_TEST(test_layout_megatron_pads_as_it_is_told)
+LOOP_TEST(test_layout_megatron_pads_as_it_is_told, RF_ARRAY_SIZE(paddings))
 {
     struct made m = make("{'megatron': {'num_layers': 1, 'hidden_size': 8, "
                          "'num_attention_heads': 2, 'vocab_size': 151936}}",
@@ -141,18 +139,16 @@ START_TEST(test_layout_megatron_pads_as_it_is_told)
     ck_assert_uint_eq(rows->box.start[RF_DIM_TENSOR], paddings[_i].rows);
     dispose(&m);
 }
-END_TEST
 
-START_TEST(test_layout_megatron_last_stage_copies_tied_embeddings)
+TEST(test_layout_megatron_last_stage_copies_tied_embeddings)
 {
     struct made m = make(DENSE, "'pp': 2");
     const struct rf_piece *copy = piece_of(&m, 1, "embed_tokens.weight", 0);
     ck_assert_uint_eq(copy->box.extent[RF_DIM_TENSOR], 130);
     dispose(&m);
 }
-END_TEST
 
-START_TEST(test_layout_interleaved_stages_have_a_piece_a_chunk)
+TEST(test_layout_interleaved_stages_have_a_piece_a_chunk)
 {
     struct made m = make(DENSE, "'pp': 2, 'vpp': 2");
     const struct rf_piece *a = piece_of(&m, 1, "down_proj.weight", 0);
@@ -163,9 +159,8 @@ START_TEST(test_layout_interleaved_stages_have_a_piece_a_chunk)
     ck_assert_uint_eq(a->param, b->param);
     dispose(&m);
 }
-END_TEST
 
-START_TEST(test_layout_experts_are_one_piece)
+TEST(test_layout_experts_are_one_piece)
 {
     struct made m = make(SPARSE, "'tp': 2, 'ep': 2, 'etp': 1");
     const struct rf_piece *gate =
@@ -180,9 +175,8 @@ START_TEST(test_layout_experts_are_one_piece)
     ck_assert_uint_eq(gate->stride[RF_DIM_LAYER], 4 * 256);
     dispose(&m);
 }
-END_TEST
 
-START_TEST(test_layout_vllm_joins_experts_without_gaps)
+TEST(test_layout_vllm_joins_experts_without_gaps)
 {
     struct made m = make(SPARSE, "'tp': 2, 'ep': 2, 'layout': 'vllm'");
     const struct rf_piece *gate =
@@ -193,9 +187,8 @@ START_TEST(test_layout_vllm_joins_experts_without_gaps)
     ck_assert_uint_eq(param_of(&m, 0, gate)->bytes, 4 * 8 * 16);
     dispose(&m);
 }
-END_TEST
 
-START_TEST(test_layout_vllm_repeats_key_value_heads)
+TEST(test_layout_vllm_repeats_key_value_heads)
 {
     struct made m = make(DENSE, "'tp': 8, 'layout': 'vllm'");
     for (uint32_t rank = 0; rank < 8; rank++) {
@@ -205,10 +198,9 @@ START_TEST(test_layout_vllm_repeats_key_value_heads)
     }
     dispose(&m);
 }
-END_TEST
 
 /* The 90 blocks of gpt-oss over eight ranks: seven of 12 and one of 6. */
-START_TEST(test_layout_vllm_deals_packed_blocks)
+TEST(test_layout_vllm_deals_packed_blocks)
 {
     struct made m = make(
         "{'config': {'model_type': 'gpt_oss', 'num_hidden_layers': 1, "
@@ -232,7 +224,6 @@ START_TEST(test_layout_vllm_deals_packed_blocks)
     }
     dispose(&m);
 }
-END_TEST
 
 #define BESIDE                                                                 \
     "{'config': {'model_type': 'x', 'num_hidden_layers': 2}, 'rules': "        \
@@ -241,7 +232,7 @@ END_TEST
     "'shape': [8, 4], 'layers': [0, 2]}, {'name': 'tower.{L}.w', "             \
     "'role': 'row', 'shape': [8, 4], 'layers': [0, 3], 'stage': 'first'}]}}"
 
-START_TEST(test_layout_layers_beside_the_decoder_lie_on_their_stage)
+TEST(test_layout_layers_beside_the_decoder_lie_on_their_stage)
 {
     struct made m = make(BESIDE, "'tp': 2, 'pp': 2");
     const struct rf_piece *mtp = piece_of(&m, 2, "mtp.{L}.w", 0);
@@ -256,9 +247,8 @@ START_TEST(test_layout_layers_beside_the_decoder_lie_on_their_stage)
     }
     dispose(&m);
 }
-END_TEST
 
-START_TEST(test_layout_fsdp1_layers_beside_the_decoder_are_units)
+TEST(test_layout_fsdp1_layers_beside_the_decoder_are_units)
 {
     struct made m = make(BESIDE, "'dp': 2, 'layout': 'fsdp1'");
     ck_assert_uint_eq(layout_of(&m, 1)->n_params, 3);
@@ -270,9 +260,8 @@ START_TEST(test_layout_fsdp1_layers_beside_the_decoder_are_units)
     ck_assert_uint_eq(layout_of(&m, 1)->params[2].n_instances, 3);
     dispose(&m);
 }
-END_TEST
 
-START_TEST(test_layout_fsdp_last_chunks_are_short_or_empty)
+TEST(test_layout_fsdp_last_chunks_are_short_or_empty)
 {
     struct made m = make("{'manifest': {'x': {'shape': [10, 3], 'dtype': "
                          "'F32'}}}",
@@ -284,9 +273,8 @@ START_TEST(test_layout_fsdp_last_chunks_are_short_or_empty)
     ck_assert_uint_eq(layout_of(&m, 5)->arena_bytes, 0);
     dispose(&m);
 }
-END_TEST
 
-START_TEST(test_layout_fsdp1_cuts_inside_rows)
+TEST(test_layout_fsdp1_cuts_inside_rows)
 {
     struct made m = make("{'manifest': {'x': {'shape': [4, 5], 'dtype': "
                          "'F32'}}}",
@@ -304,9 +292,8 @@ START_TEST(test_layout_fsdp1_cuts_inside_rows)
     ck_assert_uint_eq(param_of(&m, 2, piece_of(&m, 2, "x", 0))->bytes, 28);
     dispose(&m);
 }
-END_TEST
 
-START_TEST(test_layout_zero3_cuts_each_tensor)
+TEST(test_layout_zero3_cuts_each_tensor)
 {
     struct made m = make("{'manifest': {'x': {'shape': [4, 5], 'dtype': "
                          "'F32'}, 'y': {'shape': [2], 'dtype': 'F32'}}}",
@@ -323,9 +310,8 @@ START_TEST(test_layout_zero3_cuts_each_tensor)
     ck_assert_uint_eq(m.layouts.of_index[1], m.layouts.of_index[4]);
     dispose(&m);
 }
-END_TEST
 
-START_TEST(test_layout_replicas_share)
+TEST(test_layout_replicas_share)
 {
     struct made m = make(SPARSE, "'tp': 2, 'dp': 4, 'ep': 2, 'etp': 2");
     ck_assert_uint_eq(m.layouts.n_indices, 8);
@@ -333,9 +319,8 @@ START_TEST(test_layout_replicas_share)
     ck_assert_uint_eq(m.layouts.of_index[0], m.layouts.of_index[4]);
     dispose(&m);
 }
-END_TEST
 
-START_TEST(test_layout_stages_say_which_rule_they_break)
+TEST(test_layout_stages_say_which_rule_they_break)
 {
     const struct rf_layout_ops *ops = rf_layout_ops_of(RF_LAYOUT_MEGATRON);
     struct rf_side_spec side = {.pp = 3, .vpp = 1};
@@ -352,7 +337,6 @@ START_TEST(test_layout_stages_say_which_rule_they_break)
     ck_assert_int_eq(rf_stage_starts(ops, &side, 6, NULL, &err), RF_ERR_CONFIG);
     assert_says(err.text, "vpp");
 }
-END_TEST
 
 /* Layers of the virtual stages, in their order. */
 static const struct {
@@ -385,7 +369,8 @@ static const struct {
     {RF_LAYOUT_MEGATRON, 9, 2, 2, {3, 4, 2, 0}, {3, 4, 2, 0}},
 };
 
-START_TEST(test_layout_stages_of_layers_that_they_do_not_divide)
+LOOP_TEST(test_layout_stages_of_layers_that_they_do_not_divide,
+          RF_ARRAY_SIZE(stages))
 {
     uint32_t listed[8], starts[17], n = 0;
     struct rf_side_spec side = {.pp = stages[_i].pp, .vpp = stages[_i].vpp};
@@ -407,7 +392,6 @@ START_TEST(test_layout_stages_of_layers_that_they_do_not_divide)
         ck_assert_uint_eq(run.count, stages[_i].want[i]);
     }
 }
-END_TEST
 
 /* What rf_layouts_build says of a world that nobody checked. */
 static const char *layout_error(const char *model_text, const char *good,
@@ -441,7 +425,7 @@ static void one_word(struct rf_side_spec *side)
     side->n_spec = 1;
 }
 
-START_TEST(test_layout_refuses_what_does_not_divide)
+TEST(test_layout_refuses_what_does_not_divide)
 {
     assert_says(layout_error(DENSE, "'tp': 2", tp_three), "tp 3");
     assert_says(layout_error(DENSE, "'tp': 2, 'layout': 'hf'", tp_three),
@@ -453,9 +437,8 @@ START_TEST(test_layout_refuses_what_does_not_divide)
                              one_word),
                 "2 dimensions");
 }
-END_TEST
 
-START_TEST(test_layout_refuses_empty_shards_of_a_spec)
+TEST(test_layout_refuses_empty_shards_of_a_spec)
 {
     struct rf_err err = {0};
     struct rf_model *model = quoted_model("{'tensor': {'shape': [5, 4]}}");
@@ -476,9 +459,8 @@ START_TEST(test_layout_refuses_empty_shards_of_a_spec)
     rf_spec_destroy(spec);
     rf_model_destroy(model);
 }
-END_TEST
 
-START_TEST(test_layout_refuses_a_flat_unit_of_mixed_sizes)
+TEST(test_layout_refuses_a_flat_unit_of_mixed_sizes)
 {
     struct rf_err err = {0};
     struct rf_model *model =
@@ -503,9 +485,8 @@ START_TEST(test_layout_refuses_a_flat_unit_of_mixed_sizes)
     rf_spec_destroy(spec);
     rf_model_destroy(model);
 }
-END_TEST
 
-START_TEST(test_layout_refuses_arenas_beyond_63_bits)
+TEST(test_layout_refuses_arenas_beyond_63_bits)
 {
     struct rf_err err = {0};
     /* 2^61 bytes as they are, 2^64 as eight-byte elements. */
@@ -525,41 +506,4 @@ START_TEST(test_layout_refuses_arenas_beyond_63_bits)
     rf_world_destroy(world);
     rf_spec_destroy(spec);
     rf_model_destroy(model);
-}
-END_TEST
-
-Suite *test_layout_suite(void);
-Suite *test_layout_suite(void)
-{
-    Suite *suite = suite_create("layout");
-    TCase *tests = tcase_create("layout");
-    tcase_add_test(tests, test_layout_megatron_interleaves_query_groups);
-    tcase_add_test(tests, test_layout_megatron_pads_the_vocabulary);
-    tcase_add_loop_test(tests, test_layout_megatron_pads_as_it_is_told, 0,
-                        RF_ARRAY_SIZE(paddings));
-    tcase_add_test(tests,
-                   test_layout_megatron_last_stage_copies_tied_embeddings);
-    tcase_add_test(tests, test_layout_interleaved_stages_have_a_piece_a_chunk);
-    tcase_add_test(tests, test_layout_experts_are_one_piece);
-    tcase_add_test(tests, test_layout_vllm_joins_experts_without_gaps);
-    tcase_add_test(tests, test_layout_vllm_deals_packed_blocks);
-    tcase_add_test(tests, test_layout_vllm_repeats_key_value_heads);
-    tcase_add_test(tests,
-                   test_layout_layers_beside_the_decoder_lie_on_their_stage);
-    tcase_add_test(tests,
-                   test_layout_fsdp1_layers_beside_the_decoder_are_units);
-    tcase_add_test(tests, test_layout_fsdp_last_chunks_are_short_or_empty);
-    tcase_add_test(tests, test_layout_fsdp1_cuts_inside_rows);
-    tcase_add_test(tests, test_layout_zero3_cuts_each_tensor);
-    tcase_add_test(tests, test_layout_replicas_share);
-    tcase_add_test(tests, test_layout_stages_say_which_rule_they_break);
-    tcase_add_loop_test(tests,
-                        test_layout_stages_of_layers_that_they_do_not_divide, 0,
-                        RF_ARRAY_SIZE(stages));
-    tcase_add_test(tests, test_layout_refuses_what_does_not_divide);
-    tcase_add_test(tests, test_layout_refuses_empty_shards_of_a_spec);
-    tcase_add_test(tests, test_layout_refuses_a_flat_unit_of_mixed_sizes);
-    tcase_add_test(tests, test_layout_refuses_arenas_beyond_63_bits);
-    suite_add_tcase(suite, tests);
-    return suite;
 }

@@ -1,5 +1,4 @@
 /* Which meshes a model allows, and the suggestions when it does not. */
-#include <check.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -7,6 +6,7 @@
 #include "planner/layout/mesh_rules.h"
 #include "planner/scenario/world.h"
 #include "tests/lib/quoted.h"
+#include "tests/unit/unit.h"
 
 /* What is said about a scenario; empty when it is possible. */
 static const char *verdict(struct rf_model *model, const char *fmt, ...)
@@ -203,7 +203,7 @@ static void check_verdict(const char *said, const char *want)
     }
 }
 
-START_TEST(test_world_rules_of_sglang)
+LOOP_TEST(test_world_rules_of_sglang, RF_ARRAY_SIZE(sglang))
 {
     const char *infer =
         sglang[_i].infer != NULL ? sglang[_i].infer : sglang[_i].train;
@@ -218,9 +218,8 @@ START_TEST(test_world_rules_of_sglang)
                   infer);
     rf_model_destroy(model);
 }
-END_TEST
 
-START_TEST(test_world_rules_of_meshes)
+LOOP_TEST(test_world_rules_of_meshes, RF_ARRAY_SIZE(meshes))
 {
     struct rf_model *model = file_model(meshes[_i].model, meshes[_i].overrides);
     const char *said =
@@ -228,9 +227,8 @@ START_TEST(test_world_rules_of_meshes)
     check_verdict(said, meshes[_i].says);
     rf_model_destroy(model);
 }
-END_TEST
 
-START_TEST(test_world_engines_fill_the_slots_and_read_back)
+TEST(test_world_engines_fill_the_slots_and_read_back)
 {
     const uint32_t slots[] = {8};
     static const char *const nodes[] = {"a"};
@@ -260,13 +258,12 @@ START_TEST(test_world_engines_fill_the_slots_and_read_back)
     rf_model_destroy(model);
     json_decref(filled);
 }
-END_TEST
 
 #define SHARDED(spec)                                                          \
     "'train': {}, 'infer': {'layout': 'spec', 'mesh': [2, 4], 'spec': '" spec  \
     "'}"
 
-START_TEST(test_world_rules_shards_must_not_be_empty)
+TEST(test_world_rules_shards_must_not_be_empty)
 {
     struct rf_model *model = quoted_model("{'tensor': {'shape': [3, 8]}}");
     ck_assert_str_eq(verdict(model, SHARDED("S0S1")), "");
@@ -278,14 +275,13 @@ START_TEST(test_world_rules_shards_must_not_be_empty)
     assert_says(verdict(model, SHARDED("S0")), "spec names 1 dimensions");
     rf_model_destroy(model);
 }
-END_TEST
 
 #define MANIFEST(beside)                                                       \
     "{'manifest': {'model.layers.0.self_attn.q_proj.weight': {'dtype': 'F32'," \
     " 'shape': [32, 8]}}" beside "}"
 #define FROM_HF(infer) "'train': {'layout': 'hf'}, 'infer': {" infer "}"
 
-START_TEST(test_world_rules_a_manifest_must_tell_its_heads)
+TEST(test_world_rules_a_manifest_must_tell_its_heads)
 {
     struct rf_model *model = quoted_model(MANIFEST(""));
     ck_assert_str_eq(verdict(model, FROM_HF("'layout': 'hf'")), "");
@@ -299,18 +295,16 @@ START_TEST(test_world_rules_a_manifest_must_tell_its_heads)
     ck_assert_str_eq(verdict(model, FROM_HF("'layout': 'hf', 'tp': 2")), "");
     rf_model_destroy(model);
 }
-END_TEST
 
-START_TEST(test_world_rules_without_layers_there_is_one_stage)
+TEST(test_world_rules_without_layers_there_is_one_stage)
 {
     struct rf_model *model = quoted_model("{'tensor': {'shape': [3, 8]}}");
     assert_says(verdict(model, "'train': {}, 'infer': {%s}", "'pp': 2"),
                 "the model has no layers; nearest value of pp that works: 1");
     rf_model_destroy(model);
 }
-END_TEST
 
-START_TEST(test_world_rules_integers_are_not_converted)
+TEST(test_world_rules_integers_are_not_converted)
 {
     struct rf_model *model =
         quoted_model("{'tensor': {'shape': [3, 8], 'dtype': 'I64'}}");
@@ -319,11 +313,10 @@ START_TEST(test_world_rules_integers_are_not_converted)
         "converted from int64 to bfloat16");
     rf_model_destroy(model);
 }
-END_TEST
 
 /* Four ranks cannot share out two groups: an engine asks
  * that tp divides the groups, or that there is one. */
-START_TEST(test_world_rules_of_groups_of_a_state_space)
+TEST(test_world_rules_of_groups_of_a_state_space)
 {
     static const struct {
         unsigned groups, tp;
@@ -353,10 +346,9 @@ START_TEST(test_world_rules_of_groups_of_a_state_space)
         rf_model_destroy(model);
     }
 }
-END_TEST
 
 /* Seven blocks of 32 columns: engines deal out ⌈7 ÷ ranks⌉ each. */
-START_TEST(test_world_rules_of_packed_blocks)
+TEST(test_world_rules_of_packed_blocks)
 {
     static const char *const infer[] = {"'layout': 'vllm'",
                                         "'layout': 'sglang'", "'layout': 'hf'",
@@ -380,25 +372,4 @@ START_TEST(test_world_rules_of_packed_blocks)
         }
     }
     rf_model_destroy(model);
-}
-END_TEST
-
-Suite *test_mesh_rules_suite(void);
-Suite *test_mesh_rules_suite(void)
-{
-    Suite *suite = suite_create("mesh_rules");
-    TCase *tests = tcase_create("mesh_rules");
-    tcase_add_test(tests, test_world_engines_fill_the_slots_and_read_back);
-    tcase_add_loop_test(tests, test_world_rules_of_meshes, 0,
-                        (int)RF_ARRAY_SIZE(meshes));
-    tcase_add_loop_test(tests, test_world_rules_of_sglang, 0,
-                        (int)RF_ARRAY_SIZE(sglang));
-    tcase_add_test(tests, test_world_rules_shards_must_not_be_empty);
-    tcase_add_test(tests, test_world_rules_a_manifest_must_tell_its_heads);
-    tcase_add_test(tests, test_world_rules_without_layers_there_is_one_stage);
-    tcase_add_test(tests, test_world_rules_integers_are_not_converted);
-    tcase_add_test(tests, test_world_rules_of_groups_of_a_state_space);
-    tcase_add_test(tests, test_world_rules_of_packed_blocks);
-    suite_add_tcase(suite, tests);
-    return suite;
 }

@@ -1,10 +1,10 @@
 /* Tensors that no rule knows: refused where they would have to be split. */
-#include <check.h>
 #include <stdio.h>
 #include <string.h>
 
 #include "planner/layout/unknown_tensors.h"
 #include "tests/lib/quoted.h"
+#include "tests/unit/unit.h"
 
 #define MATRIX "{'shape': [16, 8], 'dtype': 'BF16'}"
 #define VECTOR "{'shape': [8], 'dtype': 'BF16'}"
@@ -60,7 +60,8 @@ static struct rf_unknown check(const char *model_text, const char *train,
     return count;
 }
 
-START_TEST(test_unknown_tensors_are_refused_where_a_side_splits)
+LOOP_TEST(test_unknown_tensors_are_refused_where_a_side_splits,
+          RF_ARRAY_SIZE(sides))
 {
     struct rf_err err = {0};
     struct rf_unknown count =
@@ -75,9 +76,8 @@ START_TEST(test_unknown_tensors_are_refused_where_a_side_splits)
     ck_assert_ptr_null(strstr(err.text, "router"));
     ck_assert_ptr_null(strstr(err.text, "up_proj"));
 }
-END_TEST
 
-START_TEST(test_unknown_tensors_may_be_replicated)
+TEST(test_unknown_tensors_may_be_replicated)
 {
     struct rf_err err = {0};
     struct rf_unknown count =
@@ -92,10 +92,9 @@ START_TEST(test_unknown_tensors_may_be_replicated)
     assert_says(model_error("{" TENSORS ", 'unknown_tensors': 'guess'}"),
                 "$.unknown_tensors");
 }
-END_TEST
 
 /* Outside the layers nothing says which stage has a tensor. */
-START_TEST(test_unknown_tensors_outside_layers_have_no_stage)
+TEST(test_unknown_tensors_outside_layers_have_no_stage)
 {
     const char *model = "{'manifest': {'model.layers.0.a': " MATRIX
                         ", 'model.layers.1.a': " MATRIX ", 'b': " MATRIX "}}";
@@ -105,9 +104,8 @@ START_TEST(test_unknown_tensors_outside_layers_have_no_stage)
     assert_says(err.text, "1 tensor of unknown name");
     assert_says(err.text, ": b [16, 8].");
 }
-END_TEST
 
-START_TEST(test_unknown_tensors_are_listed_up_to_a_limit)
+TEST(test_unknown_tensors_are_listed_up_to_a_limit)
 {
     char text[16384] = "{'manifest': {";
     struct rf_err err = {0};
@@ -122,20 +120,4 @@ START_TEST(test_unknown_tensors_are_listed_up_to_a_limit)
     assert_says(err.text, "strange.module0 [16, 8], ");
     assert_says(err.text, " more. Say what they are with \"rules\"");
     ck_assert_uint_lt(strlen(err.text), 960);
-}
-END_TEST
-
-Suite *test_unknown_tensors_suite(void);
-Suite *test_unknown_tensors_suite(void)
-{
-    Suite *suite = suite_create("unknown_tensors");
-    TCase *tests = tcase_create("unknown_tensors");
-    tcase_add_loop_test(tests,
-                        test_unknown_tensors_are_refused_where_a_side_splits, 0,
-                        (int)RF_ARRAY_SIZE(sides));
-    tcase_add_test(tests, test_unknown_tensors_may_be_replicated);
-    tcase_add_test(tests, test_unknown_tensors_outside_layers_have_no_stage);
-    tcase_add_test(tests, test_unknown_tensors_are_listed_up_to_a_limit);
-    suite_add_tcase(suite, tests);
-    return suite;
 }

@@ -1,9 +1,9 @@
 /* Models: exact totals, names and shapes of real checkpoints, bad input. */
-#include <check.h>
 #include <string.h>
 
 #include "planner/model/model.h"
 #include "tests/lib/quoted.h"
+#include "tests/unit/unit.h"
 
 static const struct {
     const char *file;
@@ -23,7 +23,7 @@ static const struct {
     {"kimi-k2", 1026408232448, 69975, 23},
 };
 
-START_TEST(test_model_totals_are_those_of_the_checkpoint)
+LOOP_TEST(test_model_totals_are_those_of_the_checkpoint, RF_ARRAY_SIZE(totals))
 {
     struct rf_model *model = file_model(totals[_i].file, "");
     ck_assert_uint_eq(model->parameters, totals[_i].parameters);
@@ -37,7 +37,6 @@ START_TEST(test_model_totals_are_those_of_the_checkpoint)
     }
     rf_model_destroy(model);
 }
-END_TEST
 
 /* The tensor of that name with that shape is in the model, once. */
 static void assert_tensor(const struct rf_model *model, const char *name,
@@ -82,7 +81,7 @@ static bool has_tensor(const struct rf_model *model, const char *name)
     return false;
 }
 
-START_TEST(test_model_dense_names_shapes_roles)
+TEST(test_model_dense_names_shapes_roles)
 {
     struct rf_model *model = file_model("qwen2.5-7b", "");
     assert_tensor(model, "model.embed_tokens.weight", RF_ROLE_EMBED, 152064,
@@ -112,9 +111,8 @@ START_TEST(test_model_dense_names_shapes_roles)
     ck_assert_str_eq(model->model_type, "qwen2");
     rf_model_destroy(model);
 }
-END_TEST
 
-START_TEST(test_model_tied_embeddings_have_no_output_matrix)
+TEST(test_model_tied_embeddings_have_no_output_matrix)
 {
     struct rf_model *model = file_model("qwen3-0.6b", "");
     ck_assert(model->tied_embeddings);
@@ -125,9 +123,8 @@ START_TEST(test_model_tied_embeddings_have_no_output_matrix)
                   2048, 1024);
     rf_model_destroy(model);
 }
-END_TEST
 
-START_TEST(test_model_mixtral_uses_its_own_names)
+TEST(test_model_mixtral_uses_its_own_names)
 {
     struct rf_model *model = file_model("mixtral-8x7b", "");
     assert_tensor(model, "model.layers.31.block_sparse_moe.gate.weight",
@@ -140,9 +137,8 @@ START_TEST(test_model_mixtral_uses_its_own_names)
                   RF_ROLE_EXPERT_UP, 14336, 4096);
     rf_model_destroy(model);
 }
-END_TEST
 
-START_TEST(test_model_deepseek_latent_attention_and_experts)
+TEST(test_model_deepseek_latent_attention_and_experts)
 {
     struct rf_model *model = file_model("deepseek-v3", "'num_layers': 5");
     assert_tensor(model, "model.layers.0.self_attn.q_a_proj.weight",
@@ -172,9 +168,8 @@ START_TEST(test_model_deepseek_latent_attention_and_experts)
     ck_assert_uint_eq(model->n_layers, 5);
     rf_model_destroy(model);
 }
-END_TEST
 
-START_TEST(test_model_latent_attention_without_query_compression)
+TEST(test_model_latent_attention_without_query_compression)
 {
     struct rf_model *model = quoted_model(
         "{'config': {'model_type': 'deepseek_v3', 'hidden_size': 64, "
@@ -201,9 +196,8 @@ START_TEST(test_model_latent_attention_without_query_compression)
         !has_tensor(model, "model.layers.0.mlp.shared_experts.up_proj.weight"));
     rf_model_destroy(model);
 }
-END_TEST
 
-START_TEST(test_model_sparse_layers_of_qwen3_moe)
+TEST(test_model_sparse_layers_of_qwen3_moe)
 {
     struct rf_model *model = quoted_model(
         "{'config': {'model_type': 'qwen3_moe', 'hidden_size': 64, "
@@ -225,13 +219,12 @@ START_TEST(test_model_sparse_layers_of_qwen3_moe)
     ck_assert_uint_eq(model->head_dim, 8);
     rf_model_destroy(model);
 }
-END_TEST
 
 #define TINY                                                                   \
     "'hidden_size': 64, 'num_hidden_layers': 2, 'vocab_size': 32, "            \
     "'num_attention_heads': 4, 'intermediate_size': 128"
 
-START_TEST(test_model_defaults_of_transformers)
+TEST(test_model_defaults_of_transformers)
 {
     struct rf_model *model =
         quoted_model("{'config': {'model_type': 'llama', 'head_dim': null, "
@@ -247,9 +240,8 @@ START_TEST(test_model_defaults_of_transformers)
     ck_assert_uint_eq(model->head_dim, 128);
     rf_model_destroy(model);
 }
-END_TEST
 
-START_TEST(test_model_biases_of_llama)
+TEST(test_model_biases_of_llama)
 {
     struct rf_model *model = quoted_model(
         "{'config': {'model_type': 'llama', 'attention_bias': true, "
@@ -265,9 +257,8 @@ START_TEST(test_model_biases_of_llama)
     ck_assert(!has_tensor(model, "lm_head.weight"));
     rf_model_destroy(model);
 }
-END_TEST
 
-START_TEST(test_model_overrides_replace_fields)
+TEST(test_model_overrides_replace_fields)
 {
     struct rf_model *model = file_model(
         "qwen3-30b-a3b",
@@ -285,9 +276,8 @@ START_TEST(test_model_overrides_replace_fields)
     ck_assert_uint_eq(model->n_experts, 0);
     rf_model_destroy(model);
 }
-END_TEST
 
-START_TEST(test_model_tells_what_of_its_config_is_not_counted)
+TEST(test_model_tells_what_of_its_config_is_not_counted)
 {
     struct rf_model *model = file_model("deepseek-v3", "'dtype': 'float16'");
     ck_assert_uint_eq(model->n_not_counted, 2);
@@ -299,7 +289,6 @@ START_TEST(test_model_tells_what_of_its_config_is_not_counted)
     ck_assert_uint_eq(model->n_not_counted, 0);
     rf_model_destroy(model);
 }
-END_TEST
 
 /* What a model is called that has no name of its own. */
 static const struct {
@@ -319,7 +308,7 @@ static const struct {
      "head_dim 4, tie_word_embeddings true)"},
 };
 
-START_TEST(test_model_name_tells_the_overrides)
+LOOP_TEST(test_model_name_tells_the_overrides, RF_ARRAY_SIZE(scaled))
 {
     struct rf_model *model =
         quoted_model("{'config': {'model_type': 'qwen3', "
@@ -328,9 +317,8 @@ START_TEST(test_model_name_tells_the_overrides)
     ck_assert_str_eq(model->name, scaled[_i].name);
     rf_model_destroy(model);
 }
-END_TEST
 
-START_TEST(test_model_megatron_defaults)
+TEST(test_model_megatron_defaults)
 {
     struct rf_model *model =
         quoted_model("{'megatron': {'num_layers': 4, 'hidden_size': 1024, "
@@ -349,7 +337,6 @@ START_TEST(test_model_megatron_defaults)
                                              1024 + 50257ull * 1024);
     rf_model_destroy(model);
 }
-END_TEST
 
 /* What one field adds to a block of 4 layers, 64 wide, with 8 heads of 8 and 2
  * query groups, a feed-forward of 256 and a vocabulary of 128. */
@@ -392,7 +379,7 @@ static const struct {
      4 * (3 * 2 * 256 * 64 + 4 * 64 + 4)},
 };
 
-START_TEST(test_model_megatron_keys_beside_the_block_win)
+TEST(test_model_megatron_keys_beside_the_block_win)
 {
     struct rf_model *inside = quoted_model(
         "{'megatron': {'num_layers': 2, 'hidden_size': 128, "
@@ -406,9 +393,8 @@ START_TEST(test_model_megatron_keys_beside_the_block_win)
     rf_model_destroy(inside);
     rf_model_destroy(beside);
 }
-END_TEST
 
-START_TEST(test_model_megatron_fields_add_what_they_have)
+LOOP_TEST(test_model_megatron_fields_add_what_they_have, RF_ARRAY_SIZE(added))
 {
     static const char block[] =
         "{'megatron': {'num_layers': 4, 'hidden_size': 64, "
@@ -421,10 +407,9 @@ START_TEST(test_model_megatron_fields_add_what_they_have)
     rf_model_destroy(plain);
     rf_model_destroy(model);
 }
-END_TEST
 
 /* The compressed vectors have norms unless qk_layernorm is false. */
-START_TEST(test_model_megatron_latent_norms_can_be_left_out)
+TEST(test_model_megatron_latent_norms_can_be_left_out)
 {
     static const char block[] =
         "{'megatron': {'num_layers': 2, 'hidden_size': 64, "
@@ -445,9 +430,8 @@ START_TEST(test_model_megatron_latent_norms_can_be_left_out)
     rf_model_destroy(without);
     rf_model_destroy(biased);
 }
-END_TEST
 
-START_TEST(test_model_megatron_swiglu_experts)
+TEST(test_model_megatron_swiglu_experts)
 {
     struct rf_model *model = quoted_model(
         "{'megatron': {'num_layers': 4, 'hidden_size': 1024, "
@@ -471,9 +455,8 @@ START_TEST(test_model_megatron_swiglu_experts)
     ck_assert_int_eq(model->dtype, RF_F32);
     rf_model_destroy(model);
 }
-END_TEST
 
-START_TEST(test_model_single_tensor)
+TEST(test_model_single_tensor)
 {
     struct rf_model *model = quoted_model(
         "{'tensor': {'shape': [1024, 1024, 512], 'dtype': 'int32'}}");
@@ -489,7 +472,6 @@ START_TEST(test_model_single_tensor)
     ck_assert_str_eq(model->families[0].name, "tensor");
     rf_model_destroy(model);
 }
-END_TEST
 
 static const struct {
     const char *text, *says;
@@ -589,7 +571,7 @@ static const struct {
     {"{'tensor': {'name': 'a{L}', 'shape': [1]}}", "braces"},
 };
 
-START_TEST(test_model_refuses_bad_input_with_the_rule)
+LOOP_TEST(test_model_refuses_bad_input_with_the_rule, RF_ARRAY_SIZE(refused))
 {
     if (refused[_i].says == NULL) { /* just below the limit */
         rf_model_destroy(quoted_model("%s", refused[_i].text));
@@ -597,9 +579,8 @@ START_TEST(test_model_refuses_bad_input_with_the_rule)
     }
     assert_says(model_error("%s", refused[_i].text), refused[_i].says);
 }
-END_TEST
 
-START_TEST(test_model_dtypes_have_both_spellings)
+TEST(test_model_dtypes_have_both_spellings)
 {
     enum rf_dtype dtype = RF_F64;
     ck_assert(rf_dtype_parse("bfloat16", &dtype) && dtype == RF_BF16);
@@ -608,49 +589,12 @@ START_TEST(test_model_dtypes_have_both_spellings)
     ck_assert_uint_eq(rf_dtype_bytes(RF_I64), 8);
     ck_assert_str_eq(rf_dtype_name(RF_F8_E5M2), "float8_e5m2");
 }
-END_TEST
 
-START_TEST(test_model_tensor_name_is_cut_at_the_buffer)
+TEST(test_model_tensor_name_is_cut_at_the_buffer)
 {
     struct rf_model *model = file_model("qwen3-0.6b", "'num_layers': 1");
     char text[8];
     rf_family_tensor_name(&model->families[1], 0, 0, text, sizeof(text));
     ck_assert_str_eq(text, "model.l");
     rf_model_destroy(model);
-}
-END_TEST
-
-Suite *test_model_suite(void);
-Suite *test_model_suite(void)
-{
-    Suite *suite = suite_create("model");
-    TCase *tests = tcase_create("model");
-    tcase_add_loop_test(tests, test_model_totals_are_those_of_the_checkpoint, 0,
-                        (int)RF_ARRAY_SIZE(totals));
-    tcase_add_test(tests, test_model_dense_names_shapes_roles);
-    tcase_add_test(tests, test_model_tied_embeddings_have_no_output_matrix);
-    tcase_add_test(tests, test_model_mixtral_uses_its_own_names);
-    tcase_add_test(tests, test_model_deepseek_latent_attention_and_experts);
-    tcase_add_test(tests,
-                   test_model_latent_attention_without_query_compression);
-    tcase_add_test(tests, test_model_sparse_layers_of_qwen3_moe);
-    tcase_add_test(tests, test_model_defaults_of_transformers);
-    tcase_add_test(tests, test_model_biases_of_llama);
-    tcase_add_test(tests, test_model_overrides_replace_fields);
-    tcase_add_test(tests, test_model_tells_what_of_its_config_is_not_counted);
-    tcase_add_loop_test(tests, test_model_name_tells_the_overrides, 0,
-                        (int)RF_ARRAY_SIZE(scaled));
-    tcase_add_test(tests, test_model_megatron_defaults);
-    tcase_add_test(tests, test_model_megatron_keys_beside_the_block_win);
-    tcase_add_loop_test(tests, test_model_megatron_fields_add_what_they_have, 0,
-                        (int)RF_ARRAY_SIZE(added));
-    tcase_add_test(tests, test_model_megatron_latent_norms_can_be_left_out);
-    tcase_add_test(tests, test_model_megatron_swiglu_experts);
-    tcase_add_test(tests, test_model_single_tensor);
-    tcase_add_loop_test(tests, test_model_refuses_bad_input_with_the_rule, 0,
-                        (int)RF_ARRAY_SIZE(refused));
-    tcase_add_test(tests, test_model_dtypes_have_both_spellings);
-    tcase_add_test(tests, test_model_tensor_name_is_cut_at_the_buffer);
-    suite_add_tcase(suite, tests);
-    return suite;
 }

@@ -2,18 +2,20 @@
  * The pairs of meshes that Megatron-LM names (tests/lib/mesh_pairs.c), and
  * cases beyond them, element by element against the oracle.
  */
-#include <check.h>
 
 #include "planner/scenario/world.h"
 #include "tests/lib/mesh_pairs.h"
 #include "tests/lib/quoted.h"
 #include "tests/unit/planner/oracle/oracle.h"
+#include "tests/unit/unit.h"
 
 #define MEGATRON                                                               \
     "'hidden_size': 32, 'num_attention_heads': 8, 'num_query_groups': %d, "    \
     "'vocab_size': 128"
 
-START_TEST(test_oracle_agrees_on_megatron_pairs)
+LIMIT(60)
+
+LOOP_TEST(test_oracle_agrees_on_megatron_pairs, mesh_case_count())
 {
     struct mesh_case what;
     struct rf_model *model;
@@ -24,9 +26,8 @@ START_TEST(test_oracle_agrees_on_megatron_pairs)
     oracle_plan(model, NULL, 0, "%s", members);
     rf_model_destroy(model);
 }
-END_TEST
 
-START_TEST(test_oracle_disaggregated_pipeline_to_none)
+TEST(test_oracle_disaggregated_pipeline_to_none)
 {
     const uint32_t slots[] = {4, 4};
     struct rf_model *model = quoted_model(
@@ -39,9 +40,8 @@ START_TEST(test_oracle_disaggregated_pipeline_to_none)
     ck_assert_uint_eq(totals.bytes_inter_node, totals.bytes_total);
     rf_model_destroy(model);
 }
-END_TEST
 
-START_TEST(test_oracle_interleaved_and_uneven_stages)
+TEST(test_oracle_interleaved_and_uneven_stages)
 {
     struct rf_model *model = quoted_model(
         "{'megatron': {'num_layers': 8, " MEGATRON ", 'swiglu': true}}", 4);
@@ -63,9 +63,8 @@ START_TEST(test_oracle_interleaved_and_uneven_stages)
                 "'infer': {'pp': 3, 'layout': 'sglang'}");
     rf_model_destroy(model);
 }
-END_TEST
 
-START_TEST(test_oracle_tp_four_to_six)
+TEST(test_oracle_tp_four_to_six)
 {
     struct rf_model *model = quoted_model(
         "{'megatron': {'num_layers': 2, 'hidden_size': 48, "
@@ -83,9 +82,8 @@ START_TEST(test_oracle_tp_four_to_six)
                 "'infer': {'tp': 6, 'make_vocab_size_divisible_by': 1}");
     rf_model_destroy(model);
 }
-END_TEST
 
-START_TEST(test_oracle_tp_above_query_groups)
+TEST(test_oracle_tp_above_query_groups)
 {
     static const char *const layouts[] = {"megatron", "hf", "vllm"};
     struct rf_model *model =
@@ -107,9 +105,8 @@ START_TEST(test_oracle_tp_above_query_groups)
     }
     rf_model_destroy(model);
 }
-END_TEST
 
-START_TEST(test_oracle_fully_sharded_to_engine)
+TEST(test_oracle_fully_sharded_to_engine)
 {
     static const char *const kinds[] = {"fsdp", "fsdp1", "zero3"};
     struct rf_model *model = quoted_model(
@@ -145,9 +142,8 @@ START_TEST(test_oracle_fully_sharded_to_engine)
     }
     rf_model_destroy(model);
 }
-END_TEST
 
-START_TEST(test_oracle_alpa_specs)
+TEST(test_oracle_alpa_specs)
 {
     static const char *const specs[][2] = {
         {"S0RRS1R", "RS0RRS1"},
@@ -166,9 +162,8 @@ START_TEST(test_oracle_alpa_specs)
         rf_model_destroy(model);
     }
 }
-END_TEST
 
-START_TEST(test_oracle_change_of_dtype)
+TEST(test_oracle_change_of_dtype)
 {
     struct rf_model *model = quoted_model(
         "{'megatron': {'num_layers': 2, " MEGATRON ", 'swiglu': true}}", 4);
@@ -180,9 +175,8 @@ START_TEST(test_oracle_change_of_dtype)
     ck_assert_uint_ge(totals.bytes_total, model->parameters * 2);
     rf_model_destroy(model);
 }
-END_TEST
 
-START_TEST(test_oracle_separate_processes_share_slots)
+TEST(test_oracle_separate_processes_share_slots)
 {
     const uint32_t slots[] = {2, 2};
     struct rf_model *model = quoted_model(
@@ -195,9 +189,8 @@ START_TEST(test_oracle_separate_processes_share_slots)
     ck_assert_uint_eq(totals.bytes_inter_node, 0);
     rf_model_destroy(model);
 }
-END_TEST
 
-START_TEST(test_oracle_first_replica_without_balance)
+TEST(test_oracle_first_replica_without_balance)
 {
     const uint32_t slots[] = {4, 4};
     struct rf_model *model = quoted_model(
@@ -208,26 +201,4 @@ START_TEST(test_oracle_first_replica_without_balance)
                     "4}");
     ck_assert_uint_gt(totals.max_send_bytes, 3 * totals.bound_send_bytes);
     rf_model_destroy(model);
-}
-END_TEST
-
-Suite *test_oracle_suite(void);
-Suite *test_oracle_suite(void)
-{
-    Suite *suite = suite_create("oracle");
-    TCase *tests = tcase_create("oracle");
-    tcase_set_timeout(tests, 60);
-    tcase_add_loop_test(tests, test_oracle_agrees_on_megatron_pairs, 0,
-                        (int)mesh_case_count());
-    tcase_add_test(tests, test_oracle_disaggregated_pipeline_to_none);
-    tcase_add_test(tests, test_oracle_interleaved_and_uneven_stages);
-    tcase_add_test(tests, test_oracle_tp_four_to_six);
-    tcase_add_test(tests, test_oracle_tp_above_query_groups);
-    tcase_add_test(tests, test_oracle_fully_sharded_to_engine);
-    tcase_add_test(tests, test_oracle_alpa_specs);
-    tcase_add_test(tests, test_oracle_change_of_dtype);
-    tcase_add_test(tests, test_oracle_separate_processes_share_slots);
-    tcase_add_test(tests, test_oracle_first_replica_without_balance);
-    suite_add_tcase(suite, tests);
-    return suite;
 }

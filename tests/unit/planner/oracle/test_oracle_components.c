@@ -3,10 +3,10 @@
  * each tensor, element by element against lists that say how vLLM's draft
  * models and vision classes and Megatron Bridge cut it (docs/MODELS.md).
  */
-#include <check.h>
 
 #include "tests/lib/quoted.h"
 #include "tests/unit/planner/oracle/oracle.h"
+#include "tests/unit/unit.h"
 
 #define HELD(tensor, ...)                                                      \
     {                                                                          \
@@ -412,28 +412,14 @@ static void check_model(const struct model *of)
     rf_model_destroy(model);
 }
 
-START_TEST(test_oracle_agrees_on_mtp_layers)
+LIMIT(60)
+
+LOOP_TEST(test_oracle_agrees_on_mtp_layers, RF_ARRAY_SIZE(mtp_models))
 {
     check_model(&mtp_models[_i]);
 }
-END_TEST
 
-START_TEST(test_oracle_agrees_on_vision_towers)
+LOOP_TEST(test_oracle_agrees_on_vision_towers, RF_ARRAY_SIZE(vision_models))
 {
     check_model(&vision_models[_i]);
-}
-END_TEST
-
-Suite *test_oracle_components_suite(void);
-Suite *test_oracle_components_suite(void)
-{
-    Suite *suite = suite_create("oracle_components");
-    TCase *tests = tcase_create("oracle_components");
-    tcase_set_timeout(tests, 60);
-    tcase_add_loop_test(tests, test_oracle_agrees_on_mtp_layers, 0,
-                        (int)RF_ARRAY_SIZE(mtp_models));
-    tcase_add_loop_test(tests, test_oracle_agrees_on_vision_towers, 0,
-                        (int)RF_ARRAY_SIZE(vision_models));
-    suite_add_tcase(suite, tests);
-    return suite;
 }

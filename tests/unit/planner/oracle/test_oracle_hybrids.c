@@ -3,10 +3,10 @@
  * what a rank holds of each tensor, element by element against lists that say
  * how the frameworks cut it (docs/MODELS.md, "Who splits what").
  */
-#include <check.h>
 
 #include "tests/lib/quoted.h"
 #include "tests/unit/planner/oracle/oracle.h"
+#include "tests/unit/unit.h"
 
 #define HELD(tensor, ...)                                                      \
     {                                                                          \
@@ -442,7 +442,9 @@ static const char *const sides[] = {
 };
 #define WITH_EXPERTS 4
 
-START_TEST(test_oracle_agrees_on_hybrids)
+LIMIT(60)
+
+LOOP_TEST(test_oracle_agrees_on_hybrids, RF_ARRAY_SIZE(models))
 {
     struct rf_model *model =
         quoted_model("{'config': {%s}}", models[_i].config);
@@ -450,7 +452,6 @@ START_TEST(test_oracle_agrees_on_hybrids)
     oracle_plan_sides(model, models[_i].held, sides, n);
     rf_model_destroy(model);
 }
-END_TEST
 
 /* Those of `sides` that have no query groups. */
 static const char *const ungrouped[] = {
@@ -463,36 +464,19 @@ static const char *const ungrouped[] = {
     "'dp': 5, 'layout': 'fsdp1'",
 };
 
-START_TEST(test_oracle_agrees_on_keys_that_are_values)
+TEST(test_oracle_agrees_on_keys_that_are_values)
 {
     struct rf_model *model = quoted_model("{'config': {" KEYS_ARE_VALUES "}}");
     oracle_plan_sides(model, held_gemma, sides,
                       RF_ARRAY_SIZE(sides) - WITH_EXPERTS);
     rf_model_destroy(model);
 }
-END_TEST
 
-START_TEST(test_oracle_agrees_on_the_only_group_of_a_state_space)
+TEST(test_oracle_agrees_on_the_only_group_of_a_state_space)
 {
     struct rf_model *model =
         quoted_model("{'config': {" FALCON "'mamba_n_groups': 1}}");
     oracle_plan_sides(model, held_one_group, ungrouped,
                       RF_ARRAY_SIZE(ungrouped));
     rf_model_destroy(model);
-}
-END_TEST
-
-Suite *test_oracle_hybrids_suite(void);
-Suite *test_oracle_hybrids_suite(void)
-{
-    Suite *suite = suite_create("oracle_hybrids");
-    TCase *tests = tcase_create("oracle_hybrids");
-    tcase_set_timeout(tests, 60);
-    tcase_add_loop_test(tests, test_oracle_agrees_on_hybrids, 0,
-                        (int)RF_ARRAY_SIZE(models));
-    tcase_add_test(tests, test_oracle_agrees_on_keys_that_are_values);
-    tcase_add_test(tests,
-                   test_oracle_agrees_on_the_only_group_of_a_state_space);
-    suite_add_tcase(suite, tests);
-    return suite;
 }

@@ -3,7 +3,6 @@
  * that hold it by Megatron-LM's formulae. On each rank that needs it exactly
  * one transfer brings it, from a rank that has it.
  */
-#include <check.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -13,6 +12,7 @@
 #include "tests/lib/places.h"
 #include "tests/lib/planned.h"
 #include "tests/lib/quoted.h"
+#include "tests/unit/unit.h"
 
 #define SAMPLES 400
 
@@ -176,7 +176,9 @@ static const struct {
      "'tp': 8, 'ep': 32, 'etp': 1, 'dp': 32"},
 };
 
-START_TEST(test_oracle_samples_of_a_trillion_parameters)
+LIMIT(60)
+
+LOOP_TEST(test_oracle_samples_of_a_trillion_parameters, RF_ARRAY_SIZE(pairs))
 {
     struct rf_err err = {0};
     struct rf_model *model = file_model("kimi-k2", "");
@@ -197,17 +199,4 @@ START_TEST(test_oracle_samples_of_a_trillion_parameters)
     rf_world_destroy(world);
     rf_spec_destroy(spec);
     rf_model_destroy(model);
-}
-END_TEST
-
-Suite *test_oracle_large_suite(void);
-Suite *test_oracle_large_suite(void)
-{
-    Suite *suite = suite_create("oracle_large");
-    TCase *tests = tcase_create("oracle_large");
-    tcase_set_timeout(tests, 60);
-    tcase_add_loop_test(tests, test_oracle_samples_of_a_trillion_parameters, 0,
-                        RF_ARRAY_SIZE(pairs));
-    suite_add_tcase(suite, tests);
-    return suite;
 }

@@ -3,10 +3,10 @@
  * table, norms of queries and keys, dense layers and such with experts; element
  * by element against a list of how Megatron-Core cuts each tensor.
  */
-#include <check.h>
 
 #include "tests/lib/quoted.h"
 #include "tests/unit/planner/oracle/oracle.h"
+#include "tests/unit/unit.h"
 
 #define HELD(tensor, ...)                                                      \
     {                                                                          \
@@ -65,7 +65,7 @@ static const char *const sides[] = {
     "'dp': 3, 'layout': 'fsdp'",
 };
 
-START_TEST(test_oracle_agrees_on_megatron_gpt)
+LOOP_TEST(test_oracle_agrees_on_megatron_gpt, RF_ARRAY_SIZE(sides))
 {
     struct rf_model *model = quoted_model(
         "{'megatron': {'num_layers': 4, 'hidden_size': 16, "
@@ -83,16 +83,4 @@ START_TEST(test_oracle_agrees_on_megatron_gpt)
     }
     oracle_held = NULL;
     rf_model_destroy(model);
-}
-END_TEST
-
-Suite *test_oracle_megatron_suite(void);
-Suite *test_oracle_megatron_suite(void)
-{
-    Suite *suite = suite_create("oracle_megatron");
-    TCase *tests = tcase_create("oracle_megatron");
-    tcase_add_loop_test(tests, test_oracle_agrees_on_megatron_gpt, 0,
-                        (int)RF_ARRAY_SIZE(sides));
-    suite_add_tcase(suite, tests);
-    return suite;
 }

@@ -3,10 +3,10 @@
  * against the oracle: what a rank holds of them is what it would hold of the
  * parts alone, put together.
  */
-#include <check.h>
 
 #include "tests/lib/quoted.h"
 #include "tests/unit/planner/oracle/oracle.h"
+#include "tests/unit/unit.h"
 
 #define CONFIG                                                                 \
     "'config': {'model_type': 'qwen3_moe', 'hidden_size': 20, "                \
@@ -92,7 +92,9 @@ static const char *const sides[] = {
     "'dp': 6, 'dp_replicate': 2, 'layout': 'zero3'",
 };
 
-START_TEST(test_oracle_agrees_on_parts_of_tensors)
+LIMIT(60)
+
+LOOP_TEST(test_oracle_agrees_on_parts_of_tensors, RF_ARRAY_SIZE(models))
 {
     struct rf_model *model = joined_model(_i);
     ck_assert_uint_gt(model->n_families, 0);
@@ -106,11 +108,10 @@ START_TEST(test_oracle_agrees_on_parts_of_tensors)
     }
     rf_model_destroy(model);
 }
-END_TEST
 
 /* A stacked family is one tensor a layer on disk, of as many bytes as experts
  * apart. */
-START_TEST(test_experts_in_one_tensor_count_as_one)
+TEST(test_experts_in_one_tensor_count_as_one)
 {
     struct rf_model *apart = joined_model(0), *stacked = joined_model(1);
     ck_assert_uint_eq(apart->bytes, stacked->bytes);
@@ -119,18 +120,4 @@ START_TEST(test_experts_in_one_tensor_count_as_one)
     ck_assert_uint_eq(stacked->n_experts, 6);
     rf_model_destroy(apart);
     rf_model_destroy(stacked);
-}
-END_TEST
-
-Suite *test_oracle_parts_suite(void);
-Suite *test_oracle_parts_suite(void)
-{
-    Suite *suite = suite_create("oracle_parts");
-    TCase *tests = tcase_create("oracle_parts");
-    tcase_set_timeout(tests, 60);
-    tcase_add_loop_test(tests, test_oracle_agrees_on_parts_of_tensors, 0,
-                        (int)RF_ARRAY_SIZE(models));
-    tcase_add_test(tests, test_experts_in_one_tensor_count_as_one);
-    suite_add_tcase(suite, tests);
-    return suite;
 }

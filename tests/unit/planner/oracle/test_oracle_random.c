@@ -3,7 +3,6 @@
  * as the environment variable RF_ORACLE_PAIRS says, from a fixed seed or
  * RF_ORACLE_SEED.
  */
-#include <check.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -15,6 +14,7 @@
 #include "tests/lib/text_add.h"
 #include "tests/unit/planner/oracle/oracle.h"
 #include "tests/unit/planner/schedule/schedule_parts.h"
+#include "tests/unit/unit.h"
 
 #define MOST_RANKS 24
 
@@ -270,7 +270,9 @@ static bool check_random(struct random *random)
     return possible;
 }
 
-START_TEST(test_oracle_agrees_on_random_pairs)
+LIMIT(getenv("RF_ORACLE_PAIRS") ? 3600 : 120)
+
+TEST(test_oracle_agrees_on_random_pairs)
 {
     const char *pairs = getenv("RF_ORACLE_PAIRS");
     const char *seed = getenv("RF_ORACLE_SEED");
@@ -284,16 +286,4 @@ START_TEST(test_oracle_agrees_on_random_pairs)
     if (pairs != NULL) {
         printf("oracle: %ld random pairs agree (%ld drawn)\n", done, tried);
     }
-}
-END_TEST
-
-Suite *test_oracle_random_suite(void);
-Suite *test_oracle_random_suite(void)
-{
-    Suite *suite = suite_create("oracle_random");
-    TCase *tests = tcase_create("oracle_random");
-    tcase_set_timeout(tests, getenv("RF_ORACLE_PAIRS") ? 3600 : 120);
-    tcase_add_test(tests, test_oracle_agrees_on_random_pairs);
-    suite_add_tcase(suite, tests);
-    return suite;
 }

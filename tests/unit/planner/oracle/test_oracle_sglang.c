@@ -4,13 +4,13 @@
  * TP, padding of the vocabulary. What single models keep whole is in
  * test_oracle_hybrids.c.
  */
-#include <check.h>
 #include <stdio.h>
 
 #include "planner/layout/layout.h"
 #include "planner/layout/mesh_rules.h"
 #include "tests/lib/quoted.h"
 #include "tests/unit/planner/oracle/oracle.h"
+#include "tests/unit/unit.h"
 
 #define SIZES                                                                  \
     "'hidden_size': 20, 'num_hidden_layers': 2, 'intermediate_size': 48, "
@@ -57,7 +57,9 @@ static void sweep(const struct rf_model *model, uint32_t tp, uint32_t groups)
     }
 }
 
-START_TEST(test_oracle_agrees_on_sglang)
+LIMIT(60)
+
+LOOP_TEST(test_oracle_agrees_on_sglang, RF_ARRAY_SIZE(models))
 {
     struct rf_model *model = quoted_model("{'config': {%s}}", models[_i]);
     for (size_t t = 0; t < RF_ARRAY_SIZE(powers); t++) {
@@ -67,11 +69,10 @@ START_TEST(test_oracle_agrees_on_sglang)
     }
     rf_model_destroy(model);
 }
-END_TEST
 
 /* 97 rows become 128, which 3 and 6 ranks do not divide, and then 64 a rank;
  * 190 become 192, which they do. */
-START_TEST(test_oracle_sglang_pads_a_vocabulary_until_it_splits)
+TEST(test_oracle_sglang_pads_a_vocabulary_until_it_splits)
 {
     static const uint32_t rows[] = {97, 190};
     for (size_t r = 0; r < RF_ARRAY_SIZE(rows); r++) {
@@ -93,11 +94,10 @@ START_TEST(test_oracle_sglang_pads_a_vocabulary_until_it_splits)
         }
     }
 }
-END_TEST
 
 /* Tied to an embedding that is whole on the first stage, the output head of
  * the last one is cut. */
-START_TEST(test_sglang_cuts_the_head_that_is_tied_to_a_whole_embedding)
+TEST(test_sglang_cuts_the_head_that_is_tied_to_a_whole_embedding)
 {
     struct rf_model *model = quoted_model(
         "{'config': {'model_type': 'gemma4_text', 'num_hidden_layers': 2, "
@@ -131,20 +131,4 @@ START_TEST(test_sglang_cuts_the_head_that_is_tied_to_a_whole_embedding)
     rf_world_destroy(world);
     rf_spec_destroy(spec);
     rf_model_destroy(model);
-}
-END_TEST
-
-Suite *test_oracle_sglang_suite(void);
-Suite *test_oracle_sglang_suite(void)
-{
-    Suite *suite = suite_create("oracle_sglang");
-    TCase *tests = tcase_create("oracle_sglang");
-    tcase_set_timeout(tests, 60);
-    tcase_add_loop_test(tests, test_oracle_agrees_on_sglang, 0,
-                        (int)RF_ARRAY_SIZE(models));
-    tcase_add_test(tests, test_oracle_sglang_pads_a_vocabulary_until_it_splits);
-    tcase_add_test(tests,
-                   test_sglang_cuts_the_head_that_is_tied_to_a_whole_embedding);
-    suite_add_tcase(suite, tests);
-    return suite;
 }

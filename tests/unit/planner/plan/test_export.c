@@ -1,13 +1,13 @@
 /* Where exported tensors go, and who writes which box. */
 #include "planner/plan/export.h"
 
-#include <check.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "planner/layout/box.h"
 #include "tests/lib/planned.h"
+#include "tests/unit/unit.h"
 
 #define MODEL                                                                  \
     "{'megatron': {'num_layers': 2, 'hidden_size': 64, "                       \
@@ -60,7 +60,7 @@ static uint64_t count_written(const struct planned *planned)
     return written;
 }
 
-START_TEST(test_export_fills_files_without_gaps_up_to_their_limit)
+TEST(test_export_fills_files_without_gaps_up_to_their_limit)
 {
     struct planned planned;
     struct rf_export *export;
@@ -92,11 +92,10 @@ START_TEST(test_export_fills_files_without_gaps_up_to_their_limit)
     rf_export_destroy(export);
     planned_free(&planned);
 }
-END_TEST
 
 /* One tensor a layer, with the experts' dimension first and each expert at its
  * offset in it. */
-START_TEST(test_export_keeps_experts_of_one_tensor_together)
+TEST(test_export_keeps_experts_of_one_tensor_together)
 {
     static const char name[] = "model.layers.1.mlp.experts.down_proj_bias";
     struct planned planned;
@@ -140,10 +139,9 @@ START_TEST(test_export_keeps_experts_of_one_tensor_together)
     rf_export_destroy(export);
     planned_free(&planned);
 }
-END_TEST
 
 /* Norms and replicas are left to the first rank that holds them. */
-START_TEST(test_export_writes_each_element_once)
+LOOP_TEST(test_export_writes_each_element_once, 4)
 {
     static const char *const sides[] = {"'tp': 4", "'tp': 2, 'dp': 2",
                                         "'tp': 2, 'pp': 2", "'tp': 1"};
@@ -154,10 +152,9 @@ START_TEST(test_export_writes_each_element_once)
     ck_assert_uint_eq(count_written(&planned), planned.model->parameters);
     planned_free(&planned);
 }
-END_TEST
 
 /* A rank has such keys twice, the file once. */
-START_TEST(test_export_writes_keys_that_are_values_once)
+TEST(test_export_writes_keys_that_are_values_once)
 {
     struct planned planned;
     struct rf_export *export = NULL;
@@ -172,9 +169,8 @@ START_TEST(test_export_writes_keys_that_are_values_once)
     rf_export_destroy(export);
     planned_free(&planned);
 }
-END_TEST
 
-START_TEST(test_export_of_quantised_sides_is_refused)
+TEST(test_export_of_quantised_sides_is_refused)
 {
     struct planned planned;
     struct rf_export *export = NULL;
@@ -183,20 +179,4 @@ START_TEST(test_export_of_quantised_sides_is_refused)
                      RF_ERR_CONFIG);
     ck_assert_ptr_nonnull(strstr(planned.err.text, "without infer.quantize"));
     planned_free(&planned);
-}
-END_TEST
-
-Suite *test_export_suite(void);
-Suite *test_export_suite(void)
-{
-    Suite *suite = suite_create("export");
-    TCase *tests = tcase_create("export");
-    tcase_add_test(tests,
-                   test_export_fills_files_without_gaps_up_to_their_limit);
-    tcase_add_test(tests, test_export_keeps_experts_of_one_tensor_together);
-    tcase_add_loop_test(tests, test_export_writes_each_element_once, 0, 4);
-    tcase_add_test(tests, test_export_writes_keys_that_are_values_once);
-    tcase_add_test(tests, test_export_of_quantised_sides_is_refused);
-    suite_add_tcase(suite, tests);
-    return suite;
 }

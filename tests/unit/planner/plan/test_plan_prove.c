@@ -1,5 +1,4 @@
 /* The proof must notice every kind of damage. */
-#include <check.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -9,6 +8,7 @@
 #include "planner/plan/plan_prove.h"
 #include "tests/lib/planned.h"
 #include "tests/lib/quoted.h"
+#include "tests/unit/unit.h"
 
 struct fixture {
     struct rf_model *model;
@@ -70,16 +70,15 @@ static void assert_refused(const struct fixture *f, const char *what)
     ck_assert_msg(strncmp(err.text, "proof: ", 7) == 0, "%s", err.text);
 }
 
-START_TEST(test_prove_accepts_what_was_planned)
+TEST(test_prove_accepts_what_was_planned)
 {
     struct fixture f = planned();
     ck_assert_int_eq(rf_plan_prove(f.plan, NULL), RF_OK);
     ck_assert_int_eq(prove(&f, NULL), RF_OK);
     dispose(&f);
 }
-END_TEST
 
-START_TEST(test_prove_notices_a_missing_transfer)
+TEST(test_prove_notices_a_missing_transfer)
 {
     struct fixture f = planned();
     struct rf_transfer *t = f.transfers;
@@ -88,27 +87,24 @@ START_TEST(test_prove_notices_a_missing_transfer)
     assert_refused(&f, "a missing transfer");
     dispose(&f);
 }
-END_TEST
 
-START_TEST(test_prove_notices_a_missing_last_transfer)
+TEST(test_prove_notices_a_missing_last_transfer)
 {
     struct fixture f = planned();
     f.n--;
     assert_refused(&f, "a missing last transfer");
     dispose(&f);
 }
-END_TEST
 
-START_TEST(test_prove_notices_a_transfer_done_twice)
+TEST(test_prove_notices_a_transfer_done_twice)
 {
     struct fixture f = planned();
     f.transfers[5] = f.transfers[4];
     assert_refused(&f, "a transfer done twice");
     dispose(&f);
 }
-END_TEST
 
-START_TEST(test_prove_notices_overlap_of_the_right_volume)
+TEST(test_prove_notices_overlap_of_the_right_volume)
 {
     struct fixture f = planned();
     /* Two transfers into one piece, of one size. */
@@ -124,9 +120,8 @@ START_TEST(test_prove_notices_overlap_of_the_right_volume)
     }
     dispose(&f);
 }
-END_TEST
 
-START_TEST(test_prove_notices_a_source_that_lacks_it)
+TEST(test_prove_notices_a_source_that_lacks_it)
 {
     struct fixture f = planned();
     f.transfers[3].src = f.transfers[3].dst; /* no trainer */
@@ -135,9 +130,8 @@ START_TEST(test_prove_notices_a_source_that_lacks_it)
     assert_refused(&f, "a source that does not exist");
     dispose(&f);
 }
-END_TEST
 
-START_TEST(test_prove_notices_a_wrong_address)
+TEST(test_prove_notices_a_wrong_address)
 {
     struct fixture f = planned();
     struct rf_transfer *t = &f.transfers[9];
@@ -151,9 +145,8 @@ START_TEST(test_prove_notices_a_wrong_address)
     assert_refused(&f, "a wrong stride");
     dispose(&f);
 }
-END_TEST
 
-START_TEST(test_prove_notices_a_stray_transfer)
+TEST(test_prove_notices_a_stray_transfer)
 {
     struct fixture f = planned();
     struct rf_transfer last = f.transfers[f.n - 1];
@@ -162,9 +155,8 @@ START_TEST(test_prove_notices_a_stray_transfer)
     assert_refused(&f, "a transfer to a rank that needs nothing");
     dispose(&f);
 }
-END_TEST
 
-START_TEST(test_prove_notices_pieces_that_share_memory)
+TEST(test_prove_notices_pieces_that_share_memory)
 {
     struct fixture f = planned();
     const struct rf_rank_layout *layout = rf_plan_layout(f.plan, RF_TRAIN, 0);
@@ -176,9 +168,8 @@ START_TEST(test_prove_notices_pieces_that_share_memory)
     assert_refused(&f, "layers on top of each other");
     dispose(&f);
 }
-END_TEST
 
-START_TEST(test_prove_notices_an_arena_that_is_too_short)
+TEST(test_prove_notices_an_arena_that_is_too_short)
 {
     struct fixture f = planned();
     struct rf_plan_private *priv = f.plan->priv;
@@ -192,7 +183,6 @@ START_TEST(test_prove_notices_an_arena_that_is_too_short)
                   "%s", err.text);
     dispose(&f);
 }
-END_TEST
 
 /* Sixteen replicas, of which most repeat what the first one gets. */
 static struct fixture replicated(void)
@@ -242,7 +232,7 @@ static enum rf_status prove_walk(const struct fixture *f, size_t lost,
     return status;
 }
 
-START_TEST(test_prove_of_repeats_notices_lost_and_doubled_transfers)
+TEST(test_prove_of_repeats_notices_lost_and_doubled_transfers)
 {
     struct fixture f = replicated();
     size_t repeats;
@@ -254,10 +244,9 @@ START_TEST(test_prove_of_repeats_notices_lost_and_doubled_transfers)
     }
     dispose(&f);
 }
-END_TEST
 
 /* What is taken as proved is what was proved, but for the ranks. */
-START_TEST(test_prove_repeats_only_what_is_alike)
+TEST(test_prove_repeats_only_what_is_alike)
 {
     struct fixture f = replicated();
     const struct rf_plan_private *priv = f.plan->priv;
@@ -287,27 +276,4 @@ START_TEST(test_prove_repeats_only_what_is_alike)
     rf_plan_proof_free(&proof);
     free(proved);
     dispose(&f);
-}
-END_TEST
-
-Suite *test_plan_prove_suite(void);
-Suite *test_plan_prove_suite(void)
-{
-    Suite *suite = suite_create("plan_prove");
-    TCase *tests = tcase_create("plan_prove");
-    tcase_add_test(tests, test_prove_accepts_what_was_planned);
-    tcase_add_test(tests, test_prove_notices_a_missing_transfer);
-    tcase_add_test(tests, test_prove_notices_a_missing_last_transfer);
-    tcase_add_test(tests, test_prove_notices_a_transfer_done_twice);
-    tcase_add_test(tests, test_prove_notices_overlap_of_the_right_volume);
-    tcase_add_test(tests, test_prove_notices_a_source_that_lacks_it);
-    tcase_add_test(tests, test_prove_notices_a_wrong_address);
-    tcase_add_test(tests, test_prove_notices_a_stray_transfer);
-    tcase_add_test(tests, test_prove_notices_pieces_that_share_memory);
-    tcase_add_test(tests, test_prove_notices_an_arena_that_is_too_short);
-    tcase_add_test(tests,
-                   test_prove_of_repeats_notices_lost_and_doubled_transfers);
-    tcase_add_test(tests, test_prove_repeats_only_what_is_alike);
-    suite_add_tcase(suite, tests);
-    return suite;
 }

@@ -1,10 +1,10 @@
 /* Walks over the transfers of a plan. */
-#include <check.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "planner/plan/plan_walk.h"
 #include "tests/lib/planned.h"
+#include "tests/unit/unit.h"
 
 #define MODEL                                                                  \
     "{\"megatron\": {\"num_layers\": 3, \"hidden_size\": 32, "                 \
@@ -41,7 +41,7 @@ static bool same(const struct rf_transfer *a, const struct rf_transfer *b)
            memcmp(a->dst_stride, b->dst_stride, sizeof(a->dst_stride)) == 0;
 }
 
-START_TEST(test_walk_is_the_same_each_time)
+LOOP_TEST(test_walk_is_the_same_each_time, RF_ARRAY_SIZE(balances))
 {
     struct planned planned = make(_i);
     size_t n = planned.plan->n_transfers;
@@ -54,9 +54,9 @@ START_TEST(test_walk_is_the_same_each_time)
     free(second);
     planned_free(&planned);
 }
-END_TEST
 
-START_TEST(test_walk_starts_anew_after_one_that_stopped_midway)
+LOOP_TEST(test_walk_starts_anew_after_one_that_stopped_midway,
+          RF_ARRAY_SIZE(balances))
 {
     struct planned planned = make(_i);
     struct rf_transfer *all = planned_transfers(planned.plan);
@@ -79,10 +79,10 @@ START_TEST(test_walk_starts_anew_after_one_that_stopped_midway)
     free(all);
     planned_free(&planned);
 }
-END_TEST
 
 /* Two walks over one plan, the second `lag` transfers behind the first. */
-START_TEST(test_walk_does_not_disturb_another_over_the_same_plan)
+LOOP_TEST(test_walk_does_not_disturb_another_over_the_same_plan,
+          RF_ARRAY_SIZE(balances))
 {
     struct planned planned = make(_i);
     const struct rf_plan *plan = planned.plan;
@@ -108,9 +108,8 @@ START_TEST(test_walk_does_not_disturb_another_over_the_same_plan)
     free(all);
     planned_free(&planned);
 }
-END_TEST
 
-START_TEST(test_walk_goes_by_destination_and_ends)
+LOOP_TEST(test_walk_goes_by_destination_and_ends, RF_ARRAY_SIZE(balances))
 {
     struct planned planned = make(_i);
     const struct rf_transfer *transfer;
@@ -129,24 +128,4 @@ START_TEST(test_walk_goes_by_destination_and_ends)
     ck_assert_ptr_null(rf_plan_walk_next(&walk));
     rf_plan_walk_end(&walk);
     planned_free(&planned);
-}
-END_TEST
-
-Suite *test_plan_walk_suite(void);
-Suite *test_plan_walk_suite(void)
-{
-    Suite *suite = suite_create("plan_walk");
-    TCase *tests = tcase_create("plan_walk");
-    tcase_add_loop_test(tests, test_walk_is_the_same_each_time, 0,
-                        RF_ARRAY_SIZE(balances));
-    tcase_add_loop_test(tests,
-                        test_walk_starts_anew_after_one_that_stopped_midway, 0,
-                        RF_ARRAY_SIZE(balances));
-    tcase_add_loop_test(tests,
-                        test_walk_does_not_disturb_another_over_the_same_plan,
-                        0, RF_ARRAY_SIZE(balances));
-    tcase_add_loop_test(tests, test_walk_goes_by_destination_and_ends, 0,
-                        RF_ARRAY_SIZE(balances));
-    suite_add_tcase(suite, tests);
-    return suite;
 }

@@ -2,12 +2,12 @@
  * refused. */
 #include "planner/plan/quantize.h"
 
-#include <check.h>
 #include <stdio.h>
 #include <string.h>
 
 #include "tests/lib/planned.h"
 #include "tests/lib/quoted.h"
+#include "tests/unit/unit.h"
 
 #define MODEL                                                                  \
     "{'megatron': {'num_layers': 2, 'hidden_size': 256, "                      \
@@ -26,7 +26,7 @@ static void make(struct planned *planned, const char *model,
 }
 
 /* Shards of tp 1: every linear matrix whole, all else left out. */
-START_TEST(test_quantize_takes_the_matrices_of_linear_layers)
+TEST(test_quantize_takes_the_matrices_of_linear_layers)
 {
     struct planned planned;
     struct rf_quantize all;
@@ -62,9 +62,8 @@ START_TEST(test_quantize_takes_the_matrices_of_linear_layers)
     rf_quantize_free(&all);
     planned_free(&planned);
 }
-END_TEST
 
-START_TEST(test_quantize_is_nothing_unless_asked_for)
+TEST(test_quantize_is_nothing_unless_asked_for)
 {
     struct planned planned;
     struct rf_quantize all;
@@ -76,7 +75,6 @@ START_TEST(test_quantize_is_nothing_unless_asked_for)
     ck_assert_int_eq(rf_quantize_check(planned.plan, &planned.err), RF_OK);
     planned_free(&planned);
 }
-END_TEST
 
 #define TENSOR(shape)                                                          \
     "{'tensor': {'name': 'w', 'shape': " shape ", 'dtype': 'bfloat16'}}"
@@ -97,7 +95,7 @@ static const struct {
     {TENSOR("[128, 768]"), SPEC("['R', 'S1']"), "columns 0 to 192"},
 };
 
-START_TEST(test_quantize_refuses_cuts_inside_blocks)
+LOOP_TEST(test_quantize_refuses_cuts_inside_blocks, RF_ARRAY_SIZE(cuts))
 {
     struct planned planned;
     struct rf_err err;
@@ -113,9 +111,8 @@ START_TEST(test_quantize_refuses_cuts_inside_blocks)
     }
     planned_free(&planned);
 }
-END_TEST
 
-START_TEST(test_quantize_needs_bfloat16)
+TEST(test_quantize_needs_bfloat16)
 {
     struct planned planned;
     struct rf_err err;
@@ -125,7 +122,6 @@ START_TEST(test_quantize_needs_bfloat16)
     ck_assert_ptr_nonnull(strstr(err.text, "arrives as float32"));
     planned_free(&planned);
 }
-END_TEST
 
 #define DELTA_NET                                                              \
     "'model_type': 'qwen3_5_text', 'hidden_size': 512, 'intermediate_size': "  \
@@ -184,7 +180,8 @@ static const struct {
      MLP "up_proj.weight", 11},
 };
 
-START_TEST(test_quantize_converts_what_table_and_list_say)
+LOOP_TEST(test_quantize_converts_what_table_and_list_say,
+          RF_ARRAY_SIZE(converted))
 {
     struct rf_model *model =
         quoted_model("{'config': {%s, 'quantization_config': {%s}}}",
@@ -203,9 +200,8 @@ START_TEST(test_quantize_converts_what_table_and_list_say)
     ck_assert_uint_eq(layers, converted[_i].layers);
     rf_model_destroy(model);
 }
-END_TEST
 
-START_TEST(test_quantize_leaves_out_single_experts)
+TEST(test_quantize_leaves_out_single_experts)
 {
     static const char list[] =
         "'ignore': ['model.layers.1.mlp.experts.2.up_proj']";
@@ -222,10 +218,9 @@ START_TEST(test_quantize_leaves_out_single_experts)
     }
     rf_model_destroy(model);
 }
-END_TEST
 
 /* Engines hold 2 rows of in_proj_b on each rank here. */
-START_TEST(test_quantize_splits_gated_delta_nets)
+TEST(test_quantize_splits_gated_delta_nets)
 {
     struct planned planned;
     struct rf_quantize all;
@@ -244,9 +239,8 @@ START_TEST(test_quantize_splits_gated_delta_nets)
     rf_quantize_free(&all);
     planned_free(&planned);
 }
-END_TEST
 
-START_TEST(test_quantize_refuses_lists_that_it_does_not_understand)
+LOOP_TEST(test_quantize_refuses_lists_that_it_does_not_understand, 6)
 {
     static const char *const lists[] = {
         "['re:(?!x).*']", "['re:\\\\d+']", "['re:a{9}']",
@@ -266,9 +260,8 @@ START_TEST(test_quantize_refuses_lists_that_it_does_not_understand)
     ck_assert_ptr_nonnull(strstr(planned.err.text, "not understood"));
     planned_free(&planned);
 }
-END_TEST
 
-START_TEST(test_quantize_belongs_to_inference)
+TEST(test_quantize_belongs_to_inference)
 {
     struct planned planned;
     ck_assert_int_eq(
@@ -278,26 +271,4 @@ START_TEST(test_quantize_belongs_to_inference)
             slots, 1),
         RF_ERR_CONFIG);
     ck_assert_ptr_nonnull(strstr(planned.err.text, "belongs to \"infer\""));
-}
-END_TEST
-
-Suite *test_quantize_suite(void);
-Suite *test_quantize_suite(void)
-{
-    Suite *suite = suite_create("quantize");
-    TCase *tests = tcase_create("quantize");
-    tcase_add_test(tests, test_quantize_takes_the_matrices_of_linear_layers);
-    tcase_add_test(tests, test_quantize_is_nothing_unless_asked_for);
-    tcase_add_loop_test(tests, test_quantize_refuses_cuts_inside_blocks, 0,
-                        (int)(sizeof(cuts) / sizeof(cuts[0])));
-    tcase_add_test(tests, test_quantize_needs_bfloat16);
-    tcase_add_loop_test(tests, test_quantize_converts_what_table_and_list_say,
-                        0, (int)(sizeof(converted) / sizeof(converted[0])));
-    tcase_add_test(tests, test_quantize_leaves_out_single_experts);
-    tcase_add_test(tests, test_quantize_splits_gated_delta_nets);
-    tcase_add_loop_test(
-        tests, test_quantize_refuses_lists_that_it_does_not_understand, 0, 6);
-    tcase_add_test(tests, test_quantize_belongs_to_inference);
-    suite_add_tcase(suite, tests);
-    return suite;
 }

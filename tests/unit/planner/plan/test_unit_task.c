@@ -1,5 +1,4 @@
 /* Unit tasks of layouts whose boxes overlap in every way. */
-#include <check.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -11,6 +10,7 @@
 #include "planner/plan/unit_task.h"
 #include "planner/strategy/schedule_build.h"
 #include "tests/unit/planner/schedule/schedule_lab.h"
+#include "tests/unit/unit.h"
 
 #define COLUMNS 10
 
@@ -105,7 +105,9 @@ static void make_overlapping(struct lab *lab, const char *strategy,
     learn(lab);
 }
 
-START_TEST(test_unit_task_boxes_are_disjoint_and_cover_every_piece)
+LIMIT(30)
+
+LOOP_TEST(test_unit_task_boxes_are_disjoint_and_cover_every_piece, 20)
 {
     uint64_t state = (uint64_t)_i;
     struct rf_unit_tasks units;
@@ -142,9 +144,8 @@ START_TEST(test_unit_task_boxes_are_disjoint_and_cover_every_piece)
     rf_unit_tasks_free(&units);
     lab_free(&lab);
 }
-END_TEST
 
-START_TEST(test_unit_task_strategies_serve_overlapping_boxes)
+LOOP_TEST(test_unit_task_strategies_serve_overlapping_boxes, 10)
 {
     static const char *const strategies[] = {
         "broadcast", "allgather", "allgather_global", "gather_broadcast",
@@ -166,9 +167,8 @@ START_TEST(test_unit_task_strategies_serve_overlapping_boxes)
         lab_free(&lab);
     }
 }
-END_TEST
 
-START_TEST(test_unit_task_without_a_holder_is_an_error)
+TEST(test_unit_task_without_a_holder_is_an_error)
 {
     uint64_t state = 1;
     struct rf_unit_tasks units;
@@ -184,20 +184,4 @@ START_TEST(test_unit_task_without_a_holder_is_an_error)
                      RF_ERR_INTERNAL);
     ck_assert_ptr_nonnull(strstr(err.text, "no training rank"));
     lab_free(&lab);
-}
-END_TEST
-
-Suite *test_unit_task_suite(void);
-Suite *test_unit_task_suite(void)
-{
-    Suite *suite = suite_create("unit_task");
-    TCase *tests = tcase_create("unit_task");
-    tcase_set_timeout(tests, 30);
-    tcase_add_loop_test(
-        tests, test_unit_task_boxes_are_disjoint_and_cover_every_piece, 0, 20);
-    tcase_add_loop_test(
-        tests, test_unit_task_strategies_serve_overlapping_boxes, 0, 10);
-    tcase_add_test(tests, test_unit_task_without_a_holder_is_an_error);
-    suite_add_tcase(suite, tests);
-    return suite;
 }

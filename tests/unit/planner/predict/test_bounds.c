@@ -1,9 +1,9 @@
 /* Bounds and predictions with known answers. */
-#include <check.h>
 #include <stdio.h>
 
 #include "common/mem.h"
 #include "tests/unit/planner/schedule/schedule_lab.h"
+#include "tests/unit/unit.h"
 
 #define TENSOR                                                                 \
     "{'tensor': {'name': 'w', 'shape': [1024, 1000], 'dtype': 'float32'}}"
@@ -32,7 +32,9 @@ static struct rf_bound bound_of(const char *scenario, const uint32_t *slots,
     return bound;
 }
 
-START_TEST(test_cost_bound_of_a_node_is_its_memory)
+FIXTURE(NULL, forget_links)
+
+TEST(test_cost_bound_of_a_node_is_its_memory)
 {
     const uint32_t slots[] = {4};
     lab_links(&links, 1, 8, 4, 0);
@@ -43,11 +45,10 @@ START_TEST(test_cost_bound_of_a_node_is_its_memory)
     ck_assert_double_eq_tol(bound.ms, BYTES / 8e6, 1e-9);
     ck_assert_str_eq(bound.resource, "memory of a");
 }
-END_TEST
 
 /* One rank keeps what it has: its GPU cannot copy as fast as all together,
  * while in host memory other ranks may copy for it. */
-START_TEST(test_cost_bound_of_one_rank_is_its_own_gpu)
+LOOP_TEST(test_cost_bound_of_one_rank_is_its_own_gpu, 2)
 {
     const uint32_t slots[] = {1};
     lab_links(&links, 1, 8, 4, 0);
@@ -60,11 +61,10 @@ START_TEST(test_cost_bound_of_one_rank_is_its_own_gpu)
     ck_assert_str_eq(bound.resource,
                      _i == 1 ? "GPU copying by rank 0 on a" : "memory of a");
 }
-END_TEST
 
 /* Four ranks want all of what four ranks hold a quarter of: each byte is read
  * once and written four times, two and a half copies. */
-START_TEST(test_cost_bound_of_replicas_reads_once)
+TEST(test_cost_bound_of_replicas_reads_once)
 {
     const uint32_t slots[] = {4};
     lab_links(&links, 1, 8, 100, 0);
@@ -75,7 +75,6 @@ START_TEST(test_cost_bound_of_replicas_reads_once)
     ck_assert_double_eq_tol(bound.ms, 2.5 * BYTES / 8e6, 1e-9);
     ck_assert_str_eq(bound.resource, "memory of a");
 }
-END_TEST
 
 #define ACROSS(train_mesh, train_spec, train_nodes, infer_mesh, infer_spec,    \
                infer_nodes)                                                    \
@@ -84,7 +83,7 @@ END_TEST
     "]}, 'infer': {'layout': 'spec', 'mesh': " infer_mesh                      \
     ", 'spec': '" infer_spec "', 'nodes': [" infer_nodes "]}}"
 
-START_TEST(test_cost_bound_counts_unique_bytes_into_a_node_once)
+TEST(test_cost_bound_counts_unique_bytes_into_a_node_once)
 {
     const uint32_t slots[] = {2, 2, 4};
     lab_links(&links, 3, 100, 100, 0.5);
@@ -94,9 +93,8 @@ START_TEST(test_cost_bound_counts_unique_bytes_into_a_node_once)
     ck_assert_double_eq_tol(bound.ms, BYTES / 0.5e6, 1e-9);
     ck_assert_str_eq(bound.resource, "link c in");
 }
-END_TEST
 
-START_TEST(test_cost_bound_of_an_only_holder_is_its_link_out)
+TEST(test_cost_bound_of_an_only_holder_is_its_link_out)
 {
     const uint32_t slots[] = {2, 2, 2};
     lab_links(&links, 3, 100, 100, 0.5);
@@ -107,10 +105,9 @@ START_TEST(test_cost_bound_of_an_only_holder_is_its_link_out)
     ck_assert_double_eq_tol(bound.ms, BYTES / 0.5e6, 1e-9);
     ck_assert_str_eq(bound.resource, "link a out");
 }
-END_TEST
 
 /* Two holders of everything may share the sending, whatever the plan chose. */
-START_TEST(test_cost_bound_shares_sending_among_replicas)
+TEST(test_cost_bound_shares_sending_among_replicas)
 {
     const uint32_t slots[] = {1, 1, 2, 2};
     lab_links(&links, 4, 100, 100, 0.5);
@@ -119,10 +116,9 @@ START_TEST(test_cost_bound_shares_sending_among_replicas)
                                      slots, 4);
     ck_assert_double_eq_tol(bound.ms, BYTES / 2 / 0.5e6, 1e-9);
 }
-END_TEST
 
 /* Nodes a and b both hold everything: neither link binds, both together do. */
-START_TEST(test_cost_bound_looks_at_sets_of_nodes)
+TEST(test_cost_bound_looks_at_sets_of_nodes)
 {
     const uint32_t slots[] = {1, 1, 1, 1};
     lab_links(&links, 4, 100, 100, 0.5);
@@ -133,10 +129,9 @@ START_TEST(test_cost_bound_looks_at_sets_of_nodes)
     ck_assert_double_eq_tol(bound.ms, BYTES / 1e6, 1e-9);
     ck_assert_str_eq(bound.resource, "links of a and 1 more out");
 }
-END_TEST
 
 /* Three nodes hold a third each, and a's link is the slowest. */
-START_TEST(test_cost_bound_finds_the_slowest_holder)
+TEST(test_cost_bound_finds_the_slowest_holder)
 {
     const uint32_t slots[] = {1, 1, 1, 1};
     lab_links(&links, 4, 100, 100, 0);
@@ -150,9 +145,8 @@ START_TEST(test_cost_bound_finds_the_slowest_holder)
     ck_assert_str_eq(bound.resource, "link a out");
     ck_assert_double_eq_tol(bound.ms, 342 * 4000 / 0.1e6, 1e-9);
 }
-END_TEST
 
-START_TEST(test_cost_bound_ignores_what_was_not_measured)
+TEST(test_cost_bound_ignores_what_was_not_measured)
 {
     const uint32_t slots[] = {1, 1};
     lab_links(&links, 2, 0, 0, 0);
@@ -161,9 +155,8 @@ START_TEST(test_cost_bound_ignores_what_was_not_measured)
     ck_assert_double_eq(bound.ms, 0);
     ck_assert_str_eq(bound.resource, "nothing");
 }
-END_TEST
 
-START_TEST(test_cost_bound_refuses_figures_of_another_cluster)
+TEST(test_cost_bound_refuses_figures_of_another_cluster)
 {
     const uint32_t slots[] = {1, 1};
     struct rf_bound bound;
@@ -178,10 +171,9 @@ START_TEST(test_cost_bound_refuses_figures_of_another_cluster)
                      RF_ERR_INTERNAL);
     lab_free(&lab);
 }
-END_TEST
 
 /* Many different sets of holders: unions are grown instead of all tried. */
-START_TEST(test_cost_bound_of_many_holder_sets)
+TEST(test_cost_bound_of_many_holder_sets)
 {
     uint32_t slots[12];
     struct rf_bound bound;
@@ -205,11 +197,10 @@ START_TEST(test_cost_bound_of_many_holder_sets)
     ck_assert_double_eq_tol(bound.ms, (1024 - 78) * 4000 / 2e6, 1e-9);
     lab_free(&lab);
 }
-END_TEST
 
 /* The coordinator works the bound out between two steps of a run: it must not
  * take longer than a lease. The case's time limit is the check. */
-START_TEST(test_cost_bound_of_a_large_cluster_takes_little_time)
+TEST(test_cost_bound_of_a_large_cluster_takes_little_time)
 {
     enum { SENDERS = 512, NODES };
     uint32_t slots[NODES];
@@ -240,7 +231,6 @@ START_TEST(test_cost_bound_of_a_large_cluster_takes_little_time)
     ck_assert_str_eq(bound.resource, "link slowest out");
     lab_free(&lab);
 }
-END_TEST
 
 /* The bound of the strategy's own bytes, and of any strategy's. */
 static void both_bounds(const char *scenario, const uint32_t *slots, uint32_t n,
@@ -263,7 +253,7 @@ static void both_bounds(const char *scenario, const uint32_t *slots, uint32_t n,
 
 /* Two replicas over one link: send_recv has to send twice what any strategy
  * has to. */
-START_TEST(test_cost_bound_of_a_strategy_counts_what_it_sends)
+LOOP_TEST(test_cost_bound_of_a_strategy_counts_what_it_sends, 2)
 {
     static const char *const strategies[] = {"send_recv", "broadcast"};
     const uint32_t slots[] = {1, 2};
@@ -276,10 +266,9 @@ START_TEST(test_cost_bound_of_a_strategy_counts_what_it_sends)
     ck_assert_double_eq_tol(own.ms, (_i == 0 ? 2 : 1) * any.ms, 1e-9);
     ck_assert_str_eq(own.resource, _i == 0 ? "link a out" : any.resource);
 }
-END_TEST
 
 /* gather_broadcast copies what it gathers once more: that is written, too. */
-START_TEST(test_cost_bound_of_a_strategy_counts_what_it_writes)
+TEST(test_cost_bound_of_a_strategy_counts_what_it_writes)
 {
     const uint32_t slots[] = {4};
     struct rf_bound own, any;
@@ -297,10 +286,9 @@ START_TEST(test_cost_bound_of_a_strategy_counts_what_it_writes)
     ck_assert_double_gt(own.ms, 1.2 * any.ms);
     ck_assert_str_eq(own.resource, "memory of a");
 }
-END_TEST
 
 /* What a node sends to all others at once may be more than one pair reaches. */
-START_TEST(test_cost_bound_takes_the_best_that_a_link_has_done)
+TEST(test_cost_bound_takes_the_best_that_a_link_has_done)
 {
     const uint32_t slots[] = {1, 2};
     struct rf_bound own, any;
@@ -314,10 +302,9 @@ START_TEST(test_cost_bound_takes_the_best_that_a_link_has_done)
     ck_assert_str_eq(any.resource, "link b in");
     ck_assert_double_eq_tol(own.ms, 2 * BYTES / 1e6, 1e-9);
 }
-END_TEST
 
 /* Each GPU gets three quarters of its part from the others. */
-START_TEST(test_cost_bound_of_gpus_is_what_comes_into_them)
+TEST(test_cost_bound_of_gpus_is_what_comes_into_them)
 {
     const uint32_t slots[] = {4};
     lab_links(&links, 1, 1000, 1000, 0);
@@ -333,11 +320,10 @@ START_TEST(test_cost_bound_of_gpus_is_what_comes_into_them)
     ck_assert_double_eq_tol(bound.ms, BYTES / 4 * 3 / 4 / 0.25e6, 1e-9);
     ck_assert_str_eq(bound.resource, "GPU links into rank 2 on a");
 }
-END_TEST
 
 /* All comes by a root on one of the nodes, so the other need not read what it
  * holds, though any other strategy would. */
-START_TEST(test_cost_bound_of_a_root_reads_nothing_at_others)
+TEST(test_cost_bound_of_a_root_reads_nothing_at_others)
 {
     const uint32_t slots[] = {1, 1};
     struct rf_bound own, any;
@@ -350,11 +336,10 @@ START_TEST(test_cost_bound_of_a_root_reads_nothing_at_others)
     /* the root's half into its stage, and everything out of it */
     ck_assert_double_eq_tol(own.ms, 1.5 * BYTES / 2 / 8e6, 1e-9);
 }
-END_TEST
 
 /* What stays in place is neither read nor written: half of what the two ranks
  * need, with copies of all by both bounds. */
-START_TEST(test_cost_bound_leaves_out_what_stays_in_place)
+TEST(test_cost_bound_leaves_out_what_stays_in_place)
 {
     const uint32_t slots[] = {2};
     struct rf_bound own, any;
@@ -372,35 +357,4 @@ START_TEST(test_cost_bound_leaves_out_what_stays_in_place)
                 slots, 1, &own, &any);
     ck_assert_double_eq_tol(any.ms, 0, 1e-9);
     ck_assert_double_eq_tol(own.ms, 0, 1e-9);
-}
-END_TEST
-
-Suite *test_bounds_suite(void);
-Suite *test_bounds_suite(void)
-{
-    Suite *suite = suite_create("bounds");
-    TCase *tests = tcase_create("bounds");
-    tcase_add_checked_fixture(tests, NULL, forget_links);
-    tcase_add_test(tests, test_cost_bound_of_a_node_is_its_memory);
-    tcase_add_test(tests, test_cost_bound_of_replicas_reads_once);
-    tcase_add_loop_test(tests, test_cost_bound_of_one_rank_is_its_own_gpu, 0,
-                        2);
-    tcase_add_loop_test(
-        tests, test_cost_bound_of_a_strategy_counts_what_it_sends, 0, 2);
-    tcase_add_test(tests, test_cost_bound_of_a_strategy_counts_what_it_writes);
-    tcase_add_test(tests, test_cost_bound_takes_the_best_that_a_link_has_done);
-    tcase_add_test(tests, test_cost_bound_of_a_root_reads_nothing_at_others);
-    tcase_add_test(tests, test_cost_bound_leaves_out_what_stays_in_place);
-    tcase_add_test(tests, test_cost_bound_of_gpus_is_what_comes_into_them);
-    tcase_add_test(tests, test_cost_bound_counts_unique_bytes_into_a_node_once);
-    tcase_add_test(tests, test_cost_bound_of_an_only_holder_is_its_link_out);
-    tcase_add_test(tests, test_cost_bound_shares_sending_among_replicas);
-    tcase_add_test(tests, test_cost_bound_looks_at_sets_of_nodes);
-    tcase_add_test(tests, test_cost_bound_finds_the_slowest_holder);
-    tcase_add_test(tests, test_cost_bound_ignores_what_was_not_measured);
-    tcase_add_test(tests, test_cost_bound_refuses_figures_of_another_cluster);
-    tcase_add_test(tests, test_cost_bound_of_many_holder_sets);
-    tcase_add_test(tests, test_cost_bound_of_a_large_cluster_takes_little_time);
-    suite_add_tcase(suite, tests);
-    return suite;
 }

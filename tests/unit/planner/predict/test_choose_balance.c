@@ -1,6 +1,5 @@
 /* Balance time on simulated links: what it gains where it can, and that it
  * never loses against size. */
-#include <check.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -9,6 +8,7 @@
 #include "planner/predict/choose_balance.h"
 #include "planner/strategy/schedule_build.h"
 #include "tests/unit/planner/schedule/schedule_lab.h"
+#include "tests/unit/unit.h"
 
 #define TENSOR                                                                 \
     "{'tensor': {'name': 'w', 'shape': [4096, 1024], 'dtype': 'float32'}}"
@@ -104,8 +104,10 @@ static double time_of(const struct case_of *c, const struct rf_plan *plan)
 
 static const uint32_t fours[] = {4, 4, 4, 4};
 
+LIMIT(60)
+
 /* One NIC and three: of the bytes, a quarter and three quarters. */
-START_TEST(test_choose_balance_divides_by_nics)
+TEST(test_choose_balance_divides_by_nics)
 {
     static const double rates[] = {1, 1, 100, 100};
     static const uint32_t nics[] = {1, 3, 1, 1};
@@ -123,10 +125,9 @@ START_TEST(test_choose_balance_divides_by_nics)
     ck_assert_double_eq_tol(time_of(&c, c.by_time), c.choice.time.ms, 1e-6);
     close_case(&c);
 }
-END_TEST
 
 /* A node a tenth as fast as the other, by its NIC or by its links. */
-START_TEST(test_choose_balance_spares_a_slow_node)
+LOOP_TEST(test_choose_balance_spares_a_slow_node, 2)
 {
     struct case_of c;
     open_case(&c, TENSOR, FROM_TWO(""), fours);
@@ -144,9 +145,8 @@ START_TEST(test_choose_balance_spares_a_slow_node)
     ck_assert_ptr_nonnull(strstr(c.choice.why, "by size"));
     close_case(&c);
 }
-END_TEST
 
-START_TEST(test_choose_balance_keeps_size_where_nothing_is_gained)
+TEST(test_choose_balance_keeps_size_where_nothing_is_gained)
 {
     static const double rates[] = {1, 1, 1, 1};
     static const uint32_t nics[] = {1, 1, 1, 1};
@@ -159,9 +159,8 @@ START_TEST(test_choose_balance_keeps_size_where_nothing_is_gained)
     ck_assert_ptr_nonnull(strstr(c.choice.why, "by time no less"));
     close_case(&c);
 }
-END_TEST
 
-START_TEST(test_choose_balance_needs_figures_and_a_simulation)
+TEST(test_choose_balance_needs_figures_and_a_simulation)
 {
     static const double rates[] = {1, 2, 1, 1};
     static const uint32_t nics[] = {1, 1, 1, 1};
@@ -182,7 +181,6 @@ START_TEST(test_choose_balance_needs_figures_and_a_simulation)
     ck_assert_ptr_nonnull(strstr(c.choice.why, "more than 1 operations"));
     close_case(&c);
 }
-END_TEST
 
 static uint32_t pick(uint64_t *state, uint32_t limit)
 {
@@ -250,7 +248,7 @@ static bool never_worse(uint64_t *state)
     return taken;
 }
 
-START_TEST(test_choose_balance_is_never_worse_than_size)
+TEST(test_choose_balance_is_never_worse_than_size)
 {
     uint64_t state = 4242;
     unsigned taken = 0;
@@ -259,9 +257,8 @@ START_TEST(test_choose_balance_is_never_worse_than_size)
     }
     ck_assert_uint_ge(taken, 30);
 }
-END_TEST
 
-START_TEST(test_choose_balance_weighs_in_small_numbers)
+LOOP_TEST(test_choose_balance_weighs_in_small_numbers, 5)
 {
     static const struct {
         double rates[4];
@@ -286,23 +283,4 @@ START_TEST(test_choose_balance_weighs_in_small_numbers)
         ck_assert_uint_eq(weights[n].nics, 1);
     }
     rf_capacities_free(&links);
-}
-END_TEST
-
-Suite *test_choose_balance_suite(void);
-Suite *test_choose_balance_suite(void)
-{
-    Suite *suite = suite_create("choose_balance");
-    TCase *tests = tcase_create("choose_balance");
-    tcase_set_timeout(tests, 60);
-    tcase_add_test(tests, test_choose_balance_divides_by_nics);
-    tcase_add_loop_test(tests, test_choose_balance_spares_a_slow_node, 0, 2);
-    tcase_add_test(tests,
-                   test_choose_balance_keeps_size_where_nothing_is_gained);
-    tcase_add_test(tests, test_choose_balance_needs_figures_and_a_simulation);
-    tcase_add_test(tests, test_choose_balance_is_never_worse_than_size);
-    tcase_add_loop_test(tests, test_choose_balance_weighs_in_small_numbers, 0,
-                        5);
-    suite_add_tcase(suite, tests);
-    return suite;
 }

@@ -1,10 +1,10 @@
 /* Strategy auto on simulated links whose order is known. */
-#include <check.h>
 #include <string.h>
 
 #include "common/compiler.h"
 #include "planner/predict/choose_strategy.h"
 #include "tests/unit/planner/schedule/schedule_lab.h"
+#include "tests/unit/unit.h"
 
 #define TENSOR                                                                 \
     "{'tensor': {'name': 'w', 'shape': [4096, 1024], 'dtype': 'float32'}}"
@@ -49,7 +49,7 @@ static struct rf_choice choose(const char *scenario,
 }
 
 /* Slow links: only the first of four copies goes over the sender's. */
-START_TEST(test_choose_takes_a_chain_where_links_are_slow)
+TEST(test_choose_takes_a_chain_where_links_are_slow)
 {
     static const char *const given[] = {TO_FOUR("send_recv"),
                                         TO_FOUR("allgather")};
@@ -68,9 +68,8 @@ START_TEST(test_choose_takes_a_chain_where_links_are_slow)
     }
     rf_capacities_free(&links);
 }
-END_TEST
 
-START_TEST(test_choose_prefers_send_recv_where_nothing_is_gained)
+TEST(test_choose_prefers_send_recv_where_nothing_is_gained)
 {
     struct rf_capacities links;
     struct rf_choice choice;
@@ -79,9 +78,8 @@ START_TEST(test_choose_prefers_send_recv_where_nothing_is_gained)
     ck_assert_int_eq(choice.taken, RF_SEND_RECV);
     rf_capacities_free(&links);
 }
-END_TEST
 
-START_TEST(test_choose_compares_no_schedule_that_is_too_large)
+TEST(test_choose_compares_no_schedule_that_is_too_large)
 {
     struct rf_capacities links;
     struct rf_choice choice;
@@ -96,10 +94,9 @@ START_TEST(test_choose_compares_no_schedule_that_is_too_large)
     ck_assert_str_ne(choice.candidates[RF_SEND_RECV].why_not, "");
     rf_capacities_free(&links);
 }
-END_TEST
 
 /* A method inside nodes, and strategies that leave them. */
-START_TEST(test_choose_leaves_out_what_a_method_cannot_do)
+TEST(test_choose_leaves_out_what_a_method_cannot_do)
 {
     struct rf_capacities links;
     struct rf_choice choice;
@@ -113,9 +110,8 @@ START_TEST(test_choose_leaves_out_what_a_method_cannot_do)
     ck_assert_str_eq(choice.candidates[RF_SEND_RECV].why_not, "");
     rf_capacities_free(&links);
 }
-END_TEST
 
-START_TEST(test_choose_assumes_what_has_no_figure)
+TEST(test_choose_assumes_what_has_no_figure)
 {
     struct rf_capacities links;
     rf_capacities_init(&links, 3);
@@ -142,9 +138,8 @@ START_TEST(test_choose_assumes_what_has_no_figure)
     ck_assert_double_eq(links.pair_gbytes_per_s[1], 0);
     rf_capacities_free(&links);
 }
-END_TEST
 
-START_TEST(test_choose_must_come_before_a_schedule)
+TEST(test_choose_must_come_before_a_schedule)
 {
     struct lab lab;
     ck_assert_int_eq(lab_make(&lab, TENSOR, TO_FOUR("auto"), slots, 3),
@@ -152,10 +147,9 @@ START_TEST(test_choose_must_come_before_a_schedule)
     ck_assert_ptr_nonnull(strstr(lab.err.text, "no strategy has been chosen"));
     lab_free(&lab);
 }
-END_TEST
 
 /* Turns make no difference to what is compared. */
-START_TEST(test_choose_compares_all_strategies_by_turns)
+TEST(test_choose_compares_all_strategies_by_turns)
 {
     struct rf_capacities links;
     struct rf_choice choice;
@@ -167,22 +161,4 @@ START_TEST(test_choose_compares_all_strategies_by_turns)
         ck_assert_double_gt(choice.candidates[s].ms, 0);
     }
     rf_capacities_free(&links);
-}
-END_TEST
-
-Suite *test_choose_strategy_suite(void);
-Suite *test_choose_strategy_suite(void)
-{
-    Suite *suite = suite_create("choose_strategy");
-    TCase *tests = tcase_create("choose_strategy");
-    tcase_add_test(tests, test_choose_takes_a_chain_where_links_are_slow);
-    tcase_add_test(tests,
-                   test_choose_prefers_send_recv_where_nothing_is_gained);
-    tcase_add_test(tests, test_choose_compares_no_schedule_that_is_too_large);
-    tcase_add_test(tests, test_choose_leaves_out_what_a_method_cannot_do);
-    tcase_add_test(tests, test_choose_assumes_what_has_no_figure);
-    tcase_add_test(tests, test_choose_must_come_before_a_schedule);
-    tcase_add_test(tests, test_choose_compares_all_strategies_by_turns);
-    suite_add_tcase(suite, tests);
-    return suite;
 }

@@ -1,8 +1,8 @@
 /* Queues of jobs, with answers that can be worked out by hand. */
-#include <check.h>
 
 #include "common/compiler.h"
 #include "planner/predict/queueing.h"
+#include "tests/unit/unit.h"
 
 static struct rf_queueing_result run(struct rf_job *jobs, size_t n_jobs,
                                      struct rf_job_edge *edges, size_t n_edges)
@@ -15,7 +15,7 @@ static struct rf_queueing_result run(struct rf_job *jobs, size_t n_jobs,
     return result;
 }
 
-START_TEST(test_servers_one_server_takes_the_sum)
+TEST(test_servers_one_server_takes_the_sum)
 {
     struct rf_job jobs[] = {{.needs = {{1, 3}}, .n_needs = 1},
                             {.needs = {{1, 4}}, .n_needs = 1}};
@@ -24,17 +24,15 @@ START_TEST(test_servers_one_server_takes_the_sum)
     ck_assert_double_eq(result.busy_ms, 7);
     ck_assert_uint_eq(result.busiest, 1);
 }
-END_TEST
 
-START_TEST(test_servers_a_pipeline_overlaps)
+TEST(test_servers_a_pipeline_overlaps)
 {
     struct rf_job jobs[] = {{.needs = {{0, 2}, {1, 3}}, .n_needs = 2},
                             {.needs = {{0, 2}, {1, 3}}, .n_needs = 2}};
     ck_assert_double_eq(run(jobs, 2, NULL, 0).ms, 8);
 }
-END_TEST
 
-START_TEST(test_servers_edges_delay)
+TEST(test_servers_edges_delay)
 {
     struct rf_job jobs[] = {{.needs = {{0, 2}, {1, 3}}, .n_needs = 2},
                             {.needs = {{2, 1}}, .n_needs = 1}};
@@ -44,9 +42,8 @@ START_TEST(test_servers_edges_delay)
     jobs[1].n_waits = 0;
     ck_assert_double_eq(run(jobs, 2, &after_last, 1).ms, 10);
 }
-END_TEST
 
-START_TEST(test_servers_jobs_without_needs_pass_edges_on)
+TEST(test_servers_jobs_without_needs_pass_edges_on)
 {
     struct rf_job jobs[] = {{.needs = {{0, 2}}, .n_needs = 1},
                             {.n_needs = 0},
@@ -56,27 +53,11 @@ START_TEST(test_servers_jobs_without_needs_pass_edges_on)
     ck_assert_double_eq(result.ms, 3);
     ck_assert_uint_eq(result.n_stuck, 0);
 }
-END_TEST
 
-START_TEST(test_servers_a_circle_is_stuck)
+TEST(test_servers_a_circle_is_stuck)
 {
     struct rf_job jobs[] = {{.needs = {{0, 2}}, .n_needs = 1},
                             {.needs = {{0, 1}}, .n_needs = 1}};
     struct rf_job_edge edges[] = {{.from = 0, .to = 1}, {.from = 1, .to = 0}};
     ck_assert_uint_eq(run(jobs, 2, edges, 2).n_stuck, 2);
-}
-END_TEST
-
-Suite *test_queueing_suite(void);
-Suite *test_queueing_suite(void)
-{
-    Suite *suite = suite_create("queueing");
-    TCase *tests = tcase_create("queueing");
-    tcase_add_test(tests, test_servers_one_server_takes_the_sum);
-    tcase_add_test(tests, test_servers_a_pipeline_overlaps);
-    tcase_add_test(tests, test_servers_edges_delay);
-    tcase_add_test(tests, test_servers_jobs_without_needs_pass_edges_on);
-    tcase_add_test(tests, test_servers_a_circle_is_stuck);
-    suite_add_tcase(suite, tests);
-    return suite;
 }

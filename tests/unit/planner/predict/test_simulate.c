@@ -1,12 +1,12 @@
 /* Predicted times that can be worked out by hand; test_strategy_links.c
  * compares with a simulation of every op. */
-#include <check.h>
 #include <stdio.h>
 
 #include "common/compiler.h"
 #include "planner/predict/simulate.h"
 #include "planner/strategy/schedule_build.h"
 #include "tests/unit/planner/schedule/schedule_lab.h"
+#include "tests/unit/unit.h"
 
 #define BYTES 4194304. /* 1024 x 1024 floats */
 #define TENSOR                                                                 \
@@ -51,7 +51,9 @@ static struct rf_simulated simulate(const char *scenario, uint32_t slots,
                          (struct rf_intra_node){.left = RF_LEFT_SLOT});
 }
 
-START_TEST(test_simulate_adds_latency_and_operations)
+LIMIT(60)
+
+TEST(test_simulate_adds_latency_and_operations)
 {
     struct rf_capacities links;
     struct rf_simulated found;
@@ -67,10 +69,9 @@ START_TEST(test_simulate_adds_latency_and_operations)
     ck_assert_int_eq(found.path, RF_PATH_CPU);
     rf_capacities_free(&links);
 }
-END_TEST
 
 /* Two ranks on two NICs take half the time of two ranks on one. */
-START_TEST(test_simulate_ranks_share_nics_by_slot)
+TEST(test_simulate_ranks_share_nics_by_slot)
 {
     const char *scenario = ACROSS(HALVES, HALVES, "");
     struct rf_capacities links;
@@ -97,10 +98,9 @@ START_TEST(test_simulate_ranks_share_nics_by_slot)
     ck_assert_str_eq(from.busiest, "link b in");
     rf_capacities_free(&links);
 }
-END_TEST
 
 /* A piece that stays where it is costs nothing. */
-START_TEST(test_simulate_in_place_moves_nothing)
+TEST(test_simulate_in_place_moves_nothing)
 {
     struct rf_capacities links;
     struct rf_simulated found;
@@ -114,7 +114,6 @@ START_TEST(test_simulate_in_place_moves_nothing)
     ck_assert_int_eq(found.path, RF_PATH_IN_PLACE);
     rf_capacities_free(&links);
 }
-END_TEST
 
 #define INSIDE(infer, more)                                                    \
     "{'colocated_processes': 'separate', " more                                \
@@ -123,7 +122,7 @@ END_TEST
 
 /* From one rank to two others, where a rank alone copies 1 GB/s and the node's
  * memory 100. */
-START_TEST(test_simulate_copies_with_the_ranks_that_copy)
+LOOP_TEST(test_simulate_copies_with_the_ranks_that_copy, 4)
 {
     static const struct {
         enum rf_copier copier;
@@ -147,7 +146,6 @@ START_TEST(test_simulate_copies_with_the_ranks_that_copy)
     ck_assert_int_eq(found.path, cases[_i].path);
     rf_capacities_free(&links);
 }
-END_TEST
 
 /* Columns of two ranks put together, on one. */
 #define JOINED                                                                 \
@@ -156,7 +154,7 @@ END_TEST
     "'spec', 'nodes': ['n0'], " WHOLE "}}"
 /* Where the memory is slower than what its ranks can do, it decides, unless the
  * only rank that needs something copies it. */
-START_TEST(test_simulate_copies_no_faster_than_the_memory)
+LOOP_TEST(test_simulate_copies_no_faster_than_the_memory, 5)
 {
     static const struct {
         enum rf_copier copier;
@@ -183,7 +181,6 @@ START_TEST(test_simulate_copies_no_faster_than_the_memory)
     ck_assert_int_eq(found.path, cases[_i].path);
     rf_capacities_free(&links);
 }
-END_TEST
 
 /* Two quarters of each row for ranks of the node, two for those of another. */
 #define HALF_AWAY                                                              \
@@ -213,7 +210,7 @@ static void expect_copies(const char *scenario, enum rf_copier copier,
 /* Parts of rows of 4 KB, each as if it were 512 bytes longer, at either end
  * where both copy; none where ranks copy all rows whole, as any rank does that
  * has time, which reads what two ranks need once. */
-START_TEST(test_simulate_charges_parts_of_rows)
+LOOP_TEST(test_simulate_charges_parts_of_rows, 10)
 {
     static const struct {
         enum rf_copier copier;
@@ -233,11 +230,10 @@ START_TEST(test_simulate_charges_parts_of_rows)
     };
     expect_copies(cases[_i].scenario, cases[_i].copier, cases[_i].copies);
 }
-END_TEST
 
 /* What several ranks of a node need is written for each of them, and read for
  * each unless whoever has time copies for all at once. */
-START_TEST(test_simulate_reads_once_for_all)
+LOOP_TEST(test_simulate_reads_once_for_all, 6)
 {
     static const struct {
         enum rf_copier copier;
@@ -260,11 +256,10 @@ START_TEST(test_simulate_reads_once_for_all)
     };
     expect_copies(cases[_i].scenario, cases[_i].copier, cases[_i].copies);
 }
-END_TEST
 
 /* Rows of another rank's memory can be used there, parts of rows cannot, nor
  * what is brought by way of staging memory. */
-START_TEST(test_simulate_leaves_what_covers_a_piece)
+LOOP_TEST(test_simulate_leaves_what_covers_a_piece, 6)
 {
     static const struct {
         const char *scenario;
@@ -288,11 +283,10 @@ START_TEST(test_simulate_leaves_what_covers_a_piece)
     ck_assert_int_eq(found.ms > 0, cases[_i].in_place <= 0);
     rf_capacities_free(&links);
 }
-END_TEST
 
 /* What is kept once for all ranks takes as long as it would op by op: the root
  * has to send everything to the other node, and gets half of it from there. */
-START_TEST(test_simulate_counts_broadcasts)
+TEST(test_simulate_counts_broadcasts)
 {
     struct rf_capacities links;
     struct rf_simulated found;
@@ -306,7 +300,6 @@ START_TEST(test_simulate_counts_broadcasts)
     ck_assert_str_eq(found.busiest, "link a out");
     rf_capacities_free(&links);
 }
-END_TEST
 
 /* A tensor of `rows` x 1024 floats from `from` nodes, cut over all their ranks,
  * to `to` others, whole on every rank. */
@@ -366,7 +359,7 @@ static const char *const relayed[] = {"broadcast", "hierarchical", "allgather",
                                       "allgather_global"};
 
 /* Over 16 nodes, beside a simulation of every op on its own. */
-START_TEST(test_simulate_fills_chains_like_single_ops)
+LOOP_TEST(test_simulate_fills_chains_like_single_ops, RF_ARRAY_SIZE(relayed))
 {
     for (unsigned i = 0; i < 4; i++) {
         const struct replicas of = {.strategy = relayed[_i],
@@ -385,10 +378,9 @@ START_TEST(test_simulate_fills_chains_like_single_ops)
         lab_free(&lab);
     }
 }
-END_TEST
 
 /* Gathering and spreading by turns, beside the same op by op. */
-START_TEST(test_simulate_takes_turns_with_broadcasts)
+TEST(test_simulate_takes_turns_with_broadcasts)
 {
     for (unsigned i = 0; i < 4; i++) {
         const struct replicas of = {.strategy = "gather_broadcast",
@@ -413,11 +405,10 @@ START_TEST(test_simulate_takes_turns_with_broadcasts)
         lab_free(&lab);
     }
 }
-END_TEST
 
 /* A chain takes what its link carries and a chunk for every node; without one
  * the sender's link carries it all. Up to 2048 ranks. */
-START_TEST(test_simulate_fills_the_longest_chains)
+LOOP_TEST(test_simulate_fills_the_longest_chains, LONG_CHAINS)
 {
     static const uint32_t nodes[] = {15, 63, 255};
     const double whole = 2048 * 4096 / 1e6;
@@ -440,31 +431,4 @@ START_TEST(test_simulate_fills_the_longest_chains)
                       of.to, found, expected);
         lab_free(&lab);
     }
-}
-END_TEST
-
-Suite *test_simulate_suite(void);
-Suite *test_simulate_suite(void)
-{
-    Suite *suite = suite_create("simulate");
-    TCase *tests = tcase_create("simulate");
-    tcase_add_test(tests, test_simulate_adds_latency_and_operations);
-    tcase_add_test(tests, test_simulate_ranks_share_nics_by_slot);
-    tcase_add_test(tests, test_simulate_in_place_moves_nothing);
-    tcase_add_loop_test(tests, test_simulate_copies_with_the_ranks_that_copy, 0,
-                        4);
-    tcase_add_loop_test(tests, test_simulate_copies_no_faster_than_the_memory,
-                        0, 5);
-    tcase_add_loop_test(tests, test_simulate_reads_once_for_all, 0, 6);
-    tcase_add_loop_test(tests, test_simulate_charges_parts_of_rows, 0, 10);
-    tcase_add_loop_test(tests, test_simulate_leaves_what_covers_a_piece, 0, 6);
-    tcase_add_test(tests, test_simulate_counts_broadcasts);
-    tcase_set_timeout(tests, 60);
-    tcase_add_loop_test(tests, test_simulate_fills_chains_like_single_ops, 0,
-                        (int)RF_ARRAY_SIZE(relayed));
-    tcase_add_test(tests, test_simulate_takes_turns_with_broadcasts);
-    tcase_add_loop_test(tests, test_simulate_fills_the_longest_chains, 0,
-                        LONG_CHAINS);
-    suite_add_tcase(suite, tests);
-    return suite;
 }

@@ -1,11 +1,11 @@
 /* Scenarios: defaults, every key, round trip, bad input. */
-#include <check.h>
 #include <string.h>
 
 #include "planner/scenario/spec.h"
 #include "tests/lib/quoted.h"
+#include "tests/unit/unit.h"
 
-START_TEST(test_spec_defaults)
+TEST(test_spec_defaults)
 {
     struct rf_spec *spec = quoted_spec("'train': {}, 'infer': {}");
     ck_assert_str_eq(spec->name, "scenario");
@@ -31,9 +31,8 @@ START_TEST(test_spec_defaults)
     ck_assert(!spec->infer.dp_given && !spec->infer.dtype_given);
     rf_spec_destroy(spec);
 }
-END_TEST
 
-START_TEST(test_spec_mode_synonyms)
+LOOP_TEST(test_spec_mode_synonyms, 5)
 {
     static const struct {
         const char *word;
@@ -48,9 +47,8 @@ START_TEST(test_spec_mode_synonyms)
     ck_assert_int_eq(spec->mode, words[_i].mode);
     rf_spec_destroy(spec);
 }
-END_TEST
 
-START_TEST(test_spec_method_aliases_become_the_method)
+TEST(test_spec_method_aliases_become_the_method)
 {
     struct rf_spec *spec =
         quoted_spec("'method': 'gloo', 'train': {}, 'infer': {}");
@@ -72,7 +70,6 @@ START_TEST(test_spec_method_aliases_become_the_method)
     ck_assert_str_eq(spec->method, "ucx-cuda");
     rf_spec_destroy(spec);
 }
-END_TEST
 
 static const struct {
     const char *side;
@@ -91,16 +88,15 @@ static const struct {
     {"'tp': 8, 'ep': 2, 'etp': 2, 'layout': 'sglang'", 2},
 };
 
-START_TEST(test_spec_default_expert_tensor_parallelism)
+LOOP_TEST(test_spec_default_expert_tensor_parallelism, RF_ARRAY_SIZE(etps))
 {
     struct rf_spec *spec =
         quoted_spec("'train': {%s}, 'infer': {}", etps[_i].side);
     ck_assert_uint_eq(spec->train.etp, etps[_i].etp);
     rf_spec_destroy(spec);
 }
-END_TEST
 
-START_TEST(test_spec_pipeline_stages)
+TEST(test_spec_pipeline_stages)
 {
     struct rf_spec *spec = quoted_spec(
         "'train': {'pp_layers': [3, 5, 4]}, 'infer': {'pp': 4, 'vpp': 2, "
@@ -114,9 +110,8 @@ START_TEST(test_spec_pipeline_stages)
     ck_assert_uint_eq(spec->infer.vpp, 2);
     rf_spec_destroy(spec);
 }
-END_TEST
 
-START_TEST(test_spec_sharding_as_list_and_as_text)
+TEST(test_spec_sharding_as_list_and_as_text)
 {
     struct rf_spec *spec = quoted_spec(
         "'train': {'layout': 'spec', 'mesh': [2, 4], 'spec': ['S01', 'R', "
@@ -131,9 +126,8 @@ START_TEST(test_spec_sharding_as_list_and_as_text)
     ck_assert_uint_eq(spec->infer.n_spec, 3);
     rf_spec_destroy(spec);
 }
-END_TEST
 
-START_TEST(test_spec_disk_options_stay_with_method_disk)
+TEST(test_spec_disk_options_stay_with_method_disk)
 {
     struct rf_spec *spec = quoted_spec(
         "'method': 'disk', 'disk': {'folder': '/x', 'fsync': true}, "
@@ -148,9 +142,8 @@ START_TEST(test_spec_disk_options_stay_with_method_disk)
     ck_assert(!spec->disk_fsync);
     rf_spec_destroy(spec);
 }
-END_TEST
 
-START_TEST(test_spec_ucx_options_stay_with_method_ucx)
+TEST(test_spec_ucx_options_stay_with_method_ucx)
 {
     struct rf_spec *spec = quoted_spec("'method': 'ucx', 'ucx': {'direction': "
                                        "'get'}, 'train': {}, 'infer': {}");
@@ -165,7 +158,6 @@ START_TEST(test_spec_ucx_options_stay_with_method_ucx)
     ck_assert(!spec->ucx_gets);
     rf_spec_destroy(spec);
 }
-END_TEST
 
 static const struct {
     const char *text;
@@ -198,7 +190,7 @@ static const struct {
     {"'train': {'pp': 2, 'vpp': 2, 'pp_layers': [1, 2, 3, 0]}, 'infer': {}"},
 };
 
-START_TEST(test_spec_round_trips)
+LOOP_TEST(test_spec_round_trips, RF_ARRAY_SIZE(whole))
 {
     struct rf_spec *spec = quoted_spec("%s", whole[_i].text), *again = NULL;
     json_t *first = rf_spec_to_json(spec, quoted_nodes), *second;
@@ -219,7 +211,6 @@ START_TEST(test_spec_round_trips)
     rf_spec_destroy(spec);
     rf_spec_destroy(again);
 }
-END_TEST
 
 static void assert_nodes(const struct rf_side_spec *side, const char *expected)
 {
@@ -252,7 +243,8 @@ static const char *nodes_text(const char *value, char text[32])
     return text;
 }
 
-START_TEST(test_spec_counts_of_nodes_take_the_first_free_ones)
+LOOP_TEST(test_spec_counts_of_nodes_take_the_first_free_ones,
+          RF_ARRAY_SIZE(counts))
 {
     char train[32], infer[32];
     struct rf_spec *spec =
@@ -263,7 +255,6 @@ START_TEST(test_spec_counts_of_nodes_take_the_first_free_ones)
     assert_nodes(&spec->infer, counts[_i].infer_has);
     rf_spec_destroy(spec);
 }
-END_TEST
 
 #define SIDES "'train': {}, 'infer': {}"
 #define TIME ", 'balance': 'time', 'balance_links': "
@@ -409,35 +400,10 @@ static const struct {
      "must be left out or be the mesh's 4 devices"},
 };
 
-START_TEST(test_spec_refuses_bad_input_with_place_and_rule)
+LOOP_TEST(test_spec_refuses_bad_input_with_place_and_rule,
+          RF_ARRAY_SIZE(refused))
 {
     const char *error = spec_error("%s", refused[_i].text);
     assert_says(error, refused[_i].says);
     assert_says(error, "test: $");
-}
-END_TEST
-
-Suite *test_spec_suite(void);
-Suite *test_spec_suite(void)
-{
-    Suite *suite = suite_create("spec");
-    TCase *tests = tcase_create("spec");
-    tcase_add_test(tests, test_spec_defaults);
-    tcase_add_loop_test(tests, test_spec_mode_synonyms, 0, 5);
-    tcase_add_test(tests, test_spec_method_aliases_become_the_method);
-    tcase_add_loop_test(tests, test_spec_default_expert_tensor_parallelism, 0,
-                        (int)RF_ARRAY_SIZE(etps));
-    tcase_add_test(tests, test_spec_pipeline_stages);
-    tcase_add_test(tests, test_spec_sharding_as_list_and_as_text);
-    tcase_add_test(tests, test_spec_disk_options_stay_with_method_disk);
-    tcase_add_test(tests, test_spec_ucx_options_stay_with_method_ucx);
-    tcase_add_loop_test(tests,
-                        test_spec_counts_of_nodes_take_the_first_free_ones, 0,
-                        (int)RF_ARRAY_SIZE(counts));
-    tcase_add_loop_test(tests, test_spec_round_trips, 0,
-                        (int)RF_ARRAY_SIZE(whole));
-    tcase_add_loop_test(tests, test_spec_refuses_bad_input_with_place_and_rule,
-                        0, (int)RF_ARRAY_SIZE(refused));
-    suite_add_tcase(suite, tests);
-    return suite;
 }

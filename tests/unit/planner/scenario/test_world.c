@@ -1,11 +1,11 @@
 /* Worlds: who sits where, and the groups that Megatron-LM forms. */
-#include <check.h>
 #include <stdio.h>
 #include <string.h>
 
 #include "planner/layout/mesh_rules.h"
 #include "planner/scenario/world.h"
 #include "tests/lib/quoted.h"
+#include "tests/unit/unit.h"
 
 static struct rf_model *tiny(void)
 {
@@ -49,7 +49,7 @@ static void assert_rank(const struct rf_world *world, uint32_t rank,
     ck_assert_uint_eq(world->ranks[rank].index[RF_INFER], infer);
 }
 
-START_TEST(test_world_colocated_fills_all_slots)
+TEST(test_world_colocated_fills_all_slots)
 {
     const uint32_t slots[] = {4, 4};
     struct rf_model *model = sparse();
@@ -67,9 +67,8 @@ START_TEST(test_world_colocated_fills_all_slots)
     rf_spec_destroy(spec);
     rf_model_destroy(model);
 }
-END_TEST
 
-START_TEST(test_world_explicit_dp_uses_the_first_slots)
+TEST(test_world_explicit_dp_uses_the_first_slots)
 {
     const uint32_t slots[] = {4, 4};
     struct rf_model *model = sparse();
@@ -83,9 +82,8 @@ START_TEST(test_world_explicit_dp_uses_the_first_slots)
     rf_spec_destroy(spec);
     rf_model_destroy(model);
 }
-END_TEST
 
-START_TEST(test_world_separate_processes_share_slots)
+TEST(test_world_separate_processes_share_slots)
 {
     const uint32_t slots[] = {2, 2};
     struct rf_model *model = sparse();
@@ -102,9 +100,8 @@ START_TEST(test_world_separate_processes_share_slots)
     rf_spec_destroy(spec);
     rf_model_destroy(model);
 }
-END_TEST
 
-START_TEST(test_world_disaggregated_takes_smallest_worlds_in_order)
+TEST(test_world_disaggregated_takes_smallest_worlds_in_order)
 {
     const uint32_t slots[] = {3, 3};
     struct rf_model *model = sparse();
@@ -119,9 +116,8 @@ START_TEST(test_world_disaggregated_takes_smallest_worlds_in_order)
     rf_spec_destroy(spec);
     rf_model_destroy(model);
 }
-END_TEST
 
-START_TEST(test_world_disaggregated_nodes_belong_to_their_side)
+TEST(test_world_disaggregated_nodes_belong_to_their_side)
 {
     const uint32_t slots[] = {2, 2, 2, 2};
     struct rf_model *model = sparse();
@@ -139,9 +135,8 @@ START_TEST(test_world_disaggregated_nodes_belong_to_their_side)
     rf_spec_destroy(spec);
     rf_model_destroy(model);
 }
-END_TEST
 
-START_TEST(test_world_colocated_on_named_nodes)
+TEST(test_world_colocated_on_named_nodes)
 {
     const uint32_t slots[] = {2, 2, 2};
     struct rf_model *model = sparse();
@@ -155,7 +150,6 @@ START_TEST(test_world_colocated_on_named_nodes)
     rf_spec_destroy(spec);
     rf_model_destroy(model);
 }
-END_TEST
 
 static const struct {
     const char *text;
@@ -184,7 +178,7 @@ static const struct {
 };
 
 /* As where the model is not known yet; no size may overflow then. */
-START_TEST(test_world_is_placed_without_a_model)
+TEST(test_world_is_placed_without_a_model)
 {
     const uint32_t slots[] = {4, 4};
     struct rf_model *model = sparse();
@@ -208,9 +202,8 @@ START_TEST(test_world_is_placed_without_a_model)
     rf_spec_destroy(spec);
     rf_model_destroy(model);
 }
-END_TEST
 
-START_TEST(test_world_without_slots_is_the_smallest)
+LOOP_TEST(test_world_without_slots_is_the_smallest, RF_ARRAY_SIZE(slotless))
 {
     struct rf_model *model = sparse();
     struct rf_spec *spec = quoted_spec("%s", slotless[_i].text);
@@ -225,9 +218,8 @@ START_TEST(test_world_without_slots_is_the_smallest)
     rf_spec_destroy(spec);
     rf_model_destroy(model);
 }
-END_TEST
 
-START_TEST(test_world_of_a_printed_scenario_is_the_same)
+LOOP_TEST(test_world_of_a_printed_scenario_is_the_same, 2)
 {
     const uint32_t slots[] = {4, 4, 4, 4};
     struct rf_model *model = sparse();
@@ -250,7 +242,6 @@ START_TEST(test_world_of_a_printed_scenario_is_the_same)
     rf_spec_destroy(again);
     rf_model_destroy(model);
 }
-END_TEST
 
 /* All groups of ranks that agree in everything but one coordinate, written
  * {0,1}{2,3}…, in the order of their first rank. */
@@ -300,7 +291,7 @@ static const char *groups(const struct rf_side_spec *side, uint32_t size,
     return text;
 }
 
-START_TEST(test_world_groups_are_those_of_megatron)
+TEST(test_world_groups_are_those_of_megatron)
 {
     struct rf_side_spec side = {
         .tp = 2, .cp = 1, .ep = 4, .etp = 1, .pp = 1, .vpp = 1};
@@ -321,9 +312,8 @@ START_TEST(test_world_groups_are_those_of_megatron)
     ck_assert_str_eq(groups(&side, 8, AXIS_ETP), "{0,1}{2,3}{4,5}{6,7}");
     ck_assert_str_eq(groups(&side, 8, AXIS_EDP), "{0,4}{1,5}{2,6}{3,7}");
 }
-END_TEST
 
-START_TEST(test_world_formulae_invert)
+TEST(test_world_formulae_invert)
 {
     const struct rf_side_spec side = {
         .tp = 3, .cp = 2, .ep = 4, .etp = 1, .pp = 5, .vpp = 1};
@@ -334,7 +324,6 @@ START_TEST(test_world_formulae_invert)
         ck_assert_uint_eq(at.etp + at.ep + 4 * (at.edp + edp * at.pp), i);
     }
 }
-END_TEST
 
 static const struct {
     const char *text, *says;
@@ -394,7 +383,8 @@ static const struct {
      {1, 0}},
 };
 
-START_TEST(test_world_refuses_impossible_worlds_with_sizes_that_work)
+LOOP_TEST(test_world_refuses_impossible_worlds_with_sizes_that_work,
+          RF_ARRAY_SIZE(refused))
 {
     struct rf_model *model = sparse();
     struct rf_spec *spec = quoted_spec("%s", refused[_i].text);
@@ -415,9 +405,8 @@ START_TEST(test_world_refuses_impossible_worlds_with_sizes_that_work)
     rf_spec_destroy(spec);
     rf_model_destroy(model);
 }
-END_TEST
 
-START_TEST(test_world_of_a_sharded_tensor)
+TEST(test_world_of_a_sharded_tensor)
 {
     struct rf_model *model = tiny();
     struct rf_spec *spec = quoted_spec(
@@ -432,9 +421,8 @@ START_TEST(test_world_of_a_sharded_tensor)
     rf_spec_destroy(spec);
     rf_model_destroy(model);
 }
-END_TEST
 
-START_TEST(test_world_of_sixteen_thousand_ranks)
+TEST(test_world_of_sixteen_thousand_ranks)
 {
     const uint32_t slots[] = {16384};
     struct rf_model *model = file_model("kimi-k2", "");
@@ -450,33 +438,4 @@ START_TEST(test_world_of_sixteen_thousand_ranks)
     rf_world_destroy(world);
     rf_spec_destroy(spec);
     rf_model_destroy(model);
-}
-END_TEST
-
-Suite *test_world_suite(void);
-Suite *test_world_suite(void)
-{
-    Suite *suite = suite_create("world");
-    TCase *tests = tcase_create("world");
-    tcase_add_test(tests, test_world_colocated_fills_all_slots);
-    tcase_add_test(tests, test_world_explicit_dp_uses_the_first_slots);
-    tcase_add_test(tests, test_world_separate_processes_share_slots);
-    tcase_add_test(tests,
-                   test_world_disaggregated_takes_smallest_worlds_in_order);
-    tcase_add_test(tests, test_world_disaggregated_nodes_belong_to_their_side);
-    tcase_add_test(tests, test_world_colocated_on_named_nodes);
-    tcase_add_test(tests, test_world_is_placed_without_a_model);
-    tcase_add_loop_test(tests, test_world_without_slots_is_the_smallest, 0,
-                        (int)RF_ARRAY_SIZE(slotless));
-    tcase_add_loop_test(tests, test_world_of_a_printed_scenario_is_the_same, 0,
-                        2);
-    tcase_add_test(tests, test_world_groups_are_those_of_megatron);
-    tcase_add_test(tests, test_world_formulae_invert);
-    tcase_add_loop_test(
-        tests, test_world_refuses_impossible_worlds_with_sizes_that_work, 0,
-        (int)RF_ARRAY_SIZE(refused));
-    tcase_add_test(tests, test_world_of_a_sharded_tensor);
-    tcase_add_test(tests, test_world_of_sixteen_thousand_ranks);
-    suite_add_tcase(suite, tests);
-    return suite;
 }

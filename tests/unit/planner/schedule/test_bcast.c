@@ -2,7 +2,6 @@
  * Ops that repeat over ranks: kept once, listed and summed up like all others,
  * and proved no less strictly than when they are listed.
  */
-#include <check.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -12,6 +11,7 @@
 #include "planner/schedule/bcast.h"
 #include "planner/strategy/schedule_build.h"
 #include "tests/unit/planner/schedule/schedule_lab.h"
+#include "tests/unit/unit.h"
 
 #define MODEL                                                                  \
     "{'megatron': {'num_layers': 4, 'hidden_size': 32, "                       \
@@ -51,7 +51,9 @@ static struct rf_schedule *make(struct lab *lab, const char *world,
     return schedule;
 }
 
-START_TEST(test_bcast_lists_and_finds_all_ops_in_order)
+LIMIT(60)
+
+LOOP_TEST(test_bcast_lists_and_finds_all_ops_in_order, N_WORLDS)
 {
     struct lab lab;
     struct rf_schedule *schedule = make(&lab, worlds[_i], 6);
@@ -75,7 +77,6 @@ START_TEST(test_bcast_lists_and_finds_all_ops_in_order)
     rf_schedule_destroy(schedule);
     lab_free(&lab);
 }
-END_TEST
 
 static const char *const grown[] = {
     "'mode': 'disaggregated', 'train': {'tp': 2, 'nodes': ['n0']}, "
@@ -84,7 +85,7 @@ static const char *const grown[] = {
     "'infer': {'tp': 2, 'nodes': ['n1', 'n2', 'n3', 'n4', 'n5']}",
 };
 
-START_TEST(test_bcast_does_not_grow_with_the_receivers)
+TEST(test_bcast_does_not_grow_with_the_receivers)
 {
     struct lab few, many;
     struct rf_schedule *small = make(&few, grown[0], 6);
@@ -97,7 +98,6 @@ START_TEST(test_bcast_does_not_grow_with_the_receivers)
     lab_free(&few);
     lab_free(&many);
 }
-END_TEST
 
 /* By pair of ranks: ops and bytes. */
 struct sums {
@@ -119,7 +119,7 @@ static void add_size(uint64_t bytes, uint64_t n_ops, void *data)
     sums->bytes[0][0] += n_ops * bytes;
 }
 
-START_TEST(test_bcast_sums_are_those_of_its_ops)
+LOOP_TEST(test_bcast_sums_are_those_of_its_ops, N_WORLDS)
 {
     struct lab lab;
     struct rf_schedule *schedule = make(&lab, worlds[_i], 6);
@@ -140,7 +140,6 @@ START_TEST(test_bcast_sums_are_those_of_its_ops)
     rf_schedule_destroy(schedule);
     lab_free(&lab);
 }
-END_TEST
 
 /* Changes one number a little; the name of what it belongs to. */
 static const char *damage(struct rf_schedule *schedule, uint64_t random)
@@ -189,7 +188,7 @@ static const char *damage(struct rf_schedule *schedule, uint64_t random)
 }
 
 /* What the proof of a template lets pass, the proof of its ops does, too. */
-START_TEST(test_bcast_proof_is_as_strict_as_that_of_the_ops)
+LOOP_TEST(test_bcast_proof_is_as_strict_as_that_of_the_ops, N_WORLDS)
 {
     struct lab lab;
     struct rf_schedule *schedule = make(&lab, worlds[_i], 6);
@@ -213,10 +212,9 @@ START_TEST(test_bcast_proof_is_as_strict_as_that_of_the_ops)
     rf_schedule_destroy(schedule);
     lab_free(&lab);
 }
-END_TEST
 
 /* Whatever it is that is lost, the proof misses it. */
-START_TEST(test_bcast_proof_finds_lost_and_doubled_bcasts)
+LOOP_TEST(test_bcast_proof_finds_lost_and_doubled_bcasts, N_WORLDS)
 {
     struct lab lab;
     struct rf_schedule *schedule = make(&lab, worlds[_i], 6);
@@ -236,10 +234,9 @@ START_TEST(test_bcast_proof_finds_lost_and_doubled_bcasts)
     rf_schedule_destroy(schedule);
     lab_free(&lab);
 }
-END_TEST
 
 /* Elements of another size, or cast otherwise, though nothing else shows it. */
-START_TEST(test_bcast_proof_finds_wrong_elements)
+LOOP_TEST(test_bcast_proof_finds_wrong_elements, N_WORLDS)
 {
     struct lab lab;
     struct rf_schedule *schedule = make(&lab, worlds[_i], 6);
@@ -254,26 +251,4 @@ START_TEST(test_bcast_proof_finds_wrong_elements)
     ck_assert_int_eq(rf_schedule_prove(lab.plan, schedule, NULL), RF_OK);
     rf_schedule_destroy(schedule);
     lab_free(&lab);
-}
-END_TEST
-
-Suite *test_bcast_suite(void);
-Suite *test_bcast_suite(void)
-{
-    Suite *suite = suite_create("bcast");
-    TCase *tests = tcase_create("bcast");
-    tcase_set_timeout(tests, 60);
-    tcase_add_loop_test(tests, test_bcast_lists_and_finds_all_ops_in_order, 0,
-                        N_WORLDS);
-    tcase_add_test(tests, test_bcast_does_not_grow_with_the_receivers);
-    tcase_add_loop_test(tests, test_bcast_sums_are_those_of_its_ops, 0,
-                        N_WORLDS);
-    tcase_add_loop_test(tests, test_bcast_proof_is_as_strict_as_that_of_the_ops,
-                        0, N_WORLDS);
-    tcase_add_loop_test(tests, test_bcast_proof_finds_lost_and_doubled_bcasts,
-                        0, N_WORLDS);
-    tcase_add_loop_test(tests, test_bcast_proof_finds_wrong_elements, 0,
-                        N_WORLDS);
-    suite_add_tcase(suite, tests);
-    return suite;
 }

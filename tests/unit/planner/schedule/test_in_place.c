@@ -1,6 +1,5 @@
 /* Pieces that can stay where they are: the search against looking at every op
  * for every piece. */
-#include <check.h>
 #include <stdio.h>
 
 #include "common/compiler.h"
@@ -8,6 +7,7 @@
 #include "planner/schedule/in_place.h"
 #include "planner/strategy/schedule_build.h"
 #include "tests/lib/planned.h"
+#include "tests/unit/unit.h"
 
 /* A planned world of one node with its schedule. */
 struct lab {
@@ -135,7 +135,9 @@ static const struct {
      4, true},
 };
 
-START_TEST(test_cover_agrees_with_looking_at_every_op)
+LIMIT(60)
+
+LOOP_TEST(test_cover_agrees_with_looking_at_every_op, RF_ARRAY_SIZE(worlds))
 {
     struct lab lab;
     char scenario[512];
@@ -145,10 +147,9 @@ START_TEST(test_cover_agrees_with_looking_at_every_op)
     ck_assert_int_eq(compare(&lab) > 0, worlds[_i].some_stay);
     done(&lab);
 }
-END_TEST
 
 /* Looking at every op for every piece would be a billion looks here. */
-START_TEST(test_cover_of_many_pieces)
+TEST(test_cover_of_many_pieces)
 {
     struct lab lab;
     struct rf_in_place_set in_place;
@@ -173,9 +174,8 @@ START_TEST(test_cover_of_many_pieces)
     rf_in_place_free(&in_place);
     done(&lab);
 }
-END_TEST
 
-START_TEST(test_cover_finds_an_ops_piece)
+TEST(test_cover_finds_an_ops_piece)
 {
     struct lab lab;
     struct rf_in_place_set in_place;
@@ -190,19 +190,4 @@ START_TEST(test_cover_finds_an_ops_piece)
     }
     rf_in_place_free(&in_place);
     done(&lab);
-}
-END_TEST
-
-Suite *test_in_place_suite(void);
-Suite *test_in_place_suite(void)
-{
-    Suite *suite = suite_create("in_place");
-    TCase *tests = tcase_create("in_place");
-    tcase_set_timeout(tests, 60);
-    tcase_add_loop_test(tests, test_cover_agrees_with_looking_at_every_op, 0,
-                        RF_ARRAY_SIZE(worlds));
-    tcase_add_test(tests, test_cover_of_many_pieces);
-    tcase_add_test(tests, test_cover_finds_an_ops_piece);
-    suite_add_tcase(suite, tests);
-    return suite;
 }

@@ -3,7 +3,6 @@
  * of its own. */
 #include "planner/schedule/peer_order.h"
 
-#include <check.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -12,6 +11,7 @@
 #include "planner/strategy/schedule_build.h"
 #include "tests/lib/fluid.h"
 #include "tests/lib/gpu_example.h"
+#include "tests/unit/unit.h"
 
 #define LINK 400e9 /* bytes a second, into and out of a GPU */
 
@@ -21,46 +21,44 @@ static double run(const struct fluid_source *sources, uint32_t n, double out,
     return fluid_run(sources, n, &(struct fluid_rates){out, in, out});
 }
 
-START_TEST(test_fluid_one_source_alone_sends_at_its_rate)
+LIMIT(60)
+
+TEST(test_fluid_one_source_alone_sends_at_its_rate)
 {
     const struct fluid_item items[] = {{1, 100}, {1, 50}};
     const struct fluid_source sources[] = {{items, 2}, {NULL, 0}};
     ck_assert_double_eq_tol(run(sources, 2, 10, 20), 15, 1e-9);
     ck_assert_double_eq_tol(run(sources, 2, 20, 10), 15, 1e-9);
 }
-END_TEST
 
 /* Sources 0 and 1 share the link into 2 until source 1 has sent its 50. */
-START_TEST(test_fluid_flows_into_one_rank_share_its_link)
+TEST(test_fluid_flows_into_one_rank_share_its_link)
 {
     const struct fluid_item long_item = {2, 100}, short_item = {2, 50};
     const struct fluid_source sources[] = {
         {&long_item, 1}, {&short_item, 1}, {NULL, 0}};
     ck_assert_double_eq_tol(run(sources, 3, 10, 10), 15, 1e-9);
 }
-END_TEST
 
 /* Both have half of the link into 2 until source 1 is done; then source 0 is
  * held by its own. */
-START_TEST(test_fluid_is_max_min_fair)
+TEST(test_fluid_is_max_min_fair)
 {
     const struct fluid_item a = {2, 80}, b = {2, 20};
     const struct fluid_source sources[] = {{&a, 1}, {&b, 1}, {NULL, 0}};
     ck_assert_double_eq_tol(run(sources, 3, 8, 10), 4 + 60.0 / 8, 1e-9);
 }
-END_TEST
 
-START_TEST(test_fluid_copies_inside_a_rank_use_no_link)
+TEST(test_fluid_copies_inside_a_rank_use_no_link)
 {
     const struct fluid_item local = {0, 200}, from = {0, 100};
     const struct fluid_source sources[] = {{&local, 1}, {&from, 1}};
     const struct fluid_rates rates = {10, 10, 25};
     ck_assert_double_eq_tol(fluid_run(sources, 2, &rates), 10, 1e-9);
 }
-END_TEST
 
 /* Seven ranks, colocated; the schedule has no totals. */
-START_TEST(test_colocated_ranks_begin_behind_themselves_and_end_at_home)
+TEST(test_colocated_ranks_begin_behind_themselves_and_end_at_home)
 {
     enum { N = 7 };
     struct rf_op ops[N * N] = {{0}};
@@ -79,11 +77,10 @@ START_TEST(test_colocated_ranks_begin_behind_themselves_and_end_at_home)
         free(turn);
     }
 }
-END_TEST
 
 /* Ranks 2 and 5 send, 3 needs nothing: of ranks 0, 4 and 6, which both serve,
  * 2 begins with the first and 5 with the second. */
-START_TEST(test_sources_count_those_that_send)
+TEST(test_sources_count_those_that_send)
 {
     uint64_t send[] = {0, 0, 1, 0, 0, 1, 0};
     const struct rf_schedule schedule = {.rank_send = send,
@@ -99,7 +96,6 @@ START_TEST(test_sources_count_those_that_send)
     ck_assert_uint_eq(turn[4], 1);
     ck_assert_uint_eq(turn[6], 2);
 }
-END_TEST
 
 /* Ranks that every source sends to. */
 struct side {
@@ -184,7 +180,7 @@ static void check_turns(const struct side *sources,
 
 #define MOST_RANKS 9u
 
-START_TEST(test_no_rank_is_served_twice_while_another_idles)
+TEST(test_no_rank_is_served_twice_while_another_idles)
 {
     for (uint32_t s = 1; s <= MOST_RANKS; s++) {
         for (uint32_t d = 1; d <= MOST_RANKS; d++) {
@@ -196,7 +192,6 @@ START_TEST(test_no_rank_is_served_twice_while_another_idles)
         }
     }
 }
-END_TEST
 
 /* By destination in the order in which `rank` serves them. What it copies to
  * itself runs beside that. */
@@ -277,13 +272,12 @@ static void check_times(struct planned *planned, double limit, double gain)
     planned_free(planned);
 }
 
-START_TEST(test_gpu_8_colocated_comes_near_its_bound)
+TEST(test_gpu_8_colocated_comes_near_its_bound)
 {
     struct planned planned;
     gpu_example_make(&planned, "gpu-8", "colocated", "send_recv");
     check_times(&planned, 1.15, 2);
 }
-END_TEST
 
 static const char *const disaggregated[][2] = {
     {"\"tp\": 8, \"dp\": 1", "\"tp\": 1, \"dp\": 8"},
@@ -293,7 +287,8 @@ static const char *const disaggregated[][2] = {
     {"\"layout\": \"fsdp\", \"dp\": 8", "\"tp\": 8, \"dp\": 1"},
 };
 
-START_TEST(test_disaggregated_pairs_come_near_their_bounds)
+LOOP_TEST(test_disaggregated_pairs_come_near_their_bounds,
+          RF_ARRAY_SIZE(disaggregated))
 {
     static const char model[] =
         "{\"megatron\": {\"num_layers\": 8, \"hidden_size\": 1024, "
@@ -310,26 +305,4 @@ START_TEST(test_disaggregated_pairs_come_near_their_bounds)
                                RF_ARRAY_SIZE(slots)) == RF_OK,
                   "%s", planned.err.text);
     check_times(&planned, 1.15, 1.4);
-}
-END_TEST
-
-Suite *test_peer_order_suite(void);
-Suite *test_peer_order_suite(void)
-{
-    Suite *suite = suite_create("peer_order");
-    TCase *tests = tcase_create("peer_order");
-    tcase_set_timeout(tests, 60);
-    tcase_add_test(tests, test_fluid_one_source_alone_sends_at_its_rate);
-    tcase_add_test(tests, test_fluid_flows_into_one_rank_share_its_link);
-    tcase_add_test(tests, test_fluid_is_max_min_fair);
-    tcase_add_test(tests, test_fluid_copies_inside_a_rank_use_no_link);
-    tcase_add_test(
-        tests, test_colocated_ranks_begin_behind_themselves_and_end_at_home);
-    tcase_add_test(tests, test_sources_count_those_that_send);
-    tcase_add_test(tests, test_no_rank_is_served_twice_while_another_idles);
-    tcase_add_test(tests, test_gpu_8_colocated_comes_near_its_bound);
-    tcase_add_loop_test(tests, test_disaggregated_pairs_come_near_their_bounds,
-                        0, (int)RF_ARRAY_SIZE(disaggregated));
-    suite_add_tcase(suite, tests);
-    return suite;
 }

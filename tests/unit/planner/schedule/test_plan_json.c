@@ -2,7 +2,6 @@
  * `plan --json --full` read back by a checker that knows only docs/RESULTS.md:
  * it places every piece, follows every hop and counts.
  */
-#include <check.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -11,6 +10,7 @@
 #include "planner/schedule/plan_json.h"
 #include "planner/strategy/schedule_build.h"
 #include "tests/lib/quoted.h"
+#include "tests/unit/unit.h"
 
 static const char *const hosts[] = {"a", "b", "c", "d"};
 
@@ -244,7 +244,9 @@ static const char *const scenarios[] = {
     "'bucket_bytes': 4096",
 };
 
-START_TEST(test_plan_json_can_be_checked_from_outside)
+LIMIT(60)
+
+LOOP_TEST(test_plan_json_can_be_checked_from_outside, RF_ARRAY_SIZE(scenarios))
 {
     struct printed p = print(EXPERTS, scenarios[_i]);
     check_places(&p, "train", "train_bytes");
@@ -252,10 +254,9 @@ START_TEST(test_plan_json_can_be_checked_from_outside)
     check_hops(p.json);
     dispose(&p);
 }
-END_TEST
 
 /* Experts in one tensor are apart in its first dimension. */
-START_TEST(test_plan_json_of_stacked_experts_can_be_checked_from_outside)
+TEST(test_plan_json_of_stacked_experts_can_be_checked_from_outside)
 {
     struct printed p = print(
         "{'config': {'model_type': 'gpt_oss', 'num_hidden_layers': 1, "
@@ -268,9 +269,8 @@ START_TEST(test_plan_json_of_stacked_experts_can_be_checked_from_outside)
     check_hops(p.json);
     dispose(&p);
 }
-END_TEST
 
-START_TEST(test_plan_json_summary_is_the_totals)
+TEST(test_plan_json_summary_is_the_totals)
 {
     struct printed p = print(EXPERTS, scenarios[0]);
     const json_t *plan = json_object_get(p.json, "plan");
@@ -289,9 +289,8 @@ START_TEST(test_plan_json_summary_is_the_totals)
     ck_assert_uint_eq(json_array_size(json_object_get(p.json, "steps")), 0);
     dispose(&p);
 }
-END_TEST
 
-START_TEST(test_plan_json_without_full_has_no_lists)
+TEST(test_plan_json_without_full_has_no_lists)
 {
     struct printed p = print(EXPERTS, scenarios[0]);
     json_t *brief = rf_plan_json(p.plan, p.schedule, hosts, false);
@@ -301,9 +300,8 @@ START_TEST(test_plan_json_without_full_has_no_lists)
     json_decref(brief);
     dispose(&p);
 }
-END_TEST
 
-START_TEST(test_plan_json_shows_padding_without_pieces)
+TEST(test_plan_json_shows_padding_without_pieces)
 {
     /* 100 rows padded to 512: two of four ranks have none of them. */
     struct printed p = print("{'megatron': {'num_layers': 2, 'hidden_size': 8, "
@@ -317,7 +315,6 @@ START_TEST(test_plan_json_shows_padding_without_pieces)
     ck_assert_uint_eq(json_array_size(json_object_get(param, "pieces")), 0);
     dispose(&p);
 }
-END_TEST
 
 /* What all hops from one rank to another carry, at two bytes an element. */
 static uint64_t carried(const json_t *json, uint64_t src, uint64_t dst)
@@ -333,7 +330,8 @@ static uint64_t carried(const json_t *json, uint64_t src, uint64_t dst)
     return sum;
 }
 
-START_TEST(test_plan_json_traffic_is_what_the_hops_carry)
+LOOP_TEST(test_plan_json_traffic_is_what_the_hops_carry,
+          RF_ARRAY_SIZE(scenarios))
 {
     struct printed p = print(EXPERTS, scenarios[_i]);
     const json_t *traffic = json_object_get(p.json, "traffic");
@@ -357,24 +355,4 @@ START_TEST(test_plan_json_traffic_is_what_the_hops_carry)
     }
     ck_assert_uint_eq(sum, all);
     dispose(&p);
-}
-END_TEST
-
-Suite *test_plan_json_suite(void);
-Suite *test_plan_json_suite(void)
-{
-    Suite *suite = suite_create("plan_json");
-    TCase *tests = tcase_create("plan_json");
-    tcase_set_timeout(tests, 60);
-    tcase_add_loop_test(tests, test_plan_json_can_be_checked_from_outside, 0,
-                        RF_ARRAY_SIZE(scenarios));
-    tcase_add_loop_test(tests, test_plan_json_traffic_is_what_the_hops_carry, 0,
-                        RF_ARRAY_SIZE(scenarios));
-    tcase_add_test(
-        tests, test_plan_json_of_stacked_experts_can_be_checked_from_outside);
-    tcase_add_test(tests, test_plan_json_summary_is_the_totals);
-    tcase_add_test(tests, test_plan_json_without_full_has_no_lists);
-    tcase_add_test(tests, test_plan_json_shows_padding_without_pieces);
-    suite_add_tcase(suite, tests);
-    return suite;
 }

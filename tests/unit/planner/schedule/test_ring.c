@@ -2,7 +2,6 @@
  * Rings: kept once, listed and summed up like single ops, proved no less
  * strictly than those, and predicted to take as long.
  */
-#include <check.h>
 #include <stdio.h>
 #include <stdlib.h>
 
@@ -12,6 +11,7 @@
 #include "planner/schedule/ring.h"
 #include "planner/strategy/schedule_build.h"
 #include "tests/unit/planner/schedule/schedule_lab.h"
+#include "tests/unit/unit.h"
 
 #define MODEL                                                                  \
     "{'megatron': {'num_layers': 6, 'hidden_size': 96, "                       \
@@ -51,7 +51,9 @@ static struct rf_schedule *make(struct lab *lab, const char *world)
     return schedule;
 }
 
-START_TEST(test_ring_lists_and_finds_all_ops_in_order)
+LIMIT(60)
+
+LOOP_TEST(test_ring_lists_and_finds_all_ops_in_order, N_WORLDS)
 {
     struct lab lab;
     struct rf_schedule *schedule = make(&lab, worlds[_i]);
@@ -70,10 +72,9 @@ START_TEST(test_ring_lists_and_finds_all_ops_in_order)
     rf_schedule_destroy(schedule);
     lab_free(&lab);
 }
-END_TEST
 
 /* A ring's size depends on neither parts nor chunks. */
-START_TEST(test_ring_keeps_few_of_many_ops)
+TEST(test_ring_keeps_few_of_many_ops)
 {
     struct lab lab;
     struct rf_schedule *schedule = make(&lab, worlds[0]);
@@ -82,7 +83,6 @@ START_TEST(test_ring_keeps_few_of_many_ops)
     rf_schedule_destroy(schedule);
     lab_free(&lab);
 }
-END_TEST
 
 /* By pair of ranks: ops and bytes. */
 struct sums {
@@ -104,7 +104,7 @@ static void add_size(uint64_t bytes, uint64_t n_ops, void *data)
     sums->bytes[0][0] += n_ops * bytes;
 }
 
-START_TEST(test_ring_sums_are_those_of_its_ops)
+LOOP_TEST(test_ring_sums_are_those_of_its_ops, N_WORLDS)
 {
     struct lab lab;
     struct rf_schedule *schedule = make(&lab, worlds[_i]);
@@ -130,10 +130,9 @@ START_TEST(test_ring_sums_are_those_of_its_ops)
     rf_schedule_destroy(schedule);
     lab_free(&lab);
 }
-END_TEST
 
 /* What a node keeps is what of the world's ops touches it, with one digest. */
-START_TEST(test_ring_gives_nodes_their_ops)
+LOOP_TEST(test_ring_gives_nodes_their_ops, N_WORLDS)
 {
     struct lab lab;
     struct rf_schedule *schedule = make(&lab, worlds[_i]);
@@ -158,7 +157,6 @@ START_TEST(test_ring_gives_nodes_their_ops)
     rf_schedule_destroy(schedule);
     lab_free(&lab);
 }
-END_TEST
 
 /* Changes one number a little; the name of what it belongs to. */
 static const char *damage(struct rf_schedule *schedule, uint64_t random)
@@ -208,7 +206,7 @@ static const char *damage(struct rf_schedule *schedule, uint64_t random)
 }
 
 /* What the proof of rings lets pass, the proof of their ops does, too. */
-START_TEST(test_ring_proof_is_as_strict_as_that_of_the_ops)
+LOOP_TEST(test_ring_proof_is_as_strict_as_that_of_the_ops, N_WORLDS)
 {
     struct lab lab;
     struct rf_schedule *schedule = make(&lab, worlds[_i]);
@@ -232,9 +230,8 @@ START_TEST(test_ring_proof_is_as_strict_as_that_of_the_ops)
     rf_schedule_destroy(schedule);
     lab_free(&lab);
 }
-END_TEST
 
-START_TEST(test_ring_proof_finds_lost_and_doubled_rings)
+LOOP_TEST(test_ring_proof_finds_lost_and_doubled_rings, N_WORLDS)
 {
     struct lab lab;
     struct rf_schedule *schedule = make(&lab, worlds[_i]);
@@ -254,7 +251,6 @@ START_TEST(test_ring_proof_finds_lost_and_doubled_rings)
     rf_schedule_destroy(schedule);
     lab_free(&lab);
 }
-END_TEST
 
 /* Nodes of inference. */
 static const char *const grown[] = {"16", "128"};
@@ -295,14 +291,13 @@ static struct size size_of(const char *dp, uint32_t n_nodes)
 
 /* Ops are as many as receivers, times parts, which are as many: what is kept of
  * them grows with the receivers alone. */
-START_TEST(test_ring_memory_grows_with_the_receivers_alone)
+TEST(test_ring_memory_grows_with_the_receivers_alone)
 {
     const struct size few = size_of(grown[0], 17);
     const struct size many = size_of(grown[1], 129);
     ck_assert_uint_gt(many.ops, 12 * few.ops);
     ck_assert_uint_lt(many.kept, 9 * few.kept);
 }
-END_TEST
 
 static double ms_of(const struct lab *lab, const struct rf_schedule *schedule,
                     double latency_us)
@@ -330,7 +325,7 @@ static double ms_of(const struct lab *lab, const struct rf_schedule *schedule,
 
 /* Beside single ops and their flows, on links of 1 GB/s; the last world is so
  * large that hops are put together. */
-START_TEST(test_ring_takes_as_long_as_its_ops)
+LOOP_TEST(test_ring_takes_as_long_as_its_ops, 5)
 {
     static const struct {
         uint32_t from, to, slots;
@@ -372,27 +367,4 @@ START_TEST(test_ring_takes_as_long_as_its_ops)
                   "%.4f ms instead of %.4f or %.4f", rings, exact, single);
     rf_schedule_destroy(schedule);
     lab_free(&lab);
-}
-END_TEST
-
-Suite *test_ring_suite(void);
-Suite *test_ring_suite(void)
-{
-    Suite *suite = suite_create("ring");
-    TCase *tests = tcase_create("ring");
-    tcase_set_timeout(tests, 60);
-    tcase_add_loop_test(tests, test_ring_lists_and_finds_all_ops_in_order, 0,
-                        N_WORLDS);
-    tcase_add_test(tests, test_ring_keeps_few_of_many_ops);
-    tcase_add_loop_test(tests, test_ring_sums_are_those_of_its_ops, 0,
-                        N_WORLDS);
-    tcase_add_loop_test(tests, test_ring_gives_nodes_their_ops, 0, N_WORLDS);
-    tcase_add_loop_test(tests, test_ring_proof_is_as_strict_as_that_of_the_ops,
-                        0, N_WORLDS);
-    tcase_add_loop_test(tests, test_ring_proof_finds_lost_and_doubled_rings, 0,
-                        N_WORLDS);
-    tcase_add_test(tests, test_ring_memory_grows_with_the_receivers_alone);
-    tcase_add_loop_test(tests, test_ring_takes_as_long_as_its_ops, 0, 5);
-    suite_add_tcase(suite, tests);
-    return suite;
 }

@@ -1,6 +1,5 @@
 /* Building schedules: numbering, parts of a node, totals, digest, rounds; and
  * that the proof finds every kind of damage. */
-#include <check.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -8,6 +7,7 @@
 #include "planner/plan/plan_walk.h"
 #include "tests/unit/planner/schedule/schedule_lab.h"
 #include "tests/unit/planner/schedule/schedule_parts.h"
+#include "tests/unit/unit.h"
 
 #define MODEL                                                                  \
     "{'megatron': {'num_layers': 4, 'hidden_size': 32, "                       \
@@ -31,16 +31,17 @@ static void make(struct lab *lab, const char *strategy, const char *more)
     ck_assert_msg(status == RF_OK, "%s: %s", scenario, lab->err.text);
 }
 
-START_TEST(test_schedule_of_a_node_is_its_part_of_the_world)
+LIMIT(60)
+
+LOOP_TEST(test_schedule_of_a_node_is_its_part_of_the_world, N_STRATEGIES)
 {
     struct lab lab;
     make(&lab, strategies[_i], "");
     schedule_parts_check(lab.plan, strategies[_i]);
     lab_free(&lab);
 }
-END_TEST
 
-START_TEST(test_schedule_totals_are_the_sums_of_ops)
+LOOP_TEST(test_schedule_totals_are_the_sums_of_ops, N_STRATEGIES)
 {
     struct lab lab;
     uint64_t wire = 0, inter = 0, copy[3] = {0}, send[8] = {0}, ops[8] = {0};
@@ -69,9 +70,8 @@ START_TEST(test_schedule_totals_are_the_sums_of_ops)
     ck_assert_mem_eq(ops, schedule->rank_ops, sizeof(ops));
     lab_free(&lab);
 }
-END_TEST
 
-START_TEST(test_schedule_direct_ops_are_the_transfers)
+TEST(test_schedule_direct_ops_are_the_transfers)
 {
     struct lab lab;
     struct rf_plan_walk walk;
@@ -92,10 +92,9 @@ START_TEST(test_schedule_direct_ops_are_the_transfers)
     rf_plan_walk_end(&walk);
     lab_free(&lab);
 }
-END_TEST
 
 /* In lockstep and serialised, a rank does one direct op per round. */
-START_TEST(test_schedule_serialized_rounds_use_a_rank_once)
+LOOP_TEST(test_schedule_serialized_rounds_use_a_rank_once, 2)
 {
     struct lab lab;
     make(&lab, "send_recv",
@@ -113,9 +112,8 @@ START_TEST(test_schedule_serialized_rounds_use_a_rank_once)
     }
     lab_free(&lab);
 }
-END_TEST
 
-START_TEST(test_schedule_digest_depends_on_the_scenario)
+LOOP_TEST(test_schedule_digest_depends_on_the_scenario, N_STRATEGIES)
 {
     struct lab lab, other;
     make(&lab, strategies[_i], "");
@@ -129,9 +127,8 @@ START_TEST(test_schedule_digest_depends_on_the_scenario)
     lab_free(&lab);
     lab_free(&other);
 }
-END_TEST
 
-START_TEST(test_schedule_refuses_unknown_casts)
+TEST(test_schedule_refuses_unknown_casts)
 {
     struct lab lab;
     enum rf_status status = lab_make(
@@ -142,9 +139,8 @@ START_TEST(test_schedule_refuses_unknown_casts)
     ck_assert_ptr_nonnull(strstr(lab.err.text, "float64"));
     lab_free(&lab);
 }
-END_TEST
 
-START_TEST(test_schedule_has_no_cast_to_scaled_blocks)
+TEST(test_schedule_has_no_cast_to_scaled_blocks)
 {
     struct lab lab;
     enum rf_status status = lab_make(&lab, MODEL,
@@ -155,7 +151,6 @@ START_TEST(test_schedule_has_no_cast_to_scaled_blocks)
     ck_assert_ptr_nonnull(strstr(lab.err.text, "float8_e4m3fn"));
     lab_free(&lab);
 }
-END_TEST
 
 static bool proved(const struct lab *lab)
 {
@@ -172,7 +167,7 @@ static bool proved(const struct lab *lab)
         *(op) = saved;                                                         \
     } while (0)
 
-START_TEST(test_schedule_proof_finds_damage)
+LOOP_TEST(test_schedule_proof_finds_damage, N_STRATEGIES)
 {
     struct lab lab;
     make(&lab, strategies[_i], ", 'serialize': true");
@@ -206,9 +201,8 @@ START_TEST(test_schedule_proof_finds_damage)
     ck_assert(proved(&lab));
     lab_free(&lab);
 }
-END_TEST
 
-START_TEST(test_schedule_proof_finds_missing_and_doubled_writes)
+LOOP_TEST(test_schedule_proof_finds_missing_and_doubled_writes, N_STRATEGIES)
 {
     struct lab lab;
     make(&lab, strategies[_i], "");
@@ -226,7 +220,6 @@ START_TEST(test_schedule_proof_finds_missing_and_doubled_writes)
     ck_assert(!proved(&lab));
     lab_free(&lab);
 }
-END_TEST
 
 /* The op at `from` comes before the one that is at `to`, an earlier one. */
 static void move_op(struct rf_schedule *schedule, uint32_t from, uint32_t to)
@@ -246,7 +239,7 @@ static void move_op(struct rf_schedule *schedule, uint32_t from, uint32_t to)
     }
 }
 
-START_TEST(test_schedule_proof_finds_buckets_out_of_order)
+TEST(test_schedule_proof_finds_buckets_out_of_order)
 {
     struct lab lab;
     uint32_t last_hop = 0, i = 0;
@@ -263,9 +256,8 @@ START_TEST(test_schedule_proof_finds_buckets_out_of_order)
     ck_assert_ptr_nonnull(strstr(lab.err.text, "an earlier bucket"));
     lab_free(&lab);
 }
-END_TEST
 
-START_TEST(test_schedule_proof_finds_staging_that_is_too_small)
+TEST(test_schedule_proof_finds_staging_that_is_too_small)
 {
     struct lab lab;
     make(&lab, "gather_broadcast", "");
@@ -275,10 +267,9 @@ START_TEST(test_schedule_proof_finds_staging_that_is_too_small)
     ck_assert(!proved(&lab));
     lab_free(&lab);
 }
-END_TEST
 
 /* A bucket written while the one before it in its slot is still to be read. */
-START_TEST(test_schedule_proof_finds_overwritten_staging)
+TEST(test_schedule_proof_finds_overwritten_staging)
 {
     struct lab lab;
     make(&lab, "gather_broadcast", "");
@@ -292,34 +283,4 @@ START_TEST(test_schedule_proof_finds_overwritten_staging)
         }
     }
     lab_free(&lab);
-}
-END_TEST
-
-Suite *test_schedule_suite(void);
-Suite *test_schedule_suite(void)
-{
-    Suite *suite = suite_create("schedule");
-    TCase *tests = tcase_create("schedule");
-    tcase_set_timeout(tests, 60);
-    tcase_add_loop_test(tests, test_schedule_of_a_node_is_its_part_of_the_world,
-                        0, N_STRATEGIES);
-    tcase_add_loop_test(tests, test_schedule_totals_are_the_sums_of_ops, 0,
-                        N_STRATEGIES);
-    tcase_add_test(tests, test_schedule_direct_ops_are_the_transfers);
-    tcase_add_loop_test(tests, test_schedule_serialized_rounds_use_a_rank_once,
-                        0, 2);
-    tcase_add_loop_test(tests, test_schedule_digest_depends_on_the_scenario, 0,
-                        N_STRATEGIES);
-    tcase_add_test(tests, test_schedule_refuses_unknown_casts);
-    tcase_add_test(tests, test_schedule_has_no_cast_to_scaled_blocks);
-    tcase_add_loop_test(tests, test_schedule_proof_finds_damage, 0,
-                        N_STRATEGIES);
-    tcase_add_loop_test(tests,
-                        test_schedule_proof_finds_missing_and_doubled_writes, 0,
-                        N_STRATEGIES);
-    tcase_add_test(tests, test_schedule_proof_finds_staging_that_is_too_small);
-    tcase_add_test(tests, test_schedule_proof_finds_buckets_out_of_order);
-    tcase_add_test(tests, test_schedule_proof_finds_overwritten_staging);
-    suite_add_tcase(suite, tests);
-    return suite;
 }

@@ -1,12 +1,12 @@
 /* Choice of sources and order, against exhaustive search where that is
  * possible.
  */
-#include <check.h>
 #include <string.h>
 
 #include "common/mem.h"
 #include "common/pattern.h"
 #include "planner/strategy/order.h"
+#include "tests/unit/unit.h"
 
 #define NODES 6
 #define RANKS_A_NODE 2
@@ -56,7 +56,9 @@ static uint32_t source_rank(const struct rf_works *works, uint32_t i)
     return works->pool[work->sources + work->source].rank;
 }
 
-START_TEST(test_order_none_takes_the_first_holder)
+LIMIT(30)
+
+TEST(test_order_none_takes_the_first_holder)
 {
     struct rf_works works = {.works = NULL};
     uint32_t order[2];
@@ -69,9 +71,8 @@ START_TEST(test_order_none_takes_the_first_holder)
     ck_assert_uint_eq(order[0], 0);
     rf_works_free(&works);
 }
-END_TEST
 
-START_TEST(test_order_size_balances_links_then_ranks)
+TEST(test_order_size_balances_links_then_ranks)
 {
     struct rf_works works = {.works = NULL};
     uint32_t order[5];
@@ -89,10 +90,9 @@ START_TEST(test_order_size_balances_links_then_ranks)
     ck_assert_uint_eq(source_rank(&works, 4), 1); /* 14 on node 0 */
     rf_works_free(&works);
 }
-END_TEST
 
 /* Of eight equal works, the node with three times the link sends six. */
-START_TEST(test_order_time_balances_links_by_weight)
+TEST(test_order_time_balances_links_by_weight)
 {
     uint32_t node[NODES] = {1, 3, 1, 1, 1, 1}, rank[RANKS];
     const struct rf_link_weights weights = {.rank = rank, .node = node};
@@ -115,9 +115,8 @@ START_TEST(test_order_time_balances_links_by_weight)
     ck_assert_uint_eq(sent[3], 2);
     rf_works_free(&works);
 }
-END_TEST
 
-START_TEST(test_order_puts_links_before_copies)
+TEST(test_order_puts_links_before_copies)
 {
     static const enum rf_balance all[] = {RF_BALANCE_NONE, RF_BALANCE_SIZE,
                                           RF_BALANCE_ORDER, RF_BALANCE_TIME};
@@ -135,7 +134,6 @@ START_TEST(test_order_puts_links_before_copies)
         rf_works_free(&works);
     }
 }
-END_TEST
 
 static uint64_t pick(uint64_t *state, uint64_t limit)
 {
@@ -170,7 +168,7 @@ static double exhaustive(struct rf_works *works, bool serialize,
 
 /* Few works from nodes 0 and 1 to the others. Which rank of a node sends is not
  * searched for, so a node has one source here. */
-START_TEST(test_order_of_few_works_is_the_best_there_is)
+LOOP_TEST(test_order_of_few_works_is_the_best_there_is, 6)
 {
     uint64_t state = (uint64_t)_i;
     make_world();
@@ -194,10 +192,9 @@ START_TEST(test_order_of_few_works_is_the_best_there_is)
         rf_works_free(&works);
     }
 }
-END_TEST
 
 /* Many works, each sender once to each receiver: rounds without collisions. */
-START_TEST(test_order_of_many_works_keeps_all_links_busy)
+TEST(test_order_of_many_works_keeps_all_links_busy)
 {
     struct rf_works works = {.works = NULL};
     uint32_t order[36];
@@ -214,9 +211,8 @@ START_TEST(test_order_of_many_works_keeps_all_links_busy)
                             1200, 1e-9);
     rf_works_free(&works);
 }
-END_TEST
 
-START_TEST(test_order_is_deterministic)
+TEST(test_order_is_deterministic)
 {
     uint32_t first[40], second[40];
     for (unsigned pass = 0; pass < 2; pass++) {
@@ -233,9 +229,8 @@ START_TEST(test_order_is_deterministic)
     }
     ck_assert_mem_eq(first, second, sizeof(first));
 }
-END_TEST
 
-START_TEST(test_order_shift_never_meets)
+TEST(test_order_shift_never_meets)
 {
     uint32_t src[RANKS * RANKS], dst[RANKS * RANKS], order[RANKS * RANKS];
     make_world();
@@ -255,24 +250,4 @@ START_TEST(test_order_shift_never_meets)
         ck_assert_uint_eq(sends, (1u << RANKS) - 1);
         ck_assert_uint_eq(receives, (1u << RANKS) - 1);
     }
-}
-END_TEST
-
-Suite *test_order_suite(void);
-Suite *test_order_suite(void)
-{
-    Suite *suite = suite_create("order");
-    TCase *tests = tcase_create("order");
-    tcase_set_timeout(tests, 30);
-    tcase_add_test(tests, test_order_none_takes_the_first_holder);
-    tcase_add_test(tests, test_order_size_balances_links_then_ranks);
-    tcase_add_test(tests, test_order_time_balances_links_by_weight);
-    tcase_add_test(tests, test_order_puts_links_before_copies);
-    tcase_add_loop_test(tests, test_order_of_few_works_is_the_best_there_is, 0,
-                        6);
-    tcase_add_test(tests, test_order_of_many_works_keeps_all_links_busy);
-    tcase_add_test(tests, test_order_is_deterministic);
-    tcase_add_test(tests, test_order_shift_never_meets);
-    suite_add_tcase(suite, tests);
-    return suite;
 }

@@ -2,13 +2,13 @@
  * Every strategy × balance × serialised or not, on many mesh pairs: the
  * schedule is proved, then executed on real bytes in random legal orders.
  */
-#include <check.h>
 #include <stdio.h>
 #include <string.h>
 
 #include "common/mem.h"
 #include "common/pattern.h"
 #include "tests/unit/planner/schedule/schedule_lab.h"
+#include "tests/unit/unit.h"
 
 #define DENSE                                                                  \
     "{'megatron': {'num_layers': 4, 'hidden_size': 32, "                       \
@@ -129,7 +129,10 @@ static bool execute(const char *model, const char *scenario,
     return true;
 }
 
-START_TEST(test_strategy_moves_every_byte_in_any_legal_order)
+LIMIT(60)
+
+LOOP_TEST(test_strategy_moves_every_byte_in_any_legal_order,
+          RF_ARRAY_SIZE(pairs))
 {
     const struct pair *pair = &pairs[_i];
     char scenario[2048];
@@ -139,9 +142,8 @@ START_TEST(test_strategy_moves_every_byte_in_any_legal_order)
             execute(pair->model, scenario, pair->slots, pair->n_nodes, 2));
     }
 }
-END_TEST
 
-START_TEST(test_strategy_casts_once_on_the_way)
+LOOP_TEST(test_strategy_casts_once_on_the_way, 4)
 {
     static const char *const ends[] = {"destination", "source"};
     static const char *const dtypes[][2] = {{"float32", "bfloat16"},
@@ -162,7 +164,6 @@ START_TEST(test_strategy_casts_once_on_the_way)
         ck_assert(execute(DENSE, scenario, slots, 3, 1));
     }
 }
-END_TEST
 
 /* Numbers below `limit`, from a fixed seed. */
 static uint64_t pick(uint64_t *state, uint64_t limit)
@@ -195,7 +196,7 @@ static void random_side(uint64_t *state, uint32_t devices, char *out,
 }
 
 /* Uneven shards on uneven nodes. */
-START_TEST(test_strategy_moves_random_shardings)
+LOOP_TEST(test_strategy_moves_random_shardings, 6)
 {
     uint64_t state = (uint64_t)_i;
     unsigned possible = 0;
@@ -226,7 +227,6 @@ START_TEST(test_strategy_moves_random_shardings)
     }
     ck_assert_uint_ge(possible, 24);
 }
-END_TEST
 
 /* Bytes that enter node `node` over its link. */
 static uint64_t received(const char *strategy, const char *balance,
@@ -250,7 +250,8 @@ static uint64_t received(const char *strategy, const char *balance,
     return bytes;
 }
 
-START_TEST(test_strategy_sends_unique_bytes_to_a_node_once)
+LOOP_TEST(test_strategy_sends_unique_bytes_to_a_node_once,
+          RF_ARRAY_SIZE(balances))
 {
     const char *balance = balances[_i];
     ck_assert_uint_eq(received("send_recv", balance, 1), 3000);
@@ -262,9 +263,8 @@ START_TEST(test_strategy_sends_unique_bytes_to_a_node_once)
         ck_assert_uint_eq(received("gather_broadcast", balance, node), 1000);
     }
 }
-END_TEST
 
-START_TEST(test_strategy_gather_bounds_staging)
+TEST(test_strategy_gather_bounds_staging)
 {
     const uint32_t slots[] = {2, 2};
     struct lab lab;
@@ -283,23 +283,4 @@ START_TEST(test_strategy_gather_bounds_staging)
     ck_assert_uint_eq(lab.schedule->stage_bytes[1], 0); /* not the root */
     ck_assert_uint_le(lab.schedule->stage_bytes[2], 2 * 4096);
     lab_free(&lab);
-}
-END_TEST
-
-Suite *test_strategy_suite(void);
-Suite *test_strategy_suite(void)
-{
-    Suite *suite = suite_create("strategy");
-    TCase *tests = tcase_create("strategy");
-    tcase_set_timeout(tests, 60);
-    tcase_add_loop_test(tests,
-                        test_strategy_moves_every_byte_in_any_legal_order, 0,
-                        (int)RF_ARRAY_SIZE(pairs));
-    tcase_add_loop_test(tests, test_strategy_casts_once_on_the_way, 0, 4);
-    tcase_add_loop_test(tests, test_strategy_moves_random_shardings, 0, 6);
-    tcase_add_loop_test(tests, test_strategy_sends_unique_bytes_to_a_node_once,
-                        0, (int)RF_ARRAY_SIZE(balances));
-    tcase_add_test(tests, test_strategy_gather_bounds_staging);
-    suite_add_tcase(suite, tests);
-    return suite;
 }

@@ -4,7 +4,6 @@
  * tensor bytes / link bandwidth. "Serial" is one task at a time per rank, which
  * is what its runtime does; "free" is everything at once.
  */
-#include <check.h>
 #include <math.h>
 #include <stdio.h>
 
@@ -12,6 +11,7 @@
 #include "planner/predict/choose_strategy.h"
 #include "planner/strategy/schedule_build.h"
 #include "tests/unit/planner/schedule/schedule_lab.h"
+#include "tests/unit/unit.h"
 
 enum config {
     SEND_RECV,
@@ -284,7 +284,10 @@ static void expect(const struct suite_case *of, enum config config, bool serial,
     lab_free(&lab);
 }
 
-START_TEST(test_strategy_links_times_of_the_resharding_suite)
+LIMIT(30)
+
+LOOP_TEST(test_strategy_links_times_of_the_resharding_suite,
+          RF_ARRAY_SIZE(cases))
 {
     const struct suite_case *of = &cases[_i];
     for (unsigned config = 0; config < N_CONFIGS; config++) {
@@ -296,18 +299,16 @@ START_TEST(test_strategy_links_times_of_the_resharding_suite)
         }
     }
 }
-END_TEST
 
-START_TEST(test_strategy_links_order_reaches_the_bound)
+LOOP_TEST(test_strategy_links_order_reaches_the_bound, RF_ARRAY_SIZE(cases))
 {
     const struct suite_case *of = &cases[_i];
     expect(of, BROADCAST_ORDER, true, of->bound);
     expect(of, BROADCAST_ORDER, false, of->bound);
 }
-END_TEST
 
 /* The physical bound of planner/predict/bounds.h is the same number. */
-START_TEST(test_strategy_links_bound_agrees)
+LOOP_TEST(test_strategy_links_bound_agrees, RF_ARRAY_SIZE(cases))
 {
     const struct suite_case *of = &cases[_i];
     static const char *const names[] = {"a", "b", "c", "d", "e"};
@@ -322,11 +323,10 @@ START_TEST(test_strategy_links_bound_agrees)
     rf_capacities_free(&links);
     lab_free(&lab);
 }
-END_TEST
 
 /* What predictions are made of agrees with links on which every op is a flow of
  * its own. */
-START_TEST(test_strategy_links_simulation_agrees)
+LOOP_TEST(test_strategy_links_simulation_agrees, RF_ARRAY_SIZE(cases))
 {
     static const char *const names[] = {"a", "b", "c", "d", "e"};
     const struct suite_case *of = &cases[_i];
@@ -355,7 +355,6 @@ START_TEST(test_strategy_links_simulation_agrees)
         lab_free(&lab);
     }
 }
-END_TEST
 
 /* Seconds of a case with a strategy, every op a flow of its own. */
 static double seconds(const struct suite_case *of, enum rf_strategy strategy)
@@ -375,7 +374,7 @@ static double seconds(const struct suite_case *of, enum rf_strategy strategy)
 
 /* By the same independent simulation of ops, no strategy is more than 5 %
  * faster than the one that auto takes. */
-START_TEST(test_strategy_links_auto_takes_the_fastest)
+LOOP_TEST(test_strategy_links_auto_takes_the_fastest, RF_ARRAY_SIZE(cases))
 {
     static const char *const names[] = {"a", "b", "c", "d", "e"};
     const struct suite_case *of = &cases[_i];
@@ -403,24 +402,4 @@ START_TEST(test_strategy_links_auto_takes_the_fastest)
                   best);
     rf_capacities_free(&links);
     lab_free(&lab);
-}
-END_TEST
-
-Suite *test_strategy_links_suite(void);
-Suite *test_strategy_links_suite(void)
-{
-    Suite *suite = suite_create("strategy_links");
-    TCase *tests = tcase_create("strategy_links");
-    int n = (int)RF_ARRAY_SIZE(cases);
-    tcase_set_timeout(tests, 30);
-    tcase_add_loop_test(
-        tests, test_strategy_links_times_of_the_resharding_suite, 0, n);
-    tcase_add_loop_test(tests, test_strategy_links_order_reaches_the_bound, 0,
-                        n);
-    tcase_add_loop_test(tests, test_strategy_links_bound_agrees, 0, n);
-    tcase_add_loop_test(tests, test_strategy_links_simulation_agrees, 0, n);
-    tcase_add_loop_test(tests, test_strategy_links_auto_takes_the_fastest, 0,
-                        n);
-    suite_add_tcase(suite, tests);
-    return suite;
 }

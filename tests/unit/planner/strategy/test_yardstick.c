@@ -2,7 +2,6 @@
  * Yardsticks against a count of their own: bytes between each two ranks, room
  * and overlap in each memory, for all strategies on several pairs of meshes.
  */
-#include <check.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -12,6 +11,7 @@
 #include "planner/strategy/schedule_build.h"
 #include "planner/strategy/yardstick.h"
 #include "tests/unit/planner/schedule/schedule_lab.h"
+#include "tests/unit/unit.h"
 
 #define MODEL                                                                  \
     "{'megatron': {'num_layers': 4, 'hidden_size': 32, "                       \
@@ -157,7 +157,10 @@ static void check_disjoint(const struct lab *lab,
     }
 }
 
-START_TEST(test_yardstick_moves_what_the_schedule_moves)
+LIMIT(120)
+
+LOOP_TEST(test_yardstick_moves_what_the_schedule_moves,
+          RF_ARRAY_SIZE(strategies) * RF_ARRAY_SIZE(worlds))
 {
     const size_t strategy = (size_t)_i % RF_ARRAY_SIZE(strategies);
     const size_t world = (size_t)_i / RF_ARRAY_SIZE(strategies);
@@ -177,11 +180,11 @@ START_TEST(test_yardstick_moves_what_the_schedule_moves)
         lab_free(&lab);
     }
 }
-END_TEST
 
 /* The two ends of a run know it by the same id, size and round, and a node
  * places what its own ranks receive as somebody would who sees all. */
-START_TEST(test_yardstick_of_each_node_agrees_with_the_worlds)
+LOOP_TEST(test_yardstick_of_each_node_agrees_with_the_worlds,
+          RF_ARRAY_SIZE(strategies) * RF_ARRAY_SIZE(worlds))
 {
     const size_t strategy = (size_t)_i % RF_ARRAY_SIZE(strategies);
     const size_t world = (size_t)_i / RF_ARRAY_SIZE(strategies);
@@ -224,9 +227,8 @@ START_TEST(test_yardstick_of_each_node_agrees_with_the_worlds)
     rf_schedule_destroy(all);
     lab_free(&lab);
 }
-END_TEST
 
-START_TEST(test_yardstick_has_one_run_between_two_ranks)
+TEST(test_yardstick_has_one_run_between_two_ranks)
 {
     struct rf_schedule *yardstick;
     struct lab lab;
@@ -244,9 +246,8 @@ START_TEST(test_yardstick_has_one_run_between_two_ranks)
     rf_schedule_destroy(yardstick);
     lab_free(&lab);
 }
-END_TEST
 
-START_TEST(test_yardstick_leaves_out_what_moves_no_bytes)
+TEST(test_yardstick_leaves_out_what_moves_no_bytes)
 {
     struct rf_schedule *yardstick;
     struct lab lab;
@@ -270,9 +271,8 @@ START_TEST(test_yardstick_leaves_out_what_moves_no_bytes)
     free(left);
     lab_free(&lab);
 }
-END_TEST
 
-START_TEST(test_yardstick_traffic_adds_up_over_the_ranks)
+TEST(test_yardstick_traffic_adds_up_over_the_ranks)
 {
     struct rf_yardstick_traffic sum = {0}, one;
     uint64_t copied = 0, received = 0, peers = 0;
@@ -303,23 +303,4 @@ START_TEST(test_yardstick_traffic_adds_up_over_the_ranks)
     ck_assert_uint_eq(sum.received_bytes, received);
     rf_schedule_destroy(yardstick);
     lab_free(&lab);
-}
-END_TEST
-
-Suite *test_yardstick_suite(void);
-Suite *test_yardstick_suite(void)
-{
-    const int all = RF_ARRAY_SIZE(strategies) * RF_ARRAY_SIZE(worlds);
-    Suite *suite = suite_create("yardstick");
-    TCase *tests = tcase_create("yardstick");
-    tcase_set_timeout(tests, 120);
-    tcase_add_loop_test(tests, test_yardstick_moves_what_the_schedule_moves, 0,
-                        all);
-    tcase_add_loop_test(
-        tests, test_yardstick_of_each_node_agrees_with_the_worlds, 0, all);
-    tcase_add_test(tests, test_yardstick_has_one_run_between_two_ranks);
-    tcase_add_test(tests, test_yardstick_leaves_out_what_moves_no_bytes);
-    tcase_add_test(tests, test_yardstick_traffic_adds_up_over_the_ranks);
-    suite_add_tcase(suite, tests);
-    return suite;
 }

@@ -1,10 +1,10 @@
 /* Strided copies against copying element by element. */
-#include <check.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "common/mem.h"
 #include "common/pattern.h"
+#include "tests/unit/unit.h"
 #include "transport/codec/cast.h"
 #include "transport/codec/strided_copy.h"
 
@@ -77,7 +77,7 @@ static void assert_equal(const struct memories *memories)
     ck_assert_mem_eq(memories->dst, memories->wanted, MEMORY_BYTES);
 }
 
-START_TEST(test_shape_of_a_contiguous_box_is_one_run)
+TEST(test_shape_of_a_contiguous_box_is_one_run)
 {
     struct rf_op op = new_op(2, 2);
     struct rf_copy_shape shape;
@@ -89,9 +89,8 @@ START_TEST(test_shape_of_a_contiguous_box_is_one_run)
     ck_assert_uint_eq(shape.run_items, 12000);
     ck_assert_uint_eq(rf_copy_shape_runs(&shape), 1);
 }
-END_TEST
 
-START_TEST(test_shape_joins_loops_that_walk_as_one)
+TEST(test_shape_joins_loops_that_walk_as_one)
 {
     struct rf_op op = column_split(2);
     struct rf_copy_shape shape;
@@ -108,10 +107,9 @@ START_TEST(test_shape_joins_loops_that_walk_as_one)
     ck_assert_uint_eq(shape.n_dims, 1);
     ck_assert_uint_eq(shape.count[0], 14);
 }
-END_TEST
 
 /* Every way to cut the stream gives the same memory. */
-START_TEST(test_ranges_of_any_size_copy_everything)
+LOOP_TEST(test_ranges_of_any_size_copy_everything, 16)
 {
     const uint64_t steps[] = {1, 7, 64, 199, 200, 201, 1000, 100000};
     struct rf_op op = column_split(2);
@@ -127,9 +125,8 @@ START_TEST(test_ranges_of_any_size_copy_everything)
     assert_equal(memories);
     free(memories);
 }
-END_TEST
 
-START_TEST(test_packed_streams_unpack_to_the_same)
+TEST(test_packed_streams_unpack_to_the_same)
 {
     struct rf_op op = column_split(4);
     struct memories *memories = make_memories(&op);
@@ -144,9 +141,8 @@ START_TEST(test_packed_streams_unpack_to_the_same)
     assert_equal(memories);
     free(memories);
 }
-END_TEST
 
-START_TEST(test_casts_happen_at_either_end)
+LOOP_TEST(test_casts_happen_at_either_end, 2)
 {
     struct rf_op op = new_op(4, 2);
     struct memories *memories;
@@ -169,9 +165,8 @@ START_TEST(test_casts_happen_at_either_end)
     assert_equal(memories);
     free(memories);
 }
-END_TEST
 
-START_TEST(test_io_vectors_name_every_byte_once)
+TEST(test_io_vectors_name_every_byte_once)
 {
     struct rf_op op = column_split(2);
     struct memories *memories = make_memories(&op);
@@ -193,9 +188,8 @@ START_TEST(test_io_vectors_name_every_byte_once)
     assert_equal(memories);
     free(memories);
 }
-END_TEST
 
-START_TEST(test_rows_of_members_are_written_together)
+TEST(test_rows_of_members_are_written_together)
 {
     struct rf_op op = column_split(2), other = op;
     struct memories *memories = make_memories(&op);
@@ -220,9 +214,8 @@ START_TEST(test_rows_of_members_are_written_together)
     }
     free(memories);
 }
-END_TEST
 
-START_TEST(test_streaming_copies_any_size_and_alignment)
+TEST(test_streaming_copies_any_size_and_alignment)
 {
     static uint8_t src[4096], dst[4096];
     for (size_t i = 0; i < sizeof(src); i++) {
@@ -240,7 +233,6 @@ START_TEST(test_streaming_copies_any_size_and_alignment)
     }
     ck_assert_uint_gt(strlen(rf_copy_instructions()), 0);
 }
-END_TEST
 
 static uint16_t narrow(enum rf_cast cast, uint32_t bits)
 {
@@ -258,7 +250,7 @@ static uint32_t widen(enum rf_cast cast, uint16_t bits)
 
 /* Parts of rows, shorter and longer than what is fetched ahead, in pieces that
  * end within them. */
-START_TEST(test_streaming_copies_parts_of_rows)
+LOOP_TEST(test_streaming_copies_parts_of_rows, 7)
 {
     static const uint64_t runs[] = {128, 1000, 1024, 2047, 2048, 3000, 5000};
     const uint64_t run = runs[_i], rows = 7, stride = run + 500;
@@ -289,9 +281,8 @@ START_TEST(test_streaming_copies_parts_of_rows)
     free(src);
     free(dst);
 }
-END_TEST
 
-START_TEST(test_casts_round_to_nearest_even)
+TEST(test_casts_round_to_nearest_even)
 {
     ck_assert_uint_eq(narrow(RF_CAST_F32_BF16, 0x3F800000), 0x3F80);
     ck_assert_uint_eq(narrow(RF_CAST_F32_BF16, 0x3F808000), 0x3F80); /* tie */
@@ -309,9 +300,8 @@ START_TEST(test_casts_round_to_nearest_even)
     ck_assert_uint_eq(narrow(RF_CAST_F32_F16, 0x387FC000), 0x03FF);
     ck_assert_uint_eq(narrow(RF_CAST_F32_F16, 0x387FF000), 0x0400);
 }
-END_TEST
 
-START_TEST(test_widening_and_narrowing_give_back_every_half)
+TEST(test_widening_and_narrowing_give_back_every_half)
 {
     for (uint32_t bits = 0; bits < 65536; bits++) {
         uint16_t half = (uint16_t)bits;
@@ -324,25 +314,4 @@ START_TEST(test_widening_and_narrowing_give_back_every_half)
                 narrow(RF_CAST_F32_BF16, widen(RF_CAST_BF16_F32, half)), half);
         }
     }
-}
-END_TEST
-
-Suite *test_strided_copy_suite(void);
-Suite *test_strided_copy_suite(void)
-{
-    Suite *suite = suite_create("strided_copy");
-    TCase *tests = tcase_create("strided_copy");
-    tcase_add_test(tests, test_shape_of_a_contiguous_box_is_one_run);
-    tcase_add_test(tests, test_shape_joins_loops_that_walk_as_one);
-    tcase_add_loop_test(tests, test_ranges_of_any_size_copy_everything, 0, 16);
-    tcase_add_test(tests, test_packed_streams_unpack_to_the_same);
-    tcase_add_loop_test(tests, test_casts_happen_at_either_end, 0, 2);
-    tcase_add_test(tests, test_io_vectors_name_every_byte_once);
-    tcase_add_test(tests, test_rows_of_members_are_written_together);
-    tcase_add_test(tests, test_streaming_copies_any_size_and_alignment);
-    tcase_add_loop_test(tests, test_streaming_copies_parts_of_rows, 0, 7);
-    tcase_add_test(tests, test_casts_round_to_nearest_even);
-    tcase_add_test(tests, test_widening_and_narrowing_give_back_every_half);
-    suite_add_tcase(suite, tests);
-    return suite;
 }

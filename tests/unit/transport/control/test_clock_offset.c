@@ -1,7 +1,8 @@
 /* Clock offsets from exchanges with known delays. */
-#include <check.h>
 
 #include "transport/control/clock_offset.h"
+
+#include "tests/unit/unit.h"
 
 #define AHEAD INT64_C(123456789000)
 
@@ -13,22 +14,20 @@ static void exchange(struct rf_clock_offset *clock, int64_t at, int64_t there,
                  at + there + held + back);
 }
 
-START_TEST(test_without_an_exchange_clocks_are_taken_as_equal)
+TEST(test_without_an_exchange_clocks_are_taken_as_equal)
 {
     struct rf_clock_offset clock = {0};
     ck_assert_int_eq(rf_clock_best(&clock).offset_ns, 0);
 }
-END_TEST
 
-START_TEST(test_equal_delays_give_the_exact_offset)
+TEST(test_equal_delays_give_the_exact_offset)
 {
     struct rf_clock_offset clock = {0};
     exchange(&clock, 1000, 500, 2000000000, 500);
     ck_assert_int_eq(rf_clock_best(&clock).offset_ns, AHEAD);
 }
-END_TEST
 
-START_TEST(test_the_shortest_round_trip_counts)
+TEST(test_the_shortest_round_trip_counts)
 {
     struct rf_clock_offset clock = {0};
     exchange(&clock, 0, 100000, 10, 9000000);
@@ -36,9 +35,8 @@ START_TEST(test_the_shortest_round_trip_counts)
     exchange(&clock, 40000000, 8000000, 10, 20);
     ck_assert_int_eq(rf_clock_best(&clock).offset_ns, AHEAD);
 }
-END_TEST
 
-START_TEST(test_old_exchanges_are_forgotten)
+TEST(test_old_exchanges_are_forgotten)
 {
     struct rf_clock_offset clock = {0};
     rf_clock_add(&clock, 0, 5, 6, 11); /* the best one, far away */
@@ -47,28 +45,12 @@ START_TEST(test_old_exchanges_are_forgotten)
     }
     ck_assert_int_eq(rf_clock_best(&clock).offset_ns, AHEAD);
 }
-END_TEST
 
-START_TEST(test_impossible_times_are_ignored)
+TEST(test_impossible_times_are_ignored)
 {
     struct rf_clock_offset clock = {0};
     rf_clock_add(&clock, 100, 500, 400, 200); /* sent before it was got */
     rf_clock_add(&clock, 200, 500, 500, 100); /* ended before it began */
     rf_clock_add(&clock, 100, 500, 900, 200); /* held longer than it took */
     ck_assert_int_eq(rf_clock_best(&clock).offset_ns, 0);
-}
-END_TEST
-
-Suite *test_clock_offset_suite(void);
-Suite *test_clock_offset_suite(void)
-{
-    Suite *suite = suite_create("clock_offset");
-    TCase *tests = tcase_create("clock_offset");
-    tcase_add_test(tests, test_without_an_exchange_clocks_are_taken_as_equal);
-    tcase_add_test(tests, test_equal_delays_give_the_exact_offset);
-    tcase_add_test(tests, test_the_shortest_round_trip_counts);
-    tcase_add_test(tests, test_old_exchanges_are_forgotten);
-    tcase_add_test(tests, test_impossible_times_are_ignored);
-    suite_add_tcase(suite, tests);
-    return suite;
 }

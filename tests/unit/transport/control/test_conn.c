@@ -1,6 +1,5 @@
 /* Connections over socketpairs and loopback TCP: ends, limits, hostile peers.
  */
-#include <check.h>
 #include <arpa/inet.h>
 #include <fcntl.h>
 #include <signal.h>
@@ -12,10 +11,14 @@
 #include "common/clock.h"
 #include "common/mem.h"
 #include "tests/lib/conn_ends.h"
+#include "tests/unit/unit.h"
 #include "transport/control/conn_internal.h"
 #include "transport/net/tcp_options.h"
 
-START_TEST(test_conn_carries_frames_and_closes_in_order)
+LIMIT(20)
+FIXTURE(ends_setup, ends_teardown)
+
+TEST(test_conn_carries_frames_and_closes_in_order)
 {
     ends_open_both();
     rf_conn_send(ends_left.conn, RF_MSG_STEP, 3, json_pack("{s:i}", "seq", 1));
@@ -31,9 +34,8 @@ START_TEST(test_conn_carries_frames_and_closes_in_order)
     ck_assert_uint_eq(ends_left.closes, 1);
     ck_assert_uint_eq(ends_right.closes, 1);
 }
-END_TEST
 
-START_TEST(test_conn_flushes_more_than_the_socket_holds)
+TEST(test_conn_flushes_more_than_the_socket_holds)
 {
     const size_t size = 8 << 20;
     char *payload = rf_xmalloc(size);
@@ -49,7 +51,6 @@ START_TEST(test_conn_flushes_more_than_the_socket_holds)
     ck_assert_int_eq(ends_left.why.status, RF_OK);
     free(payload);
 }
-END_TEST
 
 static void answer_and_close(struct conn_end *end, const struct rf_frame *frame)
 {
@@ -59,7 +60,7 @@ static void answer_and_close(struct conn_end *end, const struct rf_frame *frame)
     rf_conn_close(end->conn);
 }
 
-START_TEST(test_conn_last_words_arrive_despite_unread_input)
+TEST(test_conn_last_words_arrive_despite_unread_input)
 {
     ends_open_both();
     ends_right.react = answer_and_close;
@@ -71,7 +72,6 @@ START_TEST(test_conn_last_words_arrive_despite_unread_input)
     ck_assert_uint_eq(ends_left.last_type, RF_MSG_ERROR);
     ck_assert_int_eq(ends_left.why.status, RF_OK);
 }
-END_TEST
 
 static bool right_has_two_frames(void)
 {
@@ -80,7 +80,7 @@ static bool right_has_two_frames(void)
 
 /* What does not fit into the socket waits in the payload itself, and what comes
  * later waits behind it. */
-START_TEST(test_conn_keeps_a_shared_payload_until_it_is_sent)
+TEST(test_conn_keeps_a_shared_payload_until_it_is_sent)
 {
     const size_t size = 8 << 20;
     char *bytes = rf_xmalloc(size);
@@ -100,9 +100,8 @@ START_TEST(test_conn_keeps_a_shared_payload_until_it_is_sent)
     rf_shared_payload_drop(payload);
     free(bytes);
 }
-END_TEST
 
-START_TEST(test_conn_that_fails_lets_go_of_a_shared_payload)
+TEST(test_conn_that_fails_lets_go_of_a_shared_payload)
 {
     const size_t size = 8 << 20;
     char *bytes = rf_xcalloc(size, 1);
@@ -118,9 +117,8 @@ START_TEST(test_conn_that_fails_lets_go_of_a_shared_payload)
     rf_shared_payload_drop(payload);
     free(bytes);
 }
-END_TEST
 
-START_TEST(test_conn_wipes_the_secrets_of_what_it_sent)
+LOOP_TEST(test_conn_wipes_the_secrets_of_what_it_sent, 2)
 {
     json_t *key = json_string("5ec7e7"), *shared = json_string("5ec7e7");
     ends_open_both();
@@ -139,7 +137,6 @@ START_TEST(test_conn_wipes_the_secrets_of_what_it_sent)
     ends_run_until(ends_both_closed);
     ck_assert_uint_eq(ends_right.frames, _i == 1 ? 1 : 2);
 }
-END_TEST
 
 static void fail_inside(struct conn_end *end, const struct rf_frame *frame)
 {
@@ -152,7 +149,7 @@ static void fail_inside(struct conn_end *end, const struct rf_frame *frame)
     rf_conn_send(end->conn, RF_MSG_LEASE, 0, json_object());
 }
 
-START_TEST(test_conn_may_be_failed_inside_its_own_callback)
+TEST(test_conn_may_be_failed_inside_its_own_callback)
 {
     ends_open_both();
     ends_right.react = fail_inside;
@@ -165,9 +162,8 @@ START_TEST(test_conn_may_be_failed_inside_its_own_callback)
     ck_assert_str_eq(ends_right.why.text, "no");
     ck_assert_uint_eq(ends_right.closes, 1);
 }
-END_TEST
 
-START_TEST(test_conn_failed_right_after_opening_still_closes_once)
+TEST(test_conn_failed_right_after_opening_still_closes_once)
 {
     struct rf_err why;
     ends_open_both();
@@ -179,7 +175,6 @@ START_TEST(test_conn_failed_right_after_opening_still_closes_once)
     ck_assert_int_eq(ends_left.why.status, RF_ERR_TIMEOUT);
     ck_assert_int_eq(ends_right.why.status, RF_OK);
 }
-END_TEST
 
 /* Gives raw bytes to the left end, then closes unless `open`. */
 static void give_left(const void *bytes, size_t size, bool open)
@@ -197,23 +192,21 @@ static void give_left(const void *bytes, size_t size, bool open)
     }
 }
 
-START_TEST(test_conn_bad_bytes_end_the_connection)
+TEST(test_conn_bad_bytes_end_the_connection)
 {
     give_left("GET / HTTP/1.1\r\n\r\n", 18, true);
     ck_assert_int_eq(ends_left.why.status, RF_ERR_PROTOCOL);
     ck_assert_uint_eq(ends_left.frames, 0);
 }
-END_TEST
 
-START_TEST(test_conn_end_inside_a_frame_is_an_error)
+LOOP_TEST(test_conn_end_inside_a_frame_is_an_error, 18)
 {
     uint8_t bytes[RF_FRAME_HEADER_BYTES + 2] = {0, 0, 0, 10, 1, RF_MSG_LEASE};
     give_left(bytes, (size_t)_i, false);
     ck_assert_int_eq(ends_left.why.status, _i == 0 ? RF_OK : RF_ERR_PROTOCOL);
 }
-END_TEST
 
-START_TEST(test_conn_message_above_its_cap_is_not_sent)
+TEST(test_conn_message_above_its_cap_is_not_sent)
 {
     char *big = rf_xmalloc(5000);
     memset(big, ' ', 5000);
@@ -224,9 +217,8 @@ START_TEST(test_conn_message_above_its_cap_is_not_sent)
     ck_assert_uint_eq(ends_right.frames, 0);
     free(big);
 }
-END_TEST
 
-START_TEST(test_conn_drops_log_but_nothing_else_when_the_peer_is_slow)
+TEST(test_conn_drops_log_but_nothing_else_when_the_peer_is_slow)
 {
     const size_t size = 16 << 10;
     char *text = rf_xmalloc(size);
@@ -252,7 +244,6 @@ START_TEST(test_conn_drops_log_but_nothing_else_when_the_peer_is_slow)
     ck_assert_int_eq(ends_right.why.status, RF_OK); /* no gap in the sequence */
     free(text);
 }
-END_TEST
 
 static bool seen_drop_note;
 
@@ -272,7 +263,7 @@ static bool right_saw_the_note(void)
     return seen_drop_note;
 }
 
-START_TEST(test_conn_says_how_much_log_was_dropped)
+TEST(test_conn_says_how_much_log_was_dropped)
 {
     const size_t size = 4 << 20; /* far above the cap of a frame: split */
     char *text = rf_xmalloc(size);
@@ -287,9 +278,8 @@ START_TEST(test_conn_says_how_much_log_was_dropped)
     ends_run_until(right_saw_the_note);
     free(text);
 }
-END_TEST
 
-START_TEST(test_conn_fails_when_the_peer_never_reads)
+TEST(test_conn_fails_when_the_peer_never_reads)
 {
     const size_t size = 60 << 20;
     char *payload = rf_xmalloc(size);
@@ -306,9 +296,8 @@ START_TEST(test_conn_fails_when_the_peer_never_reads)
     free(payload);
     close(fds[1]);
 }
-END_TEST
 
-START_TEST(test_conn_works_over_two_one_way_streams)
+TEST(test_conn_works_over_two_one_way_streams)
 {
     int up[2], down[2];
     ck_assert_int_eq(pipe2(up, O_CLOEXEC), 0);
@@ -326,7 +315,6 @@ START_TEST(test_conn_works_over_two_one_way_streams)
     ck_assert_uint_eq(ends_right.frames, 1);
     ck_assert_int_eq(ends_left.why.status, RF_OK);
 }
-END_TEST
 
 /* --- Banner --------------------------------------------------------------- */
 
@@ -353,7 +341,7 @@ static void open_with_banner(const char *noise, size_t size, size_t step,
     ends_run_until(ends_left_closed);
 }
 
-START_TEST(test_conn_skips_noise_before_the_banner)
+LOOP_TEST(test_conn_skips_noise_before_the_banner, 8)
 {
     static const char *const noise[] = {
         "REFIT-WORKER/1 abc\n",
@@ -367,9 +355,8 @@ START_TEST(test_conn_skips_noise_before_the_banner)
     ck_assert_uint_eq(ends_left.frames, 1);
     ck_assert_int_eq(ends_left.why.status, RF_OK);
 }
-END_TEST
 
-START_TEST(test_conn_without_a_banner_shows_what_came)
+TEST(test_conn_without_a_banner_shows_what_came)
 {
     static const char text[] = "This account is not available.\n\x01";
     open_with_banner(text, sizeof(text) - 1, 1000, false);
@@ -377,9 +364,8 @@ START_TEST(test_conn_without_a_banner_shows_what_came)
     ck_assert_int_eq(ends_left.why.status, RF_ERR_LAUNCH);
     ck_assert_ptr_nonnull(strstr(ends_left.why.text, "not available.\\n?"));
 }
-END_TEST
 
-START_TEST(test_conn_with_too_much_noise_gives_up)
+TEST(test_conn_with_too_much_noise_gives_up)
 {
     const size_t size = 200 << 10;
     char *noise = rf_xmalloc(size);
@@ -398,9 +384,8 @@ START_TEST(test_conn_with_too_much_noise_gives_up)
     close(fds[1]);
     free(noise);
 }
-END_TEST
 
-START_TEST(test_conn_sends_before_the_banner_has_come)
+TEST(test_conn_sends_before_the_banner_has_come)
 {
     int fds[2];
     char got[64];
@@ -413,11 +398,10 @@ START_TEST(test_conn_sends_before_the_banner_has_come)
     close(fds[1]);
     ends_run_until(ends_left_closed);
 }
-END_TEST
 
 /* --- TCP ------------------------------------------------------------------ */
 
-START_TEST(test_conn_tcp_reset_is_a_lost_peer)
+TEST(test_conn_tcp_reset_is_a_lost_peer)
 {
     struct sockaddr_in address = {.sin_family = AF_INET,
                                   .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
@@ -448,39 +432,4 @@ START_TEST(test_conn_tcp_reset_is_a_lost_peer)
     ends_run_until(ends_left_closed);
     ck_assert_int_eq(ends_left.why.status, RF_ERR_PEER);
     close(listener);
-}
-END_TEST
-
-Suite *test_conn_suite(void);
-Suite *test_conn_suite(void)
-{
-    Suite *suite = suite_create("conn");
-    TCase *tests = tcase_create("conn");
-    tcase_set_timeout(tests, 20);
-    tcase_add_checked_fixture(tests, ends_setup, ends_teardown);
-    tcase_add_test(tests, test_conn_carries_frames_and_closes_in_order);
-    tcase_add_test(tests, test_conn_flushes_more_than_the_socket_holds);
-    tcase_add_test(tests, test_conn_last_words_arrive_despite_unread_input);
-    tcase_add_loop_test(tests, test_conn_wipes_the_secrets_of_what_it_sent, 0,
-                        2);
-    tcase_add_test(tests, test_conn_may_be_failed_inside_its_own_callback);
-    tcase_add_test(tests,
-                   test_conn_failed_right_after_opening_still_closes_once);
-    tcase_add_test(tests, test_conn_bad_bytes_end_the_connection);
-    tcase_add_loop_test(tests, test_conn_end_inside_a_frame_is_an_error, 0, 18);
-    tcase_add_test(tests, test_conn_message_above_its_cap_is_not_sent);
-    tcase_add_test(tests,
-                   test_conn_drops_log_but_nothing_else_when_the_peer_is_slow);
-    tcase_add_test(tests, test_conn_keeps_a_shared_payload_until_it_is_sent);
-    tcase_add_test(tests, test_conn_that_fails_lets_go_of_a_shared_payload);
-    tcase_add_test(tests, test_conn_says_how_much_log_was_dropped);
-    tcase_add_test(tests, test_conn_fails_when_the_peer_never_reads);
-    tcase_add_test(tests, test_conn_works_over_two_one_way_streams);
-    tcase_add_loop_test(tests, test_conn_skips_noise_before_the_banner, 0, 8);
-    tcase_add_test(tests, test_conn_without_a_banner_shows_what_came);
-    tcase_add_test(tests, test_conn_with_too_much_noise_gives_up);
-    tcase_add_test(tests, test_conn_sends_before_the_banner_has_come);
-    tcase_add_test(tests, test_conn_tcp_reset_is_a_lost_peer);
-    suite_add_tcase(suite, tests);
-    return suite;
 }

@@ -1,5 +1,4 @@
 /* Connections under TLS: keys, identities, strangers, cuts and flipped bits. */
-#include <check.h>
 #include <string.h>
 #include <sys/socket.h>
 #include <unistd.h>
@@ -7,6 +6,7 @@
 #include "common/clock.h"
 #include "common/mem.h"
 #include "tests/lib/conn_ends.h"
+#include "tests/unit/unit.h"
 
 static const uint8_t key[RF_PSK_BYTES] = {9, 8, 7};
 
@@ -31,7 +31,10 @@ static struct rf_tls *client_tls(const uint8_t *psk)
     return tls;
 }
 
-START_TEST(test_conn_tls_carries_frames_sent_before_the_handshake)
+LIMIT(60)
+FIXTURE(ends_setup, ends_teardown)
+
+TEST(test_conn_tls_carries_frames_sent_before_the_handshake)
 {
     int fds[2];
     ends_socketpair(fds);
@@ -49,9 +52,8 @@ START_TEST(test_conn_tls_carries_frames_sent_before_the_handshake)
     ck_assert_int_eq(ends_left.why.status, RF_OK);
     ck_assert_int_eq(ends_right.why.status, RF_OK);
 }
-END_TEST
 
-START_TEST(test_conn_tls_carries_large_frames)
+TEST(test_conn_tls_carries_large_frames)
 {
     const size_t size = 20 << 20;
     char *payload = rf_xmalloc(size);
@@ -70,9 +72,8 @@ START_TEST(test_conn_tls_carries_large_frames)
     ck_assert_int_eq(ends_right.why.status, RF_OK);
     free(payload);
 }
-END_TEST
 
-START_TEST(test_conn_tls_wrong_key_fails_both_ends)
+TEST(test_conn_tls_wrong_key_fails_both_ends)
 {
     static const uint8_t wrong[RF_PSK_BYTES] = {1};
     int fds[2];
@@ -84,9 +85,8 @@ START_TEST(test_conn_tls_wrong_key_fails_both_ends)
     ck_assert_int_eq(ends_right.why.status, RF_ERR_AUTH);
     ck_assert_uint_eq(ends_left.ready + ends_right.ready, 0);
 }
-END_TEST
 
-START_TEST(test_conn_tls_used_identity_fails)
+TEST(test_conn_tls_used_identity_fails)
 {
     bool used = true;
     int fds[2];
@@ -97,14 +97,13 @@ START_TEST(test_conn_tls_used_identity_fails)
     ck_assert_int_eq(ends_left.why.status, RF_ERR_AUTH);
     ck_assert_uint_eq(ends_left.ready, 0);
 }
-END_TEST
 
 static void tick_cb(uv_timer_t *timer)
 {
     (void)timer; /* ends a turn of the loop, no more */
 }
 
-START_TEST(test_conn_tls_silent_or_dripping_stranger_is_closed_in_time)
+LOOP_TEST(test_conn_tls_silent_or_dripping_stranger_is_closed_in_time, 2)
 {
     /* Enough for 30 s, were each byte to win another five. */
     static const char hello[60] =
@@ -133,9 +132,8 @@ START_TEST(test_conn_tls_silent_or_dripping_stranger_is_closed_in_time)
     uv_run(&ends_loop, UV_RUN_NOWAIT);
     close(fds[1]);
 }
-END_TEST
 
-START_TEST(test_conn_tls_plain_text_is_refused)
+TEST(test_conn_tls_plain_text_is_refused)
 {
     int fds[2];
     ends_socketpair(fds);
@@ -145,7 +143,6 @@ START_TEST(test_conn_tls_plain_text_is_refused)
     ck_assert_int_eq(ends_left.why.status, RF_ERR_AUTH);
     close(fds[1]);
 }
-END_TEST
 
 /* Copies what arrived on `from` to `to`, flipping a bit of byte `flip`. */
 static size_t relay(int from, int to, size_t flip)
@@ -177,7 +174,7 @@ static void open_through_relay(int outer_left[2], int outer_right[2])
     ck_assert_uint_eq(ends_left.ready + ends_right.ready, 2);
 }
 
-START_TEST(test_conn_tls_cut_is_told_from_a_close)
+TEST(test_conn_tls_cut_is_told_from_a_close)
 {
     int outer_left[2], outer_right[2];
     open_through_relay(outer_left, outer_right);
@@ -188,9 +185,8 @@ START_TEST(test_conn_tls_cut_is_told_from_a_close)
     close(outer_right[1]);
     ends_run_until(ends_both_closed);
 }
-END_TEST
 
-START_TEST(test_conn_tls_flipped_bit_ends_the_connection)
+TEST(test_conn_tls_flipped_bit_ends_the_connection)
 {
     int outer_left[2], outer_right[2];
     open_through_relay(outer_left, outer_right);
@@ -205,27 +201,4 @@ START_TEST(test_conn_tls_flipped_bit_ends_the_connection)
     close(outer_left[1]);
     close(outer_right[1]);
     ends_run_until(ends_both_closed);
-}
-END_TEST
-
-Suite *test_conn_tls_suite(void);
-Suite *test_conn_tls_suite(void)
-{
-    Suite *suite = suite_create("conn_tls");
-    TCase *tests = tcase_create("conn_tls");
-    tcase_set_timeout(tests, 60);
-    tcase_add_checked_fixture(tests, ends_setup, ends_teardown);
-    tcase_add_test(tests,
-                   test_conn_tls_carries_frames_sent_before_the_handshake);
-    tcase_add_test(tests, test_conn_tls_carries_large_frames);
-    tcase_add_test(tests, test_conn_tls_wrong_key_fails_both_ends);
-    tcase_add_test(tests, test_conn_tls_used_identity_fails);
-    tcase_add_loop_test(
-        tests, test_conn_tls_silent_or_dripping_stranger_is_closed_in_time, 0,
-        2);
-    tcase_add_test(tests, test_conn_tls_plain_text_is_refused);
-    tcase_add_test(tests, test_conn_tls_cut_is_told_from_a_close);
-    tcase_add_test(tests, test_conn_tls_flipped_bit_ends_the_connection);
-    suite_add_tcase(suite, tests);
-    return suite;
 }

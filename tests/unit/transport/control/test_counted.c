@@ -1,8 +1,8 @@
 /* Texts that count up. */
-#include <check.h>
 #include <stdlib.h>
 
 #include "common/compiler.h"
+#include "tests/unit/unit.h"
 #include "transport/control/counted.h"
 
 static const struct {
@@ -22,31 +22,17 @@ static const struct {
     {"", 0, NULL},
 };
 
-START_TEST(test_counted_texts)
+LOOP_TEST(test_counted_texts, RF_ARRAY_SIZE(samples))
 {
     char *counted = rf_counted(samples[_i].text, samples[_i].by);
     ck_assert_pstr_eq(counted, samples[_i].counted);
     free(counted);
 }
-END_TEST
 
-START_TEST(test_counted_texts_are_known)
+TEST(test_counted_texts_are_known)
 {
     ck_assert(rf_is_counted("n12", "n9", 3));
     ck_assert(!rf_is_counted("n12", "n9", 2));
     ck_assert(!rf_is_counted("n012", "n9", 3));
     ck_assert(!rf_is_counted("head", "head", 0));
-}
-END_TEST
-
-Suite *test_counted_suite(void);
-Suite *test_counted_suite(void)
-{
-    Suite *suite = suite_create("counted");
-    TCase *tests = tcase_create("counted");
-    tcase_add_loop_test(tests, test_counted_texts, 0,
-                        (int)RF_ARRAY_SIZE(samples));
-    tcase_add_test(tests, test_counted_texts_are_known);
-    suite_add_tcase(suite, tests);
-    return suite;
 }

@@ -1,9 +1,9 @@
 /* The frame reader: whole, split and hostile input. */
-#include <check.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "common/mem.h"
+#include "tests/unit/unit.h"
 #include "transport/control/frame.h"
 
 #define TYPE_SMALL 1
@@ -72,7 +72,9 @@ static void expect_refused(const char *text)
     }
 }
 
-START_TEST(test_frame_header_is_big_endian_and_fixed)
+FIXTURE(setup, teardown)
+
+TEST(test_frame_header_is_big_endian_and_fixed)
 {
     static const uint8_t expected[] = {
         0, 0, 1, 2, 1, 9, 0, 1, 0, 0, 0x10, 0x20, 0xde, 0xad, 0xbe, 0xef};
@@ -86,9 +88,8 @@ START_TEST(test_frame_header_is_big_endian_and_fixed)
     rf_frame_encode_header(&frame, out);
     ck_assert_mem_eq(out, expected, sizeof(out));
 }
-END_TEST
 
-START_TEST(test_frame_of_no_payload_is_a_frame)
+TEST(test_frame_of_no_payload_is_a_frame)
 {
     uint8_t bytes[RF_FRAME_HEADER_BYTES];
     struct rf_frame frame;
@@ -99,9 +100,8 @@ START_TEST(test_frame_of_no_payload_is_a_frame)
     ck_assert(!next(&frame));
     ck_assert_uint_eq(rf_frame_reader_partial(&reader), 0);
 }
-END_TEST
 
-START_TEST(test_frame_arrives_byte_by_byte)
+TEST(test_frame_arrives_byte_by_byte)
 {
     uint8_t bytes[3 * (RF_FRAME_HEADER_BYTES + SMALL_CAP)];
     size_t size = 0;
@@ -123,9 +123,8 @@ START_TEST(test_frame_arrives_byte_by_byte)
     }
     ck_assert_uint_eq(seen, 3);
 }
-END_TEST
 
-START_TEST(test_frame_many_in_one_read)
+TEST(test_frame_many_in_one_read)
 {
     const uint32_t n = 5000;
     uint8_t *bytes = rf_xmalloc(n * (RF_FRAME_HEADER_BYTES + SMALL_CAP));
@@ -146,9 +145,8 @@ START_TEST(test_frame_many_in_one_read)
     ck_assert_uint_eq(frame.sequence, n - 1);
     free(bytes);
 }
-END_TEST
 
-START_TEST(test_frame_at_its_cap_passes_and_gives_memory_back)
+TEST(test_frame_at_its_cap_passes_and_gives_memory_back)
 {
     uint8_t *bytes = rf_xmalloc(RF_FRAME_HEADER_BYTES + LARGE_CAP);
     uint8_t small[RF_FRAME_HEADER_BYTES];
@@ -161,9 +159,8 @@ START_TEST(test_frame_at_its_cap_passes_and_gives_memory_back)
     ck_assert(next(&frame));
     ck_assert_uint_lt(reader.capacity, LARGE_CAP);
 }
-END_TEST
 
-START_TEST(test_frame_above_its_cap_is_refused_by_the_header)
+LOOP_TEST(test_frame_above_its_cap_is_refused_by_the_header, 4)
 {
     static const uint32_t lengths[] = {SMALL_CAP + 1, LARGE_CAP, 0x7fffffff,
                                        0xffffffff};
@@ -175,9 +172,8 @@ START_TEST(test_frame_above_its_cap_is_refused_by_the_header)
     expect_refused("exceeds the limit of 64");
     ck_assert_uint_le(reader.capacity, 1024);
 }
-END_TEST
 
-START_TEST(test_frame_of_another_version_is_refused)
+LOOP_TEST(test_frame_of_another_version_is_refused, 3)
 {
     uint8_t bytes[RF_FRAME_HEADER_BYTES];
     static const uint8_t versions[] = {0, 2, 255};
@@ -186,9 +182,8 @@ START_TEST(test_frame_of_another_version_is_refused)
     feed(bytes, sizeof(bytes));
     expect_refused("version");
 }
-END_TEST
 
-START_TEST(test_frame_out_of_sequence_is_refused)
+LOOP_TEST(test_frame_out_of_sequence_is_refused, 3)
 {
     static const uint32_t second[] = {0, 2, UINT32_MAX};
     uint8_t bytes[2 * RF_FRAME_HEADER_BYTES];
@@ -199,9 +194,8 @@ START_TEST(test_frame_out_of_sequence_is_refused)
     ck_assert(next(&frame));
     expect_refused("sequence");
 }
-END_TEST
 
-START_TEST(test_frame_of_unknown_type_is_skipped)
+TEST(test_frame_of_unknown_type_is_skipped)
 {
     uint8_t bytes[3 * RF_FRAME_HEADER_BYTES + 2000];
     size_t size = make_frame(bytes, 200, 0, 0, 2000);
@@ -212,17 +206,15 @@ START_TEST(test_frame_of_unknown_type_is_skipped)
     ck_assert_uint_eq(frame.type, TYPE_SMALL);
     ck_assert_uint_eq(frame.sequence, 1);
 }
-END_TEST
 
-START_TEST(test_frame_of_unknown_critical_type_is_refused)
+TEST(test_frame_of_unknown_critical_type_is_refused)
 {
     uint8_t bytes[RF_FRAME_HEADER_BYTES];
     feed(bytes, make_frame(bytes, 200, RF_FRAME_CRITICAL, 0, 0));
     expect_refused("critical");
 }
-END_TEST
 
-START_TEST(test_frame_of_unknown_type_is_limited_too)
+TEST(test_frame_of_unknown_type_is_limited_too)
 {
     uint8_t bytes[RF_FRAME_HEADER_BYTES];
     struct rf_frame frame = {.length = RF_FRAME_UNKNOWN_CAP + 1,
@@ -232,37 +224,12 @@ START_TEST(test_frame_of_unknown_type_is_limited_too)
     feed(bytes, sizeof(bytes));
     expect_refused("exceeds the limit of 65536");
 }
-END_TEST
 
-START_TEST(test_frame_with_other_flags_is_a_frame)
+TEST(test_frame_with_other_flags_is_a_frame)
 {
     uint8_t bytes[RF_FRAME_HEADER_BYTES];
     struct rf_frame frame;
     feed(bytes, make_frame(bytes, TYPE_SMALL, 0xffff, 0, 0));
     ck_assert(next(&frame));
     ck_assert_uint_eq(frame.flags, 0xffff);
-}
-END_TEST
-
-Suite *test_frame_suite(void);
-Suite *test_frame_suite(void)
-{
-    Suite *suite = suite_create("frame");
-    TCase *tests = tcase_create("frame");
-    tcase_add_checked_fixture(tests, setup, teardown);
-    tcase_add_test(tests, test_frame_header_is_big_endian_and_fixed);
-    tcase_add_test(tests, test_frame_of_no_payload_is_a_frame);
-    tcase_add_test(tests, test_frame_arrives_byte_by_byte);
-    tcase_add_test(tests, test_frame_many_in_one_read);
-    tcase_add_test(tests, test_frame_at_its_cap_passes_and_gives_memory_back);
-    tcase_add_loop_test(
-        tests, test_frame_above_its_cap_is_refused_by_the_header, 0, 4);
-    tcase_add_loop_test(tests, test_frame_of_another_version_is_refused, 0, 3);
-    tcase_add_loop_test(tests, test_frame_out_of_sequence_is_refused, 0, 3);
-    tcase_add_test(tests, test_frame_of_unknown_type_is_skipped);
-    tcase_add_test(tests, test_frame_of_unknown_critical_type_is_refused);
-    tcase_add_test(tests, test_frame_of_unknown_type_is_limited_too);
-    tcase_add_test(tests, test_frame_with_other_flags_is_a_frame);
-    suite_add_tcase(suite, tests);
-    return suite;
 }

@@ -1,11 +1,11 @@
 /* Every message's struct against an example of its payload. */
-#include <check.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "common/compiler.h"
 #include "common/store.h"
+#include "tests/unit/unit.h"
 #include "transport/control/message_fields.h"
 
 #define HEX64 "00112233445566778899aabbccddeeff00112233445566778899aabbccddeeff"
@@ -120,7 +120,7 @@ static enum rf_status read_text(enum rf_msg_type type, const char *text,
     return rf_msg_read(&frame, out, err);
 }
 
-START_TEST(test_messages_have_an_example_each)
+TEST(test_messages_have_an_example_each)
 {
     bool seen[256] = {false};
     for (size_t i = 0; i < RF_ARRAY_SIZE(examples); i++) {
@@ -131,9 +131,8 @@ START_TEST(test_messages_have_an_example_each)
     RF_MSG_MAP(X)
 #undef X
 }
-END_TEST
 
-START_TEST(test_messages_encode_what_they_decoded)
+LOOP_TEST(test_messages_encode_what_they_decoded, N_EXAMPLES)
 {
     json_t *wanted = json_loads(examples[_i].text, 0, NULL), *got;
     struct rf_msg message;
@@ -152,7 +151,6 @@ START_TEST(test_messages_encode_what_they_decoded)
     json_decref(wanted);
     rf_msg_free(&message);
 }
-END_TEST
 
 /* What is read without JSON values is what parsing gives. */
 static void check_plain(enum rf_msg_type type, const char *text)
@@ -180,7 +178,7 @@ static void check_plain(enum rf_msg_type type, const char *text)
 
 /* Each example with one of its bytes changed, then the same with all spaces
  * between members gone. */
-START_TEST(test_messages_are_read_plainly_as_they_are_parsed)
+LOOP_TEST(test_messages_are_read_plainly_as_they_are_parsed, N_EXAMPLES)
 {
     static const char others[] = "\"\\0-1.e,:{}[] n\n\x7f\xc3";
     char *text = strdup(examples[_i].text);
@@ -205,7 +203,6 @@ START_TEST(test_messages_are_read_plainly_as_they_are_parsed)
     }
     free(text);
 }
-END_TEST
 
 /* What comes from every node at a barrier, and what does not look like it. */
 static const struct {
@@ -231,7 +228,8 @@ static const struct {
      false},
 };
 
-START_TEST(test_messages_of_a_barrier_are_read_without_json)
+LOOP_TEST(test_messages_of_a_barrier_are_read_without_json,
+          RF_ARRAY_SIZE(dones))
 {
     const char *text = dones[_i].text;
     const struct rf_frame frame = {.type = RF_MSG_DONE,
@@ -242,7 +240,6 @@ START_TEST(test_messages_of_a_barrier_are_read_without_json)
     rf_msg_free(&message);
     check_plain(RF_MSG_DONE, text);
 }
-END_TEST
 
 /* Paths of members of the examples, whatever they hold. */
 static json_t *parent_of(json_t *value, const char *path, const char **key)
@@ -350,7 +347,7 @@ static json_t *spoiled(size_t which)
     return whole;
 }
 
-START_TEST(test_messages_are_refused_with_the_path)
+LOOP_TEST(test_messages_are_refused_with_the_path, RF_ARRAY_SIZE(refused))
 {
     json_t *payload = spoiled((size_t)_i);
     struct rf_msg message;
@@ -366,9 +363,8 @@ START_TEST(test_messages_are_refused_with_the_path)
     free(text);
     json_decref(payload);
 }
-END_TEST
 
-START_TEST(test_messages_leave_no_secret_in_the_document)
+LOOP_TEST(test_messages_leave_no_secret_in_the_document, N_EXAMPLES)
 {
     json_t *payload = json_loads(examples[_i].text, 0, NULL);
     struct rf_msg message;
@@ -382,10 +378,9 @@ START_TEST(test_messages_leave_no_secret_in_the_document)
     json_decref(payload);
     rf_msg_free(&message);
 }
-END_TEST
 
 /* More parts than a node can have ranks. */
-START_TEST(test_messages_with_huge_lists_are_refused)
+TEST(test_messages_with_huge_lists_are_refused)
 {
     json_t *payload =
                json_pack("{s:i, s:i, s:[]}", "attempt", 1, "seq", 1, "ranks"),
@@ -407,9 +402,8 @@ START_TEST(test_messages_with_huge_lists_are_refused)
     rf_msg_free(&message);
     json_decref(payload);
 }
-END_TEST
 
-START_TEST(test_messages_are_refused_wherever_they_end)
+LOOP_TEST(test_messages_are_refused_wherever_they_end, N_EXAMPLES)
 {
     const char *text = examples[_i].text;
     for (size_t size = 0; size < strlen(text); size++) {
@@ -422,9 +416,8 @@ START_TEST(test_messages_are_refused_wherever_they_end)
         free(part);
     }
 }
-END_TEST
 
-START_TEST(test_messages_without_members)
+TEST(test_messages_without_members)
 {
     struct rf_msg message;
     ck_assert_int_eq(read_text(RF_MSG_LOG, "{}", &message, NULL),
@@ -434,7 +427,6 @@ START_TEST(test_messages_without_members)
     ck_assert_ptr_null(rf_msg_schema(RF_MSG_LOG));
     ck_assert_ptr_null(rf_msg_schema(0));
 }
-END_TEST
 
 /* --- docs/PROTOCOL.md ----------------------------------------------------- */
 
@@ -472,7 +464,9 @@ static char *document_wanted(const char *have)
     return wanted;
 }
 
-START_TEST(test_messages_are_documented_as_they_are)
+CASE("reference")
+
+TEST(test_messages_are_documented_as_they_are)
 {
     char *have = document(), *wanted = document_wanted(have);
     if (getenv("RF_WRITE_REFERENCE") != NULL) {
@@ -486,33 +480,4 @@ START_TEST(test_messages_are_documented_as_they_are)
     }
     free(have);
     free(wanted);
-}
-END_TEST
-
-Suite *test_message_fields_suite(void);
-Suite *test_message_fields_suite(void)
-{
-    Suite *suite = suite_create("message_fields");
-    TCase *tests = tcase_create("messages");
-    TCase *reference = tcase_create("reference");
-    tcase_add_test(tests, test_messages_have_an_example_each);
-    tcase_add_loop_test(tests, test_messages_encode_what_they_decoded, 0,
-                        N_EXAMPLES);
-    tcase_add_loop_test(tests,
-                        test_messages_are_read_plainly_as_they_are_parsed, 0,
-                        N_EXAMPLES);
-    tcase_add_loop_test(tests, test_messages_of_a_barrier_are_read_without_json,
-                        0, (int)RF_ARRAY_SIZE(dones));
-    tcase_add_loop_test(tests, test_messages_are_refused_with_the_path, 0,
-                        (int)RF_ARRAY_SIZE(refused));
-    tcase_add_loop_test(tests, test_messages_leave_no_secret_in_the_document, 0,
-                        N_EXAMPLES);
-    tcase_add_test(tests, test_messages_with_huge_lists_are_refused);
-    tcase_add_loop_test(tests, test_messages_are_refused_wherever_they_end, 0,
-                        N_EXAMPLES);
-    tcase_add_test(tests, test_messages_without_members);
-    tcase_add_test(reference, test_messages_are_documented_as_they_are);
-    suite_add_tcase(suite, tests);
-    suite_add_tcase(suite, reference);
-    return suite;
 }

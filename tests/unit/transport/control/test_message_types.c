@@ -1,10 +1,10 @@
 /* Message names, caps and payloads. */
-#include <check.h>
 #include <string.h>
 
+#include "tests/unit/unit.h"
 #include "transport/control/message_types.h"
 
-START_TEST(test_msg_has_a_name_and_a_cap_for_each_type)
+TEST(test_msg_has_a_name_and_a_cap_for_each_type)
 {
     ck_assert_str_eq(rf_msg_name(RF_MSG_BOOT), "BOOT");
     ck_assert_str_eq(rf_msg_name(RF_MSG_ERROR), "ERROR");
@@ -16,15 +16,13 @@ START_TEST(test_msg_has_a_name_and_a_cap_for_each_type)
     RF_MSG_MAP(X)
 #undef X
 }
-END_TEST
 
-START_TEST(test_msg_of_unknown_type_has_neither)
+LOOP_TEST(test_msg_of_unknown_type_has_neither, 4)
 {
     static const uint8_t types[] = {0, 20, 77, 255};
     ck_assert_ptr_null(rf_msg_name(types[_i]));
     ck_assert_uint_eq(rf_msg_cap(types[_i]), 0);
 }
-END_TEST
 
 static enum rf_status parse(uint8_t type, const char *text, size_t size,
                             json_t **out, struct rf_err *err)
@@ -35,7 +33,7 @@ static enum rf_status parse(uint8_t type, const char *text, size_t size,
     return rf_msg_parse(&frame, out, err);
 }
 
-START_TEST(test_msg_parses_an_object)
+TEST(test_msg_parses_an_object)
 {
     static const char text[] = "{\"protocol\": 1, \"later\": []}";
     json_t *value = NULL;
@@ -44,9 +42,8 @@ START_TEST(test_msg_parses_an_object)
     ck_assert_int_eq(json_integer_value(json_object_get(value, "protocol")), 1);
     json_decref(value);
 }
-END_TEST
 
-START_TEST(test_msg_refuses_bad_payloads)
+LOOP_TEST(test_msg_refuses_bad_payloads, 12)
 {
     static const struct {
         const char *text;
@@ -74,9 +71,8 @@ START_TEST(test_msg_refuses_bad_payloads)
     ck_assert_ptr_null(value);
     ck_assert_ptr_nonnull(strstr(err.text, "HELLO"));
 }
-END_TEST
 
-START_TEST(test_msg_errors_never_quote_the_payload)
+TEST(test_msg_errors_never_quote_the_payload)
 {
     static const char text[] = "{\"psk\": \"0123abcd\" \"5ec7e7\"}";
     json_t *value = NULL;
@@ -86,28 +82,11 @@ START_TEST(test_msg_errors_never_quote_the_payload)
     ck_assert_ptr_null(strstr(err.text, "5ec7e7"));
     ck_assert_ptr_null(strstr(err.text, "0123abcd"));
 }
-END_TEST
 
-START_TEST(test_msg_log_is_not_json)
+TEST(test_msg_log_is_not_json)
 {
     json_t *value = NULL;
     struct rf_err err = {0};
     ck_assert_int_eq(parse(RF_MSG_LOG, "{}", 2, &value, &err), RF_ERR_PROTOCOL);
     ck_assert_int_eq(parse(99, "{}", 2, &value, &err), RF_ERR_PROTOCOL);
-}
-END_TEST
-
-Suite *test_message_types_suite(void);
-Suite *test_message_types_suite(void)
-{
-    Suite *suite = suite_create("message_types");
-    TCase *tests = tcase_create("message_types");
-    tcase_add_test(tests, test_msg_has_a_name_and_a_cap_for_each_type);
-    tcase_add_loop_test(tests, test_msg_of_unknown_type_has_neither, 0, 4);
-    tcase_add_test(tests, test_msg_parses_an_object);
-    tcase_add_loop_test(tests, test_msg_refuses_bad_payloads, 0, 12);
-    tcase_add_test(tests, test_msg_errors_never_quote_the_payload);
-    tcase_add_test(tests, test_msg_log_is_not_json);
-    suite_add_tcase(suite, tests);
-    return suite;
 }

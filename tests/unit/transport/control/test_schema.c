@@ -1,8 +1,8 @@
 /* Structs and their JSON objects, in both directions. */
-#include <check.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "tests/unit/unit.h"
 #include "transport/control/schema.h"
 
 #define PEN_FIELDS(F, S)                                                       \
@@ -74,7 +74,7 @@ static const char whole[] =
     "'spare': {'colour': 'blue'}, "
     "'pens': [{'colour': 'green'}, {'colour': 'black', 'width': 9}]}";
 
-START_TEST(test_schema_decodes_every_kind)
+TEST(test_schema_decodes_every_kind)
 {
     struct rf_t_sheet sheet;
     decode_well(whole, &sheet);
@@ -105,7 +105,6 @@ START_TEST(test_schema_decodes_every_kind)
     ck_assert_uint_eq(sheet.pens[1].width, 9);
     rf_schema_free(&rf_t_sheet_schema, &sheet);
 }
-END_TEST
 
 static void check_absent(const struct rf_t_sheet *sheet)
 {
@@ -126,7 +125,7 @@ static void check_absent(const struct rf_t_sheet *sheet)
     ck_assert_uint_eq(sheet->n_pens, 0);
 }
 
-START_TEST(test_schema_takes_null_and_missing_as_absent)
+LOOP_TEST(test_schema_takes_null_and_missing_as_absent, 3)
 {
     static const char *const texts[] = {
         "{'number': 1, 'pen': {'colour': 'red'}}",
@@ -142,9 +141,8 @@ START_TEST(test_schema_takes_null_and_missing_as_absent)
     ck_assert_uint_eq(sheet.pen.width, RF_ABSENT_U32);
     rf_schema_free(&rf_t_sheet_schema, &sheet);
 }
-END_TEST
 
-START_TEST(test_schema_tells_empty_from_absent)
+TEST(test_schema_tells_empty_from_absent)
 {
     struct rf_t_sheet sheet;
     decode_well("{'number': 1, 'pen': {'colour': 'red'}, 'title': '', "
@@ -157,7 +155,6 @@ START_TEST(test_schema_tells_empty_from_absent)
     ck_assert_uint_eq(sheet.tags.n + sheet.pages.n + sheet.lines.n, 0);
     rf_schema_free(&rf_t_sheet_schema, &sheet);
 }
-END_TEST
 
 #define PEN "'pen': {'colour': 'red'}"
 
@@ -225,7 +222,7 @@ static const struct {
     {"[]", "SHEET: $: must be an object"},
 };
 
-START_TEST(test_schema_refuses_with_the_path)
+LOOP_TEST(test_schema_refuses_with_the_path, RF_ARRAY_SIZE(refused))
 {
     struct rf_t_sheet sheet;
     struct rf_err err = {.text = ""};
@@ -235,16 +232,14 @@ START_TEST(test_schema_refuses_with_the_path)
     check_absent(&sheet);
     ck_assert_ptr_null(sheet.pen.colour);
 }
-END_TEST
 
-START_TEST(test_schema_refuses_without_telling_why)
+TEST(test_schema_refuses_without_telling_why)
 {
     struct rf_t_sheet sheet;
     ck_assert_int_eq(decode("{'number': 500}", &sheet, NULL), RF_ERR_PROTOCOL);
 }
-END_TEST
 
-START_TEST(test_schema_wants_as_many_as_it_names)
+LOOP_TEST(test_schema_wants_as_many_as_it_names, 4)
 {
     static const struct {
         const char *text, *why;
@@ -263,7 +258,6 @@ START_TEST(test_schema_wants_as_many_as_it_names)
     ck_assert_str_eq(err.text, cases[_i].why);
     json_decref(object);
 }
-END_TEST
 
 /* What was decoded, encoded again, as one line. */
 static void expect_encoded(const char *text, const char *wanted)
@@ -281,16 +275,15 @@ static void expect_encoded(const char *text, const char *wanted)
     rf_schema_free(&rf_t_sheet_schema, &sheet);
 }
 
-START_TEST(test_schema_encodes_what_it_decoded)
+TEST(test_schema_encodes_what_it_decoded)
 {
     expect_encoded(whole, whole);
     expect_encoded("{'number': 1, 'pen': {'colour': 'red'}, 'later': 1}",
                    "{'number': 1, 'pen': {'colour': 'red'}, 'bytes': null, "
                    "'title': null, 'pens': []}");
 }
-END_TEST
 
-START_TEST(test_schema_wipes_secrets_from_the_document)
+LOOP_TEST(test_schema_wipes_secrets_from_the_document, 5)
 {
     static const char *const texts[] = {
         "{'number': 1, 'key': 'k123', 'keys': ['s1', 's22'], " PEN "}",
@@ -319,9 +312,8 @@ START_TEST(test_schema_wipes_secrets_from_the_document)
     }
     json_decref(object);
 }
-END_TEST
 
-START_TEST(test_schema_encodes_texts_that_are_no_utf8)
+TEST(test_schema_encodes_texts_that_are_no_utf8)
 {
     char cut[] = "a\xc3", bad[] = "\xff";
     struct rf_text_pair pair = {.key = (char[]){"b"}, .value = bad};
@@ -352,9 +344,8 @@ START_TEST(test_schema_encodes_texts_that_are_no_utf8)
     ck_assert_str_eq(cut, "a\xc3"); /* as it was */
     rf_schema_free(&rf_t_sheet_schema, &got);
 }
-END_TEST
 
-START_TEST(test_schema_init_makes_all_absent)
+TEST(test_schema_init_makes_all_absent)
 {
     struct rf_t_sheet sheet;
     struct rf_t_pen *pen = rf_schema_new(&rf_t_pen_schema);
@@ -366,9 +357,8 @@ START_TEST(test_schema_init_makes_all_absent)
     ck_assert_uint_eq(pen->width, RF_ABSENT_U32);
     free(pen);
 }
-END_TEST
 
-START_TEST(test_schema_free_makes_all_absent)
+TEST(test_schema_free_makes_all_absent)
 {
     struct rf_t_sheet sheet;
     decode_well(whole, &sheet);
@@ -376,9 +366,8 @@ START_TEST(test_schema_free_makes_all_absent)
     check_absent(&sheet);
     rf_schema_free(&rf_t_sheet_schema, &sheet);
 }
-END_TEST
 
-START_TEST(test_schema_prints_its_reference)
+TEST(test_schema_prints_its_reference)
 {
     static const char wanted[] =
         "| key | value | meaning |\n"
@@ -411,29 +400,4 @@ START_TEST(test_schema_prints_its_reference)
     fclose(to);
     ck_assert_str_eq(text, wanted);
     free(text);
-}
-END_TEST
-
-Suite *test_schema_suite(void);
-Suite *test_schema_suite(void)
-{
-    Suite *suite = suite_create("schema");
-    TCase *tests = tcase_create("schema");
-    tcase_add_test(tests, test_schema_decodes_every_kind);
-    tcase_add_loop_test(tests, test_schema_takes_null_and_missing_as_absent, 0,
-                        3);
-    tcase_add_test(tests, test_schema_tells_empty_from_absent);
-    tcase_add_loop_test(tests, test_schema_refuses_with_the_path, 0,
-                        (int)(sizeof(refused) / sizeof(refused[0])));
-    tcase_add_test(tests, test_schema_refuses_without_telling_why);
-    tcase_add_loop_test(tests, test_schema_wants_as_many_as_it_names, 0, 4);
-    tcase_add_test(tests, test_schema_encodes_what_it_decoded);
-    tcase_add_loop_test(tests, test_schema_wipes_secrets_from_the_document, 0,
-                        5);
-    tcase_add_test(tests, test_schema_encodes_texts_that_are_no_utf8);
-    tcase_add_test(tests, test_schema_init_makes_all_absent);
-    tcase_add_test(tests, test_schema_free_makes_all_absent);
-    tcase_add_test(tests, test_schema_prints_its_reference);
-    suite_add_tcase(suite, tests);
-    return suite;
 }

@@ -1,9 +1,9 @@
 /* START's list of nodes, folded and back. */
-#include <check.h>
 #include <string.h>
 
 #include "common/compiler.h"
 #include "common/mem.h"
+#include "tests/unit/unit.h"
 #include "transport/control/start_nodes.h"
 
 #define NODES_MAX 5
@@ -52,7 +52,7 @@ static size_t make(int which, struct rf_msg_member *out)
     return n;
 }
 
-START_TEST(test_members_unfold_to_what_was_folded)
+LOOP_TEST(test_members_unfold_to_what_was_folded, RF_ARRAY_SIZE(lists))
 {
     struct rf_msg_member *list = rf_xcalloc(NODES_MAX, sizeof(*list)), *nodes;
     const size_t n = make(_i, list);
@@ -71,7 +71,6 @@ START_TEST(test_members_unfold_to_what_was_folded)
     rf_start_nodes_free(nodes, n_nodes);
     rf_start_nodes_free(list, (uint32_t)folded);
 }
-END_TEST
 
 static const struct rf_msg_member wrong[] = {
     {.name = (char[]){"head"}, .slots = 1, .count = 2},
@@ -83,7 +82,7 @@ static const struct rf_msg_member wrong[] = {
     {.name = (char[]){"n0"}, .slots = 1, .count = RF_MSG_NODES_MAX + 1},
 };
 
-START_TEST(test_members_that_cannot_count_up_are_refused)
+LOOP_TEST(test_members_that_cannot_count_up_are_refused, RF_ARRAY_SIZE(wrong))
 {
     struct rf_msg_member *nodes = NULL;
     struct rf_err err = {0};
@@ -93,18 +92,4 @@ START_TEST(test_members_that_cannot_count_up_are_refused)
         RF_ERR_PROTOCOL);
     ck_assert_ptr_nonnull(strstr(err.text, "$.nodes[0].count"));
     ck_assert_ptr_null(nodes);
-}
-END_TEST
-
-Suite *test_start_nodes_suite(void);
-Suite *test_start_nodes_suite(void)
-{
-    Suite *suite = suite_create("start_nodes");
-    TCase *tests = tcase_create("start_nodes");
-    tcase_add_loop_test(tests, test_members_unfold_to_what_was_folded, 0,
-                        (int)RF_ARRAY_SIZE(lists));
-    tcase_add_loop_test(tests, test_members_that_cannot_count_up_are_refused, 0,
-                        (int)RF_ARRAY_SIZE(wrong));
-    suite_add_tcase(suite, tests);
-    return suite;
 }

@@ -1,5 +1,4 @@
 /* TLS with an external key, both ends in memory. */
-#include <check.h>
 #include <malloc.h>
 #include <openssl/evp.h>
 #include <openssl/ssl.h>
@@ -7,6 +6,7 @@
 #include <string.h>
 
 #include "common/mem.h"
+#include "tests/unit/unit.h"
 #include "transport/control/tls.h"
 
 static const uint8_t key_a[RF_PSK_BYTES] = {1, 2, 3, 4};
@@ -96,7 +96,9 @@ static void make_joined(void)
     ck_assert_msg(shake(client, server, &err) == RF_OK, "%s", err.text);
 }
 
-START_TEST(test_tls_right_key_joins_and_proves_the_identity)
+FIXTURE(setup, teardown)
+
+TEST(test_tls_right_key_joins_and_proves_the_identity)
 {
     char plain[64];
     size_t got = 0;
@@ -118,9 +120,8 @@ START_TEST(test_tls_right_key_joins_and_proves_the_identity)
     ck_assert_mem_eq(plain, "hello", 5);
     ck_assert(!closed);
 }
-END_TEST
 
-START_TEST(test_tls_carries_much_data_both_ways)
+TEST(test_tls_carries_much_data_both_ways)
 {
     const size_t size = 3 << 20;
     uint8_t *sent = rf_xmalloc(size), *received = rf_xmalloc(size);
@@ -143,9 +144,8 @@ START_TEST(test_tls_carries_much_data_both_ways)
     free(sent);
     free(received);
 }
-END_TEST
 
-START_TEST(test_tls_refuses_all_but_the_right_key)
+LOOP_TEST(test_tls_refuses_all_but_the_right_key, 5)
 {
     static const struct {
         const char *identity;
@@ -164,9 +164,8 @@ START_TEST(test_tls_refuses_all_but_the_right_key)
     ck_assert_ptr_null(rf_tls_identity(server));
     ck_assert_uint_ge(book.asked, 1);
 }
-END_TEST
 
-START_TEST(test_tls_identity_is_good_for_one_connection)
+TEST(test_tls_identity_is_good_for_one_connection)
 {
     make_joined();
     book.used = true;
@@ -174,9 +173,8 @@ START_TEST(test_tls_identity_is_good_for_one_connection)
     make("run/0", key_a);
     ck_assert_int_eq(shake(client, server, NULL), RF_ERR_AUTH);
 }
-END_TEST
 
-START_TEST(test_tls_recorded_handshake_is_of_no_use)
+TEST(test_tls_recorded_handshake_is_of_no_use)
 {
     uint8_t recorded[4096], answer[4096];
     struct rf_tls *victim = NULL;
@@ -195,7 +193,6 @@ START_TEST(test_tls_recorded_handshake_is_of_no_use)
     ck_assert_int_eq(rf_tls_handshake(victim, &done, NULL), RF_ERR_AUTH);
     rf_tls_destroy(victim);
 }
-END_TEST
 
 /* A peer made of OpenSSL itself, for what rf_tls would never send. */
 static SSL *foreign(SSL_CTX *context, bool accept)
@@ -233,7 +230,7 @@ static enum rf_status shake_foreign(SSL *ssl, struct rf_tls *tls)
     return status;
 }
 
-START_TEST(test_tls_version_1_2_is_refused)
+TEST(test_tls_version_1_2_is_refused)
 {
     SSL_CTX *context = SSL_CTX_new(TLS_client_method());
     SSL *ssl;
@@ -244,9 +241,8 @@ START_TEST(test_tls_version_1_2_is_refused)
     SSL_free(ssl);
     SSL_CTX_free(context);
 }
-END_TEST
 
-START_TEST(test_tls_without_a_key_is_refused)
+TEST(test_tls_without_a_key_is_refused)
 {
     SSL_CTX *context = SSL_CTX_new(TLS_client_method());
     SSL *ssl = foreign(context, false);
@@ -256,9 +252,8 @@ START_TEST(test_tls_without_a_key_is_refused)
     SSL_free(ssl);
     SSL_CTX_free(context);
 }
-END_TEST
 
-START_TEST(test_tls_server_with_a_certificate_instead_is_refused)
+TEST(test_tls_server_with_a_certificate_instead_is_refused)
 {
     EVP_PKEY *key = EVP_EC_gen("P-256");
     X509 *certificate = X509_new();
@@ -283,9 +278,8 @@ START_TEST(test_tls_server_with_a_certificate_instead_is_refused)
     X509_free(certificate);
     EVP_PKEY_free(key);
 }
-END_TEST
 
-START_TEST(test_tls_plain_text_is_refused)
+LOOP_TEST(test_tls_plain_text_is_refused, 3)
 {
     static const char *const texts[] = {"GET / HTTP/1.1\r\nHost: head\r\n\r\n",
                                         "SSH-2.0-OpenSSH_9.2p1\r\n",
@@ -296,9 +290,8 @@ START_TEST(test_tls_plain_text_is_refused)
                      RF_OK);
     ck_assert_int_eq(rf_tls_handshake(server, &done, NULL), RF_ERR_AUTH);
 }
-END_TEST
 
-START_TEST(test_tls_flipped_bit_of_the_hello_is_refused)
+LOOP_TEST(test_tls_flipped_bit_of_the_hello_is_refused, 12)
 {
     bool done = false;
     enum rf_status status;
@@ -317,9 +310,8 @@ START_TEST(test_tls_flipped_bit_of_the_hello_is_refused)
     ck_assert(status == RF_ERR_AUTH || !done);
     ck_assert_ptr_null(rf_tls_identity(server));
 }
-END_TEST
 
-START_TEST(test_tls_flipped_bit_of_a_record_is_refused)
+LOOP_TEST(test_tls_flipped_bit_of_a_record_is_refused, 32)
 {
     char plain[64];
     size_t got = 0;
@@ -335,9 +327,8 @@ START_TEST(test_tls_flipped_bit_of_a_record_is_refused)
     ck_assert_uint_eq(got, 0);
     ck_assert(!closed);
 }
-END_TEST
 
-START_TEST(test_tls_reordered_records_are_refused)
+TEST(test_tls_reordered_records_are_refused)
 {
     uint8_t first[256], second[256];
     char plain[64];
@@ -355,7 +346,6 @@ START_TEST(test_tls_reordered_records_are_refused)
         RF_ERR_PROTOCOL);
     ck_assert_uint_eq(got, 0);
 }
-END_TEST
 
 /* A record of the largest size, and what comes of it read. */
 static void pass_large_record(void)
@@ -375,7 +365,7 @@ static void pass_large_record(void)
 }
 
 /* Under a sanitizer's allocator there are no figures: 0 each time. */
-START_TEST(test_tls_large_records_leave_no_memory_behind)
+TEST(test_tls_large_records_leave_no_memory_behind)
 {
     size_t before;
     make_joined();
@@ -383,9 +373,8 @@ START_TEST(test_tls_large_records_leave_no_memory_behind)
     pass_large_record();
     ck_assert_uint_le(mallinfo2().uordblks, before + 4096);
 }
-END_TEST
 
-START_TEST(test_tls_close_is_told_from_a_cut)
+TEST(test_tls_close_is_told_from_a_cut)
 {
     char plain[16];
     size_t got = 0;
@@ -400,9 +389,8 @@ START_TEST(test_tls_close_is_told_from_a_cut)
         rf_tls_read(server, plain, sizeof(plain), &got, &closed, NULL), RF_OK);
     ck_assert(closed && got == 0);
 }
-END_TEST
 
-START_TEST(test_tls_bad_identity_lengths_are_refused)
+TEST(test_tls_bad_identity_lengths_are_refused)
 {
     char identity[RF_IDENTITY_MAX + 2];
     memset(identity, 'x', sizeof(identity));
@@ -412,33 +400,4 @@ START_TEST(test_tls_bad_identity_lengths_are_refused)
     ck_assert_int_eq(rf_tls_client_create("", key_a, &client, NULL),
                      RF_ERR_INTERNAL);
     ck_assert_ptr_null(client);
-}
-END_TEST
-
-Suite *test_tls_suite(void);
-Suite *test_tls_suite(void)
-{
-    Suite *suite = suite_create("tls");
-    TCase *tests = tcase_create("tls");
-    tcase_add_checked_fixture(tests, setup, teardown);
-    tcase_add_test(tests, test_tls_right_key_joins_and_proves_the_identity);
-    tcase_add_test(tests, test_tls_carries_much_data_both_ways);
-    tcase_add_loop_test(tests, test_tls_refuses_all_but_the_right_key, 0, 5);
-    tcase_add_test(tests, test_tls_identity_is_good_for_one_connection);
-    tcase_add_test(tests, test_tls_recorded_handshake_is_of_no_use);
-    tcase_add_test(tests, test_tls_version_1_2_is_refused);
-    tcase_add_test(tests, test_tls_without_a_key_is_refused);
-    tcase_add_test(tests,
-                   test_tls_server_with_a_certificate_instead_is_refused);
-    tcase_add_loop_test(tests, test_tls_plain_text_is_refused, 0, 3);
-    tcase_add_loop_test(tests, test_tls_flipped_bit_of_the_hello_is_refused, 0,
-                        12);
-    tcase_add_loop_test(tests, test_tls_flipped_bit_of_a_record_is_refused, 0,
-                        32);
-    tcase_add_test(tests, test_tls_reordered_records_are_refused);
-    tcase_add_test(tests, test_tls_large_records_leave_no_memory_behind);
-    tcase_add_test(tests, test_tls_close_is_told_from_a_cut);
-    tcase_add_test(tests, test_tls_bad_identity_lengths_are_refused);
-    suite_add_tcase(suite, tests);
-    return suite;
 }

@@ -1,5 +1,4 @@
 /* Names of files in shared folders. */
-#include <check.h>
 #include <fcntl.h>
 #include <signal.h>
 #include <stdio.h>
@@ -10,6 +9,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "tests/unit/unit.h"
 #include "transport/disk/disk_names.h"
 
 static const uint8_t key[RF_DATA_KEY_BYTES] = {1};
@@ -22,7 +22,7 @@ static void make_file(const char *path)
     close(fd);
 }
 
-START_TEST(test_every_key_rank_and_file_has_a_name_of_its_own)
+TEST(test_every_key_rank_and_file_has_a_name_of_its_own)
 {
     char tag[RF_DISK_LABEL_SIZE], other[RF_DISK_LABEL_SIZE];
     char a[RF_DISK_PATH_SIZE], b[RF_DISK_PATH_SIZE];
@@ -39,18 +39,16 @@ START_TEST(test_every_key_rank_and_file_has_a_name_of_its_own)
     ck_assert(rf_disk_path("/f", other, 1, RF_DISK_DATA, b));
     ck_assert_str_ne(a, b);
 }
-END_TEST
 
-START_TEST(test_a_folder_with_too_long_a_name_is_refused)
+TEST(test_a_folder_with_too_long_a_name_is_refused)
 {
     char folder[RF_DISK_PATH_SIZE], path[RF_DISK_PATH_SIZE];
     memset(folder, 'f', sizeof(folder) - 1);
     folder[sizeof(folder) - 1] = '\0';
     ck_assert(!rf_disk_path(folder, "tag", 0, RF_DISK_DATA, path));
 }
-END_TEST
 
-START_TEST(test_removing_takes_one_rank_only)
+TEST(test_removing_takes_one_rank_only)
 {
     char folder[] = "/tmp/refit-names-XXXXXX";
     char mine[2][RF_DISK_PATH_SIZE], others[RF_DISK_PATH_SIZE];
@@ -68,9 +66,8 @@ START_TEST(test_removing_takes_one_rank_only)
     ck_assert_int_eq(unlink(others), 0);
     ck_assert_int_eq(rmdir(folder), 0);
 }
-END_TEST
 
-START_TEST(test_labels_that_are_not_well_formed_are_not_taken)
+TEST(test_labels_that_are_not_well_formed_are_not_taken)
 {
     static const char *const bad[] = {
         "",
@@ -89,7 +86,6 @@ START_TEST(test_labels_that_are_not_well_formed_are_not_taken)
         ck_assert_msg(!rf_disk_label_is_good(bad[i]), "%s", bad[i]);
     }
 }
-END_TEST
 
 /* A process that was, and whose id is not used again so soon. */
 static pid_t gone_process(void)
@@ -130,7 +126,7 @@ static bool is_swept(const char *label, const char *suffix, time_t age_s)
     return is_swept_after(NULL, label, suffix, age_s);
 }
 
-START_TEST(test_sweeping_removes_what_gone_agents_of_this_node_left)
+TEST(test_sweeping_removes_what_gone_agents_of_this_node_left)
 {
     char label[RF_DISK_LABEL_SIZE];
     ck_assert(rf_disk_label(key, gone_process(), label));
@@ -138,18 +134,16 @@ START_TEST(test_sweeping_removes_what_gone_agents_of_this_node_left)
     ck_assert(is_swept(label, "-12.ledger", 0));
     ck_assert(is_swept(label, "-3.export", 0));
 }
-END_TEST
 
-START_TEST(test_sweeping_keeps_files_of_agents_that_live)
+TEST(test_sweeping_keeps_files_of_agents_that_live)
 {
     char label[RF_DISK_LABEL_SIZE];
     ck_assert(rf_disk_label(key, getpid(), label));
     ck_assert(!is_swept(label, "-0.data", 0));
     ck_assert(!is_swept(label, "-0.ledger", 0));
 }
-END_TEST
 
-START_TEST(test_sweeping_removes_files_of_given_owners_on_any_node)
+TEST(test_sweeping_removes_files_of_given_owners_on_any_node)
 {
     char label[RF_DISK_LABEL_SIZE], owner[RF_DISK_OWNER_SIZE];
     char parents[RF_DISK_OWNER_SIZE];
@@ -161,9 +155,8 @@ START_TEST(test_sweeping_removes_files_of_given_owners_on_any_node)
     label[0] = owner[0] = label[0] == '0' ? '1' : '0';
     ck_assert(is_swept_after(owner, label, "-0.data", 0));
 }
-END_TEST
 
-START_TEST(test_sweeping_is_not_misled_by_a_process_of_the_same_id)
+TEST(test_sweeping_is_not_misled_by_a_process_of_the_same_id)
 {
     char label[RF_DISK_LABEL_SIZE], other[2 * RF_DISK_LABEL_SIZE];
     char *tag;
@@ -173,9 +166,8 @@ START_TEST(test_sweeping_is_not_misled_by_a_process_of_the_same_id)
     ck_assert(rf_disk_label_is_good(other));
     ck_assert(is_swept(other, "-0.data", 0));
 }
-END_TEST
 
-START_TEST(test_sweeping_removes_what_a_zombie_left)
+TEST(test_sweeping_removes_what_a_zombie_left)
 {
     char label[RF_DISK_LABEL_SIZE];
     siginfo_t info;
@@ -189,20 +181,18 @@ START_TEST(test_sweeping_removes_what_a_zombie_left)
     ck_assert(is_swept(label, "-0.data", 0));
     ck_assert_int_eq(waitpid(pid, NULL, 0), pid);
 }
-END_TEST
 
-START_TEST(test_sweeping_keeps_files_of_other_nodes)
+TEST(test_sweeping_keeps_files_of_other_nodes)
 {
     char label[RF_DISK_LABEL_SIZE];
     ck_assert(rf_disk_label(key, gone_process(), label));
     label[0] = label[0] == '0' ? '1' : '0';
     ck_assert(!is_swept(label, "-0.data", 0));
 }
-END_TEST
 
 /* "node.boot.pid.ticks.tag": another boot, and an agent that happens to live.
  */
-START_TEST(test_sweeping_removes_what_is_older_than_this_boot)
+TEST(test_sweeping_removes_what_is_older_than_this_boot)
 {
     char label[RF_DISK_LABEL_SIZE];
     struct timespec up;
@@ -212,9 +202,8 @@ START_TEST(test_sweeping_removes_what_is_older_than_this_boot)
     ck_assert(is_swept(label, "-0.data", up.tv_sec + 3600));
     ck_assert(!is_swept(label, "-0.data", 0)); /* a twin uses it now */
 }
-END_TEST
 
-START_TEST(test_sweeping_keeps_files_with_other_names)
+TEST(test_sweeping_keeps_files_with_other_names)
 {
     char label[RF_DISK_LABEL_SIZE];
     ck_assert(rf_disk_label(key, gone_process(), label));
@@ -223,29 +212,4 @@ START_TEST(test_sweeping_keeps_files_with_other_names)
     ck_assert(!is_swept(label, ".data", 0));
     ck_assert(!is_swept("1", "-0.data", 0));
     rf_disk_sweep("/nowhere", "c0ffee", NULL, 0); /* is no failure */
-}
-END_TEST
-
-Suite *test_disk_names_suite(void);
-Suite *test_disk_names_suite(void)
-{
-    Suite *suite = suite_create("disk_names");
-    TCase *names = tcase_create("disk_names");
-    tcase_add_test(names, test_every_key_rank_and_file_has_a_name_of_its_own);
-    tcase_add_test(names, test_a_folder_with_too_long_a_name_is_refused);
-    tcase_add_test(names, test_removing_takes_one_rank_only);
-    tcase_add_test(names, test_labels_that_are_not_well_formed_are_not_taken);
-    tcase_add_test(names,
-                   test_sweeping_removes_what_gone_agents_of_this_node_left);
-    tcase_add_test(names, test_sweeping_keeps_files_of_agents_that_live);
-    tcase_add_test(names,
-                   test_sweeping_removes_files_of_given_owners_on_any_node);
-    tcase_add_test(names,
-                   test_sweeping_is_not_misled_by_a_process_of_the_same_id);
-    tcase_add_test(names, test_sweeping_removes_what_a_zombie_left);
-    tcase_add_test(names, test_sweeping_keeps_files_of_other_nodes);
-    tcase_add_test(names, test_sweeping_removes_what_is_older_than_this_boot);
-    tcase_add_test(names, test_sweeping_keeps_files_with_other_names);
-    suite_add_tcase(suite, names);
-    return suite;
 }

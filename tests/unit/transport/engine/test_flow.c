@@ -1,10 +1,10 @@
 /* What waits for what, on schedules made by hand. One rank, so that everything
  * that may run is handed to us in order. */
-#include <check.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "tests/lib/ranks.h"
+#include "tests/unit/unit.h"
 #include "transport/engine/flow.h"
 
 #define N_OPS 8
@@ -100,7 +100,7 @@ static uint32_t taken(struct lab *lab)
                                             : N_OPS;
 }
 
-START_TEST(test_ops_wait_for_what_wrote_their_source)
+TEST(test_ops_wait_for_what_wrote_their_source)
 {
     struct lab lab;
     init(&lab, 1);
@@ -124,10 +124,9 @@ START_TEST(test_ops_wait_for_what_wrote_their_source)
     }
     end(&lab);
 }
-END_TEST
 
 /* Buckets 0, 1 and 2; bucket 0 has two readers; 0 and 2 share a slot. */
-START_TEST(test_staging_waits_for_all_readers_of_its_slot)
+TEST(test_staging_waits_for_all_readers_of_its_slot)
 {
     struct lab lab;
     uint32_t writers[3], readers[4];
@@ -156,9 +155,8 @@ START_TEST(test_staging_waits_for_all_readers_of_its_slot)
     ck_assert_uint_eq(taken(&lab), writers[2]);
     end(&lab);
 }
-END_TEST
 
-START_TEST(test_turns_follow_tasks_at_both_ranks)
+TEST(test_turns_follow_tasks_at_both_ranks)
 {
     struct lab lab;
     init(&lab, 3);
@@ -176,9 +174,8 @@ START_TEST(test_turns_follow_tasks_at_both_ranks)
     ck_assert_uint_eq(needs(&lab, copy_of(&lab, 3)), 0);
     rf_flow_destroy(lab.flow);
 }
-END_TEST
 
-START_TEST(test_ops_of_one_task_do_not_wait_for_each_other)
+TEST(test_ops_of_one_task_do_not_wait_for_each_other)
 {
     struct lab lab;
     init(&lab, 2);
@@ -191,9 +188,8 @@ START_TEST(test_ops_of_one_task_do_not_wait_for_each_other)
     ck_assert_uint_eq(needs(&lab, copy_of(&lab, 2)), 2);
     rf_flow_destroy(lab.flow);
 }
-END_TEST
 
-START_TEST(test_sends_wait_for_admission_to_staging)
+TEST(test_sends_wait_for_admission_to_staging)
 {
     struct lab lab;
     init(&lab, 2);
@@ -215,9 +211,8 @@ START_TEST(test_sends_wait_for_admission_to_staging)
     ck_assert_uint_eq(lab.flow->of_op[2].send, RF_NONE);
     rf_flow_destroy(lab.flow);
 }
-END_TEST
 
-START_TEST(test_a_dependency_that_does_not_write_here_is_a_bug)
+TEST(test_a_dependency_that_does_not_write_here_is_a_bug)
 {
     struct lab lab;
     const struct rf_flow_how how = {
@@ -227,20 +222,4 @@ START_TEST(test_a_dependency_that_does_not_write_here_is_a_bug)
     add(&lab, 0, 0, 77);
     ck_assert_int_eq(rf_flow_build(&how, &lab.flow, &err), RF_ERR_INTERNAL);
     ck_assert_ptr_nonnull(strstr(err.text, "op 77"));
-}
-END_TEST
-
-Suite *test_flow_suite(void);
-Suite *test_flow_suite(void)
-{
-    Suite *suite = suite_create("flow");
-    TCase *tests = tcase_create("flow");
-    tcase_add_test(tests, test_ops_wait_for_what_wrote_their_source);
-    tcase_add_test(tests, test_staging_waits_for_all_readers_of_its_slot);
-    tcase_add_test(tests, test_turns_follow_tasks_at_both_ranks);
-    tcase_add_test(tests, test_ops_of_one_task_do_not_wait_for_each_other);
-    tcase_add_test(tests, test_sends_wait_for_admission_to_staging);
-    tcase_add_test(tests, test_a_dependency_that_does_not_write_here_is_a_bug);
-    suite_add_tcase(suite, tests);
-    return suite;
 }

@@ -1,10 +1,11 @@
 /* How much of a file an op reads. */
-#include <check.h>
 
 #include "transport/info/disk_reads.h"
 
+#include "tests/unit/unit.h"
+
 /* Eight rows begin `stride` bytes apart; an op reads `run` bytes of each. */
-START_TEST(test_short_rows_are_read_with_what_lies_between)
+LOOP_TEST(test_short_rows_are_read_with_what_lies_between, 6)
 {
     static const struct {
         uint64_t run, stride, reads;
@@ -30,16 +31,4 @@ START_TEST(test_short_rows_are_read_with_what_lies_between)
     op.src_stride[RF_BOX_DIMS - 2] = cases[_i].stride;
     op.dst_stride[RF_BOX_DIMS - 2] = cases[_i].run + 1;
     ck_assert_uint_eq(rf_disk_reads_bytes(&op), cases[_i].reads);
-}
-END_TEST
-
-Suite *test_disk_reads_suite(void);
-Suite *test_disk_reads_suite(void)
-{
-    Suite *suite = suite_create("disk_reads");
-    TCase *tests = tcase_create("disk_reads");
-    tcase_add_loop_test(tests, test_short_rows_are_read_with_what_lies_between,
-                        0, 6);
-    suite_add_tcase(suite, tests);
-    return suite;
 }

@@ -1,7 +1,7 @@
 /* Recording what a rank does: joined where it goes on, bounded, counted. */
-#include <check.h>
 
 #include "planner/schedule/schedule.h"
+#include "tests/unit/unit.h"
 #include "transport/info/trace.h"
 
 static void add(struct rf_trace *trace, enum rf_trace_kind kind, int64_t start,
@@ -11,7 +11,7 @@ static void add(struct rf_trace *trace, enum rf_trace_kind kind, int64_t start,
     rf_trace_add(trace, &event);
 }
 
-START_TEST(test_trace_joins_what_goes_on)
+TEST(test_trace_joins_what_goes_on)
 {
     struct rf_trace trace;
     rf_trace_init(&trace, 8);
@@ -29,9 +29,8 @@ START_TEST(test_trace_joins_what_goes_on)
     ck_assert_uint_eq(trace.dropped, 0);
     rf_trace_free(&trace);
 }
-END_TEST
 
-START_TEST(test_trace_counts_what_does_not_fit)
+TEST(test_trace_counts_what_does_not_fit)
 {
     struct rf_trace trace;
     rf_trace_init(&trace, 2);
@@ -47,25 +46,11 @@ START_TEST(test_trace_counts_what_does_not_fit)
     rf_trace_free(&trace);
     ck_assert_ptr_null(trace.events);
 }
-END_TEST
 
-START_TEST(test_trace_names_every_kind)
+TEST(test_trace_names_every_kind)
 {
     for (int kind = 0; kind < RF_TRACE_KINDS; kind++) {
         ck_assert_ptr_nonnull(rf_trace_names[kind]);
     }
     ck_assert_ptr_null(rf_trace_names[RF_TRACE_KINDS]);
-}
-END_TEST
-
-Suite *test_trace_suite(void);
-Suite *test_trace_suite(void)
-{
-    Suite *suite = suite_create("trace");
-    TCase *tests = tcase_create("trace");
-    tcase_add_test(tests, test_trace_joins_what_goes_on);
-    tcase_add_test(tests, test_trace_counts_what_does_not_fit);
-    tcase_add_test(tests, test_trace_names_every_kind);
-    suite_add_tcase(suite, tests);
-    return suite;
 }

@@ -1,5 +1,4 @@
 /* What ranks of one node share. */
-#include <check.h>
 #include <poll.h>
 #include <stdlib.h>
 #include <string.h>
@@ -8,6 +7,7 @@
 
 #include "common/clock.h"
 #include "tests/lib/ranks.h"
+#include "tests/unit/unit.h"
 #include "transport/method/node_memory.h"
 
 #define ARENA_BYTES (1 << 20)
@@ -90,11 +90,12 @@ static int share(struct test_rank *rank)
     return leave(rank, &node, ok);
 }
 
-START_TEST(test_ranks_of_a_node_see_each_others_memory)
+LIMIT(20)
+
+TEST(test_ranks_of_a_node_see_each_others_memory)
 {
     ck_assert_uint_eq(test_ranks_run(3, share, NULL, 10, NULL), 0);
 }
-END_TEST
 
 /* Rank 0 sleeps until rank 2 wakes it, then until rank 2 gives up. */
 static int sleep_and_wake(struct test_rank *rank)
@@ -124,11 +125,10 @@ static int sleep_and_wake(struct test_rank *rank)
     return leave(rank, &node, ok);
 }
 
-START_TEST(test_a_sleeping_rank_is_woken)
+TEST(test_a_sleeping_rank_is_woken)
 {
     ck_assert_uint_eq(test_ranks_run(3, sleep_and_wake, NULL, 10, NULL), 0);
 }
-END_TEST
 
 /* Rank 2 has failed, and let go of its memory. */
 static int give_up(struct test_rank *rank)
@@ -148,11 +148,10 @@ static int give_up(struct test_rank *rank)
     return leave(rank, &node, ok);
 }
 
-START_TEST(test_a_rank_without_its_memory_has_given_up)
+TEST(test_a_rank_without_its_memory_has_given_up)
 {
     ck_assert_uint_eq(test_ranks_run(3, give_up, NULL, 10, NULL), 0);
 }
-END_TEST
 
 /* Rank 2 leaves; its end must show at rank 0. */
 static int end_early(struct test_rank *rank)
@@ -174,11 +173,10 @@ static int end_early(struct test_rank *rank)
     return ok ? 0 : 1;
 }
 
-START_TEST(test_the_end_of_a_rank_can_be_watched)
+TEST(test_the_end_of_a_rank_can_be_watched)
 {
     ck_assert_uint_eq(test_ranks_run(3, end_early, NULL, 10, NULL), 0);
 }
-END_TEST
 
 static enum rf_status nonsense(void *data, const void *mine, size_t size,
                                struct rf_blob *all, struct rf_err *err)
@@ -191,7 +189,7 @@ static enum rf_status nonsense(void *data, const void *mine, size_t size,
     return RF_OK;
 }
 
-START_TEST(test_peer_info_that_makes_no_sense_is_refused)
+TEST(test_peer_info_that_makes_no_sense_is_refused)
 {
     struct rf_rank rank = {0};
     struct rf_world world = {.n_ranks = 1, .ranks = &rank};
@@ -203,20 +201,4 @@ START_TEST(test_peer_info_that_makes_no_sense_is_refused)
                      RF_ERR_PROTOCOL);
     ck_assert_ptr_nonnull(strstr(err.text, "rank 0"));
     ck_assert_ptr_null(shm);
-}
-END_TEST
-
-Suite *test_node_memory_suite(void);
-Suite *test_node_memory_suite(void)
-{
-    Suite *suite = suite_create("node_memory");
-    TCase *tests = tcase_create("node_memory");
-    tcase_set_timeout(tests, 20);
-    tcase_add_test(tests, test_ranks_of_a_node_see_each_others_memory);
-    tcase_add_test(tests, test_a_sleeping_rank_is_woken);
-    tcase_add_test(tests, test_a_rank_without_its_memory_has_given_up);
-    tcase_add_test(tests, test_the_end_of_a_rank_can_be_watched);
-    tcase_add_test(tests, test_peer_info_that_makes_no_sense_is_refused);
-    suite_add_tcase(suite, tests);
-    return suite;
 }

@@ -1,5 +1,4 @@
 /* Loops where descriptors run out. */
-#include <check.h>
 #include <fcntl.h>
 #include <signal.h>
 #include <string.h>
@@ -8,20 +7,21 @@
 #include <unistd.h>
 
 #include "common/fd_limit.h"
+#include "tests/unit/unit.h"
 #include "transport/net/loop.h"
 
-#define LIMIT 30
+#define DESCRIPTORS 30
 
 /* Has `n` to spare, no more. */
 static void leave_descriptors(int n)
 {
     struct rlimit limit;
     ck_assert_int_eq(getrlimit(RLIMIT_NOFILE, &limit), 0);
-    limit.rlim_cur = LIMIT;
+    limit.rlim_cur = DESCRIPTORS;
     ck_assert_int_eq(setrlimit(RLIMIT_NOFILE, &limit), 0);
     while (dup(STDERR_FILENO) >= 0) {
     }
-    for (int fd = LIMIT - n; fd < LIMIT; fd++) {
+    for (int fd = DESCRIPTORS - n; fd < DESCRIPTORS; fd++) {
         close(fd);
     }
 }
@@ -57,7 +57,8 @@ static void use(uv_loop_t *loop)
     ck_assert_int_eq(uv_loop_close(loop), 0);
 }
 
-START_TEST(test_loop_works_or_is_refused_however_few_descriptors_are_left)
+LOOP_TEST(test_loop_works_or_is_refused_however_few_descriptors_are_left,
+          RF_LOOP_DESCRIPTORS + 3)
 {
     struct rf_err err = {0};
     uv_loop_t loop;
@@ -71,9 +72,8 @@ START_TEST(test_loop_works_or_is_refused_however_few_descriptors_are_left)
     }
     rf_fd_limit_raise(); /* for what a sanitizer does at the end */
 }
-END_TEST
 
-START_TEST(test_loop_may_open_pipes_and_sockets_only)
+TEST(test_loop_may_open_pipes_and_sockets_only)
 {
     int ends[2];
     ck_assert_int_eq(pipe(ends), 0);
@@ -92,18 +92,4 @@ START_TEST(test_loop_may_open_pipes_and_sockets_only)
     ends[0] = open("/proc/self/exe", O_RDONLY | O_CLOEXEC);
     ck_assert(!rf_loop_may_open(ends[0]));
     close(ends[0]);
-}
-END_TEST
-
-Suite *test_loop_suite(void);
-Suite *test_loop_suite(void)
-{
-    Suite *suite = suite_create("loop");
-    TCase *tests = tcase_create("loop");
-    tcase_add_loop_test(
-        tests, test_loop_works_or_is_refused_however_few_descriptors_are_left,
-        0, RF_LOOP_DESCRIPTORS + 3);
-    tcase_add_test(tests, test_loop_may_open_pipes_and_sockets_only);
-    suite_add_tcase(suite, tests);
-    return suite;
 }

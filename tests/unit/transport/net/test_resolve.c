@@ -1,12 +1,12 @@
 /* Names that a name server answers for, late or never. This program's
  * getaddrinfo() stands in for it where the name ends in ".slow". */
-#include <check.h>
 #include <dlfcn.h>
 #include <pthread.h>
 #include <stdbool.h>
 #include <string.h>
 
 #include "common/clock.h"
+#include "tests/unit/unit.h"
 #include "transport/net/resolve.h"
 
 #define LONG_NS (60 * RF_NS_PER_S)
@@ -78,30 +78,29 @@ static enum rf_status look_up(const char *name, int64_t wait_ns,
     return status;
 }
 
-START_TEST(test_lookup_of_an_address_asks_nobody)
+LIMIT(20)
+
+TEST(test_lookup_of_an_address_asks_nobody)
 {
     ck_assert_int_eq(look_up("127.0.0.1", 0, NULL), RF_OK);
     ck_assert_int_eq(look_up("::1", 0, NULL), RF_OK);
 }
-END_TEST
 
-START_TEST(test_lookup_waits_for_an_answer)
+TEST(test_lookup_waits_for_an_answer)
 {
     answer();
     ck_assert_int_eq(look_up("node.slow", LONG_NS, NULL), RF_OK);
 }
-END_TEST
 
-START_TEST(test_lookup_tells_of_a_name_that_nobody_knows)
+TEST(test_lookup_tells_of_a_name_that_nobody_knows)
 {
     struct rf_err err;
     answer();
     ck_assert_int_eq(look_up("unknown.slow", LONG_NS, &err), RF_ERR_IO);
     ck_assert_ptr_nonnull(strstr(err.text, "unknown.slow"));
 }
-END_TEST
 
-START_TEST(test_lookup_ends_at_the_deadline)
+TEST(test_lookup_ends_at_the_deadline)
 {
     struct rf_err err;
     ck_assert_int_eq(look_up("node.slow", 1, &err), RF_ERR_TIMEOUT);
@@ -109,7 +108,6 @@ START_TEST(test_lookup_ends_at_the_deadline)
     answer(); /* too late: the thread frees what it got */
     wait_for(&gone);
 }
-END_TEST
 
 static void *abort_when_asked(void *data)
 {
@@ -118,26 +116,10 @@ static void *abort_when_asked(void *data)
     return data;
 }
 
-START_TEST(test_lookup_ends_at_an_abort)
+TEST(test_lookup_ends_at_an_abort)
 {
     pthread_t other;
     ck_assert_int_eq(pthread_create(&other, NULL, abort_when_asked, NULL), 0);
     ck_assert_int_eq(look_up("node.slow", LONG_NS, NULL), RF_ERR_ABORTED);
     pthread_join(other, NULL);
-}
-END_TEST
-
-Suite *test_resolve_suite(void);
-Suite *test_resolve_suite(void)
-{
-    Suite *suite = suite_create("resolve");
-    TCase *tests = tcase_create("resolve");
-    tcase_set_timeout(tests, 20);
-    tcase_add_test(tests, test_lookup_of_an_address_asks_nobody);
-    tcase_add_test(tests, test_lookup_waits_for_an_answer);
-    tcase_add_test(tests, test_lookup_tells_of_a_name_that_nobody_knows);
-    tcase_add_test(tests, test_lookup_ends_at_the_deadline);
-    tcase_add_test(tests, test_lookup_ends_at_an_abort);
-    suite_add_tcase(suite, tests);
-    return suite;
 }

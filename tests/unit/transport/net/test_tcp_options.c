@@ -1,9 +1,9 @@
-#include <check.h>
 #include <netinet/in.h>
 #include <netinet/tcp.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include "tests/unit/unit.h"
 #include "transport/control/message_types.h"
 #include "transport/net/tcp_options.h"
 
@@ -18,7 +18,7 @@ static int option_of(int fd, int level, int option)
 }
 
 /* An outage that a lease survives must not end the connection. */
-START_TEST(test_tcp_outlives_a_lease)
+TEST(test_tcp_outlives_a_lease)
 {
     int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
     rf_tcp_tune_control(fd);
@@ -27,9 +27,8 @@ START_TEST(test_tcp_outlives_a_lease)
                      RF_LEASE_DEAD_MS);
     close(fd);
 }
-END_TEST
 
-START_TEST(test_tcp_idle_outlives_a_lease)
+TEST(test_tcp_idle_outlives_a_lease)
 {
     int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0), seconds;
     rf_tcp_options_tune(fd);
@@ -42,10 +41,9 @@ START_TEST(test_tcp_idle_outlives_a_lease)
     ck_assert_int_eq(option_of(fd, IPPROTO_TCP, TCP_USER_TIMEOUT), 0);
     close(fd);
 }
-END_TEST
 
 /* Attempts a second apart: as many as a lease has seconds, and more. */
-START_TEST(test_tcp_connecting_outlives_a_lease)
+TEST(test_tcp_connecting_outlives_a_lease)
 {
     int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0), attempts;
     rf_tcp_options_tune(fd);
@@ -55,17 +53,4 @@ START_TEST(test_tcp_connecting_outlives_a_lease)
         ck_assert_int_gt(attempts, RF_LEASE_DEAD_MS / 1000);
     }
     close(fd);
-}
-END_TEST
-
-Suite *test_tcp_options_suite(void);
-Suite *test_tcp_options_suite(void)
-{
-    Suite *suite = suite_create("tcp_options");
-    TCase *tests = tcase_create("tcp_options");
-    tcase_add_test(tests, test_tcp_outlives_a_lease);
-    tcase_add_test(tests, test_tcp_idle_outlives_a_lease);
-    tcase_add_test(tests, test_tcp_connecting_outlives_a_lease);
-    suite_add_tcase(suite, tests);
-    return suite;
 }

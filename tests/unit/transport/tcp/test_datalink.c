@@ -1,6 +1,5 @@
 /* Data connections: who gets in and who does not. Ranks are threads here. */
 #include <arpa/inet.h>
-#include <check.h>
 #include <netinet/tcp.h>
 #include <pthread.h>
 #include <string.h>
@@ -11,6 +10,7 @@
 
 #include "common/clock.h"
 #include "common/compiler.h"
+#include "tests/unit/unit.h"
 #include "transport/tcp/datalink.h"
 
 struct side {
@@ -110,7 +110,9 @@ static void assert_congestion(int fd)
     ck_assert(!allowed || strcmp(used, RF_DATALINK_CONGESTION) == 0);
 }
 
-START_TEST(test_both_directions_and_several_of_a_pair_meet)
+LIMIT(20)
+
+TEST(test_both_directions_and_several_of_a_pair_meet)
 {
     struct side a = new_side(0, key), b = new_side(1, key);
     uint16_t port_a = listen_on(&a), port_b = listen_on(&b);
@@ -128,10 +130,9 @@ START_TEST(test_both_directions_and_several_of_a_pair_meet)
     close_side(&a);
     close_side(&b);
 }
-END_TEST
 
 /* poll() takes no more entries than descriptors may be open. */
-START_TEST(test_few_descriptors_are_enough_for_two)
+TEST(test_few_descriptors_are_enough_for_two)
 {
     struct rlimit before, few;
     struct side a = new_side(0, key), b = new_side(1, key);
@@ -148,9 +149,8 @@ START_TEST(test_few_descriptors_are_enough_for_two)
     close_side(&a);
     close_side(&b);
 }
-END_TEST
 
-START_TEST(test_another_key_is_an_authentication_error)
+TEST(test_another_key_is_an_authentication_error)
 {
     struct side a = new_side(0, other_key), b = new_side(1, key);
     uint16_t port = listen_on(&b);
@@ -168,7 +168,6 @@ START_TEST(test_another_key_is_an_authentication_error)
     close_side(&a);
     close_side(&b);
 }
-END_TEST
 
 static int stranger(uint16_t port, const void *says, size_t size)
 {
@@ -184,7 +183,7 @@ static int stranger(uint16_t port, const void *says, size_t size)
     return fd;
 }
 
-START_TEST(test_strangers_do_not_disturb)
+TEST(test_strangers_do_not_disturb)
 {
     struct side a = new_side(0, key), b = new_side(1, key);
     uint16_t port = listen_on(&b);
@@ -205,7 +204,6 @@ START_TEST(test_strangers_do_not_disturb)
     close_side(&a);
     close_side(&b);
 }
-END_TEST
 
 static void put_u32(uint8_t *out, uint32_t value)
 {
@@ -213,7 +211,7 @@ static void put_u32(uint8_t *out, uint32_t value)
     memcpy(out, &value, sizeof(value));
 }
 
-START_TEST(test_a_late_hello_is_answered)
+TEST(test_a_late_hello_is_answered)
 {
     struct side a = new_side(0, key), b = new_side(1, key);
     uint16_t port = listen_on(&b);
@@ -236,9 +234,8 @@ START_TEST(test_a_late_hello_is_answered)
     close_side(&a);
     close_side(&b);
 }
-END_TEST
 
-START_TEST(test_many_silent_strangers_neither_keep_out_nor_keep_busy)
+TEST(test_many_silent_strangers_neither_keep_out_nor_keep_busy)
 {
     struct side a = new_side(0, key), b = new_side(1, key);
     uint16_t port = listen_on(&b);
@@ -264,9 +261,8 @@ START_TEST(test_many_silent_strangers_neither_keep_out_nor_keep_busy)
     close_side(&a);
     close_side(&b);
 }
-END_TEST
 
-START_TEST(test_a_rank_that_does_not_come_is_named_at_the_deadline)
+TEST(test_a_rank_that_does_not_come_is_named_at_the_deadline)
 {
     struct side b = new_side(1, key);
     uint16_t port = listen_on(&b);
@@ -277,9 +273,8 @@ START_TEST(test_a_rank_that_does_not_come_is_named_at_the_deadline)
     ck_assert_ptr_nonnull(strstr(b.err.text, "rank 7"));
     close_side(&b);
 }
-END_TEST
 
-START_TEST(test_abort_ends_the_wait)
+TEST(test_abort_ends_the_wait)
 {
     struct side b = new_side(1, key);
     uint16_t port = listen_on(&b);
@@ -289,9 +284,8 @@ START_TEST(test_abort_ends_the_wait)
     ck_assert_int_eq(b.status, RF_ERR_ABORTED);
     close_side(&b);
 }
-END_TEST
 
-START_TEST(test_nobody_listening_is_a_lost_peer)
+TEST(test_nobody_listening_is_a_lost_peer)
 {
     struct side a = new_side(0, key), gone = new_side(1, key);
     uint16_t port = listen_on(&gone);
@@ -301,9 +295,8 @@ START_TEST(test_nobody_listening_is_a_lost_peer)
     ck_assert_int_eq(a.status, RF_ERR_PEER);
     ck_assert_ptr_nonnull(strstr(a.err.text, "rank 1"));
 }
-END_TEST
 
-START_TEST(test_a_foreign_address_cannot_be_listened_on)
+TEST(test_a_foreign_address_cannot_be_listened_on)
 {
     const struct side side = new_side(0, key);
     struct rf_err err;
@@ -314,27 +307,4 @@ START_TEST(test_a_foreign_address_cannot_be_listened_on)
         RF_ERR_IO);
     ck_assert_ptr_nonnull(strstr(err.text, "192.0.2.1"));
     ck_assert_int_eq(fd, -1);
-}
-END_TEST
-
-Suite *test_datalink_suite(void);
-Suite *test_datalink_suite(void)
-{
-    Suite *suite = suite_create("datalink");
-    TCase *tests = tcase_create("datalink");
-    tcase_set_timeout(tests, 20);
-    tcase_add_test(tests, test_both_directions_and_several_of_a_pair_meet);
-    tcase_add_test(tests, test_few_descriptors_are_enough_for_two);
-    tcase_add_test(tests, test_another_key_is_an_authentication_error);
-    tcase_add_test(tests, test_strangers_do_not_disturb);
-    tcase_add_test(tests, test_a_late_hello_is_answered);
-    tcase_add_test(tests,
-                   test_many_silent_strangers_neither_keep_out_nor_keep_busy);
-    tcase_add_test(tests,
-                   test_a_rank_that_does_not_come_is_named_at_the_deadline);
-    tcase_add_test(tests, test_abort_ends_the_wait);
-    tcase_add_test(tests, test_nobody_listening_is_a_lost_peer);
-    tcase_add_test(tests, test_a_foreign_address_cannot_be_listened_on);
-    suite_add_tcase(suite, tests);
-    return suite;
 }

@@ -1,7 +1,7 @@
 /* In which order the carrier over TCP visits a rank's connections. */
-#include <check.h>
 #include <string.h>
 
+#include "tests/unit/unit.h"
 #include "transport/tcp/tcp_carrier.h"
 
 /* Ranks 0 and 1 on the first node, 2 to 4 on the second. Both of the first
@@ -114,22 +114,11 @@ static void check_links(uint32_t rank, const struct visited *expected, size_t n)
     rf_flow_destroy(engine.flow);
 }
 
-START_TEST(test_sources_of_a_node_begin_with_different_ranks)
+TEST(test_sources_of_a_node_begin_with_different_ranks)
 {
     const struct visited first[] = {
         {2, true}, {3, false}, {3, true}, {4, true}};
     const struct visited second[] = {{3, true}, {4, true}, {2, true}};
     check_links(0, first, RF_ARRAY_SIZE(first));
     check_links(1, second, RF_ARRAY_SIZE(second));
-}
-END_TEST
-
-Suite *test_tcp_carrier_suite(void);
-Suite *test_tcp_carrier_suite(void)
-{
-    Suite *suite = suite_create("tcp_carrier");
-    TCase *tests = tcase_create("tcp_carrier");
-    tcase_add_test(tests, test_sources_of_a_node_begin_with_different_ranks);
-    suite_add_tcase(suite, tests);
-    return suite;
 }

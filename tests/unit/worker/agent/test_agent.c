@@ -1,6 +1,5 @@
 /* Joining and running: the real agent and its ranks as processes, against a
  * fake coordinator. Faults are in test_agent_faults.c. */
-#include <check.h>
 #include <dirent.h>
 #include <fcntl.h>
 #include <poll.h>
@@ -12,12 +11,16 @@
 #include <unistd.h>
 
 #include "common/clock.h"
+#include "tests/unit/unit.h"
 #include "tests/unit/worker/agent/agent_lab.h"
 #include "tests/unit/worker/worker_lab.h"
 
 /* --- Joining -------------------------------------------------------------- */
 
-START_TEST(test_agent_says_hello_with_its_facts)
+LIMIT(60)
+FIXTURE(NULL, agent_lab_teardown)
+
+TEST(test_agent_says_hello_with_its_facts)
 {
     json_t *hello;
     fake_start(&fake);
@@ -42,10 +45,9 @@ START_TEST(test_agent_says_hello_with_its_facts)
     fake_send(&fake, RF_MSG_SHUTDOWN, json_object());
     ck_assert_int_eq(fake_wait(&fake), 0);
 }
-END_TEST
 
 /* What the node can do is found out in the environment of its ranks. */
-START_TEST(test_hello_is_of_the_environment_of_ranks)
+TEST(test_hello_is_of_the_environment_of_ranks)
 {
     const json_t *environment;
     json_t *hello;
@@ -66,11 +68,10 @@ START_TEST(test_hello_is_of_the_environment_of_ranks)
     fake_close_input(&fake);
     ck_assert_int_eq(WEXITSTATUS(fake_wait(&fake)), 1);
 }
-END_TEST
 
 /* A library that programs cannot be started with: the agent goes on living and
  * says so. */
-START_TEST(test_environment_that_nothing_starts_in_is_refused)
+TEST(test_environment_that_nothing_starts_in_is_refused)
 {
     char folder[] = "/tmp/refit-agent-XXXXXX", path[64], errors[4096];
     json_t *boot = fake_boot(NULL), *error;
@@ -96,9 +97,8 @@ START_TEST(test_environment_that_nothing_starts_in_is_refused)
     unlink(path);
     rmdir(folder);
 }
-END_TEST
 
-START_TEST(test_unreachable_candidates_leave_control_on_stdio)
+TEST(test_unreachable_candidates_leave_control_on_stdio)
 {
     json_t *boot = fake_boot("{\"connect_back_ms\": 300}"), *hello;
     char key[65];
@@ -120,9 +120,8 @@ START_TEST(test_unreachable_candidates_leave_control_on_stdio)
     fake_close_input(&fake);
     ck_assert_int_eq(WEXITSTATUS(fake_wait(&fake)), 1);
 }
-END_TEST
 
-START_TEST(test_other_protocol_versions_are_refused_with_both_named)
+TEST(test_other_protocol_versions_are_refused_with_both_named)
 {
     json_t *boot = fake_boot(NULL);
     char errors[2048];
@@ -136,9 +135,8 @@ START_TEST(test_other_protocol_versions_are_refused_with_both_named)
     ck_assert_ptr_nonnull(strstr(errors, "protocol 6 to 7"));
     ck_assert_ptr_nonnull(strstr(errors, "this worker 5 to 5"));
 }
-END_TEST
 
-START_TEST(test_garbage_instead_of_boot_ends_the_agent)
+TEST(test_garbage_instead_of_boot_ends_the_agent)
 {
     int status;
     fake_start(&fake);
@@ -146,13 +144,13 @@ START_TEST(test_garbage_instead_of_boot_ends_the_agent)
     status = fake_wait(&fake);
     ck_assert(WIFEXITED(status) && WEXITSTATUS(status) == 1);
 }
-END_TEST
 
 /* --- A scenario ----------------------------------------------------------- */
 
 static const char *const methods[] = {"null", "host", "tcp"};
 
-START_TEST(test_a_scenario_runs_and_the_next_one_may_follow_at_once)
+LOOP_TEST(test_a_scenario_runs_and_the_next_one_may_follow_at_once,
+          RF_ARRAY_SIZE(methods))
 {
     fake_join(&fake, NULL);
     run_scenario(methods[_i]);
@@ -160,9 +158,8 @@ START_TEST(test_a_scenario_runs_and_the_next_one_may_follow_at_once)
     fake_send(&fake, RF_MSG_SHUTDOWN, json_object());
     ck_assert_int_eq(fake_wait(&fake), 0);
 }
-END_TEST
 
-START_TEST(test_ranks_without_a_result_are_not_listed)
+TEST(test_ranks_without_a_result_are_not_listed)
 {
     json_t *done;
     fake_join(&fake, NULL);
@@ -178,10 +175,9 @@ START_TEST(test_ranks_without_a_result_are_not_listed)
     json_decref(done);
     step_ok("close", NULL);
 }
-END_TEST
 
 /* With windows long enough that each rank has some of the processor in them. */
-START_TEST(test_probes_give_figures)
+TEST(test_probes_give_figures)
 {
     json_t *done, *answer;
     fake_join(&fake, NULL);
@@ -215,9 +211,8 @@ START_TEST(test_probes_give_figures)
     step_ok("probe", json_pack("{s:s}", "kind", "link"));
     step_ok("close", NULL);
 }
-END_TEST
 
-START_TEST(test_a_link_probe_of_any_size_gives_a_figure)
+TEST(test_a_link_probe_of_any_size_gives_a_figure)
 {
     fake_join(&fake, NULL);
     start_scenario("host", NULL);
@@ -234,9 +229,8 @@ START_TEST(test_a_link_probe_of_any_size_gives_a_figure)
     }
     step_ok("close", NULL);
 }
-END_TEST
 
-START_TEST(test_a_source_that_changes_is_found_when_asked_for)
+TEST(test_a_source_that_changes_is_found_when_asked_for)
 {
     fake_join(&fake, NULL);
     start_scenario("host", "{\"flip\": {\"rank\": 0, \"side\": \"train\"}}");
@@ -261,9 +255,8 @@ START_TEST(test_a_source_that_changes_is_found_when_asked_for)
     }
     step_ok("close", NULL);
 }
-END_TEST
 
-START_TEST(test_a_flipped_byte_is_reported_with_tensor_and_index)
+TEST(test_a_flipped_byte_is_reported_with_tensor_and_index)
 {
     json_t *done, *first;
     fake_join(&fake, NULL);
@@ -289,7 +282,6 @@ START_TEST(test_a_flipped_byte_is_reported_with_tensor_and_index)
     }
     step_ok("close", NULL);
 }
-END_TEST
 
 /* Wrong bytes of both ranks in an iteration, and how many were compared. */
 static json_int_t wrong_bytes(int iteration, json_int_t *checked)
@@ -303,7 +295,7 @@ static json_int_t wrong_bytes(int iteration, json_int_t *checked)
 
 /* A refit that leaves out what it should write is found behind a yardstick,
  * too: the destinations are poisoned again, not full of its bytes. */
-START_TEST(test_nothing_of_a_yardstick_passes_for_a_refit)
+LOOP_TEST(test_nothing_of_a_yardstick_passes_for_a_refit, 3)
 {
     static const char *const movers[] = {"host", "tcp", "shm"};
     json_int_t checked, moved, without;
@@ -334,9 +326,8 @@ START_TEST(test_nothing_of_a_yardstick_passes_for_a_refit)
     }
     step_ok("close", NULL);
 }
-END_TEST
 
-START_TEST(test_a_scenario_may_have_no_yardstick)
+TEST(test_a_scenario_may_have_no_yardstick)
 {
     json_t *done, *answer;
     fake_join(&fake, NULL);
@@ -351,9 +342,8 @@ START_TEST(test_a_scenario_may_have_no_yardstick)
                      "the scenario has no yardstick");
     json_decref(done);
 }
-END_TEST
 
-START_TEST(test_times_are_on_the_coordinators_clock)
+TEST(test_times_are_on_the_coordinators_clock)
 {
     json_t *done, *leases;
     int64_t start_ns;
@@ -380,11 +370,10 @@ START_TEST(test_times_are_on_the_coordinators_clock)
     }
     json_decref(done);
 }
-END_TEST
 
 /* Leases that answer none of the agent's are no exchange: it keeps to its own
  * clock. */
-START_TEST(test_a_lease_that_echoes_nothing_tells_no_time)
+TEST(test_a_lease_that_echoes_nothing_tells_no_time)
 {
     json_t *done;
     int64_t before_ns;
@@ -404,9 +393,8 @@ START_TEST(test_a_lease_that_echoes_nothing_tells_no_time)
                      before_ns);
     json_decref(done);
 }
-END_TEST
 
-START_TEST(test_what_does_not_fit_is_refused_with_sizes)
+TEST(test_what_does_not_fit_is_refused_with_sizes)
 {
     json_t *start, *done, *answer;
     fake_join(&fake, NULL);
@@ -426,7 +414,6 @@ START_TEST(test_what_does_not_fit_is_refused_with_sizes)
         json_string_value(json_object_get(answer, "error")), "need 32.00 TB"));
     json_decref(done);
 }
-END_TEST
 
 /* Keys of a newer coordinator. The rank refuses, so the node stays. */
 static const struct {
@@ -437,7 +424,8 @@ static const struct {
     {"$.scenario.train.knob", "START: $.scenario.train.knob: is not known"},
 };
 
-START_TEST(test_keys_that_a_rank_does_not_know_are_ignored_unless_needed)
+LOOP_TEST(test_keys_that_a_rank_does_not_know_are_ignored_unless_needed,
+          RF_ARRAY_SIZE(newer))
 {
     json_t *start, *done, *answer;
     const char *error;
@@ -459,9 +447,8 @@ START_TEST(test_keys_that_a_rank_does_not_know_are_ignored_unless_needed)
     }
     json_decref(done);
 }
-END_TEST
 
-START_TEST(test_a_step_out_of_order_is_refused)
+TEST(test_a_step_out_of_order_is_refused)
 {
     json_t *done;
     fake_join(&fake, NULL);
@@ -477,9 +464,8 @@ START_TEST(test_a_step_out_of_order_is_refused)
         "unknown step \"dance\"");
     json_decref(done);
 }
-END_TEST
 
-START_TEST(test_a_step_that_names_no_iteration_is_refused)
+LOOP_TEST(test_a_step_that_names_no_iteration_is_refused, 4)
 {
     static const char *const steps[] = {"fill", "run", "verify", "yardstick"};
     json_t *done, *answer;
@@ -495,7 +481,6 @@ START_TEST(test_a_step_that_names_no_iteration_is_refused)
                      steps[_i]);
     json_decref(done);
 }
-END_TEST
 
 /* The answer about a checkpoint's folder; a new reference. */
 static json_t *inspect(const char *path, bool whole)
@@ -506,7 +491,7 @@ static json_t *inspect(const char *path, bool whole)
     return fake_expect(&fake, RF_MSG_HEADERS);
 }
 
-START_TEST(test_agent_answers_what_a_checkpoints_headers_say)
+TEST(test_agent_answers_what_a_checkpoints_headers_say)
 {
     static const char header[] = "\x45\0\0\0\0\0\0\0"
                                  "{\"one\":{\"dtype\":\"F32\",\"shape\":[2,3],"
@@ -544,10 +529,9 @@ START_TEST(test_agent_answers_what_a_checkpoints_headers_say)
     fake_send(&fake, RF_MSG_SHUTDOWN, json_object());
     ck_assert_int_eq(fake_wait(&fake), 0);
 }
-END_TEST
 
 /* The error names the member. */
-START_TEST(test_a_message_out_of_bounds_ends_the_agent)
+TEST(test_a_message_out_of_bounds_ends_the_agent)
 {
     char errors[2048];
     fake_join(&fake, NULL);
@@ -559,7 +543,6 @@ START_TEST(test_a_message_out_of_bounds_ends_the_agent)
     ck_assert_ptr_nonnull(
         strstr(errors, "STEP: $.seq: must be a whole number, 0 or more"));
 }
-END_TEST
 
 /* --- What ranks inherit --------------------------------------------------- */
 
@@ -596,7 +579,7 @@ static bool has_open(pid_t pid, const char *name)
     return found;
 }
 
-START_TEST(test_ranks_inherit_only_what_they_need)
+TEST(test_ranks_inherit_only_what_they_need)
 {
     pid_t ranks[4];
     char path[64];
@@ -619,52 +602,4 @@ START_TEST(test_ranks_inherit_only_what_they_need)
     ck_assert(file_contains(path, "NCCL_DEBUG=WARN"));
     ck_assert(file_contains(path, "PATH="));
     close(leak);
-}
-END_TEST
-
-Suite *test_agent_suite(void);
-Suite *test_agent_suite(void)
-{
-    Suite *suite = suite_create("agent");
-    TCase *join = tcase_create("join");
-    TCase *scenario = tcase_create("scenario");
-    tcase_add_checked_fixture(join, NULL, agent_lab_teardown);
-    tcase_add_checked_fixture(scenario, NULL, agent_lab_teardown);
-    tcase_set_timeout(join, 30);
-    tcase_set_timeout(scenario, 60);
-    tcase_add_test(join, test_agent_says_hello_with_its_facts);
-    tcase_add_test(join, test_hello_is_of_the_environment_of_ranks);
-    tcase_add_test(join, test_environment_that_nothing_starts_in_is_refused);
-    tcase_add_test(join, test_unreachable_candidates_leave_control_on_stdio);
-    tcase_add_test(join,
-                   test_other_protocol_versions_are_refused_with_both_named);
-    tcase_add_test(join, test_garbage_instead_of_boot_ends_the_agent);
-    tcase_add_loop_test(
-        scenario, test_a_scenario_runs_and_the_next_one_may_follow_at_once, 0,
-        (int)RF_ARRAY_SIZE(methods));
-    tcase_add_test(scenario, test_ranks_without_a_result_are_not_listed);
-    tcase_add_test(scenario, test_probes_give_figures);
-    tcase_add_test(scenario,
-                   test_a_source_that_changes_is_found_when_asked_for);
-    tcase_add_test(scenario, test_a_link_probe_of_any_size_gives_a_figure);
-    tcase_add_test(scenario,
-                   test_a_flipped_byte_is_reported_with_tensor_and_index);
-    tcase_add_loop_test(scenario,
-                        test_nothing_of_a_yardstick_passes_for_a_refit, 0, 3);
-    tcase_add_test(scenario, test_a_scenario_may_have_no_yardstick);
-    tcase_add_test(scenario, test_times_are_on_the_coordinators_clock);
-    tcase_add_test(scenario, test_a_lease_that_echoes_nothing_tells_no_time);
-    tcase_add_test(scenario, test_what_does_not_fit_is_refused_with_sizes);
-    tcase_add_loop_test(
-        scenario, test_keys_that_a_rank_does_not_know_are_ignored_unless_needed,
-        0, (int)RF_ARRAY_SIZE(newer));
-    tcase_add_test(scenario, test_a_step_out_of_order_is_refused);
-    tcase_add_loop_test(scenario,
-                        test_a_step_that_names_no_iteration_is_refused, 0, 4);
-    tcase_add_test(scenario, test_agent_answers_what_a_checkpoints_headers_say);
-    tcase_add_test(scenario, test_a_message_out_of_bounds_ends_the_agent);
-    tcase_add_test(scenario, test_ranks_inherit_only_what_they_need);
-    suite_add_tcase(suite, join);
-    suite_add_tcase(suite, scenario);
-    return suite;
 }

@@ -1,5 +1,4 @@
 /* What goes wrong: ranks, agents and coordinators that die, stop or hang. */
-#include <check.h>
 #include <poll.h>
 #include <signal.h>
 #include <stdio.h>
@@ -8,6 +7,7 @@
 #include <sys/wait.h>
 
 #include "common/clock.h"
+#include "tests/unit/unit.h"
 #include "tests/unit/worker/agent/agent_lab.h"
 #include "tests/unit/worker/worker_lab.h"
 
@@ -51,7 +51,10 @@ static void expect_aborted(json_int_t unanswered)
     take_aborted(unanswered);
 }
 
-START_TEST(test_a_killed_rank_is_reported_and_the_next_scenario_runs)
+FIXTURE(NULL, agent_lab_teardown)
+LIMIT(60)
+
+TEST(test_a_killed_rank_is_reported_and_the_next_scenario_runs)
 {
     pid_t ranks[4];
     json_t *report;
@@ -74,9 +77,8 @@ START_TEST(test_a_killed_rank_is_reported_and_the_next_scenario_runs)
     ck_assert(fake_all_gone(ranks, 2));
     run_scenario("host");
 }
-END_TEST
 
-START_TEST(test_a_rank_that_exits_is_reported_with_its_last_lines)
+TEST(test_a_rank_that_exits_is_reported_with_its_last_lines)
 {
     json_t *report;
     const json_t *lines;
@@ -102,10 +104,9 @@ START_TEST(test_a_rank_that_exits_is_reported_with_its_last_lines)
     json_decref(report);
     expect_aborted(1);
 }
-END_TEST
 
 /* The first to fail may only have noticed what the other says. */
-START_TEST(test_each_rank_that_fails_is_told_of)
+TEST(test_each_rank_that_fails_is_told_of)
 {
     fake_join(&fake, SHORT_LIMITS);
     start_scenario("host", NULL);
@@ -122,9 +123,8 @@ START_TEST(test_each_rank_that_fails_is_told_of)
     }
     expect_aborted(-1);
 }
-END_TEST
 
-START_TEST(test_a_stalled_rank_is_ended_by_abort_and_named)
+TEST(test_a_stalled_rank_is_ended_by_abort_and_named)
 {
     pid_t ranks[4];
     json_t *report;
@@ -152,7 +152,6 @@ START_TEST(test_a_stalled_rank_is_ended_by_abort_and_named)
     ck_assert(fake_all_gone(ranks, 2));
     run_scenario("null");
 }
-END_TEST
 
 static void expect_cause(const json_t *report, const char *end)
 {
@@ -165,7 +164,7 @@ static void expect_cause(const json_t *report, const char *end)
     ck_assert_ptr_nonnull(strstr(cause, end));
 }
 
-START_TEST(test_a_stopped_rank_is_killed_when_its_lease_runs_out)
+TEST(test_a_stopped_rank_is_killed_when_its_lease_runs_out)
 {
     pid_t ranks[4];
     json_t *report;
@@ -182,7 +181,6 @@ START_TEST(test_a_stopped_rank_is_killed_when_its_lease_runs_out)
     expect_cause(report, "s and was killed");
     json_decref(report);
 }
-END_TEST
 
 /* Of an attempt that the agent does not know; keeps the agent's lease. */
 static void expect_aborted_of(int attempt)
@@ -227,7 +225,7 @@ static pid_t stop_and_hold(void)
 }
 
 /* To free memory of many gigabytes takes seconds. */
-START_TEST(test_a_silent_rank_that_ends_slowly_is_told_of_once)
+TEST(test_a_silent_rank_that_ends_slowly_is_told_of_once)
 {
     static char errors[1 << 16];
     pid_t held = stop_and_hold();
@@ -246,9 +244,8 @@ START_TEST(test_a_silent_rank_that_ends_slowly_is_told_of_once)
     fake_read_errors(&fake, errors, sizeof(errors));
     ck_assert_uint_eq(count(errors, "killing process"), 1);
 }
-END_TEST
 
-START_TEST(test_a_silent_rank_that_cannot_be_killed_is_told_of_once)
+TEST(test_a_silent_rank_that_cannot_be_killed_is_told_of_once)
 {
     pid_t held = stop_and_hold();
     json_t *report;
@@ -267,7 +264,6 @@ START_TEST(test_a_silent_rank_that_cannot_be_killed_is_told_of_once)
         json_decref(fake_expect(&fake, RF_MSG_LEASE));
     }
 }
-END_TEST
 
 /* What only a newer coordinator knows, and nodes of which ours is none. */
 static const struct {
@@ -281,7 +277,8 @@ static const struct {
      "START has no rank of node 0", 3},
 };
 
-START_TEST(test_an_attempt_that_cannot_be_placed_is_told_and_the_next_one_runs)
+LOOP_TEST(test_an_attempt_that_cannot_be_placed_is_told_and_the_next_one_runs,
+          RF_ARRAY_SIZE(unplaced))
 {
     json_t *report;
     const char *cause;
@@ -301,16 +298,14 @@ START_TEST(test_an_attempt_that_cannot_be_placed_is_told_and_the_next_one_runs)
     expect_aborted(-1);
     run_scenario("null");
 }
-END_TEST
 
-START_TEST(test_an_abort_without_an_attempt_is_answered)
+TEST(test_an_abort_without_an_attempt_is_answered)
 {
     fake_join(&fake, NULL);
     expect_aborted(-1);
 }
-END_TEST
 
-START_TEST(test_an_abort_while_preparing_ends_the_exchange)
+TEST(test_an_abort_while_preparing_ends_the_exchange)
 {
     json_t *done;
     fake_join(&fake, SHORT_LIMITS);
@@ -329,7 +324,6 @@ START_TEST(test_an_abort_while_preparing_ends_the_exchange)
     json_decref(done);
     take_aborted(0);
 }
-END_TEST
 
 static void expect_silence_after(void (*fault)(void))
 {
@@ -347,55 +341,51 @@ static void close_input(void)
     fake_close_input(&fake);
 }
 
-START_TEST(test_the_end_of_standard_input_ends_everything)
+TEST(test_the_end_of_standard_input_ends_everything)
 {
     fake_join(&fake, NULL);
     expect_silence_after(close_input);
 }
-END_TEST
 
 static void kill_agent(void)
 {
     kill(fake.agent, SIGKILL);
 }
 
-START_TEST(test_a_killed_agent_leaves_no_rank)
+TEST(test_a_killed_agent_leaves_no_rank)
 {
     fake_join(&fake, NULL);
     expect_silence_after(kill_agent);
 }
-END_TEST
 
 static void terminate_agent(void)
 {
     kill(fake.agent, SIGTERM);
 }
 
-START_TEST(test_sigterm_ends_everything)
+TEST(test_sigterm_ends_everything)
 {
     fake_join(&fake, NULL);
     expect_silence_after(terminate_agent);
 }
-END_TEST
 
 static void fall_silent(void)
 {
     fake.quiet = true;
 }
 
-START_TEST(test_a_silent_coordinator_ends_everything)
+TEST(test_a_silent_coordinator_ends_everything)
 {
     fake_join(&fake, "{\"lease_period_ms\": 50, \"lease_dead_ms\": 600}");
     expect_silence_after(fall_silent);
 }
-END_TEST
 
 static void stop_agent_for_good(void)
 {
     kill(fake.agent, SIGSTOP);
 }
 
-START_TEST(test_ranks_of_a_stopped_agent_end_by_themselves)
+TEST(test_ranks_of_a_stopped_agent_end_by_themselves)
 {
     pid_t ranks[4];
     fake_join(&fake, "{\"lease_period_ms\": 50, \"lease_dead_ms\": 600}");
@@ -421,11 +411,10 @@ START_TEST(test_ranks_of_a_stopped_agent_end_by_themselves)
     kill(fake.agent, SIGKILL);
     kill(fake.agent, SIGCONT);
 }
-END_TEST
 
 /* 256 KiB at once and 64 KiB a second, however long the flood takes here; and
  * the lines that say how much was left out. */
-START_TEST(test_a_flood_of_output_is_capped)
+TEST(test_a_flood_of_output_is_capped)
 {
     int64_t began_ns = rf_now_ns();
     uint64_t seconds;
@@ -438,39 +427,4 @@ START_TEST(test_a_flood_of_output_is_capped)
     seconds = (uint64_t)((rf_now_ns() - began_ns) / RF_NS_PER_S) + 1;
     ck_assert_uint_gt(fake.log_bytes, 100000);
     ck_assert_uint_lt(fake.log_bytes, (256 + 64 * seconds + 64) << 10);
-}
-END_TEST
-
-Suite *test_agent_faults_suite(void);
-Suite *test_agent_faults_suite(void)
-{
-    Suite *suite = suite_create("agent_faults");
-    TCase *faults = tcase_create("agent_faults");
-    tcase_add_checked_fixture(faults, NULL, agent_lab_teardown);
-    tcase_set_timeout(faults, 60);
-    tcase_add_test(faults,
-                   test_a_killed_rank_is_reported_and_the_next_scenario_runs);
-    tcase_add_test(faults,
-                   test_a_rank_that_exits_is_reported_with_its_last_lines);
-    tcase_add_test(faults, test_each_rank_that_fails_is_told_of);
-    tcase_add_test(faults, test_a_stalled_rank_is_ended_by_abort_and_named);
-    tcase_add_test(faults,
-                   test_a_stopped_rank_is_killed_when_its_lease_runs_out);
-    tcase_add_test(faults, test_a_silent_rank_that_ends_slowly_is_told_of_once);
-    tcase_add_test(faults,
-                   test_a_silent_rank_that_cannot_be_killed_is_told_of_once);
-    tcase_add_loop_test(
-        faults,
-        test_an_attempt_that_cannot_be_placed_is_told_and_the_next_one_runs, 0,
-        (int)RF_ARRAY_SIZE(unplaced));
-    tcase_add_test(faults, test_an_abort_without_an_attempt_is_answered);
-    tcase_add_test(faults, test_an_abort_while_preparing_ends_the_exchange);
-    tcase_add_test(faults, test_the_end_of_standard_input_ends_everything);
-    tcase_add_test(faults, test_a_killed_agent_leaves_no_rank);
-    tcase_add_test(faults, test_sigterm_ends_everything);
-    tcase_add_test(faults, test_a_silent_coordinator_ends_everything);
-    tcase_add_test(faults, test_ranks_of_a_stopped_agent_end_by_themselves);
-    tcase_add_test(faults, test_a_flood_of_output_is_capped);
-    suite_add_tcase(suite, faults);
-    return suite;
 }

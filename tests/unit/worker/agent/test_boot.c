@@ -1,7 +1,7 @@
 /* BOOT, good and bad. */
-#include <check.h>
 
 #include "common/compiler.h"
+#include "tests/unit/unit.h"
 #include "worker/agent/boot.h"
 
 #define KEY "00112233445566778899aabbccddeeff00112233445566778899aabbccddeeff"
@@ -33,7 +33,7 @@ static enum rf_status read_text(const char *text, struct rf_boot *boot,
     return status;
 }
 
-START_TEST(test_a_whole_boot_is_read)
+TEST(test_a_whole_boot_is_read)
 {
     struct rf_boot boot;
     struct rf_err err = {.text = ""};
@@ -52,9 +52,8 @@ START_TEST(test_a_whole_boot_is_read)
     rf_boot_free(&boot);
     ck_assert_uint_eq(boot.psk[31], 0);
 }
-END_TEST
 
-START_TEST(test_a_boot_without_a_launcher_has_no_key)
+TEST(test_a_boot_without_a_launcher_has_no_key)
 {
     struct rf_boot boot;
     struct rf_err err = {.text = ""};
@@ -64,9 +63,8 @@ START_TEST(test_a_boot_without_a_launcher_has_no_key)
     ck_assert_uint_eq(boot.n_candidates, 0);
     rf_boot_free(&boot);
 }
-END_TEST
 
-START_TEST(test_the_key_does_not_stay_in_the_message)
+TEST(test_the_key_does_not_stay_in_the_message)
 {
     struct rf_boot boot;
     struct rf_err err = {.text = ""};
@@ -74,7 +72,6 @@ START_TEST(test_the_key_does_not_stay_in_the_message)
     ck_assert_str_eq(boot.message.psk, "");
     rf_boot_free(&boot);
 }
-END_TEST
 
 static const struct {
     const char *text, *why;
@@ -95,25 +92,10 @@ static const struct {
      "BOOT: $.shared.token: must be hexadecimal"},
 };
 
-START_TEST(test_bad_boots_are_refused)
+LOOP_TEST(test_bad_boots_are_refused, RF_ARRAY_SIZE(bad))
 {
     struct rf_boot boot;
     struct rf_err err = {.text = ""};
     ck_assert_int_eq(read_text(bad[_i].text, &boot, &err), RF_ERR_PROTOCOL);
     ck_assert_str_eq(err.text, bad[_i].why);
-}
-END_TEST
-
-Suite *test_boot_suite(void);
-Suite *test_boot_suite(void)
-{
-    Suite *suite = suite_create("boot");
-    TCase *tests = tcase_create("boot");
-    tcase_add_test(tests, test_a_whole_boot_is_read);
-    tcase_add_test(tests, test_a_boot_without_a_launcher_has_no_key);
-    tcase_add_test(tests, test_the_key_does_not_stay_in_the_message);
-    tcase_add_loop_test(tests, test_bad_boots_are_refused, 0,
-                        (int)RF_ARRAY_SIZE(bad));
-    suite_add_tcase(suite, tests);
-    return suite;
 }

@@ -1,5 +1,4 @@
 /* Signs in folders: of two that share one, the later sees the earlier. */
-#include <check.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -7,6 +6,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "tests/unit/unit.h"
 #include "worker/agent/folder_signs.h"
 
 /* A node's BOOT of a launch that shares `folder`; to be freed. */
@@ -75,7 +75,7 @@ static void make_folder(char *folder)
     ck_assert_ptr_nonnull(mkdtemp(folder));
 }
 
-START_TEST(test_the_later_of_two_sees_the_earlier)
+TEST(test_the_later_of_two_sees_the_earlier)
 {
     char folder[] = "/tmp/refit-signs-XXXXXX";
     make_folder(folder);
@@ -88,9 +88,8 @@ START_TEST(test_the_later_of_two_sees_the_earlier)
     take_away(0, folder, true);
     ck_assert_int_eq(rmdir(folder), 0);
 }
-END_TEST
 
-START_TEST(test_a_folder_that_cannot_be_used_says_why)
+TEST(test_a_folder_that_cannot_be_used_says_why)
 {
     char folder[] = "/tmp/refit-signs-XXXXXX", missing[64];
     make_folder(folder);
@@ -98,10 +97,9 @@ START_TEST(test_a_folder_that_cannot_be_used_says_why)
     expect(0, missing, "{\"error\":\"No such file or directory\",\"sees\":[]}");
     ck_assert_int_eq(rmdir(folder), 0);
 }
-END_TEST
 
 /* Beside one of method disk, which is not. */
-START_TEST(test_the_folder_of_an_export_is_made)
+TEST(test_the_folder_of_an_export_is_made)
 {
     char folder[] = "/tmp/refit-signs-XXXXXX", missing[64], made[64];
     struct rf_msg_boot boot;
@@ -129,10 +127,9 @@ START_TEST(test_the_folder_of_an_export_is_made)
     rf_schema_free(&rf_msg_hello_schema, &hello);
     rf_schema_free(&rf_msg_boot_schema, &boot);
 }
-END_TEST
 
 /* Nobody's file is written over or followed. */
-START_TEST(test_a_name_that_is_taken_is_left_alone)
+TEST(test_a_name_that_is_taken_is_left_alone)
 {
     char folder[] = "/tmp/refit-signs-XXXXXX", name[64], target[64];
     make_folder(folder);
@@ -144,10 +141,9 @@ START_TEST(test_a_name_that_is_taken_is_left_alone)
     ck_assert_int_eq(unlink(name), 0);
     ck_assert_int_eq(rmdir(folder), 0);
 }
-END_TEST
 
 /* Also one without ranks, which makes no other files. */
-START_TEST(test_a_sign_of_a_killed_agent_is_removed_by_the_next_launch)
+TEST(test_a_sign_of_a_killed_agent_is_removed_by_the_next_launch)
 {
     char folder[] = "/tmp/refit-signs-XXXXXX", other[64], sign[64];
     struct rf_msg_boot next;
@@ -179,9 +175,8 @@ START_TEST(test_a_sign_of_a_killed_agent_is_removed_by_the_next_launch)
     ck_assert_int_eq(unlink(other), 0);
     ck_assert_int_eq(rmdir(folder), 0);
 }
-END_TEST
 
-START_TEST(test_without_folders_nothing_is_told)
+TEST(test_without_folders_nothing_is_told)
 {
     struct rf_msg_boot boot = {.node = 0};
     struct rf_msg_hello hello;
@@ -192,11 +187,10 @@ START_TEST(test_without_folders_nothing_is_told)
     rf_folder_signs_remove(&boot, true);
     rf_schema_free(&rf_msg_hello_schema, &hello);
 }
-END_TEST
 
 /* The list of a survey's hello, say, which is decoded and so has memory even if
  * it is empty. */
-START_TEST(test_what_hello_told_before_is_replaced)
+TEST(test_what_hello_told_before_is_replaced)
 {
     char folder[] = "/tmp/refit-signs-XXXXXX";
     struct rf_msg_boot boot;
@@ -215,22 +209,4 @@ START_TEST(test_what_hello_told_before_is_replaced)
     ck_assert_int_eq(rmdir(folder), 0);
     rf_schema_free(&rf_msg_hello_schema, &hello);
     rf_schema_free(&rf_msg_boot_schema, &boot);
-}
-END_TEST
-
-Suite *test_folder_signs_suite(void);
-Suite *test_folder_signs_suite(void)
-{
-    Suite *suite = suite_create("folder_signs");
-    TCase *tests = tcase_create("folder_signs");
-    tcase_add_test(tests, test_the_later_of_two_sees_the_earlier);
-    tcase_add_test(tests, test_a_folder_that_cannot_be_used_says_why);
-    tcase_add_test(tests, test_the_folder_of_an_export_is_made);
-    tcase_add_test(tests, test_a_name_that_is_taken_is_left_alone);
-    tcase_add_test(tests,
-                   test_a_sign_of_a_killed_agent_is_removed_by_the_next_launch);
-    tcase_add_test(tests, test_without_folders_nothing_is_told);
-    tcase_add_test(tests, test_what_hello_told_before_is_replaced);
-    suite_add_tcase(suite, tests);
-    return suite;
 }

@@ -1,5 +1,4 @@
 /* Connecting back over TLS, against listeners on the loopback. */
-#include <check.h>
 #include <sched.h>
 #include <signal.h>
 #include <stdio.h>
@@ -11,6 +10,7 @@
 
 #include "common/clock.h"
 #include "common/mem.h"
+#include "tests/unit/unit.h"
 #include "worker/agent/join.h"
 
 static const uint8_t key[RF_PSK_BYTES] = {1, 2, 3};
@@ -210,7 +210,10 @@ static void run_out(void)
     ck_assert_int_eq(uv_loop_close(&loop), 0);
 }
 
-START_TEST(test_the_second_candidate_is_used_when_the_first_refuses)
+FIXTURE(setup, NULL)
+LIMIT(20)
+
+TEST(test_the_second_candidate_is_used_when_the_first_refuses)
 {
     struct server server;
     uint16_t ports[2] = {1, 0};
@@ -232,7 +235,6 @@ START_TEST(test_the_second_candidate_is_used_when_the_first_refuses)
     ck_assert_uint_eq(agent.closed, 1);
     ck_assert_uint_eq(server.closed, 1);
 }
-END_TEST
 
 /* Gives "refit-two" two addresses, in a namespace that ends with this process;
  * false where that cannot be had. */
@@ -254,7 +256,7 @@ static bool name_two_addresses(void)
 }
 
 /* With and without retry; nobody listens at the address that comes first. */
-START_TEST(test_all_addresses_of_a_name_are_tried)
+LOOP_TEST(test_all_addresses_of_a_name_are_tried, 2)
 {
     struct server server;
     struct rf_boot_address candidate = {"refit-two", 0};
@@ -273,9 +275,8 @@ START_TEST(test_all_addresses_of_a_name_are_tried)
     stop_server(&server);
     run_out();
 }
-END_TEST
 
-START_TEST(test_an_identity_is_used_on_one_connection_only)
+TEST(test_an_identity_is_used_on_one_connection_only)
 {
     struct server servers[2];
     uint16_t ports[2];
@@ -292,9 +293,8 @@ START_TEST(test_an_identity_is_used_on_one_connection_only)
     run_out();
     ck_assert_uint_eq(servers[0].ready + servers[1].ready, 1);
 }
-END_TEST
 
-START_TEST(test_a_wrong_key_fails_with_the_reason)
+TEST(test_a_wrong_key_fails_with_the_reason)
 {
     struct server server;
     start_server(&server, other_key);
@@ -306,9 +306,8 @@ START_TEST(test_a_wrong_key_fails_with_the_reason)
     run_out();
     ck_assert_uint_eq(server.ready, 0);
 }
-END_TEST
 
-START_TEST(test_a_silent_address_is_given_up_at_the_deadline)
+TEST(test_a_silent_address_is_given_up_at_the_deadline)
 {
     struct server server;
     int64_t began = rf_now_ns();
@@ -322,9 +321,8 @@ START_TEST(test_a_silent_address_is_given_up_at_the_deadline)
     stop_server(&server);
     run_out();
 }
-END_TEST
 
-START_TEST(test_all_refused_ends_before_the_deadline)
+TEST(test_all_refused_ends_before_the_deadline)
 {
     uint16_t port = 1;
     int64_t began = rf_now_ns();
@@ -335,9 +333,8 @@ START_TEST(test_all_refused_ends_before_the_deadline)
     ck_assert_int_lt(rf_now_ns() - began, 5 * RF_NS_PER_S);
     run_out();
 }
-END_TEST
 
-START_TEST(test_with_retry_a_late_listener_is_found)
+TEST(test_with_retry_a_late_listener_is_found)
 {
     struct server server;
     uint16_t port;
@@ -370,9 +367,8 @@ START_TEST(test_with_retry_a_late_listener_is_found)
     stop_server(&server);
     run_out();
 }
-END_TEST
 
-START_TEST(test_with_retry_no_candidate_keeps_others_from_being_tried)
+TEST(test_with_retry_no_candidate_keeps_others_from_being_tried)
 {
     struct server server;
     uint16_t ports[3] = {1, 1, 0}; /* two that refuse at once */
@@ -385,9 +381,8 @@ START_TEST(test_with_retry_no_candidate_keeps_others_from_being_tried)
     stop_server(&server);
     run_out();
 }
-END_TEST
 
-START_TEST(test_cancelling_calls_nobody)
+TEST(test_cancelling_calls_nobody)
 {
     struct server server;
     struct rf_boot_address candidate = {"127.0.0.1", 0};
@@ -403,27 +398,4 @@ START_TEST(test_cancelling_calls_nobody)
     stop_server(&server);
     run_out();
     ck_assert_uint_eq(agent.done, 0);
-}
-END_TEST
-
-Suite *test_join_suite(void);
-Suite *test_join_suite(void)
-{
-    Suite *suite = suite_create("join");
-    TCase *tests = tcase_create("join");
-    tcase_add_checked_fixture(tests, setup, NULL);
-    tcase_set_timeout(tests, 20);
-    tcase_add_test(tests,
-                   test_the_second_candidate_is_used_when_the_first_refuses);
-    tcase_add_loop_test(tests, test_all_addresses_of_a_name_are_tried, 0, 2);
-    tcase_add_test(tests, test_an_identity_is_used_on_one_connection_only);
-    tcase_add_test(tests, test_a_wrong_key_fails_with_the_reason);
-    tcase_add_test(tests, test_a_silent_address_is_given_up_at_the_deadline);
-    tcase_add_test(tests, test_all_refused_ends_before_the_deadline);
-    tcase_add_test(tests, test_with_retry_a_late_listener_is_found);
-    tcase_add_test(tests,
-                   test_with_retry_no_candidate_keeps_others_from_being_tried);
-    tcase_add_test(tests, test_cancelling_calls_nobody);
-    suite_add_tcase(suite, tests);
-    return suite;
 }

@@ -1,11 +1,11 @@
 /* Trying the way to another node, over the loopback. */
 #include <arpa/inet.h>
-#include <check.h>
 #include <stdlib.h>
 #include <string.h>
 #include <uv.h>
 
 #include "common/mem.h"
+#include "tests/unit/unit.h"
 #include "worker/agent/reach.h"
 
 static const uint8_t key[RF_PSK_BYTES] = {1, 2, 3};
@@ -75,7 +75,7 @@ static const struct {
     const char *says;
 } ends[] = {{key, 2, ""}, {other_key, 2, "127.0.0.1:"}, {key, 3, "127.0.0.1:"}};
 
-START_TEST(test_reach_says_who_answers)
+LOOP_TEST(test_reach_says_who_answers, RF_ARRAY_SIZE(ends))
 {
     struct rf_reach *both[2];
     uint32_t port[2];
@@ -98,11 +98,10 @@ START_TEST(test_reach_says_who_answers)
     }
     finish();
 }
-END_TEST
 
 /* Of several peers each has its answer: one is there, one refuses, one does
  * not speak. */
-START_TEST(test_reach_waits_for_all_and_no_longer_than_its_limits)
+TEST(test_reach_waits_for_all_and_no_longer_than_its_limits)
 {
     const struct rf_reach_limits short_limits = {2000, 30000};
     struct rf_reach *both[2];
@@ -131,9 +130,8 @@ START_TEST(test_reach_waits_for_all_and_no_longer_than_its_limits)
     uv_run(&loop, UV_RUN_DEFAULT);
     finish();
 }
-END_TEST
 
-START_TEST(test_reach_needs_an_address_of_the_node)
+TEST(test_reach_needs_an_address_of_the_node)
 {
     static const char *const addresses[] = {"198.51.100.7", "a.example", ""};
     uint32_t port = 0;
@@ -145,9 +143,8 @@ START_TEST(test_reach_needs_an_address_of_the_node)
     uv_run(&loop, UV_RUN_DEFAULT);
     finish();
 }
-END_TEST
 
-START_TEST(test_reach_ends_while_it_tries)
+TEST(test_reach_ends_while_it_tries)
 {
     struct rf_reach *reach;
     uint32_t port;
@@ -163,20 +160,4 @@ START_TEST(test_reach_ends_while_it_tries)
     uv_run(&loop, UV_RUN_DEFAULT);
     ck_assert_uint_eq(n_answers, 0);
     finish();
-}
-END_TEST
-
-Suite *test_reach_suite(void);
-Suite *test_reach_suite(void)
-{
-    Suite *suite = suite_create("reach");
-    TCase *tests = tcase_create("reach");
-    tcase_add_loop_test(tests, test_reach_says_who_answers, 0,
-                        RF_ARRAY_SIZE(ends));
-    tcase_add_test(tests,
-                   test_reach_waits_for_all_and_no_longer_than_its_limits);
-    tcase_add_test(tests, test_reach_needs_an_address_of_the_node);
-    tcase_add_test(tests, test_reach_ends_while_it_tries);
-    suite_add_tcase(suite, tests);
-    return suite;
 }

@@ -1,9 +1,9 @@
 /* What an agent of a job step takes from its standard input. */
-#include <check.h>
 #include <string.h>
 #include <unistd.h>
 
 #include "common/compiler.h"
+#include "tests/unit/unit.h"
 #include "worker/agent/step_input.h"
 
 #define KEY(digit) digit digit digit digit digit digit digit digit
@@ -26,7 +26,7 @@ static enum rf_status take(const char *text, const char *node,
     return status;
 }
 
-START_TEST(test_step_input_is_that_of_the_node)
+LOOP_TEST(test_step_input_is_that_of_the_node, 2)
 {
     struct rf_step_input input;
     struct rf_err err = {0};
@@ -38,7 +38,6 @@ START_TEST(test_step_input_is_that_of_the_node)
         ck_assert_uint_eq(input.psk[i], _i == 0 ? 0xaa : 0xbb);
     }
 }
-END_TEST
 
 static const struct {
     const char *text, *node, *says;
@@ -54,7 +53,7 @@ static const struct {
     {"hello\nend\n", "n1", "neither"},
 };
 
-START_TEST(test_step_input_that_is_not_right_is_refused)
+LOOP_TEST(test_step_input_that_is_not_right_is_refused, RF_ARRAY_SIZE(bad))
 {
     struct rf_step_input input;
     struct rf_err err = {0};
@@ -63,9 +62,8 @@ START_TEST(test_step_input_that_is_not_right_is_refused)
     ck_assert_ptr_null(strstr(err.text, "aaaa"));
     ck_assert_uint_eq(input.psk[0], 0);
 }
-END_TEST
 
-START_TEST(test_step_input_lines_are_bounded)
+TEST(test_step_input_lines_are_bounded)
 {
     static char text[2 * RF_STEP_LINE_MAX];
     struct rf_step_input input;
@@ -73,18 +71,4 @@ START_TEST(test_step_input_lines_are_bounded)
     memset(text, 'x', sizeof(text) - 1);
     ck_assert_int_eq(take(text, "n1", &input, &err), RF_ERR_PROTOCOL);
     ck_assert_ptr_nonnull(strstr(err.text, "longer than"));
-}
-END_TEST
-
-Suite *test_step_input_suite(void);
-Suite *test_step_input_suite(void)
-{
-    Suite *suite = suite_create("step_input");
-    TCase *tests = tcase_create("step_input");
-    tcase_add_loop_test(tests, test_step_input_is_that_of_the_node, 0, 2);
-    tcase_add_loop_test(tests, test_step_input_that_is_not_right_is_refused, 0,
-                        RF_ARRAY_SIZE(bad));
-    tcase_add_test(tests, test_step_input_lines_are_bounded);
-    suite_add_tcase(suite, tests);
-    return suite;
 }

@@ -1,10 +1,10 @@
 /* The interface that UCX is told to use. */
-#include <check.h>
 #include <jansson.h>
 #include <stdlib.h>
 
 #include "common/mem.h"
 #include "tests/lib/quotes.h"
+#include "tests/unit/unit.h"
 #include "worker/agent/ucx_device.h"
 
 #define NODE(address, ucx, verbs)                                              \
@@ -32,7 +32,8 @@ static const struct {
     {NODE("null", "null", "false"), NULL},
 };
 
-START_TEST(test_ucx_takes_the_interface_of_the_address_for_data)
+LOOP_TEST(test_ucx_takes_the_interface_of_the_address_for_data,
+          RF_ARRAY_SIZE(cases))
 {
     json_t *object = json_loads(Q(cases[_i].node), 0, NULL);
     struct rf_err err = {.text = ""};
@@ -46,17 +47,4 @@ START_TEST(test_ucx_takes_the_interface_of_the_address_for_data)
     free(device);
     rf_schema_free(&rf_msg_hello_schema, &hello);
     json_decref(object);
-}
-END_TEST
-
-Suite *test_ucx_device_suite(void);
-Suite *test_ucx_device_suite(void)
-{
-    Suite *suite = suite_create("ucx_device");
-    TCase *tests = tcase_create("ucx_device");
-    tcase_add_loop_test(tests,
-                        test_ucx_takes_the_interface_of_the_address_for_data, 0,
-                        RF_ARRAY_SIZE(cases));
-    suite_add_tcase(suite, tests);
-    return suite;
 }

@@ -1,5 +1,4 @@
 /* Content of weights: slices, casts, experts of one tensor. */
-#include <check.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -7,10 +6,11 @@
 
 #include "common/mem.h"
 #include "common/pattern.h"
+#include "tests/unit/unit.h"
 #include "tests/unit/worker/worker_lab.h"
 #include "worker/content/content.h"
 
-START_TEST(test_slices_of_a_cast_tensor_equal_the_whole)
+TEST(test_slices_of_a_cast_tensor_equal_the_whole)
 {
     struct worker_lab lab;
     struct rf_content *content;
@@ -45,10 +45,9 @@ START_TEST(test_slices_of_a_cast_tensor_equal_the_whole)
     rf_content_destroy(content);
     worker_lab_free(&lab);
 }
-END_TEST
 
 /* Experts that lie in one tensor: each is a stretch of it. */
-START_TEST(test_an_expert_of_a_stacked_tensor_is_its_stretch)
+TEST(test_an_expert_of_a_stacked_tensor_is_its_stretch)
 {
     char folder[] = "/tmp/rf-content-XXXXXX", *path, *model;
     uint8_t bytes[64], part[8];
@@ -90,9 +89,8 @@ START_TEST(test_an_expert_of_a_stacked_tensor_is_its_stretch)
     free(model);
     free(path);
 }
-END_TEST
 
-START_TEST(test_a_cast_without_an_exact_rule_is_refused)
+TEST(test_a_cast_without_an_exact_rule_is_refused)
 {
     struct worker_lab lab;
     struct rf_content *content = NULL;
@@ -112,17 +110,4 @@ START_TEST(test_a_cast_without_an_exact_rule_is_refused)
     ck_assert_ptr_null(content);
     ck_assert_ptr_nonnull(strstr(err.text, "float8_e4m3fn"));
     worker_lab_free(&lab);
-}
-END_TEST
-
-Suite *test_content_suite(void);
-Suite *test_content_suite(void)
-{
-    Suite *suite = suite_create("content");
-    TCase *tests = tcase_create("content");
-    tcase_add_test(tests, test_slices_of_a_cast_tensor_equal_the_whole);
-    tcase_add_test(tests, test_an_expert_of_a_stacked_tensor_is_its_stretch);
-    tcase_add_test(tests, test_a_cast_without_an_exact_rule_is_refused);
-    suite_add_tcase(suite, tests);
-    return suite;
 }

@@ -1,6 +1,5 @@
 /* Fill and verify against an oracle that knows neither runs nor words: it looks
  * every element of every piece up by its index. */
-#include <check.h>
 #include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -11,6 +10,7 @@
 #include "common/mem.h"
 #include "common/pattern.h"
 #include "planner/layout/box.h"
+#include "tests/unit/unit.h"
 #include "tests/unit/worker/worker_lab.h"
 #include "worker/content/content.h"
 #include "worker/content/memory_host.h"
@@ -109,7 +109,10 @@ static const struct lab_case cases[] = {
      SCENARIO("{'layout': 'fsdp1'}", "{'layout': 'hf', 'tp': 2}")},
 };
 
-START_TEST(test_fill_writes_every_element_and_poisons_padding)
+LIMIT(20)
+
+LOOP_TEST(test_fill_writes_every_element_and_poisons_padding,
+          RF_ARRAY_SIZE(cases))
 {
     struct worker_lab lab;
     struct rf_err err;
@@ -131,7 +134,6 @@ START_TEST(test_fill_writes_every_element_and_poisons_padding)
     }
     worker_lab_free(&lab);
 }
-END_TEST
 
 static struct rf_verify_result verify(const struct rf_plan *plan, uint32_t rank,
                                       const struct rf_arena *arena)
@@ -159,7 +161,7 @@ static struct rf_arena good_destination(const struct rf_plan *plan,
     return arena;
 }
 
-START_TEST(test_verify_accepts_what_the_oracle_wrote)
+LOOP_TEST(test_verify_accepts_what_the_oracle_wrote, RF_ARRAY_SIZE(cases))
 {
     struct worker_lab lab;
     worker_lab_make(&lab, cases[_i].model, cases[_i].scenario, 1, 2);
@@ -180,9 +182,8 @@ START_TEST(test_verify_accepts_what_the_oracle_wrote)
     }
     worker_lab_free(&lab);
 }
-END_TEST
 
-START_TEST(test_every_single_wrong_byte_is_found)
+LOOP_TEST(test_every_single_wrong_byte_is_found, RF_ARRAY_SIZE(cases))
 {
     struct worker_lab lab;
     struct rf_arena arena;
@@ -206,9 +207,8 @@ START_TEST(test_every_single_wrong_byte_is_found)
     rf_memory_host.free(&arena);
     worker_lab_free(&lab);
 }
-END_TEST
 
-START_TEST(test_the_first_mismatch_is_named_by_tensor_and_index)
+TEST(test_the_first_mismatch_is_named_by_tensor_and_index)
 {
     struct worker_lab lab;
     struct rf_arena arena;
@@ -252,9 +252,8 @@ START_TEST(test_the_first_mismatch_is_named_by_tensor_and_index)
     rf_memory_host.free(&arena);
     worker_lab_free(&lab);
 }
-END_TEST
 
-START_TEST(test_stale_data_of_the_round_before_fails)
+TEST(test_stale_data_of_the_round_before_fails)
 {
     struct worker_lab lab;
     struct rf_arena arena;
@@ -267,7 +266,6 @@ START_TEST(test_stale_data_of_the_round_before_fails)
     rf_memory_host.free(&arena);
     worker_lab_free(&lab);
 }
-END_TEST
 
 /* Zero-copy methods: pieces live somewhere else. */
 static const void *elsewhere(const struct rf_piece *piece,
@@ -277,7 +275,7 @@ static const void *elsewhere(const struct rf_piece *piece,
     return (const uint8_t *)data + piece->offset;
 }
 
-START_TEST(test_verify_looks_where_the_method_says)
+TEST(test_verify_looks_where_the_method_says)
 {
     struct worker_lab lab;
     struct rf_arena arena, other;
@@ -300,9 +298,8 @@ START_TEST(test_verify_looks_where_the_method_says)
     rf_memory_host.free(&other);
     worker_lab_free(&lab);
 }
-END_TEST
 
-START_TEST(test_too_large_an_arena_is_refused_with_sizes)
+TEST(test_too_large_an_arena_is_refused_with_sizes)
 {
     struct rf_arena arena = {.fd = -1};
     struct rf_err err;
@@ -314,9 +311,8 @@ START_TEST(test_too_large_an_arena_is_refused_with_sizes)
     ck_assert_int_eq(rf_memory_host.alloc(UINT64_MAX, &arena, &err),
                      RF_ERR_NOMEM);
 }
-END_TEST
 
-START_TEST(test_other_processes_can_map_an_arena)
+TEST(test_other_processes_can_map_an_arena)
 {
     struct rf_arena arena;
     struct rf_err err;
@@ -336,9 +332,8 @@ START_TEST(test_other_processes_can_map_an_arena)
     ck_assert_ptr_null(arena.base);
     rf_memory_host.free(&arena);
 }
-END_TEST
 
-START_TEST(test_flip_outside_the_arena_is_refused)
+TEST(test_flip_outside_the_arena_is_refused)
 {
     struct rf_arena arena;
     struct rf_err err;
@@ -348,7 +343,6 @@ START_TEST(test_flip_outside_the_arena_is_refused)
     ck_assert_int_eq(rf_memory_host.flip(&arena, 10, &err), RF_ERR_INTERNAL);
     rf_memory_host.free(&arena);
 }
-END_TEST
 
 /* --- Checkpoints ---------------------------------------------------------- */
 
@@ -386,7 +380,7 @@ static const char manifest[] =
     "{'manifest': {'m': {'shape': [6, 10], 'dtype': 'BF16'}, 'v': {'shape': "
     "[8], 'dtype': 'BF16'}}}";
 
-START_TEST(test_checkpoint_bytes_fill_and_verify)
+TEST(test_checkpoint_bytes_fill_and_verify)
 {
     struct worker_lab lab;
     struct rf_err err;
@@ -421,9 +415,8 @@ START_TEST(test_checkpoint_bytes_fill_and_verify)
     remove_checkpoint(folder);
     worker_lab_free(&lab);
 }
-END_TEST
 
-START_TEST(test_a_short_checkpoint_file_is_named)
+TEST(test_a_short_checkpoint_file_is_named)
 {
     struct worker_lab lab;
     struct rf_arena arena;
@@ -441,28 +434,4 @@ START_TEST(test_a_short_checkpoint_file_is_named)
     remove_checkpoint(folder);
     rf_memory_host.free(&arena);
     worker_lab_free(&lab);
-}
-END_TEST
-
-Suite *test_memory_host_suite(void);
-Suite *test_memory_host_suite(void)
-{
-    Suite *suite = suite_create("memory_host");
-    TCase *tests = tcase_create("memory_host");
-    int n = (int)RF_ARRAY_SIZE(cases);
-    tcase_set_timeout(tests, 20);
-    tcase_add_loop_test(
-        tests, test_fill_writes_every_element_and_poisons_padding, 0, n);
-    tcase_add_loop_test(tests, test_verify_accepts_what_the_oracle_wrote, 0, n);
-    tcase_add_loop_test(tests, test_every_single_wrong_byte_is_found, 0, n);
-    tcase_add_test(tests, test_the_first_mismatch_is_named_by_tensor_and_index);
-    tcase_add_test(tests, test_stale_data_of_the_round_before_fails);
-    tcase_add_test(tests, test_verify_looks_where_the_method_says);
-    tcase_add_test(tests, test_too_large_an_arena_is_refused_with_sizes);
-    tcase_add_test(tests, test_other_processes_can_map_an_arena);
-    tcase_add_test(tests, test_flip_outside_the_arena_is_refused);
-    tcase_add_test(tests, test_checkpoint_bytes_fill_and_verify);
-    tcase_add_test(tests, test_a_short_checkpoint_file_is_named);
-    suite_add_tcase(suite, tests);
-    return suite;
 }

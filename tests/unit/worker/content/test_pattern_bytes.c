@@ -1,9 +1,9 @@
 /* The pattern in bulk against its formula for single bytes. */
-#include <check.h>
 #include <string.h>
 
 #include "common/compiler.h"
 #include "common/pattern.h"
+#include "tests/unit/unit.h"
 #include "worker/content/pattern_bytes.h"
 
 static void check_pattern(uint64_t at, uint64_t bytes)
@@ -20,7 +20,7 @@ static void check_pattern(uint64_t at, uint64_t bytes)
     ck_assert_uint_eq(out[1 + bytes], 0x5A);
 }
 
-START_TEST(test_every_start_and_short_length_gives_the_pattern)
+TEST(test_every_start_and_short_length_gives_the_pattern)
 {
     for (uint64_t at = 0; at < 17; at++) {
         for (uint64_t bytes = 0; bytes < 40; bytes++) {
@@ -28,9 +28,8 @@ START_TEST(test_every_start_and_short_length_gives_the_pattern)
         }
     }
 }
-END_TEST
 
-START_TEST(test_long_stretches_give_the_pattern)
+TEST(test_long_stretches_give_the_pattern)
 {
     static const uint64_t lengths[] = {511, 512, 513, 519, 1024, 4095, 8000};
     for (size_t i = 0; i < RF_ARRAY_SIZE(lengths); i++) {
@@ -39,9 +38,8 @@ START_TEST(test_long_stretches_give_the_pattern)
         check_pattern(((uint64_t)1 << 40) + 5, lengths[i]);
     }
 }
-END_TEST
 
-START_TEST(test_every_way_gives_the_same_blocks)
+TEST(test_every_way_gives_the_same_blocks)
 {
     enum { N = 3, WORDS = N * RF_PATTERN_BLOCK_BYTES / 8 };
     static uint64_t out[WORDS + 1];
@@ -59,17 +57,4 @@ START_TEST(test_every_way_gives_the_same_blocks)
         }
         ck_assert_uint_eq(out[WORDS], 0x5A);
     }
-}
-END_TEST
-
-Suite *test_pattern_bytes_suite(void);
-Suite *test_pattern_bytes_suite(void)
-{
-    Suite *suite = suite_create("pattern_bytes");
-    TCase *tests = tcase_create("pattern_bytes");
-    tcase_add_test(tests, test_every_start_and_short_length_gives_the_pattern);
-    tcase_add_test(tests, test_long_stretches_give_the_pattern);
-    tcase_add_test(tests, test_every_way_gives_the_same_blocks);
-    suite_add_tcase(suite, tests);
-    return suite;
 }

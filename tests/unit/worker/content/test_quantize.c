@@ -2,7 +2,6 @@
  * its verification must find. */
 #include "worker/content/quantize.h"
 
-#include <check.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -10,6 +9,7 @@
 #include "common/fp8.h"
 #include "common/mem.h"
 #include "common/pattern.h"
+#include "tests/unit/unit.h"
 #include "tests/unit/worker/worker_lab.h"
 #include "worker/content/memory_host.h"
 
@@ -139,7 +139,9 @@ static void check_element(const struct bench *bench, uint32_t rank,
                                      (448.0f / amax)));
 }
 
-START_TEST(test_quantized_values_follow_the_formula)
+LIMIT(60)
+
+LOOP_TEST(test_quantized_values_follow_the_formula, RF_ARRAY_SIZE(cases))
 {
     for (uint32_t rank = 0; rank < cases[_i].ranks; rank++) {
         struct bench bench;
@@ -160,9 +162,8 @@ START_TEST(test_quantized_values_follow_the_formula)
         close_bench(&bench);
     }
 }
-END_TEST
 
-START_TEST(test_verification_finds_a_wrong_value_and_names_it)
+TEST(test_verification_finds_a_wrong_value_and_names_it)
 {
     struct bench bench;
     struct rf_verify_result found;
@@ -178,9 +179,8 @@ START_TEST(test_verification_finds_a_wrong_value_and_names_it)
     ck_assert_uint_eq(found.found[0], found.expected[0] ^ 1);
     close_bench(&bench);
 }
-END_TEST
 
-START_TEST(test_verification_finds_a_wrong_scale_and_names_it)
+TEST(test_verification_finds_a_wrong_scale_and_names_it)
 {
     struct bench bench;
     struct rf_verify_result found;
@@ -194,9 +194,8 @@ START_TEST(test_verification_finds_a_wrong_scale_and_names_it)
     ck_assert_uint_eq(found.item_bytes, 4);
     close_bench(&bench);
 }
-END_TEST
 
-START_TEST(test_verification_finds_a_byte_written_between_parts)
+TEST(test_verification_finds_a_byte_written_between_parts)
 {
     struct bench bench;
     struct rf_verify_result found;
@@ -211,9 +210,8 @@ START_TEST(test_verification_finds_a_byte_written_between_parts)
     ck_assert_uint_eq(found.expected[0], rf_poison_byte(ITERATION));
     close_bench(&bench);
 }
-END_TEST
 
-START_TEST(test_result_of_another_round_is_wrong)
+TEST(test_result_of_another_round_is_wrong)
 {
     struct bench bench;
     struct rf_verify_result found;
@@ -221,21 +219,4 @@ START_TEST(test_result_of_another_round_is_wrong)
     verify(&bench, 0, ITERATION + 1, &found);
     ck_assert_uint_gt(found.mismatched_bytes, 200 * 130 / 2);
     close_bench(&bench);
-}
-END_TEST
-
-Suite *test_quantize_suite(void);
-Suite *test_quantize_suite(void)
-{
-    Suite *suite = suite_create("quantize");
-    TCase *tests = tcase_create("quantize");
-    tcase_set_timeout(tests, 60);
-    tcase_add_loop_test(tests, test_quantized_values_follow_the_formula, 0,
-                        (int)RF_ARRAY_SIZE(cases));
-    tcase_add_test(tests, test_verification_finds_a_wrong_value_and_names_it);
-    tcase_add_test(tests, test_verification_finds_a_wrong_scale_and_names_it);
-    tcase_add_test(tests, test_verification_finds_a_byte_written_between_parts);
-    tcase_add_test(tests, test_result_of_another_round_is_wrong);
-    suite_add_tcase(suite, tests);
-    return suite;
 }

@@ -1,9 +1,9 @@
 /* Casts against values known by their definition. */
-#include <check.h>
 #include <math.h>
 #include <string.h>
 
 #include "common/compiler.h"
+#include "tests/unit/unit.h"
 #include "transport/codec/cast.h"
 #include "worker/content/reference_cast.h"
 
@@ -45,7 +45,7 @@ static double f16_value(uint16_t bits)
     return bits & 0x8000 ? -magnitude : magnitude;
 }
 
-START_TEST(test_every_float16_widens_to_its_value_and_back)
+TEST(test_every_float16_widens_to_its_value_and_back)
 {
     for (uint32_t bits = 0; bits < 0x10000; bits++) {
         float wide = from_f16((uint16_t)bits);
@@ -56,9 +56,8 @@ START_TEST(test_every_float16_widens_to_its_value_and_back)
         ck_assert_uint_eq(to_f16(wide), bits);
     }
 }
-END_TEST
 
-START_TEST(test_float32_halfway_between_float16_values_goes_to_even)
+TEST(test_float32_halfway_between_float16_values_goes_to_even)
 {
     for (uint32_t bits = 0; bits < 0x7BFF; bits++) {
         double low = f16_value((uint16_t)bits);
@@ -71,9 +70,8 @@ START_TEST(test_float32_halfway_between_float16_values_goes_to_even)
         ck_assert_uint_eq(to_f16(-half), even | 0x8000);
     }
 }
-END_TEST
 
-START_TEST(test_float32_beyond_float16_becomes_infinite_or_zero)
+TEST(test_float32_beyond_float16_becomes_infinite_or_zero)
 {
     ck_assert_uint_eq(to_f16(65519.996f), 0x7BFF);
     ck_assert_uint_eq(to_f16(65520.0f), 0x7C00);
@@ -84,9 +82,8 @@ START_TEST(test_float32_beyond_float16_becomes_infinite_or_zero)
     ck_assert(isnan(from_f16(to_f16(NAN))));
     ck_assert(isinf(from_f16(0x7C00)));
 }
-END_TEST
 
-START_TEST(test_bfloat16_keeps_the_upper_half_and_rounds_to_even)
+TEST(test_bfloat16_keeps_the_upper_half_and_rounds_to_even)
 {
     static const struct {
         uint32_t wide;
@@ -106,9 +103,8 @@ START_TEST(test_bfloat16_keeps_the_upper_half_and_rounds_to_even)
         ck_assert_uint_eq(to_bf16(from_bf16((uint16_t)bits)), bits);
     }
 }
-END_TEST
 
-START_TEST(test_nan_narrows_as_methods_cast_it)
+TEST(test_nan_narrows_as_methods_cast_it)
 {
     static const struct {
         uint32_t wide;
@@ -131,9 +127,8 @@ START_TEST(test_nan_narrows_as_methods_cast_it)
         ck_assert_uint_eq(theirs[1], cases[i].bf16);
     }
 }
-END_TEST
 
-START_TEST(test_unaligned_arrays_convert_like_aligned_ones)
+TEST(test_unaligned_arrays_convert_like_aligned_ones)
 {
     float in[67];
     uint8_t shifted[sizeof(in) + 1], out[2 * 67 + 1];
@@ -148,9 +143,8 @@ START_TEST(test_unaligned_arrays_convert_like_aligned_ones)
         ck_assert_uint_eq(one, to_bf16(in[i]));
     }
 }
-END_TEST
 
-START_TEST(test_only_exact_rules_are_supported)
+TEST(test_only_exact_rules_are_supported)
 {
     ck_assert(rf_reference_cast_supported(RF_I64, RF_I64));
     ck_assert(rf_reference_cast_supported(RF_F32, RF_F16));
@@ -158,23 +152,4 @@ START_TEST(test_only_exact_rules_are_supported)
     ck_assert(!rf_reference_cast_supported(RF_BF16, RF_F16));
     ck_assert(!rf_reference_cast_supported(RF_BF16, RF_F8_E4M3));
     ck_assert(!rf_reference_cast_supported(RF_F64, RF_F32));
-}
-END_TEST
-
-Suite *test_reference_cast_suite(void);
-Suite *test_reference_cast_suite(void)
-{
-    Suite *suite = suite_create("reference_cast");
-    TCase *tests = tcase_create("reference_cast");
-    tcase_add_test(tests, test_every_float16_widens_to_its_value_and_back);
-    tcase_add_test(tests,
-                   test_float32_halfway_between_float16_values_goes_to_even);
-    tcase_add_test(tests, test_float32_beyond_float16_becomes_infinite_or_zero);
-    tcase_add_test(tests,
-                   test_bfloat16_keeps_the_upper_half_and_rounds_to_even);
-    tcase_add_test(tests, test_nan_narrows_as_methods_cast_it);
-    tcase_add_test(tests, test_unaligned_arrays_convert_like_aligned_ones);
-    tcase_add_test(tests, test_only_exact_rules_are_supported);
-    suite_add_tcase(suite, tests);
-    return suite;
 }

@@ -1,10 +1,10 @@
 /* Walks over pieces, checked element by element. */
-#include <check.h>
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "planner/layout/box.h"
+#include "tests/unit/unit.h"
 #include "tests/unit/worker/worker_lab.h"
 #include "worker/content/runs.h"
 
@@ -92,16 +92,15 @@ static void check_walk(const struct rf_box *box,
     }
 }
 
-START_TEST(test_a_whole_tensor_is_one_run_for_each_layer_and_expert)
+TEST(test_a_whole_tensor_is_one_run_for_each_layer_and_expert)
 {
     struct rf_box box = whole_box();
     uint64_t stride[RF_BOX_DIMS];
     pack(&box, 2, stride);
     check_walk(&box, stride, 2, 6);
 }
-END_TEST
 
-START_TEST(test_a_row_split_stays_one_run)
+TEST(test_a_row_split_stays_one_run)
 {
     struct rf_box box = whole_box();
     uint64_t stride[RF_BOX_DIMS];
@@ -110,9 +109,8 @@ START_TEST(test_a_row_split_stays_one_run)
     pack(&box, 4, stride);
     check_walk(&box, stride, 4, 6);
 }
-END_TEST
 
-START_TEST(test_a_column_split_is_a_run_for_each_row)
+TEST(test_a_column_split_is_a_run_for_each_row)
 {
     struct rf_box box = whole_box();
     uint64_t stride[RF_BOX_DIMS];
@@ -121,9 +119,8 @@ START_TEST(test_a_column_split_is_a_run_for_each_row)
     pack(&box, 2, stride);
     check_walk(&box, stride, 2, 6 * 20);
 }
-END_TEST
 
-START_TEST(test_a_middle_split_joins_the_inner_dimension)
+TEST(test_a_middle_split_joins_the_inner_dimension)
 {
     struct rf_box box = whole_box();
     uint64_t stride[RF_BOX_DIMS];
@@ -134,9 +131,8 @@ START_TEST(test_a_middle_split_joins_the_inner_dimension)
     pack(&box, 8, stride);
     check_walk(&box, stride, 8, 4 * 4);
 }
-END_TEST
 
-START_TEST(test_scattered_memory_breaks_runs_but_not_their_order)
+TEST(test_scattered_memory_breaks_runs_but_not_their_order)
 {
     struct rf_box box = whole_box();
     uint64_t stride[RF_BOX_DIMS];
@@ -152,9 +148,8 @@ START_TEST(test_scattered_memory_breaks_runs_but_not_their_order)
     stride[RF_DIM_EXPERT] = 60 * 64;
     check_walk(&box, stride, 2, 6 * 120);
 }
-END_TEST
 
-START_TEST(test_a_single_element_is_one_run)
+TEST(test_a_single_element_is_one_run)
 {
     struct rf_box box = whole_box();
     uint64_t stride[RF_BOX_DIMS];
@@ -165,9 +160,8 @@ START_TEST(test_a_single_element_is_one_run)
     }
     check_walk(&box, stride, 2, 1);
 }
-END_TEST
 
-START_TEST(test_indices_follow_row_major_order)
+TEST(test_indices_follow_row_major_order)
 {
     uint64_t index[RF_TENSOR_MAX_DIMS];
     rf_runs_index(&family, (2 * 5 + 3) * 6 + 4, index);
@@ -176,7 +170,6 @@ START_TEST(test_indices_follow_row_major_order)
     ck_assert_uint_eq(index[2], 4);
     ck_assert_uint_eq(index[3], 0);
 }
-END_TEST
 
 static const char *const layouts[] = {"megatron", "hf",   "vllm",
                                       "sglang",   "fsdp", "fsdp1"};
@@ -200,7 +193,7 @@ static void mark_pieces(const struct rf_plan *plan, enum rf_side side,
     }
 }
 
-START_TEST(test_padding_is_what_no_piece_covers)
+LOOP_TEST(test_padding_is_what_no_piece_covers, RF_ARRAY_SIZE(layouts))
 {
     struct worker_lab lab;
     char scenario[256];
@@ -242,25 +235,4 @@ START_TEST(test_padding_is_what_no_piece_covers)
     }
     ck_assert_uint_gt(padding, 0);
     worker_lab_free(&lab);
-}
-END_TEST
-
-Suite *test_runs_suite(void);
-Suite *test_runs_suite(void)
-{
-    Suite *suite = suite_create("runs");
-    TCase *tests = tcase_create("runs");
-    tcase_add_test(tests,
-                   test_a_whole_tensor_is_one_run_for_each_layer_and_expert);
-    tcase_add_test(tests, test_a_row_split_stays_one_run);
-    tcase_add_test(tests, test_a_column_split_is_a_run_for_each_row);
-    tcase_add_test(tests, test_a_middle_split_joins_the_inner_dimension);
-    tcase_add_test(tests,
-                   test_scattered_memory_breaks_runs_but_not_their_order);
-    tcase_add_test(tests, test_a_single_element_is_one_run);
-    tcase_add_test(tests, test_indices_follow_row_major_order);
-    tcase_add_loop_test(tests, test_padding_is_what_no_piece_covers, 0,
-                        (int)RF_ARRAY_SIZE(layouts));
-    suite_add_tcase(suite, tests);
-    return suite;
 }

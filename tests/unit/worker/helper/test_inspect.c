@@ -1,13 +1,13 @@
 /* What a node answers when it is asked for a checkpoint's headers. */
 #include "worker/helper/inspect.h"
 
-#include <check.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
 #include "common/mem.h"
+#include "tests/unit/unit.h"
 
 static char folder[64];
 
@@ -50,7 +50,10 @@ static void ask(const char *path, bool whole, struct rf_msg *out)
     rf_msg_free(&answer);
 }
 
-START_TEST(test_inspect_sends_headers_only_where_they_are_wanted)
+LIMIT(120) /* 8 s of a processor */
+FIXTURE(enter, leave)
+
+LOOP_TEST(test_inspect_sends_headers_only_where_they_are_wanted, 2)
 {
     struct rf_msg answer;
     ask(folder, _i == 1, &answer);
@@ -64,9 +67,8 @@ START_TEST(test_inspect_sends_headers_only_where_they_are_wanted)
     }
     rf_msg_free(&answer);
 }
-END_TEST
 
-START_TEST(test_inspect_says_which_folder_is_missing)
+TEST(test_inspect_says_which_folder_is_missing)
 {
     struct rf_msg answer;
     ask("/tmp/refit-absent/model", true, &answer);
@@ -77,10 +79,9 @@ START_TEST(test_inspect_says_which_folder_is_missing)
     ck_assert_ptr_null(answer.headers.headers);
     rf_msg_free(&answer);
 }
-END_TEST
 
 /* A name of 65 MiB; the digest of its file is short. */
-START_TEST(test_inspect_sends_no_more_than_fits_into_a_message)
+TEST(test_inspect_sends_no_more_than_fits_into_a_message)
 {
     const size_t length = (size_t)65 << 20;
     char *name = rf_xmalloc(length + 1), *head;
@@ -107,20 +108,4 @@ START_TEST(test_inspect_sends_no_more_than_fits_into_a_message)
     ask(folder, false, &answer);
     ck_assert_ptr_null(answer.headers.error);
     rf_msg_free(&answer);
-}
-END_TEST
-
-Suite *test_inspect_suite(void);
-Suite *test_inspect_suite(void)
-{
-    Suite *suite = suite_create("inspect");
-    TCase *tests = tcase_create("inspect");
-    tcase_set_timeout(tests, 120); /* 8 s of a processor */
-    tcase_add_checked_fixture(tests, enter, leave);
-    tcase_add_loop_test(
-        tests, test_inspect_sends_headers_only_where_they_are_wanted, 0, 2);
-    tcase_add_test(tests, test_inspect_sends_no_more_than_fits_into_a_message);
-    tcase_add_test(tests, test_inspect_says_which_folder_is_missing);
-    suite_add_tcase(suite, tests);
-    return suite;
 }

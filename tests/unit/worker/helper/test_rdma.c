@@ -1,11 +1,11 @@
 /* What is found of adapters in a tree that looks like a machine's. */
-#include <check.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/resource.h>
 #include <unistd.h>
 
+#include "tests/unit/unit.h"
 #include "worker/helper/rdma.h"
 
 static char root[] = "/tmp/refit-rdma-XXXXXX";
@@ -28,17 +28,18 @@ static void teardown(void)
     run("rm -rf \"$PWD\"");
 }
 
-START_TEST(test_machine_without_adapters_has_nothing)
+FIXTURE(setup, teardown)
+
+TEST(test_machine_without_adapters_has_nothing)
 {
     struct rf_msg_rdma found = {.verbs = true, .peermem = true};
     rf_rdma_find(root, &found);
     ck_assert_uint_eq(found.adapters, 0);
     ck_assert(!found.verbs && !found.peermem);
 }
-END_TEST
 
 /* As in a container: its kernel's adapters, none of its device files. */
-START_TEST(test_adapters_without_device_files_have_no_verbs)
+TEST(test_adapters_without_device_files_have_no_verbs)
 {
     struct rf_msg_rdma found;
     run("mkdir -p sys/class/infiniband/mlx5_0 sys/class/infiniband/mlx5_1");
@@ -46,9 +47,8 @@ START_TEST(test_adapters_without_device_files_have_no_verbs)
     ck_assert_uint_eq(found.adapters, 2);
     ck_assert(!found.verbs && !found.peermem);
 }
-END_TEST
 
-START_TEST(test_device_files_and_either_module_are_found)
+LOOP_TEST(test_device_files_and_either_module_are_found, 2)
 {
     struct rf_msg_rdma found;
     run("mkdir -p sys/class/infiniband/mlx5_0 dev/infiniband sys/module/");
@@ -59,9 +59,10 @@ START_TEST(test_device_files_and_either_module_are_found)
     ck_assert_uint_eq(found.adapters, 1);
     ck_assert(found.verbs && found.peermem);
 }
-END_TEST
 
-START_TEST(test_dmabuf_needs_a_kernel_of_5_12)
+CASE("limits")
+
+TEST(test_dmabuf_needs_a_kernel_of_5_12)
 {
     static const struct {
         const char *release;
@@ -81,10 +82,9 @@ START_TEST(test_dmabuf_needs_a_kernel_of_5_12)
                       "%s", cases[i].release);
     }
 }
-END_TEST
 
 /* A process that may lock all memory has no limit whatever its number says. */
-START_TEST(test_limit_of_locked_memory_is_told_where_it_binds)
+TEST(test_limit_of_locked_memory_is_told_where_it_binds)
 {
     struct rlimit limit;
     uint64_t found;
@@ -97,23 +97,4 @@ START_TEST(test_limit_of_locked_memory_is_told_where_it_binds)
         ck_assert_int_eq(setuid(65534), 0); /* and with it all capabilities */
         ck_assert_uint_eq(rf_rdma_memlock(), 65536);
     }
-}
-END_TEST
-
-Suite *test_rdma_suite(void);
-Suite *test_rdma_suite(void)
-{
-    Suite *suite = suite_create("rdma");
-    TCase *found = tcase_create("found");
-    TCase *limits = tcase_create("limits");
-    tcase_add_checked_fixture(found, setup, teardown);
-    tcase_add_test(found, test_machine_without_adapters_has_nothing);
-    tcase_add_test(found, test_adapters_without_device_files_have_no_verbs);
-    tcase_add_loop_test(found, test_device_files_and_either_module_are_found, 0,
-                        2);
-    tcase_add_test(limits, test_dmabuf_needs_a_kernel_of_5_12);
-    tcase_add_test(limits, test_limit_of_locked_memory_is_told_where_it_binds);
-    suite_add_tcase(suite, found);
-    suite_add_tcase(suite, limits);
-    return suite;
 }

@@ -1,6 +1,5 @@
 /* A survey that does not end by itself. What it finds, and how it fails, is
  * tested with the agent (test_agent.c). */
-#include <check.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -9,6 +8,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "tests/unit/unit.h"
 #include "worker/helper/survey.h"
 
 static char folder[32], fifo[64], library_path[64];
@@ -57,31 +57,19 @@ static struct rf_helper *start(uint32_t limit_ms)
     return survey;
 }
 
-START_TEST(test_survey_that_hangs_is_killed_and_reported)
+FIXTURE(setup, teardown)
+LIMIT(30)
+
+TEST(test_survey_that_hangs_is_killed_and_reported)
 {
     (void)start(1000);
     ck_assert_int_eq(uv_run(&loop, UV_RUN_DEFAULT), 0);
     ck_assert_ptr_nonnull(strstr(said, "took more than 1 s"));
 }
-END_TEST
 
-START_TEST(test_cancelled_survey_is_killed_and_silent)
+TEST(test_cancelled_survey_is_killed_and_silent)
 {
     rf_helper_cancel(start(60000));
     ck_assert_int_eq(uv_run(&loop, UV_RUN_DEFAULT), 0);
     ck_assert_str_eq(said, "");
-}
-END_TEST
-
-Suite *test_survey_suite(void);
-Suite *test_survey_suite(void)
-{
-    Suite *suite = suite_create("survey");
-    TCase *ends = tcase_create("survey");
-    tcase_add_checked_fixture(ends, setup, teardown);
-    tcase_set_timeout(ends, 30);
-    tcase_add_test(ends, test_survey_that_hangs_is_killed_and_reported);
-    tcase_add_test(ends, test_cancelled_survey_is_killed_and_silent);
-    suite_add_tcase(suite, ends);
-    return suite;
 }

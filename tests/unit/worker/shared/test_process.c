@@ -1,5 +1,4 @@
 /* Starting processes and ending what they leave behind. */
-#include <check.h>
 #include <fcntl.h>
 #include <poll.h>
 #include <signal.h>
@@ -12,6 +11,7 @@
 #include <unistd.h>
 
 #include "common/clock.h"
+#include "tests/unit/unit.h"
 #include "worker/shared/process.h"
 
 static const char *value_in(char **environment, const char *name)
@@ -28,7 +28,9 @@ static const char *value_in(char **environment, const char *name)
     return found;
 }
 
-START_TEST(test_environment_is_an_allow_list_and_boots_additions)
+LIMIT(20)
+
+TEST(test_environment_is_an_allow_list_and_boots_additions)
 {
     char texts[][16] = {"PATH", "/only", "NEW", "1", "NCCL_COMM_ID",
                         "x",    "NONE",  "A=B", "c"};
@@ -55,10 +57,9 @@ START_TEST(test_environment_is_an_allow_list_and_boots_additions)
     ck_assert_ptr_nonnull(value_in(environment, "PATH"));
     rf_process_environment_free(environment);
 }
-END_TEST
 
 /* Whatever the process is called. */
-START_TEST(test_start_ticks_are_those_of_this_process)
+TEST(test_start_ticks_are_those_of_this_process)
 {
     const int64_t parent = rf_process_start_ticks();
     int status;
@@ -73,9 +74,8 @@ START_TEST(test_start_ticks_are_those_of_this_process)
     ck_assert_int_eq(waitpid(child, &status, 0), child);
     ck_assert_int_eq(status, 0);
 }
-END_TEST
 
-START_TEST(test_a_program_that_is_missing_is_an_error)
+TEST(test_a_program_that_is_missing_is_an_error)
 {
     const char *argv[] = {"nothing", NULL};
     char *environment[] = {NULL};
@@ -90,7 +90,6 @@ START_TEST(test_a_program_that_is_missing_is_an_error)
     ck_assert_int_eq(pid, 77);
     ck_assert_ptr_nonnull(strstr(err.text, "/nonexistent/program"));
 }
-END_TEST
 
 /* The descriptors of a process below 32, as a sum of 2^n. */
 static unsigned open_descriptors(pid_t pid)
@@ -106,7 +105,7 @@ static unsigned open_descriptors(pid_t pid)
     return open_ones;
 }
 
-START_TEST(test_a_child_leads_its_session_and_has_only_its_descriptors)
+TEST(test_a_child_leads_its_session_and_has_only_its_descriptors)
 {
     const char *argv[] = {"sh", "-c", "exec cat <&3", NULL};
     char path[] = "PATH=/usr/bin:/bin";
@@ -138,9 +137,8 @@ START_TEST(test_a_child_leads_its_session_and_has_only_its_descriptors)
     close(leak);
     close(output[0]);
 }
-END_TEST
 
-START_TEST(test_strays_that_left_their_session_are_killed)
+TEST(test_strays_that_left_their_session_are_killed)
 {
     int ready[2];
     pid_t child, stray = 0;
@@ -173,9 +171,8 @@ START_TEST(test_strays_that_left_their_session_are_killed)
     close(ready[0]);
     close(ready[1]);
 }
-END_TEST
 
-START_TEST(test_a_child_dies_with_its_parent)
+TEST(test_a_child_dies_with_its_parent)
 {
     int ready[2];
     pid_t parent, child = 0;
@@ -207,15 +204,13 @@ START_TEST(test_a_child_dies_with_its_parent)
     close(ready[0]);
     close(ready[1]);
 }
-END_TEST
 
-START_TEST(test_a_parent_that_is_gone_is_noticed)
+TEST(test_a_parent_that_is_gone_is_noticed)
 {
     ck_assert(!rf_process_bind_to_parent(getppid() + 1));
 }
-END_TEST
 
-START_TEST(test_a_rank_is_called_by_its_number)
+TEST(test_a_rank_is_called_by_its_number)
 {
     char name[16] = "";
     rf_process_name_rank(3);
@@ -224,25 +219,4 @@ START_TEST(test_a_rank_is_called_by_its_number)
     rf_process_name_rank(123456);
     ck_assert_int_eq(prctl(PR_GET_NAME, name), 0);
     ck_assert_str_eq(name, "rank 123456");
-}
-END_TEST
-
-Suite *test_process_suite(void);
-Suite *test_process_suite(void)
-{
-    Suite *suite = suite_create("process");
-    TCase *tests = tcase_create("process");
-    tcase_set_timeout(tests, 20);
-    tcase_add_test(tests,
-                   test_environment_is_an_allow_list_and_boots_additions);
-    tcase_add_test(tests, test_start_ticks_are_those_of_this_process);
-    tcase_add_test(tests, test_a_program_that_is_missing_is_an_error);
-    tcase_add_test(tests,
-                   test_a_child_leads_its_session_and_has_only_its_descriptors);
-    tcase_add_test(tests, test_strays_that_left_their_session_are_killed);
-    tcase_add_test(tests, test_a_child_dies_with_its_parent);
-    tcase_add_test(tests, test_a_parent_that_is_gone_is_noticed);
-    tcase_add_test(tests, test_a_rank_is_called_by_its_number);
-    suite_add_tcase(suite, tests);
-    return suite;
 }

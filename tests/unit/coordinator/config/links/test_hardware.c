@@ -1,5 +1,4 @@
 /* "fabric" of "links": names for figures. */
-#include <check.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -7,6 +6,7 @@
 #include "coordinator/config/links/hardware.h"
 #include "coordinator/config/links/links.h"
 #include "tests/lib/quotes.h"
+#include "tests/unit/unit.h"
 
 static enum rf_status read_links(const char *text, struct rf_link_figures *out,
                                  struct rf_err *err)
@@ -19,7 +19,7 @@ static enum rf_status read_links(const char *text, struct rf_link_figures *out,
     return status;
 }
 
-START_TEST(test_a_fabric_gives_figures_and_the_file_wins)
+TEST(test_a_fabric_gives_figures_and_the_file_wins)
 {
     struct rf_link_figures figures = {.copy_gbytes_per_s = 0};
     struct rf_err err = {.text = ""};
@@ -32,9 +32,8 @@ START_TEST(test_a_fabric_gives_figures_and_the_file_wins)
     ck_assert_double_eq(figures.nic_gbytes_per_s, 44);
     ck_assert_double_eq(figures.setup_ms, 50);
 }
-END_TEST
 
-START_TEST(test_bad_fabrics_are_named)
+TEST(test_bad_fabrics_are_named)
 {
     static const struct {
         const char *links, *says;
@@ -53,9 +52,8 @@ START_TEST(test_bad_fabrics_are_named)
         ck_assert_ptr_nonnull(strstr(err.text, "fabric"));
     }
 }
-END_TEST
 
-START_TEST(test_every_fabric_reads)
+TEST(test_every_fabric_reads)
 {
     for (size_t i = 0; i < rf_hardware_count(); i++) {
         struct rf_link_figures figures = {.copy_gbytes_per_s = 0};
@@ -67,17 +65,4 @@ START_TEST(test_every_fabric_reads)
             memcmp(&figures, &rf_hardware_at(i)->figures, sizeof(figures)), 0);
         free(text);
     }
-}
-END_TEST
-
-Suite *test_hardware_suite(void);
-Suite *test_hardware_suite(void)
-{
-    Suite *suite = suite_create("hardware");
-    TCase *tests = tcase_create("hardware");
-    tcase_add_test(tests, test_a_fabric_gives_figures_and_the_file_wins);
-    tcase_add_test(tests, test_bad_fabrics_are_named);
-    tcase_add_test(tests, test_every_fabric_reads);
-    suite_add_tcase(suite, tests);
-    return suite;
 }

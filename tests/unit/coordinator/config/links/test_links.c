@@ -1,13 +1,13 @@
 /* What "links" and "timeline" of cluster.json may hold. */
-#include <check.h>
 #include <string.h>
 
 #include "coordinator/config/links/links.h"
 #include "coordinator/config/links/timeline.h"
+#include "tests/unit/unit.h"
 
 static const char *const names[] = {"gpu-a", "gpu-b"};
 
-START_TEST(test_links_refuses_unknown_figures)
+TEST(test_links_refuses_unknown_figures)
 {
     json_t *value = json_pack("{s:f}", "link_gbps", 1.0);
     struct rf_jnode node = rf_jnode_root(value, "c.json");
@@ -18,9 +18,8 @@ START_TEST(test_links_refuses_unknown_figures)
     ck_assert(strstr(err.text, "link_gbps") != NULL);
     json_decref(value);
 }
-END_TEST
 
-START_TEST(test_links_refuses_a_rate_of_nothing)
+TEST(test_links_refuses_a_rate_of_nothing)
 {
     json_t *value =
         json_pack("{s:i, s:i}", "link_latency_us", 0, "copy_gbytes_per_s", 0);
@@ -33,9 +32,8 @@ START_TEST(test_links_refuses_a_rate_of_nothing)
     ck_assert_ptr_nonnull(strstr(err.text, "above 0"));
     json_decref(value);
 }
-END_TEST
 
-START_TEST(test_links_refuses_a_method_that_does_not_exist)
+TEST(test_links_refuses_a_method_that_does_not_exist)
 {
     json_t *value = json_pack("{s:{s:{s:{}}}}", "links", "methods", "rdma");
     struct rf_jnode root = rf_jnode_root(value, "c.json");
@@ -44,10 +42,9 @@ START_TEST(test_links_refuses_a_method_that_does_not_exist)
     ck_assert_ptr_nonnull(strstr(err.text, "$.links.methods.rdma"));
     json_decref(value);
 }
-END_TEST
 
 /* A method's NICs may have their speed from the figures that all share. */
-START_TEST(test_links_of_nics_are_whole_and_have_a_speed)
+LOOP_TEST(test_links_of_nics_are_whole_and_have_a_speed, 14)
 {
     static const struct {
         const char *links, *says; /* NULL: good */
@@ -91,10 +88,9 @@ START_TEST(test_links_of_nics_are_whole_and_have_a_speed)
                   "%s", err.text);
     json_decref(value);
 }
-END_TEST
 
 /* A method's figures of a node win over the node's, those over the method's. */
-START_TEST(test_links_of_a_node_win_over_those_of_all)
+TEST(test_links_of_a_node_win_over_those_of_all)
 {
     static const char text[] =
         "{\"links\": {\"link_gbytes_per_s\": 10, \"nic_gbytes_per_s\": 6, "
@@ -122,9 +118,8 @@ START_TEST(test_links_of_a_node_win_over_those_of_all)
     rf_capacities_free(&links);
     json_decref(value);
 }
-END_TEST
 
-START_TEST(test_links_need_not_be_given)
+TEST(test_links_need_not_be_given)
 {
     json_t *value = json_object();
     struct rf_jnode root = rf_jnode_root(value, "c.json");
@@ -135,9 +130,8 @@ START_TEST(test_links_need_not_be_given)
     ck_assert(!timeline.given);
     json_decref(value);
 }
-END_TEST
 
-START_TEST(test_timeline_has_one_refit_unless_it_says_more)
+TEST(test_timeline_has_one_refit_unless_it_says_more)
 {
     json_t *value = json_pack("{s:{s:i, s:f}}", "timeline", "rollout_s", 30,
                               "train_s", 19.5);
@@ -153,22 +147,4 @@ START_TEST(test_timeline_has_one_refit_unless_it_says_more)
     ck_assert_int_eq(rf_timeline_read(&root, &timeline, &err), RF_ERR_CONFIG);
     ck_assert_ptr_nonnull(strstr(err.text, "rollout_s"));
     json_decref(value);
-}
-END_TEST
-
-Suite *test_links_suite(void);
-Suite *test_links_suite(void)
-{
-    Suite *suite = suite_create("links");
-    TCase *tests = tcase_create("links");
-    tcase_add_test(tests, test_links_refuses_unknown_figures);
-    tcase_add_test(tests, test_links_refuses_a_rate_of_nothing);
-    tcase_add_test(tests, test_links_refuses_a_method_that_does_not_exist);
-    tcase_add_loop_test(tests, test_links_of_nics_are_whole_and_have_a_speed, 0,
-                        14);
-    tcase_add_test(tests, test_links_of_a_node_win_over_those_of_all);
-    tcase_add_test(tests, test_links_need_not_be_given);
-    tcase_add_test(tests, test_timeline_has_one_refit_unless_it_says_more);
-    suite_add_tcase(suite, tests);
-    return suite;
 }

@@ -1,5 +1,4 @@
 /* Lists of hosts and host files: what they mean, and what is refused. */
-#include <check.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -9,6 +8,7 @@
 #include "coordinator/config/config.h"
 #include "coordinator/config/nodes/hosts.h"
 #include "tests/lib/quotes.h"
+#include "tests/unit/unit.h"
 
 /* "a u@b:4", as the list is. */
 static char *shown(const struct rf_hosts *hosts)
@@ -53,7 +53,7 @@ static const struct {
     {"[::1]:3,[fe80::1%eth0],b:2", "::1:3 fe80::1%eth0 b:2"},
 };
 
-START_TEST(test_hosts_ranges_expand)
+LOOP_TEST(test_hosts_ranges_expand, RF_ARRAY_SIZE(lists))
 {
     struct rf_hosts hosts = {0};
     struct rf_err err = {0};
@@ -62,7 +62,6 @@ START_TEST(test_hosts_ranges_expand)
     expect(&hosts, lists[_i].hosts);
     rf_hosts_free(&hosts);
 }
-END_TEST
 
 static const struct {
     const char *text, *rule;
@@ -106,7 +105,7 @@ static const struct {
     {"a[1-2]:4:4", "from 1 to 1024"},
 };
 
-START_TEST(test_hosts_refuses_bad_lists)
+LOOP_TEST(test_hosts_refuses_bad_lists, RF_ARRAY_SIZE(bad_lists))
 {
     struct rf_hosts hosts = {0};
     struct rf_err err = {0};
@@ -116,9 +115,8 @@ START_TEST(test_hosts_refuses_bad_lists)
                   bad_lists[_i].text, err.text);
     rf_hosts_free(&hosts);
 }
-END_TEST
 
-START_TEST(test_hosts_refuses_long_names)
+TEST(test_hosts_refuses_long_names)
 {
     struct rf_hosts hosts = {0};
     struct rf_err err = {0};
@@ -129,7 +127,6 @@ START_TEST(test_hosts_refuses_long_names)
     ck_assert_msg(strstr(err.text, "longer than 253") != NULL, "%s", err.text);
     rf_hosts_free(&hosts);
 }
-END_TEST
 
 static const struct {
     const char *text, *hosts;
@@ -154,7 +151,7 @@ static const struct {
      "a:2"},
 };
 
-START_TEST(test_hosts_reads_host_files)
+LOOP_TEST(test_hosts_reads_host_files, RF_ARRAY_SIZE(files))
 {
     struct rf_hosts hosts = {0};
     struct rf_err err = {0};
@@ -164,7 +161,6 @@ START_TEST(test_hosts_reads_host_files)
     expect(&hosts, files[_i].hosts);
     rf_hosts_free(&hosts);
 }
-END_TEST
 
 static const struct {
     const char *text, *error;
@@ -183,7 +179,7 @@ static const struct {
     {"a slots=1000\na slots=25", "h:2: host a has more than 1024 slots"},
 };
 
-START_TEST(test_hosts_errors_name_file_and_line)
+LOOP_TEST(test_hosts_errors_name_file_and_line, RF_ARRAY_SIZE(bad_files))
 {
     struct rf_hosts hosts = {0};
     struct rf_err err = {0};
@@ -195,9 +191,8 @@ START_TEST(test_hosts_errors_name_file_and_line)
                   err.text);
     rf_hosts_free(&hosts);
 }
-END_TEST
 
-START_TEST(test_hosts_refuses_files_that_are_none)
+TEST(test_hosts_refuses_files_that_are_none)
 {
     struct rf_hosts hosts = {0};
     struct rf_err err = {0};
@@ -210,7 +205,6 @@ START_TEST(test_hosts_refuses_files_that_are_none)
                      RF_ERR_CONFIG);
     ck_assert_uint_eq(hosts.n, 0);
 }
-END_TEST
 
 /* `document` with the hosts of `list` has the nodes `expected`. */
 static void expect_placed(const char *document, const char *list,
@@ -231,7 +225,7 @@ static void expect_placed(const char *document, const char *list,
     rf_hosts_free(&hosts);
 }
 
-START_TEST(test_hosts_take_the_places_of_the_nodes)
+TEST(test_hosts_take_the_places_of_the_nodes)
 {
     expect_placed("{'nodes': [{'host': 'a', 'slots': 1, 'user': 'u', 'address':"
                   " '10.0.0.1'}, {'host': 'b', 'slots': 2}]}",
@@ -240,9 +234,8 @@ START_TEST(test_hosts_take_the_places_of_the_nodes)
                   "'d', 'slots': 2}, {'host': 'e', 'slots': 8}, {'host': 'a', "
                   "'slots': 1, 'user': 'v', 'address': '10.0.0.1'}]}");
 }
-END_TEST
 
-START_TEST(test_hosts_that_the_file_has_keep_what_it_says)
+TEST(test_hosts_that_the_file_has_keep_what_it_says)
 {
     expect_placed("{'nodes': [{'host': 'a', 'slots': 1}, {'host': 'b', 'slots':"
                   " 2, 'port': 22, 'hostname': 'x'}]}",
@@ -250,17 +243,15 @@ START_TEST(test_hosts_that_the_file_has_keep_what_it_says)
                   "{'nodes': [{'host': 'b', 'slots': 2, 'port': 22, "
                   "'hostname': 'x'}, {'host': 'a', 'slots': 4}]}");
 }
-END_TEST
 
-START_TEST(test_hosts_without_nodes_in_the_file_have_one_slot)
+TEST(test_hosts_without_nodes_in_the_file_have_one_slot)
 {
     expect_placed("{}", "a,b:2",
                   "{'nodes': [{'host': 'a', 'slots': 1}, "
                   "{'host': 'b', 'slots': 2}]}");
 }
-END_TEST
 
-START_TEST(test_hosts_that_are_gone_leave_the_links)
+TEST(test_hosts_that_are_gone_leave_the_links)
 {
     expect_placed(
         "{'nodes': [{'host': 'a', 'slots': 1}], 'links': {'nodes': {'a': 1, "
@@ -269,37 +260,11 @@ START_TEST(test_hosts_that_are_gone_leave_the_links)
         "{'nodes': [{'host': 'b', 'slots': 1}], 'links': {'nodes': {'b': 2}, "
         "'methods': {'tcp': {'nodes': {}}}}}");
 }
-END_TEST
 
-START_TEST(test_hosts_replace_what_is_no_list_of_nodes)
+TEST(test_hosts_replace_what_is_no_list_of_nodes)
 {
     expect_placed("{'nodes': 7}", "a",
                   "{'nodes': [{'host': 'a', 'slots': 1}]}");
     expect_placed("{'nodes': [7]}", "a:2",
                   "{'nodes': [{'host': 'a', 'slots': 2}]}");
-}
-END_TEST
-
-Suite *test_hosts_suite(void);
-Suite *test_hosts_suite(void)
-{
-    Suite *suite = suite_create("hosts");
-    TCase *tests = tcase_create("hosts");
-    tcase_add_loop_test(tests, test_hosts_ranges_expand, 0,
-                        (int)RF_ARRAY_SIZE(lists));
-    tcase_add_loop_test(tests, test_hosts_refuses_bad_lists, 0,
-                        (int)RF_ARRAY_SIZE(bad_lists));
-    tcase_add_test(tests, test_hosts_refuses_long_names);
-    tcase_add_loop_test(tests, test_hosts_reads_host_files, 0,
-                        (int)RF_ARRAY_SIZE(files));
-    tcase_add_loop_test(tests, test_hosts_errors_name_file_and_line, 0,
-                        (int)RF_ARRAY_SIZE(bad_files));
-    tcase_add_test(tests, test_hosts_refuses_files_that_are_none);
-    tcase_add_test(tests, test_hosts_take_the_places_of_the_nodes);
-    tcase_add_test(tests, test_hosts_that_the_file_has_keep_what_it_says);
-    tcase_add_test(tests, test_hosts_without_nodes_in_the_file_have_one_slot);
-    tcase_add_test(tests, test_hosts_that_are_gone_leave_the_links);
-    tcase_add_test(tests, test_hosts_replace_what_is_no_list_of_nodes);
-    suite_add_tcase(suite, tests);
-    return suite;
 }

@@ -1,11 +1,11 @@
 /* Names that may become part of commands, and those that may not. */
-#include <check.h>
 #include <string.h>
 
 #include "common/mem.h"
 #include "coordinator/config/nodes/names.h"
+#include "tests/unit/unit.h"
 
-START_TEST(test_names_accepts_good_ones)
+TEST(test_names_accepts_good_ones)
 {
     ck_assert(rf_names_valid_host("gpu-a"));
     ck_assert(rf_names_valid_host("node_1.cluster.example.org"));
@@ -19,9 +19,8 @@ START_TEST(test_names_accepts_good_ones)
     ck_assert(rf_names_valid_worker("~/bin/refit-worker"));
     ck_assert(rf_names_valid_worker("build..d/refit-worker"));
 }
-END_TEST
 
-START_TEST(test_names_refuses_bad_hosts)
+LOOP_TEST(test_names_refuses_bad_hosts, 17)
 {
     static const char *const bad[] = {"",          "-oProxyCommand=x",
                                       "a;b",       "$(x)",
@@ -39,9 +38,8 @@ START_TEST(test_names_refuses_bad_hosts)
     host[300] = '\0';
     ck_assert(!rf_names_valid_host(host));
 }
-END_TEST
 
-START_TEST(test_names_refuses_bad_users_and_workers)
+TEST(test_names_refuses_bad_users_and_workers)
 {
     static const char *const users[] = {"",     "-l",  ".x",  "a b",
                                         "x -p", "a$b", "a@b", "a/b"};
@@ -55,9 +53,8 @@ START_TEST(test_names_refuses_bad_users_and_workers)
         ck_assert_msg(!rf_names_valid_worker(workers[i]), "%s", workers[i]);
     }
 }
-END_TEST
 
-START_TEST(test_names_of_files_are_short_and_plain)
+TEST(test_names_of_files_are_short_and_plain)
 {
     static const char *const bad[] = {"",    "-x",  ".x",
                                       "a/b", "a b", "abcdefghi"};
@@ -66,18 +63,4 @@ START_TEST(test_names_of_files_are_short_and_plain)
     for (size_t i = 0; i < RF_ARRAY_SIZE(bad); i++) {
         ck_assert_msg(!rf_names_valid_file(bad[i], 8), "%s", bad[i]);
     }
-}
-END_TEST
-
-Suite *test_names_suite(void);
-Suite *test_names_suite(void)
-{
-    Suite *suite = suite_create("names");
-    TCase *tests = tcase_create("names");
-    tcase_add_test(tests, test_names_accepts_good_ones);
-    tcase_add_loop_test(tests, test_names_refuses_bad_hosts, 0, 17);
-    tcase_add_test(tests, test_names_refuses_bad_users_and_workers);
-    tcase_add_test(tests, test_names_of_files_are_short_and_plain);
-    suite_add_tcase(suite, tests);
-    return suite;
 }

@@ -1,11 +1,11 @@
 /* What is read of a Slurm job's environment. */
-#include <check.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "coordinator/config/config.h"
 #include "coordinator/config/nodes/slurm_job.h"
 #include "tests/lib/quotes.h"
+#include "tests/unit/unit.h"
 
 static const char *const variables[] = {
     "SLURM_JOB_ID",         "SLURM_JOB_NODELIST",     "SLURM_GPUS_ON_NODE",
@@ -60,7 +60,7 @@ static const struct {
      "gpu-007:4 gpu-008:4 login:4"},
 };
 
-START_TEST(test_slurm_job_gives_nodes_and_slots)
+LOOP_TEST(test_slurm_job_gives_nodes_and_slots, RF_ARRAY_SIZE(jobs))
 {
     struct rf_hosts hosts = {0};
     struct rf_err err = {0};
@@ -75,7 +75,6 @@ START_TEST(test_slurm_job_gives_nodes_and_slots)
     ck_assert_str_eq(shown, jobs[_i].hosts);
     rf_hosts_free(&hosts);
 }
-END_TEST
 
 static const struct {
     const char *environment, *says;
@@ -100,7 +99,8 @@ static const struct {
     {JOB "SLURM_GPUS_ON_NODE=-1", "a number of GPUs"},
 };
 
-START_TEST(test_slurm_job_refuses_what_it_does_not_understand)
+LOOP_TEST(test_slurm_job_refuses_what_it_does_not_understand,
+          RF_ARRAY_SIZE(bad))
 {
     struct rf_hosts hosts = {0};
     struct rf_err err = {0};
@@ -109,7 +109,6 @@ START_TEST(test_slurm_job_refuses_what_it_does_not_understand)
     ck_assert_msg(strstr(err.text, bad[_i].says) != NULL, "%s", err.text);
     rf_hosts_free(&hosts);
 }
-END_TEST
 
 static enum rf_status load(bool need_nodes, struct rf_config **out,
                            struct rf_err *err)
@@ -126,7 +125,7 @@ static enum rf_status load(bool need_nodes, struct rf_config **out,
     return rf_config_from_json(document, "c.json", need_nodes, out, err);
 }
 
-START_TEST(test_slurm_nodes_are_those_of_the_job)
+TEST(test_slurm_nodes_are_those_of_the_job)
 {
     struct rf_config *config = NULL;
     struct rf_err err = {0};
@@ -141,9 +140,8 @@ START_TEST(test_slurm_nodes_are_those_of_the_job)
         json_array_size(json_object_get(config->document, "nodes")), 3);
     rf_config_destroy(config);
 }
-END_TEST
 
-START_TEST(test_slurm_nodes_outside_a_job_are_for_plans_only)
+TEST(test_slurm_nodes_outside_a_job_are_for_plans_only)
 {
     struct rf_config *config = NULL;
     struct rf_err err = {0};
@@ -156,7 +154,6 @@ START_TEST(test_slurm_nodes_outside_a_job_are_for_plans_only)
     ck_assert_uint_eq(config->n_nodes, 0);
     rf_config_destroy(config);
 }
-END_TEST
 
 /* --- launch.slurm.options ------------------------------------------------- */
 
@@ -177,7 +174,8 @@ static const char *const idle[] = {
     "--usage",     "--version",   "--vers",      "--no-shell",      "--no-sh",
     "--test-only", "--gres=help", "--gres=LIST", "--autocomplete=n"};
 
-START_TEST(test_slurm_options_with_which_salloc_runs_nothing_are_refused)
+LOOP_TEST(test_slurm_options_with_which_salloc_runs_nothing_are_refused,
+          RF_ARRAY_SIZE(idle))
 {
     struct rf_err err = {0};
     ck_assert_int_eq(read_option(idle[_i], &err), RF_ERR_CONFIG);
@@ -186,7 +184,6 @@ START_TEST(test_slurm_options_with_which_salloc_runs_nothing_are_refused)
     ck_assert_ptr_nonnull(strstr(err.text, idle[_i]));
     ck_assert_ptr_nonnull(strstr(err.text, "salloc runs nothing"));
 }
-END_TEST
 
 static const char *const asking[] = {"-vQ",
                                      "-n8",
@@ -201,30 +198,9 @@ static const char *const asking[] = {"-vQ",
                                      "--account=help",
                                      "--time=30"};
 
-START_TEST(test_slurm_options_that_ask_for_a_job_are_taken)
+LOOP_TEST(test_slurm_options_that_ask_for_a_job_are_taken,
+          RF_ARRAY_SIZE(asking))
 {
     struct rf_err err = {0};
     ck_assert_msg(read_option(asking[_i], &err) == RF_OK, "%s", err.text);
-}
-END_TEST
-
-Suite *test_slurm_job_suite(void);
-Suite *test_slurm_job_suite(void)
-{
-    Suite *suite = suite_create("slurm_job");
-    TCase *tests = tcase_create("slurm_job");
-    tcase_add_loop_test(tests, test_slurm_job_gives_nodes_and_slots, 0,
-                        RF_ARRAY_SIZE(jobs));
-    tcase_add_loop_test(tests,
-                        test_slurm_job_refuses_what_it_does_not_understand, 0,
-                        RF_ARRAY_SIZE(bad));
-    tcase_add_test(tests, test_slurm_nodes_are_those_of_the_job);
-    tcase_add_test(tests, test_slurm_nodes_outside_a_job_are_for_plans_only);
-    tcase_add_loop_test(
-        tests, test_slurm_options_with_which_salloc_runs_nothing_are_refused, 0,
-        RF_ARRAY_SIZE(idle));
-    tcase_add_loop_test(tests, test_slurm_options_that_ask_for_a_job_are_taken,
-                        0, RF_ARRAY_SIZE(asking));
-    suite_add_tcase(suite, tests);
-    return suite;
 }

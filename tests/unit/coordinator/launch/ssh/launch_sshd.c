@@ -292,11 +292,13 @@ void sshd_talker(const char *text, unsigned pause_ms, bool stays)
     close(fd);
 }
 
-TCase *sshd_case(Suite *suite, const char *name)
+bool sshd_tests(TCase *tests, const char *file)
 {
-    TCase *tests = tcase_create(name);
+    if (sshd_missing() != NULL) {
+        fprintf(stderr, "%s: skipped: %s\n", file, sshd_missing());
+        return false;
+    }
     tcase_set_timeout(tests, 60);
     tcase_add_checked_fixture(tests, setup, teardown);
-    suite_add_tcase(suite, tests);
-    return tests;
+    return true;
 }

@@ -7,6 +7,7 @@
 #include <sys/types.h>
 
 #include "tests/unit/coordinator/launch/launch_fixture.h"
+#include "tests/unit/unit.h"
 
 extern struct rf_launch_config sshd_how;  /* method ssh, ready to use */
 extern struct rf_node_config sshd_node;   /* this sshd */
@@ -42,8 +43,10 @@ void sshd_expect_success(void);
  * closes or stays; sshd_node.port is set to it. */
 void sshd_talker(const char *text, unsigned pause_ms, bool stays);
 
-/* A test case of `suite` with this file's fixture: launch_setup(), keys,
- * sshd_how and sshd_node; the server itself starts with sshd_start(). */
-TCase *sshd_case(Suite *suite, const char *name);
+/* In a file of tests: around each of them this file's fixture, which is
+ * launch_setup(), keys, sshd_how and sshd_node; the server itself starts with
+ * sshd_start(). Without an sshd they are left out. */
+#define SSHD_TESTS UNIT_LINE(__LINE__, sshd_tests(tests, test->file))
+bool sshd_tests(TCase *tests, const char *file);
 
 #endif

@@ -12,6 +12,7 @@
 #include "coordinator/launch/launch_internal.h"
 #include "tests/unit/coordinator/launch/launch_fixture.h"
 #include "tests/unit/coordinator/launch/ssh/launch_sshd.h"
+#include "tests/unit/unit.h"
 
 static struct seen many[32];
 
@@ -27,7 +28,9 @@ static void run_script(const char *script)
 
 /* --- What works ----------------------------------------------------------- */
 
-START_TEST(test_ssh_runs_the_worker_and_carries_its_streams)
+SSHD_TESTS
+
+TEST(test_ssh_runs_the_worker_and_carries_its_streams)
 {
     sshd_start("");
     sshd_launch();
@@ -42,9 +45,8 @@ START_TEST(test_ssh_runs_the_worker_and_carries_its_streams)
     ck_assert_str_eq(sshd_seen.signal, "");
     ck_assert_str_eq(sshd_seen.errors, "");
 }
-END_TEST
 
-START_TEST(test_ssh_carries_more_than_the_window_both_ways)
+TEST(test_ssh_carries_more_than_the_window_both_ways)
 {
     const size_t size = 6 << 20;
     char *text = rf_xmalloc(size + 1);
@@ -64,9 +66,8 @@ START_TEST(test_ssh_carries_more_than_the_window_both_ways)
     ck_assert_uint_eq(sshd_seen.output_size, size + 13);
     free(text);
 }
-END_TEST
 
-START_TEST(test_ssh_tells_status_signal_and_loss_apart)
+LOOP_TEST(test_ssh_tells_status_signal_and_loss_apart, 3)
 {
     static const struct {
         const char *script;
@@ -85,9 +86,8 @@ START_TEST(test_ssh_tells_status_signal_and_loss_apart)
     ck_assert_str_eq(sshd_seen.output, "out\n");
     ck_assert_str_eq(sshd_seen.errors, "words\n");
 }
-END_TEST
 
-START_TEST(test_ssh_bad_worker_path_shows_the_shell_s_words)
+TEST(test_ssh_bad_worker_path_shows_the_shell_s_words)
 {
     sshd_start("");
     sshd_how.worker = "/nonexistent/refit-worker";
@@ -98,9 +98,8 @@ START_TEST(test_ssh_bad_worker_path_shows_the_shell_s_words)
         strstr(sshd_seen.errors, "/nonexistent/refit-worker"));
     seen_close_stream(&sshd_seen);
 }
-END_TEST
 
-START_TEST(test_ssh_noisy_shell_comes_before_the_worker_s_words)
+TEST(test_ssh_noisy_shell_comes_before_the_worker_s_words)
 {
     sshd_start("");
     launch_file(".bashrc", "echo welcome to the node\necho careful >&2\n",
@@ -113,9 +112,8 @@ START_TEST(test_ssh_noisy_shell_comes_before_the_worker_s_words)
         ck_assert_str_eq(sshd_seen.errors, "careful\n");
     }
 }
-END_TEST
 
-START_TEST(test_ssh_much_stderr_stalls_nothing)
+TEST(test_ssh_much_stderr_stalls_nothing)
 {
     sshd_start("");
     run_script("#!/bin/sh\ni=0\nwhile [ $i -lt 40 ]; do i=$((i+1))\n"
@@ -125,9 +123,8 @@ START_TEST(test_ssh_much_stderr_stalls_nothing)
     ck_assert_str_eq(sshd_seen.output, "done\n");
     ck_assert_uint_ge(sshd_seen.lines, 40 * 100000 / RF_LINE_MAX);
 }
-END_TEST
 
-START_TEST(test_ssh_sixteen_at_once_keep_to_the_gate)
+TEST(test_ssh_sixteen_at_once_keep_to_the_gate)
 {
     const unsigned n = 16;
     struct rf_launch_gate *gate = rf_launch_gate_create(8);
@@ -147,11 +144,10 @@ START_TEST(test_ssh_sixteen_at_once_keep_to_the_gate)
     }
     rf_launch_gate_destroy(gate);
 }
-END_TEST
 
 /* --- Stopping ------------------------------------------------------------- */
 
-START_TEST(test_ssh_stop_gives_the_agent_its_end_of_input)
+TEST(test_ssh_stop_gives_the_agent_its_end_of_input)
 {
     sshd_start("");
     sshd_launch();
@@ -161,9 +157,8 @@ START_TEST(test_ssh_stop_gives_the_agent_its_end_of_input)
     ck_assert_int_eq(sshd_seen.status, 0); /* cat ended by itself */
     seen_close_stream(&sshd_seen);
 }
-END_TEST
 
-START_TEST(test_ssh_forced_stop_cuts_the_connection)
+TEST(test_ssh_forced_stop_cuts_the_connection)
 {
     int64_t started;
     pid_t pid = 0;
@@ -185,7 +180,6 @@ START_TEST(test_ssh_forced_stop_cuts_the_connection)
     await_gone(pid); /* it saw the end of its input */
     seen_close_stream(&sshd_seen);
 }
-END_TEST
 
 /* --- Agents that do not end ----------------------------------------------- */
 
@@ -229,7 +223,7 @@ static uint64_t start_ticks_of(pid_t pid)
 }
 
 /* In order, by SIGKILL, and that at once. */
-START_TEST(test_ssh_stop_leaves_no_stopped_agent_behind)
+LOOP_TEST(test_ssh_stop_leaves_no_stopped_agent_behind, 3)
 {
     const bool stubborn = _i > 0, force = _i == 2;
     pid_t agent = 0, rank = 0;
@@ -248,9 +242,8 @@ START_TEST(test_ssh_stop_leaves_no_stopped_agent_behind)
     await_gone(agent);
     await_gone(rank);
 }
-END_TEST
 
-START_TEST(test_ssh_stop_does_not_kill_another_process_of_that_id)
+TEST(test_ssh_stop_does_not_kill_another_process_of_that_id)
 {
     pid_t agent = 0, rank = 0;
     start_stopped("", false, &agent, &rank);
@@ -265,9 +258,8 @@ START_TEST(test_ssh_stop_does_not_kill_another_process_of_that_id)
     kill(agent, SIGKILL);
     kill(rank, SIGKILL);
 }
-END_TEST
 
-START_TEST(test_ssh_killed_agent_is_not_reported_as_left_behind)
+TEST(test_ssh_killed_agent_is_not_reported_as_left_behind)
 {
     pid_t agent = 0, wrapper = 0;
     sshd_start("");
@@ -291,9 +283,8 @@ START_TEST(test_ssh_killed_agent_is_not_reported_as_left_behind)
     kill(wrapper, SIGKILL);
     ck_assert_str_eq(sshd_seen.noted, "");
 }
-END_TEST
 
-START_TEST(test_ssh_agent_that_cannot_be_killed_is_told)
+TEST(test_ssh_agent_that_cannot_be_killed_is_told)
 {
     pid_t agent = 0, rank = 0;
     char expected[64];
@@ -310,9 +301,8 @@ START_TEST(test_ssh_agent_that_cannot_be_killed_is_told)
     kill(agent, SIGKILL);
     kill(rank, SIGKILL);
 }
-END_TEST
 
-START_TEST(test_ssh_stop_during_the_start_is_a_prompt_failure)
+TEST(test_ssh_stop_during_the_start_is_a_prompt_failure)
 {
     int64_t started;
     sshd_talker("", 0, true);
@@ -328,9 +318,8 @@ START_TEST(test_ssh_stop_during_the_start_is_a_prompt_failure)
     ck_assert_int_eq(sshd_seen.why.status, RF_ERR_ABORTED);
     ck_assert_int_lt(rf_now_ns() - started, RF_NS_PER_S);
 }
-END_TEST
 
-START_TEST(test_ssh_stop_at_the_gate_is_a_failure)
+TEST(test_ssh_stop_at_the_gate_is_a_failure)
 {
     struct rf_launch_gate *gate = rf_launch_gate_create(1);
     sshd_talker("", 0, true);
@@ -348,7 +337,6 @@ START_TEST(test_ssh_stop_at_the_gate_is_a_failure)
     }
     rf_launch_gate_destroy(gate);
 }
-END_TEST
 
 static unsigned count_descriptors(void)
 {
@@ -361,7 +349,7 @@ static unsigned count_descriptors(void)
     return count;
 }
 
-START_TEST(test_ssh_leaves_no_descriptor_open)
+TEST(test_ssh_leaves_no_descriptor_open)
 {
     unsigned before;
     sshd_start("");
@@ -383,38 +371,4 @@ START_TEST(test_ssh_leaves_no_descriptor_open)
     sshd_launch();
     await_end(&sshd_seen, 1, 10);
     ck_assert_uint_eq(count_descriptors(), before);
-}
-END_TEST
-
-Suite *test_launch_ssh_suite(void);
-Suite *test_launch_ssh_suite(void)
-{
-    Suite *suite = suite_create("launch_ssh");
-    TCase *tests;
-    if (sshd_missing() != NULL) {
-        fprintf(stderr, "launch_ssh: skipped: %s\n", sshd_missing());
-        return suite;
-    }
-    tests = sshd_case(suite, "runs");
-    tcase_add_test(tests, test_ssh_runs_the_worker_and_carries_its_streams);
-    tcase_add_test(tests, test_ssh_carries_more_than_the_window_both_ways);
-    tcase_add_loop_test(tests, test_ssh_tells_status_signal_and_loss_apart, 0,
-                        3);
-    tcase_add_test(tests, test_ssh_bad_worker_path_shows_the_shell_s_words);
-    tcase_add_test(tests, test_ssh_noisy_shell_comes_before_the_worker_s_words);
-    tcase_add_test(tests, test_ssh_much_stderr_stalls_nothing);
-    tcase_add_test(tests, test_ssh_sixteen_at_once_keep_to_the_gate);
-    tests = sshd_case(suite, "stop");
-    tcase_add_test(tests, test_ssh_stop_gives_the_agent_its_end_of_input);
-    tcase_add_test(tests, test_ssh_forced_stop_cuts_the_connection);
-    tcase_add_loop_test(tests, test_ssh_stop_leaves_no_stopped_agent_behind, 0,
-                        3);
-    tcase_add_test(tests,
-                   test_ssh_stop_does_not_kill_another_process_of_that_id);
-    tcase_add_test(tests, test_ssh_killed_agent_is_not_reported_as_left_behind);
-    tcase_add_test(tests, test_ssh_agent_that_cannot_be_killed_is_told);
-    tcase_add_test(tests, test_ssh_stop_during_the_start_is_a_prompt_failure);
-    tcase_add_test(tests, test_ssh_stop_at_the_gate_is_a_failure);
-    tcase_add_test(tests, test_ssh_leaves_no_descriptor_open);
-    return suite;
 }

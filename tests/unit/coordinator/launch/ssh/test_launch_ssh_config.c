@@ -1,5 +1,4 @@
 /* What is taken of the ssh config: what ssh makes of it. */
-#include <check.h>
 #include <signal.h>
 #include <stdatomic.h>
 #include <stdio.h>
@@ -13,6 +12,7 @@
 #include "common/mem.h"
 #include "coordinator/launch/ssh/launch_ssh.h"
 #include "tests/unit/coordinator/launch/launch_fixture.h"
+#include "tests/unit/unit.h"
 
 static struct rf_launch_config how;
 static struct rf_node_config node;
@@ -76,7 +76,10 @@ static bool was_noted(const char *text)
     return false;
 }
 
-START_TEST(test_ssh_config_words_may_be_followed_by_a_comment)
+FIXTURE(setup, teardown)
+LIMIT(60)
+
+TEST(test_ssh_config_words_may_be_followed_by_a_comment)
 {
     expect_look("Host gpu-a # the first\n  HostName 127.0.0.1 # login\n"
                 "  User rl # me\n  Port 2222 # theirs\n"
@@ -88,9 +91,8 @@ START_TEST(test_ssh_config_words_may_be_followed_by_a_comment)
     expect_texts(&settings.identities, "/k");
     ck_assert_str_eq(settings.host_key_alias, "rack");
 }
-END_TEST
 
-START_TEST(test_ssh_config_lines_may_be_long)
+TEST(test_ssh_config_lines_may_be_long)
 {
     char *text =
         rf_xasprintf("Host %0*d gpu-a\n  UserKnownHostsFile /one /two\n"
@@ -103,9 +105,8 @@ START_TEST(test_ssh_config_lines_may_be_long)
     ck_assert_ptr_null(settings.proxy_command);
     ck_assert_str_eq(settings.user, "rl");
 }
-END_TEST
 
-START_TEST(test_ssh_config_match_blocks_may_set_files_of_known_hosts)
+TEST(test_ssh_config_match_blocks_may_set_files_of_known_hosts)
 {
     node.user = "rl";
     expect_look("Match originalhost gpu-a user rl\n"
@@ -117,9 +118,8 @@ START_TEST(test_ssh_config_match_blocks_may_set_files_of_known_hosts)
     expect_texts(&settings.global_known_hosts, "/global");
     ck_assert_str_eq(settings.known_hosts_command, "/bin/echo %H");
 }
-END_TEST
 
-START_TEST(test_ssh_config_known_hosts_of_the_cluster_file_are_alone)
+TEST(test_ssh_config_known_hosts_of_the_cluster_file_are_alone)
 {
     how.known_hosts = "/mine";
     expect_look("UserKnownHostsFile /one\nKnownHostsCommand /bin/false\n");
@@ -127,9 +127,8 @@ START_TEST(test_ssh_config_known_hosts_of_the_cluster_file_are_alone)
     expect_texts(&settings.global_known_hosts, "");
     ck_assert_ptr_null(settings.known_hosts_command);
 }
-END_TEST
 
-START_TEST(test_ssh_config_first_value_counts_and_the_cluster_file_before_it)
+TEST(test_ssh_config_first_value_counts_and_the_cluster_file_before_it)
 {
     static const char text[] =
         "Match exec \"true\"\n  User first\n"
@@ -150,9 +149,8 @@ START_TEST(test_ssh_config_first_value_counts_and_the_cluster_file_before_it)
     ck_assert_str_eq(settings.user, "rl");
     ck_assert_uint_eq(settings.port, 24);
 }
-END_TEST
 
-START_TEST(test_ssh_config_key_files_keep_their_order)
+TEST(test_ssh_config_key_files_keep_their_order)
 {
     char *own = rf_ssh_expand_home("~/own");
     char *expected =
@@ -169,9 +167,8 @@ START_TEST(test_ssh_config_key_files_keep_their_order)
     free(expected);
     free(own);
 }
-END_TEST
 
-START_TEST(test_ssh_config_settings_not_honoured_are_told_once)
+TEST(test_ssh_config_settings_not_honoured_are_told_once)
 {
     expect_look("Host gpu-*\n  AddressFamily inet\n  SetEnv A=1\n"
                 "  SetEnv B=2\n  IdentitiesOnly no\n  Port 22\n"
@@ -179,10 +176,9 @@ START_TEST(test_ssh_config_settings_not_honoured_are_told_once)
     ck_assert_str_eq(settings.ignored, "AddressFamily, SetEnv");
     ck_assert(was_noted("sets AddressFamily, SetEnv, which"));
 }
-END_TEST
 
 /* Of lists it keeps what it knows, and what ssh has by itself is well. */
-START_TEST(test_ssh_config_algorithms_are_handed_to_libssh)
+TEST(test_ssh_config_algorithms_are_handed_to_libssh)
 {
     ssh_session session = ssh_new();
     char *answer = rf_xstrdup("hostname h\nport 22\nciphers unheard-of\n");
@@ -200,9 +196,8 @@ START_TEST(test_ssh_config_algorithms_are_handed_to_libssh)
     free(answer);
     ssh_free(session);
 }
-END_TEST
 
-START_TEST(test_ssh_config_that_ssh_refuses_is_an_error_with_its_words)
+TEST(test_ssh_config_that_ssh_refuses_is_an_error_with_its_words)
 {
     ck_assert_int_eq(look("Host *\n  NoSuchSetting x\n"), RF_ERR_CONFIG);
     ck_assert_msg(strstr(err.text, "line 2") != NULL &&
@@ -211,10 +206,9 @@ START_TEST(test_ssh_config_that_ssh_refuses_is_an_error_with_its_words)
     ck_assert_int_eq(look("Host *\n  IdentityFile /%z\n"), RF_ERR_CONFIG);
     ck_assert_msg(strstr(err.text, "%z") != NULL, "%s", err.text);
 }
-END_TEST
 
 /* A PATH without ssh; then nothing else is known of the host. */
-START_TEST(test_ssh_config_without_ssh_is_not_read_and_that_is_told)
+TEST(test_ssh_config_without_ssh_is_not_read_and_that_is_told)
 {
     char *home = rf_ssh_expand_home("~/.ssh/known_hosts");
     setenv("PATH", "/nonexistent", 1);
@@ -229,10 +223,9 @@ START_TEST(test_ssh_config_without_ssh_is_not_read_and_that_is_told)
     ck_assert(!was_noted("not read"));
     free(home);
 }
-END_TEST
 
 /* Within the launch's time, or at once when it is stopped. */
-START_TEST(test_ssh_config_that_hangs_is_given_up)
+TEST(test_ssh_config_that_hangs_is_given_up)
 {
     int64_t started = rf_now_ns();
     char path[128], text[256];
@@ -258,10 +251,9 @@ START_TEST(test_ssh_config_that_hangs_is_given_up)
     atomic_store(&job->stop, RF_SSH_STOP);
     ck_assert_int_eq(rf_ssh_read_config(job, &settings, &err), RF_ERR_ABORTED);
 }
-END_TEST
 
 /* Root may always start more processes: another user is tried in its place. */
-START_TEST(test_ssh_that_may_not_start_programs_names_the_limits)
+TEST(test_ssh_that_may_not_start_programs_names_the_limits)
 {
     const bool root = getuid() == 0;
     const struct rf_ssh_settings direct = {.host_name = (char[]){"gpu-a"}};
@@ -285,9 +277,8 @@ START_TEST(test_ssh_that_may_not_start_programs_names_the_limits)
     ck_assert_msg(strstr(proxy_err.text, "pids.max") != NULL, "%s",
                   proxy_err.text);
 }
-END_TEST
 
-START_TEST(test_ssh_config_jumps_become_a_proxy_command)
+TEST(test_ssh_config_jumps_become_a_proxy_command)
 {
     static const struct {
         const char *config, *jumps, *command;
@@ -313,36 +304,4 @@ START_TEST(test_ssh_config_jumps_become_a_proxy_command)
         ck_assert_int_eq(rf_ssh_jump_command(NULL, bad[i], &command, &err),
                          RF_ERR_CONFIG);
     }
-}
-END_TEST
-
-Suite *test_launch_ssh_config_suite(void);
-Suite *test_launch_ssh_config_suite(void)
-{
-    Suite *suite = suite_create("launch_ssh_config");
-    TCase *tests = tcase_create("launch_ssh_config");
-    tcase_add_checked_fixture(tests, setup, teardown);
-    tcase_set_timeout(tests, 60);
-    tcase_add_test(tests, test_ssh_config_words_may_be_followed_by_a_comment);
-    tcase_add_test(tests, test_ssh_config_lines_may_be_long);
-    tcase_add_test(tests,
-                   test_ssh_config_match_blocks_may_set_files_of_known_hosts);
-    tcase_add_test(tests,
-                   test_ssh_config_known_hosts_of_the_cluster_file_are_alone);
-    tcase_add_test(
-        tests,
-        test_ssh_config_first_value_counts_and_the_cluster_file_before_it);
-    tcase_add_test(tests, test_ssh_config_key_files_keep_their_order);
-    tcase_add_test(tests, test_ssh_config_settings_not_honoured_are_told_once);
-    tcase_add_test(tests, test_ssh_config_algorithms_are_handed_to_libssh);
-    tcase_add_test(tests,
-                   test_ssh_config_that_ssh_refuses_is_an_error_with_its_words);
-    tcase_add_test(tests,
-                   test_ssh_config_without_ssh_is_not_read_and_that_is_told);
-    tcase_add_test(tests, test_ssh_config_that_hangs_is_given_up);
-    tcase_add_test(tests,
-                   test_ssh_that_may_not_start_programs_names_the_limits);
-    tcase_add_test(tests, test_ssh_config_jumps_become_a_proxy_command);
-    suite_add_tcase(suite, tests);
-    return suite;
 }

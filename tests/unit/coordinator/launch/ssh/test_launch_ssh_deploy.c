@@ -7,8 +7,11 @@
 
 #include "tests/unit/coordinator/launch/launch_fixture.h"
 #include "tests/unit/coordinator/launch/ssh/launch_sshd.h"
+#include "tests/unit/unit.h"
 
-START_TEST(test_ssh_deploys_the_worker_once)
+SSHD_TESTS
+
+TEST(test_ssh_deploys_the_worker_once)
 {
     char pattern[256], name[64] = "", path[300];
     struct stat info;
@@ -37,10 +40,9 @@ START_TEST(test_ssh_deploys_the_worker_once)
     sshd_expect_success(); /* not the same: replaced */
     ck_assert_uint_eq(sshd_seen.notes, 1);
 }
-END_TEST
 
 /* The module goes beside the worker, in a folder for just these two. */
-START_TEST(test_ssh_deploys_the_module_beside_the_worker)
+TEST(test_ssh_deploys_the_module_beside_the_worker)
 {
     char command[300];
     FILE *list;
@@ -66,9 +68,8 @@ START_TEST(test_ssh_deploys_the_module_beside_the_worker)
     pclose(list);
     ck_assert_int_eq(folders, 2);
 }
-END_TEST
 
-START_TEST(test_ssh_deploys_all_modules_into_one_folder)
+TEST(test_ssh_deploys_all_modules_into_one_folder)
 {
     sshd_start("");
     sshd_how.deploy = true;
@@ -85,7 +86,6 @@ START_TEST(test_ssh_deploys_all_modules_into_one_folder)
     ck_assert_ptr_nonnull(strstr(sshd_seen.output, "of ucx\nof cuda"));
     ck_assert_uint_eq(sshd_seen.notes, 3);
 }
-END_TEST
 
 /* An order to deploy what says that it runs. */
 static void deploy(void)
@@ -119,7 +119,7 @@ static void expect_no_deployment(const char *text)
     ck_assert_ptr_null(strstr(sshd_seen.why.text, "No such file"));
 }
 
-START_TEST(test_ssh_deployment_names_what_is_in_the_way)
+LOOP_TEST(test_ssh_deployment_names_what_is_in_the_way, 4)
 {
     static const char *const cases[][2] = {
         {"touch .cache", "cannot make the folder ~/.cache: ~/.cache is there "
@@ -138,13 +138,12 @@ START_TEST(test_ssh_deployment_names_what_is_in_the_way)
     sshd_start("");
     expect_no_deployment(cases[_i][1]);
 }
-END_TEST
 
 /* Forced commands play servers whose SFTP is a program of its own, which the
  * user's shell starts. */
 #define SFTP_SERVER "/usr/lib/openssh/sftp-server"
 
-START_TEST(test_ssh_deployment_names_what_breaks_sftp)
+LOOP_TEST(test_ssh_deployment_names_what_breaks_sftp, 5)
 {
     static const char *const cases[][2] = {
         {"ForceCommand internal-sftp -R -d ",
@@ -168,10 +167,9 @@ START_TEST(test_ssh_deployment_names_what_breaks_sftp)
     ck_assert_msg(strstr(sshd_seen.why.text, more[_i]) != NULL, "%s",
                   sshd_seen.why.text);
 }
-END_TEST
 
 /* One channel at a time; and the end of the connection with its last one. */
-START_TEST(test_ssh_deploys_where_sessions_are_few)
+LOOP_TEST(test_ssh_deploys_where_sessions_are_few, 2)
 {
     char more[512] = "MaxSessions 1\n";
     if (_i == 1) {
@@ -189,36 +187,12 @@ START_TEST(test_ssh_deploys_where_sessions_are_few)
         ck_assert_ptr_nonnull(strstr(sshd_seen.output, "deployed /"));
     }
 }
-END_TEST
 
-START_TEST(test_ssh_deploying_nothing_is_an_error)
+TEST(test_ssh_deploying_nothing_is_an_error)
 {
     sshd_start("");
     sshd_how.deploy = true;
     sshd_order.local_worker = "/nonexistent/refit-worker";
     sshd_launch();
     sshd_expect_fail("/nonexistent/refit-worker: No such file", 20);
-}
-END_TEST
-
-Suite *test_launch_ssh_deploy_suite(void);
-Suite *test_launch_ssh_deploy_suite(void)
-{
-    Suite *suite = suite_create("launch_ssh_deploy");
-    TCase *tests;
-    if (sshd_missing() != NULL) {
-        fprintf(stderr, "launch_ssh_deploy: skipped: %s\n", sshd_missing());
-        return suite;
-    }
-    tests = sshd_case(suite, "deploy");
-    tcase_add_test(tests, test_ssh_deploys_the_worker_once);
-    tcase_add_test(tests, test_ssh_deploys_the_module_beside_the_worker);
-    tcase_add_test(tests, test_ssh_deploys_all_modules_into_one_folder);
-    tcase_add_loop_test(tests, test_ssh_deployment_names_what_is_in_the_way, 0,
-                        4);
-    tcase_add_loop_test(tests, test_ssh_deployment_names_what_breaks_sftp, 0,
-                        5);
-    tcase_add_loop_test(tests, test_ssh_deploys_where_sessions_are_few, 0, 2);
-    tcase_add_test(tests, test_ssh_deploying_nothing_is_an_error);
-    return suite;
 }

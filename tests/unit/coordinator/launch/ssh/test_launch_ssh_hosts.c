@@ -7,12 +7,15 @@
 #include "common/clock.h"
 #include "tests/unit/coordinator/launch/launch_fixture.h"
 #include "tests/unit/coordinator/launch/ssh/launch_sshd.h"
+#include "tests/unit/unit.h"
 
 static struct seen many[32];
 
 /* --- Bad servers ---------------------------------------------------------- */
 
-START_TEST(test_ssh_silent_or_dripping_server_is_given_up_in_time)
+SSHD_TESTS
+
+LOOP_TEST(test_ssh_silent_or_dripping_server_is_given_up_in_time, 3)
 {
     static const char *const texts[] = {"", "SSH-2.0-slow_server_of_many_words",
                                         "SSH-2.0-x\r\n"};
@@ -25,44 +28,39 @@ START_TEST(test_ssh_silent_or_dripping_server_is_given_up_in_time)
     ck_assert_int_ge(rf_now_ns() - started, 19 * RF_NS_PER_S / 10);
     ck_assert_int_lt(rf_now_ns() - started, 5 * RF_NS_PER_S);
 }
-END_TEST
 
-START_TEST(test_ssh_garbage_instead_of_a_banner_is_shown)
+TEST(test_ssh_garbage_instead_of_a_banner_is_shown)
 {
     sshd_talker("HTTP/1.0 400 Bad \x1b Request\r\n", 0, false);
     sshd_launch();
     sshd_expect_fail("it says \"HTTP/1.0 400 Bad ? Request\"", 10);
     ck_assert_uint_eq(sshd_seen.notes, 0);
 }
-END_TEST
 
-START_TEST(test_ssh_closed_port_says_so)
+TEST(test_ssh_closed_port_says_so)
 {
     close(sshd_listen(&sshd_node.port));
     sshd_launch();
     sshd_expect_fail("Connection refused", 10);
 }
-END_TEST
 
-START_TEST(test_ssh_unknown_name_says_so)
+TEST(test_ssh_unknown_name_says_so)
 {
     sshd_node.hostname = "no-such-host.invalid";
     sshd_launch();
     sshd_expect_fail("cannot resolve no-such-host.invalid", 20);
     ck_assert_ptr_nonnull(strstr(sshd_seen.why.text, "nodes[0].hostname"));
 }
-END_TEST
 
-START_TEST(test_ssh_shedding_server_is_tried_four_times)
+TEST(test_ssh_shedding_server_is_tried_four_times)
 {
     sshd_talker("Exceeded MaxStartups\r\n", 0, false);
     sshd_launch();
     sshd_expect_fail("after 4 tries", 15);
     ck_assert_uint_eq(sshd_seen.notes, 3);
 }
-END_TEST
 
-START_TEST(test_ssh_start_limit_of_the_server_is_survived)
+TEST(test_ssh_start_limit_of_the_server_is_survived)
 {
     const unsigned n = 3;
     sshd_start("MaxStartups 1:100:1\n");
@@ -76,9 +74,8 @@ START_TEST(test_ssh_start_limit_of_the_server_is_survived)
     }
     await_end(many, n, 20);
 }
-END_TEST
 
-START_TEST(test_ssh_bad_names_are_errors_of_start)
+LOOP_TEST(test_ssh_bad_names_are_errors_of_start, 3)
 {
     static const struct rf_launch_ops_cb none;
     struct rf_launch *launch = NULL;
@@ -94,11 +91,10 @@ START_TEST(test_ssh_bad_names_are_errors_of_start)
                      RF_ERR_CONFIG);
     ck_assert_ptr_null(launch);
 }
-END_TEST
 
 /* --- Configuration -------------------------------------------------------- */
 
-START_TEST(test_ssh_config_is_honoured_and_its_limits_are_told)
+TEST(test_ssh_config_is_honoured_and_its_limits_are_told)
 {
     char text[1024];
     sshd_start("");
@@ -114,9 +110,8 @@ START_TEST(test_ssh_config_is_honoured_and_its_limits_are_told)
     ck_assert_ptr_nonnull(
         strstr(sshd_seen.noted, "sets BindAddress, SetEnv, which"));
 }
-END_TEST
 
-START_TEST(test_ssh_missing_config_file_is_an_error)
+TEST(test_ssh_missing_config_file_is_an_error)
 {
     sshd_how.use_ssh_config = true;
     sshd_how.ssh_config = "/nonexistent/config";
@@ -125,7 +120,6 @@ START_TEST(test_ssh_missing_config_file_is_an_error)
     sshd_expect_fail("/nonexistent/config", 10);
     ck_assert_int_eq(sshd_seen.why.status, RF_ERR_CONFIG);
 }
-END_TEST
 
 static void use_proxy(const char *command)
 {
@@ -152,7 +146,7 @@ static void expect_through_jump_host(void)
     ck_assert_int_eq(sshd_seen.status, 0);
 }
 
-START_TEST(test_ssh_goes_through_a_jump_host)
+TEST(test_ssh_goes_through_a_jump_host)
 {
     char command[256];
     sshd_start("");
@@ -161,10 +155,9 @@ START_TEST(test_ssh_goes_through_a_jump_host)
     use_proxy(command);
     expect_through_jump_host();
 }
-END_TEST
 
 /* The jump host is an alias of that file, too. */
-START_TEST(test_ssh_jump_host_is_looked_up_in_the_given_config)
+TEST(test_ssh_jump_host_is_looked_up_in_the_given_config)
 {
     char text[1024];
     sshd_start("");
@@ -178,7 +171,6 @@ START_TEST(test_ssh_jump_host_is_looked_up_in_the_given_config)
     sshd_node = (struct rf_node_config){.name = "node-a"};
     expect_through_jump_host();
 }
-END_TEST
 
 /* known_hosts with one line: `name` and the key of a file. */
 static void know(const char *name, const char *key)
@@ -203,7 +195,7 @@ static void use_alias(const char *alias)
 }
 
 /* Also one that the Domain Name System would not have. */
-START_TEST(test_ssh_host_key_is_known_under_its_alias)
+LOOP_TEST(test_ssh_host_key_is_known_under_its_alias, 3)
 {
     static const char *const names[] = {"cluster-node", "node_a", "Node_-B.c_"};
     char path[128];
@@ -215,10 +207,9 @@ START_TEST(test_ssh_host_key_is_known_under_its_alias)
     sshd_run("/usr/bin/ssh-keygen", "-q", "-H", "-f", path, NULL);
     sshd_expect_success();
 }
-END_TEST
 
 /* sshd shows another kind of key unless it is asked for the known one. */
-START_TEST(test_ssh_known_kind_of_key_of_an_alias_is_asked_for)
+TEST(test_ssh_known_kind_of_key_of_an_alias_is_asked_for)
 {
     char path[128], more[160];
     snprintf(path, sizeof(path), "%s/second_key", launch_folder);
@@ -230,9 +221,8 @@ START_TEST(test_ssh_known_kind_of_key_of_an_alias_is_asked_for)
     know("cluster-node", "second_key");
     sshd_expect_success();
 }
-END_TEST
 
-START_TEST(test_ssh_unknown_alias_is_named_with_what_to_do)
+TEST(test_ssh_unknown_alias_is_named_with_what_to_do)
 {
     char hint[256];
     sshd_start("");
@@ -250,9 +240,8 @@ START_TEST(test_ssh_unknown_alias_is_named_with_what_to_do)
     sshd_how.accept_new = false;
     sshd_expect_success();
 }
-END_TEST
 
-START_TEST(test_ssh_alias_that_is_no_name_is_an_error)
+TEST(test_ssh_alias_that_is_no_name_is_an_error)
 {
     sshd_start("");
     use_alias("root@other,host");
@@ -260,9 +249,8 @@ START_TEST(test_ssh_alias_that_is_no_name_is_an_error)
     sshd_expect_fail("HostKeyAlias", 20);
     ck_assert_int_eq(sshd_seen.why.status, RF_ERR_CONFIG);
 }
-END_TEST
 
-START_TEST(test_ssh_failing_proxy_is_quoted)
+TEST(test_ssh_failing_proxy_is_quoted)
 {
     sshd_node.port = 1;
     use_proxy("sh -c 'echo no route to jump >&2; exit 1'");
@@ -271,9 +259,8 @@ START_TEST(test_ssh_failing_proxy_is_quoted)
     ck_assert_ptr_nonnull(strstr(sshd_seen.why.text, "ProxyCommand"));
     ck_assert_ptr_nonnull(strstr(sshd_seen.noted, "proxy: no route to jump"));
 }
-END_TEST
 
-START_TEST(test_ssh_words_of_a_proxy_instead_of_a_banner_are_shown)
+TEST(test_ssh_words_of_a_proxy_instead_of_a_banner_are_shown)
 {
     sshd_node.port = 1;
     use_proxy("echo HTTP/1.1 403 Forbidden; sleep 1");
@@ -283,9 +270,8 @@ START_TEST(test_ssh_words_of_a_proxy_instead_of_a_banner_are_shown)
                      20);
     ck_assert_uint_eq(sshd_seen.notes, 0); /* no second try */
 }
-END_TEST
 
-START_TEST(test_ssh_stubborn_proxy_is_killed)
+TEST(test_ssh_stubborn_proxy_is_killed)
 {
     int64_t started = rf_now_ns();
     char text[128];
@@ -310,40 +296,4 @@ START_TEST(test_ssh_stubborn_proxy_is_killed)
         fclose(file);
     }
     await_gone(pid);
-}
-END_TEST
-
-Suite *test_launch_ssh_hosts_suite(void);
-Suite *test_launch_ssh_hosts_suite(void)
-{
-    Suite *suite = suite_create("launch_ssh_hosts");
-    TCase *tests;
-    if (sshd_missing() != NULL) {
-        fprintf(stderr, "launch_ssh_hosts: skipped: %s\n", sshd_missing());
-        return suite;
-    }
-    tests = sshd_case(suite, "bad servers");
-    tcase_add_loop_test(
-        tests, test_ssh_silent_or_dripping_server_is_given_up_in_time, 0, 3);
-    tcase_add_test(tests, test_ssh_garbage_instead_of_a_banner_is_shown);
-    tcase_add_test(tests, test_ssh_closed_port_says_so);
-    tcase_add_test(tests, test_ssh_unknown_name_says_so);
-    tcase_add_test(tests, test_ssh_shedding_server_is_tried_four_times);
-    tcase_add_test(tests, test_ssh_start_limit_of_the_server_is_survived);
-    tcase_add_loop_test(tests, test_ssh_bad_names_are_errors_of_start, 0, 3);
-    tests = sshd_case(suite, "config");
-    tcase_add_test(tests, test_ssh_config_is_honoured_and_its_limits_are_told);
-    tcase_add_test(tests, test_ssh_missing_config_file_is_an_error);
-    tcase_add_test(tests, test_ssh_goes_through_a_jump_host);
-    tcase_add_test(tests, test_ssh_jump_host_is_looked_up_in_the_given_config);
-    tcase_add_loop_test(tests, test_ssh_host_key_is_known_under_its_alias, 0,
-                        3);
-    tcase_add_test(tests, test_ssh_known_kind_of_key_of_an_alias_is_asked_for);
-    tcase_add_test(tests, test_ssh_unknown_alias_is_named_with_what_to_do);
-    tcase_add_test(tests, test_ssh_alias_that_is_no_name_is_an_error);
-    tcase_add_test(tests, test_ssh_failing_proxy_is_quoted);
-    tcase_add_test(tests,
-                   test_ssh_words_of_a_proxy_instead_of_a_banner_are_shown);
-    tcase_add_test(tests, test_ssh_stubborn_proxy_is_killed);
-    return suite;
 }

@@ -10,12 +10,15 @@
 #include "common/clock.h"
 #include "tests/unit/coordinator/launch/launch_fixture.h"
 #include "tests/unit/coordinator/launch/ssh/launch_sshd.h"
+#include "tests/unit/unit.h"
 
 static struct seen many[32];
 
 /* --- Host keys ------------------------------------------------------------ */
 
-START_TEST(test_ssh_unknown_host_key_is_refused_with_its_fingerprint)
+SSHD_TESTS
+
+TEST(test_ssh_unknown_host_key_is_refused_with_its_fingerprint)
 {
     sshd_start("");
     launch_file("known_hosts", "", 0600);
@@ -25,7 +28,6 @@ START_TEST(test_ssh_unknown_host_key_is_refused_with_its_fingerprint)
     ck_assert_ptr_nonnull(strstr(sshd_seen.why.text, "ssh-keyscan -p"));
     ck_assert_int_eq(sshd_count("known_hosts", ""), 0);
 }
-END_TEST
 
 static void write_other_key(void)
 {
@@ -37,7 +39,7 @@ static void write_other_key(void)
     launch_file("known_hosts", line, 0600);
 }
 
-START_TEST(test_ssh_changed_host_key_is_refused_whatever_the_config_says)
+LOOP_TEST(test_ssh_changed_host_key_is_refused_whatever_the_config_says, 2)
 {
     sshd_start("");
     write_other_key();
@@ -51,9 +53,8 @@ START_TEST(test_ssh_changed_host_key_is_refused_whatever_the_config_says)
         strstr(sshd_seen.why.text, "ssh-keygen -R '[127.0.0.1]:"));
     ck_assert_int_eq(sshd_count("known_hosts", ""), 1);
 }
-END_TEST
 
-START_TEST(test_ssh_accept_new_adds_the_key_once)
+TEST(test_ssh_accept_new_adds_the_key_once)
 {
     const unsigned n = 6;
     sshd_start("");
@@ -71,7 +72,6 @@ START_TEST(test_ssh_accept_new_adds_the_key_once)
     sshd_how.accept_new = false;
     sshd_expect_success();
 }
-END_TEST
 
 /* The fingerprint as ssh-keygen prints it. */
 static const char *fingerprint(char out[128])
@@ -86,7 +86,7 @@ static const char *fingerprint(char out[128])
     return out;
 }
 
-START_TEST(test_ssh_pinned_fingerprint_decides_alone)
+LOOP_TEST(test_ssh_pinned_fingerprint_decides_alone, 2)
 {
     char text[128];
     sshd_start("");
@@ -103,7 +103,6 @@ START_TEST(test_ssh_pinned_fingerprint_decides_alone)
         sshd_expect_fail("not the one given as nodes[0].host_key_sha256", 20);
     }
 }
-END_TEST
 
 /* A config that says `more` of the server, whose key is in known_hosts. */
 static void use_config(const char *more)
@@ -120,7 +119,7 @@ static void use_config(const char *more)
     sshd_how.ssh_config = launch_file("config", text, 0600);
 }
 
-START_TEST(test_ssh_host_key_may_be_in_any_file_of_the_config)
+LOOP_TEST(test_ssh_host_key_may_be_in_any_file_of_the_config, 3)
 {
     static const struct {
         const char *empty, *full; /* what the two files are */
@@ -148,10 +147,9 @@ START_TEST(test_ssh_host_key_may_be_in_any_file_of_the_config)
     ck_assert_int_eq(sshd_count("new", " ssh-ed25519 "), 1);
     ck_assert_int_eq(sshd_count("empty", " ssh-ed25519 "), 0);
 }
-END_TEST
 
 /* It is asked again when there is a key. */
-START_TEST(test_ssh_known_hosts_command_learns_what_it_is_asked_for)
+TEST(test_ssh_known_hosts_command_learns_what_it_is_asked_for)
 {
     char text[256], more[256];
     sshd_start("");
@@ -172,10 +170,9 @@ START_TEST(test_ssh_known_hosts_command_learns_what_it_is_asked_for)
     sshd_launch();
     sshd_expect_fail("KnownHostsCommand failed", 20);
 }
-END_TEST
 
 /* Then advice to add the key to it cannot help. */
-START_TEST(test_ssh_host_key_that_no_file_keeps)
+LOOP_TEST(test_ssh_host_key_that_no_file_keeps, 2)
 {
     static const char *const files[] = {"UserKnownHostsFile none",
                                         "UserKnownHostsFile /dev/null"};
@@ -196,9 +193,8 @@ START_TEST(test_ssh_host_key_that_no_file_keeps)
     ck_assert_uint_eq(sshd_seen.notes, 2); /* and the copy */
     ck_assert_int_ne(access("none", F_OK), 0);
 }
-END_TEST
 
-START_TEST(test_ssh_folder_of_known_hosts_that_cannot_be_made_says_why)
+TEST(test_ssh_folder_of_known_hosts_that_cannot_be_made_says_why)
 {
     char more[256], expected[256];
     sshd_start("");
@@ -212,9 +208,8 @@ START_TEST(test_ssh_folder_of_known_hosts_that_cannot_be_made_says_why)
     sshd_launch();
     sshd_expect_fail(expected, 20);
 }
-END_TEST
 
-START_TEST(test_ssh_revoked_host_key_is_refused)
+TEST(test_ssh_revoked_host_key_is_refused)
 {
     char path[128], type[64], key[512], line[1400];
     FILE *file;
@@ -229,7 +224,6 @@ START_TEST(test_ssh_revoked_host_key_is_refused)
     sshd_launch();
     sshd_expect_fail("@revoked", 20);
 }
-END_TEST
 
 /* --- User keys ------------------------------------------------------------ */
 
@@ -242,7 +236,7 @@ static const char *other_key(const char *type, const char *passphrase,
     return path;
 }
 
-START_TEST(test_ssh_wrong_key_is_named)
+TEST(test_ssh_wrong_key_is_named)
 {
     char path[128];
     sshd_start("");
@@ -255,9 +249,8 @@ START_TEST(test_ssh_wrong_key_is_named)
     ck_assert_ptr_nonnull(strstr(sshd_seen.why.text, "nodes.*.identity"));
     ck_assert_uint_eq(sshd_seen.notes, 0); /* no second try */
 }
-END_TEST
 
-START_TEST(test_ssh_encrypted_key_without_agent_is_a_clear_error)
+TEST(test_ssh_encrypted_key_without_agent_is_a_clear_error)
 {
     char path[128];
     sshd_start("");
@@ -265,9 +258,8 @@ START_TEST(test_ssh_encrypted_key_without_agent_is_a_clear_error)
     sshd_launch();
     sshd_expect_fail("encrypted: needs a key agent", 20);
 }
-END_TEST
 
-START_TEST(test_ssh_bad_key_files_are_named)
+LOOP_TEST(test_ssh_bad_key_files_are_named, 2)
 {
     sshd_start("");
     sshd_node.identity =
@@ -278,9 +270,8 @@ START_TEST(test_ssh_bad_key_files_are_named)
                          : "not a private key",
                      20);
 }
-END_TEST
 
-START_TEST(test_ssh_key_agent_serves_an_encrypted_identity)
+TEST(test_ssh_key_agent_serves_an_encrypted_identity)
 {
     char sock[128], id[128];
     pid_t agent;
@@ -306,9 +297,8 @@ START_TEST(test_ssh_key_agent_serves_an_encrypted_identity)
     sshd_start("");
     sshd_expect_success();
 }
-END_TEST
 
-START_TEST(test_ssh_hung_key_agent_is_left_alone)
+TEST(test_ssh_hung_key_agent_is_left_alone)
 {
     struct sockaddr_un address = {.sun_family = AF_UNIX};
     char path[128];
@@ -327,15 +317,13 @@ START_TEST(test_ssh_hung_key_agent_is_left_alone)
     ck_assert_int_lt(rf_now_ns() - started, 6 * RF_NS_PER_S);
     close(fd);
 }
-END_TEST
 
-START_TEST(test_ssh_server_without_public_keys_is_a_clear_error)
+TEST(test_ssh_server_without_public_keys_is_a_clear_error)
 {
     sshd_start("PubkeyAuthentication no\nPasswordAuthentication yes\n");
     sshd_launch();
     sshd_expect_fail("it offers password", 20);
 }
-END_TEST
 
 /* --- Certificates --------------------------------------------------------- */
 
@@ -363,7 +351,7 @@ static void certify(const char *key, const char *authority)
              me->pw_name, public, NULL);
 }
 
-START_TEST(test_ssh_certificate_beside_a_key_is_tried)
+LOOP_TEST(test_ssh_certificate_beside_a_key_is_tried, 3)
 {
     static const char *const types[] = {"ed25519", "ecdsa", "rsa"};
     char key[128];
@@ -373,9 +361,8 @@ START_TEST(test_ssh_certificate_beside_a_key_is_tried)
     sshd_node.identity = key;
     sshd_expect_success();
 }
-END_TEST
 
-START_TEST(test_ssh_certificates_of_the_config_are_tried)
+TEST(test_ssh_certificates_of_the_config_are_tried)
 {
     char beside[160], elsewhere[128], text[512];
     start_with_authority();
@@ -397,10 +384,9 @@ START_TEST(test_ssh_certificates_of_the_config_are_tried)
     ck_assert_ptr_nonnull(
         strstr(sshd_seen.why.text, "/elsewhere (not a certificate), "));
 }
-END_TEST
 
 /* One that is broken, of another key, and of an authority unknown there. */
-START_TEST(test_ssh_bad_certificate_is_named_and_the_key_tried_alone)
+LOOP_TEST(test_ssh_bad_certificate_is_named_and_the_key_tried_alone, 3)
 {
     static const char *const why[] = {"not a certificate",
                                       "certificate of another key", "refused"};
@@ -425,47 +411,4 @@ START_TEST(test_ssh_bad_certificate_is_named_and_the_key_tried_alone)
     snprintf(to, sizeof(to), "%s/authorized_keys", launch_folder);
     ck_assert_int_eq(rename(from, to), 0);
     sshd_expect_success();
-}
-END_TEST
-
-Suite *test_launch_ssh_keys_suite(void);
-Suite *test_launch_ssh_keys_suite(void)
-{
-    Suite *suite = suite_create("launch_ssh_keys");
-    TCase *tests;
-    if (sshd_missing() != NULL) {
-        fprintf(stderr, "launch_ssh_keys: skipped: %s\n", sshd_missing());
-        return suite;
-    }
-    tests = sshd_case(suite, "host keys");
-    tcase_add_test(tests,
-                   test_ssh_unknown_host_key_is_refused_with_its_fingerprint);
-    tcase_add_loop_test(
-        tests, test_ssh_changed_host_key_is_refused_whatever_the_config_says, 0,
-        2);
-    tcase_add_test(tests, test_ssh_accept_new_adds_the_key_once);
-    tcase_add_loop_test(tests, test_ssh_pinned_fingerprint_decides_alone, 0, 2);
-    tcase_add_loop_test(
-        tests, test_ssh_host_key_may_be_in_any_file_of_the_config, 0, 3);
-    tcase_add_test(tests,
-                   test_ssh_known_hosts_command_learns_what_it_is_asked_for);
-    tcase_add_loop_test(tests, test_ssh_host_key_that_no_file_keeps, 0, 2);
-    tcase_add_test(tests,
-                   test_ssh_folder_of_known_hosts_that_cannot_be_made_says_why);
-    tcase_add_test(tests, test_ssh_revoked_host_key_is_refused);
-    tests = sshd_case(suite, "user keys");
-    tcase_add_test(tests, test_ssh_wrong_key_is_named);
-    tcase_add_test(tests,
-                   test_ssh_encrypted_key_without_agent_is_a_clear_error);
-    tcase_add_loop_test(tests, test_ssh_bad_key_files_are_named, 0, 2);
-    tcase_add_test(tests, test_ssh_key_agent_serves_an_encrypted_identity);
-    tcase_add_test(tests, test_ssh_hung_key_agent_is_left_alone);
-    tcase_add_test(tests, test_ssh_server_without_public_keys_is_a_clear_error);
-    tests = sshd_case(suite, "certificates");
-    tcase_add_loop_test(tests, test_ssh_certificate_beside_a_key_is_tried, 0,
-                        3);
-    tcase_add_test(tests, test_ssh_certificates_of_the_config_are_tried);
-    tcase_add_loop_test(
-        tests, test_ssh_bad_certificate_is_named_and_the_key_tried_alone, 0, 3);
-    return suite;
 }

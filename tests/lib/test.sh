@@ -8,8 +8,8 @@
 #
 # Every function test_* runs in its own subshell and folder ($PWD); the first
 # expectation that does not hold ends it. Its last words and output go to the
-# log (stderr). skip_all REASON before run_tests skips the file. TESTS='GLOB'
-# runs those of a file whose names match.
+# log (stderr). skip_all REASON before run_tests skips the file. tests/README.md
+# has the variables that choose tests.
 # shellcheck shell=bash
 set -uo pipefail
 
@@ -23,6 +23,7 @@ work=$(mktemp -d)
 
 # Functions added with at_exit run when the file ends, last added first.
 exit_hooks=("rm -rf '$work'")
+[ -z "${KEEP-}" ] || exit_hooks=("echo '# kept: $work'")
 at_exit() {
     exit_hooks=("$1" "${exit_hooks[@]}")
 }
@@ -43,6 +44,10 @@ skip_all() {
 run_tests() {
     local tests name number=0 failed=0 started
     mapfile -t tests < <(compgen -A function -X "!${TESTS-test_*}" test_)
+    [ ${#tests[@]} -gt 0 ] || {
+        echo "Bail out! No test is called $TESTS"
+        exit 2
+    }
     echo "1..${#tests[@]}"
     for name in "${tests[@]}"; do
         number=$((number + 1))
@@ -57,6 +62,7 @@ run_tests() {
         else
             echo "not ok $number - $name"
             failed=1
+            [ -z "${STOP-}" ] || break
         fi
         echo "--- $name took $((SECONDS - started)) s" >&2
     done

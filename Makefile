@@ -260,8 +260,8 @@ $(FUZZ_REPLAYS): $(BUILD)/replay-%: $(BUILD)/tests/fuzz/replay.o \
 # Runs a command with system calls refused; it knows all that the headers do.
 $(BUILD)/tests/fake/calls.inc: $(BUILD)/flags
 	@mkdir -p $(@D)
-	@echo '#include <sys/syscall.h>' | $(COMPILE) -E -dM -x c - | \
-	    sed -nE 's/^#define __NR_([a-z0-9_]+) .*/CALL(\1)/p' | sort >$@
+	@echo '#include <sys/syscall.h>' | $(COMPILE) -E -dM -x c - -o $@.h
+	@sed -nE 's/^#define __NR_([a-z0-9_]+) .*/CALL(\1)/p' $@.h | sort >$@
 $(BUILD)/tests/fake/refuse_calls.o: $(BUILD)/tests/fake/calls.inc
 $(BUILD)/tests/fake/refuse_calls.o: private RF_CPPFLAGS += -I$(BUILD)
 $(BUILD)/refuse-calls: $(BUILD)/tests/fake/refuse_calls.o

@@ -91,7 +91,8 @@ wait_until() { # SECONDS WHAT CONDITION...
 show_output() {
     sed 's/^/  out: /' out >&2
     sed 's/^/  err: /' err >&2
-    if grep -qPz '(?m)^(error:|warning:|[EW]) .*: *\n(?! )' out err; then
+    if grep -qPz '(?m)^(error:|warning:|[EW]) .*: *\n(?! )' out err ||
+        grep -qPz '(?m)^( +)\S.*: *\n(?!\1 )' err; then
         fail "an error ends in a colon"
     fi
 }

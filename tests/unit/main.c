@@ -104,7 +104,8 @@ int main(int argc, char **argv)
     struct choice choice = {"*", 1, 1};
     int failed;
     if (argc > 1 &&
-        sscanf(argv[1], "%zuof%zu", &choice.part, &choice.parts) != 2) {
+        (sscanf(argv[1], "%zuof%zu", &choice.part, &choice.parts) != 2 ||
+         choice.part < 1 || choice.part > choice.parts)) {
         choice = (struct choice){argv[1], 1, 1};
     }
     /* Check's own 4 s are not enough where many processes run. */
@@ -114,7 +115,7 @@ int main(int argc, char **argv)
     failed = run(all, n, &choice);
     free(all);
     if (failed < 0) {
-        fprintf(stderr, "%s: there is no such test\n", argv[0]);
+        fprintf(stderr, "%s: no test ran\n", argv[0]);
     }
     return failed == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
 }

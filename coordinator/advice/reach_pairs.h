@@ -7,8 +7,8 @@
  * to in a scenario that crosses nodes by our own TCP (other methods find ways
  * of their own). A large cluster stays cheap: a node tries at most
  * RF_REACH_DESTINATIONS of the latter and is one of at most RF_REACH_SOURCES
- * nodes'. Where that leaves pairs out, each node tries some, and different ones
- * than the nodes beside it.
+ * nodes'. Where that leaves pairs out, as many nodes as these limits let try
+ * some, and different ones than the nodes beside them.
  */
 #ifndef RF_COORDINATOR_ADVICE_REACH_PAIRS_H
 #define RF_COORDINATOR_ADVICE_REACH_PAIRS_H

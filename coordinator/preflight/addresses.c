@@ -2,13 +2,12 @@
 #include "coordinator/preflight/addresses.h"
 
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "common/compiler.h"
 #include "common/ip.h"
-#include "common/mem.h"
 #include "coordinator/preflight/hello.h"
+#include "transport/info/method_info.h"
 
 const char *rf_addresses_of(const struct rf_config *config,
                             const struct rf_msg_hello *hello, uint32_t node)
@@ -106,89 +105,42 @@ static void pair_cb(uint32_t src, uint32_t dst, uint64_t n_ops, uint64_t bytes,
 void rf_addresses_crossings(const struct rf_scenario *scenario,
                             rf_addresses_crossing_fn each, void *data)
 {
-    if (rf_scenario_crosses_by_tcp(scenario)) {
+    if (rf_scenario_crosses_by_tcp(scenario) &&
+        rf_method_info_find(scenario->spec->method)->moves_bytes) {
         rf_schedule_pairs(
             scenario->schedule, pair_cb,
             &(struct crossings){scenario->world->ranks, each, data});
     }
 }
 
-/* Whether the first sends data to other nodes and the second gets some from
- * others, perhaps not from the first: known without a look at operations. */
-static bool may_send(const struct rf_scenario *scenario, uint32_t from,
-                     uint32_t to)
-{
-    return from != to && rf_scenario_crosses_by_tcp(scenario) &&
-           scenario->schedule->node_send[from] > 0 &&
-           scenario->schedule->node_recv[to] > 0;
-}
-
-/* A numeric address and whose it is. */
-struct placed {
-    unsigned char address[RF_IP_BYTES];
-    uint32_t node;
-    bool itself;
+struct check {
+    const struct rf_scenario *scenario;
+    const struct rf_msg_hello *const *hellos;
+    uint32_t from, to; /* the last pair: ranks of two nodes come together */
+    enum rf_status status;
+    struct rf_err *err;
 };
 
-static int by_address(const void *a, const void *b)
+static void check_cb(uint32_t from, uint32_t to, void *data)
 {
-    const struct placed *x = a, *y = b;
-    const int order = memcmp(x->address, y->address, RF_IP_BYTES);
-    return order != 0 ? order : (x->node > y->node) - (x->node < y->node);
-}
-
-/* In ascending order, so that equal ones stand together. */
-static uint32_t list_placed(const struct rf_scenario *scenario,
-                            const struct rf_msg_hello *const *hellos,
-                            struct placed *out)
-{
-    const struct rf_config *config = scenario->config;
-    uint32_t n = 0;
-    for (uint32_t i = 0; i < config->n_nodes; i++) {
-        const char *text = rf_addresses_of(config, hellos[i], i);
-        if (text != NULL && rf_ip_parse(text, out[n].address)) {
-            out[n].itself = rf_ip_itself(text);
-            out[n++].node = i;
-        }
+    struct check *check = data;
+    if (check->status == RF_OK && (from != check->from || to != check->to)) {
+        check->from = from;
+        check->to = to;
+        check->status = rf_addresses_reach(check->scenario->config,
+                                           check->hellos, from, to, check->err);
     }
-    qsort(out, n, sizeof(*out), by_address);
-    return n;
-}
-
-/* Whether others can send to `to`: only those with its address are looked at,
- * or all where it has none of its own. */
-static enum rf_status check_one(const struct rf_scenario *scenario,
-                                const struct rf_msg_hello *const *hellos,
-                                const struct placed *list, uint32_t n,
-                                uint32_t to, struct rf_err *err)
-{
-    uint32_t first = list[to].itself ? 0 : to;
-    while (first > 0 && memcmp(list[first - 1].address, list[to].address,
-                               RF_IP_BYTES) == 0) {
-        first--;
-    }
-    for (uint32_t i = first;
-         i < n && (list[to].itself ||
-                   memcmp(list[i].address, list[to].address, RF_IP_BYTES) == 0);
-         i++) {
-        if (may_send(scenario, list[i].node, list[to].node)) {
-            RF_TRY(rf_addresses_reach(scenario->config, hellos, list[i].node,
-                                      list[to].node, err));
-        }
-    }
-    return RF_OK;
 }
 
 enum rf_status rf_addresses_check(const struct rf_scenario *scenario,
                                   const struct rf_msg_hello *const *hellos,
                                   struct rf_err *err)
 {
-    struct placed *list = rf_xcalloc(scenario->config->n_nodes, sizeof(*list));
-    const uint32_t n = list_placed(scenario, hellos, list);
-    enum rf_status status = RF_OK;
-    for (uint32_t i = 0; i < n && status == RF_OK; i++) {
-        status = check_one(scenario, hellos, list, n, i, err);
-    }
-    free(list);
-    return status;
+    struct check check = {.scenario = scenario,
+                          .hellos = hellos,
+                          .from = RF_NONE,
+                          .to = RF_NONE,
+                          .err = err};
+    rf_addresses_crossings(scenario, check_cb, &check);
+    return check.status;
 }

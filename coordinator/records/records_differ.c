@@ -35,10 +35,25 @@ static void drop_varying(json_t *part, const char *name)
     }
 }
 
+/* Whether a record says which interfaces are devices; older ones do not. */
+static bool tells_devices(const json_t *record)
+{
+    const json_t *nodes = json_object_get(record, "environment"), *node, *nic;
+    size_t n, i;
+    json_array_foreach (nodes, n, node) {
+        json_array_foreach (json_object_get(node, "nics"), i, nic) {
+            if (json_object_get(nic, "physical") != NULL) {
+                return true;
+            }
+        }
+    }
+    return false;
+}
+
 /* Puts speed and MTU of each interface that can carry data, by name, in place
- * of the list: that of the node's address for data and those that are devices.
- * Others, of containers and virtual machines, come and go. */
-static void keep_data_nics(json_t *nodes)
+ * of the list: that of the node's address for data and, with `devices`, those
+ * that are devices. Others, of containers and virtual machines, come and go. */
+static void keep_data_nics(json_t *nodes, bool devices)
 {
     json_t *node, *nic;
     size_t n, i;
@@ -46,7 +61,7 @@ static void keep_data_nics(json_t *nodes)
         const char *address = rf_result_text(node, NULL, "address");
         json_t *nics = json_object_get(node, "nics"), *kept = json_object();
         json_array_foreach (nics, i, nic) {
-            if (json_is_true(json_object_get(nic, "physical")) ||
+            if ((devices && json_is_true(json_object_get(nic, "physical"))) ||
                 rf_ip_equal(rf_result_text(nic, NULL, "address"), address)) {
                 json_object_set_new(
                     kept, rf_result_text(nic, NULL, "name"),
@@ -61,7 +76,7 @@ static void keep_data_nics(json_t *nodes)
 
 /* What of a part of a record can bear on its times; of the setup what methods
  * say of their ways. A new reference, or NULL. */
-static json_t *part_of(const json_t *record, const char *name)
+static json_t *part_of(const json_t *record, const char *name, bool devices)
 {
     const json_t *whole = json_object_get(record, name);
     json_t *part = NULL;
@@ -76,7 +91,7 @@ static json_t *part_of(const json_t *record, const char *name)
         part = json_deep_copy(whole);
     }
     if (strcmp(name, "environment") == 0) {
-        keep_data_nics(part);
+        keep_data_nics(part, devices);
     }
     drop_varying(part, name);
     return part;
@@ -87,8 +102,9 @@ static json_t *part_of(const json_t *record, const char *name)
 static void each_in(const char *part, const json_t *a, const json_t *b,
                     rf_json_difference_fn take, void *data)
 {
-    json_t *x = part_of(a, part);
-    json_t *y = part_of(b, part);
+    const bool devices = tells_devices(a) && tells_devices(b);
+    json_t *x = part_of(a, part, devices);
+    json_t *y = part_of(b, part, devices);
     drop_default(x, y);
     drop_default(y, x);
     if (x != NULL || y != NULL) {

@@ -67,7 +67,7 @@ struct ipc_state {
 static enum rf_status ipc_probe(struct rf_err *err)
 {
     RF_TRY(rf_device_ready(err));
-    return rf_system_calls_try(RF_CALLS_OF_NODE, err);
+    return rf_system_calls_try(RF_CALLS_OF_NODE | RF_CALLS_OF_IPC, err);
 }
 
 static struct published *published_of(const struct ipc_state *state,

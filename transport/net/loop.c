@@ -16,13 +16,14 @@
 enum rf_status rf_loop_init(uv_loop_t *loop, struct rf_err *err)
 {
     enum rf_status status = rf_fd_limit_need(RF_LOOP_DESCRIPTORS, 0, err);
+    struct rf_err refusal;
     int result;
     if (status != RF_OK) {
         return status;
     }
-    if (rf_system_calls_try(RF_CALLS_OF_LOOP, err) != RF_OK) {
-        rf_err_wrap(err, "cannot make an event loop");
-        return err->status = RF_ERR_LAUNCH;
+    if (rf_system_calls_try(RF_CALLS_OF_LOOP, &refusal) != RF_OK) {
+        return rf_err_set(err, RF_ERR_LAUNCH, "cannot make an event loop: %s",
+                          refusal.text);
     }
     result = uv_loop_init(loop);
     return result == 0

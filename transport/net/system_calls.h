@@ -13,6 +13,7 @@ enum rf_calls_of {
     RF_CALLS_OF_TCP = 1 << 2,  /* data connections */
     RF_CALLS_OF_UCX = 1 << 3,  /* UCX over TCP and shared memory */
     RF_CALLS_OF_DISK = 1 << 4, /* files of method disk */
+    RF_CALLS_OF_IPC = 1 << 5,  /* descriptors passed between processes */
 };
 
 /* Makes all calls of `what` (enum rf_calls_of) and undoes them.

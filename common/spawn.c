@@ -1,11 +1,13 @@
 #include "common/spawn.h"
 
+#include <dirent.h>
 #include <errno.h>
 #include <pthread.h>
 #include <signal.h>
 #include <stdint.h>
 #include <stdlib.h>
 
+#include "common/clock.h"
 #include "common/mem.h"
 
 int rf_spawn_session(pid_t *pid, const char *program,
@@ -37,8 +39,23 @@ static void *wait_thread(void *gate)
     return NULL;
 }
 
+/* Threads of this process, as limits count them; 0: nobody knows. */
+static size_t count_threads(void)
+{
+    DIR *tasks = opendir("/proc/self/task");
+    size_t n = 0;
+    while (tasks != NULL && readdir(tasks) != NULL) {
+        n++;
+    }
+    if (tasks != NULL) {
+        closedir(tasks);
+    }
+    return n;
+}
+
 int rf_spawn_try_threads(unsigned n)
 {
+    const size_t before = count_threads();
     pthread_t *threads = rf_xcalloc(n, sizeof(*threads));
     pthread_mutex_t gate = PTHREAD_MUTEX_INITIALIZER;
     unsigned started = 0;
@@ -52,12 +69,19 @@ int rf_spawn_try_threads(unsigned n)
     for (unsigned i = 0; i < started; i++) {
         pthread_join(threads[i], NULL);
     }
+    /* The kernel counts a thread that has been joined a little longer. */
+    for (int tries = 0; tries < 100 && count_threads() > before; tries++) {
+        rf_sleep_until_ns(rf_now_ns() + RF_NS_PER_MS);
+    }
     free(threads);
     return failed;
 }
 
 const char *rf_spawn_limits(int failed)
 {
+    if (failed == EPERM || failed == ENOSYS) {
+        return " (does a seccomp profile, as containers have, refuse it?)";
+    }
     return failed == EAGAIN || failed == ENOMEM
                ? " (see `ulimit -u`, `ulimit -v`, `ulimit -d` and the "
                  "control group's pids.max)"

@@ -19,8 +19,8 @@ int rf_spawn_session(pid_t *pid, const char *program,
  * cannot. */
 int rf_spawn_try_threads(unsigned n);
 
-/* For a message: the limits to look at where a program or a thread could not
- * start by errno `failed`, " (see ...)", or "". */
+/* For a message: what to look at where a program or a thread could not start by
+ * errno `failed`, " (see ...)", or "". */
 const char *rf_spawn_limits(int failed);
 
 #endif

@@ -181,12 +181,15 @@ static enum rf_status run_script(char *self, char *script, const char *folder,
     enum rf_status status;
     RF_TRY(file_of("", &answer, err));
     failed = start_script(self, script, folder, in, answer, &ended);
-    status = failed != 0
-                 ? rf_err_set(err, RF_ERR_UNSUPPORTED,
-                              "no figures: python3%s: %s; install the "
-                              "packages python3 and python3-matplotlib",
-                              rf_spawn_limits(-failed), uv_strerror(failed))
-                 : take_answer(answer, &ended, out, err);
+    status =
+        failed != 0
+            ? rf_err_set(err, RF_ERR_UNSUPPORTED, "no figures: python3%s: %s%s",
+                         rf_spawn_limits(-failed), uv_strerror(failed),
+                         failed == UV_ENOENT
+                             ? "; install the packages python3 and "
+                               "python3-matplotlib"
+                             : "")
+            : take_answer(answer, &ended, out, err);
     close(answer);
     return status;
 }

@@ -169,8 +169,8 @@ static enum rf_status map_fd(int fd, uint64_t bytes, void **out,
     }
     at = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
     if (at == MAP_FAILED) {
-        return rf_err_errno(err, RF_ERR_NOMEM, errno, "map %" PRIu64 " bytes",
-                            bytes);
+        return rf_err_errno(err, RF_ERR_NOMEM, errno,
+                            "map %" PRIu64 " bytes (see `ulimit -v`)", bytes);
     }
     *out = at;
     return RF_OK;

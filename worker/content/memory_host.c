@@ -27,11 +27,15 @@
 
 static enum rf_status no_room(uint64_t bytes, struct rf_err *err)
 {
+    const uint64_t there = rf_memory_available();
     char wanted[32], available[32];
-    return rf_err_set(
-        err, RF_ERR_NOMEM, "wanted %s of host memory, %s available",
-        rf_format_bytes(bytes, wanted, sizeof(wanted)),
-        rf_format_bytes(rf_memory_available(), available, sizeof(available)));
+    return rf_err_set(err, RF_ERR_NOMEM,
+                      "wanted %s of host memory, %s available%s",
+                      rf_format_bytes(bytes, wanted, sizeof(wanted)),
+                      rf_format_bytes(there, available, sizeof(available)),
+                      bytes <= there ? ", but not to this process (see "
+                                       "`ulimit -v`)"
+                                     : "");
 }
 
 /* Touches every page; kernels before 5.14, and profiles of containers that do

@@ -18,8 +18,9 @@ typedef enum rf_status (*rf_json_member_fn)(void *data, json_t *object,
                                             struct rf_err *err);
 
 /* As rf_json_parse() of a text that must be an object, and with the same
- * errors, but hands each member to `each` on the way. `size` is at most
- * INT_MAX. The caller owns *out. */
+ * errors, but hands each member to `each` on the way: what that refuses comes
+ * before an error of syntax behind it. `size` is at most INT_MAX. The caller
+ * owns *out. */
 enum rf_status rf_json_members_read(const char *text, size_t size,
                                     const char *name, rf_json_member_fn each,
                                     void *data, json_t **out,

@@ -103,8 +103,9 @@ static enum rf_status check_folder(const struct rf_scenario *scenario,
         if (entry->error != NULL) {
             return rf_err_set(err, RF_ERR_UNSUPPORTED,
                               "%s cannot use folder %.300s on %s: "
-                              "%.200s; run refit-worker as one user on all "
-                              "nodes, who can write there",
+                              "%.200s; it has to be on every node, and one "
+                              "user that runs refit-worker on all of them has "
+                              "to be able to write there",
                               need->who, need->folder,
                               scenario->config->node_names[i], entry->error);
         }

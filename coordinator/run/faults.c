@@ -206,15 +206,16 @@ char *rf_run_faults_phase(const char *phase, uint32_t iteration,
 
 /* --- Ranks that ended, or did not ----------------------------------------- */
 
-/* How a rank ended, why its agent ended it, or why it could begin none. */
+/* How a rank ended, why its agent ended it, or why the agent could start no
+ * rank. */
 static struct rf_fault describe_exit(uint32_t node,
                                      const struct rf_msg_rank_exit *exit)
 {
     char pid[16] = "";
     if (exit->rank == RF_ABSENT_U32) {
-        return rf_fault_make(node, RF_NONE, RF_ERR_LAUNCH,
-                             "cannot start its ranks: %s",
-                             exit->cause != NULL ? exit->cause : "no reason");
+        return rf_fault_make(
+            node, RF_NONE, RF_ERR_LAUNCH, "cannot start its ranks: %s",
+            exit->cause != NULL ? exit->cause : "it does not say why");
     }
     if (exit->pid != RF_ABSENT_U32) { /* or else it could not be started */
         snprintf(pid, sizeof(pid), " %u", exit->pid);

@@ -76,7 +76,9 @@ static void look(const struct rf_msg_boot *boot, const char *folder, bool read,
             continue;
         }
         seen->list[seen->n++] = node;
-        if (read && out->error == NULL && access(path, R_OK) != 0) {
+        /* It may be gone by now. */
+        if (read && out->error == NULL && access(path, R_OK) != 0 &&
+            errno == EACCES) {
             out->error = refused("files of other nodes: ", path, errno);
         }
     }

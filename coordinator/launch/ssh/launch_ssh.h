@@ -297,8 +297,8 @@ enum rf_status rf_ssh_sftp_open(ssh_session session, struct rf_ssh_sftp *out,
 void rf_ssh_sftp_close(struct rf_ssh_sftp *sftp);
 
 /* The error, sftp_get_error(), of a call that failed to `what` ("create") the
- * absolute `path`, a folder's with a slash behind it. It tells few causes apart,
- * so the server is asked for more. */
+ * absolute `path`, a folder's with a slash behind it. It tells few causes
+ * apart, so the server is asked for more. */
 enum rf_status rf_ssh_sftp_failed(const struct rf_ssh_sftp *sftp, int error,
                                   const char *what, const char *path,
                                   struct rf_err *err);

@@ -18,6 +18,7 @@
 #include <string.h>
 #include <sys/socket.h>
 #include <sys/un.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "common/bytes.h"
@@ -64,6 +65,13 @@ static bool is_encrypted(const char *path)
     return strstr(text, "ENCRYPTED") != NULL ||
            (strstr(text, "BEGIN OPENSSH PRIVATE KEY") != NULL &&
             strstr(text, open_key) == NULL);
+}
+
+/* libssh would wait for the writer of a FIFO. */
+static bool is_regular(const char *path)
+{
+    struct stat found;
+    return stat(path, &found) == 0 && S_ISREG(found.st_mode);
 }
 
 /* --- Files ---------------------------------------------------------------- */
@@ -113,7 +121,8 @@ static int try_certificate(struct trials *trials, ssh_key key, const char *path,
         }
         return SSH_AUTH_DENIED;
     }
-    if (ssh_pki_import_cert_file(path, &certificate) != SSH_OK) {
+    if (!is_regular(path) ||
+        ssh_pki_import_cert_file(path, &certificate) != SSH_OK) {
         tried(trials, "%s (%snot a certificate)", path, key_name);
         return SSH_AUTH_DENIED;
     }
@@ -162,7 +171,8 @@ static int try_file(struct trials *trials, const char *path,
               key_name, path);
         return SSH_AUTH_DENIED;
     }
-    if (ssh_pki_import_privkey_file(path, NULL, NULL, NULL, &key) != SSH_OK) {
+    if (!is_regular(path) ||
+        ssh_pki_import_privkey_file(path, NULL, NULL, NULL, &key) != SSH_OK) {
         tried(trials, "%s (%snot a private key)", path, key_name);
         return SSH_AUTH_DENIED;
     }

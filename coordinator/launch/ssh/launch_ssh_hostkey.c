@@ -72,8 +72,8 @@ static bool same_fingerprint(const char *a, const char *b)
     return n == m && n > 0 && memcmp(a, b, n) == 0;
 }
 
-/* The file that a verdict comes from, where what is wrong is put right, or NULL:
- * it comes from KnownHostsCommand. */
+/* The file that a verdict comes from, where what is wrong is put right, or
+ * NULL: it comes from KnownHostsCommand. */
 static const char *find_file(ssh_session session, struct rf_ssh_known *known,
                              enum ssh_known_hosts_e verdict)
 {

@@ -3,9 +3,9 @@
  *
  * A server says no more of most failures than "Failure", so the causes that
  * people meet are looked for afterwards: something in the path that is no
- * folder, a file system that is read-only or full. A subsystem that is a program
- * of its own is started by the login shell, whose start-up files may print into
- * its stream or end it; a command that does nothing shows that.
+ * folder, a file system that is read-only or full. A subsystem that is a
+ * program of its own is started by the login shell, whose start-up files may
+ * print into its stream or end it; a command that does nothing shows that.
  */
 #include <stdio.h>
 #include <stdlib.h>

@@ -1,8 +1,8 @@
 /*
  * The thread of one SSH launch: from a new session to the end of the agent, in
- * up to RF_SSH_TRIES attempts for each of its sessions. Only an attempt that the server cut off before
- * it had answered as one (sshd sheds connections above MaxStartups) is made
- * again, after a random wait; a refused key never.
+ * up to RF_SSH_TRIES attempts for each of its sessions. Only an attempt that
+ * the server cut off before it had answered as one (sshd sheds connections
+ * above MaxStartups) is made again, after a random wait; a refused key never.
  *
  * libssh never reads the ssh config, of which it knows a part only; strict host
  * key checking does not depend on it. libssh's idea of who owns a descriptor

@@ -7,6 +7,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "tests/lib/quotes.h"
 #include "tests/unit/unit.h"
 
 static char folder[64];
@@ -156,4 +157,33 @@ TEST(test_digests_of_equal_values_are_equal)
     ck_assert(!json_equal(before, after));
     json_decref(before);
     json_decref(after);
+}
+
+static const struct {
+    const char *a, *b;
+} different[] = {
+    {"{'a': 1}", "{'a': 2}"},
+    {"{'a': 0.1}", "{'a': 0.2}"},
+    {"{'a': 1}", "{'a': '1'}"},
+    {"{'a': 1}", "{'a': 1.0}"},
+    {"{'a': 'x'}", "{'a': 'y'}"},
+    {"{'a': [1, 2]}", "{'a': [2, 1]}"},
+    {"{'a': [[1], 2]}", "{'a': [1, [2]]}"},
+    {"{'a': 1, 'b': 2}", "{'a': 2, 'b': 1}"},
+    {"{'a': {'b': 1}, 'c': {}}", "{'a': {}, 'c': {'b': 1}}"},
+    {"{'a': null}", "{'a': false}"},
+    {"{'a': null}", "{}"},
+};
+
+LOOP_TEST(test_digests_of_different_values_differ, RF_ARRAY_SIZE(different))
+{
+    json_t *a, *b;
+    write_tensor("a.safetensors", "one");
+    write_text("config.json", Q(different[_i].a));
+    a = digests_of_folder();
+    write_text("config.json", Q(different[_i].b));
+    b = digests_of_folder();
+    ck_assert(!json_equal(a, b));
+    json_decref(a);
+    json_decref(b);
 }

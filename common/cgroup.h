@@ -6,8 +6,8 @@
 #include <stdint.h>
 
 /* Gives `visit` the folder of the process's group and of each above it, where
- * the kernel has `controller` ("memory"). `unified`: version 2 of the interface.
- * What cannot be read is left out. */
+ * the kernel has `controller` ("memory"). `unified`: version 2 of the
+ * interface. What cannot be read is left out. */
 typedef void (*rf_cgroup_visit_fn)(const char *folder, bool unified,
                                    void *data);
 void rf_cgroup_each(const char *controller, rf_cgroup_visit_fn visit,

@@ -1,6 +1,6 @@
 /*
- * Specs by the module that has them, the last part of "package.module". Those of
- * Megatron-Core are GPT; those of slime's plugins are Hugging Face's model
+ * Specs by the module that has them, the last part of "package.module". Those
+ * of Megatron-Core are GPT; those of slime's plugins are Hugging Face's model
  * types, of which the flags have most sizes. The others are what the type's
  * class has by default (Transformers 5.23.0), unless a flag says otherwise.
  */

@@ -1,8 +1,8 @@
 /*
- * Pipeline stages by flags: layers per virtual stage, embedding and loss counted
- * as layers, and layouts such as "Ettt|(tt|)*29,m|L", in which E is the
- * embedding, t a layer, m the layers for multi-token prediction, L the loss, and
- * every "|" begins another virtual stage.
+ * Pipeline stages by flags: layers per virtual stage, embedding and loss
+ * counted as layers, and layouts such as "Ettt|(tt|)*29,m|L", in which E is the
+ * embedding, t a layer, m the layers for multi-token prediction, L the loss,
+ * and every "|" begins another virtual stage.
  *
  * A layout is unrolled first, as Megatron-Core does: a group in parentheses, or
  * one sign, is repeated. Its length is bounded.

@@ -26,9 +26,9 @@ static bool beats_bound(const json_t *record)
            json_is_false(rf_result_value(record, "schedule_bound", "valid"));
 }
 
-/* Other load slows what it meets. So it was not the refit that it met where that
- * is faster than the same bytes in their plainest form and than all that was
- * measured of the machine. */
+/* Other load slows what it meets. So it was not the refit that it met where
+ * that is faster than the same bytes in their plainest form and than all that
+ * was measured of the machine. */
 static bool slowed_yardsticks(const json_t *record)
 {
     double ratio;

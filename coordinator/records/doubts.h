@@ -14,9 +14,9 @@
  * docs/RESULTS.md. A new reference. */
 json_t *rf_doubts_json(const json_t *record);
 
-/* What setup.registration says from "messages by posix/..." on, where ranks of a
- * node have UCX's shared memory but not their weights in it: there was no room.
- * NULL: it does not say so. Borrowed. */
+/* What setup.registration says from "messages by posix/..." on, where ranks of
+ * a node have UCX's shared memory but not their weights in it: there was no
+ * room. NULL: it does not say so. Borrowed. */
 const char *rf_doubts_unmapped(const json_t *record);
 
 /* Whether they have one. */

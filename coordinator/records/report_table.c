@@ -60,7 +60,7 @@ static const char *figure(enum rf_result_kind kind, double value, char out[32])
     }
 }
 
-/* "1.02 [0.99, 1.04]", or of too few iterations for an interval "1.02 (n=3)". */
+/* "1.02 [0.99, 1.04]", or "1.02 (n=3)" of too few iterations for that. */
 static const char *ratio(const json_t *result,
                          const struct rf_result_field *field, double value,
                          char out[TEXT_BYTES])
@@ -80,8 +80,8 @@ static const char *ratio(const json_t *result,
     return out;
 }
 
-/* A bound that was beaten is not a bound: its resource can do more. Of times with
- * two modes the median is at one speed of the machine and the bound at
+/* A bound that was beaten is not a bound: its resource can do more. Of times
+ * with two modes the median is at one speed of the machine and the bound at
  * another. */
 static const char *efficiency(const json_t *result,
                               const struct rf_result_field *field, double value,

@@ -6,9 +6,10 @@
  * All work is cut into *tiles* on the host, once per plan. A tile is a few rows
  * of a two-dimensional slice, at most RF_TILE_THREADS units wide, where a unit
  * is the widest access (16, 8, 4, 2 or 1 bytes) that all addresses of the slice
- * allow, or with a cast four elements or one. The block's threads form groups of 2^group_log2 lanes, a group takes a
- * row, and each thread moves RF_TILE_UNROLL rows with all loads before all
- * stores, which keeps enough bytes in flight to fill the memory system.
+ * allow, or with a cast four elements or one. The block's threads form groups
+ * of 2^group_log2 lanes, a group takes a row, and each thread moves
+ * RF_TILE_UNROLL rows with all loads before all stores, which keeps enough
+ * bytes in flight to fill the memory system.
  */
 #ifndef RF_CUDA_DEVICE_KERNELS_H
 #define RF_CUDA_DEVICE_KERNELS_H

@@ -143,7 +143,7 @@ static enum rf_status fail_division(const struct rf_spec *spec,
         also, (unsigned long long)(below + step));
 }
 
-/* Megatron splits each expert over etp ranks, which is tp unless it is given. */
+/* Megatron splits each expert over etp ranks, by default over tp. */
 static enum rf_status fail_size(const struct rf_spec *spec, enum rf_side which,
                                 uint64_t needed, uint32_t slots,
                                 struct rf_err *err)

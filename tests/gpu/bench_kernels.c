@@ -4,9 +4,9 @@
  * copy16 copies contiguous rows, copy1 the same from an odd address, narrow4
  * and widen4 cast between float32 and bfloat16, narrow1 and widen1 where no
  * address is a multiple of four elements, verify8 compares with the pattern (so
- * it only reads), fp8 casts matrices as a refit does, with the grid that a refit
- * uses. With `once` each kernel runs once,
- * with one grid, as a profiler wants it.
+ * it only reads), fp8 casts matrices as a refit does, with the grid that a
+ * refit uses. With `once` each kernel runs once, with one grid, as a profiler
+ * wants it.
  */
 #include <stdio.h>
 #include <stdlib.h>

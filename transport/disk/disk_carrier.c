@@ -9,8 +9,8 @@
  * where the agent is, the next ranks of its node to open the folder.
  *
  * Failures: a folder that cannot be written, is not shared, or is full, and a
- * file of another user, is RF_ERR_IO with its path; the caller then aborts and closes, which removes
- * every file.
+ * file of another user, is RF_ERR_IO with its path; the caller then aborts and
+ * closes, which removes every file.
  */
 #include "transport/disk/disk_carrier.h"
 

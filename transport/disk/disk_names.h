@@ -7,7 +7,8 @@
  * never meet and names cannot be guessed. By it the next run on a node knows
  * what nobody has removed there, because agents were killed or the power was
  * lost, and the other agents of a run what one that was lost had there. Signs
- * (worker/agent/folder_signs.h) have names without a label; it is their content.
+ * (worker/agent/folder_signs.h) have names without a label; it is their
+ * content.
  */
 #ifndef RF_TRANSPORT_DISK_DISK_NAMES_H
 #define RF_TRANSPORT_DISK_DISK_NAMES_H

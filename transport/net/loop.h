@@ -11,12 +11,13 @@
 #define RF_LOOP_DESCRIPTORS 7
 
 /* uv_loop_init(), which aborts or leaves a loop that spins where descriptors
- * run out or system calls are refused: RF_ERR_LAUNCH in place of that. Timers, signals and asynchronous
- * handles then need no descriptors of their own. */
+ * run out or system calls are refused: RF_ERR_LAUNCH in place of that. Timers,
+ * signals and asynchronous handles then need no descriptors of their own. */
 enum rf_status rf_loop_init(uv_loop_t *loop, struct rf_err *err) RF_MUST_CHECK;
 
 /* Whether the threads of libuv's pool can start, which aborts where one cannot:
- * RF_ERR_LAUNCH, with the limits to look at. Ask before the pool's first use. */
+ * RF_ERR_LAUNCH, with the limits to look at. Ask before the pool's first use.
+ * */
 enum rf_status rf_loop_pool_fits(struct rf_err *err) RF_MUST_CHECK;
 
 /* rf_loop_init() and the pool's start, before other processes of the user need

@@ -158,8 +158,10 @@ out:
 }
 
 static const struct rf_method_ops *const methods[] = {
-    &rf_cuda_method_nccl, &rf_cuda_method_ipc, &rf_cuda_method_nvshmem,
-    &rf_cuda_method_ucx, NULL};
+#define X(ID, ops, ...) &rf_cuda_method_##ops,
+    RF_CUDA_METHODS(X) NULL
+#undef X
+};
 
 extern const struct rf_module rf_cuda_module;
 const struct rf_module rf_cuda_module = {

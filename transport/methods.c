@@ -10,9 +10,10 @@
 
 #include <string.h>
 
-static const struct rf_method_ops *const host_methods[] = {
-    &rf_method_host, &rf_method_tcp,  &rf_method_shm,
-    &rf_method_disk, &rf_method_null,
+static const struct rf_method_ops *const worker_methods[] = {
+#define X(ID, ops, ...) &rf_method_##ops,
+    RF_WORKER_METHODS(X)
+#undef X
 };
 
 const struct rf_method_ops *rf_method_find(const char *name, struct rf_err *err)
@@ -24,9 +25,9 @@ const struct rf_method_ops *rf_method_find(const char *name, struct rf_err *err)
         rf_method_unknown(name, err);
         return NULL;
     }
-    for (size_t i = 0; i < RF_ARRAY_SIZE(host_methods); i++) {
-        if (host_methods[i]->info == info) {
-            return host_methods[i];
+    for (size_t i = 0; i < RF_ARRAY_SIZE(worker_methods); i++) {
+        if (worker_methods[i]->info == info) {
+            return worker_methods[i];
         }
     }
     if (info == &rf_method_infos[RF_METHOD_UCX]) {

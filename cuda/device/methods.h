@@ -9,9 +9,10 @@
 #include "transport/method/method.h"
 #include "transport/method/ucx_wire.h"
 
-/* The methods; their infos are those of transport/info/method_info.c. */
-extern const struct rf_method_ops rf_cuda_method_nccl, rf_cuda_method_ipc,
-    rf_cuda_method_nvshmem, rf_cuda_method_ucx;
+/* The methods, one per file. */
+#define X(ID, ops, ...) extern const struct rf_method_ops rf_cuda_method_##ops;
+RF_CUDA_METHODS(X)
+#undef X
 
 /* A rank that is stopped after so long without progress says where it is: with
  * whom it was waiting is what is needed to find out why. */

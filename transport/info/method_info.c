@@ -1,6 +1,7 @@
 /*
- * What is known of every method without running it. Apart from the registry in
- * methods.c, so that the coordinator and refit-cuda.so can have it alone.
+ * What is known of every method without running it, from the rows in
+ * method_info.h. Apart from the registry in methods.c, so that the coordinator
+ * and refit-cuda.so can have it alone.
  */
 #include "transport/info/method_info.h"
 
@@ -9,65 +10,17 @@
 #include <stdio.h>
 #include <string.h>
 
-const struct rf_method_info rf_method_infos[] = {
-    [RF_METHOD_HOST] = {.name = "host",
-                        .memory = RF_HOST_MEMORY,
-                        .crosses_nodes = true,
-                        .links_by_tcp = true,
-                        .moves_bytes = true,
-                        .inside = {.copier = RF_COPIER_ANY}},
-    [RF_METHOD_TCP] = {.name = "tcp",
-                       .memory = RF_HOST_MEMORY,
-                       .crosses_nodes = true,
-                       .links_by_tcp = true,
-                       .moves_bytes = true,
-                       .inside = {.copier = RF_COPIER_BOTH}},
-    [RF_METHOD_SHM] = {.name = "shm",
-                       .memory = RF_HOST_MEMORY,
-                       .moves_bytes = true,
-                       .inside = {RF_LEFT_COVERED, RF_COPIER_DST}},
-    [RF_METHOD_DISK] = {.name = "disk",
-                        .memory = RF_HOST_MEMORY,
-                        .crosses_nodes = true,
-                        .needs_folder = true,
-                        .moves_bytes = true},
-    [RF_METHOD_UCX] = {.name = "ucx",
-                       .memory = RF_HOST_MEMORY,
-                       .crosses_nodes = true,
-                       .moves_bytes = true,
-                       .slow_to_try = true},
-    [RF_METHOD_NCCL] = {.name = "nccl",
-                        .memory = RF_DEVICE_MEMORY,
-                        .crosses_nodes = true,
-                        .moves_bytes = true,
-                        .inside = {.copier = RF_COPIER_SRC}},
-    [RF_METHOD_IPC] = {.name = "ipc",
-                       .memory = RF_DEVICE_MEMORY,
-                       .moves_bytes = true,
-                       .inside = {RF_LEFT_SLOT, RF_COPIER_SRC}},
-    [RF_METHOD_NVSHMEM] = {.name = "nvshmem",
-                           .memory = RF_DEVICE_MEMORY,
-                           .crosses_nodes = true,
-                           .moves_bytes = true,
-                           .inside = {.copier = RF_COPIER_SRC}},
-    [RF_METHOD_UCX_CUDA] = {.name = "ucx-cuda",
-                            .memory = RF_DEVICE_MEMORY,
-                            .crosses_nodes = true,
-                            .moves_bytes = true,
-                            .inside = {.copier = RF_COPIER_SRC}},
-    [RF_METHOD_NULL] = {.name = "null",
-                        .memory = RF_HOST_MEMORY,
-                        .crosses_nodes = true,
-                        .links_by_tcp = true},
-    [RF_METHOD_COUNT] = {.name = NULL},
+const struct rf_method_info rf_method_infos[RF_METHOD_COUNT] = {
+#define X(ID, ops, NAME, ...) {.name = (NAME), __VA_ARGS__},
+    RF_METHOD_MAP(X)
+#undef X
 };
 
 const struct rf_method_info *rf_method_info_find(const char *name)
 {
-    const struct rf_method_info *info = rf_method_infos;
-    for (; info->name != NULL; info++) {
-        if (strcmp(info->name, name) == 0) {
-            return info;
+    for (size_t i = 0; i < RF_METHOD_COUNT; i++) {
+        if (strcmp(rf_method_infos[i].name, name) == 0) {
+            return &rf_method_infos[i];
         }
     }
     return NULL;

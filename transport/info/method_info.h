@@ -25,24 +25,54 @@ struct rf_method_info {
     struct rf_intra_node inside;
 };
 
+/*
+ * X(ID, ops, name, facts...): the row of a method, which is all that is said of
+ * it. Its functions are rf_method_<ops>, those of refit-cuda.so
+ * rf_cuda_method_<ops>.
+ */
+#define RF_WORKER_METHODS(X)                                                   \
+    X(HOST, host, "host", .memory = RF_HOST_MEMORY, .crosses_nodes = true,     \
+      .links_by_tcp = true, .moves_bytes = true,                               \
+      .inside = {.copier = RF_COPIER_ANY})                                     \
+    X(TCP, tcp, "tcp", .memory = RF_HOST_MEMORY, .crosses_nodes = true,        \
+      .links_by_tcp = true, .moves_bytes = true,                               \
+      .inside = {.copier = RF_COPIER_BOTH})                                    \
+    X(SHM, shm, "shm", .memory = RF_HOST_MEMORY, .moves_bytes = true,          \
+      .inside = {RF_LEFT_COVERED, RF_COPIER_DST})                              \
+    X(DISK, disk, "disk", .memory = RF_HOST_MEMORY, .crosses_nodes = true,     \
+      .needs_folder = true, .moves_bytes = true)                               \
+    X(NULL, null, "null", .memory = RF_HOST_MEMORY, .crosses_nodes = true,     \
+      .links_by_tcp = true)
+
+#define RF_UCX_METHODS(X)                                                      \
+    X(UCX, ucx, "ucx", .memory = RF_HOST_MEMORY, .crosses_nodes = true,        \
+      .moves_bytes = true, .slow_to_try = true)
+
+#define RF_CUDA_METHODS(X)                                                     \
+    X(NCCL, nccl, "nccl", .memory = RF_DEVICE_MEMORY, .crosses_nodes = true,   \
+      .moves_bytes = true, .inside = {.copier = RF_COPIER_SRC})                \
+    X(IPC, ipc, "ipc", .memory = RF_DEVICE_MEMORY, .moves_bytes = true,        \
+      .inside = {RF_LEFT_SLOT, RF_COPIER_SRC})                                 \
+    X(NVSHMEM, nvshmem, "nvshmem", .memory = RF_DEVICE_MEMORY,                 \
+      .crosses_nodes = true, .moves_bytes = true,                              \
+      .inside = {.copier = RF_COPIER_SRC})                                     \
+    X(UCX_CUDA, ucx, "ucx-cuda", .memory = RF_DEVICE_MEMORY,                   \
+      .crosses_nodes = true, .moves_bytes = true,                              \
+      .inside = {.copier = RF_COPIER_SRC})
+
+#define RF_METHOD_MAP(X)                                                       \
+    RF_WORKER_METHODS(X) RF_UCX_METHODS(X) RF_CUDA_METHODS(X)
+
 /* Positions in rf_method_infos. */
 enum rf_method_id {
-    RF_METHOD_HOST,
-    RF_METHOD_TCP,
-    RF_METHOD_SHM,
-    RF_METHOD_DISK,
-    RF_METHOD_UCX,
-    RF_METHOD_NCCL,
-    RF_METHOD_IPC,
-    RF_METHOD_NVSHMEM,
-    RF_METHOD_UCX_CUDA,
-    RF_METHOD_NULL,
-    RF_METHOD_COUNT,
+#define X(ID, ...) RF_METHOD_##ID,
+    RF_METHOD_MAP(X) RF_METHOD_COUNT
+#undef X
 };
 
 /* Everything that can be named in cluster.json, whether or not this build or
- * node can run it; ends with a NULL name. Pure: the coordinator uses it. */
-extern const struct rf_method_info rf_method_infos[];
+ * node can run it. Pure: the coordinator uses it. */
+extern const struct rf_method_info rf_method_infos[RF_METHOD_COUNT];
 
 /* "ipc, nccl": those that keep weights in such memory. */
 void rf_methods_in(enum rf_memory_kind memory, char *out, size_t size);

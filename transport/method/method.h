@@ -134,9 +134,10 @@ struct rf_method_ops {
 const struct rf_method_ops *rf_method_find(const char *name,
                                            struct rf_err *err);
 
-/* Host methods, one per file. */
-extern const struct rf_method_ops rf_method_null, rf_method_host, rf_method_tcp,
-    rf_method_shm, rf_method_disk;
+/* Those that are built in, one per file. */
+#define X(ID, ops, ...) extern const struct rf_method_ops rf_method_##ops;
+RF_WORKER_METHODS(X)
+#undef X
 
 /* For methods with one way. */
 void rf_method_one_way(const void *state, struct rf_copy_ways *out);

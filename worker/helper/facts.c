@@ -242,8 +242,8 @@ static void try_methods(const struct rf_texts *untried,
                         struct rf_text_pairs *methods)
 {
     size_t capacity = 0;
-    for (const struct rf_method_info *info = rf_method_infos;
-         info->name != NULL; info++) {
+    for (size_t i = 0; i < RF_METHOD_COUNT; i++) {
+        const struct rf_method_info *info = &rf_method_infos[i];
         struct rf_err err = {.text = ""};
         const struct rf_method_ops *method;
         bool usable;

@@ -83,7 +83,7 @@ static const struct {
     {SIDES "'memory': 'cuda'", {"method host keeps weights in host memory"}},
     {SIDES "'method': 'nccl', 'memory': 'host'",
      {"method nccl keeps weights in GPU memory",
-      "a method for host memory: host, tcp, shm, disk, ucx"}},
+      "a method for host memory: host, tcp, shm, disk, null, ucx"}},
     {SIDES "'method': 'ucx-cuda', 'memory': 'host'",
      {"method ucx-cuda keeps weights in GPU memory"}},
     {CASTS("float32", "float16") "'method': 'ucx', 'memory': 'cuda'",

@@ -6,13 +6,16 @@
 
 #include "common/mem.h"
 #include "planner/scenario/spec.h"
+#include "transport/info/method_info.h"
 
-/* The folder of method disk, NULL: the scenario does without. */
+/* NULL: the scenario's method does without. */
 static const char *folder_of(const json_t *scenario)
 {
     const char *method = rf_spec_method(scenario);
+    const struct rf_method_info *info =
+        method != NULL ? rf_method_info_find(method) : NULL;
     const json_t *disk = json_object_get(scenario, "disk");
-    return method != NULL && strcmp(method, "disk") == 0
+    return info != NULL && info->needs_folder
                ? json_string_value(json_object_get(disk, "folder"))
                : NULL;
 }

@@ -6,7 +6,6 @@
 
 #include <stdio.h>
 #include <stdlib.h>
-#include <string.h>
 
 #include "common/mem.h"
 #include "transport/info/disk_reads.h"
@@ -250,7 +249,7 @@ char *rf_predict_gap(const struct rf_predict_input *input)
                             "figures of its own in links.methods.%s",
                             method, method);
     }
-    if (strcmp(info->name, "tcp") == 0 && !input->own &&
+    if (info->sockets_inside && !input->own &&
         scenario->plan->totals.bytes_intra_node > 0) {
         return rf_xasprintf("method %s also uses sockets inside nodes; give it "
                             "figures of its own in links.methods.%s",

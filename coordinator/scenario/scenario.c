@@ -351,7 +351,7 @@ bool rf_scenario_listens_on(const struct rf_scenario *scenario, uint32_t node)
     if (!rf_scenario_crosses_by_tcp(scenario)) {
         return false;
     }
-    if (info != &rf_method_infos[RF_METHOD_TCP]) {
+    if (!info->sockets_inside) {
         return scenario->schedule->node_recv[node] > 0;
     }
     for (uint32_t i = 0; i < share->n_ranks; i++) {

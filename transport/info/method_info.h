@@ -17,11 +17,13 @@ enum rf_memory_kind { RF_HOST_MEMORY, RF_DEVICE_MEMORY, RF_MEMORY_KINDS };
 struct rf_method_info {
     const char *name;
     enum rf_memory_kind memory;
-    bool crosses_nodes; /* can move bytes between nodes */
-    bool links_by_tcp;  /* and does it by TCP, as link probes do */
-    bool needs_folder;  /* "disk" */
-    bool moves_bytes;   /* false for null: nothing to verify */
-    bool slow_to_try;   /* what it needs takes long to start */
+    bool crosses_nodes;  /* can move bytes between nodes */
+    bool links_by_tcp;   /* and does it by TCP, as link probes do */
+    bool sockets_inside; /* between the ranks of a node, too */
+    bool needs_folder;   /* "disk" */
+    bool needs_one_nccl; /* the same version on all nodes */
+    bool moves_bytes;    /* false for null: nothing to verify */
+    bool slow_to_try;    /* what it needs takes long to start */
     struct rf_intra_node inside;
 };
 
@@ -35,7 +37,7 @@ struct rf_method_info {
       .links_by_tcp = true, .moves_bytes = true,                               \
       .inside = {.copier = RF_COPIER_ANY})                                     \
     X(TCP, tcp, "tcp", .memory = RF_HOST_MEMORY, .crosses_nodes = true,        \
-      .links_by_tcp = true, .moves_bytes = true,                               \
+      .links_by_tcp = true, .sockets_inside = true, .moves_bytes = true,       \
       .inside = {.copier = RF_COPIER_BOTH})                                    \
     X(SHM, shm, "shm", .memory = RF_HOST_MEMORY, .moves_bytes = true,          \
       .inside = {RF_LEFT_COVERED, RF_COPIER_DST})                              \
@@ -50,7 +52,8 @@ struct rf_method_info {
 
 #define RF_CUDA_METHODS(X)                                                     \
     X(NCCL, nccl, "nccl", .memory = RF_DEVICE_MEMORY, .crosses_nodes = true,   \
-      .moves_bytes = true, .inside = {.copier = RF_COPIER_SRC})                \
+      .needs_one_nccl = true, .moves_bytes = true,                             \
+      .inside = {.copier = RF_COPIER_SRC})                                     \
     X(IPC, ipc, "ipc", .memory = RF_DEVICE_MEMORY, .moves_bytes = true,        \
       .inside = {RF_LEFT_SLOT, RF_COPIER_SRC})                                 \
     X(NVSHMEM, nvshmem, "nvshmem", .memory = RF_DEVICE_MEMORY,                 \

@@ -1,6 +1,7 @@
 #!/bin/bash
-# A program's manual page and its --help name the same options; both, and
-# `make help`, fit a terminal of 80 columns.
+# A program's manual page and its --help name the same commands and options, the
+# page of cluster files names every method, and all, as `make help`, fit a
+# terminal of 80 columns.
 # limit: 60
 # shellcheck source=../lib/test.sh
 . "$(dirname "$0")/../lib/test.sh"
@@ -42,6 +43,27 @@ test_the_page_of_refit_coord_has_its_options() { same_options "$coord"; }
 test_the_page_of_refit_worker_has_its_options() { same_options "$worker"; }
 test_the_page_of_refit_suite_has_its_options() {
     same_options "$RF_TOP/scripts/refit-suite"
+}
+
+# The items of a list in a page, from the line before it.
+list_of_page() { # NAME LINE
+    sed -n "/^$2\$/,/^\.El/s/^\.It Cm \([a-z-]*\).*/\1/p" \
+        "$RF_TOP/docs/man/$1"
+}
+
+test_the_page_of_cluster_files_has_every_method() {
+    "$coord" plan "$RF_TOP/examples/pair.json" \
+        --set 'scenarios.*.method=nonesuch' >out 2>err
+    sed -n 's/.* must be one of //p' err | sed 's/, /\n/g' | sort >program
+    list_of_page refit-cluster.5 'How bytes move\.' | sort >page
+    [ -s program ] || fail "no methods are named: $(cat err)"
+    diff page program >&2 || fail "the page (<) and the program (>) differ"
+}
+
+test_the_page_of_refit_coord_has_every_command() {
+    all_help "$coord"
+    list_of_page refit-coord.1 'change what is in it.*' >page
+    diff page commands >&2 || fail "the page (<) and --help (>) differ"
 }
 
 # Every line fits a terminal of 80 columns.

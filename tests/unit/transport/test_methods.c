@@ -10,7 +10,7 @@
 
 #include "tests/lib/planned_case.h"
 #include "tests/unit/unit.h"
-#include "transport/method/module.h"
+#include "transport/method/method.h"
 
 static const char dense[] =
     "{'megatron': {'num_layers': 4, 'hidden_size': 64, 'num_attention_heads': "
@@ -75,11 +75,6 @@ static const struct mesh meshes[] = {
      3},
 };
 
-static const char *const strategies[] = {
-    "send_recv",        "broadcast",        "allgather",
-    "allgather_global", "gather_broadcast", "hierarchical",
-};
-
 static void make(struct planned *planned, const struct mesh *mesh,
                  const char *method, const char *strategy, const char *more)
 {
@@ -97,62 +92,24 @@ static void make(struct planned *planned, const struct mesh *mesh,
 static void run_all(const char *method, const struct mesh *mesh,
                     const char *more)
 {
-    for (size_t i = 0; i < RF_ARRAY_SIZE(strategies); i++) {
+    for (enum rf_strategy strategy = 0; strategy < RF_STRATEGIES; strategy++) {
+        const char *name = rf_strategy_name(strategy);
         struct planned planned;
         struct planned_case what = {.planned = &planned, .rounds = 2};
-        make(&planned, mesh, method, strategies[i], more);
+        make(&planned, mesh, method, name, more);
         what.method = rf_method_find(method, &planned.err);
         ck_assert_ptr_nonnull(what.method);
         if (rf_method_check(what.method->info, planned.plan, planned_nodes,
                             &planned.err) == RF_OK) {
             ck_assert_msg(planned_case_run(&what) == 0, "%s %s %s", method,
-                          mesh->name, strategies[i]);
+                          mesh->name, name);
             ck_assert_uint_eq(what.sent, what.received);
         } else {
-            ck_assert_uint_gt(mesh->n_nodes, 1); /* shm only inside a node */
-            ck_assert_str_eq(method, "shm");
+            ck_assert_uint_gt(mesh->n_nodes, 1);
+            ck_assert(!what.method->info->crosses_nodes);
         }
         planned_free(&planned);
     }
-}
-
-LIMIT(120)
-
-LOOP_TEST(test_host_conforms, RF_ARRAY_SIZE(meshes))
-{
-    run_all("host", &meshes[_i], "");
-}
-
-LOOP_TEST(test_host_conforms_taking_turns, RF_ARRAY_SIZE(meshes))
-{
-    run_all("host", &meshes[_i], ", 'balance': 'order', 'serialize': true");
-}
-
-LOOP_TEST(test_tcp_conforms, RF_ARRAY_SIZE(meshes))
-{
-    run_all("tcp", &meshes[_i], "");
-}
-
-LOOP_TEST(test_shm_conforms, RF_ARRAY_SIZE(meshes))
-{
-    run_all("shm", &meshes[_i], "");
-}
-
-/* Through UCX as it chooses, and with puts and gets where it emulates them. */
-LOOP_TEST(test_ucx_conforms, RF_ARRAY_SIZE(meshes))
-{
-    struct rf_err err;
-    if (rf_ucx_module_load(&err) == NULL) {
-        fprintf(stderr, "not tested: %s\n", err.text);
-        return;
-    }
-    ck_assert_int_eq(setenv("UCX_NET_DEVICES", "lo", 1), 0);
-    run_all("ucx", &meshes[_i], "");
-    run_all("ucx", &meshes[_i], ", 'balance': 'order', 'serialize': true");
-    ck_assert_int_eq(setenv("REFIT_UCX_RMA", "always", 1), 0);
-    run_all("ucx", &meshes[_i], "");
-    run_all("ucx", &meshes[_i], ", 'ucx': {'direction': 'get'}");
-    run_all("ucx", &meshes[_i], ", 'balance': 'order', 'serialize': true");
 }
 
 /* A folder of its own that must be empty again in the end. */
@@ -166,9 +123,54 @@ static void run_on_disk(const struct mesh *mesh, const char *options)
     ck_assert_msg(rmdir(folder) == 0, "files left behind in %s", folder);
 }
 
-LOOP_TEST(test_disk_conforms, RF_ARRAY_SIZE(meshes))
+/* Whether `info` keeps weights in host memory and is part of this build. */
+static bool can_run(const struct rf_method_info *info)
 {
-    run_on_disk(&meshes[_i], "");
+    struct rf_err err;
+    if (info->memory != RF_HOST_MEMORY || !info->moves_bytes) {
+        return false;
+    }
+    if (rf_method_find(info->name, &err) == NULL) {
+        fprintf(stderr, "not tested: %s\n", err.text);
+        return false;
+    }
+    ck_assert_int_eq(setenv("UCX_NET_DEVICES", "lo", 1), 0);
+    return true;
+}
+
+LIMIT(120)
+
+/* Every method on every mesh. */
+LOOP_TEST(test_methods_conform, RF_ARRAY_SIZE(meshes) * RF_METHOD_COUNT)
+{
+    const struct rf_method_info *info = &rf_method_infos[_i % RF_METHOD_COUNT];
+    const struct mesh *mesh = &meshes[_i / RF_METHOD_COUNT];
+    if (!can_run(info)) {
+        return;
+    }
+    if (info->needs_folder) {
+        run_on_disk(mesh, "");
+    } else {
+        run_all(info->name, mesh, "");
+    }
+}
+
+LOOP_TEST(test_host_conforms_taking_turns, RF_ARRAY_SIZE(meshes))
+{
+    run_all("host", &meshes[_i], ", 'balance': 'order', 'serialize': true");
+}
+
+/* With puts and gets also where UCX emulates them. */
+LOOP_TEST(test_ucx_conforms_with_puts_and_gets, RF_ARRAY_SIZE(meshes))
+{
+    if (!can_run(&rf_method_infos[RF_METHOD_UCX])) {
+        return;
+    }
+    run_all("ucx", &meshes[_i], ", 'balance': 'order', 'serialize': true");
+    ck_assert_int_eq(setenv("REFIT_UCX_RMA", "always", 1), 0);
+    run_all("ucx", &meshes[_i], "");
+    run_all("ucx", &meshes[_i], ", 'ucx': {'direction': 'get'}");
+    run_all("ucx", &meshes[_i], ", 'balance': 'order', 'serialize': true");
 }
 
 LOOP_TEST(test_disk_conforms_with_fsync_and_without_cache,

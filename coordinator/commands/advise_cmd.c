@@ -8,7 +8,7 @@
 
 #include "common/log.h"
 #include "coordinator/advice/advise_print.h"
-#include "coordinator/commands/commands.h"
+#include "coordinator/commands/cli.h"
 #include "coordinator/commands/load.h"
 #include "coordinator/scenario/scenario_set.h"
 
@@ -104,7 +104,7 @@ static enum rf_status advise_all(const struct rf_cli *cli,
     return status;
 }
 
-int rf_advise_command(const struct rf_cli *cli)
+int rf_advise_command(struct rf_cli *cli)
 {
     struct rf_config *config = NULL;
     struct rf_model *model = NULL;

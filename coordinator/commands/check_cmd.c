@@ -17,7 +17,6 @@
 #include "coordinator/cluster/cluster.h"
 #include "coordinator/cluster/random.h"
 #include "coordinator/commands/cli.h"
-#include "coordinator/commands/commands.h"
 #include "coordinator/commands/load.h"
 #include "coordinator/commands/signals.h"
 #include "coordinator/preflight/inspect.h"
@@ -31,7 +30,6 @@
 
 struct check {
     const struct rf_cli *cli;
-    struct rf_stderr_writer *output;
     struct rf_config *config;
     struct rf_model *model;
     struct rf_scenario_set *scenarios;    /* NULL: they could not be planned */
@@ -442,16 +440,16 @@ static int check_all(struct check *check, struct rf_err *err)
         return RF_EXIT_USAGE;
     }
     advise_everything(check);
-    (void)rf_stderr_writer_flush(check->output, RF_STDERR_WRITER_WAIT_MS);
+    (void)rf_stderr_writer_flush(check->cli->output, RF_STDERR_WRITER_WAIT_MS);
     rf_findings_print(&check->findings, check->cli->json, check->cli->quiet);
     return rf_findings_count(&check->findings, RF_ADVICE_ERROR) == 0
                ? RF_EXIT_OK
                : RF_EXIT_LAUNCH;
 }
 
-int rf_check_command(const struct rf_cli *cli, struct rf_stderr_writer *output)
+int rf_check_command(struct rf_cli *cli)
 {
-    struct check check = {.cli = cli, .output = output};
+    struct check check = {.cli = cli};
     struct rf_err err = {0};
     int code = check_all(&check, &err);
     if (err.status != RF_OK) {

@@ -7,6 +7,7 @@
 
 #include <errno.h>
 #include <getopt.h>
+#include <limits.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -43,7 +44,7 @@ static enum rf_cli_option_id option_of(int value)
 /* What getopt saw, before it is known which command takes it. */
 struct parse {
     struct rf_cli *cli;
-    bool seen[RF_OPTIONS];
+    uint64_t seen; /* options */
     size_t cap_globs;
 };
 
@@ -122,7 +123,7 @@ static enum rf_status take_option(struct parse *parse, enum rf_cli_option_id id,
 {
     const struct rf_cli_option *option = &rf_cli_options[id];
     void *member = (char *)parse->cli + option->at;
-    parse->seen[id] = true;
+    parse->seen |= UINT64_C(1) << id;
     if (option->value != NULL && option->value[0] == '[' && optarg == NULL) {
         *(const char **)member = "";
         return RF_OK;
@@ -183,127 +184,110 @@ static enum rf_status bad_option(const struct rf_cli *cli, int result,
                  : rf_err_set(err, RF_ERR_USAGE, "unknown option -%c", optopt);
 }
 
+/* The first of a set of options. */
+static const char *first_of(uint64_t set)
+{
+    return rf_cli_options[__builtin_ctzll(set)].name;
+}
+
 static enum rf_status check_takers(const struct parse *parse,
                                    struct rf_err *err)
 {
-    enum rf_command command = parse->cli->command;
-    for (size_t i = 0; i < RF_OPTIONS; i++) {
-        if (parse->seen[i] && !rf_cli_takes(command, &rf_cli_options[i])) {
-            return rf_err_set(
-                err, RF_ERR_USAGE, "--%s does not apply to \"%s\"; remove it",
-                rf_cli_options[i].name, rf_cli_commands[command].name);
-        }
-    }
-    return RF_OK;
+    const struct rf_cli_command *command =
+        &rf_cli_commands[parse->cli->command];
+    const uint64_t wrong = parse->seen & ~command->options;
+    return wrong == 0 ? RF_OK
+                      : rf_err_set(err, RF_ERR_USAGE,
+                                   "--%s does not apply to \"%s\"; remove it",
+                                   first_of(wrong), command->name);
 }
 
-/* A report has one form. */
-static enum rf_status check_form(const struct parse *parse, struct rf_err *err)
+#define ALL UINT_MAX
+#define C(ID) (1u << RF_CMD_##ID)
+#define TABLES (RF_OPT(CSV) | RF_OPT(LATEX) | RF_OPT(MARKDOWN))
+#define DOCUMENTS (RF_OPT(JSON) | RF_OPT(HTML) | RF_OPT(FIGURES) | RF_OPT(ALPA))
+
+/* For some commands: one of `options` needs one of `others`, or excludes them.
+ */
+static const struct option_rule {
+    unsigned commands;
+    uint64_t options;
+    bool needs;
+    uint64_t others;
+    const char *why;
+} rules[] = {
+    {ALL, RF_OPT(RESUME), false, RF_OPT(OUTPUT),
+     "a run continues in its own folder; remove --output"},
+    {ALL, RF_OPT(NODES), false, RF_OPT(HOSTFILE),
+     "both say what the nodes are; remove one"},
+    {ALL, RF_OPT(TRACE) | RF_OPT(REPEAT), false, RF_OPT(DRY_RUN),
+     "a dry run measures nothing; remove one"},
+    {ALL, RF_OPT(QUIET), false, RF_OPT(VERBOSE),
+     "one prints less, the other more; remove one"},
+    {C(RUN), RF_OPT(JSON) | RF_OPT(FULL), true, RF_OPT(DRY_RUN),
+     "prints a plan: use it with \"plan\" or with --dry-run"},
+    {C(PLAN), RF_OPT(VERBOSE), false, RF_OPT(JSON) | RF_OPT(FULL),
+     "--verbose adds to the text that the other replaces; remove one"},
+    {C(REPORT), TABLES | DOCUMENTS, false, TABLES | DOCUMENTS,
+     "a report has one form; remove one"},
+    {C(REPORT), RF_OPT(DROP_CONSTANT), false, DOCUMENTS,
+     "--drop-constant is about the columns of a table; remove one"},
+    {C(REPORT), RF_OPT(REFERENCE), true, RF_OPT(FIGURES) | RF_OPT(HTML),
+     "is drawn beside the results: use it with --figures or --html, or see "
+     "\"compare\""},
+    {C(REPORT), RF_OPT(THRESHOLD), true, RF_OPT(REFERENCE),
+     "is about a comparison: add --reference, or remove it"},
+    {C(PREDICT), RF_OPT(DEMO), false,
+     RF_OPT(SCENARIO) | RF_OPT(SLOW) | RF_OPT(NODES) | RF_OPT(HOSTFILE),
+     "the other is about a cluster file, and --demo has none; remove one"},
+    {C(PREDICT), RF_OPT(EXPLAIN), true, RF_OPT(DEMO),
+     "adds to the text of --demo: use them together"},
+    {C(PREDICT), RF_OPT(EXPLAIN), false, RF_OPT(JSON),
+     "--explain adds to the text that the other replaces; remove one"},
+};
+
+static enum rf_status check_rule(const struct parse *parse,
+                                 const struct option_rule *rule,
+                                 struct rf_err *err)
 {
-    const struct rf_cli_option *form = NULL;
-    for (size_t i = 0; i < RF_OPTIONS; i++) {
-        if (!parse->seen[i] || !rf_cli_options[i].form) {
-            continue;
-        }
-        if (form != NULL) {
-            return rf_err_set(err, RF_ERR_USAGE,
-                              "--%s and --%s cannot be combined: a report has "
-                              "one form; remove one",
-                              form->name, rf_cli_options[i].name);
-        }
-        form = &rf_cli_options[i];
+    const uint64_t set = parse->seen & rule->options;
+    const uint64_t first = set & -set;
+    const uint64_t others = parse->seen & rule->others & ~first;
+    if ((rule->commands & 1u << parse->cli->command) == 0 || set == 0 ||
+        rule->needs == (others != 0)) {
+        return RF_OK;
     }
-    if (parse->seen[RF_OPT_DROP_CONSTANT] && form != NULL &&
-        form->table == RF_REPORT_TABLE) {
-        return rf_err_set(err, RF_ERR_USAGE,
-                          "--drop-constant is about the columns of a table, "
-                          "not about --%s; remove one",
-                          form->name);
-    }
-    if (parse->seen[RF_OPT_REFERENCE] && !parse->seen[RF_OPT_FIGURES] &&
-        !parse->seen[RF_OPT_HTML]) {
-        return rf_err_set(err, RF_ERR_USAGE,
-                          "--reference is drawn beside the results: use it "
-                          "with --figures or --html, or see \"compare\"");
-    }
-    if (parse->seen[RF_OPT_THRESHOLD] && !parse->seen[RF_OPT_REFERENCE]) {
-        return rf_err_set(err, RF_ERR_USAGE,
-                          "--threshold is about a comparison: add --reference, "
-                          "or remove it");
-    }
-    return RF_OK;
+    return rule->needs
+               ? rf_err_set(err, RF_ERR_USAGE, "--%s: %s", first_of(first),
+                            rule->why)
+               : rf_err_set(err, RF_ERR_USAGE,
+                            "--%s and --%s cannot be combined: %s",
+                            first_of(first), first_of(others), rule->why);
 }
 
-static enum rf_status check_demo(const struct parse *parse, struct rf_err *err)
+static bool is_standard_output(const char *file)
 {
-    static const enum rf_cli_option_id of_files[] = {
-        RF_OPT_SCENARIO, RF_OPT_SLOW, RF_OPT_NODES, RF_OPT_HOSTFILE};
-    for (size_t i = 0; i < RF_ARRAY_SIZE(of_files); i++) {
-        if (parse->seen[RF_OPT_DEMO] && parse->seen[of_files[i]]) {
-            return rf_err_set(err, RF_ERR_USAGE,
-                              "--%s is about a cluster file, and --demo has "
-                              "none; remove one",
-                              rf_cli_options[of_files[i]].name);
-        }
-    }
-    if (parse->seen[RF_OPT_EXPLAIN] &&
-        (!parse->seen[RF_OPT_DEMO] || parse->seen[RF_OPT_JSON])) {
-        return rf_err_set(err, RF_ERR_USAGE,
-                          "--explain adds to the text of --demo: use them "
-                          "together, without --json");
-    }
-    return RF_OK;
+    return file != NULL && strcmp(file, "-") == 0;
 }
 
 /* Options that contradict each other. */
 static enum rf_status check_pairs(const struct parse *parse, struct rf_err *err)
 {
-    if (parse->seen[RF_OPT_RESUME] && parse->seen[RF_OPT_OUTPUT]) {
-        return rf_err_set(err, RF_ERR_USAGE,
-                          "--resume continues in its own folder; remove "
-                          "--output");
+    const struct rf_cli *cli = parse->cli;
+    for (size_t i = 0; i < RF_ARRAY_SIZE(rules); i++) {
+        RF_TRY(check_rule(parse, &rules[i], err));
     }
-    if (parse->seen[RF_OPT_NODES] && parse->seen[RF_OPT_HOSTFILE]) {
-        return rf_err_set(err, RF_ERR_USAGE,
-                          "--nodes and --hostfile both say what the nodes are; "
-                          "remove one");
-    }
-    if (parse->seen[RF_OPT_TRACE] && parse->seen[RF_OPT_DRY_RUN]) {
-        return rf_err_set(err, RF_ERR_USAGE,
-                          "--dry-run runs nothing that --trace could record; "
-                          "remove one");
-    }
-    if (parse->seen[RF_OPT_REPEAT] && parse->seen[RF_OPT_DRY_RUN]) {
-        return rf_err_set(err, RF_ERR_USAGE,
-                          "--dry-run runs nothing that --repeat could repeat; "
-                          "remove one");
-    }
-    if (parse->seen[RF_OPT_TRACE] && parse->cli->command == RF_CMD_RERUN &&
-        strcmp(parse->cli->trace, "-") == 0) {
+    if (cli->command == RF_CMD_RERUN && is_standard_output(cli->trace)) {
         return rf_err_set(err, RF_ERR_USAGE,
                           "rerun prints its comparison on standard output; "
                           "name a file for --trace");
     }
-    if (parse->seen[RF_OPT_OUTLIERS] && parse->seen[RF_OPT_JSON] &&
-        strcmp(parse->cli->outliers, "-") == 0) {
+    if (cli->json && is_standard_output(cli->outliers)) {
         return rf_err_set(err, RF_ERR_USAGE,
                           "--json prints on standard output; name a file for "
                           "--outliers");
     }
-    if (parse->seen[RF_OPT_QUIET] && parse->seen[RF_OPT_VERBOSE]) {
-        return rf_err_set(
-            err, RF_ERR_USAGE,
-            "--quiet and --verbose cannot be combined; remove one");
-    }
-    if (parse->cli->command == RF_CMD_PLAN && parse->seen[RF_OPT_VERBOSE] &&
-        (parse->seen[RF_OPT_JSON] || parse->seen[RF_OPT_FULL])) {
-        return rf_err_set(err, RF_ERR_USAGE,
-                          "--verbose adds to the text that --json and --full "
-                          "replace; remove one of them");
-    }
-    return parse->cli->command == RF_CMD_REPORT    ? check_form(parse, err)
-           : parse->cli->command == RF_CMD_PREDICT ? check_demo(parse, err)
-                                                   : RF_OK;
+    return RF_OK;
 }
 
 /* Whether it can only be meant as a command: a plain word, and no file. */
@@ -332,23 +316,9 @@ static enum rf_status unknown_command(const char *word, struct rf_err *err)
                             word);
 }
 
-/* Too many operands: perhaps the first is a misspelt command. */
-static enum rf_status too_many(const struct rf_cli *cli, struct rf_err *err)
-{
-    if (cli->command == RF_CMD_RUN && is_command_word(cli->operands[0])) {
-        return unknown_command(cli->operands[0], err);
-    }
-    return rf_err_set(err, RF_ERR_USAGE,
-                      "unexpected argument \"%.80s\" after \"%.80s\": one "
-                      "CLUSTER.json at a time",
-                      cli->operands[1], cli->operands[0]);
-}
-
 static enum rf_status check_topic(struct rf_cli *cli, struct rf_err *err)
 {
-    if (cli->n_operands > 0) {
-        cli->topic = command_of(cli->operands[0]);
-    }
+    cli->topic = command_of(cli->operands[0]);
     return cli->topic != RF_COMMANDS ? RF_OK
                                      : unknown_command(cli->operands[0], err);
 }
@@ -371,56 +341,31 @@ static enum rf_status check_demo_size(struct rf_cli *cli, struct rf_err *err)
 
 static enum rf_status check_operands(struct rf_cli *cli, struct rf_err *err)
 {
-    size_t n = cli->n_operands;
-    switch (cli->command) {
-    case RF_CMD_HELP:
-        return check_topic(cli, err);
-    case RF_CMD_VERSION:
-        return RF_OK;
-    case RF_CMD_REPORT:
-        return n >= 1 ? RF_OK
-                      : rf_err_set(
-                            err, RF_ERR_USAGE,
-                            "report: missing DIR argument: name one or more "
-                            "result folders");
-    case RF_CMD_COMPARE:
-        return n == 2 ? RF_OK
-                      : rf_err_set(err, RF_ERR_USAGE,
-                                   "compare: expected two result folders, "
-                                   "REFERENCE_DIR and NEW_DIR, not %zu",
-                                   n);
-    case RF_CMD_RERUN:
-        cli->config = n == 1 ? cli->operands[0] : NULL;
-        return n == 1 ? RF_OK
-                      : rf_err_set(err, RF_ERR_USAGE,
-                                   "rerun: expected one file, RESULT.json, the "
-                                   "result of a scenario, not %zu",
-                                   n);
-    case RF_CMD_MEGATRON:
-        return n == 0 ? RF_OK
-                      : rf_err_set(err, RF_ERR_USAGE,
-                                   "megatron: unexpected argument \"%.80s\": "
-                                   "it takes Megatron-LM's flags and options",
-                                   cli->operands[0]);
-    default:
-        break;
-    }
+    const struct rf_cli_command *command = &rf_cli_commands[cli->command];
+    const char *takes =
+        command->operands[0] != NULL ? command->operands[0] : "none";
+    const size_t n = cli->n_operands;
     if (cli->demo != NULL) {
         return check_demo_size(cli, err);
     }
-    if (n == 0) {
-        return rf_err_set(err, RF_ERR_USAGE, "missing CLUSTER.json argument");
-    }
-    if (n > 1 && cli->command != RF_CMD_PREDICT) {
-        return too_many(cli, err);
-    }
-    cli->config = cli->operands[0];
-    if ((cli->json || cli->full) && cli->command == RF_CMD_RUN &&
-        !cli->dry_run) {
+    if (n < command->least) {
         return rf_err_set(err, RF_ERR_USAGE,
-                          "--json and --full print a plan: use them with "
-                          "\"plan\" or with --dry-run");
+                          "missing argument: \"%s\" takes %s", command->name,
+                          takes);
     }
+    if (n > command->most && cli->command == RF_CMD_RUN &&
+        is_command_word(cli->operands[0])) { /* a misspelt one */
+        return unknown_command(cli->operands[0], err);
+    }
+    if (n > command->most) {
+        return rf_err_set(err, RF_ERR_USAGE,
+                          "unexpected argument \"%.80s\": \"%s\" takes %s",
+                          cli->operands[command->most], command->name, takes);
+    }
+    if (n > 0 && cli->command == RF_CMD_HELP) {
+        return check_topic(cli, err);
+    }
+    cli->config = n > 0 ? cli->operands[0] : NULL;
     cli->json |= cli->full; /* there is no other form of it */
     return RF_OK;
 }
@@ -439,7 +384,7 @@ static enum rf_status take_operands(struct parse *parse, int argc, char **argv,
                               cli->n_operands);
         }
     }
-    cli->has_out = parse->seen[RF_OPT_OUTPUT];
+    cli->has_out = parse->seen & RF_OPT(OUTPUT);
     cli->level = cli->quiet ? RF_LOG_WARN : cli->level;
     status = check_takers(parse, err);
     RF_THEN(status, check_pairs(parse, err));
@@ -513,8 +458,8 @@ enum rf_status rf_cli_parse(int argc, char **argv, struct rf_cli *out,
     if (status == RF_OK && optind < argc && take_command(out, argv[optind])) {
         optind++;
     }
-    if (parse.seen[RF_OPT_HELP] || parse.seen[RF_OPT_VERSION]) {
-        out->command = parse.seen[RF_OPT_HELP] ? RF_CMD_HELP : RF_CMD_VERSION;
+    if (parse.seen & (RF_OPT(HELP) | RF_OPT(VERSION))) {
+        out->command = parse.seen & RF_OPT(HELP) ? RF_CMD_HELP : RF_CMD_VERSION;
     } else {
         RF_THEN(status, take_operands(&parse, argc, argv, err));
     }

@@ -18,6 +18,5 @@ void rf_cli_free(struct rf_cli *cli);
 
 /* One screen about all commands if `topic` is RF_CMD_HELP. */
 void rf_cli_help(enum rf_command topic, FILE *to);
-void rf_cli_version(FILE *to);
 
 #endif

@@ -1,4 +1,4 @@
-/* What a command line asks for. */
+/* What a command line asks for, and what its command works with. */
 #ifndef RF_COORDINATOR_COMMANDS_CLI_ARGS_H
 #define RF_COORDINATOR_COMMANDS_CLI_ARGS_H
 
@@ -7,25 +7,12 @@
 #include <stdint.h>
 
 #include "common/log.h"
+#include "coordinator/commands/commands.h"
+#include "coordinator/commands/stderr_writer.h"
 #include "coordinator/config/overrides.h"
 #include "coordinator/megatron/megatron_flags.h"
 #include "coordinator/reports/thresholds.h"
 #include "coordinator/table/form.h"
-
-enum rf_command {
-    RF_CMD_RUN,
-    RF_CMD_PLAN,
-    RF_CMD_CHECK,
-    RF_CMD_PREDICT,
-    RF_CMD_ADVISE,
-    RF_CMD_REPORT,
-    RF_CMD_COMPARE,
-    RF_CMD_RERUN,
-    RF_CMD_MEGATRON,
-    RF_CMD_HELP,
-    RF_CMD_VERSION,
-    RF_COMMANDS,
-};
 
 struct rf_cli {
     enum rf_command command;
@@ -64,6 +51,8 @@ struct rf_cli {
     const char *outliers;  /* file of --outliers, or NULL */
     int argc; /* as called, before getopt reorders it, for results */
     char **argv;
+    struct rf_stderr_writer *output; /* the log's sink; NULL: the command does
+                                        not talk to nodes */
 };
 
 #endif

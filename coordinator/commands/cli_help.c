@@ -64,7 +64,7 @@ static void print_screen(FILE *to)
     }
     fputs("\nOptions of every command:\n", to);
     for (size_t i = 0; i < RF_OPTIONS; i++) {
-        if (rf_cli_is_common(&rf_cli_options[i])) {
+        if (RF_OPTS_COMMON & UINT64_C(1) << i) {
             print_option(to, &rf_cli_options[i]);
         }
     }
@@ -86,13 +86,14 @@ static void print_page(enum rf_command topic, FILE *to)
 {
     const struct rf_cli_command *command = &rf_cli_commands[topic];
     fprintf(to, "refit-coord %s: %s\n\nUsage:\n", command->name, command->help);
-    for (size_t i = 0; i < 2 && command->operands[i] != NULL; i++) {
-        fprintf(to, "  refit-coord %s %s [OPTION]...\n", command->name,
-                command->operands[i]);
+    for (size_t i = 0; i == 0 || (i < 2 && command->operands[i] != NULL); i++) {
+        const char *operands = command->operands[i];
+        fprintf(to, "  refit-coord %s%s%s [OPTION]...\n", command->name,
+                operands != NULL ? " " : "", operands != NULL ? operands : "");
     }
     fputs("\nOptions:\n", to);
     for (size_t i = 0; i < RF_OPTIONS; i++) {
-        if (rf_cli_takes(topic, &rf_cli_options[i])) {
+        if (command->options & UINT64_C(1) << i) {
             print_option(to, &rf_cli_options[i]);
         }
     }
@@ -106,16 +107,24 @@ static void print_page(enum rf_command topic, FILE *to)
 
 void rf_cli_help(enum rf_command topic, FILE *to)
 {
-    if (rf_cli_commands[topic].operands[0] == NULL) {
+    if (rf_cli_commands[topic].options == 0) {
         print_screen(to);
     } else {
         print_page(topic, to);
     }
 }
 
-void rf_cli_version(FILE *to)
+int rf_help_command(struct rf_cli *cli)
 {
-    fprintf(to, "refit-coord %s (%s)\nlibuv %s\nlibssh %s\njansson %s\n%s\n",
-            rf_version(), rf_build(), uv_version_string(), ssh_version(0),
-            jansson_version_str(), OpenSSL_version(OPENSSL_VERSION));
+    rf_cli_help(cli->topic, stdout);
+    return RF_EXIT_OK;
+}
+
+int rf_version_command(struct rf_cli *cli)
+{
+    (void)cli;
+    printf("refit-coord %s (%s)\nlibuv %s\nlibssh %s\njansson %s\n%s\n",
+           rf_version(), rf_build(), uv_version_string(), ssh_version(0),
+           jansson_version_str(), OpenSSL_version(OPENSSL_VERSION));
+    return RF_EXIT_OK;
 }

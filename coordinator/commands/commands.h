@@ -1,23 +1,95 @@
-/* The commands: each returns the exit code, its errors have been logged. Those
- * that talk to nodes have an `output`, which is the log's sink. */
+/* The commands, a row each. */
 #ifndef RF_COORDINATOR_COMMANDS_COMMANDS_H
 #define RF_COORDINATOR_COMMANDS_COMMANDS_H
-
-#include "coordinator/commands/cli.h"
-#include "coordinator/commands/stderr_writer.h"
 
 /* How long a reader of standard error is waited for at the end, and before
  * standard output goes on behind it. */
 #define RF_STDERR_WRITER_WAIT_MS 5000
 
-int rf_run_command(const struct rf_cli *cli, struct rf_stderr_writer *output);
-int rf_plan_command(const struct rf_cli *cli); /* and --dry-run */
-int rf_check_command(const struct rf_cli *cli, struct rf_stderr_writer *output);
-int rf_predict_command(const struct rf_cli *cli);
-int rf_advise_command(const struct rf_cli *cli);
-int rf_report_command(const struct rf_cli *cli);
-int rf_compare_command(const struct rf_cli *cli);
-int rf_rerun_command(const struct rf_cli *cli, struct rf_stderr_writer *output);
-int rf_megatron_command(struct rf_cli *cli, struct rf_stderr_writer *output);
+/* Options that several commands take; RF_OPT() is in cli_table.h. */
+#define RF_OPTS_COMMON                                                         \
+    (RF_OPT(VERBOSE) | RF_OPT(QUIET) | RF_OPT(HELP) | RF_OPT(VERSION))
+#define RF_OPTS_PRINT (RF_OPTS_COMMON | RF_OPT(JSON))
+#define RF_OPTS_READ /* a cluster file, in a result or by itself */            \
+    (RF_OPTS_PRINT | RF_OPT(SET) | RF_OPT(NODES) | RF_OPT(HOSTFILE))
+#define RF_OPTS_PLAN (RF_OPTS_READ | RF_OPT(SCENARIO) | RF_OPT(SLOW))
+#define RF_OPTS_MEASURE                                                        \
+    (RF_OPTS_READ | RF_OPT(OUTPUT) | RF_OPT(REPEAT) | RF_OPT(TIMEOUT) |        \
+     RF_OPT(STRICT) | RF_OPT(TRACE) | RF_OPT(LOGS))
+
+/*
+ * X(ID, name, facts...): the row of a command, which with its file is all that
+ * is said of it. Its function is rf_<name>_command(); facts are members of
+ * struct rf_cli_command (cli_table.h).
+ */
+#define RF_COMMAND_MAP(X)                                                      \
+    X(RUN, run, .operands = {"CLUSTER.json"}, .least = 1, .most = 1,           \
+      .help = "measure the scenarios of a cluster file; may be left out",      \
+      .example = "cluster.json -s 'split*' -o /data/refits",                   \
+      .options = RF_OPTS_PLAN | RF_OPTS_MEASURE | RF_OPT(DRY_RUN) |            \
+                 RF_OPT(RESUME) | RF_OPT(FULL) | RF_OPT(EXPORT),               \
+      .talks_to_nodes = true, .may_allocate = true)                            \
+    X(PLAN, plan, .operands = {"CLUSTER.json|MODEL.json"}, .least = 1,         \
+      .most = 1,                                                               \
+      .help = "print what would move, or a model's size; launch nothing",      \
+      .example = "plan cluster.json -v",                                       \
+      .options = RF_OPTS_PLAN | RF_OPT(FULL))                                  \
+    X(CHECK, check, .operands = {"CLUSTER.json"}, .least = 1, .most = 1,       \
+      .help = "reach every node; say what cannot work or looks wrong",         \
+      .example = "check cluster.json --nodes 'gpu[01-04]'",                    \
+      .options =                                                               \
+          RF_OPTS_READ | RF_OPT(SLOW) | RF_OPT(TIMEOUT) | RF_OPT(STRICT),      \
+      .talks_to_nodes = true, .may_allocate = true)                            \
+    X(PREDICT, predict,                                                        \
+      .operands = {"CLUSTER.json [RESULT_DIR]...", "--demo [SIZE]"},           \
+      .least = 1, .most = SIZE_MAX,                                            \
+      .help = "predict times from links or from older results",                \
+      .example = "predict cluster.json results",                               \
+      .options = RF_OPTS_PLAN | RF_OPT(DEMO) | RF_OPT(EXPLAIN))                \
+    X(ADVISE, advise, .operands = {"CLUSTER.json"}, .least = 1, .most = 1,     \
+      .help = "list meshes for the slots, the best first",                     \
+      .example = "advise cluster.json -s 'split*'", .options = RF_OPTS_PLAN)   \
+    X(REPORT, report, .operands = {"DIR..."}, .least = 1, .most = SIZE_MAX,    \
+      .help = "print results: a table, a page, figures, CSV, JSON",            \
+      .example = "report results --html report.html",                          \
+      .options = RF_OPTS_PRINT | RF_OPT(CSV) | RF_OPT(LATEX) |                 \
+                 RF_OPT(MARKDOWN) | RF_OPT(HTML) | RF_OPT(FIGURES) |           \
+                 RF_OPT(ALPA) | RF_OPT(DROP_CONSTANT) | RF_OPT(POOL) |         \
+                 RF_OPT(REFERENCE) | RF_OPT(THRESHOLD))                        \
+    X(COMPARE, compare, .operands = {"REFERENCE_DIR NEW_DIR"}, .least = 2,     \
+      .most = 2,                                                               \
+      .help = "compare two sets of results; find what became worse",           \
+      .example = "compare baseline results --threshold 20%,memory=10%",        \
+      .options =                                                               \
+          RF_OPTS_PRINT | RF_OPT(POOL) | RF_OPT(THRESHOLD) | RF_OPT(OUTLIERS)) \
+    X(RERUN, rerun, .operands = {"RESULT.json"}, .least = 1, .most = 1,        \
+      .help = "run the scenario of a result again and compare",                \
+      .example = "rerun split.json --nodes node-c,node-d",                     \
+      .options = RF_OPTS_MEASURE | RF_OPT(THRESHOLD), .talks_to_nodes = true)  \
+    X(MEGATRON, megatron, .operands = {"MEGATRON_FLAG..."},                    \
+      .help = "run what Megatron-LM's benchmark_refit.py would",               \
+      .example = "megatron --refit-mode collocated --refit-method gloo "       \
+                 "\\\n      --num-layers 4 --hidden-size 1024 "                \
+                 "--num-attention-heads 8 \\\n      --seq-length 512 "         \
+                 "--max-position-embeddings 512",                              \
+      .more = rf_megatron_help, .options = RF_OPTS_MEASURE | RF_OPT(PRINT),    \
+      .talks_to_nodes = true)                                                  \
+    X(HELP, help, .operands = {"[COMMAND]"}, .most = 1,                        \
+      .help = "print this help, or a command's")                               \
+    X(VERSION, version,                                                        \
+      .help = "print the versions of the program and its libraries")
+
+enum rf_command {
+#define X(ID, ...) RF_CMD_##ID,
+    RF_COMMAND_MAP(X) RF_COMMANDS
+#undef X
+};
+
+struct rf_cli;
+
+/* Each returns the exit code, its errors have been logged. */
+#define X(ID, name, ...) int rf_##name##_command(struct rf_cli *cli);
+RF_COMMAND_MAP(X)
+#undef X
 
 #endif

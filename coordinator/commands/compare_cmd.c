@@ -10,7 +10,7 @@
 
 #include "common/log.h"
 #include "common/store.h"
-#include "coordinator/commands/commands.h"
+#include "coordinator/commands/cli.h"
 #include "coordinator/commands/json_out.h"
 #include "coordinator/reports/outliers.h"
 #include "coordinator/reports/pool.h"
@@ -50,7 +50,7 @@ static enum rf_status store_outliers(const struct rf_comparisons *all,
     return status;
 }
 
-int rf_compare_command(const struct rf_cli *cli)
+int rf_compare_command(struct rf_cli *cli)
 {
     const char *old_folder = cli->operands[0], *new_folder = cli->operands[1];
     struct rf_result_set reference = {0}, now = {0};

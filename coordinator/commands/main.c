@@ -13,54 +13,22 @@
 #include "common/stack_limit.h"
 #include "coordinator/commands/cli.h"
 #include "coordinator/commands/cli_table.h"
-#include "coordinator/commands/commands.h"
-
-/* A command that talks to nodes. Others only print, and end as programs do when
- * the reader closes the pipe. */
-static int dispatch_run(struct rf_cli *cli)
-{
-    struct rf_stderr_writer *output = rf_stderr_writer_create(STDERR_FILENO);
-    int code;
-    rf_stderr_writer_take_log(output);
-    signal(SIGPIPE, SIG_IGN); /* a closed pipe is an error of write() */
-    code = cli->command == RF_CMD_CHECK      ? rf_check_command(cli, output)
-           : cli->command == RF_CMD_RERUN    ? rf_rerun_command(cli, output)
-           : cli->command == RF_CMD_MEGATRON ? rf_megatron_command(cli, output)
-                                             : rf_run_command(cli, output);
-    /* It remains the log's sink: a launch that hangs may still log. */
-    rf_stderr_writer_end(output, RF_STDERR_WRITER_WAIT_MS);
-    return code;
-}
 
 static int dispatch(struct rf_cli *cli)
 {
-    switch (cli->command) {
-    case RF_CMD_RUN:
-        return cli->dry_run ? rf_plan_command(cli) : dispatch_run(cli);
-    case RF_CMD_PLAN:
-        return rf_plan_command(cli);
-    case RF_CMD_RERUN:
-    case RF_CMD_MEGATRON:
-    case RF_CMD_CHECK:
-        return dispatch_run(cli);
-    case RF_CMD_PREDICT:
-        return rf_predict_command(cli);
-    case RF_CMD_ADVISE:
-        return rf_advise_command(cli);
-    case RF_CMD_REPORT:
-        return rf_report_command(cli);
-    case RF_CMD_COMPARE:
-        return rf_compare_command(cli);
-    case RF_CMD_HELP:
-        rf_cli_help(cli->topic, stdout);
-        return RF_EXIT_OK;
-    case RF_CMD_VERSION:
-        rf_cli_version(stdout);
-        return RF_EXIT_OK;
-    case RF_COMMANDS:
-        break;
+    const struct rf_cli_command *command =
+        &rf_cli_commands[cli->dry_run ? RF_CMD_PLAN : cli->command];
+    int code;
+    if (!command->talks_to_nodes) {
+        return command->run(cli);
     }
-    return RF_EXIT_USAGE;
+    cli->output = rf_stderr_writer_create(STDERR_FILENO);
+    rf_stderr_writer_take_log(cli->output);
+    signal(SIGPIPE, SIG_IGN); /* a closed pipe is an error of write() */
+    code = command->run(cli);
+    /* It remains the log's sink: a launch that hangs may still log. */
+    rf_stderr_writer_end(cli->output, RF_STDERR_WRITER_WAIT_MS);
+    return code;
 }
 
 /* Keeps our sockets off standard descriptors that the caller has closed. What

@@ -8,7 +8,7 @@
 
 #include "common/log.h"
 #include "common/mem.h"
-#include "coordinator/commands/commands.h"
+#include "coordinator/commands/cli.h"
 #include "coordinator/commands/load.h"
 #include "coordinator/commands/run_app.h"
 #include "coordinator/commands/versions.h"
@@ -109,10 +109,9 @@ static enum rf_status override(const struct rf_cli *cli, json_t *document,
     return rf_overrides_apply(&cli->overrides, document, RF_MEGATRON_FILE, err);
 }
 
-int rf_megatron_command(struct rf_cli *cli, struct rf_stderr_writer *output)
+int rf_megatron_command(struct rf_cli *cli)
 {
     struct megatron_app app = {.run = {.cli = cli,
-                                       .output = output,
                                        .libraries = rf_library_versions(),
                                        .print = print_end,
                                        .exit_code = RF_EXIT_USAGE}};

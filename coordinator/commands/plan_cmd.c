@@ -7,7 +7,7 @@
  */
 #include <sys/stat.h>
 
-#include "coordinator/commands/commands.h"
+#include "coordinator/commands/cli.h"
 #include "coordinator/commands/load.h"
 #include "coordinator/commands/plan_families.h"
 #include "coordinator/commands/plan_print.h"
@@ -101,8 +101,8 @@ static int plan_cluster(const struct rf_cli *cli, json_t *document,
     struct rf_model *model = NULL;
     json_t *list = json_array();
     int code = RF_EXIT_USAGE;
-    if (rf_config_from_json(document, cli->config, cli->command == RF_CMD_RUN,
-                            &config, err) != RF_OK ||
+    if (rf_config_from_json(document, cli->config, cli->dry_run, &config,
+                            err) != RF_OK ||
         rf_config_select(config, cli->globs, cli->n_globs, cli->slow, err) !=
             RF_OK) {
         goto free_config;
@@ -184,12 +184,12 @@ static int plan_file(const struct rf_cli *cli, struct rf_err *err)
     if (rf_config_read(cli->config, &cli->overrides, &document, err) != RF_OK) {
         return RF_EXIT_USAGE;
     }
-    return cli->command == RF_CMD_PLAN && rf_config_is_model(document)
+    return !cli->dry_run && rf_config_is_model(document)
                ? plan_model(cli, document, err)
                : plan_cluster(cli, document, err);
 }
 
-int rf_plan_command(const struct rf_cli *cli)
+int rf_plan_command(struct rf_cli *cli)
 {
     struct rf_err err = {0};
     int code = plan_file(cli, &err);

@@ -11,7 +11,7 @@
 
 #include "common/log.h"
 #include "common/mem.h"
-#include "coordinator/commands/commands.h"
+#include "coordinator/commands/cli.h"
 #include "coordinator/commands/load.h"
 #include "coordinator/predict/demo.h"
 #include "coordinator/predict/predict.h"
@@ -336,7 +336,7 @@ static int demo(const struct rf_cli *cli)
     return RF_EXIT_OK;
 }
 
-int rf_predict_command(const struct rf_cli *cli)
+int rf_predict_command(struct rf_cli *cli)
 {
     struct rf_err err = {0};
     struct predict_context context = {.noted = NULL};

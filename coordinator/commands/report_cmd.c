@@ -9,7 +9,7 @@
 
 #include "common/log.h"
 #include "common/store.h"
-#include "coordinator/commands/commands.h"
+#include "coordinator/commands/cli.h"
 #include "coordinator/commands/figures_script.h"
 #include "coordinator/commands/json_out.h"
 #include "coordinator/reports/pool.h"
@@ -187,7 +187,7 @@ static enum rf_status read_set(const struct rf_cli *cli,
     return status;
 }
 
-int rf_report_command(const struct rf_cli *cli)
+int rf_report_command(struct rf_cli *cli)
 {
     struct rf_result_set set = {0};
     struct rf_pooled pooled = {0};

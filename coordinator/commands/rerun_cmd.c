@@ -6,7 +6,7 @@
  * is fine but a regression.
  */
 #include "common/log.h"
-#include "coordinator/commands/commands.h"
+#include "coordinator/commands/cli.h"
 #include "coordinator/commands/compare_cmd.h"
 #include "coordinator/commands/load.h"
 #include "coordinator/commands/run_app.h"
@@ -87,10 +87,9 @@ static void compare(struct rf_run_app *app, const json_t *old)
     rf_comparisons_free(&all);
 }
 
-int rf_rerun_command(const struct rf_cli *cli, struct rf_stderr_writer *output)
+int rf_rerun_command(struct rf_cli *cli)
 {
     struct rf_run_app app = {.cli = cli,
-                             .output = output,
                              .libraries = rf_library_versions(),
                              .exit_code = RF_EXIT_USAGE};
     struct rf_err err = {0};

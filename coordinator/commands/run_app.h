@@ -27,7 +27,6 @@ struct rf_run_app {
     json_t *libraries; /* of the head */
     struct rf_results *results;
     struct rf_trace_file *trace; /* of --trace, until it is stored */
-    struct rf_stderr_writer *output;
     struct rf_progress *progress;
     struct rf_node_lines *lines; /* on it */
     /* What is printed at the end in place of the table; NULL: the table. */
@@ -56,7 +55,7 @@ struct rf_run_app {
     int exit_code;
 };
 
-/* Runs what was loaded and planned: cli, config, libraries and output are set,
+/* Runs what was loaded and planned: cli, config and libraries are set,
  * and model and scenarios or inspect. Sets the exit code, also with an error.
  * The results stay open until rf_run_app_free(), which destroys what is set. */
 enum rf_status rf_run_app_planned(struct rf_run_app *app,

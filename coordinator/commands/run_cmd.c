@@ -17,7 +17,7 @@
 #include "common/mem.h"
 #include "common/store.h"
 #include "coordinator/cluster/random.h"
-#include "coordinator/commands/commands.h"
+#include "coordinator/commands/cli.h"
 #include "coordinator/commands/load.h"
 #include "coordinator/commands/plan_thread.h"
 #include "coordinator/commands/run_app.h"
@@ -362,7 +362,7 @@ static enum rf_status run_all(struct rf_run_app *app, struct rf_err *err)
         rf_run_set_trace(app->run);
     }
     app->lines = rf_node_lines_create(app->config);
-    app->progress = rf_progress_create(app->output, app->cli->quiet);
+    app->progress = rf_progress_create(app->cli->output, app->cli->quiet);
     set_test_hooks(app);
     rf_run_start(app->run);
     uv_run(&app->loop, UV_RUN_DEFAULT);
@@ -483,10 +483,9 @@ void rf_run_app_free(struct rf_run_app *app)
     json_decref(app->libraries);
 }
 
-int rf_run_command(const struct rf_cli *cli, struct rf_stderr_writer *output)
+int rf_run_command(struct rf_cli *cli)
 {
-    struct rf_run_app app = {
-        .cli = cli, .output = output, .libraries = rf_library_versions()};
+    struct rf_run_app app = {.cli = cli, .libraries = rf_library_versions()};
     struct rf_err err = {0};
     enum rf_status status = load(&app, &err);
     if (status != RF_OK) {

@@ -14,7 +14,7 @@
 #include "common/clock.h"
 #include "common/log.h"
 #include "common/mem.h"
-#include "coordinator/commands/commands.h"
+#include "coordinator/commands/cli_table.h"
 #include "coordinator/commands/store_thread.h"
 
 #define PATIENCE_NS (2 * RF_NS_PER_S) /* before a wait is explained */
@@ -60,7 +60,7 @@ static _Noreturn void leave(const struct rf_run_app *app, int exit_code)
     if (path != NULL) {
         rf_error("%s is not %s", path, state);
     }
-    (void)rf_stderr_writer_flush(app->output, LEAVE_MS);
+    (void)rf_stderr_writer_flush(app->cli->output, LEAVE_MS);
     _exit(exit_code);
 }
 
@@ -316,10 +316,11 @@ void rf_run_end(struct rf_run_app *app)
     if (app->unfinished && app->exit_code == RF_EXIT_OK) {
         app->exit_code = RF_EXIT_FAILED;
     }
-    (void)rf_stderr_writer_flush(app->output, RF_STDERR_WRITER_WAIT_MS);
+    (void)rf_stderr_writer_flush(app->cli->output, RF_STDERR_WRITER_WAIT_MS);
     print(app);
     rf_info("results in %s", rf_results_folder(app->results));
-    if (cut_short(app) && app->cli->command == RF_CMD_RUN) {
+    if (cut_short(app) &&
+        rf_cli_commands[app->cli->command].options & RF_OPT(RESUME)) {
         rf_info("to continue: give the command again with --resume %s%s",
                 rf_results_folder(app->results),
                 app->cli->has_out ? " in place of --output" : "");

@@ -9,6 +9,7 @@
 
 #include "common/mem.h"
 #include "common/spawn.h"
+#include "coordinator/commands/cli_table.h"
 #include "coordinator/config/nodes/slurm_job.h"
 #include "coordinator/launch/program.h"
 
@@ -47,9 +48,8 @@ enum rf_status rf_salloc(const struct rf_cli *cli, json_t *document,
     struct rf_jnode method = rf_jnode_get(&launch, "method");
     const char *name = json_string_value(method.value);
     json_t *options = NULL;
-    if ((cli->command != RF_CMD_RUN && cli->command != RF_CMD_CHECK) ||
-        cli->dry_run || name == NULL || strcmp(name, "slurm") != 0 ||
-        rf_slurm_job_is_here()) {
+    if (!rf_cli_commands[cli->command].may_allocate || cli->dry_run ||
+        name == NULL || strcmp(name, "slurm") != 0 || rf_slurm_job_is_here()) {
         return RF_OK;
     }
     RF_TRY(rf_slurm_options(&root, &options, err));

@@ -6,7 +6,7 @@
 #include "coordinator/commands/cli.h"
 
 /*
- * For the commands run and check: if launch.method of the document is "slurm"
+ * For the commands whose row says so: if launch.method of the document is "slurm"
  * and this process is in no job: with launch.slurm.options, becomes salloc with
  * them, which runs the same command line again inside the job it gets, and does
  * not return; without, an error that says what to do. `file` is what errors

@@ -172,7 +172,7 @@ test_rerun_refuses_what_is_no_result() {
     refused '.cluster.nodes[0].slots = "x"' '\$\.nodes\[0\]\.slots'
     run_coord rerun
     expect_exit 2
-    expect_text err 'expected one file, RESULT.json'
+    expect_text err 'missing argument: "rerun" takes RESULT.json'
 }
 
 test_rerun_refuses_to_become_several() {

@@ -133,7 +133,7 @@ test_a_trace_that_cannot_be_written_is_an_error() {
     [ ! -e results ] || fail "it ran"
     run_coord cluster.json --trace t.json -n
     expect_exit 2
-    expect_text err 'dry-run runs nothing that --trace could record'
+    expect_text err '--trace and --dry-run cannot be combined'
 }
 
 test_a_link_that_a_trace_is_named_by_is_kept() {

@@ -117,18 +117,15 @@ TEST(test_cli_repeat_is_a_whole_number)
 
 TEST(test_cli_knows_every_command)
 {
-    static const struct {
-        const char *name;
-        enum rf_command command;
-    } all[] = {{"run", RF_CMD_RUN},
-               {"plan", RF_CMD_PLAN},
-               {"check", RF_CMD_CHECK},
-               {"predict", RF_CMD_PREDICT},
-               {"report", RF_CMD_REPORT}};
-    for (size_t i = 0; i < RF_ARRAY_SIZE(all); i++) {
+    for (unsigned c = 0; c < RF_COMMANDS; c++) {
+        const struct rf_cli_command *command = &rf_cli_commands[c];
+        const char *args[ARGS_MAX] = {"refit-coord", command->name};
         struct rf_cli cli;
-        ck_assert_int_eq(parse(ARGS(all[i].name, "x"), &cli, NULL), RF_OK);
-        ck_assert_int_eq(cli.command, all[i].command);
+        for (size_t i = 0; i < command->least; i++) {
+            args[2 + i] = "x";
+        }
+        ck_assert_int_eq(parse(args, &cli, NULL), RF_OK);
+        ck_assert_uint_eq(cli.command, c);
         rf_cli_free(&cli);
     }
 }
@@ -185,8 +182,10 @@ static const struct {
     const char *args[6];
     const char *text;
 } wrong[] = {
-    {{NULL}, "missing CLUSTER.json argument"},
-    {{"plan"}, "missing CLUSTER.json argument"},
+    {{NULL}, "missing argument: \"run\" takes CLUSTER.json"},
+    {{"plan"}, "missing argument: \"plan\" takes CLUSTER.json|MODEL.json"},
+    {{"version", "x"}, "unexpected argument \"x\": \"version\" takes none"},
+    {{"help", "plan", "x"}, "unexpected argument \"x\""},
     {{"pln", "c.json"}, "did you mean \"plan\""},
     {{"quux", "c.json"}, "unknown command \"quux\""},
     {{"help", "pln"}, "did you mean \"plan\""},
@@ -213,7 +212,7 @@ static const struct {
     {{"a.json", "--full"}, "--dry-run"},
     {{"plan", "a.json", "-o", "x"}, "output"},
     {{"check", "a.json", "-s", "x"}, "scenario"},
-    {{"report"}, "missing DIR argument"},
+    {{"report"}, "missing argument: \"report\" takes DIR..."},
     {{"report", "d", "--csv", "--latex"}, "--csv and --latex cannot be"},
     {{"report", "d", "--html", "p", "--json"}, "--json and --html cannot be"},
     {{"report", "d", "--threshold", "1"}, "add --reference"},
@@ -225,18 +224,23 @@ static const struct {
     {{"report", "d", "--drop-constant", "--json"}, "columns of a table"},
     {{"compare", "a", "b", "--drop-constant"}, "does not apply to \"compare\""},
     {{"compare", "a", "b", "--figures", "f"}, "does not apply to"},
-    {{"rerun"}, "expected one file, RESULT.json"},
-    {{"rerun", "a", "b"}, "expected one file, RESULT.json"},
+    {{"rerun"}, "missing argument: \"rerun\" takes RESULT.json"},
+    {{"rerun", "a", "b"}, "\"b\": \"rerun\" takes RESULT.json"},
     {{"rerun", "a", "--resume", "d"}, "resume"},
     {{"report", "d", "--nodes", "a"}, "--nodes does not apply to \"report\""},
     {{"compare", "a", "b", "--set", "a=1"}, "--set does not apply"},
     {{"a.json", "--nodes", "a", "--hostfile", "h"}, "remove one"},
-    {{"compare", "d"}, "two result folders, REFERENCE_DIR and NEW_DIR, not 1"},
+    {{"compare", "d"}, "\"compare\" takes REFERENCE_DIR NEW_DIR"},
     {{"compare", "a", "b", "--threshold", "-1"}, "threshold"},
     {{"compare", "a", "b", "--threshold", "nan"}, "threshold"},
     {{"compare", "a", "b", "--threshold", "tmie=5%"}, "mean \"time\""},
     {{"a.json", "--csv"}, "csv"},
-    {{"a.json", "--resume", "d", "-o", "x"}, "--output"},
+    {{"a.json", "--resume", "d", "-o", "x"}, "remove --output"},
+    {{"rerun", "a", "--trace", "-"}, "name a file for --trace"},
+    {{"predict", "--demo", "-s", "x"}, "--demo has none"},
+    {{"predict", "a.json", "--explain"}, "use them together"},
+    {{"predict", "--demo", "--explain", "--json"}, "--explain and --json"},
+    {{"a.json", "--trace", "t", "-n"}, "a dry run measures nothing"},
     {{"a.json", "--output=results", "--resume", "d"}, "--resume"},
     {{"a.json", "-q", "-v"}, "--quiet"},
     {{"plan", "a.json", "-v", "--json"}, "--verbose"},

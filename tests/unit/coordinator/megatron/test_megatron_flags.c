@@ -229,7 +229,8 @@ static const struct {
     {"refit-coord megatron --micro-batchsize=1",
      "(did you mean --micro-batch-size?)"},
     {"refit-coord megatron --quux", "unknown option --quux"},
-    {"refit-coord megatron x.json", "megatron: unexpected argument \"x.json\""},
+    {"refit-coord megatron x.json",
+     "unexpected argument \"x.json\": \"megatron\" takes"},
     {"refit-coord megatron --dry-run",
      "--dry-run does not apply to \"megatron\""},
 };

@@ -5,28 +5,15 @@
  * they are asked for its headers and the scenarios planned after that. Measures
  * and stores nothing.
  */
-#include <stdlib.h>
-#include <string.h>
-#include <unistd.h>
-
 #include "common/clock.h"
 #include "common/log.h"
-#include "common/mem.h"
 #include "coordinator/advice/advice.h"
-#include "coordinator/advice/reach_pairs.h"
-#include "coordinator/cluster/cluster.h"
-#include "coordinator/cluster/random.h"
 #include "coordinator/commands/cli.h"
 #include "coordinator/commands/load.h"
-#include "coordinator/commands/signals.h"
-#include "coordinator/preflight/inspect.h"
+#include "coordinator/commands/reach_nodes.h"
 #include "coordinator/scenario/scenario_set.h"
-#include "transport/control/tls.h"
-#include "transport/net/loop.h"
 
-#define CLOCKS_MS 300 /* for the quick leases after joining */
 #define SLOW_START_MS 1500
-#define REACH_S 15 /* longer than nodes take */
 
 struct check {
     const struct rf_cli *cli;
@@ -34,304 +21,44 @@ struct check {
     struct rf_model *model;
     struct rf_scenario_set *scenarios;    /* NULL: they could not be planned */
     struct rf_preflight_inspect *inspect; /* NULL: the checkpoint is here */
-    enum rf_verdict headers;              /* of the nodes */
-    bool inspecting;
-    char reach_key[2 * RF_PSK_BYTES + 1];
     struct rf_reach_pairs *pairs;
-    bool reaching;
     struct rf_findings findings;
-    uv_loop_t loop;
-    uv_timer_t timer;
-    struct rf_signals signals;
-    struct rf_cluster *cluster;
-    struct rf_msg_hello **hellos; /* NULL: has not joined */
-    bool *decided;
-    bool *lost;
-    uint32_t limit_s; /* for joining */
-    bool stopping;
-    int signal; /* that ended it; 0: none */
+    struct rf_reach_nodes nodes;
 };
-
-static void stop(struct check *check, bool force)
-{
-    if (!check->stopping || force) {
-        check->stopping = true;
-        uv_timer_stop(&check->timer);
-        rf_cluster_stop(check->cluster, force);
-    }
-}
-
-static uint32_t inspect_limit_s(const struct check *check)
-{
-    return rf_config_inspect_limit_s(check->config) +
-           RF_PREFLIGHT_INSPECT_SLACK_S;
-}
-
-static void act_on_reach(struct check *check, bool given_up);
-
-static void timer_cb(uv_timer_t *timer)
-{
-    struct check *check = timer->data;
-    if (check->reaching) {
-        act_on_reach(check, true);
-        return;
-    }
-    if (check->inspecting) {
-        check->headers = rf_preflight_inspect_silence(check->inspect,
-                                                      inspect_limit_s(check));
-    }
-    for (uint32_t i = 0; i < check->config->n_nodes; i++) {
-        if (!check->decided[i]) {
-            rf_findings_add(&check->findings, RF_ADVICE_ERROR,
-                            check->config->node_names[i],
-                            "did not join within %u s%s", check->limit_s,
-                            rf_cluster_waits_for(check->cluster, i));
-        }
-    }
-    stop(check, false);
-}
-
-static void wait_for_clocks(struct check *check)
-{
-    uv_timer_start(&check->timer, timer_cb, CLOCKS_MS, 0);
-}
-
-static void act_on_headers(struct check *check, enum rf_verdict verdict)
-{
-    if (check->inspecting && verdict != RF_VERDICT_GO_ON) {
-        check->headers = verdict;
-        check->inspecting = false;
-        wait_for_clocks(check);
-    }
-}
-
-/* Of the nodes that have joined. */
-static void ask_for_headers(struct check *check)
-{
-    struct rf_msg inspect;
-    check->inspecting = true;
-    uv_timer_start(&check->timer, timer_cb,
-                   (uint64_t)inspect_limit_s(check) * 1000, 0);
-    for (uint32_t i = 0; i < check->config->n_nodes; i++) {
-        if (check->lost[i]) {
-            act_on_headers(check, rf_preflight_inspect_fail(check->inspect, i,
-                                                            "is not there"));
-        } else if (rf_preflight_inspect_ask(check->inspect, i, &inspect)) {
-            rf_cluster_send(check->cluster, i, &inspect);
-            rf_msg_free(&inspect);
-        }
-    }
-}
-
-/* Goes on when no node is trying to reach others any more. */
-static void act_on_reach(struct check *check, bool given_up)
-{
-    if (!check->reaching ||
-        (rf_reach_pairs_is_awaited(check->pairs) && !given_up)) {
-        return;
-    }
-    check->reaching = false;
-    if (check->inspect != NULL) {
-        ask_for_headers(check);
-    } else {
-        wait_for_clocks(check);
-    }
-}
-
-static void ask_to_reach(struct check *check)
-{
-    struct rf_msg reach;
-    rf_reach_pairs_choose(check->pairs,
-                          (const struct rf_msg_hello *const *)check->hellos);
-    for (uint32_t i = 0; i < check->config->n_nodes; i++) {
-        if (rf_reach_pairs_ask(check->pairs, i, &reach)) {
-            rf_cluster_send(check->cluster, i, &reach);
-            rf_msg_free(&reach);
-        }
-    }
-    check->reaching = true; /* all that are awaited are known */
-    uv_timer_start(&check->timer, timer_cb, (uint64_t)REACH_S * 1000, 0);
-    act_on_reach(check, false);
-}
-
-static void maybe_all(struct check *check)
-{
-    for (uint32_t i = 0; i < check->config->n_nodes; i++) {
-        if (!check->decided[i]) {
-            return;
-        }
-    }
-    rf_cluster_joined(check->cluster);
-    ask_to_reach(check);
-}
-
-static bool hello_cb(uint32_t node, struct rf_msg_hello *hello, void *data)
-{
-    struct check *check = data;
-    struct rf_msg welcome;
-    if (check->decided[node]) {
-        return false;
-    }
-    check->hellos[node] = rf_xmalloc(sizeof(*hello));
-    *check->hellos[node] = *hello;
-    rf_schema_init(&rf_msg_hello_schema, hello); /* its contents are ours */
-    check->decided[node] = true;
-    rf_msg_init(&welcome, RF_MSG_WELCOME);
-    welcome.welcome.protocol = RF_PROTOCOL_MAX;
-    rf_cluster_send(check->cluster, node, &welcome);
-    maybe_all(check);
-    return true;
-}
-
-static void lost_cb(uint32_t node, const struct rf_err *why, void *data)
-{
-    struct check *check = data;
-    rf_findings_add(&check->findings, RF_ADVICE_ERROR,
-                    check->config->node_names[node], "%s", why->text);
-    check->lost[node] = true;
-    rf_reach_pairs_lose(check->pairs, node);
-    if (!check->decided[node]) {
-        check->decided[node] = true;
-        maybe_all(check);
-    } else if (check->reaching) {
-        act_on_reach(check, false);
-    } else if (check->inspecting) {
-        act_on_headers(
-            check, rf_preflight_inspect_fail(check->inspect, node, why->text));
-    }
-}
-
-static void message_cb(uint32_t node, const struct rf_msg *message, void *data)
-{
-    struct check *check = data;
-    rf_debug("%s: %s", check->config->node_names[node],
-             rf_msg_name((uint8_t)message->type));
-    if (check->reaching && message->type == RF_MSG_REACHED) {
-        rf_reach_pairs_take(check->pairs, node, &message->reached);
-        act_on_reach(check, false);
-    } else if (check->inspecting && message->type == RF_MSG_HEADERS) {
-        act_on_headers(check, rf_preflight_inspect_take(check->inspect, node,
-                                                        &message->headers));
-    }
-}
-
-static void reading_cb(uint32_t node, const struct rf_msg_lease *lease,
-                       void *data)
-{
-    (void)node;
-    (void)lease;
-    (void)data;
-}
-
-static void bad_message_cb(uint32_t node, const struct rf_msg_bad *bad,
-                           void *data)
-{
-    struct check *check = data;
-    rf_debug("%s: %s", check->config->node_names[node], bad->why->text);
-    if (check->inspecting && bad->type == RF_MSG_HEADERS) {
-        act_on_headers(check, rf_preflight_inspect_fail(check->inspect, node,
-                                                        bad->why->text));
-    }
-}
-
-static void log_cb(uint32_t node, uint32_t rank, const char *line, void *data)
-{
-    const struct check *check = data;
-    (void)rank;
-    rf_debug("%s: %s", check->config->node_names[node], line);
-}
-
-static void stopped_cb(void *data)
-{
-    struct check *check = data;
-    uv_stop(&check->loop);
-}
-
-static const struct rf_cluster_ops cluster_ops = {
-    {hello_cb, lost_cb, message_cb, reading_cb, bad_message_cb, log_cb},
-    stopped_cb};
-
-static void signal_cb(uv_signal_t *handle, int number)
-{
-    struct check *check = handle->data;
-    if (check->signal != 0) {
-        _exit(RF_EXIT_SIGNAL + number);
-    }
-    check->signal = number;
-    stop(check, true);
-}
 
 /* How nodes joined, and how well their clocks are known. */
 static void advise_clocks(struct check *check)
 {
     for (uint32_t i = 0; i < check->config->n_nodes; i++) {
-        struct rf_cluster_clock clock = rf_cluster_clock(check->cluster, i);
+        const struct rf_cluster_clock *clock = &check->nodes.clocks[i];
         const char *host = check->config->node_names[i];
-        if (check->hellos[i] == NULL) {
+        if (check->nodes.hellos[i] == NULL) {
             continue;
         }
         rf_findings_add(
             &check->findings, RF_ADVICE_INFO, host,
             "joined over %s after %.0f ms; round trip %.2f ms, clock known "
             "to within %.2f ms (offset %.3f ms)",
-            clock.tcp ? "TCP" : "the launcher's stream",
-            (double)clock.launch_ns / 1e6,
-            (double)clock.best.round_trip_ns / 1e6,
-            (double)clock.best.round_trip_ns / 2e6,
-            (double)clock.best.offset_ns / 1e6);
-        if (clock.launch_ns > SLOW_START_MS * RF_NS_PER_MS) {
+            clock->tcp ? "TCP" : "the launcher's stream",
+            (double)clock->launch_ns / 1e6,
+            (double)clock->best.round_trip_ns / 1e6,
+            (double)clock->best.round_trip_ns / 2e6,
+            (double)clock->best.offset_ns / 1e6);
+        if (clock->launch_ns > SLOW_START_MS * RF_NS_PER_MS) {
             rf_findings_add(&check->findings, RF_ADVICE_WARNING, host,
                             "took %.1f s to start; slow shell start-up files "
                             "(~/.bashrc) or name lookups may be the cause",
-                            (double)clock.launch_ns / 1e9);
+                            (double)clock->launch_ns / 1e9);
         }
     }
-}
-
-static enum rf_status reach_nodes(struct check *check, struct rf_err *err)
-{
-    char run_id[17];
-    struct rf_cluster_options options = {.loop = &check->loop,
-                                         .config = check->config,
-                                         .run_id = run_id,
-                                         .reach_key = check->reach_key};
-    enum rf_status status;
-    check->limit_s = check->cli->timeout_s > 0
-                         ? check->cli->timeout_s
-                         : rf_config_join_limit_s(check->config);
-    rf_random_hex(run_id, 8);
-    rf_random_hex(check->reach_key, RF_PSK_BYTES);
-    status = rf_cluster_check_limits(check->config, err);
-    RF_THEN(status, rf_loop_init(&check->loop, err));
-    if (status != RF_OK) {
-        return status;
-    }
-    status =
-        rf_cluster_create(&options, &cluster_ops, check, &check->cluster, err);
-    if (status != RF_OK) {
-        uv_loop_close(&check->loop);
-        return status;
-    }
-    uv_timer_init(&check->loop, &check->timer);
-    check->timer.data = check;
-    rf_signals_start(&check->signals, &check->loop, signal_cb, check);
-    uv_timer_start(&check->timer, timer_cb, (uint64_t)check->limit_s * 1000, 0);
-    rf_cluster_launch(check->cluster);
-    uv_run(&check->loop, UV_RUN_DEFAULT);
-    advise_clocks(check);
-    rf_cluster_destroy(check->cluster);
-    uv_close((uv_handle_t *)&check->timer, NULL);
-    rf_signals_close(&check->signals);
-    uv_run(&check->loop, UV_RUN_DEFAULT);
-    uv_loop_close(&check->loop);
-    return RF_OK;
 }
 
 static void advise_everything(struct check *check)
 {
     const struct rf_config *config = check->config;
     const struct rf_msg_hello *const *hellos =
-        (const struct rf_msg_hello *const *)check->hellos;
+        (const struct rf_msg_hello *const *)check->nodes.hellos;
+    advise_clocks(check);
     for (uint32_t i = 0; i < config->n_nodes; i++) {
         if (hellos[i] != NULL) {
             rf_advise_build(config->node_names[i], hellos[i],
@@ -349,7 +76,7 @@ static void advise_everything(struct check *check)
         }
         rf_scenario_destroy(scenario);
     }
-    rf_reach_pairs_advise(check->pairs, REACH_S, &check->findings);
+    rf_reach_pairs_advise(check->pairs, RF_REACH_S, &check->findings);
     rf_findings_merge(&check->findings);
 }
 
@@ -384,12 +111,12 @@ static enum rf_status plan_late(struct check *check, struct rf_err *err)
 {
     for (uint32_t i = 0; i < check->config->n_nodes; i++) {
         const char *why = rf_preflight_inspect_error(check->inspect, i);
-        if (why != NULL && !check->lost[i]) {
+        if (why != NULL && !check->nodes.lost[i]) {
             rf_findings_add(&check->findings, RF_ADVICE_ERROR,
                             check->config->node_names[i], "%s", why);
         }
     }
-    if (check->headers != RF_VERDICT_NEXT) {
+    if (check->nodes.headers != RF_VERDICT_NEXT) {
         return RF_OK;
     }
     rf_config_add_headers(check->config,
@@ -400,18 +127,8 @@ static enum rf_status plan_late(struct check *check, struct rf_err *err)
 
 static void free_check(struct check *check)
 {
-    for (uint32_t i = 0; check->hellos != NULL && i < check->config->n_nodes;
-         i++) {
-        if (check->hellos[i] != NULL) {
-            rf_schema_free(&rf_msg_hello_schema, check->hellos[i]);
-            free(check->hellos[i]);
-        }
-    }
+    rf_reach_nodes_free(&check->nodes);
     rf_reach_pairs_destroy(check->pairs);
-    explicit_bzero(check->reach_key, sizeof(check->reach_key));
-    free(check->hellos);
-    free(check->decided);
-    free(check->lost);
     rf_findings_free(&check->findings);
     rf_scenario_set_destroy(check->scenarios);
     rf_preflight_inspect_destroy(check->inspect);
@@ -425,16 +142,17 @@ static int check_all(struct check *check, struct rf_err *err)
     if (load(check, err) != RF_OK) {
         return RF_EXIT_USAGE;
     }
-    check->hellos = rf_xcalloc(check->config->n_nodes, sizeof(*check->hellos));
-    check->decided =
-        rf_xcalloc(check->config->n_nodes, sizeof(*check->decided));
-    check->lost = rf_xcalloc(check->config->n_nodes, sizeof(*check->lost));
-    if (reach_nodes(check, err) != RF_OK) {
+    check->nodes = (struct rf_reach_nodes){.config = check->config,
+                                           .limit_s = check->cli->timeout_s,
+                                           .pairs = check->pairs,
+                                           .inspect = check->inspect,
+                                           .findings = &check->findings};
+    if (rf_reach_nodes(&check->nodes, err) != RF_OK) {
         return RF_EXIT_LAUNCH;
     }
-    if (check->signal != 0) {
+    if (check->nodes.signal != 0) {
         rf_info("stopped by a signal before the nodes were checked");
-        return RF_EXIT_SIGNAL + check->signal;
+        return RF_EXIT_SIGNAL + check->nodes.signal;
     }
     if (check->inspect != NULL && plan_late(check, err) != RF_OK) {
         return RF_EXIT_USAGE;

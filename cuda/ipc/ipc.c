@@ -230,24 +230,3 @@ void rf_ipc_close(struct rf_ipc_peer *peer)
         peer->event = NULL;
     }
 }
-
-bool rf_ipc_is_view(const struct rf_plan *plan, const struct rf_op *op)
-{
-    const struct rf_rank_layout *layout =
-        rf_plan_layout(plan, RF_INFER, op->dst);
-    if (plan->spec->strategy != RF_SEND_RECV || op->cast != RF_CAST_NONE ||
-        op->dst_mem != RF_MEM_INFER || op->src_mem != RF_MEM_TRAIN ||
-        !rf_same_slot(plan->world, op->src, op->dst) ||
-        memcmp(op->src_stride, op->dst_stride, sizeof(op->dst_stride)) != 0) {
-        return false;
-    }
-    for (size_t p = 0; p < layout->n_pieces; p++) {
-        const struct rf_piece *piece = &layout->pieces[p];
-        if (piece->family == op->family && piece->offset == op->dst_offset &&
-            memcmp(&piece->box, &op->box, sizeof(op->box)) == 0) {
-            return memcmp(piece->stride, op->dst_stride,
-                          sizeof(op->dst_stride)) == 0;
-        }
-    }
-    return false;
-}

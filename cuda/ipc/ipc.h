@@ -50,10 +50,4 @@ enum rf_status rf_ipc_open_arena(struct rf_ipc_peer *peer, enum rf_mem mem,
 /* Unmaps; the device must be done with it. */
 void rf_ipc_close(struct rf_ipc_peer *peer);
 
-/* Whether an op fills a destination piece whole and unchanged from memory of
- * the same slot's device: such a piece need not be copied, only looked at where
- * it is. Both ends answer alike. A view of another device's memory would put
- * off the copying, not save it. */
-bool rf_ipc_is_view(const struct rf_plan *plan, const struct rf_op *op);
-
 #endif

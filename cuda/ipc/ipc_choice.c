@@ -7,6 +7,7 @@
 #include "common/mem.h"
 #include "cuda/device/copy_engine.h"
 #include "cuda/device/device.h"
+#include "planner/schedule/in_place.h"
 
 /* Runs of 16 KiB … 16 MiB, four times longer each. */
 #define SHORTEST_RUN (UINT64_C(16) << 10)
@@ -53,7 +54,7 @@ static const struct rf_op *first_link(const struct rf_method_env *env)
     const struct rf_op *first = NULL;
     for (size_t i = 0; i < schedule->n_ops; i++) {
         const struct rf_op *op = &schedule->ops[i];
-        if (op->src != op->dst && !rf_ipc_is_view(env->plan, op) &&
+        if (op->src != op->dst && !rf_in_place_in_slot(env->plan, op) &&
             (first == NULL || op->src < first->src)) {
             first = op;
         }

@@ -10,6 +10,7 @@
 #include <string.h>
 
 #include "common/mem.h"
+#include "planner/schedule/in_place.h"
 #include "planner/schedule/peer_order.h"
 
 #define OWN_BASES ((uint32_t)RF_MEM_COUNT)
@@ -57,7 +58,7 @@ static enum rf_status add_arrival(struct rf_ipc_rounds *rounds,
 {
     uint32_t base;
     enum rf_status status;
-    if (!rf_ipc_is_view(rounds->env->plan, op)) {
+    if (!rf_in_place_in_slot(rounds->env->plan, op)) {
         rounds->received_bytes += op->src != op->dst ? rf_op_bytes(op) : 0;
         return RF_OK;
     }
@@ -105,7 +106,7 @@ static enum rf_status add_copy(struct rf_ipc_rounds *rounds,
     struct sorting sorting = {
         .rounds = rounds, .round = round_of(rounds, op->round), .local = local};
     struct rf_op_place place = {.src_base = op->src_mem};
-    if (rf_ipc_is_view(rounds->env->plan, op)) {
+    if (rf_in_place_in_slot(rounds->env->plan, op)) {
         return RF_OK;
     }
     RF_TRY(base_for(rounds, op->dst, op->dst_mem, &place.dst_base, err));
@@ -208,10 +209,11 @@ const void *rf_ipc_rounds_base_of(const struct rf_ipc_rounds *rounds,
                                   const struct rf_piece *piece,
                                   uint64_t stride[RF_BOX_DIMS])
 {
+    const struct rf_piece *pieces =
+        rf_plan_layout(rounds->env->plan, RF_INFER, rounds->env->rank)->pieces;
     for (size_t i = 0; i < rounds->n_aliases; i++) {
         const struct rf_op *op = rounds->aliases[i].op;
-        if (op->family == piece->family && op->dst_offset == piece->offset &&
-            memcmp(&op->box, &piece->box, sizeof(op->box)) == 0) {
+        if (&pieces[op->dst_piece] == piece) {
             memcpy(stride, op->src_stride, sizeof(op->src_stride));
             return (const unsigned char *)rounds->aliases[i].base +
                    op->src_offset;

@@ -36,6 +36,7 @@
 #include "cuda/device/events.h"
 #include "cuda/device/methods.h"
 #include "cuda/ipc/ipc_rounds.h"
+#include "planner/schedule/in_place.h"
 #include "transport/method/node_memory.h"
 #include "transport/net/system_calls.h"
 
@@ -315,7 +316,8 @@ static const void *ipc_base_of(const struct rf_piece *piece,
 static bool ipc_leaves(size_t op, const void *opaque)
 {
     const struct ipc_state *state = opaque;
-    return rf_ipc_is_view(state->env->plan, &state->env->schedule->ops[op]);
+    return rf_in_place_in_slot(state->env->plan,
+                               &state->env->schedule->ops[op]);
 }
 
 /* See RF_STUCK_NS. */

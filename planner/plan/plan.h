@@ -25,6 +25,7 @@ struct rf_transfer {
     uint32_t family;
     uint32_t src, dst;  /* world ranks; equal: a local copy */
     uint32_t src_piece; /* which piece of src's training layout holds it */
+    uint32_t dst_piece; /* and of dst's inference layout */
     struct rf_box box;
     uint64_t src_offset, dst_offset; /* bytes into the arenas */
     uint64_t src_stride[RF_BOX_DIMS], dst_stride[RF_BOX_DIMS];

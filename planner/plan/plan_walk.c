@@ -136,6 +136,7 @@ const struct rf_transfer *rf_plan_walk_transfer(struct rf_plan_walk *walk)
         .src = walk->src,
         .dst = walk->dst,
         .src_piece = (uint32_t)number,
+        .dst_piece = (uint32_t)walk->piece,
         .box = box,
         .src_offset = rf_piece_offset(from, box.start),
         .dst_offset = rf_piece_offset(to, box.start),

@@ -86,6 +86,7 @@ static void push_holders(const struct rf_plan *plan, enum rf_side side,
         RF_PUSH(units->holders, units->n_holders, units->holders_capacity,
                 ((struct rf_holder){
                     .rank = rank,
+                    .number = (uint32_t)(p - base),
                     .piece = &layouts->layouts[layout].pieces[p - base]}));
     }
 }

@@ -16,6 +16,7 @@
 /* A rank that has a box, and where. */
 struct rf_holder {
     uint32_t rank;
+    uint32_t number;              /* of the piece in the rank's layout */
     const struct rf_piece *piece; /* borrowed from the plan */
 };
 

@@ -12,7 +12,6 @@
 #include <string.h>
 
 #include "common/mem.h"
-#include "planner/layout/box.h"
 #include "planner/predict/queueing.h"
 #include "planner/predict/simulation.h"
 #include "planner/schedule/bcast.h"
@@ -311,40 +310,13 @@ static uint32_t flow_for(struct rf_simulation *b,
     return b->table[at];
 }
 
-/* RF_LEFT_SLOT. */
-static bool stays_in_slot(const struct rf_simulation *b, const struct rf_op *op)
-{
-    const struct rf_rank_layout *layout;
-    size_t first = 0, n;
-    if (b->env->plan->spec->strategy != RF_SEND_RECV ||
-        op->cast != RF_CAST_NONE || op->dst_mem != RF_MEM_INFER ||
-        op->src_mem != RF_MEM_TRAIN ||
-        !rf_same_slot(b->world, op->src, op->dst) ||
-        memcmp(op->src_stride, op->dst_stride, sizeof(op->src_stride)) != 0) {
-        return false;
-    }
-    layout = rf_plan_layout(b->env->plan, RF_INFER, op->dst);
-    for (n = layout->n_pieces; n > 0;) {
-        const struct rf_piece *piece = &layout->pieces[first + n / 2];
-        int order = op->family != piece->family
-                        ? (op->family > piece->family ? 1 : -1)
-                        : rf_box_compare(&op->box, &piece->box);
-        if (order == 0) {
-            return true;
-        }
-        first += order > 0 ? n / 2 + 1 : 0;
-        n = order > 0 ? n - n / 2 - 1 : n / 2;
-    }
-    return false;
-}
-
 /* Whether the method leaves what this op brings where it is. */
 static bool stays(const struct rf_simulation *b, const struct rf_op *op)
 {
     const struct rf_in_place *cover;
     switch (b->env->inside.left) {
     case RF_LEFT_SLOT:
-        return stays_in_slot(b, op);
+        return rf_in_place_in_slot(b->env->plan, op);
     case RF_LEFT_COVERED:
         cover = rf_in_place_of_op(&b->covered, op);
         return cover != NULL && cover->usable;

@@ -117,6 +117,7 @@ static void make_take(const struct rf_bcast_template *tmpl,
     out->dst_mem = RF_MEM_INFER;
     out->dst_item = bcast->take_item;
     out->cast = bcast->take_cast;
+    out->dst_piece = to->number;
     out->dst_offset = rf_piece_offset(to->piece, gathered->box.start);
     memcpy(out->dst_stride, to->piece->stride, sizeof(out->dst_stride));
 }

@@ -70,15 +70,14 @@ static bool check_receiver(struct bcast_proof *proof,
         return false;
     }
     layout = rf_plan_layout(of->plan, RF_INFER, to->rank);
-    for (size_t i = 0; i < layout->n_pieces; i++) {
-        if (to->piece == &layout->pieces[i]) {
-            of->writes[of->n_writes++] = (struct rf_box_in){
-                of->ranks[to->rank].first_piece + i, &unit->box};
-            return to->piece->family == unit->family &&
-                   rf_box_contains(&to->piece->box, &unit->box);
-        }
+    if (to->number >= layout->n_pieces ||
+        to->piece != &layout->pieces[to->number]) {
+        return false;
     }
-    return false;
+    of->writes[of->n_writes++] = (struct rf_box_in){
+        of->ranks[to->rank].first_piece + to->number, &unit->box};
+    return to->piece->family == unit->family &&
+           rf_box_contains(&to->piece->box, &unit->box);
 }
 
 static enum rf_status check_unit_tasks(struct bcast_proof *proof)

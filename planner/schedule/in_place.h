@@ -1,7 +1,8 @@
 /*
  * Which pieces of the inference side need not be copied: those that ops from
  * one rank's training memory cover as they lie there. Method shm leaves these
- * in place, and predictions of it count no time for them.
+ * in place, method ipc those that one op fills; predictions count no time for
+ * them.
  */
 #ifndef RF_PLANNER_SCHEDULE_IN_PLACE_H
 #define RF_PLANNER_SCHEDULE_IN_PLACE_H
@@ -17,11 +18,9 @@ struct rf_in_place {
     uint64_t stride[RF_BOX_DIMS]; /* bytes, there */
 };
 
-/* Of one rank: its pieces in an order in which an op's piece is searched. */
 struct rf_rank_in_place {
     const struct rf_rank_layout *layout; /* NULL: no op ends there, or it was
                                             not looked at */
-    uint32_t *order;                     /* piece numbers */
     struct rf_in_place *by_piece;        /* by piece number */
 };
 
@@ -40,5 +39,11 @@ void rf_in_place_free(struct rf_in_place_set *set);
 /* Of the piece that `op` ends in; NULL: in none that was looked at. */
 const struct rf_in_place *rf_in_place_of_op(const struct rf_in_place_set *set,
                                             const struct rf_op *op);
+
+/* Whether an op fills a destination piece whole and unchanged from memory of
+ * the same slot: such a piece need not be copied, only looked at where it is.
+ * Both ends answer alike. A view of another device's memory would put off the
+ * copying, not save it. */
+bool rf_in_place_in_slot(const struct rf_plan *plan, const struct rf_op *op);
 
 #endif

@@ -28,7 +28,9 @@ struct rf_op {
     uint8_t src_mem, dst_mem; /* enum rf_mem */
     uint8_t cast;             /* enum rf_cast: applied by this op */
     uint8_t cast_at_source;   /* else at the destination */
-    struct rf_box box;        /* which elements, for messages and checks */
+    uint32_t dst_piece; /* of dst's inference layout; RF_NONE: it writes staging
+                           memory, or no tensor (yardsticks) */
+    struct rf_box box;  /* which elements, for messages and checks */
     uint64_t src_offset, dst_offset; /* bytes into those memories */
     uint64_t src_stride[RF_BOX_DIMS], dst_stride[RF_BOX_DIMS]; /* bytes */
     uint32_t src_item, dst_item; /* bytes per element at each end */

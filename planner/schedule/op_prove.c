@@ -8,14 +8,11 @@ static enum rf_status check_read(struct rf_schedule_proof *proof,
 {
     enum rf_status status;
     if (op->src_mem == RF_MEM_TRAIN) {
-        const struct rf_rank_layout *layout =
-            rf_plan_layout(proof->plan, RF_TRAIN, op->src);
-        if (rf_schedule_proof_piece(layout, op, op->src_offset,
-                                    op->src_stride) == layout->n_pieces) {
-            return rf_schedule_proof_fault(proof, op,
-                                           "reads what its rank does not hold");
-        }
-        return RF_OK;
+        return rf_schedule_proof_held(
+                   rf_plan_layout(proof->plan, RF_TRAIN, op->src), op)
+                   ? RF_OK
+                   : rf_schedule_proof_fault(
+                         proof, op, "reads what its rank does not hold");
     }
     if (op->dep == RF_NO_OP || op->dep >= op->id) {
         return rf_schedule_proof_fault(proof, op,
@@ -34,18 +31,18 @@ static enum rf_status check_write(struct rf_schedule_proof *proof,
                                   const struct rf_op *op)
 {
     const struct rf_rank_layout *layout;
-    size_t piece;
     if (op->dst_mem != RF_MEM_INFER) {
         return rf_schedule_proof_stages(proof, op, op->dst, op->round);
     }
     layout = rf_plan_layout(proof->plan, RF_INFER, op->dst);
-    piece = rf_schedule_proof_piece(layout, op, op->dst_offset, op->dst_stride);
-    if (piece == layout->n_pieces) {
+    if (op->dst_piece >= layout->n_pieces ||
+        !rf_schedule_proof_lies_in(&layout->pieces[op->dst_piece], op,
+                                   op->dst_offset, op->dst_stride)) {
         return rf_schedule_proof_fault(proof, op,
                                        "writes outside of the layout");
     }
-    proof->writes[proof->n_writes++] =
-        (struct rf_box_in){proof->ranks[op->dst].first_piece + piece, &op->box};
+    proof->writes[proof->n_writes++] = (struct rf_box_in){
+        proof->ranks[op->dst].first_piece + op->dst_piece, &op->box};
     return RF_OK;
 }
 

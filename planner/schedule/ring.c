@@ -190,6 +190,7 @@ void rf_ring_op(const struct rf_ring *ring, const struct rf_holder *to,
     out->round += (uint32_t)step->chunk + step->hop;
     out->box = rf_ring_box(ring, step->part, step->chunk);
     out->dst = to[at].rank;
+    out->dst_piece = to[at].number;
     out->dst_offset = rf_piece_offset(to[at].piece, out->box.start);
     memcpy(out->dst_stride, to[at].piece->stride, sizeof(out->dst_stride));
     if (step->hop > 0) {

@@ -66,8 +66,7 @@ static bool check_source(const struct rf_schedule_proof *proof,
                rf_plan_item_bytes(proof->plan, RF_TRAIN, op->family) &&
            op->dst_item ==
                rf_plan_item_bytes(proof->plan, RF_INFER, op->family) &&
-           rf_schedule_proof_piece(layout, op, op->src_offset, op->src_stride) <
-               layout->n_pieces;
+           rf_schedule_proof_held(layout, op);
 }
 
 /* Whether the whole box fits into a receiver's piece, which is noted. */
@@ -80,14 +79,12 @@ static bool check_receiver(struct rf_schedule_proof *proof,
         return false;
     }
     layout = rf_plan_layout(proof->plan, RF_INFER, to->rank);
-    if (to->piece < layout->pieces ||
-        to->piece >= layout->pieces + layout->n_pieces) {
+    if (to->number >= layout->n_pieces ||
+        to->piece != &layout->pieces[to->number]) {
         return false;
     }
-    proof->writes[proof->n_writes++] =
-        (struct rf_box_in){proof->ranks[to->rank].first_piece +
-                               (size_t)(to->piece - layout->pieces),
-                           &ring->op.box};
+    proof->writes[proof->n_writes++] = (struct rf_box_in){
+        proof->ranks[to->rank].first_piece + to->number, &ring->op.box};
     return to->piece->family == ring->op.family &&
            rf_box_contains(&to->piece->box, &ring->op.box);
 }

@@ -29,9 +29,19 @@ bool rf_schedule_proof_same(const struct rf_box *box, uint64_t offset,
     return offset == other;
 }
 
-size_t rf_schedule_proof_piece(const struct rf_rank_layout *layout,
+bool rf_schedule_proof_lies_in(const struct rf_piece *piece,
                                const struct rf_op *op, uint64_t offset,
                                const uint64_t *stride)
+{
+    return piece->family == op->family &&
+           rf_box_contains(&piece->box, &op->box) &&
+           rf_schedule_proof_same(&op->box, offset, stride,
+                                  rf_piece_offset(piece, op->box.start),
+                                  piece->stride);
+}
+
+bool rf_schedule_proof_held(const struct rf_rank_layout *layout,
+                            const struct rf_op *op)
 {
     size_t i = 0, end = layout->n_pieces;
     while (i < end) { /* the first piece of the family */
@@ -44,15 +54,12 @@ size_t rf_schedule_proof_piece(const struct rf_rank_layout *layout,
     }
     for (; i < layout->n_pieces && layout->pieces[i].family == op->family;
          i++) {
-        const struct rf_piece *piece = &layout->pieces[i];
-        if (rf_box_contains(&piece->box, &op->box) &&
-            rf_schedule_proof_same(&op->box, offset, stride,
-                                   rf_piece_offset(piece, op->box.start),
-                                   piece->stride)) {
-            return i;
+        if (rf_schedule_proof_lies_in(&layout->pieces[i], op, op->src_offset,
+                                      op->src_stride)) {
+            return true;
         }
     }
-    return layout->n_pieces;
+    return false;
 }
 
 enum rf_status rf_schedule_proof_reads(const struct rf_schedule_proof *proof,

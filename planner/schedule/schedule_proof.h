@@ -97,10 +97,13 @@ enum rf_status rf_schedule_proof_fill(const struct rf_boxes_in *all,
                                       size_t *bad,
                                       struct rf_err *err) RF_MUST_CHECK;
 
-/* The piece of a rank's side that an end of an op lies in; n_pieces if none. */
-size_t rf_schedule_proof_piece(const struct rf_rank_layout *layout,
+/* Whether an end of an op, which is at `offset`, lies in a piece. */
+bool rf_schedule_proof_lies_in(const struct rf_piece *piece,
                                const struct rf_op *op, uint64_t offset,
                                const uint64_t *stride);
+/* Whether what an op reads lies in a piece of its source's layout. */
+bool rf_schedule_proof_held(const struct rf_rank_layout *layout,
+                            const struct rf_op *op);
 
 /* The writes of the bucket, which are forgotten. */
 enum rf_status

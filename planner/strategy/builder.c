@@ -24,6 +24,7 @@ struct rf_op_end rf_op_end_of_piece(const struct rf_holder *holder,
         .rank = holder->rank,
         .mem = (uint8_t)mem,
         .converted = mem == RF_MEM_INFER,
+        .piece = holder->number,
         .offset = holder->piece->offset,
         .start = holder->piece->box.start,
         .stride = holder->piece->stride,
@@ -181,6 +182,7 @@ void rf_builder_make(const struct rf_builder *builder,
     }
     op.cast_at_source =
         op.cast != RF_CAST_NONE && builder->spec->cast_at_source;
+    op.dst_piece = dst->piece;
     op.box = step->box;
     op.src_offset = view_offset(src, &op.box);
     op.dst_offset = view_offset(dst, &op.box);

@@ -37,6 +37,7 @@ struct rf_op_end {
     uint32_t rank;
     uint8_t mem;           /* enum rf_mem */
     bool converted;        /* elements have the inference side's dtype */
+    uint32_t piece;        /* of the rank's layout, RF_NONE: none */
     uint64_t offset;       /* bytes, of the element at `start` */
     const uint64_t *start; /* borrowed, RF_BOX_DIMS entries each */
     const uint64_t *stride;

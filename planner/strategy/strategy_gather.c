@@ -182,6 +182,7 @@ static struct rf_op_end stage_view(const struct gather *gather,
         .rank = gather->root,
         .mem = RF_MEM_STAGE,
         .converted = gather->builder->spec->cast_at_source,
+        .piece = RF_NONE,
         .offset =
             slab->bucket % RF_STAGE_SLOTS * gather->slot_bytes + slab->offset,
         .start = slab->box.start,

@@ -84,6 +84,7 @@ static struct rf_op run_of(const struct yardstick_build *build,
     run.dep = RF_NO_OP;
     run.bucket = RF_NO_BUCKET;
     run.family = RF_NONE; /* no box of it is any tensor's */
+    run.dst_piece = RF_NONE;
     run.round = build->plan->spec->serialize ? op->round : 0;
     if (op->cast == RF_CAST_NONE) {
         run.src_item = run.dst_item = 1;

@@ -94,6 +94,7 @@ static struct rf_op new_op(struct maker *maker)
     op.dst = (uint32_t)draw(maker, maker->options->n_ranks);
     op.src_mem = RF_MEM_TRAIN;
     op.dst_mem = RF_MEM_INFER;
+    op.dst_piece = RF_NONE; /* no layouts */
     draw_cast(maker, &op);
     draw_extents(maker, &op);
     return op;

@@ -34,8 +34,8 @@ static struct planned make(int balance)
 static bool same(const struct rf_transfer *a, const struct rf_transfer *b)
 {
     return a->family == b->family && a->src == b->src && a->dst == b->dst &&
-           a->src_piece == b->src_piece && a->src_offset == b->src_offset &&
-           a->dst_offset == b->dst_offset &&
+           a->src_piece == b->src_piece && a->dst_piece == b->dst_piece &&
+           a->src_offset == b->src_offset && a->dst_offset == b->dst_offset &&
            rf_box_compare(&a->box, &b->box) == 0 &&
            memcmp(a->src_stride, b->src_stride, sizeof(a->src_stride)) == 0 &&
            memcmp(a->dst_stride, b->dst_stride, sizeof(a->dst_stride)) == 0;

@@ -1,5 +1,5 @@
-/* Pieces that can stay where they are: the search against looking at every op
- * for every piece. */
+/* Pieces that can stay where they are, against looking at every op for every
+ * piece. */
 #include <stdio.h>
 
 #include "common/compiler.h"
@@ -145,33 +145,6 @@ LOOP_TEST(test_cover_agrees_with_looking_at_every_op, RF_ARRAY_SIZE(worlds))
              worlds[_i].scenario);
     make(&lab, MODEL(4), scenario, worlds[_i].slots);
     ck_assert_int_eq(compare(&lab) > 0, worlds[_i].some_stay);
-    done(&lab);
-}
-
-/* Looking at every op for every piece would be a billion looks here. */
-TEST(test_cover_of_many_pieces)
-{
-    struct lab lab;
-    struct rf_in_place_set in_place;
-    const struct rf_rank_layout *layout;
-    size_t n = 0, n_stay = 0;
-    make(&lab,
-         "{'megatron': {'num_layers': 1, 'hidden_size': 8, "
-         "'num_attention_heads': 16384, 'num_query_groups': 8192, "
-         "'kv_channels': 1, 'ffn_hidden_size': 8, 'vocab_size': 64}}",
-         "{'name': 'w', 'train': {'tp': 1}, 'infer': {'tp': 1}}", 2);
-    rf_in_place_find(lab.planned.plan, lab.schedule, 0, &in_place);
-    ck_assert_ptr_null(in_place.ranks[1].layout);
-    layout = rf_plan_layout(lab.planned.plan, RF_INFER, 0);
-    ck_assert_uint_gt(layout->n_pieces, 10000);
-    for (size_t p = 0; p < layout->n_pieces; p++) {
-        n += in_place.ranks[0].by_piece[p].elements ==
-             rf_box_elements(&layout->pieces[p].box);
-        n_stay += in_place.ranks[0].by_piece[p].usable;
-    }
-    ck_assert_uint_eq(n, layout->n_pieces);
-    ck_assert_uint_gt(n_stay, 0);
-    rf_in_place_free(&in_place);
     done(&lab);
 }
 

@@ -192,6 +192,7 @@ static const char *damage(struct rf_schedule *schedule, uint64_t random)
         {"length of chunks", NULL, &chunking->step},
         {"chunks", NULL, &chunking->count},
         {"receiver", &to[any % ring->n].rank, NULL},
+        {"receiver's piece", &to[any % ring->n].number, NULL},
         {"rounds", &schedule->n_rounds, NULL},
     };
     size_t which = random % RF_ARRAY_SIZE(fields);

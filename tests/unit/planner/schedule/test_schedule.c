@@ -87,6 +87,7 @@ TEST(test_schedule_direct_ops_are_the_transfers)
         ck_assert_uint_eq(op->dst, transfer->dst);
         ck_assert_uint_eq(op->src_offset, transfer->src_offset);
         ck_assert_uint_eq(op->dst_offset, transfer->dst_offset);
+        ck_assert_uint_eq(op->dst_piece, transfer->dst_piece);
         ck_assert_mem_eq(&op->box, &transfer->box, sizeof(op->box));
     }
     rf_plan_walk_end(&walk);
@@ -187,6 +188,8 @@ LOOP_TEST(test_schedule_proof_finds_damage, N_STRATEGIES)
         if (op->dst_mem == RF_MEM_INFER) {
             DAMAGE(&lab, op, op->box.extent[RF_DIM_TENSOR]++);
             DAMAGE(&lab, op, op->box.start[RF_DIM_TENSOR] += 1000);
+            DAMAGE(&lab, op, op->dst_piece++);
+            DAMAGE(&lab, op, op->dst_piece = RF_NONE);
         }
         if (op->dep != RF_NO_OP) {
             DAMAGE(&lab, op, op->dep = RF_NO_OP);

@@ -12,13 +12,10 @@
 #include <string.h>
 
 #include "common/mem.h"
+#include "planner/assign/fair_shares.h"
 #include "planner/layout/box.h"
 #include "planner/plan/unit_task.h"
 
-/* With up to so many different sets of holder nodes all their unions are tried;
- * with more, unions are grown from single sets, in about so many steps. */
-#define ALL_UNIONS_MAX 10
-#define GROWING_STEPS_MAX 1e8
 #define BYTES_A_MS 1e6 /* of 1 GB/s */
 
 void rf_capacities_init(struct rf_capacities *links, uint32_t n_nodes)
@@ -272,82 +269,111 @@ static void bound_copies(const struct rf_plan *plan,
     }
 }
 
-/* Bytes that only the nodes of a set hold, and that others need. */
-struct owned {
-    uint64_t *nodes; /* bit set */
-    double bytes;
-    double alone; /* L2 for this set */
-    size_t index; /* in the order found */
+/* What has to leave the nodes that hold it, as demands of fair shares: one for
+ * each list of nodes. */
+struct departures {
+    uint64_t *bytes;
+    uint32_t *first, *nodes;
+    size_t n, bytes_capacity, n_first, first_capacity, n_nodes, nodes_capacity;
 };
 
-struct owners {
-    struct owned *sets;
-    size_t n, capacity;
-    size_t words;     /* of a bit set */
-    double *link_out; /* capacity, by node; 0: not measured */
-};
-
-static bool is_subset(const uint64_t *a, const uint64_t *of, size_t words)
+static void add_departure(struct departures *all, const uint32_t *nodes,
+                          uint32_t n, uint64_t bytes)
 {
-    for (size_t i = 0; i < words; i++) {
-        if ((a[i] & ~of[i]) != 0) {
-            return false;
-        }
-    }
-    return true;
-}
-
-static void add_owned(struct owners *owners, const uint64_t *nodes,
-                      double bytes)
-{
-    size_t size = owners->words * sizeof(*nodes);
-    for (size_t i = 0; i < owners->n; i++) {
-        if (memcmp(owners->sets[i].nodes, nodes, size) == 0) {
-            owners->sets[i].bytes += bytes;
+    for (size_t i = 0; i < all->n; i++) {
+        if (all->first[i + 1] - all->first[i] == n &&
+            memcmp(all->nodes + all->first[i], nodes, n * sizeof(*nodes)) ==
+                0) {
+            all->bytes[i] += bytes;
             return;
         }
     }
-    struct owned owned = {
-        .nodes = rf_xmalloc(size), .bytes = bytes, .index = owners->n};
-    memcpy(owned.nodes, nodes, size);
-    RF_PUSH(owners->sets, owners->n, owners->capacity, owned);
+    for (uint32_t i = 0; i < n; i++) {
+        RF_PUSH(all->nodes, all->n_nodes, all->nodes_capacity, nodes[i]);
+    }
+    RF_PUSH(all->bytes, all->n, all->bytes_capacity, bytes);
+    RF_PUSH(all->first, all->n_first, all->first_capacity,
+            (uint32_t)all->n_nodes);
 }
 
-/* L2 for one set of nodes: all that only they hold, over all their links. */
-static double time_of(const struct owners *owners,
-                      const struct rf_capacities *links, const uint64_t *set,
-                      double *bytes, double *capacity)
+/* Which nodes hold each unit task and which have to get it. Holders whose link
+ * was not measured (0 in `link_out`) set no bound. */
+static void collect(const struct rf_plan *plan,
+                    const struct rf_unit_tasks *units, const double *link_out,
+                    double *in, struct departures *out)
 {
-    *bytes = 0;
-    *capacity = 0;
-    for (size_t i = 0; i < owners->n; i++) {
-        if (is_subset(owners->sets[i].nodes, set, owners->words)) {
-            *bytes += owners->sets[i].bytes;
-        }
-    }
-    for (uint32_t n = 0; n < links->n_nodes; n++) {
-        if ((set[n / 64] >> (n % 64) & 1) != 0) {
-            if (owners->link_out[n] <= 0) {
-                return 0;
+    const struct rf_world *world = plan->world;
+    enum rf_side wire = plan->spec->cast_at_source ? RF_INFER : RF_TRAIN;
+    size_t *seen = rf_xcalloc(world->n_nodes, sizeof(*seen));
+    uint32_t *nodes = rf_xcalloc(world->n_nodes, sizeof(*nodes));
+    RF_PUSH(out->first, out->n_first, out->first_capacity, 0);
+    for (size_t u = 0; u < units->n; u++) {
+        const struct rf_unit_task *unit = &units->of[u];
+        const uint64_t bytes = rf_box_elements(&unit->box) *
+                               rf_plan_item_bytes(plan, wire, unit->family);
+        bool leaves = false, measured = true;
+        uint32_t n = 0;
+        for (uint32_t i = 0; i < unit->n_src; i++) {
+            uint32_t rank = units->holders[unit->first_src + i].rank;
+            uint32_t node = world->ranks[rank].node;
+            if (seen[node] != u + 1) {
+                seen[node] = u + 1;
+                nodes[n++] = node;
+                measured &= link_out[node] > 0;
             }
-            *capacity += owners->link_out[n];
+        }
+        for (uint32_t i = 0; i < unit->n_dst; i++) {
+            uint32_t rank = units->holders[unit->first_dst + i].rank;
+            uint32_t node = world->ranks[rank].node;
+            if (seen[node] != u + 1) {
+                seen[node] = u + 1;
+                in[node] += (double)bytes;
+                leaves = true;
+            }
+        }
+        if (leaves && measured) {
+            add_departure(out, nodes, n, bytes);
         }
     }
-    return *capacity > 0 ? *bytes / *capacity : 0;
+    free(seen);
+    free(nodes);
 }
 
-static void bound_set(const struct owners *owners,
-                      const struct rf_capacities *links,
-                      const char *const *names, const uint64_t *set,
-                      struct rf_bound *bound)
+/* Adds to a set of nodes all that could send a part of what it sends. */
+static void close_set(const struct rf_fair_shares *shares, bool *set)
 {
-    double bytes, capacity;
-    uint32_t count = 0, first = 0;
-    if (time_of(owners, links, set, &bytes, &capacity) <= 0) {
-        return;
+    bool grown = true;
+    while (grown) {
+        grown = false;
+        for (uint32_t d = 0; d < shares->n_demands; d++) {
+            bool sent = false, whole = true;
+            for (uint32_t e = shares->first[d]; e < shares->first[d + 1]; e++) {
+                sent |= set[shares->to[e]] && shares->amount[e] > 0;
+                whole &= set[shares->to[e]];
+            }
+            for (uint32_t e = shares->first[d];
+                 sent && !whole && e < shares->first[d + 1]; e++) {
+                set[shares->to[e]] = grown = true;
+            }
+        }
     }
-    for (uint32_t n = links->n_nodes; n-- > 0;) {
-        if ((set[n / 64] >> (n % 64) & 1) != 0) {
+}
+
+/* The bound of the nodes that take longest where sending is divided best: of
+ * `node` and those that share with it. */
+static void bound_set(const struct rf_fair_shares *shares,
+                      const double *link_out, const char *const *names,
+                      uint32_t node, struct rf_bound *bound)
+{
+    bool *set = rf_xcalloc(shares->n_suppliers, sizeof(*set));
+    double bytes = 0, capacity = 0;
+    uint32_t count = 0, first = 0;
+    set[node] = true;
+    close_set(shares, set);
+    for (uint32_t n = shares->n_suppliers; n-- > 0;) {
+        if (set[n]) {
+            bytes += (double)shares->load[n];
+            capacity += link_out[n];
             count++;
             first = n;
         }
@@ -358,150 +384,80 @@ static void bound_set(const struct owners *owners,
         raise_bound(bound, bytes, capacity, "links of %s and %u more out",
                     names[first], count - 1);
     }
+    free(set);
 }
 
-/* All unions of few sets. */
-static void bound_all_unions(const struct owners *owners,
-                             const struct rf_capacities *links,
-                             const char *const *names, uint64_t *set,
-                             struct rf_bound *bound)
+/* L2: no division of the sending takes less time than the best one. `out` has
+ * something. */
+static enum rf_status bound_out(const struct departures *out,
+                                const double *link_out, uint32_t n_nodes,
+                                const char *const *names,
+                                struct rf_bound *bound, struct rf_err *err)
 {
-    for (uint32_t pick = 1; pick < 1u << owners->n; pick++) {
-        memset(set, 0, owners->words * sizeof(*set));
-        for (size_t i = 0; i < owners->n; i++) {
-            for (size_t w = 0; (pick >> i & 1) != 0 && w < owners->words; w++) {
-                set[w] |= owners->sets[i].nodes[w];
-            }
-        }
-        bound_set(owners, links, names, set, bound);
+    uint32_t *weight = rf_xcalloc(n_nodes, sizeof(*weight)), slowest = 0;
+    struct rf_fair_shares shares = {
+        .n_demands = (uint32_t)out->n,
+        .n_suppliers = n_nodes,
+        .demand = out->bytes,
+        .first = out->first,
+        .to = out->nodes,
+        .weight = weight,
+        .amount = rf_xcalloc(out->n_nodes, sizeof(uint64_t)),
+        .load = rf_xcalloc(n_nodes, sizeof(uint64_t)),
+    };
+    enum rf_status status;
+    double most = 0, longest = 0;
+    for (uint32_t n = 0; n < n_nodes; n++) {
+        most = RF_MAX(most, link_out[n]);
     }
-}
-
-static int by_time_alone(const void *a, const void *b)
-{
-    const struct owned *x = a, *y = b;
-    if (x->alone < y->alone || x->alone > y->alone) {
-        return x->alone > y->alone ? -1 : 1;
+    for (uint32_t n = 0; n < n_nodes; n++) {
+        weight[n] = (uint32_t)(link_out[n] / most * RF_FAIR_SHARES_WEIGHT_MAX);
+        weight[n] = RF_MAX(weight[n], 1);
     }
-    return (x->index > y->index) - (x->index < y->index);
-}
-
-/* The sets with the largest bounds of their own come first. */
-static void sort_owners(struct owners *owners,
-                        const struct rf_capacities *links)
-{
-    double bytes, capacity;
-    for (size_t i = 0; i < owners->n; i++) {
-        struct owned *owned = &owners->sets[i];
-        owned->alone = time_of(owners, links, owned->nodes, &bytes, &capacity);
+    status = rf_fair_shares_solve(&shares, err);
+    for (uint32_t n = 0; n < n_nodes && status == RF_OK; n++) {
+        const double time =
+            link_out[n] > 0 ? (double)shares.load[n] / link_out[n] : 0;
+        slowest = time > longest ? n : slowest;
+        longest = RF_MAX(longest, time);
     }
-    qsort(owners->sets, owners->n, sizeof(*owners->sets), by_time_alone);
-}
-
-/* From every set, or the first ones of very many, add others as long as that
- * raises the bound. */
-static void bound_grown_unions(struct owners *owners,
-                               const struct rf_capacities *links,
-                               const char *const *names, uint64_t *set,
-                               struct rf_bound *bound)
-{
-    size_t size = owners->words * sizeof(*set);
-    uint64_t *tried = rf_xmalloc(size);
-    double n = (double)owners->n, bytes, capacity;
-    double steps = n * (n * (double)owners->words + links->n_nodes);
-    double starts = RF_MIN(GROWING_STEPS_MAX / steps + 1, n);
-    sort_owners(owners, links);
-    memset(set, 0, size);
-    for (size_t i = 0; i < owners->n; i++) {
-        for (size_t w = 0; w < owners->words; w++) {
-            set[w] |= owners->sets[i].nodes[w];
-        }
+    if (status == RF_OK) {
+        bound_set(&shares, link_out, names, slowest, bound);
     }
-    bound_set(owners, links, names, set, bound);
-    for (size_t start = 0; start < (size_t)starts; start++) {
-        memcpy(set, owners->sets[start].nodes, size);
-        double best = time_of(owners, links, set, &bytes, &capacity);
-        for (size_t i = 0; i < owners->n; i++) {
-            for (size_t w = 0; w < owners->words; w++) {
-                tried[w] = set[w] | owners->sets[i].nodes[w];
-            }
-            double time = time_of(owners, links, tried, &bytes, &capacity);
-            if (time > best) {
-                best = time;
-                memcpy(set, tried, size);
-            }
-        }
-        bound_set(owners, links, names, set, bound);
-    }
-    free(tried);
-}
-
-/* Who holds each unit task and which nodes have to get it. */
-static void collect(const struct rf_plan *plan,
-                    const struct rf_unit_tasks *units, struct owners *owners,
-                    double *in, uint64_t *set)
-{
-    const struct rf_world *world = plan->world;
-    enum rf_side wire = plan->spec->cast_at_source ? RF_INFER : RF_TRAIN;
-    uint32_t *last = rf_xcalloc(world->n_nodes, sizeof(*last));
-    for (size_t u = 0; u < units->n; u++) {
-        const struct rf_unit_task *unit = &units->of[u];
-        double bytes = (double)rf_box_elements(&unit->box) *
-                       rf_plan_item_bytes(plan, wire, unit->family);
-        bool leaves = false;
-        memset(set, 0, owners->words * sizeof(*set));
-        for (uint32_t i = 0; i < unit->n_src; i++) {
-            uint32_t rank = units->holders[unit->first_src + i].rank;
-            uint32_t node = world->ranks[rank].node;
-            set[node / 64] |= (uint64_t)1 << (node % 64);
-        }
-        for (uint32_t i = 0; i < unit->n_dst; i++) {
-            uint32_t rank = units->holders[unit->first_dst + i].rank;
-            uint32_t node = world->ranks[rank].node;
-            if ((set[node / 64] >> (node % 64) & 1) == 0 &&
-                last[node] != u + 1) {
-                last[node] = (uint32_t)u + 1;
-                in[node] += bytes;
-                leaves = true;
-            }
-        }
-        if (leaves) {
-            add_owned(owners, set, bytes);
-        }
-    }
-    free(last);
+    free(weight);
+    free(shares.amount);
+    free(shares.load);
+    return status;
 }
 
 /* L1, L2: what has to cross the nodes' links. */
-static void bound_links(const struct rf_plan *plan,
-                        const struct rf_unit_tasks *units,
-                        const struct rf_capacities *links,
-                        const char *const *names, struct rf_bound *bound)
+static enum rf_status bound_links(const struct rf_plan *plan,
+                                  const struct rf_unit_tasks *units,
+                                  const struct rf_capacities *links,
+                                  const char *const *names,
+                                  struct rf_bound *bound, struct rf_err *err)
 {
-    struct owners owners = {.words = (plan->world->n_nodes + 63) / 64};
-    double *in = rf_xcalloc(plan->world->n_nodes, sizeof(*in));
-    uint64_t *set = rf_xcalloc(owners.words, sizeof(*set));
-    owners.link_out = rf_xcalloc(links->n_nodes, sizeof(double));
+    struct departures out = {.n = 0};
+    double *in = rf_xcalloc(links->n_nodes, sizeof(*in));
+    double *link_out = rf_xcalloc(links->n_nodes, sizeof(*link_out));
+    enum rf_status status = RF_OK;
     for (uint32_t n = 0; n < links->n_nodes; n++) {
-        owners.link_out[n] = rf_capacities_capacity(links, n, true);
+        link_out[n] = rf_capacities_capacity(links, n, true);
     }
-    collect(plan, units, &owners, in, set);
-    for (uint32_t n = 0; n < plan->world->n_nodes; n++) {
+    collect(plan, units, link_out, in, &out);
+    for (uint32_t n = 0; n < links->n_nodes; n++) {
         raise_bound(bound, in[n], rf_capacities_capacity(links, n, false),
                     "link %s in", names[n]);
     }
-    if (owners.n <= ALL_UNIONS_MAX) {
-        bound_all_unions(&owners, links, names, set, bound);
-    } else {
-        bound_grown_unions(&owners, links, names, set, bound);
+    if (out.n > 0) {
+        status = bound_out(&out, link_out, links->n_nodes, names, bound, err);
     }
-    for (size_t i = 0; i < owners.n; i++) {
-        free(owners.sets[i].nodes);
-    }
-    free(owners.sets);
-    free(owners.link_out);
+    free(out.bytes);
+    free(out.first);
+    free(out.nodes);
     free(in);
-    free(set);
+    free(link_out);
+    return status;
 }
 
 /* S2: the operations' bytes on the nodes' links. */
@@ -529,6 +485,7 @@ static enum rf_status find_bound(const struct rf_plan *plan,
     struct rf_bound bound = {.ms = 0, .resource = "nothing"};
     struct rf_unit_tasks units;
     struct copy_counts copied;
+    enum rf_status status;
     if (links->n_nodes != plan->world->n_nodes) {
         return rf_err_set(err, RF_ERR_INTERNAL,
                           "link figures of %u nodes for a world of %u",
@@ -537,15 +494,17 @@ static enum rf_status find_bound(const struct rf_plan *plan,
     RF_TRY(rf_unit_tasks_build(plan, &units, err));
     copied_make(plan, &units, links, &copied);
     bound_memory(plan, &copied, links, names, &bound);
-    bound_links(plan, &units, links, names, &bound);
+    status = bound_links(plan, &units, links, names, &bound, err);
     if (schedule != NULL) {
         bound_copies(plan, schedule, &copied, links, names, &bound);
         bound_traffic(schedule, links, names, &bound);
     }
     copied_free(&copied);
     rf_unit_tasks_free(&units);
-    *out = bound;
-    return RF_OK;
+    if (status == RF_OK) {
+        *out = bound;
+    }
+    return status;
 }
 
 enum rf_status rf_bounds_any(const struct rf_plan *plan,

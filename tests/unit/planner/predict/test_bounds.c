@@ -172,7 +172,6 @@ TEST(test_cost_bound_refuses_figures_of_another_cluster)
     lab_free(&lab);
 }
 
-/* Many different sets of holders: unions are grown instead of all tried. */
 TEST(test_cost_bound_of_many_holder_sets)
 {
     uint32_t slots[12];
@@ -212,7 +211,7 @@ TEST(test_cost_bound_of_a_large_cluster_takes_little_time)
         many[i] = i == SENDERS - 1 ? "slowest" : "node";
     }
     lab_links(&links, NODES, 100, 100, 2);
-    /* each link is slower than the one before, so that unions grow */
+    /* each link is slower than the one before: every node is a part by itself */
     for (unsigned i = 0; i < SENDERS; i++) {
         for (unsigned k = 0; k < NODES; k++) {
             links.pair_gbytes_per_s[i * NODES + k] = 2. / (1 + 2 * i);

@@ -171,19 +171,15 @@ void rf_order_list(struct rf_order_field *field, struct rf_order_answer *answer)
     free(next);
 }
 
-/* One level of the search: what was tried last at this depth. */
-struct level {
-    uint32_t job, candidate;
-    double makespan; /* of the works placed before */
-    double *free_at; /* before this level's work */
-};
-
 struct order_search {
     struct rf_order_field *field;
-    struct rf_order_answer *answer;
-    struct level level[RF_ORDER_SEARCH_MAX + 1];
+    struct rf_order_answer *answer; /* the best known */
+    double least;                   /* no order takes less */
+    uint64_t visits;                /* left */
+    uint32_t sequence[RF_ORDER_SEARCH_MAX], candidate[RF_ORDER_SEARCH_MAX];
     bool placed[RF_ORDER_SEARCH_MAX];
-    double *load; /* scratch */
+    double *free_at; /* by depth: before its work */
+    double *load;    /* scratch */
 };
 
 /* A time below which the works left cannot end: each link has to become free
@@ -206,90 +202,62 @@ static double least_end(struct order_search *search, double makespan)
     return least;
 }
 
-/* Moves level `depth` to its next (work, sender); false when all are tried. */
-static bool advance(struct order_search *search, uint32_t depth)
+static bool may_go_on(const struct order_search *search)
 {
-    struct level *level = &search->level[depth];
-    const struct rf_order_field *field = search->field;
-    if (level->job != RF_NONE) {
-        search->placed[level->job] = false;
-        level->candidate++;
-    } else {
-        level->job = 0;
-        level->candidate = 0;
-    }
-    while (level->job < field->n_jobs &&
-           (search->placed[level->job] ||
-            level->candidate >= field->jobs[level->job].n_candidates)) {
-        level->job++;
-        level->candidate = 0;
-    }
-    return level->job < field->n_jobs;
+    return search->visits > 0 &&
+           search->answer->makespan > search->least * NEARLY;
 }
 
-/* Places the work of level `depth` and opens the next; the makespan so far. */
-static double descend(struct order_search *search, uint32_t depth)
+/* Tries every (work, sender) at place `depth` of an order whose first works end
+ * after `makespan`, and behind it all that are left: at most
+ * RF_ORDER_SEARCH_MAX calls deep. */
+static void search_from(struct order_search *search, uint32_t depth,
+                        double makespan)
 {
-    struct level *level = &search->level[depth];
     struct rf_order_field *field = search->field;
-    memcpy(field->free_at, level->free_at, field->n_free * sizeof(double));
-    double finish = rf_order_start(field, level->job, level->candidate) +
-                    field->jobs[level->job].duration;
-    rf_order_occupy(field, level->job, level->candidate, finish);
-    search->placed[level->job] = true;
-    double makespan = RF_MAX(level->makespan, finish);
-    struct level *below = &search->level[depth + 1];
-    below->job = RF_NONE;
-    below->makespan = makespan;
-    memcpy(below->free_at, field->free_at, field->n_free * sizeof(double));
-    return makespan;
-}
-
-static void keep(struct order_search *search, double makespan)
-{
     struct rf_order_answer *answer = search->answer;
-    answer->makespan = makespan;
-    for (uint32_t i = 0; i < search->field->n_jobs; i++) {
-        answer->sequence[i] = search->level[i].job;
-        answer->candidate[i] = search->level[i].candidate;
+    const uint32_t n = field->n_jobs;
+    double *before = search->free_at + depth * field->n_free;
+    if (depth == n) {
+        answer->makespan = makespan;
+        memcpy(answer->sequence, search->sequence, n * sizeof(uint32_t));
+        memcpy(answer->candidate, search->candidate, n * sizeof(uint32_t));
+        return;
+    }
+    memcpy(before, field->free_at, field->n_free * sizeof(double));
+    for (uint32_t job = 0; job < n; job++) {
+        const uint32_t senders =
+            search->placed[job] ? 0 : field->jobs[job].n_candidates;
+        for (uint32_t k = 0; k < senders && may_go_on(search); k++) {
+            const double finish =
+                rf_order_start(field, job, k) + field->jobs[job].duration;
+            const double now = RF_MAX(makespan, finish);
+            search->visits--;
+            rf_order_occupy(field, job, k, finish);
+            search->placed[job] = true;
+            search->sequence[depth] = job;
+            search->candidate[depth] = k;
+            if (least_end(search, now) * NEARLY < answer->makespan) {
+                search_from(search, depth + 1, now);
+            }
+            search->placed[job] = false;
+            memcpy(field->free_at, before, field->n_free * sizeof(double));
+        }
     }
 }
 
 void rf_order_search(struct rf_order_field *field,
                      struct rf_order_answer *answer)
 {
-    struct order_search search = {.field = field, .answer = answer};
-    uint32_t n = field->n_jobs, depth = 0;
-    uint64_t visits = TIMES_MAX / field->n_free;
-    search.load = rf_xcalloc(field->n_free, sizeof(double));
-    for (uint32_t i = 0; i <= n; i++) {
-        search.level[i].free_at = rf_xcalloc(field->n_free, sizeof(double));
-    }
+    struct order_search search = {
+        .field = field,
+        .answer = answer,
+        .visits = RF_MIN(TIMES_MAX / field->n_free, VISITS_MAX)};
+    search.free_at =
+        rf_xcalloc((field->n_jobs + 1) * field->n_free, sizeof(double));
+    search.load = search.free_at + field->n_jobs * field->n_free;
     memset(field->free_at, 0, field->n_free * sizeof(double));
-    search.level[0].job = RF_NONE;
-    double least = least_end(&search, 0);
-    visits = RF_MIN(visits, VISITS_MAX);
-    while (visits > 0 && answer->makespan > least * NEARLY) {
-        if (!advance(&search, depth)) {
-            if (depth == 0) {
-                break;
-            }
-            depth--;
-            continue;
-        }
-        visits--;
-        double makespan = descend(&search, depth);
-        if (least_end(&search, makespan) * NEARLY >= answer->makespan) {
-            continue; /* no better than what is known */
-        }
-        if (depth + 1 == n) {
-            keep(&search, makespan);
-        } else {
-            depth++;
-        }
-    }
-    for (uint32_t i = 0; i <= n; i++) {
-        free(search.level[i].free_at);
-    }
-    free(search.load);
+    search.least = least_end(&search, 0);
+    search_from(&search, 0, 0);
+    free(search.free_at);
 }

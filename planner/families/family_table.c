@@ -431,6 +431,7 @@ enum rf_status rf_family_table_open(const char *model_type,
         table_create(model_type != NULL ? model_type : "rules");
     bool own = json_is_object(rules->value), found = false;
     enum rf_status status = RF_OK;
+    table->by_hand = rules->value != NULL;
     if (model_type != NULL && !own) {
         status = read_named(table, table->name, 0, &found, err);
     }

@@ -16,7 +16,7 @@
 #include "planner/model/shape_json.h"
 
 #define MAX_SHAPES 256
-#define NAME_SIZE 256 /* for messages; longer ones are cut */
+#define MAX_NAMES (1 << 20) /* that are compared */
 
 /* A rule while its families are made. */
 struct rule_maker {
@@ -226,79 +226,37 @@ static enum rf_status add_rule(struct rule_maker *maker)
     return status == RF_OK && yes ? add(maker, &draft) : status;
 }
 
-/* Whether some layer is among those of both. */
-static bool share_a_layer(const struct rf_family *a, const struct rf_family *b)
-{
-    for (uint32_t i = 0, k = 0; i < a->n_layers && k < b->n_layers;) {
-        uint32_t left = a->layers != NULL ? a->layers[i] : 0;
-        uint32_t right = b->layers != NULL ? b->layers[k] : 0;
-        if (left == right) {
-            return true;
-        }
-        i += left < right;
-        k += right < left;
-    }
-    return false;
-}
-
-/* Whether a tensor of `one`, which has no {L} or no {E}, is among those of
- * `many`, too. Fills in the name of the first. */
-static bool is_among(const struct rf_family *one, const struct rf_family *many,
-                     char *name, size_t size)
-{
-    struct rf_name_number layer, expert;
-    struct rf_family at = *many;
-    rf_family_tensor_name(one, 0, 0, name, size);
-    if (!rf_rule_fits(many->name, name, &layer, &expert) ||
-        expert.number >= (int64_t)many->n_experts) {
-        return false;
-    }
-    at.layers = (uint32_t[]){(uint32_t)layer.number};
-    at.n_layers = 1;
-    return layer.number < 0 || share_a_layer(&at, many);
-}
-
-/* The first tensor that two families have; false: none. */
-static bool common_tensor(const struct rf_family *a, const struct rf_family *b,
-                          char *name, size_t size)
-{
-    if (strcmp(a->name, b->name) != 0) {
-        return is_among(a, b, name, size) || is_among(b, a, name, size);
-    }
-    if (!share_a_layer(a, b)) {
-        return false;
-    }
-    for (uint32_t i = 0; i < a->n_layers; i++) {
-        struct rf_family at = *a;
-        at.layers = a->layers != NULL ? &a->layers[i] : NULL;
-        at.n_layers = 1;
-        if (share_a_layer(&at, b)) {
-            rf_family_tensor_name(a, i, 0, name, size);
-            return true;
-        }
-    }
-    return false;
-}
-
-/* Refuses a tensor that a rule before has made: ends[i] families come from the
- * rules up to number i. */
+/* Refuses tensors of the families from `first` on that another rule has made:
+ * `names` has the number of each tensor's rule. */
 static enum rf_status refuse_twins(const struct rule_maker *maker,
-                                   const struct rf_rule *rules,
-                                   const uint32_t *ends, size_t rule)
+                                   uint32_t first, json_t *names)
 {
-    const struct rf_family *families = maker->model->families;
-    for (uint32_t f = rule > 0 ? ends[rule - 1] : 0; f < ends[rule]; f++) {
-        for (uint32_t other = 0, by = 0; other < f; other++) {
-            char name[NAME_SIZE];
-            while (ends[by] <= other) {
-                by++;
+    const struct rf_rule *rules = maker->values->table->rules;
+    if (maker->model->n_tensors > MAX_NAMES) {
+        return rf_jnode_fail(maker->where, maker->err,
+                             "the rules make more than %d tensors", MAX_NAMES);
+    }
+    for (uint32_t f = first; f < maker->model->n_families; f++) {
+        const struct rf_family *family = &maker->model->families[f];
+        const size_t size = strlen(family->name) + 2 * sizeof("4294967295");
+        const uint32_t n = (uint32_t)rf_family_tensors(family);
+        char *name = rf_xmalloc(size);
+        enum rf_status status = RF_OK;
+        for (uint32_t i = 0; i < n && status == RF_OK; i++) {
+            rf_family_tensor_name(family, i % family->n_layers,
+                                  i / family->n_layers, name, size);
+            const json_t *other = json_object_get(names, name);
+            const json_int_t rule = json_integer_value(other);
+            if (other != NULL && &rules[rule] != maker->rule) {
+                status =
+                    rf_rule_fail_two(&maker->rule->node, name, &rules[rule],
+                                     maker->rule, maker->err);
             }
-            if (by < rule && common_tensor(&families[f], &families[other], name,
-                                           sizeof(name))) {
-                return rf_rule_fail_two(&maker->rule->node, name, &rules[by],
-                                        maker->rule, maker->err);
-            }
+            json_object_set_new_nocheck(names, name,
+                                        json_integer(maker->rule - rules));
         }
+        free(name);
+        RF_TRY(status);
     }
     return RF_OK;
 }
@@ -309,26 +267,25 @@ enum rf_status rf_model_add_rules(struct rf_model *model,
                                   struct rf_err *err)
 {
     const struct rf_family_table *table = values->table;
-    uint32_t *ends = rf_calloc(table->n_rules + 1, sizeof(*ends));
-    enum rf_status status =
-        ends != NULL ? RF_OK : rf_err_set(err, RF_ERR_NOMEM, "rules");
+    json_t *names = json_object();
+    enum rf_status status = RF_OK;
     for (size_t i = 0; i < table->n_rules && status == RF_OK; i++) {
         struct rule_maker maker = {.model = model,
                                    .values = values,
                                    .where = where,
                                    .rule = &table->rules[i],
                                    .err = err};
+        const uint32_t first = model->n_families;
         values->mtp = maker.rule->component == RF_COMPONENT_MTP;
         if (maker.rule->roles[0] != RF_ROLE_SKIP) {
             status = add_rule(&maker);
         }
-        ends[i] = model->n_families;
-        if (status == RF_OK && maker.rule->own) {
-            status = refuse_twins(&maker, table->rules, ends, i);
+        if (table->by_hand) {
+            RF_THEN(status, refuse_twins(&maker, first, names));
         }
         free(maker.layers);
     }
-    free(ends);
+    json_decref(names);
     values->layer = RF_VALUES_NO_LAYER;
     if (status == RF_OK && model->n_families == 0) {
         return rf_jnode_fail(where, err, "the rules make no tensor of it");

@@ -46,6 +46,7 @@ struct rf_family_table {
     struct rf_components chosen;                         /* of these */
     struct rf_jnode prefixes; /* other ones of the same tensors */
     json_t *documents;        /* what `values` and rules borrow from */
+    bool by_hand;             /* some are a model's own "rules" */
     struct rf_rule *rules;
     size_t n_rules, cap;
 };

@@ -311,6 +311,9 @@ static const struct {
             "'experts': 4, 'shape': [4, 4]}, "
             "{'name': '1.3', 'role': 'column', 'shape': [4, 4]}]"),
      "1.3 follows two rules"},
+    {CONFIG("'tensors': [{'name': '{L}.{E}', 'role': 'expert row', "
+            "'layers': [0, 17], 'experts': 65536, 'shape': [4, 4]}]"),
+     "the rules make more than 1048576 tensors"},
     {"{'config': {" TINY ", 'nothing': null}, 'rules': {'tensors': [{'name': "
      "'a', 'role': 'row', 'shape': ['nothing', 4]}]}}",
      "$.config: \"nothing\" is null, which says nothing"},

@@ -1,4 +1,5 @@
 /* The proof must notice every kind of damage. */
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -131,6 +132,34 @@ TEST(test_prove_notices_a_source_that_lacks_it)
     dispose(&f);
 }
 
+/* Of the same form and in the place of the right one, but of another family. */
+TEST(test_prove_notices_a_source_of_another_tensor)
+{
+    struct fixture f = planned();
+    size_t swapped = 0;
+    for (size_t i = 0; i < f.n; i++) {
+        const struct rf_transfer whole = f.transfers[i];
+        const struct rf_rank_layout *layout =
+            rf_plan_layout(f.plan, RF_TRAIN, whole.src);
+        for (uint32_t p = 0; p < layout->n_pieces; p++) {
+            const struct rf_piece *piece = &layout->pieces[p];
+            if (piece->family != whole.family &&
+                memcmp(piece->stride, whole.src_stride,
+                       sizeof(piece->stride)) == 0 &&
+                rf_box_contains(&piece->box, &whole.box)) {
+                f.transfers[i].src_piece = p;
+                f.transfers[i].src_offset =
+                    rf_piece_offset(piece, whole.box.start);
+                assert_refused(&f, "a source of another tensor");
+                swapped++;
+            }
+        }
+        f.transfers[i] = whole;
+    }
+    ck_assert_uint_gt(swapped, 0);
+    dispose(&f);
+}
+
 TEST(test_prove_notices_a_wrong_address)
 {
     struct fixture f = planned();
@@ -156,16 +185,48 @@ TEST(test_prove_notices_a_stray_transfer)
     dispose(&f);
 }
 
+static void assert_overlap(const struct fixture *f)
+{
+    struct rf_err err = {0};
+    ck_assert_int_eq(prove(f, &err), RF_ERR_INTERNAL);
+    ck_assert_msg(strstr(err.text, "pieces overlap") != NULL, "%s", err.text);
+}
+
 TEST(test_prove_notices_pieces_that_share_memory)
 {
     struct fixture f = planned();
     const struct rf_rank_layout *layout = rf_plan_layout(f.plan, RF_TRAIN, 0);
     struct rf_piece *piece = &layout->pieces[layout->n_pieces / 2];
     piece->offset += 2; /* into its neighbour */
-    assert_refused(&f, "overlapping pieces");
+    assert_overlap(&f);
     piece->offset -= 2;
-    piece->stride[RF_DIM_LAYER] = 2;
-    assert_refused(&f, "layers on top of each other");
+    piece->stride[RF_DIM_LAYER] = 2; /* layers on top of each other */
+    assert_overlap(&f);
+    dispose(&f);
+}
+
+TEST(test_prove_notices_pieces_of_a_parameter_in_one_place)
+{
+    struct fixture f = planned();
+    struct rf_piece *piece = rf_plan_layout(f.plan, RF_INFER, 4)->pieces;
+    while (piece[0].param != piece[1].param) {
+        piece++;
+    }
+    piece[1].offset = piece[0].offset;
+    assert_overlap(&f);
+    dispose(&f);
+}
+
+TEST(test_prove_notices_parameters_that_share_memory)
+{
+    struct fixture f = planned();
+    const struct rf_rank_layout *layout = rf_plan_layout(f.plan, RF_TRAIN, 0);
+    for (size_t i = 0; i < layout->n_pieces; i++) {
+        if (layout->pieces[i].param > 0) {
+            layout->pieces[i].offset -= RF_PARAM_ALIGN;
+        }
+    }
+    assert_overlap(&f);
     dispose(&f);
 }
 
@@ -173,18 +234,26 @@ TEST(test_prove_notices_an_arena_that_is_too_short)
 {
     struct fixture f = planned();
     struct rf_plan_private *priv = f.plan->priv;
+    uint64_t *arena_bytes = &priv->layouts[RF_TRAIN].layouts[0].arena_bytes;
     struct rf_err err = {0};
-    priv->layouts[RF_TRAIN].layouts[0].arena_bytes = 4096;
+    unsigned long long end = 0;
+    *arena_bytes = 4096;
     ck_assert_int_eq(prove(&f, &err), RF_ERR_INTERNAL);
-    ck_assert_msg(strncmp(err.text,
-                          "proof: a layout of 4096 bytes: the last piece ends "
-                          "at byte ",
-                          59) == 0,
+    ck_assert_msg(sscanf(err.text,
+                         "proof: a layout of 4096 bytes: the last piece ends "
+                         "at byte %llu",
+                         &end) == 1,
                   "%s", err.text);
+    *arena_bytes = end;
+    ck_assert_int_eq(prove(&f, NULL), RF_OK);
+    *arena_bytes = end - 1;
+    assert_refused(&f, "an arena that lacks a byte");
     dispose(&f);
 }
 
-/* Sixteen replicas, of which most repeat what the first one gets. */
+/* Sixteen replicas, of which most repeat what the first one gets: in two parts,
+ * as the layers come from two stages. Ranks with other experts are laid out
+ * differently on either side, but have the other tensors in common. */
 static struct fixture replicated(void)
 {
     struct fixture f = {.model = NULL};
@@ -192,8 +261,9 @@ static struct fixture replicated(void)
         "{'megatron': {'num_layers': 2, 'hidden_size': 32, "
         "'num_attention_heads': 8, 'num_query_groups': 4, 'vocab_size': 128, "
         "'num_experts': 4, 'moe_ffn_hidden_size': 16, 'swiglu': true}}");
-    f.spec = quoted_spec("'mode': 'disaggregated', 'train': {'tp': 2, 'dp': 2, "
-                         "'ep': 2, 'etp': 1}, 'infer': {'tp': 2, 'dp': 16}");
+    f.spec = quoted_spec("'mode': 'disaggregated', 'train': {'tp': 2, 'pp': 2, "
+                         "'dp': 2, 'ep': 2, 'etp': 1}, "
+                         "'infer': {'tp': 2, 'dp': 16, 'ep': 2}");
     ck_assert_int_eq(
         rf_mesh_rules_place(f.spec, f.model, NULL, 0, &f.world, NULL), RF_OK);
     ck_assert_int_eq(rf_plan_build(f.model, f.world, f.spec, &f.plan, NULL),
@@ -241,26 +311,36 @@ TEST(test_prove_of_repeats_notices_lost_and_doubled_transfers)
     for (size_t i = 0; i < f.n; i++) {
         ck_assert_int_ne(prove_walk(&f, i, SIZE_MAX, &repeats), RF_OK);
         ck_assert_int_ne(prove_walk(&f, SIZE_MAX, i, &repeats), RF_OK);
+        /* in the place of the next one, which may be of the same size */
+        ck_assert_int_ne(prove_walk(&f, i + 1, i, &repeats), RF_OK);
     }
     dispose(&f);
 }
 
-/* What is taken as proved is what was proved, but for the ranks. */
+/* What is taken as proved is what was proved, but for the ranks: from the same
+ * layout, and into a piece that has been proved. */
 TEST(test_prove_repeats_only_what_is_alike)
 {
     struct fixture f = replicated();
     const struct rf_plan_private *priv = f.plan->priv;
+    const size_t pieces =
+        priv->target.piece_first[priv->layouts[RF_INFER].n_layouts];
     struct rf_transfer *proved = calloc(priv->matches.n, sizeof(*proved));
+    bool *filled = calloc(pieces, sizeof(*filled));
     struct rf_plan_proof proof;
     struct rf_plan_walk walk;
-    ck_assert_ptr_nonnull(proved);
+    ck_assert(proved != NULL && filled != NULL);
     ck_assert_int_eq(rf_plan_proof_start(&proof, f.plan, NULL), RF_OK);
     ck_assert_int_eq(rf_plan_walk_start(&walk, f.plan, NULL), RF_OK);
     while (rf_plan_walk_step(&walk)) {
+        const size_t at = proof.at;
         bool repeats = rf_plan_proof_repeats(&proof, &walk);
         struct rf_transfer transfer = *rf_plan_walk_transfer(&walk);
         struct rf_transfer *like = &proved[walk.match];
         if (repeats) {
+            ck_assert(filled[at]);
+            ck_assert_ptr_eq(rf_plan_layout(f.plan, RF_TRAIN, transfer.src),
+                             rf_plan_layout(f.plan, RF_TRAIN, like->src));
             ck_assert_uint_eq(transfer.src_piece, like->src_piece);
             ck_assert_uint_eq(transfer.src_offset, like->src_offset);
             ck_assert_mem_eq(&transfer.box, &like->box, sizeof(like->box));
@@ -268,6 +348,7 @@ TEST(test_prove_repeats_only_what_is_alike)
                              sizeof(like->src_stride));
         } else {
             *like = transfer;
+            filled[at] = true;
             ck_assert_int_eq(
                 rf_plan_proof_add_step(&proof, &walk, &transfer, NULL), RF_OK);
         }
@@ -275,5 +356,6 @@ TEST(test_prove_repeats_only_what_is_alike)
     rf_plan_walk_end(&walk);
     rf_plan_proof_free(&proof);
     free(proved);
+    free(filled);
     dispose(&f);
 }

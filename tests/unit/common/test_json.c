@@ -96,6 +96,9 @@ TEST(test_json_depth_is_limited)
     memset(text + RF_JSON_MAX_DEPTH, ']', RF_JSON_MAX_DEPTH);
     text[2 * RF_JSON_MAX_DEPTH] = '\0';
     parse(text);
+    memset(text, '[', RF_JSON_MAX_DEPTH + 1);
+    memset(text + RF_JSON_MAX_DEPTH + 1, ']', RF_JSON_MAX_DEPTH + 1);
+    expect_parse_error(text, 2 * (RF_JSON_MAX_DEPTH + 1), "nested deeper");
     memset(text, '[', 3000);
     memset(text + 3000, ']', 3000);
     expect_parse_error(text, 6000, "nested deeper");

@@ -180,6 +180,11 @@ TEST(test_stats_outliers_are_far_out_and_matter)
     const double wild[] = {100, 102, 98, 150, 99, 103, 20};
     const double small[] = {100, 100.001, 99.999, 104, 100, 100, 100};
     const double few[] = {100, 100, 100, 500};
+    /* quartiles 99 and 101: far out is below 93 and above 107 */
+    const double inside[] = {93.5, 98, 99, 100, 100, 100, 101, 102, 106.5};
+    const double beyond[] = {92.5, 98, 99, 100, 100, 100, 101, 102, 107.5};
+    ck_assert_uint_eq(rf_stats_outliers(inside, 9), 0);
+    ck_assert_uint_eq(rf_stats_outliers(beyond, 9), 2);
     ck_assert_uint_eq(rf_stats_outliers(calm, 7), 0);
     ck_assert_uint_eq(rf_stats_outliers(wild, 7), 2);
     ck_assert_uint_eq(rf_stats_outliers(small, 7), 0);
@@ -193,6 +198,11 @@ TEST(test_stats_drift_is_significant_and_matters)
     const double noise[] = {100, 111, 103, 110, 104, 108};
     const double small[] = {100, 101, 102, 103, 104, 104.5};
     const double line[] = {1, 2, 3, 4, 5}, flat[] = {7, 7, 7, 7, 7};
+    /* z 1.97 and 1.85, by an independent program */
+    const double just[] = {100, 104, 103, 111, 110, 108};
+    const double hardly[] = {100, 103, 110, 104, 108, 111};
+    ck_assert(rf_stats_drifts(just, 6));
+    ck_assert(!rf_stats_drifts(hardly, 6));
     ck_assert(rf_stats_drifts(up, 6));
     ck_assert(rf_stats_drifts(down, 6));
     ck_assert(!rf_stats_drifts(noise, 6));
@@ -208,6 +218,11 @@ TEST(test_stats_two_modes_have_a_gap_between_them)
     const double near[] = {100, 104, 100, 104, 100, 104, 100, 104, 100, 104};
     const double even[] = {100, 103, 106, 109, 112, 115, 118, 121, 124, 127};
     const double tail[] = {100, 101, 102, 99, 98, 100, 101, 99, 100, 200};
+    /* 0.566 and 0.551, by an independent program; the limit is 0.556 */
+    const double just[] = {100, 100, 100, 100, 100, 110, 110, 110, 110, 110};
+    const double hardly[] = {99, 100, 100, 100, 100, 110, 110, 110, 110, 111};
+    ck_assert(rf_stats_bimodal(just, 10));
+    ck_assert(!rf_stats_bimodal(hardly, 10));
     ck_assert(rf_stats_bimodal(two, 10));
     ck_assert(!rf_stats_bimodal(two, 9));
     ck_assert(!rf_stats_bimodal(near, 10));

@@ -150,6 +150,10 @@ test_a_trace_may_go_to_standard_output() {
     run_coord cluster.json --trace -
     expect_exit 0
     check_trace out
+    "$coord" cluster.json --trace - -o full 2>err >/dev/full
+    status=$?
+    expect_exit 1
+    expect_text err 'the trace is not whole'
 }
 
 run_tests

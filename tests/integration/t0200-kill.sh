@@ -340,6 +340,7 @@ test_a_time_limit_ends_the_run() {
     expect_exit 1
     expect_text err '--timeout reached .3 s.; raise it'
     expect_text err 'no answer to "[a-z]+" for [0-9.]+ s from localhost; --timeout'
+    expect_text err 'give the command again with --resume results/'
     wait_until 20 "no process is left" no_workers
 }
 

@@ -14,6 +14,7 @@ static const struct {
     {{.begun = 2, .refused = 1, .failed = true}, RF_EXIT_FAILED},
     {{.begun = 2, .refused = 2, .failed = true}, RF_EXIT_LAUNCH},
     {{.begun = 2, .failed = true, .mismatch = true}, RF_EXIT_MISMATCH},
+    {{.mismatch = true, .timed_out = true}, RF_EXIT_MISMATCH},
     {{.begun = 2, .unstored = true}, RF_EXIT_FAILED},
     {{.timed_out = true}, RF_EXIT_FAILED},
     {{.timed_out = true, .launch_failed = true}, RF_EXIT_LAUNCH},

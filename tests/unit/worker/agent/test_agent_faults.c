@@ -153,6 +153,25 @@ TEST(test_a_stalled_rank_is_ended_by_abort_and_named)
     run_scenario("null");
 }
 
+/* Without a word from the coordinator. */
+TEST(test_a_rank_waits_for_others_no_longer_than_the_step_may_take)
+{
+    json_t *done;
+    const json_t *answer;
+    fake_join(&fake, SHORT_LIMITS);
+    start_scenario("host", "{\"stall\": {\"rank\": 1, \"phase\": "
+                           "\"prepare\"}}");
+    fake_send(&fake, RF_MSG_STEP,
+              json_pack("{s:i, s:i, s:s, s:f}", "attempt", 7, "seq", 1000,
+                        "step", "prepare", "timeout_s", 0.3));
+    done = fake_expect(&fake, RF_MSG_DONE);
+    answer = answer_of(done, 0);
+    ck_assert_ptr_nonnull(
+        strstr(json_string_value(json_object_get(answer, "error")),
+               "the other ranks did not come"));
+    json_decref(done);
+}
+
 static void expect_cause(const json_t *report, const char *end)
 {
     const char *cause = json_string_value(json_object_get(report, "cause"));

@@ -253,6 +253,34 @@ TEST(test_the_first_mismatch_is_named_by_tensor_and_index)
     worker_lab_free(&lab);
 }
 
+TEST(test_the_first_of_two_experts_is_named)
+{
+    struct worker_lab lab;
+    struct rf_arena arena;
+    struct rf_verify_result found;
+    const struct rf_piece *piece;
+    worker_lab_make(&lab, MOE,
+                    SCENARIO("{'tp': 2, 'ep': 2, 'etp': 1}",
+                             "{'layout': 'vllm', 'tp': 2, 'ep': 2}"),
+                    1, 2);
+    arena = good_destination(lab.plan, 1);
+    piece = rf_plan_layout(lab.plan, RF_INFER, 1)->pieces;
+    while (piece->box.extent[RF_DIM_EXPERT] < 2) {
+        piece++;
+    }
+    for (int e = 0; e < 2; e++) {
+        ((uint8_t *)arena.base)[piece->offset +
+                                (uint64_t)e * piece->stride[RF_DIM_EXPERT]] ^=
+            0x10;
+    }
+    found = verify(lab.plan, 1, &arena);
+    ck_assert_uint_eq(found.mismatched_bytes, 2);
+    ck_assert_uint_eq(found.family, piece->family);
+    ck_assert_uint_eq(found.expert, piece->box.start[RF_DIM_EXPERT]);
+    rf_memory_host.free(&arena);
+    worker_lab_free(&lab);
+}
+
 TEST(test_stale_data_of_the_round_before_fails)
 {
     struct worker_lab lab;

@@ -174,6 +174,16 @@ TEST(test_tls_identity_is_good_for_one_connection)
     ck_assert_int_eq(shake(client, server, NULL), RF_ERR_AUTH);
 }
 
+TEST(test_tls_client_forgets_the_key_after_the_handshake)
+{
+    size_t size;
+    make("run/0", key_a);
+    size = malloc_usable_size(client);
+    ck_assert_ptr_nonnull(memmem(client, size, key_a, RF_PSK_BYTES));
+    ck_assert_int_eq(shake(client, server, NULL), RF_OK);
+    ck_assert_ptr_null(memmem(client, size, key_a, RF_PSK_BYTES));
+}
+
 TEST(test_tls_recorded_handshake_is_of_no_use)
 {
     uint8_t recorded[4096], answer[4096];
@@ -246,6 +256,36 @@ TEST(test_tls_without_a_key_is_refused)
 {
     SSL_CTX *context = SSL_CTX_new(TLS_client_method());
     SSL *ssl = foreign(context, false);
+    ck_assert_int_eq(rf_tls_server_create(find, &book, &server, NULL), RF_OK);
+    ck_assert_int_eq(shake_foreign(ssl, server), RF_ERR_AUTH);
+    ck_assert_uint_eq(book.asked, 0);
+    SSL_free(ssl);
+    SSL_CTX_free(context);
+}
+
+/* What a string ends before: the right identity and a little more. */
+static int use_long_identity_cb(SSL *ssl, const EVP_MD *digest,
+                                const unsigned char **identity, size_t *size,
+                                SSL_SESSION **session)
+{
+    static const unsigned char name[] = "run/0\0x";
+    (void)digest;
+    *session = SSL_SESSION_new();
+    SSL_SESSION_set1_master_key(*session, key_a, RF_PSK_BYTES);
+    SSL_SESSION_set_cipher(
+        *session, SSL_CIPHER_find(ssl, (const unsigned char *)"\x13\x01"));
+    SSL_SESSION_set_protocol_version(*session, TLS1_3_VERSION);
+    *identity = name;
+    *size = sizeof(name) - 1;
+    return 1;
+}
+
+TEST(test_tls_nul_inside_an_identity_is_refused)
+{
+    SSL_CTX *context = SSL_CTX_new(TLS_client_method());
+    SSL *ssl;
+    SSL_CTX_set_psk_use_session_callback(context, use_long_identity_cb);
+    ssl = foreign(context, false);
     ck_assert_int_eq(rf_tls_server_create(find, &book, &server, NULL), RF_OK);
     ck_assert_int_eq(shake_foreign(ssl, server), RF_ERR_AUTH);
     ck_assert_uint_eq(book.asked, 0);

@@ -1,9 +1,12 @@
 /* Host keys and user keys of the launcher `ssh`. */
+#include <fcntl.h>
 #include <pwd.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/file.h>
 #include <sys/socket.h>
+#include <sys/stat.h>
 #include <sys/un.h>
 #include <unistd.h>
 
@@ -71,6 +74,41 @@ TEST(test_ssh_accept_new_adds_the_key_once)
     ck_assert_int_eq(sshd_count("known_hosts", "ssh-ed25519"), 1);
     sshd_how.accept_new = false;
     sshd_expect_success();
+}
+
+/* Whether this process waits for a lock on the file. */
+static bool waits_for_lock(int fd)
+{
+    char inode[32], line[256];
+    struct stat info;
+    FILE *locks = fopen("/proc/locks", "re");
+    bool waits = false;
+    ck_assert(locks != NULL && fstat(fd, &info) == 0);
+    snprintf(inode, sizeof(inode), ":%llu ", (unsigned long long)info.st_ino);
+    while (fgets(line, sizeof(line), locks) != NULL) {
+        waits |=
+            strstr(line, "-> FLOCK") != NULL && strstr(line, inode) != NULL;
+    }
+    fclose(locks);
+    return waits;
+}
+
+TEST(test_ssh_accept_new_looks_again_under_the_lock)
+{
+    int fd;
+    sshd_start("");
+    fd = open(launch_file("known_hosts", "", 0600), O_RDWR | O_CLOEXEC);
+    ck_assert_int_eq(flock(fd, LOCK_EX), 0);
+    sshd_how.accept_new = true;
+    sshd_launch();
+    while (!waits_for_lock(fd)) {
+        uv_run(&launch_loop, UV_RUN_NOWAIT);
+        rf_sleep_until_ns(rf_now_ns() + 5 * RF_NS_PER_MS);
+    }
+    write_other_key();
+    close(fd);
+    sshd_expect_fail("has changed", 20);
+    ck_assert_int_eq(sshd_count("known_hosts", ""), 1);
 }
 
 /* The fingerprint as ssh-keygen prints it. */

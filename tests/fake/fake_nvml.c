@@ -159,7 +159,8 @@ int nvmlDeviceGetFieldValues(rf_nvml_device_t device, int n,
                            fields[i].field == RF_NVML_NVLINK_RECEIVED;
         fields[i].result =
             number("FAKE_NVML_NVLINK", 0) != 0 && known ? 0 : NOT_SUPPORTED;
-        fields[i].value.number = asked * 1000ull; /* KiB */
+        fields[i].value.number = /* KiB */
+            asked * (fields[i].field == RF_NVML_NVLINK_SENT ? 1000ull : 3000);
     }
     return 0;
 }

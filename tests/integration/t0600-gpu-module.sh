@@ -369,7 +369,8 @@ test_device_memory_is_the_process_s_own() {
         .device_peak_bytes >= .device.arena_bytes + 300 * 1048576 and
         .device.arena_bytes >= .predicted_device_bytes and
         .device.foreign_bytes == 1000000000 and
-        .device.nvlink_sent_bytes > 0)'
+        .device.nvlink_sent_bytes == 1000 * 1024 and
+        .device.nvlink_received_bytes == 3000 * 1024)'
     expect_json "$(result s)" '.bound.resource | test("GPU")'
 }
 

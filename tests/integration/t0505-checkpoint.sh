@@ -190,6 +190,35 @@ test_an_export_replaces_a_former_one() {
     "$RF_TOP/tests/lib/same-tensors" model exported || fail "not the same"
 }
 
+preload() { # FILE
+    "${CC:-cc}" -D_GNU_SOURCE -shared -fPIC -o preload.so "$RF_TOP/tests/$1" \
+        -ldl || skip "cannot build $1"
+    cluster ".launch.env = {LD_PRELOAD: \"$PWD/preload.so\",
+        SHORT_WRITES: \"$PWD/calls\", RF_FAULT_FSYNC: \"$PWD/fault\"}"
+}
+
+test_an_export_goes_on_after_short_writes_and_is_synced() {
+    make_checkpoint --shards 1
+    preload fake/short_writes.c
+    run_coord --export exported cluster.json
+    expect_exit 0
+    "$RF_TOP/tests/lib/same-tensors" model exported || fail "not the same"
+    # Each rank has written, and synced what it wrote last.
+    awk '/\.export$/ { last[$1] = $2 }
+        END { for (rank in last) { ranks++; synced += last[rank] == "sync" }
+            exit ranks != 4 || synced != 4 }' calls || fail "not synced"
+}
+
+test_an_export_that_fails_leaves_no_part() {
+    make_checkpoint --shards 1
+    preload faults/fsync_fails.c
+    echo fail >fault
+    run_coord --export exported cluster.json
+    expect_exit 1
+    expect_text err 'exported/refit-.*Input/output error'
+    [ ! -e exported ] || fail "left: $(ls exported)"
+}
+
 has_part() {
     compgen -G 'exported/refit-*.export' >/dev/null
 }

@@ -90,6 +90,37 @@ TEST(test_export_fills_files_without_gaps_up_to_their_limit)
         }
     }
     rf_export_destroy(export);
+    for (uint32_t less = 0; less < 2; less++) {
+        ck_assert_int_eq(rf_export_plan(planned.plan,
+                                        planned.model->bytes - less, &export,
+                                        &planned.err),
+                         RF_OK);
+        ck_assert_uint_eq(export->n_files, 1 + less);
+        rf_export_destroy(export);
+    }
+    planned_free(&planned);
+}
+
+/* A rank's rows that begin or end a row early. */
+TEST(test_export_of_tensors_that_are_not_whole_is_refused)
+{
+    struct planned planned;
+    struct rf_export *export = NULL;
+    struct rf_piece *piece;
+    make(&planned, SCENARIO("'tp': 4"));
+    piece = rf_plan_layout(planned.plan, RF_INFER, 1)->pieces;
+    while (piece->box.start[RF_DIM_TENSOR] == 0) {
+        piece++;
+    }
+    piece->box.start[RF_DIM_TENSOR]--;
+    ck_assert_int_eq(rf_export_plan(planned.plan, 50000, &export, &planned.err),
+                     RF_ERR_CONFIG);
+    ck_assert_ptr_nonnull(strstr(planned.err.text, "two different ways"));
+    piece->box.start[RF_DIM_TENSOR]++;
+    piece->box.extent[RF_DIM_TENSOR]--;
+    ck_assert_int_eq(rf_export_plan(planned.plan, 50000, &export, &planned.err),
+                     RF_ERR_CONFIG);
+    ck_assert_ptr_nonnull(strstr(planned.err.text, "does not hold all of"));
     planned_free(&planned);
 }
 

@@ -27,6 +27,7 @@
 #include "coordinator/config/nodes/names.h"
 #include "coordinator/config/paths.h"
 #include "planner/scenario/spec.h"
+#include "planner/scenario/spec_fields.h"
 
 #define INPUT_NAME "standard input"
 
@@ -235,7 +236,8 @@ static enum rf_status check_top_keys(const struct rf_jnode *root,
     const char *key;
     json_t *value;
     json_object_foreach (root->value, key, value) {
-        if (!rf_word_is_one_of(key, top_keys) && rf_spec_has_key(key)) {
+        if (!rf_word_is_one_of(key, top_keys) &&
+            rf_spec_field_find(rf_spec_fields, key) != NULL) {
             return rf_jnode_fail(root, err,
                                  "\"%s\" belongs to \"scenarios\" or "
                                  "\"defaults\"; for --set it is "

@@ -3,12 +3,11 @@
  * lists becomes one object for each combination of their values.
  *
  * The axes are found in the order of the file, nested objects included; the
- * first varies slowest. pp_layers, nodes, spec, mesh and balance_links are
- * lists by nature and never axes. A member is called
- * <scenario>-<axis>=<value>-… (nested axes as "train.tp"), with bytes unfit for
- * a file name replaced by "_". Axes that do not concern the method of a member
- * (config_method_keys.c) neither multiply nor name it. The product is bounded
- * before any member is made.
+ * first varies slowest. Lists by nature, such as pp_layers, are none
+ * (spec_fields.h). A member is called <scenario>-<axis>=<value>-… (nested axes
+ * as "train.tp"), with bytes unfit for a file name replaced by "_". Axes that do
+ * not concern the method of a member (config_method_keys.c) neither multiply nor
+ * name it. The product is bounded before any member is made.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -17,6 +16,7 @@
 #include "common/mem.h"
 #include "coordinator/config/config_internal.h"
 #include "coordinator/config/nodes/names.h"
+#include "planner/scenario/spec_fields.h"
 
 struct axis {
     char *path; /* "train.tp" */
@@ -30,14 +30,11 @@ struct axes {
 
 static bool list_by_nature(const char *key)
 {
-    static const char *const names[] = {"pp_layers", "nodes", "spec", "mesh",
-                                        "balance_links"};
-    for (size_t i = 0; i < RF_ARRAY_SIZE(names); i++) {
-        if (strcmp(key, names[i]) == 0) {
-            return true;
-        }
+    const struct rf_spec_field *field = rf_spec_field_find(rf_spec_fields, key);
+    if (field == NULL) {
+        field = rf_spec_field_find(rf_side_fields, key);
     }
-    return false;
+    return field != NULL && field->is_list;
 }
 
 /* Of a model, sizes and dtypes are axes; its other lists say what it is. */

@@ -1,8 +1,8 @@
 #include "coordinator/run/start.h"
 
 #include "common/bytes.h"
-#include "common/json.h"
 #include "common/mem.h"
+#include "planner/scenario/spec_fields.h"
 #include "transport/control/start_nodes.h"
 
 static void fill_member(const struct rf_node_config *node,
@@ -19,10 +19,6 @@ static void fill_member(const struct rf_node_config *node,
     out->address = address != NULL ? rf_xstrdup(address) : NULL;
 }
 
-/* Ranks may ignore these; any other key changes the refit. */
-static const char *const harmless[] = {"name", "warmup", "iterations",
-                                       "timeout_s", NULL};
-
 static void need(struct rf_texts *needs, size_t *capacity, char *path)
 {
     RF_PUSH(needs->list, needs->n, *capacity, path);
@@ -35,8 +31,9 @@ static void list_needs(json_t *scenario, struct rf_texts *needs)
     json_t *value, *member;
     size_t capacity = 0;
     json_object_foreach (scenario, key, value) {
-        if (rf_word_is_one_of(key, harmless)) {
-            continue;
+        if (rf_spec_field_find(rf_spec_fields, key)->bearing ==
+            RF_BEARS_ON_NOTHING) {
+            continue; /* ranks may ignore it */
         }
         need(needs, &capacity, rf_xasprintf("$.scenario.%s", key));
         json_object_foreach (value, inner, member) {

@@ -114,7 +114,7 @@ static enum rf_status read_dims(struct rf_rule *rule, struct rf_err *err)
 static enum rf_status read_whole(struct rf_rule *rule, struct rf_err *err)
 {
     struct rf_jnode list = rf_jnode_get(&rule->node, "whole");
-    const char *const *names = rf_layout_kind_names();
+    const char *const *names = rf_layout_kind_names;
     if (list.value != NULL && !json_is_array(list.value)) {
         return rf_jnode_fail(&list, err, "must be a list of layouts");
     }

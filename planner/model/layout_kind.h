@@ -15,6 +15,6 @@ enum rf_layout_kind {
 
 const char *rf_layout_kind_name(enum rf_layout_kind layout);
 /* All layouts' names in the order of the enum, ends with NULL. */
-const char *const *rf_layout_kind_names(void);
+extern const char *const rf_layout_kind_names[];
 
 #endif

@@ -10,27 +10,25 @@
 #include "planner/scenario/spec.h"
 
 #include <ctype.h>
+#include <stddef.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "common/mem.h"
 #include "common/stats.h"
+#include "planner/scenario/spec_fields.h"
 
 #define NAME_MAX_BYTES 200
-#define DEFAULT_WARMUP 1
 #define DEFAULT_ITERATIONS 5
-#define DEFAULT_BUCKET_BYTES (UINT64_C(64) << 20)
 #define MIN_BUCKET_BYTES 4096
 #define MAX_BUCKET_BYTES (UINT64_C(1) << 40)
 
-static const char *const mode_names[] = {
-    "colocated",      "collocated",    "disaggregated",
-    "non-collocated", "non-colocated", NULL,
-};
-static const enum rf_mode modes[] = {
-    RF_COLOCATED,     RF_COLOCATED,     RF_DISAGGREGATED,
-    RF_DISAGGREGATED, RF_DISAGGREGATED,
-};
+/* Ours come first, in the order of the enum. */
+static const char *const mode_names[] = {"colocated",     "disaggregated",
+                                         "collocated",    "non-collocated",
+                                         "non-colocated", NULL};
+static const unsigned modes[] = {RF_COLOCATED, RF_DISAGGREGATED, RF_COLOCATED,
+                                 RF_DISAGGREGATED, RF_DISAGGREGATED};
 static const char *const strategy_names[] = {
     "send_recv",        "broadcast",    "allgather", "allgather_global",
     "gather_broadcast", "hierarchical", "auto",      NULL,
@@ -48,7 +46,7 @@ static const char *const balance_names[] = {"none",
                                             "loadbalance_size",
                                             "loadbalance_order",
                                             NULL};
-static const enum rf_balance balances[] = {
+static const unsigned balances[] = {
     RF_BALANCE_NONE, RF_BALANCE_SIZE, RF_BALANCE_ORDER, RF_BALANCE_TIME,
     RF_BALANCE_SIZE, RF_BALANCE_NONE, RF_BALANCE_SIZE,  RF_BALANCE_ORDER};
 
@@ -88,46 +86,7 @@ const char *rf_spec_balance_meant(const char *word)
                : rf_balance_name(balances[i]);
 }
 
-static const char *const scenario_keys[] = {
-    "name",        "mode",       "train",
-    "infer",       "method",     "strategy",
-    "balance",     "serialize",  "colocated_processes",
-    "warmup",      "iterations", "bucket_bytes",
-    "chunk_bytes", "cast",       "disk",
-    "timeout_s",   "yardstick",  "balance_links",
-    "ucx",         "memory",     NULL};
-
-bool rf_spec_has_key(const char *key)
-{
-    return rf_word_is_one_of(key, scenario_keys);
-}
-
-/* Names become file names: no path, nothing hidden, nothing unprintable. */
-static enum rf_status read_name(const struct rf_jnode *node,
-                                struct rf_spec *spec, struct rf_err *err)
-{
-    struct rf_jnode member = rf_jnode_get(node, "name");
-    const char *name = "scenario";
-    RF_TRY(rf_jnode_string(node, "name", &name, err));
-    for (const char *at = name; *at != '\0'; at++) {
-        if (!isascii((unsigned char)*at) ||
-            (!isalnum((unsigned char)*at) &&
-             strchr("._+,=@:()-", *at) == NULL &&
-             (*at != ' ' || at == name || at[1] == '\0'))) {
-            return rf_jnode_fail(&member, err,
-                                 "becomes a file name: only letters, digits, "
-                                 "inner spaces and ._+,=@:()- are allowed");
-        }
-    }
-    if (name[0] == '.' || name[0] == '-' || strlen(name) > NAME_MAX_BYTES) {
-        return rf_jnode_fail(&member, err,
-                             "becomes a file name: must not start with \".\" "
-                             "or \"-\" nor be longer than %d bytes",
-                             NAME_MAX_BYTES);
-    }
-    spec->name = rf_xstrdup(name);
-    return RF_OK;
-}
+static const char *const process_words[] = {"shared", "separate", NULL};
 
 static const char *method_called(const char *name, const char *memory)
 {
@@ -150,13 +109,16 @@ const char *rf_spec_method(const json_t *scenario)
                         : NULL;
 }
 
-static enum rf_status read_method(const struct rf_jnode *node,
-                                  struct rf_spec *spec, struct rf_err *err)
+static enum rf_status read_method(const struct rf_jnode *node, void *out,
+                                  const struct rf_spec_nodes *nodes,
+                                  struct rf_err *err)
 {
+    struct rf_spec *spec = out;
     struct rf_jnode member = rf_jnode_get(node, "method");
     const char *method = "host";
     unsigned memory = 0; /* whether it is there and fits is the caller's */
     enum rf_status status = rf_jnode_string(node, "method", &method, err);
+    (void)nodes;
     RF_THEN(status, rf_jnode_choice_or(node, "memory", memory_names,
                                        memory_others, &memory, err));
     if (status != RF_OK) {
@@ -173,95 +135,6 @@ static enum rf_status read_method(const struct rf_jnode *node,
     return RF_OK;
 }
 
-/* Options of the method disk. With another method they are checked and then
- * dropped, so that one matrix can compare methods. */
-static enum rf_status read_disk(const struct rf_jnode *node,
-                                struct rf_spec *spec, struct rf_err *err)
-{
-    static const char *const keys[] = {"folder", "fsync", "drop_cache", NULL};
-    struct rf_jnode disk = rf_jnode_get(node, "disk");
-    bool wanted = strcmp(spec->method, "disk") == 0;
-    const char *folder = NULL;
-    enum rf_status status;
-    if (disk.value == NULL) {
-        return wanted ? rf_jnode_fail(node, err,
-                                      "method disk needs \"disk\": "
-                                      "{\"folder\": …}")
-                      : RF_OK;
-    }
-    if ((status = rf_jnode_check_keys(&disk, keys, err)) != RF_OK ||
-        (status = rf_jnode_require(&disk, "folder", err)) != RF_OK ||
-        (status = rf_jnode_string(&disk, "folder", &folder, err)) != RF_OK ||
-        (status = rf_jnode_bool(&disk, "fsync", &spec->disk_fsync, err)) !=
-            RF_OK ||
-        (status = rf_jnode_bool(&disk, "drop_cache", &spec->disk_drop_cache,
-                                err)) != RF_OK) {
-        return status;
-    }
-    if (wanted) {
-        spec->disk_folder = rf_xstrdup(folder);
-    } else {
-        spec->disk_fsync = false;
-        spec->disk_drop_cache = false;
-    }
-    return RF_OK;
-}
-
-/* Likewise of the method ucx. */
-static enum rf_status read_ucx(const struct rf_jnode *node,
-                               struct rf_spec *spec, struct rf_err *err)
-{
-    static const char *const keys[] = {"direction", NULL};
-    static const char *const directions[] = {"put", "get", NULL};
-    static const char *const others[] = {"write", "put", "read", "get", NULL};
-    struct rf_jnode ucx = rf_jnode_get(node, "ucx");
-    unsigned direction = 0;
-    if (ucx.value == NULL) {
-        return RF_OK;
-    }
-    RF_TRY(rf_jnode_check_keys(&ucx, keys, err));
-    RF_TRY(rf_jnode_choice_or(&ucx, "direction", directions, others, &direction,
-                              err));
-    spec->ucx_gets = direction == 1 && strcmp(spec->method, "ucx") == 0;
-    return RF_OK;
-}
-
-static enum rf_status read_choices(const struct rf_jnode *node,
-                                   struct rf_spec *spec, struct rf_err *err)
-{
-    static const char *const process_names[] = {"shared", "separate", NULL};
-    static const char *const cast_names[] = {"destination", "source", NULL};
-    unsigned mode = 0, strategy = RF_SEND_RECV, balance = RF_BALANCE_SIZE;
-    unsigned processes = 0, cast = 0;
-    enum rf_status status;
-    if ((status = rf_jnode_choice(node, "mode", mode_names, &mode, err)) !=
-            RF_OK ||
-        (status = rf_jnode_choice(node, "strategy", strategy_names, &strategy,
-                                  err)) != RF_OK ||
-        (status = rf_jnode_choice(node, "balance", balance_names, &balance,
-                                  err)) != RF_OK ||
-        (status = rf_jnode_choice(node, "colocated_processes", process_names,
-                                  &processes, err)) != RF_OK ||
-        (status = rf_jnode_choice(node, "cast", cast_names, &cast, err)) !=
-            RF_OK ||
-        (status = rf_jnode_bool(node, "serialize", &spec->serialize, err)) !=
-            RF_OK) {
-        return status;
-    }
-    spec->mode = modes[mode];
-    spec->strategy = (enum rf_strategy)strategy;
-    spec->balance = balances[balance];
-    spec->separate_processes = processes == 1;
-    spec->cast_at_source = cast == 1;
-    if (spec->separate_processes && spec->mode != RF_COLOCATED) {
-        struct rf_jnode member = rf_jnode_get(node, "colocated_processes");
-        return rf_jnode_fail(&member, err,
-                             "\"separate\" needs mode colocated: the sides of "
-                             "a disaggregated refit are separate anyway");
-    }
-    return RF_OK;
-}
-
 static enum rf_status read_link_weight(const struct rf_jnode *node,
                                        struct rf_link_weight *out,
                                        struct rf_err *err)
@@ -275,10 +148,11 @@ static enum rf_status read_link_weight(const struct rf_jnode *node,
     return rf_jnode_u32(node, "nics", 1, RF_NODE_NICS_MAX, &out->nics, err);
 }
 
-static enum rf_status read_balance_links(const struct rf_jnode *node,
-                                         uint32_t n_nodes, struct rf_spec *spec,
+static enum rf_status read_balance_links(const struct rf_jnode *node, void *out,
+                                         const struct rf_spec_nodes *nodes,
                                          struct rf_err *err)
 {
+    struct rf_spec *spec = out;
     struct rf_jnode list = rf_jnode_get(node, "balance_links");
     enum rf_status status = RF_OK;
     if (list.value == NULL) {
@@ -287,30 +161,49 @@ static enum rf_status read_balance_links(const struct rf_jnode *node,
     if (spec->balance != RF_BALANCE_TIME) {
         return rf_jnode_fail(&list, err, "needs \"balance\": \"time\"");
     }
-    if (n_nodes == 0 || json_array_size(list.value) != n_nodes) {
+    if (nodes->n == 0 || json_array_size(list.value) != nodes->n) {
         return rf_jnode_wrong(&list, err,
                               "must be a list with an object for each of the "
                               "%u nodes, such as {\"nics\": 2, \"weight\": 1}",
-                              n_nodes);
+                              nodes->n);
     }
-    spec->n_balance_links = n_nodes;
-    spec->balance_links = rf_xcalloc(n_nodes, sizeof(*spec->balance_links));
-    for (uint32_t n = 0; n < n_nodes && status == RF_OK; n++) {
+    spec->n_balance_links = nodes->n;
+    spec->balance_links = rf_xcalloc(nodes->n, sizeof(*spec->balance_links));
+    for (uint32_t n = 0; n < nodes->n && status == RF_OK; n++) {
         struct rf_jnode item = rf_jnode_at(&list, n);
         status = read_link_weight(&item, &spec->balance_links[n], err);
     }
     return status;
 }
 
-/* A number, or when to stop. */
-static enum rf_status read_iterations(const struct rf_jnode *node,
-                                      struct rf_spec *spec, struct rf_err *err)
+static json_t *write_balance_links(const void *in,
+                                   const struct rf_spec_nodes *nodes)
 {
+    const struct rf_spec *spec = in;
+    (void)nodes;
+    json_t *list = spec->balance_links != NULL ? json_array() : NULL;
+    for (uint32_t n = 0; n < spec->n_balance_links; n++) {
+        const struct rf_link_weight *link = &spec->balance_links[n];
+        json_array_append_new(list,
+                              json_pack("{s:i, s:i}", "nics", (int)link->nics,
+                                        "weight", (int)link->weight));
+    }
+    return list;
+}
+
+/* A number, or when to stop. */
+static enum rf_status read_iterations(const struct rf_jnode *node, void *out,
+                                      const struct rf_spec_nodes *nodes,
+                                      struct rf_err *err)
+{
+    struct rf_spec *spec = out;
     static const char *const keys[] = {"min", "max", "ci_percent", "max_s",
                                        NULL};
     struct rf_jnode rule = rf_jnode_get(node, "iterations");
     enum rf_status status;
+    (void)nodes;
     if (rule.value == NULL || json_is_number(rule.value)) {
+        spec->iterations = DEFAULT_ITERATIONS;
         return rf_jnode_u32(node, "iterations", 1, 1000000, &spec->iterations,
                             err);
     }
@@ -341,51 +234,174 @@ static enum rf_status read_iterations(const struct rf_jnode *node,
     return RF_OK;
 }
 
-static enum rf_status read_amounts(const struct rf_jnode *node,
-                                   struct rf_spec *spec, struct rf_err *err)
+static json_t *write_iterations(const void *in,
+                                const struct rf_spec_nodes *nodes)
 {
-    struct rf_jnode chunk = rf_jnode_get(node, "chunk_bytes");
-    enum rf_status status;
-    if ((status = rf_jnode_u32(node, "warmup", 0, 1000000, &spec->warmup,
-                               err)) != RF_OK ||
-        (status = read_iterations(node, spec, err)) != RF_OK ||
-        (status = rf_jnode_bool(node, "yardstick", &spec->yardstick, err)) !=
-            RF_OK ||
-        (status = rf_jnode_u64(node, "bucket_bytes", MIN_BUCKET_BYTES,
-                               MAX_BUCKET_BYTES, &spec->bucket_bytes, err)) !=
-            RF_OK ||
-        (status = rf_jnode_u64(node, "chunk_bytes", 0, MAX_BUCKET_BYTES,
-                               &spec->chunk_bytes, err)) != RF_OK ||
-        (status = rf_jnode_u32(node, "timeout_s", 0, 604800, &spec->timeout_s,
-                               err)) != RF_OK) {
-        return status;
+    const struct rf_spec *spec = in;
+    (void)nodes;
+    json_t *rule;
+    if (spec->ci_percent <= 0) {
+        return json_integer(spec->iterations);
     }
-    if (spec->chunk_bytes != 0 && spec->chunk_bytes < MIN_BUCKET_BYTES) {
-        return rf_jnode_wrong(&chunk, err,
-                              "must be 0 (chosen by the planner) or at least "
-                              "%d",
-                              MIN_BUCKET_BYTES);
+    rule = json_pack("{s:i, s:i, s:f}", "min", (int)spec->min_iterations, "max",
+                     (int)spec->iterations, "ci_percent", spec->ci_percent);
+    if (spec->max_s > 0) {
+        json_object_set_new(rule, "max_s", json_integer(spec->max_s));
     }
-    return RF_OK;
+    return rule;
 }
+
+/* Where the sides are apart anyway nothing is written. */
+static json_t *write_processes(const void *in,
+                               const struct rf_spec_nodes *nodes)
+{
+    const struct rf_spec *spec = in;
+    (void)nodes;
+    return spec->mode == RF_COLOCATED
+               ? json_string(process_words[spec->separate_processes])
+               : NULL;
+}
+
+static json_t *write_disk(const void *in, const struct rf_spec_nodes *nodes)
+{
+    const struct rf_spec *spec = in;
+    (void)nodes;
+    return spec->disk_folder != NULL
+               ? json_pack("{s:s, s:b, s:b}", "folder", spec->disk_folder,
+                           "fsync", (int)spec->disk_fsync, "drop_cache",
+                           (int)spec->disk_drop_cache)
+               : NULL;
+}
+
+#define AT(member) .offset = offsetof(struct rf_spec, member)
+
+static const struct rf_spec_field disk_fields[] = {
+    {"folder", RF_SPEC_TEXT, AT(disk_folder), .required = true},
+    {"fsync", RF_SPEC_BOOL, AT(disk_fsync)},
+    {"drop_cache", RF_SPEC_BOOL, AT(disk_drop_cache)},
+    {.key = NULL}};
+
+static const struct rf_spec_field ucx_fields[] = {
+    {"direction", RF_SPEC_SWITCH, AT(ucx_gets), .optional = true,
+     .words = (const char *const[]){"put", "get", NULL},
+     .others = (const char *const[]){"write", "put", "read", "get", NULL}},
+    {.key = NULL}};
+
+const struct rf_spec_field rf_spec_fields[] = {
+    {"name", RF_SPEC_TEXT, RF_BEARS_ON_NOTHING, AT(name)},
+    {"mode", RF_SPEC_WORD, AT(mode), .words = mode_names, .values = modes},
+    {"train", RF_SPEC_OBJECT, AT(train), .required = true,
+     .keys = rf_side_fields},
+    {"infer", RF_SPEC_OBJECT, AT(infer), .required = true,
+     .keys = rf_side_fields},
+    {"method", RF_SPEC_TEXT, AT(method), .read = read_method},
+    {.key = "memory"}, /* is read with the method */
+    {"strategy", RF_SPEC_WORD, AT(strategy), .words = strategy_names},
+    {"balance", RF_SPEC_WORD, AT(balance), .words = balance_names,
+     .values = balances, .standard = RF_BALANCE_SIZE},
+    {"balance_links", .is_list = true, .read = read_balance_links,
+     .write = write_balance_links},
+    {"serialize", RF_SPEC_BOOL, AT(serialize)},
+    {"colocated_processes", RF_SPEC_SWITCH, AT(separate_processes),
+     .words = process_words, .write = write_processes},
+    {"cast", RF_SPEC_SWITCH, AT(cast_at_source),
+     .words = (const char *const[]){"destination", "source", NULL}},
+    {"warmup", RF_SPEC_U32, RF_BEARS_ON_NOTHING, AT(warmup), .most = 1000000,
+     .standard = 1},
+    {"iterations", .bearing = RF_BEARS_ON_NOTHING, .read = read_iterations,
+     .write = write_iterations},
+    {"yardstick", RF_SPEC_BOOL, RF_BEARS_ON_MEASURING, AT(yardstick),
+     .standard = true},
+    {"bucket_bytes", RF_SPEC_U64, AT(bucket_bytes), .least = MIN_BUCKET_BYTES,
+     .most = MAX_BUCKET_BYTES, .standard = UINT64_C(64) << 20},
+    {"chunk_bytes", RF_SPEC_U64, AT(chunk_bytes), .most = MAX_BUCKET_BYTES},
+    {"disk", RF_SPEC_OBJECT, .keys = disk_fields, .write = write_disk},
+    {"ucx", RF_SPEC_OBJECT, .optional = true, .keys = ucx_fields},
+    {"timeout_s", RF_SPEC_U32, RF_BEARS_ON_NOTHING, AT(timeout_s),
+     .most = 604800},
+    {.key = NULL}};
 
 /* A key of a side that stands beside the sides. */
 static enum rf_status check_level(const struct rf_jnode *node,
                                   struct rf_err *err)
 {
-    static const char *const of_sides[] = {
-        "layout", "tp", "cp",  "ep",    "etp",
-        "dp",     "pp", "vpp", "dtype", "make_vocab_size_divisible_by",
-        NULL};
     if (json_object_get(node->value, "quantize") != NULL) {
         return rf_jnode_fail(node, err, "\"quantize\" belongs to \"infer\"");
     }
-    for (size_t i = 0; of_sides[i] != NULL; i++) {
-        if (json_object_get(node->value, of_sides[i]) != NULL) {
-            return rf_jnode_fail(node, err,
-                                 "\"%s\" belongs to \"train\" or \"infer\"",
-                                 of_sides[i]);
+    for (const struct rf_spec_field *of = rf_side_fields; of->key != NULL;
+         of++) {
+        if (json_object_get(node->value, of->key) != NULL) {
+            return rf_jnode_fail(
+                node, err, "\"%s\" belongs to \"train\" or \"infer\"", of->key);
         }
+    }
+    return RF_OK;
+}
+
+/* Names become file names: no path, nothing hidden, nothing unprintable. */
+static enum rf_status check_name(const struct rf_jnode *node, const char *name,
+                                 struct rf_err *err)
+{
+    struct rf_jnode member = rf_jnode_get(node, "name");
+    for (const char *at = name; *at != '\0'; at++) {
+        if (!isascii((unsigned char)*at) ||
+            (!isalnum((unsigned char)*at) &&
+             strchr("._+,=@:()-", *at) == NULL &&
+             (*at != ' ' || at == name || at[1] == '\0'))) {
+            return rf_jnode_fail(&member, err,
+                                 "becomes a file name: only letters, digits, "
+                                 "inner spaces and ._+,=@:()- are allowed");
+        }
+    }
+    if (name[0] == '.' || name[0] == '-' || strlen(name) > NAME_MAX_BYTES) {
+        return rf_jnode_fail(&member, err,
+                             "becomes a file name: must not start with \".\" "
+                             "or \"-\" nor be longer than %d bytes",
+                             NAME_MAX_BYTES);
+    }
+    return RF_OK;
+}
+
+/* Options of another method than the scenario's are checked and then dropped,
+ * so that one matrix can compare methods. */
+static enum rf_status drop_idle_options(const struct rf_jnode *node,
+                                        struct rf_spec *spec,
+                                        struct rf_err *err)
+{
+    spec->ucx_gets &= strcmp(spec->method, "ucx") == 0;
+    if (strcmp(spec->method, "disk") != 0) {
+        free(spec->disk_folder);
+        spec->disk_folder = NULL;
+        spec->disk_fsync = spec->disk_drop_cache = false;
+    } else if (spec->disk_folder == NULL) {
+        return rf_jnode_fail(node, err,
+                             "method disk needs \"disk\": {\"folder\": …}");
+    }
+    return RF_OK;
+}
+
+/* Rules between keys. */
+static enum rf_status check_rules(const struct rf_jnode *node,
+                                  const struct rf_spec *spec,
+                                  struct rf_err *err)
+{
+    struct rf_jnode member = rf_jnode_get(node, "colocated_processes");
+    if (spec->separate_processes && spec->mode != RF_COLOCATED) {
+        return rf_jnode_fail(&member, err,
+                             "\"separate\" needs mode colocated: the sides of "
+                             "a disaggregated refit are separate anyway");
+    }
+    if (spec->train.quantize) {
+        struct rf_jnode train = rf_jnode_get(node, "train");
+        member = rf_jnode_get(&train, "quantize");
+        return rf_jnode_fail(&member, err, "belongs to \"infer\"");
+    }
+    member = rf_jnode_get(node, "chunk_bytes");
+    if (spec->chunk_bytes != 0 && spec->chunk_bytes < MIN_BUCKET_BYTES) {
+        return rf_jnode_wrong(&member, err,
+                              "must be 0 (chosen by the planner) or at least "
+                              "%d",
+                              MIN_BUCKET_BYTES);
     }
     return RF_OK;
 }
@@ -415,35 +431,22 @@ static enum rf_status seat_sides(const struct rf_jnode *train,
 }
 
 static enum rf_status read_scenario(const struct rf_jnode *node,
-                                    const char *const *node_names,
-                                    uint32_t n_node_names, struct rf_spec *spec,
-                                    struct rf_err *err)
+                                    const struct rf_spec_nodes *nodes,
+                                    struct rf_spec *spec, struct rf_err *err)
 {
     struct rf_jnode train = rf_jnode_get(node, "train");
     struct rf_jnode infer = rf_jnode_get(node, "infer");
-    enum rf_status status;
     RF_TRY(check_level(node, err));
-    RF_TRY(rf_jnode_check_keys(node, scenario_keys, err));
-    RF_TRY(rf_jnode_require(node, "train", err));
-    RF_TRY(rf_jnode_require(node, "infer", err));
-    RF_TRY(read_name(node, spec, err));
-    RF_TRY(read_choices(node, spec, err));
-    RF_TRY(read_balance_links(node, n_node_names, spec, err));
-    RF_TRY(read_method(node, spec, err));
-    RF_TRY(read_disk(node, spec, err));
-    RF_TRY(read_ucx(node, spec, err));
-    RF_TRY(read_amounts(node, spec, err));
-    RF_TRY(
-        rf_side_from_json(&train, &spec->train, node_names, n_node_names, err));
-    if (spec->train.quantize) {
-        struct rf_jnode member = rf_jnode_get(&train, "quantize");
-        return rf_jnode_fail(&member, err, "belongs to \"infer\"");
+    RF_TRY(rf_spec_fields_read(rf_spec_fields, node, spec, nodes, err));
+    if (spec->name == NULL) {
+        spec->name = rf_xstrdup("scenario");
     }
-    status =
-        rf_side_from_json(&infer, &spec->infer, node_names, n_node_names, err);
-    return status != RF_OK
-               ? status
-               : seat_sides(&train, &infer, n_node_names, spec, err);
+    RF_TRY(check_name(node, spec->name, err));
+    RF_TRY(drop_idle_options(node, spec, err));
+    RF_TRY(check_rules(node, spec, err));
+    RF_TRY(rf_side_check(&train, &spec->train, err));
+    RF_TRY(rf_side_check(&infer, &spec->infer, err));
+    return seat_sides(&train, &infer, nodes->n, spec, err);
 }
 
 enum rf_status rf_spec_from_json(const struct rf_jnode *node,
@@ -451,19 +454,22 @@ enum rf_status rf_spec_from_json(const struct rf_jnode *node,
                                  uint32_t n_node_names, struct rf_spec **out,
                                  struct rf_err *err)
 {
+    const struct rf_spec_nodes nodes = {node_names, n_node_names};
     struct rf_spec *spec = rf_xcalloc(1, sizeof(*spec));
-    enum rf_status status;
-    spec->warmup = DEFAULT_WARMUP;
-    spec->iterations = DEFAULT_ITERATIONS;
-    spec->yardstick = true;
-    spec->bucket_bytes = DEFAULT_BUCKET_BYTES;
-    status = read_scenario(node, node_names, n_node_names, spec, err);
+    const enum rf_status status = read_scenario(node, &nodes, spec, err);
     if (status != RF_OK) {
         rf_spec_destroy(spec);
         return status;
     }
     *out = spec;
     return RF_OK;
+}
+
+json_t *rf_spec_to_json(const struct rf_spec *spec,
+                        const char *const *node_names)
+{
+    return rf_spec_fields_write(rf_spec_fields, spec,
+                                &(struct rf_spec_nodes){.names = node_names});
 }
 
 void rf_spec_destroy(struct rf_spec *spec)

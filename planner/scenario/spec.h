@@ -83,9 +83,6 @@ enum rf_status rf_spec_from_json(const struct rf_jnode *node,
                                  uint32_t n_node_names, struct rf_spec **out,
                                  struct rf_err *err) RF_MUST_CHECK;
 
-/* Whether scenario objects may have the key. */
-bool rf_spec_has_key(const char *key);
-
 /* The canonical name of the method in a scenario object; NULL: it names none.
  */
 const char *rf_spec_method(const json_t *scenario);

@@ -8,18 +8,23 @@
  */
 #include "planner/scenario/spec_side.h"
 
+#include <stddef.h>
 #include <string.h>
 
 #include "common/mem.h"
+#include "planner/scenario/spec_fields.h"
 
 #define VOCAB_DIVISOR 128 /* Megatron-LM's default */
 
-static enum rf_status read_pp_layers(const struct rf_jnode *node,
-                                     struct rf_side_spec *side, bool pp_given,
+static enum rf_status read_pp_layers(const struct rf_jnode *node, void *out,
+                                     const struct rf_spec_nodes *nodes,
                                      struct rf_err *err)
 {
+    struct rf_side_spec *side = out;
+    const bool pp_given = json_object_get(node->value, "pp") != NULL;
     struct rf_jnode list = rf_jnode_get(node, "pp_layers");
     size_t count = json_array_size(list.value);
+    (void)nodes;
     if (list.value == NULL) {
         return RF_OK;
     }
@@ -52,11 +57,11 @@ static enum rf_status read_pp_layers(const struct rf_jnode *node,
 }
 
 /* A list of hosts; a number of them is only noted, see rf_side_seat(). */
-static enum rf_status read_nodes(const struct rf_jnode *node,
-                                 struct rf_side_spec *side,
-                                 const char *const *node_names,
-                                 uint32_t n_node_names, struct rf_err *err)
+static enum rf_status read_nodes(const struct rf_jnode *node, void *out,
+                                 const struct rf_spec_nodes *nodes,
+                                 struct rf_err *err)
 {
+    struct rf_side_spec *side = out;
     struct rf_jnode list = rf_jnode_get(node, "nodes");
     size_t count = json_array_size(list.value);
     if (list.value == NULL) {
@@ -79,10 +84,10 @@ static enum rf_status read_nodes(const struct rf_jnode *node,
         if (name == NULL) {
             return rf_jnode_wrong(&item, err, "must be the name of a host");
         }
-        while (found < n_node_names && strcmp(name, node_names[found]) != 0) {
+        while (found < nodes->n && strcmp(name, nodes->names[found]) != 0) {
             found++;
         }
-        if (found == n_node_names) {
+        if (found == nodes->n) {
             return rf_jnode_fail(
                 &item, err,
                 "\"%.60s\" is not among the cluster's nodes; a number in place "
@@ -329,11 +334,13 @@ static enum rf_status check_attention(const struct rf_jnode *node,
     return RF_OK;
 }
 
-static enum rf_status read_vocab_divisor(const struct rf_jnode *node,
-                                         struct rf_side_spec *side,
+static enum rf_status read_vocab_divisor(const struct rf_jnode *node, void *out,
+                                         const struct rf_spec_nodes *nodes,
                                          struct rf_err *err)
 {
+    struct rf_side_spec *side = out;
     struct rf_jnode member = rf_jnode_get(node, "make_vocab_size_divisible_by");
+    (void)nodes;
     side->vocab_divisor = VOCAB_DIVISOR;
     side->vocab_divisor_given = member.value != NULL;
     if (member.value != NULL && side->layout != RF_LAYOUT_MEGATRON) {
@@ -382,47 +389,35 @@ uint32_t rf_side_default_etp(const struct rf_side_spec *side)
     return side->layout != RF_LAYOUT_MEGATRON && side->ep > 1 ? 1 : side->tp;
 }
 
-static enum rf_status read_sizes(const struct rf_jnode *node,
-                                 struct rf_side_spec *side, struct rf_err *err)
+static enum rf_status read_etp(const struct rf_jnode *node, void *out,
+                               const struct rf_spec_nodes *nodes,
+                               struct rf_err *err)
 {
-    const uint32_t max = RF_SIDE_SIZE_MAX;
-    enum rf_status status;
-    side->dp_given = json_object_get(node->value, "dp") != NULL;
-    side->tp = 1;
-    side->cp = 1;
-    side->ep = 1;
-    side->pp = 1;
-    side->vpp = 1;
-    side->dp_replicate = 1;
-    side->attention_dp = 1;
-    if ((status = rf_jnode_u32(node, "tp", 1, max, &side->tp, err)) != RF_OK ||
-        (status = rf_jnode_u32(node, "cp", 1, max, &side->cp, err)) != RF_OK ||
-        (status = rf_jnode_u32(node, "ep", 1, max, &side->ep, err)) != RF_OK ||
-        (status = rf_jnode_u32(node, "dp", 1, max, &side->dp, err)) != RF_OK ||
-        (status = rf_jnode_u32(node, "dp_replicate", 1, max,
-                               &side->dp_replicate, err)) != RF_OK ||
-        (status = rf_jnode_u32(node, "attention_dp", 1, max,
-                               &side->attention_dp, err)) != RF_OK ||
-        (status = rf_jnode_u32(node, "pp", 1, max, &side->pp, err)) != RF_OK ||
-        (status = rf_jnode_u32(node, "vpp", 1, max, &side->vpp, err)) !=
-            RF_OK ||
-        (status = rf_jnode_u32(node, "num_layers_in_first_pipeline_stage", 1,
-                               max, &side->first_stage_layers, err)) != RF_OK ||
-        (status = rf_jnode_u32(node, "num_layers_in_last_pipeline_stage", 1,
-                               max, &side->last_stage_layers, err)) != RF_OK) {
-        return status;
-    }
+    struct rf_side_spec *side = out;
+    (void)nodes;
     side->etp = rf_side_default_etp(side);
-    return rf_jnode_u32(node, "etp", 1, max, &side->etp, err);
+    return rf_jnode_u32(node, "etp", 1, RF_SIDE_SIZE_MAX, &side->etp, err);
 }
 
-static enum rf_status read_side_dtype(const struct rf_jnode *node,
-                                      struct rf_side_spec *side,
-                                      struct rf_err *err)
+static enum rf_status read_dp(const struct rf_jnode *node, void *out,
+                              const struct rf_spec_nodes *nodes,
+                              struct rf_err *err)
 {
+    struct rf_side_spec *side = out;
+    (void)nodes;
+    side->dp_given = json_object_get(node->value, "dp") != NULL;
+    return rf_jnode_u32(node, "dp", 1, RF_SIDE_SIZE_MAX, &side->dp, err);
+}
+
+static enum rf_status read_dtype(const struct rf_jnode *node, void *out,
+                                 const struct rf_spec_nodes *nodes,
+                                 struct rf_err *err)
+{
+    struct rf_side_spec *side = out;
     struct rf_jnode member = rf_jnode_get(node, "dtype");
     const char *name = NULL;
     enum rf_status status = rf_jnode_string(node, "dtype", &name, err);
+    (void)nodes;
     if (status != RF_OK || name == NULL) {
         return status;
     }
@@ -435,65 +430,116 @@ static enum rf_status read_side_dtype(const struct rf_jnode *node,
     return RF_OK;
 }
 
-static enum rf_status read_quantize(const struct rf_jnode *node,
-                                    struct rf_side_spec *side,
-                                    struct rf_err *err)
+/* --- Writing --------------------------------------------------------------- */
+
+static json_t *numbers(const uint32_t *values, uint32_t n)
 {
-    static const char *const formulas[] = {"none", "amax_448", NULL};
-    unsigned formula = 0;
-    enum rf_status status =
-        rf_jnode_choice(node, "quantize", formulas, &formula, err);
-    side->quantize = formula == 1;
-    return status;
+    json_t *list = json_array();
+    for (uint32_t i = 0; i < n; i++) {
+        json_array_append_new(list, json_integer(values[i]));
+    }
+    return list;
 }
 
-enum rf_status rf_side_from_json(const struct rf_jnode *node,
-                                 struct rf_side_spec *side,
-                                 const char *const *node_names,
-                                 uint32_t n_node_names, struct rf_err *err)
+static json_t *write_pp_layers(const void *in,
+                               const struct rf_spec_nodes *nodes)
 {
-    static const char *const keys[] = {"layout",
-                                       "tp",
-                                       "cp",
-                                       "ep",
-                                       "etp",
-                                       "dp",
-                                       "dp_replicate",
-                                       "attention_dp",
-                                       "pp",
-                                       "vpp",
-                                       "pp_layers",
-                                       "num_layers_in_first_pipeline_stage",
-                                       "num_layers_in_last_pipeline_stage",
-                                       "make_vocab_size_divisible_by",
-                                       "dtype",
-                                       "quantize",
-                                       "nodes",
-                                       "spec",
-                                       "mesh",
-                                       NULL};
-    unsigned layout = RF_LAYOUT_MEGATRON;
-    enum rf_status status;
-    bool pp_given = json_object_get(node->value, "pp") != NULL;
-    RF_TRY(rf_jnode_check_keys(node, keys, err));
-    RF_TRY(
-        rf_jnode_choice(node, "layout", rf_layout_kind_names(), &layout, err));
-    side->layout = (enum rf_layout_kind)layout;
-    if ((status = read_sizes(node, side, err)) != RF_OK ||
-        (status = read_pp_layers(node, side, pp_given, err)) != RF_OK ||
-        (status = read_vocab_divisor(node, side, err)) != RF_OK ||
-        (status = read_side_dtype(node, side, err)) != RF_OK ||
-        (status = read_quantize(node, side, err)) != RF_OK ||
-        (status = read_nodes(node, side, node_names, n_node_names, err)) !=
-            RF_OK ||
-        (status = check_pipeline(node, side, err)) != RF_OK ||
-        (status = check_replicas(node, side, err)) != RF_OK ||
-        (status = check_attention(node, side, err)) != RF_OK) {
-        return status;
+    const struct rf_side_spec *side = in;
+    (void)nodes;
+    return side->pp_layers != NULL ? numbers(side->pp_layers, side->n_pp_layers)
+                                   : NULL;
+}
+
+static json_t *write_vocab_divisor(const void *in,
+                                   const struct rf_spec_nodes *nodes)
+{
+    const struct rf_side_spec *side = in;
+    (void)nodes;
+    return side->vocab_divisor_given ? json_integer(side->vocab_divisor) : NULL;
+}
+
+static json_t *write_dtype(const void *in, const struct rf_spec_nodes *nodes)
+{
+    const struct rf_side_spec *side = in;
+    (void)nodes;
+    return side->dtype_given ? json_string(rf_dtype_name(side->dtype)) : NULL;
+}
+
+static json_t *write_nodes(const void *in, const struct rf_spec_nodes *nodes)
+{
+    const struct rf_side_spec *side = in;
+    json_t *list = side->nodes != NULL ? json_array() : NULL;
+    for (uint32_t i = 0; list != NULL && i < side->n_nodes; i++) {
+        json_array_append_new(list, json_string(nodes->names[side->nodes[i]]));
     }
-    if (side->layout >= RF_LAYOUT_FSDP &&
-        (status = check_flat_layout(node, side, err)) != RF_OK) {
-        return status;
+    return list;
+}
+
+static json_t *write_mesh(const void *in, const struct rf_spec_nodes *nodes)
+{
+    const struct rf_side_spec *side = in;
+    (void)nodes;
+    return side->layout == RF_LAYOUT_SPEC ? numbers(side->mesh, 2) : NULL;
+}
+
+static json_t *write_sharding(const void *in, const struct rf_spec_nodes *nodes)
+{
+    const struct rf_side_spec *side = in;
+    json_t *list = side->layout == RF_LAYOUT_SPEC ? json_array() : NULL;
+    (void)nodes;
+    for (uint32_t d = 0; list != NULL && d < side->n_spec; d++) {
+        json_array_append_new(list, json_string(side->spec[d]));
+    }
+    return list;
+}
+
+/* --- The table ------------------------------------------------------------- */
+
+static const char *const formulas[] = {"none", "amax_448", NULL};
+
+#define SIZE(key, member, from, otherwise)                                     \
+    key, RF_SPEC_U32, .offset = offsetof(struct rf_side_spec, member),         \
+                      .least = (from), .most = RF_SIDE_SIZE_MAX,               \
+                      .standard = (otherwise)
+
+const struct rf_spec_field rf_side_fields[] = {
+    {"layout", RF_SPEC_WORD, .offset = offsetof(struct rf_side_spec, layout),
+     .words = rf_layout_kind_names},
+    {SIZE("tp", tp, 1, 1)},
+    {SIZE("cp", cp, 1, 1)},
+    {SIZE("ep", ep, 1, 1)},
+    {SIZE("etp", etp, 1, 0), .read = read_etp},
+    {SIZE("dp", dp, 1, 0), .read = read_dp, .optional = true},
+    {SIZE("dp_replicate", dp_replicate, 1, 1), .optional = true},
+    {SIZE("attention_dp", attention_dp, 1, 1), .optional = true},
+    {SIZE("pp", pp, 1, 1)},
+    {SIZE("vpp", vpp, 1, 1)},
+    {"pp_layers", .is_list = true, .read = read_pp_layers,
+     .write = write_pp_layers},
+    {SIZE("num_layers_in_first_pipeline_stage", first_stage_layers, 1, 0),
+     .optional = true},
+    {SIZE("num_layers_in_last_pipeline_stage", last_stage_layers, 1, 0),
+     .optional = true},
+    {"make_vocab_size_divisible_by", .read = read_vocab_divisor,
+     .write = write_vocab_divisor},
+    {"dtype", .read = read_dtype, .write = write_dtype},
+    {"quantize", RF_SPEC_SWITCH,
+     .offset = offsetof(struct rf_side_spec, quantize), .words = formulas,
+     .optional = true},
+    {"nodes", .is_list = true, .read = read_nodes, .write = write_nodes},
+    /* rf_side_check() reads both. */
+    {"mesh", .is_list = true, .write = write_mesh},
+    {"spec", .is_list = true, .write = write_sharding},
+    {.key = NULL}};
+
+enum rf_status rf_side_check(const struct rf_jnode *node,
+                             struct rf_side_spec *side, struct rf_err *err)
+{
+    RF_TRY(check_pipeline(node, side, err));
+    RF_TRY(check_replicas(node, side, err));
+    RF_TRY(check_attention(node, side, err));
+    if (side->layout >= RF_LAYOUT_FSDP) {
+        RF_TRY(check_flat_layout(node, side, err));
     }
     if (side->layout == RF_LAYOUT_SPEC) {
         return check_spec_layout(node, side, err);

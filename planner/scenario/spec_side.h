@@ -39,13 +39,12 @@ struct rf_side_spec {
     uint32_t n_spec;
 };
 
-/* Fills a zeroed side, defaults included; see rf_spec_from_json(). What `side`
- * points to is the scenario's to free, after a failure, too. */
-enum rf_status rf_side_from_json(const struct rf_jnode *node,
-                                 struct rf_side_spec *side,
-                                 const char *const *node_names,
-                                 uint32_t n_node_names,
-                                 struct rf_err *err) RF_MUST_CHECK;
+/* The rules between keys of a side that has been read by rf_side_fields
+ * (spec_fields.h), and what only some layouts read. What `side` points to is
+ * the scenario's to free, after a failure, too. */
+enum rf_status rf_side_check(const struct rf_jnode *node,
+                             struct rf_side_spec *side,
+                             struct rf_err *err) RF_MUST_CHECK;
 
 /* Chooses the nodes of a side that gives their number: the first that `other`
  * (NULL: none) does not have. Sides that name theirs stay as they are. */

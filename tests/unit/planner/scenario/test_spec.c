@@ -2,6 +2,7 @@
 #include <string.h>
 
 #include "planner/scenario/spec.h"
+#include "planner/scenario/spec_fields.h"
 #include "tests/lib/quoted.h"
 #include "tests/unit/unit.h"
 
@@ -406,4 +407,34 @@ LOOP_TEST(test_spec_refuses_bad_input_with_place_and_rule,
     const char *error = spec_error("%s", refused[_i].text);
     assert_says(error, refused[_i].says);
     assert_says(error, "test: $");
+}
+
+static bool is_in_manual(const char *key)
+{
+    FILE *page = fopen("docs/man/refit-cluster.5", "r");
+    char line[1000], *rest;
+    bool found = false;
+    ck_assert_ptr_nonnull(page);
+    while (!found && fgets(line, sizeof(line), page) != NULL) {
+        const char *word = strncmp(line, ".It Cm ", 7) == 0
+                               ? strtok_r(line + 7, " ,\n", &rest)
+                               : NULL;
+        while (word != NULL && !found) {
+            found = strcmp(word, key) == 0;
+            word = strtok_r(NULL, " ,\n", &rest);
+        }
+    }
+    fclose(page);
+    return found;
+}
+
+static const struct rf_spec_field *const tables[] = {rf_spec_fields,
+                                                     rf_side_fields};
+
+LOOP_TEST(test_spec_keys_are_in_the_manual, RF_ARRAY_SIZE(tables))
+{
+    for (const struct rf_spec_field *field = tables[_i]; field->key != NULL;
+         field++) {
+        ck_assert_msg(is_in_manual(field->key), "no %s", field->key);
+    }
 }

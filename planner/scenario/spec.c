@@ -29,10 +29,10 @@ static const char *const mode_names[] = {"colocated",     "disaggregated",
                                          "non-colocated", NULL};
 static const unsigned modes[] = {RF_COLOCATED, RF_DISAGGREGATED, RF_COLOCATED,
                                  RF_DISAGGREGATED, RF_DISAGGREGATED};
-static const char *const strategy_names[] = {
-    "send_recv",        "broadcast",    "allgather", "allgather_global",
-    "gather_broadcast", "hierarchical", "auto",      NULL,
-};
+#define NAME(capitals, name, builder) #name,
+static const char *const strategy_names[] = {RF_STRATEGY_MAP(NAME) "auto",
+                                             NULL};
+#undef NAME
 static const char *const memory_names[] = {"host", "cuda", NULL};
 static const char *const memory_others[] = {"cpu",    "host", "gpu", "cuda",
                                             "device", "cuda", NULL};

@@ -14,14 +14,21 @@
 
 enum rf_mode { RF_COLOCATED, RF_DISAGGREGATED };
 
+/* A row for each strategy: its name in capitals and as it is written, and which
+ * function of strategy/strategy.h makes its operations. */
+#define RF_STRATEGY_MAP(X)                                                     \
+    X(SEND_RECV, send_recv, direct)                                            \
+    X(BROADCAST, broadcast, replicate)                                         \
+    X(ALLGATHER, allgather, replicate) /* completed inside each node */        \
+    X(ALLGATHER_GLOBAL, allgather_global, replicate) /* across all replicas */ \
+    X(GATHER_BROADCAST, gather_broadcast, gather)                              \
+    X(HIERARCHICAL, hierarchical, replicate)
+
 enum rf_strategy {
-    RF_SEND_RECV,
-    RF_BROADCAST,
-    RF_ALLGATHER,        /* completed inside each node */
-    RF_ALLGATHER_GLOBAL, /* completed across all replicas */
-    RF_GATHER_BROADCAST,
-    RF_HIERARCHICAL,
-    RF_STRATEGIES,                    /* how many there are */
+#define RF_STRATEGY_ENUM(capitals, name, builder) RF_##capitals,
+    RF_STRATEGY_MAP(RF_STRATEGY_ENUM)
+#undef RF_STRATEGY_ENUM
+        RF_STRATEGIES,                /* how many there are */
     RF_STRATEGY_AUTO = RF_STRATEGIES, /* until choose_strategy.h has one */
 };
 

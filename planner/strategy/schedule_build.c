@@ -24,6 +24,11 @@ static void sort_ops(struct rf_schedule *schedule)
     }
 }
 
+#define BUILDER(capitals, name, builder) rf_strategy_##builder,
+static void (*const builders[])(struct rf_builder *builder) = {
+    RF_STRATEGY_MAP(BUILDER)};
+#undef BUILDER
+
 /* With NULL where it would be larger than that. */
 static enum rf_status build(const struct rf_plan *plan, uint32_t node,
                             uint64_t max_ops, struct rf_schedule **out,
@@ -42,23 +47,11 @@ static enum rf_status build(const struct rf_plan *plan, uint32_t node,
     builder.schedule = rf_schedule_create(plan->world);
     builder.next_round =
         rf_xcalloc(RF_MAX(plan->world->n_ranks, 1), sizeof(uint32_t));
-    switch (plan->spec->strategy) {
-    case RF_SEND_RECV:
-        rf_strategy_direct(&builder);
-        break;
-    case RF_GATHER_BROADCAST:
-        rf_strategy_gather(&builder);
-        break;
-    case RF_BROADCAST:
-    case RF_ALLGATHER:
-    case RF_ALLGATHER_GLOBAL:
-    case RF_HIERARCHICAL:
-        rf_strategy_replicate(&builder);
-        break;
-    case RF_STRATEGY_AUTO:
+    if (plan->spec->strategy == RF_STRATEGY_AUTO) {
         rf_builder_fail(&builder, RF_ERR_CONFIG,
                         "strategy auto: no strategy has been chosen yet");
-        break;
+    } else {
+        builders[plan->spec->strategy](&builder);
     }
     free(builder.next_round);
     if (builder.status != RF_OK) {

@@ -215,7 +215,7 @@ static bool check_on(const struct rf_model *model, const struct text *text,
             oracle_check(plan);
             /* Any strategy: it does not change the plan. */
             spec->strategy =
-                (enum rf_strategy)(plan->n_transfers % (RF_HIERARCHICAL + 1));
+                (enum rf_strategy)(plan->n_transfers % RF_STRATEGIES);
             schedule_parts_check(plan, oracle_case);
             *n_ranks = world->n_ranks;
         }

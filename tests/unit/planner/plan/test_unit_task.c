@@ -147,13 +147,11 @@ LOOP_TEST(test_unit_task_boxes_are_disjoint_and_cover_every_piece, 20)
 
 LOOP_TEST(test_unit_task_strategies_serve_overlapping_boxes, 10)
 {
-    static const char *const strategies[] = {
-        "broadcast", "allgather", "allgather_global", "gather_broadcast",
-        "hierarchical"};
     uint64_t state = (uint64_t)_i;
-    for (size_t s = 0; s < RF_ARRAY_SIZE(strategies); s++) {
+    for (unsigned s = RF_BROADCAST; s < RF_STRATEGIES; s++) {
+        const char *name = rf_strategy_name((enum rf_strategy)s);
         struct lab lab;
-        make_overlapping(&lab, strategies[s], &state);
+        make_overlapping(&lab, name, &state);
         rf_schedule_destroy(lab.schedule);
         lab.schedule = NULL;
         ck_assert_int_eq(
@@ -161,9 +159,9 @@ LOOP_TEST(test_unit_task_strategies_serve_overlapping_boxes, 10)
         enum rf_status status =
             rf_schedule_prove(lab.plan, lab.schedule, &lab.err);
         lab_list_bcasts(lab.schedule);
-        ck_assert_msg(status == RF_OK, "%s: %s", strategies[s], lab.err.text);
+        ck_assert_msg(status == RF_OK, "%s: %s", name, lab.err.text);
         const char *fault = lab_execute(&lab, (unsigned)_i);
-        ck_assert_msg(fault == NULL, "%s: %s", strategies[s], fault);
+        ck_assert_msg(fault == NULL, "%s: %s", name, fault);
         lab_free(&lab);
     }
 }

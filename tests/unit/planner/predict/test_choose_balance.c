@@ -208,11 +208,9 @@ static void random_side(uint64_t *state, uint32_t devices, uint32_t most,
 /* One random case; whether time was taken. */
 static bool never_worse(uint64_t *state)
 {
-    static const char *const strategies[] = {
-        "send_recv",        "broadcast",        "allgather",
-        "allgather_global", "gather_broadcast", "hierarchical"};
     char train[256], infer[256], text[1024];
-    const char *strategy = strategies[pick(state, 6)];
+    const char *strategy =
+        rf_strategy_name((enum rf_strategy)pick(state, RF_STRATEGIES));
     uint32_t slots[4], nics[4];
     double rates[4];
     struct case_of c;

@@ -14,10 +14,6 @@
     "'num_attention_heads': 8, 'vocab_size': 128}}"
 
 static const uint32_t slots[] = {2, 3, 3};
-static const char *const strategies[] = {"send_recv",        "broadcast",
-                                         "allgather",        "allgather_global",
-                                         "gather_broadcast", "hierarchical"};
-#define N_STRATEGIES ((int)RF_ARRAY_SIZE(strategies))
 
 static void make(struct lab *lab, const char *strategy, const char *more)
 {
@@ -33,19 +29,19 @@ static void make(struct lab *lab, const char *strategy, const char *more)
 
 LIMIT(60)
 
-LOOP_TEST(test_schedule_of_a_node_is_its_part_of_the_world, N_STRATEGIES)
+LOOP_TEST(test_schedule_of_a_node_is_its_part_of_the_world, RF_STRATEGIES)
 {
     struct lab lab;
-    make(&lab, strategies[_i], "");
-    schedule_parts_check(lab.plan, strategies[_i]);
+    make(&lab, rf_strategy_name((enum rf_strategy)_i), "");
+    schedule_parts_check(lab.plan, rf_strategy_name((enum rf_strategy)_i));
     lab_free(&lab);
 }
 
-LOOP_TEST(test_schedule_totals_are_the_sums_of_ops, N_STRATEGIES)
+LOOP_TEST(test_schedule_totals_are_the_sums_of_ops, RF_STRATEGIES)
 {
     struct lab lab;
     uint64_t wire = 0, inter = 0, copy[3] = {0}, send[8] = {0}, ops[8] = {0};
-    make(&lab, strategies[_i], "");
+    make(&lab, rf_strategy_name((enum rf_strategy)_i), "");
     const struct rf_schedule *schedule = lab.schedule;
     for (size_t i = 0; i < schedule->n_ops; i++) {
         const struct rf_op *op = &schedule->ops[i];
@@ -114,15 +110,16 @@ LOOP_TEST(test_schedule_serialized_rounds_use_a_rank_once, 2)
     lab_free(&lab);
 }
 
-LOOP_TEST(test_schedule_digest_depends_on_the_scenario, N_STRATEGIES)
+LOOP_TEST(test_schedule_digest_depends_on_the_scenario, RF_STRATEGIES)
 {
     struct lab lab, other;
-    make(&lab, strategies[_i], "");
-    make(&other, strategies[_i], "");
+    make(&lab, rf_strategy_name((enum rf_strategy)_i), "");
+    make(&other, rf_strategy_name((enum rf_strategy)_i), "");
     ck_assert_mem_eq(&lab.schedule->digest, &other.schedule->digest,
                      sizeof(struct rf_hash));
     lab_free(&other);
-    make(&other, strategies[(_i + 1) % N_STRATEGIES], "");
+    make(&other, rf_strategy_name((enum rf_strategy)((_i + 1) % RF_STRATEGIES)),
+         "");
     ck_assert_mem_ne(&lab.schedule->digest, &other.schedule->digest,
                      sizeof(struct rf_hash));
     lab_free(&lab);
@@ -163,15 +160,16 @@ static bool proved(const struct lab *lab)
     do {                                                                       \
         struct rf_op saved = *(op);                                            \
         change;                                                                \
-        ck_assert_msg(!proved(lab), "%s: op %u: %s", strategies[_i], saved.id, \
+        ck_assert_msg(!proved(lab), "%s: op %u: %s",                           \
+                      rf_strategy_name((enum rf_strategy)_i), saved.id,        \
                       #change);                                                \
         *(op) = saved;                                                         \
     } while (0)
 
-LOOP_TEST(test_schedule_proof_finds_damage, N_STRATEGIES)
+LOOP_TEST(test_schedule_proof_finds_damage, RF_STRATEGIES)
 {
     struct lab lab;
-    make(&lab, strategies[_i], ", 'serialize': true");
+    make(&lab, rf_strategy_name((enum rf_strategy)_i), ", 'serialize': true");
     for (size_t i = 0; i < lab.schedule->n_ops; i += 7) {
         struct rf_op *op = &lab.schedule->ops[i];
         DAMAGE(&lab, op, op->src_offset += 2);
@@ -205,10 +203,10 @@ LOOP_TEST(test_schedule_proof_finds_damage, N_STRATEGIES)
     lab_free(&lab);
 }
 
-LOOP_TEST(test_schedule_proof_finds_missing_and_doubled_writes, N_STRATEGIES)
+LOOP_TEST(test_schedule_proof_finds_missing_and_doubled_writes, RF_STRATEGIES)
 {
     struct lab lab;
-    make(&lab, strategies[_i], "");
+    make(&lab, rf_strategy_name((enum rf_strategy)_i), "");
     struct rf_op *last = &lab.schedule->ops[lab.schedule->n_ops - 1];
     lab.schedule->n_ops--;
     lab.schedule->n_world_ops--;

@@ -19,9 +19,6 @@
     "'num_attention_heads': 4, 'vocab_size': 64, 'num_experts': 4, 'swiglu': " \
     "true}}"
 
-static const char *const strategies[] = {"send_recv",        "broadcast",
-                                         "allgather",        "allgather_global",
-                                         "gather_broadcast", "hierarchical"};
 static const char *const balances[] = {"none", "size", "order", "time"};
 
 /* Meshes, and nodes for the disaggregated ones: the first are the trainer's. */
@@ -78,7 +75,7 @@ static const struct pair {
     /* both sides share a node */
     {DENSE, "disaggregated", "'tp': 2", "'tp': 4", {3, 3}, 2},
 };
-#define N_COMBINATIONS (RF_ARRAY_SIZE(strategies) * RF_ARRAY_SIZE(balances) * 2)
+#define N_COMBINATIONS (RF_STRATEGIES * RF_ARRAY_SIZE(balances) * 2)
 
 /* With time, links that are far from alike. */
 static void links_text(const char *balance, uint32_t n_nodes, char *out,
@@ -106,8 +103,9 @@ static void scenario_text(const struct pair *pair, unsigned combination,
              "{'mode': '%s', 'train': {%s}, 'infer': {%s}, 'strategy': '%s', "
              "'balance': '%s', 'serialize': %s, 'bucket_bytes': 4096, "
              "'chunk_bytes': 4096%s%s}",
-             pair->mode, pair->train, pair->infer, strategies[strategy],
-             balances[balance], serialize ? "true" : "false", extra, links);
+             pair->mode, pair->train, pair->infer,
+             rf_strategy_name((enum rf_strategy)strategy), balances[balance],
+             serialize ? "true" : "false", extra, links);
 }
 
 /* False when the layout is impossible, which only random ones may be. */

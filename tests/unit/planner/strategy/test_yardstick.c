@@ -18,10 +18,6 @@
     "'num_attention_heads': 8, 'num_query_groups': 4, 'vocab_size': 131, "     \
     "'swiglu': true}}"
 
-static const char *const strategies[] = {"send_recv",        "broadcast",
-                                         "allgather",        "allgather_global",
-                                         "gather_broadcast", "hierarchical"};
-
 static const struct world_case {
     const char *members;
     uint32_t slots[4], n_nodes;
@@ -52,7 +48,8 @@ static void make(struct lab *lab, size_t strategy, size_t at, const char *rest)
     char scenario[512];
     snprintf(scenario, sizeof(scenario),
              "{%s, 'strategy': '%s', 'bucket_bytes': 65536%s}",
-             worlds[at].members, strategies[strategy], rest);
+             worlds[at].members, rf_strategy_name((enum rf_strategy)strategy),
+             rest);
     ck_assert_msg(lab_make(lab, MODEL, scenario, worlds[at].slots,
                            worlds[at].n_nodes) == RF_OK,
                   "%s: %s", scenario, lab->err.text);
@@ -160,10 +157,10 @@ static void check_disjoint(const struct lab *lab,
 LIMIT(120)
 
 LOOP_TEST(test_yardstick_moves_what_the_schedule_moves,
-          RF_ARRAY_SIZE(strategies) * RF_ARRAY_SIZE(worlds))
+          RF_STRATEGIES *RF_ARRAY_SIZE(worlds))
 {
-    const size_t strategy = (size_t)_i % RF_ARRAY_SIZE(strategies);
-    const size_t world = (size_t)_i / RF_ARRAY_SIZE(strategies);
+    const size_t strategy = (size_t)_i % RF_STRATEGIES;
+    const size_t world = (size_t)_i / RF_STRATEGIES;
     static const char *const rest[] = {"", ", 'serialize': true"};
     for (size_t s = 0; s < RF_ARRAY_SIZE(rest); s++) {
         struct rf_schedule *yardstick;
@@ -184,10 +181,10 @@ LOOP_TEST(test_yardstick_moves_what_the_schedule_moves,
 /* The two ends of a run know it by the same id, size and round, and a node
  * places what its own ranks receive as somebody would who sees all. */
 LOOP_TEST(test_yardstick_of_each_node_agrees_with_the_worlds,
-          RF_ARRAY_SIZE(strategies) * RF_ARRAY_SIZE(worlds))
+          RF_STRATEGIES *RF_ARRAY_SIZE(worlds))
 {
-    const size_t strategy = (size_t)_i % RF_ARRAY_SIZE(strategies);
-    const size_t world = (size_t)_i / RF_ARRAY_SIZE(strategies);
+    const size_t strategy = (size_t)_i % RF_STRATEGIES;
+    const size_t world = (size_t)_i / RF_STRATEGIES;
     struct rf_schedule *all;
     struct lab lab;
     make(&lab, strategy, world, ", 'serialize': true");

@@ -54,7 +54,7 @@ static const struct {
     {{TOLD("1"), TOLD(""),
       HELLO ", 'folders': [{'path': '/one', 'error': 'Permission denied', "
             "'sees': []}]}"},
-     {"folder /one on c", "Permission denied", "can write there"}},
+     {"folder /one on c", "Permission denied", "write there"}},
     /* says nothing, or has not joined */
     {{TOLD("1"), TOLD(""), HELLO "}"}, {NULL}},
     {{TOLD("1"), TOLD(""), NULL}, {NULL}},

@@ -26,8 +26,12 @@ static const struct {
     {NODE(PASSING("docker0", "172.17.0.1") ", " BOND("1")),
      NODE(BOND("1") ", " PASSING("br-0", "172.18.0.1")), NULL},
     {NODE(BOND("1")), NODE(BOND("2")), "environment[0].nics.bond0.mtu"},
+    {NODE(BOND("1") ", " DEVICE("ib1", "10.0.1.1", "1")),
+     NODE(BOND("1") ", " DEVICE("ib0", "10.0.0.1", "1")),
+     "environment[0].nics.ib1"},
+    /* the first is older and does not say what is a device */
     {NODE(BOND("1")), NODE(BOND("1") ", " DEVICE("ib0", "10.0.0.1", "1")),
-     "environment[0].nics.ib0"},
+     NULL},
     {NODE(DEVICE("ib0", "10.0.0.1", "1")), NODE(DEVICE("ib0", "10.0.0.1", "2")),
      "environment[0].nics.ib0.mtu"},
     /* one entry for each address */

@@ -7,7 +7,6 @@
 
 #include <errno.h>
 #include <getopt.h>
-#include <limits.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -202,48 +201,47 @@ static enum rf_status check_takers(const struct parse *parse,
                                    first_of(wrong), command->name);
 }
 
-#define ALL UINT_MAX
 #define C(ID) (1u << RF_CMD_##ID)
 #define TABLES (RF_OPT(CSV) | RF_OPT(LATEX) | RF_OPT(MARKDOWN))
 #define DOCUMENTS (RF_OPT(JSON) | RF_OPT(HTML) | RF_OPT(FIGURES) | RF_OPT(ALPA))
 
-/* For some commands: one of `options` needs one of `others`, or excludes them.
- */
+/* One of `options` excludes `others`, or needs one of them. */
 static const struct option_rule {
-    unsigned commands;
-    uint64_t options;
-    bool needs;
-    uint64_t others;
+    uint64_t options, others;
     const char *why;
+    unsigned commands; /* where it holds; 0: everywhere */
+    bool needs;
 } rules[] = {
-    {ALL, RF_OPT(RESUME), false, RF_OPT(OUTPUT),
-     "a run continues in its own folder; remove --output"},
-    {ALL, RF_OPT(NODES), false, RF_OPT(HOSTFILE),
-     "both say what the nodes are; remove one"},
-    {ALL, RF_OPT(TRACE) | RF_OPT(REPEAT), false, RF_OPT(DRY_RUN),
-     "a dry run measures nothing; remove one"},
-    {ALL, RF_OPT(QUIET), false, RF_OPT(VERBOSE),
-     "one prints less, the other more; remove one"},
-    {C(RUN), RF_OPT(JSON) | RF_OPT(FULL), true, RF_OPT(DRY_RUN),
-     "prints a plan: use it with \"plan\" or with --dry-run"},
-    {C(PLAN), RF_OPT(VERBOSE), false, RF_OPT(JSON) | RF_OPT(FULL),
-     "--verbose adds to the text that the other replaces; remove one"},
-    {C(REPORT), TABLES | DOCUMENTS, false, TABLES | DOCUMENTS,
-     "a report has one form; remove one"},
-    {C(REPORT), RF_OPT(DROP_CONSTANT), false, DOCUMENTS,
-     "--drop-constant is about the columns of a table; remove one"},
-    {C(REPORT), RF_OPT(REFERENCE), true, RF_OPT(FIGURES) | RF_OPT(HTML),
-     "is drawn beside the results: use it with --figures or --html, or see "
-     "\"compare\""},
-    {C(REPORT), RF_OPT(THRESHOLD), true, RF_OPT(REFERENCE),
-     "is about a comparison: add --reference, or remove it"},
-    {C(PREDICT), RF_OPT(DEMO), false,
+    {RF_OPT(RESUME), RF_OPT(OUTPUT),
+     .why = "a run continues in its own folder; remove --output"},
+    {RF_OPT(NODES), RF_OPT(HOSTFILE),
+     .why = "both say what the nodes are; remove one"},
+    {RF_OPT(TRACE) | RF_OPT(REPEAT), RF_OPT(DRY_RUN),
+     .why = "a dry run measures nothing; remove one"},
+    {RF_OPT(QUIET), RF_OPT(VERBOSE),
+     .why = "one prints less, the other more; remove one"},
+    {RF_OPT(JSON) | RF_OPT(FULL), RF_OPT(DRY_RUN), .commands = C(RUN),
+     .needs = true,
+     .why = "prints a plan: use it with \"plan\" or with --dry-run"},
+    {RF_OPT(VERBOSE), RF_OPT(JSON) | RF_OPT(FULL), .commands = C(PLAN),
+     .why = "--verbose adds to the text that the other replaces; remove one"},
+    {TABLES | DOCUMENTS, TABLES | DOCUMENTS,
+     .why = "a report has one form; remove one"},
+    {RF_OPT(DROP_CONSTANT), DOCUMENTS,
+     .why = "--drop-constant is about the columns of a table; remove one"},
+    {RF_OPT(REFERENCE), RF_OPT(FIGURES) | RF_OPT(HTML), .needs = true,
+     .why = "is drawn beside the results: use it with --figures or --html, or "
+            "see \"compare\""},
+    {RF_OPT(THRESHOLD), RF_OPT(REFERENCE), .commands = C(REPORT), .needs = true,
+     .why = "is about a comparison: add --reference, or remove it"},
+    {RF_OPT(DEMO),
      RF_OPT(SCENARIO) | RF_OPT(SLOW) | RF_OPT(NODES) | RF_OPT(HOSTFILE),
-     "the other is about a cluster file, and --demo has none; remove one"},
-    {C(PREDICT), RF_OPT(EXPLAIN), true, RF_OPT(DEMO),
-     "adds to the text of --demo: use them together"},
-    {C(PREDICT), RF_OPT(EXPLAIN), false, RF_OPT(JSON),
-     "--explain adds to the text that the other replaces; remove one"},
+     .why = "the other is about a cluster file, and --demo has none; remove "
+            "one"},
+    {RF_OPT(EXPLAIN), RF_OPT(DEMO), .needs = true,
+     .why = "adds to the text of --demo: use them together"},
+    {RF_OPT(EXPLAIN), RF_OPT(JSON),
+     .why = "--explain adds to the text that the other replaces; remove one"},
 };
 
 static enum rf_status check_rule(const struct parse *parse,
@@ -253,8 +251,9 @@ static enum rf_status check_rule(const struct parse *parse,
     const uint64_t set = parse->seen & rule->options;
     const uint64_t first = set & -set;
     const uint64_t others = parse->seen & rule->others & ~first;
-    if ((rule->commands & 1u << parse->cli->command) == 0 || set == 0 ||
-        rule->needs == (others != 0)) {
+    const unsigned command = 1u << parse->cli->command;
+    if (set == 0 || rule->needs == (others != 0) ||
+        (rule->commands != 0 && (rule->commands & command) == 0)) {
         return RF_OK;
     }
     return rule->needs

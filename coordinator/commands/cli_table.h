@@ -7,78 +7,81 @@
 
 #include "coordinator/commands/cli_args.h"
 
-/* X(ID, name, letter, value, at, help...): the row of an option, members of
+/* X(ID, name, value, at, help...): the row of an option, members of
  * struct rf_cli_option, in the order of the help. */
 #define RF_OPTION_MAP(X)                                                       \
-    X(OUTPUT, "output", 'o', "DIR", RF_AT(out),                                \
-      "write results to DIR/<UTC time>-<name> (default: results)")             \
-    X(SCENARIO, "scenario", 's', "GLOB", 0,                                    \
-      "select scenarios by name; may be repeated")                             \
-    X(SLOW, "slow", 0, NULL, RF_AT(slow),                                      \
+    X(OUTPUT, "output", "DIR", RF_AT(out),                                     \
+      "write results to DIR/<UTC time>-<name> (default: results)",             \
+      .letter = 'o')                                                           \
+    X(SCENARIO, "scenario", "GLOB", 0,                                         \
+      "select scenarios by name; may be repeated", .letter = 's')              \
+    X(SLOW, "slow", NULL, RF_AT(slow),                                         \
       "take scenarios that the file calls slow, too")                          \
-    X(DRY_RUN, "dry-run", 'n', NULL, RF_AT(dry_run),                           \
-      "plan only, with --json or --full, too: launch nothing, use no network") \
-    X(RESUME, "resume", 0, "DIR", RF_AT(resume),                               \
+    X(DRY_RUN, "dry-run", NULL, RF_AT(dry_run),                                \
+      "plan only, with --json or --full, too: launch nothing, use no network", \
+      .letter = 'n')                                                           \
+    X(RESUME, "resume", "DIR", RF_AT(resume),                                  \
       "continue the unfinished run in DIR")                                    \
-    X(REPEAT, "repeat", 0, "N", 0,                                             \
+    X(REPEAT, "repeat", "N", 0,                                                \
       "measure each scenario N times, each with new processes")                \
-    X(TIMEOUT, "timeout", 0, "S", 0, "end the whole run after S seconds")      \
-    X(STRICT, "strict", 0, NULL, RF_AT(strict),                                \
+    X(TIMEOUT, "timeout", "S", 0, "end the whole run after S seconds")         \
+    X(STRICT, "strict", NULL, RF_AT(strict),                                   \
       "refuse workers of another build")                                       \
-    X(DEMO, "demo", 0, "[SIZE]", RF_AT(demo),                                  \
+    X(DEMO, "demo", "[SIZE]", RF_AT(demo),                                     \
       "without a file: what an update of SIZE (140GB, 70B parameters) takes "  \
       "over usual disks and links")                                            \
-    X(EXPLAIN, "explain", 0, NULL, RF_AT(explain),                             \
+    X(EXPLAIN, "explain", NULL, RF_AT(explain),                                \
       "with --demo: what handles are, and why to gather")                      \
-    X(PRINT, "print", 0, NULL, RF_AT(print),                                   \
+    X(PRINT, "print", NULL, RF_AT(print),                                      \
       "print the cluster file that the flags make, run nothing")               \
-    X(JSON, "json", 0, NULL, RF_AT(json), "print JSON")                        \
-    X(FULL, "full", 0, NULL, RF_AT(full),                                      \
+    X(JSON, "json", NULL, RF_AT(json), "print JSON")                           \
+    X(FULL, "full", NULL, RF_AT(full),                                         \
       "print JSON with every rank's boxes and transfers")                      \
-    X(CSV, "csv", 0, NULL, 0, "print CSV", .table = RF_REPORT_CSV)             \
-    X(LATEX, "latex", 0, NULL, 0, "print LaTeX", .table = RF_REPORT_LATEX)     \
-    X(MARKDOWN, "markdown", 0, NULL, 0, "print Markdown",                      \
+    X(CSV, "csv", NULL, 0, "print CSV", .table = RF_REPORT_CSV)                \
+    X(LATEX, "latex", NULL, 0, "print LaTeX", .table = RF_REPORT_LATEX)        \
+    X(MARKDOWN, "markdown", NULL, 0, "print Markdown",                         \
       .table = RF_REPORT_MARKDOWN)                                             \
-    X(HTML, "html", 0, "FILE", RF_AT(html),                                    \
+    X(HTML, "html", "FILE", RF_AT(html),                                       \
       "write the report as one page to FILE (-: standard output)")             \
-    X(FIGURES, "figures", 0, "DIR", RF_AT(figures),                            \
+    X(FIGURES, "figures", "DIR", RF_AT(figures),                               \
       "draw figures for papers into DIR")                                      \
-    X(ALPA, "alpa", 0, "[=FILE]", RF_AT(alpa),                                 \
+    X(ALPA, "alpa", "[=FILE]", RF_AT(alpa),                                    \
       "print results of one tensor in the format of Alpa's resharding "        \
       "benchmark, or write them to FILE")                                      \
-    X(DROP_CONSTANT, "drop-constant", 0, NULL, RF_AT(drop_constant),           \
+    X(DROP_CONSTANT, "drop-constant", NULL, RF_AT(drop_constant),              \
       "leave out columns that are the same in all rows, and say once what "    \
       "they are")                                                              \
-    X(POOL, "pool", 0, NULL, RF_AT(pool),                                      \
+    X(POOL, "pool", NULL, RF_AT(pool),                                         \
       "take several runs of a scenario as one with repeats")                   \
-    X(REFERENCE, "reference", 0, "DIR", RF_AT(reference),                      \
+    X(REFERENCE, "reference", "DIR", RF_AT(reference),                         \
       "draw the results beside these older ones")                              \
-    X(THRESHOLD, "threshold", 0, "LIMITS", 0,                                  \
+    X(THRESHOLD, "threshold", "LIMITS", 0,                                     \
       "changes that a comparison reports (default: 10%), also by metric: "     \
       "time=5%,memory=+10%-20%,ratio=0.1")                                     \
-    X(OUTLIERS, "outliers", 0, "FILE", RF_AT(outliers),                        \
+    X(OUTLIERS, "outliers", "FILE", RF_AT(outliers),                           \
       "write what is found to FILE as CSV, with what else differs")            \
-    X(TRACE, "trace", 0, "FILE", RF_AT(trace),                                 \
+    X(TRACE, "trace", "FILE", RF_AT(trace),                                    \
       "run each scenario once more and write what every rank did, for "        \
       "Perfetto (-: standard output)")                                         \
-    X(LOGS, "logs", 0, NULL, RF_AT(logs),                                      \
+    X(LOGS, "logs", NULL, RF_AT(logs),                                         \
       "keep a log of every rank, not only of those that wrote something or "   \
       "failed")                                                                \
-    X(EXPORT, "export", 0, "DIR", RF_AT(export),                               \
+    X(EXPORT, "export", "DIR", RF_AT(export),                                  \
       "write the refitted model to DIR on the inference nodes")                \
-    X(SET, "set", 0, "PATH=VALUE", 0,                                          \
+    X(SET, "set", "PATH=VALUE", 0,                                             \
       "set a member of the file: model.num_layers=2, "                         \
       "'scenarios.*.method=nccl'; may be repeated")                            \
-    X(NODES, "nodes", 0, "LIST", RF_AT(overrides.nodes),                       \
+    X(NODES, "nodes", "LIST", RF_AT(overrides.nodes),                          \
       "use these hosts: 'gpu[01-04],b7:4' (:slots)")                           \
-    X(HOSTFILE, "hostfile", 0, "FILE", RF_AT(overrides.hostfile),              \
+    X(HOSTFILE, "hostfile", "FILE", RF_AT(overrides.hostfile),                 \
       "use the hosts of a host file (Open MPI, MPICH, DeepSpeed)")             \
-    X(VERBOSE, "verbose", 'v', NULL, 0, "print more; twice: every message")    \
-    X(QUIET, "quiet", 'q', NULL, RF_AT(quiet),                                 \
-      "print only warnings and errors")                                        \
-    X(HELP, "help", 'h', NULL, 0, "print this help")                           \
-    X(VERSION, "version", 'V', NULL, 0,                                        \
-      "print the versions of the program and its libraries")
+    X(VERBOSE, "verbose", NULL, 0, "print more; twice: every message",         \
+      .letter = 'v')                                                           \
+    X(QUIET, "quiet", NULL, RF_AT(quiet), "print only warnings and errors",    \
+      .letter = 'q')                                                           \
+    X(HELP, "help", NULL, 0, "print this help", .letter = 'h')                 \
+    X(VERSION, "version", NULL, 0,                                             \
+      "print the versions of the program and its libraries", .letter = 'V')
 
 #define RF_AT(member) offsetof(struct rf_cli, member)
 
@@ -93,13 +96,13 @@ enum rf_cli_option_id {
 
 struct rf_cli_option {
     const char *name;  /* without dashes */
-    char letter;       /* behind one dash; 0: none */
     const char *value; /* what its value is called; NULL: it has none;
                           "[…]": it may be left out, "[=…]": it stands
                           behind "=" only */
     size_t at; /* in struct rf_cli: a text, or a bool if it has no value; 0: the
                   parser knows what it means */
     const char *help;
+    char letter;               /* behind one dash; 0: none */
     enum rf_report_form table; /* what a report's table is printed in */
 };
 

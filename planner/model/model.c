@@ -57,23 +57,6 @@ void rf_family_tensor_name(const struct rf_family *family, uint32_t layer_index,
     }
 }
 
-uint64_t rf_family_extent(const struct rf_family *family, uint32_t dim)
-{
-    if (dim == RF_DIM_LAYER) {
-        return family->n_layers;
-    }
-    if (dim == RF_DIM_EXPERT) {
-        return family->n_experts;
-    }
-    dim -= RF_DIM_TENSOR;
-    return dim < family->ndim ? family->shape[dim] : 1;
-}
-
-uint32_t rf_family_ndim(const struct rf_family *family)
-{
-    return RF_DIM_TENSOR + family->ndim;
-}
-
 uint64_t rf_family_tensors(const struct rf_family *family)
 {
     return family->stacked ? family->n_layers

@@ -215,10 +215,6 @@ void rf_model_destroy(struct rf_model *model); /* NULL is fine */
 void rf_family_tensor_name(const struct rf_family *family, uint32_t layer_index,
                            uint32_t expert, char *out, size_t size);
 
-/* Extent of box dimension `dim` (layer, expert, tensor dims; 1 beyond). */
-uint64_t rf_family_extent(const struct rf_family *family, uint32_t dim);
-uint32_t rf_family_ndim(const struct rf_family *family); /* 2 + tensor's */
-
 /* Number of tensors of a family on disk, of elements of one expert's tensor,
  * and of all elements. */
 uint64_t rf_family_tensors(const struct rf_family *family);

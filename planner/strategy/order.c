@@ -289,28 +289,6 @@ void rf_order_choose(const struct rf_world *world, enum rf_balance balance,
     free(loads.rank);
 }
 
-double rf_order_makespan(const struct rf_world *world, bool serialize,
-                         const struct rf_works *works,
-                         const uint32_t *permutation)
-{
-    struct rf_order_field field;
-    double makespan = 0;
-    field_init(&field, world, works, serialize, permutation,
-               (uint32_t)works->n);
-    assert(works->n == 0 || field.candidates != NULL);
-    for (uint32_t i = 0; i < field.n_jobs; i++) {
-        const struct rf_order_job *job = &field.jobs[i];
-        uint32_t source = works->works[job->work].source;
-        uint32_t *slot = &field.candidates[job->candidates];
-        *slot = source; /* the only candidate that is asked about */
-        double finish = rf_order_start(&field, i, 0) + job->duration;
-        rf_order_occupy(&field, i, 0, finish);
-        makespan = RF_MAX(makespan, finish);
-    }
-    field_free(&field);
-    return makespan;
-}
-
 struct shifted {
     uint64_t key;
     uint32_t index;

@@ -41,11 +41,4 @@ bool rf_order_shift(const struct rf_world *world, const uint32_t *src,
                     const uint32_t *dst, size_t n,
                     uint32_t *permutation) RF_MUST_CHECK;
 
-/* When all works would be done, one work at a time on every link direction
- * (and, if `serialize`, every rank), started in the order of the permutation,
- * in units of the time that a byte takes between nodes. */
-double rf_order_makespan(const struct rf_world *world, bool serialize,
-                         const struct rf_works *works,
-                         const uint32_t *permutation);
-
 #endif

@@ -8,6 +8,7 @@
 #include <stdlib.h>
 
 #include "planner/families/model_read.h"
+#include "planner/layout/box.h"
 #include "planner/layout/mesh_rules.h"
 #include "planner/scenario/world.h"
 
@@ -33,11 +34,12 @@ static struct rf_model *read_model(const struct rf_jnode *node)
     }
     for (uint32_t i = 0; i < model->n_families; i++) {
         const struct rf_family *family = &model->families[i];
+        const struct rf_box whole = rf_box_whole(family);
         uint64_t elements = 1;
         char name[512];
-        for (uint32_t d = 0; d < rf_family_ndim(family); d++) {
-            must(rf_family_extent(family, d) > 0);
-            elements *= rf_family_extent(family, d);
+        for (uint32_t d = 0; d < RF_BOX_DIMS; d++) {
+            must(whole.extent[d] > 0);
+            elements *= whole.extent[d];
         }
         for (uint32_t l = 1; family->layers && l < family->n_layers; l++) {
             must(family->layers[l - 1] < family->layers[l]);

@@ -253,28 +253,34 @@ TEST(test_the_first_mismatch_is_named_by_tensor_and_index)
     worker_lab_free(&lab);
 }
 
-TEST(test_the_first_of_two_experts_is_named)
+/* Of three: in two experts, and in a later tensor. */
+TEST(test_the_first_mismatch_is_that_of_the_first_tensor_and_expert)
 {
     struct worker_lab lab;
     struct rf_arena arena;
     struct rf_verify_result found;
-    const struct rf_piece *piece;
+    const struct rf_rank_layout *layout;
+    const struct rf_piece *piece, *last;
     worker_lab_make(&lab, MOE,
                     SCENARIO("{'tp': 2, 'ep': 2, 'etp': 1}",
                              "{'layout': 'vllm', 'tp': 2, 'ep': 2}"),
                     1, 2);
     arena = good_destination(lab.plan, 1);
-    piece = rf_plan_layout(lab.plan, RF_INFER, 1)->pieces;
+    layout = rf_plan_layout(lab.plan, RF_INFER, 1);
+    last = &layout->pieces[layout->n_pieces - 1];
+    piece = layout->pieces;
     while (piece->box.extent[RF_DIM_EXPERT] < 2) {
         piece++;
     }
+    ck_assert_uint_gt(last->family, piece->family);
+    ((uint8_t *)arena.base)[last->offset] ^= 0x10;
     for (int e = 0; e < 2; e++) {
         ((uint8_t *)arena.base)[piece->offset +
                                 (uint64_t)e * piece->stride[RF_DIM_EXPERT]] ^=
             0x10;
     }
     found = verify(lab.plan, 1, &arena);
-    ck_assert_uint_eq(found.mismatched_bytes, 2);
+    ck_assert_uint_eq(found.mismatched_bytes, 3);
     ck_assert_uint_eq(found.family, piece->family);
     ck_assert_uint_eq(found.expert, piece->box.start[RF_DIM_EXPERT]);
     rf_memory_host.free(&arena);

@@ -15,7 +15,7 @@
 
 #define SLOW_START_MS 1500
 
-struct check {
+struct check_app {
     const struct rf_cli *cli;
     struct rf_config *config;
     struct rf_model *model;
@@ -27,7 +27,7 @@ struct check {
 };
 
 /* How nodes joined, and how well their clocks are known. */
-static void advise_clocks(struct check *check)
+static void advise_clocks(struct check_app *check)
 {
     for (uint32_t i = 0; i < check->config->n_nodes; i++) {
         const struct rf_cluster_clock *clock = &check->nodes.clocks[i];
@@ -53,7 +53,7 @@ static void advise_clocks(struct check *check)
     }
 }
 
-static void advise_everything(struct check *check)
+static void advise_everything(struct check_app *check)
 {
     const struct rf_config *config = check->config;
     const struct rf_msg_hello *const *hellos =
@@ -82,7 +82,7 @@ static void advise_everything(struct check *check)
 
 /* Plans all scenarios and notes which nodes exchange data. An impossible
  * scenario is a configuration error. */
-static enum rf_status plan(struct check *check, struct rf_err *err)
+static enum rf_status plan(struct check_app *check, struct rf_err *err)
 {
     RF_TRY(rf_scenario_set_plan(check->config, check->model, RF_SCENARIOS_BYTES,
                                 &check->scenarios, err));
@@ -96,7 +96,7 @@ static enum rf_status plan(struct check *check, struct rf_err *err)
 }
 
 /* The configuration alone. */
-static enum rf_status load(struct check *check, struct rf_err *err)
+static enum rf_status load(struct check_app *check, struct rf_err *err)
 {
     RF_TRY(rf_load(check->cli, true, &check->config, &check->model, err));
     check->pairs = rf_reach_pairs_create(check->config);
@@ -107,7 +107,7 @@ static enum rf_status load(struct check *check, struct rf_err *err)
 
 /* From the headers that nodes have sent, if they could be used. Nodes that were
  * lost have been reported. */
-static enum rf_status plan_late(struct check *check, struct rf_err *err)
+static enum rf_status plan_late(struct check_app *check, struct rf_err *err)
 {
     for (uint32_t i = 0; i < check->config->n_nodes; i++) {
         const char *why = rf_preflight_inspect_error(check->inspect, i);
@@ -125,7 +125,7 @@ static enum rf_status plan_late(struct check *check, struct rf_err *err)
     return plan(check, err);
 }
 
-static void free_check(struct check *check)
+static void free_check(struct check_app *check)
 {
     rf_reach_nodes_free(&check->nodes);
     rf_reach_pairs_destroy(check->pairs);
@@ -137,7 +137,7 @@ static void free_check(struct check *check)
 }
 
 /* Returns the exit code. */
-static int check_all(struct check *check, struct rf_err *err)
+static int check_all(struct check_app *check, struct rf_err *err)
 {
     if (load(check, err) != RF_OK) {
         return RF_EXIT_USAGE;
@@ -167,7 +167,7 @@ static int check_all(struct check *check, struct rf_err *err)
 
 int rf_check_command(struct rf_cli *cli)
 {
-    struct check check = {.cli = cli};
+    struct check_app check = {.cli = cli};
     struct rf_err err = {0};
     int code = check_all(&check, &err);
     if (err.status != RF_OK) {

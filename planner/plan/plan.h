@@ -5,8 +5,8 @@
  *
  * Layouts map each rank's memory to *pieces* (boxes of families with an offset
  * and strides in the rank's arena). A transfer is the intersection of a source
- * piece and a destination piece. Every plan is proved: each destination byte is
- * written exactly once, from a rank that holds it. A plan's memory follows the
+ * piece and a destination piece. Layouts are proved here, transfers as the
+ * operations of a schedule (rf_schedule_prove()). A plan's memory follows the
  * distinct layouts and the ranks, not the transfers, which it does not keep:
  * planner/plan/plan_walk.h lists them.
  */
@@ -57,9 +57,9 @@ struct rf_plan {
 };
 
 /*
- * Plans and proves. `model`, `world` and `spec` must outlive the plan. Errors:
+ * Plans. `model`, `world` and `spec` must outlive the plan. Errors:
  * RF_ERR_CONFIG with the rule that makes the layout impossible, RF_ERR_NOMEM,
- * RF_ERR_INTERNAL when the proof fails (a bug, with the place).
+ * RF_ERR_INTERNAL when the proof of layouts fails (a bug, with the place).
  */
 enum rf_status rf_plan_build(const struct rf_model *model,
                              const struct rf_world *world,
@@ -68,7 +68,7 @@ enum rf_status rf_plan_build(const struct rf_model *model,
 void rf_plan_destroy(struct rf_plan *plan);
 
 /* Coverage, exactly-once and source-holds-it, in time proportional to the plan.
- * rf_plan_build() has already done it; tests and fuzzers call it too. */
+ * For plans of which no schedule is made and proved; fuzzers call it too. */
 enum rf_status rf_plan_prove(const struct rf_plan *plan,
                              struct rf_err *err) RF_MUST_CHECK;
 

@@ -1,6 +1,6 @@
 /*
  * The plan: layouts of both sides, shards and their matches, a source for each
- * match and receiver; then totals, digest and proof of the transfers.
+ * match and receiver; then totals and digest of the transfers.
  *
  * Everything up to the choice of sources works on classes of ranks and on
  * families. Transfers, of which each rank has its own, are not kept; a walk
@@ -18,9 +18,10 @@
 
 #define TRANSFER_WORDS (2 + 2 * RF_BOX_DIMS)
 
-/* What transfers of all of a match add to totals and digest, whichever ranks
- * take part; as of the last one that was proved on its own. */
+/* What transfers of all of a match add to totals and digest, whichever ranks of
+ * one source layout take part. */
 struct repeat {
+    uint32_t layout; /* that of the sources + 1; 0: none yet */
     uint64_t tensors, piece_word;
     struct rf_hash_tail box;
 };
@@ -100,6 +101,7 @@ static enum rf_status prepare(struct plan_making *making, struct rf_err *err)
     enum rf_status status;
     RF_TRY(prepare_side(making->plan, RF_TRAIN, &priv->source, err));
     RF_TRY(prepare_side(making->plan, RF_INFER, &priv->target, err));
+    RF_TRY(rf_plan_prove_layouts(making->plan, err));
     RF_TRY(rf_matches_build(&priv->source, &priv->target, &priv->matches, err));
     status = weigh_matches(making, err);
     return status == RF_OK ? choose_sources(making, err) : status;
@@ -179,6 +181,13 @@ static void count_bytes(struct plan_making *making, uint32_t src, uint32_t dst,
     }
 }
 
+static uint32_t source_layout(const struct rf_plan_walk *walk)
+{
+    const struct rf_plan *plan = walk->plan;
+    return plan->priv->layouts[RF_TRAIN]
+        .of_index[plan->world->ranks[walk->src].index[RF_TRAIN]];
+}
+
 /* Totals and digest of the transfer that `walk` is at, which repeats another's
  * pieces and box. */
 static void count_repeat(struct plan_making *making,
@@ -207,6 +216,7 @@ static void count_transfer(struct plan_making *making,
     rf_hash_record(&making->plan->digest, words, TRANSFER_WORDS);
     if (walk->whole) {
         making->repeats[walk->match] = (struct repeat){
+            .layout = source_layout(walk) + 1,
             .tensors = tensors,
             .piece_word = words[1],
             .box = rf_hash_tail_of(words, 2, TRANSFER_WORDS),
@@ -237,15 +247,12 @@ static void set_extremes(const struct plan_making *making)
     totals->bound_node_recv_bytes = making->bounds.node_recv;
 }
 
-/* Totals, digest and proof, on one walk. */
+/* Totals and digest, on one walk. */
 static enum rf_status take_stock(struct plan_making *making, struct rf_err *err)
 {
     struct rf_plan *plan = making->plan;
     uint32_t ranks = plan->world->n_ranks, nodes = plan->world->n_nodes;
-    struct rf_plan_proof proof;
     struct rf_plan_walk walk;
-    const struct rf_transfer *transfer;
-    enum rf_status status;
     making->send = rf_calloc(2 * ((size_t)ranks + nodes) + 1, sizeof(uint64_t));
     making->repeats =
         rf_calloc(plan->priv->matches.n, sizeof(*making->repeats));
@@ -256,26 +263,18 @@ static enum rf_status take_stock(struct plan_making *making, struct rf_err *err)
     making->node_send = making->recv + ranks;
     making->node_recv = making->node_send + nodes;
     hash_world(plan);
-    status = rf_plan_proof_start(&proof, plan, err);
-    RF_THEN(status, rf_plan_walk_start(&walk, plan, err));
-    if (status != RF_OK) {
-        goto free_proof;
-    }
-    while (status == RF_OK && rf_plan_walk_step(&walk)) {
-        if (rf_plan_proof_repeats(&proof, &walk)) {
+    RF_TRY(rf_plan_walk_start(&walk, plan, err));
+    while (rf_plan_walk_step(&walk)) {
+        if (walk.whole &&
+            making->repeats[walk.match].layout == source_layout(&walk) + 1) {
             count_repeat(making, &walk);
-            continue;
+        } else {
+            count_transfer(making, &walk, rf_plan_walk_transfer(&walk));
         }
-        transfer = rf_plan_walk_transfer(&walk);
-        count_transfer(making, &walk, transfer);
-        status = rf_plan_proof_add_step(&proof, &walk, transfer, err);
     }
-    RF_THEN(status, rf_plan_proof_end(&proof, err));
     set_extremes(making);
     rf_plan_walk_end(&walk);
-free_proof:
-    rf_plan_proof_free(&proof);
-    return status;
+    return RF_OK;
 }
 
 enum rf_status rf_plan_build(const struct rf_model *model,

@@ -229,16 +229,6 @@ static void find_piece(struct rf_plan_proof *proof)
     piece = piece_at_hand(proof);
     proof->missing = piece != NULL ? rf_box_elements(&piece->box) : 0;
     proof->scratch.n = 0;
-    proof->repeated = 0;
-    proof->all_whole = true;
-    if (piece != NULL) {
-        const struct rf_plan_private *priv = proof->plan->priv;
-        uint32_t index = proof->plan->world->ranks[proof->rank].index[RF_INFER];
-        uint32_t layout = priv->layouts[RF_INFER].of_index[index];
-        proof->at = priv->target.piece_first[layout] + proof->piece;
-        proof->first_match =
-            priv->matches.first[priv->target.of_piece[proof->at]];
-    }
 }
 
 static enum rf_status fail_lacking(const struct rf_plan_proof *proof,
@@ -251,102 +241,27 @@ static enum rf_status fail_lacking(const struct rf_plan_proof *proof,
                       proof->plan->model->families[piece->family].name);
 }
 
-enum rf_status rf_plan_proof_start(struct rf_plan_proof *proof,
-                                   const struct rf_plan *plan,
-                                   struct rf_err *err)
+enum rf_status rf_plan_prove_layouts(const struct rf_plan *plan,
+                                     struct rf_err *err)
 {
-    const struct rf_shards *target = &plan->priv->target;
-    size_t pieces =
-        target->piece_first[plan->priv->layouts[RF_INFER].n_layouts];
+    struct rf_plan_proof_boxes scratch = {.n = 0};
     enum rf_status status = RF_OK;
-    *proof = (struct rf_plan_proof){.plan = plan};
-    proof->seen = rf_calloc(plan->priv->matches.n, sizeof(*proof->seen));
-    proof->whole = rf_calloc(pieces, sizeof(*proof->whole));
-    if (proof->seen == NULL || proof->whole == NULL) {
-        return rf_err_set(err, RF_ERR_NOMEM, "no memory for a proof");
-    }
     for (unsigned side = 0; side < RF_SIDES; side++) {
         const struct rf_layouts *layouts = &plan->priv->layouts[side];
         for (uint32_t l = 0; l < layouts->n_layouts && status == RF_OK; l++) {
             status = check_layout(plan, (enum rf_side)side,
-                                  &layouts->layouts[l], &proof->scratch, err);
+                                  &layouts->layouts[l], &scratch, err);
         }
     }
-    find_piece(proof);
+    free(scratch.of);
     return status;
 }
 
-/* What a match brings to a piece. */
-static struct rf_box box_of(const struct rf_plan_proof *proof, size_t match,
-                            const struct rf_piece *piece)
+void rf_plan_proof_start(struct rf_plan_proof *proof,
+                         const struct rf_plan *plan)
 {
-    const struct rf_plan_private *priv = proof->plan->priv;
-    struct rf_box both = piece->box;
-    rf_box_intersect(&priv->source.shards[priv->matches.source[match]].box,
-                     &both, &both);
-    return both;
-}
-
-/* The boxes of transfers that were taken as proved, once one of the same piece
- * is not. */
-static void list_repeated(struct rf_plan_proof *proof,
-                          const struct rf_piece *piece)
-{
-    for (size_t i = 0; i < proof->repeated; i++) {
-        RF_PUSH(proof->scratch.of, proof->scratch.n, proof->scratch.cap,
-                box_of(proof, proof->first_match + i, piece));
-    }
-    proof->repeated = 0;
-}
-
-static uint32_t source_layout(const struct rf_plan_proof *proof, uint32_t rank)
-{
-    return proof->plan->priv->layouts[RF_TRAIN]
-        .of_index[proof->plan->world->ranks[rank].index[RF_TRAIN]];
-}
-
-bool rf_plan_proof_repeats(struct rf_plan_proof *proof,
-                           const struct rf_plan_walk *walk)
-{
-    if (!walk->whole || walk->dst != proof->rank ||
-        walk->piece != proof->piece || proof->scratch.n > 0 ||
-        walk->match != proof->first_match + proof->repeated ||
-        !proof->whole[proof->at] ||
-        proof->seen[walk->match] != source_layout(proof, walk->src) + 1) {
-        return false;
-    }
-    proof->n++;
-    proof->repeated++;
-    proof->missing -= walk->elements;
-    if (proof->missing == 0) {
-        proof->piece++;
-        find_piece(proof);
-    }
-    return true;
-}
-
-enum rf_status rf_plan_proof_add_step(struct rf_plan_proof *proof,
-                                      const struct rf_plan_walk *walk,
-                                      const struct rf_transfer *transfer,
-                                      struct rf_err *err)
-{
-    const struct rf_piece *piece = piece_at_hand(proof);
-    uint32_t rank = proof->rank;
-    size_t at = proof->at, number = proof->piece;
-    struct rf_box all =
-        piece != NULL ? box_of(proof, walk->match, piece) : transfer->box;
-    bool whole = walk->whole && rf_box_compare(&all, &transfer->box) == 0;
-    bool all_whole = proof->all_whole && whole;
-    RF_TRY(rf_plan_proof_add(proof, transfer, err));
-    if (whole) {
-        proof->seen[walk->match] = source_layout(proof, transfer->src) + 1;
-    }
-    if (proof->rank == rank && proof->piece == number) {
-        proof->all_whole = all_whole;
-    } else {
-        proof->whole[at] = all_whole;
-    }
-    return RF_OK;
+    *proof = (struct rf_plan_proof){.plan = plan};
+    find_piece(proof);
 }
 
 enum rf_status rf_plan_proof_add(struct rf_plan_proof *proof,
@@ -377,7 +292,6 @@ enum rf_status rf_plan_proof_add(struct rf_plan_proof *proof,
     if (elements == 0 || elements > proof->missing) {
         return fail_twice(proof, piece, err);
     }
-    list_repeated(proof, piece);
     proof->n++;
     proof->missing -= elements;
     RF_PUSH(proof->scratch.of, proof->scratch.n, proof->scratch.cap, t->box);
@@ -403,8 +317,6 @@ enum rf_status rf_plan_proof_end(struct rf_plan_proof *proof,
 void rf_plan_proof_free(struct rf_plan_proof *proof)
 {
     free(proof->scratch.of);
-    free(proof->seen);
-    free(proof->whole);
     *proof = (struct rf_plan_proof){.plan = NULL};
 }
 
@@ -413,17 +325,15 @@ enum rf_status rf_plan_prove(const struct rf_plan *plan, struct rf_err *err)
     struct rf_plan_proof proof;
     struct rf_plan_walk walk;
     const struct rf_transfer *transfer;
-    enum rf_status status = rf_plan_proof_start(&proof, plan, err);
-    RF_THEN(status, rf_plan_walk_start(&walk, plan, err));
-    if (status != RF_OK) {
-        goto free_proof;
-    }
+    enum rf_status status = RF_OK;
+    RF_TRY(rf_plan_prove_layouts(plan, err));
+    RF_TRY(rf_plan_walk_start(&walk, plan, err));
+    rf_plan_proof_start(&proof, plan);
     while (status == RF_OK && (transfer = rf_plan_walk_next(&walk)) != NULL) {
         status = rf_plan_proof_add(&proof, transfer, err);
     }
     RF_THEN(status, rf_plan_proof_end(&proof, err));
-    rf_plan_walk_end(&walk);
-free_proof:
     rf_plan_proof_free(&proof);
+    rf_plan_walk_end(&walk);
     return status;
 }

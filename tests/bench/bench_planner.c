@@ -1,11 +1,11 @@
 /*
- * How long plans take, proof included, and how that grows: a table over 256 to
- * 16,384 ranks and large refits, of up to 131,072 ranks, with limits. Then what
- * the coordinator makes of the world, the plan and the proved schedule, and
- * what a rank makes of it, the plan and its node's part of the schedule, by
- * strategy. Each row is made in processes of its own, so that its peak memory
- * is its own. Exit status 1 when a limit is passed. Run in the source folder,
- * on an idle machine; about a minute.
+ * How long plans take, and the proof of their transfers, and how that grows: a
+ * table over 256 to 16,384 ranks and large refits, of up to 131,072 ranks, with
+ * limits. Then what the coordinator makes of the world, the plan and the proved
+ * schedule, and what a rank makes of it, the plan and its node's part of the
+ * schedule, by strategy. Each row is made in processes of its own, so that its
+ * peak memory is its own. Exit status 1 when a limit is passed. Run in the
+ * source folder, on an idle machine; about a minute.
  */
 #include <stdio.h>
 #include <stdlib.h>

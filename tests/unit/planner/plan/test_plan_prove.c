@@ -53,7 +53,8 @@ static void dispose(struct fixture *f)
 static enum rf_status prove(const struct fixture *f, struct rf_err *err)
 {
     struct rf_plan_proof proof;
-    enum rf_status status = rf_plan_proof_start(&proof, f->plan, err);
+    enum rf_status status = rf_plan_prove_layouts(f->plan, err);
+    rf_plan_proof_start(&proof, f->plan);
     for (size_t i = 0; i < f->n && status == RF_OK; i++) {
         status = rf_plan_proof_add(&proof, &f->transfers[i], err);
     }
@@ -248,114 +249,5 @@ TEST(test_prove_notices_an_arena_that_is_too_short)
     ck_assert_int_eq(prove(&f, NULL), RF_OK);
     *arena_bytes = end - 1;
     assert_refused(&f, "an arena that lacks a byte");
-    dispose(&f);
-}
-
-/* Sixteen replicas, of which most repeat what the first one gets: in two parts,
- * as the layers come from two stages. Ranks with other experts are laid out
- * differently on either side, but have the other tensors in common. */
-static struct fixture replicated(void)
-{
-    struct fixture f = {.model = NULL};
-    f.model = quoted_model(
-        "{'megatron': {'num_layers': 2, 'hidden_size': 32, "
-        "'num_attention_heads': 8, 'num_query_groups': 4, 'vocab_size': 128, "
-        "'num_experts': 4, 'moe_ffn_hidden_size': 16, 'swiglu': true}}");
-    f.spec = quoted_spec("'mode': 'disaggregated', 'train': {'tp': 2, 'pp': 2, "
-                         "'dp': 2, 'ep': 2, 'etp': 1}, "
-                         "'infer': {'tp': 2, 'dp': 16, 'ep': 2}");
-    ck_assert_int_eq(
-        rf_mesh_rules_place(f.spec, f.model, NULL, 0, &f.world, NULL), RF_OK);
-    ck_assert_int_eq(rf_plan_build(f.model, f.world, f.spec, &f.plan, NULL),
-                     RF_OK);
-    f.transfers = planned_transfers(f.plan);
-    f.n = f.plan->n_transfers;
-    return f;
-}
-
-/* Proves a walk as plans do, without the transfer `lost` and with `doubled`
- * twice (SIZE_MAX: none); how many were taken as proved. */
-static enum rf_status prove_walk(const struct fixture *f, size_t lost,
-                                 size_t doubled, size_t *repeats)
-{
-    struct rf_plan_proof proof;
-    struct rf_plan_walk walk;
-    enum rf_status status = rf_plan_proof_start(&proof, f->plan, NULL);
-    ck_assert_int_eq(status, RF_OK);
-    ck_assert_int_eq(rf_plan_walk_start(&walk, f->plan, NULL), RF_OK);
-    *repeats = 0;
-    for (size_t i = 0; status == RF_OK && rf_plan_walk_step(&walk); i++) {
-        for (int k = i == lost; k < (i == doubled ? 2 : 1); k++) {
-            if (status == RF_OK && rf_plan_proof_repeats(&proof, &walk)) {
-                ++*repeats;
-            } else if (status == RF_OK) {
-                status = rf_plan_proof_add_step(
-                    &proof, &walk, rf_plan_walk_transfer(&walk), NULL);
-            }
-        }
-    }
-    if (status == RF_OK) {
-        status = rf_plan_proof_end(&proof, NULL);
-    }
-    rf_plan_walk_end(&walk);
-    rf_plan_proof_free(&proof);
-    return status;
-}
-
-TEST(test_prove_of_repeats_notices_lost_and_doubled_transfers)
-{
-    struct fixture f = replicated();
-    size_t repeats;
-    ck_assert_int_eq(prove_walk(&f, SIZE_MAX, SIZE_MAX, &repeats), RF_OK);
-    ck_assert_uint_gt(repeats, f.n / 2);
-    for (size_t i = 0; i < f.n; i++) {
-        ck_assert_int_ne(prove_walk(&f, i, SIZE_MAX, &repeats), RF_OK);
-        ck_assert_int_ne(prove_walk(&f, SIZE_MAX, i, &repeats), RF_OK);
-        /* in the place of the next one, which may be of the same size */
-        ck_assert_int_ne(prove_walk(&f, i + 1, i, &repeats), RF_OK);
-    }
-    dispose(&f);
-}
-
-/* What is taken as proved is what was proved, but for the ranks: from the same
- * layout, and into a piece that has been proved. */
-TEST(test_prove_repeats_only_what_is_alike)
-{
-    struct fixture f = replicated();
-    const struct rf_plan_private *priv = f.plan->priv;
-    const size_t pieces =
-        priv->target.piece_first[priv->layouts[RF_INFER].n_layouts];
-    struct rf_transfer *proved = calloc(priv->matches.n, sizeof(*proved));
-    bool *filled = calloc(pieces, sizeof(*filled));
-    struct rf_plan_proof proof;
-    struct rf_plan_walk walk;
-    ck_assert(proved != NULL && filled != NULL);
-    ck_assert_int_eq(rf_plan_proof_start(&proof, f.plan, NULL), RF_OK);
-    ck_assert_int_eq(rf_plan_walk_start(&walk, f.plan, NULL), RF_OK);
-    while (rf_plan_walk_step(&walk)) {
-        const size_t at = proof.at;
-        bool repeats = rf_plan_proof_repeats(&proof, &walk);
-        struct rf_transfer transfer = *rf_plan_walk_transfer(&walk);
-        struct rf_transfer *like = &proved[walk.match];
-        if (repeats) {
-            ck_assert(filled[at]);
-            ck_assert_ptr_eq(rf_plan_layout(f.plan, RF_TRAIN, transfer.src),
-                             rf_plan_layout(f.plan, RF_TRAIN, like->src));
-            ck_assert_uint_eq(transfer.src_piece, like->src_piece);
-            ck_assert_uint_eq(transfer.src_offset, like->src_offset);
-            ck_assert_mem_eq(&transfer.box, &like->box, sizeof(like->box));
-            ck_assert_mem_eq(transfer.src_stride, like->src_stride,
-                             sizeof(like->src_stride));
-        } else {
-            *like = transfer;
-            filled[at] = true;
-            ck_assert_int_eq(
-                rf_plan_proof_add_step(&proof, &walk, &transfer, NULL), RF_OK);
-        }
-    }
-    rf_plan_walk_end(&walk);
-    rf_plan_proof_free(&proof);
-    free(proved);
-    free(filled);
     dispose(&f);
 }

@@ -63,21 +63,9 @@ static bool check_receiver(struct bcast_proof *proof,
                            const struct rf_unit_task *unit,
                            const struct rf_holder *to)
 {
-    struct rf_schedule_proof *of = proof->of;
-    const struct rf_rank_layout *layout;
-    if (to->rank >= proof->tmpl->n_ranks ||
-        proof->tmpl->place[to->rank] >= proof->tmpl->n_hops) {
-        return false;
-    }
-    layout = rf_plan_layout(of->plan, RF_INFER, to->rank);
-    if (to->number >= layout->n_pieces ||
-        to->piece != &layout->pieces[to->number]) {
-        return false;
-    }
-    of->writes[of->n_writes++] = (struct rf_box_in){
-        of->ranks[to->rank].first_piece + to->number, &unit->box};
-    return to->piece->family == unit->family &&
-           rf_box_contains(&to->piece->box, &unit->box);
+    return to->rank < proof->tmpl->n_ranks &&
+           proof->tmpl->place[to->rank] < proof->tmpl->n_hops &&
+           rf_schedule_proof_receives(proof->of, to, unit->family, &unit->box);
 }
 
 static enum rf_status check_unit_tasks(struct bcast_proof *proof)

@@ -69,26 +69,6 @@ static bool check_source(const struct rf_schedule_proof *proof,
            rf_schedule_proof_held(layout, op);
 }
 
-/* Whether the whole box fits into a receiver's piece, which is noted. */
-static bool check_receiver(struct rf_schedule_proof *proof,
-                           const struct rf_ring *ring,
-                           const struct rf_holder *to)
-{
-    const struct rf_rank_layout *layout;
-    if (to->rank >= proof->plan->world->n_ranks) {
-        return false;
-    }
-    layout = rf_plan_layout(proof->plan, RF_INFER, to->rank);
-    if (to->number >= layout->n_pieces ||
-        to->piece != &layout->pieces[to->number]) {
-        return false;
-    }
-    proof->writes[proof->n_writes++] = (struct rf_box_in){
-        proof->ranks[to->rank].first_piece + to->number, &ring->op.box};
-    return to->piece->family == ring->op.family &&
-           rf_box_contains(&to->piece->box, &ring->op.box);
-}
-
 /* The boxes that go around are the whole box, each element once. */
 static enum rf_status check_boxes(const struct rf_schedule_proof *proof,
                                   const struct rf_ring *ring)
@@ -154,7 +134,8 @@ static enum rf_status check_ring(struct rf_schedule_proof *proof,
     }
     to = proof->schedule->rings->holders + ring->first;
     for (uint32_t i = 0; i < ring->n; i++) {
-        if (!check_receiver(proof, ring, &to[i])) {
+        if (!rf_schedule_proof_receives(proof, &to[i], ring->op.family,
+                                        &ring->op.box)) {
             return fault(proof, ring, "a receiver has no place for its box");
         }
     }

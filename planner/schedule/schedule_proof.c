@@ -62,6 +62,24 @@ bool rf_schedule_proof_held(const struct rf_rank_layout *layout,
     return false;
 }
 
+bool rf_schedule_proof_receives(struct rf_schedule_proof *proof,
+                                const struct rf_holder *to, uint32_t family,
+                                const struct rf_box *box)
+{
+    const struct rf_rank_layout *layout;
+    if (to->rank >= proof->plan->world->n_ranks) {
+        return false;
+    }
+    layout = rf_plan_layout(proof->plan, RF_INFER, to->rank);
+    if (to->number >= layout->n_pieces ||
+        to->piece != &layout->pieces[to->number]) {
+        return false;
+    }
+    proof->writes[proof->n_writes++] = (struct rf_box_in){
+        proof->ranks[to->rank].first_piece + to->number, box};
+    return to->piece->family == family && rf_box_contains(&to->piece->box, box);
+}
+
 enum rf_status rf_schedule_proof_reads(const struct rf_schedule_proof *proof,
                                        const struct rf_op *op,
                                        const struct rf_op *dep)

@@ -105,6 +105,11 @@ bool rf_schedule_proof_lies_in(const struct rf_piece *piece,
 bool rf_schedule_proof_held(const struct rf_rank_layout *layout,
                             const struct rf_op *op);
 
+/* Whether a box fits into a receiver's piece, which is noted as written. */
+bool rf_schedule_proof_receives(struct rf_schedule_proof *proof,
+                                const struct rf_holder *to, uint32_t family,
+                                const struct rf_box *box);
+
 /* The writes of the bucket, which are forgotten. */
 enum rf_status
 rf_schedule_proof_bucket(struct rf_schedule_proof *proof) RF_MUST_CHECK;

@@ -10,7 +10,6 @@
 #include "planner/strategy/bcast_build.h"
 
 #include <stdlib.h>
-#include <string.h>
 
 #include "common/mem.h"
 #include "common/memory_info.h"
@@ -60,15 +59,10 @@ static void hash_tree(struct rf_bcast_build *build)
 static void hash_takes(struct rf_bcast_build *build, size_t at)
 {
     const struct rf_unit_task *unit = &build->tmpl->units.of[at];
-    const struct rf_holder *to = &build->tmpl->units.holders[unit->first_dst];
     struct rf_hash *hash = &build->takes[at].hash;
     rf_hash_init(hash);
-    for (uint32_t i = 0; i < unit->n_dst; i++) {
-        uint64_t words[2 + RF_BOX_DIMS] = {
-            to[i].rank, rf_piece_offset(to[i].piece, unit->box.start)};
-        memcpy(words + 2, to[i].piece->stride, sizeof(to[i].piece->stride));
-        rf_hash_record(hash, words, RF_ARRAY_SIZE(words));
-    }
+    rf_builder_hash_receivers(&build->tmpl->units.holders[unit->first_dst],
+                              unit->n_dst, &unit->box, hash);
 }
 
 void rf_bcast_build_start(struct rf_bcast_build *build,

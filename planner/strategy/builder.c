@@ -79,6 +79,17 @@ static void hash_op(struct rf_hash *digest, const struct rf_op *op)
     digest->length++;
 }
 
+void rf_builder_hash_receivers(const struct rf_holder *to, uint32_t n,
+                               const struct rf_box *box, struct rf_hash *hash)
+{
+    for (uint32_t i = 0; i < n; i++) {
+        uint64_t words[2 + RF_BOX_DIMS] = {
+            to[i].rank, rf_piece_offset(to[i].piece, box->start)};
+        memcpy(words + 2, to[i].piece->stride, sizeof(to[i].piece->stride));
+        rf_hash_record(hash, words, RF_ARRAY_SIZE(words));
+    }
+}
+
 /* There are fewer than 2^32 ops: their bytes fit into a size_t. */
 static bool grow_ops(struct rf_builder *builder)
 {

@@ -71,6 +71,10 @@ uint32_t rf_builder_emit(struct rf_builder *builder,
  * are too many or something has failed. Not with builder->ids. */
 bool rf_builder_number(struct rf_builder *builder, uint64_t n, uint32_t *first);
 
+/* Adds to a digest where receivers have a box. */
+void rf_builder_hash_receivers(const struct rf_holder *to, uint32_t n,
+                               const struct rf_box *box, struct rf_hash *hash);
+
 /* Keeps a numbered op. Emitting one does this, too, as it counts it. */
 void rf_builder_keep(struct rf_builder *builder, const struct rf_op *op);
 

@@ -8,7 +8,6 @@
  * touch the node. Both count and digest the ring as a whole.
  */
 #include <stdlib.h>
-#include <string.h>
 
 #include "common/mem.h"
 #include "planner/schedule/ring.h"
@@ -61,17 +60,6 @@ static void count_link(uint32_t src, const struct rf_holder *to, uint64_t n_ops,
                       elements * of->ring->op.dst_item);
 }
 
-static void hash_receivers(const struct rf_ring *ring,
-                           const struct rf_holder *to, struct rf_hash *hash)
-{
-    for (uint32_t i = 0; i < ring->n; i++) {
-        uint64_t words[2 + RF_BOX_DIMS] = {
-            to[i].rank, rf_piece_offset(to[i].piece, ring->op.box.start)};
-        memcpy(words + 2, to[i].piece->stride, sizeof(to[i].piece->stride));
-        rf_hash_record(hash, words, RF_ARRAY_SIZE(words));
-    }
-}
-
 static void hash_ring(struct rf_hash *digest, const struct rf_ring *ring,
                       const struct rf_holder *to)
 {
@@ -97,7 +85,7 @@ static void hash_ring(struct rf_hash *digest, const struct rf_ring *ring,
     }
     rf_hash_init(&hash);
     rf_hash_record(&hash, words, RF_ARRAY_SIZE(words));
-    hash_receivers(ring, to, &hash);
+    rf_builder_hash_receivers(to, ring->n, &op->box, &hash);
     digest->a += hash.a;
     digest->b += hash.b;
     digest->length += rf_ring_ops(ring);

@@ -250,9 +250,6 @@ static enum rf_status write_all(struct exporting *e, struct rf_err *err)
     if (first && status == RF_OK) {
         status = rf_export_files_name(&e->files, err);
     }
-    if (first && status != RF_OK) {
-        rf_export_files_remove(&e->files);
-    }
     return status;
 }
 

@@ -177,17 +177,6 @@ enum rf_status rf_export_files_make(const struct rf_export_files *files,
     return status;
 }
 
-void rf_export_files_remove(const struct rf_export_files *files)
-{
-    char path[RF_DISK_PATH_SIZE];
-    for (uint32_t i = 0; i < files->export->n_files; i++) {
-        if (rf_disk_path(files->folder, files->label, i, RF_DISK_EXPORT,
-                         path)) {
-            unlink(path);
-        }
-    }
-}
-
 /* --- After ---------------------------------------------------------------- */
 
 static void remove_exported(const struct rf_export_files *files,

@@ -2,7 +2,7 @@
  * The files of an export in their folder: what the first inference rank does
  * before and after all have written. Until they have their names they are those
  * of transport/disk/disk_names.h, by which the agent, or the next run on the
- * node, removes what killed processes leave.
+ * node, removes what processes leave that failed.
  */
 #ifndef RF_WORKER_RANK_EXPORT_FILES_H
 #define RF_WORKER_RANK_EXPORT_FILES_H
@@ -34,8 +34,5 @@ enum rf_status rf_export_files_make(const struct rf_export_files *files,
  * configuration. What has come into the folder meanwhile is an error. */
 enum rf_status rf_export_files_name(const struct rf_export_files *files,
                                     struct rf_err *err) RF_MUST_CHECK;
-
-/* Removes the files that have no name yet. */
-void rf_export_files_remove(const struct rf_export_files *files);
 
 #endif

@@ -136,6 +136,18 @@ test_a_trace_that_cannot_be_written_is_an_error() {
     expect_text err '--trace and --dry-run cannot be combined'
 }
 
+test_a_run_fails_when_the_trace_s_folder_is_gone() {
+    cluster '.scenarios[0].iterations = 20'
+    mkdir there
+    start_coord cluster.json --trace there/t.json
+    wait_until 20 "it runs" compgen -G 'results/*'
+    rmdir there
+    finish_coord
+    expect_exit 1
+    expect_text err 'there/t\.json.*: No such file'
+    expect_verified "$(result s)"
+}
+
 test_a_link_that_a_trace_is_named_by_is_kept() {
     cluster
     ln -s there t.json
@@ -150,10 +162,6 @@ test_a_trace_may_go_to_standard_output() {
     run_coord cluster.json --trace -
     expect_exit 0
     check_trace out
-    "$coord" cluster.json --trace - -o full 2>err >/dev/full
-    status=$?
-    expect_exit 1
-    expect_text err 'the trace is not whole'
 }
 
 run_tests

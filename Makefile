@@ -295,6 +295,12 @@ check-reproducible: ## build twice in two folders and compare the bytes
 check-release: test-programs ## equal bytes in other folders, and what `make dist` packs
 	@scripts/run-tests $(BUILD) tests/release/*.sh
 
+# Not part of `make check`: it builds and tests once for each change.
+.PHONY: mutants
+mutants: ## break the program in ways that a test has to notice (MUTANTS=tls: some)
+	@scripts/deps build test
+	@JOBS=$(JOBS) tests/mutants/run $(BUILD) '$(MUTANTS)'
+
 # Two more builds. Leak checks do not report on processes that are killed on
 # purpose, so they cover runs that end by themselves. A sanitizer's dlopen() knows
 # no run path of its caller, so it is told where the fakes are.

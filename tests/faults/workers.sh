@@ -52,7 +52,7 @@ fake_body() { # KIND
     no_json) echo 'read_boot; banner; frame 2 0 "hello?"; exec sleep 300' ;;
     unknown_type) echo 'read_boot; banner; frame 99 0 "{}"; exec sleep 300' ;;
     lease_first) echo 'read_boot; banner; frame 9 0 "{\"t\": 1}"; exec sleep 300' ;;
-    other_version) echo 'read_boot; banner; hello "[6, 7]"; exec sleep 300' ;;
+    other_version) echo 'read_boot; banner; hello "[90, 91]"; exec sleep 300' ;;
     other_node) echo 'read_boot; banner; hello "[5, 5]" 77; exec sleep 300' ;;
     error) echo 'read_boot; banner; frame 15 0 "{\"text\": \"no room\"}"; exec sleep 300' ;;
     *) fail "no fake worker $1" ;;
@@ -73,7 +73,7 @@ fake_words() { # KIND
     no_json) echo 'HELLO.*JSON' ;;
     unknown_type) echo 'frame type 99' ;;
     lease_first) echo 'before it has joined' ;;
-    other_version) echo 'version 9\.9\) speaks protocol 6 to 7' ;;
+    other_version) echo 'version 9\.9\) speaks protocol 90 to 91' ;;
     other_node) echo 'HELLO.* another node' ;;
     error) echo 'no room' ;;
     banner_and_end) echo 'closed the stream' ;;

@@ -126,7 +126,8 @@ TEST(test_other_protocol_versions_are_refused_with_both_named)
     json_t *boot = fake_boot(NULL);
     char errors[2048];
     int status;
-    json_object_set_new(boot, "protocol", json_pack("[i, i]", RF_PROTOCOL_MAX + 1, 90));
+    json_object_set_new(boot, "protocol",
+                        json_pack("[i, i]", RF_PROTOCOL_MAX + 1, 90));
     fake_start(&fake);
     fake_send(&fake, RF_MSG_BOOT, boot);
     fake_read_errors(&fake, errors, sizeof(errors));

@@ -4,8 +4,8 @@
  * is the table that refit-worker finds in refit-ucx.so, with what method
  * ucx-cuda of refit-cuda.so needs (wire.h).
  */
+#include "common/system_calls.h"
 #include "transport/method/module.h"
-#include "transport/net/system_calls.h"
 #include "ucx/carrier.h"
 #include "ucx/wire.h"
 

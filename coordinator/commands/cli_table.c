@@ -12,7 +12,7 @@ const struct rf_cli_option rf_cli_options[RF_OPTIONS] = {
 };
 
 const struct rf_cli_command rf_cli_commands[RF_COMMANDS] = {
-#define X(ID, name, ...) {#name, rf_##name##_command, __VA_ARGS__},
+#define X(ID, name, ...) {#name, __VA_ARGS__},
     RF_COMMAND_MAP(X)
 #undef X
 };

@@ -108,13 +108,11 @@ struct rf_cli_option {
 
 struct rf_cli_command {
     const char *name;
-    int (*run)(struct rf_cli *cli); /* commands.h */
-    const char *operands[2];        /* lines of usage */
-    size_t least, most;             /* how many operands */
-    uint64_t options;               /* bits, see RF_OPT(); 0: it has no help of
-                                       its own */
-    const char *help;               /* one line */
-    const char *example;            /* behind "refit-coord" */
+    const char *operands[2]; /* lines of usage */
+    size_t least, most;      /* how many operands */
+    uint64_t options;    /* bits, see RF_OPT(); 0: it has no help of its own */
+    const char *help;    /* one line */
+    const char *example; /* behind "refit-coord" */
     void (*more)(FILE *to); /* prints the rest of its help; NULL: none */
     bool talks_to_nodes;    /* and goes on when its reader closes the pipe */
     bool may_allocate;      /* a Slurm job to run in */

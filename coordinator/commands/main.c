@@ -14,18 +14,23 @@
 #include "coordinator/commands/cli.h"
 #include "coordinator/commands/cli_table.h"
 
+static int (*const runs[])(struct rf_cli *cli) = {
+#define X(ID, name, ...) rf_##name##_command,
+    RF_COMMAND_MAP(X)
+#undef X
+};
+
 static int dispatch(struct rf_cli *cli)
 {
-    const struct rf_cli_command *command =
-        &rf_cli_commands[cli->dry_run ? RF_CMD_PLAN : cli->command];
+    const enum rf_command command = cli->dry_run ? RF_CMD_PLAN : cli->command;
     int code;
-    if (!command->talks_to_nodes) {
-        return command->run(cli);
+    if (!rf_cli_commands[command].talks_to_nodes) {
+        return runs[command](cli);
     }
     cli->output = rf_stderr_writer_create(STDERR_FILENO);
     rf_stderr_writer_take_log(cli->output);
     signal(SIGPIPE, SIG_IGN); /* a closed pipe is an error of write() */
-    code = command->run(cli);
+    code = runs[command](cli);
     /* It remains the log's sink: a launch that hangs may still log. */
     rf_stderr_writer_end(cli->output, RF_STDERR_WRITER_WAIT_MS);
     return code;

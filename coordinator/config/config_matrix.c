@@ -5,9 +5,9 @@
  * The axes are found in the order of the file, nested objects included; the
  * first varies slowest. Lists by nature, such as pp_layers, are none
  * (spec_fields.h). A member is called <scenario>-<axis>=<value>-… (nested axes
- * as "train.tp"), with bytes unfit for a file name replaced by "_". Axes that do
- * not concern the method of a member (config_method_keys.c) neither multiply nor
- * name it. The product is bounded before any member is made.
+ * as "train.tp"), with bytes unfit for a file name replaced by "_". Axes that
+ * do not concern the method of a member (config_method_keys.c) neither multiply
+ * nor name it. The product is bounded before any member is made.
  */
 #include <stdlib.h>
 #include <string.h>

@@ -2,16 +2,15 @@
 #include "coordinator/records/refit_identity.h"
 
 #include "common/mem.h"
-#include "planner/scenario/spec_fields.h"
 
 json_t *rf_refit_settings(const json_t *scenario)
 {
+    /* Those that planner/scenario/spec_fields.h says do not bear on it. */
+    static const char *const others[] = {"name", "warmup", "iterations",
+                                         "timeout_s", "yardstick"};
     json_t *settings = json_deep_copy(scenario);
-    for (const struct rf_spec_field *field = rf_spec_fields; field->key != NULL;
-         field++) {
-        if (field->bearing != RF_BEARS_ON_REFIT) {
-            json_object_del(settings, field->key);
-        }
+    for (size_t i = 0; i < RF_ARRAY_SIZE(others); i++) {
+        json_object_del(settings, others[i]);
     }
     return settings;
 }

@@ -32,13 +32,13 @@
 
 #include "common/clock.h"
 #include "common/mem.h"
+#include "common/system_calls.h"
 #include "cuda/device/device.h"
 #include "cuda/device/events.h"
 #include "cuda/device/methods.h"
 #include "cuda/ipc/ipc_rounds.h"
 #include "planner/schedule/in_place.h"
 #include "transport/method/node_memory.h"
-#include "transport/net/system_calls.h"
 
 #define CLOSE_WAIT_NS (2 * RF_NS_PER_S)
 

@@ -430,7 +430,8 @@ static enum rf_status read_dtype(const struct rf_jnode *node, void *out,
     return RF_OK;
 }
 
-/* --- Writing --------------------------------------------------------------- */
+/* --- Writing ---------------------------------------------------------------
+ * */
 
 static json_t *numbers(const uint32_t *values, uint32_t n)
 {
@@ -493,7 +494,8 @@ static json_t *write_sharding(const void *in, const struct rf_spec_nodes *nodes)
     return list;
 }
 
-/* --- The table ------------------------------------------------------------- */
+/* --- The table -------------------------------------------------------------
+ * */
 
 static const char *const formulas[] = {"none", "amax_448", NULL};
 

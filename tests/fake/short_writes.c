@@ -1,6 +1,7 @@
 /*
- * A disk that takes half of what pwrite() is given, for LD_PRELOAD. The file that
- * SHORT_WRITES names gets a line for each call: process, "write" or "sync", path.
+ * A disk that takes half of what pwrite() is given, for LD_PRELOAD. The file
+ * that SHORT_WRITES names gets a line for each call: process, "write" or
+ * "sync", path.
  */
 #include <dlfcn.h>
 #include <errno.h>

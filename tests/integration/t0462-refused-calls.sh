@@ -27,7 +27,7 @@ jq -r '.scenarios[].method[]' <<<"$base" | sort >"$work/methods"
 
 # Those that are tried.
 calls=$(sed -nE 's/^ +\{"([a-z0-9_]+)", RF_CALLS_OF_.*/\1/p' \
-    "$RF_TOP/transport/net/system_calls.c")
+    "$RF_TOP/common/system_calls.c")
 
 # Leaves what `check` says, what a run of all methods says, and which ran.
 refused() { # CALL ERROR

@@ -3,9 +3,9 @@
  * with checkpoint-based weight updates. Every op does, a rank's local ones too:
  * a trainer writes what it holds once, engines read the slices they need.
  */
+#include "common/system_calls.h"
 #include "transport/disk/disk_carrier.h"
 #include "transport/engine/engine.h"
-#include "transport/net/system_calls.h"
 
 static enum rf_route route(const struct rf_method_env *env,
                            const struct rf_op *op, bool same_node)

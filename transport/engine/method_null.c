@@ -6,8 +6,8 @@
 #include <string.h>
 
 #include "common/mem.h"
+#include "common/system_calls.h"
 #include "transport/method/method.h"
-#include "transport/net/system_calls.h"
 
 struct null_state {
     const atomic_bool *abort;

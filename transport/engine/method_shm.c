@@ -16,8 +16,8 @@
 #include <string.h>
 
 #include "common/mem.h"
+#include "common/system_calls.h"
 #include "planner/schedule/in_place.h"
-#include "transport/net/system_calls.h"
 
 #define HANDLE_BYTES 24
 

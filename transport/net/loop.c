@@ -11,7 +11,7 @@
 #include "common/fd_limit.h"
 #include "common/mem.h"
 #include "common/spawn.h"
-#include "transport/net/system_calls.h"
+#include "common/system_calls.h"
 
 enum rf_status rf_loop_init(uv_loop_t *loop, struct rf_err *err)
 {

@@ -3,8 +3,8 @@
  * node runs any of its copies, on arenas mapped into all of them, straight from
  * training to inference memory with streaming stores.
  */
+#include "common/system_calls.h"
 #include "transport/engine/engine.h"
-#include "transport/net/system_calls.h"
 #include "transport/tcp/tcp_carrier.h"
 
 static enum rf_route route(const struct rf_method_env *env,

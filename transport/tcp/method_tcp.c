@@ -3,8 +3,8 @@
  * also inside a node, as programs without shared memory do it. A rank's local
  * ops are plain copies.
  */
+#include "common/system_calls.h"
 #include "transport/engine/engine.h"
-#include "transport/net/system_calls.h"
 #include "transport/tcp/tcp_carrier.h"
 
 static enum rf_route route(const struct rf_method_env *env,

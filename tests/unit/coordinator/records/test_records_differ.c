@@ -3,6 +3,8 @@
 
 #include "common/compiler.h"
 #include "coordinator/records/records_differ.h"
+#include "coordinator/records/refit_identity.h"
+#include "planner/scenario/spec_fields.h"
 #include "tests/lib/quotes.h"
 #include "tests/unit/unit.h"
 
@@ -54,4 +56,18 @@ LOOP_TEST(test_records_differ_by_interfaces_that_carry_data,
     free(differs);
     json_decref(a);
     json_decref(b);
+}
+
+TEST(test_records_are_of_one_refit_whatever_bears_on_none)
+{
+    for (const struct rf_spec_field *field = rf_spec_fields; field->key != NULL;
+         field++) {
+        json_t *scenario = json_pack("{s:i}", field->key, 1);
+        json_t *settings = rf_refit_settings(scenario);
+        ck_assert_msg((json_object_size(settings) == 1) ==
+                          (field->bearing == RF_BEARS_ON_REFIT),
+                      "%s", field->key);
+        json_decref(scenario);
+        json_decref(settings);
+    }
 }

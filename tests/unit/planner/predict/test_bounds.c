@@ -211,7 +211,8 @@ TEST(test_cost_bound_of_a_large_cluster_takes_little_time)
         many[i] = i == SENDERS - 1 ? "slowest" : "node";
     }
     lab_links(&links, NODES, 100, 100, 2);
-    /* each link is slower than the one before: every node is a part by itself */
+    /* each link is slower than the one before: every node is a part by itself
+     * */
     for (unsigned i = 0; i < SENDERS; i++) {
         for (unsigned k = 0; k < NODES; k++) {
             links.pair_gbytes_per_s[i * NODES + k] = 2. / (1 + 2 * i);

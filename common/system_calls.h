@@ -1,8 +1,8 @@
 /* The system calls without which event loops and methods do not work, and
  * whether this process may make them: profiles of containers refuse some, old
  * kernels do not have all. Calls that have a fall-back are none of these. */
-#ifndef RF_TRANSPORT_NET_SYSTEM_CALLS_H
-#define RF_TRANSPORT_NET_SYSTEM_CALLS_H
+#ifndef RF_COMMON_SYSTEM_CALLS_H
+#define RF_COMMON_SYSTEM_CALLS_H
 
 #include "common/err.h"
 

@@ -6,7 +6,7 @@
  * tests/integration/t0462-refused-calls.sh reads the names from the table and
  * has each of them refused.
  */
-#include "transport/net/system_calls.h"
+#include "common/system_calls.h"
 
 #include <dirent.h>
 #include <errno.h>

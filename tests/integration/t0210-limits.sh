@@ -94,6 +94,18 @@ test_few_descriptors_of_a_worker_are_told() {
     done
 }
 
+# What is left may do for all but the connections between nodes.
+test_few_descriptors_for_links_are_told() {
+    local n
+    base=$(jq '.nodes = [{host: "a", slots: 1}, {host: "b", slots: 1}] |
+        .scenarios[0] += {mode: "disaggregated", train: {nodes: ["a"]},
+            infer: {nodes: ["b"]}}' <<<"$base")
+    for n in {18..26}; do
+        limited_worker -n "$n"
+        [ "$status" = 0 ] || expect_text said 'ulimit -n'
+    done
+}
+
 # Root's processes are not limited, so another user's are, who has no others.
 test_few_processes_are_told() {
     local n

@@ -319,8 +319,11 @@ static enum rf_status step(struct join *join, struct talk *talk,
 
 /* --- the loop ------------------------------------------------------------- */
 
-static void accept_some(struct join *join)
+/* Somebody waits. Without a descriptor left accept4() fails for want of one
+ * also where nobody does. */
+static enum rf_status accept_some(struct join *join, struct rf_err *err)
 {
+    bool first = true;
     for (uint32_t i = join->n_ends; i < join->n_talks; i++) {
         struct talk *talk = &join->talks[i];
         if (talk->fd >= 0) {
@@ -330,12 +333,17 @@ static void accept_some(struct join *join)
         talk->fd =
             accept4(join->listener, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK);
         if (talk->fd < 0) {
-            return;
+            return first && (errno == EMFILE || errno == ENFILE)
+                       ? rf_err_errno(err, RF_ERR_IO, errno,
+                                      "accept a data connection")
+                       : RF_OK;
         }
         rf_datalink_tune(talk->fd);
         talk->stage = WANTS_HELLO;
         talk->until_ns = rf_now_ns() + STRANGER_NS;
+        first = false;
     }
+    return RF_OK;
 }
 
 static enum rf_status missing(const struct join *join, struct rf_err *err)
@@ -400,10 +408,8 @@ static enum rf_status look(struct join *join, int wait_ms, struct rf_err *err)
             status = step(join, talk, err);
         }
     }
-    if (polls[0].revents != 0) {
-        accept_some(join);
-    }
-    return status;
+    return status == RF_OK && polls[0].revents != 0 ? accept_some(join, err)
+                                                    : status;
 }
 
 static enum rf_status check_time(const struct join *join, struct rf_err *err)

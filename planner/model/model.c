@@ -5,6 +5,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "common/compiler.h"
+
 void rf_family_free(struct rf_family *family)
 {
     free(family->name);
@@ -35,26 +37,35 @@ void rf_model_destroy(struct rf_model *model)
     free(model);
 }
 
+void rf_model_fill_name(const char *pattern, int64_t layer, int64_t expert,
+                        char *out, size_t size)
+{
+    size_t used = 0;
+    while (*pattern != '\0' && used + 1 < size) {
+        int64_t number = -1;
+        if (strncmp(pattern, "{L}", 3) == 0) {
+            number = layer;
+        } else if (strncmp(pattern, "{E}", 3) == 0) {
+            number = expert;
+        }
+        if (number < 0) {
+            out[used++] = *pattern++;
+            continue;
+        }
+        int n = snprintf(out + used, size - used, "%lld", (long long)number);
+        used = RF_MIN(used + (size_t)n, size - 1);
+        pattern += 3;
+    }
+    out[used] = '\0';
+}
+
 void rf_family_tensor_name(const struct rf_family *family, uint32_t layer_index,
                            uint32_t expert, char *out, size_t size)
 {
-    size_t used = 0;
-    const char *at = family->name;
-    out[0] = '\0';
-    while (*at != '\0' && used + 1 < size) {
-        int wrote;
-        if (family->layers != NULL && strncmp(at, "{L}", 3) == 0) {
-            wrote = snprintf(out + used, size - used, "%u",
-                             family->layers[layer_index]);
-            at += 3;
-        } else if (family->has_experts && strncmp(at, "{E}", 3) == 0) {
-            wrote = snprintf(out + used, size - used, "%u", expert);
-            at += 3;
-        } else {
-            wrote = snprintf(out + used, size - used, "%c", *at++);
-        }
-        used += (size_t)wrote;
-    }
+    rf_model_fill_name(
+        family->name,
+        family->layers != NULL ? (int64_t)family->layers[layer_index] : -1,
+        family->has_experts ? (int64_t)expert : -1, out, size);
 }
 
 uint64_t rf_family_tensors(const struct rf_family *family)

@@ -211,6 +211,9 @@ struct rf_model {
 void rf_family_free(struct rf_family *family);
 void rf_model_destroy(struct rf_model *model); /* NULL is fine */
 
+/* Writes a name with its layer and expert filled in; -1: {L} or {E} stays. */
+void rf_model_fill_name(const char *pattern, int64_t layer, int64_t expert,
+                        char *out, size_t size);
 /* Writes the checkpoint name of one tensor of a family. */
 void rf_family_tensor_name(const struct rf_family *family, uint32_t layer_index,
                            uint32_t expert, char *out, size_t size);

@@ -136,29 +136,6 @@ static json_t *part_json(const struct rf_family *family,
     return out;
 }
 
-/* A parameter's name with its layer and expert filled in; -1: unknown. */
-static void instance_name(const char *pattern, int64_t layer, int64_t expert,
-                          char *out, size_t size)
-{
-    size_t used = 0;
-    while (*pattern != '\0' && used + 1 < size) {
-        int64_t number = -1;
-        if (strncmp(pattern, "{L}", 3) == 0) {
-            number = layer;
-        } else if (strncmp(pattern, "{E}", 3) == 0) {
-            number = expert;
-        }
-        if (number < 0) {
-            out[used++] = *pattern++;
-            continue;
-        }
-        int n = snprintf(out + used, size - used, "%lld", (long long)number);
-        used = RF_MIN(used + (size_t)n, size - 1);
-        pattern += 3;
-    }
-    out[used] = '\0';
-}
-
 /* Adds one instance of a piece to the entry of the parameter it lies in. */
 static void list_piece(const struct rf_plan *plan, const struct rf_param *param,
                        const struct rf_piece *piece, uint64_t layer,
@@ -179,8 +156,9 @@ static void list_piece(const struct rf_plan *plan, const struct rf_param *param,
         dims_json(family, piece->stride[RF_DIM_EXPERT], piece->stride));
     if (entries[at] == NULL) {
         char name[128];
-        instance_name(param->name, family->layers ? family->layers[layer] : 0,
-                      (int64_t)expert, name, sizeof(name));
+        rf_model_fill_name(param->name,
+                           family->layers ? family->layers[layer] : 0,
+                           (int64_t)expert, name, sizeof(name));
         entries[at] = json_pack("{s:s, s:I, s:[]}", "param", name, "bytes",
                                 (json_int_t)param->bytes, "pieces");
     }

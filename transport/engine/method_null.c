@@ -13,9 +13,10 @@ struct null_state {
     const atomic_bool *abort;
 };
 
+/* Of arenas, and of probes of its links. */
 static enum rf_status null_probe(struct rf_err *err)
 {
-    return rf_system_calls_try(RF_CALLS_OF_NODE, err);
+    return rf_system_calls_try(RF_CALLS_OF_NODE | RF_CALLS_OF_TCP, err);
 }
 
 static enum rf_status null_open(const struct rf_method_env *env, void **state,

@@ -297,7 +297,7 @@ check-release: test-programs ## equal bytes in other folders, and what `make dis
 
 # Not part of `make check`: it builds and tests once for each change.
 .PHONY: mutants
-mutants: ## break the program in ways that tests notice (MUTANTS=tls: some)
+mutants: ## break the program as tests must notice (MUTANTS=tls: some)
 	@scripts/deps build test
 	@JOBS=$(JOBS) tests/mutants/run $(BUILD) '$(MUTANTS)'
 

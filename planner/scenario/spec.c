@@ -182,7 +182,7 @@ static json_t *write_balance_links(const void *in,
     const struct rf_spec *spec = in;
     (void)nodes;
     json_t *list = spec->balance_links != NULL ? json_array() : NULL;
-    for (uint32_t n = 0; n < spec->n_balance_links; n++) {
+    for (uint32_t n = 0; list != NULL && n < spec->n_balance_links; n++) {
         const struct rf_link_weight *link = &spec->balance_links[n];
         json_array_append_new(list,
                               json_pack("{s:i, s:i}", "nics", (int)link->nics,

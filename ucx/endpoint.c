@@ -68,8 +68,10 @@ enum rf_status rf_ucx_worker_open(const struct rf_ucx_library *library,
     const ucs_status_t status = create_worker(library, &params, out);
     return status == UCS_OK
                ? RF_OK
-               : rf_ucx_failed("make a worker (its buffers need "
-                               "room in /dev/shm or UCX_POSIX_DIR)",
+               : rf_ucx_failed(lacks_room(status)
+                                   ? "make a worker (its buffers need room in "
+                                     "/dev/shm or UCX_POSIX_DIR)"
+                                   : "make a worker (see UCX_NET_DEVICES)",
                                status, err);
 }
 

@@ -161,10 +161,11 @@ case_signal() { # WORLD SIGNAL TIMES STATE
     expect_nothing_left
     expect_whole_results
     # Plans may be made before the signal comes: then a scenario has begun.
-    if has_not_begun "$state" && [ "$3" -lt 3 ] && ! grep -q '^scenario 1 of' err; then
-        [ ! -d results ] || fail "a folder of a run that never began was left"
+    if ! has_not_begun "$state" || grep -q '^scenario 1 of' err; then
+        interrupted_in_order "$3"
+    elif [ "$3" -lt 3 ] && [ -d results ]; then
+        fail "a folder of a run that never began was left"
     fi
-    has_not_begun "$state" || interrupted_in_order "$3"
 }
 
 # After a third signal nothing more is written: the scenario may have no file.

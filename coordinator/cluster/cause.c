@@ -201,13 +201,21 @@ void rf_cause_text(const struct rf_cause *cause, char *out, size_t size)
     }
 }
 
+/* An agent that ends (rf_agent_end()) warns of the error that it sent us. */
+static bool repeats(const char *line, const char *text)
+{
+    static const char label[] = "ending: ";
+    const char *at = strstr(line, label);
+    return at != NULL && strstr(text, at + sizeof(label) - 1) != NULL;
+}
+
 void rf_cause_add_lines(const struct rf_cause *cause, char *text, size_t size)
 {
     bool first = true;
     for (unsigned i = 0; i < RF_CAUSE_LINES; i++) {
         size_t used = strlen(text);
         const char *line = cause->last[(cause->last_at + i) % RF_CAUSE_LINES];
-        if (line != NULL && used + 1 < size) {
+        if (line != NULL && used + 1 < size && !repeats(line, text)) {
             snprintf(text + used, size - used, "%s%.160s",
                      first ? "; it said: " : " | ", line);
             first = false;

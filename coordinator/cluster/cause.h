@@ -39,7 +39,7 @@ void rf_cause_line(struct rf_cause *cause, const char *line);
 
 /* All notes in one text. */
 void rf_cause_text(const struct rf_cause *cause, char *out, size_t size);
-/* Appends the last lines of standard error, if there are any. */
+/* Appends the last lines of standard error that do not repeat the text. */
 void rf_cause_add_lines(const struct rf_cause *cause, char *text, size_t size);
 
 void rf_cause_free(struct rf_cause *cause);

@@ -9,9 +9,11 @@
 refuse=$RF_BUILD_DIR/refuse-calls
 "$refuse" EPERM getppid -- true || skip_all "no seccomp filters here"
 
-# Ranks of one node and of two.
+# Ranks of one node and of two. Other tests' beds come and go: UCX is to use no
+# address of theirs.
 base='{
-  "name": "t", "launch": {"method": "local", "timeout_s": 20},
+  "name": "t", "launch": {"method": "local", "timeout_s": 20,
+    "env": {"UCX_NET_DEVICES": "lo"}},
   "nodes": [{"host": "a", "slots": 2}, {"host": "b", "slots": 2}],
   "model": {"megatron": {"num_layers": 2, "hidden_size": 64,
     "num_attention_heads": 4, "vocab_size": 128}},

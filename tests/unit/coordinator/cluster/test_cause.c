@@ -148,6 +148,15 @@ LOOP_TEST(test_cause_of_a_wrap_names_it, 2)
     ck_assert_ptr_nonnull(strstr(told(), "\"/w\" (launch.worker)"));
 }
 
+TEST(test_cause_comes_once_where_the_agent_warns_of_it_too)
+{
+    rf_cause_explain(&cause, "it cannot start");
+    rf_cause_line(&cause, "warning: ending: it cannot start");
+    rf_cause_line(&cause, "warning: ending: otherwise");
+    ck_assert_str_eq(told(),
+                     "it cannot start; it said: warning: ending: otherwise");
+}
+
 TEST(test_cause_cuts_what_is_too_long)
 {
     char small[16] = "0123456789";

@@ -1,8 +1,8 @@
 /*
  * Defaults of classes. See defaults.h.
  *
- * planner/families/defaults.json has an object for each model type, or the name
- * of the type that has the same.
+ * A file of planner/families/ ends with an object for each of its model types,
+ * or the name of the type that has the same.
  */
 #include "planner/families/defaults.h"
 
@@ -12,29 +12,50 @@
 #include "common/mem.h"
 #include "planner/families/families.h"
 
-static json_t *find(const json_t *types, const json_t *config)
+/* A new reference; NULL: the file has none of that type. */
+static json_t *find_in(const struct rf_family_file *file, const char *type)
 {
-    const char *type = json_string_value(json_object_get(config, "model_type"));
-    json_t *found = type != NULL ? json_object_get(types, type) : NULL;
-    return json_is_string(found)
-               ? json_object_get(types, json_string_value(found))
-               : found;
+    json_t *tables = NULL, *found = NULL, *table;
+    size_t i;
+    if (strstr(file->text, type) == NULL ||
+        rf_json_parse(file->text, file->size, file->name, &tables, NULL) !=
+            RF_OK) {
+        return NULL;
+    }
+    json_array_foreach (tables, i, table) {
+        json_t *of_type =
+            json_object_get(json_object_get(table, "defaults"), type);
+        found = found != NULL ? found : json_incref(of_type);
+    }
+    json_decref(tables);
+    return found;
+}
+
+static json_t *find(const char *type)
+{
+    json_t *found = NULL;
+    for (const struct rf_family_file *file = rf_family_files;
+         type != NULL && file->name != NULL && found == NULL; file++) {
+        found = find_in(file, type);
+    }
+    return found;
+}
+
+static json_t *of_type_in(const json_t *config)
+{
+    json_t *found =
+        find(json_string_value(json_object_get(config, "model_type")));
+    json_t *same =
+        json_is_string(found) ? find(json_string_value(found)) : NULL;
+    if (same == NULL) {
+        return found;
+    }
+    json_decref(found);
+    return same;
 }
 
 json_t *rf_family_defaults(const json_t *inner, const json_t *config)
 {
-    const struct rf_family_file *file = rf_family_files;
-    json_t *all = NULL, *types, *found;
-    while (file->name != NULL && strstr(file->name, "defaults.json") == NULL) {
-        file++;
-    }
-    if (file->name == NULL || rf_json_parse(file->text, file->size, file->name,
-                                            &all, NULL) != RF_OK) {
-        return NULL;
-    }
-    types = json_object_get(json_array_get(all, 0), "defaults");
-    found = find(types, inner);
-    found = json_incref(found != NULL ? found : find(types, config));
-    json_decref(all);
-    return found;
+    json_t *found = of_type_in(inner);
+    return found != NULL ? found : of_type_in(config);
 }

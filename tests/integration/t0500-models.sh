@@ -48,6 +48,15 @@ COORD
     expect_text out 'train Mesh.*rank 0 lacks .*self_attn.qkv_proj.weight'
 }
 
+test_documents_and_the_suite_follow_from_the_tables() {
+    "$RF_TOP/tests/models/lists" --coord "$coord" >out || fail "$(cat out)"
+    cp -r "$RF_TOP"/{docs,examples,planner,tests} .
+    jq '.[0].model_types += ["other"]' "$RF_TOP/planner/families/moe.json" \
+        >planner/families/moe.json
+    tests/models/lists --coord "$coord" >out && fail "nothing was noticed"
+    expect_text out '^\+\| `moe.json` \| qwen3_moe, other, mixtral \|$'
+}
+
 test_sizes_are_told_rounded_and_exactly() {
     run_coord plan "$RF_TOP/models/qwen3-0.6b.json"
     expect_text out '^  parameters  596\.05 M \(596,049,920\)$'

@@ -1,6 +1,7 @@
 /* Model types: names, shapes, layers and totals are those that Hugging Face
  * Transformers gives a checkpoint of the same config.json. The fixtures in
  * models/ come from scripts/check-models. */
+#include <glob.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -8,60 +9,16 @@
 #include "common/mem.h"
 #include "planner/families/model_read.h"
 #include "planner/model/model.h"
-#include "tests/lib/planned.h"
 #include "tests/lib/quoted.h"
 #include "tests/unit/unit.h"
 
-#define CONFIGS 3 /* of each model type */
 #define MAX_LAYERS 128
 
-static const char *const model_types[] = {
-    "llama",
-    "qwen2",
-    "qwen3",
-    "qwen3_moe",
-    "mixtral",
-    "deepseek_v3",
-    "kimi_k2",
-    "mistral",
-    "ministral",
-    "phi3",
-    "olmo3",
-    "seed_oss",
-    "smollm3",
-    "granite",
-    "gemma3",
-    "gemma4",
-    "qwen2_moe",
-    "glm4_moe",
-    "ernie4_5_moe",
-    "hunyuan_v1_moe",
-    "minimax_m2",
-    "minimax_m3_vl",
-    "mimo",
-    "mimo_v2_flash",
-    "step3p7",
-    "deepseek_v32",
-    "glm_moe_dsa",
-    "qwen2_5_vl",
-    "qwen3_vl",
-    "qwen3_vl_moe",
-    /* hybrids: */
-    "qwen3_next",
-    "qwen3_5",
-    "qwen3_5_moe",
-    "gpt_oss",
-    "llama4",
-    "nemotron_h",
-    "falcon_h1",
-    "longcat_flash",
-    "deepseek_v4",
-    "kimi_linear",
-    "kimi_k3",
-    "nemotron_nas",
-};
-/* test_oracle_hybrids.c splits those, over meshes that fit them. */
-#define HYBRIDS 12
+/* Numbers of fixtures: the default of its class, and small ones. */
+#define DEFAULT "1"
+#define SMALL "[23]"
+#define LAST "3"
+#define ANY "[123]"
 
 /* A row of a fixture: tensors that differ in layer and expert alone. */
 struct row {
@@ -110,20 +67,40 @@ static json_t *description_of(const struct fixture *fixture, const char *part)
     return description;
 }
 
-/* false: there is no such part. */
-static bool open_part(struct fixture *fixture, const char *type, int number,
+/* The fixtures with such numbers. */
+static glob_t fixtures(const char *numbers)
+{
+    char pattern[64];
+    glob_t found = {.gl_pathc = 0};
+    snprintf(pattern, sizeof(pattern), "tests/unit/planner/models/*-%s.json",
+             numbers);
+    (void)glob(pattern, 0, NULL, &found); /* what is not there is no path */
+    return found;
+}
+
+static size_t n_fixtures(const char *numbers)
+{
+    glob_t found = fixtures(numbers);
+    size_t n = found.gl_pathc;
+    globfree(&found);
+    return n;
+}
+
+/* The i-th of them; false: it has no such part. */
+static bool open_part(struct fixture *fixture, const char *numbers, int i,
                       const char *part)
 {
-    char path[160];
+    glob_t found = fixtures(numbers);
+    const char *path = found.gl_pathv[i];
     struct rf_err err = {0};
     struct rf_jnode node;
     json_t *inline_model;
     *fixture = (struct fixture){.n = 0};
-    snprintf(fixture->name, sizeof(fixture->name), "%s-%d", type, number);
-    snprintf(path, sizeof(path), "tests/unit/planner/models/%s.json",
-             fixture->name);
+    snprintf(fixture->name, sizeof(fixture->name), "%s",
+             strrchr(path, '/') + 1);
     ck_assert_msg(rf_json_load(path, 1 << 20, &fixture->json, &err) == RF_OK,
                   "%s", err.text);
+    globfree(&found);
     if (part != NULL && json_object_get(fixture->json, part) == NULL) {
         json_decref(fixture->json);
         return false;
@@ -140,9 +117,9 @@ static bool open_part(struct fixture *fixture, const char *type, int number,
     return true;
 }
 
-static void open_fixture(struct fixture *fixture, const char *type, int number)
+static void open_fixture(struct fixture *fixture, const char *numbers, int i)
 {
-    open_part(fixture, type, number, NULL);
+    open_part(fixture, numbers, i, NULL);
 }
 
 static void close_fixture(struct fixture *fixture)
@@ -249,28 +226,33 @@ static void take_all(const struct fixture *fixture)
 
 static const char *const parts[] = {"vision", "mtp"};
 
+TEST(test_families_have_fixtures)
+{
+    ck_assert_uint_gt(n_fixtures(DEFAULT), 40);
+    ck_assert_uint_eq(n_fixtures(LAST), n_fixtures(DEFAULT));
+    ck_assert_uint_eq(n_fixtures(ANY), n_fixtures(DEFAULT) + n_fixtures(SMALL));
+}
+
 LOOP_TEST(test_families_with_parts_are_those_of_a_checkpoint,
           RF_ARRAY_SIZE(parts))
 {
+    const int n = (int)n_fixtures(ANY);
     unsigned found = 0;
-    for (size_t t = 0; t < RF_ARRAY_SIZE(model_types); t++) {
-        for (int number = 1; number <= CONFIGS; number++) {
-            struct fixture fixture;
-            if (open_part(&fixture, model_types[t], number, parts[_i])) {
-                take_all(&fixture);
-                close_fixture(&fixture);
-                found++;
-            }
+    for (int i = 0; i < n; i++) {
+        struct fixture fixture;
+        if (open_part(&fixture, ANY, i, parts[_i])) {
+            take_all(&fixture);
+            close_fixture(&fixture);
+            found++;
         }
     }
-    ck_assert_uint_ge(found, 11); /* of these model types */
+    ck_assert_uint_ge(found, 11);
 }
 
-LOOP_TEST(test_families_are_those_of_a_checkpoint,
-          RF_ARRAY_SIZE(model_types) * CONFIGS)
+LOOP_TEST(test_families_are_those_of_a_checkpoint, n_fixtures(ANY))
 {
     struct fixture fixture;
-    open_fixture(&fixture, model_types[_i / CONFIGS], _i % CONFIGS + 1);
+    open_fixture(&fixture, ANY, _i);
     take_all(&fixture);
     ck_assert_uint_eq(fixture.model->n_tensors, total(&fixture, "tensors"));
     ck_assert_uint_eq(fixture.model->parameters, total(&fixture, "parameters"));
@@ -282,9 +264,9 @@ LOOP_TEST(test_families_are_those_of_a_checkpoint,
 static const struct {
     const char *fixture, *key;
 } not_the_default[] = {
-    {"hunyuan_v1_moe-1", "num_experts"},
-    {"kimi_k3-1", NULL},
-    {"nemotron_nas-1", NULL},
+    {"hunyuan_v1_moe-1.json", "num_experts"},
+    {"kimi_k3-1.json", NULL},
+    {"nemotron_nas-1.json", NULL},
 };
 
 static bool is_default(const struct fixture *fixture, const char *key)
@@ -333,11 +315,11 @@ static void remove_each_key(const struct fixture *fixture, json_t *config,
 }
 
 LOOP_TEST(test_families_take_the_default_of_a_key_that_is_left_out,
-          RF_ARRAY_SIZE(model_types))
+          n_fixtures(DEFAULT))
 {
     struct fixture fixture;
     json_t *config;
-    open_fixture(&fixture, model_types[_i], 1);
+    open_fixture(&fixture, DEFAULT, _i);
     config = json_object_get(fixture.json, "config");
     remove_each_key(&fixture, config, config);
     close_fixture(&fixture);
@@ -420,21 +402,19 @@ static void check_roles(const struct fixture *fixture, const char *part)
     json_decref(description);
 }
 
-LOOP_TEST(test_families_of_a_checkpoint_have_the_same_roles,
-          RF_ARRAY_SIZE(model_types) * 2)
+LOOP_TEST(test_families_of_a_checkpoint_have_the_same_roles, n_fixtures(SMALL))
 {
     struct fixture fixture;
-    open_fixture(&fixture, model_types[_i / 2], 2 + _i % 2);
+    open_fixture(&fixture, SMALL, _i);
     check_roles(&fixture, NULL);
     close_fixture(&fixture);
 }
 
-LOOP_TEST(test_families_of_a_checkpoint_have_the_same_parts,
-          RF_ARRAY_SIZE(model_types) * 2)
+LOOP_TEST(test_families_of_a_checkpoint_have_the_same_parts, n_fixtures(SMALL))
 {
     for (size_t i = 0; i < RF_ARRAY_SIZE(parts); i++) {
         struct fixture fixture;
-        if (open_part(&fixture, model_types[_i / 2], 2 + _i % 2, parts[i])) {
+        if (open_part(&fixture, SMALL, _i, parts[i])) {
             check_roles(&fixture, parts[i]);
             close_fixture(&fixture);
         }
@@ -442,8 +422,7 @@ LOOP_TEST(test_families_of_a_checkpoint_have_the_same_parts,
 }
 
 /* Tensors of parts that are not chosen are left out by name. */
-LOOP_TEST(test_families_leave_parts_of_a_checkpoint_out,
-          RF_ARRAY_SIZE(model_types))
+LOOP_TEST(test_families_leave_parts_of_a_checkpoint_out, n_fixtures(LAST))
 {
     for (size_t i = 0; i < RF_ARRAY_SIZE(parts); i++) {
         struct fixture fixture, without;
@@ -451,10 +430,10 @@ LOOP_TEST(test_families_leave_parts_of_a_checkpoint_out,
         struct rf_model *model = NULL;
         struct rf_jnode node;
         json_t *description;
-        if (!open_part(&fixture, model_types[_i], 3, parts[i])) {
+        if (!open_part(&fixture, LAST, _i, parts[i])) {
             continue;
         }
-        open_fixture(&without, model_types[_i], 3);
+        open_fixture(&without, LAST, _i);
         description = description_of(&fixture, NULL);
         json_object_set_new(description, "manifest", manifest_of(&fixture));
         node = rf_jnode_root(description, fixture.name);
@@ -467,48 +446,6 @@ LOOP_TEST(test_families_leave_parts_of_a_checkpoint_out,
         close_fixture(&without);
         close_fixture(&fixture);
     }
-}
-
-/* Meshes that cut layers, heads, rows and experts in every way. */
-static const char *const scenarios[] = {
-    "{'name': 's', 'mode': 'disaggregated', "
-    "'train': {'tp': 2, 'pp': 2, 'layout': 'vllm'}, "
-    "'infer': {'tp': 4, 'layout': 'hf'}}",
-    "{'name': 's', 'mode': 'disaggregated', "
-    "'train': {'dp': 4, 'layout': 'fsdp'}, "
-    "'infer': {'tp': 4, 'layout': 'vllm'}}",
-    "{'name': 's', 'mode': 'disaggregated', 'train': {'pp': 4}, "
-    "'infer': {'tp': 2, 'layout': 'vllm'}}",
-    /* of those with experts: */
-    "{'name': 's', 'mode': 'disaggregated', "
-    "'train': {'tp': 4, 'layout': 'vllm'}, "
-    "'infer': {'tp': 2, 'dp': 2, 'ep': 4, 'layout': 'vllm'}}",
-};
-
-LOOP_TEST(test_families_can_be_split,
-          (RF_ARRAY_SIZE(model_types) - HYBRIDS) * 2)
-{
-    const uint32_t slots = 8;
-    struct fixture fixture;
-    json_t *model;
-    char *text;
-    open_fixture(&fixture, model_types[_i / 2], 2 + _i % 2);
-    model = json_pack("{s:O, s:i, s:i}", "config",
-                      json_object_get(fixture.json, "config"), "num_layers", 4,
-                      "vocab_size", 1024);
-    text = json_dumps(model, 0);
-    for (size_t i = 0;
-         i < RF_ARRAY_SIZE(scenarios) - (fixture.model->n_experts == 0); i++) {
-        struct planned planned;
-        ck_assert_msg(
-            planned_make(&planned, text, scenarios[i], &slots, 1) == RF_OK,
-            "%s: %s: %s", fixture.name, scenarios[i], planned.err.text);
-        ck_assert_uint_gt(planned.plan->n_transfers, 0);
-        planned_free(&planned);
-    }
-    free(text);
-    json_decref(model);
-    close_fixture(&fixture);
 }
 
 /* What matters of the config.json of published checkpoints, some with fewer

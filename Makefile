@@ -245,8 +245,8 @@ $(BUILD)/check-models/ready: tests/unit/planner/models/requirements.txt
 check-models: $(if $(MODELS_PYTHON),,$(BUILD)/check-models/ready) ## our models beside Transformers' (MODELS='phi3': some)
 	$(call needs,build,$(BUILD)/refit-coord)
 	$(or $(MODELS_PYTHON),$(BUILD)/check-models/bin/python) \
-	    scripts/check-models --coord $(BUILD)/refit-coord $(MODELS)
-	scripts/check-splits --coord $(BUILD)/refit-coord $(MODELS)
+	    tests/models/check-models --coord $(BUILD)/refit-coord $(MODELS)
+	tests/models/check-splits --coord $(BUILD)/refit-coord $(MODELS)
 
 # Fuzz harnesses: tests/fuzz/fuzz_<name>.c defines LLVMFuzzerTestOneInput.
 # Here each becomes a program that replays tests/fuzz/corpus/<name>/ (part of

@@ -25,7 +25,7 @@ test_qwen3_235b_a22b() { total qwen3-235b-a22b 235093634560; }
 test_deepseek_v3() { total deepseek-v3 671026419200; }
 
 check_splits() { # COORD FAMILY...
-    "$RF_TOP/scripts/check-splits" --few --coord "$@" >out
+    "$RF_TOP/tests/models/check-splits" --few --coord "$@" >out
 }
 
 # make check-models does it for all model types and many meshes.

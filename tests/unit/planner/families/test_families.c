@@ -1,6 +1,6 @@
 /* Model types: names, shapes, layers and totals are those that Hugging Face
  * Transformers gives a checkpoint of the same config.json. The fixtures in
- * models/ come from scripts/check-models. */
+ * models/ come from tests/models/check-models. */
 #include <glob.h>
 #include <stdio.h>
 #include <stdlib.h>

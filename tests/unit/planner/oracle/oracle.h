@@ -83,9 +83,6 @@ enum oracle_join {
 struct oracle_part {
     uint32_t rows, units; /* units: heads; with fewer than ranks they repeat */
 };
-/* Of tensors outside layers, and of layers that are not the decoder's. */
-enum oracle_stage { ORACLE_BY_LAYER, ORACLE_ON_FIRST, ORACLE_ON_LAST };
-#define ORACLE_OTHER_LAYERS 8 /* at most, of one kind */
 struct oracle_held {
     const char *name;
     enum oracle_cut cut;
@@ -94,9 +91,6 @@ struct oracle_held {
     bool heads; /* shared out among the ranks that share out attention */
     bool plain; /* whole on every rank of SGLang, without padding */
     struct oracle_part parts[5];
-    enum oracle_stage stage;
-    uint32_t from; /* the number of the first such layer */
-    bool tower;    /* Megatron has it whole */
 };
 extern const struct oracle_held *oracle_held;
 

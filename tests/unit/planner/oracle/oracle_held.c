@@ -38,8 +38,7 @@ static struct matrix cut_halves(struct matrix m, uint32_t part, uint32_t parts)
 
 static bool is_plain(const struct context *c, const struct oracle_held *held)
 {
-    return (held->plain && c->side->layout == RF_LAYOUT_SGLANG) ||
-           (held->tower && c->side->layout == RF_LAYOUT_MEGATRON);
+    return held->plain && c->side->layout == RF_LAYOUT_SGLANG;
 }
 
 /* What the rank has of one tensor. */
@@ -149,48 +148,15 @@ static void hold_first(const struct context *c, const struct oracle_held *held)
     }
 }
 
-static bool in_layers(const struct oracle_held *held)
-{
-    return strstr(held->name, "{L}") != NULL;
-}
-
-static void hold(const struct context *c, const struct oracle_held *held,
-                 size_t n)
-{
-    if (held->experts) {
-        hold_experts(c, held, n);
-    } else if (held->cut == ORACLE_EMBEDDING || held->cut == ORACLE_HEAD) {
-        oracle_hold_vocabulary(c, held->name, false);
-    } else {
-        matrix_hold(c->out, join(c, held, n, 0));
-    }
-}
-
 void oracle_hold_layer(const struct context *c)
 {
     const struct oracle_held *held = oracle_held;
     while (held->name != NULL) {
         size_t n = joined(c, held);
-        if (in_layers(held) && held->stage == ORACLE_BY_LAYER) {
-            hold(c, held, n);
-        }
-        held += n;
-    }
-}
-
-/* Tensors of a stage: outside layers, and of all layers of their own. */
-static void hold_staged(struct context c)
-{
-    const struct oracle_held *held = oracle_held;
-    while (held->name != NULL) {
-        size_t n = joined(&c, held);
-        uint32_t stage = held->stage == ORACLE_ON_LAST ? c.side->pp - 1 : 0;
-        uint32_t layers = in_layers(held) ? ORACLE_OTHER_LAYERS : 1;
-        for (uint32_t l = 0;
-             l < layers && held->stage != ORACLE_BY_LAYER && stage == c.at.pp;
-             l++) {
-            c.layer = held->from + l;
-            hold(&c, held, n);
+        if (held->experts) {
+            hold_experts(c, held, n);
+        } else if (strstr(held->name, "{L}") != NULL) {
+            matrix_hold(c->out, join(c, held, n, 0));
         }
         held += n;
     }
@@ -201,11 +167,7 @@ void oracle_hold_outside(const struct context *c)
     uint32_t last = c->side->pp - 1;
     bool copy = c->at.pp == last && c->o->model->tied_embeddings &&
                 c->side->layout != RF_LAYOUT_HF;
-    hold_staged(*c);
     for (const struct oracle_held *h = oracle_held; h->name != NULL; h++) {
-        if (h->stage != ORACLE_BY_LAYER) {
-            continue;
-        }
         if (h->cut == ORACLE_EMBEDDING && c->at.pp == 0 && is_plain(c, h)) {
             matrix_hold(c->out, share(c, h, 0));
         } else if (h->cut == ORACLE_EMBEDDING && (c->at.pp == 0 || copy)) {

@@ -19,7 +19,6 @@
 #include "common/clock.h"
 #include "common/log.h"
 #include "common/mem.h"
-#include "coordinator/cluster/agent_stream.h"
 #include "coordinator/cluster/boot.h"
 #include "coordinator/cluster/cause.h"
 #include "coordinator/cluster/log_lines.h"
@@ -42,11 +41,13 @@ struct rf_node {
     void *data;
     const struct rf_node_config *config;
     enum node_state state;
-    struct rf_agent_stream *agent;
-    struct rf_conn *tcp;     /* has proved the key; its owner frees it */
-    struct rf_conn *control; /* that or the agent's stream, after HELLO */
+    struct rf_launch *launch; /* of its agent; NULL: not started, or over */
+    struct rf_conn *stream;   /* the launcher's, to the agent */
+    struct rf_conn *tcp;      /* has proved the key; its owner frees it */
+    struct rf_conn *control;  /* one of the two, after HELLO */
     uint8_t psk[RF_PSK_BYTES];
     char identity[RF_IDENTITY_MAX + 1];
+    bool answered; /* the worker's banner has come on the stream */
     bool over_tcp;
     int64_t launched_ns, launch_ns;
     int64_t hello_by_ns;   /* INT64_MAX: not waiting */
@@ -77,7 +78,12 @@ static void end_agent(struct rf_node *node, bool force)
     if (node->tcp != NULL) {
         rf_conn_close(node->tcp);
     }
-    rf_agent_stream_stop(node->agent, force);
+    if (node->stream != NULL) {
+        rf_conn_close(node->stream);
+    }
+    if (node->launch != NULL) {
+        node->with.launcher->stop(node->launch, force);
+    }
 }
 
 static void cut_off(struct rf_node *node, bool force)
@@ -151,9 +157,11 @@ static void reject(struct rf_node *node, struct rf_conn *conn, const char *text)
 static void identify_agent(const struct rf_node *node,
                            const struct rf_msg_hello *hello)
 {
-    if (launching(node)->n_wrap == 0 && hello->pid != RF_ABSENT_U32 &&
-        hello->pid > 1 && hello->start_ticks != RF_ABSENT_U64) {
-        rf_agent_stream_identify(node->agent, hello->pid, hello->start_ticks);
+    if (node->launch != NULL && launching(node)->n_wrap == 0 &&
+        hello->pid != RF_ABSENT_U32 && hello->pid > 1 &&
+        hello->start_ticks != RF_ABSENT_U64) {
+        node->with.launcher->identify(node->launch, hello->pid,
+                                      hello->start_ticks);
     }
 }
 
@@ -162,7 +170,7 @@ static void tell_joined(const struct rf_node *node)
     rf_debug("%s joined over %s in %.0f ms", node->config->name,
              node->over_tcp ? "TCP" : "the launcher's stream",
              (double)node->launch_ns / 1e6);
-    if (!node->over_tcp && rf_agent_stream_is_launched(node->agent) &&
+    if (!node->over_tcp && node->launch != NULL &&
         strcmp(node->with.config->control.address, "stdio") != 0) {
         rf_debug("%s: it could not connect back; control stays on the "
                  "launcher's stream",
@@ -298,7 +306,7 @@ static const char *connect_back(struct rf_node *node, uint32_t *port)
         return NULL;
     }
     if (strcmp(address, "auto") == 0) {
-        address = rf_agent_stream_head_address(node->agent);
+        address = node->with.launcher->head_address(node->launch);
     }
     *port = address != NULL ? node->ops.open_port(address, node->data) : 0;
     return *port != 0 ? address : NULL;
@@ -329,11 +337,13 @@ static void send_boot(struct rf_node *node, struct rf_conn *conn)
         (int64_t)(launching(node)->timeout_s + HELLO_S) * RF_NS_PER_S;
 }
 
-/* --- Its agent ------------------------------------------------------------ */
+/* --- The agent's stream --------------------------------------------------- */
 
-static void stream_cb(struct rf_conn *conn, void *data)
+static void ready_cb(struct rf_conn *conn, void *data)
 {
-    send_boot(data, conn);
+    struct rf_node *node = data;
+    (void)conn;
+    node->answered = true; /* HELLO follows, here or over TCP */
 }
 
 static void frame_cb(struct rf_conn *conn, const struct rf_frame *frame,
@@ -342,10 +352,10 @@ static void frame_cb(struct rf_conn *conn, const struct rf_frame *frame,
     rf_node_take_frame(data, conn, frame);
 }
 
-static void stream_end_cb(struct rf_conn *conn, const struct rf_err *why,
-                          void *data)
+static void close_cb(struct rf_conn *conn, const struct rf_err *why, void *data)
 {
     struct rf_node *node = data;
+    node->stream = NULL;
     if (node->control == conn) {
         node->control = NULL;
     }
@@ -354,11 +364,43 @@ static void stream_end_cb(struct rf_conn *conn, const struct rf_err *why,
     if (node->cause.ended[0] != '\0') {
         judge(node); /* nothing else can follow */
     }
+    node->ops.on_close(node->data);
 }
 
-static void trouble_cb(const char *what, bool explains, void *data)
+static const struct rf_conn_ops stream_ops = {ready_cb, frame_cb, close_cb};
+
+/* --- Its launch ----------------------------------------------------------- */
+
+static void stream_cb(struct rf_launch *launch, uv_pipe_t *pipe, void *data)
 {
     struct rf_node *node = data;
+    (void)launch;
+    node->stream = rf_conn_open((uv_stream_t *)pipe, NULL, &stream_ops, node);
+    if (is_over(node)) {
+        rf_conn_close(node->stream);
+    } else {
+        send_boot(node, node->stream);
+    }
+}
+
+static void stderr_cb(struct rf_launch *launch, const char *line, void *data)
+{
+    (void)launch;
+    rf_log_lines_one(line, take_line, data);
+}
+
+static void note_cb(struct rf_launch *launch, const char *line, void *data)
+{
+    const struct rf_node *node = data;
+    (void)launch;
+    rf_info("%s: %s", node->config->name, line);
+}
+
+static void trouble_cb(struct rf_launch *launch, const char *what,
+                       bool explains, void *data)
+{
+    struct rf_node *node = data;
+    (void)launch;
     if (explains) {
         rf_cause_explain(&node->cause, what);
     }
@@ -367,14 +409,35 @@ static void trouble_cb(const char *what, bool explains, void *data)
 
 /* If the stream has not ended yet, its last words belong to the cause: the
  * verdict waits for them. */
-static void end_cb(const struct rf_agent_stream_end *end, void *data)
+static void end_launch(struct rf_node *node)
+{
+    struct rf_launch *launch = node->launch;
+    node->launch = NULL; /* nothing is left to stop */
+    if (node->state == NODE_JOINED || node->stream == NULL ||
+        node->cause.cause_known) {
+        judge(node);
+    }
+    node->with.launcher->destroy(launch);
+    node->ops.on_close(node->data);
+}
+
+static void fail_cb(struct rf_launch *launch, const struct rf_err *why,
+                    void *data)
 {
     struct rf_node *node = data;
-    if (end->failed != NULL) {
-        note(node, end->failed->text, "");
-    } else if (!is_over(node)) {
+    (void)launch;
+    note(node, why->text, "");
+    end_launch(node);
+}
+
+static void exit_cb(struct rf_launch *launch, int status, const char *signal,
+                    void *data)
+{
+    struct rf_node *node = data;
+    (void)launch;
+    if (!is_over(node)) {
         rf_cause_exit(&node->cause, launching(node), node->with.local_worker,
-                      end->status, end->signal);
+                      status, signal);
         if (launching(node)->n_wrap > 0 && node->state != NODE_JOINED) {
             rf_cause_note(&node->cause,
                           "launch.wrap has to pass on standard input and "
@@ -382,21 +445,11 @@ static void end_cb(const struct rf_agent_stream_end *end, void *data)
         }
         await_verdict(node);
     }
-    if (node->state == NODE_JOINED ||
-        !rf_agent_stream_has_stream(node->agent) || node->cause.cause_known) {
-        judge(node);
-    }
+    end_launch(node);
 }
 
-static void close_cb(void *data)
-{
-    const struct rf_node *node = data;
-    node->ops.on_close(node->data);
-}
-
-static const struct rf_agent_stream_ops agent_ops = {
-    stream_cb,  frame_cb, stream_end_cb, take_line,
-    trouble_cb, end_cb,   close_cb};
+static const struct rf_launch_ops_cb launch_ops = {
+    stream_cb, stderr_cb, fail_cb, exit_cb, note_cb, trouble_cb};
 
 void rf_node_launch(struct rf_node *node, const char *join_address)
 {
@@ -412,8 +465,8 @@ void rf_node_launch(struct rf_node *node, const char *join_address)
     struct rf_err err = {0};
     rf_hex_encode(node->psk, RF_PSK_BYTES, key);
     node->launched_ns = now_of(node);
-    if (rf_agent_stream_start(node->agent, node->with.loop, &order, &err) !=
-        RF_OK) {
+    if (node->with.launcher->start(node->with.loop, &order, &launch_ops, node,
+                                   &node->launch, &err) != RF_OK) {
         rf_cause_note(&node->cause, "%s", err.text);
         node->verdict_by_ns = node->launched_ns; /* reported at the next tick */
     }
@@ -526,7 +579,6 @@ struct rf_node *rf_node_create(const struct rf_node_options *options,
     node->ops = *ops;
     node->data = data;
     node->config = &options->config->nodes[options->index];
-    node->agent = rf_agent_stream_create(options->launcher, &agent_ops, node);
     node->hello_by_ns = node->verdict_by_ns = INT64_MAX;
     memcpy(node->psk, options->psk, RF_PSK_BYTES);
     snprintf(node->identity, sizeof(node->identity), "%s", options->identity);
@@ -566,14 +618,13 @@ void rf_node_stop(struct rf_node *node, bool force)
 
 bool rf_node_is_closed(const struct rf_node *node)
 {
-    return rf_agent_stream_is_closed(node->agent);
+    return node->launch == NULL && node->stream == NULL;
 }
 
 const char *rf_node_waits_for(const struct rf_node *node)
 {
     return strcmp(node->with.launcher->name, "ssh") == 0 &&
-                   rf_agent_stream_has_stream(node->agent) &&
-                   !rf_agent_stream_has_answered(node->agent)
+                   node->stream != NULL && !node->answered
                ? ": SSH let us in but the worker has not answered; does its "
                  "login shell have slow start-up files (~/.bashrc, ~/.cshrc)? "
                  "A larger launch.timeout_s waits longer"
@@ -598,7 +649,6 @@ bool rf_node_over_tcp(const struct rf_node *node)
 void rf_node_destroy(struct rf_node *node)
 {
     explicit_bzero(node->psk, sizeof(node->psk));
-    rf_agent_stream_destroy(node->agent);
     rf_cause_free(&node->cause);
     free(node);
 }

@@ -147,23 +147,13 @@ static enum rf_status check_ran(const struct rf_msg_ran *ran,
 /* A window that a rank has been through, and what it recorded there. */
 static enum rf_status take_window(const struct rf_attempt *attempt,
                                   const struct rf_msg_answer *answer,
-                                  struct rf_sample *samples,
+                                  struct rf_msg_ran *samples,
                                   struct rf_window_trace *traced,
                                   struct rf_err *err)
 {
     const struct rf_msg_ran *ran = answer->ran;
     RF_TRY(check_ran(ran, err));
-    samples[answer->rank] =
-        (struct rf_sample){.start_ns = ran->start_ns,
-                           .end_ns = ran->end_ns,
-                           .ns = ran->ns,
-                           .pack_ns = ran->pack_ns,
-                           .wire_ns = ran->wire_ns,
-                           .unpack_ns = ran->unpack_ns,
-                           .sync_ns = ran->sync_ns,
-                           .device_ns = ran->device_ns,
-                           .sent_bytes = ran->sent_bytes,
-                           .received_bytes = ran->received_bytes};
+    samples[answer->rank] = *ran;
     return answer->traced != NULL
                ? take_trace(attempt, answer->traced,
                             ran->end_ns - ran->start_ns,

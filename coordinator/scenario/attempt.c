@@ -122,7 +122,7 @@ bool rf_attempt_is_traced(const struct rf_attempt *attempt, uint32_t iteration)
     return iteration >= attempt->n_wanted;
 }
 
-struct rf_iteration_span rf_iteration_span_of(const struct rf_sample *ranks,
+struct rf_iteration_span rf_iteration_span_of(const struct rf_msg_ran *ranks,
                                               uint32_t n)
 {
     struct rf_iteration_span s = {.first_start = INT64_MAX,
@@ -130,7 +130,7 @@ struct rf_iteration_span rf_iteration_span_of(const struct rf_sample *ranks,
                                   .last_end = INT64_MIN,
                                   .slowest_ns = -1};
     for (uint32_t r = 0; r < n; r++) {
-        const struct rf_sample *sample = &ranks[r];
+        const struct rf_msg_ran *sample = &ranks[r];
         s.first_start = RF_MIN(s.first_start, sample->start_ns);
         s.last_start = RF_MAX(s.last_start, sample->start_ns);
         s.last_end = RF_MAX(s.last_end, sample->end_ns);
@@ -143,10 +143,10 @@ struct rf_iteration_span rf_iteration_span_of(const struct rf_sample *ranks,
 }
 
 /* Takes them away and leaves as many empty ones. */
-static struct rf_sample *take_samples(const struct rf_attempt *attempt,
-                                      struct rf_sample **pending)
+static struct rf_msg_ran *take_samples(const struct rf_attempt *attempt,
+                                       struct rf_msg_ran **pending)
 {
-    struct rf_sample *taken = *pending;
+    struct rf_msg_ran *taken = *pending;
     *pending = rf_xcalloc(rf_attempt_ranks(attempt), sizeof(**pending));
     return taken;
 }

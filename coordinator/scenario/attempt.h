@@ -54,20 +54,11 @@ struct rf_fault rf_fault_make(uint32_t node, uint32_t rank,
 /* Leaves it empty. */
 void rf_fault_free(struct rf_fault *fault);
 
-/* One rank in one iteration. Times are on the coordinator's clock. */
-struct rf_sample {
-    int64_t start_ns, end_ns;
-    int64_t ns; /* its own window */
-    int64_t pack_ns, wire_ns, unpack_ns, sync_ns;
-    int64_t device_ns; /* by the device's clock; RF_ABSENT_I64: no device */
-    uint64_t sent_bytes, received_bytes;
-};
-
 struct rf_iteration {
     uint32_t index; /* counts warm-ups */
     bool warmup;
-    struct rf_sample *ranks; /* one for each rank of the world */
-    int64_t yardstick_ns;    /* of the slowest rank; 0: not measured */
+    struct rf_msg_ran *ranks; /* one for each, on the coordinator's clock */
+    int64_t yardstick_ns;     /* of the slowest rank; 0: not measured */
 };
 
 /* What one rank did in a window of the traced iteration. */
@@ -79,7 +70,7 @@ struct rf_rank_trace {
 
 /* What all of them did: the refit, or its yardstick. */
 struct rf_window_trace {
-    struct rf_sample *samples; /* one per rank; NULL: not measured */
+    struct rf_msg_ran *samples; /* one per rank; NULL: not measured */
     struct rf_rank_trace *ranks;
 };
 
@@ -120,9 +111,9 @@ struct rf_attempt {
 
     struct rf_iteration *iterations; /* verified, or run without bytes */
     size_t n_iterations, cap_iterations;
-    struct rf_sample *pending;           /* of the iteration in progress */
-    uint64_t pending_checked_bytes;      /* likewise */
-    struct rf_sample *pending_yardstick; /* likewise */
+    struct rf_msg_ran *pending;           /* of the iteration in progress */
+    uint64_t pending_checked_bytes;       /* likewise */
+    struct rf_msg_ran *pending_yardstick; /* likewise */
     int64_t pending_yardstick_ns; /* that came before its refit; 0: none */
     struct rf_rank_facts *ranks;
     char registration[RF_REGISTRATION_SIZE]; /* rank 0's; empty: not said */
@@ -166,7 +157,7 @@ struct rf_iteration_span {
 };
 
 /* Of `n` ranks. Pure. */
-struct rf_iteration_span rf_iteration_span_of(const struct rf_sample *ranks,
+struct rf_iteration_span rf_iteration_span_of(const struct rf_msg_ran *ranks,
                                               uint32_t n);
 
 /* Moves `pending` to the iterations, with the yardstick that came before, or to

@@ -124,7 +124,7 @@ static json_t *ms_or_null(int64_t ns)
     return ns > 0 ? ms(ns) : NULL;
 }
 
-static struct rf_iteration_rank numbers_of(const struct rf_sample *sample,
+static struct rf_iteration_rank numbers_of(const struct rf_msg_ran *sample,
                                            int64_t origin_ns)
 {
     const int64_t rest = sample->ns - sample->pack_ns - sample->wire_ns -
@@ -144,7 +144,7 @@ static struct rf_iteration_rank numbers_of(const struct rf_sample *sample,
         .received_bytes = (int64_t)sample->received_bytes};
 }
 
-static json_t *ranks_json(const struct rf_sample *samples, uint32_t n,
+static json_t *ranks_json(const struct rf_msg_ran *samples, uint32_t n,
                           int64_t origin_ns)
 {
     struct rf_iteration_rank *ranks = rf_xcalloc(n + 1, sizeof(*ranks));

@@ -295,7 +295,7 @@ static void put_rest(struct rf_trace_file *file, const struct timeline *line,
 static void put_window(struct rf_trace_file *file, const struct timeline *line,
                        uint32_t rank, int64_t start_ns, int64_t end_ns)
 {
-    const struct rf_sample *sample = &line->window->samples[rank];
+    const struct rf_msg_ran *sample = &line->window->samples[rank];
     put_span(file, line, rank, line->kind->what, start_ns, end_ns);
     fprintf(file->to,
             ", \"args\": {\"pack_ms\": %.6f, \"wire_ms\": %.6f, "
@@ -312,7 +312,7 @@ static void put_rank(struct rf_trace_file *file, const struct timeline *line,
                      uint32_t rank)
 {
     const struct rf_rank_trace *trace = &line->window->ranks[rank];
-    const struct rf_sample *sample = &line->window->samples[rank];
+    const struct rf_msg_ran *sample = &line->window->samples[rank];
     const int64_t start = sample->start_ns - line->origin_ns;
     const int64_t end = sample->end_ns - line->origin_ns;
     int64_t at = start;

@@ -58,7 +58,7 @@ void result_lab_close(void)
 static void fill_iteration(struct rf_attempt *attempt, uint32_t iteration)
 {
     for (uint32_t r = 0; r < rf_attempt_ranks(attempt); r++) {
-        struct rf_sample *s = &attempt->pending[r];
+        struct rf_msg_ran *s = &attempt->pending[r];
         s->ns = (int64_t)(10 + iteration + r) * 1000000;
         s->start_ns = 5000000 + r * 100000;
         s->end_ns = s->start_ns + s->ns;

@@ -24,6 +24,7 @@
 #include "coordinator/cluster/log_lines.h"
 #include "planner/scenario/world.h"
 
+#define LOOPBACK "127.0.0.1" /* for agents on this machine */
 #define HELLO_S 10 /* for HELLO beyond launch.timeout_s */
 
 /* How long to wait for a better reason. For a node that has joined, less than
@@ -157,9 +158,9 @@ static void reject(struct rf_node *node, struct rf_conn *conn, const char *text)
 static void identify_agent(const struct rf_node *node,
                            const struct rf_msg_hello *hello)
 {
-    if (node->launch != NULL && launching(node)->n_wrap == 0 &&
-        hello->pid != RF_ABSENT_U32 && hello->pid > 1 &&
-        hello->start_ticks != RF_ABSENT_U64) {
+    if (node->launch != NULL && node->with.launcher->identify != NULL &&
+        launching(node)->n_wrap == 0 && hello->pid != RF_ABSENT_U32 &&
+        hello->pid > 1 && hello->start_ticks != RF_ABSENT_U64) {
         node->with.launcher->identify(node->launch, hello->pid,
                                       hello->start_ticks);
     }
@@ -306,7 +307,9 @@ static const char *connect_back(struct rf_node *node, uint32_t *port)
         return NULL;
     }
     if (strcmp(address, "auto") == 0) {
-        address = node->with.launcher->head_address(node->launch);
+        address = node->with.launcher->here
+                      ? LOOPBACK
+                      : node->with.launcher->head_address(node->launch);
     }
     *port = address != NULL ? node->ops.open_port(address, node->data) : 0;
     return *port != 0 ? address : NULL;
@@ -325,7 +328,7 @@ static void send_boot(struct rf_node *node, struct rf_conn *conn)
                                    .shared = node->with.shared,
                                    .reach_key = node->with.reach_key};
     if (boot.data_address == NULL && launcher->here) {
-        boot.data_address = "127.0.0.1"; /* its name may be made up */
+        boot.data_address = LOOPBACK; /* its name may be made up */
     }
     if (!launcher->connects) {
         boot.psk = node->psk;

@@ -14,14 +14,6 @@
 #include "common/text.h"
 #include "coordinator/launch/launch_internal.h"
 
-void rf_launch_needs_no_identity(struct rf_launch *launch, uint32_t pid,
-                                 uint64_t start_ticks)
-{
-    (void)launch;
-    (void)pid;
-    (void)start_ticks;
-}
-
 const char *rf_launch_program(const struct rf_launch_order *order)
 {
     const char *worker = order->settings->worker;

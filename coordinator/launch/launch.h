@@ -108,12 +108,13 @@ struct rf_launcher_ops {
                             void *data, struct rf_launch **out,
                             struct rf_err *err);
     /* Where the head is as seen on the way to this node: the local address of
-     * the SSH socket, "127.0.0.1" for local, NULL when unknown (jump host). */
+     * the SSH socket; NULL when unknown (jump host). No launcher whose agents
+     * are here or connect by themselves has it. */
     const char *(*head_address)(const struct rf_launch *launch);
     /* Which of the node's processes is the agent, according to its HELLO: its
      * id and its start time, field 22 of /proc/PID/stat. With it stop() can end
      * an agent that heeds neither the end of its input nor that of its lease.
-     */
+     * NULL: it can do so without. */
     void (*identify)(struct rf_launch *launch, uint32_t pid,
                      uint64_t start_ticks);
     /* Ends it; on_exit (or on_fail) still comes. Close the stream first: that

@@ -10,10 +10,6 @@ struct rf_launch {
     void *data;
 };
 
-/* `identify` for launchers that have no use for it. */
-void rf_launch_needs_no_identity(struct rf_launch *launch, uint32_t pid,
-                                 uint64_t start_ticks);
-
 /* The worker, where agents run this machine's: the one beside refit-coord,
  * unless "worker" is a path. */
 const char *rf_launch_program(const struct rf_launch_order *order);

@@ -143,12 +143,6 @@ static enum rf_status start(uv_loop_t *loop,
     return RF_OK;
 }
 
-static const char *head_address(const struct rf_launch *launch)
-{
-    (void)launch;
-    return "127.0.0.1";
-}
-
 static void destroy(struct rf_launch *launch)
 {
     struct local *local = rf_container_of(launch, struct local, base);
@@ -161,8 +155,6 @@ const struct rf_launcher_ops rf_launcher_local = {
     .descriptors = 2,
     .here = true,
     .start = start,
-    .head_address = head_address,
-    .identify = rf_launch_needs_no_identity,
     .stop = stop,
     .destroy = destroy,
 };

@@ -161,12 +161,6 @@ static enum rf_status start(uv_loop_t *loop,
     return RF_OK;
 }
 
-static const char *head_address(const struct rf_launch *launch)
-{
-    (void)launch;
-    return NULL;
-}
-
 static void stop(struct rf_launch *launch, bool force)
 {
     struct manual *manual = rf_container_of(launch, struct manual, base);
@@ -192,8 +186,6 @@ const struct rf_launcher_ops rf_launcher_manual = {
     .connects = true,
     .by_hand = true,
     .start = start,
-    .head_address = head_address,
-    .identify = rf_launch_needs_no_identity,
     .stop = stop,
     .destroy = destroy,
 };

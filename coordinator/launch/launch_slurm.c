@@ -431,12 +431,6 @@ static enum rf_status start(uv_loop_t *loop,
     return RF_OK;
 }
 
-static const char *head_address(const struct rf_launch *launch)
-{
-    (void)launch;
-    return NULL;
-}
-
 static void stop(struct rf_launch *base, bool force)
 {
     struct slurm *launch = rf_container_of(base, struct slurm, base);
@@ -464,8 +458,6 @@ const struct rf_launcher_ops rf_launcher_slurm = {
     .descriptors = 0,
     .connects = true,
     .start = start,
-    .head_address = head_address,
-    .identify = rf_launch_needs_no_identity,
     .stop = stop,
     .destroy = destroy,
 };

@@ -7,7 +7,7 @@
 #include "common/bytes.h"
 #include "common/log.h"
 #include "common/mem.h"
-#include "coordinator/cluster/random.h"
+#include "common/random.h"
 #include "planner/scenario/spec.h"
 #include "transport/info/method_info.h"
 

@@ -11,7 +11,7 @@
 
 #include "common/log.h"
 #include "common/mem.h"
-#include "coordinator/cluster/random.h"
+#include "common/random.h"
 #include "coordinator/commands/signals.h"
 #include "coordinator/scenario/exit_code.h"
 #include "transport/control/tls.h"

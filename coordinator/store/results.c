@@ -9,15 +9,14 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/file.h>
-#include <sys/random.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "common/bytes.h"
 #include "common/clock.h"
 #include "common/folders.h"
 #include "common/log.h"
 #include "common/mem.h"
+#include "common/random.h"
 #include "common/store.h"
 #include "common/text.h"
 #include "coordinator/config/paths.h"
@@ -148,11 +147,7 @@ static void new_document(struct rf_results *results)
 {
     const struct rf_result_run *run = &results->run;
     char stamp[24];
-    uint8_t id[8];
-    if (getrandom(id, sizeof(id), 0) != (ssize_t)sizeof(id)) {
-        rf_put_u64(id, (uint64_t)rf_now_ns());
-    }
-    rf_hex_encode(id, sizeof(id), results->run_id);
+    rf_random_hex(results->run_id, 8);
     rf_utc_stamp(stamp, sizeof(stamp));
     results->document = json_pack(
         "{s:i, s:o, s:s, s:o, s:s, s:s, s:n, s:s, s:n, s:s, s:o, s:o, s:o, "

@@ -15,12 +15,12 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
-#include <sys/random.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
 #include "common/bytes.h"
 #include "common/mem.h"
+#include "common/random.h"
 #include "coordinator/config/nodes/names.h"
 #include "coordinator/launch/ssh/launch_ssh.h"
 #include "transport/info/module_files.h"
@@ -163,11 +163,11 @@ static enum rf_status put_in_place(const struct deployment *to,
                                    const struct binary *binary,
                                    struct rf_err *err)
 {
-    uint64_t random = 0;
+    char random[17];
     char *temporary;
     enum rf_status status;
-    (void)!getrandom(&random, sizeof(random), 0);
-    temporary = rf_xasprintf("%s.%016llx", path, (unsigned long long)random);
+    rf_random_hex(random, 8);
+    temporary = rf_xasprintf("%s.%s", path, random);
     status = write_all(to, temporary, binary, err);
     /* Renaming replaces a file only with OpenSSH's own extension. */
     if (status == RF_OK &&

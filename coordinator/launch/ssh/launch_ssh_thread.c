@@ -14,12 +14,12 @@
 #include <stdlib.h>
 #include <string.h>
 #include <strings.h>
-#include <sys/random.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
 #include "common/mem.h"
+#include "common/random.h"
 #include "coordinator/launch/ssh/launch_ssh.h"
 
 #define RETRY_MS 500u /* longest first wait; doubles */
@@ -223,9 +223,9 @@ static enum rf_status try_once(struct session_attempt *attempt,
 
 static bool wait_before_retry(struct rf_ssh_job *job, unsigned try)
 {
-    uint32_t random = 0;
+    uint32_t random;
     int64_t wait;
-    (void)!getrandom(&random, sizeof(random), 0);
+    rf_random_fill(&random, sizeof(random));
     wait = RETRY_MS / 4 + random % (RETRY_MS << (try - 1));
     if (wait >= rf_ssh_left_ms(job)) {
         return false;

@@ -1,5 +1,5 @@
 /* See random.h. */
-#include "coordinator/cluster/random.h"
+#include "common/random.h"
 
 #include <assert.h>
 #include <stdint.h>

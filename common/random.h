@@ -1,6 +1,6 @@
 /* Random bytes for keys, nonces and names. */
-#ifndef RF_COORDINATOR_CLUSTER_RANDOM_H
-#define RF_COORDINATOR_CLUSTER_RANDOM_H
+#ifndef RF_COMMON_RANDOM_H
+#define RF_COMMON_RANDOM_H
 
 #include <stddef.h>
 

@@ -38,23 +38,6 @@ static void fill_env(json_t *env, struct rf_text_pairs *out)
     }
 }
 
-static struct rf_msg_shared *copy_shared(const struct rf_msg_shared *shared)
-{
-    struct rf_msg_shared *out = rf_xmalloc(sizeof(*out));
-    rf_schema_init(&rf_msg_shared_schema, out);
-    out->token = rf_xstrdup(shared->token);
-    out->nodes = shared->nodes;
-    out->exported =
-        shared->exported != NULL ? rf_xstrdup(shared->exported) : NULL;
-    out->folders.n = shared->folders.n;
-    out->folders.list =
-        rf_xcalloc(shared->folders.n, sizeof(*out->folders.list));
-    for (size_t i = 0; i < shared->folders.n; i++) {
-        out->folders.list[i] = rf_xstrdup(shared->folders.list[i]);
-    }
-    return out;
-}
-
 static bool is_used(const struct rf_config *config, const char *method)
 {
     for (size_t i = 0; i < config->n_scenarios; i++) {
@@ -100,9 +83,7 @@ static void fill(const struct rf_boot_content *boot, struct rf_msg_boot *to)
     fill_env(boot->config->env, &to->env);
     fill_untried(boot->config, &to->untried);
     to->reach_key = copy(boot->reach_key);
-    if (boot->shared != NULL) {
-        to->shared = copy_shared(boot->shared);
-    }
+    to->shared = boot->shared;
 }
 
 void rf_boot_content_send(const struct rf_boot_content *boot,
@@ -117,5 +98,6 @@ void rf_boot_content_send(const struct rf_boot_content *boot,
         free(banner);
     }
     rf_conn_send(conn, RF_MSG_BOOT, RF_FRAME_NO_RANK, rf_msg_json(&message));
+    message.boot.shared = NULL; /* it was lent */
     rf_msg_free(&message);
 }

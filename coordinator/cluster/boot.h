@@ -10,12 +10,12 @@ struct rf_boot_content {
     const struct rf_config *config;
     uint32_t node;
     const char *run_id, *identity;
-    const uint8_t *psk;                 /* NULL: the node has it already */
-    const char *data_address;           /* NULL: the agent finds one */
-    const char *connect_back;           /* an address of ours, or NULL */
-    uint32_t port;                      /* of that */
-    const struct rf_msg_shared *shared; /* or NULL */
-    const char *reach_key;              /* or NULL */
+    const uint8_t *psk;           /* NULL: the node has it already */
+    const char *data_address;     /* NULL: the agent finds one */
+    const char *connect_back;     /* an address of ours, or NULL */
+    uint32_t port;                /* of that */
+    struct rf_msg_shared *shared; /* or NULL */
+    const char *reach_key;        /* or NULL */
 };
 
 /* With a new nonce, which the agent repeats in its banner. One that has the key

@@ -46,12 +46,12 @@ struct rf_node_options {
     const char *run_id, *identity;
     const uint8_t *psk;
     const struct rf_launcher_ops *launcher;
-    struct rf_launch_gate *gate;        /* or NULL */
-    struct rf_launch_step *step;        /* or NULL */
-    const char *local_worker;           /* or NULL */
-    const struct rf_msg_shared *shared; /* BOOT's, or NULL */
-    const char *reach_key;              /* likewise */
-    int64_t (*now)(void);               /* rf_now_ns, or a test's */
+    struct rf_launch_gate *gate;  /* or NULL */
+    struct rf_launch_step *step;  /* or NULL */
+    const char *local_worker;     /* or NULL */
+    struct rf_msg_shared *shared; /* BOOT's, or NULL */
+    const char *reach_key;        /* likewise */
+    int64_t (*now)(void);         /* rf_now_ns, or a test's */
     const struct rf_node_events *events;
     void *events_data;
 };

@@ -16,7 +16,7 @@
 
 struct inspected_node {
     bool asked, decided;
-    struct rf_text_pairs digests;
+    struct rf_msg_headers said; /* once it has decided */
     char *error;
 };
 
@@ -79,22 +79,13 @@ enum rf_status rf_preflight_inspect_create(const struct rf_config *config,
     return RF_OK;
 }
 
-static void free_pairs(struct rf_text_pairs *pairs)
-{
-    for (size_t i = 0; i < pairs->n; i++) {
-        free(pairs->list[i].key);
-        free(pairs->list[i].value);
-    }
-    free(pairs->list);
-}
-
 void rf_preflight_inspect_destroy(struct rf_preflight_inspect *inspect)
 {
     if (inspect == NULL) {
         return;
     }
     for (uint32_t i = 0; i < inspect->config->n_nodes; i++) {
-        free_pairs(&inspect->members[i].digests);
+        rf_schema_free(&rf_msg_headers_schema, &inspect->members[i].said);
         free(inspect->members[i].error);
     }
     free(inspect->members);
@@ -123,7 +114,8 @@ static const char *digest_of(const struct rf_text_pairs *digests,
 {
     for (size_t i = 0; i < digests->n; i++) {
         if (strcmp(digests->list[i].key, file) == 0) {
-            return digests->list[i].value;
+            const char *digest = digests->list[i].value;
+            return digest != NULL ? digest : "";
         }
     }
     return NULL;
@@ -133,14 +125,14 @@ static const char *digest_of(const struct rf_text_pairs *digests,
 static void compare(const struct rf_preflight_inspect *inspect, uint32_t node)
 {
     const struct rf_text_pairs *right =
-        &inspect->members[inspect->source].digests;
+        &inspect->members[inspect->source].said.digests;
     struct inspected_node *member = &inspect->members[node];
     const char *folder = rf_config_checkpoint(inspect->config);
     const char *host = inspect->config->node_names[inspect->source];
     for (size_t i = 0; i < right->n && member->error == NULL; i++) {
         const char *file = right->list[i].key;
-        const char *own = digest_of(&member->digests, file);
-        if (own == NULL || strcmp(own, right->list[i].value) != 0) {
+        const char *own = digest_of(&member->said.digests, file);
+        if (own == NULL || strcmp(own, digest_of(right, file)) != 0) {
             member->error = rf_xasprintf(
                 "%s/%s: %s %s: the folder must hold the same checkpoint on all "
                 "nodes",
@@ -150,8 +142,9 @@ static void compare(const struct rf_preflight_inspect *inspect, uint32_t node)
                 host);
         }
     }
-    for (size_t i = 0; i < member->digests.n && member->error == NULL; i++) {
-        const char *file = member->digests.list[i].key;
+    for (size_t i = 0; i < member->said.digests.n && member->error == NULL;
+         i++) {
+        const char *file = member->said.digests.list[i].key;
         if (digest_of(right, file) == NULL) {
             member->error = rf_xasprintf(
                 "%s/%s: is not on %s: the folder must hold the same checkpoint "
@@ -202,18 +195,6 @@ enum rf_verdict rf_preflight_inspect_fail(struct rf_preflight_inspect *inspect,
     return judge(inspect);
 }
 
-static void copy_pairs(const struct rf_text_pairs *from,
-                       struct rf_text_pairs *to)
-{
-    to->list = rf_xcalloc(from->n + 1, sizeof(*to->list));
-    for (size_t i = 0; i < from->n; i++) {
-        const struct rf_text_pair *pair = &from->list[i];
-        to->list[to->n++] = (struct rf_text_pair){
-            rf_xstrdup(pair->key),
-            rf_xstrdup(pair->value != NULL ? pair->value : "")};
-    }
-}
-
 /* Of what the node sent only the members that it may say; the folder is the one
  * that every rank is told. */
 static json_t *take_headers(const struct rf_preflight_inspect *inspect,
@@ -248,7 +229,7 @@ enum rf_verdict rf_preflight_inspect_take(struct rf_preflight_inspect *inspect,
             inspect, node, "its HEADERS lacks what INSPECT asked for");
     }
     member->decided = true;
-    copy_pairs(&headers->digests, &member->digests);
+    rf_schema_copy(&rf_msg_headers_schema, headers, &member->said);
     if (node == inspect->source) {
         inspect->headers = take_headers(inspect, headers->headers);
     }

@@ -177,28 +177,6 @@ enum rf_status rf_answers_ran(struct rf_attempt *attempt,
                        &attempt->traced_refit, err);
 }
 
-static char *copy_of(const char *text)
-{
-    return text != NULL ? rf_xstrdup(text) : NULL;
-}
-
-static struct rf_wrong_element *wrong_element(uint32_t rank, uint32_t iteration,
-                                              const struct rf_msg_mismatch *at)
-{
-    struct rf_wrong_element *wrong = rf_xcalloc(1, sizeof(*wrong));
-    size_t bytes = at->index.n * sizeof(*at->index.list);
-    wrong->rank = rank;
-    wrong->iteration = iteration;
-    wrong->at.side = copy_of(at->side);
-    wrong->at.tensor = copy_of(at->tensor);
-    wrong->at.expected = copy_of(at->expected);
-    wrong->at.found = copy_of(at->found);
-    wrong->at.index.list = rf_xmalloc(bytes + 1);
-    memcpy(wrong->at.index.list, at->index.list, bytes);
-    wrong->at.index.n = at->index.n;
-    return wrong;
-}
-
 enum rf_status rf_answers_verified(struct rf_attempt *attempt,
                                    uint32_t iteration,
                                    const struct rf_msg_answer *answer,
@@ -224,8 +202,11 @@ enum rf_status rf_answers_verified(struct rf_attempt *attempt,
     }
     attempt->mismatched_bytes += verified->mismatched_bytes;
     if (verified->mismatched_bytes > 0 && attempt->wrong == NULL) {
-        attempt->wrong =
-            wrong_element(answer->rank, iteration, verified->first);
+        attempt->wrong = rf_xcalloc(1, sizeof(*attempt->wrong));
+        attempt->wrong->rank = answer->rank;
+        attempt->wrong->iteration = iteration;
+        rf_schema_copy(&rf_msg_mismatch_schema, verified->first,
+                       &attempt->wrong->at);
     }
     return RF_OK;
 }

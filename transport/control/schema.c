@@ -1,5 +1,6 @@
 #include "transport/control/schema.h"
 
+#include <assert.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -670,6 +671,16 @@ void rf_schema_init(const struct rf_schema *schema, void *out)
             kind->init(member(field, out));
         }
     }
+}
+
+void rf_schema_copy(const struct rf_schema *schema, const void *from, void *to)
+{
+    json_t *object = rf_schema_encode(schema, from);
+    struct rf_err err = {0};
+    if (rf_schema_decode(schema, object, schema->name, to, &err) != RF_OK) {
+        assert(!"a struct that keeps to the bounds");
+    }
+    json_decref(object);
 }
 
 void *rf_schema_new(const struct rf_schema *schema)

@@ -123,6 +123,10 @@ enum rf_status rf_schema_decode(const struct rf_schema *schema, json_t *object,
  * UTF-8. A new reference. */
 json_t *rf_schema_encode(const struct rf_schema *schema, const void *in);
 
+/* Fills `to` with a copy of a struct that keeps to the bounds, as one that was
+ * decoded does; rf_schema_free() it. */
+void rf_schema_copy(const struct rf_schema *schema, const void *from, void *to);
+
 /* Wipes the secrets of a struct's object. Strings that others hold, too, are
  * wiped with it. */
 void rf_schema_wipe(const struct rf_schema *schema, json_t *object);

@@ -74,10 +74,12 @@ static const char whole[] =
     "'spare': {'colour': 'blue'}, "
     "'pens': [{'colour': 'green'}, {'colour': 'black', 'width': 9}]}";
 
-TEST(test_schema_decodes_every_kind)
+TEST(test_schema_decodes_and_copies_every_kind)
 {
-    struct rf_t_sheet sheet;
-    decode_well(whole, &sheet);
+    struct rf_t_sheet sheet, decoded;
+    decode_well(whole, &decoded);
+    rf_schema_copy(&rf_t_sheet_schema, &decoded, &sheet);
+    rf_schema_free(&rf_t_sheet_schema, &decoded);
     ck_assert_uint_eq(sheet.number, 7);
     ck_assert(sheet.draft);
     ck_assert_uint_eq(sheet.bytes, INT64_MAX);

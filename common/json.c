@@ -79,8 +79,7 @@ static enum rf_status parse(const char *text, size_t size, const char *name,
     RF_TRY(rf_json_check_text(text, size, name, err));
     value = json_loadb(text, size, JSON_REJECT_DUPLICATES | flags, &why);
     if (value == NULL) {
-        return rf_json_syntax_fail(text, size, name,
-                                   (flags & JSON_DECODE_ANY) != 0, &why, err);
+        return rf_json_syntax_fail(text, name, &why, err);
     }
     *out = value;
     return RF_OK;

@@ -23,8 +23,8 @@ struct rf_jnode {
 };
 
 /* Parses a whole document: duplicate keys, trailing text, depth beyond
- * RF_JSON_MAX_DEPTH and bad UTF-8 are errors, those of syntax as json_syntax.h
- * words them. The caller owns *out. `name` is what errors call the document. */
+ * RF_JSON_MAX_DEPTH and bad UTF-8 are errors. The caller owns *out. `name` is
+ * what errors call the document. */
 enum rf_status rf_json_parse(const char *text, size_t size, const char *name,
                              json_t **out, struct rf_err *err) RF_MUST_CHECK;
 

@@ -112,7 +112,7 @@ test_numbers_of_python_are_for_config_json_alone() {
     echo '{"name": NaN, "scenarios": []}' >cluster.json
     run_coord plan cluster.json
     expect_exit 2
-    expect_text err 'expected a value, found "NaN"'
+    expect_text err "invalid token near 'NaN'"
 }
 
 run_tests

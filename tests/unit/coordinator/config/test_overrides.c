@@ -165,7 +165,7 @@ static const struct {
     {"=1", "c.json: $: the path needs the name of a member"},
     {"model..x=1", "c.json: $.model: the path needs the name of a member"},
     {"name={'a':1", "value:1"},
-    {"name={'a':1,'a':2}", "appears twice"},
+    {"name={'a':1,'a':2}", "duplicate object key"},
     {"name.x=1", "c.json: $.name: is no object or list, so it has no member "
                  "\"x\""},
     {"name[0]=1", "c.json: $.name: is no object or list"},

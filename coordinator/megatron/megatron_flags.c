@@ -58,16 +58,6 @@ static const struct rf_megatron_flag *find(const char *name)
     return NULL;
 }
 
-static bool is_idle(const char *name)
-{
-    for (const char *const *idle = rf_megatron_idle; *idle != NULL; idle++) {
-        if (strcmp(*idle, name) == 0) {
-            return true;
-        }
-    }
-    return false;
-}
-
 void rf_megatron_is_idle(struct rf_megatron_args *args, const char *name)
 {
     size_t i;
@@ -129,14 +119,6 @@ static char *split_words(const char *words, const char ***list)
     return copy;
 }
 
-static bool has_word(const char *const *list, const char *word)
-{
-    while (*list != NULL && strcmp(*list, word) != 0) {
-        list++;
-    }
-    return *list != NULL;
-}
-
 static enum rf_status no_such_word(const struct rf_megatron_flag *flag,
                                    const char *const *list, const char *text,
                                    struct rf_err *err)
@@ -160,7 +142,7 @@ static enum rf_status read_word(const struct rf_megatron_flag *flag,
     const char **list;
     char *words = split_words(flag->words, &list);
     enum rf_status status = RF_OK;
-    if (has_word(list, text)) {
+    if (rf_word_is_one_of(text, list)) {
         *out = json_string(text);
     } else {
         status = no_such_word(flag, list, text, err);
@@ -257,7 +239,7 @@ static enum rf_status take_flag(const struct given *given,
     if (flag != NULL && flag->kind != RF_MEGATRON_REFUSED) {
         return take_value(flag, given, out, used, err);
     }
-    if (flag == NULL && !is_idle(given->name)) {
+    if (flag == NULL && !rf_word_is_one_of(given->name, rf_megatron_idle)) {
         *known = false;
         return RF_OK;
     }

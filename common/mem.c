@@ -1,7 +1,6 @@
 /* Checked allocation. See mem.h. */
 #include "common/mem.h"
 
-#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -43,14 +42,18 @@ char *rf_xstrdup(const char *text)
 
 char *rf_xasprintf(const char *fmt, ...)
 {
-    char *text;
     va_list args;
+    char *text;
     va_start(args, fmt);
-    if (vasprintf(&text, fmt, args) < 0) {
-        text = NULL;
-    }
+    text = rf_xvasprintf(fmt, args);
     va_end(args);
-    return must(text);
+    return text;
+}
+
+char *rf_xvasprintf(const char *fmt, va_list args)
+{
+    char *text;
+    return must(vasprintf(&text, fmt, args) >= 0 ? text : NULL);
 }
 
 void *rf_calloc(size_t count, size_t bytes)

@@ -6,6 +6,7 @@
 #ifndef RF_COMMON_MEM_H
 #define RF_COMMON_MEM_H
 
+#include <stdarg.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -17,6 +18,7 @@ RF_NONNULL void *rf_xcalloc(size_t count, size_t bytes);
 RF_NONNULL void *rf_xrealloc(void *old, size_t count, size_t bytes);
 RF_NONNULL char *rf_xstrdup(const char *text);
 RF_NONNULL char *rf_xasprintf(const char *fmt, ...) RF_PRINTF(1, 2);
+RF_NONNULL char *rf_xvasprintf(const char *fmt, va_list args) RF_PRINTF(1, 0);
 
 /* count × bytes zeroed, NULL when the product overflows or memory is out. */
 void *rf_calloc(size_t count, size_t bytes);

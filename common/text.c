@@ -157,6 +157,19 @@ void rf_text_line(char *out, size_t size, const char *fmt, va_list args)
     rf_text_clean_line(out, strlen(out));
 }
 
+void rf_text_add(char **text, const char *between, const char *fmt, ...)
+{
+    char *before = *text, *more;
+    va_list args;
+    va_start(args, fmt);
+    more = rf_xvasprintf(fmt, args);
+    va_end(args);
+    *text = before != NULL ? rf_xasprintf("%s%s%s", before, between, more)
+                           : rf_xstrdup(more);
+    free(before);
+    free(more);
+}
+
 int rf_text_head(const char *text, int most)
 {
     int size = (int)strnlen(text, (size_t)most + 1);

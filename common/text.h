@@ -41,6 +41,11 @@ void rf_text_fit(char *text, size_t size, int wanted);
 void rf_text_line(char *out, size_t size, const char *fmt, va_list args)
     RF_PRINTF(3, 0);
 
+/* Appends to a text that grows, *text, NULL at first; `between` comes before
+ * all but the first: "a, b, c". To be freed. */
+void rf_text_add(char **text, const char *between, const char *fmt, ...)
+    RF_PRINTF(3, 4);
+
 /* Bytes of the longest beginning of `text` that has `most` bytes at most and
  * only whole characters: for "%.*s". */
 int rf_text_head(const char *text, int most);

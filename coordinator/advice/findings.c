@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "common/mem.h"
+#include "common/text.h"
 
 #define NAMES_SHOWN 4 /* of the hosts or scenarios that a finding is about */
 
@@ -51,19 +52,15 @@ static void also_about(struct rf_finding *first, const struct rf_finding *other)
     }
     first->count++;
     if (first->count <= NAMES_SHOWN) {
-        char *about = rf_xasprintf("%s, %s", first->about, other->about);
-        free(first->about);
-        first->about = about;
+        rf_text_add(&first->about, ", ", "%s", other->about);
     }
 }
 
 static void count_the_rest(struct rf_finding *finding)
 {
     if (finding->count > NAMES_SHOWN) {
-        char *about = rf_xasprintf("%s and %zu more", finding->about,
-                                   finding->count - NAMES_SHOWN);
-        free(finding->about);
-        finding->about = about;
+        rf_text_add(&finding->about, " and ", "%zu more",
+                    finding->count - NAMES_SHOWN);
     }
 }
 

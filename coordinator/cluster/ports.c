@@ -14,6 +14,7 @@
 
 #include "common/log.h"
 #include "common/mem.h"
+#include "common/text.h"
 
 #define BACKLOG 4096 /* the kernel lowers it to net.core.somaxconn */
 #define ACCEPTED_PER_TURN 16
@@ -242,15 +243,11 @@ static bool worth_advertising(const uv_interface_address_t *interface)
 static void add_port(struct rf_ports *ports, const char *address, char **list)
 {
     uint32_t number = rf_ports_open(ports, address);
-    char *longer;
-    if (number == 0) {
-        return;
+    if (number != 0) {
+        rf_text_add(list, ",",
+                    strchr(address, ':') != NULL ? "[%s]:%u" : "%s:%u", address,
+                    number);
     }
-    longer = rf_xasprintf(
-        strchr(address, ':') != NULL ? "%s%s[%s]:%u" : "%s%s%s:%u",
-        *list != NULL ? *list : "", *list != NULL ? "," : "", address, number);
-    free(*list);
-    *list = longer;
 }
 
 static void add_interfaces(struct rf_ports *ports, char **list)

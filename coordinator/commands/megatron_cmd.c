@@ -8,6 +8,7 @@
 
 #include "common/log.h"
 #include "common/mem.h"
+#include "common/text.h"
 #include "coordinator/commands/cli.h"
 #include "coordinator/commands/load.h"
 #include "coordinator/commands/run_app.h"
@@ -50,16 +51,13 @@ static void print_end(const struct rf_run_app *run)
 /* One line for all flags that change nothing. */
 static void tell_idle(const struct rf_megatron_args *args)
 {
-    char *list = rf_xstrdup("");
+    char *list = NULL;
     const json_t *name;
     size_t i;
     json_array_foreach (args->idle, i, name) {
-        char *more = rf_xasprintf("%s%s--%s", list, i > 0 ? ", " : "",
-                                  json_string_value(name));
-        free(list);
-        list = more;
+        rf_text_add(&list, ", ", "--%s", json_string_value(name));
     }
-    if (list[0] != '\0') {
+    if (list != NULL) {
         rf_info("no effect on a refit: %s", list);
     }
     free(list);

@@ -9,6 +9,7 @@
 #include <string.h>
 
 #include "common/mem.h"
+#include "common/text.h"
 #include "coordinator/table/table.h"
 
 /* What a rank holds of one tensor of a family, and of how many experts. */
@@ -146,22 +147,20 @@ static void shape_cell(struct rf_table *table, const struct rf_family *family)
 /* "query 64, key 32, value 32"; how the tensor differs from a plain one. */
 static void role_cell(struct rf_table *table, const struct rf_family *family)
 {
-    char text[512] = "";
-    size_t used = 0;
-    for (uint32_t p = 0; p < family->n_parts && used < sizeof(text); p++) {
+    char *text = NULL;
+    for (uint32_t p = 0; p < family->n_parts; p++) {
         const struct rf_part *part = &family->parts[p];
-        used += (size_t)snprintf(text + used, sizeof(text) - used, "%s%s",
-                                 p > 0 ? ", " : "", rf_role_name(part->role));
-        if (family->n_parts > 1 && used < sizeof(text)) {
-            used += (size_t)snprintf(text + used, sizeof(text) - used,
-                                     " %" PRIu64, part->size);
+        rf_text_add(&text, ", ", "%s", rf_role_name(part->role));
+        if (family->n_parts > 1) {
+            rf_text_add(&text, " ", "%" PRIu64, part->size);
         }
     }
-    rf_table_cell(table, "%s%s%s%s%s", text,
+    rf_table_cell(table, "%s%s%s%s%s", text != NULL ? text : "",
                   family->whole_in == RF_IN_EVERY_LAYOUT ? ", whole" : "",
                   family->interleaved ? ", in turns" : "",
                   family->transposed ? ", transposed" : "",
                   family->stacked ? ", stacked" : "");
+    free(text);
 }
 
 void rf_plan_families_print(const struct rf_model *model,

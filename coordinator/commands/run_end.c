@@ -4,6 +4,7 @@
  * The loop turns until the last file is stored: what was measured is given up
  * for a file server that hangs only when a signal says so.
  */
+#include "common/text.h"
 #include "coordinator/commands/run_app.h"
 
 #include <errno.h>
@@ -131,8 +132,7 @@ static void report_launch(const struct rf_run_app *app)
     uint32_t n = app->config->n_nodes;
     for (uint32_t i = 0; i < n; i++) {
         const char *why = rf_run_node_error(app->run, i);
-        char hosts[400];
-        size_t used;
+        char *hosts = NULL;
         bool told = false;
         for (uint32_t j = 0; j < i && why != NULL && !told; j++) {
             const char *other = rf_run_node_error(app->run, j);
@@ -141,16 +141,14 @@ static void report_launch(const struct rf_run_app *app)
         if (why == NULL || told) {
             continue;
         }
-        snprintf(hosts, sizeof(hosts), "%.200s", app->config->node_names[i]);
-        for (uint32_t j = i + 1; j < n; j++) {
+        for (uint32_t j = i; j < n; j++) {
             const char *other = rf_run_node_error(app->run, j);
-            used = strlen(hosts);
             if (other != NULL && strcmp(other, why) == 0) {
-                snprintf(hosts + used, sizeof(hosts) - used, ", %s",
-                         app->config->node_names[j]);
+                rf_text_add(&hosts, ", ", "%s", app->config->node_names[j]);
             }
         }
         rf_error("%s: %s", hosts, why);
+        free(hosts);
     }
 }
 

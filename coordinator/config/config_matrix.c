@@ -14,6 +14,7 @@
 #include <strings.h>
 
 #include "common/mem.h"
+#include "common/text.h"
 #include "coordinator/config/config_internal.h"
 #include "coordinator/config/nodes/names.h"
 #include "planner/scenario/spec_fields.h"
@@ -257,16 +258,14 @@ static char *member_name(const char *base, const struct axes *axes,
     char *name = rf_xstrdup(base);
     for (size_t a = 0; a < axes->n; a++) {
         const struct axis *axis = &axes->list[a];
-        char *text, *longer;
+        char *text;
         if (!rf_config_key_concerns(member, axis->path)) {
             continue;
         }
         text =
             value_text(json_array_get(axis->values, choice_of(axes, a, index)));
-        longer = rf_xasprintf("%s-%s=%s", name, axis->path, text);
+        rf_text_add(&name, "-", "%s=%s", axis->path, text);
         free(text);
-        free(name);
-        name = longer;
     }
     return name;
 }

@@ -9,6 +9,7 @@
 #include <string.h>
 
 #include "common/mem.h"
+#include "common/text.h"
 #include "coordinator/config/config_internal.h"
 #include "planner/scenario/spec.h"
 #include "transport/info/method_info.h"
@@ -67,20 +68,19 @@ bool rf_config_key_concerns(const json_t *member, const char *path)
 struct members {
     const json_t **list;
     size_t n;
-    char methods[160]; /* theirs, each once: "host, tcp" */
+    char *methods; /* theirs, each once: "host, tcp" */
     size_t n_methods;
 };
 
 static void add_method(struct members *members, const char *name)
 {
-    const size_t used = strlen(members->methods);
     for (size_t i = 0; i + 1 < members->n; i++) {
         if (strcmp(info_of(members->list[i])->name, name) == 0) {
             return;
         }
     }
-    snprintf(members->methods + used, sizeof(members->methods) - used, "%s%s",
-             members->n_methods++ > 0 ? ", " : "", name);
+    rf_text_add(&members->methods, ", ", "%s", name);
+    members->n_methods++;
 }
 
 /* False: a method is none that there is. */
@@ -118,6 +118,18 @@ static enum rf_status check_key(const struct rf_jnode *scenario,
                          method, members->methods);
 }
 
+/* "ipc, nccl": those that keep weights in such memory. To be freed. */
+static char *methods_in(enum rf_memory_kind memory)
+{
+    char *list = NULL;
+    for (size_t i = 0; i < RF_METHOD_COUNT; i++) {
+        if (rf_method_infos[i].memory == memory) {
+            rf_text_add(&list, ", ", "%s", rf_method_infos[i].name);
+        }
+    }
+    return list;
+}
+
 /* `node` is one value of "memory". */
 static enum rf_status check_memory(const struct rf_jnode *node,
                                    const struct members *members,
@@ -125,7 +137,8 @@ static enum rf_status check_memory(const struct rf_jnode *node,
 {
     const char *wanted = json_string_value(node->value);
     enum rf_memory_kind kind = RF_HOST_MEMORY, other = RF_DEVICE_MEMORY;
-    char methods[128];
+    enum rf_status status;
+    char *methods;
     for (size_t i = 0; i < members->n; i++) {
         kind = info_of(members->list[i])->memory;
         if (is_ucx(members->list[i]) ||
@@ -134,13 +147,15 @@ static enum rf_status check_memory(const struct rf_jnode *node,
         }
     }
     other = kind == RF_HOST_MEMORY ? RF_DEVICE_MEMORY : RF_HOST_MEMORY;
-    rf_methods_in(other, methods, sizeof(methods));
-    return rf_jnode_fail(node, err,
-                         "method%s %s %s weights in %s: leave the key out, or "
-                         "take a method for %s: %s",
-                         members->n_methods == 1 ? "" : "s", members->methods,
-                         members->n_methods == 1 ? "keeps" : "keep",
-                         memories[kind].text, memories[other].text, methods);
+    methods = methods_in(other);
+    status = rf_jnode_fail(node, err,
+                           "method%s %s %s weights in %s: leave the key out, "
+                           "or take a method for %s: %s",
+                           members->n_methods == 1 ? "" : "s", members->methods,
+                           members->n_methods == 1 ? "keeps" : "keep",
+                           memories[kind].text, memories[other].text, methods);
+    free(methods);
+    return status;
 }
 
 static enum rf_status check_memories(const struct rf_jnode *scenario,
@@ -180,6 +195,7 @@ enum rf_status rf_config_check_method_keys(const struct rf_jnode *scenario,
             status = check_memories(scenario, &members, err);
         }
     }
+    free(members.methods);
     free(members.list);
     return status;
 }

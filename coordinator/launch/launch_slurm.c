@@ -26,6 +26,7 @@
 #include "common/log.h"
 #include "common/mem.h"
 #include "common/spawn.h"
+#include "common/text.h"
 #include "coordinator/config/nodes/slurm_job.h"
 #include "coordinator/launch/child.h"
 #include "coordinator/launch/launch_internal.h"
@@ -258,14 +259,10 @@ static void write_input(struct rf_launch_step *step)
 
 static char *node_list(const struct rf_launch_step *step)
 {
-    char *text = NULL;
-    size_t size = 0;
-    FILE *to = open_memstream(&text, &size);
-    fputs("--nodelist=", to);
+    char *text = rf_xstrdup("--nodelist=");
     for (size_t i = 0; i < step->n; i++) {
-        fprintf(to, "%s%s", i > 0 ? "," : "", step->launches[i]->name);
+        rf_text_add(&text, i > 0 ? "," : "", "%s", step->launches[i]->name);
     }
-    fclose(to);
     return text;
 }
 

@@ -6,19 +6,18 @@
 
 #include "common/mem.h"
 #include "common/shell.h"
+#include "common/text.h"
 
 /* `word` with every "{host}" replaced. */
 static char *fill_in(const char *word, const char *node)
 {
     static const char mark[] = "{host}";
-    char *out = rf_xstrdup("");
+    char *out = NULL;
     for (;;) {
         const char *at = strstr(word, mark);
         const size_t length = at != NULL ? (size_t)(at - word) : strlen(word);
-        char *more = rf_xasprintf("%s%.*s%s", out, (int)length, word,
-                                  at != NULL ? node : "");
-        free(out);
-        out = more;
+        rf_text_add(&out, "", "%.*s%s", (int)length, word,
+                    at != NULL ? node : "");
         if (at == NULL) {
             return out;
         }
@@ -52,11 +51,9 @@ char *rf_wrap_prefix(const struct rf_launch_config *how, const char *node)
     for (size_t i = 0; i < how->n_wrap; i++) {
         char *whole = fill_in(how->wrap[i], node);
         char *word = rf_shell_word(whole);
-        char *more = rf_xasprintf("%s%s ", out, word);
+        rf_text_add(&out, "", "%s ", word);
         free(whole);
         free(word);
-        free(out);
-        out = more;
     }
     return out;
 }

@@ -11,6 +11,7 @@
 #include <string.h>
 
 #include "common/mem.h"
+#include "common/text.h"
 #include "coordinator/megatron/megatron_spec.h"
 #include "coordinator/megatron/megatron_stages.h"
 #include "coordinator/megatron/megatron_table.h"
@@ -83,22 +84,23 @@ static void put(json_t *object, const char *key, json_int_t value)
 static enum rf_status check_missing(const struct rf_megatron_args *args,
                                     struct rf_err *err)
 {
-    char list[200] = "";
+    enum rf_status status = RF_OK;
+    char *list = NULL;
     for (const struct rf_megatron_flag *f = rf_megatron_flags; f->name != NULL;
          f++) {
-        size_t used = strlen(list);
         if (f->fallback == rf_megatron_required &&
             !rf_megatron_has(args, f->name)) {
-            snprintf(list + used, sizeof(list) - used, "%s--%s",
-                     used > 0 ? ", " : "", f->name);
+            rf_text_add(&list, ", ", "--%s", f->name);
         }
     }
-    return list[0] == '\0'
-               ? RF_OK
-               : rf_err_set(err, RF_ERR_USAGE,
+    if (list != NULL) {
+        status = rf_err_set(err, RF_ERR_USAGE,
                             "megatron: missing %s; \"refit-coord megatron "
                             "--help\" ends with an example",
                             list);
+    }
+    free(list);
+    return status;
 }
 
 static enum rf_status check_pairs(const struct rf_megatron_args *args,
@@ -219,20 +221,18 @@ static enum rf_status model_of(struct rf_megatron_args *args, json_t **out,
 
 /* --- The scenario --------------------------------------------------------- */
 
-/* "tp2pp2": the sizes that are not 1. */
-static void name_side(const json_t *side, char *out, size_t size)
+/* "tp2pp2": TP and the other sizes that are not 1. */
+static char *name_side(const json_t *side)
 {
-    static const char *const keys[] = {"pp", "ep", "etp", "cp", "vpp"};
-    int used =
-        snprintf(out, size, "tp%lld",
-                 (long long)json_integer_value(json_object_get(side, "tp")));
-    for (size_t i = 0; i < RF_ARRAY_SIZE(keys) && (size_t)used < size; i++) {
+    static const char *const keys[] = {"tp", "pp", "ep", "etp", "cp", "vpp"};
+    char *name = NULL;
+    for (size_t i = 0; i < RF_ARRAY_SIZE(keys); i++) {
         json_int_t n = json_integer_value(json_object_get(side, keys[i]));
-        if (n > 1) {
-            used += snprintf(out + used, size - (size_t)used, "%s%lld", keys[i],
-                             (long long)n);
+        if (n > 1 || i == 0) {
+            rf_text_add(&name, "", "%s%lld", keys[i], (long long)n);
         }
     }
+    return name;
 }
 
 /* A new reference in any case. */
@@ -242,7 +242,7 @@ static enum rf_status scenario_of(struct rf_megatron_args *args, json_t **out,
     const bool collocated =
         strcmp(rf_megatron_word(args, "refit-mode", ""), "collocated") == 0;
     json_t *train = json_object(), *infer = json_object();
-    char from[80], to[80];
+    char *from, *to;
     enum rf_status status;
     put(train, "tp", rf_megatron_number(args, "tensor-model-parallel-size", 1));
     put(infer, "tp",
@@ -250,14 +250,16 @@ static enum rf_status scenario_of(struct rf_megatron_args *args, json_t **out,
     rf_megatron_copy(args, of_train, RF_ARRAY_SIZE(of_train), train);
     rf_megatron_copy(args, of_infer, RF_ARRAY_SIZE(of_infer), infer);
     status = rf_megatron_stages(args, train, err);
-    name_side(train, from, sizeof(from));
-    name_side(infer, to, sizeof(to));
+    from = name_side(train);
+    to = name_side(infer);
     *out = json_pack(
         "{s:s++, s:s, s:o, s:o, s:s, s:I, s:I}", "name", from, "-to-", to,
         "mode", collocated ? "colocated" : "disaggregated", "train", train,
         "infer", infer, "method", rf_megatron_backend(args), "warmup",
         rf_megatron_number(args, "num-benchmark-warmup", 2), "iterations",
         rf_megatron_number(args, "num-benchmark-iterations", 10));
+    free(from);
+    free(to);
     return status;
 }
 

@@ -2,6 +2,7 @@
  * Figures for predictions: the arithmetic on them, and what the model has no
  * figures for. Pure. See predict.h.
  */
+#include "common/text.h"
 #include "coordinator/predict/predict.h"
 
 #include <stdio.h>
@@ -181,22 +182,17 @@ static char *lacking_rates(const struct rf_schedule *schedule,
         device ? "GPU links into" : "links into"};
     char *list = NULL;
     for (size_t use = 0; use < N_USES; use++) {
-        bool first = true;
+        char *nodes = NULL;
         for (uint32_t n = 0; n < links->n_nodes; n++) {
-            char *longer;
-            if (!lacks(schedule, links, (enum use)use, n)) {
-                continue;
+            if (lacks(schedule, links, (enum use)use, n)) {
+                rf_text_add(&nodes, ", ", "%s", names[n]);
             }
-            longer =
-                list == NULL
-                    ? rf_xasprintf("no figures for %s %s", uses[use], names[n])
-                : first
-                    ? rf_xasprintf("%s; for %s %s", list, uses[use], names[n])
-                    : rf_xasprintf("%s, %s", list, names[n]);
-            free(list);
-            list = longer;
-            first = false;
         }
+        if (nodes != NULL) {
+            rf_text_add(&list, "; ", "%sfor %s %s",
+                        list == NULL ? "no figures " : "", uses[use], nodes);
+        }
+        free(nodes);
     }
     return list;
 }

@@ -5,6 +5,7 @@
 
 #include "common/mem.h"
 #include "common/stats.h"
+#include "common/text.h"
 #include "coordinator/records/fields.h"
 #include "coordinator/records/variance.h"
 
@@ -254,16 +255,12 @@ char *rf_doubts_reasons(const json_t *record)
     size_t i;
     json_array_foreach (flags, i, flag) {
         const char *name = json_is_string(flag) ? json_string_value(flag) : "";
-        char *longer, *reason;
         if (strcmp(name, UNSTABLE) == 0) {
             unstable = true;
         } else {
-            reason = reason_of(record, name);
-            longer = rf_xasprintf("%s%s%s", list != NULL ? list : "",
-                                  list != NULL ? ", " : "", reason);
+            char *reason = reason_of(record, name);
+            rf_text_add(&list, ", ", "%s", reason);
             free(reason);
-            free(list);
-            list = longer;
         }
     }
     if (!unstable) {

@@ -7,6 +7,7 @@
 
 #include "common/ip.h"
 #include "common/mem.h"
+#include "common/text.h"
 #include "coordinator/records/fields.h"
 #include "coordinator/records/refit_identity.h"
 
@@ -130,12 +131,9 @@ void rf_records_each_difference(const json_t *a, const json_t *b,
 static bool append_cb(const char *path, const json_t *in_a, const json_t *in_b,
                       void *data)
 {
-    char **list = data, *before = *list;
     (void)in_a;
     (void)in_b;
-    *list = before != NULL ? rf_xasprintf("%s, %s", before, path)
-                           : rf_xstrdup(path);
-    free(before);
+    rf_text_add(data, ", ", "%s", path);
     return false;
 }
 

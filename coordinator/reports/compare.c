@@ -342,11 +342,7 @@ char *rf_comparison_findings(const struct rf_comparison *one)
     char *text = NULL;
     for (size_t i = 0; gravest_first[i] != RF_SAME; i++) {
         if (was_judged(one, gravest_first[i])) {
-            char *before = text;
-            const char *name = rf_change_name(gravest_first[i]);
-            text = before == NULL ? rf_xstrdup(name)
-                                  : rf_xasprintf("%s, %s", before, name);
-            free(before);
+            rf_text_add(&text, ", ", "%s", rf_change_name(gravest_first[i]));
         }
     }
     return text != NULL ? text : rf_xstrdup(rf_change_name(one->verdict));

@@ -180,11 +180,7 @@ static char *names_of(const json_t *sources)
     const json_t *one;
     size_t i;
     json_array_foreach (sources, i, one) {
-        char *before = text;
-        const char *run = rf_result_text(one, NULL, "run");
-        text = before == NULL ? rf_xstrdup(run)
-                              : rf_xasprintf("%s, %s", before, run);
-        free(before);
+        rf_text_add(&text, ", ", "%s", rf_result_text(one, NULL, "run"));
     }
     return text;
 }
@@ -267,13 +263,6 @@ enum rf_status rf_pool_check(const struct rf_pooled *counts, struct rf_err *err)
 
 /* --- What is said of it --------------------------------------------------- */
 
-static void add_text(char **text, const char *more)
-{
-    char *before = *text;
-    *text = rf_xasprintf("%s%s", before, more);
-    free(before);
-}
-
 char *rf_pool_text(const struct rf_result_file *file)
 {
     const json_t *record = file->result, *sources = file->pooled, *one;
@@ -295,19 +284,16 @@ char *rf_pool_text(const struct rf_result_file *file)
                          &within) &&
         rf_result_number(record, "summary.variance.refit_ms", "between_percent",
                          &between)) {
-        add_text(&text, "; standard deviation ");
-        add_text(&text, rf_amount_text(within, a));
-        add_text(&text, " % within repeats, ");
-        add_text(&text, rf_amount_text(between, b));
-        add_text(&text, " % between");
+        rf_text_add(&text, "; ",
+                    "standard deviation %s %% within repeats, %s %% between",
+                    rf_amount_text(within, a), rf_amount_text(between, b));
     }
     json_array_foreach (sources, i, one) {
         const json_t *differs = json_object_get(one, "differs");
         if (json_is_string(differs)) {
-            add_text(&text, "; ");
-            add_text(&text, rf_result_text(one, NULL, "run"));
-            add_text(&text, " differs in ");
-            add_text(&text, json_string_value(differs));
+            rf_text_add(&text, "; ", "%s differs in %s",
+                        rf_result_text(one, NULL, "run"),
+                        json_string_value(differs));
         }
     }
     rf_text_clean_line(text, strlen(text));

@@ -14,6 +14,7 @@
 
 #include "common/log.h"
 #include "common/mem.h"
+#include "common/text.h"
 #include "coordinator/records/fields.h"
 
 #define AXES 2
@@ -73,28 +74,10 @@ static json_int_t chunks_of(const struct sharding *sharding, size_t d)
     return n;
 }
 
-/* A tuple of Python's. */
-struct tuple {
-    char text[512];
-    size_t n;
-};
-
-RF_PRINTF(2, 3)
-static void tuple_add(struct tuple *tuple, const char *fmt, ...)
+/* A tuple of Python's, "a, b", ends in a comma if it is of one. */
+static const char *tuple_end(const char *tuple)
 {
-    size_t used = strlen(tuple->text);
-    va_list args;
-    used += (size_t)snprintf(tuple->text + used, sizeof(tuple->text) - used,
-                             "%s", tuple->n++ > 0 ? ", " : "");
-    va_start(args, fmt);
-    vsnprintf(tuple->text + used, sizeof(tuple->text) - used, fmt, args);
-    va_end(args);
-}
-
-/* A tuple of one has a comma. */
-static const char *tuple_end(const struct tuple *tuple)
-{
-    return tuple->n == 1 ? "," : "";
+    return strstr(tuple, ", ") == NULL ? "," : "";
 }
 
 /* Which of the divided dimensions, counted among themselves, an axis is along;
@@ -111,8 +94,9 @@ static int divided_by(const struct sharding *sharding, size_t axis)
     return -1;
 }
 
-static void add_axes(const struct sharding *sharding, struct tuple *axes)
+static char *axes_of(const struct sharding *sharding)
 {
+    char *axes = NULL;
     json_int_t repeated = 1;
     int before = -1;
     for (size_t a = 0; a < AXES; a++) {
@@ -121,39 +105,37 @@ static void add_axes(const struct sharding *sharding, struct tuple *axes)
             continue;
         }
         if (along >= 0 && along != before) {
-            tuple_add(axes, "ShardedAxis(axis=%d)", along);
+            rf_text_add(&axes, ", ", "ShardedAxis(axis=%d)", along);
         } else if (along < 0) {
             repeated *= sharding->mesh[a];
         }
         if (along < 0 && divided_by(sharding, 1 - a) >= 0) {
-            tuple_add(axes, "Replicated(replicas=%lld)",
-                      (long long)sharding->mesh[a]);
+            rf_text_add(&axes, ", ", "Replicated(replicas=%lld)",
+                        (long long)sharding->mesh[a]);
         }
         before = along;
     }
-    if (axes->n == 0) {
-        tuple_add(axes, "Replicated(replicas=%lld)", (long long)repeated);
-    }
+    return axes != NULL
+               ? axes
+               : rf_xasprintf("Replicated(replicas=%lld)", (long long)repeated);
 }
 
 static json_t *sharding_json(const struct sharding *sharding)
 {
-    struct tuple dims = {.n = 0}, axes = {.n = 0};
-    char *text;
+    char *dims = NULL, *axes = axes_of(sharding);
     json_t *out;
     for (size_t d = 0; d < sharding->n_dims; d++) {
         const json_int_t chunks = chunks_of(sharding, d);
         if (chunks > 1) {
-            tuple_add(&dims, "Chunked(%lld)", (long long)chunks);
+            rf_text_add(&dims, ", ", "Chunked(%lld)", (long long)chunks);
         } else {
-            tuple_add(&dims, "NoSharding()");
+            rf_text_add(&dims, ", ", "NoSharding()");
         }
     }
-    add_axes(sharding, &axes);
-    text = rf_xasprintf("ShardingSpec((%s%s), (%s%s))", dims.text,
-                        tuple_end(&dims), axes.text, tuple_end(&axes));
-    out = json_string(text);
-    free(text);
+    out = json_sprintf("ShardingSpec((%s%s), (%s%s))", dims, tuple_end(dims),
+                       axes, tuple_end(axes));
+    free(dims);
+    free(axes);
     return out;
 }
 
@@ -273,11 +255,10 @@ json_t *rf_report_alpa(const struct rf_result_set *set)
         struct rf_err why = {0};
         json_t *entry = rf_report_alpa_entry(file->result, &why);
         if (entry != NULL) {
-            char *name = rf_xasprintf("%s%s%s", runs ? file->run : "",
-                                      runs ? "/" : "", file->name);
-            json_object_set_new(entry, "name", json_string(name));
+            json_object_set_new(entry, "name",
+                                json_sprintf("%s%s%s", runs ? file->run : "",
+                                             runs ? "/" : "", file->name));
             json_array_append_new(out, entry);
-            free(name);
         } else {
             rf_warn("%s is left out: %s", file->name, why.text);
         }

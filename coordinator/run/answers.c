@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "common/mem.h"
+#include "common/text.h"
 
 static enum rf_status missing(const char *part, struct rf_err *err)
 {
@@ -244,33 +245,26 @@ enum rf_status rf_answers_closed(struct rf_attempt *attempt,
     return RF_OK;
 }
 
-/* "[3, 4]" */
-static void write_index(const struct rf_integers *index, char *out, size_t size)
-{
-    size_t used = (size_t)snprintf(out, size, "[");
-    for (size_t i = 0; i < index->n && used < size; i++) {
-        used += (size_t)snprintf(out + used, size - used, "%s%" PRIu64,
-                                 i > 0 ? ", " : "", index->list[i]);
-    }
-    if (used < size) {
-        snprintf(out + used, size - used, "]");
-    }
-}
-
 static struct rf_fault mismatch(const struct rf_attempt *attempt)
 {
     const struct rf_wrong_element *wrong = attempt->wrong;
     const struct rf_scenario *scenario = attempt->scenario;
     const uint32_t node = scenario->world->ranks[wrong->rank].node;
-    char index[400];
-    write_index(&wrong->at.index, index, sizeof(index));
-    return rf_fault_make(
+    const struct rf_integers *at = &wrong->at.index;
+    struct rf_fault fault;
+    char *index = NULL;
+    for (size_t i = 0; i < at->n; i++) {
+        rf_text_add(&index, ", ", "%" PRIu64, at->list[i]);
+    }
+    fault = rf_fault_make(
         node, wrong->rank, RF_ERR_VERIFY,
         "%" PRIu64 " of the bytes are wrong; the first on %s, rank %u: %s of "
-        "side %s, index %s: expected %s, found %s",
+        "side %s, index [%s]: expected %s, found %s",
         attempt->mismatched_bytes, scenario->config->node_names[node],
-        wrong->rank, wrong->at.tensor, wrong->at.side, index,
-        wrong->at.expected, wrong->at.found);
+        wrong->rank, wrong->at.tensor, wrong->at.side,
+        index != NULL ? index : "", wrong->at.expected, wrong->at.found);
+    free(index);
+    return fault;
 }
 
 enum rf_verdict rf_answers_judge(const struct rf_attempt *attempt,

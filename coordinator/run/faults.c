@@ -254,24 +254,22 @@ struct rf_fault rf_run_faults_of_exit(uint32_t node,
     return fault;
 }
 
-/* "0-3, 6": numbers of an ascending list. */
-static void write_numbers(const struct rf_integers *numbers, char *out,
-                          size_t size)
+/* "0-3, 6": numbers of an ascending list, which is not empty. To be freed. */
+static char *numbers_text(const struct rf_integers *numbers)
 {
-    size_t used = 0;
-    out[0] = '\0';
-    for (size_t i = 0; i < numbers->n && used < size; i++) {
+    char *text = NULL;
+    for (size_t i = 0; i < numbers->n; i++) {
         const uint64_t from = numbers->list[i];
         uint64_t to = from;
         while (i + 1 < numbers->n && numbers->list[i + 1] == to + 1) {
             to = numbers->list[++i];
         }
-        used += (size_t)snprintf(out + used, size - used, "%s%" PRIu64,
-                                 used > 0 ? ", " : "", from);
-        if (to > from && used < size) {
-            used += (size_t)snprintf(out + used, size - used, "-%" PRIu64, to);
+        rf_text_add(&text, ", ", "%" PRIu64, from);
+        if (to > from) {
+            rf_text_add(&text, "-", "%" PRIu64, to);
         }
     }
+    return text;
 }
 
 /* Has the cause name the one rank of all nodes that hung, no rank when several
@@ -309,13 +307,11 @@ static void name_unanswered(struct rf_run_faults *faults, uint32_t node,
     struct rf_fault *cause = &faults->attempt->faults[0];
     const char *host = faults->config->node_names[node];
     const char *plural = mine->n > 1 ? "s" : "";
-    char ranks[160], *text;
-    write_numbers(mine, ranks, sizeof(ranks));
+    char *ranks = numbers_text(mine);
     rf_error("no answer from rank%s %s of %s", plural, ranks, host);
-    text = rf_xasprintf("%s; no answer from rank%s %s of %s", cause->text,
-                        plural, ranks, host);
-    free(cause->text);
-    cause->text = text;
+    rf_text_add(&cause->text, "; ", "no answer from rank%s %s of %s", plural,
+                ranks, host);
+    free(ranks);
     name_alone(faults, node, mine);
 }
 
@@ -341,11 +337,11 @@ static void take_unanswered(struct rf_run_faults *faults, uint32_t node,
 static void take_unkillable(struct rf_run_faults *faults, uint32_t node,
                             const struct rf_integers *pids)
 {
-    char text[160];
-    struct rf_fault fault;
-    write_numbers(pids, text, sizeof(text));
-    fault = rf_fault_make(node, RF_NONE, RF_ERR_TIMEOUT,
-                          "processes %s cannot be killed (state D?)", text);
+    char *text = numbers_text(pids);
+    struct rf_fault fault =
+        rf_fault_make(node, RF_NONE, RF_ERR_TIMEOUT,
+                      "processes %s cannot be killed (state D?)", text);
+    free(text);
     fault.phase = rf_xstrdup("aborting");
     rf_error("%s: %s", faults->config->node_names[node], fault.text);
     rf_attempt_add_fault(faults->attempt, &fault);

@@ -11,6 +11,7 @@
 #include "common/clock.h"
 #include "common/log.h"
 #include "common/mem.h"
+#include "common/text.h"
 #include "coordinator/run/run_internal.h"
 
 #define NOT_RUN_SHOWN 4        /* names of scenarios in one line */
@@ -471,21 +472,17 @@ static void state_deadline(struct rf_run *run)
 /* The scenarios that a run which is over will not begin. */
 static void say_not_run(const struct rf_run *run)
 {
-    char names[400] = "";
+    char *names = NULL;
     size_t count = 0;
     struct rf_run_turn turn;
     for (; rf_run_agenda_left(run->agenda, count, &turn); count++) {
-        size_t used = strlen(names);
         if (count >= NOT_RUN_SHOWN) {
             continue;
         }
-        snprintf(names + used, sizeof(names) - used, "%s%.80s",
-                 used > 0 ? ", " : "",
-                 run->config->scenarios[turn.scenario].name);
-        used = strlen(names);
+        rf_text_add(&names, ", ", "%.80s",
+                    run->config->scenarios[turn.scenario].name);
         if (rf_run_agenda_repeats(run->agenda) > 1) {
-            snprintf(names + used, sizeof(names) - used, " (repeat %u)",
-                     turn.repeat + 1);
+            rf_text_add(&names, " ", "(repeat %u)", turn.repeat + 1);
         }
     }
     if (count > NOT_RUN_SHOWN) {
@@ -493,6 +490,7 @@ static void say_not_run(const struct rf_run *run)
     } else if (count > 0) {
         rf_error("not run: %s", names);
     }
+    free(names);
 }
 
 /* --timeout; too late to fail anything once all scenarios are over. */

@@ -6,6 +6,7 @@
 
 #include "common/log.h"
 #include "common/mem.h"
+#include "common/text.h"
 
 #define SILENT_NAMED 8 /* nodes that a fault names */
 
@@ -183,10 +184,9 @@ static uint32_t only_rank(const struct rf_run_steps *steps, uint32_t node)
 
 /* "beta (rank 3), gamma and 2 more": who has not answered. Returns how many
  * nodes that are, and the first of them. */
-static uint32_t name_silent(const struct rf_run_steps *steps, char *out,
-                            size_t size, uint32_t *first)
+static uint32_t name_silent(const struct rf_run_steps *steps, char **out,
+                            uint32_t *first)
 {
-    size_t used = 0;
     uint32_t silent = 0;
     *first = RF_NONE;
     for (uint32_t i = 0; i < steps->scenario->world->n_nodes; i++) {
@@ -195,17 +195,13 @@ static uint32_t name_silent(const struct rf_run_steps *steps, char *out,
             continue;
         }
         *first = RF_MIN(*first, i);
-        used += (size_t)snprintf(out + used, size - used, "%s%.64s",
-                                 silent > 1 ? ", " : "",
-                                 steps->scenario->config->node_names[i]);
+        rf_text_add(out, ", ", "%.64s", steps->scenario->config->node_names[i]);
         if (rank != RF_NONE) {
-            used +=
-                (size_t)snprintf(out + used, size - used, " (rank %u)", rank);
+            rf_text_add(out, " ", "(rank %u)", rank);
         }
     }
     if (silent > SILENT_NAMED) {
-        snprintf(out + used, size - used, " and %u more",
-                 silent - SILENT_NAMED);
+        rf_text_add(out, " and ", "%u more", silent - SILENT_NAMED);
     }
     return silent;
 }
@@ -214,13 +210,15 @@ struct rf_fault rf_run_steps_silence(const struct rf_run_steps *steps,
                                      const char *step, double seconds,
                                      const char *limit)
 {
-    char names[SILENT_NAMED * 90 + 24] = "";
+    char *names = NULL;
     uint32_t first;
-    const bool alone = name_silent(steps, names, sizeof(names), &first) == 1;
-    return rf_fault_make(
+    const bool alone = name_silent(steps, &names, &first) == 1;
+    const struct rf_fault fault = rf_fault_make(
         alone ? first : RF_NONE, alone ? only_rank(steps, first) : RF_NONE,
         RF_ERR_TIMEOUT, "no answer to \"%s\" for %.1f s from %s%s", step,
-        seconds, names, limit);
+        seconds, names != NULL ? names : "", limit);
+    free(names);
+    return fault;
 }
 
 void rf_run_steps_abort(struct rf_run_steps *steps)

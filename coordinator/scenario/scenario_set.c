@@ -5,6 +5,7 @@
 
 #include "common/log.h"
 #include "common/mem.h"
+#include "common/text.h"
 
 /* What a planned scenario takes beside its operations: the file's object, the
  * layouts, and for each rank its loads (measured: 30 to 120 KiB for 2 to 20
@@ -78,15 +79,11 @@ enum rf_status rf_scenario_set_try(struct rf_config *config,
 }
 
 /* ", 2 not selected", or nothing. */
-static char *more(char *text, size_t n, const char *what)
+static void add(char **text, size_t n, const char *what)
 {
-    char *longer;
-    if (n == 0) {
-        return text;
+    if (n > 0) {
+        rf_text_add(text, ", ", "%zu %s", n, what);
     }
-    longer = rf_xasprintf("%s, %zu %s", text, n, what);
-    free(text);
-    return longer;
 }
 
 /* To be freed; NULL: there is nothing to say. */
@@ -101,15 +98,13 @@ static char *count(const struct rf_config *config)
     text = left > 0 ? rf_xasprintf("%zu of %zu scenarios", n, config->n_in_file)
                     : rf_xasprintf("%zu scenario%s", n, n == 1 ? "" : "s");
     if (config->factors != NULL) {
-        char *longer = rf_xasprintf("%s = %s", text, config->factors);
-        free(text);
-        text = longer;
+        rf_text_add(&text, " = ", "%s", config->factors);
     }
-    text = more(text, config->n_equal_left, "equal left out");
-    text = more(text, config->n_skipped, "skipped");
-    text = more(text, config->n_slow_left, "slow left out");
-    return more(text, left - config->n_skipped - config->n_slow_left,
-                "not selected");
+    add(&text, config->n_equal_left, "equal left out");
+    add(&text, config->n_skipped, "skipped");
+    add(&text, config->n_slow_left, "slow left out");
+    add(&text, left - config->n_skipped - config->n_slow_left, "not selected");
+    return text;
 }
 
 void rf_scenario_set_announce(const struct rf_config *config)

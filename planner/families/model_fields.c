@@ -121,20 +121,16 @@ char *rf_model_config_name(const char *base, const json_t *model)
     const size_t n = RF_ARRAY_SIZE(fields);
     bool any = false;
     for (size_t i = 0; i < n + RF_ARRAY_SIZE(parts); i++) {
-        char *old = name;
         char *text = i < n ? override_text(model, &fields[i])
                            : part_text(model, parts[i - n]);
         if (text != NULL) {
-            name = rf_xasprintf("%s%s%s", old, any ? ", " : " (", text);
+            rf_text_add(&name, any ? ", " : " (", "%s", text);
             any = true;
-            free(old);
             free(text);
         }
     }
     if (any) {
-        char *open = name;
-        name = rf_xasprintf("%s)", open);
-        free(open);
+        rf_text_add(&name, "", ")");
     }
     return name;
 }

@@ -26,19 +26,6 @@ const struct rf_method_info *rf_method_info_find(const char *name)
     return NULL;
 }
 
-void rf_methods_in(enum rf_memory_kind memory, char *out, size_t size)
-{
-    size_t used = 0;
-    out[0] = '\0';
-    for (size_t i = 0; i < RF_METHOD_COUNT && used < size; i++) {
-        if (rf_method_infos[i].memory == memory) {
-            used +=
-                (size_t)snprintf(out + used, size - used, "%s%s",
-                                 used > 0 ? ", " : "", rf_method_infos[i].name);
-        }
-    }
-}
-
 enum rf_status rf_method_unknown(const char *name, struct rf_err *err)
 {
     const char *names[RF_METHOD_COUNT + 1] = {NULL};

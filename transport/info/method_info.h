@@ -77,9 +77,6 @@ enum rf_method_id {
  * node can run it. Pure: the coordinator uses it. */
 extern const struct rf_method_info rf_method_infos[RF_METHOD_COUNT];
 
-/* "ipc, nccl": those that keep weights in such memory. */
-void rf_methods_in(enum rf_memory_kind memory, char *out, size_t size);
-
 /* By name; NULL when there is none. */
 const struct rf_method_info *rf_method_info_find(const char *name);
 

@@ -1,7 +1,7 @@
 /*
- * The advice of `check` as a table: what a rule looks at, how grave it is, when
- * it holds, and what it says. Rules about meshes are in mesh_advice.c, which
- * `advise` knows as well.
+ * The advice of `check` as a table: what a rule looks at, how grave it is, and
+ * the function that knows when it holds and what it says then. Rules about
+ * meshes are in mesh_advice.c, which `advise` knows as well.
  */
 #include "coordinator/advice/advice.h"
 
@@ -27,91 +27,38 @@ enum subject {
 static const struct rule {
     enum subject subject;
     enum rf_advice_level level;
-    rf_advice_rule_fn holds;
-    const char *message;
+    rf_advice_rule_fn text;
 } rules[] = {
-    {BUILD, RF_ADVICE_WARNING, rf_advice_rule_other_build, "{why}"},
-    {BUILD, RF_ADVICE_ERROR, rf_advice_rule_refused_build, "{why}"},
+    {BUILD, RF_ADVICE_WARNING, rf_advice_rule_other_build},
+    {BUILD, RF_ADVICE_ERROR, rf_advice_rule_refused_build},
 
-    {NODE, RF_ADVICE_INFO, rf_advice_rule_node,
-     "{kernel}, {cpu}, {cpus} processors, {available} of {memory} memory "
-     "available"},
-    {INTERFACE, RF_ADVICE_INFO, rf_advice_rule_interface,
-     "interface {name} {address}, MTU {mtu}, {speed}"},
-    {METHOD, RF_ADVICE_INFO, rf_advice_rule_methods,
-     "cannot use {methods}: {why}"},
+    {NODE, RF_ADVICE_INFO, rf_advice_rule_node},
+    {INTERFACE, RF_ADVICE_INFO, rf_advice_rule_interface},
+    {METHOD, RF_ADVICE_INFO, rf_advice_rule_methods},
 
-    {MACHINE, RF_ADVICE_WARNING, rf_advice_rule_one_machine,
-     "{names} are {count} nodes on one machine (same boot id): they share its "
-     "processors and memory, and traffic between them crosses no network"},
-    {PAIR, RF_ADVICE_WARNING, rf_advice_rule_builds,
-     "worker build \"{own}\" differs from \"{other}\" on {host}"},
-    {PAIR, RF_ADVICE_WARNING, rf_advice_rule_kernels,
-     "kernel \"{own}\" differs from \"{other}\" on {host}"},
-    {PAIR, RF_ADVICE_WARNING, rf_advice_rule_cpus,
-     "processor \"{own}\" differs from \"{other}\" on {host}"},
-    {PAIR, RF_ADVICE_WARNING, rf_advice_rule_congestion,
-     "TCP congestion control \"{own}\" differs from \"{other}\" on {host}"},
-    {PAIR, RF_ADVICE_WARNING, rf_advice_rule_link_speeds,
-     "its fastest interface runs at {own} Mbit/s, that of {host} at {other}"},
-    {PAIR, RF_ADVICE_WARNING, rf_advice_rule_mtus,
-     "the interface of its address for data has MTU {own}, that of {host} "
-     "{other}: long packets may not arrive; make them equal (ip link set DEV "
-     "mtu N)"},
+    {MACHINE, RF_ADVICE_WARNING, rf_advice_rule_one_machine},
+    {PAIR, RF_ADVICE_WARNING, rf_advice_rule_builds},
+    {PAIR, RF_ADVICE_WARNING, rf_advice_rule_kernels},
+    {PAIR, RF_ADVICE_WARNING, rf_advice_rule_cpus},
+    {PAIR, RF_ADVICE_WARNING, rf_advice_rule_congestion},
+    {PAIR, RF_ADVICE_WARNING, rf_advice_rule_link_speeds},
+    {PAIR, RF_ADVICE_WARNING, rf_advice_rule_mtus},
 
-    {SCENARIO_MACHINE, RF_ADVICE_WARNING, rf_advice_rule_processors,
-     "{ranks} ranks share the {cpus} of {host}: times reflect "
-     "scheduling more than data movement; use at most {most} ranks there, or "
-     "compare only with runs like this one"},
-    {SCENARIO_NODES, RF_ADVICE_ERROR, rf_advice_rule_folders, "{why}"},
-    {SCENARIO_NODES, RF_ADVICE_ERROR, rf_advice_rule_unreachable, "{why}"},
-    {SCENARIO_NODE, RF_ADVICE_ERROR, rf_advice_rule_unfit, "{why}"},
-    {SCENARIO_NODE, RF_ADVICE_ERROR, rf_advice_rule_no_address,
-     "{host} does not have the address {address} ({path}), where its ranks are "
-     "to listen; its interfaces have {list}: name one of these, or remove the "
-     "key"},
-    {SCENARIO_NODE, RF_ADVICE_WARNING, rf_advice_rule_idle_address,
-     "{host} does not have the address {address} ({path}): no rank listens "
-     "there in this scenario, but one that did would not be reached; its "
-     "interfaces have {list}"},
+    {SCENARIO_MACHINE, RF_ADVICE_WARNING, rf_advice_rule_processors},
+    {SCENARIO_NODES, RF_ADVICE_ERROR, rf_advice_rule_folders},
+    {SCENARIO_NODES, RF_ADVICE_ERROR, rf_advice_rule_unreachable},
+    {SCENARIO_NODE, RF_ADVICE_ERROR, rf_advice_rule_unfit},
+    {SCENARIO_NODE, RF_ADVICE_ERROR, rf_advice_rule_no_address},
+    {SCENARIO_NODE, RF_ADVICE_WARNING, rf_advice_rule_idle_address},
+    {SCENARIO_NODE, RF_ADVICE_WARNING, rf_advice_rule_small_shm},
 
-    {SCENARIO_NODE, RF_ADVICE_WARNING, rf_advice_rule_small_shm,
-     "{host} has {free} of memory for sharing (/dev/shm or UCX_POSIX_DIR), "
-     "UCX takes {need} for its ranks: they will send each other messages, "
-     "several times slower, or fail; enlarge it (docker run --shm-size, "
-     "mount -o remount,size=) or name another folder (UCX_POSIX_DIR in "
-     "launch.env)"},
-
-    {SCENARIO_NODE, RF_ADVICE_WARNING, rf_advice_rule_gpus_in_use,
-     "{gpus} of {host}: other processes compute there ({processes}, {bytes}): "
-     "they take time and memory from the refit; end them (nvidia-smi lists "
-     "them) or leave these out (CUDA_VISIBLE_DEVICES in launch.env)"},
-    {SCENARIO_NODE, RF_ADVICE_WARNING, rf_advice_rule_gpus_with_errors,
-     "{gpus} of {host}: {count} memory errors that ECC could not correct since "
-     "the driver was loaded: ranks may die there; reset the device "
-     "(nvidia-smi --gpu-reset) or leave the node out"},
-    {SCENARIO_NODE, RF_ADVICE_WARNING, rf_advice_rule_gpus_slowed,
-     "{gpus} of {host}: clocks are held down ({why}): times are not those of "
-     "the hardware; look at cooling and power supply (nvidia-smi -q -d "
-     "PERFORMANCE)"},
-    {SCENARIO_NODE, RF_ADVICE_INFO, rf_advice_rule_no_adapter,
-     "{host} has no RDMA adapter (/sys/class/infiniband): method {method} goes "
-     "over TCP between nodes"},
-    {SCENARIO_NODE, RF_ADVICE_WARNING, rf_advice_rule_no_verbs,
-     "{host} has {adapters} RDMA adapters, but no /dev/infiniband/uverbs* can "
-     "be opened: NCCL falls back to TCP between nodes and NVSHMEM may not "
-     "start; give the container /dev/infiniband, or the user the right to "
-     "open it"},
-    {SCENARIO_NODE, RF_ADVICE_WARNING, rf_advice_rule_no_peermem,
-     "{host} has neither nvidia-peermem nor GPUs that adapters reach by "
-     "dma-buf: method {method} copies through host memory between nodes; load "
-     "it (modprobe nvidia-peermem), or use NVIDIA's open kernel modules and "
-     "Linux 5.12 or later"},
-    {SCENARIO_NODE, RF_ADVICE_WARNING, rf_advice_rule_low_memlock,
-     "ranks on {host} may lock {limit} of memory (RLIMIT_MEMLOCK), too little "
-     "for adapters to register buffers: method {method} may fail between "
-     "nodes; set memlock to unlimited (limits.conf, LimitMEMLOCK of sshd, "
-     "--ulimit memlock=-1)"},
+    {SCENARIO_NODE, RF_ADVICE_WARNING, rf_advice_rule_gpus_in_use},
+    {SCENARIO_NODE, RF_ADVICE_WARNING, rf_advice_rule_gpus_with_errors},
+    {SCENARIO_NODE, RF_ADVICE_WARNING, rf_advice_rule_gpus_slowed},
+    {SCENARIO_NODE, RF_ADVICE_INFO, rf_advice_rule_no_adapter},
+    {SCENARIO_NODE, RF_ADVICE_WARNING, rf_advice_rule_no_verbs},
+    {SCENARIO_NODE, RF_ADVICE_WARNING, rf_advice_rule_no_peermem},
+    {SCENARIO_NODE, RF_ADVICE_WARNING, rf_advice_rule_low_memlock},
 };
 
 static const char *about(enum subject subject,
@@ -134,14 +81,12 @@ static void look(enum subject subject, const struct rf_advice_view *view,
                  struct rf_findings *out)
 {
     for (size_t i = 0; i < RF_ARRAY_SIZE(rules); i++) {
-        struct rf_message_words words = {.n = 0};
-        if (rules[i].subject == subject && rules[i].holds(view, &words)) {
-            char *text = rf_message_words_fill(&words, rules[i].message);
+        char *text = rules[i].subject == subject ? rules[i].text(view) : NULL;
+        if (text != NULL) {
             rf_findings_add(out, rules[i].level, about(subject, view), "%s",
                             text);
-            free(text);
         }
-        rf_message_words_free(&words);
+        free(text);
     }
 }
 
@@ -162,8 +107,8 @@ void rf_advise_scenario(const struct rf_scenario *scenario,
         free(assumed);
     }
     for (size_t i = 0; i < rf_mesh_advice_count(); i++) {
-        char *text = NULL;
-        if (rf_mesh_advice_broken(i, &view, &text)) {
+        char *text = rf_mesh_advice_text(i, &view);
+        if (text != NULL) {
             rf_findings_add(out, rf_mesh_advice(i)->level, scenario->spec->name,
                             "%s (%s)", text, rf_mesh_advice(i)->source);
         }

@@ -1,14 +1,15 @@
 /*
- * The conditions of the rules of advice (advice.c) about GPUs and about what
+ * The rules of advice (advice.c) about GPUs and about what
  * lets adapters reach them. They hold only for scenarios that need these:
  * methods between GPUs, and of those between nodes the ones whose ranks are on
  * more than one.
  */
 #include <inttypes.h>
-#include <stdio.h>
-#include <string.h>
+#include <stdlib.h>
 
+#include "common/bytes.h"
 #include "common/mem.h"
+#include "common/text.h"
 #include "coordinator/advice/advice_rules.h"
 
 /* Below it adapters cannot register what NCCL and NVSHMEM give them. */
@@ -17,10 +18,9 @@
 /* The devices of a node that ranks of a scenario may be on, by what is wrong
  * with them. */
 struct devices {
-    char list[128]; /* "GPU 1", "GPUs 0, 2" */
     uint32_t n;
     uint64_t processes, bytes, errors; /* sums */
-    char why[128];                     /* of the first */
+    const char *why;                   /* of the first; borrowed */
 };
 
 typedef bool (*wrong_fn)(const struct rf_msg_gpu *gpu);
@@ -42,71 +42,86 @@ static bool is_slowed(const struct rf_msg_gpu *gpu)
 
 static void add_device(const struct rf_msg_gpu *gpu, struct devices *out)
 {
-    size_t used = strlen(out->list);
-    snprintf(out->list + used, sizeof(out->list) - used, "%s%" PRIu32,
-             out->n > 0 ? ", " : "", gpu->index);
     if (out->n++ == 0) {
-        snprintf(out->why, sizeof(out->why), "%s",
-                 gpu->slowed != NULL ? gpu->slowed : "");
+        out->why = gpu->slowed;
     }
     out->processes += gpu->processes != RF_ABSENT_U32 ? gpu->processes : 0;
     out->bytes += gpu->foreign_bytes != RF_ABSENT_U64 ? gpu->foreign_bytes : 0;
     out->errors += gpu->ecc_errors != RF_ABSENT_U64 ? gpu->ecc_errors : 0;
 }
 
-/* Slot n is device n, so those behind the slots are not used. */
-static bool find_devices(const struct rf_advice_view *view, wrong_fn wrong,
-                         struct devices *out, struct rf_message_words *words)
+/* "GPUs 0, 2 of beta: ", with which there is something wrong; NULL: none. Slot
+ * n is device n, so those behind the slots are not used. */
+static char *find_devices(const struct rf_advice_view *view, wrong_fn wrong,
+                          struct devices *out)
 {
     const struct rf_msg_hello *hello = view->hello;
     size_t slots = view->config->slots[view->node];
+    char *list = NULL, *text = NULL;
     *out = (struct devices){.n = 0};
     for (size_t i = 0; i < RF_MIN(hello->n_gpus, slots); i++) {
         if (wrong(&hello->gpus[i])) {
+            rf_text_add(&list, ", ", "%" PRIu32, hello->gpus[i].index);
             add_device(&hello->gpus[i], out);
         }
     }
-    rf_message_words_say(words, "gpus", "GPU%s %s", out->n == 1 ? "" : "s",
-                         out->list);
-    rf_message_words_say(words, "host", "%s", view->host);
-    return rf_scenario_on_device(view->scenario) && out->n > 0;
+    if (rf_scenario_on_device(view->scenario) && list != NULL) {
+        text = rf_xasprintf("GPU%s %s of %s: ", out->n == 1 ? "" : "s", list,
+                            view->host);
+    }
+    free(list);
+    return text;
 }
 
-bool rf_advice_rule_gpus_in_use(const struct rf_advice_view *view,
-                                struct rf_message_words *words)
+char *rf_advice_rule_gpus_in_use(const struct rf_advice_view *view)
 {
     struct devices found;
-    bool holds = find_devices(view, in_use, &found, words);
-    rf_message_words_say(words, "processes", "%" PRIu64 " process%s",
-                         found.processes, found.processes == 1 ? "" : "es");
-    rf_message_words_say_bytes(words, "bytes", found.bytes);
-    return holds;
+    char *text = find_devices(view, in_use, &found), bytes[32];
+    if (text != NULL) {
+        rf_text_add(&text, "",
+                    "other processes compute there (%" PRIu64 " process%s, "
+                    "%s): they take time and memory from the refit; end them "
+                    "(nvidia-smi lists them) or leave these out "
+                    "(CUDA_VISIBLE_DEVICES in launch.env)",
+                    found.processes, found.processes == 1 ? "" : "es",
+                    rf_format_bytes(found.bytes, bytes, sizeof(bytes)));
+    }
+    return text;
 }
 
-bool rf_advice_rule_gpus_with_errors(const struct rf_advice_view *view,
-                                     struct rf_message_words *words)
+char *rf_advice_rule_gpus_with_errors(const struct rf_advice_view *view)
 {
     struct devices found;
-    bool holds = find_devices(view, has_errors, &found, words);
-    rf_message_words_say(words, "count", "%" PRIu64, found.errors);
-    return holds;
+    char *text = find_devices(view, has_errors, &found);
+    if (text != NULL) {
+        rf_text_add(&text, "",
+                    "%" PRIu64 " memory errors that ECC could not correct "
+                    "since the driver was loaded: ranks may die there; reset "
+                    "the device (nvidia-smi --gpu-reset) or leave the node out",
+                    found.errors);
+    }
+    return text;
 }
 
-bool rf_advice_rule_gpus_slowed(const struct rf_advice_view *view,
-                                struct rf_message_words *words)
+char *rf_advice_rule_gpus_slowed(const struct rf_advice_view *view)
 {
     struct devices found;
-    bool holds = find_devices(view, is_slowed, &found, words);
-    rf_message_words_say(words, "why", "%s", found.why);
-    return holds;
+    char *text = find_devices(view, is_slowed, &found);
+    if (text != NULL) {
+        rf_text_add(&text, "",
+                    "clocks are held down (%s): times are not those of the "
+                    "hardware; look at cooling and power supply (nvidia-smi "
+                    "-q -d PERFORMANCE)",
+                    found.why);
+    }
+    return text;
 }
 
 /* --- Between nodes -------------------------------------------------------- */
 
 /* Whether the scenario's bytes go from this node's GPUs to others' at all;
  * false also where the node has not said what adapters it has. */
-static bool crosses(const struct rf_advice_view *view,
-                    struct rf_message_words *words)
+static bool crosses(const struct rf_advice_view *view)
 {
     const struct rf_scenario *scenario = view->scenario;
     const struct rf_config *config = view->config;
@@ -114,8 +129,6 @@ static bool crosses(const struct rf_advice_view *view,
     for (uint32_t i = 0; i < config->n_nodes; i++) {
         others += i != view->node && rf_scenario_node_ranks(scenario, i) > 0;
     }
-    rf_message_words_say(words, "host", "%s", view->host);
-    rf_message_words_say(words, "method", "%s", scenario->spec->method);
     return rf_scenario_on_device(scenario) && others > 0 &&
            view->hello->rdma != NULL;
 }
@@ -130,40 +143,59 @@ static bool any_dmabuf(const struct rf_msg_hello *hello)
     return false;
 }
 
-bool rf_advice_rule_no_adapter(const struct rf_advice_view *view,
-                               struct rf_message_words *words)
+char *rf_advice_rule_no_adapter(const struct rf_advice_view *view)
 {
-    return crosses(view, words) && view->hello->rdma->adapters == 0;
+    if (!crosses(view) || view->hello->rdma->adapters > 0) {
+        return NULL;
+    }
+    return rf_xasprintf("%s has no RDMA adapter (/sys/class/infiniband): "
+                        "method %s goes over TCP between nodes",
+                        view->host, view->scenario->spec->method);
 }
 
-bool rf_advice_rule_no_verbs(const struct rf_advice_view *view,
-                             struct rf_message_words *words)
+char *rf_advice_rule_no_verbs(const struct rf_advice_view *view)
 {
     const struct rf_msg_rdma *rdma = view->hello->rdma;
-    if (!crosses(view, words)) {
-        return false;
+    if (!crosses(view) || rdma->adapters == 0 || rdma->verbs) {
+        return NULL;
     }
-    rf_message_words_say(words, "adapters", "%" PRIu32, rdma->adapters);
-    return rdma->adapters > 0 && !rdma->verbs;
+    return rf_xasprintf("%s has %" PRIu32 " RDMA adapters, but no "
+                        "/dev/infiniband/uverbs* can be opened: NCCL falls "
+                        "back to TCP between nodes and NVSHMEM may not start; "
+                        "give the container /dev/infiniband, or the user the "
+                        "right to open it",
+                        view->host, rdma->adapters);
 }
 
 /* Where the adapters themselves can be used. */
-bool rf_advice_rule_no_peermem(const struct rf_advice_view *view,
-                               struct rf_message_words *words)
+char *rf_advice_rule_no_peermem(const struct rf_advice_view *view)
 {
     const struct rf_msg_rdma *rdma = view->hello->rdma;
-    return crosses(view, words) && rdma->verbs && rdma->adapters > 0 &&
-           !rdma->peermem && !any_dmabuf(view->hello);
+    if (!crosses(view) || !rdma->verbs || rdma->adapters == 0 ||
+        rdma->peermem || any_dmabuf(view->hello)) {
+        return NULL;
+    }
+    return rf_xasprintf("%s has neither nvidia-peermem nor GPUs that adapters "
+                        "reach by dma-buf: method %s copies through host "
+                        "memory between nodes; load it (modprobe "
+                        "nvidia-peermem), or use NVIDIA's open kernel modules "
+                        "and Linux 5.12 or later",
+                        view->host, view->scenario->spec->method);
 }
 
-bool rf_advice_rule_low_memlock(const struct rf_advice_view *view,
-                                struct rf_message_words *words)
+char *rf_advice_rule_low_memlock(const struct rf_advice_view *view)
 {
     const struct rf_msg_hello *hello = view->hello;
-    if (!crosses(view, words)) {
-        return false;
+    char limit[32];
+    if (!crosses(view) || hello->rdma->adapters == 0 ||
+        hello->memlock_bytes >= LOW_MEMLOCK_BYTES) {
+        return NULL;
     }
-    rf_message_words_say_bytes(words, "limit", hello->memlock_bytes);
-    return hello->rdma->adapters > 0 && hello->memlock_bytes != RF_ABSENT_U64 &&
-           hello->memlock_bytes < LOW_MEMLOCK_BYTES;
+    return rf_xasprintf(
+        "ranks on %s may lock %s of memory (RLIMIT_MEMLOCK), too little for "
+        "adapters to register buffers: method %s may fail between nodes; set "
+        "memlock to unlimited (limits.conf, LimitMEMLOCK of sshd, --ulimit "
+        "memlock=-1)",
+        view->host, rf_format_bytes(hello->memlock_bytes, limit, sizeof(limit)),
+        view->scenario->spec->method);
 }

@@ -1,15 +1,18 @@
 /*
- * The conditions of the rules of advice (advice.c). Each says whether its rule
- * holds and gives the words of its message; none knows how grave it is.
+ * The rules of advice (advice.c): when each holds, and what it says then. None
+ * knows how grave it is.
  */
 #include "coordinator/advice/advice_rules.h"
 
 #include <inttypes.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
+#include "common/bytes.h"
 #include "common/ip.h"
 #include "common/mem.h"
+#include "common/text.h"
 #include "coordinator/preflight/addresses.h"
 #include "coordinator/preflight/folders.h"
 #include "coordinator/preflight/hello.h"
@@ -30,26 +33,28 @@ static const char *or_unknown(const char *text)
 
 /* --- A node --------------------------------------------------------------- */
 
-static bool is_refused(const struct rf_advice_view *view,
-                       struct rf_message_words *words)
+/* Why a check of a scenario or a node failed; NULL: it did not. */
+static char *failure(enum rf_status status, const struct rf_err *err)
+{
+    return status != RF_OK ? rf_xstrdup(err->text) : NULL;
+}
+
+static char *refusal(const struct rf_advice_view *view)
 {
     struct rf_err why = {0};
     enum rf_status status =
         rf_hello_check_build(view->hello, view->strict, &why);
-    rf_message_words_say(words, "why", "%s", why.text);
-    return status != RF_OK;
+    return failure(status, &why);
 }
 
-bool rf_advice_rule_other_build(const struct rf_advice_view *view,
-                                struct rf_message_words *words)
+char *rf_advice_rule_other_build(const struct rf_advice_view *view)
 {
-    return !view->strict && is_refused(view, words);
+    return view->strict ? NULL : refusal(view);
 }
 
-bool rf_advice_rule_refused_build(const struct rf_advice_view *view,
-                                  struct rf_message_words *words)
+char *rf_advice_rule_refused_build(const struct rf_advice_view *view)
 {
-    return view->strict && is_refused(view, words);
+    return view->strict ? refusal(view) : NULL;
 }
 
 /* A figure that the node did not know is shown as none. */
@@ -58,35 +63,29 @@ static uint64_t or_none(uint64_t bytes)
     return bytes != RF_ABSENT_U64 ? bytes : 0;
 }
 
-bool rf_advice_rule_node(const struct rf_advice_view *view,
-                         struct rf_message_words *words)
+char *rf_advice_rule_node(const struct rf_advice_view *view)
 {
     const struct rf_msg_hello *hello = view->hello;
-    rf_message_words_say(words, "kernel", "%s", or_unknown(hello->kernel));
-    rf_message_words_say(words, "cpu", "%s", or_unknown(hello->cpu));
-    rf_message_words_say(words, "cpus", "%u",
-                         hello->cpus != RF_ABSENT_U32 ? hello->cpus : 0);
-    rf_message_words_say_bytes(words, "available",
-                               or_none(hello->memory_available_bytes));
-    rf_message_words_say_bytes(words, "memory", or_none(hello->memory_bytes));
-    return true;
+    char available[32], memory[32];
+    rf_format_bytes(or_none(hello->memory_available_bytes), available,
+                    sizeof(available));
+    rf_format_bytes(or_none(hello->memory_bytes), memory, sizeof(memory));
+    return rf_xasprintf("%s, %s, %u processors, %s of %s memory available",
+                        or_unknown(hello->kernel), or_unknown(hello->cpu),
+                        hello->cpus != RF_ABSENT_U32 ? hello->cpus : 0,
+                        available, memory);
 }
 
-bool rf_advice_rule_interface(const struct rf_advice_view *view,
-                              struct rf_message_words *words)
+char *rf_advice_rule_interface(const struct rf_advice_view *view)
 {
     const struct rf_msg_nic *nic = &view->hello->nics[view->item];
-    rf_message_words_say(words, "name", "%s", nic->name);
-    rf_message_words_say(words, "address", "%s", nic->address);
-    rf_message_words_say(words, "mtu", "%" PRId64,
-                         nic->mtu != RF_ABSENT_I64 ? nic->mtu : 0);
+    const int64_t mtu = nic->mtu != RF_ABSENT_I64 ? nic->mtu : 0;
+    char speed[40] = "speed unknown";
     if (nic->speed_mbit != RF_ABSENT_I64) {
-        rf_message_words_say(words, "speed", "%" PRId64 " Mbit/s",
-                             nic->speed_mbit);
-    } else {
-        rf_message_words_say(words, "speed", "speed unknown");
+        snprintf(speed, sizeof(speed), "%" PRId64 " Mbit/s", nic->speed_mbit);
     }
-    return true;
+    return rf_xasprintf("interface %s %s, MTU %" PRId64 ", %s", nic->name,
+                        nic->address, mtu, speed);
 }
 
 static bool same_reason(const struct rf_text_pair *a,
@@ -97,26 +96,25 @@ static bool same_reason(const struct rf_text_pair *a,
 }
 
 /* One line, at the first of them, for all methods that one reason forbids. */
-bool rf_advice_rule_methods(const struct rf_advice_view *view,
-                            struct rf_message_words *words)
+char *rf_advice_rule_methods(const struct rf_advice_view *view)
 {
     const struct rf_text_pairs *methods = &view->hello->methods;
     const struct rf_text_pair *first = &methods->list[view->item];
-    char names[160] = "";
+    char *text = NULL;
     for (size_t i = 0; i < methods->n; i++) {
-        size_t used = strlen(names);
         if (!same_reason(&methods->list[i], first)) {
             continue;
         }
         if (i < view->item) {
-            return false;
+            return NULL;
         }
-        snprintf(names + used, sizeof(names) - used, "%s%s",
-                 used > 0 ? ", " : "", methods->list[i].key);
+        rf_text_add(&text, ", ", "%s%s", text == NULL ? "cannot use " : "",
+                    methods->list[i].key);
     }
-    rf_message_words_say(words, "methods", "%s", names);
-    rf_message_words_say(words, "why", "%s", or_unknown(first->value));
-    return first->value != NULL;
+    if (text != NULL) {
+        rf_text_add(&text, ": ", "%s", first->value);
+    }
+    return text;
 }
 
 /* --- Nodes against each other --------------------------------------------- */
@@ -131,70 +129,64 @@ uint32_t rf_advice_rule_machine(const struct rf_msg_hello *const *hellos,
     return i;
 }
 
-bool rf_advice_rule_one_machine(const struct rf_advice_view *view,
-                                struct rf_message_words *words)
+char *rf_advice_rule_one_machine(const struct rf_advice_view *view)
 {
     const struct rf_config *config = view->config;
-    char names[256];
+    char *text = rf_xstrdup(view->host);
     uint32_t count = 1;
-    snprintf(names, sizeof(names), "%s", view->host);
     for (uint32_t i = view->node + 1; i < config->n_nodes; i++) {
-        size_t used = strlen(names);
         if (rf_hello_same_machine(view->hello, view->hellos[i]) &&
             ++count <= NAMES_SHOWN) {
-            snprintf(names + used, sizeof(names) - used, ", %s",
-                     config->node_names[i]);
+            rf_text_add(&text, ", ", "%s", config->node_names[i]);
         }
     }
-    rf_message_words_say(words, "names", "%s%s", names,
-                         count > NAMES_SHOWN ? ", ..." : "");
-    rf_message_words_say(words, "count", "%u", count);
-    return count > 1;
+    if (count == 1) {
+        free(text);
+        return NULL;
+    }
+    rf_text_add(&text, count > NAMES_SHOWN ? ", ... " : " ",
+                "are %u nodes on one machine (same boot id): they share its "
+                "processors and memory, and traffic between them crosses no "
+                "network",
+                count);
+    return text;
 }
 
-static void say_pair(const struct rf_advice_view *view, const char *own,
-                     const char *other, struct rf_message_words *words)
+/* That a text of this node differs from the first one's. */
+static char *differs(const struct rf_advice_view *view, const char *what,
+                     const char *own, const char *other)
 {
-    rf_message_words_say(words, "host", "%s",
-                         view->config->node_names[view->first]);
-    rf_message_words_say(words, "own", "%s", own);
-    rf_message_words_say(words, "other", "%s", other);
+    if (strcmp(or_unknown(own), or_unknown(other)) == 0) {
+        return NULL;
+    }
+    return rf_xasprintf("%s \"%s\" differs from \"%s\" on %s", what,
+                        or_unknown(own), or_unknown(other),
+                        view->config->node_names[view->first]);
 }
 
-/* Whether the two texts, of this node and of the first, differ. */
-static bool differ(const struct rf_advice_view *view, const char *own,
-                   const char *other, struct rf_message_words *words)
+char *rf_advice_rule_builds(const struct rf_advice_view *view)
 {
-    say_pair(view, or_unknown(own), or_unknown(other), words);
-    return strcmp(or_unknown(own), or_unknown(other)) != 0;
+    return differs(view, "worker build", view->hello->build,
+                   view->hellos[view->first]->build);
 }
 
-bool rf_advice_rule_builds(const struct rf_advice_view *view,
-                           struct rf_message_words *words)
+char *rf_advice_rule_kernels(const struct rf_advice_view *view)
 {
-    return differ(view, view->hello->build, view->hellos[view->first]->build,
-                  words);
+    return differs(view, "kernel", view->hello->kernel,
+                   view->hellos[view->first]->kernel);
 }
 
-bool rf_advice_rule_kernels(const struct rf_advice_view *view,
-                            struct rf_message_words *words)
+char *rf_advice_rule_cpus(const struct rf_advice_view *view)
 {
-    return differ(view, view->hello->kernel, view->hellos[view->first]->kernel,
-                  words);
+    return differs(view, "processor", view->hello->cpu,
+                   view->hellos[view->first]->cpu);
 }
 
-bool rf_advice_rule_cpus(const struct rf_advice_view *view,
-                         struct rf_message_words *words)
+char *rf_advice_rule_congestion(const struct rf_advice_view *view)
 {
-    return differ(view, view->hello->cpu, view->hellos[view->first]->cpu,
-                  words);
-}
-
-bool rf_advice_rule_congestion(const struct rf_advice_view *view,
-                               struct rf_message_words *words)
-{
-    return differ(view, view->hello->congestion_control,
-                  view->hellos[view->first]->congestion_control, words);
+    return differs(view, "TCP congestion control",
+                   view->hello->congestion_control,
+                   view->hellos[view->first]->congestion_control);
 }
 
 static int64_t fastest_nic(const struct rf_msg_hello *hello)
@@ -206,16 +198,16 @@ static int64_t fastest_nic(const struct rf_msg_hello *hello)
     return fastest;
 }
 
-bool rf_advice_rule_link_speeds(const struct rf_advice_view *view,
-                                struct rf_message_words *words)
+char *rf_advice_rule_link_speeds(const struct rf_advice_view *view)
 {
-    int64_t own = fastest_nic(view->hello);
-    int64_t other = fastest_nic(view->hellos[view->first]);
-    char texts[2][24];
-    snprintf(texts[0], sizeof(texts[0]), "%" PRId64, own);
-    snprintf(texts[1], sizeof(texts[1]), "%" PRId64, other);
-    say_pair(view, texts[0], texts[1], words);
-    return own != other;
+    const int64_t own = fastest_nic(view->hello);
+    const int64_t other = fastest_nic(view->hellos[view->first]);
+    if (own == other) {
+        return NULL;
+    }
+    return rf_xasprintf("its fastest interface runs at %" PRId64 " Mbit/s, "
+                        "that of %s at %" PRId64,
+                        own, view->config->node_names[view->first], other);
 }
 
 /* Of the interface with the node's address for data; 0: not known. */
@@ -234,30 +226,31 @@ static int64_t mtu_of(const struct rf_advice_view *view, uint32_t node)
     return 0;
 }
 
-bool rf_advice_rule_mtus(const struct rf_advice_view *view,
-                         struct rf_message_words *words)
+char *rf_advice_rule_mtus(const struct rf_advice_view *view)
 {
     const int64_t own = mtu_of(view, view->node);
     const int64_t other = mtu_of(view, view->first);
-    char texts[2][24];
-    snprintf(texts[0], sizeof(texts[0]), "%" PRId64, own);
-    snprintf(texts[1], sizeof(texts[1]), "%" PRId64, other);
-    say_pair(view, texts[0], texts[1], words);
-    return own != other && own != 0 && other != 0;
+    if (own == other || own == 0 || other == 0) {
+        return NULL;
+    }
+    return rf_xasprintf("the interface of its address for data has MTU %" PRId64
+                        ", that of %s %" PRId64 ": long packets may not "
+                        "arrive; make them equal (ip link set DEV mtu N)",
+                        own, view->config->node_names[view->first], other);
 }
 
 /* --- A scenario on the nodes ---------------------------------------------- */
 
 /* The ranks of host memory share the processors of their machine, which may
  * be several nodes. */
-bool rf_advice_rule_processors(const struct rf_advice_view *view,
-                               struct rf_message_words *words)
+char *rf_advice_rule_processors(const struct rf_advice_view *view)
 {
     const struct rf_scenario *scenario = view->scenario;
-    uint32_t cpus = view->hello->cpus;
+    const uint32_t cpus = view->hello->cpus;
+    const uint64_t most = (uint64_t)cpus * RANKS_PER_CPU;
     uint64_t ranks = 0;
     if (rf_scenario_on_device(scenario) || cpus == RF_ABSENT_U32 || cpus < 1) {
-        return false;
+        return NULL;
     }
     for (uint32_t i = view->node; i < view->config->n_nodes; i++) {
         if (i == view->node ||
@@ -265,43 +258,38 @@ bool rf_advice_rule_processors(const struct rf_advice_view *view,
             ranks += rf_scenario_node_ranks(scenario, i);
         }
     }
-    rf_message_words_say(words, "ranks", "%" PRIu64, ranks);
-    rf_message_words_say(words, "most", "%" PRIu64,
-                         (uint64_t)cpus * RANKS_PER_CPU);
-    rf_message_words_say(words, "cpus", "%u processor%s", cpus,
-                         cpus == 1 ? "" : "s");
-    rf_message_words_say(words, "host", "%s", view->host);
-    return ranks > (uint64_t)cpus * RANKS_PER_CPU;
+    if (ranks <= most) {
+        return NULL;
+    }
+    return rf_xasprintf("%" PRIu64 " ranks share the %u processor%s of %s: "
+                        "times reflect scheduling more than data movement; use "
+                        "at most %" PRIu64 " ranks there, or compare only with "
+                        "runs like this one",
+                        ranks, cpus, cpus == 1 ? "" : "s", view->host, most);
 }
 
-bool rf_advice_rule_folders(const struct rf_advice_view *view,
-                            struct rf_message_words *words)
+char *rf_advice_rule_folders(const struct rf_advice_view *view)
 {
     struct rf_err err = {0};
     enum rf_status status =
         rf_folders_check(view->scenario, view->hellos, &err);
-    rf_message_words_say(words, "why", "%s", err.text);
-    return status != RF_OK;
+    return failure(status, &err);
 }
 
-bool rf_advice_rule_unreachable(const struct rf_advice_view *view,
-                                struct rf_message_words *words)
+char *rf_advice_rule_unreachable(const struct rf_advice_view *view)
 {
     struct rf_err err = {0};
     enum rf_status status =
         rf_addresses_check(view->scenario, view->hellos, &err);
-    rf_message_words_say(words, "why", "%s", err.text);
-    return status != RF_OK;
+    return failure(status, &err);
 }
 
-bool rf_advice_rule_unfit(const struct rf_advice_view *view,
-                          struct rf_message_words *words)
+char *rf_advice_rule_unfit(const struct rf_advice_view *view)
 {
     struct rf_err err = {0};
     enum rf_status status =
         rf_preflight_node(view->scenario, view->hellos, view->node, &err);
-    rf_message_words_say(words, "why", "%s", err.text);
-    return status != RF_OK;
+    return failure(status, &err);
 }
 
 /* Whether the node has the numeric address, or any node has. */
@@ -319,39 +307,48 @@ static bool has_address(const struct rf_msg_hello *hello, const char *address)
     return false;
 }
 
-static bool lacks_address(const struct rf_advice_view *view,
-                          struct rf_message_words *words)
+/* "none", or the addresses of the node's interfaces. To be freed. */
+static char *addresses_of(const struct rf_msg_hello *hello)
+{
+    char *list = NULL;
+    for (size_t i = 0; i < hello->n_nics; i++) {
+        rf_text_add(&list, ", ", "%s", hello->nics[i].address);
+    }
+    return list != NULL ? list : rf_xstrdup("none");
+}
+
+/* That the node lacks its address: whether its ranks `listen` there or not,
+ * nothing where the other is the case. */
+static char *lacks_address(const struct rf_advice_view *view, bool listen)
 {
     const struct rf_msg_hello *hello = view->hello;
     const char *address = view->config->nodes[view->node].address;
-    char list[400] = "";
-    if (address == NULL || has_address(hello, address)) {
-        return false;
+    char *list, *text;
+    if (rf_scenario_listens_on(view->scenario, view->node) != listen ||
+        address == NULL || has_address(hello, address)) {
+        return NULL;
     }
-    for (size_t i = 0; i < hello->n_nics; i++) {
-        size_t used = strlen(list);
-        snprintf(list + used, sizeof(list) - used, "%s%s", used > 0 ? ", " : "",
-                 hello->nics[i].address);
-    }
-    rf_message_words_say(words, "host", "%s", view->host);
-    rf_message_words_say(words, "address", "%s", address);
-    rf_message_words_say(words, "path", "$.nodes[%u].address", view->node);
-    rf_message_words_say(words, "list", "%s", list[0] != '\0' ? list : "none");
-    return true;
+    list = addresses_of(hello);
+    text = rf_xasprintf(
+        listen ? "%s does not have the address %s ($.nodes[%u].address), where "
+                 "its ranks are to listen; its interfaces have %s: name one of "
+                 "these, or remove the key"
+               : "%s does not have the address %s ($.nodes[%u].address): no "
+                 "rank listens there in this scenario, but one that did would "
+                 "not be reached; its interfaces have %s",
+        view->host, address, view->node, list);
+    free(list);
+    return text;
 }
 
-bool rf_advice_rule_no_address(const struct rf_advice_view *view,
-                               struct rf_message_words *words)
+char *rf_advice_rule_no_address(const struct rf_advice_view *view)
 {
-    return rf_scenario_listens_on(view->scenario, view->node) &&
-           lacks_address(view, words);
+    return lacks_address(view, true);
 }
 
-bool rf_advice_rule_idle_address(const struct rf_advice_view *view,
-                                 struct rf_message_words *words)
+char *rf_advice_rule_idle_address(const struct rf_advice_view *view)
 {
-    return !rf_scenario_listens_on(view->scenario, view->node) &&
-           lacks_address(view, words);
+    return lacks_address(view, false);
 }
 
 /* What `launch.env` or the node sets, which then is meant. */
@@ -365,21 +362,26 @@ static bool has_variable(const struct rf_msg_hello *hello, const char *name)
     return false;
 }
 
-bool rf_advice_rule_small_shm(const struct rf_advice_view *view,
-                              struct rf_message_words *words)
+char *rf_advice_rule_small_shm(const struct rf_advice_view *view)
 {
     const struct rf_scenario *scenario = view->scenario;
     const uint64_t ranks = rf_scenario_node_ranks(scenario, view->node);
+    const uint64_t bytes = rf_scenario_node_bytes(scenario, view->node);
     const uint64_t need =
-        rf_scenario_node_bytes(scenario, view->node) -
-        RF_MIN(rf_scenario_node_bytes(scenario, view->node),
-               ranks * (RF_PLAN_PROCESS_BYTES - UCX_RANK_BYTES));
-    rf_message_words_say(words, "host", "%s", view->host);
-    rf_message_words_say_bytes(words, "free", or_none(view->hello->shm_bytes));
-    rf_message_words_say_bytes(words, "need", need);
-    return ranks > 1 &&
-           strcmp(scenario->spec->method,
-                  rf_method_infos[RF_METHOD_UCX].name) == 0 &&
-           view->hello->shm_bytes < need &&
-           !has_variable(view->hello, "UCX_TLS");
+        bytes - RF_MIN(bytes, ranks * (RF_PLAN_PROCESS_BYTES - UCX_RANK_BYTES));
+    char has[32], needs[32];
+    if (ranks < 2 ||
+        strcmp(scenario->spec->method, rf_method_infos[RF_METHOD_UCX].name) !=
+            0 ||
+        view->hello->shm_bytes >= need ||
+        has_variable(view->hello, "UCX_TLS")) {
+        return NULL;
+    }
+    return rf_xasprintf(
+        "%s has %s of memory for sharing (/dev/shm or UCX_POSIX_DIR), UCX "
+        "takes %s for its ranks: they will send each other messages, several "
+        "times slower, or fail; enlarge it (docker run --shm-size, mount -o "
+        "remount,size=) or name another folder (UCX_POSIX_DIR in launch.env)",
+        view->host, rf_format_bytes(view->hello->shm_bytes, has, sizeof(has)),
+        rf_format_bytes(need, needs, sizeof(needs)));
 }

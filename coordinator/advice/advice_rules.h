@@ -1,11 +1,10 @@
 /*
  * Private to advice.c, advice_rules.c and advice_gpu.c: what a rule of advice
- * looks at, and the conditions of the table.
+ * looks at, and the rules of the table.
  */
 #ifndef RF_COORDINATOR_ADVICE_ADVICE_RULES_H
 #define RF_COORDINATOR_ADVICE_ADVICE_RULES_H
 
-#include "coordinator/advice/message_words.h"
 #include "coordinator/scenario/scenario.h"
 #include "transport/control/message_fields.h"
 
@@ -23,71 +22,43 @@ struct rf_advice_view {
     bool strict;
 };
 
-/* Conditions: whether there is something to say, and then its words. */
-typedef bool (*rf_advice_rule_fn)(const struct rf_advice_view *view,
-                                  struct rf_message_words *words);
+/* Rules: what there is to say, malloc'ed; NULL: nothing. */
+typedef char *(*rf_advice_rule_fn)(const struct rf_advice_view *view);
 
-bool rf_advice_rule_other_build(const struct rf_advice_view *view,
-                                struct rf_message_words *words);
-bool rf_advice_rule_refused_build(const struct rf_advice_view *view,
-                                  struct rf_message_words *words);
+char *rf_advice_rule_other_build(const struct rf_advice_view *view);
+char *rf_advice_rule_refused_build(const struct rf_advice_view *view);
 
-bool rf_advice_rule_node(const struct rf_advice_view *view,
-                         struct rf_message_words *words);
-bool rf_advice_rule_interface(const struct rf_advice_view *view,
-                              struct rf_message_words *words);
-bool rf_advice_rule_methods(const struct rf_advice_view *view,
-                            struct rf_message_words *words);
+char *rf_advice_rule_node(const struct rf_advice_view *view);
+char *rf_advice_rule_interface(const struct rf_advice_view *view);
+char *rf_advice_rule_methods(const struct rf_advice_view *view);
 
-bool rf_advice_rule_one_machine(const struct rf_advice_view *view,
-                                struct rf_message_words *words);
-bool rf_advice_rule_builds(const struct rf_advice_view *view,
-                           struct rf_message_words *words);
-bool rf_advice_rule_kernels(const struct rf_advice_view *view,
-                            struct rf_message_words *words);
-bool rf_advice_rule_cpus(const struct rf_advice_view *view,
-                         struct rf_message_words *words);
-bool rf_advice_rule_congestion(const struct rf_advice_view *view,
-                               struct rf_message_words *words);
-bool rf_advice_rule_link_speeds(const struct rf_advice_view *view,
-                                struct rf_message_words *words);
-bool rf_advice_rule_mtus(const struct rf_advice_view *view,
-                         struct rf_message_words *words);
+char *rf_advice_rule_one_machine(const struct rf_advice_view *view);
+char *rf_advice_rule_builds(const struct rf_advice_view *view);
+char *rf_advice_rule_kernels(const struct rf_advice_view *view);
+char *rf_advice_rule_cpus(const struct rf_advice_view *view);
+char *rf_advice_rule_congestion(const struct rf_advice_view *view);
+char *rf_advice_rule_link_speeds(const struct rf_advice_view *view);
+char *rf_advice_rule_mtus(const struct rf_advice_view *view);
 
-bool rf_advice_rule_processors(const struct rf_advice_view *view,
-                               struct rf_message_words *words);
-bool rf_advice_rule_folders(const struct rf_advice_view *view,
-                            struct rf_message_words *words);
-bool rf_advice_rule_unreachable(const struct rf_advice_view *view,
-                                struct rf_message_words *words);
-bool rf_advice_rule_unfit(const struct rf_advice_view *view,
-                          struct rf_message_words *words);
+char *rf_advice_rule_processors(const struct rf_advice_view *view);
+char *rf_advice_rule_folders(const struct rf_advice_view *view);
+char *rf_advice_rule_unreachable(const struct rf_advice_view *view);
+char *rf_advice_rule_unfit(const struct rf_advice_view *view);
 /* That the node lacks its address where its ranks listen, and elsewhere. */
-bool rf_advice_rule_no_address(const struct rf_advice_view *view,
-                               struct rf_message_words *words);
-bool rf_advice_rule_idle_address(const struct rf_advice_view *view,
-                                 struct rf_message_words *words);
-
+char *rf_advice_rule_no_address(const struct rf_advice_view *view);
+char *rf_advice_rule_idle_address(const struct rf_advice_view *view);
 /* That UCX cannot put the ranks' weights where they share them. */
-bool rf_advice_rule_small_shm(const struct rf_advice_view *view,
-                              struct rf_message_words *words);
+char *rf_advice_rule_small_shm(const struct rf_advice_view *view);
 
 /* Of methods between GPUs only, on a node with ranks (advice_gpu.c). */
-bool rf_advice_rule_gpus_in_use(const struct rf_advice_view *view,
-                                struct rf_message_words *words);
-bool rf_advice_rule_gpus_with_errors(const struct rf_advice_view *view,
-                                     struct rf_message_words *words);
-bool rf_advice_rule_gpus_slowed(const struct rf_advice_view *view,
-                                struct rf_message_words *words);
+char *rf_advice_rule_gpus_in_use(const struct rf_advice_view *view);
+char *rf_advice_rule_gpus_with_errors(const struct rf_advice_view *view);
+char *rf_advice_rule_gpus_slowed(const struct rf_advice_view *view);
 /* Of those that also go from this node to others. */
-bool rf_advice_rule_no_adapter(const struct rf_advice_view *view,
-                               struct rf_message_words *words);
-bool rf_advice_rule_no_verbs(const struct rf_advice_view *view,
-                             struct rf_message_words *words);
-bool rf_advice_rule_no_peermem(const struct rf_advice_view *view,
-                               struct rf_message_words *words);
-bool rf_advice_rule_low_memlock(const struct rf_advice_view *view,
-                                struct rf_message_words *words);
+char *rf_advice_rule_no_adapter(const struct rf_advice_view *view);
+char *rf_advice_rule_no_verbs(const struct rf_advice_view *view);
+char *rf_advice_rule_no_peermem(const struct rf_advice_view *view);
+char *rf_advice_rule_low_memlock(const struct rf_advice_view *view);
 
 /* The first node that is the same machine as `node`; itself where none is. */
 uint32_t rf_advice_rule_machine(const struct rf_msg_hello *const *hellos,

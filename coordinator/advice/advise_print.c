@@ -3,14 +3,14 @@
 
 #include <stdlib.h>
 
-#include "common/mem.h"
+#include "common/text.h"
 #include "coordinator/table/table.h"
 
 #define SHOWN 12 /* choices, for people */
 
 /* "TP2 PP2 EP8 DP4": sizes of 1 are left out, but for a mesh of one rank. */
-static void mesh_text(const struct rf_mesh *mesh, bool experts, char *out,
-                      size_t size)
+static void mesh_cell(struct rf_table *table, const struct rf_mesh *mesh,
+                      bool experts)
 {
     const struct {
         const char *name;
@@ -21,33 +21,26 @@ static void mesh_text(const struct rf_mesh *mesh, bool experts, char *out,
                  {"EP", experts ? mesh->ep : 1},
                  {"ETP", experts ? mesh->etp : 1},
                  {"DP", mesh->dp}};
-    size_t used = 0;
-    out[0] = '\0';
+    char *text = NULL;
     for (size_t i = 0; i < RF_ARRAY_SIZE(sizes); i++) {
         if (sizes[i].value > 1) {
-            used += (size_t)snprintf(out + used, size - used, "%s%s%u",
-                                     used > 0 ? " " : "", sizes[i].name,
-                                     sizes[i].value);
+            rf_text_add(&text, " ", "%s%u", sizes[i].name, sizes[i].value);
         }
     }
-    if (used == 0) {
-        snprintf(out, size, "one rank");
-    }
+    rf_table_cell(table, "%s", text != NULL ? text : "one rank");
+    free(text);
 }
 
-static char *broken_text(uint64_t broken)
+static void broken_cell(struct rf_table *table, uint64_t broken)
 {
-    char *text = rf_xstrdup("");
+    char *text = NULL;
     for (size_t i = 0; i < rf_mesh_advice_count(); i++) {
         if (broken >> i & 1) {
-            char *longer =
-                rf_xasprintf("%s%s%s", text, text[0] != '\0' ? ", " : "",
-                             rf_mesh_advice(i)->name);
-            free(text);
-            text = longer;
+            rf_text_add(&text, ", ", "%s", rf_mesh_advice(i)->name);
         }
     }
-    return text;
+    rf_table_cell(table, "%s", text != NULL ? text : "-");
+    free(text);
 }
 
 static void print_choices(const struct rf_advise_report *report, size_t shown,
@@ -62,19 +55,14 @@ static void print_choices(const struct rf_advise_report *report, size_t shown,
     rf_table_set_drops(table, drops, "--json");
     for (size_t i = 0; i < shown; i++) {
         const struct rf_mesh_choice *choice = &report->advised.choices[i];
-        char *broken = broken_text(choice->broken);
-        char mesh[96];
-        mesh_text(&choice->train, experts, mesh, sizeof(mesh));
-        rf_table_cell(table, "%s", mesh);
-        mesh_text(&choice->infer, experts, mesh, sizeof(mesh));
-        rf_table_cell(table, "%s", mesh);
+        mesh_cell(table, &choice->train, experts);
+        mesh_cell(table, &choice->infer, experts);
         rf_table_cell(table, "%.2f", choice->parameters / 1e9);
         rf_table_cell(table, "%.1f", choice->training_gbytes);
         rf_table_cell(table, "%.1f", choice->inference_gbytes);
         rf_table_cell(table, "%.2f", choice->refit_ms);
         rf_table_cell(table, "%s", choice->busiest);
-        rf_table_cell(table, "%s", broken[0] != '\0' ? broken : "-");
-        free(broken);
+        broken_cell(table, choice->broken);
     }
     rf_table_print(table, to, RF_REPORT_TABLE, 0);
     rf_table_destroy(table);
@@ -86,11 +74,9 @@ static char *reason(const struct rf_advise_report *report,
 {
     struct rf_mesh_advice_view view;
     struct rf_side_spec train, infer;
-    char *text = NULL;
     rf_advise_sides(report->base, choice, &train, &infer);
     view = rf_advise_view(report->base, report->timeline, &train, &infer);
-    (void)rf_mesh_advice_broken(rule, &view, &text);
-    return text;
+    return rf_mesh_advice_text(rule, &view);
 }
 
 /* Each rule that a choice shown breaks, as the best of them breaks it. */

@@ -186,10 +186,12 @@ static void judge(const struct mesh_search *search, const struct rf_spec *spec,
     choice->broken = 0;
     choice->weight = 0;
     for (size_t i = 0; i < rf_mesh_advice_count(); i++) {
-        if (rf_mesh_advice_broken(i, &view, NULL)) {
+        char *text = rf_mesh_advice_text(i, &view);
+        if (text != NULL) {
             choice->broken |= UINT64_C(1) << i;
             choice->weight += rf_mesh_advice(i)->weight;
         }
+        free(text);
     }
     const struct rf_training_memory memory =
         rf_rank_memory_training(view.model, view.train, view.ranks,

@@ -7,7 +7,6 @@
 #define RF_COORDINATOR_ADVICE_MESH_ADVICE_H
 
 #include "coordinator/advice/findings.h"
-#include "coordinator/advice/message_words.h"
 #include "coordinator/config/links/timeline.h"
 #include "coordinator/scenario/scenario.h"
 
@@ -26,9 +25,8 @@ struct rf_mesh_advice {
     enum rf_advice_level level;
     unsigned weight; /* of breaking it, for `advise`; ours. 0: it says nothing
                         of the mesh */
-    bool (*broken)(const struct rf_mesh_advice_view *view,
-                   struct rf_message_words *words);
-    const char *message;
+    /* Why the meshes break it, malloc'ed; NULL: they do not. */
+    char *(*text)(const struct rf_mesh_advice_view *view);
     const char *source;
 };
 
@@ -38,10 +36,9 @@ struct rf_mesh_advice {
 size_t rf_mesh_advice_count(void);
 const struct rf_mesh_advice *rf_mesh_advice(size_t index);
 
-/* Whether the meshes break rule `index`; then *text is why, malloc'ed. `text`
- * may be NULL. Explicit meshes (layout spec) have no sizes to judge. */
-bool rf_mesh_advice_broken(size_t index, const struct rf_mesh_advice_view *view,
-                           char **text);
+/* Why the meshes break rule `index`, malloc'ed; NULL: they do not. Explicit
+ * meshes (layout spec) have no sizes to judge. */
+char *rf_mesh_advice_text(size_t index, const struct rf_mesh_advice_view *view);
 
 /* Puts in what the rules want to know of a GPU and the file does not say, the
  * same for every command. What was assumed, malloc'ed; NULL: nothing. */

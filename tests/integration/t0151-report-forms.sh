@@ -64,8 +64,9 @@ test_columns_that_say_the_same_in_all_rows_are_named_once() {
     expect_text out '^the same in all rows: method host; strategy send_recv; bytes 1\.00 GB; .*; verified yes; not measured: on links, '
     run_coord report run --drop-constant --csv
     expect_exit 0
-    expect_text out '^scenario,bound_valid$'
-    expect_text out '^good,true$'
+    [ "$(head -n 1 out | tr , '\n' | sort | paste -sd ' ')" = \
+        "bound_valid scenario" ] || fail "other columns"
+    [ "$(csv_column out bound_valid | head -n 1)" = true ] || fail "another cell"
     [ "$(wc -l <out)" = 3 ] || fail "more than rows"
     expect_text err 'the same in all rows: status ok; model m; '
     run_coord report run --drop-constant --markdown
@@ -117,8 +118,12 @@ test_every_form_has_the_memory_of_the_rank_that_needed_most() {
         .memory == [{rank: 0, host: "a", host_peak_bytes: 1500000000}]'
     expect_json out '.results[1] | .memory_peak_bytes == null and .memory == []'
     run_coord report run --csv
-    expect_text out ',memory_peak_bytes,memory_predicted_bytes,memory_host_peak_bytes,memory_device_peak_bytes,memory_foreign_bytes,'
-    expect_text out '^good,.*,1500000000,1400000000,1500000000,0,,'
+    for cell in scenario=good memory_peak_bytes=1500000000 \
+        memory_predicted_bytes=1400000000 memory_host_peak_bytes=1500000000 \
+        memory_device_peak_bytes=0 memory_foreign_bytes=; do
+        [ "$(csv_column out "${cell%=*}" | head -n 1)" = "${cell#*=}" ] ||
+            fail "not $cell"
+    done
 }
 
 test_alpa_gets_what_it_could_have_measured() {

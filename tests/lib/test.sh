@@ -136,6 +136,12 @@ expect_no_text() {
     if grep -nE -- "$2" "$1" >&2; then fail "$1 has a line like: $2"; fi
 }
 
+csv_column() { # FILE NAME -> its cells, one a line
+    python3 -c 'import csv, sys
+for row in csv.DictReader(open(sys.argv[1], encoding="utf-8")):
+    print(row[sys.argv[2]])' "$1" "$2"
+}
+
 # --- JSON ----------------------------------------------------------------------
 
 # The jq expression must give true (not null, not false) for the file.

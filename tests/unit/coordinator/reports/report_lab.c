@@ -1,7 +1,10 @@
 /* See report_lab.h. */
 #include "tests/unit/coordinator/reports/report_lab.h"
 
+#include <check.h>
 #include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
 
 json_t *result_record(const char *name, const char *status, double median,
                       double efficiency)
@@ -15,6 +18,33 @@ json_t *result_record(const char *name, const char *status, double median,
         median * efficiency, "efficiency", efficiency, "plan", "bytes_total",
         (json_int_t)1192493056, "verification", "checked_bytes", (json_int_t)10,
         "mismatched_bytes", 0);
+}
+
+static const char *next_cell(const char *cell)
+{
+    cell += strcspn(cell, ",\n");
+    ck_assert(*cell == ',');
+    return cell + 1;
+}
+
+void assert_cell(const char *csv, size_t row, const char *head,
+                 const char *text)
+{
+    const char *cell = csv;
+    char *found;
+    for (size_t i = 0; i <= row; i++) {
+        cell = strchr(cell, '\n');
+        ck_assert_ptr_nonnull(cell);
+        cell++;
+    }
+    while (strcspn(csv, ",\n") != strlen(head) ||
+           strncmp(csv, head, strlen(head)) != 0) {
+        csv = next_cell(csv);
+        cell = next_cell(cell);
+    }
+    found = strndup(cell, strcspn(cell, ",\n"));
+    ck_assert_msg(strcmp(found, text) == 0, "%s: %s", head, found);
+    free(found);
 }
 
 char *table_text(const struct rf_table *table, enum rf_report_form form)

@@ -1,4 +1,6 @@
 """What all figures share: one column of a paper, readable without colours."""
+import zlib
+
 import matplotlib
 from matplotlib.ticker import FuncFormatter, LogLocator, NullLocator
 
@@ -6,7 +8,8 @@ COLUMN_INCHES = 3.35
 LEGEND_LINE_INCHES = 0.145
 
 # Okabe and Ito, "Color Universal Design", 2008. Colour, hatch and marker each
-# tell methods apart.
+# tell methods apart. Which methods there are is for results to say; these look
+# the same in all figures.
 METHODS = {
     "host": ("#56B4E9", "", "o"),
     "tcp": ("#E69F00", "////", "s"),
@@ -19,7 +22,14 @@ METHODS = {
     "ucx-cuda": ("#B3B3B3", "....", ">"),
     "null": ("#999999", "//\\", "*"),
 }
-OTHER_METHOD = ("#FFFFFF", "++", "h")
+# For any other.
+SPARES = (
+    ("#FFFFFF", "++", "h"),
+    ("#882255", "\\\\", "p"),
+    ("#44AA99", "xx", "d"),
+    ("#999933", "--", "H"),
+    ("#AA4499", "..", "8"),
+)
 
 # Light to dark, so that neighbours differ in grey, too.
 PHASES = (
@@ -67,8 +77,9 @@ def apply():
 
 
 def of_method(method):
-    """Colour, hatch and marker."""
-    return METHODS.get(method, OTHER_METHOD)
+    """Colour, hatch and marker, which follow from the name alone."""
+    spare = SPARES[zlib.crc32(method.encode()) % len(SPARES)]
+    return METHODS.get(method, spare)
 
 
 def _legend_columns(handles):

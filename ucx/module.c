@@ -9,32 +9,18 @@
 #include "ucx/carrier.h"
 #include "ucx/wire.h"
 
-static enum rf_route route_apart(const struct rf_method_env *env,
-                                 const struct rf_op *op, bool same_node)
-{
-    (void)env;
-    (void)same_node;
-    return op->src == op->dst ? RF_ROUTE_OWN : RF_ROUTE_LINK;
-}
-
-static enum rf_route route_attached(const struct rf_method_env *env,
-                                    const struct rf_op *op, bool same_node)
-{
-    (void)env;
-    (void)op;
-    return same_node ? RF_ROUTE_SHARED : RF_ROUTE_LINK;
-}
-
 static enum rf_status open_ucx(const struct rf_method_env *env, void **state,
                                struct rf_err *err)
 {
-    struct rf_copy_engine_policy policy = {.route = route_apart,
+    struct rf_copy_engine_policy policy = {.inside = RF_ROUTE_OWN,
+                                           .near = RF_ROUTE_LINK,
+                                           .far = RF_ROUTE_LINK,
                                            .carrier = &rf_carrier_ucx};
     struct rf_ucx_carrier *carrier;
     RF_TRY(rf_ucx_join(env, &carrier, err));
     policy.made = carrier;
     if (carrier->attached) {
-        policy.route = route_attached;
+        policy.inside = policy.near = RF_ROUTE_SHARED;
         policy.attach = rf_ucx_attach;
     }
     return rf_engine_open(env, &policy, state, err);
@@ -45,8 +31,6 @@ static enum rf_status probe_ucx(struct rf_err *err)
 {
     struct rf_ucx_library *library;
     enum rf_status status = rf_ucx_check_settings(err);
-    RF_THEN(status,
-            rf_system_calls_try(RF_CALLS_OF_NODE | RF_CALLS_OF_UCX, err));
     RF_THEN(status, rf_ucx_library_take(RF_UCX_CARRY, 1, &library, err));
     if (status == RF_OK) {
         rf_ucx_library_give(library);
@@ -58,6 +42,7 @@ static enum rf_status probe_ucx(struct rf_err *err)
 static const struct rf_method_ops method = {
     .info = &rf_method_infos[RF_METHOD_UCX],
     .arenas = &rf_ucx_arenas,
+    .calls = RF_CALLS_OF_NODE | RF_CALLS_OF_UCX,
     .probe = probe_ucx,
     .open = open_ucx,
     RF_ENGINE_HOOKS,

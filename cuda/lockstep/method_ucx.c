@@ -409,9 +409,6 @@ const struct rf_method_ops rf_cuda_method_ucx = {
     .start = ucx_start,
     .progress = ucx_progress,
     .timing = ucx_timing,
-    .ways = rf_method_one_way,
-    .base_of = rf_method_in_arena,
-    .leaves = rf_method_leaves_none,
     .abort = ucx_abort,
     .close = ucx_close,
 };

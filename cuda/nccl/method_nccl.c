@@ -349,9 +349,6 @@ const struct rf_method_ops rf_cuda_method_nccl = {
     .start = nccl_start,
     .progress = nccl_progress,
     .timing = nccl_timing,
-    .ways = rf_method_one_way,
-    .base_of = rf_method_in_arena,
-    .leaves = rf_method_leaves_none,
     .abort = nccl_abort,
     .close = nccl_close,
 };

@@ -319,9 +319,6 @@ const struct rf_method_ops rf_cuda_method_nvshmem = {
     .start = nvshmem_start,
     .progress = nvshmem_progress,
     .timing = nvshmem_timing,
-    .ways = rf_method_one_way,
-    .base_of = rf_method_in_arena,
-    .leaves = rf_method_leaves_none,
     .abort = nvshmem_abort,
     .close = nvshmem_close,
 };

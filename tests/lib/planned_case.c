@@ -124,12 +124,15 @@ static void fill(const struct process *process, uint64_t round)
  */
 static bool check(const struct process *process, uint64_t round)
 {
+    const struct rf_method_ops *method = process->run->what->method;
     const struct rf_rank_layout *layout = layout_of(process, RF_INFER);
     for (size_t i = 0; i < layout->n_pieces; i++) {
         const struct rf_piece *piece = &layout->pieces[i];
         uint64_t stride[RF_BOX_DIMS];
         const void *elsewhere =
-            process->run->what->method->base_of(piece, stride, process->state);
+            method->base_of != NULL
+                ? method->base_of(piece, stride, process->state)
+                : NULL;
         uint8_t *base = elsewhere != NULL
                             ? (uint8_t *)(uintptr_t)elsewhere
                             : (uint8_t *)process->env.arena[RF_MEM_INFER].base +

@@ -160,6 +160,16 @@ static void list_own(struct rf_engine *engine)
     engine->copies = rf_xcalloc(engine->n_own, sizeof(*engine->copies));
 }
 
+static enum rf_route route_of(const struct rf_copy_engine_policy *policy,
+                              const struct rf_world *world,
+                              const struct rf_op *op)
+{
+    return op->src == op->dst ? policy->inside
+           : world->ranks[op->src].node == world->ranks[op->dst].node
+               ? policy->near
+               : policy->far;
+}
+
 static enum rf_status build(struct rf_engine *engine,
                             const struct rf_copy_engine_policy *policy,
                             struct rf_err *err)
@@ -172,9 +182,7 @@ static enum rf_status build(struct rf_engine *engine,
                               .serialize = env->plan->spec->serialize};
     engine->routes = rf_xcalloc(env->schedule->n_ops, sizeof(*engine->routes));
     for (size_t i = 0; i < env->schedule->n_ops; i++) {
-        const struct rf_op *op = &env->schedule->ops[i];
-        engine->routes[i] = policy->route(
-            env, op, world->ranks[op->src].node == world->ranks[op->dst].node);
+        engine->routes[i] = route_of(policy, world, &env->schedule->ops[i]);
     }
     how.routes = engine->routes;
     RF_TRY(rf_flow_build(&how, &engine->flow, err));
@@ -193,15 +201,17 @@ enum rf_status rf_engine_open(const struct rf_method_env *env,
 {
     struct rf_engine *engine = rf_xcalloc(1, sizeof(*engine));
     uint16_t port = 0;
+    const struct rf_carrier_ops *carrier = policy->carrier;
     enum rf_status status;
     engine->env = env;
-    engine->carrier_ops = policy->carrier;
+    engine->carrier_ops = carrier;
     engine->carrier = policy->made;
     engine->epoll = -1;
     engine->dead_rank = RF_NONE;
     status = build(engine, policy, err);
-    RF_THEN(status,
-            engine->carrier_ops->prepare(engine, &engine->carrier, &port, err));
+    if (carrier != NULL) {
+        RF_THEN(status, carrier->prepare(engine, &engine->carrier, &port, err));
+    }
     RF_THEN(status, rf_node_memory_open(env, rf_flow_shared_bytes(engine->flow),
                                         port, &engine->shm, err));
     if (status == RF_OK) {
@@ -213,7 +223,9 @@ enum rf_status rf_engine_open(const struct rf_method_env *env,
         policy->attach(engine);
     }
     RF_THEN(status, map_memories(engine, err));
-    RF_THEN(status, engine->carrier_ops->open(engine->carrier, err));
+    if (carrier != NULL) {
+        RF_THEN(status, carrier->open(engine->carrier, err));
+    }
     if (status != RF_OK) {
         rf_engine_close(engine);
         return status;
@@ -228,7 +240,9 @@ void rf_engine_close(void *state)
     if (engine == NULL) {
         return;
     }
-    engine->carrier_ops->close(engine->carrier);
+    if (engine->carrier_ops != NULL) {
+        engine->carrier_ops->close(engine->carrier);
+    }
     if (engine->epoll >= 0) {
         close(engine->epoll);
     }
@@ -240,6 +254,7 @@ void rf_engine_close(void *state)
     free(engine->copy_shapes);
     free(engine->first);
     free(engine->nothing);
+    free(engine->places);
     free(engine->routes);
     free(engine);
 }
@@ -318,18 +333,20 @@ enum rf_status rf_engine_start(void *state, uint64_t iteration,
                                struct rf_err *err)
 {
     struct rf_engine *engine = state;
-    enum rf_status status;
+    const struct rf_carrier_ops *carrier = engine->carrier_ops;
     (void)iteration;
     memset(&engine->times, 0, sizeof(engine->times));
     engine->times.sent_bytes = engine->copied_sent;
     engine->times.received_bytes = engine->copied_received;
     engine->own_left = engine->n_own;
     rf_flow_start(engine->flow);
-    status = engine->carrier_ops->start(engine->carrier, err);
-    for (uint32_t i = 0; i < engine->n_first && status == RF_OK; i++) {
+    if (carrier != NULL && carrier->start != NULL) {
+        RF_TRY(carrier->start(engine->carrier, err));
+    }
+    for (uint32_t i = 0; i < engine->n_first; i++) {
         dispatch(engine, engine->first[i]);
     }
-    return status;
+    return RF_OK;
 }
 
 static bool copy_own(struct rf_engine *engine)
@@ -405,7 +422,8 @@ static void look_at_events(struct rf_engine *engine, int timeout_ms)
 static bool finished(const struct rf_engine *engine)
 {
     return engine->own_left == 0 && rf_flow_portions_finished(engine->flow) &&
-           engine->carrier_ops->idle(engine->carrier);
+           (engine->carrier_ops == NULL ||
+            engine->carrier_ops->idle(engine->carrier));
 }
 
 static enum rf_status check_node(struct rf_engine *engine, struct rf_err *err)
@@ -437,10 +455,20 @@ static enum rf_status work(struct rf_engine *engine, bool *worked,
         dispatch(engine, index);
         *worked = true;
     }
-    RF_TRY(engine->carrier_ops->work(engine->carrier, worked, err));
+    if (engine->carrier_ops != NULL) {
+        RF_TRY(engine->carrier_ops->work(engine->carrier, worked, err));
+    }
     *worked |= copy_own(engine);
     *worked |= run_portion(engine);
     return RF_OK;
+}
+
+static int nap_ms(const struct rf_engine *engine)
+{
+    const struct rf_carrier_ops *carrier = engine->carrier_ops;
+    return carrier != NULL && carrier->nap_ms != NULL
+               ? carrier->nap_ms(engine->carrier)
+               : RF_ENGINE_NAP_MS;
 }
 
 /* Sleeps until there may be something to do. */
@@ -453,8 +481,7 @@ static void wait_for_work(struct rf_engine *engine, uint32_t *idle)
         rf_node_memory_doze(engine->shm);
         if (!rf_flow_has_work(engine->flow) && !finished(engine) &&
             !rf_node_memory_aborted(engine->shm)) {
-            look_at_events(engine,
-                           engine->carrier_ops->nap_ms(engine->carrier));
+            look_at_events(engine, nap_ms(engine));
         }
         rf_node_memory_awake(engine->shm);
     }

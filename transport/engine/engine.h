@@ -19,6 +19,7 @@ struct rf_watch {
     void (*on_event)(struct rf_watch *watch, uint32_t events);
 };
 
+/* `start` and `nap_ms` may be NULL. */
 struct rf_carrier_ops {
     /* Before ranks meet: what must be told as a port; 0: nothing. *carrier is
      * what the policy has `made`. */
@@ -36,33 +37,40 @@ struct rf_carrier_ops {
      */
     bool (*idle)(void *carrier);
     /* Asked just before sleep: after how many milliseconds it must be asked
-     * again if no event comes, RF_ENGINE_NAP_MS where it waits for none. */
+     * again if no event comes; NULL: RF_ENGINE_NAP_MS. */
     int (*nap_ms)(void *carrier);
     void (*close)(void *carrier);
 };
 
 /* What makes a method out of the engine. */
 struct rf_copy_engine_policy {
-    /* How one op is carried out; the same answer on every rank of a node. */
-    enum rf_route (*route)(const struct rf_method_env *env,
-                           const struct rf_op *op, bool same_node);
+    /* How ops are carried out inside a rank, between ranks of a node, and
+     * between nodes; the same on every rank of a node. */
+    enum rf_route inside, near, far;
     /* Fills `nothing` (by op index, all false): which own copies need not be
      * made. NULL: all are made. */
     void (*mark_nothing)(const struct rf_engine *engine, bool *nothing);
     /* Tells `engine->shm` where memories of the node's ranks are (with
      * rf_node_memory_adopt). NULL: it maps them itself. */
     void (*attach)(const struct rf_engine *engine);
-    const struct rf_carrier_ops *carrier;
+    const struct rf_carrier_ops *carrier; /* NULL: every op is a copy */
     void *made; /* the carrier, if there is one before `prepare`; the engine
                    closes it in any case */
 };
 
+/* Where a destination piece of this rank lives. */
+struct rf_engine_place {
+    const uint8_t *base; /* NULL: in the arena */
+    uint64_t stride[RF_BOX_DIMS];
+};
+
 struct rf_engine {
     const struct rf_method_env *env;
-    const struct rf_carrier_ops *carrier_ops;
+    const struct rf_carrier_ops *carrier_ops; /* NULL: none */
     void *carrier;
     enum rf_route *routes; /* by op index */
     bool *nothing; /* by op index: an own copy that moves nothing, or NULL */
+    struct rf_engine_place *places; /* by piece, or NULL */
     struct rf_flow *flow;
     struct rf_portions *portions;
     struct rf_node_memory *shm;
@@ -96,12 +104,11 @@ void rf_engine_abort(void *engine);
 void rf_engine_close(void *engine);
 
 /* The members of struct rf_method_ops for a method whose state is the engine;
- * .info and .open are its own. */
+ * .info, .calls and .open are its own. */
 /* clang-format off */
 #define RF_ENGINE_HOOKS                                                        \
     .start = rf_engine_start, .progress = rf_engine_progress,                  \
-    .timing = rf_engine_timing, .ways = rf_method_one_way,                     \
-    .base_of = rf_method_in_arena, .leaves = rf_engine_leaves,                 \
+    .timing = rf_engine_timing, .leaves = rf_engine_leaves,                    \
     .abort = rf_engine_abort, .close = rf_engine_close
 /* clang-format on */
 
@@ -118,8 +125,5 @@ enum rf_status rf_engine_watch(struct rf_engine *engine, int fd,
                                struct rf_err *err) RF_MUST_CHECK;
 /* Address of memory `mem` of this rank. */
 void *rf_engine_memory(const struct rf_engine *engine, uint8_t mem);
-
-/* carrier_none.c: the carrier of methods that need none. */
-extern const struct rf_carrier_ops rf_carrier_none;
 
 #endif

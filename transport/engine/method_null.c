@@ -13,12 +13,6 @@ struct null_state {
     const atomic_bool *abort;
 };
 
-/* Of arenas, and of probes of its links. */
-static enum rf_status null_probe(struct rf_err *err)
-{
-    return rf_system_calls_try(RF_CALLS_OF_NODE | RF_CALLS_OF_TCP, err);
-}
-
 static enum rf_status null_open(const struct rf_method_env *env, void **state,
                                 struct rf_err *err)
 {
@@ -61,14 +55,12 @@ static void null_abort(void *state)
 
 const struct rf_method_ops rf_method_null = {
     .info = &rf_method_infos[RF_METHOD_NULL],
-    .probe = null_probe,
+    /* of arenas, and of probes of its links */
+    .calls = RF_CALLS_OF_NODE | RF_CALLS_OF_TCP,
     .open = null_open,
     .start = null_start,
     .progress = null_progress,
     .timing = null_timing,
-    .ways = rf_method_one_way,
-    .base_of = rf_method_in_arena,
-    .leaves = rf_method_leaves_none,
     .abort = null_abort,
     .close = free,
 };

@@ -21,18 +21,6 @@
 
 #define HANDLE_BYTES 24
 
-/* Where a destination piece of this rank lives. */
-struct piece_place {
-    const uint8_t *base; /* NULL: in the arena */
-    uint64_t stride[RF_BOX_DIMS];
-};
-
-struct shm_state {
-    struct rf_engine *engine;
-    const struct rf_rank_layout *layout; /* of the inference side */
-    struct piece_place *places;          /* by piece */
-};
-
 static void mark_nothing(const struct rf_engine *engine, bool *nothing)
 {
     const struct rf_schedule *schedule = engine->env->schedule;
@@ -73,15 +61,15 @@ static void count_handles(struct rf_engine *engine)
     free(received);
 }
 
-static void find_places(struct shm_state *shm)
+static void find_places(struct rf_engine *engine)
 {
-    const struct rf_engine *engine = shm->engine;
     const struct rf_method_env *env = engine->env;
+    const size_t n_pieces =
+        rf_plan_layout(env->plan, RF_INFER, env->rank)->n_pieces;
     struct rf_in_place_set in_place;
     rf_in_place_find(env->plan, env->schedule, env->rank, &in_place);
-    shm->layout = rf_plan_layout(env->plan, RF_INFER, env->rank);
-    shm->places = rf_xcalloc(shm->layout->n_pieces, sizeof(*shm->places));
-    for (size_t p = 0; p < shm->layout->n_pieces; p++) {
+    engine->places = rf_xcalloc(n_pieces, sizeof(*engine->places));
+    for (size_t p = 0; p < n_pieces; p++) {
         const struct rf_in_place *cover =
             in_place.ranks[env->rank].layout != NULL
                 ? &in_place.ranks[env->rank].by_piece[p]
@@ -90,32 +78,13 @@ static void find_places(struct shm_state *shm)
             const struct rf_node_memory_peer *peer =
                 &engine->shm
                      ->peers[rf_node_memory_slot(engine->shm, cover->src)];
-            shm->places[p].base =
+            engine->places[p].base =
                 (const uint8_t *)peer->arena[RF_MEM_TRAIN] + cover->offset;
-            memcpy(shm->places[p].stride, cover->stride, sizeof(cover->stride));
+            memcpy(engine->places[p].stride, cover->stride,
+                   sizeof(cover->stride));
         }
     }
     rf_in_place_free(&in_place);
-}
-
-static enum rf_route route(const struct rf_method_env *env,
-                           const struct rf_op *op, bool same_node)
-{
-    (void)env;
-    (void)op;
-    (void)same_node;
-    return RF_ROUTE_OWN;
-}
-
-static const struct rf_copy_engine_policy policy = {
-    .route = route,
-    .mark_nothing = mark_nothing,
-    .carrier = &rf_carrier_none,
-};
-
-static enum rf_status probe_shm(struct rf_err *err)
-{
-    return rf_system_calls_try(RF_CALLS_OF_NODE, err);
 }
 
 static enum rf_status check_node(const struct rf_method_env *env,
@@ -137,82 +106,37 @@ static enum rf_status check_node(const struct rf_method_env *env,
 static enum rf_status open_shm(const struct rf_method_env *env, void **state,
                                struct rf_err *err)
 {
-    struct shm_state *shm;
-    void *engine;
-    enum rf_status status = check_node(env, err);
-    RF_THEN(status, rf_engine_open(env, &policy, &engine, err));
-    if (status != RF_OK) {
-        return status;
-    }
-    shm = rf_xcalloc(1, sizeof(*shm));
-    shm->engine = engine;
-    count_handles(shm->engine);
-    find_places(shm);
-    *state = shm;
+    static const struct rf_copy_engine_policy policy = {
+        .inside = RF_ROUTE_OWN,
+        .near = RF_ROUTE_OWN,
+        .far = RF_ROUTE_OWN,
+        .mark_nothing = mark_nothing,
+    };
+    RF_TRY(check_node(env, err));
+    RF_TRY(rf_engine_open(env, &policy, state, err));
+    count_handles(*state);
+    find_places(*state);
     return RF_OK;
-}
-
-static enum rf_status start(void *state, uint64_t iteration, struct rf_err *err)
-{
-    struct shm_state *shm = state;
-    return rf_engine_start(shm->engine, iteration, err);
-}
-
-static enum rf_status progress(void *state, bool *done, struct rf_err *err)
-{
-    struct shm_state *shm = state;
-    return rf_engine_progress(shm->engine, done, err);
-}
-
-static void timing(void *state, struct rf_phase_times *out)
-{
-    struct shm_state *shm = state;
-    rf_engine_timing(shm->engine, out);
 }
 
 static const void *base_of(const struct rf_piece *piece,
                            uint64_t stride[RF_BOX_DIMS], void *state)
 {
-    const struct shm_state *shm = state;
-    const struct piece_place *place = &shm->places[piece - shm->layout->pieces];
+    const struct rf_engine *engine = state;
+    const struct rf_rank_layout *layout =
+        rf_plan_layout(engine->env->plan, RF_INFER, engine->env->rank);
+    const struct rf_engine_place *place =
+        &engine->places[piece - layout->pieces];
     if (place->base != NULL) {
         memcpy(stride, place->stride, sizeof(place->stride));
     }
     return place->base;
 }
 
-static bool leaves(size_t op, const void *state)
-{
-    const struct shm_state *shm = state;
-    return rf_engine_leaves(op, shm->engine);
-}
-
-static void abort_shm(void *state)
-{
-    struct shm_state *shm = state;
-    rf_engine_abort(shm == NULL ? NULL : shm->engine);
-}
-
-static void close_shm(void *state)
-{
-    struct shm_state *shm = state;
-    if (shm != NULL) {
-        rf_engine_close(shm->engine);
-        free(shm->places);
-        free(shm);
-    }
-}
-
 const struct rf_method_ops rf_method_shm = {
     .info = &rf_method_infos[RF_METHOD_SHM],
-    .probe = probe_shm,
+    .calls = RF_CALLS_OF_NODE,
     .open = open_shm,
-    .start = start,
-    .progress = progress,
-    .timing = timing,
-    .ways = rf_method_one_way,
     .base_of = base_of,
-    .leaves = leaves,
-    .abort = abort_shm,
-    .close = close_shm,
+    RF_ENGINE_HOOKS,
 };

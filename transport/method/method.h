@@ -12,8 +12,7 @@
  * env->abort: when it is set they return RF_ERR_ABORTED. After an error or an
  * abort only `abort` and `close` are called. A rank closes only when all ranks
  * have finished their iteration: one that goes earlier is lost to the others.
- * No hook is NULL: what a method does not need points at a stub. It works with
- * arenas of any origin, those of its `arenas` among them.
+ * A method works with arenas of any origin, those of its `arenas` among them.
  */
 #ifndef RF_TRANSPORT_METHOD_METHOD_H
 #define RF_TRANSPORT_METHOD_METHOD_H
@@ -103,7 +102,9 @@ struct rf_arena_ops {
 struct rf_method_ops {
     const struct rf_method_info *info;
     const struct rf_arena_ops *arenas; /* NULL: the memory's kind allocates */
-    /* RF_OK, or RF_ERR_UNSUPPORTED with why this node cannot. */
+    unsigned calls; /* enum rf_calls_of: without which it cannot work */
+    /* RF_OK, or RF_ERR_UNSUPPORTED with why this node cannot; NULL: it can with
+     * those calls. Callers use rf_method_probe(). */
     enum rf_status (*probe)(struct rf_err *err);
     enum rf_status (*open)(const struct rf_method_env *env, void **state,
                            struct rf_err *err);
@@ -114,15 +115,16 @@ struct rf_method_ops {
      * receives has arrived. */
     enum rf_status (*progress)(void *state, bool *done, struct rf_err *err);
     void (*timing)(void *state, struct rf_phase_times *out);
-    /* After open. */
+    /* After open; NULL: there is one way. */
     void (*ways)(const void *state, struct rf_copy_ways *out);
     /* Where a destination piece lives after an iteration, for verification:
-     * NULL = in the arena (see rf_memory_ops.verify). */
+     * NULL = in the arena (see rf_memory_ops.verify). The hook is NULL where
+     * all are. */
     const void *(*base_of)(const struct rf_piece *piece,
                            uint64_t stride[RF_BOX_DIMS], void *state);
     /* Whether an op, by its index in env->schedule, moves no bytes because its
      * destination is read where the source has it. The same answer on every
-     * rank of the node. */
+     * rank of the node. NULL: every op moves its bytes. */
     bool (*leaves)(size_t op, const void *state);
     void (*abort)(void *state);
     void (*close)(void *state); /* NULL state is fine */
@@ -134,18 +136,14 @@ struct rf_method_ops {
 const struct rf_method_ops *rf_method_find(const char *name,
                                            struct rf_err *err);
 
-/* Those that are built in, one per file. */
+/* Whether this node can run it: RF_OK, or RF_ERR_UNSUPPORTED with why not. */
+enum rf_status rf_method_probe(const struct rf_method_ops *method,
+                               struct rf_err *err) RF_MUST_CHECK;
+
+/* Those that are built in. */
 #define X(ID, ops, ...) extern const struct rf_method_ops rf_method_##ops;
 RF_WORKER_METHODS(X)
 #undef X
-
-/* For methods with one way. */
-void rf_method_one_way(const void *state, struct rf_copy_ways *out);
-/* For methods that bring all pieces to the arena (base_of) and leave no op out
- * (leaves). */
-const void *rf_method_in_arena(const struct rf_piece *piece,
-                               uint64_t stride[RF_BOX_DIMS], void *state);
-bool rf_method_leaves_none(size_t op, const void *state);
 
 /* The key of a yardstick's instance of a method, made of the refit's in place:
  * its connections and files must not meet the refit's. */

@@ -269,13 +269,6 @@ static void close_links(void *carrier)
 
 /* --- an iteration --------------------------------------------------------- */
 
-static enum rf_status start(void *carrier, struct rf_err *err)
-{
-    (void)carrier;
-    (void)err;
-    return RF_OK;
-}
-
 static void send_action(void *carrier, uint32_t action)
 {
     struct rf_tcp_carrier *links = carrier;
@@ -314,12 +307,6 @@ static bool idle(void *carrier)
     return true;
 }
 
-static int nap_ms(void *carrier)
-{
-    (void)carrier;
-    return RF_ENGINE_NAP_MS;
-}
-
 uint32_t rf_tcp_find(const struct rf_link *link, uint32_t id)
 {
     const struct rf_op *ops = link->links->engine->env->schedule->ops;
@@ -350,11 +337,9 @@ enum rf_status rf_tcp_lost(const struct rf_link *link, int why,
 const struct rf_carrier_ops rf_carrier_links = {
     .prepare = prepare,
     .open = open_links,
-    .start = start,
     .send = send_action,
     .admit = admit_action,
     .work = work,
     .idle = idle,
-    .nap_ms = nap_ms,
     .close = close_links,
 };

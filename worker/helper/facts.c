@@ -251,7 +251,7 @@ static void try_methods(const struct rf_texts *untried,
             continue;
         }
         method = rf_method_find(info->name, &err);
-        usable = method != NULL && method->probe(&err) == RF_OK;
+        usable = method != NULL && rf_method_probe(method, &err) == RF_OK;
         RF_PUSH(methods->list, methods->n, capacity,
                 ((struct rf_text_pair){rf_xstrdup(info->name),
                                        usable ? NULL : clean_copy(err.text)}));

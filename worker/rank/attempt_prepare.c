@@ -141,7 +141,7 @@ static enum rf_status choose_method(struct rf_rank_attempt *attempt,
     }
     RF_TRY(rf_method_check(attempt->method->info, attempt->plan,
                            attempt->task->node_names, err));
-    status = attempt->method->probe(err);
+    status = rf_method_probe(attempt->method, err);
     if (status != RF_OK) {
         rf_err_wrap(err, "method %s", attempt->method->info->name);
         return status;
@@ -338,9 +338,11 @@ static enum rf_status open_method(struct rf_rank_attempt *attempt,
 static struct rf_msg_copy_ways *
 describe_copies(const struct rf_rank_attempt *attempt)
 {
-    struct rf_copy_ways ways;
+    struct rf_copy_ways ways = {.rule = NULL};
     struct rf_msg_copy_ways *out;
-    attempt->method->ways(attempt->state, &ways);
+    if (attempt->method->ways != NULL) {
+        attempt->method->ways(attempt->state, &ways);
+    }
     if (ways.rule == NULL) {
         return NULL;
     }
@@ -354,12 +356,18 @@ describe_copies(const struct rf_rank_attempt *attempt)
     return out;
 }
 
+static bool is_left(const struct rf_rank_attempt *attempt, size_t op)
+{
+    return attempt->method->leaves != NULL &&
+           attempt->method->leaves(op, attempt->state);
+}
+
 /* Which ops of the refit move no bytes. */
 static bool *list_left(const struct rf_rank_attempt *attempt)
 {
     bool *left = rf_calloc(attempt->schedule->n_ops + 1, sizeof(*left));
     for (size_t i = 0; left != NULL && i < attempt->schedule->n_ops; i++) {
-        left[i] = attempt->method->leaves(i, attempt->state);
+        left[i] = is_left(attempt, i);
     }
     return left;
 }
@@ -403,8 +411,7 @@ static uint64_t left_bytes(const struct rf_rank_attempt *attempt)
     uint64_t bytes = 0;
     for (size_t i = 0; i < attempt->schedule->n_ops; i++) {
         const struct rf_op *op = &attempt->schedule->ops[i];
-        if (op->dst == attempt->env.rank &&
-            attempt->method->leaves(i, attempt->state)) {
+        if (op->dst == attempt->env.rank && is_left(attempt, i)) {
             bytes += rf_op_bytes(op);
         }
     }

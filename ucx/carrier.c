@@ -11,22 +11,6 @@
 
 /* --- opening -------------------------------------------------------------- */
 
-/* The rank at the other end of an action, if this rank carries it out. */
-static bool is_ours(const struct rf_engine *engine, uint32_t index,
-                    uint32_t *peer)
-{
-    const struct rf_flow *flow = engine->flow;
-    const struct rf_action *action = &flow->actions[index];
-    const struct rf_op *op;
-    if (action->owner != flow->slots[engine->env->rank] ||
-        (action->kind != RF_ACTION_SEND && action->kind != RF_ACTION_RECV)) {
-        return false;
-    }
-    op = &flow->schedule->ops[action->op];
-    *peer = action->kind == RF_ACTION_SEND ? op->dst : op->src;
-    return true;
-}
-
 static void add_op(struct rf_ucx_carrier *carrier, uint32_t action,
                    uint32_t peer)
 {
@@ -35,9 +19,7 @@ static void add_op(struct rf_ucx_carrier *carrier, uint32_t action,
     struct rf_ucx_op *entry = &carrier->ops[action];
     uint32_t unpacked;
     rf_copy_shape_of(op, &entry->shape);
-    entry->wire_item = op->cast != RF_CAST_NONE && op->cast_at_source
-                           ? entry->shape.dst_item
-                           : entry->shape.src_item;
+    entry->wire_item = rf_copy_wire_item(op, &entry->shape);
     entry->peer = peer;
     unpacked = !rf_ucx_is_packed(entry, op);
     if (flow->actions[action].kind == RF_ACTION_SEND) {
@@ -55,12 +37,13 @@ static void find_ops(struct rf_ucx_carrier *carrier)
     const uint32_t n_ranks = engine->env->plan->world->n_ranks;
     const uint32_t n_actions = engine->flow->n_actions;
     uint32_t *index = rf_xcalloc(n_ranks, sizeof(*index)), peer;
+    bool sends;
     memset(index, 0xFF, sizeof(*index) * n_ranks);
     carrier->peer_of = index;
     carrier->ops = rf_xcalloc(n_actions, sizeof(*carrier->ops));
     carrier->peers = rf_xcalloc(n_ranks, sizeof(*carrier->peers));
     for (uint32_t i = 0; i < n_actions; i++) {
-        if (!is_ours(engine, i, &peer)) {
+        if (!rf_carried_here(engine, i, &peer, &sends)) {
             continue;
         }
         if (index[peer] == RF_NONE) {
@@ -160,8 +143,8 @@ static void send_action(void *opaque, uint32_t action)
     op->moved = 0;
     op->under_way = 0;
     op->offered = op->taken = false;
-    rf_ucx_push(&carrier->peers[op->peer],
-                carrier->engine->flow->actions[action].op);
+    rf_carried_push(&carrier->peers[op->peer].ready,
+                    carrier->engine->flow->actions[action].op);
 }
 
 static void admit_action(void *opaque, uint32_t action)

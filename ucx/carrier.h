@@ -28,7 +28,7 @@
 #include <ucp/api/ucp.h>
 
 #include "transport/codec/strided_copy.h"
-#include "transport/engine/engine.h"
+#include "transport/engine/carried.h"
 #include "ucx/endpoint.h"
 #include "ucx/peer_info.h"
 
@@ -97,7 +97,7 @@ struct rf_ucx_op {
     bool taken;          /* it has said that it has all of it */
 };
 
-/* Actions in the order in which they came, or a heap. */
+/* Actions in the order in which they came. */
 struct rf_ucx_list {
     uint32_t *at;
     uint32_t n;
@@ -129,11 +129,11 @@ struct rf_ucx_peer {
     /* Its memories, as bits, that puts or gets of ops would reach; 0: all ops
      * are packed. */
     uint32_t put_mems, get_mems;
-    struct rf_ucx_list ready;   /* a heap of op indices */
-    struct rf_ucx_list written; /* sends whose puts are issued */
-    struct rf_ucx_list flushed; /* those that the flush under way covers */
-    uint32_t current;           /* send that is being issued, or RF_NONE */
-    struct rf_ucx_list offers;  /* receives to be read, from next_offer on */
+    struct rf_carried_heap ready; /* op indices */
+    struct rf_ucx_list written;   /* sends whose puts are issued */
+    struct rf_ucx_list flushed;   /* those that the flush under way covers */
+    uint32_t current;             /* send that is being issued, or RF_NONE */
+    struct rf_ucx_list offers;    /* receives to be read, from next_offer on */
     uint32_t next_offer;
     uint32_t under_way; /* requests with data, both ways */
     bool flushing;
@@ -228,8 +228,6 @@ void rf_ucx_lost(struct rf_ucx_carrier *carrier, const struct rf_ucx_peer *peer,
 bool rf_ucx_is_packed(const struct rf_ucx_op *of, const struct rf_op *op);
 /* A message without data about an op (an index, or RF_NONE). */
 void rf_ucx_note(struct rf_ucx_peer *peer, enum rf_ucx_kind kind, uint32_t op);
-/* An op may go. */
-void rf_ucx_push(struct rf_ucx_peer *peer, uint32_t op);
 /* Issues what the windows allow of the ready ops. */
 void rf_ucx_send(struct rf_ucx_peer *peer, bool *worked);
 /* Begins to wait for all that went out to leave this worker. */

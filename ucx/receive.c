@@ -135,19 +135,6 @@ static bool expect_all(struct rf_ucx_carrier *carrier, uint32_t action)
     return expect(carrier, action, 0, carrier->ops[action].shape.total_items);
 }
 
-/* Once an iteration, of ops that wait for it. */
-static bool take_admission(struct rf_ucx_carrier *carrier, uint32_t send)
-{
-    struct rf_flow *flow = carrier->engine->flow;
-    struct rf_ucx_op *of = &carrier->ops[send];
-    if (!flow->actions[send].admitted || of->generation == flow->generation) {
-        return false;
-    }
-    of->generation = flow->generation;
-    rf_flow_arrive(flow, send);
-    return true;
-}
-
 /* Once an iteration, of an op that the receiver has been offered, or all of
  * which has gone there. */
 static bool take_end(struct rf_ucx_carrier *carrier, uint32_t send)
@@ -190,6 +177,7 @@ static bool take_op(struct rf_ucx_carrier *carrier,
                     const struct message *message)
 {
     struct rf_engine *engine = carrier->engine;
+    struct rf_ucx_op *ops = carrier->ops;
     const struct rf_op *op = &engine->flow->schedule->ops[message->op];
     const struct rf_op_actions *of = &engine->flow->of_op[message->op];
     const bool to_us = op->dst == engine->env->rank && op->src == message->rank;
@@ -206,8 +194,7 @@ static bool take_op(struct rf_ucx_carrier *carrier,
         if (!to_us || !expect_all(carrier, of->recv)) {
             return false;
         }
-        rf_ucx_received(carrier, of->recv,
-                        carrier->ops[of->recv].shape.total_items);
+        rf_ucx_received(carrier, of->recv, ops[of->recv].shape.total_items);
         return true;
     case RF_UCX_OFFERED:
         if (!to_us || op->cast != RF_CAST_NONE ||
@@ -217,7 +204,8 @@ static bool take_op(struct rf_ucx_carrier *carrier,
         rf_ucx_offered(message->peer, of->recv);
         return true;
     case RF_UCX_ADMITTED:
-        return from_us && take_admission(carrier, of->send);
+        return from_us && rf_carried_admit(engine->flow, of->send,
+                                           &ops[of->send].generation);
     case RF_UCX_TAKEN:
         return from_us && take_end(carrier, of->send);
     default:

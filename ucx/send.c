@@ -121,37 +121,6 @@ void rf_ucx_drain(struct rf_ucx_carrier *carrier)
     carrier->dirty = false;
 }
 
-/* --- the heap of ready ops ------------------------------------------------ */
-
-void rf_ucx_push(struct rf_ucx_peer *peer, uint32_t op)
-{
-    struct rf_ucx_list *heap = &peer->ready;
-    uint32_t at = heap->n++;
-    while (at > 0 && heap->at[(at - 1) / 2] > op) {
-        heap->at[at] = heap->at[(at - 1) / 2];
-        at = (at - 1) / 2;
-    }
-    heap->at[at] = op;
-}
-
-static uint32_t pop(struct rf_ucx_list *heap)
-{
-    const uint32_t first = heap->at[0], last = heap->at[--heap->n];
-    uint32_t at = 0, child;
-    while ((child = 2 * at + 1) < heap->n) {
-        if (child + 1 < heap->n && heap->at[child + 1] < heap->at[child]) {
-            child++;
-        }
-        if (last <= heap->at[child]) {
-            break;
-        }
-        heap->at[at] = heap->at[child];
-        at = child;
-    }
-    heap->at[at] = last;
-    return first;
-}
-
 /* --- data ----------------------------------------------------------------- */
 
 bool rf_ucx_is_packed(const struct rf_ucx_op *of, const struct rf_op *op)
@@ -185,7 +154,7 @@ static const void *pack(struct rf_ucx_request *request)
     uint8_t *out = rf_ucx_stage(request);
     rf_copy_pack(&of->shape, request->first, request->n, out,
                  rf_ucx_address(carrier, request->action, 0, RF_COPY_SRC),
-                 op->cast != RF_CAST_NONE && op->cast_at_source);
+                 op->cast_at_source);
     rf_engine_spent(carrier->engine, RF_TRACE_PACK, before,
                     carrier->engine->flow->actions[request->action].op,
                     request->n * of->wire_item);
@@ -292,7 +261,7 @@ void rf_ucx_send(struct rf_ucx_peer *peer, bool *worked)
             if (peer->ready.n == 0) {
                 break;
             }
-            peer->current = flow->of_op[pop(&peer->ready)].send;
+            peer->current = flow->of_op[rf_carried_pop(&peer->ready)].send;
         }
         if (!offer(peer)) {
             issue(peer);

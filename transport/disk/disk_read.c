@@ -280,10 +280,7 @@ static enum rf_status read_some(struct rf_disk_files *files, struct rf_err *err)
         files->get_done = 0;
         files->gets_out++;
         if (op->src != op->dst) {
-            engine->times.received_bytes +=
-                get.shape->total_items * (op->cast_at_source
-                                              ? get.shape->dst_item
-                                              : get.shape->src_item);
+            engine->times.received_bytes += rf_op_bytes(op);
         }
         rf_engine_complete(engine, flow->of_op[index].recv);
     }

@@ -196,12 +196,9 @@ static void finish_put(struct rf_disk_files *files, uint32_t send)
     const struct rf_flow *flow = engine->flow;
     uint32_t index = flow->actions[send].op;
     const struct rf_op *op = &flow->schedule->ops[index];
-    const struct rf_copy_shape *shape = &files->shapes[index];
     uint32_t admit = flow->of_op[index].admit;
     if (op->src != op->dst) {
-        engine->times.sent_bytes +=
-            shape->total_items *
-            (op->cast_at_source ? shape->dst_item : shape->src_item);
+        engine->times.sent_bytes += rf_op_bytes(op);
     }
     if (admit != RF_NONE) {
         rf_flow_arrive(engine->flow, admit);
@@ -251,8 +248,7 @@ static enum rf_status write_packed_block(struct rf_disk_files *files,
     uint32_t index = flow->actions[send].op;
     const struct rf_op *op = &flow->schedule->ops[index];
     const struct rf_copy_shape *shape = &files->shapes[index];
-    bool cast = op->cast != RF_CAST_NONE && op->cast_at_source;
-    uint32_t item = cast ? shape->dst_item : shape->src_item;
+    const uint32_t item = rf_copy_wire_item(op, shape);
     uint64_t n =
         RF_MIN(shape->total_items - files->put_done, RF_DISK_BLOCK / item);
     enum rf_status status;
@@ -263,7 +259,7 @@ static enum rf_status write_packed_block(struct rf_disk_files *files,
     rf_copy_pack(shape, files->put_done, n, files->stage,
                  (const uint8_t *)rf_engine_memory(files->engine, op->src_mem) +
                      op->src_offset,
-                 cast);
+                 op->cast_at_source);
     status = write_at(files, own_files(files)->data, files->stage, n * item,
                       files->put_offset + files->put_done * item, err);
     files->put_done += n;

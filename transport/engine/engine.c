@@ -119,15 +119,11 @@ static enum rf_status map_memories(struct rf_engine *engine, struct rf_err *err)
 static void count_copied(struct rf_engine *engine, const struct rf_action *of)
 {
     const struct rf_op *op = &engine->env->schedule->ops[of->op];
-    struct rf_copy_shape shape;
-    uint64_t bytes;
+    const uint64_t bytes = rf_op_bytes(op);
     if (op->src == op->dst ||
         (engine->nothing != NULL && engine->nothing[of->op])) {
         return;
     }
-    rf_copy_shape_of(op, &shape);
-    bytes = shape.total_items *
-            (op->cast_at_source ? shape.dst_item : shape.src_item);
     engine->copied_sent += op->src == engine->env->rank ? bytes : 0;
     engine->copied_received += op->dst == engine->env->rank ? bytes : 0;
 }

@@ -205,31 +205,17 @@ static void add_edge(struct flow_build *build, uint32_t from, uint32_t to)
     }
 }
 
-static const struct rf_op_actions *find_op(const struct rf_flow *flow,
-                                           uint32_t id)
-{
-    size_t low = 0, high = flow->schedule->n_ops;
-    while (low < high) {
-        size_t middle = (low + high) / 2;
-        if (flow->schedule->ops[middle].id < id) {
-            low = middle + 1;
-        } else {
-            high = middle;
-        }
-    }
-    return low < flow->schedule->n_ops && flow->schedule->ops[low].id == id
-               ? &flow->of_op[low]
-               : NULL;
-}
-
 /* What an op waits for, and frees, at its source's rank. */
 static enum rf_status link_source(struct flow_build *build,
                                   const struct rf_op *op, uint32_t action,
                                   struct rf_err *err)
 {
     if (op->dep != RF_NO_OP) {
-        const struct rf_op_actions *dep = find_op(build->flow, op->dep);
-        if (dep == NULL || (dep->copy == RF_NONE && dep->recv == RF_NONE)) {
+        const struct rf_flow *flow = build->flow;
+        const size_t at = rf_schedule_index(flow->schedule, op->dep);
+        const struct rf_op_actions *dep = &flow->of_op[at];
+        if (at == flow->schedule->n_ops ||
+            (dep->copy == RF_NONE && dep->recv == RF_NONE)) {
             return rf_err_set(err, RF_ERR_INTERNAL,
                               "op %" PRIu32 " depends on op %" PRIu32
                               ", which does not write here",

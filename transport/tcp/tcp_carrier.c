@@ -34,29 +34,10 @@ static void add_op(struct rf_tcp_carrier *links, struct rf_link *link,
     const struct rf_op *op = &flow->schedule->ops[index];
     struct rf_tcp_op entry = {.op = index, .action = action};
     rf_copy_shape_of(op, &entry.shape);
-    entry.wire_item = op->cast != RF_CAST_NONE && op->cast_at_source
-                          ? entry.shape.dst_item
-                          : entry.shape.src_item;
+    entry.wire_item = rf_copy_wire_item(op, &entry.shape);
     links->link_of[action] = (uint32_t)(link - links->links);
     links->place_of[action] = link->n_ops;
     RF_PUSH(link->ops, link->n_ops, link->ops_cap, entry);
-}
-
-/* What an action does on a link, if this rank does it there. */
-static bool is_ours(const struct rf_tcp_carrier *links, uint32_t index,
-                    uint32_t *peer, bool *sends)
-{
-    const struct rf_flow *flow = links->engine->flow;
-    const struct rf_action *action = &flow->actions[index];
-    const struct rf_op *op;
-    *sends = action->kind == RF_ACTION_SEND;
-    if (action->owner != flow->slots[links->engine->env->rank] ||
-        (!*sends && action->kind != RF_ACTION_RECV)) {
-        return false;
-    }
-    op = &flow->schedule->ops[action->op];
-    *peer = *sends ? op->dst : op->src;
-    return true;
 }
 
 /* Fills in, for each direction, by peer the turn of its link or RF_NONE.
@@ -72,7 +53,7 @@ static void number_turns(struct rf_tcp_carrier *links, uint32_t *turn[2],
     for (uint32_t i = 0; i < flow->n_actions; i++) {
         uint32_t peer;
         bool sends;
-        if (is_ours(links, i, &peer, &sends)) {
+        if (rf_carried_here(links->engine, i, &peer, &sends)) {
             turn[sends][peer] = 0;
         }
     }
@@ -119,7 +100,7 @@ static void find_links(struct rf_tcp_carrier *links)
     for (uint32_t i = 0; i < flow->n_actions; i++) {
         uint32_t peer;
         bool sends;
-        if (is_ours(links, i, &peer, &sends)) {
+        if (rf_carried_here(links->engine, i, &peer, &sends)) {
             add_op(links, &links->links[at[sends][peer]], i);
         }
     }
@@ -181,11 +162,12 @@ static enum rf_status allocate(struct rf_link *link, struct rf_err *err)
     if (link->sends) {
         struct rf_tcp_batch *batch = rf_xcalloc(1, sizeof(*batch));
         link->batch = batch;
-        link->ready = rf_calloc(link->n_ops, sizeof(*link->ready));
+        link->ready.at = rf_calloc(link->n_ops, sizeof(*link->ready.at));
         batch->stage = rf_calloc(1, RF_TCP_STAGE_BYTES);
         batch->ends = rf_calloc(RF_TCP_STAGE_BYTES / RF_TCP_HEADER_BYTES,
                                 sizeof(*batch->ends));
-        ok = link->ready != NULL && batch->stage != NULL && batch->ends != NULL;
+        ok = link->ready.at != NULL && batch->stage != NULL &&
+             batch->ends != NULL;
         if (ok) {
             memset(batch->stage, 0, RF_TCP_STAGE_BYTES); /* touched now */
         }
@@ -252,7 +234,7 @@ static void close_links(void *carrier)
             free(link->batch->ends);
         }
         free(link->batch);
-        free(link->ready);
+        free(link->ready.at);
         free(link->ahead);
         free(link->notes);
         free(link->ops);
@@ -272,7 +254,8 @@ static void close_links(void *carrier)
 static void send_action(void *carrier, uint32_t action)
 {
     struct rf_tcp_carrier *links = carrier;
-    rf_tcp_push(&links->links[links->link_of[action]], links->place_of[action]);
+    rf_carried_push(&links->links[links->link_of[action]].ready,
+                    links->place_of[action]);
 }
 
 static void admit_action(void *carrier, uint32_t action)
@@ -309,17 +292,15 @@ static bool idle(void *carrier)
 
 uint32_t rf_tcp_find(const struct rf_link *link, uint32_t id)
 {
-    const struct rf_op *ops = link->links->engine->env->schedule->ops;
-    uint32_t low = 0, high = link->n_ops;
-    while (low < high) {
-        uint32_t middle = (low + high) / 2;
-        if (ops[link->ops[middle].op].id < id) {
-            low = middle + 1;
-        } else {
-            high = middle;
-        }
+    const struct rf_flow *flow = link->links->engine->flow;
+    const size_t op = rf_schedule_index(flow->schedule, id);
+    uint32_t action, place;
+    if (op == flow->schedule->n_ops) {
+        return RF_NONE;
     }
-    return low < link->n_ops && ops[link->ops[low].op].id == id ? low : RF_NONE;
+    action = link->sends ? flow->of_op[op].send : flow->of_op[op].recv;
+    place = action != RF_NONE ? link->links->place_of[action] : RF_NONE;
+    return place < link->n_ops && link->ops[place].op == op ? place : RF_NONE;
 }
 
 enum rf_status rf_tcp_lost(const struct rf_link *link, int why,

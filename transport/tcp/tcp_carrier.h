@@ -12,7 +12,7 @@
 
 #include <sys/uio.h>
 
-#include "transport/engine/engine.h"
+#include "transport/engine/carried.h"
 #include "transport/tcp/datalink.h"
 
 /* A cache line, so that it does not shift payloads against the kernel's buffers
@@ -74,9 +74,8 @@ struct rf_link {
     struct rf_tcp_op *ops; /* ascending op index */
     uint32_t n_ops, ops_cap;
     /* sender */
-    uint32_t *ready; /* a heap of positions in ops */
-    uint32_t n_ready;
-    uint32_t current; /* being put into batches; RF_NONE */
+    struct rf_carried_heap ready; /* positions in ops */
+    uint32_t current;             /* being put into batches; RF_NONE */
     uint64_t current_at;
     struct rf_tcp_batch *batch;
     uint8_t note_in[RF_TCP_NOTE_BYTES];
@@ -100,8 +99,6 @@ struct rf_tcp_carrier {
 
 extern const struct rf_carrier_ops rf_carrier_links;
 
-/* Puts an op into the sender's heap. */
-void rf_tcp_push(struct rf_link *link, uint32_t position);
 /* Moves what can be moved; *worked when bytes did. */
 enum rf_status rf_tcp_send(struct rf_link *link, bool *worked,
                            struct rf_err *err) RF_MUST_CHECK;

@@ -17,38 +17,6 @@
 #include "common/clock.h"
 #include "transport/tcp/tcp_carrier.h"
 
-/* --- the heap of ready ops ------------------------------------------------ */
-
-void rf_tcp_push(struct rf_link *link, uint32_t position)
-{
-    uint32_t at = link->n_ready++;
-    while (at > 0 && link->ready[(at - 1) / 2] > position) {
-        link->ready[at] = link->ready[(at - 1) / 2];
-        at = (at - 1) / 2;
-    }
-    link->ready[at] = position;
-}
-
-static uint32_t pop(struct rf_link *link)
-{
-    uint32_t first = link->ready[0];
-    uint32_t last = link->ready[--link->n_ready];
-    uint32_t at = 0, child;
-    while ((child = 2 * at + 1) < link->n_ready) {
-        if (child + 1 < link->n_ready &&
-            link->ready[child + 1] < link->ready[child]) {
-            child++;
-        }
-        if (last <= link->ready[child]) {
-            break;
-        }
-        link->ready[at] = link->ready[child];
-        at = child;
-    }
-    link->ready[at] = last;
-    return first;
-}
-
 /* --- batches -------------------------------------------------------------- */
 
 /* Adds `bytes` at the end of the stage to the batch. */
@@ -93,7 +61,7 @@ static void add_payload(struct rf_link *link)
     struct rf_tcp_batch *batch = link->batch;
     const struct rf_tcp_op *of = &link->ops[link->current];
     const struct rf_op *op = &engine->env->schedule->ops[of->op];
-    bool cast = op->cast != RF_CAST_NONE && op->cast_at_source;
+    const bool cast = op->cast_at_source;
     uint8_t *src =
         (uint8_t *)rf_engine_memory(engine, op->src_mem) + op->src_offset;
     uint64_t room = (RF_TCP_WRITE_BYTES - batch->bytes) / of->wire_item;
@@ -135,10 +103,10 @@ static void fill_batch(struct rf_link *link)
     batch->bytes = batch->sent = batch->staged = 0;
     while (has_room(batch)) {
         if (link->current == RF_NONE) {
-            if (link->n_ready == 0) {
+            if (link->ready.n == 0) {
                 return;
             }
-            link->current = pop(link);
+            link->current = rf_carried_pop(&link->ready);
             link->current_at = 0;
             add_header(link);
         }
@@ -178,18 +146,6 @@ static void advance(struct rf_link *link, uint64_t n)
 
 /* --- notes from the receiver ---------------------------------------------- */
 
-/* Once an iteration, of an op that waits for it. */
-static bool take_admission(struct rf_flow *flow, struct rf_tcp_op *op)
-{
-    if (!flow->actions[op->action].admitted ||
-        op->admitted == flow->generation) {
-        return false;
-    }
-    op->admitted = flow->generation;
-    rf_flow_arrive(flow, op->action);
-    return true;
-}
-
 /* Once an iteration, of an op all of which has been sent. */
 static bool take_end(struct rf_engine *engine, struct rf_tcp_op *op)
 {
@@ -213,7 +169,7 @@ static enum rf_status take_note(struct rf_link *link, struct rf_err *err)
     bool due = false;
     link->note_used = 0;
     if (op != NULL && kind == RF_TCP_ADMITTED) {
-        due = take_admission(engine->flow, op);
+        due = rf_carried_admit(engine->flow, op->action, &op->admitted);
     } else if (op != NULL && kind == RF_TCP_TAKEN) {
         due = take_end(engine, op);
     }

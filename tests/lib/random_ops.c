@@ -108,6 +108,7 @@ static void relay(struct maker *maker, uint32_t from_id, uint32_t dst)
     op.dst = dst;
     op.dep = from.id;
     op.cast = RF_CAST_NONE;
+    op.cast_at_source = false;
     op.src_mem = from.dst_mem;
     op.dst_mem = RF_MEM_INFER;
     op.src_item = op.dst_item = from.dst_item;
@@ -133,6 +134,7 @@ static void make_split(struct maker *maker, bool whole)
     uint64_t n = 2 + draw(maker, 3), row;
     uint64_t *columns = &op.box.extent[RF_BOX_DIMS - 1];
     op.cast = RF_CAST_NONE;
+    op.cast_at_source = false;
     op.dst_item = op.src_item;
     *columns *= n;
     row = *columns;

@@ -150,7 +150,7 @@ static const struct {
     {"", "bad.json:"},
     {"{'schema_version': 1, 'name': 'bad', 'summ", "bad.json:1:"},
     {"{\"schema_version\": 1, \"name\": \"\xff\", \"summary\": {}}",
-     "not UTF-8"},
+     "save the file as UTF-8"},
     {"{'schema_version': 99, 'name': 'bad', 'summary': {}}",
      "schema_version 99"},
     {"{'schema_version': -1, 'name': 'bad', 'summary': {}}",

@@ -1,7 +1,8 @@
 /*
- * Memory. Small control structures use rf_x* (abort with a message when the
- * machine has no memory); anything whose size comes from the wire, a file or a
- * model uses the checked functions, which return NULL or false instead.
+ * Memory. Small control structures, and what memory_info.h has admitted, use
+ * rf_x* (abort with a message when the machine has no memory); anything else
+ * whose size comes from the wire or a file uses the checked functions, which
+ * return NULL or false instead.
  */
 #ifndef RF_COMMON_MEM_H
 #define RF_COMMON_MEM_H

@@ -12,6 +12,7 @@
 #include <sys/stat.h>
 #include <sys/vfs.h>
 
+#include "common/bytes.h"
 #include "common/cgroup.h"
 #include "common/compiler.h"
 
@@ -165,10 +166,29 @@ bool rf_memory_is_private(const void *at)
     return found && access == 'p';
 }
 
+static bool has_room(uint64_t bytes)
+{
+    return bytes < LARGE_BYTES || bytes <= rf_memory_available() / 2;
+}
+
+enum rf_status rf_memory_admit(uint64_t bytes, const char *what,
+                               struct rf_err *err)
+{
+    char wanted[32], left[32];
+    if (has_room(bytes)) {
+        return RF_OK;
+    }
+    rf_format_bytes(bytes, wanted, sizeof(wanted));
+    rf_format_bytes(rf_memory_available(), left, sizeof(left));
+    return rf_err_set(err, RF_ERR_NOMEM,
+                      "%s: would take about %s of the %s of memory that this "
+                      "machine has left",
+                      what, wanted, left);
+}
+
 void *rf_realloc_large(void *old, size_t old_bytes, size_t bytes)
 {
-    if (bytes > old_bytes && bytes - old_bytes >= LARGE_BYTES &&
-        bytes - old_bytes > rf_memory_available() / 2) {
+    if (bytes > old_bytes && !has_room(bytes - old_bytes)) {
         return NULL;
     }
     return realloc(old, bytes);

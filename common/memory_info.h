@@ -6,6 +6,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "common/err.h"
+
 /* Bytes of memory in the machine. */
 uint64_t rf_memory_total(void);
 
@@ -36,9 +38,14 @@ uint64_t rf_memory_private(void);
  * rf_memory_private(). False where nothing is mapped. */
 bool rf_memory_is_private(const void *at);
 
+/* RF_ERR_NOMEM where `what`, which is about to be made, takes more than half of
+ * rf_memory_available(): the kernel would hand it out, and end a process when
+ * it is used. */
+enum rf_status rf_memory_admit(uint64_t bytes, const char *what,
+                               struct rf_err *err) RF_MUST_CHECK;
+
 /* realloc() for blocks that may get large. NULL, with `old` as it was, also
- * where that takes more than half of rf_memory_available(): the kernel would
- * hand it out, and end a process when it is used. */
+ * where rf_memory_admit() would refuse it. */
 void *rf_realloc_large(void *old, size_t old_bytes, size_t bytes);
 
 #endif

@@ -68,31 +68,27 @@ void rf_assign_destroy(struct rf_assign *assign)
     free(assign);
 }
 
-static bool allocate(struct rf_assign *a)
+static void allocate(struct rf_assign *a)
 {
     const struct rf_shards *source = a->in.source;
     size_t ranks = a->in.world->n_ranks, sets = source->n_sets;
     size_t groups = source->n_groups, positions = rf_assign_positions(source);
-    a->own_source = rf_calloc(ranks, sizeof(*a->own_source));
-    a->first_rank = rf_calloc(sets, sizeof(*a->first_rank));
-    a->has_sources = rf_calloc(a->in.world->n_nodes, sizeof(bool));
-    a->near = rf_calloc(groups, sizeof(*a->near));
-    a->far = rf_calloc(sets, sizeof(*a->far));
-    a->forced = rf_calloc(ranks, sizeof(*a->forced));
-    a->remote = rf_calloc(sets, sizeof(*a->remote));
-    a->near_lines = rf_calloc(groups, sizeof(*a->near_lines));
-    a->far_lines = rf_calloc(sets, sizeof(*a->far_lines));
-    a->near_pool.owner = rf_calloc(positions, sizeof(uint32_t));
-    a->near_pool.amount = rf_calloc(positions, sizeof(uint64_t));
-    a->far_pool.owner = rf_calloc(positions, sizeof(uint32_t));
-    a->far_pool.amount = rf_calloc(positions, sizeof(uint64_t));
-    a->rank_slack = rf_calloc(ranks, sizeof(*a->rank_slack));
-    a->far_slack = rf_calloc(a->in.weights->rank != NULL ? ranks : 0,
-                             sizeof(*a->far_slack));
-    return a->own_source && a->first_rank && a->has_sources && a->near &&
-           a->far && a->forced && a->remote && a->near_lines && a->far_lines &&
-           a->near_pool.owner && a->near_pool.amount && a->far_pool.owner &&
-           a->far_pool.amount && a->rank_slack && a->far_slack;
+    a->own_source = rf_xcalloc(ranks, sizeof(*a->own_source));
+    a->first_rank = rf_xcalloc(sets, sizeof(*a->first_rank));
+    a->has_sources = rf_xcalloc(a->in.world->n_nodes, sizeof(bool));
+    a->near = rf_xcalloc(groups, sizeof(*a->near));
+    a->far = rf_xcalloc(sets, sizeof(*a->far));
+    a->forced = rf_xcalloc(ranks, sizeof(*a->forced));
+    a->remote = rf_xcalloc(sets, sizeof(*a->remote));
+    a->near_lines = rf_xcalloc(groups, sizeof(*a->near_lines));
+    a->far_lines = rf_xcalloc(sets, sizeof(*a->far_lines));
+    a->near_pool.owner = rf_xcalloc(positions, sizeof(uint32_t));
+    a->near_pool.amount = rf_xcalloc(positions, sizeof(uint64_t));
+    a->far_pool.owner = rf_xcalloc(positions, sizeof(uint32_t));
+    a->far_pool.amount = rf_xcalloc(positions, sizeof(uint64_t));
+    a->rank_slack = rf_xcalloc(ranks, sizeof(*a->rank_slack));
+    a->far_slack = rf_xcalloc(a->in.weights->rank != NULL ? ranks : 0,
+                              sizeof(*a->far_slack));
 }
 
 struct seat {
@@ -113,13 +109,10 @@ static int compare_seats(const void *a, const void *b)
 
 /* The source rank on each rank's slot: itself, or its neighbour there when
  * trainer and engine are apart. */
-static bool find_own_sources(struct rf_assign *a)
+static void find_own_sources(struct rf_assign *a)
 {
     const struct rf_world *world = a->in.world;
-    struct seat *seats = rf_calloc(world->n_ranks, sizeof(*seats));
-    if (seats == NULL) {
-        return false;
-    }
+    struct seat *seats = rf_xcalloc(world->n_ranks, sizeof(*seats));
     for (uint32_t r = 0; r < world->n_ranks; r++) {
         const struct rf_rank *rank = &world->ranks[r];
         seats[r] = (struct seat){rank->node, rank->slot, r};
@@ -141,7 +134,6 @@ static bool find_own_sources(struct rf_assign *a)
         }
     }
     free(seats);
-    return true;
 }
 
 static void find_sources(struct rf_assign *a)
@@ -168,28 +160,20 @@ void rf_assign_end(struct rf_assign_cursor *cursor)
     *cursor = (struct rf_assign_cursor){.held = NULL};
 }
 
-enum rf_status rf_assign_start(const struct rf_assign *assign,
-                               struct rf_assign_cursor *out, struct rf_err *err)
+void rf_assign_start(const struct rf_assign *assign,
+                     struct rf_assign_cursor *out)
 {
     const struct rf_shards *source = assign->in.source;
     size_t near_bytes = source->n_groups * sizeof(struct rf_turn_line);
     size_t far_bytes = source->n_sets * sizeof(struct rf_turn_line);
-    struct rf_assign_cursor made = {
+    *out = (struct rf_assign_cursor){
         .assign = assign,
-        .held = rf_calloc(source->n_shards, sizeof(*made.held)),
-        .near_lines = rf_calloc(near_bytes, 1),
-        .far_lines = rf_calloc(far_bytes, 1),
+        .held = rf_xcalloc(source->n_shards, sizeof(*out->held)),
+        .near_lines = rf_xcalloc(near_bytes, 1),
+        .far_lines = rf_xcalloc(far_bytes, 1),
     };
-    if (!made.held || !made.near_lines || !made.far_lines) {
-        rf_assign_end(&made);
-        return rf_err_set(err, RF_ERR_NOMEM,
-                          "no memory to walk over the transfers from %u shards",
-                          source->n_shards);
-    }
-    memcpy(made.near_lines, assign->near_lines, near_bytes);
-    memcpy(made.far_lines, assign->far_lines, far_bytes);
-    *out = made;
-    return RF_OK;
+    memcpy(out->near_lines, assign->near_lines, near_bytes);
+    memcpy(out->far_lines, assign->far_lines, far_bytes);
 }
 
 void rf_assign_receiver(struct rf_assign_cursor *cursor, uint32_t rank)
@@ -275,14 +259,11 @@ static enum rf_status sum_demand(struct rf_assign *a,
                                  struct rf_err *err)
 {
     const struct rf_world *world = a->in.world;
-    uint64_t *node_recv = rf_calloc(world->n_nodes + 1, sizeof(*node_recv));
-    struct rf_assign_cursor cursor = {.held = NULL};
-    enum rf_status status = RF_ERR_NOMEM;
+    uint64_t *node_recv = rf_xcalloc(world->n_nodes + 1, sizeof(*node_recv));
+    struct rf_assign_cursor cursor;
+    enum rf_status status = RF_OK;
     uint64_t total = 0;
-    if (node_recv == NULL) {
-        goto free_sums;
-    }
-    status = rf_assign_start(a, &cursor, err);
+    rf_assign_start(a, &cursor);
     for (uint32_t r = 0; r < world->n_ranks && status == RF_OK; r++) {
         struct needs needs = {.recv = 0};
         if (world->ranks[r].index[RF_INFER] == RF_NONE) {
@@ -300,7 +281,6 @@ static enum rf_status sum_demand(struct rf_assign *a,
     for (uint32_t n = 0; n < world->n_nodes; n++) {
         bounds->node_recv = RF_MAX(bounds->node_recv, node_recv[n]);
     }
-free_sums:
     rf_assign_end(&cursor);
     free(node_recv);
     return status;
@@ -347,16 +327,13 @@ static void set_rank_slack(struct rf_assign *a,
 }
 
 /* The same of far lines, all of which on a NIC use what is left of it. */
-static enum rf_status set_far_slack(struct rf_assign *a,
-                                    const struct rf_nic_division *division,
-                                    const uint32_t *lines)
+static void set_far_slack(struct rf_assign *a,
+                          const struct rf_nic_division *division,
+                          const uint32_t *lines)
 {
     const struct rf_link_weights *weights = a->in.weights;
     uint64_t top = division->max_load + division->max_load / 250;
-    uint32_t *of_nic = rf_calloc(weights->n_nics, sizeof(*of_nic));
-    if (of_nic == NULL) {
-        return RF_ERR_NOMEM;
-    }
+    uint32_t *of_nic = rf_xcalloc(weights->n_nics, sizeof(*of_nic));
     for (uint32_t r = 0; r < a->in.world->n_ranks; r++) {
         of_nic[weights->nic_of[r]] += lines[r];
     }
@@ -369,92 +346,71 @@ static enum rf_status set_far_slack(struct rf_assign *a,
         a->far_slack[r] = room / ((uint64_t)2 * RF_MAX(of_nic[nic], 1));
     }
     free(of_nic);
-    return RF_OK;
 }
 
 /* Steps 2 and 3, with `share` from the node step. `near` is room for as many
  * figures, `lines` for one per rank. */
-static enum rf_status divide_together(struct rf_assign *a,
-                                      const uint64_t *share, uint64_t *near,
-                                      uint32_t *lines, struct rf_err *err)
+static void divide_together(struct rf_assign *a, const uint64_t *share,
+                            uint64_t *near, uint32_t *lines)
 {
     struct rf_demand_division direct = {
         .near = a->near, .far = a->far, .forced = a->forced};
     struct rf_demand_division staged = {.near = near, .forced = a->forced};
-    enum rf_status status;
     for (uint32_t g = 0; g < a->in.source->n_groups; g++) {
         near[g] = a->near[g] + share[g];
     }
-    status = rf_assign_divide_ranks(&a->in, &staged, err);
-    if (status != RF_OK) {
-        goto free_divisions;
-    }
-    status = rf_assign_divide_ranks(&a->in, &direct, err);
-    if (status != RF_OK) {
-        goto free_divisions;
-    }
+    rf_assign_divide_ranks(&a->in, &staged);
+    rf_assign_divide_ranks(&a->in, &direct);
     bool cheap = staged.max_load <= direct.max_load + direct.max_load / 250;
     const struct rf_demand_division *taken = cheap ? &staged : &direct;
     form_lines(a, taken->near_amount, taken->far_amount, cheap ? share : NULL,
                lines, lines);
     set_rank_slack(a, taken, lines);
     a->node_slack = taken->max_load / 2000;
-free_divisions:
     rf_demand_division_free(&staged);
     rf_demand_division_free(&direct);
-    return status;
 }
 
 /* The same by weights, near and far demand apart. `lines` is room for two
  * figures per rank. */
-static enum rf_status divide_apart(struct rf_assign *a, uint32_t *lines,
-                                   struct rf_err *err)
+static void divide_apart(struct rf_assign *a, uint32_t *lines)
 {
     struct rf_demand_division near = {.near = a->near, .forced = a->forced};
     struct rf_nic_division far = {.amount = NULL};
     uint32_t *far_lines = lines + a->in.world->n_ranks;
-    enum rf_status status = rf_assign_divide_ranks(&a->in, &near, err);
-    RF_THEN(status, rf_assign_divide_nics(&a->in, a->far, &far, err));
-    if (status == RF_OK) {
-        form_lines(a, near.near_amount, far.amount, NULL, lines, far_lines);
-        set_rank_slack(a, &near, lines);
-        status = set_far_slack(a, &far, far_lines);
-        a->node_slack = RF_MAX(near.max_load, far.max_load) / 2000;
-    }
+    rf_assign_divide_ranks(&a->in, &near);
+    rf_assign_divide_nics(&a->in, a->far, &far);
+    form_lines(a, near.near_amount, far.amount, NULL, lines, far_lines);
+    set_rank_slack(a, &near, lines);
+    set_far_slack(a, &far, far_lines);
+    a->node_slack = RF_MAX(near.max_load, far.max_load) / 2000;
     rf_demand_division_free(&near);
     rf_nic_division_free(&far);
-    return status;
 }
 
-static enum rf_status divide(struct rf_assign *a, uint64_t *node_bound,
-                             struct rf_err *err)
+static void divide(struct rf_assign *a, uint64_t *node_bound)
 {
     size_t groups = a->in.source->n_groups;
-    uint64_t *share = rf_calloc(groups, 2 * sizeof(*share));
-    uint32_t *lines = rf_calloc(a->in.world->n_ranks, 2 * sizeof(*lines));
-    enum rf_status status = RF_ERR_NOMEM;
-    if (share != NULL && lines != NULL) {
-        status = rf_assign_divide_nodes(&a->in, a->far, share, node_bound, err);
-    }
-    if (status == RF_OK && a->in.weights->rank != NULL) {
-        status = divide_apart(a, lines, err);
-    } else if (status == RF_OK && a->in.balance != RF_BALANCE_NONE) {
-        status = divide_together(a, share, share + groups, lines, err);
+    uint64_t *share = rf_xcalloc(groups, 2 * sizeof(*share));
+    uint32_t *lines = rf_xcalloc(a->in.world->n_ranks, 2 * sizeof(*lines));
+    rf_assign_divide_nodes(&a->in, a->far, share, node_bound);
+    if (a->in.weights->rank != NULL) {
+        divide_apart(a, lines);
+    } else if (a->in.balance != RF_BALANCE_NONE) {
+        divide_together(a, share, share + groups, lines);
     }
     free(share);
     free(lines);
-    return status;
 }
 
 /* The least possible busiest rank over all choices of replicas. */
-static enum rf_status bound_send(const struct rf_assign *a, uint64_t *bound,
-                                 struct rf_err *err)
+static uint64_t bound_send(const struct rf_assign *a)
 {
     struct rf_demand_division division = {.far = a->remote};
-    enum rf_status status = rf_assign_divide_ranks(&a->in, &division, err);
-    *bound = division.max_load;
+    rf_assign_divide_ranks(&a->in, &division);
+    const uint64_t bound = division.max_load;
     rf_demand_division_free(&division);
-    return status;
+    return bound;
 }
 
 enum rf_status rf_assign_build(const struct rf_assign_input *input,
@@ -462,38 +418,23 @@ enum rf_status rf_assign_build(const struct rf_assign_input *input,
                                struct rf_assign_bounds *bounds,
                                struct rf_err *err)
 {
-    struct rf_assign *a = rf_calloc(1, sizeof(*a));
+    struct rf_assign *a = rf_xcalloc(1, sizeof(*a));
     struct rf_assign_bounds found = {.send = 0};
-    enum rf_status status = RF_ERR_NOMEM;
-    if (a == NULL) {
-        return rf_err_set(err, status, "no memory to choose sources");
-    }
     a->in = *input;
-    if (!allocate(a) || !find_own_sources(a)) {
-        goto destroy_assign;
-    }
+    allocate(a);
+    find_own_sources(a);
     find_sources(a);
-    status = sum_demand(a, &found, err);
+    enum rf_status status = sum_demand(a, &found, err);
     if (status != RF_OK) {
-        goto destroy_assign;
+        rf_assign_destroy(a);
+        return status;
     }
-    status = divide(a, &found.node_send, err);
-    if (status != RF_OK) {
-        goto destroy_assign;
-    }
-    status = bound_send(a, &found.send, err);
-    if (status != RF_OK) {
-        goto destroy_assign;
-    }
+    divide(a, &found.node_send);
+    found.send = bound_send(a);
     a->in.match_bytes = NULL; /* not needed any more */
     *bounds = found;
     *out = a;
     return RF_OK;
-destroy_assign:
-    rf_assign_destroy(a);
-    return status == RF_ERR_NOMEM
-               ? rf_err_set(err, status, "no memory to choose sources")
-               : status;
 }
 
 /* Whose turn it is to send: a rank's, and before it a group's where far demand

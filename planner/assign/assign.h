@@ -25,7 +25,8 @@ struct rf_assign_bounds {
 
 struct rf_assign;
 
-/* Everything in `input` is borrowed and must outlive the result. */
+/* Everything in `input` is borrowed and must outlive the result. RF_ERR_CONFIG:
+ * 2^63 bytes or more are to be received. */
 enum rf_status rf_assign_build(const struct rf_assign_input *input,
                                struct rf_assign **out,
                                struct rf_assign_bounds *bounds,
@@ -44,9 +45,8 @@ struct rf_assign_cursor {
 
 /* Before the first receiver: the same questions get the same answers from every
  * cursor. `assign` is borrowed; rf_assign_end() frees the cursor. */
-enum rf_status rf_assign_start(const struct rf_assign *assign,
-                               struct rf_assign_cursor *out,
-                               struct rf_err *err) RF_MUST_CHECK;
+void rf_assign_start(const struct rf_assign *assign,
+                     struct rf_assign_cursor *out);
 void rf_assign_end(struct rf_assign_cursor *cursor);
 
 /* Starts on the transfers to world rank `rank`. Ranks are visited in ascending

@@ -60,72 +60,61 @@ static void list_edges(const struct rf_assign_input *in,
     }
 }
 
-enum rf_status rf_assign_divide_ranks(const struct rf_assign_input *in,
-                                      struct rf_demand_division *division,
-                                      struct rf_err *err)
+void rf_assign_divide_ranks(const struct rf_assign_input *in,
+                            struct rf_demand_division *division)
 {
     size_t positions = rf_assign_positions(in->source);
     size_t ranks = in->world->n_ranks;
     size_t n = (size_t)in->source->n_groups + in->source->n_sets + ranks;
     size_t edges = (size_t)2 * positions + ranks;
-    uint64_t *demand = rf_calloc(n, sizeof(*demand));
-    uint32_t *first = rf_calloc(n + 1, sizeof(*first));
-    uint32_t *to = rf_calloc(edges, sizeof(*to));
-    enum rf_status status = RF_ERR_NOMEM;
-    division->near_amount = rf_calloc(edges, sizeof(uint64_t));
-    division->far_amount =
-        division->near_amount ? division->near_amount + positions : NULL;
-    division->load = rf_calloc(ranks, sizeof(*division->load));
-    if (demand && first && to && division->near_amount && division->load &&
-        edges < UINT32_MAX) {
-        struct rf_fair_shares shares = {
-            .n_demands = (uint32_t)n,
-            .n_suppliers = (uint32_t)ranks,
-            .demand = demand,
-            .first = first,
-            .to = to,
-            .weight = division->weight,
-            .amount = division->near_amount,
-            .load = division->load,
-        };
-        list_edges(in, division, demand, first, to);
-        status = rf_fair_shares_solve(&shares, err);
-        division->max_load = shares.max_load;
-        division->max_weight = shares.max_weight;
-    }
+    uint64_t *demand = rf_xcalloc(n, sizeof(*demand));
+    uint32_t *first = rf_xcalloc(n + 1, sizeof(*first));
+    uint32_t *to = rf_xcalloc(edges, sizeof(*to));
+    division->near_amount = rf_xcalloc(edges, sizeof(uint64_t));
+    division->far_amount = division->near_amount + positions;
+    division->load = rf_xcalloc(ranks, sizeof(*division->load));
+    struct rf_fair_shares shares = {
+        .n_demands = (uint32_t)n,
+        .n_suppliers = (uint32_t)ranks,
+        .demand = demand,
+        .first = first,
+        .to = to,
+        .weight = division->weight,
+        .amount = division->near_amount,
+        .load = division->load,
+    };
+    list_edges(in, division, demand, first, to);
+    rf_fair_shares_solve(&shares);
+    division->max_load = shares.max_load;
+    division->max_weight = shares.max_weight;
     free(demand);
     free(first);
     free(to);
-    return status;
 }
 
-enum rf_status rf_assign_divide_nodes(const struct rf_assign_input *in,
-                                      const uint64_t *far, uint64_t *share,
-                                      uint64_t *max_load, struct rf_err *err)
+void rf_assign_divide_nodes(const struct rf_assign_input *in,
+                            const uint64_t *far, uint64_t *share,
+                            uint64_t *max_load)
 {
     const struct rf_shards *source = in->source;
-    uint32_t *to = rf_calloc(source->n_groups, sizeof(*to));
-    uint64_t *load = rf_calloc(in->world->n_nodes + 1, sizeof(*load));
-    enum rf_status status = RF_ERR_NOMEM;
-    if (to && load) {
-        struct rf_fair_shares shares = {
-            .n_demands = source->n_sets,
-            .n_suppliers = in->world->n_nodes,
-            .demand = far,
-            .first = source->set_group,
-            .to = to,
-            .amount = share,
-            .load = load,
-        };
-        for (uint32_t g = 0; g < source->n_groups; g++) {
-            to[g] = source->groups[g].node;
-        }
-        status = rf_fair_shares_solve(&shares, err);
-        *max_load = shares.max_load;
+    uint32_t *to = rf_xcalloc(source->n_groups, sizeof(*to));
+    uint64_t *load = rf_xcalloc(in->world->n_nodes + 1, sizeof(*load));
+    struct rf_fair_shares shares = {
+        .n_demands = source->n_sets,
+        .n_suppliers = in->world->n_nodes,
+        .demand = far,
+        .first = source->set_group,
+        .to = to,
+        .amount = share,
+        .load = load,
+    };
+    for (uint32_t g = 0; g < source->n_groups; g++) {
+        to[g] = source->groups[g].node;
     }
+    rf_fair_shares_solve(&shares);
+    *max_load = shares.max_load;
     free(to);
     free(load);
-    return status;
 }
 
 void rf_nic_division_free(struct rf_nic_division *division)
@@ -159,20 +148,15 @@ static void even_out(const struct rf_assign_input *in, uint32_t set,
 }
 
 /* Far demand as a problem of shares among NICs. */
-static enum rf_status solve_nics(const struct rf_assign_input *in,
-                                 struct rf_fair_shares *shares,
-                                 struct rf_err *err)
+static void solve_nics(const struct rf_assign_input *in,
+                       struct rf_fair_shares *shares)
 {
     const struct rf_shards *source = in->source;
     size_t positions = rf_assign_positions(source);
-    uint32_t *to = rf_calloc(positions, sizeof(*to));
-    uint32_t *first = rf_calloc((size_t)source->n_sets + 1, sizeof(*first));
-    uint32_t *members = rf_calloc(shares->n_suppliers, sizeof(*members));
-    uint64_t *sum = rf_calloc(shares->n_suppliers, sizeof(*sum));
-    enum rf_status status = RF_ERR_NOMEM;
-    if (to == NULL || first == NULL || members == NULL || sum == NULL) {
-        goto free_room;
-    }
+    uint32_t *to = rf_xcalloc(positions, sizeof(*to));
+    uint32_t *first = rf_xcalloc((size_t)source->n_sets + 1, sizeof(*first));
+    uint32_t *members = rf_xcalloc(shares->n_suppliers, sizeof(*members));
+    uint64_t *sum = rf_xcalloc(shares->n_suppliers, sizeof(*sum));
     for (uint32_t set = 0; set < source->n_sets; set++) {
         first[set] = source->groups[source->set_group[set]].first;
     }
@@ -182,37 +166,27 @@ static enum rf_status solve_nics(const struct rf_assign_input *in,
     }
     shares->first = first;
     shares->to = to;
-    status = rf_fair_shares_solve(shares, err);
-    for (uint32_t set = 0; status == RF_OK && set < source->n_sets; set++) {
+    rf_fair_shares_solve(shares);
+    for (uint32_t set = 0; set < source->n_sets; set++) {
         even_out(in, set, shares->amount, sum, members);
     }
-free_room:
     free(to);
     free(first);
     free(members);
     free(sum);
-    return status;
 }
 
 /* The same by the ranks' parts of their NICs, if no NIC is busy for longer. */
-static enum rf_status prefer_even_ranks(const struct rf_assign_input *in,
-                                        const uint64_t *far,
-                                        struct rf_fair_shares *nics,
-                                        struct rf_err *err)
+static void prefer_even_ranks(const struct rf_assign_input *in,
+                              const uint64_t *far, struct rf_fair_shares *nics)
 {
     const struct rf_shards *source = in->source;
     struct rf_demand_division ranks = {.far = far, .weight = in->weights->rank};
     size_t positions = rf_assign_positions(source);
-    uint64_t *load = rf_calloc(nics->n_suppliers, sizeof(*load));
+    uint64_t *load = rf_xcalloc(nics->n_suppliers, sizeof(*load));
     struct rf_fair_shares found = {
         .n_suppliers = nics->n_suppliers, .weight = nics->weight, .load = load};
-    enum rf_status status = rf_assign_divide_ranks(in, &ranks, err);
-    if (load == NULL) {
-        status = RF_ERR_NOMEM;
-    }
-    if (status != RF_OK) {
-        goto free_ranks;
-    }
+    rf_assign_divide_ranks(in, &ranks);
     for (size_t i = 0; i < positions; i++) {
         load[in->weights->nic_of[source->ranks[i]]] += ranks.far_amount[i];
     }
@@ -225,34 +199,25 @@ static enum rf_status prefer_even_ranks(const struct rf_assign_input *in,
         nics->max_load = found.max_load;
         nics->max_weight = found.max_weight;
     }
-free_ranks:
     rf_demand_division_free(&ranks);
     free(load);
-    return status;
 }
 
-enum rf_status rf_assign_divide_nics(const struct rf_assign_input *in,
-                                     const uint64_t *far,
-                                     struct rf_nic_division *out,
-                                     struct rf_err *err)
+void rf_assign_divide_nics(const struct rf_assign_input *in,
+                           const uint64_t *far, struct rf_nic_division *out)
 {
     const struct rf_link_weights *weights = in->weights;
+    out->amount =
+        rf_xcalloc(rf_assign_positions(in->source), sizeof(*out->amount));
+    out->load = rf_xcalloc(weights->n_nics, sizeof(*out->load));
     struct rf_fair_shares shares = {.n_demands = in->source->n_sets,
                                     .n_suppliers = weights->n_nics,
                                     .weight = weights->nic,
-                                    .demand = far};
-    enum rf_status status;
-    out->amount =
-        rf_calloc(rf_assign_positions(in->source), sizeof(*out->amount));
-    out->load = rf_calloc(weights->n_nics, sizeof(*out->load));
-    if (out->amount == NULL || out->load == NULL) {
-        return RF_ERR_NOMEM;
-    }
-    shares.amount = out->amount;
-    shares.load = out->load;
-    status = solve_nics(in, &shares, err);
-    RF_THEN(status, prefer_even_ranks(in, far, &shares, err));
+                                    .demand = far,
+                                    .amount = out->amount,
+                                    .load = out->load};
+    solve_nics(in, &shares);
+    prefer_even_ranks(in, far, &shares);
     out->max_load = shares.max_load;
     out->max_weight = shares.max_weight;
-    return status;
 }

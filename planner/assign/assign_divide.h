@@ -19,17 +19,15 @@ struct rf_demand_division {
 uint32_t rf_assign_positions(const struct rf_shards *shards);
 
 /* Divides the demand of `division` among the ranks. Freed with
- * rf_demand_division_free(), also after failure. */
-enum rf_status rf_assign_divide_ranks(const struct rf_assign_input *in,
-                                      struct rf_demand_division *division,
-                                      struct rf_err *err) RF_MUST_CHECK;
+ * rf_demand_division_free(). */
+void rf_assign_divide_ranks(const struct rf_assign_input *in,
+                            struct rf_demand_division *division);
 void rf_demand_division_free(struct rf_demand_division *division);
 
 /* Divides far demand, per set, among nodes: `share` per group. */
-enum rf_status rf_assign_divide_nodes(const struct rf_assign_input *in,
-                                      const uint64_t *far, uint64_t *share,
-                                      uint64_t *max_load,
-                                      struct rf_err *err) RF_MUST_CHECK;
+void rf_assign_divide_nodes(const struct rf_assign_input *in,
+                            const uint64_t *far, uint64_t *share,
+                            uint64_t *max_load);
 
 /* Far demand divided by what NICs can send. */
 struct rf_nic_division {
@@ -41,11 +39,9 @@ struct rf_nic_division {
 
 /* Such that the busiest NIC is busy as briefly as possible, and if that does
  * not prolong it by more than 0.4 %, the busiest rank, too. Freed with
- * rf_nic_division_free(), also after failure. */
-enum rf_status rf_assign_divide_nics(const struct rf_assign_input *in,
-                                     const uint64_t *far,
-                                     struct rf_nic_division *out,
-                                     struct rf_err *err) RF_MUST_CHECK;
+ * rf_nic_division_free(). */
+void rf_assign_divide_nics(const struct rf_assign_input *in,
+                           const uint64_t *far, struct rf_nic_division *out);
 void rf_nic_division_free(struct rf_nic_division *division);
 
 #endif

@@ -59,7 +59,7 @@ static void free_solver(struct solver *s)
     free(s->path);
 }
 
-static bool make_solver(struct solver *s)
+static void make_solver(struct solver *s)
 {
     const struct rf_fair_shares *shares = s->shares;
     uint32_t n = shares->n_demands, m = shares->n_suppliers;
@@ -72,14 +72,11 @@ static bool make_solver(struct solver *s)
     };
     const size_t sizes[] = {n, m, m, (size_t)m + 1,          edges, edges, n, m,
                             n, m, n, 2 * ((size_t)n + m) + 2};
-    bool ok = true;
     for (size_t i = 0; i < RF_ARRAY_SIZE(arrays); i++) {
-        *arrays[i] = rf_calloc(sizes[i], sizeof(uint32_t));
-        ok &= *arrays[i] != NULL;
+        *arrays[i] = rf_xcalloc(sizes[i], sizeof(uint32_t));
     }
-    s->missing = rf_calloc(n, sizeof(*s->missing));
-    s->capacity = rf_calloc(m, sizeof(*s->capacity));
-    return ok && s->missing != NULL && s->capacity != NULL;
+    s->missing = rf_xcalloc(n, sizeof(*s->missing));
+    s->capacity = rf_xcalloc(m, sizeof(*s->capacity));
 }
 
 static void index_edges(struct solver *s)
@@ -370,17 +367,11 @@ void rf_fair_shares_find_most(struct rf_fair_shares *shares)
     }
 }
 
-enum rf_status rf_fair_shares_solve(struct rf_fair_shares *shares,
-                                    struct rf_err *err)
+void rf_fair_shares_solve(struct rf_fair_shares *shares)
 {
     struct solver s = {.shares = shares};
     struct subproblem whole = {.n_suppliers = 0};
-    if (!make_solver(&s)) {
-        free_solver(&s);
-        return rf_err_set(err, RF_ERR_NOMEM,
-                          "no memory to balance %u demands over %u ranks",
-                          shares->n_demands, shares->n_suppliers);
-    }
+    make_solver(&s);
     index_edges(&s);
     for (uint32_t d = 0; d < shares->n_demands; d++) {
         if (shares->demand[d] > 0) {
@@ -395,5 +386,4 @@ enum rf_status rf_fair_shares_solve(struct rf_fair_shares *shares,
     solve_parts(&s, whole);
     rf_fair_shares_find_most(shares);
     free_solver(&s);
-    return RF_OK;
 }

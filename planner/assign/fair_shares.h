@@ -10,8 +10,6 @@
 
 #include <stdint.h>
 
-#include "common/err.h"
-
 #define RF_FAIR_SHARES_WEIGHT_MAX (UINT32_C(1) << 20)
 
 struct rf_fair_shares {
@@ -29,10 +27,9 @@ struct rf_fair_shares {
     uint32_t max_weight; /* 1 where there are no weights */
 };
 
-/* Fills the outputs, whose arrays the caller gives. RF_ERR_NOMEM only. The sum
- * of the demands is below 2^63, that of the weights below 2^43. */
-enum rf_status rf_fair_shares_solve(struct rf_fair_shares *shares,
-                                    struct rf_err *err) RF_MUST_CHECK;
+/* Fills the outputs, whose arrays the caller gives. The sum of the demands is
+ * below 2^63, that of the weights below 2^43. */
+void rf_fair_shares_solve(struct rf_fair_shares *shares);
 
 /* Sets max_load and max_weight from load and weight alone. */
 void rf_fair_shares_find_most(struct rf_fair_shares *shares);

@@ -24,17 +24,16 @@ void rf_link_weights_free(struct rf_link_weights *weights)
     *weights = (struct rf_link_weights){.rank = NULL};
 }
 
-static bool allocate(const struct rf_world *world, const struct rf_spec *spec,
+static void allocate(const struct rf_world *world, const struct rf_spec *spec,
                      struct rf_link_weights *out)
 {
     for (uint32_t n = 0; n < world->n_nodes; n++) {
         out->n_nics += spec->balance_links[n].nics;
     }
-    out->rank = rf_calloc(world->n_ranks, sizeof(*out->rank));
-    out->node = rf_calloc(world->n_nodes, sizeof(*out->node));
-    out->nic = rf_calloc(out->n_nics, sizeof(*out->nic));
-    out->nic_of = rf_calloc(world->n_ranks, sizeof(*out->nic_of));
-    return out->rank && out->node && out->nic && out->nic_of;
+    out->rank = rf_xcalloc(world->n_ranks, sizeof(*out->rank));
+    out->node = rf_xcalloc(world->n_nodes, sizeof(*out->node));
+    out->nic = rf_xcalloc(out->n_nics, sizeof(*out->nic));
+    out->nic_of = rf_xcalloc(world->n_ranks, sizeof(*out->nic_of));
 }
 
 /* `first` and `users` have room for all nodes and all NICs; `users` is 0. */
@@ -72,9 +71,8 @@ enum rf_status rf_link_weights_build(const struct rf_world *world,
                                      struct rf_link_weights *out,
                                      struct rf_err *err)
 {
-    struct rf_link_weights made = {.rank = NULL};
     uint32_t *room;
-    *out = made;
+    *out = (struct rf_link_weights){.rank = NULL};
     if (spec->balance != RF_BALANCE_TIME) {
         return RF_OK;
     }
@@ -84,17 +82,10 @@ enum rf_status rf_link_weights_build(const struct rf_world *world,
                           "nodes, and has those of %u",
                           world->n_nodes, spec->n_balance_links);
     }
-    bool enough = allocate(world, spec, &made);
-    room = rf_calloc((size_t)world->n_nodes + made.n_nics, sizeof(*room));
-    if (!enough || room == NULL) {
-        free(room);
-        rf_link_weights_free(&made);
-        return rf_err_set(err, RF_ERR_NOMEM,
-                          "no memory for weights of %u ranks", world->n_ranks);
-    }
-    weigh(world, spec, room, room + world->n_nodes, &made);
+    allocate(world, spec, out);
+    room = rf_xcalloc((size_t)world->n_nodes + out->n_nics, sizeof(*room));
+    weigh(world, spec, room, room + world->n_nodes, out);
     free(room);
-    *out = made;
     return RF_OK;
 }
 

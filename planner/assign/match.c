@@ -97,17 +97,13 @@ static void find(struct query *q, const struct rf_shard *wanted)
     }
 }
 
-enum rf_status rf_matches_build(const struct rf_shards *source,
-                                const struct rf_shards *destination,
-                                struct rf_matches *out, struct rf_err *err)
+void rf_matches_build(const struct rf_shards *source,
+                      const struct rf_shards *destination,
+                      struct rf_matches *out)
 {
     struct query q = {.source = source};
     size_t *first =
-        rf_calloc((size_t)destination->n_shards + 1, sizeof(*first));
-    if (first == NULL) {
-        return rf_err_set(err, RF_ERR_NOMEM, "no memory to match %u shards",
-                          destination->n_shards);
-    }
+        rf_xcalloc((size_t)destination->n_shards + 1, sizeof(*first));
     for (uint32_t s = 0; s < destination->n_shards; s++) {
         find(&q, &destination->shards[s]);
         first[s + 1] = q.n_found;
@@ -115,7 +111,6 @@ enum rf_status rf_matches_build(const struct rf_shards *source,
     free(q.stack);
     *out =
         (struct rf_matches){.first = first, .source = q.found, .n = q.n_found};
-    return RF_OK;
 }
 
 void rf_matches_free(struct rf_matches *matches)

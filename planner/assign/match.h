@@ -35,6 +35,8 @@ struct rf_shards {
     uint32_t *ranks; /* world ranks of the groups, ascending in each */
 };
 
+/* RF_ERR_NOMEM where there is not memory enough for the shards and what is
+ * made of them. */
 enum rf_status rf_shards_build(const struct rf_model *model,
                                const struct rf_world *world,
                                const struct rf_layouts *layouts,
@@ -44,8 +46,7 @@ void rf_shards_free(struct rf_shards *shards);
 
 /* Sets family_first and max_extent, which is all that matching needs beside the
  * sorted shards themselves. */
-enum rf_status rf_shards_index(struct rf_shards *shards, uint32_t n_families,
-                               struct rf_err *err) RF_MUST_CHECK;
+void rf_shards_index(struct rf_shards *shards, uint32_t n_families);
 
 /* The group of a set on a node, NULL when it has no member there. */
 const struct rf_group *rf_set_on_node(const struct rf_shards *shards,
@@ -63,10 +64,9 @@ struct rf_matches {
     size_t n;
 };
 
-enum rf_status rf_matches_build(const struct rf_shards *source,
-                                const struct rf_shards *destination,
-                                struct rf_matches *out,
-                                struct rf_err *err) RF_MUST_CHECK;
+void rf_matches_build(const struct rf_shards *source,
+                      const struct rf_shards *destination,
+                      struct rf_matches *out);
 void rf_matches_free(struct rf_matches *matches);
 
 #endif

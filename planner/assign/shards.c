@@ -7,8 +7,12 @@
 #include <stdlib.h>
 
 #include "common/mem.h"
+#include "common/memory_info.h"
 #include "common/pattern.h"
 #include "planner/layout/box.h"
+
+/* About what a piece, or a holder of one, takes in all that is made of it. */
+#define BYTES_OF_EACH 256
 
 /* One piece of one layout while shards are found. */
 struct shard_piece {
@@ -78,18 +82,10 @@ static void find_shards(struct shard_search *making)
     making->first_entry[out->n_shards] = making->n_entries;
 }
 
-enum rf_status rf_shards_index(struct rf_shards *shards, uint32_t n_families,
-                               struct rf_err *err)
+void rf_shards_index(struct rf_shards *shards, uint32_t n_families)
 {
-    uint32_t *first = rf_calloc((size_t)n_families + 1, sizeof(*first));
-    uint64_t(*most)[RF_BOX_DIMS] = rf_calloc(n_families, sizeof(*most));
-    if (first == NULL || most == NULL) {
-        free(first);
-        free(most);
-        return rf_err_set(err, RF_ERR_NOMEM,
-                          "no memory for the shards of %u families",
-                          n_families);
-    }
+    uint32_t *first = rf_xcalloc((size_t)n_families + 1, sizeof(*first));
+    uint64_t(*most)[RF_BOX_DIMS] = rf_xcalloc(n_families, sizeof(*most));
     for (uint32_t s = 0; s < shards->n_shards; s++) {
         const struct rf_shard *shard = &shards->shards[s];
         uint64_t *extent = most[shard->family];
@@ -103,7 +99,6 @@ enum rf_status rf_shards_index(struct rf_shards *shards, uint32_t n_families,
     }
     shards->family_first = first;
     shards->max_extent = most;
-    return RF_OK;
 }
 
 /* The entries of a shard. */
@@ -128,18 +123,15 @@ static bool same_layouts(struct span a, struct span b)
     return a.n == b.n;
 }
 
-/* Gives equal lists of layouts one set. False when memory is out. */
-static bool find_sets(struct shard_search *making)
+/* Gives equal lists of layouts one set. */
+static void find_sets(struct shard_search *making)
 {
     struct rf_shards *out = &making->out;
     size_t buckets = 16;
     while (buckets < 2 * (size_t)out->n_shards) {
         buckets *= 2;
     }
-    uint32_t *table = rf_calloc(buckets, sizeof(*table)); /* set + 1 */
-    if (table == NULL) {
-        return false;
-    }
+    uint32_t *table = rf_xcalloc(buckets, sizeof(*table)); /* set + 1 */
     for (uint32_t s = 0; s < out->n_shards; s++) {
         struct span own = entries_of(making, s);
         uint64_t hash = own.n;
@@ -159,7 +151,6 @@ static bool find_sets(struct shard_search *making)
         out->shards[s].set = table[at] - 1;
     }
     free(table);
-    return true;
 }
 
 static int compare_placed(const void *a, const void *b)
@@ -172,17 +163,14 @@ static int compare_placed(const void *a, const void *b)
 }
 
 /* World ranks of each layout. */
-static bool find_members(struct shard_search *making)
+static void find_members(struct shard_search *making)
 {
     const struct rf_layouts *layouts = making->layouts;
     size_t n = (size_t)layouts->n_layouts + 1;
-    uint32_t *next = rf_calloc(n, sizeof(*next)), *first;
-    making->first_member = first = rf_calloc(n, sizeof(*first));
-    making->members = rf_calloc(layouts->n_indices, sizeof(*making->members));
-    if (!next || !first || !making->members) {
-        free(next);
-        return false;
-    }
+    uint32_t *next = rf_xcalloc(n, sizeof(*next));
+    uint32_t *first = rf_xcalloc(n, sizeof(*first));
+    making->first_member = first;
+    making->members = rf_xcalloc(layouts->n_indices, sizeof(*making->members));
     for (uint32_t i = 0; i < layouts->n_indices; i++) {
         first[layouts->of_index[i] + 1]++;
     }
@@ -195,7 +183,6 @@ static bool find_members(struct shard_search *making)
             making->world->rank_of[making->side][i];
     }
     free(next);
-    return true;
 }
 
 /* Lists the ranks that hold the entries, by node, then rank. */
@@ -236,16 +223,25 @@ static void add_groups(struct shard_search *making, uint32_t set)
     out->set_group[set + 1] = out->n_groups;
 }
 
-/* The groups of all sets. False when memory is out. */
-static bool list_holders(struct shard_search *making)
+/* Whether there is memory for `n` of something, here and in what comes after:
+ * matches, and the division of demand, which counts holders twice. */
+static enum rf_status admit(uint64_t n, const char *what, struct rf_err *err)
+{
+    if (n >= UINT32_MAX / 2 - RF_WORLD_MAX_RANKS) {
+        return rf_err_set(err, RF_ERR_NOMEM, "%s: 2^31 or more", what);
+    }
+    return rf_memory_admit(n * BYTES_OF_EACH, what, err);
+}
+
+/* The groups of all sets. */
+static enum rf_status list_holders(struct shard_search *making,
+                                   struct rf_err *err)
 {
     struct rf_shards *out = &making->out;
     uint64_t total = 0;
     making->placed =
-        rf_calloc(making->layouts->n_indices, sizeof(*making->placed));
-    if (making->placed == NULL || !find_members(making)) {
-        return false;
-    }
+        rf_xcalloc(making->layouts->n_indices, sizeof(*making->placed));
+    find_members(making);
     for (uint32_t set = 0; set < out->n_sets; set++) {
         struct span entries = entries_of(making, making->set_shard[set]);
         for (size_t i = 0; i < entries.n; i++) {
@@ -253,42 +249,32 @@ static bool list_holders(struct shard_search *making)
             total += first[1] - first[0];
         }
     }
-    if (total >= UINT32_MAX) {
-        return false;
-    }
-    out->ranks = rf_calloc(total, sizeof(*out->ranks));
-    out->groups = rf_calloc(total, sizeof(*out->groups));
+    RF_TRY(admit(total, "holders of the layouts' pieces", err));
+    out->ranks = rf_xcalloc(total, sizeof(*out->ranks));
+    out->groups = rf_xcalloc(total, sizeof(*out->groups));
     out->set_group =
-        rf_calloc((size_t)out->n_sets + 1, sizeof(*out->set_group));
-    if (!out->ranks || !out->groups || !out->set_group) {
-        return false;
-    }
+        rf_xcalloc((size_t)out->n_sets + 1, sizeof(*out->set_group));
     for (uint32_t set = 0; set < out->n_sets; set++) {
         add_groups(making, set);
     }
-    return true;
+    return RF_OK;
 }
 
 /* Numbers the pieces of all layouts and sorts them. */
-static bool list_entries(struct shard_search *making)
+static enum rf_status list_entries(struct shard_search *making,
+                                   struct rf_err *err)
 {
     const struct rf_layouts *layouts = making->layouts;
-    size_t *first = rf_calloc((size_t)layouts->n_layouts + 1, sizeof(*first));
+    size_t *first = rf_xcalloc((size_t)layouts->n_layouts + 1, sizeof(*first));
     size_t n = 0;
     making->out.piece_first = first;
-    if (first == NULL) {
-        return false;
-    }
     for (uint32_t l = 0; l < layouts->n_layouts; l++) {
         first[l] = n;
         n += layouts->layouts[l].n_pieces;
     }
     first[layouts->n_layouts] = making->n_entries = n;
-    making->entries =
-        n < UINT32_MAX ? rf_calloc(n, sizeof(*making->entries)) : NULL;
-    if (making->entries == NULL) {
-        return false;
-    }
+    RF_TRY(admit(n, "pieces of the layouts", err));
+    making->entries = rf_xcalloc(n, sizeof(*making->entries));
     for (uint32_t l = 0; l < layouts->n_layouts; l++) {
         for (uint32_t p = 0; p < layouts->layouts[l].n_pieces; p++) {
             making->entries[first[l] + p] =
@@ -296,20 +282,18 @@ static bool list_entries(struct shard_search *making)
         }
     }
     qsort(making->entries, n, sizeof(*making->entries), compare_entries);
-    return true;
+    return RF_OK;
 }
 
 /* Room for as many shards and sets as there are pieces. */
-static bool allocate(struct shard_search *making)
+static void allocate(struct shard_search *making)
 {
     struct rf_shards *out = &making->out;
     size_t n = making->n_entries;
-    out->shards = rf_calloc(n, sizeof(*out->shards));
-    out->of_piece = rf_calloc(n, sizeof(*out->of_piece));
-    making->first_entry = rf_calloc(n + 1, sizeof(*making->first_entry));
-    making->set_shard = rf_calloc(n, sizeof(*making->set_shard));
-    return out->shards && out->of_piece && making->first_entry &&
-           making->set_shard;
+    out->shards = rf_xcalloc(n, sizeof(*out->shards));
+    out->of_piece = rf_xcalloc(n, sizeof(*out->of_piece));
+    making->first_entry = rf_xcalloc(n + 1, sizeof(*making->first_entry));
+    making->set_shard = rf_xcalloc(n, sizeof(*making->set_shard));
 }
 
 enum rf_status rf_shards_build(const struct rf_model *model,
@@ -320,13 +304,13 @@ enum rf_status rf_shards_build(const struct rf_model *model,
 {
     struct shard_search making = {
         .world = world, .layouts = layouts, .side = side};
-    enum rf_status status = RF_ERR_NOMEM;
-    if (list_entries(&making) && allocate(&making)) {
+    enum rf_status status = list_entries(&making, err);
+    if (status == RF_OK) {
+        allocate(&making);
         find_shards(&making);
-        status = rf_shards_index(&making.out, model->n_families, err);
-    }
-    if (status == RF_OK && !(find_sets(&making) && list_holders(&making))) {
-        status = RF_ERR_NOMEM;
+        rf_shards_index(&making.out, model->n_families);
+        find_sets(&making);
+        status = list_holders(&making, err);
     }
     free(making.entries);
     free(making.first_entry);
@@ -336,8 +320,7 @@ enum rf_status rf_shards_build(const struct rf_model *model,
     free(making.placed);
     if (status != RF_OK) {
         rf_shards_free(&making.out);
-        return rf_err_set(err, status, "no memory for the shards of %u ranks",
-                          layouts->n_indices);
+        return status;
     }
     *out = making.out;
     return RF_OK;

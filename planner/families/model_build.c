@@ -72,19 +72,14 @@ static enum rf_status set_shape(const struct rf_family_draft *draft,
     return RF_OK;
 }
 
-static enum rf_status copy_layers(const struct rf_family_draft *draft,
-                                  struct rf_family *family, struct rf_err *err)
+static void copy_layers(const struct rf_family_draft *draft,
+                        struct rf_family *family)
 {
-    if (draft->layers == NULL) {
-        return RF_OK;
+    if (draft->layers != NULL) {
+        family->layers = rf_xcalloc(draft->n_layers, sizeof(*family->layers));
+        memcpy(family->layers, draft->layers,
+               draft->n_layers * sizeof(*family->layers));
     }
-    family->layers = rf_calloc(draft->n_layers, sizeof(*family->layers));
-    if (family->layers == NULL) {
-        return rf_err_set(err, RF_ERR_NOMEM, "layers of %.100s", draft->name);
-    }
-    memcpy(family->layers, draft->layers,
-           draft->n_layers * sizeof(*family->layers));
-    return RF_OK;
 }
 
 enum rf_status rf_model_add_family(struct rf_model *model,
@@ -110,10 +105,10 @@ enum rf_status rf_model_add_family(struct rf_model *model,
     }
     family.name = rf_xstrdup(draft->name);
     family.parts[0].size = family.shape[0];
-    status = copy_layers(draft, &family, err);
-    if (status == RF_OK && draft->rule != NULL) {
-        status = rf_rule_divide(draft->rule, draft->values, &family, err);
-    }
+    copy_layers(draft, &family);
+    status = draft->rule == NULL
+                 ? RF_OK
+                 : rf_rule_divide(draft->rule, draft->values, &family, err);
     if (status != RF_OK) {
         rf_family_free(&family);
         return status;

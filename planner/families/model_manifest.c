@@ -430,13 +430,9 @@ static enum rf_status add_families(struct manifest *manifest, size_t begin,
                                     .ndim = first->ndim,
                                     .rule = first->rule,
                                     .values = &manifest->values};
-    uint32_t *layers = rf_calloc(end - begin, sizeof(*layers));
-    bool *added = rf_calloc(end - begin, sizeof(*added));
+    uint32_t *layers = rf_xcalloc(end - begin, sizeof(*layers));
+    bool *added = rf_xcalloc(end - begin, sizeof(*added));
     enum rf_status status = RF_OK;
-    if (layers == NULL || added == NULL) {
-        rf_err_set(manifest->err, RF_ERR_NOMEM, "layers of a family");
-        status = RF_ERR_NOMEM;
-    }
     memcpy(draft.shape, first->shape, sizeof(first->shape));
     for (size_t i = begin; i < end && status == RF_OK; i++) {
         size_t experts = layer_end(manifest, i, end) - i;

@@ -85,11 +85,7 @@ static enum rf_status pick_layers(struct rule_maker *maker)
     if (status != RF_OK) {
         return status;
     }
-    maker->layers = rf_calloc(count + 1, sizeof(*maker->layers));
-    if (maker->layers == NULL) {
-        return rf_err_set(maker->err, RF_ERR_NOMEM, "layers of %.100s",
-                          maker->rule->name);
-    }
+    maker->layers = rf_xcalloc(count + 1, sizeof(*maker->layers));
     maker->values->read_layer = true;
     for (uint64_t i = 0; i < count && status == RF_OK; i++) {
         if (maker->values->read_layer) {
@@ -152,13 +148,9 @@ static enum rf_status add_layers(struct rule_maker *maker,
                                  const struct rf_family_draft *empty)
 {
     struct rf_family_draft *drafts =
-        rf_calloc(maker->n_layers, sizeof(*drafts));
-    uint32_t *same = rf_calloc(maker->n_layers, sizeof(*same)), shapes = 0;
-    enum rf_status status =
-        drafts != NULL && same != NULL
-            ? RF_OK
-            : rf_err_set(maker->err, RF_ERR_NOMEM, "layers of %.100s",
-                         maker->rule->name);
+        rf_xcalloc(maker->n_layers, sizeof(*drafts));
+    uint32_t *same = rf_xcalloc(maker->n_layers, sizeof(*same)), shapes = 0;
+    enum rf_status status = RF_OK;
     maker->values->read_layer = true;
     for (uint32_t i = 0; i < maker->n_layers && status == RF_OK; i++) {
         drafts[i] = i > 0 ? drafts[i - 1] : *empty;

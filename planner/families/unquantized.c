@@ -12,6 +12,7 @@
 #include <string.h>
 
 #include "common/mem.h"
+#include "common/memory_info.h"
 #include "planner/families/family_table.h"
 
 #define MAX_EXPRESSIONS 256
@@ -141,10 +142,8 @@ static enum rf_status mark_family(const struct module_list *list,
                                   struct rf_family *family, struct rf_err *err)
 {
     const size_t n = (size_t)family->n_layers * family->n_experts;
-    family->left_as_it_is = rf_calloc(n, sizeof(*family->left_as_it_is));
-    if (family->left_as_it_is == NULL) {
-        return rf_err_set(err, RF_ERR_NOMEM, "modules that are not quantised");
-    }
+    RF_TRY(rf_memory_admit(n, "modules that are not quantised", err));
+    family->left_as_it_is = rf_xcalloc(n, sizeof(*family->left_as_it_is));
     for (size_t i = 0; i < n; i++) {
         char module[NAME_SIZE];
         size_t length;

@@ -140,11 +140,10 @@ enum rf_status rf_layouts_build(const struct rf_model *model,
     const struct rf_layout_ops *ops = rf_layout_ops_of(side->layout);
     uint32_t size = world->size[which];
     struct rf_layouts made = {.n_indices = size};
-    uint32_t *starts = rf_calloc(rf_stage_slices(side) + 1, sizeof(*starts));
-    struct class_key *keys = rf_calloc(size, sizeof(*keys));
+    uint32_t *starts = rf_xcalloc(rf_stage_slices(side) + 1, sizeof(*starts));
+    struct class_key *keys = rf_xcalloc(size, sizeof(*keys));
     struct rf_param_scheme *schemes =
-        rf_calloc(model->n_families, sizeof(*schemes));
-    enum rf_status status = RF_ERR_NOMEM;
+        rf_xcalloc(model->n_families, sizeof(*schemes));
     struct rf_layout_build build = {
         .model = model,
         .side = side,
@@ -154,24 +153,17 @@ enum rf_status rf_layouts_build(const struct rf_model *model,
         .stage_starts = starts,
         .schemes = schemes,
     };
-    made.layouts = rf_calloc(size, sizeof(*made.layouts));
-    made.of_index = rf_calloc(size, sizeof(*made.of_index));
-    if (!starts || !keys || !schemes || !made.layouts || !made.of_index) {
-        rf_err_set(err, status, "no memory for the layouts of %u ranks", size);
-        goto free_scratch;
-    }
-    status = rf_stage_starts(ops, side, model->n_layers, starts, err);
-    if (status != RF_OK) {
-        goto free_scratch;
-    }
+    made.layouts = rf_xcalloc(size, sizeof(*made.layouts));
+    made.of_index = rf_xcalloc(size, sizeof(*made.of_index));
     build.n_schemes = rf_layout_fuse(model, ops->fusions, ops->n_fusions,
                                      ops->experts_inside, schemes);
     for (uint32_t i = 0; i < size; i++) {
         keys[i] = key_of(ops, model, side, rf_coord_of(side, size, i), i);
     }
     qsort(keys, size, sizeof(*keys), compare_keys);
-    status = make_all(&build, ops, keys, &made, err);
-free_scratch:
+    enum rf_status status =
+        rf_stage_starts(ops, side, model->n_layers, starts, err);
+    RF_THEN(status, make_all(&build, ops, keys, &made, err));
     free(starts);
     free(keys);
     free(schemes);

@@ -36,17 +36,12 @@ struct plan_making {
 };
 
 /* Elements of every match, and bytes at the destination's dtype. */
-static enum rf_status weigh_matches(struct plan_making *making,
-                                    struct rf_err *err)
+static void weigh_matches(struct plan_making *making)
 {
     struct rf_plan_private *priv = making->plan->priv;
     const struct rf_matches *matches = &priv->matches;
-    making->match_bytes = rf_calloc(matches->n, sizeof(uint64_t));
-    priv->match_elements = rf_calloc(matches->n, sizeof(uint64_t));
-    if (making->match_bytes == NULL || priv->match_elements == NULL) {
-        return rf_err_set(err, RF_ERR_NOMEM, "no memory for %zu matches",
-                          matches->n);
-    }
+    making->match_bytes = rf_xcalloc(matches->n, sizeof(uint64_t));
+    priv->match_elements = rf_xcalloc(matches->n, sizeof(uint64_t));
     for (uint32_t t = 0; t < priv->target.n_shards; t++) {
         const struct rf_shard *target = &priv->target.shards[t];
         uint64_t item =
@@ -59,7 +54,6 @@ static enum rf_status weigh_matches(struct plan_making *making,
             making->match_bytes[m] = priv->match_elements[m] * item;
         }
     }
-    return RF_OK;
 }
 
 /* The layouts and shards of one side. */
@@ -98,13 +92,12 @@ static enum rf_status choose_sources(struct plan_making *making,
 static enum rf_status prepare(struct plan_making *making, struct rf_err *err)
 {
     struct rf_plan_private *priv = making->plan->priv;
-    enum rf_status status;
     RF_TRY(prepare_side(making->plan, RF_TRAIN, &priv->source, err));
     RF_TRY(prepare_side(making->plan, RF_INFER, &priv->target, err));
     RF_TRY(rf_plan_prove_layouts(making->plan, err));
-    RF_TRY(rf_matches_build(&priv->source, &priv->target, &priv->matches, err));
-    status = weigh_matches(making, err);
-    return status == RF_OK ? choose_sources(making, err) : status;
+    rf_matches_build(&priv->source, &priv->target, &priv->matches);
+    weigh_matches(making);
+    return choose_sources(making, err);
 }
 
 static void hash_layouts(struct rf_hash *hash, const struct rf_layouts *layouts)
@@ -248,22 +241,20 @@ static void set_extremes(const struct plan_making *making)
 }
 
 /* Totals and digest, on one walk. */
-static enum rf_status take_stock(struct plan_making *making, struct rf_err *err)
+static void take_stock(struct plan_making *making)
 {
     struct rf_plan *plan = making->plan;
     uint32_t ranks = plan->world->n_ranks, nodes = plan->world->n_nodes;
     struct rf_plan_walk walk;
-    making->send = rf_calloc(2 * ((size_t)ranks + nodes) + 1, sizeof(uint64_t));
+    making->send =
+        rf_xcalloc(2 * ((size_t)ranks + nodes) + 1, sizeof(uint64_t));
     making->repeats =
-        rf_calloc(plan->priv->matches.n, sizeof(*making->repeats));
-    if (making->send == NULL || making->repeats == NULL) {
-        return rf_err_set(err, RF_ERR_NOMEM, "no memory for %u ranks", ranks);
-    }
+        rf_xcalloc(plan->priv->matches.n, sizeof(*making->repeats));
     making->recv = making->send + ranks;
     making->node_send = making->recv + ranks;
     making->node_recv = making->node_send + nodes;
     hash_world(plan);
-    RF_TRY(rf_plan_walk_start(&walk, plan, err));
+    rf_plan_walk_start(&walk, plan);
     while (rf_plan_walk_step(&walk)) {
         if (walk.whole &&
             making->repeats[walk.match].layout == source_layout(&walk) + 1) {
@@ -274,7 +265,8 @@ static enum rf_status take_stock(struct plan_making *making, struct rf_err *err)
     }
     set_extremes(making);
     rf_plan_walk_end(&walk);
-    return RF_OK;
+    free(making->send);
+    free(making->repeats);
 }
 
 enum rf_status rf_plan_build(const struct rf_model *model,
@@ -293,18 +285,11 @@ enum rf_status rf_plan_build(const struct rf_model *model,
     status = prepare(&making, err);
     free(making.match_bytes);
     if (status != RF_OK) {
-        goto destroy_plan;
+        rf_plan_destroy(plan);
+        return status;
     }
-    status = take_stock(&making, err);
-    free(making.send);
-    free(making.repeats);
-    if (status != RF_OK) {
-        goto destroy_plan;
-    }
+    take_stock(&making);
     plan->plan_ns = rf_now_ns() - started;
     *out = plan;
     return RF_OK;
-destroy_plan:
-    rf_plan_destroy(plan);
-    return status;
 }

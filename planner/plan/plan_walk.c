@@ -1,23 +1,16 @@
 /*
  * Walks: receivers in ascending order, each with its pieces in order, their
  * matching source shards in order, and the rank that serves each (assign.h).
- * All that changes on the way is the walk itself. Only starting can fail.
+ * All that changes on the way is the walk itself.
  */
 #include "planner/plan/plan_walk.h"
 
 #include "planner/plan/plan_internal.h"
 
-enum rf_status rf_plan_walk_start(struct rf_plan_walk *walk,
-                                  const struct rf_plan *plan,
-                                  struct rf_err *err)
+void rf_plan_walk_start(struct rf_plan_walk *walk, const struct rf_plan *plan)
 {
-    struct rf_assign_cursor sources;
-    enum rf_status status = rf_assign_start(plan->priv->assign, &sources, err);
-    if (status == RF_OK) {
-        *walk = (struct rf_plan_walk){
-            .plan = plan, .sources = sources, .dst = RF_NONE};
-    }
-    return status;
+    *walk = (struct rf_plan_walk){.plan = plan, .dst = RF_NONE};
+    rf_assign_start(plan->priv->assign, &walk->sources);
 }
 
 void rf_plan_walk_end(struct rf_plan_walk *walk)

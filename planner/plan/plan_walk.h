@@ -27,11 +27,8 @@ struct rf_plan_walk {
 };
 
 /* Before the first transfer. `plan` must outlive the walk, which
- * rf_plan_walk_end() frees; after failure, RF_ERR_NOMEM, there is nothing to
- * free. */
-enum rf_status rf_plan_walk_start(struct rf_plan_walk *walk,
-                                  const struct rf_plan *plan,
-                                  struct rf_err *err) RF_MUST_CHECK;
+ * rf_plan_walk_end() frees. */
+void rf_plan_walk_start(struct rf_plan_walk *walk, const struct rf_plan *plan);
 void rf_plan_walk_end(struct rf_plan_walk *walk);
 
 /* Goes on to the next transfer: from `src` all of `match`, or a part of it;

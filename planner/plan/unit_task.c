@@ -199,92 +199,61 @@ static void cut_apart(struct rf_unit_tasks *units, enum rf_side side,
 }
 
 /* Whether the tiles [first, end) are disjoint. */
-static bool are_disjoint(const struct tiles *tiles, size_t first, size_t end,
-                         bool *out)
+static bool are_disjoint(const struct tiles *tiles, size_t first, size_t end)
 {
-    struct rf_box *boxes = rf_calloc(end - first, sizeof(*boxes));
-    if (boxes == NULL) {
-        return false;
-    }
+    struct rf_box *boxes = rf_xcalloc(end - first, sizeof(*boxes));
     for (size_t i = first; i < end; i++) {
         boxes[i - first] = tiles->tiles[i].box;
     }
-    *out = rf_boxes_disjoint(boxes, end - first);
+    const bool disjoint = rf_boxes_disjoint(boxes, end - first);
     free(boxes);
-    return true;
+    return disjoint;
 }
 
 /* The tiles of a side, family by family, none of them overlapping. */
-static enum rf_status side_tiles(const struct rf_plan *plan, enum rf_side side,
-                                 struct rf_unit_tasks *units, struct tiles *out,
-                                 struct rf_err *err)
+static void side_tiles(const struct rf_plan *plan, enum rf_side side,
+                       struct rf_unit_tasks *units, struct tiles *out)
 {
     struct tiles all = {.tiles = NULL};
-    enum rf_status status = RF_OK;
     list_tiles(plan, side, units, &all);
     for (size_t first = 0, end; first < all.n; first = end) {
         size_t at = out->n;
-        bool disjoint = true;
         for (end = first;
              end < all.n && all.tiles[end].family == all.tiles[first].family;
              end++) {
             RF_PUSH(out->tiles, out->n, out->capacity, all.tiles[end]);
         }
-        if (!are_disjoint(&all, first, end, &disjoint)) {
-            status = rf_err_set(err, RF_ERR_NOMEM, "no memory for tiles");
-            break;
-        }
-        if (!disjoint) {
+        if (!are_disjoint(&all, first, end)) {
             cut_apart(units, side, out, at);
             out->cut = true;
         }
     }
     free(all.tiles);
-    return status;
 }
 
 /* Tiles as shards, for matching only. */
-static enum rf_status tile_shards(const struct tiles *tiles,
-                                  uint32_t n_families, struct rf_shards *out,
-                                  struct rf_err *err)
+static struct rf_shards tile_shards(const struct tiles *tiles,
+                                    uint32_t n_families)
 {
-    struct rf_shards made = {.n_shards = (uint32_t)tiles->n};
-    enum rf_status status = RF_ERR_NOMEM;
-    made.shards = tiles->n < UINT32_MAX
-                      ? rf_calloc(tiles->n, sizeof(*made.shards))
-                      : NULL;
-    if (made.shards == NULL) {
-        return rf_err_set(err, status, "no memory for %zu tiles", tiles->n);
-    }
+    struct rf_shards made = {.n_shards = (uint32_t)tiles->n,
+                             .shards =
+                                 rf_xcalloc(tiles->n, sizeof(*made.shards))};
     for (size_t i = 0; i < tiles->n; i++) {
         made.shards[i].family = tiles->tiles[i].family;
         made.shards[i].box = tiles->tiles[i].box;
     }
-    status = rf_shards_index(&made, n_families, err);
-    if (status != RF_OK) {
-        rf_shards_free(&made);
-        return status;
-    }
-    *out = made;
-    return RF_OK;
+    rf_shards_index(&made, n_families);
+    return made;
 }
 
-static enum rf_status match_tiles(const struct tiles *src,
-                                  const struct tiles *dst, uint32_t n_families,
-                                  struct rf_matches *out, struct rf_err *err)
+static void match_tiles(const struct tiles *src, const struct tiles *dst,
+                        uint32_t n_families, struct rf_matches *out)
 {
-    struct rf_shards source = {.shards = NULL}, target = {.shards = NULL};
-    enum rf_status status;
-    RF_TRY(tile_shards(src, n_families, &source, err));
-    status = tile_shards(dst, n_families, &target, err);
-    if (status != RF_OK) {
-        goto free_source;
-    }
-    status = rf_matches_build(&source, &target, out, err);
-    rf_shards_free(&target);
-free_source:
+    struct rf_shards source = tile_shards(src, n_families);
+    struct rf_shards target = tile_shards(dst, n_families);
+    rf_matches_build(&source, &target, out);
     rf_shards_free(&source);
-    return status;
+    rf_shards_free(&target);
 }
 
 static int by_box(const void *a, const void *b)
@@ -346,24 +315,15 @@ enum rf_status rf_unit_tasks_build(const struct rf_plan *plan,
     struct tiles src = {.tiles = NULL}, dst = {.tiles = NULL};
     struct rf_matches own = {.first = NULL};
     const struct rf_matches *matches = &plan->priv->matches;
-    enum rf_status status = side_tiles(plan, RF_TRAIN, &made, &src, err);
-    if (status != RF_OK) {
-        goto free_tiles;
-    }
-    status = side_tiles(plan, RF_INFER, &made, &dst, err);
-    if (status != RF_OK) {
-        goto free_tiles;
-    }
+    side_tiles(plan, RF_TRAIN, &made, &src);
+    side_tiles(plan, RF_INFER, &made, &dst);
     if (src.cut || dst.cut) {
-        status = match_tiles(&src, &dst, plan->model->n_families, &own, err);
+        match_tiles(&src, &dst, plan->model->n_families, &own);
         matches = &own;
     }
-    if (status != RF_OK) {
-        goto free_tiles;
-    }
-    status = find_unit_tasks(plan, &src, &dst, matches, &made, err);
+    enum rf_status status =
+        find_unit_tasks(plan, &src, &dst, matches, &made, err);
     rf_matches_free(&own);
-free_tiles:
     free(src.tiles);
     free(dst.tiles);
     if (status != RF_OK) {

@@ -389,10 +389,9 @@ static void bound_set(const struct rf_fair_shares *shares,
 
 /* L2: no division of the sending takes less time than the best one. `out` has
  * something. */
-static enum rf_status bound_out(const struct departures *out,
-                                const double *link_out, uint32_t n_nodes,
-                                const char *const *names,
-                                struct rf_bound *bound, struct rf_err *err)
+static void bound_out(const struct departures *out, const double *link_out,
+                      uint32_t n_nodes, const char *const *names,
+                      struct rf_bound *bound)
 {
     uint32_t *weight = rf_xcalloc(n_nodes, sizeof(*weight)), slowest = 0;
     struct rf_fair_shares shares = {
@@ -405,7 +404,6 @@ static enum rf_status bound_out(const struct departures *out,
         .amount = rf_xcalloc(out->n_nodes, sizeof(uint64_t)),
         .load = rf_xcalloc(n_nodes, sizeof(uint64_t)),
     };
-    enum rf_status status;
     double most = 0, longest = 0;
     for (uint32_t n = 0; n < n_nodes; n++) {
         most = RF_MAX(most, link_out[n]);
@@ -414,33 +412,28 @@ static enum rf_status bound_out(const struct departures *out,
         weight[n] = (uint32_t)(link_out[n] / most * RF_FAIR_SHARES_WEIGHT_MAX);
         weight[n] = RF_MAX(weight[n], 1);
     }
-    status = rf_fair_shares_solve(&shares, err);
-    for (uint32_t n = 0; n < n_nodes && status == RF_OK; n++) {
+    rf_fair_shares_solve(&shares);
+    for (uint32_t n = 0; n < n_nodes; n++) {
         const double time =
             link_out[n] > 0 ? (double)shares.load[n] / link_out[n] : 0;
         slowest = time > longest ? n : slowest;
         longest = RF_MAX(longest, time);
     }
-    if (status == RF_OK) {
-        bound_set(&shares, link_out, names, slowest, bound);
-    }
+    bound_set(&shares, link_out, names, slowest, bound);
     free(weight);
     free(shares.amount);
     free(shares.load);
-    return status;
 }
 
 /* L1, L2: what has to cross the nodes' links. */
-static enum rf_status bound_links(const struct rf_plan *plan,
-                                  const struct rf_unit_tasks *units,
-                                  const struct rf_capacities *links,
-                                  const char *const *names,
-                                  struct rf_bound *bound, struct rf_err *err)
+static void bound_links(const struct rf_plan *plan,
+                        const struct rf_unit_tasks *units,
+                        const struct rf_capacities *links,
+                        const char *const *names, struct rf_bound *bound)
 {
     struct departures out = {.n = 0};
     double *in = rf_xcalloc(links->n_nodes, sizeof(*in));
     double *link_out = rf_xcalloc(links->n_nodes, sizeof(*link_out));
-    enum rf_status status = RF_OK;
     for (uint32_t n = 0; n < links->n_nodes; n++) {
         link_out[n] = rf_capacities_capacity(links, n, true);
     }
@@ -450,14 +443,13 @@ static enum rf_status bound_links(const struct rf_plan *plan,
                     "link %s in", names[n]);
     }
     if (out.n > 0) {
-        status = bound_out(&out, link_out, links->n_nodes, names, bound, err);
+        bound_out(&out, link_out, links->n_nodes, names, bound);
     }
     free(out.bytes);
     free(out.first);
     free(out.nodes);
     free(in);
     free(link_out);
-    return status;
 }
 
 /* S2: the operations' bytes on the nodes' links. */
@@ -485,7 +477,6 @@ static enum rf_status find_bound(const struct rf_plan *plan,
     struct rf_bound bound = {.ms = 0, .resource = "nothing"};
     struct rf_unit_tasks units;
     struct copy_counts copied;
-    enum rf_status status;
     if (links->n_nodes != plan->world->n_nodes) {
         return rf_err_set(err, RF_ERR_INTERNAL,
                           "link figures of %u nodes for a world of %u",
@@ -494,17 +485,15 @@ static enum rf_status find_bound(const struct rf_plan *plan,
     RF_TRY(rf_unit_tasks_build(plan, &units, err));
     copied_make(plan, &units, links, &copied);
     bound_memory(plan, &copied, links, names, &bound);
-    status = bound_links(plan, &units, links, names, &bound, err);
+    bound_links(plan, &units, links, names, &bound);
     if (schedule != NULL) {
         bound_copies(plan, schedule, &copied, links, names, &bound);
         bound_traffic(schedule, links, names, &bound);
     }
     copied_free(&copied);
     rf_unit_tasks_free(&units);
-    if (status == RF_OK) {
-        *out = bound;
-    }
-    return status;
+    *out = bound;
+    return RF_OK;
 }
 
 enum rf_status rf_bounds_any(const struct rf_plan *plan,

@@ -337,14 +337,9 @@ static struct rf_world *make_world(const struct rf_spec *spec,
     uint32_t train = seats[RF_TRAIN].size, infer = seats[RF_INFER].size;
     world->n_ranks = shared ? RF_MAX(train, infer) : train + infer;
     world->n_nodes = n_nodes;
-    world->ranks = rf_calloc(world->n_ranks, sizeof(*world->ranks));
-    world->rank_of[RF_TRAIN] = rf_calloc(train, sizeof(uint32_t));
-    world->rank_of[RF_INFER] = rf_calloc(infer, sizeof(uint32_t));
-    if (world->ranks == NULL || world->rank_of[RF_TRAIN] == NULL ||
-        world->rank_of[RF_INFER] == NULL) {
-        rf_world_destroy(world);
-        return NULL;
-    }
+    world->ranks = rf_xcalloc(world->n_ranks, sizeof(*world->ranks));
+    world->rank_of[RF_TRAIN] = rf_xcalloc(train, sizeof(uint32_t));
+    world->rank_of[RF_INFER] = rf_xcalloc(infer, sizeof(uint32_t));
     for (uint32_t r = 0; r < world->n_ranks; r++) {
         world->ranks[r].index[RF_TRAIN] = RF_NONE;
         world->ranks[r].index[RF_INFER] = RF_NONE;
@@ -396,10 +391,7 @@ static enum rf_status seat_sides(const struct rf_spec *spec,
     uint32_t total = 0;
     RF_TRY(count_slots(slots, n_nodes, &total, err));
     for (int i = 0; i < RF_SIDES; i++) {
-        seats[i].places = rf_calloc(total, sizeof(*seats[i].places));
-        if (seats[i].places == NULL && total > 0) {
-            return rf_err_set(err, RF_ERR_NOMEM, "%u slots", total);
-        }
+        seats[i].places = rf_xcalloc(total, sizeof(*seats[i].places));
     }
     return spec->mode == RF_COLOCATED
                ? seat_colocated(spec, slots, n_nodes, seats, err)
@@ -421,7 +413,6 @@ enum rf_status rf_world_place(struct rf_spec *spec, const uint32_t *slots,
                               struct rf_err *err)
 {
     struct seats seats[RF_SIDES] = {{0}};
-    struct rf_world *world;
     uint32_t imaginary = 0;
     enum rf_status status;
     RF_TRY(check_nodes(spec, n_nodes, err));
@@ -439,14 +430,9 @@ enum rf_status rf_world_place(struct rf_spec *spec, const uint32_t *slots,
     }
     status = seat_sides(spec, slots, n_nodes, seats, err);
     if (status == RF_OK) {
-        world = make_world(spec, seats, n_nodes);
-        if (world == NULL) {
-            status = rf_err_set(err, RF_ERR_NOMEM, "ranks of the world");
-        } else {
-            fill_in_dp(&spec->train, world->size[RF_TRAIN]);
-            fill_in_dp(&spec->infer, world->size[RF_INFER]);
-            *out = world;
-        }
+        *out = make_world(spec, seats, n_nodes);
+        fill_in_dp(&spec->train, (*out)->size[RF_TRAIN]);
+        fill_in_dp(&spec->infer, (*out)->size[RF_INFER]);
     }
     free(seats[RF_TRAIN].places);
     free(seats[RF_INFER].places);

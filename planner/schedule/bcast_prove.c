@@ -234,14 +234,9 @@ static enum rf_status check_op(struct bcast_proof *proof,
 static enum rf_status check_takes(const struct bcast_proof *proof)
 {
     const struct rf_bcast_template *tmpl = proof->tmpl;
-    struct rf_box_in *boxes = rf_calloc(tmpl->n_bcasts, sizeof(*boxes));
-    uint64_t *elements = rf_calloc(tmpl->units.n, sizeof(*elements));
-    enum rf_status status = RF_ERR_NOMEM;
+    struct rf_box_in *boxes = rf_xcalloc(tmpl->n_bcasts, sizeof(*boxes));
+    uint64_t *elements = rf_xcalloc(tmpl->units.n, sizeof(*elements));
     size_t bad = 0;
-    if (boxes == NULL || elements == NULL) {
-        rf_err_set(proof->of->err, status, "no memory for a proof");
-        goto free_boxes;
-    }
     for (size_t i = 0; i < tmpl->n_bcasts; i++) {
         const struct rf_bcast *bcast = &tmpl->bcasts[i];
         boxes[i] = (struct rf_box_in){
@@ -253,14 +248,11 @@ static enum rf_status check_takes(const struct bcast_proof *proof)
     }
     const struct rf_boxes_in all = {boxes, tmpl->n_bcasts, elements,
                                     tmpl->units.n};
-    status = rf_schedule_proof_fill(&all, &bad, proof->of->err);
-    if (status == RF_ERR_INTERNAL) {
-        fault(proof, "a unit task is not broadcast exactly once");
-    }
-free_boxes:
+    const bool filled = rf_schedule_proof_fill(&all, &bad);
     free(boxes);
     free(elements);
-    return status;
+    return filled ? RF_OK
+                  : fault(proof, "a unit task is not broadcast exactly once");
 }
 
 enum rf_status rf_bcast_prove(struct rf_schedule_proof *of)

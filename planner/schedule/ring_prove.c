@@ -17,6 +17,7 @@
 #include <stdlib.h>
 
 #include "common/mem.h"
+#include "common/memory_info.h"
 #include "planner/layout/box.h"
 #include "planner/schedule/schedule_proof.h"
 
@@ -74,13 +75,12 @@ static enum rf_status check_boxes(const struct rf_schedule_proof *proof,
                                   const struct rf_ring *ring)
 {
     const size_t most = (size_t)rf_ring_boxes(ring);
-    struct rf_box *boxes = rf_calloc(most, sizeof(*boxes));
+    RF_TRY(
+        rf_memory_admit(most * sizeof(struct rf_box), "a proof", proof->err));
+    struct rf_box *boxes = rf_xcalloc(most, sizeof(*boxes));
     uint64_t left = rf_box_elements(&ring->op.box);
     bool holds = true;
     size_t n = 0;
-    if (boxes == NULL) {
-        return rf_err_set(proof->err, RF_ERR_NOMEM, "no memory for a proof");
-    }
     for (uint32_t p = 0; p < ring->split.parts; p++) {
         const uint64_t chunks = rf_ring_part_chunks(ring, p);
         for (uint64_t k = 0; k < chunks; k++) {

@@ -109,16 +109,11 @@ enum rf_status rf_schedule_proof_reads(const struct rf_schedule_proof *proof,
     return RF_OK;
 }
 
-enum rf_status rf_schedule_proof_fill(const struct rf_boxes_in *all,
-                                      size_t *bad, struct rf_err *err)
+bool rf_schedule_proof_fill(const struct rf_boxes_in *all, size_t *bad)
 {
-    struct rf_box *boxes = rf_calloc(all->n, sizeof(*boxes));
-    size_t *first = rf_calloc(all->n_wholes + 2, sizeof(*first));
-    enum rf_status status = RF_OK;
-    if (boxes == NULL || first == NULL) {
-        status = rf_err_set(err, RF_ERR_NOMEM, "no memory for a proof");
-        goto free_boxes;
-    }
+    struct rf_box *boxes = rf_xcalloc(all->n, sizeof(*boxes));
+    size_t *first = rf_xcalloc(all->n_wholes + 2, sizeof(*first));
+    bool filled = true;
     /* first[i + 1]: where the next box in whole i goes, in the end its end */
     for (size_t i = 0; i < all->n; i++) {
         first[all->boxes[i].whole + 2]++;
@@ -129,20 +124,17 @@ enum rf_status rf_schedule_proof_fill(const struct rf_boxes_in *all,
     for (size_t i = 0; i < all->n; i++) {
         boxes[first[all->boxes[i].whole + 1]++] = *all->boxes[i].box;
     }
-    for (size_t whole = 0; whole < all->n_wholes; whole++) {
+    for (size_t whole = 0; whole < all->n_wholes && filled; whole++) {
         uint64_t left = all->elements[whole];
         for (size_t i = first[whole]; i < first[whole + 1]; i++) {
             left -= rf_box_elements(&boxes[i]);
         }
-        if (left != 0 || !rf_boxes_disjoint(boxes + first[whole],
-                                            first[whole + 1] - first[whole])) {
-            *bad = whole;
-            status = RF_ERR_INTERNAL;
-            break;
-        }
+        filled =
+            left == 0 && rf_boxes_disjoint(boxes + first[whole],
+                                           first[whole + 1] - first[whole]);
+        *bad = whole;
     }
-free_boxes:
     free(boxes);
     free(first);
-    return status;
+    return filled;
 }

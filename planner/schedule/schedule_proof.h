@@ -91,11 +91,9 @@ enum rf_status rf_schedule_proof_op(struct rf_schedule_proof *proof,
                                     const struct rf_op *op,
                                     uint64_t id) RF_MUST_CHECK;
 
-/* The boxes in each whole are disjoint and add up to it; if not,
- * RF_ERR_INTERNAL without a text, and the first whole where it is so. */
-enum rf_status rf_schedule_proof_fill(const struct rf_boxes_in *all,
-                                      size_t *bad,
-                                      struct rf_err *err) RF_MUST_CHECK;
+/* Whether the boxes in each whole are disjoint and add up to it; if not, *bad is
+ * the first whole where they do not. */
+bool rf_schedule_proof_fill(const struct rf_boxes_in *all, size_t *bad);
 
 /* Whether an end of an op, which is at `offset`, lies in a piece. */
 bool rf_schedule_proof_lies_in(const struct rf_piece *piece,

@@ -40,14 +40,10 @@ static enum rf_status fail_piece(const struct rf_schedule_proof *proof,
 /* Writes of every inference piece: disjoint, and together the piece. */
 static enum rf_status check_pieces(struct rf_schedule_proof *proof)
 {
-    uint64_t *elements = rf_calloc(proof->n_pieces, sizeof(*elements));
+    uint64_t *elements = rf_xcalloc(proof->n_pieces, sizeof(*elements));
     const struct rf_boxes_in all = {proof->writes, proof->n_writes, elements,
                                     proof->n_pieces};
-    enum rf_status status;
     size_t bad = 0;
-    if (elements == NULL) {
-        return rf_err_set(proof->err, RF_ERR_NOMEM, "no memory for a proof");
-    }
     for (uint32_t r = 0; r < proof->plan->world->n_ranks; r++) {
         const struct rf_rank_layout *layout =
             rf_plan_layout(proof->plan, RF_INFER, r);
@@ -56,13 +52,13 @@ static enum rf_status check_pieces(struct rf_schedule_proof *proof)
                 rf_box_elements(&layout->pieces[p].box);
         }
     }
-    status = rf_schedule_proof_fill(&all, &bad, proof->err);
+    const bool filled = rf_schedule_proof_fill(&all, &bad);
     free(elements);
-    return status == RF_ERR_INTERNAL ? fail_piece(proof, bad) : status;
+    return filled ? RF_OK : fail_piece(proof, bad);
 }
 
 /* Room for the writes of all that is stored. */
-static enum rf_status allocate(struct rf_schedule_proof *proof)
+static void allocate(struct rf_schedule_proof *proof)
 {
     const struct rf_plan *plan = proof->plan;
     const struct rf_bcast_template *tmpl = proof->schedule->tmpl;
@@ -81,10 +77,7 @@ static enum rf_status allocate(struct rf_schedule_proof *proof)
             proof->ranks[r].slot[i].bucket = RF_NO_BUCKET;
         }
     }
-    proof->writes = rf_calloc(writes, sizeof(*proof->writes));
-    return proof->writes != NULL
-               ? RF_OK
-               : rf_err_set(proof->err, RF_ERR_NOMEM, "no memory for a proof");
+    proof->writes = rf_xcalloc(writes, sizeof(*proof->writes));
 }
 
 static enum rf_status check_ops(struct rf_schedule_proof *proof)
@@ -123,8 +116,8 @@ enum rf_status rf_schedule_prove(const struct rf_plan *plan,
 {
     struct rf_schedule_proof proof = {
         .plan = plan, .schedule = schedule, .err = err};
-    enum rf_status status = allocate(&proof);
-    RF_THEN(status, check_ops(&proof));
+    allocate(&proof);
+    enum rf_status status = check_ops(&proof);
     RF_THEN(status, check_pieces(&proof));
     RF_THEN(status, check_staging(&proof));
     free(proof.ranks);

@@ -125,13 +125,9 @@ static bool slots_hold(const struct rf_schedule_proof *proof, uint32_t rank)
 enum rf_status rf_schedule_proof_bucket(struct rf_schedule_proof *proof)
 {
     const size_t n = proof->n_stage;
-    struct rf_box *scratch = rf_calloc(n, sizeof(*scratch));
-    struct rf_range *ranges = rf_calloc(n, sizeof(*ranges));
+    struct rf_box *scratch = rf_xcalloc(n, sizeof(*scratch));
+    struct rf_range *ranges = rf_xcalloc(n, sizeof(*ranges));
     enum rf_status status = RF_OK;
-    if (scratch == NULL || ranges == NULL) {
-        status = rf_err_set(proof->err, RF_ERR_NOMEM, "no memory for a proof");
-        goto free_scratch;
-    }
     qsort(proof->stage, n, sizeof(*proof->stage), by_place);
     for (size_t first = 0, end; first < n; first = end) {
         end = first + 1;
@@ -146,7 +142,6 @@ enum rf_status rf_schedule_proof_bucket(struct rf_schedule_proof *proof)
         }
     }
     proof->n_stage = 0;
-free_scratch:
     free(scratch);
     free(ranges);
     return status;

@@ -303,13 +303,10 @@ static int by_key(const void *a, const void *b)
     return (x->index > y->index) - (x->index < y->index);
 }
 
-bool rf_order_shift(const struct rf_world *world, const uint32_t *src,
+void rf_order_shift(const struct rf_world *world, const uint32_t *src,
                     const uint32_t *dst, size_t n, uint32_t *permutation)
 {
-    struct shifted *all = rf_calloc(n, sizeof(*all));
-    if (all == NULL) {
-        return false;
-    }
+    struct shifted *all = rf_xcalloc(n, sizeof(*all));
     for (size_t i = 0; i < n; i++) {
         uint32_t distance = (dst[i] + world->n_ranks - src[i]) % world->n_ranks;
         /* Copies inside a rank come last. */
@@ -321,5 +318,4 @@ bool rf_order_shift(const struct rf_world *world, const uint32_t *src,
         permutation[i] = all[i].index;
     }
     free(all);
-    return true;
 }

@@ -34,11 +34,9 @@ void rf_order_choose(const struct rf_world *world, enum rf_balance balance,
 /*
  * The same for works of one sender and one receiver each, too many to compare:
  * sorted such that at any time every rank sends to another rank, by the
- * distance from sender to receiver. Only `permutation` is set; false when
- * memory is out.
+ * distance from sender to receiver. Only `permutation` is set.
  */
-bool rf_order_shift(const struct rf_world *world, const uint32_t *src,
-                    const uint32_t *dst, size_t n,
-                    uint32_t *permutation) RF_MUST_CHECK;
+void rf_order_shift(const struct rf_world *world, const uint32_t *src,
+                    const uint32_t *dst, size_t n, uint32_t *permutation);
 
 #endif

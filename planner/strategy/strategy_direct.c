@@ -44,25 +44,13 @@ static void emit_transfer(struct rf_builder *builder,
     rf_builder_emit(builder, &step, &src, &dst);
 }
 
-/* A walk over the builder's plan; false when the builder has failed. */
-static bool start_walk(struct rf_builder *builder, struct rf_plan_walk *walk)
-{
-    if (builder->status == RF_OK) {
-        builder->status = rf_plan_walk_start(walk, builder->plan, builder->err);
-    }
-    return builder->status == RF_OK;
-}
-
 /* One work per transfer, with the plan's source as the only one. */
-static void schedule_few(struct rf_builder *builder, uint32_t *order)
+static void schedule_few(const struct rf_plan *plan, uint32_t *order)
 {
-    const struct rf_plan *plan = builder->plan;
     struct rf_works works = {.works = NULL};
     const struct rf_transfer *transfer;
     struct rf_plan_walk walk;
-    if (!start_walk(builder, &walk)) {
-        return;
-    }
+    rf_plan_walk_start(&walk, plan);
     while ((transfer = rf_plan_walk_next(&walk)) != NULL) {
         struct rf_work work = {.sources = works.n_pool,
                                .receivers = works.n_pool + 1,
@@ -89,14 +77,12 @@ struct ordering {
     uint32_t *src, *dst, *id, *round, *order;
 };
 
-static void list_ends(struct rf_builder *builder, struct ordering *ordering)
+static void list_ends(const struct rf_plan *plan, struct ordering *ordering)
 {
     const struct rf_transfer *transfer;
     struct rf_plan_walk walk;
     size_t n = 0;
-    if (!start_walk(builder, &walk)) {
-        return;
-    }
+    rf_plan_walk_start(&walk, plan);
     while ((transfer = rf_plan_walk_next(&walk)) != NULL) {
         ordering->src[n] = transfer->src;
         ordering->dst[n++] = transfer->dst;
@@ -104,14 +90,13 @@ static void list_ends(struct rf_builder *builder, struct ordering *ordering)
     rf_plan_walk_end(&walk);
 }
 
-static void choose_order(struct rf_builder *builder, struct ordering *ordering)
+static void choose_order(const struct rf_plan *plan, struct ordering *ordering)
 {
-    size_t n = builder->plan->n_transfers;
-    if (n <= SCHEDULE_MAX) {
-        schedule_few(builder, ordering->order);
-    } else if (!rf_order_shift(builder->world, ordering->src, ordering->dst, n,
-                               ordering->order)) {
-        rf_builder_fail(builder, RF_ERR_NOMEM, "no memory for an order");
+    if (plan->n_transfers <= SCHEDULE_MAX) {
+        schedule_few(plan, ordering->order);
+    } else {
+        rf_order_shift(plan->world, ordering->src, ordering->dst,
+                       plan->n_transfers, ordering->order);
     }
 }
 
@@ -132,9 +117,7 @@ static void emit_numbered(struct rf_builder *builder,
 {
     const struct rf_transfer *transfer;
     struct rf_plan_walk walk;
-    if (!start_walk(builder, &walk)) {
-        return;
-    }
+    rf_plan_walk_start(&walk, builder->plan);
     builder->ids = ordering->id;
     for (size_t i = 0; (transfer = rf_plan_walk_next(&walk)) != NULL; i++) {
         emit_transfer(builder, transfer, ordering->round[i], ordering->id[i]);
@@ -146,23 +129,16 @@ static void emit_numbered(struct rf_builder *builder,
 static void emit_ordered(struct rf_builder *builder)
 {
     size_t n = builder->plan->n_transfers;
-    uint32_t *all = rf_calloc(n, 5 * sizeof(*all));
-    struct ordering ordering;
-    if (all == NULL) {
-        rf_builder_fail(builder, RF_ERR_NOMEM, "no memory for an order");
-        return;
-    }
-    ordering = (struct ordering){.order = all,
-                                 .src = all + n,
-                                 .dst = all + 2 * n,
-                                 .id = all + 3 * n,
-                                 .round = all + 4 * n};
-    list_ends(builder, &ordering);
-    choose_order(builder, &ordering);
-    if (builder->status == RF_OK) {
-        number(builder, &ordering);
-        emit_numbered(builder, &ordering);
-    }
+    uint32_t *all = rf_xcalloc(n, 5 * sizeof(*all));
+    struct ordering ordering = {.order = all,
+                                .src = all + n,
+                                .dst = all + 2 * n,
+                                .id = all + 3 * n,
+                                .round = all + 4 * n};
+    list_ends(builder->plan, &ordering);
+    choose_order(builder->plan, &ordering);
+    number(builder, &ordering);
+    emit_numbered(builder, &ordering);
     free(all);
 }
 
@@ -174,9 +150,7 @@ void rf_strategy_direct(struct rf_builder *builder)
         emit_ordered(builder);
         return;
     }
-    if (!start_walk(builder, &walk)) {
-        return;
-    }
+    rf_plan_walk_start(&walk, builder->plan);
     while ((transfer = rf_plan_walk_next(&walk)) != NULL) {
         emit_transfer(builder, transfer,
                       rf_builder_round(builder, transfer->src, transfer->dst),

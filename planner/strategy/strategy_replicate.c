@@ -487,7 +487,6 @@ static void emit_works(struct replication *maker, const uint32_t *order)
 void rf_strategy_replicate(struct rf_builder *builder)
 {
     struct replication maker = {.builder = builder};
-    uint32_t *order;
     enum rf_status status =
         rf_unit_tasks_build(builder->plan, &maker.units, builder->err);
     if (status != RF_OK) {
@@ -497,17 +496,12 @@ void rf_strategy_replicate(struct rf_builder *builder)
     maker.node_bytes = rf_xcalloc(builder->world->n_nodes, sizeof(uint64_t));
     maker.node_works = rf_xcalloc(builder->world->n_nodes, sizeof(uint32_t));
     make_works(&maker);
-    order = rf_calloc(maker.works.n, sizeof(*order));
-    if (order == NULL) {
-        rf_builder_fail(builder, RF_ERR_NOMEM, "no memory for an order");
-        goto free_works;
-    }
+    uint32_t *order = rf_xcalloc(maker.works.n, sizeof(*order));
     rf_order_choose(builder->world, builder->spec->balance,
                     &builder->plan->priv->weights, builder->spec->serialize,
                     &maker.works, order);
     emit_works(&maker, order);
     free(order);
-free_works:
     free(maker.far);
     free(maker.node_bytes);
     free(maker.node_works);

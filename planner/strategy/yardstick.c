@@ -220,9 +220,9 @@ static void place_runs(struct yardstick_build *build)
 static struct run_key *list_parts(const struct rf_schedule *schedule,
                                   const bool *left, size_t *n)
 {
-    struct run_key *parts = rf_calloc(schedule->n_ops + 1, sizeof(*parts));
+    struct run_key *parts = rf_xcalloc(schedule->n_ops + 1, sizeof(*parts));
     *n = 0;
-    for (size_t i = 0; parts != NULL && i < schedule->n_ops; i++) {
+    for (size_t i = 0; i < schedule->n_ops; i++) {
         const struct rf_op *op = &schedule->ops[i];
         if (left == NULL || !left[i]) {
             parts[(*n)++] = (struct run_key){.src = op->src,
@@ -234,21 +234,15 @@ static struct run_key *list_parts(const struct rf_schedule *schedule,
     return parts;
 }
 
-enum rf_status rf_yardstick_build(const struct rf_plan *plan,
-                                  const struct rf_schedule *schedule,
-                                  const bool *left, struct rf_schedule **out,
-                                  struct rf_err *err)
+struct rf_schedule *rf_yardstick_build(const struct rf_plan *plan,
+                                       const struct rf_schedule *schedule,
+                                       const bool *left)
 {
     const size_t n_places = (size_t)plan->world->n_ranks * RF_MEM_COUNT;
     struct yardstick_build build = {.plan = plan, .schedule = schedule};
     size_t n;
     struct run_key *parts = list_parts(schedule, left, &n);
-    build.sources = rf_calloc(2 * n_places, sizeof(*build.sources));
-    if (parts == NULL || build.sources == NULL) {
-        free(parts);
-        free(build.sources);
-        return rf_err_set(err, RF_ERR_NOMEM, "no memory for a yardstick");
-    }
+    build.sources = rf_xcalloc(2 * n_places, sizeof(*build.sources));
     build.targets = build.sources + n_places;
     build.out = rf_schedule_create(plan->world);
     if (n > 0) {
@@ -266,8 +260,7 @@ enum rf_status rf_yardstick_build(const struct rf_plan *plan,
     build.out->n_rounds = plan->spec->serialize ? schedule->n_rounds : 1;
     free(parts);
     free(build.sources);
-    *out = build.out;
-    return RF_OK;
+    return build.out;
 }
 
 void rf_yardstick_traffic(const struct rf_plan *plan,

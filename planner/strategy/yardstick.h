@@ -31,10 +31,9 @@
  *
  * Beside the runs it takes 16 bytes for each op of `schedule` while it works.
  */
-enum rf_status rf_yardstick_build(const struct rf_plan *plan,
-                                  const struct rf_schedule *schedule,
-                                  const bool *left, struct rf_schedule **out,
-                                  struct rf_err *err) RF_MUST_CHECK;
+struct rf_schedule *rf_yardstick_build(const struct rf_plan *plan,
+                                       const struct rf_schedule *schedule,
+                                       const bool *left);
 
 /* What it moves through one rank's memory and its node's link, as payload: half
  * of what is read and half of what is written, on the wire once. */

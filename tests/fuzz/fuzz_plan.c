@@ -193,9 +193,7 @@ static void move(const struct rf_plan *plan, uint8_t **train, uint8_t **infer)
 {
     const struct rf_transfer *t;
     struct rf_plan_walk walk;
-    if (rf_plan_walk_start(&walk, plan, NULL) != RF_OK) {
-        abort();
-    }
+    rf_plan_walk_start(&walk, plan);
     while ((t = rf_plan_walk_next(&walk)) != NULL) {
         uint64_t at[RF_BOX_DIMS];
         memcpy(at, t->box.start, sizeof(at));

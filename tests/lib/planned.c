@@ -77,9 +77,7 @@ struct rf_transfer *planned_transfers(const struct rf_plan *plan)
     const struct rf_transfer *transfer;
     struct rf_plan_walk walk;
     size_t n = 0;
-    if (rf_plan_walk_start(&walk, plan, NULL) != RF_OK) {
-        abort();
-    }
+    rf_plan_walk_start(&walk, plan);
     while ((transfer = rf_plan_walk_next(&walk)) != NULL) {
         if (n == plan->n_transfers) {
             abort();

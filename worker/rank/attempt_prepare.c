@@ -378,19 +378,19 @@ static enum rf_status open_yardstick(struct rf_rank_attempt *attempt,
                                      struct rf_err *err)
 {
     struct rf_method_env *env = &attempt->yardstick.env;
-    enum rf_status status;
+    enum rf_status status = RF_OK;
     bool *left;
     if (!attempt->plan->spec->yardstick ||
         !attempt->method->info->moves_bytes) {
         return RF_OK;
     }
     left = list_left(attempt);
-    status = left == NULL
-                 ? rf_err_set(err, RF_ERR_NOMEM, "no memory for a list of ops")
-                 : rf_yardstick_build(attempt->plan, attempt->schedule, left,
-                                      &attempt->yardstick.schedule, err);
-    free(left);
-    if (status == RF_OK) {
+    if (left == NULL) {
+        status = rf_err_set(err, RF_ERR_NOMEM, "no memory for a list of ops");
+    } else {
+        attempt->yardstick.schedule =
+            rf_yardstick_build(attempt->plan, attempt->schedule, left);
+        free(left);
         *env = attempt->method_env;
         env->schedule = attempt->yardstick.schedule;
         rf_method_yardstick_key(env->data_key);

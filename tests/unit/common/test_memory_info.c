@@ -1,5 +1,6 @@
 /* What memory there is, and blocks that would not fit into it. */
 #include <stdlib.h>
+#include <string.h>
 #include <sys/mman.h>
 
 #include "common/memory_info.h"
@@ -22,6 +23,15 @@ TEST(test_a_large_block_that_does_not_fit_is_refused)
     ck_assert_ptr_nonnull(block);
     ck_assert_int_eq(block[99], 'x');
     free(block);
+}
+
+TEST(test_what_takes_more_memory_than_is_left_is_refused)
+{
+    struct rf_err err = {0};
+    ck_assert_int_eq(rf_memory_admit(100, "a list", &err), RF_OK);
+    ck_assert_int_eq(rf_memory_admit(rf_memory_total(), "a list", &err),
+                     RF_ERR_NOMEM);
+    ck_assert_ptr_nonnull(strstr(err.text, "a list: would take about "));
 }
 
 TEST(test_memory_is_private_unless_it_is_mapped_as_shared)

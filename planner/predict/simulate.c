@@ -31,12 +31,6 @@
  * passes, so that none of them idles. */
 #define WINDOW 6
 #define MAX_TURNS (UINT32_C(1) << 16)
-/* What the beginning of a run costs, in bytes that could be copied meanwhile;
- * where both ends copy, once at each. And what a copy is counted as whose bytes
- * have been read for another one just before (docs/MEASURING.md,
- * "Predictions"). */
-#define RUN_BYTES 512
-#define READ_AGAIN_SHARE (2.0 / 3)
 
 /* --- Servers ---------------------------------------------------------------
  */
@@ -236,13 +230,10 @@ static void need_memory(const struct rf_simulation *b,
 static struct rf_job job_of_flow(const struct rf_simulation *b,
                                  const struct rf_simulated_flow *flow)
 {
-    const int ends = b->env->inside.copier == RF_COPIER_BOTH ? 2 : 1;
-    double bytes = (double)flow->bytes / flow->n_jobs;
+    const double bytes = (double)flow->bytes / flow->n_jobs;
     struct rf_job job = {.grains = bytes / GRAIN_BYTES};
     if (b->world->ranks[flow->src].node == b->world->ranks[flow->dst].node) {
         need_memory(b, flow, &job);
-        bytes -= (1 - READ_AGAIN_SHARE) * (double)flow->again / flow->n_jobs;
-        bytes += RUN_BYTES * ends * (double)flow->n_runs / flow->n_jobs;
     } else {
         need_link(b, flow, &job);
     }
@@ -384,8 +375,6 @@ static void find_flows(struct rf_simulation *b)
         b->flow_of[i] = flow_for(b, &key);
         flow = &b->flows[b->flow_of[i]];
         flow->bytes += rf_op_bytes(op);
-        flow->n_runs += rf_simulation_runs(b, i);
-        flow->again += rf_simulation_again(b, i);
         if (op->dep != RF_NO_OP && b->flow_of[op->dep] != NO_FLOW &&
             b->world->ranks[op->src].node != b->world->ranks[op->dst].node) {
             b->flows[b->flow_of[op->dep]].forwarded = true;
@@ -424,7 +413,6 @@ static void count_copiers(struct rf_simulation *b)
  * for every step. */
 static void choose_flows(struct rf_simulation *b)
 {
-    rf_simulation_find_reads(b);
     find_flows(b);
     if (!too_many(b)) {
         return;
@@ -681,7 +669,6 @@ enum rf_status rf_simulate(const struct rf_simulate_env *env,
     rf_in_place_free(&b.covered);
     free(b.n_ranks);
     free(b.n_copiers);
-    free(b.reads);
     free(b.flow_of);
     free(b.end_of);
     free(b.depth_of);

@@ -19,8 +19,6 @@ struct rf_simulated_flow {
     uint32_t n_jobs;
     bool forwarded;        /* what it brings goes on to other ranks */
     uint64_t bytes, n_ops; /* those that are moved */
-    uint64_t n_runs;       /* rf_simulation_runs() */
-    uint64_t again;        /* of `bytes`, rf_simulation_again() */
     uint64_t first_job;
     uint64_t done;     /* bytes of ops in jobs so far */
     double latency_ms; /* before others may go on with what arrived */
@@ -36,12 +34,6 @@ struct rf_batch {
 };
 
 struct rf_ring_flows;
-
-/* How an op reads memory where any rank may copy the rows of all. */
-struct rf_read {
-    bool whole; /* with others it reads all of its rows, from end to end */
-    bool again; /* an earlier one in order reads the same bytes */
-};
 
 struct rf_simulation {
     const struct rf_simulate_env *env;
@@ -63,23 +55,11 @@ struct rf_simulation {
     struct rf_in_place_set covered; /* with RF_LEFT_COVERED */
     uint32_t *n_ranks;              /* of each node */
     uint32_t *n_copiers;   /* likewise, with RF_COPIER_DST those that copy */
-    struct rf_read *reads; /* of each op; NULL: no matter */
     uint32_t tasks_a_turn; /* 0: ranks need not take turns */
     struct rf_batch *batches;
     size_t n_batches;
     struct rf_ring_flows *rings; /* see simulate_ring.c; NULL: none */
 };
-
-/* Finds `reads`; before rf_simulation_runs() and _again(). */
-void rf_simulation_find_reads(struct rf_simulation *b);
-
-/* Pieces of memory in which an op costs more than its bytes: parts of rows at
- * the source that are not read for another op anyway; for sockets, runs at
- * either end; none where devices have kernels for rows. */
-uint64_t rf_simulation_runs(const struct rf_simulation *b, size_t op);
-
-/* Bytes of an op that are read for another one anyway. */
-uint64_t rf_simulation_again(const struct rf_simulation *b, size_t op);
 
 /* Adds a flow that no other is like; its `bytes` and `n_ops` are known. */
 void rf_simulation_add_flow(struct rf_simulation *b,

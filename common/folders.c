@@ -11,8 +11,6 @@
 
 #include "common/mem.h"
 
-#define FOLDER_MODE 0755
-
 /* Where the level that begins at `at`, or behind slashes there, ends. */
 static size_t level_end(const char *path, size_t at)
 {
@@ -42,7 +40,7 @@ int rf_folders_make(const char *path, size_t *old)
     while (path[before] != '\0') {
         const size_t end = level_end(path, before);
         char *level = rf_xasprintf("%.*s", (int)end, path);
-        const int failed = mkdir(level, FOLDER_MODE) == 0 ? 0 : errno;
+        const int failed = mkdir(level, RF_FOLDERS_MODE) == 0 ? 0 : errno;
         free(level);
         if (failed == 0 && !made) {
             made = true;

@@ -6,9 +6,10 @@
 
 #include "common/compiler.h"
 
+#define RF_FOLDERS_MODE 0755 /* less what the umask takes away */
+
 /*
- * Makes every missing level of `path`, with mode 0755 less what the umask takes
- * away. *old: how many bytes of `path` name what was there before. Fails with
+ * Makes every missing level of `path`. *old: how many bytes of `path` name what was there before. Fails with
  * -1 (errno), and then has removed what it made. Any thread.
  */
 int rf_folders_make(const char *path, size_t *old) RF_MUST_CHECK;

@@ -23,11 +23,11 @@
 #include <sys/vfs.h>
 #include <unistd.h>
 
+#include "common/folders.h"
 #include "common/log.h"
 #include "common/mem.h"
 
 #define MAX_LINKS 40 /* as the kernel has it */
-#define FOLDER_MODE 0755
 
 int rf_write_all(int fd, const void *data, size_t size)
 {
@@ -85,7 +85,7 @@ static int open_folder(const char *path, unsigned own)
     above = split(path, &name);
     upper = open_folder(above, own - 1);
     if (upper >= 0) {
-        (void)mkdirat(upper, name, FOLDER_MODE);
+        (void)mkdirat(upper, name, RF_FOLDERS_MODE);
         fd = openat(upper, name, flags | O_NOFOLLOW);
         failed = errno;
         close(upper);

@@ -28,8 +28,6 @@
 #include "coordinator/store/results_internal.h"
 #include "coordinator/store/resume.h"
 
-#define FOLDER_MODE 0755 /* less by a stricter umask */
-
 /* For when nobody else can store files: before and after the run. */
 static enum rf_status store_run(struct rf_results *results, struct rf_err *err)
 {
@@ -67,7 +65,7 @@ static enum rf_status make_folder(struct rf_results *results, const char *out,
                                            results->run.config->name)
                             : rf_xasprintf("%s/%s-%s-%d", out, compact,
                                            results->run.config->name, i);
-        if (mkdir(path, FOLDER_MODE) == 0) {
+        if (mkdir(path, RF_FOLDERS_MODE) == 0) {
             results->folder = path;
             return RF_OK;
         }

@@ -40,6 +40,11 @@ char *rf_xstrdup(const char *text)
     return must(strdup(text));
 }
 
+char *rf_xstrdup_or_null(const char *text)
+{
+    return text != NULL ? rf_xstrdup(text) : NULL;
+}
+
 char *rf_xasprintf(const char *fmt, ...)
 {
     va_list args;

@@ -18,6 +18,7 @@ RF_NONNULL void *rf_xmalloc(size_t bytes);
 RF_NONNULL void *rf_xcalloc(size_t count, size_t bytes);
 RF_NONNULL void *rf_xrealloc(void *old, size_t count, size_t bytes);
 RF_NONNULL char *rf_xstrdup(const char *text);
+char *rf_xstrdup_or_null(const char *text); /* NULL makes NULL */
 RF_NONNULL char *rf_xasprintf(const char *fmt, ...) RF_PRINTF(1, 2);
 RF_NONNULL char *rf_xvasprintf(const char *fmt, va_list args) RF_PRINTF(1, 0);
 

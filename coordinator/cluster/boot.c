@@ -13,11 +13,6 @@
 
 #define NONCE_BYTES 16
 
-static char *copy(const char *text)
-{
-    return text != NULL ? rf_xstrdup(text) : NULL;
-}
-
 static void fill_protocol(struct rf_integers *protocol)
 {
     protocol->n = 2;
@@ -78,11 +73,11 @@ static void fill(const struct rf_boot_content *boot, struct rf_msg_boot *to)
         to->candidates[0].address = rf_xstrdup(boot->connect_back);
         to->candidates[0].port = boot->port;
     }
-    to->data_address = copy(boot->data_address);
+    to->data_address = rf_xstrdup_or_null(boot->data_address);
     to->log_level = (uint32_t)rf_log_level();
     fill_env(boot->config->env, &to->env);
     fill_untried(boot->config, &to->untried);
-    to->reach_key = copy(boot->reach_key);
+    to->reach_key = rf_xstrdup_or_null(boot->reach_key);
     to->shared = boot->shared;
 }
 

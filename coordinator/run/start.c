@@ -16,7 +16,7 @@ static void fill_member(const struct rf_node_config *node,
     rf_schema_init(&rf_msg_member_schema, out);
     out->name = rf_xstrdup(node->name);
     out->slots = node->slots;
-    out->address = address != NULL ? rf_xstrdup(address) : NULL;
+    out->address = rf_xstrdup_or_null(address);
 }
 
 static void need(struct rf_texts *needs, size_t *capacity, char *path)

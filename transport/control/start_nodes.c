@@ -55,11 +55,6 @@ void rf_start_nodes_fold(struct rf_msg_member *list, size_t *n)
 
 /* --- Unfolding ------------------------------------------------------------ */
 
-static char *copy_of(const char *text)
-{
-    return text != NULL ? rf_xstrdup(text) : NULL;
-}
-
 /* A node of an entry; false: it cannot count up. */
 static bool take_out(const struct rf_msg_member *entry, uint32_t at,
                      struct rf_msg_member *node)
@@ -69,7 +64,7 @@ static bool take_out(const struct rf_msg_member *entry, uint32_t at,
     node->slots = entry->slots;
     node->name = at > 0 ? rf_counted(entry->name, at) : rf_xstrdup(entry->name);
     if (!counts) {
-        node->address = copy_of(entry->address);
+        node->address = rf_xstrdup_or_null(entry->address);
     } else if (entry->address != NULL) {
         node->address = rf_counted(entry->address, at);
     }

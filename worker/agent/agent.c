@@ -285,7 +285,7 @@ static char *data_address(const struct agent *agent)
             server = strtok_r(NULL, " ", &save);
         }
     }
-    return server != NULL ? rf_xstrdup(server) : NULL;
+    return rf_xstrdup_or_null(server);
 }
 
 /* UCX over TCP would take any interface, also a bridge that has the same

@@ -198,7 +198,7 @@ static void answer(struct rf_reach *reach)
     for (; reached->n_peers < reach->n_trials; reached->n_peers++) {
         const struct reach_trial *trial = &reach->trials[reached->n_peers];
         reached->peers[reached->n_peers] = (struct rf_msg_reached_peer){
-            trial->node, trial->why != NULL ? rf_xstrdup(trial->why) : NULL};
+            trial->node, rf_xstrdup_or_null(trial->why)};
     }
     reach->done(&message, reach->data);
     rf_msg_free(&message);

@@ -271,10 +271,9 @@ static enum rf_status add(struct rf_hosts *hosts, const struct rf_host *host,
                           RF_CONFIG_MAX_NODES);
     }
     RF_PUSH(hosts->list, hosts->n, hosts->cap,
-            ((struct rf_host){
-                .name = rf_xstrdup(name),
-                .user = host->user != NULL ? rf_xstrdup(host->user) : NULL,
-                .slots = host->slots}));
+            ((struct rf_host){.name = rf_xstrdup(name),
+                              .user = rf_xstrdup_or_null(host->user),
+                              .slots = host->slots}));
     return RF_OK;
 }
 

@@ -24,28 +24,24 @@
 #define LINES_WAITING_MAX 4096 /* stderr lines the loop has not taken yet */
 #define PROXY_GRACE_MS 1000
 
-static char *copy(const char *text)
-{
-    return text != NULL ? rf_xstrdup(text) : NULL;
-}
-
 struct rf_ssh_job *rf_ssh_job_create(const struct rf_launch_order *order)
 {
     const struct rf_launch_config *how = order->settings;
     const struct rf_node_config *node = order->node;
     struct rf_ssh_job *job = rf_xcalloc(1, sizeof(*job));
-    job->host = copy(node->hostname != NULL ? node->hostname : node->name);
+    job->host =
+        rf_xstrdup(node->hostname != NULL ? node->hostname : node->name);
     job->place = rf_xasprintf("nodes[%u]", (unsigned)order->index);
     job->host_key = rf_xasprintf("%s.%s", job->place,
                                  node->hostname != NULL ? "hostname" : "host");
-    job->user = copy(node->user);
-    job->identity = copy(node->identity);
-    job->pin = copy(node->host_key_sha256);
-    job->worker = copy(how->worker);
+    job->user = rf_xstrdup_or_null(node->user);
+    job->identity = rf_xstrdup_or_null(node->identity);
+    job->pin = rf_xstrdup_or_null(node->host_key_sha256);
+    job->worker = rf_xstrdup(how->worker);
     job->wrap = rf_wrap_prefix(how, node->name);
-    job->known_hosts = copy(how->known_hosts);
-    job->ssh_config = copy(how->ssh_config);
-    job->local_worker = copy(order->local_worker);
+    job->known_hosts = rf_xstrdup_or_null(how->known_hosts);
+    job->ssh_config = rf_xstrdup_or_null(how->ssh_config);
+    job->local_worker = rf_xstrdup_or_null(order->local_worker);
     job->port = node->port;
     job->timeout_s = how->timeout_s > 0 ? how->timeout_s : 30;
     job->use_ssh_config = how->use_ssh_config;
@@ -119,7 +115,7 @@ static struct rf_ssh_event *make_event(enum rf_ssh_event_kind kind,
     struct rf_ssh_event *event = rf_xcalloc(1, sizeof(*event));
     event->kind = kind;
     event->number = number;
-    event->text = copy(text);
+    event->text = rf_xstrdup_or_null(text);
     return event;
 }
 

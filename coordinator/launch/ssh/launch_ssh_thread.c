@@ -60,12 +60,11 @@ static enum rf_status find_proxy(const struct rf_ssh_job *job,
                                  const struct rf_ssh_settings *settings,
                                  char **out, struct rf_err *err)
 {
-    const char *command = settings->proxy_command;
     if (settings->proxy_jump != NULL) {
         return rf_ssh_jump_command(job->ssh_config, settings->proxy_jump, out,
                                    err);
     }
-    *out = command != NULL ? rf_xstrdup(command) : NULL;
+    *out = rf_xstrdup_or_null(settings->proxy_command);
     return RF_OK;
 }
 

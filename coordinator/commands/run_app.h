@@ -16,6 +16,14 @@
 #include "coordinator/store/results.h"
 #include "coordinator/store/trace_file.h"
 
+/* What is done beside the loop while the run does not go on. */
+enum rf_run_app_wait {
+    RF_RUN_APP_WAITS_NOT,
+    RF_RUN_APP_OPENING,    /* the folder; no signal was heeded yet */
+    RF_RUN_APP_DISCARDING, /* the folder */
+    RF_RUN_APP_TRACING,    /* storing the file of --trace */
+};
+
 struct rf_run_app {
     const struct rf_cli *cli;
     struct rf_config *config;
@@ -38,20 +46,18 @@ struct rf_run_app {
     struct rf_signals signals;
     struct rf_findings findings;    /* about nodes that have joined */
     int interrupts, interrupt_code; /* the exit code that the last asks for */
-    uv_work_t work;                 /* beside the loop: opens, discards */
     int64_t deadline_ns;            /* of --timeout, if that is given */
-    bool opening;                   /* the folder; no signal was heeded yet, */
-    enum rf_status open_status;
-    struct rf_err open_why;
-    bool planning;    /* beside the loop */
-    bool stopped;     /* the cluster has nothing left open */
-    bool over;        /* or only storing is left to do, */
-    int64_t since_ns; /* since then */
-    bool explained;   /* what it waits for */
-    bool discarding;  /* the folder */
-    bool tracing;     /* the file of --trace is being stored */
-    bool finishing;   /* run.json for the last time */
-    bool unfinished;  /* it could not be stored */
+    enum rf_run_app_wait waiting;
+    bool planning;               /* beside the loop: all, or */
+    size_t to_plan;              /* this scenario */
+    struct rf_scenario *planned; /* NULL: it could not be */
+    struct rf_err why;           /* something beside the loop failed */
+    bool stopped;                /* the cluster has nothing left open */
+    bool over;                   /* or only storing is left to do, */
+    int64_t since_ns;            /* since then */
+    bool explained;              /* what it waits for */
+    bool finishing;              /* run.json for the last time */
+    bool unfinished;             /* it could not be stored */
     int exit_code;
 };
 
@@ -61,6 +67,9 @@ struct rf_run_app {
 enum rf_status rf_run_app_planned(struct rf_run_app *app,
                                   struct rf_err *err) RF_MUST_CHECK;
 void rf_run_app_free(struct rf_run_app *app);
+
+/* What was done beside the loop is done; `data` is the struct rf_run_app. */
+void rf_run_end_waited(void *data);
 
 /* How results are stored: beside the loop. `data` is the struct rf_run_app. */
 extern const struct rf_results_ops rf_run_end_storing;

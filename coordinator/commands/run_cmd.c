@@ -19,7 +19,6 @@
 #include "common/store.h"
 #include "coordinator/commands/cli.h"
 #include "coordinator/commands/load.h"
-#include "coordinator/commands/plan_thread.h"
 #include "coordinator/commands/run_app.h"
 #include "coordinator/commands/versions.h"
 #include "coordinator/scenario/scenario.h"
@@ -148,35 +147,50 @@ static void done_op(void *data)
     uv_stop(&app->loop);
 }
 
-static void planned(struct rf_scenario *scenario, const struct rf_err *why,
-                    void *data)
+/* Taken, it may have to be planned again. */
+static void plan(void *data)
+{
+    struct rf_run_app *app = data;
+    if (rf_scenario_set_take(app->scenarios, app->to_plan, &app->planned,
+                             &app->why) != RF_OK) {
+        app->planned = NULL;
+    }
+}
+
+static void planned(void *data)
 {
     struct rf_run_app *app = data;
     app->planning = false;
-    rf_run_built(app->run, scenario, why);
+    rf_run_built(app->run, app->planned, &app->why);
 }
 
 static void build_op(size_t index, void *data)
 {
     struct rf_run_app *app = data;
     app->planning = true;
-    rf_plan_thread_start(&app->loop, app->scenarios, index, planned, app);
+    app->to_plan = index;
+    rf_loop_beside(&app->loop, plan, planned, app);
 }
 
-static void all_planned(struct rf_model *model,
-                        struct rf_scenario_set *scenarios,
-                        const struct rf_err *why, void *data)
+static void plan_all(void *data)
 {
     struct rf_run_app *app = data;
-    struct rf_err err = *why;
+    if (rf_load_model(app->config, &app->model, &app->why) == RF_OK &&
+        rf_scenario_set_plan_late(app->config, app->model, RF_SCENARIOS_BYTES,
+                                  &app->scenarios, &app->why) != RF_OK) {
+        rf_model_destroy(app->model);
+        app->model = NULL;
+    }
+}
+
+static void all_planned(void *data)
+{
+    struct rf_run_app *app = data;
+    const bool well =
+        app->model != NULL &&
+        rf_results_set_model(app->results, app->model, &app->why) == RF_OK;
     app->planning = false;
-    app->model = model;
-    app->scenarios = scenarios;
-    rf_run_all_planned(
-        app->run, model != NULL && rf_results_set_model(app->results, model,
-                                                        &err) == RF_OK
-                      ? NULL
-                      : &err);
+    rf_run_all_planned(app->run, well ? NULL : &app->why);
 }
 
 static void inspected_op(json_t *headers, void *data)
@@ -184,7 +198,7 @@ static void inspected_op(json_t *headers, void *data)
     struct rf_run_app *app = data;
     rf_config_add_headers(app->config, headers);
     app->planning = true;
-    rf_plan_thread_start_all(&app->loop, app->config, all_planned, app);
+    rf_loop_beside(&app->loop, plan_all, all_planned, app);
 }
 
 static const struct rf_run_ops run_ops = {
@@ -392,9 +406,9 @@ static int exit_for(enum rf_status status)
                : RF_EXIT_FAILED;
 }
 
-static void open_cb(uv_work_t *work)
+static void open_folder(void *data)
 {
-    struct rf_run_app *app = work->data;
+    struct rf_run_app *app = data;
     struct rf_results_settings settings = {
         app->cli->out,
         app->cli->resume,
@@ -402,36 +416,28 @@ static void open_cb(uv_work_t *work)
         {app->cli->argc, app->cli->argv, app->libraries},
         app->cli->logs};
     if (app->cli->trace != NULL &&
-        rf_store_check(app->cli->trace, &app->open_why) != RF_OK) {
-        rf_err_wrap(&app->open_why, "--trace: name a file that can be written");
-        app->open_status = RF_ERR_USAGE;
+        rf_store_check(app->cli->trace, &app->why) != RF_OK) {
+        rf_err_wrap(&app->why, "--trace: name a file that can be written");
+        app->why.status = RF_ERR_USAGE;
         return;
     }
-    app->open_status = rf_results_open(&settings, app->config, app->model,
-                                       &app->results, &app->open_why);
-}
-
-static void opened_cb(uv_work_t *work, int status)
-{
-    struct rf_run_app *app = work->data;
-    (void)status; /* never called off */
-    app->opening = false;
+    app->why.status = rf_results_open(&settings, app->config, app->model,
+                                      &app->results, &app->why);
 }
 
 /* Beside the loop: a disk that hangs must not keep signals from ending it. */
 static enum rf_status open_results(struct rf_run_app *app, struct rf_err *err)
 {
-    app->opening = true;
+    app->waiting = RF_RUN_APP_OPENING;
     app->since_ns = rf_now_ns();
-    app->work.data = app;
-    uv_queue_work(&app->loop, &app->work, open_cb, opened_cb);
-    while (app->opening) {
+    rf_loop_beside(&app->loop, open_folder, rf_run_end_waited, app);
+    while (app->waiting == RF_RUN_APP_OPENING) {
         uv_run(&app->loop, UV_RUN_ONCE);
     }
-    if (app->open_status != RF_OK) {
-        *err = app->open_why;
+    if (app->why.status != RF_OK) {
+        *err = app->why;
     }
-    return app->open_status;
+    return app->why.status;
 }
 
 /* With the folder open: runs what is left to do in it. */

@@ -17,6 +17,7 @@
 #include "common/mem.h"
 #include "coordinator/commands/cli_table.h"
 #include "coordinator/commands/store_thread.h"
+#include "transport/net/loop.h"
 
 #define PATIENCE_NS (2 * RF_NS_PER_S) /* before a wait is explained */
 #define GRACE_NS (10 * RF_NS_PER_S)   /* for storing, after --timeout */
@@ -29,18 +30,20 @@
 static const char *awaited(const struct rf_run_app *app, const char **state)
 {
     const struct rf_cli *cli = app->cli;
-    if (app->opening) {
+    switch (app->waiting) {
+    case RF_RUN_APP_OPENING:
         *state = cli->resume != NULL ? "opened" : "ready";
         return cli->resume != NULL ? cli->resume : cli->out;
-    }
-    if (app->discarding) {
+    case RF_RUN_APP_DISCARDING:
         *state = cli->resume != NULL ? "as it was" : "removed";
         return rf_results_folder(app->results);
+    case RF_RUN_APP_TRACING:
+        *state = "stored";
+        return cli->trace;
+    case RF_RUN_APP_WAITS_NOT:
+        break;
     }
     *state = "stored";
-    if (app->tracing) {
-        return app->cli->trace;
-    }
     return rf_results_storing(app->results);
 }
 
@@ -105,10 +108,10 @@ void rf_run_end_tick(struct rf_run_app *app, int64_t now_ns)
     if (now_ns - app->since_ns <= PATIENCE_NS) {
         return;
     }
-    if (app->opening && app->interrupts > 0) {
+    if (app->waiting == RF_RUN_APP_OPENING && app->interrupts > 0) {
         leave(app, app->interrupt_code);
     }
-    if (app->opening || app->over) {
+    if (app->waiting == RF_RUN_APP_OPENING || app->over) {
         explain_wait(app);
         leave_late(app, now_ns);
     }
@@ -188,17 +191,16 @@ static void done_op(const struct rf_err *why, void *data)
 
 const struct rf_results_ops rf_run_end_storing = {store_op, done_op};
 
-static void discard_cb(uv_work_t *work)
+static void discard(void *data)
 {
-    struct rf_run_app *app = work->data;
+    const struct rf_run_app *app = data;
     rf_results_discard(app->results);
 }
 
-static void discarded_cb(uv_work_t *work, int status)
+void rf_run_end_waited(void *data)
 {
-    struct rf_run_app *app = work->data;
-    (void)status; /* never called off */
-    app->discarding = false;
+    struct rf_run_app *app = data;
+    app->waiting = RF_RUN_APP_WAITS_NOT;
 }
 
 /* Has the loop turn until nothing is being stored. */
@@ -216,9 +218,8 @@ static void settle(struct rf_run_app *app)
 
 void rf_run_end_discard(struct rf_run_app *app)
 {
-    app->discarding = true;
-    app->work.data = app;
-    uv_queue_work(&app->loop, &app->work, discard_cb, discarded_cb);
+    app->waiting = RF_RUN_APP_DISCARDING;
+    rf_loop_beside(&app->loop, discard, rf_run_end_waited, app);
     settle(app);
 }
 
@@ -229,7 +230,7 @@ static void traced_cb(const struct rf_err *why, void *data)
         rf_error("%s", why->text);
         app->unfinished = true;
     }
-    app->tracing = false;
+    rf_run_end_waited(app);
 }
 
 static bool is_standard_output(const struct rf_run_app *app)
@@ -263,7 +264,7 @@ static void store_trace(struct rf_run_app *app)
     } else {
         const struct rf_store_thread_file file = {
             .path = rf_xstrdup(app->cli->trace), .text = text};
-        app->tracing = true;
+        app->waiting = RF_RUN_APP_TRACING;
         rf_store_thread_start(&app->loop, &file, traced_cb, app);
         settle(app);
     }

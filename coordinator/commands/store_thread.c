@@ -7,9 +7,9 @@
 #include "common/mem.h"
 #include "common/store.h"
 #include "coordinator/records/record_text.h"
+#include "transport/net/loop.h"
 
 struct storing {
-    uv_work_t work;
     struct rf_store_thread_file file;
     enum rf_status status;
     struct rf_err why;
@@ -34,16 +34,15 @@ static enum rf_status store(struct rf_store_thread_file *file,
                      : rf_store(file->path, file->text, size, err);
 }
 
-static void work_cb(uv_work_t *work)
+static void work(void *data)
 {
-    struct storing *storing = work->data;
+    struct storing *storing = data;
     storing->status = store(&storing->file, &storing->why);
 }
 
-static void after_cb(uv_work_t *work, int status)
+static void after(void *data)
 {
-    struct storing *storing = work->data;
-    (void)status; /* never called off */
+    struct storing *storing = data;
     storing->stored(storing->status == RF_OK ? NULL : &storing->why,
                     storing->data);
     free(storing->file.path);
@@ -57,8 +56,7 @@ void rf_store_thread_start(uv_loop_t *loop,
                            rf_stored_fn stored, void *data)
 {
     struct storing *storing = rf_xmalloc(sizeof(*storing));
-    *storing = (struct storing){
-        .work.data = storing, .file = *file, .stored = stored, .data = data};
+    *storing = (struct storing){.file = *file, .stored = stored, .data = data};
     json_incref(file->record);
-    uv_queue_work(loop, &storing->work, work_cb, after_cb);
+    rf_loop_beside(loop, work, after, storing);
 }

@@ -1,8 +1,5 @@
-/*
- * Stores a file beside the event loop. A busy disk or a file server that hangs
- * blocks the writer for longer than agents wait for a sign of life from their
- * coordinator, and signals must be answered meanwhile.
- */
+/* Stores a file beside the event loop: a busy disk or a file server that hangs
+ * blocks the writer for long. */
 #ifndef RF_COORDINATOR_COMMANDS_STORE_THREAD_H
 #define RF_COORDINATOR_COMMANDS_STORE_THREAD_H
 
@@ -24,9 +21,8 @@ struct rf_store_thread_file {
 };
 
 /*
- * Calls rf_store_own() or rf_store() for the file on a thread of libuv's, then
- * `stored` on the loop. It cannot be called off: the loop is alive until then.
- * Files that vouch for others are begun when those are stored.
+ * Calls rf_store_own() or rf_store() for the file as rf_loop_beside() does, then
+ * `stored`. Files that vouch for others are begun when those are stored.
  */
 void rf_store_thread_start(uv_loop_t *loop,
                            const struct rf_store_thread_file *file,

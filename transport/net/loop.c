@@ -56,26 +56,49 @@ enum rf_status rf_loop_pool_fits(struct rf_err *err)
     return RF_OK;
 }
 
-static void nothing_cb(uv_work_t *work)
+struct beside {
+    uv_work_t request;
+    void (*work)(void *data);
+    void (*after)(void *data);
+    void *data;
+};
+
+static void work_cb(uv_work_t *request)
 {
-    (void)work;
+    const struct beside *beside = request->data;
+    beside->work(beside->data);
 }
 
-static void done_cb(uv_work_t *work, int status)
+static void after_cb(uv_work_t *request, int status)
 {
-    (void)work;
-    (void)status;
+    struct beside *beside = request->data;
+    (void)status; /* never called off */
+    beside->after(beside->data);
+    free(beside);
+}
+
+void rf_loop_beside(uv_loop_t *loop, void (*work)(void *data),
+                    void (*after)(void *data), void *data)
+{
+    struct beside *beside = rf_xmalloc(sizeof(*beside));
+    *beside = (struct beside){
+        .request.data = beside, .work = work, .after = after, .data = data};
+    uv_queue_work(loop, &beside->request, work_cb, after_cb);
+}
+
+static void nothing(void *data)
+{
+    (void)data;
 }
 
 enum rf_status rf_loop_init_with_pool(uv_loop_t *loop, struct rf_err *err)
 {
-    uv_work_t work;
     RF_TRY(rf_loop_init(loop, err));
     if (rf_loop_pool_fits(err) != RF_OK) {
         uv_loop_close(loop);
         return err->status;
     }
-    uv_queue_work(loop, &work, nothing_cb, done_cb);
+    rf_loop_beside(loop, nothing, nothing, NULL);
     uv_run(loop, UV_RUN_DEFAULT);
     return RF_OK;
 }

@@ -1,4 +1,5 @@
-/* The beginning of a libuv loop, with what would break it found before. */
+/* The beginning of a libuv loop, with what would break it found before, and
+ * work beside it. */
 #ifndef RF_TRANSPORT_NET_LOOP_H
 #define RF_TRANSPORT_NET_LOOP_H
 
@@ -24,6 +25,14 @@ enum rf_status rf_loop_pool_fits(struct rf_err *err) RF_MUST_CHECK;
  * what is left. On an error the loop is closed. */
 enum rf_status rf_loop_init_with_pool(uv_loop_t *loop,
                                       struct rf_err *err) RF_MUST_CHECK;
+
+/*
+ * Calls `work` on a thread of libuv's pool, then `after` on the loop: for what
+ * may take longer than peers wait for a sign of life, or than a signal may go
+ * unanswered. It cannot be called off: loop and data are alive until then.
+ */
+void rf_loop_beside(uv_loop_t *loop, void (*work)(void *data),
+                    void (*after)(void *data), void *data);
 
 /* Whether a descriptor is a pipe or a socket. uv_pipe_open() takes others, too,
  * and reading from them then aborts. Ask before the loop's beginning, which may

@@ -8,7 +8,9 @@
 LOOP_TEST(test_a_signal_before_the_run_is_kept_for_it, 2)
 {
     const struct rf_cli cli = {.out = "results"};
-    struct rf_run_app app = {.cli = &cli, .opening = _i == 0};
+    struct rf_run_app app = {.cli = &cli,
+                             .waiting = _i == 0 ? RF_RUN_APP_OPENING
+                                                : RF_RUN_APP_WAITS_NOT};
     uv_signal_t handle = {.data = &app};
     rf_run_end_signal(&handle, SIGTERM);
     ck_assert_int_eq(app.interrupts, 1);

@@ -25,7 +25,7 @@
 #include "planner/scenario/world.h"
 
 #define LOOPBACK "127.0.0.1" /* for agents on this machine */
-#define HELLO_S 10 /* for HELLO beyond launch.timeout_s */
+#define HELLO_S 10           /* for HELLO beyond launch.timeout_s */
 
 /* How long to wait for a better reason. For a node that has joined, less than
  * the run takes to settle (run.c): the run must know of its end before it

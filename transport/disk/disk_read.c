@@ -121,37 +121,31 @@ struct get {
     bool cast;
 };
 
-/* Items [at, …) of a packed op: contiguous in the file. */
-static enum rf_status get_packed(struct rf_disk_files *files,
-                                 const struct get *get, uint64_t *n,
-                                 struct rf_err *err)
-{
-    const struct rf_copy_shape *shape = get->shape;
-    uint32_t item = get->cast                       ? shape->src_item
-                    : get->op->cast != RF_CAST_NONE ? shape->dst_item
-                                                    : shape->src_item;
-    uint64_t at = files->get_done;
-    enum rf_status status;
-    *n = RF_MIN(shape->total_items - at, RF_DISK_BLOCK / item);
-    status = read_at(get->fd, files->stage, *n * item,
-                     files->get_offset + at * item, get->op->src, err);
-    if (status == RF_OK) {
-        rf_copy_unpack(shape, at, *n, get->dst, files->stage, get->cast);
-    }
-    return status;
-}
-
-/* (Part of) one long run of an image, into place. */
+/* What lies side by side in the file, of a packed op or of one run of an image:
+ * into place, or through the stage. */
 static enum rf_status get_run(struct rf_disk_files *files,
                               const struct get *get, uint64_t *n,
                               struct rf_err *err)
 {
     const struct rf_copy_shape *shape = get->shape;
-    uint64_t skip = files->get_done % shape->run_items, src, dst;
-    rf_copy_run_at(shape, files->get_done / shape->run_items, &src, &dst);
-    *n = RF_MIN(shape->run_items - skip, RF_DISK_BLOCK);
-    return read_at(get->fd, get->dst + dst + skip, *n,
-                   get->op->src_offset + src + skip, get->op->src, err);
+    const bool packed = !rf_op_reads_held(get->op);
+    const uint32_t item = rf_copy_wire_item(get->op, shape);
+    const uint64_t at = files->get_done, skip = at % shape->run_items;
+    uint64_t offset = files->get_offset + at * item, src, dst;
+    rf_copy_run_at(shape, at / shape->run_items, &src, &dst);
+    *n = RF_MIN(packed ? shape->total_items - at : shape->run_items - skip,
+                RF_DISK_BLOCK / item);
+    if (!packed) {
+        offset = get->op->src_offset + src + skip * item;
+    }
+    if (rf_disk_reads_into_place(get->op, shape)) {
+        return read_at(get->fd, get->dst + dst + skip, *n, offset, get->op->src,
+                       err);
+    }
+    RF_TRY(
+        read_at(get->fd, files->stage, *n * item, offset, get->op->src, err));
+    rf_copy_unpack(shape, at, *n, get->dst, files->stage, get->cast);
+    return RF_OK;
 }
 
 /* Whole rows of an image's innermost loop, picked out of one block. */
@@ -183,41 +177,6 @@ static enum rf_status get_rows(struct rf_disk_files *files,
     }
     *n = rows * shape->run_items;
     return status;
-}
-
-/* A long run that is cast: through the stage. */
-static enum rf_status get_cast_run(struct rf_disk_files *files,
-                                   const struct get *get, uint64_t *n,
-                                   struct rf_err *err)
-{
-    const struct rf_copy_shape *shape = get->shape;
-    uint64_t skip = files->get_done % shape->run_items, src, dst;
-    enum rf_status status;
-    rf_copy_run_at(shape, files->get_done / shape->run_items, &src, &dst);
-    *n = RF_MIN(shape->run_items - skip, RF_DISK_BLOCK / shape->src_item);
-    status = read_at(get->fd, files->stage, *n * shape->src_item,
-                     get->op->src_offset + src + skip * shape->src_item,
-                     get->op->src, err);
-    if (status == RF_OK) {
-        rf_copy_unpack(shape, files->get_done, *n, get->dst, files->stage,
-                       true);
-    }
-    return status;
-}
-
-static enum rf_status get_some(struct rf_disk_files *files,
-                               const struct get *get, uint64_t *n,
-                               struct rf_err *err)
-{
-    if (rf_disk_reads_into_place(get->op, get->shape)) {
-        return get_run(files, get, n, err);
-    }
-    if (!rf_op_reads_held(get->op)) {
-        return get_packed(files, get, n, err);
-    }
-    return rf_disk_reads_short_rows(get->shape)
-               ? get_rows(files, get, n, err)
-               : get_cast_run(files, get, n, err);
 }
 
 /* Looks where a source's file stands before the first op is read from it in an
@@ -273,7 +232,9 @@ static enum rf_status read_some(struct rf_disk_files *files, struct rf_err *err)
         return status;
     }
     get.fd = files->peers[op->src].data;
-    RF_TRY(get_some(files, &get, &n, err));
+    RF_TRY(rf_op_reads_held(op) && rf_disk_reads_short_rows(get.shape)
+               ? get_rows(files, &get, &n, err)
+               : get_run(files, &get, &n, err));
     files->get_done += n;
     files->moved_bytes += n * get.shape->src_item;
     if (files->get_done == get.shape->total_items) {

@@ -59,12 +59,7 @@ uint64_t rf_ucx_offset(const struct rf_copy_shape *shape, uint64_t item,
 void *rf_ucx_address(const struct rf_ucx_carrier *carrier, uint32_t action,
                      uint64_t first, enum rf_copy_side side)
 {
-    const struct rf_op *op = rf_ucx_op_of(carrier, action);
-    const uint64_t offset =
-        rf_ucx_offset(&carrier->ops[action].shape, first, side);
-    return side == RF_COPY_SRC
-               ? (uint8_t *)rf_engine_memory(carrier->engine, op->src_mem) +
-                     op->src_offset + offset
-               : (uint8_t *)rf_engine_memory(carrier->engine, op->dst_mem) +
-                     op->dst_offset + offset;
+    return rf_engine_place_of(carrier->engine, rf_ucx_op_of(carrier, action),
+                              side) +
+           rf_ucx_offset(&carrier->ops[action].shape, first, side);
 }

@@ -219,8 +219,7 @@ static enum rf_status read_some(struct rf_disk_files *files, struct rf_err *err)
     struct get get = {
         .op = op,
         .shape = &files->shapes[index],
-        .dst =
-            (uint8_t *)rf_engine_memory(engine, op->dst_mem) + op->dst_offset,
+        .dst = rf_engine_place_of(engine, op, RF_COPY_DST),
         .cast = op->cast != RF_CAST_NONE && !op->cast_at_source,
     };
     enum rf_status status = RF_OK;

@@ -218,7 +218,7 @@ static enum rf_status write_image_block(struct rf_disk_files *files,
     const struct rf_disk_range *range = &files->ranges[files->range_at];
     uint64_t at = range->at + files->range_done;
     uint64_t n = RF_MIN(range->end - at, RF_DISK_BLOCK);
-    const uint8_t *from = rf_engine_memory(files->engine, RF_MEM_TRAIN);
+    const uint8_t *from = files->engine->env->arena[RF_MEM_TRAIN].base;
     enum rf_status status =
         write_at(files, own_files(files)->data, from + at, n, at, err);
     files->range_done += n;
@@ -257,8 +257,7 @@ static enum rf_status write_packed_block(struct rf_disk_files *files,
         files->packed_end += shape->total_items * item;
     }
     rf_copy_pack(shape, files->put_done, n, files->stage,
-                 (const uint8_t *)rf_engine_memory(files->engine, op->src_mem) +
-                     op->src_offset,
+                 rf_engine_place_of(files->engine, op, RF_COPY_SRC),
                  op->cast_at_source);
     status = write_at(files, own_files(files)->data, files->stage, n * item,
                       files->put_offset + files->put_done * item, err);

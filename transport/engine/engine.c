@@ -265,9 +265,13 @@ void rf_engine_abort(void *state)
 
 /* --- an iteration --------------------------------------------------------- */
 
-void *rf_engine_memory(const struct rf_engine *engine, uint8_t mem)
+uint8_t *rf_engine_place_of(const struct rf_engine *engine,
+                            const struct rf_op *op, enum rf_copy_side side)
 {
-    return engine->env->arena[mem].base;
+    const struct rf_arena *arena = engine->env->arena;
+    return side == RF_COPY_SRC
+               ? (uint8_t *)arena[op->src_mem].base + op->src_offset
+               : (uint8_t *)arena[op->dst_mem].base + op->dst_offset;
 }
 
 static int64_t *phase_of(struct rf_engine *engine, enum rf_trace_kind kind)
@@ -368,11 +372,11 @@ static bool copy_own(struct rf_engine *engine)
     } else {
         const struct rf_node_memory_peer *from =
             &shm->peers[rf_node_memory_slot(shm, op->src)];
-        rf_copy_range(
-            shape, engine->copy_at, n,
-            (uint8_t *)rf_engine_memory(engine, op->dst_mem) + op->dst_offset,
-            (const uint8_t *)from->arena[op->src_mem] + op->src_offset,
-            !engine->env->plain_stores);
+        rf_copy_range(shape, engine->copy_at, n,
+                      rf_engine_place_of(engine, op, RF_COPY_DST),
+                      (const uint8_t *)from->arena[op->src_mem] +
+                          op->src_offset,
+                      !engine->env->plain_stores);
         bytes = n * shape->dst_item;
     }
     engine->copy_at += n;

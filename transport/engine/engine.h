@@ -123,7 +123,8 @@ void rf_engine_complete(struct rf_engine *engine, uint32_t action);
 enum rf_status rf_engine_watch(struct rf_engine *engine, int fd,
                                struct rf_watch *watch,
                                struct rf_err *err) RF_MUST_CHECK;
-/* Address of memory `mem` of this rank. */
-void *rf_engine_memory(const struct rf_engine *engine, uint8_t mem);
+/* Where one end of an op begins in this rank's memory. */
+uint8_t *rf_engine_place_of(const struct rf_engine *engine,
+                            const struct rf_op *op, enum rf_copy_side side);
 
 #endif

@@ -64,9 +64,7 @@ static const struct rf_op *op_of(const struct rf_link *link)
 
 static uint8_t *destination(const struct rf_link *link)
 {
-    const struct rf_op *op = op_of(link);
-    return (uint8_t *)rf_engine_memory(link->links->engine, op->dst_mem) +
-           op->dst_offset;
+    return rf_engine_place_of(link->links->engine, op_of(link), RF_COPY_DST);
 }
 
 static bool casts_here(const struct rf_op *op)

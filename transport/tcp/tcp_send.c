@@ -62,8 +62,7 @@ static void add_payload(struct rf_link *link)
     const struct rf_tcp_op *of = &link->ops[link->current];
     const struct rf_op *op = &engine->env->schedule->ops[of->op];
     const bool cast = op->cast_at_source;
-    uint8_t *src =
-        (uint8_t *)rf_engine_memory(engine, op->src_mem) + op->src_offset;
+    uint8_t *src = rf_engine_place_of(engine, op, RF_COPY_SRC);
     uint64_t room = (RF_TCP_WRITE_BYTES - batch->bytes) / of->wire_item;
     uint64_t n = RF_MIN(of->shape.total_items - link->current_at, room);
     if (is_packed(of, cast)) {

@@ -215,7 +215,12 @@ enum rf_status rf_ucx_select_protocols(struct rf_ucx_carrier *carrier,
 struct rf_ucx_request *rf_ucx_request_new(struct rf_ucx_carrier *carrier,
                                           struct rf_ucx_peer *peer,
                                           enum rf_ucx_work work);
-void rf_ucx_request_end(struct rf_ucx_request *request);
+/* What is to be done when it is complete, and gives it back. */
+void rf_ucx_request_done(struct rf_ucx_request *request, ucs_status_t status);
+/* For UCX, which then calls rf_ucx_request_done(). */
+ucp_request_param_t rf_ucx_params(struct rf_ucx_request *request);
+/* What a call returned: it is done, it failed, or the callback will tell. */
+void rf_ucx_settle(struct rf_ucx_request *request, ucs_status_ptr_t answer);
 /* Its RF_UCX_STAGE_BYTES. */
 uint8_t *rf_ucx_stage(struct rf_ucx_request *request);
 /* Keeps the first thing that went wrong; `peer` NULL: with nobody's. */
@@ -230,6 +235,10 @@ bool rf_ucx_is_packed(const struct rf_ucx_op *of, const struct rf_op *op);
 void rf_ucx_note(struct rf_ucx_peer *peer, enum rf_ucx_kind kind, uint32_t op);
 /* Issues what the windows allow of the ready ops. */
 void rf_ucx_send(struct rf_ucx_peer *peer, bool *worked);
+/* A request with an op's data is complete. */
+void rf_ucx_left(const struct rf_ucx_request *request);
+/* The flush under way is complete. */
+void rf_ucx_flushed(struct rf_ucx_peer *peer);
 /* Begins to wait for all that went out to leave this worker. */
 void rf_ucx_drain(struct rf_ucx_carrier *carrier);
 
@@ -245,6 +254,9 @@ void rf_ucx_get(struct rf_ucx_peer *peer, bool *worked);
 /* Items of an action have arrived in this rank's memory. */
 void rf_ucx_received(struct rf_ucx_carrier *carrier, uint32_t action,
                      uint64_t items);
+/* Scatters what has arrived in a stage. */
+void rf_ucx_unpack(struct rf_ucx_carrier *carrier, uint32_t action,
+                   uint64_t first, uint64_t n, const void *data);
 
 /* Takes messages on this worker. */
 enum rf_status rf_ucx_listen(struct rf_ucx_carrier *carrier,

@@ -7,24 +7,6 @@
 #include "common/clock.h"
 #include "ucx/carrier.h"
 
-static void end(struct rf_ucx_request *request, ucs_status_t status)
-{
-    struct rf_ucx_carrier *carrier = request->carrier;
-    if (status != UCS_OK) {
-        rf_ucx_lost(carrier, request->peer, status);
-    } else {
-        request->peer->under_way--;
-        rf_ucx_received(carrier, request->action, request->n);
-    }
-    rf_ucx_request_end(request);
-}
-
-static void on_end(void *handle, ucs_status_t status, void *request)
-{
-    end(request, status);
-    ucp_request_free(handle);
-}
-
 void rf_ucx_offered(struct rf_ucx_peer *peer, uint32_t action)
 {
     peer->carrier->ops[action].offered = true;
@@ -54,24 +36,16 @@ static void issue(struct rf_ucx_peer *peer, uint32_t action)
     const struct rf_ucx_op *of = &carrier->ops[action];
     const struct rf_op *op = rf_ucx_op_of(carrier, action);
     struct rf_ucx_request *request = next_request(peer, action);
-    const ucp_request_param_t param = {.op_attr_mask =
-                                           UCP_OP_ATTR_FIELD_CALLBACK |
-                                           UCP_OP_ATTR_FIELD_USER_DATA,
-                                       .cb.send = on_end,
-                                       .user_data = request};
+    const ucp_request_param_t param = rf_ucx_params(request);
     const uint64_t bytes = request->n * of->wire_item;
     const uint64_t from =
         peer->end.base[op->src_mem] + op->src_offset +
         rf_ucx_offset(&of->shape, request->first, RF_COPY_SRC);
     void *to = rf_ucx_address(carrier, action, request->first, RF_COPY_DST);
     const int64_t before = rf_now_ns();
-    ucs_status_ptr_t answer;
     carrier->dirty = true;
-    answer = ucp_get_nbx(peer->end.ep, to, bytes, from,
-                         peer->end.rkey[op->src_mem], &param);
-    if (!UCS_PTR_IS_PTR(answer)) {
-        end(request, UCS_PTR_STATUS(answer));
-    }
+    rf_ucx_settle(request, ucp_get_nbx(peer->end.ep, to, bytes, from,
+                                       peer->end.rkey[op->src_mem], &param));
     rf_engine_spent(carrier->engine, RF_TRACE_RECEIVE, before,
                     carrier->engine->flow->actions[action].op, bytes);
 }

@@ -42,7 +42,7 @@ void rf_ucx_received(struct rf_ucx_carrier *carrier, uint32_t action,
     rf_engine_complete(engine, action);
 }
 
-static void unpack(struct rf_ucx_carrier *carrier, uint32_t action,
+void rf_ucx_unpack(struct rf_ucx_carrier *carrier, uint32_t action,
                    uint64_t first, uint64_t n, const void *data)
 {
     const struct rf_op *op = rf_ucx_op_of(carrier, action);
@@ -59,25 +59,11 @@ static void unpack(struct rf_ucx_carrier *carrier, uint32_t action,
 
 /* --- fetching ------------------------------------------------------------- */
 
-static void end(struct rf_ucx_request *request, ucs_status_t status)
-{
-    struct rf_ucx_carrier *carrier = request->carrier;
-    if (status != UCS_OK) {
-        rf_ucx_lost(carrier, request->peer, status);
-    } else if (request->work == RF_UCX_STAGING) {
-        unpack(carrier, request->action, request->first, request->n,
-               request->stage);
-    } else {
-        rf_ucx_received(carrier, request->action, request->n);
-    }
-    rf_ucx_request_end(request);
-}
-
-static void on_end(void *handle, ucs_status_t status, size_t length,
-                   void *request)
+static void on_fetched(void *handle, ucs_status_t status, size_t length,
+                       void *request)
 {
     (void)length;
-    end(request, status);
+    rf_ucx_request_done(request, status);
     ucp_request_free(handle);
 }
 
@@ -87,25 +73,18 @@ static void fetch(struct rf_ucx_carrier *carrier, uint32_t action,
 {
     struct rf_ucx_request *request = rf_ucx_request_new(
         carrier, message->peer, lands ? RF_UCX_LANDING : RF_UCX_STAGING);
-    const ucp_request_param_t param = {.op_attr_mask =
-                                           UCP_OP_ATTR_FIELD_CALLBACK |
-                                           UCP_OP_ATTR_FIELD_USER_DATA,
-                                       .cb.recv_am = on_end,
-                                       .user_data = request};
+    ucp_request_param_t param = rf_ucx_params(request);
     void *to =
         lands ? rf_ucx_address(carrier, action, message->first, RF_COPY_DST)
               : rf_ucx_stage(request);
-    ucs_status_ptr_t answer;
     request->action = action;
     request->first = message->first;
     request->n = message->bytes / carrier->ops[action].wire_item;
     /* Its answer to the sender goes out. */
     carrier->dirty = true;
-    answer = ucp_am_recv_data_nbx(carrier->worker, message->data, to,
-                                  message->bytes, &param);
-    if (!UCS_PTR_IS_PTR(answer)) {
-        end(request, UCS_PTR_STATUS(answer));
-    }
+    param.cb.recv_am = on_fetched;
+    rf_ucx_settle(request, ucp_am_recv_data_nbx(carrier->worker, message->data,
+                                                to, message->bytes, &param));
 }
 
 /* --- messages ------------------------------------------------------------- */
@@ -168,7 +147,7 @@ static bool take_data(struct rf_ucx_carrier *carrier,
     if (message->fetched) {
         fetch(carrier, action, message, lands);
     } else {
-        unpack(carrier, action, message->first, n, message->data);
+        rf_ucx_unpack(carrier, action, message->first, n, message->data);
     }
     return true;
 }

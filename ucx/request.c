@@ -1,4 +1,9 @@
-/* Requests under way, and where items are. See carrier.h. */
+/*
+ * Requests under way, and where items are. See carrier.h.
+ *
+ * Callbacks run inside ucp_worker_progress(), so on the rank's data thread;
+ * what goes wrong in one is kept in `broken`, which work() returns.
+ */
 #include "common/mem.h"
 #include "ucx/carrier.h"
 
@@ -22,12 +27,60 @@ struct rf_ucx_request *rf_ucx_request_new(struct rf_ucx_carrier *carrier,
     return request;
 }
 
-void rf_ucx_request_end(struct rf_ucx_request *request)
+void rf_ucx_request_done(struct rf_ucx_request *request, ucs_status_t status)
 {
     struct rf_ucx_carrier *carrier = request->carrier;
+    if (status != UCS_OK) {
+        rf_ucx_lost(carrier, request->peer, status);
+    } else {
+        switch (request->work) {
+        case RF_UCX_SENDING:
+        case RF_UCX_PUTTING:
+            rf_ucx_left(request);
+            break;
+        case RF_UCX_GETTING:
+            request->peer->under_way--;
+            rf_ucx_received(carrier, request->action, request->n);
+            break;
+        case RF_UCX_LANDING:
+            rf_ucx_received(carrier, request->action, request->n);
+            break;
+        case RF_UCX_STAGING:
+            rf_ucx_unpack(carrier, request->action, request->first, request->n,
+                          request->stage);
+            break;
+        case RF_UCX_FLUSHING:
+            rf_ucx_flushed(request->peer);
+            break;
+        case RF_UCX_NOTING:
+        case RF_UCX_DRAINING:
+            break;
+        }
+    }
     request->next = carrier->requests;
     carrier->requests = request;
     carrier->outstanding--;
+}
+
+static void on_done(void *handle, ucs_status_t status, void *request)
+{
+    rf_ucx_request_done(request, status);
+    ucp_request_free(handle);
+}
+
+ucp_request_param_t rf_ucx_params(struct rf_ucx_request *request)
+{
+    return (ucp_request_param_t){.op_attr_mask = UCP_OP_ATTR_FIELD_CALLBACK |
+                                                 UCP_OP_ATTR_FIELD_USER_DATA,
+                                 .cb.send = on_done,
+                                 .user_data = request};
+}
+
+void rf_ucx_settle(struct rf_ucx_request *request, ucs_status_ptr_t answer)
+{
+    if (!UCS_PTR_IS_PTR(answer)) {
+        rf_ucx_request_done(request, UCS_PTR_STATUS(answer));
+    }
 }
 
 /* It stays with the request. */

@@ -2,9 +2,7 @@
  * The sending end of an endpoint. See carrier.h.
  *
  * Ready ops leave in ascending op index, which is ascending id, one request
- * after the other as far as the window allows. Callbacks run inside
- * ucp_worker_progress(), so on the rank's data thread; what goes wrong in one
- * is kept in `broken`, which work() returns.
+ * after the other as far as the window allows.
  */
 #include "common/bytes.h"
 #include "common/clock.h"
@@ -20,7 +18,7 @@ static void sent(struct rf_ucx_carrier *carrier, uint32_t action)
     }
 }
 
-static void data_left(struct rf_ucx_request *request)
+void rf_ucx_left(const struct rf_ucx_request *request)
 {
     struct rf_ucx_carrier *carrier = request->carrier;
     struct rf_ucx_op *op = &carrier->ops[request->action];
@@ -32,7 +30,7 @@ static void data_left(struct rf_ucx_request *request)
     }
 }
 
-static void puts_are_there(struct rf_ucx_peer *peer)
+void rf_ucx_flushed(struct rf_ucx_peer *peer)
 {
     const struct rf_flow *flow = peer->carrier->engine->flow;
     peer->flushing = false;
@@ -43,48 +41,13 @@ static void puts_are_there(struct rf_ucx_peer *peer)
     }
 }
 
-static void end(struct rf_ucx_request *request, ucs_status_t status)
-{
-    if (status != UCS_OK) {
-        rf_ucx_lost(request->carrier, request->peer, status);
-    } else if (request->work == RF_UCX_SENDING ||
-               request->work == RF_UCX_PUTTING) {
-        data_left(request);
-    } else if (request->work == RF_UCX_FLUSHING) {
-        puts_are_there(request->peer);
-    }
-    rf_ucx_request_end(request);
-}
-
-static void on_end(void *handle, ucs_status_t status, void *request)
-{
-    end(request, status);
-    ucp_request_free(handle);
-}
-
-static ucp_request_param_t params_of(struct rf_ucx_request *request)
-{
-    return (ucp_request_param_t){.op_attr_mask = UCP_OP_ATTR_FIELD_CALLBACK |
-                                                 UCP_OP_ATTR_FIELD_USER_DATA,
-                                 .cb.send = on_end,
-                                 .user_data = request};
-}
-
-/* What a call returned: it is done, it failed, or on_end() will tell. */
-static void settle(struct rf_ucx_request *request, ucs_status_ptr_t answer)
-{
-    if (!UCS_PTR_IS_PTR(answer)) {
-        end(request, UCS_PTR_STATUS(answer));
-    }
-}
-
 /* --- messages ------------------------------------------------------------- */
 
 static void send_message(struct rf_ucx_request *request, enum rf_ucx_kind kind,
                          uint32_t op, const void *data, size_t bytes)
 {
     const struct rf_engine *engine = request->carrier->engine;
-    ucp_request_param_t param = params_of(request);
+    ucp_request_param_t param = rf_ucx_params(request);
     uint8_t *at = request->header;
     if (request->peer->eager) {
         param.op_attr_mask |= UCP_OP_ATTR_FIELD_FLAGS;
@@ -97,9 +60,10 @@ static void send_message(struct rf_ucx_request *request, enum rf_ucx_kind kind,
     rf_put_u32(at + 12, engine->env->rank);
     rf_put_u64(at + 16, request->first);
     request->carrier->dirty = true;
-    settle(request, ucp_am_send_nbx(request->peer->end.ep, RF_UCX_MESSAGE,
-                                    request->header, sizeof(request->header),
-                                    data, bytes, &param));
+    rf_ucx_settle(request,
+                  ucp_am_send_nbx(request->peer->end.ep, RF_UCX_MESSAGE,
+                                  request->header, sizeof(request->header),
+                                  data, bytes, &param));
 }
 
 void rf_ucx_note(struct rf_ucx_peer *peer, enum rf_ucx_kind kind, uint32_t op)
@@ -115,8 +79,8 @@ void rf_ucx_drain(struct rf_ucx_carrier *carrier)
         struct rf_ucx_peer *peer = &carrier->peers[i];
         struct rf_ucx_request *request =
             rf_ucx_request_new(carrier, peer, RF_UCX_DRAINING);
-        const ucp_request_param_t param = params_of(request);
-        settle(request, ucp_ep_flush_nbx(peer->end.ep, &param));
+        const ucp_request_param_t param = rf_ucx_params(request);
+        rf_ucx_settle(request, ucp_ep_flush_nbx(peer->end.ep, &param));
     }
     carrier->dirty = false;
 }
@@ -135,13 +99,13 @@ static void put(struct rf_ucx_request *request, const void *src)
     const struct rf_ucx_peer *peer = request->peer;
     const struct rf_ucx_carrier *carrier = request->carrier;
     const struct rf_op *op = rf_ucx_op_of(carrier, request->action);
-    const ucp_request_param_t param = params_of(request);
+    const ucp_request_param_t param = rf_ucx_params(request);
     const uint64_t to = peer->end.base[op->dst_mem] + op->dst_offset +
                         rf_ucx_offset(&carrier->ops[request->action].shape,
                                       request->first, RF_COPY_DST);
     request->carrier->dirty = true;
-    settle(request, ucp_put_nbx(peer->end.ep, src, request->n, to,
-                                peer->end.rkey[op->dst_mem], &param));
+    rf_ucx_settle(request, ucp_put_nbx(peer->end.ep, src, request->n, to,
+                                       peer->end.rkey[op->dst_mem], &param));
 }
 
 /* Gathers the request's rows, casting if that is done here. */
@@ -242,14 +206,14 @@ static void flush(struct rf_ucx_peer *peer)
 {
     struct rf_ucx_request *request =
         rf_ucx_request_new(peer->carrier, peer, RF_UCX_FLUSHING);
-    const ucp_request_param_t param = params_of(request);
+    const ucp_request_param_t param = rf_ucx_params(request);
     const struct rf_ucx_list covered = peer->written;
     peer->written = peer->flushed;
     peer->written.n = 0;
     peer->flushed = covered;
     peer->flushing = true;
     peer->carrier->dirty = true;
-    settle(request, ucp_ep_flush_nbx(peer->end.ep, &param));
+    rf_ucx_settle(request, ucp_ep_flush_nbx(peer->end.ep, &param));
 }
 
 void rf_ucx_send(struct rf_ucx_peer *peer, bool *worked)

@@ -52,23 +52,15 @@ out_label:
 }
 
 /* Takes the node's exports out of everybody's. */
-static enum rf_status take_exports(const struct rf_node_memory *shm,
-                                   const struct rf_blob *all,
-                                   struct rf_ipc_peer *peers, bool *by_events,
-                                   struct rf_err *err)
+static void take_exports(const struct rf_node_memory *shm,
+                         const struct rf_ipc_export *all,
+                         struct rf_ipc_peer *peers, bool *by_events)
 {
     *by_events = true;
     for (uint32_t slot = 0; slot < shm->n_peers; slot++) {
-        const uint32_t rank = shm->peers[slot].rank;
-        struct rf_ipc_peer *peer = &peers[slot];
-        if (all[rank].size != sizeof(peer->export)) {
-            return rf_err_set(err, RF_ERR_PROTOCOL, "rank %u: bad IPC handles",
-                              rank);
-        }
-        memcpy(&peer->export, all[rank].data, sizeof(peer->export));
-        *by_events = *by_events && peer->export.has_event != 0;
+        peers[slot].export = all[shm->peers[slot].rank];
+        *by_events = *by_events && peers[slot].export.has_event != 0;
     }
-    return RF_OK;
 }
 
 /* Passes descriptors of memory to and from all neighbours. */
@@ -147,8 +139,7 @@ enum rf_status rf_ipc_meet(const struct rf_method_env *env,
                            struct rf_err *err)
 {
     const uint32_t n = env->plan->world->n_ranks;
-    struct rf_blob *all = rf_xcalloc(n, sizeof(*all));
-    struct rf_ipc_export mine;
+    struct rf_ipc_export mine, *all = rf_xcalloc(n, sizeof(*all));
     int socket = -1;
     enum rf_status status;
     memset(&mine, 0, sizeof(mine));
@@ -160,8 +151,8 @@ enum rf_status rf_ipc_meet(const struct rf_method_env *env,
     status = rf_fd_passing_open(&socket, &mine.name, err);
     RF_THEN(status, fill_export(env, event, &mine, err));
     RF_THEN(status,
-            env->exchange(env->exchange_data, &mine, sizeof(mine), all, err));
-    RF_THEN(status, take_exports(shm, all, peers, by_events, err));
+            rf_share_all(env, "IPC handles", &mine, sizeof(mine), all, err));
+    take_exports(shm, all, peers, by_events);
     RF_THEN(status, pass(env, shm, socket, peers, err));
     for (uint32_t slot = 0;
          status == RF_OK && *by_events && slot < shm->n_peers; slot++) {
@@ -172,7 +163,6 @@ enum rf_status rf_ipc_meet(const struct rf_method_env *env,
     if (socket >= 0) {
         close(socket);
     }
-    rf_blobs_free(all, n);
     free(all);
     return status;
 }

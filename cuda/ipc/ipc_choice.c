@@ -180,18 +180,12 @@ static enum rf_status measure(const struct rf_method_env *env,
 static enum rf_status share(const struct rf_method_env *env, uint32_t measurer,
                             uint64_t *from, struct rf_err *err)
 {
-    const uint32_t n = env->plan->world->n_ranks;
-    struct rf_blob *all = rf_xcalloc(n, sizeof(*all));
+    uint64_t *all = rf_xcalloc(env->plan->world->n_ranks, sizeof(*all));
     enum rf_status status =
-        env->exchange(env->exchange_data, from, sizeof(*from), all, err);
-    if (status == RF_OK && all[measurer].size != sizeof(*from)) {
-        status = rf_err_set(err, RF_ERR_PROTOCOL, "rank %u: bad length of runs",
-                            measurer);
-    }
+        rf_share_all(env, "length of runs", from, sizeof(*from), all, err);
     if (status == RF_OK) {
-        memcpy(from, all[measurer].data, sizeof(*from));
+        *from = all[measurer];
     }
-    rf_blobs_free(all, n);
     free(all);
     return status;
 }

@@ -337,19 +337,17 @@ static enum rf_status exchange_waves(const struct rf_method_env *env,
                                      struct rf_waves *waves, struct rf_err *err)
 {
     const uint32_t n = env->plan->world->n_ranks;
-    struct rf_blob *all = rf_xcalloc(n, sizeof(*all));
+    struct rf_blob *all = NULL;
     struct rf_waves mine;
     enum rf_status status;
     rf_waves_count(env->schedule, env->rank, env->plan->spec->bucket_bytes,
                    &mine);
-    status = env->exchange(env->exchange_data, mine.list,
-                           mine.n * sizeof(*mine.list), all, err);
+    status = rf_share(env, mine.list, mine.n * sizeof(*mine.list), &all, err);
     for (uint32_t r = 0; status == RF_OK && r < n; r++) {
         status = take_waves(&all[r], r, &waves[r], err);
     }
     rf_waves_free(&mine);
-    rf_blobs_free(all, n);
-    free(all);
+    rf_shared_free(env, &all);
     return status;
 }
 

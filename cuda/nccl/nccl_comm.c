@@ -105,20 +105,18 @@ static enum rf_status settle_places(struct rf_nccl_comms *comms,
 {
     const struct rf_method_env *env = comms->env;
     const uint32_t n = env->plan->world->n_ranks;
-    struct rf_blob *all = rf_xcalloc(n, sizeof(*all));
     struct rank_place mine = {.version = comms->nccl->version};
+    struct rank_place *all = rf_xcalloc(n, sizeof(*all));
     bool shared = false;
     enum rf_status status = RF_OK;
     rf_procstat_boot_id(mine.boot_id);
     RF_CUDA_TRY(
         err, out,
         cudaDeviceGetPCIBusId(mine.bus, sizeof(mine.bus), rf_device_index()));
-    status = env->exchange(env->exchange_data, &mine, sizeof(mine), all, err);
+    status = rf_share_all(env, "place", &mine, sizeof(mine), all, err);
     for (uint32_t r = 0; status == RF_OK && r < n; r++) {
-        const struct rank_place *other = all[r].data;
-        if (all[r].size != sizeof(*other)) {
-            status = rf_err_set(err, RF_ERR_PROTOCOL, "rank %u: bad place", r);
-        } else if (other->version != mine.version) {
+        const struct rank_place *other = &all[r];
+        if (other->version != mine.version) {
             status = rf_err_set(
                 err, RF_ERR_UNSUPPORTED,
                 "rank %u has NCCL %d, rank %u has %d; give both nodes the same "
@@ -140,7 +138,6 @@ static enum rf_status settle_places(struct rf_nccl_comms *comms,
                     env->rank);
     }
 out:
-    rf_blobs_free(all, n);
     free(all);
     return status;
 }
@@ -148,25 +145,12 @@ out:
 static enum rf_status exchange_id(struct rf_nccl_comms *comms, ncclUniqueId *id,
                                   struct rf_err *err)
 {
-    const struct rf_method_env *env = comms->env;
-    const uint32_t n = env->plan->world->n_ranks;
-    struct rf_blob *all = rf_xcalloc(n, sizeof(*all));
     enum rf_status status = RF_OK;
-    if (env->rank == 0) {
+    if (comms->env->rank == 0) {
         RF_NCCL_TRY(comms, err, out, comms->nccl->GetUniqueId(id));
     }
-    status = env->exchange(env->exchange_data, id,
-                           env->rank == 0 ? sizeof(*id) : 0, all, err);
-    if (status == RF_OK && all[0].size != sizeof(*id)) {
-        status = rf_err_set(err, RF_ERR_PROTOCOL, "NCCL unique ID of %zu bytes",
-                            all[0].size);
-    }
-    if (status == RF_OK) {
-        memcpy(id, all[0].data, sizeof(*id));
-    }
+    status = rf_share_first(comms->env, "unique ID", id, sizeof(*id), err);
 out:
-    rf_blobs_free(all, n);
-    free(all);
     return status;
 }
 

@@ -2,10 +2,8 @@
 #include "cuda/nvshmem/nvshmem_setup.h"
 
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
-#include "common/mem.h"
 #include "cuda/lockstep/registration.h"
 
 /* Rank 0's unique ID, to all. */
@@ -13,26 +11,11 @@ static enum rf_status exchange_id(struct rf_nvshmem_setup *setup,
                                   const struct rf_method_env *env,
                                   struct rf_err *err)
 {
-    const uint32_t n = env->plan->world->n_ranks;
-    struct rf_blob *all;
-    enum rf_status status;
     setup->id.version = RF_NVSHMEM_VERSION(sizeof(setup->id));
     if (env->rank == 0 && setup->api->nvshmemx_get_uniqueid(&setup->id) != 0) {
         return rf_err_set(err, RF_ERR_DEVICE, "nvshmemx_get_uniqueid failed");
     }
-    all = rf_xcalloc(n, sizeof(*all));
-    status = env->exchange(env->exchange_data, &setup->id,
-                           env->rank == 0 ? sizeof(setup->id) : 0, all, err);
-    if (status == RF_OK && all[0].size != sizeof(setup->id)) {
-        status = rf_err_set(err, RF_ERR_PROTOCOL,
-                            "NVSHMEM unique ID of %zu bytes", all[0].size);
-    }
-    if (status == RF_OK) {
-        memcpy(&setup->id, all[0].data, sizeof(setup->id));
-    }
-    rf_blobs_free(all, n);
-    free(all);
-    return status;
+    return rf_share_first(env, "unique ID", &setup->id, sizeof(setup->id), err);
 }
 
 static enum rf_status start(struct rf_nvshmem_setup *setup,

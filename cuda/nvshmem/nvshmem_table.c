@@ -199,8 +199,7 @@ enum rf_status rf_nvshmem_table_open(const struct rf_method_env *env,
                                      struct rf_nvshmem_table *out,
                                      struct rf_err *err)
 {
-    const uint32_t n = env->plan->world->n_ranks;
-    struct rf_blob *all = rf_xcalloc(n, sizeof(*all));
+    struct rf_blob *all = NULL;
     struct head head;
     enum rf_status status = RF_OK;
     void *blob = NULL;
@@ -214,11 +213,10 @@ enum rf_status rf_nvshmem_table_open(const struct rf_method_env *env,
         err, out,
         cudaDeviceGetPCIBusId(head.bus, sizeof(head.bus), rf_device_index()));
     blob = make_blob(steps, &head, &size);
-    status = env->exchange(env->exchange_data, blob, size, all, err);
+    status = rf_share(env, blob, size, &all, err);
     RF_THEN(status, take(out, env, steps, all, err));
 out:
-    rf_blobs_free(all, n);
-    free(all);
+    rf_shared_free(env, &all);
     free(blob);
     return status;
 }

@@ -151,4 +151,22 @@ void rf_method_yardstick_key(uint8_t key[RF_DATA_KEY_BYTES]);
 
 void rf_blobs_free(struct rf_blob *blobs, uint32_t count);
 
+/* env->exchange of what may have any size: *all has an entry for each rank,
+ * until rf_shared_free(). */
+enum rf_status rf_share(const struct rf_method_env *env, const void *mine,
+                        size_t size, struct rf_blob **all,
+                        struct rf_err *err) RF_MUST_CHECK;
+void rf_shared_free(const struct rf_method_env *env, struct rf_blob **all);
+
+/* env->exchange of `size` bytes, `what`, of each rank, side by side in `all`.
+ * RF_ERR_PROTOCOL names a rank with more or less of them. */
+enum rf_status rf_share_all(const struct rf_method_env *env, const char *what,
+                            const void *mine, size_t size, void *all,
+                            struct rf_err *err) RF_MUST_CHECK;
+
+/* The same of rank 0 alone, whose `it` all get. */
+enum rf_status rf_share_first(const struct rf_method_env *env, const char *what,
+                              void *it, size_t size,
+                              struct rf_err *err) RF_MUST_CHECK;
+
 #endif

@@ -514,28 +514,17 @@ static enum rf_status step_verify(struct rf_rank_attempt *attempt,
     return RF_OK;
 }
 
-static enum rf_status probe_exchange(void *data, const void *mine, size_t size,
-                                     struct rf_blob **all, struct rf_err *err)
-{
-    return rf_rank_attempt_exchange(data, mine, size, all, err);
-}
-
 static enum rf_status step_probe(struct rf_rank_attempt *attempt,
                                  const struct rf_msg_step *step,
                                  struct rf_msg_answer *answer,
                                  struct rf_err *err)
 {
     const struct rf_probe probe = {
+        .env = &attempt->method_env,
         .world = attempt->task->world,
-        .rank = attempt->env.rank,
-        .node_addresses = attempt->task->node_addresses,
-        .data_key = attempt->method_env.data_key,
         .deadline_ns = attempt->deadline_ns,
-        .abort = attempt->env.abort,
         .module = attempt->module,
         .plain_stores = &attempt->yardstick.env.plain_stores,
-        .exchange = probe_exchange,
-        .exchange_data = attempt,
     };
     const char *kind = step->kind != NULL ? step->kind : "";
     answer->probed = rf_schema_new(&rf_msg_probed_schema);

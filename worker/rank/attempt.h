@@ -13,15 +13,14 @@
 #include "transport/method/method.h"
 #include "worker/content/fill.h"
 
-/* What one rank brings to an exchange of all ranks of the attempt, and what it
- * gets: everybody's, by rank, in memory from malloc that is freed with
- * rf_blobs_free() and free(). */
+/* What one rank brings to an exchange of all `n` ranks of the attempt, and where
+ * everybody's goes, by rank; freed with rf_blobs_free(). */
 struct rf_rank_attempt_exchange {
     const void *mine;
     size_t size;
     int64_t deadline_ns;
     struct rf_blob *all;
-    uint32_t n_all;
+    uint32_t n;
 };
 
 /* What the rank process lends; outlives the attempt. */
@@ -32,7 +31,7 @@ struct rf_rank_attempt_env {
     /* Blocks until the deadline at most; RF_ERR_ABORTED when the attempt is
      * aborted. */
     enum rf_status (*exchange)(void *data,
-                               struct rf_rank_attempt_exchange *exchange,
+                               const struct rf_rank_attempt_exchange *exchange,
                                struct rf_err *err);
     void *exchange_data;
 };

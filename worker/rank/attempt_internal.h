@@ -53,11 +53,4 @@ void rf_rank_attempt_note_memory(struct rf_rank_attempt *attempt,
 /* The rank's arenas that its private memory has not. */
 uint64_t rf_rank_attempt_shared_bytes(const struct rf_rank_attempt *attempt);
 
-/* Collective with one entry per rank; *all has as many as the world has ranks,
- * freed with rf_blobs_free() and free(). */
-enum rf_status rf_rank_attempt_exchange(struct rf_rank_attempt *attempt,
-                                        const void *mine, size_t size,
-                                        struct rf_blob **all,
-                                        struct rf_err *err) RF_MUST_CHECK;
-
 #endif

@@ -47,67 +47,18 @@ void rf_rank_attempt_note_memory(struct rf_rank_attempt *attempt,
     attempt->private_peak = RF_MAX(attempt->private_peak, rf_memory_private());
 }
 
-/* Makes the one part that stands for all equal ones into `n`. */
-static void unfold(struct rf_rank_attempt_exchange *exchange, uint32_t n)
+/* For rf_method_env. */
+static enum rf_status exchange(void *data, const void *mine, size_t size,
+                               struct rf_blob *all, struct rf_err *err)
 {
-    struct rf_blob *all = rf_xcalloc(n, sizeof(*all));
-    all[0] = exchange->all[0];
-    for (uint32_t r = 1; r < n && all[0].size > 0; r++) {
-        all[r].size = all[0].size;
-        all[r].data = rf_xmalloc(all[0].size);
-        memcpy(all[r].data, all[0].data, all[0].size);
-    }
-    free(exchange->all);
-    exchange->all = all;
-    exchange->n_all = n;
-}
-
-enum rf_status rf_rank_attempt_exchange(struct rf_rank_attempt *attempt,
-                                        const void *mine, size_t size,
-                                        struct rf_blob **all,
-                                        struct rf_err *err)
-{
-    const uint32_t want = attempt->task->world->n_ranks;
-    struct rf_rank_attempt_exchange exchange = {
-        .mine = mine, .size = size, .deadline_ns = attempt->deadline_ns};
-    enum rf_status status =
-        attempt->env.exchange(attempt->env.exchange_data, &exchange, err);
-    if (status == RF_OK && exchange.n_all == 1 && want > 1) {
-        unfold(&exchange, want);
-    } else if (status == RF_OK && exchange.n_all != want) {
-        rf_blobs_free(exchange.all, exchange.n_all);
-        free(exchange.all);
-        return rf_err_set(err, RF_ERR_PROTOCOL,
-                          "an exchange of %" PRIu32 " ranks has %" PRIu32
-                          " parts",
-                          want, exchange.n_all);
-    }
-    *all = exchange.all;
-    return status;
-}
-
-static void free_blobs(const struct rf_rank_attempt *attempt,
-                       struct rf_blob *all)
-{
-    if (all != NULL) {
-        rf_blobs_free(all, attempt->task->world->n_ranks);
-        free(all);
-    }
-}
-
-/* The form that methods call: results go to the caller's array. */
-static enum rf_status method_exchange(void *data, const void *mine, size_t size,
-                                      struct rf_blob *all, struct rf_err *err)
-{
-    struct rf_rank_attempt *attempt = data;
-    struct rf_blob *blobs = NULL;
-    enum rf_status status =
-        rf_rank_attempt_exchange(attempt, mine, size, &blobs, err);
-    if (status == RF_OK) {
-        memcpy(all, blobs, attempt->task->world->n_ranks * sizeof(*all));
-        free(blobs);
-    }
-    return status;
+    const struct rf_rank_attempt *attempt = data;
+    const struct rf_rank_attempt_exchange exchange = {
+        .mine = mine,
+        .size = size,
+        .deadline_ns = attempt->deadline_ns,
+        .all = all,
+        .n = attempt->task->world->n_ranks};
+    return attempt->env.exchange(attempt->env.exchange_data, &exchange, err);
 }
 
 static enum rf_status make_plan(struct rf_rank_attempt *attempt,
@@ -127,6 +78,20 @@ static enum rf_status make_plan(struct rf_rank_attempt *attempt,
                                       s->world->ranks[attempt->env.rank].node,
                                       &attempt->schedule, err));
     return status;
+}
+
+/* As far as all that meets the other ranks needs it. */
+static void fill_env(struct rf_rank_attempt *attempt)
+{
+    struct rf_method_env *env = &attempt->method_env;
+    env->plan = attempt->plan;
+    env->schedule = attempt->schedule;
+    env->rank = attempt->env.rank;
+    env->node_addresses = attempt->task->node_addresses;
+    env->deadline_ns = attempt->deadline_ns;
+    env->abort = attempt->env.abort;
+    env->exchange = exchange;
+    env->exchange_data = attempt;
 }
 
 static enum rf_status choose_method(struct rf_rank_attempt *attempt,
@@ -218,7 +183,8 @@ struct agreement {
 static enum rf_status agree(struct rf_rank_attempt *attempt,
                             struct agreement *mine, struct rf_err *err)
 {
-    struct rf_blob *all = NULL;
+    const uint32_t n = attempt->task->world->n_ranks;
+    struct agreement *all = rf_xcalloc(n, sizeof(*all));
     uint32_t n_ranks = 0;
     uint64_t need = node_need(attempt, &n_ranks);
     uint64_t available = rf_memory_available();
@@ -227,18 +193,17 @@ static enum rf_status agree(struct rf_rank_attempt *attempt,
     memset(mine, 0, sizeof(*mine));
     rf_hash_text(&attempt->plan->digest, mine->plan);
     rf_hash_text(&attempt->schedule->digest, mine->schedule);
-    status = rf_rank_attempt_exchange(attempt, mine, sizeof(*mine), &all, err);
-    for (uint32_t r = 0; status == RF_OK && r < attempt->task->world->n_ranks;
-         r++) {
-        if (all[r].size != sizeof(*mine) ||
-            memcmp(all[r].data, mine, sizeof(*mine)) != 0) {
+    status = rf_share_all(&attempt->method_env, "digests", mine, sizeof(*mine),
+                          all, err);
+    for (uint32_t r = 0; status == RF_OK && r < n; r++) {
+        if (memcmp(&all[r], mine, sizeof(*mine)) != 0) {
             status = rf_err_set(err, RF_ERR_INTERNAL,
                                 "rank %" PRIu32 " has another plan than rank "
                                 "%" PRIu32,
                                 r, attempt->env.rank);
         }
     }
-    free_blobs(attempt, all);
+    free(all);
     if (status == RF_OK && need > available) {
         status = rf_err_set(
             err, RF_ERR_NOMEM,
@@ -317,15 +282,7 @@ static enum rf_status open_method(struct rf_rank_attempt *attempt,
         return rf_err_set(err, RF_ERR_PROTOCOL,
                           "START: $.data_key: must be hexadecimal");
     }
-    env->plan = attempt->plan;
-    env->schedule = attempt->schedule;
-    env->rank = attempt->env.rank;
-    env->node_addresses = attempt->task->node_addresses;
     env->memory = attempt->memory;
-    env->deadline_ns = attempt->deadline_ns;
-    env->abort = attempt->env.abort;
-    env->exchange = method_exchange;
-    env->exchange_data = attempt;
     env->registration = attempt->registration;
     status = attempt->method->open(env, &attempt->state, err);
     if (status != RF_OK) {
@@ -475,6 +432,7 @@ enum rf_status rf_rank_attempt_prepare(struct rf_rank_attempt *attempt,
     status = make_plan(attempt, err);
     RF_THEN(status, choose_method(attempt, err));
     if (status == RF_OK) {
+        fill_env(attempt);
         rf_rank_attempt_note_memory(attempt, &attempt->stages.before_bytes);
     }
     RF_THEN(status, agree(attempt, &agreement, err));

@@ -215,19 +215,17 @@ static enum rf_status meet(struct exporting *e, struct rf_err *err)
 {
     const struct rf_world *world = e->env->plan->world;
     char *label = e->files.label;
-    struct rf_blob *all = rf_xcalloc(world->n_ranks, sizeof(*all));
-    const struct rf_blob *first = &all[world->rank_of[RF_INFER][0]];
+    char(*all)[RF_DISK_LABEL_SIZE] = rf_xcalloc(world->n_ranks, sizeof(*all));
     enum rf_status status =
-        e->env->exchange(e->env->exchange_data, label, strlen(label), all, err);
+        rf_share_all(e->env, "label", label, RF_DISK_LABEL_SIZE, all, err);
     if (status == RF_OK) {
-        snprintf(label, RF_DISK_LABEL_SIZE, "%.*s", (int)first->size,
-                 first->size > 0 ? (const char *)first->data : "");
+        snprintf(label, RF_DISK_LABEL_SIZE, "%.*s", RF_DISK_LABEL_SIZE - 1,
+                 all[world->rank_of[RF_INFER][0]]);
         if (!rf_disk_label_is_good(label)) {
             status = rf_err_set(err, RF_ERR_PROTOCOL,
                                 "the first inference rank sent an invalid file "
                                 "name");
         }
-        rf_blobs_free(all, world->n_ranks);
     }
     free(all);
     return status;

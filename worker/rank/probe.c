@@ -13,7 +13,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "common/bytes.h"
 #include "common/clock.h"
 #include "common/mem.h"
 #include "common/memory_info.h"
@@ -116,12 +115,12 @@ static int typical_window(const double rate[WINDOWS])
 static bool on_my_node(const struct rf_probe *probe, uint32_t rank)
 {
     return probe->world->ranks[rank].node ==
-           probe->world->ranks[probe->rank].node;
+           probe->world->ranks[probe->env->rank].node;
 }
 
 static bool first_of_node(const struct rf_probe *probe)
 {
-    for (uint32_t r = 0; r < probe->rank; r++) {
+    for (uint32_t r = 0; r < probe->env->rank; r++) {
         if (on_my_node(probe, r)) {
             return false;
         }
@@ -129,40 +128,19 @@ static bool first_of_node(const struct rf_probe *probe)
     return true;
 }
 
-static void free_all(const struct rf_probe *probe, struct rf_blob *all)
-{
-    if (all != NULL) {
-        rf_blobs_free(all, probe->world->n_ranks);
-        free(all);
-    }
-}
-
 /* Gives n values to all; fills values[], n by rank, of this node's ranks (0
  * elsewhere). */
 static enum rf_status share(const struct rf_probe *probe, const uint64_t *mine,
                             size_t n, uint64_t *values, struct rf_err *err)
 {
-    uint8_t encoded[8 * WINDOWS];
-    struct rf_blob *all = NULL;
-    enum rf_status status;
-    for (size_t i = 0; i < n; i++) {
-        rf_put_u64(encoded + 8 * i, mine[i]);
-    }
-    status = probe->exchange(probe->exchange_data, encoded, 8 * n, &all, err);
-    for (uint32_t r = 0; status == RF_OK && r < probe->world->n_ranks; r++) {
-        if (all[r].size != 8 * n) {
-            status = rf_err_set(err, RF_ERR_PROTOCOL,
-                                "rank %u is not in the same probe", r);
-        }
-        for (size_t i = 0; i < n && status == RF_OK; i++) {
-            values[r * n + i] =
-                on_my_node(probe, r)
-                    ? rf_get_u64((const uint8_t *)all[r].data + 8 * i)
-                    : 0;
+    RF_TRY(rf_share_all(probe->env, "probe", mine, n * sizeof(*mine), values,
+                        err));
+    for (uint32_t r = 0; r < probe->world->n_ranks; r++) {
+        if (!on_my_node(probe, r)) {
+            memset(&values[r * n], 0, n * sizeof(*values));
         }
     }
-    free_all(probe, all);
-    return status;
+    return RF_OK;
 }
 
 /* Waits for all ranks. */
@@ -185,7 +163,7 @@ static enum rf_status copy_alone(const struct rf_probe *probe,
     int64_t asked_ns;
     enum rf_status status = meet(probe, values, err);
     if (status == RF_OK && first_of_node(probe)) {
-        measure(buffers, rf_now_ns(), probe->abort, alone);
+        measure(buffers, rf_now_ns(), probe->env->abort, alone);
         mine = (uint64_t)(alone[typical_window(alone)] * 1e9);
     }
     asked_ns = rf_now_ns();
@@ -248,7 +226,7 @@ static enum rf_status host_copy(const struct rf_probe *probe,
     if (status != RF_OK) {
         return status;
     }
-    measure(buffers, start_ns, probe->abort, rate);
+    measure(buffers, start_ns, probe->env->abort, rate);
     status = sums_of_node(probe, rate, values, sum, err);
     if (status == RF_OK) {
         *together = rate[typical_window(sum)];
@@ -290,7 +268,7 @@ static uint32_t sharers(const struct rf_probe *probe, uint32_t *first)
 {
     const struct rf_rank *ranks = probe->world->ranks;
     const uint32_t count = RF_MAX(probe->module->device_count(), 1u);
-    const uint32_t device = ranks[probe->rank].slot % count;
+    const uint32_t device = ranks[probe->env->rank].slot % count;
     uint32_t n = 0;
     for (uint32_t r = probe->world->n_ranks; r-- > 0;) {
         if (on_my_node(probe, r) && ranks[r].slot % count == device) {
@@ -308,12 +286,12 @@ static enum rf_status device_copy(const struct rf_probe *probe,
                                   struct rf_err *err)
 {
     uint64_t *values = rf_xcalloc(probe->world->n_ranks, sizeof(*values));
-    uint32_t first = probe->rank;
+    uint32_t first = probe->env->rank;
     const uint32_t n = sharers(probe, &first);
     uint64_t mine;
     double rate = 0;
     enum rf_status status = meet(probe, values, err);
-    if (status == RF_OK && first == probe->rank) {
+    if (status == RF_OK && first == probe->env->rank) {
         status = probe->module->copy_probe(&rate, err);
     }
     if (status == RF_OK) {

@@ -12,19 +12,11 @@
 #include "transport/method/module.h"
 
 struct rf_probe {
-    const struct rf_world *world;
-    uint32_t rank;
-    const char *const *node_addresses;
-    const uint8_t *data_key; /* RF_DATA_KEY_BYTES */
+    const struct rf_method_env *env;
+    const struct rf_world *world; /* of the plan */
     int64_t deadline_ns;
-    const atomic_bool *abort;
     const struct rf_module *module; /* NULL: host memory */
     bool *plain_stores; /* set by "copy" in host memory: they were faster */
-    /* Collective over all ranks: one entry per rank in *all, to be freed with
-     * rf_blobs_free() and free(). */
-    enum rf_status (*exchange)(void *data, const void *mine, size_t size,
-                               struct rf_blob **all, struct rf_err *err);
-    void *exchange_data;
 };
 
 /*

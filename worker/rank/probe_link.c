@@ -21,8 +21,8 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-#include "common/bytes.h"
 #include "common/clock.h"
+#include "common/mem.h"
 #include "common/spawn.h"
 #include "transport/tcp/datalink.h"
 
@@ -56,7 +56,7 @@ static enum rf_status wait_for(const struct stream *stream, short events,
 {
     struct pollfd fd = {.fd = stream->fd, .events = events};
     for (;;) {
-        if (atomic_load(stream->probe->abort)) {
+        if (atomic_load(stream->probe->env->abort)) {
             return rf_err_set(err, RF_ERR_ABORTED, "aborted");
         }
         if (rf_now_ns() > stream->probe->deadline_ns) {
@@ -214,11 +214,11 @@ static void close_doors(struct doors *doors)
 
 static struct rf_datalink_how how_to_join(const struct rf_probe *probe)
 {
-    return (struct rf_datalink_how){.key = probe->data_key,
-                                    .rank = probe->rank,
+    return (struct rf_datalink_how){.key = probe->env->data_key,
+                                    .rank = probe->env->rank,
                                     .purpose = RF_DATALINK_PROBE,
                                     .deadline_ns = probe->deadline_ns,
-                                    .abort = probe->abort};
+                                    .abort = probe->env->abort};
 }
 
 /* Opens the doors where this rank receives, then tells everybody. */
@@ -227,9 +227,8 @@ static enum rf_status share_doors(const struct rf_probe *probe,
                                   struct doors *doors, struct rf_err *err)
 {
     const struct rf_datalink_how how = how_to_join(probe);
-    const bool receives = mine != NULL && probe->rank == mine->to;
-    uint8_t encoded[2 * STREAMS];
-    struct rf_blob *all = NULL;
+    const bool receives = mine != NULL && probe->env->rank == mine->to;
+    uint16_t(*all)[STREAMS] = rf_xcalloc(probe->world->n_ranks, sizeof(*all));
     enum rf_status status = RF_OK;
     for (size_t i = 0; i < STREAMS; i++) {
         doors->listeners[i] = -1;
@@ -237,27 +236,16 @@ static enum rf_status share_doors(const struct rf_probe *probe,
     }
     for (size_t i = 0; i < STREAMS && receives && status == RF_OK; i++) {
         status = rf_datalink_listen(
-            &how, probe->node_addresses[probe->world->ranks[mine->to].node],
+            &how,
+            probe->env->node_addresses[probe->world->ranks[mine->to].node],
             &doors->listeners[i], &doors->ports[i], err);
     }
-    for (size_t i = 0; i < STREAMS; i++) {
-        rf_put_u16(encoded + 2 * i, doors->ports[i]);
+    RF_THEN(status, rf_share_all(probe->env, "ports", doors->ports,
+                                 sizeof(doors->ports), all, err));
+    if (status == RF_OK && mine != NULL) {
+        memcpy(doors->ports, all[mine->to], sizeof(doors->ports));
     }
-    RF_THEN(status, probe->exchange(probe->exchange_data, encoded,
-                                    sizeof(encoded), &all, err));
-    if (status == RF_OK && mine != NULL &&
-        all[mine->to].size != sizeof(encoded)) {
-        status =
-            rf_err_set(err, RF_ERR_PROTOCOL,
-                       "rank %" PRIu32 " is not in the same probe", mine->to);
-    }
-    for (size_t i = 0; i < STREAMS && mine != NULL && status == RF_OK; i++) {
-        doors->ports[i] = rf_get_u16((uint8_t *)all[mine->to].data + 2 * i);
-    }
-    if (all != NULL) {
-        rf_blobs_free(all, probe->world->n_ranks);
-        free(all);
-    }
+    free(all);
     return status;
 }
 
@@ -272,7 +260,8 @@ static enum rf_status connect_streams(const struct rf_probe *probe,
     for (size_t i = 0; i < STREAMS; i++) {
         struct rf_datalink_end end = {.from = mine->from,
                                       .to = mine->to,
-                                      .address = probe->node_addresses[node],
+                                      .address =
+                                          probe->env->node_addresses[node],
                                       .port = doors->ports[i],
                                       .fd = -1};
         RF_TRY(rf_datalink_join(&how, doors->listeners[i], &end, 1, err));
@@ -312,7 +301,7 @@ static enum rf_status probe_pair(const struct rf_probe *probe,
         streams[i].buffer = memory + i * each;
         streams[i].buffer_bytes = each;
         streams[i].bytes = bytes;
-        streams[i].sends = probe->rank == mine->from;
+        streams[i].sends = probe->env->rank == mine->from;
     }
     status = connect_streams(probe, mine, doors, streams, err);
     RF_THEN(status, measure_latency(&streams[0], &seen->latency_us, err));
@@ -342,7 +331,7 @@ static enum rf_status find_mine(const struct rf_probe *probe,
             return rf_err_set(err, RF_ERR_PROTOCOL,
                               "a link probe without two ranks");
         }
-        if (link->from == probe->rank || link->to == probe->rank) {
+        if (link->from == probe->env->rank || link->to == probe->env->rank) {
             twice = mine != NULL;
             mine = link;
         }
@@ -350,7 +339,7 @@ static enum rf_status find_mine(const struct rf_probe *probe,
             return rf_err_set(err, RF_ERR_PROTOCOL,
                               "a link probe with rank %" PRIu32
                               " in two links at once",
-                              probe->rank);
+                              probe->env->rank);
         }
     }
     *out = mine;
@@ -371,7 +360,7 @@ enum rf_status rf_probe_link(const struct rf_probe *probe,
         status = probe_pair(probe, mine, &doors, &seen, err);
     }
     close_doors(&doors);
-    if (status == RF_OK && mine != NULL && probe->rank == mine->to) {
+    if (status == RF_OK && mine != NULL && probe->env->rank == mine->to) {
         *out = seen;
     }
     if (status != RF_OK && mine != NULL) {

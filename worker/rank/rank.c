@@ -13,6 +13,7 @@
  */
 #include "worker/rank/rank.h"
 
+#include <inttypes.h>
 #include <pthread.h>
 #include <signal.h>
 #include <stdlib.h>
@@ -105,31 +106,34 @@ static bool await_exchanged(struct rank *rank, int64_t deadline_ns,
     return came;
 }
 
+/* One part stands for all where they are equal. */
 static enum rf_status take_parts(const struct rf_msg_exchanged *answer,
-                                 struct rf_rank_attempt_exchange *out,
+                                 struct rf_blob *all, uint32_t n,
                                  struct rf_err *err)
 {
-    const size_t n = answer->data.n;
-    struct rf_blob *blobs = rf_xcalloc(n, sizeof(*blobs));
-    for (size_t i = 0; i < n; i++) {
-        const char *part = answer->data.list[i];
-        size_t size = strlen(part) / 2;
-        blobs[i].data = size > 0 ? rf_xmalloc(size) : NULL;
-        blobs[i].size = size;
-        if (size > 0 && !rf_hex_decode(part, blobs[i].data, size)) {
-            rf_blobs_free(blobs, (uint32_t)n);
-            free(blobs);
-            return rf_err_set(err, RF_ERR_PROTOCOL,
-                              "EXCHANGED: $.data[%zu]: must be hexadecimal", i);
+    const size_t n_parts = answer->data.n;
+    if (n_parts != 1 && n_parts != n) {
+        return rf_err_set(err, RF_ERR_PROTOCOL,
+                          "an exchange of %" PRIu32 " ranks has %zu parts", n,
+                          n_parts);
+    }
+    for (uint32_t r = 0; r < n; r++) {
+        const char *part = answer->data.list[n_parts == 1 ? 0 : r];
+        const size_t size = strlen(part) / 2;
+        all[r].data = size > 0 ? rf_xmalloc(size) : NULL;
+        all[r].size = size;
+        if (size > 0 && !rf_hex_decode(part, all[r].data, size)) {
+            rf_blobs_free(all, n);
+            return rf_err_set(
+                err, RF_ERR_PROTOCOL,
+                "EXCHANGED: $.data[%" PRIu32 "]: must be hexadecimal", r);
         }
     }
-    out->all = blobs;
-    out->n_all = (uint32_t)n;
     return RF_OK;
 }
 
 static enum rf_status exchange(void *data,
-                               struct rf_rank_attempt_exchange *exchange,
+                               const struct rf_rank_attempt_exchange *exchange,
                                struct rf_err *err)
 {
     struct rank *rank = data;
@@ -147,7 +151,7 @@ static enum rf_status exchange(void *data,
                    : rf_err_set(err, RF_ERR_TIMEOUT,
                                 "the other ranks did not come to the exchange");
     }
-    status = take_parts(&answer, exchange, err);
+    status = take_parts(&answer, exchange->all, exchange->n, err);
     rf_schema_free(&rf_msg_exchanged_schema, &answer);
     return status;
 }

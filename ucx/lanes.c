@@ -111,7 +111,7 @@ enum rf_status rf_ucx_lanes_publish(const struct rf_method_env *env,
         return RF_OK;
     }
     info = encode(mine);
-    status = rf_ucx_peer_infos_swap(env, &info, &all, err);
+    status = rf_share(env, info.data, info.size, &all, err);
     for (uint32_t r = 0; status == RF_OK && r < env->plan->world->n_ranks;
          r++) {
         status = decode(all[r], &sum) ? RF_OK : rf_ucx_peer_info_wrong(r, err);
@@ -119,7 +119,7 @@ enum rf_status rf_ucx_lanes_publish(const struct rf_method_env *env,
     if (status == RF_OK) {
         rf_ucx_lanes_sum_up(&sum, env->registration);
     }
-    rf_ucx_peer_infos_drop(env, &all);
+    rf_shared_free(env, &all);
     rf_ucx_lanes_free(&sum);
     free(info.data);
     return status;

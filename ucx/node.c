@@ -40,17 +40,12 @@ static enum rf_status agree(struct rf_ucx_carrier *carrier, bool mine,
     const struct rf_method_env *env = carrier->env;
     const struct rf_world *world = env->plan->world;
     const uint8_t told = mine;
-    struct rf_blob *all = rf_xcalloc(world->n_ranks, sizeof(*all));
+    uint8_t *all = rf_xcalloc(world->n_ranks, sizeof(*all));
     enum rf_status status =
-        env->exchange(env->exchange_data, &told, sizeof(told), all, err);
+        rf_share_all(env, "answer", &told, sizeof(told), all, err);
     carrier->attached = mine;
-    for (uint32_t i = 0; i < carrier->n_neighbours && status == RF_OK; i++) {
-        const struct rf_blob *other = &all[carrier->neighbours[i].rank];
-        carrier->attached &=
-            other->size == 1 && *(const uint8_t *)other->data == 1;
-    }
-    if (status == RF_OK) {
-        rf_blobs_free(all, world->n_ranks);
+    for (uint32_t i = 0; i < carrier->n_neighbours; i++) {
+        carrier->attached &= all[carrier->neighbours[i].rank] == 1;
     }
     free(all);
     return status;

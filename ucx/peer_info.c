@@ -2,7 +2,6 @@
 #include "ucx/peer_info.h"
 
 #include <inttypes.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "common/bytes.h"
@@ -47,31 +46,6 @@ bool rf_ucx_peer_info_next(struct rf_blob *rest, const void **data,
     rest->data = (uint8_t *)rest->data + 4 + *size;
     rest->size -= 4 + *size;
     return true;
-}
-
-enum rf_status rf_ucx_peer_infos_swap(const struct rf_method_env *env,
-                                      const struct rf_blob *mine,
-                                      struct rf_blob **out, struct rf_err *err)
-{
-    struct rf_blob *all = rf_xcalloc(env->plan->world->n_ranks, sizeof(*all));
-    enum rf_status status =
-        env->exchange(env->exchange_data, mine->data, mine->size, all, err);
-    if (status != RF_OK) {
-        free(all);
-        return status;
-    }
-    *out = all;
-    return RF_OK;
-}
-
-void rf_ucx_peer_infos_drop(const struct rf_method_env *env,
-                            struct rf_blob **infos)
-{
-    if (*infos != NULL) {
-        rf_blobs_free(*infos, env->plan->world->n_ranks);
-        free(*infos);
-        *infos = NULL;
-    }
 }
 
 enum rf_status rf_ucx_peer_info_wrong(uint32_t rank, struct rf_err *err)

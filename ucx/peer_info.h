@@ -19,13 +19,6 @@ rf_ucx_peer_info_append_address(struct rf_blob *info, ucp_worker_h worker,
 bool rf_ucx_peer_info_next(struct rf_blob *rest, const void **data,
                            size_t *size);
 
-/* Collective: everybody's, by rank, until rf_ucx_peer_infos_drop(). */
-enum rf_status rf_ucx_peer_infos_swap(const struct rf_method_env *env,
-                                      const struct rf_blob *mine,
-                                      struct rf_blob **out,
-                                      struct rf_err *err) RF_MUST_CHECK;
-void rf_ucx_peer_infos_drop(const struct rf_method_env *env,
-                            struct rf_blob **infos); /* NULL is fine */
 enum rf_status rf_ucx_peer_info_wrong(uint32_t rank, struct rf_err *err);
 
 #endif

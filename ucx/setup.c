@@ -49,7 +49,7 @@ static enum rf_status swap_peer_infos(struct rf_ucx_carrier *carrier,
         status = append_key(carrier, (enum rf_mem)mem, &info, err);
     }
     RF_THEN(status,
-            rf_ucx_peer_infos_swap(carrier->env, &info, &carrier->infos, err));
+            rf_share(carrier->env, info.data, info.size, &carrier->infos, err));
     free(info.data);
     return status;
 }
@@ -121,7 +121,7 @@ static enum rf_status reach_peers(struct rf_ucx_carrier *carrier,
                 rf_ucx_end_open(carrier, peer->rank, peer, &peer->end, err);
         }
     }
-    rf_ucx_peer_infos_drop(carrier->env, &carrier->infos);
+    rf_shared_free(carrier->env, &carrier->infos);
     return status;
 }
 
@@ -218,7 +218,7 @@ static bool has_work_left(const struct rf_ucx_carrier *carrier)
  * the last iteration, and the worker takes its endpoints with it. */
 void rf_ucx_disconnect(struct rf_ucx_carrier *carrier)
 {
-    rf_ucx_peer_infos_drop(carrier->env, &carrier->infos);
+    rf_shared_free(carrier->env, &carrier->infos);
     if (carrier->library == NULL) {
         return;
     }

@@ -341,9 +341,9 @@ static enum rf_status reach_peers(struct rf_ucx_wire *wire, struct rf_err *err)
     struct rf_blob info = {NULL, 0}, *infos = NULL;
     enum rf_status status =
         rf_ucx_peer_info_append_address(&info, wire->worker, err);
-    RF_THEN(status, rf_ucx_peer_infos_swap(wire->env, &info, &infos, err));
+    RF_THEN(status, rf_share(wire->env, info.data, info.size, &infos, err));
     RF_THEN(status, make_endpoints(wire, infos, err));
-    rf_ucx_peer_infos_drop(wire->env, &infos);
+    rf_shared_free(wire->env, &infos);
     free(info.data);
     return status;
 }

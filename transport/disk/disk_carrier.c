@@ -145,34 +145,23 @@ static enum rf_status prepare(struct rf_engine *engine, void **carrier,
                : rf_err_set(err, RF_ERR_INTERNAL, "no digest");
 }
 
-static enum rf_status take_label(struct rf_disk_peer *peer,
-                                 const struct rf_blob *blob, uint32_t rank,
-                                 struct rf_err *err)
-{
-    size_t size = RF_MIN(blob->size, sizeof(peer->label) - 1);
-    if (size > 0) {
-        memcpy(peer->label, blob->data, size);
-    }
-    peer->label[size] = '\0';
-    return size == blob->size && rf_disk_label_is_good(peer->label)
-               ? RF_OK
-               : rf_err_set(err, RF_ERR_PROTOCOL,
-                            "rank %" PRIu32 " sent an invalid file name", rank);
-}
-
 /* All ranks have come this far; they exchange the names of their files. */
 static enum rf_status meet(struct rf_disk_files *files, struct rf_err *err)
 {
     const struct rf_method_env *env = files->engine->env;
-    uint32_t n_ranks = env->plan->world->n_ranks;
-    struct rf_blob *all = rf_xcalloc(n_ranks, sizeof(*all));
-    enum rf_status status = env->exchange(env->exchange_data, files->label,
-                                          strlen(files->label), all, err);
-    if (status == RF_OK) {
-        for (uint32_t rank = 0; rank < n_ranks && status == RF_OK; rank++) {
-            status = take_label(&files->peers[rank], &all[rank], rank, err);
+    const uint32_t n_ranks = env->plan->world->n_ranks;
+    char(*all)[RF_DISK_LABEL_SIZE] = rf_xcalloc(n_ranks, sizeof(*all));
+    enum rf_status status = rf_share_all(env, "file name", files->label,
+                                         sizeof(files->label), all, err);
+    for (uint32_t rank = 0; status == RF_OK && rank < n_ranks; rank++) {
+        char *label = files->peers[rank].label;
+        snprintf(label, sizeof(all[rank]), "%.*s", RF_DISK_LABEL_SIZE - 1,
+                 all[rank]);
+        if (!rf_disk_label_is_good(label)) {
+            status =
+                rf_err_set(err, RF_ERR_PROTOCOL,
+                           "rank %" PRIu32 " sent an invalid file name", rank);
         }
-        rf_blobs_free(all, n_ranks);
     }
     free(all);
     return status;

@@ -19,12 +19,12 @@
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
-#include "common/bytes.h"
 #include "common/mem.h"
 
 #ifndef MADV_POPULATE_READ
@@ -33,7 +33,6 @@
 #endif
 
 #define CARD_MAGIC 0x52464E31 /* "RFN1" */
-#define PEER_INFO_BYTES (4 * 7 + (4 + 8) * RF_MEM_COUNT)
 
 struct rf_node_memory_bed {
     _Alignas(RF_CACHE_LINE) _Atomic uint32_t dozing;
@@ -47,49 +46,16 @@ struct rf_node_memory_head {
 /* --- peer info: what ranks tell each other -------------------------------- */
 
 struct peer_info {
-    uint32_t rank, node, pid, port;
+    uint32_t magic, rank, node, pid, port;
     int segment_fd, bell_fd;
     int fd[RF_MEM_COUNT];
     uint64_t bytes[RF_MEM_COUNT];
 };
 
-static void peer_info_encode(const struct peer_info *info,
-                             uint8_t out[PEER_INFO_BYTES])
+static bool makes_sense(const struct peer_info *info)
 {
-    const uint32_t words[] = {CARD_MAGIC,
-                              info->rank,
-                              info->node,
-                              info->pid,
-                              info->port,
-                              (uint32_t)info->segment_fd,
-                              (uint32_t)info->bell_fd};
-    for (size_t i = 0; i < RF_ARRAY_SIZE(words); i++, out += 4) {
-        rf_put_u32(out, words[i]);
-    }
-    for (size_t i = 0; i < RF_MEM_COUNT; i++, out += 12) {
-        rf_put_u32(out, (uint32_t)info->fd[i]);
-        rf_put_u64(out + 4, info->bytes[i]);
-    }
-}
-
-static bool peer_info_decode(const struct rf_blob *blob, struct peer_info *out)
-{
-    const uint8_t *in = blob->data;
-    if (blob->size != PEER_INFO_BYTES || rf_get_u32(in) != CARD_MAGIC) {
-        return false;
-    }
-    out->rank = rf_get_u32(in + 4);
-    out->node = rf_get_u32(in + 8);
-    out->pid = rf_get_u32(in + 12);
-    out->port = rf_get_u32(in + 16);
-    out->segment_fd = (int)rf_get_u32(in + 20);
-    out->bell_fd = (int)rf_get_u32(in + 24);
-    in += 28;
-    for (size_t i = 0; i < RF_MEM_COUNT; i++, in += 12) {
-        out->fd[i] = (int)rf_get_u32(in);
-        out->bytes[i] = rf_get_u64(in + 4);
-    }
-    return out->pid <= INT32_MAX && out->port <= UINT16_MAX;
+    return info->magic == CARD_MAGIC && info->pid <= INT32_MAX &&
+           info->port <= UINT16_MAX;
 }
 
 /* --- opening peers' descriptors ------------------------------------------- */
@@ -246,6 +212,8 @@ static void fill_card(const struct rf_node_memory *shm,
                       const struct rf_method_env *env, uint16_t port,
                       struct peer_info *info)
 {
+    memset(info, 0, sizeof(*info));
+    info->magic = CARD_MAGIC;
     info->rank = env->rank;
     info->node = env->plan->world->ranks[env->rank].node;
     info->pid = (uint32_t)getpid();
@@ -313,30 +281,30 @@ static enum rf_status map_control(struct rf_node_memory *shm,
 
 static enum rf_status read_peer_infos(struct rf_node_memory *shm,
                                       const struct rf_method_env *env,
-                                      const struct rf_blob *blobs,
+                                      const struct peer_info *infos,
                                       struct rf_err *err)
 {
     const struct rf_world *world = env->plan->world;
-    struct peer_info lowest = {0};
+    const struct peer_info *lowest = infos;
     for (uint32_t rank = 0; rank < world->n_ranks; rank++) {
         uint32_t slot = rf_node_memory_slot(shm, rank);
-        struct peer_info info;
-        if (!peer_info_decode(&blobs[rank], &info) || info.rank != rank ||
-            info.node != world->ranks[rank].node) {
+        const struct peer_info *info = &infos[rank];
+        if (!makes_sense(info) || info->rank != rank ||
+            info->node != world->ranks[rank].node) {
             return rf_err_set(err, RF_ERR_PROTOCOL,
                               "rank %" PRIu32 " did not introduce itself",
                               rank);
         }
-        shm->ports[rank] = (uint16_t)info.port;
+        shm->ports[rank] = (uint16_t)info->port;
         if (slot == RF_NONE) {
             continue;
         }
-        RF_TRY(meet(shm, slot, env, &info, err));
+        RF_TRY(meet(shm, slot, env, info, err));
         if (slot == 0) {
             lowest = info;
         }
     }
-    return map_control(shm, &lowest, err);
+    return map_control(shm, lowest, err);
 }
 
 static void list_peers(struct rf_node_memory *shm,
@@ -367,9 +335,7 @@ enum rf_status rf_node_memory_open(const struct rf_method_env *env,
 {
     uint32_t n_ranks = env->plan->world->n_ranks;
     struct rf_node_memory *shm = rf_xcalloc(1, sizeof(*shm));
-    struct rf_blob *all = rf_xcalloc(n_ranks, sizeof(*all));
-    uint8_t mine[PEER_INFO_BYTES];
-    struct peer_info info;
+    struct peer_info mine, *all = rf_xcalloc(n_ranks, sizeof(*all));
     enum rf_status status;
     shm->bell = shm->bell_write = shm->segment_fd = -1;
     shm->ports = rf_xcalloc(n_ranks, sizeof(*shm->ports));
@@ -380,16 +346,10 @@ enum rf_status rf_node_memory_open(const struct rf_method_env *env,
                          shm->n_peers * sizeof(struct rf_node_memory_bed) +
                          shm->control_bytes;
     status = make_own(shm, err);
-    if (status == RF_OK) {
-        fill_card(shm, env, port, &info);
-        peer_info_encode(&info, mine);
-        status =
-            env->exchange(env->exchange_data, mine, sizeof(mine), all, err);
-    }
-    if (status == RF_OK) {
-        status = read_peer_infos(shm, env, all, err);
-        rf_blobs_free(all, n_ranks);
-    }
+    fill_card(shm, env, port, &mine);
+    RF_THEN(status,
+            rf_share_all(env, "peer info", &mine, sizeof(mine), all, err));
+    RF_THEN(status, read_peer_infos(shm, env, all, err));
     free(all);
     if (status != RF_OK) {
         rf_node_memory_close(shm);

@@ -18,9 +18,6 @@
 #include "cuda/device/vmm.h"
 #include "cuda/nvml/memory_usage.h"
 
-/* Padding is compared on the host, this much at a time. */
-#define GAP_CHUNK (UINT64_C(4) << 20)
-
 /* Bytes of an arena that no piece covers. */
 struct gap {
     uint64_t offset, bytes;
@@ -321,44 +318,18 @@ out:
     return status;
 }
 
-static void compare_gap(const unsigned char *copy, uint64_t offset,
-                        uint64_t bytes, unsigned char poison,
-                        struct rf_verify_result *out)
-{
-    for (uint64_t i = 0; i < bytes; i++) {
-        if (copy[i] == poison || out->mismatched_bytes++ > 0) {
-            continue;
-        }
-        out->family = RF_NONE;
-        out->index[0] = offset + i;
-        out->item_bytes = 1;
-        out->expected[0] = poison;
-        out->found[0] = copy[i];
-    }
-}
-
 /* Every byte outside the pieces still has the poison. */
 static enum rf_status check_gaps(const struct arena_tables *tables,
-                                 const struct rf_arena *arena, uint64_t round,
+                                 const struct rf_verify_job *job,
                                  struct rf_verify_result *out,
                                  struct rf_err *err)
 {
     enum rf_status status = RF_OK;
-    unsigned char *copy = rf_xmalloc(GAP_CHUNK);
     for (size_t g = 0; g < tables->n_gaps; g++) {
         const struct gap *gap = &tables->gaps[g];
-        for (uint64_t at = 0; at < gap->bytes; at += GAP_CHUNK) {
-            const uint64_t n = RF_MIN(gap->bytes - at, GAP_CHUNK);
-            RF_CUDA_TRY(err, out,
-                        cudaMemcpy(copy,
-                                   (const unsigned char *)arena->base +
-                                       gap->offset + at,
-                                   n, cudaMemcpyDeviceToHost));
-            compare_gap(copy, gap->offset + at, n, rf_poison_byte(round), out);
-        }
+        RF_THEN(status, rf_verify_poison(&rf_memory_cuda, job, gap->offset,
+                                         gap->offset + gap->bytes, out, err));
     }
-out:
-    free(copy);
     return status;
 }
 
@@ -366,13 +337,12 @@ static enum rf_status cuda_verify(const struct rf_verify_job *job,
                                   struct rf_verify_result *out,
                                   struct rf_err *err)
 {
-    const struct rf_arena *arena = job->arena;
+    struct rf_arena *arena = job->arena;
     const struct rf_side_content content = {.plan = job->plan,
                                             .side = job->side,
                                             .rank = job->rank,
                                             .base_of = job->base_of,
                                             .data = job->data};
-    struct rf_arena *own = (struct rf_arena *)(uintptr_t)arena;
     struct arena_tables *tables;
     struct rf_verify_counts counts;
     enum rf_status status = RF_OK;
@@ -380,7 +350,7 @@ static enum rf_status cuda_verify(const struct rf_verify_job *job,
     if (arena->base == NULL) {
         return RF_OK;
     }
-    RF_TRY(tables_of(&content, own, &tables, err));
+    RF_TRY(tables_of(&content, arena, &tables, err));
     RF_TRY(rf_device_verify(&tables->content, arena->base, job->iteration,
                             &counts, err));
     out->checked_bytes = tables->slices.bytes;
@@ -388,9 +358,8 @@ static enum rf_status cuda_verify(const struct rf_verify_job *job,
     if (counts.mismatched_bytes > 0) {
         status = locate(tables, arena, job->iteration, counts.first, out, err);
     }
-    return status != RF_OK
-               ? status
-               : check_gaps(tables, arena, job->iteration, out, err);
+    RF_THEN(status, check_gaps(tables, job, out, err));
+    return status;
 }
 
 static enum rf_status cuda_flip(struct rf_arena *arena, uint64_t offset,

@@ -140,15 +140,15 @@ enum rf_status rf_fp8_quantizer_create(const struct rf_quantizer_env *env,
     for (size_t i = 0; i < env->what->n; i++) {
         const struct rf_quantize_part *part = &env->what->parts[i];
         const struct rf_piece *piece = &layout->pieces[part->piece];
-        uint64_t stride[RF_BOX_DIMS];
-        const uint8_t *base = rf_quantize_base(env, piece, stride);
+        const struct rf_place place =
+            rf_place_of(env->arrived, env->base_of, env->data, piece);
         matrices[i] = (struct rf_fp8_matrix){
-            .src = base + rf_quantize_offset(piece, part, stride),
+            .src = place.base + rf_quantize_offset(piece, part, place.stride),
             .dst = result + part->values,
             .scale_inv = result + part->scales,
             .rows = part->rows,
             .columns = part->columns,
-            .src_pitch = stride[2] / 2,
+            .src_pitch = place.stride[2] / 2,
             .dst_pitch = part->columns};
     }
     status = rf_fp8_job_create(matrices, env->what->n, &job, err);

@@ -8,7 +8,6 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
-#include <string.h>
 
 #include "common/err.h"
 #include "planner/plan/quantize.h"
@@ -40,13 +39,13 @@ typedef const void *(*rf_base_of_fn)(const struct rf_piece *piece,
                                      uint64_t stride[RF_BOX_DIMS], void *data);
 
 /* An arena of one rank's side, to be compared with the content of `iteration`;
- * all borrowed. */
+ * all borrowed. The arena's kind may keep tables of it there. */
 struct rf_verify_job {
     const struct rf_plan *plan;
     enum rf_side side;
     uint32_t rank;
     uint64_t iteration;
-    const struct rf_arena *arena;
+    struct rf_arena *arena;
     rf_base_of_fn base_of; /* may be NULL */
     void *data;
 };
@@ -62,22 +61,15 @@ struct rf_quantizer_env {
     const struct rf_arena *result; /* what->bytes */
 };
 
-/* Where a piece of an inference arena lives, with its strides. */
-static inline const uint8_t *
-rf_quantize_base(const struct rf_quantizer_env *env,
-                 const struct rf_piece *piece, uint64_t stride[RF_BOX_DIMS])
-{
-    const void *base = NULL;
-    memcpy(stride, piece->stride, sizeof(piece->stride));
-    if (env->base_of != NULL) {
-        base = env->base_of(piece, stride, env->data);
-    }
-    if (base == NULL) {
-        memcpy(stride, piece->stride, sizeof(piece->stride));
-        base = (const uint8_t *)env->arrived->base + piece->offset;
-    }
-    return (const uint8_t *)base;
-}
+/* Where a piece lives: its element 0, and its strides. */
+struct rf_place {
+    uint8_t *base;
+    uint64_t stride[RF_BOX_DIMS];
+};
+
+/* Of a piece in `arena`, or where `base_of` (may be NULL) says. */
+struct rf_place rf_place_of(const struct rf_arena *arena, rf_base_of_fn base_of,
+                            void *data, const struct rf_piece *piece);
 
 struct rf_memory_ops {
     const char *name; /* "host", "cuda" */
@@ -128,5 +120,12 @@ struct rf_memory_ops {
     /* Bytes in use now by this process, and free on the device or node. */
     void (*usage)(uint64_t *used, uint64_t *available);
 };
+
+/* Compares bytes [from, to) of the job's arena, which nothing may have written,
+ * with the poison. They count as mismatched, never as checked. */
+enum rf_status rf_verify_poison(const struct rf_memory_ops *memory,
+                                const struct rf_verify_job *job, uint64_t from,
+                                uint64_t to, struct rf_verify_result *out,
+                                struct rf_err *err) RF_MUST_CHECK;
 
 #endif

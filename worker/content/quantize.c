@@ -15,7 +15,6 @@
 #include "common/clock.h"
 #include "common/fp8.h"
 #include "common/mem.h"
-#include "common/pattern.h"
 #include "worker/content/content.h"
 
 struct quantizer {
@@ -92,11 +91,11 @@ enum rf_status rf_quantizer_create(const struct rf_quantizer_env *env,
     for (size_t i = 0; i < env->what->n; i++) {
         const struct rf_quantize_part *part = &env->what->parts[i];
         const struct rf_piece *piece = &layout->pieces[part->piece];
-        uint64_t stride[RF_BOX_DIMS];
-        const uint8_t *base = rf_quantize_base(env, piece, stride);
+        const struct rf_place place =
+            rf_place_of(env->arrived, env->base_of, env->data, piece);
         quantizer->sources[i].at =
-            base + rf_quantize_offset(piece, part, stride);
-        quantizer->sources[i].pitch = stride[2];
+            place.base + rf_quantize_offset(piece, part, place.stride);
+        quantizer->sources[i].pitch = place.stride[2];
     }
     *out = quantizer;
     return RF_OK;
@@ -247,31 +246,8 @@ static enum rf_status verify_band(const struct block_verification *v,
     return status;
 }
 
-/* What lies between values and scales must still hold the poison. */
-static enum rf_status verify_gap(const struct block_verification *v,
-                                 uint64_t from, uint64_t to, struct rf_err *err)
-{
-    const uint8_t poison = rf_poison_byte(v->job->iteration);
-    uint8_t found[256];
-    enum rf_status status = RF_OK;
-    for (uint64_t n; status == RF_OK && from < to; from += n) {
-        n = RF_MIN(to - from, (uint64_t)sizeof(found));
-        status = v->memory->read(v->job->arena, from, n, found, err);
-        for (uint64_t i = 0; status == RF_OK && i < n; i++) {
-            if (found[i] == poison || v->out->mismatched_bytes++ > 0) {
-                continue;
-            }
-            v->out->family = RF_NONE;
-            v->out->index[0] = from + i;
-            v->out->item_bytes = 1;
-            v->out->expected[0] = poison;
-            v->out->found[0] = found[i];
-        }
-    }
-    return status;
-}
-
-/* Parts lie one after another, each with its values before its scales. */
+/* What lies between values and scales must still hold the poison. Parts lie one
+ * after another, each with its values before its scales. */
 static enum rf_status verify_gaps(const struct block_verification *v,
                                   const struct rf_quantize *what,
                                   struct rf_err *err)
@@ -281,14 +257,14 @@ static enum rf_status verify_gaps(const struct block_verification *v,
         const struct rf_quantize_part *part = &what->parts[i];
         const uint64_t next =
             i + 1 < what->n ? what->parts[i + 1].values : what->bytes;
-        status = verify_gap(v, part->values + part->rows * part->columns,
-                            part->scales, err);
-        RF_THEN(status, verify_gap(v,
-                                   part->scales +
-                                       rf_quantize_blocks(part->rows) *
-                                           rf_quantize_blocks(part->columns) *
-                                           sizeof(float),
-                                   next, err));
+        const uint64_t scales =
+            rf_quantize_blocks(part->rows) * rf_quantize_blocks(part->columns);
+        status = rf_verify_poison(v->memory, v->job,
+                                  part->values + part->rows * part->columns,
+                                  part->scales, v->out, err);
+        RF_THEN(status, rf_verify_poison(v->memory, v->job,
+                                         part->scales + scales * sizeof(float),
+                                         next, v->out, err));
     }
     return status;
 }

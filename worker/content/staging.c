@@ -1,28 +1,11 @@
 /* Buffers between files and arenas. See staging.h. */
 #include "worker/content/staging.h"
 
-#include <string.h>
-
 #include "common/mem.h"
 
 unsigned rf_read_threads(const struct rf_plan *plan)
 {
     return plan->model->files != NULL ? RF_READ_THREADS : 1;
-}
-
-struct rf_place rf_place_of(const struct rf_arena *arena, rf_base_of_fn base_of,
-                            void *data, const struct rf_piece *piece)
-{
-    struct rf_place place = {.base = NULL};
-    memcpy(place.stride, piece->stride, sizeof(place.stride));
-    if (base_of != NULL) {
-        place.base = (void *)(uintptr_t)base_of(piece, place.stride, data);
-    }
-    if (place.base == NULL) {
-        memcpy(place.stride, piece->stride, sizeof(place.stride));
-        place.base = (uint8_t *)arena->base + piece->offset;
-    }
-    return place;
 }
 
 enum rf_status rf_staging_create(const struct rf_memory_ops *memory,

@@ -17,16 +17,6 @@
  * as each core has its rank. */
 unsigned rf_read_threads(const struct rf_plan *plan);
 
-/* Where a piece lives: its element 0, and its strides. */
-struct rf_place {
-    void *base;
-    uint64_t stride[RF_BOX_DIMS];
-};
-
-/* Of a piece in `arena`, or where `base_of` (may be NULL) says. */
-struct rf_place rf_place_of(const struct rf_arena *arena, rf_base_of_fn base_of,
-                            void *data, const struct rf_piece *piece);
-
 struct rf_staging {
     const struct rf_memory_ops *memory;
     void *buffers; /* RF_READ_THREADS of `each` bytes; NULL: in place */

@@ -13,11 +13,8 @@
 
 #include "common/mem.h"
 #include "common/parallel.h"
-#include "common/pattern.h"
 #include "worker/content/content.h"
 #include "worker/content/staging.h"
-
-#define PADDING_CHUNK (UINT64_C(64) << 10)
 
 /* Of one thread. */
 struct findings {
@@ -173,46 +170,21 @@ static enum rf_status verify_blocks(struct verification *v, size_t n,
     return status;
 }
 
-/* Padding must still hold the poison: a method that wrote there has written
- * where it must not. It counts as mismatched, never as checked. */
-static void compare_padding(const uint8_t *found, uint64_t at, uint64_t bytes,
-                            uint8_t poison, struct rf_verify_result *out)
-{
-    for (uint64_t i = 0; i < bytes; i++) {
-        if (found[i] == poison || out->mismatched_bytes++ > 0) {
-            continue;
-        }
-        out->family = RF_NONE;
-        out->index[0] = at + i;
-        out->item_bytes = 1;
-        out->expected[0] = poison;
-        out->found[0] = found[i];
-    }
-}
-
+/* A method that wrote there has written where it must not. */
 static enum rf_status verify_padding(const struct rf_verify_job *job,
                                      const struct rf_memory_ops *memory,
                                      struct rf_verify_result *out,
                                      struct rf_err *err)
 {
-    const uint8_t poison = rf_poison_byte(job->iteration);
     struct rf_byte_span *spans = NULL;
     size_t n = 0;
-    uint8_t *copy = rf_xmalloc(PADDING_CHUNK);
     enum rf_status status =
         rf_runs_padding(job->plan, job->side, job->rank, &spans, &n, err);
-    for (size_t i = 0; status == RF_OK && i < n; i++) {
-        for (uint64_t at = spans[i].start, bytes;
-             status == RF_OK && at < spans[i].end; at += bytes) {
-            bytes = RF_MIN(spans[i].end - at, PADDING_CHUNK);
-            status = memory->read(job->arena, at, bytes, copy, err);
-            if (status == RF_OK) {
-                compare_padding(copy, at, bytes, poison, out);
-            }
-        }
+    for (size_t i = 0; i < n; i++) {
+        RF_THEN(status, rf_verify_poison(memory, job, spans[i].start,
+                                         spans[i].end, out, err));
     }
     free(spans);
-    free(copy);
     return status;
 }
 

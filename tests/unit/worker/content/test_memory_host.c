@@ -136,7 +136,7 @@ LOOP_TEST(test_fill_writes_every_element_and_poisons_padding,
 }
 
 static struct rf_verify_result verify(const struct rf_plan *plan, uint32_t rank,
-                                      const struct rf_arena *arena)
+                                      struct rf_arena *arena)
 {
     struct rf_verify_result found = {0};
     struct rf_err err;

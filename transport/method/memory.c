@@ -1,0 +1,60 @@
+/* What kinds of memory share. See memory.h. */
+#include "transport/method/memory.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "common/mem.h"
+#include "common/pattern.h"
+
+/* Read from a device at once. */
+#define CHUNK (UINT64_C(4) << 20)
+
+struct rf_place rf_place_of(const struct rf_arena *arena, rf_base_of_fn base_of,
+                            void *data, const struct rf_piece *piece)
+{
+    struct rf_place place = {.base = NULL};
+    memcpy(place.stride, piece->stride, sizeof(place.stride));
+    if (base_of != NULL) {
+        place.base = (void *)(uintptr_t)base_of(piece, place.stride, data);
+    }
+    if (place.base == NULL) {
+        memcpy(place.stride, piece->stride, sizeof(place.stride));
+        place.base = (uint8_t *)arena->base + piece->offset;
+    }
+    return place;
+}
+
+static void compare(const uint8_t *found, uint64_t at, uint64_t bytes,
+                    uint8_t poison, struct rf_verify_result *out)
+{
+    for (uint64_t i = 0; i < bytes; i++) {
+        if (found[i] == poison || out->mismatched_bytes++ > 0) {
+            continue;
+        }
+        out->family = RF_NONE;
+        out->index[0] = at + i;
+        out->item_bytes = 1;
+        out->expected[0] = poison;
+        out->found[0] = found[i];
+    }
+}
+
+enum rf_status rf_verify_poison(const struct rf_memory_ops *memory,
+                                const struct rf_verify_job *job, uint64_t from,
+                                uint64_t to, struct rf_verify_result *out,
+                                struct rf_err *err)
+{
+    const uint64_t most = RF_MIN(to - from, CHUNK);
+    uint8_t *copy = rf_xmalloc(most);
+    enum rf_status status = RF_OK;
+    for (uint64_t at = from, n; status == RF_OK && at < to; at += n) {
+        n = RF_MIN(to - at, most);
+        status = memory->read(job->arena, at, n, copy, err);
+        if (status == RF_OK) {
+            compare(copy, at, n, rf_poison_byte(job->iteration), out);
+        }
+    }
+    free(copy);
+    return status;
+}

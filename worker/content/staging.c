@@ -1,86 +1,254 @@
-/* Buffers between files and arenas. See staging.h. */
+/*
+ * Blocks, and buffers between them and arenas. See staging.h.
+ *
+ * Blocks are worked on in batches of one per buffer. In place a batch is all of
+ * them. The data thread, the only one that may use a device, copies a batch
+ * before or after the others work on it.
+ */
 #include "worker/content/staging.h"
 
 #include "common/mem.h"
+#include "common/parallel.h"
+#include "planner/layout/box.h"
+#include "worker/content/runs.h"
+
+#define BLOCK_BYTES (UINT64_C(4) << 20)
 
 unsigned rf_read_threads(const struct rf_plan *plan)
 {
     return plan->model->files != NULL ? RF_READ_THREADS : 1;
 }
 
-enum rf_status rf_staging_create(const struct rf_memory_ops *memory,
-                                 const struct rf_block *blocks, size_t n,
-                                 struct rf_staging *out, struct rf_err *err)
+struct list {
+    struct rf_block *at;
+    size_t n, capacity;
+};
+
+/* The outermost dimension of the tensor that has more than one index. */
+static uint32_t outermost(const struct rf_box *box)
 {
-    struct rf_staging staging = {.memory = memory};
-    enum rf_status status = RF_OK;
-    for (size_t i = 0; i < n; i++) {
-        staging.each = RF_MAX(staging.each, blocks[i].bytes);
+    uint32_t dim = RF_DIM_TENSOR;
+    while (dim + 1 < RF_BOX_DIMS && box->extent[dim] == 1) {
+        dim++;
     }
-    if (!memory->in_place && n > 0) {
-        status = memory->buffer_alloc(RF_READ_THREADS * staging.each,
-                                      &staging.buffers, err);
-    }
-    if (status == RF_OK) {
-        *out = staging;
-    }
-    return status;
+    return dim;
 }
 
-void rf_staging_free(struct rf_staging *staging)
+/* One layer and expert of a piece. */
+static void add_tensor(struct list *list, struct rf_block block)
 {
-    if (staging->buffers != NULL) {
-        staging->memory->buffer_free(staging->buffers);
-        staging->buffers = NULL;
+    const uint32_t dim = outermost(&block.box);
+    const uint64_t first = block.box.start[dim];
+    const uint64_t end = first + block.box.extent[dim];
+    const uint64_t row =
+        rf_box_elements(&block.box) / block.box.extent[dim] * block.item;
+    const uint64_t rows = RF_MAX(BLOCK_BYTES / row, (uint64_t)1);
+    for (uint64_t at = first; at < end; at += rows) {
+        block.box.start[dim] = at;
+        block.box.extent[dim] = RF_MIN(rows, end - at);
+        block.bytes = block.box.extent[dim] * row;
+        RF_PUSH(list->at, list->n, list->capacity, block);
     }
 }
 
-uint8_t *rf_staging_buffer(const struct rf_staging *staging, size_t i)
+struct rf_block *rf_blocks_of(const struct rf_plan *plan, enum rf_side side,
+                              uint32_t rank, size_t *n_out)
 {
-    return staging->buffers != NULL
-               ? (uint8_t *)staging->buffers + i * staging->each
-               : NULL;
+    const struct rf_rank_layout *layout = rf_plan_layout(plan, side, rank);
+    struct list list = {0};
+    for (size_t i = 0; i < layout->n_pieces; i++) {
+        const struct rf_piece *piece = &layout->pieces[i];
+        const struct rf_box *box = &piece->box;
+        struct rf_block block = {
+            .piece = (uint32_t)i,
+            .item = rf_plan_item_bytes(plan, side, piece->family),
+            .box = *box};
+        if (rf_box_elements(box) == 0) {
+            continue;
+        }
+        block.box.extent[RF_DIM_LAYER] = block.box.extent[RF_DIM_EXPERT] = 1;
+        for (uint64_t l = 0; l < box->extent[RF_DIM_LAYER]; l++) {
+            for (uint64_t e = 0; e < box->extent[RF_DIM_EXPERT]; e++) {
+                block.box.start[RF_DIM_LAYER] = box->start[RF_DIM_LAYER] + l;
+                block.box.start[RF_DIM_EXPERT] = box->start[RF_DIM_EXPERT] + e;
+                add_tensor(&list, block);
+            }
+        }
+    }
+    *n_out = list.n;
+    return list.at;
+}
+
+/* One past the block's last element, row-major in the logical tensor. */
+static uint64_t end_of(const struct rf_block *block,
+                       const struct rf_family *family)
+{
+    uint64_t last = 0;
+    for (uint32_t d = 0; d < family->ndim; d++) {
+        const uint32_t dim = RF_DIM_TENSOR + d;
+        last = last * family->shape[d] + block->box.start[dim] +
+               block->box.extent[dim] - 1;
+    }
+    return last + 1;
+}
+
+struct crew {
+    const struct rf_staging *staging;
+    const struct rf_rank_layout *layout;
+    const struct rf_block *blocks; /* the batch's first */
+    uint8_t *buffers; /* RF_READ_THREADS of `each` bytes; NULL: in place */
+    uint64_t each;
+};
+
+/* The buffer of block `i` of the batch; NULL: in place. */
+static uint8_t *buffer_of(const struct crew *crew, size_t i)
+{
+    return crew->buffers != NULL ? crew->buffers + i * crew->each : NULL;
+}
+
+/* A block's runs in the arena; their offsets count from `at`. */
+struct walk {
+    const struct rf_family *family;
+    uint32_t family_index;
+    uint8_t *at;
+    struct rf_run_walk runs;
+};
+
+static struct walk walk_of(const struct crew *crew,
+                           const struct rf_block *block)
+{
+    const struct rf_staging *s = crew->staging;
+    const struct rf_piece *piece = &crew->layout->pieces[block->piece];
+    const struct rf_place place =
+        rf_place_of(s->arena, s->base_of, s->base_data, piece);
+    struct walk walk = {.family = &s->plan->model->families[piece->family],
+                        .family_index = piece->family,
+                        .at = place.base};
+    for (uint32_t d = 0; d < RF_BOX_DIMS; d++) {
+        walk.at +=
+            (block->box.start[d] - piece->box.start[d]) * place.stride[d];
+    }
+    rf_runs_init(&walk.runs, walk.family, &block->box, place.stride,
+                 block->item);
+    return walk;
 }
 
 /* Bytes that follow each other in the arena and in the buffer. */
-static enum rf_status copy(const struct rf_staging *staging, enum rf_staged way,
-                           const struct rf_arena *arena,
-                           struct rf_byte_span span, uint8_t *buffer,
-                           struct rf_err *err)
+static enum rf_status copy_span(const struct rf_staging *staging,
+                                const struct rf_arena *arena,
+                                struct rf_byte_span span, uint8_t *buffer,
+                                struct rf_err *err)
 {
     const uint64_t bytes = span.end - span.start;
     if (bytes == 0) {
         return RF_OK;
     }
-    return way == RF_STAGE_IN
+    return staging->way == RF_STAGE_IN
                ? staging->memory->write(arena, span.start, bytes, buffer, err)
                : staging->memory->read(arena, span.start, bytes, buffer, err);
 }
 
-enum rf_status rf_staging_copy(const struct rf_staging *staging,
-                               enum rf_staged way, const struct rf_plan *plan,
-                               const struct rf_piece *piece,
-                               const struct rf_block *block,
-                               const struct rf_place *place, uint8_t *buffer,
-                               struct rf_err *err)
+static enum rf_status copy_block(const struct crew *crew, size_t i,
+                                 struct rf_err *err)
 {
-    const struct rf_arena arena = {.base = place->base, .fd = -1};
+    const struct rf_block *block = &crew->blocks[i];
+    struct walk walk = walk_of(crew, block);
+    const struct rf_arena arena = {.base = walk.at, .fd = -1};
+    uint8_t *buffer = buffer_of(crew, i);
     enum rf_status status = RF_OK;
     struct rf_byte_span span = {0, 0};
-    struct rf_run_walk walk;
     struct rf_stretch run;
-    uint64_t offset;
-    rf_block_walk(block, &plan->model->families[piece->family], piece,
-                  place->stride, &walk, &offset);
-    while (status == RF_OK && rf_runs_next(&walk, &run)) {
-        const uint64_t at = offset + run.offset;
-        if (at != span.end) {
-            status = copy(staging, way, &arena, span, buffer, err);
+    while (status == RF_OK && rf_runs_next(&walk.runs, &run)) {
+        if (run.offset != span.end) {
+            status = copy_span(crew->staging, &arena, span, buffer, err);
             buffer += span.end - span.start;
-            span.start = at;
+            span.start = run.offset;
         }
-        span.end = at + run.elements * block->item;
+        span.end = run.offset + run.elements * block->item;
     }
-    return status != RF_OK ? status
-                           : copy(staging, way, &arena, span, buffer, err);
+    RF_THEN(status, copy_span(crew->staging, &arena, span, buffer, err));
+    return status;
+}
+
+/* The first `n` blocks of the batch, if they are to be copied this way. */
+static enum rf_status copy_batch(const struct crew *crew, enum rf_staged way,
+                                 size_t n, struct rf_err *err)
+{
+    enum rf_status status = RF_OK;
+    if (crew->buffers == NULL || crew->staging->way != way) {
+        return RF_OK;
+    }
+    for (size_t i = 0; i < n; i++) {
+        RF_THEN(status, copy_block(crew, i, err));
+    }
+    return status;
+}
+
+/* Block `i` of the batch. */
+static enum rf_status work_on_block(size_t i, unsigned thread, void *data,
+                                    struct rf_err *err)
+{
+    const struct crew *crew = data;
+    const struct rf_staging *staging = crew->staging;
+    const struct rf_block *block = &crew->blocks[i];
+    struct walk walk = walk_of(crew, block);
+    const uint64_t end = end_of(block, walk.family);
+    uint8_t *buffer = buffer_of(crew, i);
+    enum rf_status status = RF_OK;
+    struct rf_stretch run;
+    while (status == RF_OK && rf_runs_next(&walk.runs, &run)) {
+        const struct rf_staged_run staged = {
+            .span = {walk.family_index, run.layer, run.expert, run.element,
+                     run.elements, end},
+            .item = block->item,
+            .at = buffer != NULL ? buffer : walk.at + run.offset,
+            .bytes = run.elements * block->item};
+        status = staging->work(&staged, thread, staging->data, err);
+        buffer += buffer != NULL ? staged.bytes : 0;
+    }
+    return status;
+}
+
+static enum rf_status make_buffers(struct crew *crew, size_t n,
+                                   struct rf_err *err)
+{
+    const struct rf_memory_ops *memory = crew->staging->memory;
+    void *buffers = NULL;
+    if (memory->in_place) {
+        return RF_OK;
+    }
+    for (size_t i = 0; i < n; i++) {
+        crew->each = RF_MAX(crew->each, crew->blocks[i].bytes);
+    }
+    RF_TRY(memory->buffer_alloc(RF_READ_THREADS * crew->each, &buffers, err));
+    crew->buffers = buffers;
+    return RF_OK;
+}
+
+enum rf_status rf_staging_run(const struct rf_staging *staging,
+                              const struct rf_block *blocks, size_t n,
+                              struct rf_err *err)
+{
+    struct crew crew = {
+        .staging = staging,
+        .layout = rf_plan_layout(staging->plan, staging->side, staging->rank),
+        .blocks = blocks};
+    struct rf_parallel parallel = {.threads = staging->threads,
+                                   .work = work_on_block,
+                                   .data = &crew,
+                                   .abort = staging->abort};
+    enum rf_status status = n > 0 ? make_buffers(&crew, n, err) : RF_OK;
+    while (status == RF_OK && n > 0) {
+        parallel.jobs =
+            crew.buffers != NULL ? RF_MIN(n, (size_t)RF_READ_THREADS) : n;
+        status = copy_batch(&crew, RF_STAGE_OUT, parallel.jobs, err);
+        RF_THEN(status, rf_parallel_run(&parallel, err));
+        RF_THEN(status, copy_batch(&crew, RF_STAGE_IN, parallel.jobs, err));
+        crew.blocks += parallel.jobs;
+        n -= parallel.jobs;
+    }
+    if (crew.buffers != NULL) {
+        staging->memory->buffer_free(crew.buffers);
+    }
+    return status;
 }

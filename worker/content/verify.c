@@ -12,8 +12,7 @@
 #include <string.h>
 
 #include "common/mem.h"
-#include "common/parallel.h"
-#include "worker/content/content.h"
+#include "worker/content/runs.h"
 #include "worker/content/staging.h"
 
 /* Of one thread. */
@@ -27,9 +26,6 @@ struct findings {
 
 struct verification {
     const struct rf_verify_job *job;
-    const struct rf_rank_layout *layout;
-    const struct rf_block *blocks; /* the batch's first */
-    struct rf_staging staging;
     struct findings findings[RF_READ_THREADS];
 };
 
@@ -78,96 +74,25 @@ static void note_mismatches(struct findings *v,
     result->mismatched_bytes += bad;
 }
 
-/* `whole` is the run; `end` where those of its block end. */
-static enum rf_status verify_run(struct findings *v,
-                                 const struct rf_content_span *whole,
-                                 uint32_t item, const uint8_t *found,
+static enum rf_status verify_run(const struct rf_staged_run *run,
+                                 unsigned thread, void *data,
                                  struct rf_err *err)
 {
-    struct rf_content_span span = *whole;
-    for (uint64_t left = whole->count; left > 0; left -= span.count) {
+    struct verification *verification = data;
+    struct findings *v = &verification->findings[thread];
+    struct rf_content_span span = run->span;
+    const uint8_t *found = run->at;
+    for (uint64_t left = run->span.count; left > 0; left -= span.count) {
         span.count = RF_MIN(left, RF_CONTENT_CHUNK);
         RF_TRY(rf_content_read(v->content, &span, v->expected, err));
-        if (memcmp(found, v->expected, span.count * item) != 0) {
-            note_mismatches(v, &span, item, found);
+        if (memcmp(found, v->expected, span.count * run->item) != 0) {
+            note_mismatches(v, &span, run->item, found);
         }
         span.first += span.count;
-        found += span.count * item;
+        found += span.count * run->item;
     }
-    v->result.checked_bytes += whole->count * item;
+    v->result.checked_bytes += run->bytes;
     return RF_OK;
-}
-
-static struct rf_place place_of(const struct rf_verify_job *job,
-                                const struct rf_piece *piece)
-{
-    return rf_place_of(job->arena, job->base_of, job->data, piece);
-}
-
-/* Block `i` of the batch, in its place or in buffer number i. */
-static enum rf_status verify_block(size_t i, unsigned thread, void *data,
-                                   struct rf_err *err)
-{
-    struct verification *v = data;
-    const struct rf_block *block = &v->blocks[i];
-    const struct rf_piece *piece = &v->layout->pieces[block->piece];
-    const struct rf_family *family =
-        &v->job->plan->model->families[piece->family];
-    const struct rf_place place = place_of(v->job, piece);
-    const uint8_t *buffer = rf_staging_buffer(&v->staging, i);
-    const uint64_t end = rf_block_end(block, family);
-    enum rf_status status = RF_OK;
-    struct rf_run_walk walk;
-    struct rf_stretch run;
-    uint64_t offset;
-    rf_block_walk(block, family, piece, place.stride, &walk, &offset);
-    while (status == RF_OK && rf_runs_next(&walk, &run)) {
-        const struct rf_content_span span = {piece->family, run.layer,
-                                             run.expert,    run.element,
-                                             run.elements,  end};
-        const uint8_t *found =
-            buffer != NULL ? buffer
-                           : (uint8_t *)place.base + offset + run.offset;
-        status =
-            verify_run(&v->findings[thread], &span, block->item, found, err);
-        buffer += buffer != NULL ? run.elements * block->item : 0;
-    }
-    return status;
-}
-
-static enum rf_status copy_batch(const struct verification *v, size_t n,
-                                 struct rf_err *err)
-{
-    enum rf_status status = RF_OK;
-    for (size_t i = 0; status == RF_OK && i < n; i++) {
-        const struct rf_block *block = &v->blocks[i];
-        const struct rf_piece *piece = &v->layout->pieces[block->piece];
-        const struct rf_place place = place_of(v->job, piece);
-        status = rf_staging_copy(&v->staging, RF_STAGE_OUT, v->job->plan, piece,
-                                 block, &place,
-                                 rf_staging_buffer(&v->staging, i), err);
-    }
-    return status;
-}
-
-static enum rf_status verify_blocks(struct verification *v, size_t n,
-                                    const atomic_bool *abort,
-                                    struct rf_err *err)
-{
-    const bool staged = v->staging.buffers != NULL;
-    enum rf_status status = RF_OK;
-    struct rf_parallel parallel = {.threads = rf_read_threads(v->job->plan),
-                                   .work = verify_block,
-                                   .data = v,
-                                   .abort = abort};
-    while (status == RF_OK && n > 0) {
-        parallel.jobs = staged ? RF_MIN(n, (size_t)RF_READ_THREADS) : n;
-        status = staged ? copy_batch(v, parallel.jobs, err) : RF_OK;
-        RF_THEN(status, rf_parallel_run(&parallel, err));
-        v->blocks += parallel.jobs;
-        n -= parallel.jobs;
-    }
-    return status;
 }
 
 /* A method that wrote there has written where it must not. */
@@ -233,17 +158,24 @@ enum rf_status rf_verify(const struct rf_verify_job *job,
                          const atomic_bool *abort, struct rf_verify_result *out,
                          struct rf_err *err)
 {
+    struct verification v = {.job = job};
+    const struct rf_staging staging = {.memory = memory,
+                                       .plan = job->plan,
+                                       .side = job->side,
+                                       .rank = job->rank,
+                                       .arena = job->arena,
+                                       .base_of = job->base_of,
+                                       .base_data = job->data,
+                                       .way = RF_STAGE_OUT,
+                                       .threads = rf_read_threads(job->plan),
+                                       .abort = abort,
+                                       .work = verify_run,
+                                       .data = &v};
     size_t n;
-    struct rf_block *blocks =
-        rf_blocks_of(job->plan, job->side, job->rank, RF_READ_BLOCK_BYTES, &n);
-    struct verification v = {
-        .job = job,
-        .layout = rf_plan_layout(job->plan, job->side, job->rank),
-        .blocks = blocks};
+    struct rf_block *blocks = rf_blocks_of(job->plan, job->side, job->rank, &n);
     struct rf_verify_result result;
     enum rf_status status = open_findings(&v, err);
-    RF_THEN(status, rf_staging_create(memory, blocks, n, &v.staging, err));
-    RF_THEN(status, verify_blocks(&v, n, abort, err));
+    RF_THEN(status, rf_staging_run(&staging, blocks, n, err));
     if (status == RF_OK) {
         join_findings(&v, &result);
         status = verify_padding(job, memory, &result, err);
@@ -251,7 +183,6 @@ enum rf_status rf_verify(const struct rf_verify_job *job,
     if (status == RF_OK) {
         *out = result;
     }
-    rf_staging_free(&v.staging);
     for (unsigned t = 0; t < RF_READ_THREADS; t++) {
         rf_content_destroy(v.findings[t].content);
         free(v.findings[t].expected);

@@ -16,7 +16,6 @@
 #include <unistd.h>
 
 #include "common/mem.h"
-#include "common/parallel.h"
 #include "worker/content/staging.h"
 #include "worker/rank/export_files.h"
 
@@ -25,9 +24,7 @@ struct exporting {
     const struct rf_method_env *env; /* the job's */
     struct rf_export *export;
     struct rf_export_files files;
-    int *fds;                      /* by file */
-    const struct rf_block *blocks; /* the batch's first */
-    struct rf_staging staging;
+    int *fds; /* by file */
     atomic_ullong written;
 };
 
@@ -77,78 +74,18 @@ static const struct rf_piece *piece_of(const struct exporting *e,
                 ->pieces[block->piece];
 }
 
-static struct rf_place place_of(const struct exporting *e,
-                                const struct rf_piece *piece)
-{
-    const struct rf_rank_export_job *job = e->job;
-    return rf_place_of(&e->env->arena[RF_MEM_INFER], job->method->base_of,
-                       job->state, piece);
-}
-
-/* Block `i` of the batch, from its place or buffer number i. */
-static enum rf_status write_block(size_t i, unsigned thread, void *data,
-                                  struct rf_err *err)
+static enum rf_status write_run(const struct rf_staged_run *run,
+                                unsigned thread, void *data, struct rf_err *err)
 {
     struct exporting *e = data;
-    const struct rf_block *block = &e->blocks[i];
-    const struct rf_piece *piece = piece_of(e, block);
-    const struct rf_plan *plan = e->env->plan;
-    const struct rf_place place = place_of(e, piece);
-    const struct rf_export_place to = rf_export_place_of(
-        e->export, plan, piece->family, block->box.start[RF_DIM_LAYER],
-        block->box.start[RF_DIM_EXPERT]);
-    const uint8_t *buffer = rf_staging_buffer(&e->staging, i);
-    enum rf_status status = RF_OK;
-    struct rf_run_walk walk;
-    struct rf_stretch run;
-    uint64_t offset;
+    const struct rf_export_place to =
+        rf_export_place_of(e->export, e->env->plan, run->span.family,
+                           run->span.layer_index, run->span.expert);
     (void)thread;
-    rf_block_walk(block, &plan->model->families[piece->family], piece,
-                  place.stride, &walk, &offset);
-    while (status == RF_OK && rf_runs_next(&walk, &run)) {
-        const uint64_t bytes = run.elements * block->item;
-        const uint8_t *from = buffer != NULL
-                                  ? buffer
-                                  : (uint8_t *)place.base + offset + run.offset;
-        status = write_at(e->fds[to.file], e->export->files[to.file].name, from,
-                          bytes, to.offset + run.element * block->item, err);
-        buffer += buffer != NULL ? bytes : 0;
-    }
-    atomic_fetch_add(&e->written, block->bytes);
-    return status;
-}
-
-static enum rf_status copy_batch(const struct exporting *e, size_t n,
-                                 struct rf_err *err)
-{
-    enum rf_status status = RF_OK;
-    for (size_t i = 0; status == RF_OK && i < n; i++) {
-        const struct rf_piece *piece = piece_of(e, &e->blocks[i]);
-        const struct rf_place place = place_of(e, piece);
-        status = rf_staging_copy(&e->staging, RF_STAGE_OUT, e->env->plan, piece,
-                                 &e->blocks[i], &place,
-                                 rf_staging_buffer(&e->staging, i), err);
-    }
-    return status;
-}
-
-static enum rf_status write_blocks(struct exporting *e, size_t n,
-                                   struct rf_err *err)
-{
-    const bool staged = e->staging.buffers != NULL;
-    struct rf_parallel parallel = {.threads = RF_READ_THREADS,
-                                   .work = write_block,
-                                   .data = e,
-                                   .abort = e->env->abort};
-    enum rf_status status = RF_OK;
-    while (status == RF_OK && n > 0) {
-        parallel.jobs = staged ? RF_MIN(n, (size_t)RF_READ_THREADS) : n;
-        status = staged ? copy_batch(e, parallel.jobs, err) : RF_OK;
-        RF_THEN(status, rf_parallel_run(&parallel, err));
-        e->blocks += parallel.jobs;
-        n -= parallel.jobs;
-    }
-    return status;
+    RF_TRY(write_at(e->fds[to.file], e->export->files[to.file].name, run->at,
+                    run->bytes, to.offset + run->span.first * run->item, err));
+    atomic_fetch_add(&e->written, run->bytes);
+    return RF_OK;
 }
 
 /* The blocks that this rank writes, in front. */
@@ -184,26 +121,31 @@ static enum rf_status sync_files(const struct exporting *e, struct rf_err *err)
 
 static enum rf_status write_own(struct exporting *e, struct rf_err *err)
 {
+    const struct rf_staging staging = {.memory = e->env->memory,
+                                       .plan = e->env->plan,
+                                       .side = RF_INFER,
+                                       .rank = e->env->rank,
+                                       .arena = &e->env->arena[RF_MEM_INFER],
+                                       .base_of = e->job->method->base_of,
+                                       .base_data = e->job->state,
+                                       .way = RF_STAGE_OUT,
+                                       .threads = RF_READ_THREADS,
+                                       .abort = e->env->abort,
+                                       .work = write_run,
+                                       .data = e};
     size_t n = 0;
-    struct rf_block *blocks = rf_blocks_of(e->env->plan, RF_INFER, e->env->rank,
-                                           RF_READ_BLOCK_BYTES, &n);
+    struct rf_block *blocks =
+        rf_blocks_of(e->env->plan, RF_INFER, e->env->rank, &n);
     enum rf_status status = RF_OK;
     n = keep_own(e, blocks, n);
-    e->blocks = blocks;
     for (uint32_t i = 0; status == RF_OK && n > 0 && i < e->export->n_files;
          i++) {
         status = open_file(e, i, err);
     }
-    if (status == RF_OK && n > 0) {
-        status = rf_staging_create(e->env->memory, blocks, n, &e->staging, err);
-    }
-    if (status == RF_OK && n > 0) {
-        status = write_blocks(e, n, err);
-    }
+    RF_THEN(status, rf_staging_run(&staging, blocks, n, err));
     if (status == RF_OK && n > 0) {
         status = sync_files(e, err);
     }
-    rf_staging_free(&e->staging);
     free(blocks);
     return status;
 }

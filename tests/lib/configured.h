@@ -5,11 +5,13 @@
 #include "coordinator/config/config.h"
 #include "coordinator/scenario/scenario.h"
 #include "planner/model/model.h"
+#include "tests/lib/auto_planner.h"
 
 /* As `run` reads it, but without planning; single quotes stand for double ones
  * (quotes.h). Fails the test when it is bad; the caller destroys both. */
 void configured(const char *text, struct rf_config **config,
                 struct rf_model **model);
+AUTO_POINTER(rf_config, rf_config_destroy)
 
 /* One scenario of a small model with experts on two nodes, "a" and "b", of
  * two slots each, planned. */
@@ -22,5 +24,6 @@ struct configured_pair {
 /* Fails the test when it cannot be planned. */
 struct configured_pair configured_pair(const char *scenario);
 void configured_pair_free(struct configured_pair *pair);
+AUTO_STRUCT(configured_pair, configured_pair_free)
 
 #endif

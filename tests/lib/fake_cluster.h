@@ -9,6 +9,7 @@
 #include <jansson.h>
 
 #include "coordinator/run/run.h"
+#include "tests/lib/auto.h"
 
 #define FAKE_ATTEMPTS_MAX 16
 #define FAKE_FAULTS_MAX 4
@@ -110,6 +111,7 @@ struct fake_cluster *fake_cluster_create(const char *config, const bool *skip,
 struct fake_cluster *fake_cluster_repeat(const char *config,
                                          struct rf_run_extent extent);
 void fake_cluster_destroy(struct fake_cluster *fake);
+AUTO_POINTER(fake_cluster, fake_cluster_destroy)
 void fake_cluster_fault(struct fake_cluster *fake, struct fake_fault fault);
 
 /* Starts the run. */

@@ -9,17 +9,14 @@
 /* The model that a cluster file names, its configuration put in place. */
 static char *inline_model(const json_t *cluster)
 {
-    json_t *model = json_deep_copy(json_object_get(cluster, "model"));
+    json_auto_t *model = json_deep_copy(json_object_get(cluster, "model"));
     const char *path = json_string_value(json_object_get(model, "config"));
     json_t *config;
-    char *text;
     ck_assert_int_eq(strncmp(path, "../", 3), 0);
     config = json_load_file(path + 3, 0, NULL);
     ck_assert_ptr_nonnull(config);
     json_object_set_new(model, "config", config);
-    text = json_dumps(model, 0);
-    json_decref(model);
-    return text;
+    return json_dumps(model, 0);
 }
 
 /* "gpu-a" becomes the first of the names that plans have in tests. */
@@ -62,8 +59,9 @@ void gpu_example_make(struct planned *planned, const char *file,
                       const char *name, const char *strategy)
 {
     const uint32_t slots[] = {8, 8};
-    char path[64], *model, *scenario;
-    json_t *cluster;
+    char path[64];
+    AUTO_FREE char *model, *scenario;
+    json_auto_t *cluster;
     snprintf(path, sizeof(path), "examples/%s.json", file);
     cluster = json_load_file(path, 0, NULL);
     ck_assert_msg(cluster != NULL, "cannot read %s", path);
@@ -73,7 +71,4 @@ void gpu_example_make(struct planned *planned, const char *file,
                                (uint32_t)json_array_size(
                                    json_object_get(cluster, "nodes"))) == RF_OK,
                   "%s: %s", path, planned->err.text);
-    free(model);
-    free(scenario);
-    json_decref(cluster);
 }

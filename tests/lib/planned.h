@@ -4,6 +4,7 @@
 #define RF_TESTS_LIB_PLANNED_H
 
 #include "planner/schedule/schedule.h"
+#include "tests/lib/auto_planner.h"
 
 struct planned {
     struct rf_model *model;
@@ -23,6 +24,7 @@ enum rf_status planned_make(struct planned *planned, const char *model,
                             const char *scenario, const uint32_t *slots,
                             uint32_t n_nodes);
 void planned_free(struct planned *planned);
+AUTO_STRUCT(planned, planned_free)
 
 /* All transfers of a plan, plan->n_transfers of them and room for one more;
  * freed with free(). */

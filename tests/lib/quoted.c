@@ -44,14 +44,13 @@ struct rf_model *quoted_model(const char *fmt, ...)
     struct rf_err err = {0};
     struct rf_model *model = NULL;
     struct rf_jnode node;
-    json_t *value;
+    json_auto_t *value;
     va_start(args, fmt);
     value = parse(fmt, args);
     va_end(args);
     node = rf_jnode_root(value, "test");
     ck_assert_msg(rf_model_from_json(&node, &model, &err) == RF_OK, "%s",
                   err.text);
-    json_decref(value);
     return model;
 }
 
@@ -78,7 +77,7 @@ const char *model_error(const char *fmt, ...)
     va_list args;
     struct rf_model *model = NULL;
     struct rf_jnode node;
-    json_t *value;
+    json_auto_t *value;
     va_start(args, fmt);
     value = parse(fmt, args);
     va_end(args);
@@ -87,7 +86,6 @@ const char *model_error(const char *fmt, ...)
     ck_assert_int_eq(rf_model_from_json(&node, &model, &last), RF_ERR_CONFIG);
     ck_assert_ptr_null(model);
     ck_assert_int_eq(last.status, RF_ERR_CONFIG);
-    json_decref(value);
     return last.text;
 }
 
@@ -97,17 +95,14 @@ static enum rf_status read_spec(const char *fmt, va_list args,
                                 struct rf_spec **spec)
 {
     struct rf_jnode node;
-    enum rf_status status;
     char *members = NULL;
-    json_t *value;
+    json_auto_t *value;
     ck_assert_int_ge(vasprintf(&members, fmt, args), 0);
     value = quoted_json("{%s}", members);
     free(members);
     node = rf_jnode_root(value, "test");
     last = (struct rf_err){0};
-    status = rf_spec_from_json(&node, quoted_nodes, 4, spec, &last);
-    json_decref(value);
-    return status;
+    return rf_spec_from_json(&node, quoted_nodes, 4, spec, &last);
 }
 
 struct rf_spec *quoted_spec(const char *fmt, ...)

@@ -4,7 +4,7 @@
 
 #include <jansson.h>
 
-#include "planner/scenario/world.h"
+#include "tests/lib/auto_planner.h"
 
 /* Fails the test unless the text is JSON. */
 json_t *quoted_json(const char *fmt, ...) RF_PRINTF(1, 2);

@@ -7,6 +7,7 @@
 #define RF_TESTS_LIB_RANDOM_OPS_H
 
 #include "planner/schedule/schedule.h"
+#include "tests/lib/auto.h"
 
 struct random_ops_options {
     uint64_t seed;
@@ -27,6 +28,7 @@ struct random_ops {
 void random_ops_make(const struct random_ops_options *options,
                      struct random_ops *out);
 void random_ops_free(struct random_ops *ops);
+AUTO_STRUCT(random_ops, random_ops_free)
 
 /* The ops that touch `node`; free(out->ops) ends it. */
 void random_ops_of_node(const struct random_ops *ops, uint32_t node,

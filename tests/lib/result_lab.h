@@ -8,6 +8,7 @@
 
 #include "coordinator/config/config.h"
 #include "coordinator/store/results.h"
+#include "tests/lib/auto.h"
 
 extern const char result_lab_cluster[]; /* its cluster.json */
 
@@ -34,5 +35,7 @@ void result_lab_unload(void);
  * rank r needs (7 + r) ms for the yardstick.
  */
 struct rf_attempt *result_lab_attempt(size_t index);
+AUTO_POINTER(rf_attempt, rf_attempt_destroy)
+AUTO_POINTER(rf_results, rf_results_close)
 
 #endif

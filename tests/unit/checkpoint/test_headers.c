@@ -59,7 +59,7 @@ FIXTURE(enter, leave)
 TEST(test_headers_of_all_files_and_the_config_are_read)
 {
     struct rf_err err = {0};
-    json_t *headers = NULL;
+    json_auto_t *headers = NULL;
     const json_t *tensors;
     write_tensor("a.safetensors", "one");
     write_tensor("b.safetensors", "two");
@@ -76,7 +76,6 @@ TEST(test_headers_of_all_files_and_the_config_are_read)
     ck_assert_str_eq(json_string_value(json_object_get(
                          json_object_get(headers, "config"), "model_type")),
                      "llama");
-    json_decref(headers);
 }
 
 TEST(test_all_files_with_bad_headers_are_named)
@@ -120,7 +119,7 @@ static json_t *digests_of_folder(void)
 
 TEST(test_digests_of_headers_differ_only_for_the_file_that_does)
 {
-    json_t *before, *after;
+    json_auto_t *before, *after;
     write_tensor("a.safetensors", "one");
     write_tensor("b.safetensors", "two");
     write_text("config.json", "{\"model_type\": \"llama\"}");
@@ -134,8 +133,6 @@ TEST(test_digests_of_headers_differ_only_for_the_file_that_does)
                          json_object_get(after, "config.json")));
     ck_assert(!json_equal(json_object_get(before, "b.safetensors"),
                           json_object_get(after, "b.safetensors")));
-    json_decref(before);
-    json_decref(after);
 }
 
 /* Versions of Jansson write numbers differently. */
@@ -177,13 +174,11 @@ static const struct {
 
 LOOP_TEST(test_digests_of_different_values_differ, RF_ARRAY_SIZE(different))
 {
-    json_t *a, *b;
+    json_auto_t *a, *b;
     write_tensor("a.safetensors", "one");
     write_text("config.json", Q(different[_i].a));
     a = digests_of_folder();
     write_text("config.json", Q(different[_i].b));
     b = digests_of_folder();
     ck_assert(!json_equal(a, b));
-    json_decref(a);
-    json_decref(b);
 }

@@ -27,11 +27,9 @@ static enum rf_status read_header(const char *header, uint64_t data,
                                   json_t *manifest, struct rf_err *err)
 {
     size_t size;
-    uint8_t *head = head_of(header, &size);
-    enum rf_status status = rf_safetensors_read(head, size, size + data,
-                                                "x.safetensors", manifest, err);
-    free(head);
-    return status;
+    AUTO_FREE uint8_t *head = head_of(header, &size);
+    return rf_safetensors_read(head, size, size + data, "x.safetensors",
+                               manifest, err);
 }
 
 TEST(test_safetensors_tensors_share_equal_values)
@@ -64,7 +62,7 @@ TEST(test_safetensors_adds_tensors_with_their_places)
         "{'__metadata__': {'format': 'pt'}, "
         "'b': {'dtype': 'BF16', 'shape': [3, 2], 'data_offsets': [16, 28]}, "
         "'a': {'dtype': 'F32', 'shape': [4], 'data_offsets': [0, 16]}}   ";
-    json_t *manifest = json_object();
+    json_auto_t *manifest = json_object();
     const json_t *b;
     struct rf_err err = {0};
     ck_assert_msg(read_header(header, 28, manifest, &err) == RF_OK, "%s",
@@ -81,7 +79,6 @@ TEST(test_safetensors_adds_tensors_with_their_places)
     ck_assert_int_eq(read_header(header, 28, manifest, &err), RF_ERR_CONFIG);
     assert_says(err.text, "is in another file too");
     ck_assert_uint_eq(json_object_size(manifest), 2);
-    json_decref(manifest);
 }
 
 #define A_4 "'a': {'dtype': 'F32', 'shape': [4], 'data_offsets': [0, 16]}"
@@ -146,7 +143,7 @@ static const struct {
 
 LOOP_TEST(test_safetensors_refuses_a_header_that_lies, RF_ARRAY_SIZE(lies))
 {
-    json_t *manifest = json_object();
+    json_auto_t *manifest = json_object();
     struct rf_err err = {0};
     ck_assert_int_eq(
         read_header(lies[_i].header, lies[_i].data, manifest, &err),
@@ -154,14 +151,13 @@ LOOP_TEST(test_safetensors_refuses_a_header_that_lies, RF_ARRAY_SIZE(lies))
     assert_says(err.text, lies[_i].says);
     assert_says(err.text, "x.safetensors");
     ck_assert_uint_eq(json_object_size(manifest), 0);
-    json_decref(manifest);
 }
 
 TEST(test_safetensors_checks_the_length_before_reading)
 {
     const uint8_t huge[16] = {255, 255, 255, 255, 255, 255, 255, 255, '{', '}'};
     const uint8_t long_one[16] = {100, 0, 0, 0, 0, 0, 0, 0, '{', '}'};
-    json_t *manifest = json_object();
+    json_auto_t *manifest = json_object();
     struct rf_err err = {0};
     ck_assert_int_eq(rf_safetensors_read(huge, 16, 16, "x", manifest, &err),
                      RF_ERR_CONFIG);
@@ -176,5 +172,4 @@ TEST(test_safetensors_checks_the_length_before_reading)
     ck_assert_int_eq(rf_safetensors_read(huge, 7, 7, "x", manifest, &err),
                      RF_ERR_CONFIG);
     assert_says(err.text, "too short");
-    json_decref(manifest);
 }

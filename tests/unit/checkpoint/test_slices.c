@@ -15,7 +15,7 @@
 /* Two tensors one after the other; byte `wrong` of the second differs. */
 static json_t *write_twins(char *folder, size_t wrong)
 {
-    uint8_t *data = rf_xcalloc(2, BYTES);
+    AUTO_FREE uint8_t *data = rf_xcalloc(2, BYTES);
     char path[96];
     FILE *file;
     ck_assert_ptr_nonnull(mkdtemp(folder));
@@ -28,7 +28,6 @@ static json_t *write_twins(char *folder, size_t wrong)
     ck_assert_ptr_nonnull(file);
     ck_assert_uint_eq(fwrite(data, 1, 2 * BYTES, file), 2 * BYTES);
     ck_assert_int_eq(fclose(file), 0);
-    free(data);
     return quoted_json("{'folder': '%s', 'tensors': {'embed': {'file': 'f', "
                        "'offset': 0}, 'head': {'file': 'f', 'offset': %zu}}, "
                        "'twins': {'embed': 'head'}}",
@@ -62,7 +61,7 @@ LOOP_TEST(test_slices_of_a_twin_are_compared, RF_ARRAY_SIZE(reads))
     json_t *files = write_twins(folder, reads[_i].wrong);
     struct rf_checkpoint_slice slice = {reads[_i].at, reads[_i].bytes, BYTES};
     struct rf_checkpoint *checkpoint = NULL;
-    uint8_t *data = rf_xcalloc(1, BYTES);
+    AUTO_FREE uint8_t *data = rf_xcalloc(1, BYTES);
     struct rf_err err = {0};
     ck_assert_int_eq(
         rf_checkpoint_slices_create(files, NULL, &checkpoint, &err), RF_OK);
@@ -79,6 +78,5 @@ LOOP_TEST(test_slices_of_a_twin_are_compared, RF_ARRAY_SIZE(reads))
     ck_assert_int_eq(rf_checkpoint_slices_read(checkpoint, &slice, data, &err),
                      RF_OK);
     rf_checkpoint_slices_destroy(checkpoint);
-    free(data);
     remove_twins(folder, files);
 }

@@ -26,44 +26,40 @@ static void teardown(void)
 
 static bool is_there(const char *name)
 {
-    char *path = rf_xasprintf("%s/%s", top, name);
-    const bool is = access(path, F_OK) == 0;
-    free(path);
-    return is;
+    AUTO_FREE char *path = rf_xasprintf("%s/%s", top, name);
+    return access(path, F_OK) == 0;
 }
 
 /* Makes a folder; whether it and what is above it goes again, down to `kept`.
  */
 static void expect_made(const char *name, const char *kept)
 {
-    char *path = rf_xasprintf("%s/%s", top, name);
+    AUTO_FREE char *path = rf_xasprintf("%s/%s", top, name);
     size_t old = 0;
     ck_assert_int_eq(rf_folders_make(path, &old), 0);
     ck_assert(is_there(name));
     rf_folders_remove(path, old);
     ck_assert(is_there(kept));
     ck_assert_int_eq(is_there(name), strcmp(name, kept) == 0);
-    free(path);
 }
 
 FIXTURE(setup, teardown)
 
 TEST(test_what_is_missing_above_a_folder_is_made_and_removed)
 {
-    char *path = rf_xasprintf("%s/old", top);
+    AUTO_FREE char *path = rf_xasprintf("%s/old", top);
     ck_assert_int_eq(mkdir(path, 0700), 0);
     expect_made("a/b/c", "");
     expect_made("a//b/", "");
     expect_made("old/b/c", "old");
     expect_made("old", "old"); /* was there and stays */
     ck_assert_int_eq(rmdir(path), 0);
-    free(path);
 }
 
 TEST(test_a_folder_in_use_is_not_removed)
 {
-    char *path = rf_xasprintf("%s/a/b/c", top);
-    char *other = rf_xasprintf("%s/a/other", top);
+    AUTO_FREE char *path = rf_xasprintf("%s/a/b/c", top);
+    AUTO_FREE char *other = rf_xasprintf("%s/a/other", top);
     size_t old = 0;
     ck_assert_int_eq(rf_folders_make(path, &old), 0);
     ck_assert_int_eq(mkdir(other, 0700), 0);
@@ -73,8 +69,6 @@ TEST(test_a_folder_in_use_is_not_removed)
     rf_folders_remove(path, old);
     *strrchr(other, '/') = '\0';
     ck_assert_int_eq(rmdir(other), 0);
-    free(other);
-    free(path);
 }
 
 TEST(test_a_folder_that_cannot_be_made_leaves_nothing)

@@ -32,9 +32,8 @@ LOOP_TEST(test_keys_of_chatlearn_are_answered_with_ours, 4)
 TEST(test_a_key_may_be_foreign_in_one_place_only)
 {
     static const char *const allowed[] = {"global_batch_size", NULL};
-    json_t *object = json_loads(Q("{'global_batch_size': 1}"), 0, NULL);
+    json_auto_t *object = json_loads(Q("{'global_batch_size': 1}"), 0, NULL);
     struct rf_jnode node = rf_jnode_root(object, "c.json");
     ck_assert_int_eq(rf_jnode_check_keys(&node, allowed, NULL), RF_OK);
     ck_assert_ptr_null(rf_foreign_key("global_batch"));
-    json_decref(object);
 }

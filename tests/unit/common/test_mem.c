@@ -53,7 +53,7 @@ SIGNAL_TEST(test_mem_abort_when_a_checked_product_overflows, SIGABRT)
 
 TEST(test_mem_array_grows_and_keeps_its_elements)
 {
-    int *numbers = NULL;
+    AUTO_FREE int *numbers = NULL;
     size_t n = 0, cap = 0;
     for (int i = 0; i < 1000; i++) {
         RF_PUSH(numbers, n, cap, i * i);
@@ -63,17 +63,14 @@ TEST(test_mem_array_grows_and_keeps_its_elements)
     for (int i = 0; i < 1000; i++) {
         ck_assert_int_eq(numbers[i], i * i);
     }
-    free(numbers);
 }
 
 TEST(test_mem_texts_are_copies)
 {
     char word[] = "abc";
-    char *copy = rf_xstrdup(word);
-    char *text = rf_xasprintf("%s-%d", word, 5);
+    AUTO_FREE char *copy = rf_xstrdup(word);
+    AUTO_FREE char *text = rf_xasprintf("%s-%d", word, 5);
     word[0] = 'X';
     ck_assert_str_eq(copy, "abc");
     ck_assert_str_eq(text, "abc-5");
-    free(copy);
-    free(text);
 }

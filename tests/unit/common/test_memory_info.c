@@ -15,14 +15,13 @@ TEST(test_memory_available_is_a_part_of_all)
 
 TEST(test_a_large_block_that_does_not_fit_is_refused)
 {
-    char *block = rf_realloc_large(NULL, 0, 100);
+    AUTO_FREE char *block = rf_realloc_large(NULL, 0, 100);
     ck_assert_ptr_nonnull(block);
     block[99] = 'x';
     ck_assert_ptr_null(rf_realloc_large(block, 100, rf_memory_total()));
     block = rf_realloc_large(block, 100, 200);
     ck_assert_ptr_nonnull(block);
     ck_assert_int_eq(block[99], 'x');
-    free(block);
 }
 
 TEST(test_what_takes_more_memory_than_is_left_is_refused)

@@ -15,7 +15,6 @@ static const char *const words[][2] = {
 
 LOOP_TEST(test_shell_words_are_quoted_where_they_must_be, RF_ARRAY_SIZE(words))
 {
-    char *text = rf_shell_word(words[_i][0]);
+    AUTO_FREE char *text = rf_shell_word(words[_i][0]);
     ck_assert_str_eq(text, words[_i][1]);
-    free(text);
 }

@@ -27,9 +27,8 @@ static void setup(void)
 
 static void teardown(void)
 {
-    char *command = rf_xasprintf("rm -rf '%s'", folder);
+    AUTO_FREE char *command = rf_xasprintf("rm -rf '%s'", folder);
     ck_assert_int_eq(system(command), 0);
-    free(command);
 }
 
 static int count_files(void)
@@ -57,26 +56,23 @@ FIXTURE(setup, teardown)
 
 TEST(test_store_makes_and_replaces)
 {
-    char *path = rf_xasprintf("%s/file", folder);
+    AUTO_FREE char *path = rf_xasprintf("%s/file", folder);
     ck_assert_int_eq(rf_store(path, "one", 3, NULL), RF_OK);
     expect_content(path, "one");
     ck_assert_int_eq(rf_store(path, "two", 3, NULL), RF_OK);
     expect_content(path, "two");
     ck_assert_int_eq(count_files(), 1);
-    free(path);
 }
 
 TEST(test_store_passes_over_what_a_killed_process_left)
 {
-    char *path = rf_xasprintf("%s/file", folder);
-    char *left = rf_xasprintf("%s.tmp", path);
+    AUTO_FREE char *path = rf_xasprintf("%s/file", folder);
+    AUTO_FREE char *left = rf_xasprintf("%s.tmp", path);
     ck_assert_int_eq(rf_store(path, "one", 3, NULL), RF_OK);
     ck_assert_int_eq(rf_store(left, "junk", 4, NULL), RF_OK);
     ck_assert_int_eq(rf_store(path, "two", 3, NULL), RF_OK);
     expect_content(path, "two");
     ck_assert_int_eq(count_files(), 1);
-    free(left);
-    free(path);
 }
 
 TEST(test_store_failure_leaves_nothing)
@@ -133,14 +129,13 @@ static int store_without_proc(const char *path)
 
 TEST(test_store_needs_no_proc)
 {
-    char *path = rf_xasprintf("%s/file", folder);
+    AUTO_FREE char *path = rf_xasprintf("%s/file", folder);
     int code = store_without_proc(path);
     if (code != NO_NAMESPACE) {
         ck_assert_int_eq(code, 0);
         expect_content(path, "two");
         ck_assert_int_eq(count_files(), 1);
     }
-    free(path);
 }
 
 static bool is_type(const char *path, mode_t type)
@@ -151,9 +146,9 @@ static bool is_type(const char *path, mode_t type)
 
 LOOP_TEST(test_store_replaces_what_a_link_points_to, 2)
 {
-    char *target = rf_xasprintf("%s/target", folder);
-    char *middle = rf_xasprintf("%s/middle", folder);
-    char *link = rf_xasprintf("%s/link", folder);
+    AUTO_FREE char *target = rf_xasprintf("%s/target", folder);
+    AUTO_FREE char *middle = rf_xasprintf("%s/middle", folder);
+    AUTO_FREE char *link = rf_xasprintf("%s/link", folder);
     ck_assert_int_eq(symlink(_i == 0 ? target : "target", middle), 0);
     ck_assert_int_eq(symlink("middle", link), 0);
     ck_assert_int_eq(rf_store(link, "one", 3, NULL), RF_OK); /* was dangling */
@@ -163,17 +158,14 @@ LOOP_TEST(test_store_replaces_what_a_link_points_to, 2)
     ck_assert(is_type(link, S_IFLNK) && is_type(middle, S_IFLNK));
     ck_assert(is_type(target, S_IFREG));
     ck_assert_int_eq(count_files(), 3);
-    free(target);
-    free(middle);
-    free(link);
 }
 
 /* Also one with the name that a file has for a moment. */
 TEST(test_an_own_file_takes_the_place_of_a_link)
 {
-    char *victim = rf_xasprintf("%s/victim", folder);
-    char *path = rf_xasprintf("%s/file", folder);
-    char *temporary = rf_xasprintf("%s.tmp", path);
+    AUTO_FREE char *victim = rf_xasprintf("%s/victim", folder);
+    AUTO_FREE char *path = rf_xasprintf("%s/file", folder);
+    AUTO_FREE char *temporary = rf_xasprintf("%s.tmp", path);
     ck_assert_int_eq(rf_store(victim, "victim", 6, NULL), RF_OK);
     ck_assert_int_eq(symlink("victim", path), 0);
     ck_assert_int_eq(symlink("victim", temporary), 0);
@@ -182,18 +174,15 @@ TEST(test_an_own_file_takes_the_place_of_a_link)
     expect_content(path, "own");
     ck_assert(is_type(path, S_IFREG));
     ck_assert_int_eq(count_files(), 2);
-    free(victim);
-    free(path);
-    free(temporary);
 }
 
 TEST(test_own_folders_are_made_and_are_no_links)
 {
     struct rf_err err = {0};
-    char *victim = rf_xasprintf("%s/victim", folder);
-    char *path = rf_xasprintf("%s/one/two/file", folder);
-    char *link = rf_xasprintf("%s/link", folder);
-    char *through = rf_xasprintf("%s/link/file", folder);
+    AUTO_FREE char *victim = rf_xasprintf("%s/victim", folder);
+    AUTO_FREE char *path = rf_xasprintf("%s/one/two/file", folder);
+    AUTO_FREE char *link = rf_xasprintf("%s/link", folder);
+    AUTO_FREE char *through = rf_xasprintf("%s/link/file", folder);
     ck_assert_int_eq(rf_store_own(path, 1, "own", 3, &err), RF_ERR_IO);
     ck_assert_int_eq(count_files(), 0);
     ck_assert_int_eq(rf_store_own(path, 2, "own", 3, NULL), RF_OK);
@@ -203,21 +192,16 @@ TEST(test_own_folders_are_made_and_are_no_links)
     ck_assert_int_eq(rf_store_own(through, 1, "own", 3, &err), RF_ERR_IO);
     ck_assert_ptr_nonnull(strstr(err.text, "link/file"));
     ck_assert_int_eq(rmdir(victim), 0); /* nothing is in it */
-    free(victim);
-    free(path);
-    free(link);
-    free(through);
 }
 
 TEST(test_store_refuses_a_circle_of_links)
 {
     struct rf_err err = {0};
-    char *path = rf_xasprintf("%s/link", folder);
+    AUTO_FREE char *path = rf_xasprintf("%s/link", folder);
     ck_assert_int_eq(symlink("link", path), 0);
     ck_assert_int_eq(rf_store(path, "x", 1, &err), RF_ERR_IO);
     ck_assert_ptr_nonnull(strstr(err.text, strerror(ELOOP)));
     ck_assert(is_type(path, S_IFLNK));
-    free(path);
 }
 
 TEST(test_store_writes_through_a_fifo)
@@ -258,7 +242,7 @@ TEST(test_store_waits_for_the_reader_of_a_fifo)
 TEST(test_store_reports_a_device_that_is_full)
 {
     struct rf_err err = {0};
-    char *path = rf_xasprintf("%s/full", folder);
+    AUTO_FREE char *path = rf_xasprintf("%s/full", folder);
     /* One of our own, where that can be: root could lose that of the machine.
      */
     mode_t type = mknod(path, S_IFCHR | 0600, makedev(1, 7)) == 0 ? S_IFCHR
@@ -267,7 +251,6 @@ TEST(test_store_reports_a_device_that_is_full)
     ck_assert_int_eq(rf_store(path, "x", 1, &err), RF_ERR_IO);
     ck_assert_ptr_nonnull(strstr(err.text, strerror(ENOSPC)));
     ck_assert(is_type(path, type));
-    free(path);
 }
 
 /* A name of standard output: the usual one, one as /dev/stdout is, which root
@@ -285,7 +268,7 @@ static char *output_name(int which)
 
 LOOP_TEST(test_store_reports_a_reader_that_has_gone, 3)
 {
-    char *name = output_name(_i);
+    AUTO_FREE char *name = output_name(_i);
     struct rf_err err = {0};
     int ends[2], out = dup(STDOUT_FILENO);
     enum rf_status status;
@@ -298,14 +281,13 @@ LOOP_TEST(test_store_reports_a_reader_that_has_gone, 3)
     ck_assert_msg(strstr(err.text, strerror(EPIPE)) != NULL, "%s", err.text);
     close(ends[1]);
     close(out);
-    free(name);
 }
 
 /* Also where standard output is a file that a shell has opened to append. */
 LOOP_TEST(test_store_goes_to_standard_output, 3)
 {
-    char *path = rf_xasprintf("%s/output", folder);
-    char *name = output_name(_i);
+    AUTO_FREE char *path = rf_xasprintf("%s/output", folder);
+    AUTO_FREE char *name = output_name(_i);
     int out = dup(STDOUT_FILENO), file;
     enum rf_status status;
     ck_assert_int_eq(rf_store(path, "before ", 7, NULL), RF_OK);
@@ -322,8 +304,6 @@ LOOP_TEST(test_store_goes_to_standard_output, 3)
     ck_assert_int_eq(count_files(), _i == 1 ? 2 : 1);
     close(file);
     close(out);
-    free(name);
-    free(path);
 }
 
 static void *read_all(void *data)
@@ -341,7 +321,7 @@ static void *read_all(void *data)
 TEST(test_store_write_all_waits_where_a_write_would_block)
 {
     const size_t size = (size_t)1 << 20; /* more than a pipe holds */
-    char *data = rf_xcalloc(1, size);
+    AUTO_FREE char *data = rf_xcalloc(1, size);
     pthread_t reader;
     void *got;
     int ends[2];
@@ -353,5 +333,4 @@ TEST(test_store_write_all_waits_where_a_write_would_block)
     pthread_join(reader, &got);
     ck_assert_uint_eq((size_t)got, size);
     close(ends[0]);
-    free(data);
 }

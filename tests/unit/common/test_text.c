@@ -38,10 +38,9 @@ static const struct {
 
 LOOP_TEST(test_text_clean_keeps_what_can_be_shown, RF_ARRAY_SIZE(samples))
 {
-    char *text = strdup(samples[_i].dirty);
+    AUTO_FREE char *text = strdup(samples[_i].dirty);
     rf_text_clean(text, strlen(text));
     ck_assert_str_eq(text, samples[_i].clean);
-    free(text);
 }
 
 /* Jansson takes exactly what is valid: it is the oracle here. */
@@ -50,7 +49,7 @@ TEST(test_text_clean_of_random_bytes_is_utf8)
     srand(7);
     for (int i = 0; i < 20000; i++) {
         char text[9] = {0}, before[9];
-        json_t *was_good, *is_good;
+        json_auto_t *was_good, *is_good;
         for (size_t j = 0; j < sizeof(text) - 1; j++) {
             text[j] = (char)(0x80 | rand());
         }
@@ -62,8 +61,6 @@ TEST(test_text_clean_of_random_bytes_is_utf8)
         ck_assert(was_good == NULL || strchr(text, '?') == NULL ||
                   strstr(before, "\xc2") != NULL ||
                   strstr(before, "\xd8\x9c") != NULL);
-        json_decref(was_good);
-        json_decref(is_good);
     }
 }
 

@@ -94,7 +94,7 @@ static void run_all(const char *method, const struct mesh *mesh,
 {
     for (enum rf_strategy strategy = 0; strategy < RF_STRATEGIES; strategy++) {
         const char *name = rf_strategy_name(strategy);
-        struct planned planned;
+        AUTO(planned) planned;
         struct planned_case what = {.planned = &planned, .rounds = 2};
         make(&planned, mesh, method, name, more);
         what.method = rf_method_find(method, &planned.err);
@@ -108,7 +108,6 @@ static void run_all(const char *method, const struct mesh *mesh,
             ck_assert_uint_gt(mesh->n_nodes, 1);
             ck_assert(!what.method->info->crosses_nodes);
         }
-        planned_free(&planned);
     }
 }
 
@@ -181,14 +180,13 @@ LOOP_TEST(test_disk_conforms_with_fsync_and_without_cache,
 
 TEST(test_disk_without_a_folder_is_refused)
 {
-    struct planned planned;
+    AUTO(planned) planned;
     struct rf_err err;
     make(&planned, &meshes[0], "host", "send_recv", "");
     ck_assert_int_eq(rf_method_check(&rf_method_infos[RF_METHOD_DISK],
                                      planned.plan, planned_nodes, &err),
                      RF_ERR_CONFIG);
     ck_assert_ptr_nonnull(strstr(err.text, "folder"));
-    planned_free(&planned);
 }
 
 TEST(test_shm_moves_only_handles_where_layouts_agree)
@@ -199,19 +197,18 @@ TEST(test_shm_moves_only_handles_where_layouts_agree)
         "'mode': 'disaggregated', 'train': {'tp': 2}, 'infer': {'tp': 2}",
         {4},
         1};
-    struct planned planned;
+    AUTO(planned) planned;
     struct planned_case what = {
         .planned = &planned, .method = &rf_method_shm, .rounds = 2};
     make(&planned, &same, "shm", "send_recv", "");
     ck_assert_uint_eq(planned_case_run(&what), 0);
     ck_assert_uint_gt(what.received, 0);
     ck_assert_uint_le(what.received, 4 * 24);
-    planned_free(&planned);
 }
 
 TEST(test_shm_across_nodes_is_refused_with_the_ranks)
 {
-    struct planned planned;
+    AUTO(planned) planned;
     struct rf_err err;
     make(&planned, &meshes[5], "shm", "send_recv", "");
     ck_assert_int_eq(rf_method_check(rf_method_info_find("shm"), planned.plan,
@@ -219,24 +216,22 @@ TEST(test_shm_across_nodes_is_refused_with_the_ranks)
                      RF_ERR_CONFIG);
     ck_assert_ptr_nonnull(strstr(err.text, "rank"));
     ck_assert_ptr_nonnull(strstr(err.text, " on n2"));
-    planned_free(&planned);
 }
 
 TEST(test_checkpoints_may_go_to_devices)
 {
-    struct planned planned;
+    AUTO(planned) planned;
     struct rf_err err;
     make(&planned, &meshes[0], "nccl", "send_recv", "");
     planned.model->files = json_object();
     ck_assert_int_eq(rf_method_check(&rf_method_infos[RF_METHOD_NCCL],
                                      planned.plan, planned_nodes, &err),
                      RF_OK);
-    planned_free(&planned);
 }
 
 TEST(test_unknown_methods_list_the_known)
 {
-    struct planned planned;
+    AUTO(planned) planned;
     struct rf_err err;
     make(&planned, &meshes[0], "host", "send_recv", "");
     ck_assert_int_eq(rf_method_check(NULL, planned.plan, planned_nodes, &err),
@@ -245,7 +240,6 @@ TEST(test_unknown_methods_list_the_known)
     ck_assert_ptr_null(rf_method_find("carrier-pigeon", &err));
     ck_assert_ptr_nonnull(strstr(err.text, "carrier-pigeon"));
     ck_assert_ptr_nonnull(strstr(err.text, "disk"));
-    planned_free(&planned);
 }
 
 TEST(test_names_find_methods)
@@ -260,7 +254,7 @@ TEST(test_names_find_methods)
 
 TEST(test_null_moves_nothing)
 {
-    struct planned planned;
+    AUTO(planned) planned;
     struct rf_method_env env = {0};
     atomic_bool abort = false;
     struct rf_phase_times times;
@@ -279,5 +273,4 @@ TEST(test_null_moves_nothing)
     ck_assert_int_eq(rf_method_null.progress(state, &done, NULL),
                      RF_ERR_ABORTED);
     rf_method_null.close(state);
-    planned_free(&planned);
 }

@@ -9,6 +9,8 @@
 #include "ucx/lanes.h"
 #include "ucx/peer_info.h"
 
+AUTO_STRUCT(rf_ucx_lane_counts, rf_ucx_lanes_free)
+
 /* The text behind UCX's version. */
 static const char *summed(const struct rf_ucx_lane_counts *counts)
 {
@@ -22,20 +24,19 @@ static const char *summed(const struct rf_ucx_lane_counts *counts)
 
 TEST(test_lanes_are_counted_in_the_order_in_which_they_came)
 {
-    struct rf_ucx_lane_counts counts = {.n = 0};
+    AUTO(rf_ucx_lane_counts) counts = {.n = 0};
     ck_assert_str_eq(summed(&counts), "");
     rf_ucx_lanes_count(&counts, "puts by", "rc_mlx5/mlx5_0:1");
     rf_ucx_lanes_count(&counts, "messages by", "tcp/eth0");
     rf_ucx_lanes_count(&counts, "puts by", "rc_mlx5/mlx5_0:1");
     ck_assert_str_eq(summed(&counts),
                      "; 2 puts by rc_mlx5/mlx5_0:1; 1 messages by tcp/eth0");
-    rf_ucx_lanes_free(&counts);
 }
 
 /* None is cut short, and none lost without a word. */
 TEST(test_lanes_that_do_not_fit_are_counted)
 {
-    struct rf_ucx_lane_counts counts = {.n = 0};
+    AUTO(rf_ucx_lane_counts) counts = {.n = 0};
     const char *text;
     char names[RF_UCX_NAMES_BYTES];
     size_t said = 0;
@@ -54,7 +55,6 @@ TEST(test_lanes_that_do_not_fit_are_counted)
     ck_assert_int_eq(sscanf(strrchr(text, ';'), "; %u more", &more), 1);
     ck_assert_uint_eq(said + more, 40);
     ck_assert_uint_gt(said, 5);
-    rf_ucx_lanes_free(&counts);
 }
 
 /* A world of three, of which this is rank 0; the others' infos are `others`. */
@@ -78,13 +78,10 @@ static enum rf_status publish(char *registration)
     static const struct rf_plan plan = {.world = &world};
     const struct rf_method_env env = {
         .plan = &plan, .exchange = exchange, .registration = registration};
-    struct rf_ucx_lane_counts mine = {.n = 0};
+    AUTO(rf_ucx_lane_counts) mine = {.n = 0};
     struct rf_err err = {0};
-    enum rf_status status;
     rf_ucx_lanes_count(&mine, "puts by", "tcp/lo");
-    status = rf_ucx_lanes_publish(&env, &mine, &err);
-    rf_ucx_lanes_free(&mine);
-    return status;
+    return rf_ucx_lanes_publish(&env, &mine, &err);
 }
 
 /* A field of peer info: a number and lanes. */

@@ -212,7 +212,7 @@ static int run_iterations(struct process *process, struct rf_err *err)
 
 static int one_rank(struct test_rank *rank)
 {
-    struct process *process = rf_xcalloc(1, sizeof(*process));
+    AUTO_FREE struct process *process = rf_xcalloc(1, sizeof(*process));
     const struct rf_ucx_wire_memory memory = {
         .kind = RF_HOST_MEMORY, .at = process->memory, .n = 3};
     struct rf_err err = {.text = ""};
@@ -240,7 +240,6 @@ static int one_rank(struct test_rank *rank)
     for (int i = 0; i < 2; i++) {
         test_arena_free(NULL, &process->memory[i]);
     }
-    free(process);
     return outcome;
 }
 

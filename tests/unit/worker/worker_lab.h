@@ -3,6 +3,7 @@
 #define RF_TESTS_UNIT_WORKER_LAB_H
 
 #include "planner/schedule/schedule.h"
+#include "tests/lib/auto.h"
 #include "worker/shared/start_task.h"
 
 /* A small llama: two layers, grouped heads, a vocabulary that needs padding. */
@@ -27,5 +28,6 @@ json_t *worker_lab_start(const char *model, const char *scenario,
 void worker_lab_make(struct worker_lab *lab, const char *model,
                      const char *scenario, unsigned n_nodes, unsigned slots);
 void worker_lab_free(struct worker_lab *lab);
+AUTO_STRUCT(worker_lab, worker_lab_free)
 
 #endif

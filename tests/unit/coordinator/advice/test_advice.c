@@ -9,6 +9,8 @@
 #include "tests/lib/quotes.h"
 #include "tests/unit/unit.h"
 
+AUTO_STRUCT(rf_findings, rf_findings_free)
+
 #define COLOCATED "{'name': 's', 'train': {'tp': 4}, 'infer': {'tp': 4}}"
 
 static bool says(const struct rf_findings *findings, enum rf_advice_level level,
@@ -36,22 +38,20 @@ static struct rf_msg_hello hello(const char *changes)
 {
     struct rf_msg_hello decoded;
     struct rf_err err = {.text = ""};
-    json_t *object =
+    json_auto_t *object =
         parse("{ 'protocol': [2, 2], 'node': 0, 'control': 'tcp', 'kernel': "
               "'Linux 6', 'cpu': 'x', 'congestion_control': 'cubic', 'cpus': "
               "2, 'memory_bytes': 1099511627776, 'memory_available_bytes': "
               "1099511627776, 'nics': [{'name': 'eth0', 'speed_mbit': 1000, "
               "'mtu': 1500, 'address': '10.0.0.1'}], 'methods': {'host': null, "
               "'disk': null}, 'gpus': [], 'folders': []}");
-    json_t *changed = parse(changes);
+    json_auto_t *changed = parse(changes);
     json_object_set_new(object, "version", json_string(rf_version()));
     json_object_set_new(object, "build", json_string(rf_build()));
     json_object_update(object, changed);
     ck_assert_msg(rf_schema_decode(&rf_msg_hello_schema, object, "HELLO",
                                    &decoded, &err) == RF_OK,
                   "%s", err.text);
-    json_decref(changed);
-    json_decref(object);
     return decoded;
 }
 
@@ -91,6 +91,7 @@ static void advised_free(struct advised *advised)
     }
     configured_pair_free(&advised->pair);
 }
+AUTO_STRUCT(advised, advised_free)
 
 /* --- Rules about a scenario ----------------------------------------------- */
 
@@ -228,18 +229,17 @@ static struct rf_timeline timeline_of(const char *text)
 {
     struct rf_timeline timeline;
     struct rf_err err = {.text = ""};
-    json_t *document = json_pack("{s:o}", "timeline", parse(text));
+    json_auto_t *document = json_pack("{s:o}", "timeline", parse(text));
     struct rf_jnode root = rf_jnode_root(document, "cluster.json");
     ck_assert_msg(rf_timeline_read(&root, &timeline, &err) == RF_OK, "%s",
                   err.text);
-    json_decref(document);
     return timeline;
 }
 
 LOOP_TEST(test_advice_about_scenarios, RF_ARRAY_SIZE(scenario_cases))
 {
-    struct rf_findings findings = {0};
-    struct configured_pair pair = configured_pair(scenario_cases[_i].scenario);
+    AUTO(rf_findings) findings = {0};
+    AUTO(configured_pair) pair = configured_pair(scenario_cases[_i].scenario);
     const struct rf_timeline timeline =
         timeline_of(scenario_cases[_i].timeline);
     rf_advise_scenario(pair.scenario, &timeline, &findings);
@@ -250,8 +250,6 @@ LOOP_TEST(test_advice_about_scenarios, RF_ARRAY_SIZE(scenario_cases))
         ck_assert_str_eq(findings.list[i].about, "s");
         ck_assert_ptr_null(strpbrk(findings.list[i].text, "{}"));
     }
-    rf_findings_free(&findings);
-    configured_pair_free(&pair);
 }
 
 /* What is said of the only scenario of a model on one node of four slots. */
@@ -259,8 +257,8 @@ static struct rf_findings advise_model(const char *model_text,
                                        const char *members)
 {
     struct rf_findings findings = {0};
-    struct rf_config *config;
-    struct rf_model *model;
+    AUTO(rf_config) *config;
+    AUTO(rf_model) *model;
     struct rf_scenario *scenario = NULL;
     struct rf_err err = {.text = ""};
     const struct rf_timeline timeline =
@@ -274,8 +272,6 @@ static struct rf_findings advise_model(const char *model_text,
                   "%s", err.text);
     rf_advise_scenario(scenario, &timeline, &findings);
     rf_scenario_destroy(scenario);
-    rf_model_destroy(model);
-    rf_config_destroy(config);
     free(text);
     return findings;
 }
@@ -286,39 +282,36 @@ LOOP_TEST(test_advice_about_parameters_per_gpu, 2)
     static const char *const members[] = {
         "'method': 'nccl', 'train': {'tp': 2}, 'infer': {'tp': 2}",
         "'method': 'host', 'train': {'tp': 2}, 'infer': {'tp': 2}"};
-    struct rf_findings findings =
+    AUTO(rf_findings) findings =
         advise_model("'megatron': {'num_layers': 2, 'hidden_size': 64, "
                      "'num_attention_heads': 4, 'vocab_size': 128}",
                      members[_i]);
     ck_assert_int_eq(says(&findings, RF_ADVICE_INFO, "0.00 billion parameters"),
                      _i == 0);
-    rf_findings_free(&findings);
 }
 
 /* Where the experts do not divide by all of ETP, they may by a part of it. */
 TEST(test_advice_replaces_part_of_expert_tensor_parallelism)
 {
-    struct rf_findings findings = advise_model(
+    AUTO(rf_findings) findings = advise_model(
         "'megatron': {'num_layers': 2, 'hidden_size': 64, "
         "'num_attention_heads': 4, 'vocab_size': 128, 'num_experts': 6, "
         "'moe_ffn_hidden_size': 32}",
         "'train': {'tp': 4, 'etp': 4}, 'infer': {'tp': 4}");
     ck_assert(says(&findings, RF_ADVICE_INFO,
                    "ETP 4 with EP 1 could be ETP 2 with EP 2 (6 experts"));
-    rf_findings_free(&findings);
 }
 
 /* The guide speaks of Megatron's kinds of parallelism, which FSDP has not. */
 TEST(test_no_advice_about_parallelism_that_fsdp_lacks)
 {
-    struct rf_findings findings =
+    AUTO(rf_findings) findings =
         advise_model("'megatron': {'num_layers': 2, 'hidden_size': 64, "
                      "'num_attention_heads': 4, 'vocab_size': 128}",
                      "'method': 'nccl', 'train': {'layout': 'fsdp'}, 'infer': "
                      "{'tp': 4, 'layout': 'vllm'}");
     ck_assert(!says(&findings, RF_ADVICE_INFO, "parameters per GPU"));
     ck_assert(!says(&findings, RF_ADVICE_WARNING, "context parallelism"));
-    rf_findings_free(&findings);
 }
 
 /* They have no sizes of parallelism to judge. */
@@ -382,20 +375,19 @@ static const struct {
 
 LOOP_TEST(test_advice_about_nodes, RF_ARRAY_SIZE(node_cases))
 {
-    struct advised advised =
+    AUTO(advised) advised =
         advise(COLOCATED, node_cases[_i].a, node_cases[_i].b);
     const struct rf_findings *findings = &advised.findings;
     rf_advise_nodes(advised.pair.config, hellos(&advised), &advised.findings);
     ck_assert_int_eq(says(findings, node_cases[_i].level, node_cases[_i].text),
                      node_cases[_i].found);
     ck_assert_uint_eq(rf_findings_count(findings, RF_ADVICE_ERROR), 0);
-    advised_free(&advised);
 }
 
 /* What is compared with the first node is about the other. */
 TEST(test_advice_names_the_node_that_differs)
 {
-    struct advised advised =
+    AUTO(advised) advised =
         advise(COLOCATED, "{}", "{'cpu': 'y', 'methods': {}}");
     rf_advise_nodes(advised.pair.config, hellos(&advised), &advised.findings);
     for (size_t i = 0; i < advised.findings.n; i++) {
@@ -406,17 +398,15 @@ TEST(test_advice_names_the_node_that_differs)
     }
     ck_assert_uint_eq(rf_findings_count(&advised.findings, RF_ADVICE_WARNING),
                       1);
-    advised_free(&advised);
 }
 
 TEST(test_advice_has_one_line_for_methods_without_a_driver)
 {
-    struct advised advised =
+    AUTO(advised) advised =
         advise(COLOCATED,
                "{'methods': {'nccl': 'no driver', 'ipc': 'no driver'}}", NULL);
     rf_advise_nodes(advised.pair.config, hellos(&advised), &advised.findings);
     ck_assert_uint_eq(advised.findings.n, 3); /* node, interface, methods */
-    advised_free(&advised);
 }
 
 #define CROSSING                                                               \
@@ -451,7 +441,7 @@ static const struct {
 LOOP_TEST(test_advice_about_an_address_that_a_node_lacks,
           RF_ARRAY_SIZE(address_cases))
 {
-    struct advised advised =
+    AUTO(advised) advised =
         advise(address_cases[_i].scenario,
                "{'methods': {'host': null, 'tcp': null}}", NULL);
     struct rf_node_config *nodes = advised.pair.config->nodes;
@@ -465,7 +455,6 @@ LOOP_TEST(test_advice_about_an_address_that_a_node_lacks,
     ck_assert_uint_eq(rf_findings_count(&advised.findings, RF_ADVICE_WARNING),
                       text != NULL && level == RF_ADVICE_WARNING);
     ck_assert(text == NULL || says(&advised.findings, level, text));
-    advised_free(&advised);
 }
 
 /* Index: 0 ours, 1 another build, 2 another version, 3 and 4 not known. */
@@ -475,7 +464,7 @@ LOOP_TEST(test_advice_warns_of_a_worker_of_another_build, 5)
         "{}", "{'build': 'other'}", "{'version': '0.0.7'}",
         "{'build': 'unknown'}", "{'build': null}"};
     struct rf_msg_hello node = hello(changes[_i]);
-    struct rf_findings findings = {0};
+    AUTO(rf_findings) findings = {0};
     bool differs = (_i == 1 && strcmp(rf_build(), "unknown") != 0) || _i == 2;
     bool cannot_tell = _i >= 3 && strcmp(rf_build(), "unknown") != 0;
     rf_advise_build("a", &node, false, &findings);
@@ -491,7 +480,6 @@ LOOP_TEST(test_advice_warns_of_a_worker_of_another_build, 5)
     ck_assert_uint_eq(rf_findings_count(&findings, RF_ADVICE_ERROR),
                       differs || cannot_tell);
     ck_assert(!cannot_tell || says(&findings, RF_ADVICE_ERROR, "cannot tell"));
-    rf_findings_free(&findings);
     rf_schema_free(&rf_msg_hello_schema, &node);
 }
 
@@ -549,7 +537,7 @@ static const struct {
 
 LOOP_TEST(test_advice_about_a_scenario_on_the_nodes, RF_ARRAY_SIZE(fit_cases))
 {
-    struct advised advised =
+    AUTO(advised) advised =
         advise(fit_cases[_i].scenario, fit_cases[_i].a, fit_cases[_i].b);
     rf_advise_fit(advised.pair.scenario, hellos(&advised), &advised.findings);
     ck_assert_int_eq(
@@ -558,7 +546,6 @@ LOOP_TEST(test_advice_about_a_scenario_on_the_nodes, RF_ARRAY_SIZE(fit_cases))
     for (size_t i = 0; i < advised.findings.n; i++) {
         ck_assert_str_eq(advised.findings.list[i].about, "s");
     }
-    advised_free(&advised);
 }
 
 /* --- Rules about GPUs ----------------------------------------------------- */
@@ -637,7 +624,7 @@ static const struct {
 
 LOOP_TEST(test_advice_about_gpus_and_adapters, RF_ARRAY_SIZE(gpu_cases))
 {
-    struct advised advised =
+    AUTO(advised) advised =
         advise(gpu_cases[_i].scenario, gpu_cases[_i].a, FINE);
     rf_advise_fit(advised.pair.scenario, hellos(&advised), &advised.findings);
     ck_assert_int_eq(
@@ -646,15 +633,13 @@ LOOP_TEST(test_advice_about_gpus_and_adapters, RF_ARRAY_SIZE(gpu_cases))
     for (size_t i = 0; i < advised.findings.n; i++) {
         ck_assert_ptr_null(strpbrk(advised.findings.list[i].text, "{}"));
     }
-    advised_free(&advised);
 }
 
 TEST(test_nodes_that_have_not_joined_get_no_advice)
 {
-    struct advised advised = advise(COLOCATED, "{}", NULL);
+    AUTO(advised) advised = advise(COLOCATED, "{}", NULL);
     advised.hellos[0] = advised.hellos[1] = NULL;
     rf_advise_nodes(advised.pair.config, advised.hellos, &advised.findings);
     rf_advise_fit(advised.pair.scenario, advised.hellos, &advised.findings);
     ck_assert_uint_eq(advised.findings.n, 0);
-    advised_free(&advised);
 }

@@ -37,6 +37,7 @@ static void searched_free(struct searched *searched)
     rf_model_destroy(searched->model);
     rf_config_destroy(searched->config);
 }
+AUTO_STRUCT(searched, searched_free)
 
 #define NODES(n)                                                               \
     "'launch': {'method': 'local'}, 'nodes': [{'host': 'a', 'slots': " #n      \
@@ -54,11 +55,11 @@ static void searched_free(struct searched *searched)
 static bool works(const char *model_text, enum rf_side side,
                   const char *members)
 {
-    struct rf_config *config;
-    struct rf_model *model;
+    AUTO(rf_config) *config;
+    AUTO(rf_model) *model;
     struct rf_scenario *scenario = NULL;
     bool ok;
-    char *text = rf_xasprintf(
+    AUTO_FREE char *text = rf_xasprintf(
         "{" NODES(4) ", %s, 'scenarios': [{'name': 's', '%s': {'tp': 1}, '%s': "
                      "{%s}}]}",
         model_text, side == RF_TRAIN ? "infer" : "train",
@@ -66,9 +67,6 @@ static bool works(const char *model_text, enum rf_side side,
     configured(text, &config, &model);
     ok = rf_scenario_build(config, model, 0, &scenario, NULL) == RF_OK;
     rf_scenario_destroy(scenario);
-    rf_model_destroy(model);
-    rf_config_destroy(config);
-    free(text);
     return ok;
 }
 
@@ -79,10 +77,9 @@ static size_t meshes_that_work(enum rf_side side, uint32_t most_cp)
     for (int i = 0; i < 9 * 9 * 9; i++) {
         const int tp = i % 9, cp = i / 9 % 9, pp = i / 81;
         if (tp >= 1 && cp >= 1 && pp >= 1 && (uint32_t)cp <= most_cp) {
-            char *members =
+            AUTO_FREE char *members =
                 rf_xasprintf("'tp': %d, 'cp': %d, 'pp': %d", tp, cp, pp);
             n += works(DENSE, side, members);
-            free(members);
         }
     }
     return n;
@@ -100,14 +97,13 @@ static size_t expert_meshes_that_work(enum rf_side side, bool etp,
 {
     size_t n = 0;
     for (int i = 0; i < 4 * 4 * 4 * (etp ? 4 : 1); i++) {
-        char *members =
+        AUTO_FREE char *members =
             etp ? rf_xasprintf("'tp': %d, 'pp': %d, 'ep': %d, 'etp': %d%s",
                                1 << i % 4, 1 << i / 4 % 4, 1 << i / 16 % 4,
                                1 << i / 64, fixed)
                 : rf_xasprintf("'tp': %d, 'pp': %d, 'ep': %d%s", 1 << i % 4,
                                1 << i / 4 % 4, 1 << i / 16 % 4, fixed);
         n += works(EXPERTS, side, members);
-        free(members);
     }
     return n;
 }
@@ -116,7 +112,7 @@ LIMIT(60)
 
 TEST(test_every_mesh_of_experts_that_works_is_considered)
 {
-    struct searched searched =
+    AUTO(searched) searched =
         search("{" NODES(4) ", " EXPERTS ", 'scenarios': [{'name': 's', "
                             "'train': {'tp': 1}, 'infer': {'tp': 1}}]}");
     const size_t train = expert_meshes_that_work(RF_TRAIN, true, "") +
@@ -127,13 +123,12 @@ TEST(test_every_mesh_of_experts_that_works_is_considered)
     ck_assert_uint_eq(searched.advised.feasible[RF_TRAIN], train);
     ck_assert_uint_eq(searched.advised.feasible[RF_INFER],
                       expert_meshes_that_work(RF_INFER, true, ""));
-    searched_free(&searched);
 }
 
 /* SGLang cuts experts over what EP leaves of TP. */
 TEST(test_engines_have_the_expert_meshes_that_they_know)
 {
-    struct searched searched =
+    AUTO(searched) searched =
         search("{" NODES(4) ", " EXPERTS ", 'scenarios': [{'name': 's', "
                             "'train': {'tp': 1}, 'infer': {'tp': 1, 'layout': "
                             "'sglang'}}]}");
@@ -144,14 +139,13 @@ TEST(test_engines_have_the_expert_meshes_that_they_know)
         const struct rf_mesh *infer = &searched.advised.choices[i].infer;
         ck_assert_uint_eq(infer->etp, infer->tp / infer->ep);
     }
-    searched_free(&searched);
 }
 
 /* Refits of thousands of ranks take long to predict: a wave of them is enough,
  * with the scenario's own among them. */
 TEST(test_a_large_world_has_few_pairs_predicted)
 {
-    struct searched searched =
+    AUTO(searched) searched =
         search("{" NODES(1024) ", " QWEN3_30B ", 'scenarios': [{'name': 's', "
                                "'train': {'tp': 1, 'pp': 16, 'ep': 2}, "
                                "'infer': {'tp': 8}}]}");
@@ -163,13 +157,12 @@ TEST(test_a_large_world_has_few_pairs_predicted)
         own |= searched.advised.choices[i].train.pp == 16;
     }
     ck_assert(own);
-    searched_free(&searched);
 }
 
 /* FSDP has only its own. */
 TEST(test_layouts_without_tensor_parallelism_keep_their_mesh)
 {
-    struct searched searched =
+    AUTO(searched) searched =
         search("{" NODES(4) ", " DENSE ", 'scenarios': [{'name': 's', 'train': "
                             "{'layout': 'fsdp', 'dp_replicate': 2}, 'infer': "
                             "{'tp': 1}}]}");
@@ -181,12 +174,11 @@ TEST(test_layouts_without_tensor_parallelism_keep_their_mesh)
     ck_assert_double_eq_tol(first->training_gbytes * 1e9,
                             18.0 * (double)searched.model->parameters / 4,
                             1e-3);
-    searched_free(&searched);
 }
 
 TEST(test_every_mesh_that_works_is_considered)
 {
-    struct searched searched =
+    AUTO(searched) searched =
         search("{" NODES(4) ", " DENSE ", 'scenarios': [{'name': 's', 'train': "
                             "{'tp': 1}, 'infer': {'tp': 1}}]}");
     const size_t train = meshes_that_work(RF_TRAIN, 8);
@@ -196,7 +188,6 @@ TEST(test_every_mesh_that_works_is_considered)
     ck_assert_uint_eq(searched.advised.feasible[RF_INFER], infer);
     ck_assert_uint_eq(searched.advised.n, train * infer);
     ck_assert_uint_eq(searched.advised.refused, 0);
-    searched_free(&searched);
 }
 
 /* What the guide says of 30 billion parameters with experts on 16 GPUs: about 4
@@ -204,7 +195,7 @@ TEST(test_every_mesh_that_works_is_considered)
  * TP within a node. */
 TEST(test_the_first_choice_is_the_guide_s)
 {
-    struct searched searched = search(
+    AUTO(searched) searched = search(
         "{" NODES(8) ", " QWEN3_30B ", 'scenarios': [{'name': 's', 'method': "
                      "'nccl', 'train': {'tp': 1}, 'infer': {'tp': 8}}], "
                      "'timeline': {'sequence_length': 4096, 'global_batch': "
@@ -218,21 +209,20 @@ TEST(test_the_first_choice_is_the_guide_s)
     ck_assert_uint_le(first->infer.tp, 8);
     ck_assert_double_eq_tol(first->parameters, 30.53e9 / 8, 0.01e9);
     ck_assert_uint_eq(first->weight, 0);
-    searched_free(&searched);
 }
 
 /* What is found can be pasted into the file, and the plan is the same. */
 TEST(test_a_choice_is_a_scenario)
 {
-    struct searched searched =
+    AUTO(searched) searched =
         search("{" NODES(2) ", " DENSE ", 'scenarios': [{'name': 's', 'train': "
                             "{'tp': 2, 'pp': 2, 'pp_layers': [2, 4]}, 'infer': "
                             "{'tp': 4}}]}");
     for (size_t i = 0; i < searched.advised.n; i++) {
         const struct rf_mesh_choice *choice = &searched.advised.choices[i];
-        json_t *scenario = rf_advise_scenario_json(searched.base, choice);
+        json_auto_t *scenario = rf_advise_scenario_json(searched.base, choice);
         struct rf_jnode node = rf_jnode_root(scenario, "c.json");
-        struct rf_spec *spec = NULL;
+        AUTO(rf_spec) *spec = NULL;
         struct rf_err err = {.text = ""};
         ck_assert_msg(rf_spec_from_json(&node, searched.config->node_names, 2,
                                         &spec, &err) == RF_OK,
@@ -241,11 +231,8 @@ TEST(test_a_choice_is_a_scenario)
         ck_assert_uint_eq(spec->infer.tp, choice->infer.tp);
         ck_assert_int_eq(spec->train.pp_layers != NULL,
                          choice->train.tp == 2 && choice->train.pp == 2);
-        rf_spec_destroy(spec);
-        json_decref(scenario);
     }
     ck_assert_uint_gt(searched.advised.n, 4);
-    searched_free(&searched);
 }
 
 TEST(test_rules_go_before_seconds)
@@ -269,7 +256,7 @@ TEST(test_rules_go_before_seconds)
  * the last stage have the tied embedding of 8192. */
 TEST(test_training_memory)
 {
-    struct searched searched =
+    AUTO(searched) searched =
         search("{" NODES(2) ", " DENSE ", 'scenarios': [{'name': 's', 'train': "
                             "{'tp': 2, 'pp': 2}, 'infer': {'tp': 4}}]}");
     const struct rf_side_spec side = {.tp = 2,
@@ -298,7 +285,6 @@ TEST(test_training_memory)
     ck_assert_double_eq_tol(
         memory.activations,
         (2.0 * 2 * 1 + 34) * 200 * 64 / 2 + 4.0 * 200 * 128 / 2, 1e-3);
-    searched_free(&searched);
 }
 
 /* Four heads, each with a score of every two tokens: 5 bytes in a layer (34 of
@@ -319,7 +305,7 @@ LOOP_TEST(test_selective_recomputation_saves_stored_scores, 6)
         {RF_ATTENTION_UNSAID, RF_RECOMPUTE_SELECTIVE, 6, 0},
     };
     const double tokens = 2 * 100, ranks = 2 * 2;
-    struct searched searched =
+    AUTO(searched) searched =
         search("{" NODES(2) ", " DENSE ", 'scenarios': [{'name': 's', 'train': "
                             "{'tp': 2, 'cp': 2}, 'infer': {'tp': 4}}]}");
     const struct rf_timeline timeline = {.sequence_length = 100,
@@ -333,7 +319,6 @@ LOOP_TEST(test_selective_recomputation_saves_stored_scores, 6)
                                 (34.0 * 64 * cases[_i].layers +
                                  5.0 * 4 * 100 * cases[_i].scores + 4.0 * 128),
                             1e-3);
-    searched_free(&searched);
 }
 
 /* Qwen3-30B-A3B on 16 GPUs, by hand. TP 2, PP 2: a stage has 24 layers, each
@@ -343,7 +328,7 @@ LOOP_TEST(test_selective_recomputation_saves_stored_scores, 6)
  * parameters, one has its experts. */
 TEST(test_training_memory_of_a_known_model)
 {
-    struct searched searched = search(
+    AUTO(searched) searched = search(
         "{" NODES(8) ", " QWEN3_30B ", 'scenarios': [{'name': 's', 'train': "
                      "{'tp': 2, 'pp': 2, 'ep': 8, 'etp': 1}, 'infer': {'tp': "
                      "8, 'layout': 'vllm', 'dtype': 'float32'}}]}");
@@ -364,5 +349,4 @@ TEST(test_training_memory_of_a_known_model)
                      128.0 * 4718592 / 8) +
              2 * 151936.0 * 2048 / 8 + 2048),
         1);
-    searched_free(&searched);
 }

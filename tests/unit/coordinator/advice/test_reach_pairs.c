@@ -180,8 +180,8 @@ LOOP_TEST(test_reach_pairs_of_large_clusters_are_few_and_spread,
 {
     const uint32_t n_train = meshes[_i].n_train, n_infer = meshes[_i].n_infer;
     const uint32_t n = n_train + n_infer;
-    char *train = make_side("'layout': 'fsdp'", 0, n_train);
-    char *infer = make_side("'tp': 1", n_train, n_infer);
+    AUTO_FREE char *train = make_side("'layout': 'fsdp'", 0, n_train);
+    AUTO_FREE char *infer = make_side("'tp': 1", n_train, n_infer);
     struct asked ring, asked;
     join(n, train, infer);
     ring = ask_all();
@@ -207,8 +207,6 @@ LOOP_TEST(test_reach_pairs_of_large_clusters_are_few_and_spread,
         }
     }
     leave();
-    free(train);
-    free(infer);
 }
 
 static void answer(uint32_t from, uint32_t to, const char *error)

@@ -109,7 +109,7 @@ static bool is_stopped(void)
 
 static void teardown(void)
 {
-    char *clean = rf_xasprintf("rm -rf %s", folder);
+    AUTO_FREE char *clean = rf_xasprintf("rm -rf %s", folder);
     rf_cluster_stop(cluster, true);
     ends_run_until(is_stopped);
     rf_cluster_destroy(cluster);
@@ -118,7 +118,6 @@ static void teardown(void)
     rf_config_destroy(config);
     rf_log_set_sink(NULL, NULL);
     ck_assert_int_eq(system(clean), 0);
-    free(clean);
 }
 
 static void launch(const char *method, const char *worker)
@@ -171,11 +170,10 @@ static void launch_by_hand(void)
 /* What a program in the agent's place has put into a file. */
 static json_t *boot_message(void)
 {
-    char *path = rf_xasprintf("%s/boot", folder);
+    AUTO_FREE char *path = rf_xasprintf("%s/boot", folder);
     static char text[65536];
     FILE *file = fopen(path, "r");
     size_t size = 0;
-    free(path);
     if (file != NULL) {
         size = fread(text, 1, sizeof(text), file);
         fclose(file);
@@ -188,24 +186,22 @@ static json_t *boot_message(void)
 
 static bool boot_came(void)
 {
-    json_t *boot = boot_message();
-    json_decref(boot);
+    json_auto_t *boot = boot_message();
     return boot != NULL;
 }
 
 /* Launcher local: what BOOT says. */
 static void launch_locally(void)
 {
-    char *path = rf_xasprintf("%s/worker", folder);
+    AUTO_FREE char *path = rf_xasprintf("%s/worker", folder);
     FILE *file = fopen(path, "w");
-    json_t *boot;
+    json_auto_t *boot;
     const char *psk, *identity;
     ck_assert_ptr_nonnull(file);
     fprintf(file, "#!/bin/sh\nexec cat >%s/boot\n", folder);
     fclose(file);
     ck_assert_int_eq(chmod(path, 0700), 0);
     launch("local", path);
-    free(path);
     ends_run_until(boot_came);
     boot = boot_message();
     ck_assert_int_eq(json_unpack(boot, "{s:s, s:s, s:[{s:i}]}", "psk", &psk,
@@ -214,7 +210,6 @@ static void launch_locally(void)
                      0);
     strcpy(invited.identity, identity);
     ck_assert(rf_hex_decode(psk, invited.psk, RF_PSK_BYTES));
-    json_decref(boot);
 }
 
 /* --- Agents --------------------------------------------------------------- */
@@ -313,14 +308,13 @@ LOOP_TEST(test_cluster_a_worker_that_a_shell_ran_is_no_program, 3)
     static const char *const says[] = {"$0: line 1: x: command not found",
                                        "$0: 1: x: not found",
                                        "sh: 1: $0: not found"};
-    char *path = rf_xasprintf("%s/worker", folder);
+    AUTO_FREE char *path = rf_xasprintf("%s/worker", folder);
     FILE *file = fopen(path, "w");
     ck_assert_ptr_nonnull(file);
     fprintf(file, "#!/bin/sh\necho \"%s\" >&2\nexit 127\n", says[_i]);
     fclose(file);
     ck_assert_int_eq(chmod(path, 0700), 0);
     launch("local", path);
-    free(path);
     ends_run_until(is_lost);
     ck_assert_msg(
         strstr(lost_why, _i < 2 ? "is not a program" : "was not found") != NULL,

@@ -445,12 +445,11 @@ TEST(test_listener_shares_what_a_turn_accepts_among_its_ports)
 
 TEST(test_listener_opens_an_address_once)
 {
-    char *all;
+    AUTO_FREE char *all;
     char expected[64];
     listen_with(8, false);
     ck_assert_uint_eq(rf_listener_open(listener, "127.0.0.1"), invited.port);
     all = rf_listener_open_all(listener);
     snprintf(expected, sizeof(expected), "127.0.0.1:%u", invited.port);
     ck_assert_str_eq(all, expected);
-    free(all);
 }

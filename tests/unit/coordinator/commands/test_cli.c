@@ -7,6 +7,8 @@
 #include "coordinator/commands/cli_table.h"
 #include "tests/unit/unit.h"
 
+AUTO_STRUCT(rf_cli, rf_cli_free)
+
 #define ARGS(...) ((const char *[]){"refit-coord", __VA_ARGS__, NULL})
 #define ARGS_MAX 80
 
@@ -31,18 +33,17 @@ static enum rf_status parse(const char *const *args, struct rf_cli *cli,
 
 TEST(test_cli_a_file_alone_is_a_run)
 {
-    struct rf_cli cli;
+    AUTO(rf_cli) cli;
     ck_assert_int_eq(parse(ARGS("c.json"), &cli, NULL), RF_OK);
     ck_assert_int_eq(cli.command, RF_CMD_RUN);
     ck_assert_str_eq(cli.config, "c.json");
     ck_assert_str_eq(cli.out, "results");
     ck_assert_int_eq(cli.level, RF_LOG_INFO);
-    rf_cli_free(&cli);
 }
 
 TEST(test_cli_options_may_stand_anywhere)
 {
-    struct rf_cli cli;
+    AUTO(rf_cli) cli;
     ck_assert_int_eq(
         parse(ARGS("run", "-s", "a*", "c.json", "-o", "d", "--scenario=b",
                    "--timeout", "90", "--strict", "-vv"),
@@ -57,16 +58,14 @@ TEST(test_cli_options_may_stand_anywhere)
     ck_assert_int_eq(cli.level, RF_LOG_TRACE);
     ck_assert_str_eq(cli.argv[1], "run"); /* as called */
     ck_assert_str_eq(cli.argv[2], "-s");
-    rf_cli_free(&cli);
 }
 
 TEST(test_cli_resume_names_its_folder)
 {
-    struct rf_cli cli;
+    AUTO(rf_cli) cli;
     ck_assert_int_eq(parse(ARGS("c.json", "--resume", "old"), &cli, NULL),
                      RF_OK);
     ck_assert_str_eq(cli.resume, "old");
-    rf_cli_free(&cli);
 }
 
 TEST(test_cli_takes_many_sets_and_still_sees_later_options)
@@ -120,25 +119,23 @@ TEST(test_cli_knows_every_command)
     for (unsigned c = 0; c < RF_COMMANDS; c++) {
         const struct rf_cli_command *command = &rf_cli_commands[c];
         const char *args[ARGS_MAX] = {"refit-coord", command->name};
-        struct rf_cli cli;
+        AUTO(rf_cli) cli;
         for (size_t i = 0; i < command->least; i++) {
             args[2 + i] = "x";
         }
         ck_assert_int_eq(parse(args, &cli, NULL), RF_OK);
         ck_assert_uint_eq(cli.command, c);
-        rf_cli_free(&cli);
     }
 }
 
 TEST(test_cli_compare_takes_two_folders_and_a_threshold)
 {
-    struct rf_cli cli;
+    AUTO(rf_cli) cli;
     ck_assert_int_eq(
         parse(ARGS("compare", "a", "b", "--threshold", "0.25"), &cli, NULL),
         RF_OK);
     ck_assert_uint_eq(cli.n_operands, 2);
     ck_assert_double_eq(cli.thresholds.of[RF_METRIC_TIME].worse, 0.25);
-    rf_cli_free(&cli);
 }
 
 TEST(test_cli_help_and_version_need_no_file)
@@ -169,12 +166,11 @@ TEST(test_cli_help_is_about_the_command_that_is_named)
                  {{"plan", "--strict", "--help"}, RF_CMD_PLAN}};
     for (size_t i = 0; i < RF_ARRAY_SIZE(asked); i++) {
         const char *args[7] = {"refit-coord"};
-        struct rf_cli cli;
+        AUTO(rf_cli) cli;
         memcpy(args + 1, asked[i].args, sizeof(asked[i].args));
         ck_assert_int_eq(parse(args, &cli, NULL), RF_OK);
         ck_assert_int_eq(cli.command, RF_CMD_HELP);
         ck_assert_int_eq(cli.topic, asked[i].topic);
-        rf_cli_free(&cli);
     }
 }
 
@@ -261,11 +257,10 @@ LOOP_TEST(test_cli_refuses_with_a_reason, RF_ARRAY_SIZE(wrong))
 
 TEST(test_cli_full_is_json)
 {
-    struct rf_cli cli;
+    AUTO(rf_cli) cli;
     ck_assert_int_eq(parse(ARGS("plan", "a.json", "--full"), &cli, NULL),
                      RF_OK);
     ck_assert(cli.full && cli.json);
-    rf_cli_free(&cli);
 }
 
 /* To be freed by the caller. */
@@ -284,9 +279,8 @@ static bool has_option(const char *help, const char *name)
     static const char ends[] = {' ', '\n', '['};
     bool has = false;
     for (size_t i = 0; i < sizeof(ends); i++) {
-        char *word = rf_xasprintf("--%s%c", name, ends[i]);
+        AUTO_FREE char *word = rf_xasprintf("--%s%c", name, ends[i]);
         has = has || strstr(help, word) != NULL;
-        free(word);
     }
     return has;
 }
@@ -294,22 +288,19 @@ static bool has_option(const char *help, const char *name)
 TEST(test_cli_help_of_a_command_has_the_options_that_it_takes)
 {
     for (unsigned c = 0; c < RF_CMD_HELP; c++) {
-        char *help = help_of(c);
+        AUTO_FREE char *help = help_of(c);
         for (size_t i = 0; i < RF_OPTIONS; i++) {
             const struct rf_cli_option *option = &rf_cli_options[i];
-            char *word = rf_xasprintf("--%s", option->name);
+            AUTO_FREE char *word = rf_xasprintf("--%s", option->name);
             const char *args[] = {"refit-coord", rf_cli_commands[c].name, word,
                                   option->value != NULL ? "1" : NULL, NULL};
             struct rf_err err = {0};
-            struct rf_cli cli;
+            AUTO(rf_cli) cli;
             bool refused = parse(args, &cli, &err) != RF_OK &&
                            strstr(err.text, "does not apply") != NULL;
             ck_assert_msg(has_option(help, option->name) == !refused, "%s %s",
                           args[1], word);
-            rf_cli_free(&cli);
-            free(word);
         }
-        free(help);
     }
 }
 
@@ -319,33 +310,29 @@ TEST(test_cli_help_has_usage_and_an_example_that_is_taken)
     ck_assert_ptr_nonnull(strstr(help, "refit-coord predict --demo [SIZE]"));
     free(help);
     for (unsigned c = 0; c < RF_CMD_HELP; c++) {
-        char *example = rf_xstrdup(rf_cli_commands[c].example);
+        AUTO_FREE char *example = rf_xstrdup(rf_cli_commands[c].example);
         const char *args[ARGS_MAX] = {"refit-coord"};
         size_t n = 1;
-        struct rf_cli cli;
+        AUTO(rf_cli) cli;
         for (char *word = strtok(example, " \\\n"); word != NULL;
              word = strtok(NULL, " \\\n")) {
             args[n++] = word;
         }
         ck_assert_int_eq(parse(args, &cli, NULL), RF_OK);
         ck_assert_uint_eq(cli.command, c);
-        rf_cli_free(&cli);
-        free(example);
     }
 }
 
 TEST(test_cli_help_without_a_command_is_one_screen_of_all)
 {
-    char *help = help_of(RF_CMD_HELP);
+    AUTO_FREE char *help = help_of(RF_CMD_HELP);
     size_t lines = 0;
     for (const char *c = help; *c != '\0'; c++) {
         lines += *c == '\n';
     }
     ck_assert_msg(lines >= 24 && lines <= 40, "%zu lines", lines);
     for (size_t i = 0; i < RF_COMMANDS; i++) {
-        char *line = rf_xasprintf("\n  %s ", rf_cli_commands[i].name);
+        AUTO_FREE char *line = rf_xasprintf("\n  %s ", rf_cli_commands[i].name);
         ck_assert_msg(strstr(help, line) != NULL, "%s", line);
-        free(line);
     }
-    free(help);
 }

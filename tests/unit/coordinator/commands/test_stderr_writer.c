@@ -73,7 +73,7 @@ FIXTURE(set_up, tear_down)
 
 TEST(test_output_draws_the_status_below_lines)
 {
-    char *text;
+    AUTO_FREE char *text;
     rf_stderr_writer_line(output, "one");
     ck_assert(rf_stderr_writer_flush(output, LONG_MS));
     rf_stderr_writer_status(output, "[#.]");
@@ -82,7 +82,6 @@ TEST(test_output_draws_the_status_below_lines)
     ck_assert(rf_stderr_writer_flush(output, LONG_MS));
     text = all_written();
     ck_assert_str_eq(text, "one\n[#.]\r\033[Ktwo\n[#.]\r\033[K");
-    free(text);
 }
 
 TEST(test_output_that_is_not_read_holds_up_nobody_and_counts_losses)

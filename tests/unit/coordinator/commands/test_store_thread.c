@@ -56,20 +56,19 @@ static void check_line(const char *path, const char *expected)
 TEST(test_storing_keeps_the_loop_alive_until_the_file_is_there)
 {
     char folder[] = "/tmp/refit-storing-XXXXXX";
-    char *path;
+    AUTO_FREE char *path;
     ck_assert_ptr_nonnull(mkdtemp(folder));
     path = rf_xasprintf("%s/file", folder);
     ck_assert_int_eq(store(path, true, 0), RF_OK);
     check_line(path, "text");
     unlink(path);
     rmdir(folder);
-    free(path);
 }
 
 TEST(test_storing_makes_the_text_of_a_record)
 {
     char folder[] = "/tmp/refit-storing-XXXXXX", path[64];
-    json_t *record = json_pack("[]");
+    json_auto_t *record = json_pack("[]");
     ck_assert_ptr_nonnull(mkdtemp(folder));
     snprintf(path, sizeof(path), "%s/file", folder);
     ck_assert_int_eq(start(&(struct rf_store_thread_file){
@@ -77,7 +76,6 @@ TEST(test_storing_makes_the_text_of_a_record)
                      RF_OK);
     check_line(path, "[]\n");
     ck_assert_uint_eq(record->refcount, 1); /* not taken */
-    json_decref(record);
     unlink(path);
     rmdir(folder);
 }

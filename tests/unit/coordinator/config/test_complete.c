@@ -5,6 +5,8 @@
 #include "tests/lib/quotes.h"
 #include "tests/unit/unit.h"
 
+AUTO_POINTER(rf_config, rf_config_destroy)
+
 #define MODEL                                                                  \
     "'model': {'megatron': {'num_layers': 2, 'hidden_size': 64, "              \
     "'num_attention_heads': 4, 'vocab_size': 128}}"
@@ -33,16 +35,16 @@ static const char *text_at(const json_t *object, const char *part,
 
 TEST(test_complete_means_the_same_in_another_folder)
 {
-    struct rf_config *config = parse(
+    AUTO(rf_config) *config = parse(
         "{'name': 't', 'launch': {'timeout_s': 7, 'env': {'A': 'b'}}, "
         "'control': {'port_range': [5000, 5010]}, 'nodes': [{'host': 'n', "
         "'slots': 4, 'user': 'u', 'identity': 'key'}], " MODEL
         ", 'links': {'link_gbytes_per_s': 2}, 'scenarios': [{'name': 's', "
         "'train': {'tp': 2}, 'infer': {}, 'method': ['host', 'tcp']}]}");
-    json_t *first =
+    json_auto_t *first =
         rf_config_complete(config, config->model, config->scenarios[1].value);
-    struct rf_config *again = read_config(json_deep_copy(first), "else/r.json");
-    json_t *second =
+    AUTO(rf_config) *again = read_config(json_deep_copy(first), "else/r.json");
+    json_auto_t *second =
         rf_config_complete(again, again->model, again->scenarios[0].value);
     ck_assert(json_equal(first, second));
     ck_assert_uint_eq(again->n_scenarios, 1);
@@ -51,20 +53,16 @@ TEST(test_complete_means_the_same_in_another_folder)
     ck_assert_uint_eq(again->control.port_last, 5010);
     ck_assert_uint_eq(again->launch.timeout_s, 7);
     ck_assert_ptr_nonnull(again->links);
-    json_decref(second);
-    rf_config_destroy(again);
-    json_decref(first);
-    rf_config_destroy(config);
 }
 
 TEST(test_complete_has_absolute_paths_and_defaults)
 {
-    struct rf_config *config = parse(
+    AUTO(rf_config) *config = parse(
         "{'launch': {'method': 'local', 'worker': 'bin/worker', "
         "'known_hosts': 'known'}, 'nodes': [{'host': 'n', 'slots': 4, "
         "'identity': '/keys/id'}], " MODEL
         ", 'scenarios': [{'name': 's', 'train': {'tp': 2}, 'infer': {}}]}");
-    json_t *out =
+    json_auto_t *out =
         rf_config_complete(config, config->model, config->scenarios[0].value);
     char here[4096], want[4200];
     ck_assert_ptr_nonnull(getcwd(here, sizeof(here)));
@@ -77,6 +75,4 @@ TEST(test_complete_has_absolute_paths_and_defaults)
         json_string_value(json_object_get(
             json_array_get(json_object_get(out, "nodes"), 0), "identity")),
         "/keys/id");
-    json_decref(out);
-    rf_config_destroy(config);
 }

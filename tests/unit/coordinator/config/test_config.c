@@ -14,6 +14,8 @@
 #include "tests/lib/quotes.h"
 #include "tests/unit/unit.h"
 
+AUTO_POINTER(rf_config, rf_config_destroy)
+
 #define MODEL                                                                  \
     "'model': {'megatron': {'num_layers': 2, 'hidden_size': 64, "              \
     "'num_attention_heads': 4, 'vocab_size': 128}}"
@@ -45,7 +47,7 @@ static struct rf_config *read_good(const char *text)
 
 TEST(test_config_fills_in_defaults)
 {
-    struct rf_config *config = read_good(FILE_WITH(NODES, SCENARIO));
+    AUTO(rf_config) *config = read_good(FILE_WITH(NODES, SCENARIO));
     ck_assert_str_eq(config->name, "t");
     ck_assert_str_eq(config->folder, "dir");
     ck_assert_str_eq(config->launch.method, "ssh");
@@ -60,12 +62,11 @@ TEST(test_config_fills_in_defaults)
     ck_assert_uint_eq(config->n_nodes, 1);
     ck_assert_uint_eq(config->slots[0], 4);
     ck_assert_uint_eq(config->n_scenarios, 1);
-    rf_config_destroy(config);
 }
 
 TEST(test_config_reads_nodes_launch_and_control)
 {
-    struct rf_config *config = read_good(FILE_WITH(
+    AUTO(rf_config) *config = read_good(FILE_WITH(
         "'launch': {'method': 'local', 'env': {'A_1': 'x'}, 'known_hosts': "
         "'kh', 'deploy': true, 'timeout_s': 5}, 'control': {'address': "
         "'10.0.0.1', 'port_range': [7000, 7010]}, 'nodes': [{'host': 'a', "
@@ -88,7 +89,6 @@ TEST(test_config_reads_nodes_launch_and_control)
     ck_assert_str_eq(node->host_key_sha256, FINGERPRINT);
     ck_assert_str_eq(json_string_value(json_object_get(config->env, "A_1")),
                      "x");
-    rf_config_destroy(config);
 }
 
 TEST(test_config_paths_are_relative_to_the_file)
@@ -112,7 +112,7 @@ TEST(test_config_paths_are_relative_to_the_file)
 TEST(test_config_places_the_disk_folder_beside_the_file)
 {
     static const char *const expected[] = {"/tmp/dir/x", "/x", "/home/u/x"};
-    struct rf_config *config;
+    AUTO(rf_config) *config;
     ck_assert_int_eq(chdir("/tmp"), 0);
     setenv("HOME", "/home/u", 1);
     config = read_good(
@@ -125,7 +125,6 @@ TEST(test_config_places_the_disk_folder_beside_the_file)
                              json_object_get(value, "disk"), "folder")),
                          expected[i]);
     }
-    rf_config_destroy(config);
 }
 
 TEST(test_config_lists_make_a_matrix_first_axis_slowest)
@@ -133,7 +132,7 @@ TEST(test_config_lists_make_a_matrix_first_axis_slowest)
     static const char *const names[] = {
         "s-method=host-train.tp=1", "s-method=host-train.tp=2",
         "s-method=tcp-train.tp=1", "s-method=tcp-train.tp=2"};
-    struct rf_config *config =
+    AUTO(rf_config) *config =
         read_good(FILE_WITH(NODES, "{'name': 's', 'method': ['host', 'tcp'], "
                                    "'train': {'tp': [1, 2]}, 'infer': {}}"));
     ck_assert_uint_eq(config->n_scenarios, 4);
@@ -149,29 +148,26 @@ TEST(test_config_lists_make_a_matrix_first_axis_slowest)
                              json_object_get(scenario->value, "train"), "tp")),
                          i % 2 == 0 ? 1 : 2);
     }
-    rf_config_destroy(config);
 }
 
 /* Names of members may have what names of scenarios may have. */
 TEST(test_config_members_are_called_as_the_file_spells_their_values)
 {
-    struct rf_config *config = read_good(
+    AUTO(rf_config) *config = read_good(
         FILE_WITH(NODES, "{'name': 's', 'method': ['ucx-cuda', 'nccl'], "
                          "'train': {}, 'infer': {}, 'model': [{'name': "
                          "'a-b=c d'}]}"));
     ck_assert_str_eq(config->scenarios[0].name,
                      "s-method=ucx-cuda-model=a-b=c_d");
-    rf_config_destroy(config);
 }
 
 TEST(test_config_lists_by_nature_are_no_axes)
 {
-    struct rf_config *config = read_good(FILE_WITH(
+    AUTO(rf_config) *config = read_good(FILE_WITH(
         NODES, "{'name': 's', 'mode': 'disaggregated', 'train': {'tp': 1, "
                "'pp': 2, 'pp_layers': [1, 1]}, 'infer': {'tp': 2}}"));
     ck_assert_uint_eq(config->n_scenarios, 1);
     ck_assert_str_eq(config->scenarios[0].name, "s");
-    rf_config_destroy(config);
 }
 
 TEST(test_config_select_matches_members_and_their_scenario)
@@ -179,7 +175,7 @@ TEST(test_config_select_matches_members_and_their_scenario)
     static const char *const text =
         FILE_WITH(NODES, "{'name': 'm', 'iterations': [1, 2], 'train': {}, "
                          "'infer': {}}, " SCENARIO);
-    struct rf_config *config = read_good(text);
+    AUTO(rf_config) *config = read_good(text);
     struct rf_err err = {0};
     ck_assert_int_eq(
         rf_config_select(config, (const char *[]){"m"}, 1, false, &err), RF_OK);
@@ -192,7 +188,6 @@ TEST(test_config_select_matches_members_and_their_scenario)
     ck_assert_int_eq(
         rf_config_select(config, (const char *[]){"x"}, 1, false, &err),
         RF_ERR_USAGE);
-    rf_config_destroy(config);
 }
 
 TEST(test_config_plan_needs_no_nodes_a_run_does)
@@ -359,12 +354,11 @@ TEST(test_config_refuses_a_list_that_is_too_long)
 
 TEST(test_config_knows_a_model_file)
 {
-    json_t *model = json_pack("{s:s}", "model_type", "llama");
-    json_t *cluster = json_pack("{s:s, s:[]}", "model_type", "x", "scenarios");
+    json_auto_t *model = json_pack("{s:s}", "model_type", "llama");
+    json_auto_t *cluster =
+        json_pack("{s:s, s:[]}", "model_type", "x", "scenarios");
     ck_assert(rf_config_is_model(model));
     ck_assert(!rf_config_is_model(cluster));
-    json_decref(model);
-    json_decref(cluster);
 }
 
 /* --- files ---------------------------------------------------------------- */
@@ -378,19 +372,17 @@ static void make_folder(void)
 
 static void remove_folder(void)
 {
-    char *command = rf_xasprintf("rm -rf '%s'", folder);
+    AUTO_FREE char *command = rf_xasprintf("rm -rf '%s'", folder);
     ck_assert_int_eq(system(command), 0);
-    free(command);
 }
 
 static void write_file(const char *name, const void *data, size_t size)
 {
-    char *path = rf_xasprintf("%s/%s", folder, name);
+    AUTO_FREE char *path = rf_xasprintf("%s/%s", folder, name);
     FILE *file = fopen(path, "w");
     ck_assert_ptr_nonnull(file);
     ck_assert_uint_eq(fwrite(data, 1, size, file), size);
     ck_assert_int_eq(fclose(file), 0);
-    free(path);
 }
 
 static void write_text(const char *name, const char *text)
@@ -400,10 +392,8 @@ static void write_text(const char *name, const char *text)
 
 static enum rf_status load(struct rf_config **out, struct rf_err *err)
 {
-    char *path = rf_xasprintf("%s/cluster.json", folder);
-    enum rf_status status = rf_config_load(path, NULL, true, out, err);
-    free(path);
-    return status;
+    AUTO_FREE char *path = rf_xasprintf("%s/cluster.json", folder);
+    return rf_config_load(path, NULL, true, out, err);
 }
 
 /* What BOOT could not carry is refused before anything is launched. */
@@ -417,9 +407,9 @@ TEST(test_config_limits_the_environment)
                  {40, 1000, "longer than 32768 bytes together"}};
     for (size_t c = 0; c < RF_ARRAY_SIZE(cases); c++) {
         json_t *document, *env = json_object();
-        struct rf_config *config = NULL;
+        AUTO(rf_config) *config = NULL;
         struct rf_err err = {0};
-        char *value = rf_xcalloc(1, (size_t)cases[c].bytes + 1);
+        AUTO_FREE char *value = rf_xcalloc(1, (size_t)cases[c].bytes + 1);
         memset(value, 'x', (size_t)cases[c].bytes);
         for (int i = 0; i < cases[c].n; i++) {
             char key[16];
@@ -437,8 +427,6 @@ TEST(test_config_limits_the_environment)
             ck_assert_msg(strstr(err.text, cases[c].rule) != NULL, "%s",
                           err.text);
         }
-        rf_config_destroy(config);
-        free(value);
     }
 }
 
@@ -447,7 +435,7 @@ FIXTURE(make_folder, remove_folder)
 
 TEST(test_config_inlines_the_model_file)
 {
-    struct rf_config *config = NULL;
+    AUTO(rf_config) *config = NULL;
     struct rf_err err = {0};
     write_text("m.json", "{'model_type': 'llama', 'hidden_size': 64, "
                          "'num_hidden_layers': 2, 'num_attention_heads': 4, "
@@ -462,7 +450,6 @@ TEST(test_config_inlines_the_model_file)
         json_integer_value(json_object_get(config->model, "num_layers")), 1);
     ck_assert_str_eq(json_string_value(json_object_get(config->model, "name")),
                      "m.json (num_layers 1)");
-    rf_config_destroy(config);
 }
 
 /* One file with one 2 × 3 tensor of F32. */
@@ -485,7 +472,7 @@ static void write_safetensors(const char *name, uint64_t announced)
 
 TEST(test_config_reads_the_headers_of_a_checkpoint)
 {
-    struct rf_config *config = NULL;
+    AUTO(rf_config) *config = NULL;
     struct rf_err err = {0};
     const json_t *tensor;
     write_safetensors("model.safetensors", 0);
@@ -498,15 +485,14 @@ TEST(test_config_reads_the_headers_of_a_checkpoint)
     ck_assert_ptr_null(json_object_get(config->model, "checkpoint"));
     ck_assert_str_eq(
         json_string_value(json_object_get(config->model, "folder")), folder);
-    rf_config_destroy(config);
 }
 
 TEST(test_config_leaves_a_checkpoint_that_is_not_here_to_the_nodes)
 {
-    struct rf_config *config = NULL;
+    AUTO(rf_config) *config = NULL;
     struct rf_err err = {0};
-    json_t *headers = json_pack("{s:{}, s:s}", "manifest", "folder", "/x");
-    char *path = rf_xasprintf("%s/absent", folder);
+    json_auto_t *headers = json_pack("{s:{}, s:s}", "manifest", "folder", "/x");
+    AUTO_FREE char *path = rf_xasprintf("%s/absent", folder);
     write_text("cluster.json",
                "{" NODES ", 'model': {'checkpoint': 'absent'}, 'scenarios': "
                "[{'name': 's', 'train': {}, 'infer': {}}]}");
@@ -517,9 +503,6 @@ TEST(test_config_leaves_a_checkpoint_that_is_not_here_to_the_nodes)
     rf_config_add_headers(config, headers);
     ck_assert_ptr_null(rf_config_checkpoint(config));
     ck_assert_ptr_nonnull(json_object_get(config->model, "manifest"));
-    json_decref(headers);
-    rf_config_destroy(config);
-    free(path);
 }
 
 LOOP_TEST(test_config_refuses_checkpoints_that_lie, 5)

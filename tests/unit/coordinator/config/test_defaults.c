@@ -7,6 +7,8 @@
 #include "tests/lib/quotes.h"
 #include "tests/unit/unit.h"
 
+AUTO_POINTER(rf_config, rf_config_destroy)
+
 #define BASE                                                                   \
     "'nodes': [{'host': 'a', 'slots': 4}], 'model': {'megatron': "             \
     "{'num_layers': 2, 'hidden_size': 64, 'num_attention_heads': 4, "          \
@@ -34,16 +36,15 @@ static struct rf_config *read_good(const char *text)
 static void expect_value(const struct rf_config *config, size_t index,
                          const char *text)
 {
-    json_t *want = json_loads(Q(text), 0, NULL);
+    json_auto_t *want = json_loads(Q(text), 0, NULL);
     ck_assert_ptr_nonnull(want);
     ck_assert_msg(json_equal(config->scenarios[index].value, want), "%s",
                   json_dumps(config->scenarios[index].value, 0));
-    json_decref(want);
 }
 
 TEST(test_suite_scenarios_have_the_defaults_that_they_do_not_override)
 {
-    struct rf_config *config = read_good(
+    AUTO(rf_config) *config = read_good(
         "{" BASE ", 'defaults': {'method': 'tcp', 'iterations': "
         "{'ci_percent': 5, 'max': 9}, 'train': {'tp': 2, 'pp': 2}, "
         "'infer': {'tp': 4}}, 'scenarios': [{'name': 'a'}, {'name': 'b', "
@@ -57,12 +58,11 @@ TEST(test_suite_scenarios_have_the_defaults_that_they_do_not_override)
                  "{'name': 'b', 'method': 'host', 'iterations': 3, 'train': "
                  "{'tp': 2, 'pp': 1, 'dp': 2}, 'infer': {'tp': 4}}");
     ck_assert_ptr_nonnull(json_object_get(config->document, "defaults"));
-    rf_config_destroy(config);
 }
 
 TEST(test_suite_variables_replace_whole_values)
 {
-    struct rf_config *config = read_good(
+    AUTO(rf_config) *config = read_good(
         "{" BASE ", 'variables': {'n': 4, 'methods': ['host', 'tcp'], 'side': "
         "{'tp': 2}}, 'defaults': {'infer': {'tp': '$n'}}, 'scenarios': "
         "[{'name': 'a', 'method': '$methods', 'train': '$side'}]}");
@@ -70,12 +70,11 @@ TEST(test_suite_variables_replace_whole_values)
     expect_value(config, 1,
                  "{'name': 'a-method=tcp', 'method': 'tcp', 'train': "
                  "{'tp': 2}, 'infer': {'tp': 4}}");
-    rf_config_destroy(config);
 }
 
 TEST(test_suite_variables_reach_the_model)
 {
-    struct rf_config *config = read_good(
+    AUTO(rf_config) *config = read_good(
         "{'nodes': [{'host': 'a', 'slots': 1}], 'variables': {'layers': 3}, "
         "'model': {'megatron': {'num_layers': '$layers', 'hidden_size': 64, "
         "'num_attention_heads': 4, 'vocab_size': 128}}, 'scenarios': "
@@ -84,7 +83,6 @@ TEST(test_suite_variables_reach_the_model)
         json_integer_value(json_object_get(
             json_object_get(config->model, "megatron"), "num_layers")),
         3);
-    rf_config_destroy(config);
 }
 
 /* Keeps the last of the lines; `data` has 256 bytes. */
@@ -124,27 +122,25 @@ TEST(test_suite_slow_scenarios_run_when_asked_for)
         bool slow;
     } cases[] = {{0, 1, 2, false}, {0, 3, 0, true}, {1, 2, 0, false}};
     for (size_t i = 0; i < RF_ARRAY_SIZE(cases); i++) {
-        struct rf_config *config = read_good(text);
+        AUTO(rf_config) *config = read_good(text);
         ck_assert_ptr_null(json_object_get(config->scenarios[1].value, "slow"));
         ck_assert_int_eq(rf_config_select(config, globs, cases[i].n_globs,
                                           cases[i].slow, NULL),
                          RF_OK);
         ck_assert_uint_eq(config->n_scenarios, cases[i].n);
         ck_assert_uint_eq(config->n_slow_left, cases[i].n_left);
-        rf_config_destroy(config);
     }
 }
 
 TEST(test_suite_counts_what_lists_multiply_to)
 {
-    struct rf_config *config = read_good(
+    AUTO(rf_config) *config = read_good(
         "{" BASE ", 'defaults': {'train': {}, 'infer': {}}, 'scenarios': "
         "[{'name': 'a'}, {'name': 'b', 'method': ['host', 'tcp'], 'strategy': "
         "['send_recv', 'broadcast', 'auto'], 'warmup': [1]}, {'name': 'c', "
         "'infer': {'tp': [1, 2]}}, {'name': 'd'}]}");
     ck_assert_str_eq(config->factors,
                      "2 methods x 3 strategies x 1 warmup + 2 infer.tp + 2");
-    rf_config_destroy(config);
 }
 
 static json_int_t layers_of(const struct rf_config *config, size_t index)
@@ -160,7 +156,7 @@ static json_int_t layers_of(const struct rf_config *config, size_t index)
 
 TEST(test_suite_models_make_a_matrix)
 {
-    struct rf_config *config = read_good(
+    AUTO(rf_config) *config = read_good(
         "{" BASE ", 'defaults': {'train': {}, 'infer': {}}, 'scenarios': "
         "[{'name': 'a'}, {'name': 'b', 'model': [" TINY("x", "3") ", " TINY(
             "y", "5") "]}, {'name': 'c', 'model': " TINY("z", "[6, 7]") "}]}");
@@ -175,12 +171,11 @@ TEST(test_suite_models_make_a_matrix)
         ck_assert_ptr_null(
             json_object_get(config->scenarios[i].value, "model"));
     }
-    rf_config_destroy(config);
 }
 
 TEST(test_suite_a_model_without_a_source_is_the_files_with_other_sizes)
 {
-    struct rf_config *config = read_good(
+    AUTO(rf_config) *config = read_good(
         "{'nodes': [{'host': 'a', 'slots': 1}], 'model': {'name': 'm', "
         "'config': {'model_type': 'qwen3', 'architectures': ['A']}}, "
         "'scenarios': [{'name': 'a', 'model': {'num_layers': [2, 4]}, "
@@ -192,7 +187,6 @@ TEST(test_suite_a_model_without_a_source_is_the_files_with_other_sizes)
                      4);
     ck_assert_ptr_nonnull(json_object_get(model, "config"));
     ck_assert_ptr_null(json_object_get(model, "name"));
-    rf_config_destroy(config);
 }
 
 static const struct {

@@ -42,39 +42,36 @@ TEST(test_the_cache_is_where_the_environment_says)
     }
     for (size_t i = 0; i < RF_ARRAY_SIZE(order); i++) {
         setenv(order[i][0], order[i][1], 1);
-        char *folder = rf_hub_cache_folder();
+        AUTO_FREE char *folder = rf_hub_cache_folder();
         ck_assert_str_eq(folder, order[i][2]);
-        free(folder);
     }
 }
 
 /* A file of a cache. */
 static void add(const char *path, const char *text)
 {
-    char *command = rf_xasprintf(
+    AUTO_FREE char *command = rf_xasprintf(
         "mkdir -p \"$(dirname %s)\" && printf %%s '%s' >%s", path, text, path);
     ck_assert_int_eq(system(command), 0);
-    free(command);
 }
 
 static void set_age(const char *path, int days)
 {
-    char *command = rf_xasprintf("touch -d '%d days ago' %s", days, path);
+    AUTO_FREE char *command =
+        rf_xasprintf("touch -d '%d days ago' %s", days, path);
     ck_assert_int_eq(system(command), 0);
-    free(command);
 }
 
 static void check_found(const char *revision, const char *pattern,
                         const char *commit)
 {
-    char *folder = rf_hub_cache_find("o/n", revision, pattern);
+    AUTO_FREE char *folder = rf_hub_cache_find("o/n", revision, pattern);
     if (commit == NULL) {
         ck_assert_ptr_null(folder);
         return;
     }
     ck_assert_ptr_nonnull(folder);
     ck_assert_str_eq(strrchr(folder, '/') + 1, commit);
-    free(folder);
 }
 
 TEST(test_main_goes_before_the_newest_snapshot)
@@ -98,7 +95,6 @@ TEST(test_main_goes_before_the_newest_snapshot)
     add("models--o--n/refs/v1", "aaa");
     check_found("v1", "config.json", "aaa");
     ck_assert_int_eq(chdir("/"), 0);
-    char *command = rf_xasprintf("rm -r %s", folder);
+    AUTO_FREE char *command = rf_xasprintf("rm -r %s", folder);
     ck_assert_int_eq(system(command), 0);
-    free(command);
 }

@@ -78,15 +78,13 @@ static json_t *member(json_t *at, const char *const *place)
 
 LOOP_TEST(test_overrides_set_a_member, RF_ARRAY_SIZE(good))
 {
-    json_t *document = cluster(), *value;
+    json_auto_t *document = cluster(), *value;
     struct rf_err err = {0};
     ck_assert_int_eq(rf_json_parse_value(Q(good[_i].value), "v", &value, &err),
                      RF_OK);
     ck_assert_msg(set(document, Q(good[_i].text), &err) == RF_OK, "%s",
                   err.text);
     ck_assert(json_equal(member(document, good[_i].place), value));
-    json_decref(value);
-    json_decref(document);
 }
 
 TEST(test_overrides_star_means_all_members)
@@ -117,8 +115,8 @@ LOOP_TEST(test_overrides_null_removes, 5)
         "{'scenarios':[{'name':'one.x=2','train':{'tp':2},'infer':{},'method':["
         "'host','tcp']}]}",
         "{'model':{'megatron':{}}}", "{}", "{'nodes':[]}"};
-    json_t *document = cluster(), *wanted = cluster();
-    json_t *change = json_loads(Q(left[_i]), 0, NULL);
+    json_auto_t *document = cluster(), *wanted = cluster();
+    json_auto_t *change = json_loads(Q(left[_i]), 0, NULL);
     ck_assert_ptr_nonnull(change);
     ck_assert_int_eq(set(document, removals[_i], NULL), RF_OK);
     json_object_update(wanted, change);
@@ -126,9 +124,6 @@ LOOP_TEST(test_overrides_null_removes, 5)
         json_object_del(wanted, "nodes");
     }
     ck_assert(json_equal(document, wanted));
-    json_decref(change);
-    json_decref(wanted);
-    json_decref(document);
 }
 
 /* Appends the lines; `data` has 256 bytes. */
@@ -142,7 +137,7 @@ static void take_line(enum rf_log_level level, const char *line, void *data)
 /* There is a method of that name. */
 TEST(test_overrides_warn_where_null_may_mean_the_method)
 {
-    json_t *document = cluster();
+    json_auto_t *document = cluster();
     char said[256] = "";
     rf_log_set_sink(take_line, said);
     ck_assert_int_eq(set(document, "scenarios[1].train=null", NULL), RF_OK);
@@ -154,7 +149,6 @@ TEST(test_overrides_warn_where_null_may_mean_the_method)
     ck_assert_str_eq(said, "warning: --set scenarios.*.method=null removes the "
                            "key; for method null type "
                            "'scenarios.*.method=\"null\"'");
-    json_decref(document);
 }
 
 static const struct {
@@ -192,24 +186,23 @@ static const struct {
 
 LOOP_TEST(test_overrides_refuse_with_the_place, RF_ARRAY_SIZE(bad))
 {
-    json_t *document = cluster();
+    json_auto_t *document = cluster();
     struct rf_err err = {0};
     ck_assert_int_ne(set(document, Q(bad[_i].text), &err), RF_OK);
     ck_assert_msg(strncmp(err.text, "--set ", 6) == 0, "%s", err.text);
     ck_assert_msg(strstr(err.text, bad[_i].error) != NULL, "%s", err.text);
-    json_decref(document);
 }
 
 /* Names of one letter are near any digit. */
 TEST(test_overrides_take_no_number_for_a_slip_of_a_name)
 {
-    json_t *document = json_loads(Q("{'scenarios': [{'name': 'a'}]}"), 0, NULL);
+    json_auto_t *document =
+        json_loads(Q("{'scenarios': [{'name': 'a'}]}"), 0, NULL);
     struct rf_err err = {0};
     ck_assert_int_ne(set(document, "scenarios[9].method=tcp", &err), RF_OK);
     ck_assert_msg(strstr(err.text, "named \"9\"; give a name, a number from 0 "
                                    "to 0") != NULL,
                   "%s", err.text);
-    json_decref(document);
 }
 
 /* What is set is read like the file itself. */
@@ -256,7 +249,7 @@ TEST(test_overrides_place_nodes_before_members_are_set)
 TEST(test_overrides_errors_of_hosts_name_the_option)
 {
     struct rf_overrides overrides = {.nodes = "a["};
-    json_t *document = cluster();
+    json_auto_t *document = cluster();
     struct rf_err err = {0};
     ck_assert_int_eq(rf_overrides_apply(&overrides, document, "c", &err),
                      RF_ERR_CONFIG);
@@ -266,5 +259,4 @@ TEST(test_overrides_errors_of_hosts_name_the_option)
                      RF_ERR_CONFIG);
     ck_assert_msg(strstr(err.text, "--hostfile: /nonexistent: ") == err.text,
                   "%s", err.text);
-    json_decref(document);
 }

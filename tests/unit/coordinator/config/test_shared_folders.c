@@ -5,6 +5,8 @@
 #include "coordinator/config/shared_folders.h"
 #include "tests/unit/unit.h"
 
+AUTO_POINTER(rf_config, rf_config_destroy)
+
 #define SIDES "\"train\": {\"tp\": 6}, \"infer\": {\"tp\": 2}"
 #define CLUSTER(scenarios)                                                     \
     "{\"nodes\": [{\"host\": \"a\", \"slots\": 2}, {\"host\": \"b\", "         \
@@ -31,7 +33,7 @@ static struct rf_config *load(const char *text)
 
 TEST(test_each_folder_of_method_disk_is_shared_once)
 {
-    struct rf_config *config = load(CLUSTER(
+    AUTO(rf_config) *config = load(CLUSTER(
         DISK("x", "/one") ", " DISK("y", "/two") ", " DISK("z", "/one")));
     struct rf_msg_shared *shared = rf_shared_folders(config, "abcd");
     ck_assert_str_eq(shared->token, "abcd");
@@ -40,19 +42,17 @@ TEST(test_each_folder_of_method_disk_is_shared_once)
     ck_assert_str_eq(shared->folders.list[0], "/one");
     ck_assert_str_eq(shared->folders.list[1], "/two");
     rf_shared_folders_free(shared);
-    rf_config_destroy(config);
 }
 
 TEST(test_no_folder_is_shared_without_method_disk)
 {
-    struct rf_config *config = load(CLUSTER("{\"name\": \"x\", " SIDES "}"));
+    AUTO(rf_config) *config = load(CLUSTER("{\"name\": \"x\", " SIDES "}"));
     ck_assert_ptr_null(rf_shared_folders(config, "abcd"));
-    rf_config_destroy(config);
 }
 
 TEST(test_the_folder_of_an_export_is_told_apart)
 {
-    struct rf_config *config = load(CLUSTER(DISK("x", "/one")));
+    AUTO(rf_config) *config = load(CLUSTER(DISK("x", "/one")));
     struct rf_msg_shared *shared = rf_shared_folders(config, "abcd");
     ck_assert_ptr_null(shared->exported);
     rf_shared_folders_free(shared);
@@ -61,5 +61,4 @@ TEST(test_the_folder_of_an_export_is_told_apart)
     ck_assert_uint_eq(shared->folders.n, 2);
     ck_assert_str_eq(shared->exported, "/two");
     rf_shared_folders_free(shared);
-    rf_config_destroy(config);
 }

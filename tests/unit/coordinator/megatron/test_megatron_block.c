@@ -39,19 +39,19 @@ static const struct rf_megatron_summary example = {
 static char *printed(const struct rf_megatron_summary *summary,
                      const char *quoted)
 {
-    json_t *record = quoted != NULL ? json_loads(Q(quoted), 0, NULL) : NULL;
+    json_auto_t *record =
+        quoted != NULL ? json_loads(Q(quoted), 0, NULL) : NULL;
     char *text = NULL;
     size_t size = 0;
     FILE *file = open_memstream(&text, &size);
     rf_megatron_block_print(summary, record, file);
     fclose(file);
-    json_decref(record);
     return text;
 }
 
 TEST(test_megatron_block_is_the_benchmarks)
 {
-    char *text = printed(
+    AUTO_FREE char *text = printed(
         &example, "{'status': 'ok', 'iterations': [{'refit_ms': 123.449}, "
                   "{'refit_ms': 121.34}, {'refit_ms': 119.871}], 'summary': "
                   "{'mean_ms': 122.154, 'min_ms': 119.871, 'max_ms': "
@@ -65,7 +65,6 @@ TEST(test_megatron_block_is_the_benchmarks)
                                 "Mean refit time: 122.15 ms\n"
                                 "Min refit time:  119.87 ms\n"
                                 "Max refit time:  125.43 ms\n" RULE "\n");
-    free(text);
 }
 
 TEST(test_megatron_block_is_left_out_without_iterations)
@@ -81,19 +80,18 @@ TEST(test_megatron_block_is_left_out_without_iterations)
 /* Of what was measured before a failure there are times, but no results. */
 TEST(test_megatron_block_of_a_failed_run_has_no_results)
 {
-    char *text = printed(
+    AUTO_FREE char *text = printed(
         &example, "{'status': 'mismatch', 'iterations': [{'refit_ms': 1}], "
                   "'summary': {'mean_ms': 1, 'min_ms': 1, 'max_ms': 1}}");
     ck_assert_str_eq(text, HEAD "\nWarmup: 2 iterations...\n"
                                 "\nBenchmarking: 3 iterations...\n"
                                 "  Iteration 1/3: 1.00 ms\n\n");
-    free(text);
 }
 
 TEST(test_megatron_block_of_experts_on_other_ranks)
 {
     struct rf_megatron_summary summary = example;
-    char *text;
+    AUTO_FREE char *text;
     summary.collocated = false;
     summary.experts = 8;
     summary.infer.first_rank = 4;
@@ -102,7 +100,6 @@ TEST(test_megatron_block_of_experts_on_other_ranks)
     ck_assert_ptr_nonnull(strstr(text, "8 heads\nMoE: 8 experts\nRefit"));
     ck_assert_ptr_nonnull(
         strstr(text, "\nDestination model size on rank 4: 45.23 MB\n"));
-    free(text);
 }
 
 static struct rf_megatron_summary summary_of(const char *flags)

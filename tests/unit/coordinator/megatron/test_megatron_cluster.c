@@ -5,6 +5,7 @@
 #include "coordinator/megatron/megatron_cluster.h"
 #include "planner/families/model_read.h"
 #include "planner/model/model.h"
+#include "tests/lib/auto_planner.h"
 #include "tests/lib/quotes.h"
 #include "tests/unit/coordinator/megatron/megatron_lab.h"
 #include "tests/unit/unit.h"
@@ -196,13 +197,11 @@ static struct rf_model *model_of(const json_t *cluster)
 
 LOOP_TEST(test_megatron_counts_what_each_flag_adds, RF_ARRAY_SIZE(models))
 {
-    json_t *cluster = megatron_cluster(
+    json_auto_t *cluster = megatron_cluster(
         MEGATRON_SMALL "--refit-mode collocated %s", models[_i].flags);
-    struct rf_model *model = model_of(cluster);
+    AUTO(rf_model) *model = model_of(cluster);
     ck_assert_uint_eq(model->parameters, parameters(&models[_i].gpt));
     ck_assert_uint_eq(model->bytes, 4 * model->parameters);
-    rf_model_destroy(model);
-    json_decref(cluster);
 }
 
 /* Published models by the sizes of their launch scripts, and what their
@@ -257,12 +256,10 @@ static const struct {
 
 LOOP_TEST(test_megatron_spec_makes_a_published_model, RF_ARRAY_SIZE(specs))
 {
-    json_t *cluster = megatron_cluster(
+    json_auto_t *cluster = megatron_cluster(
         MEGATRON_SMALL "--refit-mode collocated --bf16 %s", specs[_i].flags);
-    struct rf_model *model = model_of(cluster);
+    AUTO(rf_model) *model = model_of(cluster);
     ck_assert_uint_eq(model->parameters, specs[_i].parameters);
-    rf_model_destroy(model);
-    json_decref(cluster);
 }
 
 static const struct {
@@ -273,12 +270,10 @@ static const struct {
 LOOP_TEST(test_megatron_weights_are_of_the_type_asked_for,
           RF_ARRAY_SIZE(dtypes))
 {
-    json_t *cluster = megatron_cluster(
+    json_auto_t *cluster = megatron_cluster(
         MEGATRON_SMALL "--refit-mode collocated %s", dtypes[_i].flags);
-    struct rf_model *model = model_of(cluster);
+    AUTO(rf_model) *model = model_of(cluster);
     ck_assert_uint_eq(model->bytes, dtypes[_i].bytes * model->parameters);
-    rf_model_destroy(model);
-    json_decref(cluster);
 }
 
 /* --- Meshes --------------------------------------------------------------- */
@@ -345,15 +340,14 @@ static const struct {
 
 static void assert_json(const json_t *value, const char *quoted)
 {
-    json_t *expected = json_loads(Q(quoted), JSON_DECODE_ANY, NULL);
+    json_auto_t *expected = json_loads(Q(quoted), JSON_DECODE_ANY, NULL);
     ck_assert_msg(json_equal(value, expected), "%s, not %s", quoted,
                   json_dumps(value, JSON_ENCODE_ANY));
-    json_decref(expected);
 }
 
 LOOP_TEST(test_megatron_world_is_what_the_meshes_need, RF_ARRAY_SIZE(meshes))
 {
-    json_t *cluster =
+    json_auto_t *cluster =
         megatron_cluster(MEGATRON_SMALL "--refit-mode %scollocated %s",
                          meshes[_i].collocated ? "" : "non-", meshes[_i].flags);
     json_t *node = json_array_get(json_object_get(cluster, "nodes"), 0);
@@ -366,12 +360,11 @@ LOOP_TEST(test_megatron_world_is_what_the_meshes_need, RF_ARRAY_SIZE(meshes))
                      meshes[_i].collocated ? "colocated" : "disaggregated");
     assert_json(json_object_get(scenario, "train"), meshes[_i].train);
     assert_json(json_object_get(scenario, "infer"), meshes[_i].infer);
-    json_decref(cluster);
 }
 
 TEST(test_megatron_has_the_benchmarks_defaults)
 {
-    json_t *cluster = megatron_cluster(
+    json_auto_t *cluster = megatron_cluster(
         "--refit-mode collocated --num-layers 2 --hidden-size 64 "
         "--num-attention-heads 8 --seq-length 8 --max-position-embeddings 8");
     json_t *scenario = json_array_get(json_object_get(cluster, "scenarios"), 0);
@@ -382,7 +375,6 @@ TEST(test_megatron_has_the_benchmarks_defaults)
     assert_json(json_object_get(scenario, "warmup"), "2");
     assert_json(json_object_get(scenario, "iterations"), "10");
     assert_json(json_object_get(model, "vocab_size"), "50257");
-    json_decref(cluster);
 }
 
 /* --- What contradicts itself ---------------------------------------------- */

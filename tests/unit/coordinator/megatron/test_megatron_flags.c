@@ -8,6 +8,8 @@
 #include "tests/unit/coordinator/megatron/megatron_lab.h"
 #include "tests/unit/unit.h"
 
+AUTO_STRUCT(rf_megatron_args, rf_megatron_args_free)
+
 static json_int_t number(const struct rf_megatron_args *args, const char *name)
 {
     const json_t *value = json_object_get(args->values, name);
@@ -17,7 +19,7 @@ static json_int_t number(const struct rf_megatron_args *args, const char *name)
 
 TEST(test_megatron_flags_come_in_both_forms)
 {
-    struct rf_megatron_args args;
+    AUTO(rf_megatron_args) args;
     ck_assert_int_eq(megatron_take("--num-layers 4 --hidden-size=64 --bf16",
                                    &args, NULL, NULL, NULL),
                      RF_OK);
@@ -25,24 +27,22 @@ TEST(test_megatron_flags_come_in_both_forms)
     ck_assert_int_eq(number(&args, "hidden-size"), 64);
     ck_assert(json_is_true(json_object_get(args.values, "bf16")));
     ck_assert_uint_eq(json_array_size(args.idle), 0);
-    rf_megatron_args_free(&args);
 }
 
 TEST(test_megatron_the_last_of_equal_flags_holds)
 {
-    struct rf_megatron_args args;
+    AUTO(rf_megatron_args) args;
     ck_assert_int_eq(
         megatron_take("--num-layers 4 --num-layers 8", &args, NULL, NULL, NULL),
         RF_OK);
     ck_assert_int_eq(number(&args, "num-layers"), 8);
-    rf_megatron_args_free(&args);
 }
 
 /* What nobody here knows is the command's own. */
 TEST(test_megatron_leaves_other_options_in_their_order)
 {
     static const char *const left[] = {"-o", "dir", "--json", "--repeat", "2"};
-    struct rf_megatron_args args;
+    AUTO(rf_megatron_args) args;
     char **argv = NULL;
     int argc = 0;
     ck_assert_int_eq(megatron_take("-o dir --num-layers 4 --json --lr 1 "
@@ -54,13 +54,12 @@ TEST(test_megatron_leaves_other_options_in_their_order)
         ck_assert_str_eq(argv[i], left[i]);
     }
     ck_assert_ptr_null(argv[argc]);
-    rf_megatron_args_free(&args);
 }
 
 TEST(test_megatron_idle_flags_are_noted_once_with_all_values)
 {
-    struct rf_megatron_args args;
-    char *names;
+    AUTO(rf_megatron_args) args;
+    AUTO_FREE char *names;
     ck_assert_int_eq(
         megatron_take(
             "--lr 1e-4 --data-path 0.5 a 0.5 b --lr=2 "
@@ -70,15 +69,13 @@ TEST(test_megatron_idle_flags_are_noted_once_with_all_values)
     names = json_dumps(args.idle, JSON_COMPACT);
     ck_assert_str_eq(names, "[\"lr\",\"data-path\",\"clip-grad\","
                             "\"use-flash-attn\",\"softmax-type\"]");
-    free(names);
-    rf_megatron_args_free(&args);
 }
 
 /* As in the scripts and model_configs of Megatron-LM's examples/rl, but for
  * their checkpoint's arguments and its tokenizer. */
 TEST(test_megatron_takes_the_flags_of_its_rl_examples)
 {
-    struct rf_megatron_args args;
+    AUTO(rf_megatron_args) args;
     char **argv = NULL;
     int argc = 0;
     ck_assert_int_eq(
@@ -99,7 +96,6 @@ TEST(test_megatron_takes_the_flags_of_its_rl_examples)
         RF_OK);
     ck_assert_int_eq(argc, 0);
     ck_assert_uint_eq(json_array_size(args.idle), 20);
-    rf_megatron_args_free(&args);
 }
 
 static const struct {
@@ -138,7 +134,7 @@ LOOP_TEST(test_megatron_refuses_with_the_flag, RF_ARRAY_SIZE(refused))
 /* Every name has one meaning. */
 TEST(test_megatron_names_are_unique)
 {
-    json_t *seen = json_object();
+    json_auto_t *seen = json_object();
     for (const struct rf_megatron_flag *f = rf_megatron_flags; f->name != NULL;
          f++) {
         ck_assert_msg(json_object_get(seen, f->name) == NULL, "%s", f->name);
@@ -148,7 +144,6 @@ TEST(test_megatron_names_are_unique)
         ck_assert_msg(json_object_get(seen, *idle) == NULL, "%s", *idle);
         json_object_set_new(seen, *idle, json_true());
     }
-    json_decref(seen);
 }
 
 TEST(test_megatron_command_takes_flags_and_options)
@@ -201,7 +196,7 @@ TEST(test_megatron_help_lists_the_flags_by_group)
         "\nExperts:\n  --num-experts N (default: none)\n",
         "  --vocab-size N (default: 50257)\n",
         "\nWeights (default: float32):\n  --bf16\n"};
-    char *text = NULL;
+    AUTO_FREE char *text = NULL;
     size_t size;
     FILE *to = open_memstream(&text, &size);
     rf_cli_help(RF_CMD_MEGATRON, to);
@@ -218,7 +213,6 @@ TEST(test_megatron_help_lists_the_flags_by_group)
                           (f->kind != RF_MEGATRON_REFUSED),
                       "%s", name);
     }
-    free(text);
 }
 
 static const struct {

@@ -38,7 +38,7 @@ static const struct {
 
 LOOP_TEST(test_megatron_pattern_is_a_number_or_a_list, RF_ARRAY_SIZE(patterns))
 {
-    json_t *value = rf_megatron_pattern(patterns[_i].text);
+    json_auto_t *value = rf_megatron_pattern(patterns[_i].text);
     char *text = value != NULL
                      ? json_dumps(value, JSON_COMPACT | JSON_ENCODE_ANY)
                      : NULL;
@@ -49,5 +49,4 @@ LOOP_TEST(test_megatron_pattern_is_a_number_or_a_list, RF_ARRAY_SIZE(patterns))
         ck_assert_str_eq(text, patterns[_i].value);
     }
     free(text);
-    json_decref(value);
 }

@@ -8,6 +8,8 @@
 #include "tests/lib/quotes.h"
 #include "tests/unit/unit.h"
 
+AUTO_STRUCT(rf_predict_speeds, rf_predict_speeds_free)
+
 TEST(test_predict_disk_is_write_plus_read)
 {
     struct rf_link_figures figures = {.write_gbytes_per_s = 2,
@@ -54,7 +56,7 @@ LOOP_TEST(test_predict_disk_counts_what_ranks_write_and_read, 2)
          "4}, 'strategy': 'broadcast'}",
          2, 4, 1, 1, 4. / 3},
     };
-    struct configured_pair pair = configured_pair(cases[_i].scenario);
+    AUTO(configured_pair) pair = configured_pair(cases[_i].scenario);
     const double bytes = (double)pair.model->bytes;
     struct rf_file_loads loads;
     rf_predict_file_loads(pair.scenario->world, pair.scenario->schedule,
@@ -69,7 +71,6 @@ LOOP_TEST(test_predict_disk_counts_what_ranks_write_and_read, 2)
                             cases[_i].most_read, 0.01);
     ck_assert_double_eq_tol((double)loads.scattered.all / bytes,
                             cases[_i].scattered, 0.01);
-    configured_pair_free(&pair);
 }
 
 TEST(test_predict_step_counts_refits)
@@ -87,21 +88,20 @@ TEST(test_predict_spreads_figures_over_nodes_and_pairs)
     struct rf_link_figures figures = {.copy_gbytes_per_s = 20,
                                       .link_gbytes_per_s = 12.5,
                                       .link_latency_us = 5};
-    struct rf_capacities links;
+    AUTO(rf_capacities) links;
     rf_capacities_init(&links, 2);
     rf_link_figures_spread(&figures, &links);
     ck_assert_double_eq(links.copy_gbytes_per_s[1], 20);
     ck_assert_double_eq(links.pair_gbytes_per_s[0], 0);
     ck_assert_double_eq(links.pair_gbytes_per_s[1], 12.5);
     ck_assert_double_eq(links.pair_latency_us[2], 5);
-    rf_capacities_free(&links);
 }
 
 TEST(test_predict_takes_what_is_written_before_what_was_probed)
 {
     struct rf_link_figures figures = {.copy_gbytes_per_s = 20,
                                       .link_latency_us = 5};
-    struct rf_capacities links;
+    AUTO(rf_capacities) links;
     rf_capacities_init(&links, 2);
     links.copy_gbytes_per_s[1] = 30;
     links.copy1_gbytes_per_s[1] = 9;
@@ -112,7 +112,6 @@ TEST(test_predict_takes_what_is_written_before_what_was_probed)
     ck_assert_double_eq(links.copy1_gbytes_per_s[1], 9);
     ck_assert_double_eq(links.pair_gbytes_per_s[1], 12);
     ck_assert_double_eq(links.pair_latency_us[1], 5);
-    rf_capacities_free(&links);
 }
 
 /* What stands in the way of a prediction, with figures of node a only, or of
@@ -144,16 +143,16 @@ LOOP_TEST(test_predict_says_what_it_has_no_figures_for, 14)
         {"host", "{'tp': 1, 'layout': 'hf', 'quantize': 'amax_448'}", true,
          false, "infer.quantize"},
     };
-    char *text =
+    AUTO_FREE char *text =
         rf_xasprintf("{'name': 's', 'train': {'tp': 2, 'pp': 2}, 'infer': %s}",
                      cases[_i].infer);
-    struct configured_pair pair = configured_pair(text);
+    AUTO(configured_pair) pair = configured_pair(text);
     struct rf_predict_input input = {
         .scenario = pair.scenario,
         .method = cases[_i].method,
         .figures = {.copy_gbytes_per_s = 20, .link_gbytes_per_s = 12.5},
         .own = cases[_i].own};
-    char *gap;
+    AUTO_FREE char *gap;
     rf_capacities_init(&input.links, 2);
     input.links.copy_gbytes_per_s[0] = 20;
     if (cases[_i].both) {
@@ -166,10 +165,7 @@ LOOP_TEST(test_predict_says_what_it_has_no_figures_for, 14)
         ck_assert_ptr_nonnull(gap);
         ck_assert_msg(strstr(gap, cases[_i].says) != NULL, "%s", gap);
     }
-    free(gap);
-    free(text);
     rf_capacities_free(&input.links);
-    configured_pair_free(&pair);
 }
 
 /* A result that measured `pair` in 5 ms, as a run would write it. */
@@ -192,12 +188,12 @@ static double measured_with(const char *name, const char *method,
                             const char *object, const char *key, json_t *value,
                             char **why)
 {
-    struct configured_pair pair = configured_pair(
+    AUTO(configured_pair) pair = configured_pair(
         "{'name': 's', 'train': {'tp': 4}, 'infer': {'tp': 2}}");
     struct rf_result_file file = {
         .name = rf_xstrdup(name), .run = rf_xstrdup("r"), .result = NULL};
     struct rf_result_set set = {.files = &file, .n = 1};
-    json_t *model = rf_model_json(pair.model);
+    json_auto_t *model = rf_model_json(pair.model);
     struct rf_measured found;
     file.result = result_of(&pair, name);
     if (key != NULL) {
@@ -209,11 +205,9 @@ static double measured_with(const char *name, const char *method,
     ck_assert_ptr_eq(found.from, found.ms > 0 ? &file : NULL);
     *why = found.why;
     json_decref(value);
-    json_decref(model);
     json_decref(file.result);
     free(file.name);
     free(file.run);
-    configured_pair_free(&pair);
     return found.ms;
 }
 
@@ -243,7 +237,7 @@ TEST(test_predict_finds_what_measured_the_same_refit)
 /* What a library is told in launch.env may change everything. */
 TEST(test_predict_shows_no_measurement_with_other_variables)
 {
-    char *why = NULL;
+    AUTO_FREE char *why = NULL;
     ck_assert_double_eq(
         measured_with("s", "host", NULL, "cluster",
                       json_pack("{s:{s:{s:s, s:s, s:n}}}", "launch", "env",
@@ -260,7 +254,6 @@ TEST(test_predict_shows_no_measurement_with_other_variables)
     ck_assert_msg(strstr(why, "launch.env.UCX_TLS is \"tcp,self\" there, not "
                               "given here") != NULL,
                   "%s", why);
-    free(why);
 }
 
 LOOP_TEST(test_predict_says_how_a_measurement_of_the_name_differs, 6)
@@ -276,7 +269,7 @@ LOOP_TEST(test_predict_says_how_a_measurement_of_the_name_differs, 6)
         {"schedule", "digest", "00", "schedule.digest is \"00\" there"},
         {"scenario", "train", "all", "scenario.train differs"},
     };
-    char *why = NULL;
+    AUTO_FREE char *why = NULL;
     ck_assert_double_eq(measured_with("s", "host", cases[_i].object,
                                       cases[_i].key,
                                       json_string(cases[_i].value), &why),
@@ -284,18 +277,16 @@ LOOP_TEST(test_predict_says_how_a_measurement_of_the_name_differs, 6)
     ck_assert_ptr_nonnull(why);
     ck_assert_msg(strstr(why, cases[_i].says) != NULL, "%s", why);
     ck_assert_ptr_nonnull(strstr(why, "scenario s of run r"));
-    free(why);
 }
 
 TEST(test_predict_shows_no_measurement_of_other_nodes)
 {
-    char *why = NULL;
+    AUTO_FREE char *why = NULL;
     json_t *nodes = json_pack("[{s:s}, {s:s}]", "host", "a", "host", "c");
     ck_assert_double_eq(
         measured_with("s", "host", NULL, "environment", nodes, &why), 0);
     ck_assert_ptr_nonnull(why);
     ck_assert_msg(strstr(why, "\"c\" there, \"b\" here") != NULL, "%s", why);
-    free(why);
 }
 
 /* A result of one scenario, with its probe before and after it. */
@@ -327,7 +318,7 @@ TEST(test_predict_takes_the_best_figures_of_probes)
         probed("nccl", NODE_A("100"), NODE_C),
     };
     struct rf_result_set set = {.files = files, .n = RF_ARRAY_SIZE(files)};
-    struct configured_pair pair = configured_pair(
+    AUTO(configured_pair) pair = configured_pair(
         "{'name': 's', 'train': {'tp': 4}, 'infer': {'tp': 2}}");
     struct rf_predict_speeds speeds;
     struct rf_capacities links;
@@ -356,7 +347,6 @@ TEST(test_predict_takes_the_best_figures_of_probes)
     for (size_t i = 0; i < RF_ARRAY_SIZE(files); i++) {
         json_decref(files[i].result);
     }
-    configured_pair_free(&pair);
 }
 
 /* Repeats of `pair` with 3 iterations each, of so many ms in steps of 1, and so
@@ -450,7 +440,7 @@ LOOP_TEST(test_predict_counts_repeats_on_usual_nodes, 11)
         /* too few */
         {{{10, 20, 20}, {20, 44, 44}}, 2, 5, 0, 44, 0},
     };
-    struct configured_pair pair = configured_pair(
+    AUTO(configured_pair) pair = configured_pair(
         "{'name': 's', 'train': {'tp': 4}, 'infer': {'tp': 2}}");
     char name[] = "s", run[] = "r";
     struct rf_result_file file = {
@@ -458,10 +448,10 @@ LOOP_TEST(test_predict_counts_repeats_on_usual_nodes, 11)
         .run = run,
         .result = repeated(&pair, cases[_i].repeats, cases[_i].n)};
     struct rf_result_set set = {.files = &file, .n = 1};
-    json_t *model = rf_model_json(pair.model);
+    json_auto_t *model = rf_model_json(pair.model);
     struct rf_measured found;
-    struct rf_predict_speeds speeds;
-    struct rf_capacities links;
+    AUTO(rf_predict_speeds) speeds;
+    AUTO(rf_capacities) links;
     rf_predict_speeds_init(&set, pair.config, RF_HOST_MEMORY, &speeds);
     rf_capacities_init(&links, 2);
     rf_predict_links(&set, &speeds, rf_method_info_find("host"), 0, &links);
@@ -475,11 +465,7 @@ LOOP_TEST(test_predict_counts_repeats_on_usual_nodes, 11)
     ck_assert_ptr_null(found.why);
     rf_predict_measured(&set, NULL, pair.scenario, "host", model, NULL, &found);
     ck_assert_double_eq(found.ms, 5);
-    json_decref(model);
     json_decref(file.result);
-    rf_capacities_free(&links);
-    rf_predict_speeds_free(&speeds);
-    configured_pair_free(&pair);
 }
 
 /* A result of which nothing counts says so. */
@@ -487,7 +473,7 @@ TEST(test_predict_says_when_nodes_were_never_as_usual)
 {
     static const struct repeat usual[] = {{9, 20, 20}, {9, 20, 20}},
                                other = {5, 44, 44};
-    struct configured_pair pair = configured_pair(
+    AUTO(configured_pair) pair = configured_pair(
         "{'name': 's', 'train': {'tp': 4}, 'infer': {'tp': 2}}");
     char name[] = "s", run[] = "r";
     struct rf_result_file files[] = {
@@ -495,9 +481,9 @@ TEST(test_predict_says_when_nodes_were_never_as_usual)
         {.name = name, .run = run, .result = repeated(&pair, &other, 1)},
         {.name = NULL}};
     struct rf_result_set set = {.files = files, .n = 2};
-    json_t *model = rf_model_json(pair.model);
+    json_auto_t *model = rf_model_json(pair.model);
     struct rf_measured found;
-    struct rf_predict_speeds speeds;
+    AUTO(rf_predict_speeds) speeds;
     rf_predict_speeds_init(&set, pair.config, RF_HOST_MEMORY, &speeds);
     rf_predict_measured(&set, &speeds, pair.scenario, "host", model, NULL,
                         &found);
@@ -519,11 +505,8 @@ TEST(test_predict_says_when_nodes_were_never_as_usual)
     ck_assert_str_eq(found.why, "not used: scenario s of run r: node a copied "
                                 "44 GB/s then, 20 usually");
     free(found.why);
-    json_decref(model);
     json_decref(files[0].result);
     json_decref(files[1].result);
-    rf_predict_speeds_free(&speeds);
-    configured_pair_free(&pair);
 }
 
 /* Each result has a row or a reason. */
@@ -537,13 +520,12 @@ TEST(test_predict_says_why_a_result_has_no_row)
     char *const reasons[] = {NULL, later, NULL};
     struct rf_predict_row row = {.measured.from = &files[0]};
     const struct rf_predict_rows rows = {.rows = &row, .n = 1};
-    json_t *found = rf_predict_not_used(&set, reasons, &rows),
-           *wanted = json_pack("[s,s]", "it is old",
-                               "not used: scenario b of run r: the file has no "
-                               "such refit");
+    json_auto_t *found = rf_predict_not_used(&set, reasons, &rows),
+                *wanted =
+                    json_pack("[s,s]", "it is old",
+                              "not used: scenario b of run r: the file has no "
+                              "such refit");
     ck_assert(json_equal(found, wanted));
-    json_decref(found);
-    json_decref(wanted);
 }
 
 /* Small buffers stay in a cache: they are no other machine, and say nothing of
@@ -553,16 +535,16 @@ TEST(test_predict_keeps_sizes_of_probes_apart)
     char *reasons[2] = {NULL, NULL};
     static const struct repeat large[] = {{9, 20, 22}, {9, 20, 20}, {9, 21, 0}},
                                small[] = {{5, 60, 70}, {5, 66, 60}};
-    struct configured_pair pair = configured_pair(
+    AUTO(configured_pair) pair = configured_pair(
         "{'name': 's', 'train': {'tp': 4}, 'infer': {'tp': 2}}");
     char name[] = "s", run[] = "r";
     struct rf_result_file files[] = {
         {.name = name, .run = run, .result = repeated(&pair, large, 3)},
         {.name = name, .run = run, .result = repeated(&pair, small, 2)}};
     struct rf_result_set set = {.files = files, .n = 2};
-    json_t *model = rf_model_json(pair.model);
+    json_auto_t *model = rf_model_json(pair.model);
     struct rf_measured found;
-    struct rf_predict_speeds speeds;
+    AUTO(rf_predict_speeds) speeds;
     static const struct {
         uint64_t copy_bytes;
         double gbytes_per_s;
@@ -586,27 +568,22 @@ TEST(test_predict_keeps_sizes_of_probes_apart)
     ck_assert_ptr_null(reasons[1]);
     free(reasons[0]);
     for (size_t i = 0; i < RF_ARRAY_SIZE(wanted); i++) {
-        struct rf_capacities links;
+        AUTO(rf_capacities) links;
         rf_capacities_init(&links, 2);
         rf_predict_links(&set, &speeds, rf_method_info_find("host"),
                          wanted[i].copy_bytes, &links);
         ck_assert_double_eq(links.copy_gbytes_per_s[0], wanted[i].gbytes_per_s);
-        rf_capacities_free(&links);
     }
-    json_decref(model);
     json_decref(files[0].result);
     json_decref(files[1].result);
-    rf_predict_speeds_free(&speeds);
-    configured_pair_free(&pair);
 }
 
 TEST(test_predict_knows_no_nodes_of_other_names)
 {
     struct rf_result_file file = probed("host", NODE_C, "null");
     struct rf_result_set set = {.files = &file, .n = 1};
-    struct configured_pair pair = configured_pair(
+    AUTO(configured_pair) pair = configured_pair(
         "{'name': 's', 'train': {'tp': 4}, 'infer': {'tp': 2}}");
     ck_assert(!rf_predict_knows_nodes(&set, pair.config));
     json_decref(file.result);
-    configured_pair_free(&pair);
 }

@@ -6,6 +6,8 @@
 #include "coordinator/predict/predict.h"
 #include "tests/unit/unit.h"
 
+AUTO_STRUCT(rf_predict_rows, rf_predict_rows_free)
+
 static const struct rf_result_file results[8];
 
 /* A row of method host; `measured` 0: no result has it. */
@@ -41,7 +43,7 @@ static struct rf_predict_rows five_rows(void)
 
 TEST(test_calibrate_takes_the_line_of_the_same_path)
 {
-    struct rf_predict_rows rows = five_rows();
+    AUTO(rf_predict_rows) rows = five_rows();
     struct rf_leave_one_out error;
     rf_predict_calibrate(&rows, &error);
     ck_assert_uint_eq(rows.rows[4].p.n_results, 3);
@@ -52,7 +54,6 @@ TEST(test_calibrate_takes_the_line_of_the_same_path)
     ck_assert_double_eq_tol(rows.rows[0].p.ms, 120, 1e-9);
     ck_assert_uint_eq(rows.rows[3].p.n_results, 1);
     ck_assert_double_eq_tol(rows.rows[3].p.ms, 10, 1e-9);
-    rf_predict_rows_free(&rows);
 }
 
 /* What costs less than nothing where there is nothing to do, or takes less the
@@ -70,7 +71,7 @@ LOOP_TEST(test_calibrate_multiplies_by_the_median_without_a_line, 5)
         {{10, 10, 10}, {20, 30, 40}, 3, 3},
         {{10, 15, 19}, {21, 30, 36}, 2, 3}, /* too near each other */
     };
-    struct rf_predict_rows rows = {.n = 0};
+    AUTO(rf_predict_rows) rows = {.n = 0};
     struct rf_leave_one_out error;
     for (size_t i = 0; i < cases[_i].n; i++) {
         add(&rows, row_of(i, RF_PATH_INSIDE, cases[_i].simulated[i],
@@ -80,14 +81,13 @@ LOOP_TEST(test_calibrate_multiplies_by_the_median_without_a_line, 5)
     ck_assert_double_eq_tol(rows.rows[0].p.factor, cases[_i].factor, 1e-9);
     ck_assert_double_eq(rows.rows[0].p.fixed_ms, 0);
     ck_assert_double_eq_tol(rows.rows[0].p.ms, 10 * cases[_i].factor, 1e-9);
-    rf_predict_rows_free(&rows);
 }
 
 /* Each is predicted from the others: 100 x 2.25, 10 x 2.1, 20 x 1.35, and what
  * has no others as it was simulated. */
 TEST(test_calibrate_leaves_out_the_result_that_it_predicts)
 {
-    struct rf_predict_rows rows = five_rows();
+    AUTO(rf_predict_rows) rows = five_rows();
     struct rf_leave_one_out error;
     rf_predict_calibrate(&rows, &error);
     ck_assert_double_eq_tol(rows.rows[0].p.others_ms, 225, 1e-9);
@@ -98,12 +98,11 @@ TEST(test_calibrate_leaves_out_the_result_that_it_predicts)
     ck_assert_double_eq_tol(error.median, 0.525, 1e-9);
     ck_assert_double_eq_tol(error.worst, 0.875, 1e-9);
     ck_assert_ptr_eq(error.worst_row, &rows.rows[0]);
-    rf_predict_rows_free(&rows);
 }
 
 TEST(test_calibrate_counts_a_result_once)
 {
-    struct rf_predict_rows rows = {.n = 0};
+    AUTO(rf_predict_rows) rows = {.n = 0};
     struct rf_leave_one_out error;
     add(&rows, row_of(0, RF_PATH_BETWEEN, 10, 30));
     add(&rows, row_of(0, RF_PATH_BETWEEN, 10, 30));
@@ -113,12 +112,11 @@ TEST(test_calibrate_counts_a_result_once)
     ck_assert_uint_eq(rows.rows[1].p.n_results, 2);
     ck_assert_double_eq_tol(rows.rows[1].p.factor, 2, 1e-9);
     ck_assert_double_eq_tol(rows.rows[1].p.others_ms, 10, 1e-9);
-    rf_predict_rows_free(&rows);
 }
 
 TEST(test_calibrate_keeps_methods_apart_and_above_the_bound)
 {
-    struct rf_predict_rows rows = {.n = 0};
+    AUTO(rf_predict_rows) rows = {.n = 0};
     struct rf_leave_one_out error;
     add(&rows, row_of(0, RF_PATH_BETWEEN, 10, 5));
     add(&rows, row_of(1, RF_PATH_BETWEEN, 10, 0));
@@ -129,13 +127,12 @@ TEST(test_calibrate_keeps_methods_apart_and_above_the_bound)
     ck_assert_double_eq_tol(rows.rows[1].p.ms, 8, 1e-9);
     ck_assert_double_eq_tol(rows.rows[2].p.ms, 10, 1e-9);
     ck_assert_uint_eq(rows.rows[2].p.n_results, 0);
-    rf_predict_rows_free(&rows);
 }
 
 /* A bound that a result is below is from figures that are too low. */
 TEST(test_calibrate_ignores_bounds_that_results_beat)
 {
-    struct rf_predict_rows rows = {.n = 0};
+    AUTO(rf_predict_rows) rows = {.n = 0};
     struct rf_leave_one_out error;
     add(&rows, row_of(0, RF_PATH_INSIDE, 10, 5));
     rows.rows[0].p.bound_ms = 9;
@@ -144,13 +141,12 @@ TEST(test_calibrate_ignores_bounds_that_results_beat)
     rf_predict_calibrate(&rows, &error);
     ck_assert_double_eq_tol(rows.rows[1].p.ms, 10, 1e-9);
     ck_assert_double_eq_tol(rows.rows[0].p.others_ms, 10, 1e-9);
-    rf_predict_rows_free(&rows);
 }
 
 /* No prediction, nothing simulated, no results. */
 TEST(test_calibrate_leaves_alone_what_it_cannot_compare)
 {
-    struct rf_predict_rows rows = {.n = 0};
+    AUTO(rf_predict_rows) rows = {.n = 0};
     struct rf_leave_one_out error;
     add(&rows, row_of(0, RF_PATH_BETWEEN, 10, 20));
     rows.rows[0].gap = rf_xstrdup("no figures");
@@ -161,12 +157,11 @@ TEST(test_calibrate_leaves_alone_what_it_cannot_compare)
     ck_assert_ptr_null(error.worst_row);
     ck_assert_double_eq(rows.rows[1].p.ms, 0);
     ck_assert_double_eq(rows.rows[2].p.ms, 10);
-    rf_predict_rows_free(&rows);
 }
 
 static char *printed(void)
 {
-    struct rf_predict_rows rows = five_rows();
+    AUTO(rf_predict_rows) rows = five_rows();
     struct rf_leave_one_out error;
     char *text = NULL;
     size_t size;
@@ -174,13 +169,12 @@ static char *printed(void)
     rf_predict_calibrate(&rows, &error);
     rf_predict_print_table(&rows, &error, false, to);
     ck_assert_int_eq(fclose(to), 0);
-    rf_predict_rows_free(&rows);
     return text;
 }
 
 TEST(test_calibrate_is_said_under_the_table)
 {
-    char *text = printed();
+    AUTO_FREE char *text = printed();
     static const char *const lines[] = {
         "\nhost, between nodes: calibrated by 3 results: x1.17 + 3.33 ms\n",
         "\nhost, inside nodes: calibrated by 1 result: x2\n",
@@ -190,5 +184,4 @@ TEST(test_calibrate_is_said_under_the_table)
     for (size_t i = 0; i < RF_ARRAY_SIZE(lines); i++) {
         ck_assert_msg(strstr(text, lines[i]) != NULL, "%s", text);
     }
-    free(text);
 }

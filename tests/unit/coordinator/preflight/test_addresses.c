@@ -127,7 +127,7 @@ static const struct rf_msg_hello *decode(const char *text,
                                          struct rf_msg_hello *out)
 {
     struct rf_err err = {.text = ""};
-    json_t *document = text != NULL ? json_loads(Q(text), 0, NULL) : NULL;
+    json_auto_t *document = text != NULL ? json_loads(Q(text), 0, NULL) : NULL;
     rf_schema_init(&rf_msg_hello_schema, out);
     if (text == NULL) {
         return NULL;
@@ -135,13 +135,12 @@ static const struct rf_msg_hello *decode(const char *text,
     ck_assert_msg(rf_schema_decode(&rf_msg_hello_schema, document, "HELLO", out,
                                    &err) == RF_OK,
                   "%s", err.text);
-    json_decref(document);
     return out;
 }
 
 LOOP_TEST(test_addresses_that_other_nodes_cannot_reach, RF_ARRAY_SIZE(cases))
 {
-    struct configured_pair pair = configured_pair(cases[_i].scenario);
+    AUTO(configured_pair) pair = configured_pair(cases[_i].scenario);
     struct rf_err err = {.text = ""};
     struct rf_msg_hello said[2];
     const struct rf_msg_hello *const hellos[2] = {
@@ -160,7 +159,6 @@ LOOP_TEST(test_addresses_that_other_nodes_cannot_reach, RF_ARRAY_SIZE(cases))
     for (size_t i = 0; i < 2; i++) {
         rf_schema_free(&rf_msg_hello_schema, &said[i]);
     }
-    configured_pair_free(&pair);
 }
 
 static void crossing_cb(uint32_t from, uint32_t to, void *data)
@@ -177,11 +175,10 @@ TEST(test_addresses_crossings_are_pairs_that_exchange_data)
     } ways[] = {
         {CROSSING("tcp"), true}, {CROSSING("ucx"), false}, {STAYING, false}};
     for (size_t i = 0; i < sizeof(ways) / sizeof(ways[0]); i++) {
-        struct configured_pair pair = configured_pair(ways[i].scenario);
+        AUTO(configured_pair) pair = configured_pair(ways[i].scenario);
         bool crosses[2][2] = {{false}};
         rf_addresses_crossings(pair.scenario, crossing_cb, crosses);
         ck_assert(crosses[1][0] == ways[i].crosses);
         ck_assert(!crosses[0][0] && !crosses[0][1] && !crosses[1][1]);
-        configured_pair_free(&pair);
     }
 }

@@ -65,7 +65,7 @@ static const struct rf_msg_hello *decode(const char *text,
                                          struct rf_msg_hello *out)
 {
     struct rf_err err = {.text = ""};
-    json_t *document = text != NULL ? json_loads(Q(text), 0, NULL) : NULL;
+    json_auto_t *document = text != NULL ? json_loads(Q(text), 0, NULL) : NULL;
     rf_schema_init(&rf_msg_hello_schema, out);
     if (text == NULL) {
         return NULL;
@@ -74,7 +74,6 @@ static const struct rf_msg_hello *decode(const char *text,
     ck_assert_msg(rf_schema_decode(&rf_msg_hello_schema, document, "HELLO", out,
                                    &err) == RF_OK,
                   "%s", err.text);
-    json_decref(document);
     return out;
 }
 

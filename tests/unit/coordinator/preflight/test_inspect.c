@@ -68,10 +68,11 @@ TEST(test_inspect_asks_nodes_with_ranks_and_one_of_them_for_all)
 
 LOOP_TEST(test_inspect_compares_whoever_answers_last, 2)
 {
-    json_t *headers = json_pack("{s:{}, s:{}, s:i, s:s}", "manifest", "config",
-                                "other", 1, "folder", "/elsewhere");
-    json_t *wanted = json_pack("{s:{}, s:{}, s:s}", "manifest", "config",
-                               "folder", "/absent/m");
+    json_auto_t *headers =
+        json_pack("{s:{}, s:{}, s:i, s:s}", "manifest", "config", "other", 1,
+                  "folder", "/elsewhere");
+    json_auto_t *wanted = json_pack("{s:{}, s:{}, s:s}", "manifest", "config",
+                                    "folder", "/absent/m");
     ck_assert_int_eq(answer(D, "9", NULL), RF_VERDICT_GO_ON); /* not asked */
     ck_assert_int_eq(answer(A, "1", NULL), RF_VERDICT_GO_ON);
     ck_assert_int_eq(answer(A, "2", NULL), RF_VERDICT_GO_ON); /* too late */
@@ -81,8 +82,6 @@ LOOP_TEST(test_inspect_compares_whoever_answers_last, 2)
     ck_assert_ptr_null(rf_preflight_inspect_error(inspect, A));
     ck_assert_int_eq(rf_preflight_inspect_error(inspect, B) != NULL, _i == 1);
     ck_assert(json_equal(rf_preflight_inspect_headers(inspect), wanted));
-    json_decref(headers);
-    json_decref(wanted);
 }
 
 TEST(test_inspect_names_all_nodes_that_fail)
@@ -103,7 +102,7 @@ TEST(test_inspect_names_all_nodes_that_fail)
 /* Which needs no model to be known. */
 TEST(test_inspect_refuses_scenarios_that_do_not_fit_the_slots)
 {
-    struct rf_config *small = NULL;
+    AUTO(rf_config) *small = NULL;
     struct rf_model *none = NULL;
     struct rf_preflight_inspect *other = NULL;
     struct rf_err err = {0};
@@ -113,5 +112,4 @@ TEST(test_inspect_refuses_scenarios_that_do_not_fit_the_slots)
     ck_assert_msg(strstr(err.text, "$.scenarios[0] (one): ") != NULL, "%s",
                   err.text);
     ck_assert_ptr_null(other);
-    rf_config_destroy(small);
 }

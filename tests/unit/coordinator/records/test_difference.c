@@ -7,8 +7,8 @@
 
 TEST(test_difference_names_the_place)
 {
-    json_t *a = json_pack("{s:[{s:i}], s:i}", "list", "x", 1, "k", 1);
-    json_t *b = json_pack("{s:[{s:i}], s:i}", "list", "x", 2, "k", 1);
+    json_auto_t *a = json_pack("{s:[{s:i}], s:i}", "list", "x", 1, "k", 1);
+    json_auto_t *b = json_pack("{s:[{s:i}], s:i}", "list", "x", 2, "k", 1);
     char *where = rf_json_difference(a, b);
     ck_assert_str_eq(where, ".list[0].x");
     free(where);
@@ -19,14 +19,12 @@ TEST(test_difference_names_the_place)
     where = rf_json_difference(a, b);
     ck_assert_str_eq(where, ".new");
     free(where);
-    json_decref(a);
-    json_decref(b);
 }
 
 TEST(test_difference_gives_the_values)
 {
-    json_t *a = json_pack("{s:{s:i}}", "k", "x", 1);
-    json_t *b = json_pack("{s:{s:i, s:i}}", "k", "x", 2, "y", 3);
+    json_auto_t *a = json_pack("{s:{s:i}}", "k", "x", 1);
+    json_auto_t *b = json_pack("{s:{s:i, s:i}}", "k", "x", 2, "y", 3);
     const json_t *in_a = a, *in_b = a;
     free(rf_json_difference_at(a, b, &in_a, &in_b));
     ck_assert_int_eq(json_integer_value(in_a), 1);
@@ -38,20 +36,15 @@ TEST(test_difference_gives_the_values)
     free(rf_json_difference_at(b, a, &in_b, &in_a));
     ck_assert_ptr_null(in_a);
     ck_assert_int_eq(json_integer_value(in_b), 3);
-    json_decref(a);
-    json_decref(b);
 }
 
 /* Other programs write 2.0 as 2. */
 TEST(test_difference_takes_numbers_for_their_values)
 {
-    json_t *a = json_pack("{s:[f], s:i}", "x", 2.0, "y", 1);
-    json_t *b = json_pack("{s:[i], s:f}", "x", 2, "y", 1.5);
-    char *where = rf_json_difference(a, b);
+    json_auto_t *a = json_pack("{s:[f], s:i}", "x", 2.0, "y", 1);
+    json_auto_t *b = json_pack("{s:[i], s:f}", "x", 2, "y", 1.5);
+    AUTO_FREE char *where = rf_json_difference(a, b);
     ck_assert_str_eq(where, ".y");
-    free(where);
-    json_decref(a);
-    json_decref(b);
 }
 
 static bool count_cb(const char *path, const json_t *in_a, const json_t *in_b,
@@ -66,9 +59,10 @@ static bool count_cb(const char *path, const json_t *in_a, const json_t *in_b,
 
 TEST(test_difference_gives_all_places_until_it_is_told_to_stop)
 {
-    json_t *a = json_pack("{s:i, s:[i, i], s:i}", "p", 1, "q", 2, 3, "r", 4);
-    json_t *b = json_pack("{s:i, s:[i, i]}", "p", 1, "q", 3, 3);
-    json_t *c = json_pack("{s:i, s:[i]}", "p", 2, "q", 3);
+    json_auto_t *a =
+        json_pack("{s:i, s:[i, i], s:i}", "p", 1, "q", 2, 3, "r", 4);
+    json_auto_t *b = json_pack("{s:i, s:[i, i]}", "p", 1, "q", 3, 3);
+    json_auto_t *c = json_pack("{s:i, s:[i]}", "p", 2, "q", 3);
     size_t n = 0;
     ck_assert(rf_json_each_difference("x", b, b, count_cb, &n));
     ck_assert_uint_eq(n, 0);
@@ -76,7 +70,4 @@ TEST(test_difference_gives_all_places_until_it_is_told_to_stop)
     ck_assert_uint_eq(n, 2);
     ck_assert(!rf_json_each_difference("x", a, c, count_cb, &n));
     ck_assert_uint_eq(n, 3);
-    json_decref(a);
-    json_decref(b);
-    json_decref(c);
 }

@@ -28,13 +28,12 @@ static const double calm[10] = {100, 101, 99, 100, 101, 99, 100, 101, 99, 100};
 static const char *flags_of(json_t *record)
 {
     static char out[200];
-    json_t *flags = rf_doubts_json(record);
+    json_auto_t *flags = rf_doubts_json(record);
     out[0] = '\0';
     for (size_t i = 0; i < json_array_size(flags); i++) {
         strcat(out, json_string_value(json_array_get(flags, i)));
         strcat(out, " ");
     }
-    json_decref(flags);
     json_decref(record);
     return out;
 }
@@ -128,19 +127,15 @@ TEST(test_flags_allow_more_start_skew_where_ranks_share_cores)
 
 TEST(test_flags_give_reasons)
 {
-    char *text;
-    json_t *valid =
+    AUTO_FREE char *text;
+    json_auto_t *valid =
         json_pack("{s:s, s:[s]}", "name", "fine", "flags", "bound_not_valid");
-    json_t *one = json_pack("{s:s, s:[s, s, s]}", "name", "b", "flags", "drift",
-                            "bimodal", "unstable");
-    json_t *two =
+    json_auto_t *one = json_pack("{s:s, s:[s, s, s]}", "name", "b", "flags",
+                                 "drift", "bimodal", "unstable");
+    json_auto_t *two =
         json_pack("{s:s, s:[s, i]}", "name", "c", "flags", "unstable", 5);
     ck_assert_ptr_null(rf_doubts_reasons(valid));
     text = rf_doubts_reasons(one);
     ck_assert_str_eq(text, "drift, bimodal");
-    free(text);
     free(rf_doubts_reasons(two));
-    json_decref(valid);
-    json_decref(one);
-    json_decref(two);
 }

@@ -12,8 +12,8 @@ static void open_record(void)
 {
     struct rf_result_run run;
     struct rf_msg_hello hello;
-    struct rf_attempt *attempt;
-    json_t *nodes = json_array(), *one;
+    AUTO(rf_attempt) *attempt;
+    json_auto_t *nodes = json_array(), *one;
     result_lab_open();
     rf_schema_init(&rf_msg_hello_schema, &hello);
     json_array_append_new(nodes, rf_result_json_node("a", &hello));
@@ -30,9 +30,6 @@ static void open_record(void)
     snprintf(attempt->registration, sizeof(attempt->registration), "buffers");
     one = rf_result_json(&run, attempt);
     record = rf_repeats_add(one, one, 1);
-    json_decref(one);
-    rf_attempt_destroy(attempt);
-    json_decref(nodes);
 }
 
 static void close_record(void)

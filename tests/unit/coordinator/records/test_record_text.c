@@ -72,22 +72,20 @@ static json_t *objects(const struct rf_iteration_rank *ranks, size_t n)
 /* Takes both; they are of one record. */
 static void check_same(json_t *made, json_t *plain)
 {
-    char *a = rf_record_text(made), *b = rf_json_text(plain);
+    AUTO_FREE char *a = rf_record_text(made), *b = rf_json_text(plain);
     size_t same = 0;
     while (a[same] == b[same] && a[same] != '\0') {
         same++;
     }
     ck_assert_msg(a[same] == b[same], "at %zu: \"%.80s\", not \"%.80s\"", same,
                   a + same - RF_MIN(same, 40), b + same - RF_MIN(same, 40));
-    free(a);
-    free(b);
     json_decref(made);
     json_decref(plain);
 }
 
 TEST(test_record_text_is_that_of_objects)
 {
-    struct rf_iteration_rank *ranks = rf_xcalloc(N, sizeof(*ranks));
+    AUTO_FREE struct rf_iteration_rank *ranks = rf_xcalloc(N, sizeof(*ranks));
     for (size_t i = 0; i < N; i++) {
         fill(&ranks[i]);
     }
@@ -97,7 +95,6 @@ TEST(test_record_text_is_that_of_objects)
                          objects(ranks, N)));
     check_same(json_pack("{s:o}", "ranks", rf_iteration_ranks_json(ranks, 0)),
                json_pack("{s:[]}", "ranks"));
-    free(ranks);
 }
 
 TEST(test_record_text_of_other_values_is_that_of_jansson)
@@ -119,7 +116,7 @@ TEST(test_iteration_ranks_have_the_figures_of_their_fields)
     const struct rf_iteration_rank ranks[2] = {
         {90, 10, 20, 30, 5, 25, 80, 7, 1000, 2000},
         {91, 11, 21, 31, 6, 22, RF_ITERATION_RANK_ABSENT, 8, 1001, 2001}};
-    json_t *made, *read;
+    json_auto_t *made, *read;
     size_t n = 0;
     made = rf_iteration_ranks_json(ranks, 2);
     read = objects(ranks, 2);
@@ -136,6 +133,4 @@ TEST(test_iteration_ranks_have_the_figures_of_their_fields)
             ck_assert_msg(a == b, "%s of rank %zu", key, r);
         }
     }
-    json_decref(made);
-    json_decref(read);
 }

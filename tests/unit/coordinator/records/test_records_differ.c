@@ -45,17 +45,14 @@ static const struct {
 LOOP_TEST(test_records_differ_by_interfaces_that_carry_data,
           RF_ARRAY_SIZE(pairs))
 {
-    json_t *a = json_loads(Q(pairs[_i].a), 0, NULL);
-    json_t *b = json_loads(Q(pairs[_i].b), 0, NULL);
-    char *differs = rf_records_differ(a, b);
+    json_auto_t *a = json_loads(Q(pairs[_i].a), 0, NULL);
+    json_auto_t *b = json_loads(Q(pairs[_i].b), 0, NULL);
+    AUTO_FREE char *differs = rf_records_differ(a, b);
     if (pairs[_i].says == NULL) {
         ck_assert_msg(differs == NULL, "%d: %s", _i, differs);
     } else {
         ck_assert_str_eq(differs, pairs[_i].says);
     }
-    free(differs);
-    json_decref(a);
-    json_decref(b);
 }
 
 TEST(test_records_are_of_one_refit_whatever_bears_on_none)

@@ -4,6 +4,8 @@
 #include "coordinator/records/remarks.h"
 #include "tests/unit/unit.h"
 
+AUTO_STRUCT(rf_remarks, rf_remarks_free)
+
 static json_t *record(const char *name, const char *method,
                       const char *registration)
 {
@@ -20,9 +22,8 @@ static void add(struct rf_remarks *remarks, json_t *of)
 static void expect(const struct rf_remarks *remarks, enum rf_remark about,
                    const char *line)
 {
-    char *text = rf_remarks_line(remarks, about);
+    AUTO_FREE char *text = rf_remarks_line(remarks, about);
     ck_assert_pstr_eq(text, line);
-    free(text);
 }
 
 TEST(test_a_path_that_is_tcp_is_said)
@@ -51,7 +52,7 @@ TEST(test_a_path_that_is_tcp_is_said)
 
 TEST(test_slowed_yardsticks_are_named_with_what_does_more)
 {
-    struct rf_remarks remarks = {.n_records = 0};
+    AUTO(rf_remarks) remarks = {.n_records = 0};
     add(&remarks,
         json_pack("{s:s, s:[s]}", "name", "fine", "flags", "bound_not_valid"));
     expect(&remarks, RF_REMARK_SLOW_YARDSTICKS, NULL);
@@ -63,12 +64,11 @@ TEST(test_slowed_yardsticks_are_named_with_what_does_more)
     expect(&remarks, RF_REMARK_SLOW_YARDSTICKS,
            "yardsticks and probes were slowed, refits less, so vs contiguous "
            "is too low: a (memory of n); b (in a repeat)");
-    rf_remarks_free(&remarks);
 }
 
 TEST(test_weights_without_room_in_shared_memory_are_named)
 {
-    struct rf_remarks remarks = {.n_records = 0};
+    AUTO(rf_remarks) remarks = {.n_records = 0};
     json_t *flagged =
         record("x", "ucx", "UCX 1.13.1; 2 messages by posix/memory,cma/memory");
     add(&remarks, json_incref(flagged));
@@ -78,31 +78,28 @@ TEST(test_weights_without_room_in_shared_memory_are_named)
     expect(&remarks, RF_REMARK_UNMAPPED,
            "no room in /dev/shm (or UCX_POSIX_DIR) for weights, which makes "
            "ranks of a node slow: x (messages by posix/memory,cma/memory)");
-    rf_remarks_free(&remarks);
 }
 
 TEST(test_a_record_without_setup_says_nothing)
 {
-    struct rf_remarks remarks = {.n_records = 0};
+    AUTO(rf_remarks) remarks = {.n_records = 0};
     add(&remarks,
         json_pack("{s:s, s:{s:s}}", "name", "x", "scenario", "method", "ucx"));
     add(&remarks, record("x", "ucx", "; ; 1 messages; tcp/"));
     expect(&remarks, RF_REMARK_OVER_TCP, NULL);
-    rf_remarks_free(&remarks);
 }
 
 TEST(test_scenarios_of_several_runs_are_named_with_them)
 {
-    struct rf_remarks remarks = {.n_records = 0};
+    AUTO(rf_remarks) remarks = {.n_records = 0};
     for (int run = 1; run < 3; run++) {
-        json_t *of = record("x", "ucx", "UCX 1.13.1; 1 messages by tcp/lo");
+        json_auto_t *of =
+            record("x", "ucx", "UCX 1.13.1; 1 messages by tcp/lo");
         char name[] = {'r', (char)('0' + run), '\0'};
         rf_remarks_add(&remarks, name, of);
-        json_decref(of);
     }
     expect(&remarks, RF_REMARK_OVER_TCP,
            "UCX took TCP: r1/x, r2/x (1 messages by tcp/lo)");
-    rf_remarks_free(&remarks);
 }
 
 static json_t *unstable(const char *name, const char *flag)
@@ -113,18 +110,17 @@ static json_t *unstable(const char *name, const char *flag)
 
 TEST(test_scenarios_with_one_reason_share_it)
 {
-    struct rf_remarks remarks = {.n_records = 0};
+    AUTO(rf_remarks) remarks = {.n_records = 0};
     add(&remarks, unstable("a", "drift"));
     add(&remarks, unstable("b\nc", "outliers"));
     add(&remarks, unstable("d", "drift"));
     expect(&remarks, RF_REMARK_UNSTABLE,
            "unstable, see flags: a, d (drift); b c (outliers)");
-    rf_remarks_free(&remarks);
 }
 
 TEST(test_all_of_many_scenarios_are_not_listed)
 {
-    struct rf_remarks remarks = {.n_records = 0};
+    AUTO(rf_remarks) remarks = {.n_records = 0};
     add(&remarks, unstable("a", "drift"));
     add(&remarks, unstable("b", "drift"));
     add(&remarks, unstable("c", "drift"));
@@ -135,5 +131,4 @@ TEST(test_all_of_many_scenarios_are_not_listed)
     add(&remarks, json_pack("{s:s}", "name", "stable"));
     expect(&remarks, RF_REMARK_UNSTABLE,
            "unstable, see flags: a, b, c, d (drift)");
-    rf_remarks_free(&remarks);
 }

@@ -13,15 +13,13 @@
 
 static json_t *record_of(const struct rf_attempt *attempt)
 {
-    json_t *nodes = json_pack("[{s:s}, {s:s}]", "host", "a", "host", "b");
+    json_auto_t *nodes = json_pack("[{s:s}, {s:s}]", "host", "a", "host", "b");
     const struct rf_result_run run = {.config = result_lab.config,
                                       .model = result_lab.model,
                                       .run_id = "0123",
                                       .maker = result_lab.settings.maker,
                                       .environment = nodes};
-    json_t *record = rf_result_json(&run, attempt);
-    json_decref(nodes);
-    return record;
+    return rf_result_json(&run, attempt);
 }
 
 /* Of the first scenario, every rank `more_ms` slower. Planned in no time, which
@@ -81,7 +79,7 @@ FIXTURE(result_lab_open, result_lab_close)
 
 TEST(test_repeats_are_pooled_from_all_samples)
 {
-    json_t *record = NULL;
+    json_auto_t *record = NULL;
     add(&record, slower(0), 0);
     add(&record, slower(10), 1);
     ck_assert_double_eq(number(record, "summary", "count"), 6);
@@ -97,7 +95,6 @@ TEST(test_repeats_are_pooled_from_all_samples)
     ck_assert_double_eq_tol(number(record, "summary", "algbw_gbytes_per_s"),
                             number(record, "plan", "bytes_total") / 1e6 / 20,
                             1e-9);
-    json_decref(record);
 }
 
 /* Means 15 and 25: 2 · 3 · 5² = 150 between; 4 / 4 = 1 within; (150 - 1) / 3.
@@ -106,7 +103,7 @@ TEST(test_repeats_have_their_variance_within_and_between)
 {
     static const char time[] = "summary.variance.refit_ms";
     static const char ratio[] = "summary.variance.yardstick_ratio";
-    json_t *record = NULL;
+    json_auto_t *record = NULL;
     add(&record, slower(0), 0);
     add(&record, slower(10), 1);
     ck_assert_double_eq_tol(number(record, time, "mean_square_between"), 150,
@@ -117,13 +114,12 @@ TEST(test_repeats_have_their_variance_within_and_between)
     ck_assert_double_eq_tol(number(record, time, "within"), 1, 1e-9);
     ck_assert_double_eq_tol(number(record, time, "within_percent"), 5, 1e-9);
     ck_assert_double_eq_tol(number(record, ratio, "between"), 1.49 / 3, 1e-9);
-    json_decref(record);
 }
 
 /* Either repeat may be drawn twice. */
 TEST(test_repeats_widen_the_intervals)
 {
-    json_t *record = NULL;
+    json_auto_t *record = NULL;
     const json_t *interval;
     add(&record, slower(0), 0);
     add(&record, slower(10), 1);
@@ -136,12 +132,11 @@ TEST(test_repeats_widen_the_intervals)
                         2 - sqrt(2) / 2);
     ck_assert_double_ge(number(record, "summary.yardstick_ratio", "rerun_high"),
                         2 + sqrt(2) / 2);
-    json_decref(record);
 }
 
 TEST(test_repeats_keep_their_samples_and_what_is_their_own)
 {
-    json_t *record = NULL;
+    json_auto_t *record = NULL;
     add(&record, slower(0), 0);
     add(&record, slower(10), 1);
     for (size_t i = 0; i < 6; i++) {
@@ -163,12 +158,11 @@ TEST(test_repeats_keep_their_samples_and_what_is_their_own)
         number(entry(record, "repeats", 0), "setup", "total_ms") +
             number(entry(record, "repeats", 1), "setup", "total_ms"),
         1e-9);
-    json_decref(record);
 }
 
 TEST(test_repeats_before_a_failed_one_are_kept)
 {
-    json_t *record = NULL;
+    json_auto_t *record = NULL;
     const json_t *fault;
     add(&record, slower(0), 0);
     add(&record, failed(), 1);
@@ -181,12 +175,11 @@ TEST(test_repeats_before_a_failed_one_are_kept)
     ck_assert(rf_repeats_has(record, 0));
     ck_assert(!rf_repeats_has(record, 1));
     ck_assert(!rf_repeats_has(record, 2));
-    json_decref(record);
 }
 
 TEST(test_repeats_that_are_run_again_replace_what_failed)
 {
-    json_t *record = NULL, *straight = NULL;
+    json_auto_t *record = NULL, *straight = NULL;
     add(&record, slower(0), 0);
     add(&record, failed(), 1);
     add(&record, slower(20), 2);
@@ -196,29 +189,26 @@ TEST(test_repeats_that_are_run_again_replace_what_failed)
     add(&straight, slower(20), 2);
     ck_assert(rf_repeats_has(record, 1));
     ck_assert(json_equal(record, straight));
-    json_decref(record);
-    json_decref(straight);
 }
 
 TEST(test_repeats_begin_with_a_record_of_one_attempt)
 {
     struct rf_attempt *attempt = slower(0);
-    json_t *record = record_of(attempt), *straight = NULL;
+    json_auto_t *record = record_of(attempt), *straight = NULL;
     ck_assert(rf_repeats_has(record, 0));
     ck_assert(!rf_repeats_has(record, 1));
     add(&record, slower(10), 1);
     add(&straight, attempt, 0);
     add(&straight, slower(10), 1);
     ck_assert(json_equal(record, straight));
-    json_decref(record);
-    json_decref(straight);
 }
 
 /* Two runs, of one attempt and of two, are one of three. */
 TEST(test_repeats_of_several_runs_are_joined)
 {
     struct rf_attempt *attempt = slower(0);
-    json_t *one = record_of(attempt), *two = NULL, *straight = NULL, *joined;
+    json_t *joined;
+    json_auto_t *one = record_of(attempt), *two = NULL, *straight = NULL;
     add(&two, slower(10), 0);
     add(&two, slower(20), 1);
     add(&straight, attempt, 0);
@@ -235,15 +225,12 @@ TEST(test_repeats_of_several_runs_are_joined)
         number(joined, "summary.variance.refit_ms", "between"),
         number(straight, "summary.variance.refit_ms", "between"), 1e-9);
     json_decref(joined);
-    json_decref(one);
-    json_decref(two);
-    json_decref(straight);
 }
 
 /* Whatever numbers a file has. */
 TEST(test_repeats_are_joined_by_their_order)
 {
-    json_t *two = NULL, *odd, *joined;
+    json_auto_t *two = NULL, *odd, *joined;
     add(&two, slower(0), 0);
     add(&two, slower(10), 1);
     odd = json_deep_copy(two);
@@ -257,15 +244,13 @@ TEST(test_repeats_are_joined_by_their_order)
     ck_assert_double_eq(number(entry(joined, "repeats", 3), NULL, "repeat"), 3);
     ck_assert_double_eq(number(entry(joined, "iterations", 7), NULL, "repeat"),
                         3);
-    json_decref(joined);
-    json_decref(odd);
-    json_decref(two);
 }
 
 TEST(test_repeats_have_the_least_bound_that_was_seen)
 {
     struct rf_attempt *attempt = slower(0);
-    json_t *record = NULL, *one = record_of(attempt), *all;
+    json_t *all;
+    json_auto_t *record = NULL, *one = record_of(attempt);
     json_object_set_new(json_object_get(one, "bound"), "ms", json_real(0.125));
     add(&record, attempt, 0);
     all = rf_repeats_add(record, one, 1);
@@ -278,8 +263,6 @@ TEST(test_repeats_have_the_least_bound_that_was_seen)
     all = rf_repeats_add(record, one, 1); /* zero copy, say */
     ck_assert(json_is_null(rf_result_value(all, "bound", "efficiency")));
     json_decref(all);
-    json_decref(one);
-    json_decref(record);
 }
 
 static bool has_flag(const json_t *record, const char *name)
@@ -309,7 +292,7 @@ static struct rf_attempt *longer(int64_t more_ms)
 
 TEST(test_repeats_that_differ_are_flagged_in_one_sentence)
 {
-    json_t *record = NULL, *same = NULL;
+    json_auto_t *record = NULL, *same = NULL;
     char *text;
     add(&record, longer(0), 0);
     add(&record, longer(10), 1);
@@ -325,17 +308,14 @@ TEST(test_repeats_that_differ_are_flagged_in_one_sentence)
     add(&same, longer(0), 0);
     add(&same, longer(0), 1);
     ck_assert(!has_flag(same, "repeats_differ"));
-    json_decref(record);
-    json_decref(same);
 }
 
 /* Two levels are two modes only of all samples together. */
 TEST(test_repeats_that_differ_are_not_two_modes)
 {
-    json_t *record = NULL;
+    json_auto_t *record = NULL;
     add(&record, longer(0), 0);
     add(&record, longer(10), 1);
     ck_assert(!has_flag(record, "bimodal"));
     ck_assert(!has_flag(record, "drift"));
-    json_decref(record);
 }

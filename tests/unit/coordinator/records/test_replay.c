@@ -27,10 +27,9 @@ TEST(test_replay_quotes_what_a_shell_would_take_apart)
         {"", "x", 1, "'' rerun x"},
     };
     for (size_t i = 0; i < RF_ARRAY_SIZE(cases); i++) {
-        char *command = rf_replay_command(cases[i].program, cases[i].path,
-                                          cases[i].n_repeats);
+        AUTO_FREE char *command = rf_replay_command(
+            cases[i].program, cases[i].path, cases[i].n_repeats);
         ck_assert_str_eq(command, cases[i].command);
-        free(command);
     }
 }
 
@@ -46,10 +45,8 @@ TEST(test_replay_needs_a_plan_and_keeps_the_repeats)
         {"{}", NULL},
     };
     for (size_t i = 0; i < RF_ARRAY_SIZE(cases); i++) {
-        json_t *record = json_loads(Q(cases[i].record), 0, NULL);
-        char *command = rf_replay_of_record("c", "f", record);
+        json_auto_t *record = json_loads(Q(cases[i].record), 0, NULL);
+        AUTO_FREE char *command = rf_replay_of_record("c", "f", record);
         ck_assert_pstr_eq(command, cases[i].command);
-        free(command);
-        json_decref(record);
     }
 }

@@ -7,6 +7,8 @@
 #include "tests/unit/coordinator/reports/report_lab.h"
 #include "tests/unit/unit.h"
 
+AUTO_POINTER(rf_table, rf_table_destroy)
+
 TEST(test_report_row_says_what_was_measured)
 {
     static const char *const cells[][2] = {{"scenario", "good"},
@@ -44,9 +46,9 @@ TEST(test_report_row_says_what_was_measured)
 
 TEST(test_report_shows_ratios_and_bounds_that_are_none)
 {
-    struct rf_table *table = rf_report_table_create(RF_REPORT_TABLE, false);
-    json_t *result = result_record("x", "ok", 20, 1.1);
-    char *text;
+    AUTO(rf_table) *table = rf_report_table_create(RF_REPORT_TABLE, false);
+    json_auto_t *result = result_record("x", "ok", 20, 1.1);
+    AUTO_FREE char *text;
     json_object_set_new(
         json_object_get(result, "summary"), "yardstick_ratio",
         json_pack("{s:f, s:f, s:f}", "median", 1.034, "low", 0.9, "high", 1.5));
@@ -62,9 +64,6 @@ TEST(test_report_shows_ratios_and_bounds_that_are_none)
                          "valid (memory of a)            -          -  yes") !=
                       NULL,
                   "%s", text);
-    json_decref(result);
-    rf_table_destroy(table);
-    free(text);
 }
 
 static json_t *with_ratio(double ratio)
@@ -78,28 +77,25 @@ static json_t *with_ratio(double ratio)
 
 TEST(test_report_says_how_few_pairs_a_ratio_without_interval_has)
 {
-    struct rf_table *table = rf_report_table_create(RF_REPORT_TABLE, false);
-    json_t *result = with_ratio(1.034);
+    AUTO(rf_table) *table = rf_report_table_create(RF_REPORT_TABLE, false);
+    json_auto_t *result = with_ratio(1.034);
     json_t *ratio =
         json_object_get(json_object_get(result, "summary"), "yardstick_ratio");
-    char *text;
+    AUTO_FREE char *text;
     json_object_del(ratio, "low");
     json_object_set_new(ratio, "count", json_integer(3));
     rf_report_table_add(table, RF_REPORT_TABLE, NULL, result);
     text = table_text(table, RF_REPORT_TABLE);
     ck_assert_msg(strstr(text, "  1.03 (n=3)  ") != NULL, "%s", text);
-    json_decref(result);
-    rf_table_destroy(table);
-    free(text);
 }
 
 /* The bound is of one speed, the median of another. */
 TEST(test_report_has_no_efficiency_where_times_have_two_modes)
 {
-    struct rf_table *table = rf_report_table_create(RF_REPORT_TABLE, false);
-    struct rf_table *csv = rf_report_table_create(RF_REPORT_CSV, false);
-    json_t *result = with_ratio(1.02);
-    char *text, *rows;
+    AUTO(rf_table) *table = rf_report_table_create(RF_REPORT_TABLE, false);
+    AUTO(rf_table) *csv = rf_report_table_create(RF_REPORT_CSV, false);
+    json_auto_t *result = with_ratio(1.02);
+    AUTO_FREE char *text, *rows;
     json_object_set_new(result, "flags",
                         json_pack("[s, s]", "bimodal", "unstable"));
     rf_report_table_add(table, RF_REPORT_TABLE, NULL, result);
@@ -110,18 +106,13 @@ TEST(test_report_has_no_efficiency_where_times_have_two_modes)
     ck_assert_ptr_nonnull(strstr(text, "1.02 [0.90, 1.50]"));
     ck_assert_ptr_nonnull(strstr(text, "     bimodal  "));
     ck_assert_ptr_null(strstr(rows, "0.66"));
-    json_decref(result);
-    rf_table_destroy(table);
-    rf_table_destroy(csv);
-    free(text);
-    free(rows);
 }
 
 TEST(test_report_keeps_its_headline_on_a_narrow_terminal)
 {
     static const char *const gone[] = {"method", "bytes", "GB/s", "eff."};
-    struct rf_table *table = rf_report_table_create(RF_REPORT_TABLE, false);
-    json_t *result = with_ratio(1.02);
+    AUTO(rf_table) *table = rf_report_table_create(RF_REPORT_TABLE, false);
+    json_auto_t *result = with_ratio(1.02);
     char *text = NULL, *line;
     size_t size;
     FILE *to = open_memstream(&text, &size);
@@ -135,24 +126,19 @@ TEST(test_report_keeps_its_headline_on_a_narrow_terminal)
     for (size_t i = 0; i < RF_ARRAY_SIZE(gone); i++) {
         ck_assert_msg(strstr(text, gone[i]) == NULL, "%s: %s", gone[i], text);
     }
-    json_decref(result);
-    rf_table_destroy(table);
     free(text);
 }
 
 TEST(test_report_shows_small_figures)
 {
-    struct rf_table *table = rf_report_table_create(RF_REPORT_TABLE, false);
-    json_t *result = result_record("tiny", "ok", 0.0213, 0.00412);
-    char *text;
+    AUTO(rf_table) *table = rf_report_table_create(RF_REPORT_TABLE, false);
+    json_auto_t *result = result_record("tiny", "ok", 0.0213, 0.00412);
+    AUTO_FREE char *text;
     rf_report_table_add(table, RF_REPORT_TABLE, NULL, result);
     text = table_text(table, RF_REPORT_CSV);
     assert_cell(text, 0, "median ms", "0.0213");
     assert_cell(text, 0, "bound ms (best)", "0.0000878");
     assert_cell(text, 0, "eff. (best)", "0.00412");
-    json_decref(result);
-    rf_table_destroy(table);
-    free(text);
 }
 
 TEST(test_figures_have_three_digits_or_more)
@@ -171,32 +157,27 @@ TEST(test_figures_have_three_digits_or_more)
 
 TEST(test_report_of_several_runs_says_which)
 {
-    struct rf_table *table = rf_report_table_create(RF_REPORT_TABLE, true);
-    json_t *good = result_record("good", "ok", 52.125, 0.91);
-    char *text;
+    AUTO(rf_table) *table = rf_report_table_create(RF_REPORT_TABLE, true);
+    json_auto_t *good = result_record("good", "ok", 52.125, 0.91);
+    AUTO_FREE char *text;
     rf_report_table_add(table, RF_REPORT_TABLE, "20260102T030405Z-demo", good);
     text = table_text(table, RF_REPORT_CSV);
     ck_assert_int_eq(strncmp(text, "run,", 4), 0);
     assert_cell(text, 0, "run", "20260102T030405Z-demo");
     assert_cell(text, 0, "scenario", "good");
-    free(text);
-    json_decref(good);
-    rf_table_destroy(table);
 }
 
 TEST(test_summary_row_has_all_figures_or_nothing)
 {
-    struct rf_table *table = rf_report_table_create(RF_REPORT_CSV, false);
-    json_t *empty = json_pack("{s:s, s:s}", "name", "x", "status", "failed");
-    char *text;
+    AUTO(rf_table) *table = rf_report_table_create(RF_REPORT_CSV, false);
+    json_auto_t *empty =
+        json_pack("{s:s, s:s}", "name", "x", "status", "failed");
+    AUTO_FREE char *text;
     rf_report_table_add(table, RF_REPORT_CSV, NULL, empty);
     text = table_text(table, RF_REPORT_CSV);
     assert_cell(text, 0, "scenario", "x");
     assert_cell(text, 0, "status", "failed");
     assert_cell(text, 0, "median_ms", "");
-    free(text);
-    json_decref(empty);
-    rf_table_destroy(table);
 }
 
 LOOP_TEST(test_summary_says_whether_bounds_are_valid, 2)
@@ -221,9 +202,9 @@ LOOP_TEST(test_summary_says_whether_bounds_are_valid, 2)
 
 TEST(test_rows_count_unknown_tensors_that_are_replicated)
 {
-    struct rf_table *summary = rf_report_table_create(RF_REPORT_CSV, false);
-    struct rf_table *report = rf_report_table_create(RF_REPORT_TABLE, false);
-    json_t *result = result_record("x", "ok", 52.125, 0.91);
+    AUTO(rf_table) *summary = rf_report_table_create(RF_REPORT_CSV, false);
+    AUTO(rf_table) *report = rf_report_table_create(RF_REPORT_TABLE, false);
+    json_auto_t *result = result_record("x", "ok", 52.125, 0.91);
     char *text;
     json_object_set_new(json_object_get(result, "plan"), "unknown",
                         json_pack("{s:i}", "tensors", 3));
@@ -235,9 +216,6 @@ TEST(test_rows_count_unknown_tensors_that_are_replicated)
     text = table_text(report, RF_REPORT_TABLE);
     ck_assert_msg(strstr(text, "  yes, replicated\n") != NULL, "%s", text);
     free(text);
-    json_decref(result);
-    rf_table_destroy(summary);
-    rf_table_destroy(report);
 }
 
 LOOP_TEST(test_figures_that_cannot_be_are_not_shown, 8)
@@ -245,11 +223,11 @@ LOOP_TEST(test_figures_that_cannot_be_are_not_shown, 8)
     static const char *const figures[] = {
         "1e308",  "-1",    "-1e308", "1e19", "9223372036854775807",
         "1e-300", "\"1\"", "true"};
-    json_t *value = json_loads(figures[_i], JSON_DECODE_ANY, NULL);
-    json_t *result = result_record("bad", "ok", 52.125, 0.91);
-    struct rf_table *table = rf_report_table_create(RF_REPORT_TABLE, false);
+    json_auto_t *value = json_loads(figures[_i], JSON_DECODE_ANY, NULL);
+    json_auto_t *result = result_record("bad", "ok", 52.125, 0.91);
+    AUTO(rf_table) *table = rf_report_table_create(RF_REPORT_TABLE, false);
     double number = 7;
-    char *text;
+    AUTO_FREE char *text;
     json_object_set(json_object_get(result, "plan"), "bytes_total", value);
     json_object_set(json_object_get(result, "summary"), "median_ms", value);
     json_object_set(json_object_get(result, "verification"), "mismatched_bytes",
@@ -262,20 +240,16 @@ LOOP_TEST(test_figures_that_cannot_be_are_not_shown, 8)
     assert_cell(text, 0, "median ms", "-");
     assert_cell(text, 0, "p95 ms", "52.12");
     assert_cell(text, 0, "verified", "-");
-    free(text);
-    rf_table_destroy(table);
-    json_decref(value);
-    json_decref(result);
 }
 
 TEST(test_summary_has_no_figures_that_cannot_be)
 {
-    struct rf_table *table = rf_report_table_create(RF_REPORT_CSV, false);
-    json_t *result = json_pack(
+    AUTO(rf_table) *table = rf_report_table_create(RF_REPORT_CSV, false);
+    json_auto_t *result = json_pack(
         "{s:s, s:s, s:{s:f, s:f, s:f, s:f}, s:{s:I}}", "name", "x", "status",
         "ok", "summary", "min_ms", -1.0, "max_ms", 1e308, "drift_percent", -2.5,
         "stddev_ms", 1e-17, "plan", "bytes_total", (json_int_t)-5);
-    char *text;
+    AUTO_FREE char *text;
     rf_report_table_add(table, RF_REPORT_CSV, NULL, result);
     text = table_text(table, RF_REPORT_CSV);
     assert_cell(text, 0, "min_ms", "");
@@ -283,9 +257,6 @@ TEST(test_summary_has_no_figures_that_cannot_be)
     assert_cell(text, 0, "bytes_total", "");
     assert_cell(text, 0, "stddev_ms", "1e-17");
     assert_cell(text, 0, "drift_percent", "-2.5");
-    free(text);
-    json_decref(result);
-    rf_table_destroy(table);
 }
 
 /* A row whose times have an interval; freed with free(). */

@@ -10,6 +10,8 @@
 #include "tests/lib/quotes.h"
 #include "tests/unit/unit.h"
 
+AUTO_STRUCT(rf_result_set, rf_result_set_free)
+
 static char top[64];
 
 static void setup(void)
@@ -20,26 +22,23 @@ static void setup(void)
 
 static void teardown(void)
 {
-    char *command = rf_xasprintf("rm -rf '%s'", top);
+    AUTO_FREE char *command = rf_xasprintf("rm -rf '%s'", top);
     ck_assert_int_eq(system(command), 0);
-    free(command);
 }
 
 static void make_folder(const char *folder)
 {
-    char *path = rf_xasprintf("%s/%s", top, folder);
+    AUTO_FREE char *path = rf_xasprintf("%s/%s", top, folder);
     ck_assert_int_eq(mkdir(path, 0777), 0);
-    free(path);
 }
 
 static void write_file(const char *folder, const char *name, const char *text)
 {
-    char *path = rf_xasprintf("%s/%s/%s", top, folder, name);
+    AUTO_FREE char *path = rf_xasprintf("%s/%s/%s", top, folder, name);
     FILE *file = fopen(path, "w");
     ck_assert_ptr_nonnull(file);
     fputs(Q(text), file);
     fclose(file);
-    free(path);
 }
 
 static void make_run(const char *folder)
@@ -55,28 +54,26 @@ static void make_run(const char *folder)
 static void add(struct rf_result_set *set, const char *folder)
 {
     struct rf_err err = {0};
-    char *path = rf_xasprintf("%s/%s", top, folder);
+    AUTO_FREE char *path = rf_xasprintf("%s/%s", top, folder);
     ck_assert_msg(rf_result_set_add(set, path, &err) == RF_OK, "%s", err.text);
-    free(path);
 }
 
 FIXTURE(setup, teardown)
 
 TEST(test_result_files_of_one_folder_are_one_run)
 {
-    struct rf_result_set set = {0};
+    AUTO(rf_result_set) set = {0};
     make_run("first");
     add(&set, "first/");
     ck_assert_uint_eq(set.n, 2); /* not run.json, but what begins with r */
     ck_assert_str_eq(set.files[0].name, "read");
     ck_assert_str_eq(set.files[0].run, "first");
     ck_assert(!rf_result_set_has_runs(&set));
-    rf_result_set_free(&set);
 }
 
 TEST(test_result_files_have_the_order_of_the_run)
 {
-    struct rf_result_set set = {0};
+    AUTO(rf_result_set) set = {0};
     make_run("first");
     write_file("first", "alone.json",
                "{'schema_version': 1, 'name': 'alone', 'summary': {}}");
@@ -88,12 +85,11 @@ TEST(test_result_files_have_the_order_of_the_run)
     ck_assert_str_eq(set.files[0].name, "split");
     ck_assert_str_eq(set.files[1].name, "read");
     ck_assert_str_eq(set.files[2].name, "alone");
-    rf_result_set_free(&set);
 }
 
 LOOP_TEST(test_result_files_name_the_run_of_each, 2)
 {
-    struct rf_result_set set = {0};
+    AUTO(rf_result_set) set = {0};
     make_run("first");
     make_run("second");
     add(&set, _i == 0 ? "first" : ".");
@@ -104,12 +100,11 @@ LOOP_TEST(test_result_files_name_the_run_of_each, 2)
     ck_assert_str_eq(set.files[1].run, "first");
     ck_assert_str_eq(set.files[2].run, "second");
     ck_assert(rf_result_set_has_runs(&set));
-    rf_result_set_free(&set);
 }
 
 TEST(test_result_files_tell_folders_of_one_name_apart)
 {
-    struct rf_result_set set = {0};
+    AUTO(rf_result_set) set = {0};
     make_folder("a");
     make_folder("b");
     make_run("a/same");
@@ -120,19 +115,17 @@ TEST(test_result_files_tell_folders_of_one_name_apart)
     ck_assert_str_eq(set.files[1].run, "a/same");
     ck_assert_str_eq(set.files[2].run, "b/same");
     ck_assert_str_eq(set.files[3].run, "b/same");
-    rf_result_set_free(&set);
 }
 
 TEST(test_result_files_given_twice_are_taken_once)
 {
-    struct rf_result_set set = {0};
+    AUTO(rf_result_set) set = {0};
     make_run("first");
     add(&set, "first");
     add(&set, "./first/");
     add(&set, "");
     ck_assert_uint_eq(set.n, 2);
     ck_assert_uint_eq(set.n_repeated, 4);
-    rf_result_set_free(&set);
 }
 
 TEST(test_result_files_of_an_empty_folder_are_an_error)
@@ -183,7 +176,7 @@ static void take_line(enum rf_log_level level, const char *line, void *data)
 LOOP_TEST(test_result_files_that_are_bad_are_named_and_left_out,
           RF_ARRAY_SIZE(bad))
 {
-    struct rf_result_set set = {0};
+    AUTO(rf_result_set) set = {0};
     struct lines said = {.text = ""};
     make_run("first");
     write_file("first", "bad.json", bad[_i].text);
@@ -198,12 +191,11 @@ LOOP_TEST(test_result_files_that_are_bad_are_named_and_left_out,
     ck_assert_msg(said.n == 1 && strstr(said.text, bad[_i].why) != NULL &&
                       strstr(said.text, "first/bad.json") != NULL,
                   "%s", said.text);
-    rf_result_set_free(&set);
 }
 
 TEST(test_result_files_take_a_folder_with_nothing_but_bad_ones)
 {
-    struct rf_result_set set = {0};
+    AUTO(rf_result_set) set = {0};
     struct lines said = {.text = ""};
     make_folder("first");
     write_file("first", "run.json", "{'scen");
@@ -215,12 +207,11 @@ TEST(test_result_files_take_a_folder_with_nothing_but_bad_ones)
     ck_assert_uint_eq(set.n, 0);
     ck_assert_uint_eq(set.n_bad, 3);
     ck_assert_uint_eq(said.n, 3);
-    rf_result_set_free(&set);
 }
 
 TEST(test_result_files_of_one_scenario_are_all_left_out)
 {
-    struct rf_result_set set = {0};
+    AUTO(rf_result_set) set = {0};
     struct lines said = {.text = ""};
     const char *record = "{'schema_version': 1, 'name': 'q', 'summary': {}}";
     make_run("first");
@@ -237,13 +228,12 @@ TEST(test_result_files_of_one_scenario_are_all_left_out)
         said.text, "x1.json: has a record of scenario q, and so has x2.json"));
     ck_assert_ptr_nonnull(strstr(
         said.text, "x2.json: has a record of scenario q, and so has x1.json"));
-    rf_result_set_free(&set);
 }
 
 /* Whoever wrote the files writes no lines of the log. */
 TEST(test_result_files_are_spoken_of_in_one_line_each)
 {
-    struct rf_result_set set = {0};
+    AUTO(rf_result_set) set = {0};
     struct lines said = {.text = ""};
     make_run("first");
     write_file("first", "run.json",
@@ -263,5 +253,4 @@ TEST(test_result_files_are_spoken_of_in_one_line_each)
     for (size_t i = 0; i < set.n; i++) {
         ck_assert_ptr_null(strchr(set.files[i].name, '\n'));
     }
-    rf_result_set_free(&set);
 }

@@ -103,7 +103,7 @@ static void add_ratio(struct rf_result_set *set, const char *name, double ms,
  * fast hides none. */
 TEST(test_compare_judges_the_ratio_where_both_have_one)
 {
-    json_t *document;
+    json_auto_t *document;
     add_ratio(&reference, "moment", 100, 1.0, 0.02);
     add_ratio(&now, "moment", 200, 1.03, 0.02);
     add_ratio(&reference, "slow", 100, 1.0, 0.02);
@@ -127,7 +127,6 @@ TEST(test_compare_judges_the_ratio_where_both_have_one)
             json_array_get(json_object_get(document, "comparisons"), 0), NULL,
             "judged"),
         "yardstick_ratio");
-    json_decref(document);
 }
 
 /* The intervals reach 0.01 to either side, those of reruns 0.0141. */
@@ -213,7 +212,7 @@ static void add_memory(struct rf_result_set *set, const char *name,
 
 TEST(test_compare_judges_peak_memory)
 {
-    char *findings;
+    AUTO_FREE char *findings;
     add_memory(&reference, "larger", 1e9);
     add_memory(&now, "larger", 1.2e9);
     add_memory(&reference, "smaller", 1e9);
@@ -239,7 +238,6 @@ TEST(test_compare_judges_peak_memory)
     ck_assert_uint_eq(rf_comparisons_regressions(&all), 2);
     findings = rf_comparison_findings(find("both"));
     ck_assert_str_eq(findings, "slower, larger");
-    free(findings);
     ck_assert_int_eq(find("both")->verdict, RF_SLOWER);
     ck_assert_double_eq_tol(find("both")->judgements[RF_METRIC_MEMORY].change,
                             0.2, 1e-9);
@@ -356,7 +354,7 @@ static const json_t *entry_of(const json_t *document, size_t i)
 
 TEST(test_compare_gives_null_for_figures_that_are_not_there)
 {
-    json_t *document;
+    json_auto_t *document;
     const json_t *broken, *few, *fresh;
     double median;
     add(&reference, "broken", "ok", 7, 1);
@@ -378,7 +376,6 @@ TEST(test_compare_gives_null_for_figures_that_are_not_there)
     ck_assert(json_is_null(json_object_get(few, "efficiency")));
     ck_assert(json_is_null(json_object_get(fresh, "reference")));
     ck_assert(json_is_null(json_object_get(fresh, "new")));
-    json_decref(document);
 }
 
 TEST(test_compare_lists_missing_new_broken_and_mended)

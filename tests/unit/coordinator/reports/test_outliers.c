@@ -91,7 +91,7 @@ FIXTURE(NULL, forget)
 TEST(test_outliers_have_what_differs_on_both_sides)
 {
     json_t *slow;
-    char *text;
+    AUTO_FREE char *text;
     (void)add(&reference, "same", 100);
     (void)add(&reference, "slow", 100);
     set_build(add(&now, "same", 100), "b2");
@@ -115,26 +115,24 @@ TEST(test_outliers_have_what_differs_on_both_sides)
     ck_assert_str_eq(cell(text, 1, "reference.environment.kernel"), "5");
     ck_assert_str_eq(cell(text, 1, "new.environment.kernel"), "6");
     ck_assert_ptr_null(strstr(text, "\nsame,"));
-    free(text);
 }
 
 TEST(test_outliers_list_nodes_that_differ_in_other_ways)
 {
     json_t *slow;
-    char *text;
+    AUTO_FREE char *text;
     (void)add(&reference, "slow", 100);
     slow = add(&now, "slow", 150);
     set_kernel(slow, 0, "6");
     set_kernel(slow, 1, "66");
     text = compared();
     ck_assert_ptr_nonnull(strstr(text, ",5,\"6; 66\"\n"));
-    free(text);
 }
 
 /* Neither scenario can be compared with anything; what it was is known. */
 TEST(test_outliers_have_scenarios_of_one_side)
 {
-    char *text;
+    AUTO_FREE char *text;
     (void)add(&reference, "both", 100);
     (void)add(&reference, "gone", 100);
     (void)add(&now, "both", 101);
@@ -145,14 +143,13 @@ TEST(test_outliers_have_scenarios_of_one_side)
     ck_assert_str_eq(cell(text, 1, "regression"), "true");
     ck_assert_str_eq(cell(text, 1, "reference.median_ms"), "");
     ck_assert_str_eq(cell(text, 2, "scenario"), "fresh");
-    free(text);
 }
 
 /* Equal times of another question say nothing; another build is what is to be
  * compared. */
 TEST(test_outliers_are_those_of_another_question)
 {
-    char *text;
+    AUTO_FREE char *text;
     (void)add(&reference, "method", 100);
     (void)add(&reference, "build", 100);
     set_build(add(&now, "build", 100), "b2");
@@ -164,16 +161,14 @@ TEST(test_outliers_are_those_of_another_question)
     ck_assert_str_eq(cell(text, 1, "reference.scenario.method"), "host");
     ck_assert_str_eq(cell(text, 1, "new.scenario.method"), "tcp");
     ck_assert_ptr_null(strstr(text, "\nbuild,"));
-    free(text);
 }
 
 TEST(test_outliers_without_any_are_a_head)
 {
-    char *text;
+    AUTO_FREE char *text;
     (void)add(&reference, "same", 100);
     (void)add(&now, "same", 100);
     text = compared();
     ck_assert_ptr_eq(strstr(text, "scenario,verdict,judged,change,"), text);
     ck_assert_ptr_eq(strchr(text, '\n'), text + strlen(text) - 1);
-    free(text);
 }

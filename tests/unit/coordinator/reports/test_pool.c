@@ -74,7 +74,7 @@ FIXTURE(listen, forget)
 
 TEST(test_pool_makes_one_record_of_the_runs_of_a_scenario)
 {
-    char *text;
+    AUTO_FREE char *text;
     add("one", "x", 10);
     add("one", "y", 50);
     add("two", "x", 20);
@@ -97,7 +97,6 @@ TEST(test_pool_makes_one_record_of_the_runs_of_a_scenario)
     ck_assert_ptr_nonnull(
         strstr(text, "pooled: x: 6 iterations of 2 repeats in 2 runs (one, "
                      "two); standard deviation 6.667 % within repeats, "));
-    free(text);
     ck_assert(!rf_result_set_has_runs(&set));
 }
 
@@ -201,7 +200,7 @@ TEST(test_pool_takes_the_runs_that_fit)
 TEST(test_pool_says_what_else_differs)
 {
     json_t *node;
-    char *text;
+    AUTO_FREE char *text;
     add("one", "x", 10);
     node =
         json_array_get(json_object_get(add("two", "x", 10), "environment"), 0);
@@ -212,5 +211,4 @@ TEST(test_pool_says_what_else_differs)
     ck_assert_msg(strstr(text, "; two differs in environment[0].kernel") !=
                       NULL,
                   "%s", text);
-    free(text);
 }

@@ -59,15 +59,13 @@ static const struct {
 
 LOOP_TEST(test_alpa_specs_read_as_its_own, RF_ARRAY_SIZE(specs))
 {
-    json_t *result =
+    json_auto_t *result =
         record(specs[_i].mesh, specs[_i].spec, "broadcast", "order");
     struct rf_err err = {0};
-    json_t *entry = rf_report_alpa_entry(result, &err);
+    json_auto_t *entry = rf_report_alpa_entry(result, &err);
     ck_assert_msg(entry != NULL, "%s", err.text);
     ck_assert_str_eq(rf_result_text(entry, NULL, "src_sharding_spec"),
                      specs[_i].text);
-    json_decref(entry);
-    json_decref(result);
 }
 
 static const struct {
@@ -85,10 +83,10 @@ static const struct {
 LOOP_TEST(test_alpa_modes_and_times_are_its_own_or_left_out,
           RF_ARRAY_SIZE(modes))
 {
-    json_t *result = record("[2, 4]", "[\"S0\", \"R\"]", modes[_i].strategy,
-                            modes[_i].balance);
+    json_auto_t *result = record("[2, 4]", "[\"S0\", \"R\"]",
+                                 modes[_i].strategy, modes[_i].balance);
     struct rf_err err = {0};
-    json_t *entry = rf_report_alpa_entry(result, &err);
+    json_auto_t *entry = rf_report_alpa_entry(result, &err);
     if (modes[_i].mode == NULL) {
         ck_assert_ptr_null(entry);
         ck_assert_ptr_nonnull(strstr(err.text, "Alpa has no strategy"));
@@ -108,20 +106,17 @@ LOOP_TEST(test_alpa_modes_and_times_are_its_own_or_left_out,
             json_number_value(json_object_get(entry, "exec_time_var")), 1,
             1e-12);
     }
-    json_decref(entry);
-    json_decref(result);
 }
 
 TEST(test_alpa_has_neither_models_nor_failures)
 {
-    json_t *model = result_record("x", "ok", 50, 0.9);
-    json_t *failed = record("[2, 4]", "[\"S0\", \"R\"]", "send_recv", "size");
+    json_auto_t *model = result_record("x", "ok", 50, 0.9);
+    json_auto_t *failed =
+        record("[2, 4]", "[\"S0\", \"R\"]", "send_recv", "size");
     struct rf_err err = {0};
     ck_assert_ptr_null(rf_report_alpa_entry(model, &err));
     ck_assert_ptr_nonnull(strstr(err.text, "is not of one tensor"));
     json_object_set_new(failed, "status", json_string("failed"));
     ck_assert_ptr_null(rf_report_alpa_entry(failed, &err));
     ck_assert_ptr_nonnull(strstr(err.text, "its status is failed"));
-    json_decref(model);
-    json_decref(failed);
 }

@@ -7,6 +7,8 @@
 #include "tests/unit/coordinator/reports/report_lab.h"
 #include "tests/unit/unit.h"
 
+AUTO_STRUCT(rf_result_set, rf_result_set_free)
+
 static void add(struct rf_result_set *set, const char *run, const char *name)
 {
     struct rf_result_file file = {.path = rf_xstrdup(name),
@@ -29,13 +31,12 @@ static void add(struct rf_result_set *set, const char *run, const char *name)
 
 static char *page_of(const struct rf_result_set *set, const char *figures)
 {
-    json_t *drawn = figures != NULL ? json_loads(figures, 0, NULL) : NULL;
+    json_auto_t *drawn = figures != NULL ? json_loads(figures, 0, NULL) : NULL;
     char *text = NULL;
     size_t size = 0;
     FILE *file = open_memstream(&text, &size);
     rf_report_html_print(set, drawn, file);
     fclose(file);
-    json_decref(drawn);
     return text;
 }
 
@@ -51,8 +52,8 @@ static size_t count(const char *text, const char *what)
 
 TEST(test_page_says_once_what_the_rows_of_a_run_share)
 {
-    struct rf_result_set set = {0};
-    char *page;
+    AUTO(rf_result_set) set = {0};
+    AUTO_FREE char *page;
     add(&set, "run-1", "x");
     add(&set, "run-1", "y");
     add(&set, "run-2", "z");
@@ -64,14 +65,12 @@ TEST(test_page_says_once_what_the_rows_of_a_run_share)
     ck_assert_uint_eq(count(page, "<table>"), 2);
     ck_assert_uint_eq(count(page, "<tr><td>"), 3);
     ck_assert_uint_eq(count(page, "<h2>Figures"), 0);
-    free(page);
-    rf_result_set_free(&set);
 }
 
 TEST(test_page_has_pictures_and_nothing_that_is_none)
 {
-    struct rf_result_set set = {0};
-    char *page;
+    AUTO(rf_result_set) set = {0};
+    AUTO_FREE char *page;
     add(&set, "run", "x");
     page = page_of(
         &set,
@@ -84,18 +83,14 @@ TEST(test_page_has_pictures_and_nothing_that_is_none)
     ck_assert_uint_eq(count(page, "onload"), 0);
     ck_assert_uint_eq(count(page, "example.com"), 0);
     ck_assert_uint_eq(count(page, ">no curve&lt;</p>"), 1);
-    free(page);
-    rf_result_set_free(&set);
 }
 
 TEST(test_page_without_figures_says_why)
 {
-    struct rf_result_set set = {0};
-    char *page;
+    AUTO(rf_result_set) set = {0};
+    AUTO_FREE char *page;
     add(&set, "run", "x");
     page = page_of(&set, "{\"error\": \"no figures: install it\"}");
     ck_assert_uint_eq(count(page, "<p>no figures: install it</p>"), 1);
     ck_assert_uint_eq(count(page, "<td>x</td>"), 1);
-    free(page);
-    rf_result_set_free(&set);
 }

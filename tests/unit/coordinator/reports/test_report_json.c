@@ -6,6 +6,8 @@
 #include "tests/unit/coordinator/reports/report_lab.h"
 #include "tests/unit/unit.h"
 
+AUTO_STRUCT(rf_result_set, rf_result_set_free)
+
 static void add(struct rf_result_set *set, const char *run, const char *name,
                 const char *status)
 {
@@ -25,8 +27,8 @@ static void add(struct rf_result_set *set, const char *run, const char *name,
 
 TEST(test_json_says_once_what_a_run_shares)
 {
-    struct rf_result_set set = {0};
-    json_t *document;
+    AUTO(rf_result_set) set = {0};
+    json_auto_t *document;
     const json_t *runs, *node;
     add(&set, "one", "x", "ok");
     add(&set, "one", "y", "failed");
@@ -43,13 +45,11 @@ TEST(test_json_says_once_what_a_run_shares)
     ck_assert_str_eq(
         json_string_value(json_array_get(json_object_get(node, "gpus"), 0)),
         "H");
-    json_decref(document);
-    rf_result_set_free(&set);
 }
 
 TEST(test_json_names_a_model_that_all_of_a_run_have)
 {
-    struct rf_result_set set = {0};
+    AUTO(rf_result_set) set = {0};
     json_t *document, *run;
     add(&set, "one", "x", "ok");
     add(&set, "one", "y", "ok");
@@ -64,13 +64,12 @@ TEST(test_json_names_a_model_that_all_of_a_run_have)
     ck_assert_int_eq(json_integer_value(json_object_get(run, "models")), 2);
     ck_assert_str_eq(rf_result_text(run, NULL, "dtype"), "float16");
     json_decref(document);
-    rf_result_set_free(&set);
 }
 
 TEST(test_json_has_the_columns_of_csv)
 {
-    struct rf_result_set set = {0};
-    json_t *document;
+    AUTO(rf_result_set) set = {0};
+    json_auto_t *document;
     const json_t *row;
     add(&set, "one", "x", "ok");
     document = rf_report_json(&set);
@@ -86,6 +85,4 @@ TEST(test_json_has_the_columns_of_csv)
                         50);
     ck_assert(json_is_null(json_object_get(row, "median_low_ms")));
     ck_assert_uint_eq(json_array_size(json_object_get(row, "flags")), 0);
-    json_decref(document);
-    rf_result_set_free(&set);
 }

@@ -4,6 +4,7 @@
 #define RF_TESTS_ATTEMPT_LAB_H
 
 #include "coordinator/scenario/attempt.h"
+#include "tests/lib/auto.h"
 #include "tests/lib/configured.h"
 #include "tests/lib/fake_run.h"
 
@@ -22,5 +23,7 @@ struct attempt_lab attempt_lab_create(const char *more);
 struct attempt_lab attempt_lab_create_until(const char *iterations,
                                             const char *more);
 void attempt_lab_free(struct attempt_lab *lab);
+AUTO_STRUCT(attempt_lab, attempt_lab_free)
+AUTO_STRUCT(rf_fault, rf_fault_free)
 
 #endif

@@ -4,6 +4,8 @@
 
 #include "tests/unit/unit.h"
 
+AUTO_POINTER(rf_run_agenda, rf_run_agenda_destroy)
+
 /* The turn that is left after `after` others, as repeat * 10 + scenario; -1:
  * none. */
 static int left(const struct rf_run_agenda *agenda, size_t after)
@@ -16,7 +18,7 @@ static int left(const struct rf_run_agenda *agenda, size_t after)
 
 TEST(test_agenda_repeats_come_after_all_scenarios)
 {
-    struct rf_run_agenda *agenda = rf_run_agenda_create(2, 2, NULL);
+    AUTO(rf_run_agenda) *agenda = rf_run_agenda_create(2, 2, NULL);
     static const int order[] = {0, 1, 10, 11, -1};
     for (size_t i = 0; i < 5; i++) {
         ck_assert_int_eq(left(agenda, i), order[i]);
@@ -27,23 +29,21 @@ TEST(test_agenda_repeats_come_after_all_scenarios)
         ck_assert_uint_eq(rf_run_agenda_count(agenda), 4);
     }
     ck_assert_int_eq(left(agenda, 0), -1);
-    rf_run_agenda_destroy(agenda);
 }
 
 TEST(test_agenda_leaves_out_what_is_skipped)
 {
     const bool skip[] = {true, false, false, true};
-    struct rf_run_agenda *agenda = rf_run_agenda_create(2, 2, skip);
+    AUTO(rf_run_agenda) *agenda = rf_run_agenda_create(2, 2, skip);
     ck_assert_uint_eq(rf_run_agenda_count(agenda), 2);
     ck_assert_int_eq(left(agenda, 0), 1);
     ck_assert_int_eq(left(agenda, 1), 10);
     ck_assert_int_eq(left(agenda, 2), -1);
-    rf_run_agenda_destroy(agenda);
 }
 
 TEST(test_agenda_drops_what_is_left_of_a_scenario)
 {
-    struct rf_run_agenda *agenda = rf_run_agenda_create(2, 3, NULL);
+    AUTO(rf_run_agenda) *agenda = rf_run_agenda_create(2, 3, NULL);
     rf_run_agenda_take(agenda);
     ck_assert(rf_run_agenda_drop(agenda, 0));
     ck_assert(!rf_run_agenda_drop(agenda, 0));
@@ -51,13 +51,11 @@ TEST(test_agenda_drops_what_is_left_of_a_scenario)
     ck_assert_int_eq(left(agenda, 0), 1);
     ck_assert_int_eq(left(agenda, 1), 11);
     ck_assert_int_eq(left(agenda, 2), 21);
-    rf_run_agenda_destroy(agenda);
 }
 
 TEST(test_agenda_of_no_scenario_is_empty)
 {
-    struct rf_run_agenda *agenda = rf_run_agenda_create(0, 3, NULL);
+    AUTO(rf_run_agenda) *agenda = rf_run_agenda_create(0, 3, NULL);
     ck_assert_int_eq(left(agenda, 0), -1);
     ck_assert_uint_eq(rf_run_agenda_count(agenda), 0);
-    rf_run_agenda_destroy(agenda);
 }

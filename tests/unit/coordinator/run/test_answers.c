@@ -148,7 +148,7 @@ TEST(test_answers_name_the_first_wrong_element)
     char later[] = "later";
     uint64_t index[] = {3, 4};
     struct rf_msg_mismatch first = {side, tensor, {index, 2}, right, wrong};
-    struct rf_fault fault = {.text = NULL};
+    AUTO(rf_fault) fault = {.text = NULL};
     ck_assert_int_eq(verify(1, 10, 2, NULL), RF_ERR_PROTOCOL);
     ck_assert(has(err.text, "\"first\" is missing"));
     ck_assert_int_eq(verify(1, 10, 2, &first), RF_OK);
@@ -162,7 +162,6 @@ TEST(test_answers_name_the_first_wrong_element)
                      "3 of the bytes are wrong; the first on b, rank 2: w of "
                      "side infer, index [3, 4]: expected 00, found 01");
     ck_assert_uint_eq(lab.attempt->wrong->iteration, 1);
-    rf_fault_free(&fault);
 }
 
 TEST(test_answers_keep_what_a_device_used)

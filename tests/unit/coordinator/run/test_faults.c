@@ -150,8 +150,8 @@ TEST(test_faults_of_an_attempt_are_forgotten_with_it)
 
 TEST(test_faults_show_the_last_eight_lines)
 {
-    struct rf_fault of_rank = make(LAB_A, 1, "x");
-    struct rf_fault of_node = make(LAB_A, RF_NONE, "x");
+    AUTO(rf_fault) of_rank = make(LAB_A, 1, "x");
+    AUTO(rf_fault) of_node = make(LAB_A, RF_NONE, "x");
     char line[24];
     for (int i = 0; i < 30; i++) {
         snprintf(line, sizeof(line), "line %d", i);
@@ -165,8 +165,6 @@ TEST(test_faults_show_the_last_eight_lines)
     ck_assert_uint_eq(of_node.lines.n, 8);
     ck_assert_str_eq(of_node.lines.list[0], "line 22");
     ck_assert_str_eq(of_node.lines.list[7], "line 29");
-    rf_fault_free(&of_rank);
-    rf_fault_free(&of_node);
 }
 
 static const struct {
@@ -188,11 +186,10 @@ static const struct {
 
 LOOP_TEST(test_faults_say_how_a_rank_ended, RF_ARRAY_SIZE(exits))
 {
-    struct rf_fault fault = rf_run_faults_of_exit(LAB_B, &exits[_i].exit);
+    AUTO(rf_fault) fault = rf_run_faults_of_exit(LAB_B, &exits[_i].exit);
     ck_assert_str_eq(fault.text, exits[_i].text);
     ck_assert_uint_eq(fault.node, LAB_B);
     ck_assert_uint_eq(fault.rank, 2);
-    rf_fault_free(&fault);
 }
 
 /* A node's ABORTED. */
@@ -255,15 +252,14 @@ LOOP_TEST(test_faults_count_phases_as_the_display_does, 3)
 {
     static const char *const phases[] = {
         "run warm-up 1 of 1", "run iteration 1 of 2", "run iteration 2 of 2"};
-    char *phase = rf_run_faults_phase("run", (uint32_t)_i, lab.scenario->spec);
+    AUTO_FREE char *phase =
+        rf_run_faults_phase("run", (uint32_t)_i, lab.scenario->spec);
     ck_assert_str_eq(phase, phases[_i]);
-    free(phase);
 }
 
 TEST(test_faults_have_texts_that_are_utf8)
 {
-    struct rf_fault fault =
+    AUTO(rf_fault) fault =
         rf_fault_make(LAB_A, 0, RF_ERR_PEER, "it said: %.2s", "a\xc3\xa4");
     ck_assert_str_eq(fault.text, "it said: a?");
-    rf_fault_free(&fault);
 }

@@ -319,14 +319,13 @@ TEST(test_measure_ends_in_order_after_wrong_bytes)
 TEST(test_measure_stops_where_bytes_were_not_compared)
 {
     enum rf_state next;
-    struct rf_fault fault;
+    AUTO(rf_fault) fault;
     create("");
     (void)rf_run_measure_enter(measure, RUN_VERIFYING);
     ck_assert_int_eq(
         rf_run_measure_answered(measure, RUN_VERIFYING, &next, &fault),
         RF_VERDICT_ABORT);
     ck_assert_uint_eq(lab.attempt->n_iterations, 0);
-    rf_fault_free(&fault);
     teardown();
 }
 

@@ -43,10 +43,8 @@ static enum rf_status say(uint32_t rank, struct rf_msg_probed figures,
 
 static enum rf_verdict answered(void)
 {
-    struct rf_fault fault = {.text = NULL};
-    enum rf_verdict verdict = rf_run_probes_answered(probes, &fault);
-    rf_fault_free(&fault);
-    return verdict;
+    AUTO(rf_fault) fault = {.text = NULL};
+    return rf_run_probes_answered(probes, &fault);
 }
 
 /* All ranks answer with a rate. */
@@ -91,7 +89,7 @@ struct seen {
 
 static void see_step(uint32_t n_ranks, struct seen *seen)
 {
-    bool *busy = rf_xcalloc(n_ranks, sizeof(*busy));
+    AUTO_FREE bool *busy = rf_xcalloc(n_ranks, sizeof(*busy));
     const struct rf_msg_step *asked = ask();
     ck_assert_str_eq(asked->kind, "link");
     ck_assert_uint_ge(asked->n_links, 1);
@@ -103,7 +101,6 @@ static void see_step(uint32_t n_ranks, struct seen *seen)
     }
     seen->most_links = RF_MAX(seen->most_links, asked->n_links);
     seen->steps++;
-    free(busy);
 }
 
 static struct seen measure_links(uint32_t n_ranks, double gbytes_per_s)
@@ -157,10 +154,10 @@ static struct large large_create(uint32_t n_train, uint32_t n_infer,
 {
     struct large large = {.n = n_train + n_infer};
     struct rf_err err = {0};
-    char *nodes = node_list(0, large.n, true);
-    char *train = node_list(0, n_train, false);
-    char *infer = node_list(n_train, n_infer, false);
-    char *text = rf_xasprintf(
+    AUTO_FREE char *nodes = node_list(0, large.n, true);
+    AUTO_FREE char *train = node_list(0, n_train, false);
+    AUTO_FREE char *infer = node_list(n_train, n_infer, false);
+    AUTO_FREE char *text = rf_xasprintf(
         "{'launch': {'method': 'local'}, 'nodes': [%s], 'model': {'megatron': "
         "{'num_layers': 1, 'hidden_size': %s, 'num_attention_heads': 64, "
         "'vocab_size': 4096}}, 'scenarios': [{'name': 's', 'mode': "
@@ -172,10 +169,6 @@ static struct large large_create(uint32_t n_train, uint32_t n_infer,
                                     &large.scenario, &err) == RF_OK,
                   "%s", err.text);
     rf_capacities_init(&large.links, large.n);
-    free(nodes);
-    free(train);
-    free(infer);
-    free(text);
     return large;
 }
 
@@ -186,6 +179,7 @@ static void large_free(struct large *large)
     rf_model_destroy(large->model);
     rf_config_destroy(large->config);
 }
+AUTO_STRUCT(large, large_free)
 
 static struct seen measure_large(struct large *large, double gbytes_per_s)
 {
@@ -203,7 +197,7 @@ static void use_probes(uint32_t n_nodes)
 
 TEST(test_probes_measure_disjoint_links_at_once)
 {
-    struct large large = large_create(16, 16, "512", "");
+    AUTO(large) large = large_create(16, 16, "512", "");
     struct seen seen;
     use_probes(32);
     seen = measure_large(&large, 1);
@@ -212,13 +206,12 @@ TEST(test_probes_measure_disjoint_links_at_once)
     for (uint32_t i = 0; i < 32; i++) {
         ck_assert_double_eq(rf_capacities_capacity(&large.links, i, i < 16), 1);
     }
-    large_free(&large);
 }
 
 /* All links of one receiver: as many rounds, but only to a limit. */
 TEST(test_probes_have_rounds_that_grow_with_the_logarithm)
 {
-    struct large large = large_create(64, 1, "512", "");
+    AUTO(large) large = large_create(64, 1, "512", "");
     struct seen seen;
     use_probes(65);
     seen = measure_large(&large, 1);
@@ -226,7 +219,6 @@ TEST(test_probes_have_rounds_that_grow_with_the_logarithm)
     ck_assert_uint_le(seen.steps, 44); /* two in 8 + 2⌈log2 65⌉ rounds */
     ck_assert_uint_eq(seen.most_links, 1);
     ck_assert_double_eq(rf_capacities_capacity(&large.links, 64, false), 1);
-    large_free(&large);
 }
 
 /* Roughly with 1 MiB first; 4096² elements are moved. */
@@ -236,21 +228,20 @@ TEST(test_probes_are_long_where_much_is_moved)
         double gbytes_per_s;
         uint64_t bytes;
     } rates[] = {{0.001, 1 << 20}, {0.05, 8 << 20}, {1, 64 << 20}};
-    struct large large = large_create(1, 1, "4096", "");
+    AUTO(large) large = large_create(1, 1, "4096", "");
     for (size_t i = 0; i < RF_ARRAY_SIZE(rates); i++) {
         use_probes(2);
         ck_assert_uint_eq(
             measure_large(&large, rates[i].gbytes_per_s).most_bytes,
             rates[i].bytes);
     }
-    large_free(&large);
 }
 
 /* A later scenario measures only what would be too short for it. */
 TEST(test_probes_keep_links_over_the_scenarios_of_a_run)
 {
-    struct large tiny = large_create(2, 2, "64", "");
-    struct large large = large_create(2, 2, "4096", "");
+    AUTO(large) tiny = large_create(2, 2, "64", "");
+    AUTO(large) large = large_create(2, 2, "4096", "");
     use_probes(4);
     ck_assert_uint_ge(measure_large(&tiny, 0.5).steps, 1);
     rf_capacities_free(&tiny.links);
@@ -263,27 +254,23 @@ TEST(test_probes_keep_links_over_the_scenarios_of_a_run)
     rf_run_probes_begin(probes, &large.links, true); /* unless asked to */
     ck_assert_uint_ge(measure_links(4, 3).steps, 1);
     ck_assert_double_eq(rf_capacities_capacity(&large.links, 0, true), 3);
-    large_free(&tiny);
-    large_free(&large);
 }
 
 TEST(test_probes_leave_out_links_that_the_method_does_not_use)
 {
-    struct large large = large_create(
+    AUTO(large) large = large_create(
         2, 2, "64", ", 'method': 'disk', 'disk': {'folder': '/nowhere'}");
     use_probes(4);
     ck_assert_uint_eq(measure_large(&large, 1).steps, 0);
-    large_free(&large);
 }
 
 TEST(test_probes_fail_on_a_link_without_a_figure)
 {
-    struct rf_fault fault;
+    AUTO(rf_fault) fault;
     (void)answer_all(3);
     ck_assert_int_eq(rf_run_probes_answered(probes, &fault), RF_VERDICT_ABORT);
     ck_assert_uint_eq(fault.rank, ask()->links[0].to);
     ck_assert(has(fault.text, "gave no figure"));
-    rf_fault_free(&fault);
 }
 
 TEST(test_probes_need_every_figure)

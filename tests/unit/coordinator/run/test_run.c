@@ -11,7 +11,7 @@ FIXTURE(fake_run_quiet, NULL)
 
 TEST(test_run_measures_every_scenario_and_ends_with_0)
 {
-    struct fake_cluster *fake = fake_run(fake_run_two);
+    AUTO(fake_cluster) *fake = fake_run(fake_run_two);
     ck_assert_int_eq(fake->exit_code, 0);
     ck_assert_uint_eq(fake->n_attempts, 2);
     ck_assert(fake->joined_called);
@@ -30,13 +30,12 @@ TEST(test_run_measures_every_scenario_and_ends_with_0)
     ck_assert_str_eq(fake->attempts[1].name, "second");
     ck_assert_uint_eq(fake->attempts[1].n_iterations, 3);
     ck_assert_uint_eq(fake->source_checks, 2 * 2); /* once a scenario */
-    fake_cluster_destroy(fake);
 }
 
 /* The second begins where the first ends, without a launch. */
 TEST(test_run_counts_the_time_of_each_phase)
 {
-    struct fake_cluster *fake = fake_run(fake_run_two);
+    AUTO(fake_cluster) *fake = fake_run(fake_run_two);
     for (size_t i = 0; i < fake->n_attempts; i++) {
         const struct fake_attempt *attempt = &fake->attempts[i];
         int64_t sum = 0;
@@ -55,12 +54,11 @@ TEST(test_run_counts_the_time_of_each_phase)
     }
     ck_assert_int_gt(fake->attempts[0].phase_ns[RF_PHASE_LAUNCH], 0);
     ck_assert_int_eq(fake->attempts[1].phase_ns[RF_PHASE_LAUNCH], 0);
-    fake_cluster_destroy(fake);
 }
 
 TEST(test_run_shows_how_much_of_a_checkpoint_the_nodes_have_read)
 {
-    struct fake_cluster *fake = fake_cluster_create(fake_run_two, NULL, 0);
+    AUTO(fake_cluster) *fake = fake_cluster_create(fake_run_two, NULL, 0);
     struct rf_msg_lease lease = {.done_bytes = 30, .of_bytes = 100};
     fake_cluster_start(fake);
     ck_assert(fake_cluster_until(fake, "filling", 60 * FAKE_S));
@@ -72,12 +70,11 @@ TEST(test_run_shows_how_much_of_a_checkpoint_the_nodes_have_read)
     ck_assert_uint_eq(fake->view.of_bytes, 200);
     ck_assert(fake_cluster_until(fake, "running", 60 * FAKE_S));
     ck_assert_uint_eq(fake->view.of_bytes, 0);
-    fake_cluster_destroy(fake);
 }
 
 TEST(test_run_start_message_has_all_that_ranks_need)
 {
-    struct fake_cluster *fake = fake_run(fake_run_one);
+    AUTO(fake_cluster) *fake = fake_run(fake_run_one);
     const json_t *start = fake->seen_start;
     const json_t *nodes = json_object_get(start, "nodes");
     ck_assert(json_is_object(json_object_get(start, "model")));
@@ -89,7 +86,6 @@ TEST(test_run_start_message_has_all_that_ranks_need)
         json_string_value(json_object_get(json_array_get(nodes, 0), "address")),
         "10.0.0.1");
     ck_assert_ptr_null(json_object_get(start, "test"));
-    fake_cluster_destroy(fake);
 }
 
 static const char four_nodes[] =
@@ -102,16 +98,15 @@ static const char four_nodes[] =
 
 TEST(test_run_tells_a_node_only_of_its_own_links)
 {
-    struct fake_cluster *fake = fake_run(four_nodes);
+    AUTO(fake_cluster) *fake = fake_run(four_nodes);
     ck_assert_int_eq(rf_run_exit_code(fake->run), 0);
     ck_assert_uint_ge(fake->links, 4); /* both ends of two */
     ck_assert_uint_eq(fake->foreign_links, 0);
-    fake_cluster_destroy(fake);
 }
 
 TEST(test_run_hands_test_hooks_to_the_ranks)
 {
-    struct fake_cluster *fake = fake_cluster_create(fake_run_one, NULL, 0);
+    AUTO(fake_cluster) *fake = fake_cluster_create(fake_run_one, NULL, 0);
     struct rf_msg_hook *flip = rf_xmalloc(sizeof(*flip));
     struct rf_msg_hooks test = {.flip = flip};
     const json_t *seen;
@@ -125,7 +120,6 @@ TEST(test_run_hands_test_hooks_to_the_ranks)
     seen = json_object_get(json_object_get(fake->seen_start, "test"), "flip");
     ck_assert_int_eq(json_integer_value(json_object_get(seen, "rank")), 3);
     ck_assert_ptr_null(json_object_get(seen, "phase"));
-    fake_cluster_destroy(fake);
 }
 
 static double limit_of(const struct fake_cluster *fake, const char *step)
@@ -139,17 +133,16 @@ TEST(test_run_tells_ranks_how_long_a_step_may_take)
 {
     static const char *const steps[] = {"prepare", "probe",     "fill", "run",
                                         "verify",  "yardstick", "close"};
-    struct fake_cluster *fake = fake_run(fake_run_one);
+    AUTO(fake_cluster) *fake = fake_run(fake_run_one);
     for (size_t i = 0; i < RF_ARRAY_SIZE(steps); i++) {
         ck_assert_double_ge(limit_of(fake, steps[i]), 59);
     }
     ck_assert_double_ge(limit_of(fake, "prepare"), 119);
-    fake_cluster_destroy(fake);
 }
 
 TEST(test_run_limits_grow_with_the_memory)
 {
-    struct fake_cluster *fake =
+    AUTO(fake_cluster) *fake =
         fake_run("{'name': 't', 'launch': {'method': 'local'}, 'nodes': "
                  "[{'host': 'alpha', 'slots': 2}, {'host': 'beta', 'slots': "
                  "2}], 'model': {'megatron': {'num_layers': 32, 'hidden_size': "
@@ -158,22 +151,20 @@ TEST(test_run_limits_grow_with_the_memory)
     ck_assert_double_ge(limit_of(fake, "prepare"), 200);
     ck_assert_double_ge(limit_of(fake, "fill"), 200);
     ck_assert_double_ge(limit_of(fake, "close"), 200);
-    fake_cluster_destroy(fake);
 }
 
 TEST(test_run_null_method_is_not_verified)
 {
-    struct fake_cluster *fake =
+    AUTO(fake_cluster) *fake =
         fake_run(FAKE_CONFIG("{'name': 'n', 'method': 'null', 'train': {'tp': "
                              "4}, 'infer': {'tp': 2}, 'iterations': 2}"));
     ck_assert_int_eq(fake->exit_code, 0);
     ck_assert_uint_eq(fake->attempts[0].checked_bytes, 0);
-    fake_cluster_destroy(fake);
 }
 
 TEST(test_run_ends_with_4_when_a_node_cannot_be_launched)
 {
-    struct fake_cluster *fake = fake_cluster_create(fake_run_two, NULL, 0);
+    AUTO(fake_cluster) *fake = fake_cluster_create(fake_run_two, NULL, 0);
     fake_cluster_fault(
         fake, (struct fake_fault){.kind = FAKE_LAUNCH_FAILS, .node = 0});
     fake_cluster_fault(
@@ -185,12 +176,11 @@ TEST(test_run_ends_with_4_when_a_node_cannot_be_launched)
     ck_assert_uint_eq(fake->starts, 0);
     ck_assert(has(rf_run_node_error(fake->run, 0), "refused"));
     ck_assert(has(rf_run_node_error(fake->run, 1), "refused"));
-    fake_cluster_destroy(fake);
 }
 
 TEST(test_run_waits_for_the_verdict_on_all_nodes)
 {
-    struct fake_cluster *fake = fake_cluster_create(fake_run_two, NULL, 0);
+    AUTO(fake_cluster) *fake = fake_cluster_create(fake_run_two, NULL, 0);
     fake_cluster_fault(
         fake, (struct fake_fault){.kind = FAKE_LAUNCH_FAILS, .node = 0});
     fake_cluster_start(fake);
@@ -198,22 +188,20 @@ TEST(test_run_waits_for_the_verdict_on_all_nodes)
     ck_assert_ptr_null(rf_run_node_error(fake->run, 1));
     ck_assert(fake_cluster_run(fake, FAKE_S));
     ck_assert_int_eq(fake->exit_code, 4);
-    fake_cluster_destroy(fake);
 }
 
 TEST(test_run_gives_up_on_a_node_that_never_joins)
 {
-    struct fake_cluster *fake = fake_run_with(
+    AUTO(fake_cluster) *fake = fake_run_with(
         fake_run_two, (struct fake_fault){.kind = FAKE_NEVER_JOINS, .node = 1});
     ck_assert_int_eq(fake->exit_code, 4);
     ck_assert(has(rf_run_node_error(fake->run, 1), "did not join"));
     ck_assert_ptr_null(rf_run_node_error(fake->run, 0));
-    fake_cluster_destroy(fake);
 }
 
 TEST(test_run_time_limit_while_launching_names_who_is_missing)
 {
-    struct fake_cluster *fake = fake_cluster_create(fake_run_two, NULL, 5);
+    AUTO(fake_cluster) *fake = fake_cluster_create(fake_run_two, NULL, 5);
     fake_cluster_fault(
         fake, (struct fake_fault){.kind = FAKE_NEVER_JOINS, .node = 1});
     fake_cluster_start(fake);
@@ -222,23 +210,21 @@ TEST(test_run_time_limit_while_launching_names_who_is_missing)
     ck_assert(has(rf_run_node_error(fake->run, 1),
                   "did not join within 5 s: its shell"));
     ck_assert_ptr_null(rf_run_node_error(fake->run, 0));
-    fake_cluster_destroy(fake);
 }
 
 TEST(test_run_refuses_another_protocol_and_names_both)
 {
-    struct fake_cluster *fake = fake_run_with(
+    AUTO(fake_cluster) *fake = fake_run_with(
         fake_run_two,
         (struct fake_fault){.kind = FAKE_OLD_PROTOCOL, .node = 0});
     ck_assert_int_eq(fake->exit_code, 4);
     ck_assert(has(rf_run_node_error(fake->run, 0), "0.0.1"));
     ck_assert(has(rf_run_node_error(fake->run, 0), "protocol 0 to 0"));
-    fake_cluster_destroy(fake);
 }
 
 TEST(test_run_that_is_strict_refuses_workers_of_another_build)
 {
-    struct fake_cluster *fake = fake_cluster_create(fake_run_two, NULL, 0);
+    AUTO(fake_cluster) *fake = fake_cluster_create(fake_run_two, NULL, 0);
     rf_run_set_strict(fake->run);
     fake_cluster_start(fake);
     ck_assert(fake_cluster_run(fake, 600 * FAKE_S));
@@ -248,23 +234,21 @@ TEST(test_run_that_is_strict_refuses_workers_of_another_build)
         ck_assert(has(rf_run_node_error(fake->run, node),
                       "its worker is 0.0.1 (test)"));
     }
-    fake_cluster_destroy(fake);
 }
 
 TEST(test_run_refuses_a_method_that_a_node_lacks)
 {
-    struct fake_cluster *fake = fake_run_with(
+    AUTO(fake_cluster) *fake = fake_run_with(
         fake_run_one, (struct fake_fault){.kind = FAKE_NO_METHOD, .node = 1});
     ck_assert_int_eq(fake->exit_code, 4);
     ck_assert_uint_eq(fake->starts, 0);
     ck_assert(has(fake_fault(&fake->attempts[0], 0)->text, "no shared memory"));
     ck_assert(has(fake_fault(&fake->attempts[0], 0)->text, "beta"));
-    fake_cluster_destroy(fake);
 }
 
 TEST(test_run_refuses_what_does_not_fit_with_sizes)
 {
-    struct fake_cluster *fake = fake_run_with(
+    AUTO(fake_cluster) *fake = fake_run_with(
         fake_run_one, (struct fake_fault){.kind = FAKE_NO_MEMORY, .node = 1});
     const char *text;
     ck_assert_int_eq(fake->exit_code, 4);
@@ -272,28 +256,25 @@ TEST(test_run_refuses_what_does_not_fit_with_sizes)
     text = fake_fault(&fake->attempts[0], 0)->text;
     ck_assert_msg(has(text, "beta") && has(text, "1000000 bytes"), "%s", text);
     ck_assert_str_eq(fake_fault(&fake->attempts[0], 0)->phase, "starting");
-    fake_cluster_destroy(fake);
 }
 
 TEST(test_run_ends_with_1_when_only_some_are_refused)
 {
-    struct fake_cluster *fake =
+    AUTO(fake_cluster) *fake =
         fake_run_with(FAKE_CONFIG(FAKE_FIRST ", " FAKE_ON_ALPHA),
                       (struct fake_fault){.kind = FAKE_NO_MEMORY, .node = 1});
     ck_assert_int_eq(fake->exit_code, 1);
     ck_assert_int_eq(fake->attempts[0].outcome, RF_OUTCOME_FAILED);
     ck_assert_int_eq(fake->attempts[1].outcome, RF_OUTCOME_OK);
-    fake_cluster_destroy(fake);
 }
 
 TEST(test_run_ends_with_4_when_all_are_refused)
 {
-    struct fake_cluster *fake = fake_run_with(
+    AUTO(fake_cluster) *fake = fake_run_with(
         fake_run_two, (struct fake_fault){.kind = FAKE_NO_MEMORY, .node = 1});
     ck_assert_int_eq(fake->exit_code, 4);
     ck_assert_uint_eq(fake->n_attempts, 2);
     ck_assert_uint_eq(fake->starts, 0);
-    fake_cluster_destroy(fake);
 }
 
 static const char *const busy_states[] = {
@@ -307,7 +288,7 @@ LOOP_TEST(test_run_interrupt_keeps_what_was_measured_in_every_state,
     static const char two[] = FAKE_CONFIG(
         "{'name': 'bare', 'train': {'tp': 4}, 'infer': {'tp': 2}, "
         "'warmup': 1, 'iterations': 2, 'yardstick': false}, " FAKE_SECOND);
-    struct fake_cluster *fake = fake_cluster_create(two, NULL, 0);
+    AUTO(fake_cluster) *fake = fake_cluster_create(two, NULL, 0);
     fake_cluster_start(fake);
     ck_assert(fake_cluster_until(fake, busy_states[_i], 60 * FAKE_S));
     rf_run_interrupt(fake->run, 130);
@@ -318,13 +299,12 @@ LOOP_TEST(test_run_interrupt_keeps_what_was_measured_in_every_state,
     ck_assert_int_eq(fake->attempts[0].outcome, RF_OUTCOME_INTERRUPTED);
     /* One that is not verified yet does not count. */
     ck_assert_uint_eq(fake->attempts[0].n_iterations, _i < 5 ? 0 : 3);
-    fake_cluster_destroy(fake);
 }
 
 TEST(test_run_second_interrupt_does_not_wait)
 {
     struct fake_fault fault = fake_fault_at(FAKE_SILENT, 0, "run", 0);
-    struct fake_cluster *fake = fake_cluster_create(fake_run_two, NULL, 0);
+    AUTO(fake_cluster) *fake = fake_cluster_create(fake_run_two, NULL, 0);
     fault.no_aborted = true;
     fake_cluster_fault(fake, fault);
     fake_cluster_start(fake);
@@ -335,30 +315,27 @@ TEST(test_run_second_interrupt_does_not_wait)
     ck_assert_int_eq(fake->exit_code, 130);
     ck_assert_uint_eq(fake->n_attempts, 1);
     ck_assert_uint_ge(fake->forced_stops, 1);
-    fake_cluster_destroy(fake);
 }
 
 TEST(test_run_interrupt_while_launching_starts_nothing)
 {
-    struct fake_cluster *fake = fake_cluster_create(fake_run_two, NULL, 0);
+    AUTO(fake_cluster) *fake = fake_cluster_create(fake_run_two, NULL, 0);
     fake_cluster_start(fake);
     rf_run_interrupt(fake->run, 143);
     ck_assert(fake_cluster_run(fake, 15 * FAKE_S));
     ck_assert_int_eq(fake->exit_code, 143);
     ck_assert_uint_eq(fake->n_attempts, 0);
     ck_assert_uint_eq(fake->starts, 0);
-    fake_cluster_destroy(fake);
 }
 
 TEST(test_run_forces_agents_that_do_not_stop)
 {
-    struct fake_cluster *fake = fake_cluster_create(fake_run_one, NULL, 0);
+    AUTO(fake_cluster) *fake = fake_cluster_create(fake_run_one, NULL, 0);
     fake->deaf = true;
     fake_cluster_start(fake);
     ck_assert(fake_cluster_run(fake, 600 * FAKE_S));
     ck_assert_int_eq(fake->exit_code, 0);
     ck_assert_uint_eq(fake->forced_stops, 1);
-    fake_cluster_destroy(fake);
 }
 
 static void find_not_run(enum rf_log_level level, const char *line, void *data)
@@ -369,7 +346,7 @@ static void find_not_run(enum rf_log_level level, const char *line, void *data)
 
 TEST(test_run_time_limit_fails_the_scenario_and_begins_no_other)
 {
-    struct fake_cluster *fake = fake_cluster_create(fake_run_two, NULL, 5);
+    AUTO(fake_cluster) *fake = fake_cluster_create(fake_run_two, NULL, 5);
     bool told = false;
     rf_log_set_sink(find_not_run, &told);
     fake_cluster_fault(fake, fake_fault_at(FAKE_SILENT, 0, "run", 0));
@@ -381,19 +358,17 @@ TEST(test_run_time_limit_fails_the_scenario_and_begins_no_other)
     ck_assert_uint_eq(fake->n_attempts, 1);
     ck_assert(has(fake_fault(&fake->attempts[0], 0)->text,
                   "--timeout reached (5 s)"));
-    fake_cluster_destroy(fake);
 }
 
 TEST(test_run_time_limit_after_the_last_scenario_fails_nothing)
 {
-    struct fake_cluster *fake = fake_cluster_create(fake_run_one, NULL, 15);
+    AUTO(fake_cluster) *fake = fake_cluster_create(fake_run_one, NULL, 15);
     fake->deaf = true;
     fake_cluster_start(fake);
     ck_assert(fake_cluster_run(fake, 600 * FAKE_S));
     ck_assert_int_gt(fake->now_ns, 15 * FAKE_S);
     ck_assert_int_eq(fake->attempts[0].outcome, RF_OUTCOME_OK);
     ck_assert_int_eq(fake->exit_code, 0);
-    fake_cluster_destroy(fake);
 }
 
 /* Planning takes longer than everything below. */
@@ -409,58 +384,53 @@ static struct fake_cluster *begin_planning(uint32_t timeout_s, int64_t plan_ns)
 
 TEST(test_run_interrupt_while_planning_ends_at_once)
 {
-    struct fake_cluster *fake = begin_planning(0, 100 * FAKE_S);
+    AUTO(fake_cluster) *fake = begin_planning(0, 100 * FAKE_S);
     struct rf_err err = {0};
     rf_run_interrupt(fake->run, 130);
     rf_run_built(fake->run, NULL, &err); /* nobody waits for it */
     ck_assert(fake_cluster_run(fake, FAKE_S));
     ck_assert_int_eq(fake->exit_code, 130);
     ck_assert_uint_eq(fake->n_attempts, 0);
-    fake_cluster_destroy(fake);
 }
 
 TEST(test_run_time_limit_while_planning_begins_nothing)
 {
-    struct fake_cluster *fake = begin_planning(5, 100 * FAKE_S);
+    AUTO(fake_cluster) *fake = begin_planning(5, 100 * FAKE_S);
     ck_assert(fake_cluster_run(fake, 10 * FAKE_S));
     ck_assert_int_eq(fake->exit_code, 1);
     ck_assert_uint_eq(fake->n_attempts, 0);
-    fake_cluster_destroy(fake);
 }
 
 TEST(test_run_gives_up_on_a_plan_that_takes_too_long)
 {
-    struct fake_cluster *fake = begin_planning(0, 700 * FAKE_S);
+    AUTO(fake_cluster) *fake = begin_planning(0, 700 * FAKE_S);
     ck_assert(fake_cluster_run(fake, 610 * FAKE_S));
     ck_assert_int_eq(fake->exit_code, 4);
     ck_assert_uint_eq(fake->n_attempts, 1);
     ck_assert(has(fake_fault(&fake->attempts[0], 0)->text,
                   "planning took longer than 600 s"));
-    fake_cluster_destroy(fake);
 }
 
 TEST(test_run_names_a_node_that_is_lost_while_planning)
 {
-    struct fake_cluster *fake = begin_planning(0, 100 * FAKE_S);
+    AUTO(fake_cluster) *fake = begin_planning(0, 100 * FAKE_S);
     struct rf_err why = {RF_ERR_PEER, "its agent is gone"};
     rf_run_node_lost(fake->run, 1, &why);
     ck_assert(fake_cluster_run(fake, 300 * FAKE_S));
     ck_assert_uint_eq(fake->n_attempts, 2);
     ck_assert(
         has(fake_fault(&fake->attempts[0], 0)->text, "its agent is gone"));
-    fake_cluster_destroy(fake);
 }
 
 TEST(test_run_skips_what_is_complete)
 {
     static const bool skip[] = {true, false};
-    struct fake_cluster *fake = fake_cluster_create(fake_run_two, skip, 0);
+    AUTO(fake_cluster) *fake = fake_cluster_create(fake_run_two, skip, 0);
     fake_cluster_start(fake);
     ck_assert(fake_cluster_run(fake, 60 * FAKE_S));
     ck_assert_int_eq(fake->exit_code, 0);
     ck_assert_uint_eq(fake->n_attempts, 1);
     ck_assert_str_eq(fake->attempts[0].name, "second");
-    fake_cluster_destroy(fake);
 }
 
 /* A run of two scenarios whose first has ended and is not stored yet. */
@@ -501,21 +471,20 @@ static struct fake_cluster *repeated(struct rf_run_extent extent,
 
 TEST(test_run_repeats_all_scenarios_in_turn_with_new_ranks)
 {
-    struct fake_cluster *fake = repeated((struct rf_run_extent){.n_repeats = 3},
-                                         (struct fake_fault){0});
+    AUTO(fake_cluster) *fake = repeated((struct rf_run_extent){.n_repeats = 3},
+                                        (struct fake_fault){0});
     ck_assert_int_eq(fake->exit_code, 0);
     ck_assert_str_eq(order_of(fake), "first 0, second 0, first 1, second 1, "
                                      "first 2, second 2");
     ck_assert_uint_eq(fake->starts, 12); /* START, to both nodes */
     ck_assert_uint_eq(fake->attempts[5].n_repeats, 3);
     ck_assert_uint_eq(fake->attempts[5].verified, 3);
-    fake_cluster_destroy(fake);
 }
 
 TEST(test_run_does_not_repeat_a_scenario_that_failed)
 {
     struct fake_fault fault = fake_fault_at(FAKE_RANK_KILLED, ALPHA, "run", -1);
-    struct fake_cluster *fake;
+    AUTO(fake_cluster) *fake;
     fault.attempt = 3; /* the first scenario's second */
     fake_run_quiet();
     fake = repeated((struct rf_run_extent){.n_repeats = 3}, fault);
@@ -525,33 +494,30 @@ TEST(test_run_does_not_repeat_a_scenario_that_failed)
     ck_assert_int_eq(fake->attempts[0].outcome, RF_OUTCOME_OK);
     ck_assert_int_eq(fake->attempts[2].outcome, RF_OUTCOME_FAILED);
     ck_assert_int_eq(fake->attempts[4].outcome, RF_OUTCOME_OK);
-    fake_cluster_destroy(fake);
 }
 
 TEST(test_run_skips_repeats_that_are_complete)
 {
     const bool skip[] = {true, true, false, true};
-    struct fake_cluster *fake =
+    AUTO(fake_cluster) *fake =
         repeated((struct rf_run_extent){.n_repeats = 2, .skip = skip},
                  (struct fake_fault){0});
     ck_assert_str_eq(order_of(fake), "first 1");
-    fake_cluster_destroy(fake);
 }
 
 TEST(test_run_stops_when_results_cannot_be_stored)
 {
-    struct fake_cluster *fake = run_that_stores();
+    AUTO(fake_cluster) *fake = run_that_stores();
     struct rf_err err = {RF_ERR_IO, "disk full"};
     rf_run_stored(fake->run, &err);
     ck_assert(fake_cluster_run(fake, 60 * FAKE_S));
     ck_assert_int_eq(fake->exit_code, 1);
     ck_assert_uint_eq(fake->n_attempts, 1);
-    fake_cluster_destroy(fake);
 }
 
 TEST(test_run_begins_no_scenario_before_the_last_is_stored)
 {
-    struct fake_cluster *fake = run_that_stores();
+    AUTO(fake_cluster) *fake = run_that_stores();
     ck_assert(!fake_cluster_run(fake, 5000 * FAKE_S));
     ck_assert_str_eq(rf_run_state(fake->run), "storing");
     ck_assert_uint_eq(fake->starts, 2); /* of two nodes, for one scenario */
@@ -560,38 +526,34 @@ TEST(test_run_begins_no_scenario_before_the_last_is_stored)
     ck_assert(fake_cluster_run(fake, 60 * FAKE_S)); /* nothing to wait for */
     ck_assert_uint_eq(fake->n_attempts, 2);
     ck_assert_int_eq(fake->exit_code, 0);
-    fake_cluster_destroy(fake);
 }
 
 TEST(test_run_that_is_done_knows_that_its_last_result_is_lost)
 {
-    struct fake_cluster *fake = run_that_stores();
+    AUTO(fake_cluster) *fake = run_that_stores();
     struct rf_err err = {RF_ERR_IO, "disk full"};
     rf_run_stored(fake->run, NULL);
     ck_assert(fake_cluster_run(fake, 60 * FAKE_S));
     ck_assert_int_eq(rf_run_exit_code(fake->run), 0);
     rf_run_stored(fake->run, &err);
     ck_assert_int_eq(rf_run_exit_code(fake->run), 1);
-    fake_cluster_destroy(fake);
 }
 
 TEST(test_run_that_stores_can_be_stopped)
 {
-    struct fake_cluster *fake = run_that_stores();
+    AUTO(fake_cluster) *fake = run_that_stores();
     rf_run_interrupt(fake->run, 130);
     ck_assert(fake_cluster_run(fake, 60 * FAKE_S));
     ck_assert_int_eq(fake->exit_code, 130);
     ck_assert_uint_eq(fake->n_attempts, 1);
-    fake_cluster_destroy(fake);
 }
 
 TEST(test_run_that_stores_ends_when_its_time_is_over)
 {
-    struct fake_cluster *fake = fake_cluster_create(fake_run_two, NULL, 100);
+    AUTO(fake_cluster) *fake = fake_cluster_create(fake_run_two, NULL, 100);
     fake->slow_store = true;
     fake_cluster_start(fake);
     ck_assert(fake_cluster_until(fake, "storing", 60 * FAKE_S));
     ck_assert(fake_cluster_run(fake, 200 * FAKE_S));
     ck_assert_int_eq(fake->exit_code, 1);
-    fake_cluster_destroy(fake);
 }

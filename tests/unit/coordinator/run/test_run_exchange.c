@@ -16,7 +16,7 @@ FIXTURE(fake_run_quiet, NULL)
 
 TEST(test_run_exchange_gives_everybody_all_parts)
 {
-    struct fake_cluster *fake = fake_cluster_create(fake_run_one, NULL, 0);
+    AUTO(fake_cluster) *fake = fake_cluster_create(fake_run_one, NULL, 0);
     const json_t *data;
     fake_cluster_start(fake);
     ck_assert(fake_cluster_until(fake, "preparing", FAKE_S));
@@ -31,12 +31,11 @@ TEST(test_run_exchange_gives_everybody_all_parts)
     ck_assert_str_eq(json_string_value(json_array_get(data, 3)), "");
     ck_assert(fake_cluster_run(fake, 60 * FAKE_S));
     ck_assert_int_eq(fake->exit_code, 0);
-    fake_cluster_destroy(fake);
 }
 
 LOOP_TEST(test_run_exchange_refuses_foreign_and_repeated_parts, 3)
 {
-    struct fake_cluster *fake = fake_cluster_create(fake_run_one, NULL, 0);
+    AUTO(fake_cluster) *fake = fake_cluster_create(fake_run_one, NULL, 0);
     fake_cluster_start(fake);
     ck_assert(fake_cluster_until(fake, "preparing", FAKE_S));
     if (_i == 0) {
@@ -52,5 +51,4 @@ LOOP_TEST(test_run_exchange_refuses_foreign_and_repeated_parts, 3)
     ck_assert_str_eq(rf_run_state(fake->run), "aborting");
     ck_assert(fake_cluster_run(fake, 60 * FAKE_S));
     ck_assert_int_eq(fake->exit_code, 1);
-    fake_cluster_destroy(fake);
 }

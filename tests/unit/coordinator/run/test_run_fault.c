@@ -12,7 +12,7 @@ FIXTURE(fake_run_quiet, NULL)
 TEST(test_run_names_a_killed_rank_and_goes_on)
 {
     struct fake_fault fault = fake_fault_at(FAKE_RANK_KILLED, 1, "run", 2);
-    struct fake_cluster *fake;
+    AUTO(fake_cluster) *fake;
     const struct fake_attempt *failed;
     fault.attempt = 1;
     fake = fake_run_with(fake_run_two, fault);
@@ -28,12 +28,11 @@ TEST(test_run_names_a_killed_rank_and_goes_on)
                      "the rank's last words");
     ck_assert_uint_eq(fake->aborts, 2);
     ck_assert_int_eq(fake->attempts[1].outcome, RF_OUTCOME_OK);
-    fake_cluster_destroy(fake);
 }
 
 TEST(test_run_names_the_dead_rank_not_the_one_that_noticed)
 {
-    struct fake_cluster *fake = fake_run_with(
+    AUTO(fake_cluster) *fake = fake_run_with(
         fake_run_one, fake_fault_at(FAKE_PEER_NOTICES, 1, "run", 1));
     const struct fake_attempt *failed = &fake->attempts[0];
     ck_assert_int_eq(fake->exit_code, 1);
@@ -42,12 +41,11 @@ TEST(test_run_names_the_dead_rank_not_the_one_that_noticed)
     ck_assert_str_eq(fake_fault(failed, 0)->phase, "run iteration 1 of 2");
     ck_assert(has(fake_fault(failed, 0)->text, "signal 9"));
     ck_assert_uint_eq(fake_fault(failed, 1)->node, ALPHA);
-    fake_cluster_destroy(fake);
 }
 
 TEST(test_run_names_the_rank_that_says_why_not_the_one_that_noticed)
 {
-    struct fake_cluster *fake = fake_cluster_create(fake_run_one, NULL, 0);
+    AUTO(fake_cluster) *fake = fake_cluster_create(fake_run_one, NULL, 0);
     const struct fake_attempt *failed = &fake->attempts[0];
     fake_cluster_fault(fake, fake_fault_at(FAKE_LOST_PEER, 0, "prepare", -1));
     fake_cluster_fault(fake, fake_fault_at(FAKE_RANK_ERROR, 1, "prepare", -1));
@@ -58,7 +56,6 @@ TEST(test_run_names_the_rank_that_says_why_not_the_one_that_noticed)
     ck_assert_uint_eq(fake_fault(failed, 0)->node, BETA);
     ck_assert_str_eq(fake_fault(failed, 0)->text, "wanted 5 GB, 1 GB free");
     ck_assert_uint_eq(fake_fault(failed, 1)->node, ALPHA);
-    fake_cluster_destroy(fake);
 }
 
 struct seen {
@@ -77,7 +74,7 @@ static void remember(enum rf_log_level level, const char *line, void *data)
 TEST(test_run_prints_the_cause_before_what_followed)
 {
     struct seen seen = {.n = 0};
-    struct fake_cluster *fake;
+    AUTO(fake_cluster) *fake;
     rf_log_init(RF_LOG_ERROR, NULL);
     rf_log_set_sink(remember, &seen);
     fake = fake_run_with(fake_run_one,
@@ -88,7 +85,6 @@ TEST(test_run_prints_the_cause_before_what_followed)
                       has(seen.errors[0], "signal 9"),
                   "%s", seen.errors[0]);
     ck_assert_msg(has(seen.errors[1], "alpha"), "%s", seen.errors[1]);
-    fake_cluster_destroy(fake);
 }
 
 LOOP_TEST(test_run_counts_from_1_and_names_the_limit_that_was_set, 3)
@@ -99,17 +95,16 @@ LOOP_TEST(test_run_counts_from_1_and_names_the_limit_that_was_set, 3)
     static const char *const phases[] = {"running warm-up 1 of 1",
                                          "running iteration 1 of 2",
                                          "running iteration 2 of 2"};
-    struct fake_cluster *fake =
+    AUTO(fake_cluster) *fake =
         fake_run_with(config, fake_fault_at(FAKE_SILENT, 1, "run", _i));
     const struct fake_attempt *failed = &fake->attempts[0];
     ck_assert_str_eq(fake_fault(failed, 0)->phase, phases[_i]);
     ck_assert(has(fake_fault(failed, 0)->text, "timeout_s is 7, raise"));
-    fake_cluster_destroy(fake);
 }
 
 TEST(test_run_reports_what_a_rank_says_of_itself)
 {
-    struct fake_cluster *fake = fake_run_with(
+    AUTO(fake_cluster) *fake = fake_run_with(
         fake_run_one, fake_fault_at(FAKE_RANK_ERROR, 0, "prepare", -1));
     const struct fake_attempt *failed = &fake->attempts[0];
     ck_assert_int_eq(fake->exit_code, 1);
@@ -117,13 +112,12 @@ TEST(test_run_reports_what_a_rank_says_of_itself)
     ck_assert_str_eq(fake_fault(failed, 0)->phase, "allocating");
     ck_assert_int_eq(fake_fault(failed, 0)->status, RF_ERR_NOMEM);
     ck_assert_str_eq(fake_fault(failed, 0)->text, "wanted 5 GB, 1 GB free");
-    fake_cluster_destroy(fake);
 }
 
 TEST(test_run_goes_on_without_a_lost_node_where_it_can)
 {
     struct fake_fault fault = fake_fault_at(FAKE_NODE_LOST, 1, "run", 0);
-    struct fake_cluster *fake = fake_run_with(
+    AUTO(fake_cluster) *fake = fake_run_with(
         FAKE_CONFIG(FAKE_FIRST ", " FAKE_SECOND ", " FAKE_ON_ALPHA), fault);
     ck_assert_int_eq(fake->exit_code, 1);
     ck_assert_uint_eq(fake->n_attempts, 3);
@@ -133,7 +127,6 @@ TEST(test_run_goes_on_without_a_lost_node_where_it_can)
     ck_assert_int_eq(fake->attempts[2].outcome, RF_OUTCOME_OK);
     ck_assert_uint_eq(fake->shutdowns, 1);
     ck_assert_uint_eq(fake->gone, 1); /* whose files alpha removes */
-    fake_cluster_destroy(fake);
 }
 
 static const char *const steps[] = {"prepare", "probe",  "fill",
@@ -141,31 +134,29 @@ static const char *const steps[] = {"prepare", "probe",  "fill",
 
 LOOP_TEST(test_run_survives_node_loss_in_every_step, RF_ARRAY_SIZE(steps))
 {
-    struct fake_cluster *fake = fake_run_with(
+    AUTO(fake_cluster) *fake = fake_run_with(
         fake_run_two, fake_fault_at(FAKE_NODE_LOST, 0, steps[_i], -1));
     ck_assert_int_eq(fake->exit_code, 1);
     ck_assert_uint_eq(fake->n_attempts, 2);
     ck_assert_int_eq(fake->attempts[0].outcome, RF_OUTCOME_FAILED);
     ck_assert_int_eq(fake->attempts[1].outcome, RF_OUTCOME_FAILED);
-    fake_cluster_destroy(fake);
 }
 
 LOOP_TEST(test_run_ends_a_silent_step_at_its_deadline, RF_ARRAY_SIZE(steps))
 {
-    struct fake_cluster *fake = fake_run_with(
+    AUTO(fake_cluster) *fake = fake_run_with(
         fake_run_one, fake_fault_at(FAKE_SILENT, 1, steps[_i], -1));
     const char *text = fake_fault(&fake->attempts[0], 0)->text;
     ck_assert_int_eq(fake->exit_code, 1);
     ck_assert_uint_eq(fake_fault(&fake->attempts[0], 0)->node, BETA);
     ck_assert_msg(has(text, "no answer to"), "%s", text);
     ck_assert_int_eq(fake->attempts[0].outcome, RF_OUTCOME_FAILED);
-    fake_cluster_destroy(fake);
 }
 
 /* How long a rank that hangs in its first iteration is waited for, in s. */
 static int64_t patience_s(const char *config)
 {
-    struct fake_cluster *fake = fake_cluster_create(config, NULL, 0);
+    AUTO(fake_cluster) *fake = fake_cluster_create(config, NULL, 0);
     int64_t began;
     fake_cluster_fault(fake, fake_fault_at(FAKE_SILENT, 1, "run", 0));
     fake_cluster_start(fake);
@@ -174,7 +165,6 @@ static int64_t patience_s(const char *config)
     ck_assert(fake_cluster_until(fake, "aborting", 24 * 3600 * FAKE_S));
     began = (fake->now_ns - began) / FAKE_S;
     ck_assert(fake_cluster_run(fake, 600 * FAKE_S));
-    fake_cluster_destroy(fake);
     return began;
 }
 
@@ -201,41 +191,38 @@ TEST(test_run_waits_as_long_as_slow_memory_or_disks_may_take)
 
 LOOP_TEST(test_run_is_killed_rank_safe_in_every_step, RF_ARRAY_SIZE(steps))
 {
-    struct fake_cluster *fake = fake_run_with(
+    AUTO(fake_cluster) *fake = fake_run_with(
         fake_run_two, fake_fault_at(FAKE_RANK_KILLED, 0, steps[_i], -1));
     ck_assert_int_eq(fake->exit_code, 1);
     ck_assert_uint_eq(fake->n_attempts, 2);
     ck_assert(has(fake_fault(&fake->attempts[0], 0)->text, "signal 9"));
     ck_assert(has(fake_fault(&fake->attempts[1], 0)->text, "signal 9"));
-    fake_cluster_destroy(fake);
 }
 
 LOOP_TEST(test_run_ignores_second_and_late_answers, RF_ARRAY_SIZE(steps))
 {
-    struct fake_cluster *fake = fake_run_with(
+    AUTO(fake_cluster) *fake = fake_run_with(
         fake_run_two, fake_fault_at(FAKE_TWICE, _i % 2 ? 1 : 0, steps[_i], -1));
     ck_assert_int_eq(fake->exit_code, 0);
     ck_assert_int_eq(fake->attempts[0].outcome, RF_OUTCOME_OK);
     ck_assert_uint_eq(fake->attempts[0].checked_bytes,
                       2 * fake->attempts[0].bytes_total);
-    fake_cluster_destroy(fake);
 }
 
 TEST(test_run_fails_before_the_first_byte_when_plans_differ)
 {
-    struct fake_cluster *fake = fake_run_with(
+    AUTO(fake_cluster) *fake = fake_run_with(
         fake_run_one, fake_fault_at(FAKE_WRONG_DIGEST, 1, "prepare", -1));
     ck_assert_int_eq(fake->exit_code, 1);
     ck_assert_uint_eq(fake->attempts[0].n_iterations, 0);
     ck_assert(has(fake_fault(&fake->attempts[0], 0)->text, "plan_digest"));
     ck_assert_uint_eq(fake_fault(&fake->attempts[0], 0)->node, BETA);
-    fake_cluster_destroy(fake);
 }
 
 TEST(test_run_ends_with_3_on_a_mismatch_and_says_where)
 {
     struct fake_fault fault = fake_fault_at(FAKE_MISMATCH, 1, "verify", 1);
-    struct fake_cluster *fake;
+    AUTO(fake_cluster) *fake;
     const struct fake_attempt *wrong;
     fault.attempt = 1;
     fake = fake_run_with(fake_run_two, fault);
@@ -247,7 +234,6 @@ TEST(test_run_ends_with_3_on_a_mismatch_and_says_where)
     ck_assert_uint_eq(fake_fault(wrong, 0)->node, BETA);
     ck_assert(wrong->closed); /* it ended in order */
     ck_assert_int_eq(fake->attempts[1].outcome, RF_OUTCOME_OK);
-    fake_cluster_destroy(fake);
 }
 
 static const struct {
@@ -273,18 +259,17 @@ static const struct {
 
 LOOP_TEST(test_run_fails_on_answers_that_make_no_sense, RF_ARRAY_SIZE(lies))
 {
-    struct fake_cluster *fake = fake_run_with(
+    AUTO(fake_cluster) *fake = fake_run_with(
         fake_run_one, fake_fault_at(lies[_i].kind, 1, lies[_i].step, -1));
     const char *text = fake_fault(&fake->attempts[0], 0)->text;
     ck_assert_int_eq(fake->exit_code, 1);
     ck_assert_msg(has(text, lies[_i].text), "%s", text);
     ck_assert_uint_eq(fake_fault(&fake->attempts[0], 0)->node, BETA);
-    fake_cluster_destroy(fake);
 }
 
 TEST(test_run_fails_when_bytes_were_not_compared)
 {
-    struct fake_cluster *fake = fake_run_with(
+    AUTO(fake_cluster) *fake = fake_run_with(
         fake_run_one, fake_fault_at(FAKE_LESS_CHECKED, 1, "verify", 2));
     const struct fake_attempt *failed = &fake->attempts[0];
     ck_assert_int_eq(fake->exit_code, 1);
@@ -292,34 +277,31 @@ TEST(test_run_fails_when_bytes_were_not_compared)
     ck_assert_uint_eq(failed->verified, 1);
     ck_assert(has(fake_fault(failed, 0)->text, "bytes were compared"));
     ck_assert(has(fake_fault(failed, 0)->phase, "iteration 2"));
-    fake_cluster_destroy(fake);
 }
 
 TEST(test_run_cuts_off_a_node_that_does_not_abort)
 {
     struct fake_fault fault = fake_fault_at(FAKE_RANK_KILLED, 1, "run", 0);
-    struct fake_cluster *fake;
+    AUTO(fake_cluster) *fake;
     fault.no_aborted = true;
     fake = fake_run_with(FAKE_CONFIG(FAKE_FIRST ", " FAKE_ON_ALPHA), fault);
     ck_assert_int_eq(fake->exit_code, 1);
     ck_assert_uint_eq(fake->drops, 1);
     ck_assert_int_eq(fake->attempts[1].outcome, RF_OUTCOME_OK);
-    fake_cluster_destroy(fake);
 }
 
 TEST(test_run_failure_while_verifying_keeps_only_the_verified)
 {
-    struct fake_cluster *fake = fake_run_with(
+    AUTO(fake_cluster) *fake = fake_run_with(
         fake_run_one, fake_fault_at(FAKE_RANK_KILLED, 1, "verify", 2));
     ck_assert_int_eq(fake->exit_code, 1);
     ck_assert_uint_eq(fake->attempts[0].n_iterations, 2);
     ck_assert_uint_eq(fake->attempts[0].verified, 1);
-    fake_cluster_destroy(fake);
 }
 
 TEST(test_run_fails_an_attempt_that_a_node_cannot_place_and_goes_on)
 {
-    struct fake_cluster *fake =
+    AUTO(fake_cluster) *fake =
         fake_cluster_create(FAKE_CONFIG(FAKE_FIRST ", " FAKE_SECOND), NULL, 0);
     const struct rf_fault *cause;
     fake_cluster_start(fake);
@@ -339,12 +321,11 @@ TEST(test_run_fails_an_attempt_that_a_node_cannot_place_and_goes_on)
                                   "$.scenario.mode: unknown");
     ck_assert_int_eq(fake->attempts[1].outcome, RF_OUTCOME_OK);
     ck_assert_uint_eq(fake->drops, 0); /* it is not lost */
-    fake_cluster_destroy(fake);
 }
 
 TEST(test_run_ignores_messages_of_another_attempt)
 {
-    struct fake_cluster *fake = fake_cluster_create(fake_run_one, NULL, 0);
+    AUTO(fake_cluster) *fake = fake_cluster_create(fake_run_one, NULL, 0);
     fake_cluster_start(fake);
     ck_assert(fake_cluster_until(fake, "preparing", FAKE_S));
     fake_cluster_say(
@@ -358,12 +339,11 @@ TEST(test_run_ignores_messages_of_another_attempt)
         json_pack("{s:i, s:i, s:[]}", "attempt", 2, "seq", 1, "ranks"));
     ck_assert(fake_cluster_run(fake, 60 * FAKE_S));
     ck_assert_int_eq(fake->exit_code, 0);
-    fake_cluster_destroy(fake);
 }
 
 TEST(test_run_takes_a_message_it_cannot_read_for_a_fault_of_the_node)
 {
-    struct fake_cluster *fake =
+    AUTO(fake_cluster) *fake =
         fake_cluster_create(FAKE_CONFIG(FAKE_FIRST ", " FAKE_SECOND), NULL, 0);
     const struct rf_fault *cause;
     fake_cluster_start(fake);
@@ -379,19 +359,17 @@ TEST(test_run_takes_a_message_it_cannot_read_for_a_fault_of_the_node)
                   cause->text);
     ck_assert_int_eq(fake->attempts[1].outcome, RF_OUTCOME_OK);
     ck_assert_uint_eq(fake->drops, 0); /* it is not lost */
-    fake_cluster_destroy(fake);
 }
 
 TEST(test_run_ignores_a_message_it_cannot_read_between_attempts)
 {
-    struct fake_cluster *fake = fake_cluster_create(fake_run_one, NULL, 0);
+    AUTO(fake_cluster) *fake = fake_cluster_create(fake_run_one, NULL, 0);
     fake->plan_ns = 10 * FAKE_S;
     fake_cluster_start(fake);
     ck_assert(fake_cluster_until(fake, "starting", 60 * FAKE_S));
     fake_cluster_say(fake, 1, RF_MSG_DONE, json_object());
     ck_assert(fake_cluster_run(fake, 60 * FAKE_S));
     ck_assert_int_eq(fake->exit_code, 0);
-    fake_cluster_destroy(fake);
 }
 
 static unsigned n_warnings;
@@ -404,7 +382,7 @@ static void count_warning(enum rf_log_level level, const char *line, void *data)
 
 TEST(test_run_ignores_what_it_cannot_read_of_another_attempt)
 {
-    struct fake_cluster *fake = fake_cluster_create(fake_run_one, NULL, 0);
+    AUTO(fake_cluster) *fake = fake_cluster_create(fake_run_one, NULL, 0);
     fake_cluster_start(fake);
     ck_assert(fake_cluster_until(fake, "filling", 60 * FAKE_S));
     n_warnings = 0;
@@ -418,13 +396,12 @@ TEST(test_run_ignores_what_it_cannot_read_of_another_attempt)
     ck_assert_uint_eq(n_warnings, 1);
     ck_assert(fake_cluster_run(fake, 60 * FAKE_S));
     ck_assert_int_eq(fake->exit_code, 0);
-    fake_cluster_destroy(fake);
 }
 
 LOOP_TEST(test_run_cuts_off_a_node_whose_end_it_cannot_read, 2)
 {
     struct fake_fault fault = fake_fault_at(FAKE_RANK_KILLED, 1, "run", 0);
-    struct fake_cluster *fake;
+    AUTO(fake_cluster) *fake;
     int64_t before_ns;
     fault.no_aborted = true;
     fake = fake_cluster_create(FAKE_CONFIG(FAKE_FIRST ", " FAKE_ON_ALPHA), NULL,
@@ -440,14 +417,13 @@ LOOP_TEST(test_run_cuts_off_a_node_whose_end_it_cannot_read, 2)
     ck_assert_int_lt(fake->now_ns - before_ns, 5 * FAKE_S);
     ck_assert(fake_cluster_run(fake, 60 * FAKE_S));
     ck_assert_int_eq(fake->attempts[1].outcome, RF_OUTCOME_OK);
-    fake_cluster_destroy(fake);
 }
 
 TEST(test_run_adds_the_last_lines_of_the_node)
 {
-    struct fake_cluster *fake = fake_cluster_create(fake_run_one, NULL, 0);
+    AUTO(fake_cluster) *fake = fake_cluster_create(fake_run_one, NULL, 0);
     const struct rf_texts *lines;
-    char *word = rf_xasprintf("%299s", ""), *long_line;
+    AUTO_FREE char *word = rf_xasprintf("%299s", ""), *long_line;
     fake_cluster_fault(fake, fake_fault_at(FAKE_NODE_LOST, 1, "run", 0));
     fake_cluster_start(fake);
     ck_assert(fake_cluster_until(fake, "filling", 60 * FAKE_S));
@@ -460,7 +436,4 @@ TEST(test_run_adds_the_last_lines_of_the_node)
     ck_assert_str_eq(lines->list[0], "out of cheese");
     memcpy(strchr(long_line, '\xe2'), "+", 2);
     ck_assert_str_eq(lines->list[1], long_line);
-    free(long_line);
-    free(word);
-    fake_cluster_destroy(fake);
 }

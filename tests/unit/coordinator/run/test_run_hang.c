@@ -31,7 +31,7 @@ FIXTURE(fake_run_quiet, NULL)
 TEST(test_run_names_the_ranks_of_a_step_that_hangs)
 {
     json_t *told = json_pack("[i, i, i]", 2, 3, 0); /* 0: not beta's */
-    struct fake_cluster *fake = run_hanging(told);
+    AUTO(fake_cluster) *fake = run_hanging(told);
     const struct fake_attempt *failed = &fake->attempts[0];
     const char *text = fake_fault(failed, 0)->text;
     const struct rf_fault *last = fake_fault(failed, 2);
@@ -45,24 +45,21 @@ TEST(test_run_names_the_ranks_of_a_step_that_hangs)
     ck_assert(has(fake_fault(failed, 2)->phase, "iteration 1"));
     ck_assert_str_eq(last->lines.list[0], "waiting for rank 0");
     json_decref(told);
-    fake_cluster_destroy(fake);
 }
 
 TEST(test_run_makes_the_one_rank_that_hangs_the_cause)
 {
-    json_t *told = json_pack("[i]", 3);
-    struct fake_cluster *fake = run_hanging(told);
+    json_auto_t *told = json_pack("[i]", 3);
+    AUTO(fake_cluster) *fake = run_hanging(told);
     const struct fake_attempt *failed = &fake->attempts[0];
     ck_assert_uint_eq(fake_fault(failed, 0)->rank, 3);
     ck_assert_uint_eq(fake_fault(failed, 0)->node, BETA);
-    json_decref(told);
-    fake_cluster_destroy(fake);
 }
 
 /* The time is over just when a rank has said that it lost a peer. */
 TEST(test_run_names_who_hangs_also_where_a_peer_was_lost_before)
 {
-    struct fake_cluster *fake = fake_cluster_create(fake_run_one, NULL, 60);
+    AUTO(fake_cluster) *fake = fake_cluster_create(fake_run_one, NULL, 60);
     const struct fake_attempt *failed = &fake->attempts[0];
     struct fake_fault fault = fake_fault_at(FAKE_PEER_NOTICES, 1, "run", 1);
     fault.no_aborted = true;
@@ -78,13 +75,12 @@ TEST(test_run_names_who_hangs_also_where_a_peer_was_lost_before)
     ck_assert(fake_cluster_run(fake, 600 * FAKE_S));
     ck_assert(has(fake_fault(failed, 0)->text, "--timeout reached (60 s)"));
     ck_assert(has(fake_fault(failed, 0)->text, "from rank 3 of beta"));
-    fake_cluster_destroy(fake);
 }
 
 /* One rank on each node is silent: neither of them alone is the cause. */
 TEST(test_run_makes_no_rank_the_cause_when_nodes_hang)
 {
-    struct fake_cluster *fake = fake_cluster_create(fake_run_one, NULL, 0);
+    AUTO(fake_cluster) *fake = fake_cluster_create(fake_run_one, NULL, 0);
     const struct fake_attempt *failed = &fake->attempts[0];
     for (uint32_t node = 0; node < 2; node++) {
         struct fake_fault fault = fake_fault_at(FAKE_SILENT, node, "run", 1);
@@ -105,7 +101,6 @@ TEST(test_run_makes_no_rank_the_cause_when_nodes_hang)
     ck_assert(has(fake_fault(failed, 0)->text, "rank 3 of beta"));
     ck_assert_uint_eq(fake_fault(failed, 0)->rank, RF_NONE);
     ck_assert_uint_eq(fake_fault(failed, 0)->node, RF_NONE);
-    fake_cluster_destroy(fake);
 }
 
 /* Beta has one rank and goes on saying that it is alive. */
@@ -123,9 +118,10 @@ static const char *const hanging[] = {"prepare", "probe",  "fill",
 LOOP_TEST(test_run_time_limit_names_whom_a_step_waits_for,
           RF_ARRAY_SIZE(hanging))
 {
-    struct fake_cluster *fake = fake_cluster_create(one_each, NULL, 50);
+    AUTO(fake_cluster) *fake = fake_cluster_create(one_each, NULL, 50);
     const struct rf_fault *fault;
-    char *start = rf_xasprintf("no answer to \"%s\" for ", hanging[_i]);
+    AUTO_FREE char *start =
+        rf_xasprintf("no answer to \"%s\" for ", hanging[_i]);
     fake_cluster_fault(fake, fake_fault_at(FAKE_SILENT, 1, hanging[_i], -1));
     fake_cluster_start(fake);
     ck_assert(fake_cluster_run(fake, 600 * FAKE_S));
@@ -137,6 +133,4 @@ LOOP_TEST(test_run_time_limit_names_whom_a_step_waits_for,
                   "%s", fault->text);
     ck_assert_uint_eq(fault->node, BETA);
     ck_assert_uint_eq(fault->rank, 1);
-    free(start);
-    fake_cluster_destroy(fake);
 }

@@ -20,7 +20,7 @@ static const char config[] = CONFIG("", TWO_NODES);
 
 TEST(test_run_plans_from_the_headers_that_a_node_sends)
 {
-    struct fake_cluster *fake = fake_run(config);
+    AUTO(fake_cluster) *fake = fake_run(config);
     const json_t *model = json_object_get(fake->seen_start, "model");
     ck_assert_int_eq(fake->exit_code, 0);
     ck_assert_uint_eq(fake->n_attempts, 1);
@@ -30,7 +30,6 @@ TEST(test_run_plans_from_the_headers_that_a_node_sends)
     ck_assert_uint_eq(json_object_size(json_object_get(model, "manifest")), 2);
     ck_assert_str_eq(json_string_value(json_object_get(model, "folder")),
                      "/absent/model");
-    fake_cluster_destroy(fake);
 }
 
 static const struct {
@@ -56,7 +55,7 @@ LOOP_TEST(test_run_ends_with_4_when_a_node_has_not_the_checkpoint,
           RF_ARRAY_SIZE(faults))
 {
     const uint32_t node = faults[_i].node;
-    struct fake_cluster *fake;
+    AUTO(fake_cluster) *fake;
     fake_run_quiet();
     fake = fake_run_with(config,
                          fake_fault_at(faults[_i].kind, node, "inspect", -1));
@@ -68,12 +67,11 @@ LOOP_TEST(test_run_ends_with_4_when_a_node_has_not_the_checkpoint,
     ck_assert_msg(has(rf_run_node_error(fake->run, node), faults[_i].words),
                   "%s", rf_run_node_error(fake->run, node));
     ck_assert_ptr_null(rf_run_node_error(fake->run, 1 - node));
-    fake_cluster_destroy(fake);
 }
 
 TEST(test_run_time_limit_names_who_has_not_sent_headers)
 {
-    struct fake_cluster *fake;
+    AUTO(fake_cluster) *fake;
     fake_run_quiet();
     fake = fake_cluster_create(config, NULL, 60);
     fake_cluster_fault(fake, fake_fault_at(FAKE_SILENT, BETA, "inspect", -1));
@@ -81,38 +79,35 @@ TEST(test_run_time_limit_names_who_has_not_sent_headers)
     ck_assert(fake_cluster_run(fake, 100 * FAKE_S));
     ck_assert_ptr_nonnull(rf_run_node_error(fake->run, BETA));
     ck_assert_ptr_null(rf_run_node_error(fake->run, ALPHA));
-    fake_cluster_destroy(fake);
 }
 
 /* The first one's files are those that others are compared with. */
 TEST(test_run_names_a_file_that_only_another_node_has)
 {
-    struct fake_cluster *fake;
+    AUTO(fake_cluster) *fake;
     fake_run_quiet();
     fake = fake_run_with(config,
                          fake_fault_at(FAKE_NO_SHARD, ALPHA, "inspect", -1));
     ck_assert_int_eq(fake->exit_code, 4);
     ck_assert(has(rf_run_node_error(fake->run, BETA),
                   "/absent/model/b.safetensors: is not on alpha"));
-    fake_cluster_destroy(fake);
 }
 
 TEST(test_run_ends_with_2_when_the_headers_make_no_model)
 {
-    struct fake_cluster *fake;
+    AUTO(fake_cluster) *fake;
     fake_run_quiet();
     fake = fake_run(CONFIG(", 'rules': 7", TWO_NODES));
     ck_assert_int_eq(fake->exit_code, 2);
     ck_assert_uint_eq(fake->n_attempts, 0);
     ck_assert_uint_eq(fake->starts, 0);
     ck_assert_uint_eq(fake->shutdowns, 3);
-    fake_cluster_destroy(fake);
 }
 
 LOOP_TEST(test_run_stops_while_it_waits_for_headers_or_the_plan, 2)
 {
     static const char *const states[] = {"inspecting", "planning"};
-    struct fake_cluster *fake = fake_cluster_create(config, NULL, 0);
+    AUTO(fake_cluster) *fake = fake_cluster_create(config, NULL, 0);
     fake_run_quiet();
     fake->plan_ns = 5 * FAKE_S;
     fake_cluster_start(fake);
@@ -121,16 +116,14 @@ LOOP_TEST(test_run_stops_while_it_waits_for_headers_or_the_plan, 2)
     ck_assert(fake_cluster_run(fake, 60 * FAKE_S));
     ck_assert_int_eq(fake->exit_code, 130);
     ck_assert_uint_eq(fake->starts, 0);
-    fake_cluster_destroy(fake);
 }
 
 TEST(test_run_gives_a_plan_up_that_takes_too_long)
 {
-    struct fake_cluster *fake = fake_cluster_create(config, NULL, 0);
+    AUTO(fake_cluster) *fake = fake_cluster_create(config, NULL, 0);
     fake_run_quiet();
     fake->plan_ns = 3600 * FAKE_S;
     fake_cluster_start(fake);
     ck_assert(fake_cluster_run(fake, 660 * FAKE_S));
     ck_assert_int_eq(fake->exit_code, 2);
-    fake_cluster_destroy(fake);
 }

@@ -24,7 +24,7 @@ TEST(test_start_needs_what_changes_the_refit)
                                            "$.scenario.iterations",
                                            "$.scenario.iterations.max"};
     const uint8_t key[32] = {0};
-    struct attempt_lab lab =
+    AUTO(attempt_lab) lab =
         attempt_lab_create_until("{\"max\": 9, \"ci_percent\": 5}", "");
     struct rf_preflight_join *join = rf_preflight_join_create(lab.pair.config);
     struct rf_msg message;
@@ -38,5 +38,4 @@ TEST(test_start_needs_what_changes_the_refit)
     }
     rf_msg_free(&message);
     rf_preflight_join_destroy(join);
-    attempt_lab_free(&lab);
 }

@@ -97,11 +97,10 @@ TEST(test_steps_take_ranks_that_are_not_listed)
 TEST(test_steps_refuse_a_listed_rank_of_another_node)
 {
     struct rf_msg_answer listed = ok(0);
-    struct rf_fault fault;
+    AUTO(rf_fault) fault;
     (void)rf_run_steps_ask(steps);
     ck_assert_int_eq(say_rest(LAB_B, &listed, &fault), RF_VERDICT_ABORT);
     ck_assert(has(fault.text, "not its own"));
-    rf_fault_free(&fault);
 }
 
 TEST(test_steps_take_no_answer_twice)
@@ -181,7 +180,7 @@ static const struct {
 
 LOOP_TEST(test_steps_refuse_answers, RF_ARRAY_SIZE(faults))
 {
-    struct rf_fault fault;
+    AUTO(rf_fault) fault;
     const uint64_t seq = rf_run_steps_ask(steps) + faults[_i].later;
     ck_assert_int_eq(
         say(LAB_A, seq, faults[_i].ranks[0], faults[_i].ranks[1], &fault),
@@ -191,20 +190,18 @@ LOOP_TEST(test_steps_refuse_answers, RF_ARRAY_SIZE(faults))
     ck_assert_int_eq(fault.status, faults[_i].status);
     ck_assert_msg(has(fault.text, faults[_i].text), "%s", fault.text);
     ck_assert_pstr_eq(fault.phase, faults[_i].phase);
-    rf_fault_free(&fault);
 }
 
 TEST(test_steps_miss_a_rank_that_is_left_out)
 {
     const struct rf_run_taker taker = {count, &taken};
     struct rf_msg_answer one = ok(2);
-    struct rf_fault fault;
+    AUTO(rf_fault) fault;
     const struct rf_msg_done done = {
         .seq = rf_run_steps_ask(steps), .ranks = &one, .n_ranks = 1};
     ck_assert_int_eq(rf_run_steps_done(steps, LAB_B, &done, taker, &fault),
                      RF_VERDICT_ABORT);
     ck_assert(has(fault.text, "leaves out ranks"));
-    rf_fault_free(&fault);
 }
 
 TEST(test_steps_name_the_silent)

@@ -20,13 +20,12 @@ static char *printed(struct rf_rank_log *log)
 TEST(test_rank_log_names_each_phase_once)
 {
     struct rf_rank_log log = {0};
-    char *text;
+    AUTO_FREE char *text;
     rf_rank_log_add(&log, "filling", "a");
     rf_rank_log_add(&log, "filling", "b");
     rf_rank_log_add(&log, "closing", "c");
     text = printed(&log);
     ck_assert_str_eq(text, "filling:\n  a\n  b\nclosing:\n  c\n");
-    free(text);
 }
 
 LOOP_TEST(test_rank_log_keeps_the_first_and_the_last_lines, 4)

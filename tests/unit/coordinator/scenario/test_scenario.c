@@ -164,7 +164,7 @@ TEST(test_case_strategy_auto_is_resolved_before_anything_is_sent)
     const char *strategy;
     char members[256];
     struct lab lab, given;
-    json_t *choice;
+    json_auto_t *choice;
     ck_assert_msg(work_out_with(&lab, FAN_OUT ", 'strategy': 'auto'",
                                 "'link_gbytes_per_s': 0.01") == RF_OK,
                   "%s", lab.err.text);
@@ -182,7 +182,6 @@ TEST(test_case_strategy_auto_is_resolved_before_anything_is_sent)
     ck_assert(json_equal(given.scenario->document, lab.scenario->document));
     ck_assert_uint_eq(given.scenario->schedule->digest.a,
                       lab.scenario->schedule->digest.a);
-    json_decref(choice);
     done(&given);
     done(&lab);
 }
@@ -198,21 +197,20 @@ TEST(test_case_strategy_auto_takes_figures_of_the_method)
         "{'link_gbytes_per_s': 1, 'copy_gbytes_per_s': 0.01}}"};
     for (unsigned i = 0; i < 2; i++) {
         struct lab lab;
-        json_t *choice;
+        json_auto_t *choice;
         ck_assert_msg(work_out_with(&lab, FAN_OUT ", 'strategy': 'auto'",
                                     links[i]) == RF_OK,
                       "%s", lab.err.text);
         choice = choice_of(&lab);
         ck_assert(json_is_false(json_object_get(choice, "links_assumed")));
         ck_assert_int_eq(lab.scenario->spec->strategy == RF_SEND_RECV, i == 1);
-        json_decref(choice);
         done(&lab);
     }
 }
 
 TEST(test_case_memory_is_arenas_staging_and_process)
 {
-    struct configured_pair pair = configured_pair(
+    AUTO(configured_pair) pair = configured_pair(
         "{'name': 's', 'train': {'tp': 2}, 'infer': {'tp': 4}}");
     uint64_t sum = 0;
     for (uint32_t r = 0; r < 4; r++) {
@@ -233,5 +231,4 @@ TEST(test_case_memory_is_arenas_staging_and_process)
         ck_assert(rf_scenario_rank_on(pair.scenario, ranks[0], n));
         ck_assert(rf_scenario_rank_on(pair.scenario, ranks[1], n));
     }
-    configured_pair_free(&pair);
 }

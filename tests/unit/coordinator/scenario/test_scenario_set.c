@@ -8,6 +8,9 @@
 #include "tests/lib/configured.h"
 #include "tests/unit/unit.h"
 
+AUTO_POINTER(rf_scenario_set, rf_scenario_set_destroy)
+AUTO_POINTER(rf_scenario, rf_scenario_destroy)
+
 #define CLUSTER                                                                \
     "{'launch': {'method': 'local'}, 'nodes': [{'host': 'a', 'slots': 4}], "   \
     "'model': {'megatron': {'num_layers': 2, 'hidden_size': 64, "              \
@@ -21,9 +24,8 @@ struct lab {
 static struct lab lab_of(const char *scenarios)
 {
     struct lab lab;
-    char *text = rf_xasprintf(CLUSTER, scenarios);
+    AUTO_FREE char *text = rf_xasprintf(CLUSTER, scenarios);
     configured(text, &lab.config, &lab.model);
-    free(text);
     return lab;
 }
 
@@ -48,57 +50,52 @@ static void lab_free(struct lab *lab)
     rf_model_destroy(lab->model);
     rf_config_destroy(lab->config);
 }
+AUTO_STRUCT(lab, lab_free)
 
 /* Takes every scenario in turn. Returns how many plans that made in all. */
 static size_t plans_made(const struct lab *lab, uint64_t budget_bytes)
 {
-    struct rf_scenario_set *scenarios = NULL;
+    AUTO(rf_scenario_set) *scenarios = NULL;
     struct rf_err err = {.text = ""};
-    size_t made;
     ck_assert_msg(rf_scenario_set_plan(lab->config, lab->model, budget_bytes,
                                        &scenarios, &err) == RF_OK,
                   "%s", err.text);
     ck_assert_uint_eq(rf_scenario_set_planned(scenarios),
                       lab->config->n_scenarios);
     for (size_t i = 0; i < lab->config->n_scenarios; i++) {
-        struct rf_scenario *scenario = NULL;
+        AUTO(rf_scenario) *scenario = NULL;
         ck_assert_msg(rf_scenario_set_take(scenarios, i, &scenario, &err) ==
                           RF_OK,
                       "%s", err.text);
         ck_assert_uint_eq(scenario->index, i);
         ck_assert_str_eq(scenario->spec->name, lab->config->scenarios[i].name);
         ck_assert_uint_gt(scenario->schedule->n_ops, 0);
-        rf_scenario_destroy(scenario);
     }
-    made = rf_scenario_set_planned(scenarios);
-    rf_scenario_set_destroy(scenarios);
-    return made;
+    return rf_scenario_set_planned(scenarios);
 }
 
 TEST(test_a_scenario_is_planned_once)
 {
-    struct lab lab = lab_of_twenty();
+    AUTO(lab) lab = lab_of_twenty();
     ck_assert_uint_eq(plans_made(&lab, RF_SCENARIOS_BYTES), 20);
-    lab_free(&lab);
 }
 
 TEST(test_memory_of_kept_scenarios_is_bounded)
 {
-    struct lab lab = lab_of_twenty();
+    AUTO(lab) lab = lab_of_twenty();
     size_t some;
     ck_assert_uint_eq(plans_made(&lab, 0), 40);
     some = plans_made(&lab, 500 << 10);
     ck_assert_uint_gt(some, 20);
     ck_assert_uint_lt(some, 40);
-    lab_free(&lab);
 }
 
 TEST(test_a_scenario_may_be_taken_again)
 {
-    struct lab lab =
+    AUTO(lab) lab =
         lab_of("{'name': 's', 'train': {'tp': 2}, 'infer': {'tp': 4}}");
-    struct rf_scenario_set *scenarios = NULL;
-    struct rf_scenario *first = NULL, *second = NULL;
+    AUTO(rf_scenario_set) *scenarios = NULL;
+    AUTO(rf_scenario) *first = NULL, *second = NULL;
     ck_assert_int_eq(rf_scenario_set_plan(lab.config, lab.model,
                                           RF_SCENARIOS_BYTES, &scenarios, NULL),
                      RF_OK);
@@ -106,17 +103,13 @@ TEST(test_a_scenario_may_be_taken_again)
     ck_assert_int_eq(rf_scenario_set_take(scenarios, 0, &second, NULL), RF_OK);
     ck_assert_ptr_ne(first, second);
     ck_assert_uint_eq(rf_scenario_set_planned(scenarios), 2);
-    rf_scenario_destroy(first);
-    rf_scenario_destroy(second);
-    rf_scenario_set_destroy(scenarios);
-    lab_free(&lab);
 }
 
 TEST(test_the_first_scenario_that_cannot_work_is_named)
 {
     struct rf_scenario_set *scenarios = NULL;
     struct rf_err err = {.text = ""};
-    struct lab lab =
+    AUTO(lab) lab =
         lab_of("{'name': 'good', 'train': {'tp': 2}, 'infer': {'tp': 4}}, "
                "{'name': 'bad', 'train': {'tp': 3}, 'infer': {'tp': 4}}");
     ck_assert_int_eq(rf_scenario_set_plan(lab.config, lab.model,
@@ -124,7 +117,6 @@ TEST(test_the_first_scenario_that_cannot_work_is_named)
                      RF_ERR_CONFIG);
     ck_assert_ptr_null(scenarios);
     ck_assert_ptr_nonnull(strstr(err.text, "$.scenarios[1] (bad)"));
-    lab_free(&lab);
 }
 
 #define SAID_BYTES 600
@@ -140,8 +132,8 @@ static void take_line(enum rf_log_level level, const char *line, void *data)
 
 TEST(test_members_that_cannot_work_are_left_out_where_allowed)
 {
-    struct rf_scenario_set *scenarios = NULL;
-    struct rf_scenario *second = NULL;
+    AUTO(rf_scenario_set) *scenarios = NULL;
+    AUTO(rf_scenario) *second = NULL;
     char said[SAID_BYTES] = "";
     struct lab lab = lab_of("{'name': 's', 'impossible': 'skip', 'train': "
                             "{'tp': [1, 3, 2]}, 'infer': {'tp': 4}}");
@@ -159,7 +151,5 @@ TEST(test_members_that_cannot_work_are_left_out_where_allowed)
     ck_assert_ptr_nonnull(strstr(lab.config->skipped[0].reason, "tp 3"));
     ck_assert_int_eq(rf_scenario_set_take(scenarios, 1, &second, NULL), RF_OK);
     ck_assert_str_eq(second->spec->name, "s-train.tp=2");
-    rf_scenario_destroy(second);
-    rf_scenario_set_destroy(scenarios);
     lab_free(&lab);
 }

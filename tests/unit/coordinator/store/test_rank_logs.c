@@ -11,23 +11,21 @@
 
 static json_t *record_of(const struct rf_attempt *attempt, bool all)
 {
-    json_t *nodes = json_array();
+    json_auto_t *nodes = json_array();
     const struct rf_result_run run = {.config = result_lab.config,
                                       .model = result_lab.model,
                                       .run_id = "0123",
                                       .logs = all,
                                       .maker = result_lab.settings.maker,
                                       .environment = nodes};
-    json_t *record = rf_result_json(&run, attempt);
-    json_decref(nodes);
-    return record;
+    return rf_result_json(&run, attempt);
 }
 
 FIXTURE(result_lab_open, result_lab_close)
 
 TEST(test_rank_logs_are_of_ranks_with_something_to_say)
 {
-    struct rf_attempt *attempt = result_lab_attempt(0);
+    AUTO(rf_attempt) *attempt = result_lab_attempt(0);
     struct rf_fault fault = rf_fault_make(0, 1, RF_ERR_PEER, "died");
     json_t *list = rf_rank_logs_json(attempt, "one", false);
     ck_assert_uint_eq(json_array_size(list), 0);
@@ -42,27 +40,24 @@ TEST(test_rank_logs_are_of_ranks_with_something_to_say)
     list = rf_rank_logs_json(attempt, "one", true);
     ck_assert_uint_eq(json_array_size(list), rf_attempt_ranks(attempt));
     json_decref(list);
-    rf_attempt_destroy(attempt);
 }
 
 TEST(test_rank_logs_of_repeats_have_files_of_their_own)
 {
-    struct rf_attempt *attempt = result_lab_attempt(0);
-    char *file;
+    AUTO(rf_attempt) *attempt = result_lab_attempt(0);
+    AUTO_FREE char *file;
     attempt->n_repeats = 3;
     attempt->repeat = 2;
     file = rf_rank_logs_file(attempt, "one", 1, true);
     ck_assert_str_eq(file, "logs/one/repeat-2.rank-1.log");
-    free(file);
     ck_assert_ptr_null(rf_rank_logs_file(attempt, "one", RF_NONE, true));
-    rf_attempt_destroy(attempt);
 }
 
 TEST(test_rank_logs_say_what_a_rank_did_and_wrote)
 {
-    struct rf_attempt *attempt = result_lab_attempt(0);
+    AUTO(rf_attempt) *attempt = result_lab_attempt(0);
     struct rf_fault fault = rf_fault_make(0, 1, RF_ERR_PEER, "died");
-    json_t *record;
+    json_auto_t *record;
     char *text;
     const json_t *error;
     fault.phase = rf_xstrdup("closing");
@@ -85,17 +80,15 @@ TEST(test_rank_logs_say_what_a_rank_did_and_wrote)
     text = rf_rank_logs_text(attempt, record, 0);
     ck_assert_ptr_null(strstr(text, "what"));
     free(text);
-    json_decref(record);
-    rf_attempt_destroy(attempt);
 }
 
 /* A log is bounded, however long a scenario runs. */
 TEST(test_rank_logs_leave_out_iterations_in_the_middle)
 {
-    struct rf_attempt *attempt = result_lab_attempt(0);
+    AUTO(rf_attempt) *attempt = result_lab_attempt(0);
     json_t *record = record_of(attempt, true), *many = json_array();
     const json_t *list = json_object_get(record, "iterations");
-    char *text;
+    AUTO_FREE char *text;
     for (int i = 0; i < 1000; i++) {
         json_t *one = json_copy(json_array_get(list, 0));
         json_object_set_new(one, "index", json_integer(i));
@@ -106,7 +99,5 @@ TEST(test_rank_logs_leave_out_iterations_in_the_middle)
     ck_assert_ptr_nonnull(strstr(text, "\niteration 99: "));
     ck_assert_ptr_nonnull(strstr(text, "\n(800 left out)\niteration 900: "));
     ck_assert_ptr_nonnull(strstr(text, "\niteration 999: "));
-    free(text);
     json_decref(record);
-    rf_attempt_destroy(attempt);
 }

@@ -8,16 +8,17 @@
 #include "coordinator/records/fields.h"
 #include "coordinator/records/record_text.h"
 #include "coordinator/store/result_json.h"
+#include "tests/lib/auto_planner.h"
 #include "tests/lib/result_lab.h"
 #include "tests/unit/unit.h"
 
 /* As it stands in its file. */
 static json_t *record_of(const struct rf_attempt *attempt)
 {
-    json_t *nodes = json_pack("[{s:s}, {s:s}]", "host", "a", "host", "b"),
-           *made;
+    json_auto_t *nodes = json_pack("[{s:s}, {s:s}]", "host", "a", "host", "b"),
+                *made;
     struct rf_err err = {0};
-    char *text;
+    AUTO_FREE char *text;
     struct rf_result_run run = {.config = result_lab.config,
                                 .model = result_lab.model,
                                 .run_id = "0123",
@@ -30,9 +31,6 @@ static json_t *record_of(const struct rf_attempt *attempt)
     ck_assert_msg(rf_json_parse(text, strlen(text), "record", &record, &err) ==
                       RF_OK,
                   "%s", err.text);
-    free(text);
-    json_decref(made);
-    json_decref(nodes);
     return record;
 }
 
@@ -48,16 +46,12 @@ FIXTURE(result_lab_open, result_lab_close)
 
 TEST(test_results_record_has_no_replay_without_a_plan)
 {
-    struct rf_attempt *planned = result_lab_attempt(0);
-    struct rf_attempt *refused = rf_attempt_create(1, 1, NULL);
-    json_t *a = record_of(planned), *b = record_of(refused);
+    AUTO(rf_attempt) *planned = result_lab_attempt(0);
+    AUTO(rf_attempt) *refused = rf_attempt_create(1, 1, NULL);
+    json_auto_t *a = record_of(planned), *b = record_of(refused);
     ck_assert_str_eq(rf_result_text(a, NULL, "replay"),
                      "refit-coord rerun '/the results/one.json'");
     ck_assert(json_is_null(json_object_get(b, "replay")));
-    json_decref(a);
-    json_decref(b);
-    rf_attempt_destroy(planned);
-    rf_attempt_destroy(refused);
 }
 
 TEST(test_results_record_has_every_field)
@@ -93,8 +87,8 @@ TEST(test_results_record_has_every_field)
         "bytes_local",      "bytes_intra_node", "bytes_inter_node",
         "max_send_bytes",   "max_recv_bytes",   "bound_send_bytes",
         "bound_recv_bytes", "plan_ms"};
-    struct rf_attempt *attempt = result_lab_attempt(0);
-    json_t *record = record_of(attempt);
+    AUTO(rf_attempt) *attempt = result_lab_attempt(0);
+    json_auto_t *record = record_of(attempt);
     for (size_t i = 0; i < RF_ARRAY_SIZE(keys); i++) {
         ck_assert_msg(json_object_get(record, keys[i]) != NULL, "%s", keys[i]);
     }
@@ -107,8 +101,6 @@ TEST(test_results_record_has_every_field)
     ck_assert_str_eq(rf_result_text(record, "head", "libuv"), "1.2.3");
     ck_assert_str_ne(rf_result_text(record, "head", "kernel"), "-");
     ck_assert_uint_eq(json_array_size(json_object_get(record, "memory")), 4);
-    json_decref(record);
-    rf_attempt_destroy(attempt);
 }
 
 static double setup_of(const json_t *record, const char *key)
@@ -127,8 +119,8 @@ TEST(test_results_setup_adds_up_to_its_total)
         "launch_ms",    "plan_ms",   "store_ms",  "prepare_ms",
         "connect_ms",   "probe_ms",  "fill_ms",   "refit_ms",
         "yardstick_ms", "verify_ms", "export_ms", "close_ms"};
-    struct rf_attempt *attempt = result_lab_attempt(0);
-    json_t *record;
+    AUTO(rf_attempt) *attempt = result_lab_attempt(0);
+    json_auto_t *record;
     double sum = 0;
     attempt->begun_ns = 5000000;
     attempt->finished_ns = attempt->begun_ns;
@@ -146,14 +138,12 @@ TEST(test_results_setup_adds_up_to_its_total)
     ck_assert_double_eq_tol(setup_of(record, "plan_ms"), 9, 1e-6);
     ck_assert_double_eq_tol(setup_of(record, "connect_ms"), 1.5, 1e-6);
     ck_assert_double_eq_tol(setup_of(record, "prepare_ms"), 2.5, 1e-6);
-    json_decref(record);
-    rf_attempt_destroy(attempt);
 }
 
 TEST(test_results_iteration_takes_as_long_as_its_slowest_rank)
 {
-    struct rf_attempt *attempt = result_lab_attempt(0);
-    json_t *record = record_of(attempt);
+    AUTO(rf_attempt) *attempt = result_lab_attempt(0);
+    json_auto_t *record = record_of(attempt);
     const json_t *list = json_object_get(record, "iterations");
     const json_t *first = json_array_get(list, 0);
     const json_t *rank = json_array_get(json_object_get(first, "ranks"), 3);
@@ -171,28 +161,24 @@ TEST(test_results_iteration_takes_as_long_as_its_slowest_rank)
         json_number_value(json_object_get(rank, "unattributed_ms")), 7.5, 1e-9);
     ck_assert_int_eq(
         json_integer_value(json_object_get(rank, "received_bytes")), 203);
-    json_decref(record);
-    rf_attempt_destroy(attempt);
 }
 
 TEST(test_results_have_a_device_s_time_where_a_rank_reports_one)
 {
-    struct rf_attempt *attempt = result_lab_attempt(0);
-    json_t *record = record_of(attempt);
+    AUTO(rf_attempt) *attempt = result_lab_attempt(0);
+    json_auto_t *record = record_of(attempt);
     const json_t *list = json_object_get(record, "iterations");
     const json_t *ranks = json_object_get(json_array_get(list, 0), "ranks");
     const json_t *first = json_array_get(ranks, 0);
     ck_assert_double_eq_tol(
         json_number_value(json_object_get(first, "device_ms")), 9, 1e-9);
     ck_assert_ptr_null(json_object_get(json_array_get(ranks, 1), "device_ms"));
-    json_decref(record);
-    rf_attempt_destroy(attempt);
 }
 
 TEST(test_results_summary_bound_and_efficiency_are_known)
 {
-    struct rf_attempt *attempt = result_lab_attempt(0);
-    json_t *record = record_of(attempt);
+    AUTO(rf_attempt) *attempt = result_lab_attempt(0);
+    json_auto_t *record = record_of(attempt);
     double total = (double)attempt->scenario->plan->totals.bytes_total;
     ck_assert_double_eq_tol(number(record, "summary", "median_ms"), 15, 1e-9);
     ck_assert_double_eq_tol(number(record, "summary", "mean_ms"), 15, 1e-9);
@@ -205,13 +191,11 @@ TEST(test_results_summary_bound_and_efficiency_are_known)
     ck_assert_double_eq_tol(number(record, "bound", "efficiency"),
                             number(record, "bound", "ms") / 15, 1e-9);
     ck_assert_str_ne(rf_result_text(record, "bound", "resource"), "-");
-    json_decref(record);
-    rf_attempt_destroy(attempt);
 }
 
 TEST(test_results_summary_has_the_memory_of_the_largest_rank)
 {
-    struct rf_attempt *attempt = result_lab_attempt(0);
+    AUTO(rf_attempt) *attempt = result_lab_attempt(0);
     json_t *record = record_of(attempt);
     ck_assert(
         json_is_null(rf_result_value(record, "summary.memory", "peak_bytes")));
@@ -235,13 +219,12 @@ TEST(test_results_summary_has_the_memory_of_the_largest_rank)
     ck_assert_double_eq_tol(number(record, "summary.memory", "foreign_bytes"),
                             300, 0.5);
     json_decref(record);
-    rf_attempt_destroy(attempt);
 }
 
 TEST(test_results_summary_has_means_over_ranks_of_each_stage)
 {
-    struct rf_attempt *attempt = result_lab_attempt(0);
-    json_t *record;
+    AUTO(rf_attempt) *attempt = result_lab_attempt(0);
+    json_auto_t *record;
     attempt->closed = true;
     for (uint32_t r = 0; r < 4; r++) {
         attempt->ranks[r].host_peak_bytes = 1000 * (r + 1);
@@ -264,14 +247,12 @@ TEST(test_results_summary_has_means_over_ranks_of_each_stage)
         number(record, "summary.memory.stages.before", "max_bytes"), 10, 0.5);
     ck_assert_double_eq_tol(
         number(record, "summary.memory.stages.after", "mean_bytes"), 30, 0.5);
-    json_decref(record);
-    rf_attempt_destroy(attempt);
 }
 
 TEST(test_results_have_the_yardstick_of_each_iteration)
 {
-    struct rf_attempt *attempt = result_lab_attempt(0);
-    json_t *record = record_of(attempt);
+    AUTO(rf_attempt) *attempt = result_lab_attempt(0);
+    json_auto_t *record = record_of(attempt);
     const json_t *list = json_object_get(record, "iterations");
     for (size_t i = 0; i < 3; i++) { /* the slowest of 4 ranks */
         const json_t *one = json_array_get(list, i);
@@ -285,14 +266,12 @@ TEST(test_results_have_the_yardstick_of_each_iteration)
                             1.5, 1e-9);
     ck_assert_double_eq_tol(number(record, "summary.yardstick_ratio", "count"),
                             3, 1e-9);
-    json_decref(record);
-    rf_attempt_destroy(attempt);
 }
 
 /* Nothing is faster than a bound. */
 TEST(test_results_know_a_bound_that_was_beaten)
 {
-    struct rf_attempt *attempt = result_lab_attempt(0);
+    AUTO(rf_attempt) *attempt = result_lab_attempt(0);
     json_t *record = record_of(attempt);
     ck_assert(json_is_true(rf_result_value(record, "bound", "valid")));
     ck_assert_uint_eq(json_array_size(json_object_get(record, "flags")), 0);
@@ -310,14 +289,13 @@ TEST(test_results_know_a_bound_that_was_beaten)
         json_string_value(json_array_get(json_object_get(record, "flags"), 0)),
         "bound_not_valid");
     json_decref(record);
-    rf_attempt_destroy(attempt);
 }
 
 /* A yardstick that did better than the probes raises the capacity. */
 TEST(test_results_bound_takes_the_best_yardstick)
 {
-    struct rf_attempt *attempt = result_lab_attempt(0);
-    struct rf_capacities links;
+    AUTO(rf_attempt) *attempt = result_lab_attempt(0);
+    AUTO(rf_capacities) links;
     for (uint32_t r = 0; r < 4; r++) {
         attempt->ranks[r].yardstick = (struct rf_msg_yardstick){
             .copied_bytes = 20000000, .sent_bytes = 10000000};
@@ -328,8 +306,6 @@ TEST(test_results_bound_takes_the_best_yardstick)
     ck_assert_double_eq_tol(links.copy_gbytes_per_s[1], 4, 1e-9);
     ck_assert_double_eq_tol(links.out_gbytes_per_s[0], 2, 1e-9); /* in 10 ms */
     ck_assert_double_eq(links.pair_gbytes_per_s[1], 0.5);
-    rf_capacities_free(&links);
-    rf_attempt_destroy(attempt);
 }
 
 /* The lab's cluster file with another method. */
@@ -337,18 +313,17 @@ static void load_with_method(const char *method)
 {
     char *text = rf_xstrdup(result_lab_cluster),
          *at = strstr(text, "'warmup': 1");
-    char *with = rf_xasprintf("%.*s'method': '%s', %s", (int)(at - text), text,
-                              method, at);
+    AUTO_FREE char *with = rf_xasprintf("%.*s'method': '%s', %s",
+                                        (int)(at - text), text, method, at);
     result_lab_unload();
     result_lab_load(with);
-    free(with);
     free(text);
 }
 
 TEST(test_results_of_a_method_that_moves_nothing_claim_no_bandwidth)
 {
-    struct rf_attempt *attempt;
-    json_t *record;
+    AUTO(rf_attempt) *attempt;
+    json_auto_t *record;
     load_with_method("null");
     attempt = result_lab_attempt(0);
     record = record_of(attempt);
@@ -357,8 +332,6 @@ TEST(test_results_of_a_method_that_moves_nothing_claim_no_bandwidth)
                                            "algbw_gbytes_per_s")));
     ck_assert(json_is_null(
         json_object_get(json_object_get(record, "bound"), "efficiency")));
-    json_decref(record);
-    rf_attempt_destroy(attempt);
 }
 
 /* Memory so slow that copying all would have taken far longer. */
@@ -386,20 +359,18 @@ static struct rf_attempt *attempt_of_shm(void)
 /* Without yardsticks nobody knows what was left: it may be all. */
 TEST(test_results_take_a_beaten_bound_for_zero_copy_where_nobody_knows)
 {
-    struct rf_attempt *attempt = attempt_of_shm();
-    json_t *record = record_of_slow_memory(attempt);
+    AUTO(rf_attempt) *attempt = attempt_of_shm();
+    json_auto_t *record = record_of_slow_memory(attempt);
     ck_assert(json_is_true(rf_result_value(record, "bound", "zero_copy")));
     ck_assert(json_is_null(rf_result_value(record, "bound", "efficiency")));
     ck_assert(json_is_null(rf_result_value(record, "bound", "valid")));
-    json_decref(record);
-    rf_attempt_destroy(attempt);
 }
 
 /* Where ranks say what they left in place, bounds are those of the rest and are
  * judged. */
 TEST(test_results_judge_the_bound_of_what_was_not_left)
 {
-    struct rf_attempt *attempt = attempt_of_shm();
+    AUTO(rf_attempt) *attempt = attempt_of_shm();
     json_t *record;
     attempt->ranks[0].yardstick =
         (struct rf_msg_yardstick){.copied_bytes = 1, .left_bytes = 1};
@@ -416,28 +387,25 @@ TEST(test_results_judge_the_bound_of_what_was_not_left)
     ck_assert_double_eq(number(record, "bound", "ms"), 0);
     ck_assert(json_is_true(rf_result_value(record, "bound", "valid")));
     json_decref(record);
-    rf_attempt_destroy(attempt);
 }
 
 TEST(test_results_bound_takes_the_better_probe)
 {
-    struct rf_attempt *attempt = result_lab_attempt(0);
-    struct rf_capacities links;
+    AUTO(rf_attempt) *attempt = result_lab_attempt(0);
+    AUTO(rf_capacities) links;
     ck_assert(rf_attempt_links(attempt, &links));
     ck_assert_double_eq(links.copy_gbytes_per_s[0], 2);
     ck_assert_double_eq(links.copy1_gbytes_per_s[0], 1); /* only before */
     ck_assert_double_eq(links.pair_gbytes_per_s[1], 0.5);
     ck_assert_double_eq(links.pair_latency_us[1], 20);
-    rf_capacities_free(&links);
-    rf_attempt_destroy(attempt);
 }
 
 TEST(test_results_of_a_scenario_that_could_not_begin)
 {
-    struct rf_attempt *attempt = rf_attempt_create(1, 1, NULL);
+    AUTO(rf_attempt) *attempt = rf_attempt_create(1, 1, NULL);
     struct rf_fault fault =
         rf_fault_make(RF_NONE, RF_NONE, RF_ERR_NOMEM, "too large");
-    json_t *record;
+    json_auto_t *record;
     rf_attempt_add_fault(attempt, &fault);
     record = record_of(attempt);
     ck_assert_str_eq(rf_result_text(record, NULL, "status"), "failed");
@@ -447,18 +415,16 @@ TEST(test_results_of_a_scenario_that_could_not_begin)
         json_object_get(json_object_get(record, "summary"), "median_ms")));
     ck_assert(
         json_is_null(json_object_get(json_object_get(record, "bound"), "ms")));
-    json_decref(record);
-    rf_attempt_destroy(attempt);
 }
 
 TEST(test_results_first_error_is_the_cause)
 {
-    struct rf_attempt *attempt = result_lab_attempt(0);
+    AUTO(rf_attempt) *attempt = result_lab_attempt(0);
     struct rf_fault died = rf_fault_make(0, 3, RF_ERR_PEER, "died");
     struct rf_fault saw =
         rf_fault_make(RF_NONE, RF_NONE, RF_ERR_TIMEOUT, "saw");
     json_t *record, *errors;
-    char *text;
+    AUTO_FREE char *text;
     died.phase = rf_xstrdup("running");
     died.lines.list = rf_xcalloc(1, sizeof(char *));
     died.lines.list[died.lines.n++] = rf_xstrdup("last words");
@@ -475,17 +441,15 @@ TEST(test_results_first_error_is_the_cause)
               "\"consequence\":false},{\"host\":null,\"rank\":null,\"phase\":"
               "null,\"status\":\"timed out\",\"text\":\"saw\",\"stderr\":[],"
               "\"log\":null,\"consequence\":true}]");
-    free(text);
     json_decref(record);
-    rf_attempt_destroy(attempt);
 }
 
 TEST(test_results_name_the_first_wrong_element)
 {
-    struct rf_attempt *attempt = result_lab_attempt(0);
+    AUTO(rf_attempt) *attempt = result_lab_attempt(0);
     struct rf_wrong_element *wrong = rf_xcalloc(1, sizeof(*wrong));
-    json_t *record;
-    char *text;
+    json_auto_t *record;
+    AUTO_FREE char *text;
     *wrong = (struct rf_wrong_element){
         .rank = 2,
         .iteration = 1,
@@ -503,21 +467,15 @@ TEST(test_results_name_the_first_wrong_element)
     ck_assert_str_eq(text, "{\"rank\":2,\"host\":\"b\",\"iteration\":1,"
                            "\"side\":\"infer\",\"tensor\":\"w\",\"index\":"
                            "[3,0],\"expected\":\"00ff\",\"found\":\"01ff\"}");
-    free(text);
-    json_decref(record);
-    rf_attempt_destroy(attempt);
 }
 
 TEST(test_results_hide_secrets)
 {
-    struct rf_attempt *attempt = result_lab_attempt(0);
-    json_t *record = record_of(attempt);
-    char *text = json_dumps(record, 0);
+    AUTO(rf_attempt) *attempt = result_lab_attempt(0);
+    json_auto_t *record = record_of(attempt);
+    AUTO_FREE char *text = json_dumps(record, 0);
     ck_assert_ptr_null(strstr(text, "hunter2"));
     ck_assert_ptr_nonnull(strstr(text, "WARN"));
-    free(text);
-    json_decref(record);
-    rf_attempt_destroy(attempt);
     ck_assert(rf_result_secret_name("AWS_SECRET_ACCESS_KEY"));
     ck_assert(rf_result_secret_name("NCCL_COMM_ID"));
     ck_assert(!rf_result_secret_name("NCCL_SOCKET_IFNAME"));
@@ -535,7 +493,7 @@ TEST(test_results_hide_secrets_set_by_arguments)
         "name=TOKEN"};
     char *argv[RF_ARRAY_SIZE(given)];
     struct rf_result_maker maker = {.argc = RF_ARRAY_SIZE(given), .argv = argv};
-    json_t *list;
+    json_auto_t *list;
     for (size_t i = 0; i < RF_ARRAY_SIZE(given); i++) {
         argv[i] = rf_xstrdup(given[i]);
     }
@@ -544,7 +502,6 @@ TEST(test_results_hide_secrets_set_by_arguments)
         ck_assert_str_eq(json_string_value(json_array_get(list, i)), kept[i]);
         free(argv[i]);
     }
-    json_decref(list);
 }
 
 /* Index 0: without variables. */
@@ -555,7 +512,7 @@ LOOP_TEST(test_results_node_has_all_facts_but_those_of_its_processes, 2)
     char token[] = "HF_TOKEN", secret[] = "hunter2";
     struct rf_text_pair pair = {token, secret};
     struct rf_msg_hello hello;
-    json_t *entry;
+    json_auto_t *entry;
     rf_schema_init(&rf_msg_hello_schema, &hello);
     hello.pid = hello.node = 1;
     hello.start_ticks = 2;
@@ -573,5 +530,4 @@ LOOP_TEST(test_results_node_has_all_facts_but_those_of_its_processes, 2)
     for (size_t i = 0; i < RF_ARRAY_SIZE(gone); i++) {
         ck_assert_ptr_null(json_object_get(entry, gone[i]));
     }
-    json_decref(entry);
 }

@@ -35,7 +35,7 @@ static double figure(const json_t *document, const char *list, size_t i,
 
 TEST(test_result_probe_keeps_the_best_of_each_figure)
 {
-    json_t *document = json_object();
+    json_auto_t *document = json_object();
     add(document, record(links(4, 0.5, 30), links(3, 0.75, 40)));
     add(document, record(links(5, 0.25, 20), links(1, 0.1, 90)));
     ck_assert_double_eq(figure(document, "nodes", 0, "copy_gbytes_per_s"), 5);
@@ -44,7 +44,6 @@ TEST(test_result_probe_keeps_the_best_of_each_figure)
     ck_assert_uint_eq(json_array_size(json_object_get(
                           json_object_get(document, "probe"), "pairs")),
                       1);
-    json_decref(document);
 }
 
 TEST(test_result_probe_tells_nodes_and_directions_apart)
@@ -64,7 +63,7 @@ TEST(test_result_probe_tells_nodes_and_directions_apart)
 /* Small buffers stay in a cache, and a GPU's memory is another. */
 TEST(test_result_probe_tells_sizes_of_buffers_apart)
 {
-    json_t *document = json_object();
+    json_auto_t *document = json_object();
     json_t *small = record(links(40, 0.5, 30), links(3, 0.75, 40));
     json_object_set_new(
         json_object_get(json_object_get(small, "bound"), "probe"), "copy_bytes",
@@ -74,15 +73,13 @@ TEST(test_result_probe_tells_sizes_of_buffers_apart)
     ck_assert_double_eq(figure(document, "nodes", 0, "copy_gbytes_per_s"), 40);
     ck_assert_double_eq(figure(document, "nodes", 0, "copy_bytes"), 1 << 20);
     ck_assert_double_eq(figure(document, "nodes", 1, "copy_gbytes_per_s"), 5);
-    json_decref(document);
 }
 
 TEST(test_result_probe_of_a_scenario_without_one_changes_nothing)
 {
-    json_t *document = json_pack("{s:n}", "probe");
+    json_auto_t *document = json_pack("{s:n}", "probe");
     add(document, json_pack("{s:{s:n}}", "bound", "probe"));
     add(document, record(json_pack("{s:[], s:[]}", "nodes", "pairs"),
                          json_pack("{s:[], s:[]}", "nodes", "pairs")));
     ck_assert(json_is_null(json_object_get(document, "probe")));
-    json_decref(document);
 }

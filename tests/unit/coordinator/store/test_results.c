@@ -96,12 +96,11 @@ static bool finish(struct rf_results *results, int exit_code)
 
 static json_t *read_json(const char *in, const char *name)
 {
-    char *path = rf_xasprintf("%s/%s", in, name);
+    AUTO_FREE char *path = rf_xasprintf("%s/%s", in, name);
     json_t *value = NULL;
     struct rf_err err = {0};
     ck_assert_msg(rf_json_load(path, 1 << 24, &value, &err) == RF_OK, "%s",
                   err.text);
-    free(path);
     return value;
 }
 
@@ -109,16 +108,14 @@ FIXTURE(result_lab_open, result_lab_close)
 
 TEST(test_results_run_json_exists_from_the_start)
 {
-    struct rf_results *results = open_results();
-    json_t *run = read_json(rf_results_folder(results), "run.json");
+    AUTO(rf_results) *results = open_results();
+    json_auto_t *run = read_json(rf_results_folder(results), "run.json");
     ck_assert_str_eq(rf_result_text(run, NULL, "status"), "running");
     ck_assert(json_is_null(json_object_get(run, "probe")));
     ck_assert_str_eq(
         rf_result_text(json_array_get(json_object_get(run, "scenarios"), 1),
                        NULL, "status"),
         "not run");
-    json_decref(run);
-    rf_results_close(results);
 }
 
 static void resume_with(const char *folder, uint32_t n_repeats)
@@ -131,16 +128,15 @@ static void resume_with(const char *folder, uint32_t n_repeats)
 static void store_repeat(struct rf_results *results, size_t index,
                          uint32_t repeat, bool ok)
 {
-    struct rf_attempt *attempt = result_lab_attempt(index);
+    AUTO(rf_attempt) *attempt = result_lab_attempt(index);
     attempt->repeat = repeat;
     attempt->outcome = ok ? RF_OUTCOME_OK : RF_OUTCOME_FAILED;
     ck_assert_msg(store(results, attempt), "%s", seen.text);
-    rf_attempt_destroy(attempt);
 }
 
 TEST(test_results_have_every_repeat_on_disk_as_soon_as_it_ends)
 {
-    struct rf_results *results;
+    AUTO(rf_results) *results;
     json_t *run, *record;
     resume_with(NULL, 2);
     results = open_results();
@@ -158,15 +154,14 @@ TEST(test_results_have_every_repeat_on_disk_as_soon_as_it_ends)
         json_decref(record);
     }
     json_decref(run);
-    rf_results_close(results);
 }
 
 TEST(test_results_that_are_resumed_keep_complete_repeats)
 {
     struct rf_results *results;
     const bool expected[] = {true, false, false, false, true, false};
-    char *folder;
-    json_t *record;
+    AUTO_FREE char *folder;
+    json_auto_t *record;
     resume_with(NULL, 3);
     results = open_results();
     store_repeat(results, 0, 0, true);
@@ -185,17 +180,15 @@ TEST(test_results_that_are_resumed_keep_complete_repeats)
     ck_assert_str_eq(rf_result_text(record, NULL, "status"), "ok");
     ck_assert_uint_eq(json_array_size(json_object_get(record, "iterations")),
                       9);
-    json_decref(record);
     rf_results_close(results);
-    free(folder);
 }
 
 TEST(test_results_may_be_repeated_more_often_but_not_less)
 {
     struct rf_results *results;
     struct rf_err err = {0};
-    json_t *before, *after;
-    char *folder;
+    json_auto_t *before, *after;
+    AUTO_FREE char *folder;
     resume_with(NULL, 0);
     results = open_results();
     store_repeat(results, 0, 0, true);
@@ -216,15 +209,12 @@ TEST(test_results_may_be_repeated_more_often_but_not_less)
                   err.text);
     after = read_json(folder, "run.json");
     ck_assert(json_equal(before, after));
-    json_decref(before);
-    json_decref(after);
-    free(folder);
 }
 
 TEST(test_results_without_repeats_do_not_speak_of_them)
 {
-    struct rf_results *results;
-    json_t *record, *run;
+    AUTO(rf_results) *results;
+    json_auto_t *record, *run;
     resume_with(NULL, 1);
     results = open_results();
     store_repeat(results, 0, 0, true);
@@ -235,18 +225,15 @@ TEST(test_results_without_repeats_do_not_speak_of_them)
     ck_assert_ptr_null(json_object_get(
         json_array_get(json_object_get(record, "iterations"), 0), "repeat"));
     ck_assert_ptr_null(json_object_get(run, "repeat"));
-    json_decref(record);
-    json_decref(run);
-    rf_results_close(results);
 }
 
 TEST(test_results_are_stored_one_by_one)
 {
-    struct rf_results *results = open_results();
-    struct rf_attempt *attempt = result_lab_attempt(0);
+    AUTO(rf_results) *results = open_results();
+    AUTO(rf_attempt) *attempt = result_lab_attempt(0);
     const char *in = rf_results_folder(results);
-    char *csv = rf_xasprintf("%s/summary.csv", in);
-    json_t *run, *record;
+    AUTO_FREE char *csv = rf_xasprintf("%s/summary.csv", in);
+    json_auto_t *run, *record;
     ck_assert_msg(store(results, attempt), "%s", seen.text);
     record = read_json(in, "one.json");
     ck_assert_str_eq(rf_result_text(record, NULL, "run_id"),
@@ -262,40 +249,32 @@ TEST(test_results_are_stored_one_by_one)
         rf_result_text(json_array_get(json_object_get(run, "scenarios"), 0),
                        NULL, "status"),
         "ok");
-    json_decref(run);
-    json_decref(record);
-    free(csv);
-    rf_attempt_destroy(attempt);
-    rf_results_close(results);
 }
 
 /* As a resumed run may have them. */
 TEST(test_results_are_shown_in_the_order_of_the_file)
 {
-    struct rf_results *results = open_results();
-    char *text = NULL;
+    AUTO(rf_results) *results = open_results();
+    AUTO_FREE char *text = NULL;
     size_t size = 0;
     FILE *file = open_memstream(&text, &size);
     for (size_t i = 2; i-- > 0;) {
-        struct rf_attempt *attempt = result_lab_attempt(i);
+        AUTO(rf_attempt) *attempt = result_lab_attempt(i);
         ck_assert(store(results, attempt));
-        rf_attempt_destroy(attempt);
     }
     rf_results_print(results, file);
     fclose(file);
     ck_assert_ptr_nonnull(strstr(text, "\none "));
     ck_assert_ptr_nonnull(strstr(strstr(text, "\none "), "\ntwo "));
-    free(text);
-    rf_results_close(results);
 }
 
 TEST(test_results_that_are_not_stored_are_not_in_the_index)
 {
-    struct rf_results *results = open_results();
-    struct rf_attempt *attempt = result_lab_attempt(0);
+    AUTO(rf_results) *results = open_results();
+    AUTO(rf_attempt) *attempt = result_lab_attempt(0);
     const char *in = rf_results_folder(results);
-    char *obstacle = rf_xasprintf("%s/one.json", in);
-    json_t *run;
+    AUTO_FREE char *obstacle = rf_xasprintf("%s/one.json", in);
+    json_auto_t *run;
     ck_assert_int_eq(mkdir(obstacle, 0700), 0);
     ck_assert(!store(results, attempt));
     ck_assert_msg(strstr(seen.text, "the result of one is not stored: ") !=
@@ -308,10 +287,6 @@ TEST(test_results_that_are_not_stored_are_not_in_the_index)
                        NULL, "status"),
         "not run");
     ck_assert_int_eq(rmdir(obstacle), 0);
-    json_decref(run);
-    free(obstacle);
-    rf_attempt_destroy(attempt);
-    rf_results_close(results);
 }
 
 TEST(test_results_discard_leaves_nothing)
@@ -326,20 +301,18 @@ TEST(test_results_discard_leaves_nothing)
 /* A run of which scenario `one` is complete; gives the folder's name. */
 static char *unfinished_run(void)
 {
-    struct rf_results *results = open_results();
-    struct rf_attempt *attempt = result_lab_attempt(0);
+    AUTO(rf_results) *results = open_results();
+    AUTO(rf_attempt) *attempt = result_lab_attempt(0);
     char *in = rf_xstrdup(rf_results_folder(results));
     ck_assert(store(results, attempt));
-    rf_attempt_destroy(attempt);
-    rf_results_close(results);
     return in;
 }
 
 TEST(test_results_resume_knows_what_is_complete)
 {
-    char *in = unfinished_run();
-    struct rf_results *results;
-    json_t *before = read_json(in, "run.json");
+    AUTO_FREE char *in = unfinished_run();
+    AUTO(rf_results) *results;
+    json_auto_t *before = read_json(in, "run.json");
     result_lab.settings.resume = in;
     results = open_results();
     ck_assert(rf_results_complete(results)[0]);
@@ -347,18 +320,16 @@ TEST(test_results_resume_knows_what_is_complete)
     ck_assert_str_eq(rf_results_run_id(results),
                      rf_result_text(before, NULL, "run_id"));
     rf_results_discard(results); /* what was there stays */
-    rf_results_close(results);
     json_decref(read_json(in, "one.json"));
-    json_decref(before);
-    free(in);
 }
 
 /* Whoever changed the file: records are made with it. */
 TEST(test_results_resume_takes_any_run_id)
 {
-    char *in = unfinished_run(), *path = rf_xasprintf("%s/run.json", in);
-    struct rf_results *results;
-    struct rf_attempt *attempt;
+    AUTO_FREE char *in = unfinished_run(),
+                   *path = rf_xasprintf("%s/run.json", in);
+    AUTO(rf_results) *results;
+    AUTO(rf_attempt) *attempt;
     json_t *run = read_json(in, "run.json");
     json_object_set_new(run, "run_id",
                         json_string("0123456789abcd\xe2\x82\xac\xe2\x82\xac"));
@@ -372,16 +343,12 @@ TEST(test_results_resume_takes_any_run_id)
     run = read_json(in, "two.json");
     ck_assert_str_eq(rf_result_text(run, NULL, "run_id"), "0123456789abcd+");
     json_decref(run);
-    rf_attempt_destroy(attempt);
-    rf_results_close(results);
-    free(path);
-    free(in);
 }
 
 TEST(test_results_resume_without_nodes_forgets_nothing)
 {
     struct rf_results *results = open_results();
-    char *in = rf_xstrdup(rf_results_folder(results));
+    AUTO_FREE char *in = rf_xstrdup(rf_results_folder(results));
     char kernel[] = "Linux 9";
     struct rf_msg_hello hello;
     json_t *before, *now;
@@ -406,18 +373,18 @@ TEST(test_results_resume_without_nodes_forgets_nothing)
     ck_assert(json_equal(before, now));
     json_decref(now);
     json_decref(before);
-    free(in);
 }
 
 TEST(test_results_resume_of_some_keeps_the_others)
 {
     static const char *const globs[] = {"two"};
-    char *in = unfinished_run(), line[1024], *csv;
+    char line[1024];
+    AUTO_FREE char *in = unfinished_run(), *csv;
     struct rf_results *results;
     struct rf_attempt *attempt;
     unsigned lines = 0;
     const json_t *index;
-    json_t *run;
+    json_auto_t *run;
     FILE *file;
     ck_assert_int_eq(rf_config_select(result_lab.config, globs, 1, false, NULL),
                      RF_OK);
@@ -444,9 +411,6 @@ TEST(test_results_resume_of_some_keeps_the_others)
     }
     ck_assert_uint_eq(lines, 3); /* heads, one, two */
     fclose(file);
-    free(csv);
-    json_decref(run);
-    free(in);
 }
 
 /* The text of a file of the folder; the caller frees it. */
@@ -508,10 +472,10 @@ TEST(test_results_resume_of_some_is_not_ok_beside_failures)
  */
 TEST(test_results_resume_takes_the_model_that_a_run_never_learnt)
 {
-    char *in = unfinished_run();
+    AUTO_FREE char *in = unfinished_run();
     json_t *run = read_json(in, "run.json");
-    struct rf_results *results;
-    char *path = rf_xasprintf("%s/run.json", in);
+    AUTO(rf_results) *results;
+    AUTO_FREE char *path = rf_xasprintf("%s/run.json", in);
     json_object_set_new(run, "model", json_null());
     ck_assert_int_eq(json_dump_file(run, path, 0), 0);
     json_decref(run);
@@ -521,15 +485,12 @@ TEST(test_results_resume_takes_the_model_that_a_run_never_learnt)
     ck_assert_ptr_nonnull(
         json_object_get(json_object_get(run, "model"), "digest"));
     json_decref(run);
-    rf_results_close(results);
-    free(path);
-    free(in);
 }
 
 /* A model's file may change under an equal cluster.json. */
 TEST(test_results_resume_refuses_another_model)
 {
-    char *in = unfinished_run();
+    AUTO_FREE char *in = unfinished_run();
     struct rf_results *results = NULL;
     struct rf_err err = {0};
     json_object_set_new(result_lab.config->model, "comment", json_true());
@@ -540,12 +501,11 @@ TEST(test_results_resume_refuses_another_model)
     ck_assert_msg(strstr(err.text, "its model differs") != NULL, "%s",
                   err.text);
     ck_assert_ptr_nonnull(strstr(err.text, "$.digest"));
-    free(in);
 }
 
 TEST(test_results_resume_refuses_another_configuration)
 {
-    char *in = unfinished_run();
+    AUTO_FREE char *in = unfinished_run();
     char *text = rf_xstrdup(result_lab_cluster),
          *at = strstr(text, "'iterations': 3");
     struct rf_results *results = NULL;
@@ -560,7 +520,6 @@ TEST(test_results_resume_refuses_another_configuration)
     ck_assert_msg(strstr(err.text, "$.scenarios[0].iterations") != NULL, "%s",
                   err.text);
     free(text);
-    free(in);
 }
 
 TEST(test_results_one_coordinator_at_a_time)
@@ -580,7 +539,7 @@ TEST(test_results_one_coordinator_at_a_time)
 LOOP_TEST(test_results_make_missing_parents_and_remove_only_those, 2)
 {
     const char *base = result_lab.settings.out;
-    char *out = rf_xasprintf("%s/b//c", base);
+    AUTO_FREE char *out = rf_xasprintf("%s/b//c", base);
     struct rf_results *results;
     if (_i == 1) {
         ck_assert_int_eq(mkdir(base, 0755), 0);
@@ -596,7 +555,6 @@ LOOP_TEST(test_results_make_missing_parents_and_remove_only_those, 2)
         ck_assert_int_eq(rmdir(base), 0); /* empty */
     }
     result_lab.settings.out = base;
-    free(out);
 }
 
 TEST(test_results_folder_that_cannot_be_made)
@@ -628,10 +586,9 @@ TEST(test_results_folder_that_cannot_be_made_leaves_no_parent)
 
 static unsigned mode_of(const char *in, const char *name)
 {
-    char *path = rf_xasprintf("%s/%s", in, name);
+    AUTO_FREE char *path = rf_xasprintf("%s/%s", in, name);
     struct stat file;
     ck_assert_int_eq(stat(path, &file), 0);
-    free(path);
     return file.st_mode & 07777;
 }
 
@@ -642,8 +599,8 @@ LOOP_TEST(test_results_are_not_for_all_to_write_whatever_the_umask_is, 3)
         unsigned folder, file;
     } cases[] = {{0, 0755, 0644}, {022, 0755, 0644}, {077, 0700, 0600}};
     mode_t before = umask(cases[_i].umask);
-    struct rf_results *results = open_results();
-    struct rf_attempt *attempt = result_lab_attempt(0);
+    AUTO(rf_results) *results = open_results();
+    AUTO(rf_attempt) *attempt = result_lab_attempt(0);
     const char *in = rf_results_folder(results);
     ck_assert(store(results, attempt));
     umask(before);
@@ -652,6 +609,4 @@ LOOP_TEST(test_results_are_not_for_all_to_write_whatever_the_umask_is, 3)
     ck_assert_uint_eq(mode_of(in, "run.json"), cases[_i].file);
     ck_assert_uint_eq(mode_of(in, "one.json"), cases[_i].file);
     ck_assert_uint_eq(mode_of(in, "summary.csv"), cases[_i].file);
-    rf_attempt_destroy(attempt);
-    rf_results_close(results);
 }

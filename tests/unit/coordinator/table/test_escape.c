@@ -69,18 +69,16 @@ static const struct {
 
 LOOP_TEST(test_escape_leaves_nothing_but_text, RF_ARRAY_SIZE(samples))
 {
-    char *text = escaped(samples[_i].form, samples[_i].text);
+    AUTO_FREE char *text = escaped(samples[_i].form, samples[_i].text);
     ck_assert_str_eq(text, samples[_i].safe);
-    free(text);
 }
 
 TEST(test_escape_keeps_remarks_inside_their_comment)
 {
-    char *out = NULL;
+    AUTO_FREE char *out = NULL;
     size_t size = 0;
     FILE *file = open_memstream(&out, &size);
     rf_escape_remark(file, "a_b --><script>\n\\x\xe2\x80\xae");
     fclose(file);
     ck_assert_str_eq(out, "a_b --  script  \\x???");
-    free(out);
 }

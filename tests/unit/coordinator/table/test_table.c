@@ -7,6 +7,8 @@
 #include "tests/unit/coordinator/reports/report_lab.h"
 #include "tests/unit/unit.h"
 
+AUTO_POINTER(rf_table, rf_table_destroy)
+
 TEST(test_table_aligns_and_escapes)
 {
     static const char *const heads[] = {"name", ">value", NULL};
@@ -20,26 +22,24 @@ TEST(test_table_aligns_and_escapes)
                              "| a\\_b&amp;&lt;c&gt; | 1 |\n"
                              "| =x,\"y\" | 22 |\n"},
     };
-    struct rf_table *table = rf_table_create(heads);
+    AUTO(rf_table) *table = rf_table_create(heads);
     rf_table_cell(table, "a_b&<c>");
     rf_table_cell(table, "%d", 1);
     rf_table_cell(table, "=x,\"y\"");
     rf_table_cell(table, "%d", 22);
     ck_assert_uint_eq(rf_table_rows(table), 2);
     for (size_t i = 0; i < RF_ARRAY_SIZE(forms); i++) {
-        char *text = table_text(table, forms[i].form);
+        AUTO_FREE char *text = table_text(table, forms[i].form);
         ck_assert_str_eq(text, forms[i].text);
-        free(text);
     }
-    rf_table_destroy(table);
 }
 
 /* Files of tables have no blanks that nobody sees. */
 TEST(test_table_rows_end_with_their_last_text)
 {
     static const char *const heads[] = {"name", ">value", "note", "more", NULL};
-    struct rf_table *table = rf_table_create(heads);
-    char *text;
+    AUTO(rf_table) *table = rf_table_create(heads);
+    AUTO_FREE char *text;
     for (int i = 0; i < 3; i++) {
         rf_table_cell(table, "row");
         rf_table_cell(table, "%s", i == 1 ? "" : "1");
@@ -51,14 +51,12 @@ TEST(test_table_rows_end_with_their_last_text)
                            "row       1\n"
                            "row                x\n"
                            "row       1  seen\n");
-    free(text);
-    rf_table_destroy(table);
 }
 
 TEST(test_table_latex_and_html_are_escaped)
 {
     static const char *const heads[] = {"a", NULL};
-    struct rf_table *table = rf_table_create(heads);
+    AUTO(rf_table) *table = rf_table_create(heads);
     char *text;
     rf_table_cell(table, "5 %% of <b>_&\\");
     text = table_text(table, RF_REPORT_LATEX);
@@ -69,28 +67,25 @@ TEST(test_table_latex_and_html_are_escaped)
     text = table_text(table, RF_REPORT_HTML);
     ck_assert_ptr_nonnull(strstr(text, "<td>5 % of &lt;b&gt;_&amp;\\</td>"));
     free(text);
-    rf_table_destroy(table);
 }
 
 TEST(test_table_latex_has_the_rules_of_booktabs)
 {
     static const char *const heads[] = {"a", ">b", NULL};
-    struct rf_table *table = rf_table_create(heads);
-    char *text;
+    AUTO(rf_table) *table = rf_table_create(heads);
+    AUTO_FREE char *text;
     rf_table_cell(table, "x");
     rf_table_cell(table, "1");
     text = table_text(table, RF_REPORT_LATEX);
     ck_assert_str_eq(text, "\\begin{tabular}{lr}\n\\toprule\na & b \\\\\n"
                            "\\midrule\nx & 1 \\\\\n\\bottomrule\n"
                            "\\end{tabular}\n");
-    free(text);
-    rf_table_destroy(table);
 }
 
 TEST(test_table_cells_are_clean_and_cut_at_characters)
 {
     static const char *const heads[] = {"a", "b", NULL};
-    struct rf_table *table = rf_table_create(heads);
+    AUTO(rf_table) *table = rf_table_create(heads);
     char many[701], *text;
     for (size_t i = 0; i + 1 < sizeof(many); i += 2) {
         memcpy(many + i, "\xc3\xa9", 2);
@@ -103,7 +98,6 @@ TEST(test_table_cells_are_clean_and_cut_at_characters)
     ck_assert_ptr_nonnull(strstr(text, "\xc3\xa9+\n"));
     ck_assert_ptr_null(strchr(strchr(text, '\xc3'), '?'));
     free(text);
-    rf_table_destroy(table);
 }
 
 /* A table with one row, as text of a width. */
@@ -112,7 +106,7 @@ static char *fitted(const char *name, size_t width, int indent)
     static const char *const heads[] = {"scenario", "method",   ">median ms",
                                         ">p95 ms",  "verified", NULL};
     static const char *const drops[] = {"p95 ms", "method", NULL};
-    struct rf_table *table = rf_table_create(heads);
+    AUTO(rf_table) *table = rf_table_create(heads);
     char *text = NULL;
     size_t size = 0;
     FILE *file = open_memstream(&text, &size);
@@ -124,7 +118,6 @@ static char *fitted(const char *name, size_t width, int indent)
     rf_table_cell(table, "yes");
     rf_table_print_text(table, file, indent, width);
     fclose(file);
-    rf_table_destroy(table);
     return text;
 }
 
@@ -158,17 +151,16 @@ LOOP_TEST(test_table_leaves_out_columns_in_order, 5)
          "not\n  shown\n  in\n  1\n  columns:\n  p95\n  ms,\n  method\n"
          "all\n  columns:\n  x\n  |\n  less\n"},
     };
-    char *text = fitted("split", cases[_i].width, cases[_i].indent);
+    AUTO_FREE char *text = fitted("split", cases[_i].width, cases[_i].indent);
     ck_assert_str_eq(text, cases[_i].text);
-    free(text);
 }
 
 TEST(test_table_brings_back_columns_that_fit_after_all)
 {
     static const char *const heads[] = {"name", "slim", "=wide", NULL};
     static const char *const drops[] = {"slim", "wide", NULL};
-    struct rf_table *table = rf_table_create(heads);
-    char *text = NULL;
+    AUTO(rf_table) *table = rf_table_create(heads);
+    AUTO_FREE char *text = NULL;
     size_t size = 0;
     FILE *file = open_memstream(&text, &size);
     rf_table_set_drops(table, drops, "x");
@@ -181,8 +173,6 @@ TEST(test_table_brings_back_columns_that_fit_after_all)
                            "a     b\n"
                            "not shown in 30 columns: wide\n"
                            "all columns: x\n");
-    free(text);
-    rf_table_destroy(table);
 }
 
 TEST(test_table_counts_wide_characters_twice)
@@ -216,8 +206,8 @@ TEST(test_table_shortens_names_only_when_no_column_is_left)
 TEST(test_table_keeps_marked_columns_whole)
 {
     static const char *const heads[] = {"=name", "role", NULL};
-    struct rf_table *table = rf_table_create(heads);
-    char *text = NULL;
+    AUTO(rf_table) *table = rf_table_create(heads);
+    AUTO_FREE char *text = NULL;
     size_t size = 0;
     FILE *file = open_memstream(&text, &size);
     rf_table_cell(table, "layers.self_attn.q_proj.weight");
@@ -226,8 +216,6 @@ TEST(test_table_keeps_marked_columns_whole)
     fclose(file);
     ck_assert_str_eq(text, "name                            role\n"
                            "layers.self_attn.q_proj.weight  laten…d more\n");
-    free(text);
-    rf_table_destroy(table);
 }
 
 TEST(test_table_takes_out_what_is_the_same_in_all_rows)
@@ -237,7 +225,7 @@ TEST(test_table_takes_out_what_is_the_same_in_all_rows)
     static const char *const drops[] = {"bytes", "ms", "last", NULL};
     static const char *const cells[] = {"a", "host", "7", "1", "-", "", "3",
                                         "a", "host", "7", "2", "-", "", "4"};
-    struct rf_table *table = rf_table_create(heads);
+    AUTO(rf_table) *table = rf_table_create(heads);
     char *constant, *text;
     size_t size = 0;
     FILE *file;
@@ -264,5 +252,4 @@ TEST(test_table_takes_out_what_is_the_same_in_all_rows)
     ck_assert_ptr_nonnull(strstr(text, "ms\n"));
     free(text);
     ck_assert_ptr_null(rf_table_drop_constant(table, 1));
-    rf_table_destroy(table);
 }

@@ -155,7 +155,7 @@ TAG("device")
 LOOP_TEST(test_fill_writes_the_pattern_and_nothing_else, RF_ARRAY_SIZE(meshes))
 {
     struct lab lab;
-    unsigned char *found;
+    AUTO_FREE unsigned char *found;
     uint64_t padding = 0;
     struct rf_verify_result result;
     open_lab(&lab, _i);
@@ -173,7 +173,6 @@ LOOP_TEST(test_fill_writes_the_pattern_and_nothing_else, RF_ARRAY_SIZE(meshes))
     result = verify(&lab);
     ck_assert_uint_eq(result.mismatched_bytes, 0);
     ck_assert_uint_eq(result.checked_bytes, lab.arena.bytes - padding);
-    free(found);
     close_lab(&lab);
 }
 

@@ -143,7 +143,7 @@ static void *from_device(void *device, size_t bytes)
 /* A NaN's other bits are the machine's own. */
 static void expect_scales(void *device, const float *wanted, size_t n)
 {
-    float *found = from_device(device, n * sizeof(*found));
+    AUTO_FREE float *found = from_device(device, n * sizeof(*found));
     for (size_t i = 0; i < n; i++) {
         if (isnan(wanted[i])) {
             ck_assert_msg(isnan(found[i]), "scale %zu is a number", i);
@@ -151,7 +151,6 @@ static void expect_scales(void *device, const float *wanted, size_t n)
             ck_assert_mem_eq(&found[i], &wanted[i], sizeof(*found));
         }
     }
-    free(found);
 }
 
 static void run_job(const struct rf_fp8_matrix *matrix, int times)
@@ -174,8 +173,8 @@ static void expect_scaled(const struct shape *shape, const uint16_t *src,
     const uint64_t across = rf_quantize_blocks(shape->columns);
     const size_t blocks = (size_t)(rf_quantize_blocks(shape->rows) * across);
     const size_t bytes = (size_t)(shape->rows * shape->dst_pitch);
-    uint8_t *dst = malloc(bytes), *found;
-    float *scale_inv = calloc(blocks, sizeof(*scale_inv));
+    AUTO_FREE uint8_t *dst = malloc(bytes), *found;
+    AUTO_FREE float *scale_inv = calloc(blocks, sizeof(*scale_inv));
     struct rf_fp8_matrix matrix = {.rows = shape->rows,
                                    .columns = shape->columns,
                                    .src_pitch = shape->src_pitch,
@@ -193,9 +192,6 @@ static void expect_scaled(const struct shape *shape, const uint16_t *src,
     ck_assert_mem_eq(found, dst, bytes);
     expect_scales(matrix.scale_inv, scale_inv, blocks);
     cudaFree((void *)(uintptr_t)matrix.src);
-    free(found);
-    free(dst);
-    free(scale_inv);
 }
 
 static void use_device(void)
@@ -209,14 +205,13 @@ LOOP_TEST(test_blocks_are_scaled_bit_for_bit, RF_ARRAY_SIZE(filled))
 {
     const struct shape *shape = &filled[_i].shape;
     const size_t n = (size_t)(shape->rows * shape->src_pitch);
-    uint16_t *src = malloc(n * sizeof(*src));
+    AUTO_FREE uint16_t *src = malloc(n * sizeof(*src));
     use_device();
     for (size_t i = 0; i < n; i++) {
         src[i] = bf16(((float)(rf_mix64(i) % 2001) / 1000.0f - 1.0f) *
                       filled[_i].magnitude);
     }
     expect_scaled(shape, src, 2); /* a second run begins anew */
-    free(src);
 }
 
 /* Five blocks, one below the other, each with the edge in a place of its own;
@@ -227,7 +222,7 @@ LOOP_TEST(test_every_value_below_an_edge_is_scaled_bit_for_bit,
     const struct shape shapes[] = {{640, 128, 128, 128}, {640, 128, 129, 131}};
     const size_t in_block = (size_t)RF_FP8_BLOCK * RF_FP8_BLOCK;
     const size_t bytes = (size_t)640 * 129 * sizeof(uint16_t);
-    uint16_t *src = malloc(bytes);
+    AUTO_FREE uint16_t *src = malloc(bytes);
     use_device();
     for (size_t s = 0; s < RF_ARRAY_SIZE(shapes); s++) {
         uint32_t next = 0;
@@ -243,16 +238,14 @@ LOOP_TEST(test_every_value_below_an_edge_is_scaled_bit_for_bit,
         ck_assert_uint_gt(next, 0xFFFF);
         expect_scaled(&shapes[s], src, 1);
     }
-    free(src);
 }
 
 TEST(test_scaling_is_one_launch)
 {
     const struct shape shape = {256, 256, 256, 256};
-    uint16_t *src = calloc((size_t)256 * 256, sizeof(*src));
+    AUTO_FREE uint16_t *src = calloc((size_t)256 * 256, sizeof(*src));
     use_device();
     setenv("FAKE_CUDA_FAIL", "cudaLaunchKernel:2:1", 1);
     expect_scaled(&shape, src, 1);
     unsetenv("FAKE_CUDA_FAIL");
-    free(src);
 }

@@ -50,26 +50,24 @@ static struct {
 
 static bool holds(const void *device, uint32_t rank, uint32_t chunk)
 {
-    unsigned char *host = rf_xmalloc(BYTES);
+    AUTO_FREE unsigned char *host = rf_xmalloc(BYTES);
     bool good =
         cudaMemcpy(host, device, BYTES, cudaMemcpyDeviceToHost) == cudaSuccess;
     for (uint64_t i = 0; i < BYTES; i++) {
         good = good && host[i] == byte_of(rank, chunk, i);
     }
-    free(host);
     return good;
 }
 
 static bool put(void *device, uint32_t rank, uint32_t chunk)
 {
-    unsigned char *host = rf_xmalloc(BYTES);
+    AUTO_FREE unsigned char *host = rf_xmalloc(BYTES);
     bool good;
     for (uint64_t i = 0; i < BYTES; i++) {
         host[i] = byte_of(rank, chunk, i);
     }
     good =
         cudaMemcpy(device, host, BYTES, cudaMemcpyHostToDevice) == cudaSuccess;
-    free(host);
     return good;
 }
 

@@ -23,7 +23,7 @@ struct sizes {
 static struct sizes sizes_of(const struct planned *planned)
 {
     const uint32_t n = planned->world->n_ranks;
-    struct rf_waves *waves = rf_xcalloc(n, sizeof(*waves));
+    AUTO_FREE struct rf_waves *waves = rf_xcalloc(n, sizeof(*waves));
     struct sizes sizes = {0};
     struct rf_schedule *schedule;
     struct rf_err err;
@@ -52,7 +52,6 @@ static struct sizes sizes_of(const struct planned *planned)
     for (uint32_t r = 0; r < n; r++) {
         rf_waves_free(&waves[r]);
     }
-    free(waves);
     rf_schedule_destroy(schedule);
     return sizes;
 }

@@ -11,6 +11,8 @@
 #include "tests/unit/unit.h"
 #include "transport/codec/cast.h"
 
+AUTO_STRUCT(rf_steps, rf_steps_free)
+
 #define RANKS 6u
 #define BUCKET 16384u
 #define DIRECT 256u /* bytes of runs that are not packed */
@@ -25,8 +27,8 @@ struct host_rank {
 /* Casts of one kind only, as a plan has them, and rounds by the rules. */
 static void settle(struct random_ops *ops)
 {
-    uint32_t *round = calloc(ops->all.n_ops, sizeof(*round));
-    bool *dropped = calloc(ops->all.n_ops, sizeof(*dropped));
+    AUTO_FREE uint32_t *round = calloc(ops->all.n_ops, sizeof(*round));
+    AUTO_FREE bool *dropped = calloc(ops->all.n_ops, sizeof(*dropped));
     size_t kept = 0;
     for (size_t i = 0; i < ops->all.n_ops; i++) {
         struct rf_op op = ops->all.ops[i];
@@ -49,8 +51,6 @@ static void settle(struct random_ops *ops)
     }
     ops->all.n_ops = kept;
     ops->all.n_ranks = RANKS;
-    free(round);
-    free(dropped);
 }
 
 static void run_slices(const struct rf_slices *slices, struct host_rank *rank,
@@ -284,7 +284,7 @@ LOOP_TEST(test_steps_of_random_schedules_move_every_byte, 12)
 {
     struct host_rank ranks[RANKS] = {0};
     void *expected[RANKS][RF_MEM_COUNT];
-    struct random_ops ops;
+    AUTO(random_ops) ops;
     uint32_t last = 0;
     make(_i, &ops);
     prepare(&ops, 0, false, ranks, expected);
@@ -299,7 +299,6 @@ LOOP_TEST(test_steps_of_random_schedules_move_every_byte, 12)
     }
     random_ops_run(&ops, expected);
     compare_and_free(&ops, ranks, expected);
-    random_ops_free(&ops);
 }
 
 /* --- the same steps as streams run them --- */
@@ -488,7 +487,7 @@ static void run_streams(int seed, bool staged)
     struct host_rank ranks[RANKS] = {0};
     struct streams streams = {.ranks = ranks, .chance = (uint64_t)seed};
     void *expected[RANKS][RF_MEM_COUNT];
-    struct random_ops ops;
+    AUTO(random_ops) ops;
     make(seed, &ops);
     prepare(&ops, DIRECT, staged, ranks, expected);
     while (try_any(&streams, chance(&streams) % 4 != 0 ? (unsigned)seed
@@ -500,7 +499,6 @@ static void run_streams(int seed, bool staged)
     ck_assert_uint_gt(streams.direct, 0);
     random_ops_run(&ops, expected);
     compare_and_free(&ops, ranks, expected);
-    random_ops_free(&ops);
 }
 
 LOOP_TEST(test_steps_in_any_order_that_they_allow_move_every_byte, 40)
@@ -722,7 +720,7 @@ TEST(test_steps_receive_into_a_staging_slot_that_is_not_read_any_more)
                                        .bucket_bytes = 1 << 20,
                                        .direct_bytes = direct == 1 ? DIRECT : 0,
                                        .waves = waves};
-        struct rf_steps steps;
+        AUTO(rf_steps) steps;
         struct rf_err err;
         ck_assert_int_eq(rf_steps_build(&of, &steps, &err), RF_OK);
         ck_assert_uint_eq(steps.n, 3);
@@ -730,7 +728,6 @@ TEST(test_steps_receive_into_a_staging_slot_that_is_not_read_any_more)
             ck_assert_uint_eq(steps.at[s].after, after[direct][s]);
         }
         ck_assert_uint_eq(steps.recv_slot_bytes, direct ? 0 : DIRECT);
-        rf_steps_free(&steps);
     }
 }
 
@@ -753,11 +750,10 @@ TEST(test_serialized_rounds_wait_for_each_other)
                                        .bucket_bytes = BUCKET,
                                        .waves = waves,
                                        .serialize = serialize == 1};
-        struct rf_steps steps;
+        AUTO(rf_steps) steps;
         struct rf_err err;
         ck_assert_int_eq(rf_steps_build(&of, &steps, &err), RF_OK);
         ck_assert_uint_eq(steps.at[1].after, serialize);
-        rf_steps_free(&steps);
     }
 }
 
@@ -777,7 +773,7 @@ TEST(test_sources_of_one_turn_have_a_message_each)
                                    .rank = 2,
                                    .bucket_bytes = BUCKET,
                                    .waves = waves};
-    struct rf_steps steps;
+    AUTO(rf_steps) steps;
     struct rf_err err;
     for (uint32_t i = 0; i < RF_ARRAY_SIZE(ops); i++) {
         ops[i] = (struct rf_op){
@@ -793,7 +789,6 @@ TEST(test_sources_of_one_turn_have_a_message_each)
         ck_assert_uint_eq(steps.at[0].recvs[m].peer, m);
         ck_assert_uint_eq(steps.at[0].recvs[m].bytes, RF_SEGMENT_ALIGN + 1);
     }
-    rf_steps_free(&steps);
 }
 
 static const struct {
@@ -829,7 +824,7 @@ LOOP_TEST(test_waves_of_a_peer_must_be_in_order, RF_ARRAY_SIZE(lists))
                                       .schedule = &schedule,
                                       .exchange = give_list,
                                       .exchange_data = list};
-    struct rf_steps steps = {0};
+    AUTO(rf_steps) steps = {0};
     struct rf_err err = {.text = ""};
     memcpy(list, lists[_i].of, sizeof(list));
     ck_assert_int_eq(rf_steps_open(&env, 0, false, &steps, &err),
@@ -838,5 +833,4 @@ LOOP_TEST(test_waves_of_a_peer_must_be_in_order, RF_ARRAY_SIZE(lists))
         ck_assert_msg(strstr(err.text, "rank 1: its list of waves") != NULL,
                       "%s", err.text);
     }
-    rf_steps_free(&steps);
 }

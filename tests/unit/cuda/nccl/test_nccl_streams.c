@@ -52,27 +52,25 @@ static unsigned char byte_of(uint32_t chunk, uint64_t at)
 
 static bool fill(void *train)
 {
-    unsigned char *host = rf_xmalloc(ARENA);
+    AUTO_FREE unsigned char *host = rf_xmalloc(ARENA);
     bool good;
     for (uint64_t i = 0; i < ARENA; i++) {
         host[i] = byte_of((uint32_t)(i / BYTES), i % BYTES);
     }
     good =
         cudaMemcpy(train, host, ARENA, cudaMemcpyHostToDevice) == cudaSuccess;
-    free(host);
     return good;
 }
 
 /* Whether `chunk` of an arena holds what `of` of rank 0's has. */
 static bool holds(const void *infer, uint32_t chunk, uint32_t of)
 {
-    unsigned char *host = rf_xmalloc(BYTES);
+    AUTO_FREE unsigned char *host = rf_xmalloc(BYTES);
     bool good = cudaMemcpy(host, (const unsigned char *)infer + chunk * BYTES,
                            BYTES, cudaMemcpyDeviceToHost) == cudaSuccess;
     for (uint64_t i = 0; i < BYTES; i++) {
         good = good && host[i] == byte_of(of, i);
     }
-    free(host);
     return good;
 }
 

@@ -30,7 +30,7 @@ struct ends {
 
 static void open_ends(struct ends *ends, uint32_t rank)
 {
-    unsigned char *host = rf_xmalloc(BYTES);
+    AUTO_FREE unsigned char *host = rf_xmalloc(BYTES);
     memset(host, (int)rank + 1, BYTES);
     ck_assert_int_eq(cudaMalloc((void **)&ends->send, BYTES), cudaSuccess);
     ck_assert_int_eq(cudaMalloc((void **)&ends->recv, BYTES), cudaSuccess);
@@ -41,18 +41,16 @@ static void open_ends(struct ends *ends, uint32_t rank)
         .peer = sends_to[rank], .base = RF_BASE_SEND, .bytes = BYTES};
     ends->in = (struct rf_message){
         .peer = gets_from[rank], .base = RF_BASE_RECV, .bytes = BYTES};
-    free(host);
 }
 
 static bool got_peer_s_bytes(const struct ends *ends)
 {
-    unsigned char *host = rf_xmalloc(BYTES);
+    AUTO_FREE unsigned char *host = rf_xmalloc(BYTES);
     bool good = cudaMemcpy(host, ends->recv, BYTES, cudaMemcpyDeviceToHost) ==
                 cudaSuccess;
     for (size_t i = 0; i < BYTES; i++) {
         good = good && host[i] == ends->in.peer + 1;
     }
-    free(host);
     return good;
 }
 

@@ -59,10 +59,9 @@ static struct rf_plan_totals totals_of(struct rf_model *model, uint32_t slots,
 {
     uint32_t all[64];
     struct rf_err err = {0};
-    struct rf_world *world = NULL;
-    struct rf_plan *plan = NULL;
-    struct rf_plan_totals totals;
-    struct rf_spec *spec = quoted_spec("%s", members);
+    AUTO(rf_world) *world = NULL;
+    AUTO(rf_plan) *plan = NULL;
+    AUTO(rf_spec) *spec = quoted_spec("%s", members);
     for (uint32_t i = 0; i < n_nodes; i++) {
         all[i] = slots;
     }
@@ -71,11 +70,7 @@ static struct rf_plan_totals totals_of(struct rf_model *model, uint32_t slots,
         "%s: %s", members, err.text);
     ck_assert_msg(rf_plan_build(model, world, spec, &plan, &err) == RF_OK,
                   "%s: %s", members, err.text);
-    totals = plan->totals;
-    rf_plan_destroy(plan);
-    rf_world_destroy(world);
-    rf_spec_destroy(spec);
-    return totals;
+    return plan->totals;
 }
 
 static const struct {
@@ -105,7 +100,7 @@ LOOP_TEST(test_assign_reaches_the_bound_where_the_reference_does_not,
     static const char *const modes[] = {"colocated", "disaggregated"};
     for (int mode = 0; mode < 2; mode++) {
         for (int by_node = 0; by_node < 2; by_node++) {
-            struct rf_model *model = uneven[_i].model();
+            AUTO(rf_model) *model = uneven[_i].model();
             char text[256];
             struct rf_plan_totals t;
             snprintf(text, sizeof(text),
@@ -120,7 +115,6 @@ LOOP_TEST(test_assign_reaches_the_bound_where_the_reference_does_not,
             ck_assert_uint_le(t.max_node_send_bytes * 100,
                               t.bound_node_send_bytes * 101);
             ck_assert_uint_eq(t.max_node_recv_bytes, t.bound_node_recv_bytes);
-            rf_model_destroy(model);
         }
     }
 }
@@ -144,7 +138,7 @@ static const struct {
 LOOP_TEST(test_assign_never_moves_more_than_the_reference,
           RF_ARRAY_SIZE(published))
 {
-    struct rf_model *model = published[_i].model();
+    AUTO(rf_model) *model = published[_i].model();
     char text[256];
     struct rf_plan_totals t;
     snprintf(text, sizeof(text), "'train': {%s}, 'infer': {%s}",
@@ -153,12 +147,11 @@ LOOP_TEST(test_assign_never_moves_more_than_the_reference,
     /* The published figures have three digits. */
     ck_assert_uint_le(t.bytes_total - t.bytes_local,
                       published[_i].remote_mb * 1005000);
-    rf_model_destroy(model);
 }
 
 TEST(test_assign_prefers_the_own_slot_then_the_own_node)
 {
-    struct rf_model *model = small();
+    AUTO(rf_model) *model = small();
     /* TP 2 on both sides, four replicas of it over four nodes: nothing has to
      * move at all. */
     struct rf_plan_totals t =
@@ -170,12 +163,11 @@ TEST(test_assign_prefers_the_own_slot_then_the_own_node)
     t = totals_of(model, 2, 4, "'train': {'tp': 2}, 'infer': {'tp': 1}");
     ck_assert_uint_eq(t.bytes_inter_node, 0);
     ck_assert_uint_gt(t.bytes_intra_node, 0);
-    rf_model_destroy(model);
 }
 
 TEST(test_assign_does_not_cut_where_whole_boxes_are_even)
 {
-    struct rf_model *model = small();
+    AUTO(rf_model) *model = small();
     struct rf_plan_totals t = totals_of(
         model, 0, 0,
         "'mode': 'disaggregated', 'train': {'dp': 4}, 'infer': {'dp': 4}");
@@ -183,18 +175,17 @@ TEST(test_assign_does_not_cut_where_whole_boxes_are_even)
     ck_assert_uint_eq(t.transfers, 4 * model->n_tensors +
                                        4 * 4 * 3 * 7); /* per query group */
     ck_assert_uint_eq(t.max_send_bytes, t.bound_send_bytes);
-    rf_model_destroy(model);
 }
 
 TEST(test_assign_is_the_same_every_time)
 {
     struct rf_err err = {0};
-    struct rf_model *model = small_experts();
-    struct rf_spec *spec = quoted_spec(
+    AUTO(rf_model) *model = small_experts();
+    AUTO(rf_spec) *spec = quoted_spec(
         "'mode': 'disaggregated', 'train': {'tp': 2, 'ep': 2, 'dp': 2}, "
         "'infer': {'ep': 4, 'layout': 'vllm'}");
     const uint32_t slots[] = {4, 8};
-    struct rf_world *world = NULL;
+    AUTO(rf_world) *world = NULL;
     struct rf_plan *a = NULL, *b = NULL;
     ck_assert_int_eq(rf_mesh_rules_place(spec, model, slots, 2, &world, &err),
                      RF_OK);
@@ -207,9 +198,6 @@ TEST(test_assign_is_the_same_every_time)
     ck_assert_mem_ne(&a->digest, &b->digest, sizeof(a->digest));
     rf_plan_destroy(a);
     rf_plan_destroy(b);
-    rf_world_destroy(world);
-    rf_spec_destroy(spec);
-    rf_model_destroy(model);
 }
 
 /* Trainers on a and b, each with all of it; receivers on c and d. */
@@ -232,7 +220,7 @@ static const struct {
 
 LOOP_TEST(test_assign_by_time_divides_as_links_can_send, RF_ARRAY_SIZE(weighed))
 {
-    struct rf_model *model = small();
+    AUTO(rf_model) *model = small();
     struct rf_plan_totals t;
     char text[512];
     snprintf(text, sizeof(text),
@@ -248,7 +236,6 @@ LOOP_TEST(test_assign_by_time_divides_as_links_can_send, RF_ARRAY_SIZE(weighed))
     ck_assert_double_eq_tol((double)t.max_send_bytes,
                             weighed[_i].rank * (double)t.bytes_total,
                             0.01 * (double)t.bytes_total);
-    rf_model_destroy(model);
 }
 
 #define INSIDE "'mode': 'disaggregated', 'train': {'dp': 4}, 'infer': {'dp': 4}"
@@ -256,7 +243,7 @@ LOOP_TEST(test_assign_by_time_divides_as_links_can_send, RF_ARRAY_SIZE(weighed))
 /* What stays in a node is divided evenly there, whatever its links are. */
 TEST(test_assign_by_time_weighs_only_what_leaves_nodes)
 {
-    struct rf_model *model = small();
+    AUTO(rf_model) *model = small();
     struct rf_plan_totals size, time;
     size = totals_of(model, 8, 4, INSIDE);
     time = totals_of(model, 8, 4,
@@ -266,24 +253,21 @@ TEST(test_assign_by_time_weighs_only_what_leaves_nodes)
     ck_assert_uint_eq(size.bytes_inter_node, 0);
     ck_assert_uint_eq(time.max_send_bytes, size.max_send_bytes);
     ck_assert_uint_eq(time.transfers, size.transfers);
-    rf_model_destroy(model);
 }
 
 TEST(test_assign_by_time_needs_weights)
 {
     struct rf_err err = {0};
-    struct rf_model *model = small();
+    AUTO(rf_model) *model = small();
     struct rf_spec *spec = quoted_spec("'balance': 'time', 'train': {}, "
                                        "'infer': {}");
     const uint32_t slots[] = {1, 1};
-    struct rf_world *world = NULL;
+    AUTO(rf_world) *world = NULL;
     struct rf_plan *plan = NULL;
     ck_assert_int_eq(rf_mesh_rules_place(spec, model, slots, 2, &world, &err),
                      RF_OK);
     ck_assert_int_eq(rf_plan_build(model, world, spec, &plan, &err),
                      RF_ERR_CONFIG);
     ck_assert_ptr_nonnull(strstr(err.text, "weights of the links of 2 nodes"));
-    rf_world_destroy(world);
     rf_spec_destroy(spec);
-    rf_model_destroy(model);
 }

@@ -41,13 +41,12 @@ static const struct rf_family *named(const struct rf_model *model,
 
 TEST(test_components_are_left_out_unless_asked_for)
 {
-    struct rf_model *glm =
+    AUTO(rf_model) *glm =
         quoted_model("{'config': {" GLM ", 'num_nextn_predict_layers': 2}}");
     struct rf_model *qwen = quoted_model("{'config': {" QWEN "}}");
     ck_assert_ptr_null(find(glm, "model.layers.{L}.eh_proj.weight"));
     ck_assert_str_eq(glm->not_counted[0], "2 multi-token-prediction layers");
     ck_assert_str_eq(qwen->not_counted[0], "the vision tower");
-    rf_model_destroy(glm);
     rf_model_destroy(qwen);
     qwen = quoted_model("{'vision': 'leave_out', 'mtp': false, 'config': {" QWEN
                         "}}");
@@ -77,7 +76,7 @@ TEST(test_components_vision_tower_lies_on_the_first_stage)
 {
     static const char *const values[] = {"split", "replicate"};
     for (int i = 0; i < 2; i++) {
-        struct rf_model *model =
+        AUTO(rf_model) *model =
             quoted_model("{'vision': '%s', 'config': {" QWEN "}}", values[i]);
         const struct rf_family *qkv =
             named(model, "model.visual.blocks.{L}.attn.qkv.weight");
@@ -89,13 +88,12 @@ TEST(test_components_vision_tower_lies_on_the_first_stage)
                                              : "qwen3_vl (vision split)");
         ck_assert_uint_eq(model->n_layers, 2);
         ck_assert_uint_eq(model->n_not_counted, 0);
-        rf_model_destroy(model);
     }
 }
 
 TEST(test_components_know_both_forms_of_experts)
 {
-    struct rf_model *model = quoted_model(
+    AUTO(rf_model) *model = quoted_model(
         "{'mtp': true, 'config': {'model_type': 'qwen3_5_moe_text', " SIZES
         ", 'mtp_num_hidden_layers': 1, 'num_experts': 2, "
         "'moe_intermediate_size': 8}, 'manifest': {" F32(
@@ -109,13 +107,12 @@ TEST(test_components_know_both_forms_of_experts)
     ck_assert(fused->stacked);
     ck_assert_uint_eq(fused->n_parts, 2);
     ck_assert_int_eq(fused->parts[0].role, RF_ROLE_EXPERT_GATE);
-    rf_model_destroy(model);
 }
 
 /* A type whose tower no table describes: known by name from a checkpoint. */
 TEST(test_components_replicate_towers_by_name)
 {
-    struct rf_model *model = quoted_model(
+    AUTO(rf_model) *model = quoted_model(
         "{'vision': 'replicate', 'config': {'model_type': 'gemma3', "
         "'vision_config': {}, 'text_config': {'model_type': "
         "'gemma3_text', " SIZES "}}, 'manifest': {" F32(
@@ -129,12 +126,11 @@ TEST(test_components_replicate_towers_by_name)
     ck_assert_int_eq(norm->role, RF_ROLE_REPLICATED);
     ck_assert_int_eq(norm->stage, RF_STAGE_FIRST);
     ck_assert_uint_eq(model->n_families, 3);
-    rf_model_destroy(model);
 }
 
 TEST(test_components_follow_rules_of_ones_own)
 {
-    struct rf_model *model = quoted_model(
+    AUTO(rf_model) *model = quoted_model(
         "{'mtp': true, 'vision': 'split', 'config': {'model_type': "
         "'own', " SIZES
         ", 'extra': 1, 'vision_config': {'width': 4}}, 'rules': {"
@@ -147,7 +143,6 @@ TEST(test_components_follow_rules_of_ones_own)
     ck_assert_int_eq(named(model, "next.join")->stage, RF_STAGE_LAST);
     ck_assert_int_eq(named(model, "eye.lens")->stage, RF_STAGE_FIRST);
     ck_assert_uint_eq(named(model, "eye.lens")->shape[1], 4);
-    rf_model_destroy(model);
 }
 
 static const struct {

@@ -79,7 +79,7 @@ static const struct {
 
 LOOP_TEST(test_expr_gives_the_value, RF_ARRAY_SIZE(right))
 {
-    json_t *context = names();
+    json_auto_t *context = names();
     const struct rf_expr_scope scope = {find, context};
     struct rf_err err = {0};
     struct rf_value value = {0};
@@ -91,7 +91,6 @@ LOOP_TEST(test_expr_gives_the_value, RF_ARRAY_SIZE(right))
     if (value.kind != RF_VALUE_NULL) {
         ck_assert_int_eq(value.number, right[_i].number);
     }
-    json_decref(context);
 }
 
 TEST(test_expr_evaluates_only_what_it_needs)
@@ -105,7 +104,7 @@ TEST(test_expr_evaluates_only_what_it_needs)
         "no ? kinds[9] : sub.size",
         "no ? (yes ? absent : absent[1].x in absent) : -a",
     };
-    json_t *context = names();
+    json_auto_t *context = names();
     const struct rf_expr_scope scope = {find, context};
     for (size_t i = 0; i < RF_ARRAY_SIZE(texts); i++) {
         struct rf_err err = {0};
@@ -113,7 +112,6 @@ TEST(test_expr_evaluates_only_what_it_needs)
         ck_assert_msg(rf_expr_evaluate(texts[i], &scope, &value, &err) == RF_OK,
                       "%s: %s", texts[i], err.text);
     }
-    json_decref(context);
 }
 
 static const struct {
@@ -161,7 +159,7 @@ static const struct {
 
 LOOP_TEST(test_expr_refuses_with_column_and_reason, RF_ARRAY_SIZE(refused))
 {
-    json_t *context = names();
+    json_auto_t *context = names();
     const struct rf_expr_scope scope = {find, context};
     struct rf_err err = {0};
     struct rf_value value = {.number = 42};
@@ -169,7 +167,6 @@ LOOP_TEST(test_expr_refuses_with_column_and_reason, RF_ARRAY_SIZE(refused))
                      RF_ERR_CONFIG);
     assert_says(err.text, refused[_i].says);
     ck_assert_int_eq(value.number, 42);
-    json_decref(context);
 }
 
 TEST(test_expr_is_bounded)

@@ -94,7 +94,7 @@ static bool open_part(struct fixture *fixture, const char *numbers, int i,
     const char *path = found.gl_pathv[i];
     struct rf_err err = {0};
     struct rf_jnode node;
-    json_t *inline_model;
+    json_auto_t *inline_model = NULL;
     *fixture = (struct fixture){.n = 0};
     snprintf(fixture->name, sizeof(fixture->name), "%s",
              strrchr(path, '/') + 1);
@@ -113,7 +113,6 @@ static bool open_part(struct fixture *fixture, const char *numbers, int i,
     node = rf_jnode_root(inline_model, fixture->name);
     ck_assert_msg(rf_model_from_json(&node, &fixture->model, &err) == RF_OK,
                   "%s: %s", fixture->name, err.text);
-    json_decref(inline_model);
     return true;
 }
 
@@ -287,7 +286,7 @@ static void remove_each_key(const struct fixture *fixture, json_t *config,
     json_t *whole = json_copy(object), *value;
     const char *key;
     json_object_foreach (whole, key, value) {
-        json_t *description = json_pack("{s:O}", "config", config);
+        json_auto_t *description = json_pack("{s:O}", "config", config);
         struct rf_jnode node = rf_jnode_root(description, fixture->name);
         struct rf_model *model = NULL;
         struct rf_err err = {0};
@@ -309,7 +308,6 @@ static void remove_each_key(const struct fixture *fixture, json_t *config,
             rf_model_destroy(model);
             json_object_set(object, key, value);
         }
-        json_decref(description);
     }
     json_decref(whole);
 }
@@ -375,8 +373,8 @@ static const struct rf_family *find_family(const struct rf_model *model,
 static void check_roles(const struct fixture *fixture, const char *part)
 {
     struct rf_err err = {0};
-    struct rf_model *checkpoint = NULL;
-    json_t *description = description_of(fixture, part);
+    AUTO(rf_model) *checkpoint = NULL;
+    json_auto_t *description = description_of(fixture, part);
     struct rf_jnode node = rf_jnode_root(description, fixture->name);
     json_object_set_new(description, "manifest", manifest_of(fixture));
     ck_assert_msg(rf_model_from_json(&node, &checkpoint, &err) == RF_OK,
@@ -398,8 +396,6 @@ static void check_roles(const struct fixture *fixture, const char *part)
             "%s: %s is something else in a checkpoint", fixture->name,
             family->name);
     }
-    rf_model_destroy(checkpoint);
-    json_decref(description);
 }
 
 LOOP_TEST(test_families_of_a_checkpoint_have_the_same_roles, n_fixtures(SMALL))
@@ -427,7 +423,7 @@ LOOP_TEST(test_families_leave_parts_of_a_checkpoint_out, n_fixtures(LAST))
     for (size_t i = 0; i < RF_ARRAY_SIZE(parts); i++) {
         struct fixture fixture, without;
         struct rf_err err = {0};
-        struct rf_model *model = NULL;
+        AUTO(rf_model) *model = NULL;
         struct rf_jnode node;
         json_t *description;
         if (!open_part(&fixture, LAST, _i, parts[i])) {
@@ -441,8 +437,6 @@ LOOP_TEST(test_families_leave_parts_of_a_checkpoint_out, n_fixtures(LAST))
                       err.text);
         ck_assert_uint_eq(model->n_tensors, without.model->n_tensors);
         ck_assert_uint_ge(model->n_not_counted, 1);
-        rf_model_destroy(model);
-        json_decref(description);
         close_fixture(&without);
         close_fixture(&fixture);
     }
@@ -553,27 +547,25 @@ LOOP_TEST(test_families_of_published_configs_have_their_parameters,
 
 TEST(test_families_tie_embeddings_as_the_wrapper_says)
 {
-    struct rf_model *model = quoted_model(
+    AUTO(rf_model) *model = quoted_model(
         "{'config': {'model_type': 'qwen3_vl', 'tie_word_embeddings': true, "
         "'text_config': {'tie_word_embeddings': false}}}");
     ck_assert(model->tied_embeddings);
-    rf_model_destroy(model);
 }
 
 TEST(test_families_say_which_towers_are_left_out)
 {
-    struct rf_model *model =
+    AUTO(rf_model) *model =
         quoted_model("{'config': {%s}}", published[1].config);
     ck_assert_uint_eq(model->n_not_counted, 1);
     ck_assert_str_eq(model->not_counted[0], "the vision tower");
-    rf_model_destroy(model);
 }
 
 /* Published checkpoints have keys and values, too, of layers that take those of
  * a layer before; engines and Transformers drop them. */
 TEST(test_families_leave_out_keys_and_values_that_no_layer_uses)
 {
-    struct rf_model *model = quoted_model(
+    AUTO(rf_model) *model = quoted_model(
         "{'config': {'model_type': 'gemma4_text', 'num_hidden_layers': 2, "
         "'num_kv_shared_layers': 1, 'num_attention_heads': 2, "
         "'num_key_value_heads': 1, 'head_dim': 4, 'global_head_dim': 4, "
@@ -590,7 +582,6 @@ TEST(test_families_leave_out_keys_and_values_that_no_layer_uses)
         "{'shape': [4], 'dtype': 'BF16'}}}");
     ck_assert_uint_eq(model->n_tensors, 2);
     ck_assert_uint_eq(model->n_not_counted, 3);
-    rf_model_destroy(model);
 }
 
 /* gpt-oss as it is published: experts in blocks of 32 numbers of four bits with
@@ -605,7 +596,7 @@ static const struct {
 
 LOOP_TEST(test_families_count_values_of_packed_experts_and_all_bytes, 2)
 {
-    struct rf_model *model = quoted_model(
+    AUTO(rf_model) *model = quoted_model(
         "{'config': {'model_type': 'gpt_oss', 'hidden_size': 2880, "
         "'intermediate_size': 2880, 'num_attention_heads': 64, "
         "'num_hidden_layers': %u, 'num_local_experts': %u, "
@@ -615,5 +606,4 @@ LOOP_TEST(test_families_count_values_of_packed_experts_and_all_bytes, 2)
     ck_assert_uint_eq(model->parameters, packed[_i].parameters);
     ck_assert_uint_eq(model->bytes, packed[_i].bytes);
     ck_assert_uint_eq(model->n_not_counted, 0);
-    rf_model_destroy(model);
 }

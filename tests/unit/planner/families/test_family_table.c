@@ -27,7 +27,7 @@ static const struct rf_family *family_named(const struct rf_model *model,
 
 TEST(test_table_describes_a_model_nobody_knows)
 {
-    struct rf_model *model = quoted_model(
+    AUTO(rf_model) *model = quoted_model(
         "{'config': {" TINY ", 'kinds': ['a', 'b', 'a']}, 'rules': {"
         "'values': {'wide': '4 * hidden_size'}, "
         "'layers': {'mixed': 'kinds[layer] == kinds[0]'}, 'tensors': ["
@@ -54,12 +54,11 @@ TEST(test_table_describes_a_model_nobody_knows)
     ck_assert_uint_eq(model->n_layers, 3);
     ck_assert_uint_eq(model->vocab, 64);
     ck_assert_str_eq(model->model_type, "nobody_knows");
-    rf_model_destroy(model);
 }
 
 TEST(test_table_starts_from_another)
 {
-    struct rf_model *model = quoted_model(
+    AUTO(rf_model) *model = quoted_model(
         "{'config': {" TINY ", 'intermediate_size': 48}, 'rules': {"
         "'like': 'llama', 'without': ['*.mlp.gate_proj.*'], "
         "'prefix': {'model.': 'language_model.model.', 'lm_head.': "
@@ -82,12 +81,11 @@ TEST(test_table_starts_from_another)
     for (uint32_t i = 0; i < model->n_families; i++) {
         ck_assert_ptr_null(strstr(model->families[i].name, "gate_proj"));
     }
-    rf_model_destroy(model);
 }
 
 TEST(test_table_of_a_wrapped_model_reads_its_text_config)
 {
-    struct rf_model *model = quoted_model(
+    AUTO(rf_model) *model = quoted_model(
         "{'config': {'model_type': 'wrapper', 'tie_word_embeddings': true, "
         "'text_config': {'model_type': 'qwen3_text', 'hidden_size': 32, "
         "'num_hidden_layers': 2, 'num_attention_heads': 4, 'vocab_size': 64, "
@@ -98,14 +96,13 @@ TEST(test_table_of_a_wrapped_model_reads_its_text_config)
     ck_assert_uint_eq(model->head_dim, 128);
     ck_assert(model->tied_embeddings);
     ck_assert_str_eq(model->name, "wrapper (num_layers 1)");
-    rf_model_destroy(model);
 }
 
 #define BF16 "'dtype': 'BF16', 'shape': "
 
 TEST(test_rules_say_what_tensors_of_a_manifest_are)
 {
-    struct rf_model *model = quoted_model(
+    AUTO(rf_model) *model = quoted_model(
         "{'manifest': {"
         "'transformer.h.0.attn.qkv': {" BF16 "[24, 8]}, "
         "'transformer.h.1.attn.qkv': {" BF16 "[24, 8]}, "
@@ -140,12 +137,11 @@ TEST(test_rules_say_what_tensors_of_a_manifest_are)
     ck_assert_uint_eq(model->n_not_counted, 1);
     ck_assert_str_eq(model->not_counted[0],
                      "2 tensors vision.* (left out by a rule)");
-    rf_model_destroy(model);
 }
 
 TEST(test_rules_follow_the_plan_of_a_config)
 {
-    struct rf_model *model = quoted_model(
+    AUTO(rf_model) *model = quoted_model(
         "{'manifest': {"
         "'model.layers.0.self_attn.q_proj.weight': {" BF16 "[16, 8]}, "
         "'model.layers.0.self_attn.g_proj.weight': {" BF16 "[16, 8]}, "
@@ -190,7 +186,6 @@ TEST(test_rules_follow_the_plan_of_a_config)
     ck_assert_uint_eq(up->parts[1].size, 16);
     ck_assert_int_eq(up->parts[1].role, RF_ROLE_EXPERT_COLUMN);
     ck_assert_uint_eq(model->n_experts, 4);
-    rf_model_destroy(model);
 }
 
 #define MTP                                                                    \
@@ -210,7 +205,7 @@ LOOP_TEST(test_rules_of_one_name_go_by_the_layer, 2)
         "{" MTP "}",
         "{" MTP ", 'manifest': {'model.layers.0.w': " TENSOR
         ", 'model.layers.2.w': " TENSOR ", 'model.layers.1.w': " TENSOR "}}"};
-    struct rf_model *model = quoted_model("%s", texts[_i]);
+    AUTO(rf_model) *model = quoted_model("%s", texts[_i]);
     const struct rf_family *first = &model->families[0], *last = first + 1;
     ck_assert_uint_eq(model->n_families, 2);
     ck_assert_uint_eq(model->n_layers, 2);
@@ -221,7 +216,6 @@ LOOP_TEST(test_rules_of_one_name_go_by_the_layer, 2)
     ck_assert_uint_eq(last->layers[0], 2);
     ck_assert(last->own_layers);
     ck_assert_int_eq(last->stage, RF_STAGE_LAST);
-    rf_model_destroy(model);
 }
 
 #define MANIFEST "'manifest': {'model.layers.0.a.weight': {" BF16 "[24, 8]}}"
@@ -411,7 +405,7 @@ static void check_table(const char *type, bool all)
 
 TEST(test_built_in_tables_are_sound)
 {
-    json_t *seen = json_object();
+    json_auto_t *seen = json_object();
     for (const struct rf_family_file *file = rf_family_files;
          file->name != NULL; file++) {
         struct rf_err err = {0};
@@ -436,5 +430,4 @@ TEST(test_built_in_tables_are_sound)
         json_decref(document);
     }
     ck_assert_uint_ge(json_object_size(seen), 7);
-    json_decref(seen);
 }

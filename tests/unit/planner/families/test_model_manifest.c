@@ -25,7 +25,7 @@ static json_t *manifest_of(const struct rf_model *model)
     char name[256];
     for (uint32_t i = 0; i < model->n_families; i++) {
         const struct rf_family *family = &model->families[i];
-        json_t *shape = json_array();
+        json_auto_t *shape = json_array();
         for (uint32_t d = 0; d < family->ndim; d++) {
             json_array_append_new(shape,
                                   json_integer((json_int_t)family->shape[d]));
@@ -39,7 +39,6 @@ static json_t *manifest_of(const struct rf_model *model)
                                               rf_dtype_name(family->dtype)));
             }
         }
-        json_decref(shape);
     }
     return manifest;
 }
@@ -48,10 +47,11 @@ LOOP_TEST(test_manifest_of_a_model_gives_the_model_back, 4)
 {
     static const char *const files[] = {"kimi-k2", "mixtral-8x7b", "qwen2.5-7b",
                                         "deepseek-v3"};
-    struct rf_model *model = file_model(files[_i], ""), *again = NULL;
-    json_t *value = json_pack("{s:o, s:i, s:i}", "manifest", manifest_of(model),
-                              "num_attention_heads", (int)model->heads,
-                              "num_key_value_heads", (int)model->kv_heads);
+    AUTO(rf_model) *model = file_model(files[_i], ""), *again = NULL;
+    json_auto_t *value =
+        json_pack("{s:o, s:i, s:i}", "manifest", manifest_of(model),
+                  "num_attention_heads", (int)model->heads,
+                  "num_key_value_heads", (int)model->kv_heads);
     struct rf_jnode node = rf_jnode_root(value, "test");
     struct rf_err err = {0};
     ck_assert_msg(rf_model_from_json(&node, &again, &err) == RF_OK, "%s",
@@ -80,16 +80,13 @@ LOOP_TEST(test_manifest_of_a_model_gives_the_model_back, 4)
     if (!model->mla) {
         ck_assert_uint_eq(again->head_dim, model->head_dim);
     }
-    json_decref(value);
-    rf_model_destroy(again);
-    rf_model_destroy(model);
 }
 
 #define F32 "'dtype': 'F32', 'shape': "
 
 TEST(test_manifest_shapes_and_dtypes_set_families_apart)
 {
-    struct rf_model *model = quoted_model(
+    AUTO(rf_model) *model = quoted_model(
         "{'manifest': {"
         "'model.layers.10.mlp.up_proj.weight': {" F32 "[8, 4]}, "
         "'model.layers.2.mlp.up_proj.weight': {" F32 "[8, 4]}, "
@@ -121,12 +118,11 @@ TEST(test_manifest_shapes_and_dtypes_set_families_apart)
     ck_assert_uint_eq(model->n_layers, 11);
     ck_assert_ptr_null(family_named(model, "players.1.w")->layers);
     ck_assert_ptr_null(family_named(model, "model.layers.007.w")->layers);
-    rf_model_destroy(model);
 }
 
 TEST(test_manifest_experts_with_gaps_are_families_of_their_own)
 {
-    struct rf_model *model = quoted_model(
+    AUTO(rf_model) *model = quoted_model(
         "{'manifest': {"
         "'model.layers.0.mlp.experts.0.up_proj.weight': {" F32 "[8, 4]}, "
         "'model.layers.0.mlp.experts.1.up_proj.weight': {" F32 "[8, 4]}, "
@@ -156,7 +152,6 @@ TEST(test_manifest_experts_with_gaps_are_families_of_their_own)
     }
     ck_assert_uint_eq(whole, 2);
     ck_assert_uint_eq(model->n_families, 4);
-    rf_model_destroy(model);
 }
 
 TEST(test_manifest_config_leaves_out_what_is_beside_the_model)
@@ -194,7 +189,7 @@ TEST(test_manifest_config_leaves_out_what_is_beside_the_model)
 
 TEST(test_manifest_places_of_a_checkpoint_are_kept)
 {
-    struct rf_model *model = quoted_model(
+    AUTO(rf_model) *model = quoted_model(
         "{'folder': '/data', 'manifest': {"
         "'a': {" F32 "[8, 4], 'file': 'x.safetensors', 'offset': 88}}}");
     json_t *place =
@@ -204,7 +199,6 @@ TEST(test_manifest_places_of_a_checkpoint_are_kept)
     ck_assert_str_eq(json_string_value(json_object_get(place, "file")),
                      "x.safetensors");
     ck_assert_int_eq(json_integer_value(json_object_get(place, "offset")), 88);
-    rf_model_destroy(model);
 }
 
 #define ATTENTION                                                              \
@@ -235,15 +229,13 @@ TEST(test_manifest_heads_are_checked_and_their_size_derived)
 
 TEST(test_manifest_without_heads_is_no_error)
 {
-    json_t *value = quoted_json("{'manifest': {'a': {" F32 "[4]}}}");
+    json_auto_t *value = quoted_json("{'manifest': {'a': {" F32 "[4]}}}");
     struct rf_jnode node = rf_jnode_root(value, "test");
-    struct rf_model *model = NULL;
+    AUTO(rf_model) *model = NULL;
     struct rf_err err = {.status = RF_OK};
     ck_assert_int_eq(rf_model_from_json(&node, &model, &err), RF_OK);
     ck_assert_int_eq(err.status, RF_OK);
     ck_assert_str_eq(err.text, "");
-    rf_model_destroy(model);
-    json_decref(value);
 }
 
 TEST(test_manifest_names_all_shapes_that_do_not_fit_the_heads)
@@ -334,7 +326,7 @@ LOOP_TEST(test_manifest_of_a_wrapper_may_be_spelled_otherwise,
           RF_ARRAY_SIZE(spellings))
 {
     const char *name = spellings[_i].name;
-    struct rf_model *model = quoted_model(
+    AUTO(rf_model) *model = quoted_model(
         "{'config': {'model_type': '%s', 'text_config': {'model_type': '%s', "
         "'num_attention_heads': 2, 'num_key_value_heads': 2, 'head_dim': 4, "
         "'hidden_size': 8, 'num_hidden_layers': 4}}, 'manifest': {'%s': "
@@ -344,12 +336,11 @@ LOOP_TEST(test_manifest_of_a_wrapper_may_be_spelled_otherwise,
     ck_assert_int_eq(model->families[0].role, RF_ROLE_O);
     ck_assert_ptr_null(strstr(model->families[0].rule, "common names"));
     ck_assert_pstr_eq(model->spelling, spellings[_i].spelling);
-    rf_model_destroy(model);
 }
 
 TEST(test_manifest_of_a_wrapper_has_its_tower_under_the_same_spelling)
 {
-    struct rf_model *model = quoted_model(
+    AUTO(rf_model) *model = quoted_model(
         "{'config': {'model_type': 'gemma3', 'text_config': {"
         "'num_attention_heads': 2, 'num_key_value_heads': 2, 'head_dim': 4}}, "
         "'manifest': {'model.language_model.layers.0.self_attn.o_proj.weight': "
@@ -358,7 +349,6 @@ TEST(test_manifest_of_a_wrapper_has_its_tower_under_the_same_spelling)
     ck_assert_uint_eq(model->n_tensors, 1);
     ck_assert_uint_eq(model->n_not_counted, 1);
     assert_says(model->not_counted[0], "model.vision_tower.*");
-    rf_model_destroy(model);
 }
 
 /* A checkpoint may name modules in either spelling. */
@@ -367,7 +357,7 @@ LOOP_TEST(test_manifest_finds_modules_in_the_other_spelling, 2)
     static const char *const modules[] = {
         "model.language_model.layers.0.self_attn",
         "language_model.model.layers.0.self_attn"};
-    struct rf_model *model = quoted_model(
+    AUTO(rf_model) *model = quoted_model(
         "{'config': {'model_type': 'gemma3', 'quantization_config': "
         "{'ignore': ['%s']}, 'text_config': {'num_attention_heads': 2, "
         "'num_key_value_heads': 2, 'head_dim': 4}}, 'manifest': "
@@ -375,7 +365,6 @@ LOOP_TEST(test_manifest_finds_modules_in_the_other_spelling, 2)
         "{'shape': [8, 8], 'dtype': 'BF16'}}}",
         modules[_i]);
     ck_assert(model->families[0].left_as_it_is[0]);
-    rf_model_destroy(model);
 }
 
 #define TIED(tied, head)                                                       \
@@ -406,7 +395,7 @@ TEST(test_manifest_leaves_out_a_head_that_is_the_embedding)
 TEST(test_manifest_of_a_checkpoint_names_the_twin_of_the_embedding)
 {
     static const char embed[] = "model.embed_tokens.weight";
-    struct rf_model *model = quoted_model(
+    AUTO(rf_model) *model = quoted_model(
         "{'folder': '/data', 'config': {'model_type': 'qwen3', "
         "'num_attention_heads': 2, 'num_key_value_heads': 2, 'head_dim': 4, "
         "'tie_word_embeddings': true}, 'manifest': {"
@@ -417,7 +406,6 @@ TEST(test_manifest_of_a_checkpoint_names_the_twin_of_the_embedding)
     ck_assert_uint_eq(json_object_size(twins), 1);
     ck_assert_str_eq(json_string_value(json_object_get(twins, embed)),
                      "lm_head.weight");
-    rf_model_destroy(model);
 }
 
 TEST(test_manifest_refuses_a_tied_head_that_is_not_the_embedding)

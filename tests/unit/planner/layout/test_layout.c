@@ -35,6 +35,7 @@ static void dispose(struct made *m)
     rf_spec_destroy(m->spec);
     rf_model_destroy(m->model);
 }
+AUTO_STRUCT(made, dispose)
 
 static const struct rf_rank_layout *layout_of(const struct made *m,
                                               uint32_t index)
@@ -82,7 +83,7 @@ static uint64_t within(const struct made *m, uint32_t index,
 
 TEST(test_layout_megatron_interleaves_query_groups)
 {
-    struct made m = make(DENSE, "'tp': 2");
+    AUTO(made) m = make(DENSE, "'tp': 2");
     /* Rank 1 has groups 2 and 3, each [4 q, 2 k, 2 v] rows of 8 · 2 bytes. */
     const struct rf_piece *q = piece_of(&m, 1, "q_proj.weight", 1);
     const struct rf_piece *k = piece_of(&m, 1, "k_proj.weight", 0);
@@ -101,12 +102,11 @@ TEST(test_layout_megatron_interleaves_query_groups)
     ck_assert_uint_eq(param_of(&m, 1, q)->n_instances, 4);
     ck_assert_uint_eq(q->box.extent[RF_DIM_LAYER], 4);
     ck_assert_uint_eq(q->stride[RF_DIM_LAYER], 256);
-    dispose(&m);
 }
 
 TEST(test_layout_megatron_pads_the_vocabulary)
 {
-    struct made m = make(DENSE, "'tp': 2");
+    AUTO(made) m = make(DENSE, "'tp': 2");
     /* 130 rows become 256, 128 a rank. */
     const struct rf_piece *first = piece_of(&m, 0, "embed_tokens.weight", 0);
     const struct rf_piece *second = piece_of(&m, 1, "embed_tokens.weight", 0);
@@ -114,7 +114,6 @@ TEST(test_layout_megatron_pads_the_vocabulary)
     ck_assert_uint_eq(second->box.start[RF_DIM_TENSOR], 128);
     ck_assert_uint_eq(second->box.extent[RF_DIM_TENSOR], 2);
     ck_assert_uint_eq(param_of(&m, 1, second)->bytes, 128 * 8 * 2);
-    dispose(&m);
 }
 
 /* Rows that each of two ranks has memory for, of 151,936. */
@@ -142,27 +141,25 @@ LOOP_TEST(test_layout_megatron_pads_as_it_is_told, RF_ARRAY_SIZE(paddings))
 
 TEST(test_layout_megatron_last_stage_copies_tied_embeddings)
 {
-    struct made m = make(DENSE, "'pp': 2");
+    AUTO(made) m = make(DENSE, "'pp': 2");
     const struct rf_piece *copy = piece_of(&m, 1, "embed_tokens.weight", 0);
     ck_assert_uint_eq(copy->box.extent[RF_DIM_TENSOR], 130);
-    dispose(&m);
 }
 
 TEST(test_layout_interleaved_stages_have_a_piece_a_chunk)
 {
-    struct made m = make(DENSE, "'pp': 2, 'vpp': 2");
+    AUTO(made) m = make(DENSE, "'pp': 2, 'vpp': 2");
     const struct rf_piece *a = piece_of(&m, 1, "down_proj.weight", 0);
     const struct rf_piece *b = piece_of(&m, 1, "down_proj.weight", 1);
     ck_assert_uint_eq(a->box.start[RF_DIM_LAYER], 1);
     ck_assert_uint_eq(b->box.start[RF_DIM_LAYER], 3);
     ck_assert_uint_eq(b->offset - a->offset, a->stride[RF_DIM_LAYER]);
     ck_assert_uint_eq(a->param, b->param);
-    dispose(&m);
 }
 
 TEST(test_layout_experts_are_one_piece)
 {
-    struct made m = make(SPARSE, "'tp': 2, 'ep': 2, 'etp': 1");
+    AUTO(made) m = make(SPARSE, "'tp': 2, 'ep': 2, 'etp': 1");
     const struct rf_piece *gate =
         piece_of(&m, 1, "experts.{E}.gate_proj.weight", 0);
     const struct rf_piece *up =
@@ -173,36 +170,33 @@ TEST(test_layout_experts_are_one_piece)
     ck_assert_uint_eq(up->offset - gate->offset, 4 * 16); /* [gate; up] */
     ck_assert_uint_eq(gate->stride[RF_DIM_EXPERT], 256);
     ck_assert_uint_eq(gate->stride[RF_DIM_LAYER], 4 * 256);
-    dispose(&m);
 }
 
 TEST(test_layout_vllm_joins_experts_without_gaps)
 {
-    struct made m = make(SPARSE, "'tp': 2, 'ep': 2, 'layout': 'vllm'");
+    AUTO(made) m = make(SPARSE, "'tp': 2, 'ep': 2, 'layout': 'vllm'");
     const struct rf_piece *gate =
         piece_of(&m, 0, "experts.{E}.gate_proj.weight", 0);
     ck_assert_uint_eq(gate->stride[RF_DIM_EXPERT], 8 * 16); /* 2 · 4 rows */
     ck_assert_str_eq(param_of(&m, 0, gate)->name,
                      "model.layers.{L}.mlp.experts.w13.weight");
     ck_assert_uint_eq(param_of(&m, 0, gate)->bytes, 4 * 8 * 16);
-    dispose(&m);
 }
 
 TEST(test_layout_vllm_repeats_key_value_heads)
 {
-    struct made m = make(DENSE, "'tp': 8, 'layout': 'vllm'");
+    AUTO(made) m = make(DENSE, "'tp': 8, 'layout': 'vllm'");
     for (uint32_t rank = 0; rank < 8; rank++) {
         const struct rf_piece *k = piece_of(&m, rank, "k_proj.weight", 0);
         ck_assert_uint_eq(k->box.start[RF_DIM_TENSOR], rank / 2 * 2);
         ck_assert_uint_eq(k->box.extent[RF_DIM_TENSOR], 2);
     }
-    dispose(&m);
 }
 
 /* The 90 blocks of gpt-oss over eight ranks: seven of 12 and one of 6. */
 TEST(test_layout_vllm_deals_packed_blocks)
 {
-    struct made m = make(
+    AUTO(made) m = make(
         "{'config': {'model_type': 'gpt_oss', 'num_hidden_layers': 1, "
         "'hidden_size': 64, 'num_attention_heads': 8, 'num_key_value_heads': "
         "8, 'head_dim': 8, 'vocab_size': 64, 'intermediate_size': 2880, "
@@ -222,7 +216,6 @@ TEST(test_layout_vllm_deals_packed_blocks)
         ck_assert_uint_eq(up->box.extent[RF_DIM_TENSOR], blocks * 64);
         ck_assert_uint_eq(bias->box.extent[RF_DIM_TENSOR], blocks * 64);
     }
-    dispose(&m);
 }
 
 #define BESIDE                                                                 \
@@ -234,7 +227,7 @@ TEST(test_layout_vllm_deals_packed_blocks)
 
 TEST(test_layout_layers_beside_the_decoder_lie_on_their_stage)
 {
-    struct made m = make(BESIDE, "'tp': 2, 'pp': 2");
+    AUTO(made) m = make(BESIDE, "'tp': 2, 'pp': 2");
     const struct rf_piece *mtp = piece_of(&m, 2, "mtp.{L}.w", 0);
     const struct rf_piece *tower = piece_of(&m, 1, "tower.{L}.w", 0);
     ck_assert_uint_eq(mtp->box.extent[RF_DIM_LAYER], 2);
@@ -245,12 +238,11 @@ TEST(test_layout_layers_beside_the_decoder_lie_on_their_stage)
     for (uint32_t rank = 0; rank < 4; rank++) {
         ck_assert_uint_eq(layout_of(&m, rank)->n_pieces, 2);
     }
-    dispose(&m);
 }
 
 TEST(test_layout_fsdp1_layers_beside_the_decoder_are_units)
 {
-    struct made m = make(BESIDE, "'dp': 2, 'layout': 'fsdp1'");
+    AUTO(made) m = make(BESIDE, "'dp': 2, 'layout': 'fsdp1'");
     ck_assert_uint_eq(layout_of(&m, 1)->n_params, 3);
     for (size_t i = 0; i < 3; i++) {
         ck_assert_uint_eq(layout_of(&m, 1)->params[i].bytes, 8 * 4);
@@ -258,7 +250,6 @@ TEST(test_layout_fsdp1_layers_beside_the_decoder_are_units)
     ck_assert_uint_eq(layout_of(&m, 1)->params[0].n_instances, 2);
     ck_assert_uint_eq(layout_of(&m, 1)->params[1].n_instances, 2);
     ck_assert_uint_eq(layout_of(&m, 1)->params[2].n_instances, 3);
-    dispose(&m);
 }
 
 TEST(test_layout_fsdp_last_chunks_are_short_or_empty)
@@ -313,11 +304,10 @@ TEST(test_layout_zero3_cuts_each_tensor)
 
 TEST(test_layout_replicas_share)
 {
-    struct made m = make(SPARSE, "'tp': 2, 'dp': 4, 'ep': 2, 'etp': 2");
+    AUTO(made) m = make(SPARSE, "'tp': 2, 'dp': 4, 'ep': 2, 'etp': 2");
     ck_assert_uint_eq(m.layouts.n_indices, 8);
     ck_assert_uint_eq(m.layouts.n_layouts, 4);
     ck_assert_uint_eq(m.layouts.of_index[0], m.layouts.of_index[4]);
-    dispose(&m);
 }
 
 TEST(test_layout_stages_say_which_rule_they_break)
@@ -398,7 +388,7 @@ static const char *layout_error(const char *model_text, const char *good,
                                 void (*spoil)(struct rf_side_spec *side))
 {
     static struct rf_err err;
-    struct made m = make(model_text, good);
+    AUTO(made) m = make(model_text, good);
     err = (struct rf_err){.status = RF_OK};
     rf_layouts_free(&m.layouts);
     spoil(&m.spec->train);
@@ -406,7 +396,6 @@ static const char *layout_error(const char *model_text, const char *good,
         rf_layouts_build(m.model, m.world, m.spec, RF_TRAIN, &m.layouts, &err),
         RF_ERR_CONFIG);
     ck_assert_ptr_null(m.layouts.layouts);
-    dispose(&m);
     return err.text;
 }
 
@@ -441,12 +430,12 @@ TEST(test_layout_refuses_what_does_not_divide)
 TEST(test_layout_refuses_empty_shards_of_a_spec)
 {
     struct rf_err err = {0};
-    struct rf_model *model = quoted_model("{'tensor': {'shape': [5, 4]}}");
-    struct rf_spec *spec =
+    AUTO(rf_model) *model = quoted_model("{'tensor': {'shape': [5, 4]}}");
+    AUTO(rf_spec) *spec =
         quoted_spec("'train': {'layout': 'spec', 'mesh': [4, 1], 'spec': "
                     "'S0R'}, 'infer': {'layout': 'spec', 'mesh': [1, 4], "
                     "'spec': 'RS1'}");
-    struct rf_world *world = NULL;
+    AUTO(rf_world) *world = NULL;
     struct rf_layouts layouts = {.layouts = NULL};
     /* Chunks of two: 2, 2, 1 and nothing. */
     ck_assert_int_eq(rf_mesh_rules_place(spec, model, NULL, 0, &world, &err),
@@ -455,20 +444,17 @@ TEST(test_layout_refuses_empty_shards_of_a_spec)
         rf_layouts_build(model, world, spec, RF_TRAIN, &layouts, &err),
         RF_ERR_CONFIG);
     assert_says(err.text, "the last would be empty");
-    rf_world_destroy(world);
-    rf_spec_destroy(spec);
-    rf_model_destroy(model);
 }
 
 TEST(test_layout_refuses_a_flat_unit_of_mixed_sizes)
 {
     struct rf_err err = {0};
-    struct rf_model *model =
+    AUTO(rf_model) *model =
         quoted_model("{'manifest': {'a': {'shape': [8], 'dtype': 'BF16'}, "
                      "'b': {'shape': [8], 'dtype': 'F32'}}}");
-    struct rf_spec *spec =
+    AUTO(rf_spec) *spec =
         quoted_spec("'train': {'layout': 'fsdp1', 'dp': 2}, 'infer': {}");
-    struct rf_world *world = NULL;
+    AUTO(rf_world) *world = NULL;
     struct rf_layouts layouts = {.layouts = NULL};
     ck_assert_int_eq(rf_mesh_rules_place(spec, model, NULL, 0, &world, &err),
                      RF_OK);
@@ -481,19 +467,16 @@ TEST(test_layout_refuses_a_flat_unit_of_mixed_sizes)
     ck_assert_int_eq(
         rf_layouts_build(model, world, spec, RF_TRAIN, &layouts, &err), RF_OK);
     rf_layouts_free(&layouts);
-    rf_world_destroy(world);
-    rf_spec_destroy(spec);
-    rf_model_destroy(model);
 }
 
 TEST(test_layout_refuses_arenas_beyond_63_bits)
 {
     struct rf_err err = {0};
     /* 2^61 bytes as they are, 2^64 as eight-byte elements. */
-    struct rf_model *model = quoted_model(
+    AUTO(rf_model) *model = quoted_model(
         "{'tensor': {'shape': [2147483648, 1073741824], 'dtype': 'int8'}}");
-    struct rf_spec *spec = quoted_spec("'train': {}, 'infer': {}");
-    struct rf_world *world = NULL;
+    AUTO(rf_spec) *spec = quoted_spec("'train': {}, 'infer': {}");
+    AUTO(rf_world) *world = NULL;
     struct rf_layouts layouts = {.layouts = NULL};
     ck_assert_int_eq(rf_mesh_rules_place(spec, model, NULL, 0, &world, &err),
                      RF_OK);
@@ -503,7 +486,4 @@ TEST(test_layout_refuses_arenas_beyond_63_bits)
         rf_layouts_build(model, world, spec, RF_TRAIN, &layouts, &err),
         RF_ERR_CONFIG);
     assert_says(err.text, "2^63");
-    rf_world_destroy(world);
-    rf_spec_destroy(spec);
-    rf_model_destroy(model);
 }

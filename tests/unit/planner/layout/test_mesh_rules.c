@@ -14,8 +14,8 @@ static const char *verdict(struct rf_model *model, const char *fmt, ...)
 static const char *verdict(struct rf_model *model, const char *fmt, ...)
 {
     static struct rf_err err;
-    struct rf_world *world = NULL;
-    struct rf_spec *spec;
+    AUTO(rf_world) *world = NULL;
+    AUTO(rf_spec) *spec;
     enum rf_status status;
     char *text = NULL;
     va_list args;
@@ -27,8 +27,6 @@ static const char *verdict(struct rf_model *model, const char *fmt, ...)
     err = (struct rf_err){0};
     status = rf_mesh_rules_place(spec, model, NULL, 0, &world, &err);
     ck_assert(status == RF_OK || status == RF_ERR_CONFIG);
-    rf_world_destroy(world);
-    rf_spec_destroy(spec);
     return err.text;
 }
 
@@ -207,7 +205,7 @@ LOOP_TEST(test_world_rules_of_sglang, RF_ARRAY_SIZE(sglang))
 {
     const char *infer =
         sglang[_i].infer != NULL ? sglang[_i].infer : sglang[_i].train;
-    struct rf_model *model = file_model(sglang[_i].model, sglang[_i].overrides);
+    AUTO(rf_model) *model = file_model(sglang[_i].model, sglang[_i].overrides);
     check_verdict(verdict(model,
                           "'train': {'layout': 'sglang', %s}, 'infer': {}",
                           sglang[_i].side),
@@ -216,23 +214,21 @@ LOOP_TEST(test_world_rules_of_sglang, RF_ARRAY_SIZE(sglang))
                           "'train': {}, 'infer': {'layout': 'sglang', %s}",
                           sglang[_i].side),
                   infer);
-    rf_model_destroy(model);
 }
 
 LOOP_TEST(test_world_rules_of_meshes, RF_ARRAY_SIZE(meshes))
 {
-    struct rf_model *model = file_model(meshes[_i].model, meshes[_i].overrides);
+    AUTO(rf_model) *model = file_model(meshes[_i].model, meshes[_i].overrides);
     const char *said =
         verdict(model, "'train': {}, 'infer': {%s}", meshes[_i].infer);
     check_verdict(said, meshes[_i].says);
-    rf_model_destroy(model);
 }
 
 TEST(test_world_engines_fill_the_slots_and_read_back)
 {
     const uint32_t slots[] = {8};
     static const char *const nodes[] = {"a"};
-    struct rf_model *model = file_model("qwen3-30b-a3b", "");
+    AUTO(rf_model) *model = file_model("qwen3-30b-a3b", "");
     struct rf_spec
         *spec = quoted_spec(
             "'train': {}, 'infer': {'layout': 'vllm', 'tp': 2, 'ep': "
@@ -240,7 +236,7 @@ TEST(test_world_engines_fill_the_slots_and_read_back)
         *again = NULL;
     struct rf_world *world = NULL;
     struct rf_err err = {0};
-    json_t *filled;
+    json_auto_t *filled;
     struct rf_jnode node;
     ck_assert_int_eq(rf_mesh_rules_place(spec, model, slots, 1, &world, &err),
                      RF_OK);
@@ -255,8 +251,6 @@ TEST(test_world_engines_fill_the_slots_and_read_back)
     rf_world_destroy(world);
     rf_spec_destroy(again);
     rf_spec_destroy(spec);
-    rf_model_destroy(model);
-    json_decref(filled);
 }
 
 #define SHARDED(spec)                                                          \
@@ -265,7 +259,7 @@ TEST(test_world_engines_fill_the_slots_and_read_back)
 
 TEST(test_world_rules_shards_must_not_be_empty)
 {
-    struct rf_model *model = quoted_model("{'tensor': {'shape': [3, 8]}}");
+    AUTO(rf_model) *model = quoted_model("{'tensor': {'shape': [3, 8]}}");
     ck_assert_str_eq(verdict(model, SHARDED("S0S1")), "");
     ck_assert_str_eq(verdict(model, SHARDED("RS01")), "");
     assert_says(verdict(model, SHARDED("S1R")),
@@ -273,7 +267,6 @@ TEST(test_world_rules_shards_must_not_be_empty)
                 "shards of S1");
     assert_says(verdict(model, SHARDED("S01R")), "fewer than the 8 shards");
     assert_says(verdict(model, SHARDED("S0")), "spec names 1 dimensions");
-    rf_model_destroy(model);
 }
 
 #define MANIFEST(beside)                                                       \
@@ -298,20 +291,18 @@ TEST(test_world_rules_a_manifest_must_tell_its_heads)
 
 TEST(test_world_rules_without_layers_there_is_one_stage)
 {
-    struct rf_model *model = quoted_model("{'tensor': {'shape': [3, 8]}}");
+    AUTO(rf_model) *model = quoted_model("{'tensor': {'shape': [3, 8]}}");
     assert_says(verdict(model, "'train': {}, 'infer': {%s}", "'pp': 2"),
                 "the model has no layers; nearest value of pp that works: 1");
-    rf_model_destroy(model);
 }
 
 TEST(test_world_rules_integers_are_not_converted)
 {
-    struct rf_model *model =
+    AUTO(rf_model) *model =
         quoted_model("{'tensor': {'shape': [3, 8], 'dtype': 'I64'}}");
     assert_says(
         verdict(model, "'train': {}, 'infer': {%s}", "'dtype': 'bfloat16'"),
         "converted from int64 to bfloat16");
-    rf_model_destroy(model);
 }
 
 /* Four ranks cannot share out two groups: an engine asks
@@ -323,7 +314,7 @@ TEST(test_world_rules_of_groups_of_a_state_space)
         bool works;
     } cases[] = {{2, 2, true}, {2, 4, false}, {1, 4, true}, {4, 4, true}};
     for (size_t i = 0; i < RF_ARRAY_SIZE(cases); i++) {
-        struct rf_model *model = quoted_model(
+        AUTO(rf_model) *model = quoted_model(
             "{'config': {'model_type': 'falcon_h1', 'num_hidden_layers': 2, "
             "'hidden_size': 16, 'num_attention_heads': 4, "
             "'num_key_value_heads': 4, 'head_dim': 4, 'vocab_size': 64, "
@@ -343,7 +334,6 @@ TEST(test_world_rules_of_groups_of_a_state_space)
                               "2 heads of model.layers.{L}.mamba.in_proj.weight"
                               "; nearest value of tp that works: 2");
         }
-        rf_model_destroy(model);
     }
 }
 
@@ -353,7 +343,7 @@ TEST(test_world_rules_of_packed_blocks)
     static const char *const infer[] = {"'layout': 'vllm'",
                                         "'layout': 'sglang'", "'layout': 'hf'",
                                         "'layout': 'megatron'"};
-    struct rf_model *model = quoted_model(
+    AUTO(rf_model) *model = quoted_model(
         "{'config': {'model_type': 'gpt_oss', 'num_hidden_layers': 1, "
         "'hidden_size': 64, 'num_attention_heads': 4, 'num_key_value_heads': "
         "4, 'head_dim': 16, 'vocab_size': 64, 'intermediate_size': 224, "
@@ -371,5 +361,4 @@ TEST(test_world_rules_of_packed_blocks)
                               "0; nearest values of etp that work: 1, 7");
         }
     }
-    rf_model_destroy(model);
 }

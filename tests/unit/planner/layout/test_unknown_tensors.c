@@ -49,14 +49,12 @@ static const struct {
 static struct rf_unknown check(const char *model_text, const char *train,
                                const char *infer, struct rf_err *err)
 {
-    struct rf_model *model = quoted_model("%s", model_text);
-    struct rf_spec *spec =
+    AUTO(rf_model) *model = quoted_model("%s", model_text);
+    AUTO(rf_spec) *spec =
         quoted_spec("'train': {%s}, 'infer': {%s}", train, infer);
     struct rf_unknown count = rf_unknown_tensors_count(model, spec);
     enum rf_status status = rf_unknown_tensors_check(model, spec, err);
     ck_assert_int_eq(status, err->status);
-    rf_spec_destroy(spec);
-    rf_model_destroy(model);
     return count;
 }
 

@@ -25,7 +25,7 @@ static const struct {
 
 LOOP_TEST(test_model_totals_are_those_of_the_checkpoint, RF_ARRAY_SIZE(totals))
 {
-    struct rf_model *model = file_model(totals[_i].file, "");
+    AUTO(rf_model) *model = file_model(totals[_i].file, "");
     ck_assert_uint_eq(model->parameters, totals[_i].parameters);
     ck_assert_uint_eq(model->n_tensors, totals[_i].tensors);
     ck_assert_uint_eq(model->n_families, totals[_i].families);
@@ -35,7 +35,6 @@ LOOP_TEST(test_model_totals_are_those_of_the_checkpoint, RF_ARRAY_SIZE(totals))
     for (uint32_t i = 0; i < model->n_families; i++) {
         ck_assert_int_ne(model->families[i].role, RF_ROLE_OTHER);
     }
-    rf_model_destroy(model);
 }
 
 /* The tensor of that name with that shape is in the model, once. */
@@ -82,7 +81,7 @@ static bool has_tensor(const struct rf_model *model, const char *name)
 
 TEST(test_model_dense_names_shapes_roles)
 {
-    struct rf_model *model = file_model("qwen2.5-7b", "");
+    AUTO(rf_model) *model = file_model("qwen2.5-7b", "");
     assert_tensor(model, "model.embed_tokens.weight", RF_ROLE_EMBED, 152064,
                   3584);
     assert_tensor(model, "model.layers.0.self_attn.q_proj.weight", RF_ROLE_Q,
@@ -108,24 +107,22 @@ TEST(test_model_dense_names_shapes_roles)
     ck_assert_uint_eq(model->head_dim, 128);
     ck_assert_uint_eq(model->n_layers, 28);
     ck_assert_str_eq(model->model_type, "qwen2");
-    rf_model_destroy(model);
 }
 
 TEST(test_model_tied_embeddings_have_no_output_matrix)
 {
-    struct rf_model *model = file_model("qwen3-0.6b", "");
+    AUTO(rf_model) *model = file_model("qwen3-0.6b", "");
     ck_assert(model->tied_embeddings);
     ck_assert(!has_tensor(model, "lm_head.weight"));
     assert_tensor(model, "model.layers.3.self_attn.q_norm.weight", RF_ROLE_NORM,
                   128, 0);
     assert_tensor(model, "model.layers.3.self_attn.q_proj.weight", RF_ROLE_Q,
                   2048, 1024);
-    rf_model_destroy(model);
 }
 
 TEST(test_model_mixtral_uses_its_own_names)
 {
-    struct rf_model *model = file_model("mixtral-8x7b", "");
+    AUTO(rf_model) *model = file_model("mixtral-8x7b", "");
     assert_tensor(model, "model.layers.31.block_sparse_moe.gate.weight",
                   RF_ROLE_ROUTER, 8, 4096);
     assert_tensor(model, "model.layers.0.block_sparse_moe.experts.7.w1.weight",
@@ -134,12 +131,11 @@ TEST(test_model_mixtral_uses_its_own_names)
                   RF_ROLE_EXPERT_DOWN, 4096, 14336);
     assert_tensor(model, "model.layers.1.block_sparse_moe.experts.3.w3.weight",
                   RF_ROLE_EXPERT_UP, 14336, 4096);
-    rf_model_destroy(model);
 }
 
 TEST(test_model_deepseek_latent_attention_and_experts)
 {
-    struct rf_model *model = file_model("deepseek-v3", "'num_layers': 5");
+    AUTO(rf_model) *model = file_model("deepseek-v3", "'num_layers': 5");
     assert_tensor(model, "model.layers.0.self_attn.q_a_proj.weight",
                   RF_ROLE_MLA_Q_A, 1536, 7168);
     assert_tensor(model, "model.layers.4.self_attn.q_b_proj.weight",
@@ -165,12 +161,11 @@ TEST(test_model_deepseek_latent_attention_and_experts)
     ck_assert(model->mla);
     ck_assert_uint_eq(model->n_experts, 256);
     ck_assert_uint_eq(model->n_layers, 5);
-    rf_model_destroy(model);
 }
 
 TEST(test_model_latent_attention_without_query_compression)
 {
-    struct rf_model *model = quoted_model(
+    AUTO(rf_model) *model = quoted_model(
         "{'config': {'model_type': 'deepseek_v3', 'hidden_size': 64, "
         "'num_hidden_layers': 2, 'vocab_size': 32, 'num_attention_heads': 4, "
         "'intermediate_size': 128, 'q_lora_rank': null, 'n_shared_experts': "
@@ -193,12 +188,11 @@ TEST(test_model_latent_attention_without_query_compression)
         !has_tensor(model, "model.layers.0.mlp.gate.e_score_correction_bias"));
     ck_assert(
         !has_tensor(model, "model.layers.0.mlp.shared_experts.up_proj.weight"));
-    rf_model_destroy(model);
 }
 
 TEST(test_model_sparse_layers_of_qwen3_moe)
 {
-    struct rf_model *model = quoted_model(
+    AUTO(rf_model) *model = quoted_model(
         "{'config': {'model_type': 'qwen3_moe', 'hidden_size': 64, "
         "'num_hidden_layers': 6, 'vocab_size': 32, 'num_attention_heads': 8, "
         "'num_key_value_heads': 4, 'intermediate_size': 128, "
@@ -216,7 +210,6 @@ TEST(test_model_sparse_layers_of_qwen3_moe)
         }
     }
     ck_assert_uint_eq(model->head_dim, 8);
-    rf_model_destroy(model);
 }
 
 #define TINY                                                                   \
@@ -242,7 +235,7 @@ TEST(test_model_defaults_of_transformers)
 
 TEST(test_model_biases_of_llama)
 {
-    struct rf_model *model = quoted_model(
+    AUTO(rf_model) *model = quoted_model(
         "{'config': {'model_type': 'llama', 'attention_bias': true, "
         "'mlp_bias': true, 'tie_word_embeddings': true, " TINY "}}");
     assert_tensor(model, "model.layers.1.self_attn.q_proj.bias", RF_ROLE_Q, 64,
@@ -254,7 +247,6 @@ TEST(test_model_biases_of_llama)
     assert_tensor(model, "model.layers.1.mlp.down_proj.bias", RF_ROLE_NORM, 64,
                   0);
     ck_assert(!has_tensor(model, "lm_head.weight"));
-    rf_model_destroy(model);
 }
 
 TEST(test_model_overrides_replace_fields)
@@ -309,17 +301,16 @@ static const struct {
 
 LOOP_TEST(test_model_name_tells_the_overrides, RF_ARRAY_SIZE(scaled))
 {
-    struct rf_model *model =
+    AUTO(rf_model) *model =
         quoted_model("{'config': {'model_type': 'qwen3', "
                      "'num_key_value_heads': 2, " TINY "}, %s}",
                      scaled[_i].overrides);
     ck_assert_str_eq(model->name, scaled[_i].name);
-    rf_model_destroy(model);
 }
 
 TEST(test_model_megatron_defaults)
 {
-    struct rf_model *model =
+    AUTO(rf_model) *model =
         quoted_model("{'megatron': {'num_layers': 4, 'hidden_size': 1024, "
                      "'num_attention_heads': 8, 'vocab_size': 50257}}");
     assert_tensor(model, "model.layers.3.mlp.up_proj.weight", RF_ROLE_UP, 4096,
@@ -334,7 +325,6 @@ TEST(test_model_megatron_defaults)
     /* 12·h² a layer, two norms, the final norm, the embedding */
     ck_assert_uint_eq(model->parameters, 4 * (12ull * 1024 * 1024 + 2048) +
                                              1024 + 50257ull * 1024);
-    rf_model_destroy(model);
 }
 
 /* What one field adds to a block of 4 layers, 64 wide, with 8 heads of 8 and 2
@@ -380,17 +370,15 @@ static const struct {
 
 TEST(test_model_megatron_keys_beside_the_block_win)
 {
-    struct rf_model *inside = quoted_model(
+    AUTO(rf_model) *inside = quoted_model(
         "{'megatron': {'num_layers': 2, 'hidden_size': 128, "
         "'num_attention_heads': 8, 'vocab_size': 128, 'swiglu': true}}");
-    struct rf_model *beside = quoted_model(
+    AUTO(rf_model) *beside = quoted_model(
         "{'megatron': {'num_layers': 9, 'hidden_size': 64, "
         "'num_attention_heads': 8, 'vocab_size': 128}, 'num_layers': 2, "
         "'hidden_size': 128, 'swiglu': true}");
     ck_assert_uint_eq(beside->n_layers, 2);
     ck_assert_uint_eq(beside->parameters, inside->parameters);
-    rf_model_destroy(inside);
-    rf_model_destroy(beside);
 }
 
 LOOP_TEST(test_model_megatron_fields_add_what_they_have, RF_ARRAY_SIZE(added))
@@ -399,12 +387,10 @@ LOOP_TEST(test_model_megatron_fields_add_what_they_have, RF_ARRAY_SIZE(added))
         "{'megatron': {'num_layers': 4, 'hidden_size': 64, "
         "'num_attention_heads': 8, 'num_query_groups': 2, "
         "'ffn_hidden_size': 256, 'vocab_size': 128%s%s}}";
-    struct rf_model *plain = quoted_model(block, "", "");
-    struct rf_model *model = quoted_model(block, ", ", added[_i].field);
+    AUTO(rf_model) *plain = quoted_model(block, "", "");
+    AUTO(rf_model) *model = quoted_model(block, ", ", added[_i].field);
     ck_assert_int_eq((int64_t)model->parameters,
                      (int64_t)plain->parameters + added[_i].parameters);
-    rf_model_destroy(plain);
-    rf_model_destroy(model);
 }
 
 /* The compressed vectors have norms unless qk_layernorm is false. */
@@ -415,24 +401,20 @@ TEST(test_model_megatron_latent_norms_can_be_left_out)
         "'num_attention_heads': 8, 'vocab_size': 128, "
         "'multi_latent_attention': true, 'q_lora_rank': 24, "
         "'kv_lora_rank': 16%s}}";
-    struct rf_model *usual = quoted_model(block, "");
-    struct rf_model *with = quoted_model(block, ", 'qk_layernorm': true");
-    struct rf_model *without = quoted_model(block, ", 'qk_layernorm': false");
-    struct rf_model *biased =
+    AUTO(rf_model) *usual = quoted_model(block, "");
+    AUTO(rf_model) *with = quoted_model(block, ", 'qk_layernorm': true");
+    AUTO(rf_model) *without = quoted_model(block, ", 'qk_layernorm': false");
+    AUTO(rf_model) *biased =
         quoted_model(block, ", 'normalization': 'LayerNorm'");
     ck_assert_uint_eq(usual->parameters, with->parameters);
     ck_assert_uint_eq(usual->parameters, without->parameters + 2 * (24 + 16));
     ck_assert_uint_eq(biased->parameters,
                       usual->parameters + 2 * (2 * 64 + 24 + 16) + 64);
-    rf_model_destroy(usual);
-    rf_model_destroy(with);
-    rf_model_destroy(without);
-    rf_model_destroy(biased);
 }
 
 TEST(test_model_megatron_swiglu_experts)
 {
-    struct rf_model *model = quoted_model(
+    AUTO(rf_model) *model = quoted_model(
         "{'megatron': {'num_layers': 4, 'hidden_size': 1024, "
         "'num_attention_heads': 8, 'num_query_groups': 2, 'vocab_size': 128, "
         "'swiglu': true, 'untie': true, 'num_experts': 8, "
@@ -452,12 +434,11 @@ TEST(test_model_megatron_swiglu_experts)
     assert_tensor(model, "lm_head.weight", RF_ROLE_LM_HEAD, 128, 1024);
     ck_assert(!has_tensor(model, "model.layers.3.mlp.gate.weight"));
     ck_assert_int_eq(model->dtype, RF_F32);
-    rf_model_destroy(model);
 }
 
 TEST(test_model_single_tensor)
 {
-    struct rf_model *model = quoted_model(
+    AUTO(rf_model) *model = quoted_model(
         "{'tensor': {'shape': [1024, 1024, 512], 'dtype': 'int32'}}");
     ck_assert_uint_eq(model->n_families, 1);
     ck_assert_uint_eq(model->parameters, UINT64_C(1) << 29);
@@ -467,7 +448,6 @@ TEST(test_model_single_tensor)
     ck_assert_uint_eq(model->families[0].n_layers, 1);
     ck_assert_uint_eq(model->families[0].shape[2], 512);
     ck_assert_str_eq(model->families[0].name, "tensor");
-    rf_model_destroy(model);
 }
 
 static const struct {
@@ -589,9 +569,8 @@ TEST(test_model_dtypes_have_both_spellings)
 
 TEST(test_model_tensor_name_is_cut_at_the_buffer)
 {
-    struct rf_model *model = file_model("qwen3-0.6b", "'num_layers': 1");
+    AUTO(rf_model) *model = file_model("qwen3-0.6b", "'num_layers': 1");
     char text[8];
     rf_family_tensor_name(&model->families[1], 0, 0, text, sizeof(text));
     ck_assert_str_eq(text, "model.l");
-    rf_model_destroy(model);
 }

@@ -176,7 +176,7 @@ static void play(const struct rf_plan *plan, const struct oracle *o,
                  struct memory *train, struct memory *infer)
 {
     const struct rf_transfer *t;
-    struct rf_plan_walk walk;
+    AUTO(rf_plan_walk) walk;
     size_t i = 0;
     rf_plan_walk_start(&walk, plan);
     for (; (t = rf_plan_walk_next(&walk)) != NULL; i++) {
@@ -198,7 +198,6 @@ static void play(const struct rf_plan *plan, const struct oracle *o,
             to->cells[cell] = id;
         } while (place_next(&t->box, at));
     }
-    rf_plan_walk_end(&walk);
 }
 
 /* Which elements some ranks hold, a bit each. */
@@ -227,8 +226,8 @@ static void assert_distances(const struct rf_plan *plan, const struct oracle *o,
     const struct rf_world *world = plan->world;
     uint64_t local = 0, near = 0, far = 0, most = 0;
     size_t bytes = o->n_elements / 8 + 1;
-    uint8_t *own = rf_xcalloc(bytes, 1);
-    uint8_t **node = rf_xcalloc(world->n_nodes + 1, sizeof(*node));
+    AUTO_FREE uint8_t *own = rf_xcalloc(bytes, 1);
+    AUTO_FREE uint8_t **node = rf_xcalloc(world->n_nodes + 1, sizeof(*node));
     for (uint32_t r = 0; r < world->n_ranks; r++) {
         uint32_t n = world->ranks[r].node;
         node[n] = node[n] ? node[n] : rf_xcalloc(bytes, 1);
@@ -267,15 +266,13 @@ static void assert_distances(const struct rf_plan *plan, const struct oracle *o,
     for (uint32_t n = 0; n < world->n_nodes; n++) {
         free(node[n]);
     }
-    free(node);
-    free(own);
 }
 
 void oracle_check(const struct rf_plan *plan)
 {
     uint32_t n = plan->world->n_ranks;
-    struct memory *train = rf_xcalloc(n, sizeof(*train));
-    struct memory *infer = rf_xcalloc(n, sizeof(*infer));
+    AUTO_FREE struct memory *train = rf_xcalloc(n, sizeof(*train));
+    AUTO_FREE struct memory *infer = rf_xcalloc(n, sizeof(*infer));
     const struct rf_plan_totals *totals = &plan->totals;
     struct oracle o;
     number_elements(&o, plan->model, plan->spec, plan->world);
@@ -301,8 +298,6 @@ void oracle_check(const struct rf_plan *plan)
         close_memory(&train[r]);
         close_memory(&infer[r]);
     }
-    free(train);
-    free(infer);
     free(o.base);
 }
 
@@ -312,14 +307,13 @@ struct rf_plan_totals oracle_plan(const struct rf_model *model,
 {
     char text[1024];
     struct rf_err err = {0};
-    struct rf_world *world = NULL;
-    struct rf_plan *plan = NULL;
-    struct rf_plan_totals totals;
+    AUTO(rf_world) *world = NULL;
+    AUTO(rf_plan) *plan = NULL;
     va_list args;
     va_start(args, fmt);
     vsnprintf(text, sizeof(text), fmt, args);
     va_end(args);
-    struct rf_spec *spec = quoted_spec("%s", text);
+    AUTO(rf_spec) *spec = quoted_spec("%s", text);
     oracle_case = text;
     ck_assert_msg(
         rf_mesh_rules_place(spec, model, slots, n_nodes, &world, &err) == RF_OK,
@@ -327,11 +321,7 @@ struct rf_plan_totals oracle_plan(const struct rf_model *model,
     ck_assert_msg(rf_plan_build(model, world, spec, &plan, &err) == RF_OK,
                   "%s: %s", text, err.text);
     oracle_check(plan);
-    totals = plan->totals;
-    rf_plan_destroy(plan);
-    rf_world_destroy(world);
-    rf_spec_destroy(spec);
-    return totals;
+    return plan->totals;
 }
 
 void oracle_plan_sides(const struct rf_model *model,

@@ -18,19 +18,18 @@ LIMIT(60)
 LOOP_TEST(test_oracle_agrees_on_megatron_pairs, mesh_case_count())
 {
     struct mesh_case what;
-    struct rf_model *model;
+    AUTO(rf_model) *model;
     char members[512];
     ck_assert(mesh_case_at((size_t)_i, false, &what));
     mesh_case_members(&what, members, sizeof(members));
     model = quoted_model("%s", what.model);
     oracle_plan(model, NULL, 0, "%s", members);
-    rf_model_destroy(model);
 }
 
 TEST(test_oracle_disaggregated_pipeline_to_none)
 {
     const uint32_t slots[] = {4, 4};
-    struct rf_model *model = quoted_model(
+    AUTO(rf_model) *model = quoted_model(
         "{'megatron': {'num_layers': 8, " MEGATRON ", 'swiglu': true}}", 2);
     struct rf_plan_totals totals = oracle_plan(
         model, slots, 2,
@@ -38,12 +37,11 @@ TEST(test_oracle_disaggregated_pipeline_to_none)
         "'infer': {'nodes': ['b'], 'tp': 4}");
     ck_assert_uint_eq(totals.bytes_local, 0);
     ck_assert_uint_eq(totals.bytes_inter_node, totals.bytes_total);
-    rf_model_destroy(model);
 }
 
 TEST(test_oracle_interleaved_and_uneven_stages)
 {
-    struct rf_model *model = quoted_model(
+    AUTO(rf_model) *model = quoted_model(
         "{'megatron': {'num_layers': 8, " MEGATRON ", 'swiglu': true}}", 4);
     oracle_plan(model, NULL, 0,
                 "'train': {'tp': 2, 'pp': 2, 'vpp': 2}, 'infer': {'tp': 4}");
@@ -61,12 +59,11 @@ TEST(test_oracle_interleaved_and_uneven_stages)
     oracle_plan(model, NULL, 0,
                 "'train': {'pp': 2, 'vpp': 2, 'pp_layers': [1, 3, 4, 0]}, "
                 "'infer': {'pp': 3, 'layout': 'sglang'}");
-    rf_model_destroy(model);
 }
 
 TEST(test_oracle_tp_four_to_six)
 {
-    struct rf_model *model = quoted_model(
+    AUTO(rf_model) *model = quoted_model(
         "{'megatron': {'num_layers': 2, 'hidden_size': 48, "
         "'num_attention_heads': 24, 'num_query_groups': 12, 'vocab_size': "
         "1500, 'swiglu': true, 'ffn_hidden_size': 96, 'untie': true}}");
@@ -80,13 +77,12 @@ TEST(test_oracle_tp_four_to_six)
     oracle_plan(model, NULL, 0,
                 "'train': {'tp': 4, 'make_vocab_size_divisible_by': 33}, "
                 "'infer': {'tp': 6, 'make_vocab_size_divisible_by': 1}");
-    rf_model_destroy(model);
 }
 
 TEST(test_oracle_tp_above_query_groups)
 {
     static const char *const layouts[] = {"megatron", "hf", "vllm"};
-    struct rf_model *model =
+    AUTO(rf_model) *model =
         quoted_model("{'config': {'model_type': 'qwen2', 'hidden_size': 64, "
                      "'num_hidden_layers': 2, 'num_attention_heads': 16, "
                      "'num_key_value_heads': 2, 'intermediate_size': 48, "
@@ -103,13 +99,12 @@ TEST(test_oracle_tp_above_query_groups)
                         layouts[i], layouts[k]);
         }
     }
-    rf_model_destroy(model);
 }
 
 TEST(test_oracle_fully_sharded_to_engine)
 {
     static const char *const kinds[] = {"fsdp", "fsdp1", "zero3"};
-    struct rf_model *model = quoted_model(
+    AUTO(rf_model) *model = quoted_model(
         "{'config': {'model_type': 'qwen3_moe', 'hidden_size': 20, "
         "'num_hidden_layers': 3, 'num_attention_heads': 4, 'head_dim': 6, "
         "'num_key_value_heads': 2, 'intermediate_size': 40, "
@@ -140,7 +135,6 @@ TEST(test_oracle_fully_sharded_to_engine)
                     "'infer': {'dp': 6, 'layout': '%s'}",
                     kinds[i]);
     }
-    rf_model_destroy(model);
 }
 
 TEST(test_oracle_alpa_specs)
@@ -152,20 +146,19 @@ TEST(test_oracle_alpa_specs)
         {"RS1S0RR", "S1RRRS0"},
     };
     for (int i = 0; i < 4; i++) {
-        struct rf_model *model = quoted_model(
+        AUTO(rf_model) *model = quoted_model(
             "{'tensor': {'shape': [8, 7, 5, 6, 11], 'dtype': 'float32'}}");
         oracle_plan(model, NULL, 0,
                     "'mode': 'disaggregated', 'train': {'layout': 'spec', "
                     "'mesh': [2, 2], 'spec': '%s'}, 'infer': {'layout': "
                     "'spec', 'mesh': [2, 3], 'spec': '%s'}",
                     specs[i][0], specs[i][1]);
-        rf_model_destroy(model);
     }
 }
 
 TEST(test_oracle_change_of_dtype)
 {
-    struct rf_model *model = quoted_model(
+    AUTO(rf_model) *model = quoted_model(
         "{'megatron': {'num_layers': 2, " MEGATRON ", 'swiglu': true}}", 4);
     struct rf_plan_totals totals =
         oracle_plan(model, NULL, 0,
@@ -173,13 +166,12 @@ TEST(test_oracle_change_of_dtype)
                     "'infer': {'tp': 4, 'dtype': 'bfloat16'}");
     /* Counted at the destination's two bytes, four times over TP 2 → 4. */
     ck_assert_uint_ge(totals.bytes_total, model->parameters * 2);
-    rf_model_destroy(model);
 }
 
 TEST(test_oracle_separate_processes_share_slots)
 {
     const uint32_t slots[] = {2, 2};
-    struct rf_model *model = quoted_model(
+    AUTO(rf_model) *model = quoted_model(
         "{'megatron': {'num_layers': 2, " MEGATRON ", 'swiglu': true}}", 4);
     struct rf_plan_totals totals =
         oracle_plan(model, slots, 2,
@@ -187,18 +179,16 @@ TEST(test_oracle_separate_processes_share_slots)
                     "'infer': {'tp': 4}");
     ck_assert_uint_eq(totals.bytes_local, 0);
     ck_assert_uint_eq(totals.bytes_inter_node, 0);
-    rf_model_destroy(model);
 }
 
 TEST(test_oracle_first_replica_without_balance)
 {
     const uint32_t slots[] = {4, 4};
-    struct rf_model *model = quoted_model(
+    AUTO(rf_model) *model = quoted_model(
         "{'megatron': {'num_layers': 2, " MEGATRON ", 'swiglu': true}}", 4);
     struct rf_plan_totals totals =
         oracle_plan(model, slots, 2,
                     "'balance': 'none', 'train': {'tp': 2}, 'infer': {'tp': "
                     "4}");
     ck_assert_uint_gt(totals.max_send_bytes, 3 * totals.bound_send_bytes);
-    rf_model_destroy(model);
 }

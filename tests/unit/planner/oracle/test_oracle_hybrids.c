@@ -441,26 +441,22 @@ LIMIT(60)
 
 LOOP_TEST(test_oracle_agrees_on_hybrids, RF_ARRAY_SIZE(models))
 {
-    struct rf_model *model =
-        quoted_model("{'config': {%s}}", models[_i].config);
+    AUTO(rf_model) *model = quoted_model("{'config': {%s}}", models[_i].config);
     size_t n = RF_ARRAY_SIZE(sides) - (model->n_experts > 0 ? 0 : WITH_EXPERTS);
     oracle_plan_sides(model, models[_i].held, sides, n);
-    rf_model_destroy(model);
 }
 
 TEST(test_oracle_agrees_on_keys_that_are_values)
 {
-    struct rf_model *model = quoted_model("{'config': {" KEYS_ARE_VALUES "}}");
+    AUTO(rf_model) *model = quoted_model("{'config': {" KEYS_ARE_VALUES "}}");
     oracle_plan_sides(model, held_gemma, sides,
                       RF_ARRAY_SIZE(sides) - WITH_EXPERTS);
-    rf_model_destroy(model);
 }
 
 TEST(test_oracle_agrees_on_the_only_group_of_a_state_space)
 {
-    struct rf_model *model =
+    AUTO(rf_model) *model =
         quoted_model("{'config': {" FALCON "'mamba_n_groups': 1}}");
     oracle_plan_sides(model, held_one_group, sides,
                       RF_ARRAY_SIZE(sides) - WITH_EXPERTS);
-    rf_model_destroy(model);
 }

@@ -142,7 +142,7 @@ static void check_receiver(const struct rf_plan *plan,
 
 static void check_samples(const struct rf_plan *plan)
 {
-    struct rf_transfer *transfers = planned_transfers(plan);
+    AUTO_FREE struct rf_transfer *transfers = planned_transfers(plan);
     uint64_t seed = plan->n_transfers;
     for (int i = 0; i < SAMPLES; i++) {
         struct element element = {.at = {0}};
@@ -159,7 +159,6 @@ static void check_samples(const struct rf_plan *plan)
                 (uint32_t)(rf_mix64(++seed) % plan->world->size[RF_INFER]));
         }
     }
-    free(transfers);
 }
 
 static const struct {
@@ -181,10 +180,10 @@ LIMIT(60)
 LOOP_TEST(test_oracle_samples_of_a_trillion_parameters, RF_ARRAY_SIZE(pairs))
 {
     struct rf_err err = {0};
-    struct rf_model *model = file_model("kimi-k2", "");
-    struct rf_world *world = NULL;
-    struct rf_plan *plan = NULL;
-    struct rf_spec *spec =
+    AUTO(rf_model) *model = file_model("kimi-k2", "");
+    AUTO(rf_world) *world = NULL;
+    AUTO(rf_plan) *plan = NULL;
+    AUTO(rf_spec) *spec =
         quoted_spec("'mode': '%s', 'train': {%s}, 'infer': {%s}",
                     pairs[_i].mode, pairs[_i].from, pairs[_i].to);
     ck_assert_msg(rf_mesh_rules_place(spec, model, NULL, 0, &world, &err) ==
@@ -195,8 +194,4 @@ LOOP_TEST(test_oracle_samples_of_a_trillion_parameters, RF_ARRAY_SIZE(pairs))
     check_samples(plan);
     ck_assert_uint_le(plan->totals.max_send_bytes * 100,
                       plan->totals.bound_send_bytes * 101);
-    rf_plan_destroy(plan);
-    rf_world_destroy(world);
-    rf_spec_destroy(spec);
-    rf_model_destroy(model);
 }

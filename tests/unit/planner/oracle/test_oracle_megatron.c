@@ -67,7 +67,7 @@ static const char *const sides[] = {
 
 LOOP_TEST(test_oracle_agrees_on_megatron_gpt, RF_ARRAY_SIZE(sides))
 {
-    struct rf_model *model = quoted_model(
+    AUTO(rf_model) *model = quoted_model(
         "{'megatron': {'num_layers': 4, 'hidden_size': 16, "
         "'num_attention_heads': 8, 'num_query_groups': 2, 'vocab_size': 96, "
         "'ffn_hidden_size': 24, 'swiglu': true, 'qk_layernorm': true, "
@@ -82,5 +82,4 @@ LOOP_TEST(test_oracle_agrees_on_megatron_gpt, RF_ARRAY_SIZE(sides))
                     sides[_i], sides[b]);
     }
     oracle_held = NULL;
-    rf_model_destroy(model);
 }

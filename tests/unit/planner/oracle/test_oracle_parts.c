@@ -96,7 +96,7 @@ LIMIT(60)
 
 LOOP_TEST(test_oracle_agrees_on_parts_of_tensors, RF_ARRAY_SIZE(models))
 {
-    struct rf_model *model = joined_model(_i);
+    AUTO(rf_model) *model = joined_model(_i);
     ck_assert_uint_gt(model->n_families, 0);
     for (size_t a = 0; a < RF_ARRAY_SIZE(sides); a++) {
         for (size_t b = 0; b < RF_ARRAY_SIZE(sides); b++) {
@@ -106,18 +106,15 @@ LOOP_TEST(test_oracle_agrees_on_parts_of_tensors, RF_ARRAY_SIZE(models))
                         sides[a], sides[b]);
         }
     }
-    rf_model_destroy(model);
 }
 
 /* A stacked family is one tensor a layer on disk, of as many bytes as experts
  * apart. */
 TEST(test_experts_in_one_tensor_count_as_one)
 {
-    struct rf_model *apart = joined_model(0), *stacked = joined_model(1);
+    AUTO(rf_model) *apart = joined_model(0), *stacked = joined_model(1);
     ck_assert_uint_eq(apart->bytes, stacked->bytes);
     /* two layers with six experts of three matrices, or with two tensors */
     ck_assert_uint_eq(apart->n_tensors - stacked->n_tensors, 2 * (18 - 2));
     ck_assert_uint_eq(stacked->n_experts, 6);
-    rf_model_destroy(apart);
-    rf_model_destroy(stacked);
 }

@@ -170,13 +170,12 @@ static void add_tensor_case(struct random *random, struct text *model,
 /* NULL when the text is no possible scenario. */
 static struct rf_spec *try_spec(const struct text *text)
 {
-    json_t *value = quoted_json("{'name': 'random', %s}", text->text);
+    json_auto_t *value = quoted_json("{'name': 'random', %s}", text->text);
     struct rf_jnode node = rf_jnode_root(value, "random");
     struct rf_spec *spec = NULL;
     if (rf_spec_from_json(&node, quoted_nodes, 4, &spec, NULL) != RF_OK) {
         spec = NULL;
     }
-    json_decref(value);
     return spec;
 }
 
@@ -197,9 +196,9 @@ static void weigh_links(struct rf_spec *spec, uint32_t n_nodes)
 static bool check_on(const struct rf_model *model, const struct text *text,
                      const uint32_t *slots, uint32_t n_nodes, uint32_t *n_ranks)
 {
-    struct rf_spec *spec = try_spec(text);
-    struct rf_world *world = NULL;
-    struct rf_plan *plan = NULL;
+    AUTO(rf_spec) *spec = try_spec(text);
+    AUTO(rf_world) *world = NULL;
+    AUTO(rf_plan) *plan = NULL;
     struct rf_err err = {0};
     bool fits = spec != NULL && rf_mesh_rules_place(spec, model, slots, n_nodes,
                                                     &world, NULL) == RF_OK;
@@ -222,9 +221,6 @@ static bool check_on(const struct rf_model *model, const struct text *text,
     } else {
         fits = false;
     }
-    rf_plan_destroy(plan);
-    rf_world_destroy(world);
-    rf_spec_destroy(spec);
     return fits;
 }
 
@@ -251,7 +247,7 @@ static bool check_random(struct random *random)
         text_add(&text, ", 'infer': ");
         add_side(random, experts, &text);
     }
-    struct rf_model *model = quoted_model("%s", model_text.text);
+    AUTO(rf_model) *model = quoted_model("%s", model_text.text);
     char both[sizeof(text.text) * 2 + 32];
     snprintf(both, sizeof(both), "model %s, scenario %s", model_text.text,
              text.text);
@@ -265,7 +261,6 @@ static bool check_random(struct random *random)
                                   total - cut - (total - cut) / 2};
         check_on(model, &text, slots, 4, &n_ranks);
     }
-    rf_model_destroy(model);
     oracle_case = "";
     return possible;
 }

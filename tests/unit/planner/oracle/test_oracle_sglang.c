@@ -61,13 +61,12 @@ LIMIT(60)
 
 LOOP_TEST(test_oracle_agrees_on_sglang, RF_ARRAY_SIZE(models))
 {
-    struct rf_model *model = quoted_model("{'config': {%s}}", models[_i]);
+    AUTO(rf_model) *model = quoted_model("{'config': {%s}}", models[_i]);
     for (size_t t = 0; t < RF_ARRAY_SIZE(powers); t++) {
         for (size_t g = 0; g <= t; g++) {
             sweep(model, powers[t], powers[g]);
         }
     }
-    rf_model_destroy(model);
 }
 
 /* 97 rows become 128, which 3 and 6 ranks do not divide, and then 64 a rank;
@@ -77,7 +76,7 @@ TEST(test_oracle_sglang_pads_a_vocabulary_until_it_splits)
     static const uint32_t rows[] = {97, 190};
     for (size_t r = 0; r < RF_ARRAY_SIZE(rows); r++) {
         for (uint32_t tp = 3; tp <= 6; tp += 3) {
-            struct rf_model *model = quoted_model(
+            AUTO(rf_model) *model = quoted_model(
                 "{'config': {'model_type': 'qwen2', 'hidden_size': 24, "
                 "'num_hidden_layers': 2, 'intermediate_size': 48, "
                 "'num_attention_heads': 6, 'num_key_value_heads': 3, "
@@ -90,7 +89,6 @@ TEST(test_oracle_sglang_pads_a_vocabulary_until_it_splits)
                         "'train': {'tp': 6, 'attention_dp': 2, 'layout': "
                         "'sglang'}, 'infer': {'tp': %u}",
                         tp);
-            rf_model_destroy(model);
         }
     }
 }
@@ -99,14 +97,14 @@ TEST(test_oracle_sglang_pads_a_vocabulary_until_it_splits)
  * the last one is cut. */
 TEST(test_sglang_cuts_the_head_that_is_tied_to_a_whole_embedding)
 {
-    struct rf_model *model = quoted_model(
+    AUTO(rf_model) *model = quoted_model(
         "{'config': {'model_type': 'gemma4_text', 'num_hidden_layers': 2, "
         "'hidden_size': 16, 'num_attention_heads': 4, 'num_key_value_heads': "
         "2, 'head_dim': 4, 'global_head_dim': 4, 'vocab_size': 90, "
         "'intermediate_size': 24, 'hidden_size_per_layer_input': 0}}");
-    struct rf_spec *spec = quoted_spec(
+    AUTO(rf_spec) *spec = quoted_spec(
         "'train': {}, 'infer': {'tp': 2, 'pp': 2, 'layout': 'sglang'}");
-    struct rf_world *world = NULL;
+    AUTO(rf_world) *world = NULL;
     struct rf_layouts made = {.layouts = NULL};
     uint64_t rows[4] = {0};
     ck_assert_int_eq(rf_mesh_rules_place(spec, model, NULL, 0, &world, NULL),
@@ -128,7 +126,4 @@ TEST(test_sglang_cuts_the_head_that_is_tied_to_a_whole_embedding)
     ck_assert_uint_eq(rows[2], 64);
     ck_assert_uint_eq(rows[3], 26);
     rf_layouts_free(&made);
-    rf_world_destroy(world);
-    rf_spec_destroy(spec);
-    rf_model_destroy(model);
 }

@@ -62,7 +62,7 @@ static uint64_t count_written(const struct planned *planned)
 
 TEST(test_export_fills_files_without_gaps_up_to_their_limit)
 {
-    struct planned planned;
+    AUTO(planned) planned;
     struct rf_export *export;
     uint64_t end[64] = {0}, bytes = 0;
     make(&planned, SCENARIO("'tp': 4"));
@@ -98,13 +98,12 @@ TEST(test_export_fills_files_without_gaps_up_to_their_limit)
         ck_assert_uint_eq(export->n_files, 1 + less);
         rf_export_destroy(export);
     }
-    planned_free(&planned);
 }
 
 /* A rank's rows that begin or end a row early. */
 TEST(test_export_of_tensors_that_are_not_whole_is_refused)
 {
-    struct planned planned;
+    AUTO(planned) planned;
     struct rf_export *export = NULL;
     struct rf_piece *piece;
     make(&planned, SCENARIO("'tp': 4"));
@@ -121,7 +120,6 @@ TEST(test_export_of_tensors_that_are_not_whole_is_refused)
     ck_assert_int_eq(rf_export_plan(planned.plan, 50000, &export, &planned.err),
                      RF_ERR_CONFIG);
     ck_assert_ptr_nonnull(strstr(planned.err.text, "does not hold all of"));
-    planned_free(&planned);
 }
 
 /* One tensor a layer, with the experts' dimension first and each expert at its
@@ -129,12 +127,12 @@ TEST(test_export_of_tensors_that_are_not_whole_is_refused)
 TEST(test_export_keeps_experts_of_one_tensor_together)
 {
     static const char name[] = "model.layers.1.mlp.experts.down_proj_bias";
-    struct planned planned;
+    AUTO(planned) planned;
     struct rf_export *export;
-    json_t *header, *index;
+    json_auto_t *header, *index;
     const json_t *entry;
     json_int_t shape[2];
-    char *text;
+    AUTO_FREE char *text;
     uint32_t f = 0;
     make_model(&planned, STACKED, SCENARIO("'tp': 2, 'ep': 2, 'etp': 1"));
     ck_assert_int_eq(
@@ -160,15 +158,11 @@ TEST(test_export_keeps_experts_of_one_tensor_together)
             rf_export_place_of(export, planned.plan, f, 1, 0).offset +
                 e * 64 * 2);
     }
-    json_decref(header);
     text = rf_export_index(export, planned.plan);
     index = json_loads(text, 0, NULL);
     ck_assert_uint_eq(json_object_size(json_object_get(index, "weight_map")),
                       planned.model->n_tensors);
-    free(text);
-    json_decref(index);
     rf_export_destroy(export);
-    planned_free(&planned);
 }
 
 /* Norms and replicas are left to the first rank that holds them. */
@@ -176,18 +170,17 @@ LOOP_TEST(test_export_writes_each_element_once, 4)
 {
     static const char *const sides[] = {"'tp': 4", "'tp': 2, 'dp': 2",
                                         "'tp': 2, 'pp': 2", "'tp': 1"};
-    struct planned planned;
+    AUTO(planned) planned;
     char scenario[200];
     snprintf(scenario, sizeof(scenario), SCENARIO("%s"), sides[_i]);
     make(&planned, scenario);
     ck_assert_uint_eq(count_written(&planned), planned.model->parameters);
-    planned_free(&planned);
 }
 
 /* A rank has such keys twice, the file once. */
 TEST(test_export_writes_keys_that_are_values_once)
 {
-    struct planned planned;
+    AUTO(planned) planned;
     struct rf_export *export = NULL;
     make_model(&planned, KEYS_ARE_VALUES,
                "{'name': 's', 'train': {'layout': 'fsdp', 'dp': 2}, "
@@ -198,16 +191,14 @@ TEST(test_export_writes_keys_that_are_values_once)
                   "%s", planned.err.text);
     ck_assert_uint_eq(export->bytes, planned.model->bytes);
     rf_export_destroy(export);
-    planned_free(&planned);
 }
 
 TEST(test_export_of_quantised_sides_is_refused)
 {
-    struct planned planned;
+    AUTO(planned) planned;
     struct rf_export *export = NULL;
     make(&planned, SCENARIO("'tp': 1, 'quantize': 'amax_448'"));
     ck_assert_int_eq(rf_export_plan(planned.plan, 50000, &export, &planned.err),
                      RF_ERR_CONFIG);
     ck_assert_ptr_nonnull(strstr(planned.err.text, "without infer.quantize"));
-    planned_free(&planned);
 }

@@ -49,6 +49,7 @@ static void dispose(struct fixture *f)
     rf_spec_destroy(f->spec);
     rf_model_destroy(f->model);
 }
+AUTO_STRUCT(fixture, dispose)
 
 static enum rf_status prove(const struct fixture *f, struct rf_err *err)
 {
@@ -74,41 +75,37 @@ static void assert_refused(const struct fixture *f, const char *what)
 
 TEST(test_prove_accepts_what_was_planned)
 {
-    struct fixture f = planned();
+    AUTO(fixture) f = planned();
     ck_assert_int_eq(rf_plan_prove(f.plan, NULL), RF_OK);
     ck_assert_int_eq(prove(&f, NULL), RF_OK);
-    dispose(&f);
 }
 
 TEST(test_prove_notices_a_missing_transfer)
 {
-    struct fixture f = planned();
+    AUTO(fixture) f = planned();
     struct rf_transfer *t = f.transfers;
     memmove(&t[7], &t[8], (f.n - 8) * sizeof(*t));
     f.n--;
     assert_refused(&f, "a missing transfer");
-    dispose(&f);
 }
 
 TEST(test_prove_notices_a_missing_last_transfer)
 {
-    struct fixture f = planned();
+    AUTO(fixture) f = planned();
     f.n--;
     assert_refused(&f, "a missing last transfer");
-    dispose(&f);
 }
 
 TEST(test_prove_notices_a_transfer_done_twice)
 {
-    struct fixture f = planned();
+    AUTO(fixture) f = planned();
     f.transfers[5] = f.transfers[4];
     assert_refused(&f, "a transfer done twice");
-    dispose(&f);
 }
 
 TEST(test_prove_notices_overlap_of_the_right_volume)
 {
-    struct fixture f = planned();
+    AUTO(fixture) f = planned();
     /* Two transfers into one piece, of one size. */
     for (size_t i = 1; i < f.n; i++) {
         struct rf_transfer *a = &f.transfers[i - 1], *b = a + 1;
@@ -120,23 +117,21 @@ TEST(test_prove_notices_overlap_of_the_right_volume)
         }
         ck_assert_uint_lt(i + 1, f.n);
     }
-    dispose(&f);
 }
 
 TEST(test_prove_notices_a_source_that_lacks_it)
 {
-    struct fixture f = planned();
+    AUTO(fixture) f = planned();
     f.transfers[3].src = f.transfers[3].dst; /* no trainer */
     assert_refused(&f, "a source without the tensor");
     f.transfers[3].src = UINT32_MAX;
     assert_refused(&f, "a source that does not exist");
-    dispose(&f);
 }
 
 /* Of the same form and in the place of the right one, but of another family. */
 TEST(test_prove_notices_a_source_of_another_tensor)
 {
-    struct fixture f = planned();
+    AUTO(fixture) f = planned();
     size_t swapped = 0;
     for (size_t i = 0; i < f.n; i++) {
         const struct rf_transfer whole = f.transfers[i];
@@ -158,12 +153,11 @@ TEST(test_prove_notices_a_source_of_another_tensor)
         f.transfers[i] = whole;
     }
     ck_assert_uint_gt(swapped, 0);
-    dispose(&f);
 }
 
 TEST(test_prove_notices_a_wrong_address)
 {
-    struct fixture f = planned();
+    AUTO(fixture) f = planned();
     struct rf_transfer *t = &f.transfers[9];
     t->src_offset += 2;
     assert_refused(&f, "a wrong source address");
@@ -173,17 +167,15 @@ TEST(test_prove_notices_a_wrong_address)
     t->dst_offset -= 2;
     t->dst_stride[RF_DIM_TENSOR] *= 2;
     assert_refused(&f, "a wrong stride");
-    dispose(&f);
 }
 
 TEST(test_prove_notices_a_stray_transfer)
 {
-    struct fixture f = planned();
+    AUTO(fixture) f = planned();
     struct rf_transfer last = f.transfers[f.n - 1];
     last.dst = 0; /* a trainer */
     f.transfers[f.n++] = last;
     assert_refused(&f, "a transfer to a rank that needs nothing");
-    dispose(&f);
 }
 
 static void assert_overlap(const struct fixture *f)
@@ -195,7 +187,7 @@ static void assert_overlap(const struct fixture *f)
 
 TEST(test_prove_notices_pieces_that_share_memory)
 {
-    struct fixture f = planned();
+    AUTO(fixture) f = planned();
     const struct rf_rank_layout *layout = rf_plan_layout(f.plan, RF_TRAIN, 0);
     struct rf_piece *piece = &layout->pieces[layout->n_pieces / 2];
     piece->offset += 2; /* into its neighbour */
@@ -203,24 +195,22 @@ TEST(test_prove_notices_pieces_that_share_memory)
     piece->offset -= 2;
     piece->stride[RF_DIM_LAYER] = 2; /* layers on top of each other */
     assert_overlap(&f);
-    dispose(&f);
 }
 
 TEST(test_prove_notices_pieces_of_a_parameter_in_one_place)
 {
-    struct fixture f = planned();
+    AUTO(fixture) f = planned();
     struct rf_piece *piece = rf_plan_layout(f.plan, RF_INFER, 4)->pieces;
     while (piece[0].param != piece[1].param) {
         piece++;
     }
     piece[1].offset = piece[0].offset;
     assert_overlap(&f);
-    dispose(&f);
 }
 
 TEST(test_prove_notices_parameters_that_share_memory)
 {
-    struct fixture f = planned();
+    AUTO(fixture) f = planned();
     const struct rf_rank_layout *layout = rf_plan_layout(f.plan, RF_TRAIN, 0);
     for (size_t i = 0; i < layout->n_pieces; i++) {
         if (layout->pieces[i].param > 0) {
@@ -228,12 +218,11 @@ TEST(test_prove_notices_parameters_that_share_memory)
         }
     }
     assert_overlap(&f);
-    dispose(&f);
 }
 
 TEST(test_prove_notices_an_arena_that_is_too_short)
 {
-    struct fixture f = planned();
+    AUTO(fixture) f = planned();
     struct rf_plan_private *priv = f.plan->priv;
     uint64_t *arena_bytes = &priv->layouts[RF_TRAIN].layouts[0].arena_bytes;
     struct rf_err err = {0};
@@ -249,5 +238,4 @@ TEST(test_prove_notices_an_arena_that_is_too_short)
     ck_assert_int_eq(prove(&f, NULL), RF_OK);
     *arena_bytes = end - 1;
     assert_refused(&f, "an arena that lacks a byte");
-    dispose(&f);
 }

@@ -43,25 +43,22 @@ static bool same(const struct rf_transfer *a, const struct rf_transfer *b)
 
 LOOP_TEST(test_walk_is_the_same_each_time, RF_ARRAY_SIZE(balances))
 {
-    struct planned planned = make(_i);
+    AUTO(planned) planned = make(_i);
     size_t n = planned.plan->n_transfers;
-    struct rf_transfer *first = planned_transfers(planned.plan);
-    struct rf_transfer *second = planned_transfers(planned.plan);
+    AUTO_FREE struct rf_transfer *first = planned_transfers(planned.plan);
+    AUTO_FREE struct rf_transfer *second = planned_transfers(planned.plan);
     for (size_t i = 0; i < n; i++) {
         ck_assert(same(&first[i], &second[i]));
     }
-    free(first);
-    free(second);
-    planned_free(&planned);
 }
 
 LOOP_TEST(test_walk_starts_anew_after_one_that_stopped_midway,
           RF_ARRAY_SIZE(balances))
 {
-    struct planned planned = make(_i);
-    struct rf_transfer *all = planned_transfers(planned.plan);
+    AUTO(planned) planned = make(_i);
+    AUTO_FREE struct rf_transfer *all = planned_transfers(planned.plan);
     size_t n = planned.plan->n_transfers;
-    struct rf_plan_walk walk;
+    AUTO(rf_plan_walk) walk;
     for (size_t stop = 0; stop <= n; stop += 1 + n / 7) {
         rf_plan_walk_start(&walk, planned.plan);
         for (size_t i = 0; i < stop; i++) {
@@ -76,20 +73,18 @@ LOOP_TEST(test_walk_starts_anew_after_one_that_stopped_midway,
         }
         rf_plan_walk_end(&walk);
     }
-    free(all);
-    planned_free(&planned);
 }
 
 /* Two walks over one plan, the second `lag` transfers behind the first. */
 LOOP_TEST(test_walk_does_not_disturb_another_over_the_same_plan,
           RF_ARRAY_SIZE(balances))
 {
-    struct planned planned = make(_i);
+    AUTO(planned) planned = make(_i);
     const struct rf_plan *plan = planned.plan;
-    struct rf_transfer *all = planned_transfers(plan);
+    AUTO_FREE struct rf_transfer *all = planned_transfers(plan);
     size_t n = plan->n_transfers;
     for (size_t lag = 0; lag <= n; lag += 1 + n / 5) {
-        struct rf_plan_walk ahead, behind;
+        AUTO(rf_plan_walk) ahead, behind;
         rf_plan_walk_start(&ahead, plan);
         rf_plan_walk_start(&behind, plan);
         for (size_t i = 0; i < n + lag; i++) {
@@ -102,20 +97,16 @@ LOOP_TEST(test_walk_does_not_disturb_another_over_the_same_plan,
         }
         ck_assert_ptr_null(rf_plan_walk_next(&ahead));
         ck_assert_ptr_null(rf_plan_walk_next(&behind));
-        rf_plan_walk_end(&ahead);
-        rf_plan_walk_end(&behind);
     }
-    free(all);
-    planned_free(&planned);
 }
 
 LOOP_TEST(test_walk_goes_by_destination_and_ends, RF_ARRAY_SIZE(balances))
 {
-    struct planned planned = make(_i);
+    AUTO(planned) planned = make(_i);
     const struct rf_transfer *transfer;
     uint32_t last = 0, family = 0;
     size_t n = 0;
-    struct rf_plan_walk walk;
+    AUTO(rf_plan_walk) walk;
     rf_plan_walk_start(&walk, planned.plan);
     while ((transfer = rf_plan_walk_next(&walk)) != NULL) {
         ck_assert_uint_ge(transfer->dst, last);
@@ -126,6 +117,4 @@ LOOP_TEST(test_walk_goes_by_destination_and_ends, RF_ARRAY_SIZE(balances))
     }
     ck_assert_uint_eq(n, planned.plan->n_transfers);
     ck_assert_ptr_null(rf_plan_walk_next(&walk));
-    rf_plan_walk_end(&walk);
-    planned_free(&planned);
 }

@@ -28,7 +28,7 @@ static void make(struct planned *planned, const char *model,
 /* Shards of tp 1: every linear matrix whole, all else left out. */
 TEST(test_quantize_takes_the_matrices_of_linear_layers)
 {
-    struct planned planned;
+    AUTO(planned) planned;
     struct rf_quantize all;
     uint64_t values = 0, scales = 0, end = 0;
     make(&planned, MODEL, SCENARIO("'quantize': 'amax_448'"));
@@ -60,12 +60,11 @@ TEST(test_quantize_takes_the_matrices_of_linear_layers)
     /* 2 × 2 blocks each for q k v o, 3 × 2 for the others */
     ck_assert_uint_eq(scales, UINT64_C(4) * 2 * (4 * 4 + 3 * 6));
     rf_quantize_free(&all);
-    planned_free(&planned);
 }
 
 TEST(test_quantize_is_nothing_unless_asked_for)
 {
-    struct planned planned;
+    AUTO(planned) planned;
     struct rf_quantize all;
     make(&planned, MODEL, SCENARIO("'tp': 4"));
     ck_assert_int_eq(rf_quantize_plan(planned.plan, 0, &all, &planned.err),
@@ -73,7 +72,6 @@ TEST(test_quantize_is_nothing_unless_asked_for)
     ck_assert_uint_eq(all.n, 0);
     ck_assert_uint_eq(all.bytes, 0);
     ck_assert_int_eq(rf_quantize_check(planned.plan, &planned.err), RF_OK);
-    planned_free(&planned);
 }
 
 #define TENSOR(shape)                                                          \
@@ -97,7 +95,7 @@ static const struct {
 
 LOOP_TEST(test_quantize_refuses_cuts_inside_blocks, RF_ARRAY_SIZE(cuts))
 {
-    struct planned planned;
+    AUTO(planned) planned;
     struct rf_err err;
     enum rf_status status;
     make(&planned, cuts[_i].model, cuts[_i].scenario);
@@ -109,18 +107,16 @@ LOOP_TEST(test_quantize_refuses_cuts_inside_blocks, RF_ARRAY_SIZE(cuts))
         ck_assert_ptr_nonnull(strstr(err.text, cuts[_i].refusal));
         ck_assert_ptr_nonnull(strstr(err.text, "multiples of 128"));
     }
-    planned_free(&planned);
 }
 
 TEST(test_quantize_needs_bfloat16)
 {
-    struct planned planned;
+    AUTO(planned) planned;
     struct rf_err err;
     make(&planned, MODEL,
          SCENARIO("'dtype': 'float32', 'quantize': 'amax_448'"));
     ck_assert_int_eq(rf_quantize_check(planned.plan, &err), RF_ERR_CONFIG);
     ck_assert_ptr_nonnull(strstr(err.text, "arrives as float32"));
-    planned_free(&planned);
 }
 
 #define DELTA_NET                                                              \
@@ -183,7 +179,7 @@ static const struct {
 LOOP_TEST(test_quantize_converts_what_table_and_list_say,
           RF_ARRAY_SIZE(converted))
 {
-    struct rf_model *model =
+    AUTO(rf_model) *model =
         quoted_model("{'config': {%s, 'quantization_config': {%s}}}",
                      converted[_i].config, converted[_i].list);
     unsigned layers = 0, found = 0;
@@ -198,14 +194,13 @@ LOOP_TEST(test_quantize_converts_what_table_and_list_say,
     }
     ck_assert_uint_eq(found, 1);
     ck_assert_uint_eq(layers, converted[_i].layers);
-    rf_model_destroy(model);
 }
 
 TEST(test_quantize_leaves_out_single_experts)
 {
     static const char list[] =
         "'ignore': ['model.layers.1.mlp.experts.2.up_proj']";
-    struct rf_model *model = quoted_model(
+    AUTO(rf_model) *model = quoted_model(
         "{'config': {" INDEXED ", 'quantization_config': {%s}}}", list);
     for (uint32_t i = 0; i < model->n_families; i++) {
         const struct rf_family *family = &model->families[i];
@@ -216,13 +211,12 @@ TEST(test_quantize_leaves_out_single_experts)
             ck_assert_double_eq(rf_quantize_share(family), named ? 0.75 : 1);
         }
     }
-    rf_model_destroy(model);
 }
 
 /* Engines hold 2 rows of in_proj_b on each rank here. */
 TEST(test_quantize_splits_gated_delta_nets)
 {
-    struct planned planned;
+    AUTO(planned) planned;
     struct rf_quantize all;
     make(&planned, "{'config': {" DELTA_NET "}}",
          "{'name': 's', 'train': {'tp': 1}, 'infer': {'layout': 'vllm', "
@@ -237,7 +231,6 @@ TEST(test_quantize_splits_gated_delta_nets)
         ck_assert_uint_eq(all.parts[i].rows % 128, 0);
     }
     rf_quantize_free(&all);
-    planned_free(&planned);
 }
 
 LOOP_TEST(test_quantize_refuses_lists_that_it_does_not_understand, 6)

@@ -109,11 +109,11 @@ LOOP_TEST(test_unit_task_boxes_are_disjoint_and_cover_every_piece, 20)
 {
     uint64_t state = (uint64_t)_i;
     struct rf_unit_tasks units;
-    struct lab lab;
+    AUTO(lab) lab;
     uint64_t written[9] = {0};
     make_overlapping(&lab, "broadcast", &state);
     ck_assert_int_eq(rf_unit_tasks_build(lab.plan, &units, NULL), RF_OK);
-    struct rf_box *boxes = rf_xcalloc(units.n, sizeof(*boxes));
+    AUTO_FREE struct rf_box *boxes = rf_xcalloc(units.n, sizeof(*boxes));
     for (size_t u = 0; u < units.n; u++) {
         const struct rf_unit_task *unit = &units.of[u];
         boxes[u] = unit->box;
@@ -138,9 +138,7 @@ LOOP_TEST(test_unit_task_boxes_are_disjoint_and_cover_every_piece, 20)
             rf_plan_layout(lab.plan, RF_INFER, r);
         ck_assert_uint_eq(written[r], rf_box_elements(&layout->pieces[0].box));
     }
-    free(boxes);
     rf_unit_tasks_free(&units);
-    lab_free(&lab);
 }
 
 LOOP_TEST(test_unit_task_strategies_serve_overlapping_boxes, 10)
@@ -148,7 +146,7 @@ LOOP_TEST(test_unit_task_strategies_serve_overlapping_boxes, 10)
     uint64_t state = (uint64_t)_i;
     for (unsigned s = RF_BROADCAST; s < RF_STRATEGIES; s++) {
         const char *name = rf_strategy_name((enum rf_strategy)s);
-        struct lab lab;
+        AUTO(lab) lab;
         make_overlapping(&lab, name, &state);
         rf_schedule_destroy(lab.schedule);
         lab.schedule = NULL;
@@ -160,7 +158,6 @@ LOOP_TEST(test_unit_task_strategies_serve_overlapping_boxes, 10)
         ck_assert_msg(status == RF_OK, "%s: %s", name, lab.err.text);
         const char *fault = lab_execute(&lab, (unsigned)_i);
         ck_assert_msg(fault == NULL, "%s: %s", name, fault);
-        lab_free(&lab);
     }
 }
 
@@ -169,7 +166,7 @@ TEST(test_unit_task_without_a_holder_is_an_error)
     uint64_t state = 1;
     struct rf_unit_tasks units;
     struct rf_err err;
-    struct lab lab;
+    AUTO(lab) lab;
     make_overlapping(&lab, "broadcast", &state);
     renew(&lab.plan->priv->layouts[RF_TRAIN], 3);
     give(&lab.plan->priv->layouts[RF_TRAIN], 0, 0, 1, 0, 1);
@@ -179,5 +176,4 @@ TEST(test_unit_task_without_a_holder_is_an_error)
     ck_assert_int_eq(rf_unit_tasks_build(lab.plan, &units, &err),
                      RF_ERR_INTERNAL);
     ck_assert_ptr_nonnull(strstr(err.text, "no training rank"));
-    lab_free(&lab);
 }

@@ -22,13 +22,12 @@ static void forget_links(void)
 static struct rf_bound bound_of(const char *scenario, const uint32_t *slots,
                                 uint32_t n)
 {
-    struct lab lab;
+    AUTO(lab) lab;
     struct rf_bound bound;
     enum rf_status status = lab_make(&lab, TENSOR, scenario, slots, n);
     ck_assert_msg(status == RF_OK, "%s", lab.err.text);
     ck_assert_int_eq(rf_bounds_any(lab.plan, &links, names, &bound, NULL),
                      RF_OK);
-    lab_free(&lab);
     return bound;
 }
 
@@ -160,7 +159,7 @@ TEST(test_cost_bound_refuses_figures_of_another_cluster)
 {
     const uint32_t slots[] = {1, 1};
     struct rf_bound bound;
-    struct lab lab;
+    AUTO(lab) lab;
     lab_links(&links, 3, 1, 1, 1);
     ck_assert_int_eq(
         lab_make(&lab, TENSOR,
@@ -169,14 +168,13 @@ TEST(test_cost_bound_refuses_figures_of_another_cluster)
         RF_OK);
     ck_assert_int_eq(rf_bounds_any(lab.plan, &links, names, &bound, NULL),
                      RF_ERR_INTERNAL);
-    lab_free(&lab);
 }
 
 TEST(test_cost_bound_of_many_holder_sets)
 {
     uint32_t slots[12];
     struct rf_bound bound;
-    struct lab lab;
+    AUTO(lab) lab;
     static const char *const many[] = {"0", "1", "2", "3", "4",  "5",
                                        "6", "7", "8", "9", "10", "11"};
     for (unsigned i = 0; i < 12; i++) {
@@ -194,7 +192,6 @@ TEST(test_cost_bound_of_many_holder_sets)
                      RF_OK);
     /* the last chunk is the smallest: 1024 rows in chunks of 86 */
     ck_assert_double_eq_tol(bound.ms, (1024 - 78) * 4000 / 2e6, 1e-9);
-    lab_free(&lab);
 }
 
 /* The coordinator works the bound out between two steps of a run: it must not
@@ -205,7 +202,7 @@ TEST(test_cost_bound_of_a_large_cluster_takes_little_time)
     uint32_t slots[NODES];
     const char *many[NODES];
     struct rf_bound bound;
-    struct lab lab;
+    AUTO(lab) lab;
     for (unsigned i = 0; i < NODES; i++) {
         slots[i] = 1;
         many[i] = i == SENDERS - 1 ? "slowest" : "node";
@@ -229,21 +226,19 @@ TEST(test_cost_bound_of_a_large_cluster_takes_little_time)
                      RF_OK);
     ck_assert_double_eq_tol(bound.ms, BYTES / 512 * (1 + 2 * 511) / 2e6, 1e-9);
     ck_assert_str_eq(bound.resource, "link slowest out");
-    lab_free(&lab);
 }
 
 /* The bound of the strategy's own bytes, and of any strategy's. */
 static void both_bounds(const char *scenario, const uint32_t *slots, uint32_t n,
                         struct rf_bound *own, struct rf_bound *any)
 {
-    struct lab lab;
+    AUTO(lab) lab;
     enum rf_status status = lab_make(&lab, TENSOR, scenario, slots, n);
     ck_assert_msg(status == RF_OK, "%s", lab.err.text);
     ck_assert_int_eq(
         rf_bounds_schedule(lab.plan, lab.schedule, &links, names, own, NULL),
         RF_OK);
     ck_assert_int_eq(rf_bounds_any(lab.plan, &links, names, any, NULL), RF_OK);
-    lab_free(&lab);
 }
 
 #define TWO_REPLICAS                                                           \

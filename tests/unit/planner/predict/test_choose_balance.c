@@ -85,7 +85,7 @@ static void set_nics(struct case_of *c, const double *rates,
 /* What the chosen plan takes, without any help of the module under test. */
 static double time_of(const struct case_of *c, const struct rf_plan *plan)
 {
-    struct rf_schedule *schedule = NULL;
+    AUTO(rf_schedule) *schedule = NULL;
     struct rf_simulated found;
     struct rf_err err = {0};
     ck_assert_msg(rf_plan_prove(plan, &err) == RF_OK, "%s", err.text);
@@ -98,7 +98,6 @@ static double time_of(const struct case_of *c, const struct rf_plan *plan)
                                                            .node_names = names},
                                  &found, &err),
                      RF_OK);
-    rf_schedule_destroy(schedule);
     return found.ms;
 }
 
@@ -269,7 +268,7 @@ LOOP_TEST(test_choose_balance_weighs_in_small_numbers, 5)
         {{2, 3, 5, 7}, {2, 3, 5, 7}},
     };
     struct rf_link_weight weights[4];
-    struct rf_capacities links;
+    AUTO(rf_capacities) links;
     rf_capacities_init(&links, 4);
     ck_assert(!rf_capacities_weigh(&links, weights));
     for (uint32_t n = 0; n < 4; n++) {
@@ -280,5 +279,4 @@ LOOP_TEST(test_choose_balance_weighs_in_small_numbers, 5)
         ck_assert_uint_eq(weights[n].weight, cases[_i].weights[n]);
         ck_assert_uint_eq(weights[n].nics, 1);
     }
-    rf_capacities_free(&links);
 }

@@ -33,7 +33,7 @@ static struct rf_choice choose(const char *scenario,
 {
     struct rf_err err = {0};
     struct rf_choice choice;
-    struct lab lab;
+    AUTO(lab) lab;
     ck_assert_msg(lab_make(&lab, TENSOR, scenario, slots, 3) == RF_OK, "%s",
                   lab.err.text);
     ck_assert_msg(
@@ -44,7 +44,6 @@ static struct rf_choice choose(const char *scenario,
                                                    .max_ops = max_ops},
                            &choice, &err) == RF_OK,
         "%s", err.text);
-    lab_free(&lab);
     return choice;
 }
 
@@ -53,7 +52,7 @@ TEST(test_choose_takes_a_chain_where_links_are_slow)
 {
     static const char *const given[] = {TO_FOUR("send_recv"),
                                         TO_FOUR("allgather")};
-    struct rf_capacities links;
+    AUTO(rf_capacities) links;
     lab_links(&links, 3, 100, 100, 1);
     for (unsigned i = 0; i < RF_ARRAY_SIZE(given); i++) {
         struct rf_choice choice =
@@ -66,22 +65,20 @@ TEST(test_choose_takes_a_chain_where_links_are_slow)
         ck_assert_double_eq_tol(of[RF_BROADCAST].ms, whole, whole / 10);
         ck_assert_str_eq(of[RF_SEND_RECV].busiest, "link a out");
     }
-    rf_capacities_free(&links);
 }
 
 TEST(test_choose_prefers_send_recv_where_nothing_is_gained)
 {
-    struct rf_capacities links;
+    AUTO(rf_capacities) links;
     struct rf_choice choice;
     lab_links(&links, 3, 100, 100, 1);
     choice = choose(TO_ONE, &links, RF_CHOOSE_MAX_OPS, true);
     ck_assert_int_eq(choice.taken, RF_SEND_RECV);
-    rf_capacities_free(&links);
 }
 
 TEST(test_choose_compares_no_schedule_that_is_too_large)
 {
-    struct rf_capacities links;
+    AUTO(rf_capacities) links;
     struct rf_choice choice;
     lab_links(&links, 3, 100, 100, 1);
     choice = choose(TO_FOUR("send_recv"), &links, 4, true);
@@ -92,13 +89,12 @@ TEST(test_choose_compares_no_schedule_that_is_too_large)
     choice = choose(TO_FOUR("send_recv"), &links, 1, true);
     ck_assert_int_eq(choice.taken, RF_SEND_RECV);
     ck_assert_str_ne(choice.candidates[RF_SEND_RECV].why_not, "");
-    rf_capacities_free(&links);
 }
 
 /* A method inside nodes, and strategies that leave them. */
 TEST(test_choose_leaves_out_what_a_method_cannot_do)
 {
-    struct rf_capacities links;
+    AUTO(rf_capacities) links;
     struct rf_choice choice;
     lab_links(&links, 3, 100, 100, 1);
     choice = choose(TO_FOUR("send_recv"), &links, RF_CHOOSE_MAX_OPS, false);
@@ -108,7 +104,6 @@ TEST(test_choose_leaves_out_what_a_method_cannot_do)
     }
     choice = choose(SHARED, &links, RF_CHOOSE_MAX_OPS, false);
     ck_assert_str_eq(choice.candidates[RF_SEND_RECV].why_not, "");
-    rf_capacities_free(&links);
 }
 
 TEST(test_choose_assumes_what_has_no_figure)
@@ -141,17 +136,16 @@ TEST(test_choose_assumes_what_has_no_figure)
 
 TEST(test_choose_must_come_before_a_schedule)
 {
-    struct lab lab;
+    AUTO(lab) lab;
     ck_assert_int_eq(lab_make(&lab, TENSOR, TO_FOUR("auto"), slots, 3),
                      RF_ERR_CONFIG);
     ck_assert_ptr_nonnull(strstr(lab.err.text, "no strategy has been chosen"));
-    lab_free(&lab);
 }
 
 /* Turns make no difference to what is compared. */
 TEST(test_choose_compares_all_strategies_by_turns)
 {
-    struct rf_capacities links;
+    AUTO(rf_capacities) links;
     struct rf_choice choice;
     lab_links(&links, 3, 100, 100, 1);
     choice = choose("{'serialize': true, " TO_FOUR_REST, &links,
@@ -160,5 +154,4 @@ TEST(test_choose_compares_all_strategies_by_turns)
         ck_assert_str_eq(choice.candidates[s].why_not, "");
         ck_assert_double_gt(choice.candidates[s].ms, 0);
     }
-    rf_capacities_free(&links);
 }

@@ -27,7 +27,7 @@ static struct rf_simulated simulate_with(const char *scenario, uint32_t slots,
 {
     const uint32_t all[] = {slots, slots};
     struct rf_simulated found;
-    struct lab lab;
+    AUTO(lab) lab;
     ck_assert_msg(lab_make(&lab, TENSOR, scenario, all, 2) == RF_OK, "%s",
                   lab.err.text);
     ck_assert_int_eq(
@@ -39,7 +39,6 @@ static struct rf_simulated simulate_with(const char *scenario, uint32_t slots,
                                               .inside = inside},
                     &found, NULL),
         RF_OK);
-    lab_free(&lab);
     return found;
 }
 
@@ -55,7 +54,7 @@ LIMIT(60)
 
 TEST(test_simulate_adds_latency_and_operations)
 {
-    struct rf_capacities links;
+    AUTO(rf_capacities) links;
     struct rf_simulated found;
     lab_links(&links, 2, 10, 10, 0.5);
     links.pair_latency_us[0 * 2 + 1] = 200;
@@ -67,14 +66,13 @@ TEST(test_simulate_adds_latency_and_operations)
     ck_assert_double_ge(found.ms, 1000);
     ck_assert_str_eq(found.busiest, "operations of rank 0");
     ck_assert_int_eq(found.path, RF_PATH_CPU);
-    rf_capacities_free(&links);
 }
 
 /* Two ranks on two NICs take half the time of two ranks on one. */
 TEST(test_simulate_ranks_share_nics_by_slot)
 {
     const char *scenario = ACROSS(HALVES, HALVES, "");
-    struct rf_capacities links;
+    AUTO(rf_capacities) links;
     struct rf_simulated one, two, from;
     lab_links(&links, 2, 0, 0, 0);
     links.nic_gbytes_per_s[0] = links.nic_gbytes_per_s[1] = 0.5;
@@ -96,13 +94,12 @@ TEST(test_simulate_ranks_share_nics_by_slot)
     from = simulate(scenario, 2, &links, 0);
     ck_assert_double_eq_tol(from.ms, one.ms, one.ms / 20);
     ck_assert_str_eq(from.busiest, "link b in");
-    rf_capacities_free(&links);
 }
 
 /* A piece that stays where it is costs nothing. */
 TEST(test_simulate_in_place_moves_nothing)
 {
-    struct rf_capacities links;
+    AUTO(rf_capacities) links;
     struct rf_simulated found;
     lab_links(&links, 2, 1, 1, 1);
     found =
@@ -112,7 +109,6 @@ TEST(test_simulate_in_place_moves_nothing)
     ck_assert_uint_eq(found.in_place, (uint64_t)BYTES);
     ck_assert_double_eq(found.ms, 0);
     ck_assert_int_eq(found.path, RF_PATH_IN_PLACE);
-    rf_capacities_free(&links);
 }
 
 #define INSIDE(infer, more)                                                    \
@@ -136,7 +132,7 @@ LOOP_TEST(test_simulate_copies_with_the_ranks_that_copy, 4)
         {RF_COPIER_BOTH, 1, "copying by rank 0", RF_PATH_INSIDE},
     };
     const double ms = BYTES / 1e6 / cases[_i].rate;
-    struct rf_capacities links;
+    AUTO(rf_capacities) links;
     struct rf_simulated found;
     lab_links(&links, 2, 100, 1, 0);
     found = simulate_with(INSIDE(HALVES, ""), 2, &links, 0,
@@ -144,7 +140,6 @@ LOOP_TEST(test_simulate_copies_with_the_ranks_that_copy, 4)
     ck_assert_double_eq_tol(found.ms, ms, ms / 20);
     ck_assert_str_eq(found.busiest, cases[_i].busiest);
     ck_assert_int_eq(found.path, cases[_i].path);
-    rf_capacities_free(&links);
 }
 
 /* Columns of two ranks put together, on one. */
@@ -171,7 +166,7 @@ LOOP_TEST(test_simulate_copies_no_faster_than_the_memory, 5)
         {RF_COPIER_DST, JOINED, 1, "copying by rank 2", RF_PATH_RANK},
     };
     const double ms = BYTES / 1e6 / cases[_i].rate;
-    struct rf_capacities links;
+    AUTO(rf_capacities) links;
     struct rf_simulated found;
     lab_links(&links, 2, 0.5, 1, 0);
     found = simulate_with(cases[_i].scenario, 2, &links, 0,
@@ -179,7 +174,6 @@ LOOP_TEST(test_simulate_copies_no_faster_than_the_memory, 5)
     ck_assert_double_eq_tol(found.ms, ms, ms / 20);
     ck_assert_str_eq(found.busiest, cases[_i].busiest);
     ck_assert_int_eq(found.path, cases[_i].path);
-    rf_capacities_free(&links);
 }
 
 /* Rows of another rank's memory can be used there, parts of rows cannot, nor
@@ -199,21 +193,20 @@ LOOP_TEST(test_simulate_leaves_what_covers_a_piece, 6)
         {INSIDE(WHOLE, ""), RF_LEFT_SLOT, BYTES},
         {INSIDE(WHOLE, ""), RF_LEFT_NOTHING, 0},
     };
-    struct rf_capacities links;
+    AUTO(rf_capacities) links;
     struct rf_simulated found;
     lab_links(&links, 2, 1, 1, 0);
     found = simulate_with(cases[_i].scenario, 2, &links, 0,
                           (struct rf_intra_node){.left = cases[_i].left});
     ck_assert_double_eq((double)found.in_place, cases[_i].in_place);
     ck_assert_int_eq(found.ms > 0, cases[_i].in_place <= 0);
-    rf_capacities_free(&links);
 }
 
 /* What is kept once for all ranks takes as long as it would op by op: the root
  * has to send everything to the other node, and gets half of it from there. */
 TEST(test_simulate_counts_broadcasts)
 {
-    struct rf_capacities links;
+    AUTO(rf_capacities) links;
     struct rf_simulated found;
     lab_links(&links, 2, 0, 0, 0.5);
     found = simulate("{'strategy': 'gather_broadcast', 'train': {'layout': "
@@ -223,7 +216,6 @@ TEST(test_simulate_counts_broadcasts)
     ck_assert_double_ge(found.ms, BYTES / 0.5e6);
     ck_assert_double_le(found.ms, 1.6 * BYTES / 0.5e6);
     ck_assert_str_eq(found.busiest, "link a out");
-    rf_capacities_free(&links);
 }
 
 /* A tensor of `rows` x 1024 floats from `from` nodes, cut over all their ranks,
@@ -262,7 +254,7 @@ static double ms_of(const struct lab *lab)
 {
     const char *node_names[512];
     struct rf_simulated found;
-    struct rf_capacities links;
+    AUTO(rf_capacities) links;
     lab_links(&links, lab->world->n_nodes, 0, 0, 1);
     for (size_t n = 0; n < RF_ARRAY_SIZE(node_names); n++) {
         node_names[n] = "node";
@@ -274,7 +266,6 @@ static double ms_of(const struct lab *lab)
                                               .node_names = node_names},
                     &found, NULL),
         RF_OK);
-    rf_capacities_free(&links);
     return found.ms;
 }
 
@@ -292,7 +283,7 @@ LOOP_TEST(test_simulate_fills_chains_like_single_ops, RF_ARRAY_SIZE(relayed))
                                     .from = i & 1 ? 4 : 1,
                                     .to = 16,
                                     .slots = i & 2 ? 2 : 1};
-        struct lab lab;
+        AUTO(lab) lab;
         double exact, found;
         make_replicas(&lab, &of);
         exact = lab_time(&lab, 1e6);
@@ -300,7 +291,6 @@ LOOP_TEST(test_simulate_fills_chains_like_single_ops, RF_ARRAY_SIZE(relayed))
         ck_assert_msg(found >= 0.92 * exact && found <= 1.03 * exact,
                       "%s from %u x %u: %.4f ms instead of %.4f", of.strategy,
                       of.from, of.slots, found, exact);
-        lab_free(&lab);
     }
 }
 
@@ -314,7 +304,7 @@ TEST(test_simulate_takes_turns_with_broadcasts)
                                     .from = i & 1 ? 4 : 1,
                                     .to = 4,
                                     .slots = i & 2 ? 2 : 1};
-        struct lab lab;
+        AUTO(lab) lab;
         double exact, found;
         make_replicas(&lab, &of);
         exact = lab_time(&lab, 1e6);
@@ -327,7 +317,6 @@ TEST(test_simulate_takes_turns_with_broadcasts)
         ck_assert_msg(found >= 0.98 * exact && found <= 1.05 * exact,
                       "from %u x %u: %.4f ms instead of %.4f", of.from,
                       of.slots, found, exact);
-        lab_free(&lab);
     }
 }
 
@@ -343,7 +332,7 @@ LOOP_TEST(test_simulate_fills_the_longest_chains, LONG_CHAINS)
                                     .from = 1,
                                     .to = nodes[i],
                                     .slots = 8};
-        struct lab lab;
+        AUTO(lab) lab;
         double expected, found;
         make_replicas(&lab, &of);
         expected = lab.spec->strategy == RF_ALLGATHER
@@ -354,6 +343,5 @@ LOOP_TEST(test_simulate_fills_the_longest_chains, LONG_CHAINS)
         ck_assert_msg(found >= 0.99 * expected && found <= 1.4 * expected,
                       "%s to %u nodes: %.4f ms instead of %.4f", of.strategy,
                       of.to, found, expected);
-        lab_free(&lab);
     }
 }

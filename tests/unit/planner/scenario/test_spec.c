@@ -8,7 +8,7 @@
 
 TEST(test_spec_defaults)
 {
-    struct rf_spec *spec = quoted_spec("'train': {}, 'infer': {}");
+    AUTO(rf_spec) *spec = quoted_spec("'train': {}, 'infer': {}");
     ck_assert_str_eq(spec->name, "scenario");
     ck_assert_int_eq(spec->mode, RF_COLOCATED);
     ck_assert_str_eq(spec->method, "host");
@@ -30,7 +30,6 @@ TEST(test_spec_defaults)
     ck_assert_uint_eq(spec->infer.pp, 1);
     ck_assert_uint_eq(spec->infer.vpp, 1);
     ck_assert(!spec->infer.dp_given && !spec->infer.dtype_given);
-    rf_spec_destroy(spec);
 }
 
 LOOP_TEST(test_spec_mode_synonyms, 5)
@@ -43,10 +42,9 @@ LOOP_TEST(test_spec_mode_synonyms, 5)
                  {"disaggregated", RF_DISAGGREGATED},
                  {"non-collocated", RF_DISAGGREGATED},
                  {"non-colocated", RF_DISAGGREGATED}};
-    struct rf_spec *spec =
+    AUTO(rf_spec) *spec =
         quoted_spec("'mode': '%s', 'train': {}, 'infer': {}", words[_i].word);
     ck_assert_int_eq(spec->mode, words[_i].mode);
-    rf_spec_destroy(spec);
 }
 
 TEST(test_spec_method_aliases_become_the_method)
@@ -91,15 +89,14 @@ static const struct {
 
 LOOP_TEST(test_spec_default_expert_tensor_parallelism, RF_ARRAY_SIZE(etps))
 {
-    struct rf_spec *spec =
+    AUTO(rf_spec) *spec =
         quoted_spec("'train': {%s}, 'infer': {}", etps[_i].side);
     ck_assert_uint_eq(spec->train.etp, etps[_i].etp);
-    rf_spec_destroy(spec);
 }
 
 TEST(test_spec_pipeline_stages)
 {
-    struct rf_spec *spec = quoted_spec(
+    AUTO(rf_spec) *spec = quoted_spec(
         "'train': {'pp_layers': [3, 5, 4]}, 'infer': {'pp': 4, 'vpp': 2, "
         "'num_layers_in_first_pipeline_stage': 2, "
         "'num_layers_in_last_pipeline_stage': 6}");
@@ -109,12 +106,11 @@ TEST(test_spec_pipeline_stages)
     ck_assert_uint_eq(spec->infer.first_stage_layers, 2);
     ck_assert_uint_eq(spec->infer.last_stage_layers, 6);
     ck_assert_uint_eq(spec->infer.vpp, 2);
-    rf_spec_destroy(spec);
 }
 
 TEST(test_spec_sharding_as_list_and_as_text)
 {
-    struct rf_spec *spec = quoted_spec(
+    AUTO(rf_spec) *spec = quoted_spec(
         "'train': {'layout': 'spec', 'mesh': [2, 4], 'spec': ['S01', 'R', "
         "'R']}, 'infer': {'layout': 'spec', 'mesh': [1, 3], 'spec': "
         "'S0RS1'}");
@@ -125,7 +121,6 @@ TEST(test_spec_sharding_as_list_and_as_text)
     ck_assert_str_eq(spec->infer.spec[1], "R");
     ck_assert_str_eq(spec->infer.spec[2], "S1");
     ck_assert_uint_eq(spec->infer.n_spec, 3);
-    rf_spec_destroy(spec);
 }
 
 TEST(test_spec_disk_options_stay_with_method_disk)
@@ -193,8 +188,8 @@ static const struct {
 
 LOOP_TEST(test_spec_round_trips, RF_ARRAY_SIZE(whole))
 {
-    struct rf_spec *spec = quoted_spec("%s", whole[_i].text), *again = NULL;
-    json_t *first = rf_spec_to_json(spec, quoted_nodes), *second;
+    AUTO(rf_spec) *spec = quoted_spec("%s", whole[_i].text), *again = NULL;
+    json_auto_t *first = rf_spec_to_json(spec, quoted_nodes), *second;
     struct rf_jnode node = rf_jnode_root(first, "test");
     struct rf_err err = {0};
     ck_assert_msg(rf_spec_from_json(&node, quoted_nodes, 4, &again, &err) ==
@@ -207,10 +202,6 @@ LOOP_TEST(test_spec_round_trips, RF_ARRAY_SIZE(whole))
     ck_assert_int_eq(again->infer.dp_given, spec->infer.dp_given);
     ck_assert_int_eq(again->strategy, spec->strategy);
     ck_assert_int_eq(again->cast_at_source, spec->cast_at_source);
-    json_decref(first);
-    json_decref(second);
-    rf_spec_destroy(spec);
-    rf_spec_destroy(again);
 }
 
 static void assert_nodes(const struct rf_side_spec *side, const char *expected)
@@ -248,13 +239,12 @@ LOOP_TEST(test_spec_counts_of_nodes_take_the_first_free_ones,
           RF_ARRAY_SIZE(counts))
 {
     char train[32], infer[32];
-    struct rf_spec *spec =
+    AUTO(rf_spec) *spec =
         quoted_spec("'mode': '%s', 'train': {%s}, 'infer': {%s}",
                     counts[_i].mode, nodes_text(counts[_i].train, train),
                     nodes_text(counts[_i].infer, infer));
     assert_nodes(&spec->train, counts[_i].train_has);
     assert_nodes(&spec->infer, counts[_i].infer_has);
-    rf_spec_destroy(spec);
 }
 
 #define SIDES "'train': {}, 'infer': {}"

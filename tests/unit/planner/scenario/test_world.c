@@ -52,10 +52,10 @@ static void assert_rank(const struct rf_world *world, uint32_t rank,
 TEST(test_world_colocated_fills_all_slots)
 {
     const uint32_t slots[] = {4, 4};
-    struct rf_model *model = sparse();
-    struct rf_spec *spec =
+    AUTO(rf_model) *model = sparse();
+    AUTO(rf_spec) *spec =
         quoted_spec("'train': {'tp': 2, 'pp': 2}, 'infer': {'tp': 8}");
-    struct rf_world *world = build(spec, model, slots, 2);
+    AUTO(rf_world) *world = build(spec, model, slots, 2);
     ck_assert_uint_eq(world->n_ranks, 8);
     ck_assert_uint_eq(world->n_nodes, 2);
     ck_assert_uint_eq(spec->train.dp, 2);
@@ -63,92 +63,74 @@ TEST(test_world_colocated_fills_all_slots)
     assert_rank(world, 0, 0, 0, 0, 0);
     assert_rank(world, 5, 1, 1, 5, 5);
     ck_assert(!rf_same_slot(world, 0, 4));
-    rf_world_destroy(world);
-    rf_spec_destroy(spec);
-    rf_model_destroy(model);
 }
 
 TEST(test_world_explicit_dp_uses_the_first_slots)
 {
     const uint32_t slots[] = {4, 4};
-    struct rf_model *model = sparse();
-    struct rf_spec *spec =
+    AUTO(rf_model) *model = sparse();
+    AUTO(rf_spec) *spec =
         quoted_spec("'train': {'tp': 2, 'dp': 1}, 'infer': {'tp': 4, 'dp': 1}");
-    struct rf_world *world = build(spec, model, slots, 2);
+    AUTO(rf_world) *world = build(spec, model, slots, 2);
     ck_assert_uint_eq(world->n_ranks, 4); /* idle slots have no rank */
     assert_rank(world, 1, 0, 1, 1, 1);
     assert_rank(world, 3, 0, 3, RF_NONE, 3);
-    rf_world_destroy(world);
-    rf_spec_destroy(spec);
-    rf_model_destroy(model);
 }
 
 TEST(test_world_separate_processes_share_slots)
 {
     const uint32_t slots[] = {2, 2};
-    struct rf_model *model = sparse();
-    struct rf_spec *spec = quoted_spec(
+    AUTO(rf_model) *model = sparse();
+    AUTO(rf_spec) *spec = quoted_spec(
         "'train': {'tp': 2}, 'infer': {'tp': 4}, 'colocated_processes': "
         "'separate'");
-    struct rf_world *world = build(spec, model, slots, 2);
+    AUTO(rf_world) *world = build(spec, model, slots, 2);
     ck_assert_uint_eq(world->n_ranks, 8);
     assert_rank(world, 2, 1, 0, 2, RF_NONE);
     assert_rank(world, 6, 1, 0, RF_NONE, 2);
     ck_assert(rf_same_slot(world, 2, 6));
     ck_assert(!rf_same_slot(world, 2, 7));
-    rf_world_destroy(world);
-    rf_spec_destroy(spec);
-    rf_model_destroy(model);
 }
 
 TEST(test_world_disaggregated_takes_smallest_worlds_in_order)
 {
     const uint32_t slots[] = {3, 3};
-    struct rf_model *model = sparse();
-    struct rf_spec *spec = quoted_spec(
+    AUTO(rf_model) *model = sparse();
+    AUTO(rf_spec) *spec = quoted_spec(
         "'mode': 'disaggregated', 'train': {'tp': 2}, 'infer': {'tp': 2}");
-    struct rf_world *world = build(spec, model, slots, 2);
+    AUTO(rf_world) *world = build(spec, model, slots, 2);
     ck_assert_uint_eq(world->n_ranks, 4);
     assert_rank(world, 1, 0, 1, 1, RF_NONE);
     assert_rank(world, 2, 0, 2, RF_NONE, 0);
     assert_rank(world, 3, 1, 0, RF_NONE, 1);
-    rf_world_destroy(world);
-    rf_spec_destroy(spec);
-    rf_model_destroy(model);
 }
 
 TEST(test_world_disaggregated_nodes_belong_to_their_side)
 {
     const uint32_t slots[] = {2, 2, 2, 2};
-    struct rf_model *model = sparse();
-    struct rf_spec *spec = quoted_spec(
+    AUTO(rf_model) *model = sparse();
+    AUTO(rf_spec) *spec = quoted_spec(
         "'mode': 'disaggregated', 'train': {'tp': 2}, 'infer': {'tp': 2, "
         "'nodes': ['c', 'a']}");
-    struct rf_world *world = build(spec, model, slots, 4);
+    AUTO(rf_world) *world = build(spec, model, slots, 4);
     ck_assert_uint_eq(world->n_ranks, 6);
     ck_assert_uint_eq(spec->train.dp, 1);
     ck_assert_uint_eq(spec->infer.dp, 2);
     assert_rank(world, 0, 1, 0, 0, RF_NONE); /* node a is taken */
     assert_rank(world, 2, 2, 0, RF_NONE, 0); /* listed order */
     assert_rank(world, 4, 0, 0, RF_NONE, 2);
-    rf_world_destroy(world);
-    rf_spec_destroy(spec);
-    rf_model_destroy(model);
 }
 
 TEST(test_world_colocated_on_named_nodes)
 {
     const uint32_t slots[] = {2, 2, 2};
-    struct rf_model *model = sparse();
-    struct rf_spec *spec =
+    AUTO(rf_model) *model = sparse();
+    AUTO(rf_spec) *spec =
         quoted_spec("'train': {'tp': 2, 'nodes': ['b', 'c']}, 'infer': {}");
-    struct rf_world *world = build(spec, model, slots, 3);
+    AUTO(rf_world) *world = build(spec, model, slots, 3);
     ck_assert_uint_eq(world->n_ranks, 4);
     ck_assert_uint_eq(spec->infer.dp, 4);
     assert_rank(world, 0, 1, 0, 0, 0);
-    rf_world_destroy(world);
-    rf_spec_destroy(spec);
-    rf_model_destroy(model);
 }
 
 static const struct {
@@ -181,7 +163,7 @@ static const struct {
 TEST(test_world_is_placed_without_a_model)
 {
     const uint32_t slots[] = {4, 4};
-    struct rf_model *model = sparse();
+    AUTO(rf_model) *model = sparse();
     struct rf_spec *spec =
         quoted_spec("'train': {'tp': 2, 'pp': 2}, 'infer': {'tp': 8}");
     struct rf_world *world = build(spec, model, slots, 2), *placed = NULL;
@@ -200,32 +182,28 @@ TEST(test_world_is_placed_without_a_model)
     ck_assert_ptr_nonnull(
         strstr(err.text, "smallest world of these sizes has"));
     rf_spec_destroy(spec);
-    rf_model_destroy(model);
 }
 
 LOOP_TEST(test_world_without_slots_is_the_smallest, RF_ARRAY_SIZE(slotless))
 {
-    struct rf_model *model = sparse();
-    struct rf_spec *spec = quoted_spec("%s", slotless[_i].text);
+    AUTO(rf_model) *model = sparse();
+    AUTO(rf_spec) *spec = quoted_spec("%s", slotless[_i].text);
     uint64_t smallest = rf_world_smallest(spec);
-    struct rf_world *world = build(spec, model, NULL, 0);
+    AUTO(rf_world) *world = build(spec, model, NULL, 0);
     ck_assert_uint_eq(world->n_ranks, slotless[_i].ranks);
     ck_assert_uint_eq(smallest, slotless[_i].ranks);
     ck_assert_uint_eq(world->n_nodes, 1);
     ck_assert_uint_eq(spec->train.dp, slotless[_i].train_dp);
     ck_assert_uint_eq(spec->infer.dp, slotless[_i].infer_dp);
-    rf_world_destroy(world);
-    rf_spec_destroy(spec);
-    rf_model_destroy(model);
 }
 
 LOOP_TEST(test_world_of_a_printed_scenario_is_the_same, 2)
 {
     const uint32_t slots[] = {4, 4, 4, 4};
-    struct rf_model *model = sparse();
-    struct rf_spec *spec = quoted_spec("%s", slotless[_i].text), *again = NULL;
-    struct rf_world *first = build(spec, model, slots, 4), *second;
-    json_t *text = rf_spec_to_json(spec, quoted_nodes);
+    AUTO(rf_model) *model = sparse();
+    AUTO(rf_spec) *spec = quoted_spec("%s", slotless[_i].text), *again = NULL;
+    AUTO(rf_world) *first = build(spec, model, slots, 4), *second;
+    json_auto_t *text = rf_spec_to_json(spec, quoted_nodes);
     struct rf_jnode node = rf_jnode_root(text, "test");
     struct rf_err err = {0};
     ck_assert_msg(rf_spec_from_json(&node, quoted_nodes, 4, &again, &err) ==
@@ -235,12 +213,6 @@ LOOP_TEST(test_world_of_a_printed_scenario_is_the_same, 2)
     ck_assert_uint_eq(second->n_ranks, first->n_ranks);
     ck_assert_mem_eq(second->ranks, first->ranks,
                      first->n_ranks * sizeof(*first->ranks));
-    json_decref(text);
-    rf_world_destroy(first);
-    rf_world_destroy(second);
-    rf_spec_destroy(spec);
-    rf_spec_destroy(again);
-    rf_model_destroy(model);
 }
 
 /* All groups of ranks that agree in everything but one coordinate, written
@@ -386,8 +358,8 @@ static const struct {
 LOOP_TEST(test_world_refuses_impossible_worlds_with_sizes_that_work,
           RF_ARRAY_SIZE(refused))
 {
-    struct rf_model *model = sparse();
-    struct rf_spec *spec = quoted_spec("%s", refused[_i].text);
+    AUTO(rf_model) *model = sparse();
+    AUTO(rf_spec) *spec = quoted_spec("%s", refused[_i].text);
     struct rf_world *world = NULL;
     struct rf_err err = {0};
     uint32_t dp = spec->train.dp;
@@ -402,40 +374,32 @@ LOOP_TEST(test_world_refuses_impossible_worlds_with_sizes_that_work,
     ck_assert_ptr_null(strstr(err.text, "scenario \""));
     ck_assert_ptr_null(world);
     ck_assert_uint_eq(spec->train.dp, dp);
-    rf_spec_destroy(spec);
-    rf_model_destroy(model);
 }
 
 TEST(test_world_of_a_sharded_tensor)
 {
-    struct rf_model *model = tiny();
-    struct rf_spec *spec = quoted_spec(
+    AUTO(rf_model) *model = tiny();
+    AUTO(rf_spec) *spec = quoted_spec(
         "'mode': 'disaggregated', 'train': {'layout': 'spec', 'mesh': [1, 1], "
         "'spec': 'RR'}, 'infer': {'layout': 'spec', 'mesh': [2, 3], 'spec': "
         "'S0S1'}");
-    struct rf_world *world = build(spec, model, NULL, 0);
+    AUTO(rf_world) *world = build(spec, model, NULL, 0);
     ck_assert_uint_eq(world->n_ranks, 7);
     ck_assert_uint_eq(world->size[RF_INFER], 6);
     ck_assert_uint_eq(rf_coord_of(&spec->infer, 6, 4).dp, 4);
-    rf_world_destroy(world);
-    rf_spec_destroy(spec);
-    rf_model_destroy(model);
 }
 
 TEST(test_world_of_sixteen_thousand_ranks)
 {
     const uint32_t slots[] = {16384};
-    struct rf_model *model = file_model("kimi-k2", "");
-    struct rf_spec *spec = quoted_spec(
+    AUTO(rf_model) *model = file_model("kimi-k2", "");
+    AUTO(rf_spec) *spec = quoted_spec(
         "'train': {'tp': 8, 'ep': 64, 'etp': 1, 'pp': 8, "
         "'num_layers_in_first_pipeline_stage': 7, "
         "'num_layers_in_last_pipeline_stage': 6}, 'infer': {'tp': 16, 'ep': "
         "16, 'layout': 'vllm'}");
-    struct rf_world *world = build(spec, model, slots, 1);
+    AUTO(rf_world) *world = build(spec, model, slots, 1);
     ck_assert_uint_eq(world->n_ranks, 16384);
     ck_assert_uint_eq(spec->train.dp, 256);
     ck_assert_uint_eq(world->edp[RF_TRAIN], 32);
-    rf_world_destroy(world);
-    rf_spec_destroy(spec);
-    rf_model_destroy(model);
 }

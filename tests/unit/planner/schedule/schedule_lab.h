@@ -7,6 +7,7 @@
 
 #include "planner/predict/bounds.h"
 #include "planner/schedule/schedule.h"
+#include "tests/lib/auto_planner.h"
 
 struct lab {
     struct rf_model *model;
@@ -25,6 +26,7 @@ enum rf_status lab_make(struct lab *lab, const char *model,
                         const char *scenario, const uint32_t *slots,
                         uint32_t n_nodes);
 void lab_free(struct lab *lab);
+AUTO_STRUCT(lab, lab_free)
 
 /* Lists all ops of the world, those that repeat over ranks, too, in `ops`. */
 void lab_list_bcasts(struct rf_schedule *schedule);

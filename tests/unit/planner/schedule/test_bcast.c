@@ -55,8 +55,8 @@ LIMIT(60)
 
 LOOP_TEST(test_bcast_lists_and_finds_all_ops_in_order, N_WORLDS)
 {
-    struct lab lab;
-    struct rf_schedule *schedule = make(&lab, worlds[_i], 6);
+    AUTO(lab) lab;
+    AUTO(rf_schedule) *schedule = make(&lab, worlds[_i], 6);
     struct rf_schedule_walk walk;
     const struct rf_op *op;
     uint64_t n = 0;
@@ -74,8 +74,6 @@ LOOP_TEST(test_bcast_lists_and_finds_all_ops_in_order, N_WORLDS)
     ck_assert_uint_eq(n, schedule->n_world_ops);
     ck_assert(!rf_schedule_find(schedule, (uint32_t)n, &(struct rf_op){0}));
     ck_assert_uint_lt(schedule->n_ops + schedule->tmpl->n_bcasts, n);
-    rf_schedule_destroy(schedule);
-    lab_free(&lab);
 }
 
 static const char *const grown[] = {
@@ -87,16 +85,12 @@ static const char *const grown[] = {
 
 TEST(test_bcast_does_not_grow_with_the_receivers)
 {
-    struct lab few, many;
-    struct rf_schedule *small = make(&few, grown[0], 6);
-    struct rf_schedule *large = make(&many, grown[1], 6);
+    AUTO(lab) few, many;
+    AUTO(rf_schedule) *small = make(&few, grown[0], 6);
+    AUTO(rf_schedule) *large = make(&many, grown[1], 6);
     ck_assert_uint_gt(large->n_world_ops, 3 * small->n_world_ops);
     ck_assert_uint_eq(large->n_ops, small->n_ops);
     ck_assert_uint_eq(large->tmpl->n_bcasts, small->tmpl->n_bcasts);
-    rf_schedule_destroy(small);
-    rf_schedule_destroy(large);
-    lab_free(&few);
-    lab_free(&many);
 }
 
 /* By pair of ranks: ops and bytes. */
@@ -121,8 +115,8 @@ static void add_size(uint64_t bytes, uint64_t n_ops, void *data)
 
 LOOP_TEST(test_bcast_sums_are_those_of_its_ops, N_WORLDS)
 {
-    struct lab lab;
-    struct rf_schedule *schedule = make(&lab, worlds[_i], 6);
+    AUTO(lab) lab;
+    AUTO(rf_schedule) *schedule = make(&lab, worlds[_i], 6);
     struct sums listed = {.n = {{0}}}, pairs = listed, sizes = listed;
     uint64_t between = 0;
     for (size_t i = 0; i < lab.schedule->n_ops; i++) {
@@ -137,8 +131,6 @@ LOOP_TEST(test_bcast_sums_are_those_of_its_ops, N_WORLDS)
     rf_schedule_sizes(schedule, add_size, &sizes);
     ck_assert_uint_eq(sizes.n[0][0], between);
     ck_assert_uint_eq(sizes.bytes[0][0], schedule->wire_bytes);
-    rf_schedule_destroy(schedule);
-    lab_free(&lab);
 }
 
 /* Changes one number a little; the name of what it belongs to. */
@@ -190,11 +182,11 @@ static const char *damage(struct rf_schedule *schedule, uint64_t random)
 /* What the proof of a template lets pass, the proof of its ops does, too. */
 LOOP_TEST(test_bcast_proof_is_as_strict_as_that_of_the_ops, N_WORLDS)
 {
-    struct lab lab;
-    struct rf_schedule *schedule = make(&lab, worlds[_i], 6);
+    AUTO(lab) lab;
+    AUTO(rf_schedule) *schedule = make(&lab, worlds[_i], 6);
     unsigned found = 0;
     for (uint64_t seed = 0; seed < 600; seed++) {
-        struct rf_schedule *worse;
+        AUTO(rf_schedule) *worse;
         const char *what;
         ck_assert_int_eq(rf_schedule_build(lab.plan, RF_NONE, &worse, NULL),
                          RF_OK);
@@ -206,18 +198,15 @@ LOOP_TEST(test_bcast_proof_is_as_strict_as_that_of_the_ops, N_WORLDS)
         } else {
             found++;
         }
-        rf_schedule_destroy(worse);
     }
     ck_assert_uint_gt(found, 300);
-    rf_schedule_destroy(schedule);
-    lab_free(&lab);
 }
 
 /* Whatever it is that is lost, the proof misses it. */
 LOOP_TEST(test_bcast_proof_finds_lost_and_doubled_bcasts, N_WORLDS)
 {
-    struct lab lab;
-    struct rf_schedule *schedule = make(&lab, worlds[_i], 6);
+    AUTO(lab) lab;
+    AUTO(rf_schedule) *schedule = make(&lab, worlds[_i], 6);
     struct rf_bcast_template *tmpl = schedule->tmpl;
     struct rf_bcast *last = &tmpl->bcasts[tmpl->n_bcasts - 1];
     uint64_t ops = rf_bcast_template_ops(tmpl, last);
@@ -231,15 +220,13 @@ LOOP_TEST(test_bcast_proof_finds_lost_and_doubled_bcasts, N_WORLDS)
     tmpl->n_bcasts++;
     last->gathered = last[-1].gathered;
     ck_assert_int_ne(rf_schedule_prove(lab.plan, schedule, NULL), RF_OK);
-    rf_schedule_destroy(schedule);
-    lab_free(&lab);
 }
 
 /* Elements of another size, or cast otherwise, though nothing else shows it. */
 LOOP_TEST(test_bcast_proof_finds_wrong_elements, N_WORLDS)
 {
-    struct lab lab;
-    struct rf_schedule *schedule = make(&lab, worlds[_i], 6);
+    AUTO(lab) lab;
+    AUTO(rf_schedule) *schedule = make(&lab, worlds[_i], 6);
     struct rf_bcast *bcast = &schedule->tmpl->bcasts[0];
     struct rf_op *gathered = &schedule->ops[bcast->gathered];
     gathered->dst_item--;
@@ -249,6 +236,4 @@ LOOP_TEST(test_bcast_proof_finds_wrong_elements, N_WORLDS)
     ck_assert_int_ne(rf_schedule_prove(lab.plan, schedule, NULL), RF_OK);
     bcast->take_cast ^= 1;
     ck_assert_int_eq(rf_schedule_prove(lab.plan, schedule, NULL), RF_OK);
-    rf_schedule_destroy(schedule);
-    lab_free(&lab);
 }

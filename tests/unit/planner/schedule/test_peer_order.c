@@ -69,12 +69,11 @@ TEST(test_colocated_ranks_begin_behind_themselves_and_end_at_home)
         ops[i].dst = i % N;
     }
     for (uint32_t from = 0; from < N; from++) {
-        uint32_t *turn = rf_peer_order_make(&schedule, from);
+        AUTO_FREE uint32_t *turn = rf_peer_order_make(&schedule, from);
         for (uint32_t k = 0; k + 1 < N; k++) {
             ck_assert_uint_eq(turn[(from + 1 + k) % N], k);
         }
         ck_assert_uint_eq(turn[from], N);
-        free(turn);
     }
 }
 
@@ -157,7 +156,7 @@ static void check_turns(const struct side *sources,
                         const struct side *destinations)
 {
     struct rf_schedule schedule;
-    uint32_t *served;
+    AUTO_FREE uint32_t *served;
     all_to_all(sources, destinations, &schedule);
     served = count_turns(&schedule, sources);
     for (uint32_t k = 0; k < destinations->n; k++) {
@@ -174,7 +173,6 @@ static void check_turns(const struct side *sources,
                       sources->first, sources->n, destinations->first,
                       destinations->n, k, most);
     }
-    free(served);
     free_schedule(&schedule);
 }
 

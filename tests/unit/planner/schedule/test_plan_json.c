@@ -51,6 +51,7 @@ static void dispose(struct printed *p)
     rf_spec_destroy(p->spec);
     rf_model_destroy(p->model);
 }
+AUTO_STRUCT(printed, dispose)
 
 static uint64_t number(const json_t *object, const char *key)
 {
@@ -189,7 +190,7 @@ static void check_places(const struct printed *p, const char *side,
             json_array_get(json_object_get(p->json, "memory"), r);
         const json_t *params = json_object_get(json_array_get(ranks, r), side);
         uint64_t arena = number(memory, bytes_key), used = 0;
-        char *taken = rf_xcalloc(arena + 1, 1);
+        AUTO_FREE char *taken = rf_xcalloc(arena + 1, 1);
         for (size_t i = 0; i < json_array_size(params); i++) {
             const json_t *param = json_array_get(params, i);
             const json_t *pieces = json_object_get(param, "pieces");
@@ -221,7 +222,6 @@ static void check_places(const struct printed *p, const char *side,
             used += number(param, "bytes");
         }
         ck_assert_uint_le(used, arena);
-        free(taken);
     }
 }
 
@@ -248,17 +248,16 @@ LIMIT(60)
 
 LOOP_TEST(test_plan_json_can_be_checked_from_outside, RF_ARRAY_SIZE(scenarios))
 {
-    struct printed p = print(EXPERTS, scenarios[_i]);
+    AUTO(printed) p = print(EXPERTS, scenarios[_i]);
     check_places(&p, "train", "train_bytes");
     check_places(&p, "infer", "infer_bytes");
     check_hops(p.json);
-    dispose(&p);
 }
 
 /* Experts in one tensor are apart in its first dimension. */
 TEST(test_plan_json_of_stacked_experts_can_be_checked_from_outside)
 {
-    struct printed p = print(
+    AUTO(printed) p = print(
         "{'config': {'model_type': 'gpt_oss', 'num_hidden_layers': 1, "
         "'hidden_size': 8, 'num_attention_heads': 4, 'num_key_value_heads': "
         "2, 'head_dim': 4, 'intermediate_size': 8, 'vocab_size': 16, "
@@ -267,12 +266,11 @@ TEST(test_plan_json_of_stacked_experts_can_be_checked_from_outside)
     check_places(&p, "train", "train_bytes");
     check_places(&p, "infer", "infer_bytes");
     check_hops(p.json);
-    dispose(&p);
 }
 
 TEST(test_plan_json_summary_is_the_totals)
 {
-    struct printed p = print(EXPERTS, scenarios[0]);
+    AUTO(printed) p = print(EXPERTS, scenarios[0]);
     const json_t *plan = json_object_get(p.json, "plan");
     char digest[RF_HASH_TEXT_SIZE];
     rf_hash_text(&p.plan->digest, digest);
@@ -287,18 +285,15 @@ TEST(test_plan_json_summary_is_the_totals)
     ck_assert_uint_le(number(plan, "bound_send_bytes"),
                       number(plan, "max_send_bytes"));
     ck_assert_uint_eq(json_array_size(json_object_get(p.json, "steps")), 0);
-    dispose(&p);
 }
 
 TEST(test_plan_json_without_full_has_no_lists)
 {
-    struct printed p = print(EXPERTS, scenarios[0]);
-    json_t *brief = rf_plan_json(p.plan, p.schedule, hosts, false);
+    AUTO(printed) p = print(EXPERTS, scenarios[0]);
+    json_auto_t *brief = rf_plan_json(p.plan, p.schedule, hosts, false);
     ck_assert_ptr_null(json_object_get(brief, "ranks"));
     ck_assert_ptr_null(json_object_get(brief, "transfers"));
     ck_assert_uint_eq(json_array_size(json_object_get(brief, "memory")), 4);
-    json_decref(brief);
-    dispose(&p);
 }
 
 TEST(test_plan_json_shows_padding_without_pieces)
@@ -333,7 +328,7 @@ static uint64_t carried(const json_t *json, uint64_t src, uint64_t dst)
 LOOP_TEST(test_plan_json_traffic_is_what_the_hops_carry,
           RF_ARRAY_SIZE(scenarios))
 {
-    struct printed p = print(EXPERTS, scenarios[_i]);
+    AUTO(printed) p = print(EXPERTS, scenarios[_i]);
     const json_t *traffic = json_object_get(p.json, "traffic");
     uint64_t sum = 0, all = 0;
     ck_assert_uint_gt(json_array_size(traffic), 0);
@@ -354,5 +349,4 @@ LOOP_TEST(test_plan_json_traffic_is_what_the_hops_carry,
         }
     }
     ck_assert_uint_eq(sum, all);
-    dispose(&p);
 }

@@ -55,8 +55,8 @@ LIMIT(60)
 
 LOOP_TEST(test_ring_lists_and_finds_all_ops_in_order, N_WORLDS)
 {
-    struct lab lab;
-    struct rf_schedule *schedule = make(&lab, worlds[_i]);
+    AUTO(lab) lab;
+    AUTO(rf_schedule) *schedule = make(&lab, worlds[_i]);
     struct rf_schedule_walk walk;
     const struct rf_op *op;
     uint64_t n = 0;
@@ -69,19 +69,15 @@ LOOP_TEST(test_ring_lists_and_finds_all_ops_in_order, N_WORLDS)
     }
     ck_assert_uint_eq(n, schedule->n_world_ops);
     ck_assert(!rf_schedule_find(schedule, (uint32_t)n, &(struct rf_op){0}));
-    rf_schedule_destroy(schedule);
-    lab_free(&lab);
 }
 
 /* A ring's size depends on neither parts nor chunks. */
 TEST(test_ring_keeps_few_of_many_ops)
 {
-    struct lab lab;
-    struct rf_schedule *schedule = make(&lab, worlds[0]);
+    AUTO(lab) lab;
+    AUTO(rf_schedule) *schedule = make(&lab, worlds[0]);
     ck_assert_uint_lt(schedule->n_ops + 4 * schedule->rings->n_holders,
                       schedule->n_world_ops);
-    rf_schedule_destroy(schedule);
-    lab_free(&lab);
 }
 
 /* By pair of ranks: ops and bytes. */
@@ -106,8 +102,8 @@ static void add_size(uint64_t bytes, uint64_t n_ops, void *data)
 
 LOOP_TEST(test_ring_sums_are_those_of_its_ops, N_WORLDS)
 {
-    struct lab lab;
-    struct rf_schedule *schedule = make(&lab, worlds[_i]);
+    AUTO(lab) lab;
+    AUTO(rf_schedule) *schedule = make(&lab, worlds[_i]);
     struct sums listed = {.n = {{0}}}, pairs = listed, sizes = listed;
     uint64_t between = 0, sent = 0;
     uint32_t last_round = 0;
@@ -127,17 +123,15 @@ LOOP_TEST(test_ring_sums_are_those_of_its_ops, N_WORLDS)
     ck_assert_uint_eq(sizes.bytes[0][0], schedule->wire_bytes);
     ck_assert_uint_eq(sent, schedule->wire_bytes);
     ck_assert_uint_eq(last_round + 1, schedule->n_rounds);
-    rf_schedule_destroy(schedule);
-    lab_free(&lab);
 }
 
 /* What a node keeps is what of the world's ops touches it, with one digest. */
 LOOP_TEST(test_ring_gives_nodes_their_ops, N_WORLDS)
 {
-    struct lab lab;
-    struct rf_schedule *schedule = make(&lab, worlds[_i]);
+    AUTO(lab) lab;
+    AUTO(rf_schedule) *schedule = make(&lab, worlds[_i]);
     for (uint32_t node = 0; node < lab.world->n_nodes; node++) {
-        struct rf_schedule *part;
+        AUTO(rf_schedule) *part;
         size_t n = 0;
         ck_assert_int_eq(rf_schedule_build(lab.plan, node, &part, NULL), RF_OK);
         ck_assert_uint_eq(part->digest.a, schedule->digest.a);
@@ -152,10 +146,7 @@ LOOP_TEST(test_ring_gives_nodes_their_ops, N_WORLDS)
             }
         }
         ck_assert_uint_eq(part->n_ops, n);
-        rf_schedule_destroy(part);
     }
-    rf_schedule_destroy(schedule);
-    lab_free(&lab);
 }
 
 /* Changes one number a little; the name of what it belongs to. */
@@ -209,11 +200,11 @@ static const char *damage(struct rf_schedule *schedule, uint64_t random)
 /* What the proof of rings lets pass, the proof of their ops does, too. */
 LOOP_TEST(test_ring_proof_is_as_strict_as_that_of_the_ops, N_WORLDS)
 {
-    struct lab lab;
-    struct rf_schedule *schedule = make(&lab, worlds[_i]);
+    AUTO(lab) lab;
+    AUTO(rf_schedule) *schedule = make(&lab, worlds[_i]);
     unsigned found = 0;
     for (uint64_t seed = 0; seed < 600; seed++) {
-        struct rf_schedule *worse;
+        AUTO(rf_schedule) *worse;
         const char *what;
         ck_assert_int_eq(rf_schedule_build(lab.plan, RF_NONE, &worse, NULL),
                          RF_OK);
@@ -225,17 +216,14 @@ LOOP_TEST(test_ring_proof_is_as_strict_as_that_of_the_ops, N_WORLDS)
         } else {
             found++;
         }
-        rf_schedule_destroy(worse);
     }
     ck_assert_uint_gt(found, 300);
-    rf_schedule_destroy(schedule);
-    lab_free(&lab);
 }
 
 LOOP_TEST(test_ring_proof_finds_lost_and_doubled_rings, N_WORLDS)
 {
-    struct lab lab;
-    struct rf_schedule *schedule = make(&lab, worlds[_i]);
+    AUTO(lab) lab;
+    AUTO(rf_schedule) *schedule = make(&lab, worlds[_i]);
     struct rf_rings *rings = schedule->rings;
     struct rf_ring *last = &rings->of[rings->n - 1];
     const uint64_t ops = rf_ring_ops(last);
@@ -249,8 +237,6 @@ LOOP_TEST(test_ring_proof_finds_lost_and_doubled_rings, N_WORLDS)
     ck_assert_int_eq(rf_schedule_prove(lab.plan, schedule, NULL), RF_OK);
     rings->holders[last->first] = rings->holders[last->first + 1];
     ck_assert_int_ne(rf_schedule_prove(lab.plan, schedule, NULL), RF_OK);
-    rf_schedule_destroy(schedule);
-    lab_free(&lab);
 }
 
 /* Nodes of inference. */
@@ -263,9 +249,9 @@ struct size {
 static struct size size_of(const char *dp, uint32_t n_nodes)
 {
     char scenario[256];
-    struct rf_schedule *schedule;
+    AUTO(rf_schedule) *schedule;
     uint32_t slots_of[160];
-    struct lab lab;
+    AUTO(lab) lab;
     struct size size;
     for (uint32_t i = 0; i < n_nodes; i++) {
         slots_of[i] = 4;
@@ -285,8 +271,6 @@ static struct size size_of(const char *dp, uint32_t n_nodes)
                      RF_OK);
     size.ops = schedule->n_world_ops;
     size.kept = rf_schedule_memory(schedule);
-    rf_schedule_destroy(schedule);
-    lab_free(&lab);
     return size;
 }
 
@@ -305,7 +289,7 @@ static double ms_of(const struct lab *lab, const struct rf_schedule *schedule,
 {
     const char *node_names[512];
     struct rf_simulated found;
-    struct rf_capacities links;
+    AUTO(rf_capacities) links;
     lab_links(&links, lab->world->n_nodes, 0, 0, 1);
     for (size_t n = 0; n < RF_ARRAY_SIZE(node_names); n++) {
         node_names[n] = "node";
@@ -320,7 +304,6 @@ static double ms_of(const struct lab *lab, const struct rf_schedule *schedule,
                                               .node_names = node_names},
                     &found, NULL),
         RF_OK);
-    rf_capacities_free(&links);
     return found.ms;
 }
 
@@ -339,8 +322,8 @@ LOOP_TEST(test_ring_takes_as_long_as_its_ops, 5)
                  {1, 60, 8, false, 0}};
     char scenario[512];
     uint32_t slots_of[64];
-    struct rf_schedule *schedule;
-    struct lab lab;
+    AUTO(rf_schedule) *schedule;
+    AUTO(lab) lab;
     double single, rings, exact;
     for (uint32_t i = 0; i < 64; i++) {
         slots_of[i] = cases[_i].slots;
@@ -366,6 +349,4 @@ LOOP_TEST(test_ring_takes_as_long_as_its_ops, 5)
     ck_assert_msg(rings >= 0.95 * RF_MIN(exact, single) &&
                       rings <= 1.06 * RF_MAX(exact, single),
                   "%.4f ms instead of %.4f or %.4f", rings, exact, single);
-    rf_schedule_destroy(schedule);
-    lab_free(&lab);
 }

@@ -31,15 +31,14 @@ LIMIT(60)
 
 LOOP_TEST(test_schedule_of_a_node_is_its_part_of_the_world, RF_STRATEGIES)
 {
-    struct lab lab;
+    AUTO(lab) lab;
     make(&lab, rf_strategy_name((enum rf_strategy)_i), "");
     schedule_parts_check(lab.plan, rf_strategy_name((enum rf_strategy)_i));
-    lab_free(&lab);
 }
 
 LOOP_TEST(test_schedule_totals_are_the_sums_of_ops, RF_STRATEGIES)
 {
-    struct lab lab;
+    AUTO(lab) lab;
     uint64_t wire = 0, inter = 0, copy[3] = {0}, send[8] = {0}, ops[8] = {0};
     make(&lab, rf_strategy_name((enum rf_strategy)_i), "");
     const struct rf_schedule *schedule = lab.schedule;
@@ -64,13 +63,12 @@ LOOP_TEST(test_schedule_totals_are_the_sums_of_ops, RF_STRATEGIES)
     ck_assert_mem_eq(copy, schedule->node_copy, sizeof(copy));
     ck_assert_mem_eq(send, schedule->rank_send, sizeof(send));
     ck_assert_mem_eq(ops, schedule->rank_ops, sizeof(ops));
-    lab_free(&lab);
 }
 
 TEST(test_schedule_direct_ops_are_the_transfers)
 {
-    struct lab lab;
-    struct rf_plan_walk walk;
+    AUTO(lab) lab;
+    AUTO(rf_plan_walk) walk;
     make(&lab, "send_recv", "");
     ck_assert_uint_eq(lab.schedule->n_ops, lab.plan->n_transfers);
     ck_assert_uint_eq(lab.schedule->n_rounds, 1);
@@ -86,14 +84,12 @@ TEST(test_schedule_direct_ops_are_the_transfers)
         ck_assert_uint_eq(op->dst_piece, transfer->dst_piece);
         ck_assert_mem_eq(&op->box, &transfer->box, sizeof(op->box));
     }
-    rf_plan_walk_end(&walk);
-    lab_free(&lab);
 }
 
 /* In lockstep and serialised, a rank does one direct op per round. */
 LOOP_TEST(test_schedule_serialized_rounds_use_a_rank_once, 2)
 {
-    struct lab lab;
+    AUTO(lab) lab;
     make(&lab, "send_recv",
          _i == 0 ? ", 'serialize': true, 'balance': 'order'"
                  : ", 'serialize': true, 'balance': 'size'");
@@ -107,7 +103,6 @@ LOOP_TEST(test_schedule_serialized_rounds_use_a_rank_once, 2)
             }
         }
     }
-    lab_free(&lab);
 }
 
 LOOP_TEST(test_schedule_digest_depends_on_the_scenario, RF_STRATEGIES)
@@ -128,26 +123,24 @@ LOOP_TEST(test_schedule_digest_depends_on_the_scenario, RF_STRATEGIES)
 
 TEST(test_schedule_refuses_unknown_casts)
 {
-    struct lab lab;
+    AUTO(lab) lab;
     enum rf_status status = lab_make(
         &lab, MODEL,
         "{'train': {'dtype': 'float64'}, 'infer': {'dtype': 'bfloat16'}}",
         slots, 1);
     ck_assert_int_eq(status, RF_ERR_CONFIG);
     ck_assert_ptr_nonnull(strstr(lab.err.text, "float64"));
-    lab_free(&lab);
 }
 
 TEST(test_schedule_has_no_cast_to_scaled_blocks)
 {
-    struct lab lab;
+    AUTO(lab) lab;
     enum rf_status status = lab_make(&lab, MODEL,
                                      "{'mode': 'disaggregated', 'train': {}, "
                                      "'infer': {'dtype': 'float8_e4m3fn'}}",
                                      slots, 1);
     ck_assert_int_eq(status, RF_ERR_CONFIG);
     ck_assert_ptr_nonnull(strstr(lab.err.text, "float8_e4m3fn"));
-    lab_free(&lab);
 }
 
 static bool proved(const struct lab *lab)
@@ -168,7 +161,7 @@ static bool proved(const struct lab *lab)
 
 LOOP_TEST(test_schedule_proof_finds_damage, RF_STRATEGIES)
 {
-    struct lab lab;
+    AUTO(lab) lab;
     make(&lab, rf_strategy_name((enum rf_strategy)_i), ", 'serialize': true");
     for (size_t i = 0; i < lab.schedule->n_ops; i += 7) {
         struct rf_op *op = &lab.schedule->ops[i];
@@ -200,12 +193,11 @@ LOOP_TEST(test_schedule_proof_finds_damage, RF_STRATEGIES)
         }
     }
     ck_assert(proved(&lab));
-    lab_free(&lab);
 }
 
 LOOP_TEST(test_schedule_proof_finds_missing_and_doubled_writes, RF_STRATEGIES)
 {
-    struct lab lab;
+    AUTO(lab) lab;
     make(&lab, rf_strategy_name((enum rf_strategy)_i), "");
     struct rf_op *last = &lab.schedule->ops[lab.schedule->n_ops - 1];
     lab.schedule->n_ops--;
@@ -219,7 +211,6 @@ LOOP_TEST(test_schedule_proof_finds_missing_and_doubled_writes, RF_STRATEGIES)
     *last = last[-1];
     last->id = id;
     ck_assert(!proved(&lab));
-    lab_free(&lab);
 }
 
 /* The op at `from` comes before the one that is at `to`, an earlier one. */
@@ -242,7 +233,7 @@ static void move_op(struct rf_schedule *schedule, uint32_t from, uint32_t to)
 
 TEST(test_schedule_proof_finds_buckets_out_of_order)
 {
-    struct lab lab;
+    AUTO(lab) lab;
     uint32_t last_hop = 0, i = 0;
     make(&lab, "gather_broadcast", "");
     for (; lab.schedule->ops[i].bucket == 0; i++) {
@@ -255,24 +246,22 @@ TEST(test_schedule_proof_finds_buckets_out_of_order)
     ck_assert_int_eq(rf_schedule_prove(lab.plan, lab.schedule, &lab.err),
                      RF_ERR_INTERNAL);
     ck_assert_ptr_nonnull(strstr(lab.err.text, "an earlier bucket"));
-    lab_free(&lab);
 }
 
 TEST(test_schedule_proof_finds_staging_that_is_too_small)
 {
-    struct lab lab;
+    AUTO(lab) lab;
     make(&lab, "gather_broadcast", "");
     lab.schedule->stage_bytes[0]--;
     /* the last bytes of the last slot are in use: slots end aligned */
     lab.schedule->stage_bytes[0] -= 64;
     ck_assert(!proved(&lab));
-    lab_free(&lab);
 }
 
 /* A bucket written while the one before it in its slot is still to be read. */
 TEST(test_schedule_proof_finds_overwritten_staging)
 {
-    struct lab lab;
+    AUTO(lab) lab;
     make(&lab, "gather_broadcast", "");
     for (size_t i = 0; i < lab.schedule->n_ops; i++) {
         struct rf_op *op = &lab.schedule->ops[i];
@@ -283,5 +272,4 @@ TEST(test_schedule_proof_finds_overwritten_staging)
             break;
         }
     }
-    lab_free(&lab);
 }

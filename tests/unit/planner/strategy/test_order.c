@@ -9,6 +9,8 @@
 #include "planner/strategy/order_field.h"
 #include "tests/unit/unit.h"
 
+AUTO_STRUCT(rf_works, rf_works_free)
+
 #define NODES 6
 #define RANKS_A_NODE 2
 #define RANKS (NODES * RANKS_A_NODE)
@@ -61,7 +63,7 @@ LIMIT(30)
 
 TEST(test_order_none_takes_the_first_holder)
 {
-    struct rf_works works = {.works = NULL};
+    AUTO(rf_works) works = {.works = NULL};
     uint32_t order[2];
     make_world();
     add_work(&works, 0xf, 0x100, 10);
@@ -70,12 +72,11 @@ TEST(test_order_none_takes_the_first_holder)
     ck_assert_uint_eq(source_rank(&works, 0), 0);
     ck_assert_uint_eq(source_rank(&works, 1), 0);
     ck_assert_uint_eq(order[0], 0);
-    rf_works_free(&works);
 }
 
 TEST(test_order_size_balances_links_then_ranks)
 {
-    struct rf_works works = {.works = NULL};
+    AUTO(rf_works) works = {.works = NULL};
     uint32_t order[5];
     make_world();
     add_work(&works, 0xf, 0x100, 10);
@@ -89,7 +90,6 @@ TEST(test_order_size_balances_links_then_ranks)
     ck_assert_uint_eq(source_rank(&works, 2), 3); /* 8 on node 1 */
     ck_assert_uint_eq(source_rank(&works, 3), 2); /* 12 on node 1 */
     ck_assert_uint_eq(source_rank(&works, 4), 1); /* 14 on node 0 */
-    rf_works_free(&works);
 }
 
 /* Of eight equal works, the node with three times the link sends six. */
@@ -97,7 +97,7 @@ TEST(test_order_time_balances_links_by_weight)
 {
     uint32_t node[NODES] = {1, 3, 1, 1, 1, 1}, rank[RANKS];
     const struct rf_link_weights weights = {.rank = rank, .node = node};
-    struct rf_works works = {.works = NULL};
+    AUTO(rf_works) works = {.works = NULL};
     uint32_t order[8], sent[RANKS] = {0};
     make_world();
     for (uint32_t r = 0; r < RANKS; r++) {
@@ -114,7 +114,6 @@ TEST(test_order_time_balances_links_by_weight)
     ck_assert_uint_eq(sent[0], 2);
     ck_assert_uint_eq(sent[2], 4);
     ck_assert_uint_eq(sent[3], 2);
-    rf_works_free(&works);
 }
 
 TEST(test_order_puts_links_before_copies)
@@ -123,7 +122,7 @@ TEST(test_order_puts_links_before_copies)
                                           RF_BALANCE_ORDER, RF_BALANCE_TIME};
     make_world();
     for (size_t i = 0; i < RF_ARRAY_SIZE(all); i++) {
-        struct rf_works works = {.works = NULL};
+        AUTO(rf_works) works = {.works = NULL};
         uint32_t order[3];
         add_work(&works, 0x1, 0x1, 10);   /* inside a rank */
         add_work(&works, 0x1, 0x2, 10);   /* inside a node */
@@ -132,7 +131,6 @@ TEST(test_order_puts_links_before_copies)
         ck_assert_uint_eq(order[0], 2);
         ck_assert_uint_eq(order[1], 1);
         ck_assert_uint_eq(order[2], 0);
-        rf_works_free(&works);
     }
 }
 
@@ -203,7 +201,7 @@ LOOP_TEST(test_order_of_few_works_is_the_best_there_is, 6)
     uint64_t state = (uint64_t)_i;
     make_world();
     for (unsigned pass = 0; pass < 8; pass++) {
-        struct rf_works works = {.works = NULL};
+        AUTO(rf_works) works = {.works = NULL};
         uint32_t order[5], again[5];
         bool serialize = pick(&state, 2) == 1;
         for (unsigned i = 0; i < 5; i++) {
@@ -219,14 +217,13 @@ LOOP_TEST(test_order_of_few_works_is_the_best_there_is, 6)
         memcpy(again, order, sizeof(again));
         double best = exhaustive(&works, serialize, again, 0);
         ck_assert_double_eq_tol(found, best, 1e-9);
-        rf_works_free(&works);
     }
 }
 
 /* Many works, each sender once to each receiver: rounds without collisions. */
 TEST(test_order_of_many_works_keeps_all_links_busy)
 {
-    struct rf_works works = {.works = NULL};
+    AUTO(rf_works) works = {.works = NULL};
     uint32_t order[36];
     make_world();
     for (uint32_t src = 0; src < RANKS / 2; src++) {
@@ -238,14 +235,13 @@ TEST(test_order_of_many_works_keeps_all_links_busy)
     rf_order_choose(&world, RF_BALANCE_ORDER, &alike, true, &works, order);
     /* three links out, three in: 12 works each */
     ck_assert_double_eq_tol(makespan_of(&works, true, order), 1200, 1e-9);
-    rf_works_free(&works);
 }
 
 TEST(test_order_is_deterministic)
 {
     uint32_t first[40], second[40];
     for (unsigned pass = 0; pass < 2; pass++) {
-        struct rf_works works = {.works = NULL};
+        AUTO(rf_works) works = {.works = NULL};
         uint64_t state = 7;
         make_world();
         for (unsigned i = 0; i < 40; i++) {
@@ -254,7 +250,6 @@ TEST(test_order_is_deterministic)
         }
         rf_order_choose(&world, RF_BALANCE_ORDER, &alike, false, &works,
                         pass == 0 ? first : second);
-        rf_works_free(&works);
     }
     ck_assert_mem_eq(first, second, sizeof(first));
 }

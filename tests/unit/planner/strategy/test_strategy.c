@@ -232,7 +232,7 @@ static uint64_t received(const char *strategy, const char *balance,
 {
     const uint32_t slots[] = {2, 3, 2};
     char scenario[1024], links[512];
-    struct lab lab;
+    AUTO(lab) lab;
     links_text(balance, 3, links, sizeof(links));
     snprintf(
         scenario, sizeof(scenario),
@@ -244,7 +244,6 @@ static uint64_t received(const char *strategy, const char *balance,
     ck_assert_uint_eq(lab.schedule->inter_node_bytes,
                       lab.schedule->node_recv[1] + lab.schedule->node_recv[2]);
     bytes = bytes * 1000 / lab.model->bytes;
-    lab_free(&lab);
     return bytes;
 }
 
@@ -265,7 +264,7 @@ LOOP_TEST(test_strategy_sends_unique_bytes_to_a_node_once,
 TEST(test_strategy_gather_bounds_staging)
 {
     const uint32_t slots[] = {2, 2};
-    struct lab lab;
+    AUTO(lab) lab;
     ck_assert_int_eq(
         lab_make(&lab, DENSE,
                  "{'mode': 'disaggregated', 'strategy': 'gather_broadcast', "
@@ -280,5 +279,4 @@ TEST(test_strategy_gather_bounds_staging)
     ck_assert_uint_le(lab.schedule->stage_bytes[0], 2 * 4096);
     ck_assert_uint_eq(lab.schedule->stage_bytes[1], 0); /* not the root */
     ck_assert_uint_le(lab.schedule->stage_bytes[2], 2 * 4096);
-    lab_free(&lab);
 }

@@ -274,14 +274,13 @@ static void make(struct lab *lab, const struct suite_case *of,
 static void expect(const struct suite_case *of, enum config config, bool serial,
                    double expected)
 {
-    struct lab lab;
+    AUTO(lab) lab;
     make(&lab, of, config, serial);
     double time = lab_time(&lab, of->bytes);
     ck_assert_msg(time >= expected * 0.999 && time <= expected * 1.02,
                   "case %s, %s, %s: %.4f instead of %.4f", of->name,
                   config_text[config], serial ? "serial" : "free", time,
                   expected);
-    lab_free(&lab);
 }
 
 LIMIT(30)
@@ -312,16 +311,14 @@ LOOP_TEST(test_strategy_links_bound_agrees, RF_ARRAY_SIZE(cases))
 {
     const struct suite_case *of = &cases[_i];
     static const char *const names[] = {"a", "b", "c", "d", "e"};
-    struct lab lab;
-    struct rf_capacities links;
+    AUTO(lab) lab;
+    AUTO(rf_capacities) links;
     struct rf_bound bound;
     make(&lab, of, BROADCAST_ORDER, false);
     lab_links(&links, of->n_nodes, 0, 0, 2);
     ck_assert_int_eq(rf_bounds_any(lab.plan, &links, names, &bound, NULL),
                      RF_OK);
     ck_assert_double_eq_tol(bound.ms, of->bound * of->bytes / 2e6, 1e-6);
-    rf_capacities_free(&links);
-    lab_free(&lab);
 }
 
 /* What predictions are made of agrees with links on which every op is a flow of
@@ -331,8 +328,8 @@ LOOP_TEST(test_strategy_links_simulation_agrees, RF_ARRAY_SIZE(cases))
     static const char *const names[] = {"a", "b", "c", "d", "e"};
     const struct suite_case *of = &cases[_i];
     for (unsigned i = 0; i < 2 * N_CONFIGS; i++) {
-        struct lab lab;
-        struct rf_capacities links;
+        AUTO(lab) lab;
+        AUTO(rf_capacities) links;
         struct rf_simulated found;
         double time;
         make(&lab, of, (enum config)(i / 2), i % 2 == 1);
@@ -351,15 +348,13 @@ LOOP_TEST(test_strategy_links_simulation_agrees, RF_ARRAY_SIZE(cases))
                       "case %s, %s, %s: %.4f instead of %.4f", of->name,
                       config_text[i / 2], i % 2 == 1 ? "serial" : "free",
                       found.ms / 1e3, time);
-        rf_capacities_free(&links);
-        lab_free(&lab);
     }
 }
 
 /* Seconds of a case with a strategy, every op a flow of its own. */
 static double seconds(const struct suite_case *of, enum rf_strategy strategy)
 {
-    struct lab lab;
+    AUTO(lab) lab;
     double time;
     make(&lab, of, SEND_RECV, false);
     rf_schedule_destroy(lab.schedule);
@@ -368,7 +363,6 @@ static double seconds(const struct suite_case *of, enum rf_strategy strategy)
         rf_schedule_build(lab.plan, RF_NONE, &lab.schedule, &lab.err), RF_OK);
     lab_list_bcasts(lab.schedule);
     time = lab_time(&lab, of->bytes);
-    lab_free(&lab);
     return time;
 }
 
@@ -378,8 +372,8 @@ LOOP_TEST(test_strategy_links_auto_takes_the_fastest, RF_ARRAY_SIZE(cases))
 {
     static const char *const names[] = {"a", "b", "c", "d", "e"};
     const struct suite_case *of = &cases[_i];
-    struct lab lab;
-    struct rf_capacities links;
+    AUTO(lab) lab;
+    AUTO(rf_capacities) links;
     struct rf_choice choice;
     double best = INFINITY;
     make(&lab, of, SEND_RECV, false);
@@ -400,6 +394,4 @@ LOOP_TEST(test_strategy_links_auto_takes_the_fastest, RF_ARRAY_SIZE(cases))
                   "case %s: %s takes %.4f, the best %.4f", of->name,
                   rf_strategy_name(choice.taken), seconds(of, choice.taken),
                   best);
-    rf_capacities_free(&links);
-    lab_free(&lab);
 }

@@ -100,15 +100,13 @@ static void check_flows(const struct lab *lab,
                         const struct rf_schedule *yardstick, const bool *left)
 {
     const size_t n = lab->world->n_ranks;
-    struct flow *wanted = flows_of(lab, lab->schedule, left);
-    struct flow *found = flows_of(lab, yardstick, NULL);
+    AUTO_FREE struct flow *wanted = flows_of(lab, lab->schedule, left);
+    AUTO_FREE struct flow *found = flows_of(lab, yardstick, NULL);
     for (size_t p = 0; p < n * n; p++) {
         ck_assert_uint_eq(found[p].read, wanted[p].read);
         ck_assert_uint_eq(found[p].wire, wanted[p].wire);
         ck_assert_uint_eq(found[p].written, wanted[p].written);
     }
-    free(wanted);
-    free(found);
 }
 
 /* Every run is contiguous, waits for nothing and lies inside its memories. */
@@ -140,7 +138,8 @@ static void check_disjoint(const struct lab *lab,
                            const struct rf_schedule *yardstick)
 {
     for (uint32_t r = 0; r < lab->world->n_ranks; r++) {
-        uint8_t *seen = rf_xcalloc(memory_bytes(lab, r, RF_MEM_INFER) + 1, 1);
+        AUTO_FREE uint8_t *seen =
+            rf_xcalloc(memory_bytes(lab, r, RF_MEM_INFER) + 1, 1);
         for (size_t i = 0; i < yardstick->n_ops; i++) {
             const struct rf_op *op = &yardstick->ops[i];
             uint64_t bytes = rf_box_elements(&op->box) * op->dst_item;
@@ -150,7 +149,6 @@ static void check_disjoint(const struct lab *lab,
             ck_assert_ptr_null(memchr(seen + op->dst_offset, 1, bytes));
             memset(seen + op->dst_offset, 1, bytes);
         }
-        free(seen);
     }
 }
 
@@ -163,16 +161,14 @@ LOOP_TEST(test_yardstick_moves_what_the_schedule_moves,
     const size_t world = (size_t)_i / RF_STRATEGIES;
     static const char *const rest[] = {"", ", 'serialize': true"};
     for (size_t s = 0; s < RF_ARRAY_SIZE(rest); s++) {
-        struct rf_schedule *yardstick;
-        struct lab lab;
+        AUTO(rf_schedule) *yardstick;
+        AUTO(lab) lab;
         make(&lab, strategy, world, rest[s]);
         yardstick = rf_yardstick_build(lab.plan, lab.schedule, NULL);
         check_flows(&lab, yardstick, NULL);
         check_runs(&lab, yardstick);
         check_disjoint(&lab, yardstick);
         ck_assert_uint_eq(yardstick->wire_bytes, lab.schedule->wire_bytes);
-        rf_schedule_destroy(yardstick);
-        lab_free(&lab);
     }
 }
 
@@ -183,12 +179,12 @@ LOOP_TEST(test_yardstick_of_each_node_agrees_with_the_worlds,
 {
     const size_t strategy = (size_t)_i % RF_STRATEGIES;
     const size_t world = (size_t)_i / RF_STRATEGIES;
-    struct rf_schedule *all;
-    struct lab lab;
+    AUTO(rf_schedule) *all;
+    AUTO(lab) lab;
     make(&lab, strategy, world, ", 'serialize': true");
     all = rf_yardstick_build(lab.plan, lab.schedule, NULL);
     for (uint32_t node = 0; node < lab.world->n_nodes; node++) {
-        struct rf_schedule *part, *mine;
+        AUTO(rf_schedule) *part, *mine;
         size_t at = 0;
         ck_assert_int_eq(rf_schedule_build(lab.plan, node, &part, &lab.err),
                          RF_OK);
@@ -213,17 +209,13 @@ LOOP_TEST(test_yardstick_of_each_node_agrees_with_the_worlds,
             }
         }
         ck_assert_uint_eq(at, mine->n_ops);
-        rf_schedule_destroy(mine);
-        rf_schedule_destroy(part);
     }
-    rf_schedule_destroy(all);
-    lab_free(&lab);
 }
 
 TEST(test_yardstick_has_one_run_between_two_ranks)
 {
-    struct rf_schedule *yardstick;
-    struct lab lab;
+    AUTO(rf_schedule) *yardstick;
+    AUTO(lab) lab;
     make(&lab, 0, 0, "");
     yardstick = rf_yardstick_build(lab.plan, lab.schedule, NULL);
     ck_assert_uint_gt(lab.schedule->n_ops, 16);
@@ -233,15 +225,13 @@ TEST(test_yardstick_has_one_run_between_two_ranks)
         ck_assert(yardstick->ops[i].src != yardstick->ops[i - 1].src ||
                   yardstick->ops[i].dst != yardstick->ops[i - 1].dst);
     }
-    rf_schedule_destroy(yardstick);
-    lab_free(&lab);
 }
 
 TEST(test_yardstick_leaves_out_what_moves_no_bytes)
 {
     struct rf_schedule *yardstick;
-    struct lab lab;
-    bool *left;
+    AUTO(lab) lab;
+    AUTO_FREE bool *left;
     make(&lab, 0, 0, "");
     left = rf_xcalloc(lab.schedule->n_ops, sizeof(*left));
     for (size_t i = 0; i < lab.schedule->n_ops; i++) {
@@ -254,16 +244,14 @@ TEST(test_yardstick_leaves_out_what_moves_no_bytes)
     yardstick = rf_yardstick_build(lab.plan, lab.schedule, left);
     ck_assert_uint_eq(yardstick->n_ops, 0);
     rf_schedule_destroy(yardstick);
-    free(left);
-    lab_free(&lab);
 }
 
 TEST(test_yardstick_traffic_adds_up_over_the_ranks)
 {
     struct rf_yardstick_traffic sum = {0}, one;
     uint64_t copied = 0, received = 0, peers = 0;
-    struct rf_schedule *yardstick;
-    struct lab lab;
+    AUTO(rf_schedule) *yardstick;
+    AUTO(lab) lab;
     make(&lab, 1, 2, "");
     yardstick = rf_yardstick_build(lab.plan, lab.schedule, NULL);
     for (uint32_t r = 0; r < lab.world->n_ranks; r++) {
@@ -285,6 +273,4 @@ TEST(test_yardstick_traffic_adds_up_over_the_ranks)
     ck_assert_uint_eq(sum.peer_bytes, peers);
     ck_assert_uint_eq(sum.sent_bytes, received);
     ck_assert_uint_eq(sum.received_bytes, received);
-    rf_schedule_destroy(yardstick);
-    lab_free(&lab);
 }

@@ -113,7 +113,7 @@ LOOP_TEST(test_ranges_of_any_size_copy_everything, 16)
 {
     const uint64_t steps[] = {1, 7, 64, 199, 200, 201, 1000, 100000};
     struct rf_op op = column_split(2);
-    struct memories *memories = make_memories(&op);
+    AUTO_FREE struct memories *memories = make_memories(&op);
     struct rf_copy_shape shape;
     uint64_t step = steps[_i / 2];
     rf_copy_shape_of(&op, &shape);
@@ -123,13 +123,12 @@ LOOP_TEST(test_ranges_of_any_size_copy_everything, 16)
     }
     rf_copy_fence();
     assert_equal(memories);
-    free(memories);
 }
 
 TEST(test_packed_streams_unpack_to_the_same)
 {
     struct rf_op op = column_split(4);
-    struct memories *memories = make_memories(&op);
+    AUTO_FREE struct memories *memories = make_memories(&op);
     struct rf_copy_shape shape;
     uint8_t stage[96];
     rf_copy_shape_of(&op, &shape);
@@ -139,13 +138,12 @@ TEST(test_packed_streams_unpack_to_the_same)
         rf_copy_unpack(&shape, at, n, memories->dst, stage, false);
     }
     assert_equal(memories);
-    free(memories);
 }
 
 LOOP_TEST(test_casts_happen_at_either_end, 2)
 {
     struct rf_op op = new_op(4, 2);
-    struct memories *memories;
+    AUTO_FREE struct memories *memories;
     struct rf_copy_shape shape;
     uint8_t stage[400];
     op.cast = RF_CAST_F32_BF16;
@@ -163,13 +161,12 @@ LOOP_TEST(test_casts_happen_at_either_end, 2)
     memset(memories->dst, 0, MEMORY_BYTES);
     rf_copy_range(&shape, 0, 700, memories->dst, memories->src, true);
     assert_equal(memories);
-    free(memories);
 }
 
 TEST(test_io_vectors_name_every_byte_once)
 {
     struct rf_op op = column_split(2);
-    struct memories *memories = make_memories(&op);
+    AUTO_FREE struct memories *memories = make_memories(&op);
     struct rf_copy_shape shape;
     struct iovec from[3], to[3];
     uint64_t items, same;
@@ -186,13 +183,12 @@ TEST(test_io_vectors_name_every_byte_once)
         }
     }
     assert_equal(memories);
-    free(memories);
 }
 
 TEST(test_rows_of_members_are_written_together)
 {
     struct rf_op op = column_split(2), other = op;
-    struct memories *memories = make_memories(&op);
+    AUTO_FREE struct memories *memories = make_memories(&op);
     struct rf_copy_shape shape, other_shape;
     struct rf_copy_member members[2];
     static uint8_t second[MEMORY_BYTES];
@@ -212,7 +208,6 @@ TEST(test_rows_of_members_are_written_together)
         rf_copy_run_at(&other_shape, run, &src, &dst);
         ck_assert_mem_eq(second + dst, memories->src + 200 + src, 200);
     }
-    free(memories);
 }
 
 TEST(test_streaming_copies_any_size_and_alignment)
@@ -262,8 +257,8 @@ LOOP_TEST(test_streaming_copies_parts_of_rows, 7)
                                         .total_items = rows * run,
                                         .src_item = 1,
                                         .dst_item = 1};
-    uint8_t *src = rf_xmalloc(rows * stride);
-    uint8_t *dst = rf_xcalloc(rows * (run + 3) + 1, 1);
+    AUTO_FREE uint8_t *src = rf_xmalloc(rows * stride);
+    AUTO_FREE uint8_t *dst = rf_xcalloc(rows * (run + 3) + 1, 1);
     for (uint64_t i = 0; i < rows * stride; i++) {
         src[i] = (uint8_t)(i * 7 + i / 251);
     }
@@ -278,8 +273,6 @@ LOOP_TEST(test_streaming_copies_parts_of_rows, 7)
         ck_assert_mem_eq(row, src + r * stride, run);
         ck_assert(r + 1 == rows || (row[run] == 0 && row[run + 2] == 0));
     }
-    free(src);
-    free(dst);
 }
 
 TEST(test_casts_round_to_nearest_even)

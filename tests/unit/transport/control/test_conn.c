@@ -38,7 +38,7 @@ TEST(test_conn_carries_frames_and_closes_in_order)
 TEST(test_conn_flushes_more_than_the_socket_holds)
 {
     const size_t size = 8 << 20;
-    char *payload = rf_xmalloc(size);
+    AUTO_FREE char *payload = rf_xmalloc(size);
     memset(payload, 'x', size);
     ends_open_both();
     for (int i = 0; i < 5; i++) {
@@ -49,7 +49,6 @@ TEST(test_conn_flushes_more_than_the_socket_holds)
     ck_assert_uint_eq(ends_right.frames, 5);
     ck_assert_uint_eq(ends_right.bytes, 5 * size);
     ck_assert_int_eq(ends_left.why.status, RF_OK);
-    free(payload);
 }
 
 static void answer_and_close(struct conn_end *end, const struct rf_frame *frame)
@@ -83,7 +82,7 @@ static bool right_has_two_frames(void)
 TEST(test_conn_keeps_a_shared_payload_until_it_is_sent)
 {
     const size_t size = 8 << 20;
-    char *bytes = rf_xmalloc(size);
+    AUTO_FREE char *bytes = rf_xmalloc(size);
     struct rf_shared_payload *payload;
     memset(bytes, 'x', size);
     payload = rf_shared_payload_of_bytes(RF_MSG_START, bytes, size);
@@ -98,13 +97,12 @@ TEST(test_conn_keeps_a_shared_payload_until_it_is_sent)
     ck_assert_uint_eq(ends_right.last_type, RF_MSG_STEP);
     ck_assert_uint_eq(ends_right.bytes, size + strlen("{}"));
     rf_shared_payload_drop(payload);
-    free(bytes);
 }
 
 TEST(test_conn_that_fails_lets_go_of_a_shared_payload)
 {
     const size_t size = 8 << 20;
-    char *bytes = rf_xcalloc(size, 1);
+    AUTO_FREE char *bytes = rf_xcalloc(size, 1);
     struct rf_shared_payload *payload =
         rf_shared_payload_of_bytes(RF_MSG_START, bytes, size);
     const struct rf_err why = {.status = RF_ERR_ABORTED};
@@ -115,7 +113,6 @@ TEST(test_conn_that_fails_lets_go_of_a_shared_payload)
     ends_run_until(ends_left_closed);
     ck_assert_uint_eq(payload->references, 1);
     rf_shared_payload_drop(payload);
-    free(bytes);
 }
 
 LOOP_TEST(test_conn_wipes_the_secrets_of_what_it_sent, 2)
@@ -208,20 +205,19 @@ LOOP_TEST(test_conn_end_inside_a_frame_is_an_error, 18)
 
 TEST(test_conn_message_above_its_cap_is_not_sent)
 {
-    char *big = rf_xmalloc(5000);
+    AUTO_FREE char *big = rf_xmalloc(5000);
     memset(big, ' ', 5000);
     ends_open_both();
     rf_conn_send_raw(ends_left.conn, RF_MSG_LEASE, 0, big, 5000);
     ends_run_until(ends_both_closed);
     ck_assert_int_eq(ends_left.why.status, RF_ERR_INTERNAL);
     ck_assert_uint_eq(ends_right.frames, 0);
-    free(big);
 }
 
 TEST(test_conn_drops_log_but_nothing_else_when_the_peer_is_slow)
 {
     const size_t size = 16 << 10;
-    char *text = rf_xmalloc(size);
+    AUTO_FREE char *text = rf_xmalloc(size);
     int fds[2];
     uint64_t total;
     memset(text, 'l', size);
@@ -242,7 +238,6 @@ TEST(test_conn_drops_log_but_nothing_else_when_the_peer_is_slow)
     ck_assert_uint_lt(total, 500);
     ck_assert_uint_eq(ends_right.last_type, RF_MSG_SHUTDOWN);
     ck_assert_int_eq(ends_right.why.status, RF_OK); /* no gap in the sequence */
-    free(text);
 }
 
 static bool seen_drop_note;
@@ -266,7 +261,7 @@ static bool right_saw_the_note(void)
 TEST(test_conn_says_how_much_log_was_dropped)
 {
     const size_t size = 4 << 20; /* far above the cap of a frame: split */
-    char *text = rf_xmalloc(size);
+    AUTO_FREE char *text = rf_xmalloc(size);
     int fds[2];
     memset(text, 'l', size);
     seen_drop_note = false;
@@ -276,13 +271,12 @@ TEST(test_conn_says_how_much_log_was_dropped)
     ends_open(&ends_right, fds[1], NULL);
     ends_right.react = look_for_note;
     ends_run_until(right_saw_the_note);
-    free(text);
 }
 
 TEST(test_conn_fails_when_the_peer_never_reads)
 {
     const size_t size = 60 << 20;
-    char *payload = rf_xmalloc(size);
+    AUTO_FREE char *payload = rf_xmalloc(size);
     int fds[2];
     memset(payload, 'x', size);
     ends_socketpair(fds);
@@ -293,7 +287,6 @@ TEST(test_conn_fails_when_the_peer_never_reads)
     ends_run_until(ends_left_closed);
     ck_assert_int_eq(ends_left.why.status, RF_ERR_PEER);
     ck_assert_ptr_nonnull(strstr(ends_left.why.text, "does not read"));
-    free(payload);
     close(fds[1]);
 }
 
@@ -368,7 +361,7 @@ TEST(test_conn_without_a_banner_shows_what_came)
 TEST(test_conn_with_too_much_noise_gives_up)
 {
     const size_t size = 200 << 10;
-    char *noise = rf_xmalloc(size);
+    AUTO_FREE char *noise = rf_xmalloc(size);
     int fds[2];
     memset(noise, '#', size);
     ends_socketpair(fds);
@@ -382,7 +375,6 @@ TEST(test_conn_with_too_much_noise_gives_up)
     ck_assert_int_eq(ends_left.why.status, RF_ERR_LAUNCH);
     ck_assert_ptr_nonnull(strstr(ends_left.why.text, "\"####"));
     close(fds[1]);
-    free(noise);
 }
 
 TEST(test_conn_sends_before_the_banner_has_come)

@@ -56,7 +56,7 @@ TEST(test_conn_tls_carries_frames_sent_before_the_handshake)
 TEST(test_conn_tls_carries_large_frames)
 {
     const size_t size = 20 << 20;
-    char *payload = rf_xmalloc(size);
+    AUTO_FREE char *payload = rf_xmalloc(size);
     int fds[2];
     memset(payload, 'x', size);
     ends_socketpair(fds);
@@ -70,7 +70,6 @@ TEST(test_conn_tls_carries_large_frames)
     ends_run_until(ends_both_closed);
     ck_assert_uint_eq(ends_right.bytes, 2 * size);
     ck_assert_int_eq(ends_right.why.status, RF_OK);
-    free(payload);
 }
 
 TEST(test_conn_tls_wrong_key_fails_both_ends)

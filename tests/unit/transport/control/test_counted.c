@@ -24,9 +24,8 @@ static const struct {
 
 LOOP_TEST(test_counted_texts, RF_ARRAY_SIZE(samples))
 {
-    char *counted = rf_counted(samples[_i].text, samples[_i].by);
+    AUTO_FREE char *counted = rf_counted(samples[_i].text, samples[_i].by);
     ck_assert_pstr_eq(counted, samples[_i].counted);
-    free(counted);
 }
 
 TEST(test_counted_texts_are_known)

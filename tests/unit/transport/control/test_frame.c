@@ -127,7 +127,8 @@ TEST(test_frame_arrives_byte_by_byte)
 TEST(test_frame_many_in_one_read)
 {
     const uint32_t n = 5000;
-    uint8_t *bytes = rf_xmalloc(n * (RF_FRAME_HEADER_BYTES + SMALL_CAP));
+    AUTO_FREE uint8_t *bytes =
+        rf_xmalloc(n * (RF_FRAME_HEADER_BYTES + SMALL_CAP));
     size_t size = 0;
     struct rf_frame frame;
     for (uint32_t i = 0; i < n; i++) {
@@ -143,7 +144,6 @@ TEST(test_frame_many_in_one_read)
     feed(bytes + size - 1, 1);
     ck_assert(next(&frame));
     ck_assert_uint_eq(frame.sequence, n - 1);
-    free(bytes);
 }
 
 TEST(test_frame_at_its_cap_passes_and_gives_memory_back)

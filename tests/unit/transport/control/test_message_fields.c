@@ -8,6 +8,8 @@
 #include "tests/unit/unit.h"
 #include "transport/control/message_fields.h"
 
+AUTO_STRUCT(rf_msg, rf_msg_free)
+
 #define HEX64 "00112233445566778899aabbccddeeff00112233445566778899aabbccddeeff"
 
 /* With every member, so that encoding gives back the same. */
@@ -134,10 +136,10 @@ TEST(test_messages_have_an_example_each)
 
 LOOP_TEST(test_messages_encode_what_they_decoded, N_EXAMPLES)
 {
-    json_t *wanted = json_loads(examples[_i].text, 0, NULL), *got;
-    struct rf_msg message;
+    json_auto_t *wanted = json_loads(examples[_i].text, 0, NULL), *got;
+    AUTO(rf_msg) message;
     struct rf_err err = {.text = ""};
-    char *shown;
+    AUTO_FREE char *shown;
     ck_assert_ptr_nonnull(wanted);
     ck_assert_msg(read_text(examples[_i].type, examples[_i].text, &message,
                             &err) == RF_OK,
@@ -146,10 +148,6 @@ LOOP_TEST(test_messages_encode_what_they_decoded, N_EXAMPLES)
     got = rf_msg_json(&message);
     shown = json_dumps(got, 0);
     ck_assert_msg(json_equal(got, wanted), "%s", shown);
-    free(shown);
-    json_decref(got);
-    json_decref(wanted);
-    rf_msg_free(&message);
 }
 
 /* What is read without JSON values is what parsing gives. */
@@ -158,8 +156,8 @@ static void check_plain(enum rf_msg_type type, const char *text)
     const struct rf_frame frame = {.type = (uint8_t)type,
                                    .length = (uint32_t)strlen(text),
                                    .payload = (const uint8_t *)text};
-    json_t *payload = NULL, *plain, *parsed;
-    struct rf_msg message, other;
+    json_auto_t *payload = NULL, *plain, *parsed;
+    AUTO(rf_msg) message, other;
     rf_msg_init(&other, type);
     if (rf_msg_read_plain(&frame, &message)) {
         ck_assert_msg(rf_msg_parse(&frame, &payload, NULL) == RF_OK &&
@@ -169,11 +167,6 @@ static void check_plain(enum rf_msg_type type, const char *text)
     plain = rf_msg_json(&message); /* empty where it was refused */
     parsed = rf_msg_json(&other);
     ck_assert_msg(json_equal(plain, parsed), "%s", text);
-    json_decref(plain);
-    json_decref(parsed);
-    json_decref(payload);
-    rf_msg_free(&message);
-    rf_msg_free(&other);
 }
 
 /* Each example with one of its bytes changed, then the same with all spaces
@@ -181,7 +174,7 @@ static void check_plain(enum rf_msg_type type, const char *text)
 LOOP_TEST(test_messages_are_read_plainly_as_they_are_parsed, N_EXAMPLES)
 {
     static const char others[] = "\"\\0-1.e,:{}[] n\n\x7f\xc3";
-    char *text = strdup(examples[_i].text);
+    AUTO_FREE char *text = strdup(examples[_i].text);
     for (int round = 0; round < 2; round++) {
         check_plain(examples[_i].type, text);
         for (size_t at = 0; text[at] != '\0'; at++) {
@@ -201,7 +194,6 @@ LOOP_TEST(test_messages_are_read_plainly_as_they_are_parsed, N_EXAMPLES)
             }
         }
     }
-    free(text);
 }
 
 /* What comes from every node at a barrier, and what does not look like it. */
@@ -235,9 +227,8 @@ LOOP_TEST(test_messages_of_a_barrier_are_read_without_json,
     const struct rf_frame frame = {.type = RF_MSG_DONE,
                                    .length = (uint32_t)strlen(text),
                                    .payload = (const uint8_t *)text};
-    struct rf_msg message;
+    AUTO(rf_msg) message;
     ck_assert_int_eq(rf_msg_read_plain(&frame, &message), dones[_i].plain);
-    rf_msg_free(&message);
     check_plain(RF_MSG_DONE, text);
 }
 
@@ -349,10 +340,10 @@ static json_t *spoiled(size_t which)
 
 LOOP_TEST(test_messages_are_refused_with_the_path, RF_ARRAY_SIZE(refused))
 {
-    json_t *payload = spoiled((size_t)_i);
+    json_auto_t *payload = spoiled((size_t)_i);
     struct rf_msg message;
     struct rf_err err = {.text = ""};
-    char *text;
+    AUTO_FREE char *text;
     ck_assert_int_eq(rf_msg_decode(refused[_i].type, payload, &message, &err),
                      RF_ERR_PROTOCOL);
     ck_assert_str_eq(err.text, refused[_i].why);
@@ -360,23 +351,18 @@ LOOP_TEST(test_messages_are_refused_with_the_path, RF_ARRAY_SIZE(refused))
     text = json_dumps(payload, 0);
     ck_assert_ptr_null(strstr(text, "00112233"));
     ck_assert_ptr_null(strstr(text, "5ec7e7"));
-    free(text);
-    json_decref(payload);
 }
 
 LOOP_TEST(test_messages_leave_no_secret_in_the_document, N_EXAMPLES)
 {
-    json_t *payload = json_loads(examples[_i].text, 0, NULL);
-    struct rf_msg message;
-    char *text;
+    json_auto_t *payload = json_loads(examples[_i].text, 0, NULL);
+    AUTO(rf_msg) message;
+    AUTO_FREE char *text;
     ck_assert_int_eq(rf_msg_decode(examples[_i].type, payload, &message, NULL),
                      RF_OK);
     text = json_dumps(payload, 0);
     ck_assert_ptr_null(strstr(text, "00112233"));
     ck_assert_ptr_null(strstr(text, "5ec7e7"));
-    free(text);
-    json_decref(payload);
-    rf_msg_free(&message);
 }
 
 /* More parts than a node can have ranks. */
@@ -385,7 +371,7 @@ TEST(test_messages_with_huge_lists_are_refused)
     json_t *payload =
                json_pack("{s:i, s:i, s:[]}", "attempt", 1, "seq", 1, "ranks"),
            *ranks = json_object_get(payload, "ranks");
-    struct rf_msg message;
+    AUTO(rf_msg) message;
     struct rf_err err = {.text = ""};
     for (int i = 0; i <= 65536; i++) {
         json_array_append_new(ranks, json_pack("{s:i}", "rank", i));
@@ -399,7 +385,6 @@ TEST(test_messages_with_huge_lists_are_refused)
                      RF_OK);
     ck_assert_uint_eq(message.done.n_ranks, 65536);
     ck_assert_uint_eq(message.done.ranks[65535].rank, 65536);
-    rf_msg_free(&message);
     json_decref(payload);
 }
 
@@ -407,13 +392,12 @@ LOOP_TEST(test_messages_are_refused_wherever_they_end, N_EXAMPLES)
 {
     const char *text = examples[_i].text;
     for (size_t size = 0; size < strlen(text); size++) {
-        char *part = strndup(text, size);
+        AUTO_FREE char *part = strndup(text, size);
         struct rf_msg message;
         struct rf_err err = {.text = ""};
         ck_assert_int_eq(read_text(examples[_i].type, part, &message, &err),
                          RF_ERR_PROTOCOL);
         ck_assert_ptr_null(strstr(err.text, "0011"));
-        free(part);
     }
 }
 
@@ -468,7 +452,7 @@ CASE("reference")
 
 TEST(test_messages_are_documented_as_they_are)
 {
-    char *have = document(), *wanted = document_wanted(have);
+    AUTO_FREE char *have = document(), *wanted = document_wanted(have);
     if (getenv("RF_WRITE_REFERENCE") != NULL) {
         ck_assert_int_eq(rf_store(DOCUMENT, wanted, strlen(wanted), NULL),
                          RF_OK);
@@ -478,6 +462,4 @@ TEST(test_messages_are_documented_as_they_are)
                                "transport/control/message_fields.h; run `make "
                                "protocol-reference`");
     }
-    free(have);
-    free(wanted);
 }

@@ -36,11 +36,10 @@ static enum rf_status parse(uint8_t type, const char *text, size_t size,
 TEST(test_msg_parses_an_object)
 {
     static const char text[] = "{\"protocol\": 1, \"later\": []}";
-    json_t *value = NULL;
+    json_auto_t *value = NULL;
     ck_assert_int_eq(
         parse(RF_MSG_WELCOME, text, sizeof(text) - 1, &value, NULL), RF_OK);
     ck_assert_int_eq(json_integer_value(json_object_get(value, "protocol")), 1);
-    json_decref(value);
 }
 
 LOOP_TEST(test_msg_refuses_bad_payloads, 12)

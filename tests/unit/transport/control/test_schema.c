@@ -39,24 +39,22 @@ RF_SCHEMA_DEFINE(t_crowd, CROWD_FIELDS)
 /* Single quotes stand for double ones. */
 static json_t *object_of(const char *text)
 {
-    char *copy = strdup(text);
+    AUTO_FREE char *copy = strdup(text);
     json_t *object;
     for (char *c = copy; *c != '\0'; c++) {
         *c = *c == '\'' ? '"' : *c;
     }
     object = json_loads(copy, 0, NULL);
     ck_assert_msg(object != NULL, "%s", copy);
-    free(copy);
     return object;
 }
 
 static enum rf_status decode(const char *text, struct rf_t_sheet *out,
                              struct rf_err *err)
 {
-    json_t *object = object_of(text);
+    json_auto_t *object = object_of(text);
     enum rf_status status =
         rf_schema_decode(&rf_t_sheet_schema, object, "SHEET", out, err);
-    json_decref(object);
     return status;
 }
 
@@ -253,27 +251,23 @@ LOOP_TEST(test_schema_wants_as_many_as_it_names, 4)
     };
     struct rf_t_crowd crowd;
     struct rf_err err = {.text = ""};
-    json_t *object = object_of(cases[_i].text);
+    json_auto_t *object = object_of(cases[_i].text);
     ck_assert_int_eq(
         rf_schema_decode(&rf_t_crowd_schema, object, "C", &crowd, &err),
         RF_ERR_PROTOCOL);
     ck_assert_str_eq(err.text, cases[_i].why);
-    json_decref(object);
 }
 
 /* What was decoded, encoded again, as one line. */
 static void expect_encoded(const char *text, const char *wanted)
 {
     struct rf_t_sheet sheet;
-    json_t *got, *want = object_of(wanted);
-    char *shown;
+    json_auto_t *got, *want = object_of(wanted);
+    AUTO_FREE char *shown;
     decode_well(text, &sheet);
     got = rf_schema_encode(&rf_t_sheet_schema, &sheet);
     shown = json_dumps(got, 0);
     ck_assert_msg(json_equal(got, want), "%s", shown);
-    free(shown);
-    json_decref(got);
-    json_decref(want);
     rf_schema_free(&rf_t_sheet_schema, &sheet);
 }
 
@@ -296,7 +290,7 @@ LOOP_TEST(test_schema_wipes_secrets_from_the_document, 5)
         "{'number': 1, 'keys': ['s1', 's22', 's3'], " PEN "}",
         "{'number': 1, 'key': 'k1234', " PEN "}",
     };
-    json_t *object = object_of(texts[_i]);
+    json_auto_t *object = object_of(texts[_i]);
     struct rf_t_sheet sheet;
     const json_t *keys = json_object_get(object, "keys"), *key;
     size_t i;
@@ -312,7 +306,6 @@ LOOP_TEST(test_schema_wipes_secrets_from_the_document, 5)
     json_array_foreach (keys, i, key) {
         ck_assert_str_eq(json_string_value(key), "");
     }
-    json_decref(object);
 }
 
 TEST(test_schema_encodes_texts_that_are_no_utf8)
@@ -350,14 +343,13 @@ TEST(test_schema_encodes_texts_that_are_no_utf8)
 TEST(test_schema_init_makes_all_absent)
 {
     struct rf_t_sheet sheet;
-    struct rf_t_pen *pen = rf_schema_new(&rf_t_pen_schema);
+    AUTO_FREE struct rf_t_pen *pen = rf_schema_new(&rf_t_pen_schema);
     memset(&sheet, 0x5a, sizeof(sheet));
     rf_schema_init(&rf_t_sheet_schema, &sheet);
     check_absent(&sheet);
     ck_assert_uint_eq(sheet.number, RF_ABSENT_U32);
     ck_assert_uint_eq(sheet.pen.width, RF_ABSENT_U32);
     ck_assert_uint_eq(pen->width, RF_ABSENT_U32);
-    free(pen);
 }
 
 TEST(test_schema_free_makes_all_absent)
@@ -394,12 +386,11 @@ TEST(test_schema_prints_its_reference)
         "| `pen` | `pen` | it is drawn with |\n"
         "| `spare` | `pen`, may be absent | if that one fails |\n"
         "| `pens` | list of at most 2: `pen`, may be absent | more of them |\n";
-    char *text = NULL;
+    AUTO_FREE char *text = NULL;
     size_t size = 0;
     FILE *to = open_memstream(&text, &size);
     ck_assert_ptr_nonnull(to);
     rf_schema_print(&rf_t_sheet_schema, to);
     fclose(to);
     ck_assert_str_eq(text, wanted);
-    free(text);
 }

@@ -124,7 +124,7 @@ TEST(test_tls_right_key_joins_and_proves_the_identity)
 TEST(test_tls_carries_much_data_both_ways)
 {
     const size_t size = 3 << 20;
-    uint8_t *sent = rf_xmalloc(size), *received = rf_xmalloc(size);
+    AUTO_FREE uint8_t *sent = rf_xmalloc(size), *received = rf_xmalloc(size);
     size_t have = 0, got = 0;
     bool closed = false;
     for (size_t i = 0; i < size; i++) {
@@ -141,8 +141,6 @@ TEST(test_tls_carries_much_data_both_ways)
     } while (got > 0 && have < size);
     ck_assert_uint_eq(have, size);
     ck_assert(memcmp(sent, received, size) == 0);
-    free(sent);
-    free(received);
 }
 
 LOOP_TEST(test_tls_refuses_all_but_the_right_key, 5)

@@ -22,7 +22,7 @@ FIXTURE(NULL, agent_lab_teardown)
 
 TEST(test_agent_says_hello_with_its_facts)
 {
-    json_t *hello;
+    json_auto_t *hello;
     fake_start(&fake);
     fake_send(&fake, RF_MSG_BOOT, fake_boot(NULL));
     ck_assert(fake_banner(&fake));
@@ -38,7 +38,6 @@ TEST(test_agent_says_hello_with_its_facts)
     ck_assert(json_is_string(json_object_get(hello, "boot_id")));
     ck_assert_int_gt(json_integer_value(json_object_get(hello, "memory_bytes")),
                      0);
-    json_decref(hello);
     fake_send(&fake, RF_MSG_WELCOME,
               json_pack("{s:i}", "protocol", RF_PROTOCOL_MAX));
     json_decref(fake_expect(&fake, RF_MSG_LEASE));
@@ -50,7 +49,7 @@ TEST(test_agent_says_hello_with_its_facts)
 TEST(test_hello_is_of_the_environment_of_ranks)
 {
     const json_t *environment;
-    json_t *hello;
+    json_auto_t *hello;
     setenv("NCCL_DEBUG", "VERSION", 1);
     setenv("NCCL_SOCKET_IFNAME", "lo", 1);
     fake_start(&fake);
@@ -64,7 +63,6 @@ TEST(test_hello_is_of_the_environment_of_ranks)
         json_string_value(json_object_get(environment, "NCCL_SOCKET_IFNAME")),
         "lo");
     ck_assert_ptr_null(json_object_get(environment, "NCCL_COMM_ID"));
-    json_decref(hello);
     fake_close_input(&fake);
     ck_assert_int_eq(WEXITSTATUS(fake_wait(&fake)), 1);
 }
@@ -222,14 +220,13 @@ TEST(test_a_link_probe_of_any_size_gives_a_figure)
     start_scenario("host", NULL);
     step_ok("prepare", NULL);
     for (int bytes = 1; bytes < 1 << 20; bytes *= 8) {
-        json_t *done = fake_step_ok(&fake, "probe",
-                                    json_pack("{s:s, s:[{s:i, s:i, s:i}]}",
-                                              "kind", "link", "links", "from",
-                                              0, "to", 1, "bytes", bytes));
+        json_auto_t *done = fake_step_ok(
+            &fake, "probe",
+            json_pack("{s:s, s:[{s:i, s:i, s:i}]}", "kind", "link", "links",
+                      "from", 0, "to", 1, "bytes", bytes));
         ck_assert_double_gt(json_number_value(json_object_get(
                                 part_of(done, 1, "probed"), "gbytes_per_s")),
                             0);
-        json_decref(done);
     }
     step_ok("close", NULL);
 }
@@ -240,7 +237,7 @@ TEST(test_a_source_that_changes_is_found_when_asked_for)
     start_scenario("host", "{\"flip\": {\"rank\": 0, \"side\": \"train\"}}");
     step_ok("prepare", NULL);
     for (int iteration = 0; iteration < 2; iteration++) {
-        json_t *done;
+        json_auto_t *done;
         const json_t *first;
         step_ok("fill", index_argument(iteration));
         step_ok("run", index_argument(iteration));
@@ -255,7 +252,6 @@ TEST(test_a_source_that_changes_is_found_when_asked_for)
         ck_assert(iteration == 0 ||
                   strcmp(json_string_value(json_object_get(first, "side")),
                          "train") == 0);
-        json_decref(done);
     }
     step_ok("close", NULL);
 }
@@ -290,10 +286,10 @@ TEST(test_a_flipped_byte_is_reported_with_tensor_and_index)
 /* Wrong bytes of both ranks in an iteration, and how many were compared. */
 static json_int_t wrong_bytes(int iteration, json_int_t *checked)
 {
-    json_t *done = fake_step_ok(&fake, "verify", index_argument(iteration));
+    json_auto_t *done =
+        fake_step_ok(&fake, "verify", index_argument(iteration));
     json_int_t wrong = sum_of(done, "verified", "mismatched_bytes");
     *checked = sum_of(done, "verified", "checked_bytes");
-    json_decref(done);
     return wrong;
 }
 
@@ -379,7 +375,7 @@ TEST(test_times_are_on_the_coordinators_clock)
  * clock. */
 TEST(test_a_lease_that_echoes_nothing_tells_no_time)
 {
-    json_t *done;
+    json_auto_t *done;
     int64_t before_ns;
     fake.deaf = true;
     fake.clock_ns = -20 * RF_NS_PER_S;
@@ -395,7 +391,6 @@ TEST(test_a_lease_that_echoes_nothing_tells_no_time)
     ck_assert_int_ge(json_integer_value(
                          json_object_get(part_of(done, 0, "ran"), "start_ns")),
                      before_ns);
-    json_decref(done);
 }
 
 TEST(test_what_does_not_fit_is_refused_with_sizes)

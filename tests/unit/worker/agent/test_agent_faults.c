@@ -27,7 +27,7 @@ static bool lists(const json_t *list, json_int_t number)
  * rank may have been at work too. -1: nobody. */
 static void take_aborted(json_int_t unanswered)
 {
-    json_t *aborted = fake_expect(&fake, RF_MSG_ABORTED);
+    json_auto_t *aborted = fake_expect(&fake, RF_MSG_ABORTED);
     const json_t *list = json_object_get(aborted, "unanswered");
     ck_assert_uint_eq(json_array_size(json_object_get(aborted, "unkillable")),
                       0);
@@ -36,7 +36,6 @@ static void take_aborted(json_int_t unanswered)
     } else {
         ck_assert(lists(list, unanswered));
     }
-    json_decref(aborted);
 }
 
 static void send_abort(void)
@@ -57,7 +56,7 @@ LIMIT(60)
 TEST(test_a_killed_rank_is_reported_and_the_next_scenario_runs)
 {
     pid_t ranks[4];
-    json_t *report;
+    json_auto_t *report;
     fake_join(&fake, SHORT_LIMITS);
     start_scenario("host", NULL);
     step_ok("prepare", NULL);
@@ -72,7 +71,6 @@ TEST(test_a_killed_rank_is_reported_and_the_next_scenario_runs)
     ck_assert(json_is_null(json_object_get(report, "cause")));
     ck_assert_str_eq(json_string_value(json_object_get(report, "phase")),
                      "prepare");
-    json_decref(report);
     expect_aborted(-1);
     ck_assert(fake_all_gone(ranks, 2));
     run_scenario("host");
@@ -80,7 +78,7 @@ TEST(test_a_killed_rank_is_reported_and_the_next_scenario_runs)
 
 TEST(test_a_rank_that_exits_is_reported_with_its_last_lines)
 {
-    json_t *report;
+    json_auto_t *report;
     const json_t *lines;
     fake_join(&fake, SHORT_LIMITS);
     start_scenario("null",
@@ -101,7 +99,6 @@ TEST(test_a_rank_that_exits_is_reported_with_its_last_lines)
     ck_assert_str_eq(json_string_value(json_array_get(lines, 1)),
                      "a line that the test asks for");
     ck_assert_ptr_nonnull(strstr(fake.log, "a line that the test asks for\n"));
-    json_decref(report);
     expect_aborted(1);
 }
 
@@ -127,7 +124,7 @@ TEST(test_each_rank_that_fails_is_told_of)
 TEST(test_a_stalled_rank_is_ended_by_abort_and_named)
 {
     pid_t ranks[4];
-    json_t *report;
+    json_auto_t *report;
     int64_t began;
     fake_join(&fake, SHORT_LIMITS);
     start_scenario("null", "{\"stall\": {\"rank\": 0, \"phase\": \"run\"}}");
@@ -146,7 +143,6 @@ TEST(test_a_stalled_rank_is_ended_by_abort_and_named)
     report = fake_expect(&fake, RF_MSG_RANK_EXIT);
     ck_assert_int_eq(json_integer_value(json_object_get(report, "status")),
                      RF_EXIT_STUCK);
-    json_decref(report);
     take_aborted(0);
     ck_assert_int_lt(rf_now_ns() - began, 5 * RF_NS_PER_S);
     ck_assert(fake_all_gone(ranks, 2));
@@ -156,7 +152,7 @@ TEST(test_a_stalled_rank_is_ended_by_abort_and_named)
 /* Without a word from the coordinator. */
 TEST(test_a_rank_waits_for_others_no_longer_than_the_step_may_take)
 {
-    json_t *done;
+    json_auto_t *done;
     const json_t *answer;
     fake_join(&fake, SHORT_LIMITS);
     start_scenario("host", "{\"stall\": {\"rank\": 1, \"phase\": "
@@ -169,7 +165,6 @@ TEST(test_a_rank_waits_for_others_no_longer_than_the_step_may_take)
     ck_assert_ptr_nonnull(
         strstr(json_string_value(json_object_get(answer, "error")),
                "the other ranks did not come"));
-    json_decref(done);
 }
 
 static void expect_cause(const json_t *report, const char *end)
@@ -186,7 +181,7 @@ static void expect_cause(const json_t *report, const char *end)
 TEST(test_a_stopped_rank_is_killed_when_its_lease_runs_out)
 {
     pid_t ranks[4];
-    json_t *report;
+    json_auto_t *report;
     fake_join(&fake, "{\"lease_period_ms\": 50, \"lease_dead_ms\": 3000}");
     start_scenario("null", NULL);
     step_ok("prepare", NULL);
@@ -198,7 +193,6 @@ TEST(test_a_stopped_rank_is_killed_when_its_lease_runs_out)
     ck_assert_int_eq(json_integer_value(json_object_get(report, "signal")),
                      SIGKILL);
     expect_cause(report, "s and was killed");
-    json_decref(report);
 }
 
 /* Of an attempt that the agent does not know; keeps the agent's lease. */
@@ -267,7 +261,7 @@ TEST(test_a_silent_rank_that_ends_slowly_is_told_of_once)
 TEST(test_a_silent_rank_that_cannot_be_killed_is_told_of_once)
 {
     pid_t held = stop_and_hold();
-    json_t *report;
+    json_auto_t *report = NULL;
     if (held == 0) {
         return;
     }
@@ -276,7 +270,6 @@ TEST(test_a_silent_rank_that_cannot_be_killed_is_told_of_once)
     ck_assert(json_is_null(json_object_get(report, "signal")));
     ck_assert(json_is_null(json_object_get(report, "status")));
     expect_cause(report, "did not end within 5 s of SIGKILL");
-    json_decref(report);
     ck_assert_int_eq(waitpid(held, NULL, 0), held);
     for (int i = 0; i < 5; i++) {
         expect_aborted_of(3); /* and no second RANK_EXIT before it */
@@ -299,7 +292,7 @@ static const struct {
 LOOP_TEST(test_an_attempt_that_cannot_be_placed_is_told_and_the_next_one_runs,
           RF_ARRAY_SIZE(unplaced))
 {
-    json_t *report;
+    json_auto_t *report;
     const char *cause;
     fake_join(&fake, NULL);
     fake_send(&fake, RF_MSG_START,
@@ -313,7 +306,6 @@ LOOP_TEST(test_an_attempt_that_cannot_be_placed_is_told_and_the_next_one_runs,
     ck_assert_msg(
         strncmp(cause, unplaced[_i].cause, strlen(unplaced[_i].cause)) == 0,
         "%s", cause);
-    json_decref(report);
     expect_aborted(-1);
     run_scenario("null");
 }
@@ -326,7 +318,7 @@ TEST(test_an_abort_without_an_attempt_is_answered)
 
 TEST(test_an_abort_while_preparing_ends_the_exchange)
 {
-    json_t *done;
+    json_auto_t *done;
     fake_join(&fake, SHORT_LIMITS);
     start_scenario("null", NULL);
     fake_send(&fake, RF_MSG_STEP,
@@ -340,7 +332,6 @@ TEST(test_an_abort_while_preparing_ends_the_exchange)
         json_string_value(json_object_get(
             json_array_get(json_object_get(done, "ranks"), 0), "status")),
         "aborted");
-    json_decref(done);
     take_aborted(0);
 }
 

@@ -33,7 +33,7 @@ static char *leave_booted(struct rf_msg_boot *boot, const char *folder)
 {
     struct rf_msg_hello hello;
     size_t old = 0;
-    json_t *told;
+    json_auto_t *told;
     char *text;
     rf_schema_init(&rf_msg_hello_schema, &hello);
     rf_folder_signs_leave(boot, &hello, &old);
@@ -42,7 +42,6 @@ static char *leave_booted(struct rf_msg_boot *boot, const char *folder)
     told = rf_schema_encode(&rf_msg_folder_schema, &hello.folders[0]);
     json_object_del(told, "path");
     text = json_dumps(told, JSON_SORT_KEYS | JSON_COMPACT);
-    json_decref(told);
     rf_schema_free(&rf_msg_hello_schema, &hello);
     rf_schema_free(&rf_msg_boot_schema, boot);
     return text;
@@ -57,9 +56,8 @@ static char *leave(uint32_t node, const char *folder)
 
 static void expect(uint32_t node, const char *folder, const char *wanted)
 {
-    char *text = leave(node, folder);
+    AUTO_FREE char *text = leave(node, folder);
     ck_assert_str_eq(text, wanted);
-    free(text);
 }
 
 static void take_away(uint32_t node, const char *folder, bool all)

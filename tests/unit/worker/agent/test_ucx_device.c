@@ -35,16 +35,14 @@ static const struct {
 LOOP_TEST(test_ucx_takes_the_interface_of_the_address_for_data,
           RF_ARRAY_SIZE(cases))
 {
-    json_t *object = json_loads(Q(cases[_i].node), 0, NULL);
+    json_auto_t *object = json_loads(Q(cases[_i].node), 0, NULL);
     struct rf_err err = {.text = ""};
     struct rf_msg_hello hello;
-    char *device;
+    AUTO_FREE char *device;
     ck_assert_msg(rf_schema_decode(&rf_msg_hello_schema, object, "HELLO",
                                    &hello, &err) == RF_OK,
                   "%s", err.text);
     device = rf_ucx_device(&hello);
     ck_assert_pstr_eq(device, cases[_i].device);
-    free(device);
     rf_schema_free(&rf_msg_hello_schema, &hello);
-    json_decref(object);
 }

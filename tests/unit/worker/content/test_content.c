@@ -12,7 +12,7 @@
 
 TEST(test_slices_of_a_cast_tensor_equal_the_whole)
 {
-    struct worker_lab lab;
+    AUTO(worker_lab) lab;
     struct rf_content *content;
     struct rf_err err;
     struct rf_content_span span = {.count = 96};
@@ -43,13 +43,13 @@ TEST(test_slices_of_a_cast_tensor_equal_the_whole)
         ck_assert_uint_eq(whole[i], rf_f32_to_bf16(wide));
     }
     rf_content_destroy(content);
-    worker_lab_free(&lab);
 }
 
 /* Experts that lie in one tensor: each is a stretch of it. */
 TEST(test_an_expert_of_a_stacked_tensor_is_its_stretch)
 {
-    char folder[] = "/tmp/rf-content-XXXXXX", *path, *model;
+    char folder[] = "/tmp/rf-content-XXXXXX";
+    AUTO_FREE char *path, *model;
     uint8_t bytes[64], part[8];
     struct worker_lab lab;
     struct rf_content *content;
@@ -86,13 +86,11 @@ TEST(test_an_expert_of_a_stacked_tensor_is_its_stretch)
     worker_lab_free(&lab);
     ck_assert_int_eq(unlink(path), 0);
     ck_assert_int_eq(rmdir(folder), 0);
-    free(model);
-    free(path);
 }
 
 TEST(test_a_cast_without_an_exact_rule_is_refused)
 {
-    struct worker_lab lab;
+    AUTO(worker_lab) lab;
     struct rf_content *content = NULL;
     struct rf_err err = {.text = ""};
     struct rf_spec changed;
@@ -109,5 +107,4 @@ TEST(test_a_cast_without_an_exact_rule_is_refused)
         RF_ERR_UNSUPPORTED);
     ck_assert_ptr_null(content);
     ck_assert_ptr_nonnull(strstr(err.text, "float8_e4m3fn"));
-    worker_lab_free(&lab);
 }

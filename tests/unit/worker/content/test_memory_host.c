@@ -114,7 +114,7 @@ LIMIT(20)
 LOOP_TEST(test_fill_writes_every_element_and_poisons_padding,
           RF_ARRAY_SIZE(cases))
 {
-    struct worker_lab lab;
+    AUTO(worker_lab) lab;
     struct rf_err err;
     worker_lab_make(&lab, cases[_i].model, cases[_i].scenario, 1, 2);
     for (uint32_t r = 0; r < lab.task->world->n_ranks; r++) {
@@ -132,7 +132,6 @@ LOOP_TEST(test_fill_writes_every_element_and_poisons_padding,
             rf_memory_host.free(&arena);
         }
     }
-    worker_lab_free(&lab);
 }
 
 static struct rf_verify_result verify(const struct rf_plan *plan, uint32_t rank,
@@ -163,7 +162,7 @@ static struct rf_arena good_destination(const struct rf_plan *plan,
 
 LOOP_TEST(test_verify_accepts_what_the_oracle_wrote, RF_ARRAY_SIZE(cases))
 {
-    struct worker_lab lab;
+    AUTO(worker_lab) lab;
     worker_lab_make(&lab, cases[_i].model, cases[_i].scenario, 1, 2);
     for (uint32_t r = 0; r < lab.task->world->n_ranks; r++) {
         const struct rf_rank_layout *layout =
@@ -180,12 +179,11 @@ LOOP_TEST(test_verify_accepts_what_the_oracle_wrote, RF_ARRAY_SIZE(cases))
         ck_assert_uint_eq(found.checked_bytes, bytes);
         rf_memory_host.free(&arena);
     }
-    worker_lab_free(&lab);
 }
 
 LOOP_TEST(test_every_single_wrong_byte_is_found, RF_ARRAY_SIZE(cases))
 {
-    struct worker_lab lab;
+    AUTO(worker_lab) lab;
     struct rf_arena arena;
     uint8_t *base;
     uint64_t step;
@@ -205,12 +203,11 @@ LOOP_TEST(test_every_single_wrong_byte_is_found, RF_ARRAY_SIZE(cases))
         base[at] ^= 0x10;
     }
     rf_memory_host.free(&arena);
-    worker_lab_free(&lab);
 }
 
 TEST(test_the_first_mismatch_is_named_by_tensor_and_index)
 {
-    struct worker_lab lab;
+    AUTO(worker_lab) lab;
     struct rf_arena arena;
     struct rf_verify_result found;
     const struct rf_rank_layout *layout;
@@ -250,13 +247,12 @@ TEST(test_the_first_mismatch_is_named_by_tensor_and_index)
     ck_assert_mem_eq(found.expected, expected, 2);
     ck_assert_mem_eq(found.found, (uint8_t *)arena.base + offset, 2);
     rf_memory_host.free(&arena);
-    worker_lab_free(&lab);
 }
 
 /* Of three: in two experts, and in a later tensor. */
 TEST(test_the_first_mismatch_is_that_of_the_first_tensor_and_expert)
 {
-    struct worker_lab lab;
+    AUTO(worker_lab) lab;
     struct rf_arena arena;
     struct rf_verify_result found;
     const struct rf_rank_layout *layout;
@@ -284,12 +280,11 @@ TEST(test_the_first_mismatch_is_that_of_the_first_tensor_and_expert)
     ck_assert_uint_eq(found.family, piece->family);
     ck_assert_uint_eq(found.expert, piece->box.start[RF_DIM_EXPERT]);
     rf_memory_host.free(&arena);
-    worker_lab_free(&lab);
 }
 
 TEST(test_stale_data_of_the_round_before_fails)
 {
-    struct worker_lab lab;
+    AUTO(worker_lab) lab;
     struct rf_arena arena;
     struct rf_verify_result found;
     worker_lab_make(&lab, cases[0].model, cases[0].scenario, 1, 2);
@@ -298,7 +293,6 @@ TEST(test_stale_data_of_the_round_before_fails)
     found = verify(lab.plan, 0, &arena);
     ck_assert_uint_gt(found.mismatched_bytes, found.checked_bytes * 9 / 10);
     rf_memory_host.free(&arena);
-    worker_lab_free(&lab);
 }
 
 /* Zero-copy methods: pieces live somewhere else. */
@@ -311,7 +305,7 @@ static const void *elsewhere(const struct rf_piece *piece,
 
 TEST(test_verify_looks_where_the_method_says)
 {
-    struct worker_lab lab;
+    AUTO(worker_lab) lab;
     struct rf_arena arena, other;
     struct rf_verify_job job;
     struct rf_verify_result found;
@@ -330,7 +324,6 @@ TEST(test_verify_looks_where_the_method_says)
     ck_assert_uint_eq(found.mismatched_bytes, 0);
     rf_memory_host.free(&arena);
     rf_memory_host.free(&other);
-    worker_lab_free(&lab);
 }
 
 TEST(test_too_large_an_arena_is_refused_with_sizes)
@@ -416,7 +409,7 @@ static const char manifest[] =
 
 TEST(test_checkpoint_bytes_fill_and_verify)
 {
-    struct worker_lab lab;
+    AUTO(worker_lab) lab;
     struct rf_err err;
     char folder[64];
     worker_lab_make(&lab, manifest,
@@ -447,12 +440,11 @@ TEST(test_checkpoint_bytes_fill_and_verify)
         rf_memory_host.free(&arena);
     }
     remove_checkpoint(folder);
-    worker_lab_free(&lab);
 }
 
 TEST(test_a_short_checkpoint_file_is_named)
 {
-    struct worker_lab lab;
+    AUTO(worker_lab) lab;
     struct rf_arena arena;
     struct rf_err err;
     char folder[64];
@@ -467,5 +459,4 @@ TEST(test_a_short_checkpoint_file_is_named)
     ck_assert_ptr_nonnull(strstr(err.text, "tensor v"));
     remove_checkpoint(folder);
     rf_memory_host.free(&arena);
-    worker_lab_free(&lab);
 }

@@ -195,7 +195,7 @@ static void mark_pieces(const struct rf_plan *plan, enum rf_side side,
 
 LOOP_TEST(test_padding_is_what_no_piece_covers, RF_ARRAY_SIZE(layouts))
 {
-    struct worker_lab lab;
+    AUTO(worker_lab) lab;
     char scenario[256];
     uint64_t padding = 0;
     snprintf(scenario, sizeof(scenario),
@@ -208,8 +208,8 @@ LOOP_TEST(test_padding_is_what_no_piece_covers, RF_ARRAY_SIZE(layouts))
         for (uint32_t r = 0; r < 2; r++) {
             const struct rf_rank_layout *layout =
                 rf_plan_layout(lab.plan, (enum rf_side)side, r);
-            uint8_t *covered = calloc(1, layout->arena_bytes + 1);
-            struct rf_byte_span *spans = NULL;
+            AUTO_FREE uint8_t *covered = calloc(1, layout->arena_bytes + 1);
+            AUTO_FREE struct rf_byte_span *spans = NULL;
             size_t n = 0;
             struct rf_err err;
             mark_pieces(lab.plan, (enum rf_side)side, layout, covered);
@@ -229,10 +229,7 @@ LOOP_TEST(test_padding_is_what_no_piece_covers, RF_ARRAY_SIZE(layouts))
                                  covered[at]);
                 }
             }
-            free(covered);
-            free(spans);
         }
     }
     ck_assert_uint_gt(padding, 0);
-    worker_lab_free(&lab);
 }

@@ -9,6 +9,8 @@
 #include "common/mem.h"
 #include "tests/unit/unit.h"
 
+AUTO_STRUCT(rf_msg, rf_msg_free)
+
 static char folder[64];
 
 static void enter(void)
@@ -39,15 +41,13 @@ static void leave(void)
 static void ask(const char *path, bool whole, struct rf_msg *out)
 {
     const struct rf_inspection inspection = {path, whole};
-    struct rf_msg answer;
+    AUTO(rf_msg) answer;
     struct rf_err err = {0};
-    json_t *payload;
+    json_auto_t *payload;
     rf_inspect(&inspection, &answer);
     payload = rf_msg_json(&answer);
     ck_assert_msg(rf_msg_decode(RF_MSG_HEADERS, payload, out, &err) == RF_OK,
                   "%s", err.text);
-    json_decref(payload);
-    rf_msg_free(&answer);
 }
 
 LIMIT(120) /* 8 s of a processor */
@@ -55,7 +55,7 @@ FIXTURE(enter, leave)
 
 LOOP_TEST(test_inspect_sends_headers_only_where_they_are_wanted, 2)
 {
-    struct rf_msg answer;
+    AUTO(rf_msg) answer;
     ask(folder, _i == 1, &answer);
     ck_assert_msg(answer.headers.error == NULL, "%s", answer.headers.error);
     ck_assert_uint_eq(answer.headers.digests.n, 1);
@@ -65,19 +65,17 @@ LOOP_TEST(test_inspect_sends_headers_only_where_they_are_wanted, 2)
         ck_assert_ptr_nonnull(json_object_get(
             json_object_get(answer.headers.headers, "manifest"), "one"));
     }
-    rf_msg_free(&answer);
 }
 
 TEST(test_inspect_says_which_folder_is_missing)
 {
-    struct rf_msg answer;
+    AUTO(rf_msg) answer;
     ask("/tmp/refit-absent/model", true, &answer);
     ck_assert_ptr_nonnull(answer.headers.error);
     ck_assert_msg(strstr(answer.headers.error,
                          "/tmp/refit-absent/model: No such file") != NULL,
                   "%s", answer.headers.error);
     ck_assert_ptr_null(answer.headers.headers);
-    rf_msg_free(&answer);
 }
 
 /* A name of 65 MiB; the digest of its file is short. */

@@ -11,12 +11,10 @@
 static enum rf_status read_links(const char *text, struct rf_link_figures *out,
                                  struct rf_err *err)
 {
-    json_t *value = json_loads(Q(text), 0, NULL);
+    json_auto_t *value = json_loads(Q(text), 0, NULL);
     ck_assert_ptr_nonnull(value);
     const struct rf_jnode node = rf_jnode_root(value, "c.json");
-    const enum rf_status status = rf_link_figures_read(&node, out, err);
-    json_decref(value);
-    return status;
+    return rf_link_figures_read(&node, out, err);
 }
 
 TEST(test_a_fabric_gives_figures_and_the_file_wins)
@@ -58,11 +56,11 @@ TEST(test_every_fabric_reads)
     for (size_t i = 0; i < rf_hardware_count(); i++) {
         struct rf_link_figures figures = {.copy_gbytes_per_s = 0};
         struct rf_err err = {.text = ""};
-        char *text = rf_xasprintf("{'fabric': '%s'}", rf_hardware_at(i)->name);
+        AUTO_FREE char *text =
+            rf_xasprintf("{'fabric': '%s'}", rf_hardware_at(i)->name);
         ck_assert_msg(read_links(text, &figures, &err) == RF_OK, "%s",
                       err.text);
         ck_assert_int_eq(
             memcmp(&figures, &rf_hardware_at(i)->figures, sizeof(figures)), 0);
-        free(text);
     }
 }

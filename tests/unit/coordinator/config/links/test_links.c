@@ -9,19 +9,18 @@ static const char *const names[] = {"gpu-a", "gpu-b"};
 
 TEST(test_links_refuses_unknown_figures)
 {
-    json_t *value = json_pack("{s:f}", "link_gbps", 1.0);
+    json_auto_t *value = json_pack("{s:f}", "link_gbps", 1.0);
     struct rf_jnode node = rf_jnode_root(value, "c.json");
     struct rf_link_figures figures;
     struct rf_err err = {0};
     ck_assert_int_eq(rf_link_figures_read(&node, &figures, &err),
                      RF_ERR_CONFIG);
     ck_assert(strstr(err.text, "link_gbps") != NULL);
-    json_decref(value);
 }
 
 TEST(test_links_refuses_a_rate_of_nothing)
 {
-    json_t *value =
+    json_auto_t *value =
         json_pack("{s:i, s:i}", "link_latency_us", 0, "copy_gbytes_per_s", 0);
     struct rf_jnode node = rf_jnode_root(value, "c.json");
     struct rf_link_figures figures = {0};
@@ -30,17 +29,16 @@ TEST(test_links_refuses_a_rate_of_nothing)
                      RF_ERR_CONFIG);
     ck_assert_ptr_nonnull(strstr(err.text, "copy_gbytes_per_s"));
     ck_assert_ptr_nonnull(strstr(err.text, "above 0"));
-    json_decref(value);
 }
 
 TEST(test_links_refuses_a_method_that_does_not_exist)
 {
-    json_t *value = json_pack("{s:{s:{s:{}}}}", "links", "methods", "rdma");
+    json_auto_t *value =
+        json_pack("{s:{s:{s:{}}}}", "links", "methods", "rdma");
     struct rf_jnode root = rf_jnode_root(value, "c.json");
     struct rf_err err = {0};
     ck_assert_int_eq(rf_links_check(&root, names, 2, &err), RF_ERR_CONFIG);
     ck_assert_ptr_nonnull(strstr(err.text, "$.links.methods.rdma"));
-    json_decref(value);
 }
 
 /* A method's NICs may have their speed from the figures that all share. */
@@ -77,7 +75,7 @@ LOOP_TEST(test_links_of_nics_are_whole_and_have_a_speed, 14)
         {"{\"nodes\": {\"gpu-a\": {\"link_gbytes_per_s\": 0}}}", "above 0"},
         {"{\"nodes\": [1]}", "$.links.nodes"},
     };
-    json_t *value =
+    json_auto_t *value =
         json_pack("{s:o}", "links", json_loads(cases[_i].links, 0, NULL));
     struct rf_jnode root = rf_jnode_root(value, "c.json");
     struct rf_err err = {.text = ""};
@@ -86,7 +84,6 @@ LOOP_TEST(test_links_of_nics_are_whole_and_have_a_speed, 14)
     ck_assert_msg(cases[_i].says == NULL ||
                       strstr(err.text, cases[_i].says) != NULL,
                   "%s", err.text);
-    json_decref(value);
 }
 
 /* A method's figures of a node win over the node's, those over the method's. */
@@ -99,7 +96,7 @@ TEST(test_links_of_a_node_win_over_those_of_all)
         "\"methods\": {\"host\": {\"copy_gbytes_per_s\": 50, \"nodes\": "
         "{\"gpu-a\": {\"nics_per_node\": 4}}}}}}";
     static const char *const three[] = {"gpu-a", "gpu-b", "gpu-c"};
-    json_t *value = json_loads(text, 0, NULL);
+    json_auto_t *value = json_loads(text, 0, NULL);
     struct rf_jnode root = rf_jnode_root(value, "c.json");
     struct rf_link_figures all;
     struct rf_capacities links;
@@ -116,25 +113,23 @@ TEST(test_links_of_a_node_win_over_those_of_all)
     ck_assert_double_eq(links.pair_gbytes_per_s[1 * 3 + 2], 2);
     ck_assert_double_eq(links.pair_gbytes_per_s[2 * 3 + 0], 10);
     rf_capacities_free(&links);
-    json_decref(value);
 }
 
 TEST(test_links_need_not_be_given)
 {
-    json_t *value = json_object();
+    json_auto_t *value = json_object();
     struct rf_jnode root = rf_jnode_root(value, "c.json");
     struct rf_timeline timeline;
     struct rf_err err = {0};
     ck_assert_int_eq(rf_links_check(&root, names, 2, &err), RF_OK);
     ck_assert_int_eq(rf_timeline_read(&root, &timeline, &err), RF_OK);
     ck_assert(!timeline.given);
-    json_decref(value);
 }
 
 TEST(test_timeline_has_one_refit_unless_it_says_more)
 {
-    json_t *value = json_pack("{s:{s:i, s:f}}", "timeline", "rollout_s", 30,
-                              "train_s", 19.5);
+    json_auto_t *value = json_pack("{s:{s:i, s:f}}", "timeline", "rollout_s",
+                                   30, "train_s", 19.5);
     struct rf_jnode root = rf_jnode_root(value, "c.json");
     struct rf_timeline timeline;
     struct rf_err err = {0};
@@ -146,5 +141,4 @@ TEST(test_timeline_has_one_refit_unless_it_says_more)
                         json_integer(1));
     ck_assert_int_eq(rf_timeline_read(&root, &timeline, &err), RF_ERR_CONFIG);
     ck_assert_ptr_nonnull(strstr(err.text, "rollout_s"));
-    json_decref(value);
 }

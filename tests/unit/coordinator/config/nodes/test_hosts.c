@@ -10,6 +10,8 @@
 #include "tests/lib/quotes.h"
 #include "tests/unit/unit.h"
 
+AUTO_STRUCT(rf_hosts, rf_hosts_free)
+
 /* "a u@b:4", as the list is. */
 static char *shown(const struct rf_hosts *hosts)
 {
@@ -31,9 +33,8 @@ static char *shown(const struct rf_hosts *hosts)
 
 static void expect(const struct rf_hosts *hosts, const char *expected)
 {
-    char *text = shown(hosts);
+    AUTO_FREE char *text = shown(hosts);
     ck_assert_str_eq(text, expected);
-    free(text);
 }
 
 static const struct {
@@ -55,12 +56,11 @@ static const struct {
 
 LOOP_TEST(test_hosts_ranges_expand, RF_ARRAY_SIZE(lists))
 {
-    struct rf_hosts hosts = {0};
+    AUTO(rf_hosts) hosts = {0};
     struct rf_err err = {0};
     ck_assert_msg(rf_hosts_parse(lists[_i].text, &hosts, &err) == RF_OK, "%s",
                   err.text);
     expect(&hosts, lists[_i].hosts);
-    rf_hosts_free(&hosts);
 }
 
 static const struct {
@@ -107,25 +107,23 @@ static const struct {
 
 LOOP_TEST(test_hosts_refuses_bad_lists, RF_ARRAY_SIZE(bad_lists))
 {
-    struct rf_hosts hosts = {0};
+    AUTO(rf_hosts) hosts = {0};
     struct rf_err err = {0};
     ck_assert_int_eq(rf_hosts_parse(bad_lists[_i].text, &hosts, &err),
                      RF_ERR_CONFIG);
     ck_assert_msg(strstr(err.text, bad_lists[_i].rule) != NULL, "%s: %s",
                   bad_lists[_i].text, err.text);
-    rf_hosts_free(&hosts);
 }
 
 TEST(test_hosts_refuses_long_names)
 {
-    struct rf_hosts hosts = {0};
+    AUTO(rf_hosts) hosts = {0};
     struct rf_err err = {0};
     char text[400];
     memset(text, 'a', sizeof(text));
     snprintf(text + 300, 100, "[1-2]");
     ck_assert_int_eq(rf_hosts_parse(text, &hosts, &err), RF_ERR_CONFIG);
     ck_assert_msg(strstr(err.text, "longer than 253") != NULL, "%s", err.text);
-    rf_hosts_free(&hosts);
 }
 
 static const struct {
@@ -153,13 +151,12 @@ static const struct {
 
 LOOP_TEST(test_hosts_reads_host_files, RF_ARRAY_SIZE(files))
 {
-    struct rf_hosts hosts = {0};
+    AUTO(rf_hosts) hosts = {0};
     struct rf_err err = {0};
     ck_assert_msg(rf_hosts_parse_file(files[_i].text, strlen(files[_i].text),
                                       "h", &hosts, &err) == RF_OK,
                   "%s", err.text);
     expect(&hosts, files[_i].hosts);
-    rf_hosts_free(&hosts);
 }
 
 static const struct {
@@ -181,7 +178,7 @@ static const struct {
 
 LOOP_TEST(test_hosts_errors_name_file_and_line, RF_ARRAY_SIZE(bad_files))
 {
-    struct rf_hosts hosts = {0};
+    AUTO(rf_hosts) hosts = {0};
     struct rf_err err = {0};
     ck_assert_int_eq(rf_hosts_parse_file(bad_files[_i].text,
                                          strlen(bad_files[_i].text), "h",
@@ -189,7 +186,6 @@ LOOP_TEST(test_hosts_errors_name_file_and_line, RF_ARRAY_SIZE(bad_files))
                      RF_ERR_CONFIG);
     ck_assert_msg(strstr(err.text, bad_files[_i].error) == err.text, "%s",
                   err.text);
-    rf_hosts_free(&hosts);
 }
 
 TEST(test_hosts_refuses_files_that_are_none)
@@ -210,19 +206,15 @@ TEST(test_hosts_refuses_files_that_are_none)
 static void expect_placed(const char *document, const char *list,
                           const char *expected)
 {
-    struct rf_hosts hosts = {0};
-    json_t *cluster = json_loads(Q(document), 0, NULL);
-    json_t *wanted = json_loads(Q(expected), 0, NULL);
-    char *text;
+    AUTO(rf_hosts) hosts = {0};
+    json_auto_t *cluster = json_loads(Q(document), 0, NULL);
+    json_auto_t *wanted = json_loads(Q(expected), 0, NULL);
+    AUTO_FREE char *text;
     ck_assert_int_eq(rf_hosts_parse(list, &hosts, NULL), RF_OK);
     rf_hosts_place(&hosts, cluster);
     text = json_dumps(cluster, JSON_COMPACT | JSON_SORT_KEYS);
     ck_assert_ptr_nonnull(wanted);
     ck_assert_msg(json_equal(cluster, wanted), "%s", text);
-    free(text);
-    json_decref(wanted);
-    json_decref(cluster);
-    rf_hosts_free(&hosts);
 }
 
 TEST(test_hosts_take_the_places_of_the_nodes)

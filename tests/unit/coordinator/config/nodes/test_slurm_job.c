@@ -159,13 +159,11 @@ TEST(test_slurm_nodes_outside_a_job_are_for_plans_only)
 
 static enum rf_status read_option(const char *option, struct rf_err *err)
 {
-    json_t *document = json_pack("{s:{s:{s:[s,s]}}}", "launch", "slurm",
-                                 "options", "-N2", option);
+    json_auto_t *document = json_pack("{s:{s:{s:[s,s]}}}", "launch", "slurm",
+                                      "options", "-N2", option);
     struct rf_jnode root = rf_jnode_root(document, "c.json");
     json_t *options = NULL;
-    enum rf_status status = rf_slurm_options(&root, &options, err);
-    json_decref(document);
-    return status;
+    return rf_slurm_options(&root, &options, err);
 }
 
 /* As salloc itself takes them: in full, cut short, and after other letters. */

@@ -49,7 +49,7 @@ TEST(test_ssh_runs_the_worker_and_carries_its_streams)
 TEST(test_ssh_carries_more_than_the_window_both_ways)
 {
     const size_t size = 6 << 20;
-    char *text = rf_xmalloc(size + 1);
+    AUTO_FREE char *text = rf_xmalloc(size + 1);
     memset(text, 'x', size);
     text[size] = '\0';
     sshd_start("");
@@ -64,7 +64,6 @@ TEST(test_ssh_carries_more_than_the_window_both_ways)
     seen_close_stream(&sshd_seen);
     await_end(&sshd_seen, 1, 10);
     ck_assert_uint_eq(sshd_seen.output_size, size + 13);
-    free(text);
 }
 
 LOOP_TEST(test_ssh_tells_status_signal_and_loss_apart, 3)

@@ -152,8 +152,8 @@ TEST(test_ssh_config_first_value_counts_and_the_cluster_file_before_it)
 
 TEST(test_ssh_config_key_files_keep_their_order)
 {
-    char *own = rf_ssh_expand_home("~/own");
-    char *expected =
+    AUTO_FREE char *own = rf_ssh_expand_home("~/own");
+    AUTO_FREE char *expected =
         rf_xasprintf("/first|/with space|/gpu-a/rl/%%|%s|/var/x", own);
     node.user = "rl";
     setenv("RF_TEST_PLACE", "/var", 1);
@@ -164,8 +164,6 @@ TEST(test_ssh_config_key_files_keep_their_order)
     expect_texts(&settings.identities, expected);
     expect_texts(&settings.certificates, "/gpu-a/c|/d");
     ck_assert_str_eq(settings.identity_agent, "/run/agent");
-    free(expected);
-    free(own);
 }
 
 TEST(test_ssh_config_settings_not_honoured_are_told_once)
@@ -181,7 +179,8 @@ TEST(test_ssh_config_settings_not_honoured_are_told_once)
 TEST(test_ssh_config_algorithms_are_handed_to_libssh)
 {
     ssh_session session = ssh_new();
-    char *answer = rf_xstrdup("hostname h\nport 22\nciphers unheard-of\n");
+    AUTO_FREE char *answer =
+        rf_xstrdup("hostname h\nport 22\nciphers unheard-of\n");
     expect_look("Host *\n");
     ck_assert_msg(rf_ssh_set_options(&settings, session, &err) == RF_OK, "%s",
                   err.text);
@@ -193,7 +192,6 @@ TEST(test_ssh_config_algorithms_are_handed_to_libssh)
                      RF_ERR_CONFIG);
     ck_assert_msg(strstr(err.text, "ciphers of the ssh config: ") != NULL, "%s",
                   err.text);
-    free(answer);
     ssh_free(session);
 }
 
@@ -210,7 +208,7 @@ TEST(test_ssh_config_that_ssh_refuses_is_an_error_with_its_words)
 /* A PATH without ssh; then nothing else is known of the host. */
 TEST(test_ssh_config_without_ssh_is_not_read_and_that_is_told)
 {
-    char *home = rf_ssh_expand_home("~/.ssh/known_hosts");
+    AUTO_FREE char *home = rf_ssh_expand_home("~/.ssh/known_hosts");
     setenv("PATH", "/nonexistent", 1);
     expect_look(NULL);
     ck_assert(was_noted("the ssh config is not read: there is no ssh(1) here"));
@@ -221,7 +219,6 @@ TEST(test_ssh_config_without_ssh_is_not_read_and_that_is_told)
     how.use_ssh_config = false;
     expect_look(NULL);
     ck_assert(!was_noted("not read"));
-    free(home);
 }
 
 /* Within the launch's time, or at once when it is stopped. */

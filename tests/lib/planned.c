@@ -22,8 +22,8 @@ static enum rf_status parse(struct planned *planned, int which,
     return status;
 }
 
-const char *const planned_nodes[] = {"n0", "n1", "n2", "n3",
-                                     "n4", "n5", "n6", "n7"};
+const char *const planned_nodes[] = {"n0", "n1", "n2", "n3", "n4",  "n5",
+                                     "n6", "n7", "n8", "n9", "n10", "n11"};
 
 enum rf_status planned_make(struct planned *planned, const char *model,
                             const char *scenario, const uint32_t *slots,
@@ -62,6 +62,7 @@ enum rf_status planned_make(struct planned *planned, const char *model,
 
 void planned_free(struct planned *planned)
 {
+    rf_schedule_destroy(planned->schedule);
     rf_plan_destroy(planned->plan);
     rf_world_destroy(planned->world);
     rf_spec_destroy(planned->spec);

@@ -11,11 +11,12 @@ struct planned {
     struct rf_spec *spec;
     struct rf_world *world;
     struct rf_plan *plan;
+    struct rf_schedule *schedule; /* the test's own, or NULL */
     json_t *documents[2];
     struct rf_err err;
 };
 
-/* What nodes are called: "n0", "n1", … */
+/* What nodes are called: "n0", "n1", … "n11". */
 extern const char *const planned_nodes[];
 
 /* `model` is an inline model description, `scenario` a scenario object. On

@@ -4,60 +4,45 @@
 #include <string.h>
 
 #include "planner/layout/box.h"
-#include "planner/layout/mesh_rules.h"
 #include "planner/plan/plan_internal.h"
 #include "planner/plan/plan_prove.h"
 #include "tests/lib/planned.h"
-#include "tests/lib/quoted.h"
 #include "tests/unit/unit.h"
 
-struct fixture {
-    struct rf_model *model;
-    struct rf_spec *spec;
-    struct rf_world *world;
-    struct rf_plan *plan;
-    struct rf_transfer *transfers; /* to be damaged; n + 1 fit */
-    size_t n;
-};
+/* A plan and its n transfers, to be damaged; n + 1 fit. */
+static struct planned planned;
+static struct rf_transfer *transfers;
+static size_t n;
 
-static struct fixture planned(void)
+#define MODEL                                                                  \
+    "{'megatron': {'num_layers': 2, 'hidden_size': 32, "                       \
+    "'num_attention_heads': 8, 'num_query_groups': 4, 'vocab_size': 128, "     \
+    "'num_experts': 4, 'moe_ffn_hidden_size': 16, 'swiglu': true}}"
+#define SCENARIO                                                               \
+    "{'mode': 'disaggregated', 'train': {'tp': 2, 'dp': 2, 'ep': 2, 'etp': "   \
+    "1}, 'infer': {'tp': 4, 'layout': 'vllm'}}"
+
+static void set_up(void)
 {
-    struct fixture f = {.model = NULL};
-    struct rf_err err = {0};
-    f.model = quoted_model(
-        "{'megatron': {'num_layers': 2, 'hidden_size': 32, "
-        "'num_attention_heads': 8, 'num_query_groups': 4, 'vocab_size': 128, "
-        "'num_experts': 4, 'moe_ffn_hidden_size': 16, 'swiglu': true}}");
-    f.spec = quoted_spec("'mode': 'disaggregated', 'train': {'tp': 2, 'dp': 2, "
-                         "'ep': 2, 'etp': 1}, 'infer': {'tp': 4, 'layout': "
-                         "'vllm'}");
-    ck_assert_int_eq(
-        rf_mesh_rules_place(f.spec, f.model, NULL, 0, &f.world, &err), RF_OK);
-    ck_assert_msg(rf_plan_build(f.model, f.world, f.spec, &f.plan, &err) ==
-                      RF_OK,
-                  "%s", err.text);
-    f.transfers = planned_transfers(f.plan);
-    f.n = f.plan->n_transfers;
-    return f;
+    ck_assert_msg(planned_make(&planned, MODEL, SCENARIO, NULL, 0) == RF_OK,
+                  "%s", planned.err.text);
+    transfers = planned_transfers(planned.plan);
+    n = planned.plan->n_transfers;
 }
 
-static void dispose(struct fixture *f)
+static void tear_down(void)
 {
-    free(f->transfers);
-    rf_plan_destroy(f->plan);
-    rf_world_destroy(f->world);
-    rf_spec_destroy(f->spec);
-    rf_model_destroy(f->model);
+    free(transfers);
+    planned_free(&planned);
 }
-AUTO_STRUCT(fixture, dispose)
 
-static enum rf_status prove(const struct fixture *f, struct rf_err *err)
+static enum rf_status prove(struct rf_err *err)
 {
     struct rf_plan_proof proof;
-    enum rf_status status = rf_plan_prove_layouts(f->plan, err);
-    rf_plan_proof_start(&proof, f->plan);
-    for (size_t i = 0; i < f->n && status == RF_OK; i++) {
-        status = rf_plan_proof_add(&proof, &f->transfers[i], err);
+    enum rf_status status = rf_plan_prove_layouts(planned.plan, err);
+    rf_plan_proof_start(&proof, planned.plan);
+    for (size_t i = 0; i < n && status == RF_OK; i++) {
+        status = rf_plan_proof_add(&proof, &transfers[i], err);
     }
     if (status == RF_OK) {
         status = rf_plan_proof_end(&proof, err);
@@ -66,176 +51,167 @@ static enum rf_status prove(const struct fixture *f, struct rf_err *err)
     return status;
 }
 
-static void assert_refused(const struct fixture *f, const char *what)
+static void assert_refused(const char *what)
 {
     struct rf_err err = {0};
-    ck_assert_msg(prove(f, &err) == RF_ERR_INTERNAL, "%s is not noticed", what);
+    ck_assert_msg(prove(&err) == RF_ERR_INTERNAL, "%s is not noticed", what);
     ck_assert_msg(strncmp(err.text, "proof: ", 7) == 0, "%s", err.text);
 }
 
+FIXTURE(set_up, tear_down)
+
 TEST(test_prove_accepts_what_was_planned)
 {
-    AUTO(fixture) f = planned();
-    ck_assert_int_eq(rf_plan_prove(f.plan, NULL), RF_OK);
-    ck_assert_int_eq(prove(&f, NULL), RF_OK);
+    ck_assert_int_eq(rf_plan_prove(planned.plan, NULL), RF_OK);
+    ck_assert_int_eq(prove(NULL), RF_OK);
 }
 
 TEST(test_prove_notices_a_missing_transfer)
 {
-    AUTO(fixture) f = planned();
-    struct rf_transfer *t = f.transfers;
-    memmove(&t[7], &t[8], (f.n - 8) * sizeof(*t));
-    f.n--;
-    assert_refused(&f, "a missing transfer");
+    struct rf_transfer *t = transfers;
+    memmove(&t[7], &t[8], (n - 8) * sizeof(*t));
+    n--;
+    assert_refused("a missing transfer");
 }
 
 TEST(test_prove_notices_a_missing_last_transfer)
 {
-    AUTO(fixture) f = planned();
-    f.n--;
-    assert_refused(&f, "a missing last transfer");
+    n--;
+    assert_refused("a missing last transfer");
 }
 
 TEST(test_prove_notices_a_transfer_done_twice)
 {
-    AUTO(fixture) f = planned();
-    f.transfers[5] = f.transfers[4];
-    assert_refused(&f, "a transfer done twice");
+    transfers[5] = transfers[4];
+    assert_refused("a transfer done twice");
 }
 
 TEST(test_prove_notices_overlap_of_the_right_volume)
 {
-    AUTO(fixture) f = planned();
     /* Two transfers into one piece, of one size. */
-    for (size_t i = 1; i < f.n; i++) {
-        struct rf_transfer *a = &f.transfers[i - 1], *b = a + 1;
+    for (size_t i = 1; i < n; i++) {
+        struct rf_transfer *a = &transfers[i - 1], *b = a + 1;
         if (a->family == b->family && a->dst == b->dst &&
             rf_box_elements(&a->box) == rf_box_elements(&b->box)) {
             *b = *a;
-            assert_refused(&f, "an overlap");
+            assert_refused("an overlap");
             break;
         }
-        ck_assert_uint_lt(i + 1, f.n);
+        ck_assert_uint_lt(i + 1, n);
     }
 }
 
 TEST(test_prove_notices_a_source_that_lacks_it)
 {
-    AUTO(fixture) f = planned();
-    f.transfers[3].src = f.transfers[3].dst; /* no trainer */
-    assert_refused(&f, "a source without the tensor");
-    f.transfers[3].src = UINT32_MAX;
-    assert_refused(&f, "a source that does not exist");
+    transfers[3].src = transfers[3].dst; /* no trainer */
+    assert_refused("a source without the tensor");
+    transfers[3].src = UINT32_MAX;
+    assert_refused("a source that does not exist");
 }
 
 /* Of the same form and in the place of the right one, but of another family. */
 TEST(test_prove_notices_a_source_of_another_tensor)
 {
-    AUTO(fixture) f = planned();
     size_t swapped = 0;
-    for (size_t i = 0; i < f.n; i++) {
-        const struct rf_transfer whole = f.transfers[i];
+    for (size_t i = 0; i < n; i++) {
+        const struct rf_transfer whole = transfers[i];
         const struct rf_rank_layout *layout =
-            rf_plan_layout(f.plan, RF_TRAIN, whole.src);
+            rf_plan_layout(planned.plan, RF_TRAIN, whole.src);
         for (uint32_t p = 0; p < layout->n_pieces; p++) {
             const struct rf_piece *piece = &layout->pieces[p];
             if (piece->family != whole.family &&
                 memcmp(piece->stride, whole.src_stride,
                        sizeof(piece->stride)) == 0 &&
                 rf_box_contains(&piece->box, &whole.box)) {
-                f.transfers[i].src_piece = p;
-                f.transfers[i].src_offset =
+                transfers[i].src_piece = p;
+                transfers[i].src_offset =
                     rf_piece_offset(piece, whole.box.start);
-                assert_refused(&f, "a source of another tensor");
+                assert_refused("a source of another tensor");
                 swapped++;
             }
         }
-        f.transfers[i] = whole;
+        transfers[i] = whole;
     }
     ck_assert_uint_gt(swapped, 0);
 }
 
 TEST(test_prove_notices_a_wrong_address)
 {
-    AUTO(fixture) f = planned();
-    struct rf_transfer *t = &f.transfers[9];
+    struct rf_transfer *t = &transfers[9];
     t->src_offset += 2;
-    assert_refused(&f, "a wrong source address");
+    assert_refused("a wrong source address");
     t->src_offset -= 2;
     t->dst_offset += 2;
-    assert_refused(&f, "a wrong destination address");
+    assert_refused("a wrong destination address");
     t->dst_offset -= 2;
     t->dst_stride[RF_DIM_TENSOR] *= 2;
-    assert_refused(&f, "a wrong stride");
+    assert_refused("a wrong stride");
 }
 
 TEST(test_prove_notices_a_stray_transfer)
 {
-    AUTO(fixture) f = planned();
-    struct rf_transfer last = f.transfers[f.n - 1];
+    struct rf_transfer last = transfers[n - 1];
     last.dst = 0; /* a trainer */
-    f.transfers[f.n++] = last;
-    assert_refused(&f, "a transfer to a rank that needs nothing");
+    transfers[n++] = last;
+    assert_refused("a transfer to a rank that needs nothing");
 }
 
-static void assert_overlap(const struct fixture *f)
+static void assert_overlap(void)
 {
     struct rf_err err = {0};
-    ck_assert_int_eq(prove(f, &err), RF_ERR_INTERNAL);
+    ck_assert_int_eq(prove(&err), RF_ERR_INTERNAL);
     ck_assert_msg(strstr(err.text, "pieces overlap") != NULL, "%s", err.text);
 }
 
 TEST(test_prove_notices_pieces_that_share_memory)
 {
-    AUTO(fixture) f = planned();
-    const struct rf_rank_layout *layout = rf_plan_layout(f.plan, RF_TRAIN, 0);
+    const struct rf_rank_layout *layout =
+        rf_plan_layout(planned.plan, RF_TRAIN, 0);
     struct rf_piece *piece = &layout->pieces[layout->n_pieces / 2];
     piece->offset += 2; /* into its neighbour */
-    assert_overlap(&f);
+    assert_overlap();
     piece->offset -= 2;
     piece->stride[RF_DIM_LAYER] = 2; /* layers on top of each other */
-    assert_overlap(&f);
+    assert_overlap();
 }
 
 TEST(test_prove_notices_pieces_of_a_parameter_in_one_place)
 {
-    AUTO(fixture) f = planned();
-    struct rf_piece *piece = rf_plan_layout(f.plan, RF_INFER, 4)->pieces;
+    struct rf_piece *piece = rf_plan_layout(planned.plan, RF_INFER, 4)->pieces;
     while (piece[0].param != piece[1].param) {
         piece++;
     }
     piece[1].offset = piece[0].offset;
-    assert_overlap(&f);
+    assert_overlap();
 }
 
 TEST(test_prove_notices_parameters_that_share_memory)
 {
-    AUTO(fixture) f = planned();
-    const struct rf_rank_layout *layout = rf_plan_layout(f.plan, RF_TRAIN, 0);
+    const struct rf_rank_layout *layout =
+        rf_plan_layout(planned.plan, RF_TRAIN, 0);
     for (size_t i = 0; i < layout->n_pieces; i++) {
         if (layout->pieces[i].param > 0) {
             layout->pieces[i].offset -= RF_PARAM_ALIGN;
         }
     }
-    assert_overlap(&f);
+    assert_overlap();
 }
 
 TEST(test_prove_notices_an_arena_that_is_too_short)
 {
-    AUTO(fixture) f = planned();
-    struct rf_plan_private *priv = f.plan->priv;
+    struct rf_plan_private *priv = planned.plan->priv;
     uint64_t *arena_bytes = &priv->layouts[RF_TRAIN].layouts[0].arena_bytes;
     struct rf_err err = {0};
     unsigned long long end = 0;
     *arena_bytes = 4096;
-    ck_assert_int_eq(prove(&f, &err), RF_ERR_INTERNAL);
+    ck_assert_int_eq(prove(&err), RF_ERR_INTERNAL);
     ck_assert_msg(sscanf(err.text,
                          "proof: a layout of 4096 bytes: the last piece ends "
                          "at byte %llu",
                          &end) == 1,
                   "%s", err.text);
     *arena_bytes = end;
-    ck_assert_int_eq(prove(&f, NULL), RF_OK);
+    ck_assert_int_eq(prove(NULL), RF_OK);
     *arena_bytes = end - 1;
-    assert_refused(&f, "an arena that lacks a byte");
+    assert_refused("an arena that lacks a byte");
 }

@@ -51,7 +51,7 @@ static void renew(struct rf_layouts *layouts, uint32_t n)
 }
 
 /* What the plan knows of its layouts, made anew. */
-static void learn(struct lab *lab)
+static void learn(struct planned *lab)
 {
     struct rf_plan_private *priv = lab->plan->priv;
     rf_shards_free(&priv->source);
@@ -70,7 +70,7 @@ static void learn(struct lab *lab)
 
 /* Three training ranks that overlap and together hold everything; six inference
  * ranks on three nodes with any boxes at all. */
-static void make_overlapping(struct lab *lab, const char *strategy,
+static void make_overlapping(struct planned *lab, const char *strategy,
                              uint64_t *state)
 {
     const uint32_t slots[] = {3, 3, 2, 1};
@@ -109,7 +109,7 @@ LOOP_TEST(test_unit_task_boxes_are_disjoint_and_cover_every_piece, 20)
 {
     uint64_t state = (uint64_t)_i;
     struct rf_unit_tasks units;
-    AUTO(lab) lab;
+    AUTO(planned) lab;
     uint64_t written[9] = {0};
     make_overlapping(&lab, "broadcast", &state);
     ck_assert_int_eq(rf_unit_tasks_build(lab.plan, &units, NULL), RF_OK);
@@ -146,7 +146,7 @@ LOOP_TEST(test_unit_task_strategies_serve_overlapping_boxes, 10)
     uint64_t state = (uint64_t)_i;
     for (unsigned s = RF_BROADCAST; s < RF_STRATEGIES; s++) {
         const char *name = rf_strategy_name((enum rf_strategy)s);
-        AUTO(lab) lab;
+        AUTO(planned) lab;
         make_overlapping(&lab, name, &state);
         rf_schedule_destroy(lab.schedule);
         lab.schedule = NULL;
@@ -166,7 +166,7 @@ TEST(test_unit_task_without_a_holder_is_an_error)
     uint64_t state = 1;
     struct rf_unit_tasks units;
     struct rf_err err;
-    AUTO(lab) lab;
+    AUTO(planned) lab;
     make_overlapping(&lab, "broadcast", &state);
     renew(&lab.plan->priv->layouts[RF_TRAIN], 3);
     give(&lab.plan->priv->layouts[RF_TRAIN], 0, 0, 1, 0, 1);

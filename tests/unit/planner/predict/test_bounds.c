@@ -22,7 +22,7 @@ static void forget_links(void)
 static struct rf_bound bound_of(const char *scenario, const uint32_t *slots,
                                 uint32_t n)
 {
-    AUTO(lab) lab;
+    AUTO(planned) lab;
     struct rf_bound bound;
     enum rf_status status = lab_make(&lab, TENSOR, scenario, slots, n);
     ck_assert_msg(status == RF_OK, "%s", lab.err.text);
@@ -159,7 +159,7 @@ TEST(test_cost_bound_refuses_figures_of_another_cluster)
 {
     const uint32_t slots[] = {1, 1};
     struct rf_bound bound;
-    AUTO(lab) lab;
+    AUTO(planned) lab;
     lab_links(&links, 3, 1, 1, 1);
     ck_assert_int_eq(
         lab_make(&lab, TENSOR,
@@ -174,7 +174,7 @@ TEST(test_cost_bound_of_many_holder_sets)
 {
     uint32_t slots[12];
     struct rf_bound bound;
-    AUTO(lab) lab;
+    AUTO(planned) lab;
     static const char *const many[] = {"0", "1", "2", "3", "4",  "5",
                                        "6", "7", "8", "9", "10", "11"};
     for (unsigned i = 0; i < 12; i++) {
@@ -202,7 +202,7 @@ TEST(test_cost_bound_of_a_large_cluster_takes_little_time)
     uint32_t slots[NODES];
     const char *many[NODES];
     struct rf_bound bound;
-    AUTO(lab) lab;
+    AUTO(planned) lab;
     for (unsigned i = 0; i < NODES; i++) {
         slots[i] = 1;
         many[i] = i == SENDERS - 1 ? "slowest" : "node";
@@ -232,7 +232,7 @@ TEST(test_cost_bound_of_a_large_cluster_takes_little_time)
 static void both_bounds(const char *scenario, const uint32_t *slots, uint32_t n,
                         struct rf_bound *own, struct rf_bound *any)
 {
-    AUTO(lab) lab;
+    AUTO(planned) lab;
     enum rf_status status = lab_make(&lab, TENSOR, scenario, slots, n);
     ck_assert_msg(status == RF_OK, "%s", lab.err.text);
     ck_assert_int_eq(

@@ -23,7 +23,7 @@
 static const char *const names[] = {"a", "b", "c", "d"};
 
 struct case_of {
-    struct lab lab; /* by size */
+    struct planned lab; /* by size */
     struct rf_capacities links;
     struct rf_choose_env env;
     struct rf_link_weight weights[4];
@@ -70,7 +70,7 @@ static void close_case(struct case_of *c)
 {
     rf_plan_destroy(c->by_time);
     rf_capacities_free(&c->links);
-    lab_free(&c->lab);
+    planned_free(&c->lab);
 }
 
 static void set_nics(struct case_of *c, const double *rates,

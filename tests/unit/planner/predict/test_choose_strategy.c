@@ -33,7 +33,7 @@ static struct rf_choice choose(const char *scenario,
 {
     struct rf_err err = {0};
     struct rf_choice choice;
-    AUTO(lab) lab;
+    AUTO(planned) lab;
     ck_assert_msg(lab_make(&lab, TENSOR, scenario, slots, 3) == RF_OK, "%s",
                   lab.err.text);
     ck_assert_msg(
@@ -136,7 +136,7 @@ TEST(test_choose_assumes_what_has_no_figure)
 
 TEST(test_choose_must_come_before_a_schedule)
 {
-    AUTO(lab) lab;
+    AUTO(planned) lab;
     ck_assert_int_eq(lab_make(&lab, TENSOR, TO_FOUR("auto"), slots, 3),
                      RF_ERR_CONFIG);
     ck_assert_ptr_nonnull(strstr(lab.err.text, "no strategy has been chosen"));

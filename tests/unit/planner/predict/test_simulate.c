@@ -27,7 +27,7 @@ static struct rf_simulated simulate_with(const char *scenario, uint32_t slots,
 {
     const uint32_t all[] = {slots, slots};
     struct rf_simulated found;
-    AUTO(lab) lab;
+    AUTO(planned) lab;
     ck_assert_msg(lab_make(&lab, TENSOR, scenario, all, 2) == RF_OK, "%s",
                   lab.err.text);
     ck_assert_int_eq(
@@ -226,7 +226,7 @@ struct replicas {
     uint32_t rows, from, to, slots;
 };
 
-static void make_replicas(struct lab *lab, const struct replicas *of)
+static void make_replicas(struct planned *lab, const struct replicas *of)
 {
     uint32_t slots[512];
     char model[128], scenario[512];
@@ -250,7 +250,7 @@ static void make_replicas(struct lab *lab, const struct replicas *of)
 }
 
 /* On links of 1 GB/s and nothing else. */
-static double ms_of(const struct lab *lab)
+static double ms_of(const struct planned *lab)
 {
     const char *node_names[512];
     struct rf_simulated found;
@@ -283,7 +283,7 @@ LOOP_TEST(test_simulate_fills_chains_like_single_ops, RF_ARRAY_SIZE(relayed))
                                     .from = i & 1 ? 4 : 1,
                                     .to = 16,
                                     .slots = i & 2 ? 2 : 1};
-        AUTO(lab) lab;
+        AUTO(planned) lab;
         double exact, found;
         make_replicas(&lab, &of);
         exact = lab_time(&lab, 1e6);
@@ -304,7 +304,7 @@ TEST(test_simulate_takes_turns_with_broadcasts)
                                     .from = i & 1 ? 4 : 1,
                                     .to = 4,
                                     .slots = i & 2 ? 2 : 1};
-        AUTO(lab) lab;
+        AUTO(planned) lab;
         double exact, found;
         make_replicas(&lab, &of);
         exact = lab_time(&lab, 1e6);
@@ -332,7 +332,7 @@ LOOP_TEST(test_simulate_fills_the_longest_chains, LONG_CHAINS)
                                     .from = 1,
                                     .to = nodes[i],
                                     .slots = 8};
-        AUTO(lab) lab;
+        AUTO(planned) lab;
         double expected, found;
         make_replicas(&lab, &of);
         expected = lab.spec->strategy == RF_ALLGATHER

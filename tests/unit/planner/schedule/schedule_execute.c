@@ -16,7 +16,7 @@
 #include "tests/unit/planner/schedule/schedule_lab.h"
 
 struct machine {
-    const struct lab *lab;
+    const struct planned *lab;
     uint8_t **memory; /* by rank and kind of memory */
     bool *done;
     uint64_t seed;
@@ -163,7 +163,7 @@ static bool run_some_op(struct machine *machine)
 
 static void make_memory(struct machine *machine)
 {
-    const struct lab *lab = machine->lab;
+    const struct planned *lab = machine->lab;
     uint32_t n = lab->world->n_ranks;
     machine->memory = rf_xcalloc((size_t)n * RF_MEM_COUNT, sizeof(uint8_t *));
     for (uint32_t r = 0; r < n; r++) {
@@ -179,7 +179,7 @@ static void make_memory(struct machine *machine)
     }
 }
 
-const char *lab_execute(const struct lab *lab, unsigned seed)
+const char *lab_execute(const struct planned *lab, unsigned seed)
 {
     struct machine machine = {
         .lab = lab, .seed = seed, .left = lab->schedule->n_ops};

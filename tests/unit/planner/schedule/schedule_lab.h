@@ -7,26 +7,14 @@
 
 #include "planner/predict/bounds.h"
 #include "planner/schedule/schedule.h"
-#include "tests/lib/auto_planner.h"
-
-struct lab {
-    struct rf_model *model;
-    struct rf_spec *spec;
-    struct rf_world *world;
-    struct rf_plan *plan;
-    struct rf_schedule *schedule; /* of the whole world, all in `ops` */
-    struct rf_err err;
-    json_t *documents[2];
-};
+#include "tests/lib/planned.h"
 
 /* Builds and proves everything, the schedule with and without template; on
- * error what was made so far is freed by lab_free() and lab->err says why.
+ * error what was made so far is freed by planned_free() and lab->err says why.
  * Nodes are called n0, n1, … */
-enum rf_status lab_make(struct lab *lab, const char *model,
+enum rf_status lab_make(struct planned *lab, const char *model,
                         const char *scenario, const uint32_t *slots,
                         uint32_t n_nodes);
-void lab_free(struct lab *lab);
-AUTO_STRUCT(lab, lab_free)
 
 /* Lists all ops of the world, those that repeat over ranks, too, in `ops`. */
 void lab_list_bcasts(struct rf_schedule *schedule);
@@ -36,7 +24,7 @@ void lab_list_bcasts(struct rf_schedule *schedule);
  * may run, and compares every element of every destination piece. NULL when all
  * is well, else what is wrong.
  */
-const char *lab_execute(const struct lab *lab, unsigned seed);
+const char *lab_execute(const struct planned *lab, unsigned seed);
 
 /*
  * Seconds that the schedule takes when every node has a full-duplex link of
@@ -44,7 +32,7 @@ const char *lab_execute(const struct lab *lab, unsigned seed);
  * inside a node takes no time. Between two ranks ops move one after another, of
  * those that may start the one with the lowest id first.
  */
-double lab_time(const struct lab *lab, double capacity);
+double lab_time(const struct planned *lab, double capacity);
 
 /* Figures of `n` equal nodes; rf_capacities_free() ends them. */
 void lab_links(struct rf_capacities *links, uint32_t n, double copy,

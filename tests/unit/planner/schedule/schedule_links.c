@@ -18,7 +18,7 @@ struct flow {
 };
 
 struct links {
-    const struct lab *lab;
+    const struct planned *lab;
     double capacity;
     bool *done, *running;
     struct flow *flows;
@@ -217,7 +217,7 @@ static double advance(struct links *links)
     return step;
 }
 
-double lab_time(const struct lab *lab, double capacity)
+double lab_time(const struct planned *lab, double capacity)
 {
     struct links links = {.lab = lab, .capacity = capacity};
     size_t n = lab->world->n_ranks;

@@ -34,7 +34,7 @@ static const char *const worlds[] = {
 #define N_WORLDS ((int)RF_ARRAY_SIZE(worlds))
 
 /* The lab, and its schedule as it was built. */
-static struct rf_schedule *make(struct lab *lab, const char *world,
+static struct rf_schedule *make(struct planned *lab, const char *world,
                                 uint32_t n_nodes)
 {
     char scenario[512];
@@ -55,7 +55,7 @@ LIMIT(60)
 
 LOOP_TEST(test_bcast_lists_and_finds_all_ops_in_order, N_WORLDS)
 {
-    AUTO(lab) lab;
+    AUTO(planned) lab;
     AUTO(rf_schedule) *schedule = make(&lab, worlds[_i], 6);
     struct rf_schedule_walk walk;
     const struct rf_op *op;
@@ -85,7 +85,7 @@ static const char *const grown[] = {
 
 TEST(test_bcast_does_not_grow_with_the_receivers)
 {
-    AUTO(lab) few, many;
+    AUTO(planned) few, many;
     AUTO(rf_schedule) *small = make(&few, grown[0], 6);
     AUTO(rf_schedule) *large = make(&many, grown[1], 6);
     ck_assert_uint_gt(large->n_world_ops, 3 * small->n_world_ops);
@@ -115,7 +115,7 @@ static void add_size(uint64_t bytes, uint64_t n_ops, void *data)
 
 LOOP_TEST(test_bcast_sums_are_those_of_its_ops, N_WORLDS)
 {
-    AUTO(lab) lab;
+    AUTO(planned) lab;
     AUTO(rf_schedule) *schedule = make(&lab, worlds[_i], 6);
     struct sums listed = {.n = {{0}}}, pairs = listed, sizes = listed;
     uint64_t between = 0;
@@ -182,7 +182,7 @@ static const char *damage(struct rf_schedule *schedule, uint64_t random)
 /* What the proof of a template lets pass, the proof of its ops does, too. */
 LOOP_TEST(test_bcast_proof_is_as_strict_as_that_of_the_ops, N_WORLDS)
 {
-    AUTO(lab) lab;
+    AUTO(planned) lab;
     AUTO(rf_schedule) *schedule = make(&lab, worlds[_i], 6);
     unsigned found = 0;
     for (uint64_t seed = 0; seed < 600; seed++) {
@@ -205,7 +205,7 @@ LOOP_TEST(test_bcast_proof_is_as_strict_as_that_of_the_ops, N_WORLDS)
 /* Whatever it is that is lost, the proof misses it. */
 LOOP_TEST(test_bcast_proof_finds_lost_and_doubled_bcasts, N_WORLDS)
 {
-    AUTO(lab) lab;
+    AUTO(planned) lab;
     AUTO(rf_schedule) *schedule = make(&lab, worlds[_i], 6);
     struct rf_bcast_template *tmpl = schedule->tmpl;
     struct rf_bcast *last = &tmpl->bcasts[tmpl->n_bcasts - 1];
@@ -225,7 +225,7 @@ LOOP_TEST(test_bcast_proof_finds_lost_and_doubled_bcasts, N_WORLDS)
 /* Elements of another size, or cast otherwise, though nothing else shows it. */
 LOOP_TEST(test_bcast_proof_finds_wrong_elements, N_WORLDS)
 {
-    AUTO(lab) lab;
+    AUTO(planned) lab;
     AUTO(rf_schedule) *schedule = make(&lab, worlds[_i], 6);
     struct rf_bcast *bcast = &schedule->tmpl->bcasts[0];
     struct rf_op *gathered = &schedule->ops[bcast->gathered];

@@ -36,7 +36,7 @@ static const char *const worlds[] = {
 #define N_WORLDS ((int)RF_ARRAY_SIZE(worlds))
 
 /* The lab, with single ops, and its schedule as it was built. */
-static struct rf_schedule *make(struct lab *lab, const char *world)
+static struct rf_schedule *make(struct planned *lab, const char *world)
 {
     char scenario[512];
     struct rf_schedule *schedule;
@@ -55,7 +55,7 @@ LIMIT(60)
 
 LOOP_TEST(test_ring_lists_and_finds_all_ops_in_order, N_WORLDS)
 {
-    AUTO(lab) lab;
+    AUTO(planned) lab;
     AUTO(rf_schedule) *schedule = make(&lab, worlds[_i]);
     struct rf_schedule_walk walk;
     const struct rf_op *op;
@@ -74,7 +74,7 @@ LOOP_TEST(test_ring_lists_and_finds_all_ops_in_order, N_WORLDS)
 /* A ring's size depends on neither parts nor chunks. */
 TEST(test_ring_keeps_few_of_many_ops)
 {
-    AUTO(lab) lab;
+    AUTO(planned) lab;
     AUTO(rf_schedule) *schedule = make(&lab, worlds[0]);
     ck_assert_uint_lt(schedule->n_ops + 4 * schedule->rings->n_holders,
                       schedule->n_world_ops);
@@ -102,7 +102,7 @@ static void add_size(uint64_t bytes, uint64_t n_ops, void *data)
 
 LOOP_TEST(test_ring_sums_are_those_of_its_ops, N_WORLDS)
 {
-    AUTO(lab) lab;
+    AUTO(planned) lab;
     AUTO(rf_schedule) *schedule = make(&lab, worlds[_i]);
     struct sums listed = {.n = {{0}}}, pairs = listed, sizes = listed;
     uint64_t between = 0, sent = 0;
@@ -128,7 +128,7 @@ LOOP_TEST(test_ring_sums_are_those_of_its_ops, N_WORLDS)
 /* What a node keeps is what of the world's ops touches it, with one digest. */
 LOOP_TEST(test_ring_gives_nodes_their_ops, N_WORLDS)
 {
-    AUTO(lab) lab;
+    AUTO(planned) lab;
     AUTO(rf_schedule) *schedule = make(&lab, worlds[_i]);
     for (uint32_t node = 0; node < lab.world->n_nodes; node++) {
         AUTO(rf_schedule) *part;
@@ -200,7 +200,7 @@ static const char *damage(struct rf_schedule *schedule, uint64_t random)
 /* What the proof of rings lets pass, the proof of their ops does, too. */
 LOOP_TEST(test_ring_proof_is_as_strict_as_that_of_the_ops, N_WORLDS)
 {
-    AUTO(lab) lab;
+    AUTO(planned) lab;
     AUTO(rf_schedule) *schedule = make(&lab, worlds[_i]);
     unsigned found = 0;
     for (uint64_t seed = 0; seed < 600; seed++) {
@@ -222,7 +222,7 @@ LOOP_TEST(test_ring_proof_is_as_strict_as_that_of_the_ops, N_WORLDS)
 
 LOOP_TEST(test_ring_proof_finds_lost_and_doubled_rings, N_WORLDS)
 {
-    AUTO(lab) lab;
+    AUTO(planned) lab;
     AUTO(rf_schedule) *schedule = make(&lab, worlds[_i]);
     struct rf_rings *rings = schedule->rings;
     struct rf_ring *last = &rings->of[rings->n - 1];
@@ -251,7 +251,7 @@ static struct size size_of(const char *dp, uint32_t n_nodes)
     char scenario[256];
     AUTO(rf_schedule) *schedule;
     uint32_t slots_of[160];
-    AUTO(lab) lab;
+    AUTO(planned) lab;
     struct size size;
     for (uint32_t i = 0; i < n_nodes; i++) {
         slots_of[i] = 4;
@@ -284,8 +284,8 @@ TEST(test_ring_memory_grows_with_the_receivers_alone)
     ck_assert_uint_lt(many.kept, 9 * few.kept);
 }
 
-static double ms_of(const struct lab *lab, const struct rf_schedule *schedule,
-                    double latency_us)
+static double ms_of(const struct planned *lab,
+                    const struct rf_schedule *schedule, double latency_us)
 {
     const char *node_names[512];
     struct rf_simulated found;
@@ -323,7 +323,7 @@ LOOP_TEST(test_ring_takes_as_long_as_its_ops, 5)
     char scenario[512];
     uint32_t slots_of[64];
     AUTO(rf_schedule) *schedule;
-    AUTO(lab) lab;
+    AUTO(planned) lab;
     double single, rings, exact;
     for (uint32_t i = 0; i < 64; i++) {
         slots_of[i] = cases[_i].slots;

@@ -15,7 +15,7 @@
 
 static const uint32_t slots[] = {2, 3, 3};
 
-static void make(struct lab *lab, const char *strategy, const char *more)
+static void make(struct planned *lab, const char *strategy, const char *more)
 {
     char scenario[512];
     snprintf(scenario, sizeof(scenario),
@@ -31,14 +31,14 @@ LIMIT(60)
 
 LOOP_TEST(test_schedule_of_a_node_is_its_part_of_the_world, RF_STRATEGIES)
 {
-    AUTO(lab) lab;
+    AUTO(planned) lab;
     make(&lab, rf_strategy_name((enum rf_strategy)_i), "");
     schedule_parts_check(lab.plan, rf_strategy_name((enum rf_strategy)_i));
 }
 
 LOOP_TEST(test_schedule_totals_are_the_sums_of_ops, RF_STRATEGIES)
 {
-    AUTO(lab) lab;
+    AUTO(planned) lab;
     uint64_t wire = 0, inter = 0, copy[3] = {0}, send[8] = {0}, ops[8] = {0};
     make(&lab, rf_strategy_name((enum rf_strategy)_i), "");
     const struct rf_schedule *schedule = lab.schedule;
@@ -67,7 +67,7 @@ LOOP_TEST(test_schedule_totals_are_the_sums_of_ops, RF_STRATEGIES)
 
 TEST(test_schedule_direct_ops_are_the_transfers)
 {
-    AUTO(lab) lab;
+    AUTO(planned) lab;
     AUTO(rf_plan_walk) walk;
     make(&lab, "send_recv", "");
     ck_assert_uint_eq(lab.schedule->n_ops, lab.plan->n_transfers);
@@ -89,7 +89,7 @@ TEST(test_schedule_direct_ops_are_the_transfers)
 /* In lockstep and serialised, a rank does one direct op per round. */
 LOOP_TEST(test_schedule_serialized_rounds_use_a_rank_once, 2)
 {
-    AUTO(lab) lab;
+    AUTO(planned) lab;
     make(&lab, "send_recv",
          _i == 0 ? ", 'serialize': true, 'balance': 'order'"
                  : ", 'serialize': true, 'balance': 'size'");
@@ -107,23 +107,23 @@ LOOP_TEST(test_schedule_serialized_rounds_use_a_rank_once, 2)
 
 LOOP_TEST(test_schedule_digest_depends_on_the_scenario, RF_STRATEGIES)
 {
-    struct lab lab, other;
+    struct planned lab, other;
     make(&lab, rf_strategy_name((enum rf_strategy)_i), "");
     make(&other, rf_strategy_name((enum rf_strategy)_i), "");
     ck_assert_mem_eq(&lab.schedule->digest, &other.schedule->digest,
                      sizeof(struct rf_hash));
-    lab_free(&other);
+    planned_free(&other);
     make(&other, rf_strategy_name((enum rf_strategy)((_i + 1) % RF_STRATEGIES)),
          "");
     ck_assert_mem_ne(&lab.schedule->digest, &other.schedule->digest,
                      sizeof(struct rf_hash));
-    lab_free(&lab);
-    lab_free(&other);
+    planned_free(&lab);
+    planned_free(&other);
 }
 
 TEST(test_schedule_refuses_unknown_casts)
 {
-    AUTO(lab) lab;
+    AUTO(planned) lab;
     enum rf_status status = lab_make(
         &lab, MODEL,
         "{'train': {'dtype': 'float64'}, 'infer': {'dtype': 'bfloat16'}}",
@@ -134,7 +134,7 @@ TEST(test_schedule_refuses_unknown_casts)
 
 TEST(test_schedule_has_no_cast_to_scaled_blocks)
 {
-    AUTO(lab) lab;
+    AUTO(planned) lab;
     enum rf_status status = lab_make(&lab, MODEL,
                                      "{'mode': 'disaggregated', 'train': {}, "
                                      "'infer': {'dtype': 'float8_e4m3fn'}}",
@@ -143,7 +143,7 @@ TEST(test_schedule_has_no_cast_to_scaled_blocks)
     ck_assert_ptr_nonnull(strstr(lab.err.text, "float8_e4m3fn"));
 }
 
-static bool proved(const struct lab *lab)
+static bool proved(const struct planned *lab)
 {
     return rf_schedule_prove(lab->plan, lab->schedule, NULL) == RF_OK;
 }
@@ -161,7 +161,7 @@ static bool proved(const struct lab *lab)
 
 LOOP_TEST(test_schedule_proof_finds_damage, RF_STRATEGIES)
 {
-    AUTO(lab) lab;
+    AUTO(planned) lab;
     make(&lab, rf_strategy_name((enum rf_strategy)_i), ", 'serialize': true");
     for (size_t i = 0; i < lab.schedule->n_ops; i += 7) {
         struct rf_op *op = &lab.schedule->ops[i];
@@ -197,7 +197,7 @@ LOOP_TEST(test_schedule_proof_finds_damage, RF_STRATEGIES)
 
 LOOP_TEST(test_schedule_proof_finds_missing_and_doubled_writes, RF_STRATEGIES)
 {
-    AUTO(lab) lab;
+    AUTO(planned) lab;
     make(&lab, rf_strategy_name((enum rf_strategy)_i), "");
     struct rf_op *last = &lab.schedule->ops[lab.schedule->n_ops - 1];
     lab.schedule->n_ops--;
@@ -233,7 +233,7 @@ static void move_op(struct rf_schedule *schedule, uint32_t from, uint32_t to)
 
 TEST(test_schedule_proof_finds_buckets_out_of_order)
 {
-    AUTO(lab) lab;
+    AUTO(planned) lab;
     uint32_t last_hop = 0, i = 0;
     make(&lab, "gather_broadcast", "");
     for (; lab.schedule->ops[i].bucket == 0; i++) {
@@ -250,7 +250,7 @@ TEST(test_schedule_proof_finds_buckets_out_of_order)
 
 TEST(test_schedule_proof_finds_staging_that_is_too_small)
 {
-    AUTO(lab) lab;
+    AUTO(planned) lab;
     make(&lab, "gather_broadcast", "");
     lab.schedule->stage_bytes[0]--;
     /* the last bytes of the last slot are in use: slots end aligned */
@@ -261,7 +261,7 @@ TEST(test_schedule_proof_finds_staging_that_is_too_small)
 /* A bucket written while the one before it in its slot is still to be read. */
 TEST(test_schedule_proof_finds_overwritten_staging)
 {
-    AUTO(lab) lab;
+    AUTO(planned) lab;
     make(&lab, "gather_broadcast", "");
     for (size_t i = 0; i < lab.schedule->n_ops; i++) {
         struct rf_op *op = &lab.schedule->ops[i];

@@ -112,10 +112,10 @@ static void scenario_text(const struct pair *pair, unsigned combination,
 static bool execute(const char *model, const char *scenario,
                     const uint32_t *slots, uint32_t n_nodes, unsigned seeds)
 {
-    struct lab lab;
+    struct planned lab;
     enum rf_status status = lab_make(&lab, model, scenario, slots, n_nodes);
     if (status == RF_ERR_CONFIG) {
-        lab_free(&lab);
+        planned_free(&lab);
         return false;
     }
     ck_assert_msg(status == RF_OK, "%s: %s", scenario, lab.err.text);
@@ -123,7 +123,7 @@ static bool execute(const char *model, const char *scenario,
         const char *fault = lab_execute(&lab, seed);
         ck_assert_msg(fault == NULL, "%s: %s", scenario, fault);
     }
-    lab_free(&lab);
+    planned_free(&lab);
     return true;
 }
 
@@ -232,7 +232,7 @@ static uint64_t received(const char *strategy, const char *balance,
 {
     const uint32_t slots[] = {2, 3, 2};
     char scenario[1024], links[512];
-    AUTO(lab) lab;
+    AUTO(planned) lab;
     links_text(balance, 3, links, sizeof(links));
     snprintf(
         scenario, sizeof(scenario),
@@ -264,7 +264,7 @@ LOOP_TEST(test_strategy_sends_unique_bytes_to_a_node_once,
 TEST(test_strategy_gather_bounds_staging)
 {
     const uint32_t slots[] = {2, 2};
-    AUTO(lab) lab;
+    AUTO(planned) lab;
     ck_assert_int_eq(
         lab_make(&lab, DENSE,
                  "{'mode': 'disaggregated', 'strategy': 'gather_broadcast', "

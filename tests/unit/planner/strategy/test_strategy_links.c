@@ -249,7 +249,7 @@ static void node_list(uint32_t first, uint32_t end, char *out, size_t size)
     }
 }
 
-static void make(struct lab *lab, const struct suite_case *of,
+static void make(struct planned *lab, const struct suite_case *of,
                  enum config config, bool serial)
 {
     char model[256], scenario[1024], train[64], infer[64];
@@ -274,7 +274,7 @@ static void make(struct lab *lab, const struct suite_case *of,
 static void expect(const struct suite_case *of, enum config config, bool serial,
                    double expected)
 {
-    AUTO(lab) lab;
+    AUTO(planned) lab;
     make(&lab, of, config, serial);
     double time = lab_time(&lab, of->bytes);
     ck_assert_msg(time >= expected * 0.999 && time <= expected * 1.02,
@@ -311,7 +311,7 @@ LOOP_TEST(test_strategy_links_bound_agrees, RF_ARRAY_SIZE(cases))
 {
     const struct suite_case *of = &cases[_i];
     static const char *const names[] = {"a", "b", "c", "d", "e"};
-    AUTO(lab) lab;
+    AUTO(planned) lab;
     AUTO(rf_capacities) links;
     struct rf_bound bound;
     make(&lab, of, BROADCAST_ORDER, false);
@@ -328,7 +328,7 @@ LOOP_TEST(test_strategy_links_simulation_agrees, RF_ARRAY_SIZE(cases))
     static const char *const names[] = {"a", "b", "c", "d", "e"};
     const struct suite_case *of = &cases[_i];
     for (unsigned i = 0; i < 2 * N_CONFIGS; i++) {
-        AUTO(lab) lab;
+        AUTO(planned) lab;
         AUTO(rf_capacities) links;
         struct rf_simulated found;
         double time;
@@ -354,7 +354,7 @@ LOOP_TEST(test_strategy_links_simulation_agrees, RF_ARRAY_SIZE(cases))
 /* Seconds of a case with a strategy, every op a flow of its own. */
 static double seconds(const struct suite_case *of, enum rf_strategy strategy)
 {
-    AUTO(lab) lab;
+    AUTO(planned) lab;
     double time;
     make(&lab, of, SEND_RECV, false);
     rf_schedule_destroy(lab.schedule);
@@ -372,7 +372,7 @@ LOOP_TEST(test_strategy_links_auto_takes_the_fastest, RF_ARRAY_SIZE(cases))
 {
     static const char *const names[] = {"a", "b", "c", "d", "e"};
     const struct suite_case *of = &cases[_i];
-    AUTO(lab) lab;
+    AUTO(planned) lab;
     AUTO(rf_capacities) links;
     struct rf_choice choice;
     double best = INFINITY;

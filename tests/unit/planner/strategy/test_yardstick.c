@@ -43,7 +43,7 @@ static const struct world_case {
      3},
 };
 
-static void make(struct lab *lab, size_t strategy, size_t at, const char *rest)
+static void make(struct planned *lab, size_t strategy, size_t at, const char *rest)
 {
     char scenario[512];
     snprintf(scenario, sizeof(scenario),
@@ -55,7 +55,7 @@ static void make(struct lab *lab, size_t strategy, size_t at, const char *rest)
                   "%s: %s", scenario, lab->err.text);
 }
 
-static uint64_t memory_bytes(const struct lab *lab, uint32_t rank, uint8_t mem)
+static uint64_t memory_bytes(const struct planned *lab, uint32_t rank, uint8_t mem)
 {
     if (mem == RF_MEM_STAGE) {
         return lab->schedule->stage_bytes != NULL
@@ -72,7 +72,7 @@ struct flow {
     uint64_t read, wire, written;
 };
 
-static struct flow *flows_of(const struct lab *lab,
+static struct flow *flows_of(const struct planned *lab,
                              const struct rf_schedule *schedule,
                              const bool *left)
 {
@@ -96,7 +96,7 @@ static struct flow *flows_of(const struct lab *lab,
     return flows;
 }
 
-static void check_flows(const struct lab *lab,
+static void check_flows(const struct planned *lab,
                         const struct rf_schedule *yardstick, const bool *left)
 {
     const size_t n = lab->world->n_ranks;
@@ -110,7 +110,7 @@ static void check_flows(const struct lab *lab,
 }
 
 /* Every run is contiguous, waits for nothing and lies inside its memories. */
-static void check_runs(const struct lab *lab,
+static void check_runs(const struct planned *lab,
                        const struct rf_schedule *yardstick)
 {
     for (size_t i = 0; i < yardstick->n_ops; i++) {
@@ -134,7 +134,7 @@ static void check_runs(const struct lab *lab,
 }
 
 /* Marks each destination byte in inference memory; none twice. */
-static void check_disjoint(const struct lab *lab,
+static void check_disjoint(const struct planned *lab,
                            const struct rf_schedule *yardstick)
 {
     for (uint32_t r = 0; r < lab->world->n_ranks; r++) {
@@ -162,7 +162,7 @@ LOOP_TEST(test_yardstick_moves_what_the_schedule_moves,
     static const char *const rest[] = {"", ", 'serialize': true"};
     for (size_t s = 0; s < RF_ARRAY_SIZE(rest); s++) {
         AUTO(rf_schedule) *yardstick;
-        AUTO(lab) lab;
+        AUTO(planned) lab;
         make(&lab, strategy, world, rest[s]);
         yardstick = rf_yardstick_build(lab.plan, lab.schedule, NULL);
         check_flows(&lab, yardstick, NULL);
@@ -180,7 +180,7 @@ LOOP_TEST(test_yardstick_of_each_node_agrees_with_the_worlds,
     const size_t strategy = (size_t)_i % RF_STRATEGIES;
     const size_t world = (size_t)_i / RF_STRATEGIES;
     AUTO(rf_schedule) *all;
-    AUTO(lab) lab;
+    AUTO(planned) lab;
     make(&lab, strategy, world, ", 'serialize': true");
     all = rf_yardstick_build(lab.plan, lab.schedule, NULL);
     for (uint32_t node = 0; node < lab.world->n_nodes; node++) {
@@ -215,7 +215,7 @@ LOOP_TEST(test_yardstick_of_each_node_agrees_with_the_worlds,
 TEST(test_yardstick_has_one_run_between_two_ranks)
 {
     AUTO(rf_schedule) *yardstick;
-    AUTO(lab) lab;
+    AUTO(planned) lab;
     make(&lab, 0, 0, "");
     yardstick = rf_yardstick_build(lab.plan, lab.schedule, NULL);
     ck_assert_uint_gt(lab.schedule->n_ops, 16);
@@ -230,7 +230,7 @@ TEST(test_yardstick_has_one_run_between_two_ranks)
 TEST(test_yardstick_leaves_out_what_moves_no_bytes)
 {
     struct rf_schedule *yardstick;
-    AUTO(lab) lab;
+    AUTO(planned) lab;
     AUTO_FREE bool *left;
     make(&lab, 0, 0, "");
     left = rf_xcalloc(lab.schedule->n_ops, sizeof(*left));
@@ -251,7 +251,7 @@ TEST(test_yardstick_traffic_adds_up_over_the_ranks)
     struct rf_yardstick_traffic sum = {0}, one;
     uint64_t copied = 0, received = 0, peers = 0;
     AUTO(rf_schedule) *yardstick;
-    AUTO(lab) lab;
+    AUTO(planned) lab;
     make(&lab, 1, 2, "");
     yardstick = rf_yardstick_build(lab.plan, lab.schedule, NULL);
     for (uint32_t r = 0; r < lab.world->n_ranks; r++) {

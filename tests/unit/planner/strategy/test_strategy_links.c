@@ -34,210 +34,52 @@ static const char *const config_text[N_CONFIGS] = {
     "'strategy': 'broadcast', 'balance': 'order'",
 };
 
+/* By configuration; 0: not looked at. */
+#define TIMES(...)                                                             \
+    {                                                                          \
+        __VA_ARGS__                                                            \
+    }
+
 static const struct suite_case {
     const char *name, *shape;
     double bytes;
-    const char *src_mesh, *src_spec, *dst_mesh, *dst_spec;
-    uint32_t slots[5], n_nodes, n_src_nodes;
+    uint32_t src_nodes, src_slots;
+    const char *src_spec;
+    uint32_t dst_nodes, dst_slots;
+    const char *dst_spec;
     double bound;
-    double free[N_CONFIGS];   /* expected; 0: not looked at */
-    double serial[N_CONFIGS]; /* expected; 0: not looked at */
+    double free[N_CONFIGS], serial[N_CONFIGS]; /* expected */
 } cases[] = {
-    {.name = "[1, 1]",
-     .shape = "[268435456]",
-     .bytes = 1073741824.,
-     .src_mesh = "[1, 1]",
-     .src_spec = "R",
-     .dst_mesh = "[1, 1]",
-     .dst_spec = "R",
-     .slots = {1, 1, 1, 1, 1},
-     .n_nodes = 2,
-     .n_src_nodes = 1,
-     .bound = 1,
-     .free = {1, 1, 1, 1, 1, 1, 1},
-     .serial = {1, 1, 1, 1, 1, 1, 1}},
-    {.name = "[1, 2]",
-     .shape = "[268435456]",
-     .bytes = 1073741824.,
-     .src_mesh = "[1, 1]",
-     .src_spec = "R",
-     .dst_mesh = "[1, 2]",
-     .dst_spec = "R",
-     .slots = {1, 2, 2, 2, 2},
-     .n_nodes = 2,
-     .n_src_nodes = 1,
-     .bound = 1,
-     .free = {2, 1, 1, 1, 1, 1, 1},
-     .serial = {2, 1, 1, 1, 1, 1, 1}},
-    {.name = "[1, 3]",
-     .shape = "[268435456]",
-     .bytes = 1073741824.,
-     .src_mesh = "[1, 1]",
-     .src_spec = "R",
-     .dst_mesh = "[1, 3]",
-     .dst_spec = "R",
-     .slots = {1, 3, 3, 3, 3},
-     .n_nodes = 2,
-     .n_src_nodes = 1,
-     .bound = 1,
-     .free = {3, 1, 1, 1, 1, 1, 1},
-     .serial = {3, 1, 1, 1, 1, 1, 1}},
-    {.name = "[1, 4]",
-     .shape = "[268435456]",
-     .bytes = 1073741824.,
-     .src_mesh = "[1, 1]",
-     .src_spec = "R",
-     .dst_mesh = "[1, 4]",
-     .dst_spec = "R",
-     .slots = {1, 4, 4, 4, 4},
-     .n_nodes = 2,
-     .n_src_nodes = 1,
-     .bound = 1,
-     .free = {4, 1, 1, 1, 1, 1, 1},
-     .serial = {4, 1, 1, 1, 1, 1, 1}},
-    {.name = "[2, 2]",
-     .shape = "[268435456]",
-     .bytes = 1073741824.,
-     .src_mesh = "[1, 1]",
-     .src_spec = "R",
-     .dst_mesh = "[2, 2]",
-     .dst_spec = "R",
-     .slots = {1, 2, 2, 2, 2},
-     .n_nodes = 3,
-     .n_src_nodes = 1,
-     .bound = 1,
-     .free = {4, 2, 1.25, 1, 1, 1, 1},
-     .serial = {4, 2, 1.25, 1, 1, 1, 1}},
-    {.name = "[3, 2]",
-     .shape = "[268435456]",
-     .bytes = 1073741824.,
-     .src_mesh = "[1, 1]",
-     .src_spec = "R",
-     .dst_mesh = "[3, 2]",
-     .dst_spec = "R",
-     .slots = {1, 2, 2, 2, 2},
-     .n_nodes = 4,
-     .n_src_nodes = 1,
-     .bound = 1,
-     .free = {6, 3, 1.1667, 1, 1, 1, 1},
-     .serial = {6, 3, 1.1667, 1, 1, 1, 1}},
-    {.name = "[4, 2]",
-     .shape = "[268435456]",
-     .bytes = 1073741824.,
-     .src_mesh = "[1, 1]",
-     .src_spec = "R",
-     .dst_mesh = "[4, 2]",
-     .dst_spec = "R",
-     .slots = {1, 2, 2, 2, 2},
-     .n_nodes = 5,
-     .n_src_nodes = 1,
-     .bound = 1,
-     .free = {8, 4, 1.125, 1, 1, 1, 1},
-     .serial = {8, 4, 1.125, 1, 1, 1, 1}},
-    {.name = "1",
-     .shape = "[1024, 1024, 512]",
-     .bytes = 2147483648.,
-     .src_mesh = "[2, 4]",
-     .src_spec = "S0RR",
-     .dst_mesh = "[2, 4]",
-     .dst_spec = "S0RR",
-     .slots = {4, 4, 4, 4, 4},
-     .n_nodes = 4,
-     .n_src_nodes = 2,
-     .bound = 0.5,
-     .free = {2, .5, .5, .5, .5, .5, .5},
-     .serial = {2, .5, .5, 0, .5, .5, .5}},
-    {.name = "2",
-     .shape = "[1024, 1024, 512]",
-     .bytes = 2147483648.,
-     .src_mesh = "[2, 4]",
-     .src_spec = "RRR",
-     .dst_mesh = "[2, 4]",
-     .dst_spec = "S0RR",
-     .slots = {4, 4, 4, 4, 4},
-     .n_nodes = 4,
-     .n_src_nodes = 2,
-     .bound = 0.5,
-     .free = {2, .5, .5, .5, 1, .5, .5},
-     .serial = {2, .5, 0, 0, 1, .5, .5}},
-    {.name = "3",
-     .shape = "[1024, 1024, 512]",
-     .bytes = 2147483648.,
-     .src_mesh = "[2, 4]",
-     .src_spec = "RS0R",
-     .dst_mesh = "[2, 4]",
-     .dst_spec = "S0RR",
-     .slots = {4, 4, 4, 4, 4},
-     .n_nodes = 4,
-     .n_src_nodes = 2,
-     .bound = 0.5,
-     .free = {2, .5, .5, .5, .5, .5, .5},
-     .serial = {3, .625, 0, 0, .75, .75, .5}},
-    {.name = "4",
-     .shape = "[1024, 1024, 512]",
-     .bytes = 2147483648.,
-     .src_mesh = "[2, 4]",
-     .src_spec = "RS01R",
-     .dst_mesh = "[2, 4]",
-     .dst_spec = "S01RR",
-     .slots = {4, 4, 4, 4, 4},
-     .n_nodes = 4,
-     .n_src_nodes = 2,
-     .bound = 0.5,
-     .free = {.5, .5, .5, .5, .5, .5, .5},
-     .serial = {.75, .75, 0, 0, .75, .75, .5}},
-    {.name = "5",
-     .shape = "[1024, 1024, 512]",
-     .bytes = 2147483648.,
-     .src_mesh = "[2, 4]",
-     .src_spec = "S1RR",
-     .dst_mesh = "[2, 4]",
-     .dst_spec = "S0RR",
-     .slots = {4, 4, 4, 4, 4},
-     .n_nodes = 4,
-     .n_src_nodes = 2,
-     .bound = 0.5,
-     .free = {2, .5, .5, .5, 1, .5, .5},
-     .serial = {2, .5, 0, 0, 1, 1, .5}},
-    {.name = "6",
-     .shape = "[3072, 1024, 170]",
-     .bytes = 2139095040.,
-     .src_mesh = "[2, 4]",
-     .src_spec = "S0RR",
-     .dst_mesh = "[3, 4]",
-     .dst_spec = "S0RR",
-     .slots = {4, 4, 4, 4, 4},
-     .n_nodes = 5,
-     .n_src_nodes = 2,
-     .bound = 0.5,
-     .free = {2, .5, .5, .5, .5, .5, .5},
-     .serial = {0, .5, .5, 0, 1, 1, .5}},
-    {.name = "7",
-     .shape = "[1024, 1024, 512]",
-     .bytes = 2147483648.,
-     .src_mesh = "[1, 4]",
-     .src_spec = "S1RR",
-     .dst_mesh = "[2, 4]",
-     .dst_spec = "RRR",
-     .slots = {4, 4, 4, 4, 4},
-     .n_nodes = 3,
-     .n_src_nodes = 1,
-     .bound = 1,
-     .free = {8, 2, 1.375, 1, 1, 1, 1},
-     .serial = {8, 2, 1.375, 0, 1, 1, 1}},
-    {.name = "9",
-     .shape = "[1024, 1024, 512]",
-     .bytes = 2147483648.,
-     .src_mesh = "[2, 4]",
-     .src_spec = "RS0R",
-     .dst_mesh = "[2, 4]",
-     .dst_spec = "RRS0",
-     .slots = {4, 4, 4, 4, 4},
-     .n_nodes = 4,
-     .n_src_nodes = 2,
-     .bound = 0.5,
-     .free = {2, .5, .5, .5, .5, .5, .5},
-     .serial = {3, .625, 0, 0, .75, .75, .5}},
+    {"[1, 1]", "[268435456]", 1073741824., 1, 1, "R", 1, 1, "R", 1,
+     TIMES(1, 1, 1, 1, 1, 1, 1), TIMES(1, 1, 1, 1, 1, 1, 1)},
+    {"[1, 2]", "[268435456]", 1073741824., 1, 1, "R", 1, 2, "R", 1,
+     TIMES(2, 1, 1, 1, 1, 1, 1), TIMES(2, 1, 1, 1, 1, 1, 1)},
+    {"[1, 3]", "[268435456]", 1073741824., 1, 1, "R", 1, 3, "R", 1,
+     TIMES(3, 1, 1, 1, 1, 1, 1), TIMES(3, 1, 1, 1, 1, 1, 1)},
+    {"[1, 4]", "[268435456]", 1073741824., 1, 1, "R", 1, 4, "R", 1,
+     TIMES(4, 1, 1, 1, 1, 1, 1), TIMES(4, 1, 1, 1, 1, 1, 1)},
+    {"[2, 2]", "[268435456]", 1073741824., 1, 1, "R", 2, 2, "R", 1,
+     TIMES(4, 2, 1.25, 1, 1, 1, 1), TIMES(4, 2, 1.25, 1, 1, 1, 1)},
+    {"[3, 2]", "[268435456]", 1073741824., 1, 1, "R", 3, 2, "R", 1,
+     TIMES(6, 3, 1.1667, 1, 1, 1, 1), TIMES(6, 3, 1.1667, 1, 1, 1, 1)},
+    {"[4, 2]", "[268435456]", 1073741824., 1, 1, "R", 4, 2, "R", 1,
+     TIMES(8, 4, 1.125, 1, 1, 1, 1), TIMES(8, 4, 1.125, 1, 1, 1, 1)},
+    {"1", "[1024, 1024, 512]", 2147483648., 2, 4, "S0RR", 2, 4, "S0RR", .5,
+     TIMES(2, .5, .5, .5, .5, .5, .5), TIMES(2, .5, .5, 0, .5, .5, .5)},
+    {"2", "[1024, 1024, 512]", 2147483648., 2, 4, "RRR", 2, 4, "S0RR", .5,
+     TIMES(2, .5, .5, .5, 1, .5, .5), TIMES(2, .5, 0, 0, 1, .5, .5)},
+    {"3", "[1024, 1024, 512]", 2147483648., 2, 4, "RS0R", 2, 4, "S0RR", .5,
+     TIMES(2, .5, .5, .5, .5, .5, .5), TIMES(3, .625, 0, 0, .75, .75, .5)},
+    {"4", "[1024, 1024, 512]", 2147483648., 2, 4, "RS01R", 2, 4, "S01RR", .5,
+     TIMES(.5, .5, .5, .5, .5, .5, .5), TIMES(.75, .75, 0, 0, .75, .75, .5)},
+    {"5", "[1024, 1024, 512]", 2147483648., 2, 4, "S1RR", 2, 4, "S0RR", .5,
+     TIMES(2, .5, .5, .5, 1, .5, .5), TIMES(2, .5, 0, 0, 1, 1, .5)},
+    {"6", "[3072, 1024, 170]", 2139095040., 2, 4, "S0RR", 3, 4, "S0RR", .5,
+     TIMES(2, .5, .5, .5, .5, .5, .5), TIMES(0, .5, .5, 0, 1, 1, .5)},
+    {"7", "[1024, 1024, 512]", 2147483648., 1, 4, "S1RR", 2, 4, "RRR", 1,
+     TIMES(8, 2, 1.375, 1, 1, 1, 1), TIMES(8, 2, 1.375, 0, 1, 1, 1)},
+    {"9", "[1024, 1024, 512]", 2147483648., 2, 4, "RS0R", 2, 4, "RRS0", .5,
+     TIMES(2, .5, .5, .5, .5, .5, .5), TIMES(3, .625, 0, 0, .75, .75, .5)},
 };
 
 static void node_list(uint32_t first, uint32_t end, char *out, size_t size)
@@ -252,21 +94,28 @@ static void node_list(uint32_t first, uint32_t end, char *out, size_t size)
 static void make(struct planned *lab, const struct suite_case *of,
                  enum config config, bool serial)
 {
+    const uint32_t n_nodes = of->src_nodes + of->dst_nodes;
     char model[256], scenario[1024], train[64], infer[64];
-    node_list(0, of->n_src_nodes, train, sizeof(train));
-    node_list(of->n_src_nodes, of->n_nodes, infer, sizeof(infer));
+    uint32_t slots[5];
+    enum rf_status status;
+    for (uint32_t i = 0; i < n_nodes; i++) {
+        slots[i] = i < of->src_nodes ? of->src_slots : of->dst_slots;
+    }
+    node_list(0, of->src_nodes, train, sizeof(train));
+    node_list(of->src_nodes, n_nodes, infer, sizeof(infer));
     snprintf(model, sizeof(model),
              "{'tensor': {'name': 'w', 'shape': %s, 'dtype': 'int32'}}",
              of->shape);
-    snprintf(
-        scenario, sizeof(scenario),
-        "{'mode': 'disaggregated', %s, 'serialize': %s, 'train': {'layout': "
-        "'spec', 'mesh': %s, 'spec': '%s', 'nodes': [%s]}, 'infer': {'layout': "
-        "'spec', 'mesh': %s, 'spec': '%s', 'nodes': [%s]}}",
-        config_text[config], serial ? "true" : "false", of->src_mesh,
-        of->src_spec, train, of->dst_mesh, of->dst_spec, infer);
-    enum rf_status status =
-        lab_make(lab, model, scenario, of->slots, of->n_nodes);
+    snprintf(scenario, sizeof(scenario),
+             "{'mode': 'disaggregated', %s, 'serialize': %s, "
+             "'train': {'layout': 'spec', 'mesh': [%u, %u], 'spec': '%s', "
+             "'nodes': [%s]}, "
+             "'infer': {'layout': 'spec', 'mesh': [%u, %u], 'spec': '%s', "
+             "'nodes': [%s]}}",
+             config_text[config], serial ? "true" : "false", of->src_nodes,
+             of->src_slots, of->src_spec, train, of->dst_nodes, of->dst_slots,
+             of->dst_spec, infer);
+    status = lab_make(lab, model, scenario, slots, n_nodes);
     ck_assert_msg(status == RF_OK, "case %s: %s", of->name, lab->err.text);
 }
 
@@ -315,7 +164,7 @@ LOOP_TEST(test_strategy_links_bound_agrees, RF_ARRAY_SIZE(cases))
     AUTO(rf_capacities) links;
     struct rf_bound bound;
     make(&lab, of, BROADCAST_ORDER, false);
-    lab_links(&links, of->n_nodes, 0, 0, 2);
+    lab_links(&links, lab.world->n_nodes, 0, 0, 2);
     ck_assert_int_eq(rf_bounds_any(lab.plan, &links, names, &bound, NULL),
                      RF_OK);
     ck_assert_double_eq_tol(bound.ms, of->bound * of->bytes / 2e6, 1e-6);
@@ -334,7 +183,7 @@ LOOP_TEST(test_strategy_links_simulation_agrees, RF_ARRAY_SIZE(cases))
         double time;
         make(&lab, of, (enum config)(i / 2), i % 2 == 1);
         time = lab_time(&lab, of->bytes);
-        lab_links(&links, of->n_nodes, 0, 0, of->bytes / 1e9);
+        lab_links(&links, lab.world->n_nodes, 0, 0, of->bytes / 1e9);
         ck_assert_int_eq(
             rf_simulate(&(struct rf_simulate_env){.plan = lab.plan,
                                                   .schedule = lab.schedule,
@@ -355,15 +204,13 @@ LOOP_TEST(test_strategy_links_simulation_agrees, RF_ARRAY_SIZE(cases))
 static double seconds(const struct suite_case *of, enum rf_strategy strategy)
 {
     AUTO(planned) lab;
-    double time;
     make(&lab, of, SEND_RECV, false);
     rf_schedule_destroy(lab.schedule);
     lab.spec->strategy = strategy;
     ck_assert_int_eq(
         rf_schedule_build(lab.plan, RF_NONE, &lab.schedule, &lab.err), RF_OK);
     lab_list_bcasts(lab.schedule);
-    time = lab_time(&lab, of->bytes);
-    return time;
+    return lab_time(&lab, of->bytes);
 }
 
 /* By the same independent simulation of ops, no strategy is more than 5 %
@@ -377,7 +224,7 @@ LOOP_TEST(test_strategy_links_auto_takes_the_fastest, RF_ARRAY_SIZE(cases))
     struct rf_choice choice;
     double best = INFINITY;
     make(&lab, of, SEND_RECV, false);
-    lab_links(&links, of->n_nodes, 0, 0, of->bytes / 1e9);
+    lab_links(&links, lab.world->n_nodes, 0, 0, of->bytes / 1e9);
     ck_assert(rf_capacities_assume(&links));
     ck_assert_int_eq(rf_choose_strategy(
                          &(struct rf_choose_env){.plan = lab.plan,

@@ -1,0 +1,473 @@
+/*
+ * Ops that repeat over ranks, as bcasts or rings: kept once, listed and summed
+ * up like single ops, proved no less strictly than those, and rings predicted
+ * to take as long.
+ */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "common/mem.h"
+#include "common/pattern.h"
+#include "planner/predict/simulate.h"
+#include "planner/schedule/bcast.h"
+#include "planner/schedule/ring.h"
+#include "planner/strategy/schedule_build.h"
+#include "tests/unit/planner/schedule/schedule_lab.h"
+#include "tests/unit/unit.h"
+
+static const uint32_t slots[] = {4, 4, 4, 4, 4, 4};
+
+#define BCASTS                                                                 \
+    "'strategy': 'gather_broadcast', 'bucket_bytes': 8192, 'chunk_bytes': "    \
+    "4096"
+#define RINGS "'strategy': 'allgather_global', 'chunk_bytes': 5000"
+
+static const struct world {
+    const char *strategy, *members;
+} worlds[] = {
+    /* Parts of one and of two sizes, of equally many chunks and not. */
+    {RINGS, "'mode': 'disaggregated', 'train': {'tp': 2, 'nodes': ['n0']}, "
+            "'infer': {'tp': 2, 'nodes': ['n1', 'n2', 'n3']}"},
+    {RINGS,
+     "'mode': 'disaggregated', 'serialize': true, 'train': {'tp': 2, "
+     "'nodes': ['n0']}, 'infer': {'tp': 1, 'nodes': ['n1', 'n2', 'n3']}"},
+    {RINGS, "'mode': 'disaggregated', 'cast': 'source', 'train': {'tp': 1, "
+            "'dtype': 'float32', 'nodes': ['n0']}, 'infer': {'tp': 4, 'nodes': "
+            "['n1', 'n2', 'n3', 'n4', 'n5']}"},
+    {RINGS,
+     "'mode': 'colocated', 'train': {'tp': 4, 'pp': 2}, 'infer': {'tp': 4}"},
+    {RINGS,
+     "'mode': 'disaggregated', 'serialize': true, 'train': {'tp': 4, "
+     "'dp': 2, 'nodes': ['n0', 'n1']}, 'infer': {'tp': 4, 'nodes': ['n2', "
+     "'n3', 'n4']}"},
+#define N_RINGS 5
+    /* Chains of several nodes; also a rank that gathers and receives. */
+    {BCASTS, "'mode': 'disaggregated', 'train': {'tp': 2, 'nodes': ['n0']}, "
+             "'infer': {'tp': 2, 'nodes': ['n1', 'n2', 'n3']}"},
+    {BCASTS,
+     "'mode': 'disaggregated', 'serialize': true, 'train': {'tp': 2, "
+     "'nodes': ['n0']}, 'infer': {'tp': 2, 'nodes': ['n1', 'n2', 'n3']}"},
+    {BCASTS,
+     "'mode': 'colocated', 'train': {'tp': 2, 'pp': 2}, 'infer': {'tp': 4}"},
+    {BCASTS,
+     "'mode': 'colocated', 'serialize': true, 'train': {'tp': 2, 'pp': 2}, "
+     "'infer': {'tp': 4}"},
+    {BCASTS,
+     "'mode': 'colocated', 'serialize': true, 'train': {'dtype': 'float32'}, "
+     "'infer': {'tp': 4}"},
+};
+#define N_WORLDS RF_ARRAY_SIZE(worlds)
+
+/* The lab, with single ops, and its schedule as it was built. */
+static struct rf_schedule *make(struct planned *lab, const struct world *world)
+{
+    const bool rings = strcmp(world->strategy, RINGS) == 0;
+    const char *model =
+        rings ? "{'megatron': {'num_layers': 6, 'hidden_size': 96, "
+                "'num_attention_heads': 12, 'vocab_size': 384}}"
+              : "{'megatron': {'num_layers': 4, 'hidden_size': 32, "
+                "'num_attention_heads': 8, 'vocab_size': 128}}";
+    AUTO_FREE char *scenario =
+        rf_xasprintf("{%s, %s}", world->strategy, world->members);
+    struct rf_schedule *schedule;
+    ck_assert_msg(lab_make(lab, model, scenario, slots, 6) == RF_OK, "%s: %s",
+                  scenario, lab->err.text);
+    ck_assert_int_eq(rf_schedule_build(lab->plan, RF_NONE, &schedule, NULL),
+                     RF_OK);
+    ck_assert_int_eq(schedule->rings != NULL, rings);
+    ck_assert_int_eq(schedule->tmpl != NULL, !rings);
+    return schedule;
+}
+
+LIMIT(60)
+
+LOOP_TEST(test_repeated_ops_are_listed_and_found_in_order, N_WORLDS)
+{
+    AUTO(planned) lab;
+    AUTO(rf_schedule) *schedule = make(&lab, &worlds[_i]);
+    struct rf_schedule_walk walk;
+    const struct rf_op *op;
+    uint64_t n = 0;
+    rf_schedule_walk_start(&walk, schedule);
+    while ((op = rf_schedule_walk_next(&walk)) != NULL) {
+        struct rf_op found = {0};
+        ck_assert_uint_eq(op->id, n++);
+        ck_assert(rf_schedule_find(schedule, op->id, &found));
+        ck_assert_mem_eq(&found, op, sizeof(found));
+    }
+    ck_assert_uint_eq(n, schedule->n_world_ops);
+    ck_assert_uint_lt(schedule->n_ops + (schedule->tmpl != NULL
+                                             ? schedule->tmpl->n_bcasts
+                                             : 0),
+                      n);
+    ck_assert(!rf_schedule_find(schedule, (uint32_t)n, &(struct rf_op){0}));
+}
+
+/* A ring's size depends on neither parts nor chunks. */
+TEST(test_ring_keeps_few_of_many_ops)
+{
+    AUTO(planned) lab;
+    AUTO(rf_schedule) *schedule = make(&lab, &worlds[0]);
+    ck_assert_uint_lt(schedule->n_ops + 4 * schedule->rings->n_holders,
+                      schedule->n_world_ops);
+}
+
+TEST(test_bcast_does_not_grow_with_the_receivers)
+{
+    static const struct world few_nodes = {
+        BCASTS, "'mode': 'disaggregated', 'train': {'tp': 2, 'nodes': ['n0']}, "
+                "'infer': {'tp': 2, 'nodes': ['n1']}"};
+    static const struct world many_nodes = {
+        BCASTS, "'mode': 'disaggregated', 'train': {'tp': 2, 'nodes': ['n0']}, "
+                "'infer': {'tp': 2, 'nodes': ['n1', 'n2', 'n3', 'n4', 'n5']}"};
+    AUTO(planned) few, many;
+    AUTO(rf_schedule) *small = make(&few, &few_nodes);
+    AUTO(rf_schedule) *large = make(&many, &many_nodes);
+    ck_assert_uint_gt(large->n_world_ops, 3 * small->n_world_ops);
+    ck_assert_uint_eq(large->n_ops, small->n_ops);
+    ck_assert_uint_eq(large->tmpl->n_bcasts, small->tmpl->n_bcasts);
+}
+
+/* By pair of ranks: ops and bytes. */
+struct sums {
+    uint64_t n[24][24], bytes[24][24];
+};
+
+static void add_pair(uint32_t src, uint32_t dst, uint64_t n_ops, uint64_t bytes,
+                     void *data)
+{
+    struct sums *sums = data;
+    sums->n[src][dst] += n_ops;
+    sums->bytes[src][dst] += bytes;
+}
+
+static void add_size(uint64_t bytes, uint64_t n_ops, void *data)
+{
+    struct sums *sums = data;
+    sums->n[0][0] += n_ops;
+    sums->bytes[0][0] += n_ops * bytes;
+}
+
+LOOP_TEST(test_repeated_ops_have_the_sums_of_single_ones, N_WORLDS)
+{
+    AUTO(planned) lab;
+    AUTO(rf_schedule) *schedule = make(&lab, &worlds[_i]);
+    struct sums listed = {.n = {{0}}}, pairs = listed, sizes = listed;
+    uint64_t between = 0, sent = 0;
+    uint32_t last_round = 0;
+    for (size_t i = 0; i < lab.schedule->n_ops; i++) {
+        const struct rf_op *op = &lab.schedule->ops[i];
+        last_round = RF_MAX(last_round, op->round);
+        if (op->src != op->dst) {
+            add_pair(op->src, op->dst, 1, rf_op_bytes(op), &listed);
+            sent += rf_op_bytes(op);
+            between++;
+        }
+    }
+    rf_schedule_pairs(schedule, add_pair, &pairs);
+    ck_assert_mem_eq(&pairs, &listed, sizeof(pairs));
+    rf_schedule_sizes(schedule, add_size, &sizes);
+    ck_assert_uint_eq(sizes.n[0][0], between);
+    ck_assert_uint_eq(sizes.bytes[0][0], schedule->wire_bytes);
+    ck_assert_uint_eq(sent, schedule->wire_bytes);
+    ck_assert_uint_eq(last_round + 1, schedule->n_rounds);
+}
+
+/* What a node keeps is what of the world's ops touches it, with one digest. */
+LOOP_TEST(test_ring_gives_nodes_their_ops, N_RINGS)
+{
+    AUTO(planned) lab;
+    AUTO(rf_schedule) *schedule = make(&lab, &worlds[_i]);
+    for (uint32_t node = 0; node < lab.world->n_nodes; node++) {
+        AUTO(rf_schedule) *part;
+        size_t n = 0;
+        ck_assert_int_eq(rf_schedule_build(lab.plan, node, &part, NULL), RF_OK);
+        ck_assert_uint_eq(part->digest.a, schedule->digest.a);
+        ck_assert_uint_eq(part->digest.b, schedule->digest.b);
+        ck_assert_uint_eq(part->n_world_ops, schedule->n_world_ops);
+        for (size_t i = 0; i < lab.schedule->n_ops; i++) {
+            const struct rf_op *op = &lab.schedule->ops[i];
+            if (lab.world->ranks[op->src].node == node ||
+                lab.world->ranks[op->dst].node == node) {
+                ck_assert_uint_lt(n, part->n_ops);
+                ck_assert_mem_eq(&part->ops[n++], op, sizeof(*op));
+            }
+        }
+        ck_assert_uint_eq(part->n_ops, n);
+    }
+}
+
+struct number {
+    const char *name; /* what it belongs to */
+    uint32_t *narrow;
+    uint64_t *wide;
+    uint32_t unit; /* of changes */
+};
+
+/* Changes one a little; its name. */
+static const char *change_one(const struct number *numbers, size_t n,
+                              uint64_t random)
+{
+    const struct number *number = &numbers[random % n];
+    uint32_t change = ((uint32_t)(random >> 40) % 4 + 1) * number->unit;
+    change = (random >> 50) % 2 ? change : 0 - change;
+    if (number->narrow != NULL) {
+        *number->narrow += change;
+    } else {
+        *number->wide += (uint64_t)(int32_t)change;
+    }
+    return number->name;
+}
+
+static const char *damage_bcast(struct rf_schedule *schedule, uint64_t random)
+{
+    struct rf_bcast_template *tmpl = schedule->tmpl;
+    size_t any = random >> 16 & 0xffff;
+    struct rf_bcast *bcast = &tmpl->bcasts[any % tmpl->n_bcasts];
+    struct rf_op *kept = &schedule->ops[any % schedule->n_ops];
+    struct rf_hop *hop = &tmpl->hops[any % tmpl->n_hops];
+    uint64_t *stage = &schedule->stage_bytes[hop->rank];
+    const struct number numbers[] = {
+        {"id", &bcast->id, NULL, 1},
+        {"what gathered it", &bcast->gathered, NULL, 1},
+        {"round", &bcast->round, NULL, 1},
+        {"task", &bcast->task, NULL, 1},
+        {"unit task", &bcast->unit, NULL, 1},
+        {"round of takes", &bcast->take_round, NULL, 1},
+        {"element taken", &bcast->take_item, NULL, 1},
+        {"round of gathering", &kept->round, NULL, 1},
+        {"bucket of gathering", &kept->bucket, NULL, 1},
+        {"task of gathering", &kept->task, NULL, 1},
+        {"address of gathering", NULL, &kept->dst_offset, 32},
+        {"element of gathering", &kept->dst_item, NULL, 1},
+        {"stride of gathering", NULL, &kept->dst_stride[RF_DIM_TENSOR], 32},
+        {"start of gathering", NULL, &kept->box.start[RF_DIM_TENSOR], 32},
+        {"extent of gathering", NULL, &kept->box.extent[RF_DIM_TENSOR], 32},
+        {"parent", &hop->parent, NULL, 1},
+        {"depth", &hop->depth, NULL, 1},
+        {"rank", &hop->rank, NULL, 1},
+        {"receivers", &tmpl->units.of[any % tmpl->units.n].n_dst, NULL, 1},
+        {"staging memory", NULL, stage, 32},
+    };
+    return change_one(numbers, RF_ARRAY_SIZE(numbers), random);
+}
+
+static const char *damage_ring(struct rf_schedule *schedule, uint64_t random)
+{
+    size_t any = random >> 16 & 0xffff;
+    struct rf_ring *ring = &schedule->rings->of[any % schedule->rings->n];
+    struct rf_chunking *chunking = &ring->chunking[random >> 32 & 1];
+    struct rf_op *op = &ring->op;
+    struct rf_holder *to = &schedule->rings->holders[ring->first];
+    const struct number numbers[] = {
+        {"id", &op->id, NULL, 1},
+        {"dep", &op->dep, NULL, 1},
+        {"round", &op->round, NULL, 1},
+        {"task", &op->task, NULL, 1},
+        {"source", &op->src, NULL, 1},
+        {"source's element", &op->src_item, NULL, 1},
+        {"element", &op->dst_item, NULL, 1},
+        {"address", NULL, &op->src_offset, 1},
+        {"stride", NULL, &op->src_stride[RF_DIM_TENSOR], 1},
+        {"start", NULL, &op->box.start[RF_DIM_TENSOR], 1},
+        {"extent", NULL, &op->box.extent[RF_DIM_TENSOR], 1},
+        {"first receiver", NULL, &ring->first, 1},
+        {"receivers", &ring->n, NULL, 1},
+        {"turn", &ring->turn, NULL, 1},
+        {"larger parts", &ring->larger, NULL, 1},
+        {"dimension of parts", &ring->split.dim, NULL, 1},
+        {"parts", &ring->split.parts, NULL, 1},
+        {"dimension of chunks", &chunking->dim, NULL, 1},
+        {"length of chunks", NULL, &chunking->step, 1},
+        {"chunks", NULL, &chunking->count, 1},
+        {"receiver", &to[any % ring->n].rank, NULL, 1},
+        {"receiver's piece", &to[any % ring->n].number, NULL, 1},
+        {"rounds", &schedule->n_rounds, NULL, 1},
+    };
+    return change_one(numbers, RF_ARRAY_SIZE(numbers), random);
+}
+
+/* What the proof of repeated ops lets pass, that of single ones does, too. */
+LOOP_TEST(test_repeated_ops_are_proved_as_strictly_as_single_ones, N_WORLDS)
+{
+    AUTO(planned) lab;
+    AUTO(rf_schedule) *schedule = make(&lab, &worlds[_i]);
+    unsigned found = 0;
+    for (uint64_t seed = 0; seed < 600; seed++) {
+        AUTO(rf_schedule) *worse;
+        const char *what;
+        ck_assert_int_eq(rf_schedule_build(lab.plan, RF_NONE, &worse, NULL),
+                         RF_OK);
+        what =
+            (_i < N_RINGS ? damage_ring : damage_bcast)(worse, rf_mix64(seed));
+        if (rf_schedule_prove(lab.plan, worse, &lab.err) == RF_OK) {
+            lab_list_bcasts(worse);
+            ck_assert_msg(rf_schedule_prove(lab.plan, worse, &lab.err) == RF_OK,
+                          "%s: %s", what, lab.err.text);
+        } else {
+            found++;
+        }
+    }
+    ck_assert_uint_gt(found, 300);
+}
+
+/* Whatever it is that is lost, the proof misses it. */
+static void expect_lost_found(struct planned *lab, struct rf_schedule *schedule,
+                              size_t *n, uint64_t ops)
+{
+    ck_assert_int_eq(rf_schedule_prove(lab->plan, schedule, NULL), RF_OK);
+    --*n;
+    ck_assert_int_ne(rf_schedule_prove(lab->plan, schedule, NULL), RF_OK);
+    schedule->n_world_ops -= ops;
+    ck_assert_int_ne(rf_schedule_prove(lab->plan, schedule, &lab->err), RF_OK);
+    ck_assert(schedule->tmpl == NULL ||
+              strstr(lab->err.text, "exactly once") != NULL);
+    schedule->n_world_ops += ops;
+    ++*n;
+    ck_assert_int_eq(rf_schedule_prove(lab->plan, schedule, NULL), RF_OK);
+}
+
+LOOP_TEST(test_repeated_ops_that_are_lost_or_doubled_are_found, N_WORLDS)
+{
+    AUTO(planned) lab;
+    AUTO(rf_schedule) *schedule = make(&lab, &worlds[_i]);
+    if (_i < N_RINGS) {
+        struct rf_rings *rings = schedule->rings;
+        struct rf_ring *last = &rings->of[rings->n - 1];
+        expect_lost_found(&lab, schedule, &rings->n, rf_ring_ops(last));
+        rings->holders[last->first] = rings->holders[last->first + 1];
+    } else {
+        struct rf_bcast_template *tmpl = schedule->tmpl;
+        struct rf_bcast *last = &tmpl->bcasts[tmpl->n_bcasts - 1];
+        expect_lost_found(&lab, schedule, &tmpl->n_bcasts,
+                          rf_bcast_template_ops(tmpl, last));
+        last->gathered = last[-1].gathered;
+    }
+    ck_assert_int_ne(rf_schedule_prove(lab.plan, schedule, NULL), RF_OK);
+}
+
+/* Elements of another size, or cast otherwise, though nothing else shows it. */
+LOOP_TEST(test_bcast_proof_finds_wrong_elements, N_WORLDS - N_RINGS)
+{
+    AUTO(planned) lab;
+    AUTO(rf_schedule) *schedule = make(&lab, &worlds[N_RINGS + _i]);
+    struct rf_bcast *bcast = &schedule->tmpl->bcasts[0];
+    struct rf_op *gathered = &schedule->ops[bcast->gathered];
+    gathered->dst_item--;
+    ck_assert_int_ne(rf_schedule_prove(lab.plan, schedule, NULL), RF_OK);
+    gathered->dst_item++;
+    bcast->take_cast ^= 1;
+    ck_assert_int_ne(rf_schedule_prove(lab.plan, schedule, NULL), RF_OK);
+    bcast->take_cast ^= 1;
+    ck_assert_int_eq(rf_schedule_prove(lab.plan, schedule, NULL), RF_OK);
+}
+
+struct size {
+    uint64_t kept, ops;
+};
+
+static struct size size_of(unsigned dp)
+{
+    char scenario[256];
+    AUTO(rf_schedule) *schedule;
+    uint32_t slots_of[160];
+    AUTO(planned) lab;
+    struct size size;
+    for (unsigned i = 0; i <= dp; i++) {
+        slots_of[i] = 4;
+    }
+    snprintf(scenario, sizeof(scenario),
+             "{'strategy': 'allgather_global', 'mode': 'disaggregated', "
+             "'train': {'tp': 4, 'nodes': ['n0']}, 'infer': {'tp': 4, 'dp': "
+             "%u}}",
+             dp);
+    ck_assert_msg(lab_make(&lab,
+                           "{'megatron': {'num_layers': 2, 'hidden_size': "
+                           "2048, 'num_attention_heads': 16, 'vocab_size': "
+                           "8192}}",
+                           scenario, slots_of, dp + 1) == RF_OK,
+                  "%s: %s", scenario, lab.err.text);
+    ck_assert_int_eq(rf_schedule_build(lab.plan, RF_NONE, &schedule, NULL),
+                     RF_OK);
+    size.ops = schedule->n_world_ops;
+    size.kept = rf_schedule_memory(schedule);
+    return size;
+}
+
+/* Ops are as many as receivers, times parts, which are as many: what is kept of
+ * them grows with the receivers alone. */
+TEST(test_ring_memory_grows_with_the_receivers_alone)
+{
+    const struct size few = size_of(16);
+    const struct size many = size_of(128);
+    ck_assert_uint_gt(many.ops, 12 * few.ops);
+    ck_assert_uint_lt(many.kept, 9 * few.kept);
+}
+
+static double ms_of(const struct planned *lab,
+                    const struct rf_schedule *schedule, double latency_us)
+{
+    const char *node_names[512];
+    struct rf_simulated found;
+    AUTO(rf_capacities) links;
+    lab_links(&links, lab->world->n_nodes, 0, 0, 1);
+    for (size_t n = 0; n < RF_ARRAY_SIZE(node_names); n++) {
+        node_names[n] = "node";
+    }
+    for (uint32_t i = 0; i < links.n_nodes * links.n_nodes; i++) {
+        links.pair_latency_us[i] = latency_us;
+    }
+    ck_assert_int_eq(
+        rf_simulate(&(struct rf_simulate_env){.plan = lab->plan,
+                                              .schedule = schedule,
+                                              .links = &links,
+                                              .node_names = node_names},
+                    &found, NULL),
+        RF_OK);
+    return found.ms;
+}
+
+/* Beside single ops and their flows, on links of 1 GB/s; the last world is so
+ * large that hops are put together. */
+LOOP_TEST(test_ring_takes_as_long_as_its_ops, 5)
+{
+    static const struct {
+        uint32_t from, to, slots;
+        bool serialize;
+        double latency_us;
+    } cases[] = {{1, 5, 2, false, 0},
+                 {3, 4, 2, false, 20},
+                 {2, 4, 2, true, 20},
+                 {4, 6, 4, true, 0},
+                 {1, 60, 8, false, 0}};
+    char scenario[512];
+    uint32_t slots_of[64];
+    AUTO(rf_schedule) *schedule;
+    AUTO(planned) lab;
+    double single, rings, exact;
+    for (uint32_t i = 0; i < 64; i++) {
+        slots_of[i] = cases[_i].slots;
+    }
+    snprintf(scenario, sizeof(scenario),
+             "{'mode': 'disaggregated', 'strategy': 'allgather_global', "
+             "'serialize': %s, 'train': {'layout': 'spec', 'mesh': [%u, %u], "
+             "'spec': 'S01R'}, 'infer': {'layout': 'spec', 'mesh': [%u, %u], "
+             "'spec': 'RR'}}",
+             cases[_i].serialize ? "true" : "false", cases[_i].from,
+             cases[_i].slots, cases[_i].to, cases[_i].slots);
+    ck_assert_msg(lab_make(&lab,
+                           "{'tensor': {'name': 'w', 'shape': [8192, 1024], "
+                           "'dtype': 'float32'}}",
+                           scenario, slots_of,
+                           cases[_i].from + cases[_i].to) == RF_OK,
+                  "%s", lab.err.text);
+    ck_assert_int_eq(rf_schedule_build(lab.plan, RF_NONE, &schedule, NULL),
+                     RF_OK);
+    single = ms_of(&lab, lab.schedule, cases[_i].latency_us);
+    rings = ms_of(&lab, schedule, cases[_i].latency_us);
+    exact = cases[_i].to > 16 ? single : lab_time(&lab, 1e6);
+    ck_assert_msg(rings >= 0.95 * RF_MIN(exact, single) &&
+                      rings <= 1.06 * RF_MAX(exact, single),
+                  "%.4f ms instead of %.4f or %.4f", rings, exact, single);
+}

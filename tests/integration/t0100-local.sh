@@ -13,8 +13,7 @@ base=$(jq '. + {scenarios: [
 
 test_refits_are_verified_and_recorded() {
     cluster
-    run_coord cluster.json
-    expect_exit 0
+    coord_exits 0 cluster.json
     expect_verified "$(result colocated)"
     expect_verified "$(result split)"
     expect_json "$(result colocated)" '.verification.rounds == 3'
@@ -28,8 +27,7 @@ test_every_scenario_is_planned_once() {
     local command
     cluster
     for command in run check; do
-        run_coord "$command" cluster.json -v
-        expect_exit 0
+        coord_exits 0 "$command" cluster.json -v
         [ "$(grep -c 'scenario colocated: planned in' err)" = 1 ] ||
             fail "$command did not plan the first scenario once"
         [ "$(grep -c 'scenario split: planned in' err)" = 1 ] ||
@@ -39,8 +37,7 @@ test_every_scenario_is_planned_once() {
 
 test_run_json_describes_the_run() {
     cluster
-    run_coord cluster.json
-    expect_exit 0
+    coord_exits 0 cluster.json
     local run
     run=$(echo results/*/run.json)
     expect_json "$run" '.status == "ok"'
@@ -52,8 +49,7 @@ test_run_json_describes_the_run() {
 
 test_result_fields_agree_with_each_other() {
     cluster
-    run_coord cluster.json -s colocated
-    expect_exit 0
+    coord_exits 0 cluster.json -s colocated
     local file
     file=$(result colocated)
     expect_json "$file" '.schema_version >= 1 and .run_id != null'
@@ -76,8 +72,7 @@ test_result_fields_agree_with_each_other() {
 test_nodes_of_this_machine_find_each_other_without_a_listener() {
     cluster '.control.address = "stdio" | .scenarios |= .[1:] | .nodes = [
         {host: "node-a", slots: 2}, {host: "node-b", slots: 2}]'
-    run_coord cluster.json
-    expect_exit 0
+    coord_exits 0 cluster.json
     expect_verified "$(result split)"
     expect_json "$(result split)" '.environment |
         all(.control == "stdio" and .address == "127.0.0.1")'
@@ -85,8 +80,7 @@ test_nodes_of_this_machine_find_each_other_without_a_listener() {
 
 test_only_matching_scenarios_run() {
     cluster
-    run_coord cluster.json -s 'spl*' -o elsewhere
-    expect_exit 0
+    coord_exits 0 cluster.json -s 'spl*' -o elsewhere
     [ "$(find elsewhere -name 'split.json' | wc -l)" = 1 ] ||
         fail "split.json is missing"
     [ ! -e results ] || fail "results/ appeared"
@@ -96,18 +90,15 @@ test_only_matching_scenarios_run() {
 
 test_a_complete_folder_has_nothing_left_to_do() {
     cluster '.scenarios |= .[1:]'
-    run_coord cluster.json
-    expect_exit 0
-    run_coord cluster.json --resume "$(echo results/*)"
-    expect_exit 0
+    coord_exits 0 cluster.json
+    coord_exits 0 cluster.json --resume "$(echo results/*)"
     expect_text err 'nothing to do: every scenario'
     expect_no_text err 'to continue'
 }
 
 test_dry_run_launches_and_writes_nothing() {
     cluster '.launch.worker = "/nonexistent/worker"'
-    run_coord cluster.json --dry-run
-    expect_exit 0
+    coord_exits 0 cluster.json --dry-run
     expect_text out colocated
     [ ! -e results ] || fail "a dry run wrote results"
 }
@@ -119,24 +110,21 @@ test_examples_pass_a_dry_run() {
         if [ "$(jq .nodes "$file")" = '"slurm"' ]; then
             nodes=(--nodes 'n[1-3]') # there is no job here
         fi
-        run_coord --dry-run "${nodes[@]}" "$file"
-        expect_exit 0
+        coord_exits 0 --dry-run "${nodes[@]}" "$file"
         expect_text out digest
     done
 }
 
 test_null_method_moves_nothing() {
     cluster '.scenarios[0].method = "null" | .scenarios |= .[:1]'
-    run_coord cluster.json
-    expect_exit 0
+    coord_exits 0 cluster.json
     expect_json "$(result colocated)" '.status == "ok"'
     expect_json "$(result colocated)" '.verification.checked_bytes == 0'
 }
 
 test_a_matrix_runs_each_member() {
     cluster '.scenarios |= .[:1] | .scenarios[0].method = ["host", "tcp"]'
-    run_coord cluster.json
-    expect_exit 0
+    coord_exits 0 cluster.json
     [ "$(find results -name 'colocated*.json' | wc -l)" = 2 ] ||
         fail "expected two result files"
     local file
@@ -147,32 +135,26 @@ test_a_matrix_runs_each_member() {
 
 test_predictions_need_results_of_the_same_nodes() {
     cluster '.scenarios |= .[:1]'
-    run_coord cluster.json
-    expect_exit 0
-    run_coord predict cluster.json results --json
-    expect_exit 0
+    coord_exits 0 cluster.json
+    coord_exits 0 predict cluster.json results --json
     expect_json out '.predictions[0] | .predicted_ms > 0 and .bound_ms > 0 and
         .measured_ms > 0'
     cluster '.nodes[0].host = "elsewhere"'
-    run_coord predict cluster.json results
-    expect_exit 2
+    coord_exits 2 predict cluster.json results
     expect_text err 'no result has a probe of one of its nodes .*elsewhere'
     cluster 'del(.nodes)'
-    run_coord predict cluster.json results
-    expect_exit 2
+    coord_exits 2 predict cluster.json results
     expect_text err 'it has no nodes'
 }
 
 test_predictions_show_only_measurements_of_the_same_refit() {
     cluster '.scenarios |= .[:1]'
-    run_coord cluster.json
-    expect_exit 0
+    coord_exits 0 cluster.json
     cluster '.scenarios |= .[:1] | .scenarios[0] += {name: "other", iterations: 9}'
     run_coord predict cluster.json results --json
     expect_json out '.predictions[0].measured_ms > 0'
     cluster '.scenarios |= .[:1] | .model.megatron.num_layers = 2'
-    run_coord predict cluster.json results --json
-    expect_exit 0
+    coord_exits 0 predict cluster.json results --json
     expect_json out '.predictions[0] | .measured_ms == null and
         (.measured_note | test("model.parameters is [0-9]+ there, [0-9]+ here"))'
     run_coord predict cluster.json results
@@ -183,14 +165,12 @@ test_predictions_show_only_measurements_of_the_same_refit() {
 test_results_calibrate_predictions() {
     cluster '.scenarios |= .[:1] |
         .scenarios += [.scenarios[0] + {name: "wider", train: {tp: 1}, infer: {tp: 4}}]'
-    run_coord cluster.json
-    expect_exit 0
+    coord_exits 0 cluster.json
     cluster '.scenarios |= .[:1] |
         .scenarios += [.scenarios[0] + {name: "wider", train: {tp: 1}, infer: {tp: 4}},
             .scenarios[0] + {name: "new", train: {tp: 4}, infer: {tp: 2}}] |
         .links.copy_gbytes_per_s = 1000'
-    run_coord predict cluster.json results --json
-    expect_exit 0
+    coord_exits 0 predict cluster.json results --json
     expect_json out '.predictions | all(.path == "inside nodes" and
         .calibration.results == 2 and .simulated_ms < .predicted_ms and
         (.simulated_ms * .calibration.factor / .predicted_ms - 1 | fabs) < 1e-6)
@@ -208,8 +188,7 @@ test_results_calibrate_predictions() {
 # Each scenario begins where the one before ends.
 test_setup_says_where_the_time_went() {
     cluster
-    run_coord cluster.json
-    expect_exit 0
+    coord_exits 0 cluster.json
     local file
     for file in results/*/*.json; do
         [ "${file##*/}" != run.json ] || continue
@@ -226,8 +205,7 @@ test_setup_says_where_the_time_went() {
 
 # On a busy machine ranks may miss the few milliseconds in which they are to copy.
 has_been_probed() {
-    run_coord cluster.json
-    expect_exit 0
+    coord_exits 0 cluster.json
     jq -es 'any(.bound.probe.before.nodes | length > 0)' results/*/colocated*.json
 }
 
@@ -235,8 +213,7 @@ test_probes_of_host_memory_predict_no_refit_between_gpus() {
     cluster '.scenarios |= .[:1]'
     wait_until 30 'a probe' has_been_probed
     cluster '.scenarios |= .[:1] | .scenarios[0].method = ["host", "nccl"]'
-    run_coord predict cluster.json results --json
-    expect_exit 0
+    coord_exits 0 predict cluster.json results --json
     expect_json out '.predictions | .[0].predicted_ms > 0 and
         (.[1] | .method == "nccl" and .predicted_ms == null and
             .bound_ms == null and .measured_ms == null and
@@ -248,8 +225,7 @@ test_predictions_say_what_they_do_not_cover() {
     cluster ".scenarios |= .[:1] | .scenarios[0] += {\"cast\": \"source\",
         \"method\": [\"host\", \"tcp\", \"null\"]} |
         .scenarios[0].train.dtype = \"float32\" | $links"
-    run_coord predict cluster.json
-    expect_exit 0
+    coord_exits 0 predict cluster.json
     expect_text out '^colocated-method=null +null .* - \[2\]'
     expect_text out '^\[2\] method null moves nothing'
     run_coord predict cluster.json --json
@@ -257,8 +233,7 @@ test_predictions_say_what_they_do_not_cover() {
     expect_json out '.predictions[1:] | length == 2 and
         all(.predicted_ms == null and (.note | length > 0))'
     cluster '.links.methods.host.copy_gbytes_per_s = 0'
-    run_coord predict cluster.json
-    expect_exit 2
+    coord_exits 2 predict cluster.json
     expect_text err 'links.methods.host.copy_gbytes_per_s.*above 0'
     cluster '.scenarios |= .[:1] |
         .links.methods.nccl = {"copy_gbytes_per_s": 100}'
@@ -275,8 +250,7 @@ test_a_reader_that_leaves_is_no_error() {
 
 test_reports_say_what_they_are_of() {
     cluster '.scenarios |= .[:1] | .scenarios[0].method = ["host", "null"]'
-    run_coord cluster.json
-    expect_exit 0
+    coord_exits 0 cluster.json
     local run
     run=$(basename results/*)
     run_coord report results --markdown
@@ -284,8 +258,7 @@ test_reports_say_what_they_are_of() {
     expect_text out '^\| colocated-method=host '
     run_coord report results --latex
     expect_text out "^% run $run, model megatron"
-    run_coord report results --html page.html
-    expect_exit 0
+    coord_exits 0 report results --html page.html
     # Said once: no row names the run, the model or the node.
     [ "$(grep -c "^<h2>$run</h2>$" page.html)" = 1 ] || fail "not one heading"
     [ "$(grep -c 'megatron' page.html)" = 1 ] || fail "the model is not once"

@@ -15,8 +15,7 @@ refused() { # JQ_PROGRAM TEXT...: exit 2, each text in the error
     local program=$1 text
     shift
     cluster "$program"
-    run_coord cluster.json
-    expect_exit 2
+    coord_exits 2 cluster.json
     [ ! -s out ] || fail "an error printed to standard output"
     [ ! -e results ] || fail "results/ appeared"
     for text in "$@"; do
@@ -50,8 +49,7 @@ test_every_command_names_the_place_in_the_model() {
     local command
     cluster '.model.megatron.num_layers = 0 | .links = {link_gbytes_per_s: 1}'
     for command in run plan check predict; do
-        run_coord "$command" cluster.json
-        expect_exit 2
+        coord_exits 2 "$command" cluster.json
         expect_text err 'cluster.json: \$.model.megatron.num_layers: must be'
     done
 }
@@ -76,8 +74,7 @@ test_a_checkpoint_that_is_not_here_says_what_to_do() {
     cluster '.model = {checkpoint: "absent/model"}'
     for command in plan predict "run --dry-run"; do
         # shellcheck disable=SC2086 # two words
-        run_coord $command cluster.json
-        expect_exit 2
+        coord_exits 2 $command cluster.json
         expect_text err "[$].model.checkpoint: .*/absent/model is not on this machine"
         expect_text err 'mount it here under the same path, or run the command on a node'
     done
@@ -101,50 +98,38 @@ test_broken_documents_say_where() {
     for text in '' '{' '[1, 2' '{"name": "a", "name": "b"}' '{"name": tru}' \
         'null' '"text"'; do
         printf '%s' "$text" >cluster.json
-        run_coord cluster.json
-        expect_exit 2
+        coord_exits 2 cluster.json
         expect_text err 'cluster\.json'
     done
-    run_coord absent.json
-    expect_exit 2
+    coord_exits 2 absent.json
     expect_text err 'absent\.json.*No such file'
     mkfifo pipe.json
-    run_coord pipe.json
-    expect_exit 2
-    run_coord /dev/zero
-    expect_exit 2
+    coord_exits 2 pipe.json
+    coord_exits 2 /dev/zero
 }
 
 test_wrong_usage_is_exit_2() {
     cluster
     run_coord
     expect_exit 2
-    run_coord --no-such-option cluster.json
-    expect_exit 2
-    run_coord plan
-    expect_exit 2
-    run_coord cluster.json second.json
-    expect_exit 2
-    run_coord cluster.json -s 'matches-nothing*'
-    expect_exit 2
-    run_coord cluster.json --timeout soon
-    expect_exit 2
+    coord_exits 2 --no-such-option cluster.json
+    coord_exits 2 plan
+    coord_exits 2 cluster.json second.json
+    coord_exits 2 cluster.json -s 'matches-nothing*'
+    coord_exits 2 cluster.json --timeout soon
     [ ! -e results ] || fail "results/ appeared"
 }
 
 test_a_result_folder_that_cannot_be_used_is_exit_2() {
     cluster
     touch file
-    run_coord cluster.json -o file/results
-    expect_exit 2
+    coord_exits 2 cluster.json -o file/results
     expect_text err 'file/results.*Not a directory'
-    run_coord cluster.json --resume absent
-    expect_exit 2
+    coord_exits 2 cluster.json --resume absent
     expect_text err 'absent.*No such file'
     [ ! -e absent ] || fail "absent/ appeared"
     mkdir empty
-    run_coord cluster.json --resume empty
-    expect_exit 2
+    coord_exits 2 cluster.json --resume empty
     expect_text err 'empty is not a result folder \(no run\.json\); name the'
 }
 
@@ -174,24 +159,20 @@ some_run() { # FOLDER
 
 test_a_page_is_written_through_what_is_no_file() {
     some_run run
-    run_coord report run --html -
-    expect_exit 0
+    coord_exits 0 report run --html -
     expect_text out '^</html>$'
     mkfifo fifo
     cat fifo >page.html &
-    run_coord report run --html fifo
-    expect_exit 0
+    coord_exits 0 report run --html fifo
     wait $!
     expect_text page.html '^</html>$'
     [ -p fifo ] || fail "the FIFO is gone"
     ln -s target.html link.html
-    run_coord report run --html link.html
-    expect_exit 0
+    coord_exits 0 report run --html link.html
     expect_text target.html '^</html>$'
     [ -L link.html ] || fail "the link is gone"
     ln -s /proc/self/fd/1 stdout # as /dev/stdout is
-    run_coord report run --html stdout
-    expect_exit 0
+    coord_exits 0 report run --html stdout
     expect_text out '^</html>$'
 }
 
@@ -235,12 +216,10 @@ test_predictions_show_texts_of_results_as_text() {
     echo '{"scenarios": []}' >"$run/run.json"
     jq -n '{schema_version: 1, status: "ok", summary: {median_ms: 1}, name: "a",
         model: {name: "\u009b2J\u202e"}}' >"$run/a.json"
-    run_coord predict cluster.json "$run"
-    expect_exit 0
+    coord_exits 0 predict cluster.json "$run"
     expect_text out '^\[1\] .*scenario a of run run\?\[31m \? measures another'
     no_control_characters out
-    run_coord predict cluster.json "$run" --json
-    expect_exit 0
+    coord_exits 0 predict cluster.json "$run" --json
     expect_json out '.predictions[0].measured_note | test("scenario a of run")'
     no_control_characters out
 }
@@ -256,8 +235,7 @@ test_texts_of_result_files_are_nothing_but_text() {
         model: {name: "--><script>"}}' >a.json
     for form in "" --csv --latex --markdown "--html -"; do
         # shellcheck disable=SC2086 # words
-        run_coord report . $form
-        expect_exit 0
+        coord_exits 0 report . $form
         no_control_characters out
         case $form in
         --csv) expect_no_text out '(^|,)"?[=@]' ;;
@@ -267,8 +245,7 @@ test_texts_of_result_files_are_nothing_but_text() {
             ;;
         esac
     done
-    run_coord compare . . --json
-    expect_exit 0
+    coord_exits 0 compare . . --json
     expect_json out '.comparisons[0].scenario | test("script")'
     if LC_ALL=C grep -n '[^ -~]' out; then fail "not ASCII"; fi
 }
@@ -284,8 +261,7 @@ test_results_that_are_not_there_are_told() {
     echo '{"schema_version": 1, "name": "empty"}' >run/empty.json
     for command in "report run ./run" "compare run run"; do
         # shellcheck disable=SC2086 # words
-        run_coord $command
-        expect_exit 1
+        coord_exits 1 $command
         expect_text err 'scenario gone is left out.* missing'
         expect_text err 'run/empty\.json: is not a record with a summary'
         expect_no_text err 'scenario (a|later) '
@@ -303,8 +279,7 @@ test_bad_result_files_do_not_hide_the_others() {
     echo '{"schema_version": 99, "name": "later", "summary": {}}' >run/later.json
     for command in "report run" "report run --html page" "compare old run"; do
         # shellcheck disable=SC2086 # words
-        run_coord $command
-        expect_exit 1
+        coord_exits 1 $command
         for file in cut foreign folder fifo later; do
             [ "$(grep -c "run/$file.json.* left out" err)" = 1 ] ||
                 fail "$file.json is not named once"
@@ -314,8 +289,7 @@ test_bad_result_files_do_not_hide_the_others() {
     expect_text out '^a +same'
     expect_text page '<td>a</td>'
     rm -r run/[b-l]*.json
-    run_coord compare old run
-    expect_exit 0
+    coord_exits 0 compare old run
 }
 
 test_a_regression_does_not_hide_that_output_goes_nowhere() {
@@ -336,12 +310,10 @@ test_a_regression_does_not_hide_that_output_goes_nowhere() {
 }
 
 test_help_and_version_go_to_standard_output() {
-    run_coord --help
-    expect_exit 0
+    coord_exits 0 --help
     expect_text out 'CLUSTER\.json'
     [ ! -s err ] || fail "help wrote to standard error"
-    run_coord --version
-    expect_exit 0
+    coord_exits 0 --version
     expect_text out '^refit-coord [0-9]'
 }
 

@@ -24,10 +24,9 @@ files() { # [JQ_PROGRAM]
 test_a_run_uses_other_hosts_and_values() {
     files
     printf '# mine\nhere-1 slots=2\nhere-2 slots=2\n' >hosts
-    run_coord cluster.json -o results --hostfile hosts \
+    coord_exits 0 cluster.json -o results --hostfile hosts \
         --set model.num_layers=2 --set 'scenarios.*.iterations=3' \
         --set scenarios.shared.method=tcp
-    expect_exit 0
     expect_json "$(result split)" '(.iterations | length == 3) and
         .scenario.method == "host" and
         ([.environment[].host] == ["here-1", "here-2"]) and
@@ -37,9 +36,8 @@ test_a_run_uses_other_hosts_and_values() {
 
 test_a_result_records_what_was_run() {
     files
-    run_coord cluster.json -o results -s split --nodes 'here-[1-2]' \
+    coord_exits 0 cluster.json -o results -s split --nodes 'here-[1-2]' \
         --set model.num_layers=2 --set 'scenarios.*.iterations=3'
-    expect_exit 0
     cp "$(result split)" result.json
     cp results/*/run.json .
     rm -r results cluster.json model.json
@@ -56,14 +54,11 @@ test_a_result_records_what_was_run() {
 
 test_every_reader_of_a_cluster_file_takes_overrides() {
     files
-    run_coord plan cluster.json --set 'scenarios[1].train.tp=4' --json
-    expect_exit 0
+    coord_exits 0 plan cluster.json --set 'scenarios[1].train.tp=4' --json
     expect_json out '.scenarios[1].scenario.train.tp == 4'
-    run_coord check cluster.json --nodes 'x,y,z:2'
-    expect_exit 0
+    coord_exits 0 check cluster.json --nodes 'x,y,z:2'
     expect_text out ' x'
-    run_coord predict cluster.json --json --set links.copy_gbytes_per_s=10
-    expect_exit 0
+    coord_exits 0 predict cluster.json --json --set links.copy_gbytes_per_s=10
     expect_json out '.predictions | length == 2'
     "$coord" plan - --set name=piped --set model.config="$PWD/model.json" \
         <cluster.json >out || fail "standard input is not read"
@@ -71,17 +66,14 @@ test_every_reader_of_a_cluster_file_takes_overrides() {
 
 test_mistakes_are_those_of_the_file() {
     files
-    run_coord plan cluster.json --set 'scenarios.*.itertions=3'
-    expect_exit 2
+    coord_exits 2 plan cluster.json --set 'scenarios.*.itertions=3'
     cp err set
     jq '.scenarios[].itertions = 3' cluster.json >edited
     mv edited cluster.json
-    run_coord plan cluster.json
-    expect_exit 2
+    coord_exits 2 plan cluster.json
     cmp -s err set || fail "not the same error"
     expect_text err 'cluster.json: \$\.scenarios\[0\]: unknown key "itertions" \(did you mean "iterations"'
-    run_coord plan cluster.json --hostfile none
-    expect_exit 2
+    coord_exits 2 plan cluster.json --hostfile none
     expect_text err '--hostfile: none: cannot open'
     [ ! -e results ] || fail "something was run"
 }
@@ -89,44 +81,36 @@ test_mistakes_are_those_of_the_file() {
 test_scenarios_that_name_absent_hosts_are_refused() {
     files '.scenarios[0].train.nodes = ["gpu-a"]
         | .scenarios[0].infer.nodes = ["gpu-b"]'
-    run_coord cluster.json --nodes 'gpu-b,c'
-    expect_exit 2
+    coord_exits 2 cluster.json --nodes 'gpu-b,c'
     expect_text err '\$\.scenarios\[0\]\.train\.nodes\[0\]: "gpu-a" is not among the cluster.s nodes'
-    run_coord plan cluster.json --nodes 'gpu-b,c' \
+    coord_exits 0 plan cluster.json --nodes 'gpu-b,c' \
         --set 'scenarios.0.train.nodes=["c"]'
-    expect_exit 0
 }
 
 test_counted_nodes_follow_the_hosts() {
     files '.scenarios |= [.[0]] | .scenarios[0].train.nodes = 1
         | .scenarios[0].infer.nodes = 2 | .scenarios[0].iterations = 3
         | .scenarios[0].infer.tp = 4'
-    run_coord cluster.json -o results --nodes 'z[3-1]'
-    expect_exit 2
-    run_coord cluster.json -o results --nodes 'z[1-3]:2'
-    expect_exit 0
+    coord_exits 2 cluster.json -o results --nodes 'z[3-1]'
+    coord_exits 0 cluster.json -o results --nodes 'z[1-3]:2'
     expect_json "$(result split)" '.scenario.train.nodes == ["z1"] and
         .scenario.infer.nodes == ["z2", "z3"]'
-    run_coord cluster.json --nodes 'z[1-2]'
-    expect_exit 2
+    coord_exits 2 cluster.json --nodes 'z[1-2]'
     expect_text err '\$\.scenarios\[0\]\.infer\.nodes: needs 2 nodes, but the cluster has 2 and the other side takes 1'
 }
 
 test_a_model_alone_has_values_but_no_nodes() {
     files
-    run_coord plan model.json --json --set num_hidden_layers=2
-    expect_exit 0
+    coord_exits 0 plan model.json --json --set num_hidden_layers=2
     expect_json out '.model.num_layers == 2'
-    run_coord plan model.json --nodes a
-    expect_exit 2
+    coord_exits 2 plan model.json --nodes a
     expect_text err 'model.s config.json, which has no nodes'
 }
 
 test_hosts_may_come_through_a_pipe() {
     local pid
     files
-    run_coord plan cluster.json --hostfile <(echo "localhost slots=4")
-    expect_exit 0
+    coord_exits 0 plan cluster.json --hostfile <(echo "localhost slots=4")
     expect_no_text err 'waiting'
     mkfifo pipe
     "$coord" plan cluster.json --hostfile pipe >out 2>err &

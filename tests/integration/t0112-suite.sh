@@ -28,14 +28,12 @@ results_in() { # DIR
 
 test_suite_says_what_it_leaves_out() {
     cluster
-    run_coord cluster.json -n
-    expect_exit 0
+    coord_exits 0 cluster.json -n
     expect_text err '12 of 19 scenarios = 2 methods x 3 train.tp x 3 strategies \+ 1, 6 skipped, 1 slow left out'
     [ "$(grep -c 'skipped: .*train.tp=3' err)" = 6 ] || fail "$(cat err)"
     run_coord cluster.json -n --slow
     expect_text err '13 of 19 scenarios .*, 6 skipped$'
-    run_coord cluster.json -n -s s
-    expect_exit 0
+    coord_exits 0 cluster.json -n -s s
     expect_text err '^1 of 19 scenarios .*, 18 not selected$'
     run_coord plan cluster.json --json
     jq -e '.scenarios | length == 12' out >/dev/null || fail "$(cat out)"
@@ -43,8 +41,7 @@ test_suite_says_what_it_leaves_out() {
 
 test_suite_names_ten_of_many_that_it_leaves_out() {
     cluster '.variables.tp = [1, range(3; 40; 2)]'
-    run_coord cluster.json -n
-    expect_exit 0
+    coord_exits 0 cluster.json -n
     [ "$(grep -c 'skipped: cluster' err)" = 10 ] || fail "$(cat err)"
     skipped=$(sed -nE 's/.*scenarios .*, ([0-9]+) skipped.*/\1/p' err)
     expect_text err "^skipped: $((skipped - 10)) more \\(--verbose shows all, run.json lists them\\)$"
@@ -54,16 +51,13 @@ test_suite_names_ten_of_many_that_it_leaves_out() {
 
 test_suite_impossible_members_are_errors_unless_skipped() {
     cluster '.defaults.impossible = "error"'
-    run_coord cluster.json -n
-    expect_exit 2
+    coord_exits 2 cluster.json -n
     expect_text err 'train.tp=3'
     cluster '.variables.tp = [3]'
-    run_coord cluster.json -n
-    expect_exit 2
+    coord_exits 2 cluster.json -n
     expect_text err 'no scenario is left'
     cluster '.scenarios |= map(.slow = true)'
-    run_coord cluster.json -n
-    expect_exit 2
+    coord_exits 2 cluster.json -n
     expect_text err 'every scenario is slow'
 }
 
@@ -80,12 +74,10 @@ with_models() {
 test_suite_every_scenario_has_its_own_model() {
     local name layers
     with_models
-    run_coord plan cluster.json
-    expect_exit 0
+    coord_exits 0 plan cluster.json
     [ "$(grep '^model' out | paste -sd,)" = \
         "model wide (megatron),model deep (megatron)" ] || fail "$(cat out)"
-    run_coord cluster.json
-    expect_exit 0
+    coord_exits 0 cluster.json
     expect_text err '2 scenarios = 2 models'
     for name in wide deep; do
         layers=4
@@ -97,14 +89,11 @@ test_suite_every_scenario_has_its_own_model() {
     [ "$(jq .plan.bytes_total "$(result x-model=deep)")" -gt \
         "$(jq .plan.bytes_total "$(result x-model=wide)")" ] ||
         fail "both moved the same model"
-    run_coord rerun "$(result x-model=deep)" -o again --threshold 100
-    expect_exit 0
-    run_coord cluster.json --resume "$(echo results/*)" -s x-model=deep
-    expect_exit 0
+    coord_exits 0 rerun "$(result x-model=deep)" -o again --threshold 100
+    coord_exits 0 cluster.json --resume "$(echo results/*)" -s x-model=deep
     cluster "$(jq -c . cluster.json) |
         .scenarios[0].model[1].megatron.num_layers = 6"
-    run_coord cluster.json --resume "$(echo results/*)"
-    expect_exit 2
+    coord_exits 2 cluster.json --resume "$(echo results/*)"
 }
 
 # What does not depend on when it ran.
@@ -121,8 +110,7 @@ has_results() { # NUMBER
 test_suite_stopped_twice_and_resumed_has_the_same_results() {
     local n folder
     cluster '.variables.rounds = 20'
-    run_coord cluster.json -o whole
-    expect_exit 0
+    coord_exits 0 cluster.json -o whole
     start_coord cluster.json
     for n in 2 7; do
         wait_until 120 "$n results" has_results "$n"

@@ -12,8 +12,7 @@ base=$(jq '. + {scenarios: [
 test_a_flipped_byte_is_found_and_named() {
     local file
     cluster
-    REFIT_TEST_FLIP=2:2 run_coord cluster.json # rank 2, the second iteration
-    expect_exit 3
+    REFIT_TEST_FLIP=2:2 coord_exits 3 cluster.json # rank 2, the second iteration
     file=$(result colocated)
     expect_json "$file" '.status == "mismatch"'
     expect_json "$file" '.verification.mismatched_bytes == 1'
@@ -27,8 +26,7 @@ test_a_flipped_byte_is_found_and_named() {
 
 test_a_flipped_byte_of_a_warm_up_counts_too() {
     cluster
-    REFIT_TEST_FLIP=0:0 run_coord cluster.json
-    expect_exit 3
+    REFIT_TEST_FLIP=0:0 coord_exits 3 cluster.json
 }
 
 run_tests

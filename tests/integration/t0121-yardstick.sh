@@ -20,8 +20,7 @@ EOF
 test_every_iteration_has_a_yardstick() {
     cluster '"warmup": 1, "iterations": 5, "method": ["host", "tcp", "disk"],
              "disk": {"folder": "'"$PWD"'"}'
-    run_coord cluster.json
-    expect_exit 0
+    coord_exits 0 cluster.json
     for file in results/*/*-method=*.json; do
         expect_json "$file" '.status == "ok" and .verification.rounds == 5'
         expect_json "$file" '[.iterations[], .warmup_iterations[]] |
@@ -41,13 +40,11 @@ test_every_iteration_has_a_yardstick() {
 
 test_what_stays_in_place_is_not_charged() {
     cluster '"iterations": 2, "method": "shm"'
-    run_coord cluster.json -s together
-    expect_exit 0
+    coord_exits 0 cluster.json -s together
     expect_json results/*/together.json '.status == "ok"'
     # the same layout on both sides: handles are all that moves
     sed -i 's/"tp": 2, "pp": 2/"tp": 4/' cluster.json
-    run_coord cluster.json -s together -o same
-    expect_exit 0
+    coord_exits 0 cluster.json -s together -o same
     expect_json same/*/together.json '.bound.yardstick == null and
         ([.iterations[].yardstick_ms] | all(. == null)) and
         .summary.yardstick_ratio.count == 0'
@@ -55,8 +52,7 @@ test_what_stays_in_place_is_not_charged() {
 
 test_a_scenario_may_do_without() {
     cluster '"iterations": 3, "yardstick": false'
-    run_coord cluster.json
-    expect_exit 0
+    coord_exits 0 cluster.json
     for name in together apart; do
         expect_json results/*/"$name".json '.scenario.yardstick == false and
             .summary.yardstick_ratio.median == null and
@@ -64,23 +60,20 @@ test_a_scenario_may_do_without() {
             ([.iterations[].yardstick_ratio] | all(. == null))'
     done
     cluster '"iterations": 3, "yardstick": "no"'
-    run_coord cluster.json -n
-    expect_exit 2
+    coord_exits 2 cluster.json -n
     expect_text err '\$\.scenarios\[0\]\.yardstick'
 }
 
 test_a_wrong_byte_behind_a_yardstick_is_found() {
     cluster '"warmup": 0, "iterations": 3'
-    REFIT_TEST_FLIP=1:1 run_coord cluster.json -s together
-    expect_exit 3
+    REFIT_TEST_FLIP=1:1 coord_exits 3 cluster.json -s together
     expect_json results/*/together.json '.status == "mismatch" and
         .verification.first_mismatch.iteration == 1'
 }
 
 test_results_without_yardsticks_can_be_read() {
     cluster '"iterations": 3'
-    run_coord cluster.json -s apart -o old
-    expect_exit 0
+    coord_exits 0 cluster.json -s apart -o old
     old=$(echo old/*/apart.json)
     jq 'del(.summary.yardstick_ratio, .schedule_bound, .flags,
             .scenario.yardstick, .bound.valid, .bound.yardstick) |
@@ -89,15 +82,12 @@ test_results_without_yardsticks_can_be_read() {
     mkdir older
     cp -r old/* older/
     cp t.json older/*/apart.json
-    run_coord report --csv older/*
-    expect_exit 0
-    run_coord report --html page.html older/*
-    expect_exit 0
+    coord_exits 0 report --csv older/*
+    coord_exits 0 report --html page.html older/*
     expect_text page.html 'apart'
     run_coord report older
     expect_text out '^apart .* yes$'
-    run_coord compare --threshold 10 older old
-    expect_exit 0
+    coord_exits 0 compare --threshold 10 older old
     expect_text out '^apart +same '
     expect_no_text out 'yardstick,'
 }

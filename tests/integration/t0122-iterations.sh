@@ -20,8 +20,7 @@ half_widths='def wide(p): .summary.yardstick_ratio |
 
 test_a_narrow_interval_ends_them() {
     cluster '{"min": 5, "max": 2000, "ci_percent": 60}'
-    run_coord cluster.json
-    expect_exit 0
+    coord_exits 0 cluster.json
     expect_json results/*/x.json "$half_widths"'
         .iterations_ended_by == "ci" and (wide(60) | not) and
         .summary.count >= 5 and .summary.count < 2000 and
@@ -31,8 +30,7 @@ test_a_narrow_interval_ends_them() {
 
 test_the_most_ends_them_and_a_wide_interval_is_a_flag() {
     cluster '{"min": 5, "max": 6, "ci_percent": 0.01}'
-    run_coord cluster.json
-    expect_exit 0
+    coord_exits 0 cluster.json
     expect_json results/*/x.json '.iterations_ended_by == "max" and
         .summary.count == 6 and
         (.flags | index("wide_interval") != null and .[-1] == "unstable")'
@@ -43,24 +41,21 @@ test_the_most_ends_them_and_a_wide_interval_is_a_flag() {
 
 test_the_time_ends_them() {
     cluster '{"min": 5, "max": 10000, "ci_percent": 0.01, "max_s": 1}'
-    run_coord cluster.json
-    expect_exit 0
+    coord_exits 0 cluster.json
     expect_json results/*/x.json '.iterations_ended_by == "max_s" and
         .summary.count < 10000'
 }
 
 test_a_number_is_a_number() {
     cluster 3
-    run_coord cluster.json
-    expect_exit 0
+    coord_exits 0 cluster.json
     expect_json results/*/x.json '.iterations_ended_by == "max" and
         .summary.count == 3 and .scenario.iterations == 3'
 }
 
 test_a_bad_rule_is_named_by_its_path() {
     cluster '{"min": 9, "max": 6, "ci_percent": 2}'
-    run_coord cluster.json -n
-    expect_exit 2
+    coord_exits 2 cluster.json -n
     expect_text err '\$\.scenarios\[0\]\.iterations\.max: '
 }
 

@@ -15,16 +15,14 @@ base=$(jq '. + {nodes: [{host: "a", slots: 2}, {host: "b", slots: 2}],
 
 test_an_unreachable_device_is_an_error_of_a_rank() {
     cluster '.launch.env.UCX_NET_DEVICES = "nosuch0"'
-    run_coord cluster.json
-    expect_exit 1
+    coord_exits 1 cluster.json
     expect_text err 'rank [0-3].*UCX .*UCX_NET_DEVICES'
     expect_json "$(result split)" '.status == "failed"'
 }
 
 test_memory_that_cannot_be_registered_is_an_error_of_a_rank() {
     cluster '.launch.env.UCX_ALLOC_PRIO = "md:nosuch"'
-    run_coord cluster.json
-    expect_exit 1
+    coord_exits 1 cluster.json
     expect_text err 'rank [0-3].*arena: UCX cannot allocate and register .*ulimit -l'
     expect_json "$(result split)" '.status == "failed"'
 }

@@ -15,8 +15,7 @@ base='{
 
 test_memory_names_the_nodes_that_need_most() {
     cluster
-    run_coord plan cluster.json
-    expect_exit 0
+    coord_exits 0 plan cluster.json
     expect_text out '^  memory .*\(host\), f [0-9.]+ MB, a .* and 2 more nodes, none above these$'
 }
 
@@ -34,8 +33,7 @@ test_a_prediction_is_printed_once() {
         copy_gbytes_per_s: 20, link_gbytes_per_s: 1,
         methods: {tcp: {link_gbytes_per_s: 2, copy_gbytes_per_s: 2},
             nccl: {link_gbytes_per_s: 9, copy_gbytes_per_s: 99}}}'
-    run_coord predict cluster.json --json
-    expect_exit 0
+    coord_exits 0 predict cluster.json --json
     expect_json out '[.predictions[] | "\(.scenario) \(.method)"] ==
         ["s-method=host host", "s-method=host nccl", "s-method=tcp tcp"]'
 }
@@ -43,8 +41,7 @@ test_a_prediction_is_printed_once() {
 test_no_host_is_named_where_there_are_no_nodes() {
     cluster 'del(.nodes) | .scenarios[0].train = {"tp": 1, "dp": 1}
         | .scenarios[0].infer = {"tp": 1, "dp": 1}'
-    run_coord plan cluster.json
-    expect_exit 0
+    coord_exits 0 plan cluster.json
     expect_text out 'rank 0  '
     expect_text out '\(host\)$'
     expect_text out 'dp 1: 1 rank$'
@@ -69,8 +66,7 @@ test_dtype_changes_are_shown_with_the_meshes() {
 test_the_largest_share_of_a_tensor_is_shown() {
     cluster '.scenarios[0].train = {"layout": "fsdp1", "dp": 8}
         | .scenarios[0].infer = {"layout": "fsdp", "dp": 8}'
-    run_coord plan -v cluster.json
-    expect_exit 0
+    coord_exits 0 plan -v cluster.json
     expect_text out 'embed_tokens\.weight +\[4096, 256\] +1  embedding +up to [0-9]+ of 1048576 elements +\[512, 256\] +llama: model\.embed_tokens\.weight$'
     expect_text out 'layers\.\{L\}\.input_layernorm\.weight +\[256\] +4  norm or row bias +whole +\[32\] +llama: '
     cluster '.scenarios[0].train = {"layout": "fsdp", "dp": 8}
@@ -95,23 +91,19 @@ test_errors_and_notes_follow_what_is_printed_before_them() {
 
 test_files_that_are_no_cluster_files_are_named_as_what_they_are() {
     mkdir folder
-    run_coord plan folder
-    expect_exit 2
+    coord_exits 2 plan folder
     expect_text err 'folder: is a folder; .*"checkpoint": "folder"'
-    run_coord "$RF_TOP/models/qwen3-8b.json"
-    expect_exit 2
+    coord_exits 2 "$RF_TOP/models/qwen3-8b.json"
     expect_text err "is a model's config.json, .*refit-coord plan"
 }
 
 test_numbers_of_python_are_for_config_json_alone() {
     jq -c '.rope_theta = 7777' "$RF_TOP/models/qwen3-8b.json" |
         sed 's/7777/Infinity/' >model.json
-    run_coord plan model.json
-    expect_exit 0
+    coord_exits 0 plan model.json
     expect_text out 'parameters  8.19 B'
     echo '{"name": NaN, "scenarios": []}' >cluster.json
-    run_coord plan cluster.json
-    expect_exit 2
+    coord_exits 2 plan cluster.json
     expect_text err "invalid token near 'NaN'"
 }
 

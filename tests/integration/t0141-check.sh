@@ -15,17 +15,14 @@ base='{
 # Scenario x moves nothing between the nodes.
 test_an_address_of_another_machine_is_an_error_where_ranks_listen() {
     cluster '.nodes[1].address = "198.51.100.7"'
-    run_coord check cluster.json
-    expect_exit 4
+    coord_exits 4 check cluster.json
     expect_text out '^E y: b .*198\.51\.100\.7 \(\$\.nodes\[1\]\.address\)'
     expect_text out '^W x: b .*198\.51\.100\.7 .*no rank listens'
     expect_text out '^1 error, '
     cluster '.nodes[1].address = "198.51.100.7" | .scenarios |= .[:1] |
         .scenarios[0] += {warmup: 0, iterations: 1}'
-    run_coord check cluster.json
-    expect_exit 0
-    run_coord cluster.json
-    expect_exit 0
+    coord_exits 0 check cluster.json
+    coord_exits 0 cluster.json
     expect_verified "$(result x)"
 }
 
@@ -34,8 +31,7 @@ test_too_many_ranks_for_the_processors_are_a_warning() {
     local slots=$((2 * $(nproc) + 2))
     cluster ".nodes[].slots = $((slots / 2)) | .scenarios[].train = {tp: 2} |
         .scenarios[].infer = {tp: 2}"
-    run_coord check cluster.json
-    expect_exit 0
+    coord_exits 0 check cluster.json
     expect_text out "^W x, y: $slots ranks share the .* of a: .*use at most $((slots - 2)) ranks"
     [ "$(grep -c 'ranks share' out)" = 1 ] || fail "told more than once"
     cluster ".nodes[].slots = $((slots / 2 - 1)) |
@@ -46,8 +42,7 @@ test_too_many_ranks_for_the_processors_are_a_warning() {
 
 test_names_of_one_machine_are_a_warning() {
     cluster
-    run_coord check cluster.json
-    expect_exit 0
+    coord_exits 0 check cluster.json
     expect_text out '^W cluster: a, b are 2 nodes on one machine'
 }
 
@@ -55,8 +50,7 @@ test_a_missing_worker_is_told_once_with_its_cause_first() {
     printf '#!/bin/sh\necho no such thing >&2\nexit 127\n' >absent
     chmod +x absent
     cluster ".launch.worker = \"$PWD/absent\""
-    run_coord check cluster.json
-    expect_exit 4
+    coord_exits 4 check cluster.json
     expect_text out '^E [ab], [ab]: the worker ".*absent" was not found \(status 127\)'
     expect_text out '^1 error, '
 }
@@ -76,11 +70,9 @@ test_workers_of_another_build_are_a_warning() {
     old_worker
     cluster ".launch.worker = \"$PWD/old-worker\" | .scenarios |= .[:1] |
         .scenarios[0] += {warmup: 0, iterations: 1}"
-    run_coord check cluster.json
-    expect_exit 0
+    coord_exits 0 check cluster.json
     expect_text out "^W a, b: $expected.*launch\.deploy"
-    run_coord cluster.json
-    expect_exit 0
+    coord_exits 0 cluster.json
     expect_text err "^warning: [ab], [ab]: $expected.*launch\.deploy"
     [ "$(grep -c 'its worker is' err)" = 1 ] || fail "not told once"
 }
@@ -92,8 +84,7 @@ test_a_worker_of_another_build_is_told_when_the_launch_fails() {
         'exit 127' >one-of-two
     chmod +x one-of-two
     cluster ".launch.worker = \"$PWD/one-of-two\""
-    run_coord cluster.json
-    expect_exit 4
+    coord_exits 4 cluster.json
     expect_text err "^warning: [ab]: $expected.*launch\.deploy"
     expect_text err '^error: [ab]: .*was not found'
 }
@@ -102,16 +93,13 @@ test_workers_of_another_build_are_refused_when_strict() {
     local expected
     old_worker
     cluster ".launch.worker = \"$PWD/old-worker\""
-    run_coord check --strict cluster.json
-    expect_exit 4
+    coord_exits 4 check --strict cluster.json
     expect_text out "^E a, b: $expected"
-    run_coord cluster.json --strict
-    expect_exit 4
+    coord_exits 4 cluster.json --strict
     expect_text err "^error: [ab], [ab]: $expected"
     if compgen -G 'results/*' >&2; then fail "a folder of results"; fi
     cluster '.scenarios |= .[:1]'
-    run_coord check --strict cluster.json
-    expect_exit 0
+    coord_exits 0 check --strict cluster.json
 }
 
 # A run that waits for its workers holds the port.

@@ -19,11 +19,9 @@ run_folder() { # FOLDER EFFICIENCY MS...
 }
 
 compare() { # EXIT_CODE VERDICT
-    run_coord compare old new --json
-    expect_exit "$1"
+    coord_exits "$1" compare old new --json
     expect_json out ".comparisons | length == 1 and .[0].verdict == \"$2\""
-    run_coord compare old new
-    expect_exit "$1"
+    coord_exits "$1" compare old new
     expect_text out "^s +$2 "
 }
 
@@ -49,11 +47,9 @@ test_a_slower_median_with_an_interval_of_its_own_is_a_regression() {
     run_folder new 0.5 120 121 122 119 118 120 121
     compare 1 slower
     expect_text out '^1 regression, 1 slower by more than 10 %$'
-    run_coord compare old new --threshold 0.25
-    expect_exit 0
+    coord_exits 0 compare old new --threshold 0.25
     expect_text out '^s +same '
-    run_coord compare new old
-    expect_exit 0
+    coord_exits 0 compare new old
     expect_text out '^s +faster .*-16\.7 % .* 0\.50 -> 0\.90'
     expect_text out '^0 regressions'
 }
@@ -130,8 +126,7 @@ test_metrics_have_limits_of_their_own() {
     run_folder new 0.9 107 108 109 106 105 107 108
     add_memory old 1000000
     add_memory new 1200000
-    run_coord compare old new --threshold time=5%,memory=25%
-    expect_exit 1
+    coord_exits 1 compare old new --threshold time=5%,memory=25%
     expect_text out '^s +slower '
     expect_text out '^1 regression, 1 slower by more than 5 %$'
     run_coord compare old new --threshold 25%,time=+5%-50%
@@ -143,8 +138,7 @@ test_metrics_have_limits_of_their_own() {
         .judgements.time.verdict == "same" and
         (.judgements.memory.change - 0.2 | fabs) < 1e-9 and
         .new.memory_peak_bytes == 1200000'
-    run_coord compare old new --threshold time=5%,speed=3%
-    expect_exit 2
+    coord_exits 2 compare old new --threshold time=5%,speed=3%
     expect_text err 'unknown metric "speed"; there are time, ratio and memory'
 }
 
@@ -153,16 +147,13 @@ test_outliers_are_written_with_what_differs() {
     run_folder new 0.9 120 121 122 119 118 120 121
     jq '.tool.build = "b1"' old/s.json >with && mv with old/s.json
     jq '.tool.build = "b2"' new/s.json >with && mv with new/s.json
-    run_coord compare old new --outliers outliers.csv
-    expect_exit 1
+    coord_exits 1 compare old new --outliers outliers.csv
     expect_text out '^s +slower '
     expect_text outliers.csv '^scenario,verdict,.*,reference\.tool\.build,new\.tool\.build$'
     expect_text outliers.csv '^s,slower,refit_ms,0\.2,0\.2,true,.*,b1,b2$'
-    run_coord compare old new --outliers -
-    expect_exit 1
+    coord_exits 1 compare old new --outliers -
     cmp out outliers.csv || fail "other text on standard output"
-    run_coord compare old new --outliers none/outliers.csv
-    expect_exit 1
+    coord_exits 1 compare old new --outliers none/outliers.csv
     expect_text err '^error: --outliers: none/outliers.csv: No such file'
 }
 

@@ -65,8 +65,7 @@ test_a_report_fits_the_terminal_and_says_what_is_left_out() {
 
 test_a_pipe_gets_every_column() {
     run_folder run
-    COLUMNS=40 run_coord report run
-    expect_exit 0
+    COLUMNS=40 coord_exits 0 report run
     expect_text out '^scenario .* p95 ms .* bound ms \(best\) .* verified$'
     expect_no_text out 'not shown'
 }

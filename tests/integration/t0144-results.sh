@@ -21,22 +21,17 @@ record_everything() {
             {name: "across", mode: "disaggregated", strategy: "auto",
                 train: {tp: 4}, infer: {tp: 4}, warmup: 0, iterations: 2}]}' \
         <<<"$four_slots" >cluster.json
-    run_coord cluster.json -o ok
-    expect_exit 0
-    run_coord cluster.json -s quantized --repeat 2 -o repeated
-    expect_exit 0
-    REFIT_TEST_FLIP=2:1 run_coord cluster.json -s quantized -o flip
-    expect_exit 3
-    REFIT_TEST_EXIT=1:1 run_coord cluster.json -s across -o exit
-    expect_exit 1
+    coord_exits 0 cluster.json -o ok
+    coord_exits 0 cluster.json -s quantized --repeat 2 -o repeated
+    REFIT_TEST_FLIP=2:1 coord_exits 3 cluster.json -s quantized -o flip
+    REFIT_TEST_EXIT=1:1 coord_exits 1 cluster.json -s across -o exit
     "$RF_TOP/tests/lib/make-checkpoint" model >total || fail "no checkpoint"
     jq '. + {model: {checkpoint: "model", revision: "c0ffee"},
         scenarios: [{name: "exported",
         train: {tp: 2}, infer: {tp: 2}, warmup: 0, iterations: 1}]}' \
         <<<"$four_slots" >cluster.json
     mkdir there
-    run_coord cluster.json --export there -o export
-    expect_exit 0
+    coord_exits 0 cluster.json --export there -o export
     mkdir "$work/runs"
     mv ok repeated flip exit export "$work/runs"
     cd "$work/runs" || exit

@@ -21,8 +21,7 @@ first_run() { # [JQ_PROGRAM]
     echo "$small" >gone/models/small.json
     cluster "${1-.}"
     mv cluster.json gone
-    run_coord gone/cluster.json -s 's-method=host' -o gone/results
-    expect_exit 0
+    coord_exits 0 gone/cluster.json -s 's-method=host' -o gone/results
     mv gone/results/*/'s-method=host.json' old.json
     mv gone/results/*/run.json .
     rm -r gone
@@ -61,8 +60,7 @@ test_cluster_of_a_result_is_a_cluster_file() {
 again() { # EXIT_CODE [FILE [OPTION...]]
     local code=$1 file=${2-old.json}
     shift 2 2>/dev/null || shift
-    run_coord rerun "$file" -o new --threshold 100 "$@"
-    expect_exit "$code"
+    coord_exits "$code" rerun "$file" -o new --threshold 100 "$@"
 }
 
 # Nothing was launched, and the message says so much.
@@ -109,8 +107,7 @@ test_each_result_has_the_command_that_runs_it_again() {
     expect_text out '^s-method=host '
     expect_json again/*/'s-method=host.json' '(.repeats | length) == 2'
     mv 'else where' moved
-    run_coord report -v moved/"r's"
-    expect_exit 0
+    coord_exits 0 report -v moved/"r's"
     expect_text out '^to run a scenario again:$'
     command=$(grep '^  .* rerun ' out)
     bash -c "$command --threshold 100 -o third" >out 2>err ||
@@ -131,8 +128,7 @@ test_rerun_keeps_a_checkpoint_where_it_is() {
     jq '. + {model: {checkpoint: "../weights", unknown_tensors: "replicate"},
         scenarios: [{name: "s-method=host", train: {tp: 2}, infer: {tp: 4},
             warmup: 0, iterations: 1}]}' <<<"$four_slots" >gone/cluster.json
-    run_coord gone/cluster.json -o gone/results
-    expect_exit 0
+    coord_exits 0 gone/cluster.json -o gone/results
     mv gone/results/*/s*.json old.json
     rm -r gone
     again 0
@@ -160,8 +156,7 @@ test_rerun_refuses_what_is_no_result() {
     again 2 foreign.json
     expect_text err 'is not a record of a scenario'
     cluster
-    run_coord rerun cluster.json
-    expect_exit 2
+    coord_exits 2 rerun cluster.json
     expect_text err 'cluster.json: is not a record of a scenario'
     again 2 absent.json
     expect_text err 'absent.json: cannot open'
@@ -170,8 +165,7 @@ test_rerun_refuses_what_is_no_result() {
         'cluster: is not complete: build .* c\.json again instead'
     refused '.plan = null' 'plan\.digest: is missing'
     refused '.cluster.nodes[0].slots = "x"' '\$\.nodes\[0\]\.slots'
-    run_coord rerun
-    expect_exit 2
+    coord_exits 2 rerun
     expect_text err 'missing argument: "rerun" takes RESULT.json'
 }
 

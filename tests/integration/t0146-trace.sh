@@ -18,8 +18,7 @@ check_trace() { # FILE; leaves the number of each kind in counts
 
 test_a_trace_shows_operations_and_waits() {
     cluster
-    run_coord cluster.json --trace t.json
-    expect_exit 0
+    coord_exits 0 cluster.json --trace t.json
     expect_verified "$(result s)" # without the traced iteration
     check_trace t.json
     expect_json counts '.refit | .tracks == 4 and .refit == 4 and .send > 0 and
@@ -31,8 +30,7 @@ test_a_trace_shows_operations_and_waits() {
 
 test_a_trace_has_the_yardstick_beside_the_refit() {
     cluster
-    run_coord cluster.json --trace t.json
-    expect_exit 0
+    coord_exits 0 cluster.json --trace t.json
     check_trace t.json
     expect_json counts '.yardstick | .tracks == 4 and .yardstick == 4 and
         .send > 0 and .receive > 0 and .arrows > 0'
@@ -55,16 +53,14 @@ test_a_trace_has_the_yardstick_beside_the_refit() {
         ($result[0].iterations | [map(.refit_ms), map(.yardstick_ms)] |
             map(sort[1]))' t.json >/dev/null || fail "other medians"
     cluster '.scenarios[0].yardstick = false'
-    run_coord cluster.json --trace t.json -o none
-    expect_exit 0
+    coord_exits 0 cluster.json --trace t.json -o none
     check_trace t.json
     expect_json counts 'keys == ["refit"]'
 }
 
 test_operations_that_repeat_over_ranks_are_named() {
     cluster '.scenarios[0] += {strategy: "gather_broadcast", serialize: true}'
-    run_coord cluster.json --trace t.json
-    expect_exit 0
+    coord_exits 0 cluster.json --trace t.json
     check_trace t.json
     expect_json t.json '[.traceEvents[] |
         select(.cat == "refit" and (.name | IN("send", "copy"))) | .args] |
@@ -74,8 +70,7 @@ test_operations_that_repeat_over_ranks_are_named() {
 
 test_the_bytes_of_a_trace_are_those_of_the_refit() {
     cluster '.scenarios[0].method = "tcp"'
-    run_coord cluster.json --trace t.json
-    expect_exit 0
+    coord_exits 0 cluster.json --trace t.json
     check_trace t.json
     # Headers, of 64 bytes, are sent along.
     jq -e --slurpfile result "$(result s)" '
@@ -91,8 +86,7 @@ test_every_host_method_has_a_trace() {
         del(.scenarios[0] | .train.nodes, .infer.nodes) |
         .scenarios[0] += {method: ["host", "tcp", "shm", "disk", "null"],
             disk: {folder: "."}}'
-    run_coord cluster.json --trace t.json
-    expect_exit 0
+    coord_exits 0 cluster.json --trace t.json
     check_trace t.json
     expect_json counts '.refit | .tracks == 20 and .copy > 0 and .send > 0 and
         .read > 0 and .write > 0'
@@ -110,29 +104,24 @@ test_every_host_method_has_a_trace() {
 test_quantising_is_in_the_trace() {
     cluster '.scenarios[0].infer.quantize = "amax_448" | .model.megatron
         |= (.hidden_size = 512 | .vocab_size = 2048)'
-    run_coord cluster.json --trace t.json
-    expect_exit 0
+    coord_exits 0 cluster.json --trace t.json
     check_trace t.json
     expect_json counts '.refit.quantize == 2 and .yardstick.quantize == null'
 }
 
 test_without_it_no_iteration_is_added() {
     cluster '.scenarios[0] += {warmup: 0, iterations: 1}'
-    REFIT_TEST_EXIT=0:1 run_coord cluster.json
-    expect_exit 0
-    REFIT_TEST_EXIT=0:1 run_coord cluster.json --trace t.json -o failed
-    expect_exit 1
+    REFIT_TEST_EXIT=0:1 coord_exits 0 cluster.json
+    REFIT_TEST_EXIT=0:1 coord_exits 1 cluster.json --trace t.json -o failed
     expect_json t.json '.traceEvents == [] and .otherData.scenarios == []'
 }
 
 test_a_trace_that_cannot_be_written_is_an_error() {
     cluster
-    run_coord cluster.json --trace absent/t.json
-    expect_exit 2
+    coord_exits 2 cluster.json --trace absent/t.json
     expect_text err '--trace: name a file .*: absent/t\.json: No such file'
     [ ! -e results ] || fail "it ran"
-    run_coord cluster.json --trace t.json -n
-    expect_exit 2
+    coord_exits 2 cluster.json --trace t.json -n
     expect_text err '--trace and --dry-run cannot be combined'
 }
 
@@ -151,16 +140,14 @@ test_a_run_fails_when_the_trace_s_folder_is_gone() {
 test_a_link_that_a_trace_is_named_by_is_kept() {
     cluster
     ln -s there t.json
-    run_coord cluster.json --trace t.json
-    expect_exit 0
+    coord_exits 0 cluster.json --trace t.json
     [ -L t.json ] || fail "the link is gone"
     check_trace there
 }
 
 test_a_trace_may_go_to_standard_output() {
     cluster
-    run_coord cluster.json --trace -
-    expect_exit 0
+    coord_exits 0 cluster.json --trace -
     check_trace out
 }
 

@@ -19,8 +19,7 @@ swap='.links = {"link_gbytes_per_s": 1, "copy_gbytes_per_s": 0.01}'
 
 test_auto_runs_what_it_recorded() {
     cluster
-    run_coord cluster.json
-    expect_exit 0
+    coord_exits 0 cluster.json
     local file
     file=$(result s)
     expect_verified "$file"
@@ -31,51 +30,42 @@ test_auto_runs_what_it_recorded() {
     # Every command comes to the same operations.
     jq '.scenarios[].strategy = $s' --arg s "$(jq -r .scenario.strategy "$file")" \
         cluster.json >named.json
-    run_coord predict cluster.json "$(dirname "$file")" --json
-    expect_exit 0
+    coord_exits 0 predict cluster.json "$(dirname "$file")" --json
     expect_json out '.predictions[0] | .measured_ms > 0 and
         .strategy != "auto"'
     run_coord predict named.json "$(dirname "$file")" --json
     expect_json out '.predictions[0].measured_ms > 0'
-    run_coord rerun "$file" -o again --threshold 100
-    expect_exit 0
+    coord_exits 0 rerun "$file" -o again --threshold 100
     [ "$(jq .schedule.digest "$file")" = \
         "$(jq .schedule.digest again/*/s.json)" ] || fail "another schedule"
     expect_json again/*/s.json '.strategy_choice == null'
-    run_coord cluster.json --resume "$(dirname "$file")"
-    expect_exit 0
+    coord_exits 0 cluster.json --resume "$(dirname "$file")"
 }
 
 test_auto_follows_the_figures_and_says_why() {
     cluster
-    run_coord plan cluster.json
-    expect_exit 0
+    coord_exits 0 plan cluster.json
     expect_text out 'strategy broadcast \(auto\)'
     expect_text out '^  broadcast \(taken\) .* link a out'
     expect_text out '^  send_recv .* link a out'
-    run_coord check cluster.json
-    expect_exit 0
+    coord_exits 0 check cluster.json
     cluster "$swap"
-    run_coord plan cluster.json --json
-    expect_exit 0
+    coord_exits 0 plan cluster.json --json
     expect_json out '.scenarios[0] | .scenario.strategy == "send_recv" and
         .strategy_choice.links_assumed == false'
     cluster 'del(.links)'
-    run_coord plan cluster.json
-    expect_exit 0
+    coord_exits 0 plan cluster.json
     expect_text out 'assumed +links without figures'
 }
 
 test_serialized_gather_broadcast_is_compared() {
     cluster '.scenarios[0].serialize = true'
-    run_coord plan cluster.json --json
-    expect_exit 0
+    coord_exits 0 plan cluster.json --json
     expect_json out '.scenarios[0].strategy_choice.candidates[] |
         select(.strategy == "gather_broadcast") |
         .predicted_ms > 0 and .note == null'
     cluster '.scenarios[0] += {serialize: true, strategy: "gather_broadcast"}'
-    run_coord predict cluster.json
-    expect_exit 0
+    coord_exits 0 predict cluster.json
     expect_text out '^s +host +gather_broadcast +[0-9]'
 }
 

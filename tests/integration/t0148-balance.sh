@@ -18,12 +18,10 @@ base='{"launch": {"method": "local"},
 
 test_time_runs_on_every_rank_as_it_was_planned() {
     cluster
-    run_coord plan cluster.json --json
-    expect_exit 0
+    coord_exits 0 plan cluster.json --json
     local planned file
     planned=$(jq -r '.scenarios[0].plan.digest' out)
-    run_coord cluster.json
-    expect_exit 0
+    coord_exits 0 cluster.json
     file=$(result s)
     expect_verified "$file"
     [ "$(jq -r .plan.digest "$file")" = "$planned" ] || fail "another plan"
@@ -36,28 +34,23 @@ test_time_runs_on_every_rank_as_it_was_planned() {
         .candidates[1].predicted_ms < 0.7 * .candidates[0].predicted_ms'
     # The weights are in the file, the figures are not needed any more.
     jq 'del(.cluster.links)' "$file" >bare.json
-    run_coord rerun bare.json -o again --threshold 100
-    expect_exit 0
+    coord_exits 0 rerun bare.json -o again --threshold 100
     expect_json again/*/s.json ".plan.digest == \"$planned\" and
         .balance_choice == null and .scenario.balance == \"time\""
-    run_coord cluster.json --resume "$(dirname "$file")"
-    expect_exit 0
+    coord_exits 0 cluster.json --resume "$(dirname "$file")"
 }
 
 test_time_says_what_it_took_and_why() {
     cluster
-    run_coord plan cluster.json
-    expect_exit 0
+    coord_exits 0 plan cluster.json
     expect_text out 'balance time \(of time\)'
     expect_text out '^  balance +time: predicted to take .* ms, by size .* ms'
     expect_text out '^  NIC weights a 1 x 1, b 3 x 1, c 1 x 100'
     cluster 'del(.links.nodes.b)'
-    run_coord plan cluster.json
-    expect_exit 0
+    coord_exits 0 plan cluster.json
     expect_text out '^  balance +size: .* by time no less'
     cluster 'del(.links)'
-    run_coord plan cluster.json --json
-    expect_exit 0
+    coord_exits 0 plan cluster.json --json
     expect_json out '.scenarios[0] | .scenario.balance == "size" and
         (.balance_choice.why | test("links have no figures")) and
         .balance_choice.candidates == []'
@@ -66,28 +59,23 @@ test_time_says_what_it_took_and_why() {
 # With auto, the better of both with the strategy that is fastest for it.
 test_time_and_auto_are_chosen_together() {
     cluster '.scenarios[0].strategy = "auto"'
-    run_coord plan cluster.json --json
-    expect_exit 0
+    coord_exits 0 plan cluster.json --json
     expect_json out '.scenarios[0] | .strategy_choice.taken as $taken |
         .scenario.strategy == $taken and
         ([.balance_choice.candidates[] |
             select(.balance == "time")][0].strategy == $taken)'
-    run_coord predict cluster.json --json
-    expect_exit 0
+    coord_exits 0 predict cluster.json --json
 }
 
 test_bad_weights_and_figures_are_refused() {
     cluster '.scenarios[0].balance = "speed"'
-    run_coord plan cluster.json
-    expect_exit 2
+    coord_exits 2 plan cluster.json
     expect_text err 'balance: must be one of .*"time"'
     cluster '.scenarios[0].balance_links = [{weight: 1}]'
-    run_coord plan cluster.json
-    expect_exit 2
+    coord_exits 2 plan cluster.json
     expect_text err 'balance_links: .* each of the 3 nodes'
     cluster '.links.nodes.d = {}'
-    run_coord plan cluster.json
-    expect_exit 2
+    coord_exits 2 plan cluster.json
     expect_text err 'links\.nodes: unknown key "d"'
 }
 

@@ -65,8 +65,7 @@ expect_pooled() { # RESULT_FILE
 test_repeats_run_in_turn_in_new_processes_and_are_pooled() {
     local file
     cluster
-    run_coord cluster.json --repeat 3 -v
-    expect_exit 0
+    coord_exits 0 cluster.json --repeat 3 -v
     [ "$(sed -n 's/.*attempt [0-9] of 6: //p' err | paste -sd ';')" = \
         "first, repeat 1 of 3;second, repeat 1 of 3;first, repeat 2 of 3;$(
         )second, repeat 2 of 3;first, repeat 3 of 3;second, repeat 3 of 3" ] ||
@@ -116,8 +115,7 @@ test_a_rank_killed_in_one_repeat_leaves_the_others() {
     expect_json "$file" '[.iterations[] | select(.repeat == 0)] |
         length == 100'
     jq '[.iterations[] | select(.repeat == 0)], .repeats[0]' "$file" >kept
-    run_coord cluster.json --resume "$(dirname "$file")"
-    expect_exit 0
+    coord_exits 0 cluster.json --resume "$(dirname "$file")"
     expect_no_text err 'repeat 1 of 3$'
     expect_text err 'attempt 1 of 2: first, repeat 2 of 3$'
     expect_text err 'attempt 2 of 2: first, repeat 3 of 3$'
@@ -126,11 +124,9 @@ test_a_rank_killed_in_one_repeat_leaves_the_others() {
     expect_pooled "$file"
     jq '[.iterations[] | select(.repeat == 0)], .repeats[0]' "$file" |
         cmp -s - kept || fail "the first repeat is not what it was"
-    run_coord cluster.json --resume "$(dirname "$file")"
-    expect_exit 0
+    coord_exits 0 cluster.json --resume "$(dirname "$file")"
     expect_text err 'nothing to do'
-    run_coord cluster.json --resume "$(dirname "$file")" --repeat 2
-    expect_exit 2
+    coord_exits 2 cluster.json --resume "$(dirname "$file")" --repeat 2
     expect_text err 'begun with --repeat 3'
 }
 
@@ -149,8 +145,7 @@ test_a_killed_coordinator_leaves_the_repeats_that_it_measured() {
     file=$(result first)
     expect_json "$file" '.repeats[0].status == "ok" and
         (.iterations | length) >= 100'
-    run_coord cluster.json --resume "$(dirname "$file")"
-    expect_exit 0
+    coord_exits 0 cluster.json --resume "$(dirname "$file")"
     expect_json "$file" '(.repeats | length) == 2 and .status == "ok"'
     expect_pooled "$file"
 }
@@ -158,11 +153,9 @@ test_a_killed_coordinator_leaves_the_repeats_that_it_measured() {
 test_an_old_folder_can_be_repeated_more_often() {
     local file
     cluster
-    run_coord cluster.json -s second
-    expect_exit 0
+    coord_exits 0 cluster.json -s second
     file=$(result second)
-    run_coord cluster.json -s second --resume "$(dirname "$file")" --repeat 2
-    expect_exit 0
+    coord_exits 0 cluster.json -s second --resume "$(dirname "$file")" --repeat 2
     expect_json "$file" '[.repeats[].repeat] == [0, 1] and
         (.iterations | length) == 6'
     expect_pooled "$file"
@@ -171,10 +164,8 @@ test_an_old_folder_can_be_repeated_more_often() {
 test_one_repeat_is_a_run_as_without() {
     local which
     cluster
-    run_coord cluster.json -s second -o without
-    expect_exit 0
-    run_coord cluster.json -s second -o with --repeat 1
-    expect_exit 0
+    coord_exits 0 cluster.json -s second -o without
+    coord_exits 0 cluster.json -s second -o with --repeat 1
     expect_text err 'scenario 1 of 1: second$'
     for which in without with; do
         # Other tests bring interfaces of this machine up and down.
@@ -188,16 +179,13 @@ test_one_repeat_is_a_run_as_without() {
 test_report_compare_and_rerun_read_all_repeats() {
     local file
     cluster
-    run_coord cluster.json -s second --repeat 3
-    expect_exit 0
+    coord_exits 0 cluster.json -s second --repeat 3
     file=$(result second)
-    run_coord report results --csv
-    expect_exit 0
+    coord_exits 0 report results --csv
     [ "$(csv_column out median_ms) $(csv_column out yardstick_ratio_high)" = \
         "$(jq -r '.summary | "\(.median_ms) \(.yardstick_ratio.high)"' \
             "$file")" ] || fail "report has other figures"
-    run_coord compare "$(dirname "$file")" "$(dirname "$file")" --json
-    expect_exit 0
+    coord_exits 0 compare "$(dirname "$file")" "$(dirname "$file")" --json
     jq -s '.[0].comparisons[0].new as $new | .[1].summary as $file | $file |
         # Files have 9 digits.
         def near($x): . - $x | fabs <= 1e-7 * $x;
@@ -206,8 +194,7 @@ test_report_compare_and_rerun_read_all_repeats() {
         ($new.median_ci95_ms[1] | near($file.median_ci95_ms[1])) and
         ($new.yardstick_ratio_ci95[0] | near($file.yardstick_ratio.low))' \
         out "$file" | grep -qx true || fail "another interval than the file's"
-    run_coord rerun "$file" --repeat 2 -o again --threshold 100 --json
-    expect_exit 0
+    coord_exits 0 rerun "$file" --repeat 2 -o again --threshold 100 --json
     expect_json out '.comparisons[0] | .reference.samples == 9 and
         .new.samples == 6'
     expect_json "$(echo again/*/second.json)" '.repeats | length == 2'
@@ -217,8 +204,7 @@ test_bad_numbers_of_repeats_are_refused() {
     local bad
     cluster
     for bad in 0 1001 2.5 -1 many ''; do
-        run_coord cluster.json --repeat "$bad"
-        expect_exit 2
+        coord_exits 2 cluster.json --repeat "$bad"
         expect_text err '^refit-coord: .*--repeat'
         [ ! -e results ] || fail "results/ appeared"
     done

@@ -29,8 +29,7 @@ run_folder() { # FOLDER
 # every row as long, numbers and truths plain.
 test_csv_is_a_table_for_any_reader() {
     run_folder run
-    run_coord report run --csv
-    expect_exit 0
+    coord_exits 0 report run --csv
     python3 - out >&2 <<'END' || fail "not a table"
 import csv
 import sys
@@ -57,13 +56,11 @@ test_columns_that_say_the_same_in_all_rows_are_named_once() {
     run_folder run
     rm run/bad.json
     echo '{"scenarios": [{"name": "good"}]}' >run/run.json
-    run_coord report run --drop-constant
-    expect_exit 0
+    coord_exits 0 report run --drop-constant
     expect_text out '^scenario +eff\. \(best\)$'
     expect_text out '^good +0\.86$'
     expect_text out '^the same in all rows: method host; strategy send_recv; bytes 1\.00 GB; .*; verified yes; not measured: on links, '
-    run_coord report run --drop-constant --csv
-    expect_exit 0
+    coord_exits 0 report run --drop-constant --csv
     [ "$(head -n 1 out | tr , '\n' | sort | paste -sd ' ')" = \
         "bound_valid scenario" ] || fail "other columns"
     [ "$(csv_column out bound_valid | head -n 1)" = true ] || fail "another cell"
@@ -85,8 +82,7 @@ test_columns_that_say_the_same_in_all_rows_are_named_once() {
 
 test_json_has_typed_figures_and_says_once_what_runs_share() {
     run_folder run
-    run_coord report run --json
-    expect_exit 0
+    coord_exits 0 report run --json
     expect_json out '.schema_version == 1 and (.runs | length) == 1'
     expect_json out '.runs[0] | .model == "m" and .ok == 2 and .not_ok == 1 and
         .nodes == [{host: "a", cpu: "C", cpus: 4, memory_bytes: null, gpus: []}]'
@@ -106,8 +102,7 @@ test_every_form_has_the_memory_of_the_rank_that_needed_most() {
     mv with run/good.json
     for form in "" --markdown --latex "--html -"; do
         # shellcheck disable=SC2086 # an option and its value
-        run_coord report run $form
-        expect_exit 0
+        coord_exits 0 report run $form
         expect_text out 'peak memory.*predicted'
         expect_text out '1\.50 GB.*1\.40 GB'
     done
@@ -136,20 +131,17 @@ test_alpa_gets_what_it_could_have_measured() {
             "infer": {"layout": "spec", "mesh": [2, 2], "spec": "RS0"},
             "warmup": 0, "iterations": 3}]}'
     cluster
-    run_coord cluster.json
-    expect_exit 0
+    coord_exits 0 cluster.json
     expect_text err 'balance "loadbalance_order" is Alpa.s word for "order"$'
     expect_text err 'balance "normal" is Alpa.s word for "size"$'
     [ "$(grep -c "Alpa's word" err)" = 2 ] || fail "said more than once"
     expect_json results/*/s-strategy=send_recv-balance=loadbalance_order.json \
         '.scenario.balance == "order"'
-    run_coord report --alpa results
-    expect_exit 0
+    coord_exits 0 report --alpa results
     expect_text err 's-strategy=hierarchical-balance=normal is left out: Alpa has no strategy'
     expect_json out 'map(.name) == ["s-strategy=send_recv-balance=normal",
         "s-strategy=send_recv-balance=loadbalance_order"]'
-    run_coord report --alpa=1_to_m_result.json results
-    expect_exit 0
+    coord_exits 0 report --alpa=1_to_m_result.json results
     expect_text 1_to_m_result.json '^    [{]$'
     cp 1_to_m_result.json out
     expect_json out 'length == 2 and (.[0] | .src_mesh_shape == [1, 4] and
@@ -165,8 +157,7 @@ test_alpa_gets_what_it_could_have_measured() {
 
 test_alpa_is_not_given_an_empty_list() {
     run_folder run
-    run_coord report --alpa run
-    expect_exit 2
+    coord_exits 2 report --alpa run
     [ ! -s out ] || fail "printed $(cat out)"
     expect_text err 'good is left out: is not of one tensor between two'
     expect_text err '^error: --alpa: Alpa could have measured none of these'
@@ -178,8 +169,7 @@ test_a_model_that_is_not_known_is_not_several() {
     rm run/odd.json
     jq 'del(.model)' run/good.json >good.json
     mv good.json run/
-    run_coord report --latex run
-    expect_exit 0
+    coord_exits 0 report --latex run
     expect_text out '^% run run$'
     jq '.model = {name: "a"}' run/good.json >good.json
     jq '.model = {name: "b"}' run/bad.json >bad.json
@@ -216,11 +206,9 @@ test_what_is_missing_for_figures_is_named() {
     expect_text err 'no figures: python3: .*install .*python3-matplotlib'
     mkdir without
     echo 'raise ImportError("none here")' >without/matplotlib.py
-    PYTHONPATH=$PWD/without run_coord report --figures f run
-    expect_exit 1
+    PYTHONPATH=$PWD/without coord_exits 1 report --figures f run
     expect_text err 'has no matplotlib; install the package python3-matplotlib'
-    REFIT_SHARE=$PWD run_coord report --figures f run
-    expect_exit 1
+    REFIT_SHARE=$PWD coord_exits 1 report --figures f run
     expect_text err 'scripts/figures is not installed .*REFIT_SHARE'
     [ ! -e f ] || fail "a folder without figures"
 }

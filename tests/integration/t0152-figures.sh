@@ -33,10 +33,8 @@ plain_run() { # FOLDER MS...
 test_figures_of_a_run_are_whole_and_the_same_each_time() {
     local name
     cluster
-    run_coord cluster.json
-    expect_exit 0
-    run_coord report --figures one results
-    expect_exit 0
+    coord_exits 0 cluster.json
+    coord_exits 0 report --figures one results
     for name in times-by phases-to-infer.tp-1 matrix-to-infer.tp-1 curve-ranks \
         predicted; do
         expect_text out "^one/$name\.pdf$"
@@ -48,8 +46,7 @@ test_figures_of_a_run_are_whole_and_the_same_each_time() {
     expect_text err 'no curve of size: .*"num_layers"'
     expect_text err 'no curve of nodes: .*"nodes"'
     expect_text err 'no reference against new: .*--reference'
-    run_coord report --figures two results -q
-    expect_exit 0
+    coord_exits 0 report --figures two results -q
     [ ! -s err ] || fail "not quiet"
     diff -r one two >&2 || fail "the same results make other figures"
 }
@@ -57,27 +54,23 @@ test_figures_of_a_run_are_whole_and_the_same_each_time() {
 test_a_reference_is_drawn_beside_the_results() {
     plain_run old 100 101 102
     plain_run new 120 121 122
-    run_coord report --figures f --reference old new
-    expect_exit 0
+    coord_exits 0 report --figures f --reference old new
     # shellcheck disable=SC2046 # names without blanks
     "$RF_TOP/tests/lib/check-figures" f/reference.* f/times-* >&2 ||
         fail "a bad file"
     expect_text err 'no phases of a.*b.*c: .*run the scenario again'
     plain_run other 1 2 3
     jq '.name = "else"' other/a.json >x && mv x other/a.json
-    run_coord report --figures f --reference other new
-    expect_exit 2
+    coord_exits 2 report --figures f --reference other new
     expect_text err 'no scenario is in both other and new'
 }
 
 test_results_without_figures_say_so() {
     plain_run run 1 2 3
     jq '.status = "failed"' run/a.json >x && mv x run/a.json
-    run_coord report --figures f run
-    expect_exit 0
+    coord_exits 0 report --figures f run
     expect_text err 'no figures: no result is ok'
-    run_coord report --figures /dev/null/f run
-    expect_exit 1
+    coord_exits 1 report --figures /dev/null/f run
     expect_text err 'no figures: cannot write the figures: .*/dev/null'
 }
 

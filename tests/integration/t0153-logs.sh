@@ -10,12 +10,10 @@ base=$(jq '. + {scenarios: [{"name": "s", "mode": "disaggregated",
 
 test_a_quiet_run_has_logs_only_where_they_are_asked_for() {
     cluster
-    run_coord cluster.json
-    expect_exit 0
+    coord_exits 0 cluster.json
     expect_json "$(result s)" '.logs == []'
     [ -z "$(find results -name logs)" ] || fail "there are logs"
-    run_coord cluster.json --logs --repeat 2 -o asked
-    expect_exit 0
+    coord_exits 0 cluster.json --logs --repeat 2 -o asked
     cd asked/* || fail "no run"
     expect_json s.json '.logs == [range(4) | "logs/s/repeat-1.rank-\(.).log"]
         and .repeats[0].logs[3] == "logs/s/repeat-0.rank-3.log"'
@@ -28,8 +26,7 @@ test_a_quiet_run_has_logs_only_where_they_are_asked_for() {
 
 test_a_failed_scenario_names_the_log_of_its_rank() {
     cluster
-    REFIT_TEST_EXIT=2:2 run_coord cluster.json # rank 2, the second iteration
-    expect_exit 1
+    REFIT_TEST_EXIT=2:2 coord_exits 1 cluster.json # rank 2, the second iteration
     expect_json "$(result s)" '.errors[0] | .rank == 2 and
         .log == "logs/s/rank-2.log"'
     expect_json "$(result s)" '.logs | index("logs/s/rank-2.log") != null'
@@ -44,8 +41,7 @@ test_a_failed_scenario_names_the_log_of_its_rank() {
 # The loader of every process of a node writes to its standard error.
 test_what_ranks_write_is_kept_with_its_phase() {
     cluster '.launch.env = {"LD_DEBUG": "statistics"}'
-    run_coord cluster.json
-    expect_exit 0
+    coord_exits 0 cluster.json
     expect_json "$(result s)" '.logs | length == 4'
     expect_text results/*/logs/s/rank-1.log '^what it wrote:$'
     expect_text results/*/logs/s/rank-1.log '^preparing:$'
@@ -56,8 +52,7 @@ test_what_ranks_write_is_kept_with_its_phase() {
 test_a_flood_of_a_rank_is_cut_and_its_log_is_named() {
     local log='results/.*/logs/s/rank-1.log'
     cluster '.launch.env = {"LD_DEBUG": "bindings"}'
-    run_coord cluster.json
-    expect_exit 0
+    coord_exits 0 cluster.json
     [ "$(grep -c '^localhost:1: .*binding file' err)" -le 50 ] ||
         fail "the terminal is flooded"
     expect_text err "^localhost:1: [1-9][0-9]+ more lines: see $log$"
@@ -88,8 +83,7 @@ test_links_in_a_result_folder_are_not_followed() {
         fail "a link was followed"
     [ "$(find "$folder" -type f | wc -l)" = 3 ] || fail "$(ls -l "$folder")"
     expect_verified "$(result s)"
-    run_coord report "$folder"
-    expect_exit 0
+    coord_exits 0 report "$folder"
 }
 
 test_a_link_in_the_place_of_the_logs_is_not_followed() {

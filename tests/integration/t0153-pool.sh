@@ -13,8 +13,7 @@ base=$(jq '. + {scenarios: [
 run() { # FOLDER OPTION...
     local folder=$1
     shift
-    run_coord cluster.json -o "$folder" "$@"
-    expect_exit 0
+    coord_exits 0 cluster.json -o "$folder" "$@"
 }
 
 # The second is of two repeats.
@@ -26,8 +25,7 @@ two_runs() {
 
 test_two_runs_are_pooled_like_repeats() {
     two_runs
-    run_coord report --pool a b --json
-    expect_exit 0
+    coord_exits 0 report --pool a b --json
     expect_json out '(.runs | length) == 1 and
         [.results[].scenario] == ["first", "second"]'
     jq -s '.' a/*/first.json b/*/first.json >files
@@ -56,13 +54,11 @@ test_every_form_says_what_was_pooled() {
     two_runs
     for form in "" --markdown --latex "--html -"; do
         # shellcheck disable=SC2086 # an option and its value
-        run_coord report --pool a b $form
-        expect_exit 0
+        coord_exits 0 report --pool a b $form
         expect_text out 'pooled: first: 12 iterations of 3 repeats in 2 runs'
         expect_text out 'pooled: second: 9 iterations of 3 repeats in 2 runs'
     done
-    run_coord report --pool a b --csv
-    expect_exit 0
+    coord_exits 0 report --pool a b --csv
     [ "$(csv_column out scenario | sort | paste -sd ' ')" = "first second" ] ||
         fail "not one row for each scenario"
 }
@@ -73,16 +69,13 @@ test_other_refits_and_copies_are_named_and_kept_apart() {
     run b -s second --set scenarios.second.strategy=broadcast
     run c -s second
     cp -r c d
-    run_coord report --pool a b c d
-    expect_exit 1
+    coord_exits 1 report --pool a b c d
     expect_text err 'scenario second of run .* is not pooled with that of run .*: they differ in scenario\.strategy'
     expect_text err 'scenario second of run .* is not pooled .* so one is a copy'
     expect_text out 'pooled: second: 6 iterations of 2 repeats in 2 runs'
-    run_coord report --pool a b
-    expect_exit 2
+    coord_exits 2 report --pool a b
     expect_text err 'no scenario was measured alike in two runs'
-    run_coord report --pool a
-    expect_exit 2
+    coord_exits 2 report --pool a
     expect_text err 'no two runs to pool; name several run folders'
 }
 
@@ -92,11 +85,9 @@ test_runs_before_are_compared_with_runs_after() {
     mv a/* old/1
     mv b/* old/2
     run new
-    run_coord compare old new --threshold 100
-    expect_exit 2
+    coord_exits 2 compare old new --threshold 100
     expect_text err 'is in several runs .*--pool'
-    run_coord compare old new --pool --threshold 100 --json
-    expect_exit 0
+    coord_exits 0 compare old new --pool --threshold 100 --json
     expect_json out '[.comparisons[].reference.samples] == [12, 9] and
         [.comparisons[].new.samples] == [4, 3]'
 }

@@ -7,8 +7,7 @@
 reference=$RF_TOP/examples/reference
 
 test_the_reference_is_an_ok_run_of_the_demo() {
-    run_coord report "$reference"
-    expect_exit 0
+    coord_exits 0 report "$reference"
     expect_text out '^colocated +host .* yes$'
     expect_text out '^disaggregated +host .* yes$'
     [ "$(jq -c .configuration "$reference/run.json")" = \
@@ -32,12 +31,10 @@ test_the_reference_names_its_machine_and_no_other_place() {
 }
 
 test_a_new_run_is_compared_with_the_reference() {
-    run_coord "$RF_TOP/cluster.json" --set model.num_layers=2 \
+    coord_exits 0 "$RF_TOP/cluster.json" --set model.num_layers=2 \
         --set 'scenarios.*.iterations=3' --set 'scenarios.*.bucket_bytes=8388608'
-    expect_exit 0
-    run_coord compare "$reference" results/* --threshold 100 \
+    coord_exits 0 compare "$reference" results/* --threshold 100 \
         --outliers outliers.csv
-    expect_exit 0
     expect_text out '^colocated +same '
     expect_text out '^disaggregated +same '
     expect_text outliers.csv 'reference\.scenario\.bucket_bytes'

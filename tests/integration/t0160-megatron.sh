@@ -51,8 +51,7 @@ small=(--hidden-size 64 --num-attention-heads 8 --seq-length 32
     --refit-method gloo)
 
 megatron() { # FLAG...
-    run_coord megatron "$@" "${small[@]}"
-    expect_exit 0
+    coord_exits 0 megatron "$@" "${small[@]}"
     sed '/^scenario /,$d' out >block
     [ "$(masked <block)" = "$(masked <<<"$form")" ] || {
         diff <(masked <<<"$form") <(masked <block) >&2
@@ -122,34 +121,28 @@ test_large_model_configuration() {
 }
 
 test_printed_cluster_file_is_what_would_run() {
-    run_coord megatron --refit-mode collocated --num-layers 2 "${small[@]}" \
+    coord_exits 0 megatron --refit-mode collocated --num-layers 2 "${small[@]}" \
         --tensor-model-parallel-size 2 --print
-    expect_exit 0
     [ ! -e results ] || fail "something was run"
     cp out printed.json
-    run_coord printed.json
-    expect_exit 0
+    coord_exits 0 printed.json
     expect_verified "$(result tp2-to-tp1)"
 }
 
 test_json_is_the_result() {
-    run_coord megatron --refit-mode collocated --num-layers 2 "${small[@]}" \
+    coord_exits 0 megatron --refit-mode collocated --num-layers 2 "${small[@]}" \
         --num-benchmark-iterations 3 --json -o elsewhere
-    expect_exit 0
     expect_json out '.status == "ok" and (.iterations | length) == 3'
     [ -d elsewhere ] || fail "results are not elsewhere"
 }
 
 test_a_slip_of_a_flag_runs_nothing() {
-    run_coord megatron --refit-mode collocated --num-layer 2 "${small[@]}"
-    expect_exit 2
+    coord_exits 2 megatron --refit-mode collocated --num-layer 2 "${small[@]}"
     expect_text err 'unknown option --num-layer \(did you mean --num-layers\?\)'
-    run_coord megatron --refit-mode collocated "${small[@]}"
-    expect_exit 2
+    coord_exits 2 megatron --refit-mode collocated "${small[@]}"
     expect_text err 'missing --num-layers; '
-    run_coord megatron --refit-mode collocated --num-layers 3 "${small[@]}" \
+    coord_exits 2 megatron --refit-mode collocated --num-layers 3 "${small[@]}" \
         --pipeline-model-parallel-size 2
-    expect_exit 2
     expect_text err '3 layers'
     [ ! -e results ] || fail "there are results"
 }

@@ -336,8 +336,7 @@ test_a_folder_never_goes_on_saying_running() {
 test_a_time_limit_ends_the_run() {
     own_worker
     cluster ".launch.worker = \"$worker\""
-    run_coord cluster.json --timeout 3
-    expect_exit 1
+    coord_exits 1 cluster.json --timeout 3
     expect_text err '--timeout reached .3 s.; raise it'
     expect_text err 'no answer to "[a-z]+" for [0-9.]+ s from localhost; --timeout'
     expect_text err 'give the command again with --resume results/'

@@ -36,8 +36,7 @@ unshare --user --map-root-user --mount --pid --fork --mount-proc true \
 test_a_refit_between_ranks_of_a_container_is_verified() {
     container
     container_cluster
-    run_coord cluster.json
-    expect_exit 0
+    coord_exits 0 cluster.json
     expect_verified "$(result s)"
     expect_json "$(echo results/*/run.json)" \
         '.configuration.launch.wrap[0] == "unshare"'
@@ -73,8 +72,7 @@ nobody_in_root() {
 test_a_wrap_without_standard_input_is_named() {
     cluster ".launch.wrap = [\"sh\", \"-c\", \"exec \\\"\$@\\\" </dev/null\", \"-\"] |
         .launch.worker = \"$worker\""
-    run_coord cluster.json
-    expect_exit 4
+    coord_exits 4 cluster.json
     expect_text err 'launch\.wrap has to pass on standard input'
 }
 
@@ -82,12 +80,10 @@ test_a_wrap_that_finds_no_worker_is_named() {
     container
     rm root/refit-worker
     container_cluster
-    run_coord cluster.json
-    expect_exit 4
+    coord_exits 4 cluster.json
     expect_text err 'launch\.wrap .*status 127.*"/refit-worker"'
     cluster '.launch.wrap = ["no-such-program"]'
-    run_coord cluster.json
-    expect_exit 4
+    coord_exits 4 cluster.json
     expect_text err 'no-such-program'
 }
 
@@ -95,13 +91,11 @@ test_a_wrap_is_a_list_of_words() {
     local wrap
     for wrap in '[]' '"docker exec"' '[1]' '[""]' '["a\nb"]'; do
         cluster ".launch.wrap = $wrap"
-        run_coord check cluster.json
-        expect_exit 2
+        coord_exits 2 check cluster.json
         expect_text err '\$\.launch\.wrap.* must be a '
     done
     cluster '.launch.wrap = ["a-{host}"] | .launch.method = "slurm"'
-    SLURM_JOB_ID=1 run_coord check cluster.json
-    expect_exit 2
+    SLURM_JOB_ID=1 coord_exits 2 check cluster.json
     expect_text err '\$\.launch\.wrap\[0\].*"\{host\}" does not go with .*slurm'
 }
 

@@ -49,8 +49,7 @@ test_a_folder_that_cannot_be_made_says_why() {
 
 test_disaggregated_over_three_hosts() {
     cluster
-    run_coord cluster.json -s split
-    expect_exit 0
+    coord_exits 0 cluster.json -s split
     expect_verified "$(result split)"
     expect_json "$(result split)" '.plan.bytes_inter_node == .plan.bytes_total'
     expect_json "$(result split)" '.environment | length == 3 and
@@ -118,16 +117,14 @@ test_interface_counters_agree_with_the_plan() {
 test_colocated_over_three_hosts() {
     cluster '.scenarios |= [{name: "colocated", mode: "colocated",
         train: {tp: 2}, infer: {tp: 1, pp: 2}, warmup: 0, iterations: 2}]'
-    run_coord cluster.json
-    expect_exit 0
+    coord_exits 0 cluster.json
     expect_verified "$(result colocated)"
 }
 
 test_every_method_that_crosses_hosts_is_verified() {
     cluster '.scenarios |= .[:1] | .scenarios[0].method = ["host", "tcp"] |
         .scenarios[0].iterations = 1'
-    run_coord cluster.json
-    expect_exit 0
+    coord_exits 0 cluster.json
     local file
     for file in results/*/split*.json; do
         expect_verified "$file"
@@ -151,8 +148,7 @@ test_ranks_that_cannot_connect_are_named_and_no_others() {
 test_the_worker_can_be_deployed() {
     cluster '.scenarios |= .[:1] | .launch.deploy = true |
         .launch.worker = "refit-worker" | .scenarios[0].iterations = 1'
-    run_coord cluster.json
-    expect_exit 0
+    coord_exits 0 cluster.json
     expect_verified "$(result split)"
 }
 
@@ -160,8 +156,7 @@ test_control_falls_back_to_ssh_where_nodes_cannot_connect() {
     # An address that the nodes cannot reach is all that they get.
     cluster '.scenarios |= .[:1] | .control.address = "127.0.0.1" |
         .scenarios[0].iterations = 1'
-    run_coord cluster.json
-    expect_exit 0
+    coord_exits 0 cluster.json
     expect_verified "$(result split)"
     expect_json "$(result split)" '.environment | all(.control == "stdio")'
 }

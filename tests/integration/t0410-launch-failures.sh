@@ -27,8 +27,7 @@ launch_fails() { # JQ_PROGRAM REGEX
     local started=$SECONDS
     own_worker
     cluster ".launch.worker = \"$worker\" | $1"
-    run_coord cluster.json
-    expect_exit 4
+    coord_exits 4 cluster.json
     [ $((SECONDS - started)) -le 30 ] || fail "took $((SECONDS - started)) s"
     expect_text err "$host"
     grep -qiE -- "$2" err || fail "the error does not say: $2"
@@ -99,11 +98,9 @@ test_shell_that_does_not_get_to_the_worker() {
     chmod +x busy
     launch_fails ".launch.worker = \"$PWD/busy\" | .launch.timeout_s = 1" \
         'did not answer within 11 s .*login shell .*slow.*launch\.timeout_s'
-    run_coord cluster.json --timeout 3
-    expect_exit 4
+    coord_exits 4 cluster.json --timeout 3
     expect_text err 'did not join within [0-9]+ s.*login shell .*slow'
-    run_coord check cluster.json --timeout 3
-    expect_exit 4
+    coord_exits 4 check cluster.json --timeout 3
     expect_text out 'did not join within 3 s.*login shell .*slow'
 }
 
@@ -169,14 +166,11 @@ test_head_without_a_passwd_entry() {
         worker: \"$RF_BUILD_DIR/refit-worker\"} |
         .nodes |= [.[1] | del(.user) | .identity = \"$PWD/id_ed25519\"] |
         .scenarios[0].train.tp = 2"
-    run_coord cluster.json
-    expect_exit 4
+    coord_exits 4 cluster.json
     expect_text err "no user name for $host: nodes\\[0\\]\\.user"
-    run_coord cluster.json --set nodes.0.user=root
-    expect_exit 0
+    coord_exits 0 cluster.json --set nodes.0.user=root
     expect_text err 'the ssh config is not read: ssh\(1\).* passwd entry'
-    HOME=/ run_coord cluster.json --set launch.method=manual --timeout 2
-    expect_exit 4
+    HOME=/ coord_exits 4 cluster.json --set launch.method=manual --timeout 2
     expect_text err ': /\.cache: Permission denied'
 }
 

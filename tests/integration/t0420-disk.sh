@@ -43,8 +43,7 @@ expect_nothing_left() {
 
 test_a_folder_that_is_not_shared_is_refused_before_ranks_start() {
     cluster_with "mount -t tmpfs none '$PWD/disk'"
-    run_coord cluster.json
-    expect_exit 4
+    coord_exits 4 cluster.json
     expect_text err "$PWD/disk is not shared by all nodes: .* alpha .* beta"
     expect_json "$(result disk)" '.status == "failed"
         and (.errors | length) == 1 and .errors[0].phase == "starting"'
@@ -52,26 +51,22 @@ test_a_folder_that_is_not_shared_is_refused_before_ranks_start() {
 
 test_check_tells_of_a_folder_that_is_not_shared() {
     cluster_with "mount -t tmpfs none '$PWD/disk'"
-    run_coord check cluster.json
-    expect_exit 4
+    coord_exits 4 check cluster.json
     expect_text out "^E disk: .*$PWD/disk is not shared by all nodes"
 }
 
 test_a_missing_folder_is_refused_with_the_host() {
     cluster_with : ".scenarios[].disk.folder = \"$PWD/missing\""
-    run_coord cluster.json
-    expect_exit 4
+    coord_exits 4 cluster.json
     expect_text err "folder $PWD/missing on alpha: No such file"
 }
 
 test_a_shared_folder_is_used_and_left_empty() {
     cluster_with :
-    run_coord cluster.json
-    expect_exit 0
+    coord_exits 0 cluster.json
     expect_verified "$(result disk)"
     expect_nothing_left
-    run_coord check cluster.json
-    expect_exit 0
+    coord_exits 0 check cluster.json
     expect_nothing_left
 }
 
@@ -80,8 +75,7 @@ test_a_disk_that_fills_up_fails_its_scenario_only() {
     cluster_with : '.scenarios += [.scenarios[0] | .name = "host"
         | .method = "host"]'
     small_disk
-    run_coord cluster.json
-    expect_exit 1
+    coord_exits 1 cluster.json
     expect_nothing_left
     expect_json "$(result disk)" '.status == "failed"'
     expect_json "$(result disk)" ".errors[0].text
@@ -92,8 +86,7 @@ test_a_disk_that_fills_up_fails_its_scenario_only() {
 test_a_disk_that_fills_up_on_one_node() {
     cluster_with : '.nodes = [{host: "alpha", slots: 4}]'
     small_disk
-    run_coord cluster.json
-    expect_exit 1
+    coord_exits 1 cluster.json
     expect_nothing_left
     expect_text err 'No space left'
 }
@@ -122,16 +115,14 @@ END
 
 test_a_folder_of_another_user_is_refused_with_its_owner_and_mode() {
     cluster_of_users 0 : 755
-    run_coord check cluster.json
-    expect_exit 4
+    coord_exits 4 check cluster.json
     expect_text out "^E disk: .*folder $PWD/disk on beta: Permission denied .of uid \
 0, mode 0755; this is uid 12345"
 }
 
 test_files_of_another_user_are_found_out_before_ranks_start() {
     cluster_of_users 12346 : 1777
-    run_coord check cluster.json
-    expect_exit 4
+    coord_exits 4 check cluster.json
     expect_text out "^E disk: .*folder $PWD/disk on (alpha|beta): files of other \
 nodes: Permission denied .of uid 1234[56], mode 0600; this is uid 1234[56]"
     expect_no_text out 'not shared'
@@ -142,8 +133,7 @@ nodes: Permission denied .of uid 1234[56], mode 0600; this is uid 1234[56]"
 test_files_of_root_are_named_with_their_owner_and_mode() {
     # shellcheck disable=SC2016 # for the script
     cluster_of_users 0 'until ls disk/refit-* 2>/dev/null; do sleep 0.05; done >&2' 1777
-    run_coord cluster.json
-    expect_exit 1
+    coord_exits 1 cluster.json
     expect_text err "open $PWD/disk/refit-.* of rank [01] .of uid 0, mode 0600; \
 this is uid 12345.: Permission denied"
     expect_no_text err 'shared'

@@ -33,8 +33,7 @@ base=$(jq '. + {
 test_time_spares_the_slow_host() {
     local size time
     cluster
-    run_coord cluster.json
-    expect_exit 0
+    coord_exits 0 cluster.json
     size=$(result s-balance=size) time=$(result s-balance=time)
     expect_verified "$size"
     expect_verified "$time"

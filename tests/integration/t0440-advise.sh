@@ -15,8 +15,7 @@ base='{"nodes": [{"host": "no.invalid", "slots": 4},
 
 test_choices_are_ranked_and_explained() {
     cluster
-    run_coord advise cluster.json
-    expect_exit 0
+    coord_exits 0 advise cluster.json
     expect_text out 'training and .* inference meshes are possible'
     expect_text out '^4b-a-gpu: .*\(ChatLearn'
     expect_text out 'Assumed: 80 GB a GPU'
@@ -28,8 +27,7 @@ test_choices_are_ranked_and_explained() {
 # A rule says what it found with GPUs, which is how the meshes were judged.
 test_each_broken_rule_says_why() {
     cluster '.scenarios[0].method = "host"'
-    run_coord advise cluster.json
-    expect_exit 0
+    coord_exits 0 advise cluster.json
     expect_text out '^4b-a-gpu: training: [0-9.]+ billion parameters'
 }
 
@@ -38,8 +36,7 @@ test_the_method_does_not_change_the_meshes() {
     local method
     for method in nccl host; do
         cluster ".scenarios[0].method = \"$method\""
-        run_coord advise cluster.json --json
-        expect_exit 0
+        coord_exits 0 advise cluster.json --json
         jq '[.scenarios[0].choices[] | {train, parameters_per_gpu, weight}] |
             sort' out >"meshes-$method"
     done
@@ -50,44 +47,38 @@ test_the_method_does_not_change_the_meshes() {
 test_a_choice_runs_as_a_scenario() {
     cluster '.nodes = [{"host": "a", "slots": 4}] | .launch.method = "local" |
         .scenarios[0].method = "host"'
-    run_coord advise cluster.json --json
-    expect_exit 0
+    coord_exits 0 advise cluster.json --json
     expect_json out '.scenarios[0].choices | length > 8 and
         ([.[].weight] | . == sort)'
     jq --slurpfile advised out '.scenarios = [$advised[0].scenarios[0].choices
         | .[0], .[-1] | .scenario] | .scenarios[0].name = "first" |
         .scenarios[].iterations = 1' cluster.json >chosen.json
-    run_coord chosen.json
-    expect_exit 0
+    coord_exits 0 chosen.json
     expect_verified "$(result first)"
     expect_verified "$(result s)"
 }
 
 test_rules_follow_the_timeline() {
     cluster '.timeline = {"memory_gbytes": 0.000001, "sequence_length": 9000}'
-    run_coord advise cluster.json
-    expect_exit 0
+    coord_exits 0 advise cluster.json
     expect_text out '^Assumed: flash attention, which keeps no scores'
     expect_text out '^fits-training: .*and there are 1e-06 GB'
     expect_text out '^None of these fits; the nearest, to paste into the scenario:$'
     expect_no_text out 'Assumed: 80 GB'
     cluster '.timeline = {"recompute": "some"}'
-    run_coord advise cluster.json
-    expect_exit 2
+    coord_exits 2 advise cluster.json
     expect_text err 'timeline.recompute'
 }
 
 test_check_and_advise_assume_the_same_and_say_so() {
     cluster '.nodes = [{"host": "a", "slots": 4}] | .launch.method = "local" |
         .scenarios[0].method = "host" | .timeline = {"sequence_length": 4096}'
-    run_coord check cluster.json
-    expect_exit 0
+    coord_exits 0 check cluster.json
     expect_text out '^I s: assumed: 80 GB a GPU .*; flash attention'
     run_coord advise cluster.json
     expect_text out '^Assumed: 80 GB a GPU .*; flash attention'
     cluster '.timeline = {"train_global_batch_size": 512}'
-    run_coord advise cluster.json
-    expect_exit 2
+    coord_exits 2 advise cluster.json
     expect_text err 'unknown key "train_global_batch_size"; .*timeline.global_batch'
 }
 
@@ -96,12 +87,10 @@ test_meshes_are_listed_once_for_several_strategies() {
     cluster '.scenarios[0].strategy = ["send_recv", "broadcast"] |
         .scenarios += [.scenarios[0] | .name = "cp" | .train.cp = 2 |
             .strategy = "broadcast"]'
-    run_coord advise cluster.json
-    expect_exit 0
+    coord_exits 0 advise cluster.json
     [ "$(grep -c 'meshes are possible' out)" = 2 ] || fail "not twice"
     expect_text out "^s-strategy=broadcast: the meshes of s-strategy=send_recv; -s 's-strategy=broadcast' predicts"
-    run_coord advise cluster.json -s s-strategy=broadcast
-    expect_exit 0
+    coord_exits 0 advise cluster.json -s s-strategy=broadcast
     expect_text out '^s-strategy=broadcast: .* billion parameters'
     run_coord advise cluster.json --json
     expect_json out '.scenarios | length == 3 and all(.[]; .choices != [])'
@@ -111,8 +100,7 @@ test_explicit_meshes_get_no_advice() {
     cluster '.model = {tensor: {shape: [64, 64]}} | .scenarios[0] |=
         (.train = {layout: "spec", mesh: [1, 4], spec: "S1R"} |
          .infer = {layout: "spec", mesh: [1, 4], spec: "RS1"})'
-    run_coord advise cluster.json
-    expect_exit 0
+    coord_exits 0 advise cluster.json
     [ ! -s out ] || fail "printed $(cat out)"
     expect_text err 's: layout spec has a mesh of its own: no advice'
 }
@@ -120,8 +108,7 @@ test_explicit_meshes_get_no_advice() {
 # Infeasible batches come last, however fast their refit is.
 test_meshes_that_the_batch_does_not_fill_come_last() {
     cluster '.timeline = {"global_batch": 2, "micro_batch": 1}'
-    run_coord advise cluster.json --json
-    expect_exit 0
+    coord_exits 0 advise cluster.json --json
     expect_json out '.scenarios[0].choices | (.[0].train.dp <= 2) and
         all(.[]; ([.broken[].rule] | index("batch-divides") != null) ==
             (.train.dp > 2))'
@@ -129,27 +116,22 @@ test_meshes_that_the_batch_does_not_fill_come_last() {
 
 test_advise_needs_nodes() {
     cluster 'del(.nodes)'
-    run_coord advise cluster.json
-    expect_exit 2
+    coord_exits 2 advise cluster.json
     expect_text err 'nodes'
 }
 
 test_the_demo_needs_no_file() {
-    run_coord predict --demo 140GB
-    expect_exit 0
+    coord_exits 0 predict --demo 140GB
     expect_text out 'InfiniBand NDR.* 2.85 .* 7.11 %'
     expect_text out 'gather and broadcast.* 9.8 '
-    run_coord predict --demo 1GB cluster.json
-    expect_exit 2
+    coord_exits 2 predict --demo 1GB cluster.json
     expect_text err 'remove "cluster.json"'
-    run_coord predict --demo cluster.json
-    expect_exit 2
+    coord_exits 2 predict --demo cluster.json
     expect_text err '140GB .*70B'
 }
 
 test_the_demo_shows_a_disk_as_one_pass_too_and_says_what_times_are_worth() {
-    run_coord predict --demo
-    expect_exit 0
+    coord_exits 0 predict --demo
     expect_text out '  >?s +one pass  verdict'
     expect_text out 'NVMe.* 40.1 +20.10 s +acceptable'
     expect_text out 'Hard disk.* 1400 +11.7 min +slow'
@@ -178,18 +160,15 @@ test_the_demo_shows_parts_beside_their_sums() {
 }
 
 test_options_of_the_demo_are_honoured_or_refused() {
-    run_coord predict --demo --set timeline.rollout_s=60 --set timeline.other_s=5 --json
-    expect_exit 0
+    coord_exits 0 predict --demo --set timeline.rollout_s=60 --set timeline.other_s=5 --json
     expect_json out '.rollout_s == 60 and .other_s == 5 and
         (.architectures[0].ways[0].step_s - 165.2 | fabs < 0.001)'
     for option in "-s x" --slow "--nodes a" "--hostfile f" \
         "--set model.num_layers=2" "--set timeline.refits=2" "--explain --json"; do
         # shellcheck disable=SC2086 # several words
-        run_coord predict --demo $option
-        expect_exit 2
+        coord_exits 2 predict --demo $option
     done
-    run_coord predict --explain cluster.json
-    expect_exit 2
+    coord_exits 2 predict --explain cluster.json
     expect_text err 'explain.*demo'
 }
 
@@ -199,8 +178,7 @@ test_every_fabric_is_documented() {
     cluster '.links.fabric = "none"'
     while read -r name; do
         jq --arg name "$name" '.links.fabric = $name' cluster.json >named.json
-        run_coord plan named.json
-        expect_exit 0
+        coord_exits 0 plan named.json
     done <documented
     sed -n 's/^    {"\([a-z0-9-]*\)".*/\1/p' \
         "$RF_TOP/coordinator/config/links/hardware.c" | sort | diff - documented

@@ -45,15 +45,12 @@ grow() {
 
 test_a_slower_link_and_more_staging_are_found_and_nothing_else() {
     cluster
-    run_coord cluster.json -o old
-    expect_exit 0
+    coord_exits 0 cluster.json -o old
     "$testbed" exec 3 --dir "$bed" -- tc qdisc replace dev eth0 root tbf \
         rate 100mbit burst 128kb latency 50ms
     grow
-    run_coord cluster.json -o new
-    expect_exit 0
-    run_coord compare old/* new/* --threshold time=10%,memory=10% --json
-    expect_exit 1
+    coord_exits 0 cluster.json -o new
+    coord_exits 1 compare old/* new/* --threshold time=10%,memory=10% --json
     [ "$(found)" = '{"slowed":"slower","grown":"larger"}' ] ||
         fail "found $(found)"
     expect_json out '.regressions == 2 and ([.comparisons[].judgements.memory |
@@ -64,11 +61,9 @@ test_a_slower_link_and_more_staging_are_found_and_nothing_else() {
     run_coord compare old/* new/* --threshold time=10%,memory=10%
     expect_text out '^2 regressions, 1 slower by more than 10 %, 1 larger by more than 10 %$'
     # The yardstick crosses the slower link, too.
-    run_coord compare old/* new/* --json
-    expect_exit 1
+    coord_exits 1 compare old/* new/* --json
     [ "$(found)" = '{"grown":"larger"}' ] || fail "found $(found)"
-    run_coord compare old/* new/* --threshold time=50%,memory=+50%-10%
-    expect_exit 0
+    coord_exits 0 compare old/* new/* --threshold time=50%,memory=+50%-10%
     expect_text out '^0 regressions$'
 }
 

@@ -30,20 +30,17 @@ base=$(sending_to 1 2)
 
 # The two ends of what the first sends to the second do not see each other.
 cannot_send() { # REGEX
-    run_coord check cluster.json
-    expect_exit 4
+    coord_exits 4 check cluster.json
     expect_text out "^E a: ${host[0]} cannot send data to ${host[1]}.*$1"
     expect_text out '^1 error, '
-    run_coord cluster.json
-    expect_exit 4
+    coord_exits 4 cluster.json
     expect_text err "${host[0]} cannot send data to ${host[1]}.*$1"
     expect_no_text err 'refused'
 }
 
 test_hosts_that_reach_each_other_are_right() {
     cluster
-    run_coord check cluster.json
-    expect_exit 0
+    coord_exits 0 check cluster.json
     expect_no_text out 'no data connection|MTU [0-9]+, that of'
 }
 
@@ -88,8 +85,7 @@ test_a_way_that_only_the_refit_uses_is_tried() {
     expect_exit 4
     expect_text out "^E ${host[0]}: no data connection to ${host[2]}: ${host[2]}:[0-9]+: .*unreachable"
     expect_text out '^1 error, '
-    run_coord check cluster.json
-    expect_exit 0
+    coord_exits 0 check cluster.json
     expect_no_text out 'no data connection'
 }
 
@@ -154,16 +150,14 @@ test_ucx_takes_the_interface_of_the_address_for_data() {
         ip -n "$name" link set vy up
     done
     cluster '.scenarios[0].method = "ucx"'
-    run_coord cluster.json
-    expect_exit 0
+    coord_exits 0 cluster.json
     expect_verified "$(result a)"
     expect_json "$(result a)" '.setup.registration | test("by tcp/eth0")'
     expect_json "$(result a)" \
         '[.environment[].env.UCX_NET_DEVICES] == ["eth0", "eth0"]'
     cluster '.scenarios[0].method = "ucx" |
         .launch.env.UCX_NET_DEVICES = "docker0"'
-    run_coord cluster.json -o chosen
-    expect_exit 1
+    coord_exits 1 cluster.json -o chosen
     expect_text err 'UCX has no way to rank [0-9].*UCX_NET_DEVICES is docker0'
     for name in "${ns[@]}"; do
         ip -n "$name" link del docker0

@@ -42,8 +42,7 @@ EOF
 
 test_pods_that_fit_into_limits_of_their_own_run() {
     limit_to 2000 200 200
-    run_coord cluster.json
-    expect_exit 0
+    coord_exits 0 cluster.json
     expect_verified "$(result s)"
     expect_json "$(result s)" '[.environment[].memory_limits |
         map(select(.available_bytes < 210e6).group)] | .[0] != .[1]'
@@ -51,15 +50,13 @@ test_pods_that_fit_into_limits_of_their_own_run() {
 
 test_a_pod_that_is_too_small_is_named_alone() {
     limit_to 2000 200 50
-    run_coord cluster.json
-    expect_exit 4
+    coord_exits 4 cluster.json
     expect_text err 'of memory on 127\.0\.0\.1, which has .* MB available'
 }
 
 test_pods_that_share_a_limit_are_added_up() {
     limit_to 180 170 170
-    run_coord cluster.json
-    expect_exit 4
+    coord_exits 4 cluster.json
     expect_text err 'on localhost and the other names in its control group, which'
 }
 
@@ -68,8 +65,7 @@ test_a_container_with_a_meminfo_of_its_own_is_no_machine() {
     limit_to 2000 400 400
     printf 'MemTotal: 190000 kB\nMemAvailable: 190000 kB\n' >meminfo
     sed -i "s|exec|exec unshare -m sh -c 'mount --bind $PWD/meminfo /proc/meminfo \&\& exec \"\$@\"' sh|" enter
-    run_coord cluster.json
-    expect_exit 0
+    coord_exits 0 cluster.json
     expect_json "$(result s)" '.environment | all(.memory_available_bytes < 200e6)'
 }
 

@@ -7,11 +7,9 @@
 base=$four_slots
 
 total() { # MODEL PARAMETERS
-    run_coord plan "$RF_TOP/models/$1.json" --json
-    expect_exit 0
+    coord_exits 0 plan "$RF_TOP/models/$1.json" --json
     expect_json out "[.. | .parameters? // empty] | index($2) != null"
-    run_coord plan "$RF_TOP/models/$1.json"
-    expect_exit 0
+    coord_exits 0 plan "$RF_TOP/models/$1.json"
     tr -d ",'_ " <out | grep -q "$2" || fail "plan does not print $2"
 }
 
@@ -66,8 +64,7 @@ test_a_scaled_model_says_what_was_scaled() {
     cluster '.model = {config: "'"$RF_TOP"'/models/llama-3.1-70b.json",
             num_layers: 2, hidden_size: 512}
         | .scenarios = [{name: "s", train: {tp: 4}, infer: {tp: 4}}]'
-    run_coord plan cluster.json
-    expect_exit 0
+    coord_exits 0 plan cluster.json
     expect_text out '^model llama-3\.1-70b\.json \(num_layers 2, hidden_size 512\) \(llama\)$'
     run_coord plan cluster.json --json
     expect_json out '.model.name ==
@@ -93,8 +90,7 @@ test_what_a_checkpoint_has_beside_the_model_is_told() {
         "model.layers.1.mlp.up_proj.weight": [8, 4]}'
     echo '{"model_type": "other", "num_hidden_layers": 1}' >model/config.json
     cluster "$unknown | .scenarios[0].train = {tp: 4}"
-    run_coord plan cluster.json
-    expect_exit 0
+    coord_exits 0 plan cluster.json
     expect_text out '^  tensors     1, layers 1$'
     expect_text out '^  uncounted   1 tensor \*\.weight_scale_inv '
     expect_text out '^  uncounted   1 tensor \*\.rotary_emb\.inv_freq '
@@ -102,8 +98,7 @@ test_what_a_checkpoint_has_beside_the_model_is_told() {
 }
 
 test_cluster_file_of_the_project_is_valid() {
-    run_coord plan "$RF_TOP/cluster.json"
-    expect_exit 0
+    coord_exits 0 plan "$RF_TOP/cluster.json"
     expect_text out colocated
     expect_text out disaggregated
     expect_no_text err 'error'
@@ -113,8 +108,7 @@ test_every_example_can_be_planned() {
     local file
     for file in "$RF_TOP"/examples/*.json; do
         [ -f "$file" ] || continue
-        run_coord plan "$file"
-        expect_exit 0
+        coord_exits 0 plan "$file"
     done
 }
 
@@ -168,8 +162,7 @@ test_tensors_that_no_rule_knows_are_refused_by_name() {
     local name
     unforeseen
     cluster "$unknown"
-    run_coord cluster.json
-    expect_exit 2
+    coord_exits 2 cluster.json
     [ ! -e results ] || fail "results/ appeared"
     for name in 'gate_up_proj [4, 32, 128]' 'gate_up_proj_bias [4, 128]' \
         'down_proj [4, 64, 32]' 'self_attn.sinks [8]' '8 tensors' \
@@ -183,14 +176,12 @@ test_unknown_tensors_are_replicated_when_asked_for_and_shown() {
     local file
     unforeseen
     cluster "$unknown | .model.unknown_tensors = \"replicate\""
-    run_coord plan cluster.json
-    expect_exit 0
+    coord_exits 0 plan cluster.json
     expect_text out '^  unknown     8 tensors .*whole on every rank of a side that would split them$'
     run_coord plan cluster.json --json
     expect_json out '.model.unknown_tensors == "replicate" and
         .scenarios[0].plan.unknown.tensors == 8'
-    run_coord cluster.json
-    expect_exit 0
+    coord_exits 0 cluster.json
     expect_text out '^s .* yes, replicated$'
     file=$(result s)
     expect_verified "$file"
@@ -203,13 +194,11 @@ test_a_layout_that_splits_nothing_needs_no_rules() {
     unforeseen
     cluster "$unknown"' | .nodes[0].slots = 2
         | .scenarios[0].train = {"pp": 2} | .scenarios[0].infer = {"tp": 1}'
-    run_coord plan cluster.json
-    expect_exit 0
+    coord_exits 0 plan cluster.json
     expect_no_text out '^  unknown'
     cluster "$unknown"' | .scenarios[0].train = {"layout": "fsdp"}
         | .scenarios[0].infer = {"tp": 1}'
-    run_coord plan cluster.json
-    expect_exit 0
+    coord_exits 0 plan cluster.json
 }
 
 test_families_are_listed_with_what_a_rank_holds() {
@@ -217,13 +206,11 @@ test_families_are_listed_with_what_a_rank_holds() {
     cluster "$unknown | .model.unknown_tensors = \"replicate\""
     run_coord plan cluster.json
     expect_no_text out 'q_proj'
-    run_coord plan -v cluster.json
-    expect_exit 0
+    coord_exits 0 plan -v cluster.json
     expect_text out 'layers\.\{L\}\.self_attn\.q_proj\.weight +\[64, 32\] +2  query +\[32, 32\] +\[16, 32\] +common names: model\.layers\.\{L\}\.self_attn\.q_proj\.weight$'
     expect_text out 'down_proj +\[4, 64, 32\] +2  unknown +whole +whole +none$'
     expect_text out 'input_layernorm\.weight +\[32\] +2  norm .* whole +whole +common names: model\.layers\.\{L\}\.\*norm\.weight$'
-    run_coord plan -v "$RF_TOP/models/mixtral-8x7b.json"
-    expect_exit 0
+    coord_exits 0 plan -v "$RF_TOP/models/mixtral-8x7b.json"
     expect_text out 'experts\.\{E\}\.w1\.weight +\[14336, 4096\] +256  expert gate +mixtral: model\.layers\.\{L\}\.block_sparse_moe\.experts\.\{E\}\.w1\.weight$'
 }
 
@@ -241,8 +228,7 @@ test_a_checkpoint_of_a_known_type_needs_no_rules() {
     jq '.model_type = "gpt_oss" | .head_dim = 8' model/config.json >known
     mv known model/config.json
     cluster "$unknown"
-    run_coord plan -v cluster.json
-    expect_exit 0
+    coord_exits 0 plan -v cluster.json
     expect_no_text out '^  unknown'
     expect_text out 'self_attn\.sinks +\[8\] +2  column +\[4\] +\[2\] +gpt_oss: '
 }
@@ -250,25 +236,21 @@ test_a_checkpoint_of_a_known_type_needs_no_rules() {
 test_rules_make_unknown_tensors_known() {
     unforeseen
     cluster "$unknown | .model.rules = $rules"
-    run_coord plan -v cluster.json
-    expect_exit 0
+    coord_exits 0 plan -v cluster.json
     expect_no_text out '^  unknown'
     expect_text out 'gate_up_proj +\[4, 32, 128\] +2  expert gate 64, expert up 64, in turns, transposed, stacked +\[32, 64\] +\[32, 32\] +rules: .*gate_up_proj\*$'
     expect_text out 'self_attn\.sinks +\[8\] +2  column +\[4\] +\[2\] +rules: '
-    run_coord cluster.json
-    expect_exit 0
+    coord_exits 0 cluster.json
     file=$(result s)
     expect_verified "$file"
     expect_json "$file" '.plan.unknown.tensors == 0 or .plan.unknown == null'
-    run_coord rerun "$file"
-    expect_exit 0
+    coord_exits 0 rerun "$file"
 }
 
 test_a_rule_for_no_tensor_is_refused_with_its_place() {
     unforeseen
     cluster "$unknown"' | .model.rules = [{name: "nothing", role: "row"}]'
-    run_coord plan cluster.json
-    expect_exit 2
+    coord_exits 2 plan cluster.json
     expect_text err '\$\.model\.rules\[0\]\.name: no tensor has a name like "nothing"'
 }
 
@@ -276,21 +258,18 @@ test_a_checkpoint_without_a_config_may_be_given_its_heads() {
     unforeseen
     rm model/config.json
     cluster "$unknown | .model.unknown_tensors = \"replicate\""
-    run_coord plan cluster.json
-    expect_exit 2
+    coord_exits 2 plan cluster.json
     expect_text err 'num_attention_heads and num_key_value_heads in "model"'
     cluster "$unknown"' | .model += {unknown_tensors: "replicate",
         num_attention_heads: 8, num_key_value_heads: 4}'
-    run_coord plan cluster.json
-    expect_exit 0
+    coord_exits 0 plan cluster.json
     expect_text out '^model .* \(checkpoint\)$'
 }
 
 test_a_refused_scenario_still_lists_what_names_are_taken_for() {
     unforeseen
     cluster "$unknown"
-    run_coord plan -v cluster.json
-    expect_exit 2
+    coord_exits 2 plan -v cluster.json
     expect_text err 'no rule says .*Tensor names.* refit-cluster\(5\)'
     expect_text out 'q_proj\.weight +\[64, 32\] +2  query +common names: '
     expect_text out 'mlp\.experts\.down_proj +\[4, 64, 32\] +2  unknown +none$'
@@ -307,16 +286,14 @@ test_weights_arrive_in_the_layout_of_sglang() {
             iterations: 2}]'
     run_coord plan cluster.json
     expect_text out '^  inference +sglang.* attention_dp 2.* etp 2'
-    run_coord cluster.json
-    expect_exit 0
+    coord_exits 0 cluster.json
     file=$(result s)
     expect_verified "$file"
     expect_json "$file" '.cluster.scenarios[0].infer | .layout == "sglang" and
         .attention_dp == 2'
     cluster '.scenarios = [{name: "s", train: {},
         infer: {layout: "sglang", tp: 4, ep: 3}}]'
-    run_coord plan cluster.json
-    expect_exit 2
+    coord_exits 2 plan cluster.json
     expect_text err 'infer: ep 3 is impossible: tp % ep must be 0 with layout sglang'
 }
 
@@ -347,14 +324,12 @@ test_the_examples_for_unknown_types_work() {
     for example in example-*; do
         jq '. + {scenarios: [{name: "s", train: {tp: 2}, infer: {tp: 4}}]}' \
             "$example" >cluster.json
-        run_coord plan -v cluster.json
-        expect_exit 0
+        coord_exits 0 plan -v cluster.json
         expect_no_text out '^  unknown'
     done
     expect_text out 'mixer\.out\.weight .*row +\[3584, 9472\] +\[3584, 4736\]'
     jq 'del(.model.rules)' cluster.json >bare.json
-    run_coord plan bare.json
-    expect_exit 2
+    coord_exits 2 plan bare.json
     expect_text err '"foonet" is not a known model type; .*"rules": \{"like": "llama"\} for one like Llama'
 }
 

@@ -17,8 +17,7 @@ make_checkpoint() { # [OPTION...]
 test_the_result_says_how_fast_a_checkpoint_was_read() {
     make_checkpoint
     cluster
-    run_coord cluster.json
-    expect_exit 0
+    coord_exits 0 cluster.json
     expect_verified "$(result s)"
     # Each half of the ranks holds the embedding, which is tied; norms are on
     # all ranks of a stage.
@@ -38,8 +37,7 @@ fill_hub_cache() {
 test_a_model_of_the_hub_comes_from_the_local_cache() {
     fill_hub_cache
     cluster '.model.checkpoint = "tiny/model"'
-    run_coord cluster.json
-    expect_exit 0
+    coord_exits 0 cluster.json
     expect_verified "$(result s)"
     expect_json "$(result s)" '.model.revision == "c0ffee" and
         .model.name == "model" and .cluster.model.revision == "c0ffee" and
@@ -47,32 +45,27 @@ test_a_model_of_the_hub_comes_from_the_local_cache() {
     run_coord rerun -o again "$(result s)"
     expect_text err 'results in again/'
     cluster '.model = {config: "tiny/model"}'
-    run_coord plan cluster.json --json
-    expect_exit 0
+    coord_exits 0 plan cluster.json --json
     expect_json out '.model.revision == "c0ffee"'
 }
 
 test_a_model_that_is_not_in_the_cache_comes_with_the_command_that_fetches_it() {
     fill_hub_cache
     cluster '.model = {config: "tiny/other"}'
-    run_coord plan cluster.json
-    expect_exit 2
+    coord_exits 2 plan cluster.json
     expect_text err "[$].model.config: tiny/other: not here, .*$PWD/cache.*: hf download tiny/other config.json$"
     cluster '.model = {config: "tiny/model", revision: "v2"}'
-    run_coord plan cluster.json
-    expect_exit 2
+    coord_exits 2 plan cluster.json
     expect_text err 'hf download tiny/model config.json --revision v2$'
     cluster '.model.checkpoint = "tiny/other"'
-    run_coord plan cluster.json
-    expect_exit 2
+    coord_exits 2 plan cluster.json
     expect_text err 'warning: unless nodes have the folder: .*: hf download tiny/other$'
 }
 
 test_a_wrong_byte_of_a_checkpoint_is_named() {
     make_checkpoint --shards 1
     cluster
-    REFIT_TEST_FLIP=1:0 run_coord cluster.json
-    expect_exit 3
+    REFIT_TEST_FLIP=1:0 coord_exits 3 cluster.json
     expect_json "$(result s)" '.verification | .mismatched_bytes == 1 and
         (.first_mismatch.tensor | startswith("model."))'
 }
@@ -82,8 +75,7 @@ test_an_export_equals_the_checkpoint_byte_for_byte() {
     make_checkpoint
     mkdir exported
     cluster
-    run_coord --export exported cluster.json
-    expect_exit 0
+    coord_exits 0 --export exported cluster.json
     expect_json "$(result s)" ".export == {folder: \"$PWD/exported\",
         bytes: $(cat total)} and .setup.export_ms > 0"
     "$RF_TOP/tests/lib/same-tensors" model exported || fail "not the same"
@@ -91,8 +83,7 @@ test_an_export_equals_the_checkpoint_byte_for_byte() {
     [ -z "$(find exported -name 'refit-*')" ] || fail "parts are left"
     # What was written is a checkpoint again.
     cluster '.model.checkpoint = "exported"'
-    run_coord plan cluster.json
-    expect_exit 0
+    coord_exits 0 plan cluster.json
 }
 
 # Replicas, shards over stages and separate heads: each box is written once.
@@ -102,13 +93,11 @@ test_exports_of_other_meshes_and_methods_are_the_same() {
         "disaggregated", train: {tp: 2}, infer: {tp: 2, dp: 2, layout: "vllm"},
         method: "shm"}'
     mkdir replicas stages
-    run_coord --export replicas cluster.json
-    expect_exit 0
+    coord_exits 0 --export replicas cluster.json
     "$RF_TOP/tests/lib/same-tensors" model replicas || fail "not the same"
     cluster '.scenarios[0] |= . + {train: {layout: "fsdp"},
         infer: {tp: 2, pp: 2, layout: "megatron"}, warmup: 0}'
-    run_coord --export stages cluster.json
-    expect_exit 0
+    coord_exits 0 --export stages cluster.json
     "$RF_TOP/tests/lib/same-tensors" model stages || fail "not the same"
 }
 
@@ -119,13 +108,11 @@ test_experts_in_one_tensor_are_exported_as_one() {
     cluster '.scenarios[0] |= . + {mode: "disaggregated", method: "shm",
         train: {tp: 2, ep: 2, etp: 1},
         infer: {tp: 2, ep: 2, etp: 1, layout: "vllm"}}'
-    run_coord --export apart cluster.json
-    expect_exit 0
+    coord_exits 0 --export apart cluster.json
     "$RF_TOP/tests/lib/same-tensors" model apart || fail "not the same"
     cluster '.scenarios[0] |= . + {train: {layout: "fsdp"},
         infer: {tp: 4, layout: "vllm"}}'
-    run_coord --export cut cluster.json
-    expect_exit 0
+    coord_exits 0 --export cut cluster.json
     "$RF_TOP/tests/lib/same-tensors" model cut || fail "not the same"
 }
 
@@ -133,8 +120,7 @@ test_an_export_of_a_cast_has_the_dtype_that_arrived() {
     make_checkpoint --shards 1
     mkdir exported
     cluster '.scenarios[0].infer.dtype = "float32"'
-    run_coord --export exported cluster.json
-    expect_exit 0
+    coord_exits 0 --export exported cluster.json
     expect_json "$(result s)" ".export.bytes == 2 * $(cat total)"
     cluster '.model.checkpoint = "exported"'
     run_coord plan cluster.json --json
@@ -150,14 +136,12 @@ test_an_export_over_a_model_is_refused() {
     for name in model.safetensors model.safetensors.index.json config.json; do
         mkdir exported
         cp victim "exported/$name"
-        run_coord --export exported cluster.json
-        expect_exit 1
+        coord_exits 1 --export exported cluster.json
         expect_text err "exported/$name is there already and no former export"
         cmp victim "exported/$name" || fail "it was written to"
         [ "$(ls exported)" = "$name" ] || fail "something is left"
         ln -sf ../victim "exported/$name"
-        run_coord --export exported cluster.json
-        expect_exit 1
+        coord_exits 1 --export exported cluster.json
         expect_text err "exported/$name is there already and no former export"
         [ -L "exported/$name" ] || fail "the link was replaced"
         [ "$(cat victim)" = "not ours" ] || fail "it was followed"
@@ -171,22 +155,19 @@ test_an_export_replaces_a_former_one() {
     local second=model-00002-of-00002.safetensors
     make_checkpoint --shards 1
     cluster
-    run_coord --export exported cluster.json
-    expect_exit 0
+    coord_exits 0 --export exported cluster.json
     cp exported/model.safetensors "exported/$second"
     echo notes >exported/notes.txt
     jq ".weight_map |= with_entries(.value = \"$second\")" \
         exported/model.safetensors.index.json >index
     mv index exported/model.safetensors.index.json
-    run_coord --export exported cluster.json
-    expect_exit 0
+    coord_exits 0 --export exported cluster.json
     "$RF_TOP/tests/lib/same-tensors" model exported || fail "not the same"
     [ "$(echo exported/*)" = "$(printf 'exported/%s ' config.json \
         model.safetensors model.safetensors.index.json)exported/notes.txt" ] ||
         fail "$(ls exported)"
     rm exported/model.safetensors.index.json
-    run_coord --export exported cluster.json
-    expect_exit 0
+    coord_exits 0 --export exported cluster.json
     "$RF_TOP/tests/lib/same-tensors" model exported || fail "not the same"
 }
 
@@ -200,8 +181,7 @@ preload() { # FILE
 test_an_export_goes_on_after_short_writes_and_is_synced() {
     make_checkpoint --shards 1
     preload fake/short_writes.c
-    run_coord --export exported cluster.json
-    expect_exit 0
+    coord_exits 0 --export exported cluster.json
     "$RF_TOP/tests/lib/same-tensors" model exported || fail "not the same"
     # Each rank has written, and synced what it wrote last.
     awk '/\.export$/ { last[$1] = $2 }
@@ -213,8 +193,7 @@ test_an_export_that_fails_leaves_no_part() {
     make_checkpoint --shards 1
     preload faults/fsync_fails.c
     echo fail >fault
-    run_coord --export exported cluster.json
-    expect_exit 1
+    coord_exits 1 --export exported cluster.json
     expect_text err 'exported/refit-.*Input/output error'
     [ ! -e exported ] || fail "left: $(ls exported)"
 }
@@ -265,8 +244,7 @@ test_the_next_run_removes_what_a_killed_agent_left_of_an_export() {
     wait_until 40 "no process is left" no_workers
     has_part || fail "nothing was left to be removed"
     rm hold
-    run_coord --export exported cluster.json
-    expect_exit 0
+    coord_exits 0 --export exported cluster.json
     no_part || fail "left: $(ls exported)"
     "$RF_TOP/tests/lib/same-tensors" model exported || fail "not the same"
 }
@@ -284,8 +262,7 @@ test_what_is_wrong_with_a_checkpoint_is_told_at_once() {
     sed -i '0,/"dtype": "BF16", "shape": \[64, 128\]/s//"dtype": "F16", "shape":  [64, 128]/' \
         model/model-00003-of-00003.safetensors
     cluster
-    run_coord plan cluster.json
-    expect_exit 2
+    coord_exits 2 plan cluster.json
     expect_text err '^  model-00001-of-00003.safetensors lacks model\.layers\.9\.absent$'
     expect_text err '^  model-00003-of-00003.safetensors has model\.norm\.weight, the index does not$'
     expect_text err '^  model\.embed_tokens\.weight is in model-00001.*, not in model-00003'
@@ -296,16 +273,14 @@ test_of_very_many_faults_ten_are_told_and_the_others_counted() {
     make_checkpoint
     rm model/model-00002-of-00003.safetensors
     cluster
-    run_coord plan cluster.json
-    expect_exit 2
+    coord_exits 2 plan cluster.json
     expect_text err '^  .*model-00002-of-00003.safetensors: No such file'
     "$RF_TOP/tests/lib/make-checkpoint" many --shards 2 >total
     jq '.weight_map |= with_entries(.key |= sub("layers"; "l"))' \
         many/model.safetensors.index.json >index
     mv index many/model.safetensors.index.json
     cluster '.model.checkpoint = "many"'
-    run_coord plan cluster.json
-    expect_exit 2
+    coord_exits 2 plan cluster.json
     [ "$(grep -c '^  model-' err)" -le 10 ] || fail "too many lines"
     expect_text err '^  and [0-9]+ more$'
 }
@@ -313,17 +288,14 @@ test_of_very_many_faults_ten_are_told_and_the_others_counted() {
 test_exports_that_cannot_be_are_refused_before_the_launch() {
     make_checkpoint --shards 1
     cluster '.scenarios[0].method = ["host", "shm"]'
-    run_coord --export . cluster.json
-    expect_exit 2
+    coord_exits 2 --export . cluster.json
     expect_text err 'one scenario refits, 2 are selected: .*--scenario'
     cluster '.scenarios[0].method = "null"'
-    run_coord --export . cluster.json
-    expect_exit 2
+    coord_exits 2 --export . cluster.json
     expect_text err '--export: method null moves no bytes'
     cluster '.scenarios[0] += {train: {tp: 1}, infer: {tp: 1, layout: "hf",
         quantize: "amax_448"}}'
-    run_coord --export . cluster.json
-    expect_exit 2
+    coord_exits 2 --export . cluster.json
     expect_text err '--export writes what arrived, and infer.quantize '
     [ ! -e results ] || fail "something was launched"
 }
@@ -331,13 +303,11 @@ test_exports_that_cannot_be_are_refused_before_the_launch() {
 test_an_export_makes_its_folder_and_what_is_above_it() {
     make_checkpoint --shards 1
     cluster
-    run_coord --export new/exports/first cluster.json
-    expect_exit 0
+    coord_exits 0 --export new/exports/first cluster.json
     "$RF_TOP/tests/lib/same-tensors" model new/exports/first ||
         fail "not the same"
     # One that gets no model goes again.
-    REFIT_TEST_EXIT=1:1 run_coord --export new/exports/second/x cluster.json
-    expect_exit 1
+    REFIT_TEST_EXIT=1:1 coord_exits 1 --export new/exports/second/x cluster.json
     [ "$(ls new/exports)" = first ] || fail "left: $(ls new/exports)"
 }
 
@@ -393,14 +363,12 @@ test_a_packed_gpt_oss_moves_what_the_rules_say() {
         --intermediate 256 --vocab 1024 --head-dim 32
     count_gpt_oss || fail "not counted"
     cluster
-    run_coord plan --json cluster.json
-    expect_exit 0
+    coord_exits 0 plan --json cluster.json
     jq --slurpfile counted counted '.scenarios[0].plan + $counted[0]' out >both
     expect_json both '.bytes_total == (.needed | add) and
         .bytes_total - .bytes_local == (.lacking | add) and
         .max_recv_bytes == (.lacking | max) and .unknown.tensors == 0'
-    run_coord cluster.json
-    expect_exit 0
+    coord_exits 0 cluster.json
     expect_verified "$(result s)"
     expect_json "$(result s)" ".setup.checkpoint.bytes ==
         $(jq '.trained | add' counted)"

@@ -48,8 +48,7 @@ expect_refused() { # REGEX
 
 test_a_run_needs_the_checkpoint_on_the_nodes_only() {
     remote_checkpoints
-    run_coord cluster.json
-    expect_exit 0
+    coord_exits 0 cluster.json
     expect_verified "$(result s)"
     expect_json "$(result s)" ".setup.checkpoint.bytes > $(cat total) and
         .cluster.model.folder == \"$PWD/mounted/model\" and
@@ -64,26 +63,22 @@ test_a_run_needs_the_checkpoint_on_the_nodes_only() {
 test_a_resumed_run_needs_the_same_checkpoint() {
     local folder
     remote_checkpoints '.scenarios[0].strategy = ["send_recv", "broadcast"]'
-    REFIT_TEST_FLIP=2:1 run_coord cluster.json
-    expect_exit 3
+    REFIT_TEST_FLIP=2:1 coord_exits 3 cluster.json
     rm -r first
     folder=$(echo results/*)
-    run_coord cluster.json --resume "$folder"
-    expect_exit 0
+    coord_exits 0 cluster.json --resume "$folder"
     REFIT_TEST_FLIP=2:1 run_coord cluster.json -o other
     rm -r one/model two/model first
     "$RF_TOP/tests/lib/make-checkpoint" one/model --untied >total
     cp -r one/model two/model
-    run_coord cluster.json --resume "$(echo other/*)"
-    expect_exit 2
+    coord_exits 2 cluster.json --resume "$(echo other/*)"
     expect_text err 'cannot be resumed: its model differs'
 }
 
 test_a_plan_that_the_headers_do_not_allow_is_a_mistake_in_the_file() {
     remote_checkpoints '.nodes |= map(.slots = 3) |
         .scenarios[0].train.tp = 3 | .scenarios[0].infer.tp = 3'
-    run_coord cluster.json
-    expect_exit 2
+    coord_exits 2 cluster.json
     expect_text err '[$].scenarios\[0\].*tp 3 is impossible'
     [ ! -e results ] || fail "results/ was left"
 }
@@ -92,8 +87,7 @@ test_members_that_the_headers_do_not_allow_cannot_be_skipped() {
     remote_checkpoints '.nodes |= map(.slots = 3) |
         .scenarios[0] += {impossible: "skip", train: {tp: [1, 3]},
             infer: {tp: 3}}'
-    run_coord cluster.json
-    expect_exit 2
+    coord_exits 2 cluster.json
     expect_text err 'tp 3 is impossible.*"skip" cannot leave it out after'
     [ ! -e results ] || fail "results/ was left"
 }
@@ -123,13 +117,11 @@ test_a_shard_that_is_cut_short_names_node_and_file() {
 
 test_check_plans_from_the_headers_of_a_node() {
     remote_checkpoints
-    run_coord check cluster.json
-    expect_exit 0
+    coord_exits 0 check cluster.json
     expect_text out '^0 errors'
     rm -r first
     truncate -s -8 two/model/model-00002-of-00003.safetensors
-    run_coord check cluster.json
-    expect_exit 4
+    coord_exits 4 check cluster.json
     expect_text out '^E (a|b): .*mounted/model:'
     expect_text out 'model-00002-of-00003.safetensors: .* past the [0-9]+ bytes of data'
     rm -r first
@@ -137,8 +129,7 @@ test_check_plans_from_the_headers_of_a_node() {
     cluster '.model = {checkpoint: "mounted/model"} | .nodes |= map(.slots = 3) |
         .launch.worker = "'"$PWD/node-worker"'" |
         .scenarios[0].train.tp = 3 | .scenarios[0].infer.tp = 3'
-    run_coord check cluster.json
-    expect_exit 2
+    coord_exits 2 check cluster.json
     expect_text err 'tp 3 is impossible'
 }
 

@@ -23,13 +23,10 @@ test_installed_programs_run_installed_files() {
     installed
     coord=$PWD/bin/refit-coord
     cluster
-    run_coord cluster.json
-    expect_exit 0
+    coord_exits 0 cluster.json
     expect_verified "$(result one)"
-    run_coord plan share/refit-coord/examples/megatron.json
-    expect_exit 0
-    run_coord report share/refit-coord/examples/reference
-    expect_exit 0
+    coord_exits 0 plan share/refit-coord/examples/megatron.json
+    coord_exits 0 report share/refit-coord/examples/reference
     [ -s share/refit-coord/examples/reference/README.md ] ||
         fail "the reference does not say what it is"
 }
@@ -39,8 +36,7 @@ test_an_installed_worker_finds_its_module_of_ucx() {
     installed
     coord=$PWD/bin/refit-coord
     cluster '.scenarios[0].method = "ucx"'
-    run_coord cluster.json
-    expect_exit 0
+    coord_exits 0 cluster.json
     expect_verified "$(result one)"
 }
 

@@ -9,8 +9,7 @@
 test_every_strategy_runs_on_nccl() {
     cluster '.scenarios[0].strategy = ["send_recv", "broadcast", "allgather",
         "allgather_global", "hierarchical", "gather_broadcast"]'
-    run_coord cluster.json
-    expect_exit 0
+    coord_exits 0 cluster.json
     all_verified 6
     all_beside_yardsticks
 }
@@ -22,8 +21,7 @@ blocks_of_packing() { # SLOTS
     cluster ".nodes[0].slots = $1 | .launch.env.FAKE_CUDA_TRACE = \"$PWD/trace\" |
         .scenarios[0] += {mode: \"colocated\", train: {pp: $1},
             infer: {tp: $1, layout: \"vllm\"}, bucket_bytes: 1048576}"
-    run_coord cluster.json
-    expect_exit 0
+    coord_exits 0 cluster.json
     awk '$2 == "launch" && $3 > 0 { if ($4 > most) most = $4 } END { print most }' \
         trace
 }
@@ -39,25 +37,21 @@ test_every_strategy_runs_on_nccl_without_packing_long_runs() {
         .scenarios[0] += {bucket_bytes: [65536, 1048576],
         strategy: ["send_recv", "broadcast", "allgather",
             "allgather_global", "hierarchical", "gather_broadcast"]}'
-    run_coord cluster.json
-    expect_exit 0
+    coord_exits 0 cluster.json
     all_verified 12
 }
 
 test_registration_and_why_there_is_none_are_in_the_result() {
     cluster
-    run_coord cluster.json
-    expect_exit 0
+    coord_exits 0 cluster.json
     expect_json "$(result s)" '.setup.registration == "buffers"'
     cluster '.launch.env.FAKE_NCCL_FAIL = "ncclCommRegister:3:5"'
-    run_coord cluster.json -o refused
-    expect_exit 0
+    coord_exits 0 cluster.json -o refused
     expect_json "$(echo refused/*/s.json)" '.setup.registration |
         startswith("none: rank 0: ncclCommRegister: ")'
     expect_verified "$(echo refused/*/s.json)"
     cluster '.launch.env.FAKE_NCCL_FAIL = "ncclMemAlloc:1:1"'
-    run_coord cluster.json -o plain
-    expect_exit 0
+    coord_exits 0 cluster.json -o plain
     expect_json "$(echo plain/*/s.json)" '.setup.registration | startswith(
         "buffers, but rank 0: cudaMalloc buffers: ncclMemAlloc: ")'
     expect_verified "$(echo plain/*/s.json)"
@@ -65,8 +59,7 @@ test_registration_and_why_there_is_none_are_in_the_result() {
 
 test_direct_bytes_that_are_no_number_are_refused() {
     cluster '.launch.env.REFIT_DIRECT_BYTES = "4 MiB"'
-    run_coord cluster.json
-    expect_exit 1
+    coord_exits 1 cluster.json
     expect_text err 'REFIT_DIRECT_BYTES is "4 MiB"; a number of bytes is wanted'
 }
 
@@ -74,8 +67,7 @@ test_every_strategy_runs_on_ipc() {
     cluster '.scenarios[0].method = "ipc" |
         .scenarios[0].strategy = ["send_recv", "broadcast", "allgather",
         "allgather_global", "hierarchical", "gather_broadcast"]'
-    run_coord cluster.json
-    expect_exit 0
+    coord_exits 0 cluster.json
     all_verified 6
     all_beside_yardsticks
 }
@@ -86,8 +78,7 @@ test_every_strategy_runs_on_ipc_by_descriptor() {
             FAKE_CUDA_FAIL: "cudaIpcOpenMemHandle:1:201"} |
         .scenarios[0].strategy = ["send_recv", "broadcast", "allgather",
         "allgather_global", "hierarchical", "gather_broadcast"]'
-    run_coord cluster.json
-    expect_exit 0
+    coord_exits 0 cluster.json
     all_verified 6
 }
 
@@ -100,8 +91,7 @@ test_strategies_run_on_ipc_by_copy_engines() {
                 strategy: ["send_recv", "broadcast", "hierarchical"]} |
             .launch.env += {REFIT_IPC_COPY: "engine",
                 FAKE_CUDA_SLOW: "'"$stream"':2000"}'
-        run_coord cluster.json
-        expect_exit 0
+        coord_exits 0 cluster.json
     done
     all_verified 9
     results=(results/*/s-strategy=broadcast.json)
@@ -114,8 +104,7 @@ test_strategies_run_on_ipc_by_copy_engines() {
 test_ipc_without_copy_engines_uses_kernels_alone() {
     cluster '.scenarios[0].method = "ipc" | .launch.env += {
         REFIT_IPC_COPY: "kernel", FAKE_CUDA_FAIL: "cudaMemcpyBatchAsync:1:1"}'
-    run_coord cluster.json
-    expect_exit 0
+    coord_exits 0 cluster.json
     all_verified 1
     expect_json "$(result s)" '.setup.copies | all(.rule == "kernel" and
         .engine_from_bytes == null and .engine_bytes == 0) and
@@ -125,8 +114,7 @@ test_ipc_without_copy_engines_uses_kernels_alone() {
 test_ipc_copies_one_by_one_where_the_driver_has_no_batches() {
     cluster '.scenarios[0].method = "ipc" | .launch.env += {
         REFIT_IPC_COPY: "engine", FAKE_CUDA_BATCHES: "0"}'
-    run_coord cluster.json
-    expect_exit 0
+    coord_exits 0 cluster.json
     all_verified 1
     expect_json "$(result s)" '.setup.copies | any(.engine_bytes > 0)'
 }
@@ -136,8 +124,7 @@ test_ipc_copies_one_by_one_where_the_driver_has_no_batches() {
 test_ipc_measures_which_way_to_copy_and_records_it() {
     cluster '.model.megatron += {hidden_size: 256, ffn_hidden_size: 1024,
             vocab_size: 4096} | .scenarios[0].method = "ipc"'
-    run_coord cluster.json
-    expect_exit 0
+    coord_exits 0 cluster.json
     all_verified 1
     expect_json "$(result s)" '.setup.copies as $copies | $copies |
         length == 6 and all(.rule == "measured" and
@@ -152,16 +139,14 @@ test_ipc_measures_which_way_to_copy_and_records_it() {
 test_yardstick_of_ipc_copies_by_the_ways_of_the_refit() {
     cluster '.scenarios[0].method = "ipc" | .launch.env += {
         REFIT_IPC_COPY: "engine", FAKE_CUDA_FAIL: "cudaMemcpyBatchAsync:2:1"}'
-    run_coord cluster.json
-    expect_exit 1
+    coord_exits 1 cluster.json
     expect_text err 'scenario s failed \(run '
 }
 
 test_unknown_way_to_copy_is_named() {
     cluster '.scenarios[0].method = "ipc" |
         .launch.env.REFIT_IPC_COPY = "both"'
-    run_coord cluster.json
-    expect_exit 1
+    coord_exits 1 cluster.json
     expect_text err 'REFIT_IPC_COPY is "both"; auto, engine and kernel are'
 }
 
@@ -179,8 +164,7 @@ test_ipc_by_descriptor_views_separate_processes_and_casts() {
          "train": {"tp": 2, "dtype": "float32"},
          "infer": {"dp": 2, "dtype": "bfloat16", "layout": "hf"},
          "method": ["ipc", "nccl"], "warmup": 0, "iterations": 2}]'
-    run_coord cluster.json
-    expect_exit 0
+    coord_exits 0 cluster.json
     all_verified 4
     expect_json "$(result s-view)" '[.iterations[].ranks[].sent_bytes] |
         add == 0'
@@ -195,26 +179,22 @@ test_refused_handles_are_replaced_by_descriptors() {
          "strategy": ["send_recv", "broadcast"], "warmup": 0,
          "iterations": 2}] |
         .launch.env.FAKE_CUDA_FAIL = "cudaIpcGetMemHandle:1:801"'
-    run_coord cluster.json
-    expect_exit 0
+    coord_exits 0 cluster.json
     all_verified 2
 }
 
 test_descriptors_that_cannot_be_used_explain_themselves() {
     cluster '.scenarios[0].method = "ipc" | .launch.env += {REFIT_IPC: "vmm",
         FAKE_CUDA_VMM: "0"}'
-    run_coord cluster.json
-    expect_exit 1
+    coord_exits 1 cluster.json
     expect_text err 'device [0-9] cannot share memory by file descriptor'
     cluster '.scenarios[0].method = "ipc" | .launch.env += {REFIT_IPC: "vmm",
         FAKE_CUDA_FAIL: "cuMemImportFromShareableHandle:1:1"}'
-    run_coord cluster.json -o import
-    expect_exit 1
+    coord_exits 1 cluster.json -o import
     expect_text err 'mapping the device memory of rank [0-9], shared by file'
     expect_text err 'cuMemImportFromShareableHandle: CUDA_ERROR_INVALID_VALUE'
     cluster '.scenarios[0].method = "ipc" | .launch.env.REFIT_IPC = "both"'
-    run_coord cluster.json -o unknown
-    expect_exit 1
+    coord_exits 1 cluster.json -o unknown
     expect_text err 'REFIT_IPC is "both"; auto, legacy and vmm are known'
 }
 
@@ -230,31 +210,27 @@ test_colocated_meshes_and_casts() {
          "infer": {"tp": 2, "dp": 2, "dtype": "bfloat16", "layout": "hf"},
          "method": ["nccl", "ipc"], "cast": ["source", "destination"],
          "warmup": 0, "iterations": 2}]'
-    run_coord cluster.json
-    expect_exit 0
+    coord_exits 0 cluster.json
     all_verified 7
 }
 
 test_flipped_byte_on_the_device_is_found() {
     cluster
-    REFIT_TEST_FLIP=3:1 run_coord cluster.json
-    expect_exit 3
+    REFIT_TEST_FLIP=3:1 coord_exits 3 cluster.json
     expect_json "$(result s)" '.status == "mismatch"'
     expect_json "$(result s)" '.verification.mismatched_bytes == 1'
 }
 
 test_out_of_device_memory_is_named() {
     cluster '.launch.env.FAKE_CUDA_MEMORY = "100000"'
-    run_coord cluster.json
-    expect_exit 1
+    coord_exits 1 cluster.json
     expect_json "$(result s)" '.status == "failed"'
     expect_text err 'device memory: .* wanted, .* free'
 }
 
 test_asynchronous_nccl_error_ends_the_scenario() {
     cluster '.launch.env.FAKE_NCCL_ASYNC = "2:4:6"'
-    run_coord cluster.json
-    expect_exit 1
+    coord_exits 1 cluster.json
     expect_json "$(result s)" '.status == "failed"'
     expect_text err 'rank 2'
     expect_text err 'remote process exited'
@@ -265,8 +241,7 @@ test_asynchronous_nccl_error_ends_the_scenario() {
 test_first_exchange_that_nccl_gives_up_names_its_ranks() {
     cluster '.launch.env += {FAKE_NCCL_HANG: "1:1", FAKE_NCCL_STALL_S: "2"} |
         .scenarios += [.scenarios[0] + {name: "s-next", method: "ipc"}]'
-    run_coord cluster.json
-    expect_exit 1
+    coord_exits 1 cluster.json
     expect_json "$(result s)" '.status == "failed" and
         (.errors[0] | .host == "localhost" and .phase == "prepare" and
             (.text | test("method nccl: first exchange with rank .*1")))'
@@ -279,8 +254,7 @@ test_stuck_collective_names_its_ranks() {
     cluster '.launch.env.FAKE_NCCL_HANG = "1:2" |
         .scenarios = [.scenarios[0] + {timeout_s: 3},
             .scenarios[0] + {name: "s-next", method: "ipc"}]'
-    run_coord cluster.json
-    expect_exit 1
+    coord_exits 1 cluster.json
     expect_verified "$(result s-next)"
     expect_json "$(result s)" '.errors[0] | .host == "localhost" and
         (.phase | startswith("running iteration 1 of ")) and
@@ -295,23 +269,20 @@ test_stuck_collective_names_its_ranks() {
 
 test_stuck_rank_of_ipc_is_named_by_the_others() {
     cluster '.scenarios[0] += {method: "ipc", timeout_s: 3}'
-    REFIT_TEST_STALL=1:1 run_coord cluster.json
-    expect_exit 1
+    REFIT_TEST_STALL=1:1 coord_exits 1 cluster.json
     expect_json "$(result s)" '.errors | any(.rank == 0 and (.stderr |
         any(test("stopped after round 1 of 1, waiting for rank 1$"))))'
 }
 
 test_failing_calls_are_reported_by_name() {
     cluster '.launch.env.FAKE_CUDA_FAIL = "cudaLaunchKernel:3:700"'
-    run_coord cluster.json
-    expect_exit 1
+    coord_exits 1 cluster.json
     expect_text err 'cudaLaunchKernel: .*700'
 }
 
 test_failing_send_inside_a_group_ends_the_scenario() {
     cluster '.launch.env.FAKE_NCCL_FAIL = "ncclSend:2:5"'
-    run_coord cluster.json
-    expect_exit 1
+    coord_exits 1 cluster.json
     expect_json "$(result s)" '.status == "failed"'
     expect_text err 'Send.*invalid usage'
 }
@@ -327,15 +298,13 @@ test_probe_without_a_driver_says_so() {
 test_driver_too_old_for_the_toolkit_is_named_with_both_versions() {
     cluster '.launch.env += {FAKE_CUDA_DRIVER: "12020",
         FAKE_NVML_DRIVER: "535.129.03"}'
-    run_coord cluster.json
-    expect_exit 4
+    coord_exits 4 cluster.json
     expect_text err 'localhost: driver 535\.129\.03 supports CUDA 12\.2; '
     expect_text err 'built with CUDA 13\.0, which needs driver 580 or later'
     expect_text err 'build the module with a CUDA 12 toolkit'
     cluster '.launch.env += {FAKE_CUDA_DRIVER: "11080",
         FAKE_CUDA_RUNTIME: "12090", FAKE_NVML_DRIVER: "520.61.05"}'
-    run_coord cluster.json -o older
-    expect_exit 4
+    coord_exits 4 cluster.json -o older
     expect_text err 'CUDA 12\.9, which needs driver 525 or later: update it(;|$)'
 }
 
@@ -345,23 +314,20 @@ test_driver_older_than_the_toolkit_of_its_major_version_works() {
     cluster '.launch.env += {FAKE_CUDA_DRIVER: "12000",
             FAKE_CUDA_RUNTIME: "12090", FAKE_NVML_DRIVER: "525.60.13",
             REFIT_IPC: "vmm"} | .scenarios[0].method = ["nccl", "ipc"]'
-    run_coord cluster.json
-    expect_exit 0
+    coord_exits 0 cluster.json
     all_verified 2
 }
 
 test_missing_driver_is_refused_with_the_method() {
     cluster '.launch.env.FAKE_CUDA_DEVICES = "0"'
-    run_coord cluster.json
-    expect_exit 4
+    coord_exits 4 cluster.json
     expect_text err 'no NVIDIA driver'
 }
 
 test_device_memory_is_the_process_s_own() {
     cluster '.launch.env += {FAKE_NVML_FOREIGN: "1000000000",
         FAKE_NVML_NVLINK: "1"}'
-    run_coord cluster.json
-    expect_exit 0
+    coord_exits 0 cluster.json
     expect_json "$(result s)" '.memory | all(
         .device_peak_bytes == .device.process_bytes and
         .stages.refit_bytes == .device.process_bytes and
@@ -377,8 +343,7 @@ test_device_memory_is_the_process_s_own() {
 test_device_memory_without_process_figures_is_the_difference() {
     cluster '.launch.env += {FAKE_NVML_FOREIGN: "1000000000",
         FAKE_NVML_PROCESSES: "0"}'
-    run_coord cluster.json
-    expect_exit 0
+    coord_exits 0 cluster.json
     expect_json "$(result s)" '.memory | all(
         .device_peak_bytes == .device.device_bytes and
         .device.process_bytes == 0 and
@@ -388,8 +353,7 @@ test_device_memory_without_process_figures_is_the_difference() {
 
 test_environment_names_devices_driver_and_library() {
     cluster
-    run_coord cluster.json
-    expect_exit 0
+    coord_exits 0 cluster.json
     local file hash
     file=$(result s)
     hash=$(sha256sum "$fakes/libnccl.so.2" | cut -d' ' -f1)
@@ -401,31 +365,27 @@ test_environment_names_devices_driver_and_library() {
 
 test_mig_device_is_refused_before_anything_moves() {
     cluster '.launch.env.FAKE_NVML_MIG = "1"'
-    run_coord cluster.json
-    expect_exit 4
+    coord_exits 4 cluster.json
     expect_json "$(result s)" '.iterations == []'
     expect_text err 'split by MIG'
 }
 
 test_busy_device_is_named() {
     cluster '.launch.env.FAKE_CUDA_FAIL = "cudaSetDevice:1:46"'
-    run_coord cluster.json
-    expect_exit 1
+    coord_exits 1 cluster.json
     expect_text err 'GPU [0-9] is busy: another process has it in exclusive'
 }
 
 test_too_few_devices_are_refused() {
     cluster '.launch.env.FAKE_CUDA_DEVICES = "2"'
-    run_coord cluster.json
-    expect_exit 4
+    coord_exits 4 cluster.json
     expect_text err 'has 2 GPUs, 6 slots need one each'
 }
 
 test_handle_that_does_not_open_explains_itself() {
     cluster '.scenarios[0].method = "ipc" |
         .launch.env.FAKE_CUDA_FAIL = "cudaIpcOpenMemHandle:1:201"'
-    run_coord cluster.json
-    expect_exit 1
+    coord_exits 1 cluster.json
     expect_text err 'opening the device memory of rank .* PID namespace'
 }
 
@@ -434,15 +394,13 @@ test_killed_rank_ends_the_scenario_and_the_next_one_runs() {
     cluster '.scenarios = [.scenarios[0] + {name: "s-nccl", iterations: 3},
         .scenarios[0] + {name: "s-ipc", method: "ipc", iterations: 3}]'
     local started=$SECONDS
-    REFIT_TEST_EXIT=1:1 run_coord cluster.json
-    expect_exit 1
+    REFIT_TEST_EXIT=1:1 coord_exits 1 cluster.json
     [ $((SECONDS - started)) -le 60 ] || fail "took $((SECONDS - started)) s"
     expect_json "$(result s-nccl)" '.status == "failed"'
     expect_json "$(result s-nccl)" '.errors[0] | .rank == 1'
     expect_json "$(result s-ipc)" '.errors[0] | .rank == 1'
     unset REFIT_TEST_EXIT
-    run_coord cluster.json -o again
-    expect_exit 0
+    coord_exits 0 cluster.json -o again
 }
 
 test_separate_processes_share_their_slot() {
@@ -454,8 +412,7 @@ test_separate_processes_share_their_slot() {
         {"name": "s-view", "mode": "colocated",
          "colocated_processes": "separate", "train": {"tp": 2},
          "infer": {"tp": 2}, "method": "ipc", "warmup": 0, "iterations": 2}]'
-    run_coord cluster.json
-    expect_exit 0
+    coord_exits 0 cluster.json
     all_verified 3
     expect_json "$(result s-view)" '[.iterations[].ranks[].sent_bytes] |
         add == 0'
@@ -464,8 +421,7 @@ test_separate_processes_share_their_slot() {
 test_ranks_share_one_device_when_asked() {
     cluster '.launch.env += {REFIT_SHARE_GPU: "1", FAKE_CUDA_DEVICES: "1"} |
         .scenarios[0].method = ["nccl", "ipc"]'
-    run_coord cluster.json
-    expect_exit 0
+    coord_exits 0 cluster.json
     all_verified 2
     expect_text err 'shares its GPU with another rank'
 }
@@ -496,8 +452,7 @@ quantized='.model.megatron += {hidden_size: 256, ffn_hidden_size: 512,
 test_arrived_weights_are_quantized_to_fp8() {
     cluster "$quantized | .scenarios[0].method = [\"nccl\", \"ipc\",
         \"nvshmem\", \"host\", \"tcp\", \"shm\"]"
-    run_coord cluster.json
-    expect_exit 0
+    coord_exits 0 cluster.json
     all_verified 6
     for file in results/*/s*.json; do
         expect_json "$file" '.verification.quantized_bytes > 0 and
@@ -512,8 +467,7 @@ test_device_time_lies_within_the_host_s() {
     cluster "$quantized"' |
         .scenarios[0].method = ["nccl", "ipc", "nvshmem",
         "host"]'
-    run_coord cluster.json
-    expect_exit 0
+    coord_exits 0 cluster.json
     for method in nccl ipc nvshmem; do
         expect_json "$(result "s-method=$method")" '[.iterations[].ranks[]] |
             length > 0 and all(.device_ms > 0 and .device_ms <= .ms and
@@ -527,21 +481,18 @@ test_device_time_lies_within_the_host_s() {
 test_quantizing_a_shard_cut_inside_a_block_is_refused() {
     cluster "$quantized | .scenarios[0].infer.tp = 4 |
         .scenarios[0].infer.dp = 1"
-    run_coord cluster.json
-    expect_exit 2
+    coord_exits 2 cluster.json
     expect_text err 'infer.quantize: rank [0-9] holds rows [0-9]+ to [0-9]+ of .*cut at multiples of 128'
 }
 
 test_what_devices_cannot_cast_is_refused_before_launch() {
     cluster '.scenarios[0] += {train: {tp: 2, dtype: "bfloat16"},
         infer: {tp: 2, dtype: "float8_e4m3fn"}}'
-    run_coord cluster.json
-    expect_exit 2
+    coord_exits 2 cluster.json
     expect_text err 'from bfloat16 to float8_e4m3fn; .*infer.quantize'
     cluster '.scenarios[0] += {train: {tp: 2, dtype: "float32"},
         infer: {tp: 2, dtype: "float16"}}'
-    run_coord cluster.json
-    expect_exit 2
+    coord_exits 2 cluster.json
     expect_text err 'cannot cast float32 to float16'
 }
 

@@ -8,8 +8,7 @@ test_every_strategy_runs_on_nvshmem() {
     cluster '.scenarios[0].method = "nvshmem" |
         .scenarios[0].strategy = ["send_recv", "broadcast", "allgather",
         "allgather_global", "hierarchical", "gather_broadcast"]'
-    run_coord cluster.json
-    expect_exit 0
+    coord_exits 0 cluster.json
     all_verified 6
     for file in results/*/s*.json; do
         expect_json "$file" '[.iterations[].ranks[]] |
@@ -25,8 +24,7 @@ long_runs_are_put() { # STREAM
             FAKE_CUDA_SLOW: "'"$1"':300", FAKE_CUDA_TRACE: "'"$PWD/trace"'"} |
         .scenarios[0] += {method: "nvshmem", bucket_bytes: [16384, 1048576],
         strategy: ["send_recv", "broadcast", "hierarchical"]}'
-    run_coord cluster.json
-    expect_exit 0
+    coord_exits 0 cluster.json
     all_verified 6
     expect_text trace ' put_registered [0-9]+ [0-9]+$'
     expect_text trace ' put [0-9]+ [0-9]+$'
@@ -49,8 +47,7 @@ test_long_runs_are_put_without_packing_when_unpacking_is_slow() {
 test_puts_have_priority_over_packing() {
     cluster '.scenarios[0].method = "nvshmem" |
         .launch.env.FAKE_CUDA_TRACE = "'"$PWD/trace"'"'
-    run_coord cluster.json
-    expect_exit 0
+    coord_exits 0 cluster.json
     awk '$2 == "stream" { n++; bad += ($3 % 3 == 2) != ($4 < 0) }
         END { exit bad || n == 0 || n % 3 }' trace ||
         fail "priorities: $(grep ' stream ' trace)"
@@ -64,8 +61,7 @@ test_all_is_packed_where_arenas_cannot_be_registered() {
             FAKE_CUDA_TRACE: "'"$PWD/trace"'"} |
         .scenarios[0] += {method: "nvshmem", strategy: ["send_recv",
             "broadcast"]}'
-    run_coord cluster.json
-    expect_exit 0
+    coord_exits 0 cluster.json
     all_verified 2
     expect_no_text trace put_registered
     for file in results/*/s*.json; do
@@ -88,8 +84,7 @@ test_nvshmem_runs_colocated_separate_and_with_casts() {
          "infer": {"tp": 2, "dp": 2, "dtype": "bfloat16", "layout": "hf"},
          "method": "nvshmem", "cast": ["source", "destination"],
          "warmup": 0, "iterations": 2}]'
-    run_coord cluster.json
-    expect_exit 0
+    coord_exits 0 cluster.json
     all_verified 4
 }
 
@@ -107,16 +102,14 @@ test_missing_nvshmem_is_refused_by_name() {
 test_small_symmetric_heap_is_named() {
     cluster '.scenarios[0].method = "nvshmem" |
         .launch.env.NVSHMEM_SYMMETRIC_SIZE = "4096"'
-    run_coord cluster.json
-    expect_exit 1
+    coord_exits 1 cluster.json
     expect_text err 'symmetric heap cannot hold [0-9]+ bytes; raise NVSHMEM'
 }
 
 test_nvshmem_that_does_not_start_is_named() {
     cluster '.scenarios[0].method = "nvshmem" | .launch.env.FAKE_NVSHMEM_FAIL =
         "nvshmemx_hostlib_init_attr:1:7"'
-    run_coord cluster.json
-    expect_exit 1
+    coord_exits 1 cluster.json
     expect_text err 'rank [0-9]: method nvshmem: NVSHMEM did not start'
 }
 
@@ -127,8 +120,7 @@ steps_keep_their_order() { # STREAM
             strategy: ["send_recv", "broadcast", "gather_broadcast"]} |
         .launch.env += {FAKE_CUDA_SLOW: "'"$1"':1500",
             FAKE_NVSHMEM_FAIL: "nvshmemx_barrier_all_on_stream:1:7"}'
-    run_coord cluster.json
-    expect_exit 0
+    coord_exits 0 cluster.json
     all_verified 3
 }
 test_signals_order_steps_when_packing_is_slow() {
@@ -149,8 +141,7 @@ test_ranks_of_one_device_use_barriers() {
                 FAKE_CUDA_SLOW: "'"$stream"':1000"} |
             .scenarios[0] += {method: "nvshmem", bucket_bytes: 16384,
                 strategy: ["send_recv", "broadcast"], iterations: 1}'
-        FAKE_CUDA_DEVICES=1 run_coord cluster.json
-        expect_exit 0
+        FAKE_CUDA_DEVICES=1 coord_exits 0 cluster.json
     done
     all_verified 6
 }
@@ -159,8 +150,7 @@ test_ranks_of_one_device_use_barriers() {
 test_nvshmem_error_is_reported_with_the_last_words() {
     cluster '.scenarios[0].method = "nvshmem" | .launch.env.FAKE_NVSHMEM_FAIL =
         "nvshmemx_putmem_signal_on_stream:5:7"'
-    run_coord cluster.json
-    expect_exit 1
+    coord_exits 1 cluster.json
     expect_json "$(result s)" '.errors[0] | (.rank | type == "number") and
         (.phase | startswith("run iteration 1 of ")) and
         (.stderr | any(test("nvshmemx_putmem_signal_on_stream: injected")))'
@@ -171,8 +161,7 @@ test_stuck_nvshmem_wait_ends_at_its_deadline() {
     cluster '.launch.env.FAKE_NVSHMEM_HANG = "3:2" |
         .scenarios = [.scenarios[0] + {method: "nvshmem", timeout_s: 3},
             .scenarios[0] + {name: "s-next"}]'
-    run_coord cluster.json
-    expect_exit 1
+    coord_exits 1 cluster.json
     expect_json "$(result s)" '.status == "failed"'
     expect_no_text err 'the abort did not end in time'
     expect_verified "$(result s-next)"

@@ -16,8 +16,7 @@ test_checkpoints_go_through_every_device_method() {
     make_checkpoint
     cluster '.scenarios[0] += {method: ["nccl", "ipc"],
         strategy: ["send_recv", "broadcast"]}'
-    run_coord cluster.json
-    expect_exit 0
+    coord_exits 0 cluster.json
     all_verified 4
     expect_json "$(echo results/*/s-method=ipc-strategy=send_recv.json)" \
         '.setup.checkpoint.bytes > '"$(cat total)"
@@ -29,8 +28,7 @@ test_colocated_device_methods_leave_pieces_of_a_checkpoint_in_place() {
     cluster '.nodes[0].slots = 4 | .scenarios[0] |= (.mode = "colocated" |
         .train = {tp: 2, pp: 2} | .infer = {tp: 4, layout: "vllm"} |
         .method = ["nccl", "ipc"])'
-    run_coord cluster.json
-    expect_exit 0
+    coord_exits 0 cluster.json
     all_verified 2
 }
 
@@ -43,8 +41,7 @@ test_exports_from_devices_equal_the_checkpoint() {
             .train = {tp: 2, pp: 2} | .infer = {tp: 4, layout: "vllm"} |
             .method = "'"$method"'")'
         mkdir "$method"
-        run_coord --export "$method" cluster.json
-        expect_exit 0
+        coord_exits 0 --export "$method" cluster.json
         "$RF_TOP/tests/lib/same-tensors" model "$method" || fail "not the same"
     done
 }
@@ -52,8 +49,7 @@ test_exports_from_devices_equal_the_checkpoint() {
 test_a_wrong_byte_of_a_checkpoint_on_a_device_is_named() {
     make_checkpoint --shards 1
     cluster
-    REFIT_TEST_FLIP=2:0 run_coord cluster.json
-    expect_exit 3
+    REFIT_TEST_FLIP=2:0 coord_exits 3 cluster.json
     expect_json "$(result s)" '.verification | .mismatched_bytes == 1 and
         (.first_mismatch.tensor | startswith("model."))'
 }
@@ -61,16 +57,14 @@ test_a_wrong_byte_of_a_checkpoint_on_a_device_is_named() {
 test_a_checkpoint_is_cast_to_what_a_device_trains_in() {
     make_checkpoint
     cluster '.scenarios[0].train.dtype = "float32"'
-    run_coord cluster.json
-    expect_exit 0
+    coord_exits 0 cluster.json
     all_verified 1
 }
 
 test_a_failed_copy_to_the_device_fails_the_fill() {
     make_checkpoint
     cluster '.launch.env.FAKE_CUDA_FAIL = "cudaMallocHost:1:2"'
-    run_coord cluster.json
-    expect_exit 1
+    coord_exits 1 cluster.json
     expect_json "$(result s)" '.errors[0] | (.phase | startswith("fill")) and
         (.text | test("checkpoint: cudaMallocHost"))'
 }

@@ -21,8 +21,7 @@ every='["send_recv", "broadcast", "allgather", "allgather_global",
 
 test_every_strategy_runs_on_ucx_in_device_memory() {
     cluster ".scenarios[0].strategy = $every"
-    run_coord cluster.json
-    expect_exit 0
+    coord_exits 0 cluster.json
     all_verified 6
     for file in results/*/s*.json; do
         expect_json "$file" '.scenario.method == "ucx-cuda" and
@@ -44,14 +43,12 @@ test_long_runs_go_without_packing_and_steps_keep_their_order() {
             .scenarios[0] += {bucket_bytes: [16384, 1048576],
                 yardstick: false,
                 strategy: ["send_recv", "broadcast", "hierarchical"]}'
-        run_coord cluster.json -o "slow-$stream"
-        expect_exit 0
+        coord_exits 0 cluster.json -o "slow-$stream"
         cluster '.launch.env += {REFIT_DIRECT_BYTES: "0",
                 FAKE_CUDA_SLOW: "'"$stream"':1500"} |
             .scenarios[0] += {bucket_bytes: 16384, yardstick: false,
                 strategy: ["send_recv", "gather_broadcast"]}'
-        run_coord cluster.json -o "packed-$stream"
-        expect_exit 0
+        coord_exits 0 cluster.json -o "packed-$stream"
     done
     for file in slow-*/*/s*.json packed-*/*/s*.json; do
         expect_verified "$file"
@@ -73,14 +70,12 @@ test_ucx_in_device_memory_runs_colocated_separate_with_casts_and_fp8() {
         {"name": "s-alone", "mode": "colocated", "train": {},
          "infer": {"layout": "vllm"}}] |
         .scenarios[] += {method: "ucx-cuda", warmup: 0, iterations: 2}'
-    run_coord cluster.json
-    expect_exit 0
+    coord_exits 0 cluster.json
     all_verified 6
     cluster '.model.megatron += {hidden_size: 256, ffn_hidden_size: 512,
             num_attention_heads: 4, num_query_groups: 4} |
         .scenarios[0].infer += {quantize: "amax_448"}'
-    run_coord cluster.json -o fp8
-    expect_exit 0
+    coord_exits 0 cluster.json -o fp8
     expect_json "$(echo fp8/*/s.json)" '.verification.quantized_bytes > 0'
 }
 
@@ -108,8 +103,7 @@ test_long_runs_go_between_nodes_without_packing() {
 
 test_memory_is_an_axis_and_names_the_method() {
     cluster '.scenarios[0] += {memory: ["host", "cuda"]}'
-    run_coord cluster.json
-    expect_exit 0
+    coord_exits 0 cluster.json
     all_verified 2
     expect_json "$(result s-memory=host)" '.scenario.method == "ucx"'
     expect_json "$(result s-memory=cuda)" '.scenario.method == "ucx-cuda"'
@@ -117,19 +111,16 @@ test_memory_is_an_axis_and_names_the_method() {
 
 test_memory_that_the_method_does_not_use_is_refused() {
     cluster '.scenarios[0].method = "nccl" | .scenarios[0].memory = "host"'
-    run_coord cluster.json
-    expect_exit 2
+    coord_exits 2 cluster.json
     expect_text err 'memory: method nccl keeps weights in GPU memory: leave the key out, or take a method for host memory: host, tcp, '
     cluster '.scenarios[0].method = "tcp"'
-    run_coord cluster.json
-    expect_exit 2
+    coord_exits 2 cluster.json
     expect_text err 'method tcp keeps weights in host memory: .*: nccl, '
 }
 
 test_a_ucx_without_cuda_is_refused() {
     cluster 'del(.launch.env.LD_PRELOAD)'
-    run_coord cluster.json
-    expect_exit 4
+    coord_exits 4 cluster.json
     expect_text err 'method ucx-cuda cannot be used on localhost: UCX [0-9.]+ does not reach CUDA memory: install one that is built with CUDA'
 }
 
@@ -145,22 +136,19 @@ test_without_the_module_of_ucx_device_memory_is_refused() {
 
 test_device_memory_that_cannot_be_registered_is_an_error_of_a_rank() {
     cluster '.launch.env.FAKE_UCX_REGISTERS = "1"'
-    run_coord cluster.json
-    expect_exit 1
+    coord_exits 1 cluster.json
     expect_text err 'rank [0-9]: method ucx-cuda: UCX cannot register .* of device memory: Out of memory .*BAR1'
 }
 
 test_a_device_that_fails_is_named() {
     cluster '.launch.env.FAKE_CUDA_FAIL = "cudaMalloc:3:2"'
-    run_coord cluster.json
-    expect_exit 1
+    coord_exits 1 cluster.json
     expect_text err 'rank [0-9].*cudaMalloc: '
 }
 
 test_a_stuck_exchange_ends_at_its_deadline_and_says_where() {
     cluster '.scenarios[0] += {timeout_s: 3, iterations: 3}'
-    REFIT_TEST_STALL=1:1 run_coord cluster.json
-    expect_exit 1
+    REFIT_TEST_STALL=1:1 coord_exits 1 cluster.json
     expect_json "$(result s)" '.status == "failed"'
     expect_text err 'localhost:[0-9]: warning: stopped in step [0-9]+ of [0-9]+, an exchange with rank .*1'
 }

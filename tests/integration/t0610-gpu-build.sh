@@ -11,8 +11,7 @@ module=$RF_BUILD_DIR/refit-cuda.so
 test_examples_pass_a_dry_run() {
     local file
     for file in "$RF_TOP"/examples/gpu-*.json; do
-        run_coord --dry-run "$file"
-        expect_exit 0
+        coord_exits 0 --dry-run "$file"
     done
 }
 

@@ -7,16 +7,14 @@
 
 test_healthy_devices_give_no_warning() {
     cluster
-    run_coord check cluster.json
-    expect_exit 0
+    coord_exits 0 check cluster.json
     expect_no_text out '^[EW] '
 }
 
 test_devices_that_others_use_are_a_warning() {
     cluster '.launch.env.FAKE_NVML_FOREIGN = "1000000000" |
         .scenarios[0].method = ["nccl", "ipc"]'
-    run_coord check cluster.json
-    expect_exit 0
+    coord_exits 0 check cluster.json
     expect_text out '^W s-method=nccl, s-method=ipc: GPUs 0, 1, 2, 3, 4, 5 of localhost: other processes compute there \(6 processes, 6\.00 GB\)'
     cluster '.launch.env.FAKE_NVML_FOREIGN = "1000000000" |
         .scenarios[0].method = "host"'
@@ -28,8 +26,7 @@ test_errors_and_low_clocks_are_warnings() {
     cluster '.nodes[0].slots = 4 |
         .launch.env += {FAKE_NVML_ECC: "2", FAKE_NVML_SLOWED: "193"} |
         .scenarios[0].infer.dp = 1'
-    run_coord check cluster.json
-    expect_exit 0
+    coord_exits 0 check cluster.json
     expect_text out '^W s: GPUs 0, 1, 2, 3 of localhost: 8 memory errors that ECC could not correct'
     expect_text out '^W s: .*clocks are held down \(too hot \(hardware\), power brake\)'
 }
@@ -37,23 +34,20 @@ test_errors_and_low_clocks_are_warnings() {
 # Idling, capped power and clocks that somebody has set are normal.
 test_usual_reasons_for_low_clocks_are_no_warning() {
     cluster '.launch.env.FAKE_NVML_SLOWED = "7"'
-    run_coord check cluster.json
-    expect_exit 0
+    coord_exits 0 check cluster.json
     expect_no_text out 'clocks'
 }
 
 test_devices_split_by_mig_are_an_error() {
     cluster '.launch.env.FAKE_NVML_MIG = "1"'
-    run_coord check cluster.json
-    expect_exit 4
+    coord_exits 4 check cluster.json
     expect_text out '^E s: .*GPU 0 is split by MIG.*use whole GPUs'
 }
 
 test_driver_that_tells_nothing_gives_no_warning() {
     cluster '.launch.env += {FAKE_NVML_FOREIGN: "1000000000",
         FAKE_NVML_PROCESSES: "0"}'
-    run_coord check cluster.json
-    expect_exit 0
+    coord_exits 0 check cluster.json
     expect_no_text out 'compute there'
 }
 

@@ -12,8 +12,7 @@ cited() { # KEY
 }
 
 test_the_cited_version_is_the_programs() {
-    run_coord --version
-    expect_exit 0
+    coord_exits 0 --version
     expect_text out "^refit-coord $(cited version) "
     expect_text "$RF_TOP/NEWS.md" "^## $(cited version) "
 }

@@ -3,7 +3,7 @@
 #     #!/bin/bash
 #     # limit: 60
 #     . "$(dirname "$0")/../lib/test.sh"
-#     test_something_happens() { run_coord ...; expect_exit 0; }
+#     test_something_happens() { coord_exits 0 ...; expect_text out ...; }
 #     run_tests
 #
 # Every function test_* runs in its own subshell and folder ($PWD); the first
@@ -103,6 +103,13 @@ run_coord() {
     "$coord" "$@" >out 2>err </dev/null
     status=$?
     show_output
+}
+
+coord_exits() { # EXIT_CODE ARGUMENTS...
+    local expected=$1
+    shift
+    run_coord "$@"
+    expect_exit "$expected"
 }
 
 # Starts refit-coord in the background with its pid in $coord_pid. The shell has

@@ -125,15 +125,13 @@ test_some_nodes_of_a_job_in_any_order() {
 
 test_without_a_job_it_is_said_how_to_get_one() {
     own_cluster
-    run_coord cluster.json
-    expect_exit 2
+    coord_exits 2 cluster.json
     expect_text err '[$][.]launch[.]method: .*salloc.*launch[.]slurm[.]options'
 }
 
 test_options_ask_for_a_job() {
     own_cluster '.launch.slurm.options = ["-N3", "--job-name=asked"]'
-    run_coord cluster.json
-    expect_exit 0
+    coord_exits 0 cluster.json
     expect_text err 'salloc: Granted job allocation'
     expect_verified "$(result first)"
     wait_until 30 "the job has ended" no_job

@@ -77,14 +77,16 @@ test_tests_run_side_by_side() {
 
 test_no_more_run_than_wanted_the_longest_first() {
     local test
-    for test in a:21 b:23 c:22; do
-        new_test "${test%:*}" 'mkdir "$dir/busy" || fail "not the only one"
-            echo "$me" >>"$dir/order"; rmdir "$dir/busy"' \
-            "# limit: ${test#*:}"
+    for test in a b c; do
+        new_test "$test" 'mkdir "$dir/busy" || fail "not the only one"
+            echo "$me" >>"$dir/order"; rmdir "$dir/busy"'
     done
+    printf '%s 0.1 0.1\n' 'b 9' 'a 1' 'b 30' 'c 22' >>"$work/fake/test-times"
     TEST_JOBS=1 run_parts "$PWD/a.sh" "$PWD/b.sh" "$PWD/c.sh"
     expect_exit 0
     [ "$(paste -sd ' ' order)" = "b c a" ] || fail "order $(cat order)"
+    [ "$(grep -cE '^b [0-9]+[.][0-9]+ [0-9.]+ [0-9.]+$' \
+        "$work/fake/test-times")" = 1 ] || fail "b was not measured"
 }
 
 test_what_mostly_waits_takes_no_place_of_the_others() {

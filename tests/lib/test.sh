@@ -42,7 +42,7 @@ skip_all() {
 }
 
 run_tests() {
-    local tests name number=0 failed=0 started
+    local tests name number=0 failed=0 TIMEFORMAT
     mapfile -t tests < <(compgen -A function -X "!${TESTS-test_*}" test_)
     [ ${#tests[@]} -gt 0 ] || {
         echo "Bail out! No test is called $TESTS"
@@ -53,8 +53,8 @@ run_tests() {
         number=$((number + 1))
         mkdir "$work/$name"
         echo "--- $name" >&2
-        started=$SECONDS
-        if (
+        TIMEFORMAT="--- $name took %1R s (processor: %1U + %1S s)"
+        if time (
             trap - EXIT
             cd "$work/$name" && "$name"
         ) >&2; then
@@ -64,7 +64,6 @@ run_tests() {
             failed=1
             [ -z "${STOP-}" ] || break
         fi
-        echo "--- $name took $((SECONDS - started)) s" >&2
     done
     exit $failed
 }

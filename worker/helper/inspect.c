@@ -52,10 +52,9 @@ static void fill_digests(const json_t *headers, struct rf_text_pairs *out)
     json_decref(digests);
 }
 
-static enum rf_status check_size(const struct rf_msg *answer,
+static enum rf_status check_size(const struct rf_msg *answer, uint32_t most,
                                  const char *folder, struct rf_err *err)
 {
-    const uint32_t most = rf_msg_cap(RF_MSG_HEADERS);
     json_t *payload = rf_msg_json(answer);
     const size_t size = json_dumpb(payload, NULL, 0, JSON_COMPACT);
     json_decref(payload);
@@ -67,7 +66,8 @@ static enum rf_status check_size(const struct rf_msg *answer,
                             folder, size, most);
 }
 
-void rf_inspect(const struct rf_inspection *inspection, struct rf_msg *answer)
+void rf_inspect(const struct rf_inspection *inspection, uint32_t most_bytes,
+                struct rf_msg *answer)
 {
     json_t *headers = NULL;
     struct rf_err err = {.text = ""};
@@ -82,7 +82,7 @@ void rf_inspect(const struct rf_inspection *inspection, struct rf_msg *answer)
         answer->headers.headers = json_incref(headers);
     }
     json_decref(headers);
-    if (check_size(answer, inspection->folder, &err) != RF_OK) {
+    if (check_size(answer, most_bytes, inspection->folder, &err) != RF_OK) {
         rf_msg_free(answer);
         rf_inspect_failed(err.text, answer);
     }
@@ -90,7 +90,7 @@ void rf_inspect(const struct rf_inspection *inspection, struct rf_msg *answer)
 
 static void make_answer(struct rf_msg *out, void *data)
 {
-    rf_inspect(data, out);
+    rf_inspect(data, rf_msg_cap(RF_MSG_HEADERS), out);
 }
 
 int rf_inspect_run(pid_t parent, struct rf_inspection *inspection)

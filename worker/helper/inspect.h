@@ -24,8 +24,10 @@ struct rf_inspection {
     bool whole; /* the headers, too, not only their digests */
 };
 
-/* The answer; rf_msg_free() it. May wait for a file server. */
-void rf_inspect(const struct rf_inspection *inspection, struct rf_msg *answer);
+/* The answer, of at most so many bytes; rf_msg_free() it. May wait for a file
+ * server. */
+void rf_inspect(const struct rf_inspection *inspection, uint32_t most_bytes,
+                struct rf_msg *answer);
 
 /* The process itself: its exit status. */
 int rf_inspect_run(pid_t parent, struct rf_inspection *inspection);

@@ -207,7 +207,7 @@ test_bundle_runs_in_an_empty_root() {
     [ "$(sed -E 's/.*: ([0-9]+) MiB/\1/' made)" -le 48 ] ||
         fail "the bundle is too large to carry: $(cat made)"
     empty_root "$PWD/root"
-    in_empty_root "$PWD/root" /bundle/first-hour --out /tmp/out >told
+    in_empty_root "$PWD/root" /bundle/first-hour --small --out /tmp/out >told
     status=$?
     cat told >&2
     expect_exit 0

@@ -3,10 +3,10 @@
 
 #include <inttypes.h>
 #include <stdlib.h>
-
-#include "common/system_calls.h"
+#include <string.h>
 
 #include "common/mem.h"
+#include "common/system_calls.h"
 
 void rf_blobs_free(struct rf_blob *blobs, uint32_t count)
 {

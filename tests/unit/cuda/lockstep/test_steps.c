@@ -501,12 +501,12 @@ static void run_streams(int seed, bool staged)
     compare_and_free(&ops, ranks, expected);
 }
 
-LOOP_TEST(test_steps_in_any_order_that_they_allow_move_every_byte, 40)
+LOOP_TEST(test_steps_in_any_order_that_they_allow_move_every_byte, 12)
 {
     run_streams(_i, false);
 }
 
-LOOP_TEST(test_staged_steps_in_any_order_that_they_allow_move_every_byte, 40)
+LOOP_TEST(test_staged_steps_in_any_order_that_they_allow_move_every_byte, 12)
 {
     run_streams(_i, true);
 }

@@ -89,6 +89,16 @@ test_no_more_run_than_wanted_the_longest_first() {
         "$work/fake/test-times")" = 1 ] || fail "b was not measured"
 }
 
+test_a_part_of_a_file_is_every_so_manyth_test() {
+    local part
+    new_test a true
+    sed -i 's/^run_tests/test_b() { false; }; test_c() { true; }\n&/' a.sh
+    for part in 1of2:'ok 1 - test_a ok 2 - test_c' '2of2:not ok 1 - test_b'; do
+        [ "$(bash a.sh "${part%%:*}" | tail -n +2 | paste -sd ' ')" = \
+            "${part#*:}" ] || fail "another part than $part"
+    done
+}
+
 test_what_mostly_waits_takes_no_place_of_the_others() {
     new_test a 'touch "$dir/a"; wait_until 20 "b runs" test -e "$dir/b"' \
         '# waits'

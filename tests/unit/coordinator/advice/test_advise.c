@@ -19,7 +19,7 @@ struct searched {
 /* All that a search begins with. */
 static struct searched begin(const char *text)
 {
-    AUTO(searched) searched = {.base = NULL};
+    struct searched searched = {.base = NULL};
     struct rf_err err = {.text = ""};
     configured(text, &searched.config, &searched.model);
     ck_assert_msg(rf_scenario_build(searched.config, searched.model, 0,
@@ -30,7 +30,7 @@ static struct searched begin(const char *text)
 
 static struct searched search(const char *text)
 {
-    AUTO(searched) searched = begin(text);
+    struct searched searched = begin(text);
     struct rf_err err = {.text = ""};
     ck_assert_msg(rf_advise_search(searched.base, &searched.config->timeline,
                                    BUDGET, &searched.advised, &err) == RF_OK,

@@ -366,7 +366,7 @@ static void consider(struct mesh_search *search, enum rf_side side,
 static void consider_experts(struct mesh_search *search, enum rf_side side,
                              struct rf_mesh mesh, uint32_t stage_ranks)
 {
-    struct rf_side_spec spec = *rf_side_of(search->base->spec, side);
+    struct rf_side_spec spec = search->base->spec->side[side];
     for (mesh.ep = 1; mesh.ep <= stage_ranks; mesh.ep++) {
         const bool spans = mesh.ep == 1 || mesh.ep == stage_ranks;
         if (stage_ranks % mesh.ep != 0 ||
@@ -413,7 +413,7 @@ static void list_meshes(struct mesh_search *search, enum rf_side side)
  * mesh of the scenario, as does a side whose own is the only one. */
 static void find_meshes(struct mesh_search *search, enum rf_side side)
 {
-    const struct rf_side_spec *own = rf_side_of(search->base->spec, side);
+    const struct rf_side_spec *own = &search->base->spec->side[side];
     const struct rf_mesh mesh = mesh_of(own);
     if (own->layout != RF_LAYOUT_SPEC && !rf_rank_memory_over_dp(own)) {
         list_meshes(search, side);
@@ -457,7 +457,7 @@ static void cut_side(struct mesh_search *search, enum rf_side side, size_t most)
 {
     struct meshes *meshes = &search->sides[side];
     const struct rf_spec *own = search->base->spec;
-    const struct rf_mesh mine = mesh_of(rf_side_of(own, side));
+    const struct rf_mesh mine = mesh_of(&own->side[side]);
     struct rf_mesh_choice *choices =
         rf_xcalloc(meshes->n + 1, sizeof(*choices));
     size_t n = 0;

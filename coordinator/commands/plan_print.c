@@ -91,8 +91,7 @@ static bool casts(const struct rf_scenario *scenario)
 static void print_dtype(const struct rf_scenario *scenario, enum rf_side side)
 {
     const struct rf_spec *spec = scenario->spec;
-    const struct rf_side_spec *own =
-        side == RF_TRAIN ? &spec->train : &spec->infer;
+    const struct rf_side_spec *own = &spec->side[side];
     if (own->dtype_given && own->dtype != scenario->plan->model->dtype) {
         printf(", dtype %s", rf_dtype_name(own->dtype));
     }
@@ -108,8 +107,7 @@ static void print_dtype(const struct rf_scenario *scenario, enum rf_side side)
 static void print_side(const char *what, const struct rf_scenario *scenario,
                        enum rf_side side)
 {
-    const struct rf_side_spec *spec =
-        side == RF_TRAIN ? &scenario->spec->train : &scenario->spec->infer;
+    const struct rf_side_spec *spec = &scenario->spec->side[side];
     printf("  %-10s  %s", what, rf_layout_kind_name(spec->layout));
     if (spec->layout == RF_LAYOUT_SPEC) {
         printf(" mesh %u x %u, spec", spec->mesh[0], spec->mesh[1]);

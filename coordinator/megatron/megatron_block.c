@@ -23,7 +23,7 @@ static uint64_t parameter_bytes(const struct rf_plan *plan, enum rf_side side,
 static struct rf_megatron_side side_of(const struct rf_scenario *scenario,
                                        enum rf_side which)
 {
-    const struct rf_side_spec *side = rf_side_of(scenario->spec, which);
+    const struct rf_side_spec *side = &scenario->spec->side[which];
     const struct rf_world *world = scenario->world;
     const uint32_t first = world->rank_of[which][0];
     const uint64_t group = (uint64_t)side->tp * side->pp * side->ep;

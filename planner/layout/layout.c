@@ -136,7 +136,7 @@ enum rf_status rf_layouts_build(const struct rf_model *model,
                                 const struct rf_spec *spec, enum rf_side which,
                                 struct rf_layouts *out, struct rf_err *err)
 {
-    const struct rf_side_spec *side = rf_side_of(spec, which);
+    const struct rf_side_spec *side = &spec->side[which];
     const struct rf_layout_ops *ops = rf_layout_ops_of(side->layout);
     uint32_t size = world->size[which];
     struct rf_layouts made = {.n_indices = size};

@@ -139,7 +139,7 @@ static enum rf_status make_megatron(struct rf_layout_build *build,
 static uint64_t vocab_multiple(const struct rf_spec *spec, enum rf_side side)
 {
     /* The trainer decides; the engine loads what the trainer has. */
-    const struct rf_side_spec *own = rf_side_of(spec, side);
+    const struct rf_side_spec *own = &spec->side[side];
     const struct rf_side_spec *padded =
         own->vocab_divisor_given || spec->train.layout != RF_LAYOUT_MEGATRON
             ? own

@@ -163,7 +163,7 @@ static bool vocab_works(struct rule_context *context,
 {
     struct rf_spec changed = *context->spec;
     uint64_t rows;
-    *(context->which == RF_TRAIN ? &changed.train.tp : &changed.infer.tp) = tp;
+    changed.side[context->which].tp = tp;
     rows = rf_layout_vocab_rows(
         context->layout,
         context->layout->vocab_multiple(&changed, context->which), part->size,
@@ -375,7 +375,7 @@ enum rf_status rf_mesh_rules_check_side(const struct rf_spec *spec,
                                         const struct rf_model *model,
                                         struct rf_err *err)
 {
-    const struct rf_side_spec *self = rf_side_of(spec, side);
+    const struct rf_side_spec *self = &spec->side[side];
     struct rule_context context = {.spec = spec,
                                    .which = side,
                                    .side = self,

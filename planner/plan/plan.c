@@ -37,8 +37,7 @@ const struct rf_rank_layout *rf_plan_layout(const struct rf_plan *plan,
 enum rf_dtype rf_plan_dtype(const struct rf_plan *plan, enum rf_side side,
                             uint32_t family)
 {
-    return rf_side_dtype(side == RF_TRAIN ? &plan->spec->train
-                                          : &plan->spec->infer,
+    return rf_side_dtype(&plan->spec->side[side],
                          plan->model->families[family].dtype);
 }
 

@@ -52,7 +52,12 @@ struct rf_link_weight {
 struct rf_spec {
     char *name;
     enum rf_mode mode;
-    struct rf_side_spec train, infer;
+    union {
+        struct {
+            struct rf_side_spec train, infer;
+        };
+        struct rf_side_spec side[RF_SIDES]; /* the same two */
+    };
     char *method; /* canonical name, e.g. "host"; says where weights are, too:
                      "memory" is part of it */
     enum rf_strategy strategy;

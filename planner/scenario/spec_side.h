@@ -12,6 +12,8 @@
 
 #define RF_SIDE_SIZE_MAX 65536 /* of any one parallel size */
 
+enum rf_side { RF_TRAIN, RF_INFER, RF_SIDES };
+
 /* One side of a refit. */
 struct rf_side_spec {
     enum rf_layout_kind layout;

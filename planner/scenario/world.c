@@ -26,12 +26,6 @@ enum rf_status rf_world_fail(enum rf_side side, struct rf_err *err,
                       side == RF_TRAIN ? "train" : "infer", text);
 }
 
-const struct rf_side_spec *rf_side_of(const struct rf_spec *spec,
-                                      enum rf_side side)
-{
-    return side == RF_TRAIN ? &spec->train : &spec->infer;
-}
-
 struct slot_place {
     uint32_t node, slot;
 };
@@ -89,7 +83,7 @@ static uint64_t smallest_size(const struct rf_side_spec *side)
 static enum rf_status fail_dp(const struct rf_spec *spec, enum rf_side which,
                               struct rf_err *err)
 {
-    const struct rf_side_spec *side = rf_side_of(spec, which);
+    const struct rf_side_spec *side = &spec->side[which];
     const uint64_t group = dense_group(side);
     uint64_t step, below;
     char also[32] = "";
@@ -113,7 +107,7 @@ static enum rf_status fail_division(const struct rf_spec *spec,
                                     enum rf_side which, uint32_t slots,
                                     struct rf_err *err)
 {
-    const struct rf_side_spec *side = rf_side_of(spec, which);
+    const struct rf_side_spec *side = &spec->side[which];
     uint64_t step = smallest_size(side);
     uint64_t below;
     bool dense = slots % dense_group(side) != 0;
@@ -148,7 +142,7 @@ static enum rf_status fail_size(const struct rf_spec *spec, enum rf_side which,
                                 uint64_t needed, uint32_t slots,
                                 struct rf_err *err)
 {
-    const struct rf_side_spec *side = rf_side_of(spec, which);
+    const struct rf_side_spec *side = &spec->side[which];
     struct rf_side_spec whole = *side;
     uint64_t enough;
     char why[160] = "";
@@ -169,7 +163,7 @@ static enum rf_status size_of_side(const struct rf_spec *spec,
                                    enum rf_side which, struct seats *seats,
                                    struct rf_err *err)
 {
-    const struct rf_side_spec *side = rf_side_of(spec, which);
+    const struct rf_side_spec *side = &spec->side[which];
     uint64_t needed = smallest_size(side);
     if (needed == 0) {
         return rf_world_fail(which, err,
@@ -284,9 +278,9 @@ static enum rf_status seat_disaggregated(const struct rf_spec *spec,
     }
     for (int i = 0; i < RF_SIDES; i++) {
         enum rf_side which = (enum rf_side)i;
-        const struct rf_side_spec *side = rf_side_of(spec, which);
+        const struct rf_side_spec *side = &spec->side[which];
         const struct rf_side_spec *other =
-            rf_side_of(spec, which == RF_TRAIN ? RF_INFER : RF_TRAIN);
+            &spec->side[which == RF_TRAIN ? RF_INFER : RF_TRAIN];
         if (side->nodes != NULL) {
             add_named(&seats[i], side, slots, n_nodes);
         } else {
@@ -314,7 +308,7 @@ static void place_ranks(const struct rf_spec *spec,
 {
     bool shared = spec->mode == RF_COLOCATED && !spec->separate_processes;
     for (int i = 0; i < RF_SIDES; i++) {
-        const struct rf_side_spec *side = rf_side_of(spec, (enum rf_side)i);
+        const struct rf_side_spec *side = &spec->side[i];
         uint32_t base = i == RF_TRAIN || shared ? 0 : seats[RF_TRAIN].size;
         world->size[i] = seats[i].size;
         world->edp[i] = (uint32_t)(seats[i].size / expert_group(side));
@@ -370,7 +364,7 @@ static enum rf_status check_nodes(const struct rf_spec *spec, uint32_t n_nodes,
                                   struct rf_err *err)
 {
     for (int i = 0; i < RF_SIDES; i++) {
-        const struct rf_side_spec *side = rf_side_of(spec, (enum rf_side)i);
+        const struct rf_side_spec *side = &spec->side[i];
         for (uint32_t j = 0; j < side->n_nodes; j++) {
             if (side->nodes[j] >= n_nodes) {
                 return rf_world_fail((enum rf_side)i, err,

@@ -14,8 +14,6 @@
 
 #define RF_NONE UINT32_MAX
 
-enum rf_side { RF_TRAIN, RF_INFER, RF_SIDES };
-
 /* A rank's place in one side's mesh. */
 struct rf_coord {
     uint32_t tp, cp, dp, pp;
@@ -71,9 +69,6 @@ struct rf_coord rf_coord_of(const struct rf_side_spec *side, uint32_t size,
 
 /* Whether two world ranks sit on the same slot of the same node. */
 bool rf_same_slot(const struct rf_world *world, uint32_t a, uint32_t b);
-
-const struct rf_side_spec *rf_side_of(const struct rf_spec *spec,
-                                      enum rf_side side);
 
 /* Sets `err` to "SIDE: …" with RF_ERR_CONFIG; the caller names the scenario. */
 enum rf_status rf_world_fail(enum rf_side side, struct rf_err *err,

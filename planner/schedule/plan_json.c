@@ -60,8 +60,7 @@ json_t *rf_plan_summary_json(const struct rf_plan *plan)
 
 static json_t *mesh_json(const struct rf_plan *plan, enum rf_side which)
 {
-    const struct rf_side_spec *side =
-        which == RF_TRAIN ? &plan->spec->train : &plan->spec->infer;
+    const struct rf_side_spec *side = &plan->spec->side[which];
     const struct rf_world *world = plan->world;
     json_t *out = json_object(), *ranks = json_array();
     json_object_set_new(out, "layout",

@@ -87,7 +87,7 @@ static void read_world(const struct rf_model *model, struct rf_spec *spec,
         return;
     }
     for (int side = 0; side < RF_SIDES; side++) {
-        const struct rf_side_spec *self = rf_side_of(spec, (enum rf_side)side);
+        const struct rf_side_spec *self = &spec->side[side];
         uint64_t size = (uint64_t)self->tp * self->cp * self->pp * self->dp;
         must(size == world->size[side]);
         for (uint32_t i = 0; i < world->size[side]; i++) {

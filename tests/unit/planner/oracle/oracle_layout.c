@@ -484,8 +484,7 @@ static void hold_stage(const struct oracle *o, const struct rf_side_spec *side,
 void oracle_holdings(const struct oracle *o, enum rf_side which, uint32_t index,
                      struct oracle_rank *out)
 {
-    const struct rf_side_spec *side =
-        which == RF_TRAIN ? &o->spec->train : &o->spec->infer;
+    const struct rf_side_spec *side = &o->spec->side[which];
     *out = (struct oracle_rank){.params = NULL};
     switch (side->layout) {
     case RF_LAYOUT_MEGATRON:

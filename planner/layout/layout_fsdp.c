@@ -341,6 +341,23 @@ static enum rf_status add_layers(struct rf_layout_build *build,
     return status;
 }
 
+/* Where the layers of families end that are in one module list with family
+ * `f`; 0: an earlier family is in it, too. */
+static uint32_t end_of_list(const struct rf_model *model, uint32_t f)
+{
+    uint32_t end = 0;
+    for (uint32_t g = 0; g < model->n_families; g++) {
+        const struct rf_family *other = &model->families[g];
+        if (same_list(&model->families[f], other)) {
+            if (g < f) {
+                return 0;
+            }
+            end = RF_MAX(end, other->layers[other->n_layers - 1] + 1);
+        }
+    }
+    return end;
+}
+
 /* Units of layers that are not the decoder's, list by list. */
 static enum rf_status add_own_layers(struct rf_layout_build *build,
                                      struct unit_member *members,
@@ -350,20 +367,9 @@ static enum rf_status add_own_layers(struct rf_layout_build *build,
     const struct rf_model *model = build->model;
     enum rf_status status = RF_OK;
     for (uint32_t f = 0; f < model->n_families && status == RF_OK; f++) {
-        const struct rf_family *first = &model->families[f];
-        struct rf_layer_run run = {0, 0};
-        uint32_t end = 0;
-        for (uint32_t g = 0; g < model->n_families; g++) {
-            const struct rf_family *other = &model->families[g];
-            if (same_list(first, other) && g < f) {
-                break; /* done with an earlier one */
-            }
-            if (same_list(first, other)) {
-                end = RF_MAX(end, other->layers[other->n_layers - 1] + 1);
-                run.count = end;
-            }
-        }
-        status = add_layers(build, run, first, members, next, err);
+        const struct rf_layer_run run = {0, end_of_list(model, f)};
+        status =
+            add_layers(build, run, &model->families[f], members, next, err);
     }
     return status;
 }

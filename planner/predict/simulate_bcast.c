@@ -145,7 +145,7 @@ static struct rf_simulated_span *list_spans(const struct rf_simulation *b,
     struct rf_simulated_span *spans =
         rf_xcalloc(2 * (size_t)n_jobs + 1, sizeof(*spans));
     uint32_t job = UINT32_MAX;
-    size_t of_job = 0;
+    size_t first = 0; /* of the job */
     uint64_t at = 0;
     *n = 0;
     for (size_t i = batch->first; i < batch->end; i++) {
@@ -153,10 +153,9 @@ static struct rf_simulated_span *list_spans(const struct rf_simulation *b,
         const uint32_t in = (uint32_t)(span.start * n_jobs);
         at += rf_bcast_bytes(schedule->ops, &schedule->tmpl->bcasts[i]);
         span.end = (double)at / all;
-        of_job = in == job ? of_job : 0;
+        first = in == job ? first : *n;
         job = in;
-        *n -= of_job == 2 ? 1 : 0;
-        of_job += of_job == 2 ? 0 : 1;
+        *n = RF_MIN(*n, first + 1); /* the last in place of one between */
         spans[(*n)++] = span;
     }
     return spans;

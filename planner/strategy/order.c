@@ -170,6 +170,7 @@ static void field_init(struct rf_order_field *field,
     field->jobs = rf_xcalloc(RF_MAX(n, 1), sizeof(*field->jobs));
     field->n_free = 2 * (size_t)world->n_nodes + world->n_ranks;
     field->free_at = rf_xcalloc(field->n_free, sizeof(double));
+    size_t uses = 0; /* of the job that has most */
     for (uint32_t i = 0; i < n; i++) {
         struct rf_order_job *job = &field->jobs[i];
         const struct rf_work *work = &works->works[chosen[i]];
@@ -180,7 +181,9 @@ static void field_init(struct rf_order_field *field,
         }
         add_candidates(field, i, &tally);
         add_nodes(field, job);
+        uses = RF_MAX(uses, 3 * (size_t)job->n_nodes + 1 + work->n_receivers);
     }
+    field->uses = rf_xcalloc(uses, sizeof(*field->uses));
     free(tally.load);
     free(tally.job);
     free(tally.at);
@@ -192,6 +195,7 @@ static void field_free(struct rf_order_field *field)
     free(field->candidates);
     free(field->nodes);
     free(field->free_at);
+    free(field->uses);
 }
 
 /* Plays the jobs in the order given, each from the candidate that can start

@@ -28,55 +28,52 @@ static uint32_t last_on_path(const uint32_t *nodes, uint32_t n, uint32_t from)
     return last != RF_NONE ? last : nodes[n - 1];
 }
 
-/* Everything a job uses: reads the latest time (occupy < 0) or sets it. */
-static double use(struct rf_order_field *field, uint32_t job,
-                  uint32_t candidate, double occupy)
+/* Lists everything a job uses in field->uses: places in `free_at`, some more
+ * than once. Returns how many. */
+static size_t list_uses(const struct rf_order_field *field, uint32_t job,
+                        uint32_t candidate)
 {
     const struct rf_order_job *of = &field->jobs[job];
     const struct rf_work *work = &field->works->works[of->work];
     const uint32_t *nodes = field->nodes + of->nodes;
+    const uint32_t in = field->world->n_nodes, ranks = 2 * in;
     uint32_t rank = rf_order_source_rank(field, job, candidate);
     uint32_t from = field->world->ranks[rank].node;
     uint32_t last = last_on_path(nodes, of->n_nodes, from);
-    double *out = field->free_at, *in = out + field->world->n_nodes;
-    double *ranks = in + field->world->n_nodes;
-    double latest = 0;
-#define USE(time)                                                              \
-    do {                                                                       \
-        latest = RF_MAX(latest, (time));                                       \
-        if (occupy >= 0) {                                                     \
-            (time) = occupy;                                                   \
-        }                                                                      \
-    } while (0)
+    uint32_t *uses = field->uses;
+    size_t n = 0;
     for (uint32_t i = 0; i < of->n_nodes; i++) {
-        if (nodes[i] == from) {
-            continue;
-        }
-        USE(out[from]);
-        USE(in[nodes[i]]);
-        if (nodes[i] != last) {
-            USE(out[nodes[i]]);
+        if (nodes[i] != from) {
+            uses[n++] = from;
+            uses[n++] = in + nodes[i];
+            uses[n++] = nodes[i] != last ? nodes[i] : from;
         }
     }
     if (field->serialize) {
-        USE(ranks[rank]);
+        uses[n++] = ranks + rank;
         for (uint32_t i = 0; i < work->n_receivers; i++) {
-            USE(ranks[field->works->pool[work->receivers + i].rank]);
+            uses[n++] = ranks + field->works->pool[work->receivers + i].rank;
         }
     }
-#undef USE
-    return latest;
+    return n;
 }
 
 double rf_order_start(const struct rf_order_field *field, uint32_t job,
                       uint32_t candidate)
 {
-    /* Reads only: nothing is occupied. */
-    return use((struct rf_order_field *)field, job, candidate, -1);
+    const size_t n = list_uses(field, job, candidate);
+    double latest = 0;
+    for (size_t i = 0; i < n; i++) {
+        latest = RF_MAX(latest, field->free_at[field->uses[i]]);
+    }
+    return latest;
 }
 
 void rf_order_occupy(struct rf_order_field *field, uint32_t job,
                      uint32_t candidate, double finish)
 {
-    use(field, job, candidate, finish);
+    const size_t n = list_uses(field, job, candidate);
+    for (size_t i = 0; i < n; i++) {
+        field->free_at[field->uses[i]] = finish;
+    }
 }

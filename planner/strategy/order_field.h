@@ -33,6 +33,7 @@ struct rf_order_field {
     size_t n_nodes, nodes_capacity;
     double *free_at; /* link out by node, link in by node, ranks */
     size_t n_free;
+    uint32_t *uses; /* room for what one job uses */
 };
 
 /* A complete order: jobs in sequence with their chosen candidates. */

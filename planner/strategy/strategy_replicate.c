@@ -344,23 +344,23 @@ static void build_chain(const struct replication *maker,
 {
     const struct rf_holder *to = maker->works.pool + work->receivers;
     uint32_t from = node_of(maker, tree->nodes[0].view.rank);
-    uint32_t n = work->n_receivers, turn_point = 0;
+    uint32_t n = work->n_receivers, turn_point = 0, n_groups = 0, head = 0;
+    struct node_group *groups = rf_xcalloc(n, sizeof(*groups));
     while (turn_point < n && node_of(maker, to[turn_point].rank) < from) {
         turn_point++;
     }
-    for (int heads = 1; heads >= 0; heads--) {
-        uint32_t head = 0, passed = 0;
-        while (passed < n) {
-            struct node_group group =
-                group_at(maker, work, (turn_point + passed) % n);
-            passed += group.end - group.first;
-            if (heads) {
-                head = add_head(maker, work, tree, head, group);
-            } else {
-                add_others(maker, work, tree, ++head, group);
-            }
-        }
+    for (uint32_t passed = 0; passed < n;) {
+        groups[n_groups] = group_at(maker, work, (turn_point + passed) % n);
+        passed += groups[n_groups].end - groups[n_groups].first;
+        n_groups++;
     }
+    for (uint32_t g = 0; g < n_groups; g++) {
+        head = add_head(maker, work, tree, head, groups[g]);
+    }
+    for (uint32_t g = 0; g < n_groups; g++) {
+        add_others(maker, work, tree, g + 1, groups[g]);
+    }
+    free(groups);
 }
 
 static void emit_chain(struct replication *maker, const struct rf_work *work,

@@ -147,7 +147,7 @@ static double makespan_of(const struct rf_works *works, bool serialize,
     double free_at[2 * NODES + RANKS] = {0}, makespan = 0;
     for (uint32_t i = 0; i < works->n; i++) {
         const struct rf_work *work = &works->works[order[i]];
-        uint32_t source = work->source, nodes[RANKS];
+        uint32_t source = work->source, nodes[RANKS], uses[4 * RANKS + 1];
         struct rf_order_job job = {.work = order[i], .n_candidates = 1};
         struct rf_order_field field = {.world = &world,
                                        .works = works,
@@ -155,7 +155,8 @@ static double makespan_of(const struct rf_works *works, bool serialize,
                                        .jobs = &job,
                                        .candidates = &source,
                                        .nodes = nodes,
-                                       .free_at = free_at};
+                                       .free_at = free_at,
+                                       .uses = uses};
         for (uint32_t k = 0; k < work->n_receivers; k++) {
             uint32_t node = ranks[works->pool[work->receivers + k].rank].node;
             if (k == 0 || nodes[job.n_nodes - 1] != node) {

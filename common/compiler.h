@@ -13,6 +13,8 @@
 #define RF_MAX(a, b) ((a) > (b) ? (a) : (b))
 /* Below 0, 0 or above 0, as qsort() wants it. */
 #define RF_COMPARE(a, b) (((a) > (b)) - ((a) < (b)))
+/* An order by one thing, and where that is equal by another. */
+#define RF_THEN_BY(order, then) ((order) != 0 ? (order) : (then))
 
 /* The struct `type` whose member `member` is at `ptr`. */
 #define rf_container_of(ptr, type, member)                                     \

@@ -155,9 +155,8 @@ struct repeat_value {
 static int compare_placed(const void *a, const void *b)
 {
     const struct repeat_value *x = a, *y = b;
-    int by_value = rf_stats_by_value(&x->value, &y->value);
-    return by_value != 0 ? by_value
-                         : (x->repeat > y->repeat) - (x->repeat < y->repeat);
+    return RF_THEN_BY(rf_stats_by_value(&x->value, &y->value),
+                      RF_COMPARE(x->repeat, y->repeat));
 }
 
 static void put_in_order(const struct rf_stats_repeats *repeats,

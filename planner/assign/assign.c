@@ -98,13 +98,9 @@ struct seat {
 static int compare_seats(const void *a, const void *b)
 {
     const struct seat *x = a, *y = b;
-    if (x->node != y->node) {
-        return x->node < y->node ? -1 : 1;
-    }
-    if (x->slot != y->slot) {
-        return x->slot < y->slot ? -1 : 1;
-    }
-    return (x->rank > y->rank) - (x->rank < y->rank);
+    int order = RF_COMPARE(x->node, y->node);
+    order = RF_THEN_BY(order, RF_COMPARE(x->slot, y->slot));
+    return RF_THEN_BY(order, RF_COMPARE(x->rank, y->rank));
 }
 
 /* The source rank on each rank's slot: itself, or its neighbour there when

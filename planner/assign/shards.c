@@ -43,11 +43,9 @@ struct shard_search {
 static int compare_entries(const void *a, const void *b)
 {
     const struct shard_piece *x = a, *y = b;
-    if (x->piece->family != y->piece->family) {
-        return x->piece->family < y->piece->family ? -1 : 1;
-    }
-    int order = rf_box_compare(&x->piece->box, &y->piece->box);
-    return order ? order : (x->layout > y->layout) - (x->layout < y->layout);
+    int order = RF_COMPARE(x->piece->family, y->piece->family);
+    order = RF_THEN_BY(order, rf_box_compare(&x->piece->box, &y->piece->box));
+    return RF_THEN_BY(order, RF_COMPARE(x->layout, y->layout));
 }
 
 void rf_shards_free(struct rf_shards *shards)
@@ -156,10 +154,8 @@ static void find_sets(struct shard_search *making)
 static int compare_placed(const void *a, const void *b)
 {
     const struct rank_place_on_node *x = a, *y = b;
-    if (x->node != y->node) {
-        return x->node < y->node ? -1 : 1;
-    }
-    return (x->rank > y->rank) - (x->rank < y->rank);
+    return RF_THEN_BY(RF_COMPARE(x->node, y->node),
+                      RF_COMPARE(x->rank, y->rank));
 }
 
 /* World ranks of each layout. */

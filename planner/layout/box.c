@@ -120,23 +120,12 @@ uint64_t rf_piece_offset(const struct rf_piece *piece, const uint64_t *at)
     return offset;
 }
 
-#define BY_DIM(d)                                                              \
-    static int by_dim_##d(const void *a, const void *b)                        \
-    {                                                                          \
-        const struct rf_box *x = a, *y = b;                                    \
-        return (x->start[d] > y->start[d]) - (x->start[d] < y->start[d]);      \
-    }
-BY_DIM(0)
-BY_DIM(1)
-BY_DIM(2)
-BY_DIM(3)
-BY_DIM(4)
-BY_DIM(5)
-BY_DIM(6)
-
-static int (*const by_dim[])(const void *, const void *) = {
-    by_dim_0, by_dim_1, by_dim_2, by_dim_3, by_dim_4, by_dim_5, by_dim_6};
-_Static_assert(RF_ARRAY_SIZE(by_dim) == RF_BOX_DIMS, "one order a dimension");
+static int by_start(const void *a, const void *b, void *dim)
+{
+    const struct rf_box *x = a, *y = b;
+    const uint32_t d = *(const uint32_t *)dim;
+    return RF_COMPARE(x->start[d], y->start[d]);
+}
 
 /* A run of boxes still to be told apart; `tried` counts the dimensions in a row
  * that did not cut it. */
@@ -178,7 +167,7 @@ bool rf_boxes_disjoint(struct rf_box *boxes, size_t n)
         uint32_t dim = run.dim, next = (dim + 1) % RF_BOX_DIMS;
         size_t first = run.first, end_of_run = run.first + run.count;
         uint64_t end = 0;
-        qsort(boxes + first, run.count, sizeof(*boxes), by_dim[dim]);
+        qsort_r(boxes + first, run.count, sizeof(*boxes), by_start, &dim);
         for (size_t i = first; i <= end_of_run; i++) {
             if (i > first && (i == end_of_run || boxes[i].start[dim] >= end)) {
                 struct run part = {first, i - first, next, 0};

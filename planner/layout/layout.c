@@ -56,7 +56,7 @@ static int compare_keys(const void *a, const void *b)
             return x->part[i] < y->part[i] ? -1 : 1;
         }
     }
-    return (x->index > y->index) - (x->index < y->index);
+    return RF_COMPARE(x->index, y->index);
 }
 
 static struct class_key key_of(const struct rf_layout_ops *ops,
@@ -84,10 +84,8 @@ static struct class_key key_of(const struct rf_layout_ops *ops,
 static int compare_pieces(const void *a, const void *b)
 {
     const struct rf_piece *x = a, *y = b;
-    if (x->family != y->family) {
-        return x->family < y->family ? -1 : 1;
-    }
-    return rf_box_compare(&x->box, &y->box);
+    return RF_THEN_BY(RF_COMPARE(x->family, y->family),
+                      rf_box_compare(&x->box, &y->box));
 }
 
 static enum rf_status make_layout(struct rf_layout_build *build,

@@ -85,10 +85,8 @@ static int compare_places(const void *a, const void *b)
 {
     const struct rf_piece *x = *(const struct rf_piece *const *)a;
     const struct rf_piece *y = *(const struct rf_piece *const *)b;
-    if (x->param != y->param) {
-        return x->param < y->param ? -1 : 1;
-    }
-    return (x->offset > y->offset) - (x->offset < y->offset);
+    return RF_THEN_BY(RF_COMPARE(x->param, y->param),
+                      RF_COMPARE(x->offset, y->offset));
 }
 
 /* The pieces of one parameter, by offset; *end: where the parameter before ends

@@ -31,20 +31,15 @@ struct tiles {
 static int by_tile(const void *a, const void *b)
 {
     const struct tile *x = a, *y = b;
-    if (x->family != y->family) {
-        return x->family < y->family ? -1 : 1;
-    }
-    return rf_box_compare(&x->box, &y->box);
+    return RF_THEN_BY(RF_COMPARE(x->family, y->family),
+                      rf_box_compare(&x->box, &y->box));
 }
 
 static int by_rank(const void *a, const void *b)
 {
     const struct rf_holder *x = a, *y = b;
-    if (x->rank != y->rank) {
-        return x->rank < y->rank ? -1 : 1;
-    }
-    return (x->piece->offset > y->piece->offset) -
-           (x->piece->offset < y->piece->offset);
+    return RF_THEN_BY(RF_COMPARE(x->rank, y->rank),
+                      RF_COMPARE(x->piece->offset, y->piece->offset));
 }
 
 /* Makes the last holders, from `first` on, those of `tile`: ascending by rank.

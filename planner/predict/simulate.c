@@ -551,13 +551,9 @@ struct turn_job {
 static int by_rank_and_turn(const void *a, const void *b)
 {
     const struct turn_job *x = a, *y = b;
-    if (x->rank != y->rank) {
-        return x->rank < y->rank ? -1 : 1;
-    }
-    if (x->turn != y->turn) {
-        return x->turn < y->turn ? -1 : 1;
-    }
-    return (x->job > y->job) - (x->job < y->job);
+    int order = RF_COMPARE(x->rank, y->rank);
+    order = RF_THEN_BY(order, RF_COMPARE(x->turn, y->turn));
+    return RF_THEN_BY(order, RF_COMPARE(x->job, y->job));
 }
 
 /* All jobs between ranks, once for each rank. */

@@ -59,19 +59,11 @@ struct ring_key {
 static int by_key(const void *a, const void *b)
 {
     const struct ring_key *x = a, *y = b;
-    if (x->turn != y->turn) {
-        return x->turn < y->turn ? -1 : 1;
-    }
-    if (x->source != y->source) {
-        return x->source < y->source ? -1 : 1;
-    }
-    if (x->of.a != y->of.a) {
-        return x->of.a < y->of.a ? -1 : 1;
-    }
-    if (x->of.b != y->of.b) {
-        return x->of.b < y->of.b ? -1 : 1;
-    }
-    return (x->ring > y->ring) - (x->ring < y->ring);
+    int order = RF_COMPARE(x->turn, y->turn);
+    order = RF_THEN_BY(order, RF_COMPARE(x->source, y->source));
+    order = RF_THEN_BY(order, RF_COMPARE(x->of.a, y->of.a));
+    order = RF_THEN_BY(order, RF_COMPARE(x->of.b, y->of.b));
+    return RF_THEN_BY(order, RF_COMPARE(x->ring, y->ring));
 }
 
 static bool same_circle(const struct ring_key *a, const struct ring_key *b)
@@ -161,22 +153,16 @@ static void find_parts(const struct rf_rings *rings,
 static int by_entry(const void *a, const void *b)
 {
     const struct ring_part *x = a, *y = b;
-    if (x->circle != y->circle) {
-        return x->circle < y->circle ? -1 : 1;
-    }
-    if (x->source != y->source) {
-        return x->source < y->source ? -1 : 1;
-    }
-    return (x->start > y->start) - (x->start < y->start);
+    int order = RF_COMPARE(x->circle, y->circle);
+    order = RF_THEN_BY(order, RF_COMPARE(x->source, y->source));
+    return RF_THEN_BY(order, RF_COMPARE(x->start, y->start));
 }
 
 static int by_ring(const void *a, const void *b)
 {
     const struct ring_part *x = a, *y = b;
-    if (x->ring != y->ring) {
-        return x->ring < y->ring ? -1 : 1;
-    }
-    return (x->part > y->part) - (x->part < y->part);
+    return RF_THEN_BY(RF_COMPARE(x->ring, y->ring),
+                      RF_COMPARE(x->part, y->part));
 }
 
 static bool between_nodes(const struct rf_simulation *b, uint32_t from,

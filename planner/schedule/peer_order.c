@@ -54,8 +54,8 @@ static int by_round_turn_id(const void *a, const void *b)
 {
     const struct peer_turn *x = a, *y = b;
     int order = RF_COMPARE(x->op->round, y->op->round);
-    order = order != 0 ? order : RF_COMPARE(x->number, y->number);
-    return order != 0 ? order : RF_COMPARE(x->op->id, y->op->id);
+    order = RF_THEN_BY(order, RF_COMPARE(x->number, y->number));
+    return RF_THEN_BY(order, RF_COMPARE(x->op->id, y->op->id));
 }
 
 const struct rf_op **rf_peer_order_of(const struct rf_schedule *schedule,

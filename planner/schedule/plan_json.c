@@ -276,10 +276,7 @@ static void list_traffic(uint32_t src, uint32_t dst, uint64_t n_ops,
 static int by_ranks(const void *a, const void *b)
 {
     const struct traffic *x = a, *y = b;
-    if (x->src != y->src) {
-        return x->src < y->src ? -1 : 1;
-    }
-    return x->dst < y->dst ? -1 : x->dst > y->dst;
+    return RF_THEN_BY(RF_COMPARE(x->src, y->src), RF_COMPARE(x->dst, y->dst));
 }
 
 /* [from, to, bytes] for all two ranks with operations between them. */

@@ -102,7 +102,7 @@ static int compare_op(const void *id, const void *op)
 {
     const uint32_t wanted = *(const uint32_t *)id;
     const uint32_t found = ((const struct rf_op *)op)->id;
-    return (wanted > found) - (wanted < found);
+    return RF_COMPARE(wanted, found);
 }
 
 size_t rf_schedule_index(const struct rf_schedule *schedule, uint32_t id)

@@ -16,23 +16,17 @@
 static int by_place(const void *a, const void *b)
 {
     const struct rf_stage_write *x = a, *y = b;
-    if (x->dst != y->dst) {
-        return x->dst < y->dst ? -1 : 1;
-    }
-    if (x->family != y->family) {
-        return x->family < y->family ? -1 : 1;
-    }
-    if (x->origin != y->origin) {
-        return x->origin < y->origin ? -1 : 1;
-    }
-    return memcmp(x->op->dst_stride, y->op->dst_stride,
-                  sizeof(x->op->dst_stride));
+    int order = RF_COMPARE(x->dst, y->dst);
+    order = RF_THEN_BY(order, RF_COMPARE(x->family, y->family));
+    order = RF_THEN_BY(order, RF_COMPARE(x->origin, y->origin));
+    return RF_THEN_BY(order, memcmp(x->op->dst_stride, y->op->dst_stride,
+                                    sizeof(x->op->dst_stride)));
 }
 
 static int by_low(const void *a, const void *b)
 {
     const struct rf_range *x = a, *y = b;
-    return (x->low > y->low) - (x->low < y->low);
+    return RF_COMPARE(x->low, y->low);
 }
 
 static bool same_rule(const struct rf_stage_write *a,

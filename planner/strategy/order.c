@@ -301,10 +301,8 @@ struct shifted {
 static int by_key(const void *a, const void *b)
 {
     const struct shifted *x = a, *y = b;
-    if (x->key != y->key) {
-        return x->key < y->key ? -1 : 1;
-    }
-    return (x->index > y->index) - (x->index < y->index);
+    return RF_THEN_BY(RF_COMPARE(x->key, y->key),
+                      RF_COMPARE(x->index, y->index));
 }
 
 void rf_order_shift(const struct rf_world *world, const uint32_t *src,

@@ -9,7 +9,7 @@
 static int by_id(const void *a, const void *b)
 {
     const struct rf_op *x = a, *y = b;
-    return (x->id > y->id) - (x->id < y->id);
+    return RF_COMPARE(x->id, y->id);
 }
 
 static void sort_ops(struct rf_schedule *schedule)

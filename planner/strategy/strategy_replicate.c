@@ -130,11 +130,8 @@ static void place_receiver(struct replication *maker, uint32_t index,
 static int by_node(const void *a, const void *b)
 {
     const struct placed_receiver *x = a, *y = b;
-    if (x->node != y->node) {
-        return x->node < y->node ? -1 : 1;
-    }
-    return (x->holder.rank > y->holder.rank) -
-           (x->holder.rank < y->holder.rank);
+    return RF_THEN_BY(RF_COMPARE(x->node, y->node),
+                      RF_COMPARE(x->holder.rank, y->holder.rank));
 }
 
 /* As many parts of a unit task as are worth it, `parts` at most. */
@@ -224,13 +221,9 @@ static void serve_far(struct replication *maker, uint32_t index,
 static int by_part(const void *a, const void *b)
 {
     const struct rf_work *x = a, *y = b;
-    if (x->part != y->part) {
-        return x->part < y->part ? -1 : 1;
-    }
-    if (x->unit != y->unit) {
-        return x->unit < y->unit ? -1 : 1;
-    }
-    return (x->receivers > y->receivers) - (x->receivers < y->receivers);
+    int order = RF_COMPARE(x->part, y->part);
+    order = RF_THEN_BY(order, RF_COMPARE(x->unit, y->unit));
+    return RF_THEN_BY(order, RF_COMPARE(x->receivers, y->receivers));
 }
 
 static void make_works(struct replication *maker)

@@ -49,14 +49,10 @@ static uint32_t kind_of(const struct rf_op *op)
 static int compare_parts(const void *a, const void *b)
 {
     const struct run_key *x = a, *y = b;
-    const uint32_t left[] = {x->src, x->dst, x->kind, x->index};
-    const uint32_t right[] = {y->src, y->dst, y->kind, y->index};
-    for (size_t i = 0; i < RF_ARRAY_SIZE(left); i++) {
-        if (left[i] != right[i]) {
-            return left[i] < right[i] ? -1 : 1;
-        }
-    }
-    return 0;
+    int order = RF_COMPARE(x->src, y->src);
+    order = RF_THEN_BY(order, RF_COMPARE(x->dst, y->dst));
+    order = RF_THEN_BY(order, RF_COMPARE(x->kind, y->kind));
+    return RF_THEN_BY(order, RF_COMPARE(x->index, y->index));
 }
 
 static uint64_t memory_bytes(const struct yardstick_build *build, uint32_t rank,
@@ -180,16 +176,14 @@ static uint64_t take(struct run_memory *place, uint64_t memory, uint64_t bytes)
 static int by_width(const void *a, const void *b)
 {
     const struct rf_op *x = a, *y = b;
-    if (x->dst_item != y->dst_item) {
-        return x->dst_item > y->dst_item ? -1 : 1;
-    }
-    return (x->id > y->id) - (x->id < y->id);
+    return RF_THEN_BY(RF_COMPARE(y->dst_item, x->dst_item),
+                      RF_COMPARE(x->id, y->id));
 }
 
 static int by_id(const void *a, const void *b)
 {
     const struct rf_op *x = a, *y = b;
-    return (x->id > y->id) - (x->id < y->id);
+    return RF_COMPARE(x->id, y->id);
 }
 
 static void place_runs(struct yardstick_build *build)

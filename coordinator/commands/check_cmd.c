@@ -32,7 +32,7 @@ static void advise_clocks(struct check_app *check)
     for (uint32_t i = 0; i < check->config->n_nodes; i++) {
         const struct rf_cluster_clock *clock = &check->nodes.clocks[i];
         const char *host = check->config->node_names[i];
-        if (check->nodes.hellos[i] == NULL) {
+        if (rf_preflight_join_hello(check->nodes.join, i) == NULL) {
             continue;
         }
         rf_findings_add(
@@ -57,7 +57,7 @@ static void advise_everything(struct check_app *check)
 {
     const struct rf_config *config = check->config;
     const struct rf_msg_hello *const *hellos =
-        (const struct rf_msg_hello *const *)check->nodes.hellos;
+        rf_preflight_join_hellos(check->nodes.join);
     advise_clocks(check);
     for (uint32_t i = 0; i < config->n_nodes; i++) {
         if (hellos[i] != NULL) {
@@ -111,7 +111,8 @@ static enum rf_status plan_late(struct check_app *check, struct rf_err *err)
 {
     for (uint32_t i = 0; i < check->config->n_nodes; i++) {
         const char *why = rf_preflight_inspect_error(check->inspect, i);
-        if (why != NULL && !check->nodes.lost[i]) {
+        if (why != NULL &&
+            rf_preflight_join_lost(check->nodes.join, i) == NULL) {
             rf_findings_add(&check->findings, RF_ADVICE_ERROR,
                             check->config->node_names[i], "%s", why);
         }

@@ -25,7 +25,6 @@ struct agents {
     uv_timer_t timer;
     struct rf_signals signals;
     struct rf_cluster *cluster;
-    bool *decided;   /* nodes that have joined or are lost */
     bool trying;     /* to reach each other */
     bool inspecting; /* headers */
     bool stopping;
@@ -46,6 +45,14 @@ static uint32_t inspect_limit_s(const struct agents *agents)
            RF_PREFLIGHT_INSPECT_SLACK_S;
 }
 
+/* Whether it has neither joined nor is lost. */
+static bool is_awaited(const struct agents *agents, uint32_t node)
+{
+    const struct rf_preflight_join *join = agents->reach->join;
+    return rf_preflight_join_hello(join, node) == NULL &&
+           rf_preflight_join_lost(join, node) == NULL;
+}
+
 static void act_on_reach(struct agents *agents, bool given_up);
 
 static void timer_cb(uv_timer_t *timer)
@@ -60,7 +67,7 @@ static void timer_cb(uv_timer_t *timer)
             agents->reach->inspect, inspect_limit_s(agents));
     }
     for (uint32_t i = 0; i < agents->reach->config->n_nodes; i++) {
-        if (!agents->decided[i]) {
+        if (is_awaited(agents, i)) {
             rf_findings_add(agents->reach->findings, RF_ADVICE_ERROR,
                             agents->reach->config->node_names[i],
                             "did not join within %u s%s",
@@ -93,7 +100,7 @@ static void ask_for_headers(struct agents *agents)
     uv_timer_start(&agents->timer, timer_cb,
                    (uint64_t)inspect_limit_s(agents) * 1000, 0);
     for (uint32_t i = 0; i < agents->reach->config->n_nodes; i++) {
-        if (agents->reach->lost[i]) {
+        if (rf_preflight_join_lost(agents->reach->join, i) != NULL) {
             act_on_headers(agents,
                            rf_preflight_inspect_fail(agents->reach->inspect, i,
                                                      "is not there"));
@@ -123,9 +130,8 @@ static void act_on_reach(struct agents *agents, bool given_up)
 static void ask_to_reach(struct agents *agents)
 {
     struct rf_msg message;
-    rf_reach_pairs_choose(
-        agents->reach->pairs,
-        (const struct rf_msg_hello *const *)agents->reach->hellos);
+    rf_reach_pairs_choose(agents->reach->pairs,
+                          rf_preflight_join_hellos(agents->reach->join));
     for (uint32_t i = 0; i < agents->reach->config->n_nodes; i++) {
         if (rf_reach_pairs_ask(agents->reach->pairs, i, &message)) {
             rf_cluster_send(agents->cluster, i, &message);
@@ -137,45 +143,42 @@ static void ask_to_reach(struct agents *agents)
     act_on_reach(agents, false);
 }
 
-static void maybe_all(struct agents *agents)
+/* Nodes that have joined are asked even if others are lost. */
+static void act_on_join(struct agents *agents, enum rf_verdict verdict)
 {
-    for (uint32_t i = 0; i < agents->reach->config->n_nodes; i++) {
-        if (!agents->decided[i]) {
-            return;
-        }
+    if (verdict != RF_VERDICT_GO_ON) {
+        rf_cluster_joined(agents->cluster);
+        ask_to_reach(agents);
     }
-    rf_cluster_joined(agents->cluster);
-    ask_to_reach(agents);
 }
 
 static bool hello_cb(uint32_t node, struct rf_msg_hello *hello, void *data)
 {
     struct agents *agents = data;
     struct rf_msg welcome;
-    if (agents->decided[node]) {
+    enum rf_verdict verdict;
+    if (!is_awaited(agents, node)) {
         return false;
     }
-    agents->reach->hellos[node] = rf_xmalloc(sizeof(*hello));
-    *agents->reach->hellos[node] = *hello;
-    rf_schema_init(&rf_msg_hello_schema, hello); /* its contents are ours */
-    agents->decided[node] = true;
+    verdict = rf_preflight_join_add(agents->reach->join, node, hello);
     rf_msg_init(&welcome, RF_MSG_WELCOME);
     welcome.welcome.protocol = RF_PROTOCOL_MAX;
     rf_cluster_send(agents->cluster, node, &welcome);
-    maybe_all(agents);
+    act_on_join(agents, verdict);
     return true;
 }
 
 static void lost_cb(uint32_t node, const struct rf_err *why, void *data)
 {
     struct agents *agents = data;
+    const bool awaited = is_awaited(agents, node);
+    enum rf_verdict verdict =
+        rf_preflight_join_lose(agents->reach->join, node, why->text);
     rf_findings_add(agents->reach->findings, RF_ADVICE_ERROR,
                     agents->reach->config->node_names[node], "%s", why->text);
-    agents->reach->lost[node] = true;
     rf_reach_pairs_lose(agents->reach->pairs, node);
-    if (!agents->decided[node]) {
-        agents->decided[node] = true;
-        maybe_all(agents);
+    if (awaited) {
+        act_on_join(agents, verdict);
     } else if (agents->trying) {
         act_on_reach(agents, false);
     } else if (agents->inspecting) {
@@ -283,12 +286,9 @@ enum rf_status rf_reach_nodes(struct rf_reach_nodes *reach, struct rf_err *err)
     if (status == RF_OK) {
         reach->limit_s = reach->limit_s > 0 ? reach->limit_s
                                             : rf_config_join_limit_s(config);
-        reach->hellos = rf_xcalloc(config->n_nodes, sizeof(*reach->hellos));
-        reach->lost = rf_xcalloc(config->n_nodes, sizeof(*reach->lost));
+        reach->join = rf_preflight_join_create(config);
         reach->clocks = rf_xcalloc(config->n_nodes, sizeof(*reach->clocks));
-        agents.decided = rf_xcalloc(config->n_nodes, sizeof(*agents.decided));
         run(&agents);
-        free(agents.decided);
     }
     uv_loop_close(&agents.loop);
     explicit_bzero(reach_key, sizeof(reach_key));
@@ -297,14 +297,6 @@ enum rf_status rf_reach_nodes(struct rf_reach_nodes *reach, struct rf_err *err)
 
 void rf_reach_nodes_free(struct rf_reach_nodes *reach)
 {
-    for (uint32_t i = 0; reach->hellos != NULL && i < reach->config->n_nodes;
-         i++) {
-        if (reach->hellos[i] != NULL) {
-            rf_schema_free(&rf_msg_hello_schema, reach->hellos[i]);
-            free(reach->hellos[i]);
-        }
-    }
-    free(reach->hellos);
-    free(reach->lost);
+    rf_preflight_join_destroy(reach->join);
     free(reach->clocks);
 }

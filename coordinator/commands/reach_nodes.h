@@ -6,6 +6,7 @@
 #include "coordinator/advice/reach_pairs.h"
 #include "coordinator/cluster/cluster.h"
 #include "coordinator/preflight/inspect.h"
+#include "coordinator/preflight/join.h"
 
 #define RF_REACH_S 15 /* for nodes to reach each other; longer than they take */
 
@@ -17,10 +18,9 @@ struct rf_reach_nodes {
     struct rf_preflight_inspect *inspect; /* NULL: no headers are asked for */
     struct rf_findings *findings; /* gets an error for each node that has not
                                      joined or was lost */
-    /* Found; lists have an element per node. */
-    struct rf_msg_hello **hellos; /* NULL: has not joined */
-    bool *lost;
-    struct rf_cluster_clock *clocks;
+    /* Found. */
+    struct rf_preflight_join *join;
+    struct rf_cluster_clock *clocks; /* by node */
     enum rf_verdict headers; /* of `inspect`; NEXT: all have answered it */
     int signal;              /* that ended it; 0: none */
 };

@@ -1,5 +1,6 @@
 #include "coordinator/preflight/join.h"
 
+#include <assert.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -9,15 +10,10 @@
 #include "planner/scenario/spec.h"
 #include "transport/info/method_info.h"
 
-struct joining_node {
-    bool joined;
-    struct rf_msg_hello hello;
-    char *lost; /* why; NULL: it is not */
-};
-
 struct rf_preflight_join {
     const struct rf_config *config;
-    struct joining_node *members;
+    struct rf_msg_hello **hellos;         /* by node; NULL: it has not joined */
+    char **lost;                          /* by node: why; NULL: it is not */
     uint32_t n_joined, n_lost, n_settled; /* the last: joined, lost or both */
 };
 
@@ -26,7 +22,8 @@ rf_preflight_join_create(const struct rf_config *config)
 {
     struct rf_preflight_join *join = rf_xcalloc(1, sizeof(*join));
     join->config = config;
-    join->members = rf_xcalloc(config->n_nodes, sizeof(*join->members));
+    join->hellos = rf_xcalloc(config->n_nodes, sizeof(*join->hellos));
+    join->lost = rf_xcalloc(config->n_nodes, sizeof(*join->lost));
     return join;
 }
 
@@ -36,32 +33,39 @@ void rf_preflight_join_destroy(struct rf_preflight_join *join)
         return;
     }
     for (uint32_t i = 0; i < join->config->n_nodes; i++) {
-        if (join->members[i].joined) {
-            rf_schema_free(&rf_msg_hello_schema, &join->members[i].hello);
+        if (join->hellos[i] != NULL) {
+            rf_schema_free(&rf_msg_hello_schema, join->hellos[i]);
         }
-        free(join->members[i].lost);
+        free(join->hellos[i]);
+        free(join->lost[i]);
     }
-    free(join->members);
+    free(join->hellos);
+    free(join->lost);
     free(join);
+}
+
+const struct rf_msg_hello *const *
+rf_preflight_join_hellos(const struct rf_preflight_join *join)
+{
+    return (const struct rf_msg_hello *const *)join->hellos;
 }
 
 const struct rf_msg_hello *
 rf_preflight_join_hello(const struct rf_preflight_join *join, uint32_t node)
 {
-    const struct joining_node *member = &join->members[node];
-    return member->joined ? &member->hello : NULL;
+    return join->hellos[node];
 }
 
 const char *rf_preflight_join_lost(const struct rf_preflight_join *join,
                                    uint32_t node)
 {
-    return join->members[node].lost;
+    return join->lost[node];
 }
 
 bool rf_preflight_join_is_there(const struct rf_preflight_join *join,
                                 uint32_t node)
 {
-    return join->members[node].joined && join->members[node].lost == NULL;
+    return join->hellos[node] != NULL && join->lost[node] == NULL;
 }
 
 uint32_t rf_preflight_join_count(const struct rf_preflight_join *join)
@@ -134,7 +138,7 @@ static enum rf_status check_gpus(const struct rf_preflight_join *join,
         return RF_OK;
     }
     for (uint32_t i = 0; i < join->config->n_nodes; i++) {
-        const struct rf_msg_hello *other = rf_preflight_join_hello(join, i);
+        const struct rf_msg_hello *other = join->hellos[i];
         if (i != node && other != NULL && share_gpu(hello, other)) {
             return rf_err_set(err, RF_ERR_LAUNCH,
                               "has a GPU that %s has too: it is the same "
@@ -173,11 +177,11 @@ static enum rf_verdict judge_all(struct rf_preflight_join *join)
 enum rf_verdict rf_preflight_join_add(struct rf_preflight_join *join,
                                       uint32_t node, struct rf_msg_hello *hello)
 {
-    struct joining_node *member = &join->members[node];
-    join->n_joined += !member->joined;
-    join->n_settled += !member->joined && member->lost == NULL;
-    member->hello = *hello;
-    member->joined = true;
+    assert(join->hellos[node] == NULL);
+    join->n_joined++;
+    join->n_settled += join->lost[node] == NULL;
+    join->hellos[node] = rf_xmalloc(sizeof(*hello));
+    *join->hellos[node] = *hello;
     rf_schema_init(&rf_msg_hello_schema, hello);
     return judge_all(join);
 }
@@ -185,9 +189,9 @@ enum rf_verdict rf_preflight_join_add(struct rf_preflight_join *join,
 enum rf_verdict rf_preflight_join_lose(struct rf_preflight_join *join,
                                        uint32_t node, const char *why)
 {
-    struct joining_node *member = &join->members[node];
-    join->n_lost += member->lost == NULL;
-    join->n_settled += !member->joined && member->lost == NULL;
-    member->lost = rf_xstrdup(why);
+    assert(join->lost[node] == NULL);
+    join->n_lost++;
+    join->n_settled += join->hellos[node] == NULL;
+    join->lost[node] = rf_xstrdup(why);
     return judge_all(join);
 }

@@ -33,7 +33,9 @@ enum rf_verdict rf_preflight_join_add(struct rf_preflight_join *join,
 enum rf_verdict rf_preflight_join_lose(struct rf_preflight_join *join,
                                        uint32_t node, const char *why);
 
-/* NULL: has not joined. */
+/* Of all nodes, or of one; NULL: it has not joined. */
+const struct rf_msg_hello *const *
+rf_preflight_join_hellos(const struct rf_preflight_join *join);
 const struct rf_msg_hello *
 rf_preflight_join_hello(const struct rf_preflight_join *join, uint32_t node);
 /* Why it was lost; NULL: it was not. */

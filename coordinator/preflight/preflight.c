@@ -1,6 +1,5 @@
 #include "coordinator/preflight/preflight.h"
 
-#include <stdlib.h>
 #include <string.h>
 
 #include "common/bytes.h"
@@ -201,15 +200,9 @@ enum rf_status rf_preflight_check(const struct rf_scenario *scenario,
                                   const struct rf_preflight_join *join,
                                   struct rf_err *err)
 {
-    const uint32_t n = scenario->config->n_nodes;
-    const struct rf_msg_hello **hellos = rf_xcalloc(n, sizeof(*hellos));
-    enum rf_status status;
-    for (uint32_t i = 0; i < n; i++) {
-        hellos[i] = rf_preflight_join_hello(join, i);
-    }
-    status = check_nodes(scenario, join, hellos, err);
+    const struct rf_msg_hello *const *hellos = rf_preflight_join_hellos(join);
+    enum rf_status status = check_nodes(scenario, join, hellos, err);
     RF_THEN(status, rf_folders_check(scenario, hellos, err));
     RF_THEN(status, rf_addresses_check(scenario, hellos, err));
-    free(hellos);
     return status;
 }

@@ -2,15 +2,23 @@
 
 #include <stdlib.h>
 
+#include "common/clock.h"
 #include "common/log.h"
 #include "common/mem.h"
+#include "common/stats.h"
 #include "coordinator/run/answers.h"
-#include "coordinator/run/limits.h"
-#include "coordinator/run/stopping.h"
 #include "transport/info/method_info.h"
 
 #define NODE_EVENTS 100000U
 #define WORLD_EVENTS 1000000U
+
+/* Before a rank counts as hanging: so long, and longer where there is much to
+ * do, at rates below which nobody would measure. */
+#define LEAST_S 60
+#define SLOWEST_MEMORY_BYTES_PER_S UINT64_C(100000000)
+#define SLOWEST_COPY_BYTES_PER_S UINT64_C(50000000)
+#define SLOWEST_DISK_BYTES_PER_S UINT64_C(10000000)
+#define BOUND_TIMES 40
 
 struct rf_run_measure {
     struct rf_attempt *attempt;
@@ -59,13 +67,62 @@ static uint32_t trace_limit(const struct rf_scenario *scenario)
     return RF_MAX(RF_MIN(most, (uint32_t)RF_MSG_TRACE_MAX), 16U);
 }
 
+/* --- How long a step may take --------------------------------------------- */
+
+/* Making the plan, opening the method. */
+static int64_t prepare_s(const struct rf_scenario *scenario)
+{
+    return LEAST_S + (int64_t)(scenario->plan->totals.bytes_total /
+                               SLOWEST_COPY_BYTES_PER_S);
+}
+
+/* Touching all of the busiest node's memory: fill, verify, close. */
+static int64_t memory_s(const struct rf_scenario *scenario)
+{
+    uint64_t most = 0;
+    for (uint32_t i = 0; i < scenario->config->n_nodes; i++) {
+        most = RF_MAX(most, rf_scenario_node_bytes(scenario, i));
+    }
+    return LEAST_S + (int64_t)(most / (scenario->plan->model->files != NULL
+                                           ? SLOWEST_DISK_BYTES_PER_S
+                                           : SLOWEST_MEMORY_BYTES_PER_S));
+}
+
+/* Through files every byte of the arenas may be written and read, and no link
+ * was probed. */
+static int64_t disk_s(const struct rf_scenario *scenario)
+{
+    uint64_t bytes = 0;
+    for (uint32_t i = 0; i < scenario->config->n_nodes; i++) {
+        bytes += rf_scenario_node_bytes(scenario, i);
+    }
+    return (int64_t)(bytes / SLOWEST_DISK_BYTES_PER_S);
+}
+
+/* The scenario's timeout_s if it has one, or else 40 times what the probed links
+ * allow (0: not known) or what its bytes take, whichever is more. */
+static int64_t iteration_s(const struct rf_scenario *scenario, double bound_ms)
+{
+    const uint64_t bytes = scenario->plan->totals.bytes_total;
+    int64_t slowest = (int64_t)(bytes / SLOWEST_COPY_BYTES_PER_S);
+    if (scenario->spec->timeout_s > 0) {
+        return scenario->spec->timeout_s;
+    }
+    if (rf_method_info_find(scenario->spec->method)->needs_folder) {
+        slowest = disk_s(scenario);
+    }
+    return LEAST_S + RF_MAX((int64_t)(BOUND_TIMES * bound_ms / 1e3), slowest);
+}
+
+/* --- Steps ---------------------------------------------------------------- */
+
 int64_t rf_run_measure_enter(struct rf_run_measure *measure,
                              enum rf_state state)
 {
     struct rf_attempt *attempt = measure->attempt;
     switch (state) {
     case RUN_PREPARING:
-        return rf_run_limit_prepare_s(attempt->scenario);
+        return prepare_s(attempt->scenario);
     case RUN_PROBING:
         rf_run_probes_begin(measure->probes, &attempt->before, false);
         return 0;
@@ -74,14 +131,14 @@ int64_t rf_run_measure_enter(struct rf_run_measure *measure,
         return 0;
     case RUN_RUNNING:
     case RUN_YARDSTICK:
-        return rf_run_limit_iteration_s(attempt->scenario, measure->bound_ms);
+        return iteration_s(attempt->scenario, measure->bound_ms);
     case RUN_EXPORTING:
-        return rf_run_limit_export_s(attempt->scenario);
+        return LEAST_S + disk_s(attempt->scenario); /* a slow one */
     case RUN_VERIFYING:
         attempt->pending_checked_bytes = 0;
-        return rf_run_limit_memory_s(attempt->scenario);
+        return memory_s(attempt->scenario);
     default:
-        return rf_run_limit_memory_s(attempt->scenario);
+        return memory_s(attempt->scenario);
     }
 }
 
@@ -134,6 +191,69 @@ enum rf_status rf_run_measure_take(struct rf_run_measure *measure,
     default:
         return RF_OK;
     }
+}
+
+/* --- What is enough ------------------------------------------------------- */
+
+/* All of these look at the measured iterations that are kept and at `pending`,
+ * which is iteration `at` and not kept yet. */
+
+static bool has_min(const struct rf_attempt *attempt, uint32_t at)
+{
+    const struct rf_spec *spec = attempt->scenario->spec;
+    return at + 1 >= spec->warmup + spec->min_iterations;
+}
+
+/* Whether there are `min` of them and half the 95 % interval of the median is
+ * less than ci_percent of it: of the times, and with yardsticks of the ratios,
+ * too. The yardstick of `at` must have come before. */
+static bool has_enough_samples(const struct rf_attempt *attempt, uint32_t at)
+{
+    const uint32_t n = rf_attempt_ranks(attempt);
+    const double most = attempt->scenario->spec->ci_percent;
+    double *times = rf_xcalloc(attempt->n_iterations + 1, sizeof(*times));
+    double *ratios = rf_xcalloc(attempt->n_iterations + 1, sizeof(*ratios));
+    size_t n_times = 0, n_ratios = 0;
+    bool enough;
+    for (size_t i = 0; i <= attempt->n_iterations; i++) {
+        const bool last = i == attempt->n_iterations;
+        const struct rf_iteration it =
+            last ? (struct rf_iteration){.ranks = attempt->pending,
+                                         .yardstick_ns =
+                                             attempt->pending_yardstick_ns}
+                 : attempt->iterations[i];
+        double ns = (double)rf_iteration_span_of(it.ranks, n).slowest_ns;
+        if (it.warmup) {
+            continue;
+        }
+        times[n_times++] = ns;
+        if (it.yardstick_ns > 0) {
+            ratios[n_ratios++] = ns / (double)it.yardstick_ns;
+        }
+    }
+    enough = has_min(attempt, at) &&
+             rf_stats_median_known(times, n_times, most) &&
+             (n_ratios == 0 || rf_stats_median_known(ratios, n_ratios, most));
+    free(ratios);
+    free(times);
+    return enough;
+}
+
+/* Whether there are `min` of them and max_s have passed between the start of
+ * the first refit and the end of the last. */
+static bool has_enough_time(const struct rf_attempt *attempt, uint32_t at)
+{
+    const uint32_t n = rf_attempt_ranks(attempt);
+    const struct rf_spec *spec = attempt->scenario->spec;
+    const struct rf_iteration *first = attempt->iterations;
+    const struct rf_iteration *end = first + attempt->n_iterations;
+    while (first < end && first->warmup) {
+        first++;
+    }
+    return spec->max_s > 0 && first < end && has_min(attempt, at) &&
+           rf_iteration_span_of(attempt->pending, n).last_end -
+                   rf_iteration_span_of(first->ranks, n).first_start >=
+               (int64_t)spec->max_s * 1000 * RF_NS_PER_MS;
 }
 
 /* --- What comes next ------------------------------------------------------ */
@@ -232,10 +352,10 @@ static void settle_last(struct rf_run_measure *measure)
         rf_attempt_warmup(attempt, at) || at + 1 >= attempt->n_wanted) {
         return;
     }
-    why = rf_stopping_time(attempt, at) ? "max_s" : NULL;
+    why = has_enough_time(attempt, at) ? "max_s" : NULL;
     if (complete && at >= measure->judged + measure->judged / 100) {
         measure->judged = at;
-        why = rf_stopping_samples(attempt, at) ? "ci" : why;
+        why = has_enough_samples(attempt, at) ? "ci" : why;
     }
     if (why != NULL) {
         attempt->n_wanted = at + 1;

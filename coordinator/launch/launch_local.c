@@ -19,7 +19,6 @@
 #include "coordinator/launch/child.h"
 #include "coordinator/launch/launch_internal.h"
 #include "coordinator/launch/program.h"
-#include "coordinator/launch/wrap.h"
 
 struct local {
     struct rf_launch base;

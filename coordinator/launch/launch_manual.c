@@ -17,7 +17,6 @@
 
 #include "common/mem.h"
 #include "coordinator/launch/launch_internal.h"
-#include "coordinator/launch/wrap.h"
 
 struct manual {
     struct rf_launch base;

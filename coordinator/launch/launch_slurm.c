@@ -31,7 +31,6 @@
 #include "coordinator/launch/child.h"
 #include "coordinator/launch/launch_internal.h"
 #include "coordinator/launch/launch_slurm_line.h"
-#include "coordinator/launch/wrap.h"
 
 struct slurm {
     struct rf_launch base;

@@ -54,7 +54,7 @@ struct rf_ssh_job {
     char *host, *user, *identity, *pin, *worker;
     char *place;    /* of the node in cluster.json: "nodes[3]" */
     char *host_key; /* what names `host`: "nodes[3].hostname" */
-    char *wrap;     /* words before the worker, see wrap.h */
+    char *wrap;     /* words before the worker, see launch_internal.h */
     char *known_hosts, *ssh_config, *local_worker;
     uint32_t port, timeout_s;
     uint32_t limit_s; /* that the deadline was set by */

@@ -1,7 +1,7 @@
 /* Commands that start the worker. */
 #include <stdlib.h>
 
-#include "coordinator/launch/wrap.h"
+#include "coordinator/launch/launch_internal.h"
 #include "tests/unit/unit.h"
 
 static const struct rf_launch_config how = {

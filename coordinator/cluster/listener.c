@@ -2,12 +2,13 @@
  * Accepting, handshakes, and whose key was proved. See listener.h.
  *
  * A connection is a peer from accepting until it has closed; unauthenticated
- * peers are also in a list, oldest first.
+ * peers are also in a list.
  */
 #include "coordinator/cluster/listener.h"
 
 #include <stdlib.h>
 #include <string.h>
+#include <sys/queue.h>
 
 #include "common/clock.h"
 #include "common/log.h"
@@ -40,7 +41,8 @@ struct listener_peer {
     struct rf_conn *conn;
     struct in6_addr source;
     int64_t since_ns;
-    struct listener_peer *next; /* among unauthenticated peers */
+    bool listed; /* among unauthenticated peers */
+    TAILQ_ENTRY(listener_peer) next;
 };
 
 struct rf_listener {
@@ -48,8 +50,8 @@ struct rf_listener {
     struct rf_listener_ops ops;
     void *data;
     struct rf_ports *ports;
-    struct expected_peer *expected_peers; /* by node */
-    struct listener_peer *unauthenticated_peers, **unauthenticated_peers_end;
+    struct expected_peer *expected_peers;              /* by node */
+    TAILQ_HEAD(, listener_peer) unauthenticated_peers; /* oldest first */
     unsigned n_unauthenticated_peers;
     unsigned n_peers; /* that have not closed */
     unsigned refused; /* unauthenticated peers, for one line of log */
@@ -60,25 +62,19 @@ struct rf_listener {
 static void leave_unauthenticated_peers(struct listener_peer *peer)
 {
     struct rf_listener *listener = peer->listener;
-    struct listener_peer **link = &listener->unauthenticated_peers;
-    while (*link != NULL && *link != peer) {
-        link = &(*link)->next;
-    }
-    if (*link == NULL) {
+    if (!peer->listed) {
         return; /* it was turned away, or has become a node */
     }
-    *link = peer->next;
-    if (peer->next == NULL) {
-        listener->unauthenticated_peers_end = link;
-    }
+    peer->listed = false;
+    TAILQ_REMOVE(&listener->unauthenticated_peers, peer, next);
     listener->n_unauthenticated_peers--;
 }
 
 static void join_unauthenticated_peers(struct listener_peer *peer)
 {
     struct rf_listener *listener = peer->listener;
-    *listener->unauthenticated_peers_end = peer;
-    listener->unauthenticated_peers_end = &peer->next;
+    peer->listed = true;
+    TAILQ_INSERT_TAIL(&listener->unauthenticated_peers, peer, next);
     listener->n_unauthenticated_peers++;
 }
 
@@ -140,9 +136,8 @@ static bool make_room(struct rf_listener *listener,
     unsigned limit_there =
         RF_MAX(STRANGERS_PER_SOURCE, listener->options.config->n_nodes);
     unsigned there = 0;
-    struct listener_peer *oldest = NULL, *oldest_there = NULL;
-    for (struct listener_peer *peer = listener->unauthenticated_peers;
-         peer != NULL; peer = peer->next) {
+    struct listener_peer *oldest = NULL, *oldest_there = NULL, *peer;
+    TAILQ_FOREACH (peer, &listener->unauthenticated_peers, next) {
         bool same = IN6_ARE_ADDR_EQUAL(&peer->source, source);
         there += same;
         if (peer->conn != NULL && rf_conn_has_proof(peer->conn)) {
@@ -167,9 +162,10 @@ void rf_listener_tick(struct rf_listener *listener)
 {
     int64_t since =
         listener->options.now() - RF_CONN_HANDSHAKE_MS * RF_NS_PER_MS;
-    struct listener_peer *peer = listener->unauthenticated_peers, *next;
+    struct listener_peer *peer = TAILQ_FIRST(&listener->unauthenticated_peers);
+    struct listener_peer *next;
     for (; peer != NULL && peer->since_ns <= since; peer = next) {
-        next = peer->next;
+        next = TAILQ_NEXT(peer, next);
         if (peer->conn == NULL) { /* a connection has its own limit */
             turn_away(peer, "it sent nothing");
         }
@@ -367,7 +363,7 @@ rf_listener_create(const struct rf_listener_options *options,
     listener->options = *options;
     listener->ops = *ops;
     listener->data = data;
-    listener->unauthenticated_peers_end = &listener->unauthenticated_peers;
+    TAILQ_INIT(&listener->unauthenticated_peers);
     listener->expected_peers =
         rf_xcalloc(options->config->n_nodes, sizeof(*listener->expected_peers));
     listener->ports = rf_ports_create(options->loop, &options->config->control,
@@ -403,8 +399,9 @@ char *rf_listener_open_all(struct rf_listener *listener)
 void rf_listener_close(struct rf_listener *listener)
 {
     rf_ports_close(listener->ports);
-    while (listener->unauthenticated_peers != NULL) {
-        turn_away(listener->unauthenticated_peers, "no node is awaited");
+    while (!TAILQ_EMPTY(&listener->unauthenticated_peers)) {
+        turn_away(TAILQ_FIRST(&listener->unauthenticated_peers),
+                  "no node is awaited");
     }
 }
 

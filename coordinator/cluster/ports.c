@@ -11,6 +11,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/queue.h>
 
 #include "common/log.h"
 #include "common/mem.h"
@@ -25,7 +26,7 @@ struct port {
     char address[64]; /* as advertised */
     uint32_t number;
     struct port *next;
-    struct port *next_waiting;
+    STAILQ_ENTRY(port) next_waiting;
 };
 
 struct rf_ports {
@@ -35,7 +36,7 @@ struct rf_ports {
     void *data;
     struct port *first;
     /* Those with a connection for the next turn of the loop, in order. */
-    struct port *waiting, **waiting_end;
+    STAILQ_HEAD(, port) waiting;
     unsigned accepted;  /* in this turn */
     unsigned n_handles; /* of ports */
     uv_prepare_t turn;
@@ -45,10 +46,7 @@ struct rf_ports {
 /* Until its connection is accepted, no more come to it. */
 static void wait_a_turn(struct port *port)
 {
-    struct rf_ports *ports = port->all;
-    port->next_waiting = NULL;
-    *ports->waiting_end = port;
-    ports->waiting_end = &port->next_waiting;
+    STAILQ_INSERT_TAIL(&port->all->waiting, port, next_waiting);
 }
 
 static void pass_on(struct port *port)
@@ -75,12 +73,10 @@ static void turn_cb(uv_prepare_t *turn)
 {
     struct rf_ports *ports = turn->data;
     ports->accepted = 0;
-    while (ports->waiting != NULL && ports->accepted < ACCEPTED_PER_TURN) {
-        struct port *port = ports->waiting;
-        ports->waiting = port->next_waiting;
-        if (ports->waiting == NULL) {
-            ports->waiting_end = &ports->waiting;
-        }
+    while (!STAILQ_EMPTY(&ports->waiting) &&
+           ports->accepted < ACCEPTED_PER_TURN) {
+        struct port *port = STAILQ_FIRST(&ports->waiting);
+        STAILQ_REMOVE_HEAD(&ports->waiting, next_waiting);
         pass_on(port);
     }
 }
@@ -94,7 +90,7 @@ struct rf_ports *rf_ports_create(uv_loop_t *loop,
     ports->control = control;
     ports->ops = *ops;
     ports->data = data;
-    ports->waiting_end = &ports->waiting;
+    STAILQ_INIT(&ports->waiting);
     uv_prepare_init(loop, &ports->turn);
     ports->turn.data = ports;
     uv_prepare_start(&ports->turn, turn_cb);
@@ -288,8 +284,7 @@ char *rf_ports_open_all(struct rf_ports *ports)
 
 void rf_ports_close(struct rf_ports *ports)
 {
-    ports->waiting = NULL;
-    ports->waiting_end = &ports->waiting;
+    STAILQ_INIT(&ports->waiting);
     while (ports->first != NULL) {
         struct port *port = ports->first;
         ports->first = port->next;

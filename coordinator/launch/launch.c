@@ -80,33 +80,30 @@ char *rf_wrap_prefix(const struct rf_launch_config *how, const char *node)
 
 struct rf_launch_gate {
     uint32_t limit, active;
-    struct rf_gate_place *first, **end;
+    TAILQ_HEAD(, rf_gate_place) waiting;
 };
 
 struct rf_launch_gate *rf_launch_gate_create(uint32_t limit)
 {
     struct rf_launch_gate *gate = rf_xcalloc(1, sizeof(*gate));
     gate->limit = limit > 0 ? limit : 1;
-    gate->end = &gate->first;
+    TAILQ_INIT(&gate->waiting);
     return gate;
 }
 
 void rf_launch_gate_destroy(struct rf_launch_gate *gate)
 {
     if (gate != NULL) {
-        assert(gate->first == NULL && gate->active == 0);
+        assert(TAILQ_EMPTY(&gate->waiting) && gate->active == 0);
         free(gate);
     }
 }
 
 static void let_in(struct rf_launch_gate *gate)
 {
-    while (gate->first != NULL && gate->active < gate->limit) {
-        struct rf_gate_place *place = gate->first;
-        gate->first = place->next;
-        if (gate->first == NULL) {
-            gate->end = &gate->first;
-        }
+    while (!TAILQ_EMPTY(&gate->waiting) && gate->active < gate->limit) {
+        struct rf_gate_place *place = TAILQ_FIRST(&gate->waiting);
+        TAILQ_REMOVE(&gate->waiting, place, next);
         gate->active++;
         place->state = RF_GATE_IN;
         place->start(place);
@@ -122,23 +119,14 @@ void rf_gate_enter(struct rf_launch_gate *gate, struct rf_gate_place *place)
         return;
     }
     place->state = RF_GATE_WAITING;
-    place->next = NULL;
-    *gate->end = place;
-    gate->end = &place->next;
+    TAILQ_INSERT_TAIL(&gate->waiting, place, next);
     let_in(gate);
 }
 
 void rf_gate_leave(struct rf_launch_gate *gate, struct rf_gate_place *place)
 {
     if (gate != NULL && place->state == RF_GATE_WAITING) {
-        struct rf_gate_place **at = &gate->first;
-        while (*at != place) {
-            at = &(*at)->next;
-        }
-        *at = place->next;
-        if (*at == NULL) {
-            gate->end = at;
-        }
+        TAILQ_REMOVE(&gate->waiting, place, next);
     } else if (gate != NULL && place->state == RF_GATE_IN) {
         gate->active--;
         place->state = RF_GATE_OUT;

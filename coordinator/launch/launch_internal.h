@@ -2,6 +2,8 @@
 #ifndef RF_COORDINATOR_LAUNCH_LAUNCH_INTERNAL_H
 #define RF_COORDINATOR_LAUNCH_LAUNCH_INTERNAL_H
 
+#include <sys/queue.h>
+
 #include "coordinator/launch/launch.h"
 
 /* The first member of every launcher's own struct. */
@@ -38,7 +40,7 @@ char *rf_wrap_prefix(const struct rf_launch_config *how, const char *node);
  * rf_gate_enter(), when its turn comes. */
 struct rf_gate_place {
     void (*start)(struct rf_gate_place *place);
-    struct rf_gate_place *next;
+    TAILQ_ENTRY(rf_gate_place) next;
     enum { RF_GATE_OUT, RF_GATE_WAITING, RF_GATE_IN } state;
 };
 

@@ -56,7 +56,7 @@ enum rf_status rf_loop_pool_fits(struct rf_err *err)
     return RF_OK;
 }
 
-struct beside {
+struct loop_job {
     uv_work_t request;
     void (*work)(void *data);
     void (*after)(void *data);
@@ -65,25 +65,25 @@ struct beside {
 
 static void work_cb(uv_work_t *request)
 {
-    const struct beside *beside = request->data;
-    beside->work(beside->data);
+    const struct loop_job *job = request->data;
+    job->work(job->data);
 }
 
 static void after_cb(uv_work_t *request, int status)
 {
-    struct beside *beside = request->data;
+    struct loop_job *job = request->data;
     (void)status; /* never called off */
-    beside->after(beside->data);
-    free(beside);
+    job->after(job->data);
+    free(job);
 }
 
 void rf_loop_beside(uv_loop_t *loop, void (*work)(void *data),
                     void (*after)(void *data), void *data)
 {
-    struct beside *beside = rf_xmalloc(sizeof(*beside));
-    *beside = (struct beside){
-        .request.data = beside, .work = work, .after = after, .data = data};
-    uv_queue_work(loop, &beside->request, work_cb, after_cb);
+    struct loop_job *job = rf_xmalloc(sizeof(*job));
+    *job = (struct loop_job){
+        .request.data = job, .work = work, .after = after, .data = data};
+    uv_queue_work(loop, &job->request, work_cb, after_cb);
 }
 
 static void nothing(void *data)

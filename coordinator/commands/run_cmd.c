@@ -324,20 +324,11 @@ static struct rf_msg_hook *read_hook(const char *variable)
         rf_warn("%s must be \"rank:iteration\"; ignored", variable);
         return NULL;
     }
-    hook = rf_xmalloc(sizeof(*hook));
-    rf_schema_init(&rf_msg_hook_schema, hook);
+    hook = rf_schema_new(&rf_msg_hook_schema);
     hook->rank = rank;
     hook->iteration = iteration;
     hook->signal = SIGKILL;
     return hook;
-}
-
-static void set_test_hooks(struct rf_run_app *app)
-{
-    struct rf_msg_hooks test = {.flip = read_hook("REFIT_TEST_FLIP"),
-                                .stall = read_hook("REFIT_TEST_STALL"),
-                                .exit = read_hook("REFIT_TEST_EXIT")};
-    rf_run_set_test(app->run, &test);
 }
 
 static enum rf_status load(struct rf_run_app *app, struct rf_err *err)
@@ -349,35 +340,43 @@ static enum rf_status load(struct rf_run_app *app, struct rf_err *err)
                                       RF_SCENARIOS_BYTES, &app->scenarios, err);
 }
 
+static void create_run(struct rf_run_app *app, struct rf_msg_hooks *test)
+{
+    const bool has_test =
+        test->flip != NULL || test->stall != NULL || test->exit != NULL;
+    const struct rf_run_options options = {
+        .n_repeats = rf_results_repeats(app->results),
+        .skip = rf_results_complete(app->results),
+        .timeout_s = app->cli->timeout_s,
+        .strict = app->cli->strict,
+        .trace = app->cli->trace != NULL,
+        .inspect = app->inspect,
+        .test = has_test ? test : NULL};
+    app->run = rf_run_create(app->config, &options, &run_ops, app);
+}
+
 static enum rf_status run_all(struct rf_run_app *app, struct rf_err *err)
 {
     struct rf_cluster_options options = {.loop = &app->loop,
                                          .config = app->config,
                                          .run_id =
                                              rf_results_run_id(app->results)};
-    const struct rf_run_extent extent = {
-        .n_repeats = rf_results_repeats(app->results),
-        .skip = rf_results_complete(app->results),
-        .timeout_s = app->cli->timeout_s};
+    struct rf_msg_hooks test = {.flip = read_hook("REFIT_TEST_FLIP"),
+                                .stall = read_hook("REFIT_TEST_STALL"),
+                                .exit = read_hook("REFIT_TEST_EXIT")};
     enum rf_status status =
         rf_cluster_create(&options, &cluster_ops, app, &app->cluster, err);
     if (status != RF_OK) {
         rf_run_end_discard(app);
-        return status;
+        goto free_test;
     }
     app->stopped = false;
-    app->run = rf_run_create(app->config, &extent, &run_ops, app);
-    rf_run_set_inspect(app->run, app->inspect);
-    if (app->cli->strict) {
-        rf_run_set_strict(app->run);
-    }
+    create_run(app, &test);
     if (app->cli->trace != NULL) {
         app->trace = rf_trace_file_create();
-        rf_run_set_trace(app->run);
     }
     app->lines = rf_node_lines_create(app->config);
     app->progress = rf_progress_create(app->cli->output, app->cli->quiet);
-    set_test_hooks(app);
     rf_run_start(app->run);
     uv_run(&app->loop, UV_RUN_DEFAULT);
     rf_run_end(app);
@@ -393,7 +392,9 @@ static enum rf_status run_all(struct rf_run_app *app, struct rf_err *err)
         rf_cluster_destroy(app->cluster);
     }
     rf_run_destroy(app->run);
-    return RF_OK;
+free_test:
+    rf_schema_free(&rf_msg_hooks_schema, &test);
+    return status;
 }
 
 static int exit_for(enum rf_status status)

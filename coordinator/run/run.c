@@ -21,27 +21,26 @@
 /* --- Life ----------------------------------------------------------------- */
 
 struct rf_run *rf_run_create(const struct rf_config *config,
-                             const struct rf_run_extent *extent,
+                             const struct rf_run_options *options,
                              const struct rf_run_ops *ops, void *data)
 {
-    const uint32_t timeout_s = extent->timeout_s;
     struct rf_run *run = rf_xcalloc(1, sizeof(*run));
     run->config = config;
+    run->with = *options;
     run->ops = ops;
     run->data = data;
     run->agenda = rf_run_agenda_create(
-        config->n_scenarios, RF_MAX(extent->n_repeats, 1), extent->skip);
+        config->n_scenarios, RF_MAX(options->n_repeats, 1), options->skip);
     run->join = rf_preflight_join_create(config);
     run->faults = rf_run_faults_create(config);
     run->probes = rf_run_probes_create(config->n_nodes);
-    run->timeout_s = timeout_s;
     run->warned = rf_xcalloc(config->n_nodes, sizeof(*run->warned));
     run->traced = rf_xcalloc(config->n_scenarios + 1, sizeof(*run->traced));
     run->reading = rf_xcalloc(config->n_nodes, sizeof(*run->reading));
     run->begun_ns = run->counted_ns = ops->now(data);
-    run->run_deadline_ns =
-        timeout_s > 0 ? ops->now(data) + S((int64_t)timeout_s) : INT64_MAX;
-    rf_schema_init(&rf_msg_hooks_schema, &run->test);
+    run->run_deadline_ns = options->timeout_s > 0
+                               ? ops->now(data) + S((int64_t)options->timeout_s)
+                               : INT64_MAX;
     rf_sm_init(&run->sm, "run", rf_states, RUN_STATES, RUN_IDLE,
                ops->now(data));
     return run;
@@ -60,31 +59,7 @@ void rf_run_destroy(struct rf_run *run)
     free(run->warned);
     free(run->traced);
     free(run->reading);
-    rf_schema_free(&rf_msg_hooks_schema, &run->test);
     free(run);
-}
-
-void rf_run_set_test(struct rf_run *run, struct rf_msg_hooks *test)
-{
-    rf_schema_free(&rf_msg_hooks_schema, &run->test);
-    run->test = *test;
-    rf_schema_init(&rf_msg_hooks_schema, test);
-}
-
-void rf_run_set_strict(struct rf_run *run)
-{
-    run->strict = true;
-}
-
-void rf_run_set_trace(struct rf_run *run)
-{
-    run->trace = true;
-}
-
-void rf_run_set_inspect(struct rf_run *run,
-                        struct rf_preflight_inspect *inspect)
-{
-    run->inspect = inspect;
 }
 
 const char *rf_run_state(const struct rf_run *run)
@@ -95,8 +70,8 @@ const char *rf_run_state(const struct rf_run *run)
 const char *rf_run_node_error(const struct rf_run *run, uint32_t node)
 {
     const char *lost = rf_preflight_join_lost(run->join, node);
-    return lost == NULL && run->inspect != NULL
-               ? rf_preflight_inspect_error(run->inspect, node)
+    return lost == NULL && run->with.inspect != NULL
+               ? rf_preflight_inspect_error(run->with.inspect, node)
                : lost;
 }
 
@@ -227,7 +202,7 @@ static void ask_for_headers(struct rf_run *run)
                 rf_config_inspect_limit_s(run->config) +
                     RF_PREFLIGHT_INSPECT_SLACK_S);
     for (uint32_t i = 0; i < run->config->n_nodes; i++) {
-        if (rf_preflight_inspect_ask(run->inspect, i, &inspect)) {
+        if (rf_preflight_inspect_ask(run->with.inspect, i, &inspect)) {
             run->ops->send(i, &inspect, run->data);
             rf_msg_free(&inspect);
         }
@@ -239,7 +214,7 @@ static void act_on_join(struct rf_run *run, enum rf_verdict verdict)
 {
     if (verdict == RF_VERDICT_NEXT) {
         run->ops->joined(run->data);
-        if (run->inspect != NULL) {
+        if (run->with.inspect != NULL) {
             ask_for_headers(run);
         } else {
             rf_run_next_scenario(run);
@@ -293,7 +268,7 @@ static bool welcome(struct rf_run *run, uint32_t node,
     struct rf_msg answer;
     enum rf_verdict verdict;
     rf_msg_init(&answer, RF_MSG_WELCOME);
-    if (rf_preflight_join_judge(run->join, node, hello, run->strict,
+    if (rf_preflight_join_judge(run->join, node, hello, run->with.strict,
                                 &answer.welcome.protocol, &err) != RF_OK) {
         refuse(run, node, &err);
         return false;
@@ -336,7 +311,7 @@ static void act_on_inspect(struct rf_run *run, enum rf_verdict verdict)
 {
     if (verdict == RF_VERDICT_NEXT) {
         rf_run_move(run, RUN_PLANNING, 0);
-        run->ops->inspected(rf_preflight_inspect_headers(run->inspect),
+        run->ops->inspected(rf_preflight_inspect_headers(run->with.inspect),
                             run->data);
     } else if (verdict == RF_VERDICT_ABORT) {
         run->tally.launch_failed = true;
@@ -347,20 +322,22 @@ static void act_on_inspect(struct rf_run *run, enum rf_verdict verdict)
 void rf_run_take_headers(struct rf_run *run, uint32_t node,
                          const struct rf_msg_headers *headers)
 {
-    act_on_inspect(run, rf_preflight_inspect_take(run->inspect, node, headers));
+    act_on_inspect(run,
+                   rf_preflight_inspect_take(run->with.inspect, node, headers));
 }
 
 void rf_run_fail_headers(struct rf_run *run, uint32_t node, const char *why)
 {
-    act_on_inspect(run, rf_preflight_inspect_fail(run->inspect, node, why));
+    act_on_inspect(run,
+                   rf_preflight_inspect_fail(run->with.inspect, node, why));
 }
 
 static void inspect_timeout(struct rf_run *run)
 {
-    act_on_inspect(
-        run, rf_preflight_inspect_silence(
-                 run->inspect, (run->ops->now(run->data) - run->sm.entered_ns) /
-                                   RF_NS_PER_S));
+    act_on_inspect(run, rf_preflight_inspect_silence(
+                            run->with.inspect,
+                            (run->ops->now(run->data) - run->sm.entered_ns) /
+                                RF_NS_PER_S));
 }
 
 void rf_run_all_planned(struct rf_run *run, const struct rf_err *why)
@@ -503,7 +480,7 @@ static void run_deadline(struct rf_run *run)
     run->over = run->tally.timed_out = true;
     rf_error("--timeout reached (%u s); raise it, or select fewer "
              "scenarios with --scenario",
-             run->timeout_s);
+             run->with.timeout_s);
     say_not_run(run);
     if (run->sm.state == RUN_LAUNCHING) {
         join_timeout(run);

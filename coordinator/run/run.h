@@ -74,34 +74,28 @@ struct rf_run_ops {
     void (*done)(void *data);
 };
 
-/* How often and what to run. */
-struct rf_run_extent {
+/* What to run, and how. */
+struct rf_run_options {
     uint32_t
         n_repeats;    /* of every scenario, each an attempt of its own; 0: 1 */
     const bool *skip; /* as rf_run_agenda_create() takes it; may be NULL */
     uint32_t timeout_s; /* of the whole run; 0: none */
+    bool strict;        /* refuses workers of another build than ours */
+    /* Every scenario is run once more, after what is measured, for its trace:
+     * in the first of its repeats that this run begins. */
+    bool trace;
+    /* Has nodes asked for the headers of the model's checkpoint, once all have
+     * joined; or NULL. */
+    struct rf_preflight_inspect *inspect;
+    struct rf_msg_hooks
+        *test; /* faults for ranks to make on purpose, or NULL */
 };
 
-/* All borrowed until rf_run_destroy(), but for `extent` itself. */
+/* All borrowed until rf_run_destroy(), but for `options` itself. */
 struct rf_run *rf_run_create(const struct rf_config *config,
-                             const struct rf_run_extent *extent,
+                             const struct rf_run_options *options,
                              const struct rf_run_ops *ops, void *data);
 void rf_run_destroy(struct rf_run *run);
-
-/* Refuses workers of another build than ours. */
-void rf_run_set_strict(struct rf_run *run);
-
-/* Has every scenario run once more, after what is measured, for its trace: in
- * the first of its repeats that this run begins. */
-void rf_run_set_trace(struct rf_run *run);
-
-/* Has nodes asked for the headers of the model's checkpoint, once all have
- * joined; borrowed. */
-void rf_run_set_inspect(struct rf_run *run,
-                        struct rf_preflight_inspect *inspect);
-
-/* Faults for the ranks to make on purpose; the contents are moved. */
-void rf_run_set_test(struct rf_run *run, struct rf_msg_hooks *test);
 
 /* Events. None may be called from inside an operation of rf_run_ops. */
 void rf_run_start(struct rf_run *run);

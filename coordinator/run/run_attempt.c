@@ -179,35 +179,26 @@ static void send_to_all(struct rf_run *run, const struct rf_msg *message)
 
 /* A probe of links, of which a node is in one at most: each is told of its own,
  * since a list of all for each of them would be very many bytes. */
-static void send_links(struct rf_run *run, struct rf_msg *message)
+static void send_links(struct rf_run *run, const struct rf_msg *message)
 {
     const struct rf_rank *ranks = run->attempt->scenario->world->ranks;
-    struct rf_msg_link *const links = message->step.links;
-    const size_t n = message->step.n_links;
     bool *to = list_involved(run);
-    message->step.n_links = 1;
-    for (size_t i = 0; i < n; i++) {
-        const uint32_t ends[] = {ranks[links[i].from].node,
-                                 ranks[links[i].to].node};
-        message->step.links = &links[i];
+    struct rf_msg own = *message; /* with what that one has */
+    own.step.n_links = 1;
+    for (size_t i = 0; i < message->step.n_links; i++) {
+        struct rf_msg_link *link = &message->step.links[i];
+        const uint32_t ends[] = {ranks[link->from].node, ranks[link->to].node};
+        own.step.links = link;
         for (size_t e = 0; e < RF_ARRAY_SIZE(ends); e++) {
             if (to[ends[e]]) {
-                run->ops->send(ends[e], message, run->data);
+                run->ops->send(ends[e], &own, run->data);
             }
             to[ends[e]] = false;
         }
     }
-    message->step.links = links;
-    message->step.n_links = 0;
-    run->ops->send_all(to, message, run->data);
-    message->step.n_links = n;
+    own.step.n_links = 0;
+    run->ops->send_all(to, &own, run->data);
     free(to);
-}
-
-static bool has_hooks(const struct rf_msg_hooks *test)
-{
-    return test->flip != NULL || test->stall != NULL || test->exit != NULL ||
-           test->print != NULL;
 }
 
 static void send_start(struct rf_run *run)
@@ -217,7 +208,7 @@ static void send_start(struct rf_run *run)
     run->ops->random(key, sizeof(key), run->data);
     rf_run_start_fill(run->attempt, run->join, key, &start);
     explicit_bzero(key, sizeof(key));
-    start.start.test = has_hooks(&run->test) ? &run->test : NULL; /* lent */
+    start.start.test = run->with.test; /* lent */
     send_to_all(run, &start);
     start.start.test = NULL;
     rf_msg_free(&start);
@@ -297,7 +288,7 @@ static void begin_steps(struct rf_run *run)
     run->steps = rf_run_steps_create(scenario);
     run->exchange = rf_run_exchange_create(scenario);
     run->measure = rf_run_measure_create(run->attempt, run->probes);
-    if (run->trace && !*traced) {
+    if (run->with.trace && !*traced) {
         *traced = true;
         rf_run_measure_trace(run->measure);
     }
@@ -449,7 +440,7 @@ void rf_run_attempt_deadline(struct rf_run *run)
     char limit[64];
     struct rf_fault fault;
     snprintf(limit, sizeof(limit), "--timeout reached (%u s); raise it",
-             run->timeout_s);
+             run->with.timeout_s);
     if (rf_state_step(run->sm.state) != NULL) {
         char behind[80];
         snprintf(behind, sizeof(behind), "; %s", limit);

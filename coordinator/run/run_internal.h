@@ -14,16 +14,12 @@
 
 struct rf_run {
     const struct rf_config *config;
+    struct rf_run_options with;
     const struct rf_run_ops *ops;
     void *data;
     struct rf_sm sm;
-    int64_t limit_ns;   /* deadline of the state */
-    uint32_t timeout_s; /* --timeout; 0: none */
+    int64_t limit_ns; /* deadline of the state */
     int64_t run_deadline_ns;
-    struct rf_msg_hooks test;
-    bool trace;                           /* every scenario */
-    bool strict;                          /* about the workers' builds */
-    struct rf_preflight_inspect *inspect; /* borrowed; NULL: nothing to ask */
 
     struct rf_run_agenda *agenda;
     struct rf_preflight_join *join;

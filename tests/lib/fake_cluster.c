@@ -431,25 +431,25 @@ void fake_cluster_say(struct fake_cluster *fake, uint32_t node,
 struct fake_cluster *fake_cluster_create(const char *text, const bool *skip,
                                          uint32_t timeout_s)
 {
-    return fake_cluster_repeat(
-        text, (struct rf_run_extent){.skip = skip, .timeout_s = timeout_s});
+    return fake_cluster_with(
+        text, (struct rf_run_options){.skip = skip, .timeout_s = timeout_s});
 }
 
-struct fake_cluster *fake_cluster_repeat(const char *text,
-                                         struct rf_run_extent extent)
+struct fake_cluster *fake_cluster_with(const char *text,
+                                       struct rf_run_options options)
 {
     struct fake_cluster *fake = rf_xcalloc(1, sizeof(*fake));
     configured(text, &fake->config, &fake->model);
     fake->now_ns = 1000 * FAKE_S;
     fake->timer_ns = INT64_MAX;
     fake->seen_limits = json_object();
-    fake->run = rf_run_create(fake->config, &extent, &fake_ops, fake);
     if (rf_config_checkpoint(fake->config) != NULL) {
         ck_assert_int_eq(
             rf_preflight_inspect_create(fake->config, &fake->inspect, NULL),
             RF_OK);
-        rf_run_set_inspect(fake->run, fake->inspect);
+        options.inspect = fake->inspect;
     }
+    fake->run = rf_run_create(fake->config, &options, &fake_ops, fake);
     return fake;
 }
 

@@ -107,9 +107,9 @@ struct fake_cluster {
 /* `config` is JSON text of a cluster.json. Fails the test when it is bad. */
 struct fake_cluster *fake_cluster_create(const char *config, const bool *skip,
                                          uint32_t timeout_s);
-/* The same for a run of more than one repeat. */
-struct fake_cluster *fake_cluster_repeat(const char *config,
-                                         struct rf_run_extent extent);
+/* The same with any options. */
+struct fake_cluster *fake_cluster_with(const char *config,
+                                       struct rf_run_options options);
 void fake_cluster_destroy(struct fake_cluster *fake);
 AUTO_POINTER(fake_cluster, fake_cluster_destroy)
 void fake_cluster_fault(struct fake_cluster *fake, struct fake_fault fault);

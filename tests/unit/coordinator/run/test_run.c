@@ -106,15 +106,14 @@ TEST(test_run_tells_a_node_only_of_its_own_links)
 
 TEST(test_run_hands_test_hooks_to_the_ranks)
 {
-    AUTO(fake_cluster) *fake = fake_cluster_create(fake_run_one, NULL, 0);
-    struct rf_msg_hook *flip = rf_xmalloc(sizeof(*flip));
-    struct rf_msg_hooks test = {.flip = flip};
+    struct rf_msg_hook flip;
+    struct rf_msg_hooks test = {.flip = &flip};
+    AUTO(fake_cluster) *fake =
+        fake_cluster_with(fake_run_one, (struct rf_run_options){.test = &test});
     const json_t *seen;
-    rf_schema_init(&rf_msg_hook_schema, flip);
-    flip->rank = 3;
-    flip->iteration = 1;
-    rf_run_set_test(fake->run, &test);
-    ck_assert_ptr_null(test.flip); /* moved */
+    rf_schema_init(&rf_msg_hook_schema, &flip);
+    flip.rank = 3;
+    flip.iteration = 1;
     fake_cluster_start(fake);
     ck_assert(fake_cluster_run(fake, 60 * FAKE_S));
     seen = json_object_get(json_object_get(fake->seen_start, "test"), "flip");
@@ -224,8 +223,8 @@ TEST(test_run_refuses_another_protocol_and_names_both)
 
 TEST(test_run_that_is_strict_refuses_workers_of_another_build)
 {
-    AUTO(fake_cluster) *fake = fake_cluster_create(fake_run_two, NULL, 0);
-    rf_run_set_strict(fake->run);
+    AUTO(fake_cluster) *fake = fake_cluster_with(
+        fake_run_two, (struct rf_run_options){.strict = true});
     fake_cluster_start(fake);
     ck_assert(fake_cluster_run(fake, 600 * FAKE_S));
     ck_assert_int_eq(fake->exit_code, 4);
@@ -374,7 +373,7 @@ TEST(test_run_time_limit_after_the_last_scenario_fails_nothing)
 /* Planning takes longer than everything below. */
 static struct fake_cluster *begin_planning(uint32_t timeout_s, int64_t plan_ns)
 {
-    struct fake_cluster *fake =
+    AUTO(fake_cluster) *fake =
         fake_cluster_create(fake_run_two, NULL, timeout_s);
     fake->plan_ns = plan_ns;
     fake_cluster_start(fake);
@@ -436,7 +435,7 @@ TEST(test_run_skips_what_is_complete)
 /* A run of two scenarios whose first has ended and is not stored yet. */
 static struct fake_cluster *run_that_stores(void)
 {
-    struct fake_cluster *fake = fake_cluster_create(fake_run_two, NULL, 0);
+    AUTO(fake_cluster) *fake = fake_cluster_create(fake_run_two, NULL, 0);
     fake->slow_store = true;
     fake_cluster_start(fake);
     ck_assert(fake_cluster_until(fake, "storing", 60 * FAKE_S));
@@ -457,10 +456,10 @@ static const char *order_of(const struct fake_cluster *fake)
     return out;
 }
 
-static struct fake_cluster *repeated(struct rf_run_extent extent,
+static struct fake_cluster *repeated(struct rf_run_options options,
                                      struct fake_fault fault)
 {
-    struct fake_cluster *fake = fake_cluster_repeat(fake_run_two, extent);
+    AUTO(fake_cluster) *fake = fake_cluster_with(fake_run_two, options);
     if (fault.kind != FAKE_NO_FAULT) {
         fake_cluster_fault(fake, fault);
     }
@@ -471,7 +470,7 @@ static struct fake_cluster *repeated(struct rf_run_extent extent,
 
 TEST(test_run_repeats_all_scenarios_in_turn_with_new_ranks)
 {
-    AUTO(fake_cluster) *fake = repeated((struct rf_run_extent){.n_repeats = 3},
+    AUTO(fake_cluster) *fake = repeated((struct rf_run_options){.n_repeats = 3},
                                         (struct fake_fault){0});
     ck_assert_int_eq(fake->exit_code, 0);
     ck_assert_str_eq(order_of(fake), "first 0, second 0, first 1, second 1, "
@@ -487,7 +486,7 @@ TEST(test_run_does_not_repeat_a_scenario_that_failed)
     AUTO(fake_cluster) *fake;
     fault.attempt = 3; /* the first scenario's second */
     fake_run_quiet();
-    fake = repeated((struct rf_run_extent){.n_repeats = 3}, fault);
+    fake = repeated((struct rf_run_options){.n_repeats = 3}, fault);
     ck_assert_int_eq(fake->exit_code, 1);
     ck_assert_str_eq(order_of(fake), "first 0, second 0, first 1, second 1, "
                                      "second 2");
@@ -500,7 +499,7 @@ TEST(test_run_skips_repeats_that_are_complete)
 {
     const bool skip[] = {true, true, false, true};
     AUTO(fake_cluster) *fake =
-        repeated((struct rf_run_extent){.n_repeats = 2, .skip = skip},
+        repeated((struct rf_run_options){.n_repeats = 2, .skip = skip},
                  (struct fake_fault){0});
     ck_assert_str_eq(order_of(fake), "first 1");
 }

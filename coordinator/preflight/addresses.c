@@ -7,7 +7,6 @@
 #include "common/compiler.h"
 #include "common/ip.h"
 #include "coordinator/preflight/hello.h"
-#include "transport/info/method_info.h"
 
 const char *rf_addresses_of(const struct rf_config *config,
                             const struct rf_msg_hello *hello, uint32_t node)
@@ -105,8 +104,7 @@ static void pair_cb(uint32_t src, uint32_t dst, uint64_t n_ops, uint64_t bytes,
 void rf_addresses_crossings(const struct rf_scenario *scenario,
                             rf_addresses_crossing_fn each, void *data)
 {
-    if (rf_scenario_crosses_by_tcp(scenario) &&
-        rf_method_info_find(scenario->spec->method)->moves_bytes) {
+    if (rf_scenario_crosses_by_tcp(scenario) && scenario->method->moves_bytes) {
         rf_schedule_pairs(
             scenario->schedule, pair_cb,
             &(struct crossings){scenario->world->ranks, each, data});

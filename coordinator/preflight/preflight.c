@@ -72,7 +72,7 @@ static enum rf_status check_nccl(const struct rf_scenario *scenario,
 {
     const char *mine, *theirs;
     uint32_t first = 0;
-    if (!rf_method_info_find(scenario->spec->method)->needs_one_nccl) {
+    if (!scenario->method->needs_one_nccl) {
         return RF_OK;
     }
     while (rf_scenario_node_ranks(scenario, first) == 0) {

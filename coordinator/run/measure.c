@@ -7,7 +7,6 @@
 #include "common/mem.h"
 #include "common/stats.h"
 #include "coordinator/run/answers.h"
-#include "transport/info/method_info.h"
 
 #define NODE_EVENTS 100000U
 #define WORLD_EVENTS 1000000U
@@ -108,7 +107,7 @@ static int64_t iteration_s(const struct rf_scenario *scenario, double bound_ms)
     if (scenario->spec->timeout_s > 0) {
         return scenario->spec->timeout_s;
     }
-    if (rf_method_info_find(scenario->spec->method)->needs_folder) {
+    if (scenario->method->needs_folder) {
         slowest = disk_s(scenario);
     }
     return LEAST_S + RF_MAX((int64_t)(BOUND_TIMES * bound_ms / 1e3), slowest);
@@ -290,9 +289,8 @@ static bool yardstick_comes_first(const struct rf_run_measure *measure)
 static enum rf_state after_iterations(const struct rf_run_measure *measure)
 {
     const struct rf_attempt *attempt = measure->attempt;
-    const struct rf_method_info *info =
-        rf_method_info_find(attempt->scenario->spec->method);
-    return rf_attempt_has_yardstick(attempt) || !info->moves_bytes
+    return rf_attempt_has_yardstick(attempt) ||
+                   !attempt->scenario->method->moves_bytes
                ? RUN_CLOSING
                : RUN_PROBING_AGAIN;
 }
@@ -365,9 +363,8 @@ static void settle_last(struct rf_run_measure *measure)
 
 static enum rf_state after_run(struct rf_run_measure *measure)
 {
-    const char *method = measure->attempt->scenario->spec->method;
     settle_last(measure);
-    if (rf_method_info_find(method)->moves_bytes) {
+    if (measure->attempt->scenario->method->moves_bytes) {
         return RUN_VERIFYING;
     }
     rf_attempt_keep(measure->attempt, measure->iteration);

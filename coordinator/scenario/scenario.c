@@ -11,7 +11,6 @@
 #include "planner/plan/export.h"
 #include "planner/plan/quantize.h"
 #include "planner/strategy/schedule_build.h"
-#include "transport/info/method_info.h"
 
 #define COPY_LEAST_BYTES (UINT64_C(1) << 20)
 #define COPY_MOST_BYTES (UINT64_C(64) << 20)
@@ -60,22 +59,21 @@ static struct rf_link_weight *weigh(const struct rf_capacities *links)
 
 /* With the figures of links, of which those missing are assumed. */
 static enum rf_status choose_with(struct rf_scenario *scenario,
-                                  const struct rf_method_info *info,
                                   const struct rf_link_figures *figures,
                                   struct rf_capacities *links, bool by_time,
                                   struct rf_err *err)
 {
     struct rf_link_weight *weights = by_time ? weigh(links) : NULL;
     scenario->links_assumed = rf_capacities_assume(links);
-    struct rf_choose_env env = {.plan = scenario->plan,
-                                .links = links,
-                                .node_names = rf_scenario_node_names(scenario),
-                                .per_op_us = figures->per_op_us > 0
-                                                 ? figures->per_op_us
-                                                 : RF_CHOOSE_PER_OP_US,
-                                .inside = info->inside,
-                                .crosses_nodes = info->crosses_nodes,
-                                .max_ops = RF_CHOOSE_MAX_OPS};
+    struct rf_choose_env env = {
+        .plan = scenario->plan,
+        .links = links,
+        .node_names = rf_scenario_node_names(scenario),
+        .per_op_us =
+            figures->per_op_us > 0 ? figures->per_op_us : RF_CHOOSE_PER_OP_US,
+        .inside = scenario->method->inside,
+        .crosses_nodes = scenario->method->crosses_nodes,
+        .max_ops = RF_CHOOSE_MAX_OPS};
     enum rf_status status =
         by_time ? choose_balance(scenario, &env, weights, err) : RF_OK;
     if (status == RF_OK && scenario->spec->strategy == RF_STRATEGY_AUTO) {
@@ -92,22 +90,21 @@ static enum rf_status choose_with(struct rf_scenario *scenario,
 /* Balance time and strategy auto become what is fastest by the figures of
  * "links", before anything is sent or digested: ranks only ever see weights and
  * a strategy. */
-static enum rf_status choose(struct rf_scenario *scenario,
-                             const struct rf_method_info *info, bool by_time,
+static enum rf_status choose(struct rf_scenario *scenario, bool by_time,
                              struct rf_err *err)
 {
     const struct rf_config *config = scenario->config;
+    const char *method = scenario->method->name;
     struct rf_jnode root = rf_jnode_root(config->document, config->file);
     struct rf_link_figures figures;
     struct rf_capacities links;
     enum rf_status status;
-    RF_TRY(rf_link_figures_of(&root, info->name, &figures, err));
+    RF_TRY(rf_link_figures_of(&root, method, &figures, err));
     rf_capacities_init(&links, scenario->world->n_nodes);
-    links.devices = info->memory == RF_DEVICE_MEMORY;
-    status = rf_links_apply(&root, info->name, &figures,
+    links.devices = rf_scenario_on_device(scenario);
+    status = rf_links_apply(&root, method, &figures,
                             rf_scenario_node_names(scenario), &links, err);
-    RF_THEN(status,
-            choose_with(scenario, info, &figures, &links, by_time, err));
+    RF_THEN(status, choose_with(scenario, &figures, &links, by_time, err));
     rf_capacities_free(&links);
     return status;
 }
@@ -242,41 +239,43 @@ static void add_shares(struct rf_scenario *scenario)
     list_by_node(scenario);
 }
 
-static enum rf_status build(struct rf_scenario *scenario,
-                            const struct rf_model *model, struct rf_err *err)
+/* What the file says of it, and the model that it is about. Errors name the
+ * place. */
+static enum rf_status read_file(struct rf_scenario *scenario,
+                                const struct rf_model **model,
+                                struct rf_err *err)
 {
     const struct rf_config *config = scenario->config;
     struct rf_jnode node = rf_config_scenario(config, scenario->index);
-    const struct rf_method_info *info;
-    enum rf_status status = rf_spec_from_json(
-        &node, config->node_names, config->n_nodes, &scenario->spec, err);
-    if (status != RF_OK) {
-        return status; /* names the place itself */
-    }
-    const bool by_time = take_balance_time(scenario->spec);
-    info = rf_method_info_find(scenario->spec->method);
-    if (info == NULL) {
+    RF_TRY(rf_spec_from_json(&node, config->node_names, config->n_nodes,
+                             &scenario->spec, err));
+    scenario->method = rf_method_info_find(scenario->spec->method);
+    if (scenario->method == NULL) {
         struct rf_jnode method = rf_jnode_get(&node, "method");
         struct rf_err why;
         rf_method_unknown(scenario->spec->method, &why);
         return rf_jnode_fail(&method, err, "%s", why.text);
     }
-    status = take_own_model(scenario, &model, err);
-    if (status != RF_OK) {
-        return status; /* likewise */
-    }
-    status = rf_mesh_rules_place(scenario->spec, model, config->slots,
-                                 config->n_nodes, &scenario->world, err);
+    return take_own_model(scenario, model, err);
+}
+
+static enum rf_status work_out(struct rf_scenario *scenario,
+                               const struct rf_model *model, struct rf_err *err)
+{
+    const struct rf_config *config = scenario->config;
+    const bool by_time = take_balance_time(scenario->spec);
+    enum rf_status status =
+        rf_mesh_rules_place(scenario->spec, model, config->slots,
+                            config->n_nodes, &scenario->world, err);
     RF_THEN(status, rf_plan_build(model, scenario->world, scenario->spec,
                                   &scenario->plan, err));
-    if (status == RF_OK &&
-        (by_time || scenario->spec->strategy == RF_STRATEGY_AUTO)) {
-        status = choose(scenario, info, by_time, err);
+    if (by_time || scenario->spec->strategy == RF_STRATEGY_AUTO) {
+        RF_THEN(status, choose(scenario, by_time, err));
     }
-    RF_THEN(status,
-            rf_method_check(info, scenario->plan, config->node_names, err));
-    if (status == RF_OK && config->export_folder != NULL) {
-        status = check_export(info, scenario->plan, err);
+    RF_THEN(status, rf_method_check(scenario->method, scenario->plan,
+                                    config->node_names, err));
+    if (config->export_folder != NULL) {
+        RF_THEN(status, check_export(scenario->method, scenario->plan, err));
     }
     RF_THEN(status, rf_schedule_build(scenario->plan, RF_NONE,
                                       &scenario->schedule, err));
@@ -301,7 +300,8 @@ enum rf_status rf_scenario_build(const struct rf_config *config,
     enum rf_status status;
     scenario->config = config;
     scenario->index = index;
-    status = build(scenario, model, err);
+    status = read_file(scenario, &model, err);
+    RF_THEN(status, work_out(scenario, model, err));
     scenario->built_ns = rf_now_ns() - begun_ns;
     if (status != RF_OK) {
         rf_scenario_destroy(scenario);
@@ -331,27 +331,21 @@ void rf_scenario_destroy(struct rf_scenario *scenario)
 
 bool rf_scenario_on_device(const struct rf_scenario *scenario)
 {
-    const struct rf_method_info *info =
-        rf_method_info_find(scenario->spec->method);
-    return info != NULL && info->memory == RF_DEVICE_MEMORY;
+    return scenario->method->memory == RF_DEVICE_MEMORY;
 }
 
 bool rf_scenario_crosses_by_tcp(const struct rf_scenario *scenario)
 {
-    const struct rf_method_info *info =
-        rf_method_info_find(scenario->spec->method);
-    return info->links_by_tcp;
+    return scenario->method->links_by_tcp;
 }
 
 bool rf_scenario_listens_on(const struct rf_scenario *scenario, uint32_t node)
 {
-    const struct rf_method_info *info =
-        rf_method_info_find(scenario->spec->method);
     const struct rf_scenario_share *share = &scenario->shares[node];
     if (!rf_scenario_crosses_by_tcp(scenario)) {
         return false;
     }
-    if (!info->sockets_inside) {
+    if (!scenario->method->sockets_inside) {
         return scenario->schedule->node_recv[node] > 0;
     }
     for (uint32_t i = 0; i < share->n_ranks; i++) {

@@ -10,6 +10,7 @@
 #include "planner/model/model.h"
 #include "planner/predict/choose_balance.h"
 #include "planner/schedule/schedule.h"
+#include "transport/info/method_info.h"
 
 /* What a node has of a scenario: ranks, the slots up to their last, memory. */
 struct rf_scenario_share {
@@ -22,6 +23,7 @@ struct rf_scenario {
     const struct rf_config *config; /* borrowed */
     size_t index;                   /* of config->scenarios */
     struct rf_spec *spec;
+    const struct rf_method_info *method; /* of its name in `spec` */
     struct rf_model *own_model; /* NULL: the file's; plan->model is the one */
     struct rf_world *world;
     struct rf_plan *plan;

@@ -221,7 +221,7 @@ static bool find_median(const struct rf_attempt *attempt, double *median_ms)
  */
 static bool moves_bytes(const struct rf_attempt *attempt)
 {
-    return rf_method_info_find(attempt->scenario->spec->method)->moves_bytes;
+    return attempt->scenario->method->moves_bytes;
 }
 
 /* Whether the links were measured the way the method uses them: probed over
@@ -271,8 +271,7 @@ static bool bound_of(const struct rf_attempt *attempt, enum bounded what,
 static bool left_is_unknown(const struct rf_attempt *attempt)
 {
     return !rf_attempt_has_yardstick(attempt) &&
-           rf_method_info_find(attempt->scenario->spec->method)->inside.left !=
-               RF_LEFT_NOTHING;
+           attempt->scenario->method->inside.left != RF_LEFT_NOTHING;
 }
 
 static bool may_have_left(const struct rf_attempt *attempt)

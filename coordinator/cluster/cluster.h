@@ -1,7 +1,7 @@
 /*
  * The nodes of a run in the real world: launchers, the listener that agents
  * connect back to, one connection per node, leases and clocks. Whatever the
- * agents say goes to this object's user (run_cmd.c, reach_nodes.c), which knows
+ * agents say goes to this object's user (run_cmd.c, check_cmd.c), which knows
  * what it means.
  *
  * All on one loop and thread. Callbacks come from the loop, never from inside a

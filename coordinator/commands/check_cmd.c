@@ -1,19 +1,46 @@
 /*
  * `refit-coord check`: all that can be known before a run. Plans all scenarios,
- * starts the agents, collects what they report about their nodes, compares
- * clocks briefly, and ends them. If only nodes have the model's checkpoint,
- * they are asked for its headers and the scenarios planned after that. Measures
- * and stores nothing.
+ * starts the agents, collects what they report about their nodes, has nodes try
+ * to reach each other, compares clocks briefly, and ends them. If only nodes
+ * have the model's checkpoint, they are asked for its headers and the scenarios
+ * planned after that. Measures and stores nothing.
+ *
+ *     JOINING → REACHING → (INSPECTING →) CLOCKS → STOPPING
+ *
+ * Each has a time after which the next begins. A node that is lost, or has not
+ * joined in time, is a finding; the others are asked all the same.
  */
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
 #include "common/clock.h"
 #include "common/log.h"
+#include "common/mem.h"
+#include "common/random.h"
 #include "coordinator/advice/advice.h"
+#include "coordinator/advice/reach_pairs.h"
+#include "coordinator/cluster/cluster.h"
 #include "coordinator/commands/cli.h"
 #include "coordinator/commands/load.h"
-#include "coordinator/commands/reach_nodes.h"
+#include "coordinator/commands/signals.h"
+#include "coordinator/preflight/inspect.h"
+#include "coordinator/preflight/join.h"
 #include "coordinator/scenario/scenario_set.h"
+#include "transport/control/tls.h"
+#include "transport/net/loop.h"
 
 #define SLOW_START_MS 1500
+#define REACH_S 15    /* for nodes to reach each other; longer than they take */
+#define CLOCKS_MS 300 /* for the quick leases after joining */
+
+enum check_state {
+    CHECK_JOINING,
+    CHECK_REACHING,
+    CHECK_INSPECTING, /* headers */
+    CHECK_CLOCKS,
+    CHECK_STOPPING,
+};
 
 struct check_app {
     const struct rf_cli *cli;
@@ -23,16 +50,300 @@ struct check_app {
     struct rf_preflight_inspect *inspect; /* NULL: the checkpoint is here */
     struct rf_reach_pairs *pairs;
     struct rf_findings findings;
-    struct rf_reach_nodes nodes;
+    enum check_state state;
+    uint32_t limit_s; /* for joining */
+    uv_loop_t loop;
+    uv_timer_t timer;
+    struct rf_signals signals;
+    struct rf_cluster *cluster;
+    struct rf_preflight_join *join;
+    struct rf_cluster_clock *clocks; /* by node */
+    enum rf_verdict headers; /* of `inspect`; NEXT: all have answered it */
+    int signal;              /* that ended it; 0: none */
 };
+
+static void stop(struct check_app *check, bool force)
+{
+    if (check->state != CHECK_STOPPING || force) {
+        check->state = CHECK_STOPPING;
+        uv_timer_stop(&check->timer);
+        rf_cluster_stop(check->cluster, force);
+    }
+}
+
+static uint32_t inspect_limit_s(const struct check_app *check)
+{
+    return rf_config_inspect_limit_s(check->config) +
+           RF_PREFLIGHT_INSPECT_SLACK_S;
+}
+
+/* Whether it has neither joined nor is lost. */
+static bool is_awaited(const struct check_app *check, uint32_t node)
+{
+    const struct rf_preflight_join *join = check->join;
+    return rf_preflight_join_hello(join, node) == NULL &&
+           rf_preflight_join_lost(join, node) == NULL;
+}
+
+static void timer_cb(uv_timer_t *timer);
+
+static void go_on(struct check_app *check, enum check_state state, uint64_t ms)
+{
+    check->state = state;
+    uv_timer_start(&check->timer, timer_cb, ms, 0);
+}
+
+static void act_on_headers(struct check_app *check, enum rf_verdict verdict)
+{
+    if (check->state == CHECK_INSPECTING && verdict != RF_VERDICT_GO_ON) {
+        check->headers = verdict;
+        go_on(check, CHECK_CLOCKS, CLOCKS_MS);
+    }
+}
+
+/* Of the nodes that have joined. */
+static void ask_for_headers(struct check_app *check)
+{
+    struct rf_msg inspect;
+    go_on(check, CHECK_INSPECTING, (uint64_t)inspect_limit_s(check) * 1000);
+    for (uint32_t i = 0; i < check->config->n_nodes; i++) {
+        if (rf_preflight_join_lost(check->join, i) != NULL) {
+            act_on_headers(check, rf_preflight_inspect_fail(check->inspect, i,
+                                                            "is not there"));
+        } else if (rf_preflight_inspect_ask(check->inspect, i, &inspect)) {
+            rf_cluster_send(check->cluster, i, &inspect);
+            rf_msg_free(&inspect);
+        }
+    }
+}
+
+static void after_reach(struct check_app *check)
+{
+    if (check->inspect != NULL) {
+        ask_for_headers(check);
+    } else {
+        go_on(check, CHECK_CLOCKS, CLOCKS_MS);
+    }
+}
+
+/* Goes on when no node is trying to reach others any more. */
+static void act_on_reach(struct check_app *check)
+{
+    if (check->state == CHECK_REACHING &&
+        !rf_reach_pairs_is_awaited(check->pairs)) {
+        after_reach(check);
+    }
+}
+
+static void ask_to_reach(struct check_app *check)
+{
+    struct rf_msg message;
+    rf_reach_pairs_choose(check->pairs, rf_preflight_join_hellos(check->join));
+    for (uint32_t i = 0; i < check->config->n_nodes; i++) {
+        if (rf_reach_pairs_ask(check->pairs, i, &message)) {
+            rf_cluster_send(check->cluster, i, &message);
+            rf_msg_free(&message);
+        }
+    }
+    go_on(check, CHECK_REACHING, (uint64_t)REACH_S * 1000);
+    act_on_reach(check);
+}
+
+/* Nodes that have joined are asked even if others are lost. */
+static void act_on_join(struct check_app *check, enum rf_verdict verdict)
+{
+    if (verdict != RF_VERDICT_GO_ON) {
+        rf_cluster_joined(check->cluster);
+        ask_to_reach(check);
+    }
+}
+
+static void tell_not_joined(struct check_app *check)
+{
+    for (uint32_t i = 0; i < check->config->n_nodes; i++) {
+        if (is_awaited(check, i)) {
+            rf_findings_add(&check->findings, RF_ADVICE_ERROR,
+                            check->config->node_names[i],
+                            "did not join within %u s%s", check->limit_s,
+                            rf_cluster_waits_for(check->cluster, i));
+        }
+    }
+}
+
+/* The time of a state is over. */
+static void timer_cb(uv_timer_t *timer)
+{
+    struct check_app *check = timer->data;
+    switch (check->state) {
+    case CHECK_REACHING:
+        after_reach(check);
+        return;
+    case CHECK_JOINING:
+        tell_not_joined(check);
+        break;
+    case CHECK_INSPECTING:
+        check->headers = rf_preflight_inspect_silence(check->inspect,
+                                                      inspect_limit_s(check));
+        break;
+    default:
+        break;
+    }
+    stop(check, false);
+}
+
+/* --- What the cluster says ------------------------------------------------ */
+
+static bool hello_cb(uint32_t node, struct rf_msg_hello *hello, void *data)
+{
+    struct check_app *check = data;
+    struct rf_msg welcome;
+    enum rf_verdict verdict;
+    if (!is_awaited(check, node)) {
+        return false;
+    }
+    verdict = rf_preflight_join_add(check->join, node, hello);
+    rf_msg_init(&welcome, RF_MSG_WELCOME);
+    welcome.welcome.protocol = RF_PROTOCOL_MAX;
+    rf_cluster_send(check->cluster, node, &welcome);
+    act_on_join(check, verdict);
+    return true;
+}
+
+static void lost_cb(uint32_t node, const struct rf_err *why, void *data)
+{
+    struct check_app *check = data;
+    const bool awaited = is_awaited(check, node);
+    enum rf_verdict verdict =
+        rf_preflight_join_lose(check->join, node, why->text);
+    rf_findings_add(&check->findings, RF_ADVICE_ERROR,
+                    check->config->node_names[node], "%s", why->text);
+    rf_reach_pairs_lose(check->pairs, node);
+    if (awaited) {
+        act_on_join(check, verdict);
+    } else if (check->state == CHECK_REACHING) {
+        act_on_reach(check);
+    } else if (check->state == CHECK_INSPECTING) {
+        act_on_headers(
+            check, rf_preflight_inspect_fail(check->inspect, node, why->text));
+    }
+}
+
+static void message_cb(uint32_t node, const struct rf_msg *message, void *data)
+{
+    struct check_app *check = data;
+    rf_debug("%s: %s", check->config->node_names[node],
+             rf_msg_name((uint8_t)message->type));
+    if (check->state == CHECK_REACHING && message->type == RF_MSG_REACHED) {
+        rf_reach_pairs_take(check->pairs, node, &message->reached);
+        act_on_reach(check);
+    } else if (check->state == CHECK_INSPECTING &&
+               message->type == RF_MSG_HEADERS) {
+        act_on_headers(check, rf_preflight_inspect_take(check->inspect, node,
+                                                        &message->headers));
+    }
+}
+
+static void reading_cb(uint32_t node, const struct rf_msg_lease *lease,
+                       void *data)
+{
+    (void)node;
+    (void)lease;
+    (void)data;
+}
+
+static void bad_message_cb(uint32_t node, const struct rf_msg_bad *bad,
+                           void *data)
+{
+    struct check_app *check = data;
+    rf_debug("%s: %s", check->config->node_names[node], bad->why->text);
+    if (check->state == CHECK_INSPECTING && bad->type == RF_MSG_HEADERS) {
+        act_on_headers(check, rf_preflight_inspect_fail(check->inspect, node,
+                                                        bad->why->text));
+    }
+}
+
+static void log_cb(uint32_t node, uint32_t rank, const char *line, void *data)
+{
+    const struct check_app *check = data;
+    (void)rank;
+    rf_debug("%s: %s", check->config->node_names[node], line);
+}
+
+static void stopped_cb(void *data)
+{
+    struct check_app *check = data;
+    uv_stop(&check->loop);
+}
+
+static const struct rf_cluster_ops cluster_ops = {
+    {hello_cb, lost_cb, message_cb, reading_cb, bad_message_cb, log_cb},
+    stopped_cb};
+
+static void signal_cb(uv_signal_t *handle, int number)
+{
+    struct check_app *check = handle->data;
+    if (check->signal != 0) {
+        _exit(RF_EXIT_SIGNAL + number);
+    }
+    check->signal = number;
+    stop(check, true);
+}
+
+/* Starts an agent on every node, asks those that join, and ends them. */
+static void run(struct check_app *check)
+{
+    uv_timer_init(&check->loop, &check->timer);
+    check->timer.data = check;
+    rf_signals_start(&check->signals, &check->loop, signal_cb, check);
+    go_on(check, CHECK_JOINING, (uint64_t)check->limit_s * 1000);
+    rf_cluster_launch(check->cluster);
+    uv_run(&check->loop, UV_RUN_DEFAULT);
+    for (uint32_t i = 0; i < check->config->n_nodes; i++) {
+        check->clocks[i] = rf_cluster_clock(check->cluster, i);
+    }
+    rf_cluster_destroy(check->cluster);
+    uv_close((uv_handle_t *)&check->timer, NULL);
+    rf_signals_close(&check->signals);
+    uv_run(&check->loop, UV_RUN_DEFAULT);
+}
+
+static enum rf_status reach_nodes(struct check_app *check, struct rf_err *err)
+{
+    const struct rf_config *config = check->config;
+    char run_id[17], reach_key[2 * RF_PSK_BYTES + 1];
+    struct rf_cluster_options options = {.loop = &check->loop,
+                                         .config = config,
+                                         .run_id = run_id,
+                                         .reach_key = reach_key};
+    enum rf_status status;
+    RF_TRY(rf_cluster_check_limits(config, err));
+    RF_TRY(rf_loop_init(&check->loop, err));
+    rf_random_hex(run_id, 8);
+    rf_random_hex(reach_key, RF_PSK_BYTES);
+    status =
+        rf_cluster_create(&options, &cluster_ops, check, &check->cluster, err);
+    if (status == RF_OK) {
+        check->limit_s = check->cli->timeout_s > 0
+                             ? check->cli->timeout_s
+                             : rf_config_join_limit_s(config);
+        check->join = rf_preflight_join_create(config);
+        check->clocks = rf_xcalloc(config->n_nodes, sizeof(*check->clocks));
+        run(check);
+    }
+    uv_loop_close(&check->loop);
+    explicit_bzero(reach_key, sizeof(reach_key));
+    return status;
+}
+
+/* --- What is found -------------------------------------------------------- */
 
 /* How nodes joined, and how well their clocks are known. */
 static void advise_clocks(struct check_app *check)
 {
     for (uint32_t i = 0; i < check->config->n_nodes; i++) {
-        const struct rf_cluster_clock *clock = &check->nodes.clocks[i];
+        const struct rf_cluster_clock *clock = &check->clocks[i];
         const char *host = check->config->node_names[i];
-        if (rf_preflight_join_hello(check->nodes.join, i) == NULL) {
+        if (rf_preflight_join_hello(check->join, i) == NULL) {
             continue;
         }
         rf_findings_add(
@@ -57,7 +368,7 @@ static void advise_everything(struct check_app *check)
 {
     const struct rf_config *config = check->config;
     const struct rf_msg_hello *const *hellos =
-        rf_preflight_join_hellos(check->nodes.join);
+        rf_preflight_join_hellos(check->join);
     advise_clocks(check);
     for (uint32_t i = 0; i < config->n_nodes; i++) {
         if (hellos[i] != NULL) {
@@ -76,7 +387,7 @@ static void advise_everything(struct check_app *check)
         }
         rf_scenario_destroy(scenario);
     }
-    rf_reach_pairs_advise(check->pairs, RF_REACH_S, &check->findings);
+    rf_reach_pairs_advise(check->pairs, REACH_S, &check->findings);
     rf_findings_merge(&check->findings);
 }
 
@@ -111,13 +422,12 @@ static enum rf_status plan_late(struct check_app *check, struct rf_err *err)
 {
     for (uint32_t i = 0; i < check->config->n_nodes; i++) {
         const char *why = rf_preflight_inspect_error(check->inspect, i);
-        if (why != NULL &&
-            rf_preflight_join_lost(check->nodes.join, i) == NULL) {
+        if (why != NULL && rf_preflight_join_lost(check->join, i) == NULL) {
             rf_findings_add(&check->findings, RF_ADVICE_ERROR,
                             check->config->node_names[i], "%s", why);
         }
     }
-    if (check->nodes.headers != RF_VERDICT_NEXT) {
+    if (check->headers != RF_VERDICT_NEXT) {
         return RF_OK;
     }
     rf_config_add_headers(check->config,
@@ -128,7 +438,8 @@ static enum rf_status plan_late(struct check_app *check, struct rf_err *err)
 
 static void free_check(struct check_app *check)
 {
-    rf_reach_nodes_free(&check->nodes);
+    rf_preflight_join_destroy(check->join);
+    free(check->clocks);
     rf_reach_pairs_destroy(check->pairs);
     rf_findings_free(&check->findings);
     rf_scenario_set_destroy(check->scenarios);
@@ -143,17 +454,12 @@ static int check_all(struct check_app *check, struct rf_err *err)
     if (load(check, err) != RF_OK) {
         return RF_EXIT_USAGE;
     }
-    check->nodes = (struct rf_reach_nodes){.config = check->config,
-                                           .limit_s = check->cli->timeout_s,
-                                           .pairs = check->pairs,
-                                           .inspect = check->inspect,
-                                           .findings = &check->findings};
-    if (rf_reach_nodes(&check->nodes, err) != RF_OK) {
+    if (reach_nodes(check, err) != RF_OK) {
         return RF_EXIT_LAUNCH;
     }
-    if (check->nodes.signal != 0) {
+    if (check->signal != 0) {
         rf_info("stopped by a signal before the nodes were checked");
-        return RF_EXIT_SIGNAL + check->nodes.signal;
+        return RF_EXIT_SIGNAL + check->signal;
     }
     if (check->inspect != NULL && plan_late(check, err) != RF_OK) {
         return RF_EXIT_USAGE;

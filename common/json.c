@@ -383,6 +383,21 @@ const char *rf_nearest_word(const char *word, const char *const *names)
     return best;
 }
 
+static struct rf_hint hint_of(const char *meant)
+{
+    struct rf_hint hint = {""};
+    if (meant != NULL) {
+        snprintf(hint.text, sizeof(hint.text), " (did you mean \"%.64s\"?)",
+                 meant);
+    }
+    return hint;
+}
+
+struct rf_hint rf_did_you_mean(const char *word, const char *const *names)
+{
+    return hint_of(rf_nearest_word(word, names));
+}
+
 bool rf_word_is_one_of(const char *word, const char *const *names)
 {
     for (; *names != NULL; names++) {
@@ -398,19 +413,14 @@ static enum rf_status unknown_key(const struct rf_jnode *node, const char *key,
                                   struct rf_err *err)
 {
     const char *ours = rf_foreign_key(key);
-    const char *nearest = rf_nearest_word(key, allowed);
-    const int head = rf_text_head(key, 60);
     if (ours != NULL) {
         return rf_jnode_fail(node, err,
                              "unknown key \"%s\"; cluster.json calls it %s",
                              key, ours);
     }
-    return nearest != NULL
-               ? rf_jnode_fail(node, err,
-                               "unknown key \"%.*s\" (did you mean "
-                               "\"%s\"?)",
-                               head, key, nearest)
-               : rf_jnode_fail(node, err, "unknown key \"%.*s\"", head, key);
+    return rf_jnode_fail(node, err, "unknown key \"%.*s\"%s",
+                         rf_text_head(key, 60), key,
+                         rf_did_you_mean(key, allowed).text);
 }
 
 static enum rf_status older_than(const struct rf_jnode *node, const char *key,
@@ -549,7 +559,7 @@ static enum rf_status read_word(const struct rf_jnode *node,
                                 const char *const *others, unsigned *out,
                                 struct rf_err *err)
 {
-    const char *text = json_string_value(node->value), *meant;
+    const char *text = json_string_value(node->value);
     char list[256] = "";
     size_t used = 0;
     for (unsigned i = 0; names[i] != NULL; i++) {
@@ -564,10 +574,8 @@ static enum rf_status read_word(const struct rf_jnode *node,
     if (text == NULL) {
         return rf_jnode_wrong(node, err, "must be one of %s", list);
     }
-    meant = meant_by(text, names, others);
-    return rf_jnode_fail(node, err, "must be one of %s, not \"%.60s\"%s%s%s",
-                         list, text, meant ? " (did you mean \"" : "",
-                         meant ? meant : "", meant ? "\"?)" : "");
+    return rf_jnode_fail(node, err, "must be one of %s, not \"%.60s\"%s", list,
+                         text, hint_of(meant_by(text, names, others)).text);
 }
 
 enum rf_status rf_jnode_word(const struct rf_jnode *node,

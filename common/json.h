@@ -129,4 +129,12 @@ bool rf_word_is_one_of(const char *word, const char *const *names);
  * near enough to be a slip, else NULL. */
 const char *rf_nearest_word(const char *word, const char *const *names);
 
+struct rf_hint {
+    char text[96];
+};
+
+/* What errors say behind an unknown word: " (did you mean \"...\"?)" with the
+ * nearest of `names`, or "" where none is near. */
+struct rf_hint rf_did_you_mean(const char *word, const char *const *names);
+
 #endif

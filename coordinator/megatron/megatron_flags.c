@@ -123,16 +123,13 @@ static enum rf_status no_such_word(const struct rf_megatron_flag *flag,
                                    const char *const *list, const char *text,
                                    struct rf_err *err)
 {
-    const char *nearest = rf_nearest_word(text, list);
     char all[128] = "";
     for (size_t i = 0, used = 0; list[i] != NULL && used < sizeof(all); i++) {
         used += (size_t)snprintf(all + used, sizeof(all) - used, "%s%s",
                                  i > 0 ? ", " : "", list[i]);
     }
-    return rf_err_set(
-        err, RF_ERR_USAGE, "--%s %.60s: must be one of %s%s%s%s", flag->name,
-        text, all, nearest != NULL ? " (did you mean " : "",
-        nearest != NULL ? nearest : "", nearest != NULL ? "?)" : "");
+    return rf_err_set(err, RF_ERR_USAGE, "--%s %.60s: must be one of %s%s",
+                      flag->name, text, all, rf_did_you_mean(text, list).text);
 }
 
 static enum rf_status read_word(const struct rf_megatron_flag *flag,

@@ -76,23 +76,16 @@ static bool read_both(const char *text, struct rf_threshold *out)
 static enum rf_status find_metric(const char *name, size_t *out,
                                   struct rf_err *err)
 {
-    const char *nearest;
     for (size_t i = 0; i < RF_METRICS; i++) {
         if (strcmp(names[i], name) == 0) {
             *out = i;
             return RF_OK;
         }
     }
-    nearest = rf_nearest_word(name, names);
-    return nearest != NULL
-               ? rf_err_set(err, RF_ERR_USAGE,
-                            "--threshold: unknown metric \"%.40s\" (did you "
-                            "mean \"%s\"?)",
-                            name, nearest)
-               : rf_err_set(err, RF_ERR_USAGE,
-                            "--threshold: unknown metric \"%.40s\"; there are "
-                            "time, ratio and memory",
-                            name);
+    return rf_err_set(err, RF_ERR_USAGE,
+                      "--threshold: unknown metric \"%.40s\"%s; there are "
+                      "time, ratio and memory",
+                      name, rf_did_you_mean(name, names).text);
 }
 
 /* A metric that a list names again is more likely a slip than a change of

@@ -77,7 +77,6 @@ static enum rf_status read_style(const struct rf_jnode *plan, const char *key,
     struct rf_jnode node = rf_jnode_get(plan, key);
     const char *names[RF_ARRAY_SIZE(styles) + 1] = {NULL}, *style = NULL;
     enum rf_status status = rf_jnode_string(plan, key, &style, err);
-    const char *nearest;
     for (size_t i = 0; i < RF_ARRAY_SIZE(styles) && status == RF_OK; i++) {
         names[i] = styles[i].name;
         if (strcmp(style, styles[i].name) == 0) {
@@ -89,12 +88,10 @@ static enum rf_status read_style(const struct rf_jnode *plan, const char *key,
     if (status != RF_OK) {
         return status;
     }
-    nearest = rf_nearest_word(style, names);
     return rf_jnode_fail(&node, err,
-                         "\"%.40s\" is no known style%s%s%s; say what the "
+                         "\"%.40s\" is no known style%s; say what the "
                          "tensor is in \"rules\" instead of \"config\" there",
-                         style, nearest ? "; did you mean \"" : "",
-                         nearest ? nearest : "", nearest ? "\"?" : "");
+                         style, rf_did_you_mean(style, names).text);
 }
 
 /* "layers.*.mlp.experts.*.up_proj" below `prefix`, with {L} and {E}. */

@@ -379,7 +379,7 @@ enum rf_status rf_family_table_unknown(const struct rf_jnode *node,
                                        const char *model_type,
                                        struct rf_err *err)
 {
-    const char *names[MAX_TYPES + 1], *nearest;
+    const char *names[MAX_TYPES + 1];
     json_t *documents = json_array();
     char known[480] = "", more[64] = "";
     size_t n = 0, used = 0, listed = 0;
@@ -409,14 +409,13 @@ enum rf_status rf_family_table_unknown(const struct rf_jnode *node,
         snprintf(more, sizeof(more), " and %zu more in docs/MODELS.md",
                  n - listed);
     }
-    nearest = rf_nearest_word(model_type, names);
     rf_jnode_fail(node, err,
-                  "\"%.40s\" is not a known model type%s%s%s; describe it by "
+                  "\"%.40s\" is not a known model type%s; describe it by "
                   "\"rules\" beside \"config\" (\"rules\": {\"like\": "
                   "\"llama\"} for one like Llama), or by \"checkpoint\", "
                   "\"manifest\" or \"megatron\" instead of it; known: %s%s",
-                  model_type, nearest ? " (did you mean \"" : "",
-                  nearest ? nearest : "", nearest ? "\"?)" : "", known, more);
+                  model_type, rf_did_you_mean(model_type, names).text, known,
+                  more);
     json_decref(documents);
     return RF_ERR_CONFIG;
 }

@@ -31,18 +31,16 @@ static enum rf_status check_list(const struct rf_jnode *list,
 {
     for (size_t i = 0; i < json_array_size(list->value); i++) {
         struct rf_jnode item = rf_jnode_at(list, i);
-        const char *word = json_string_value(item.value), *near;
+        const char *word = json_string_value(item.value);
         if (word == NULL) {
             return rf_jnode_wrong(&item, err, "must be a kind of layer");
         }
         if (rf_word_is_one_of(word, words)) {
             continue;
         }
-        near = rf_nearest_word(word, words);
-        return rf_jnode_fail(
-            &item, err, "\"%.60s\" is no known kind of layer%s%s%s", word,
-            near != NULL ? "; did you mean \"" : "", near != NULL ? near : "",
-            near != NULL ? "\"?" : "");
+        return rf_jnode_fail(&item, err,
+                             "\"%.60s\" is no known kind of layer%s", word,
+                             rf_did_you_mean(word, words).text);
     }
     return RF_OK;
 }

@@ -597,15 +597,15 @@ static enum rf_status read_beside(struct manifest *manifest,
     return RF_OK;
 }
 
-/* The name of a tensor that a rule's is a slip of, else NULL. */
-static const char *name_near(const struct rf_model *model, const char *name)
+/* The name of a tensor that a rule's is a slip of. */
+static struct rf_hint name_near(const struct rf_model *model, const char *name)
 {
     const char **names = rf_xcalloc(model->n_families + 1, sizeof(*names));
-    const char *near;
+    struct rf_hint near;
     for (uint32_t i = 0; i < model->n_families; i++) {
         names[i] = model->families[i].name;
     }
-    near = rf_nearest_word(name, names);
+    near = rf_did_you_mean(name, names);
     free(names);
     return near;
 }
@@ -619,13 +619,11 @@ static enum rf_status check_rules_used(const struct manifest *manifest)
         struct rf_jnode name = rf_jnode_get(&rule->node, "name");
         if (strcmp(rule->table, "rules") == 0 && rule->matched == 0 &&
             !rule->optional) {
-            const char *near = name_near(manifest->model, rule->name);
-            return rf_jnode_fail(
-                &name, manifest->err,
-                "no tensor%s has a name like \"%.100s\"%s%.100s%s",
-                rule->ndim > 0 ? " of as many dimensions" : "", rule->name,
-                near != NULL ? " (did you mean \"" : "",
-                near != NULL ? near : "", near != NULL ? "\"?)" : "");
+            return rf_jnode_fail(&name, manifest->err,
+                                 "no tensor%s has a name like \"%.100s\"%s",
+                                 rule->ndim > 0 ? " of as many dimensions" : "",
+                                 rule->name,
+                                 name_near(manifest->model, rule->name).text);
         }
     }
     return RF_OK;

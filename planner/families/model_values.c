@@ -151,7 +151,7 @@ static enum rf_status find_default(const struct rf_values *values,
 static enum rf_status missing(struct rf_values *values, const char *name,
                               struct rf_err *err)
 {
-    const char *names[RF_MODEL_FIELD_MAX_KEYS + 1], *key, *nearest;
+    const char *names[RF_MODEL_FIELD_MAX_KEYS + 1], *key;
     const json_t *known[] = {values->table ? values->table->values : NULL,
                              values->inner, values->config.value};
     size_t n = 0;
@@ -169,10 +169,8 @@ static enum rf_status missing(struct rf_values *values, const char *name,
         }
     }
     names[n] = NULL;
-    nearest = rf_nearest_word(name, names);
-    return rf_jnode_fail(&values->config, err, "\"%s\" is missing%s%s%s", name,
-                         nearest ? "; did you mean \"" : "",
-                         nearest ? nearest : "", nearest ? "\"?" : "");
+    return rf_jnode_fail(&values->config, err, "\"%s\" is missing%s", name,
+                         rf_did_you_mean(name, names).text);
 }
 
 /* A condition of "layers" or an entry of "values". */

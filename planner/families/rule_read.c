@@ -13,7 +13,7 @@ static enum rf_status read_role(const struct rf_jnode *node, enum rf_role *role,
                                 struct rf_err *err)
 {
     struct rf_jnode member = rf_jnode_get(node, "role");
-    const char *names[RF_ROLE_COUNT], *name = NULL, *nearest;
+    const char *names[RF_ROLE_COUNT], *name = NULL;
     enum rf_status status = rf_jnode_require(node, "role", err);
     if (status != RF_OK ||
         (status = rf_jnode_string(node, "role", &name, err)) != RF_OK ||
@@ -21,12 +21,10 @@ static enum rf_status read_role(const struct rf_jnode *node, enum rf_role *role,
         return status;
     }
     rf_role_names(names);
-    nearest = rf_nearest_word(name, names);
     return rf_jnode_fail(&member, err,
-                         "\"%.40s\" is no role%s%s%s; docs/MODELS.md lists "
+                         "\"%.40s\" is no role%s; docs/MODELS.md lists "
                          "them",
-                         name, nearest ? " (did you mean \"" : "",
-                         nearest ? nearest : "", nearest ? "\"?)" : "");
+                         name, rf_did_you_mean(name, names).text);
 }
 
 static enum rf_status check_part(const struct rf_jnode *node,

@@ -29,19 +29,16 @@ const struct rf_method_info *rf_method_info_find(const char *name)
 enum rf_status rf_method_unknown(const char *name, struct rf_err *err)
 {
     const char *names[RF_METHOD_COUNT + 1] = {NULL};
-    const char *nearest;
     char known[256] = "";
     size_t used = 0;
     for (size_t i = 0; i < RF_METHOD_COUNT; i++) {
         names[i] = rf_method_infos[i].name;
     }
-    nearest = rf_nearest_word(name, names);
     for (size_t i = 0; i < RF_METHOD_COUNT && used < sizeof(known); i++) {
         used += (size_t)snprintf(known + used, sizeof(known) - used, "%s%s",
                                  i > 0 ? ", " : "", rf_method_infos[i].name);
     }
     return rf_err_set(err, RF_ERR_CONFIG,
-                      "unknown method \"%s\"%s%s%s; must be one of %s", name,
-                      nearest ? " (did you mean \"" : "",
-                      nearest ? nearest : "", nearest ? "\"?)" : "", known);
+                      "unknown method \"%s\"%s; must be one of %s", name,
+                      rf_did_you_mean(name, names).text, known);
 }

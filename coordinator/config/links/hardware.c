@@ -7,7 +7,6 @@
 
 #include <string.h>
 
-#include "common/json.h"
 #include "common/mem.h"
 
 static const struct rf_hardware fabrics[] = {
@@ -52,16 +51,6 @@ static const struct rf_hardware fabrics[] = {
     {"ipc", "CUDA IPC handle", {.setup_ms = 1}},
 };
 
-size_t rf_hardware_count(void)
-{
-    return RF_ARRAY_SIZE(fabrics);
-}
-
-const struct rf_hardware *rf_hardware_at(size_t index)
-{
-    return &fabrics[index];
-}
-
 const struct rf_hardware *rf_hardware_find(const char *name)
 {
     for (size_t i = 0; i < RF_ARRAY_SIZE(fabrics); i++) {
@@ -72,11 +61,11 @@ const struct rf_hardware *rf_hardware_find(const char *name)
     return NULL;
 }
 
-const char *rf_hardware_nearest(const char *name)
+struct rf_hint rf_hardware_did_you_mean(const char *name)
 {
     const char *names[RF_ARRAY_SIZE(fabrics) + 1] = {NULL};
     for (size_t i = 0; i < RF_ARRAY_SIZE(fabrics); i++) {
         names[i] = fabrics[i].name;
     }
-    return rf_nearest_word(name, names);
+    return rf_did_you_mean(name, names);
 }

@@ -6,8 +6,7 @@
 #ifndef RF_COORDINATOR_CONFIG_LINKS_HARDWARE_H
 #define RF_COORDINATOR_CONFIG_LINKS_HARDWARE_H
 
-#include <stddef.h>
-
+#include "common/json.h"
 #include "coordinator/config/links/link_figures.h"
 
 struct rf_hardware {
@@ -16,10 +15,7 @@ struct rf_hardware {
     struct rf_link_figures figures;
 };
 
-size_t rf_hardware_count(void);
-const struct rf_hardware *rf_hardware_at(size_t index);
 const struct rf_hardware *rf_hardware_find(const char *name); /* NULL: none */
-/* The fabric of that name, or the one with the nearest; NULL: none is near. */
-const char *rf_hardware_nearest(const char *name);
+struct rf_hint rf_hardware_did_you_mean(const char *name);
 
 #endif

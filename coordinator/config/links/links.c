@@ -71,15 +71,12 @@ static enum rf_status add_fabric(const struct rf_jnode *name,
                                  struct rf_link_figures *given,
                                  struct rf_err *err)
 {
-    const char *text = json_string_value(name->value);
-    const struct rf_hardware *fabric =
-        text != NULL ? rf_hardware_find(text) : NULL;
-    const char *nearest = text != NULL ? rf_hardware_nearest(text) : NULL;
+    const char *text =
+        json_is_string(name->value) ? json_string_value(name->value) : "";
+    const struct rf_hardware *fabric = rf_hardware_find(text);
     if (fabric == NULL) {
-        return rf_jnode_fail(
-            name, err, "must be a fabric of docs/FABRICS.md%s%s%s",
-            nearest != NULL ? " (did you mean \"" : "",
-            nearest != NULL ? nearest : "", nearest != NULL ? "\"?)" : "");
+        return rf_jnode_fail(name, err, "must be a fabric of docs/FABRICS.md%s",
+                             rf_hardware_did_you_mean(text).text);
     }
     struct rf_link_figures figures = fabric->figures;
     for (size_t i = 0; i < RF_ARRAY_SIZE(figure_keys); i++) {

@@ -27,15 +27,11 @@ static enum rf_status read_option(char **at, uint32_t *slots,
     snprintf(key, sizeof(key), "%.*s", (int)RF_MIN(size, sizeof(key)), word);
     *at += size;
     *at += strspn(*at, BLANKS);
-    if (strcmp(key, keys[0]) != 0 && strcmp(key, keys[1]) != 0 &&
-        strcmp(key, keys[2]) != 0) {
-        const char *nearest = rf_nearest_word(key, keys);
+    if (!rf_word_is_one_of(key, keys)) {
         return rf_err_set(err, RF_ERR_CONFIG,
-                          "unknown word \"%s\" behind a host%s%s%s; a line is "
+                          "unknown word \"%s\" behind a host%s; a line is "
                           "a host and perhaps slots=NUMBER",
-                          key, nearest != NULL ? " (did you mean \"" : "",
-                          nearest != NULL ? nearest : "",
-                          nearest != NULL ? "\"?)" : "");
+                          key, rf_did_you_mean(key, keys).text);
     }
     if (**at != '=') {
         return rf_err_set(err, RF_ERR_CONFIG, "\"%s\" needs \"=NUMBER\"", key);

@@ -114,9 +114,9 @@ static const struct {
     {"--bf16=yes", "--bf16 takes no value"},
     {"--refit-mode colocated",
      "--refit-mode colocated: must be one of collocated, "
-     "non-collocated (did you mean collocated?)"},
+     "non-collocated (did you mean \"collocated\"?)"},
     {"--refit-method mpi", "must be one of nccl, gloo, nvshmem"},
-    {"--refit-method nvshem", "(did you mean nvshmem?)"},
+    {"--refit-method nvshem", "(did you mean \"nvshmem\"?)"},
     {"--normalization Layer", "must be one of LayerNorm, RMSNorm"},
     {"--moe-layer-freq [1,", "--moe-layer-freq [1,: must be a number, or a "},
     {"--moe-latent-size 1", "--moe-latent-size 1: adds weights"},

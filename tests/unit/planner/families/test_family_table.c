@@ -290,7 +290,8 @@ static const struct {
      "needs \"experts\""},
     {CONFIG("'tensors': [{'name': 'a', 'role': 'row', 'shape': "
             "['hiden_size', 2]}]"),
-     "$.config: \"hiden_size\" is missing; did you mean \"hidden_size\"?"},
+     "$.config: \"hiden_size\" is missing (did you mean "
+     "\"hidden_size\"?)"},
     {CONFIG("'values': {'x': 'y', 'y': 'x'}, 'tensors': [{'name': 'a', "
             "'role': 'row', 'shape': ['x', 2]}]"),
      "its value depends on itself"},

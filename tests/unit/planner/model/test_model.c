@@ -500,12 +500,12 @@ static const struct {
      "2^63 bytes"},
     {"{'config': {'model_type': 'qwen3_next', 'layer_types': "
      "['linear_attention', 'linear_atention']}}",
-     "$.config.layer_types[1]: \"linear_atention\" is no known kind of layer; "
-     "did you mean \"linear_attention\"?"},
+     "$.config.layer_types[1]: \"linear_atention\" is no known kind of layer "
+     "(did you mean \"linear_attention\"?"},
     {"{'config': {'model_type': 'gemma3', 'text_config': {'layer_types': "
      "['slidng_attention']}}}",
      "$.config.text_config.layer_types[0]: \"slidng_attention\" is no known "
-     "kind of layer; did you mean \"sliding_attention\"?"},
+     "kind of layer (did you mean \"sliding_attention\"?"},
     {"{'config': {'model_type': 'glm_moe_dsa', 'mlp_layer_types': ['dens']}}",
      "\"dense\"?"},
     {"{'megatron': {'num_layers': 2}}", "\"hidden_size\" is missing"},

@@ -50,17 +50,3 @@ TEST(test_bad_fabrics_are_named)
         ck_assert_ptr_nonnull(strstr(err.text, "fabric"));
     }
 }
-
-TEST(test_every_fabric_reads)
-{
-    for (size_t i = 0; i < rf_hardware_count(); i++) {
-        struct rf_link_figures figures = {.copy_gbytes_per_s = 0};
-        struct rf_err err = {.text = ""};
-        AUTO_FREE char *text =
-            rf_xasprintf("{'fabric': '%s'}", rf_hardware_at(i)->name);
-        ck_assert_msg(read_links(text, &figures, &err) == RF_OK, "%s",
-                      err.text);
-        ck_assert_int_eq(
-            memcmp(&figures, &rf_hardware_at(i)->figures, sizeof(figures)), 0);
-    }
-}

@@ -157,35 +157,12 @@ static enum rf_status check_method_keys(const struct rf_jnode *suite,
     return status;
 }
 
-/* Appends " + `text`" (taken) to what scenario objects multiply to. */
-static void add_factors(struct rf_config *config, char *text)
-{
-    char *sum = config->factors;
-    if (sum == NULL) {
-        config->factors = text;
-        return;
-    }
-    config->factors = rf_xasprintf("%s + %s", sum, text);
-    free(sum);
-    free(text);
-}
-
 static enum rf_status expand_all(const struct rf_jnode *list,
                                  struct rf_config *config, struct rf_err *err)
 {
-    size_t n_single = 0;
     for (size_t i = 0; i < json_array_size(list->value); i++) {
         struct rf_jnode node = rf_jnode_at(list, i);
-        char *factors = NULL;
-        RF_TRY(rf_config_expand(&node, config, &factors, err));
-        if (factors != NULL) {
-            add_factors(config, factors);
-        } else {
-            n_single++;
-        }
-    }
-    if (config->factors != NULL && n_single > 0) {
-        add_factors(config, rf_xasprintf("%zu", n_single));
+        RF_TRY(rf_config_expand(&node, config, err));
     }
     config->n_in_file = config->n_scenarios;
     return RF_OK;
@@ -492,7 +469,6 @@ void rf_config_destroy(struct rf_config *config)
         free(config->skipped[i].reason);
     }
     free(config->skipped);
-    free(config->factors);
     free(config->scenarios);
     free(config->strings);
     free(config->nodes);

@@ -65,8 +65,6 @@ struct rf_config {
                        once; owned */
     struct rf_scenario_config *scenarios;
     size_t n_scenarios;
-    char *factors; /* how "scenarios" multiply: "2 methods x 3 strategies + 1";
-                      NULL where there is no matrix */
     size_t n_in_file;    /* scenarios before anything was left out */
     size_t n_equal_left; /* not among those: made equal by keys that do not
                             concern their method */

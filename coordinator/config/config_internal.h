@@ -4,11 +4,9 @@
 
 #include "coordinator/config/config.h"
 
-/* config_matrix.c: appends the members of one scenario object. *factors is
- * "2 methods x 3 strategies", for the caller to free, or NULL where there are
- * no lists. */
+/* config_matrix.c: appends the members of one scenario object. */
 enum rf_status rf_config_expand(const struct rf_jnode *scenario,
-                                struct rf_config *config, char **factors,
+                                struct rf_config *config,
                                 struct rf_err *err) RF_MUST_CHECK;
 
 /* config_method_keys.c: whether the key at `path` of the scenario object, such

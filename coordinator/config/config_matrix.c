@@ -369,38 +369,8 @@ static enum rf_status read_own_keys(const struct rf_jnode *scenario,
     return status;
 }
 
-/* "2 methods", "3 strategies", "2 train.tp". */
-static char *factor_text(const struct axis *axis)
-{
-    size_t n = json_array_size(axis->values), length = strlen(axis->path);
-    char last = axis->path[length - 1];
-    if (n == 1 || last == 's' || strchr(axis->path, '.') != NULL) {
-        return rf_xasprintf("%zu %s", n, axis->path);
-    }
-    return last == 'y' ? rf_xasprintf("%zu %.*s%s", n, (int)length - 1,
-                                      axis->path, "ies")
-                       : rf_xasprintf("%zu %ss", n, axis->path);
-}
-
-static char *factors_text(const struct axes *axes)
-{
-    char *text = NULL;
-    for (size_t a = 0; a < axes->n; a++) {
-        char *factor = factor_text(&axes->list[a]);
-        char *longer =
-            text != NULL ? rf_xasprintf("%s x %s", text, factor) : factor;
-        if (text != NULL) {
-            free(factor);
-            free(text);
-        }
-        text = longer;
-    }
-    return text;
-}
-
 enum rf_status rf_config_expand(const struct rf_jnode *scenario,
-                                struct rf_config *config, char **factors,
-                                struct rf_err *err)
+                                struct rf_config *config, struct rf_err *err)
 {
     struct axes axes = {0};
     struct rf_scenario_config all = {0};
@@ -428,9 +398,6 @@ enum rf_status rf_config_expand(const struct rf_jnode *scenario,
         all.base = rf_xstrdup(base);
         status = expand(scenario, &all, &axes, config, err);
         free(all.base);
-    }
-    if (status == RF_OK) {
-        *factors = factors_text(&axes);
     }
     for (size_t a = 0; a < axes.n; a++) {
         free(axes.list[a].path);

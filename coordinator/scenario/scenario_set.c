@@ -89,17 +89,15 @@ static void add(char **text, size_t n, const char *what)
 /* To be freed; NULL: there is nothing to say. */
 static char *count(const struct rf_config *config)
 {
+    const json_t *written = json_object_get(config->document, "scenarios");
     const size_t n = config->n_scenarios;
     const size_t left = config->n_in_file - n;
     char *text;
-    if (config->factors == NULL && left == 0) {
+    if (left + config->n_equal_left == 0 && n == json_array_size(written)) {
         return NULL;
     }
     text = left > 0 ? rf_xasprintf("%zu of %zu scenarios", n, config->n_in_file)
                     : rf_xasprintf("%zu scenario%s", n, n == 1 ? "" : "s");
-    if (config->factors != NULL) {
-        rf_text_add(&text, " = ", "%s", config->factors);
-    }
     add(&text, config->n_equal_left, "equal left out");
     add(&text, config->n_skipped, "skipped");
     add(&text, config->n_slow_left, "slow left out");

@@ -24,8 +24,8 @@ enum rf_status rf_scenario_set_try(struct rf_config *config,
                                    struct rf_scenario **out,
                                    struct rf_err *err) RF_MUST_CHECK;
 
-/* Logs "12 of 15 scenarios = 2 methods x 6 strategies + 3, 1 skipped, 2 slow
- * left out", where that says anything, and what was skipped why. */
+/* Logs "12 of 15 scenarios, 1 skipped, 2 slow left out", where that says
+ * anything, and what was skipped why. */
 void rf_scenario_set_announce(const struct rf_config *config);
 
 /* Plans and proves every scenario of `config`; both are borrowed, and `config`

@@ -29,12 +29,12 @@ results_in() { # DIR
 test_suite_says_what_it_leaves_out() {
     cluster
     coord_exits 0 cluster.json -n
-    expect_text err '12 of 19 scenarios = 2 methods x 3 train.tp x 3 strategies \+ 1, 6 skipped, 1 slow left out'
+    expect_text err '12 of 19 scenarios, 6 skipped, 1 slow left out'
     [ "$(grep -c 'skipped: .*train.tp=3' err)" = 6 ] || fail "$(cat err)"
     run_coord cluster.json -n --slow
-    expect_text err '13 of 19 scenarios .*, 6 skipped$'
+    expect_text err '13 of 19 scenarios, 6 skipped$'
     coord_exits 0 cluster.json -n -s s
-    expect_text err '^1 of 19 scenarios .*, 18 not selected$'
+    expect_text err '^1 of 19 scenarios, 18 not selected$'
     run_coord plan cluster.json --json
     jq -e '.scenarios | length == 12' out >/dev/null || fail "$(cat out)"
 }
@@ -43,7 +43,7 @@ test_suite_names_ten_of_many_that_it_leaves_out() {
     cluster '.variables.tp = [1, range(3; 40; 2)]'
     coord_exits 0 cluster.json -n
     [ "$(grep -c 'skipped: cluster' err)" = 10 ] || fail "$(cat err)"
-    skipped=$(sed -nE 's/.*scenarios .*, ([0-9]+) skipped.*/\1/p' err)
+    skipped=$(sed -nE 's/.*scenarios, ([0-9]+) skipped.*/\1/p' err)
     expect_text err "^skipped: $((skipped - 10)) more \\(--verbose shows all, run.json lists them\\)$"
     run_coord cluster.json -n -v
     [ "$(grep -c 'skipped: cluster' err)" = "$skipped" ] || fail "not all are told"
@@ -78,7 +78,7 @@ test_suite_every_scenario_has_its_own_model() {
     [ "$(grep '^model' out | paste -sd,)" = \
         "model wide (megatron),model deep (megatron)" ] || fail "$(cat out)"
     coord_exits 0 cluster.json
-    expect_text err '2 scenarios = 2 models'
+    expect_text err '^2 scenarios$'
     for name in wide deep; do
         layers=4
         [ "$name" = wide ] || layers=8

@@ -85,7 +85,7 @@ test_errors_and_notes_follow_what_is_printed_before_them() {
     cluster '.scenarios[0] += {impossible: "skip", train: {tp: [8, 3]}}'
     "$coord" plan cluster.json >both 2>&1 || fail "exit $?"
     tail -n 2 both >last
-    expect_text last '^1 of 2 scenarios '
+    expect_text last '^1 of 2 scenarios, '
     expect_text last '^skipped: .*tp 3'
 }
 

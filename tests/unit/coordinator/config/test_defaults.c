@@ -132,17 +132,6 @@ TEST(test_suite_slow_scenarios_run_when_asked_for)
     }
 }
 
-TEST(test_suite_counts_what_lists_multiply_to)
-{
-    AUTO(rf_config) *config = read_good(
-        "{" BASE ", 'defaults': {'train': {}, 'infer': {}}, 'scenarios': "
-        "[{'name': 'a'}, {'name': 'b', 'method': ['host', 'tcp'], 'strategy': "
-        "['send_recv', 'broadcast', 'auto'], 'warmup': [1]}, {'name': 'c', "
-        "'infer': {'tp': [1, 2]}}, {'name': 'd'}]}");
-    ck_assert_str_eq(config->factors,
-                     "2 methods x 3 strategies x 1 warmup + 2 infer.tp + 2");
-}
-
 static json_int_t layers_of(const struct rf_config *config, size_t index)
 {
     return json_integer_value(json_object_get(

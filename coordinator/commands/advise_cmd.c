@@ -77,15 +77,11 @@ static enum rf_status advise_all(const struct rf_cli *cli,
 {
     json_t *list = json_array(), *asked = json_object(), *document;
     enum rf_status status = RF_OK;
-    size_t next = 0;
-    while (status == RF_OK && next < config->n_scenarios) {
+    for (size_t i = 0; status == RF_OK && i < config->n_scenarios; i++) {
         struct rf_scenario *base = NULL;
-        status = rf_scenario_set_try(config, model, next, &base, err);
-        if (status == RF_OK && base != NULL) {
-            if (cli->json || !is_repeated(base, asked)) {
-                status = advise_one(base, cli->json, list, err);
-            }
-            next++;
+        status = rf_scenario_set_try(config, model, i, &base, err);
+        if (base != NULL && (cli->json || !is_repeated(base, asked))) {
+            status = advise_one(base, cli->json, list, err);
         }
         rf_scenario_destroy(base);
     }

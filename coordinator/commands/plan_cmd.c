@@ -52,20 +52,18 @@ static enum rf_status plan_all(const struct rf_cli *cli,
                                const struct rf_model *model, json_t *list,
                                struct rf_err *err)
 {
-    size_t next = 0;
-    while (next < config->n_scenarios) {
+    for (size_t i = 0; i < config->n_scenarios; i++) {
         struct rf_scenario *scenario = NULL;
         enum rf_status status =
-            rf_scenario_set_try(config, model, next, &scenario, err);
-        if (status == RF_OK && scenario == NULL) {
-            continue;
-        }
-        next++;
+            rf_scenario_set_try(config, model, i, &scenario, err);
         if (status != RF_OK) {
             if (!cli->json && cli->level >= RF_LOG_DEBUG) {
                 rf_plan_families_print(model, NULL); /* perhaps the reason */
             }
             return status;
+        }
+        if (scenario == NULL) {
+            break;
         }
         if (cli->json) {
             json_array_append_new(list, scenario_json(scenario, cli->full));

@@ -187,25 +187,24 @@ static enum rf_status predict_scenario(struct predict_context *context,
 static enum rf_status predict_all(struct predict_context *context,
                                   struct rf_err *err)
 {
-    size_t next = 0;
+    enum rf_status status = RF_OK;
     for (size_t i = 0; i < context->config->n_scenarios; i++) {
         (void)note_row(context, i, NULL); /* every scenario has its own */
     }
-    while (next < context->config->n_scenarios) {
+    for (size_t i = 0; status == RF_OK && i < context->config->n_scenarios;
+         i++) {
         struct rf_scenario *scenario = NULL;
-        enum rf_status status = rf_scenario_set_try(
-            context->config, context->model, next, &scenario, err);
-        if (status == RF_OK && scenario != NULL) {
+        status = rf_scenario_set_try(context->config, context->model, i,
+                                     &scenario, err);
+        if (scenario != NULL) {
             status = predict_scenario(context, scenario, err);
-            next++;
         }
         rf_scenario_destroy(scenario);
-        if (status != RF_OK) {
-            return status;
-        }
     }
-    rf_scenario_set_announce(context->config);
-    return RF_OK;
+    if (status == RF_OK) {
+        rf_scenario_set_announce(context->config);
+    }
+    return status;
 }
 
 /* Without "links": whether results have any figure for the nodes. */

@@ -60,16 +60,19 @@ enum rf_status rf_scenario_set_try(struct rf_config *config,
                                    const struct rf_model *model, size_t index,
                                    struct rf_scenario **out, struct rf_err *err)
 {
-    struct rf_err why = {0};
-    enum rf_status status = rf_scenario_build(config, model, index, out, &why);
-    if (status == RF_OK) {
-        return RF_OK;
+    while (index < config->n_scenarios) {
+        struct rf_err why = {0};
+        enum rf_status status =
+            rf_scenario_build(config, model, index, out, &why);
+        if (status == RF_OK) {
+            return RF_OK;
+        }
+        if (!may_skip(&config->scenarios[index], status)) {
+            *err = why;
+            return status;
+        }
+        rf_config_skip(config, index, why.text);
     }
-    if (!may_skip(&config->scenarios[index], status)) {
-        *err = why;
-        return status;
-    }
-    rf_config_skip(config, index, why.text);
     return config->n_scenarios > 0
                ? RF_OK
                : rf_err_set(err, RF_ERR_CONFIG,
@@ -154,6 +157,20 @@ static struct rf_scenario_set *create(const struct rf_config *config,
     return scenarios;
 }
 
+/* Gives `scenarios` out if all are planned. */
+static enum rf_status finish(struct rf_scenario_set *scenarios,
+                             enum rf_status status,
+                             struct rf_scenario_set **out)
+{
+    if (status != RF_OK) {
+        rf_scenario_set_destroy(scenarios);
+        return status;
+    }
+    rf_scenario_set_announce(scenarios->config);
+    *out = scenarios;
+    return RF_OK;
+}
+
 enum rf_status rf_scenario_set_plan(struct rf_config *config,
                                     const struct rf_model *model,
                                     uint64_t budget_bytes,
@@ -161,24 +178,16 @@ enum rf_status rf_scenario_set_plan(struct rf_config *config,
                                     struct rf_err *err)
 {
     struct rf_scenario_set *scenarios = create(config, model, budget_bytes);
-    size_t i = 0;
-    while (i < config->n_scenarios) {
+    enum rf_status status = RF_OK;
+    for (size_t i = 0; status == RF_OK && i < config->n_scenarios; i++) {
         struct rf_scenario *scenario = NULL;
-        enum rf_status status =
-            rf_scenario_set_try(config, model, i, &scenario, err);
-        if (status != RF_OK) {
-            rf_scenario_set_destroy(scenarios);
-            return status;
-        }
+        status = rf_scenario_set_try(config, model, i, &scenario, err);
         if (scenario != NULL) {
             note(scenarios, scenario);
             keep(scenarios, scenario);
-            i++;
         }
     }
-    rf_scenario_set_announce(config);
-    *out = scenarios;
-    return RF_OK;
+    return finish(scenarios, status, out);
 }
 
 enum rf_status rf_scenario_set_plan_late(const struct rf_config *config,
@@ -188,21 +197,19 @@ enum rf_status rf_scenario_set_plan_late(const struct rf_config *config,
                                          struct rf_err *err)
 {
     struct rf_scenario_set *scenarios = create(config, model, budget_bytes);
-    for (size_t i = 0; i < config->n_scenarios; i++) {
+    enum rf_status status = RF_OK;
+    for (size_t i = 0; status == RF_OK && i < config->n_scenarios; i++) {
         struct rf_scenario *scenario = NULL;
         struct rf_err why = {0};
-        enum rf_status status = plan(scenarios, i, &scenario, &why);
-        if (status != RF_OK) {
+        status = plan(scenarios, i, &scenario, &why);
+        if (status == RF_OK) {
+            keep(scenarios, scenario);
+        } else {
             rf_err_set(err, status, "%s%s", why.text,
                        may_skip(&config->scenarios[i], status) ? NO_SKIP : "");
-            rf_scenario_set_destroy(scenarios);
-            return status;
         }
-        keep(scenarios, scenario);
     }
-    rf_scenario_set_announce(config);
-    *out = scenarios;
-    return RF_OK;
+    return finish(scenarios, status, out);
 }
 
 void rf_scenario_set_destroy(struct rf_scenario_set *scenarios)

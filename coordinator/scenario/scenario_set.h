@@ -16,9 +16,10 @@
 
 struct rf_scenario_set;
 
-/* Builds scenario `index`. One that cannot work and that the file allows to be
- * left out is taken out of `config`: *out is NULL, and the next one has that
- * index. Leaving out the last one is RF_ERR_CONFIG. */
+/* Builds scenario `index`, or the first behind it that can work: one that
+ * cannot and that the file allows to be left out is taken out of `config`. *out
+ * stays NULL where none is behind it; where none at all is left, that is
+ * RF_ERR_CONFIG. */
 enum rf_status rf_scenario_set_try(struct rf_config *config,
                                    const struct rf_model *model, size_t index,
                                    struct rf_scenario **out,

@@ -7,6 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "common/json_out.h"
 #include "common/mem.h"
 #include "common/text.h"
 
@@ -110,7 +111,7 @@ static const char *letter(const struct rf_finding *finding)
 
 static void print_json(const struct rf_findings *findings)
 {
-    json_t *list = json_array(), *document;
+    json_t *list = json_array();
     for (int level = RF_ADVICE_ERROR; level >= RF_ADVICE_INFO; level--) {
         for (size_t i = 0; i < findings->n; i++) {
             const struct rf_finding *finding = &findings->list[i];
@@ -123,10 +124,8 @@ static void print_json(const struct rf_findings *findings)
             }
         }
     }
-    document = json_pack("{s:i, s:o}", "schema_version", 1, "findings", list);
-    json_dumpf(document, stdout, JSON_INDENT(2));
-    putchar('\n');
-    json_decref(document);
+    rf_json_out(json_pack("{s:i, s:o}", "schema_version", 1, "findings", list),
+                stdout);
 }
 
 void rf_findings_print(const struct rf_findings *findings, bool json,

@@ -6,6 +6,7 @@
  */
 #include <stdlib.h>
 
+#include "common/json_out.h"
 #include "common/log.h"
 #include "coordinator/advice/advise_print.h"
 #include "coordinator/commands/cli.h"
@@ -75,7 +76,7 @@ static enum rf_status advise_all(const struct rf_cli *cli,
                                  const struct rf_model *model,
                                  struct rf_err *err)
 {
-    json_t *list = json_array(), *asked = json_object(), *document;
+    json_t *list = json_array(), *asked = json_object();
     enum rf_status status = RF_OK;
     for (size_t i = 0; status == RF_OK && i < config->n_scenarios; i++) {
         struct rf_scenario *base = NULL;
@@ -88,14 +89,12 @@ static enum rf_status advise_all(const struct rf_cli *cli,
     if (status == RF_OK) {
         rf_scenario_set_announce(config);
     }
-    document = json_pack("{s:i, s:o}", "schema_version", 1, "scenarios", list);
     if (status == RF_OK && cli->json) {
-        json_dumpf(document, stdout,
-                   JSON_INDENT(2) | JSON_PRESERVE_ORDER |
-                       JSON_REAL_PRECISION(9));
-        putchar('\n');
+        rf_json_out(
+            json_pack("{s:i, s:O}", "schema_version", 1, "scenarios", list),
+            stdout);
     }
-    json_decref(document);
+    json_decref(list);
     json_decref(asked);
     return status;
 }

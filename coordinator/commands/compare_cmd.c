@@ -8,10 +8,10 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "common/json_out.h"
 #include "common/log.h"
 #include "common/store.h"
 #include "coordinator/commands/cli.h"
-#include "coordinator/commands/json_out.h"
 #include "coordinator/reports/outliers.h"
 #include "coordinator/reports/pool.h"
 
@@ -22,7 +22,7 @@ void rf_compare_print(const struct rf_comparisons *all, bool json)
         rf_comparisons_print_totals(all, stdout);
         return;
     }
-    rf_json_out(rf_comparisons_json(all));
+    rf_json_out(rf_comparisons_json(all), stdout);
 }
 
 /* With --pool, at least one of the sets is of several runs. */

@@ -6,6 +6,7 @@
  */
 #include <stdlib.h>
 
+#include "common/json_out.h"
 #include "common/log.h"
 #include "common/mem.h"
 #include "common/text.h"
@@ -21,26 +22,13 @@ struct megatron_app {
     struct rf_megatron_summary summary;
 };
 
-static int print_json(const json_t *value)
-{
-    char *text = rf_json_text(value);
-    int code = text != NULL ? RF_EXIT_OK : RF_EXIT_FAILED;
-    if (text == NULL) {
-        rf_error("no memory is left for what would be printed");
-    } else {
-        fputs(text, stdout);
-    }
-    free(text);
-    return code;
-}
-
 static void print_end(const struct rf_run_app *run)
 {
     const struct megatron_app *app = (const struct megatron_app *)run;
     const json_t *record = rf_results_last(run->results);
     if (run->cli->json) {
         if (record != NULL) { /* the run ended before its scenario did */
-            (void)print_json(record);
+            rf_json_out(json_deep_copy(record), stdout);
         }
         return;
     }
@@ -123,7 +111,8 @@ int rf_megatron_command(struct rf_cli *cli)
         status = load(&app, json_incref(document), &err);
     }
     if (status == RF_OK && cli->print) {
-        app.run.exit_code = print_json(document);
+        rf_json_out(json_incref(document), stdout);
+        app.run.exit_code = RF_EXIT_OK;
     } else if (status == RF_OK) {
         status = rf_run_app_planned(&app.run, &err);
     }

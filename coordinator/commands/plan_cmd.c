@@ -7,6 +7,7 @@
  */
 #include <sys/stat.h>
 
+#include "common/json_out.h"
 #include "coordinator/commands/cli.h"
 #include "coordinator/commands/load.h"
 #include "coordinator/commands/plan_families.h"
@@ -32,19 +33,6 @@ static json_t *scenario_json(const struct rf_scenario *scenario, bool full)
                             rf_scenario_balance_choice_json(scenario));
     }
     return out;
-}
-
-static int print_json(json_t *document)
-{
-    int failed = json_dumpf(document, stdout,
-                            JSON_INDENT(2) | JSON_PRESERVE_ORDER |
-                                JSON_REAL_PRECISION(9));
-    putchar('\n');
-    json_decref(document);
-    if (failed != 0 && ferror(stdout) == 0) { /* else main() reports it */
-        rf_error("cannot encode the plan");
-    }
-    return failed != 0 ? RF_EXIT_FAILED : RF_EXIT_OK;
 }
 
 static enum rf_status plan_all(const struct rf_cli *cli,
@@ -98,32 +86,24 @@ static int plan_cluster(const struct rf_cli *cli, json_t *document,
     struct rf_config *config = NULL;
     struct rf_model *model = NULL;
     json_t *list = json_array();
-    int code = RF_EXIT_USAGE;
-    if (rf_config_from_json(document, cli->config, cli->dry_run, &config,
-                            err) != RF_OK ||
-        rf_config_select(config, cli->globs, cli->n_globs, cli->slow, err) !=
-            RF_OK) {
-        goto free_config;
+    enum rf_status status = rf_load_document(
+        cli, document, cli->config, cli->dry_run, &config, &model, err);
+    if (status == RF_OK && model == NULL) { /* only nodes have it: say so */
+        status = rf_load_model(config, &model, err);
     }
-    if (rf_load_model(config, &model, err) != RF_OK) {
-        goto free_config;
-    }
-    if (!cli->json && needs_model(config)) {
+    if (status == RF_OK && !cli->json && needs_model(config)) {
         rf_plan_print_model(model);
     }
-    if (plan_all(cli, config, model, list, err) != RF_OK) {
-        goto free_model;
+    RF_THEN(status, plan_all(cli, config, model, list, err));
+    if (status == RF_OK && cli->json) {
+        rf_json_out(json_pack("{s:i, s:o, s:O}", "schema_version", 1, "model",
+                              rf_model_json(model), "scenarios", list),
+                    stdout);
     }
-    code = cli->json ? print_json(json_pack("{s:i, s:o, s:O}", "schema_version",
-                                            1, "model", rf_model_json(model),
-                                            "scenarios", list))
-                     : RF_EXIT_OK;
-free_model:
     rf_model_destroy(model);
-free_config:
     rf_config_destroy(config);
     json_decref(list);
-    return code;
+    return status == RF_OK ? RF_EXIT_OK : RF_EXIT_USAGE;
 }
 
 /* A file that is one model's config.json; `document` is taken. */
@@ -147,9 +127,9 @@ static int plan_model(const struct rf_cli *cli, json_t *document,
     }
     code = RF_EXIT_OK;
     if (cli->json) {
-        code =
-            print_json(json_pack("{s:i, s:o, s:[]}", "schema_version", 1,
-                                 "model", rf_model_json(model), "scenarios"));
+        rf_json_out(json_pack("{s:i, s:o, s:[]}", "schema_version", 1, "model",
+                              rf_model_json(model), "scenarios"),
+                    stdout);
     } else {
         rf_plan_print_model(model);
         if (cli->level >= RF_LOG_DEBUG) {

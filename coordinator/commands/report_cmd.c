@@ -7,11 +7,11 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "common/json_out.h"
 #include "common/log.h"
 #include "common/store.h"
 #include "coordinator/commands/cli.h"
 #include "coordinator/commands/figures_script.h"
-#include "coordinator/commands/json_out.h"
 #include "coordinator/reports/pool.h"
 #include "coordinator/reports/report.h"
 #include "coordinator/reports/report_alpa.h"
@@ -148,7 +148,7 @@ static enum rf_status write_alpa(const char *path,
         json_decref(list);
         return status;
     }
-    rf_json_out(list);
+    rf_json_out(list, stdout);
     return RF_OK;
 }
 
@@ -157,7 +157,7 @@ static enum rf_status print_report(const struct rf_cli *cli,
                                    struct rf_err *err)
 {
     if (cli->json) {
-        rf_json_out(rf_report_json(set));
+        rf_json_out(rf_report_json(set), stdout);
     } else if (cli->alpa != NULL) {
         return write_alpa(cli->alpa, set, err);
     } else if (cli->figures != NULL || cli->html != NULL) {

@@ -8,6 +8,7 @@
 #include <string.h>
 #include <strings.h>
 
+#include "common/json_out.h"
 #include "common/mem.h"
 #include "coordinator/config/links/hardware.h"
 #include "coordinator/table/table.h"
@@ -367,17 +368,15 @@ void rf_demo_print(const struct rf_demo *demo, bool json, FILE *to)
         print_text(demo, to);
         return;
     }
-    json_t *list = json_array(), *document;
+    json_t *list = json_array();
     for (size_t i = 0; i < RF_ARRAY_SIZE(architectures); i++) {
         json_array_append_new(list, architecture_json(i, demo));
     }
-    document = json_pack(
-        "{s:i, s:I, s:f, s:f, s:f, s:o, s:o}", "schema_version", 1, "bytes",
-        (json_int_t)demo->bytes, "rollout_s", demo->step->rollout_s, "train_s",
-        demo->step->train_s, "other_s", demo->step->other_s, "architectures",
-        list, "parts", parts_json(demo->bytes));
-    json_dumpf(document, to,
-               JSON_INDENT(2) | JSON_PRESERVE_ORDER | JSON_REAL_PRECISION(9));
-    fputc('\n', to);
-    json_decref(document);
+    rf_json_out(json_pack("{s:i, s:I, s:f, s:f, s:f, s:o, s:o}",
+                          "schema_version", 1, "bytes", (json_int_t)demo->bytes,
+                          "rollout_s", demo->step->rollout_s, "train_s",
+                          demo->step->train_s, "other_s", demo->step->other_s,
+                          "architectures", list, "parts",
+                          parts_json(demo->bytes)),
+                to);
 }

@@ -2,6 +2,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "common/json_out.h"
 #include "common/text.h"
 #include "coordinator/predict/predict.h"
 #include "coordinator/records/report_table.h"
@@ -306,9 +307,7 @@ void rf_predict_print_json(const struct rf_predict_rows *rows,
                       error->worst_row->scenario, "worst_method",
                       error->worst_row->method->name));
     }
-    json_dumpf(document, to, JSON_INDENT(2) | JSON_REAL_PRECISION(9));
-    fputc('\n', to);
-    json_decref(document);
+    rf_json_out(document, to);
 }
 
 void rf_predict_rows_free(struct rf_predict_rows *rows)

@@ -324,18 +324,6 @@ enum rf_status rf_config_from_json(json_t *document, const char *file,
     return RF_OK;
 }
 
-enum rf_status rf_config_load(const char *file,
-                              const struct rf_overrides *overrides,
-                              bool need_nodes, struct rf_config **out,
-                              struct rf_err *err)
-{
-    json_t *document = NULL;
-    enum rf_status status = rf_config_read(file, overrides, &document, err);
-    return status != RF_OK
-               ? status
-               : rf_config_from_json(document, file, need_nodes, out, err);
-}
-
 static void free_scenario(struct rf_scenario_config *scenario)
 {
     free(scenario->name);

@@ -84,15 +84,9 @@ enum rf_status rf_config_read(const char *file,
                               const struct rf_overrides *overrides,
                               json_t **out, struct rf_err *err) RF_MUST_CHECK;
 
-/* Reads and checks `file` as rf_config_read() does, and reads the model files
- * that it names. With `need_nodes` a file without nodes is an error.
+/* Checks a document (taken) and reads the model files that it names; `file`
+ * gives the folder. With `need_nodes` a file without nodes is an error.
  * RF_ERR_CONFIG with file, JSON path and rule. */
-enum rf_status rf_config_load(const char *file,
-                              const struct rf_overrides *overrides,
-                              bool need_nodes, struct rf_config **out,
-                              struct rf_err *err) RF_MUST_CHECK;
-
-/* The same from a document in memory (taken); `file` gives the folder. */
 enum rf_status rf_config_from_json(json_t *document, const char *file,
                                    bool need_nodes, struct rf_config **out,
                                    struct rf_err *err) RF_MUST_CHECK;

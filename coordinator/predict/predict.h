@@ -250,9 +250,6 @@ struct rf_leave_one_out {
 void rf_predict_calibrate(struct rf_predict_rows *rows,
                           struct rf_leave_one_out *out);
 
-/* "between nodes": where the time of a row goes. */
-const char *rf_predict_path_text(const struct rf_predict_row *row);
-
 /* `step`: whether there is a timeline. */
 void rf_predict_print_table(const struct rf_predict_rows *rows,
                             const struct rf_leave_one_out *error, bool step,

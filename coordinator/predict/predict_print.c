@@ -8,7 +8,8 @@
 #include "coordinator/records/report_table.h"
 #include "coordinator/table/escape.h"
 
-const char *rf_predict_path_text(const struct rf_predict_row *row)
+/* "between nodes": where the time of a row goes. */
+static const char *path_text(const struct rf_predict_row *row)
 {
     static const char *const texts[] = {
         [RF_PATH_IN_PLACE] = "in place",
@@ -187,9 +188,8 @@ static void print_calibrations(const struct rf_predict_rows *rows,
         const struct rf_predict_row *row = &rows->rows[i];
         if (row->gap == NULL && row->p.n_results > 0 && !said_before(rows, i)) {
             fprintf(to, "%s, %s: calibrated by %zu %s: x%.3g",
-                    row->method->name, rf_predict_path_text(row),
-                    row->p.n_results, results_text(row->p.n_results),
-                    row->p.factor);
+                    row->method->name, path_text(row), row->p.n_results,
+                    results_text(row->p.n_results), row->p.factor);
             if (row->p.fixed_ms > 0) {
                 fprintf(to, " + %.3g ms", row->p.fixed_ms);
             }
@@ -247,7 +247,7 @@ static void add_prediction(json_t *entry, const struct rf_predict_row *row,
 {
     const struct rf_prediction *p = &row->p;
     json_object_set_new(entry, "simulated_ms", json_real(p->simulated_ms));
-    json_object_set_new(entry, "path", json_string(rf_predict_path_text(row)));
+    json_object_set_new(entry, "path", json_string(path_text(row)));
     if (p->n_results > 0) {
         json_object_set_new(entry, "calibration",
                             json_pack("{s:I, s:f, s:f}", "results",

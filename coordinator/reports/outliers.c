@@ -30,7 +30,10 @@ static bool is_other_question_cb(const char *path, const json_t *in_a,
     return !*is;
 }
 
-bool rf_comparison_is_outlier(const struct rf_comparison *one)
+/* Whether it has another verdict than "same", or was of something else:
+ * scenario, model or plan differ. Another build or machine alone is no reason.
+ */
+static bool is_outlier(const struct rf_comparison *one)
 {
     bool other = false;
     if (one->verdict == RF_SAME) {
@@ -176,7 +179,7 @@ static json_t *rows_of(const struct rf_comparisons *all)
     json_t *document = rf_comparisons_json(all), *rows = json_array();
     const json_t *entries = json_object_get(document, "comparisons");
     for (size_t i = 0; i < all->n; i++) {
-        if (rf_comparison_is_outlier(&all->list[i])) {
+        if (is_outlier(&all->list[i])) {
             json_array_append_new(
                 rows, row_of(&all->list[i], json_array_get(entries, i)));
         }

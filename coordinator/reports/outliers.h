@@ -4,11 +4,6 @@
 
 #include "coordinator/reports/compare.h"
 
-/* Whether it has another verdict than "same", or was of something else:
- * scenario, model or plan differ. Another build or machine alone is no reason.
- */
-bool rf_comparison_is_outlier(const struct rf_comparison *one);
-
 /*
  * The text of a CSV file with a row for each outlier: its figures as in the
  * JSON of comparisons, what was run, and two columns, "reference.PATH" and

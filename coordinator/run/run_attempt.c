@@ -89,7 +89,8 @@ static void act_on_fault(struct rf_run *run, enum rf_verdict verdict)
     }
 }
 
-void rf_run_fail(struct rf_run *run, struct rf_fault *fault)
+/* Takes a fault of the attempt and acts on it. */
+static void fail(struct rf_run *run, struct rf_fault *fault)
 {
     name_phase(run, fault);
     act_on_fault(run, rf_run_faults_cause(run->faults, fault));
@@ -103,7 +104,7 @@ static void fail_rank(struct rf_run *run, struct rf_fault *fault)
     }
     if (fault->rank == RF_NONE ||
         (fault->status != RF_ERR_PEER && fault->status != RF_ERR_ABORTED)) {
-        rf_run_fail(run, fault);
+        fail(run, fault);
         return;
     }
     name_phase(run, fault);
@@ -116,7 +117,7 @@ static void fail_node(struct rf_run *run, uint32_t node,
 {
     struct rf_fault fault =
         rf_fault_make(node, RF_NONE, why->status, "%s", why->text);
-    rf_run_fail(run, &fault);
+    fail(run, &fault);
 }
 
 /* --- Beginning and end ---------------------------------------------------- */
@@ -338,7 +339,7 @@ static void step_complete(struct rf_run *run)
     switch (
         rf_run_measure_answered(run->measure, run->sm.state, &next, &fault)) {
     case RF_VERDICT_ABORT:
-        rf_run_fail(run, &fault);
+        fail(run, &fault);
         return;
     case RF_VERDICT_NEXT:
         break;
@@ -419,7 +420,7 @@ static void fail_silent(struct rf_run *run, const char *limit)
     const int64_t stay_ns = run->ops->now(run->data) - run->sm.entered_ns;
     struct rf_fault fault = rf_run_steps_silence(
         run->steps, rf_state_step(run->sm.state), (double)stay_ns / 1e9, limit);
-    rf_run_fail(run, &fault);
+    fail(run, &fault);
 }
 
 void rf_run_step_timeout(struct rf_run *run)
@@ -448,7 +449,7 @@ void rf_run_attempt_deadline(struct rf_run *run)
         return;
     }
     fault = rf_fault_make(RF_NONE, RF_NONE, RF_ERR_TIMEOUT, "%s", limit);
-    rf_run_fail(run, &fault);
+    fail(run, &fault);
 }
 
 /* --- Ending an attempt ---------------------------------------------------- */
@@ -499,11 +500,11 @@ static void take_exit(struct rf_run *run, uint32_t node,
         !rf_scenario_rank_on(run->attempt->scenario, exit->rank, node)) {
         fault = rf_fault_make(node, RF_NONE, RF_ERR_PROTOCOL,
                               "reports the end of a rank that is not its own");
-        rf_run_fail(run, &fault);
+        fail(run, &fault);
     } else if (run->sm.state != RUN_ABORTING) { /* or else it was told to */
         fault = rf_run_faults_of_exit(node, exit);
         rf_run_faults_add_lines(run->faults, &fault);
-        rf_run_fail(run, &fault);
+        fail(run, &fault);
     }
 }
 
@@ -515,7 +516,7 @@ void rf_run_attempt_lost(struct rf_run *run, uint32_t node, const char *why)
     }
     fault = rf_fault_make(node, RF_NONE, RF_ERR_PEER, "%s", why);
     rf_run_faults_add_lines(run->faults, &fault);
-    rf_run_fail(run, &fault);
+    fail(run, &fault);
     if (run->sm.state == RUN_ABORTING &&
         rf_run_steps_wait_for(run->steps, node)) {
         node_aborted(run, node);

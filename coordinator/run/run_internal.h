@@ -63,8 +63,6 @@ void rf_run_fail_headers(struct rf_run *run, uint32_t node, const char *why);
 const char *rf_run_host(const struct rf_run *run, uint32_t node);
 bool rf_run_is_lost(const struct rf_run *run, uint32_t node);
 
-/* run_attempt.c: takes a fault of the attempt and acts on it. */
-void rf_run_fail(struct rf_run *run, struct rf_fault *fault);
 /* Ends its ranks; `reason` is for their log. */
 void rf_run_abort(struct rf_run *run, const char *reason);
 /* Records the attempt, whatever its ranks do. */

@@ -188,8 +188,6 @@ enum rf_status rf_ssh_expand(const struct rf_ssh_settings *settings,
                              const struct rf_ssh_token *more, char **out,
                              struct rf_err *err) RF_MUST_CHECK;
 
-/* The user's home folder; owned by the caller. */
-char *rf_ssh_home(void);
 /* `path` with a leading "~/" replaced; owned by the caller. */
 char *rf_ssh_expand_home(const char *path);
 

@@ -23,7 +23,7 @@
 
 /* --- The user ------------------------------------------------------------- */
 
-char *rf_ssh_home(void)
+static char *home_folder(void)
 {
     struct passwd entry, *found = NULL;
     char buffer[4096];
@@ -54,7 +54,7 @@ char *rf_ssh_expand_home(const char *path)
     if (strncmp(path, "~/", 2) != 0) {
         return rf_xstrdup(path);
     }
-    home = rf_ssh_home();
+    home = home_folder();
     full = rf_xasprintf("%s/%s", home, path + 2);
     free(home);
     return full;
@@ -133,7 +133,7 @@ static enum rf_status expand_all(const struct rf_ssh_settings *settings,
                                  struct rf_err *err)
 {
     char port[16], uid[16], host[256] = "", brief[256];
-    char *home = rf_ssh_home(), *login = login_name();
+    char *home = home_folder(), *login = login_name();
     const struct rf_ssh_token own[] = {{'h', settings->host_name},
                                        {'n', settings->name},
                                        {'p', port},

@@ -393,7 +393,10 @@ static void write_text(const char *name, const char *text)
 static enum rf_status load(struct rf_config **out, struct rf_err *err)
 {
     AUTO_FREE char *path = rf_xasprintf("%s/cluster.json", folder);
-    return rf_config_load(path, NULL, true, out, err);
+    json_t *document = NULL;
+    enum rf_status status = rf_config_read(path, NULL, &document, err);
+    RF_THEN(status, rf_config_from_json(document, path, true, out, err));
+    return status;
 }
 
 /* What BOOT could not carry is refused before anything is launched. */
@@ -528,12 +531,12 @@ LOOP_TEST(test_config_refuses_checkpoints_that_lie, 5)
 
 TEST(test_config_refuses_files_that_are_none)
 {
-    struct rf_config *config = NULL;
+    json_t *document = NULL;
     struct rf_err err = {0};
-    ck_assert_int_eq(rf_config_load(folder, NULL, true, &config, &err),
+    ck_assert_int_eq(rf_config_read(folder, NULL, &document, &err),
                      RF_ERR_CONFIG);
-    ck_assert_int_eq(rf_config_load("/dev/zero", NULL, true, &config, &err),
+    ck_assert_int_eq(rf_config_read("/dev/zero", NULL, &document, &err),
                      RF_ERR_CONFIG);
-    ck_assert_int_eq(rf_config_load("/nonexistent", NULL, true, &config, &err),
+    ck_assert_int_eq(rf_config_read("/nonexistent", NULL, &document, &err),
                      RF_ERR_CONFIG);
 }

@@ -463,7 +463,6 @@ void rf_config_destroy(struct rf_config *config)
     free(config->node_names);
     free(config->slots);
     free(config->export_folder);
-    free(config->control.address);
     free(config->name);
     free(config->file);
     free(config->folder);

@@ -41,7 +41,7 @@ struct rf_skipped_config {
 
 /* "control": where the agents connect back to. */
 struct rf_control_config {
-    char *address;                  /* "auto", "stdio", or a numeric address */
+    const char *address;            /* "auto", "stdio", or a numeric address */
     uint32_t port;                  /* 0: any free one */
     uint32_t port_first, port_last; /* range to try, 0: none */
 };
@@ -90,6 +90,14 @@ enum rf_status rf_config_read(const char *file,
 enum rf_status rf_config_from_json(json_t *document, const char *file,
                                    bool need_nodes, struct rf_config **out,
                                    struct rf_err *err) RF_MUST_CHECK;
+
+/*
+ * A cluster.json that means the same wherever it is read: `model` is described
+ * in place, the paths of this machine are absolute, the defaults of "launch"
+ * and "control" are filled in, and `scenario` is its only one. A new reference.
+ */
+json_t *rf_config_complete(const struct rf_config *config, json_t *model,
+                           json_t *scenario);
 
 /* Keeps the scenarios whose name, or whose name in the file, matches one of the
  * patterns of fnmatch(3); without patterns, all but the slow ones, with `slow`

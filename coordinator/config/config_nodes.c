@@ -1,9 +1,11 @@
 /*
  * cluster.json: how to start agents ("launch"), where they connect back to
- * ("control") and the nodes. Names are checked here, so that a bad one is a
- * configuration error and nothing is spawned.
+ * ("control") and the nodes, read and written. Names are checked here, so that
+ * a bad one is a configuration error and nothing is spawned.
  */
 #include <arpa/inet.h>
+#include <stddef.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "common/mem.h"
@@ -12,17 +14,196 @@
 #include "coordinator/config/nodes/slurm_job.h"
 #include "coordinator/config/paths.h"
 
-static const char *const launch_keys[] = {
-    "method",     "worker",      "env",        "parallel",
-    "timeout_s",  "known_hosts", "ssh_config", "use_ssh_config",
-    "accept_new", "deploy",      "slurm",      "wrap",
-    NULL};
-static const char *const control_keys[] = {"address", "port", "port_range",
-                                           NULL};
-static const char *const node_keys[] = {
-    "host",     "hostname", "slots",           "port", "user",
-    "identity", "address",  "host_key_sha256", NULL};
+#define KEYS_MAX 16
+
 static const char *const methods[] = {"ssh", "local", "manual", "slurm", NULL};
+
+static bool numeric_address(const char *text)
+{
+    unsigned char bytes[16];
+    return inet_pton(AF_INET, text, bytes) == 1 ||
+           inet_pton(AF_INET6, text, bytes) == 1;
+}
+
+static bool valid_control_address(const char *text)
+{
+    return strcmp(text, "auto") == 0 || strcmp(text, "stdio") == 0 ||
+           numeric_address(text);
+}
+
+/* "SHA256:" (or not) and 32 bytes in base64, padded or not. */
+static bool valid_fingerprint(const char *text)
+{
+    static const char digits[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZ"
+                                 "abcdefghijklmnopqrstuvwxyz0123456789+/";
+    size_t size;
+    text += strncmp(text, "SHA256:", 7) == 0 ? 7 : 0;
+    size = strspn(text, digits);
+    /* The last digit has four bits of the hash, two are zero. */
+    return size == 43 && (strchr(digits, text[42]) - digits) % 4 == 0 &&
+           (text[43] == '\0' || strcmp(text + 43, "=") == 0);
+}
+
+/* --- Keys ----------------------------------------------------------------- */
+
+enum field_kind {
+    FIELD_OWN, /* by functions of its own */
+    FIELD_TEXT,
+    FIELD_PATH, /* of this machine */
+    FIELD_NUMBER,
+    FIELD_FLAG,
+};
+
+struct field {
+    const char *key; /* NULL: the end of a table */
+    enum field_kind kind;
+    size_t offset;        /* in the struct that the table is of */
+    uint32_t least, most; /* of a number */
+    bool required;
+    bool (*valid)(const char *text); /* NULL: any text is */
+    const char *what;                /* a valid text is */
+};
+
+#define AT(member) .offset = offsetof(struct rf_launch_config, member)
+static const struct field launch_fields[] = {
+    {.key = "method"},
+    {"worker", FIELD_TEXT, AT(worker), .valid = rf_names_valid_worker,
+     .what = "a name or path of a program: letters, digits and \"/._+-\" "
+             "only"},
+    {.key = "env"},
+    {.key = "wrap"},
+    {.key = "slurm"},
+    {"parallel", FIELD_NUMBER, AT(parallel), 1, 1024},
+    {"timeout_s", FIELD_NUMBER, AT(timeout_s), 1, 3600},
+    {"known_hosts", FIELD_PATH, AT(known_hosts)},
+    {"ssh_config", FIELD_PATH, AT(ssh_config)},
+    {"use_ssh_config", FIELD_FLAG, AT(use_ssh_config)},
+    {"accept_new", FIELD_FLAG, AT(accept_new)},
+    {"deploy", FIELD_FLAG, AT(deploy)},
+    {.key = NULL}};
+#undef AT
+
+#define AT(member) .offset = offsetof(struct rf_control_config, member)
+static const struct field control_fields[] = {
+    {"address", FIELD_TEXT, AT(address), .valid = valid_control_address,
+     .what = "\"auto\", \"stdio\" or a numeric address of this machine"},
+    {"port", FIELD_NUMBER, AT(port), 0, 65535},
+    {.key = "port_range"},
+    {.key = NULL}};
+#undef AT
+
+#define AT(member) .offset = offsetof(struct rf_node_config, member)
+static const struct field node_fields[] = {
+    {"host", FIELD_TEXT, AT(name), .required = true,
+     .valid = rf_names_valid_host,
+     .what = "a host name: letters, digits and \"._-:\" only, not a dash "
+             "first"},
+    {"hostname", FIELD_TEXT, AT(hostname), .valid = rf_names_valid_host,
+     .what = "a host name"},
+    {"slots", FIELD_NUMBER, AT(slots), 1, RF_CONFIG_MAX_SLOTS,
+     .required = true},
+    {"port", FIELD_NUMBER, AT(port), 1, 65535},
+    {"user", FIELD_TEXT, AT(user), .valid = rf_names_valid_user,
+     .what = "a user name"},
+    {"identity", FIELD_PATH, AT(identity)},
+    {"address", FIELD_TEXT, AT(address), .valid = numeric_address,
+     .what = "a numeric address"},
+    {"host_key_sha256", FIELD_TEXT, AT(host_key_sha256),
+     .valid = valid_fingerprint,
+     .what = "a fingerprint as \"ssh-keygen -l\" prints it: \"SHA256:\" and "
+             "43 digits of base64"},
+    {.key = NULL}};
+#undef AT
+
+static enum rf_status read_text(const struct field *field,
+                                const struct rf_jnode *object,
+                                struct rf_config *config, const char **out,
+                                struct rf_err *err)
+{
+    const struct rf_jnode node = rf_jnode_get(object, field->key);
+    const char *text = NULL;
+    RF_TRY(rf_jnode_string(object, field->key, &text, err));
+    if (text == NULL) {
+        return RF_OK;
+    }
+    if (field->valid != NULL && !field->valid(text)) {
+        return rf_jnode_fail(&node, err, "\"%.80s\" is not %s", text,
+                             field->what);
+    }
+    *out = field->kind == FIELD_TEXT
+               ? text
+               : rf_config_keep(config, rf_paths_resolve(config->folder, text));
+    return RF_OK;
+}
+
+/* Sets what `object` gives in `out` and leaves the rest as it is. */
+static enum rf_status read_fields(const struct field *fields,
+                                  const struct rf_jnode *object,
+                                  struct rf_config *config, void *out,
+                                  struct rf_err *err)
+{
+    const char *keys[KEYS_MAX] = {NULL};
+    for (size_t i = 0; fields[i].key != NULL; i++) {
+        keys[i] = fields[i].key;
+    }
+    RF_TRY(rf_jnode_check_keys(object, keys, err));
+    for (const struct field *field = fields; field->key != NULL; field++) {
+        void *member = (char *)out + field->offset;
+        if (field->required) {
+            RF_TRY(rf_jnode_require(object, field->key, err));
+        }
+        if (field->kind == FIELD_NUMBER) {
+            RF_TRY(rf_jnode_u32(object, field->key, field->least, field->most,
+                                member, err));
+        } else if (field->kind == FIELD_FLAG) {
+            RF_TRY(rf_jnode_bool(object, field->key, member, err));
+        } else if (field->kind != FIELD_OWN) {
+            RF_TRY(read_text(field, object, config, member, err));
+        }
+    }
+    return RF_OK;
+}
+
+/* NULL: it was not given. */
+static json_t *write_field(const struct field *field, const void *member)
+{
+    const char *text;
+    char *whole;
+    json_t *path;
+    switch (field->kind) {
+    case FIELD_NUMBER:
+        return *(const uint32_t *)member >= field->least
+                   ? json_integer(*(const uint32_t *)member)
+                   : NULL;
+    case FIELD_FLAG:
+        return json_boolean(*(const bool *)member);
+    case FIELD_TEXT:
+        return json_string(*(const char *const *)member);
+    case FIELD_PATH:
+        text = *(const char *const *)member;
+        whole = text != NULL ? rf_paths_absolute(".", text) : NULL;
+        path = json_string(whole);
+        free(whole);
+        return path;
+    case FIELD_OWN:
+    default:
+        return NULL;
+    }
+}
+
+static json_t *write_fields(const struct field *fields, const void *in)
+{
+    json_t *out = json_object();
+    for (; fields->key != NULL; fields++) {
+        json_t *value = write_field(fields, (const char *)in + fields->offset);
+        if (value != NULL) {
+            json_object_set_new(out, fields->key, value);
+        }
+    }
+    return out;
+}
+
+/* --- launch and control --------------------------------------------------- */
 
 static bool valid_env_name(const char *name)
 {
@@ -76,18 +257,6 @@ static enum rf_status read_env(const struct rf_jnode *launch,
     return RF_OK;
 }
 
-static enum rf_status read_path(const struct rf_jnode *object, const char *key,
-                                struct rf_config *config, const char **out,
-                                struct rf_err *err)
-{
-    const char *text = NULL;
-    enum rf_status status = rf_jnode_string(object, key, &text, err);
-    if (status == RF_OK && text != NULL) {
-        *out = rf_config_keep(config, rf_paths_resolve(config->folder, text));
-    }
-    return status;
-}
-
 /* Words of a command; any, since each is quoted for the node's shell. */
 static enum rf_status read_wrap(const struct rf_jnode *launch,
                                 struct rf_launch_config *how,
@@ -135,58 +304,30 @@ static enum rf_status check_slurm_wrap(const struct rf_jnode *launch,
     return RF_OK;
 }
 
-static enum rf_status check_worker(const struct rf_jnode *launch,
-                                   const char *worker, struct rf_err *err)
-{
-    struct rf_jnode node = rf_jnode_get(launch, "worker");
-    if (rf_names_valid_worker(worker)) {
-        return RF_OK;
-    }
-    return rf_jnode_fail(&node, err,
-                         "\"%.80s\" is not a name or path of a program: "
-                         "letters, digits and \"/._+-\" only",
-                         worker);
-}
-
-static enum rf_status read_launch_object(const struct rf_jnode *root,
-                                         const struct rf_jnode *launch,
-                                         struct rf_config *config,
-                                         struct rf_err *err)
+static enum rf_status read_launch(const struct rf_jnode *root,
+                                  struct rf_config *config, struct rf_err *err)
 {
     struct rf_launch_config *how = &config->launch;
+    const struct rf_jnode launch = rf_jnode_get(root, "launch");
     json_t *options = NULL; /* only checked: they matter outside a job */
     unsigned method = 0;
-    enum rf_status status = rf_jnode_check_keys(launch, launch_keys, err);
-#define READ(call)                                                             \
-    if (status == RF_OK) {                                                     \
-        status = (call);                                                       \
+    *how = (struct rf_launch_config){.method = methods[0],
+                                     .worker = "refit-worker",
+                                     .use_ssh_config = true,
+                                     .parallel = 32,
+                                     .timeout_s = 30};
+    if (launch.value == NULL) {
+        return RF_OK;
     }
-    READ(rf_jnode_choice(launch, "method", methods, &method, err))
-    READ(rf_jnode_string(launch, "worker", &how->worker, err))
-    READ(read_env(launch, config, err))
-    READ(rf_jnode_u32(launch, "parallel", 1, 1024, &how->parallel, err))
-    READ(rf_jnode_u32(launch, "timeout_s", 1, 3600, &how->timeout_s, err))
-    READ(read_path(launch, "known_hosts", config, &how->known_hosts, err))
-    READ(read_path(launch, "ssh_config", config, &how->ssh_config, err))
-    READ(rf_jnode_bool(launch, "use_ssh_config", &how->use_ssh_config, err))
-    READ(rf_jnode_bool(launch, "accept_new", &how->accept_new, err))
-    READ(rf_jnode_bool(launch, "deploy", &how->deploy, err))
-    READ(read_wrap(launch, how, err))
-    READ(check_worker(launch, how->worker, err))
-    READ(rf_slurm_options(root, &options, err))
-#undef READ
+    RF_TRY(read_fields(launch_fields, &launch, config, how, err));
+    RF_TRY(rf_jnode_choice(&launch, "method", methods, &method, err));
+    RF_TRY(read_env(&launch, config, err));
+    RF_TRY(read_wrap(&launch, how, err));
+    RF_TRY(rf_slurm_options(root, &options, err));
     how->method = methods[method];
-    if (status == RF_OK && strcmp(how->method, "slurm") == 0) {
-        status = check_slurm_wrap(launch, how, err);
-    }
-    return status;
-}
-
-static bool numeric_address(const char *text)
-{
-    unsigned char bytes[16];
-    return inet_pton(AF_INET, text, bytes) == 1 ||
-           inet_pton(AF_INET6, text, bytes) == 1;
+    return strcmp(how->method, "slurm") == 0
+               ? check_slurm_wrap(&launch, how, err)
+               : RF_OK;
 }
 
 static enum rf_status read_port_range(const struct rf_jnode *control,
@@ -215,122 +356,22 @@ static enum rf_status read_port_range(const struct rf_jnode *control,
     return RF_OK;
 }
 
-static enum rf_status read_control(const struct rf_jnode *root,
-                                   struct rf_config *config, struct rf_err *err)
-{
-    struct rf_jnode control = rf_jnode_get(root, "control");
-    const char *address = "auto";
-    enum rf_status status = RF_OK;
-    if (control.value != NULL) {
-        status = rf_jnode_check_keys(&control, control_keys, err);
-        RF_THEN(status, rf_jnode_string(&control, "address", &address, err));
-        if (status == RF_OK && strcmp(address, "auto") != 0 &&
-            strcmp(address, "stdio") != 0 && !numeric_address(address)) {
-            struct rf_jnode node = rf_jnode_get(&control, "address");
-            status = rf_jnode_wrong(&node, err,
-                                    "must be \"auto\", \"stdio\" or a numeric "
-                                    "address of this machine");
-        }
-        RF_THEN(status, rf_jnode_u32(&control, "port", 0, 65535,
-                                     &config->control.port, err));
-        RF_THEN(status, read_port_range(&control, &config->control, err));
-    }
-    config->control.address = rf_xstrdup(address);
-    return status;
-}
-
 enum rf_status rf_config_read_launch(const struct rf_jnode *root,
                                      struct rf_config *config,
                                      struct rf_err *err)
 {
-    struct rf_jnode launch = rf_jnode_get(root, "launch");
-    enum rf_status status = RF_OK;
-    config->launch = (struct rf_launch_config){.method = "ssh",
-                                               .worker = "refit-worker",
-                                               .use_ssh_config = true,
-                                               .parallel = 32,
-                                               .timeout_s = 30};
-    if (launch.value != NULL) {
-        status = read_launch_object(root, &launch, config, err);
+    const struct rf_jnode control = rf_jnode_get(root, "control");
+    config->control.address = "auto";
+    RF_TRY(read_launch(root, config, err));
+    if (control.value == NULL) {
+        return RF_OK;
     }
-    return status != RF_OK ? status : read_control(root, config, err);
+    RF_TRY(
+        read_fields(control_fields, &control, config, &config->control, err));
+    return read_port_range(&control, &config->control, err);
 }
 
-/* "SHA256:" (or not) and 32 bytes in base64, padded or not. */
-static bool valid_fingerprint(const char *text)
-{
-    static const char digits[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZ"
-                                 "abcdefghijklmnopqrstuvwxyz0123456789+/";
-    size_t size;
-    text += strncmp(text, "SHA256:", 7) == 0 ? 7 : 0;
-    size = strspn(text, digits);
-    /* The last digit has four bits of the hash, two are zero. */
-    return size == 43 && (strchr(digits, text[42]) - digits) % 4 == 0 &&
-           (text[43] == '\0' || strcmp(text + 43, "=") == 0);
-}
-
-static enum rf_status check_node(const struct rf_jnode *node,
-                                 const struct rf_node_config *out,
-                                 struct rf_err *err)
-{
-    struct rf_jnode at = rf_jnode_get(node, "host");
-    if (!rf_names_valid_host(out->name)) {
-        return rf_jnode_fail(&at, err,
-                             "\"%.80s\" is not a host name: letters, digits "
-                             "and \"._-:\" only, not a dash first",
-                             out->name);
-    }
-    if (out->hostname != NULL && !rf_names_valid_host(out->hostname)) {
-        at = rf_jnode_get(node, "hostname");
-        return rf_jnode_fail(&at, err, "\"%.80s\" is not a host name",
-                             out->hostname);
-    }
-    if (out->user != NULL && !rf_names_valid_user(out->user)) {
-        at = rf_jnode_get(node, "user");
-        return rf_jnode_fail(&at, err, "\"%.80s\" is not a user name",
-                             out->user);
-    }
-    if (out->address != NULL && !numeric_address(out->address)) {
-        at = rf_jnode_get(node, "address");
-        return rf_jnode_fail(&at, err, "\"%.80s\" is not a numeric address",
-                             out->address);
-    }
-    if (out->host_key_sha256 != NULL &&
-        !valid_fingerprint(out->host_key_sha256)) {
-        at = rf_jnode_get(node, "host_key_sha256");
-        return rf_jnode_fail(&at, err,
-                             "\"%.80s\" is not a fingerprint as \"ssh-keygen "
-                             "-l\" prints it: \"SHA256:\" and 43 digits of "
-                             "base64",
-                             out->host_key_sha256);
-    }
-    return RF_OK;
-}
-
-static enum rf_status read_node(const struct rf_jnode *node,
-                                struct rf_config *config,
-                                struct rf_node_config *out, struct rf_err *err)
-{
-    enum rf_status status = rf_jnode_check_keys(node, node_keys, err);
-    *out = (struct rf_node_config){0};
-#define READ(call)                                                             \
-    if (status == RF_OK) {                                                     \
-        status = (call);                                                       \
-    }
-    READ(rf_jnode_require(node, "host", err))
-    READ(rf_jnode_require(node, "slots", err))
-    READ(rf_jnode_string(node, "host", &out->name, err))
-    READ(rf_jnode_string(node, "hostname", &out->hostname, err))
-    READ(rf_jnode_u32(node, "slots", 1, RF_CONFIG_MAX_SLOTS, &out->slots, err))
-    READ(rf_jnode_u32(node, "port", 1, 65535, &out->port, err))
-    READ(rf_jnode_string(node, "user", &out->user, err))
-    READ(read_path(node, "identity", config, &out->identity, err))
-    READ(rf_jnode_string(node, "address", &out->address, err))
-    READ(rf_jnode_string(node, "host_key_sha256", &out->host_key_sha256, err))
-    READ(check_node(node, out, err))
-#undef READ
-    return status;
-}
+/* --- nodes ---------------------------------------------------------------- */
 
 static enum rf_status check_unique(const struct rf_jnode *list,
                                    const struct rf_config *config, uint32_t i,
@@ -393,7 +434,7 @@ enum rf_status rf_config_read_nodes(const struct rf_jnode *root,
     for (uint32_t i = 0; i < count; i++) {
         struct rf_jnode node = rf_jnode_at(&list, i);
         enum rf_status status =
-            read_node(&node, config, &config->nodes[i], err);
+            read_fields(node_fields, &node, config, &config->nodes[i], err);
         RF_THEN(status, check_unique(&list, config, i, err));
         if (status != RF_OK) {
             return status;
@@ -403,4 +444,64 @@ enum rf_status rf_config_read_nodes(const struct rf_jnode *root,
         config->n_nodes = i + 1;
     }
     return RF_OK;
+}
+
+/* --- Written again -------------------------------------------------------- */
+
+static json_t *launch_json(const struct rf_config *config)
+{
+    const struct rf_launch_config *how = &config->launch;
+    json_t *out = write_fields(launch_fields, how);
+    json_object_set_new(out, "method", json_string(how->method));
+    if (strcmp(how->method, "local") == 0 && strchr(how->worker, '/') != NULL) {
+        char *path = rf_paths_absolute(".", how->worker);
+        json_object_set_new(out, "worker", json_string(path));
+        free(path);
+    }
+    if (how->n_wrap > 0) {
+        json_t *words = json_array();
+        for (size_t i = 0; i < how->n_wrap; i++) {
+            json_array_append_new(words, json_string(how->wrap[i]));
+        }
+        json_object_set_new(out, "wrap", words);
+    }
+    if (config->env != NULL) {
+        json_object_set_new(out, "env", json_deep_copy(config->env));
+    }
+    return out;
+}
+
+static json_t *control_json(const struct rf_control_config *control)
+{
+    json_t *out = write_fields(control_fields, control);
+    if (control->port_first > 0) {
+        json_object_del(out, "port");
+        json_object_set_new(out, "port_range",
+                            json_pack("[i, i]", (int)control->port_first,
+                                      (int)control->port_last));
+    }
+    return out;
+}
+
+json_t *rf_config_complete(const struct rf_config *config, json_t *model,
+                           json_t *scenario)
+{
+    json_t *nodes = json_array(), *out;
+    for (uint32_t i = 0; i < config->n_nodes; i++) {
+        json_array_append_new(nodes,
+                              write_fields(node_fields, &config->nodes[i]));
+    }
+    out = json_pack("{s:s, s:o, s:o, s:o, s:o, s:[O]}", "name", config->name,
+                    "launch", launch_json(config), "control",
+                    control_json(&config->control), "nodes", nodes, "model",
+                    json_deep_copy(model), "scenarios", scenario);
+    if (config->links != NULL) {
+        json_object_set_new(out, "links", json_deep_copy(config->links));
+    }
+    if (config->timeline.given) {
+        json_object_set_new(
+            out, "timeline",
+            json_deep_copy(json_object_get(config->document, "timeline")));
+    }
+    return out;
 }

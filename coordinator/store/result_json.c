@@ -13,7 +13,7 @@
 #include "common/mem.h"
 #include "common/stats.h"
 #include "common/version.h"
-#include "coordinator/config/complete.h"
+#include "coordinator/config/config.h"
 #include "coordinator/config/paths.h"
 #include "coordinator/records/doubts.h"
 #include "coordinator/records/iteration_ranks.h"

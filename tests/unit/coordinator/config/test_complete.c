@@ -1,7 +1,7 @@
 /* A configuration written down so that it needs no other file. */
 #include <unistd.h>
 
-#include "coordinator/config/complete.h"
+#include "coordinator/config/config.h"
 #include "tests/lib/quotes.h"
 #include "tests/unit/unit.h"
 

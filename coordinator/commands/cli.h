@@ -19,4 +19,7 @@ void rf_cli_free(struct rf_cli *cli);
 /* One screen about all commands if `topic` is RF_CMD_HELP. */
 void rf_cli_help(enum rf_command topic, FILE *to);
 
+/* {library: version} of what the program is linked with. A new reference. */
+json_t *rf_library_versions(void);
+
 #endif

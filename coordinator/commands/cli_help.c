@@ -128,3 +128,11 @@ int rf_version_command(struct rf_cli *cli)
            jansson_version_str(), OpenSSL_version(OPENSSL_VERSION));
     return RF_EXIT_OK;
 }
+
+json_t *rf_library_versions(void)
+{
+    return json_pack("{s:s, s:s, s:s, s:s}", "libuv", uv_version_string(),
+                     "libssh", ssh_version(0), "openssl",
+                     OpenSSL_version(OPENSSL_VERSION), "jansson",
+                     jansson_version_str());
+}

@@ -11,7 +11,7 @@
  * scenarios that -s selects, and its model; the caller destroys both. With
  * `need_nodes` a file without nodes is an error, and where only nodes have the
  * model's checkpoint, *model stays as it is. May ask Slurm for a job and start
- * anew inside it, see rf_salloc(). */
+ * anew inside it, with launch.slurm.options. */
 enum rf_status rf_load(const struct rf_cli *cli, bool need_nodes,
                        struct rf_config **config, struct rf_model **model,
                        struct rf_err *err) RF_MUST_CHECK;

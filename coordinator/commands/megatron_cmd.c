@@ -13,7 +13,6 @@
 #include "coordinator/commands/cli.h"
 #include "coordinator/commands/load.h"
 #include "coordinator/commands/run_app.h"
-#include "coordinator/commands/versions.h"
 #include "coordinator/megatron/megatron_block.h"
 #include "coordinator/megatron/megatron_cluster.h"
 

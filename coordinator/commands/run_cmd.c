@@ -20,7 +20,6 @@
 #include "coordinator/commands/cli.h"
 #include "coordinator/commands/load.h"
 #include "coordinator/commands/run_app.h"
-#include "coordinator/commands/versions.h"
 #include "coordinator/scenario/scenario.h"
 #include "transport/net/loop.h"
 

@@ -10,7 +10,7 @@
 
 #include "common/json_out.h"
 #include "common/mem.h"
-#include "coordinator/config/links/hardware.h"
+#include "coordinator/config/links/links.h"
 #include "coordinator/table/table.h"
 
 #define LARGEST 1e15 /* bytes of a demo */

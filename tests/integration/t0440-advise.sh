@@ -181,7 +181,7 @@ test_every_fabric_is_documented() {
         coord_exits 0 plan named.json
     done <documented
     sed -n 's/^    {"\([a-z0-9-]*\)".*/\1/p' \
-        "$RF_TOP/coordinator/config/links/hardware.c" | sort | diff - documented
+        "$RF_TOP/coordinator/config/links/links.c" | sort | diff - documented
 }
 
 run_tests

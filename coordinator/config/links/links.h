@@ -5,8 +5,23 @@
 
 #include "common/err.h"
 #include "common/json.h"
-#include "coordinator/config/links/link_figures.h"
 #include "planner/predict/bounds.h"
+
+/* "links", or one entry of its "methods". 0: not given. */
+struct rf_link_figures {
+    double copy_gbytes_per_s;        /* payload, all ranks of a node at once */
+    double single_copy_gbytes_per_s; /* one rank alone */
+    double link_gbytes_per_s;        /* between two nodes, one way */
+    double nic_gbytes_per_s;         /* one of a node's NICs, one way */
+    double nics_per_node;
+    double nvlink_gbytes_per_s, pcie_gbytes_per_s; /* of a GPU, one way */
+    double link_latency_us;
+    double per_op_us; /* of each operation of the busiest rank */
+    double setup_ms;  /* once per refit */
+    /* Method disk: all ranks at once, and one alone. */
+    double write_gbytes_per_s, read_gbytes_per_s;
+    double single_write_gbytes_per_s, single_read_gbytes_per_s;
+};
 
 /* Sets what `node` gives and leaves the rest of `out` as it is. RF_ERR_CONFIG
  * with path and rule. */
@@ -38,5 +53,18 @@ enum rf_status rf_links_apply(const struct rf_jnode *root, const char *method,
 enum rf_status rf_links_check(const struct rf_jnode *root,
                               const char *const *names, uint32_t n_names,
                               struct rf_err *err) RF_MUST_CHECK;
+
+/*
+ * Named hardware with its nominal figures, for predictions before anything was
+ * measured: "links": {"fabric": ["h100", "ib-ndr"]}. docs/FABRICS.md has the
+ * source of each.
+ */
+struct rf_hardware {
+    const char *name;
+    const char *text;
+    struct rf_link_figures figures;
+};
+
+const struct rf_hardware *rf_hardware_find(const char *name); /* NULL: none */
 
 #endif

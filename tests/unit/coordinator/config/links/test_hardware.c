@@ -3,7 +3,6 @@
 #include <string.h>
 
 #include "common/mem.h"
-#include "coordinator/config/links/hardware.h"
 #include "coordinator/config/links/links.h"
 #include "tests/lib/quotes.h"
 #include "tests/unit/unit.h"

@@ -1,7 +1,6 @@
 /* Checked allocation. See mem.h. */
 #include "common/mem.h"
 
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -59,6 +58,16 @@ char *rf_xvasprintf(const char *fmt, va_list args)
 {
     char *text;
     return must(vasprintf(&text, fmt, args) >= 0 ? text : NULL);
+}
+
+FILE *rf_xmemstream(char **text, size_t *size)
+{
+    return must(open_memstream(text, size));
+}
+
+void rf_xmemstream_close(FILE *stream)
+{
+    must(fclose(stream) == 0 ? stream : NULL);
 }
 
 void *rf_calloc(size_t count, size_t bytes)

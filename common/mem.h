@@ -11,6 +11,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <stdio.h>
 
 #include "common/compiler.h"
 
@@ -21,6 +22,10 @@ RF_NONNULL char *rf_xstrdup(const char *text);
 char *rf_xstrdup_or_null(const char *text); /* NULL makes NULL */
 RF_NONNULL char *rf_xasprintf(const char *fmt, ...) RF_PRINTF(1, 2);
 RF_NONNULL char *rf_xvasprintf(const char *fmt, va_list args) RF_PRINTF(1, 0);
+
+/* open_memstream() and fclose() of it. The caller frees the text. */
+RF_NONNULL FILE *rf_xmemstream(char **text, size_t *size);
+void rf_xmemstream_close(FILE *stream);
 
 /* count × bytes zeroed, NULL when the product overflows or memory is out. */
 void *rf_calloc(size_t count, size_t bytes);

@@ -43,9 +43,8 @@ static enum rf_status pool(const struct rf_cli *cli,
 static enum rf_status store_outliers(const struct rf_comparisons *all,
                                      const char *path, struct rf_err *err)
 {
-    char *text = rf_outliers_csv(all, err);
-    enum rf_status status =
-        text != NULL ? rf_store(path, text, strlen(text), err) : RF_ERR_NOMEM;
+    char *text = rf_outliers_csv(all);
+    enum rf_status status = rf_store(path, text, strlen(text), err);
     free(text);
     return status;
 }

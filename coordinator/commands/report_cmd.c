@@ -3,12 +3,12 @@
  * on standard output or in the file of --html, or as figures
  * (figures_script.h).
  */
-#include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "common/json_out.h"
 #include "common/log.h"
+#include "common/mem.h"
 #include "common/store.h"
 #include "coordinator/commands/cli.h"
 #include "coordinator/commands/figures_script.h"
@@ -23,15 +23,12 @@ static enum rf_status store_page(const char *path,
                                  const struct rf_result_set *set,
                                  const json_t *figures, struct rf_err *err)
 {
-    char *text = NULL;
-    size_t size = 0;
-    FILE *file = open_memstream(&text, &size);
+    char *text;
+    size_t size;
+    FILE *file = rf_xmemstream(&text, &size);
     enum rf_status status;
-    if (file == NULL) {
-        return rf_err_errno(err, RF_ERR_NOMEM, errno, "%s", path);
-    }
     rf_report_html_print(set, figures, file);
-    fclose(file);
+    rf_xmemstream_close(file);
     status = rf_store(path, text, size, err);
     free(text);
     return status;

@@ -235,10 +235,10 @@ static void written_cb(uv_write_t *request, int status)
 static void write_input(struct rf_launch_step *step)
 {
     uv_write_t *request = rf_xcalloc(1, sizeof(*request));
-    char *text = NULL;
-    size_t size = 0;
+    char *text;
+    size_t size;
     uv_buf_t buf;
-    FILE *to = open_memstream(&text, &size);
+    FILE *to = rf_xmemstream(&text, &size);
     fprintf(to, "connect %s\n", step->connect);
     for (size_t i = 0; i < step->n; i++) {
         struct slurm *launch = step->launches[i];
@@ -247,7 +247,7 @@ static void write_input(struct rf_launch_step *step)
         explicit_bzero(launch->key, strlen(launch->key));
     }
     fputs("end\n", to);
-    fclose(to);
+    rf_xmemstream_close(to);
     request->data = text;
     buf = uv_buf_init(text, (unsigned)size);
     if (uv_write(request, (uv_stream_t *)step->input, &buf, 1, written_cb) <

@@ -6,7 +6,6 @@
  */
 #include "coordinator/reports/outliers.h"
 
-#include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -231,26 +230,12 @@ static struct rf_table *table_of(const json_t *rows)
     return table;
 }
 
-char *rf_outliers_csv(const struct rf_comparisons *all, struct rf_err *err)
+char *rf_outliers_csv(const struct rf_comparisons *all)
 {
-    json_t *rows;
-    struct rf_table *table;
-    char *text = NULL;
-    size_t size = 0;
-    FILE *file = open_memstream(&text, &size);
-    if (file == NULL) {
-        (void)rf_err_errno(err, RF_ERR_NOMEM, errno, "outliers");
-        return NULL;
-    }
-    rows = rows_of(all);
-    table = table_of(rows);
-    rf_table_print(table, file, RF_REPORT_CSV, 0);
+    json_t *rows = rows_of(all);
+    struct rf_table *table = table_of(rows);
+    char *text = rf_table_text(table, RF_REPORT_CSV);
     rf_table_destroy(table);
     json_decref(rows);
-    if (fclose(file) != 0) {
-        (void)rf_err_errno(err, RF_ERR_NOMEM, errno, "outliers");
-        free(text);
-        return NULL;
-    }
     return text;
 }

@@ -8,8 +8,8 @@
  * The text of a CSV file with a row for each outlier: its figures as in the
  * JSON of comparisons, what was run, and two columns, "reference.PATH" and
  * "new.PATH", for each difference in scenario, model, plan, tool or environment
- * that some row has. NULL, and why, without memory. To be freed.
+ * that some row has. To be freed.
  */
-char *rf_outliers_csv(const struct rf_comparisons *all, struct rf_err *err);
+char *rf_outliers_csv(const struct rf_comparisons *all);
 
 #endif

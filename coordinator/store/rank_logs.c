@@ -150,12 +150,9 @@ char *rf_rank_logs_text(const struct rf_attempt *attempt, const json_t *record,
                         uint32_t rank)
 {
     const struct rf_rank_log *log = &attempt->logs[rank];
-    char *text = NULL;
-    size_t size = 0;
-    FILE *file = open_memstream(&text, &size);
-    if (file == NULL) {
-        return NULL;
-    }
+    char *text;
+    size_t size;
+    FILE *file = rf_xmemstream(&text, &size);
     print_head(attempt, record, rank, file);
     print_phases(attempt, record, rank, file);
     print_faults(attempt, rank, file);
@@ -163,9 +160,6 @@ char *rf_rank_logs_text(const struct rf_attempt *attempt, const json_t *record,
         fputs("\nwhat it wrote:\n", file);
         rf_rank_log_print(log, file);
     }
-    if (fclose(file) != 0) {
-        free(text);
-        return NULL;
-    }
+    rf_xmemstream_close(file);
     return text;
 }

@@ -20,8 +20,7 @@ char *rf_rank_logs_file(const struct rf_attempt *attempt, const char *scenario,
 json_t *rf_rank_logs_json(const struct rf_attempt *attempt,
                           const char *scenario, bool all);
 
-/* What it holds, of `record`, which was made of the attempt. NULL without
- * memory. To be freed. */
+/* What it holds, of `record`, which was made of the attempt. To be freed. */
 char *rf_rank_logs_text(const struct rf_attempt *attempt, const json_t *record,
                         uint32_t rank);
 

@@ -8,7 +8,6 @@
 #include "coordinator/store/results_internal.h"
 
 #include <assert.h>
-#include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -52,18 +51,11 @@ void rf_results_keep_row(json_t *rows, const char *name, json_t *result)
     json_object_set_new(rows, name, row);
 }
 
-/* To be freed; NULL, and why. */
-static char *summary_text(const struct rf_results *results, struct rf_err *err)
+/* To be freed. */
+static char *summary_text(const struct rf_results *results)
 {
-    struct rf_table *table;
-    char *text = NULL;
-    size_t size = 0;
-    FILE *file = open_memstream(&text, &size);
-    if (file == NULL) {
-        rf_err_errno(err, RF_ERR_NOMEM, errno, "summary.csv");
-        return NULL;
-    }
-    table = rf_report_table_create(RF_REPORT_CSV, false);
+    struct rf_table *table = rf_report_table_create(RF_REPORT_CSV, false);
+    char *text;
     for (size_t i = 0; i < json_array_size(results->index); i++) {
         const json_t *entry = json_array_get(results->index, i);
         const json_t *row =
@@ -72,13 +64,8 @@ static char *summary_text(const struct rf_results *results, struct rf_err *err)
             rf_report_table_add(table, RF_REPORT_CSV, NULL, row);
         }
     }
-    rf_table_print(table, file, RF_REPORT_CSV, 0);
+    text = rf_table_text(table, RF_REPORT_CSV);
     rf_table_destroy(table);
-    if (fclose(file) != 0) {
-        rf_err_errno(err, RF_ERR_NOMEM, errno, "summary.csv");
-        free(text);
-        return NULL;
-    }
     return text;
 }
 
@@ -106,15 +93,11 @@ static void note_storing(struct rf_results *results, enum rf_results_file file,
     results->storing.file = file;
 }
 
-/* Stores `text`, which is taken; NULL: it could not be made, for `why`. */
+/* Stores `text`, which is taken like `path`. */
 static void begin(struct rf_results *results, enum rf_results_file file,
-                  char *path, char *text, const struct rf_err *why)
+                  char *path, char *text)
 {
     note_storing(results, file, path);
-    if (text == NULL) {
-        end_storing(results, why);
-        return;
-    }
     results->ops->store(rf_xstrdup(path), text, NULL,
                         file == RF_RESULTS_LOG ? RF_RANK_LOGS_FOLDERS : 0,
                         results->data);
@@ -131,24 +114,27 @@ static void begin_record(struct rf_results *results, const char *name)
 
 static void begin_summary(struct rf_results *results)
 {
-    struct rf_err err = {0};
-    char *text = summary_text(results, &err);
     begin(results, RF_RESULTS_SUMMARY,
-          rf_results_path(results, "summary", ".csv"), text, &err);
+          rf_results_path(results, "summary", ".csv"), summary_text(results));
 }
 
 static void begin_run(struct rf_results *results, enum rf_results_file file)
 {
     char *path = rf_results_path(results, "run", ".json");
+    char *text = rf_record_text(results->document);
     struct rf_err err = {0};
+    if (text != NULL) {
+        begin(results, file, path, text);
+        return;
+    }
     rf_err_set(&err, RF_ERR_INTERNAL, "%s: cannot encode", path);
-    begin(results, file, path, rf_record_text(results->document), &err);
+    note_storing(results, file, path);
+    end_storing(results, &err);
 }
 
 /* The next log, or the end. */
 static void begin_log(struct rf_results *results)
 {
-    struct rf_err err = {0};
     struct rf_results_text log;
     if (results->logs.at == results->logs.n) {
         end_storing(results, NULL);
@@ -156,9 +142,7 @@ static void begin_log(struct rf_results *results)
     }
     log = results->logs.list[results->logs.at];
     results->logs.list[results->logs.at++] = (struct rf_results_text){0};
-    (void)rf_err_set(&err, RF_ERR_NOMEM, "%s: no memory is left for it",
-                     log.path);
-    begin(results, RF_RESULTS_LOG, log.path, log.text, &err);
+    begin(results, RF_RESULTS_LOG, log.path, log.text);
 }
 
 void rf_results_drop_logs(struct rf_results *results)

@@ -60,10 +60,7 @@ struct arrow {
 struct rf_trace_file *rf_trace_file_create(void)
 {
     struct rf_trace_file *file = rf_xcalloc(1, sizeof(*file));
-    file->to = open_memstream(&file->text, &file->size);
-    if (file->to == NULL) {
-        abort(); /* as rf_xmalloc() does */
-    }
+    file->to = rf_xmemstream(&file->text, &file->size);
     file->scenarios = json_array();
     fputs("{\"traceEvents\": [", file->to);
     return file;

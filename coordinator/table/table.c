@@ -470,3 +470,13 @@ void rf_table_print(const struct rf_table *table, FILE *to,
         break;
     }
 }
+
+char *rf_table_text(const struct rf_table *table, enum rf_report_form form)
+{
+    char *text;
+    size_t size;
+    FILE *to = rf_xmemstream(&text, &size);
+    rf_table_print(table, to, form, 0);
+    rf_xmemstream_close(to);
+    return text;
+}

@@ -42,6 +42,9 @@ void rf_table_set_drops(struct rf_table *table, const char *const *heads,
 void rf_table_print(const struct rf_table *table, FILE *to,
                     enum rf_report_form form, int indent);
 
+/* The same as a text; freed with free(). */
+char *rf_table_text(const struct rf_table *table, enum rf_report_form form);
+
 /*
  * As aligned text: two spaces between columns and `indent` spaces before each
  * line. If that takes more than `width` columns (0: no limit), the droppable

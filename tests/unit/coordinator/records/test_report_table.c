@@ -32,7 +32,7 @@ TEST(test_report_row_says_what_was_measured)
     char *text;
     rf_report_table_add(table, RF_REPORT_TABLE, NULL, good);
     rf_report_table_add(table, RF_REPORT_TABLE, NULL, bad);
-    text = table_text(table, RF_REPORT_CSV);
+    text = rf_table_text(table, RF_REPORT_CSV);
     for (size_t i = 0; i < RF_ARRAY_SIZE(cells); i++) {
         assert_cell(text, 0, cells[i][0], cells[i][1]);
     }
@@ -58,7 +58,7 @@ TEST(test_report_shows_ratios_and_bounds_that_are_none)
         json_object_get(result, "bound"),
         json_pack("{s:b, s:s}", "valid", 0, "underestimated", "memory of a"));
     rf_report_table_add(table, RF_REPORT_TABLE, NULL, result);
-    text = table_text(table, RF_REPORT_TABLE);
+    text = rf_table_text(table, RF_REPORT_TABLE);
     ck_assert_msg(strstr(text,
                          "  1.03 [0.90, 1.50]             0.50  bound not "
                          "valid (memory of a)            -          -  yes") !=
@@ -85,7 +85,7 @@ TEST(test_report_says_how_few_pairs_a_ratio_without_interval_has)
     json_object_del(ratio, "low");
     json_object_set_new(ratio, "count", json_integer(3));
     rf_report_table_add(table, RF_REPORT_TABLE, NULL, result);
-    text = table_text(table, RF_REPORT_TABLE);
+    text = rf_table_text(table, RF_REPORT_TABLE);
     ck_assert_msg(strstr(text, "  1.03 (n=3)  ") != NULL, "%s", text);
 }
 
@@ -100,8 +100,8 @@ TEST(test_report_has_no_efficiency_where_times_have_two_modes)
                         json_pack("[s, s]", "bimodal", "unstable"));
     rf_report_table_add(table, RF_REPORT_TABLE, NULL, result);
     rf_report_table_add(csv, RF_REPORT_CSV, NULL, result);
-    text = table_text(table, RF_REPORT_TABLE);
-    rows = table_text(csv, RF_REPORT_CSV);
+    text = rf_table_text(table, RF_REPORT_TABLE);
+    rows = rf_table_text(csv, RF_REPORT_CSV);
     ck_assert_ptr_null(strstr(text, "0.66"));
     ck_assert_ptr_nonnull(strstr(text, "1.02 [0.90, 1.50]"));
     ck_assert_ptr_nonnull(strstr(text, "     bimodal  "));
@@ -135,7 +135,7 @@ TEST(test_report_shows_small_figures)
     json_auto_t *result = result_record("tiny", "ok", 0.0213, 0.00412);
     AUTO_FREE char *text;
     rf_report_table_add(table, RF_REPORT_TABLE, NULL, result);
-    text = table_text(table, RF_REPORT_CSV);
+    text = rf_table_text(table, RF_REPORT_CSV);
     assert_cell(text, 0, "median ms", "0.0213");
     assert_cell(text, 0, "bound ms (best)", "0.0000878");
     assert_cell(text, 0, "eff. (best)", "0.00412");
@@ -161,7 +161,7 @@ TEST(test_report_of_several_runs_says_which)
     json_auto_t *good = result_record("good", "ok", 52.125, 0.91);
     AUTO_FREE char *text;
     rf_report_table_add(table, RF_REPORT_TABLE, "20260102T030405Z-demo", good);
-    text = table_text(table, RF_REPORT_CSV);
+    text = rf_table_text(table, RF_REPORT_CSV);
     ck_assert_int_eq(strncmp(text, "run,", 4), 0);
     assert_cell(text, 0, "run", "20260102T030405Z-demo");
     assert_cell(text, 0, "scenario", "good");
@@ -174,7 +174,7 @@ TEST(test_summary_row_has_all_figures_or_nothing)
         json_pack("{s:s, s:s}", "name", "x", "status", "failed");
     AUTO_FREE char *text;
     rf_report_table_add(table, RF_REPORT_CSV, NULL, empty);
-    text = table_text(table, RF_REPORT_CSV);
+    text = rf_table_text(table, RF_REPORT_CSV);
     assert_cell(text, 0, "scenario", "x");
     assert_cell(text, 0, "status", "failed");
     assert_cell(text, 0, "median_ms", "");
@@ -191,7 +191,7 @@ LOOP_TEST(test_summary_says_whether_bounds_are_valid, 2)
         result, "schedule_bound",
         json_pack("{s:o}", "valid", _i == 0 ? json_true() : json_null()));
     rf_report_table_add(table, RF_REPORT_CSV, NULL, result);
-    text = table_text(table, RF_REPORT_CSV);
+    text = rf_table_text(table, RF_REPORT_CSV);
     assert_cell(text, 0, "bound_valid", "false");
     assert_cell(text, 0, "schedule_bound_valid", _i == 0 ? "true" : "");
     assert_cell(text, 0, "unknown_tensors", "");
@@ -209,11 +209,11 @@ TEST(test_rows_count_unknown_tensors_that_are_replicated)
     json_object_set_new(json_object_get(result, "plan"), "unknown",
                         json_pack("{s:i}", "tensors", 3));
     rf_report_table_add(summary, RF_REPORT_CSV, NULL, result);
-    text = table_text(summary, RF_REPORT_CSV);
+    text = rf_table_text(summary, RF_REPORT_CSV);
     assert_cell(text, 0, "unknown_tensors", "3");
     free(text);
     rf_report_table_add(report, RF_REPORT_TABLE, NULL, result);
-    text = table_text(report, RF_REPORT_TABLE);
+    text = rf_table_text(report, RF_REPORT_TABLE);
     ck_assert_msg(strstr(text, "  yes, replicated\n") != NULL, "%s", text);
     free(text);
 }
@@ -235,7 +235,7 @@ LOOP_TEST(test_figures_that_cannot_be_are_not_shown, 8)
     ck_assert(!rf_result_number(result, "summary", "median_ms", &number));
     ck_assert_double_eq(number, 7);
     rf_report_table_add(table, RF_REPORT_TABLE, NULL, result);
-    text = table_text(table, RF_REPORT_CSV);
+    text = rf_table_text(table, RF_REPORT_CSV);
     assert_cell(text, 0, "bytes", "-");
     assert_cell(text, 0, "median ms", "-");
     assert_cell(text, 0, "p95 ms", "52.12");
@@ -251,7 +251,7 @@ TEST(test_summary_has_no_figures_that_cannot_be)
         "stddev_ms", 1e-17, "plan", "bytes_total", (json_int_t)-5);
     AUTO_FREE char *text;
     rf_report_table_add(table, RF_REPORT_CSV, NULL, result);
-    text = table_text(table, RF_REPORT_CSV);
+    text = rf_table_text(table, RF_REPORT_CSV);
     assert_cell(text, 0, "min_ms", "");
     assert_cell(text, 0, "max_ms", "");
     assert_cell(text, 0, "bytes_total", "");
@@ -270,7 +270,7 @@ static char *row_with_interval(enum rf_report_form form)
                                   "refit_ms", 98, "refit_ms", 99, "refit_ms",
                                   100, "refit_ms", 101, "refit_ms", 103));
     rf_report_table_add(table, form, NULL, result);
-    text = table_text(table, form);
+    text = rf_table_text(table, form);
     rf_table_destroy(table);
     json_decref(result);
     return text;

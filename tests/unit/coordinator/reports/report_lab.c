@@ -2,7 +2,6 @@
 #include "tests/unit/coordinator/reports/report_lab.h"
 
 #include <check.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -45,14 +44,4 @@ void assert_cell(const char *csv, size_t row, const char *head,
     found = strndup(cell, strcspn(cell, ",\n"));
     ck_assert_msg(strcmp(found, text) == 0, "%s: %s", head, found);
     free(found);
-}
-
-char *table_text(const struct rf_table *table, enum rf_report_form form)
-{
-    char *text = NULL;
-    size_t size = 0;
-    FILE *file = open_memstream(&text, &size);
-    rf_table_print(table, file, form, 0);
-    fclose(file);
-    return text;
 }

@@ -10,9 +10,6 @@
 json_t *result_record(const char *name, const char *status, double median,
                       double efficiency);
 
-/* A table as it is printed; freed with free(). */
-char *table_text(const struct rf_table *table, enum rf_report_form form);
-
 /* What CSV has under a head in a row, of which the first is 0. No cell may have
  * quotes. */
 void assert_cell(const char *csv, size_t row, const char *head,

@@ -29,7 +29,7 @@ TEST(test_table_aligns_and_escapes)
     rf_table_cell(table, "%d", 22);
     ck_assert_uint_eq(rf_table_rows(table), 2);
     for (size_t i = 0; i < RF_ARRAY_SIZE(forms); i++) {
-        AUTO_FREE char *text = table_text(table, forms[i].form);
+        AUTO_FREE char *text = rf_table_text(table, forms[i].form);
         ck_assert_str_eq(text, forms[i].text);
     }
 }
@@ -46,7 +46,7 @@ TEST(test_table_rows_end_with_their_last_text)
         rf_table_cell(table, "%s", i == 2 ? "seen" : "");
         rf_table_cell(table, "%s", i == 1 ? "x" : "");
     }
-    text = table_text(table, RF_REPORT_TABLE);
+    text = rf_table_text(table, RF_REPORT_TABLE);
     ck_assert_str_eq(text, "name  value  note  more\n"
                            "row       1\n"
                            "row                x\n"
@@ -59,12 +59,12 @@ TEST(test_table_latex_and_html_are_escaped)
     AUTO(rf_table) *table = rf_table_create(heads);
     char *text;
     rf_table_cell(table, "5 %% of <b>_&\\");
-    text = table_text(table, RF_REPORT_LATEX);
+    text = rf_table_text(table, RF_REPORT_LATEX);
     ck_assert_ptr_nonnull(strstr(
         text,
         "5 \\% of \\textless{}b\\textgreater{}\\_\\&\\textbackslash{} \\\\"));
     free(text);
-    text = table_text(table, RF_REPORT_HTML);
+    text = rf_table_text(table, RF_REPORT_HTML);
     ck_assert_ptr_nonnull(strstr(text, "<td>5 % of &lt;b&gt;_&amp;\\</td>"));
     free(text);
 }
@@ -76,7 +76,7 @@ TEST(test_table_latex_has_the_rules_of_booktabs)
     AUTO_FREE char *text;
     rf_table_cell(table, "x");
     rf_table_cell(table, "1");
-    text = table_text(table, RF_REPORT_LATEX);
+    text = rf_table_text(table, RF_REPORT_LATEX);
     ck_assert_str_eq(text, "\\begin{tabular}{lr}\n\\toprule\na & b \\\\\n"
                            "\\midrule\nx & 1 \\\\\n\\bottomrule\n"
                            "\\end{tabular}\n");
@@ -93,7 +93,7 @@ TEST(test_table_cells_are_clean_and_cut_at_characters)
     many[sizeof(many) - 1] = '\0';
     rf_table_cell(table, "x\n\x1b[2J\xc2\x9bz"); /* 9 columns when clean */
     rf_table_cell(table, "%s", many);
-    text = table_text(table, RF_REPORT_TABLE);
+    text = rf_table_text(table, RF_REPORT_TABLE);
     ck_assert_msg(strstr(text, "\nx ?[2J??z  \xc3\xa9") != NULL, "%s", text);
     ck_assert_ptr_nonnull(strstr(text, "\xc3\xa9+\n"));
     ck_assert_ptr_null(strchr(strchr(text, '\xc3'), '?'));
@@ -242,7 +242,7 @@ TEST(test_table_takes_out_what_is_the_same_in_all_rows)
                      "method host; bytes 7; not measured: bound, more");
     free(constant);
     ck_assert_uint_eq(rf_table_rows(table), 2);
-    text = table_text(table, RF_REPORT_CSV);
+    text = rf_table_text(table, RF_REPORT_CSV);
     ck_assert_str_eq(text, "name,ms,last\na,1,3\na,2,4\n");
     free(text);
     file = open_memstream(&text, &size);

@@ -1,8 +1,8 @@
 /*
  * Outliers as CSV. A row is a JSON object, from the name of a column to the
- * text of its cell, so that rows may have different columns: those of all rows
- * become the columns of the table, in the order in which they first appear. See
- * outliers.h.
+ * texts of its cell, so that rows may have different columns: those of all rows
+ * become the columns of the table, in the order in which they first appear. The
+ * texts are keys of an object, too, which has each once. See outliers.h.
  */
 #include "coordinator/reports/outliers.h"
 
@@ -10,6 +10,7 @@
 #include <string.h>
 
 #include "common/mem.h"
+#include "common/text.h"
 #include "coordinator/records/fields.h"
 #include "coordinator/records/records_differ.h"
 #include "coordinator/table/table.h"
@@ -59,30 +60,18 @@ static char *text_of(const json_t *value)
     return text != NULL ? text : rf_xstrdup("?");
 }
 
-/* Whether `list`, "a; b", has this text. */
-static bool lists(const char *list, const char *text)
-{
-    const size_t size = strlen(text);
-    for (const char *at = list; (at = strstr(at, text)) != NULL && size > 0;
-         at += size) {
-        const bool begins = at == list || (at - list > 1 && at[-2] == ';');
-        if (begins && (at[size] == '\0' || at[size] == ';')) {
-            return true;
-        }
-    }
-    return size == 0;
-}
-
-/* Sets a cell; one that has a text already lists both. */
+/* Adds to the texts of a cell. */
 static void put(json_t *row, const char *side, const char *name,
                 const json_t *value)
 {
     char *column = rf_xasprintf("%s%s", side, name), *text = text_of(value);
-    const char *before = json_string_value(json_object_get(row, column));
-    if (before == NULL || before[0] == '\0') {
-        json_object_set_new(row, column, json_string(text));
-    } else if (!lists(before, text)) {
-        json_object_set_new(row, column, json_sprintf("%s; %s", before, text));
+    json_t *cell = json_object_get(row, column);
+    if (cell == NULL) {
+        cell = json_object();
+        json_object_set_new(row, column, cell);
+    }
+    if (text[0] != '\0') {
+        json_object_set_new(cell, text, json_null());
     }
     free(column);
     free(text);
@@ -207,6 +196,19 @@ static json_t *columns_of(const json_t *rows)
     return columns;
 }
 
+/* "a; b" */
+static void add_cell(struct rf_table *table, const json_t *texts)
+{
+    const char *text;
+    char *all = NULL;
+    json_t *any;
+    json_object_foreach ((json_t *)texts, text, any) {
+        rf_text_add(&all, "; ", "%s", text);
+    }
+    rf_table_cell(table, "%s", all != NULL ? all : "");
+    free(all);
+}
+
 static struct rf_table *table_of(const json_t *rows)
 {
     json_t *columns = columns_of(rows), *row, *any;
@@ -221,8 +223,7 @@ static struct rf_table *table_of(const json_t *rows)
     table = rf_table_create(heads);
     json_array_foreach (rows, i, row) {
         json_object_foreach (columns, key, any) {
-            const char *text = json_string_value(json_object_get(row, key));
-            rf_table_cell(table, "%s", text != NULL ? text : "");
+            add_cell(table, json_object_get(row, key));
         }
     }
     free(heads);

@@ -11,22 +11,6 @@
 #include "coordinator/records/report_table.h"
 #include "coordinator/reports/compare.h"
 
-/* Counts scenarios of which a metric up to `last` has that verdict. */
-static size_t count(const struct rf_comparisons *all, enum rf_metric first,
-                    enum rf_metric last, enum rf_change verdict)
-{
-    size_t n = 0;
-    for (size_t i = 0; i < all->n; i++) {
-        const struct rf_judgement *list = all->list[i].judgements;
-        size_t m = first;
-        while (m <= last && !(list[m].judged && list[m].verdict == verdict)) {
-            m++;
-        }
-        n += m <= last;
-    }
-    return n;
-}
-
 /* Whether a median is unclear, of which both sides have an interval or not. */
 static bool is_unclear(const struct rf_comparison *one, bool intervals)
 {
@@ -42,11 +26,36 @@ static bool is_unclear(const struct rf_comparison *one, bool intervals)
     return false;
 }
 
-static size_t count_unclear(const struct rf_comparisons *all, bool intervals)
+/* Whether the time is beyond its limit while the ratio, which is judged, is
+ * not. */
+static bool is_shared(const struct rf_comparison *one,
+                      const struct rf_threshold *limits)
 {
-    size_t n = 0;
+    const struct rf_judgement *ratio = &one->judgements[RF_METRIC_RATIO];
+    return ratio->judged && ratio->verdict == RF_SAME &&
+           rf_threshold_exceeded(limits, one->time_change);
+}
+
+/* How many scenarios are so. */
+struct comparison_counts {
+    size_t overlaps, few; /* unclear, with intervals or without */
+    size_t shared, mended, never_ok;
+    size_t rerun, agreeing; /* of those that say whether they agree */
+};
+
+static struct comparison_counts count_all(const struct rf_comparisons *all)
+{
+    struct comparison_counts n = {0};
     for (size_t i = 0; i < all->n; i++) {
-        n += is_unclear(&all->list[i], intervals);
+        const struct rf_comparison *one = &all->list[i];
+        bool agrees = false;
+        n.overlaps += is_unclear(one, true);
+        n.few += is_unclear(one, false);
+        n.shared += is_shared(one, &all->thresholds.of[RF_METRIC_TIME]);
+        n.mended += one->verdict == RF_MENDED;
+        n.never_ok += one->verdict == RF_NOT_OK;
+        n.rerun += rf_comparison_agrees(one, &agrees);
+        n.agreeing += agrees;
     }
     return n;
 }
@@ -56,24 +65,9 @@ static json_t *figure_or_null(double figure)
     return figure > 0 ? json_real(figure) : json_null();
 }
 
-static json_t *interval_json(const struct rf_median_interval *middle)
+static json_t *interval_json(bool has, double low, double high)
 {
-    return middle->has_interval ? json_pack("[f, f]", middle->low, middle->high)
-                                : json_null();
-}
-
-static json_t *rerun_json(const struct rf_median_interval *middle)
-{
-    return middle->has_interval
-               ? json_pack("[f, f]", middle->rerun_low, middle->rerun_high)
-               : json_null();
-}
-
-static json_t *agrees_json(const struct rf_comparison *one)
-{
-    bool agree;
-    return rf_comparison_agrees(one, &agree) ? json_boolean(agree)
-                                             : json_null();
+    return has ? json_pack("[f, f]", low, high) : json_null();
 }
 
 static json_t *bytes_or_null(double bytes)
@@ -83,20 +77,23 @@ static json_t *bytes_or_null(double bytes)
 
 static json_t *side_json(const struct rf_compared *side)
 {
-    if (side->ms.median <= 0) {
+    const struct rf_median_interval *ms = &side->ms, *ratio = &side->ratio;
+    if (ms->median <= 0) {
         return json_null();
     }
-    return json_pack("{s:f, s:o, s:I, s:o, s:o, s:o, s:I, s:o, s:o, s:o}",
-                     "median_ms", side->ms.median, "median_ci95_ms",
-                     interval_json(&side->ms), "samples",
-                     (json_int_t)side->ms.n_samples, "yardstick_ratio",
-                     figure_or_null(side->ratio.median), "yardstick_ratio_ci95",
-                     interval_json(&side->ratio), "yardstick_ratio_rerun95",
-                     rerun_json(&side->ratio), "yardsticks",
-                     (json_int_t)side->ratio.n_samples, "efficiency",
-                     figure_or_null(side->efficiency), "memory_peak_bytes",
-                     bytes_or_null(side->peak_bytes), "memory_predicted_bytes",
-                     bytes_or_null(side->predicted_bytes));
+    return json_pack(
+        "{s:f, s:o, s:I, s:o, s:o, s:o, s:I, s:o, s:o, s:o}", "median_ms",
+        ms->median, "median_ci95_ms",
+        interval_json(ms->has_interval, ms->low, ms->high), "samples",
+        (json_int_t)ms->n_samples, "yardstick_ratio",
+        figure_or_null(ratio->median), "yardstick_ratio_ci95",
+        interval_json(ratio->has_interval, ratio->low, ratio->high),
+        "yardstick_ratio_rerun95",
+        interval_json(ratio->has_interval, ratio->rerun_low, ratio->rerun_high),
+        "yardsticks", (json_int_t)ratio->n_samples, "efficiency",
+        figure_or_null(side->efficiency), "memory_peak_bytes",
+        bytes_or_null(side->peak_bytes), "memory_predicted_bytes",
+        bytes_or_null(side->predicted_bytes));
 }
 
 /* By metric; those that were not judged are left out. */
@@ -115,46 +112,39 @@ static json_t *judgements_json(const struct rf_comparison *one)
     return out;
 }
 
-/* What was judged: the name of the iterations' field. */
-static json_t *judged_json(const struct rf_comparison *one)
+static json_t *comparison_json(const struct rf_comparison *one)
 {
-    if (!rf_comparison_has_change(one)) {
-        return json_null();
-    }
-    return json_string(one->by_ratio ? "yardstick_ratio" : "refit_ms");
-}
-
-static json_t *change_or_null(const struct rf_comparison *one, double change)
-{
-    return rf_comparison_has_change(one) ? json_real(change) : json_null();
+    const bool has = rf_comparison_has_change(one);
+    bool agrees = false;
+    const bool rerun = rf_comparison_agrees(one, &agrees);
+    return json_pack(
+        "{s:s, s:s, s:s?, s:o, s:o, s:o, s:o?, s:o?, s:o?, s:b, s:s?}",
+        "scenario", one->name, "verdict", rf_change_name(one->verdict),
+        "judged", /* the name of the iterations' field */
+        !has            ? NULL
+        : one->by_ratio ? "yardstick_ratio"
+                        : "refit_ms",
+        "judgements", judgements_json(one), "reference",
+        side_json(&one->reference), "new", side_json(&one->now), "change",
+        has ? json_real(one->change) : NULL, "time_change",
+        has ? json_real(one->time_change) : NULL, "agrees",
+        rerun ? json_boolean(agrees) : NULL, "regression",
+        rf_comparison_is_regression(one), "differs", one->differs);
 }
 
 json_t *rf_comparisons_json(const struct rf_comparisons *comparisons)
 {
+    const struct comparison_counts n = count_all(comparisons);
     json_t *list = json_array();
     for (size_t i = 0; i < comparisons->n; i++) {
-        const struct rf_comparison *one = &comparisons->list[i];
-        json_array_append_new(
-            list,
-            json_pack(
-                "{s:s, s:s, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:b, s:s?}",
-                "scenario", one->name, "verdict", rf_change_name(one->verdict),
-                "judged", judged_json(one), "judgements", judgements_json(one),
-                "reference", side_json(&one->reference), "new",
-                side_json(&one->now), "change",
-                change_or_null(one, one->change), "time_change",
-                change_or_null(one, one->time_change), "agrees",
-                agrees_json(one), "regression",
-                rf_comparison_is_regression(one), "differs", one->differs));
+        json_array_append_new(list, comparison_json(&comparisons->list[i]));
     }
     return json_pack(
         "{s:f, s:o, s:I, s:I, s:o}", "threshold",
         comparisons->thresholds.of[RF_METRIC_TIME].worse, "thresholds",
         rf_thresholds_json(&comparisons->thresholds), "regressions",
         (json_int_t)rf_comparisons_regressions(comparisons), "unclear",
-        (json_int_t)(count_unclear(comparisons, false) +
-                     count_unclear(comparisons, true)),
-        "comparisons", list);
+        (json_int_t)(n.overlaps + n.few), "comparisons", list);
 }
 
 static void timing_cells(struct rf_table *table,
@@ -286,32 +276,26 @@ void rf_comparisons_print(const struct rf_comparisons *all, FILE *to)
     rf_table_destroy(table);
 }
 
-/* ", 2 slower by more than 10 %", if there are any. */
+/* ", 2 slower by more than 10 %", if there are any, by one of these metrics. */
 static void print_worse(const struct rf_comparisons *all, enum rf_metric first,
                         enum rf_metric last, FILE *to)
 {
     const bool memory = last == RF_METRIC_MEMORY;
-    const size_t n = count(all, first, last, memory ? RF_LARGER : RF_SLOWER);
+    size_t n = 0;
+    for (size_t i = 0; i < all->n; i++) {
+        bool worse = false;
+        for (size_t m = first; m <= last; m++) {
+            const struct rf_judgement *one = &all->list[i].judgements[m];
+            worse |=
+                one->judged && one->verdict == (memory ? RF_LARGER : RF_SLOWER);
+        }
+        n += worse;
+    }
     if (n > 0) {
         fprintf(to, ", %zu %s by more than %.3g %%", n,
                 memory ? "larger" : "slower",
                 all->thresholds.of[last].worse * 100);
     }
-}
-
-/* Times that are beyond their limit while the ratio, which is judged, is not.
- */
-static size_t count_shared(const struct rf_comparisons *all)
-{
-    const struct rf_threshold *limits = &all->thresholds.of[RF_METRIC_TIME];
-    size_t n = 0;
-    for (size_t i = 0; i < all->n; i++) {
-        const struct rf_comparison *one = &all->list[i];
-        n += one->judgements[RF_METRIC_RATIO].judged &&
-             one->judgements[RF_METRIC_RATIO].verdict == RF_SAME &&
-             rf_threshold_exceeded(limits, one->time_change);
-    }
-    return n;
 }
 
 static void print_regressions(const struct rf_comparisons *all, FILE *to)
@@ -331,67 +315,38 @@ static void print_regressions(const struct rf_comparisons *all, FILE *to)
     fputc('\n', to);
 }
 
-static void print_agreement(const struct rf_comparisons *all, FILE *to)
-{
-    size_t known = 0, agreeing = 0;
-    for (size_t i = 0; i < all->n; i++) {
-        bool agree = false;
-        known += rf_comparison_agrees(&all->list[i], &agree);
-        agreeing += agree;
-    }
-    if (known > 0) {
-        fprintf(to, "vs contiguous: %zu of %zu within what reruns give\n",
-                agreeing, known);
-    }
-}
-
-static size_t count_verdict(const struct rf_comparisons *all,
-                            enum rf_change verdict)
-{
-    size_t n = 0;
-    for (size_t i = 0; i < all->n; i++) {
-        n += all->list[i].verdict == verdict;
-    }
-    return n;
-}
-
-static void print_failures(const struct rf_comparisons *all, FILE *to)
-{
-    const size_t mended = count_verdict(all, RF_MENDED);
-    const size_t never = count_verdict(all, RF_NOT_OK);
-    if (mended > 0) {
-        fprintf(to, "%zu not compared: failed in the reference\n", mended);
-    }
-    if (never > 0) {
-        fprintf(to, "%zu not compared: failed in both\n", never);
-    }
-}
-
 void rf_comparisons_print_totals(const struct rf_comparisons *all, FILE *to)
 {
-    const size_t overlaps = count_unclear(all, true);
-    const size_t few = count_unclear(all, false), shared = count_shared(all);
+    const struct comparison_counts n = count_all(all);
     char limits[64];
     print_regressions(all, to);
-    print_failures(all, to);
-    print_agreement(all, to);
-    if (shared > 0) {
+    if (n.mended > 0) {
+        fprintf(to, "%zu not compared: failed in the reference\n", n.mended);
+    }
+    if (n.never_ok > 0) {
+        fprintf(to, "%zu not compared: failed in both\n", n.never_ok);
+    }
+    if (n.rerun > 0) {
+        fprintf(to, "vs contiguous: %zu of %zu within what reruns give\n",
+                n.agreeing, n.rerun);
+    }
+    if (n.shared > 0) {
         fprintf(to,
                 "%zu with a time beyond %s that the yardstick shares: the "
                 "machine has changed, or how the method moves bytes\n",
-                shared,
+                n.shared,
                 rf_threshold_text(&all->thresholds.of[RF_METRIC_TIME], limits));
     }
-    if (overlaps > 0) {
+    if (n.overlaps > 0) {
         fprintf(to,
                 "%zu unclear: beyond the threshold, but the intervals overlap; "
                 "more iterations make them narrower\n",
-                overlaps);
+                n.overlaps);
     }
-    if (few > 0) {
+    if (n.few > 0) {
         fprintf(to,
                 "%zu unclear: beyond the threshold, but with too few samples "
                 "for an interval; both runs need %d iterations or more\n",
-                few, RF_STATS_INTERVAL_SAMPLES);
+                n.few, RF_STATS_INTERVAL_SAMPLES);
     }
 }

@@ -86,7 +86,7 @@ static void print_head(const struct rf_megatron_summary *summary, FILE *to)
 static void print_results(const json_t *record, FILE *to)
 {
     double mean = 0, min = 0, max = 0;
-    if (strcmp(rf_result_text(record, NULL, "status"), "ok") == 0 &&
+    if (rf_result_is_ok(record) &&
         rf_result_number(record, "summary", "mean_ms", &mean) &&
         rf_result_number(record, "summary", "min_ms", &min) &&
         rf_result_number(record, "summary", "max_ms", &max)) {

@@ -123,33 +123,26 @@ const json_t *rf_result_value(const json_t *result, const char *object,
     return json_object_get(result, key);
 }
 
-static bool may_be_negative(const char *key)
+bool rf_result_change(const json_t *result, const char *object, const char *key,
+                      double *out)
 {
-    const struct rf_result_field *f = rf_result_fields;
-    while (f->key != NULL &&
-           (f->kind != RF_RESULT_PERCENT || strcmp(f->key, key) != 0)) {
-        f++;
+    const json_t *value = rf_result_value(result, object, key);
+    const double number = json_number_value(value), size = fabs(number);
+    if (!json_is_number(value) || size > MOST || (size < LEAST && size > 0)) {
+        return false;
     }
-    return f->key != NULL;
-}
-
-/* Whether a number can have been measured. */
-static bool is_figure(const char *key, const json_t *value)
-{
-    double number = json_number_value(value), size = fabs(number);
-    return json_is_number(value) && size <= MOST &&
-           (size >= LEAST || size <= 0) &&
-           (number >= 0 || may_be_negative(key));
+    *out = number;
+    return true;
 }
 
 bool rf_result_number(const json_t *result, const char *object, const char *key,
                       double *out)
 {
-    const json_t *value = rf_result_value(result, object, key);
-    if (!is_figure(key, value)) {
+    double number;
+    if (!rf_result_change(result, object, key, &number) || number < 0) {
         return false;
     }
-    *out = json_number_value(value);
+    *out = number;
     return true;
 }
 
@@ -196,4 +189,9 @@ const char *rf_result_text(const json_t *result, const char *object,
 {
     const char *text = json_string_value(rf_result_value(result, object, key));
     return text != NULL ? text : "-";
+}
+
+bool rf_result_is_ok(const json_t *result)
+{
+    return strcmp(rf_result_text(result, NULL, "status"), "ok") == 0;
 }

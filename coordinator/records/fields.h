@@ -42,9 +42,11 @@ const json_t *rf_result_value(const json_t *result, const char *object,
                               const char *key);
 
 /* A number at such a place; false when null, absent, or nothing that can have
- * been measured: below 0 (but for a drift) or beyond 1e18. Every figure of a
- * result file is read by this. */
+ * been measured: below 0 or beyond 1e18. Every figure of a result file is read
+ * by this, or by the other if it may be below 0. */
 bool rf_result_number(const json_t *result, const char *object, const char *key,
+                      double *out);
+bool rf_result_change(const json_t *result, const char *object, const char *key,
                       double *out);
 
 /* A figure of all measured iterations that have it, in order. */
@@ -65,5 +67,8 @@ rf_result_repeats(const struct rf_result_samples *samples);
 
 const char *rf_result_text(const json_t *result, const char *object,
                            const char *key); /* "-" when absent */
+
+/* Whether its status is so. */
+bool rf_result_is_ok(const json_t *result);
 
 #endif

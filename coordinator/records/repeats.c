@@ -92,16 +92,11 @@ static void merge(json_t *out, const char *key, const json_t *before,
     put(out, key, list);
 }
 
-static bool is_ok(const json_t *record)
-{
-    return strcmp(rf_result_text(record, NULL, "status"), "ok") == 0;
-}
-
 /* What repeats share is said by the new one, unless it did not come so far. */
 static const json_t *base_of(const json_t *before, const json_t *now)
 {
     const bool older_is_better =
-        before != NULL && !is_ok(now) &&
+        before != NULL && !rf_result_is_ok(now) &&
         json_is_object(json_object_get(before, "plan"));
     return older_is_better ? before : now;
 }
@@ -336,11 +331,11 @@ bool rf_repeats_has(const json_t *record, uint32_t repeat)
     const json_t *repeats = json_object_get(record, "repeats"), *one;
     size_t i;
     if (!has_repeats(record)) {
-        return repeat == 0 && is_ok(record);
+        return repeat == 0 && rf_result_is_ok(record);
     }
     json_array_foreach (repeats, i, one) {
         if (repeat_of(one) == repeat) {
-            return is_ok(one);
+            return rf_result_is_ok(one);
         }
     }
     return false;

@@ -153,15 +153,18 @@ json_t *rf_report_value(const json_t *result,
 {
     const json_t *value = rf_result_value(result, field->object, field->key);
     double number;
+    bool known;
     if (field->kind == RF_RESULT_LOW || field->kind == RF_RESULT_HIGH) {
         return end_of_interval(result, field->kind == RF_RESULT_HIGH);
     }
     if (json_is_string(value) || json_is_boolean(value)) {
         return json_deep_copy(value);
     }
-    if (!rf_result_number(result, field->object, field->key, &number) ||
-        (field->kind == RF_RESULT_EFFICIENCY &&
-         rf_doubts_has(result, RF_DOUBT_BIMODAL))) {
+    known = field->kind == RF_RESULT_PERCENT
+                ? rf_result_change(result, field->object, field->key, &number)
+                : rf_result_number(result, field->object, field->key, &number);
+    if (!known || (field->kind == RF_RESULT_EFFICIENCY &&
+                   rf_doubts_has(result, RF_DOUBT_BIMODAL))) {
         return json_null();
     }
     return json_is_integer(value) ? json_integer(json_integer_value(value))

@@ -32,16 +32,11 @@ static const struct rf_result_file *find(const struct rf_result_set *set,
     return NULL;
 }
 
-static bool is_ok(const json_t *result)
-{
-    return strcmp(rf_result_text(result, NULL, "status"), "ok") == 0;
-}
-
 /* No figures unless the scenario was ok. */
 static struct rf_compared side_of(const json_t *result)
 {
     struct rf_compared out = {0};
-    if (!is_ok(result)) {
+    if (!rf_result_is_ok(result)) {
         return out;
     }
     out.ms = rf_median_interval_of_time(result);
@@ -216,7 +211,7 @@ static void compare_pair(const char *name, const json_t *a, const json_t *b,
                                   .differs = rf_records_differ(a, b),
                                   .old_record = json_incref((json_t *)a),
                                   .new_record = json_incref((json_t *)b)};
-    bool was = is_ok(a), is = is_ok(b);
+    bool was = rf_result_is_ok(a), is = rf_result_is_ok(b);
     if (rf_comparison_has_change(&entry)) {
         judge_pair(&entry, same_yardstick(a, b), &out->thresholds);
     } else {

@@ -230,8 +230,7 @@ json_t *rf_report_alpa_entry(const json_t *result, struct rf_err *err)
         return NULL;
     }
     moments(result, &mean_s, &variance_s2);
-    if (strcmp(rf_result_text(result, NULL, "status"), "ok") != 0 ||
-        mean_s <= 0) {
+    if (!rf_result_is_ok(result) || mean_s <= 0) {
         rf_err_set(err, RF_ERR_UNSUPPORTED, "has no times: its status is %s",
                    rf_result_text(result, NULL, "status"));
         return NULL;

@@ -12,7 +12,7 @@
 #include "coordinator/config/overrides.h"
 #include "coordinator/megatron/megatron_flags.h"
 #include "coordinator/reports/thresholds.h"
-#include "coordinator/table/form.h"
+#include "coordinator/table/escape.h"
 
 struct rf_cli {
     enum rf_command command;

@@ -1,8 +1,8 @@
 /* Predicted times. The arithmetic is pure and in predict_figures.c, figures
- * from probes come from predict_probes.c, which results count from
- * predict_speeds.c, what both read of results from predict_records.c, what was
- * measured from predict_measured.c, calibration predict_calibrate.c;
- * predict_cmd.c has the command. Formulae: docs/MEASURING.md, "Predictions". */
+ * from probes come from predict_probes.c, which reads results for the others,
+ * too, which results count from predict_speeds.c, what was measured from
+ * predict_measured.c, calibration predict_calibrate.c; predict_cmd.c has the
+ * command. Formulae: docs/MEASURING.md, "Predictions". */
 #ifndef RF_COORDINATOR_PREDICT_PREDICT_H
 #define RF_COORDINATOR_PREDICT_PREDICT_H
 
@@ -59,7 +59,7 @@ void rf_predict_file_loads(const struct rf_world *world,
 double rf_predict_disk_ms(const struct rf_link_figures *figures,
                           const struct rf_file_loads *loads);
 
-/* --- What results hold (predict_records.c) --------------------------------
+/* --- What results hold (predict_probes.c) ---------------------------------
  */
 
 /* What has probes of its own: each repeat of a result, else all of it. NULL

@@ -13,9 +13,8 @@
 #include "common/text.h"
 #include "common/variables.h"
 #include "coordinator/predict/predict.h"
-#include "coordinator/records/difference.h"
 #include "coordinator/records/fields.h"
-#include "coordinator/records/refit_identity.h"
+#include "coordinator/records/records_differ.h"
 #include "coordinator/records/result_schema.h"
 
 /* The settings that make a difference to the time; without the options of its

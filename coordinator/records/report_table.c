@@ -8,7 +8,7 @@
 #include "common/bytes.h"
 #include "common/mem.h"
 #include "coordinator/records/doubts.h"
-#include "coordinator/records/median_interval.h"
+#include "coordinator/records/fields.h"
 
 #define MOST_COLUMNS 64
 #define TEXT_BYTES 160 /* of a cell made here */

@@ -5,7 +5,7 @@
 #include <stdbool.h>
 #include <stdio.h>
 
-#include "coordinator/records/median_interval.h"
+#include "coordinator/records/fields.h"
 #include "coordinator/records/result_files.h"
 #include "coordinator/reports/thresholds.h"
 

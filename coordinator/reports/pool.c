@@ -15,10 +15,8 @@
 #include "common/log.h"
 #include "common/mem.h"
 #include "common/text.h"
-#include "coordinator/records/difference.h"
 #include "coordinator/records/fields.h"
 #include "coordinator/records/records_differ.h"
-#include "coordinator/records/refit_identity.h"
 #include "coordinator/records/repeats.h"
 #include "coordinator/records/report_table.h"
 

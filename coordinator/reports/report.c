@@ -13,7 +13,7 @@
 #include "common/mem.h"
 #include "common/text.h"
 #include "coordinator/records/fields.h"
-#include "coordinator/records/remarks.h"
+#include "coordinator/records/doubts.h"
 #include "coordinator/records/replay.h"
 #include "coordinator/records/report_table.h"
 #include "coordinator/reports/pool.h"

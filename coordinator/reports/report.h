@@ -6,7 +6,7 @@
 #include <stdio.h>
 
 #include "coordinator/records/result_files.h"
-#include "coordinator/table/form.h"
+#include "coordinator/table/escape.h"
 
 struct rf_report_options {
     enum rf_report_form form;

@@ -10,7 +10,7 @@
 
 #include "common/bytes.h"
 #include "coordinator/records/fields.h"
-#include "coordinator/records/remarks.h"
+#include "coordinator/records/doubts.h"
 #include "coordinator/records/report_table.h"
 #include "coordinator/reports/pool.h"
 #include "coordinator/reports/report_json.h"

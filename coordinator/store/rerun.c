@@ -15,7 +15,7 @@
 #include "common/mem.h"
 #include "common/text.h"
 #include "common/version.h"
-#include "coordinator/records/difference.h"
+#include "coordinator/records/records_differ.h"
 #include "coordinator/records/fields.h"
 #include "coordinator/records/result_files.h"
 #include "coordinator/store/result_json.h"

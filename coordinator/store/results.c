@@ -21,7 +21,7 @@
 #include "common/text.h"
 #include "coordinator/config/paths.h"
 #include "coordinator/records/fields.h"
-#include "coordinator/records/remarks.h"
+#include "coordinator/records/doubts.h"
 #include "coordinator/records/repeats.h"
 #include "coordinator/records/report_table.h"
 #include "coordinator/store/result_json.h"

@@ -11,7 +11,7 @@
 #include "common/hash.h"
 #include "common/log.h"
 #include "common/version.h"
-#include "coordinator/records/difference.h"
+#include "coordinator/records/records_differ.h"
 #include "coordinator/records/fields.h"
 #include "planner/model/model_json.h"
 

@@ -8,7 +8,14 @@
 
 #include <stdio.h>
 
-#include "coordinator/table/form.h"
+/* The forms that a table or a report is printed in. */
+enum rf_report_form {
+    RF_REPORT_TABLE,
+    RF_REPORT_CSV,
+    RF_REPORT_LATEX,
+    RF_REPORT_MARKDOWN,
+    RF_REPORT_HTML,
+};
 
 /* Writes `text` as a cell or a text of that form. */
 void rf_escape(FILE *to, enum rf_report_form form, const char *text);

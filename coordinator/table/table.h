@@ -6,7 +6,7 @@
 #include <stdio.h>
 
 #include "common/compiler.h"
-#include "coordinator/table/form.h"
+#include "coordinator/table/escape.h"
 
 struct rf_table;
 

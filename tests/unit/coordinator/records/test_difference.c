@@ -2,7 +2,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "coordinator/records/difference.h"
+#include "coordinator/records/records_differ.h"
 #include "tests/unit/unit.h"
 
 TEST(test_difference_names_the_place)

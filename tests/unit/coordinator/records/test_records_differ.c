@@ -3,7 +3,6 @@
 
 #include "common/compiler.h"
 #include "coordinator/records/records_differ.h"
-#include "coordinator/records/refit_identity.h"
 #include "planner/scenario/spec_fields.h"
 #include "tests/lib/quotes.h"
 #include "tests/unit/unit.h"

@@ -1,7 +1,7 @@
 /* The sentences under a table. */
 #include <stdlib.h>
 
-#include "coordinator/records/remarks.h"
+#include "coordinator/records/doubts.h"
 #include "tests/unit/unit.h"
 
 AUTO_STRUCT(rf_remarks, rf_remarks_free)

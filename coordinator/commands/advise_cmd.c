@@ -8,13 +8,240 @@
 
 #include "common/json_out.h"
 #include "common/log.h"
-#include "coordinator/advice/advise_print.h"
+#include "common/text.h"
+#include "coordinator/advice/advise_search.h"
 #include "coordinator/commands/cli.h"
 #include "coordinator/commands/load.h"
 #include "coordinator/scenario/scenario_set.h"
+#include "coordinator/table/table.h"
 
+#define SHOWN 12 /* choices, for people */
 /* Ranks planned for a scenario: 512 worlds of 16 ranks, 16 of 512. */
 #define BUDGET 8192
+
+/* `timeline` is the one that was searched with; `assumed`: what of it is not
+ * the file's, NULL: nothing. */
+struct advise_report {
+    const struct rf_scenario *base;
+    const struct rf_timeline *timeline;
+    char *assumed;
+    struct rf_advised advised;
+};
+
+/* "TP2 PP2 EP8 DP4": sizes of 1 are left out, but for a mesh of one rank. */
+static void mesh_cell(struct rf_table *table, const struct rf_mesh *mesh,
+                      bool experts)
+{
+    const struct {
+        const char *name;
+        uint32_t value;
+    } sizes[] = {{"TP", mesh->tp},
+                 {"CP", mesh->cp},
+                 {"PP", mesh->pp},
+                 {"EP", experts ? mesh->ep : 1},
+                 {"ETP", experts ? mesh->etp : 1},
+                 {"DP", mesh->dp}};
+    char *text = NULL;
+    for (size_t i = 0; i < RF_ARRAY_SIZE(sizes); i++) {
+        if (sizes[i].value > 1) {
+            rf_text_add(&text, " ", "%s%u", sizes[i].name, sizes[i].value);
+        }
+    }
+    rf_table_cell(table, "%s", text != NULL ? text : "one rank");
+    free(text);
+}
+
+static void broken_cell(struct rf_table *table, uint64_t broken)
+{
+    char *text = NULL;
+    for (size_t i = 0; i < rf_mesh_advice_count(); i++) {
+        if (broken >> i & 1) {
+            rf_text_add(&text, ", ", "%s", rf_mesh_advice(i)->name);
+        }
+    }
+    rf_table_cell(table, "%s", text != NULL ? text : "-");
+    free(text);
+}
+
+static void print_choices(const struct advise_report *report, size_t shown,
+                          FILE *to)
+{
+    static const char *const heads[] = {
+        "=train",    "=infer",  ">B/GPU",       ">train GB", ">infer GB",
+        ">refit ms", "busiest", "rules broken", NULL};
+    static const char *const drops[] = {"busiest", "infer GB", NULL};
+    const bool experts = report->base->plan->model->n_experts > 0;
+    struct rf_table *table = rf_table_create(heads);
+    rf_table_set_drops(table, drops, "--json");
+    for (size_t i = 0; i < shown; i++) {
+        const struct rf_mesh_choice *choice = &report->advised.choices[i];
+        mesh_cell(table, &choice->train, experts);
+        mesh_cell(table, &choice->infer, experts);
+        rf_table_cell(table, "%.2f", choice->parameters / 1e9);
+        rf_table_cell(table, "%.1f", choice->training_gbytes);
+        rf_table_cell(table, "%.1f", choice->inference_gbytes);
+        rf_table_cell(table, "%.2f", choice->refit_ms);
+        rf_table_cell(table, "%s", choice->busiest);
+        broken_cell(table, choice->broken);
+    }
+    rf_table_print(table, to, RF_REPORT_TABLE, 0);
+    rf_table_destroy(table);
+}
+
+/* Why the choice breaks the rule, in the rule's words. malloc'ed. */
+static char *reason(const struct advise_report *report,
+                    const struct rf_mesh_choice *choice, size_t rule)
+{
+    struct rf_mesh_advice_view view;
+    struct rf_side_spec train, infer;
+    rf_advise_sides(report->base, choice, &train, &infer);
+    view = rf_advise_view(report->base, report->timeline, &train, &infer);
+    return rf_mesh_advice_text(rule, &view);
+}
+
+/* Each rule that a choice shown breaks, as the best of them breaks it. */
+static void print_rules(const struct advise_report *report, size_t shown,
+                        FILE *to)
+{
+    for (size_t rule = 0; rule < rf_mesh_advice_count(); rule++) {
+        for (size_t i = 0; i < shown; i++) {
+            const struct rf_mesh_choice *choice = &report->advised.choices[i];
+            if (choice->broken >> rule & 1) {
+                char *text = reason(report, choice, rule);
+                fprintf(to, "%s: %s (%s)\n", rf_mesh_advice(rule)->name, text,
+                        rf_mesh_advice(rule)->source);
+                free(text);
+                break;
+            }
+        }
+    }
+}
+
+static void print_assumptions(const struct advise_report *report, FILE *to)
+{
+    const struct rf_timeline *timeline = report->timeline;
+    if (report->assumed != NULL) {
+        fprintf(to, "Assumed: %s.\n", report->assumed);
+    }
+    if (timeline->sequence_length <= 0) {
+        fputs("Not counted: activations; give timeline.sequence_length, "
+              "micro_batch and global_batch.\n",
+              to);
+    }
+    if (report->advised.links_assumed) {
+        fputs("Assumed: some speeds of memory and links; give \"links\" for "
+              "times of your cluster.\n",
+              to);
+    }
+}
+
+static void print_scenario(const struct advise_report *report, FILE *to)
+{
+    json_t *scenario =
+        rf_advise_scenario_json(report->base, &report->advised.choices[0]);
+    fputs(
+        report->advised.choices[0].weight < RF_MESH_UNFIT
+            ? "First choice, to paste into the scenario:\n"
+            : "None of these fits; the nearest, to paste into the scenario:\n",
+        to);
+    for (enum rf_side side = RF_TRAIN; side <= RF_INFER; side++) {
+        const char *key = side == RF_TRAIN ? "train" : "infer";
+        fprintf(to, "  \"%s\": ", key);
+        json_dumpf(json_object_get(scenario, key), to, JSON_PRESERVE_ORDER);
+        fputs(side == RF_TRAIN ? ",\n" : "\n", to);
+    }
+    json_decref(scenario);
+}
+
+/* The best choices, the rules that they break, what was assumed, and the first
+ * choice as a scenario of cluster.json. */
+static void print_report(const struct advise_report *report, FILE *to)
+{
+    const struct rf_scenario *base = report->base;
+    const struct rf_advised *advised = &report->advised;
+    const size_t shown = RF_MIN(advised->n, SHOWN);
+    fprintf(to,
+            "%s: %s, %.2f billion parameters, %u training and %u inference "
+            "ranks\n",
+            base->spec->name, base->plan->model->name,
+            (double)base->plan->model->parameters / 1e9,
+            base->world->size[RF_TRAIN], base->world->size[RF_INFER]);
+    fprintf(to,
+            "%zu training and %zu inference meshes are possible; %zu pairs "
+            "predicted, %zu refused\n\n",
+            advised->feasible[RF_TRAIN], advised->feasible[RF_INFER],
+            advised->n, advised->refused);
+    if (shown == 0) {
+        fputs("No pair can be refitted.\n", to);
+        return;
+    }
+    print_choices(report, shown, to);
+    fputc('\n', to);
+    print_rules(report, shown, to);
+    print_assumptions(report, to);
+    print_scenario(report, to);
+}
+
+/* --- JSON ----------------------------------------------------------------- */
+
+static json_t *mesh_json(const struct rf_mesh *mesh)
+{
+    return json_pack("{s:I, s:I, s:I, s:I, s:I, s:I}", "tp",
+                     (json_int_t)mesh->tp, "cp", (json_int_t)mesh->cp, "pp",
+                     (json_int_t)mesh->pp, "dp", (json_int_t)mesh->dp, "ep",
+                     (json_int_t)mesh->ep, "etp", (json_int_t)mesh->etp);
+}
+
+static json_t *broken_json(const struct advise_report *report,
+                           const struct rf_mesh_choice *choice)
+{
+    json_t *list = json_array();
+    for (size_t i = 0; i < rf_mesh_advice_count(); i++) {
+        if (choice->broken >> i & 1) {
+            char *text = reason(report, choice, i);
+            json_array_append_new(list, json_pack("{s:s, s:s, s:s}", "rule",
+                                                  rf_mesh_advice(i)->name,
+                                                  "text", text, "source",
+                                                  rf_mesh_advice(i)->source));
+            free(text);
+        }
+    }
+    return list;
+}
+
+static json_t *choice_json(const struct advise_report *report,
+                           const struct rf_mesh_choice *choice)
+{
+    return json_pack(
+        "{s:o, s:o, s:f, s:s, s:f, s:f, s:f, s:I, s:o, s:o}", "train",
+        mesh_json(&choice->train), "infer", mesh_json(&choice->infer),
+        "predicted_ms", choice->refit_ms, "busiest", choice->busiest,
+        "parameters_per_gpu", choice->parameters, "training_gbytes",
+        choice->training_gbytes, "inference_gbytes", choice->inference_gbytes,
+        "weight", (json_int_t)choice->weight, "broken",
+        broken_json(report, choice), "scenario",
+        rf_advise_scenario_json(report->base, choice));
+}
+
+/* All choices. A new reference. */
+static json_t *report_json(const struct advise_report *report)
+{
+    const struct rf_advised *advised = &report->advised;
+    json_t *choices = json_array();
+    for (size_t i = 0; i < advised->n; i++) {
+        json_array_append_new(choices,
+                              choice_json(report, &advised->choices[i]));
+    }
+    return json_pack(
+        "{s:s, s:I, s:I, s:I, s:b, s:f, s:b, s:o}", "scenario",
+        report->base->spec->name, "training_meshes",
+        (json_int_t)advised->feasible[RF_TRAIN], "inference_meshes",
+        (json_int_t)advised->feasible[RF_INFER], "refused",
+        (json_int_t)advised->refused, "links_assumed",
+        (int)advised->links_assumed, "memory_gbytes",
+        report->timeline->memory_gbytes, "memory_assumed",
+        report->base->config->timeline.memory_gbytes <= 0, "choices", choices);
+}
 
 /* What decides which meshes there are and which rules they break. Scenarios
  * that differ in strategy or balance only have the same. */
@@ -51,7 +278,7 @@ static enum rf_status advise_one(const struct rf_scenario *base, bool json,
                                  json_t *list, struct rf_err *err)
 {
     struct rf_timeline timeline = base->config->timeline;
-    struct rf_advise_report report = {.base = base, .timeline = &timeline};
+    struct advise_report report = {.base = base, .timeline = &timeline};
     enum rf_status status;
     if (base->spec->train.layout == RF_LAYOUT_SPEC) {
         rf_warn("%s: layout spec has a mesh of its own: no advice",
@@ -61,10 +288,10 @@ static enum rf_status advise_one(const struct rf_scenario *base, bool json,
     report.assumed = rf_mesh_advice_assume(&timeline);
     status = rf_advise_search(base, &timeline, BUDGET, &report.advised, err);
     if (status == RF_OK && json) {
-        json_array_append_new(list, rf_advise_json(&report));
+        json_array_append_new(list, report_json(&report));
     } else if (status == RF_OK) {
         fputs(base->index > 0 ? "\n" : "", stdout);
-        rf_advise_print(&report, stdout);
+        print_report(&report, stdout);
     }
     free(report.assumed);
     free(report.advised.choices);

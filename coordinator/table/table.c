@@ -122,38 +122,23 @@ static bool is_unmeasured(const char *cell)
     return cell[0] == '\0' || strcmp(cell, "-") == 0;
 }
 
-/* "head value; head value" of the columns that are `out`: those that were
- * measured, or the heads of the others. To be freed. */
-static char *name_columns(const struct rf_table *table, const bool *out,
-                          bool measured)
-{
-    char *text = rf_xstrdup("");
-    for (size_t c = 0; c < table->n_columns; c++) {
-        const char *head = cell_at(table, 0, c), *value = cell_at(table, 1, c);
-        char *before = text;
-        if (out[c] && is_unmeasured(value) != measured) {
-            text =
-                rf_xasprintf("%s%s%s%s%s", before,
-                             before[0] == '\0' ? ""
-                             : measured        ? "; "
-                                               : ", ",
-                             head, measured ? " " : "", measured ? value : "");
-            free(before);
-        }
-    }
-    return text;
-}
-
-/* What the columns that are `out` have in common. To be freed. */
+/* "head value; head value; not measured: head, head": what the columns that are
+ * `out` have in common. To be freed. */
 static char *describe(const struct rf_table *table, const bool *out)
 {
-    char *known = name_columns(table, out, true);
-    char *unknown = name_columns(table, out, false);
-    char *text = rf_xasprintf(
-        "%s%s%s%s", known, known[0] != '\0' && unknown[0] != '\0' ? "; " : "",
-        unknown[0] != '\0' ? "not measured: " : "", unknown);
-    free(known);
-    free(unknown);
+    char *text = NULL, *unmeasured = NULL;
+    for (size_t c = 0; c < table->n_columns; c++) {
+        const char *head = cell_at(table, 0, c), *value = cell_at(table, 1, c);
+        if (out[c] && is_unmeasured(value)) {
+            rf_text_add(&unmeasured, ", ", "%s", head);
+        } else if (out[c]) {
+            rf_text_add(&text, "; ", "%s %s", head, value);
+        }
+    }
+    if (unmeasured != NULL) {
+        rf_text_add(&text, "; ", "not measured: %s", unmeasured);
+    }
+    free(unmeasured);
     return text;
 }
 
@@ -350,12 +335,8 @@ static void print_dropped(const struct rf_table *table, FILE *to,
 {
     char *text = NULL;
     for (size_t i = 0; i < table->n_drops; i++) {
-        char *before = text;
         if (fit->widths[table->drops[i]] == 0) {
-            text = rf_xasprintf("%s%s%s", before != NULL ? before : "",
-                                before != NULL ? ", " : "",
-                                table->cells[table->drops[i]]);
-            free(before);
+            rf_text_add(&text, ", ", "%s", table->cells[table->drops[i]]);
         }
     }
     if (text == NULL) {

@@ -200,23 +200,21 @@ static char *lacking_rates(const struct rf_schedule *schedule,
 /* What is lacking, and where a figure for it may come from; takes `lacking`. */
 static char *with_advice(char *lacking, const struct rf_method_info *info)
 {
-    char *text;
     if (info->links_by_tcp || !info->crosses_nodes) {
-        text = rf_xasprintf("%s; give them in \"links\" or name results of "
-                            "these nodes",
-                            lacking);
+        rf_text_add(&lacking, "; ",
+                    "give them in \"links\" or name results of these nodes");
     } else if (info->memory == RF_HOST_MEMORY) {
-        text = rf_xasprintf("%s; give nic_gbytes_per_s or link_gbytes_per_s in "
-                            "\"links\" (probes of TCP do not count)",
-                            lacking);
+        rf_text_add(&lacking, "; ",
+                    "give nic_gbytes_per_s or link_gbytes_per_s in \"links\" "
+                    "(probes of TCP do not count)");
     } else {
-        text = rf_xasprintf("%s; give copy_gbytes_per_s and link_gbytes_per_s "
-                            "in links.methods.%s (probes of host memory and "
-                            "TCP do not count)",
-                            lacking, info->name);
+        rf_text_add(&lacking, "; ",
+                    "give copy_gbytes_per_s and link_gbytes_per_s in "
+                    "links.methods.%s (probes of host memory and TCP do not "
+                    "count)",
+                    info->name);
     }
-    free(lacking);
-    return text;
+    return lacking;
 }
 
 char *rf_predict_gap(const struct rf_predict_input *input)

@@ -210,24 +210,23 @@ static char *value_text(const json_t *value)
     return text != NULL ? text : rf_xstrdup("?");
 }
 
-/* "; model.tensors is 2 in the file and 3 now", or NULL. */
-static char *part_difference(const char *part, const json_t *then,
-                             const json_t *now)
+/* Adds "model.tensors is 2 in the file and 3 now", if it is. */
+static void add_difference(char **list, const char *part, const json_t *then,
+                           const json_t *now)
 {
     const json_t *in_then, *in_now;
     char *where = rf_json_difference_at(then, now, &in_then, &in_now);
-    char *a, *b, *text;
+    char *a, *b;
     if (where == NULL) {
-        return NULL;
+        return;
     }
     a = value_text(in_then);
     b = value_text(in_now);
-    text = rf_xasprintf("; %s%s is %.80s in the file and %.80s now", part,
-                        where, a, b);
+    rf_text_add(list, "; ", "%s%s is %.80s in the file and %.80s now", part,
+                where, a, b);
     free(where);
     free(a);
     free(b);
-    return text;
 }
 
 /* What the records of the two plans differ in, beside the digest. */
@@ -238,57 +237,53 @@ static json_t *figures_of(json_t *plan)
     return plan;
 }
 
-static char *model_difference(const json_t *result,
-                              const struct rf_model *model)
+static void add_model(char **list, const json_t *result,
+                      const struct rf_model *model)
 {
     json_t *now = rf_model_json(model);
-    char *text =
-        part_difference("model", json_object_get(result, "model"), now);
+    add_difference(list, "model", json_object_get(result, "model"), now);
     json_decref(now);
-    return text;
 }
 
 /* Names of nodes aside: --nodes may have replaced them. */
-static char *scenario_difference(const json_t *result,
-                                 const struct rf_scenario *scenario)
+static void add_scenario(char **list, const json_t *result,
+                         const struct rf_scenario *scenario)
 {
     const json_t *cluster = json_object_get(result, "cluster");
     json_t *then = json_deep_copy(json_object_get(result, "scenario"));
     json_t *old = names_of(json_object_get(cluster, "nodes"));
     json_t *now = json_array();
-    char *text;
     for (uint32_t i = 0; i < scenario->config->n_nodes; i++) {
         json_array_append_new(now,
                               json_string(scenario->config->node_names[i]));
     }
     rename_sides(then, old, now);
-    text = part_difference("scenario", then, scenario->document);
+    add_difference(list, "scenario", then, scenario->document);
     json_decref(now);
     json_decref(old);
     json_decref(then);
-    return text;
 }
 
-static char *world_difference(const json_t *result,
-                              const struct rf_scenario *scenario)
+static void add_world(char **list, const json_t *result,
+                      const struct rf_scenario *scenario)
 {
     size_t then = json_array_size(json_object_get(result, "memory"));
     uint32_t now = scenario->world->n_ranks;
-    return then != now ? rf_xasprintf("; the world has %zu ranks in the file "
-                                      "and %" PRIu32 " now",
-                                      then, now)
-                       : NULL;
+    if (then != now) {
+        rf_text_add(list, "; ",
+                    "the world has %zu ranks in the file and %" PRIu32 " now",
+                    then, now);
+    }
 }
 
-static char *plan_difference(const json_t *result,
-                             const struct rf_scenario *scenario)
+static void add_plan(char **list, const json_t *result,
+                     const struct rf_scenario *scenario)
 {
     json_t *then = figures_of(json_deep_copy(json_object_get(result, "plan")));
     json_t *now = figures_of(rf_plan_summary_json(scenario->plan));
-    char *text = part_difference("plan", then, now);
+    add_difference(list, "plan", then, now);
     json_decref(then);
     json_decref(now);
-    return text;
 }
 
 static enum rf_status refuse(const json_t *result, const char *path,
@@ -298,29 +293,22 @@ static enum rf_status refuse(const json_t *result, const char *path,
 {
     const char *then = rf_result_text(result, "plan", "digest");
     const char *build = rf_result_text(result, "tool", "build");
-    char *parts[] = {
-        model_difference(result, model), scenario_difference(result, scenario),
-        world_difference(result, scenario), plan_difference(result, scenario)};
-    char now[RF_HASH_TEXT_SIZE];
-    bool any = false;
+    char now[RF_HASH_TEXT_SIZE], *parts = NULL;
     rf_hash_text(&scenario->plan->digest, now);
-    for (size_t i = 0; i < RF_ARRAY_SIZE(parts); i++) {
-        any = any || parts[i] != NULL;
-    }
+    add_model(&parts, result, model);
+    add_scenario(&parts, result, scenario);
+    add_world(&parts, result, scenario);
+    add_plan(&parts, result, scenario);
     (void)rf_err_set(
         err, RF_ERR_CONFIG,
-        "%s: its plan would be another: digest %.40s in the file, %s now%s%s%s"
-        "%s%s (written by build %.60s, this is %s)",
-        path, then, now, parts[0] != NULL ? parts[0] : "",
-        parts[1] != NULL ? parts[1] : "", parts[2] != NULL ? parts[2] : "",
-        parts[3] != NULL ? parts[3] : "",
-        any ? ""
-            : "; nothing else differs: the file was changed, or the planner "
-              "was",
+        "%s: its plan would be another: digest %.40s in the file, %s now; %s "
+        "(written by build %.60s, this is %s)",
+        path, then, now,
+        parts != NULL
+            ? parts
+            : "nothing else differs: the file was changed, or the planner was",
         build, rf_build());
-    for (size_t i = 0; i < RF_ARRAY_SIZE(parts); i++) {
-        free(parts[i]);
-    }
+    free(parts);
     rf_text_clean_line(err->text, strlen(err->text));
     return RF_ERR_CONFIG;
 }

@@ -174,3 +174,14 @@ TEST(test_an_error_text_is_clean_also_where_it_was_cut)
         ck_assert(i > 0 || strchr(err.text, '?') == NULL);
     }
 }
+
+TEST(test_texts_grow_by_what_comes_between)
+{
+    char *text = NULL;
+    rf_text_add(&text, ", ", "%d", 1);
+    ck_assert_str_eq(text, "1");
+    rf_text_add(&text, ", ", "%s", "");
+    rf_text_add(&text, " and ", "%u more", 2);
+    ck_assert_str_eq(text, "1,  and 2 more");
+    free(text);
+}

@@ -3,7 +3,6 @@
 #include "common/bytes.h"
 #include "common/mem.h"
 #include "planner/scenario/spec_fields.h"
-#include "transport/control/start_nodes.h"
 
 static void fill_member(const struct rf_node_config *node,
                         const struct rf_msg_hello *hello,
@@ -60,7 +59,6 @@ void rf_run_start_fill(const struct rf_attempt *attempt,
         fill_member(&config->nodes[i], rf_preflight_join_hello(join, i),
                     &start->nodes[i]);
     }
-    rf_start_nodes_fold(start->nodes, &start->n_nodes);
     start->data_key = rf_xmalloc(2 * 32 + 1);
     rf_hex_encode(key, 32, start->data_key);
 }

@@ -213,12 +213,7 @@
 #define RF_MEMBER_FIELDS(F, S)                                                 \
     F(S, TEXT, name, REQUIRED, 1, 255, "`host` of `cluster.json`")             \
     F(S, U32, slots, REQUIRED, 1, 65535, "places for ranks")                   \
-    F(S, TEXT, address, NULLABLE, 1, 255, "for data connections")              \
-    F(S, U32, count, OPTIONAL, 1, RF_MSG_NODES_MAX,                            \
-      "so many nodes, one if absent; the last number in their names counts "   \
-      "up from this one's")                                                    \
-    F(S, BOOL, address_counts, OPTIONAL, 0, 0,                                 \
-      "their addresses do so, too; else all have this one")
+    F(S, TEXT, address, NULLABLE, 1, 255, "for data connections")
 
 /* A fault made on purpose, at one rank. */
 #define RF_HOOK_FIELDS(F, S)                                                   \

@@ -10,7 +10,6 @@
 #include "common/mem.h"
 #include "planner/families/model_read.h"
 #include "planner/layout/mesh_rules.h"
-#include "transport/control/start_nodes.h"
 
 /* What must be known: rf_jnode's `needs`. */
 struct keys {
@@ -39,13 +38,14 @@ static enum rf_status build_on_nodes(struct rf_start_task *task,
                                      const struct keys *keys,
                                      struct rf_err *err)
 {
-    uint32_t *slots = rf_xcalloc(task->n_nodes, sizeof(*slots));
+    uint32_t *slots = rf_xcalloc(start->n_nodes, sizeof(*slots));
     enum rf_status status;
+    task->n_nodes = (uint32_t)start->n_nodes;
     task->node_names = rf_xcalloc(task->n_nodes, sizeof(*task->node_names));
     task->node_addresses =
         rf_xcalloc(task->n_nodes, sizeof(*task->node_addresses));
     for (uint32_t i = 0; i < task->n_nodes; i++) {
-        const struct rf_msg_member *node = &task->nodes[i];
+        const struct rf_msg_member *node = &start->nodes[i];
         task->node_names[i] = node->name;
         task->node_addresses[i] =
             node->address != NULL ? node->address : node->name;
@@ -61,9 +61,7 @@ static enum rf_status load(const struct rf_msg_start *start,
                            struct rf_err *err)
 {
     struct rf_start_task *task = rf_xcalloc(1, sizeof(*task));
-    enum rf_status status = rf_start_nodes_unfold(
-        start->nodes, start->n_nodes, &task->nodes, &task->n_nodes, err);
-    RF_THEN(status, build_on_nodes(task, start, keys, err));
+    enum rf_status status = build_on_nodes(task, start, keys, err);
     if (status != RF_OK) {
         rf_start_task_destroy(task);
         return status;
@@ -104,6 +102,5 @@ void rf_start_task_destroy(struct rf_start_task *task)
     rf_model_destroy(task->model);
     free(task->node_names);
     free(task->node_addresses);
-    rf_start_nodes_free(task->nodes, task->n_nodes);
     free(task);
 }

@@ -12,8 +12,7 @@ struct rf_start_task {
     struct rf_model *model;
     struct rf_spec *spec;
     struct rf_world *world;
-    struct rf_msg_member *nodes; /* single ones */
-    const char **node_names;     /* borrowed from them */
+    const char **node_names;     /* borrowed from START */
     const char **node_addresses; /* likewise; the name where there is none */
     uint32_t n_nodes;
 };

@@ -62,8 +62,7 @@ static const struct {
     {RF_MSG_START,
      "{\"attempt\": 1, \"model\": {\"m\": 1}, \"scenario\": {\"s\": [2]}, "
      "\"needs\": [\"$.scenario.s\"], "
-     "\"nodes\": [{\"name\": \"a\", \"slots\": 8, \"address\": null, "
-     "\"count\": 2, \"address_counts\": true}], "
+     "\"nodes\": [{\"name\": \"a\", \"slots\": 8, \"address\": null}], "
      "\"data_key\": \"" HEX64 "\", \"test\": {\"flip\": {\"rank\": 1, "
      "\"iteration\": 2, \"side\": \"train\"}, \"exit\": {\"rank\": 0, "
      "\"phase\": \"run\", \"status\": 3, \"signal\": 9}, \"stall\": "

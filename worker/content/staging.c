@@ -107,23 +107,24 @@ static uint8_t *buffer_of(const struct crew *crew, size_t i)
 }
 
 /* A block's runs in the arena; their offsets count from `at`. */
-struct walk {
+struct block_walk {
     const struct rf_family *family;
     uint32_t family_index;
     uint8_t *at;
     struct rf_run_walk runs;
 };
 
-static struct walk walk_of(const struct crew *crew,
-                           const struct rf_block *block)
+static struct block_walk walk_of(const struct crew *crew,
+                                 const struct rf_block *block)
 {
     const struct rf_staging *s = crew->staging;
     const struct rf_piece *piece = &crew->layout->pieces[block->piece];
     const struct rf_place place =
         rf_place_of(s->arena, s->base_of, s->base_data, piece);
-    struct walk walk = {.family = &s->plan->model->families[piece->family],
-                        .family_index = piece->family,
-                        .at = place.base};
+    struct block_walk walk = {.family =
+                                  &s->plan->model->families[piece->family],
+                              .family_index = piece->family,
+                              .at = place.base};
     for (uint32_t d = 0; d < RF_BOX_DIMS; d++) {
         walk.at +=
             (block->box.start[d] - piece->box.start[d]) * place.stride[d];
@@ -152,7 +153,7 @@ static enum rf_status copy_block(const struct crew *crew, size_t i,
                                  struct rf_err *err)
 {
     const struct rf_block *block = &crew->blocks[i];
-    struct walk walk = walk_of(crew, block);
+    struct block_walk walk = walk_of(crew, block);
     const struct rf_arena arena = {.base = walk.at, .fd = -1};
     uint8_t *buffer = buffer_of(crew, i);
     enum rf_status status = RF_OK;
@@ -191,7 +192,7 @@ static enum rf_status work_on_block(size_t i, unsigned thread, void *data,
     const struct crew *crew = data;
     const struct rf_staging *staging = crew->staging;
     const struct rf_block *block = &crew->blocks[i];
-    struct walk walk = walk_of(crew, block);
+    struct block_walk walk = walk_of(crew, block);
     const uint64_t end = end_of(block, walk.family);
     uint8_t *buffer = buffer_of(crew, i);
     enum rf_status status = RF_OK;

@@ -106,17 +106,14 @@ static void module_facts(struct rf_module_facts *out)
 /* Many times the cache, if that is not too much of what is free. */
 static enum rf_status probe_bytes(uint64_t *out, struct rf_err *err)
 {
-    enum rf_status status = RF_OK;
     size_t available = 0, total = 0;
     int cache = 0;
-    RF_CUDA_TRY(err, out, cudaMemGetInfo(&available, &total));
-    RF_CUDA_TRY(err, out,
-                cudaDeviceGetAttribute(&cache, cudaDevAttrL2CacheSize,
-                                       rf_device_index()));
+    RF_CUDA_CHECK(err, cudaMemGetInfo(&available, &total));
+    RF_CUDA_CHECK(err, cudaDeviceGetAttribute(&cache, cudaDevAttrL2CacheSize,
+                                              rf_device_index()));
     *out = RF_MIN((uint64_t)cache * 8, (uint64_t)available / 4);
     *out = RF_MAX(*out / PROBE_ALIGN, UINT64_C(1)) * PROBE_ALIGN;
-out:
-    return status;
+    return RF_OK;
 }
 
 /* Device-to-device cudaMemcpyAsync, the ceiling that refits are held against;

@@ -29,6 +29,15 @@
         }                                                                      \
     } while (0)
 
+/* The same where nothing has to be undone: returns the error. */
+#define RF_CUDA_CHECK(err, call)                                               \
+    do {                                                                       \
+        cudaError_t result_ = (call);                                          \
+        if (result_ != cudaSuccess) {                                          \
+            return rf_cuda_error((err), #call, result_);                       \
+        }                                                                      \
+    } while (0)
+
 /* "cudaMalloc: out of memory (cudaErrorMemoryAllocation)"; RF_ERR_NOMEM for
  * that one, RF_ERR_DEVICE otherwise. `call` is cut at its parenthesis. */
 enum rf_status rf_cuda_error(struct rf_err *err, const char *call,

@@ -118,19 +118,16 @@ static enum rf_status run_runs(const struct rf_copy_engine_list *list,
                                size_t first, size_t n, bool batches,
                                cudaStream_t stream, struct rf_err *err)
 {
-    enum rf_status status = RF_OK;
     if (batches && n > 0) {
-        RF_CUDA_TRY(err, out,
-                    run_batch(list->to + first, list->from + first,
-                              list->bytes + first, n, stream));
+        RF_CUDA_CHECK(err, run_batch(list->to + first, list->from + first,
+                                     list->bytes + first, n, stream));
     }
     for (size_t i = first; !batches && i < first + n; i++) {
-        RF_CUDA_TRY(err, out,
-                    cudaMemcpyAsync(list->to[i], list->from[i], list->bytes[i],
-                                    cudaMemcpyDeviceToDevice, stream));
+        RF_CUDA_CHECK(err, cudaMemcpyAsync(list->to[i], list->from[i],
+                                           list->bytes[i],
+                                           cudaMemcpyDeviceToDevice, stream));
     }
-out:
-    return status;
+    return RF_OK;
 }
 
 enum rf_status rf_copy_engine_run(const struct rf_copy_engine_list *list,
@@ -145,13 +142,12 @@ enum rf_status rf_copy_engine_run(const struct rf_copy_engine_list *list,
         run += part->n_runs;
         for (size_t i = 0; i < part->n_rows && status == RF_OK; i++) {
             const struct rf_engine_rows *at = &list->rows[rows++];
-            RF_CUDA_TRY(err, out,
-                        cudaMemcpy2DAsync(at->to, at->to_pitch, at->from,
-                                          at->from_pitch, at->width, at->rows,
-                                          cudaMemcpyDeviceToDevice, stream));
+            RF_CUDA_CHECK(err,
+                          cudaMemcpy2DAsync(at->to, at->to_pitch, at->from,
+                                            at->from_pitch, at->width, at->rows,
+                                            cudaMemcpyDeviceToDevice, stream));
         }
     }
-out:
     return status;
 }
 

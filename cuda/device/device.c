@@ -95,47 +95,40 @@ static enum rf_status device_of_slot(uint32_t slot, uint32_t *device,
 enum rf_status rf_device_use(uint32_t slot, struct rf_err *err)
 {
     uint32_t device = 0;
-    enum rf_status status = device_of_slot(slot, &device, err);
     cudaError_t code;
-    if (status != RF_OK) {
-        return status;
-    }
+    RF_TRY(device_of_slot(slot, &device, err));
     if (state.device >= 0) {
         if (state.device != (int)device) {
             return rf_err_set(err, RF_ERR_INTERNAL,
                               "device %u asked for, device %d is in use",
                               device, state.device);
         }
-        RF_CUDA_TRY(err, out, cudaSetDevice((int)device));
+        RF_CUDA_CHECK(err, cudaSetDevice((int)device));
         return RF_OK;
     }
     RF_TRY(rf_nvml_check_device((int)device, err));
     rf_memory_usage_begin((int)device);
     code = cudaSetDevice((int)device);
     if (code == cudaErrorDevicesUnavailable) {
-        status = rf_cuda_error(err, "cudaSetDevice", code);
+        const enum rf_status status = rf_cuda_error(err, "cudaSetDevice", code);
         rf_err_wrap(err,
                     "GPU %u is busy: another process has it in exclusive mode",
                     device);
         return status;
     }
-    RF_CUDA_TRY(err, out, code);
+    RF_CUDA_CHECK(err, code);
     rf_memory_usage_have_context();
-    RF_CUDA_TRY(err, out,
-                cudaDeviceGetAttribute(&state.processors,
-                                       cudaDevAttrMultiProcessorCount,
-                                       (int)device));
-    RF_CUDA_TRY(err, out,
-                cudaLibraryLoadData(&state.image, rf_cuda_fatbin, NULL, NULL, 0,
-                                    NULL, NULL, 0));
+    RF_CUDA_CHECK(err, cudaDeviceGetAttribute(&state.processors,
+                                              cudaDevAttrMultiProcessorCount,
+                                              (int)device));
+    RF_CUDA_CHECK(err, cudaLibraryLoadData(&state.image, rf_cuda_fatbin, NULL,
+                                           NULL, 0, NULL, NULL, 0));
     for (int k = 0; k < RF_KERNEL_COUNT; k++) {
-        RF_CUDA_TRY(err, out,
-                    cudaLibraryGetKernel(&state.kernels[k], state.image,
-                                         kernel_names[k]));
+        RF_CUDA_CHECK(err, cudaLibraryGetKernel(&state.kernels[k], state.image,
+                                                kernel_names[k]));
     }
     state.device = (int)device;
-out:
-    return status;
+    return RF_OK;
 }
 
 enum rf_status rf_device_upload(const void *table, size_t bytes,
@@ -195,18 +188,15 @@ static enum rf_status launch(enum rf_kernel kernel, uint32_t n_tiles,
                              uint32_t most_blocks, void *args,
                              cudaStream_t stream, struct rf_err *err)
 {
-    enum rf_status status = RF_OK;
     const dim3 block = {RF_TILE_THREADS, 1, 1};
     const dim3 grid = {RF_MIN(n_tiles, most_blocks), 1, 1};
     void *list[] = {args};
     if (n_tiles == 0) {
         return RF_OK;
     }
-    RF_CUDA_TRY(err, out,
-                cudaLaunchKernel((const void *)state.kernels[kernel], grid,
-                                 block, list, 0, stream));
-out:
-    return status;
+    RF_CUDA_CHECK(err, cudaLaunchKernel((const void *)state.kernels[kernel],
+                                        grid, block, list, 0, stream));
+    return RF_OK;
 }
 
 static uint32_t all_blocks(void)
@@ -224,15 +214,12 @@ enum rf_status rf_device_launch(enum rf_kernel kernel, uint32_t n_tiles,
 enum rf_status rf_device_stream(enum rf_stream_use use, cudaStream_t *out,
                                 struct rf_err *err)
 {
-    enum rf_status status = RF_OK;
     int least = 0, greatest = 0;
-    RF_CUDA_TRY(err, out, cudaDeviceGetStreamPriorityRange(&least, &greatest));
-    RF_CUDA_TRY(
-        err, out,
-        cudaStreamCreateWithPriority(out, cudaStreamNonBlocking,
-                                     use == RF_STREAM_WIRE ? greatest : least));
-out:
-    return status;
+    RF_CUDA_CHECK(err, cudaDeviceGetStreamPriorityRange(&least, &greatest));
+    RF_CUDA_CHECK(err, cudaStreamCreateWithPriority(
+                           out, cudaStreamNonBlocking,
+                           use == RF_STREAM_WIRE ? greatest : least));
+    return RF_OK;
 }
 
 enum rf_status rf_device_pack_blocks(uint32_t *out, struct rf_err *err)
@@ -380,17 +367,10 @@ enum rf_status rf_device_verify(const struct rf_device_content *content,
         RF_K_rf_kernel_verify1, RF_K_rf_kernel_verify2, RF_K_rf_kernel_verify4,
         RF_K_rf_kernel_verify8};
     const struct rf_verify_counts fresh = {.first = ~0ull};
-    enum rf_status status = RF_OK;
-    RF_CUDA_TRY(err, out,
-                cudaMemcpy(content->table.extra, &fresh, sizeof(fresh),
-                           cudaMemcpyHostToDevice));
-    status = content_launch(content, by_class, arena, round, NULL, err);
-    if (status != RF_OK) {
-        goto out;
-    }
-    RF_CUDA_TRY(err, out,
-                cudaMemcpy(out, content->table.extra, sizeof(*out),
-                           cudaMemcpyDeviceToHost));
-out:
-    return status;
+    RF_CUDA_CHECK(err, cudaMemcpy(content->table.extra, &fresh, sizeof(fresh),
+                                  cudaMemcpyHostToDevice));
+    RF_TRY(content_launch(content, by_class, arena, round, NULL, err));
+    RF_CUDA_CHECK(err, cudaMemcpy(out, content->table.extra, sizeof(*out),
+                                  cudaMemcpyDeviceToHost));
+    return RF_OK;
 }

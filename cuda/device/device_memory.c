@@ -239,40 +239,32 @@ static enum rf_status cuda_fill(const struct rf_plan *plan, enum rf_side side,
     const struct rf_side_content content = {
         .plan = plan, .side = side, .rank = rank};
     struct arena_tables *tables;
-    enum rf_status status;
     if (arena->base == NULL) {
         return RF_OK;
     }
-    status = tables_of(&content, arena, &tables, err);
-    RF_THEN(status,
-            rf_device_fill(&tables->content, arena->base, round, NULL, err));
-    if (status != RF_OK) {
-        goto out;
-    }
+    RF_TRY(tables_of(&content, arena, &tables, err));
+    RF_TRY(rf_device_fill(&tables->content, arena->base, round, NULL, err));
     for (size_t g = 0; g < tables->n_gaps; g++) {
         const struct gap *gap = &tables->gaps[g];
-        RF_CUDA_TRY(err, out,
-                    cudaMemset((unsigned char *)arena->base + gap->offset,
-                               rf_poison_byte(round), gap->bytes));
+        RF_CUDA_CHECK(err,
+                      cudaMemset((unsigned char *)arena->base + gap->offset,
+                                 rf_poison_byte(round), gap->bytes));
     }
-    RF_CUDA_TRY(err, out, cudaDeviceSynchronize());
+    RF_CUDA_CHECK(err, cudaDeviceSynchronize());
     rf_memory_usage_note(arenas_now); /* now with what the method took */
-out:
-    return status;
+    return RF_OK;
 }
 
 static enum rf_status cuda_poison(uint64_t round, struct rf_arena *arena,
                                   struct rf_err *err)
 {
-    enum rf_status status = RF_OK;
     if (arena->base == NULL) {
         return RF_OK;
     }
-    RF_CUDA_TRY(err, out,
-                cudaMemset(arena->base, rf_poison_byte(round), arena->bytes));
-    RF_CUDA_TRY(err, out, cudaDeviceSynchronize());
-out:
-    return status;
+    RF_CUDA_CHECK(err,
+                  cudaMemset(arena->base, rf_poison_byte(round), arena->bytes));
+    RF_CUDA_CHECK(err, cudaDeviceSynchronize());
+    return RF_OK;
 }
 
 /* Fills the description of the first mismatch from its slice and byte. */
@@ -281,7 +273,6 @@ static enum rf_status locate(const struct arena_tables *tables,
                              uint64_t first, struct rf_verify_result *out,
                              struct rf_err *err)
 {
-    enum rf_status status = RF_OK;
     const uint32_t index = (uint32_t)(first >> 40);
     const struct rf_content_slice *s = &tables->slices.at[index];
     const struct rf_content_origin *origin = &tables->slices.origin[index];
@@ -309,13 +300,12 @@ static enum rf_status locate(const struct arena_tables *tables,
         element /= family->shape[d];
     }
     memcpy(out->expected, &wanted, item);
-    RF_CUDA_TRY(err, out,
-                cudaMemcpy(out->found,
-                           (const unsigned char *)arena->base +
-                               s->arena_offset + row * s->arena_pitch + column,
-                           item, cudaMemcpyDeviceToHost));
-out:
-    return status;
+    RF_CUDA_CHECK(err, cudaMemcpy(out->found,
+                                  (const unsigned char *)arena->base +
+                                      s->arena_offset + row * s->arena_pitch +
+                                      column,
+                                  item, cudaMemcpyDeviceToHost));
+    return RF_OK;
 }
 
 /* Every byte outside the pieces still has the poison. */
@@ -365,47 +355,38 @@ static enum rf_status cuda_verify(const struct rf_verify_job *job,
 static enum rf_status cuda_flip(struct rf_arena *arena, uint64_t offset,
                                 struct rf_err *err)
 {
-    enum rf_status status = RF_OK;
     unsigned char byte;
     unsigned char *at = (unsigned char *)arena->base + offset;
-    RF_CUDA_TRY(err, out, cudaMemcpy(&byte, at, 1, cudaMemcpyDeviceToHost));
+    RF_CUDA_CHECK(err, cudaMemcpy(&byte, at, 1, cudaMemcpyDeviceToHost));
     byte ^= 0xFF;
-    RF_CUDA_TRY(err, out, cudaMemcpy(at, &byte, 1, cudaMemcpyHostToDevice));
-out:
-    return status;
+    RF_CUDA_CHECK(err, cudaMemcpy(at, &byte, 1, cudaMemcpyHostToDevice));
+    return RF_OK;
 }
 
 static enum rf_status cuda_read(const struct rf_arena *arena, uint64_t offset,
                                 uint64_t bytes, void *dst, struct rf_err *err)
 {
-    enum rf_status status = RF_OK;
-    RF_CUDA_TRY(err, out,
-                cudaMemcpy(dst, (const unsigned char *)arena->base + offset,
-                           bytes, cudaMemcpyDeviceToHost));
-out:
-    return status;
+    RF_CUDA_CHECK(err,
+                  cudaMemcpy(dst, (const unsigned char *)arena->base + offset,
+                             bytes, cudaMemcpyDeviceToHost));
+    return RF_OK;
 }
 
 static enum rf_status cuda_write(const struct rf_arena *arena, uint64_t offset,
                                  uint64_t bytes, const void *src,
                                  struct rf_err *err)
 {
-    enum rf_status status = RF_OK;
-    RF_CUDA_TRY(err, out,
-                cudaMemcpy((unsigned char *)arena->base + offset, src, bytes,
-                           cudaMemcpyHostToDevice));
-out:
-    return status;
+    RF_CUDA_CHECK(err, cudaMemcpy((unsigned char *)arena->base + offset, src,
+                                  bytes, cudaMemcpyHostToDevice));
+    return RF_OK;
 }
 
 /* Pinned. */
 static enum rf_status cuda_buffer_alloc(uint64_t bytes, void **out,
                                         struct rf_err *err)
 {
-    enum rf_status status = RF_OK;
-    RF_CUDA_TRY(err, out, cudaMallocHost(out, bytes));
-out:
-    return status;
+    RF_CUDA_CHECK(err, cudaMallocHost(out, bytes));
+    return RF_OK;
 }
 
 static void cuda_buffer_free(void *buffer)

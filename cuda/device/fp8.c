@@ -97,17 +97,13 @@ out:
 enum rf_status rf_fp8_job_run(struct rf_fp8_job *job, int64_t *ns,
                               struct rf_err *err)
 {
-    enum rf_status status = RF_OK;
-    RF_CUDA_TRY(err, out, cudaEventRecord(job->begin, NULL));
-    status = rf_device_launch(RF_K_rf_kernel_fp8, job->args.n_tiles, &job->args,
-                              NULL, err);
-    if (status == RF_OK) {
-        RF_CUDA_TRY(err, out, cudaEventRecord(job->end, NULL));
-        RF_CUDA_TRY(err, out, cudaEventSynchronize(job->end));
-        *ns = rf_events_ns(job->begin, job->end);
-    }
-out:
-    return status;
+    RF_CUDA_CHECK(err, cudaEventRecord(job->begin, NULL));
+    RF_TRY(rf_device_launch(RF_K_rf_kernel_fp8, job->args.n_tiles, &job->args,
+                            NULL, err));
+    RF_CUDA_CHECK(err, cudaEventRecord(job->end, NULL));
+    RF_CUDA_CHECK(err, cudaEventSynchronize(job->end));
+    *ns = rf_events_ns(job->begin, job->end);
+    return RF_OK;
 }
 
 void rf_fp8_job_destroy(struct rf_fp8_job *job)

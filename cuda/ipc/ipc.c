@@ -28,7 +28,6 @@ static enum rf_status fill_export(const struct rf_method_env *env,
                                   cudaEvent_t event, struct rf_ipc_export *out,
                                   struct rf_err *err)
 {
-    enum rf_status status = RF_OK;
     out->rank = env->rank;
     out->node = env->plan->world->ranks[env->rank].node;
     for (int m = 0; m < RF_MEM_COUNT; m++) {
@@ -39,16 +38,15 @@ static enum rf_status fill_export(const struct rf_method_env *env,
         out->bytes[m] = arena->bytes;
         out->by_fd[m] = arena->fd >= 0;
         if (!out->by_fd[m]) {
-            RF_CUDA_TRY(err, out_label,
-                        cudaIpcGetMemHandle(&out->memory[m], arena->base));
+            RF_CUDA_CHECK(err,
+                          cudaIpcGetMemHandle(&out->memory[m], arena->base));
         }
     }
     if (event != NULL) {
         out->has_event = true;
-        RF_CUDA_TRY(err, out_label, cudaIpcGetEventHandle(&out->event, event));
+        RF_CUDA_CHECK(err, cudaIpcGetEventHandle(&out->event, event));
     }
-out_label:
-    return status;
+    return RF_OK;
 }
 
 /* Takes the node's exports out of everybody's. */

@@ -75,17 +75,15 @@ struct trial {
 static enum rf_status time_once(struct trial *trial, bool engine, float *ms,
                                 struct rf_err *err)
 {
-    enum rf_status status = RF_OK;
-    RF_CUDA_TRY(err, out, cudaEventRecord(trial->begin, trial->stream));
+    RF_CUDA_CHECK(err, cudaEventRecord(trial->begin, trial->stream));
     RF_TRY(engine ? rf_copy_engine_run(&trial->list, trial->batches,
                                        trial->stream, err)
                   : rf_device_copy(&trial->slices, &trial->bases, trial->stream,
                                    err));
-    RF_CUDA_TRY(err, out, cudaEventRecord(trial->end, trial->stream));
-    RF_CUDA_TRY(err, out, cudaEventSynchronize(trial->end));
-    RF_CUDA_TRY(err, out, cudaEventElapsedTime(ms, trial->begin, trial->end));
-out:
-    return status;
+    RF_CUDA_CHECK(err, cudaEventRecord(trial->end, trial->stream));
+    RF_CUDA_CHECK(err, cudaEventSynchronize(trial->end));
+    RF_CUDA_CHECK(err, cudaEventElapsedTime(ms, trial->begin, trial->end));
+    return RF_OK;
 }
 
 static enum rf_status time_best(struct trial *trial, bool engine, float *out,

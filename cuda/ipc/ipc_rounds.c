@@ -168,16 +168,13 @@ static enum rf_status upload(struct rf_ipc_rounds *rounds, struct rf_err *err)
         if (status != RF_OK) {
             return status;
         }
-        RF_CUDA_TRY(err, out, cudaEventCreate(&round->begin));
-        RF_CUDA_TRY(err, out,
-                    cudaEventCreateWithFlags(&round->local_end,
-                                             cudaEventDisableTiming));
-        RF_CUDA_TRY(err, out,
-                    cudaEventCreateWithFlags(&round->engine_end,
-                                             cudaEventDisableTiming));
-        RF_CUDA_TRY(err, out, cudaEventCreate(&round->end));
+        RF_CUDA_CHECK(err, cudaEventCreate(&round->begin));
+        RF_CUDA_CHECK(err, cudaEventCreateWithFlags(&round->local_end,
+                                                    cudaEventDisableTiming));
+        RF_CUDA_CHECK(err, cudaEventCreateWithFlags(&round->engine_end,
+                                                    cudaEventDisableTiming));
+        RF_CUDA_CHECK(err, cudaEventCreate(&round->end));
     }
-out:
     return status;
 }
 

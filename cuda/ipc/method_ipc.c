@@ -79,26 +79,20 @@ static struct published *published_of(const struct ipc_state *state,
 
 static enum rf_status make_events(struct ipc_state *state, struct rf_err *err)
 {
-    enum rf_status status = RF_OK;
-    RF_CUDA_TRY(
-        err, out,
-        cudaStreamCreateWithFlags(&state->stream, cudaStreamNonBlocking));
-    RF_CUDA_TRY(
-        err, out,
-        cudaStreamCreateWithFlags(&state->local, cudaStreamNonBlocking));
-    RF_CUDA_TRY(
-        err, out,
-        cudaStreamCreateWithFlags(&state->engine, cudaStreamNonBlocking));
+    RF_CUDA_CHECK(
+        err, cudaStreamCreateWithFlags(&state->stream, cudaStreamNonBlocking));
+    RF_CUDA_CHECK(
+        err, cudaStreamCreateWithFlags(&state->local, cudaStreamNonBlocking));
+    RF_CUDA_CHECK(
+        err, cudaStreamCreateWithFlags(&state->engine, cudaStreamNonBlocking));
     if (rf_ipc_is_legacy(state->env)) {
-        RF_CUDA_TRY(err, out,
-                    cudaEventCreateWithFlags(&state->event,
-                                             cudaEventInterprocess |
-                                                 cudaEventDisableTiming));
+        RF_CUDA_CHECK(err, cudaEventCreateWithFlags(
+                               &state->event,
+                               cudaEventInterprocess | cudaEventDisableTiming));
     }
-    RF_CUDA_TRY(err, out, cudaEventCreate(&state->first));
-    RF_CUDA_TRY(err, out, cudaEventCreate(&state->last));
-out:
-    return status;
+    RF_CUDA_CHECK(err, cudaEventCreate(&state->first));
+    RF_CUDA_CHECK(err, cudaEventCreate(&state->last));
+    return RF_OK;
 }
 
 static void ipc_close(void *opaque);
@@ -138,15 +132,13 @@ static enum rf_status ipc_start(void *opaque, uint64_t iteration,
                                 struct rf_err *err)
 {
     struct ipc_state *state = opaque;
-    enum rf_status status = RF_OK;
     (void)iteration;
     state->next = state->told = 0;
     state->closing = false;
     state->running = true;
     state->moved_ns = rf_now_ns();
-    RF_CUDA_TRY(err, out, cudaEventRecord(state->first, state->stream));
-out:
-    return status;
+    RF_CUDA_CHECK(err, cudaEventRecord(state->first, state->stream));
+    return RF_OK;
 }
 
 static void publish(struct ipc_state *state)
@@ -179,7 +171,6 @@ static enum rf_status publish_done(struct ipc_state *state, struct rf_err *err)
 static enum rf_status wait_for_peers(struct ipc_state *state, size_t count,
                                      bool *ready, struct rf_err *err)
 {
-    enum rf_status status = RF_OK;
     *ready = true;
     if (count == 0) {
         return RF_OK;
@@ -195,13 +186,11 @@ static enum rf_status wait_for_peers(struct ipc_state *state, size_t count,
     for (uint32_t slot = 0; state->by_events && slot < state->shm->n_peers;
          slot++) {
         if (slot != state->shm->self) {
-            RF_CUDA_TRY(err, out,
-                        cudaStreamWaitEvent(state->stream,
-                                            state->peers[slot].event, 0));
+            RF_CUDA_CHECK(err, cudaStreamWaitEvent(
+                                   state->stream, state->peers[slot].event, 0));
         }
     }
-out:
-    return status;
+    return RF_OK;
 }
 
 /* The round's copies on their streams, behind its beginning. */
@@ -223,32 +212,28 @@ static enum rf_status issue_round(struct ipc_state *state,
                                   struct rf_ipc_round *round,
                                   struct rf_err *err)
 {
-    enum rf_status status = RF_OK;
-    RF_CUDA_TRY(err, out, cudaEventRecord(round->begin, state->stream));
-    RF_CUDA_TRY(err, out, cudaStreamWaitEvent(state->local, round->begin, 0));
-    RF_CUDA_TRY(err, out, cudaStreamWaitEvent(state->engine, round->begin, 0));
+    RF_CUDA_CHECK(err, cudaEventRecord(round->begin, state->stream));
+    RF_CUDA_CHECK(err, cudaStreamWaitEvent(state->local, round->begin, 0));
+    RF_CUDA_CHECK(err, cudaStreamWaitEvent(state->engine, round->begin, 0));
     RF_TRY(issue_copies(state, round, err));
-    RF_CUDA_TRY(err, out, cudaEventRecord(round->local_end, state->local));
-    RF_CUDA_TRY(err, out,
-                cudaStreamWaitEvent(state->stream, round->local_end, 0));
-    RF_CUDA_TRY(err, out, cudaEventRecord(round->engine_end, state->engine));
-    RF_CUDA_TRY(err, out,
-                cudaStreamWaitEvent(state->stream, round->engine_end, 0));
-    RF_CUDA_TRY(err, out, cudaEventRecord(round->end, state->stream));
+    RF_CUDA_CHECK(err, cudaEventRecord(round->local_end, state->local));
+    RF_CUDA_CHECK(err, cudaStreamWaitEvent(state->stream, round->local_end, 0));
+    RF_CUDA_CHECK(err, cudaEventRecord(round->engine_end, state->engine));
+    RF_CUDA_CHECK(err,
+                  cudaStreamWaitEvent(state->stream, round->engine_end, 0));
+    RF_CUDA_CHECK(err, cudaEventRecord(round->end, state->stream));
     state->next++;
     state->moved_ns = rf_now_ns();
     if (state->by_events) {
-        RF_CUDA_TRY(err, out, cudaEventRecord(state->event, state->stream));
+        RF_CUDA_CHECK(err, cudaEventRecord(state->event, state->stream));
         publish(state);
     }
-out:
-    return status;
+    return RF_OK;
 }
 
 static enum rf_status ipc_progress(void *opaque, bool *done, struct rf_err *err)
 {
     struct ipc_state *state = opaque;
-    enum rf_status status = RF_OK;
     bool ready;
     *done = false;
     if (atomic_load(state->env->abort) || rf_node_memory_aborted(state->shm)) {
@@ -256,14 +241,14 @@ static enum rf_status ipc_progress(void *opaque, bool *done, struct rf_err *err)
     }
     RF_TRY(publish_done(state, err));
     if (!state->closing) {
-        status = wait_for_peers(state, state->next, &ready, err);
-        if (status != RF_OK || !ready) {
-            return status;
+        RF_TRY(wait_for_peers(state, state->next, &ready, err));
+        if (!ready) {
+            return RF_OK;
         }
         if (state->next < state->rounds.n) {
             return issue_round(state, &state->rounds.at[state->next], err);
         }
-        RF_CUDA_TRY(err, out, cudaEventRecord(state->last, state->stream));
+        RF_CUDA_CHECK(err, cudaEventRecord(state->last, state->stream));
         state->closing = true;
     }
     switch (cudaEventQuery(state->last)) {
@@ -276,10 +261,9 @@ static enum rf_status ipc_progress(void *opaque, bool *done, struct rf_err *err)
         (void)cudaGetLastError();
         return RF_OK;
     default:
-        RF_CUDA_TRY(err, out, cudaEventSynchronize(state->last));
+        RF_CUDA_CHECK(err, cudaEventSynchronize(state->last));
+        return RF_OK;
     }
-out:
-    return status;
 }
 
 static void ipc_timing(void *opaque, struct rf_phase_times *out)

@@ -78,25 +78,21 @@ static enum rf_status allocate(struct ucx_state *state, struct rf_err *err)
 {
     struct rf_phases *phases = &state->phases;
     cudaStream_t *stream = phases->stream;
-    enum rf_status status =
-        rf_device_stream(RF_STREAM_COPIES, &stream[RF_DEVICE_PHASE_PACK], err);
-    RF_THEN(status, rf_device_stream(RF_STREAM_COPIES,
-                                     &stream[RF_DEVICE_PHASE_UNPACK], err));
+    RF_TRY(
+        rf_device_stream(RF_STREAM_COPIES, &stream[RF_DEVICE_PHASE_PACK], err));
+    RF_TRY(rf_device_stream(RF_STREAM_COPIES, &stream[RF_DEVICE_PHASE_UNPACK],
+                            err));
     phases->send_slot_bytes = state->steps.send_slot_bytes;
     phases->recv_slot_bytes = state->steps.recv_slot_bytes;
-    if (status == RF_OK && phases->send_slot_bytes > 0) {
-        RF_CUDA_TRY(err, out,
-                    cudaMalloc((void **)&phases->send,
-                               SLOTS * phases->send_slot_bytes));
+    if (phases->send_slot_bytes > 0) {
+        RF_CUDA_CHECK(err, cudaMalloc((void **)&phases->send,
+                                      SLOTS * phases->send_slot_bytes));
     }
-    if (status == RF_OK && phases->recv_slot_bytes > 0) {
-        RF_CUDA_TRY(err, out,
-                    cudaMalloc((void **)&phases->recv,
-                               SLOTS * phases->recv_slot_bytes));
+    if (phases->recv_slot_bytes > 0) {
+        RF_CUDA_CHECK(err, cudaMalloc((void **)&phases->recv,
+                                      SLOTS * phases->recv_slot_bytes));
     }
-    RF_THEN(status, rf_phases_open(phases, state->env, &state->steps, 0, err));
-out:
-    return status;
+    return rf_phases_open(phases, state->env, &state->steps, 0, err);
 }
 
 static enum rf_status open_wire(struct ucx_state *state, struct rf_err *err)

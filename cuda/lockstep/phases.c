@@ -12,23 +12,18 @@ static enum rf_status open_step(const struct rf_steps *steps, size_t index,
                                 struct rf_err *err)
 {
     const struct rf_step *step = &steps->at[index];
-    enum rf_status status =
-        rf_device_copies_upload(&step->pack, steps->cast, out->pack, err);
-    RF_THEN(status, rf_device_copies_upload(&step->unpack, steps->cast,
-                                            out->unpack, err));
-    if (status != RF_OK) {
-        return status;
-    }
+    RF_TRY(rf_device_copies_upload(&step->pack, steps->cast, out->pack, err));
+    RF_TRY(
+        rf_device_copies_upload(&step->unpack, steps->cast, out->unpack, err));
     if (most_blocks > 0) {
         rf_device_copies_limit(out->pack, most_blocks);
         rf_device_copies_limit(out->unpack, most_blocks);
     }
     for (int s = 0; s < RF_DEVICE_PHASES; s++) {
-        RF_CUDA_TRY(err, out, cudaEventCreate(&out->begin[s]));
-        RF_CUDA_TRY(err, out, cudaEventCreate(&out->end[s]));
+        RF_CUDA_CHECK(err, cudaEventCreate(&out->begin[s]));
+        RF_CUDA_CHECK(err, cudaEventCreate(&out->end[s]));
     }
-out:
-    return status;
+    return RF_OK;
 }
 
 enum rf_status rf_phases_open(struct rf_phases *phases,
@@ -89,21 +84,16 @@ void rf_phases_bases(const struct rf_phases *phases, size_t index,
 enum rf_status rf_phases_follow(const struct rf_phases *phases, int phase,
                                 size_t index, int before, struct rf_err *err)
 {
-    enum rf_status status = RF_OK;
-    RF_CUDA_TRY(err, out,
-                cudaStreamWaitEvent(phases->stream[phase],
-                                    phases->at[index].end[before], 0));
-out:
-    return status;
+    RF_CUDA_CHECK(err, cudaStreamWaitEvent(phases->stream[phase],
+                                           phases->at[index].end[before], 0));
+    return RF_OK;
 }
 
 static enum rf_status mark(const struct rf_phases *phases, int phase,
                            cudaEvent_t event, struct rf_err *err)
 {
-    enum rf_status status = RF_OK;
-    RF_CUDA_TRY(err, out, cudaEventRecord(event, phases->stream[phase]));
-out:
-    return status;
+    RF_CUDA_CHECK(err, cudaEventRecord(event, phases->stream[phase]));
+    return RF_OK;
 }
 
 enum rf_status rf_phases_begin(const struct rf_phases *phases, int phase,

@@ -30,18 +30,16 @@ enum rf_status rf_nccl_buffers_alloc(struct rf_nccl_buffers *out,
                                      const uint64_t bytes[RF_NCCL_BUFFERS],
                                      struct rf_err *err)
 {
-    enum rf_status status = RF_OK;
     memset(out, 0, sizeof(*out));
     for (size_t b = 0; b < RF_NCCL_BUFFERS; b++) {
         out->at[b] = (struct rf_arena){.bytes = bytes[b], .fd = -1};
         out->of_nccl[b] =
             alloc_of_nccl(&out->at[b], nccl, out->why, sizeof(out->why));
         if (!out->of_nccl[b]) { /* also where it is the device that is full */
-            RF_CUDA_TRY(err, out, cudaMalloc(&out->at[b].base, bytes[b]));
+            RF_CUDA_CHECK(err, cudaMalloc(&out->at[b].base, bytes[b]));
         }
     }
-out:
-    return status;
+    return RF_OK;
 }
 
 void rf_nccl_buffers_free(struct rf_nccl_buffers *buffers,

@@ -11,6 +11,7 @@
 #include "common/mem.h"
 #include "cuda/device/device.h"
 #include "cuda/device/device_memory.h"
+#include "cuda/device/events.h"
 #include "cuda/device/methods.h"
 #include "cuda/device/no_device.h"
 #include "cuda/health.h"
@@ -143,12 +144,8 @@ static enum rf_status module_copy_probe(double *gbytes_per_s,
     }
     *gbytes_per_s = (double)bytes / ((double)best * 1e6);
 out:
-    if (begin != NULL) {
-        cudaEventDestroy(begin);
-    }
-    if (end != NULL) {
-        cudaEventDestroy(end);
-    }
+    rf_event_free(begin);
+    rf_event_free(end);
     cudaFree(buffer);
     rf_memory_usage_pause(false);
     return status;

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "common/mem.h"
+#include "cuda/device/events.h"
 
 static bool is_contiguous(const struct rf_slice *slice)
 {
@@ -107,9 +108,7 @@ enum rf_status rf_copy_engine_has_batches(bool *out, struct rf_err *err)
     }
     RF_CUDA_TRY(err, out, cudaStreamSynchronize(stream));
 out:
-    if (stream != NULL) {
-        cudaStreamDestroy(stream);
-    }
+    rf_stream_free(stream);
     cudaFree(memory);
     return status;
 }

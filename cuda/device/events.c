@@ -13,3 +13,17 @@ int64_t rf_events_ns(cudaEvent_t begin, cudaEvent_t end)
     }
     return (int64_t)((double)ms * RF_NS_PER_MS);
 }
+
+void rf_event_free(cudaEvent_t event)
+{
+    if (event != NULL) {
+        cudaEventDestroy(event);
+    }
+}
+
+void rf_stream_free(cudaStream_t stream)
+{
+    if (stream != NULL) {
+        cudaStreamDestroy(stream);
+    }
+}

@@ -13,4 +13,8 @@
  * was never recorded. Of events recorded again the last record counts. */
 int64_t rf_events_ns(cudaEvent_t begin, cudaEvent_t end);
 
+/* NULL is fine. */
+void rf_event_free(cudaEvent_t event);
+void rf_stream_free(cudaStream_t stream);
+
 #endif

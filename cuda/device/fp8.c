@@ -113,12 +113,8 @@ void rf_fp8_job_destroy(struct rf_fp8_job *job)
     }
     if (!rf_device_abandoned()) {
         cudaFree(job->memory);
-        if (job->begin != NULL) {
-            cudaEventDestroy(job->begin);
-        }
-        if (job->end != NULL) {
-            cudaEventDestroy(job->end);
-        }
+        rf_event_free(job->begin);
+        rf_event_free(job->end);
     }
     free(job);
 }

@@ -7,6 +7,7 @@
 #include "common/mem.h"
 #include "cuda/device/copy_engine.h"
 #include "cuda/device/device.h"
+#include "cuda/device/events.h"
 #include "planner/schedule/in_place.h"
 
 /* Runs of 16 KiB … 16 MiB, four times longer each. */
@@ -147,15 +148,9 @@ static enum rf_status try_lengths(struct trial *trial, uint64_t bytes,
     }
     *from = status == RF_OK ? rf_ipc_engine_from(results, n) : RF_ENGINE_NEVER;
 out:
-    if (trial->begin != NULL) {
-        cudaEventDestroy(trial->begin);
-    }
-    if (trial->end != NULL) {
-        cudaEventDestroy(trial->end);
-    }
-    if (trial->stream != NULL) {
-        cudaStreamDestroy(trial->stream);
-    }
+    rf_event_free(trial->begin);
+    rf_event_free(trial->end);
+    rf_stream_free(trial->stream);
     return status;
 }
 

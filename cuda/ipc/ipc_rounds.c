@@ -10,6 +10,7 @@
 #include <string.h>
 
 #include "common/mem.h"
+#include "cuda/device/events.h"
 #include "planner/schedule/in_place.h"
 #include "planner/schedule/peer_order.h"
 
@@ -219,17 +220,6 @@ const void *rf_ipc_rounds_base_of(const struct rf_ipc_rounds *rounds,
     return NULL;
 }
 
-static void free_events(struct rf_ipc_round *round)
-{
-    cudaEvent_t events[] = {round->begin, round->local_end, round->engine_end,
-                            round->end};
-    for (size_t e = 0; e < RF_ARRAY_SIZE(events); e++) {
-        if (events[e] != NULL) {
-            cudaEventDestroy(events[e]);
-        }
-    }
-}
-
 void rf_ipc_rounds_free(struct rf_ipc_rounds *rounds)
 {
     for (size_t r = 0; r < rounds->n; r++) {
@@ -241,7 +231,10 @@ void rf_ipc_rounds_free(struct rf_ipc_rounds *rounds)
             rf_device_slices_free(&round->copies[w][1]);
         }
         rf_copy_engine_free(&round->engine);
-        free_events(round);
+        rf_event_free(round->begin);
+        rf_event_free(round->local_end);
+        rf_event_free(round->engine_end);
+        rf_event_free(round->end);
     }
     free(rounds->base_index);
     free(rounds->at);

@@ -336,18 +336,12 @@ static void ipc_abort(void *opaque)
 
 static void free_events(struct ipc_state *state)
 {
-    cudaEvent_t events[] = {state->event, state->first, state->last};
-    cudaStream_t streams[] = {state->stream, state->local, state->engine};
-    for (size_t e = 0; e < RF_ARRAY_SIZE(events); e++) {
-        if (events[e] != NULL) {
-            cudaEventDestroy(events[e]);
-        }
-    }
-    for (size_t s = 0; s < RF_ARRAY_SIZE(streams); s++) {
-        if (streams[s] != NULL) {
-            cudaStreamDestroy(streams[s]);
-        }
-    }
+    rf_event_free(state->event);
+    rf_event_free(state->first);
+    rf_event_free(state->last);
+    rf_stream_free(state->stream);
+    rf_stream_free(state->local);
+    rf_stream_free(state->engine);
 }
 
 /* Memory must not be freed while somebody has it mapped: waits, for a while,

@@ -27,6 +27,7 @@
 #include "common/clock.h"
 #include "common/mem.h"
 #include "cuda/device/device.h"
+#include "cuda/device/events.h"
 #include "cuda/device/methods.h"
 #include "cuda/lockstep/pair.h"
 #include "cuda/lockstep/phases.h"
@@ -372,9 +373,7 @@ static void ucx_abort(void *opaque)
 static void free_device(struct ucx_state *state)
 {
     for (int p = RF_DEVICE_PHASE_PACK; p <= RF_DEVICE_PHASE_UNPACK; p++) {
-        if (state->phases.stream[p] != NULL) {
-            cudaStreamDestroy(state->phases.stream[p]);
-        }
+        rf_stream_free(state->phases.stream[p]);
     }
     cudaFree(state->phases.send);
     cudaFree(state->phases.recv);

@@ -44,12 +44,8 @@ enum rf_status rf_phases_open(struct rf_phases *phases,
 static void free_events(struct rf_phase_step *step)
 {
     for (int s = 0; s < RF_DEVICE_PHASES; s++) {
-        if (step->begin[s] != NULL) {
-            cudaEventDestroy(step->begin[s]);
-        }
-        if (step->end[s] != NULL) {
-            cudaEventDestroy(step->end[s]);
-        }
+        rf_event_free(step->begin[s]);
+        rf_event_free(step->end[s]);
     }
 }
 

@@ -24,6 +24,7 @@
 #include "common/clock.h"
 #include "common/mem.h"
 #include "cuda/device/device.h"
+#include "cuda/device/events.h"
 #include "cuda/device/methods.h"
 #include "cuda/lockstep/pair.h"
 #include "cuda/lockstep/phases.h"
@@ -333,9 +334,7 @@ static void nccl_close(void *opaque)
     rf_phases_free(&state->phases);
     rf_nccl_wire_close(&state->wire);
     for (int p = RF_DEVICE_PHASE_PACK; p <= RF_DEVICE_PHASE_UNPACK; p++) {
-        if (state->phases.stream[p] != NULL) {
-            cudaStreamDestroy(state->phases.stream[p]);
-        }
+        rf_stream_free(state->phases.stream[p]);
     }
     rf_nccl_buffers_free(&state->buffers, state->nccl);
     rf_steps_free(&state->steps);

@@ -22,6 +22,7 @@
 
 #include "common/mem.h"
 #include "cuda/device/device.h"
+#include "cuda/device/events.h"
 #include "cuda/device/methods.h"
 #include "cuda/lockstep/pair.h"
 #include "cuda/lockstep/phases.h"
@@ -285,9 +286,7 @@ static void nvshmem_abort(void *opaque)
 static void free_device(struct shmem_state *state)
 {
     for (int s = RF_DEVICE_PHASE_PACK; s <= RF_NVSHMEM_PUT; s++) {
-        if (state->phases.stream[s] != NULL) {
-            cudaStreamDestroy(state->phases.stream[s]);
-        }
+        rf_stream_free(state->phases.stream[s]);
     }
     if (state->setup.started) {
         rf_nvshmem_wire_close(&state->wire);

@@ -422,7 +422,7 @@ const struct rf_memory_ops rf_memory_cuda = {
     .buffer_alloc = cuda_buffer_alloc,
     .buffer_free = cuda_buffer_free,
     .quantizer_create = rf_fp8_quantizer_create,
-    .quantizer_run = rf_fp8_quantizer_run,
-    .quantizer_destroy = rf_fp8_quantizer_destroy,
+    .quantizer_run = rf_fp8_job_run,
+    .quantizer_destroy = rf_fp8_job_destroy,
     .usage = cuda_usage,
 };

@@ -61,7 +61,7 @@ static enum rf_status upload(struct rf_fp8_job *job,
 }
 
 enum rf_status rf_fp8_job_create(const struct rf_fp8_matrix *matrices, size_t n,
-                                 struct rf_fp8_job **out, struct rf_err *err)
+                                 void **out, struct rf_err *err)
 {
     struct rf_fp8_job *job = rf_xcalloc(1, sizeof(*job));
     struct rf_fp8_slice *slices = rf_xcalloc(n, sizeof(*slices));
@@ -94,9 +94,9 @@ out:
     return RF_OK;
 }
 
-enum rf_status rf_fp8_job_run(struct rf_fp8_job *job, int64_t *ns,
-                              struct rf_err *err)
+enum rf_status rf_fp8_job_run(void *opaque, int64_t *ns, struct rf_err *err)
 {
+    struct rf_fp8_job *job = opaque;
     RF_CUDA_CHECK(err, cudaEventRecord(job->begin, NULL));
     RF_TRY(rf_device_launch(RF_K_rf_kernel_fp8, job->args.n_tiles, &job->args,
                             NULL, err));
@@ -106,8 +106,9 @@ enum rf_status rf_fp8_job_run(struct rf_fp8_job *job, int64_t *ns,
     return RF_OK;
 }
 
-void rf_fp8_job_destroy(struct rf_fp8_job *job)
+void rf_fp8_job_destroy(void *opaque)
 {
+    struct rf_fp8_job *job = opaque;
     if (job == NULL) {
         return;
     }
@@ -127,7 +128,6 @@ enum rf_status rf_fp8_quantizer_create(const struct rf_quantizer_env *env,
     struct rf_fp8_matrix *matrices =
         rf_xcalloc(env->what->n, sizeof(*matrices));
     unsigned char *result = env->result->base;
-    struct rf_fp8_job *job;
     enum rf_status status;
     for (size_t i = 0; i < env->what->n; i++) {
         const struct rf_quantize_part *part = &env->what->parts[i];
@@ -143,21 +143,7 @@ enum rf_status rf_fp8_quantizer_create(const struct rf_quantizer_env *env,
             .src_pitch = place.stride[2] / 2,
             .dst_pitch = part->columns};
     }
-    status = rf_fp8_job_create(matrices, env->what->n, &job, err);
+    status = rf_fp8_job_create(matrices, env->what->n, out, err);
     free(matrices);
-    if (status == RF_OK) {
-        *out = job;
-    }
     return status;
-}
-
-enum rf_status rf_fp8_quantizer_run(void *quantizer, int64_t *ns,
-                                    struct rf_err *err)
-{
-    return rf_fp8_job_run(quantizer, ns, err);
-}
-
-void rf_fp8_quantizer_destroy(void *quantizer)
-{
-    rf_fp8_job_destroy(quantizer);
 }

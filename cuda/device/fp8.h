@@ -17,22 +17,16 @@ struct rf_fp8_matrix {
     uint64_t rows, columns, src_pitch, dst_pitch;
 };
 
-struct rf_fp8_job;
-
 /* Tables for `n` matrices. Every block must be whole in its matrix: a block
  * that two ranks share has a maximum that neither knows. */
 enum rf_status rf_fp8_job_create(const struct rf_fp8_matrix *matrices, size_t n,
-                                 struct rf_fp8_job **out,
-                                 struct rf_err *err) RF_MUST_CHECK;
-/* Casts and waits; *ns is how long it took by the device's clock. */
-enum rf_status rf_fp8_job_run(struct rf_fp8_job *job, int64_t *ns,
-                              struct rf_err *err) RF_MUST_CHECK;
-void rf_fp8_job_destroy(struct rf_fp8_job *job); /* NULL is fine */
+                                 void **out, struct rf_err *err) RF_MUST_CHECK;
 
+/* The hooks: a quantizer is a job for all matrices of a rank. */
 enum rf_status rf_fp8_quantizer_create(const struct rf_quantizer_env *env,
                                        void **out, struct rf_err *err);
-enum rf_status rf_fp8_quantizer_run(void *quantizer, int64_t *ns,
-                                    struct rf_err *err);
-void rf_fp8_quantizer_destroy(void *quantizer);
+/* Casts and waits; *ns is how long it took by the device's clock. */
+enum rf_status rf_fp8_job_run(void *job, int64_t *ns, struct rf_err *err);
+void rf_fp8_job_destroy(void *job); /* NULL is fine */
 
 #endif

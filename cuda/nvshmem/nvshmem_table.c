@@ -130,28 +130,32 @@ static bool share_device(const struct rf_blob *all, uint32_t n)
     return false;
 }
 
-/* Where our send number `nth` to this peer in that step goes, `bytes` long: the
- * peer's entries for us in it have the same order. */
-static bool find_place(const struct head *head, uint32_t rank,
-                       const struct rf_nvshmem_turn *turn, size_t nth,
-                       uint64_t bytes, struct rf_nvshmem_place *out)
+/* Where our next send to this peer goes, `bytes` long. The peer's entries for us
+ * have the order of our sends to it; those before *at have been taken. */
+static bool take_place(const struct head *head, uint32_t rank, uint32_t *at,
+                       const struct rf_nvshmem_turn *turn, uint64_t bytes,
+                       struct rf_nvshmem_place *out)
 {
     const struct row *rows = (const void *)(head + 1);
     const struct table_entry *entries = (const void *)(rows + head->n_steps);
-    for (uint32_t e = 0; e < head->n_entries; e++) {
-        if (entries[e].from == rank && entries[e].round == turn->round &&
-            entries[e].wave == turn->wave && nth-- == 0) {
-            *out = (struct rf_nvshmem_place){.offset = entries[e].offset,
-                                             .index = entries[e].index};
-            return entries[e].bytes == bytes;
-        }
+    const struct table_entry *entry;
+    while (*at < head->n_entries && entries[*at].from != rank) {
+        ++*at;
     }
-    return false;
+    if (*at == head->n_entries) {
+        return false;
+    }
+    entry = &entries[(*at)++];
+    *out = (struct rf_nvshmem_place){.offset = entry->offset,
+                                     .index = entry->index};
+    return entry->round == turn->round && entry->wave == turn->wave &&
+           entry->bytes == bytes;
 }
 
-static enum rf_status find_places(struct rf_nvshmem_table *table,
+static enum rf_status take_places(struct rf_nvshmem_table *table,
                                   const struct rf_steps *steps, uint32_t rank,
-                                  const struct rf_blob *all, struct rf_err *err)
+                                  const struct rf_blob *all, uint32_t *taken,
+                                  struct rf_err *err)
 {
     size_t local = 0;
     for (size_t i = 0; i < table->n && local < steps->n; i++) {
@@ -162,15 +166,14 @@ static enum rf_status find_places(struct rf_nvshmem_table *table,
         }
         turn->local = local++;
         turn->places = rf_xcalloc(ours->n_sends, sizeof(*turn->places));
-        for (size_t m = 0, nth = 0; m < ours->n_sends; m++) {
+        for (size_t m = 0; m < ours->n_sends; m++) {
             const struct rf_message *send = &ours->sends[m];
-            nth = m > 0 && send[-1].peer == send->peer ? nth + 1 : 0;
-            if (!find_place(all[send->peer].data, rank, turn, nth, send->bytes,
-                            &turn->places[m])) {
+            if (!take_place(all[send->peer].data, rank, &taken[send->peer],
+                            turn, send->bytes, &turn->places[m])) {
                 return rf_err_set(err, RF_ERR_INTERNAL,
-                                  "rank %u does not expect message %zu of "
+                                  "rank %u does not expect a message of "
                                   "round %u, wave %u, with %llu bytes",
-                                  send->peer, nth, turn->round, turn->wave,
+                                  send->peer, turn->round, turn->wave,
                                   (unsigned long long)send->bytes);
             }
         }
@@ -184,6 +187,8 @@ static enum rf_status take(struct rf_nvshmem_table *table,
                            const struct rf_blob *all, struct rf_err *err)
 {
     const uint32_t n = env->plan->world->n_ranks;
+    uint32_t *taken;
+    enum rf_status status;
     for (uint32_t r = 0; r < n; r++) {
         if (!is_whole(&all[r])) {
             return rf_err_set(err, RF_ERR_PROTOCOL, "rank %u: bad table", r);
@@ -191,7 +196,10 @@ static enum rf_status take(struct rf_nvshmem_table *table,
     }
     table->share_device = share_device(all, n);
     unite(table, all, n);
-    return find_places(table, steps, env->rank, all, err);
+    taken = rf_xcalloc(n, sizeof(*taken));
+    status = take_places(table, steps, env->rank, all, taken, err);
+    free(taken);
+    return status;
 }
 
 enum rf_status rf_nvshmem_table_open(const struct rf_method_env *env,

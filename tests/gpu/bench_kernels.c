@@ -189,7 +189,7 @@ static void bench_fp8(const struct bench *bench)
                                          .src_pitch = columns,
                                          .dst_pitch = columns};
     struct rf_samples samples = {.n = 0};
-    struct rf_fp8_job *job;
+    void *job;
     struct rf_err err;
     rf_bench_must(rf_fp8_job_create(&matrix, 1, &job, &err), &err);
     for (unsigned i = 0; i < bench->rounds; i++) {

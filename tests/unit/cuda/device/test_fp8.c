@@ -155,7 +155,7 @@ static void expect_scales(void *device, const float *wanted, size_t n)
 
 static void run_job(const struct rf_fp8_matrix *matrix, int times)
 {
-    struct rf_fp8_job *job = NULL;
+    void *job = NULL;
     struct rf_err err;
     int64_t ns = 0;
     ck_assert_msg(rf_fp8_job_create(matrix, 1, &job, &err) == RF_OK, "%s",

@@ -122,11 +122,11 @@ static bool parse_number(const char *text, long max, uint32_t *out)
 }
 
 /* "HOST:PORT" or "[ADDRESS]:PORT", in place. */
-static bool parse_candidate(char *text, struct rf_boot_address *out)
+static bool parse_candidate(char *text, struct rf_msg_candidate *out)
 {
     char *colon = strrchr(text, ':');
-    uint32_t port;
-    if (colon == NULL || !parse_number(colon + 1, 65535, &port) || port == 0) {
+    if (colon == NULL || !parse_number(colon + 1, 65535, &out->port) ||
+        out->port == 0) {
         return false;
     }
     *colon = '\0';
@@ -137,7 +137,6 @@ static bool parse_candidate(char *text, struct rf_boot_address *out)
         return false;
     }
     out->address = text;
-    out->port = (uint16_t)port;
     return text[0] != '\0';
 }
 
@@ -146,7 +145,7 @@ static bool parse_candidates(char *list, struct rf_agent_options *agent)
     char *save = NULL;
     for (char *entry = strtok_r(list, ",", &save); entry != NULL;
          entry = strtok_r(NULL, ",", &save)) {
-        if (agent->n_candidates == RF_BOOT_CANDIDATES_MAX ||
+        if (agent->n_candidates == RF_AGENT_CANDIDATES_MAX ||
             !parse_candidate(entry, &agent->candidates[agent->n_candidates])) {
             return false;
         }

@@ -111,7 +111,7 @@ static void become_ready(struct rf_conn *conn)
         uv_timer_stop(&conn->timer);
     }
     rf_conn_put_frames(conn, false);
-    if (conn->state == RF_CONN_OPEN) {
+    if (conn->state == RF_CONN_OPEN && conn->ops.on_ready != NULL) {
         conn->ops.on_ready(conn, conn->data);
     }
 }

@@ -34,7 +34,8 @@ struct rf_shared_payload;
 
 struct rf_conn_ops {
     /* The handshake is over, or the banner has come (without either: soon).
-     * Frames may be sent before it: they wait for the handshake. */
+     * Frames may be sent before it: they wait for the handshake. May be NULL.
+     */
     void (*on_ready)(struct rf_conn *conn, void *data);
     /* A whole frame, valid during the call. */
     void (*on_frame)(struct rf_conn *conn, const struct rf_frame *frame,

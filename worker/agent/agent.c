@@ -183,7 +183,7 @@ static void on_lease(struct agent *agent, const struct rf_msg_lease *lease)
  * the time it missed: leases get one more period. */
 static void notice_sleep(struct agent *agent, int64_t now)
 {
-    const struct rf_boot_limits *limits = &agent->boot.limits;
+    const struct rf_msg_boot_limits *limits = &agent->boot.limits;
     if (now - agent->tick_ns > limits->lease_dead_ms * RF_NS_PER_MS / 3) {
         agent->lease_grace_ns = now + limits->lease_period_ms * RF_NS_PER_MS;
     }
@@ -192,7 +192,7 @@ static void notice_sleep(struct agent *agent, int64_t now)
 
 static void tick_ready(struct agent *agent, int64_t now)
 {
-    const struct rf_boot_limits *limits = &agent->boot.limits;
+    const struct rf_msg_boot_limits *limits = &agent->boot.limits;
     bool due = now - agent->lease_ns >= limits->lease_period_ms * RF_NS_PER_MS;
     notice_sleep(agent, now);
     if (now > agent->lease_grace_ns &&
@@ -411,8 +411,8 @@ static void connect_back(struct agent *agent)
     agent->join =
         rf_join_start(&agent->loop,
                       &(struct rf_join_how){
-                          .candidates = agent->boot.candidates,
-                          .n_candidates = agent->boot.n_candidates,
+                          .candidates = agent->boot.message.candidates,
+                          .n_candidates = agent->boot.message.n_candidates,
                           .identity = agent->boot.message.identity,
                           .psk = agent->boot.psk,
                           .total_ms = agent->boot.limits.connect_back_ms,
@@ -451,7 +451,7 @@ static void on_boot(struct agent *agent, struct rf_msg_boot *message)
         rf_agent_end(agent, 1, "standard output is closed");
         return;
     }
-    if (!agent->options->connect && agent->boot.n_candidates == 0) {
+    if (!agent->options->connect && agent->boot.message.n_candidates == 0) {
         agent->control = agent->stdio;
     }
     move(agent, AGENT_SURVEYING, 0);
@@ -581,12 +581,6 @@ static void on_frame(struct rf_conn *conn, const struct rf_frame *frame,
     rf_msg_free(&message);
 }
 
-static void on_ready(struct rf_conn *conn, void *data)
-{
-    (void)conn;
-    (void)data;
-}
-
 static void on_close(struct rf_conn *conn, const struct rf_err *why, void *data)
 {
     struct agent *agent = data;
@@ -603,7 +597,7 @@ static void on_close(struct rf_conn *conn, const struct rf_err *why, void *data)
     rf_agent_end(agent, 1, text);
 }
 
-static const struct rf_conn_ops control_ops = {on_ready, on_frame, on_close};
+static const struct rf_conn_ops control_ops = {NULL, on_frame, on_close};
 
 /* --- Start and end -------------------------------------------------------- */
 
@@ -732,7 +726,7 @@ int rf_agent_run(struct rf_agent_options *options)
     agent.attempt_deadline_ns = INT64_MAX;
     agent.state_deadline_ns =
         options->connect ? INT64_MAX : now + BOOT_LIMIT_MS * RF_NS_PER_MS;
-    rf_boot_limits_init(&agent.boot.limits);
+    rf_boot_limits_init(NULL, &agent.boot.limits);
     rf_schema_init(&rf_msg_hello_schema, &agent.facts);
     start_handles(&agent);
     if (options->connect) {

@@ -8,11 +8,13 @@
 
 #include "worker/agent/boot.h"
 
+#define RF_AGENT_CANDIDATES_MAX 64
+
 struct rf_agent_options {
     /* Without a stream (--connect, --slurm): where to go and who we are. */
     bool connect;
     bool attended; /* a launcher keeps standard input open; its end is ours */
-    struct rf_boot_address candidates[RF_BOOT_CANDIDATES_MAX];
+    struct rf_msg_candidate candidates[RF_AGENT_CANDIDATES_MAX];
     size_t n_candidates;
     const char *identity;
     uint8_t psk[RF_PSK_BYTES]; /* wiped by rf_agent_run() */

@@ -223,12 +223,6 @@ static void on_frame(struct rf_conn *conn, const struct rf_frame *frame,
     rf_msg_free(&message);
 }
 
-static void on_ready(struct rf_conn *conn, void *data)
-{
-    (void)conn;
-    (void)data;
-}
-
 static void on_close(struct rf_conn *conn, const struct rf_err *why, void *data)
 {
     struct agent_rank *rank = data;
@@ -241,4 +235,4 @@ static void on_close(struct rf_conn *conn, const struct rf_err *why, void *data)
     rf_agent_rank_released(rank);
 }
 
-const struct rf_conn_ops rf_agent_rank_ops = {on_ready, on_frame, on_close};
+const struct rf_conn_ops rf_agent_rank_ops = {NULL, on_frame, on_close};

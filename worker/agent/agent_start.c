@@ -50,7 +50,7 @@ static enum rf_status spawn(struct agent_rank *rank,
                             const struct streams *streams, struct rf_err *err)
 {
     struct agent *agent = rank->agent;
-    const struct rf_boot_limits *limits = &agent->boot.limits;
+    const struct rf_msg_boot_limits *limits = &agent->boot.limits;
     char text[6][16];
     const char *argv[] = {
         "refit-worker", "--rank",     text[0], "--parent",

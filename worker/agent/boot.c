@@ -6,33 +6,25 @@
 
 #include "common/bytes.h"
 
-void rf_boot_limits_init(struct rf_boot_limits *limits)
+static void fill(uint32_t *limit, uint32_t usual)
 {
-    *limits = (struct rf_boot_limits){.lease_period_ms = RF_LEASE_PERIOD_MS,
-                                      .lease_dead_ms = RF_LEASE_DEAD_MS,
-                                      .connect_back_ms = RF_CONNECT_BACK_MS,
-                                      .abort_grace_ms = RF_ABORT_GRACE_MS,
-                                      .term_grace_ms = RF_TERM_GRACE_MS};
-}
-
-static void take_limit(uint32_t asked, uint32_t *limit)
-{
-    if (asked != RF_ABSENT_U32) {
-        *limit = asked;
+    if (*limit == RF_ABSENT_U32) {
+        *limit = usual;
     }
 }
 
-static void take_limits(const struct rf_msg_boot_limits *asked,
-                        struct rf_boot_limits *out)
+void rf_boot_limits_init(const struct rf_msg_boot_limits *asked,
+                         struct rf_msg_boot_limits *out)
 {
-    rf_boot_limits_init(out);
+    rf_schema_init(&rf_msg_boot_limits_schema, out);
     if (asked != NULL) {
-        take_limit(asked->lease_period_ms, &out->lease_period_ms);
-        take_limit(asked->lease_dead_ms, &out->lease_dead_ms);
-        take_limit(asked->connect_back_ms, &out->connect_back_ms);
-        take_limit(asked->abort_grace_ms, &out->abort_grace_ms);
-        take_limit(asked->term_grace_ms, &out->term_grace_ms);
+        *out = *asked;
     }
+    fill(&out->lease_period_ms, RF_LEASE_PERIOD_MS);
+    fill(&out->lease_dead_ms, RF_LEASE_DEAD_MS);
+    fill(&out->connect_back_ms, RF_CONNECT_BACK_MS);
+    fill(&out->abort_grace_ms, RF_ABORT_GRACE_MS);
+    fill(&out->term_grace_ms, RF_TERM_GRACE_MS);
 }
 
 static enum rf_status check_protocol(const struct rf_integers *range,
@@ -74,7 +66,7 @@ static enum rf_status take_psk(struct rf_boot *boot, struct rf_err *err)
                               "BOOT: $.psk: must be hexadecimal");
         }
     }
-    return boot->has_psk || boot->n_candidates == 0
+    return boot->has_psk || boot->message.n_candidates == 0
                ? RF_OK
                : rf_err_set(err, RF_ERR_PROTOCOL,
                             "BOOT: $.candidates: of no use without a key");
@@ -86,13 +78,7 @@ enum rf_status rf_boot_read(struct rf_msg_boot *message, struct rf_boot *out,
     struct rf_boot boot = {.message = *message};
     enum rf_status status = check_protocol(&message->protocol, err);
     rf_schema_init(&rf_msg_boot_schema, message);
-    take_limits(boot.message.limits, &boot.limits);
-    for (size_t i = 0;
-         i < boot.message.n_candidates && i < RF_BOOT_CANDIDATES_MAX; i++) {
-        const struct rf_msg_candidate *from = &boot.message.candidates[i];
-        boot.candidates[boot.n_candidates++] =
-            (struct rf_boot_address){from->address, (uint16_t)from->port};
-    }
+    rf_boot_limits_init(boot.message.limits, &boot.limits);
     RF_THEN(status, check_shared(boot.message.shared, err));
     RF_THEN(status, take_psk(&boot, err));
     if (status != RF_OK) {

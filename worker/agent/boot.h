@@ -9,30 +9,16 @@
 #include "transport/control/message_fields.h"
 #include "transport/control/tls.h"
 
-#define RF_BOOT_CANDIDATES_MAX 64
-
-/* Milliseconds. BOOT's "limits" may name each of them, which tests do. */
-struct rf_boot_limits {
-    uint32_t lease_period_ms, lease_dead_ms;
-    uint32_t connect_back_ms;
-    uint32_t abort_grace_ms, term_grace_ms;
-};
-
-struct rf_boot_address {
-    const char *address;
-    uint16_t port;
-};
-
 struct rf_boot {
     struct rf_msg_boot message; /* owned, without the key */
     bool has_psk;
     uint8_t psk[RF_PSK_BYTES];
-    struct rf_boot_address candidates[RF_BOOT_CANDIDATES_MAX];
-    size_t n_candidates;
-    struct rf_boot_limits limits;
+    struct rf_msg_boot_limits limits; /* all of them */
 };
 
-void rf_boot_limits_init(struct rf_boot_limits *limits);
+/* The usual times where `asked`, BOOT's "limits" or NULL, names no other. */
+void rf_boot_limits_init(const struct rf_msg_boot_limits *asked,
+                         struct rf_msg_boot_limits *out);
 
 /* Checks `message` and takes it over, in failure too: it is empty afterwards.
  * RF_ERR_PROTOCOL when its members do not fit together or the protocol versions

@@ -429,7 +429,8 @@ struct rf_join *rf_join_start(uv_loop_t *loop, const struct rf_join_how *how,
     join->done = done;
     join->data = data;
     for (size_t i = 0; i < how->n_candidates; i++) {
-        add_attempt(join, how->candidates[i].address, how->candidates[i].port);
+        add_attempt(join, how->candidates[i].address,
+                    (uint16_t)how->candidates[i].port);
     }
     join->pending = 2;
     uv_timer_init(loop, &join->stagger);

@@ -18,7 +18,7 @@ typedef void (*rf_join_done_fn)(struct rf_conn *conn, const char *candidate,
                                 const char *local, const char *why, void *data);
 
 struct rf_join_how {
-    const struct rf_boot_address *candidates;
+    const struct rf_msg_candidate *candidates;
     size_t n_candidates;
     const char *identity;
     const uint8_t *psk; /* RF_PSK_BYTES */

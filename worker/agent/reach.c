@@ -291,8 +291,7 @@ static void joined_cb(struct rf_conn *conn, const char *candidate,
 static void start(struct rf_reach *reach, struct reach_trial *trial,
                   const struct rf_msg_reach_peer *peer)
 {
-    const struct rf_boot_address candidate = {peer->address,
-                                              (uint16_t)peer->port};
+    const struct rf_msg_candidate candidate = {peer->address, peer->port};
     char identity[32];
     make_identity(peer->node, identity);
     trial->reach = reach;

@@ -108,12 +108,6 @@ static void on_timer(uv_timer_t *timer)
     report(helper, NULL, why);
 }
 
-static void on_ready(struct rf_conn *conn, void *data)
-{
-    (void)conn;
-    (void)data;
-}
-
 static void on_frame(struct rf_conn *conn, const struct rf_frame *frame,
                      void *data)
 {
@@ -148,7 +142,7 @@ static void on_close(struct rf_conn *conn, const struct rf_err *why, void *data)
     release(helper);
 }
 
-static const struct rf_conn_ops conn_ops = {on_ready, on_frame, on_close};
+static const struct rf_conn_ops conn_ops = {NULL, on_frame, on_close};
 
 void rf_helper_child_ended(struct rf_helper *helper, pid_t pid, int status)
 {
@@ -251,7 +245,7 @@ static void on_agent_close(struct rf_conn *conn, const struct rf_err *why,
     (void)data;
 }
 
-static const struct rf_conn_ops agent_ops = {on_ready, on_agent_frame,
+static const struct rf_conn_ops agent_ops = {NULL, on_agent_frame,
                                              on_agent_close};
 
 static void send_answer(struct rf_conn *conn, rf_helper_make_fn make,

@@ -310,12 +310,6 @@ static void on_frame(struct rf_conn *conn, const struct rf_frame *frame,
     }
 }
 
-static void on_ready(struct rf_conn *conn, void *data)
-{
-    (void)conn;
-    (void)data;
-}
-
 static void on_close(struct rf_conn *conn, const struct rf_err *why, void *data)
 {
     struct rank *rank = data;
@@ -328,7 +322,7 @@ static void on_close(struct rf_conn *conn, const struct rf_err *why, void *data)
     rank->conn = NULL;
 }
 
-static const struct rf_conn_ops agent_ops = {on_ready, on_frame, on_close};
+static const struct rf_conn_ops agent_ops = {NULL, on_frame, on_close};
 
 static void send_message(struct rank *rank, const struct rf_msg *message)
 {

@@ -41,9 +41,9 @@ TEST(test_a_whole_boot_is_read)
     ck_assert_uint_eq(boot.message.node, 2);
     ck_assert_str_eq(boot.message.nonce, "ab");
     ck_assert_ptr_null(boot.message.data_address);
-    ck_assert_uint_eq(boot.n_candidates, 2);
-    ck_assert_str_eq(boot.candidates[1].address, "fd00::1");
-    ck_assert_uint_eq(boot.candidates[1].port, 4001);
+    ck_assert_uint_eq(boot.message.n_candidates, 2);
+    ck_assert_str_eq(boot.message.candidates[1].address, "fd00::1");
+    ck_assert_uint_eq(boot.message.candidates[1].port, 4001);
     ck_assert(boot.has_psk);
     ck_assert_uint_eq(boot.psk[0], 0x00);
     ck_assert_uint_eq(boot.psk[31], 0xff);
@@ -60,7 +60,7 @@ TEST(test_a_boot_without_a_launcher_has_no_key)
     ck_assert_int_eq(
         read_text(START_OF("[6, 6]") ", \"psk\": null}", &boot, &err), RF_OK);
     ck_assert(!boot.has_psk);
-    ck_assert_uint_eq(boot.n_candidates, 0);
+    ck_assert_uint_eq(boot.message.n_candidates, 0);
     rf_boot_free(&boot);
 }
 

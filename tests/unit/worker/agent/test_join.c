@@ -13,6 +13,8 @@
 #include "tests/unit/unit.h"
 #include "worker/agent/join.h"
 
+static char localhost[] = "127.0.0.1", refit_two[] = "refit-two";
+
 static const uint8_t key[RF_PSK_BYTES] = {1, 2, 3};
 static const uint8_t other_key[RF_PSK_BYTES] = {4};
 
@@ -183,9 +185,9 @@ static void setup(void)
 
 static void join(const uint16_t *ports, size_t n, uint32_t total_ms, bool retry)
 {
-    struct rf_boot_address candidates[4];
+    struct rf_msg_candidate candidates[4];
     for (size_t i = 0; i < n; i++) {
-        candidates[i] = (struct rf_boot_address){"127.0.0.1", ports[i]};
+        candidates[i] = (struct rf_msg_candidate){localhost, ports[i]};
     }
     rf_join_start(
         &loop,
@@ -259,7 +261,7 @@ static bool name_two_addresses(void)
 LOOP_TEST(test_all_addresses_of_a_name_are_tried, 2)
 {
     struct server server;
-    struct rf_boot_address candidate = {"refit-two", 0};
+    struct rf_msg_candidate candidate = {refit_two, 0};
     if (!name_two_addresses()) {
         return;
     }
@@ -385,7 +387,7 @@ TEST(test_with_retry_no_candidate_keeps_others_from_being_tried)
 TEST(test_cancelling_calls_nobody)
 {
     struct server server;
-    struct rf_boot_address candidate = {"127.0.0.1", 0};
+    struct rf_msg_candidate candidate = {localhost, 0};
     struct rf_join *join_object;
     start_server(&server, key);
     server.deaf = true;

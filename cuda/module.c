@@ -4,6 +4,7 @@
  */
 #include "transport/method/module.h"
 
+#include <cuda.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -14,9 +15,9 @@
 #include "cuda/device/events.h"
 #include "cuda/device/methods.h"
 #include "cuda/device/no_device.h"
-#include "cuda/health.h"
 #include "cuda/nccl/nccl_api.h"
 #include "cuda/nvml/memory_usage.h"
+#include "cuda/nvml/nvml.h"
 #include "cuda/nvshmem/nvshmem_api.h"
 
 #define PROBE_ALIGN (UINT64_C(1) << 20)
@@ -64,6 +65,82 @@ static void describe_device(int index, struct rf_module_device *out)
                                 index);
 }
 
+/* What takes clocks from a device that should have them. Others are normal: it
+ * idles, its power is capped, somebody set its clocks. */
+static const struct {
+    unsigned long long bit;
+    const char *name;
+} slowdowns[] = {
+    {RF_NVML_HARDWARE_SLOWDOWN, "hardware slowdown"},
+    {RF_NVML_SOFTWARE_THERMAL, "too hot for its clocks"},
+    {RF_NVML_HARDWARE_THERMAL, "too hot (hardware)"},
+    {RF_NVML_POWER_BRAKE, "power brake"},
+};
+
+static void list_slowdowns(unsigned long long reasons, char *out, size_t size)
+{
+    size_t used = 0;
+    out[0] = '\0';
+    for (size_t i = 0; i < RF_ARRAY_SIZE(slowdowns) && used < size; i++) {
+        if ((reasons & slowdowns[i].bit) != 0) {
+            used += (size_t)snprintf(out + used, size - used, "%s%s",
+                                     used > 0 ? ", " : "", slowdowns[i].name);
+        }
+    }
+}
+
+static bool shares_by_dmabuf(int cuda_device)
+{
+    __typeof__(&cuDeviceGet) get = NULL;
+    __typeof__(&cuDeviceGetAttribute) attribute = NULL;
+    enum cudaDriverEntryPointQueryResult found;
+    CUdevice device;
+    int supported = 0;
+    const bool shares =
+        cudaGetDriverEntryPointByVersion(
+            "cuDeviceGet", (void **)(void *)&get, RF_CUDA_DRIVER_INTERFACE,
+            cudaEnableDefault, &found) == cudaSuccess &&
+        found == cudaDriverEntryPointSuccess &&
+        cudaGetDriverEntryPointByVersion(
+            "cuDeviceGetAttribute", (void **)(void *)&attribute,
+            RF_CUDA_DRIVER_INTERFACE, cudaEnableDefault,
+            &found) == cudaSuccess &&
+        found == cudaDriverEntryPointSuccess &&
+        get(&device, cuda_device) == CUDA_SUCCESS &&
+        attribute(&supported, CU_DEVICE_ATTRIBUTE_DMA_BUF_SUPPORTED, device) ==
+            CUDA_SUCCESS &&
+        supported != 0;
+    (void)cudaGetLastError();
+    return shares;
+}
+
+/* Who else uses a device and what slows it; what NVML and the driver do not tell
+ * stays not known. */
+static void describe_health(int cuda_device, struct rf_module_device *out)
+{
+    const struct rf_nvml *nvml = rf_nvml_load(NULL);
+    rf_nvml_device_t device = rf_nvml_device(cuda_device);
+    unsigned long long errors = 0, reasons = 0;
+    out->processes = UINT32_MAX;
+    out->foreign_bytes = out->ecc_errors = UINT64_MAX;
+    out->slowed[0] = '\0';
+    out->dmabuf = shares_by_dmabuf(cuda_device);
+    if (nvml == NULL || device == NULL) {
+        return;
+    }
+    if (!rf_nvml_others(device, &out->processes, &out->foreign_bytes)) {
+        out->processes = UINT32_MAX;
+        out->foreign_bytes = UINT64_MAX;
+    }
+    if (nvml->DeviceGetTotalEccErrors(device, RF_NVML_UNCORRECTED,
+                                      RF_NVML_VOLATILE, &errors) == 0) {
+        out->ecc_errors = errors;
+    }
+    if (nvml->DeviceGetCurrentClocksThrottleReasons(device, &reasons) == 0) {
+        list_slowdowns(reasons, out->slowed, sizeof(out->slowed));
+    }
+}
+
 static void describe_libraries(struct rf_module_facts *out)
 {
     struct rf_err why = {.text = ""};
@@ -100,7 +177,7 @@ static void module_facts(struct rf_module_facts *out)
     out->n_devices = RF_MIN((uint32_t)count, (uint32_t)RF_MODULE_MAX_DEVICES);
     for (uint32_t i = 0; i < out->n_devices; i++) {
         describe_device((int)i, &out->devices[i]);
-        rf_health_of_device((int)i, &out->devices[i]);
+        describe_health((int)i, &out->devices[i]);
     }
 }
 

@@ -1,10 +1,11 @@
-/* Buffers of NCCL's memory. See nccl_buffers.h. */
+/* Buffers of NCCL's memory, and registering it. See nccl_buffers.h. */
 #include "cuda/nccl/nccl_buffers.h"
 
 #include <stdio.h>
 #include <string.h>
 
 #include "cuda/device/device.h"
+#include "cuda/lockstep/registration.h"
 
 /* Whether NCCL gave the memory; else `why` says what was in the way. */
 static bool alloc_of_nccl(struct rf_arena *out, const struct rf_nccl *nccl,
@@ -54,4 +55,80 @@ void rf_nccl_buffers_free(struct rf_nccl_buffers *buffers,
         }
     }
     memset(buffers, 0, sizeof(*buffers));
+}
+
+/* --- Registration --------------------------------------------------------- */
+
+/* One memory with one communicator; fills the report if it fails. */
+static bool add(struct rf_nccl_registration *out, ncclComm_t comm,
+                const struct rf_arena *memory,
+                struct rf_registration_report *report)
+{
+    const struct rf_nccl *nccl = out->comms->nccl;
+    ncclResult_t result;
+    if (comm == NULL || memory->base == NULL) {
+        return true;
+    }
+    out->made[out->n].comm = comm;
+    result = nccl->CommRegister(comm, memory->base, memory->bytes,
+                                &out->made[out->n].handle);
+    if (result != ncclSuccess) {
+        snprintf(report->why, sizeof(report->why), "ncclCommRegister: %.80s",
+                 nccl->GetErrorString(result));
+        return false;
+    }
+    out->n++;
+    return true;
+}
+
+static void add_all(struct rf_nccl_registration *out,
+                    const struct rf_nccl_buffers *buffers,
+                    struct rf_registration_report *report)
+{
+    const struct rf_arena *arenas = out->comms->env->arena;
+    const ncclComm_t comms[] = {out->comms->world, out->comms->node};
+    bool good = true;
+    for (size_t c = 0; c < RF_ARRAY_SIZE(comms); c++) {
+        for (size_t i = 0; i < RF_NCCL_BUFFERS && good; i++) {
+            good = add(out, comms[c], &buffers->at[i], report);
+        }
+        for (size_t i = 0; i < RF_MEM_COUNT && good; i++) {
+            good = add(out, comms[c], &arenas[i], report);
+        }
+    }
+}
+
+enum rf_status rf_nccl_register(struct rf_nccl_registration *out,
+                                struct rf_nccl_comms *comms,
+                                const struct rf_nccl_buffers *buffers,
+                                struct rf_err *err)
+{
+    const struct rf_nccl *nccl = comms->nccl;
+    struct rf_registration_report report = {.why = ""};
+    enum rf_status status;
+    bool registered;
+    memset(out, 0, sizeof(*out));
+    out->comms = comms;
+    if (nccl->CommRegister == NULL || nccl->CommDeregister == NULL) {
+        snprintf(report.why, sizeof(report.why),
+                 "NCCL %d has no ncclCommRegister", nccl->version);
+    } else {
+        add_all(out, buffers, &report);
+    }
+    snprintf(report.but, sizeof(report.but), "%s", buffers->why);
+    status = rf_registration_agree(comms->env, &report, "buffers", &registered,
+                                   out->text, err);
+    if (status == RF_OK && !registered) {
+        rf_nccl_deregister(out);
+    }
+    return status;
+}
+
+void rf_nccl_deregister(struct rf_nccl_registration *registration)
+{
+    while (registration->n > 0) {
+        const size_t i = --registration->n;
+        (void)registration->comms->nccl->CommDeregister(
+            registration->made[i].comm, registration->made[i].handle);
+    }
 }

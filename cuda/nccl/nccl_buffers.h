@@ -3,12 +3,17 @@
  * memory of the driver's virtual memory management is used in place inside a
  * node once it is registered, and cudaMalloc's is not. Where NCCL cannot (it
  * has ncclMemAlloc from 2.19 on), they are cudaMalloc memory.
+ *
+ * The memory that messages leave and reach is registered with NCCL, once per
+ * plan, so that it may use it in place (2.19). Where ranks cannot all do it,
+ * none does: NCCL does not define what happens if only one end is registered.
+ * docs/GPU.md says which memory NCCL then really uses in place, and why there
+ * are no windows.
  */
 #ifndef RF_CUDA_NCCL_NCCL_BUFFERS_H
 #define RF_CUDA_NCCL_NCCL_BUFFERS_H
 
-#include "cuda/nccl/nccl_api.h"
-#include "transport/method/memory.h"
+#include "cuda/nccl/nccl_comm.h"
 
 #define RF_NCCL_BUFFERS 2u /* send and receive */
 
@@ -27,5 +32,28 @@ enum rf_status rf_nccl_buffers_alloc(struct rf_nccl_buffers *out,
 /* Waits for the device; after the communicators have ended. Zeros are fine. */
 void rf_nccl_buffers_free(struct rf_nccl_buffers *buffers,
                           const struct rf_nccl *nccl);
+
+#define RF_NCCL_MEMORIES (RF_NCCL_BUFFERS + RF_MEM_COUNT)
+
+struct rf_nccl_registration {
+    struct rf_nccl_comms *comms; /* borrowed */
+    struct {
+        ncclComm_t comm;
+        void *handle;
+    } made[2 * RF_NCCL_MEMORIES];
+    size_t n;
+    char text[RF_REGISTRATION_SIZE]; /* see registration.h */
+};
+
+/* Collective: the rank's arenas and buffers, with all its communicators. RF_OK
+ * also where nothing is registered; the text says why: "buffers", with what
+ * memory of whose is not NCCL's, or "none: why". */
+enum rf_status rf_nccl_register(struct rf_nccl_registration *out,
+                                struct rf_nccl_comms *comms,
+                                const struct rf_nccl_buffers *buffers,
+                                struct rf_err *err) RF_MUST_CHECK;
+
+/* Before the communicators are ended. */
+void rf_nccl_deregister(struct rf_nccl_registration *registration);
 
 #endif

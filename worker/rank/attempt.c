@@ -29,7 +29,6 @@
 #include "worker/rank/attempt_internal.h"
 #include "worker/rank/export.h"
 #include "worker/rank/probe.h"
-#include "worker/rank/probe_link.h"
 
 /* A start further ahead than this is a mistake of clocks, not a plan. */
 #define START_AHEAD_S 30

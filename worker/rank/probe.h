@@ -31,4 +31,11 @@ enum rf_status rf_probe_copy(const struct rf_probe *probe,
                              struct rf_msg_probed *out,
                              struct rf_err *err) RF_MUST_CHECK;
 
+/* "link"; every rank of the attempt takes part: goodput and latency of each of
+ * "links", all at once, in the answer of its "to" only. *out is initialised. */
+enum rf_status rf_probe_link(const struct rf_probe *probe,
+                             const struct rf_msg_step *step,
+                             struct rf_msg_probed *out,
+                             struct rf_err *err) RF_MUST_CHECK;
+
 #endif

@@ -9,7 +9,7 @@
  * clocks nor start-up matter. All ranks take part in the exchange; those in no
  * pair have nothing else to do.
  */
-#include "worker/rank/probe_link.h"
+#include "worker/rank/probe.h"
 
 #include <errno.h>
 #include <inttypes.h>

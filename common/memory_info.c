@@ -4,11 +4,14 @@
  */
 #include "common/memory_info.h"
 
+#include <errno.h>
 #include <inttypes.h>
 #include <linux/magic.h>
+#include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <sys/stat.h>
 #include <sys/vfs.h>
 
@@ -16,6 +19,12 @@
 #include "common/cgroup.h"
 #include "common/compiler.h"
 
+#ifndef MADV_POPULATE_READ
+#define MADV_POPULATE_READ 22
+#define MADV_POPULATE_WRITE 23
+#endif
+
+#define PAGE_BYTES 4096 /* or more */
 #define MEMINFO "/proc/meminfo"
 
 /* Version 1 writes "no limit" as a number close to 2^63. */
@@ -184,6 +193,28 @@ enum rf_status rf_memory_admit(uint64_t bytes, const char *what,
                       "%s: would take about %s of the %s of memory that this "
                       "machine has left",
                       what, wanted, left);
+}
+
+/* Kernels before 5.14, and profiles of containers that do not let madvise()
+ * through, need it done by hand. */
+bool rf_memory_populate(void *at, uint64_t bytes, bool write)
+{
+    if (madvise(at, bytes, write ? MADV_POPULATE_WRITE : MADV_POPULATE_READ) ==
+        0) {
+        return true;
+    }
+    if (errno != EINVAL && errno != EPERM && errno != ENOSYS) {
+        return false;
+    }
+    for (uint64_t i = 0; i < bytes; i += PAGE_BYTES) {
+        _Atomic uint8_t *byte = (_Atomic uint8_t *)at + i;
+        if (write) {
+            atomic_fetch_or(byte, 0); /* somebody else may be writing, too */
+        } else {
+            (void)atomic_load(byte);
+        }
+    }
+    return true;
 }
 
 void *rf_realloc_large(void *old, size_t old_bytes, size_t bytes)

@@ -44,6 +44,12 @@ bool rf_memory_is_private(const void *at);
 enum rf_status rf_memory_admit(uint64_t bytes, const char *what,
                                struct rf_err *err) RF_MUST_CHECK;
 
+/* Makes all pages present that are mapped at `at`, for writing if this process
+ * will: a page that was only read needs no fault to be written (shared memory
+ * is not tracked for write-back), but the processor must mark it dirty, which
+ * costs as much as copying it. False where there is no room for them. */
+bool rf_memory_populate(void *at, uint64_t bytes, bool write);
+
 /* realloc() for blocks that may get large. NULL, with `old` as it was, also
  * where rf_memory_admit() would refuse it. */
 void *rf_realloc_large(void *old, size_t old_bytes, size_t bytes);

@@ -26,11 +26,7 @@
 #include <unistd.h>
 
 #include "common/mem.h"
-
-#ifndef MADV_POPULATE_READ
-#define MADV_POPULATE_READ 22
-#define MADV_POPULATE_WRITE 23
-#endif
+#include "common/memory_info.h"
 
 #define CARD_MAGIC 0x52464E31 /* "RFN1" */
 
@@ -101,26 +97,6 @@ static enum rf_status open_of_peer(const struct rf_node_memory_peer *peer,
     return *out < 0 ? not_opened(peer, path, errno, err) : RF_OK;
 }
 
-/* Makes all pages present, for writing if we shall: a page that was only read
- * needs no fault to be written (shared memory is not tracked for write-back),
- * but the processor must mark it dirty, which costs as much as copying it. */
-static void populate(void *at, uint64_t bytes, bool write)
-{
-    long page = sysconf(_SC_PAGESIZE);
-    if (madvise(at, bytes, write ? MADV_POPULATE_WRITE : MADV_POPULATE_READ) ==
-        0) {
-        return;
-    }
-    for (uint64_t i = 0; i < bytes; i += (uint64_t)page) {
-        _Atomic uint8_t *byte = (_Atomic uint8_t *)at + i;
-        if (write) {
-            atomic_fetch_or(byte, 0); /* its owner may be writing too */
-        } else {
-            (void)atomic_load(byte);
-        }
-    }
-}
-
 /* Maps all of a descriptor. */
 static enum rf_status map_fd(int fd, uint64_t bytes, void **out,
                              struct rf_err *err)
@@ -153,7 +129,7 @@ static void touch(const struct rf_node_memory *shm,
     }
     peer->read[mem] = true;
     peer->written[mem] = write;
-    populate(peer->arena[mem], peer->arena_bytes[mem], write);
+    (void)rf_memory_populate(peer->arena[mem], peer->arena_bytes[mem], write);
 }
 
 enum rf_status rf_node_memory_map(struct rf_node_memory *shm, uint32_t slot,
@@ -273,7 +249,7 @@ static enum rf_status map_control(struct rf_node_memory *shm,
         rf_err_wrap(err, "control segment of the node");
         return status;
     }
-    populate(at, shm->segment_bytes, true);
+    (void)rf_memory_populate(at, shm->segment_bytes, true);
     shm->head = at;
     shm->control = (uint8_t *)at + (shm->segment_bytes - shm->control_bytes);
     return RF_OK;

@@ -21,10 +21,6 @@
 #include "worker/content/runs.h"
 #include "worker/content/verify.h"
 
-#ifndef MADV_POPULATE_WRITE
-#define MADV_POPULATE_WRITE 23
-#endif
-
 static enum rf_status no_room(uint64_t bytes, struct rf_err *err)
 {
     const uint64_t there = rf_memory_available();
@@ -36,22 +32,6 @@ static enum rf_status no_room(uint64_t bytes, struct rf_err *err)
                       bytes <= there ? ", but not to this process (see "
                                        "`ulimit -v`)"
                                      : "");
-}
-
-/* Touches every page; kernels before 5.14, and profiles of containers that do
- * not let madvise() through, need it done by hand. */
-static int populate(void *base, uint64_t bytes)
-{
-    if (madvise(base, bytes, MADV_POPULATE_WRITE) == 0) {
-        return 0;
-    }
-    if (errno != EINVAL && errno != EPERM && errno != ENOSYS) {
-        return -1;
-    }
-    for (uint64_t at = 0; at < bytes; at += 4096) {
-        ((volatile uint8_t *)base)[at] = 0;
-    }
-    return 0;
 }
 
 static enum rf_status host_alloc(uint64_t bytes, struct rf_arena *out,
@@ -85,7 +65,7 @@ static enum rf_status host_alloc(uint64_t bytes, struct rf_arena *out,
                                  : rf_err_errno(err, RF_ERR_IO, errno, "mmap");
         goto err_close;
     }
-    if (populate(arena.base, bytes) != 0) {
+    if (!rf_memory_populate(arena.base, bytes, true)) {
         status = no_room(bytes, err);
         goto err_unmap;
     }

@@ -361,7 +361,7 @@ SHELL_SOURCES = $(shell grep -lE '^\#!.*\b(ba)?sh$$' -r scripts tests .ci) \
 
 # The longest first; all parts run and report.
 LINT_PARTS := tidy cppcheck shellcheck hdr-check check-layers format-check \
-	pyflakes spell man
+	pyflakes spell man citation
 .PHONY: lint lint-deps format $(filter-out hdr-check check-layers,$(LINT_PARTS))
 lint: ## all checks of the source (TIDY_ALL=1: clean files, too)
 	@$(MAKE) -k -j$(JOBS) -Otarget $(LINT_PARTS)
@@ -388,6 +388,14 @@ spell:
 	    --skip='*/corpus/*' $(FOLDERS) cuda ucx docs scripts tests \
 	    examples README.md CONTRIBUTING.md NEWS.md CITATION.cff Makefile \
 	    config.mak.dev
+citation: ## check that CITATION.cff and NEWS.md have this version
+	@grep -qx 'version: "$(VERSION)"' CITATION.cff && \
+	    grep -q '^## $(VERSION) ' NEWS.md || \
+	    { echo 'not of version $(VERSION): CITATION.cff, NEWS.md'; exit 1; }
+	@for key in 'cff-version: 1.2.0' 'title: refit-coord' \
+	    'license: Apache-2.0' 'message: ".*"' 'authors:' '  - name: ".*"'; do \
+	    grep -qx "$$key" CITATION.cff || \
+	    { echo "CITATION.cff: no $$key"; exit 1; }; done
 man: ## check the manual pages
 	mandoc -T lint -W warning $(MAN1) $(MAN5)
 	@! grep -nE '^\.Ql .* "' $(MAN1) $(MAN5) || \

@@ -24,40 +24,6 @@ test_runs_over_ssh_to_a_private_sshd() {
     expect_verified "$(result split)"
 }
 
-# Programs at paths of this test's own, so that its processes can be told.
-own_build() {
-    mkdir build
-    cp "$coord" "$RF_BUILD_DIR/refit-worker" build
-    worker=$PWD/build/refit-worker
-}
-
-agent() {
-    comm -23 <(workers | sort) <(ranks | sort) | head -n 1
-}
-
-# Neither end of file nor a lease reaches a stopped agent.
-test_a_stopped_agent_does_not_outlive_the_run() {
-    local run victim
-    own_build
-    cluster '.scenarios |= [.[0] | .iterations = 1000000]'
-    "$RF_TOP/scripts/private-sshd" build cluster.json -vv >out 2>err &
-    run=$!
-    wait_until 60 "an iteration" grep -qs -- "verifying -> filling\$" err
-    victim=$(agent)
-    [ -n "$victim" ] || fail "no agent found"
-    kill -STOP "${victim%:*}"
-    wait "$run"
-    status=$?
-    cat out err >&2
-    all_gone "$victim" || {
-        kill -KILL "${victim%:*}"
-        fail "the stopped agent is still there"
-    }
-    expect_exit 1
-    expect_json "$(result colocated)" '.errors[0].text | test("silent for")'
-    no_workers || fail "left behind: $(workers)"
-}
-
 test_usage_is_shown() {
     "$RF_TOP/scripts/private-sshd" --help >out 2>err || fail "exit $?"
     expect_text out '^usage: private-sshd BUILD CLUSTER[.]json'

@@ -104,14 +104,6 @@ test_cluster_file_of_the_project_is_valid() {
     expect_no_text err 'error'
 }
 
-test_every_example_can_be_planned() {
-    local file
-    for file in "$RF_TOP"/examples/*.json; do
-        [ -f "$file" ] || continue
-        coord_exits 0 plan "$file"
-    done
-}
-
 # One safetensors file of bfloat16 tensors, random bytes, in the folder model.
 checkpoint() { # JQ_PROGRAM that gives {name: shape}
     local header bytes

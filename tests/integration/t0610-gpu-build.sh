@@ -1,19 +1,12 @@
 #!/bin/bash
 # What can be said about the GPU part without a GPU and without fakes: kernels
-# fit their registers, nothing but the module links CUDA, the worker starts
-# without it, and the example files are right.
+# fit their registers, nothing but the module links CUDA, and the worker starts
+# without it.
 # limit: 240
 # shellcheck source=../lib/test.sh
 . "$(dirname "$0")/../lib/test.sh"
 
 module=$RF_BUILD_DIR/refit-cuda.so
-
-test_examples_pass_a_dry_run() {
-    local file
-    for file in "$RF_TOP"/examples/gpu-*.json; do
-        coord_exits 0 --dry-run "$file"
-    done
-}
 
 test_programs_name_no_cuda_library() {
     ldd "$coord" "$worker" >libraries

@@ -7,10 +7,7 @@
 . "$(dirname "$0")/../lib/fakes.sh"
 
 test_every_strategy_runs_on_nccl() {
-    cluster '.scenarios[0].strategy = ["send_recv", "broadcast", "allgather",
-        "allgather_global", "hierarchical", "gather_broadcast"]'
-    coord_exits 0 cluster.json
-    all_verified 6
+    verifies 6 '.scenarios[0].strategy = '"$every"
     all_beside_yardsticks
 }
 
@@ -33,12 +30,9 @@ test_packing_shares_the_device_with_messages_alone() {
 # The runs of the small model go from arena to arena, in buckets of few waves and
 # of many.
 test_every_strategy_runs_on_nccl_without_packing_long_runs() {
-    cluster '.launch.env += {REFIT_DIRECT_BYTES: "512", REFIT_PACK_SMS: "2"} |
+    verifies 12 '.launch.env += {REFIT_DIRECT_BYTES: "512", REFIT_PACK_SMS: "2"} |
         .scenarios[0] += {bucket_bytes: [65536, 1048576],
-        strategy: ["send_recv", "broadcast", "allgather",
-            "allgather_global", "hierarchical", "gather_broadcast"]}'
-    coord_exits 0 cluster.json
-    all_verified 12
+        strategy: '"$every"'}'
 }
 
 test_registration_and_why_there_is_none_are_in_the_result() {
@@ -58,28 +52,21 @@ test_registration_and_why_there_is_none_are_in_the_result() {
 }
 
 test_direct_bytes_that_are_no_number_are_refused() {
-    cluster '.launch.env.REFIT_DIRECT_BYTES = "4 MiB"'
-    coord_exits 1 cluster.json
-    expect_text err 'REFIT_DIRECT_BYTES is "4 MiB"; a number of bytes is wanted'
+    run_fails 1 '.launch.env.REFIT_DIRECT_BYTES = "4 MiB"' \
+        'REFIT_DIRECT_BYTES is "4 MiB"; a number of bytes is wanted'
 }
 
 test_every_strategy_runs_on_ipc() {
-    cluster '.scenarios[0].method = "ipc" |
-        .scenarios[0].strategy = ["send_recv", "broadcast", "allgather",
-        "allgather_global", "hierarchical", "gather_broadcast"]'
-    coord_exits 0 cluster.json
-    all_verified 6
+    verifies 6 '.scenarios[0].method = "ipc" |
+        .scenarios[0].strategy = '"$every"
     all_beside_yardsticks
 }
 
 # With a fault where legacy handles would be opened: nobody opens one.
 test_every_strategy_runs_on_ipc_by_descriptor() {
-    cluster '.scenarios[0].method = "ipc" | .launch.env += {REFIT_IPC: "vmm",
+    verifies 6 '.scenarios[0].method = "ipc" | .launch.env += {REFIT_IPC: "vmm",
             FAKE_CUDA_FAIL: "cudaIpcOpenMemHandle:1:201"} |
-        .scenarios[0].strategy = ["send_recv", "broadcast", "allgather",
-        "allgather_global", "hierarchical", "gather_broadcast"]'
-    coord_exits 0 cluster.json
-    all_verified 6
+        .scenarios[0].strategy = '"$every"
 }
 
 # All plain copies between ranks by copy engines, whatever their length, while
@@ -102,30 +89,24 @@ test_strategies_run_on_ipc_by_copy_engines() {
 
 # The first batch is the question whether the driver takes any.
 test_ipc_without_copy_engines_uses_kernels_alone() {
-    cluster '.scenarios[0].method = "ipc" | .launch.env += {
+    verifies 1 '.scenarios[0].method = "ipc" | .launch.env += {
         REFIT_IPC_COPY: "kernel", FAKE_CUDA_FAIL: "cudaMemcpyBatchAsync:1:1"}'
-    coord_exits 0 cluster.json
-    all_verified 1
     expect_json "$(result s)" '.setup.copies | all(.rule == "kernel" and
         .engine_from_bytes == null and .engine_bytes == 0) and
         any(.kernel_bytes > 0)'
 }
 
 test_ipc_copies_one_by_one_where_the_driver_has_no_batches() {
-    cluster '.scenarios[0].method = "ipc" | .launch.env += {
+    verifies 1 '.scenarios[0].method = "ipc" | .launch.env += {
         REFIT_IPC_COPY: "engine", FAKE_CUDA_BATCHES: "0"}'
-    coord_exits 0 cluster.json
-    all_verified 1
     expect_json "$(result s)" '.setup.copies | any(.engine_bytes > 0)'
 }
 
 # One rank measures for all; what is shorter than what it found goes by kernel,
 # and no byte goes both ways.
 test_ipc_measures_which_way_to_copy_and_records_it() {
-    cluster '.model.megatron += {hidden_size: 256, ffn_hidden_size: 1024,
+    verifies 1 '.model.megatron += {hidden_size: 256, ffn_hidden_size: 1024,
             vocab_size: 4096} | .scenarios[0].method = "ipc"'
-    coord_exits 0 cluster.json
-    all_verified 1
     expect_json "$(result s)" '.setup.copies as $copies | $copies |
         length == 6 and all(.rule == "measured" and
             .engine_from_bytes == $copies[0].engine_from_bytes and
@@ -137,21 +118,19 @@ test_ipc_measures_which_way_to_copy_and_records_it() {
 
 # The driver is asked once, by the refit: the second call is the first batch.
 test_yardstick_of_ipc_copies_by_the_ways_of_the_refit() {
-    cluster '.scenarios[0].method = "ipc" | .launch.env += {
-        REFIT_IPC_COPY: "engine", FAKE_CUDA_FAIL: "cudaMemcpyBatchAsync:2:1"}'
-    coord_exits 1 cluster.json
-    expect_text err 'scenario s failed \(run '
+    run_fails 1 '.scenarios[0].method = "ipc" | .launch.env += {
+        REFIT_IPC_COPY: "engine", FAKE_CUDA_FAIL: "cudaMemcpyBatchAsync:2:1"}' \
+        'scenario s failed \(run '
 }
 
 test_unknown_way_to_copy_is_named() {
-    cluster '.scenarios[0].method = "ipc" |
-        .launch.env.REFIT_IPC_COPY = "both"'
-    coord_exits 1 cluster.json
-    expect_text err 'REFIT_IPC_COPY is "both"; auto, engine and kernel are'
+    run_fails 1 '.scenarios[0].method = "ipc" |
+        .launch.env.REFIT_IPC_COPY = "both"' \
+        'REFIT_IPC_COPY is "both"; auto, engine and kernel are'
 }
 
 test_ipc_by_descriptor_views_separate_processes_and_casts() {
-    cluster '.nodes[0].slots = 2 | .launch.env.REFIT_IPC = "vmm" |
+    verifies 4 '.nodes[0].slots = 2 | .launch.env.REFIT_IPC = "vmm" |
         .scenarios = [
         {"name": "s-separate", "mode": "colocated",
          "colocated_processes": "separate",
@@ -164,8 +143,6 @@ test_ipc_by_descriptor_views_separate_processes_and_casts() {
          "train": {"tp": 2, "dtype": "float32"},
          "infer": {"dp": 2, "dtype": "bfloat16", "layout": "hf"},
          "method": ["ipc", "nccl"], "warmup": 0, "iterations": 2}]'
-    coord_exits 0 cluster.json
-    all_verified 4
     expect_json "$(result s-view)" '[.iterations[].ranks[].sent_bytes] |
         add == 0'
 }
@@ -173,21 +150,18 @@ test_ipc_by_descriptor_views_separate_processes_and_casts() {
 # The first handle that each rank asks for is refused: that arena goes by
 # descriptor, the other ones stay as they are.
 test_refused_handles_are_replaced_by_descriptors() {
-    cluster '.nodes[0].slots = 4 | .scenarios = [
+    verifies 2 '.nodes[0].slots = 4 | .scenarios = [
         {"name": "s", "mode": "colocated", "train": {"tp": 2, "pp": 2},
          "infer": {"tp": 4, "layout": "vllm"}, "method": "ipc",
          "strategy": ["send_recv", "broadcast"], "warmup": 0,
          "iterations": 2}] |
         .launch.env.FAKE_CUDA_FAIL = "cudaIpcGetMemHandle:1:801"'
-    coord_exits 0 cluster.json
-    all_verified 2
 }
 
 test_descriptors_that_cannot_be_used_explain_themselves() {
-    cluster '.scenarios[0].method = "ipc" | .launch.env += {REFIT_IPC: "vmm",
-        FAKE_CUDA_VMM: "0"}'
-    coord_exits 1 cluster.json
-    expect_text err 'device [0-9] cannot share memory by file descriptor'
+    run_fails 1 '.scenarios[0].method = "ipc" | .launch.env += {REFIT_IPC: "vmm",
+        FAKE_CUDA_VMM: "0"}' \
+        'device [0-9] cannot share memory by file descriptor'
     cluster '.scenarios[0].method = "ipc" | .launch.env += {REFIT_IPC: "vmm",
         FAKE_CUDA_FAIL: "cuMemImportFromShareableHandle:1:1"}'
     coord_exits 1 cluster.json -o import
@@ -199,7 +173,7 @@ test_descriptors_that_cannot_be_used_explain_themselves() {
 }
 
 test_colocated_meshes_and_casts() {
-    cluster '.nodes[0].slots = 4 | .scenarios = [
+    verifies 7 '.nodes[0].slots = 4 | .scenarios = [
         {"name": "s-colocated", "mode": "colocated",
          "train": {"tp": 2, "pp": 2}, "infer": {"tp": 4, "layout": "vllm"},
          "method": ["nccl", "ipc"], "warmup": 0, "iterations": 2},
@@ -210,8 +184,6 @@ test_colocated_meshes_and_casts() {
          "infer": {"tp": 2, "dp": 2, "dtype": "bfloat16", "layout": "hf"},
          "method": ["nccl", "ipc"], "cast": ["source", "destination"],
          "warmup": 0, "iterations": 2}]'
-    coord_exits 0 cluster.json
-    all_verified 7
 }
 
 test_flipped_byte_on_the_device_is_found() {
@@ -275,9 +247,8 @@ test_stuck_rank_of_ipc_is_named_by_the_others() {
 }
 
 test_failing_calls_are_reported_by_name() {
-    cluster '.launch.env.FAKE_CUDA_FAIL = "cudaLaunchKernel:3:700"'
-    coord_exits 1 cluster.json
-    expect_text err 'cudaLaunchKernel: .*700'
+    run_fails 1 '.launch.env.FAKE_CUDA_FAIL = "cudaLaunchKernel:3:700"' \
+        'cudaLaunchKernel: .*700'
 }
 
 test_failing_send_inside_a_group_ends_the_scenario() {
@@ -296,10 +267,9 @@ test_probe_without_a_driver_says_so() {
 }
 
 test_driver_too_old_for_the_toolkit_is_named_with_both_versions() {
-    cluster '.launch.env += {FAKE_CUDA_DRIVER: "12020",
-        FAKE_NVML_DRIVER: "535.129.03"}'
-    coord_exits 4 cluster.json
-    expect_text err 'localhost: driver 535\.129\.03 supports CUDA 12\.2; '
+    run_fails 4 '.launch.env += {FAKE_CUDA_DRIVER: "12020",
+        FAKE_NVML_DRIVER: "535.129.03"}' \
+        'localhost: driver 535\.129\.03 supports CUDA 12\.2; '
     expect_text err 'built with CUDA 13\.0, which needs driver 580 or later'
     expect_text err 'build the module with a CUDA 12 toolkit'
     cluster '.launch.env += {FAKE_CUDA_DRIVER: "11080",
@@ -311,17 +281,13 @@ test_driver_too_old_for_the_toolkit_is_named_with_both_versions() {
 # Whatever driver of the same major version: also where the module asks it for
 # functions.
 test_driver_older_than_the_toolkit_of_its_major_version_works() {
-    cluster '.launch.env += {FAKE_CUDA_DRIVER: "12000",
+    verifies 2 '.launch.env += {FAKE_CUDA_DRIVER: "12000",
             FAKE_CUDA_RUNTIME: "12090", FAKE_NVML_DRIVER: "525.60.13",
             REFIT_IPC: "vmm"} | .scenarios[0].method = ["nccl", "ipc"]'
-    coord_exits 0 cluster.json
-    all_verified 2
 }
 
 test_missing_driver_is_refused_with_the_method() {
-    cluster '.launch.env.FAKE_CUDA_DEVICES = "0"'
-    coord_exits 4 cluster.json
-    expect_text err 'no NVIDIA driver'
+    run_fails 4 '.launch.env.FAKE_CUDA_DEVICES = "0"' 'no NVIDIA driver'
 }
 
 test_device_memory_is_the_process_s_own() {
@@ -371,22 +337,19 @@ test_mig_device_is_refused_before_anything_moves() {
 }
 
 test_busy_device_is_named() {
-    cluster '.launch.env.FAKE_CUDA_FAIL = "cudaSetDevice:1:46"'
-    coord_exits 1 cluster.json
-    expect_text err 'GPU [0-9] is busy: another process has it in exclusive'
+    run_fails 1 '.launch.env.FAKE_CUDA_FAIL = "cudaSetDevice:1:46"' \
+        'GPU [0-9] is busy: another process has it in exclusive'
 }
 
 test_too_few_devices_are_refused() {
-    cluster '.launch.env.FAKE_CUDA_DEVICES = "2"'
-    coord_exits 4 cluster.json
-    expect_text err 'has 2 GPUs, 6 slots need one each'
+    run_fails 4 '.launch.env.FAKE_CUDA_DEVICES = "2"' \
+        'has 2 GPUs, 6 slots need one each'
 }
 
 test_handle_that_does_not_open_explains_itself() {
-    cluster '.scenarios[0].method = "ipc" |
-        .launch.env.FAKE_CUDA_FAIL = "cudaIpcOpenMemHandle:1:201"'
-    coord_exits 1 cluster.json
-    expect_text err 'opening the device memory of rank .* PID namespace'
+    run_fails 1 '.scenarios[0].method = "ipc" |
+        .launch.env.FAKE_CUDA_FAIL = "cudaIpcOpenMemHandle:1:201"' \
+        'opening the device memory of rank .* PID namespace'
 }
 
 # The next scenario runs after one whose rank was killed in a collective.
@@ -404,7 +367,7 @@ test_killed_rank_ends_the_scenario_and_the_next_one_runs() {
 }
 
 test_separate_processes_share_their_slot() {
-    cluster '.nodes[0].slots = 2 | .scenarios = [
+    verifies 3 '.nodes[0].slots = 2 | .scenarios = [
         {"name": "s-separate", "mode": "colocated",
          "colocated_processes": "separate",
          "train": {"tp": 2}, "infer": {"tp": 2, "layout": "vllm"},
@@ -412,17 +375,13 @@ test_separate_processes_share_their_slot() {
         {"name": "s-view", "mode": "colocated",
          "colocated_processes": "separate", "train": {"tp": 2},
          "infer": {"tp": 2}, "method": "ipc", "warmup": 0, "iterations": 2}]'
-    coord_exits 0 cluster.json
-    all_verified 3
     expect_json "$(result s-view)" '[.iterations[].ranks[].sent_bytes] |
         add == 0'
 }
 
 test_ranks_share_one_device_when_asked() {
-    cluster '.launch.env += {REFIT_SHARE_GPU: "1", FAKE_CUDA_DEVICES: "1"} |
+    verifies 2 '.launch.env += {REFIT_SHARE_GPU: "1", FAKE_CUDA_DEVICES: "1"} |
         .scenarios[0].method = ["nccl", "ipc"]'
-    coord_exits 0 cluster.json
-    all_verified 2
     expect_text err 'shares its GPU with another rank'
 }
 
@@ -450,10 +409,8 @@ quantized='.model.megatron += {hidden_size: 256, ffn_hidden_size: 512,
         quantize: "amax_448"}}'
 
 test_arrived_weights_are_quantized_to_fp8() {
-    cluster "$quantized | .scenarios[0].method = [\"nccl\", \"ipc\",
+    verifies 6 "$quantized | .scenarios[0].method = [\"nccl\", \"ipc\",
         \"nvshmem\", \"host\", \"tcp\", \"shm\"]"
-    coord_exits 0 cluster.json
-    all_verified 6
     for file in results/*/s*.json; do
         expect_json "$file" '.verification.quantized_bytes > 0 and
             .scenario.infer.quantize == "amax_448"'
@@ -479,21 +436,18 @@ test_device_time_lies_within_the_host_s() {
 }
 
 test_quantizing_a_shard_cut_inside_a_block_is_refused() {
-    cluster "$quantized | .scenarios[0].infer.tp = 4 |
-        .scenarios[0].infer.dp = 1"
-    coord_exits 2 cluster.json
-    expect_text err 'infer.quantize: rank [0-9] holds rows [0-9]+ to [0-9]+ of .*cut at multiples of 128'
+    run_fails 2 "$quantized | .scenarios[0].infer.tp = 4 |
+        .scenarios[0].infer.dp = 1" \
+        'infer.quantize: rank [0-9] holds rows [0-9]+ to [0-9]+ of .*cut at multiples of 128'
 }
 
 test_what_devices_cannot_cast_is_refused_before_launch() {
-    cluster '.scenarios[0] += {train: {tp: 2, dtype: "bfloat16"},
-        infer: {tp: 2, dtype: "float8_e4m3fn"}}'
-    coord_exits 2 cluster.json
-    expect_text err 'from bfloat16 to float8_e4m3fn; .*infer.quantize'
-    cluster '.scenarios[0] += {train: {tp: 2, dtype: "float32"},
-        infer: {tp: 2, dtype: "float16"}}'
-    coord_exits 2 cluster.json
-    expect_text err 'cannot cast float32 to float16'
+    run_fails 2 '.scenarios[0] += {train: {tp: 2, dtype: "bfloat16"},
+        infer: {tp: 2, dtype: "float8_e4m3fn"}}' \
+        'from bfloat16 to float8_e4m3fn; .*infer.quantize'
+    run_fails 2 '.scenarios[0] += {train: {tp: 2, dtype: "float32"},
+        infer: {tp: 2, dtype: "float16"}}' \
+        'cannot cast float32 to float16'
 }
 
 test_two_nodes_use_a_communicator_each_and_one_across() {

@@ -5,11 +5,8 @@
 . "$(dirname "$0")/../lib/fakes.sh"
 
 test_every_strategy_runs_on_nvshmem() {
-    cluster '.scenarios[0].method = "nvshmem" |
-        .scenarios[0].strategy = ["send_recv", "broadcast", "allgather",
-        "allgather_global", "hierarchical", "gather_broadcast"]'
-    coord_exits 0 cluster.json
-    all_verified 6
+    verifies 6 '.scenarios[0].method = "nvshmem" |
+        .scenarios[0].strategy = '"$every"
     for file in results/*/s*.json; do
         expect_json "$file" '[.iterations[].ranks[]] |
             all(.device_ms > 0 and .device_ms <= .ms)'
@@ -20,12 +17,10 @@ test_every_strategy_runs_on_nvshmem() {
 # The runs of the small model are put from where they are, in buckets of few
 # waves and of many, with each of the streams slow (packing, puts, unpacking).
 long_runs_are_put() { # STREAM
-    cluster '.launch.env += {REFIT_DIRECT_BYTES: "512",
+    verifies 6 '.launch.env += {REFIT_DIRECT_BYTES: "512",
             FAKE_CUDA_SLOW: "'"$1"':300", FAKE_CUDA_TRACE: "'"$PWD/trace"'"} |
         .scenarios[0] += {method: "nvshmem", bucket_bytes: [16384, 1048576],
         strategy: ["send_recv", "broadcast", "hierarchical"]}'
-    coord_exits 0 cluster.json
-    all_verified 6
     expect_text trace ' put_registered [0-9]+ [0-9]+$'
     expect_text trace ' put [0-9]+ [0-9]+$'
     for file in results/*/s*.json; do
@@ -56,13 +51,11 @@ test_puts_have_priority_over_packing() {
 # The third arena that anybody registers is refused, on whichever rank: then all
 # ranks pack.
 test_all_is_packed_where_arenas_cannot_be_registered() {
-    cluster '.launch.env += {REFIT_DIRECT_BYTES: "512",
+    verifies 2 '.launch.env += {REFIT_DIRECT_BYTES: "512",
             FAKE_NVSHMEM_FAIL: "nvshmemx_buffer_register:1:3",
             FAKE_CUDA_TRACE: "'"$PWD/trace"'"} |
         .scenarios[0] += {method: "nvshmem", strategy: ["send_recv",
             "broadcast"]}'
-    coord_exits 0 cluster.json
-    all_verified 2
     expect_no_text trace put_registered
     for file in results/*/s*.json; do
         expect_json "$file" '.setup.registration ==
@@ -71,7 +64,7 @@ test_all_is_packed_where_arenas_cannot_be_registered() {
 }
 
 test_nvshmem_runs_colocated_separate_and_with_casts() {
-    cluster '.nodes[0].slots = 4 | .scenarios = [
+    verifies 4 '.nodes[0].slots = 4 | .scenarios = [
         {"name": "s-colocated", "mode": "colocated",
          "train": {"tp": 2, "pp": 2}, "infer": {"tp": 4, "layout": "vllm"},
          "method": "nvshmem", "warmup": 0, "iterations": 2},
@@ -84,8 +77,6 @@ test_nvshmem_runs_colocated_separate_and_with_casts() {
          "infer": {"tp": 2, "dp": 2, "dtype": "bfloat16", "layout": "hf"},
          "method": "nvshmem", "cast": ["source", "destination"],
          "warmup": 0, "iterations": 2}]'
-    coord_exits 0 cluster.json
-    all_verified 4
 }
 
 test_missing_nvshmem_is_refused_by_name() {
@@ -100,28 +91,24 @@ test_missing_nvshmem_is_refused_by_name() {
 }
 
 test_small_symmetric_heap_is_named() {
-    cluster '.scenarios[0].method = "nvshmem" |
-        .launch.env.NVSHMEM_SYMMETRIC_SIZE = "4096"'
-    coord_exits 1 cluster.json
-    expect_text err 'symmetric heap cannot hold [0-9]+ bytes; raise NVSHMEM'
+    run_fails 1 '.scenarios[0].method = "nvshmem" |
+        .launch.env.NVSHMEM_SYMMETRIC_SIZE = "4096"' \
+        'symmetric heap cannot hold [0-9]+ bytes; raise NVSHMEM'
 }
 
 test_nvshmem_that_does_not_start_is_named() {
-    cluster '.scenarios[0].method = "nvshmem" | .launch.env.FAKE_NVSHMEM_FAIL =
-        "nvshmemx_hostlib_init_attr:1:7"'
-    coord_exits 1 cluster.json
-    expect_text err 'rank [0-9]: method nvshmem: NVSHMEM did not start'
+    run_fails 1 '.scenarios[0].method = "nvshmem" | .launch.env.FAKE_NVSHMEM_FAIL =
+        "nvshmemx_hostlib_init_attr:1:7"' \
+        'rank [0-9]: method nvshmem: NVSHMEM did not start'
 }
 
 # Steps are ordered by signals alone: with one of the streams of each rank slow
 # (packing, puts, unpacking) a wait that is missing would show in the bytes.
 steps_keep_their_order() { # STREAM
-    cluster '.scenarios[0] += {method: "nvshmem", bucket_bytes: 16384,
+    verifies 3 '.scenarios[0] += {method: "nvshmem", bucket_bytes: 16384,
             strategy: ["send_recv", "broadcast", "gather_broadcast"]} |
         .launch.env += {FAKE_CUDA_SLOW: "'"$1"':1500",
             FAKE_NVSHMEM_FAIL: "nvshmemx_barrier_all_on_stream:1:7"}'
-    coord_exits 0 cluster.json
-    all_verified 3
 }
 test_signals_order_steps_when_packing_is_slow() {
     steps_keep_their_order 0

@@ -14,10 +14,8 @@ make_checkpoint() { # [OPTION...]
 
 test_checkpoints_go_through_every_device_method() {
     make_checkpoint
-    cluster '.scenarios[0] += {method: ["nccl", "ipc"],
+    verifies 4 '.scenarios[0] += {method: ["nccl", "ipc"],
         strategy: ["send_recv", "broadcast"]}'
-    coord_exits 0 cluster.json
-    all_verified 4
     expect_json "$(echo results/*/s-method=ipc-strategy=send_recv.json)" \
         '.setup.checkpoint.bytes > '"$(cat total)"
 }
@@ -25,11 +23,9 @@ test_checkpoints_go_through_every_device_method() {
 # Where pieces are read in place, verification follows them there.
 test_colocated_device_methods_leave_pieces_of_a_checkpoint_in_place() {
     make_checkpoint
-    cluster '.nodes[0].slots = 4 | .scenarios[0] |= (.mode = "colocated" |
+    verifies 2 '.nodes[0].slots = 4 | .scenarios[0] |= (.mode = "colocated" |
         .train = {tp: 2, pp: 2} | .infer = {tp: 4, layout: "vllm"} |
         .method = ["nccl", "ipc"])'
-    coord_exits 0 cluster.json
-    all_verified 2
 }
 
 # From device memory, also where pieces are left in the source's.
@@ -56,9 +52,7 @@ test_a_wrong_byte_of_a_checkpoint_on_a_device_is_named() {
 
 test_a_checkpoint_is_cast_to_what_a_device_trains_in() {
     make_checkpoint
-    cluster '.scenarios[0].train.dtype = "float32"'
-    coord_exits 0 cluster.json
-    all_verified 1
+    verifies 1 '.scenarios[0].train.dtype = "float32"'
 }
 
 test_a_failed_copy_to_the_device_fails_the_fill() {

@@ -16,13 +16,8 @@ base=$(jq --arg preload "$cuda_ucx" '
     .launch.env += {LD_PRELOAD: $preload, UCX_NET_DEVICES: "lo",
         ASAN_OPTIONS: "verify_asan_link_order=0"} |
     .scenarios[0] += {method: "ucx", memory: "cuda"}' <<<"$base")
-every='["send_recv", "broadcast", "allgather", "allgather_global",
-    "hierarchical", "gather_broadcast"]'
-
 test_every_strategy_runs_on_ucx_in_device_memory() {
-    cluster ".scenarios[0].strategy = $every"
-    coord_exits 0 cluster.json
-    all_verified 6
+    verifies 6 ".scenarios[0].strategy = $every"
     for file in results/*/s*.json; do
         expect_json "$file" '.scenario.method == "ucx-cuda" and
             (.setup.registration |
@@ -56,7 +51,7 @@ test_long_runs_go_without_packing_and_steps_keep_their_order() {
 }
 
 test_ucx_in_device_memory_runs_colocated_separate_with_casts_and_fp8() {
-    cluster '.nodes[0].slots = 4 | .scenarios = [
+    verifies 6 '.nodes[0].slots = 4 | .scenarios = [
         {"name": "s-colocated", "mode": "colocated",
          "train": {"tp": 2, "pp": 2}, "infer": {"tp": 4, "layout": "vllm"},
          "serialize": [true, false]},
@@ -70,8 +65,6 @@ test_ucx_in_device_memory_runs_colocated_separate_with_casts_and_fp8() {
         {"name": "s-alone", "mode": "colocated", "train": {},
          "infer": {"layout": "vllm"}}] |
         .scenarios[] += {method: "ucx-cuda", warmup: 0, iterations: 2}'
-    coord_exits 0 cluster.json
-    all_verified 6
     cluster '.model.megatron += {hidden_size: 256, ffn_hidden_size: 512,
             num_attention_heads: 4, num_query_groups: 4} |
         .scenarios[0].infer += {quantize: "amax_448"}'
@@ -102,26 +95,21 @@ test_long_runs_go_between_nodes_without_packing() {
 }
 
 test_memory_is_an_axis_and_names_the_method() {
-    cluster '.scenarios[0] += {memory: ["host", "cuda"]}'
-    coord_exits 0 cluster.json
-    all_verified 2
+    verifies 2 '.scenarios[0] += {memory: ["host", "cuda"]}'
     expect_json "$(result s-memory=host)" '.scenario.method == "ucx"'
     expect_json "$(result s-memory=cuda)" '.scenario.method == "ucx-cuda"'
 }
 
 test_memory_that_the_method_does_not_use_is_refused() {
-    cluster '.scenarios[0].method = "nccl" | .scenarios[0].memory = "host"'
-    coord_exits 2 cluster.json
-    expect_text err 'memory: method nccl keeps weights in GPU memory: leave the key out, or take a method for host memory: host, tcp, '
-    cluster '.scenarios[0].method = "tcp"'
-    coord_exits 2 cluster.json
-    expect_text err 'method tcp keeps weights in host memory: .*: nccl, '
+    run_fails 2 '.scenarios[0].method = "nccl" | .scenarios[0].memory = "host"' \
+        'memory: method nccl keeps weights in GPU memory: leave the key out, or take a method for host memory: host, tcp, '
+    run_fails 2 '.scenarios[0].method = "tcp"' \
+        'method tcp keeps weights in host memory: .*: nccl, '
 }
 
 test_a_ucx_without_cuda_is_refused() {
-    cluster 'del(.launch.env.LD_PRELOAD)'
-    coord_exits 4 cluster.json
-    expect_text err 'method ucx-cuda cannot be used on localhost: UCX [0-9.]+ does not reach CUDA memory: install one that is built with CUDA'
+    run_fails 4 'del(.launch.env.LD_PRELOAD)' \
+        'method ucx-cuda cannot be used on localhost: UCX [0-9.]+ does not reach CUDA memory: install one that is built with CUDA'
 }
 
 test_without_the_module_of_ucx_device_memory_is_refused() {
@@ -135,15 +123,13 @@ test_without_the_module_of_ucx_device_memory_is_refused() {
 }
 
 test_device_memory_that_cannot_be_registered_is_an_error_of_a_rank() {
-    cluster '.launch.env.FAKE_UCX_REGISTERS = "1"'
-    coord_exits 1 cluster.json
-    expect_text err 'rank [0-9]: method ucx-cuda: UCX cannot register .* of device memory: Out of memory .*BAR1'
+    run_fails 1 '.launch.env.FAKE_UCX_REGISTERS = "1"' \
+        'rank [0-9]: method ucx-cuda: UCX cannot register .* of device memory: Out of memory .*BAR1'
 }
 
 test_a_device_that_fails_is_named() {
-    cluster '.launch.env.FAKE_CUDA_FAIL = "cudaMalloc:3:2"'
-    coord_exits 1 cluster.json
-    expect_text err 'rank [0-9].*cudaMalloc: '
+    run_fails 1 '.launch.env.FAKE_CUDA_FAIL = "cudaMalloc:3:2"' \
+        'rank [0-9].*cudaMalloc: '
 }
 
 test_a_stuck_exchange_ends_at_its_deadline_and_says_where() {

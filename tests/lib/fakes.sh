@@ -24,6 +24,9 @@ base='{
      "warmup": 0, "iterations": 2, "bucket_bytes": 65536}
   ]}'
 
+every='["send_recv", "broadcast", "allgather", "allgather_global",
+    "hierarchical", "gather_broadcast"]'
+
 # Under the thread sanitizer scenarios have no yardsticks: the runs of one are not
 # ordered, and those that forward read what others write, on purpose. Nobody
 # looks at what they move.
@@ -41,6 +44,17 @@ all_verified() { # COUNT
         n=$((n + 1))
     done
     [ "$n" = "$1" ] || fail "$n result files, expected $1"
+}
+
+verifies() { # COUNT JQ_PROGRAM
+    cluster "$2"
+    coord_exits 0 cluster.json
+    all_verified "$1"
+}
+run_fails() { # EXIT_CODE JQ_PROGRAM TEXT
+    cluster "$2"
+    coord_exits "$1" cluster.json
+    expect_text err "$3"
 }
 
 # Every iteration has a yardstick, and with it every scenario a bound.

@@ -30,17 +30,43 @@ TEST(test_run_names_a_killed_rank_and_goes_on)
     ck_assert_int_eq(fake->attempts[1].outcome, RF_OUTCOME_OK);
 }
 
-TEST(test_run_names_the_dead_rank_not_the_one_that_noticed)
+/* What a single fault leads to, and what was measured and verified before. */
+static const struct {
+    enum fake_fault_kind kind;
+    uint32_t node, blamed;
+    const char *step;
+    int iteration;
+    size_t n_faults, measured;
+    uint32_t verified;
+    const char *phase, *text;
+} causes[] = {
+    {FAKE_RANK_ERROR, ALPHA, ALPHA, "prepare", -1, 1, 0, 0, "allocating",
+     "wanted 5 GB, 1 GB free"},
+    {FAKE_WRONG_DIGEST, BETA, BETA, "prepare", -1, 1, 0, 0, "", "plan_digest"},
+    /* The one that died, not the one that noticed. */
+    {FAKE_PEER_NOTICES, BETA, BETA, "run", 1, 2, 1, 0, "run iteration 1 of 2",
+     "signal 9"},
+    {FAKE_RANK_KILLED, BETA, BETA, "verify", 2, 1, 2, 1, "iteration 2",
+     "signal 9"},
+    {FAKE_LESS_CHECKED, BETA, RF_NONE, "verify", 2, 1, 2, 1, "iteration 2",
+     "bytes were compared"},
+};
+
+LOOP_TEST(test_run_names_the_cause_and_keeps_what_was_measured,
+          RF_ARRAY_SIZE(causes))
 {
     AUTO(fake_cluster) *fake = fake_run_with(
-        fake_run_one, fake_fault_at(FAKE_PEER_NOTICES, 1, "run", 1));
+        fake_run_one, fake_fault_at(causes[_i].kind, causes[_i].node,
+                                    causes[_i].step, causes[_i].iteration));
     const struct fake_attempt *failed = &fake->attempts[0];
+    const struct rf_fault *cause = fake_fault(failed, 0);
     ck_assert_int_eq(fake->exit_code, 1);
-    ck_assert_uint_eq(failed->n_faults, 2);
-    ck_assert_uint_eq(fake_fault(failed, 0)->node, BETA);
-    ck_assert_str_eq(fake_fault(failed, 0)->phase, "run iteration 1 of 2");
-    ck_assert(has(fake_fault(failed, 0)->text, "signal 9"));
-    ck_assert_uint_eq(fake_fault(failed, 1)->node, ALPHA);
+    ck_assert_uint_eq(cause->node, causes[_i].blamed);
+    ck_assert_msg(has(cause->phase, causes[_i].phase), "%s", cause->phase);
+    ck_assert_msg(has(cause->text, causes[_i].text), "%s", cause->text);
+    ck_assert_uint_eq(failed->n_faults, causes[_i].n_faults);
+    ck_assert_uint_eq(failed->n_iterations, causes[_i].measured);
+    ck_assert_uint_eq(failed->verified, causes[_i].verified);
 }
 
 TEST(test_run_names_the_rank_that_says_why_not_the_one_that_noticed)
@@ -54,6 +80,7 @@ TEST(test_run_names_the_rank_that_says_why_not_the_one_that_noticed)
     ck_assert_int_eq(fake->exit_code, 1);
     ck_assert_uint_eq(failed->n_faults, 2);
     ck_assert_uint_eq(fake_fault(failed, 0)->node, BETA);
+    ck_assert_int_eq(fake_fault(failed, 0)->status, RF_ERR_NOMEM);
     ck_assert_str_eq(fake_fault(failed, 0)->text, "wanted 5 GB, 1 GB free");
     ck_assert_uint_eq(fake_fault(failed, 1)->node, ALPHA);
 }
@@ -100,18 +127,6 @@ LOOP_TEST(test_run_counts_from_1_and_names_the_limit_that_was_set, 3)
     const struct fake_attempt *failed = &fake->attempts[0];
     ck_assert_str_eq(fake_fault(failed, 0)->phase, phases[_i]);
     ck_assert(has(fake_fault(failed, 0)->text, "timeout_s is 7, raise"));
-}
-
-TEST(test_run_reports_what_a_rank_says_of_itself)
-{
-    AUTO(fake_cluster) *fake = fake_run_with(
-        fake_run_one, fake_fault_at(FAKE_RANK_ERROR, 0, "prepare", -1));
-    const struct fake_attempt *failed = &fake->attempts[0];
-    ck_assert_int_eq(fake->exit_code, 1);
-    ck_assert_uint_eq(fake_fault(failed, 0)->node, ALPHA);
-    ck_assert_str_eq(fake_fault(failed, 0)->phase, "allocating");
-    ck_assert_int_eq(fake_fault(failed, 0)->status, RF_ERR_NOMEM);
-    ck_assert_str_eq(fake_fault(failed, 0)->text, "wanted 5 GB, 1 GB free");
 }
 
 TEST(test_run_goes_on_without_a_lost_node_where_it_can)
@@ -209,16 +224,6 @@ LOOP_TEST(test_run_ignores_second_and_late_answers, RF_ARRAY_SIZE(steps))
                       2 * fake->attempts[0].bytes_total);
 }
 
-TEST(test_run_fails_before_the_first_byte_when_plans_differ)
-{
-    AUTO(fake_cluster) *fake = fake_run_with(
-        fake_run_one, fake_fault_at(FAKE_WRONG_DIGEST, 1, "prepare", -1));
-    ck_assert_int_eq(fake->exit_code, 1);
-    ck_assert_uint_eq(fake->attempts[0].n_iterations, 0);
-    ck_assert(has(fake_fault(&fake->attempts[0], 0)->text, "plan_digest"));
-    ck_assert_uint_eq(fake_fault(&fake->attempts[0], 0)->node, BETA);
-}
-
 TEST(test_run_ends_with_3_on_a_mismatch_and_says_where)
 {
     struct fake_fault fault = fake_fault_at(FAKE_MISMATCH, 1, "verify", 1);
@@ -267,18 +272,6 @@ LOOP_TEST(test_run_fails_on_answers_that_make_no_sense, RF_ARRAY_SIZE(lies))
     ck_assert_uint_eq(fake_fault(&fake->attempts[0], 0)->node, BETA);
 }
 
-TEST(test_run_fails_when_bytes_were_not_compared)
-{
-    AUTO(fake_cluster) *fake = fake_run_with(
-        fake_run_one, fake_fault_at(FAKE_LESS_CHECKED, 1, "verify", 2));
-    const struct fake_attempt *failed = &fake->attempts[0];
-    ck_assert_int_eq(fake->exit_code, 1);
-    ck_assert_uint_eq(failed->n_iterations, 2);
-    ck_assert_uint_eq(failed->verified, 1);
-    ck_assert(has(fake_fault(failed, 0)->text, "bytes were compared"));
-    ck_assert(has(fake_fault(failed, 0)->phase, "iteration 2"));
-}
-
 TEST(test_run_cuts_off_a_node_that_does_not_abort)
 {
     struct fake_fault fault = fake_fault_at(FAKE_RANK_KILLED, 1, "run", 0);
@@ -288,15 +281,6 @@ TEST(test_run_cuts_off_a_node_that_does_not_abort)
     ck_assert_int_eq(fake->exit_code, 1);
     ck_assert_uint_eq(fake->drops, 1);
     ck_assert_int_eq(fake->attempts[1].outcome, RF_OUTCOME_OK);
-}
-
-TEST(test_run_failure_while_verifying_keeps_only_the_verified)
-{
-    AUTO(fake_cluster) *fake = fake_run_with(
-        fake_run_one, fake_fault_at(FAKE_RANK_KILLED, 1, "verify", 2));
-    ck_assert_int_eq(fake->exit_code, 1);
-    ck_assert_uint_eq(fake->attempts[0].n_iterations, 2);
-    ck_assert_uint_eq(fake->attempts[0].verified, 1);
 }
 
 TEST(test_run_fails_an_attempt_that_a_node_cannot_place_and_goes_on)

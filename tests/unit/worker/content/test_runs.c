@@ -92,44 +92,27 @@ static void check_walk(const struct rf_box *box,
     }
 }
 
-TEST(test_a_whole_tensor_is_one_run_for_each_layer_and_expert)
-{
-    struct rf_box box = whole_box();
-    uint64_t stride[RF_BOX_DIMS];
-    pack(&box, 2, stride);
-    check_walk(&box, stride, 2, 6);
-}
+/* By layer, expert and dimension of the tensor. */
+static const struct {
+    uint64_t start[5], extent[5];
+    uint32_t item;
+    uint64_t runs;
+} boxes[] = {
+    {{0}, {3, 2, 4, 5, 6}, 2, 6},                  /* one a layer and expert */
+    {{0, 0, 1}, {3, 2, 2, 5, 6}, 4, 6},            /* rows: still one */
+    {{0, 0, 0, 0, 3}, {3, 2, 4, 5, 3}, 2, 6 * 20}, /* columns: one a row */
+    {{1, 0, 0, 2}, {2, 2, 4, 2, 6}, 8, 4 * 4}, /* the last dimensions join */
+    {{2, 1, 3, 4, 5}, {1, 1, 1, 1, 1}, 2, 1},
+};
 
-TEST(test_a_row_split_stays_one_run)
+LOOP_TEST(test_a_packed_box_has_as_few_runs_as_can_be, RF_ARRAY_SIZE(boxes))
 {
     struct rf_box box = whole_box();
     uint64_t stride[RF_BOX_DIMS];
-    box.start[RF_DIM_TENSOR] = 1;
-    box.extent[RF_DIM_TENSOR] = 2;
-    pack(&box, 4, stride);
-    check_walk(&box, stride, 4, 6);
-}
-
-TEST(test_a_column_split_is_a_run_for_each_row)
-{
-    struct rf_box box = whole_box();
-    uint64_t stride[RF_BOX_DIMS];
-    box.start[RF_DIM_TENSOR + 2] = 3;
-    box.extent[RF_DIM_TENSOR + 2] = 3;
-    pack(&box, 2, stride);
-    check_walk(&box, stride, 2, 6 * 20);
-}
-
-TEST(test_a_middle_split_joins_the_inner_dimension)
-{
-    struct rf_box box = whole_box();
-    uint64_t stride[RF_BOX_DIMS];
-    box.start[RF_DIM_TENSOR + 1] = 2;
-    box.extent[RF_DIM_TENSOR + 1] = 2;
-    box.start[RF_DIM_LAYER] = 1;
-    box.extent[RF_DIM_LAYER] = 2;
-    pack(&box, 8, stride);
-    check_walk(&box, stride, 8, 4 * 4);
+    memcpy(box.start, boxes[_i].start, sizeof(boxes[_i].start));
+    memcpy(box.extent, boxes[_i].extent, sizeof(boxes[_i].extent));
+    pack(&box, boxes[_i].item, stride);
+    check_walk(&box, stride, boxes[_i].item, boxes[_i].runs);
 }
 
 TEST(test_scattered_memory_breaks_runs_but_not_their_order)
@@ -147,18 +130,6 @@ TEST(test_scattered_memory_breaks_runs_but_not_their_order)
     stride[RF_DIM_LAYER] = 20 * 64;
     stride[RF_DIM_EXPERT] = 60 * 64;
     check_walk(&box, stride, 2, 6 * 120);
-}
-
-TEST(test_a_single_element_is_one_run)
-{
-    struct rf_box box = whole_box();
-    uint64_t stride[RF_BOX_DIMS];
-    for (int d = 0; d < RF_BOX_DIMS; d++) {
-        box.start[d] = box.extent[d] - 1;
-        box.extent[d] = 1;
-        stride[d] = 0;
-    }
-    check_walk(&box, stride, 2, 1);
 }
 
 TEST(test_indices_follow_row_major_order)

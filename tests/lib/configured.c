@@ -1,12 +1,12 @@
 /* See configured.h. */
 #include "tests/lib/configured.h"
 
-#include <check.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "common/mem.h"
 #include "planner/families/model_read.h"
+#include "tests/lib/asserts.h"
 #include "tests/lib/quotes.h"
 
 void configured(const char *text, struct rf_config **config,
@@ -16,9 +16,8 @@ void configured(const char *text, struct rf_config **config,
     json_t *document = NULL;
     struct rf_jnode node;
     text = Q(text);
-    ck_assert_msg(
-        rf_json_parse(text, strlen(text), "c.json", &document, &err) == RF_OK,
-        "%s", err.text);
+    assert_ok(rf_json_parse(text, strlen(text), "c.json", &document, &err),
+              err);
     ck_assert_msg(rf_config_from_json(document, "c.json", true, config, &err) ==
                       RF_OK,
                   "%s", err.text);
@@ -26,8 +25,7 @@ void configured(const char *text, struct rf_config **config,
         return;
     }
     node = rf_jnode_root((*config)->model, "c.json");
-    ck_assert_msg(rf_model_from_json(&node, model, &err) == RF_OK, "%s",
-                  err.text);
+    assert_ok(rf_model_from_json(&node, model, &err), err);
 }
 
 struct configured_pair configured_pair(const char *scenario)
@@ -43,9 +41,9 @@ struct configured_pair configured_pair(const char *scenario)
         scenario);
     configured(text, &pair.config, &pair.model);
     free(text);
-    ck_assert_msg(rf_scenario_build(pair.config, pair.model, 0, &pair.scenario,
-                                    &err) == RF_OK,
-                  "%s", err.text);
+    assert_ok(
+        rf_scenario_build(pair.config, pair.model, 0, &pair.scenario, &err),
+        err);
     return pair;
 }
 

@@ -3,13 +3,13 @@
  * a millisecond later. */
 #include "tests/lib/fake_cluster.h"
 
-#include <check.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "common/mem.h"
 #include "planner/families/model_read.h"
+#include "tests/lib/asserts.h"
 #include "tests/lib/configured.h"
 #include "tests/lib/fake_cluster_internal.h"
 
@@ -327,9 +327,9 @@ static void deliver_hello(struct fake_cluster *fake,
 {
     struct rf_msg_hello hello;
     struct rf_err err = {0};
-    ck_assert_msg(rf_schema_decode(&rf_msg_hello_schema, event->payload,
-                                   "HELLO", &hello, &err) == RF_OK,
-                  "%s", err.text);
+    assert_ok(rf_schema_decode(&rf_msg_hello_schema, event->payload, "HELLO",
+                               &hello, &err),
+              err);
     rf_run_hello(fake->run, event->node, &hello);
     ck_assert_ptr_null(hello.boot_id); /* its contents are taken */
 }

@@ -49,8 +49,7 @@ struct rf_model *quoted_model(const char *fmt, ...)
     value = parse(fmt, args);
     va_end(args);
     node = rf_jnode_root(value, "test");
-    ck_assert_msg(rf_model_from_json(&node, &model, &err) == RF_OK, "%s",
-                  err.text);
+    assert_ok(rf_model_from_json(&node, &model, &err), err);
     return model;
 }
 
@@ -62,12 +61,10 @@ struct rf_model *file_model(const char *file, const char *overrides)
     struct rf_jnode node;
     json_t *value = quoted_json("{%s}", overrides), *config = NULL;
     snprintf(path, sizeof(path), "models/%s.json", file);
-    ck_assert_msg(rf_json_load(path, 1 << 20, &config, &err) == RF_OK, "%s",
-                  err.text);
+    assert_ok(rf_json_load(path, 1 << 20, &config, &err), err);
     json_object_set_new(value, "config", config);
     node = rf_jnode_root(value, path);
-    ck_assert_msg(rf_model_from_json(&node, &model, &err) == RF_OK, "%s",
-                  err.text);
+    assert_ok(rf_model_from_json(&node, &model, &err), err);
     json_decref(value);
     return model;
 }
@@ -113,7 +110,7 @@ struct rf_spec *quoted_spec(const char *fmt, ...)
     va_start(args, fmt);
     status = read_spec(fmt, args, &spec);
     va_end(args);
-    ck_assert_msg(status == RF_OK, "%s", last.text);
+    assert_ok(status, last);
     return spec;
 }
 

@@ -4,6 +4,7 @@
 
 #include <jansson.h>
 
+#include "tests/lib/asserts.h"
 #include "tests/lib/auto_planner.h"
 
 /* Fails the test unless the text is JSON. */
@@ -25,9 +26,5 @@ struct rf_spec *quoted_spec(const char *fmt, ...) RF_PRINTF(1, 2);
 const char *spec_error(const char *fmt, ...) RF_PRINTF(1, 2);
 
 extern const char *const quoted_nodes[4];
-
-#define assert_says(text, part)                                                \
-    ck_assert_msg(strstr((text), (part)) != NULL, "\"%s\" lacks \"%s\"",       \
-                  (text), (part))
 
 #endif

@@ -1,11 +1,11 @@
 /* A small configuration and measured attempts. See result_lab.h. */
 #include "tests/lib/result_lab.h"
 
-#include <check.h>
 #include <stdio.h>
 #include <stdlib.h>
 
 #include "common/mem.h"
+#include "tests/lib/asserts.h"
 #include "tests/lib/configured.h"
 
 const char result_lab_cluster[] =
@@ -83,9 +83,9 @@ struct rf_attempt *result_lab_attempt(size_t index)
     struct rf_err err = {0};
     uint32_t n_nodes;
     struct rf_attempt *attempt;
-    ck_assert_msg(rf_scenario_build(result_lab.config, result_lab.model, index,
-                                    &scenario, &err) == RF_OK,
-                  "%s", err.text);
+    assert_ok(rf_scenario_build(result_lab.config, result_lab.model, index,
+                                &scenario, &err),
+              err);
     attempt = rf_attempt_create(1, index, scenario);
     snprintf(attempt->started_at, sizeof(attempt->started_at),
              "2026-01-02T03:04:05Z");

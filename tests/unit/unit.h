@@ -23,6 +23,7 @@
 #include <stdbool.h>
 
 #include "common/compiler.h"
+#include "tests/lib/asserts.h"
 #include "tests/lib/auto.h"
 
 /* What a line adds to its case; main.c finds it by the linker's section. */

@@ -64,8 +64,7 @@ TEST(test_headers_of_all_files_and_the_config_are_read)
     write_tensor("a.safetensors", "one");
     write_tensor("b.safetensors", "two");
     write_text("config.json", "{\"model_type\": \"llama\"}");
-    ck_assert_msg(rf_checkpoint_headers_read(folder, &headers, &err) == RF_OK,
-                  "%s", err.text);
+    assert_ok(rf_checkpoint_headers_read(folder, &headers, &err), err);
     tensors = json_object_get(headers, "manifest");
     ck_assert_uint_eq(json_object_size(tensors), 2);
     ck_assert_str_eq(json_string_value(json_object_get(
@@ -101,17 +100,15 @@ TEST(test_a_folder_that_ranks_cannot_be_told_is_refused)
     json_t *headers = NULL;
     ck_assert_int_eq(mkdir(name, 0700), 0);
     write_tensor("caf\xE9/a.safetensors", "one");
-    ck_assert_int_eq(rf_checkpoint_headers_read(name, &headers, &err),
-                     RF_ERR_CONFIG);
-    ck_assert_msg(strstr(err.text, "not UTF-8") != NULL, "%s", err.text);
+    assert_fails(rf_checkpoint_headers_read(name, &headers, &err),
+                 RF_ERR_CONFIG, err, "not UTF-8");
 }
 
 static json_t *digests_of_folder(void)
 {
     struct rf_err err = {0};
     json_t *headers = NULL, *digests;
-    ck_assert_msg(rf_checkpoint_headers_read(folder, &headers, &err) == RF_OK,
-                  "%s", err.text);
+    assert_ok(rf_checkpoint_headers_read(folder, &headers, &err), err);
     digests = rf_checkpoint_headers_digests(headers);
     json_decref(headers);
     return digests;

@@ -36,14 +36,14 @@ TEST(test_safetensors_tensors_share_equal_values)
 {
     json_t *manifest = json_object(), *a, *b, *c;
     struct rf_err err = {0};
-    ck_assert_msg(
+    assert_ok(
         read_header(
             "{'a': {'dtype': 'F32', 'shape': [4], 'data_offsets': [0, 16]}, "
             "'b': {'dtype': 'F32', 'shape': [4], 'data_offsets': [16, 32]}, "
             "'c': {'dtype': 'I32', 'shape': [2, 2], "
             "'data_offsets': [32, 48]}}",
-            48, manifest, &err) == RF_OK,
-        "%s", err.text);
+            48, manifest, &err),
+        err);
     a = json_object_get(manifest, "a");
     b = json_object_get(manifest, "b");
     c = json_object_get(manifest, "c");
@@ -65,8 +65,7 @@ TEST(test_safetensors_adds_tensors_with_their_places)
     json_auto_t *manifest = json_object();
     const json_t *b;
     struct rf_err err = {0};
-    ck_assert_msg(read_header(header, 28, manifest, &err) == RF_OK, "%s",
-                  err.text);
+    assert_ok(read_header(header, 28, manifest, &err), err);
     ck_assert_uint_eq(json_object_size(manifest), 2);
     b = json_object_get(manifest, "b");
     ck_assert_int_eq(json_integer_value(json_object_get(b, "offset")),
@@ -76,8 +75,8 @@ TEST(test_safetensors_adds_tensors_with_their_places)
     ck_assert_str_eq(json_string_value(json_object_get(b, "dtype")), "BF16");
     ck_assert_uint_eq(json_array_size(json_object_get(b, "shape")), 2);
     /* the same tensor in a second file */
-    ck_assert_int_eq(read_header(header, 28, manifest, &err), RF_ERR_CONFIG);
-    assert_says(err.text, "is in another file too");
+    assert_fails(read_header(header, 28, manifest, &err), RF_ERR_CONFIG, err,
+                 "is in another file too");
     ck_assert_uint_eq(json_object_size(manifest), 2);
 }
 
@@ -145,10 +144,8 @@ LOOP_TEST(test_safetensors_refuses_a_header_that_lies, RF_ARRAY_SIZE(lies))
 {
     json_auto_t *manifest = json_object();
     struct rf_err err = {0};
-    ck_assert_int_eq(
-        read_header(lies[_i].header, lies[_i].data, manifest, &err),
-        RF_ERR_CONFIG);
-    assert_says(err.text, lies[_i].says);
+    assert_fails(read_header(lies[_i].header, lies[_i].data, manifest, &err),
+                 RF_ERR_CONFIG, err, lies[_i].says);
     assert_says(err.text, "x.safetensors");
     ck_assert_uint_eq(json_object_size(manifest), 0);
 }
@@ -159,17 +156,13 @@ TEST(test_safetensors_checks_the_length_before_reading)
     const uint8_t long_one[16] = {100, 0, 0, 0, 0, 0, 0, 0, '{', '}'};
     json_auto_t *manifest = json_object();
     struct rf_err err = {0};
-    ck_assert_int_eq(rf_safetensors_read(huge, 16, 16, "x", manifest, &err),
-                     RF_ERR_CONFIG);
-    assert_says(err.text, "the header claims 18446744073709551615 bytes");
-    ck_assert_int_eq(rf_safetensors_read(long_one, 16, 16, "x", manifest, &err),
-                     RF_ERR_CONFIG);
-    assert_says(err.text, "the header claims 100 bytes");
-    ck_assert_int_eq(
-        rf_safetensors_read(long_one, 16, 1000, "x", manifest, &err),
-        RF_ERR_CONFIG);
-    assert_says(err.text, "only 8 were read");
-    ck_assert_int_eq(rf_safetensors_read(huge, 7, 7, "x", manifest, &err),
-                     RF_ERR_CONFIG);
-    assert_says(err.text, "too short");
+    assert_fails(rf_safetensors_read(huge, 16, 16, "x", manifest, &err),
+                 RF_ERR_CONFIG, err,
+                 "the header claims 18446744073709551615 bytes");
+    assert_fails(rf_safetensors_read(long_one, 16, 16, "x", manifest, &err),
+                 RF_ERR_CONFIG, err, "the header claims 100 bytes");
+    assert_fails(rf_safetensors_read(long_one, 16, 1000, "x", manifest, &err),
+                 RF_ERR_CONFIG, err, "only 8 were read");
+    assert_fails(rf_safetensors_read(huge, 7, 7, "x", manifest, &err),
+                 RF_ERR_CONFIG, err, "too short");
 }

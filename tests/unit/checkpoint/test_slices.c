@@ -63,20 +63,16 @@ LOOP_TEST(test_slices_of_a_twin_are_compared, RF_ARRAY_SIZE(reads))
     struct rf_checkpoint *checkpoint = NULL;
     AUTO_FREE uint8_t *data = rf_xcalloc(1, BYTES);
     struct rf_err err = {0};
-    ck_assert_int_eq(
-        rf_checkpoint_slices_create(files, NULL, &checkpoint, &err), RF_OK);
-    ck_assert_int_eq(rf_checkpoint_slices_select(checkpoint, "embed", &err),
-                     RF_OK);
+    assert_ok(rf_checkpoint_slices_create(files, NULL, &checkpoint, &err), err);
+    assert_ok(rf_checkpoint_slices_select(checkpoint, "embed", &err), err);
     ck_assert_int_eq(rf_checkpoint_slices_read(checkpoint, &slice, data, &err),
                      reads[_i].seen ? RF_ERR_CONFIG : RF_OK);
     if (reads[_i].seen) {
         assert_says(err.text, "head differs from embed");
         assert_says(err.text, "tie_word_embeddings");
     }
-    ck_assert_int_eq(rf_checkpoint_slices_select(checkpoint, "head", &err),
-                     RF_OK);
-    ck_assert_int_eq(rf_checkpoint_slices_read(checkpoint, &slice, data, &err),
-                     RF_OK);
+    assert_ok(rf_checkpoint_slices_select(checkpoint, "head", &err), err);
+    assert_ok(rf_checkpoint_slices_read(checkpoint, &slice, data, &err), err);
     rf_checkpoint_slices_destroy(checkpoint);
     remove_twins(folder, files);
 }

@@ -38,8 +38,7 @@ TEST(test_json_members_are_shown_in_turn_and_kept_as_they_are_left)
     json_auto_t *want = json_pack("[s, s, s, s]", "a", "b\"", "c", "\xC3\xA9");
     json_auto_t *left = json_pack("{s:f, s:{}, s:[s], s:b}", "a", 1500.0, "b\"",
                                   "c", "}", "\xC3\xA9", 1);
-    ck_assert_msg(read_text(text, collect, keys, &object, &err) == RF_OK, "%s",
-                  err.text);
+    assert_ok(read_text(text, collect, keys, &object, &err), err);
     ck_assert(json_equal(keys, want));
     ck_assert(json_equal(object, left));
 }
@@ -48,7 +47,7 @@ TEST(test_json_members_of_an_empty_object_are_none)
 {
     struct rf_err err = {0};
     json_auto_t *keys = json_array(), *object = NULL;
-    ck_assert_int_eq(read_text(" { } ", collect, keys, &object, &err), RF_OK);
+    assert_ok(read_text(" { } ", collect, keys, &object, &err), err);
     ck_assert_uint_eq(json_object_size(object), 0);
     ck_assert_uint_eq(json_array_size(keys), 0);
 }

@@ -41,11 +41,11 @@ LOOP_TEST(test_every_job_is_done_once, 4)
     static const unsigned threads[] = {1, 2, 7, RF_PARALLEL_MAX};
     struct book book = {.fails = JOBS, .aborts = JOBS};
     struct rf_err err;
-    ck_assert_int_eq(run(&book, threads[_i], JOBS, &err), RF_OK);
+    assert_ok(run(&book, threads[_i], JOBS, &err), err);
     for (size_t i = 0; i < JOBS; i++) {
         ck_assert_uint_eq(atomic_load(&book.done[i]), 1);
     }
-    ck_assert_int_eq(run(&book, threads[_i], 0, &err), RF_OK);
+    assert_ok(run(&book, threads[_i], 0, &err), err);
 }
 
 TEST(test_a_failure_ends_the_rest_and_is_told)

@@ -1,6 +1,4 @@
 /* Words of a shell's command line. */
-#include <stdlib.h>
-
 #include "common/shell.h"
 #include "tests/unit/unit.h"
 

@@ -1,7 +1,6 @@
 /* Method ucx on random schedules, and when something goes wrong. Ranks of one
  * node meet by shared memory, those of two by TCP on the loopback. */
 #include <signal.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <sys/wait.h>
 

@@ -1,10 +1,10 @@
 /* Small scenarios. See worker_lab.h. */
 #include "tests/unit/worker/worker_lab.h"
 
-#include <check.h>
 #include <stdio.h>
 #include <string.h>
 
+#include "tests/lib/asserts.h"
 #include "tests/lib/quotes.h"
 
 static json_t *parse(const char *text)
@@ -39,15 +39,14 @@ void worker_lab_make(struct worker_lab *lab, const char *model,
     struct rf_err err = {.text = ""};
     json_t *start = worker_lab_start(model, scenario, n_nodes, slots);
     memset(lab, 0, sizeof(*lab));
-    ck_assert_msg(rf_schema_decode(&rf_msg_start_schema, start, "START",
-                                   &lab->start, &err) == RF_OK,
-                  "%s", err.text);
+    assert_ok(rf_schema_decode(&rf_msg_start_schema, start, "START",
+                               &lab->start, &err),
+              err);
     json_decref(start);
-    ck_assert_msg(rf_start_task_load(&lab->start, &lab->task, &err) == RF_OK,
-                  "%s", err.text);
-    ck_assert_msg(rf_plan_build(lab->task->model, lab->task->world,
-                                lab->task->spec, &lab->plan, &err) == RF_OK,
-                  "%s", err.text);
+    assert_ok(rf_start_task_load(&lab->start, &lab->task, &err), err);
+    assert_ok(rf_plan_build(lab->task->model, lab->task->world, lab->task->spec,
+                            &lab->plan, &err),
+              err);
 }
 
 void worker_lab_free(struct worker_lab *lab)

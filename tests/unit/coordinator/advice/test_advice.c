@@ -49,9 +49,9 @@ static struct rf_msg_hello hello(const char *changes)
     json_object_set_new(object, "version", json_string(rf_version()));
     json_object_set_new(object, "build", json_string(rf_build()));
     json_object_update(object, changed);
-    ck_assert_msg(rf_schema_decode(&rf_msg_hello_schema, object, "HELLO",
-                                   &decoded, &err) == RF_OK,
-                  "%s", err.text);
+    assert_ok(
+        rf_schema_decode(&rf_msg_hello_schema, object, "HELLO", &decoded, &err),
+        err);
     return decoded;
 }
 
@@ -231,8 +231,7 @@ static struct rf_timeline timeline_of(const char *text)
     struct rf_err err = {.text = ""};
     json_auto_t *document = json_pack("{s:o}", "timeline", parse(text));
     struct rf_jnode root = rf_jnode_root(document, "cluster.json");
-    ck_assert_msg(rf_timeline_read(&root, &timeline, &err) == RF_OK, "%s",
-                  err.text);
+    assert_ok(rf_timeline_read(&root, &timeline, &err), err);
     return timeline;
 }
 
@@ -268,8 +267,7 @@ static struct rf_findings advise_model(const char *model_text,
                               "'scenarios': [{'name': 's', %s}]}",
                               model_text, members);
     configured(text, &config, &model);
-    ck_assert_msg(rf_scenario_build(config, model, 0, &scenario, &err) == RF_OK,
-                  "%s", err.text);
+    assert_ok(rf_scenario_build(config, model, 0, &scenario, &err), err);
     rf_advise_scenario(scenario, &timeline, &findings);
     rf_scenario_destroy(scenario);
     free(text);

@@ -230,9 +230,9 @@ TEST(test_a_choice_is_a_scenario)
         struct rf_jnode node = rf_jnode_root(scenario, "c.json");
         AUTO(rf_spec) *spec = NULL;
         struct rf_err err = {.text = ""};
-        ck_assert_msg(rf_spec_from_json(&node, searched.config->node_names, 2,
-                                        &spec, &err) == RF_OK,
-                      "%s", err.text);
+        assert_ok(rf_spec_from_json(&node, searched.config->node_names, 2,
+                                    &spec, &err),
+                  err);
         ck_assert_uint_eq(spec->train.pp, choice->train.pp);
         ck_assert_uint_eq(spec->infer.tp, choice->infer.tp);
         ck_assert_int_eq(spec->train.pp_layers != NULL,

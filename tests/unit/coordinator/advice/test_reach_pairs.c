@@ -1,6 +1,5 @@
 /* Who tries to reach whom in a check, and what comes of it. */
 #include <stdlib.h>
-#include <string.h>
 
 #include "common/mem.h"
 #include "coordinator/advice/reach_pairs.h"
@@ -63,8 +62,7 @@ static void need(void)
 {
     struct rf_scenario *scenario;
     struct rf_err err = {.text = ""};
-    ck_assert_msg(rf_scenario_build(config, model, 0, &scenario, &err) == RF_OK,
-                  "%s", err.text);
+    assert_ok(rf_scenario_build(config, model, 0, &scenario, &err), err);
     rf_reach_pairs_need(pairs, scenario);
     rf_scenario_destroy(scenario);
 }
@@ -232,8 +230,7 @@ static void expect(size_t at, enum rf_advice_level level, const char *about,
     ck_assert_uint_lt(at, findings.n);
     ck_assert_int_eq(findings.list[at].level, level);
     ck_assert_str_eq(findings.list[at].about, about);
-    ck_assert_msg(strstr(findings.list[at].text, text) != NULL, "%s",
-                  findings.list[at].text);
+    assert_says(findings.list[at].text, text);
 }
 
 /* An error only where a scenario sends that way; what is known late counts,

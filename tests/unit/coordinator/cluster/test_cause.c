@@ -78,10 +78,10 @@ TEST(test_cause_of_a_deployed_worker_without_a_loader)
 {
     rf_cause_line(&cause, "sh: /home/u/.cache/refit-coord/w: not found");
     rf_cause_exit(&cause, &deploying, NULL, 127, NULL);
-    ck_assert_ptr_nonnull(strstr(told(), "launch.deploy copied finds no loader "
-                                         "(status 127): the node has no GNU C "
-                                         "library"));
-    ck_assert_ptr_nonnull(strstr(text, "/home/u/.cache/refit-coord/w"));
+    assert_says(told(), "launch.deploy copied finds no loader "
+                        "(status 127): the node has no GNU C "
+                        "library");
+    assert_says(text, "/home/u/.cache/refit-coord/w");
 }
 
 LOOP_TEST(test_cause_recognizes_what_loaders_lack, 4)
@@ -101,8 +101,8 @@ LOOP_TEST(test_cause_recognizes_what_loaders_lack, 4)
     rf_cause_line(&cause, "first");
     rf_cause_line(&cause, cases[_i].line);
     rf_cause_exit(&cause, &deploying, NULL, cases[_i].status, NULL);
-    ck_assert_ptr_nonnull(strstr(told(), "libraries do not do for the worker"));
-    ck_assert_ptr_nonnull(strstr(text, cases[_i].line));
+    assert_says(told(), "libraries do not do for the worker");
+    assert_says(text, cases[_i].line);
 }
 
 LOOP_TEST(test_cause_recognizes_a_worker_that_a_shell_ran, 3)
@@ -113,18 +113,16 @@ LOOP_TEST(test_cause_recognizes_a_worker_that_a_shell_ran, 3)
         "sh: 1: /opt/refit-worker: not found"};
     rf_cause_line(&cause, lines[_i]);
     rf_cause_exit(&cause, &how, NULL, 127, NULL);
-    ck_assert_ptr_nonnull(
-        strstr(told(), _i < 2 ? "is not a program" : "was not found"));
+    assert_says(told(), _i < 2 ? "is not a program" : "was not found");
 }
 
 LOOP_TEST(test_cause_of_a_worker_for_another_machine, 2)
 {
     rf_cause_exit(&cause, _i == 0 ? &how : &deploying, NULL, 126, NULL);
-    ck_assert_ptr_nonnull(
-        strstr(told(), _i == 0 ? "\"/opt/refit-worker\" cannot be executed"
-                               : "that launch.deploy copied cannot"));
-    ck_assert_ptr_nonnull(strstr(text, "is for an unknown one"));
-    ck_assert_ptr_nonnull(strstr(text, "noexec"));
+    assert_says(told(), _i == 0 ? "\"/opt/refit-worker\" cannot be executed"
+                                : "that launch.deploy copied cannot");
+    assert_says(text, "is for an unknown one");
+    assert_says(text, "noexec");
 }
 
 TEST(test_cause_keeps_the_last_lines_in_order)
@@ -142,10 +140,9 @@ LOOP_TEST(test_cause_of_a_wrap_names_it, 2)
     const struct rf_launch_config wrapped = {
         .worker = "/w", .wrap = {"docker", "exec"}, .n_wrap = 2};
     rf_cause_exit(&cause, &wrapped, NULL, 126 + _i, NULL);
-    ck_assert_ptr_nonnull(strstr(told(), "launch.wrap (docker ...)"));
-    ck_assert_ptr_nonnull(
-        strstr(told(), _i == 0 ? "cannot be executed" : "was not found"));
-    ck_assert_ptr_nonnull(strstr(told(), "\"/w\" (launch.worker)"));
+    assert_says(told(), "launch.wrap (docker ...)");
+    assert_says(told(), _i == 0 ? "cannot be executed" : "was not found");
+    assert_says(told(), "\"/w\" (launch.worker)");
 }
 
 TEST(test_cause_comes_once_where_the_agent_warns_of_it_too)

@@ -2,7 +2,6 @@
  * The listener alone: whose connection becomes a node's, and unauthenticated
  * peers that take up what they can. Time is the test's.
  */
-#include <stdlib.h>
 #include <string.h>
 
 #include "common/clock.h"

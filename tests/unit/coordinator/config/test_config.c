@@ -40,8 +40,7 @@ static struct rf_config *read_good(const char *text)
 {
     struct rf_config *config = NULL;
     struct rf_err err = {0};
-    ck_assert_msg(read_text(text, true, &config, &err) == RF_OK, "%s",
-                  err.text);
+    assert_ok(read_text(text, true, &config, &err), err);
     return config;
 }
 
@@ -177,12 +176,11 @@ TEST(test_config_select_matches_members_and_their_scenario)
                          "'infer': {}}, " SCENARIO);
     AUTO(rf_config) *config = read_good(text);
     struct rf_err err = {0};
-    ck_assert_int_eq(
-        rf_config_select(config, (const char *[]){"m"}, 1, false, &err), RF_OK);
+    assert_ok(rf_config_select(config, (const char *[]){"m"}, 1, false, &err),
+              err);
     ck_assert_uint_eq(config->n_scenarios, 2);
-    ck_assert_int_eq(
-        rf_config_select(config, (const char *[]){"*=2"}, 1, false, &err),
-        RF_OK);
+    assert_ok(rf_config_select(config, (const char *[]){"*=2"}, 1, false, &err),
+              err);
     ck_assert_uint_eq(config->n_scenarios, 1);
     ck_assert_str_eq(config->scenarios[0].name, "m-iterations=2");
     ck_assert_int_eq(
@@ -195,10 +193,10 @@ TEST(test_config_plan_needs_no_nodes_a_run_does)
     struct rf_config *config = NULL;
     struct rf_err err = {0};
     static const char text[] = "{" MODEL ", 'scenarios': [" SCENARIO "]}";
-    ck_assert_int_eq(read_text(text, false, &config, &err), RF_OK);
+    assert_ok(read_text(text, false, &config, &err), err);
     rf_config_destroy(config);
-    ck_assert_int_eq(read_text(text, true, &config, &err), RF_ERR_CONFIG);
-    ck_assert(strstr(err.text, "nodes") != NULL);
+    assert_fails(read_text(text, true, &config, &err), RF_ERR_CONFIG, err,
+                 "nodes");
 }
 
 static const struct {
@@ -310,7 +308,7 @@ LOOP_TEST(test_config_errors_name_place_and_rule, RF_ARRAY_SIZE(wrong))
                      RF_ERR_CONFIG);
     snprintf(place, sizeof(place), "dir/c.json: %s: ", wrong[_i].path);
     ck_assert_msg(strncmp(err.text, place, strlen(place)) == 0, "%s", err.text);
-    ck_assert_msg(strstr(err.text, wrong[_i].rule) != NULL, "%s", err.text);
+    assert_says(err.text, wrong[_i].rule);
 }
 
 TEST(test_config_refuses_a_matrix_that_is_too_large)
@@ -327,8 +325,8 @@ TEST(test_config_refuses_a_matrix_that_is_too_large)
                         ", 'scenarios': [{'name': 's', 'warmup': [%s], "
                         "'iterations': [%s], 'train': {}, 'infer': {}}]}",
                         list, list);
-    ck_assert_int_eq(read_text(text, true, &config, &err), RF_ERR_CONFIG);
-    ck_assert_msg(strstr(err.text, "multiply") != NULL, "%s", err.text);
+    assert_fails(read_text(text, true, &config, &err), RF_ERR_CONFIG, err,
+                 "multiply");
     free(list);
     free(text);
 }
@@ -427,8 +425,7 @@ TEST(test_config_limits_the_environment)
             rf_config_from_json(document, "c.json", true, &config, &err),
             cases[c].rule == NULL ? RF_OK : RF_ERR_CONFIG);
         if (cases[c].rule != NULL) {
-            ck_assert_msg(strstr(err.text, cases[c].rule) != NULL, "%s",
-                          err.text);
+            assert_says(err.text, cases[c].rule);
         }
     }
 }
@@ -447,7 +444,7 @@ TEST(test_config_inlines_the_model_file)
     write_text("cluster.json",
                "{" NODES ", 'model': {'config': 'm.json', 'num_layers': 1}, "
                "'scenarios': [" SCENARIO "]}");
-    ck_assert_msg(load(&config, &err) == RF_OK, "%s", err.text);
+    assert_ok(load(&config, &err), err);
     ck_assert(json_is_object(json_object_get(config->model, "config")));
     ck_assert_int_eq(
         json_integer_value(json_object_get(config->model, "num_layers")), 1);
@@ -480,7 +477,7 @@ TEST(test_config_reads_the_headers_of_a_checkpoint)
     const json_t *tensor;
     write_safetensors("model.safetensors", 0);
     write_text("cluster.json", CHECKPOINT);
-    ck_assert_msg(load(&config, &err) == RF_OK, "%s", err.text);
+    assert_ok(load(&config, &err), err);
     tensor =
         json_object_get(json_object_get(config->model, "manifest"), "a.weight");
     ck_assert_str_eq(json_string_value(json_object_get(tensor, "file")),
@@ -499,7 +496,7 @@ TEST(test_config_leaves_a_checkpoint_that_is_not_here_to_the_nodes)
     write_text("cluster.json",
                "{" NODES ", 'model': {'checkpoint': 'absent'}, 'scenarios': "
                "[{'name': 's', 'train': {}, 'infer': {}}]}");
-    ck_assert_msg(load(&config, &err) == RF_OK, "%s", err.text);
+    assert_ok(load(&config, &err), err);
     ck_assert_str_eq(rf_config_checkpoint(config), path);
     ck_assert_str_eq(json_string_value(json_object_get(config->model, "name")),
                      "absent");
@@ -524,9 +521,7 @@ LOOP_TEST(test_config_refuses_checkpoints_that_lie, 5)
         write_text("model.safetensors.index.json",
                    "{'weight_map': {'a': 'absent.safetensors'}}");
     }
-    ck_assert_int_eq(load(&config, &err), RF_ERR_CONFIG);
-    ck_assert_msg(strstr(err.text, "$.model.checkpoint") != NULL, "%s",
-                  err.text);
+    assert_fails(load(&config, &err), RF_ERR_CONFIG, err, "$.model.checkpoint");
 }
 
 TEST(test_config_refuses_files_that_are_none)

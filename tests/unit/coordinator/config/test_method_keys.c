@@ -75,8 +75,7 @@ LOOP_TEST(test_method_keys_make_members_of_the_methods_that_use_them,
     struct rf_err err = {0};
     char names[1024] = "";
     size_t used = 0;
-    ck_assert_msg(read_text(good[_i].text, &config, &err) == RF_OK, "%s",
-                  err.text);
+    assert_ok(read_text(good[_i].text, &config, &err), err);
     for (size_t i = 0; i < config->n_scenarios; i++) {
         used += (size_t)snprintf(names + used, sizeof(names) - used, "%s%s",
                                  i > 0 ? " " : "", config->scenarios[i].name);
@@ -121,8 +120,8 @@ LOOP_TEST(test_method_keys_that_no_member_uses_are_refused, RF_ARRAY_SIZE(bad))
 {
     struct rf_config *config = NULL;
     struct rf_err err = {0};
-    ck_assert_int_eq(read_text(bad[_i].text, &config, &err), RF_ERR_CONFIG);
-    ck_assert_msg(strstr(err.text, bad[_i].error) != NULL, "%s", err.text);
+    assert_fails(read_text(bad[_i].text, &config, &err), RF_ERR_CONFIG, err,
+                 bad[_i].error);
 }
 
 /* The reader of methods knows better what to say, and says it later. */
@@ -130,11 +129,10 @@ TEST(test_method_keys_are_no_matter_where_a_method_is_unknown)
 {
     struct rf_config *config = NULL;
     struct rf_err err = {0};
-    ck_assert_msg(
-        read_text(ONE("'method': 'ucxx', 'ucx': {'direction': ['put', "
-                      "'get']}, 'memory': 'cuda'"),
-                  &config, &err) == RF_OK,
-        "%s", err.text);
+    assert_ok(read_text(ONE("'method': 'ucxx', 'ucx': {'direction': ['put', "
+                            "'get']}, 'memory': 'cuda'"),
+                        &config, &err),
+              err);
     ck_assert_uint_eq(config->n_scenarios, 2);
     rf_config_destroy(config);
 }

@@ -23,11 +23,9 @@ static struct rf_config *load(const char *text)
     struct rf_config *config = NULL;
     struct rf_err err = {.text = ""};
     json_t *document = NULL;
-    ck_assert_int_eq(rf_json_parse(text, strlen(text), "test", &document, &err),
-                     RF_OK);
-    ck_assert_msg(rf_config_from_json(document, "test.json", true, &config,
-                                      &err) == RF_OK,
-                  "%s", err.text);
+    assert_ok(rf_json_parse(text, strlen(text), "test", &document, &err), err);
+    assert_ok(rf_config_from_json(document, "test.json", true, &config, &err),
+              err);
     return config;
 }
 

@@ -12,6 +12,7 @@
 #include "common/clock.h"
 #include "common/mem.h"
 #include "coordinator/cluster/launchers.h"
+#include "tests/lib/asserts.h"
 
 uv_loop_t launch_loop;
 char launch_folder[64];
@@ -129,9 +130,9 @@ void seen_start(struct seen *seen, const struct rf_launch_order *order)
     memset(seen, 0, sizeof(*seen));
     seen->ops = rf_launcher_find(order->settings->method);
     ck_assert_ptr_nonnull(seen->ops);
-    ck_assert_msg(seen->ops->start(&launch_loop, order, &callbacks, seen,
-                                   &seen->launch, &err) == RF_OK,
-                  "%s", err.text);
+    assert_ok(seen->ops->start(&launch_loop, order, &callbacks, seen,
+                               &seen->launch, &err),
+              err);
     ck_assert_uint_eq(seen->streams + seen->notes + seen->fails, 0);
 }
 

@@ -133,7 +133,7 @@ TEST(test_launch_manual_shows_a_command_without_the_key)
         "run on this node: refit-worker --connect 10.0.0.1:4000 --identity "
         "r1/0 --key-file %s\n",
         path);
-    ck_assert_ptr_nonnull(strstr(seen.noted, expected));
+    assert_says(seen.noted, expected);
     ck_assert_ptr_null(strstr(seen.noted, KEY));
     ck_assert_int_eq(stat(path, &info), 0);
     ck_assert_uint_eq(info.st_mode & 0777, 0600);
@@ -180,8 +180,7 @@ LOOP_TEST(test_launch_manual_names_the_folder_that_cannot_be_made, 2)
     setenv("HOME", _i == 0 ? launch_file("file", "", 0600) : "/proc/1", 1);
     snprintf(expected, sizeof(expected),
              "XDG_CACHE_HOME may name: %s/.cache: ", getenv("HOME"));
-    ck_assert_int_eq(rf_launcher_manual.start(&launch_loop, &order, &none, NULL,
-                                              &launch, &err),
-                     RF_ERR_LAUNCH);
-    ck_assert_msg(strstr(err.text, expected) != NULL, "%s", err.text);
+    assert_fails(rf_launcher_manual.start(&launch_loop, &order, &none, NULL,
+                                          &launch, &err),
+                 RF_ERR_LAUNCH, err, expected);
 }

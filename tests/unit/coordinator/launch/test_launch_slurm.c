@@ -102,10 +102,9 @@ TEST(test_launch_slurm_asks_for_one_task_on_each_node)
 {
     start_both("#!/bin/sh\necho \"0: $*\" >&2\n");
     await_end(seen, 2, 5);
-    ck_assert_ptr_nonnull(strstr(seen[1].errors, "--nodes=2 --ntasks=2 "));
-    ck_assert_ptr_nonnull(strstr(seen[1].errors, " --nodelist=n2,n1 "));
-    ck_assert_ptr_nonnull(
-        strstr(seen[1].errors, " /opt/refit-worker --slurm\n"));
+    assert_says(seen[1].errors, "--nodes=2 --ntasks=2 ");
+    assert_says(seen[1].errors, " --nodelist=n2,n1 ");
+    assert_says(seen[1].errors, " /opt/refit-worker --slurm\n");
     ck_assert_ptr_null(strstr(seen[1].errors, "aa00")); /* a key */
 }
 
@@ -151,7 +150,7 @@ TEST(test_launch_slurm_without_srun_says_so)
     start_both(NULL);
     await_end(seen, 2, 5);
     ck_assert_uint_eq(seen[0].fails + seen[1].fails, 2);
-    ck_assert_ptr_nonnull(strstr(seen[1].why.text, "cannot run srun: no such"));
+    assert_says(seen[1].why.text, "cannot run srun: no such");
 }
 
 LOOP_TEST(test_launch_slurm_needs_a_job_and_a_place_to_join, 2)
@@ -169,6 +168,6 @@ LOOP_TEST(test_launch_slurm_needs_a_job_and_a_place_to_join, 2)
                                              &launch, &err),
                      RF_ERR_LAUNCH);
     ck_assert_ptr_null(launch);
-    ck_assert_ptr_nonnull(strstr(
-        err.text, _i == 0 ? "control.address" : "SLURM_JOB_ID is not set"));
+    assert_says(err.text,
+                _i == 0 ? "control.address" : "SLURM_JOB_ID is not set");
 }

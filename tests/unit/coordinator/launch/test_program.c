@@ -51,7 +51,7 @@ TEST(test_program_of_this_machine_passes)
 {
     struct rf_err err = {0};
     char own[RF_MACHINE_SIZE];
-    ck_assert_int_eq(rf_program_check("/proc/self/exe", &err), RF_OK);
+    assert_ok(rf_program_check("/proc/self/exe", &err), err);
     rf_program_machine("/proc/self/exe", own);
 #if defined(__x86_64__)
     ck_assert_str_eq(own, "x86_64");
@@ -69,8 +69,8 @@ LOOP_TEST(test_program_that_is_only_text_is_refused, 4)
     struct rf_err err = {0};
     const char *path = launch_file("text", texts[_i], 0700);
     char machine[RF_MACHINE_SIZE] = "?";
-    ck_assert_int_eq(rf_program_check(path, &err), RF_ERR_LAUNCH);
-    ck_assert_ptr_nonnull(strstr(err.text, "/text is not a program: "));
+    assert_fails(rf_program_check(path, &err), RF_ERR_LAUNCH, err,
+                 "/text is not a program: ");
     rf_program_machine(path, machine);
     ck_assert_str_eq(machine, "");
 }
@@ -78,8 +78,8 @@ LOOP_TEST(test_program_that_is_only_text_is_refused, 4)
 TEST(test_program_that_cannot_be_judged_passes)
 {
     struct rf_err err = {0};
-    ck_assert_int_eq(
-        rf_program_check(launch_file("x", "#!/bin/sh\n", 0700), &err), RF_OK);
-    ck_assert_int_eq(rf_program_check("/nonexistent/program", &err), RF_OK);
-    ck_assert_int_eq(rf_program_check(launch_folder, &err), RF_OK);
+    assert_ok(rf_program_check(launch_file("x", "#!/bin/sh\n", 0700), &err),
+              err);
+    assert_ok(rf_program_check("/nonexistent/program", &err), err);
+    assert_ok(rf_program_check(launch_folder, &err), err);
 }

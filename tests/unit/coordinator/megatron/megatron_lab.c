@@ -1,7 +1,6 @@
 /* See megatron_lab.h. */
 #include "tests/unit/coordinator/megatron/megatron_lab.h"
 
-#include <check.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -9,6 +8,7 @@
 
 #include "common/mem.h"
 #include "coordinator/megatron/megatron_cluster.h"
+#include "tests/lib/asserts.h"
 
 #define MOST_WORDS 100
 
@@ -63,10 +63,8 @@ json_t *megatron_cluster(const char *fmt, ...)
     va_start(list, fmt);
     vsnprintf(line, sizeof(line), fmt, list);
     va_end(list);
-    ck_assert_msg(megatron_take(line, &args, NULL, NULL, &err) == RF_OK, "%s",
-                  err.text);
-    ck_assert_msg(rf_megatron_cluster(&args, &out, &err) == RF_OK, "%s",
-                  err.text);
+    assert_ok(megatron_take(line, &args, NULL, NULL, &err), err);
+    assert_ok(rf_megatron_cluster(&args, &out, &err), err);
     rf_megatron_args_free(&args);
     return out;
 }

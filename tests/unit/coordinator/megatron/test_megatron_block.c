@@ -1,7 +1,6 @@
 /* What the benchmark prints, and the sizes in it. */
 #include <stdio.h>
 #include <stdlib.h>
-#include <string.h>
 
 #include "coordinator/megatron/megatron_block.h"
 #include "coordinator/megatron/megatron_cluster.h"
@@ -96,10 +95,9 @@ TEST(test_megatron_block_of_experts_on_other_ranks)
     summary.experts = 8;
     summary.infer.first_rank = 4;
     text = printed(&summary, "{'iterations': [{'refit_ms': 1}]}");
-    ck_assert_ptr_nonnull(strstr(text, RULE "NON-COLLOCATED MODE REFIT"));
-    ck_assert_ptr_nonnull(strstr(text, "8 heads\nMoE: 8 experts\nRefit"));
-    ck_assert_ptr_nonnull(
-        strstr(text, "\nDestination model size on rank 4: 45.23 MB\n"));
+    assert_says(text, RULE "NON-COLLOCATED MODE REFIT");
+    assert_says(text, "8 heads\nMoE: 8 experts\nRefit");
+    assert_says(text, "\nDestination model size on rank 4: 45.23 MB\n");
 }
 
 static struct rf_megatron_summary summary_of(const char *flags)
@@ -111,14 +109,12 @@ static struct rf_megatron_summary summary_of(const char *flags)
     struct rf_megatron_summary summary;
     struct rf_err err = {.text = ""};
     struct rf_jnode node;
-    ck_assert_msg(rf_config_from_json(cluster, RF_MEGATRON_FILE, true, &config,
-                                      &err) == RF_OK,
-                  "%s", err.text);
+    assert_ok(
+        rf_config_from_json(cluster, RF_MEGATRON_FILE, true, &config, &err),
+        err);
     node = rf_jnode_root(config->model, RF_MEGATRON_FILE);
-    ck_assert_msg(rf_model_from_json(&node, &model, &err) == RF_OK, "%s",
-                  err.text);
-    ck_assert_msg(rf_scenario_build(config, model, 0, &scenario, &err) == RF_OK,
-                  "%s", err.text);
+    assert_ok(rf_model_from_json(&node, &model, &err), err);
+    assert_ok(rf_scenario_build(config, model, 0, &scenario, &err), err);
     summary = rf_megatron_summary_of(scenario);
     rf_scenario_destroy(scenario);
     rf_model_destroy(model);

@@ -1,7 +1,5 @@
 /* Clusters from Megatron-LM's flags: meshes, worlds, and the parameters of the
  * model, counted module by module as Megatron-Core builds a GPTModel. */
-#include <string.h>
-
 #include "coordinator/megatron/megatron_cluster.h"
 #include "planner/families/model_read.h"
 #include "planner/model/model.h"
@@ -190,8 +188,7 @@ static struct rf_model *model_of(const json_t *cluster)
         rf_jnode_root(json_object_get(cluster, "model"), "megatron");
     struct rf_model *model = NULL;
     struct rf_err err = {.text = ""};
-    ck_assert_msg(rf_model_from_json(&node, &model, &err) == RF_OK, "%s",
-                  err.text);
+    assert_ok(rf_model_from_json(&node, &model, &err), err);
     return model;
 }
 
@@ -419,5 +416,5 @@ static const struct {
 LOOP_TEST(test_megatron_refuses_what_contradicts_itself, RF_ARRAY_SIZE(refused))
 {
     const char *text = megatron_error(refused[_i].line);
-    ck_assert_msg(strstr(text, refused[_i].says) != NULL, "%s", text);
+    assert_says(text, refused[_i].says);
 }

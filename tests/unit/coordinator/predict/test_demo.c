@@ -1,6 +1,5 @@
 /* predict --demo: arithmetic on the demo's constants. */
 #include <math.h>
-#include <string.h>
 
 #include "common/mem.h"
 #include "coordinator/predict/demo.h"

@@ -23,11 +23,10 @@ static struct rf_config *load(const char *text)
     struct rf_config *config = NULL;
     struct rf_err err = {.text = ""};
     json_t *document = NULL;
-    ck_assert_int_eq(
-        rf_json_parse(Q(text), strlen(text), "test", &document, &err), RF_OK);
-    ck_assert_msg(rf_config_from_json(document, "test.json", true, &config,
-                                      &err) == RF_OK,
-                  "%s", err.text);
+    assert_ok(rf_json_parse(Q(text), strlen(text), "test", &document, &err),
+              err);
+    assert_ok(rf_config_from_json(document, "test.json", true, &config, &err),
+              err);
     return config;
 }
 
@@ -71,9 +70,9 @@ static const struct rf_msg_hello *decode(const char *text,
         return NULL;
     }
     ck_assert_ptr_nonnull(document);
-    ck_assert_msg(rf_schema_decode(&rf_msg_hello_schema, document, "HELLO", out,
-                                   &err) == RF_OK,
-                  "%s", err.text);
+    assert_ok(
+        rf_schema_decode(&rf_msg_hello_schema, document, "HELLO", out, &err),
+        err);
     return out;
 }
 
@@ -87,9 +86,8 @@ LOOP_TEST(test_folder_verdicts, RF_ARRAY_SIZE(verdicts))
     struct rf_msg_hello decoded[3];
     const struct rf_msg_hello *hellos[3];
     enum rf_status status;
-    ck_assert_int_eq(rf_model_from_json(&node, &model, &err), RF_OK);
-    ck_assert_msg(rf_scenario_build(config, model, 0, &scenario, &err) == RF_OK,
-                  "%s", err.text);
+    assert_ok(rf_model_from_json(&node, &model, &err), err);
+    assert_ok(rf_scenario_build(config, model, 0, &scenario, &err), err);
     for (int i = 0; i < 3; i++) {
         hellos[i] = decode(verdicts[_i].hellos[i], &decoded[i]);
     }
@@ -97,8 +95,7 @@ LOOP_TEST(test_folder_verdicts, RF_ARRAY_SIZE(verdicts))
     ck_assert_int_eq(status,
                      verdicts[_i].says[0] == NULL ? RF_OK : RF_ERR_UNSUPPORTED);
     for (int i = 0; i < 3 && verdicts[_i].says[i] != NULL; i++) {
-        ck_assert_msg(strstr(err.text, verdicts[_i].says[i]) != NULL, "%s",
-                      err.text);
+        assert_says(err.text, verdicts[_i].says[i]);
     }
     for (int i = 0; i < 3; i++) {
         rf_schema_free(&rf_msg_hello_schema, &decoded[i]);

@@ -2,8 +2,6 @@
  * makes of them is in test_run_inspect.c. */
 #include "coordinator/preflight/inspect.h"
 
-#include <string.h>
-
 #include "tests/lib/configured.h"
 #include "tests/unit/unit.h"
 
@@ -27,8 +25,7 @@ static void enter(void)
     struct rf_model *none = NULL;
     struct rf_err err = {0};
     configured(CONFIG("1"), &config, &none);
-    ck_assert_msg(rf_preflight_inspect_create(config, &inspect, &err) == RF_OK,
-                  "%s", err.text);
+    assert_ok(rf_preflight_inspect_create(config, &inspect, &err), err);
 }
 
 static void leave(void)
@@ -92,8 +89,8 @@ TEST(test_inspect_names_all_nodes_that_fail)
     ck_assert_int_eq(rf_preflight_inspect_silence(inspect, 88),
                      RF_VERDICT_ABORT);
     ck_assert_str_eq(rf_preflight_inspect_error(inspect, A), "gone");
-    ck_assert_ptr_nonnull(strstr(rf_preflight_inspect_error(inspect, B),
-                                 "/absent/m say within 88 s"));
+    assert_says(rf_preflight_inspect_error(inspect, B),
+                "/absent/m say within 88 s");
     ck_assert_str_eq(rf_preflight_inspect_error(inspect, C),
                      "its HEADERS lacks what INSPECT asked for");
     ck_assert_ptr_null(rf_preflight_inspect_error(inspect, D));
@@ -107,9 +104,7 @@ TEST(test_inspect_refuses_scenarios_that_do_not_fit_the_slots)
     struct rf_preflight_inspect *other = NULL;
     struct rf_err err = {0};
     configured(CONFIG("2"), &small, &none);
-    ck_assert_int_eq(rf_preflight_inspect_create(small, &other, &err),
-                     RF_ERR_CONFIG);
-    ck_assert_msg(strstr(err.text, "$.scenarios[0] (one): ") != NULL, "%s",
-                  err.text);
+    assert_fails(rf_preflight_inspect_create(small, &other, &err),
+                 RF_ERR_CONFIG, err, "$.scenarios[0] (one): ");
     ck_assert_ptr_null(other);
 }

@@ -109,14 +109,13 @@ TEST(test_join_refuses_a_machine_under_a_second_name)
     uint32_t protocol;
     (void)add(LAB_A, "GPU-1");
     use_method("nccl");
-    ck_assert_int_eq(
+    assert_fails(
         rf_preflight_join_judge(join, LAB_B, &hello, false, &protocol, &err),
-        RF_ERR_LAUNCH);
-    ck_assert(has(err.text, "has a GPU that a has too"));
+        RF_ERR_LAUNCH, err, "has a GPU that a has too");
     use_method("host"); /* nobody uses it */
-    ck_assert_int_eq(
+    assert_ok(
         rf_preflight_join_judge(join, LAB_B, &hello, false, &protocol, &err),
-        RF_OK);
+        err);
     rf_schema_free(&rf_msg_hello_schema, &hello);
 }
 
@@ -125,13 +124,12 @@ TEST(test_join_is_strict_about_builds_on_demand)
     struct rf_msg_hello hello = make(RF_PROTOCOL_MIN, RF_PROTOCOL_MAX, "x");
     struct rf_err err = {0};
     uint32_t protocol;
-    ck_assert_int_eq(
+    assert_ok(
         rf_preflight_join_judge(join, LAB_A, &hello, false, &protocol, &err),
-        RF_OK);
-    ck_assert_int_eq(
+        err);
+    assert_fails(
         rf_preflight_join_judge(join, LAB_A, &hello, true, &protocol, &err),
-        RF_ERR_LAUNCH);
-    ck_assert(has(err.text, "0.0.1"));
+        RF_ERR_LAUNCH, err, "0.0.1");
     rf_schema_free(&rf_msg_hello_schema, &hello);
 }
 
@@ -143,9 +141,9 @@ TEST(test_join_lets_names_share_a_gpu_when_asked)
     use_method("nccl");
     lab.pair.config->env = json_pack("{s:s}", "REFIT_SHARE_GPU", "1");
     (void)add(LAB_A, "GPU-1");
-    ck_assert_int_eq(
+    assert_ok(
         rf_preflight_join_judge(join, LAB_B, &hello, false, &protocol, &err),
-        RF_OK);
+        err);
     json_decref(lab.pair.config->env);
     lab.pair.config->env = NULL;
     rf_schema_free(&rf_msg_hello_schema, &hello);

@@ -87,7 +87,7 @@ TEST(test_preflight_refuses_a_method_that_a_node_lacks)
     add(LAB_A, (struct node){.method = "tcp", .boot_id = "x"});
     add(LAB_B, (struct node){.method = "host", .boot_id = "y", .memory = LOTS});
     ck_assert_int_eq(check(), RF_ERR_UNSUPPORTED);
-    ck_assert(has(err.text, "on a: its worker does not know it"));
+    assert_says(err.text, "on a: its worker does not know it");
     destroy();
 }
 

@@ -1,5 +1,4 @@
 /* Records as text: byte for byte what Jansson makes of the same objects. */
-#include <stdlib.h>
 #include <string.h>
 
 #include "common/json.h"

@@ -1,6 +1,4 @@
 /* What two records say of where they were measured. */
-#include <stdlib.h>
-
 #include "common/compiler.h"
 #include "coordinator/records/records_differ.h"
 #include "planner/scenario/spec_fields.h"

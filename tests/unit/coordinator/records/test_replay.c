@@ -1,6 +1,4 @@
 /* The command that runs a scenario again. */
-#include <stdlib.h>
-
 #include "common/compiler.h"
 #include "coordinator/records/replay.h"
 #include "tests/lib/quotes.h"

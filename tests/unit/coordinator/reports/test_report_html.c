@@ -1,5 +1,4 @@
 /* The page of a report. */
-#include <stdlib.h>
 #include <string.h>
 
 #include "common/mem.h"

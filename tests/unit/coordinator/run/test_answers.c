@@ -46,7 +46,7 @@ TEST(test_answers_compare_both_digests)
     const struct rf_msg_answer answer = {.rank = 1, .prepared = &prepared};
     rf_hash_text(&lab.scenario->plan->digest, plan);
     rf_hash_text(&lab.scenario->schedule->digest, schedule);
-    ck_assert_int_eq(rf_answers_prepared(lab.attempt, &answer, &err), RF_OK);
+    assert_ok(rf_answers_prepared(lab.attempt, &answer, &err), err);
     ck_assert_int_eq(lab.attempt->ranks[1].plan_ns, 1500000);
     ck_assert_uint_eq(lab.attempt->ranks[1].arena_bytes[RF_MEM_STAGE], 3);
     prepared.schedule_digest = plan;
@@ -55,21 +55,19 @@ TEST(test_answers_compare_both_digests)
     ck_assert_msg(has(err.text, "schedule_digest is") && has(err.text, plan),
                   "%s", err.text);
     prepared.plan_digest = schedule;
-    ck_assert_int_eq(rf_answers_prepared(lab.attempt, &answer, &err),
-                     RF_ERR_PROTOCOL);
-    ck_assert(has(err.text, "plan_digest is"));
+    assert_fails(rf_answers_prepared(lab.attempt, &answer, &err),
+                 RF_ERR_PROTOCOL, err, "plan_digest is");
 }
 
 TEST(test_answers_end_after_they_start)
 {
     struct rf_msg_ran ran = {.start_ns = -5, .end_ns = -5, .sent_bytes = 9};
     const struct rf_msg_answer answer = {.rank = 2, .ran = &ran};
-    ck_assert_int_eq(rf_answers_ran(lab.attempt, &answer, &err), RF_OK);
+    assert_ok(rf_answers_ran(lab.attempt, &answer, &err), err);
     ck_assert_uint_eq(lab.attempt->pending[2].sent_bytes, 9);
     ran.end_ns = -6;
-    ck_assert_int_eq(rf_answers_ran(lab.attempt, &answer, &err),
-                     RF_ERR_PROTOCOL);
-    ck_assert(has(err.text, "end_ns (-6)"));
+    assert_fails(rf_answers_ran(lab.attempt, &answer, &err), RF_ERR_PROTOCOL,
+                 err, "end_ns (-6)");
 }
 
 TEST(test_answers_trace_what_lies_in_the_window)
@@ -131,7 +129,7 @@ TEST(test_answers_are_judged_by_the_bytes_compared)
     ck_assert_int_eq(verify(0, all - 1, 0, NULL), RF_OK);
     ck_assert_int_eq(rf_answers_judge(lab.attempt, &fault), RF_VERDICT_ABORT);
     ck_assert_int_eq(fault.status, RF_ERR_PROTOCOL);
-    ck_assert(has(fault.text, "bytes were compared"));
+    assert_says(fault.text, "bytes were compared");
     rf_fault_free(&fault);
     ck_assert_int_eq(verify(0, 1, 0, NULL), RF_OK);
     ck_assert_int_eq(rf_answers_judge(lab.attempt, &fault), RF_VERDICT_NEXT);
@@ -150,7 +148,7 @@ TEST(test_answers_name_the_first_wrong_element)
     struct rf_msg_mismatch first = {side, tensor, {index, 2}, right, wrong};
     AUTO(rf_fault) fault = {.text = NULL};
     ck_assert_int_eq(verify(1, 10, 2, NULL), RF_ERR_PROTOCOL);
-    ck_assert(has(err.text, "\"first\" is missing"));
+    assert_says(err.text, "\"first\" is missing");
     ck_assert_int_eq(verify(1, 10, 2, &first), RF_OK);
     first.tensor = later;
     ck_assert_int_eq(verify(1, 10, 1, &first), RF_OK);
@@ -170,12 +168,12 @@ TEST(test_answers_keep_what_a_device_used)
     struct rf_msg_memory_stages stages = {.refit_bytes = 9};
     struct rf_msg_closed closed = {.host_peak_bytes = 5};
     const struct rf_msg_answer answer = {.rank = 3, .closed = &closed};
-    ck_assert_int_eq(rf_answers_closed(lab.attempt, &answer, &err), RF_OK);
+    assert_ok(rf_answers_closed(lab.attempt, &answer, &err), err);
     ck_assert(!lab.attempt->ranks[3].has_device);
     ck_assert(!lab.attempt->ranks[3].has_stages);
     closed.device = &device;
     closed.stages = &stages;
-    ck_assert_int_eq(rf_answers_closed(lab.attempt, &answer, &err), RF_OK);
+    assert_ok(rf_answers_closed(lab.attempt, &answer, &err), err);
     ck_assert_uint_eq(lab.attempt->ranks[3].device.arena_bytes, 7);
     ck_assert_uint_eq(lab.attempt->ranks[3].stages.refit_bytes, 9);
 }

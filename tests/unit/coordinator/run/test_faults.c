@@ -76,8 +76,7 @@ TEST(test_faults_the_first_is_the_cause)
     ck_assert_str_eq(text_of(0), "died");
     ck_assert_str_eq(text_of(2), "saw");
     ck_assert_uint_eq(n_said, 1); /* consequences are not printed */
-    ck_assert_msg(has(said[0], "scenario s failed (run): b: died"), "%s",
-                  said[0]);
+    assert_says(said[0], "scenario s failed (run): b: died");
     ck_assert_int_eq(lab.attempt->outcome, RF_OUTCOME_FAILED);
 }
 
@@ -92,8 +91,8 @@ TEST(test_faults_a_cause_comes_before_who_noticed_it)
     ck_assert_str_eq(text_of(1), "saw");
     ck_assert_str_eq(text_of(2), "saw too");
     ck_assert_uint_eq(n_said, 2);
-    ck_assert(has(said[0], "b: died"));
-    ck_assert(has(said[1], "a: rank 0: saw"));
+    assert_says(said[0], "b: died");
+    assert_says(said[1], "a: rank 0: saw");
 }
 
 TEST(test_faults_who_noticed_is_the_cause_when_nobody_explains_it)
@@ -129,7 +128,7 @@ LOOP_TEST(test_faults_say_who_gave_up_first_not_who_followed, 2)
     ck_assert_str_eq(text_of(0), "saw");
     ck_assert_uint_eq(lab.attempt->n_faults, 3);
     ck_assert_uint_eq(n_said, before ? 1 : 2);
-    ck_assert(has(said[0], "a: rank 0: saw"));
+    assert_says(said[0], "a: rank 0: saw");
 }
 
 TEST(test_faults_say_that_a_rank_gave_up_when_no_other_does)
@@ -137,7 +136,7 @@ TEST(test_faults_say_that_a_rank_gave_up_when_no_other_does)
     ck_assert_int_eq(gave_up(LAB_A, 1), RF_VERDICT_SETTLE);
     rf_run_faults_abort(faults);
     ck_assert_uint_eq(n_said, 1);
-    ck_assert(has(said[0], "a: rank 1: another gave up"));
+    assert_says(said[0], "a: rank 1: another gave up");
 }
 
 TEST(test_faults_of_an_attempt_are_forgotten_with_it)
@@ -244,8 +243,7 @@ TEST(test_faults_name_processes_that_cannot_be_ended)
     rf_run_faults_abort(faults);
     aborted(LAB_A, hung, 1, pids, 3);
     ck_assert_uint_eq(lab.attempt->n_faults, 2); /* no time was over */
-    ck_assert_msg(has(text_of(1), "processes 4711-4712, 5000 cannot"), "%s",
-                  text_of(1));
+    assert_says(text_of(1), "processes 4711-4712, 5000 cannot");
 }
 
 LOOP_TEST(test_faults_count_phases_as_the_display_does, 3)

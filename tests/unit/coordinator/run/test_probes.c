@@ -165,9 +165,9 @@ static struct large large_create(uint32_t n_train, uint32_t n_infer,
         "{'nodes': [%s], 'tp': %u}%s}]}",
         nodes, hidden_size, train, n_train, infer, n_infer, more);
     configured(text, &large.config, &large.model);
-    ck_assert_msg(rf_scenario_build(large.config, large.model, 0,
-                                    &large.scenario, &err) == RF_OK,
-                  "%s", err.text);
+    assert_ok(
+        rf_scenario_build(large.config, large.model, 0, &large.scenario, &err),
+        err);
     rf_capacities_init(&large.links, large.n);
     return large;
 }
@@ -270,7 +270,7 @@ TEST(test_probes_fail_on_a_link_without_a_figure)
     (void)answer_all(3);
     ck_assert_int_eq(rf_run_probes_answered(probes, &fault), RF_VERDICT_ABORT);
     ck_assert_uint_eq(fault.rank, ask()->links[0].to);
-    ck_assert(has(fault.text, "gave no figure"));
+    assert_says(fault.text, "gave no figure");
 }
 
 TEST(test_probes_need_every_figure)
@@ -280,16 +280,14 @@ TEST(test_probes_need_every_figure)
     struct rf_msg_probed figures = none;
     const struct rf_msg_answer nothing = {.rank = 0};
     struct rf_err err = {0};
-    ck_assert_int_eq(rf_run_probes_take(probes, &nothing, &err),
-                     RF_ERR_PROTOCOL);
-    ck_assert(has(err.text, "probed"));
-    ck_assert_int_eq(say(0, figures, &err), RF_ERR_PROTOCOL);
-    ck_assert(has(err.text, "gbytes_per_s"));
+    assert_fails(rf_run_probes_take(probes, &nothing, &err), RF_ERR_PROTOCOL,
+                 err, "probed");
+    assert_fails(say(0, figures, &err), RF_ERR_PROTOCOL, err, "gbytes_per_s");
     figures.gbytes_per_s = 1;
-    ck_assert_int_eq(say(0, figures, &err), RF_ERR_PROTOCOL);
-    ck_assert(has(err.text, "single_gbytes_per_s"));
+    assert_fails(say(0, figures, &err), RF_ERR_PROTOCOL, err,
+                 "single_gbytes_per_s");
     (void)answer_all(3);
-    ck_assert_int_eq(say(ask()->links[0].to, figures, &err), RF_ERR_PROTOCOL);
-    ck_assert(has(err.text, "latency_us"));
-    ck_assert_int_eq(say(ask()->links[0].from, none, &err), RF_OK);
+    assert_fails(say(ask()->links[0].to, figures, &err), RF_ERR_PROTOCOL, err,
+                 "latency_us");
+    assert_ok(say(ask()->links[0].from, none, &err), err);
 }

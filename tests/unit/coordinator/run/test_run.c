@@ -173,8 +173,8 @@ TEST(test_run_ends_with_4_when_a_node_cannot_be_launched)
     ck_assert_int_eq(fake->exit_code, 4);
     ck_assert_uint_eq(fake->n_attempts, 0);
     ck_assert_uint_eq(fake->starts, 0);
-    ck_assert(has(rf_run_node_error(fake->run, 0), "refused"));
-    ck_assert(has(rf_run_node_error(fake->run, 1), "refused"));
+    assert_says(rf_run_node_error(fake->run, 0), "refused");
+    assert_says(rf_run_node_error(fake->run, 1), "refused");
 }
 
 TEST(test_run_waits_for_the_verdict_on_all_nodes)
@@ -194,7 +194,7 @@ TEST(test_run_gives_up_on_a_node_that_never_joins)
     AUTO(fake_cluster) *fake = fake_run_with(
         fake_run_two, (struct fake_fault){.kind = FAKE_NEVER_JOINS, .node = 1});
     ck_assert_int_eq(fake->exit_code, 4);
-    ck_assert(has(rf_run_node_error(fake->run, 1), "did not join"));
+    assert_says(rf_run_node_error(fake->run, 1), "did not join");
     ck_assert_ptr_null(rf_run_node_error(fake->run, 0));
 }
 
@@ -206,8 +206,8 @@ TEST(test_run_time_limit_while_launching_names_who_is_missing)
     fake_cluster_start(fake);
     ck_assert(fake_cluster_run(fake, 10 * FAKE_S));
     ck_assert_int_eq(fake->exit_code, 4);
-    ck_assert(has(rf_run_node_error(fake->run, 1),
-                  "did not join within 5 s: its shell"));
+    assert_says(rf_run_node_error(fake->run, 1),
+                "did not join within 5 s: its shell");
     ck_assert_ptr_null(rf_run_node_error(fake->run, 0));
 }
 
@@ -217,8 +217,8 @@ TEST(test_run_refuses_another_protocol_and_names_both)
         fake_run_two,
         (struct fake_fault){.kind = FAKE_OLD_PROTOCOL, .node = 0});
     ck_assert_int_eq(fake->exit_code, 4);
-    ck_assert(has(rf_run_node_error(fake->run, 0), "0.0.1"));
-    ck_assert(has(rf_run_node_error(fake->run, 0), "protocol 0 to 0"));
+    assert_says(rf_run_node_error(fake->run, 0), "0.0.1");
+    assert_says(rf_run_node_error(fake->run, 0), "protocol 0 to 0");
 }
 
 TEST(test_run_that_is_strict_refuses_workers_of_another_build)
@@ -230,8 +230,8 @@ TEST(test_run_that_is_strict_refuses_workers_of_another_build)
     ck_assert_int_eq(fake->exit_code, 4);
     ck_assert_uint_eq(fake->starts, 0);
     for (uint32_t node = 0; node < 2; node++) {
-        ck_assert(has(rf_run_node_error(fake->run, node),
-                      "its worker is 0.0.1 (test)"));
+        assert_says(rf_run_node_error(fake->run, node),
+                    "its worker is 0.0.1 (test)");
     }
 }
 
@@ -241,8 +241,8 @@ TEST(test_run_refuses_a_method_that_a_node_lacks)
         fake_run_one, (struct fake_fault){.kind = FAKE_NO_METHOD, .node = 1});
     ck_assert_int_eq(fake->exit_code, 4);
     ck_assert_uint_eq(fake->starts, 0);
-    ck_assert(has(fake_fault(&fake->attempts[0], 0)->text, "no shared memory"));
-    ck_assert(has(fake_fault(&fake->attempts[0], 0)->text, "beta"));
+    assert_says(fake_fault(&fake->attempts[0], 0)->text, "no shared memory");
+    assert_says(fake_fault(&fake->attempts[0], 0)->text, "beta");
 }
 
 TEST(test_run_refuses_what_does_not_fit_with_sizes)
@@ -355,8 +355,8 @@ TEST(test_run_time_limit_fails_the_scenario_and_begins_no_other)
     ck_assert(told);
     ck_assert_int_eq(fake->exit_code, 1);
     ck_assert_uint_eq(fake->n_attempts, 1);
-    ck_assert(has(fake_fault(&fake->attempts[0], 0)->text,
-                  "--timeout reached (5 s)"));
+    assert_says(fake_fault(&fake->attempts[0], 0)->text,
+                "--timeout reached (5 s)");
 }
 
 TEST(test_run_time_limit_after_the_last_scenario_fails_nothing)
@@ -406,8 +406,8 @@ TEST(test_run_gives_up_on_a_plan_that_takes_too_long)
     ck_assert(fake_cluster_run(fake, 610 * FAKE_S));
     ck_assert_int_eq(fake->exit_code, 4);
     ck_assert_uint_eq(fake->n_attempts, 1);
-    ck_assert(has(fake_fault(&fake->attempts[0], 0)->text,
-                  "planning took longer than 600 s"));
+    assert_says(fake_fault(&fake->attempts[0], 0)->text,
+                "planning took longer than 600 s");
 }
 
 TEST(test_run_names_a_node_that_is_lost_while_planning)
@@ -417,8 +417,7 @@ TEST(test_run_names_a_node_that_is_lost_while_planning)
     rf_run_node_lost(fake->run, 1, &why);
     ck_assert(fake_cluster_run(fake, 300 * FAKE_S));
     ck_assert_uint_eq(fake->n_attempts, 2);
-    ck_assert(
-        has(fake_fault(&fake->attempts[0], 0)->text, "its agent is gone"));
+    assert_says(fake_fault(&fake->attempts[0], 0)->text, "its agent is gone");
 }
 
 TEST(test_run_skips_what_is_complete)

@@ -1,5 +1,4 @@
 /* Faults of nodes, ranks and answers in every state of a run. */
-#include <stdlib.h>
 #include <string.h>
 
 #include "common/log.h"
@@ -22,8 +21,8 @@ TEST(test_run_names_a_killed_rank_and_goes_on)
     ck_assert_uint_eq(failed->n_iterations, 2); /* what was measured stays */
     ck_assert_uint_eq(fake_fault(failed, 0)->node, BETA);
     ck_assert_uint_eq(fake_fault(failed, 0)->rank, 2);
-    ck_assert(has(fake_fault(failed, 0)->text, "signal 9"));
-    ck_assert(has(fake_fault(failed, 0)->phase, "iteration 2"));
+    assert_says(fake_fault(failed, 0)->text, "signal 9");
+    assert_says(fake_fault(failed, 0)->phase, "iteration 2");
     ck_assert_str_eq(fake_fault(failed, 0)->lines.list[0],
                      "the rank's last words");
     ck_assert_uint_eq(fake->aborts, 2);
@@ -62,8 +61,8 @@ LOOP_TEST(test_run_names_the_cause_and_keeps_what_was_measured,
     const struct rf_fault *cause = fake_fault(failed, 0);
     ck_assert_int_eq(fake->exit_code, 1);
     ck_assert_uint_eq(cause->node, causes[_i].blamed);
-    ck_assert_msg(has(cause->phase, causes[_i].phase), "%s", cause->phase);
-    ck_assert_msg(has(cause->text, causes[_i].text), "%s", cause->text);
+    assert_says(cause->phase, causes[_i].phase);
+    assert_says(cause->text, causes[_i].text);
     ck_assert_uint_eq(failed->n_faults, causes[_i].n_faults);
     ck_assert_uint_eq(failed->n_iterations, causes[_i].measured);
     ck_assert_uint_eq(failed->verified, causes[_i].verified);
@@ -111,7 +110,7 @@ TEST(test_run_prints_the_cause_before_what_followed)
     ck_assert_msg(has(seen.errors[0], "beta") &&
                       has(seen.errors[0], "signal 9"),
                   "%s", seen.errors[0]);
-    ck_assert_msg(has(seen.errors[1], "alpha"), "%s", seen.errors[1]);
+    assert_says(seen.errors[1], "alpha");
 }
 
 LOOP_TEST(test_run_counts_from_1_and_names_the_limit_that_was_set, 3)
@@ -126,7 +125,7 @@ LOOP_TEST(test_run_counts_from_1_and_names_the_limit_that_was_set, 3)
         fake_run_with(config, fake_fault_at(FAKE_SILENT, 1, "run", _i));
     const struct fake_attempt *failed = &fake->attempts[0];
     ck_assert_str_eq(fake_fault(failed, 0)->phase, phases[_i]);
-    ck_assert(has(fake_fault(failed, 0)->text, "timeout_s is 7, raise"));
+    assert_says(fake_fault(failed, 0)->text, "timeout_s is 7, raise");
 }
 
 TEST(test_run_goes_on_without_a_lost_node_where_it_can)
@@ -137,8 +136,8 @@ TEST(test_run_goes_on_without_a_lost_node_where_it_can)
     ck_assert_int_eq(fake->exit_code, 1);
     ck_assert_uint_eq(fake->n_attempts, 3);
     ck_assert_uint_eq(fake_fault(&fake->attempts[0], 0)->node, BETA);
-    ck_assert(has(fake_fault(&fake->attempts[1], 0)->text,
-                  "node beta was lost earlier"));
+    assert_says(fake_fault(&fake->attempts[1], 0)->text,
+                "node beta was lost earlier");
     ck_assert_int_eq(fake->attempts[2].outcome, RF_OUTCOME_OK);
     ck_assert_uint_eq(fake->shutdowns, 1);
     ck_assert_uint_eq(fake->gone, 1); /* whose files alpha removes */
@@ -164,7 +163,7 @@ LOOP_TEST(test_run_ends_a_silent_step_at_its_deadline, RF_ARRAY_SIZE(steps))
     const char *text = fake_fault(&fake->attempts[0], 0)->text;
     ck_assert_int_eq(fake->exit_code, 1);
     ck_assert_uint_eq(fake_fault(&fake->attempts[0], 0)->node, BETA);
-    ck_assert_msg(has(text, "no answer to"), "%s", text);
+    assert_says(text, "no answer to");
     ck_assert_int_eq(fake->attempts[0].outcome, RF_OUTCOME_FAILED);
 }
 
@@ -210,8 +209,8 @@ LOOP_TEST(test_run_is_killed_rank_safe_in_every_step, RF_ARRAY_SIZE(steps))
         fake_run_two, fake_fault_at(FAKE_RANK_KILLED, 0, steps[_i], -1));
     ck_assert_int_eq(fake->exit_code, 1);
     ck_assert_uint_eq(fake->n_attempts, 2);
-    ck_assert(has(fake_fault(&fake->attempts[0], 0)->text, "signal 9"));
-    ck_assert(has(fake_fault(&fake->attempts[1], 0)->text, "signal 9"));
+    assert_says(fake_fault(&fake->attempts[0], 0)->text, "signal 9");
+    assert_says(fake_fault(&fake->attempts[1], 0)->text, "signal 9");
 }
 
 LOOP_TEST(test_run_ignores_second_and_late_answers, RF_ARRAY_SIZE(steps))
@@ -235,7 +234,7 @@ TEST(test_run_ends_with_3_on_a_mismatch_and_says_where)
     ck_assert_int_eq(fake->exit_code, 3);
     ck_assert_int_eq(wrong->outcome, RF_OUTCOME_MISMATCH);
     ck_assert_uint_eq(wrong->mismatched_bytes, 1);
-    ck_assert(has(fake_fault(wrong, 0)->text, "model.norm.weight"));
+    assert_says(fake_fault(wrong, 0)->text, "model.norm.weight");
     ck_assert_uint_eq(fake_fault(wrong, 0)->node, BETA);
     ck_assert(wrong->closed); /* it ended in order */
     ck_assert_int_eq(fake->attempts[1].outcome, RF_OUTCOME_OK);
@@ -268,7 +267,7 @@ LOOP_TEST(test_run_fails_on_answers_that_make_no_sense, RF_ARRAY_SIZE(lies))
         fake_run_one, fake_fault_at(lies[_i].kind, 1, lies[_i].step, -1));
     const char *text = fake_fault(&fake->attempts[0], 0)->text;
     ck_assert_int_eq(fake->exit_code, 1);
-    ck_assert_msg(has(text, lies[_i].text), "%s", text);
+    assert_says(text, lies[_i].text);
     ck_assert_uint_eq(fake_fault(&fake->attempts[0], 0)->node, BETA);
 }
 
@@ -339,8 +338,7 @@ TEST(test_run_takes_a_message_it_cannot_read_for_a_fault_of_the_node)
     cause = fake_fault(&fake->attempts[0], 0);
     ck_assert_uint_eq(cause->node, BETA);
     ck_assert_int_eq(cause->status, RF_ERR_PROTOCOL);
-    ck_assert_msg(has(cause->text, "DONE: $.attempt: is missing"), "%s",
-                  cause->text);
+    assert_says(cause->text, "DONE: $.attempt: is missing");
     ck_assert_int_eq(fake->attempts[1].outcome, RF_OUTCOME_OK);
     ck_assert_uint_eq(fake->drops, 0); /* it is not lost */
 }

@@ -1,6 +1,4 @@
 /* Steps that take too long: who is named for it. */
-#include <stdlib.h>
-
 #include "common/log.h"
 #include "common/mem.h"
 #include "tests/lib/fake_run.h"
@@ -35,14 +33,14 @@ TEST(test_run_names_the_ranks_of_a_step_that_hangs)
     const struct fake_attempt *failed = &fake->attempts[0];
     const char *text = fake_fault(failed, 0)->text;
     const struct rf_fault *last = fake_fault(failed, 2);
-    ck_assert_msg(has(text, "no answer to \"run\" for"), "%s", text);
-    ck_assert_msg(has(text, "; no answer from ranks 2-3 of beta"), "%s", text);
+    assert_says(text, "no answer to \"run\" for");
+    assert_says(text, "; no answer from ranks 2-3 of beta");
     ck_assert_uint_eq(failed->n_faults, 3);
     ck_assert_uint_eq(last->rank, 3);
     ck_assert_uint_eq(fake_fault(failed, 2)->node, BETA);
     ck_assert_str_eq(fake_fault(failed, 2)->phase,
                      fake_fault(failed, 0)->phase);
-    ck_assert(has(fake_fault(failed, 2)->phase, "iteration 1"));
+    assert_says(fake_fault(failed, 2)->phase, "iteration 1");
     ck_assert_str_eq(last->lines.list[0], "waiting for rank 0");
     json_decref(told);
 }
@@ -73,8 +71,8 @@ TEST(test_run_names_who_hangs_also_where_a_peer_was_lost_before)
                      json_pack("{s:i, s:[], s:[i]}", "attempt", fake->attempt,
                                "unkillable", "unanswered", 3));
     ck_assert(fake_cluster_run(fake, 600 * FAKE_S));
-    ck_assert(has(fake_fault(failed, 0)->text, "--timeout reached (60 s)"));
-    ck_assert(has(fake_fault(failed, 0)->text, "from rank 3 of beta"));
+    assert_says(fake_fault(failed, 0)->text, "--timeout reached (60 s)");
+    assert_says(fake_fault(failed, 0)->text, "from rank 3 of beta");
 }
 
 /* One rank on each node is silent: neither of them alone is the cause. */
@@ -97,8 +95,8 @@ TEST(test_run_makes_no_rank_the_cause_when_nodes_hang)
     }
     ck_assert(fake_cluster_run(fake, 600 * FAKE_S));
     ck_assert_uint_eq(failed->n_faults, 3);
-    ck_assert(has(fake_fault(failed, 0)->text, "rank 1 of alpha; "));
-    ck_assert(has(fake_fault(failed, 0)->text, "rank 3 of beta"));
+    assert_says(fake_fault(failed, 0)->text, "rank 1 of alpha; ");
+    assert_says(fake_fault(failed, 0)->text, "rank 3 of beta");
     ck_assert_uint_eq(fake_fault(failed, 0)->rank, RF_NONE);
     ck_assert_uint_eq(fake_fault(failed, 0)->node, RF_NONE);
 }
@@ -128,9 +126,8 @@ LOOP_TEST(test_run_time_limit_names_whom_a_step_waits_for,
     fault = fake_fault(&fake->attempts[0], 0);
     ck_assert_msg(strncmp(fault->text, start, strlen(start)) == 0, "%s",
                   fault->text);
-    ck_assert_msg(has(fault->text, " s from beta (rank 1); --timeout reached "
-                                   "(50 s); raise it"),
-                  "%s", fault->text);
+    assert_says(fault->text, " s from beta (rank 1); --timeout reached "
+                             "(50 s); raise it");
     ck_assert_uint_eq(fault->node, BETA);
     ck_assert_uint_eq(fault->rank, 1);
 }

@@ -64,8 +64,7 @@ LOOP_TEST(test_run_ends_with_4_when_a_node_has_not_the_checkpoint,
     ck_assert_uint_eq(fake->starts, 0);
     ck_assert_uint_eq(fake->stops, 1);
     ck_assert_ptr_nonnull(rf_run_node_error(fake->run, node));
-    ck_assert_msg(has(rf_run_node_error(fake->run, node), faults[_i].words),
-                  "%s", rf_run_node_error(fake->run, node));
+    assert_says(rf_run_node_error(fake->run, node), faults[_i].words);
     ck_assert_ptr_null(rf_run_node_error(fake->run, 1 - node));
 }
 
@@ -89,8 +88,8 @@ TEST(test_run_names_a_file_that_only_another_node_has)
     fake = fake_run_with(config,
                          fake_fault_at(FAKE_NO_SHARD, ALPHA, "inspect", -1));
     ck_assert_int_eq(fake->exit_code, 4);
-    ck_assert(has(rf_run_node_error(fake->run, BETA),
-                  "/absent/model/b.safetensors: is not on alpha"));
+    assert_says(rf_run_node_error(fake->run, BETA),
+                "/absent/model/b.safetensors: is not on alpha");
 }
 
 TEST(test_run_ends_with_2_when_the_headers_make_no_model)

@@ -100,7 +100,7 @@ TEST(test_steps_refuse_a_listed_rank_of_another_node)
     AUTO(rf_fault) fault;
     (void)rf_run_steps_ask(steps);
     ck_assert_int_eq(say_rest(LAB_B, &listed, &fault), RF_VERDICT_ABORT);
-    ck_assert(has(fault.text, "not its own"));
+    assert_says(fault.text, "not its own");
 }
 
 TEST(test_steps_take_no_answer_twice)
@@ -188,7 +188,7 @@ LOOP_TEST(test_steps_refuse_answers, RF_ARRAY_SIZE(faults))
     ck_assert_uint_eq(fault.node, LAB_A);
     ck_assert_uint_eq(fault.rank, faults[_i].rank);
     ck_assert_int_eq(fault.status, faults[_i].status);
-    ck_assert_msg(has(fault.text, faults[_i].text), "%s", fault.text);
+    assert_says(fault.text, faults[_i].text);
     ck_assert_pstr_eq(fault.phase, faults[_i].phase);
 }
 
@@ -201,7 +201,7 @@ TEST(test_steps_miss_a_rank_that_is_left_out)
         .seq = rf_run_steps_ask(steps), .ranks = &one, .n_ranks = 1};
     ck_assert_int_eq(rf_run_steps_done(steps, LAB_B, &done, taker, &fault),
                      RF_VERDICT_ABORT);
-    ck_assert(has(fault.text, "leaves out ranks"));
+    assert_says(fault.text, "leaves out ranks");
 }
 
 TEST(test_steps_name_the_silent)

@@ -43,9 +43,9 @@ LOOP_TEST(test_rank_log_keeps_the_first_and_the_last_lines, 4)
         lines++;
     }
     ck_assert_uint_eq(lines, 2 * RF_RANK_LOG_LINES + 1 + (_i > 0));
-    ck_assert_ptr_nonnull(strstr(text, "  line 0.\n"));
-    ck_assert_ptr_nonnull(strstr(text, "  line 199.\n"));
-    ck_assert_ptr_nonnull(strstr(text, line));
+    assert_says(text, "  line 0.\n");
+    assert_says(text, "  line 199.\n");
+    assert_says(text, line);
     snprintf(line, sizeof(line), "(%d lines left out)\n", _i);
     ck_assert_int_eq(strstr(text, line) != NULL, _i > 0);
     ck_assert_int_eq(strstr(text, "line 200.\n") != NULL, _i == 0);

@@ -33,16 +33,16 @@ static enum rf_status work_out_with(struct lab *lab, const char *members,
     enum rf_status status;
     memset(lab, 0, sizeof(*lab));
     snprintf(text, sizeof(text), CLUSTER, members, links);
-    ck_assert_int_eq(
+    assert_ok(
         rf_json_parse(Q(text), strlen(text), "c.json", &document, &lab->err),
-        RF_OK);
+        lab->err);
     status =
         rf_config_from_json(document, "c.json", true, &lab->config, &lab->err);
     if (status != RF_OK) {
         return status;
     }
     node = rf_jnode_root(lab->config->model, "c.json");
-    ck_assert_int_eq(rf_model_from_json(&node, &lab->model, &lab->err), RF_OK);
+    assert_ok(rf_model_from_json(&node, &lab->model, &lab->err), lab->err);
     return rf_scenario_build(lab->config, lab->model, 0, &lab->scenario,
                              &lab->err);
 }
@@ -115,8 +115,7 @@ LOOP_TEST(test_case_that_cannot_work_is_refused_with_the_reason,
     struct lab lab;
     ck_assert_int_eq(work_out(&lab, refusals[_i].members), RF_ERR_CONFIG);
     for (int i = 0; i < 3 && refusals[_i].says[i] != NULL; i++) {
-        ck_assert_msg(strstr(lab.err.text, refusals[_i].says[i]) != NULL, "%s",
-                      lab.err.text);
+        assert_says(lab.err.text, refusals[_i].says[i]);
     }
     done(&lab);
 }
@@ -141,7 +140,7 @@ static const char *const legal[] = {
 LOOP_TEST(test_case_that_can_work_is_worked_out, RF_ARRAY_SIZE(legal))
 {
     struct lab lab;
-    ck_assert_msg(work_out(&lab, legal[_i]) == RF_OK, "%s", lab.err.text);
+    assert_ok(work_out(&lab, legal[_i]), lab.err);
     ck_assert_uint_gt(lab.scenario->schedule->n_ops, 0);
     done(&lab);
 }
@@ -165,9 +164,9 @@ TEST(test_case_strategy_auto_is_resolved_before_anything_is_sent)
     char members[256];
     struct lab lab, given;
     json_auto_t *choice;
-    ck_assert_msg(work_out_with(&lab, FAN_OUT ", 'strategy': 'auto'",
-                                "'link_gbytes_per_s': 0.01") == RF_OK,
-                  "%s", lab.err.text);
+    assert_ok(work_out_with(&lab, FAN_OUT ", 'strategy': 'auto'",
+                            "'link_gbytes_per_s': 0.01"),
+              lab.err);
     choice = choice_of(&lab);
     ck_assert(json_is_true(json_object_get(choice, "links_assumed")));
     strategy =
@@ -198,9 +197,8 @@ TEST(test_case_strategy_auto_takes_figures_of_the_method)
     for (unsigned i = 0; i < 2; i++) {
         struct lab lab;
         json_auto_t *choice;
-        ck_assert_msg(work_out_with(&lab, FAN_OUT ", 'strategy': 'auto'",
-                                    links[i]) == RF_OK,
-                      "%s", lab.err.text);
+        assert_ok(work_out_with(&lab, FAN_OUT ", 'strategy': 'auto'", links[i]),
+                  lab.err);
         choice = choice_of(&lab);
         ck_assert(json_is_false(json_object_get(choice, "links_assumed")));
         ck_assert_int_eq(lab.scenario->spec->strategy == RF_SEND_RECV, i == 1);

@@ -18,9 +18,9 @@ static struct rf_results *open_results(void)
 {
     struct rf_results *results = NULL;
     struct rf_err err = {0};
-    ck_assert_msg(rf_results_open(&result_lab.settings, result_lab.config,
-                                  result_lab.model, &results, &err) == RF_OK,
-                  "%s", err.text);
+    assert_ok(rf_results_open(&result_lab.settings, result_lab.config,
+                              result_lab.model, &results, &err),
+              err);
     return results;
 }
 
@@ -99,8 +99,7 @@ static json_t *read_json(const char *in, const char *name)
     AUTO_FREE char *path = rf_xasprintf("%s/%s", in, name);
     json_t *value = NULL;
     struct rf_err err = {0};
-    ck_assert_msg(rf_json_load(path, 1 << 24, &value, &err) == RF_OK, "%s",
-                  err.text);
+    assert_ok(rf_json_load(path, 1 << 24, &value, &err), err);
     return value;
 }
 
@@ -202,11 +201,9 @@ TEST(test_results_may_be_repeated_more_often_but_not_less)
     rf_results_close(results);
     before = read_json(folder, "run.json");
     resume_with(folder, 1);
-    ck_assert_int_eq(rf_results_open(&result_lab.settings, result_lab.config,
-                                     result_lab.model, &results, &err),
-                     RF_ERR_CONFIG);
-    ck_assert_msg(strstr(err.text, "begun with --repeat 2") != NULL, "%s",
-                  err.text);
+    assert_fails(rf_results_open(&result_lab.settings, result_lab.config,
+                                 result_lab.model, &results, &err),
+                 RF_ERR_CONFIG, err, "begun with --repeat 2");
     after = read_json(folder, "run.json");
     ck_assert(json_equal(before, after));
 }
@@ -264,8 +261,8 @@ TEST(test_results_are_shown_in_the_order_of_the_file)
     }
     rf_results_print(results, file);
     fclose(file);
-    ck_assert_ptr_nonnull(strstr(text, "\none "));
-    ck_assert_ptr_nonnull(strstr(strstr(text, "\none "), "\ntwo "));
+    assert_says(text, "\none ");
+    assert_says(strstr(text, "\none "), "\ntwo ");
 }
 
 TEST(test_results_that_are_not_stored_are_not_in_the_index)
@@ -495,12 +492,10 @@ TEST(test_results_resume_refuses_another_model)
     struct rf_err err = {0};
     json_object_set_new(result_lab.config->model, "comment", json_true());
     result_lab.settings.resume = in;
-    ck_assert_int_eq(rf_results_open(&result_lab.settings, result_lab.config,
-                                     result_lab.model, &results, &err),
-                     RF_ERR_CONFIG);
-    ck_assert_msg(strstr(err.text, "its model differs") != NULL, "%s",
-                  err.text);
-    ck_assert_ptr_nonnull(strstr(err.text, "$.digest"));
+    assert_fails(rf_results_open(&result_lab.settings, result_lab.config,
+                                 result_lab.model, &results, &err),
+                 RF_ERR_CONFIG, err, "its model differs");
+    assert_says(err.text, "$.digest");
 }
 
 TEST(test_results_resume_refuses_another_configuration)
@@ -514,11 +509,9 @@ TEST(test_results_resume_refuses_another_configuration)
     result_lab_unload();
     result_lab_load(text);
     result_lab.settings.resume = in;
-    ck_assert_int_eq(rf_results_open(&result_lab.settings, result_lab.config,
-                                     result_lab.model, &results, &err),
-                     RF_ERR_CONFIG);
-    ck_assert_msg(strstr(err.text, "$.scenarios[0].iterations") != NULL, "%s",
-                  err.text);
+    assert_fails(rf_results_open(&result_lab.settings, result_lab.config,
+                                 result_lab.model, &results, &err),
+                 RF_ERR_CONFIG, err, "$.scenarios[0].iterations");
     free(text);
 }
 
@@ -527,11 +520,9 @@ TEST(test_results_one_coordinator_at_a_time)
     struct rf_results *first = open_results(), *second = NULL;
     struct rf_err err = {0};
     result_lab.settings.resume = rf_results_folder(first);
-    ck_assert_int_eq(rf_results_open(&result_lab.settings, result_lab.config,
-                                     result_lab.model, &second, &err),
-                     RF_ERR_CONFIG);
-    ck_assert_msg(strstr(err.text, "another refit-coord") != NULL, "%s",
-                  err.text);
+    assert_fails(rf_results_open(&result_lab.settings, result_lab.config,
+                                 result_lab.model, &second, &err),
+                 RF_ERR_CONFIG, err, "another refit-coord");
     rf_results_close(first);
 }
 
@@ -563,10 +554,9 @@ TEST(test_results_folder_that_cannot_be_made)
     struct rf_err err = {0};
     struct rf_results_settings bad = result_lab.settings;
     bad.out = "/dev/null/results";
-    ck_assert_int_eq(rf_results_open(&bad, result_lab.config, result_lab.model,
-                                     &results, &err),
-                     RF_ERR_CONFIG);
-    ck_assert(strstr(err.text, "/dev/null/results") != NULL);
+    assert_fails(rf_results_open(&bad, result_lab.config, result_lab.model,
+                                 &results, &err),
+                 RF_ERR_CONFIG, err, "/dev/null/results");
 }
 
 TEST(test_results_folder_that_cannot_be_made_leaves_no_parent)

@@ -1,6 +1,4 @@
 /* Texts of result files in reports: nothing but text in every form. */
-#include <stdlib.h>
-
 #include "common/compiler.h"
 #include "coordinator/table/escape.h"
 #include "tests/unit/unit.h"

@@ -62,7 +62,7 @@ TEST(test_table_latex_and_html_are_escaped)
     text = rf_table_text(table, RF_REPORT_LATEX);
     ck_assert_ptr_nonnull(strstr(
         text,
-        "5 \\% of \\textless{}b\\textgreater{}\\_\\&\\textbackslash{} \\\\"));
+        "5 \\% of \\textless{}b\\textgreater{}\\_\\&\\textbackslash{} \\\\");
     free(text);
     text = rf_table_text(table, RF_REPORT_HTML);
     ck_assert_ptr_nonnull(strstr(text, "<td>5 % of &lt;b&gt;_&amp;\\</td>"));
@@ -178,28 +178,25 @@ TEST(test_table_brings_back_columns_that_fit_after_all)
 TEST(test_table_counts_wide_characters_twice)
 {
     char *text = fitted("\u8a9e\u8a9e e\u0301", 0, 0);
-    ck_assert_ptr_nonnull(
-        strstr(text, "\n\u8a9e\u8a9e e\u0301    host        93.00"));
+    assert_says(text, "\n\u8a9e\u8a9e e\u0301    host        93.00");
     free(text);
     text = fitted("\u8a9e\u8a9e\u8a9e\u8a9e\u8a9e\u8a9e\u8a9e", 33, 0);
-    ck_assert_msg(strstr(text, "\n\u8a9e\u8a9e\u2026\u8a9e\u8a9e\u8a9e       "
-                               "93.00") != NULL,
-                  "%s", text);
+    assert_says(text, "\n\u8a9e\u8a9e\u2026\u8a9e\u8a9e\u8a9e       "
+                      "93.00");
     free(text);
 }
 
 TEST(test_table_shortens_names_only_when_no_column_is_left)
 {
     char *text = fitted("split-strategy=broadcast,µ=1", 45, 0);
-    ck_assert_ptr_nonnull(
-        strstr(text, "\nsplit-strat…roadcast,µ=1      93.00  yes\n"));
+    assert_says(text, "\nsplit-strat…roadcast,µ=1      93.00  yes\n");
     free(text);
     text = fitted("split-strategy=broadcast", 24, 0);
-    ck_assert_ptr_nonnull(strstr(text, "\nsplit…adcast      93.00  yes\n"));
-    ck_assert_ptr_nonnull(strstr(text, "\nnot shown in 24 columns"));
+    assert_says(text, "\nsplit…adcast      93.00  yes\n");
+    assert_says(text, "\nnot shown in 24 columns");
     free(text);
     text = fitted("split-strategy=broadcast", 65, 0);
-    ck_assert_ptr_nonnull(strstr(text, "\nsplit-strategy=broadcast  host "));
+    assert_says(text, "\nsplit-strategy=broadcast  host ");
     free(text);
 }
 
@@ -248,8 +245,8 @@ TEST(test_table_takes_out_what_is_the_same_in_all_rows)
     file = open_memstream(&text, &size);
     rf_table_print_text(table, file, 0, 10); /* the same may go as before */
     fclose(file);
-    ck_assert_ptr_nonnull(strstr(text, "name  last\na        3\n"));
-    ck_assert_ptr_nonnull(strstr(text, "ms\n"));
+    assert_says(text, "name  last\na        3\n");
+    assert_says(text, "ms\n");
     free(text);
     ck_assert_ptr_null(rf_table_drop_constant(table, 1));
 }

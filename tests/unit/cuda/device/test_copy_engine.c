@@ -16,7 +16,7 @@ static struct rf_bases bases;
 
 static void must(enum rf_status status)
 {
-    ck_assert_msg(status == RF_OK, "%s", err.text);
+    assert_ok(status, err);
 }
 
 static void clean(void)

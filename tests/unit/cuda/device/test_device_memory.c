@@ -107,10 +107,10 @@ static void open_lab(struct lab *lab, int mesh)
     setenv("FAKE_CUDA_DELAY_US", "0", 1);
     memset(lab, 0, sizeof(*lab));
     lab->mesh = &meshes[mesh];
-    ck_assert_msg(rf_device_use(0, &err) == RF_OK, "%s", err.text);
-    ck_assert_msg(planned_make(&lab->planned, MEGATRON, lab->mesh->scenario,
-                               slots, 1) == RF_OK,
-                  "%s", lab->planned.err.text);
+    assert_ok(rf_device_use(0, &err), err);
+    assert_ok(
+        planned_make(&lab->planned, MEGATRON, lab->mesh->scenario, slots, 1),
+        lab->planned.err);
     layout = rf_plan_layout(lab->planned.plan, RF_INFER, 1);
     ck_assert_int_eq(
         rf_memory_cuda.alloc(layout->arena_bytes, &lab->arena, &err), 0);
@@ -144,8 +144,7 @@ static struct rf_verify_result verify(struct lab *lab)
                                       .rank = 1,
                                       .iteration = ROUND,
                                       .arena = &lab->arena};
-    ck_assert_msg(rf_memory_cuda.verify(&job, &result, &err) == RF_OK, "%s",
-                  err.text);
+    assert_ok(rf_memory_cuda.verify(&job, &result, &err), err);
     return result;
 }
 
@@ -331,8 +330,7 @@ TEST(test_out_of_memory_says_how_much)
     struct rf_arena arena;
     struct rf_err err;
     ck_assert_int_eq(rf_device_use(0, &err), 0);
-    ck_assert_int_eq(rf_memory_cuda.alloc(UINT64_C(1) << 50, &arena, &err),
-                     RF_ERR_NOMEM);
-    ck_assert_ptr_nonnull(strstr(err.text, "wanted"));
+    assert_fails(rf_memory_cuda.alloc(UINT64_C(1) << 50, &arena, &err),
+                 RF_ERR_NOMEM, err, "wanted");
     ck_assert_ptr_null(arena.base);
 }

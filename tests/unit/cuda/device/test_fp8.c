@@ -158,10 +158,9 @@ static void run_job(const struct rf_fp8_matrix *matrix, int times)
     void *job = NULL;
     struct rf_err err;
     int64_t ns = 0;
-    ck_assert_msg(rf_fp8_job_create(matrix, 1, &job, &err) == RF_OK, "%s",
-                  err.text);
+    assert_ok(rf_fp8_job_create(matrix, 1, &job, &err), err);
     for (int i = 0; i < times; i++) {
-        ck_assert_msg(rf_fp8_job_run(job, &ns, &err) == RF_OK, "%s", err.text);
+        assert_ok(rf_fp8_job_run(job, &ns, &err), err);
     }
     rf_fp8_job_destroy(job);
 }

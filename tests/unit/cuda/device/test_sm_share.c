@@ -1,8 +1,6 @@
 /* How packing shares a device with NCCL. */
 #include "cuda/device/sm_share.h"
 
-#include <string.h>
-
 #include "common/compiler.h"
 #include "tests/unit/unit.h"
 
@@ -22,9 +20,9 @@ LOOP_TEST(test_share_leaves_multiprocessors_to_nccl, RF_ARRAY_SIZE(good))
 {
     struct rf_err err;
     uint32_t blocks = 0;
-    ck_assert_int_eq(
+    assert_ok(
         rf_sm_share_blocks(good[_i].processors, good[_i].wish, &blocks, &err),
-        RF_OK);
+        err);
     ck_assert_uint_eq(blocks, good[_i].blocks);
 }
 
@@ -34,9 +32,8 @@ LOOP_TEST(test_share_refuses_what_the_device_does_not_have, RF_ARRAY_SIZE(bad))
 {
     struct rf_err err;
     uint32_t blocks = 7;
-    ck_assert_int_eq(rf_sm_share_blocks(132, bad[_i], &blocks, &err),
-                     RF_ERR_CONFIG);
-    ck_assert_ptr_nonnull(strstr(err.text, "REFIT_PACK_SMS"));
-    ck_assert_ptr_nonnull(strstr(err.text, "from 2 to 132"));
+    assert_fails(rf_sm_share_blocks(132, bad[_i], &blocks, &err), RF_ERR_CONFIG,
+                 err, "REFIT_PACK_SMS");
+    assert_says(err.text, "from 2 to 132");
     ck_assert_uint_eq(blocks, 7);
 }

@@ -22,7 +22,7 @@ static void setup(void)
     struct rf_err err;
     setenv("FAKE_CUDA_DELAY_US", "0", 1);
     seed = 42;
-    ck_assert_msg(rf_device_use(0, &err) == RF_OK, "%s", err.text);
+    assert_ok(rf_device_use(0, &err), err);
 }
 
 /* Two device buffers with known bytes, and their host images. */

@@ -25,12 +25,12 @@ static void clean(void)
 static void setup(void)
 {
     clean();
-    ck_assert_msg(rf_device_use(0, &err) == RF_OK, "%s", err.text);
+    assert_ok(rf_device_use(0, &err), err);
 }
 
 static void must(enum rf_status status)
 {
-    ck_assert_msg(status == RF_OK, "%s", err.text);
+    assert_ok(status, err);
 }
 
 static bool says(const char *text)

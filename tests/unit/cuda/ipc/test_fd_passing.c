@@ -3,7 +3,6 @@
 #include "cuda/ipc/fd_passing.h"
 
 #include <stdbool.h>
-#include <string.h>
 #include <sys/mman.h>
 #include <sys/socket.h>
 #include <sys/wait.h>
@@ -37,7 +36,7 @@ static unsigned char mark_of(int fd)
 static int open_named(struct rf_fd_passing_name *name)
 {
     int fd = -1;
-    ck_assert_msg(rf_fd_passing_open(&fd, name, &err) == RF_OK, "%s", err.text);
+    assert_ok(rf_fd_passing_open(&fd, name, &err), err);
     return fd;
 }
 
@@ -185,7 +184,7 @@ TEST(test_fd_passing_names_a_receiver_that_is_gone)
     close(open_named(&gone));
     send.to = gone;
     ck_assert_int_eq(pass_one(socket, &send, NULL, patiently()), RF_ERR_PEER);
-    ck_assert_ptr_nonnull(strstr(err.text, "to rank 5"));
+    assert_says(err.text, "to rank 5");
     close(send.fd);
     close(socket);
 }

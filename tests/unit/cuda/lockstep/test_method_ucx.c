@@ -241,20 +241,19 @@ static void set_up(void)
     atomic_store(&stop, false);
     setenv("REFIT_DIRECT_BYTES", "0", 1);
     make_ops();
-    ck_assert_int_eq(rf_cuda_module.init(&host, &err), RF_OK);
-    ck_assert_int_eq(rf_device_use(0, &err), RF_OK);
+    assert_ok(rf_cuda_module.init(&host, &err), err);
+    assert_ok(rf_device_use(0, &err), err);
     env.deadline_ns = rf_now_ns() + 10 * RF_NS_PER_S;
     for (int m = RF_MEM_TRAIN; m <= RF_MEM_INFER; m++) {
-        ck_assert_int_eq(rf_memory_cuda.alloc(ARENA, &env.arena[m], &err),
-                         RF_OK);
+        assert_ok(rf_memory_cuda.alloc(ARENA, &env.arena[m], &err), err);
     }
     for (uint32_t chunk = 0; chunk < ROUNDS; chunk++) {
         ck_assert(
             put((unsigned char *)env.arena[RF_MEM_TRAIN].base + chunk * BYTES,
                 0, chunk));
     }
-    ck_assert_int_eq(rf_cuda_method_ucx.open(&env, &state, &err), RF_OK);
-    ck_assert_int_eq(rf_cuda_method_ucx.start(state, 0, &err), RF_OK);
+    assert_ok(rf_cuda_method_ucx.open(&env, &state, &err), err);
+    assert_ok(rf_cuda_method_ucx.start(state, 0, &err), err);
 }
 
 static void tear_down(void)
@@ -281,7 +280,7 @@ static bool progress(void)
 {
     struct rf_err err;
     bool done;
-    ck_assert_int_eq(rf_cuda_method_ucx.progress(state, &done, &err), RF_OK);
+    assert_ok(rf_cuda_method_ucx.progress(state, &done, &err), err);
     return done;
 }
 
@@ -425,7 +424,7 @@ TEST(test_what_is_missing_is_said)
     struct rf_err err;
     ck_assert_int_eq(rf_cuda_method_ucx.probe(&err), RF_ERR_UNSUPPORTED);
     ck_assert_str_eq(err.text, "no such memory");
-    ck_assert_int_eq(rf_cuda_module.init(&none, &err), RF_OK);
+    assert_ok(rf_cuda_module.init(&none, &err), err);
     ck_assert_int_eq(rf_cuda_method_ucx.probe(&err), RF_ERR_UNSUPPORTED);
     ck_assert_str_eq(err.text, "no refit-ucx.so");
 }

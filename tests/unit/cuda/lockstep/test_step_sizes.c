@@ -2,8 +2,6 @@
  * issues, counted from their schedules: a group costs the host 50 to 100 us,
  * so the wire should take longer than that. And how large the tables are by
  * which a rank fills and verifies its arenas. */
-#include <stdlib.h>
-
 #include "common/mem.h"
 #include "cuda/lockstep/steps_build.h"
 #include "planner/strategy/schedule_build.h"
@@ -27,8 +25,7 @@ static struct sizes sizes_of(const struct planned *planned)
     struct sizes sizes = {0};
     struct rf_schedule *schedule;
     struct rf_err err;
-    ck_assert_int_eq(rf_schedule_build(planned->plan, RF_NONE, &schedule, &err),
-                     RF_OK);
+    assert_ok(rf_schedule_build(planned->plan, RF_NONE, &schedule, &err), err);
     for (uint32_t r = 0; r < n; r++) {
         rf_waves_count(schedule, r, planned->spec->bucket_bytes, &waves[r]);
     }
@@ -39,7 +36,7 @@ static struct sizes sizes_of(const struct planned *planned)
                                            planned->spec->bucket_bytes,
                                        .waves = waves};
         struct rf_steps steps;
-        ck_assert_int_eq(rf_steps_build(&of, &steps, &err), RF_OK);
+        assert_ok(rf_steps_build(&of, &steps, &err), err);
         sizes.groups = RF_MAX(sizes.groups, steps.n);
         for (size_t s = 0; s < steps.n; s++) {
             sizes.messages += steps.at[s].n_sends;

@@ -551,7 +551,7 @@ TEST(test_staged_runs_leave_memory_and_arrive_in_the_slot)
                                        .direct_bytes = DIRECT,
                                        .staged = true,
                                        .waves = waves};
-        ck_assert_int_eq(rf_steps_build(&of, &steps[r], &err), RF_OK);
+        assert_ok(rf_steps_build(&of, &steps[r], &err), err);
         ck_assert_uint_eq(steps[r].n, 1);
     }
     ck_assert_uint_eq(steps[0].at[0].n_sends, RF_ARRAY_SIZE(sends));
@@ -623,8 +623,8 @@ TEST(test_casts_without_a_kernel_are_refused)
     for (int d = 0; d < (int)RF_BOX_DIMS; d++) {
         op.box.extent[d] = 1;
     }
-    ck_assert_int_eq(rf_steps_build(&of, &steps, &err), RF_ERR_UNSUPPORTED);
-    ck_assert_ptr_nonnull(strstr(err.text, "float32 to bfloat16"));
+    assert_fails(rf_steps_build(&of, &steps, &err), RF_ERR_UNSUPPORTED, err,
+                 "float32 to bfloat16");
 }
 
 TEST(test_peers_of_a_step_are_named_once_and_in_order)
@@ -678,7 +678,7 @@ TEST(test_waves_follow_the_busier_end_and_end_together)
                                        .bucket_bytes = BIN,
                                        .waves = waves};
         const size_t expected[] = {5, 4, 5};
-        ck_assert_int_eq(rf_steps_build(&of, &steps, &err), RF_OK);
+        assert_ok(rf_steps_build(&of, &steps, &err), err);
         ck_assert_uint_eq(steps.n, expected[r]);
         ck_assert_uint_le(steps.send_slot_bytes, BIN);
         rf_steps_free(&steps);
@@ -722,7 +722,7 @@ TEST(test_steps_receive_into_a_staging_slot_that_is_not_read_any_more)
                                        .waves = waves};
         AUTO(rf_steps) steps;
         struct rf_err err;
-        ck_assert_int_eq(rf_steps_build(&of, &steps, &err), RF_OK);
+        assert_ok(rf_steps_build(&of, &steps, &err), err);
         ck_assert_uint_eq(steps.n, 3);
         for (size_t s = 0; s < steps.n; s++) {
             ck_assert_uint_eq(steps.at[s].after, after[direct][s]);
@@ -752,7 +752,7 @@ TEST(test_serialized_rounds_wait_for_each_other)
                                        .serialize = serialize == 1};
         AUTO(rf_steps) steps;
         struct rf_err err;
-        ck_assert_int_eq(rf_steps_build(&of, &steps, &err), RF_OK);
+        assert_ok(rf_steps_build(&of, &steps, &err), err);
         ck_assert_uint_eq(steps.at[1].after, serialize);
     }
 }
@@ -782,7 +782,7 @@ TEST(test_sources_of_one_turn_have_a_message_each)
             ops[i].box.extent[d] = 1;
         }
     }
-    ck_assert_int_eq(rf_steps_build(&of, &steps, &err), RF_OK);
+    assert_ok(rf_steps_build(&of, &steps, &err), err);
     ck_assert_uint_eq(steps.n, 1);
     ck_assert_uint_eq(steps.at[0].n_recvs, 2);
     for (uint32_t m = 0; m < 2; m++) {
@@ -830,7 +830,6 @@ LOOP_TEST(test_waves_of_a_peer_must_be_in_order, RF_ARRAY_SIZE(lists))
     ck_assert_int_eq(rf_steps_open(&env, 0, false, &steps, &err),
                      lists[_i].status);
     if (lists[_i].status != RF_OK) {
-        ck_assert_msg(strstr(err.text, "rank 1: its list of waves") != NULL,
-                      "%s", err.text);
+        assert_says(err.text, "rank 1: its list of waves");
     }
 }

@@ -4,7 +4,6 @@
  * moves between ranks in its published configurations.
  */
 #include <stdio.h>
-#include <string.h>
 
 #include "planner/layout/mesh_rules.h"
 #include "planner/plan/plan.h"
@@ -187,14 +186,13 @@ TEST(test_assign_is_the_same_every_time)
     const uint32_t slots[] = {4, 8};
     AUTO(rf_world) *world = NULL;
     struct rf_plan *a = NULL, *b = NULL;
-    ck_assert_int_eq(rf_mesh_rules_place(spec, model, slots, 2, &world, &err),
-                     RF_OK);
-    ck_assert_int_eq(rf_plan_build(model, world, spec, &a, &err), RF_OK);
-    ck_assert_int_eq(rf_plan_build(model, world, spec, &b, &err), RF_OK);
+    assert_ok(rf_mesh_rules_place(spec, model, slots, 2, &world, &err), err);
+    assert_ok(rf_plan_build(model, world, spec, &a, &err), err);
+    assert_ok(rf_plan_build(model, world, spec, &b, &err), err);
     ck_assert_mem_eq(&a->digest, &b->digest, sizeof(a->digest));
     rf_plan_destroy(b);
     spec->balance = RF_BALANCE_NONE;
-    ck_assert_int_eq(rf_plan_build(model, world, spec, &b, &err), RF_OK);
+    assert_ok(rf_plan_build(model, world, spec, &b, &err), err);
     ck_assert_mem_ne(&a->digest, &b->digest, sizeof(a->digest));
     rf_plan_destroy(a);
     rf_plan_destroy(b);
@@ -264,10 +262,8 @@ TEST(test_assign_by_time_needs_weights)
     const uint32_t slots[] = {1, 1};
     AUTO(rf_world) *world = NULL;
     struct rf_plan *plan = NULL;
-    ck_assert_int_eq(rf_mesh_rules_place(spec, model, slots, 2, &world, &err),
-                     RF_OK);
-    ck_assert_int_eq(rf_plan_build(model, world, spec, &plan, &err),
-                     RF_ERR_CONFIG);
-    ck_assert_ptr_nonnull(strstr(err.text, "weights of the links of 2 nodes"));
+    assert_ok(rf_mesh_rules_place(spec, model, slots, 2, &world, &err), err);
+    assert_fails(rf_plan_build(model, world, spec, &plan, &err), RF_ERR_CONFIG,
+                 err, "weights of the links of 2 nodes");
     rf_spec_destroy(spec);
 }

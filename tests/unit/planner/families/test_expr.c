@@ -163,9 +163,8 @@ LOOP_TEST(test_expr_refuses_with_column_and_reason, RF_ARRAY_SIZE(refused))
     const struct rf_expr_scope scope = {find, context};
     struct rf_err err = {0};
     struct rf_value value = {.number = 42};
-    ck_assert_int_eq(rf_expr_evaluate(refused[_i].text, &scope, &value, &err),
-                     RF_ERR_CONFIG);
-    assert_says(err.text, refused[_i].says);
+    assert_fails(rf_expr_evaluate(refused[_i].text, &scope, &value, &err),
+                 RF_ERR_CONFIG, err, refused[_i].says);
     ck_assert_int_eq(value.number, 42);
 }
 
@@ -178,12 +177,10 @@ TEST(test_expr_is_bounded)
         struct rf_err err = {0};
         struct rf_value value = {0};
         memset(text, openers[i], RF_EXPR_MAX_BYTES);
-        ck_assert_int_eq(rf_expr_evaluate(text, &scope, &value, &err),
-                         RF_ERR_CONFIG);
-        assert_says(err.text, "nested more than");
+        assert_fails(rf_expr_evaluate(text, &scope, &value, &err),
+                     RF_ERR_CONFIG, err, "nested more than");
         strcat(text, "1");
-        ck_assert_int_eq(rf_expr_evaluate(text, &scope, &value, &err),
-                         RF_ERR_CONFIG);
-        assert_says(err.text, "more than 1024 characters");
+        assert_fails(rf_expr_evaluate(text, &scope, &value, &err),
+                     RF_ERR_CONFIG, err, "more than 1024 characters");
     }
 }

@@ -433,8 +433,7 @@ LOOP_TEST(test_families_leave_parts_of_a_checkpoint_out, n_fixtures(LAST))
         description = description_of(&fixture, NULL);
         json_object_set_new(description, "manifest", manifest_of(&fixture));
         node = rf_jnode_root(description, fixture.name);
-        ck_assert_msg(rf_model_from_json(&node, &model, &err) == RF_OK, "%s",
-                      err.text);
+        assert_ok(rf_model_from_json(&node, &model, &err), err);
         ck_assert_uint_eq(model->n_tensors, without.model->n_tensors);
         ck_assert_uint_ge(model->n_not_counted, 1);
         close_fixture(&without);

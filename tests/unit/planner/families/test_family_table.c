@@ -411,9 +411,9 @@ TEST(test_built_in_tables_are_sound)
          file->name != NULL; file++) {
         struct rf_err err = {0};
         json_t *document = NULL;
-        ck_assert_msg(rf_json_parse(file->text, file->size, file->name,
-                                    &document, &err) == RF_OK,
-                      "%s", err.text);
+        assert_ok(
+            rf_json_parse(file->text, file->size, file->name, &document, &err),
+            err);
         ck_assert_uint_gt(json_array_size(document), 0);
         for (size_t i = 0; i < json_array_size(document); i++) {
             const json_t *types =

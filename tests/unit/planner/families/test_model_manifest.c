@@ -54,8 +54,7 @@ LOOP_TEST(test_manifest_of_a_model_gives_the_model_back, 4)
                   "num_key_value_heads", (int)model->kv_heads);
     struct rf_jnode node = rf_jnode_root(value, "test");
     struct rf_err err = {0};
-    ck_assert_msg(rf_model_from_json(&node, &again, &err) == RF_OK, "%s",
-                  err.text);
+    assert_ok(rf_model_from_json(&node, &again, &err), err);
     ck_assert_uint_eq(again->n_families, model->n_families);
     ck_assert_uint_eq(again->n_tensors, model->n_tensors);
     ck_assert_uint_eq(again->parameters, model->parameters);
@@ -233,7 +232,7 @@ TEST(test_manifest_without_heads_is_no_error)
     struct rf_jnode node = rf_jnode_root(value, "test");
     AUTO(rf_model) *model = NULL;
     struct rf_err err = {.status = RF_OK};
-    ck_assert_int_eq(rf_model_from_json(&node, &model, &err), RF_OK);
+    assert_ok(rf_model_from_json(&node, &model, &err), err);
     ck_assert_int_eq(err.status, RF_OK);
     ck_assert_str_eq(err.text, "");
 }

@@ -19,12 +19,11 @@ static struct made make(const char *model, const char *train)
     struct made m = {.model = quoted_model("%s", model)};
     struct rf_err err = {0};
     m.spec = quoted_spec("'train': {%s}, 'infer': {}", train);
-    ck_assert_msg(
-        rf_mesh_rules_place(m.spec, m.model, NULL, 0, &m.world, &err) == RF_OK,
-        "%s", err.text);
-    ck_assert_msg(rf_layouts_build(m.model, m.world, m.spec, RF_TRAIN,
-                                   &m.layouts, &err) == RF_OK,
-                  "%s", err.text);
+    assert_ok(rf_mesh_rules_place(m.spec, m.model, NULL, 0, &m.world, &err),
+              err);
+    assert_ok(
+        rf_layouts_build(m.model, m.world, m.spec, RF_TRAIN, &m.layouts, &err),
+        err);
     return m;
 }
 
@@ -316,16 +315,16 @@ TEST(test_layout_stages_say_which_rule_they_break)
     struct rf_side_spec side = {.pp = 3, .vpp = 1};
     struct rf_err err = {0};
     uint32_t listed[] = {2, 2, 2};
-    ck_assert_int_eq(rf_stage_starts(ops, &side, 8, NULL, &err), RF_ERR_CONFIG);
-    assert_says(err.text, "8 layers, without those named");
+    assert_fails(rf_stage_starts(ops, &side, 8, NULL, &err), RF_ERR_CONFIG, err,
+                 "8 layers, without those named");
     side.pp_layers = listed;
     side.n_pp_layers = 3;
-    ck_assert_int_eq(rf_stage_starts(ops, &side, 8, NULL, &err), RF_ERR_CONFIG);
-    assert_says(err.text, "pp_layers");
-    ck_assert_int_eq(rf_stage_starts(ops, &side, 6, NULL, &err), RF_OK);
+    assert_fails(rf_stage_starts(ops, &side, 8, NULL, &err), RF_ERR_CONFIG, err,
+                 "pp_layers");
+    assert_ok(rf_stage_starts(ops, &side, 6, NULL, &err), err);
     side.vpp = 4;
-    ck_assert_int_eq(rf_stage_starts(ops, &side, 6, NULL, &err), RF_ERR_CONFIG);
-    assert_says(err.text, "vpp");
+    assert_fails(rf_stage_starts(ops, &side, 6, NULL, &err), RF_ERR_CONFIG, err,
+                 "vpp");
 }
 
 /* Layers of the virtual stages, in their order. */
@@ -372,9 +371,9 @@ LOOP_TEST(test_layout_stages_of_layers_that_they_do_not_divide,
     }
     side.pp_layers = listed;
     side.n_pp_layers = n > side.pp ? side.pp * side.vpp : n;
-    ck_assert_int_eq(rf_stage_starts(rf_layout_ops_of(stages[_i].layout), &side,
-                                     stages[_i].layers, starts, &err),
-                     RF_OK);
+    assert_ok(rf_stage_starts(rf_layout_ops_of(stages[_i].layout), &side,
+                              stages[_i].layers, starts, &err),
+              err);
     for (uint32_t i = 0; i < side.pp * side.vpp; i++) {
         struct rf_layer_run run =
             rf_stage_chunk(&side, starts, i % side.pp, i / side.pp);
@@ -438,12 +437,9 @@ TEST(test_layout_refuses_empty_shards_of_a_spec)
     AUTO(rf_world) *world = NULL;
     struct rf_layouts layouts = {.layouts = NULL};
     /* Chunks of two: 2, 2, 1 and nothing. */
-    ck_assert_int_eq(rf_mesh_rules_place(spec, model, NULL, 0, &world, &err),
-                     RF_OK);
-    ck_assert_int_eq(
-        rf_layouts_build(model, world, spec, RF_TRAIN, &layouts, &err),
-        RF_ERR_CONFIG);
-    assert_says(err.text, "the last would be empty");
+    assert_ok(rf_mesh_rules_place(spec, model, NULL, 0, &world, &err), err);
+    assert_fails(rf_layouts_build(model, world, spec, RF_TRAIN, &layouts, &err),
+                 RF_ERR_CONFIG, err, "the last would be empty");
 }
 
 TEST(test_layout_refuses_a_flat_unit_of_mixed_sizes)
@@ -456,16 +452,13 @@ TEST(test_layout_refuses_a_flat_unit_of_mixed_sizes)
         quoted_spec("'train': {'layout': 'fsdp1', 'dp': 2}, 'infer': {}");
     AUTO(rf_world) *world = NULL;
     struct rf_layouts layouts = {.layouts = NULL};
-    ck_assert_int_eq(rf_mesh_rules_place(spec, model, NULL, 0, &world, &err),
-                     RF_OK);
-    ck_assert_int_eq(
-        rf_layouts_build(model, world, spec, RF_TRAIN, &layouts, &err),
-        RF_ERR_CONFIG);
-    assert_says(err.text, "different sizes");
+    assert_ok(rf_mesh_rules_place(spec, model, NULL, 0, &world, &err), err);
+    assert_fails(rf_layouts_build(model, world, spec, RF_TRAIN, &layouts, &err),
+                 RF_ERR_CONFIG, err, "different sizes");
     spec->train.dtype_given = true;
     spec->train.dtype = RF_F32;
-    ck_assert_int_eq(
-        rf_layouts_build(model, world, spec, RF_TRAIN, &layouts, &err), RF_OK);
+    assert_ok(rf_layouts_build(model, world, spec, RF_TRAIN, &layouts, &err),
+              err);
     rf_layouts_free(&layouts);
 }
 
@@ -478,12 +471,9 @@ TEST(test_layout_refuses_arenas_beyond_63_bits)
     AUTO(rf_spec) *spec = quoted_spec("'train': {}, 'infer': {}");
     AUTO(rf_world) *world = NULL;
     struct rf_layouts layouts = {.layouts = NULL};
-    ck_assert_int_eq(rf_mesh_rules_place(spec, model, NULL, 0, &world, &err),
-                     RF_OK);
+    assert_ok(rf_mesh_rules_place(spec, model, NULL, 0, &world, &err), err);
     spec->train.dtype_given = true;
     spec->train.dtype = RF_F64;
-    ck_assert_int_eq(
-        rf_layouts_build(model, world, spec, RF_TRAIN, &layouts, &err),
-        RF_ERR_CONFIG);
-    assert_says(err.text, "2^63");
+    assert_fails(rf_layouts_build(model, world, spec, RF_TRAIN, &layouts, &err),
+                 RF_ERR_CONFIG, err, "2^63");
 }

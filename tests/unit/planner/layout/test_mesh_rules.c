@@ -238,16 +238,14 @@ TEST(test_world_engines_fill_the_slots_and_read_back)
     struct rf_err err = {0};
     json_auto_t *filled;
     struct rf_jnode node;
-    ck_assert_int_eq(rf_mesh_rules_place(spec, model, slots, 1, &world, &err),
-                     RF_OK);
+    assert_ok(rf_mesh_rules_place(spec, model, slots, 1, &world, &err), err);
     rf_world_destroy(world);
     filled = rf_spec_to_json(spec, nodes);
     node = rf_jnode_root(filled, "filled");
-    ck_assert_int_eq(rf_spec_from_json(&node, nodes, 1, &again, &err), RF_OK);
+    assert_ok(rf_spec_from_json(&node, nodes, 1, &again, &err), err);
     ck_assert_uint_eq(again->infer.dp, 4);
     ck_assert_uint_eq(again->infer.dp_replicate, 4);
-    ck_assert_int_eq(rf_mesh_rules_place(again, model, slots, 1, &world, &err),
-                     RF_OK);
+    assert_ok(rf_mesh_rules_place(again, model, slots, 1, &world, &err), err);
     rf_world_destroy(world);
     rf_spec_destroy(again);
     rf_spec_destroy(spec);

@@ -3,7 +3,6 @@
  * that hold it by Megatron-LM's formulae. On each rank that needs it exactly
  * one transfer brings it, from a rank that has it.
  */
-#include <stdlib.h>
 #include <string.h>
 
 #include "common/pattern.h"
@@ -189,8 +188,7 @@ LOOP_TEST(test_oracle_samples_of_a_trillion_parameters, RF_ARRAY_SIZE(pairs))
     ck_assert_msg(rf_mesh_rules_place(spec, model, NULL, 0, &world, &err) ==
                       RF_OK,
                   "%s", err.text);
-    ck_assert_msg(rf_plan_build(model, world, spec, &plan, &err) == RF_OK, "%s",
-                  err.text);
+    assert_ok(rf_plan_build(model, world, spec, &plan, &err), err);
     check_samples(plan);
     ck_assert_uint_le(plan->totals.max_send_bytes * 100,
                       plan->totals.bound_send_bytes * 101);

@@ -2,7 +2,6 @@
 #include "planner/plan/export.h"
 
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "planner/layout/box.h"
@@ -34,8 +33,7 @@ static const uint32_t slots[] = {4};
 static void make_model(struct planned *planned, const char *model,
                        const char *scenario)
 {
-    ck_assert_msg(planned_make(planned, model, scenario, slots, 1) == RF_OK,
-                  "%s", planned->err.text);
+    assert_ok(planned_make(planned, model, scenario, slots, 1), planned->err);
 }
 
 static void make(struct planned *planned, const char *scenario)
@@ -66,8 +64,8 @@ TEST(test_export_fills_files_without_gaps_up_to_their_limit)
     struct rf_export *export;
     uint64_t end[64] = {0}, bytes = 0;
     make(&planned, SCENARIO("'tp': 4"));
-    ck_assert_int_eq(rf_export_plan(planned.plan, 50000, &export, &planned.err),
-                     RF_OK);
+    assert_ok(rf_export_plan(planned.plan, 50000, &export, &planned.err),
+              planned.err);
     ck_assert_uint_eq(export->bytes, planned.model->bytes);
     ck_assert_uint_gt(export->n_files, 2);
     ck_assert_uint_le(export->n_files, 64);
@@ -91,10 +89,9 @@ TEST(test_export_fills_files_without_gaps_up_to_their_limit)
     }
     rf_export_destroy(export);
     for (uint32_t less = 0; less < 2; less++) {
-        ck_assert_int_eq(rf_export_plan(planned.plan,
-                                        planned.model->bytes - less, &export,
-                                        &planned.err),
-                         RF_OK);
+        assert_ok(rf_export_plan(planned.plan, planned.model->bytes - less,
+                                 &export, &planned.err),
+                  planned.err);
         ck_assert_uint_eq(export->n_files, 1 + less);
         rf_export_destroy(export);
     }
@@ -112,14 +109,12 @@ TEST(test_export_of_tensors_that_are_not_whole_is_refused)
         piece++;
     }
     piece->box.start[RF_DIM_TENSOR]--;
-    ck_assert_int_eq(rf_export_plan(planned.plan, 50000, &export, &planned.err),
-                     RF_ERR_CONFIG);
-    ck_assert_ptr_nonnull(strstr(planned.err.text, "two different ways"));
+    assert_fails(rf_export_plan(planned.plan, 50000, &export, &planned.err),
+                 RF_ERR_CONFIG, planned.err, "two different ways");
     piece->box.start[RF_DIM_TENSOR]++;
     piece->box.extent[RF_DIM_TENSOR]--;
-    ck_assert_int_eq(rf_export_plan(planned.plan, 50000, &export, &planned.err),
-                     RF_ERR_CONFIG);
-    ck_assert_ptr_nonnull(strstr(planned.err.text, "does not hold all of"));
+    assert_fails(rf_export_plan(planned.plan, 50000, &export, &planned.err),
+                 RF_ERR_CONFIG, planned.err, "does not hold all of");
 }
 
 /* One tensor a layer, with the experts' dimension first and each expert at its
@@ -135,8 +130,8 @@ TEST(test_export_keeps_experts_of_one_tensor_together)
     AUTO_FREE char *text;
     uint32_t f = 0;
     make_model(&planned, STACKED, SCENARIO("'tp': 2, 'ep': 2, 'etp': 1"));
-    ck_assert_int_eq(
-        rf_export_plan(planned.plan, UINT64_MAX, &export, &planned.err), RF_OK);
+    assert_ok(rf_export_plan(planned.plan, UINT64_MAX, &export, &planned.err),
+              planned.err);
     ck_assert_uint_eq(export->n_files, 1);
     ck_assert_uint_eq(export->bytes, planned.model->bytes);
     header = json_loadb(export->files[0].head + 8,
@@ -186,9 +181,8 @@ TEST(test_export_writes_keys_that_are_values_once)
                "{'name': 's', 'train': {'layout': 'fsdp', 'dp': 2}, "
                "'infer': {'layout': 'vllm', 'tp': 4}}");
     ck_assert_uint_eq(count_written(&planned), planned.model->parameters);
-    ck_assert_msg(rf_export_plan(planned.plan, UINT64_MAX, &export,
-                                 &planned.err) == RF_OK,
-                  "%s", planned.err.text);
+    assert_ok(rf_export_plan(planned.plan, UINT64_MAX, &export, &planned.err),
+              planned.err);
     ck_assert_uint_eq(export->bytes, planned.model->bytes);
     rf_export_destroy(export);
 }
@@ -198,7 +192,6 @@ TEST(test_export_of_quantised_sides_is_refused)
     AUTO(planned) planned;
     struct rf_export *export = NULL;
     make(&planned, SCENARIO("'tp': 1, 'quantize': 'amax_448'"));
-    ck_assert_int_eq(rf_export_plan(planned.plan, 50000, &export, &planned.err),
-                     RF_ERR_CONFIG);
-    ck_assert_ptr_nonnull(strstr(planned.err.text, "without infer.quantize"));
+    assert_fails(rf_export_plan(planned.plan, 50000, &export, &planned.err),
+                 RF_ERR_CONFIG, planned.err, "without infer.quantize");
 }

@@ -24,8 +24,7 @@ static size_t n;
 
 static void set_up(void)
 {
-    ck_assert_msg(planned_make(&planned, MODEL, SCENARIO, NULL, 0) == RF_OK,
-                  "%s", planned.err.text);
+    assert_ok(planned_make(&planned, MODEL, SCENARIO, NULL, 0), planned.err);
     transfers = planned_transfers(planned.plan);
     n = planned.plan->n_transfers;
 }
@@ -159,8 +158,7 @@ TEST(test_prove_notices_a_stray_transfer)
 static void assert_overlap(void)
 {
     struct rf_err err = {0};
-    ck_assert_int_eq(prove(&err), RF_ERR_INTERNAL);
-    ck_assert_msg(strstr(err.text, "pieces overlap") != NULL, "%s", err.text);
+    assert_fails(prove(&err), RF_ERR_INTERNAL, err, "pieces overlap");
 }
 
 TEST(test_prove_notices_pieces_that_share_memory)

@@ -1,5 +1,4 @@
 /* Walks over the transfers of a plan. */
-#include <stdlib.h>
 #include <string.h>
 
 #include "planner/plan/plan_walk.h"
@@ -26,8 +25,7 @@ static struct planned make(int balance)
              "\"train\": {\"tp\": 1, \"dp\": 6}, "
              "\"infer\": {\"tp\": 2, \"dp\": 3}}",
              balances[balance]);
-    ck_assert_msg(planned_make(&planned, MODEL, scenario, slots, 3) == RF_OK,
-                  "%s", planned.err.text);
+    assert_ok(planned_make(&planned, MODEL, scenario, slots, 3), planned.err);
     return planned;
 }
 

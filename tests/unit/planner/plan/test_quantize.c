@@ -21,8 +21,7 @@ static const uint32_t slots[] = {4};
 static void make(struct planned *planned, const char *model,
                  const char *scenario)
 {
-    ck_assert_msg(planned_make(planned, model, scenario, slots, 1) == RF_OK,
-                  "%s", planned->err.text);
+    assert_ok(planned_make(planned, model, scenario, slots, 1), planned->err);
 }
 
 /* Shards of tp 1: every linear matrix whole, all else left out. */
@@ -32,8 +31,8 @@ TEST(test_quantize_takes_the_matrices_of_linear_layers)
     struct rf_quantize all;
     uint64_t values = 0, scales = 0, end = 0;
     make(&planned, MODEL, SCENARIO("'quantize': 'amax_448'"));
-    ck_assert_int_eq(rf_quantize_plan(planned.plan, 0, &all, &planned.err),
-                     RF_OK);
+    assert_ok(rf_quantize_plan(planned.plan, 0, &all, &planned.err),
+              planned.err);
     ck_assert_uint_eq(all.n, 2 * 7); /* q k v o, gate up down; two layers */
     for (size_t i = 0; i < all.n; i++) {
         const struct rf_quantize_part *part = &all.parts[i];
@@ -67,11 +66,11 @@ TEST(test_quantize_is_nothing_unless_asked_for)
     AUTO(planned) planned;
     struct rf_quantize all;
     make(&planned, MODEL, SCENARIO("'tp': 4"));
-    ck_assert_int_eq(rf_quantize_plan(planned.plan, 0, &all, &planned.err),
-                     RF_OK);
+    assert_ok(rf_quantize_plan(planned.plan, 0, &all, &planned.err),
+              planned.err);
     ck_assert_uint_eq(all.n, 0);
     ck_assert_uint_eq(all.bytes, 0);
-    ck_assert_int_eq(rf_quantize_check(planned.plan, &planned.err), RF_OK);
+    assert_ok(rf_quantize_check(planned.plan, &planned.err), planned.err);
 }
 
 #define TENSOR(shape)                                                          \
@@ -101,11 +100,11 @@ LOOP_TEST(test_quantize_refuses_cuts_inside_blocks, RF_ARRAY_SIZE(cuts))
     make(&planned, cuts[_i].model, cuts[_i].scenario);
     status = rf_quantize_check(planned.plan, &err);
     if (cuts[_i].refusal == NULL) {
-        ck_assert_msg(status == RF_OK, "%s", err.text);
+        assert_ok(status, err);
     } else {
         ck_assert_int_eq(status, RF_ERR_CONFIG);
-        ck_assert_ptr_nonnull(strstr(err.text, cuts[_i].refusal));
-        ck_assert_ptr_nonnull(strstr(err.text, "multiples of 128"));
+        assert_says(err.text, cuts[_i].refusal);
+        assert_says(err.text, "multiples of 128");
     }
 }
 
@@ -115,8 +114,8 @@ TEST(test_quantize_needs_bfloat16)
     struct rf_err err;
     make(&planned, MODEL,
          SCENARIO("'dtype': 'float32', 'quantize': 'amax_448'"));
-    ck_assert_int_eq(rf_quantize_check(planned.plan, &err), RF_ERR_CONFIG);
-    ck_assert_ptr_nonnull(strstr(err.text, "arrives as float32"));
+    assert_fails(rf_quantize_check(planned.plan, &err), RF_ERR_CONFIG, err,
+                 "arrives as float32");
 }
 
 #define DELTA_NET                                                              \
@@ -221,10 +220,9 @@ TEST(test_quantize_splits_gated_delta_nets)
     make(&planned, "{'config': {" DELTA_NET "}}",
          "{'name': 's', 'train': {'tp': 1}, 'infer': {'layout': 'vllm', "
          "'tp': 4, 'quantize': 'amax_448'}}");
-    ck_assert_msg(rf_quantize_check(planned.plan, &planned.err) == RF_OK, "%s",
-                  planned.err.text);
-    ck_assert_int_eq(rf_quantize_plan(planned.plan, 0, &all, &planned.err),
-                     RF_OK);
+    assert_ok(rf_quantize_check(planned.plan, &planned.err), planned.err);
+    assert_ok(rf_quantize_plan(planned.plan, 0, &all, &planned.err),
+              planned.err);
     /* 3 layers with q k v (one tensor), z, out; 1 with q k v o; 4 MLPs */
     ck_assert_uint_ge(all.n, 3 * 3 + 4 + 4 * 3);
     for (size_t i = 0; i < all.n; i++) {
@@ -245,12 +243,11 @@ LOOP_TEST(test_quantize_refuses_lists_that_it_does_not_understand, 6)
              ", 'quantization_config': {'ignore': %s}}}",
              lists[_i]);
     make(&planned, model, SCENARIO("'tp': 1"));
-    ck_assert_int_eq(rf_quantize_check(planned.plan, &planned.err), RF_OK);
+    assert_ok(rf_quantize_check(planned.plan, &planned.err), planned.err);
     planned_free(&planned);
     make(&planned, model, SCENARIO("'tp': 1, 'quantize': 'amax_448'"));
-    ck_assert_int_eq(rf_quantize_check(planned.plan, &planned.err),
-                     RF_ERR_CONFIG);
-    ck_assert_ptr_nonnull(strstr(planned.err.text, "not understood"));
+    assert_fails(rf_quantize_check(planned.plan, &planned.err), RF_ERR_CONFIG,
+                 planned.err, "not understood");
     planned_free(&planned);
 }
 
@@ -263,5 +260,5 @@ TEST(test_quantize_belongs_to_inference)
             "{'name': 's', 'train': {'quantize': 'amax_448'}, 'infer': {}}",
             slots, 1),
         RF_ERR_CONFIG);
-    ck_assert_ptr_nonnull(strstr(planned.err.text, "belongs to \"infer\""));
+    assert_says(planned.err.text, "belongs to \"infer\"");
 }

@@ -25,7 +25,7 @@ static struct rf_bound bound_of(const char *scenario, const uint32_t *slots,
     AUTO(planned) lab;
     struct rf_bound bound;
     enum rf_status status = lab_make(&lab, TENSOR, scenario, slots, n);
-    ck_assert_msg(status == RF_OK, "%s", lab.err.text);
+    assert_ok(status, lab.err);
     ck_assert_int_eq(rf_bounds_any(lab.plan, &links, names, &bound, NULL),
                      RF_OK);
     return bound;
@@ -234,7 +234,7 @@ static void both_bounds(const char *scenario, const uint32_t *slots, uint32_t n,
 {
     AUTO(planned) lab;
     enum rf_status status = lab_make(&lab, TENSOR, scenario, slots, n);
-    ck_assert_msg(status == RF_OK, "%s", lab.err.text);
+    assert_ok(status, lab.err);
     ck_assert_int_eq(
         rf_bounds_schedule(lab.plan, lab.schedule, &links, names, own, NULL),
         RF_OK);

@@ -1,6 +1,4 @@
 /* Strategy auto on simulated links whose order is known. */
-#include <string.h>
-
 #include "common/compiler.h"
 #include "planner/predict/choose_strategy.h"
 #include "tests/unit/planner/schedule/schedule_lab.h"
@@ -34,16 +32,15 @@ static struct rf_choice choose(const char *scenario,
     struct rf_err err = {0};
     struct rf_choice choice;
     AUTO(planned) lab;
-    ck_assert_msg(lab_make(&lab, TENSOR, scenario, slots, 3) == RF_OK, "%s",
-                  lab.err.text);
-    ck_assert_msg(
+    assert_ok(lab_make(&lab, TENSOR, scenario, slots, 3), lab.err);
+    assert_ok(
         rf_choose_strategy(&(struct rf_choose_env){.plan = lab.plan,
                                                    .links = links,
                                                    .node_names = names,
                                                    .crosses_nodes = crosses,
                                                    .max_ops = max_ops},
-                           &choice, &err) == RF_OK,
-        "%s", err.text);
+                           &choice, &err),
+        err);
     return choice;
 }
 
@@ -84,8 +81,7 @@ TEST(test_choose_compares_no_schedule_that_is_too_large)
     choice = choose(TO_FOUR("send_recv"), &links, 4, true);
     ck_assert_int_eq(choice.taken, RF_SEND_RECV);
     ck_assert_str_eq(choice.candidates[RF_SEND_RECV].why_not, "");
-    ck_assert_ptr_nonnull(
-        strstr(choice.candidates[RF_BROADCAST].why_not, "more than 4"));
+    assert_says(choice.candidates[RF_BROADCAST].why_not, "more than 4");
     choice = choose(TO_FOUR("send_recv"), &links, 1, true);
     ck_assert_int_eq(choice.taken, RF_SEND_RECV);
     ck_assert_str_ne(choice.candidates[RF_SEND_RECV].why_not, "");
@@ -99,8 +95,7 @@ TEST(test_choose_leaves_out_what_a_method_cannot_do)
     lab_links(&links, 3, 100, 100, 1);
     choice = choose(TO_FOUR("send_recv"), &links, RF_CHOOSE_MAX_OPS, false);
     for (unsigned s = 0; s < RF_STRATEGIES; s++) {
-        ck_assert_ptr_nonnull(
-            strstr(choice.candidates[s].why_not, "between nodes"));
+        assert_says(choice.candidates[s].why_not, "between nodes");
     }
     choice = choose(SHARED, &links, RF_CHOOSE_MAX_OPS, false);
     ck_assert_str_eq(choice.candidates[RF_SEND_RECV].why_not, "");
@@ -139,7 +134,7 @@ TEST(test_choose_must_come_before_a_schedule)
     AUTO(planned) lab;
     ck_assert_int_eq(lab_make(&lab, TENSOR, TO_FOUR("auto"), slots, 3),
                      RF_ERR_CONFIG);
-    ck_assert_ptr_nonnull(strstr(lab.err.text, "no strategy has been chosen"));
+    assert_says(lab.err.text, "no strategy has been chosen");
 }
 
 /* Turns make no difference to what is compared. */

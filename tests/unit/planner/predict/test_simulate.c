@@ -28,8 +28,7 @@ static struct rf_simulated simulate_with(const char *scenario, uint32_t slots,
     const uint32_t all[] = {slots, slots};
     struct rf_simulated found;
     AUTO(planned) lab;
-    ck_assert_msg(lab_make(&lab, TENSOR, scenario, all, 2) == RF_OK, "%s",
-                  lab.err.text);
+    assert_ok(lab_make(&lab, TENSOR, scenario, all, 2), lab.err);
     ck_assert_int_eq(
         rf_simulate(&(struct rf_simulate_env){.plan = lab.plan,
                                               .schedule = lab.schedule,
@@ -309,9 +308,8 @@ TEST(test_simulate_takes_turns_with_broadcasts)
         make_replicas(&lab, &of);
         exact = lab_time(&lab, 1e6);
         rf_schedule_destroy(lab.schedule);
-        ck_assert_int_eq(
-            rf_schedule_build(lab.plan, RF_NONE, &lab.schedule, &lab.err),
-            RF_OK);
+        assert_ok(rf_schedule_build(lab.plan, RF_NONE, &lab.schedule, &lab.err),
+                  lab.err);
         ck_assert_ptr_nonnull(lab.schedule->tmpl);
         found = ms_of(&lab);
         ck_assert_msg(found >= 0.98 * exact && found <= 1.05 * exact,

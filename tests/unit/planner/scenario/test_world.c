@@ -26,9 +26,8 @@ static struct rf_world *build(struct rf_spec *spec, struct rf_model *model,
 {
     struct rf_world *world = NULL;
     struct rf_err err = {0};
-    ck_assert_msg(
-        rf_mesh_rules_place(spec, model, slots, n_nodes, &world, &err) == RF_OK,
-        "%s", err.text);
+    assert_ok(rf_mesh_rules_place(spec, model, slots, n_nodes, &world, &err),
+              err);
     for (int side = 0; side < RF_SIDES; side++) {
         for (uint32_t i = 0; i < world->size[side]; i++) {
             uint32_t rank = world->rank_of[side][i];
@@ -168,7 +167,7 @@ TEST(test_world_is_placed_without_a_model)
         quoted_spec("'train': {'tp': 2, 'pp': 2}, 'infer': {'tp': 8}");
     struct rf_world *world = build(spec, model, slots, 2), *placed = NULL;
     struct rf_err err = {0};
-    ck_assert_int_eq(rf_world_place(spec, slots, 2, &placed, &err), RF_OK);
+    assert_ok(rf_world_place(spec, slots, 2, &placed, &err), err);
     ck_assert_uint_eq(placed->n_ranks, world->n_ranks);
     ck_assert_mem_eq(placed->ranks, world->ranks,
                      world->n_ranks * sizeof(*world->ranks));
@@ -177,10 +176,8 @@ TEST(test_world_is_placed_without_a_model)
     rf_spec_destroy(spec);
     spec = quoted_spec("'train': {'tp': 65536, 'cp': 65536, 'pp': 65536, 'dp': "
                        "65536}, 'infer': {}");
-    ck_assert_int_eq(rf_world_place(spec, slots, 2, &placed, &err),
-                     RF_ERR_CONFIG);
-    ck_assert_ptr_nonnull(
-        strstr(err.text, "smallest world of these sizes has"));
+    assert_fails(rf_world_place(spec, slots, 2, &placed, &err), RF_ERR_CONFIG,
+                 err, "smallest world of these sizes has");
     rf_spec_destroy(spec);
 }
 
@@ -363,13 +360,12 @@ LOOP_TEST(test_world_refuses_impossible_worlds_with_sizes_that_work,
     struct rf_world *world = NULL;
     struct rf_err err = {0};
     uint32_t dp = spec->train.dp;
-    ck_assert_int_eq(
+    assert_fails(
         rf_mesh_rules_place(
             spec, model, refused[_i].slots,
             refused[_i].says[0] == 't' && refused[_i].slots[0] == 0 ? 0 : 2,
             &world, &err),
-        RF_ERR_CONFIG);
-    assert_says(err.text, refused[_i].says);
+        RF_ERR_CONFIG, err, refused[_i].says);
     /* The caller knows where the scenario stands, and names it. */
     ck_assert_ptr_null(strstr(err.text, "scenario \""));
     ck_assert_ptr_null(world);

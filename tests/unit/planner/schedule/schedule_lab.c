@@ -2,7 +2,6 @@
 #include "tests/unit/planner/schedule/schedule_lab.h"
 
 #include <stdlib.h>
-#include <string.h>
 
 #include "common/mem.h"
 #include "planner/schedule/bcast.h"

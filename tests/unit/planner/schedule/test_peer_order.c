@@ -246,8 +246,7 @@ static void check_times(struct planned *planned, double limit, double gain)
     struct rf_err err;
     double bound, turns, ascending;
     uint32_t n;
-    ck_assert_int_eq(rf_schedule_build(planned->plan, RF_NONE, &schedule, &err),
-                     RF_OK);
+    assert_ok(rf_schedule_build(planned->plan, RF_NONE, &schedule, &err), err);
     n = schedule->n_ranks;
     sources = rf_xcalloc(n, sizeof(*sources));
     for (uint32_t r = 0; r < n; r++) {
@@ -299,8 +298,8 @@ LOOP_TEST(test_disaggregated_pairs_come_near_their_bounds,
              "{\"name\": \"pair\", \"mode\": \"disaggregated\", "
              "\"train\": {%s}, \"infer\": {%s}}",
              disaggregated[_i][0], disaggregated[_i][1]);
-    ck_assert_msg(planned_make(&planned, model, scenario, slots,
-                               RF_ARRAY_SIZE(slots)) == RF_OK,
-                  "%s", planned.err.text);
+    assert_ok(
+        planned_make(&planned, model, scenario, slots, RF_ARRAY_SIZE(slots)),
+        planned.err);
     check_times(&planned, 1.15, 1.4);
 }

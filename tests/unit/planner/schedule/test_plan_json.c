@@ -2,7 +2,6 @@
  * `plan --json --full` read back by a checker that knows only docs/RESULTS.md:
  * it places every piece, follows every hop and counts.
  */
-#include <stdlib.h>
 #include <string.h>
 
 #include "common/mem.h"

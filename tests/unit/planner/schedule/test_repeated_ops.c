@@ -456,12 +456,11 @@ LOOP_TEST(test_ring_takes_as_long_as_its_ops, 5)
              "'spec': 'RR'}}",
              cases[_i].serialize ? "true" : "false", cases[_i].from,
              cases[_i].slots, cases[_i].to, cases[_i].slots);
-    ck_assert_msg(lab_make(&lab,
-                           "{'tensor': {'name': 'w', 'shape': [8192, 1024], "
-                           "'dtype': 'float32'}}",
-                           scenario, slots_of,
-                           cases[_i].from + cases[_i].to) == RF_OK,
-                  "%s", lab.err.text);
+    assert_ok(lab_make(&lab,
+                       "{'tensor': {'name': 'w', 'shape': [8192, 1024], "
+                       "'dtype': 'float32'}}",
+                       scenario, slots_of, cases[_i].from + cases[_i].to),
+              lab.err);
     ck_assert_int_eq(rf_schedule_build(lab.plan, RF_NONE, &schedule, NULL),
                      RF_OK);
     single = ms_of(&lab, lab.schedule, cases[_i].latency_us);

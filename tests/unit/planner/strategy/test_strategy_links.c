@@ -207,8 +207,8 @@ static double seconds(const struct suite_case *of, enum rf_strategy strategy)
     make(&lab, of, SEND_RECV, false);
     rf_schedule_destroy(lab.schedule);
     lab.spec->strategy = strategy;
-    ck_assert_int_eq(
-        rf_schedule_build(lab.plan, RF_NONE, &lab.schedule, &lab.err), RF_OK);
+    assert_ok(rf_schedule_build(lab.plan, RF_NONE, &lab.schedule, &lab.err),
+              lab.err);
     lab_list_bcasts(lab.schedule);
     return lab_time(&lab, of->bytes);
 }

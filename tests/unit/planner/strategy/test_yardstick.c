@@ -3,7 +3,6 @@
  * and overlap in each memory, for all strategies on several pairs of meshes.
  */
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "common/mem.h"
@@ -43,7 +42,8 @@ static const struct world_case {
      3},
 };
 
-static void make(struct planned *lab, size_t strategy, size_t at, const char *rest)
+static void make(struct planned *lab, size_t strategy, size_t at,
+                 const char *rest)
 {
     char scenario[512];
     snprintf(scenario, sizeof(scenario),
@@ -55,7 +55,8 @@ static void make(struct planned *lab, size_t strategy, size_t at, const char *re
                   "%s: %s", scenario, lab->err.text);
 }
 
-static uint64_t memory_bytes(const struct planned *lab, uint32_t rank, uint8_t mem)
+static uint64_t memory_bytes(const struct planned *lab, uint32_t rank,
+                             uint8_t mem)
 {
     if (mem == RF_MEM_STAGE) {
         return lab->schedule->stage_bytes != NULL

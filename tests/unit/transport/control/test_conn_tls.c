@@ -180,7 +180,7 @@ TEST(test_conn_tls_cut_is_told_from_a_close)
     close(outer_left[1]);
     ends_run_until(ends_left_closed);
     ck_assert_int_eq(ends_left.why.status, RF_ERR_PEER);
-    ck_assert_ptr_nonnull(strstr(ends_left.why.text, "close_notify"));
+    assert_says(ends_left.why.text, "close_notify");
     close(outer_right[1]);
     ends_run_until(ends_both_closed);
 }

@@ -1,6 +1,5 @@
 /* The frame reader: whole, split and hostile input. */
 #include <stdlib.h>
-#include <string.h>
 
 #include "common/mem.h"
 #include "tests/unit/unit.h"
@@ -54,8 +53,7 @@ static bool next(struct rf_frame *out)
 {
     bool got = false;
     struct rf_err err = {0};
-    ck_assert_msg(rf_frame_reader_next(&reader, out, &got, &err) == RF_OK, "%s",
-                  err.text);
+    assert_ok(rf_frame_reader_next(&reader, out, &got, &err), err);
     return got;
 }
 
@@ -68,7 +66,7 @@ static void expect_refused(const char *text)
         ck_assert_int_eq(rf_frame_reader_next(&reader, &frame, &got, &err),
                          RF_ERR_PROTOCOL);
         ck_assert(!got);
-        ck_assert_ptr_nonnull(strstr(err.text, text));
+        assert_says(err.text, text);
     }
 }
 

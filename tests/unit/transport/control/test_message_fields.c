@@ -140,9 +140,8 @@ LOOP_TEST(test_messages_encode_what_they_decoded, N_EXAMPLES)
     struct rf_err err = {.text = ""};
     AUTO_FREE char *shown;
     ck_assert_ptr_nonnull(wanted);
-    ck_assert_msg(read_text(examples[_i].type, examples[_i].text, &message,
-                            &err) == RF_OK,
-                  "%s", err.text);
+    assert_ok(read_text(examples[_i].type, examples[_i].text, &message, &err),
+              err);
     ck_assert_int_eq(message.type, examples[_i].type);
     got = rf_msg_json(&message);
     shown = json_dumps(got, 0);
@@ -380,8 +379,7 @@ TEST(test_messages_with_huge_lists_are_refused)
     ck_assert_str_eq(err.text,
                      "DONE: $.ranks: must be a list of at most 65536");
     json_array_remove(ranks, 0);
-    ck_assert_int_eq(rf_msg_decode(RF_MSG_DONE, payload, &message, &err),
-                     RF_OK);
+    assert_ok(rf_msg_decode(RF_MSG_DONE, payload, &message, &err), err);
     ck_assert_uint_eq(message.done.n_ranks, 65536);
     ck_assert_uint_eq(message.done.ranks[65535].rank, 65536);
     json_decref(payload);

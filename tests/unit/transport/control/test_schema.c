@@ -1,5 +1,4 @@
 /* Structs and their JSON objects, in both directions. */
-#include <stdlib.h>
 #include <string.h>
 
 #include "tests/unit/unit.h"
@@ -61,7 +60,7 @@ static enum rf_status decode(const char *text, struct rf_t_sheet *out,
 static void decode_well(const char *text, struct rf_t_sheet *out)
 {
     struct rf_err err = {.text = ""};
-    ck_assert_msg(decode(text, out, &err) == RF_OK, "%s", err.text);
+    assert_ok(decode(text, out, &err), err);
 }
 
 static const char whole[] =
@@ -325,9 +324,8 @@ TEST(test_schema_encodes_texts_that_are_no_utf8)
     sheet.pens = &pen;
     sheet.n_pens = 1;
     object = rf_schema_encode(&rf_t_sheet_schema, &sheet);
-    ck_assert_msg(rf_schema_decode(&rf_t_sheet_schema, object, "SHEET", &got,
-                                   &err) == RF_OK,
-                  "%s", err.text);
+    assert_ok(rf_schema_decode(&rf_t_sheet_schema, object, "SHEET", &got, &err),
+              err);
     json_decref(object);
     ck_assert_str_eq(got.title, "a?");
     ck_assert_str_eq(got.pen.colour, "a?");

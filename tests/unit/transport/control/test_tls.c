@@ -93,7 +93,7 @@ static void make_joined(void)
 {
     struct rf_err err = {0};
     make("run/0", key_a);
-    ck_assert_msg(shake(client, server, &err) == RF_OK, "%s", err.text);
+    assert_ok(shake(client, server, &err), err);
 }
 
 FIXTURE(setup, teardown)
@@ -157,8 +157,8 @@ LOOP_TEST(test_tls_refuses_all_but_the_right_key, 5)
     };
     struct rf_err err = {0};
     make(bad[_i].identity, bad[_i].key);
-    ck_assert_int_eq(shake(client, server, &err), RF_ERR_AUTH);
-    ck_assert_ptr_nonnull(strstr(err.text, "TLS handshake"));
+    assert_fails(shake(client, server, &err), RF_ERR_AUTH, err,
+                 "TLS handshake");
     ck_assert_ptr_null(rf_tls_identity(server));
     ck_assert_uint_ge(book.asked, 1);
 }

@@ -49,8 +49,7 @@ static void build(struct lab *lab, bool serialize)
                                     .routes = lab->routes,
                                     .serialize = serialize};
     struct rf_err err;
-    ck_assert_msg(rf_flow_build(&how, &lab->flow, &err) == RF_OK, "%s",
-                  err.text);
+    assert_ok(rf_flow_build(&how, &lab->flow, &err), err);
 }
 
 static enum rf_status alone(void *data, const void *mine, size_t size,
@@ -69,9 +68,9 @@ static void attach(struct lab *lab)
     struct rf_plan plan = {.world = &lab->world};
     struct rf_method_env env = {.plan = &plan, .exchange = alone};
     struct rf_err err;
-    ck_assert_msg(rf_node_memory_open(&env, rf_flow_shared_bytes(lab->flow), 0,
-                                      &lab->shm, &err) == RF_OK,
-                  "%s", err.text);
+    assert_ok(rf_node_memory_open(&env, rf_flow_shared_bytes(lab->flow), 0,
+                                  &lab->shm, &err),
+              err);
     rf_flow_attach(lab->flow, lab->shm);
     rf_flow_start(lab->flow);
 }
@@ -220,6 +219,6 @@ TEST(test_a_dependency_that_does_not_write_here_is_a_bug)
     struct rf_err err;
     init(&lab, 1);
     add(&lab, 0, 0, 77);
-    ck_assert_int_eq(rf_flow_build(&how, &lab.flow, &err), RF_ERR_INTERNAL);
-    ck_assert_ptr_nonnull(strstr(err.text, "op 77"));
+    assert_fails(rf_flow_build(&how, &lab.flow, &err), RF_ERR_INTERNAL, err,
+                 "op 77");
 }

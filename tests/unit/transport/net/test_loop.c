@@ -1,7 +1,6 @@
 /* Loops where descriptors run out. */
 #include <fcntl.h>
 #include <signal.h>
-#include <string.h>
 #include <sys/resource.h>
 #include <sys/socket.h>
 #include <unistd.h>
@@ -68,7 +67,7 @@ LOOP_TEST(test_loop_works_or_is_refused_however_few_descriptors_are_left,
     } else {
         ck_assert_int_lt(_i, RF_LOOP_DESCRIPTORS);
         ck_assert_int_eq(err.status, RF_ERR_LAUNCH);
-        ck_assert_ptr_nonnull(strstr(err.text, "ulimit -n"));
+        assert_says(err.text, "ulimit -n");
     }
     rf_fd_limit_raise(); /* for what a sanitizer does at the end */
 }

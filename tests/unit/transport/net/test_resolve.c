@@ -96,15 +96,15 @@ TEST(test_lookup_tells_of_a_name_that_nobody_knows)
 {
     struct rf_err err;
     answer();
-    ck_assert_int_eq(look_up("unknown.slow", LONG_NS, &err), RF_ERR_IO);
-    ck_assert_ptr_nonnull(strstr(err.text, "unknown.slow"));
+    assert_fails(look_up("unknown.slow", LONG_NS, &err), RF_ERR_IO, err,
+                 "unknown.slow");
 }
 
 TEST(test_lookup_ends_at_the_deadline)
 {
     struct rf_err err;
-    ck_assert_int_eq(look_up("node.slow", 1, &err), RF_ERR_TIMEOUT);
-    ck_assert_ptr_nonnull(strstr(err.text, "node.slow"));
+    assert_fails(look_up("node.slow", 1, &err), RF_ERR_TIMEOUT, err,
+                 "node.slow");
     answer(); /* too late: the thread frees what it got */
     wait_for(&gone);
 }

@@ -98,7 +98,7 @@ static void check_links(uint32_t rank, const struct visited *expected, size_t n)
     uint16_t port;
     struct rf_err err;
     init(&lab);
-    ck_assert_int_eq(rf_flow_build(&how, &engine.flow, &err), RF_OK);
+    assert_ok(rf_flow_build(&how, &engine.flow, &err), err);
     ck_assert_msg(rf_carrier_links.prepare(&engine, &carrier, &port, &err) ==
                       RF_OK,
                   "%s", err.text);

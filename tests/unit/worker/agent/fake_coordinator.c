@@ -6,7 +6,6 @@
  */
 #include "tests/unit/worker/agent/fake_coordinator.h"
 
-#include <check.h>
 #include <dirent.h>
 #include <fcntl.h>
 #include <poll.h>
@@ -18,6 +17,7 @@
 #include <unistd.h>
 
 #include "common/clock.h"
+#include "tests/lib/asserts.h"
 #include "worker/worker.h"
 
 #define PATIENCE_S 20
@@ -184,7 +184,7 @@ static json_t *take(struct fake *fake, const struct rf_frame *frame,
         fake->log_bytes += frame->length;
         return NULL;
     }
-    ck_assert_msg(rf_msg_parse(frame, &message, &err) == RF_OK, "%s", err.text);
+    assert_ok(rf_msg_parse(frame, &message, &err), err);
     if (frame->type == wanted) {
         return message;
     }

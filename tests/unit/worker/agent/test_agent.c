@@ -85,12 +85,11 @@ TEST(test_environment_that_nothing_starts_in_is_refused)
     fake_send(&fake, RF_MSG_BOOT, boot);
     ck_assert(fake_banner(&fake));
     error = fake_expect(&fake, RF_MSG_ERROR);
-    ck_assert_ptr_nonnull(
-        strstr(json_string_value(json_object_get(error, "text")),
-               "exited with 127: check launch.env (LD_LIBRARY_PATH"));
+    assert_says(json_string_value(json_object_get(error, "text")),
+                "exited with 127: check launch.env (LD_LIBRARY_PATH");
     json_decref(error);
     fake_read_errors(&fake, errors, sizeof(errors));
-    ck_assert_ptr_nonnull(strstr(errors, "libc.so.6"));
+    assert_says(errors, "libc.so.6");
     ck_assert_int_eq(WEXITSTATUS(fake_wait(&fake)), 1);
     unlink(path);
     rmdir(folder);
@@ -135,7 +134,7 @@ TEST(test_other_protocol_versions_are_refused_with_both_named)
     snprintf(both, sizeof(both), "protocol %d to %d, this worker %d to %d",
              RF_PROTOCOL_MAX + 1, RF_PROTOCOL_MAX + 2, RF_PROTOCOL_MIN,
              RF_PROTOCOL_MAX);
-    ck_assert_msg(strstr(errors, both) != NULL, "%s", errors);
+    assert_says(errors, both);
 }
 
 TEST(test_garbage_instead_of_boot_ends_the_agent)
@@ -270,8 +269,8 @@ TEST(test_a_flipped_byte_is_reported_with_tensor_and_index)
                          iteration == 1);
         if (iteration == 1) {
             first = json_object_get(part_of(done, 1, "verified"), "first");
-            ck_assert_ptr_nonnull(strstr(
-                json_string_value(json_object_get(first, "tensor")), "model."));
+            assert_says(json_string_value(json_object_get(first, "tensor")),
+                        "model.");
             ck_assert_uint_ge(json_array_size(json_object_get(first, "index")),
                               1);
             ck_assert_str_ne(
@@ -409,8 +408,8 @@ TEST(test_what_does_not_fit_is_refused_with_sizes)
     ck_assert(!json_is_true(json_object_get(answer, "ok")));
     ck_assert_str_eq(json_string_value(json_object_get(answer, "status")),
                      "out of memory");
-    ck_assert_ptr_nonnull(strstr(
-        json_string_value(json_object_get(answer, "error")), "need 32.00 TB"));
+    assert_says(json_string_value(json_object_get(answer, "error")),
+                "need 32.00 TB");
     json_decref(done);
 }
 
@@ -473,9 +472,8 @@ LOOP_TEST(test_a_step_that_names_no_iteration_is_refused, 4)
     step_ok("prepare", NULL);
     done = fake_step(&fake, steps[_i], NULL);
     answer = json_array_get(json_object_get(done, "ranks"), 0);
-    ck_assert_ptr_nonnull(
-        strstr(json_string_value(json_object_get(answer, "error")),
-               "does not say which iteration it is"));
+    assert_says(json_string_value(json_object_get(answer, "error")),
+                "does not say which iteration it is");
     ck_assert_str_eq(json_string_value(json_object_get(answer, "phase")),
                      steps[_i]);
     json_decref(done);
@@ -522,8 +520,8 @@ TEST(test_agent_answers_what_a_checkpoints_headers_say)
     unlink(path);
     rmdir(folder);
     answer = inspect(folder, true);
-    ck_assert_ptr_nonnull(strstr(
-        json_string_value(json_object_get(answer, "error")), "No such file"));
+    assert_says(json_string_value(json_object_get(answer, "error")),
+                "No such file");
     json_decref(answer);
     fake_send(&fake, RF_MSG_SHUTDOWN, json_object());
     ck_assert_int_eq(fake_wait(&fake), 0);
@@ -539,8 +537,7 @@ TEST(test_a_message_out_of_bounds_ends_the_agent)
         json_pack("{s:i, s:i, s:s}", "attempt", 7, "seq", -1, "step", "run"));
     fake_read_errors(&fake, errors, sizeof(errors));
     ck_assert_int_eq(WEXITSTATUS(fake_wait(&fake)), 1);
-    ck_assert_ptr_nonnull(
-        strstr(errors, "STEP: $.seq: must be a whole number, 0 or more"));
+    assert_says(errors, "STEP: $.seq: must be a whole number, 0 or more");
 }
 
 /* --- What ranks inherit --------------------------------------------------- */

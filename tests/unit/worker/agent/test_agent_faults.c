@@ -98,7 +98,7 @@ TEST(test_a_rank_that_exits_is_reported_with_its_last_lines)
     ck_assert_uint_eq(json_array_size(lines), 2);
     ck_assert_str_eq(json_string_value(json_array_get(lines, 1)),
                      "a line that the test asks for");
-    ck_assert_ptr_nonnull(strstr(fake.log, "a line that the test asks for\n"));
+    assert_says(fake.log, "a line that the test asks for\n");
     expect_aborted(1);
 }
 
@@ -162,9 +162,8 @@ TEST(test_a_rank_waits_for_others_no_longer_than_the_step_may_take)
                         "step", "prepare", "timeout_s", 0.3));
     done = fake_expect(&fake, RF_MSG_DONE);
     answer = answer_of(done, 0);
-    ck_assert_ptr_nonnull(
-        strstr(json_string_value(json_object_get(answer, "error")),
-               "the other ranks did not come"));
+    assert_says(json_string_value(json_object_get(answer, "error")),
+                "the other ranks did not come");
 }
 
 static void expect_cause(const json_t *report, const char *end)
@@ -175,7 +174,7 @@ static void expect_cause(const json_t *report, const char *end)
     ck_assert_msg(sscanf(cause, "was silent for %lf s and", &silent_s) == 1,
                   "%s", cause);
     ck_assert_double_ge(silent_s, 0.6); /* the lease of these tests */
-    ck_assert_ptr_nonnull(strstr(cause, end));
+    assert_says(cause, end);
 }
 
 TEST(test_a_stopped_rank_is_killed_when_its_lease_runs_out)

@@ -37,7 +37,7 @@ TEST(test_a_whole_boot_is_read)
 {
     struct rf_boot boot;
     struct rf_err err = {.text = ""};
-    ck_assert_int_eq(read_text(GOOD, &boot, &err), RF_OK);
+    assert_ok(read_text(GOOD, &boot, &err), err);
     ck_assert_uint_eq(boot.message.node, 2);
     ck_assert_str_eq(boot.message.nonce, "ab");
     ck_assert_ptr_null(boot.message.data_address);
@@ -57,8 +57,8 @@ TEST(test_a_boot_without_a_launcher_has_no_key)
 {
     struct rf_boot boot;
     struct rf_err err = {.text = ""};
-    ck_assert_int_eq(
-        read_text(START_OF("[6, 6]") ", \"psk\": null}", &boot, &err), RF_OK);
+    assert_ok(read_text(START_OF("[6, 6]") ", \"psk\": null}", &boot, &err),
+              err);
     ck_assert(!boot.has_psk);
     ck_assert_uint_eq(boot.message.n_candidates, 0);
     rf_boot_free(&boot);
@@ -68,7 +68,7 @@ TEST(test_the_key_does_not_stay_in_the_message)
 {
     struct rf_boot boot;
     struct rf_err err = {.text = ""};
-    ck_assert_int_eq(read_text(GOOD, &boot, &err), RF_OK);
+    assert_ok(read_text(GOOD, &boot, &err), err);
     ck_assert_str_eq(boot.message.psk, "");
     rf_boot_free(&boot);
 }

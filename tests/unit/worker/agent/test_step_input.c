@@ -30,8 +30,7 @@ LOOP_TEST(test_step_input_is_that_of_the_node, 2)
 {
     struct rf_step_input input;
     struct rf_err err = {0};
-    ck_assert_msg(take(INPUT, _i == 0 ? "n1" : "n11", &input, &err) == RF_OK,
-                  "%s", err.text);
+    assert_ok(take(INPUT, _i == 0 ? "n1" : "n11", &input, &err), err);
     ck_assert_str_eq(input.connect, "10.0.0.1:1,[::1]:2");
     ck_assert_str_eq(input.identity, _i == 0 ? "run/0" : "run/1");
     for (size_t i = 0; i < RF_PSK_BYTES; i++) {
@@ -58,7 +57,7 @@ LOOP_TEST(test_step_input_that_is_not_right_is_refused, RF_ARRAY_SIZE(bad))
     struct rf_step_input input;
     struct rf_err err = {0};
     ck_assert_int_ne(take(bad[_i].text, bad[_i].node, &input, &err), RF_OK);
-    ck_assert_msg(strstr(err.text, bad[_i].says) != NULL, "%s", err.text);
+    assert_says(err.text, bad[_i].says);
     ck_assert_ptr_null(strstr(err.text, "aaaa"));
     ck_assert_uint_eq(input.psk[0], 0);
 }
@@ -69,6 +68,6 @@ TEST(test_step_input_lines_are_bounded)
     struct rf_step_input input;
     struct rf_err err = {0};
     memset(text, 'x', sizeof(text) - 1);
-    ck_assert_int_eq(take(text, "n1", &input, &err), RF_ERR_PROTOCOL);
-    ck_assert_ptr_nonnull(strstr(err.text, "longer than"));
+    assert_fails(take(text, "n1", &input, &err), RF_ERR_PROTOCOL, err,
+                 "longer than");
 }

@@ -1,6 +1,5 @@
 /* The interface that UCX is told to use. */
 #include <jansson.h>
-#include <stdlib.h>
 
 #include "common/mem.h"
 #include "tests/lib/quotes.h"
@@ -39,9 +38,9 @@ LOOP_TEST(test_ucx_takes_the_interface_of_the_address_for_data,
     struct rf_err err = {.text = ""};
     struct rf_msg_hello hello;
     AUTO_FREE char *device;
-    ck_assert_msg(rf_schema_decode(&rf_msg_hello_schema, object, "HELLO",
-                                   &hello, &err) == RF_OK,
-                  "%s", err.text);
+    assert_ok(
+        rf_schema_decode(&rf_msg_hello_schema, object, "HELLO", &hello, &err),
+        err);
     device = rf_ucx_device(&hello);
     ck_assert_pstr_eq(device, cases[_i].device);
     rf_schema_free(&rf_msg_hello_schema, &hello);

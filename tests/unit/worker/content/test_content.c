@@ -1,7 +1,6 @@
 /* Content of weights: slices, casts, experts of one tensor. */
 #include <stdio.h>
 #include <stdlib.h>
-#include <string.h>
 #include <unistd.h>
 
 #include "common/mem.h"
@@ -24,12 +23,12 @@ TEST(test_slices_of_a_cast_tensor_equal_the_whole)
         1, 1);
     ck_assert_int_eq(rf_plan_dtype(lab.plan, RF_TRAIN, 0), RF_F32);
     ck_assert_int_eq(rf_plan_dtype(lab.plan, RF_INFER, 0), RF_BF16);
-    ck_assert_int_eq(
-        rf_content_create(lab.plan, RF_INFER, 5, NULL, &content, &err), RF_OK);
-    ck_assert_int_eq(rf_content_read(content, &span, whole, &err), RF_OK);
+    assert_ok(rf_content_create(lab.plan, RF_INFER, 5, NULL, &content, &err),
+              err);
+    assert_ok(rf_content_read(content, &span, whole, &err), err);
     for (; span.first < 96; span.first += 7) {
         span.count = RF_MIN((uint64_t)11, 96 - span.first);
-        ck_assert_int_eq(rf_content_read(content, &span, part, &err), RF_OK);
+        assert_ok(rf_content_read(content, &span, part, &err), err);
         ck_assert_mem_eq(part, whole + span.first, span.count * sizeof(*part));
     }
     /* By the formula: the float32 pattern, rounded. */
@@ -71,15 +70,15 @@ TEST(test_an_expert_of_a_stacked_tensor_is_its_stretch)
         folder);
     worker_lab_make(&lab, model, "{'name': 's', 'train': {}, 'infer': {}}", 1,
                     1);
-    ck_assert_int_eq(
-        rf_content_create(lab.plan, RF_TRAIN, 0, NULL, &content, &err), RF_OK);
+    assert_ok(rf_content_create(lab.plan, RF_TRAIN, 0, NULL, &content, &err),
+              err);
     for (uint32_t expert = 0; expert < 3; expert++) {
         struct rf_content_span span = {.expert = expert, .count = 8};
-        ck_assert_int_eq(rf_content_read(content, &span, part, &err), RF_OK);
+        assert_ok(rf_content_read(content, &span, part, &err), err);
         ck_assert_mem_eq(part, bytes + 5 + (size_t)8 * expert, 8);
         span.first = 3;
         span.count = 2;
-        ck_assert_int_eq(rf_content_read(content, &span, part, &err), RF_OK);
+        assert_ok(rf_content_read(content, &span, part, &err), err);
         ck_assert_mem_eq(part, bytes + 8 + (size_t)8 * expert, 2);
     }
     rf_content_destroy(content);
@@ -106,5 +105,5 @@ TEST(test_a_cast_without_an_exact_rule_is_refused)
         rf_content_create(lab.plan, RF_INFER, 0, NULL, &content, &err),
         RF_ERR_UNSUPPORTED);
     ck_assert_ptr_null(content);
-    ck_assert_ptr_nonnull(strstr(err.text, "float8_e4m3fn"));
+    assert_says(err.text, "float8_e4m3fn");
 }

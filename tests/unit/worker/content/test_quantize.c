@@ -45,7 +45,7 @@ struct bench {
 
 static void must(struct bench *bench, enum rf_status status)
 {
-    ck_assert_msg(status == RF_OK, "%s", bench->err.text);
+    assert_ok(status, bench->err);
 }
 
 /* What a right refit leaves on `rank`, quantised. */

@@ -184,9 +184,9 @@ LOOP_TEST(test_padding_is_what_no_piece_covers, RF_ARRAY_SIZE(layouts))
             size_t n = 0;
             struct rf_err err;
             mark_pieces(lab.plan, (enum rf_side)side, layout, covered);
-            ck_assert_int_eq(rf_runs_padding(lab.plan, (enum rf_side)side, r,
-                                             &spans, &n, &err),
-                             RF_OK);
+            assert_ok(rf_runs_padding(lab.plan, (enum rf_side)side, r, &spans,
+                                      &n, &err),
+                      err);
             for (size_t s = 0; s < n; s++) {
                 ck_assert_uint_lt(spans[s].start, spans[s].end);
                 for (uint64_t at = spans[s].start; at < spans[s].end; at++) {

@@ -48,8 +48,7 @@ static void ask(const char *path, bool whole, struct rf_msg *out)
     json_auto_t *payload;
     rf_inspect(&inspection, MOST_BYTES, &answer);
     payload = rf_msg_json(&answer);
-    ck_assert_msg(rf_msg_decode(RF_MSG_HEADERS, payload, out, &err) == RF_OK,
-                  "%s", err.text);
+    assert_ok(rf_msg_decode(RF_MSG_HEADERS, payload, out, &err), err);
 }
 
 FIXTURE(enter, leave)
@@ -73,9 +72,7 @@ TEST(test_inspect_says_which_folder_is_missing)
     AUTO(rf_msg) answer;
     ask("/tmp/refit-absent/model", true, &answer);
     ck_assert_ptr_nonnull(answer.headers.error);
-    ck_assert_msg(strstr(answer.headers.error,
-                         "/tmp/refit-absent/model: No such file") != NULL,
-                  "%s", answer.headers.error);
+    assert_says(answer.headers.error, "/tmp/refit-absent/model: No such file");
     ck_assert_ptr_null(answer.headers.headers);
 }
 

@@ -88,7 +88,7 @@ TEST(test_a_program_that_is_missing_is_an_error)
     pid_t pid = 77;
     ck_assert_int_eq(rf_process_spawn(&how, &pid, &err), RF_ERR_LAUNCH);
     ck_assert_int_eq(pid, 77);
-    ck_assert_ptr_nonnull(strstr(err.text, "/nonexistent/program"));
+    assert_says(err.text, "/nonexistent/program");
 }
 
 /* The descriptors of a process below 32, as a sum of 2^n. */
@@ -122,7 +122,7 @@ TEST(test_a_child_leads_its_session_and_has_only_its_descriptors)
     ck_assert_int_eq(pipe(output), 0);
     how.control_fd = control[1];
     how.output_fd = output[1];
-    ck_assert_int_eq(rf_process_spawn(&how, &pid, &err), RF_OK);
+    assert_ok(rf_process_spawn(&how, &pid, &err), err);
     close(control[1]);
     close(output[1]);
     ck_assert_int_eq(write(control[0], "hello\n", 6), 6);

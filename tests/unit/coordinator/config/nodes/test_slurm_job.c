@@ -66,7 +66,7 @@ LOOP_TEST(test_slurm_job_gives_nodes_and_slots, RF_ARRAY_SIZE(jobs))
     struct rf_err err = {0};
     char shown[256] = "";
     be_in(jobs[_i].environment);
-    ck_assert_msg(rf_slurm_job_hosts(&hosts, &err) == RF_OK, "%s", err.text);
+    assert_ok(rf_slurm_job_hosts(&hosts, &err), err);
     for (size_t i = 0; i < hosts.n; i++) {
         size_t used = strlen(shown);
         snprintf(shown + used, sizeof(shown) - used, "%s%s:%u",
@@ -105,8 +105,8 @@ LOOP_TEST(test_slurm_job_refuses_what_it_does_not_understand,
     struct rf_hosts hosts = {0};
     struct rf_err err = {0};
     be_in(bad[_i].environment);
-    ck_assert_int_eq(rf_slurm_job_hosts(&hosts, &err), RF_ERR_CONFIG);
-    ck_assert_msg(strstr(err.text, bad[_i].says) != NULL, "%s", err.text);
+    assert_fails(rf_slurm_job_hosts(&hosts, &err), RF_ERR_CONFIG, err,
+                 bad[_i].says);
     rf_hosts_free(&hosts);
 }
 
@@ -130,7 +130,7 @@ TEST(test_slurm_nodes_are_those_of_the_job)
     struct rf_config *config = NULL;
     struct rf_err err = {0};
     be_in(JOB "SLURM_JOB_CPUS_PER_NODE=4,2(x2)");
-    ck_assert_msg(load(true, &config, &err) == RF_OK, "%s", err.text);
+    assert_ok(load(true, &config, &err), err);
     ck_assert_uint_eq(config->n_nodes, 3);
     ck_assert_str_eq(config->nodes[2].name, "n3");
     ck_assert_uint_eq(config->slots[0], 4);
@@ -146,11 +146,10 @@ TEST(test_slurm_nodes_outside_a_job_are_for_plans_only)
     struct rf_config *config = NULL;
     struct rf_err err = {0};
     be_in("");
-    ck_assert_int_eq(load(true, &config, &err), RF_ERR_CONFIG);
-    ck_assert_msg(strstr(err.text, "c.json: $.nodes: \"slurm\": ") != NULL,
-                  "%s", err.text);
-    ck_assert_ptr_nonnull(strstr(err.text, "salloc"));
-    ck_assert_msg(load(false, &config, &err) == RF_OK, "%s", err.text);
+    assert_fails(load(true, &config, &err), RF_ERR_CONFIG, err,
+                 "c.json: $.nodes: \"slurm\": ");
+    assert_says(err.text, "salloc");
+    assert_ok(load(false, &config, &err), err);
     ck_assert_uint_eq(config->n_nodes, 0);
     rf_config_destroy(config);
 }
@@ -176,11 +175,10 @@ LOOP_TEST(test_slurm_options_with_which_salloc_runs_nothing_are_refused,
           RF_ARRAY_SIZE(idle))
 {
     struct rf_err err = {0};
-    ck_assert_int_eq(read_option(idle[_i], &err), RF_ERR_CONFIG);
-    ck_assert_msg(strstr(err.text, "$.launch.slurm.options[1]") != NULL, "%s",
-                  err.text);
-    ck_assert_ptr_nonnull(strstr(err.text, idle[_i]));
-    ck_assert_ptr_nonnull(strstr(err.text, "salloc runs nothing"));
+    assert_fails(read_option(idle[_i], &err), RF_ERR_CONFIG, err,
+                 "$.launch.slurm.options[1]");
+    assert_says(err.text, idle[_i]);
+    assert_says(err.text, "salloc runs nothing");
 }
 
 static const char *const asking[] = {"-vQ",
@@ -200,5 +198,5 @@ LOOP_TEST(test_slurm_options_that_ask_for_a_job_are_taken,
           RF_ARRAY_SIZE(asking))
 {
     struct rf_err err = {0};
-    ck_assert_msg(read_option(asking[_i], &err) == RF_OK, "%s", err.text);
+    assert_ok(read_option(asking[_i], &err), err);
 }

@@ -3,7 +3,6 @@
 #include <dirent.h>
 #include <signal.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -93,8 +92,7 @@ TEST(test_ssh_bad_worker_path_shows_the_shell_s_words)
     sshd_launch();
     await_end(&sshd_seen, 1, 20);
     ck_assert_int_eq(sshd_seen.status, 127);
-    ck_assert_ptr_nonnull(
-        strstr(sshd_seen.errors, "/nonexistent/refit-worker"));
+    assert_says(sshd_seen.errors, "/nonexistent/refit-worker");
     seen_close_stream(&sshd_seen);
 }
 
@@ -104,7 +102,7 @@ TEST(test_ssh_noisy_shell_comes_before_the_worker_s_words)
     launch_file(".bashrc", "echo welcome to the node\necho careful >&2\n",
                 0600);
     run_script("#!/bin/sh\necho worker\n");
-    ck_assert_ptr_nonnull(strstr(sshd_seen.output, "worker\n"));
+    assert_says(sshd_seen.output, "worker\n");
     if (strstr(sshd_seen.output, "welcome") !=
         NULL) { /* the user's shell is bash */
         ck_assert_str_eq(sshd_seen.output, "welcome to the node\nworker\n");
@@ -295,8 +293,8 @@ TEST(test_ssh_agent_that_cannot_be_killed_is_told)
     await_end(&sshd_seen, 1, 12);
     snprintf(expected, sizeof(expected),
              "process %d, may still be there: ", (int)agent);
-    ck_assert_ptr_nonnull(strstr(sshd_seen.noted, expected));
-    ck_assert_ptr_nonnull(strstr(sshd_seen.noted, "open failed"));
+    assert_says(sshd_seen.noted, expected);
+    assert_says(sshd_seen.noted, "open failed");
     kill(agent, SIGKILL);
     kill(rank, SIGKILL);
 }

@@ -52,7 +52,7 @@ static enum rf_status look(const char *text)
 
 static void expect_look(const char *text)
 {
-    ck_assert_msg(look(text) == RF_OK, "%s", err.text);
+    assert_ok(look(text), err);
 }
 
 static void expect_texts(const struct rf_ssh_texts *texts, const char *expected)
@@ -182,16 +182,13 @@ TEST(test_ssh_config_algorithms_are_handed_to_libssh)
     AUTO_FREE char *answer =
         rf_xstrdup("hostname h\nport 22\nciphers unheard-of\n");
     expect_look("Host *\n");
-    ck_assert_msg(rf_ssh_set_options(&settings, session, &err) == RF_OK, "%s",
-                  err.text);
+    assert_ok(rf_ssh_set_options(&settings, session, &err), err);
     expect_look("Ciphers aes128-ctr\nCompression yes\n");
-    ck_assert_int_eq(rf_ssh_set_options(&settings, session, &err), RF_OK);
+    assert_ok(rf_ssh_set_options(&settings, session, &err), err);
     rf_ssh_settings_free(&settings);
-    ck_assert_int_eq(rf_ssh_take_config(answer, &settings, &err), RF_OK);
-    ck_assert_int_eq(rf_ssh_set_options(&settings, session, &err),
-                     RF_ERR_CONFIG);
-    ck_assert_msg(strstr(err.text, "ciphers of the ssh config: ") != NULL, "%s",
-                  err.text);
+    assert_ok(rf_ssh_take_config(answer, &settings, &err), err);
+    assert_fails(rf_ssh_set_options(&settings, session, &err), RF_ERR_CONFIG,
+                 err, "ciphers of the ssh config: ");
     ssh_free(session);
 }
 
@@ -202,7 +199,7 @@ TEST(test_ssh_config_that_ssh_refuses_is_an_error_with_its_words)
                       strstr(err.text, "nosuchsetting") != NULL,
                   "%s", err.text);
     ck_assert_int_eq(look("Host *\n  IdentityFile /%z\n"), RF_ERR_CONFIG);
-    ck_assert_msg(strstr(err.text, "%z") != NULL, "%s", err.text);
+    assert_says(err.text, "%z");
 }
 
 /* A PATH without ssh; then nothing else is known of the host. */
@@ -235,8 +232,8 @@ TEST(test_ssh_config_that_hangs_is_given_up)
     job = rf_ssh_job_create(
         &(struct rf_launch_order){.settings = &how, .node = &node});
     rf_ssh_set_deadline(job, 2);
-    ck_assert_int_eq(rf_ssh_read_config(job, &settings, &err), RF_ERR_TIMEOUT);
-    ck_assert_ptr_nonnull(strstr(err.text, "Match exec"));
+    assert_fails(rf_ssh_read_config(job, &settings, &err), RF_ERR_TIMEOUT, err,
+                 "Match exec");
     ck_assert_int_lt(rf_now_ns() - started, 10 * RF_NS_PER_S);
     file = fopen(path, "re");
     ck_assert_ptr_nonnull(file);
@@ -269,10 +266,9 @@ TEST(test_ssh_that_may_not_start_programs_names_the_limits)
     connected = rf_ssh_connect_proxy(&direct, "true", &proxy, &proxy_err);
     ck_assert(!root || setresuid(0, 0, 0) == 0);
     ck_assert_int_eq(read, RF_ERR_LAUNCH);
-    ck_assert_msg(strstr(err.text, "pids.max") != NULL, "%s", err.text);
+    assert_says(err.text, "pids.max");
     ck_assert_int_eq(connected, RF_ERR_LAUNCH);
-    ck_assert_msg(strstr(proxy_err.text, "pids.max") != NULL, "%s",
-                  proxy_err.text);
+    assert_says(proxy_err.text, "pids.max");
 }
 
 TEST(test_ssh_config_jumps_become_a_proxy_command)
@@ -291,9 +287,9 @@ TEST(test_ssh_config_jumps_become_a_proxy_command)
                                       "a b", "a;b", "$(a)", "a'b",   "%h"};
     char *command = NULL;
     for (size_t i = 0; i < RF_ARRAY_SIZE(cases); i++) {
-        ck_assert_int_eq(rf_ssh_jump_command(cases[i].config, cases[i].jumps,
-                                             &command, &err),
-                         RF_OK);
+        assert_ok(rf_ssh_jump_command(cases[i].config, cases[i].jumps, &command,
+                                      &err),
+                  err);
         ck_assert_str_eq(command, cases[i].command);
         free(command);
     }

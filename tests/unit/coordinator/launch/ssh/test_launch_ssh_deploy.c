@@ -21,8 +21,8 @@ TEST(test_ssh_deploys_the_worker_once)
     sshd_order.local_worker =
         launch_file("binary", "#!/bin/sh\necho deployed $0\nexec cat\n", 0700);
     sshd_expect_success();
-    ck_assert_ptr_nonnull(strstr(sshd_seen.output, "deployed /"));
-    ck_assert_ptr_nonnull(strstr(sshd_seen.noted, "copied "));
+    assert_says(sshd_seen.output, "deployed /");
+    assert_says(sshd_seen.noted, "copied ");
     snprintf(pattern, sizeof(pattern), "ls %s/.cache/refit-coord",
              launch_folder);
     list = popen(pattern, "re");
@@ -53,13 +53,13 @@ TEST(test_ssh_deploys_the_module_beside_the_worker)
         "binary", "#!/bin/sh\ncat ${0%/*}/refit-cuda.so\nexec cat\n", 0700);
     launch_file("refit-cuda.so", "the first module\n", 0600);
     sshd_expect_success();
-    ck_assert_ptr_nonnull(strstr(sshd_seen.output, "the first module"));
+    assert_says(sshd_seen.output, "the first module");
     ck_assert_uint_eq(sshd_seen.notes, 2);
     sshd_expect_success();
     ck_assert_uint_eq(sshd_seen.notes, 0); /* both were there */
     launch_file("refit-cuda.so", "another\n", 0600);
     sshd_expect_success(); /* the old pair stays as it is */
-    ck_assert_ptr_nonnull(strstr(sshd_seen.output, "another"));
+    assert_says(sshd_seen.output, "another");
     ck_assert_uint_eq(sshd_seen.notes, 2);
     snprintf(command, sizeof(command),
              "ls -d %s/.cache/refit-coord/*-* | wc -l", launch_folder);
@@ -79,11 +79,11 @@ TEST(test_ssh_deploys_all_modules_into_one_folder)
         0700);
     launch_file("refit-ucx.so", "of ucx\n", 0600);
     sshd_expect_success();
-    ck_assert_ptr_nonnull(strstr(sshd_seen.output, "of ucx"));
+    assert_says(sshd_seen.output, "of ucx");
     ck_assert_uint_eq(sshd_seen.notes, 2);
     launch_file("refit-cuda.so", "of cuda\n", 0600);
     sshd_expect_success();
-    ck_assert_ptr_nonnull(strstr(sshd_seen.output, "of ucx\nof cuda"));
+    assert_says(sshd_seen.output, "of ucx\nof cuda");
     ck_assert_uint_eq(sshd_seen.notes, 3);
 }
 
@@ -164,8 +164,7 @@ LOOP_TEST(test_ssh_deployment_names_what_breaks_sftp, 5)
     snprintf(line, sizeof(line), "%s%s\n", cases[_i][0], launch_folder);
     sshd_start(line);
     expect_no_deployment(cases[_i][1]);
-    ck_assert_msg(strstr(sshd_seen.why.text, more[_i]) != NULL, "%s",
-                  sshd_seen.why.text);
+    assert_says(sshd_seen.why.text, more[_i]);
 }
 
 /* One channel at a time; and the end of the connection with its last one. */
@@ -184,7 +183,7 @@ LOOP_TEST(test_ssh_deploys_where_sessions_are_few, 2)
     deploy();
     for (int i = 0; i < 4; i++) {
         sshd_expect_success();
-        ck_assert_ptr_nonnull(strstr(sshd_seen.output, "deployed /"));
+        assert_says(sshd_seen.output, "deployed /");
     }
 }
 

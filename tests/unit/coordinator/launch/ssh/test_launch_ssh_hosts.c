@@ -1,7 +1,6 @@
 /* The launcher `ssh` against servers that do not work and through the ssh
  * config. */
 #include <stdio.h>
-#include <string.h>
 #include <unistd.h>
 
 #include "common/clock.h"
@@ -49,7 +48,7 @@ TEST(test_ssh_unknown_name_says_so)
     sshd_node.hostname = "no-such-host.invalid";
     sshd_launch();
     sshd_expect_fail("cannot resolve no-such-host.invalid", 20);
-    ck_assert_ptr_nonnull(strstr(sshd_seen.why.text, "nodes[0].hostname"));
+    assert_says(sshd_seen.why.text, "nodes[0].hostname");
 }
 
 TEST(test_ssh_shedding_server_is_tried_four_times)
@@ -107,8 +106,7 @@ TEST(test_ssh_config_is_honoured_and_its_limits_are_told)
     sshd_how.ssh_config = launch_file("config", text, 0600);
     sshd_node = (struct rf_node_config){.name = "node-a"};
     sshd_expect_success();
-    ck_assert_ptr_nonnull(
-        strstr(sshd_seen.noted, "sets BindAddress, SetEnv, which"));
+    assert_says(sshd_seen.noted, "sets BindAddress, SetEnv, which");
 }
 
 TEST(test_ssh_missing_config_file_is_an_error)
@@ -232,8 +230,7 @@ TEST(test_ssh_unknown_alias_is_named_with_what_to_do)
     snprintf(hint, sizeof(hint),
              "ssh-keyscan -p %u 127.0.0.1 | sed 's/^[^ ]*/cluster-node/' >> %s",
              sshd_node.port, sshd_how.known_hosts);
-    ck_assert_msg(strstr(sshd_seen.why.text, hint) != NULL, "%s",
-                  sshd_seen.why.text);
+    assert_says(sshd_seen.why.text, hint);
     sshd_how.accept_new = true;
     sshd_expect_success();
     ck_assert_int_eq(sshd_count("known_hosts", "cluster-node ssh-ed25519 "), 1);
@@ -256,8 +253,8 @@ TEST(test_ssh_failing_proxy_is_quoted)
     use_proxy("sh -c 'echo no route to jump >&2; exit 1'");
     sshd_launch();
     sshd_expect_fail("connection was closed", 20);
-    ck_assert_ptr_nonnull(strstr(sshd_seen.why.text, "ProxyCommand"));
-    ck_assert_ptr_nonnull(strstr(sshd_seen.noted, "proxy: no route to jump"));
+    assert_says(sshd_seen.why.text, "ProxyCommand");
+    assert_says(sshd_seen.noted, "proxy: no route to jump");
 }
 
 TEST(test_ssh_words_of_a_proxy_instead_of_a_banner_are_shown)

@@ -25,6 +25,7 @@
 #include "common/compiler.h"
 #include "tests/lib/asserts.h"
 #include "tests/lib/auto.h"
+#include "tests/lib/json_at.h"
 
 /* What a line adds to its case; main.c finds it by the linker's section. */
 struct unit_entry {

@@ -67,14 +67,9 @@ TEST(test_headers_of_all_files_and_the_config_are_read)
     assert_ok(rf_checkpoint_headers_read(folder, &headers, &err), err);
     tensors = json_object_get(headers, "manifest");
     ck_assert_uint_eq(json_object_size(tensors), 2);
-    ck_assert_str_eq(json_string_value(json_object_get(
-                         json_object_get(tensors, "two"), "file")),
-                     "b.safetensors");
-    ck_assert_str_eq(json_string_value(json_object_get(headers, "folder")),
-                     folder);
-    ck_assert_str_eq(json_string_value(json_object_get(
-                         json_object_get(headers, "config"), "model_type")),
-                     "llama");
+    ck_assert_str_eq(json_text_at(tensors, "two.file"), "b.safetensors");
+    ck_assert_str_eq(json_text_at(headers, "folder"), folder);
+    ck_assert_str_eq(json_text_at(headers, "config.model_type"), "llama");
 }
 
 TEST(test_all_files_with_bad_headers_are_named)

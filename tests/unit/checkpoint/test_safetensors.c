@@ -51,7 +51,7 @@ TEST(test_safetensors_tensors_share_equal_values)
     ck_assert_ptr_eq(json_object_get(a, "dtype"), json_object_get(b, "dtype"));
     ck_assert_ptr_eq(json_object_get(a, "file"), json_object_get(c, "file"));
     ck_assert_uint_eq(json_array_size(json_object_get(c, "shape")), 2);
-    ck_assert_str_eq(json_string_value(json_object_get(c, "dtype")), "I32");
+    ck_assert_str_eq(json_text_at(c, "dtype"), "I32");
     ck_assert_uint_eq(json_object_size(a), 4);
     json_decref(manifest);
 }
@@ -68,11 +68,10 @@ TEST(test_safetensors_adds_tensors_with_their_places)
     assert_ok(read_header(header, 28, manifest, &err), err);
     ck_assert_uint_eq(json_object_size(manifest), 2);
     b = json_object_get(manifest, "b");
-    ck_assert_int_eq(json_integer_value(json_object_get(b, "offset")),
+    ck_assert_int_eq(json_integer_at(b, "offset"),
                      (json_int_t)(8 + strlen(header) + 16));
-    ck_assert_str_eq(json_string_value(json_object_get(b, "file")),
-                     "x.safetensors");
-    ck_assert_str_eq(json_string_value(json_object_get(b, "dtype")), "BF16");
+    ck_assert_str_eq(json_text_at(b, "file"), "x.safetensors");
+    ck_assert_str_eq(json_text_at(b, "dtype"), "BF16");
     ck_assert_uint_eq(json_array_size(json_object_get(b, "shape")), 2);
     /* the same tensor in a second file */
     assert_fails(read_header(header, 28, manifest, &err), RF_ERR_CONFIG, err,

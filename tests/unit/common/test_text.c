@@ -132,8 +132,8 @@ TEST(test_text_last_lines_are_in_order_without_empty_ones)
     static const char text[] = "one\n\ntwo\nthree\nfour";
     json_t *lines = rf_text_last_lines(text, strlen(text), 3);
     ck_assert_uint_eq(json_array_size(lines), 3);
-    ck_assert_str_eq(json_string_value(json_array_get(lines, 0)), "two");
-    ck_assert_str_eq(json_string_value(json_array_get(lines, 2)), "four");
+    ck_assert_str_eq(json_text_at(lines, "[0]"), "two");
+    ck_assert_str_eq(json_text_at(lines, "[2]"), "four");
     json_decref(lines);
     lines = rf_text_last_lines("\n\n", 2, 3);
     ck_assert_uint_eq(json_array_size(lines), 0);

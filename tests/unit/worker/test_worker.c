@@ -56,8 +56,7 @@ TEST(test_probe_prints_what_the_node_can_do)
     ck_assert_int_eq(ran.status, 0);
     facts = json_loads(ran.text, 0, NULL);
     ck_assert_ptr_nonnull(facts);
-    ck_assert(json_is_null(
-        json_object_get(json_object_get(facts, "methods"), "host")));
+    ck_assert(json_is_null(json_at(facts, "methods.host")));
     /* Why not, without the name: who shows it puts that before it. */
     json_object_foreach (json_object_get(facts, "methods"), name, why) {
         ck_assert(json_is_null(why) || json_string_length(why) > 0);
@@ -67,7 +66,7 @@ TEST(test_probe_prints_what_the_node_can_do)
     }
     ck_assert(json_is_array(json_object_get(facts, "gpus")));
     ck_assert(json_is_array(json_object_get(facts, "nics")));
-    ck_assert_int_gt(json_integer_value(json_object_get(facts, "cpus")), 0);
+    ck_assert_int_gt(json_integer_at(facts, "cpus"), 0);
     json_decref(facts);
 }
 

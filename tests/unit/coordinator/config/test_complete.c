@@ -71,8 +71,5 @@ TEST(test_complete_has_absolute_paths_and_defaults)
     snprintf(want, sizeof(want), "%s/bin/worker", here);
     ck_assert_str_eq(text_at(out, "launch", "worker"), want);
     ck_assert_str_eq(text_at(out, "control", "address"), "auto");
-    ck_assert_str_eq(
-        json_string_value(json_object_get(
-            json_array_get(json_object_get(out, "nodes"), 0), "identity")),
-        "/keys/id");
+    ck_assert_str_eq(json_text_at(out, "nodes[0].identity"), "/keys/id");
 }

@@ -86,8 +86,7 @@ TEST(test_config_reads_nodes_launch_and_control)
     ck_assert_str_eq(node->identity, "/k");
     ck_assert_str_eq(node->address, "10.1.0.1");
     ck_assert_str_eq(node->host_key_sha256, FINGERPRINT);
-    ck_assert_str_eq(json_string_value(json_object_get(config->env, "A_1")),
-                     "x");
+    ck_assert_str_eq(json_text_at(config->env, "A_1"), "x");
 }
 
 TEST(test_config_paths_are_relative_to_the_file)
@@ -120,9 +119,7 @@ TEST(test_config_places_the_disk_folder_beside_the_file)
     ck_assert_uint_eq(config->n_scenarios, 3);
     for (size_t i = 0; i < 3; i++) {
         const json_t *value = config->scenarios[i].value;
-        ck_assert_str_eq(json_string_value(json_object_get(
-                             json_object_get(value, "disk"), "folder")),
-                         expected[i]);
+        ck_assert_str_eq(json_text_at(value, "disk.folder"), expected[i]);
     }
 }
 
@@ -140,11 +137,8 @@ TEST(test_config_lists_make_a_matrix_first_axis_slowest)
         ck_assert_str_eq(scenario->name, names[i]);
         ck_assert_str_eq(scenario->base, "s");
         ck_assert_str_eq(scenario->path, "$.scenarios[0]");
-        ck_assert_str_eq(
-            json_string_value(json_object_get(scenario->value, "name")),
-            names[i]);
-        ck_assert_int_eq(json_integer_value(json_object_get(
-                             json_object_get(scenario->value, "train"), "tp")),
+        ck_assert_str_eq(json_text_at(scenario->value, "name"), names[i]);
+        ck_assert_int_eq(json_integer_at(scenario->value, "train.tp"),
                          i % 2 == 0 ? 1 : 2);
     }
 }
@@ -446,9 +440,8 @@ TEST(test_config_inlines_the_model_file)
                "'scenarios': [" SCENARIO "]}");
     assert_ok(load(&config, &err), err);
     ck_assert(json_is_object(json_object_get(config->model, "config")));
-    ck_assert_int_eq(
-        json_integer_value(json_object_get(config->model, "num_layers")), 1);
-    ck_assert_str_eq(json_string_value(json_object_get(config->model, "name")),
+    ck_assert_int_eq(json_integer_at(config->model, "num_layers"), 1);
+    ck_assert_str_eq(json_text_at(config->model, "name"),
                      "m.json (num_layers 1)");
 }
 
@@ -480,11 +473,9 @@ TEST(test_config_reads_the_headers_of_a_checkpoint)
     assert_ok(load(&config, &err), err);
     tensor =
         json_object_get(json_object_get(config->model, "manifest"), "a.weight");
-    ck_assert_str_eq(json_string_value(json_object_get(tensor, "file")),
-                     "model.safetensors");
+    ck_assert_str_eq(json_text_at(tensor, "file"), "model.safetensors");
     ck_assert_ptr_null(json_object_get(config->model, "checkpoint"));
-    ck_assert_str_eq(
-        json_string_value(json_object_get(config->model, "folder")), folder);
+    ck_assert_str_eq(json_text_at(config->model, "folder"), folder);
 }
 
 TEST(test_config_leaves_a_checkpoint_that_is_not_here_to_the_nodes)
@@ -498,8 +489,7 @@ TEST(test_config_leaves_a_checkpoint_that_is_not_here_to_the_nodes)
                "[{'name': 's', 'train': {}, 'infer': {}}]}");
     assert_ok(load(&config, &err), err);
     ck_assert_str_eq(rf_config_checkpoint(config), path);
-    ck_assert_str_eq(json_string_value(json_object_get(config->model, "name")),
-                     "absent");
+    ck_assert_str_eq(json_text_at(config->model, "name"), "absent");
     rf_config_add_headers(config, headers);
     ck_assert_ptr_null(rf_config_checkpoint(config));
     ck_assert_ptr_nonnull(json_object_get(config->model, "manifest"));

@@ -79,10 +79,7 @@ TEST(test_suite_variables_reach_the_model)
         "'model': {'megatron': {'num_layers': '$layers', 'hidden_size': 64, "
         "'num_attention_heads': 4, 'vocab_size': 128}}, 'scenarios': "
         "[{'name': 'a', 'train': {}, 'infer': {}}]}");
-    ck_assert_int_eq(
-        json_integer_value(json_object_get(
-            json_object_get(config->model, "megatron"), "num_layers")),
-        3);
+    ck_assert_int_eq(json_integer_at(config->model, "megatron.num_layers"), 3);
 }
 
 /* Keeps the last of the lines; `data` has 256 bytes. */
@@ -134,9 +131,8 @@ TEST(test_suite_slow_scenarios_run_when_asked_for)
 
 static json_int_t layers_of(const struct rf_config *config, size_t index)
 {
-    return json_integer_value(json_object_get(
-        json_object_get(rf_config_model(config, index), "megatron"),
-        "num_layers"));
+    return json_integer_at(rf_config_model(config, index),
+                           "megatron.num_layers");
 }
 
 #define TINY(name, layers)                                                     \
@@ -172,8 +168,7 @@ TEST(test_suite_a_model_without_a_source_is_the_files_with_other_sizes)
     const json_t *model;
     ck_assert_uint_eq(config->n_scenarios, 2);
     model = rf_config_model(config, 1);
-    ck_assert_int_eq(json_integer_value(json_object_get(model, "num_layers")),
-                     4);
+    ck_assert_int_eq(json_integer_at(model, "num_layers"), 4);
     ck_assert_ptr_nonnull(json_object_get(model, "config"));
     ck_assert_ptr_null(json_object_get(model, "name"));
 }

@@ -94,11 +94,11 @@ TEST(test_overrides_star_means_all_members)
                      RF_OK);
     for (size_t i = 0; i < 2; i++) {
         json_t *train = json_object_get(json_array_get(list, i), "train");
-        ck_assert_int_eq(json_integer_value(json_object_get(train, "tp")), 1);
+        ck_assert_int_eq(json_integer_at(train, "tp"), 1);
     }
-    list = json_object_get(json_array_get(list, 1), "method");
-    ck_assert_str_eq(json_string_value(json_array_get(list, 0)), "shm");
-    ck_assert_str_eq(json_string_value(json_array_get(list, 1)), "shm");
+    list = json_at(list, "[1].method");
+    ck_assert_str_eq(json_text_at(list, "[0]"), "shm");
+    ck_assert_str_eq(json_text_at(list, "[1]"), "shm");
     json_decref(document);
 }
 

@@ -347,13 +347,11 @@ LOOP_TEST(test_megatron_world_is_what_the_meshes_need, RF_ARRAY_SIZE(meshes))
     json_auto_t *cluster =
         megatron_cluster(MEGATRON_SMALL "--refit-mode %scollocated %s",
                          meshes[_i].collocated ? "" : "non-", meshes[_i].flags);
-    json_t *node = json_array_get(json_object_get(cluster, "nodes"), 0);
-    json_t *scenario = json_array_get(json_object_get(cluster, "scenarios"), 0);
-    ck_assert_int_eq(json_integer_value(json_object_get(node, "slots")),
-                     meshes[_i].slots);
-    ck_assert_str_eq(json_string_value(json_object_get(scenario, "name")),
-                     meshes[_i].name);
-    ck_assert_str_eq(json_string_value(json_object_get(scenario, "mode")),
+    json_t *node = json_at(cluster, "nodes[0]");
+    json_t *scenario = json_at(cluster, "scenarios[0]");
+    ck_assert_int_eq(json_integer_at(node, "slots"), meshes[_i].slots);
+    ck_assert_str_eq(json_text_at(scenario, "name"), meshes[_i].name);
+    ck_assert_str_eq(json_text_at(scenario, "mode"),
                      meshes[_i].collocated ? "colocated" : "disaggregated");
     assert_json(json_object_get(scenario, "train"), meshes[_i].train);
     assert_json(json_object_get(scenario, "infer"), meshes[_i].infer);
@@ -364,11 +362,9 @@ TEST(test_megatron_has_the_benchmarks_defaults)
     json_auto_t *cluster = megatron_cluster(
         "--refit-mode collocated --num-layers 2 --hidden-size 64 "
         "--num-attention-heads 8 --seq-length 8 --max-position-embeddings 8");
-    json_t *scenario = json_array_get(json_object_get(cluster, "scenarios"), 0);
-    json_t *model =
-        json_object_get(json_object_get(cluster, "model"), "megatron");
-    ck_assert_str_eq(json_string_value(json_object_get(scenario, "method")),
-                     "nvshmem");
+    json_t *scenario = json_at(cluster, "scenarios[0]");
+    json_t *model = json_at(cluster, "model.megatron");
+    ck_assert_str_eq(json_text_at(scenario, "method"), "nvshmem");
     assert_json(json_object_get(scenario, "warmup"), "2");
     assert_json(json_object_get(scenario, "iterations"), "10");
     assert_json(json_object_get(model, "vocab_size"), "50257");

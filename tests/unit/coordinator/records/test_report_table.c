@@ -79,8 +79,7 @@ TEST(test_report_says_how_few_pairs_a_ratio_without_interval_has)
 {
     AUTO(rf_table) *table = rf_report_table_create(RF_REPORT_TABLE, false);
     json_auto_t *result = with_ratio(1.034);
-    json_t *ratio =
-        json_object_get(json_object_get(result, "summary"), "yardstick_ratio");
+    json_t *ratio = json_at(result, "summary.yardstick_ratio");
     AUTO_FREE char *text;
     json_object_del(ratio, "low");
     json_object_set_new(ratio, "count", json_integer(3));

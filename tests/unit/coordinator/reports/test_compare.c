@@ -122,9 +122,7 @@ TEST(test_compare_judges_the_ratio_where_both_have_one)
     ck_assert_double_eq_tol(find("slow")->reference.ratio.low, 0.98, 1e-9);
     document = rf_comparisons_json(&all);
     ck_assert_str_eq(
-        rf_result_text(
-            json_array_get(json_object_get(document, "comparisons"), 0), NULL,
-            "judged"),
+        rf_result_text(json_at(document, "comparisons[0]"), NULL, "judged"),
         "yardstick_ratio");
 }
 

@@ -201,8 +201,7 @@ TEST(test_pool_says_what_else_differs)
     json_t *node;
     AUTO_FREE char *text;
     add("one", "x", 10);
-    node =
-        json_array_get(json_object_get(add("two", "x", 10), "environment"), 0);
+    node = json_at(add("two", "x", 10), "environment[0]");
     json_object_set_new(node, "kernel", json_string("new"));
     rf_pool(&set, &counts);
     ck_assert_uint_eq(set.n, 1);

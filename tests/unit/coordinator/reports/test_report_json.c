@@ -36,15 +36,11 @@ TEST(test_json_says_once_what_a_run_shares)
     document = rf_report_json(&set);
     runs = json_object_get(document, "runs");
     ck_assert_uint_eq(json_array_size(runs), 2);
-    ck_assert_int_eq(
-        json_integer_value(json_object_get(json_array_get(runs, 0), "not_ok")),
-        1);
-    node = json_array_get(json_object_get(json_array_get(runs, 1), "nodes"), 0);
+    ck_assert_int_eq(json_integer_at(runs, "[0].not_ok"), 1);
+    node = json_at(runs, "[1].nodes[0]");
     ck_assert_str_eq(rf_result_text(node, NULL, "cpu"), "big");
     ck_assert(json_is_null(json_object_get(node, "memory_bytes")));
-    ck_assert_str_eq(
-        json_string_value(json_array_get(json_object_get(node, "gpus"), 0)),
-        "H");
+    ck_assert_str_eq(json_text_at(node, "gpus[0]"), "H");
 }
 
 TEST(test_json_names_a_model_that_all_of_a_run_have)
@@ -59,9 +55,9 @@ TEST(test_json_names_a_model_that_all_of_a_run_have)
                                       "dtype", "float16"));
     }
     document = rf_report_json(&set);
-    run = json_array_get(json_object_get(document, "runs"), 0);
+    run = json_at(document, "runs[0]");
     ck_assert(json_is_null(json_object_get(run, "model")));
-    ck_assert_int_eq(json_integer_value(json_object_get(run, "models")), 2);
+    ck_assert_int_eq(json_integer_at(run, "models"), 2);
     ck_assert_str_eq(rf_result_text(run, NULL, "dtype"), "float16");
     json_decref(document);
 }
@@ -73,7 +69,7 @@ TEST(test_json_has_the_columns_of_csv)
     const json_t *row;
     add(&set, "one", "x", "ok");
     document = rf_report_json(&set);
-    row = json_array_get(json_object_get(document, "results"), 0);
+    row = json_at(document, "results[0]");
     for (const struct rf_result_field *f = rf_result_fields; f->key != NULL;
          f++) {
         ck_assert_msg(f->column == NULL ||

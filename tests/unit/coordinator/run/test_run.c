@@ -82,9 +82,7 @@ TEST(test_run_start_message_has_all_that_ranks_need)
     ck_assert_uint_eq(json_string_length(json_object_get(start, "data_key")),
                       64);
     ck_assert_uint_eq(json_array_size(nodes), 2);
-    ck_assert_str_eq(
-        json_string_value(json_object_get(json_array_get(nodes, 0), "address")),
-        "10.0.0.1");
+    ck_assert_str_eq(json_text_at(nodes, "[0].address"), "10.0.0.1");
     ck_assert_ptr_null(json_object_get(start, "test"));
 }
 
@@ -116,8 +114,8 @@ TEST(test_run_hands_test_hooks_to_the_ranks)
     flip.iteration = 1;
     fake_cluster_start(fake);
     ck_assert(fake_cluster_run(fake, 60 * FAKE_S));
-    seen = json_object_get(json_object_get(fake->seen_start, "test"), "flip");
-    ck_assert_int_eq(json_integer_value(json_object_get(seen, "rank")), 3);
+    seen = json_at(fake->seen_start, "test.flip");
+    ck_assert_int_eq(json_integer_at(seen, "rank"), 3);
     ck_assert_ptr_null(json_object_get(seen, "phase"));
 }
 

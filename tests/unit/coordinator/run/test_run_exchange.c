@@ -27,8 +27,8 @@ TEST(test_run_exchange_gives_everybody_all_parts)
     ck_assert_uint_eq(fake->exchanged, 2);
     data = json_object_get(fake->last_exchanged, "data");
     ck_assert_uint_eq(json_array_size(data), 4);
-    ck_assert_str_eq(json_string_value(json_array_get(data, 2)), "cc");
-    ck_assert_str_eq(json_string_value(json_array_get(data, 3)), "");
+    ck_assert_str_eq(json_text_at(data, "[2]"), "cc");
+    ck_assert_str_eq(json_text_at(data, "[3]"), "");
     ck_assert(fake_cluster_run(fake, 60 * FAKE_S));
     ck_assert_int_eq(fake->exit_code, 0);
 }

@@ -28,8 +28,7 @@ TEST(test_run_plans_from_the_headers_that_a_node_sends)
     ck_assert_uint_eq(fake->inspects, 2);
     ck_assert_uint_eq(fake->wholes, 1);
     ck_assert_uint_eq(json_object_size(json_object_get(model, "manifest")), 2);
-    ck_assert_str_eq(json_string_value(json_object_get(model, "folder")),
-                     "/absent/model");
+    ck_assert_str_eq(json_text_at(model, "folder"), "/absent/model");
 }
 
 static const struct {

@@ -149,8 +149,7 @@ static json_t *choice_of(const struct lab *lab)
 {
     json_t *choice = rf_scenario_choice_json(lab->scenario);
     ck_assert_ptr_nonnull(choice);
-    ck_assert_str_eq(json_string_value(json_object_get(choice, "asked")),
-                     "auto");
+    ck_assert_str_eq(json_text_at(choice, "asked"), "auto");
     ck_assert_uint_eq(json_array_size(json_object_get(choice, "candidates")),
                       RF_STRATEGIES);
     return choice;
@@ -169,10 +168,8 @@ TEST(test_case_strategy_auto_is_resolved_before_anything_is_sent)
               lab.err);
     choice = choice_of(&lab);
     ck_assert(json_is_true(json_object_get(choice, "links_assumed")));
-    strategy =
-        json_string_value(json_object_get(lab.scenario->document, "strategy"));
-    ck_assert_str_eq(strategy,
-                     json_string_value(json_object_get(choice, "taken")));
+    strategy = json_text_at(lab.scenario->document, "strategy");
+    ck_assert_str_eq(strategy, json_text_at(choice, "taken"));
     ck_assert_str_ne(strategy, "send_recv");
     ck_assert_int_eq(lab.scenario->spec->strategy, lab.scenario->choice->taken);
     snprintf(members, sizeof(members), FAN_OUT ", 'strategy': '%s'", strategy);

@@ -34,8 +34,7 @@ TEST(test_rank_logs_are_of_ranks_with_something_to_say)
     rf_attempt_add_fault(attempt, &fault);
     list = rf_rank_logs_json(attempt, "one", false);
     ck_assert_uint_eq(json_array_size(list), 2);
-    ck_assert_str_eq(json_string_value(json_array_get(list, 0)),
-                     "logs/one/rank-0.log");
+    ck_assert_str_eq(json_text_at(list, "[0]"), "logs/one/rank-0.log");
     json_decref(list);
     list = rf_rank_logs_json(attempt, "one", true);
     ck_assert_uint_eq(json_array_size(list), rf_attempt_ranks(attempt));
@@ -64,7 +63,7 @@ TEST(test_rank_logs_say_what_a_rank_did_and_wrote)
     rf_rank_log_add(&attempt->logs[1], "filling", "hello");
     rf_attempt_add_fault(attempt, &fault);
     record = record_of(attempt, false);
-    error = json_array_get(json_object_get(record, "errors"), 0);
+    error = json_at(record, "errors[0]");
     ck_assert_str_eq(rf_result_text(error, NULL, "log"), "logs/one/rank-1.log");
     ck_assert_uint_eq(json_array_size(json_object_get(record, "logs")), 1);
     text = rf_rank_logs_text(attempt, record, 1);

@@ -146,11 +146,11 @@ TEST(test_results_iteration_takes_as_long_as_its_slowest_rank)
     json_auto_t *record = record_of(attempt);
     const json_t *list = json_object_get(record, "iterations");
     const json_t *first = json_array_get(list, 0);
-    const json_t *rank = json_array_get(json_object_get(first, "ranks"), 3);
+    const json_t *rank = json_at(first, "ranks[3]");
     ck_assert_uint_eq(json_array_size(list), 3);
     ck_assert_uint_eq(
         json_array_size(json_object_get(record, "warmup_iterations")), 1);
-    ck_assert_int_eq(json_integer_value(json_object_get(first, "index")), 0);
+    ck_assert_int_eq(json_integer_at(first, "index"), 0);
     ck_assert_double_eq_tol(
         json_number_value(json_object_get(first, "refit_ms")), 14, 1e-9);
     ck_assert_double_eq_tol(
@@ -159,8 +159,7 @@ TEST(test_results_iteration_takes_as_long_as_its_slowest_rank)
         json_number_value(json_object_get(first, "start_skew_us")), 300, 1e-9);
     ck_assert_double_eq_tol(
         json_number_value(json_object_get(rank, "unattributed_ms")), 7.5, 1e-9);
-    ck_assert_int_eq(
-        json_integer_value(json_object_get(rank, "received_bytes")), 203);
+    ck_assert_int_eq(json_integer_at(rank, "received_bytes"), 203);
 }
 
 TEST(test_results_have_a_device_s_time_where_a_rank_reports_one)
@@ -168,11 +167,11 @@ TEST(test_results_have_a_device_s_time_where_a_rank_reports_one)
     AUTO(rf_attempt) *attempt = result_lab_attempt(0);
     json_auto_t *record = record_of(attempt);
     const json_t *list = json_object_get(record, "iterations");
-    const json_t *ranks = json_object_get(json_array_get(list, 0), "ranks");
+    const json_t *ranks = json_at(list, "[0].ranks");
     const json_t *first = json_array_get(ranks, 0);
     ck_assert_double_eq_tol(
         json_number_value(json_object_get(first, "device_ms")), 9, 1e-9);
-    ck_assert_ptr_null(json_object_get(json_array_get(ranks, 1), "device_ms"));
+    ck_assert_ptr_null(json_at(ranks, "[1].device_ms"));
 }
 
 TEST(test_results_summary_bound_and_efficiency_are_known)
@@ -284,9 +283,7 @@ TEST(test_results_know_a_bound_that_was_beaten)
     ck_assert(number(record, "bound", "efficiency") > 1.02);
     ck_assert(json_is_false(rf_result_value(record, "bound", "valid")));
     assert_says(rf_result_text(record, "bound", "underestimated"), "memory of");
-    ck_assert_str_eq(
-        json_string_value(json_array_get(json_object_get(record, "flags"), 0)),
-        "bound_not_valid");
+    ck_assert_str_eq(json_text_at(record, "flags[0]"), "bound_not_valid");
     json_decref(record);
 }
 
@@ -327,10 +324,8 @@ TEST(test_results_of_a_method_that_moves_nothing_claim_no_bandwidth)
     attempt = result_lab_attempt(0);
     record = record_of(attempt);
     ck_assert_double_eq_tol(number(record, "summary", "median_ms"), 15, 1e-9);
-    ck_assert(json_is_null(json_object_get(json_object_get(record, "summary"),
-                                           "algbw_gbytes_per_s")));
-    ck_assert(json_is_null(
-        json_object_get(json_object_get(record, "bound"), "efficiency")));
+    ck_assert(json_is_null(json_at(record, "summary.algbw_gbytes_per_s")));
+    ck_assert(json_is_null(json_at(record, "bound.efficiency")));
 }
 
 /* Memory so slow that copying all would have taken far longer. */
@@ -410,10 +405,8 @@ TEST(test_results_of_a_scenario_that_could_not_begin)
     ck_assert_str_eq(rf_result_text(record, NULL, "status"), "failed");
     ck_assert_str_eq(rf_result_text(record, NULL, "name"), "two");
     ck_assert(json_is_null(json_object_get(record, "plan")));
-    ck_assert(json_is_null(
-        json_object_get(json_object_get(record, "summary"), "median_ms")));
-    ck_assert(
-        json_is_null(json_object_get(json_object_get(record, "bound"), "ms")));
+    ck_assert(json_is_null(json_at(record, "summary.median_ms")));
+    ck_assert(json_is_null(json_at(record, "bound.ms")));
 }
 
 TEST(test_results_first_error_is_the_cause)
@@ -460,8 +453,7 @@ TEST(test_results_name_the_first_wrong_element)
     wrong->at.index.list[0] = 3;
     attempt->wrong = wrong;
     record = record_of(attempt);
-    text = json_dumps(json_object_get(json_object_get(record, "verification"),
-                                      "first_mismatch"),
+    text = json_dumps(json_at(record, "verification.first_mismatch"),
                       JSON_COMPACT);
     ck_assert_str_eq(text, "{\"rank\":2,\"host\":\"b\",\"iteration\":1,"
                            "\"side\":\"infer\",\"tensor\":\"w\",\"index\":"

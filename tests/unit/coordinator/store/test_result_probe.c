@@ -41,18 +41,14 @@ TEST(test_result_probe_keeps_the_best_of_each_figure)
     ck_assert_double_eq(figure(document, "nodes", 0, "copy_gbytes_per_s"), 5);
     ck_assert_double_eq(figure(document, "pairs", 0, "gbytes_per_s"), 0.75);
     ck_assert_double_eq(figure(document, "pairs", 0, "latency_us"), 20);
-    ck_assert_uint_eq(json_array_size(json_object_get(
-                          json_object_get(document, "probe"), "pairs")),
-                      1);
+    ck_assert_uint_eq(json_array_size(json_at(document, "probe.pairs")), 1);
 }
 
 TEST(test_result_probe_tells_nodes_and_directions_apart)
 {
     json_t *document = json_object(), *other = links(9, 0.1, 10);
-    json_object_set_new(json_array_get(json_object_get(other, "nodes"), 0),
-                        "host", json_string("b"));
-    json_object_set_new(json_array_get(json_object_get(other, "pairs"), 0),
-                        "from", json_string("c"));
+    json_object_set_new(json_at(other, "nodes[0]"), "host", json_string("b"));
+    json_object_set_new(json_at(other, "pairs[0]"), "from", json_string("c"));
     add(document, record(links(4, 0.5, 30), other));
     ck_assert_double_eq(figure(document, "nodes", 0, "copy_gbytes_per_s"), 4);
     ck_assert_double_eq(figure(document, "nodes", 1, "copy_gbytes_per_s"), 9);
@@ -65,9 +61,8 @@ TEST(test_result_probe_tells_sizes_of_buffers_apart)
 {
     json_auto_t *document = json_object();
     json_t *small = record(links(40, 0.5, 30), links(3, 0.75, 40));
-    json_object_set_new(
-        json_object_get(json_object_get(small, "bound"), "probe"), "copy_bytes",
-        json_integer(1 << 20));
+    json_object_set_new(json_at(small, "bound.probe"), "copy_bytes",
+                        json_integer(1 << 20));
     add(document, small);
     add(document, record(links(5, 0.25, 20), links(1, 0.1, 90)));
     ck_assert_double_eq(figure(document, "nodes", 0, "copy_gbytes_per_s"), 40);

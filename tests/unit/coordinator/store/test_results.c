@@ -112,8 +112,7 @@ TEST(test_results_run_json_exists_from_the_start)
     ck_assert_str_eq(rf_result_text(run, NULL, "status"), "running");
     ck_assert(json_is_null(json_object_get(run, "probe")));
     ck_assert_str_eq(
-        rf_result_text(json_array_get(json_object_get(run, "scenarios"), 1),
-                       NULL, "status"),
+        rf_result_text(json_at(run, "scenarios[1]"), NULL, "status"),
         "not run");
 }
 
@@ -141,7 +140,7 @@ TEST(test_results_have_every_repeat_on_disk_as_soon_as_it_ends)
     results = open_results();
     ck_assert_uint_eq(rf_results_repeats(results), 2);
     run = read_json(rf_results_folder(results), "run.json");
-    ck_assert_int_eq(json_integer_value(json_object_get(run, "repeat")), 2);
+    ck_assert_int_eq(json_integer_at(run, "repeat"), 2);
     for (uint32_t r = 0; r < 2; r++) {
         store_repeat(results, 0, r, true);
         record = read_json(rf_results_folder(results), "one.json");
@@ -219,8 +218,7 @@ TEST(test_results_without_repeats_do_not_speak_of_them)
     run = read_json(rf_results_folder(results), "run.json");
     ck_assert_ptr_null(json_object_get(record, "repeats"));
     ck_assert_ptr_null(rf_result_value(record, "summary", "repeats"));
-    ck_assert_ptr_null(json_object_get(
-        json_array_get(json_object_get(record, "iterations"), 0), "repeat"));
+    ck_assert_ptr_null(json_at(record, "iterations[0].repeat"));
     ck_assert_ptr_null(json_object_get(run, "repeat"));
 }
 
@@ -239,13 +237,9 @@ TEST(test_results_are_stored_one_by_one)
     ck_assert(finish(results, 1));
     run = read_json(in, "run.json");
     ck_assert_str_eq(rf_result_text(run, NULL, "status"), "failed");
-    ck_assert_uint_eq(json_array_size(json_object_get(
-                          json_object_get(run, "probe"), "nodes")),
-                      2);
+    ck_assert_uint_eq(json_array_size(json_at(run, "probe.nodes")), 2);
     ck_assert_str_eq(
-        rf_result_text(json_array_get(json_object_get(run, "scenarios"), 0),
-                       NULL, "status"),
-        "ok");
+        rf_result_text(json_at(run, "scenarios[0]"), NULL, "status"), "ok");
 }
 
 /* As a resumed run may have them. */
@@ -280,8 +274,7 @@ TEST(test_results_that_are_not_stored_are_not_in_the_index)
     ck_assert(finish(results, 1));
     run = read_json(in, "run.json");
     ck_assert_str_eq(
-        rf_result_text(json_array_get(json_object_get(run, "scenarios"), 0),
-                       NULL, "status"),
+        rf_result_text(json_at(run, "scenarios[0]"), NULL, "status"),
         "not run");
     ck_assert_int_eq(rmdir(obstacle), 0);
 }
@@ -360,8 +353,7 @@ TEST(test_results_resume_without_nodes_forgets_nothing)
     now = read_json(in, "run.json");
     ck_assert_str_eq(rf_result_text(now, NULL, "status"), "running");
     ck_assert_str_eq(
-        rf_result_text(json_array_get(json_object_get(now, "environment"), 0),
-                       NULL, "kernel"),
+        rf_result_text(json_at(now, "environment[0]"), NULL, "kernel"),
         "Linux 9");
     json_decref(now);
     rf_results_discard(results); /* the launch has failed */
@@ -440,9 +432,7 @@ TEST(test_results_resume_of_some_is_not_ok_beside_failures)
     results = open_results(); /* all: `one` keeps its record till it ends */
     run = read_json(in, "run.json");
     ck_assert_str_eq(
-        rf_result_text(json_array_get(json_object_get(run, "scenarios"), 0),
-                       NULL, "status"),
-        "failed");
+        rf_result_text(json_at(run, "scenarios[0]"), NULL, "status"), "failed");
     json_decref(run);
     attempt = result_lab_attempt(1);
     ck_assert(store(results, attempt));
@@ -460,7 +450,7 @@ TEST(test_results_resume_of_some_is_not_ok_beside_failures)
     rf_results_close(results);
     run = read_json(in, "run.json");
     ck_assert_str_eq(rf_result_text(run, NULL, "status"), "failed");
-    ck_assert_int_eq(json_integer_value(json_object_get(run, "exit_code")), 0);
+    ck_assert_int_eq(json_integer_at(run, "exit_code"), 0);
     json_decref(run);
     free(in);
 }
@@ -479,8 +469,7 @@ TEST(test_results_resume_takes_the_model_that_a_run_never_learnt)
     result_lab.settings.resume = in;
     results = open_results();
     run = read_json(in, "run.json");
-    ck_assert_ptr_nonnull(
-        json_object_get(json_object_get(run, "model"), "digest"));
+    ck_assert_ptr_nonnull(json_at(run, "model.digest"));
     json_decref(run);
 }
 

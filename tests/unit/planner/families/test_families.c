@@ -45,11 +45,10 @@ static void add_rows(struct fixture *fixture, const char *key)
     for (size_t i = 0; i < n; i++) {
         json_t *family = json_array_get(families, i);
         fixture->rows[fixture->n++] = (struct row){
-            .name = json_string_value(json_object_get(family, "name")),
+            .name = json_text_at(family, "name"),
             .shape = json_object_get(family, "shape"),
             .layers = json_object_get(family, "layers"),
-            .experts = (uint32_t)json_integer_value(
-                json_object_get(family, "experts")),
+            .experts = (uint32_t)json_integer_at(family, "experts"),
         };
     }
 }
@@ -132,8 +131,8 @@ static bool has_layer(const struct row *row, uint32_t layer)
 {
     for (size_t i = 0; i < json_array_size(row->layers); i++) {
         const json_t *range = json_array_get(row->layers, i);
-        if (layer >= json_integer_value(json_array_get(range, 0)) &&
-            layer <= json_integer_value(json_array_get(range, 1))) {
+        if (layer >= json_integer_at(range, "[0]") &&
+            layer <= json_integer_at(range, "[1]")) {
             return true;
         }
     }

@@ -191,13 +191,10 @@ TEST(test_manifest_places_of_a_checkpoint_are_kept)
     AUTO(rf_model) *model = quoted_model(
         "{'folder': '/data', 'manifest': {"
         "'a': {" F32 "[8, 4], 'file': 'x.safetensors', 'offset': 88}}}");
-    json_t *place =
-        json_object_get(json_object_get(model->files, "tensors"), "a");
-    ck_assert_str_eq(json_string_value(json_object_get(model->files, "folder")),
-                     "/data");
-    ck_assert_str_eq(json_string_value(json_object_get(place, "file")),
-                     "x.safetensors");
-    ck_assert_int_eq(json_integer_value(json_object_get(place, "offset")), 88);
+    json_t *place = json_at(model->files, "tensors.a");
+    ck_assert_str_eq(json_text_at(model->files, "folder"), "/data");
+    ck_assert_str_eq(json_text_at(place, "file"), "x.safetensors");
+    ck_assert_int_eq(json_integer_at(place, "offset"), 88);
 }
 
 #define ATTENTION                                                              \

@@ -64,8 +64,7 @@ static uint64_t elements(const json_t *object)
 static uint64_t shared(const json_t *a, const json_t *b)
 {
     uint64_t n = 1;
-    if (strcmp(json_string_value(json_object_get(a, "tensor")),
-               json_string_value(json_object_get(b, "tensor"))) != 0) {
+    if (strcmp(json_text_at(a, "tensor"), json_text_at(b, "tensor")) != 0) {
         return 0;
     }
     for (size_t d = 0; d < dims(a); d++) {
@@ -115,8 +114,7 @@ static bool to_stage(size_t transfer)
     size_t i;
     json_array_foreach (json_object_get(json, "steps"), i, step) {
         if (number(step, "transfer") == transfer) {
-            return strcmp(json_string_value(json_object_get(step, "to")),
-                          "stage") == 0;
+            return strcmp(json_text_at(step, "to"), "stage") == 0;
         }
     }
     return false;
@@ -181,8 +179,7 @@ static void check_places(const char *side, const char *bytes_key)
         AUTO_FREE char *taken = rf_xcalloc(arena + 1, 1);
         json_array_foreach (params_of(rank, side), i, param) {
             uint64_t first = UINT64_MAX, last = 0;
-            const char *name =
-                json_string_value(json_object_get(param, "param"));
+            const char *name = json_text_at(param, "param");
             ck_assert(name != NULL && strchr(name, '{') == NULL);
             json_array_foreach (json_object_get(param, "pieces"), k, piece) {
                 take_piece(piece, taken, arena, &first, &last);
@@ -246,8 +243,7 @@ TEST(test_plan_json_summary_is_the_totals)
     const json_t *plan = json_object_get(json, "plan");
     char digest[RF_HASH_TEXT_SIZE];
     rf_hash_text(&planned.plan->digest, digest);
-    ck_assert_str_eq(json_string_value(json_object_get(plan, "digest")),
-                     digest);
+    ck_assert_str_eq(json_text_at(plan, "digest"), digest);
     ck_assert_uint_eq(number(plan, "bytes_total"),
                       number(plan, "bytes_local") +
                           number(plan, "bytes_intra_node") +
@@ -275,10 +271,9 @@ TEST(test_plan_json_shows_padding_without_pieces)
     print("{'megatron': {'num_layers': 2, 'hidden_size': 8, "
           "'num_attention_heads': 4, 'vocab_size': 100}}",
           "'train': {'tp': 4}, 'infer': {'tp': 4}");
-    const json_t *rank = json_array_get(json_object_get(json, "ranks"), 3);
-    const json_t *param = json_array_get(json_object_get(rank, "train"), 0);
-    ck_assert_str_eq(json_string_value(json_object_get(param, "param")),
-                     "model.embed_tokens.weight");
+    const json_t *rank = json_at(json, "ranks[3]");
+    const json_t *param = json_at(rank, "train[0]");
+    ck_assert_str_eq(json_text_at(param, "param"), "model.embed_tokens.weight");
     ck_assert_uint_eq(number(param, "bytes"), 128 * 8 * 2);
     ck_assert_uint_eq(json_array_size(json_object_get(param, "pieces")), 0);
 }

@@ -39,7 +39,7 @@ TEST(test_msg_parses_an_object)
     json_auto_t *value = NULL;
     ck_assert_int_eq(
         parse(RF_MSG_WELCOME, text, sizeof(text) - 1, &value, NULL), RF_OK);
-    ck_assert_int_eq(json_integer_value(json_object_get(value, "protocol")), 1);
+    ck_assert_int_eq(json_integer_at(value, "protocol"), 1);
 }
 
 LOOP_TEST(test_msg_refuses_bad_payloads, 12)

@@ -5,6 +5,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "tests/lib/json_at.h"
 #include "tests/unit/worker/worker_lab.h"
 
 /* Two ranks, each on both sides. */
@@ -47,7 +48,7 @@ json_t *answer_of(const json_t *done, int rank)
     json_t *answer;
     size_t i;
     json_array_foreach (ranks, i, answer) {
-        if (json_integer_value(json_object_get(answer, "rank")) == rank) {
+        if (json_integer_at(answer, "rank") == rank) {
             return answer;
         }
     }
@@ -78,17 +79,15 @@ void run_scenario(const char *method)
     json_t *done, *ran;
     start_scenario(method, NULL);
     done = fake_step_ok(&fake, "prepare", NULL);
-    ck_assert_str_eq(json_string_value(json_object_get(
-                         part_of(done, 0, "prepared"), "plan_digest")),
-                     json_string_value(json_object_get(
-                         part_of(done, 1, "prepared"), "plan_digest")));
+    ck_assert_str_eq(json_text_at(part_of(done, 0, "prepared"), "plan_digest"),
+                     json_text_at(part_of(done, 1, "prepared"), "plan_digest"));
     json_decref(done);
     for (int iteration = 0; iteration < 2; iteration++) {
         json_int_t checked, received;
         step_ok("fill", index_argument(iteration));
         done = fake_step_ok(&fake, "run", index_argument(iteration));
         ran = part_of(done, 1, "ran");
-        ck_assert_int_gt(json_integer_value(json_object_get(ran, "ns")), 0);
+        ck_assert_int_gt(json_integer_at(ran, "ns"), 0);
         received = sum_of(done, "ran", "received_bytes");
         json_decref(done);
         done = fake_step_ok(&fake, "verify", index_argument(iteration));

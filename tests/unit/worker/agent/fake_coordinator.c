@@ -18,6 +18,7 @@
 
 #include "common/clock.h"
 #include "tests/lib/asserts.h"
+#include "tests/lib/json_at.h"
 #include "worker/worker.h"
 
 #define PATIENCE_S 20
@@ -158,8 +159,7 @@ static void answer_exchange(struct fake *fake, const json_t *message)
     size_t i;
     for (size_t rank = 0; rank < json_array_size(parts); rank++) {
         json_array_foreach (parts, i, part) {
-            if (json_integer_value(json_object_get(part, "rank")) ==
-                (json_int_t)rank) {
+            if (json_integer_at(part, "rank") == (json_int_t)rank) {
                 json_array_append(data, json_object_get(part, "data"));
             }
         }
@@ -189,7 +189,7 @@ static json_t *take(struct fake *fake, const struct rf_frame *frame,
         return message;
     }
     if (frame->type == RF_MSG_LEASE) {
-        fake->heard_t = json_integer_value(json_object_get(message, "t"));
+        fake->heard_t = json_integer_at(message, "t");
         fake->heard_at = rf_now_ns() + fake->clock_ns;
     } else if (frame->type == RF_MSG_EXCHANGE) {
         answer_exchange(fake, message);
@@ -261,7 +261,7 @@ json_t *fake_step(struct fake *fake, const char *step, json_t *arguments)
     json_object_set_new(arguments, "step", json_string(step));
     fake_send(fake, RF_MSG_STEP, arguments);
     done = fake_expect(fake, RF_MSG_DONE);
-    ck_assert_int_eq(json_integer_value(json_object_get(done, "seq")), seq);
+    ck_assert_int_eq(json_integer_at(done, "seq"), seq);
     return done;
 }
 

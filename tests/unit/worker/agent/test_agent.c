@@ -27,17 +27,12 @@ TEST(test_agent_says_hello_with_its_facts)
     fake_send(&fake, RF_MSG_BOOT, fake_boot(NULL));
     ck_assert(fake_banner(&fake));
     hello = fake_expect(&fake, RF_MSG_HELLO);
-    ck_assert_str_eq(json_string_value(json_object_get(hello, "control")),
-                     "stdio");
-    ck_assert_int_eq(json_integer_value(json_object_get(hello, "pid")),
-                     fake.agent);
-    ck_assert_int_gt(json_integer_value(json_object_get(hello, "start_ticks")),
-                     0);
-    ck_assert(json_is_null(
-        json_object_get(json_object_get(hello, "methods"), "null")));
+    ck_assert_str_eq(json_text_at(hello, "control"), "stdio");
+    ck_assert_int_eq(json_integer_at(hello, "pid"), fake.agent);
+    ck_assert_int_gt(json_integer_at(hello, "start_ticks"), 0);
+    ck_assert(json_is_null(json_at(hello, "methods.null")));
     ck_assert(json_is_string(json_object_get(hello, "boot_id")));
-    ck_assert_int_gt(json_integer_value(json_object_get(hello, "memory_bytes")),
-                     0);
+    ck_assert_int_gt(json_integer_at(hello, "memory_bytes"), 0);
     fake_send(&fake, RF_MSG_WELCOME,
               json_pack("{s:i}", "protocol", RF_PROTOCOL_MAX));
     json_decref(fake_expect(&fake, RF_MSG_LEASE));
@@ -57,11 +52,8 @@ TEST(test_hello_is_of_the_environment_of_ranks)
     ck_assert(fake_banner(&fake));
     hello = fake_expect(&fake, RF_MSG_HELLO);
     environment = json_object_get(hello, "env");
-    ck_assert_str_eq(
-        json_string_value(json_object_get(environment, "NCCL_DEBUG")), "WARN");
-    ck_assert_str_eq(
-        json_string_value(json_object_get(environment, "NCCL_SOCKET_IFNAME")),
-        "lo");
+    ck_assert_str_eq(json_text_at(environment, "NCCL_DEBUG"), "WARN");
+    ck_assert_str_eq(json_text_at(environment, "NCCL_SOCKET_IFNAME"), "lo");
     ck_assert_ptr_null(json_object_get(environment, "NCCL_COMM_ID"));
     fake_close_input(&fake);
     ck_assert_int_eq(WEXITSTATUS(fake_wait(&fake)), 1);
@@ -85,7 +77,7 @@ TEST(test_environment_that_nothing_starts_in_is_refused)
     fake_send(&fake, RF_MSG_BOOT, boot);
     ck_assert(fake_banner(&fake));
     error = fake_expect(&fake, RF_MSG_ERROR);
-    assert_says(json_string_value(json_object_get(error, "text")),
+    assert_says(json_text_at(error, "text"),
                 "exited with 127: check launch.env (LD_LIBRARY_PATH");
     json_decref(error);
     fake_read_errors(&fake, errors, sizeof(errors));
@@ -111,8 +103,7 @@ TEST(test_unreachable_candidates_leave_control_on_stdio)
     fake_send(&fake, RF_MSG_BOOT, boot);
     ck_assert(fake_banner(&fake));
     hello = fake_expect(&fake, RF_MSG_HELLO);
-    ck_assert_str_eq(json_string_value(json_object_get(hello, "control")),
-                     "stdio");
+    ck_assert_str_eq(json_text_at(hello, "control"), "stdio");
     json_decref(hello);
     fake_close_input(&fake);
     ck_assert_int_eq(WEXITSTATUS(fake_wait(&fake)), 1);
@@ -249,8 +240,7 @@ TEST(test_a_source_that_changes_is_found_when_asked_for)
         first = json_object_get(part_of(done, 0, "verified"), "first");
         ck_assert((first == NULL) == (iteration == 0));
         ck_assert(iteration == 0 ||
-                  strcmp(json_string_value(json_object_get(first, "side")),
-                         "train") == 0);
+                  strcmp(json_text_at(first, "side"), "train") == 0);
     }
     step_ok("close", NULL);
 }
@@ -269,13 +259,11 @@ TEST(test_a_flipped_byte_is_reported_with_tensor_and_index)
                          iteration == 1);
         if (iteration == 1) {
             first = json_object_get(part_of(done, 1, "verified"), "first");
-            assert_says(json_string_value(json_object_get(first, "tensor")),
-                        "model.");
+            assert_says(json_text_at(first, "tensor"), "model.");
             ck_assert_uint_ge(json_array_size(json_object_get(first, "index")),
                               1);
-            ck_assert_str_ne(
-                json_string_value(json_object_get(first, "expected")),
-                json_string_value(json_object_get(first, "found")));
+            ck_assert_str_ne(json_text_at(first, "expected"),
+                             json_text_at(first, "found"));
         }
         json_decref(done);
     }
@@ -305,8 +293,7 @@ LOOP_TEST(test_nothing_of_a_yardstick_passes_for_a_refit, 3)
     for (int rank = 0; rank < 2; rank++) {
         json_t *yardstick =
             json_object_get(part_of(done, rank, "prepared"), "yardstick");
-        ck_assert_int_gt(
-            json_integer_value(json_object_get(yardstick, "copied_bytes")), 0);
+        ck_assert_int_gt(json_integer_at(yardstick, "copied_bytes"), 0);
     }
     json_decref(done);
     step_ok("fill", index_argument(0));
@@ -336,8 +323,8 @@ TEST(test_a_scenario_may_have_no_yardstick)
         json_object_get(part_of(done, 0, "prepared"), "yardstick"));
     json_decref(done);
     done = fake_step(&fake, "yardstick", index_argument(0));
-    answer = json_array_get(json_object_get(done, "ranks"), 0);
-    ck_assert_str_eq(json_string_value(json_object_get(answer, "error")),
+    answer = json_at(done, "ranks[0]");
+    ck_assert_str_eq(json_text_at(answer, "error"),
                      "the scenario has no yardstick");
     json_decref(done);
 }
@@ -352,7 +339,7 @@ TEST(test_times_are_on_the_coordinators_clock)
     step_ok("prepare", NULL);
     for (int i = 0; i < 8; i++) { /* time for exchanges of leases */
         leases = fake_expect(&fake, RF_MSG_LEASE);
-        fake.heard_t = json_integer_value(json_object_get(leases, "t"));
+        fake.heard_t = json_integer_at(leases, "t");
         fake.heard_at = rf_now_ns() + fake.clock_ns;
         fake.lease_ns = 0;
         json_decref(leases);
@@ -362,8 +349,7 @@ TEST(test_times_are_on_the_coordinators_clock)
                         json_pack("{s:i, s:I}", "index", 0, "start_at_ns",
                                   (json_int_t)start_ns));
     for (int rank = 0; rank < 2; rank++) {
-        json_int_t at = json_integer_value(
-            json_object_get(part_of(done, rank, "ran"), "start_ns"));
+        json_int_t at = json_integer_at(part_of(done, rank, "ran"), "start_ns");
         ck_assert_int_ge(at, start_ns - 100 * RF_NS_PER_MS);
         ck_assert_int_le(at, start_ns + 5 * RF_NS_PER_S);
     }
@@ -387,8 +373,7 @@ TEST(test_a_lease_that_echoes_nothing_tells_no_time)
     }
     before_ns = rf_now_ns();
     done = fake_step_ok(&fake, "run", json_pack("{s:i}", "index", 0));
-    ck_assert_int_ge(json_integer_value(
-                         json_object_get(part_of(done, 0, "ran"), "start_ns")),
+    ck_assert_int_ge(json_integer_at(part_of(done, 0, "ran"), "start_ns"),
                      before_ns);
 }
 
@@ -406,10 +391,8 @@ TEST(test_what_does_not_fit_is_refused_with_sizes)
     done = fake_step(&fake, "prepare", NULL);
     answer = answer_of(done, 0);
     ck_assert(!json_is_true(json_object_get(answer, "ok")));
-    ck_assert_str_eq(json_string_value(json_object_get(answer, "status")),
-                     "out of memory");
-    assert_says(json_string_value(json_object_get(answer, "error")),
-                "need 32.00 TB");
+    ck_assert_str_eq(json_text_at(answer, "status"), "out of memory");
+    assert_says(json_text_at(answer, "error"), "need 32.00 TB");
     json_decref(done);
 }
 
@@ -436,7 +419,7 @@ LOOP_TEST(test_keys_that_a_rank_does_not_know_are_ignored_unless_needed,
     fake_send(&fake, RF_MSG_START, start);
     done = fake_step(&fake, "prepare", NULL);
     answer = answer_of(done, 0);
-    error = json_string_value(json_object_get(answer, "error"));
+    error = json_text_at(answer, "error");
     if (newer[_i].error == NULL) {
         ck_assert_msg(error == NULL, "%s", error);
     } else {
@@ -456,10 +439,8 @@ TEST(test_a_step_out_of_order_is_refused)
     json_decref(done);
     json_decref(fake_expect(&fake, RF_MSG_DONE)); /* of the other rank */
     done = fake_step(&fake, "dance", NULL);
-    ck_assert_str_eq(
-        json_string_value(json_object_get(
-            json_array_get(json_object_get(done, "ranks"), 0), "error")),
-        "unknown step \"dance\"");
+    ck_assert_str_eq(json_text_at(done, "ranks[0].error"),
+                     "unknown step \"dance\"");
     json_decref(done);
 }
 
@@ -471,11 +452,10 @@ LOOP_TEST(test_a_step_that_names_no_iteration_is_refused, 4)
     start_scenario("null", NULL);
     step_ok("prepare", NULL);
     done = fake_step(&fake, steps[_i], NULL);
-    answer = json_array_get(json_object_get(done, "ranks"), 0);
-    assert_says(json_string_value(json_object_get(answer, "error")),
+    answer = json_at(done, "ranks[0]");
+    assert_says(json_text_at(answer, "error"),
                 "does not say which iteration it is");
-    ck_assert_str_eq(json_string_value(json_object_get(answer, "phase")),
-                     steps[_i]);
+    ck_assert_str_eq(json_text_at(answer, "phase"), steps[_i]);
     json_decref(done);
 }
 
@@ -506,9 +486,7 @@ TEST(test_agent_answers_what_a_checkpoints_headers_say)
     ck_assert_int_eq(fclose(file), 0);
     fake_join(&fake, NULL);
     answer = inspect(folder, true);
-    ck_assert_ptr_nonnull(json_object_get(
-        json_object_get(json_object_get(answer, "headers"), "manifest"),
-        "one"));
+    ck_assert_ptr_nonnull(json_at(answer, "headers.manifest.one"));
     digests = json_deep_copy(json_object_get(answer, "digests"));
     ck_assert_uint_eq(json_object_size(digests), 1);
     json_decref(answer);
@@ -520,8 +498,7 @@ TEST(test_agent_answers_what_a_checkpoints_headers_say)
     unlink(path);
     rmdir(folder);
     answer = inspect(folder, true);
-    assert_says(json_string_value(json_object_get(answer, "error")),
-                "No such file");
+    assert_says(json_text_at(answer, "error"), "No such file");
     json_decref(answer);
     fake_send(&fake, RF_MSG_SHUTDOWN, json_object());
     ck_assert_int_eq(fake_wait(&fake), 0);

@@ -63,14 +63,11 @@ TEST(test_a_killed_rank_is_reported_and_the_next_scenario_runs)
     ck_assert_uint_eq(fake_children(fake.agent, ranks, 4), 2);
     ck_assert_int_eq(kill(ranks[0], SIGKILL), 0);
     report = fake_expect(&fake, RF_MSG_RANK_EXIT);
-    ck_assert_int_eq(json_integer_value(json_object_get(report, "pid")),
-                     ranks[0]);
-    ck_assert_int_eq(json_integer_value(json_object_get(report, "signal")),
-                     SIGKILL);
+    ck_assert_int_eq(json_integer_at(report, "pid"), ranks[0]);
+    ck_assert_int_eq(json_integer_at(report, "signal"), SIGKILL);
     ck_assert(json_is_null(json_object_get(report, "status")));
     ck_assert(json_is_null(json_object_get(report, "cause")));
-    ck_assert_str_eq(json_string_value(json_object_get(report, "phase")),
-                     "prepare");
+    ck_assert_str_eq(json_text_at(report, "phase"), "prepare");
     expect_aborted(-1);
     ck_assert(fake_all_gone(ranks, 2));
     run_scenario("host");
@@ -90,13 +87,12 @@ TEST(test_a_rank_that_exits_is_reported_with_its_last_lines)
               json_pack("{s:i, s:i, s:s, s:i}", "attempt", 7, "seq", 1000,
                         "step", "fill", "index", 0));
     report = fake_expect(&fake, RF_MSG_RANK_EXIT);
-    ck_assert_int_eq(json_integer_value(json_object_get(report, "rank")), 1);
-    ck_assert_int_eq(json_integer_value(json_object_get(report, "status")), 9);
-    ck_assert_str_eq(json_string_value(json_object_get(report, "phase")),
-                     "fill");
+    ck_assert_int_eq(json_integer_at(report, "rank"), 1);
+    ck_assert_int_eq(json_integer_at(report, "status"), 9);
+    ck_assert_str_eq(json_text_at(report, "phase"), "fill");
     lines = json_object_get(report, "stderr_lines");
     ck_assert_uint_eq(json_array_size(lines), 2);
-    ck_assert_str_eq(json_string_value(json_array_get(lines, 1)),
+    ck_assert_str_eq(json_text_at(lines, "[1]"),
                      "a line that the test asks for");
     assert_says(fake.log, "a line that the test asks for\n");
     expect_aborted(1);
@@ -114,7 +110,7 @@ TEST(test_each_rank_that_fails_is_told_of)
     for (int i = 0; i < 2; i++) {
         json_t *done = fake_expect(&fake, RF_MSG_DONE), *answer;
         ck_assert_uint_eq(json_array_size(json_object_get(done, "ranks")), 1);
-        answer = json_array_get(json_object_get(done, "ranks"), 0);
+        answer = json_at(done, "ranks[0]");
         ck_assert_ptr_null(json_object_get(answer, "ok"));
         json_decref(done);
     }
@@ -141,8 +137,7 @@ TEST(test_a_stalled_rank_is_ended_by_abort_and_named)
     send_abort();
     /* The rank gives itself up with 70, which is told. */
     report = fake_expect(&fake, RF_MSG_RANK_EXIT);
-    ck_assert_int_eq(json_integer_value(json_object_get(report, "status")),
-                     RF_EXIT_STUCK);
+    ck_assert_int_eq(json_integer_at(report, "status"), RF_EXIT_STUCK);
     take_aborted(0);
     ck_assert_int_lt(rf_now_ns() - began, 5 * RF_NS_PER_S);
     ck_assert(fake_all_gone(ranks, 2));
@@ -162,13 +157,12 @@ TEST(test_a_rank_waits_for_others_no_longer_than_the_step_may_take)
                         "step", "prepare", "timeout_s", 0.3));
     done = fake_expect(&fake, RF_MSG_DONE);
     answer = answer_of(done, 0);
-    assert_says(json_string_value(json_object_get(answer, "error")),
-                "the other ranks did not come");
+    assert_says(json_text_at(answer, "error"), "the other ranks did not come");
 }
 
 static void expect_cause(const json_t *report, const char *end)
 {
-    const char *cause = json_string_value(json_object_get(report, "cause"));
+    const char *cause = json_text_at(report, "cause");
     double silent_s = 0;
     ck_assert_ptr_nonnull(cause);
     ck_assert_msg(sscanf(cause, "was silent for %lf s and", &silent_s) == 1,
@@ -187,10 +181,8 @@ TEST(test_a_stopped_rank_is_killed_when_its_lease_runs_out)
     ck_assert_uint_eq(fake_children(fake.agent, ranks, 4), 2);
     ck_assert_int_eq(kill(ranks[1], SIGSTOP), 0);
     report = fake_expect(&fake, RF_MSG_RANK_EXIT);
-    ck_assert_int_eq(json_integer_value(json_object_get(report, "pid")),
-                     ranks[1]);
-    ck_assert_int_eq(json_integer_value(json_object_get(report, "signal")),
-                     SIGKILL);
+    ck_assert_int_eq(json_integer_at(report, "pid"), ranks[1]);
+    ck_assert_int_eq(json_integer_at(report, "signal"), SIGKILL);
     expect_cause(report, "s and was killed");
 }
 
@@ -265,7 +257,7 @@ TEST(test_a_silent_rank_that_cannot_be_killed_is_told_of_once)
         return;
     }
     report = fake_expect(&fake, RF_MSG_RANK_EXIT);
-    ck_assert_int_eq(json_integer_value(json_object_get(report, "pid")), held);
+    ck_assert_int_eq(json_integer_at(report, "pid"), held);
     ck_assert(json_is_null(json_object_get(report, "signal")));
     ck_assert(json_is_null(json_object_get(report, "status")));
     expect_cause(report, "did not end within 5 s of SIGKILL");
@@ -298,9 +290,9 @@ LOOP_TEST(test_an_attempt_that_cannot_be_placed_is_told_and_the_next_one_runs,
               worker_lab_start(LAB_MODEL, unplaced[_i].scenario,
                                unplaced[_i].nodes, 1));
     report = fake_expect(&fake, RF_MSG_RANK_EXIT);
-    ck_assert_int_eq(json_integer_value(json_object_get(report, "attempt")), 7);
+    ck_assert_int_eq(json_integer_at(report, "attempt"), 7);
     ck_assert(json_is_null(json_object_get(report, "rank")));
-    cause = json_string_value(json_object_get(report, "cause"));
+    cause = json_text_at(report, "cause");
     ck_assert_ptr_nonnull(cause);
     ck_assert_msg(
         strncmp(cause, unplaced[_i].cause, strlen(unplaced[_i].cause)) == 0,
@@ -327,10 +319,7 @@ TEST(test_an_abort_while_preparing_ends_the_exchange)
     json_decref(fake_expect(&fake, RF_MSG_EXCHANGE));
     send_abort();
     done = fake_expect(&fake, RF_MSG_DONE);
-    ck_assert_str_eq(
-        json_string_value(json_object_get(
-            json_array_get(json_object_get(done, "ranks"), 0), "status")),
-        "aborted");
+    ck_assert_str_eq(json_text_at(done, "ranks[0].status"), "aborted");
     take_aborted(0);
 }
 

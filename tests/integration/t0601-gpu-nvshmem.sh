@@ -7,34 +7,30 @@
 test_every_strategy_runs_on_nvshmem() {
     verifies 6 '.scenarios[0].method = "nvshmem" |
         .scenarios[0].strategy = '"$every"
-    for file in results/*/s*.json; do
-        expect_json "$file" '[.iterations[].ranks[]] |
-            all(.device_ms > 0 and .device_ms <= .ms)'
-    done
+    expect_json_of_all '[.iterations[].ranks[]] |
+        all(.device_ms > 0 and .device_ms <= .ms)' results/*/s*.json
     all_beside_yardsticks
 }
 
 # The runs of the small model are put from where they are, in buckets of few
 # waves and of many, with each of the streams slow (packing, puts, unpacking).
-long_runs_are_put() { # STREAM
-    verifies 6 '.launch.env += {REFIT_DIRECT_BYTES: "512",
+long_runs_are_put() { # STREAM STRATEGY...
+    verifies 4 '.launch.env += {REFIT_DIRECT_BYTES: "512",
             FAKE_CUDA_SLOW: "'"$1"':300", FAKE_CUDA_TRACE: "'"$PWD/trace"'"} |
         .scenarios[0] += {method: "nvshmem", bucket_bytes: [16384, 1048576],
-        strategy: ["send_recv", "broadcast", "hierarchical"]}'
+        strategy: ["'"$2"'", "'"$3"'"]}'
     expect_text trace ' put_registered [0-9]+ [0-9]+$'
     expect_text trace ' put [0-9]+ [0-9]+$'
-    for file in results/*/s*.json; do
-        expect_json "$file" '.setup.registration == "arenas"'
-    done
+    expect_json_of_all '.setup.registration == "arenas"' results/*/s*.json
 }
 test_long_runs_are_put_without_packing_when_packing_is_slow() {
-    long_runs_are_put 0
+    long_runs_are_put 0 send_recv broadcast
 }
 test_long_runs_are_put_without_packing_when_puts_are_slow() {
-    long_runs_are_put 1
+    long_runs_are_put 1 broadcast hierarchical
 }
 test_long_runs_are_put_without_packing_when_unpacking_is_slow() {
-    long_runs_are_put 2
+    long_runs_are_put 2 hierarchical send_recv
 }
 
 # Of each opening's streams (packing, puts, unpacking) puts have the device's
@@ -57,10 +53,8 @@ test_all_is_packed_where_arenas_cannot_be_registered() {
         .scenarios[0] += {method: "nvshmem", strategy: ["send_recv",
             "broadcast"]}'
     expect_no_text trace put_registered
-    for file in results/*/s*.json; do
-        expect_json "$file" '.setup.registration ==
-            "none: rank 0: nvshmemx_buffer_register: error 3"'
-    done
+    expect_json_of_all '.setup.registration ==
+        "none: rank 0: nvshmemx_buffer_register: error 3"' results/*/s*.json
 }
 
 test_nvshmem_runs_colocated_separate_and_with_casts() {

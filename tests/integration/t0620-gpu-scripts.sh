@@ -6,6 +6,7 @@
 . "$(dirname "$0")/../lib/test.sh"
 
 [ -e "$RF_BUILD_DIR/refit-cuda.so" ] || skip_all "no CUDA toolkit to build with"
+export FAKE_CUDA_DELAY_US=0
 fakes=$RF_BUILD_DIR/fake
 [ -e "$fakes/bench-gpu-copy" ] || skip_all "the fakes are not built (make fake)"
 
@@ -77,7 +78,7 @@ test_check_gpu_reuses_buffers_and_crosses_nodes() {
 # A processor is no GPU: what counts is that all shapes are copied and judged.
 # Few bytes are judged in no shape, many in the three that refits should have.
 test_bench_copies_every_shape() {
-    export LD_LIBRARY_PATH=$fakes FAKE_CUDA_DELAY_US=0
+    export LD_LIBRARY_PATH=$fakes
     run_script "$fakes/bench-gpu-copy" 16 17
     [ "$(grep -c 'ratio' out)" = 5 ] || fail "not five shapes"
     expect_text out '^0 passed, 0 failed, 5 only reported$'

@@ -38,12 +38,9 @@ if [ -n "${RF_TSAN-}" ]; then
 fi
 
 all_verified() { # COUNT
-    local file n=0
-    for file in results/*/s*.json; do
-        expect_verified "$file"
-        n=$((n + 1))
-    done
-    [ "$n" = "$1" ] || fail "$n result files, expected $1"
+    local files=(results/*/s*.json)
+    expect_verified "${files[@]}"
+    [ ${#files[@]} = "$1" ] || fail "${#files[@]} result files, expected $1"
 }
 
 verifies() { # COUNT JQ_PROGRAM
@@ -59,12 +56,10 @@ run_fails() { # EXIT_CODE JQ_PROGRAM TEXT
 
 # Every iteration has a yardstick, and with it every scenario a bound.
 all_beside_yardsticks() {
-    local file
-    [ -z "${RF_TSAN-}" ] || return 0
-    for file in results/*/s*.json; do
-        expect_json "$file" '(.iterations | all(.yardstick_ms > 0)) and
-            .bound.efficiency > 0 and .schedule_bound.efficiency > 0'
-    done
+    [ -n "${RF_TSAN-}" ] ||
+        expect_json_of_all '(.iterations | all(.yardstick_ms > 0)) and
+            .bound.efficiency > 0 and .schedule_bound.efficiency > 0' \
+            results/*/s*.json
 }
 
 # Two nodes of two devices each on this machine: the commands that the launcher

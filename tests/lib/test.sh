@@ -163,6 +163,18 @@ expect_json() { # FILE EXPRESSION
     }
 }
 
+# One jq for all: starting it takes longer than asking.
+expect_json_of_all() { # EXPRESSION FILE...
+    local expression=$1 all file
+    shift
+    all=$(jq "($expression) and true" "$@" | sort -u) && [ "$all" = true ] &&
+        return
+    for file in "$@"; do
+        expect_json "$file" "$expression"
+    done
+    fail "not true of all: $expression"
+}
+
 # Four slots of this machine and a small model, for a base that adds scenarios.
 # shellcheck disable=SC2034
 four_slots='{
@@ -192,14 +204,14 @@ result() { # SCENARIO
 }
 
 # Every source and every iteration counted: the fields of a good result.
-expect_verified() { # RESULT_FILE
-    expect_json "$1" '.status == "ok" and .errors == [] and
+expect_verified() { # RESULT_FILE...
+    expect_json_of_all '.status == "ok" and .errors == [] and
         ((.plan.bytes_total * .verification.rounds) as $all | .verification |
             .mismatched_bytes == 0 and .checked_bytes > 0 and
             .checked_bytes == $all) and
         ((.iterations | length) as $n | .scenario.iterations |
             if type == "object" then $n >= .min and $n <= .max
-            else $n == . end)'
+            else $n == . end)' "$@"
 }
 
 # --- Processes -------------------------------------------------------------------
@@ -207,7 +219,7 @@ expect_verified() { # RESULT_FILE
 
 start_time() { # PID -> clock ticks since boot; fails when it is gone
     local stat
-    stat=$(cat "/proc/$1/stat" 2>/dev/null) || return 1
+    { read -r stat <"/proc/$1/stat"; } 2>/dev/null || return 1
     stat=${stat##*) }
     # shellcheck disable=SC2086 # fields
     set -- $stat
@@ -236,12 +248,12 @@ own_worker() {
 # on all hosts of a test bed, too.
 workers() {
     local exe pid
-    find /proc/[0-9]*/exe -maxdepth 0 -lname "$worker" 2>/dev/null |
-        while read -r exe; do
-            pid=${exe#/proc/}
-            pid=${pid%/exe}
-            echo "$pid:$(start_time "$pid" || echo gone)"
-        done
+    for exe in /proc/[0-9]*/exe; do
+        [ "$exe" -ef "$worker" ] || continue
+        pid=${exe#/proc/}
+        pid=${pid%/exe}
+        echo "$pid:$(start_time "$pid" || echo gone)"
+    done
 }
 
 no_workers() {
@@ -250,12 +262,11 @@ no_workers() {
 
 # The ranks among the workers: those whose parent is a worker too.
 ranks() {
-    local word pid all
+    local word stat all
     all=$(workers)
     for word in $all; do
-        pid=$(ps -o ppid= -p "${word%:*}" | tr -d ' ')
-        case " $(echo "$all" | tr '\n' ' ')" in
-        *" $pid:"*) echo "$word" ;;
-        esac
+        { read -r stat <"/proc/${word%:*}/stat"; } 2>/dev/null || continue
+        stat=${stat##*) ? }
+        [[ $'\n'$all != *$'\n'"${stat%% *}:"* ]] || echo "$word"
     done
 }

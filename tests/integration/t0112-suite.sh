@@ -17,9 +17,9 @@ base=$(jq '. + {
         {name: "s", slow: true, method: "host", train: {tp: 1}}]}' \
     <<<"$four_slots")
 
-members() { # the names that should have results
-    printf '%s\n' m-{host,tcp}-{1,2}-{send_recv,broadcast,allgather} |
-        sed -E 's/m-(.*)-(.)-(.*)/m-method=\1-train.tp=\2-strategy=\3/' | sort
+members() { # the names that should have results, with one rank per replica
+    printf '%s\n' m-method={host,tcp}-train.tp=1-strategy={send_recv,broadcast,allgather} |
+        sort
 }
 
 results_in() { # DIR
@@ -109,16 +109,16 @@ has_results() { # NUMBER
 
 test_suite_stopped_twice_and_resumed_has_the_same_results() {
     local n folder
-    cluster '.variables.rounds = 20'
+    cluster '.variables += {tp: [1, 3], rounds: 20}'
     coord_exits 0 cluster.json -o whole
     start_coord cluster.json
-    for n in 2 7; do
+    for n in 1 3; do
         wait_until 120 "$n results" has_results "$n"
         kill -INT "$coord_pid"
         finish_coord
         expect_exit 130
         folder=$(echo results/*)
-        [ "$(results_in "$folder" | wc -l)" -lt 12 ] || fail "was not stopped"
+        [ "$(results_in "$folder" | wc -l)" -lt 6 ] || fail "was not stopped"
         start_coord cluster.json --resume "$folder"
     done
     finish_coord
@@ -131,7 +131,7 @@ test_suite_stopped_twice_and_resumed_has_the_same_results() {
             .slow_left_out == 1 and (.skipped | length) == 6 and
             all(.skipped[]; (.name | test("train.tp=3")) and
                 (.reason | length) > 20) and
-            (.scenarios | length) == 12 and all(.scenarios[]; .status == "ok")'
+            (.scenarios | length) == 6 and all(.scenarios[]; .status == "ok")'
     done
     while read -r n; do
         what_moved "$(echo whole/*/"$n.json")" >uninterrupted

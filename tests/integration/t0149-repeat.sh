@@ -15,7 +15,7 @@ base=$(jq '. + {scenarios: [
 # One scenario that takes a while, run by a private copy of the worker.
 start_long() { # OPTION...
     own_worker
-    cluster ".scenarios |= [.[0] | .iterations = 100]
+    cluster ".scenarios |= [.[0] | .iterations = 40]
         | .launch.worker = \"$worker\""
     start_coord cluster.json -v "$@"
 }
@@ -113,14 +113,14 @@ test_a_rank_killed_in_one_repeat_leaves_the_others() {
     expect_json "$file" '.errors[0].repeat == 1 and
         (.errors[0].text | test("signal 9"))'
     expect_json "$file" '[.iterations[] | select(.repeat == 0)] |
-        length == 100'
+        length == 40'
     jq '[.iterations[] | select(.repeat == 0)], .repeats[0]' "$file" >kept
     coord_exits 0 cluster.json --resume "$(dirname "$file")"
     expect_no_text err 'repeat 1 of 3$'
     expect_text err 'attempt 1 of 2: first, repeat 2 of 3$'
     expect_text err 'attempt 2 of 2: first, repeat 3 of 3$'
     expect_json "$file" '.status == "ok" and .errors == [] and
-        (.iterations | length) == 300'
+        (.iterations | length) == 120'
     expect_pooled "$file"
     jq '[.iterations[] | select(.repeat == 0)], .repeats[0]' "$file" |
         cmp -s - kept || fail "the first repeat is not what it was"
@@ -144,7 +144,7 @@ test_a_killed_coordinator_leaves_the_repeats_that_it_measured() {
     wait_until 20 "no process is left" no_workers
     file=$(result first)
     expect_json "$file" '.repeats[0].status == "ok" and
-        (.iterations | length) >= 100'
+        (.iterations | length) >= 40'
     coord_exits 0 cluster.json --resume "$(dirname "$file")"
     expect_json "$file" '(.repeats | length) == 2 and .status == "ok"'
     expect_pooled "$file"

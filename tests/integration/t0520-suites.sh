@@ -54,10 +54,12 @@ test_suites_are_listed_without_a_build() {
 test_a_build_without_ucx_runs_the_other_methods() {
     mkdir bin
     cp "$RF_BUILD_DIR"/refit-{coord,worker} bin
-    small='--set scenarios.*.iterations=1 --set model.num_hidden_layers=2'
+    small='--set scenarios.*.iterations=1 --set scenarios.*.yardstick=false'
+    small+=' --set model.num_hidden_layers=2 --set model.hidden_size=256'
+    small+=' --set model.vocab_size=4096'
     # shellcheck disable=SC2086 # several options
     BUILD=$PWD/bin "$RF_TOP/scripts/refit-suite" methods -s 'tp2*' $small \
-        --set model.vocab_size=4096 >out 2>err || fail "exit $?: $(cat err)"
+        >out 2>err || fail "exit $?: $(cat err)"
     expect_text err 'methods.json: without method ucx, which this build lacks'
     expect_text out '^tp2pp2-to-tp4-method=host .* yes$'
     expect_text err '^refit-suite: 5 scenarios move [0-9.]+ [MG]B: about 1 min at 2.00 GB/s$'
@@ -66,7 +68,7 @@ test_a_build_without_ucx_runs_the_other_methods() {
     cp "$RF_BUILD_DIR/refit-ucx.so" bin
     # shellcheck disable=SC2086
     BUILD=$PWD/bin "$RF_TOP/scripts/refit-suite" methods -s '*=ucx' $small \
-        --set model.vocab_size=4096 >out 2>err || fail "exit $?: $(cat err)"
+        >out 2>err || fail "exit $?: $(cat err)"
     expect_no_text err 'without method ucx'
     expect_text out '^tp2pp2-to-tp4-method=ucx .* yes$'
 }
@@ -225,6 +227,7 @@ test_a_suite_runs_elsewhere_without_an_edit() {
     BUILD=$RF_BUILD_DIR "$RF_TOP/scripts/refit-suite" gather-broadcast \
         -o results --hostfile hosts --set model.num_layers=2 \
         --set launch.method=local --set 'scenarios.*.iterations=2' \
+        --set model.vocab_size=4096 \
         -s '*=send_recv' >out 2>err || fail "exit $?: $(cat err)"
     expect_json "$(result tp2pp2-to-tp4-strategy=send_recv)" \
         '.status == "ok" and (.iterations | length == 2) and

@@ -7,8 +7,6 @@
 #include "tests/lib/configured.h"
 #include "tests/unit/unit.h"
 
-#define BUDGET 4096
-
 struct searched {
     struct rf_config *config;
     struct rf_model *model;
@@ -28,14 +26,20 @@ static struct searched begin(const char *text)
     return searched;
 }
 
-static struct searched search(const char *text)
+/* See rf_advise_search(). */
+static struct searched search_within(uint64_t budget, const char *text)
 {
     struct searched searched = begin(text);
     struct rf_err err = {.text = ""};
     ck_assert_msg(rf_advise_search(searched.base, &searched.config->timeline,
-                                   BUDGET, &searched.advised, &err) == RF_OK,
+                                   budget, &searched.advised, &err) == RF_OK,
                   "%s", err.text);
     return searched;
+}
+
+static struct searched search(const char *text)
+{
+    return search_within(4096, text);
 }
 
 static void searched_free(struct searched *searched)
@@ -201,7 +205,8 @@ TEST(test_every_mesh_that_works_is_considered)
  * TP within a node. */
 TEST(test_the_first_choice_is_the_guide_s)
 {
-    AUTO(searched) searched = search(
+    AUTO(searched) searched = search_within(
+        512,
         "{" NODES(8) ", " QWEN3_30B ", 'scenarios': [{'name': 's', 'method': "
                      "'nccl', 'train': {'tp': 1}, 'infer': {'tp': 8}}], "
                      "'timeline': {'sequence_length': 4096, 'global_batch': "

@@ -34,6 +34,7 @@ struct rf_child {
     unsigned open_handles;
     enum child_state state;
     struct rf_lines lines;
+    uint32_t grace_ms;
     int status, signal;
     char chunk[4096];
 };
@@ -102,7 +103,7 @@ static void timer_cb(uv_timer_t *timer)
     struct rf_child *child = timer->data;
     switch (child->state) {
     case CHILD_GRACE:
-        terminate(child, RF_LAUNCH_GRACE_MS);
+        terminate(child, child->grace_ms);
         break;
     case CHILD_TERM:
         child->state = CHILD_KILLED;
@@ -128,7 +129,7 @@ void rf_child_stop(struct rf_child *child, bool force)
         terminate(child, FORCE_MS);
     } else if (child->state == CHILD_UP) {
         child->state = CHILD_GRACE;
-        arm(child, RF_LAUNCH_GRACE_MS);
+        arm(child, child->grace_ms);
     }
 }
 
@@ -193,6 +194,8 @@ struct rf_child *rf_child_start(uv_loop_t *loop,
     struct rf_child *child = rf_xcalloc(1, sizeof(*child));
     child->ops = *ops;
     child->data = data;
+    child->grace_ms =
+        order->grace_ms > 0 ? order->grace_ms : RF_LAUNCH_GRACE_MS;
     child->lines.take = take_line;
     child->lines.data = child;
     child->open_handles = 3;

@@ -28,6 +28,7 @@ struct rf_child_order {
     char **env;        /* NULL: this process's */
     int input, output; /* descriptors, which it inherits; output may be -1: none
                         */
+    uint32_t grace_ms; /* 0: RF_LAUNCH_GRACE_MS */
 };
 
 /* Starts it. NULL with libuv's error in `error` if that cannot be done. */
@@ -36,7 +37,7 @@ struct rf_child *rf_child_start(uv_loop_t *loop,
                                 const struct rf_child_ops *ops, void *data,
                                 int *error);
 
-/* Its process group gets SIGTERM after RF_LAUNCH_GRACE_MS and SIGKILL as long
+/* Its process group gets SIGTERM after the order's grace and SIGKILL as long
  * after that; with `force` SIGTERM at once and SIGKILL after three seconds. May
  * be repeated, with more force. */
 void rf_child_stop(struct rf_child *child, bool force);

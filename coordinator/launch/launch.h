@@ -67,7 +67,10 @@ struct rf_launch_order {
     struct rf_launch_gate *gate;       /* NULL: all at once */
     struct rf_launch_step *step;       /* `slurm` needs it */
     const struct rf_launch_join *join; /* `manual` and `slurm` need it */
+    uint32_t grace_ms;                 /* of stop(); 0: RF_LAUNCH_GRACE_MS */
 };
+
+#define RF_LAUNCH_GRACE_MS 8000
 
 struct rf_launch; /* one node's */
 
@@ -118,8 +121,8 @@ struct rf_launcher_ops {
     void (*identify)(struct rf_launch *launch, uint32_t pid,
                      uint64_t start_ticks);
     /* Ends it; on_exit (or on_fail) still comes. Close the stream first: that
-     * is the agent's order to end. Without `force` the agent then has
-     * RF_LAUNCH_GRACE_MS before its connection is cut (ssh) or its process
+     * is the agent's order to end. Without `force` the agent then has the
+     * order's grace before its connection is cut (ssh) or its process
      * group gets SIGTERM and later SIGKILL (local). With `force` the first of
      * that happens at once, and SIGKILL (local) follows after three seconds.
      * Over ssh an identified agent is killed before the connection is cut. The
@@ -129,8 +132,6 @@ struct rf_launcher_ops {
     /* Frees; only after on_exit or on_fail. */
     void (*destroy)(struct rf_launch *launch);
 };
-
-#define RF_LAUNCH_GRACE_MS 8000
 
 extern const struct rf_launcher_ops rf_launcher_ssh, rf_launcher_local,
     rf_launcher_manual, rf_launcher_slurm;

@@ -80,10 +80,14 @@ static void stop(struct rf_launch *launch, bool force)
 }
 
 static struct rf_child *start_child(struct local *local, uv_loop_t *loop,
+                                    const struct rf_launch_order *of,
                                     char **words, int end, int *error)
 {
-    const struct rf_child_order order = {
-        .file = words[0], .args = words, .input = end, .output = end};
+    const struct rf_child_order order = {.file = words[0],
+                                         .args = words,
+                                         .input = end,
+                                         .output = end,
+                                         .grace_ms = of->grace_ms};
     return rf_child_start(loop, &order, &child_ops, local, error);
 }
 
@@ -118,7 +122,7 @@ static enum rf_status start(uv_loop_t *loop,
         return rf_err_errno(err, RF_ERR_LAUNCH, errno, "socketpair");
     }
     local = rf_xcalloc(1, sizeof(*local));
-    local->child = start_child(local, loop, words, pair[1], &error);
+    local->child = start_child(local, loop, order, words, pair[1], &error);
     close(pair[1]);
     if (local->child == NULL) {
         status = rf_err_set(err, RF_ERR_LAUNCH, "cannot run %s%s: %s", words[0],

@@ -331,7 +331,7 @@ static void stop(struct rf_launch *launch, bool force)
         rf_ssh_cut(ssh->job);
         arm(ssh, ABANDON_MS);
     } else {
-        arm(ssh, (wanted == RF_SSH_KILL ? RF_SSH_KILL_MS : RF_LAUNCH_GRACE_MS) +
+        arm(ssh, (wanted == RF_SSH_KILL ? RF_SSH_KILL_MS : ssh->job->grace_ms) +
                      LATE_MS);
     }
 }

@@ -57,6 +57,7 @@ struct rf_ssh_job {
     char *wrap;     /* words before the worker, see launch_internal.h */
     char *known_hosts, *ssh_config, *local_worker;
     uint32_t port, timeout_s;
+    uint32_t grace_ms;
     uint32_t limit_s; /* that the deadline was set by */
     bool use_ssh_config, accept_new, deploy;
 

@@ -181,7 +181,7 @@ static void look_at_stop(struct pump *pump)
         if (!pump->stopping) {
             pump->stopping = true;
             end_input(pump);
-            pump->over_ns = rf_now_ns() + RF_LAUNCH_GRACE_MS * RF_NS_PER_MS;
+            pump->over_ns = rf_now_ns() + pump->job->grace_ms * RF_NS_PER_MS;
             pump->kill_ns = pump->over_ns - RF_SSH_KILL_MS * RF_NS_PER_MS;
         }
         break;

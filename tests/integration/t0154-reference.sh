@@ -32,6 +32,7 @@ test_the_reference_names_its_machine_and_no_other_place() {
 
 test_a_new_run_is_compared_with_the_reference() {
     coord_exits 0 "$RF_TOP/cluster.json" --set model.num_layers=2 \
+        --set model.vocab_size=4096 \
         --set 'scenarios.*.iterations=3' --set 'scenarios.*.bucket_bytes=8388608'
     coord_exits 0 compare "$reference" results/* --threshold 100 \
         --outliers outliers.csv

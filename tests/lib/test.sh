@@ -21,7 +21,7 @@ coord=$RF_BUILD_DIR/refit-coord
 # shellcheck disable=SC2034 # for the tests
 worker=$RF_BUILD_DIR/refit-worker testbed=$RF_TOP/scripts/testbed
 work=$(mktemp -d)
-part=${1-1of1}
+own_part=${1-1of1}
 
 # Functions added with at_exit run when the file ends, last added first.
 exit_hooks=("rm -rf '$work'")
@@ -51,7 +51,7 @@ run_tests() {
         exit 2
     }
     for i in "${!tests[@]}"; do
-        [ $((i % ${part#*of} + 1)) = "${part%of*}" ] || unset "tests[i]"
+        [ $((i % ${own_part#*of} + 1)) = "${own_part%of*}" ] || unset "tests[i]"
     done
     echo "1..${#tests[@]}"
     for name in "${tests[@]}"; do

@@ -18,7 +18,7 @@ part=$("$testbed" up --hosts 3 --slots 1 --rate 120mbit --worker "$worker" \
 
 # 3 MB, long beside what processors do. Only "slowed" sends from the third host.
 base=$(jq '. as $bed | def split($name; $from):
-        {name: $name, mode: "disaggregated", warmup: 1, iterations: 5,
+        {name: $name, mode: "disaggregated", warmup: 1, iterations: 7,
          train: {nodes: [$bed.nodes[$from].host], tp: 1},
          infer: {nodes: [$bed.nodes[1].host], tp: 1}};
     . + {name: "t",

@@ -60,7 +60,7 @@ TEST(test_table_latex_and_html_are_escaped)
     char *text;
     rf_table_cell(table, "5 %% of <b>_&\\");
     text = rf_table_text(table, RF_REPORT_LATEX);
-    ck_assert_ptr_nonnull(strstr(
+    assert_says(
         text,
         "5 \\% of \\textless{}b\\textgreater{}\\_\\&\\textbackslash{} \\\\");
     free(text);

@@ -9,21 +9,21 @@
 refuse=$RF_BUILD_DIR/refuse-calls
 "$refuse" EPERM getppid -- true || skip_all "no seccomp filters here"
 
-# Ranks of one node and of two. Other tests' beds come and go: UCX is to use no
+# From one rank to another of its node and to one of another node. Other tests' beds come and go: UCX is to use no
 # address of theirs.
 base='{
   "name": "t", "launch": {"method": "local", "timeout_s": 20,
     "env": {"UCX_NET_DEVICES": "lo"}},
-  "nodes": [{"host": "a", "slots": 2}, {"host": "b", "slots": 2}],
+  "nodes": [{"host": "a", "slots": 2}, {"host": "b", "slots": 1}],
   "model": {"megatron": {"num_layers": 2, "hidden_size": 64,
     "num_attention_heads": 4, "vocab_size": 128}},
   "defaults": {"warmup": 0, "iterations": 1, "timeout_s": 20,
     "yardstick": false},
   "scenarios": [
     {"name": "far", "method": ["host", "tcp", "disk", "ucx", "null"],
-      "train": {"tp": 2, "pp": 2}, "infer": {"tp": 2, "dp": 2}},
-    {"name": "near", "method": ["shm"],
-      "train": {"tp": 2, "dp": 2}, "infer": {"dp": 4}}]}'
+      "mode": "disaggregated", "train": {"tp": 1}, "infer": {"dp": 2}},
+    {"name": "near", "method": ["shm"], "train": {"tp": 2, "nodes": ["a"]},
+      "infer": {"dp": 2, "nodes": ["a"]}}]}'
 [ -e "$RF_BUILD_DIR/refit-ucx.so" ] ||
     base=$(jq '.scenarios[0].method -= ["ucx"]' <<<"$base")
 jq -r '.scenarios[].method[]' <<<"$base" | sort >"$work/methods"

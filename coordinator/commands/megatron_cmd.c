@@ -15,6 +15,7 @@
 #include "coordinator/commands/run_app.h"
 #include "coordinator/megatron/megatron_block.h"
 #include "coordinator/megatron/megatron_cluster.h"
+#include "coordinator/records/record_text.h"
 
 struct megatron_app {
     struct rf_run_app run; /* first: `print` gets its address */
@@ -27,7 +28,9 @@ static void print_end(const struct rf_run_app *run)
     const json_t *record = rf_results_last(run->results);
     if (run->cli->json) {
         if (record != NULL) { /* the run ended before its scenario did */
-            rf_json_out(json_deep_copy(record), stdout);
+            char *text = rf_record_text(record);
+            fputs(text != NULL ? text : "", stdout);
+            free(text);
         }
         return;
     }

@@ -37,7 +37,7 @@ coordinator/launch/launch.h "coordinator/cluster/cluster.h" coordinator/cluster/
 coordinator/scenario/scenario.c <transport/method/method.h> transport/method/method.h
 transport/info/method_info.h "transport/engine/engine.h" transport/engine/engine.h
 transport/method/node_memory.c "transport/engine/flow.h" transport/engine/flow.h
-cuda/device/kernels.cu "cuda/health.h" cuda/health.h
+cuda/device/kernels.cu "cuda/nccl/nccl_api.h" cuda/nccl/nccl_api.h
 planner/model/roles.c <./coordinator/run/run.h> coordinator/run/run.h
 coordinator/run/run.c <libssh/libssh.h> <libssh/libssh\.h>
 worker/content/fill.c <cuda_runtime_api.h> <cuda_runtime_api\.h>

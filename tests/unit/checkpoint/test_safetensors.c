@@ -93,7 +93,7 @@ static const struct {
     {"{'__metadata__': {}}", 0, "has no tensors"},
     {"{'__metadata__': [], " A_4 "}", 16, "must be an object of strings"},
     {"{'__metadata__': {'a': 1}, " A_4 "}", 16, "must be an object of strings"},
-    {"{" A_4 ", " A_4 "}", 16, "appears twice"},
+    {"{" A_4 ", " A_4 "}", 16, "duplicate object key"},
     {"{" A_4 "} x", 16, "x.safetensors:1"},
     {"{" A_4 "}", 15, "past the 15 bytes of data"},
     {"{" A_4 "}", 17, "the tensors end at 16, but the file has 17"},
@@ -133,7 +133,7 @@ static const struct {
      0, "more bytes than 64 bits"},
     {"{'a': {'dtype': 'U8', 'shape': [99999999999999999999], "
      "'data_offsets': [0, 0]}}",
-     0, "too large"},
+     0, "too big"},
     {"{'a': {'dtype': 'F32', 'shape': [4], 'data_offsets': [0, 16], 'x': 1}}",
      16, "unknown key \"x\""},
     {"{'a': 4}", 16, "$.a: must be an object"},

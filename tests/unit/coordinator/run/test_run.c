@@ -371,7 +371,7 @@ TEST(test_run_time_limit_after_the_last_scenario_fails_nothing)
 /* Planning takes longer than everything below. */
 static struct fake_cluster *begin_planning(uint32_t timeout_s, int64_t plan_ns)
 {
-    AUTO(fake_cluster) *fake =
+    struct fake_cluster *fake =
         fake_cluster_create(fake_run_two, NULL, timeout_s);
     fake->plan_ns = plan_ns;
     fake_cluster_start(fake);
@@ -432,7 +432,7 @@ TEST(test_run_skips_what_is_complete)
 /* A run of two scenarios whose first has ended and is not stored yet. */
 static struct fake_cluster *run_that_stores(void)
 {
-    AUTO(fake_cluster) *fake = fake_cluster_create(fake_run_two, NULL, 0);
+    struct fake_cluster *fake = fake_cluster_create(fake_run_two, NULL, 0);
     fake->slow_store = true;
     fake_cluster_start(fake);
     ck_assert(fake_cluster_until(fake, "storing", 60 * FAKE_S));
@@ -456,7 +456,7 @@ static const char *order_of(const struct fake_cluster *fake)
 static struct fake_cluster *repeated(struct rf_run_options options,
                                      struct fake_fault fault)
 {
-    AUTO(fake_cluster) *fake = fake_cluster_with(fake_run_two, options);
+    struct fake_cluster *fake = fake_cluster_with(fake_run_two, options);
     if (fault.kind != FAKE_NO_FAULT) {
         fake_cluster_fault(fake, fault);
     }

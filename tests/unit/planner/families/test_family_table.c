@@ -280,8 +280,8 @@ static const struct {
     {"{" MANIFEST ", 'rules': 'config'}", "needs a base_model_tp_plan"},
     {"{" MANIFEST ", 'rules': 'config', 'config': {'base_model_tp_plan': "
      "{'layers.*.a': 'colwize'}}}",
-     "$.config.base_model_tp_plan.layers.*.a: \"colwize\" is no known style; "
-     "did you mean \"colwise\"?"},
+     "$.config.base_model_tp_plan.layers.*.a: \"colwize\" is no known style "
+     "(did you mean \"colwise\"?)"},
     {CONFIG("'tensors': [{'name': 'a', 'role': 'row'}]"),
      "$.rules.tensors[0]: needs \"shape\""},
     {CONFIG("'tensors': [{'name': 'a*', 'role': 'row', 'shape': [2]}]"),

@@ -33,7 +33,7 @@ static const struct {
     {"unexpected newline", "", "", "the string has no closing quote"},
     {"premature end", "", "", "the string has no closing quote"},
     {"control character", "", "", "write \\t for a tab"},
-    {"unable to decode", "", "", "save the file as UTF-8"},
+    {"unable to decode", "", "", "not UTF-8; save the file as UTF-8"},
 };
 
 static size_t token_size(const char *at)

@@ -71,8 +71,8 @@ static const struct {
      "quote)"},
     {"[\"a\tb\"]",
      "1:3: control character 0x9 near '\"a' (write \\t for a tab)"},
-    {"[\"\xff\"]",
-     "1:2: unable to decode byte 0xff near '\"' (save the file as UTF-8)"},
+    {"[\"\xff\"]", "1:2: unable to decode byte 0xff near '\"' (not UTF-8; save "
+                   "the file as UTF-8)"},
 
     /* brackets */
     {"{", "1:1: string or '}' expected near end of file (the \"{\" in line 1 "

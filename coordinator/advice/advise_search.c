@@ -480,22 +480,16 @@ static void cut_side(struct mesh_search *search, enum rf_side side, size_t most)
     free(choices);
 }
 
-static enum rf_status read_links(struct mesh_search *search, struct rf_err *err)
+static void read_links(struct mesh_search *search)
 {
     const struct rf_scenario *base = search->base;
-    const struct rf_config *config = base->config;
+    const struct rf_links *given = &base->config->links;
     const struct rf_method_info *info = rf_method_info_find(base->spec->method);
-    const struct rf_jnode root = rf_jnode_root(config->document, config->file);
-    struct rf_link_figures figures;
-    enum rf_status status;
-    RF_TRY(rf_link_figures_of(&root, info->name, &figures, err));
+    const double per_op_us = rf_links_of(given, info)->per_op_us;
     search->links.devices = info->memory == RF_DEVICE_MEMORY;
-    status = rf_links_apply(&root, info->name, &figures,
-                            rf_scenario_node_names(base), &search->links, err);
+    rf_links_apply(given, info, &search->links);
     search->out->links_assumed = rf_capacities_assume(&search->links);
-    search->per_op_us =
-        figures.per_op_us > 0 ? figures.per_op_us : RF_CHOOSE_PER_OP_US;
-    return status;
+    search->per_op_us = per_op_us > 0 ? per_op_us : RF_CHOOSE_PER_OP_US;
 }
 
 /* As many pairs as the budget has worlds, the sides cut alike unless one has
@@ -522,10 +516,7 @@ enum rf_status rf_advise_search(const struct rf_scenario *base,
     enum rf_status status;
     *out = (struct rf_advised){0};
     rf_capacities_init(&search.links, base->world->n_nodes);
-    status = read_links(&search, err);
-    if (status != RF_OK) {
-        goto free_links;
-    }
+    read_links(&search);
     for (int side = RF_TRAIN; side < RF_SIDES; side++) {
         find_meshes(&search, (enum rf_side)side);
         out->feasible[side] = search.sides[side].n;
@@ -536,7 +527,6 @@ enum rf_status rf_advise_search(const struct rf_scenario *base,
     for (int side = RF_TRAIN; side < RF_SIDES; side++) {
         free(search.sides[side].list);
     }
-free_links:
     rf_capacities_free(&search.links);
     return status;
 }

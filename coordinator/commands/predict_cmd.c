@@ -98,26 +98,22 @@ static enum rf_status predict_one(struct predict_context *context,
                                   const struct rf_scenario *scenario,
                                   const char *method, struct rf_err *err)
 {
-    const struct rf_config *config = context->config;
-    const struct rf_jnode root = rf_jnode_root(config->document, config->file);
+    const struct rf_links *given = &context->config->links;
+    const struct rf_method_info *info = rf_method_info_find(method);
     struct rf_predict_input input = {
         .scenario = scenario,
         .method = method,
+        .figures = *rf_links_of(given, info),
         .own = json_object_get(context->methods.value, method) != NULL};
     enum rf_status status;
-    RF_TRY(rf_link_figures_of(&root, method, &input.figures, err));
     rf_capacities_init(&input.links, scenario->world->n_nodes);
-    input.links.devices =
-        rf_method_info_find(method)->memory == RF_DEVICE_MEMORY;
+    input.links.devices = info->memory == RF_DEVICE_MEMORY;
     if (!input.own) {
-        const struct rf_method_info *info = rf_method_info_find(method);
         rf_predict_links(&context->measured, &context->speeds[info->memory],
                          info, rf_scenario_copy_bytes(scenario), &input.links);
     }
-    status =
-        rf_links_apply(&root, method, &input.figures, /* these win */
-                       rf_scenario_node_names(scenario), &input.links, err);
-    RF_THEN(status, add_row(context, &input, err));
+    rf_links_apply(given, info, &input.links); /* these win */
+    status = add_row(context, &input, err);
     rf_capacities_free(&input.links);
     return status;
 }

@@ -248,9 +248,8 @@ static enum rf_status read_all(struct rf_config *config, bool need_nodes,
     }
     RF_THEN(status, read_suite(&root, config, err));
     RF_THEN(status, rf_timeline_read(&root, &config->timeline, err));
-    RF_THEN(status,
-            rf_links_check(&root, config->node_names, config->n_nodes, err));
-    config->links = json_object_get(config->document, "links");
+    RF_THEN(status, rf_links_read(&root, config->node_names, config->n_nodes,
+                                  &config->links, err));
     return status;
 }
 
@@ -457,6 +456,7 @@ void rf_config_destroy(struct rf_config *config)
         free(config->skipped[i].reason);
     }
     free(config->skipped);
+    free(config->links.own);
     free(config->scenarios);
     free(config->strings);
     free(config->nodes);

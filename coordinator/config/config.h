@@ -11,6 +11,7 @@
 
 #include "common/err.h"
 #include "common/json.h"
+#include "coordinator/config/links/links.h"
 #include "coordinator/config/links/timeline.h"
 #include "coordinator/config/nodes/launch_settings.h"
 #include "coordinator/config/overrides.h"
@@ -72,7 +73,7 @@ struct rf_config {
     struct rf_skipped_config *skipped;
     size_t n_skipped, cap_skipped;
     char *export_folder; /* of --export, absolute; NULL: nothing is exported */
-    json_t *links;       /* "links", borrowed, or NULL */
+    struct rf_links links;
     struct rf_timeline timeline;
     char **strings;
     size_t n_strings, cap_strings;

@@ -495,13 +495,11 @@ json_t *rf_config_complete(const struct rf_config *config, json_t *model,
                     "launch", launch_json(config), "control",
                     control_json(&config->control), "nodes", nodes, "model",
                     json_deep_copy(model), "scenarios", scenario);
-    if (config->links != NULL) {
-        json_object_set_new(out, "links", json_deep_copy(config->links));
-    }
-    if (config->timeline.given) {
-        json_object_set_new(
-            out, "timeline",
-            json_deep_copy(json_object_get(config->document, "timeline")));
-    }
+    json_object_set_new(
+        out, "links",
+        json_deep_copy(json_object_get(config->document, "links")));
+    json_object_set_new(
+        out, "timeline",
+        json_deep_copy(json_object_get(config->document, "timeline")));
     return out;
 }

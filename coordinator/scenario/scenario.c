@@ -93,18 +93,14 @@ static enum rf_status choose_with(struct rf_scenario *scenario,
 static enum rf_status choose(struct rf_scenario *scenario, bool by_time,
                              struct rf_err *err)
 {
-    const struct rf_config *config = scenario->config;
-    const char *method = scenario->method->name;
-    struct rf_jnode root = rf_jnode_root(config->document, config->file);
-    struct rf_link_figures figures;
+    const struct rf_links *given = &scenario->config->links;
     struct rf_capacities links;
     enum rf_status status;
-    RF_TRY(rf_link_figures_of(&root, method, &figures, err));
     rf_capacities_init(&links, scenario->world->n_nodes);
     links.devices = rf_scenario_on_device(scenario);
-    status = rf_links_apply(&root, method, &figures,
-                            rf_scenario_node_names(scenario), &links, err);
-    RF_THEN(status, choose_with(scenario, &figures, &links, by_time, err));
+    rf_links_apply(given, scenario->method, &links);
+    status = choose_with(scenario, rf_links_of(given, scenario->method), &links,
+                         by_time, err);
     rf_capacities_free(&links);
     return status;
 }

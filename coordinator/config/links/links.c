@@ -219,33 +219,95 @@ static enum rf_status read_figures(const struct rf_jnode *node, bool of_node,
     return status;
 }
 
-enum rf_status rf_link_figures_read(const struct rf_jnode *node,
-                                    struct rf_link_figures *out,
-                                    struct rf_err *err)
+/* What `level`, "links" or the entry of a method, gives all nodes and single
+ * ones; the rest stays as it is. */
+static enum rf_status read_level(const struct rf_jnode *level,
+                                 const char *const *names, uint32_t n_nodes,
+                                 struct rf_link_figures *all,
+                                 struct rf_link_figures *own,
+                                 struct rf_err *err)
 {
-    enum rf_status status = read_figures(node, false, out, err);
-    return status == RF_OK ? check_nics(node, out->nics_per_node,
-                                        out->nic_gbytes_per_s, err)
-                           : status;
-}
-
-enum rf_status rf_link_figures_of(const struct rf_jnode *root,
-                                  const char *method,
-                                  struct rf_link_figures *out,
-                                  struct rf_err *err)
-{
-    struct rf_jnode links = rf_jnode_get(root, "links");
-    struct rf_jnode methods = rf_jnode_get(&links, "methods");
-    struct rf_jnode own = rf_jnode_get(&methods, method);
-    enum rf_status status = RF_OK;
-    *out = (struct rf_link_figures){.copy_gbytes_per_s = 0};
-    if (links.value != NULL) {
-        status = rf_link_figures_read(&links, out, err);
+    const struct rf_jnode nodes = rf_jnode_get(level, "nodes");
+    const char **known = rf_xcalloc((size_t)n_nodes + 1, sizeof(*known));
+    enum rf_status status = read_figures(level, false, all, err);
+    RF_THEN(status,
+            check_nics(level, all->nics_per_node, all->nic_gbytes_per_s, err));
+    for (uint32_t n = 0; n < n_nodes; n++) {
+        known[n] = names[n];
     }
-    if (status == RF_OK && own.value != NULL) {
-        status = rf_link_figures_read(&own, out, err);
+    if (status == RF_OK && nodes.value != NULL) {
+        status = rf_jnode_check_keys(&nodes, known, err);
+    }
+    free(known);
+    for (uint32_t n = 0; status == RF_OK && n < n_nodes; n++) {
+        const struct rf_jnode node = rf_jnode_get(&nodes, names[n]);
+        if (node.value != NULL) {
+            status = read_figures(&node, true, &own[n], err);
+            RF_THEN(status, check_nics(&node, own[n].nics_per_node,
+                                       RF_MAX(own[n].nic_gbytes_per_s,
+                                              all->nic_gbytes_per_s),
+                                       err));
+        }
     }
     return status;
+}
+
+/* What nodes have of their own with a method. */
+static struct rf_link_figures *own_of(const struct rf_links *links,
+                                      const struct rf_method_info *info)
+{
+    return links->own + (size_t)(info - rf_method_infos) * links->n_nodes;
+}
+
+static enum rf_status read_methods(const struct rf_jnode *links,
+                                   const char *const *names,
+                                   struct rf_links *out, struct rf_err *err)
+{
+    const struct rf_jnode methods = rf_jnode_get(links, "methods");
+    const char *method;
+    json_t *value;
+    if (methods.value != NULL && !json_is_object(methods.value)) {
+        return rf_jnode_wrong(&methods, err,
+                              "must be an object by method name");
+    }
+    json_object_foreach (methods.value, method, value) {
+        const struct rf_jnode node = rf_jnode_get(&methods, method);
+        const struct rf_method_info *info = rf_method_info_find(method);
+        if (info == NULL) {
+            struct rf_err why;
+            rf_method_unknown(method, &why);
+            return rf_jnode_fail(&node, err, "%s", why.text);
+        }
+        RF_TRY(read_level(&node, names, out->n_nodes,
+                          &out->all[info - rf_method_infos], own_of(out, info),
+                          err));
+    }
+    return RF_OK;
+}
+
+enum rf_status rf_links_read(const struct rf_jnode *root,
+                             const char *const *names, uint32_t n_nodes,
+                             struct rf_links *out, struct rf_err *err)
+{
+    const struct rf_jnode links = rf_jnode_get(root, "links");
+    *out = (struct rf_links){.n_nodes = n_nodes};
+    out->own =
+        rf_xcalloc((size_t)RF_METHOD_COUNT * n_nodes + 1, sizeof(*out->own));
+    if (links.value == NULL) {
+        return RF_OK;
+    }
+    RF_TRY(read_level(&links, names, n_nodes, &out->all[0], out->own, err));
+    for (size_t m = 1; m < RF_METHOD_COUNT; m++) {
+        out->all[m] = out->all[0];
+        memcpy(out->own + m * n_nodes, out->own, n_nodes * sizeof(*out->own));
+    }
+    return read_methods(&links, names, out, err);
+}
+
+const struct rf_link_figures *rf_links_of(const struct rf_links *links,
+                                          const struct rf_method_info *info)
+{
+    return &links->all[info - rf_method_infos];
 }
 
 void rf_link_figures_spread(const struct rf_link_figures *figures,
@@ -272,42 +334,6 @@ void rf_link_figures_spread(const struct rf_link_figures *figures,
     }
 }
 
-/* What "nodes" of `level`, "links" or the entry of a method, gives a node. */
-static enum rf_status read_node(const struct rf_jnode *level, const char *name,
-                                double nic_gbytes_per_s,
-                                struct rf_link_figures *out, struct rf_err *err)
-{
-    struct rf_jnode nodes = rf_jnode_get(level, "nodes");
-    struct rf_jnode node = rf_jnode_get(&nodes, name);
-    enum rf_status status = RF_OK;
-    if (node.value != NULL) {
-        status = read_figures(&node, true, out, err);
-    }
-    if (status == RF_OK && node.value != NULL) {
-        status =
-            check_nics(&node, out->nics_per_node,
-                       RF_MAX(out->nic_gbytes_per_s, nic_gbytes_per_s), err);
-    }
-    return status;
-}
-
-/* The figures that a node has of its own; 0: none. */
-static enum rf_status node_figures(const struct rf_jnode *root,
-                                   const char *method, const char *name,
-                                   const struct rf_link_figures *all,
-                                   struct rf_link_figures *out,
-                                   struct rf_err *err)
-{
-    struct rf_jnode links = rf_jnode_get(root, "links");
-    struct rf_jnode methods = rf_jnode_get(&links, "methods");
-    struct rf_jnode own = rf_jnode_get(&methods, method);
-    enum rf_status status =
-        read_node(&links, name, all->nic_gbytes_per_s, out, err);
-    return status == RF_OK
-               ? read_node(&own, name, all->nic_gbytes_per_s, out, err)
-               : status;
-}
-
 /* The link of a pair is that of its slower node. */
 static void overrule_pairs(const struct rf_link_figures *all,
                            const struct rf_link_figures *own,
@@ -329,16 +355,17 @@ static void overrule_pairs(const struct rf_link_figures *all,
     }
 }
 
-enum rf_status rf_links_apply(const struct rf_jnode *root, const char *method,
-                              const struct rf_link_figures *all,
-                              const char *const *names,
-                              struct rf_capacities *links, struct rf_err *err)
+void rf_links_apply(const struct rf_links *given,
+                    const struct rf_method_info *info,
+                    struct rf_capacities *links)
 {
-    struct rf_link_figures *own = rf_xcalloc(links->n_nodes, sizeof(*own));
-    enum rf_status status = RF_OK;
+    const struct rf_link_figures *all = rf_links_of(given, info);
+    const struct rf_link_figures *own = own_of(given, info);
     rf_link_figures_spread(all, links);
-    for (uint32_t n = 0; n < links->n_nodes && status == RF_OK; n++) {
-        status = node_figures(root, method, names[n], all, &own[n], err);
+    if (given->n_nodes == 0) {
+        return;
+    }
+    for (uint32_t n = 0; n < links->n_nodes; n++) {
         overrule(&links->copy_gbytes_per_s[n], own[n].copy_gbytes_per_s);
         overrule(&links->copy1_gbytes_per_s[n],
                  own[n].single_copy_gbytes_per_s);
@@ -348,77 +375,4 @@ enum rf_status rf_links_apply(const struct rf_jnode *root, const char *method,
         }
     }
     overrule_pairs(all, own, links);
-    free(own);
-    return status;
-}
-
-/* "nodes" of `level`: figures of nodes that are among `names`. */
-static enum rf_status check_nodes(const struct rf_jnode *level,
-                                  const struct rf_link_figures *all,
-                                  const char *const *names, uint32_t n_names,
-                                  struct rf_err *err)
-{
-    struct rf_jnode nodes = rf_jnode_get(level, "nodes");
-    const char **known = rf_xcalloc((size_t)n_names + 1, sizeof(*known));
-    const char *name;
-    json_t *value;
-    enum rf_status status = RF_OK;
-    for (uint32_t n = 0; n < n_names; n++) {
-        known[n] = names[n];
-    }
-    if (nodes.value != NULL) {
-        status = rf_jnode_check_keys(&nodes, known, err);
-    }
-    free(known);
-    json_object_foreach (nodes.value, name, value) {
-        struct rf_link_figures own = {.copy_gbytes_per_s = 0};
-        RF_THEN(status,
-                read_node(level, name, all->nic_gbytes_per_s, &own, err));
-    }
-    return status;
-}
-
-static enum rf_status check_method(const struct rf_jnode *root,
-                                   const struct rf_jnode *methods,
-                                   const char *method, const char *const *names,
-                                   uint32_t n_names, struct rf_err *err)
-{
-    struct rf_jnode node = rf_jnode_get(methods, method);
-    struct rf_link_figures figures;
-    enum rf_status status;
-    if (rf_method_info_find(method) == NULL) {
-        struct rf_err why;
-        rf_method_unknown(method, &why);
-        return rf_jnode_fail(&node, err, "%s", why.text);
-    }
-    status = rf_link_figures_of(root, method, &figures, err);
-    return status == RF_OK ? check_nodes(&node, &figures, names, n_names, err)
-                           : status;
-}
-
-enum rf_status rf_links_check(const struct rf_jnode *root,
-                              const char *const *names, uint32_t n_names,
-                              struct rf_err *err)
-{
-    struct rf_jnode links = rf_jnode_get(root, "links");
-    struct rf_jnode methods = rf_jnode_get(&links, "methods");
-    struct rf_link_figures figures = {.copy_gbytes_per_s = 0};
-    const char *method;
-    json_t *value;
-    enum rf_status status;
-    if (links.value == NULL) {
-        return RF_OK;
-    }
-    status = rf_link_figures_read(&links, &figures, err);
-    RF_THEN(status, check_nodes(&links, &figures, names, n_names, err));
-    if (status == RF_OK && methods.value != NULL &&
-        !json_is_object(methods.value)) {
-        status =
-            rf_jnode_wrong(&methods, err, "must be an object by method name");
-    }
-    json_object_foreach (methods.value, method, value) {
-        RF_THEN(status,
-                check_method(root, &methods, method, names, n_names, err));
-    }
-    return status;
 }

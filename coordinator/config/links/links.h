@@ -6,6 +6,7 @@
 #include "common/err.h"
 #include "common/json.h"
 #include "planner/predict/bounds.h"
+#include "transport/info/method_info.h"
 
 /* "links", or one entry of its "methods". 0: not given. */
 struct rf_link_figures {
@@ -23,36 +24,34 @@ struct rf_link_figures {
     double single_write_gbytes_per_s, single_read_gbytes_per_s;
 };
 
-/* Sets what `node` gives and leaves the rest of `out` as it is. RF_ERR_CONFIG
- * with path and rule. */
-enum rf_status rf_link_figures_read(const struct rf_jnode *node,
-                                    struct rf_link_figures *out,
-                                    struct rf_err *err) RF_MUST_CHECK;
-/* Those of a method in "links" of `root`, which need not be there: the entry of
- * its "methods" over what stands beside it. */
-enum rf_status rf_link_figures_of(const struct rf_jnode *root,
-                                  const char *method,
-                                  struct rf_link_figures *out,
-                                  struct rf_err *err) RF_MUST_CHECK;
+/* "links", for each method of rf_method_infos: the entry of its "methods" over
+ * what stands beside it. */
+struct rf_links {
+    struct rf_link_figures all[RF_METHOD_COUNT];
+    struct rf_link_figures *own; /* of single nodes, n_nodes for each method; to
+                                    be freed */
+    uint32_t n_nodes;
+};
+
+/* Reads "links" of `root`, which need not be there; the nodes that have figures
+ * of their own have to be among `names`. RF_ERR_CONFIG with path and rule;
+ * `own` is to be freed in any case. */
+enum rf_status rf_links_read(const struct rf_jnode *root,
+                             const char *const *names, uint32_t n_nodes,
+                             struct rf_links *out,
+                             struct rf_err *err) RF_MUST_CHECK;
+
+const struct rf_link_figures *rf_links_of(const struct rf_links *links,
+                                          const struct rf_method_info *info);
 /* Gives every node and pair of `links` the same figures, in place of those that
  * are there; what is not given stays. */
 void rf_link_figures_spread(const struct rf_link_figures *figures,
                             struct rf_capacities *links);
-/* rf_link_figures_spread() of `all`, which are those of `method`, and over that
- * what "nodes" in "links" of `root` and in its entry for the method give single
- * nodes; `names` are those of the nodes of `links`. A link between two nodes is
- * as fast as the slower one's. */
-enum rf_status rf_links_apply(const struct rf_jnode *root, const char *method,
-                              const struct rf_link_figures *all,
-                              const char *const *names,
-                              struct rf_capacities *links,
-                              struct rf_err *err) RF_MUST_CHECK;
-/* Whether "links" of `root`, which need not be there, can be read, with every
- * entry of its "methods" and of "nodes", whose keys have to be among `names`.
- */
-enum rf_status rf_links_check(const struct rf_jnode *root,
-                              const char *const *names, uint32_t n_names,
-                              struct rf_err *err) RF_MUST_CHECK;
+/* rf_link_figures_spread() of those of a method, and over that those of single
+ * nodes. A link between two nodes is as fast as the slower one's. */
+void rf_links_apply(const struct rf_links *given,
+                    const struct rf_method_info *info,
+                    struct rf_capacities *links);
 
 /*
  * Named hardware with its nominal figures, for predictions before anything was

@@ -52,7 +52,7 @@ TEST(test_complete_means_the_same_in_another_folder)
     ck_assert(json_equal(config->model, again->model));
     ck_assert_uint_eq(again->control.port_last, 5010);
     ck_assert_uint_eq(again->launch.timeout_s, 7);
-    ck_assert_ptr_nonnull(again->links);
+    ck_assert_double_eq(again->links.all[0].link_gbytes_per_s, 2);
 }
 
 TEST(test_complete_has_absolute_paths_and_defaults)

@@ -9,10 +9,15 @@
 static enum rf_status read_links(const char *text, struct rf_link_figures *out,
                                  struct rf_err *err)
 {
-    json_auto_t *value = json_loads(Q(text), 0, NULL);
+    json_t *value = json_pack("{s:o}", "links", json_loads(Q(text), 0, NULL));
     ck_assert_ptr_nonnull(value);
-    const struct rf_jnode node = rf_jnode_root(value, "c.json");
-    return rf_link_figures_read(&node, out, err);
+    const struct rf_jnode root = rf_jnode_root(value, "c.json");
+    struct rf_links links;
+    const enum rf_status status = rf_links_read(&root, NULL, 0, &links, err);
+    *out = links.all[0];
+    free(links.own);
+    json_decref(value);
+    return status;
 }
 
 TEST(test_a_fabric_gives_figures_and_the_file_wins)

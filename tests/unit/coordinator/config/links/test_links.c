@@ -1,4 +1,5 @@
 /* What "links" and "timeline" of cluster.json may hold. */
+#include <stdlib.h>
 #include <string.h>
 
 #include "coordinator/config/links/links.h"
@@ -7,36 +8,46 @@
 
 static const char *const names[] = {"gpu-a", "gpu-b"};
 
+/* Reads a document and frees it. */
+static enum rf_status read_links(json_t *value, struct rf_err *err)
+{
+    const struct rf_jnode root = rf_jnode_root(value, "c.json");
+    struct rf_links links;
+    const enum rf_status status = rf_links_read(&root, names, 2, &links, err);
+    free(links.own);
+    json_decref(value);
+    return status;
+}
+
 TEST(test_links_refuses_unknown_figures)
 {
-    json_auto_t *value = json_pack("{s:f}", "link_gbps", 1.0);
-    struct rf_jnode node = rf_jnode_root(value, "c.json");
-    struct rf_link_figures figures;
     struct rf_err err = {0};
-    assert_fails(rf_link_figures_read(&node, &figures, &err), RF_ERR_CONFIG,
-                 err, "link_gbps");
+    ck_assert_int_eq(
+        read_links(json_pack("{s:{s:f}}", "links", "link_gbps", 1.0), &err),
+        RF_ERR_CONFIG);
+    assert_says(err.text, "link_gbps");
 }
 
 TEST(test_links_refuses_a_rate_of_nothing)
 {
-    json_auto_t *value =
-        json_pack("{s:i, s:i}", "link_latency_us", 0, "copy_gbytes_per_s", 0);
-    struct rf_jnode node = rf_jnode_root(value, "c.json");
-    struct rf_link_figures figures = {0};
     struct rf_err err = {0};
-    assert_fails(rf_link_figures_read(&node, &figures, &err), RF_ERR_CONFIG,
-                 err, "copy_gbytes_per_s");
+    ck_assert_int_eq(
+        read_links(json_pack("{s:{s:i, s:i}}", "links", "link_latency_us", 0,
+                             "copy_gbytes_per_s", 0),
+                   &err),
+        RF_ERR_CONFIG);
+    assert_says(err.text, "copy_gbytes_per_s");
     assert_says(err.text, "above 0");
 }
 
 TEST(test_links_refuses_a_method_that_does_not_exist)
 {
-    json_auto_t *value =
-        json_pack("{s:{s:{s:{}}}}", "links", "methods", "rdma");
-    struct rf_jnode root = rf_jnode_root(value, "c.json");
     struct rf_err err = {0};
-    assert_fails(rf_links_check(&root, names, 2, &err), RF_ERR_CONFIG, err,
-                 "$.links.methods.rdma");
+    ck_assert_int_eq(
+        read_links(json_pack("{s:{s:{s:{}}}}", "links", "methods", "rdma"),
+                   &err),
+        RF_ERR_CONFIG);
+    assert_says(err.text, "$.links.methods.rdma");
 }
 
 /* A method's NICs may have their speed from the figures that all share. */
@@ -73,11 +84,9 @@ LOOP_TEST(test_links_of_nics_are_whole_and_have_a_speed, 14)
         {"{\"nodes\": {\"gpu-a\": {\"link_gbytes_per_s\": 0}}}", "above 0"},
         {"{\"nodes\": [1]}", "$.links.nodes"},
     };
-    json_auto_t *value =
-        json_pack("{s:o}", "links", json_loads(cases[_i].links, 0, NULL));
-    struct rf_jnode root = rf_jnode_root(value, "c.json");
+    json_t *links = json_loads(cases[_i].links, 0, NULL);
     struct rf_err err = {.text = ""};
-    ck_assert_int_eq(rf_links_check(&root, names, 2, &err),
+    ck_assert_int_eq(read_links(json_pack("{s:o}", "links", links), &err),
                      cases[_i].says == NULL ? RF_OK : RF_ERR_CONFIG);
     ck_assert_msg(cases[_i].says == NULL ||
                       strstr(err.text, cases[_i].says) != NULL,
@@ -96,13 +105,13 @@ TEST(test_links_of_a_node_win_over_those_of_all)
     static const char *const three[] = {"gpu-a", "gpu-b", "gpu-c"};
     json_auto_t *value = json_loads(text, 0, NULL);
     struct rf_jnode root = rf_jnode_root(value, "c.json");
-    struct rf_link_figures all;
+    const struct rf_method_info *host = rf_method_info_find("host");
+    struct rf_links given;
     struct rf_capacities links;
     rf_capacities_init(&links, 3);
     links.pair_gbytes_per_s[1] = 90; /* as probed */
-    ck_assert_int_eq(rf_link_figures_of(&root, "host", &all, NULL), RF_OK);
-    ck_assert_int_eq(rf_links_apply(&root, "host", &all, three, &links, NULL),
-                     RF_OK);
+    ck_assert_int_eq(rf_links_read(&root, three, 3, &given, NULL), RF_OK);
+    rf_links_apply(&given, host, &links);
     ck_assert_double_eq(links.copy_gbytes_per_s[0], 7);
     ck_assert_double_eq(links.copy_gbytes_per_s[1], 50);
     ck_assert_double_eq(rf_capacities_capacity(&links, 0, true), 12);
@@ -111,6 +120,7 @@ TEST(test_links_of_a_node_win_over_those_of_all)
     ck_assert_double_eq(links.pair_gbytes_per_s[1 * 3 + 2], 2);
     ck_assert_double_eq(links.pair_gbytes_per_s[2 * 3 + 0], 10);
     rf_capacities_free(&links);
+    free(given.own);
 }
 
 TEST(test_links_need_not_be_given)
@@ -119,7 +129,7 @@ TEST(test_links_need_not_be_given)
     struct rf_jnode root = rf_jnode_root(value, "c.json");
     struct rf_timeline timeline;
     struct rf_err err = {0};
-    assert_ok(rf_links_check(&root, names, 2, &err), err);
+    assert_ok(read_links(json_object(), &err), err);
     assert_ok(rf_timeline_read(&root, &timeline, &err), err);
     ck_assert(!timeline.given);
 }

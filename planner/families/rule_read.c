@@ -197,30 +197,25 @@ enum rf_status rf_rule_read(const struct rf_jnode *node, const char *table,
         .node = *node, .table = table, .own = true, .parameters = 1};
     const char *name = NULL;
     unsigned stage = 0;
-    enum rf_status status;
-    if ((status = rf_jnode_check_keys(node, keys, err)) != RF_OK ||
-        (status = rf_jnode_require(node, "name", err)) != RF_OK ||
-        (status = rf_jnode_string(node, "name", &name, err)) != RF_OK ||
-        (status = read_flags(&rule, err)) != RF_OK ||
-        (status = rf_jnode_u32(node, "parameters", 0, 2, &rule.parameters,
-                               err)) != RF_OK ||
-        (status = rf_jnode_choice(node, "stage", stages, &stage, err)) !=
-            RF_OK ||
-        (status = rf_dtype_from_json(node, "dtype", &rule.dtype, err)) !=
-            RF_OK) {
-        return status;
-    }
+    RF_TRY(rf_jnode_check_keys(node, keys, err));
+    RF_TRY(rf_jnode_require(node, "name", err));
+    RF_TRY(rf_jnode_string(node, "name", &name, err));
+    RF_TRY(read_flags(&rule, err));
+    RF_TRY(rf_jnode_u32(node, "parameters", 0, 2, &rule.parameters, err));
+    RF_TRY(rf_jnode_choice(node, "stage", stages, &stage, err));
+    RF_TRY(rf_dtype_from_json(node, "dtype", &rule.dtype, err));
     rule.stage_given = json_object_get(node->value, "stage") != NULL;
     rule.dtype_given = json_object_get(node->value, "dtype") != NULL;
     rule.quantize_given = json_object_get(node->value, "quantize") != NULL;
     rule.stage = (enum rf_stage)stage;
     rule.range = json_is_array(layers.value) ? layers : rule.range;
     rule.name = rf_xstrdup(name);
-    if ((status = check_pattern(&rule, err)) != RF_OK ||
-        (status = read_parts(&rule, err)) != RF_OK ||
-        (status = check_flags(&rule, err)) != RF_OK ||
-        (status = read_whole(&rule, err)) != RF_OK ||
-        (status = read_dims(&rule, err)) != RF_OK) {
+    enum rf_status status = check_pattern(&rule, err);
+    RF_THEN(status, read_parts(&rule, err));
+    RF_THEN(status, check_flags(&rule, err));
+    RF_THEN(status, read_whole(&rule, err));
+    RF_THEN(status, read_dims(&rule, err));
+    if (status != RF_OK) {
         free(rule.name);
         return status;
     }

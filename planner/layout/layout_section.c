@@ -197,3 +197,12 @@ enum rf_status rf_layout_make_params(struct rf_layout_build *build,
     }
     return status;
 }
+
+/* Hugging Face's layout has only these rules: tensors under their checkpoint
+ * names, unfused. */
+const struct rf_layout_ops rf_layout_hf = {
+    .repeat_kv = true,
+    .keep_stacked = true,
+    .vocab_multiple = rf_layout_no_padding,
+    .make = rf_layout_make_params,
+};

@@ -1,6 +1,7 @@
 #!/bin/bash
 # Parameter totals of real models, against their published checkpoints; and what
 # the plan prints for them.
+# limit: 300
 # shellcheck source=../lib/test.sh disable=SC2034
 . "$(dirname "$0")/../lib/test.sh"
 

@@ -1,6 +1,6 @@
 /* Runs the tests of one folder, or those that a pattern as of a shell names
- * (`unit-planner 'test_box_*'`), or with an argument like 1of2 every second
- * suite from the first on. CK_RUN_SUITE picks one, CK_TAP_LOG_FILE_NAME writes
+ * (`unit-planner 'test_box_*'`), or with an argument like 1of2 every second one
+ * from the first on. CK_RUN_SUITE picks one, CK_TAP_LOG_FILE_NAME writes
  * TAP for the summary of `make check`. */
 #include <fnmatch.h>
 #include <stdio.h>
@@ -25,11 +25,19 @@ static int by_place(const void *a, const void *b)
     return order != 0 ? order : (*x)->test.line - (*y)->test.line;
 }
 
-static bool is_chosen(const struct unit_entry *entry,
-                      const struct choice *choice)
+/* Leaves out tests that are not chosen. */
+static size_t keep_chosen(const struct choice *choice,
+                          const struct unit_entry **all, size_t n)
 {
-    return entry->test.fn != NULL &&
-           fnmatch(choice->pattern, entry->test.name, 0) == 0;
+    size_t kept = 0, named = 0;
+    for (size_t i = 0; i < n; i++) {
+        const TTest *test = &all[i]->test;
+        if (test->fn == NULL || (fnmatch(choice->pattern, test->name, 0) == 0 &&
+                                 named++ % choice->parts == choice->part - 1)) {
+            all[kept++] = all[i];
+        }
+    }
+    return kept;
 }
 
 /* "box" of "tests/unit/planner/layout/test_box.c", to be freed: Check keeps the
@@ -49,7 +57,7 @@ static TCase *begin_case(Suite *suite, const char *name)
 
 /* The suite of one file. */
 static Suite *make_suite(const char *name, const struct unit_entry **at,
-                         size_t n, const struct choice *choice)
+                         size_t n)
 {
     Suite *suite = suite_create(name);
     TCase *tests = begin_case(suite, name);
@@ -57,33 +65,31 @@ static Suite *make_suite(const char *name, const struct unit_entry **at,
     for (size_t i = 0; i < n && rest; i++) {
         if (at[i]->add == NULL) {
             tests = begin_case(suite, at[i]->test.name);
-        } else if (at[i]->test.fn == NULL || is_chosen(at[i], choice)) {
+        } else {
             rest = at[i]->add(tests, &at[i]->test);
         }
     }
     return suite;
 }
 
-/* Runs the chosen ones of all tests, which are in order: how many failed, or
- * -1: none ran. */
-static int run(const struct unit_entry **all, size_t n,
-               const struct choice *choice)
+/* Runs tests, which are in order: how many failed, or -1: none ran. */
+static int run(const struct unit_entry **all, size_t n)
 {
     SRunner *runner = srunner_create(NULL);
     char **names = calloc(n, sizeof(*names));
-    size_t end, n_files = 0, n_suites = 0;
+    size_t end, n_suites = 0;
     int failed;
-    for (size_t i = 0; i < n; i = end, n_files++) {
-        bool chosen = false;
+    for (size_t i = 0; i < n; i = end) {
+        bool any = false;
         for (end = i;
              end < n && strcmp(all[end]->test.file, all[i]->test.file) == 0;
              end++) {
-            chosen |= is_chosen(all[end], choice);
+            any |= all[end]->test.fn != NULL;
         }
-        if (chosen && n_files % choice->parts == choice->part - 1) {
+        if (any) {
             names[n_suites] = suite_name(all[i]->test.file);
-            srunner_add_suite(runner, make_suite(names[n_suites++], &all[i],
-                                                 end - i, choice));
+            srunner_add_suite(runner,
+                              make_suite(names[n_suites++], &all[i], end - i));
         }
     }
     srunner_run_all(runner, CK_ENV);
@@ -112,7 +118,7 @@ int main(int argc, char **argv)
     setenv("CK_DEFAULT_TIMEOUT", "180", 0);
     memcpy(all, __start_unit_entries, n * sizeof(*all));
     qsort(all, n, sizeof(*all), by_place);
-    failed = run(all, n, &choice);
+    failed = run(all, keep_chosen(&choice, all, n));
     free(all);
     if (failed < 0) {
         fprintf(stderr, "%s: no test ran\n", argv[0]);

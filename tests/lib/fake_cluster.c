@@ -399,9 +399,18 @@ static bool advance(struct fake_cluster *fake, int64_t until_ns)
     return true;
 }
 
+void fake_cluster_start(struct fake_cluster *fake)
+{
+    if (!fake->started) {
+        fake->started = true;
+        rf_run_start(fake->run);
+    }
+}
+
 bool fake_cluster_run(struct fake_cluster *fake, int64_t limit_ns)
 {
     int64_t until = fake->now_ns + limit_ns;
+    fake_cluster_start(fake);
     while (!fake->done && advance(fake, until)) {
     }
     return fake->done;
@@ -411,6 +420,7 @@ bool fake_cluster_until(struct fake_cluster *fake, const char *state,
                         int64_t limit_ns)
 {
     int64_t until = fake->now_ns + limit_ns;
+    fake_cluster_start(fake);
     while (strcmp(rf_run_state(fake->run), state) != 0 && !fake->done) {
         if (!advance(fake, until)) {
             return false;
@@ -461,11 +471,6 @@ void fake_cluster_fault(struct fake_cluster *fake, struct fake_fault fault)
         ck_assert_uint_lt(i, FAKE_FAULTS_MAX);
     }
     fake->faults[i] = fault;
-}
-
-void fake_cluster_start(struct fake_cluster *fake)
-{
-    rf_run_start(fake->run);
 }
 
 void fake_cluster_destroy(struct fake_cluster *fake)

@@ -87,7 +87,7 @@ struct fake_cluster {
     struct fake_attempt attempts[FAKE_ATTEMPTS_MAX];
     size_t n_attempts;
     struct rf_run_view view; /* the last one shown */
-    bool done, joined_called;
+    bool started, done, joined_called;
     int exit_code;
     unsigned source_checks; /* "verify" of the sources, of all nodes */
     size_t gone;            /* agents whose files SHUTDOWN had removed */
@@ -114,10 +114,10 @@ void fake_cluster_destroy(struct fake_cluster *fake);
 AUTO_POINTER(fake_cluster, fake_cluster_destroy)
 void fake_cluster_fault(struct fake_cluster *fake, struct fake_fault fault);
 
-/* Starts the run. */
+/* Starts the run, once. */
 void fake_cluster_start(struct fake_cluster *fake);
-/* Lets virtual time pass until the run is done, or is in `state`, or `limit_ns`
- * more have passed; false in the last case. */
+/* Starts it and lets virtual time pass until it is done, or is in `state`, or
+ * `limit_ns` more have passed; false in the last case. */
 bool fake_cluster_run(struct fake_cluster *fake, int64_t limit_ns);
 bool fake_cluster_until(struct fake_cluster *fake, const char *state,
                         int64_t limit_ns);

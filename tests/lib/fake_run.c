@@ -21,7 +21,6 @@ struct fake_cluster *fake_run_with(const char *config, struct fake_fault fault)
     if (fault.kind != FAKE_NO_FAULT) {
         fake_cluster_fault(fake, fault);
     }
-    fake_cluster_start(fake);
     ck_assert_msg(fake_cluster_run(fake, 600 * FAKE_S), "stuck in %s",
                   rf_run_state(fake->run));
     return fake;

@@ -60,7 +60,6 @@ TEST(test_run_shows_how_much_of_a_checkpoint_the_nodes_have_read)
 {
     AUTO(fake_cluster) *fake = fake_cluster_create(fake_run_two, NULL, 0);
     struct rf_msg_lease lease = {.done_bytes = 30, .of_bytes = 100};
-    fake_cluster_start(fake);
     ck_assert(fake_cluster_until(fake, "filling", 60 * FAKE_S));
     rf_run_reading(fake->run, 0, &lease);
     ck_assert_uint_eq(fake->view.read_bytes, 30);
@@ -112,7 +111,6 @@ TEST(test_run_hands_test_hooks_to_the_ranks)
     rf_schema_init(&rf_msg_hook_schema, &flip);
     flip.rank = 3;
     flip.iteration = 1;
-    fake_cluster_start(fake);
     ck_assert(fake_cluster_run(fake, 60 * FAKE_S));
     seen = json_at(fake->seen_start, "test.flip");
     ck_assert_int_eq(json_integer_at(seen, "rank"), 3);
@@ -166,7 +164,6 @@ TEST(test_run_ends_with_4_when_a_node_cannot_be_launched)
         fake, (struct fake_fault){.kind = FAKE_LAUNCH_FAILS, .node = 0});
     fake_cluster_fault(
         fake, (struct fake_fault){.kind = FAKE_LAUNCH_FAILS, .node = 1});
-    fake_cluster_start(fake);
     ck_assert(fake_cluster_run(fake, 60 * FAKE_S));
     ck_assert_int_eq(fake->exit_code, 4);
     ck_assert_uint_eq(fake->n_attempts, 0);
@@ -180,7 +177,6 @@ TEST(test_run_waits_for_the_verdict_on_all_nodes)
     AUTO(fake_cluster) *fake = fake_cluster_create(fake_run_two, NULL, 0);
     fake_cluster_fault(
         fake, (struct fake_fault){.kind = FAKE_LAUNCH_FAILS, .node = 0});
-    fake_cluster_start(fake);
     ck_assert(fake_cluster_until(fake, "stopping", FAKE_S));
     ck_assert_ptr_null(rf_run_node_error(fake->run, 1));
     ck_assert(fake_cluster_run(fake, FAKE_S));
@@ -201,7 +197,6 @@ TEST(test_run_time_limit_while_launching_names_who_is_missing)
     AUTO(fake_cluster) *fake = fake_cluster_create(fake_run_two, NULL, 5);
     fake_cluster_fault(
         fake, (struct fake_fault){.kind = FAKE_NEVER_JOINS, .node = 1});
-    fake_cluster_start(fake);
     ck_assert(fake_cluster_run(fake, 10 * FAKE_S));
     ck_assert_int_eq(fake->exit_code, 4);
     assert_says(rf_run_node_error(fake->run, 1),
@@ -223,7 +218,6 @@ TEST(test_run_that_is_strict_refuses_workers_of_another_build)
 {
     AUTO(fake_cluster) *fake = fake_cluster_with(
         fake_run_two, (struct rf_run_options){.strict = true});
-    fake_cluster_start(fake);
     ck_assert(fake_cluster_run(fake, 600 * FAKE_S));
     ck_assert_int_eq(fake->exit_code, 4);
     ck_assert_uint_eq(fake->starts, 0);
@@ -286,7 +280,6 @@ LOOP_TEST(test_run_interrupt_keeps_what_was_measured_in_every_state,
         "{'name': 'bare', 'train': {'tp': 4}, 'infer': {'tp': 2}, "
         "'warmup': 1, 'iterations': 2, 'yardstick': false}, " FAKE_SECOND);
     AUTO(fake_cluster) *fake = fake_cluster_create(two, NULL, 0);
-    fake_cluster_start(fake);
     ck_assert(fake_cluster_until(fake, busy_states[_i], 60 * FAKE_S));
     rf_run_interrupt(fake->run, 130);
     ck_assert_str_eq(rf_run_state(fake->run), "aborting");
@@ -304,7 +297,6 @@ TEST(test_run_second_interrupt_does_not_wait)
     AUTO(fake_cluster) *fake = fake_cluster_create(fake_run_two, NULL, 0);
     fault.no_aborted = true;
     fake_cluster_fault(fake, fault);
-    fake_cluster_start(fake);
     ck_assert(fake_cluster_until(fake, "running", 60 * FAKE_S));
     rf_run_interrupt(fake->run, 130);
     rf_run_interrupt(fake->run, 130);
@@ -329,7 +321,6 @@ TEST(test_run_forces_agents_that_do_not_stop)
 {
     AUTO(fake_cluster) *fake = fake_cluster_create(fake_run_one, NULL, 0);
     fake->deaf = true;
-    fake_cluster_start(fake);
     ck_assert(fake_cluster_run(fake, 600 * FAKE_S));
     ck_assert_int_eq(fake->exit_code, 0);
     ck_assert_uint_eq(fake->forced_stops, 1);
@@ -347,7 +338,6 @@ TEST(test_run_time_limit_fails_the_scenario_and_begins_no_other)
     bool told = false;
     rf_log_set_sink(find_not_run, &told);
     fake_cluster_fault(fake, fake_fault_at(FAKE_SILENT, 0, "run", 0));
-    fake_cluster_start(fake);
     ck_assert(fake_cluster_run(fake, 30 * FAKE_S));
     rf_log_set_sink(NULL, NULL);
     ck_assert(told);
@@ -361,7 +351,6 @@ TEST(test_run_time_limit_after_the_last_scenario_fails_nothing)
 {
     AUTO(fake_cluster) *fake = fake_cluster_create(fake_run_one, NULL, 15);
     fake->deaf = true;
-    fake_cluster_start(fake);
     ck_assert(fake_cluster_run(fake, 600 * FAKE_S));
     ck_assert_int_gt(fake->now_ns, 15 * FAKE_S);
     ck_assert_int_eq(fake->attempts[0].outcome, RF_OUTCOME_OK);
@@ -374,7 +363,6 @@ static struct fake_cluster *begin_planning(uint32_t timeout_s, int64_t plan_ns)
     struct fake_cluster *fake =
         fake_cluster_create(fake_run_two, NULL, timeout_s);
     fake->plan_ns = plan_ns;
-    fake_cluster_start(fake);
     ck_assert(fake_cluster_until(fake, "starting", 60 * FAKE_S));
     return fake;
 }
@@ -422,7 +410,6 @@ TEST(test_run_skips_what_is_complete)
 {
     static const bool skip[] = {true, false};
     AUTO(fake_cluster) *fake = fake_cluster_create(fake_run_two, skip, 0);
-    fake_cluster_start(fake);
     ck_assert(fake_cluster_run(fake, 60 * FAKE_S));
     ck_assert_int_eq(fake->exit_code, 0);
     ck_assert_uint_eq(fake->n_attempts, 1);
@@ -434,7 +421,6 @@ static struct fake_cluster *run_that_stores(void)
 {
     struct fake_cluster *fake = fake_cluster_create(fake_run_two, NULL, 0);
     fake->slow_store = true;
-    fake_cluster_start(fake);
     ck_assert(fake_cluster_until(fake, "storing", 60 * FAKE_S));
     return fake;
 }
@@ -460,7 +446,6 @@ static struct fake_cluster *repeated(struct rf_run_options options,
     if (fault.kind != FAKE_NO_FAULT) {
         fake_cluster_fault(fake, fault);
     }
-    fake_cluster_start(fake);
     ck_assert(fake_cluster_run(fake, 600 * FAKE_S));
     return fake;
 }
@@ -548,7 +533,6 @@ TEST(test_run_that_stores_ends_when_its_time_is_over)
 {
     AUTO(fake_cluster) *fake = fake_cluster_create(fake_run_two, NULL, 100);
     fake->slow_store = true;
-    fake_cluster_start(fake);
     ck_assert(fake_cluster_until(fake, "storing", 60 * FAKE_S));
     ck_assert(fake_cluster_run(fake, 200 * FAKE_S));
     ck_assert_int_eq(fake->exit_code, 1);

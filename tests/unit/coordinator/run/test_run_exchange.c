@@ -18,7 +18,6 @@ TEST(test_run_exchange_gives_everybody_all_parts)
 {
     AUTO(fake_cluster) *fake = fake_cluster_create(fake_run_one, NULL, 0);
     const json_t *data;
-    fake_cluster_start(fake);
     ck_assert(fake_cluster_until(fake, "preparing", FAKE_S));
     fake_cluster_say(fake, 1, RF_MSG_EXCHANGE, parts(1, 5, 2, "cc", 3, ""));
     fake_cluster_say(fake, 0, RF_MSG_EXCHANGE, parts(1, 6, 0, "11", 1, "22"));
@@ -36,7 +35,6 @@ TEST(test_run_exchange_gives_everybody_all_parts)
 LOOP_TEST(test_run_exchange_refuses_foreign_and_repeated_parts, 3)
 {
     AUTO(fake_cluster) *fake = fake_cluster_create(fake_run_one, NULL, 0);
-    fake_cluster_start(fake);
     ck_assert(fake_cluster_until(fake, "preparing", FAKE_S));
     if (_i == 0) {
         fake_cluster_say(fake, 1, RF_MSG_EXCHANGE,

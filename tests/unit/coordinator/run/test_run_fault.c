@@ -74,7 +74,6 @@ TEST(test_run_names_the_rank_that_says_why_not_the_one_that_noticed)
     const struct fake_attempt *failed = &fake->attempts[0];
     fake_cluster_fault(fake, fake_fault_at(FAKE_LOST_PEER, 0, "prepare", -1));
     fake_cluster_fault(fake, fake_fault_at(FAKE_RANK_ERROR, 1, "prepare", -1));
-    fake_cluster_start(fake);
     ck_assert(fake_cluster_run(fake, 600 * FAKE_S));
     ck_assert_int_eq(fake->exit_code, 1);
     ck_assert_uint_eq(failed->n_faults, 2);
@@ -173,7 +172,6 @@ static int64_t patience_s(const char *config)
     AUTO(fake_cluster) *fake = fake_cluster_create(config, NULL, 0);
     int64_t began;
     fake_cluster_fault(fake, fake_fault_at(FAKE_SILENT, 1, "run", 0));
-    fake_cluster_start(fake);
     ck_assert(fake_cluster_until(fake, "running", 600 * FAKE_S));
     began = fake->now_ns;
     ck_assert(fake_cluster_until(fake, "aborting", 24 * 3600 * FAKE_S));
@@ -287,7 +285,6 @@ TEST(test_run_fails_an_attempt_that_a_node_cannot_place_and_goes_on)
     AUTO(fake_cluster) *fake =
         fake_cluster_create(FAKE_CONFIG(FAKE_FIRST ", " FAKE_SECOND), NULL, 0);
     const struct rf_fault *cause;
-    fake_cluster_start(fake);
     ck_assert(fake_cluster_until(fake, "preparing", FAKE_S));
     fake_cluster_say(fake, 1, RF_MSG_RANK_EXIT,
                      json_pack("{s:i, s:n, s:s, s:s, s:[]}", "attempt", 1,
@@ -309,7 +306,6 @@ TEST(test_run_fails_an_attempt_that_a_node_cannot_place_and_goes_on)
 TEST(test_run_ignores_messages_of_another_attempt)
 {
     AUTO(fake_cluster) *fake = fake_cluster_create(fake_run_one, NULL, 0);
-    fake_cluster_start(fake);
     ck_assert(fake_cluster_until(fake, "preparing", FAKE_S));
     fake_cluster_say(
         fake, 1, RF_MSG_EXCHANGE,
@@ -329,7 +325,6 @@ TEST(test_run_takes_a_message_it_cannot_read_for_a_fault_of_the_node)
     AUTO(fake_cluster) *fake =
         fake_cluster_create(FAKE_CONFIG(FAKE_FIRST ", " FAKE_SECOND), NULL, 0);
     const struct rf_fault *cause;
-    fake_cluster_start(fake);
     ck_assert(fake_cluster_until(fake, "filling", 60 * FAKE_S));
     fake_cluster_say(fake, 1, RF_MSG_DONE, json_object());
     ck_assert_str_eq(rf_run_state(fake->run), "aborting");
@@ -347,7 +342,6 @@ TEST(test_run_ignores_a_message_it_cannot_read_between_attempts)
 {
     AUTO(fake_cluster) *fake = fake_cluster_create(fake_run_one, NULL, 0);
     fake->plan_ns = 10 * FAKE_S;
-    fake_cluster_start(fake);
     ck_assert(fake_cluster_until(fake, "starting", 60 * FAKE_S));
     fake_cluster_say(fake, 1, RF_MSG_DONE, json_object());
     ck_assert(fake_cluster_run(fake, 60 * FAKE_S));
@@ -365,7 +359,6 @@ static void count_warning(enum rf_log_level level, const char *line, void *data)
 TEST(test_run_ignores_what_it_cannot_read_of_another_attempt)
 {
     AUTO(fake_cluster) *fake = fake_cluster_create(fake_run_one, NULL, 0);
-    fake_cluster_start(fake);
     ck_assert(fake_cluster_until(fake, "filling", 60 * FAKE_S));
     n_warnings = 0;
     rf_log_init(RF_LOG_WARN, NULL);
@@ -389,7 +382,6 @@ LOOP_TEST(test_run_cuts_off_a_node_whose_end_it_cannot_read, 2)
     fake = fake_cluster_create(FAKE_CONFIG(FAKE_FIRST ", " FAKE_ON_ALPHA), NULL,
                                0);
     fake_cluster_fault(fake, fault);
-    fake_cluster_start(fake);
     ck_assert(fake_cluster_until(fake, "aborting", 60 * FAKE_S));
     before_ns = fake->now_ns;
     fake_cluster_say(fake, 1, _i == 0 ? RF_MSG_ABORTED : RF_MSG_ERROR,
@@ -407,7 +399,6 @@ TEST(test_run_adds_the_last_lines_of_the_node)
     const struct rf_texts *lines;
     AUTO_FREE char *word = rf_xasprintf("%299s", ""), *long_line;
     fake_cluster_fault(fake, fake_fault_at(FAKE_NODE_LOST, 1, "run", 0));
-    fake_cluster_start(fake);
     ck_assert(fake_cluster_until(fake, "filling", 60 * FAKE_S));
     rf_run_log(fake->run, 1, 2, "out of cheese");
     long_line = rf_xasprintf("%s\xe2\x82\xac", word); /* cut inside it */

@@ -12,7 +12,6 @@ static struct fake_cluster *run_hanging(const json_t *unanswered)
     struct fake_fault fault = fake_fault_at(FAKE_SILENT, 1, "run", 1);
     fault.no_aborted = true;
     fake_cluster_fault(fake, fault);
-    fake_cluster_start(fake);
     ck_assert(fake_cluster_until(fake, "running", 600 * FAKE_S));
     rf_run_log(fake->run, 1, 3, "waiting for rank 0");
     ck_assert(fake_cluster_until(fake, "aborting", 3600 * FAKE_S));
@@ -62,7 +61,6 @@ TEST(test_run_names_who_hangs_also_where_a_peer_was_lost_before)
     struct fake_fault fault = fake_fault_at(FAKE_PEER_NOTICES, 1, "run", 1);
     fault.no_aborted = true;
     fake_cluster_fault(fake, fault);
-    fake_cluster_start(fake);
     ck_assert(fake_cluster_until(fake, "settling", 60 * FAKE_S));
     fake->now_ns += 60 * FAKE_S;
     rf_run_tick(fake->run);
@@ -85,7 +83,6 @@ TEST(test_run_makes_no_rank_the_cause_when_nodes_hang)
         fault.no_aborted = true;
         fake_cluster_fault(fake, fault);
     }
-    fake_cluster_start(fake);
     ck_assert(fake_cluster_until(fake, "aborting", 3600 * FAKE_S));
     for (uint32_t node = 0; node < 2; node++) {
         fake_cluster_say(fake, node, RF_MSG_ABORTED,
@@ -121,7 +118,6 @@ LOOP_TEST(test_run_time_limit_names_whom_a_step_waits_for,
     AUTO_FREE char *start =
         rf_xasprintf("no answer to \"%s\" for ", hanging[_i]);
     fake_cluster_fault(fake, fake_fault_at(FAKE_SILENT, 1, hanging[_i], -1));
-    fake_cluster_start(fake);
     ck_assert(fake_cluster_run(fake, 600 * FAKE_S));
     fault = fake_fault(&fake->attempts[0], 0);
     ck_assert_msg(strncmp(fault->text, start, strlen(start)) == 0, "%s",

@@ -73,7 +73,6 @@ TEST(test_run_time_limit_names_who_has_not_sent_headers)
     fake_run_quiet();
     fake = fake_cluster_create(config, NULL, 60);
     fake_cluster_fault(fake, fake_fault_at(FAKE_SILENT, BETA, "inspect", -1));
-    fake_cluster_start(fake);
     ck_assert(fake_cluster_run(fake, 100 * FAKE_S));
     ck_assert_ptr_nonnull(rf_run_node_error(fake->run, BETA));
     ck_assert_ptr_null(rf_run_node_error(fake->run, ALPHA));
@@ -108,7 +107,6 @@ LOOP_TEST(test_run_stops_while_it_waits_for_headers_or_the_plan, 2)
     AUTO(fake_cluster) *fake = fake_cluster_create(config, NULL, 0);
     fake_run_quiet();
     fake->plan_ns = 5 * FAKE_S;
-    fake_cluster_start(fake);
     ck_assert(fake_cluster_until(fake, states[_i], 60 * FAKE_S));
     rf_run_interrupt(fake->run, 130);
     ck_assert(fake_cluster_run(fake, 60 * FAKE_S));
@@ -121,7 +119,6 @@ TEST(test_run_gives_a_plan_up_that_takes_too_long)
     AUTO(fake_cluster) *fake = fake_cluster_create(config, NULL, 0);
     fake_run_quiet();
     fake->plan_ns = 3600 * FAKE_S;
-    fake_cluster_start(fake);
     ck_assert(fake_cluster_run(fake, 660 * FAKE_S));
     ck_assert_int_eq(fake->exit_code, 2);
 }

@@ -249,12 +249,18 @@ void sshd_launch(void)
     seen_start(&sshd_seen, &sshd_order);
 }
 
-void sshd_expect_fail(const char *text, unsigned limit_s)
+void sshd_await_fail(const char *text, unsigned limit_s)
 {
     await_end(&sshd_seen, 1, limit_s);
     ck_assert_uint_eq(sshd_seen.fails, 1);
     ck_assert_msg(strstr(sshd_seen.why.text, text) != NULL,
                   "no \"%s\" in \"%s\"", text, sshd_seen.why.text);
+}
+
+void sshd_expect_fail(const char *text, unsigned limit_s)
+{
+    sshd_launch();
+    sshd_await_fail(text, limit_s);
 }
 
 void sshd_expect_success(void)

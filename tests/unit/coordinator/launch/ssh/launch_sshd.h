@@ -35,6 +35,8 @@ int sshd_count(const char *name, const char *text);
 /* Starts sshd_seen with sshd_how and sshd_node. */
 void sshd_launch(void);
 /* It fails within `limit_s` with `text` in its error. */
+void sshd_await_fail(const char *text, unsigned limit_s);
+/* A launch does. */
 void sshd_expect_fail(const char *text, unsigned limit_s);
 /* A whole launch of a worker that repeats its input succeeds. */
 void sshd_expect_success(void);

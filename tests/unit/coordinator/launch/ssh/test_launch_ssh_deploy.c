@@ -113,7 +113,6 @@ static void expect_no_deployment(const char *text)
         strcat(expected, *text == '~' ? launch_folder : one);
     }
     deploy();
-    sshd_launch();
     sshd_expect_fail(expected, 20);
     ck_assert_uint_eq(sshd_seen.streams, 0);
     ck_assert_ptr_null(strstr(sshd_seen.why.text, "No such file"));
@@ -192,6 +191,5 @@ TEST(test_ssh_deploying_nothing_is_an_error)
     sshd_start("");
     sshd_how.deploy = true;
     sshd_order.local_worker = "/nonexistent/refit-worker";
-    sshd_launch();
     sshd_expect_fail("/nonexistent/refit-worker: No such file", 20);
 }

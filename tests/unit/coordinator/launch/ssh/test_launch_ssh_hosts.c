@@ -21,7 +21,6 @@ LOOP_TEST(test_ssh_silent_or_dripping_server_is_given_up_in_time, 3)
     int64_t started = rf_now_ns();
     sshd_talker(texts[_i], _i == 1 ? 300 : 0, true);
     sshd_how.timeout_s = 2;
-    sshd_launch();
     sshd_expect_fail("within 2 s (launch.timeout_s)", 10);
     ck_assert_int_eq(sshd_seen.why.status, RF_ERR_TIMEOUT);
     ck_assert_int_ge(rf_now_ns() - started, 19 * RF_NS_PER_S / 10);
@@ -31,7 +30,6 @@ LOOP_TEST(test_ssh_silent_or_dripping_server_is_given_up_in_time, 3)
 TEST(test_ssh_garbage_instead_of_a_banner_is_shown)
 {
     sshd_talker("HTTP/1.0 400 Bad \x1b Request\r\n", 0, false);
-    sshd_launch();
     sshd_expect_fail("it says \"HTTP/1.0 400 Bad ? Request\"", 10);
     ck_assert_uint_eq(sshd_seen.notes, 0);
 }
@@ -39,14 +37,12 @@ TEST(test_ssh_garbage_instead_of_a_banner_is_shown)
 TEST(test_ssh_closed_port_says_so)
 {
     close(sshd_listen(&sshd_node.port));
-    sshd_launch();
     sshd_expect_fail("Connection refused", 10);
 }
 
 TEST(test_ssh_unknown_name_says_so)
 {
     sshd_node.hostname = "no-such-host.invalid";
-    sshd_launch();
     sshd_expect_fail("cannot resolve no-such-host.invalid", 20);
     assert_says(sshd_seen.why.text, "nodes[0].hostname");
 }
@@ -54,7 +50,6 @@ TEST(test_ssh_unknown_name_says_so)
 TEST(test_ssh_shedding_server_is_tried_four_times)
 {
     sshd_talker("Exceeded MaxStartups\r\n", 0, false);
-    sshd_launch();
     sshd_expect_fail("after 4 tries", 15);
     ck_assert_uint_eq(sshd_seen.notes, 3);
 }
@@ -114,7 +109,6 @@ TEST(test_ssh_missing_config_file_is_an_error)
     sshd_how.use_ssh_config = true;
     sshd_how.ssh_config = "/nonexistent/config";
     sshd_node.port = 1;
-    sshd_launch();
     sshd_expect_fail("/nonexistent/config", 10);
     ck_assert_int_eq(sshd_seen.why.status, RF_ERR_CONFIG);
 }
@@ -225,7 +219,7 @@ TEST(test_ssh_unknown_alias_is_named_with_what_to_do)
     char hint[256];
     sshd_start("");
     use_alias("cluster-node");
-    sshd_launch(); /* the address is known, but it is not asked for */
+    /* The address is known, but it is not asked for. */
     sshd_expect_fail("host key of cluster-node is unknown", 20);
     snprintf(hint, sizeof(hint),
              "ssh-keyscan -p %u 127.0.0.1 | sed 's/^[^ ]*/cluster-node/' >> %s",
@@ -242,7 +236,6 @@ TEST(test_ssh_alias_that_is_no_name_is_an_error)
 {
     sshd_start("");
     use_alias("root@other,host");
-    sshd_launch();
     sshd_expect_fail("HostKeyAlias", 20);
     ck_assert_int_eq(sshd_seen.why.status, RF_ERR_CONFIG);
 }
@@ -251,7 +244,6 @@ TEST(test_ssh_failing_proxy_is_quoted)
 {
     sshd_node.port = 1;
     use_proxy("sh -c 'echo no route to jump >&2; exit 1'");
-    sshd_launch();
     sshd_expect_fail("connection was closed", 20);
     assert_says(sshd_seen.why.text, "ProxyCommand");
     assert_says(sshd_seen.noted, "proxy: no route to jump");
@@ -261,7 +253,6 @@ TEST(test_ssh_words_of_a_proxy_instead_of_a_banner_are_shown)
 {
     sshd_node.port = 1;
     use_proxy("echo HTTP/1.1 403 Forbidden; sleep 1");
-    sshd_launch();
     sshd_expect_fail("no SSH server there: it says \"HTTP/1.1 403 Forbidden\" "
                      "(ProxyCommand of the ssh config?)",
                      20);
@@ -280,7 +271,6 @@ TEST(test_ssh_stubborn_proxy_is_killed)
              launch_folder);
     use_proxy(text);
     sshd_how.timeout_s = 1;
-    sshd_launch();
     sshd_expect_fail("", 10);
     ck_assert_int_lt(rf_now_ns() - started, 6 * RF_NS_PER_S);
     {

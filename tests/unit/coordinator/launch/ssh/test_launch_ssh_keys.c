@@ -25,7 +25,6 @@ TEST(test_ssh_unknown_host_key_is_refused_with_its_fingerprint)
 {
     sshd_start("");
     launch_file("known_hosts", "", 0600);
-    sshd_launch();
     sshd_expect_fail("is unknown", 20);
     assert_says(sshd_seen.why.text, "SHA256:");
     assert_says(sshd_seen.why.text, "ssh-keyscan -p");
@@ -50,7 +49,6 @@ LOOP_TEST(test_ssh_changed_host_key_is_refused_whatever_the_config_says, 2)
     sshd_how.accept_new = _i == 1;
     sshd_how.ssh_config =
         launch_file("config", "Host *\n  StrictHostKeyChecking no\n", 0600);
-    sshd_launch();
     sshd_expect_fail("has changed", 20);
     assert_says(sshd_seen.why.text, "ssh-keygen -R '[127.0.0.1]:");
     ck_assert_int_eq(sshd_count("known_hosts", ""), 1);
@@ -106,7 +104,7 @@ TEST(test_ssh_accept_new_looks_again_under_the_lock)
     }
     write_other_key();
     close(fd);
-    sshd_expect_fail("has changed", 20);
+    sshd_await_fail("has changed", 20);
     ck_assert_int_eq(sshd_count("known_hosts", ""), 1);
 }
 
@@ -136,7 +134,6 @@ LOOP_TEST(test_ssh_pinned_fingerprint_decides_alone, 2)
     } else {
         sshd_node.host_key_sha256 =
             "SHA256:AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA";
-        sshd_launch();
         sshd_expect_fail("not the one given as nodes[0].host_key_sha256", 20);
     }
 }
@@ -177,7 +174,6 @@ LOOP_TEST(test_ssh_host_key_may_be_in_any_file_of_the_config, 3)
     snprintf(more, sizeof(more), "UserKnownHostsFile %s/new %s/empty",
              launch_folder, launch_folder);
     use_config(more);
-    sshd_launch();
     sshd_expect_fail("is unknown", 20);
     sshd_how.accept_new = true;
     sshd_expect_success();
@@ -204,7 +200,6 @@ TEST(test_ssh_known_hosts_command_learns_what_it_is_asked_for)
     ck_assert_int_eq(sshd_count("asked", "ORDER [127.0.0.1]:"), 1);
     ck_assert_int_eq(sshd_count("asked", "HOSTNAME [127.0.0.1]:"), 1);
     use_config("KnownHostsCommand /bin/false");
-    sshd_launch();
     sshd_expect_fail("KnownHostsCommand failed", 20);
 }
 
@@ -215,7 +210,6 @@ LOOP_TEST(test_ssh_host_key_that_no_file_keeps, 2)
                                         "UserKnownHostsFile /dev/null"};
     sshd_start("");
     use_config(files[_i]);
-    sshd_launch();
     sshd_expect_fail("no file keeps what is known", 20);
     assert_says(sshd_seen.why.text, "nodes[0].host_key_sha256, or set "
                                     "launch.accept_new");
@@ -241,7 +235,6 @@ TEST(test_ssh_folder_of_known_hosts_that_cannot_be_made_says_why)
              launch_folder);
     use_config(more);
     sshd_how.accept_new = true;
-    sshd_launch();
     sshd_expect_fail(expected, 20);
 }
 
@@ -257,7 +250,6 @@ TEST(test_ssh_revoked_host_key_is_refused)
     snprintf(line, sizeof(line), "[127.0.0.1]:%u %s %s\n@revoked * %s %s\n",
              sshd_node.port, type, key, type, key);
     launch_file("known_hosts", line, 0600);
-    sshd_launch();
     sshd_expect_fail("@revoked", 20);
 }
 
@@ -277,7 +269,6 @@ TEST(test_ssh_wrong_key_is_named)
     char path[128];
     sshd_start("");
     sshd_node.identity = other_key("ed25519", "", path);
-    sshd_launch();
     sshd_expect_fail("no key is accepted", 20);
     assert_says(sshd_seen.why.text, "/other (nodes[0].identity, refused)");
     assert_says(sshd_seen.why.text, "key agent (none)");
@@ -290,7 +281,6 @@ TEST(test_ssh_encrypted_key_without_agent_is_a_clear_error)
     char path[128];
     sshd_start("");
     sshd_node.identity = other_key("ed25519", "secret", path);
-    sshd_launch();
     sshd_expect_fail("encrypted: needs a key agent", 20);
 }
 
@@ -299,7 +289,6 @@ LOOP_TEST(test_ssh_bad_key_files_are_named, 2)
     sshd_start("");
     sshd_node.identity =
         _i == 0 ? "/nonexistent/id" : launch_file("junk", "junk\n", 0600);
-    sshd_launch();
     sshd_expect_fail(_i == 0
                          ? "/nonexistent/id (nodes[0].identity, No such file"
                          : "not a private key",
@@ -347,7 +336,6 @@ TEST(test_ssh_hung_key_agent_is_left_alone)
     sshd_start("");
     sshd_node.identity = other_key("ed25519", "", path);
     started = rf_now_ns();
-    sshd_launch();
     sshd_expect_fail("key agent (does not answer)", 10);
     ck_assert_int_lt(rf_now_ns() - started, 6 * RF_NS_PER_S);
     close(fd);
@@ -356,7 +344,6 @@ TEST(test_ssh_hung_key_agent_is_left_alone)
 TEST(test_ssh_server_without_public_keys_is_a_clear_error)
 {
     sshd_start("PubkeyAuthentication no\nPasswordAuthentication yes\n");
-    sshd_launch();
     sshd_expect_fail("it offers password", 20);
 }
 
@@ -414,7 +401,6 @@ TEST(test_ssh_certificates_of_the_config_are_tried)
     sshd_node.identity = NULL;
     sshd_expect_success();
     launch_file("elsewhere", "junk\n", 0600);
-    sshd_launch();
     sshd_expect_fail("/absent (No such file or directory), ", 20);
     assert_says(sshd_seen.why.text, "/elsewhere (not a certificate), ");
 }
@@ -435,7 +421,6 @@ LOOP_TEST(test_ssh_bad_certificate_is_named_and_the_key_tried_alone, 3)
         snprintf(to, sizeof(to), "%s-cert.pub", sshd_node.identity);
         ck_assert_int_eq(rename(from, to), 0);
     }
-    sshd_launch();
     snprintf(text, sizeof(text),
              "/id-cert.pub (nodes[0].identity, %s), %s (nodes[0].identity, "
              "refused)",

@@ -57,9 +57,9 @@ enum field_kind {
 struct field {
     const char *key; /* NULL: the end of a table */
     enum field_kind kind;
-    size_t offset;        /* in the struct that the table is of */
-    uint32_t least, most; /* of a number */
     bool required;
+    size_t offset;                   /* in the struct that the table is of */
+    uint32_t least, most;            /* of a number */
     bool (*valid)(const char *text); /* NULL: any text is */
     const char *what;                /* a valid text is */
 };

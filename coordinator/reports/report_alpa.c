@@ -6,7 +6,7 @@
  */
 #include "coordinator/reports/report_alpa.h"
 
-#include <stdarg.h>
+#include <assert.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -132,6 +132,7 @@ static json_t *sharding_json(const struct sharding *sharding)
             rf_text_add(&dims, ", ", "NoSharding()");
         }
     }
+    assert(dims != NULL); /* read_sharding() takes no tensor without any */
     out = json_sprintf("ShardingSpec((%s%s), (%s%s))", dims, tuple_end(dims),
                        axes, tuple_end(axes));
     free(dims);
@@ -224,7 +225,7 @@ static enum rf_status read_question(const json_t *result, struct question *out,
 
 json_t *rf_report_alpa_entry(const json_t *result, struct rf_err *err)
 {
-    struct question asked;
+    struct question asked = {.shape = NULL};
     double mean_s, variance_s2;
     if (read_question(result, &asked, err) != RF_OK) {
         return NULL;

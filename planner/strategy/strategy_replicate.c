@@ -17,6 +17,7 @@
  * Only the rest, the *far* receivers, are served over links between nodes, and
  * relays read their own inference memory. Parts need not be equal.
  */
+#include <assert.h>
 #include <stdlib.h>
 
 #include "common/mem.h"
@@ -282,7 +283,9 @@ struct node_group {
 /* The receiver of a group whose turn it is to take a work for the others. */
 static uint32_t head_of(const struct rf_work *work, struct node_group group)
 {
-    return group.first + work->turn % (group.end - group.first);
+    const uint32_t n = group.end - group.first;
+    assert(n > 0);
+    return group.first + work->turn % n;
 }
 
 static uint32_t add_receiver(const struct replication *maker,

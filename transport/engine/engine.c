@@ -13,6 +13,7 @@
  */
 #include "transport/engine/engine.h"
 
+#include <assert.h>
 #include <errno.h>
 #include <inttypes.h>
 #include <sched.h>
@@ -318,9 +319,11 @@ static void dispatch(struct rf_engine *engine, uint32_t action)
         engine->copies[engine->copies_in++ % engine->n_own] = action;
         break;
     case RF_ACTION_SEND:
+        assert(engine->carrier_ops != NULL); /* else no route leads away */
         engine->carrier_ops->send(engine->carrier, action);
         break;
     case RF_ACTION_ADMIT:
+        assert(engine->carrier_ops != NULL);
         engine->carrier_ops->admit(engine->carrier, action);
         break;
     case RF_ACTION_RECV:

@@ -131,11 +131,11 @@ static void take_line(enum rf_log_level level, const char *line, void *data)
 
 TEST(test_members_that_cannot_work_are_left_out_where_allowed)
 {
+    AUTO(lab) lab = lab_of("{'name': 's', 'impossible': 'skip', 'train': "
+                           "{'tp': [1, 3, 2]}, 'infer': {'tp': 4}}");
     AUTO(rf_scenario_set) *scenarios = NULL;
     AUTO(rf_scenario) *second = NULL;
     char said[SAID_BYTES] = "";
-    struct lab lab = lab_of("{'name': 's', 'impossible': 'skip', 'train': "
-                            "{'tp': [1, 3, 2]}, 'infer': {'tp': 4}}");
     rf_log_set_sink(take_line, said);
     ck_assert_int_eq(rf_scenario_set_plan(lab.config, lab.model,
                                           RF_SCENARIOS_BYTES, &scenarios, NULL),
@@ -149,5 +149,4 @@ TEST(test_members_that_cannot_work_are_left_out_where_allowed)
     assert_says(lab.config->skipped[0].reason, "tp 3");
     ck_assert_int_eq(rf_scenario_set_take(scenarios, 1, &second, NULL), RF_OK);
     ck_assert_str_eq(second->spec->name, "s-train.tp=2");
-    lab_free(&lab);
 }

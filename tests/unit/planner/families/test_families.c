@@ -424,7 +424,7 @@ LOOP_TEST(test_families_leave_parts_of_a_checkpoint_out, n_fixtures(LAST))
         struct rf_err err = {0};
         AUTO(rf_model) *model = NULL;
         struct rf_jnode node;
-        json_t *description;
+        json_auto_t *description = NULL;
         if (!open_part(&fixture, LAST, _i, parts[i])) {
             continue;
         }

@@ -40,7 +40,7 @@ static size_t token_size(const char *at)
 {
     size_t size = 1;
     if (*at != '"') {
-        return RF_MAX(strcspn(at, BLANKS "\"'{}[],:=/#"), size);
+        return RF_MAX(strcspn(at, BLANKS END "\"'{}[],:=/#"), size);
     }
     while (at[size] != '\0' && at[size] != '"') {
         size += at[size] == '\\' && at[size + 1] != '\0' ? 2 : 1;

@@ -81,6 +81,8 @@ static const struct {
      "3:1: ']' expected near '}' (the \"[\" in line 2 is not closed)"},
     {"{\n\"a\": [1, 2]", "2:11: '}' expected near end of file (the \"{\" in "
                          "line 1 is not closed)"},
+    {"[1, 2", "1:5: ']' expected near end of file (the \"[\" in line 1 is not "
+              "closed)"},
     {"[\"a\": 1]", "1:5: ']' expected near ':'"},
     {"{\"a\": }", "1:7: unexpected token near '}'"},
     {"{\"a\": 1}}",

@@ -4,7 +4,6 @@
  * The loop turns until the last file is stored: what was measured is given up
  * for a file server that hangs only when a signal says so.
  */
-#include "common/text.h"
 #include "coordinator/commands/run_app.h"
 
 #include <errno.h>
@@ -15,6 +14,7 @@
 #include "common/clock.h"
 #include "common/log.h"
 #include "common/mem.h"
+#include "common/text.h"
 #include "coordinator/commands/cli_table.h"
 #include "coordinator/commands/store_thread.h"
 #include "transport/net/loop.h"

@@ -2,13 +2,13 @@
  * Figures for predictions: the arithmetic on them, and what the model has no
  * figures for. Pure. See predict.h.
  */
-#include "common/text.h"
 #include "coordinator/predict/predict.h"
 
 #include <stdio.h>
 #include <stdlib.h>
 
 #include "common/mem.h"
+#include "common/text.h"
 #include "transport/info/disk_reads.h"
 #include "transport/info/method_info.h"
 

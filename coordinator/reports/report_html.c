@@ -9,8 +9,8 @@
 #include <string.h>
 
 #include "common/bytes.h"
-#include "coordinator/records/fields.h"
 #include "coordinator/records/doubts.h"
+#include "coordinator/records/fields.h"
 #include "coordinator/records/report_table.h"
 #include "coordinator/reports/pool.h"
 #include "coordinator/reports/report_json.h"

@@ -11,8 +11,8 @@
 #include "common/hash.h"
 #include "common/log.h"
 #include "common/version.h"
-#include "coordinator/records/records_differ.h"
 #include "coordinator/records/fields.h"
+#include "coordinator/records/records_differ.h"
 #include "planner/model/model_json.h"
 
 json_t *rf_resume_model(const struct rf_result_run *run)

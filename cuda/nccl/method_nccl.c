@@ -29,8 +29,8 @@
 #include "cuda/lockstep/pair.h"
 #include "cuda/lockstep/phases.h"
 #include "cuda/lockstep/steps_build.h"
-#include "cuda/nccl/nccl_comm.h"
 #include "cuda/nccl/nccl_buffers.h"
+#include "cuda/nccl/nccl_comm.h"
 #include "cuda/nccl/nccl_warm.h"
 #include "cuda/nccl/nccl_wire.h"
 

@@ -5,10 +5,10 @@
  */
 #include "transport/info/method_info.h"
 
-#include "common/json.h"
-
 #include <stdio.h>
 #include <string.h>
+
+#include "common/json.h"
 
 const struct rf_method_info rf_method_infos[RF_METHOD_COUNT] = {
 #define X(ID, ops, NAME, ...) {.name = (NAME), __VA_ARGS__},

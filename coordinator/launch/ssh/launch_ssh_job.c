@@ -18,8 +18,8 @@
 
 #include "common/clock.h"
 #include "common/mem.h"
-#include "coordinator/launch/ssh/launch_ssh.h"
 #include "coordinator/launch/launch_internal.h"
+#include "coordinator/launch/ssh/launch_ssh.h"
 
 #define LINES_WAITING_MAX 4096 /* stderr lines the loop has not taken yet */
 #define PROXY_GRACE_MS 1000

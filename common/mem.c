@@ -67,7 +67,9 @@ FILE *rf_xmemstream(char **text, size_t *size)
 
 void rf_xmemstream_close(FILE *stream)
 {
-    must(fclose(stream) == 0 ? stream : NULL);
+    if (fclose(stream) != 0) {
+        must(NULL);
+    }
 }
 
 void *rf_calloc(size_t count, size_t bytes)

@@ -9,8 +9,9 @@
 #define RF_FOLDERS_MODE 0755 /* less what the umask takes away */
 
 /*
- * Makes every missing level of `path`. *old: how many bytes of `path` name what was there before. Fails with
- * -1 (errno), and then has removed what it made. Any thread.
+ * Makes every missing level of `path`. *old: how many bytes of `path` name what
+ * was there before. Fails with -1 (errno), and then has removed what it made.
+ * Any thread.
  */
 int rf_folders_make(const char *path, size_t *old) RF_MUST_CHECK;
 

@@ -1,8 +1,7 @@
 /*
- * The rules of advice (advice.c) about GPUs and about what
- * lets adapters reach them. They hold only for scenarios that need these:
- * methods between GPUs, and of those between nodes the ones whose ranks are on
- * more than one.
+ * The rules of advice (advice.c) about GPUs and about what lets adapters reach
+ * them. They hold only for scenarios that need these: methods between GPUs, and
+ * of those between nodes the ones whose ranks are on more than one.
  */
 #include <inttypes.h>
 #include <stdlib.h>

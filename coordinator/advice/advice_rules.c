@@ -33,7 +33,7 @@ static const char *or_unknown(const char *text)
 
 /* --- A node --------------------------------------------------------------- */
 
-/* Why a check of a scenario or a node failed; NULL: it did not. */
+/* Why a check failed; NULL: it did not. */
 static char *failure(enum rf_status status, const struct rf_err *err)
 {
     return status != RF_OK ? rf_xstrdup(err->text) : NULL;
@@ -317,8 +317,8 @@ static char *addresses_of(const struct rf_msg_hello *hello)
     return list != NULL ? list : rf_xstrdup("none");
 }
 
-/* That the node lacks its address: whether its ranks `listen` there or not,
- * nothing where the other is the case. */
+/* That the node lacks its address, where its ranks listen or, without `listen`,
+ * where none of them does. */
 static char *lacks_address(const struct rf_advice_view *view, bool listen)
 {
     const struct rf_msg_hello *hello = view->hello;

@@ -33,8 +33,8 @@ enum rf_status rf_load_model(const struct rf_config *config,
     return rf_model_from_json(&node, out, err);
 }
 
-/* salloc waits for the job, releases it when its command has ended, however that
- * came, and passes on the command's exit status. */
+/* salloc waits for the job, releases it when its command has ended, however
+ * that came, and passes on the command's exit status. */
 static enum rf_status become_salloc(const struct rf_cli *cli,
                                     const json_t *options, struct rf_err *err)
 {

@@ -21,7 +21,7 @@ struct rf_store_thread_file {
 };
 
 /*
- * Calls rf_store_own() or rf_store() for the file as rf_loop_beside() does, then
+ * Calls rf_store_own() or rf_store() for the file by rf_loop_beside(), then
  * `stored`. Files that vouch for others are begun when those are stored.
  */
 void rf_store_thread_start(uv_loop_t *loop,

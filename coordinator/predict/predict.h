@@ -1,8 +1,12 @@
-/* Predicted times. The arithmetic is pure and in predict_figures.c, figures
- * from probes come from predict_probes.c, which reads results for the others,
- * too, which results count from predict_speeds.c, what was measured from
- * predict_measured.c, calibration predict_calibrate.c; predict_cmd.c has the
- * command. Formulae: docs/MEASURING.md, "Predictions". */
+/*
+ * Predicted times. Formulae: docs/MEASURING.md, "Predictions".
+ *
+ * predict_figures.c    the arithmetic, pure
+ * predict_probes.c     the records of results, and figures from their probes
+ * predict_speeds.c     which results count
+ * predict_measured.c   measured times
+ * predict_calibrate.c  calibration by these
+ */
 #ifndef RF_COORDINATOR_PREDICT_PREDICT_H
 #define RF_COORDINATOR_PREDICT_PREDICT_H
 
@@ -48,8 +52,8 @@ void rf_predict_file_loads(const struct rf_world *world,
                            const struct rf_schedule *schedule,
                            struct rf_file_loads *out);
 
-/* A copy reads memory and writes it; one from blocks that were read just before,
- * which a cache holds, only writes. */
+/* A copy reads memory and writes it; one from blocks that were read just
+ * before, which a cache holds, only writes. */
 #define RF_PREDICT_CACHED_COPY (1.0 / 2)
 
 /* Time on disk, the rates of the file system as a whole given: everything is

@@ -275,7 +275,7 @@ char *rf_doubts_reasons(const json_t *record)
     return list != NULL ? list : rf_xstrdup("no reason given");
 }
 
-/* --- What is said of it under a table ------------------------------------- */
+/* --- Notes below a table -------------------------------------------------- */
 
 /* Whether a way has nothing but TCP: "6 messages by tcp/lo,tcp/eth0". */
 static bool is_tcp(const char *way)

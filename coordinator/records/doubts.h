@@ -1,5 +1,5 @@
-/* What is doubtful about the figures of a scenario, and what is said of that and
- * of its ways under a table, a sentence a line. */
+/* Doubts about the figures of a scenario, and the notes below a table, one per
+ * line, on these and on what UCX chose. */
 #ifndef RF_COORDINATOR_RECORDS_DOUBTS_H
 #define RF_COORDINATOR_RECORDS_DOUBTS_H
 

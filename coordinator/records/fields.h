@@ -44,9 +44,10 @@ const json_t *rf_result_value(const json_t *result, const char *object,
 
 /* A number at such a place; false when null, absent, or nothing that can have
  * been measured: below 0 or beyond 1e18. Every figure of a result file is read
- * by this, or by the other if it may be below 0. */
+ * by this. */
 bool rf_result_number(const json_t *result, const char *object, const char *key,
                       double *out);
+/* The same for a change, which may be below 0. */
 bool rf_result_change(const json_t *result, const char *object, const char *key,
                       double *out);
 

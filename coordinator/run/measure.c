@@ -11,8 +11,8 @@
 #define NODE_EVENTS 100000U
 #define WORLD_EVENTS 1000000U
 
-/* Before a rank counts as hanging: so long, and longer where there is much to
- * do, at rates below which nobody would measure. */
+/* A step may take LEAST_S, and longer where there is much to do, before a rank
+ * counts as hanging. Nobody would measure at rates below these. */
 #define LEAST_S 60
 #define SLOWEST_MEMORY_BYTES_PER_S UINT64_C(100000000)
 #define SLOWEST_COPY_BYTES_PER_S UINT64_C(50000000)
@@ -98,8 +98,9 @@ static int64_t disk_s(const struct rf_scenario *scenario)
     return (int64_t)(bytes / SLOWEST_DISK_BYTES_PER_S);
 }
 
-/* The scenario's timeout_s if it has one, or else 40 times what the probed links
- * allow (0: not known) or what its bytes take, whichever is more. */
+/* The scenario's timeout_s if it has one. Otherwise BOUND_TIMES `bound_ms`, what
+ * the probed links allow (0: not known), or what its bytes take, whichever is
+ * more. */
 static int64_t iteration_s(const struct rf_scenario *scenario, double bound_ms)
 {
     const uint64_t bytes = scenario->plan->totals.bytes_total;
@@ -132,7 +133,7 @@ int64_t rf_run_measure_enter(struct rf_run_measure *measure,
     case RUN_YARDSTICK:
         return iteration_s(attempt->scenario, measure->bound_ms);
     case RUN_EXPORTING:
-        return LEAST_S + disk_s(attempt->scenario); /* a slow one */
+        return LEAST_S + disk_s(attempt->scenario);
     case RUN_VERIFYING:
         attempt->pending_checked_bytes = 0;
         return memory_s(attempt->scenario);

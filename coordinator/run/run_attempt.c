@@ -184,7 +184,7 @@ static void send_links(struct rf_run *run, const struct rf_msg *message)
 {
     const struct rf_rank *ranks = run->attempt->scenario->world->ranks;
     bool *to = list_involved(run);
-    struct rf_msg own = *message; /* with what that one has */
+    struct rf_msg own = *message; /* borrows all that it holds */
     own.step.n_links = 1;
     for (size_t i = 0; i < message->step.n_links; i++) {
         struct rf_msg_link *link = &message->step.links[i];

@@ -36,8 +36,8 @@ static const struct {
 #undef FIGURE
 };
 
-/* GB/s = 1e9 bytes/s, one way. A copy inside a GPU reads and writes its memory, so
- * it has half of its bandwidth. The times to set up are those of the weight
+/* GB/s = 1e9 bytes/s, one way. A copy inside a GPU reads and writes its memory,
+ * so it has half of its bandwidth. The times to set up are those of the weight
  * update demo. */
 static const struct rf_hardware fabrics[] = {
     {"a100",

@@ -16,9 +16,9 @@
 #include "coordinator/store/results.h"
 #include "coordinator/store/trace_file.h"
 
-/* What is done beside the loop while the run does not go on. */
+/* What the run waits for that is done beside the loop. */
 enum rf_run_app_wait {
-    RF_RUN_APP_WAITS_NOT,
+    RF_RUN_APP_NOT_WAITING,
     RF_RUN_APP_OPENING,    /* the folder; no signal was heeded yet */
     RF_RUN_APP_DISCARDING, /* the folder */
     RF_RUN_APP_TRACING,    /* storing the file of --trace */

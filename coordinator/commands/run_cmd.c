@@ -185,11 +185,11 @@ static void plan_all(void *data)
 static void all_planned(void *data)
 {
     struct rf_run_app *app = data;
-    const bool well =
+    const bool ready =
         app->model != NULL &&
         rf_results_set_model(app->results, app->model, &app->why) == RF_OK;
     app->planning = false;
-    rf_run_all_planned(app->run, well ? NULL : &app->why);
+    rf_run_all_planned(app->run, ready ? NULL : &app->why);
 }
 
 static void inspected_op(json_t *headers, void *data)

@@ -40,7 +40,7 @@ static const char *awaited(const struct rf_run_app *app, const char **state)
     case RF_RUN_APP_TRACING:
         *state = "stored";
         return cli->trace;
-    case RF_RUN_APP_WAITS_NOT:
+    case RF_RUN_APP_NOT_WAITING:
         break;
     }
     *state = "stored";
@@ -200,7 +200,7 @@ static void discard(void *data)
 void rf_run_end_waited(void *data)
 {
     struct rf_run_app *app = data;
-    app->waiting = RF_RUN_APP_WAITS_NOT;
+    app->waiting = RF_RUN_APP_NOT_WAITING;
 }
 
 /* Has the loop turn until nothing is being stored. */

@@ -42,7 +42,12 @@ any_victim() { # KIND
     case $1 in
     coordinator) list=("$coord_pid") ;;
     rank) list=("${rank_pids[@]}") ;;
-    agent) list=("${agent_pids[@]}") ;;
+    agent)
+        # One that is stopped before it has joined is not known, so it is not
+        # killed either.
+        [ "$fault" != stop ] || grep -q '^scenario 1 of' err || return
+        list=("${agent_pids[@]}")
+        ;;
     sshd) [ ${#agent_pids[@]} = 0 ] || list=("$(parent_of "${agent_pids[-1]}")") ;;
     esac
     victim=${list[-1]-}

@@ -205,6 +205,8 @@ case_disk_full() { # STATE
     folder=small/disk
     mkdir $folder
     hold_disk_run "$1"
+    [ -z "$(find $folder -name '*.data' -size +0)" ] ||
+        missed "an iteration has written its files"
     fill_disk
     go_on
     disk_fault_is_named 'No space left on device'

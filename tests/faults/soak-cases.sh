@@ -9,7 +9,9 @@ pick() { # WORD...
 }
 
 soak_cases() {
-    local i fault victim world needs mode method strategy
+    local i fault victim world needs mode method strategy strategies
+    mapfile -t strategies < <("$RF_TOP/tests/lib/strategies" \
+        "$RF_BUILD_DIR/refit-coord")
     RANDOM=$SEED
     for ((i = 1; i <= RUNS; i++)); do
         pick kill kill kill kill stop pause INT TERM HUP flap cut
@@ -25,8 +27,7 @@ soak_cases() {
         mode=$picked
         pick host tcp disk
         method=$picked
-        pick send_recv broadcast hierarchical allgather allgather_global \
-            gather_broadcast
+        pick "${strategies[@]}"
         strategy=$picked
         needs=-
         [ "$world" = local ] || needs=bed

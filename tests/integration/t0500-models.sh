@@ -55,6 +55,22 @@ test_documents_and_the_suite_follow_from_the_tables() {
     expect_text out '^\+\| `moe.json` \| qwen3_moe, other, mixtral \|$'
 }
 
+test_a_published_checkpoint_gives_a_fixture() {
+    cp -r "$RF_TOP/tests" .
+    checkpoint '[range(3) as $layer |
+        {key: "model.layers.\($layer).mlp.up_proj.weight", value: [8, 4]}] |
+        from_entries + {"model.norm.weight": [4]}'
+    echo '{"model_type": "other", "num_hidden_layers": 3, "use_cache": true}' \
+        >model/config.json
+    tests/models/check-models --checkpoint model other >out || fail "exit $?"
+    expect_json tests/unit/planner/models/other-1.json '. == {
+        config: {model_type: "other", num_hidden_layers: 3},
+        tensors: 4, parameters: 100, families: [
+            {name: "model.layers.{L}.mlp.up_proj.weight", shape: [8, 4],
+                layers: [[0, 2]]},
+            {name: "model.norm.weight", shape: [4]}]}'
+}
+
 test_sizes_are_told_rounded_and_exactly() {
     run_coord plan "$RF_TOP/models/qwen3-0.6b.json"
     expect_text out '^  parameters  596\.05 M \(596,049,920\)$'

@@ -7,7 +7,7 @@
 . "$(dirname "$0")/../lib/fakes.sh"
 
 test_every_strategy_runs_on_nccl() {
-    verifies 6 '.scenarios[0].strategy = '"$every"
+    verifies "$every_n" '.scenarios[0].strategy = '"$every"
     all_beside_yardsticks
 }
 
@@ -57,7 +57,7 @@ test_direct_bytes_that_are_no_number_are_refused() {
 }
 
 test_every_strategy_runs_on_ipc() {
-    verifies 6 '.scenarios[0].method = "ipc" |
+    verifies "$every_n" '.scenarios[0].method = "ipc" |
         .scenarios[0].strategy = '"$every"
     all_beside_yardsticks
 }

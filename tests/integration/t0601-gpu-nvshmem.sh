@@ -5,7 +5,7 @@
 . "$(dirname "$0")/../lib/fakes.sh"
 
 test_every_strategy_runs_on_nvshmem() {
-    verifies 6 '.scenarios[0].method = "nvshmem" |
+    verifies "$every_n" '.scenarios[0].method = "nvshmem" |
         .scenarios[0].strategy = '"$every"
     expect_json_of_all '[.iterations[].ranks[]] |
         all(.device_ms > 0 and .device_ms <= .ms)' results/*/s*.json

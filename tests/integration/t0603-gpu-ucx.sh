@@ -17,7 +17,7 @@ base=$(jq --arg preload "$cuda_ucx" '
         ASAN_OPTIONS: "verify_asan_link_order=0"} |
     .scenarios[0] += {method: "ucx", memory: "cuda"}' <<<"$base")
 test_every_strategy_runs_on_ucx_in_device_memory() {
-    verifies 6 ".scenarios[0].strategy = $every"
+    verifies "$every_n" ".scenarios[0].strategy = $every"
     expect_json_of_all '.scenario.method == "ucx-cuda" and
         (.setup.registration |
             test("^UCX [0-9.]+; [0-9]+ messages by posix/memory$")) and

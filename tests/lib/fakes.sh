@@ -24,8 +24,9 @@ base='{
      "warmup": 0, "iterations": 2, "bucket_bytes": 65536}
   ]}'
 
-every='["send_recv", "broadcast", "allgather", "allgather_global",
-    "hierarchical", "gather_broadcast"]'
+# All strategies, as JSON, and how many there are.
+every=$("$RF_TOP/tests/lib/strategies" "$coord" | jq -Rn '[inputs]')
+every_n=$(jq length <<<"$every")
 
 # Under the thread sanitizer scenarios have no yardsticks: the runs of one are not
 # ordered, and those that forward read what others write, on purpose. Nobody

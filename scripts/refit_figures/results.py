@@ -117,7 +117,8 @@ class Result:
         for results that may be drawn as one series."""
         scenario = self.record.get("scenario")
         scenario = dict(scenario) if isinstance(scenario, dict) else {}
-        for key in ("name", "iterations", "warmup", "timeout_s") + without:
+        for key in ("name", "iterations", "warmup", "timeout_s",
+                    "yardstick") + without:
             scenario.pop(key, None)
         return json.dumps(scenario, sort_keys=True)
 

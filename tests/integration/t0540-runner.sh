@@ -158,6 +158,15 @@ test_a_runner_that_dies_is_a_failed_test() {
     expect_text out '^not ok unit-dies: ended with status 7$'
 }
 
+test_a_signal_that_ends_a_test_is_shown_with_it() {
+    printf '#!/bin/sh\nkill -KILL $$\n' >unit-killed
+    chmod +x unit-killed
+    run_parts "$PWD/unit-killed"
+    expect_exit 1
+    expect_text out ' Killed '
+    ! grep -q ' Killed ' "$work/fake/test-times" || fail "it is among the times"
+}
+
 test_a_test_can_be_run_by_its_path() {
     local test
     for test in "$RF_TOP"/tests/{integration,release,slurm}/t*.sh; do

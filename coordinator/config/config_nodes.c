@@ -448,6 +448,8 @@ enum rf_status rf_config_read_nodes(const struct rf_jnode *root,
 
 /* --- Written again -------------------------------------------------------- */
 
+/* Only with "local" is the worker's path one of this machine; only the nodes
+ * know what others are relative to. */
 static json_t *launch_json(const struct rf_config *config)
 {
     const struct rf_launch_config *how = &config->launch;

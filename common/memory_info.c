@@ -33,6 +33,9 @@
 /* Growing by less is not worth looking for the room. */
 #define LARGE_BYTES ((size_t)64 << 20)
 
+/* The heap may have less than this left without asking the kernel. */
+#define SMALL_BYTES (UINT64_C(1) << 20)
+
 /* The number behind `key` in a file of "key value" lines; kB are multiplied
  * out. */
 static bool read_key(const char *path, const char *key, uint64_t *out)
@@ -175,6 +178,23 @@ bool rf_memory_is_private(const void *at)
     return found && access == 'p';
 }
 
+/* Limits of the process may be lower (`ulimit -v`, `-d`), as may be what a
+ * kernel that does not overcommit still promises. */
+static bool is_allowed(uint64_t bytes)
+{
+    void *at;
+    if (bytes < SMALL_BYTES) {
+        return true;
+    }
+    at = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS,
+              -1, 0);
+    if (at == MAP_FAILED) {
+        return false;
+    }
+    munmap(at, bytes);
+    return true;
+}
+
 static bool has_room(uint64_t bytes)
 {
     return bytes < LARGE_BYTES || bytes <= rf_memory_available() / 2;
@@ -184,10 +204,16 @@ enum rf_status rf_memory_admit(uint64_t bytes, const char *what,
                                struct rf_err *err)
 {
     char wanted[32], left[32];
-    if (has_room(bytes)) {
-        return RF_OK;
-    }
     rf_format_bytes(bytes, wanted, sizeof(wanted));
+    if (has_room(bytes)) {
+        return is_allowed(bytes)
+                   ? RF_OK
+                   : rf_err_set(err, RF_ERR_NOMEM,
+                                "%s: would take about %s, more than this "
+                                "process may have (see `ulimit -v` and "
+                                "`ulimit -d`)",
+                                what, wanted);
+    }
     rf_format_bytes(rf_memory_available(), left, sizeof(left));
     return rf_err_set(err, RF_ERR_NOMEM,
                       "%s: would take about %s of the %s of memory that this "

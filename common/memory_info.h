@@ -40,7 +40,7 @@ bool rf_memory_is_private(const void *at);
 
 /* RF_ERR_NOMEM where `what`, which is about to be made, takes more than half of
  * rf_memory_available(): the kernel would hand it out, and end a process when
- * it is used. */
+ * it is used. Also where the kernel refuses so much, as under `ulimit -v`. */
 enum rf_status rf_memory_admit(uint64_t bytes, const char *what,
                                struct rf_err *err) RF_MUST_CHECK;
 

@@ -2,6 +2,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/resource.h>
 
 #include "common/memory_info.h"
 #include "tests/unit/unit.h"
@@ -31,6 +32,21 @@ TEST(test_what_takes_more_memory_than_is_left_is_refused)
     ck_assert_int_eq(rf_memory_admit(rf_memory_total(), "a list", &err),
                      RF_ERR_NOMEM);
     ck_assert_ptr_nonnull(strstr(err.text, "a list: would take about "));
+}
+
+TEST(test_what_limits_of_the_process_forbid_is_refused)
+{
+    struct rf_err err = {0};
+    struct rlimit before, none;
+    enum rf_status status;
+    ck_assert_int_eq(getrlimit(RLIMIT_AS, &before), 0);
+    none = (struct rlimit){.rlim_cur = 0, .rlim_max = before.rlim_max};
+    ck_assert_int_eq(setrlimit(RLIMIT_AS, &none), 0);
+    status = rf_memory_admit(32 << 20, "a list", &err);
+    ck_assert_int_eq(setrlimit(RLIMIT_AS, &before), 0);
+    ck_assert_int_eq(status, RF_ERR_NOMEM);
+    ck_assert_ptr_nonnull(strstr(err.text, "ulimit -v"));
+    ck_assert_int_eq(rf_memory_admit(0, "a list", &err), RF_OK);
 }
 
 TEST(test_memory_is_private_unless_it_is_mapped_as_shared)

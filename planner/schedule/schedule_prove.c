@@ -17,6 +17,7 @@
 #include <stdlib.h>
 
 #include "common/mem.h"
+#include "common/memory_info.h"
 #include "planner/layout/box.h"
 #include "planner/schedule/schedule_proof.h"
 
@@ -57,8 +58,9 @@ static enum rf_status check_pieces(struct rf_schedule_proof *proof)
     return filled ? RF_OK : fail_piece(proof, bad);
 }
 
-/* Room for the writes of all that is stored. */
-static void allocate(struct rf_schedule_proof *proof)
+/* Room for the writes of all that is stored; check_pieces() takes as many boxes
+ * beside them. */
+static enum rf_status allocate(struct rf_schedule_proof *proof)
 {
     const struct rf_plan *plan = proof->plan;
     const struct rf_bcast_template *tmpl = proof->schedule->tmpl;
@@ -69,6 +71,9 @@ static void allocate(struct rf_schedule_proof *proof)
     if (proof->schedule->rings != NULL) {
         writes += proof->schedule->rings->n_holders;
     }
+    RF_TRY(rf_memory_admit(writes *
+                               (sizeof(*proof->writes) + sizeof(struct rf_box)),
+                           "the proof of the schedule", proof->err));
     proof->ranks = rf_xcalloc(plan->world->n_ranks, sizeof(*proof->ranks));
     for (uint32_t r = 0; r < plan->world->n_ranks; r++) {
         proof->ranks[r].first_piece = proof->n_pieces;
@@ -78,6 +83,7 @@ static void allocate(struct rf_schedule_proof *proof)
         }
     }
     proof->writes = rf_xcalloc(writes, sizeof(*proof->writes));
+    return RF_OK;
 }
 
 static enum rf_status check_ops(struct rf_schedule_proof *proof)
@@ -116,8 +122,8 @@ enum rf_status rf_schedule_prove(const struct rf_plan *plan,
 {
     struct rf_schedule_proof proof = {
         .plan = plan, .schedule = schedule, .err = err};
-    allocate(&proof);
-    enum rf_status status = check_ops(&proof);
+    enum rf_status status = allocate(&proof);
+    RF_THEN(status, check_ops(&proof));
     RF_THEN(status, check_pieces(&proof));
     RF_THEN(status, check_staging(&proof));
     free(proof.ranks);

@@ -75,8 +75,9 @@ static enum rf_status check_boxes(const struct rf_schedule_proof *proof,
                                   const struct rf_ring *ring)
 {
     const size_t most = (size_t)rf_ring_boxes(ring);
-    RF_TRY(
-        rf_memory_admit(most * sizeof(struct rf_box), "a proof", proof->err));
+    uint64_t bytes = UINT64_MAX;
+    (void)rf_mul_u64(most, sizeof(struct rf_box), &bytes);
+    RF_TRY(rf_memory_admit(bytes, "the proof of a ring", proof->err));
     struct rf_box *boxes = rf_xcalloc(most, sizeof(*boxes));
     uint64_t left = rf_box_elements(&ring->op.box);
     bool holds = true;

@@ -12,6 +12,7 @@
 
 #include "common/clock.h"
 #include "common/mem.h"
+#include "common/memory_info.h"
 #include "planner/layout/box.h"
 #include "planner/plan/plan_internal.h"
 #include "planner/plan/plan_prove.h"
@@ -96,6 +97,9 @@ static enum rf_status prepare(struct plan_making *making, struct rf_err *err)
     RF_TRY(prepare_side(making->plan, RF_INFER, &priv->target, err));
     RF_TRY(rf_plan_prove_layouts(making->plan, err));
     rf_matches_build(&priv->source, &priv->target, &priv->matches);
+    RF_TRY(rf_memory_admit(priv->matches.n *
+                               (2 * sizeof(uint64_t) + sizeof(struct repeat)),
+                           "matches of the layouts' pieces", err));
     weigh_matches(making);
     return choose_sources(making, err);
 }

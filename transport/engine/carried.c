@@ -1,3 +1,10 @@
+/*
+ * What carriers of ops have in common. See carried.h.
+ *
+ * A heap never has an entry twice, so room for each op of a link is enough.
+ * Nothing here fails: what a peer sends too often, or too early, is not due, and
+ * the carrier says so.
+ */
 #include "transport/engine/carried.h"
 
 void rf_carried_push(struct rf_carried_heap *heap, uint32_t entry)

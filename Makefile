@@ -50,14 +50,20 @@ lib = $(patsubst %,$(BUILD)/lib%.a,$(1))
 
 COORD_LIBS := $(call lib,coordinator transport checkpoint planner common)
 WORKER_LIBS := $(call lib,worker transport checkpoint planner common)
-COORD_LDLIBS := -lssh -luv -ljansson -lssl -lcrypto -lm -ldl -pthread
-# The worker links its libraries statically: one copied file runs on a node
-# with nothing installed. Debian 12 calls libuv's archive libuv_a.a, later
-# releases libuv.a.
-LIBUV_ARCHIVE := $(notdir $(firstword $(foreach a,libuv_a.a libuv.a,\
-	$(filter /%,$(shell $(CC) -print-file-name=$(a)))) libuv_a.a))
-WORKER_LDLIBS := -Wl,-Bstatic -l:$(LIBUV_ARCHIVE) -ljansson -lssl -lcrypto \
-	-Wl,-Bdynamic -lm -ldl -pthread
+PKG_CONFIG ?= pkg-config
+COORD_LDLIBS := $(shell $(PKG_CONFIG) --libs libssh libuv jansson libssl \
+	libcrypto 2>/dev/null) -lm -ldl -pthread
+# The worker links these statically: one copied file runs on a node with
+# nothing installed. Debian 12 calls libuv's archive libuv_a.a, later releases
+# libuv.a.
+archive = $(or $(firstword $(filter /%,$(foreach a,$(1),\
+	$(shell $(CC) -print-file-name=$(a))))),no-$(lastword $(1)))
+WORKER_ARCHIVES := $(call archive,libuv_a.a libuv.a) \
+	$(foreach a,libjansson.a libssl.a libcrypto.a,$(call archive,$(a)))
+NO_ARCHIVES := $(patsubst no-%,%,$(filter no-%,$(WORKER_ARCHIVES)))
+WORKER_LDLIBS := $(if $(NO_ARCHIVES),$(shell $(PKG_CONFIG) --libs libuv \
+	jansson libssl libcrypto 2>/dev/null),$(WORKER_ARCHIVES)) \
+	-lm -ldl -pthread
 
 .PHONY: all
 all: $(BUILD)/refit-coord $(BUILD)/refit-worker ## build both programs
@@ -130,6 +136,8 @@ endef
 $(BUILD)/refit-coord: $(BUILD)/coordinator/commands/main.o $(COORD_LIBS)
 	$(link) $(COORD_LDLIBS)
 $(BUILD)/refit-worker: $(BUILD)/worker/main.o $(WORKER_LIBS)
+	@[ -z '$(NO_ARCHIVES)' ] || echo 'refit-worker: no $(NO_ARCHIVES) here,' \
+	    'so nodes need the shared libraries of libuv, Jansson and OpenSSL' >&2
 	$(link) $(WORKER_LDLIBS)
 
 # --- Using it ---------------------------------------------------------------

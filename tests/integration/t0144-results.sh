@@ -1,6 +1,6 @@
 #!/bin/bash
-# Every field of the files that runs write is in docs/RESULTS.md and
-# refit-result(5), and those describe no others.
+# Every field of the files that runs write is in docs/RESULTS.md, of which
+# refit-result(5) is made, and it describes no others.
 # limit: 120
 # shellcheck source=../lib/test.sh disable=SC2034
 . "$(dirname "$0")/../lib/test.sh"
@@ -78,19 +78,6 @@ words() {
 expect_in() { # WORDS OF WHAT
     comm -23 "$1" "$2" >missing
     [ ! -s missing ] || fail "$3: $(paste -sd ' ' missing)"
-}
-
-test_the_manual_page_has_exactly_the_fields_of_a_record() {
-    record_everything
-    {
-        written_keys ./*/*/{quantized,across,exported}.json
-        device_keys
-    } | sort -u >written
-    sed -n '/^.Ss Fields of a scenario/,/^.Sh/p' \
-        "$RF_TOP/docs/man/refit-result.5" |
-        sed -nE 's/^\.((It|Pq) )?Cm //p' | words >described
-    expect_in written described "not in refit-result(5)"
-    expect_in described written "only in refit-result(5)"
 }
 
 test_the_reference_names_every_field() {

@@ -372,7 +372,7 @@ SHELL_SOURCES = $(shell grep -lE '^\#!.*\b(ba)?sh$$' -r scripts tests .ci) \
 
 # The longest first; all parts run and report.
 LINT_PARTS := tidy cppcheck shellcheck hdr-check check-layers format-check \
-	pyflakes spell man citation
+	pyflakes spell man citation commits
 .PHONY: lint lint-deps format $(filter-out hdr-check check-layers,$(LINT_PARTS))
 lint: ## all checks of the source (TIDY_ALL=1: clean files, too)
 	@$(MAKE) -k -j$(JOBS) -Otarget $(LINT_PARTS)
@@ -410,6 +410,8 @@ citation: ## check that CITATION.cff and NEWS.md have this version
 	    'license: Apache-2.0' 'message: ".*"' 'authors:' '  - name: ".*"'; do \
 	    grep -qx "$$key" CITATION.cff || \
 	    { echo "CITATION.cff: no $$key"; exit 1; }; done
+commits: ## check the messages of commits
+	@scripts/lint-commits
 man: $(RESULT_PAGE) ## check the manual pages
 	mandoc -T lint -W warning $(MAN1) $(filter-out $<,$(MAN5))
 	mandoc -T lint -W error $<

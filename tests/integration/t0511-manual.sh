@@ -1,7 +1,7 @@
 #!/bin/bash
 # A program's manual page and its --help name the same commands and options, the
-# page of cluster files names every method, and all, as `make help`, fit a
-# terminal of 80 columns.
+# page of cluster files names every method, TROUBLESHOOTING.md quotes messages
+# that there are, and all, as `make help`, fit a terminal of 80 columns.
 # limit: 60
 # shellcheck source=../lib/test.sh
 . "$(dirname "$0")/../lib/test.sh"
@@ -64,6 +64,23 @@ test_the_page_of_refit_coord_has_every_command() {
     all_help "$coord"
     list_of_page refit-coord.1 'change what is in it.*' >page
     diff page commands >&2 || fail "the page (<) and --help (>) differ"
+}
+
+# All that the sources print, without the seams of strings over several lines.
+strings_of_sources() {
+    find "$RF_TOP"/{coordinator,worker,common,planner,transport,ucx,cuda} \
+        -name '*.c' -exec cat '{}' + | tr '\n' ' ' | sed 's/" *"//g; s/\\"/"/g'
+}
+
+test_troubleshooting_quotes_messages_that_there_are() {
+    strings_of_sources >texts
+    # shellcheck disable=SC2016 # backticks
+    sed -n 's/^| `\([^`]*\)` |.*/\1/p' "$RF_TOP/docs/TROUBLESHOOTING.md" >quoted
+    [ "$(wc -l <quoted)" -ge 30 ] || fail "only $(wc -l <quoted) messages"
+    sed 's/…/\n/g' quoted | grep '[a-z]' >parts
+    while read -r part; do
+        grep -qF -- "$part" texts || fail "no message has: $part"
+    done <parts
 }
 
 # Every line fits a terminal of 80 columns.

@@ -1,7 +1,7 @@
 /*
- * The agent: one process per node, between the coordinator and the ranks of the
- * node. Starts them, passes messages on, gathers their answers, forwards their
- * output, and ends them when the coordinator is gone.
+ * The agent: one process per node, between the coordinator and the node's
+ * ranks. Starts the ranks, relays messages, gathers answers, forwards output,
+ * and kills the ranks when the coordinator is gone.
  */
 #ifndef RF_WORKER_AGENT_AGENT_H
 #define RF_WORKER_AGENT_AGENT_H
@@ -11,17 +11,19 @@
 #define RF_AGENT_CANDIDATES_MAX 64
 
 struct rf_agent_options {
-    /* Without a stream (--connect, --slurm): where to go and who we are. */
+    /* For --connect and --slurm: the coordinator's addresses and our
+     * identity. */
     bool connect;
-    bool attended; /* a launcher keeps standard input open; its end is ours */
+    bool attended; /* a launcher holds standard input open; exit when it ends */
     struct rf_msg_candidate candidates[RF_AGENT_CANDIDATES_MAX];
     size_t n_candidates;
     const char *identity;
     uint8_t psk[RF_PSK_BYTES]; /* wiped by rf_agent_run() */
 };
 
-/* Runs until the run is over. The exit status of the process: 0 after SHUTDOWN,
- * 1 when the coordinator was lost or never reached. */
+/* Blocks until the run is over. Returns the process's exit status: 0 after
+ * SHUTDOWN, 1 if the coordinator was lost or never reached, 2 if the standard
+ * streams are unusable. */
 int rf_agent_run(struct rf_agent_options *options);
 
 #endif

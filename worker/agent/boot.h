@@ -1,4 +1,4 @@
-/* The BOOT message, and the times that an agent and its ranks live by. */
+/* The BOOT message, and the time limits of an agent and its ranks. */
 #ifndef RF_WORKER_AGENT_BOOT_H
 #define RF_WORKER_AGENT_BOOT_H
 
@@ -13,16 +13,17 @@ struct rf_boot {
     struct rf_msg_boot message; /* owned, without the key */
     bool has_psk;
     uint8_t psk[RF_PSK_BYTES];
-    struct rf_msg_boot_limits limits; /* all of them */
+    struct rf_msg_boot_limits limits; /* none absent */
 };
 
-/* The usual times where `asked`, BOOT's "limits" or NULL, names no other. */
+/* Fills *out from `asked`, BOOT's "limits" or NULL; absent limits get
+ * defaults. */
 void rf_boot_limits_init(const struct rf_msg_boot_limits *asked,
                          struct rf_msg_boot_limits *out);
 
-/* Checks `message` and takes it over, in failure too: it is empty afterwards.
- * RF_ERR_PROTOCOL when its members do not fit together or the protocol versions
- * do not meet; then *out is as it was. The key is wiped from the message. */
+/* Checks `message` and takes it over, on failure too: it is empty afterwards.
+ * Wipes the key from it. RF_ERR_PROTOCOL if its members are inconsistent or the
+ * protocol versions do not overlap; *out is then unchanged. */
 enum rf_status rf_boot_read(struct rf_msg_boot *message, struct rf_boot *out,
                             struct rf_err *err) RF_MUST_CHECK;
 /* Wipes the key. */

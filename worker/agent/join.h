@@ -1,6 +1,6 @@
 /*
- * The agent's way to the coordinator: tries candidate addresses over TCP with
- * TLS. Lives on the agent's loop.
+ * Connects the agent to the coordinator: tries candidate addresses over TCP
+ * with TLS. Runs on the agent's loop.
  */
 #ifndef RF_WORKER_AGENT_JOIN_H
 #define RF_WORKER_AGENT_JOIN_H
@@ -10,10 +10,10 @@
 
 struct rf_join;
 
-/* Called once. With a connection: it is ready, frames and its end go to the
- * `ops` given at the start (on_ready is not called), `candidate` is where it
- * leads, `local` this side's address. Without: `why` says what each address
- * answered. Texts are valid during the call. */
+/* Called once. On success `conn` is ready; its frames and close go to the `ops`
+ * given at the start (on_ready is not called); `candidate` is the remote
+ * address, `local` this side's. On failure `conn` is NULL and `why` gives the
+ * error of each address. Texts are valid during the call. */
 typedef void (*rf_join_done_fn)(struct rf_conn *conn, const char *candidate,
                                 const char *local, const char *why, void *data);
 
@@ -23,21 +23,20 @@ struct rf_join_how {
     const char *identity;
     const uint8_t *psk; /* RF_PSK_BYTES */
     uint32_t total_ms;
-    bool retry; /* tries refused addresses again until the time is over */
+    bool retry; /* retry refused addresses until the time is up */
 };
 
 /*
- * Tries the candidates, and all addresses of those that are names, for
- * `total_ms`: TCP connections are begun 250 ms apart,
- * TLS is done on one at a time, because an identity joins only once. What `how`
- * points at is copied; the key's copy is wiped at the end. The object frees
- * itself after `done`.
+ * Tries all candidates, and all addresses of names, for `total_ms`. TCP
+ * connections start 250 ms apart; TLS handshakes run one at a time, because an
+ * identity can join only once. Copies what `how` points at; wipes the copy of
+ * the key at the end. The object frees itself after `done`.
  */
 struct rf_join *rf_join_start(uv_loop_t *loop, const struct rf_join_how *how,
                               const struct rf_conn_ops *ops,
                               rf_join_done_fn done, void *data);
 
-/* Stops it; `done` is not called. Only before it has been. */
+/* Cancels; `done` is not called. Only valid before `done`. */
 void rf_join_cancel(struct rf_join *join);
 
 #endif

@@ -1,6 +1,6 @@
 /*
- * What the launcher `slurm` writes to the standard input of all agents of a job
- * step, and what of it is this node's (docs/PROTOCOL.md).
+ * The input that the launcher `slurm` sends to all agents of a job step, and
+ * this node's part of it (docs/PROTOCOL.md).
  */
 #ifndef RF_WORKER_AGENT_STEP_INPUT_H
 #define RF_WORKER_AGENT_STEP_INPUT_H
@@ -16,9 +16,9 @@ struct rf_step_input {
     uint8_t psk[RF_PSK_BYTES]; /* the caller wipes it */
 };
 
-/* Reads up to the line "end" and keeps what is said of `node` (NULL is an
- * error: this is no task of Slurm). Other nodes' keys are wiped. Waits a minute
- * at most. */
+/* Reads up to the line "end" and keeps the entry of `node`. NULL is an error:
+ * Slurm did not start this process. Wipes other nodes' keys. Waits at most a
+ * minute. */
 enum rf_status rf_step_input_read(int fd, const char *node,
                                   struct rf_step_input *out,
                                   struct rf_err *err) RF_MUST_CHECK;

@@ -1,6 +1,6 @@
 /*
- * Content written into an arena: of a checkpoint with several threads, into
- * memory of any kind; the pattern into memory that is used in place.
+ * Writes content into an arena: a checkpoint, with several threads, into any
+ * kind of memory; the pattern into memory that is used in place.
  */
 #ifndef RF_WORKER_CONTENT_FILL_H
 #define RF_WORKER_CONTENT_FILL_H
@@ -10,12 +10,12 @@
 
 #include "transport/method/memory.h"
 
-/* How far reading has come; others may look at it meanwhile. */
+/* Progress of reading; other threads may look at it meanwhile. */
 struct rf_reading {
-    const atomic_bool *abort; /* NULL: nothing ends it */
+    const atomic_bool *abort; /* may be NULL */
     atomic_ullong read_bytes; /* from files */
-    atomic_ullong done_bytes; /* of content */
-    atomic_ullong of_bytes;   /* that there are */
+    atomic_ullong done_bytes; /* of content written */
+    atomic_ullong of_bytes;   /* of content in total */
 };
 
 struct rf_fill_job {

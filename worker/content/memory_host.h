@@ -1,5 +1,5 @@
-/* Host memory as a kind of rf_memory_ops: memfd arenas that the other ranks of
- * the node can map. */
+/* rf_memory_ops for host memory: memfd arenas that the node's other ranks can
+ * map. */
 #ifndef RF_WORKER_CONTENT_MEMORY_HOST_H
 #define RF_WORKER_CONTENT_MEMORY_HOST_H
 

@@ -15,12 +15,12 @@ void rf_pattern_bytes(uint64_t seed, uint64_t iteration, uint64_t at,
 
 #define RF_PATTERN_BLOCK_BYTES UINT64_C(512)
 
-/* The ways to make whole blocks, the fastest first; a row without a name ends
- * them. */
+/* Implementations for whole blocks, fastest first; ends with a NULL name. */
 struct rf_pattern_way {
     const char *name;
-    bool (*have)(void); /* whether this processor can */
-    /* Blocks one after the other, from the word with that rf_pattern_state. */
+    bool (*have)(void); /* whether this processor supports it */
+    /* Makes consecutive blocks from the word whose rf_pattern_state is
+     * `state`. */
     void (*blocks)(uint64_t state, uint64_t blocks, uint8_t *dst);
 };
 extern const struct rf_pattern_way rf_pattern_ways[];

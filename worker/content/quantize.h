@@ -1,13 +1,13 @@
 /*
- * Quantising in host memory, and verifying what was quantised in any memory.
- * See planner/plan/quantize.h for what and where.
+ * Quantisation in host memory, and verification of quantised content in any
+ * memory. See planner/plan/quantize.h for parts and offsets.
  */
 #ifndef RF_WORKER_CONTENT_QUANTIZE_H
 #define RF_WORKER_CONTENT_QUANTIZE_H
 
 #include "transport/method/memory.h"
 
-/* The hooks of host memory. */
+/* The quantizer hooks of rf_memory_host. */
 enum rf_status rf_quantizer_create(const struct rf_quantizer_env *env,
                                    void **out, struct rf_err *err);
 enum rf_status rf_quantizer_run(void *quantizer, int64_t *ns,
@@ -15,11 +15,10 @@ enum rf_status rf_quantizer_run(void *quantizer, int64_t *ns,
 void rf_quantizer_destroy(void *quantizer);
 
 /*
- * Makes the content of the job's iteration once more, quantises that here, and
- * compares every fp8 value and scale with the job's arena, which is read
- * through `memory` and holds `what`; base_of does not matter. Mismatches add to
- * *out, whose checked_bytes is left alone; the first one is described where
- * *out has none yet.
+ * Makes the content of the job's iteration again, quantises it here, and
+ * compares every fp8 value and scale with the job's arena, which holds `what`
+ * and is read through `memory`; base_of is not used. Adds mismatches to *out,
+ * and describes the first if *out has none yet; leaves checked_bytes unchanged.
  */
 enum rf_status rf_quantizer_verify(const struct rf_verify_job *job,
                                    const struct rf_quantize *what,

@@ -1,8 +1,8 @@
 /*
- * Element casts on the processor, the rule that verification holds every
- * method to. Exact to the bit: to narrower types round to nearest even, to
- * wider ones nothing is lost. Kept apart from transport/codec/cast.h, which
- * methods use, so that one is checked by the other.
+ * Reference element casts on the processor, against which every method is
+ * verified. Bit-exact: narrowing rounds to nearest even, widening loses
+ * nothing. Separate from transport/codec/cast.h, which methods use, so that one
+ * checks the other.
  */
 #ifndef RF_WORKER_CONTENT_REFERENCE_CAST_H
 #define RF_WORKER_CONTENT_REFERENCE_CAST_H
@@ -12,7 +12,7 @@
 
 #include "planner/model/model.h"
 
-/* Whether elements of `from` can be made into `to`; equal types always can. */
+/* Whether `from` can be cast to `to`; equal types always can. */
 bool rf_reference_cast_supported(enum rf_dtype from, enum rf_dtype to);
 
 /* Converts `count` elements; `src` and `dst` do not overlap and need no

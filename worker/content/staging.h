@@ -1,9 +1,8 @@
 /*
- * The content of a rank's side, block by block: parts of one piece in one
- * logical tensor, each of about the size that is read from a file, or copied to
- * a device, at once. Where the process can use an arena's addresses, blocks are
- * worked on in place; else in buffers of the memory's kind, in which a block's
- * runs follow each other.
+ * Processes the content of a rank's side in blocks. A block is part of one
+ * piece in one logical tensor, about the size of one file read or one device
+ * copy. Blocks are processed in place where the process can address the arena,
+ * else in buffers of the memory's kind, which hold a block's runs back to back.
  */
 #ifndef RF_WORKER_CONTENT_STAGING_H
 #define RF_WORKER_CONTENT_STAGING_H
@@ -16,8 +15,8 @@
 /* Threads that read a checkpoint; each reads a block at a time. */
 #define RF_READ_THREADS 4
 
-/* Threads for the content of a plan: the pattern is made by the caller's alone,
- * as each core has its rank. */
+/* Threads for the content of a plan. The pattern takes the caller's alone,
+ * since each core has its rank. */
 unsigned rf_read_threads(const struct rf_plan *plan);
 
 struct rf_block {
@@ -27,15 +26,15 @@ struct rf_block {
     uint64_t bytes;
 };
 
-/* All pieces of a rank's side, in their order, in blocks of 4 MiB, or of one
- * index of the outermost dimension where that is more. Freed with free(); NULL
- * where there is none. */
+/* All pieces of a rank's side, in order, as blocks of at most 4 MiB, or of one
+ * index of the outermost dimension if that is larger. NULL if there are none.
+ * Freed with free(). */
 struct rf_block *rf_blocks_of(const struct rf_plan *plan, enum rf_side side,
                               uint32_t rank, size_t *n_out);
 
-/* Elements of a block that follow each other in memory. */
+/* Elements of a block that are contiguous in memory. */
 struct rf_staged_run {
-    struct rf_content_span span; /* `end`: where its block ends */
+    struct rf_content_span span; /* `end`: end of its block */
     uint32_t item;               /* bytes of an element */
     uint8_t *at;
     uint64_t bytes;
@@ -53,15 +52,15 @@ struct rf_staging {
     void *base_data;
     enum rf_staged way;
     unsigned threads;         /* at most RF_READ_THREADS */
-    const atomic_bool *abort; /* NULL: nothing ends it */
-    /* Works on one run, in any of the threads; those of a block come in their
-     * order, in one thread. */
+    const atomic_bool *abort; /* may be NULL */
+    /* Processes one run, in any thread. The runs of a block come in order and
+     * in one thread. */
     enum rf_status (*work)(const struct rf_staged_run *run, unsigned thread,
                            void *data, struct rf_err *err);
     void *data;
 };
 
-/* Works on blocks of the staging's side; from the rank's data thread. */
+/* Processes blocks of the staging's side. Call from the rank's data thread. */
 enum rf_status rf_staging_run(const struct rf_staging *staging,
                               const struct rf_block *blocks, size_t n,
                               struct rf_err *err) RF_MUST_CHECK;

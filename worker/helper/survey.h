@@ -1,10 +1,9 @@
 /*
- * What this node can do, found out by a process of its own
- * (worker/helper/helper.h) in the environment that ranks will have: the dynamic
- * linker reads LD_LIBRARY_PATH once, when a process starts, and a driver that
- * hangs, crashes or prints then harms nobody else. The process is `refit-worker
- * --survey`, with `--untried METHOD` for each method that is not to be tried;
- * it sends its facts as one HELLO.
+ * Finds out what this node can do, in a helper process (worker/helper/helper.h)
+ * with the environment of ranks: the dynamic linker reads LD_LIBRARY_PATH only
+ * when a process starts, and a driver that hangs, crashes or prints harms
+ * nothing else. The process is `refit-worker --survey`, with `--untried METHOD`
+ * for each method to skip; it sends its facts as one HELLO.
  */
 #ifndef RF_WORKER_HELPER_SURVEY_H
 #define RF_WORKER_HELPER_SURVEY_H
@@ -17,16 +16,16 @@ struct rf_survey_how {
     uint32_t limit_ms;
 };
 
-#define RF_SURVEY_UNTRIED_MAX 4 /* as BOOT names */
+#define RF_SURVEY_UNTRIED_MAX 4 /* as in BOOT */
 
-/* Starts the process. The answer is a HELLO; rf_facts_collect() says which of
- * its members are facts. */
+/* Starts the process. The answer is a HELLO; see rf_facts_collect() for the
+ * members that are set. */
 struct rf_helper *rf_survey_start(uv_loop_t *loop,
                                   const struct rf_survey_how *how,
                                   rf_helper_done_fn done, void *data,
                                   struct rf_err *err);
 
-/* The process itself: its exit status. */
+/* Main function of the child; returns the exit status. */
 int rf_survey_run(pid_t parent, const struct rf_texts *untried);
 
 #endif

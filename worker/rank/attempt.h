@@ -13,8 +13,8 @@
 #include "transport/method/method.h"
 #include "worker/content/fill.h"
 
-/* What one rank brings to an exchange of all `n` ranks of the attempt, and where
- * everybody's goes, by rank; freed with rf_blobs_free(). */
+/* An all-gather among the attempt's `n` ranks: this rank's data in, every
+ * rank's data out in `all`, by rank; freed with rf_blobs_free(). */
 struct rf_rank_attempt_exchange {
     const void *mine;
     size_t size;
@@ -23,11 +23,11 @@ struct rf_rank_attempt_exchange {
     uint32_t n;
 };
 
-/* What the rank process lends; outlives the attempt. */
+/* Provided by the rank process; outlives the attempt. */
 struct rf_rank_attempt_env {
     uint32_t rank;
     const atomic_bool *abort;
-    struct rf_reading *reading; /* of a checkpoint, for others to look at */
+    struct rf_reading *reading; /* checkpoint progress for other threads */
     /* Blocks until the deadline at most; RF_ERR_ABORTED when the attempt is
      * aborted. */
     enum rf_status (*exchange)(void *data,
@@ -38,14 +38,14 @@ struct rf_rank_attempt_env {
 
 struct rf_rank_attempt;
 
-/* Takes `start` over and leaves it empty. Everything that can fail is left to
- * the step "prepare". */
+/* Takes over `start` and leaves it empty. Cannot fail: the step "prepare" does
+ * everything that can. */
 struct rf_rank_attempt *
 rf_rank_attempt_create(struct rf_msg_start *start,
                        const struct rf_rank_attempt_env *env);
 
-/* Does one step and makes `done` (initialised here, to be freed) its DONE, with
- * this rank's answer alone. */
+/* Does one step. `done` (initialised here, freed by the caller) becomes its
+ * DONE, with this rank's answer alone. */
 void rf_rank_attempt_step(struct rf_rank_attempt *attempt,
                           const struct rf_msg_step *step,
                           struct rf_msg_done *done);

@@ -1,4 +1,4 @@
-/* Shared by attempt.c and attempt_prepare.c; nobody else includes it. */
+/* Internal to attempt.c and attempt_prepare.c. */
 #ifndef RF_WORKER_RANK_ATTEMPT_INTERNAL_H
 #define RF_WORKER_RANK_ATTEMPT_INTERNAL_H
 
@@ -22,19 +22,19 @@ struct rf_rank_attempt {
         struct rf_method_env env;
         void *state;
     } yardstick;
-    struct rf_quantize quantize; /* what this rank quantises, maybe nothing */
+    struct rf_quantize quantize; /* this rank's parts; may be empty */
     struct rf_arena quantized;
     void *quantizer;
-    int64_t deadline_ns; /* of the step, for exchanges */
+    int64_t deadline_ns; /* of the step's exchanges */
     struct {
-        bool done;      /* the sources hold it; refits leave them as they are */
-        uint32_t index; /* the iteration that they were filled for */
+        bool done;      /* the sources hold it; refits do not change them */
+        uint32_t index; /* iteration they were filled for */
     } checkpoint;
     uint64_t private_peak;
     struct rf_msg_memory_stages stages;
-    char registration[RF_REGISTRATION_SIZE]; /* what the method says of it */
+    char registration[RF_REGISTRATION_SIZE]; /* text from the method */
     bool prepared, closed;
-    bool broken; /* a step has failed: only the end may follow */
+    bool broken; /* a step has failed: all later ones are refused */
 };
 
 enum rf_status rf_rank_attempt_prepare(struct rf_rank_attempt *attempt,
@@ -45,12 +45,12 @@ enum rf_status rf_rank_attempt_prepare(struct rf_rank_attempt *attempt,
 /* Closes the method and frees arenas, plan and task. */
 void rf_rank_attempt_release(struct rf_rank_attempt *attempt);
 
-/* Keeps the highest private memory seen, for host_peak_bytes, and the highest
- * in use of the method's memory in a stage: a member of attempt->stages. */
+/* Updates the peaks of private memory, for host_peak_bytes, and of the method's
+ * memory in `stage`, a member of attempt->stages. */
 void rf_rank_attempt_note_memory(struct rf_rank_attempt *attempt,
                                  uint64_t *stage);
 
-/* The rank's arenas that its private memory has not. */
+/* Bytes of the rank's arenas that private memory does not include. */
 uint64_t rf_rank_attempt_shared_bytes(const struct rf_rank_attempt *attempt);
 
 #endif

@@ -17,7 +17,7 @@ struct rf_rank_options {
     uint32_t lease_ms, lease_period_ms, abort_ms;
 };
 
-/* Runs until the attempt is closed or aborted; the process's exit status. */
+/* Runs until the attempt is closed or aborted; returns the exit status. */
 int rf_rank_run(const struct rf_rank_options *options);
 
 #endif

@@ -1,6 +1,6 @@
 /*
- * What a START message describes, read back into the planner's objects. The
- * agent needs it to know which ranks are its own, each rank to plan.
+ * Loads a START message into the planner's objects. The agent uses them to find
+ * its ranks, each rank to plan.
  */
 #ifndef RF_WORKER_SHARED_START_TASK_H
 #define RF_WORKER_SHARED_START_TASK_H
@@ -13,18 +13,18 @@ struct rf_start_task {
     struct rf_spec *spec;
     struct rf_world *world;
     const char **node_names;     /* borrowed from START */
-    const char **node_addresses; /* likewise; the name where there is none */
+    const char **node_addresses; /* likewise; the name if there is no address */
     uint32_t n_nodes;
 };
 
-/* `start` must outlive the task. What a rank does not know and the coordinator
- * needs it to is RF_ERR_CONFIG with the key's path. */
+/* `start` must outlive the task. An unknown key that the coordinator requires
+ * is RF_ERR_CONFIG with the key's path. */
 enum rf_status rf_start_task_load(const struct rf_msg_start *start,
                                   struct rf_start_task **out,
                                   struct rf_err *err) RF_MUST_CHECK;
 
-/* The same for an agent, which only places ranks: what it does not know is for
- * these to refuse, so that the node is there for other scenarios. */
+/* The same for an agent, which only places ranks. Ignores unknown keys: ranks
+ * refuse them, so that the node stays available for other scenarios. */
 enum rf_status rf_start_task_place(const struct rf_msg_start *start,
                                    struct rf_start_task **out,
                                    struct rf_err *err) RF_MUST_CHECK;

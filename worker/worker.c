@@ -1,7 +1,7 @@
 /*
- * Command line of refit-worker. People use --probe, --version, --help and
- * --connect; --stdio and --slurm are what launchers run, --survey, --inspect
- * and --rank what an agent runs.
+ * Command line of refit-worker. Users run --probe, --version, --help and
+ * --connect; launchers run --stdio and --slurm; an agent runs --survey,
+ * --inspect and --rank.
  */
 #include "worker/worker.h"
 
@@ -55,7 +55,7 @@ enum option_id {
     OPTION_PROBE,
     OPTION_VERSION,
     OPTION_HELP,
-    /* Of what an agent starts only. */
+    /* For processes started by an agent only. */
     OPTION_SURVEY,
     OPTION_INSPECT,
     OPTION_WHOLE,
@@ -91,7 +91,7 @@ static const struct option options[] = {
 };
 
 struct command {
-    int mode; /* the option that says what to do; 0: none yet */
+    int mode; /* the option that selects the command; 0: none yet */
     char *connect;
     const char *key_file;
     struct rf_agent_options agent;
@@ -312,10 +312,10 @@ int rf_worker_main(int argc, char **argv)
                  .abort_ms = RF_ABORT_GRACE_MS},
     };
     int option;
-    json_set_alloc_funcs(rf_xmalloc, free); /* none of its objects is NULL */
+    json_set_alloc_funcs(rf_xmalloc, free); /* its allocations never fail */
     json_object_seed(0); /* before there is a second thread */
     rf_fd_limit_raise();
-    signal(SIGXFSZ, SIG_IGN); /* what exceeds RLIMIT_FSIZE is an error */
+    signal(SIGXFSZ, SIG_IGN); /* exceeding RLIMIT_FSIZE is an error */
     opterr = 0;
     optind = 1;
     while ((option = getopt_long(argc, argv, "", options, NULL)) != -1) {

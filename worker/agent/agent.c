@@ -3,11 +3,10 @@
  * docs/PROTOCOL.md.
  *
  * Happy path: BOOT on standard input, banner, survey of the node, connection
- * back, HELLO, WELCOME; then messages until SHUTDOWN. What ends an agent early,
- * and always the same way (kill the ranks, then leave): the end of standard
- * input (but with --connect) or of the control connection, a lease not renewed,
- * SIGTERM, SIGHUP or, with --connect, SIGINT, a message that makes no sense, a
- * state that lasts too long.
+ * back, HELLO, WELCOME; then messages until SHUTDOWN. Every early end kills the
+ * ranks, then exits. Its causes: the end of standard input (except with
+ * --connect) or of the control connection, an expired lease, SIGTERM, SIGHUP
+ * or, with --connect, SIGINT, an invalid message, a state that lasts too long.
  */
 #include "worker/agent/agent_internal.h"
 
@@ -34,7 +33,7 @@
 #include "worker/shared/process.h"
 
 #define BOOT_LIMIT_MS 60000
-/* Less than what the coordinator gives a launched agent until HELLO. */
+/* Less than the coordinator's limit for a launched agent's HELLO. */
 #define SURVEY_LIMIT_MS 30000
 #define GREETING_LIMIT_MS 60000
 #define END_LIMIT_MS 5000
@@ -141,7 +140,7 @@ void rf_agent_end(struct agent *agent, int exit_code, const char *why)
 
 /* --- Leases and time ------------------------------------------------------ */
 
-/* How much of a checkpoint the node's ranks have read, if they read one. */
+/* Checkpoint progress of the node's ranks, if they read one. */
 static void add_reading(const struct agent *agent, struct rf_msg_lease *lease)
 {
     uint64_t done = 0, of = 0;
@@ -179,8 +178,8 @@ static void on_lease(struct agent *agent, const struct rf_msg_lease *lease)
     }
 }
 
-/* A process that was stopped, or a machine that slept, must not judge others by
- * the time it missed: leases get one more period. */
+/* After this process was stopped, or the machine slept, the missed time must
+ * not count against others: leases get one more period. */
 static void notice_sleep(struct agent *agent, int64_t now)
 {
     const struct rf_msg_boot_limits *limits = &agent->boot.limits;
@@ -265,7 +264,7 @@ static void on_signal(uv_signal_t *handle, int number)
 
 /* --- Joining -------------------------------------------------------------- */
 
-/* The address that other nodes reach this one at, as far as we know. */
+/* The best known address of this node for other nodes; NULL: unknown. */
 static char *data_address(const struct agent *agent)
 {
     char text[256], *server = NULL;
@@ -288,8 +287,8 @@ static char *data_address(const struct agent *agent)
     return rf_xstrdup_or_null(server);
 }
 
-/* UCX over TCP would take any interface, also a bridge that has the same
- * address on every node: ranks keep to that of the address for data. */
+/* UCX over TCP may use any interface, even a bridge with the same address on
+ * every node: ranks must use that of the data address. */
 static void choose_ucx_device(struct agent *agent, struct rf_msg_hello *hello)
 {
     char *device = rf_ucx_device(hello);
@@ -304,7 +303,7 @@ static void choose_ucx_device(struct agent *agent, struct rf_msg_hello *hello)
     free(device);
 }
 
-/* For the other nodes of a check. */
+/* Listens for the other nodes of a check. */
 static void await_others(struct agent *agent, struct rf_msg_hello *hello)
 {
     static const struct rf_reach_limits limits = {REACH_CONNECT_MS,
@@ -320,7 +319,7 @@ static void await_others(struct agent *agent, struct rf_msg_hello *hello)
     explicit_bzero(key, sizeof(key));
 }
 
-/* The survey's facts, and what is this process's own. */
+/* Sends the survey's facts and this process's own. */
 static void send_hello(struct agent *agent)
 {
     struct rf_msg message;
@@ -382,7 +381,7 @@ static void on_joined(struct rf_conn *conn, const char *candidate,
     }
 }
 
-/* The line by which the coordinator finds the beginning of our frames. */
+/* The line after which the coordinator expects our frames. */
 static bool print_banner(const char *nonce)
 {
     char line[256];
@@ -484,7 +483,7 @@ static void on_inspected(struct rf_msg *answer, const char *why, void *data)
 static void inspect(struct agent *agent, const struct rf_msg_inspect *inspect)
 {
     struct rf_err err = {.text = ""};
-    if (agent->inspect != NULL) { /* the last one asked counts */
+    if (agent->inspect != NULL) { /* the newest request counts */
         rf_helper_cancel(agent->inspect);
     }
     agent->inspect = rf_inspect_start(&agent->loop, agent->environment, inspect,
@@ -628,7 +627,7 @@ static bool check_stdio(const struct rf_agent_options *options)
     return true;
 }
 
-/* Nothing more is expected on it. */
+/* Only the end of the input matters. */
 static void input_cb(uv_stream_t *stream, ssize_t nread, const uv_buf_t *buf)
 {
     struct agent *agent = stream->data;
@@ -690,7 +689,7 @@ static void start_handles(struct agent *agent)
     }
 }
 
-/* Of agents that were lost. Frees the list. */
+/* Removes the files of lost agents. Frees the list. */
 static void remove_files(const struct agent *agent, struct rf_texts *gone)
 {
     const struct rf_msg_shared *shared = agent->boot.message.shared;

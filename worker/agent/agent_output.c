@@ -1,10 +1,10 @@
 /*
- * What ranks print. See agent_internal.h.
+ * Output of ranks. See agent_internal.h.
  *
- * Output is always read, so that a rank never blocks on it, but passed on only
- * as far as its credit goes: a flood costs the run nothing but the flood's own
- * lines. The last bytes are kept for RANK_EXIT in any case. Lines are passed on
- * whole where they are of a sane length.
+ * Output is always read, so that a rank never blocks on it, but forwarded only
+ * within the rank's credit: a flood costs the run nothing but the flood's own
+ * lines. The last bytes are always kept for RANK_EXIT. Lines that fit the
+ * buffer are forwarded whole.
  */
 #include "worker/agent/agent_internal.h"
 
@@ -44,7 +44,7 @@ static void send_log(struct agent_rank *rank, const char *bytes, size_t size)
     }
 }
 
-/* Passes `size` bytes on if there is credit for them. */
+/* Forwards `size` bytes if there is credit for them. */
 static void pass_on(struct agent_rank *rank, const char *bytes, size_t size)
 {
     struct agent_output *output = &rank->output;
@@ -69,8 +69,7 @@ static void pass_on(struct agent_rank *rank, const char *bytes, size_t size)
     send_log(rank, bytes, size);
 }
 
-/* Passes whole lines on; the rest stays, unless it fills the buffer or `all`.
- */
+/* Forwards whole lines; with `all`, or if the buffer is full, also the rest. */
 static void pass_lines(struct agent_rank *rank, bool all)
 {
     struct agent_output *output = &rank->output;
@@ -115,7 +114,7 @@ void rf_agent_output_read(struct agent_rank *rank, bool all)
 static void on_readable(uv_poll_t *poll, int status, int events)
 {
     struct agent_rank *rank = poll->data;
-    (void)status; /* read() finds out */
+    (void)status; /* read() reports errors */
     (void)events;
     rf_agent_output_read(rank, false);
 }

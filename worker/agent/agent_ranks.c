@@ -1,14 +1,14 @@
 /*
- * The end of rank processes and of attempts. See agent_internal.h; their
- * beginning is in agent_start.c.
+ * Ends rank processes and attempts. See agent_internal.h; agent_start.c starts
+ * them.
  *
- * Every rank leads its own session, so that one signal reaches whatever it
+ * Every rank leads its own session, so that one signal reaches everything it
  * started; helpers that left the session become this process's children when
- * the rank dies and are swept then. Processes are known by the ids that this
- * agent got from starting them, never by name.
+ * the rank dies, and are killed then. Processes are known by the pids from
+ * their start, never by name.
  *
- * An attempt is over when every rank has been waited for, or could not be
- * killed. Only then may the next one start.
+ * An attempt is over when every rank has been reaped, or could not be killed.
+ * Only then may the next one start.
  */
 #include "worker/agent/agent_internal.h"
 
@@ -44,10 +44,10 @@ const struct rf_sm_state rf_agent_attempt_states[ATTEMPT_STATES] = {
 
 /* How long after SIGKILL a process may take to end. */
 #define KILL_GRACE_MS 5000
-/* Beyond the ranks' own limit for an abort, before signals are sent. */
+/* Added to the ranks' own limit for an abort, before signals are sent. */
 #define LEAVE_EXTRA_MS 1000
 #define EXIT_LINES 20
-/* What a shell says of a program that it cannot start. */
+/* A shell's exit status for a program that it cannot start. */
 #define NOT_STARTED_STATUS 127
 
 void rf_agent_move_attempt(struct agent *agent, enum attempt_state state,
@@ -79,7 +79,7 @@ void rf_agent_free_ranks(struct agent *agent)
 {
     char owner[RF_DISK_OWNER_SIZE];
     for (size_t i = 0; i < agent->n_ranks; i++) {
-        /* One that has closed has removed its files. */
+        /* A closed rank has removed its files itself. */
         if (agent->disk_folder != NULL && !agent->ranks[i]->closed) {
             rf_disk_remove(agent->disk_folder, agent->disk_label,
                            agent->ranks[i]->rank);
@@ -102,8 +102,8 @@ void rf_agent_free_ranks(struct agent *agent)
     rf_agent_gather_clear(&agent->exchange);
 }
 
-/* The kernel's end for who exceeds a limit of processor time, NULL: no such. It
- * sends SIGXCPU at the soft limit, SIGKILL at the hard one. */
+/* The text for a rank that the kernel killed for its processor time, or NULL.
+ * The kernel sends SIGXCPU at the soft limit, SIGKILL at the hard one. */
 static char *limit_of_time(const struct agent_rank *rank, int status)
 {
     const int signal =
@@ -123,7 +123,7 @@ static char *limit_of_time(const struct agent_rank *rank, int status)
                         signal, strsignal(signal), (unsigned long long)seconds);
 }
 
-/* Why this agent or a limit ended the rank, NULL: neither did. */
+/* Why this agent or a limit ended the rank; NULL: neither did. */
 static char *cause_of(const struct agent_rank *rank, int status)
 {
     double silent_s = (double)rank->silent_ns / 1e9;
@@ -191,7 +191,7 @@ void rf_agent_kill_ranks(struct agent *agent, int signal)
             continue;
         }
         if (signal == SIGTERM) {
-            kill(-rank->pid, SIGCONT); /* a stopped process hears nothing */
+            kill(-rank->pid, SIGCONT); /* stopped processes take no SIGTERM */
         }
         kill(-rank->pid, signal);
     }
@@ -206,7 +206,7 @@ void rf_agent_leave(struct agent *agent)
     }
 }
 
-/* The ranks whose answer to the last step is missing: where it hung. */
+/* Records the ranks that have not answered the last step. */
 static void note_unanswered(struct agent *agent)
 {
     struct rf_integers *out = &agent->unanswered;
@@ -218,7 +218,7 @@ static void note_unanswered(struct agent *agent)
     }
 }
 
-/* Takes both lists over. */
+/* Takes over both lists. */
 static void send_aborted(struct agent *agent, uint32_t attempt,
                          struct rf_integers unkillable,
                          struct rf_integers unanswered)
@@ -255,7 +255,7 @@ void rf_agent_abort(struct agent *agent, const struct rf_msg_abort *message)
     rf_agent_leave(agent);
 }
 
-/* Everything of the attempt is gone, or cannot be made to go. */
+/* All ranks of the attempt are gone or abandoned. */
 static void end_attempt(struct agent *agent)
 {
     struct rf_integers unkillable = {
@@ -279,7 +279,7 @@ static void end_attempt(struct agent *agent)
     }
 }
 
-/* Gives up on what SIGKILL did not end: a process stuck in the kernel. */
+/* Gives up on ranks that survive SIGKILL, stuck in the kernel. */
 static void abandon(struct agent *agent)
 {
     for (size_t i = 0; i < agent->n_ranks; i++) {
@@ -340,7 +340,7 @@ static struct agent_rank *find_rank(const struct agent *agent, pid_t pid)
 static void rank_exited(struct agent_rank *rank, int status)
 {
     struct agent *agent = rank->agent;
-    /* What our own ABORT and signals brought about is no news. */
+    /* Exits caused by our own ABORT and signals are not reported. */
     bool wanted =
         agent->attempt_sm.state > ATTEMPT_LEAVING ||
         (agent->abort_wanted && WIFEXITED(status) && WEXITSTATUS(status) == 0);
@@ -368,7 +368,7 @@ static void sweep(const struct agent *agent)
     free(keep);
 }
 
-/* Rounded, as the kernel may count a little more. */
+/* Rounded, because the kernel may count a little more. */
 static rlim_t processor_s(const struct rusage *usage)
 {
     const double s =
@@ -391,7 +391,7 @@ void rf_agent_reap(struct agent *agent)
         }
         rank = find_rank(agent, info.si_pid);
         if (rank != NULL) {
-            /* Before its id is free again. */
+            /* Before its pid can be reused. */
             kill(-info.si_pid, SIGKILL);
         }
         wait4(info.si_pid, &status, 0, &usage);

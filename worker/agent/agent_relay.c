@@ -1,10 +1,10 @@
 /*
- * Messages between the coordinator and the ranks of this node: steps and
- * exchanges go out to all ranks, answers come together into one message. See
+ * Relays messages between the coordinator and this node's ranks: steps and
+ * exchanges go to all ranks, answers are gathered into one message. See
  * agent_internal.h and docs/PROTOCOL.md.
  *
- * The only things changed on the way are times: ranks live on this node's
- * clock, the coordinator on its own.
+ * Only times change on the way: ranks use this node's clock, the coordinator
+ * its own.
  */
 #include "worker/agent/agent_internal.h"
 
@@ -24,7 +24,7 @@ void rf_agent_gather_clear(struct rank_answers *gather)
     }
 }
 
-/* Has room for the answers of all ranks, so that they can be put there. */
+/* Starts gathering, with room for the answers of all ranks. */
 static void open_gather(struct agent *agent, struct rank_answers *gather,
                         enum rf_msg_type type, uint64_t seq)
 {
@@ -100,8 +100,8 @@ static void send_gathered(struct agent *agent, struct rank_answers *gather)
     rf_agent_gather_clear(gather);
 }
 
-/* Moves the answer to where those of the others are, but for one that DONE as a
- * whole can give. */
+/* Moves the answer into DONE unless it is plain, which DONE as a whole
+ * implies. */
 static void add_answer(struct rank_answers *gather,
                        struct rf_msg_answer *answer)
 {
@@ -148,7 +148,7 @@ static void on_done(struct agent_rank *rank, struct rf_msg_answer *answer,
     }
 }
 
-/* Likewise. */
+/* Moves the part into EXCHANGE, which is sent once all ranks have answered. */
 static void on_exchange(struct agent_rank *rank, struct rf_msg_share *part,
                         uint64_t seq)
 {

@@ -1,10 +1,10 @@
 /*
- * The beginning of an attempt: which ranks of the world are this node's, and a
- * process for each. See agent_internal.h.
+ * Starts an attempt: finds this node's ranks in the world and starts a process
+ * for each. See agent_internal.h.
  *
- * A rank that cannot be started is reported like one that ended, an attempt
- * whose ranks cannot be placed by one report for all of them; the coordinator
- * then aborts the attempt.
+ * A rank that fails to start is reported like one that ended. If ranks cannot
+ * be placed, one report covers all of them. The coordinator then aborts the
+ * attempt.
  */
 #include "worker/agent/agent_internal.h"
 
@@ -71,7 +71,7 @@ static enum rf_status spawn(struct agent_rank *rank,
     return rf_process_spawn(&how, &rank->pid, err);
 }
 
-/* Starts its process with our ends of the streams on the loop. */
+/* Starts the rank's process, with our ends of its streams on the loop. */
 static enum rf_status launch_rank(struct agent_rank *rank, struct rf_err *err)
 {
     struct streams streams;
@@ -134,7 +134,7 @@ static void list_ranks(struct agent *agent, const struct rf_world *world)
     }
 }
 
-/* Files that ranks leave in a folder when they are killed. */
+/* Records the files that killed ranks leave in a folder. */
 static void note_files(struct agent *agent, const struct rf_spec *spec,
                        const char *data_key)
 {
@@ -162,7 +162,7 @@ static void start_ranks(struct agent *agent, const void *payload, size_t size)
              agent->n_ranks);
 }
 
-/* For all ranks of the node: who they are is not known. */
+/* One report for all ranks of the node, whose numbers are unknown. */
 static void report_unplaced(struct agent *agent, const struct rf_err *why)
 {
     struct rf_msg message;
@@ -176,7 +176,7 @@ static void report_unplaced(struct agent *agent, const struct rf_err *why)
     rf_msg_free(&message);
 }
 
-/* Makes the entries of the attempt's ranks, which are one at least. */
+/* Makes the entries of the attempt's ranks; none is an error. */
 static enum rf_status
 place(struct agent *agent, const struct rf_msg_start *start, struct rf_err *err)
 {

@@ -1,11 +1,11 @@
 /*
- * Signs: refit-TOKEN-NODE in each folder, with a token of the launch, so that
- * runs never meet. See folder_signs.h. A folder that cannot be used is reported
- * with the reason and does no harm: the coordinator refuses the scenarios that
- * want it.
+ * Signs: refit-TOKEN-NODE in each folder. TOKEN belongs to the launch, so that
+ * runs never interfere. See folder_signs.h. An unusable folder is reported with
+ * the reason and is no error here: the coordinator refuses the scenarios that
+ * need it.
  *
- * Names are looked up one by one and not listed: a network file system may
- * answer a listing from its cache, but not a name that it has never seen.
+ * Names are looked up one by one, not listed: a network file system may answer
+ * a listing from its cache, but not a name that it has never seen.
  */
 #include "worker/agent/folder_signs.h"
 
@@ -45,7 +45,7 @@ static int leave_one(const struct rf_msg_boot *boot, const char *folder)
     if (fd < 0) {
         return errno;
     }
-    /* On a full disk it stays empty, which does for a sign. */
+    /* On a full disk it stays empty, which is enough for a sign. */
     if (rf_disk_label(no_key, getpid(), label) &&
         write(fd, label, strlen(label)) < 0) {
         rf_debug("%s is empty: %s", path, strerror(errno));
@@ -63,7 +63,7 @@ static char *refused(const char *what, const char *path, int error)
     return rf_xasprintf("%s%s%s", what, strerror(error), whose);
 }
 
-/* `read`: nodes read what others write there, with the mode of signs. */
+/* `read`: nodes read each other's files there, which have the mode of signs. */
 static void look(const struct rf_msg_boot *boot, const char *folder, bool read,
                  struct rf_msg_folder *out)
 {
@@ -84,7 +84,7 @@ static void look(const struct rf_msg_boot *boot, const char *folder, bool read,
     }
 }
 
-/* Also an empty list, such as the survey's, is memory. */
+/* Frees even an empty list: the survey's is allocated. */
 static void forget_folders(struct rf_msg_hello *hello)
 {
     while (hello->n_folders > 0) {

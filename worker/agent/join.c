@@ -1,14 +1,13 @@
 /*
- * Connecting back to the coordinator. See join.h.
+ * Connecting to the coordinator. See join.h.
  *
- * Each candidate is an attempt: resolve (numeric addresses and names), connect,
- * wait for its turn, TLS. Where a name has several addresses, each is one. The
- * first TLS handshake that ends well wins; the rest is closed. A timer starts
- * attempts, another ends it all. The object lives until every handle of it is
- * closed; `pending` counts them.
+ * Each candidate, and each address of a name, is an attempt: resolve, connect,
+ * wait for its turn, TLS. The first successful TLS handshake wins; the others
+ * are closed. One timer starts attempts, another limits the total. The object
+ * lives until all its handles are closed; `pending` counts them.
  *
- * A connection that won still calls through its attempt, which passes frames
- * and the end on to the agent; so the attempt lives as long as the connection.
+ * The winning connection still calls through its attempt, which passes frames
+ * and the close to the agent; so the attempt lives as long as the connection.
  */
 #include "worker/agent/join.h"
 
@@ -29,7 +28,7 @@ enum connect_state {
     ATTEMPT_IDLE,
     ATTEMPT_RESOLVING,
     ATTEMPT_CONNECTING,
-    ATTEMPT_WAITING, /* connected, another one is in its handshake */
+    ATTEMPT_WAITING, /* connected; another handshake is in progress */
     ATTEMPT_HANDSHAKE,
     ATTEMPT_WON,
     ATTEMPT_FAILED,
@@ -40,20 +39,20 @@ struct connect_attempt {
     enum connect_state state;
     char *address;
     uint16_t port;
-    struct sockaddr_storage to; /* once known; no family until then */
+    struct sockaddr_storage to; /* AF_UNSPEC until known */
     char name[160];             /* "address:port" for messages */
     char local[INET6_ADDRSTRLEN];
     char why[256];
     uv_getaddrinfo_t resolve;
     uv_tcp_t *tcp; /* until the connection takes it */
     uv_connect_t connect;
-    struct rf_conn *conn; /* in the state HANDSHAKE and after */
+    struct rf_conn *conn; /* from state HANDSHAKE on */
 };
 
 struct rf_join {
     uv_loop_t *loop;
     struct connect_attempt **attempts;
-    size_t n_attempts, cap_attempts, next; /* next: whose turn it is */
+    size_t n_attempts, cap_attempts, next; /* next: index to try next */
     char *identity;
     uint8_t psk[RF_PSK_BYTES];
     bool retry, over;
@@ -100,7 +99,7 @@ static void close_tcp(struct connect_attempt *attempt)
     }
 }
 
-/* What every address answered, for the log. */
+/* The error of every address, for the log. */
 static void summary(const struct rf_join *join, char *out, size_t size)
 {
     size_t used = 0;
@@ -114,7 +113,7 @@ static void summary(const struct rf_join *join, char *out, size_t size)
     }
 }
 
-/* Ends the joining: closes all that is not the winner. */
+/* Stops joining: closes everything but the winner. */
 static void finish(struct rf_join *join, struct connect_attempt *winner)
 {
     join->over = true;
@@ -246,7 +245,7 @@ static void start_handshake(struct connect_attempt *attempt)
     attempt->tcp = NULL;
 }
 
-/* Begins the next waiting handshake unless one is under way. */
+/* Starts the next waiting handshake unless one is in progress. */
 static void next_handshake(struct rf_join *join)
 {
     struct connect_attempt *waiting = NULL;
@@ -279,7 +278,7 @@ static void on_connected(uv_connect_t *request, int status)
     next_handshake(attempt->join);
 }
 
-/* To the address that is known; its socket counts in `pending`. */
+/* Connects to the known address; the socket counts in `pending`. */
 static void start_connect(struct connect_attempt *attempt)
 {
     struct rf_join *join = attempt->join;
@@ -318,8 +317,8 @@ static void keep_address(struct connect_attempt *attempt,
            RF_MIN((size_t)info->ai_addrlen, sizeof(attempt->to)));
 }
 
-/* The first address is this attempt's; each further one becomes an attempt of
- * its own, whose turn comes with the others'. */
+/* The first address is this attempt's; each further one becomes a new attempt,
+ * tried in turn. */
 static void share_out(struct connect_attempt *attempt,
                       const struct addrinfo *list)
 {
@@ -348,7 +347,7 @@ static void on_resolved(uv_getaddrinfo_t *request, int status,
     release(join);
 }
 
-/* Asks nobody, and so needs no thread. */
+/* Needs no look-up, hence no thread. */
 static bool is_numeric(const struct connect_attempt *attempt, const char *port,
                        struct addrinfo **out)
 {
@@ -385,8 +384,8 @@ static void start_resolve(struct connect_attempt *attempt)
     attempt->join->pending++;
 }
 
-/* In turn, so that one that is refused at once and tried again does not keep
- * those behind it waiting. */
+/* Round robin, so that an address that is refused at once and retried does not
+ * starve those after it. */
 static void try_next(struct rf_join *join)
 {
     for (size_t i = 0; i < join->n_attempts; i++) {

@@ -1,10 +1,10 @@
 /*
- * Both ends of connections that only try the way. See reach.h.
+ * Both ends of test connections. See reach.h.
  *
- * A guest is a connection of another node, whose frames go back as they came.
- * A trial is one of ours: joined (join.h), then one long frame, whose return
- * decides it. What fails or takes too long decides it, too. All of them refer
- * to the object, which lives until the last handle is closed.
+ * A guest is a connection from another node; its frames are echoed. A trial is
+ * a connection to one: it joins (join.h), then sends one long frame. The echo,
+ * a failure or a timeout decides it. All of them refer to the object, which
+ * lives until the last handle is closed.
  */
 #include "worker/agent/reach.h"
 
@@ -30,11 +30,11 @@ struct reach_trial {
     struct rf_reach *reach;
     uint32_t node;
     char at[300];         /* "ADDRESS port N" */
-    struct rf_join *join; /* until it has joined, then: */
-    struct rf_conn *conn; /* until that is closed */
+    struct rf_join *join; /* NULL once joined */
+    struct rf_conn *conn; /* once joined; NULL once closed */
     uv_timer_t timer;
     bool decided;
-    char *why; /* then: NULL: it can be reached */
+    char *why; /* once decided; NULL: it can be reached */
 };
 
 struct rf_reach {
@@ -45,7 +45,7 @@ struct rf_reach {
     uv_tcp_t listener;
     struct reach_guest *guests;
     unsigned n_guests;
-    struct reach_trial *trials; /* NULL: none were asked for */
+    struct reach_trial *trials; /* NULL: none requested */
     size_t n_trials, n_decided;
     unsigned open; /* listener, guests, timers and connections of trials */
     bool ending;
@@ -152,13 +152,13 @@ static bool bind_to(uv_tcp_t *listener, const char *address)
            uv_listen((uv_stream_t *)listener, GUESTS_MAX, listener_cb) == 0;
 }
 
-/* 0: it cannot be asked for. */
+/* 0: unknown. */
 static uint32_t port_of(const uv_tcp_t *listener)
 {
     struct sockaddr_storage name = {.ss_family = AF_UNSPEC};
     int size = (int)sizeof(name);
     (void)uv_tcp_getsockname(listener, (struct sockaddr *)&name, &size);
-    /* at the same place in both families */
+    /* same offset in both families */
     return ntohs(((const struct sockaddr_in *)(const void *)&name)->sin_port);
 }
 
@@ -209,7 +209,7 @@ static void timer_closed_cb(uv_handle_t *handle)
     release(((struct reach_trial *)handle->data)->reach);
 }
 
-/* `why` (taken) NULL: its frame came back. */
+/* Takes over `why`; NULL: the frame came back. */
 static void decide(struct reach_trial *trial, char *why)
 {
     struct rf_reach *reach = trial->reach;

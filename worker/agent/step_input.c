@@ -17,7 +17,7 @@ struct line_reader {
     int fd;
     int64_t deadline_ns;
     char bytes[RF_STEP_LINE_MAX];
-    size_t n, at; /* bytes read, and how many of them are taken */
+    size_t n, at; /* bytes read, bytes consumed */
 };
 
 static enum rf_status fill(struct line_reader *reader, struct rf_err *err)

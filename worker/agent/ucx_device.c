@@ -31,7 +31,7 @@ char *rf_ucx_device(const struct rf_msg_hello *hello)
         char *name = hello->nics[i].name;
         if (rf_ip_equal(hello->nics[i].address, hello->address) &&
             strcmp(name, "lo") != 0) {
-            /* without the label of a further address, as in eth0:1 */
+            /* without an alias label, as in eth0:1 */
             return rf_xasprintf("%.*s", (int)strcspn(name, ":"), name);
         }
     }

@@ -14,13 +14,13 @@ struct rf_content {
     enum rf_side side;
     uint64_t iteration;
     struct rf_checkpoint *checkpoint; /* NULL: the pattern */
-    /* The tensor read last, so that it is looked up once. */
+    /* The tensor read last, to avoid repeated look-ups. */
     uint32_t family, layer_index, expert;
-    uint64_t stored_at; /* where in it, on disk, the expert's elements begin */
+    uint64_t stored_at;        /* byte offset of the expert's elements in it */
     uint8_t *stored, *trained; /* RF_CONTENT_CHUNK elements each */
 };
 
-/* Steps of a content's way: as stored → as trained → as in this side. */
+/* Dtypes along the way: as stored → training side → this side. */
 struct stages {
     enum rf_dtype stored, train, own;
 };
@@ -103,7 +103,7 @@ static enum rf_status select_tensor(struct rf_content *content,
         content->expert == span->expert) {
         return RF_OK;
     }
-    content->family = RF_NONE; /* not valid if the next fails */
+    content->family = RF_NONE; /* invalid if the selection fails */
     if (content->checkpoint != NULL) {
         rf_family_tensor_name(f, span->layer_index, span->expert, name,
                               sizeof(name));
@@ -119,7 +119,7 @@ static enum rf_status select_tensor(struct rf_content *content,
     return RF_OK;
 }
 
-/* Of the tensor that is selected, as stored. */
+/* Reads from the selected tensor, as stored. */
 static enum rf_status read_stored(struct rf_content *content,
                                   uint32_t item_bytes,
                                   const struct rf_content_span *span, void *dst,
@@ -143,7 +143,7 @@ static enum rf_status read_stored(struct rf_content *content,
         dst, err);
 }
 
-/* Through the buffers, a chunk at a time. */
+/* Casts through the buffers, a chunk at a time. */
 static enum rf_status read_cast(struct rf_content *content,
                                 const struct stages *stages,
                                 const struct rf_content_span *span,

@@ -1,8 +1,8 @@
 /*
  * Host memory: allocation, fill, poison, verify. See transport/method/memory.h.
  *
- * An arena is a memfd mapped shared and touched whole at allocation, so that
- * page faults never fall into a timed region.
+ * An arena is a memfd mapped shared. Allocation touches all of it, so that page
+ * faults never fall into a timed region.
  */
 #include "worker/content/memory_host.h"
 

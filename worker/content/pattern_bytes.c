@@ -1,11 +1,10 @@
 /*
  * The pattern, many bytes at a time. See pattern_bytes.h.
  *
- * Words come in blocks of constant size. With AVX-512 compilers turn them into
- * vector code; AVX2 has no product of 64 bits, and what they make of it is half
- * as fast as the code here. The widest instruction set is chosen at run time. A
- * stretch may start in the middle of a word: the first and last words are taken
- * apart.
+ * Words are made in blocks of constant size. Compilers vectorise them for
+ * AVX-512; AVX2 has no 64-bit product, and compiled code is half as fast as the
+ * code here. The widest instruction set is chosen at run time. A range may
+ * start or end inside a word: the first and last words are handled separately.
  */
 #include "worker/content/pattern_bytes.h"
 
@@ -53,7 +52,7 @@ static bool have_avx2(void)
     return __builtin_cpu_supports("avx2");
 }
 
-/* (z ^ (z >> shift)) · factor in each lane, from products of 32 bits. */
+/* (z ^ (z >> shift)) · factor in each lane, from 32-bit products. */
 __attribute__((target("avx2"), always_inline)) static inline __m256i
 mix_avx2(__m256i z, int shift, uint64_t factor)
 {

@@ -1,10 +1,9 @@
 /*
  * Block-scaled fp8 on the processor. See quantize.h.
  *
- * Verification does not look at what arrived: it starts from the content that
- * the iteration must have, so a byte that was wrong before quantising is found
- * even where rounding hides it in the result, by the comparison of what
- * arrived.
+ * Verification does not use what arrived: it quantises the content that the
+ * iteration must have. A byte that was wrong before quantisation, but is hidden
+ * by rounding, is found by the separate comparison of what arrived.
  */
 #include "worker/content/quantize.h"
 
@@ -39,7 +38,7 @@ struct scaled_block {
     uint64_t src_pitch, dst_pitch, rows, columns;
 };
 
-/* Magnitudes order like their bits; a NaN makes the whole block NaN, as on
+/* Magnitudes compare like their bits. A NaN makes the whole block NaN, as on
  * devices. */
 static void quantize_block(const struct scaled_block *block, float *scale_inv)
 {
@@ -197,7 +196,7 @@ static void compare(const struct band *band, const struct items *items,
     }
 }
 
-/* What the band must be. */
+/* Makes the band's expected values and scales. */
 static enum rf_status make_band(const struct block_verification *v,
                                 const struct band *band, struct rf_err *err)
 {
@@ -246,8 +245,8 @@ static enum rf_status verify_band(const struct block_verification *v,
     return status;
 }
 
-/* What lies between values and scales must still hold the poison. Parts lie one
- * after another, each with its values before its scales. */
+/* Gaps between values and scales must still hold the poison. Parts are
+ * consecutive, each with its values before its scales. */
 static enum rf_status verify_gaps(const struct block_verification *v,
                                   const struct rf_quantize *what,
                                   struct rf_err *err)

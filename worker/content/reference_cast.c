@@ -3,8 +3,7 @@
  *
  * Elements are moved with memcpy because a run may start at any byte. A
  * narrowed NaN is quiet and keeps its sign and the upper bits of its payload,
- * as transport/codec/cast.c has it; the pattern never makes one, checkpoints
- * may.
+ * as in transport/codec/cast.c. The pattern contains no NaN; checkpoints may.
  */
 #include "worker/content/reference_cast.h"
 

@@ -2,9 +2,9 @@
  * Runs and padding of a piece. See runs.h.
  *
  * A dimension joins the run when its step in the tensor and its step in memory
- * both equal the run so far; dimensions of extent 1 vanish. What is left is an
- * odometer, innermost dimension fastest, so that runs come in the tensor's
- * order whatever the memory looks like.
+ * both equal the run so far; dimensions of extent 1 vanish. The remaining
+ * dimensions form an odometer, innermost fastest, so that runs come in the
+ * tensor's order whatever the memory layout.
  */
 #include "worker/content/runs.h"
 
@@ -126,7 +126,7 @@ static bool push_span(struct spans *spans, uint64_t start, uint64_t end)
     return true;
 }
 
-/* The stretches of memory of one piece. Only memory order matters here, so the
+/* Adds the memory ranges of one piece. Only memory order matters here, so the
  * walk pretends that the tensor is exactly the box. */
 static bool push_piece(struct spans *spans, const struct rf_piece *piece,
                        uint32_t ndim, uint32_t item_bytes)
@@ -155,7 +155,7 @@ static int compare_spans(const void *a, const void *b)
     return RF_COMPARE(left->start, right->start);
 }
 
-/* Turns covered stretches into the gaps between them, in place. */
+/* Turns covered ranges into the gaps between them, in place. */
 static size_t complement(struct rf_byte_span *spans, size_t n, uint64_t bytes)
 {
     uint64_t covered = 0;

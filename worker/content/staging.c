@@ -1,9 +1,9 @@
 /*
  * Blocks, and buffers between them and arenas. See staging.h.
  *
- * Blocks are worked on in batches of one per buffer. In place a batch is all of
- * them. The data thread, the only one that may use a device, copies a batch
- * before or after the others work on it.
+ * Blocks are processed in batches of one per buffer; in place, all are one
+ * batch. The data thread, the only one that may use a device, copies a batch
+ * before or after the threads process it.
  */
 #include "worker/content/staging.h"
 
@@ -34,7 +34,7 @@ static uint32_t outermost(const struct rf_box *box)
     return dim;
 }
 
-/* One layer and expert of a piece. */
+/* Adds the blocks of one layer and expert of a piece. */
 static void add_tensor(struct list *list, struct rf_block block)
 {
     const uint32_t dim = outermost(&block.box);
@@ -134,7 +134,7 @@ static struct block_walk walk_of(const struct crew *crew,
     return walk;
 }
 
-/* Bytes that follow each other in the arena and in the buffer. */
+/* Copies bytes that are contiguous in both the arena and the buffer. */
 static enum rf_status copy_span(const struct rf_staging *staging,
                                 const struct rf_arena *arena,
                                 struct rf_byte_span span, uint8_t *buffer,
@@ -171,7 +171,7 @@ static enum rf_status copy_block(const struct crew *crew, size_t i,
     return status;
 }
 
-/* The first `n` blocks of the batch, if they are to be copied this way. */
+/* Copies the first `n` blocks of the batch if staging goes this way. */
 static enum rf_status copy_batch(const struct crew *crew, enum rf_staged way,
                                  size_t n, struct rf_err *err)
 {
@@ -185,7 +185,7 @@ static enum rf_status copy_batch(const struct crew *crew, enum rf_staged way,
     return status;
 }
 
-/* Block `i` of the batch. */
+/* Processes block `i` of the batch. */
 static enum rf_status work_on_block(size_t i, unsigned thread, void *data,
                                     struct rf_err *err)
 {

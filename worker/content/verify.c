@@ -1,10 +1,10 @@
 /*
  * Verification. See verify.h.
  *
- * What each run should hold is made in a buffer that stays in the first caches
- * and compared; only a difference is looked at byte by byte. Each thread has
- * findings of its own, which are joined at the end, so that the first mismatch
- * is the same whichever thread came across it.
+ * Expected content is made in a buffer that stays in the first caches and
+ * compared; only a difference is examined byte by byte. Each thread has its own
+ * findings, joined at the end, so that the first mismatch does not depend on
+ * which thread met it.
  */
 #include "worker/content/verify.h"
 
@@ -15,7 +15,7 @@
 #include "worker/content/runs.h"
 #include "worker/content/staging.h"
 
-/* Of one thread. */
+/* Results of one thread. */
 struct findings {
     const struct rf_verify_job *job;
     struct rf_content *content;
@@ -95,7 +95,7 @@ static enum rf_status verify_run(const struct rf_staged_run *run,
     return RF_OK;
 }
 
-/* A method that wrote there has written where it must not. */
+/* Padding must still hold the poison: no method may write there. */
 static enum rf_status verify_padding(const struct rf_verify_job *job,
                                      const struct rf_memory_ops *memory,
                                      struct rf_verify_result *out,

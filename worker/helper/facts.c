@@ -30,7 +30,7 @@
 #include "worker/helper/rdma.h"
 #include "worker/shared/process.h"
 
-/* A text from outside, fit for JSON. */
+/* A copy of external text, cleaned for JSON. */
 static char *clean_copy(const char *text)
 {
     char *copy = rf_xstrdup(text);
@@ -114,14 +114,14 @@ static char *host_name(void)
     return clean_copy(name);
 }
 
-/* With the boot id it names a loopback interface. */
+/* Together with the boot id it identifies a loopback interface. */
 static uint64_t network_namespace(void)
 {
     struct stat info;
     return stat("/proc/self/ns/net", &info) == 0 ? info.st_ino : RF_ABSENT_U64;
 }
 
-/* Where UCX makes memory that the ranks of a node share. */
+/* Free space where UCX allocates memory shared by the ranks of a node. */
 static uint64_t shared_memory_free(void)
 {
     const char *folder = getenv("UCX_POSIX_DIR");
@@ -131,7 +131,8 @@ static uint64_t shared_memory_free(void)
                : RF_ABSENT_U64;
 }
 
-/* Processors this process may run on, or the fewer whose time it may take. */
+/* Processors this process may use: those it may run on, or its smaller
+ * quota. */
 static uint32_t processors(void)
 {
     const uint32_t quota = rf_cgroup_processors();
@@ -156,7 +157,7 @@ static bool is_device(const char *name)
     return access(path, F_OK) == 0;
 }
 
-/* 127.0.0.0/8 and ::1; other addresses of the loopback interface are reached
+/* 127.0.0.0/8 and ::1; other addresses of the loopback interface can be reached
  * from outside (routers announce them). */
 static bool is_loopback(const struct sockaddr *address)
 {
@@ -169,7 +170,7 @@ static bool is_loopback(const struct sockaddr *address)
            IN6_IS_ADDR_LOOPBACK(&in6->sin6_addr);
 }
 
-/* The numeric address of an entry, false when it has none of use to others. */
+/* The numeric address of an entry. False if other nodes cannot use it. */
 static bool address_of(const struct ifaddrs *entry, char out[INET6_ADDRSTRLEN])
 {
     const struct sockaddr *address = entry->ifa_addr;
@@ -237,7 +238,7 @@ static bool is_one_of(const struct rf_texts *names, const char *name)
     return false;
 }
 
-/* Each with null, or why this node cannot use it. */
+/* Lists methods, each with null or the reason this node cannot use it. */
 static void try_methods(const struct rf_texts *untried,
                         struct rf_text_pairs *methods)
 {
@@ -333,7 +334,7 @@ static char *file_hash(const char *path)
     return text;
 }
 
-/* Devices and their libraries: what there is, or why there is nothing. */
+/* Devices and their libraries, or why there are none. */
 static void find_devices(struct rf_msg_hello *hello)
 {
     struct rf_err err = {.text = ""};

@@ -1,9 +1,9 @@
 /*
  * Both ends of a helper. See helper.h.
  *
- * The agent's end waits for the answer. Without it the connection's end and the
- * process's together say what happened, in either order. Handles (connection
- * and timer) refer to the object, which lives until both are closed.
+ * The agent's end waits for the answer. If none comes, it reports once the
+ * connection and the process have both ended, in either order. The object lives
+ * until its handles (connection and timer) are closed.
  */
 #include "worker/helper/helper.h"
 
@@ -31,11 +31,11 @@ struct rf_helper {
     uv_timer_t timer;
     uint32_t limit_ms;
     unsigned handles;
-    bool ended; /* the process */
-    int status; /* then */
-    bool over;  /* `done` was called, or is not to be */
+    bool ended; /* the process has exited */
+    int status; /* its exit status */
+    bool over;  /* `done` was called or must not be */
     char why[512];
-    enum rf_msg_type answer; /* what is awaited */
+    enum rf_msg_type answer; /* expected message */
     const struct rf_helper_words *words;
     rf_helper_done_fn done;
     void *data;
@@ -60,7 +60,7 @@ static void kill_process(const struct rf_helper *helper)
     }
 }
 
-/* No more is expected of it. */
+/* Nothing is reported afterwards. */
 static void close_handles(struct rf_helper *helper)
 {
     helper->over = true;
@@ -76,11 +76,11 @@ static void report(struct rf_helper *helper, struct rf_msg *answer,
     if (helper->over) {
         return;
     }
-    close_handles(helper); /* which takes effect later, on the loop */
+    close_handles(helper); /* takes effect later, on the loop */
     helper->done(answer, why, helper->data);
 }
 
-/* Both ends have come and no answer before them. */
+/* Connection and process have ended without an answer. */
 static void report_end(struct rf_helper *helper)
 {
     char how[64], why[768];
@@ -156,7 +156,7 @@ void rf_helper_child_ended(struct rf_helper *helper, pid_t pid, int status)
     }
 }
 
-/* refit-worker with the helper's own arguments after those of all. */
+/* Runs refit-worker with the common arguments, then the helper's. */
 static enum rf_status spawn(int control_fd, const struct rf_helper_how *how,
                             pid_t *out, struct rf_err *err)
 {

@@ -13,7 +13,7 @@
 
 #define CAP_IPC_LOCK_BIT 14 /* linux/capability.h */
 
-/* Calls `counts` for each path that matches; how many it held for. */
+/* Number of matching paths for which `counts` is true. */
 static uint32_t count(const char *root, const char *pattern,
                       bool (*counts)(const char *path))
 {
@@ -48,7 +48,7 @@ void rf_rdma_find(const char *root, struct rf_msg_rdma *out)
 {
     out->adapters = count(root, "/sys/class/infiniband/*", is_there);
     out->verbs = count(root, "/dev/infiniband/uverbs*", opens) > 0;
-    /* The second one is what it was called before drivers brought it along. */
+    /* The second is its name from before drivers included it. */
     out->peermem = count(root, "/sys/module/nvidia_peermem", is_there) +
                        count(root, "/sys/module/nv_peer_mem", is_there) >
                    0;

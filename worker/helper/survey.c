@@ -34,7 +34,7 @@ static void make_hello(struct rf_msg *out, void *data)
 {
     rf_msg_init(out, RF_MSG_HELLO);
     rf_facts_collect(data, &out->hello);
-    /* HELLO requires these; the agent has the right ones. */
+    /* Required in HELLO; the agent sets the real values. */
     out->hello.node = 0;
     out->hello.control = rf_xstrdup("stdio");
 }

@@ -2,12 +2,12 @@
  * The steps of a scenario attempt. See attempt.h; "prepare" is in
  * attempt_prepare.c, the probes are in probe.c.
  *
- * Only "run" and "yardstick" are timed, and only from after the wait for the
- * common start until the method reports completion. Nothing is allocated in
+ * Only "run" and "yardstick" are timed, and only from the end of the wait for
+ * the common start until the method reports completion. Nothing is allocated in
  * between.
  *
- * Test hooks (START "test", see docs/PROTOCOL.md) make faults on purpose: a
- * flipped byte, a thread that hangs, a process that ends or prints too much.
+ * Test hooks (START "test", see docs/PROTOCOL.md) inject faults: a flipped
+ * byte, a thread that hangs, a process that ends or prints too much.
  */
 #include "worker/rank/attempt.h"
 
@@ -30,9 +30,9 @@
 #include "worker/rank/export.h"
 #include "worker/rank/probe.h"
 
-/* A start further ahead than this is a mistake of clocks, not a plan. */
+/* A start further ahead than this means wrong clocks. */
 #define START_AHEAD_S 30
-#define LIMIT_MAX_S 1e9 /* more is no limit */
+#define LIMIT_MAX_S 1e9 /* more means no limit */
 
 struct rf_rank_attempt *
 rf_rank_attempt_create(struct rf_msg_start *start,
@@ -89,7 +89,7 @@ static void print_lines(uint64_t bytes)
     }
 }
 
-/* Faults asked for at the beginning of a step. */
+/* Injects the faults for the beginning of a step. */
 static void test_faults(const struct rf_rank_attempt *attempt,
                         const struct rf_msg_step *step)
 {
@@ -121,8 +121,7 @@ static bool has_checkpoint(const struct rf_rank_attempt *attempt)
     return attempt->plan->model->files != NULL;
 }
 
-/* Reads the checkpoint, once for all iterations: what it holds does not depend
- * on them. */
+/* Reads the checkpoint once; its content is the same in all iterations. */
 static enum rf_status load_sources(struct rf_rank_attempt *attempt,
                                    uint32_t iteration,
                                    struct rf_msg_answer *answer,
@@ -229,7 +228,7 @@ static struct rf_msg_traced *traced(const struct rf_trace *trace,
     return out;
 }
 
-/* An iteration of a method from the common start until it is complete. */
+/* One iteration of a method, from the common start to completion. */
 static enum rf_status move_bytes(struct rf_rank_attempt *attempt, void *state,
                                  const struct rf_msg_step *step,
                                  int64_t *start_ns, struct rf_err *err)
@@ -332,7 +331,7 @@ typedef enum rf_status (*run_fn)(struct rf_rank_attempt *attempt,
                                  struct rf_msg_answer *answer,
                                  struct rf_err *err);
 
-/* With a trace in the method's environment, where the step asks for one. */
+/* Runs with a trace in the method's environment if the step asks for one. */
 static enum rf_status run_recorded(struct rf_rank_attempt *attempt, run_fn run,
                                    struct rf_method_env *env,
                                    const struct rf_msg_step *step,
@@ -369,8 +368,8 @@ static enum rf_status step_yardstick(struct rf_rank_attempt *attempt,
                         answer, err);
 }
 
-/* Test hook: one byte that a piece covers changes behind the method's back, of
- * the inference side unless "side" says "train". */
+/* Test hook: flips one byte of a piece behind the method's back, on the
+ * inference side unless "side" is "train". */
 static enum rf_status flip_if_asked(struct rf_rank_attempt *attempt,
                                     const struct rf_msg_step *step,
                                     struct rf_err *err)
@@ -393,7 +392,7 @@ static enum rf_status flip_if_asked(struct rf_rank_attempt *attempt,
         layout->pieces[layout->n_pieces / 2].offset, err);
 }
 
-/* NULL where nothing differs. */
+/* NULL if nothing differs. */
 static struct rf_msg_mismatch *
 first_mismatch(const struct rf_rank_attempt *attempt, const char *side,
                const struct rf_verify_result *found)
@@ -427,7 +426,7 @@ first_mismatch(const struct rf_rank_attempt *attempt, const char *side,
     return out;
 }
 
-/* Device memory's own kernels know the pattern alone. */
+/* The kernels of device memory know only the pattern. */
 static enum rf_status verify_side(const struct rf_rank_attempt *attempt,
                                   const struct rf_verify_job *job,
                                   struct rf_verify_result *out,
@@ -438,7 +437,8 @@ static enum rf_status verify_side(const struct rf_rank_attempt *attempt,
                : attempt->memory->verify(job, out, err);
 }
 
-/* A method only reads its sources. They are not among the bytes checked. */
+/* Methods must not change their sources. These do not count as checked
+ * bytes. */
 static enum rf_status verify_sources(struct rf_rank_attempt *attempt,
                                      uint64_t iteration, const char **side,
                                      struct rf_verify_result *found,
@@ -560,7 +560,7 @@ static enum rf_status step_export(struct rf_rank_attempt *attempt,
     return status;
 }
 
-/* The figures that device_peak_bytes was chosen from; 0: not known. */
+/* The figures behind device_peak_bytes; 0: unknown. */
 static struct rf_msg_device_usage *
 device_usage(const struct rf_module_usage *usage)
 {
@@ -624,7 +624,7 @@ static const struct attempt_step {
     {"close", false, false, step_close},
 };
 
-/* By when the ranks must have met: the coordinator's own limit. */
+/* The deadline of exchanges: the coordinator's own limit. */
 static int64_t deadline_of(const struct rf_msg_step *step)
 {
     return step->timeout_s < LIMIT_MAX_S /* and not absent */

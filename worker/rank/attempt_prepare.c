@@ -2,10 +2,10 @@
  * The step "prepare": model, world, plan and schedule from START; agreement
  * with the other ranks; memory; the method. See attempt.h.
  *
- * Every rank plans for itself. Before anything is allocated all ranks compare
- * digests and look whether the node has room for all its ranks together: no
- * rank passes that exchange before all have looked, so none sees memory that a
- * faster neighbour has already taken.
+ * Every rank plans for itself. Before allocation, all ranks compare digests and
+ * check that the node has room for all its ranks together. No rank passes that
+ * exchange before all have checked, so none sees memory that a faster neighbour
+ * has already taken.
  */
 #include "worker/rank/attempt_internal.h"
 
@@ -47,7 +47,7 @@ void rf_rank_attempt_note_memory(struct rf_rank_attempt *attempt,
     attempt->private_peak = RF_MAX(attempt->private_peak, rf_memory_private());
 }
 
-/* For rf_method_env. */
+/* The hook rf_method_env.exchange. */
 static enum rf_status exchange(void *data, const void *mine, size_t size,
                                struct rf_blob *all, struct rf_err *err)
 {
@@ -80,7 +80,7 @@ static enum rf_status make_plan(struct rf_rank_attempt *attempt,
     return status;
 }
 
-/* As far as all that meets the other ranks needs it. */
+/* Sets the members needed to meet the other ranks. */
 static void fill_env(struct rf_rank_attempt *attempt)
 {
     struct rf_method_env *env = &attempt->method_env;
@@ -123,7 +123,7 @@ static enum rf_status choose_method(struct rf_rank_attempt *attempt,
     return attempt->module->use_device(me->slot, err);
 }
 
-/* Of what a rank quantises; the plan was checked before. */
+/* Bytes that a rank's quantisation takes; the plan was checked before. */
 static uint64_t quantized_bytes(const struct rf_rank_attempt *attempt,
                                 uint32_t rank)
 {
@@ -151,7 +151,7 @@ static uint64_t arena_bytes(const struct rf_rank_attempt *attempt,
     }
 }
 
-/* The host memory that all ranks of this rank's node will take. */
+/* Host memory needed by all ranks of this rank's node. */
 static uint64_t node_need(const struct rf_rank_attempt *attempt,
                           uint32_t *n_ranks)
 {
@@ -179,7 +179,7 @@ struct agreement {
     char plan[RF_HASH_TEXT_SIZE], schedule[RF_HASH_TEXT_SIZE];
 };
 
-/* All ranks have made the same plan, and the node has room. */
+/* Checks that all ranks have the same plan and the node has room. */
 static enum rf_status agree(struct rf_rank_attempt *attempt,
                             struct agreement *mine, struct rf_err *err)
 {
@@ -255,7 +255,7 @@ static enum rf_status allocate(struct rf_rank_attempt *attempt,
     return RF_OK;
 }
 
-/* Behind the method, which knows where pieces live. */
+/* Call after the method has opened, since it locates pieces. */
 static enum rf_status prepare_quantizer(struct rf_rank_attempt *attempt,
                                         struct rf_err *err)
 {
@@ -291,7 +291,7 @@ static enum rf_status open_method(struct rf_rank_attempt *attempt,
     return status;
 }
 
-/* NULL for a method that has one way. */
+/* NULL for a method with only one way. */
 static struct rf_msg_copy_ways *
 describe_copies(const struct rf_rank_attempt *attempt)
 {
@@ -319,7 +319,7 @@ static bool is_left(const struct rf_rank_attempt *attempt, size_t op)
            attempt->method->leaves(op, attempt->state);
 }
 
-/* Which ops of the refit move no bytes. */
+/* The ops of the refit that move no bytes. */
 static bool *list_left(const struct rf_rank_attempt *attempt)
 {
     bool *left = rf_calloc(attempt->schedule->n_ops + 1, sizeof(*left));
@@ -329,8 +329,8 @@ static bool *list_left(const struct rf_rank_attempt *attempt)
     return left;
 }
 
-/* The same method once more, over the same arenas. Collective, so also where
- * this node has nothing to move. */
+/* Opens the method again over the same arenas. Collective: also where this node
+ * has nothing to move. */
 static enum rf_status open_yardstick(struct rf_rank_attempt *attempt,
                                      struct rf_err *err)
 {
@@ -351,7 +351,7 @@ static enum rf_status open_yardstick(struct rf_rank_attempt *attempt,
         *env = attempt->method_env;
         env->schedule = attempt->yardstick.schedule;
         rf_method_yardstick_key(env->data_key);
-        env->registration = NULL; /* the refit's is what counts */
+        env->registration = NULL; /* only the refit's counts */
         env->like = attempt->state;
         status = attempt->method->open(env, &attempt->yardstick.state, err);
     }
@@ -362,7 +362,7 @@ static enum rf_status open_yardstick(struct rf_rank_attempt *attempt,
     return status;
 }
 
-/* What this rank gets without any bytes moving. */
+/* Bytes that this rank gets without a move. */
 static uint64_t left_bytes(const struct rf_rank_attempt *attempt)
 {
     uint64_t bytes = 0;

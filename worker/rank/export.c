@@ -1,10 +1,10 @@
 /*
- * Exporting. See export.h.
+ * Export. See export.h.
  *
- * Ranks write disjoint ranges of the same files with pwrite, on descriptors
- * opened for writing alone: a network file system then sends just those bytes.
- * Ranks that hold the same box leave it to the first of them. Everything is
- * synced before the files get their names.
+ * Ranks write disjoint ranges of the same files with pwrite, on write-only
+ * descriptors: a network file system then sends just those bytes. Of ranks that
+ * hold the same box, the first writes it. Everything is synced before the files
+ * are renamed.
  */
 #include "worker/rank/export.h"
 
@@ -88,7 +88,7 @@ static enum rf_status write_run(const struct rf_staged_run *run,
     return RF_OK;
 }
 
-/* The blocks that this rank writes, in front. */
+/* Moves the blocks that this rank writes to the front; returns their number. */
 static size_t keep_own(const struct exporting *e, struct rf_block *blocks,
                        size_t n)
 {
@@ -152,7 +152,7 @@ static enum rf_status write_own(struct exporting *e, struct rf_err *err)
 
 /* --- The step ------------------------------------------------------------- */
 
-/* All have come this far; the first tells the label of the files. */
+/* Barrier; the first inference rank shares the files' label. */
 static enum rf_status meet(struct exporting *e, struct rf_err *err)
 {
     const struct rf_world *world = e->env->plan->world;

@@ -1,11 +1,11 @@
 /*
  * The files of an export. See export_files.h.
  *
- * Nothing is written to that was there before, and no symbolic link followed: a
- * file has a name that cannot be guessed until it is complete, and then gets
- * its own only if that is free. To free it, what a former export left is
- * removed, which is known by its metadata; its index goes first and ours comes
- * last, so that the folder never has an index that is wrong.
+ * Existing files are never written to, and symbolic links never followed: a
+ * file has an unguessable name until it is complete, and then gets its final
+ * one only if that is free. To free it, a former export, known by its metadata,
+ * is removed; its index goes first and ours comes last, so that the folder
+ * never has a wrong index.
  */
 #include "worker/rank/export_files.h"
 
@@ -58,7 +58,7 @@ static bool has_bytes(const char *path, const void *bytes, size_t size,
     return has;
 }
 
-/* Of a file of tensors, by the metadata that its header begins with. */
+/* Whether a tensor file is an export's, by the metadata in its header. */
 static bool is_exported(const struct rf_export_files *files, const char *path)
 {
     const char *head = files->export->files[0].head + LENGTH_BYTES;
@@ -84,9 +84,8 @@ static json_t *load_former(const struct rf_export_files *files)
     return index;
 }
 
-/* The configuration that stands beside the tensors of a checkpoint or manifest,
- * to be freed; one that made the tensors may have overrides, and is not copied:
- * NULL. */
+/* The configuration of a checkpoint or manifest, to be freed. NULL otherwise:
+ * one from which tensors were made may have overrides and is not copied. */
 static char *config_text(const struct rf_export_files *files)
 {
     const json_t *config = json_object_get(files->model, "config");
@@ -95,7 +94,7 @@ static char *config_text(const struct rf_export_files *files)
                : NULL;
 }
 
-/* Whether what has a name of ours, if anything, may go. */
+/* Checks that an existing file with one of our names may be removed. */
 static enum rf_status check_name(const struct rf_export_files *files,
                                  const char *name, const json_t *former,
                                  struct rf_err *err)
@@ -189,8 +188,8 @@ static void remove_exported(const struct rf_export_files *files,
     free(path);
 }
 
-/* What check_names() allowed to go: first the index, then what it names, of
- * which there may be more files than now. */
+/* Removes what check_names() allowed: first the index, then the files it names,
+ * which may be more than ours. */
 static void remove_former(const struct rf_export_files *files, json_t *former)
 {
     const char *tensor;
@@ -210,7 +209,7 @@ static void remove_former(const struct rf_export_files *files, json_t *former)
     }
 }
 
-/* -1 (errno) also when the new name is taken. */
+/* -1 (errno), also if the new name is taken. */
 static int give_name(const char *from, const char *to)
 {
     if (renameat2(AT_FDCWD, from, AT_FDCWD, to, RENAME_NOREPLACE) == 0) {
@@ -219,7 +218,7 @@ static int give_name(const char *from, const char *to)
     if (errno != EINVAL && errno != ENOSYS) {
         return -1;
     }
-    /* A network file system cannot do that, but it has links. */
+    /* Network file systems lack that, but have links. */
     return link(from, to) == 0 ? unlink(from) : -1;
 }
 
@@ -237,7 +236,7 @@ static enum rf_status name_file(const struct rf_export_files *files, uint32_t i,
     return status;
 }
 
-/* `text` is taken. */
+/* Takes over `text`. */
 static enum rf_status store(const struct rf_export_files *files,
                             const char *name, char *text, struct rf_err *err)
 {

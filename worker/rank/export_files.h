@@ -25,8 +25,8 @@ enum rf_status rf_export_files_path(const struct rf_export_files *files,
                                     uint32_t i, char out[RF_DISK_PATH_SIZE],
                                     struct rf_err *err) RF_MUST_CHECK;
 
-/* Creates the files with their headers; none if the folder has a model that is
- * no former export. */
+/* Creates the files with their headers. Fails, and creates none, if the folder
+ * has a model that is no former export. */
 enum rf_status rf_export_files_make(const struct rf_export_files *files,
                                     struct rf_err *err) RF_MUST_CHECK;
 

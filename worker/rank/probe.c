@@ -1,12 +1,12 @@
 /*
  * Copy probe. See probe.h; the link probe is in probe_link.c.
  *
- * All ranks of a node copy in the same windows of time, agreed on through an
- * exchange, so that their rates add up to what the memory gave to all of them
- * at once: a rank that copied a fixed amount would end alone and look faster.
- * memcpy and streaming stores take turns, so that a slow moment of a shared
- * machine hits both. What counts is the median window of the better kind, by
- * the node's sum, as refits are judged by their median too.
+ * All ranks of a node copy in the same time windows, agreed on in an exchange,
+ * so that their rates add up to what the memory gives to all of them at once: a
+ * rank that copied a fixed amount would end alone and look faster. memcpy and
+ * streaming stores take turns, so that a slow moment of a shared machine hits
+ * both. The result is the median window of the better kind, by the node's sum,
+ * since refits are judged by their median too.
  */
 #include "worker/rank/probe.h"
 
@@ -19,7 +19,7 @@
 #include "transport/codec/strided_copy.h"
 #include "worker/content/memory_host.h"
 
-/* A window is as long as a slow memory needs to copy the buffer once. */
+/* A window lasts as long as a slow memory needs to copy the buffer once. */
 #define WINDOW_LEAST_NS (10 * RF_NS_PER_MS)
 #define WINDOW_MOST_NS (50 * RF_NS_PER_MS)
 #define SLOW_BYTES_PER_NS 1
@@ -29,7 +29,7 @@
 
 enum copy_kind { KIND_MEMCPY, KIND_STREAMING, KIND_COUNT };
 
-/* Both in arenas, the kind of memory that refits copy. */
+/* Both are arenas, the kind of memory that refits copy. */
 struct buffers {
     struct rf_arena src, dst;
     uint64_t bytes; /* each, a multiple of CHUNK_BYTES */
@@ -81,11 +81,11 @@ static uint64_t copy_window(const struct buffers *buffers, enum copy_kind kind,
     return copied;
 }
 
-/* Bytes a nanosecond in each window. */
+/* Bytes per nanosecond in each window. */
 static void measure(const struct buffers *buffers, int64_t start_ns,
                     const atomic_bool *abort, double rate[WINDOWS])
 {
-    /* A little room between windows for the chunk that is under way. */
+    /* A gap between windows for the chunk in progress. */
     const int64_t step_ns = buffers->window_ns + RF_NS_PER_MS;
     for (int window = 0; window < WINDOWS; window++) {
         enum copy_kind kind = (enum copy_kind)(window % KIND_COUNT);
@@ -128,8 +128,7 @@ static bool first_of_node(const struct rf_probe *probe)
     return true;
 }
 
-/* Gives n values to all; fills values[], n by rank, of this node's ranks (0
- * elsewhere). */
+/* Shares n values; fills values[] by rank, n each, with 0 for other nodes. */
 static enum rf_status share(const struct rf_probe *probe, const uint64_t *mine,
                             size_t n, uint64_t *values, struct rf_err *err)
 {
@@ -143,7 +142,7 @@ static enum rf_status share(const struct rf_probe *probe, const uint64_t *mine,
     return RF_OK;
 }
 
-/* Waits for all ranks. */
+/* Barrier over all ranks. */
 static enum rf_status meet(const struct rf_probe *probe, uint64_t *values,
                            struct rf_err *err)
 {
@@ -151,8 +150,8 @@ static enum rf_status meet(const struct rf_probe *probe, uint64_t *values,
     return share(probe, &nothing, 1, values, err);
 }
 
-/* What the node's first rank, and nobody else meanwhile, gets. Says how long
- * an exchange takes that all have come to. */
+/* The rate of the node's first rank while all others idle. On that rank,
+ * *exchange_ns is the duration of an exchange that all have reached. */
 static enum rf_status copy_alone(const struct rf_probe *probe,
                                  const struct buffers *buffers,
                                  uint64_t *values, double *single,
@@ -176,9 +175,8 @@ static enum rf_status copy_alone(const struct rf_probe *probe,
     return status;
 }
 
-/* A time soon after which all ranks of the node can begin: its first rank,
- * which has seen how long an exchange takes, lays it that long behind the next
- * one. */
+/* A common start for the node's ranks. The first one, which has timed an
+ * exchange, puts it more than an exchange ahead. */
 static enum rf_status common_start(const struct rf_probe *probe,
                                    int64_t exchange_ns, uint64_t *values,
                                    int64_t *start_ns, struct rf_err *err)
@@ -194,7 +192,7 @@ static enum rf_status common_start(const struct rf_probe *probe,
     return status;
 }
 
-/* What the node's ranks got in each window together. */
+/* The sum of the node's rates in each window. */
 static enum rf_status sums_of_node(const struct rf_probe *probe,
                                    const double mine[WINDOWS], uint64_t *values,
                                    double sum[WINDOWS], struct rf_err *err)
@@ -241,7 +239,7 @@ static uint64_t asked_bytes(const struct rf_msg_step *step)
                                                            : DEFAULT_BYTES;
 }
 
-/* The same on all ranks, whatever memory they have. */
+/* The same on all ranks, whatever their memory. */
 static int64_t window_ns(const struct rf_msg_step *step)
 {
     const uint64_t ns =
@@ -249,8 +247,8 @@ static int64_t window_ns(const struct rf_msg_step *step)
     return RF_MAX((int64_t)ns, WINDOW_LEAST_NS);
 }
 
-/* As much as asked for, but never more than a quarter of what the node's ranks
- * can have together. */
+/* As requested, but at most a quarter of the node's available memory for all
+ * its ranks together. */
 static uint64_t buffer_bytes(const struct rf_probe *probe,
                              const struct rf_msg_step *step)
 {
@@ -263,7 +261,8 @@ static uint64_t buffer_bytes(const struct rf_probe *probe,
     return RF_MAX(bytes / CHUNK_BYTES, 1) * CHUNK_BYTES;
 }
 
-/* The ranks of this node whose slots mean one device, and the first of them. */
+/* The number of this node's ranks on this rank's device, and the first of
+ * them. */
 static uint32_t sharers(const struct rf_probe *probe, uint32_t *first)
 {
     const struct rf_rank *ranks = probe->world->ranks;
@@ -279,8 +278,8 @@ static uint32_t sharers(const struct rf_probe *probe, uint32_t *first)
     return n;
 }
 
-/* Devices do not share their memory's bandwidth, ranks of one device do: its
- * first rank measures, alone, and each has its part. */
+/* Ranks of one device share its memory bandwidth: the first of them measures
+ * alone, and each gets an equal part. */
 static enum rf_status device_copy(const struct rf_probe *probe,
                                   double *together, double *single,
                                   struct rf_err *err)

@@ -1,13 +1,12 @@
 /*
- * Link probe: what pairs of ranks of two nodes each move over TCP, and how long
- * a small message takes. See probe.h. No rank is in two pairs of a step, so
- * that each has at most one link to look after.
+ * Link probe: TCP goodput and small-message latency between pairs of ranks of
+ * two nodes. See probe.h. No rank is in two pairs of a step.
  *
  * Two connections with a thread each at both ends, 1 MiB writes from memory
  * that is in no cache unless all of it fits: what a good sender of weights can
  * do. The receiver counts from its first bytes to its last, so that neither
  * clocks nor start-up matter. All ranks take part in the exchange; those in no
- * pair have nothing else to do.
+ * pair do nothing else.
  */
 #include "worker/rank/probe.h"
 
@@ -29,7 +28,7 @@
 #define STREAMS ((size_t)2)
 #define WRITE_BYTES ((size_t)1 << 20)
 #define BUFFER_BYTES ((size_t)32 << 20) /* at most */
-/* What a receiver takes first, and does not count: never all there is. */
+/* A receiver's first bytes, which do not count; always less than the total. */
 #define FIRST_BYTES ((size_t)4 << 10)
 #define PINGS 21
 #define PING_BYTES 64
@@ -40,7 +39,7 @@ struct stream {
     uint8_t *buffer;
     size_t buffer_bytes;
     uint64_t bytes;
-    /* Of a receiver: how many bytes came first and when, its last. */
+    /* Receiver: size and time of the first bytes, time of the last. */
     uint64_t first_bytes;
     int64_t first_ns, last_ns;
     pthread_t thread;
@@ -195,8 +194,8 @@ static enum rf_status measure_goodput(struct stream streams[STREAMS],
     return status;
 }
 
-/* Where the receiver waits: a listener for each stream, because ends of one
- * pair of ranks look alike. */
+/* The receiver's listeners: one per stream, because the connections of a pair
+ * of ranks look alike. */
 struct doors {
     int listeners[STREAMS]; /* -1 on other ranks */
     uint16_t ports[STREAMS];
@@ -221,7 +220,7 @@ static struct rf_datalink_how how_to_join(const struct rf_probe *probe)
                                     .abort = probe->env->abort};
 }
 
-/* Opens the doors where this rank receives, then tells everybody. */
+/* Opens the listeners if this rank receives, then shares the ports. */
 static enum rf_status share_doors(const struct rf_probe *probe,
                                   const struct rf_msg_link *mine,
                                   struct doors *doors, struct rf_err *err)
@@ -270,14 +269,14 @@ static enum rf_status connect_streams(const struct rf_probe *probe,
     return RF_OK;
 }
 
-/* What each stream moves, and the memory that it needs for that: short probes
- * need not wait for much of it. */
+/* Bytes that each stream moves. Buffers are no larger, so that short probes
+ * need little memory. */
 static uint64_t stream_bytes(const struct rf_msg_link *mine)
 {
     return RF_MAX(mine->bytes / STREAMS, (uint64_t)2 * FIRST_BYTES);
 }
 
-/* What this end of the link sees; only the receiver's figures count. */
+/* Measures at this end of the link; only the receiver's figures count. */
 static enum rf_status probe_pair(const struct rf_probe *probe,
                                  const struct rf_msg_link *mine,
                                  const struct doors *doors,
@@ -315,7 +314,7 @@ static enum rf_status probe_pair(const struct rf_probe *probe,
     return status;
 }
 
-/* The link that this rank is an end of; NULL: none. */
+/* This rank's link; NULL: none. */
 static enum rf_status find_mine(const struct rf_probe *probe,
                                 const struct rf_msg_step *step,
                                 const struct rf_msg_link **out,

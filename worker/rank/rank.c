@@ -1,12 +1,12 @@
 /*
  * The rank process. See rank.h.
  *
- * The main thread never waits: it reads the agent's messages, hands steps to
- * the data thread through a short queue, sends what that thread has for the
- * agent, renews the lease and watches the agent's. The data thread may be deep
- * in a method; an abort reaches it through a flag, and if it does not end in
- * time the process ends without it (_exit: exit handlers of device libraries
- * can hang). When the agent is gone the process ends at once.
+ * The main thread never waits: it reads the agent's messages, queues steps for
+ * the data thread, sends that thread's messages, renews its lease and watches
+ * the agent's. The data thread may be deep in a method: an abort reaches it
+ * through a flag, and if it does not end in time the process exits without it
+ * (_exit: exit handlers of device libraries can hang). When the agent is gone
+ * the process exits at once.
  *
  * Shared between the threads, under `lock`: the queue of steps, the outbox, the
  * exchange. `abort` and `reading` are read without it.
@@ -37,10 +37,10 @@ struct rank {
     const struct rf_rank_options *options;
     uv_loop_t loop;
     struct rf_conn *conn;
-    uv_async_t wake; /* the outbox has something, or the thread has ended */
+    uv_async_t wake; /* outbox not empty, or thread ended */
     uv_timer_t lease, abort_timer;
     int64_t tick_ns, lease_grace_ns;
-    bool leaving; /* the end of the connection is wanted */
+    bool leaving; /* we close the connection */
     pthread_t thread;
     bool thread_started;
 
@@ -62,7 +62,7 @@ struct rank {
 
 /* --- Data thread ---------------------------------------------------------- */
 
-/* Takes `message` over. */
+/* Takes over `message`. */
 static void post(struct rank *rank, const struct rf_msg *message)
 {
     pthread_mutex_lock(&rank->lock);
@@ -86,8 +86,8 @@ static void post_exchange(struct rank *rank, const void *mine, size_t size)
     post(rank, &message);
 }
 
-/* Waits for the answer to the exchange that was just sent; false when none has
- * come. Holds `lock`. */
+/* Waits for the answer to the exchange just sent; false if none came. Call with
+ * `lock` held. */
 static bool await_exchanged(struct rank *rank, int64_t deadline_ns,
                             struct rf_msg_exchanged *out)
 {
@@ -106,7 +106,7 @@ static bool await_exchanged(struct rank *rank, int64_t deadline_ns,
     return came;
 }
 
-/* One part stands for all where they are equal. */
+/* A single part means that all parts are equal. */
 static enum rf_status take_parts(const struct rf_msg_exchanged *answer,
                                  struct rf_blob *all, uint32_t n,
                                  struct rf_err *err)
@@ -156,7 +156,7 @@ static enum rf_status exchange(void *data,
     return status;
 }
 
-/* The next step, false when there will be none. */
+/* The next step; false on abort. */
 static bool next_step(struct rank *rank, struct rf_msg_step *step)
 {
     bool got;
@@ -202,9 +202,9 @@ static void *data_thread(void *data)
 
 /* --- Main thread ---------------------------------------------------------- */
 
-/* A message that goes to the data thread goes whole: Jansson's counters, in the
- * trees of START, are no way to share a value between threads. The next three
- * take their message over. */
+/* A message moves to the data thread as a whole: threads must not share values
+ * by Jansson's reference counts, which START's trees have. The next three
+ * functions take over their message. */
 
 static void on_start(struct rank *rank, struct rf_msg_start *start)
 {
@@ -369,7 +369,8 @@ static void on_lease(uv_timer_t *timer)
     const struct rf_rank_options *options = rank->options;
     struct rf_msg lease;
     int64_t now = rf_now_ns();
-    /* A process that was stopped must not judge the agent by that time. */
+    /* Time in which this process was stopped must not count against the
+     * agent. */
     if (now - rank->tick_ns > options->lease_ms * RF_NS_PER_MS / 3) {
         rank->lease_grace_ns = now + options->lease_period_ms * RF_NS_PER_MS;
     }
@@ -426,7 +427,7 @@ int rf_rank_run(const struct rf_rank_options *options)
     rank.wake.data = rank.lease.data = &rank;
     pipe = rf_xmalloc(sizeof(*pipe));
     uv_pipe_init(&rank.loop, pipe, 0);
-    uv_pipe_open(pipe, RF_RANK_CONTROL_FD); /* a socket, as was checked */
+    uv_pipe_open(pipe, RF_RANK_CONTROL_FD); /* a socket, checked above */
     rank.conn = rf_conn_open((uv_stream_t *)pipe, NULL, &agent_ops, &rank);
     rank.tick_ns = rf_now_ns();
     uv_timer_start(&rank.lease, on_lease, options->lease_period_ms,

@@ -4,7 +4,7 @@
  * Ranks are started with posix_spawn, which does not copy the agent's memory
  * map, from the agent's only thread: PR_SET_PDEATHSIG in the child follows the
  * thread that made it. Everything the agent opens is close-on-exec, and the
- * child closes what is above descriptor 3 anyway.
+ * child closes all descriptors above 3 anyway.
  */
 #include "worker/shared/process.h"
 

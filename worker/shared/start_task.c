@@ -1,7 +1,7 @@
-/* Reads START. See start_task.h. The coordinator has checked all of it before;
- * an error here means that the two programs differ. Keys of a newer coordinator
- * are ignored but for those that it needs us to know, and those of models, all
- * of which say what to move. */
+/* Loads START. See start_task.h. The coordinator has checked it before; an
+ * error here means that the two programs differ. Unknown keys of a newer
+ * coordinator are ignored, except those it requires and those of models, all of
+ * which define what to move. */
 #include "worker/shared/start_task.h"
 
 #include <stdlib.h>
@@ -11,7 +11,7 @@
 #include "planner/families/model_read.h"
 #include "planner/layout/mesh_rules.h"
 
-/* What must be known: rf_jnode's `needs`. */
+/* Keys that must be known: rf_jnode's `needs`. */
 struct keys {
     const char *const *of_model, *const *of_scenario;
 };

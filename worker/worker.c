@@ -313,7 +313,7 @@ int rf_worker_main(int argc, char **argv)
     };
     int option;
     json_set_alloc_funcs(rf_xmalloc, free); /* its allocations never fail */
-    json_object_seed(0); /* before there is a second thread */
+    json_object_seed(0); /* before any second thread starts */
     rf_fd_limit_raise();
     signal(SIGXFSZ, SIG_IGN); /* exceeding RLIMIT_FSIZE is an error */
     opterr = 0;

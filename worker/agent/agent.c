@@ -276,7 +276,7 @@ static char *data_address(const struct agent *agent)
         return rf_xstrdup(agent->local_address);
     }
     if (ssh != NULL) {
-        /* "client client-port server server-port" */
+        /* SSH_CONNECTION: "client client-port server server-port" */
         char *save = NULL;
         snprintf(text, sizeof(text), "%s", ssh);
         server = strtok_r(text, " ", &save);

@@ -80,7 +80,7 @@ struct agent_rank {
     struct rf_conn *conn; /* NULL once closed */
     int64_t unheard_ns;   /* when its connection closed */
     struct agent_output output;
-    unsigned handles; /* open connection and poll handle */
+    unsigned handles; /* open connection and poll handles */
     bool exited;
     rlim_t processor_s; /* processor time at exit, in seconds */
     bool closed;        /* has answered "close" */
@@ -180,13 +180,13 @@ void rf_agent_abort(struct agent *agent, const struct rf_msg_abort *message);
 void rf_agent_leave(struct agent *agent);
 /* On SIGCHLD: reaps exited ranks and reports them. */
 void rf_agent_reap(struct agent *agent);
-/* Acts on the attempt's deadline when it has passed. */
+/* Acts on the attempt's deadline once it has passed. */
 void rf_agent_attempt_tick(struct agent *agent, int64_t now);
 /* Kills ranks whose lease has expired; with `send` sends a lease to the
  * others. */
 void rf_agent_lease_ranks(struct agent *agent, int64_t now, bool send);
 void rf_agent_kill_ranks(struct agent *agent, int signal);
-/* One of the rank's handles was closed. */
+/* Call once for each handle of the rank that has closed. */
 void rf_agent_rank_released(struct agent_rank *rank);
 /* Whether all ranks have exited or been abandoned, and all handles are
  * closed. */

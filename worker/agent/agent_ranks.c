@@ -42,7 +42,7 @@ const struct rf_sm_state rf_agent_attempt_states[ATTEMPT_STATES] = {
     [ATTEMPT_KILLED] = {"killed", RF_SM_NEXT(ATTEMPT_NONE), 0},
 };
 
-/* How long after SIGKILL a process may take to end. */
+/* Time for a process to end after SIGKILL. */
 #define KILL_GRACE_MS 5000
 /* Added to the ranks' own limit for an abort, before signals are sent. */
 #define LEAVE_EXTRA_MS 1000

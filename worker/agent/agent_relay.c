@@ -122,7 +122,7 @@ static void on_done(struct agent_rank *rank, struct rf_msg_answer *answer,
     if (seq != agent->step_seq || rank->answered_step) {
         return;
     }
-    if (!agent->step.open) { /* another rank has failed */
+    if (!agent->step.open) { /* another rank has failed already */
         if (ok || agent->attempt_sm.state != ATTEMPT_RUNNING) {
             return;
         }

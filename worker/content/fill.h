@@ -28,7 +28,7 @@ struct rf_fill_job {
     struct rf_reading *reading; /* may be NULL */
 };
 
-/* Writes the content of the iteration into all pieces of the rank's side; see
+/* Writes the iteration's content into all pieces of the rank's side; see
  * rf_memory_ops.fill. */
 enum rf_status rf_fill(const struct rf_fill_job *job,
                        struct rf_err *err) RF_MUST_CHECK;

@@ -1,6 +1,6 @@
 /*
- * The pattern of common/pattern.h, many bytes at a time, with the widest vector
- * instructions that the processor has. Pure.
+ * The pattern of common/pattern.h, many bytes at a time, with the processor's
+ * widest vector instructions. Pure.
  */
 #ifndef RF_WORKER_CONTENT_PATTERN_BYTES_H
 #define RF_WORKER_CONTENT_PATTERN_BYTES_H

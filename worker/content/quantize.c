@@ -62,7 +62,7 @@ static void quantize_block(const struct scaled_block *block, float *scale_inv)
     }
 }
 
-/* One row of blocks. */
+/* Quantises one row of blocks. */
 static void quantize_band(const uint8_t *src, uint64_t pitch, uint64_t rows,
                           uint64_t columns, uint8_t *dst, float *scales)
 {

@@ -187,7 +187,7 @@ enum rf_status rf_runs_padding(const struct rf_plan *plan, enum rf_side side,
             goto nomem;
         }
     }
-    /* One more for the gap behind the last piece. */
+    /* Room for one more: the gap behind the last piece. */
     if (!push_span(&spans, UINT64_MAX, UINT64_MAX)) {
         goto nomem;
     }

@@ -1,7 +1,6 @@
 /*
- * A piece of memory walked as contiguous runs: stretches of elements that
- * follow each other both in one logical tensor (row-major) and in memory.
- * Pure.
+ * Walks a piece of memory as contiguous runs: elements that are contiguous both
+ * in one logical tensor (row-major) and in memory. Pure.
  */
 #ifndef RF_WORKER_CONTENT_RUNS_H
 #define RF_WORKER_CONTENT_RUNS_H
@@ -40,11 +39,11 @@ void rf_runs_init(struct rf_run_walk *walk, const struct rf_family *family,
 /* The next run, false at the end. Runs ascend in (layer, expert, element). */
 bool rf_runs_next(struct rf_run_walk *walk, struct rf_stretch *out);
 
-/* Element indices of element number `element` of one tensor of `family`. */
+/* Indices of element number `element` of one tensor of `family`. */
 void rf_runs_index(const struct rf_family *family, uint64_t element,
                    uint64_t index[RF_TENSOR_MAX_DIMS]);
 
-/* A stretch of bytes of an arena. */
+/* A range of bytes of an arena. */
 struct rf_byte_span {
     uint64_t start, end;
 };

@@ -29,7 +29,7 @@ struct verification {
     struct findings findings[RF_READ_THREADS];
 };
 
-/* Whether the mismatch `a` of an element comes before that of `b`. */
+/* Whether the mismatch of element `a` comes before that of `b`. */
 static bool is_earlier(const struct rf_content_span *a,
                        const struct findings *b)
 {

@@ -38,7 +38,7 @@ static char *clean_copy(const char *text)
     return copy;
 }
 
-/* NULL for an empty text. */
+/* A cleaned copy; NULL for an empty text. */
 static char *text_or_null(const char *text)
 {
     return text[0] != '\0' ? clean_copy(text) : NULL;
@@ -131,8 +131,8 @@ static uint64_t shared_memory_free(void)
                : RF_ABSENT_U64;
 }
 
-/* Processors this process may use: those it may run on, or its smaller
- * quota. */
+/* Processors this process may use: its affinity or its cgroup quota, whichever
+ * is less. */
 static uint32_t processors(void)
 {
     const uint32_t quota = rf_cgroup_processors();
@@ -307,7 +307,7 @@ static void list_gpus(const struct rf_module_facts *found,
     }
 }
 
-/* SHA-256 of a file in hexadecimal, or NULL: two builds of one version of a
+/* SHA-256 of a file in hexadecimal, or NULL. Two builds of one version of a
  * library may differ. */
 static char *file_hash(const char *path)
 {

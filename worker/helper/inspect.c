@@ -8,7 +8,7 @@
 #include "common/mem.h"
 #include "common/text.h"
 
-/* --- Asking --------------------------------------------------------------- */
+/* --- The agent's end ------------------------------------------------------ */
 
 struct rf_helper *rf_inspect_start(uv_loop_t *loop, char *const *environment,
                                    const struct rf_msg_inspect *inspect,

@@ -70,8 +70,8 @@ bool rf_rank_attempt_closed(const struct rf_rank_attempt *attempt)
     return attempt->closed;
 }
 
-/* Whether a hook of START's "test" is meant for this rank, phase ("run" if it
- * names none) and iteration (any if it names none). */
+/* Whether a hook of START's "test" applies to this rank, phase (default "run")
+ * and iteration (default any). */
 static bool is_due(const struct rf_rank_attempt *attempt,
                    const struct rf_msg_hook *hook, const char *phase,
                    const struct rf_msg_step *step)
@@ -89,7 +89,7 @@ static void print_lines(uint64_t bytes)
     }
 }
 
-/* Injects the faults for the beginning of a step. */
+/* Injects faults at the beginning of a step. */
 static void test_faults(const struct rf_rank_attempt *attempt,
                         const struct rf_msg_step *step)
 {

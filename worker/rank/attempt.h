@@ -1,7 +1,7 @@
 /*
  * A scenario attempt on one rank: plans from the START message, allocates,
- * opens the method and does the steps that the coordinator asks for. Runs in
- * the rank's data thread; owns no thread and no socket.
+ * opens the method and does the coordinator's steps. Runs in the rank's data
+ * thread; owns no thread and no socket.
  */
 #ifndef RF_WORKER_RANK_ATTEMPT_H
 #define RF_WORKER_RANK_ATTEMPT_H
@@ -53,7 +53,7 @@ void rf_rank_attempt_step(struct rf_rank_attempt *attempt,
 /* Whether the step "close" has been done. */
 bool rf_rank_attempt_closed(const struct rf_rank_attempt *attempt);
 
-/* Aborts and closes the method if it is open, frees all. */
+/* Aborts and closes the method if it is open; frees everything. */
 void rf_rank_attempt_destroy(struct rf_rank_attempt *attempt);
 
 #endif

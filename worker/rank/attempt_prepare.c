@@ -362,7 +362,7 @@ static enum rf_status open_yardstick(struct rf_rank_attempt *attempt,
     return status;
 }
 
-/* Bytes that this rank gets without a move. */
+/* Bytes that reach this rank without moving. */
 static uint64_t left_bytes(const struct rf_rank_attempt *attempt)
 {
     uint64_t bytes = 0;

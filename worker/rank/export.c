@@ -33,7 +33,7 @@ static bool is_first(const struct rf_method_env *env)
     return env->plan->world->rank_of[RF_INFER][0] == env->rank;
 }
 
-/* --- By every rank: its pieces -------------------------------------------- */
+/* --- The pieces of each rank ---------------------------------------------- */
 
 static enum rf_status open_file(struct exporting *e, uint32_t i,
                                 struct rf_err *err)

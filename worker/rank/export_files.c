@@ -40,9 +40,9 @@ enum rf_status rf_export_files_path(const struct rf_export_files *files,
                : rf_err_set(err, RF_ERR_IO, "--export: the path is too long");
 }
 
-/* --- What is there -------------------------------------------------------- */
+/* --- Existing files ------------------------------------------------------- */
 
-/* Whether a file has these bytes at `at`; links are not followed. */
+/* Whether a file has these bytes at `at`; does not follow links. */
 static bool has_bytes(const char *path, const void *bytes, size_t size,
                       off_t at)
 {
@@ -143,7 +143,7 @@ static enum rf_status check_names(const struct rf_export_files *files,
     return status;
 }
 
-/* --- Before --------------------------------------------------------------- */
+/* --- Creating files ------------------------------------------------------- */
 
 static enum rf_status make_file(const struct rf_export_files *files, uint32_t i,
                                 struct rf_err *err)
@@ -176,7 +176,7 @@ enum rf_status rf_export_files_make(const struct rf_export_files *files,
     return status;
 }
 
-/* --- After ---------------------------------------------------------------- */
+/* --- Naming files --------------------------------------------------------- */
 
 static void remove_exported(const struct rf_export_files *files,
                             const char *name)

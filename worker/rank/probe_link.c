@@ -68,7 +68,7 @@ static enum rf_status wait_for(const struct stream *stream, short events,
     }
 }
 
-/* One send or receive of at most `size` bytes; waits until some move. */
+/* One send or receive of at most `size` bytes; waits until it moves some. */
 static enum rf_status move_some(const struct stream *stream, bool sends,
                                 void *data, size_t size, size_t *moved,
                                 struct rf_err *err)
@@ -157,7 +157,7 @@ static enum rf_status measure_latency(const struct stream *stream,
     return status;
 }
 
-/* Both streams at once. */
+/* Measures both streams at once. */
 static enum rf_status measure_goodput(struct stream streams[STREAMS],
                                       double *gbytes_per_s, struct rf_err *err)
 {

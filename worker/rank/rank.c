@@ -56,7 +56,7 @@ struct rank {
     bool thread_ended;
     uint32_t attempt;
     uint64_t exchange_seq;
-    bool has_exchanged; /* the answer to exchange_seq has come */
+    bool has_exchanged; /* the answer to exchange_seq is here */
     struct rf_msg_exchanged exchanged;
 };
 
@@ -202,9 +202,9 @@ static void *data_thread(void *data)
 
 /* --- Main thread ---------------------------------------------------------- */
 
-/* A message moves to the data thread as a whole: threads must not share values
- * by Jansson's reference counts, which START's trees have. The next three
- * functions take over their message. */
+/* Messages move to the data thread as a whole: START holds Jansson trees, whose
+ * reference counts threads cannot share. The next three functions take over
+ * their message. */
 
 static void on_start(struct rank *rank, struct rf_msg_start *start)
 {

@@ -14,7 +14,7 @@ enum rf_layout_kind {
 };
 
 const char *rf_layout_kind_name(enum rf_layout_kind layout);
-/* All layouts' names in the order of the enum, ends with NULL. */
+/* Names of the layouts in enum order, NULL-terminated. */
 extern const char *const rf_layout_kind_names[];
 
 #endif

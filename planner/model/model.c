@@ -1,4 +1,4 @@
-/* Names and sizes of families. Readers are in planner/families/. */
+/* Names and sizes of families. The readers are in planner/families/. */
 #include "planner/model/model.h"
 
 #include <stdio.h>

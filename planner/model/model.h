@@ -1,8 +1,8 @@
 /*
  * A model: its logical tensors under their checkpoint names and full shapes.
  *
- * Tensors that differ only in layer and expert number form one *family*; all of
- * the planner works on families, so its cost does not grow with the number of
+ * Tensors that differ only in layer and expert number form one *family*; the
+ * planner works on families, so its cost does not grow with the number of
  * layers and experts. Element (l, e, i, j, …) of a family is element (i, j, …)
  * of the tensor of layer layers[l] and expert e. A family without layers or
  * experts has extent 1 there. Pure: built from parsed JSON, no I/O.
@@ -17,7 +17,7 @@
 #include "common/err.h"
 #include "common/json.h"
 
-/* Of a description's files. */
+/* Size limits of the files of a description. */
 #define RF_MODEL_CONFIG_MAX_BYTES ((size_t)4 << 20)
 #define RF_MODEL_MANIFEST_MAX_BYTES ((size_t)64 << 20)
 
@@ -52,16 +52,16 @@ enum rf_dtype {
 
 uint32_t rf_dtype_bytes(enum rf_dtype dtype);
 const char *rf_dtype_name(enum rf_dtype dtype); /* torch's name */
-/* For errors: what rf_dtype_parse() knows, as torch spells it. */
+/* For errors: the names that rf_dtype_parse() knows, as torch spells them. */
 #define RF_DTYPE_NAMES                                                         \
     "float64, float32, float16, bfloat16, float8_e4m3fn, float8_e5m2, int64, " \
     "int32, int16, int8, uint8, bool"
 /* As in safetensors headers: "BF16". */
 const char *rf_dtype_header_name(enum rf_dtype dtype);
-/* Accepts both spellings of the map; false when unknown. */
+/* Accepts both spellings of the map; false: unknown. */
 bool rf_dtype_parse(const char *name, enum rf_dtype *out);
 
-/* The conversions that a refit makes on the way. */
+/* Conversions during a refit. */
 enum rf_cast {
     RF_CAST_NONE,
     RF_CAST_F32_BF16, /* round to nearest even */
@@ -70,12 +70,12 @@ enum rf_cast {
     RF_CAST_F16_F32,
 };
 
-/* The cast that makes `from` into `to`, RF_CAST_NONE where they are the same;
- * false where there is none. */
+/* The cast from `from` to `to`; RF_CAST_NONE for equal types. False: there is
+ * no such cast. */
 bool rf_cast_between(enum rf_dtype from, enum rf_dtype to, enum rf_cast *out);
 
-/* What a tensor is in its model; layouts decide by it how to shard
- * (planner/model/roles.h has the table). */
+/* The role of a tensor in its model, which decides how layouts shard it (table:
+ * planner/model/roles.h). */
 enum rf_role {
     RF_ROLE_EMBED,      /* model.embed_tokens.weight: rows = vocabulary */
     RF_ROLE_LM_HEAD,    /* lm_head.weight */
@@ -102,7 +102,7 @@ enum rf_role {
     RF_ROLE_MLA_KV_B,  /* kv_b_proj: dim 0 = heads */
     RF_ROLE_SSM,       /* of a state space model: dim 0 = heads */
     RF_ROLE_SSM_GROUP, /* dim 0 = groups, shared like key/value heads */
-    /* What people's own rules say of tensors that are none of these: */
+    /* General roles, for rules on tensors that are none of these: */
     RF_ROLE_VOCABULARY,
     RF_ROLE_COLUMN, /* dim 0 */
     RF_ROLE_ROW,    /* dim 1 */
@@ -110,7 +110,7 @@ enum rf_role {
     RF_ROLE_EXPERT_COLUMN,
     RF_ROLE_EXPERT_ROW,
     RF_ROLE_SKIP,  /* not part of a refit; no family has it */
-    RF_ROLE_FUSED, /* several parts, each with a role of its own */
+    RF_ROLE_FUSED, /* several parts, each with its own role */
     RF_ROLE_OTHER, /* of unknown kind: see planner/layout/unknown_tensors.h */
     RF_ROLE_COUNT
 };
@@ -118,56 +118,56 @@ enum rf_role {
 /* "query", "mlp down"; "unknown" for RF_ROLE_OTHER. */
 const char *rf_role_name(enum rf_role role);
 
-/* Pipeline stages that have a tensor. */
+/* The pipeline stages that have a tensor. */
 enum rf_stage {
     RF_STAGE_EVERY, /* all; of a decoder layer: the layer's stage */
     RF_STAGE_FIRST,
     RF_STAGE_LAST,
 };
 
-/* What of a model may be left out (planner/families/components.h). */
+/* Parts of a model that may be left out (planner/families/components.h). */
 enum rf_component {
     RF_COMPONENT_NONE,
     RF_COMPONENT_MTP,    /* layers for multi-token prediction */
     RF_COMPONENT_VISION, /* the vision tower */
 };
 
-/* Of a family that no layout divides. */
+/* rf_family.whole_in of a family that no layout divides. */
 #define RF_IN_EVERY_LAYOUT UINT32_MAX
 
 #define RF_FAMILY_MAX_PARTS 8
 
-/* Tensors that are several ones joined consist of parts. A rank holds its share
- * of each part, one after the other. */
+/* A tensor that joins several consists of parts. A rank holds its share of each
+ * part, one after the other. */
 struct rf_part {
     enum rf_role role;
     uint64_t size;  /* along rf_family_part_dim() */
-    uint64_t units; /* heads or groups that stay whole; 0: the model's */
+    uint64_t units; /* heads or groups that are not cut; 0: the model's */
 };
 
 struct rf_family {
-    char *name; /* "model.layers.{L}.mlp.experts.{E}.up_proj.weight" */
-    char *rule; /* what gave it its role: "qwen3: model.*"; NULL: nothing */
+    char *name;        /* "model.layers.{L}.mlp.experts.{E}.up_proj.weight" */
+    char *rule;        /* source of its role: "qwen3: model.*"; NULL: none */
     enum rf_role role; /* RF_ROLE_FUSED with several parts */
     uint32_t n_parts;  /* ≥ 1 */
     struct rf_part parts[RF_FAMILY_MAX_PARTS];
-    bool interleaved; /* parts take turns, element by element; cut together */
+    bool interleaved; /* parts alternate element by element; cut together */
     bool transposed;  /* weights are [in, out]: roles cut the other dimension */
     bool stacked;     /* experts are dimension 0 of one tensor on disk */
-    bool own_layers;  /* not the decoder's: all on `stage` */
-    uint64_t block;   /* 0: a rank's share is even. Else engines deal out as
-                         many blocks of so many elements as make up the largest
-                         share to each, the last ones have fewer */
-    bool keys_are_values; /* keys of layers that have no values: engines put
-                             them in both places */
-    bool quantized;       /* infer.quantize converts it, but for what ... */
-    bool *left_as_it_is;  /* ... the checkpoint's own list names: n_experts for
-                            each layer; NULL: nothing */
-    enum rf_component component; /* that it is a part of */
-    uint32_t whole_in; /* layouts that divide it over no ranks, whatever its
-                          roles say: bits of enum rf_layout_kind */
+    bool own_layers;  /* not decoder layers: all on `stage` */
+    uint64_t block;   /* elements in a block; 0: ranks get even shares.
+                         Otherwise engines deal out whole blocks: each rank gets
+                         the largest share, the last ranks fewer */
+    bool keys_are_values; /* keys of layers without values: engines store them
+                             in both places */
+    bool quantized;       /* infer.quantize converts it, except ... */
+    bool *left_as_it_is;  /* ... what the checkpoint's own list names: n_experts
+                             entries per layer; NULL: no exception */
+    enum rf_component component; /* the component it belongs to */
+    uint32_t whole_in; /* layouts that do not divide it, whatever its roles:
+                          bits of enum rf_layout_kind */
     enum rf_stage stage;
-    enum rf_dtype dtype; /* as stored in the checkpoint description */
+    enum rf_dtype dtype; /* as stored in the checkpoint */
     uint32_t n_layers;   /* tensors along the layer dimension, ≥ 1 */
     uint32_t *layers;    /* their layer numbers, ascending; NULL: no layer */
     uint32_t n_experts;  /* ≥ 1 */
@@ -177,14 +177,15 @@ struct rf_family {
 };
 
 struct rf_model {
-    char *name;       /* file or model_type it came from */
+    char *name;       /* the file or model_type it came from */
     char *model_type; /* "qwen3", …, "megatron", "manifest", "tensor" */
-    char *revision;   /* the commit that a hub's copy is of; NULL: no such */
+    char *revision;   /* commit of a copy from a hub; NULL: none */
     enum rf_dtype dtype;
     uint32_t n_layers;
     uint32_t n_experts;       /* routed, 0 for a dense model */
-    uint32_t heads, kv_heads; /* 0: a manifest that does not say */
-    uint32_t head_dim; /* with mla: of a query, without and with position */
+    uint32_t heads, kv_heads; /* 0: a manifest without them */
+    uint32_t head_dim; /* with mla: of a query, both parts (without and with
+                          position) */
     uint64_t vocab;
     bool tied_embeddings;
     bool mla;
@@ -192,34 +193,34 @@ struct rf_model {
     struct rf_family *families;
     uint32_t n_families;
     uint64_t n_tensors;
-    uint64_t parameters; /* values that all tensors hold: two in a byte of
-                            packed fp4, none in its scales */
+    uint64_t parameters; /* values in all tensors: a byte of packed fp4 holds
+                            two, its scales none */
     uint64_t bytes;      /* in the tensors' own dtypes */
-    char *
-        *not_counted; /* what the description has beside these, one per line */
+    char **not_counted;  /* other contents of the description, one per line */
     uint32_t n_not_counted;
-    char *spelling; /* "a.* for b.*": prefixes of a checkpoint's names for the
-                       table's; NULL: the same */
-    char *unclear_module; /* of the checkpoint's list of modules that are not
-                             quantised: what is not understood */
+    char *spelling; /* "a.* for b.*": the checkpoint's prefixes and the table's;
+                       NULL: the same */
+    char *unclear_module; /* an entry that is not understood in the checkpoint's
+                             list of unquantised modules */
     json_t *files;        /* checkpoint: {"folder", "tensors": {name: {"file",
-                      "offset", …}}, "twins": {name: name of a tensor with the
-                      same bytes}}; NULL when content is the pattern */
+                             "offset", …}}, "twins": {name: name of a tensor
+                             with the same bytes}}; NULL: content is the
+                             pattern */
 };
 
-/* Frees what a family holds, not the struct. */
+/* Frees the members of a family, not the struct. */
 void rf_family_free(struct rf_family *family);
 void rf_model_destroy(struct rf_model *model); /* NULL is fine */
 
-/* Writes a name with its layer and expert filled in; -1: {L} or {E} stays. */
+/* Fills in a name's layer and expert; -1 keeps {L} or {E}. */
 void rf_model_fill_name(const char *pattern, int64_t layer, int64_t expert,
                         char *out, size_t size);
 /* Writes the checkpoint name of one tensor of a family. */
 void rf_family_tensor_name(const struct rf_family *family, uint32_t layer_index,
                            uint32_t expert, char *out, size_t size);
 
-/* Number of tensors of a family on disk, of elements of one expert's tensor,
- * and of all elements. */
+/* The family's tensors on disk, elements of one expert's tensor, all
+ * elements. */
 uint64_t rf_family_tensors(const struct rf_family *family);
 uint64_t rf_family_tensor_elements(const struct rf_family *family);
 uint64_t rf_family_elements(const struct rf_family *family);

@@ -1,4 +1,4 @@
-/* What is known about a model, without its tensors. See model_json.h. */
+/* Facts about a model, without its tensors. See model_json.h. */
 #include "planner/model/model_json.h"
 
 json_t *rf_model_json(const struct rf_model *model)

@@ -69,7 +69,7 @@ const char *rf_role_name(enum rf_role role)
     return divisions[role].name;
 }
 
-/* Roles from RF_ROLE_FUSED on are no rule's to give; they come last. */
+/* Rules cannot assign RF_ROLE_FUSED and later roles. */
 void rf_role_names(const char *out[RF_ROLE_COUNT])
 {
     unsigned i = 0;

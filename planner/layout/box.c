@@ -1,6 +1,6 @@
 /*
- * Arithmetic on boxes. Boxes always have RF_BOX_DIMS dimensions; those that a
- * family lacks have start 0 and extent 1, so that loops need not care.
+ * Arithmetic on boxes. A box always has RF_BOX_DIMS dimensions; those that its
+ * family lacks have start 0 and extent 1, so loops need no special case.
  */
 #include "planner/layout/box.h"
 
@@ -92,7 +92,7 @@ size_t rf_box_range(const struct rf_box *box, uint64_t from, uint64_t to,
     while (from < to) {
         uint32_t dim = 0;
         uint64_t count;
-        /* The outermost dimension of which a whole slice starts here. */
+        /* The outermost dimension with a whole slice from here. */
         while (from % step[dim] != 0 || step[dim] > to - from) {
             dim++;
         }
@@ -127,8 +127,8 @@ static int by_start(const void *a, const void *b, void *dim)
     return RF_COMPARE(x->start[d], y->start[d]);
 }
 
-/* A run of boxes still to be told apart; `tried` counts the dimensions in a row
- * that did not cut it. */
+/* A run of boxes still to be separated; `tried` counts the successive
+ * dimensions that did not cut it. */
 struct run {
     size_t first, count;
     uint32_t dim, tried;

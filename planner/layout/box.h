@@ -7,7 +7,7 @@
 
 #include "planner/layout/piece.h"
 
-/* Most boxes that rf_box_range() makes. */
+/* Capacity for rf_box_range(): the most boxes it makes. */
 #define RF_BOX_RANGE_MAX (2 * RF_BOX_DIMS)
 
 uint64_t rf_box_elements(const struct rf_box *box);
@@ -15,7 +15,7 @@ uint64_t rf_box_elements(const struct rf_box *box);
 /* The whole family. */
 struct rf_box rf_box_whole(const struct rf_family *family);
 
-/* The common part of `a` and `b`; false (and untouched) where there is none. */
+/* The intersection of `a` and `b`; false if empty, *out then untouched. */
 bool rf_box_intersect(const struct rf_box *a, const struct rf_box *b,
                       struct rf_box *out);
 bool rf_box_contains(const struct rf_box *outer, const struct rf_box *inner);
@@ -23,13 +23,13 @@ bool rf_box_contains(const struct rf_box *outer, const struct rf_box *inner);
 /* Order by start, then extent, from the layer dimension on. */
 int rf_box_compare(const struct rf_box *a, const struct rf_box *b);
 
-/* Elements that one step in dimension `dim` passes over in row-major order. */
+/* Elements per step in dimension `dim`, in row-major order. */
 uint64_t rf_box_step(const struct rf_box *box, uint32_t dim);
 
 /*
- * The boxes that make up the elements [from, to) of `box` in row-major order,
- * in that order: a partial row, whole rows, a partial row, and so on outwards.
- * `out` takes RF_BOX_RANGE_MAX; the number of boxes is returned.
+ * Splits elements [from, to) of `box`, in row-major order, into boxes: a
+ * partial row, whole rows, a partial row, and so on outwards. `out` has room
+ * for RF_BOX_RANGE_MAX; returns the number of boxes, which keep the order.
  */
 size_t rf_box_range(const struct rf_box *box, uint64_t from, uint64_t to,
                     struct rf_box *out);
@@ -38,17 +38,16 @@ size_t rf_box_range(const struct rf_box *box, uint64_t from, uint64_t to,
 uint64_t rf_piece_offset(const struct rf_piece *piece, const uint64_t *at);
 
 /*
- * Sorts `boxes` and reports whether no two of them share an element. Time is
- * O(n log n) for boxes that straight cuts can take apart, which all plans are;
- * worse inputs are answered by comparing pairs. A rejected pair is moved to
- * boxes[0] and boxes[1].
+ * Sorts `boxes`; true if no two share an element. Takes O(n log n) if straight
+ * cuts can separate the boxes, as in all plans; otherwise it compares pairs.
+ * Moves a rejected pair to boxes[0] and boxes[1].
  */
 bool rf_boxes_disjoint(struct rf_box *boxes, size_t n);
 
 /*
- * How to cut a box into at most `parts` boxes of nearly equal size: along which
- * dimension, the outermost that divides evenly, else the one that divides best,
- * and into how many (rf_box_part() makes them).
+ * How to cut a box into at most `parts` boxes of nearly equal size (made by
+ * rf_box_part()): the number of parts, and the dimension: the outermost that
+ * divides evenly, else the one that divides best.
  */
 struct rf_split {
     uint32_t dim, parts;
@@ -57,12 +56,12 @@ struct rf_split rf_box_split(const struct rf_box *box, uint32_t parts);
 struct rf_box rf_box_part(const struct rf_box *box,
                           const struct rf_split *split, uint32_t index);
 
-/* Cuts a box into chunks of at most `max_elements` each (never less than one
- * element), outer dimensions first, in memory order. */
+/* Cuts a box into chunks of at most `max_elements` each, but at least one
+ * element, outer dimensions first, in memory order. */
 struct rf_chunking {
     uint32_t dim;   /* outer dimensions are cut to single indices */
-    uint64_t step;  /* indices of `dim` in a chunk */
-    uint64_t count; /* chunks */
+    uint64_t step;  /* indices of `dim` per chunk */
+    uint64_t count; /* number of chunks */
 };
 struct rf_chunking rf_box_chunking(const struct rf_box *box,
                                    uint64_t max_elements);

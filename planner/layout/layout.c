@@ -1,10 +1,10 @@
 /*
- * Layouts of a side: one per class of ranks that hold the same, made by the
+ * Layouts of a side: one per class of ranks with the same contents, made by the
  * rules of its kind (layout_*.c) and sorted for matching.
  *
- * A class is a place (tp, pp, ep, etp), for FSDP also the shard, for Alpa
- * specs the device. Anything that makes a layout impossible is RF_ERR_CONFIG
- * with the family and the rule.
+ * A class is a place (tp, pp, ep, etp), for FSDP also the shard, for Alpa specs
+ * the device. An impossible layout is RF_ERR_CONFIG with the family and the
+ * rule.
  */
 #include "planner/layout/layout.h"
 
@@ -42,7 +42,7 @@ void rf_layouts_free(struct rf_layouts *layouts)
     *layouts = (struct rf_layouts){.layouts = NULL};
 }
 
-/* A rank's class; equal keys hold the same. */
+/* A rank's class; ranks with equal keys hold the same. */
 struct class_key {
     uint32_t part[5];
     uint32_t index;
@@ -110,7 +110,7 @@ static enum rf_status make_layout(struct rf_layout_build *build,
     return RF_OK;
 }
 
-/* Keys sorted, one layout for each run of equal ones. */
+/* Sorts the keys and makes one layout per run of equal ones. */
 static enum rf_status make_all(struct rf_layout_build *build,
                                const struct rf_layout_ops *ops,
                                const struct class_key *keys,

@@ -1,12 +1,12 @@
 /*
- * Layouts: which part of which tensor a rank of a mesh holds, and where.
+ * Layouts: the parts of tensors that a rank of a mesh holds, and their places.
  *
- * A layout is a list of *parameters*. A parameter is a concatenation of
- * sections (parts of one or more families) along the first dimension,
- * contiguous and row-major, once per layer and expert that the rank holds. The
- * arena is parameter-major: all instances of a parameter follow each other at a
- * constant distance, so that one piece covers all layers of a stage and all
- * experts of a rank. Ranks that hold the same share one layout.
+ * A layout is a list of *parameters*. A parameter concatenates sections (parts
+ * of one or more families) along the first dimension, contiguous and row-major,
+ * once per layer and expert of the rank. The arena is parameter-major: all
+ * instances of a parameter follow each other at a constant distance, so that
+ * one piece covers all layers of a stage and all experts of a rank. Ranks with
+ * the same contents share one layout.
  */
 #ifndef RF_PLANNER_LAYOUT_LAYOUT_H
 #define RF_PLANNER_LAYOUT_LAYOUT_H
@@ -22,8 +22,8 @@ struct rf_layouts {
     uint32_t n_indices;
 };
 
-/* Makes the layouts of a side; pieces are sorted by family, then box.
- * rf_layouts_free() frees what is in `out`. */
+/* Makes the layouts of a side, with pieces sorted by family, then box. Free
+ * `out` with rf_layouts_free(). */
 enum rf_status rf_layouts_build(const struct rf_model *model,
                                 const struct rf_world *world,
                                 const struct rf_spec *spec, enum rf_side side,
@@ -31,7 +31,7 @@ enum rf_status rf_layouts_build(const struct rf_model *model,
                                 struct rf_err *err) RF_MUST_CHECK;
 void rf_layouts_free(struct rf_layouts *layouts);
 
-/* What sets a layout apart, see layout_rules.h. */
+/* The properties of a layout, see layout_rules.h. */
 const struct rf_layout_ops *rf_layout_ops_of(enum rf_layout_kind kind);
 
 #endif

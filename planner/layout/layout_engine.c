@@ -1,18 +1,17 @@
 /*
  * The layouts of vLLM and SGLang: qkv_proj holds the rank's [q; k; v],
  * gate_up_proj its [gate; up], w13_weight and w2_weight all its experts in one
- * parameter, and the two latent down-projections lie together. Key/value heads
+ * parameter; the two latent down-projections share a parameter. Key/value heads
  * repeat when TP exceeds them. Vocabulary rows are padded to a multiple of 64.
  * With tied embeddings the last pipeline stage has a copy of the embedding, as
- * their models do. Layers that the stages do not divide go to the last stages
- * in SGLang, in vLLM to those before the last. Packed blocks are dealt out, so
- * that the last ranks may have fewer; what the parameters are padded with there
- * is left out.
+ * in their models. Surplus layers go to the last stages in SGLang, in vLLM to
+ * those before the last. Packed blocks are dealt out, so that the last ranks
+ * may have fewer; the padding of their parameters is left out.
  *
  * SGLang makes the same parameters of other shares: heads and the input
- * embedding are divided inside an attention group, experts over what EP leaves
- * of TP, and a vocabulary is padded until TP divides it. What some of its model
- * classes keep whole says planner/families/ ("whole").
+ * embedding are divided within an attention group, experts over TP / EP ranks,
+ * and a vocabulary is padded until TP divides it. Tensors that some of its
+ * model classes keep whole: "whole" in planner/families/.
  */
 #include "planner/layout/layout_section.h"
 

@@ -1,21 +1,20 @@
 /*
  * Layouts that shard everything over DP: PyTorch's and DeepSpeed's. With
- * dp_replicate every group of DP / dp_replicate ranks holds all of it; "DP"
+ * dp_replicate, each group of DP / dp_replicate ranks holds everything; "DP"
  * below is the size of a group.
  *
- * fsdp (FSDP2): every tensor is cut along dimension 0 into chunks of
- * ceil(size / DP) rows; the last may be smaller, ranks beyond hold nothing of
- * it.
+ * fsdp (FSDP2): every tensor is cut along dimension 0 into chunks of ceil(size
+ * / DP) rows; the last may be smaller, later ranks hold none of it.
  *
  * fsdp1: all tensors of a unit are flattened, joined, padded to a multiple of
  * DP and cut into DP equal ranges. Units are each decoder layer, and everything
- * outside the layers. Order inside a unit: the model's families; families with
- * experts that follow each other go expert by expert, as modules do. A range
- * covers parts of tensors as boxes: a partial row, whole rows, a partial row.
+ * outside the layers. Order inside a unit: the model's families; successive
+ * families with experts go expert by expert, as modules do. A range covers
+ * parts of tensors as boxes: a partial row, whole rows, a partial row.
  *
- * zero3 (DeepSpeed ZeRO-3): the same with every tensor a unit of its own.
+ * zero3 (DeepSpeed ZeRO-3): the same, with each tensor its own unit.
  *
- * Nothing is cut over TP or EP, so roles do not matter.
+ * TP and EP cut nothing, so roles do not matter.
  */
 #include "planner/layout/layout_params.h"
 
@@ -36,7 +35,8 @@ static struct rf_section whole_section(const struct rf_layout_build *build,
     return section;
 }
 
-/* Keeps a shard of what dimension 0 counts: of a stacked family its experts. */
+/* Keeps the rank's shard of dimension 0: of a stacked family, of its
+ * experts. */
 static enum rf_status add_chunk(struct rf_layout_build *build, uint32_t f,
                                 const char *name, struct rf_err *err)
 {
@@ -93,7 +93,7 @@ static struct unit_member member_of(const struct rf_layout_build *build,
 
 /* The flat shard of a run of equal units. */
 struct shard {
-    uint64_t low, high; /* elements of the unit that the rank holds */
+    uint64_t low, high; /* the rank's elements of the unit */
     uint64_t stride, item;
     struct rf_param_place place;
     struct rf_layer_run layers; /* layer numbers; count 1 outside layers */
@@ -144,8 +144,8 @@ static void push_range(struct rf_layout_build *build, const struct shard *shard,
     }
 }
 
-/* Pieces of all tensors of a member that the flat range touches: experts inside
- * the range together, those that it cuts one by one. */
+/* Adds the pieces of a member's tensors within the flat range: experts wholly
+ * inside it together, those that it cuts one by one. */
 static void push_member(struct rf_layout_build *build,
                         const struct shard *shard,
                         const struct unit_member *member)
@@ -182,7 +182,7 @@ static void push_member(struct rf_layout_build *build,
     }
 }
 
-/* Places members[first, end), a run of families with experts, expert by
+/* Places members[first, end), successive families with experts, expert by
  * expert. */
 static uint64_t place_block(struct unit_member *members, size_t first,
                             size_t end, uint64_t base)
@@ -198,15 +198,15 @@ static uint64_t place_block(struct unit_member *members, size_t first,
     return base + step * members[first].section.n_experts;
 }
 
-/* Whether `b` lies with `a` expert by expert: in modules that are lists of
- * experts. */
+/* Whether `b` alternates with `a` expert by expert, as in modules that are
+ * lists of experts. */
 static bool follows(const struct rf_family *a, const struct rf_family *b)
 {
     return b->has_experts && !a->stacked && !b->stacked &&
            a->n_experts == b->n_experts;
 }
 
-/* Fills in where each member lies; returns the elements of the unit. */
+/* Sets each member's place; returns the elements of the unit. */
 static uint64_t place_members(const struct rf_layout_build *build,
                               struct unit_member *members, size_t n)
 {
@@ -224,7 +224,7 @@ static uint64_t place_members(const struct rf_layout_build *build,
     return base;
 }
 
-/* The flat parameter of a run of equal units with these members. */
+/* Adds the flat parameter of a run of equal units with these members. */
 static enum rf_status add_unit(struct rf_layout_build *build,
                                struct unit_member *members, size_t n,
                                struct shard shard, struct rf_err *err)
@@ -264,16 +264,16 @@ static enum rf_status add_unit(struct rf_layout_build *build,
     return status;
 }
 
-/* Which families a unit has. */
+/* The families of a unit. */
 struct unit {
     bool in_layers;
-    const struct rf_family *like; /* of layers that are not the decoder's: a
-                                     family of the same list of modules */
+    const struct rf_family *like; /* for layers outside the decoder: a family of
+                                     the same module list */
     uint32_t layer;
 };
 
-/* Whether two families are of the same list of layers, which is what stands
- * before the number. */
+/* Whether two families belong to the same list of layers, that is, whether
+ * their names agree up to the number. */
 static bool same_list(const struct rf_family *a, const struct rf_family *b)
 {
     const char *mark = strstr(a->name, "{L}");
@@ -293,7 +293,7 @@ static bool is_member(const struct rf_layout_build *build,
            (!unit->in_layers || rf_family_layers(family, run).count > 0);
 }
 
-/* The members of a unit; returns how many. */
+/* Lists the members of a unit; returns their number. */
 static size_t collect(const struct rf_layout_build *build,
                       const struct unit *unit, struct unit_member *members)
 {
@@ -317,7 +317,8 @@ static bool same_members(const struct unit_member *a, size_t n,
     return n == m;
 }
 
-/* Units of one run of consecutive layers, equal neighbours together. */
+/* Adds the units of one run of consecutive layers, equal neighbours
+ * together. */
 static enum rf_status add_layers(struct rf_layout_build *build,
                                  struct rf_layer_run run,
                                  const struct rf_family *like,
@@ -341,8 +342,8 @@ static enum rf_status add_layers(struct rf_layout_build *build,
     return status;
 }
 
-/* Where the layers of families end that are in one module list with family
- * `f`; 0: an earlier family is in it, too. */
+/* The end of the layers of all families in the module list of family `f`; 0: an
+ * earlier family is also in it. */
 static uint32_t end_of_list(const struct rf_model *model, uint32_t f)
 {
     uint32_t end = 0;
@@ -358,7 +359,7 @@ static uint32_t end_of_list(const struct rf_model *model, uint32_t f)
     return end;
 }
 
-/* Units of layers that are not the decoder's, list by list. */
+/* Adds the units of layers outside the decoder, list by list. */
 static enum rf_status add_own_layers(struct rf_layout_build *build,
                                      struct unit_member *members,
                                      struct unit_member *next,
@@ -391,7 +392,7 @@ static enum rf_status make_fsdp1(struct rf_layout_build *build,
     return status;
 }
 
-/* A flat shard of every tensor of a family. */
+/* Adds a flat shard of each tensor of a family. */
 static enum rf_status add_tensors(struct rf_layout_build *build, uint32_t f,
                                   struct rf_err *err)
 {

@@ -3,13 +3,13 @@
  *
  * linear_qkv holds, for each query group in turn, the rows of its queries, its
  * key and its value; these rows are split evenly over TP, also when TP exceeds
- * the groups. Where keys are the values, too, the rows of values are there, but
- * nobody reads them. linear_fc1 holds [gate; up] of the rank's columns, for
- * dense MLPs, shared and routed experts. Vocabulary rows are padded to a
- * multiple of make_vocab_size_divisible_by times TP, of the training side
- * unless the other says otherwise. With tied embeddings and PP > 1 the last
- * stage has a copy of the embedding. A vision tower is Hugging Face's module,
- * whole on every rank of the first stage.
+ * the groups. Where keys double as values, the rows of values exist but are
+ * never read. linear_fc1 holds [gate; up] of the rank's columns, for dense
+ * MLPs, shared and routed experts. Vocabulary rows are padded to a multiple of
+ * make_vocab_size_divisible_by times TP, of the training side unless the other
+ * sets its own. With tied embeddings and PP > 1 the last stage has a copy of
+ * the embedding. A vision tower is Hugging Face's module, whole on every rank
+ * of the first stage.
  */
 #include "planner/layout/layout_section.h"
 
@@ -20,9 +20,9 @@
 
 /* One part of a group's rows: queries, key or value. */
 struct group_part {
-    struct rf_section whole; /* all groups' rows of it, on one rank */
-    uint64_t rows;           /* of one group */
-    bool unread;             /* rows that nobody reads: padding */
+    struct rf_section whole; /* its rows of all groups, on one rank */
+    uint64_t rows;           /* rows per group */
+    bool unread;             /* padding: never read */
 };
 
 /* A rank's rows [start, end) of the fused parameter. */
@@ -32,8 +32,8 @@ struct fused {
     size_t n, cap;
 };
 
-/* Adds the part that the rank has of rows [first, first + part.rows) of the
- * fused parameter, which are rows [at, …) of the part. */
+/* Adds the rank's share of rows [first, first + part.rows) of the fused
+ * parameter, which are rows [at, …) of the part. */
 static void add_rows(struct fused *fused, const struct group_part *part,
                      uint64_t first, uint64_t at)
 {
@@ -49,7 +49,7 @@ static void add_rows(struct fused *fused, const struct group_part *part,
     RF_PUSH(fused->of, fused->n, fused->cap, section);
 }
 
-/* All rows of a member, which must be those of whole groups. */
+/* Finds all rows of a member, which must consist of whole groups. */
 static enum rf_status find_part(const struct rf_layout_build *build,
                                 struct rf_param_member member, uint64_t groups,
                                 struct group_part *out, struct rf_err *err)
@@ -138,7 +138,7 @@ static enum rf_status make_megatron(struct rf_layout_build *build,
 
 static uint64_t vocab_multiple(const struct rf_spec *spec, enum rf_side side)
 {
-    /* The trainer decides; the engine loads what the trainer has. */
+    /* The trainer decides; the engine loads the trainer's padding. */
     const struct rf_side_spec *own = &spec->side[side];
     const struct rf_side_spec *padded =
         own->vocab_divisor_given || spec->train.layout != RF_LAYOUT_MEGATRON

@@ -1,8 +1,8 @@
 /*
- * From families to parameters: which families fuse into one parameter, where
- * its instances lie in the arena, and the pieces that describe them.
+ * From families to parameters: the fusion of families into parameters, the
+ * places of their instances in the arena, and their pieces.
  *
- * All sizes of an arena are checked: none passes 2^63 bytes.
+ * All arena sizes are checked to stay below 2^63 bytes.
  */
 #include "planner/layout/layout_params.h"
 
@@ -21,7 +21,7 @@ uint32_t rf_layout_item(const struct rf_layout_build *build, uint32_t family)
                               : build->model->families[family].dtype);
 }
 
-/* Whether `b` can be rows of the same parameter as `a`. */
+/* Whether `b` can share a parameter with `a`, as more rows. */
 static bool can_fuse(const struct rf_family *a, const struct rf_family *b)
 {
     if (a->ndim != b->ndim || a->dtype != b->dtype ||
@@ -40,7 +40,7 @@ static bool can_fuse(const struct rf_family *a, const struct rf_family *b)
            memcmp(a->layers, b->layers, a->n_layers * sizeof(*a->layers)) == 0;
 }
 
-/* "model.layers.{L}.self_attn.q_proj.weight" with q_proj replaced; without the
+/* "model.layers.{L}.self_attn.q_proj.weight" with q_proj replaced, and without
  * "{E}." when one parameter holds all experts. */
 static void fused_name(const char *family, const char *name, bool drop_expert,
                        char *out, size_t size)
@@ -67,16 +67,16 @@ static void fused_name(const char *family, const char *name, bool drop_expert,
     }
 }
 
-/* Whether a family fills the place of a role: by its own, or keys that are the
- * values, too. */
+/* Whether a family fills a role: by its own role, or as keys that double as
+ * values. */
 static bool serves(const struct rf_family *family, enum rf_role role)
 {
     return family->role == role ||
            (role == RF_ROLE_V && family->keys_are_values);
 }
 
-/* The families of a fusion that `first` is one of; false if it lacks one that
- * has not been used yet. */
+/* Finds the other families of a fusion that includes `first`; false if an
+ * unused one is missing. */
 static bool find_partners(const struct rf_model *model,
                           const struct rf_fusion *fusion, const bool *used,
                           uint32_t first, struct rf_param_member *out)
@@ -98,7 +98,7 @@ static bool find_partners(const struct rf_model *model,
     return true;
 }
 
-/* The parts of a family that has exactly those of a fusion. */
+/* Finds a fusion's parts in a family with exactly those parts. */
 static bool find_parts(const struct rf_model *model,
                        const struct rf_fusion *fusion, uint32_t first,
                        struct rf_param_member *out)
@@ -119,7 +119,7 @@ static bool find_parts(const struct rf_model *model,
     return found == fusion->n_roles;
 }
 
-/* All parts of one family, in its order. */
+/* Takes all parts of one family, in its order. */
 static void take_whole(const struct rf_model *model, uint32_t first,
                        struct rf_param_scheme *out)
 {
@@ -243,12 +243,12 @@ void rf_layout_push(struct rf_layout_build *build, const struct rf_piece *piece)
     RF_PUSH(build->out.pieces, build->out.n_pieces, build->pieces_cap, *piece);
 }
 
-/* Where the instances of one parameter lie. */
+/* The instances of one parameter in the arena. */
 struct instances {
     struct rf_param_place place;
     uint64_t layer_stride, expert_stride;
     uint64_t rows;      /* of all sections */
-    uint64_t row_bytes; /* of one, in all other dimensions */
+    uint64_t row_bytes; /* of one row, over all other dimensions */
 };
 
 struct rf_layer_run rf_layout_run(const struct rf_layout_build *build,

@@ -1,4 +1,4 @@
-/* Rules of layouts that are the same for many. See layout_rules.h. */
+/* Rules common to several layouts. See layout_rules.h. */
 #include "planner/layout/layout_rules.h"
 
 #include <string.h>
@@ -67,16 +67,16 @@ uint64_t rf_stage_slices(const struct rf_side_spec *side)
     return (uint64_t)side->pp * side->vpp;
 }
 
-/* A pipeline whose stages are counted. */
+/* A pipeline and the layers left for its unnamed stages. */
 struct pipeline {
     const struct rf_layout_ops *ops;
     const struct rf_side_spec *side;
     uint32_t n_layers;
-    uint32_t rest, others; /* layers and stages that no key names */
+    uint32_t rest, others; /* layers and stages not named by a key */
 };
 
-/* Whether a stage has one of the layers that the stages do not divide: engines
- * give them to as many neighbours. */
+/* Whether a stage has one of the surplus layers, which engines give to that
+ * many neighbouring stages. */
 static bool has_one_more(const struct pipeline *line, uint32_t stage)
 {
     uint32_t over = line->rest % line->others;
@@ -100,7 +100,7 @@ static uint32_t stage_layers(const struct pipeline *line, uint32_t stage)
     return line->rest / line->others + has_one_more(line, stage);
 }
 
-/* A last stage that has fewer than others lacks them in its last turns. */
+/* A last stage with fewer layers lacks them in its last turns. */
 static uint32_t turn_layers(const struct pipeline *line, uint32_t stage,
                             uint32_t turn)
 {
@@ -144,7 +144,7 @@ static enum rf_status check_turns(const struct pipeline *line,
     return RF_OK;
 }
 
-/* Fills in what follows from the side. */
+/* Derives the rest from the side and checks it. */
 static enum rf_status check_stages(struct pipeline *line, struct rf_err *err)
 {
     const struct rf_side_spec *side = line->side;

@@ -1,21 +1,23 @@
 /*
- * The rules that all frameworks share: what a rank of a TP/EP/ETP mesh holds.
+ * The rules common to all frameworks: the contents of a rank of a TP/EP/ETP
+ * mesh.
  *
- *   - each part of a tensor as the table of roles says
- *     (planner/model/roles.h), in equal shares over TP or ETP;
- *   - experts in contiguous ranges over EP;
- *   - the rest whole, and so are tensors that no rule knows, where the model
- *     says so (planner/layout/unknown_tensors.h).
+ * - each part of a tensor by the table of roles (planner/model/roles.h),
+ *   in equal shares over TP or ETP;
+ * - experts in contiguous ranges over EP;
+ * - the rest whole, including tensors without a rule where the model allows
+ *   it (planner/layout/unknown_tensors.h).
  *
- * A key/value head goes whole to TP / kv ranks when TP exceeds the heads, the
- * only group of a state space model to all.
+ * When TP exceeds the key/value heads, each goes whole to TP / heads ranks; the
+ * only group of a state space model goes to all ranks.
  */
 #include "planner/layout/layout_section.h"
 
 #include "common/mem.h"
 #include "planner/model/roles.h"
 
-/* The rank's share of a part. A copy of the embedding is an output head. */
+/* The rank's share of a part. A copy of the embedding counts as an output
+ * head. */
 static struct rf_share share_of(const struct rf_layout_build *build,
                                 const struct rf_family *family,
                                 const struct rf_part *part, bool copy)
@@ -28,7 +30,7 @@ static struct rf_share share_of(const struct rf_layout_build *build,
     return (struct rf_share){build->at.tp % tp, tp};
 }
 
-/* As many whole blocks for each as make up the largest share. */
+/* Gives each rank the whole blocks of the largest share; the last get fewer. */
 static void deal(struct rf_share share, uint64_t block, uint64_t base,
                  uint64_t size, struct rf_section *out)
 {
@@ -38,7 +40,8 @@ static void deal(struct rf_share share, uint64_t block, uint64_t base,
     out->start[out->dim] = base + start;
 }
 
-/* A share of `size` elements of the section's dimension, from `base` on. */
+/* Cuts a share of `size` elements of the section's dimension, starting at
+ * `base`. */
 static enum rf_status cut(const struct rf_layout_build *build,
                           struct rf_share share, uint64_t base, uint64_t size,
                           struct rf_section *out, struct rf_err *err)
@@ -60,7 +63,7 @@ static enum rf_status cut(const struct rf_layout_build *build,
     return RF_OK;
 }
 
-/* Rows of a vocabulary, padded at the end to a multiple. */
+/* Cuts the rows of a vocabulary, padded at the end to a multiple. */
 static enum rf_status cut_vocabulary(const struct rf_layout_build *build,
                                      struct rf_share share, uint64_t base,
                                      uint64_t rows, struct rf_section *out,
@@ -79,8 +82,8 @@ static enum rf_status cut_vocabulary(const struct rf_layout_build *build,
     return RF_OK;
 }
 
-/* Whole heads or groups. Where ranks outnumber those that repeat, they share
- * them; without repetition they cut them. */
+/* Cuts at whole heads or groups. Ranks that outnumber repeatable units share
+ * them; if units do not repeat, the ranks cut them. */
 static enum rf_status cut_units(const struct rf_layout_build *build,
                                 struct rf_share share, uint64_t base,
                                 const struct rf_part *part,
@@ -106,7 +109,7 @@ static enum rf_status cut_units(const struct rf_layout_build *build,
     return cut(build, share, base, part->size, out, err);
 }
 
-/* Parts that take turns are cut together: pairs, or as many as they are. */
+/* Cuts alternating parts together: pairs, or as many as there are. */
 static enum rf_status cut_turns(const struct rf_layout_build *build,
                                 struct rf_share share,
                                 const struct rf_family *family,
@@ -198,8 +201,8 @@ enum rf_status rf_layout_make_params(struct rf_layout_build *build,
     return status;
 }
 
-/* Hugging Face's layout has only these rules: tensors under their checkpoint
- * names, unfused. */
+/* Hugging Face's layout follows only these rules: tensors under their
+ * checkpoint names, unfused. */
 const struct rf_layout_ops rf_layout_hf = {
     .repeat_kv = true,
     .keep_stacked = true,

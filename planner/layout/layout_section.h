@@ -1,11 +1,11 @@
-/* A rank's sections by the rules that frameworks share. Private to layout_*.c.
- */
+/* A rank's sections by the rules common to all frameworks. Private to
+ * layout_*.c. */
 #ifndef RF_PLANNER_LAYOUT_LAYOUT_SECTION_H
 #define RF_PLANNER_LAYOUT_LAYOUT_SECTION_H
 
 #include "planner/layout/layout_params.h"
 
-/* What the rank holds of a part of a family, as its role's division says
+/* The rank's section of a part of a family, as its role divides it
  * (planner/model/roles.h): experts over EP, the rest over TP or ETP, or whole.
  * Extents may be 0. */
 enum rf_status rf_layout_section(const struct rf_layout_build *build,
@@ -13,7 +13,7 @@ enum rf_status rf_layout_section(const struct rf_layout_build *build,
                                  struct rf_section *out,
                                  struct rf_err *err) RF_MUST_CHECK;
 
-/* Adds the parameter of a scheme: the sections of its members. */
+/* Adds the parameter of a scheme, made of its members' sections. */
 enum rf_status rf_layout_add_scheme(struct rf_layout_build *build,
                                     const struct rf_param_scheme *scheme,
                                     struct rf_err *err) RF_MUST_CHECK;

@@ -2,8 +2,8 @@
  * Alpa's sharding specs: devices form a mesh of two axes, numbered row by row,
  * and each dimension of a tensor is whole (R) or cut over axis 0 (S0), axis 1
  * (S1) or both (S01, axis 0 slower). A dimension that does not divide is cut
- * into chunks of ceil(size / parts); the last may be smaller, and where one
- * would be empty the spec is refused.
+ * into chunks of ceil(size / parts); the last may be smaller, and a spec that
+ * would leave one empty is refused.
  */
 #include "planner/layout/layout_params.h"
 

@@ -1,10 +1,10 @@
 /*
- * Which meshes a model allows. Each rule that fails names itself and the
- * nearest values of the size at fault that pass all its rules.
+ * The meshes that a model allows. A failed rule names itself and the nearest
+ * values of the failing size that pass all its rules.
  *
- * The sizes are independent of each other here (tp, etp, ep, pp each against
- * the model), so that a suggestion for one of them is right whatever the others
- * are; how many ranks there must be is world.c's business.
+ * The sizes are checked independently here (tp, etp, ep, pp each against the
+ * model), so a suggestion for one holds whatever the others are; world.c checks
+ * the number of ranks.
  */
 #include "planner/layout/mesh_rules.h"
 
@@ -24,10 +24,10 @@ struct rule_context {
     const struct rf_side_spec *side;
     const struct rf_layout_ops *layout;
     const struct rf_model *model;
-    char why[320]; /* the rule that the last value broke */
+    char why[320]; /* the rule that failed last */
 };
 
-/* Whether `value` passes all rules of one size; fills context->why if not. */
+/* Whether `value` passes all rules of one size; if not, sets context->why. */
 typedef bool (*works_fn)(struct rule_context *context, uint32_t value);
 
 static bool breaks(struct rule_context *context, const char *fmt, ...)
@@ -73,8 +73,8 @@ static enum rf_status fail_with_nearest(struct rule_context *context,
                          value, rule, list);
 }
 
-/* Calls for each part that a side divides over `over`; stops where `works`
- * says no. */
+/* Calls `works` for each part that a side divides over `over`; stops at
+ * false. */
 typedef bool (*part_works_fn)(struct rule_context *context,
                               const struct rf_family *family,
                               const struct rf_part *part, uint32_t value);
@@ -96,8 +96,8 @@ static bool parts_work(struct rule_context *context, enum rf_over over,
     return true;
 }
 
-/* Whether some part is cut by the model's heads and has role `only`
- * (RF_ROLE_COUNT: any). */
+/* Whether a part with role `only` (RF_ROLE_COUNT: any) is cut by the model's
+ * heads. */
 static bool has_heads(const struct rf_model *model, enum rf_role only)
 {
     for (uint32_t i = 0; i < model->n_families; i++) {
@@ -120,13 +120,13 @@ static bool has_kv_heads(const struct rf_model *model)
     return has_heads(model, RF_ROLE_K) || has_heads(model, RF_ROLE_V);
 }
 
-/* For messages: what divides heads. */
+/* For messages: the size that divides heads. */
 static const char *heads_over(const struct rule_context *context)
 {
     return context->side->attention_dp > 1 ? "(tp / attention_dp)" : "tp";
 }
 
-/* Heads against the ranks that share them out, for ordinary and latent
+/* Checks heads against the ranks that share them, for ordinary and latent
  * attention. */
 static bool attention_works(struct rule_context *context, uint32_t tp)
 {
@@ -157,7 +157,7 @@ static bool attention_works(struct rule_context *context, uint32_t tp)
     return true;
 }
 
-/* The rows of a vocabulary, padded as the layout does with that tp. */
+/* Checks the rows of a vocabulary, with the layout's padding for that tp. */
 static bool vocab_works(struct rule_context *context,
                         const struct rf_part *part, uint32_t tp, uint32_t ranks)
 {
@@ -180,7 +180,7 @@ static bool vocab_works(struct rule_context *context,
     return true;
 }
 
-/* Heads of a part's own. */
+/* Checks a part's own number of heads. */
 static bool units_work(struct rule_context *context,
                        const struct rf_family *family,
                        const struct rf_part *part, uint32_t tp)
@@ -208,7 +208,7 @@ static bool extent_works(struct rule_context *context,
                   (unsigned long long)part->size, family->name, key);
 }
 
-/* A part that tp splits. Rows of keys and values have a rule of their own. */
+/* Checks a part that tp splits. Rows of keys and values have their own rule. */
 static bool tp_part_works(struct rule_context *context,
                           const struct rf_family *family,
                           const struct rf_part *part, uint32_t tp)
@@ -248,7 +248,7 @@ static bool etp_part_works(struct rule_context *context,
     return extent_works(context, family, part, etp, "etp");
 }
 
-/* Without a dp there are as many engines as fill the slots. */
+/* Without dp, as many engines as fill the slots. */
 static bool spans_engine(const struct rf_side_spec *side, uint32_t ep)
 {
     const uint64_t group = (uint64_t)side->tp * side->cp;
@@ -320,7 +320,7 @@ static bool pp_works(struct rule_context *context, uint32_t pp)
            breaks(context, "%s", err.text);
 }
 
-/* A sharding spec against every tensor of the model. */
+/* Checks a sharding spec against every tensor of the model. */
 static enum rf_status check_sharding(const struct rule_context *context,
                                      struct rf_err *err)
 {
@@ -349,8 +349,8 @@ static enum rf_status check_sharding(const struct rule_context *context,
     return RF_OK;
 }
 
-/* Whether a copy of the embedding on the last stage is cut as the embedding
- * is. Sources must hold the same parts of a tensor, or ones apart. */
+/* Whether a copy of the embedding on the last stage is cut like the embedding.
+ * Parts of a tensor at the sources must be equal or disjoint. */
 static bool copies_match(const struct rule_context *context)
 {
     const struct rf_side_spec *side = context->side;

@@ -1,4 +1,4 @@
-/* Boxes of families, and where a rank's arena has them. */
+/* Boxes of families, and their places in a rank's arena. */
 #ifndef RF_PLANNER_LAYOUT_PIECE_H
 #define RF_PLANNER_LAYOUT_PIECE_H
 
@@ -15,23 +15,23 @@ struct rf_box {
     uint64_t extent[RF_BOX_DIMS]; /* 1 in dimensions the family lacks */
 };
 
-/* A box of a family inside a rank's arena: element (l, e, i, …) of the box
+/* A box of a family in a rank's arena: element (l, e, i, …) of the box
  * (relative to its start) is at offset + Σ index·stride. */
 struct rf_piece {
     uint32_t family;
-    uint32_t param; /* which parameter of the rank, for listings */
+    uint32_t param; /* index of the rank's parameter, for listings */
     struct rf_box box;
     uint64_t offset;              /* bytes */
     uint64_t stride[RF_BOX_DIMS]; /* bytes */
 };
 
-/* One contiguous row-major parameter as the framework would hold it, once per
- * layer and expert of the rank; for listings and memory figures. */
+/* One contiguous row-major parameter as in the framework, once per layer and
+ * expert of the rank; for listings and memory figures. */
 struct rf_param {
     char name[96];   /* with {L} and {E} where repeated */
     uint64_t bytes;  /* of one instance, padding rows included */
-    uint64_t offset; /* of the first instance in the arena; they follow each
-                        other every `bytes` rounded up to RF_PARAM_ALIGN */
+    uint64_t offset; /* of the first instance in the arena; the next ones follow
+                        at distances of `bytes` rounded up to RF_PARAM_ALIGN */
     uint32_t n_instances;
 };
 

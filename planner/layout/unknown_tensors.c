@@ -1,4 +1,4 @@
-/* Tensors that no rule knows. See unknown_tensors.h. */
+/* Tensors without a rule. See unknown_tensors.h. */
 #include "planner/layout/unknown_tensors.h"
 
 #include <stdio.h>
@@ -10,9 +10,8 @@
 
 #define LIST_BYTES 560 /* an error's whole text has about a thousand */
 
-/* Whether `side` needs to know what the family is and does not. Experts with a
- * number of their own spread over EP whatever they are; tensors of a layer go
- * to its stage. */
+/* Whether `side` needs the family's role and does not know it. Numbered experts
+ * spread over EP whatever their role; tensors of a layer go to its stage. */
 static bool needs_rule(const struct rf_side_spec *side,
                        const struct rf_family *family)
 {
@@ -48,7 +47,7 @@ struct rf_unknown rf_unknown_tensors_count(const struct rf_model *model,
     return count;
 }
 
-/* "a [4, 8], b [2]", as many as fit, and how many more there are. */
+/* "a [4, 8], b [2]", as many as fit, and the number of the rest. */
 static void list_families(const struct rf_model *model,
                           const struct rf_spec *spec, uint32_t n,
                           char out[LIST_BYTES])

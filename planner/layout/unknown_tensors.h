@@ -1,32 +1,31 @@
 /*
- * Tensors that no rule knows (RF_ROLE_OTHER), where a layout would have to know
- * them.
+ * Tensors without a rule (RF_ROLE_OTHER) in layouts that need one.
  *
- * Tensor and expert parallelism cut tensors by what they are. One of unknown
- * name, be it a matrix or a vector (perhaps the bias of split columns), can
- * only be held whole by all ranks of the group, which moves more than a real
- * framework would. So it is an error unless the model says "unknown_tensors":
+ * Tensor and expert parallelism cut tensors by their role. A tensor of unknown
+ * name, matrix or vector (perhaps the bias of split columns), can only be held
+ * whole by all ranks of the group, which moves more than a real framework
+ * would. So it is an error unless the model says "unknown_tensors":
  * "replicate". Layouts fsdp, fsdp1, zero3 and spec cut any tensor, and a side
- * that splits nothing need not know them.
+ * that splits nothing needs no rules.
  */
 #ifndef RF_PLANNER_LAYOUT_UNKNOWN_TENSORS_H
 #define RF_PLANNER_LAYOUT_UNKNOWN_TENSORS_H
 
 #include "planner/scenario/spec.h"
 
-/* Families that a side holds whole because no rule shards them. */
+/* Families that a side holds whole for lack of a rule. */
 struct rf_unknown {
     uint32_t families;
     uint64_t tensors;
-    uint64_t bytes; /* each tensor once, in the model's dtype */
+    uint64_t bytes; /* each tensor counted once, in the model's dtype */
 };
 
-/* Those of the model on either side of `spec`. */
+/* Counts the model's, on either side of `spec`. */
 struct rf_unknown rf_unknown_tensors_count(const struct rf_model *model,
                                            const struct rf_spec *spec);
 
-/* RF_ERR_CONFIG with their names and shapes and what to do about them, unless
- * there are none or the model replicates them. */
+/* RF_ERR_CONFIG with their names, shapes and the remedy, unless there are none
+ * or the model replicates them. */
 enum rf_status rf_unknown_tensors_check(const struct rf_model *model,
                                         const struct rf_spec *spec,
                                         struct rf_err *err) RF_MUST_CHECK;

@@ -1,10 +1,9 @@
 /*
- * Parts that a refit may leave out. See components.h.
+ * Optional parts of a model. See components.h.
  *
  * A layer for multi-token prediction is like one of the decoder's: the rules
- * with {L} are taken over under the names that such layers have, with numbers
- * of their own, and conditions know by the name `mtp` for which kind they are
- * asked.
+ * with {L} are copied under the names of such layers, with their own numbers,
+ * and the name `mtp` tells conditions which kind of layer it is.
  */
 #include "planner/families/components.h"
 
@@ -61,7 +60,7 @@ static bool from_tensors(const struct rf_components *components)
 
 /* --- Rules ---------------------------------------------------------------- */
 
-/* Whether the model's own rules have one of that name. */
+/* Whether the model's own rules include that name. */
 static bool has_own(const struct rf_family_table *table, const char *name)
 {
     for (size_t i = 0; i < table->n_rules; i++) {
@@ -73,8 +72,8 @@ static bool has_own(const struct rf_family_table *table, const char *name)
     return false;
 }
 
-/* Makes the rule one of the component, on its stage. `range`: of its layers,
- * where the rule has none. */
+/* Assigns the rule to the component and its stage. `range`: the layers of a
+ * rule without its own. */
 static void assign(const struct rf_family_table *table,
                    enum rf_component component, const struct rf_jnode *range,
                    struct rf_rule *rule)
@@ -122,7 +121,7 @@ static enum rf_status add_tensors(struct rf_family_table *table,
     return RF_OK;
 }
 
-/* Rules for the names of a whole component, whatever they stand for. */
+/* Adds rules that give one role to all names of a component. */
 static enum rf_status add_names(struct rf_family_table *table,
                                 enum rf_component component, const char *role,
                                 struct rf_err *err)
@@ -158,7 +157,7 @@ static bool is_without(const struct rf_jnode *mtp, const char *name)
     return false;
 }
 
-/* The decoder's rules once more, for layers whose names begin with `layer`. */
+/* Copies the decoder's rules for layers whose names begin with `layer`. */
 static void copy_layers(struct rf_family_table *table, const char *layer,
                         const struct rf_jnode *range)
 {
@@ -184,7 +183,7 @@ static void copy_layers(struct rf_family_table *table, const char *layer,
     }
 }
 
-/* [first, how many] of the layers, as a rule's "layers" says it. */
+/* [first, count] of the layers, in the form of a rule's "layers". */
 static struct rf_jnode make_range(struct rf_family_table *table)
 {
     struct rf_jnode range = table->components[RF_COMPONENT_MTP];

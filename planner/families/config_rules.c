@@ -2,9 +2,9 @@
  * Plans of Transformers as rules. See config_rules.h.
  *
  * A plan maps a module or a parameter of the base model,
- * "layers.*.mlp.up_proj", to a style. Styles that cut weights become roles:
- * where the common names know the tensor and it is cut the same way, its own
- * role, else a general one. Styles of modules that cut nothing are passed over.
+ * "layers.*.mlp.up_proj", to a style. Styles that cut weights become roles: the
+ * tensor's own role if the common names know it and cut it the same way, else a
+ * general one. Modules with styles that cut nothing are skipped.
  */
 #include "planner/families/config_rules.h"
 
@@ -65,7 +65,7 @@ static const struct {
 /* One entry of a plan. */
 struct plan_entry {
     char *name;   /* "model.layers.{L}.mlp.up_proj" */
-    bool experts; /* of routed experts, */
+    bool experts; /* routed experts, */
     bool stacked; /* all in one tensor */
     bool packed;
     enum plan_kind kind;
@@ -123,7 +123,7 @@ static enum rf_role general_role(const struct plan_entry *entry)
         return expert ? RF_ROLE_EXPERT_ROW : RF_ROLE_ROW;
     case KIND_VOCABULARY:
         return RF_ROLE_VOCABULARY;
-    case KIND_EXPERT: /* which spread whole; cut only with expert TP */
+    case KIND_EXPERT: /* spread whole; cut only with expert TP */
         return strstr(entry->name, "down") != NULL ? RF_ROLE_EXPERT_ROW
                                                    : RF_ROLE_EXPERT_COLUMN;
     case KIND_ROUTER:
@@ -135,7 +135,7 @@ static enum rf_role general_role(const struct plan_entry *entry)
     return RF_ROLE_REPLICATED;
 }
 
-/* The role that the common names give to `name` if it cuts alike. */
+/* The role of `name` by the common names, if it cuts alike. */
 static enum rf_role role_of(const struct rf_family_table *common,
                             const char *name, enum rf_role general)
 {
@@ -171,7 +171,7 @@ static json_t *make_rule(const struct rf_family_table *common,
     return rule;
 }
 
-/* What a plan's name of a module stands for. */
+/* The tensors of a module in a plan. */
 static const char *const suffixes[] = {"", ".weight", ".bias"};
 #define MAX_ENTRIES (RF_MODEL_MAX_RULES / RF_ARRAY_SIZE(suffixes))
 

@@ -2,7 +2,7 @@
  * Defaults of classes. See defaults.h.
  *
  * A file of planner/families/ ends with an object for each of its model types,
- * or the name of the type that has the same.
+ * or the name of the type with the same defaults.
  */
 #include "planner/families/defaults.h"
 
@@ -12,7 +12,7 @@
 #include "common/mem.h"
 #include "planner/families/families.h"
 
-/* A new reference; NULL: the file has none of that type. */
+/* A new reference; NULL: that type is not in the file. */
 static json_t *find_in(const struct rf_family_file *file, const char *type)
 {
     json_t *tables = NULL, *found = NULL, *table;

@@ -1,9 +1,9 @@
 /*
  * A recursive-descent parser that evaluates as it goes. See expr.h.
  *
- * Below a branch that is not taken, `skip` is positive: the text is parsed, no
- * name is needed, and operators give null. The first error is kept; every
- * function returns at once after it.
+ * In a branch not taken, `skip` is positive: the text is parsed, no name is
+ * needed, and operators give null. The first error is kept; every function
+ * returns at once after it.
  */
 #include "planner/families/expr.h"
 
@@ -71,7 +71,7 @@ static struct rf_value fail(struct parser *p, const char *at, const char *fmt,
     return none;
 }
 
-/* "a list", "text 'x'": of what a value is, for errors. */
+/* Describes a value for errors: "a list", "text 'x'". */
 static const char *describe(struct rf_value value, char out[64])
 {
     switch (value.kind) {
@@ -109,7 +109,7 @@ static bool is_name_byte(char c)
     return is_name_start(c) || (c >= '0' && c <= '9');
 }
 
-/* Takes `word` if it comes next; a word of letters only if it ends there. */
+/* Takes `word` if it comes next; one of letters only if it ends there. */
 static bool take(struct parser *p, const char *word)
 {
     size_t length = strlen(word);
@@ -150,7 +150,7 @@ static struct rf_value parse_text(struct parser *p)
                              .length = (size_t)(end - start - 1)};
 }
 
-/* Copies the name that comes next; false: none, or too long. */
+/* Copies the next name; false: none, or too long. */
 static bool parse_name(struct parser *p, char out[RF_EXPR_MAX_NAME + 1])
 {
     const char *start = p->at;
@@ -202,7 +202,7 @@ static struct rf_value parse_primary(struct parser *p)
     return p->status == RF_OK && p->skip == 0 ? value : none;
 }
 
-/* The member called like the number, with any zeros before it; null: none. */
+/* The member named by the number, with any leading zeros; null: none. */
 static struct rf_value pick_numbered(const json_t *object, int64_t number)
 {
     const json_t *member = NULL;
@@ -214,7 +214,7 @@ static struct rf_value pick_numbered(const json_t *object, int64_t number)
     return rf_value_of_json(member);
 }
 
-/* Items of a list, characters of a text. */
+/* Counts items of a list, characters of a text. */
 static bool length_of(struct rf_value value, size_t *out)
 {
     bool list = value.kind == RF_VALUE_JSON && json_is_array(value.json);
@@ -369,7 +369,7 @@ static bool is_fraction(struct rf_value value)
     return value.kind == RF_VALUE_JSON && json_is_real(value.json);
 }
 
-/* Of a fraction and an integer: their product, rounded down. */
+/* A fraction times an integer, rounded down. */
 static struct rf_value scale(struct parser *p, const char *at,
                              struct rf_value fraction, struct rf_value whole)
 {
@@ -444,8 +444,7 @@ static struct rf_value parse_sum(struct parser *p)
     return value;
 }
 
-/* Values of different kinds are different; lists and objects are not compared.
- */
+/* Values of different kinds are unequal; lists and objects are not compared. */
 static bool equal(struct rf_value a, struct rf_value b)
 {
     if (a.kind != b.kind) {
@@ -465,7 +464,7 @@ static bool equal(struct rf_value a, struct rf_value b)
     return json_equal(a.json, b.json);
 }
 
-/* Whether a number is among those of "3,4,5". */
+/* Whether the number is one of "3,4,5". */
 static bool is_listed(struct rf_value text, int64_t number)
 {
     char numeral[24];
@@ -513,7 +512,7 @@ static struct rf_value is_in(struct parser *p, const char *at,
     return boolean(false);
 }
 
-/* The longer ones first, so that "<" does not take the start of "<=". */
+/* Longer ones first, so that "<" does not match the start of "<=". */
 static const char *const comparisons[] = {"==", "!=", "<=", ">=", "<", ">"};
 
 static struct rf_value compare(struct parser *p, const char *at,

@@ -1,6 +1,6 @@
 /*
- * Rules at work: which one a tensor's name follows, and what it makes of a
- * family. See family_rules.h.
+ * Applying rules: the match for a tensor's name, and its effect on a family.
+ * See family_rules.h.
  */
 #include "planner/families/family_rules.h"
 
@@ -12,7 +12,7 @@
 #include "planner/model/roles.h"
 #include "planner/model/shape_json.h"
 
-/* A number, or its mark, at `name`; its length, 0: neither. */
+/* Matches a number or its mark at `name`; returns the length, 0: neither. */
 static size_t fit_number(const char *name, const char *mark,
                          struct rf_name_number *out)
 {
@@ -61,8 +61,8 @@ bool rf_rule_fits(const char *pattern, const char *name,
     return true;
 }
 
-/* Whether the layer is one of the rule's: of its own numbers, or of the
- * decoder's. What cannot be told holds. */
+/* Whether the layer is one of the rule's: in its own range, or of the decoder.
+ * True if unknown. */
 static bool has_layer(const struct rf_rule *rule, struct rf_values *values)
 {
     json_t *all = json_pack("[i, s]", 0, "num_hidden_layers");
@@ -81,7 +81,7 @@ static bool has_layer(const struct rf_rule *rule, struct rf_values *values)
                      (uint64_t)values->layer - first < count);
 }
 
-/* Whether the rule's conditions hold, as far as they can be told. */
+/* Whether the rule's conditions hold; an unknown one counts as true. */
 static bool may_apply(const struct rf_rule *rule, struct rf_values *values)
 {
     static const char *const members[] = {"if", "layers"};
@@ -98,15 +98,16 @@ static bool may_apply(const struct rf_rule *rule, struct rf_values *values)
     return has_layer(rule, values);
 }
 
-/* Whether it has no condition. */
+/* Whether the rule has no condition. */
 static bool is_for_all(const struct rf_rule *rule)
 {
     return rf_jnode_get(&rule->node, "if").value == NULL &&
            rf_jnode_get(&rule->node, "layers").value == NULL;
 }
 
-/* Whether a tensor follows both of two rules of one name. A table that is used
- * twice, as for layers that predict tokens, has each rule twice. */
+/* Whether two rules of one name both apply to every tensor of that name. A
+ * table that is used twice, as for layers that predict tokens, has each rule
+ * twice: not twins. */
 static bool are_twins(const struct rf_rule *a, const struct rf_rule *b)
 {
     return is_for_all(a) && is_for_all(b) &&
@@ -208,7 +209,7 @@ static enum rf_status read_units(const struct rf_jnode *node,
     return status;
 }
 
-/* The sizes of several parts, which must fill the dimension. */
+/* Reads the sizes of several parts, which must fill the dimension. */
 static enum rf_status read_parts(const struct rf_rule *rule,
                                  struct rf_values *values,
                                  struct rf_family *family, struct rf_err *err)
@@ -217,7 +218,7 @@ static enum rf_status read_parts(const struct rf_rule *rule,
     char shape[RF_SHAPE_TEXT_SIZE];
     uint32_t dim = rf_family_part_dim(family);
     uint64_t size = family->shape[dim], sum = 0;
-    bool equal = true; /* if no part says its size */
+    bool equal = true; /* if no part gives its size */
     enum rf_status status = RF_OK;
     for (uint32_t i = 0; i < rule->n_parts; i++) {
         equal &= json_object_get(json_array_get(list.value, i), "rows") == NULL;
@@ -265,8 +266,8 @@ static enum rf_status read_block(const struct rf_rule *rule,
                              &family->block, err);
 }
 
-/* Whether infer.quantize takes it for a matrix of a linear layer: engines leave
- * the vision tower as it is, as published checkpoints do. */
+/* Whether infer.quantize treats it as a matrix of a linear layer. Engines leave
+ * the vision tower unquantised, as published checkpoints do. */
 static bool is_quantized(const struct rf_rule *rule)
 {
     bool linear = rule->component != RF_COMPONENT_VISION;

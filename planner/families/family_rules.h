@@ -1,6 +1,6 @@
 /*
- * Rules at work: which one a tensor's name follows, and what it makes of a
- * family. Private to the model readers.
+ * Applying rules: the match for a tensor's name, and its effect on a family.
+ * Private to the model readers.
  */
 #ifndef RF_PLANNER_FAMILIES_FAMILY_RULES_H
 #define RF_PLANNER_FAMILIES_FAMILY_RULES_H
@@ -11,16 +11,16 @@
 /* A number in a tensor's name. */
 struct rf_name_number {
     int64_t number; /* -1: none */
-    const char *at; /* where its digits are, NULL: written {L} or {E} */
+    const char *at; /* its digits; NULL: written {L} or {E} */
     size_t length;
 };
 
 /*
- * The rule that a tensor's name follows; *out NULL: none. `*` stands for any
- * characters, {L} and {E} for a number or themselves; a name without `*` goes
- * before one with. Two that fit equally well are an error that names both. Of
- * rules of the same name, which have conditions, the first whose conditions
- * hold is taken.
+ * The rule for a tensor's name; *out NULL: none. `*` matches any characters,
+ * {L} and {E} a number or themselves; a name without `*` wins over one with it.
+ * Two that match equally well are an error that names both. Of several rules
+ * with one name, which differ in conditions, the first whose conditions hold
+ * applies.
  */
 enum rf_status rf_rule_match(struct rf_family_table *table,
                              struct rf_values *values, const char *name,
@@ -29,16 +29,16 @@ enum rf_status rf_rule_match(struct rf_family_table *table,
                              struct rf_name_number *expert,
                              struct rf_err *err) RF_MUST_CHECK;
 
-/* Says at `node` that a tensor follows both rules. */
+/* Fails at `node`: a tensor follows both rules. */
 enum rf_status rf_rule_fail_two(const struct rf_jnode *node, const char *name,
                                 const struct rf_rule *a,
                                 const struct rf_rule *b, struct rf_err *err);
 
-/* Whether `name` fits the pattern; fills in the numbers. */
+/* Whether `name` matches the pattern; sets the numbers. */
 bool rf_rule_fits(const char *pattern, const char *name,
                   struct rf_name_number *layer, struct rf_name_number *expert);
 
-/* Gives a family, whose shape and layers are set, its role, parts and stage. */
+/* Sets the role, parts and stage of a family with known shape and layers. */
 enum rf_status rf_rule_divide(const struct rf_rule *rule,
                               struct rf_values *values,
                               struct rf_family *family,

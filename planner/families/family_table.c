@@ -1,7 +1,7 @@
 /*
  * Reading tables. See family_table.h.
  *
- * "like" is followed first, so that a table starts from what it takes over:
+ * "like" is followed first, so that a table starts from its inherited entries:
  * values and sets of layers by name, tensors by pattern. Built-in files are
  * parsed only if they mention the model type.
  */
@@ -50,8 +50,8 @@ static void remove_rule(struct rf_family_table *table, size_t at)
     table->n_rules--;
 }
 
-/* Where a rule goes that replaces no other: behind the one it says, behind its
- * namesake, behind the last tensor of layers if it is one, else to the end. */
+/* The place of a rule that replaces no other: after the one it names, after its
+ * namesake, after the last layer tensor if it is one, else at the end. */
 static enum rf_status find_place(const struct rf_family_table *table,
                                  const struct rf_rule *rule, size_t *out,
                                  struct rf_err *err)
@@ -83,7 +83,7 @@ static enum rf_status add_rule(struct rf_family_table *table,
 {
     size_t at = find_rule(table, rule->name, false), place = at;
     enum rf_status status = RF_OK;
-    while (at != SIZE_MAX) { /* the first of its inherited namesakes is last */
+    while (at != SIZE_MAX) { /* ends at the first inherited namesake */
         place = at;
         remove_rule(table, at);
         at = find_rule(table, rule->name, false);
@@ -101,7 +101,7 @@ static enum rf_status add_rule(struct rf_family_table *table,
     return RF_OK;
 }
 
-/* Rules of a list that are wrong. */
+/* The wrong rules of a list. */
 struct wrong_rules {
     struct rf_err first;
     struct rf_complaints all; /* without the file's name */
@@ -118,7 +118,7 @@ static void note_wrong(struct wrong_rules *wrong, const struct rf_jnode *rule,
                 err->text + (file < strlen(err->text) ? file : 0));
 }
 
-/* One is an error like any other. */
+/* A single one is an ordinary error. */
 static enum rf_status end_wrong(const struct wrong_rules *wrong,
                                 const struct rf_jnode *list, struct rf_err *err)
 {
@@ -131,7 +131,7 @@ static enum rf_status end_wrong(const struct wrong_rules *wrong,
     return rf_complaints_end(&wrong->all, what, err);
 }
 
-/* Behind a wrong rule others are only read: they may go after it. */
+/* After a wrong rule, others are only read: they may refer to it. */
 static enum rf_status read_rules(struct rf_family_table *table,
                                  const struct rf_jnode *list, const char *name,
                                  struct rf_err *err)
@@ -202,8 +202,8 @@ static enum rf_status merge(json_t *into, const struct rf_jnode *node,
     return RF_OK;
 }
 
-/* A component is taken over whole, or replaced: null is none, a text the name
- * of the table whose it is. */
+/* Inherits a component whole, or replaces it: null is none, a text names the
+ * table to take it from. */
 static enum rf_status take_component(struct rf_family_table *table,
                                      const struct rf_jnode *node,
                                      enum rf_component component,
@@ -230,8 +230,8 @@ static enum rf_status take_component(struct rf_family_table *table,
     return RF_OK;
 }
 
-/* Whether the table describes that model type, or, if another table asks, has
- * that name. */
+/* Whether the table describes that model type or, with another table asking,
+ * has that name. */
 static bool is_called(const json_t *table, const char *name, bool by_table)
 {
     const json_t *types = json_object_get(table, "model_types");
@@ -253,8 +253,8 @@ static bool mentions(const struct rf_family_file *file, const char *name)
     return found;
 }
 
-/* Reads the built-in table of that name, which has to outlive `table`; *found:
- * there is one. */
+/* Reads the built-in table of that name, which must outlive `table`; *found:
+ * whether it exists. */
 static enum rf_status read_named(struct rf_family_table *table,
                                  const char *name, unsigned depth, bool *found,
                                  struct rf_err *err)

@@ -3,7 +3,7 @@
 
 #include "common/mem.h"
 
-/* Of Transformers 5.23.0 (configuration_utils.py), and their older names. */
+/* From Transformers 5.23.0 (configuration_utils.py), and their older names. */
 #define MLPS "sparse", "dense", "moe", "mlp", "hash_moe"
 #define ATTENTIONS                                                             \
     "full_attention", "sliding_attention", "chunked_attention",                \

@@ -2,8 +2,8 @@
  * Adding families. See model_build.h.
  *
  * Invariants of a finished model: every family has a non-empty shape of 1 to 5
- * dimensions; the sum of all tensors stays below 2^63 bytes, so that any offset
- * or product of extents inside one tensor fits 64 bits.
+ * dimensions; all tensors together stay below 2^63 bytes, so any offset or
+ * product of extents inside one tensor fits 64 bits.
  */
 #include "planner/families/model_build.h"
 
@@ -17,7 +17,7 @@
 
 #define MODEL_MAX_BYTES (UINT64_C(1) << 63)
 
-/* Totals of the model with `family` added; false when they pass the limit. */
+/* Adds `family` to the model's totals; false above the limit. */
 static bool count_family(struct rf_model *model, const struct rf_family *family,
                          const struct rf_rule *rule)
 {
@@ -39,7 +39,7 @@ static bool count_family(struct rf_model *model, const struct rf_family *family,
     return true;
 }
 
-/* The family's shape; of a stacked one without the experts' dimension. */
+/* Sets the family's shape; for a stacked one without the experts' dimension. */
 static enum rf_status set_shape(const struct rf_family_draft *draft,
                                 const struct rf_jnode *where,
                                 struct rf_family *family, struct rf_err *err)
@@ -113,7 +113,7 @@ enum rf_status rf_model_add_family(struct rf_model *model,
         rf_family_free(&family);
         return status;
     }
-    /* capacity is the next power of two of the count */
+    /* capacity: the next power of two */
     if ((model->n_families & (model->n_families - 1)) == 0) {
         model->families =
             rf_xrealloc(model->families, RF_MAX(2 * model->n_families, 1),

@@ -1,4 +1,5 @@
-/* Adding families to a model that is read. Private to the model readers. */
+/* Adding families to a model under construction. Private to the model
+ * readers. */
 #ifndef RF_PLANNER_FAMILIES_MODEL_BUILD_H
 #define RF_PLANNER_FAMILIES_MODEL_BUILD_H
 
@@ -8,10 +9,10 @@
 struct rf_rule;
 struct rf_values;
 
-/* Counts a family to the model's totals and appends it, divided as its rule
- * says (NULL: its role is unknown). `layers` is copied (NULL: none, n_layers
- * 1); n_experts 0 means no expert dimension. Shapes are checked: 1 to 5
- * dimensions, none 0, the model below 2^63 bytes. */
+/* Appends a family, divided by its rule (NULL: its role is unknown), and adds
+ * it to the model's totals. `layers` is copied (NULL: none, n_layers 1);
+ * n_experts 0 means no expert dimension. Shapes are checked: 1 to 5 dimensions,
+ * none 0, the model below 2^63 bytes. */
 struct rf_family_draft {
     const char *name;
     enum rf_dtype dtype;

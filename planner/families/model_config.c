@@ -1,11 +1,11 @@
 /*
  * Models from a Hugging Face config.json, with overrides beside it: the table
- * of its model type, or the model's own rules, say which tensors it has
+ * of its model type, or the model's own rules, list its tensors
  * (planner/families/family_table.h). Nothing here knows a model type.
  *
- * Unknown keys of the config are ignored (it holds much that no weight depends
- * on); an override that no expression of the table reads is an error, since it
- * would silently do nothing.
+ * Unknown keys of the config are ignored (many do not affect weights); an
+ * override that no expression of the table reads is an error, since it would
+ * silently do nothing.
  */
 #include "planner/families/model_config.h"
 
@@ -25,7 +25,7 @@
 #include "planner/families/unquantized.h"
 #include "planner/model/shape_json.h"
 
-/* Keys beside "config" that override nothing. */
+/* Keys beside "config" other than overrides. */
 static const char *const other_keys[] = {
     "config", "name", "unknown_tensors", "rules", "mtp", "vision", "revision"};
 
@@ -64,8 +64,8 @@ static enum rf_status check_overrides_used(const struct rf_values *values,
     return RF_OK;
 }
 
-/* The type of the language model: the config's own, else that of the wrapped
- * one, where only that has a table; "x_text" is x. */
+/* The type of the language model: the config's own, else the wrapped one's if
+ * only that has a table; "x_text" counts as x. */
 static enum rf_status
 open_table(const struct rf_jnode *config, const struct rf_jnode *rules,
            const struct rf_components *components, const char *model_type,
@@ -175,7 +175,7 @@ static void tell_towers(const json_t *config,
     }
 }
 
-/* Parts of a config that make no tensor of the model. */
+/* Lists the parts of a config that make no tensor of the model. */
 static void tell_not_counted(struct rf_values *values, struct rf_model *model)
 {
     uint64_t layers = rf_components_left_out(values->table, values);
@@ -194,7 +194,7 @@ static void tell_not_counted(struct rf_values *values, struct rf_model *model)
     tell_towers(values->config.value, &values->table->chosen, model);
 }
 
-/* All that follows from the table. */
+/* Builds the model from the table. */
 static enum rf_status build(struct rf_values *values, const char *model_type,
                             struct rf_model *model, struct rf_err *err)
 {

@@ -7,7 +7,7 @@
 
 struct rf_family_table;
 
-/* The table for a description of that model type: its own "rules", or that of
+/* The table for a description of that model type: its own "rules", else that of
  * the type or of its config's text_config. *out NULL: none. Borrows from
  * `node`; the caller destroys it. */
 enum rf_status rf_model_open_table(const struct rf_jnode *node,

@@ -1,9 +1,9 @@
 /*
- * What families say about their model, and the numbers of heads that shapes
- * cannot say: those come from the model's values (keys beside the description,
- * its config, its table). Where a model is read from shapes, every attention
- * tensor must agree with them, so that layouts may rely on rows = heads · head
- * size.
+ * Facts about a model derived from its families, and the numbers of heads,
+ * which shapes cannot give: they come from the model's values (keys beside the
+ * description, its config, its table). If a model is read from shapes, every
+ * attention tensor must agree with them, so that layouts may rely on rows =
+ * heads · head size.
  */
 #include "planner/families/model_describe.h"
 
@@ -66,8 +66,8 @@ static void derive_dtype(struct rf_model *model)
     }
 }
 
-/* A q_proj beside latent attention holds heads only, with no key and value rows
- * to be fused with. */
+/* Beside latent attention, a q_proj holds heads only, without key and value
+ * rows to fuse with. */
 static void fix_latent_roles(struct rf_model *model)
 {
     for (uint32_t i = 0; model->mla && i < model->n_families; i++) {
@@ -78,7 +78,7 @@ static void fix_latent_roles(struct rf_model *model)
     }
 }
 
-/* The size of a head where none is given: that of the first query tensor. */
+/* Takes a missing head size from the first query tensor. */
 static void derive_head_dim(struct rf_model *model)
 {
     for (uint32_t i = 0; i < model->n_families && model->head_dim == 0; i++) {
@@ -94,7 +94,7 @@ static void derive_head_dim(struct rf_model *model)
     }
 }
 
-/* What is wrong with shapes, as many as an error holds. */
+/* Faults of shapes, as many as an error holds. */
 struct complaints {
     char text[800];
     size_t used;
@@ -117,8 +117,8 @@ static void complain(struct complaints *all, const char *fmt, ...)
     all->used += strlen(end);
 }
 
-/* One part against the heads and their size; those with a number of heads of
- * their own were checked when they were read. */
+/* Checks one part against the heads and their size; parts with their own number
+ * of heads were checked when read. */
 static void check_part(const struct rf_model *model,
                        const struct rf_family *family,
                        const struct rf_part *part, struct complaints *all)
@@ -162,8 +162,8 @@ static enum rf_status check_heads(const struct rf_model *model,
     return all.n > 0 ? rf_jnode_fail(where, err, "%s", all.text) : RF_OK;
 }
 
-/* What the table says about attention under `key`, else the field `name`. In
- * `derive` mode, and where no table says, it may be missing. */
+/* Reads the table's entry `key` on attention, else the field `name`. It may be
+ * missing with `derive` and if no table has it. */
 static enum rf_status read_attention(struct rf_values *values, const char *key,
                                      const char *name, bool derive,
                                      uint32_t *out, struct rf_err *err)
@@ -209,7 +209,7 @@ enum rf_status rf_model_describe(struct rf_model *model,
     }
     RF_TRY(read_attention(values, "heads", "num_attention_heads", derive,
                           &model->heads, err));
-    if (model->heads == 0) { /* the others mean nothing without it */
+    if (model->heads == 0) { /* the others need it */
         return RF_OK;
     }
     model->kv_heads = model->heads;

@@ -1,5 +1,5 @@
-/* What families and values say about their model. Private to the model
- * readers. */
+/* Facts about a model derived from its families and values. Private to the
+ * model readers. */
 #ifndef RF_PLANNER_FAMILIES_MODEL_DESCRIBE_H
 #define RF_PLANNER_FAMILIES_MODEL_DESCRIBE_H
 
@@ -8,9 +8,9 @@
 
 struct rf_values;
 
-/* Fills in what the families say about their model, and the heads that `values`
- * give. `derive`: where they do not say, a head's size follows from shapes, and
- * shapes must agree with the heads. */
+/* Sets what follows from the families, and the heads from `values`. With
+ * `derive`, a missing head size is taken from shapes, and shapes must agree
+ * with the heads. */
 enum rf_status rf_model_describe(struct rf_model *model,
                                  struct rf_values *values,
                                  const struct rf_jnode *where, bool derive,

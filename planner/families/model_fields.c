@@ -1,4 +1,4 @@
-/* The table of fields, and the names of models that they change. */
+/* The table of fields, and the names of models with overrides. */
 #include "planner/families/model_fields.h"
 
 #include <stdio.h>
@@ -14,7 +14,7 @@
 #define LAYERS 1, RF_MODEL_MAX_LAYERS
 #define EXPERTS 0, RF_MODEL_MAX_EXPERTS
 
-/* In the order in which a model's name lists them. */
+/* In the order of a model's name. */
 static const struct rf_model_field fields[] = {
     {{"num_hidden_layers", "num_layers"}, RF_MODEL_FIELD_INTEGER, LAYERS},
     {{"dtype", "torch_dtype"}, RF_MODEL_FIELD_DTYPE, 0, 0},
@@ -80,7 +80,7 @@ json_t *rf_model_field_value(const json_t *object,
     return NULL;
 }
 
-/* "num_layers 2"; NULL where nothing is changed. Freed with free(). */
+/* "num_layers 2"; NULL: unchanged. Freed with free(). */
 static char *override_text(const json_t *model,
                            const struct rf_model_field *field)
 {
@@ -101,7 +101,7 @@ static char *override_text(const json_t *model,
     return rf_xasprintf("%s %.*s", name, rf_text_head(text, 32), text);
 }
 
-/* The same of parts that may be left out. */
+/* The same for optional parts. */
 static char *part_text(const json_t *model, const char *key)
 {
     const json_t *value = json_object_get(model, key);

@@ -1,13 +1,13 @@
 /*
- * Models from a list of tensors: {name: {shape, dtype}}, a checkpoint's headers
- * among them.
+ * Models from a list of tensors, {name: {shape, dtype}}, for example a
+ * checkpoint's headers.
  *
  * The number after "layers." and the one after "experts." become the family's
  * dimensions. Tensors whose names then agree, with the same shape and dtype,
- * are one family, if each of its layers has the experts 0 … n-1; layers with
- * another n are another family, and experts numbered with gaps are families of
- * their own, one for each number. The order of the families is that of their
- * names, whatever the order in the manifest.
+ * are one family if each of its layers has the experts 0 … n-1; layers with
+ * another n are another family, and experts numbered with gaps form one family
+ * per number. Families are ordered by name, whatever the order in the
+ * manifest.
  */
 #include "planner/families/model_manifest.h"
 
@@ -38,7 +38,7 @@ struct manifest_entry {
     uint32_t ndim;
     uint64_t shape[RF_TENSOR_MAX_DIMS];
     struct rf_rule *rule; /* NULL: none */
-    bool literal;         /* the expert's number has gone into the name */
+    bool literal;         /* the name keeps the expert's number */
 };
 
 struct manifest {
@@ -46,17 +46,18 @@ struct manifest {
     const char *folder; /* NULL: contents are the pattern */
     struct manifest_entry *entries;
     size_t n, cap;
-    int64_t max_layers; /* the config's, NO_NUMBER: no config */
+    int64_t max_layers; /* the config's; NO_NUMBER: no config */
     size_t n_beside[BESIDE_ENDS], n_beyond; /* tensors left out */
-    struct rf_family_table *table, *common; /* table: NULL, none */
+    struct rf_family_table *table, *common; /* table NULL: none */
     struct rf_values values;
-    json_t *known; /* families by name → rules, counted from 1 over both */
+    json_t *known; /* families by name → rules, counted from 1 across both
+                      tables */
     struct rf_model *model;
     struct rf_err *err;
 };
 
-/* Reads the number after `word` in `name` if it can be written back the same
- * way. Returns its position and length, NULL: none. */
+/* Reads the number after `word` in `name` if it is in canonical form. Returns
+ * its position and length; NULL: none. */
 static const char *find_number(const char *name, const char *word,
                                int64_t limit, int64_t *number, size_t *length)
 {
@@ -114,7 +115,7 @@ static enum rf_status check_name(const struct rf_jnode *node, const char *name,
     return RF_OK;
 }
 
-/* "file" and "offset", with "folder" beside the manifest and never without. */
+/* Checks "file" and "offset": required with "folder", else forbidden. */
 static enum rf_status check_place(const struct manifest *manifest,
                                   const struct rf_jnode *node)
 {
@@ -141,11 +142,11 @@ static enum rf_status check_place(const struct manifest *manifest,
     return RF_OK;
 }
 
-/* Tensors that a checkpoint holds beside those that a refit moves, by the end
- * of their names. */
+/* Tensors in checkpoints that a refit does not move, by the end of their
+ * names. */
 static const struct {
     const char *end, *what;
-    bool with_config; /* only where a config says that there is more */
+    bool with_config; /* only with a config */
 } beside[BESIDE_ENDS] = {
     {".weight_scale_inv", "quantisation scales", true},
     {".weight_scale", "quantisation scales", true},
@@ -153,7 +154,7 @@ static const struct {
     {".rotary_emb.inv_freq", "computed, not learned", false},
 };
 
-/* The rule of index `i`: the table's, then the common ones. */
+/* Rule number `i`: the table's, then the common ones. */
 static struct rf_rule *rule_at(const struct manifest *manifest, size_t i)
 {
     size_t own = manifest->table != NULL ? manifest->table->n_rules : 0;
@@ -171,7 +172,7 @@ static size_t index_of(const struct manifest *manifest,
                : own + (size_t)(rule - manifest->common->rules);
 }
 
-/* Whether no other rule has that pattern, under other conditions. */
+/* Whether no other rule has that pattern, with other conditions. */
 static bool is_alone(const struct manifest *manifest,
                      const struct rf_rule *rule)
 {
@@ -185,7 +186,7 @@ static bool is_alone(const struct manifest *manifest,
     return true;
 }
 
-/* Puts `mark` in the place of a number that a rule has found in the name. */
+/* Replaces a number that a rule found in the name by `mark`. */
 static void put_mark(struct manifest_entry *entry,
                      const struct rf_name_number *number, const char *mark)
 {
@@ -200,7 +201,7 @@ static void take_numbers(struct manifest_entry *entry,
                          const struct rf_name_number *layer,
                          const struct rf_name_number *expert)
 {
-    if (expert->at != NULL) { /* behind the layer's */
+    if (expert->at != NULL) { /* after the layer's */
         entry->expert = expert->number;
         put_mark(entry, expert, "{E}");
     }
@@ -210,7 +211,7 @@ static void take_numbers(struct manifest_entry *entry,
     }
 }
 
-/* Finds the rule of an entry, and the numbers that only the rule knows of. */
+/* Finds an entry's rule, and the numbers that only the rule locates. */
 static enum rf_status find_rule(struct manifest *manifest,
                                 struct manifest_entry *entry)
 {
@@ -250,8 +251,8 @@ static enum rf_status find_rule(struct manifest *manifest,
     return status;
 }
 
-/* Whether the tensor is beside the model, one of those above or of a layer for
- * multi-token prediction that no rule numbers; counts it. */
+/* Whether the tensor is not part of the model: one of those above, or of a
+ * layer for multi-token prediction without a numbered rule. Counts it. */
 static bool beside_the_model(struct manifest *manifest,
                              const struct manifest_entry *entry)
 {
@@ -363,7 +364,7 @@ static int compare_entries(const void *left, const void *right)
                                    (uint64_t)(b->expert + 1));
 }
 
-/* End of the run of entries from `begin` that may be one family. */
+/* End of the run of entries from `begin` that may form one family. */
 static size_t family_end(const struct manifest *manifest, size_t begin)
 {
     size_t end = begin + 1;
@@ -386,8 +387,8 @@ static size_t layer_end(const struct manifest *manifest, size_t begin,
     return next;
 }
 
-/* Puts the numbers of experts that are not 0 … n-1 in their layer into the
- * names, so that these tensors form families of their own. Sorts again. */
+/* Puts experts that are not numbered 0 … n-1 in their layer into families of
+ * their own, by writing the number into the name. Sorts again. */
 static void set_gaps_apart(struct manifest *manifest)
 {
     size_t next, end = 0;
@@ -412,7 +413,7 @@ static void set_gaps_apart(struct manifest *manifest)
             entry->family = rf_xasprintf("%.*s%lld%s", (int)(mark - old), old,
                                          (long long)entry->expert, mark + 3);
             entry->expert = NO_NUMBER;
-            entry->rule = NULL; /* an expert among none */
+            entry->rule = NULL; /* no longer an expert of a family */
             free(old);
         }
     }
@@ -420,7 +421,7 @@ static void set_gaps_apart(struct manifest *manifest)
           compare_entries);
 }
 
-/* Adds the families of entries [begin, end): one for each number of experts. */
+/* Adds the families of entries [begin, end), one per number of experts. */
 static enum rf_status add_families(struct manifest *manifest, size_t begin,
                                    size_t end)
 {
@@ -460,7 +461,7 @@ static enum rf_status add_families(struct manifest *manifest, size_t begin,
     return status;
 }
 
-/* The tensor of that role which is no layer's, NULL: none. */
+/* The tensor of that role outside the layers; NULL: none. */
 static struct manifest_entry *find_role(const struct manifest *manifest,
                                         enum rf_role role)
 {
@@ -475,7 +476,7 @@ static struct manifest_entry *find_role(const struct manifest *manifest,
     return NULL;
 }
 
-/* Whether a model of this config has no such tensor. */
+/* Whether a model of this config lacks that tensor. */
 static bool is_tied(struct manifest *manifest, const struct rf_rule *head)
 {
     struct rf_jnode condition = rf_jnode_get(&head->node, "if");
@@ -486,8 +487,8 @@ static bool is_tied(struct manifest *manifest, const struct rf_rule *head)
            !has;
 }
 
-/* Engines drop an output head that the config ties to the embedding. Those who
- * read the embedding's bytes compare them with its twin's. */
+/* Engines drop an output head that the config ties to the embedding. Readers of
+ * the embedding's bytes compare them with its twin's. */
 static enum rf_status drop_tied_head(struct manifest *manifest)
 {
     struct manifest_entry *head = find_role(manifest, RF_ROLE_LM_HEAD);
@@ -597,7 +598,7 @@ static enum rf_status read_beside(struct manifest *manifest,
     return RF_OK;
 }
 
-/* The name of a tensor that a rule's is a slip of. */
+/* The tensor's name of which a rule's may be a misspelling. */
 static struct rf_hint name_near(const struct rf_model *model, const char *name)
 {
     const char **names = rf_xcalloc(model->n_families + 1, sizeof(*names));
@@ -610,7 +611,7 @@ static struct rf_hint name_near(const struct rf_model *model, const char *name)
     return near;
 }
 
-/* A rule of the model's own that fits no tensor does not what it is for. */
+/* A rule of the model's own that matches no tensor is an error. */
 static enum rf_status check_rules_used(const struct manifest *manifest)
 {
     for (size_t i = 0; manifest->table != NULL && i < manifest->table->n_rules;

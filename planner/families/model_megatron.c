@@ -1,8 +1,8 @@
 /*
- * Models from a block of Megatron-LM's own argument names, for benchmarks that
- * are described that way: tensors get Hugging Face names. Unless the block says
+ * Models from a block of Megatron-LM's own argument names, for benchmarks
+ * described that way: tensors get Hugging Face names. Unless the block says
  * otherwise, norms are RMSNorm, and there are no linear biases and no position
- * table; which tensors there are else is what Megatron-Core's GPTModel has.
+ * table; the other tensors are those of Megatron-Core's GPTModel.
  *
  * The block's defaults and rules are here; they make a config of it, from which
  * planner/families/megatron.json makes the tensors.
@@ -17,12 +17,12 @@
 #include "planner/families/model_values.h"
 #include "planner/model/shape_json.h"
 
-/* What the block has, and what it is called in the config. */
+/* The block's keys and their names in the config. */
 static const struct block_field {
     const char *key, *as;
     uint64_t least, most; /* most 0: true or false */
-    int64_t standard;     /* where it is not there; -1: follows from others */
-    const char *needs;    /* another key, which must not be 0 or false */
+    int64_t standard;     /* default; -1: derived from others */
+    const char *needs;    /* key that must not be 0 or false */
 } fields[] = {
 #define SIZE 1, RF_MODEL_MAX_SIZE
 #define HEADS 1, RF_MODEL_MAX_HEADS
@@ -59,7 +59,7 @@ static const struct block_field {
 #undef FLAG
 };
 
-/* Keys that are read by themselves. */
+/* Keys that are read separately. */
 static const char *const others[] = {
     "untie",
     "untie_embeddings_and_output_weights",
@@ -94,8 +94,8 @@ static enum rf_status need_all(const struct rf_jnode *block, struct rf_err *err)
     return RF_OK;
 }
 
-/* The block with its keys that stand beside it in place of its own, as they do
- * beside a config. The caller frees `value`. */
+/* The block with overrides: keys beside it replace its own, as beside a config.
+ * The caller frees `value`. */
 static struct rf_jnode overridden(const struct rf_jnode *model)
 {
     struct rf_jnode block = rf_jnode_get(model, "megatron");
@@ -159,7 +159,7 @@ static uint64_t get(const json_t *config, const char *key)
     return (uint64_t)json_integer_value(json_object_get(config, key));
 }
 
-/* Sets what the block does not say. */
+/* Sets a key that the block lacks. */
 static void otherwise(json_t *config, const char *key, uint64_t value)
 {
     if (json_object_get(config, key) == NULL) {
@@ -167,7 +167,7 @@ static void otherwise(json_t *config, const char *key, uint64_t value)
     }
 }
 
-/* What follows from other sizes. */
+/* Derives sizes from others. */
 static enum rf_status complete(const struct rf_jnode *block, json_t *config,
                                struct rf_err *err)
 {
@@ -239,8 +239,8 @@ static enum rf_status read_untied(const struct rf_jnode *block, json_t *config,
     return RF_OK;
 }
 
-/* Which layers have experts. An integer N: every N-th, counting from the first;
- * or a list with 0 (dense) or 1 for each. */
+/* The layers with experts. An integer N: every N-th, from the first; or a list
+ * of 0 (dense) or 1 per layer. */
 static enum rf_status read_layer_freq(const struct rf_jnode *block,
                                       json_t *config, struct rf_err *err)
 {
@@ -274,7 +274,7 @@ static enum rf_status read_layer_freq(const struct rf_jnode *block,
     return RF_OK;
 }
 
-/* The block as a config in the words of its table. */
+/* Translates the block into a config for its table. */
 static enum rf_status read_block(const struct rf_jnode *block, json_t *config,
                                  struct rf_err *err)
 {
@@ -292,7 +292,7 @@ static enum rf_status read_block(const struct rf_jnode *block, json_t *config,
     return read_layer_freq(block, config, err);
 }
 
-/* The config's tensors; `where` is what errors point at. */
+/* Adds the config's tensors; errors point at `where`. */
 static enum rf_status build(json_t *config, const struct rf_jnode *where,
                             struct rf_model *model, struct rf_err *err)
 {

@@ -6,28 +6,28 @@
 #include "planner/model/model.h"
 
 /*
- * Builds a model from its *inline* description (paths already replaced by the
- * content of what they name, see coordinator/config/model_file.h). Beside each
- * form may stand "name", the model's name in results, and "unknown_tensors":
- * "error" (default) or "replicate", see planner/layout/unknown_tensors.h.
+ * Builds a model from its *inline* description, in which file contents replace
+ * paths (see coordinator/config/model_file.h). Each form also takes "name", the
+ * model's name in results, and "unknown_tensors": "error" (default) or
+ * "replicate", see planner/layout/unknown_tensors.h.
  *
  * {"config": {…}}: a Hugging Face config.json of a model type that has a table
- * (planner/families/), or with "rules" beside it. Fields for which the table
- * has a value may be absent or null; the dtype is then bfloat16. Keys that no
- * weight depends on are ignored; quantisation is, too, and listed in
- * not_counted, as parts are that are left out.
- * Overrides beside "config" replace its fields (model_fields.c has all, with
- * their spellings). One that the table does not read is an error.
+ * (planner/families/), or with "rules" beside it. Fields with a value in the
+ * table may be absent or null; the dtype is then bfloat16. Keys that do not
+ * affect weights are ignored; so is quantisation, which is listed in
+ * not_counted, as are parts left out. Overrides beside "config" replace its
+ * fields (list and spellings: model_fields.c). An override that the table does
+ * not read is an error.
  *
  * "mtp": true and "vision": "replicate" or "split" beside "config" or
- * "manifest" add parts that are left out otherwise (components.h).
+ * "manifest" add parts that are otherwise left out (components.h).
  *
- * "rules" beside "config" or "manifest": a table, a list of rules that go
- * before the model type's table, or "config": those of the config's own
- * tensor-parallel plan (docs/MODELS.md).
+ * "rules" beside "config" or "manifest": a table, a list of rules that take
+ * precedence over the model type's table, or "config": those of the config's
+ * own tensor-parallel plan (docs/MODELS.md).
  *
  * {"megatron": {…}}: num_layers, hidden_size, num_attention_heads, vocab_size
- * are needed; num_query_groups (default: heads), kv_channels (hidden/heads),
+ * are required; num_query_groups (default: heads), kv_channels (hidden/heads),
  * swiglu (false), ffn_hidden_size (4·hidden, with swiglu ⌊8·hidden/3/64⌋·64),
  * untie_embeddings_and_output_weights (or untie; false), qk_layernorm (false),
  * dtype (bfloat16); num_experts with moe_ffn_hidden_size (ffn_hidden_size),
@@ -38,18 +38,18 @@
  *
  * {"manifest": {name: {"shape": […], "dtype": "BF16"}}}: any tensors. Roles and
  * families follow from the names, by "rules", the table of the config's model
- * type, and the common names. For tensor parallelism over attention heads
- * give num_attention_heads, num_key_value_heads (default: the same) and
- * head_dim (default: derived) beside it, or a "config" that has them. Rotary
- * frequencies and, with a config, layers beyond its num_hidden_layers and
- * scales of quantised tensors are left out and listed in not_counted. With
- * "folder" beside it each tensor also has "file" and "offset": its real bytes,
- * see `files` of struct rf_model.
+ * type, and the common names. Tensor parallelism over attention heads needs
+ * num_attention_heads, num_key_value_heads (default: the same) and head_dim
+ * (default: derived) beside it, or a "config" with them. Rotary frequencies
+ * and, with a config, layers beyond its num_hidden_layers and scales of
+ * quantised tensors are left out and listed in not_counted. With "folder"
+ * beside it each tensor also has "file" and "offset", the place of its real
+ * bytes; see `files` of struct rf_model.
  *
  * {"tensor": {"shape": […], "dtype": "F32", "name": "tensor"}}: one tensor of
  * role RF_ROLE_OTHER, for layout spec.
  *
- * The result is the caller's, rf_model_destroy() frees it. Errors name the JSON
+ * The caller frees the result with rf_model_destroy(). Errors name the JSON
  * path and the rule. Sizes are checked: tensors have 1 to 5 dimensions, none of
  * them 0, and all tensors together stay below 2^63 bytes.
  */

@@ -1,9 +1,9 @@
 /*
- * The families of a model without tensors to look at: those that its table's
- * rules make of a config, in the order of the rules.
+ * The families of a model known by its config alone: its table's rules make
+ * them, in the order of the rules.
  *
- * A rule with {L} in its name stands for a tensor of each layer where its
- * conditions hold; layers whose tensors have other shapes are other families.
+ * A rule with {L} in its name makes a tensor in each layer where its conditions
+ * hold; layers with other shapes form other families.
  */
 #include "planner/families/model_rules.h"
 
@@ -16,9 +16,9 @@
 #include "planner/model/shape_json.h"
 
 #define MAX_SHAPES 256
-#define MAX_NAMES (1 << 20) /* that are compared */
+#define MAX_NAMES (1 << 20) /* compared at most */
 
-/* A rule while its families are made. */
+/* A rule under evaluation. */
 struct rule_maker {
     struct rf_model *model;
     struct rf_values *values;
@@ -43,7 +43,7 @@ static enum rf_status holds(const struct rule_maker *maker, const char *member,
     return status;
 }
 
-/* Whether the rule applies to the layer that `values` has now. */
+/* Whether the rule applies to the current layer of `values`. */
 static enum rf_status applies(const struct rule_maker *maker, bool *out)
 {
     enum rf_status status;
@@ -52,7 +52,7 @@ static enum rf_status applies(const struct rule_maker *maker, bool *out)
     return status == RF_OK && *out ? holds(maker, "layers", out) : status;
 }
 
-/* [first, count], numbers of the rule's own; else the decoder's. */
+/* [first, count]: the rule's own numbers, else the decoder's. */
 static enum rf_status read_range(const struct rule_maker *maker,
                                  uint64_t *first, uint64_t *count)
 {
@@ -76,7 +76,7 @@ static enum rf_status read_range(const struct rule_maker *maker,
                            : status;
 }
 
-/* The layers where the rule applies. */
+/* Finds the layers to which the rule applies. */
 static enum rf_status pick_layers(struct rule_maker *maker)
 {
     uint64_t first, count;
@@ -100,7 +100,7 @@ static enum rf_status pick_layers(struct rule_maker *maker)
     return status;
 }
 
-/* Sizes of the rule's tensor in the layer that `values` has now. */
+/* Reads the sizes of the rule's tensor in the current layer of `values`. */
 static enum rf_status read_sizes(const struct rule_maker *maker,
                                  struct rf_family_draft *draft)
 {
@@ -143,7 +143,7 @@ static enum rf_status add(const struct rule_maker *maker,
     return rf_model_add_family(maker->model, draft, maker->where, maker->err);
 }
 
-/* A family for each shape among the layers. */
+/* Adds a family for each shape among the layers. */
 static enum rf_status add_layers(struct rule_maker *maker,
                                  const struct rf_family_draft *empty)
 {
@@ -163,7 +163,7 @@ static enum rf_status add_layers(struct rule_maker *maker,
     for (uint32_t i = 0; i < maker->n_layers && status == RF_OK; i++) {
         uint32_t n = 0;
         if (drafts[i].rule == NULL) {
-            continue; /* in a family already */
+            continue; /* already in a family */
         }
         if (++shapes > MAX_SHAPES) {
             status = rf_jnode_fail(&maker->rule->node, maker->err,
@@ -218,8 +218,8 @@ static enum rf_status add_rule(struct rule_maker *maker)
     return status == RF_OK && yes ? add(maker, &draft) : status;
 }
 
-/* Refuses tensors of the families from `first` on that another rule has made:
- * `names` has the number of each tensor's rule. */
+/* Refuses tensors in the families from `first` on that another rule has already
+ * made: `names` maps each tensor to its rule's number. */
 static enum rf_status refuse_twins(const struct rule_maker *maker,
                                    uint32_t first, json_t *names)
 {

@@ -1,4 +1,4 @@
-/* The families that a table's rules make of a config. Private to the model
+/* The families of a config by the rules of a table. Private to the model
  * readers. */
 #ifndef RF_PLANNER_FAMILIES_MODEL_RULES_H
 #define RF_PLANNER_FAMILIES_MODEL_RULES_H
@@ -8,8 +8,8 @@
 
 struct rf_values;
 
-/* The families that the rules of `values`' table make of a config: adds all of
- * them to a model whose n_layers and dtype are set. */
+/* Adds all families that the rules of `values`' table make of a config, to a
+ * model with n_layers and dtype set. */
 enum rf_status rf_model_add_rules(struct rf_model *model,
                                   struct rf_values *values,
                                   const struct rf_jnode *where,

@@ -1,8 +1,8 @@
 /*
- * Names of expressions. See model_values.h.
+ * Names in expressions. See model_values.h.
  *
- * A value of the table is evaluated when it is first needed and remembered,
- * unless it depends on the layer. Values that need each other end at a depth.
+ * A value of the table is evaluated on first use and remembered, unless it
+ * depends on the layer. A depth limit ends values that need each other.
  */
 #include "planner/families/model_values.h"
 
@@ -54,7 +54,7 @@ static enum rf_status read_field(const struct rf_jnode *object,
     return status;
 }
 
-/* The override of a field, under one of its spellings. */
+/* The override of a field, under any of its spellings. */
 static enum rf_status find_override(const struct rf_values *values,
                                     const struct rf_model_field *field,
                                     bool *found, struct rf_value *out,
@@ -77,9 +77,9 @@ static enum rf_status find_override(const struct rf_values *values,
                         : RF_OK;
 }
 
-/* A config's value; a wrapper's own word on tying goes before that of what it
- * wraps, as in Transformers. Lists and objects under a field's name mean
- * something else than the field. */
+/* A config's value. A wrapper's own tying takes precedence over that of the
+ * wrapped config, as in Transformers. A list or object under a field's name is
+ * not the field. */
 static enum rf_status find_in_config(const struct rf_values *values,
                                      const char *name, bool *found,
                                      struct rf_value *out, struct rf_err *err)
@@ -109,7 +109,7 @@ static enum rf_status find_in_config(const struct rf_values *values,
     return RF_OK;
 }
 
-/* Whether the config has the key, if only as null. */
+/* Whether the config has the key, even as null. */
 static bool is_written(const struct rf_values *values, const char *name,
                        const struct rf_model_field *field)
 {
@@ -126,7 +126,7 @@ static bool is_written(const struct rf_values *values, const char *name,
     return written;
 }
 
-/* What its class gives a key that the config does not have. */
+/* The class default of a key that the config lacks. */
 static enum rf_status find_default(const struct rf_values *values,
                                    const char *name, bool *found,
                                    struct rf_value *out, struct rf_err *err)
@@ -204,7 +204,7 @@ static enum rf_status find_in_table(struct rf_values *values, const char *name,
     return status;
 }
 
-/* Marks a name as used, and what the table's value of it mentions. */
+/* Marks a name as used, and the names in the table's value of it. */
 static enum rf_status mention(struct rf_values *values, const char *name,
                               const json_t *json, struct rf_err *err)
 {

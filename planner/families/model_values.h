@@ -1,8 +1,8 @@
 /*
- * What names in a table's expressions mean for one model: an override beside
- * the config, else a field of the config (of its "text_config" or "llm_config"
- * first), else the default of its class for a key that the config does not
- * have, else the table's own value. Private to the model readers.
+ * Values of the names in a table's expressions, for one model. In this order:
+ * an override beside the config, a field of the config (first of its
+ * "text_config" or "llm_config"), the class default of a key that the config
+ * lacks, the table's own value. Private to the model readers.
  */
 #ifndef RF_PLANNER_FAMILIES_MODEL_VALUES_H
 #define RF_PLANNER_FAMILIES_MODEL_VALUES_H
@@ -15,7 +15,7 @@
 struct rf_family_table;
 
 struct rf_value_memo {
-    const json_t *json; /* what was evaluated */
+    const json_t *json; /* evaluated earlier */
     struct rf_value value;
 };
 
@@ -24,24 +24,24 @@ struct rf_values {
     struct rf_jnode config;              /* its value may be NULL */
     const json_t *inner;                 /* the config's text_config, or NULL */
     const struct rf_family_table *table; /* may be NULL */
-    json_t *defaults; /* of keys that the config does not have, or NULL */
-    int64_t layer;    /* what `layer` means now */
-    bool mtp;         /* that layer is one for multi-token prediction */
-    bool read_layer;  /* something has depended on these */
+    json_t *defaults; /* for keys that the config lacks, or NULL */
+    int64_t layer;    /* the current value of `layer` */
+    bool mtp;         /* that layer is for multi-token prediction */
+    bool read_layer;  /* an evaluation depended on these */
     bool missing;     /* the last error was a name without a value */
     unsigned depth;
-    json_t *used; /* names that expressions mention, by their first spelling */
+    json_t *used; /* names in expressions, by their first spelling */
     struct rf_value_memo *memos;
     size_t n_memos, cap;
 };
 
-/* `node` is the model's description; what is not NULL is borrowed. */
+/* `node` is the model's description; arguments other than NULL are borrowed. */
 void rf_values_init(struct rf_values *values, const struct rf_jnode *node,
                     const struct rf_family_table *table);
 void rf_values_free(struct rf_values *values);
 
-/* The value of `json`: an expression if it is a text, else itself. `where` is
- * what errors point at. */
+/* Evaluates `json`: a text is an expression, anything else is its own value.
+ * Errors point at `where`. */
 enum rf_status rf_values_evaluate(struct rf_values *values,
                                   const struct rf_jnode *where,
                                   const json_t *json, struct rf_value *out,

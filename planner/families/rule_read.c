@@ -89,7 +89,7 @@ static enum rf_status read_parts(struct rf_rule *rule, struct rf_err *err)
     return status;
 }
 
-/* "shape" or "dims": how many dimensions a tensor has on disk. */
+/* "shape" or "dims": the number of dimensions of a tensor on disk. */
 static enum rf_status read_dims(struct rf_rule *rule, struct rf_err *err)
 {
     struct rf_jnode shape = rf_jnode_get(&rule->node, "shape");
@@ -108,7 +108,7 @@ static enum rf_status read_dims(struct rf_rule *rule, struct rf_err *err)
     return RF_OK;
 }
 
-/* "whole": the layouts that do not divide the tensor, whatever its role. */
+/* "whole": layouts that do not divide the tensor, whatever its role. */
 static enum rf_status read_whole(struct rf_rule *rule, struct rf_err *err)
 {
     struct rf_jnode list = rf_jnode_get(&rule->node, "whole");

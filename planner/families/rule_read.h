@@ -4,8 +4,8 @@
 
 #include "planner/families/table.h"
 
-/* Reads one rule; `table` is the name of the table that has it. The rule's name
- * is the caller's to free. */
+/* Reads one rule of the table named `table`. The caller frees the rule's
+ * name. */
 enum rf_status rf_rule_read(const struct rf_jnode *node, const char *table,
                             struct rf_rule *out,
                             struct rf_err *err) RF_MUST_CHECK;

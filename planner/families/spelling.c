@@ -7,8 +7,8 @@
 #include "common/mem.h"
 #include "planner/families/family_rules.h"
 
-/* The rule's name under these prefixes; freed with free(). A model's own rules
- * are written as its tensors are. */
+/* The rule's name with these prefixes; freed with free(). A model's own rules
+ * use the names of its tensors. */
 static char *respelled(const struct rf_rule *rule, const json_t *prefixes)
 {
     const char *from, *name = rule->name;
@@ -52,7 +52,7 @@ enum rf_status rf_spelling_apply(struct rf_family_table *table,
     return RF_OK;
 }
 
-/* Whether a tensor has the rule of a decoder layer under these prefixes. */
+/* Whether a tensor matches the rule of a decoder layer with these prefixes. */
 static bool speaks(const struct rf_family_table *table, const json_t *prefixes,
                    const json_t *tensors)
 {

@@ -1,8 +1,8 @@
 /*
- * The modules that a checkpoint does not quantise. See unquantized.h.
+ * The unquantised modules of a checkpoint. See unquantized.h.
  *
- * Published lists have up to some thousand names: those are looked up, module
- * by module of a tensor's name. Expressions, which are few, are tried in turn.
+ * Published lists have up to some thousand names: those are looked up for each
+ * module in a tensor's name. The few expressions are tried in turn.
  */
 #include "planner/families/unquantized.h"
 
@@ -26,8 +26,8 @@ struct module_list {
     const char *unclear; /* NULL: none */
 };
 
-/* Python's expressions that POSIX reads otherwise or not at all, and those of
- * which a short one needs much memory. */
+/* False for Python expressions that POSIX reads differently or not at all, and
+ * for short ones that need much memory. */
 static bool is_clear(const char *text)
 {
     for (const char *at = text; (at = strchr(at, '\\')) != NULL; at += 2) {
@@ -42,7 +42,7 @@ static bool is_clear(const char *text)
 static void add_expression(struct module_list *list, const char *text)
 {
     const bool re = strncmp(text, "re:", 3) == 0;
-    /* a glob's first star would repeat nothing */
+    /* a glob's leading star would repeat nothing */
     char *whole = rf_xasprintf("^(%s%s)%s", text[0] == '*' ? "." : "",
                                text + (re ? 3 : 0), re ? "" : "(\\.|$)");
     if (list->n < MAX_EXPRESSIONS && is_clear(whole) &&
@@ -55,7 +55,7 @@ static void add_expression(struct module_list *list, const char *text)
     free(whole);
 }
 
-/* The name in the table's other spellings, either way. */
+/* Adds the name in the table's other spellings, in either direction. */
 static void add_spellings(struct module_list *list,
                           const struct rf_family_table *table, const char *name)
 {
@@ -115,7 +115,7 @@ static void read_lists(const struct rf_values *values, struct module_list *list)
     }
 }
 
-/* Whether the list has the module, one around it, or the end of its name. */
+/* Whether the list has the module, an enclosing one, or the end of its name. */
 static bool has_module(const struct module_list *list, char *module)
 {
     for (size_t i = 0; i < list->n; i++) {

@@ -1,20 +1,20 @@
 /*
  * Source choice in three steps.
  *
- * 1. Demand. All that the receivers need is added up by who may send it: the
- *    members of a holder set on the receiver's node ("near") or, where there
- *    are none, all members ("far").
+ * 1. Demand. The needs of all receivers are summed by possible senders: the
+ *    members of a holder set on the receiver's node ("near") or, if there are
+ *    none, all members ("far").
  * 2. Shares. Far demand is first divided among the nodes, so that the busiest
  *    node link carries as little as possible, then all demand among the ranks
- *    (fair_shares.h). Should the node step cost the busiest rank more than
- *    0.4 %, far demand is divided among the ranks directly.
- * 3. Lines. The members of a set stand in line, each with its share; transfers
- *    are handed out along the line in order, so only those that lie across the
- *    end of a share are cut, and not even those when one side may carry the
- *    whole without exceeding the busiest link by more than 0.4 %.
+ *    (fair_shares.h). If the node step costs the busiest rank more than 0.4 %,
+ *    far demand is divided among the ranks directly.
+ * 3. Lines. The members of a set form a line, each with its share; transfers
+ *    are handed out along the line in order, so only those across the end of a
+ *    share are cut, and not even those when one side may carry the whole
+ *    without exceeding the busiest link by more than 0.4 %.
  *
- * With weights, near and far demand are divided apart, far demand among NICs:
- * what stays in a node is copied there and keeps none of them busy.
+ * With weights, near and far demand are divided separately, far demand among
+ * NICs: copies inside a node do not use any NIC.
  */
 #include "planner/assign/assign.h"
 
@@ -35,12 +35,12 @@ struct rf_assign {
     uint64_t *near, *far; /* per group, per set */
     uint64_t *forced;     /* per rank: to another rank on its slot */
     uint64_t *remote;     /* per set: from any other rank */
-    /* shares; the lines as every cursor starts with them */
+    /* shares; the initial lines of every cursor */
     bool by_node;
     struct rf_turn_line *near_lines, *far_lines;
     struct rf_pool near_pool, far_pool;
-    /* what a rank may take beyond a share's end; far_slack only where far
-     * demand is divided by itself */
+    /* a rank's allowance beyond the end of a share; far_slack only if far
+     * demand is divided separately */
     uint64_t *rank_slack, *far_slack;
     uint64_t node_slack;
 };
@@ -103,8 +103,8 @@ static int compare_seats(const void *a, const void *b)
     return RF_THEN_BY(order, RF_COMPARE(x->rank, y->rank));
 }
 
-/* The source rank on each rank's slot: itself, or its neighbour there when
- * trainer and engine are apart. */
+/* The source rank on each rank's slot: itself, or its neighbour there if
+ * trainer and engine are separate. */
 static void find_own_sources(struct rf_assign *a)
 {
     const struct rf_world *world = a->in.world;
@@ -195,7 +195,7 @@ static const struct rf_group *group_on(const struct rf_assign *a, uint32_t set,
                                 : NULL;
 }
 
-/* Sums of one receiver while demand is added up. */
+/* Sums for one receiver while demand is added up. */
 struct needs {
     uint64_t recv, node_recv;
 };
@@ -226,7 +226,7 @@ static void add_demand(struct rf_assign *a,
     }
 }
 
-/* Adds up what the current receiver needs; false when the `total` of all
+/* Adds up the needs of the current receiver; false if the `total` of all
  * receivers reaches 2^63 bytes. */
 static bool sum_receiver(struct rf_assign *a,
                          const struct rf_assign_cursor *cursor,
@@ -249,7 +249,7 @@ static bool sum_receiver(struct rf_assign *a,
     return true;
 }
 
-/* Step 1 for all receivers, and the receiving bounds. */
+/* Step 1 for all receivers, and the bounds of receiving. */
 static enum rf_status sum_demand(struct rf_assign *a,
                                  struct rf_assign_bounds *bounds,
                                  struct rf_err *err)
@@ -282,8 +282,8 @@ static enum rf_status sum_demand(struct rf_assign *a,
     return status;
 }
 
-/* Makes the lines of step 3; `near` and `far` count those of each rank. `share`
- * per group when far demand goes by node. */
+/* Makes the lines of step 3; `near` and `far` count the lines of each rank.
+ * `share`: per group, if far demand is divided by node. */
 static void form_lines(struct rf_assign *a, const uint64_t *near_amount,
                        const uint64_t *far_amount, const uint64_t *share,
                        uint32_t *near, uint32_t *far)
@@ -310,7 +310,8 @@ static void form_lines(struct rf_assign *a, const uint64_t *near_amount,
     a->by_node = share != NULL;
 }
 
-/* What each rank may take beyond the end of one of its `lines`. */
+/* Sets each rank's allowance beyond the end of a share, for one of its
+ * `lines`. */
 static void set_rank_slack(struct rf_assign *a,
                            const struct rf_demand_division *division,
                            const uint32_t *lines)
@@ -322,7 +323,8 @@ static void set_rank_slack(struct rf_assign *a,
     }
 }
 
-/* The same of far lines, all of which on a NIC use what is left of it. */
+/* The same for far lines; those of one NIC together use the rest of its
+ * capacity. */
 static void set_far_slack(struct rf_assign *a,
                           const struct rf_nic_division *division,
                           const uint32_t *lines)
@@ -344,8 +346,8 @@ static void set_far_slack(struct rf_assign *a,
     free(of_nic);
 }
 
-/* Steps 2 and 3, with `share` from the node step. `near` is room for as many
- * figures, `lines` for one per rank. */
+/* Steps 2 and 3, with `share` from the node step. `near` has room for as many
+ * entries as `share`, `lines` for one per rank. */
 static void divide_together(struct rf_assign *a, const uint64_t *share,
                             uint64_t *near, uint32_t *lines)
 {
@@ -367,8 +369,8 @@ static void divide_together(struct rf_assign *a, const uint64_t *share,
     rf_demand_division_free(&direct);
 }
 
-/* The same by weights, near and far demand apart. `lines` is room for two
- * figures per rank. */
+/* The same by weights, near and far demand separately. `lines` has room for two
+ * entries per rank. */
 static void divide_apart(struct rf_assign *a, uint32_t *lines)
 {
     struct rf_demand_division near = {.near = a->near, .forced = a->forced};
@@ -399,7 +401,7 @@ static void divide(struct rf_assign *a, uint64_t *node_bound)
     free(lines);
 }
 
-/* The least possible busiest rank over all choices of replicas. */
+/* The least load of the busiest rank over all choices of replicas. */
 static uint64_t bound_send(const struct rf_assign *a)
 {
     struct rf_demand_division division = {.far = a->remote};
@@ -427,19 +429,19 @@ enum rf_status rf_assign_build(const struct rf_assign_input *input,
     }
     divide(a, &found.node_send);
     found.send = bound_send(a);
-    a->in.match_bytes = NULL; /* not needed any more */
+    a->in.match_bytes = NULL; /* no longer needed */
     *bounds = found;
     *out = a;
     return RF_OK;
 }
 
-/* Whose turn it is to send: a rank's, and before it a group's where far demand
- * goes by node. */
+/* The next sender: the turn of a rank and, if far demand is divided by node, of
+ * its group. */
 struct line_turn {
     struct rf_turn_line *rank_line, *group_line; /* group_line may be NULL */
     const struct rf_pool *pool;                  /* of rank_line */
-    const uint64_t *slack;                       /* of ranks in it */
-    uint64_t by_group; /* bytes that the group takes */
+    const uint64_t *slack;                       /* of its ranks */
+    uint64_t by_group;                           /* bytes for the group */
 };
 
 static struct line_turn find_turn(const struct rf_assign_cursor *cursor,
@@ -504,7 +506,7 @@ uint32_t rf_assign_next(struct rf_assign_cursor *cursor,
             *count = part / need->item;
             return owner;
         }
-        /* Less than half a slice was left to this member. */
+        /* This member has less than half a slice left. */
         if (cut_by_rank) {
             rf_turn_line_next(turn.rank_line, turn.pool);
         } else {

@@ -1,7 +1,7 @@
 /*
- * Demand as problems of fair shares (fair_shares.h): among ranks, where a set's
- * members on a node, all its members, or one rank alone may serve; and among
- * the nodes that have members.
+ * Demand as problems of fair shares (fair_shares.h): among ranks (the suppliers
+ * are a set's members on a node, all its members, or one rank), and among the
+ * nodes with members.
  */
 #include "planner/assign/assign_divide.h"
 
@@ -28,7 +28,7 @@ void rf_demand_division_free(struct rf_demand_division *division)
     *division = (struct rf_demand_division){.near = NULL};
 }
 
-/* The edges of `division` as a problem of shares. */
+/* Lists the edges of `division` as a problem of shares. */
 static void list_edges(const struct rf_assign_input *in,
                        const struct rf_demand_division *division,
                        uint64_t *demand, uint32_t *first, uint32_t *to)
@@ -124,7 +124,7 @@ void rf_nic_division_free(struct rf_nic_division *division)
     *division = (struct rf_nic_division){.amount = NULL};
 }
 
-/* Members of a set that share a NIC get equal parts of its share. `sum` and
+/* Gives the members of a set on one NIC equal parts of its share. `sum` and
  * `members` are by NIC, and 0 before and after. */
 static void even_out(const struct rf_assign_input *in, uint32_t set,
                      uint64_t *amount, uint64_t *sum, uint32_t *members)
@@ -147,7 +147,7 @@ static void even_out(const struct rf_assign_input *in, uint32_t set,
     }
 }
 
-/* Far demand as a problem of shares among NICs. */
+/* Solves far demand as a problem of shares among NICs. */
 static void solve_nics(const struct rf_assign_input *in,
                        struct rf_fair_shares *shares)
 {
@@ -176,7 +176,8 @@ static void solve_nics(const struct rf_assign_input *in,
     free(sum);
 }
 
-/* The same by the ranks' parts of their NICs, if no NIC is busy for longer. */
+/* The same by the ranks' parts of their NICs, if that keeps no NIC busy
+ * longer. */
 static void prefer_even_ranks(const struct rf_assign_input *in,
                               const uint64_t *far, struct rf_fair_shares *nics)
 {

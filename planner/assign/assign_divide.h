@@ -1,4 +1,4 @@
-/* Dividing demand among those who can serve it. Private to assign.c. */
+/* Dividing demand among possible senders. Private to assign.c. */
 #ifndef RF_PLANNER_ASSIGN_ASSIGN_DIVIDE_H
 #define RF_PLANNER_ASSIGN_ASSIGN_DIVIDE_H
 
@@ -29,7 +29,7 @@ void rf_assign_divide_nodes(const struct rf_assign_input *in,
                             const uint64_t *far, uint64_t *share,
                             uint64_t *max_load);
 
-/* Far demand divided by what NICs can send. */
+/* Far demand divided by the capacity of NICs. */
 struct rf_nic_division {
     uint64_t *amount; /* at the members' positions */
     uint64_t *load;   /* of each NIC */
@@ -37,9 +37,8 @@ struct rf_nic_division {
     uint32_t max_weight; /* of the NIC with the largest load / weight */
 };
 
-/* Such that the busiest NIC is busy as briefly as possible, and if that does
- * not prolong it by more than 0.4 %, the busiest rank, too. Freed with
- * rf_nic_division_free(). */
+/* Minimises the time of the busiest NIC, then, if that adds no more than 0.4 %
+ * to it, that of the busiest rank. Freed with rf_nic_division_free(). */
 void rf_assign_divide_nics(const struct rf_assign_input *in,
                            const uint64_t *far, struct rf_nic_division *out);
 void rf_nic_division_free(struct rf_nic_division *division);

@@ -1,4 +1,4 @@
-/* What sources are chosen by. */
+/* The input of source choice. */
 #ifndef RF_PLANNER_ASSIGN_ASSIGN_INPUT_H
 #define RF_PLANNER_ASSIGN_ASSIGN_INPUT_H
 

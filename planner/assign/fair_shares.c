@@ -2,11 +2,11 @@
  * Decomposition by minimum cuts. A problem is a set of demands and the
  * suppliers left to them. Let the level be their average load per weight. If a
  * maximum flow with that capacity at every supplier, times its weight, meets
- * all demands, the loads are
- * even and the problem is solved. Otherwise a minimum cut separates demands
- * that their suppliers can only meet above the level from the rest; in the best
- * division these two parts do not share suppliers (no flow crosses the cut), so
- * each is solved by itself. Both parts are smaller, so this ends.
+ * all demands, the loads are even and the problem is solved. Otherwise a
+ * minimum cut separates the demands that their suppliers can only meet above
+ * the level from the rest; in the best division these two parts share no
+ * suppliers (no flow crosses the cut), so each is solved separately. Both parts
+ * are smaller, so this ends.
  *
  * The maximum flow is Dinic's on the bipartite graph; residual edges lead from
  * a supplier back to the demands that it serves.
@@ -99,8 +99,8 @@ static void index_edges(struct solver *s)
     }
 }
 
-/* Depths from the demands of `part` that miss something; whether some supplier
- * below the level was reached. */
+/* Computes depths from the demands of `part` that miss something; whether it
+ * reached a supplier below the level. */
 static bool search(struct solver *s, const struct subproblem *part)
 {
     const struct rf_fair_shares *shares = s->shares;
@@ -141,8 +141,8 @@ static bool search(struct solver *s, const struct subproblem *part)
     return reached;
 }
 
-/* Moves what fits along path[0 … length): edges, forward at even places, taken
- * back at odd ones. */
+/* Moves as much as possible along path[0 … length): edges, forward at even
+ * places, taken back at odd ones. */
 static void push_path(struct solver *s, uint32_t root, uint32_t length)
 {
     struct rf_fair_shares *shares = s->shares;
@@ -163,8 +163,8 @@ static void push_path(struct solver *s, uint32_t root, uint32_t length)
     s->missing[root] -= bytes;
 }
 
-/* One step forward from demand `d`, with path[0 … length) behind: the edge is
- * appended. False at a dead end. */
+/* Steps forward from demand `d` after path[0 … length): appends the edge. False
+ * at a dead end. */
 static bool step_forward(struct solver *s, uint32_t d, uint32_t length)
 {
     const struct rf_fair_shares *shares = s->shares;
@@ -179,7 +179,7 @@ static bool step_forward(struct solver *s, uint32_t d, uint32_t length)
     return false;
 }
 
-/* One step back from supplier `r` to a demand that it serves. */
+/* Steps back from supplier `r` to a demand that it serves. */
 static bool step_back(struct solver *s, uint32_t r, uint32_t length)
 {
     const struct rf_fair_shares *shares = s->shares;
@@ -194,7 +194,7 @@ static bool step_back(struct solver *s, uint32_t r, uint32_t length)
     return false;
 }
 
-/* All shortest paths from `root`, a demand. */
+/* Augments all shortest paths from `root`, a demand. */
 static void augment_from(struct solver *s, uint32_t root)
 {
     struct rf_fair_shares *shares = s->shares;
@@ -207,7 +207,7 @@ static void augment_from(struct solver *s, uint32_t root)
             } else if (length == 0) {
                 return;
             } else {
-                /* Dead end: the supplier behind tries its next demand. */
+                /* Dead end: the previous supplier tries its next demand. */
                 s->supplier_next[shares->to[s->path[--length]]]++;
             }
             continue;
@@ -225,8 +225,8 @@ static void augment_from(struct solver *s, uint32_t root)
     }
 }
 
-/* A maximum flow with the capacity of each supplier of the part; whether it
- * meets all demands. Afterwards depths tell the minimum cut. */
+/* Finds a maximum flow with the capacity of each supplier of the part; whether
+ * it meets all demands. The depths then give the minimum cut. */
 static bool fill(struct solver *s, const struct subproblem *part)
 {
     const struct rf_fair_shares *shares = s->shares;
@@ -254,7 +254,7 @@ static bool fill(struct solver *s, const struct subproblem *part)
     return true;
 }
 
-/* Moves the members with a depth to the front; how many there are. */
+/* Moves the members with a depth to the front; returns their number. */
 static uint32_t divide(uint32_t *members, uint32_t n, const uint32_t *depth)
 {
     uint32_t front = 0;
@@ -274,9 +274,9 @@ static uint32_t weight_of(const struct rf_fair_shares *shares,
     return shares->weight != NULL ? shares->weight[supplier] : 1;
 }
 
-/* Sets the capacities of a part that is to meet `total`: a share by weight,
- * rounded up. No product exceeds 64 bits: a remainder is below 2^43, a weight
- * at most 2^20. */
+/* Sets the capacities of a part with demand `total`: a share by weight, rounded
+ * up. No product exceeds 64 bits: a remainder is below 2^43, a weight at most
+ * 2^20. */
 static void set_capacities(struct solver *s, const struct subproblem *part,
                            uint64_t total)
 {

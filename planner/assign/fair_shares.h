@@ -1,9 +1,9 @@
 /*
- * Fair shares: demands that several suppliers can meet, divided among them so
- * that the most loaded supplier has as little as possible, then the next, and
- * so on (the lexicographically least sorted loads). A load counts in relation
- * to its supplier's weight. Exact up to one byte per supplier, integer
- * arithmetic only, so the same everywhere.
+ * Fair shares: divides demands among the suppliers that can meet them so that
+ * the most loaded supplier has as little as possible, then the next, and so on
+ * (the lexicographically least sorted loads). A load counts relative to its
+ * supplier's weight. Exact up to one byte per supplier; integer arithmetic
+ * only, so the result is the same everywhere.
  */
 #ifndef RF_PLANNER_ASSIGN_FAIR_SHARES_H
 #define RF_PLANNER_ASSIGN_FAIR_SHARES_H
@@ -24,18 +24,18 @@ struct rf_fair_shares {
     uint64_t *load;         /* out, per supplier */
     /* out: of the supplier with the largest load / weight */
     uint64_t max_load;
-    uint32_t max_weight; /* 1 where there are no weights */
+    uint32_t max_weight; /* 1 without weights */
 };
 
-/* Fills the outputs, whose arrays the caller gives. The sum of the demands is
- * below 2^63, that of the weights below 2^43. */
+/* Fills the outputs, in the caller's arrays. The demands sum to less than 2^63,
+ * the weights to less than 2^43. */
 void rf_fair_shares_solve(struct rf_fair_shares *shares);
 
 /* Sets max_load and max_weight from load and weight alone. */
 void rf_fair_shares_find_most(struct rf_fair_shares *shares);
 
-/* What a supplier of weight `to` has for its weight when one of weight `from`
- * has `load`: load · to / from, rounded down; UINT64_MAX where that is more. */
+/* The load of a supplier of weight `to` that equals `load` at weight `from`:
+ * load · to / from, rounded down, at most UINT64_MAX. */
 uint64_t rf_fair_shares_scale(uint64_t load, uint32_t from, uint32_t to);
 
 #endif

@@ -36,7 +36,7 @@ static void allocate(const struct rf_world *world, const struct rf_spec *spec,
     out->nic_of = rf_xcalloc(world->n_ranks, sizeof(*out->nic_of));
 }
 
-/* `first` and `users` have room for all nodes and all NICs; `users` is 0. */
+/* `first` has room for all nodes, `users` for all NICs; `users` is 0. */
 static void weigh(const struct rf_world *world, const struct rf_spec *spec,
                   uint32_t *first, uint32_t *users, struct rf_link_weights *out)
 {

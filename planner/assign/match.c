@@ -1,9 +1,10 @@
 /*
- * Which source shards meet which destination shards.
+ * The source shards that meet each destination shard.
  *
- * The source shards of a family are sorted by box, dimension after dimension: a
- * tree whose levels are the dimensions. A query walks down only branches that
- * overlap, found by binary search, so its cost follows the number of answers.
+ * The source shards of a family are sorted by box, dimension after dimension:
+ * a tree whose levels are the dimensions. A query descends only into
+ * overlapping branches, found by binary search, so its cost follows the number
+ * of answers.
  */
 #include "planner/assign/match.h"
 
@@ -45,7 +46,7 @@ static uint32_t lower_bound(const struct rf_shard *shards, uint32_t low,
     return low;
 }
 
-/* Pushes the parts of `branch` that overlap what is wanted in its dimension. */
+/* Pushes the parts of `branch` that overlap the wanted box in its dimension. */
 static void descend(struct query *q, struct branch branch)
 {
     const struct rf_shard *shards = q->source->shards;

@@ -1,7 +1,8 @@
 /*
- * Shards and matches. A shard is a distinct box of a family that some rank of a
- * side holds; ranks that hold the same boxes form a holder set. Matching works
- * on shards, so its cost does not grow with the number of replicas.
+ * Shards and matches. A shard is a distinct box of a family held by at least
+ * one rank of a side; ranks that hold the same boxes form a holder set.
+ * Matching works on shards, so its cost does not grow with the number of
+ * replicas.
  */
 #ifndef RF_PLANNER_ASSIGN_MATCH_H
 #define RF_PLANNER_ASSIGN_MATCH_H
@@ -10,7 +11,7 @@
 
 struct rf_shard {
     uint32_t family;
-    uint32_t set; /* who holds it */
+    uint32_t set; /* its holders */
     struct rf_box box;
 };
 
@@ -35,8 +36,8 @@ struct rf_shards {
     uint32_t *ranks; /* world ranks of the groups, ascending in each */
 };
 
-/* RF_ERR_NOMEM where there is not memory enough for the shards and what is
- * made of them. */
+/* RF_ERR_NOMEM: not enough memory for the shards and what is derived from
+ * them. */
 enum rf_status rf_shards_build(const struct rf_model *model,
                                const struct rf_world *world,
                                const struct rf_layouts *layouts,
@@ -44,15 +45,15 @@ enum rf_status rf_shards_build(const struct rf_model *model,
                                struct rf_err *err) RF_MUST_CHECK;
 void rf_shards_free(struct rf_shards *shards);
 
-/* Sets family_first and max_extent, which is all that matching needs beside the
- * sorted shards themselves. */
+/* Sets family_first and max_extent; with the sorted shards, matching needs no
+ * more. */
 void rf_shards_index(struct rf_shards *shards, uint32_t n_families);
 
-/* The group of a set on a node, NULL when it has no member there. */
+/* The group of a set on a node; NULL: no member there. */
 const struct rf_group *rf_set_on_node(const struct rf_shards *shards,
                                       uint32_t set, uint32_t node);
 
-/* Piece of layout `layout` that holds `shard`, SIZE_MAX: none. */
+/* The piece of layout `layout` that holds `shard`; SIZE_MAX: none. */
 size_t rf_shards_piece(const struct rf_shards *shards, uint32_t layout,
                        uint32_t shard);
 

@@ -11,7 +11,7 @@
 #include "common/pattern.h"
 #include "planner/layout/box.h"
 
-/* About what a piece, or a holder of one, takes in all that is made of it. */
+/* Approximate bytes per piece or holder, in everything derived from it. */
 #define BYTES_OF_EACH 256
 
 /* One piece of one layout while shards are found. */
@@ -24,7 +24,7 @@ struct rank_place_on_node {
     uint32_t node, rank;
 };
 
-/* State that is needed only while the shards of a side are found. */
+/* State for finding the shards of a side. */
 struct shard_search {
     const struct rf_world *world;
     const struct rf_layouts *layouts;
@@ -61,7 +61,7 @@ void rf_shards_free(struct rf_shards *shards)
     *shards = (struct rf_shards){.shards = NULL};
 }
 
-/* Shards from the sorted entries. */
+/* Finds the shards in the sorted entries. */
 static void find_shards(struct shard_search *making)
 {
     const struct shard_piece *entries = making->entries;
@@ -121,7 +121,7 @@ static bool same_layouts(struct span a, struct span b)
     return a.n == b.n;
 }
 
-/* Gives equal lists of layouts one set. */
+/* Gives shards with equal lists of layouts one set. */
 static void find_sets(struct shard_search *making)
 {
     struct rf_shards *out = &making->out;
@@ -158,7 +158,7 @@ static int compare_placed(const void *a, const void *b)
                       RF_COMPARE(x->rank, y->rank));
 }
 
-/* World ranks of each layout. */
+/* Lists the world ranks of each layout. */
 static void find_members(struct shard_search *making)
 {
     const struct rf_layouts *layouts = making->layouts;
@@ -201,7 +201,7 @@ static size_t place_holders(struct shard_search *making, struct span entries)
     return count;
 }
 
-/* Fills in one set's groups from the layouts of one of its shards. */
+/* Sets one set's groups from the layouts of one of its shards. */
 static void add_groups(struct shard_search *making, uint32_t set)
 {
     struct rf_shards *out = &making->out;
@@ -219,8 +219,8 @@ static void add_groups(struct shard_search *making, uint32_t set)
     out->set_group[set + 1] = out->n_groups;
 }
 
-/* Whether there is memory for `n` of something, here and in what comes after:
- * matches, and the division of demand, which counts holders twice. */
+/* Whether memory suffices for `n` entries, here and in later steps: matches,
+ * and the division of demand, which counts holders twice. */
 static enum rf_status admit(uint64_t n, const char *what, struct rf_err *err)
 {
     if (n >= UINT32_MAX / 2 - RF_WORLD_MAX_RANKS) {
@@ -229,7 +229,7 @@ static enum rf_status admit(uint64_t n, const char *what, struct rf_err *err)
     return rf_memory_admit(n * BYTES_OF_EACH, what, err);
 }
 
-/* The groups of all sets. */
+/* Lists the groups of all sets. */
 static enum rf_status list_holders(struct shard_search *making,
                                    struct rf_err *err)
 {
@@ -281,7 +281,7 @@ static enum rf_status list_entries(struct shard_search *making,
     return RF_OK;
 }
 
-/* Room for as many shards and sets as there are pieces. */
+/* Allocates as many shards and sets as there are pieces. */
 static void allocate(struct shard_search *making)
 {
     struct rf_shards *out = &making->out;

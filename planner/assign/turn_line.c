@@ -1,6 +1,6 @@
 /*
  * Lines. Ends of shares are absolute places in the row of transfers, so that
- * what one member takes too much or too little does not add up along the line.
+ * one member's excess or deficit does not add up along the line.
  */
 #include "planner/assign/turn_line.h"
 

@@ -1,7 +1,7 @@
 /*
- * Lines: members with shares, who serve in turn along a row of transfers. A
- * transfer that lies across the end of a share is cut there, unless one side
- * may take the whole of it.
+ * Lines: members with shares, which serve in turn along a row of transfers. A
+ * transfer across the end of a share is cut there, unless one side may take all
+ * of it.
  */
 #ifndef RF_PLANNER_ASSIGN_TURN_LINE_H
 #define RF_PLANNER_ASSIGN_TURN_LINE_H
@@ -11,9 +11,9 @@
 /* Members in line: entries [first, first + count) of a pool. */
 struct rf_turn_line {
     uint32_t first, count;
-    uint32_t at;  /* who serves now, relative to first */
+    uint32_t at;  /* the member that serves now, relative to first */
     uint64_t pos; /* bytes handed out */
-    uint64_t end; /* where the share of `at` ends */
+    uint64_t end; /* end of the share of `at` */
 };
 
 /* The entries of several lines. */
@@ -22,19 +22,19 @@ struct rf_pool {
     uint64_t *amount;
 };
 
-/* Appends a member with its share, if it has one. The line's members lie in the
- * pool from `position` of its first member on. */
+/* Appends a member if its share is above 0. The line's members are in the pool
+ * from `position` of its first member on. */
 void rf_turn_line_join(struct rf_turn_line *line, struct rf_pool *pool,
                        uint32_t position, uint32_t owner, uint64_t amount);
 
-/* How many of the next `bytes` the member whose turn it is takes; moves on to
- * the next member where little is left of a share. A member may exceed its
- * share by slack[owner], or by `flat` when `slack` is NULL. */
+/* How many of the next `bytes` the current member takes; moves on to the next
+ * member if little is left of a share. A member may exceed its share by
+ * slack[owner], or by `flat` when `slack` is NULL. */
 uint64_t rf_turn_line_turn(struct rf_turn_line *line,
                            const struct rf_pool *pool, uint64_t bytes,
                            const uint64_t *slack, uint64_t flat);
 
-/* Ends the turn of a member that is not the last. */
+/* Ends the turn of a member other than the last. */
 void rf_turn_line_next(struct rf_turn_line *line, const struct rf_pool *pool);
 
 static inline uint32_t rf_turn_line_owner(const struct rf_turn_line *line,

@@ -1,8 +1,7 @@
 /*
- * Lower bounds. What each bound counts and why no execution can
- * be faster is explained in docs/MEASURING.md, "The lower bound"; the names of
- * the steps here are those used there. Figures that were not measured (0) set
- * no bound.
+ * Lower bounds. docs/MEASURING.md, "The lower bound", explains what each bound
+ * counts and why no execution can be faster; the step names here are those used
+ * there. Figures that were not measured (0) set no bound.
  */
 #include "planner/predict/bounds.h"
 
@@ -81,7 +80,7 @@ double rf_capacities_nic_capacity(const struct rf_capacities *links,
            rf_capacities_nics(links, node);
 }
 
-/* Takes a bound if it is larger than the one known. */
+/* Takes a bound if it is larger than the present one. */
 static void RF_PRINTF(4, 5)
     raise_bound(struct rf_bound *bound, double bytes, double gbytes_per_s,
                 const char *fmt, ...)
@@ -96,11 +95,11 @@ static void RF_PRINTF(4, 5)
     va_end(args);
 }
 
-/* What M1, M2, M3 and S1 count, in payload bytes. */
+/* The counts for M1, M2, M3 and S1, in payload bytes. */
 struct copy_counts {
     double *node, *rank;
     double *read;      /* by node: the part of `node` that is read */
-    double *peer;      /* by rank: what others have to give it */
+    double *peer;      /* by rank: bytes that others have to give it */
     double *left;      /* by node: see rf_capacities */
     uint32_t *needers; /* of the current unit task, by node with a holder */
     bool *held;
@@ -123,10 +122,9 @@ static bool holds(const struct rf_holder *src, uint32_t n, uint32_t rank)
     return false;
 }
 
-/* A copy reads a byte and writes one. Where a node needs a unit task several
- * times, the second copy and all later ones may find it in a cache: they only
- * write, half a copy. Unit tasks that no rank of the node holds are left to the
- * links. */
+/* A copy reads a byte and writes one. If a node needs a unit task several
+ * times, a cache may hold it from the second copy on: those only write, half a
+ * copy. Unit tasks that no rank of the node holds count for the links only. */
 static void add_copies(const struct rf_plan *plan,
                        const struct rf_unit_tasks *units,
                        const struct rf_unit_task *unit,
@@ -173,8 +171,8 @@ static void take_off(double *from, double bytes)
     *from = RF_MAX(*from - bytes, 0.);
 }
 
-/* Takes off what stays in place: a whole copy of each such byte, though more
- * than one rank may count on its being read. */
+/* Subtracts bytes that stay in place: a whole copy each, though several ranks
+ * may share one read of them. */
 static void leave(const struct rf_world *world, const uint64_t *left_bytes,
                   struct copy_counts *copied)
 {
@@ -222,9 +220,9 @@ static void copied_free(struct copy_counts *copied)
     free(copied->held);
 }
 
-/* M1, M2, M3: what has to be copied inside nodes and inside GPUs, and to come
- * into GPUs. In host memory any rank of the node may copy for another; ranks
- * that share a GPU may give each other what comes into it. */
+/* M1, M2, M3: the copies inside nodes and inside GPUs, and the bytes into GPUs.
+ * In host memory any rank of the node may copy for another; ranks that share a
+ * GPU may give each other the bytes that come into it. */
 static void bound_memory(const struct rf_plan *plan,
                          const struct copy_counts *copied,
                          const struct rf_capacities *links,
@@ -247,10 +245,10 @@ static void bound_memory(const struct rf_plan *plan,
     }
 }
 
-/* S1: the operations' copies inside a node. Each writes, and what the node's
- * ranks hold has to be read once; what is read again may be in a cache. Where a
- * remote source may stand in for one of the node, or all comes by a root,
- * nothing need be read. */
+/* S1: the operations' copies inside a node. Each writes, and the bytes that the
+ * node's ranks hold are read once; a cache may serve later reads. If a remote
+ * source may replace one of the node, or everything comes through a root, no
+ * read is certain. */
 static void bound_copies(const struct rf_plan *plan,
                          const struct rf_schedule *schedule,
                          const struct copy_counts *copied,
@@ -269,8 +267,8 @@ static void bound_copies(const struct rf_plan *plan,
     }
 }
 
-/* What has to leave the nodes that hold it, as demands of fair shares: one for
- * each list of nodes. */
+/* The bytes that have to leave the nodes that hold them, as demands of fair
+ * shares: one for each list of nodes. */
 struct departures {
     uint64_t *bytes;
     uint32_t *first, *nodes;
@@ -296,8 +294,8 @@ static void add_departure(struct departures *all, const uint32_t *nodes,
             (uint32_t)all->n_nodes);
 }
 
-/* Which nodes hold each unit task and which have to get it. Holders whose link
- * was not measured (0 in `link_out`) set no bound. */
+/* Collects the nodes that hold each unit task and those that need it. Holders
+ * whose link was not measured (0 in `link_out`) set no bound. */
 static void collect(const struct rf_plan *plan,
                     const struct rf_unit_tasks *units, const double *link_out,
                     double *in, struct departures *out)
@@ -339,7 +337,7 @@ static void collect(const struct rf_plan *plan,
     free(nodes);
 }
 
-/* Adds to a set of nodes all that could send a part of what it sends. */
+/* Adds to a set of nodes all that could take over part of its sending. */
 static void close_set(const struct rf_fair_shares *shares, bool *set)
 {
     bool grown = true;
@@ -359,8 +357,8 @@ static void close_set(const struct rf_fair_shares *shares, bool *set)
     }
 }
 
-/* The bound of the nodes that take longest where sending is divided best: of
- * `node` and those that share with it. */
+/* The bound of the slowest nodes under the best division of the sending: `node`
+ * and those that share with it. */
 static void bound_set(const struct rf_fair_shares *shares,
                       const double *link_out, const char *const *names,
                       uint32_t node, struct rf_bound *bound)
@@ -387,8 +385,8 @@ static void bound_set(const struct rf_fair_shares *shares,
     free(set);
 }
 
-/* L2: no division of the sending takes less time than the best one. `out` has
- * something. */
+/* L2: no division of the sending is faster than the best one. `out` is not
+ * empty. */
 static void bound_out(const struct departures *out, const double *link_out,
                       uint32_t n_nodes, const char *const *names,
                       struct rf_bound *bound)
@@ -425,7 +423,7 @@ static void bound_out(const struct departures *out, const double *link_out,
     free(shares.load);
 }
 
-/* L1, L2: what has to cross the nodes' links. */
+/* L1, L2: the bytes that have to cross the nodes' links. */
 static void bound_links(const struct rf_plan *plan,
                         const struct rf_unit_tasks *units,
                         const struct rf_capacities *links,
@@ -467,7 +465,7 @@ static void bound_traffic(const struct rf_schedule *schedule,
     }
 }
 
-/* `schedule` NULL: by any strategy. */
+/* `schedule` NULL: for any strategy. */
 static enum rf_status find_bound(const struct rf_plan *plan,
                                  const struct rf_schedule *schedule,
                                  const struct rf_capacities *links,

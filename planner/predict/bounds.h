@@ -1,7 +1,7 @@
 /*
- * Physical lower bounds from link figures. Nothing here is a
- * constant of the code: figures are measured in the same run (link probe) or
- * given in cluster.json.
+ * Physical lower bounds from link figures. The figures are never constants of
+ * the code: they are measured in the same run (link probe) or given in
+ * cluster.json.
  */
 #ifndef RF_PLANNER_PREDICT_BOUNDS_H
 #define RF_PLANNER_PREDICT_BOUNDS_H
@@ -14,7 +14,7 @@
 /* Figures of one node and of the links between nodes. GB/s = 1e9 bytes/s. */
 struct rf_capacities {
     uint32_t n_nodes;
-    bool devices; /* copies are in GPU memory, every rank in its own GPU's */
+    bool devices; /* copies are in GPU memory, each rank's in its own GPU */
     /* per node: payload copied by all its ranks at once, and by one alone */
     double *copy_gbytes_per_s, *copy1_gbytes_per_s;
     /* per node: to and from all others at once; 0: not measured */
@@ -23,14 +23,15 @@ struct rf_capacities {
     double *pair_latency_us;   /* [from·n_nodes + to] */
     /* per rank: into its GPU from all others; NULL: not measured */
     double *peer_gbytes_per_s;
-    /* Per rank: what it needs and no bytes move for, since the method leaves it
-     * where the source has it; NULL: nothing. Bounds are those of the rest. */
+    /* Per rank: bytes that it needs but that do not move, since the method
+     * leaves them at the source; NULL: none. The bounds cover the rest. */
     uint64_t *left_bytes;
-    /* Given, never measured; 0: not given. Per node: each of its NICs, one way,
-     * which wins over what pairs reach; ranks share them by slot. */
+    /* Given, never measured; 0: not given. Per node: each of its NICs, one
+     * way; takes precedence over the figures of pairs. Ranks share the NICs by
+     * slot. */
     double *nic_gbytes_per_s;
     uint32_t *nics;
-    double port_gbytes_per_s; /* of a GPU to others of its node, one way */
+    double port_gbytes_per_s; /* from a GPU to others of its node, one way */
 };
 
 struct rf_bound {
@@ -39,14 +40,14 @@ struct rf_bound {
 };
 
 /*
- * The least time in which any execution of the refit can finish: the largest
- * over all resources of bytes / capacity. Resources: each node's memory (what
- * its ranks need and one of them holds: read once, written for each), with
- * devices each rank's GPU and what comes into it, each node's link out and in
- * (inter-node bytes, each destination node's unique bytes counted once, since
- * strategies may fan out inside a node; capacity the better of the best pair's
- * goodput and of that with all others at once).
- * Formula and proof: docs/MEASURING.md.
+ * The least time of any execution of the refit: the largest bytes / capacity
+ * over all resources. Resources: each node's memory (bytes that its ranks need
+ * and one of them holds: read once, written for each), with devices each
+ * rank's GPU and the bytes into it, each node's link out and in (inter-node
+ * bytes; the unique bytes of each destination node count once, since
+ * strategies may fan out inside a node; the capacity is the best pair's
+ * goodput or that with all others at once, whichever is better). Formula and
+ * proof: docs/MEASURING.md.
  */
 enum rf_status rf_bounds_any(const struct rf_plan *plan,
                              const struct rf_capacities *links,
@@ -55,9 +56,9 @@ enum rf_status rf_bounds_any(const struct rf_plan *plan,
                              struct rf_err *err) RF_MUST_CHECK;
 
 /*
- * The same for one schedule: what its own operations move through each node's
- * memory and links, which may be more than any strategy has to. Never less than
- * rf_bounds_any().
+ * The same for one schedule: its own operations' bytes through each node's
+ * memory and links, which may exceed what any strategy has to move. Never less
+ * than rf_bounds_any().
  */
 enum rf_status rf_bounds_schedule(const struct rf_plan *plan,
                                   const struct rf_schedule *schedule,
@@ -66,14 +67,13 @@ enum rf_status rf_bounds_schedule(const struct rf_plan *plan,
                                   struct rf_bound *out,
                                   struct rf_err *err) RF_MUST_CHECK;
 
-/* What a node sends (`out`) or receives at most: all its NICs, or the best
- * goodput of any pair that it is in, or of all of them together. 0 when nothing
- * is known. */
+/* The most that a node sends (`out`) or receives: all its NICs, or the best
+ * goodput of any of its pairs, or that of all together. 0: unknown. */
 double rf_capacities_capacity(const struct rf_capacities *links, uint32_t node,
                               bool out);
-/* How many NICs a node has, 1 where nobody says. */
+/* Number of NICs of a node, by default 1. */
 uint32_t rf_capacities_nics(const struct rf_capacities *links, uint32_t node);
-/* What one of them sends (`out`) or receives at most; 0: not known. */
+/* The most that one of them sends (`out`) or receives; 0: unknown. */
 double rf_capacities_nic_capacity(const struct rf_capacities *links,
                                   uint32_t node, bool out);
 

@@ -1,4 +1,4 @@
-/* The faster one of the plans by size and by time. See choose_balance.h. */
+/* The faster of the plans by size and by time. See choose_balance.h. */
 #include "planner/predict/choose_balance.h"
 
 #include <math.h>
@@ -6,15 +6,16 @@
 
 #define TRUE_TO 0.01
 
-/* The whole number that is nearest to `rate`, which is in units of the least
- * weight; whether it is true enough. */
+/* Rounds `rate`, in units of the least weight, to an integer; whether that is
+ * within TRUE_TO. */
 static bool round_weight(double rate, uint32_t *out)
 {
     *out = (uint32_t)fmin(fmax(round(rate), 1), RF_LINK_WEIGHT_MAX);
     return fabs(*out - rate) <= TRUE_TO * rate;
 }
 
-/* All nodes' weights if the fastest NIC has `top`; whether all are true. */
+/* Weighs all nodes, with `top` for the fastest NIC; whether all weights are
+ * within TRUE_TO. */
 static bool weigh(const struct rf_capacities *links, double fastest,
                   uint32_t top, struct rf_link_weight *out)
 {
@@ -46,7 +47,7 @@ bool rf_capacities_weigh(const struct rf_capacities *links,
     return true;
 }
 
-/* Predicts `env->plan`, by the fastest strategy with auto. */
+/* Predicts `env->plan`; with auto, by the fastest strategy. */
 static enum rf_status predict(const struct rf_choose_env *env,
                               struct rf_strategy_candidate *out,
                               struct rf_err *err)
@@ -77,7 +78,7 @@ static enum rf_status build_by_time(const struct rf_plan *by_size,
     return rf_plan_build(by_size->model, by_size->world, spec, out, err);
 }
 
-/* Whether time is taken, and why. */
+/* Whether the plan by time is taken, and why. */
 static bool judge(struct rf_balance_choice *choice)
 {
     const struct rf_strategy_candidate *size = &choice->size,

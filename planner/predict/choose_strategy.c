@@ -1,4 +1,4 @@
-/* The strategy that a simulation finds fastest. See choose_strategy.h. */
+/* The fastest strategy by simulation. See choose_strategy.h. */
 #include "planner/predict/choose_strategy.h"
 #include "planner/strategy/schedule_build.h"
 
@@ -19,7 +19,7 @@ static bool assume(double *figure, double assumed)
     return missing;
 }
 
-/* A NIC's figure goes before those of pairs. */
+/* A NIC's figure takes precedence over those of pairs. */
 static double link_to_assume(const struct rf_capacities *links)
 {
     double link = 0, memory = 0;
@@ -59,7 +59,7 @@ static void rule_out(struct rf_strategy_candidate *candidate, const char *why)
     snprintf(candidate->why_not, sizeof(candidate->why_not), "%.95s", why);
 }
 
-/* The plan is the same for all strategies but for the one that it names. */
+/* Plans for the strategies differ only in the strategy that they name. */
 enum rf_status rf_choose_strategy_try(const struct rf_choose_env *env,
                                       struct rf_strategy_candidate *candidate,
                                       struct rf_err *err)

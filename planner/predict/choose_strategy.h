@@ -1,7 +1,7 @@
 /*
- * Strategy "auto" (balance "time": choose_balance.h): the schedule of every
- * strategy is simulated on the same links, and the fastest is taken. Only the
- * order matters, so links that have no figures get assumed ones. Pure and
+ * Strategy "auto" (balance "time": choose_balance.h): simulates the schedule
+ * of every strategy on the same links and takes the fastest. Only the order
+ * matters, so links without figures get assumed ones. Pure and
  * deterministic.
  */
 #ifndef RF_PLANNER_PREDICT_CHOOSE_STRATEGY_H
@@ -9,13 +9,13 @@
 
 #include "planner/predict/simulate.h"
 
-/* Assumed where the cost of an operation is not given. */
+/* Assumed if the cost of an operation is not given. */
 #define RF_CHOOSE_PER_OP_US 2
 /* A schedule with more operations is not compared. */
 #define RF_CHOOSE_MAX_OPS (UINT64_C(1) << 20)
 
 struct rf_choose_env {
-    const struct rf_plan *plan; /* whatever its strategy is */
+    const struct rf_plan *plan; /* of any strategy */
     const struct rf_capacities *links;
     const char *const *node_names;
     double per_op_us;
@@ -26,33 +26,33 @@ struct rf_choose_env {
 
 struct rf_strategy_candidate {
     enum rf_strategy strategy;
-    double ms;        /* predicted; of no meaning with `why_not` */
-    uint64_t ops;     /* that were simulated for it */
+    double ms;        /* predicted; meaningless with `why_not` */
+    uint64_t ops;     /* simulated for it */
     char busiest[96]; /* see struct rf_simulated */
-    char why_not[96]; /* why it is no candidate; empty: it is one */
+    char why_not[96]; /* why it is no candidate; empty: a candidate */
 };
 
 struct rf_choice {
     struct rf_strategy_candidate candidates[RF_STRATEGIES];
-    enum rf_strategy taken; /* send_recv where there are none */
+    enum rf_strategy taken; /* send_recv if there are none */
 };
 
-/* Of those that are less than 1 % slower than the fastest, the first in the
- * order of enum rf_strategy is taken: so much more is not worth relays. */
+/* Of the strategies less than 1 % slower than the fastest, takes the first in
+ * the order of enum rf_strategy: a smaller gain does not justify relays. */
 enum rf_status rf_choose_strategy(const struct rf_choose_env *env,
                                   struct rf_choice *out,
                                   struct rf_err *err) RF_MUST_CHECK;
 
-/* Predicts the time of `env->plan` by out->strategy, or says why it cannot. */
+/* Predicts the time of `env->plan` by out->strategy, or sets why it cannot. */
 enum rf_status rf_choose_strategy_try(const struct rf_choose_env *env,
                                       struct rf_strategy_candidate *out,
                                       struct rf_err *err) RF_MUST_CHECK;
 
 /*
- * Gives what has no figure one that keeps the usual order: links between nodes
- * are as fast as the fastest that is known, or a tenth of the fastest memory,
- * or 10 GB/s, and take 50 us to arrive; memory is ten times as fast as all
- * links of its node. Whether any rate was missing.
+ * Fills in missing figures so that the usual order holds: links between nodes
+ * are as fast as the fastest known one, or a tenth of the fastest memory, or 10
+ * GB/s, and take 50 us to arrive; memory is ten times as fast as all links of
+ * its node. Whether any rate was missing.
  */
 bool rf_capacities_assume(struct rf_capacities *links);
 

@@ -1,8 +1,8 @@
 /*
- * Event-driven: an event is a job that comes to a server or leaves one. When a
- * job gets a server it is known when it will leave it, so what follows is put
- * off until then, or with grains, until the earliest time at which it can go on
- * without a break. See queueing.h.
+ * Event-driven: an event is a job's arrival at a server or its departure. Once
+ * a job gets a server, its departure is known; the next step is put off until
+ * then or, with grains, until the earliest time from which it can run without a
+ * break. See queueing.h.
  */
 #include "planner/predict/queueing.h"
 
@@ -16,32 +16,32 @@ enum event_kind { COMES, LEAVES };
 
 struct event {
     double ms;
-    uint64_t order; /* equal times: as they were made */
+    uint64_t order; /* breaks ties: order of creation */
     uint32_t job;
-    uint16_t stage; /* which need of the job */
+    uint16_t stage; /* index of the job's need */
     uint16_t kind;
 };
 
 struct server {
     double busy_ms;
     bool busy;
-    uint32_t first, last; /* jobs that queue here */
+    uint32_t first, last; /* jobs in the queue */
 };
 
-/* Where a job is. A job comes to its next server at `ready_ms`; what it needs
- * of others, or of its own last server, begins to be there at `head_ms`. */
+/* A job's progress. It arrives at its next server at `ready_ms`; its input from
+ * other jobs, or from its own last server, starts to arrive at `head_ms`. */
 struct state {
     double ready_ms, head_ms;
-    double busy_ms; /* the longest that the job will hold a server */
-    uint32_t waits; /* edges that are left */
-    uint32_t stage; /* the next need to be met */
-    uint32_t next;  /* in a server's queue */
+    double busy_ms; /* the longest that the job holds one server */
+    uint32_t waits; /* edges still to be met */
+    uint32_t stage; /* index of the next need */
+    uint32_t next;  /* next job in the server's queue */
 };
 
 struct simulation {
     const struct rf_job *jobs;
-    struct rf_job_edge *edges; /* by the job where they begin */
-    size_t *first_edge;        /* of each job, in `edges` */
+    struct rf_job_edge *edges; /* by the job they start from */
+    size_t *first_edge;        /* per job, in `edges` */
     struct state *states;
     struct server *servers;
     struct event *heap;
@@ -51,10 +51,10 @@ struct simulation {
     size_t n_ended;
 };
 
-/* What of a job has arrived when. */
+/* The arrival times of a job's grains. */
 struct arrival {
-    double head_ms, tail_ms; /* of the first grain and the last */
-    double grains, hold_ms;  /* how many; how long the server is held */
+    double head_ms, tail_ms; /* of the first and the last grain */
+    double grains, hold_ms;  /* number of grains; time on the server */
 };
 
 static bool is_before(const struct event *a, const struct event *b)
@@ -99,7 +99,7 @@ static struct event pop(struct simulation *sim)
     return first;
 }
 
-/* The longest that a job will yet hold a server. */
+/* The longest that a job's remaining needs hold one server. */
 static double longest_left(const struct rf_job *job, uint32_t stage)
 {
     double most = 0;
@@ -109,7 +109,7 @@ static double longest_left(const struct rf_job *job, uint32_t stage)
     return most;
 }
 
-/* What comes after its end follows as fast as the server can. */
+/* Bytes after the job's end follow at the server's rate. */
 static double arrival_of(const struct arrival *of, double share)
 {
     const double first = 1 / of->grains;
@@ -120,8 +120,8 @@ static double arrival_of(const struct arrival *of, double share)
                              (RF_MAX(share, first) - first) / (1 - first);
 }
 
-/* `to` may begin so much before what a part of it needs as it is busy with what
- * comes before that part. */
+/* `to` may start before the input of its part is there, by the time that it
+ * takes for what precedes that part. */
 static void heed(struct simulation *sim, const struct rf_job_edge *edge,
                  const struct arrival *from)
 {
@@ -149,7 +149,7 @@ static void end_wait(struct simulation *sim, uint32_t job)
     }
 }
 
-/* Tells those that wait for a job that it has left its first server. */
+/* Notifies waiting jobs that a job has left its first server. */
 static void tell_left(struct simulation *sim, uint32_t job)
 {
     for (size_t e = sim->first_edge[job]; e < sim->first_edge[job + 1]; e++) {
@@ -163,7 +163,7 @@ static void tell_left(struct simulation *sim, uint32_t job)
     }
 }
 
-/* Tells the others when it will have ended, and its parts be there. */
+/* Notifies waiting jobs of a job's end and of the arrival of its parts. */
 static void tell_end(struct simulation *sim, uint32_t job,
                      const struct arrival *arrival)
 {
@@ -178,8 +178,8 @@ static void tell_end(struct simulation *sim, uint32_t job,
     }
 }
 
-/* A job gets the server of its present stage. Grains that came while it was
- * still free have been passed on as they came. */
+/* Gives a job the server of its present stage. Grains that came while the
+ * server was free have been passed on as they came. */
 static void hold(struct simulation *sim, uint32_t job)
 {
     const struct rf_job *it = &sim->jobs[job];
@@ -219,7 +219,7 @@ static void enqueue(struct simulation *sim, struct server *server, uint32_t job)
     server->last = job;
 }
 
-/* Whoever has come first gets a server that has become free. */
+/* First come, first served. */
 static void let_go(struct simulation *sim, struct server *server)
 {
     const uint32_t job = server->first;
@@ -261,8 +261,8 @@ static void leaves(struct simulation *sim, const struct event *event)
     }
 }
 
-/* Each job's edges stay as they came. A copy, since jumping to them costs more
- * than anything else here. */
+/* Groups the edges by job, each job's in their order. This copies them, since
+ * jumping to them costs more than anything else here. */
 static void sort_edges(struct simulation *sim, const struct rf_job_edge *edges,
                        size_t n_jobs, size_t n_edges)
 {

@@ -1,11 +1,10 @@
 /*
- * Jobs that pass through servers, first come, first served: a job goes to one
+ * Jobs that pass through servers, first come, first served: a job visits one
  * server after the other, queues at each and holds it for as long as it needs.
- * It is made of equal grains: what the first server is done with goes on to the
- * next one, so that a job may hold several servers at once, and its last grain
- * leaves each of them after it has left the one before. Jobs may wait for
- * others, wholly or in step. Pure and deterministic; O(jobs · needs · log jobs
- * + edges).
+ * It consists of equal grains: each passes on to the next server when done, so
+ * a job may hold several servers at once, and its last grain leaves them in
+ * order. Jobs may wait for others, wholly or in step. Pure and deterministic;
+ * O(jobs · needs · log jobs + edges).
  */
 #ifndef RF_PLANNER_PREDICT_QUEUEING_H
 #define RF_PLANNER_PREDICT_QUEUEING_H
@@ -29,30 +28,30 @@ struct rf_job {
 };
 
 enum rf_edge_kind {
-    RF_EDGE_ENDED,   /* `to` starts when `from` has ended */
-    RF_EDGE_LEFT,    /* … when it has left its first server */
-    RF_EDGE_IN_STEP, /* each part of `to` when one of `from` has arrived */
+    RF_EDGE_ENDED,   /* `to` starts when `from` ends */
+    RF_EDGE_LEFT,    /* … when `from` leaves its first server */
+    RF_EDGE_IN_STEP, /* each part of `to` starts when one of `from` arrives */
 };
 
-/* A part of `to`: how much of `from` has to be there before it (above 1: so
- * much of what follows at the same pace), and how much of `to` comes before it;
- * `from` and `to` are 1 each. */
+/* A part of `to`: the share of `from` that must be there before it (above 1:
+ * that much of what follows at the same pace), and the share of `to` that
+ * precedes it; `from` and `to` are 1 each. */
 struct rf_queueing_step {
     float of_from, of_to;
 };
 
 struct rf_job_edge {
     uint32_t from, to;
-    double delay_ms; /* on the way; not with RF_EDGE_LEFT */
+    double delay_ms; /* transit time; not with RF_EDGE_LEFT */
     enum rf_edge_kind kind;
     struct rf_queueing_step first, last; /* parts; RF_EDGE_IN_STEP */
 };
 
 struct rf_queueing_result {
-    double ms;        /* until the last job has ended */
-    uint32_t busiest; /* the server that was held longest; 0 where none was */
+    double ms;        /* end of the last job */
+    uint32_t busiest; /* the server held longest; 0 if none was */
     double busy_ms;
-    size_t n_stuck; /* jobs that wait for each other; 0 without circles */
+    size_t n_stuck; /* jobs that wait for each other; 0: no cycles */
 };
 
 /* Jobs that may start at the same time start in ascending order. */

@@ -1,8 +1,8 @@
 /*
- * From ops to jobs. Ops from one rank to another that are equally many steps
+ * From ops to jobs. Ops from one rank to another at equal distance, in steps,
  * from the first copy form a flow, which moves one op after the other. It is
  * cut into jobs of equal size, one after the other, so that a chain forwards
- * one part while it gets the next, and flows share a link by turns. See
+ * one part while it receives the next, and flows take turns on a link. See
  * simulate.h.
  */
 #include "planner/predict/simulate.h"
@@ -17,26 +17,25 @@
 #include "planner/schedule/bcast.h"
 #include "planner/schedule/ring.h"
 
-/* Enough that filling a pipeline shows as it is; fewer where a world is so
- * large that memory and time would suffer. */
+/* Enough to show how a pipeline fills; fewer in worlds so large that memory and
+ * time would suffer. */
 #define JOBS_A_FLOW 256
 #define MAX_JOBS (UINT64_C(1) << 18)
 #define BYTES_A_MS 1e6 /* of 1 GB/s */
 #define LEAST_JOB_BYTES (64 << 10)
-/* What is forwarded decides how long a chain takes to fill. */
+/* More jobs for forwarded flows: they decide how long a chain takes to fill. */
 #define FORWARDED_SHARE 8
-/* What links and memories pass on at once, like a packet or two. */
+/* The unit that links and memories pass on, like a packet or two. */
 #define GRAIN_BYTES 4096
-/* How many jobs of a flow may be under way at once: one for each server that it
- * passes, so that none of them idles. */
+/* The most jobs of a flow under way at once: one for each server on its way, so
+ * that none of them idles. */
 #define WINDOW 6
 #define MAX_TURNS (UINT32_C(1) << 16)
 
-/* --- Servers ---------------------------------------------------------------
- */
+/* --- Servers ------------------------------------------------------------- */
 
-/* A world has one of each kind for every node, pair of nodes, NIC or rank, one
- * kind after the other. */
+/* A world has one of each kind per node, pair of nodes, NIC or rank, one kind
+ * after the other. */
 enum resource_kind {
     MEMORY, /* of a node, all its ranks at once */
     PAIR,   /* from one node to another */
@@ -49,7 +48,7 @@ enum resource_kind {
     KINDS
 };
 
-/* Places for the NICs of every node, as many as the node with most has. */
+/* NIC slots per node: as many as the node with the most NICs has. */
 static uint32_t most_nics(const struct rf_capacities *links)
 {
     uint32_t most = 1;
@@ -95,9 +94,9 @@ static enum resource_kind kind_of(const struct rf_simulate_env *env,
     return (enum resource_kind)kind;
 }
 
-/* What one rank copies alone is a probe's figure, as the memory's is, and no
- * better or worse for that one's being wrong; where both ends work on a copy,
- * its speeds are the method's. */
+/* The copy rate of one rank alone is a probe's figure, like the memory's, and
+ * not affected by errors of that one; if both ends work on a copy, the rates
+ * are the method's. */
 static enum rf_path path_of(const struct rf_simulate_env *env,
                             enum resource_kind kind)
 {
@@ -145,10 +144,9 @@ static void name_server(const struct rf_simulate_env *env, uint32_t server,
     }
 }
 
-/* --- What a flow needs ------------------------------------------------------
- */
+/* --- What a flow needs --------------------------------------------------- */
 
-/* Per byte; nothing of what has no figure. */
+/* Adds a need per byte; none without a figure. */
 static void need(const struct rf_simulation *b, struct rf_job *job,
                  enum resource_kind kind, uint32_t index, double gbytes_per_s,
                  double share)
@@ -184,10 +182,10 @@ static void need_link(const struct rf_simulation *b,
     need(b, job, NIC_IN, nic_of(b, flow->dst), in, 1);
 }
 
-/* What the ranks that copy get alone. All ranks of a node together are limited
- * by its memory, few ranks by what each gets, and the only one that copies what
- * it needs by that alone: where processors share a core, it may get more than a
- * probe found for all. */
+/* The needs of copying ranks, at the rate of each alone. Memory limits all
+ * ranks of a node together, their own rates limit a few, and its own rate alone
+ * limits the only rank that copies for itself: where processors share a core,
+ * it may get more than a probe found for all. */
 static void need_copiers(const struct rf_simulation *b,
                          const struct rf_simulated_flow *flow,
                          struct rf_job *job)
@@ -226,7 +224,8 @@ static void need_memory(const struct rf_simulation *b,
     need_copiers(b, flow, job);
 }
 
-/* One of a flow's jobs, all alike but for the processors' part. */
+/* One of a flow's jobs, which are all alike except for the processors'
+ * needs. */
 static struct rf_job job_of_flow(const struct rf_simulation *b,
                                  const struct rf_simulated_flow *flow)
 {
@@ -252,8 +251,7 @@ static double latency_of(const struct rf_simulation *b,
     return links->pair_latency_us[(size_t)from * links->n_nodes + to] / 1e3;
 }
 
-/* --- Flows ------------------------------------------------------------------
- */
+/* --- Flows --------------------------------------------------------------- */
 
 static size_t slot_of(const struct rf_simulation *b,
                       const struct rf_simulated_flow *key)
@@ -301,7 +299,7 @@ static uint32_t flow_for(struct rf_simulation *b,
     return b->table[at];
 }
 
-/* Whether the method leaves what this op brings where it is. */
+/* Whether the method leaves the bytes of this op in place. */
 static bool stays(const struct rf_simulation *b, const struct rf_op *op)
 {
     const struct rf_in_place *cover;
@@ -317,7 +315,7 @@ static bool stays(const struct rf_simulation *b, const struct rf_op *op)
     return false;
 }
 
-/* As many turns as there is room for. */
+/* Chooses as many turns as there is room for. */
 static void choose_turns(struct rf_simulation *b)
 {
     const struct rf_schedule *schedule = b->env->schedule;
@@ -344,7 +342,7 @@ static bool too_many(const struct rf_simulation *b)
     return b->depth_of == NULL && b->n_flows > RF_SIMULATION_FLOWS;
 }
 
-/* What an op forwards, see struct rf_simulated_flow. */
+/* The predecessor of an op's flow, see struct rf_simulated_flow. */
 static uint32_t after_of(const struct rf_simulation *b, const struct rf_op *op)
 {
     if (b->depth_of != NULL) {
@@ -391,7 +389,7 @@ static void count_ranks(struct rf_simulation *b)
     }
 }
 
-/* The ranks of each node that copy, where that is the one that needs it. */
+/* Counts the copying ranks of each node, if the receiver copies. */
 static void count_copiers(struct rf_simulation *b)
 {
     bool *copies = rf_xcalloc(b->world->n_ranks, sizeof(*copies));
@@ -409,8 +407,7 @@ static void count_copiers(struct rf_simulation *b)
     free(copies);
 }
 
-/* A flow for every flow that is forwarded, or where those would be too many,
- * for every step. */
+/* Makes a flow per forwarded flow or, if those are too many, per step. */
 static void choose_flows(struct rf_simulation *b)
 {
     find_flows(b);
@@ -424,16 +421,15 @@ static void choose_flows(struct rf_simulation *b)
     find_flows(b);
 }
 
-/* --- Jobs -------------------------------------------------------------------
- */
+/* --- Jobs ---------------------------------------------------------------- */
 
 static uint64_t share_of(const struct rf_simulated_flow *flow)
 {
     return flow->forwarded ? FORWARDED_SHARE : 1;
 }
 
-/* Jobs end where ops end, as far as ops are alike: what is forwarded is there
- * once its op is, which is not to wait for another job. */
+/* Jobs end where ops end, as far as ops are alike: a forwarded op is available
+ * at its own end and must not wait for another job. */
 static uint32_t jobs_of(const struct rf_simulated_flow *flow, uint64_t most)
 {
     most = RF_MIN(RF_MIN(most, JOBS_A_FLOW), flow->bytes / LEAST_JOB_BYTES + 1);
@@ -444,7 +440,7 @@ static uint32_t jobs_of(const struct rf_simulated_flow *flow, uint64_t most)
                                       : most / flow->n_ops * flow->n_ops);
 }
 
-/* As many jobs a flow as there is room for, none smaller than it pays. */
+/* Gives each flow as many jobs as there is room for, none too small to pay. */
 static void divide_flows(struct rf_simulation *b)
 {
     uint64_t shares = 1;
@@ -464,7 +460,7 @@ static void divide_flows(struct rf_simulation *b)
     memset(b->last_edge, 0xff, b->n_jobs * sizeof(*b->last_edge));
 }
 
-/* `job` starts after `earlier` has ended. */
+/* `job` starts after `earlier` ends. */
 static void add_wait(struct rf_simulation *b, uint32_t job, uint32_t earlier)
 {
     rf_simulation_add_edge(b, (struct rf_job_edge){.from = earlier, .to = job});
@@ -509,7 +505,7 @@ static void place_ops(struct rf_simulation *b)
     }
 }
 
-/* Ops are as evenly spread over a flow's jobs as its bytes. */
+/* Spreads ops over a flow's jobs as evenly as its bytes. */
 static void need_processors(struct rf_simulation *b)
 {
     const uint32_t cpus = first_of(b->env, CPU);
@@ -540,8 +536,7 @@ static void make_jobs(struct rf_simulation *b)
     need_processors(b);
 }
 
-/* --- Turns ------------------------------------------------------------------
- */
+/* --- Turns --------------------------------------------------------------- */
 
 /* A job at one of its ranks. */
 struct turn_job {
@@ -556,7 +551,7 @@ static int by_rank_and_turn(const void *a, const void *b)
     return RF_THEN_BY(order, RF_COMPARE(x->job, y->job));
 }
 
-/* All jobs between ranks, once for each rank. */
+/* Lists all jobs between ranks, once for each rank. */
 static struct turn_job *list_places(const struct rf_simulation *b, size_t *n)
 {
     struct turn_job *places = rf_xcalloc(2 * b->n_jobs, sizeof(*places));
@@ -573,8 +568,8 @@ static struct turn_job *list_places(const struct rf_simulation *b, size_t *n)
     return places;
 }
 
-/* Between two turns of a rank stands a job without needs: it waits for all of
- * the one, and all of the other wait for it. */
+/* Puts a job without needs between two turns of a rank: it waits for all of one
+ * turn, and all of the next wait for it. */
 static void take_turns(struct rf_simulation *b)
 {
     size_t n, end;
@@ -598,10 +593,9 @@ static void take_turns(struct rf_simulation *b)
     free(places);
 }
 
-/* --- All together -----------------------------------------------------------
- */
+/* --- All together -------------------------------------------------------- */
 
-/* At the end of everything, the longest latency of any flow. */
+/* The longest latency of any flow, added at the very end. */
 static double latency_of_last(const struct rf_simulation *b)
 {
     double most = 0;

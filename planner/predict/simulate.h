@@ -1,33 +1,33 @@
 /*
- * Predicted times: a schedule becomes jobs of a few ops each, in order and with
- * what they wait for, and the memories, copy engines, ports and links that they
- * use become servers (planner/predict/queueing.h). An estimate, not a bound;
- * what it leaves out is listed in docs/MEASURING.md, "Predictions".
+ * Predicted times: a schedule becomes jobs of a few ops each, with their order
+ * and dependencies, and the memories, copy engines, ports and links become
+ * servers (planner/predict/queueing.h). An estimate, not a bound;
+ * docs/MEASURING.md, "Predictions", lists what it leaves out.
  */
 #ifndef RF_PLANNER_PREDICT_SIMULATE_H
 #define RF_PLANNER_PREDICT_SIMULATE_H
 
 #include "planner/predict/simulate_env.h"
 
-/* Where the time goes: what kind of server is held longest. */
+/* Where the time goes: the kind of server held longest. */
 enum rf_path {
-    RF_PATH_IN_PLACE, /* none: nothing is moved */
+    RF_PATH_IN_PLACE, /* none: nothing moves */
     RF_PATH_INSIDE,   /* memory and ports of a node, both ends of its copies */
-    RF_PATH_RANK,     /* one rank of a node, which copies for itself */
+    RF_PATH_RANK,     /* one rank of a node, copying for itself */
     RF_PATH_BETWEEN,  /* links and NICs between nodes */
     RF_PATH_CPU,      /* the cost of each operation */
 };
 
 struct rf_simulated {
     double ms;
-    double busy_ms;    /* of the server that is held longest */
+    double busy_ms;    /* of the server held longest */
     char busiest[96];  /* "link gpu-a out", "nothing" */
     enum rf_path path; /* of that server */
-    uint64_t in_place; /* bytes that stayed where they were */
+    uint64_t in_place; /* bytes that stay in place */
 };
 
-/* RF_ERR_INTERNAL when the links are not those of the plan's nodes, or the
- * schedule can never end. */
+/* RF_ERR_INTERNAL: the links do not match the plan's nodes, or the schedule can
+ * never end. */
 enum rf_status rf_simulate(const struct rf_simulate_env *env,
                            struct rf_simulated *out,
                            struct rf_err *err) RF_MUST_CHECK;

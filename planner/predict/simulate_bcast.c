@@ -1,9 +1,9 @@
 /*
- * Ops that repeat over ranks (planner/schedule/bcast.h): a flow for each hop of
- * the tree and for what each rank takes out of its staging memory. All hops
- * carry the same bytes in the same order, so an op of one hop waits for the
- * same op of the hop before. With "serialize" the root gathers and broadcasts
- * by turns, so there are such flows for every turn. See simulate.h.
+ * Ops that repeat over ranks (planner/schedule/bcast.h): one flow per hop of
+ * the tree, and one per rank that takes bytes out of its staging memory. All
+ * hops carry the same bytes in the same order, so an op of one hop waits for
+ * the same op of the hop before. With "serialize" the root gathers and
+ * broadcasts in turns, and each turn has its own flows. See simulate.h.
  */
 #include <stdlib.h>
 
@@ -12,8 +12,8 @@
 #include "planner/predict/simulation.h"
 #include "planner/schedule/bcast.h"
 
-/* Cuts the broadcasts where a turn ends, all batches of as many turns: turns
- * are put together if there would be too many flows. */
+/* Cuts the broadcasts at ends of turns into batches of equally many turns, of
+ * more than one if there would otherwise be too many flows. */
 static void find_batches(struct rf_simulation *b)
 {
     const struct rf_schedule *schedule = b->env->schedule;
@@ -39,7 +39,7 @@ static void find_batches(struct rf_simulation *b)
     }
 }
 
-/* Bytes and ops that each rank takes out. */
+/* Adds flows with the bytes and ops that each rank takes out. */
 static void add_takes(struct rf_simulation *b, const struct rf_batch *batch)
 {
     const struct rf_schedule *schedule = b->env->schedule;
@@ -111,7 +111,7 @@ static struct rf_simulated_span span_in(const struct rf_simulated_span *op,
     return (struct rf_simulated_span){op->start * bytes, op->end * bytes};
 }
 
-/* What leaves the root, or is taken out there, forwards what has arrived. */
+/* What leaves the root or is taken out there forwards the gathered bytes. */
 static void forward_gathered(struct rf_simulation *b,
                              const struct rf_batch *batch,
                              const struct rf_simulated_flow *flow)
@@ -134,8 +134,8 @@ static void forward_gathered(struct rf_simulation *b,
     }
 }
 
-/* The first and the last op that begin in each of `n_jobs` equal parts, as
- * shares and in order; `n` of them, to be freed. */
+/* Lists the first and the last op that begin in each of `n_jobs` equal parts,
+ * as shares and in order; `n` of them, freed by the caller. */
 static struct rf_simulated_span *list_spans(const struct rf_simulation *b,
                                             const struct rf_batch *batch,
                                             uint32_t n_jobs, size_t *n)
@@ -155,7 +155,7 @@ static struct rf_simulated_span *list_spans(const struct rf_simulation *b,
         span.end = (double)at / all;
         first = in == job ? first : *n;
         job = in;
-        *n = RF_MIN(*n, first + 1); /* the last in place of one between */
+        *n = RF_MIN(*n, first + 1); /* the last replaces one in between */
         spans[(*n)++] = span;
     }
     return spans;

@@ -1,4 +1,4 @@
-/* What a schedule is simulated with. */
+/* The input of a simulation. */
 #ifndef RF_PLANNER_PREDICT_SIMULATE_ENV_H
 #define RF_PLANNER_PREDICT_SIMULATE_ENV_H
 

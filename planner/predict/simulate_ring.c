@@ -1,11 +1,11 @@
 /*
  * Rings (planner/schedule/ring.h): those with the same receivers, of one turn
- * and, where those are not too many, from one source, form a *circle*. What
- * starts at one receiver of a circle makes the same hops, so that there is a
- * flow for each first hop (an *entry*) and one for each hop after it, which
- * forwards what the flow of the hop before brings. In large worlds several hops
- * in a row from one receiver to the next form a flow (a *band*), which forwards
- * that of as many receivers before. See simulate.h.
+ * and, unless those are too many, from one source, form a *circle*. Everything
+ * that starts at one receiver of a circle makes the same hops, so there is one
+ * flow per first hop (an *entry*) and one per later hop, which forwards the
+ * flow of the hop before. In large worlds several successive hops from one
+ * receiver to the next form one flow (a *band*), which forwards the band of as
+ * many receivers before. See simulate.h.
  */
 #include <stdlib.h>
 
@@ -14,17 +14,17 @@
 #include "planner/predict/simulation.h"
 #include "planner/schedule/ring.h"
 
-/* At most about so many of bands, shared equally among circles. */
+/* The approximate maximum of bands, shared equally among circles. */
 #define MAX_BANDS (UINT64_C(1) << 17)
 
-/* What begins its way around at one receiver. */
+/* Bytes that start their way around at one receiver. */
 struct start {
     uint64_t bytes, n_ops; /* of each hop after the first */
-    uint64_t done;         /* of those bytes: in rings that have their place */
+    uint64_t done;         /* of those bytes: in rings already placed */
 };
 
 struct rf_circle {
-    const struct rf_ring *first; /* all others are like this one */
+    const struct rf_ring *first; /* represents the others */
     const struct rf_holder *to;
     struct start *starts; /* by receiver */
     uint32_t width;       /* hops of a band */
@@ -42,13 +42,12 @@ struct ring_part {
 struct rf_ring_flows {
     struct rf_circle *circles;
     size_t n_circles, circles_capacity;
-    size_t *circle_of;       /* of each ring */
+    size_t *circle_of;       /* per ring */
     struct ring_part *parts; /* of all rings, one after another */
     size_t n_parts, parts_capacity;
 };
 
-/* --- Circles ----------------------------------------------------------------
- */
+/* --- Circles ------------------------------------------------------------- */
 
 struct ring_key {
     size_t ring;
@@ -101,7 +100,7 @@ static void free_circles(struct rf_ring_flows *flows)
     *flows = (struct rf_ring_flows){.n_circles = 0};
 }
 
-/* How many hops all circles have together. */
+/* Returns the hops of all circles together. */
 static uint64_t find_circles(const struct rf_simulation *b, bool by_source,
                              struct rf_ring_flows *flows)
 {
@@ -125,8 +124,7 @@ static uint64_t find_circles(const struct rf_simulation *b, bool by_source,
     return hops;
 }
 
-/* --- Flows ------------------------------------------------------------------
- */
+/* --- Flows --------------------------------------------------------------- */
 
 static void find_parts(const struct rf_rings *rings,
                        struct rf_ring_flows *flows)
@@ -177,7 +175,7 @@ static const struct rf_holder *receiver(const struct rf_circle *circle,
     return &circle->to[at % circle->first->n];
 }
 
-/* Whether what a receiver gets goes on to another node. */
+/* Whether a receiver forwards to another node. */
 static bool goes_on(const struct rf_simulation *b,
                     const struct rf_circle *circle, uint32_t at)
 {
@@ -211,7 +209,7 @@ static void add_entries(struct rf_simulation *b, struct rf_ring_flows *flows)
     qsort(parts, flows->n_parts, sizeof(*parts), by_ring);
 }
 
-/* Hops [*first, *end) of a band; false where there are none. */
+/* Sets the hops [*first, *end) of a band; false: none. */
 static bool hops_of(const struct rf_circle *circle, uint32_t band,
                     uint32_t *first, uint32_t *end)
 {
@@ -221,7 +219,7 @@ static bool hops_of(const struct rf_circle *circle, uint32_t band,
     return *first < n;
 }
 
-/* What starts at the receiver that is `hop` hops before `at`. */
+/* The start at the receiver `hop` hops before `at`. */
 static struct start *start_of(const struct rf_circle *circle, uint32_t at,
                               uint32_t hop)
 {
@@ -274,10 +272,9 @@ void rf_simulation_find_rings(struct rf_simulation *b)
     }
 }
 
-/* --- What waits for what ----------------------------------------------------
- */
+/* --- Dependencies -------------------------------------------------------- */
 
-/* In a flow of several hops, what starts at each receiver is spread evenly. */
+/* In a flow of several hops, the bytes from each receiver are spread evenly. */
 static void go_on(struct rf_simulation *b, size_t flow,
                   const struct start *start, double bytes,
                   const struct rf_simulated_flow *entry,
@@ -289,8 +286,8 @@ static void go_on(struct rf_simulation *b, size_t flow,
     rf_simulation_forward(b, &b->flows[flow], &span, entry, from);
 }
 
-/* A box of a first hop goes on with the first hop of the first band, and with
- * its last one, which the next band forwards. */
+/* A box of a first hop continues with the first hop of the first band, and with
+ * the band's last hop, which the next band forwards. */
 static void place_box(struct rf_simulation *b, const struct rf_circle *circle,
                       const struct ring_part *part, const struct rf_box *box)
 {
@@ -334,7 +331,7 @@ static void place_entries(struct rf_simulation *b,
     }
 }
 
-/* What a flow moves is what `before` has moved; by op, or by job if those are
+/* A flow moves the same bytes as `before`; by op, or by job if those are
  * fewer. */
 static void forward_all(struct rf_simulation *b,
                         const struct rf_simulated_flow *flow,

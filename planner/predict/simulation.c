@@ -24,8 +24,7 @@ void rf_simulation_add_edge(struct rf_simulation *b, struct rf_job_edge edge)
     RF_PUSH(b->edges, b->n_edges, b->edges_capacity, edge);
 }
 
-/* A byte of a flow: the job in which it moves, and how much of that is before
- * it, from 0 to 1. */
+/* A byte of a flow: its job and its place in the job, from 0 to 1. */
 struct flow_place {
     uint32_t job;
     float share;
@@ -45,8 +44,8 @@ static struct flow_place place_of_start(const struct rf_simulated_flow *flow,
                                (float)(at - job)};
 }
 
-/* In the job in which an op begins, even if its end is in the next one: so what
- * forwards the ops of a job waits for one job. */
+/* An op belongs to the job in which it begins, even if it ends in the next one:
+ * so whatever forwards the ops of a job waits for one job. */
 static struct flow_place place_of_end(const struct rf_simulated_flow *flow,
                                       const struct rf_simulated_span *span)
 {
@@ -59,7 +58,7 @@ static struct flow_place place_of_end(const struct rf_simulated_flow *flow,
                                (float)(at - job)};
 }
 
-/* Ops that forward one after the other make one edge. */
+/* Successive forwarded ops share one edge. */
 void rf_simulation_forward(struct rf_simulation *b,
                            const struct rf_simulated_flow *flow,
                            const struct rf_simulated_span *what,

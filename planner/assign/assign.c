@@ -310,8 +310,7 @@ static void form_lines(struct rf_assign *a, const uint64_t *near_amount,
     a->by_node = share != NULL;
 }
 
-/* Sets each rank's allowance beyond the end of a share, for one of its
- * `lines`. */
+/* Sets each rank's allowance beyond a share's end in one of its `lines`. */
 static void set_rank_slack(struct rf_assign *a,
                            const struct rf_demand_division *division,
                            const uint32_t *lines)
@@ -323,8 +322,7 @@ static void set_rank_slack(struct rf_assign *a,
     }
 }
 
-/* The same for far lines; those of one NIC together use the rest of its
- * capacity. */
+/* The same for far lines, which share the rest of their NIC's capacity. */
 static void set_far_slack(struct rf_assign *a,
                           const struct rf_nic_division *division,
                           const uint32_t *lines)

@@ -176,8 +176,7 @@ static void solve_nics(const struct rf_assign_input *in,
     free(sum);
 }
 
-/* The same by the ranks' parts of their NICs, if that keeps no NIC busy
- * longer. */
+/* The same by the ranks' parts of their NICs, if no NIC is busy longer. */
 static void prefer_even_ranks(const struct rf_assign_input *in,
                               const uint64_t *far, struct rf_fair_shares *nics)
 {

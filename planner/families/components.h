@@ -16,8 +16,7 @@ enum rf_status rf_components_read(const struct rf_jnode *model,
                                   struct rf_components *out,
                                   struct rf_err *err) RF_MUST_CHECK;
 
-/* Fails if a component is to be moved: without a table, its tensors are
- * unknown. */
+/* Fails if a component is to be moved: only a table knows its tensors. */
 enum rf_status rf_components_need_table(const struct rf_components *components,
                                         struct rf_err *err) RF_MUST_CHECK;
 
@@ -38,8 +37,7 @@ enum rf_status rf_components_check(const struct rf_family_table *table,
 enum rf_status rf_components_check_matched(const struct rf_family_table *table,
                                            struct rf_err *err) RF_MUST_CHECK;
 
-/* Number of multi-token prediction modules in the config that the model leaves
- * out. */
+/* The config's multi-token prediction modules that the model leaves out. */
 uint64_t rf_components_left_out(const struct rf_family_table *table,
                                 struct rf_values *values);
 

@@ -1,5 +1,4 @@
-/* Adding families to a model under construction. Private to the model
- * readers. */
+/* Adding families to a new model. Private to the model readers. */
 #ifndef RF_PLANNER_FAMILIES_MODEL_BUILD_H
 #define RF_PLANNER_FAMILIES_MODEL_BUILD_H
 

@@ -142,8 +142,7 @@ static enum rf_status check_place(const struct manifest *manifest,
     return RF_OK;
 }
 
-/* Tensors in checkpoints that a refit does not move, by the end of their
- * names. */
+/* Tensors in checkpoints that a refit does not move, by ends of names. */
 static const struct {
     const char *end, *what;
     bool with_config; /* only with a config */

@@ -1,5 +1,4 @@
-/* Models from a block of Megatron-LM's argument names. Private to the model
- * readers. */
+/* Models from Megatron-LM's argument names. Private to the model readers. */
 #ifndef RF_PLANNER_FAMILIES_MODEL_MEGATRON_H
 #define RF_PLANNER_FAMILIES_MODEL_MEGATRON_H
 

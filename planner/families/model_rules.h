@@ -1,5 +1,4 @@
-/* The families of a config by the rules of a table. Private to the model
- * readers. */
+/* Families of a config by a table's rules. Private to the model readers. */
 #ifndef RF_PLANNER_FAMILIES_MODEL_RULES_H
 #define RF_PLANNER_FAMILIES_MODEL_RULES_H
 

@@ -4,8 +4,7 @@
 
 #include "planner/families/table.h"
 
-/* Reads one rule of the table named `table`. The caller frees the rule's
- * name. */
+/* Reads one rule of the table named `table`. The caller frees its name. */
 enum rf_status rf_rule_read(const struct rf_jnode *node, const char *table,
                             struct rf_rule *out,
                             struct rf_err *err) RF_MUST_CHECK;

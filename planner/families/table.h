@@ -1,5 +1,4 @@
-/* A table in memory, as family_table.h reads it. Private to the model
- * readers. */
+/* A table as family_table.h reads it. Private to the model readers. */
 #ifndef RF_PLANNER_FAMILIES_TABLE_H
 #define RF_PLANNER_FAMILIES_TABLE_H
 

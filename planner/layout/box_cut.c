@@ -16,8 +16,7 @@ struct rf_split rf_box_split(const struct rf_box *box, uint32_t parts)
             continue;
         }
         double largest = (double)rf_div_up(extent, n) / (double)extent;
-        /* An inner dimension means more and shorter runs: it must be clearly
-         * better. */
+        /* Inner dimensions mean more, shorter runs: only if clearly better. */
         if (largest < best_largest * 0.99) {
             best = (struct rf_split){.dim = d, .parts = n};
             best_largest = largest;

@@ -9,9 +9,9 @@
  * may have fewer; the padding of their parameters is left out.
  *
  * SGLang makes the same parameters of other shares: heads and the input
- * embedding are divided within an attention group, experts over TP / EP ranks,
- * and a vocabulary is padded until TP divides it. Tensors that some of its
- * model classes keep whole: "whole" in planner/families/.
+ * embedding are divided within an attention group, experts over what EP
+ * leaves of TP, and a vocabulary is padded until TP divides it. Tensors that
+ * some of its model classes keep whole: "whole" in planner/families/.
  */
 #include "planner/layout/layout_section.h"
 

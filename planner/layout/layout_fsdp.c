@@ -3,8 +3,8 @@
  * dp_replicate, each group of DP / dp_replicate ranks holds everything; "DP"
  * below is the size of a group.
  *
- * fsdp (FSDP2): every tensor is cut along dimension 0 into chunks of ceil(size
- * / DP) rows; the last may be smaller, later ranks hold none of it.
+ * fsdp (FSDP2): every tensor is cut along dimension 0 into chunks of
+ * ceil(size / DP) rows; the last may be smaller, later ranks hold none of it.
  *
  * fsdp1: all tensors of a unit are flattened, joined, padded to a multiple of
  * DP and cut into DP equal ranges. Units are each decoder layer, and everything
@@ -35,8 +35,7 @@ static struct rf_section whole_section(const struct rf_layout_build *build,
     return section;
 }
 
-/* Keeps the rank's shard of dimension 0: of a stacked family, of its
- * experts. */
+/* Keeps the rank's shard of dimension 0; in a stacked family, of experts. */
 static enum rf_status add_chunk(struct rf_layout_build *build, uint32_t f,
                                 const char *name, struct rf_err *err)
 {
@@ -317,8 +316,7 @@ static bool same_members(const struct unit_member *a, size_t n,
     return n == m;
 }
 
-/* Adds the units of one run of consecutive layers, equal neighbours
- * together. */
+/* Adds the units of a run of consecutive layers, equal neighbours as one. */
 static enum rf_status add_layers(struct rf_layout_build *build,
                                  struct rf_layer_run run,
                                  const struct rf_family *like,

@@ -67,8 +67,7 @@ static void fused_name(const char *family, const char *name, bool drop_expert,
     }
 }
 
-/* Whether a family fills a role: by its own role, or as keys that double as
- * values. */
+/* Whether a family fills a role: its own, or V if its keys are values. */
 static bool serves(const struct rf_family *family, enum rf_role role)
 {
     return family->role == role ||

@@ -100,8 +100,7 @@ struct rf_layer_run {
     uint32_t first, count;
 };
 
-/* Layers of virtual stage `chunk` of stage `pp`: with vpp > 1 the stages
- * alternate. */
+/* Layers of virtual stage `chunk` of stage `pp`; stages alternate (vpp > 1). */
 struct rf_layer_run rf_stage_chunk(const struct rf_side_spec *side,
                                    const uint32_t *starts, uint32_t pp,
                                    uint32_t chunk);

@@ -16,8 +16,7 @@
 #include "common/mem.h"
 #include "planner/model/roles.h"
 
-/* The rank's share of a part. A copy of the embedding counts as an output
- * head. */
+/* The rank's share of a part. A copy of the embedding is an output head. */
 static struct rf_share share_of(const struct rf_layout_build *build,
                                 const struct rf_family *family,
                                 const struct rf_part *part, bool copy)
@@ -40,8 +39,7 @@ static void deal(struct rf_share share, uint64_t block, uint64_t base,
     out->start[out->dim] = base + start;
 }
 
-/* Cuts a share of `size` elements of the section's dimension, starting at
- * `base`. */
+/* Cuts a share of `size` elements of the section's dimension, from `base`. */
 static enum rf_status cut(const struct rf_layout_build *build,
                           struct rf_share share, uint64_t base, uint64_t size,
                           struct rf_section *out, struct rf_err *err)

@@ -1,5 +1,4 @@
-/* A rank's sections by the rules common to all frameworks. Private to
- * layout_*.c. */
+/* A rank's sections by the rules of all frameworks. Private to layout_*.c. */
 #ifndef RF_PLANNER_LAYOUT_LAYOUT_SECTION_H
 #define RF_PLANNER_LAYOUT_LAYOUT_SECTION_H
 

@@ -73,8 +73,7 @@ static enum rf_status fail_with_nearest(struct rule_context *context,
                          value, rule, list);
 }
 
-/* Calls `works` for each part that a side divides over `over`; stops at
- * false. */
+/* Calls `works` for each part that a side divides over `over`, until false. */
 typedef bool (*part_works_fn)(struct rule_context *context,
                               const struct rf_family *family,
                               const struct rf_part *part, uint32_t value);
@@ -126,8 +125,7 @@ static const char *heads_over(const struct rule_context *context)
     return context->side->attention_dp > 1 ? "(tp / attention_dp)" : "tp";
 }
 
-/* Checks heads against the ranks that share them, for ordinary and latent
- * attention. */
+/* Checks heads against the ranks that share them, also for latent attention. */
 static bool attention_works(struct rule_context *context, uint32_t tp)
 {
     const struct rf_model *model = context->model;

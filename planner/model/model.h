@@ -219,8 +219,7 @@ void rf_model_fill_name(const char *pattern, int64_t layer, int64_t expert,
 void rf_family_tensor_name(const struct rf_family *family, uint32_t layer_index,
                            uint32_t expert, char *out, size_t size);
 
-/* The family's tensors on disk, elements of one expert's tensor, all
- * elements. */
+/* Counts: tensors on disk, elements of one expert's tensor, all elements. */
 uint64_t rf_family_tensors(const struct rf_family *family);
 uint64_t rf_family_tensor_elements(const struct rf_family *family);
 uint64_t rf_family_elements(const struct rf_family *family);

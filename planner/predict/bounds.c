@@ -385,8 +385,7 @@ static void bound_set(const struct rf_fair_shares *shares,
     free(set);
 }
 
-/* L2: no division of the sending is faster than the best one. `out` is not
- * empty. */
+/* L2: the time of the best division of the sending. `out` is not empty. */
 static void bound_out(const struct departures *out, const double *link_out,
                       uint32_t n_nodes, const char *const *names,
                       struct rf_bound *bound)

@@ -224,8 +224,7 @@ static void need_memory(const struct rf_simulation *b,
     need_copiers(b, flow, job);
 }
 
-/* One of a flow's jobs, which are all alike except for the processors'
- * needs. */
+/* One of a flow's jobs, all alike except for the processors' needs. */
 static struct rf_job job_of_flow(const struct rf_simulation *b,
                                  const struct rf_simulated_flow *flow)
 {

@@ -331,8 +331,7 @@ static void place_entries(struct rf_simulation *b,
     }
 }
 
-/* A flow moves the same bytes as `before`; by op, or by job if those are
- * fewer. */
+/* A flow moves the bytes of `before`; by op, or by job if those are fewer. */
 static void forward_all(struct rf_simulation *b,
                         const struct rf_simulated_flow *flow,
                         const struct rf_simulated_flow *before)

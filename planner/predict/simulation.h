@@ -61,8 +61,7 @@ struct rf_simulation {
     struct rf_ring_flows *rings; /* see simulate_ring.c; NULL: none */
 };
 
-/* Adds a new flow without looking for an equal one; its `bytes` and `n_ops` are
- * set. */
+/* Adds a flow unlike any other; its `bytes` and `n_ops` are set. */
 void rf_simulation_add_flow(struct rf_simulation *b,
                             const struct rf_simulated_flow *flow);
 

@@ -41,7 +41,7 @@ struct rf_family_table {
     char *name;        /* a model type, or "rules" */
     json_t *values;    /* expressions and numbers by name */
     json_t *layers;    /* conditions by name of the set */
-    json_t *attention; /* "heads", "kv_heads", "head_dim"; NULL: no table */
+    json_t *attention; /* "heads", "kv_heads", "head_dim"; NULL: none */
     struct rf_jnode components[RF_COMPONENT_VISION + 1]; /* "mtp", "vision" */
     struct rf_components chosen;                         /* those to be moved */
     struct rf_jnode prefixes; /* alternative ones of the same tensors */

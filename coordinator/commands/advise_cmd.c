@@ -1,8 +1,8 @@
 /*
  * `refit-coord advise`: meshes for the slots of a cluster file, without
- * reaching a node. Each scenario says what stays: mode, layouts, method,
- * strategy, nodes and how many ranks a side has. Every slot counts as a GPU,
- * whatever memory the method uses: the meshes are those of real training.
+ * reaching a node. Each scenario gives what stays fixed: mode, layouts, method,
+ * strategy, nodes and the number of ranks of each side. Every slot counts as a
+ * GPU, whatever memory the method uses: the meshes are those of real training.
  */
 #include <stdlib.h>
 
@@ -15,12 +15,12 @@
 #include "coordinator/scenario/scenario_set.h"
 #include "coordinator/table/table.h"
 
-#define SHOWN 12 /* choices, for people */
+#define SHOWN 12 /* choices, in the text form */
 /* Ranks planned for a scenario: 512 worlds of 16 ranks, 16 of 512. */
 #define BUDGET 8192
 
-/* `timeline` is the one that was searched with; `assumed`: what of it is not
- * the file's, NULL: nothing. */
+/* `timeline`: the one of the search. `assumed`: its parts that are not from the
+ * file; NULL: none. */
 struct advise_report {
     const struct rf_scenario *base;
     const struct rf_timeline *timeline;
@@ -28,7 +28,7 @@ struct advise_report {
     struct rf_advised advised;
 };
 
-/* "TP2 PP2 EP8 DP4": sizes of 1 are left out, but for a mesh of one rank. */
+/* "TP2 PP2 EP8 DP4"; omits sizes of 1, except for a mesh of one rank. */
 static void mesh_cell(struct rf_table *table, const struct rf_mesh *mesh,
                       bool experts)
 {
@@ -88,7 +88,7 @@ static void print_choices(const struct advise_report *report, size_t shown,
     rf_table_destroy(table);
 }
 
-/* Why the choice breaks the rule, in the rule's words. malloc'ed. */
+/* The rule's text on why the choice breaks it. malloc'ed. */
 static char *reason(const struct advise_report *report,
                     const struct rf_mesh_choice *choice, size_t rule)
 {
@@ -99,7 +99,8 @@ static char *reason(const struct advise_report *report,
     return rf_mesh_advice_text(rule, &view);
 }
 
-/* Each rule that a choice shown breaks, as the best of them breaks it. */
+/* Each rule broken by a shown choice, with the text for the best such choice.
+ */
 static void print_rules(const struct advise_report *report, size_t shown,
                         FILE *to)
 {
@@ -153,7 +154,7 @@ static void print_scenario(const struct advise_report *report, FILE *to)
     json_decref(scenario);
 }
 
-/* The best choices, the rules that they break, what was assumed, and the first
+/* The best choices, the rules that they break, the assumptions, and the first
  * choice as a scenario of cluster.json. */
 static void print_report(const struct advise_report *report, FILE *to)
 {
@@ -243,8 +244,8 @@ static json_t *report_json(const struct advise_report *report)
         report->base->config->timeline.memory_gbytes <= 0, "choices", choices);
 }
 
-/* What decides which meshes there are and which rules they break. Scenarios
- * that differ in strategy or balance only have the same. */
+/* The parts of a scenario that determine its meshes and the rules they break.
+ * Scenarios that differ only in strategy or balance have the same. */
 static json_t *question_of(const struct rf_scenario *base)
 {
     const json_t *document = base->document;
@@ -255,8 +256,8 @@ static json_t *question_of(const struct rf_scenario *base)
                      json_object_get(document, "infer"));
 }
 
-/* Says of which scenario the meshes have been listed already; else notes that
- * this one's are. */
+/* If an earlier scenario has the same meshes, prints its name; otherwise notes
+ * this scenario. */
 static bool is_repeated(const struct rf_scenario *base, json_t *asked)
 {
     json_t *question = question_of(base), *before;
@@ -332,7 +333,7 @@ int rf_advise_command(struct rf_cli *cli)
     struct rf_model *model = NULL;
     struct rf_err err = {0};
     enum rf_status status = rf_load(cli, true, &config, &model, &err);
-    if (status == RF_OK && model == NULL) { /* only nodes have it: say so */
+    if (status == RF_OK && model == NULL) { /* only nodes have it */
         status = rf_load_model(config, &model, &err);
     }
     RF_THEN(status, advise_all(cli, config, model, &err));

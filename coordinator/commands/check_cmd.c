@@ -1,14 +1,14 @@
 /*
- * `refit-coord check`: all that can be known before a run. Plans all scenarios,
- * starts the agents, collects what they report about their nodes, has nodes try
- * to reach each other, compares clocks briefly, and ends them. If only nodes
- * have the model's checkpoint, they are asked for its headers and the scenarios
- * planned after that. Measures and stores nothing.
+ * `refit-coord check`: everything that can be known before a run. Plans all
+ * scenarios, starts the agents, collects their reports about the nodes, has
+ * nodes try to reach each other, compares clocks briefly, and stops the agents.
+ * If only nodes have the model's checkpoint, asks them for its headers and
+ * plans the scenarios after that. Measures and stores nothing.
  *
  *     JOINING → REACHING → (INSPECTING →) CLOCKS → STOPPING
  *
- * Each has a time after which the next begins. A node that is lost, or has not
- * joined in time, is a finding; the others are asked all the same.
+ * Each state has a time limit, after which the next begins. A node that is
+ * lost, or has not joined in time, is a finding; the others are still asked.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -31,7 +31,7 @@
 #include "transport/net/loop.h"
 
 #define SLOW_START_MS 1500
-#define REACH_S 15    /* for nodes to reach each other; longer than they take */
+#define REACH_S 15    /* for nodes to reach each other; more than they need */
 #define CLOCKS_MS 300 /* for the quick leases after joining */
 
 enum check_state {
@@ -46,7 +46,7 @@ struct check_app {
     const struct rf_cli *cli;
     struct rf_config *config;
     struct rf_model *model;
-    struct rf_scenario_set *scenarios;    /* NULL: they could not be planned */
+    struct rf_scenario_set *scenarios;    /* NULL: planning failed */
     struct rf_preflight_inspect *inspect; /* NULL: the checkpoint is here */
     struct rf_reach_pairs *pairs;
     struct rf_findings findings;
@@ -58,8 +58,8 @@ struct check_app {
     struct rf_cluster *cluster;
     struct rf_preflight_join *join;
     struct rf_cluster_clock *clocks; /* by node */
-    enum rf_verdict headers; /* of `inspect`; NEXT: all have answered it */
-    int signal;              /* that ended it; 0: none */
+    enum rf_verdict headers;         /* of `inspect`; NEXT: all answered */
+    int signal;                      /* the signal that ended it; 0: none */
 };
 
 static void stop(struct check_app *check, bool force)
@@ -77,7 +77,7 @@ static uint32_t inspect_limit_s(const struct check_app *check)
            RF_PREFLIGHT_INSPECT_SLACK_S;
 }
 
-/* Whether it has neither joined nor is lost. */
+/* Whether it has neither joined nor been lost. */
 static bool is_awaited(const struct check_app *check, uint32_t node)
 {
     const struct rf_preflight_join *join = check->join;
@@ -101,7 +101,7 @@ static void act_on_headers(struct check_app *check, enum rf_verdict verdict)
     }
 }
 
-/* Of the nodes that have joined. */
+/* Asks the joined nodes. */
 static void ask_for_headers(struct check_app *check)
 {
     struct rf_msg inspect;
@@ -126,7 +126,7 @@ static void after_reach(struct check_app *check)
     }
 }
 
-/* Goes on when no node is trying to reach others any more. */
+/* Continues once no node is trying to reach others. */
 static void act_on_reach(struct check_app *check)
 {
     if (check->state == CHECK_REACHING &&
@@ -149,7 +149,7 @@ static void ask_to_reach(struct check_app *check)
     act_on_reach(check);
 }
 
-/* Nodes that have joined are asked even if others are lost. */
+/* Asks joined nodes even if others are lost. */
 static void act_on_join(struct check_app *check, enum rf_verdict verdict)
 {
     if (verdict != RF_VERDICT_GO_ON) {
@@ -170,7 +170,7 @@ static void tell_not_joined(struct check_app *check)
     }
 }
 
-/* The time of a state is over. */
+/* The time limit of a state has passed. */
 static void timer_cb(uv_timer_t *timer)
 {
     struct check_app *check = timer->data;
@@ -191,7 +191,7 @@ static void timer_cb(uv_timer_t *timer)
     stop(check, false);
 }
 
-/* --- What the cluster says ------------------------------------------------ */
+/* --- Events of the cluster ------------------------------------------------ */
 
 static bool hello_cb(uint32_t node, struct rf_msg_hello *hello, void *data)
 {
@@ -289,7 +289,7 @@ static void signal_cb(uv_signal_t *handle, int number)
     stop(check, true);
 }
 
-/* Starts an agent on every node, asks those that join, and ends them. */
+/* Starts an agent on every node, queries those that join, and stops them. */
 static void run(struct check_app *check)
 {
     uv_timer_init(&check->loop, &check->timer);
@@ -335,9 +335,9 @@ static enum rf_status reach_nodes(struct check_app *check, struct rf_err *err)
     return status;
 }
 
-/* --- What is found -------------------------------------------------------- */
+/* --- Findings ------------------------------------------------------------- */
 
-/* How nodes joined, and how well their clocks are known. */
+/* Findings about how nodes joined and how well their clocks are known. */
 static void advise_clocks(struct check_app *check)
 {
     for (uint32_t i = 0; i < check->config->n_nodes; i++) {
@@ -416,8 +416,8 @@ static enum rf_status load(struct check_app *check, struct rf_err *err)
                                 : plan(check, err);
 }
 
-/* From the headers that nodes have sent, if they could be used. Nodes that were
- * lost have been reported. */
+/* Plans with the headers from the nodes, if usable. Lost nodes are already
+ * reported. */
 static enum rf_status plan_late(struct check_app *check, struct rf_err *err)
 {
     for (uint32_t i = 0; i < check->config->n_nodes; i++) {

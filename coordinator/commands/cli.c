@@ -40,7 +40,7 @@ static enum rf_cli_option_id option_of(int value)
     return i;
 }
 
-/* What getopt saw, before it is known which command takes it. */
+/* What getopt found, before the command is known. */
 struct parse {
     struct rf_cli *cli;
     uint64_t seen; /* options */
@@ -81,7 +81,7 @@ static enum rf_status whole_number(const char *option, const char *text,
     return status;
 }
 
-/* Those that are not just put into a member of struct rf_cli. */
+/* Handles options that need more than setting a member of struct rf_cli. */
 static enum rf_status take_value(struct parse *parse, enum rf_cli_option_id id,
                                  struct rf_err *err)
 {
@@ -143,8 +143,8 @@ static enum rf_status take_option(struct parse *parse, enum rf_cli_option_id id,
     return RF_OK;
 }
 
-/* The option meant by `word`, "--option" or "--option=value"; else NULL. Flags
- * of Megatron-LM come first where they are taken. */
+/* The option closest to `word`, "--option" or "--option=value", or NULL. Flags
+ * of Megatron-LM have priority where they are accepted. */
 static const char *nearest_option(const struct rf_cli *cli, const char *word)
 {
     const char *names[RF_OPTIONS + 1] = {NULL};
@@ -163,8 +163,8 @@ static const char *nearest_option(const struct rf_cli *cli, const char *word)
     return nearest != NULL ? nearest : rf_nearest_word(text, names);
 }
 
-/* getopt_long() gave '?' or ':'. Of several letters behind one dash it has not
- * passed the word yet, so that an unknown letter is named by itself. */
+/* getopt_long() returned '?' or ':'. With several letters after one dash it has
+ * not passed the word yet, so an unknown letter is named by itself. */
 static enum rf_status bad_option(const struct rf_cli *cli, int result,
                                  const char *word, struct rf_err *err)
 {
@@ -183,7 +183,7 @@ static enum rf_status bad_option(const struct rf_cli *cli, int result,
                  : rf_err_set(err, RF_ERR_USAGE, "unknown option -%c", optopt);
 }
 
-/* The first of a set of options. */
+/* The first option of a set. */
 static const char *first_of(uint64_t set)
 {
     return rf_cli_options[__builtin_ctzll(set)].name;
@@ -209,7 +209,7 @@ static enum rf_status check_takers(const struct parse *parse,
 static const struct option_rule {
     uint64_t options, others;
     const char *why;
-    unsigned commands; /* where it holds; 0: everywhere */
+    unsigned commands; /* commands it applies to; 0: all */
     bool needs;
 } rules[] = {
     {RF_OPT(RESUME), RF_OPT(OUTPUT),
@@ -269,7 +269,7 @@ static bool is_standard_output(const char *file)
     return file != NULL && strcmp(file, "-") == 0;
 }
 
-/* Options that contradict each other. */
+/* Checks the options for contradictions. */
 static enum rf_status check_pairs(const struct parse *parse, struct rf_err *err)
 {
     const struct rf_cli *cli = parse->cli;
@@ -289,7 +289,7 @@ static enum rf_status check_pairs(const struct parse *parse, struct rf_err *err)
     return RF_OK;
 }
 
-/* Whether it can only be meant as a command: a plain word, and no file. */
+/* Whether it can only be a command: a plain word, and no file. */
 static bool is_command_word(const char *text)
 {
     return strspn(text, "abcdefghijklmnopqrstuvwxyz-") == strlen(text) &&
@@ -322,7 +322,7 @@ static enum rf_status check_topic(struct rf_cli *cli, struct rf_err *err)
                                      : unknown_command(cli->operands[0], err);
 }
 
-/* The size may stand behind --demo as an argument of its own. */
+/* The size may follow --demo as a separate argument. */
 static enum rf_status check_demo_size(struct rf_cli *cli, struct rf_err *err)
 {
     const size_t sizes = cli->demo[0] == '\0' ? 1 : 0;
@@ -365,7 +365,7 @@ static enum rf_status check_operands(struct rf_cli *cli, struct rf_err *err)
         return check_topic(cli, err);
     }
     cli->config = n > 0 ? cli->operands[0] : NULL;
-    cli->json |= cli->full; /* there is no other form of it */
+    cli->json |= cli->full; /* its only form */
     return RF_OK;
 }
 
@@ -414,7 +414,7 @@ static enum rf_status take_options(struct parse *parse, int argc, char **argv,
             letters[n++] = ':';
         }
     }
-    optind = 0; /* starts afresh, also in tests */
+    optind = 0; /* restarts getopt, also in tests */
     opterr = 0;
     while (status == RF_OK &&
            (value = getopt_long(argc, argv, letters, options, NULL)) != -1) {
@@ -425,7 +425,7 @@ static enum rf_status take_options(struct parse *parse, int argc, char **argv,
     return status;
 }
 
-/* Whether `word` is a command. */
+/* Takes `word` as the command; false if it is none. */
 static bool take_command(struct rf_cli *cli, const char *word)
 {
     enum rf_command command = command_of(word);

@@ -1,4 +1,4 @@
-/* What a command line asks for, and what its command works with. */
+/* The parsed command line, the input of every command. */
 #ifndef RF_COORDINATOR_COMMANDS_CLI_ARGS_H
 #define RF_COORDINATOR_COMMANDS_CLI_ARGS_H
 
@@ -29,14 +29,15 @@ struct rf_cli {
     const char *export; /* folder of --export, or NULL */
     const char *trace;  /* file of --trace, or NULL */
     const char *demo;   /* size of --demo, or NULL */
-    const char *alpa;   /* file of --alpa, "": none; NULL: not given */
+    const char *alpa;   /* file of --alpa; "": standard output; NULL: not
+                           given */
     bool dry_run, json, full;
     bool explain; /* --explain of --demo */
     bool print;   /* --print of megatron */
     bool slow;    /* --slow: slow scenarios, too */
     bool logs;    /* --logs */
     struct rf_megatron_args megatron;
-    bool strict; /* --strict: no workers of another build */
+    bool strict; /* --strict: refuse workers of another build */
     enum rf_log_level level;
     bool quiet;
     uint32_t timeout_s; /* 0: none */

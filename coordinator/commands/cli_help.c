@@ -1,4 +1,4 @@
-/* What --help and --version print. See cli.h. */
+/* Output of --help and --version. See cli.h. */
 #include <jansson.h>
 #include <libssh/libssh.h>
 #include <openssl/crypto.h>
@@ -10,10 +10,10 @@
 #include "coordinator/commands/cli_table.h"
 
 #define COLUMNS 79
-#define COMMAND_COLUMN 12 /* where texts begin */
+#define COMMAND_COLUMN 12 /* column of the texts */
 #define OPTION_COLUMN 26
 
-/* A name and its text, in lines of whole words. */
+/* A name and its text, wrapped at words. */
 static void print_row(FILE *to, int indent, const char *name, const char *text)
 {
     int column = fprintf(to, "%-*s", indent, name);

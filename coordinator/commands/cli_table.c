@@ -1,4 +1,4 @@
-/* The tables of cli_table.h, from the rows there and in commands.h. */
+/* The tables of cli_table.h, made from the rows there and in commands.h. */
 #include "coordinator/commands/cli_table.h"
 
 #include "coordinator/megatron/megatron_help.h"

@@ -1,5 +1,4 @@
-/* The commands and options of refit-coord: what the parser takes is what the
- * help says. */
+/* The commands and options of refit-coord, for the parser and the help. */
 #ifndef RF_COORDINATOR_COMMANDS_CLI_TABLE_H
 #define RF_COORDINATOR_COMMANDS_CLI_TABLE_H
 
@@ -7,8 +6,8 @@
 
 #include "coordinator/commands/cli_args.h"
 
-/* X(ID, name, value, at, help...): the row of an option, members of
- * struct rf_cli_option, in the order of the help. */
+/* X(ID, name, value, at, help...): one option; facts are members of struct
+ * rf_cli_option, in the order of the help. */
 #define RF_OPTION_MAP(X)                                                       \
     X(OUTPUT, "output", "DIR", RF_AT(out),                                     \
       "write results to DIR/<UTC time>-<name> (default: results)",             \
@@ -91,31 +90,31 @@ enum rf_cli_option_id {
 #undef X
 };
 
-/* The bit of an option in a set of them. */
+/* The bit of an option in an option set. */
 #define RF_OPT(ID) (UINT64_C(1) << RF_OPT_##ID)
 
 struct rf_cli_option {
     const char *name;  /* without dashes */
-    const char *value; /* what its value is called; NULL: it has none;
-                          "[…]": it may be left out, "[=…]": it stands
-                          behind "=" only */
-    size_t at; /* in struct rf_cli: a text, or a bool if it has no value; 0: the
-                  parser knows what it means */
+    const char *value; /* name of its value in the help; NULL: no value;
+                          "[…]": optional value, "[=…]": optional and only
+                          after "=" */
+    size_t at; /* offset in struct rf_cli of a string, or of a bool for an
+                  option without a value; 0: the parser handles it */
     const char *help;
-    char letter;               /* behind one dash; 0: none */
-    enum rf_report_form table; /* what a report's table is printed in */
+    char letter;               /* after one dash; 0: none */
+    enum rf_report_form table; /* form of a report's table */
 };
 
 struct rf_cli_command {
     const char *name;
-    const char *operands[2]; /* lines of usage */
-    size_t least, most;      /* how many operands */
-    uint64_t options;    /* bits, see RF_OPT(); 0: it has no help of its own */
-    const char *help;    /* one line */
-    const char *example; /* behind "refit-coord" */
-    void (*more)(FILE *to); /* prints the rest of its help; NULL: none */
-    bool talks_to_nodes;    /* and goes on when its reader closes the pipe */
-    bool may_allocate;      /* a Slurm job to run in */
+    const char *operands[2]; /* usage lines */
+    size_t least, most;      /* number of operands */
+    uint64_t options;        /* bits, see RF_OPT(); 0: no help page */
+    const char *help;        /* one line */
+    const char *example;     /* after "refit-coord" */
+    void (*more)(FILE *to);  /* prints the rest of the help; NULL: none */
+    bool talks_to_nodes;     /* and continues when its reader closes the pipe */
+    bool may_allocate;       /* may ask Slurm for a job to run in */
 };
 
 extern const struct rf_cli_option rf_cli_options[RF_OPTIONS];

@@ -1,16 +1,16 @@
-/* The commands, a row each. */
+/* The commands, one row each. */
 #ifndef RF_COORDINATOR_COMMANDS_COMMANDS_H
 #define RF_COORDINATOR_COMMANDS_COMMANDS_H
 
-/* How long a reader of standard error is waited for at the end, and before
- * standard output goes on behind it. */
+/* Time limit for the reader of standard error, at exit and before standard
+ * output follows it. */
 #define RF_STDERR_WRITER_WAIT_MS 5000
 
-/* Options that several commands take; RF_OPT() is in cli_table.h. */
+/* Options shared by several commands; RF_OPT() is in cli_table.h. */
 #define RF_OPTS_COMMON                                                         \
     (RF_OPT(VERBOSE) | RF_OPT(QUIET) | RF_OPT(HELP) | RF_OPT(VERSION))
 #define RF_OPTS_PRINT (RF_OPTS_COMMON | RF_OPT(JSON))
-#define RF_OPTS_READ /* a cluster file, in a result or by itself */            \
+#define RF_OPTS_READ /* a cluster file, alone or in a result */                \
     (RF_OPTS_PRINT | RF_OPT(SET) | RF_OPT(NODES) | RF_OPT(HOSTFILE))
 #define RF_OPTS_PLAN (RF_OPTS_READ | RF_OPT(SCENARIO) | RF_OPT(SLOW))
 #define RF_OPTS_MEASURE                                                        \
@@ -18,8 +18,8 @@
      RF_OPT(STRICT) | RF_OPT(TRACE) | RF_OPT(LOGS))
 
 /*
- * X(ID, name, facts...): the row of a command, which with its file is all that
- * is said of it. Its function is rf_<name>_command(); facts are members of
+ * X(ID, name, facts...): one command. The row and the command's file are its
+ * whole definition. Its function is rf_<name>_command(); facts are members of
  * struct rf_cli_command (cli_table.h).
  */
 #define RF_COMMAND_MAP(X)                                                      \
@@ -87,7 +87,7 @@ enum rf_command {
 
 struct rf_cli;
 
-/* Each returns the exit code, its errors have been logged. */
+/* Each logs its errors and returns the exit code. */
 #define X(ID, name, ...) int rf_##name##_command(struct rf_cli *cli);
 RF_COMMAND_MAP(X)
 #undef X

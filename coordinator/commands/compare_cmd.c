@@ -1,7 +1,7 @@
 /*
- * `refit-coord compare`: two result folders, judged by reports/compare.h. Only
- * what is slower, broken or missing, or a file that cannot be read, makes the
- * exit code 1.
+ * `refit-coord compare`: compares two result folders (reports/compare.h). The
+ * exit code is 1 only for something slower, broken or missing, or an unreadable
+ * file.
  */
 #include "coordinator/commands/compare_cmd.h"
 
@@ -25,7 +25,7 @@ void rf_compare_print(const struct rf_comparisons *all, bool json)
     rf_json_out(rf_comparisons_json(all), stdout);
 }
 
-/* With --pool, at least one of the sets is of several runs. */
+/* With --pool, at least one of the sets must be of several runs. */
 static enum rf_status pool(const struct rf_cli *cli,
                            struct rf_result_set *reference,
                            struct rf_result_set *now, struct rf_err *err)
@@ -39,7 +39,7 @@ static enum rf_status pool(const struct rf_cli *cli,
     return rf_pool_check(&counts, err);
 }
 
-/* What --outliers asks for. */
+/* Stores the file of --outliers. */
 static enum rf_status store_outliers(const struct rf_comparisons *all,
                                      const char *path, struct rf_err *err)
 {

@@ -1,8 +1,8 @@
 /*
  * Running scripts/figures. See figures_script.h.
  *
- * Both documents go through files without a name, so neither program waits for
- * the other to read. The script's messages go to our standard error.
+ * Both documents go through unnamed files, so neither program waits for the
+ * other to read. The script's messages go to our standard error.
  */
 #include "coordinator/commands/figures_script.h"
 
@@ -21,12 +21,11 @@
 #include "coordinator/launch/program.h"
 #include "coordinator/reports/report_json.h"
 
-#define MOST_BYTES ((size_t)1 << 30) /* of an answer with pictures in it */
+#define MOST_BYTES ((size_t)1 << 30) /* limit of an answer, pictures included */
 
-/* --- What the script gets --------------------------------------------------
- */
+/* --- Input of the script -------------------------------------------------- */
 
-/* Rows and records side by side, and where the runs are. */
+/* Rows and records side by side, and the folders of the runs. */
 static json_t *document_of(const struct rf_result_set *set,
                            const struct rf_comparisons *comparison)
 {
@@ -50,7 +49,7 @@ static json_t *document_of(const struct rf_result_set *set,
     return out;
 }
 
-/* A file without a name that holds `text`, read from its start. */
+/* An unnamed file that holds `text`, read from its start. */
 static enum rf_status file_of(const char *text, int *out, struct rf_err *err)
 {
     int fd = memfd_create("figures", MFD_CLOEXEC);
@@ -70,8 +69,8 @@ static enum rf_status file_of(const char *text, int *out, struct rf_err *err)
 /* --- The script ------------------------------------------------------------
  */
 
-/* Where it is seen from this program: installed beside it, or in the sources
- * that it was built in. */
+/* Its path relative to this program: installed beside it, or in the source tree
+ * of the build. REFIT_SHARE overrides both. */
 static char *find_script(const char *self, struct rf_err *err)
 {
     static const char *const places[] = {"../share/refit-coord", "..", "../.."};
@@ -106,7 +105,7 @@ static void exit_cb(uv_process_t *process, int64_t status, int signal)
     uv_close((uv_handle_t *)process, NULL);
 }
 
-/* Until it has ended. */
+/* Waits for its end. */
 static int run_python(char **args, int in, int out, struct ended *ended)
 {
     uv_stdio_container_t stdio[] = {
@@ -133,7 +132,7 @@ static int run_python(char **args, int in, int out, struct ended *ended)
     return failed;
 }
 
-/* What it wrote, or why it wrote nothing that can be read. */
+/* The script's answer, or the reason that there is no readable one. */
 static enum rf_status take_answer(int fd, const struct ended *ended,
                                   json_t **out, struct rf_err *err)
 {

@@ -1,7 +1,7 @@
 /*
- * Figures, which scripts/figures draws with Python and matplotlib. It gets the
- * report's document with the whole records on its standard input and answers
- * with one; nothing else passes between the two programs.
+ * Figures, drawn by scripts/figures with Python and matplotlib. The script
+ * reads the report's document with complete records from standard input and
+ * writes one document; nothing else passes between the two programs.
  */
 #ifndef RF_COORDINATOR_COMMANDS_FIGURES_SCRIPT_H
 #define RF_COORDINATOR_COMMANDS_FIGURES_SCRIPT_H
@@ -11,12 +11,12 @@
 #include "coordinator/reports/compare.h"
 
 /*
- * Draws what the results allow: into `folder`, or with `folder` NULL as
- * addresses of pictures for a page. `comparison` may be NULL. *out is
- * {"figures": [{"name", "caption", "files" or "svg"}], "notes": [text]}, where
- * a note says which figure there is none of, and what to run for it. Fails
- * with RF_ERR_UNSUPPORTED where Python, matplotlib or the script is missing;
- * the text says what to install. Blocks until the script has ended.
+ * Draws the figures that the results allow into `folder`, or, with `folder`
+ * NULL, as picture addresses for a page. `comparison` may be NULL. *out is
+ * {"figures": [{"name", "caption", "files" or "svg"}], "notes": [text]}; each
+ * note names a missing figure and the run that would provide it. Fails with
+ * RF_ERR_UNSUPPORTED if Python, matplotlib or the script is missing; the text
+ * says what to install. Blocks until the script ends.
  */
 enum rf_status rf_figures_script_draw(const struct rf_result_set *set,
                                       const struct rf_comparisons *comparison,

@@ -33,8 +33,8 @@ enum rf_status rf_load_model(const struct rf_config *config,
     return rf_model_from_json(&node, out, err);
 }
 
-/* salloc waits for the job, releases it when its command has ended, however
- * that came, and passes on the command's exit status. */
+/* salloc waits for the job, releases it when its command ends for any reason,
+ * and passes on the command's exit status. */
 static enum rf_status become_salloc(const struct rf_cli *cli,
                                     const json_t *options, struct rf_err *err)
 {
@@ -63,10 +63,10 @@ static enum rf_status become_salloc(const struct rf_cli *cli,
 }
 
 /*
- * For the commands whose row says so: if launch.method of the document is
- * "slurm" and this process is in no job: with launch.slurm.options, becomes
- * salloc with them, which runs the same command line again inside the job it
- * gets, and does not return; without, an error that says what to do.
+ * Only for commands with `may_allocate`, and only if launch.method of the
+ * document is "slurm" and this process is in no job. With launch.slurm.options,
+ * becomes salloc with them, which runs the same command line again inside its
+ * job, and does not return. Without, fails with an error that says what to do.
  */
 static enum rf_status allocate(const struct rf_cli *cli, json_t *document,
                                struct rf_err *err)

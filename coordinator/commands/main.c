@@ -1,4 +1,4 @@
-/* refit-coord: picks the command. What each does is in its own file. */
+/* refit-coord: selects the command. Each command has its own file. */
 #include <errno.h>
 #include <fcntl.h>
 #include <jansson.h>
@@ -31,13 +31,13 @@ static int dispatch(struct rf_cli *cli)
     rf_stderr_writer_take_log(cli->output);
     signal(SIGPIPE, SIG_IGN); /* a closed pipe is an error of write() */
     code = runs[command](cli);
-    /* It remains the log's sink: a launch that hangs may still log. */
+    /* It remains the log's sink: a hung launch may still log. */
     rf_stderr_writer_end(cli->output, RF_STDERR_WRITER_WAIT_MS);
     return code;
 }
 
-/* Keeps our sockets off standard descriptors that the caller has closed. What
- * stands in for them cannot be written to, so lost output is still an error. */
+/* Keeps our sockets off standard descriptors that the caller has closed. Their
+ * replacements cannot be written to, so lost output is still an error. */
 static void fill_standard_descriptors(void)
 {
     for (int fd = STDIN_FILENO; fd <= STDERR_FILENO; fd++) {
@@ -62,11 +62,11 @@ static int run(int argc, char **argv)
     struct rf_cli cli;
     struct rf_err err = {0};
     int code;
-    json_set_alloc_funcs(rf_xmalloc, free); /* none of its objects is NULL */
+    json_set_alloc_funcs(rf_xmalloc, free); /* no object is NULL */
     fill_standard_descriptors();
     rf_fd_limit_raise();
     rf_core_dumps_forbid();   /* it holds every node's key */
-    signal(SIGXFSZ, SIG_IGN); /* what exceeds RLIMIT_FSIZE is an error */
+    signal(SIGXFSZ, SIG_IGN); /* exceeding RLIMIT_FSIZE is an error */
     if (rf_cli_parse(argc, argv, &cli, &err) != RF_OK) {
         bool about_all = cli.topic == RF_CMD_HELP;
         fprintf(stderr, "refit-coord: %s\nTry \"refit-coord %s%s--help\".\n",

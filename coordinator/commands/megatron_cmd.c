@@ -1,8 +1,8 @@
 /*
- * `refit-coord megatron`: the refit benchmark of Megatron-LM under its own
+ * `refit-coord megatron`: the refit benchmark of Megatron-LM with its own
  * flags. They become a cluster file (megatron_cluster.h) that runs as any
- * other; at its end what that benchmark prints (megatron_block.h) goes before
- * the table.
+ * other; at the end, that benchmark's output (megatron_block.h) precedes the
+ * table.
  */
 #include <stdlib.h>
 
@@ -27,7 +27,7 @@ static void print_end(const struct rf_run_app *run)
     const struct megatron_app *app = (const struct megatron_app *)run;
     const json_t *record = rf_results_last(run->results);
     if (run->cli->json) {
-        if (record != NULL) { /* the run ended before its scenario did */
+        if (record != NULL) { /* NULL: the run ended before its scenario */
             char *text = rf_record_text(record);
             fputs(text != NULL ? text : "", stdout);
             free(text);

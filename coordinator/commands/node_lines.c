@@ -10,7 +10,7 @@
 
 struct rf_node_lines {
     const struct rf_config *config;
-    uint64_t *of_agents; /* how many each has written */
+    uint64_t *of_agents; /* number of lines each has written */
     uint64_t *of_ranks;
     uint32_t n_ranks;
 };
@@ -23,7 +23,7 @@ struct rf_node_lines *rf_node_lines_create(const struct rf_config *config)
     return lines;
 }
 
-/* How many of `n` lines were not shown. */
+/* Number of `n` lines that were not shown. */
 static uint64_t hidden(uint64_t n)
 {
     return n > RF_NODE_LINES_SHOWN && rf_log_level() < RF_LOG_DEBUG

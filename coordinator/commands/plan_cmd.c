@@ -1,6 +1,6 @@
 /*
  * `refit-coord plan` and `run --dry-run`: prints the model and the plan of each
- * scenario, for people (plan_print.h) or, with --json, as one document
+ * scenario, as text (plan_print.h) or, with --json, as one document
  * (docs/RESULTS.md).
  *
  * The file may also be a model's own config.json: then only its size is shown.
@@ -46,7 +46,7 @@ static enum rf_status plan_all(const struct rf_cli *cli,
             rf_scenario_set_try(config, model, i, &scenario, err);
         if (status != RF_OK) {
             if (!cli->json && cli->level >= RF_LOG_DEBUG) {
-                rf_plan_families_print(model, NULL); /* perhaps the reason */
+                rf_plan_families_print(model, NULL); /* may show the reason */
             }
             return status;
         }
@@ -64,7 +64,7 @@ static enum rf_status plan_all(const struct rf_cli *cli,
         }
         rf_scenario_destroy(scenario);
     }
-    (void)fflush(stdout); /* main() reports an error of it */
+    (void)fflush(stdout); /* main() reports its errors */
     rf_scenario_set_announce(config);
     return RF_OK;
 }
@@ -88,7 +88,7 @@ static int plan_cluster(const struct rf_cli *cli, json_t *document,
     json_t *list = json_array();
     enum rf_status status = rf_load_document(
         cli, document, cli->config, cli->dry_run, &config, &model, err);
-    if (status == RF_OK && model == NULL) { /* only nodes have it: say so */
+    if (status == RF_OK && model == NULL) { /* only nodes have it */
         status = rf_load_model(config, &model, err);
     }
     if (status == RF_OK && !cli->json && needs_model(config)) {
@@ -171,7 +171,7 @@ int rf_plan_command(struct rf_cli *cli)
 {
     struct rf_err err = {0};
     int code = plan_file(cli, &err);
-    (void)fflush(stdout); /* what was planned comes before the error */
+    (void)fflush(stdout); /* plans precede the error */
     if (err.status != RF_OK) {
         rf_error("%s", err.text);
     }

@@ -1,6 +1,6 @@
 /*
- * Lists families. What a rank holds is read off the pieces of its layout, not
- * off the rules that made them: this is what the plan moves.
+ * Lists families. A rank's holding is computed from the pieces of its layout,
+ * not from the rules that made them: this is what the plan moves.
  */
 #include "coordinator/commands/plan_families.h"
 
@@ -12,10 +12,10 @@
 #include "common/text.h"
 #include "coordinator/table/table.h"
 
-/* What a rank holds of one tensor of a family, and of how many experts. */
+/* A rank's part of one tensor of a family, and its number of experts. */
 struct holding {
     uint64_t shape[RF_TENSOR_MAX_DIMS]; /* the pieces joined along rows */
-    bool joined;                        /* they can be */
+    bool joined;                        /* they can be joined */
     uint64_t elements;
     uint64_t experts;
     bool varies; /* other ranks or tensors have less */
@@ -48,7 +48,7 @@ static void add_piece(struct holding *holding, const struct rf_box *first,
     holding->joined = holding->joined && same_columns(first, box);
 }
 
-/* Keeps the larger of the two. Nothing at all is no holding: its tensors are
+/* Keeps the larger of the two. An empty holding is ignored: its tensors are
  * another rank's. */
 static void keep_largest(struct holding *largest, const struct holding *other)
 {
@@ -63,7 +63,7 @@ static void keep_largest(struct holding *largest, const struct holding *other)
     largest->varies = varies;
 }
 
-/* Adds what a rank holds of each tensor, and of how many experts. */
+/* Adds a rank's part of each tensor, and its number of experts. */
 static void add_rank(const struct rf_rank_layout *layout, uint32_t family,
                      struct holding *largest)
 {
@@ -132,7 +132,7 @@ static void holding_cell(struct rf_table *table, const struct rf_plan *plan,
     }
 }
 
-/* The shape as it is on disk. */
+/* The shape on disk. */
 static void shape_cell(struct rf_table *table, const struct rf_family *family)
 {
     char text[RF_SHAPE_TEXT_SIZE];
@@ -144,7 +144,7 @@ static void shape_cell(struct rf_table *table, const struct rf_family *family)
     }
 }
 
-/* "query 64, key 32, value 32"; how the tensor differs from a plain one. */
+/* "query 64, key 32, value 32": the difference from a plain tensor. */
 static void role_cell(struct rf_table *table, const struct rf_family *family)
 {
     char *text = NULL;

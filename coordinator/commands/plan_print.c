@@ -1,8 +1,8 @@
 /*
- * Plans for people: the model, then for each scenario the meshes, the bytes by
- * distance, the busiest ranks and nodes beside the least possible, how many
- * destinations share a source box, the sizes of the messages and the memory;
- * if asked, also every family of tensors.
+ * Plans as text: the model, then for each scenario the meshes, the bytes by
+ * distance, the busiest ranks and nodes beside the least possible, the number
+ * of destinations that share a source box, the message sizes and the memory;
+ * with `families`, also every family of tensors.
  */
 #include "coordinator/commands/plan_print.h"
 
@@ -34,7 +34,7 @@ static const char *with_commas(uint64_t value, char out[32])
     return out;
 }
 
-/* "8.03 B", in the units that models are named by. */
+/* "8.03 B", the unit of model names. */
 static const char *rounded(uint64_t value, char out[32])
 {
     static const char *const units[] = {"", " k", " M", " B", " T"};
@@ -78,7 +78,7 @@ static void print_size(const char *name, uint32_t size, bool show)
     }
 }
 
-/* Whether a side's dtype makes the refit change it. */
+/* Whether a side's dtype makes the refit convert. */
 static bool casts(const struct rf_scenario *scenario)
 {
     const struct rf_side_spec *train = &scenario->spec->train;
@@ -87,7 +87,7 @@ static bool casts(const struct rf_scenario *scenario)
     return rf_side_dtype(train, model) != rf_side_dtype(infer, model);
 }
 
-/* What happens to the weights' dtype, where it is not just the model's. */
+/* The dtype of a side's weights, if it is not simply the model's. */
 static void print_dtype(const struct rf_scenario *scenario, enum rf_side side)
 {
     const struct rf_spec *spec = scenario->spec;
@@ -152,7 +152,7 @@ static void print_totals(const struct rf_scenario *scenario)
            rf_format_bytes(scenario->schedule->inter_node_bytes, b, sizeof(b)));
 }
 
-/* What the model allows to be whole for want of a rule, if it is anything. */
+/* Tensors without a rule, which may be whole on every rank; nothing if none. */
 static void print_unknown(const struct rf_scenario *scenario)
 {
     struct rf_unknown unknown =
@@ -173,8 +173,8 @@ static uint64_t load_of(const uint64_t *send, const uint64_t *recv, uint32_t i)
     return send[i] + (recv != NULL ? recv[i] : 0);
 }
 
-/* Picks the rows with the largest load, largest first; without `recv` that is
- * `send` alone. */
+/* Picks the rows with the largest load, largest first; with `recv` NULL the
+ * load is `send` alone. */
 static size_t pick_busiest(const uint64_t *send, const uint64_t *recv,
                            uint32_t n, uint32_t out[TOP_ROWS])
 {
@@ -197,7 +197,7 @@ static size_t pick_busiest(const uint64_t *send, const uint64_t *recv,
     return picked;
 }
 
-/* "rank 3 on host"; a file without nodes has no hosts. */
+/* "rank 3 on host", or without the host if the file has no nodes. */
 static void rank_cell(struct rf_table *table,
                       const struct rf_scenario *scenario, uint32_t rank)
 {
@@ -243,7 +243,7 @@ static void print_loads(const struct rf_scenario *scenario)
     rf_table_destroy(table);
 }
 
-/* Ops of one size, and all of them. */
+/* Operations of one size, and of all sizes. */
 struct size {
     uint64_t bytes, n_ops;
 };
@@ -272,7 +272,7 @@ static void note_size(uint64_t bytes, uint64_t n_ops, void *data)
     }
 }
 
-/* Of the upper half the first, where there is no middle. */
+/* The upper median if there is no middle. */
 static uint64_t median(const struct sizes *sizes)
 {
     uint64_t before = 0;
@@ -311,7 +311,7 @@ static uint64_t unique_source_bytes(const struct rf_scenario *scenario)
     return elements_bytes;
 }
 
-/* The nodes that need most. */
+/* The nodes that need the most memory. */
 static void print_node_memory(const struct rf_scenario *scenario)
 {
     uint32_t n_nodes = scenario->config->n_nodes, top[TOP_ROWS];
@@ -352,7 +352,7 @@ static void print_memory(const struct rf_scenario *scenario)
     putchar('\n');
 }
 
-/* Why strategy auto is what it is. */
+/* The candidates of strategy auto, with the one taken. */
 static void print_choice(const struct rf_scenario *scenario)
 {
     static const char *const heads[] = {"auto", ">predicted ms", "busiest",

@@ -5,7 +5,7 @@
 #include "coordinator/scenario/scenario.h"
 
 void rf_plan_print_model(const struct rf_model *model);
-/* With `families` also each family, and what a rank of either mesh holds. */
+/* With `families`, also lists each family and its largest holding per rank. */
 void rf_plan_print_scenario(const struct rf_scenario *scenario, bool families);
 
 #endif

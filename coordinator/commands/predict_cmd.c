@@ -1,10 +1,10 @@
 /*
  * `refit-coord predict`: seconds for each scenario and method before anything
  * runs. Figures come from "links" in cluster.json, missing ones from the probes
- * in result folders; if these measured the same refit, that is shown beside the
- * prediction and calibrates it and those like it. Nothing is assumed: having no
- * figures is an error, a method without figures of its own takes those of
- * "links", and what the model does not cover gets "-" and a footnote.
+ * in result folders. Results that measured the same refit are shown beside the
+ * prediction and calibrate it and similar ones. Nothing is assumed: missing
+ * figures are an error, a method without its own figures takes those of
+ * "links", and cases outside the model get "-" and a footnote.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -28,10 +28,10 @@ struct predict_context {
     bool have_links;
     struct rf_jnode methods; /* "links.methods", value NULL when absent */
     struct rf_result_set measured;
-    char **reasons; /* of each of these, see rf_predict_measured() */
-    struct rf_predict_speeds speeds[RF_MEMORY_KINDS]; /* by what was measured */
+    char **reasons; /* per measured result, see rf_predict_measured() */
+    struct rf_predict_speeds speeds[RF_MEMORY_KINDS]; /* as measured */
     struct rf_predict_rows rows;
-    json_t *noted; /* object: rows that are or will be there, by note_row() */
+    json_t *noted; /* object: present and planned rows, by note_row() */
 };
 
 /* Fills `p`. No prediction is below the bound, which counts both sides of a
@@ -112,15 +112,15 @@ static enum rf_status predict_one(struct predict_context *context,
         rf_predict_links(&context->measured, &context->speeds[info->memory],
                          info, rf_scenario_copy_bytes(scenario), &input.links);
     }
-    rf_links_apply(given, info, &input.links); /* these win */
+    rf_links_apply(given, info, &input.links); /* these have priority */
     status = add_row(context, &input, err);
     rf_capacities_free(&input.links);
     return status;
 }
 
-/* Scenarios that are equal but for their name, method and its options have
- * equal predictions for other methods. `method` NULL: the scenario's own.
- * Whether the row is noted for the first time. */
+/* Notes a row; true if it is new. Scenarios that differ only in name, method
+ * and its options have equal predictions for other methods. `method` NULL: the
+ * scenario's own. */
 static bool note_row(const struct predict_context *context, size_t index,
                      const char *method)
 {
@@ -132,7 +132,7 @@ static bool note_row(const struct predict_context *context, size_t index,
     bool fresh;
     if (rf_spec_from_json(&node, config->node_names, config->n_nodes, &spec,
                           NULL) != RF_OK) {
-        return true; /* not after the file has been read */
+        return true; /* impossible once the file was read */
     }
     scenario = rf_spec_to_json(spec, config->node_names);
     json_object_del(scenario, "name");
@@ -154,8 +154,8 @@ static bool note_row(const struct predict_context *context, size_t index,
     return fresh;
 }
 
-/* The scenario's own method, then every other of "links.methods" that could
- * run it and has no row of an equal scenario. */
+/* Predicts the scenario's own method, then every other of "links.methods" that
+ * could run it and has no row from an equal scenario. */
 static enum rf_status predict_scenario(struct predict_context *context,
                                        const struct rf_scenario *scenario,
                                        struct rf_err *err)
@@ -170,7 +170,7 @@ static enum rf_status predict_scenario(struct predict_context *context,
             break;
         }
         if (strcmp(method, scenario->spec->method) != 0 &&
-            (info->needs_folder || /* which a prediction does not */
+            (info->needs_folder || /* a prediction needs none */
              rf_method_check(info, scenario->plan, context->config->node_names,
                              NULL) == RF_OK) &&
             note_row(context, scenario->index, method)) {
@@ -185,7 +185,7 @@ static enum rf_status predict_all(struct predict_context *context,
 {
     enum rf_status status = RF_OK;
     for (size_t i = 0; i < context->config->n_scenarios; i++) {
-        (void)note_row(context, i, NULL); /* every scenario has its own */
+        (void)note_row(context, i, NULL); /* its own method's row */
     }
     for (size_t i = 0; status == RF_OK && i < context->config->n_scenarios;
          i++) {
@@ -203,7 +203,7 @@ static enum rf_status predict_all(struct predict_context *context,
     return status;
 }
 
-/* Without "links": whether results have any figure for the nodes. */
+/* Without "links": checks that results have any figure for the nodes. */
 static enum rf_status check_measured(const struct predict_context *context,
                                      struct rf_err *err)
 {
@@ -297,7 +297,7 @@ static void print_out(const struct rf_cli *cli, struct predict_context *context)
         &context->rows, &error, timeline->given, stdout);
 }
 
-/* The demo's step of training, with what --set changes of it. */
+/* The demo's training step, as changed by --set. */
 static enum rf_status read_step(const struct rf_cli *cli,
                                 struct rf_timeline *out, struct rf_err *err)
 {

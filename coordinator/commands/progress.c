@@ -1,5 +1,5 @@
-/* Progress. See progress.h. The time left assumes that scenarios take equally
- * long; it is an estimate and says so by its "~". */
+/* Progress. See progress.h. The time left assumes that all scenarios take
+ * equally long; the "~" marks it as an estimate. */
 #include "coordinator/commands/progress.h"
 
 #include <stdio.h>
@@ -17,7 +17,7 @@
 #include "coordinator/records/report_table.h"
 
 #define BAR_CELLS 24
-/* At most this often without a terminal. */
+/* Least time between lines without a terminal. */
 #define PLAIN_NS (10 * RF_NS_PER_S)
 
 struct rf_progress {
@@ -54,7 +54,7 @@ const char *rf_progress_clock(int64_t seconds, char out[32])
     return out;
 }
 
-/* ", repeat 2 of 3", or nothing. */
+/* ", repeat 2 of 3", or "". */
 static const char *repeat_text(const struct rf_run_view *view, char out[48])
 {
     out[0] = '\0';
@@ -115,7 +115,7 @@ void rf_progress_line(const struct rf_run_view *view, const char *text,
                             view->n_scenarios);
     if (used + more <= room) {
         snprintf(out + used, size - used, "%s%s", text, left);
-    } else if (used + strlen(left) + 1 < room) { /* something of the text */
+    } else if (used + strlen(left) + 1 < room) { /* part of the text fits */
         snprintf(out + used, size - used, "%.*s…%s",
                  (int)(room - used - strlen(left) - 1), text, left);
     } else if (room < used) {
@@ -123,7 +123,7 @@ void rf_progress_line(const struct rf_run_view *view, const char *text,
     }
 }
 
-/* "  ~2:31 left", or nothing as long as little is known. */
+/* "  ~2:31 left", or "" while too little is known. */
 static void time_left(const struct rf_progress *progress, int64_t now_ns,
                       char out[48])
 {
@@ -170,7 +170,7 @@ void rf_progress_destroy(struct rf_progress *progress)
     }
 }
 
-/* Without a terminal: logs where the run is, at most every PLAIN_NS. */
+/* Without a terminal: logs the run's progress, at most every PLAIN_NS. */
 static void plain(struct rf_progress *progress, int64_t now_ns)
 {
     char text[512], left[48];

@@ -18,7 +18,7 @@
 #include "coordinator/reports/report_html.h"
 #include "coordinator/reports/report_json.h"
 
-/* The page with its figures, or with why it has none. */
+/* The page with its figures, or with the reason that it has none. */
 static enum rf_status store_page(const char *path,
                                  const struct rf_result_set *set,
                                  const json_t *figures, struct rf_err *err)
@@ -34,11 +34,11 @@ static enum rf_status store_page(const char *path,
     return status;
 }
 
-/* --reference DIR beside the results; nothing without it. */
+/* Comparison of --reference DIR, shown with the results. */
 struct beside {
     struct rf_result_set reference;
     struct rf_comparisons list;
-    const struct rf_comparisons *all; /* NULL: nothing */
+    const struct rf_comparisons *all; /* NULL: no reference */
 };
 
 static enum rf_status read_reference(const struct rf_cli *cli,
@@ -59,7 +59,7 @@ static enum rf_status read_reference(const struct rf_cli *cli,
     return status;
 }
 
-/* The files, one a line, and which figures there are none of. */
+/* Prints the files, one per line, and the notes on missing figures. */
 static void print_figures(const json_t *drawn)
 {
     const json_t *figures = json_object_get(drawn, "figures"), *one, *path;
@@ -70,13 +70,13 @@ static void print_figures(const json_t *drawn)
             puts(json_string_value(path));
         }
     }
-    (void)fflush(stdout); /* main() reports an error of it */
+    (void)fflush(stdout); /* main() reports its errors */
     json_array_foreach (notes, i, one) {
         rf_info("%s", json_string_value(one));
     }
 }
 
-/* A page does without figures where they cannot be drawn. */
+/* A page omits figures that cannot be drawn. */
 static enum rf_status write_page(const struct rf_cli *cli,
                                  const struct rf_result_set *set,
                                  const struct rf_comparisons *beside,
@@ -108,7 +108,7 @@ static enum rf_status write_figures(const struct rf_cli *cli,
     return status;
 }
 
-/* What can show a reference, too. */
+/* The forms that can also show a reference. */
 static enum rf_status draw(const struct rf_cli *cli,
                            const struct rf_result_set *set, struct rf_err *err)
 {
@@ -123,8 +123,8 @@ static enum rf_status draw(const struct rf_cli *cli,
     return status;
 }
 
-/* As Alpa's suite writes its file. Unlike a report, what another program is to
- * read is not empty. */
+/* Writes the file in the form of Alpa's suite. Unlike a report, it may not be
+ * empty, since another program reads it. */
 static enum rf_status write_alpa(const char *path,
                                  const struct rf_result_set *set,
                                  struct rf_err *err)

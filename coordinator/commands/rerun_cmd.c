@@ -2,8 +2,8 @@
  * `refit-coord rerun`: runs the scenario of a result file again and compares.
  *
  * Everything comes from that file; nothing is launched unless the plan is the
- * same (store/rerun.h). The exit code is that of the run, or 1 when the run
- * is fine but a regression.
+ * same (store/rerun.h). The exit code is that of the run, or 1 if the run
+ * succeeds but is a regression.
  */
 #include "common/log.h"
 #include "coordinator/commands/cli.h"
@@ -26,7 +26,7 @@ static enum rf_status check_plan(struct rf_run_app *app, const json_t *old,
     return status;
 }
 
-/* The cluster file in a result, with what the options change. */
+/* The cluster file in a result, as changed by the options. */
 static enum rf_status make_cluster(const struct rf_cli *cli, const json_t *old,
                                    json_t **out, struct rf_err *err)
 {

@@ -2,12 +2,11 @@
  * `refit-coord run`: joins the run's state machine, the cluster, the result
  * folder and the progress display on one loop.
  *
- * Everything that can be wrong in cluster.json is found before anything is
- * launched, by planning every scenario (scenario_set.h), or, if only nodes have
- * the model's checkpoint, once they have said what its headers are. The result
- * folder exists before the launch, so that a full or read-only disk is found
- * early; a launch that fails or is interrupted removes it again. How a run ends
- * is in run_end.c.
+ * Planning every scenario (scenario_set.h) finds all errors of cluster.json
+ * before the launch, or, if only nodes have the model's checkpoint, once they
+ * have sent its headers. The result folder is made before the launch, so that a
+ * full or read-only disk is found early; a launch that fails or is interrupted
+ * removes it again. run_end.c has the end of a run.
  */
 #include <signal.h>
 #include <stdlib.h>
@@ -25,7 +24,7 @@
 
 #define REDRAW_MS 500
 
-/* --- What the run wants --------------------------------------------------- */
+/* --- Requests of the run -------------------------------------------------- */
 
 static int64_t now_op(void *data)
 {
@@ -146,7 +145,7 @@ static void done_op(void *data)
     uv_stop(&app->loop);
 }
 
-/* Taken, it may have to be planned again. */
+/* Runs beside the loop: taking the scenario may plan it again. */
 static void plan(void *data)
 {
     struct rf_run_app *app = data;
@@ -221,12 +220,12 @@ static const struct rf_run_ops run_ops = {
     .done = done_op,
 };
 
-/* --- What the cluster says ------------------------------------------------ */
+/* --- Events of the cluster ------------------------------------------------ */
 
 static bool hello_cb(uint32_t node, struct rf_msg_hello *hello, void *data)
 {
     struct rf_run_app *app = data;
-    if (!app->cli->strict) { /* or else the run refuses the node */
+    if (!app->cli->strict) { /* otherwise the run refuses the node */
         rf_advise_build(app->config->node_names[node], hello, false,
                         &app->findings);
     }
@@ -308,8 +307,8 @@ static void close_handles(struct rf_run_app *app)
 
 /* --- Before and after ----------------------------------------------------- */
 
-/* "rank:iteration" in an environment variable that only tests set. NULL: it is
- * not set. */
+/* "rank:iteration" from an environment variable that only tests set. NULL: not
+ * set. */
 static struct rf_msg_hook *read_hook(const char *variable)
 {
     const char *text = getenv(variable);
@@ -425,7 +424,7 @@ static void open_folder(void *data)
                                       &app->results, &app->why);
 }
 
-/* Beside the loop: a disk that hangs must not keep signals from ending it. */
+/* Runs beside the loop: a hung disk must not keep signals from ending it. */
 static enum rf_status open_results(struct rf_run_app *app, struct rf_err *err)
 {
     app->waiting = RF_RUN_APP_OPENING;

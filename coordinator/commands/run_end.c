@@ -1,8 +1,8 @@
 /*
- * How `refit-coord run` ends: signals, storing what is left, what is printed.
+ * The end of `refit-coord run`: signals, storing the rest, printing.
  *
- * The loop turns until the last file is stored: what was measured is given up
- * for a file server that hangs only when a signal says so.
+ * The loop turns until the last file is stored: only a signal gives up results
+ * for a hung file server.
  */
 #include "coordinator/commands/run_app.h"
 
@@ -21,12 +21,11 @@
 
 #define PATIENCE_NS (2 * RF_NS_PER_S) /* before a wait is explained */
 #define GRACE_NS (10 * RF_NS_PER_S)   /* for storing, after --timeout */
-#define LEAVE_MS 500                  /* for the last words */
+#define LEAVE_MS 500                  /* for the last messages */
 
 /* --- Signals and waiting -------------------------------------------------- */
 
-/* What keeps the run from going on or from ending: the path, and what it is to
- * be; NULL: nothing. */
+/* The path that the run waits for, and its wanted state; NULL: none. */
 static const char *awaited(const struct rf_run_app *app, const char **state)
 {
     const struct rf_cli *cli = app->cli;
@@ -57,7 +56,7 @@ static void explain_wait(struct rf_run_app *app)
     }
 }
 
-/* The agents see the end of their standard input and end as well. */
+/* The agents see the end of their standard input and exit as well. */
 static _Noreturn void leave(const struct rf_run_app *app, int exit_code)
 {
     const char *state, *path = awaited(app, &state);
@@ -76,7 +75,7 @@ void rf_run_end_signal(uv_signal_t *handle, int number)
     app->interrupts++;
     app->interrupt_code = RF_EXIT_SIGNAL + number;
     if (early && app->interrupts == 1) {
-        app->since_ns = rf_now_ns(); /* heeded once the folder is open */
+        app->since_ns = rf_now_ns(); /* handled once the folder is open */
         return;
     }
     if (early || app->interrupts > 2 ||
@@ -94,7 +93,7 @@ void rf_run_end_signal(uv_signal_t *handle, int number)
     rf_run_interrupt(app->run, app->interrupt_code);
 }
 
-/* Storing does not outlast --timeout for ever. */
+/* After --timeout, limits storing to GRACE_NS. */
 static void leave_late(const struct rf_run_app *app, int64_t now_ns)
 {
     if (app->cli->timeout_s > 0 &&
@@ -129,7 +128,8 @@ void rf_run_end_warn(struct rf_run_app *app)
     rf_findings_free(&app->findings);
 }
 
-/* Every node that could not join with its reason; equal reasons are folded. */
+/* Logs each node that could not join, with its reason; equal reasons are
+ * folded. */
 static void report_launch(const struct rf_run_app *app)
 {
     uint32_t n = app->config->n_nodes;
@@ -155,7 +155,7 @@ static void report_launch(const struct rf_run_app *app)
     }
 }
 
-/* Whether it was stopped before its end, by a signal or by --timeout. */
+/* Whether a signal or --timeout stopped it early. */
 static bool cut_short(const struct rf_run_app *app)
 {
     return app->exit_code > RF_EXIT_SIGNAL ||
@@ -177,7 +177,7 @@ static void store_op(char *path, char *text, json_t *record, unsigned n_folders,
     rf_store_thread_start(&app->loop, &file, stored_cb, app);
 }
 
-/* All files of a scenario, or run.json for the last time. */
+/* All files of a scenario are stored, or run.json for the last time. */
 static void done_op(const struct rf_err *why, void *data)
 {
     struct rf_run_app *app = data;
@@ -203,7 +203,7 @@ void rf_run_end_waited(void *data)
     app->waiting = RF_RUN_APP_NOT_WAITING;
 }
 
-/* Has the loop turn until nothing is being stored. */
+/* Turns the loop until nothing is being stored. */
 static void settle(struct rf_run_app *app)
 {
     const char *state;
@@ -246,7 +246,7 @@ static void discard_trace(struct rf_run_app *app)
     }
 }
 
-/* Stores what --trace asks for. */
+/* Stores the file of --trace. */
 static void store_trace(struct rf_run_app *app)
 {
     char *text = rf_trace_file_end(app->trace);
@@ -270,7 +270,7 @@ static void store_trace(struct rf_run_app *app)
     }
 }
 
-/* What was asked for, on standard output. */
+/* Prints the requested output to standard output. */
 static void print(const struct rf_run_app *app)
 {
     if (is_standard_output(app)) {

@@ -5,8 +5,8 @@
 
 static const int numbers[RF_N_SIGNALS] = {SIGINT, SIGTERM, SIGHUP};
 
-/* The parent may have set a signal to be ignored, as nohup does, and shells for
- * background jobs. */
+/* The parent may have set a signal to be ignored, as nohup does, and as shells
+ * do for background jobs. */
 static bool is_ignored(int number)
 {
     struct sigaction now;

@@ -23,25 +23,25 @@
 #define ERASE "\r\033[K"
 #define STATUS_BYTES 1024
 
-/* Who writes: the thread; the caller; nobody, since the thread is stuck. */
+/* The writer: the thread; the caller; nobody, since the thread is stuck. */
 enum writer { WRITER_THREAD, WRITER_CALLER, WRITER_STUCK };
 
 struct rf_stderr_writer {
     int fd;
     bool terminal, colour;
     pthread_t thread;
-    pthread_mutex_t lock; /* of all that follows */
+    pthread_mutex_t lock; /* guards all members below */
     pthread_cond_t changed;
     enum writer writer;
     bool ending;
     bool writing; /* outside the lock */
-    char *lines;  /* each with its end */
+    char *lines;  /* each with its newline */
     size_t used;
-    char *spare; /* NULL while it is written */
+    char *spare; /* NULL while being written */
     uint64_t n_lost;
     char status[STATUS_BYTES];
     bool status_new;
-    bool drawn; /* the status is on the screen; the writer's */
+    bool drawn; /* the status is on the screen; owned by the writer */
 };
 
 /* --- Writing -------------------------------------------------------------- */
@@ -61,7 +61,7 @@ static void erase(struct rf_stderr_writer *output)
     }
 }
 
-/* One write() per line: lines of several processes do not mix. */
+/* One write() per line, so that lines of several processes do not mix. */
 static void write_lines(const struct rf_stderr_writer *output,
                         const char *lines, size_t size)
 {
@@ -245,7 +245,7 @@ bool rf_stderr_writer_is_terminal(const struct rf_stderr_writer *output)
     return output->terminal;
 }
 
-/* Signals are not for this thread: while the others hold one back, it would end
+/* Blocks signals in this thread: while the others hold one back, it would end
  * the program here. */
 static bool start_thread(struct rf_stderr_writer *output)
 {

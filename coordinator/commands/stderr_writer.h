@@ -1,11 +1,11 @@
 /*
- * Standard error, written by its own thread: a stopped terminal, or a pipe that
- * nobody reads, must not block the event loop for longer than agents wait for a
- * sign of life.
+ * Standard error, written by its own thread. A stopped terminal or an unread
+ * pipe must not block the event loop for longer than agents wait for a sign of
+ * life.
  *
  * Lines queue up to RF_STDERR_WRITER_QUEUE_BYTES. Further lines are dropped;
- * once there is room, one line says how many. Of the status, a line that is
- * redrawn below all others, only the last is kept.
+ * once there is room, one line says how many. The status is a line redrawn
+ * below all others; only the last one is kept.
  */
 #ifndef RF_COORDINATOR_COMMANDS_STDERR_WRITER_H
 #define RF_COORDINATOR_COMMANDS_STDERR_WRITER_H
@@ -14,15 +14,16 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* What launcher manual prints for a thousand nodes, several times over. */
+/* Several times the output of launcher manual for a thousand nodes. */
 #define RF_STDERR_WRITER_QUEUE_BYTES ((size_t)2 << 20)
 
 struct rf_stderr_writer;
 
 /* Writes to `fd`, which is borrowed. */
 struct rf_stderr_writer *rf_stderr_writer_create(int fd);
-/* After rf_stderr_writer_end(), and when the log is not its any more: a program
- * whose log stays with it until it exits leaves it be. */
+/* Call it after rf_stderr_writer_end(), and only if the writer is no longer the
+ * log's sink. A program that keeps it as the sink until exit does not destroy
+ * it. */
 void rf_stderr_writer_destroy(struct rf_stderr_writer *output);
 
 /* Whether it is a terminal that can redraw a line. */
@@ -34,14 +35,14 @@ void rf_stderr_writer_take_log(struct rf_stderr_writer *output);
 /* One line, without its end. From any thread; never waits for the reader. */
 void rf_stderr_writer_line(struct rf_stderr_writer *output, const char *text);
 
-/* Replaces the status; "" takes it away. As above. */
+/* Replaces the status; "" removes it. As above. */
 void rf_stderr_writer_status(struct rf_stderr_writer *output, const char *text);
 
-/* Waits until all is written, `wait_ms` at most; false when it is not. */
+/* Waits until all is written, at most `wait_ms`; false on timeout. */
 bool rf_stderr_writer_flush(struct rf_stderr_writer *output, uint32_t wait_ms);
 
-/* Flushes, without the status, and ends the thread. Lines that come later are
- * written at once, or are lost if `wait_ms` was not enough. */
+/* Flushes, without the status, and ends the thread. Later lines are written
+ * directly, or are lost if `wait_ms` was too short. */
 void rf_stderr_writer_end(struct rf_stderr_writer *output, uint32_t wait_ms);
 
 #endif

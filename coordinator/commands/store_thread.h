@@ -1,5 +1,5 @@
-/* Stores a file beside the event loop: a busy disk or a file server that hangs
- * blocks the writer for long. */
+/* Stores a file beside the event loop, since a busy disk or a hung file server
+ * can block the writer for long. */
 #ifndef RF_COORDINATOR_COMMANDS_STORE_THREAD_H
 #define RF_COORDINATOR_COMMANDS_STORE_THREAD_H
 
@@ -12,17 +12,17 @@
 /* `why` is NULL when the file is stored. */
 typedef void (*rf_stored_fn)(const struct rf_err *why, void *data);
 
-/* What is stored. */
+/* The file to store. */
 struct rf_store_thread_file {
-    char *path, *text;  /* taken; without a text, that of */
-    json_t *record;     /* which is shared and must not change meanwhile */
-    bool own;           /* the program's, not one that the user named */
-    unsigned n_folders; /* of an own one, as of rf_store_own() */
+    char *path, *text;  /* taken; `text` NULL: the text of */
+    json_t *record;     /* this record, shared; must not change meanwhile */
+    bool own;           /* the program's own file, not named by the user */
+    unsigned n_folders; /* for an own file, as in rf_store_own() */
 };
 
 /*
  * Calls rf_store_own() or rf_store() for the file by rf_loop_beside(), then
- * `stored`. Files that vouch for others are begun when those are stored.
+ * `stored`. Start a file that vouches for others only after they are stored.
  */
 void rf_store_thread_start(uv_loop_t *loop,
                            const struct rf_store_thread_file *file,

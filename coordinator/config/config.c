@@ -1,11 +1,10 @@
 /*
  * cluster.json: the top level, the model and the scenarios.
  *
- * Order: keys and types, then nodes, then variables and defaults are put in
- * place, then the model's files are read, then the matrix is expanded and each
- * member is checked by the planner's own reader, then the files of scenarios'
- * own models are read. Any failure frees all and leaves the caller with one
- * error that names the file, the JSON path and the rule. Nothing here starts a
+ * Order: keys and types; nodes; variables and defaults; the model's files; the
+ * matrix, each member of which the planner's own reader checks; the files of
+ * scenarios' own models. Any failure frees everything and returns one error
+ * that names the file, the JSON path and the rule. Nothing here starts a
  * process or opens a socket.
  */
 #include "coordinator/config/config.h"
@@ -66,7 +65,8 @@ static enum rf_status read_name(const struct rf_jnode *root,
     return RF_OK;
 }
 
-/* Scenario names become file names: unique also where case is ignored. */
+/* Scenario names become file names, so they must be unique even if case is
+ * ignored. */
 static enum rf_status check_names(const struct rf_jnode *list,
                                   const struct rf_config *config,
                                   struct rf_err *err)
@@ -93,8 +93,8 @@ static enum rf_status check_names(const struct rf_jnode *list,
     return RF_OK;
 }
 
-/* Makes "disk.folder" absolute, relative to the file: those that work with a
- * scenario, on any node, do not know where the file is. */
+/* Makes "disk.folder" absolute, relative to the file, whose location the later
+ * users of a scenario, on any node, do not know. */
 static void place_folder(const struct rf_config *config,
                          const struct rf_scenario_config *scenario)
 {
@@ -109,7 +109,7 @@ static void place_folder(const struct rf_config *config,
     free(path);
 }
 
-/* Says once what each of Alpa's words for a balance means. */
+/* Logs once the meaning of each of Alpa's words for a balance. */
 static void explain_balances(const struct rf_config *config)
 {
     json_t *said = json_object();
@@ -263,7 +263,7 @@ static const char *shown_name(const char *file)
     return is_standard_input(file) ? INPUT_NAME : file;
 }
 
-/* A model's config.json may have what Python's json module writes. */
+/* A model's config.json may have the extensions of Python's json module. */
 static enum rf_status load(const char *file, json_t **out, struct rf_err *err)
 {
     struct rf_err strict;

@@ -1,6 +1,6 @@
 /*
- * cluster.json, read strictly. The only reader of that file; what it refuses,
- * nothing else sees. Everything is checked before anything is launched.
+ * cluster.json, read strictly. This is the only reader of that file; no other
+ * code sees what it refuses. Everything is checked before anything is launched.
  */
 #ifndef RF_COORDINATOR_CONFIG_CONFIG_H
 #define RF_COORDINATOR_CONFIG_CONFIG_H
@@ -17,7 +17,7 @@
 #include "coordinator/config/overrides.h"
 
 #define RF_CONFIG_MAX_BYTES                                                    \
-    ((size_t)68 << 20) /* a model's manifest may be described in place */
+    ((size_t)68 << 20)               /* a model's manifest may be inline */
 #define RF_CONFIG_MAX_SCENARIOS 4096 /* after the matrix is expanded */
 #define RF_CONFIG_MAX_NAME 200       /* of a matrix member, in bytes */
 /* launch.env goes to every node in its BOOT message. */
@@ -31,16 +31,16 @@ struct rf_scenario_config {
     json_t *value; /* owned; "name" is the member's */
     json_t *model; /* owned; as rf_config.model, NULL: the file's */
     char path[40]; /* "$.scenarios[1]" */
-    bool slow;     /* runs only when asked for */
-    bool skip;     /* left out when it cannot work ("impossible": "skip") */
+    bool slow;     /* runs only on request */
+    bool skip;     /* left out if it cannot work ("impossible": "skip") */
 };
 
-/* A member that cannot work and was left out. */
+/* A member left out because it cannot work. */
 struct rf_skipped_config {
     char *name, *reason;
 };
 
-/* "control": where the agents connect back to. */
+/* "control": the address that agents connect back to. */
 struct rf_control_config {
     const char *address;            /* "auto", "stdio", or a numeric address */
     uint32_t port;                  /* 0: any free one */
@@ -49,7 +49,7 @@ struct rf_control_config {
 
 struct rf_config {
     char *file;       /* as given */
-    char *folder;     /* that it is in; relative paths start here */
+    char *folder;     /* its folder; relative paths start here */
     json_t *document; /* as read, lists and all */
     char *name;
     struct rf_launch_config launch; /* strings owned by `strings` */
@@ -59,83 +59,83 @@ struct rf_config {
     const char **node_names; /* nodes[i].name */
     uint32_t *slots;
     uint32_t n_nodes;
-    json_t *model; /* inline description for rf_model_from_json, unless there is
-                      an rf_config_checkpoint(); owned */
+    json_t *model; /* inline description for rf_model_from_json, unless there
+                      is an rf_config_checkpoint(); owned */
     const char *model_path; /* "$.model", or of the scenario that has it */
-    json_t *models; /* pairs of what scenarios say and such a description, each
-                       once; owned */
+    json_t *models; /* pairs of a scenario's "model" and such a description,
+                       each once; owned */
     struct rf_scenario_config *scenarios;
     size_t n_scenarios;
-    size_t n_in_file;    /* scenarios before anything was left out */
-    size_t n_equal_left; /* not among those: made equal by keys that do not
-                            concern their method */
-    size_t n_slow_left;  /* left out because they are slow */
+    size_t n_in_file;    /* scenarios before any was left out */
+    size_t n_equal_left; /* not in n_in_file: equal to another but for keys
+                            of other methods */
+    size_t n_slow_left;  /* left out because slow */
     struct rf_skipped_config *skipped;
     size_t n_skipped, cap_skipped;
-    char *export_folder; /* of --export, absolute; NULL: nothing is exported */
+    char *export_folder; /* of --export, absolute; NULL: no export */
     struct rf_links links;
     struct rf_timeline timeline;
     char **strings;
     size_t n_strings, cap_strings;
 };
 
-/* Reads `file` ("-": standard input) and changes what `overrides` (NULL: none)
- * says, without a look at the rest. */
+/* Reads `file` ("-": standard input) and applies `overrides` (NULL: none),
+ * without checking the rest. */
 enum rf_status rf_config_read(const char *file,
                               const struct rf_overrides *overrides,
                               json_t **out, struct rf_err *err) RF_MUST_CHECK;
 
-/* Checks a document (taken) and reads the model files that it names; `file`
- * gives the folder. With `need_nodes` a file without nodes is an error.
- * RF_ERR_CONFIG with file, JSON path and rule. */
+/* Checks a document (taken) and reads its model files; `file` gives the folder.
+ * With `need_nodes` a file without nodes is an error. RF_ERR_CONFIG with file,
+ * JSON path and rule. */
 enum rf_status rf_config_from_json(json_t *document, const char *file,
                                    bool need_nodes, struct rf_config **out,
                                    struct rf_err *err) RF_MUST_CHECK;
 
 /*
- * A cluster.json that means the same wherever it is read: `model` is described
- * in place, the paths of this machine are absolute, the defaults of "launch"
- * and "control" are filled in, and `scenario` is its only one. A new reference.
+ * A cluster.json with the same meaning wherever it is read: `model` is inline,
+ * the paths of this machine are absolute, the defaults of "launch" and
+ * "control" are filled in, and `scenario` is its only one. A new reference.
  */
 json_t *rf_config_complete(const struct rf_config *config, json_t *model,
                            json_t *scenario);
 
 /* Keeps the scenarios whose name, or whose name in the file, matches one of the
- * patterns of fnmatch(3); without patterns, all but the slow ones, with `slow`
- * those, too. A pattern that matches none is RF_ERR_USAGE, and so is leaving
- * out everything. */
+ * fnmatch(3) patterns; without patterns, all but the slow ones, or with `slow`
+ * all of them. RF_ERR_USAGE if a pattern matches none or no scenario is left.
+ */
 enum rf_status rf_config_select(struct rf_config *config,
                                 const char *const *globs, size_t n_globs,
                                 bool slow, struct rf_err *err) RF_MUST_CHECK;
 
-/* Takes scenario `index` out, which cannot work for `reason`; those behind it
- * move up. */
+/* Removes scenario `index`, which cannot work for `reason`; later ones move up.
+ */
 void rf_config_skip(struct rf_config *config, size_t index, const char *reason);
 
-/* Has the one scenario that is selected export what it refits to `folder`, a
- * path on the nodes. Several are RF_ERR_USAGE. */
+/* Makes the one selected scenario export its refit to `folder`, a path on the
+ * nodes. RF_ERR_USAGE for several scenarios. */
 enum rf_status rf_config_export(struct rf_config *config, const char *folder,
                                 struct rf_err *err) RF_MUST_CHECK;
 
-/* The absolute path of the model's checkpoint if this machine does not have
- * that folder: a node has to say what its headers are before there is a model.
- * NULL otherwise. */
+/* The absolute path of the model's checkpoint if this machine lacks that
+ * folder: a node must then send its headers before there is a model. NULL
+ * otherwise. */
 const char *rf_config_checkpoint(const struct rf_config *config);
-/* Completes the model with them, as rf_checkpoint_headers_read() gives them on
- * a node. */
+/* Completes the model with its headers, as rf_checkpoint_headers_read() returns
+ * them on a node. */
 void rf_config_add_headers(struct rf_config *config, json_t *headers);
 
-/* How long a node may take to read them, in seconds. */
+/* Time limit for a node to read them, in seconds. */
 uint32_t rf_config_inspect_limit_s(const struct rf_config *config);
 
-/* How long all nodes together may take to join, in seconds. */
+/* Time limit for all nodes together to join, in seconds. */
 uint32_t rf_config_join_limit_s(const struct rf_config *config);
 
 /* Whether ranks may share GPUs (REFIT_SHARE_GPU of "launch.env", see
  * refit-worker(1)): tests on small machines do. */
 bool rf_config_shares_gpus(const struct rf_config *config);
 
-/* What scenario `index` moves: its own model, or the file's. Borrowed. */
+/* The model that scenario `index` moves: its own, or the file's. Borrowed. */
 json_t *rf_config_model(const struct rf_config *config, size_t index);
 
 /* The place of scenario `index`, for errors that name the file. */
@@ -144,8 +144,8 @@ struct rf_jnode rf_config_scenario(const struct rf_config *config,
 
 void rf_config_destroy(struct rf_config *config); /* NULL is fine */
 
-/* Whether a file holds one model's Hugging Face configuration, not a cluster:
- * `plan` accepts both. */
+/* Whether a file holds one model's Hugging Face configuration rather than a
+ * cluster; `plan` accepts both. */
 bool rf_config_is_model(const json_t *document);
 
 #endif

@@ -11,12 +11,12 @@ enum rf_status rf_config_expand(const struct rf_jnode *scenario,
 
 /* config_method_keys.c: whether the key at `path` of the scenario object, such
  * as "ucx.direction", concerns the method of `member`, which has no lists as
- * axes. True for keys of all methods, and where the method or "memory" is none
- * that there is: its reader refuses that. */
+ * axes. True for keys of all methods, and for an unknown method or "memory",
+ * which its reader refuses. */
 bool rf_config_key_concerns(const json_t *member, const char *path);
 /* Refuses a value that no member of `scenario` uses. `scenario` is the object
  * with defaults and lists, `written` the same without defaults; its members are
- * those of `config` with its path, which their reader has accepted. */
+ * those of `config` with its path, already accepted by their reader. */
 enum rf_status rf_config_check_method_keys(const struct rf_jnode *scenario,
                                            const json_t *written,
                                            const struct rf_config *config,
@@ -26,9 +26,8 @@ enum rf_status rf_config_check_method_keys(const struct rf_jnode *scenario,
 enum rf_status rf_config_read_launch(const struct rf_jnode *root,
                                      struct rf_config *config,
                                      struct rf_err *err) RF_MUST_CHECK;
-/* Replaces "nodes": "slurm" with the nodes of the job that this process is in.
- * Outside a job that is an error, or, without `need_nodes`, as if the file had
- * no nodes. */
+/* Replaces "nodes": "slurm" with the nodes of this process's job. Outside a
+ * job: an error with `need_nodes`, otherwise as if the file had no nodes. */
 enum rf_status rf_config_place_nodes(const struct rf_jnode *root,
                                      bool need_nodes,
                                      struct rf_err *err) RF_MUST_CHECK;
@@ -36,9 +35,9 @@ enum rf_status rf_config_read_nodes(const struct rf_jnode *root,
                                     struct rf_config *config,
                                     struct rf_err *err) RF_MUST_CHECK;
 
-/* config_models.c: "model" of the file, which may be missing; then, with the
- * scenarios read, theirs. A file without one has that of its first scenario, if
- * all have their own. */
+/* config_models.c: "model" of the file, which may be missing; then, once the
+ * scenarios are read, their models. A file without one gets its first
+ * scenario's, if every scenario has one. */
 enum rf_status rf_config_read_model(const struct rf_jnode *root,
                                     struct rf_config *config,
                                     struct rf_err *err) RF_MUST_CHECK;

@@ -1,13 +1,13 @@
 /*
- * A list where a scalar is expected makes a matrix: one scenario object with
- * lists becomes one object for each combination of their values.
+ * A list in place of a scalar makes a matrix: one scenario object with lists
+ * becomes one object for each combination of their values.
  *
- * The axes are found in the order of the file, nested objects included; the
- * first varies slowest. Lists by nature, such as pp_layers, are none
+ * The axes are in the order of the file, nested objects included; the first
+ * varies slowest. Lists by nature, such as pp_layers, are not axes
  * (spec_fields.h). A member is called <scenario>-<axis>=<value>-… (nested axes
  * as "train.tp"), with bytes unfit for a file name replaced by "_". Axes that
- * do not concern the method of a member (config_method_keys.c) neither multiply
- * nor name it. The product is bounded before any member is made.
+ * do not concern a member's method (config_method_keys.c) neither multiply nor
+ * name it. The product is bounded before any member is made.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -38,7 +38,7 @@ static bool list_by_nature(const char *key)
     return field != NULL && field->is_list;
 }
 
-/* Of a model, sizes and dtypes are axes; its other lists say what it is. */
+/* In a model, sizes and dtypes are axes; its other lists describe it. */
 static bool may_be_axis(const char *path, const char *key)
 {
     const char *in_model = strncmp(path, "model.", 6) == 0 ? path + 6 : NULL;
@@ -54,8 +54,7 @@ static bool may_be_axis(const char *path, const char *key)
     return strchr(in_model, '.') == NULL && strcmp(key, "rules") != 0;
 }
 
-/* What a member of a list of models is called: its name, or that of its file.
- */
+/* The name of a member of a list of models: its own, or its file's. */
 static const char *model_name(const json_t *model)
 {
     static const char *const keys[] = {"name", "config", "manifest",
@@ -124,8 +123,8 @@ static char *value_text(const json_t *value)
     return text;
 }
 
-/* Member `i` of a list against those before it: scenarios are named after the
- * texts of the members, and files after scenarios. */
+/* Compares member `i` of a list with earlier ones: their texts name scenarios,
+ * which name files. */
 static enum rf_status check_twice(const struct rf_jnode *list, size_t i,
                                   char *const *texts, struct rf_err *err)
 {
@@ -181,8 +180,8 @@ static enum rf_status add_axis(const struct rf_jnode *node, const char *path,
     return status;
 }
 
-/* Scenario objects are two levels deep (the sides); deeper ones are unknown
- * keys for the planner's reader anyway. */
+/* Scenario objects are two levels deep (the sides); deeper keys are unknown to
+ * the planner's reader anyway. */
 static enum rf_status find_axes(const struct rf_jnode *object,
                                 const char *prefix, unsigned depth,
                                 struct axes *axes, struct rf_err *err)
@@ -220,7 +219,7 @@ static void put_at(json_t *object, const char *path, json_t *value)
     json_object_set(object, path, value);
 }
 
-/* The place among the values of axis `a` that member `index` has. */
+/* The index of member `index` in the values of axis `a`. */
 static size_t choice_of(const struct axes *axes, size_t a, size_t index)
 {
     for (size_t i = axes->n - 1; i > a; i--) {
@@ -240,7 +239,7 @@ static void choose(const struct axes *axes, size_t index, json_t *member)
 }
 
 /* Whether the member differs from an earlier one only in keys that do not
- * concern its method: of those the first is enough. */
+ * concern its method; the first one is enough. */
 static bool is_equal_to_earlier(const struct axes *axes, size_t index,
                                 const json_t *member)
 {
@@ -270,7 +269,7 @@ static char *member_name(const char *base, const struct axes *axes,
     return name;
 }
 
-/* Appends a member that takes `value` and `name`. */
+/* Appends a member; it takes `value` and `name`. */
 static void add_member(const struct rf_jnode *scenario,
                        const struct rf_scenario_config *all, json_t *value,
                        char *name, struct rf_config *config)
@@ -355,7 +354,7 @@ static enum rf_status expand(const struct rf_jnode *scenario,
     return status;
 }
 
-/* The keys that are not the planner's. */
+/* Reads the keys that the planner does not. */
 static enum rf_status read_own_keys(const struct rf_jnode *scenario,
                                     struct rf_scenario_config *all,
                                     struct rf_err *err)

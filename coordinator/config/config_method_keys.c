@@ -1,9 +1,8 @@
 /*
- * Keys of a scenario that concern some methods only: "disk" the method disk,
- * "ucx" the method ucx in host memory, and "memory" the method ucx, which has
- * two. One rule holds for all: members of a matrix with other methods go
- * without the key, and a scenario no member of which uses it may not have it,
- * except from "defaults".
+ * Scenario keys that concern some methods only: "disk" the method disk, "ucx"
+ * the method ucx in host memory, and "memory" the method ucx, which has two.
+ * One rule for all: members of a matrix with other methods lack the key, and a
+ * scenario that uses it in no member must not have it, except from "defaults".
  */
 #include <stdlib.h>
 #include <string.h>
@@ -26,7 +25,7 @@ static bool is_key(const char *path, const char *key)
            (path[size] == '\0' || path[size] == '.');
 }
 
-/* NULL: there is no such method. */
+/* NULL: unknown method. */
 static const struct rf_method_info *info_of(const json_t *member)
 {
     const char *method = rf_spec_method(member);
@@ -41,7 +40,7 @@ static bool is_memory(const json_t *value)
                             strcmp(word, memories[RF_DEVICE_MEMORY].word) == 0);
 }
 
-/* Written so, and not as the method that this is with a "memory". */
+/* Written as "ucx", not as the method that it becomes with a "memory". */
 static bool is_ucx(const json_t *member)
 {
     const char *method = json_string_value(json_object_get(member, "method"));
@@ -68,7 +67,7 @@ bool rf_config_key_concerns(const json_t *member, const char *path)
 struct members {
     const json_t **list;
     size_t n;
-    char *methods; /* theirs, each once: "host, tcp" */
+    char *methods; /* their methods, each once: "host, tcp" */
     size_t n_methods;
 };
 
@@ -83,7 +82,7 @@ static void add_method(struct members *members, const char *name)
     members->n_methods++;
 }
 
-/* False: a method is none that there is. */
+/* False: a method is unknown. */
 static bool find_members(const char *path, const struct rf_config *config,
                          struct members *members)
 {
@@ -118,7 +117,7 @@ static enum rf_status check_key(const struct rf_jnode *scenario,
                          method, members->methods);
 }
 
-/* "ipc, nccl": those that keep weights in such memory. To be freed. */
+/* The methods that keep weights in such memory, "ipc, nccl". To be freed. */
 static char *methods_in(enum rf_memory_kind memory)
 {
     char *list = NULL;

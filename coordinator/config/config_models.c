@@ -1,10 +1,10 @@
-/* cluster.json: the model, and those that scenarios have of their own. */
+/* cluster.json: the model, and the scenarios' own models. */
 #include "common/mem.h"
 #include "coordinator/config/config_internal.h"
 #include "coordinator/config/model_file.h"
 
-/* What a scenario says of its model with the rest from the file's, where it
- * names none itself: {"num_layers": 2} is the file's model with two layers. */
+/* Completes a scenario's model with the file's, unless it names its own source:
+ * {"num_layers": 2} is the file's model with two layers. */
 static json_t *complete_model(json_t *said, json_t *whole)
 {
     json_t *out;
@@ -13,12 +13,12 @@ static json_t *complete_model(json_t *said, json_t *whole)
         return json_incref(said);
     }
     out = json_copy(whole);
-    json_object_del(out, "name"); /* of another model */
+    json_object_del(out, "name"); /* names the other model */
     json_object_update(out, said);
     return out;
 }
 
-/* Nodes are asked for the headers of one checkpoint, the file's. */
+/* Nodes send the headers of one checkpoint only, the file's. */
 static enum rf_status check_here(const struct rf_jnode *node,
                                  const json_t *model, struct rf_err *err)
 {

@@ -1,7 +1,7 @@
 /*
- * cluster.json: how to start agents ("launch"), where they connect back to
- * ("control") and the nodes, read and written. Names are checked here, so that
- * a bad one is a configuration error and nothing is spawned.
+ * cluster.json: how to start agents ("launch"), their address to connect back
+ * to ("control"), and the nodes; read and written. Names are checked here, so
+ * that a bad one is a configuration error and nothing is spawned.
  */
 #include <arpa/inet.h>
 #include <stddef.h>
@@ -31,7 +31,7 @@ static bool valid_control_address(const char *text)
            numeric_address(text);
 }
 
-/* "SHA256:" (or not) and 32 bytes in base64, padded or not. */
+/* An optional "SHA256:" and 32 bytes in base64, padded or not. */
 static bool valid_fingerprint(const char *text)
 {
     static const char digits[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZ"
@@ -47,9 +47,9 @@ static bool valid_fingerprint(const char *text)
 /* --- Keys ----------------------------------------------------------------- */
 
 enum field_kind {
-    FIELD_OWN, /* by functions of its own */
+    FIELD_OWN, /* read by its own function */
     FIELD_TEXT,
-    FIELD_PATH, /* of this machine */
+    FIELD_PATH, /* on this machine */
     FIELD_NUMBER,
     FIELD_FLAG,
 };
@@ -58,10 +58,10 @@ struct field {
     const char *key; /* NULL: the end of a table */
     enum field_kind kind;
     bool required;
-    size_t offset;                   /* in the struct that the table is of */
-    uint32_t least, most;            /* of a number */
-    bool (*valid)(const char *text); /* NULL: any text is */
-    const char *what;                /* a valid text is */
+    size_t offset;                   /* in the table's struct */
+    uint32_t least, most;            /* bounds of a number */
+    bool (*valid)(const char *text); /* NULL: any text is valid */
+    const char *what;                /* description of a valid text */
 };
 
 #define AT(member) .offset = offsetof(struct rf_launch_config, member)
@@ -136,7 +136,7 @@ static enum rf_status read_text(const struct field *field,
     return RF_OK;
 }
 
-/* Sets what `object` gives in `out` and leaves the rest as it is. */
+/* Sets the members of `out` that `object` has; the rest stays. */
 static enum rf_status read_fields(const struct field *fields,
                                   const struct rf_jnode *object,
                                   struct rf_config *config, void *out,
@@ -164,7 +164,7 @@ static enum rf_status read_fields(const struct field *fields,
     return RF_OK;
 }
 
-/* NULL: it was not given. */
+/* NULL: not given. */
 static json_t *write_field(const struct field *field, const void *member)
 {
     const char *text;
@@ -257,7 +257,8 @@ static enum rf_status read_env(const struct rf_jnode *launch,
     return RF_OK;
 }
 
-/* Words of a command; any, since each is quoted for the node's shell. */
+/* Words of a command. Any are valid, since each is quoted for the node's shell.
+ */
 static enum rf_status read_wrap(const struct rf_jnode *launch,
                                 struct rf_launch_config *how,
                                 struct rf_err *err)
@@ -309,7 +310,7 @@ static enum rf_status read_launch(const struct rf_jnode *root,
 {
     struct rf_launch_config *how = &config->launch;
     const struct rf_jnode launch = rf_jnode_get(root, "launch");
-    json_t *options = NULL; /* only checked: they matter outside a job */
+    json_t *options = NULL; /* only checked; used outside a job */
     unsigned method = 0;
     *how = (struct rf_launch_config){.method = methods[0],
                                      .worker = "refit-worker",
@@ -446,10 +447,10 @@ enum rf_status rf_config_read_nodes(const struct rf_jnode *root,
     return RF_OK;
 }
 
-/* --- Written again -------------------------------------------------------- */
+/* --- Writing -------------------------------------------------------------- */
 
-/* Only with "local" is the worker's path one of this machine; only the nodes
- * know what others are relative to. */
+/* Only with "local" is the worker's path on this machine; only the nodes can
+ * resolve others. */
 static json_t *launch_json(const struct rf_config *config)
 {
     const struct rf_launch_config *how = &config->launch;

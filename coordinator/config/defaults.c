@@ -1,10 +1,9 @@
 /*
  * Variables first, then defaults: a default may use a variable, and a variable
- * whose value is a list makes a matrix wherever it stands.
+ * whose value is a list makes a matrix at every use.
  *
  * A variable replaces a whole value, never a part of a text, and its own value
- * is taken as it is. A value of the wrong type is found where it is used, by
- * whoever reads that key.
+ * is used unchanged. The reader of a key finds values of the wrong type.
  */
 #include "coordinator/config/defaults.h"
 
@@ -14,7 +13,7 @@
 #include "common/log.h"
 #include "common/mem.h"
 
-/* Where variables may stand. */
+/* Members that may use variables. */
 static const char *const places[] = {"model", "defaults", "scenarios"};
 
 static enum rf_status check_object(const struct rf_jnode *node,
@@ -96,8 +95,8 @@ static enum rf_status replace_in_list(const struct rf_jnode *list,
     return RF_OK;
 }
 
-/* A copy with variables replaced. A document is not deeper than
- * RF_JSON_MAX_DEPTH. */
+/* A copy with variables replaced. Recursion is bounded: a document is at most
+ * RF_JSON_MAX_DEPTH deep. */
 static enum rf_status replace(const struct rf_jnode *place, json_t *variables,
                               json_t **out, struct rf_err *err)
 {
@@ -139,7 +138,7 @@ static enum rf_status take(const struct rf_jnode *root, const char *key,
     return status;
 }
 
-/* Whether "$NAME" stands for a value in `in`. */
+/* Whether `in` uses "$NAME" as a value. */
 static bool is_used(const json_t *in, const char *name)
 {
     const char *text = json_string_value(in), *key;
@@ -156,7 +155,7 @@ static bool is_used(const json_t *in, const char *name)
 
 #define UNUSED_SHOWN 10
 
-/* One that has no effect may be a misspelt one, as of --set variables.tpp=4. */
+/* An unused variable may be misspelt, as in --set variables.tpp=4. */
 static void warn_unused(const struct rf_jnode *root,
                         const struct rf_jnode *variables)
 {
@@ -193,7 +192,7 @@ static bool is_side(const char *key)
 }
 
 /* The keys of `defaults` first, so that axes of a matrix vary in their order.
- * What is not an object is left to the scenario's reader. */
+ * Non-objects are left to the scenario's reader. */
 static json_t *complete(json_t *defaults, json_t *scenario)
 {
     json_t *whole;

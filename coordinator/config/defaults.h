@@ -1,7 +1,7 @@
 /*
- * What many scenarios of a file share: "variables" and "defaults" of
- * cluster.json, put into the model and the scenarios before these are read.
- * What results keep, and everything after, has no variables and no defaults.
+ * Settings shared by scenarios: "variables" and "defaults" of cluster.json,
+ * inserted into the model and the scenarios before these are read. Results, and
+ * all later code, see neither variables nor defaults.
  */
 #ifndef RF_COORDINATOR_CONFIG_DEFAULTS_H
 #define RF_COORDINATOR_CONFIG_DEFAULTS_H
@@ -12,12 +12,12 @@
 #include "common/json.h"
 
 /*
- * Gives an object with "model" and "scenarios" of the document `root`, as far
- * as it has them, in which each string "$NAME" is replaced by that variable,
- * and each scenario has the keys of "defaults" that it does not have itself;
- * "train" and "infer" get theirs key by key. "written" is the list of scenarios
- * without defaults. `root` stays as it is; the result is the caller's.
- * RF_ERR_CONFIG names the place. Warns of variables that nothing uses.
+ * Returns an object with "model" and "scenarios" of the document `root`, if
+ * present, in which each string "$NAME" is replaced by that variable, and each
+ * scenario has the keys of "defaults" that it lacks; "train" and "infer" are
+ * merged key by key. "written" is the list of scenarios without defaults.
+ * `root` stays as it is; the caller owns the result. RF_ERR_CONFIG names the
+ * place. Unused variables warn.
  */
 enum rf_status rf_defaults_resolve(const struct rf_jnode *root, json_t **out,
                                    struct rf_err *err) RF_MUST_CHECK;

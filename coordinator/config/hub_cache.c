@@ -62,7 +62,7 @@ static bool has_file(const char *folder, const char *pattern)
     return entry != NULL;
 }
 
-/* The commit that a branch or tag is at; else `revision` is one itself. */
+/* The commit of a branch or tag; any other `revision` is itself a commit. */
 static void find_commit(const char *repository, const char *revision,
                         char commit[COMMIT_MAX])
 {

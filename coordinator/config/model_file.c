@@ -1,9 +1,9 @@
 /*
  * Model descriptions made self-contained. See model_file.h.
  *
- * Of a checkpoint only the headers are read here; the data is read by the
- * ranks, from the same path on their nodes. If this machine has no such folder,
- * a node is asked for its headers later.
+ * Only the headers of a checkpoint are read here; the ranks read the data from
+ * the same path on their nodes. If this machine lacks the folder, a node sends
+ * its headers later.
  */
 #include "coordinator/config/model_file.h"
 
@@ -25,7 +25,7 @@
 static const char *const sources[] = {"manifest",   "config", "megatron",
                                       "checkpoint", "tensor", NULL};
 
-/* The folder's real path on this machine, NULL where it is not here. */
+/* The folder's real path on this machine; NULL: not here. */
 static enum rf_status find_checkpoint(const char *folder, char **out,
                                       struct rf_err *err)
 {
@@ -50,8 +50,8 @@ void rf_model_file_add_headers(json_t *model, json_t *headers)
     json_object_update(model, headers);
 }
 
-/* Replaces "checkpoint" of `model` by what the folder's headers say, or by its
- * absolute path when the folder is not here. */
+/* Replaces "checkpoint" of `model` with the folder's headers, or with its
+ * absolute path if the folder is not here. */
 static enum rf_status inline_checkpoint(json_t *model, const char *folder,
                                         struct rf_err *err)
 {
@@ -78,7 +78,7 @@ static enum rf_status inline_checkpoint(json_t *model, const char *folder,
     return status;
 }
 
-/* A name made from the file's; a config's also includes its overrides. */
+/* A name made from the file's; for a config also from its overrides. */
 static void set_name(json_t *model, const char *key, const char *file)
 {
     bool config = strcmp(key, "config") == 0 &&
@@ -88,8 +88,8 @@ static void set_name(json_t *model, const char *key, const char *file)
     free(name);
 }
 
-/* What a model of the Hub needs of its snapshot for `key`; NULL: it cannot be
- * named there. */
+/* The files that `key` needs in a snapshot of the Hub; NULL: `key` cannot name
+ * one. */
 static const char *hub_pattern(const char *key)
 {
     return strcmp(key, "config") == 0       ? "config.json"
@@ -112,9 +112,9 @@ static enum rf_status not_in_cache(const char *name, const char *key,
     return status;
 }
 
-/* Where `*path` does not exist and `name` is in the Hub's cache: replaces it
- * with that of the snapshot, and notes the commit in `model`. A checkpoint may
- * be on the nodes instead. */
+/* If `*path` does not exist and `name` is in the Hub's cache: replaces it with
+ * the path of the snapshot, and notes the commit in `model`. A missing
+ * checkpoint may be on the nodes instead. */
 static enum rf_status find_in_hub(json_t *model, const char *name,
                                   const char *key, char **path,
                                   struct rf_err *err)
@@ -184,8 +184,8 @@ free_path:
     return status;
 }
 
-/* The one member of `model` that describes it. "config" may stand beside
- * "manifest": it then says how many heads the tensors have. */
+/* The one member of `model` that describes it. "config" may accompany
+ * "manifest": it then gives the numbers of heads of the tensors. */
 static enum rf_status find_source(const struct rf_jnode *model,
                                   const char **key, struct rf_err *err)
 {

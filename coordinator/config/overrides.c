@@ -1,10 +1,10 @@
 /*
  * Members set by their path. See overrides.h.
  *
- * A path is followed from the document down, one step at a time, at all places
- * that it has reached so far: "*" makes several of one. What a step means
- * depends on where it is taken, since names of scenarios, hosts and tensors may
- * have dots and "=" in them: the longest name that is there wins.
+ * A path is followed from the document down, one step at a time, from all
+ * places reached so far: "*" turns one place into several. The meaning of a
+ * step depends on its place, since names of scenarios, hosts and tensors may
+ * contain dots and "=": the longest existing name wins.
  */
 #include "coordinator/config/overrides.h"
 
@@ -19,7 +19,7 @@
 #include "common/shell.h"
 #include "common/text.h"
 
-/* Where a path has come, and what of it is left. */
+/* A place that a path has reached, and the rest of the path. */
 struct path_place {
     struct rf_jnode node;
     const char *rest;
@@ -32,7 +32,7 @@ struct path_step {
     enum step_kind kind;
     char *key; /* STEP_KEY; owned */
     size_t index;
-    const char *rest; /* behind the step */
+    const char *rest; /* after the step */
     bool last;        /* `rest` is the value */
 };
 
@@ -42,7 +42,7 @@ struct setting {
         *places; /* reached so far, in the order of the document */
     size_t n, cap;
     size_t n_set; /* members set or removed */
-    bool warned;  /* that null removes */
+    bool warned;  /* about null, which removes */
 };
 
 /* --- One step ------------------------------------------------------------- */
@@ -55,7 +55,7 @@ static bool begins_with(const char *rest, const char *name)
            strchr(".[=", rest[size]) != NULL;
 }
 
-/* What a member of a list is called, or NULL. */
+/* The name of a list member, or NULL. */
 static const char *name_of(const json_t *item)
 {
     const char *name = json_string_value(json_object_get(item, "name"));
@@ -76,7 +76,7 @@ static size_t longest_key(json_t *object, const char *rest)
     return longest;
 }
 
-/* The member of a list with the longest name that `rest` begins with. */
+/* The list member with the longest name that `rest` begins with. */
 static size_t longest_name(const json_t *list, const char *rest, size_t *index)
 {
     size_t i, longest = 0;
@@ -104,7 +104,7 @@ static enum rf_status no_member(const struct rf_jnode *list, const char *word,
             names[n++] = name;
         }
     }
-    /* A number is no slip of a name. */
+    /* A number is not a misspelt name. */
     nearest = strspn(wanted, "0123456789") < strlen(wanted)
                   ? rf_nearest_word(wanted, names)
                   : NULL;
@@ -123,7 +123,7 @@ static enum rf_status no_member(const struct rf_jnode *list, const char *word,
     return RF_ERR_CONFIG;
 }
 
-/* `text` has the digits of an index, `size` bytes. */
+/* `text` is the digits of an index, `size` bytes. */
 static enum rf_status take_index(const struct rf_jnode *list, const char *text,
                                  size_t size, struct path_step *out,
                                  struct rf_err *err)
@@ -137,7 +137,7 @@ static enum rf_status take_index(const struct rf_jnode *list, const char *text,
     return RF_OK;
 }
 
-/* A member of a list, by name or number; sets how long the step is. */
+/* A list member, by name or number; sets the length of the step. */
 static enum rf_status list_step(const struct path_place *at,
                                 struct path_step *out, size_t *size,
                                 struct rf_err *err)
@@ -168,7 +168,7 @@ static enum rf_status key_step(const struct path_place *at,
     return RF_OK;
 }
 
-/* "[3]" or "[*]" behind a list. */
+/* "[3]" or "[*]" after a list. */
 static enum rf_status bracket_step(const struct path_place *at,
                                    struct path_step *out, size_t *size,
                                    struct rf_err *err)
@@ -190,7 +190,7 @@ static enum rf_status bracket_step(const struct path_place *at,
     return RF_OK;
 }
 
-/* A step of `size` bytes is not followed by what separates it from the next. */
+/* Reports a step of `size` bytes without a separator after it. */
 static void no_separator(const struct path_place *at, size_t size,
                          struct rf_err *err)
 {
@@ -254,7 +254,7 @@ static enum rf_status go_to_key(struct setting *setting,
 {
     json_t *object = from->node.value;
     if (json_object_get(object, step->key) == NULL) {
-        const char *value = strchr(step->rest, '='); /* behind new keys only */
+        const char *value = strchr(step->rest, '='); /* after new keys only */
         if (value != NULL && strcmp(value, "=null") == 0) {
             return RF_OK; /* nothing to remove here */
         }
@@ -287,9 +287,9 @@ static enum rf_status go_to_all(struct setting *setting,
                                "has no members that \"*\" could mean");
 }
 
-/* --- The end of it -------------------------------------------------------- */
+/* --- Setting the value ---------------------------------------------------- */
 
-/* JSON, or a word that stands for itself; NULL for null, which removes. */
+/* JSON, or a word taken as a string; NULL for null, which removes. */
 static enum rf_status read_value(const char *text, json_t **out,
                                  struct rf_err *err)
 {
@@ -354,7 +354,7 @@ static void set_members(struct setting *setting, json_t *in,
     }
 }
 
-/* What to type for a string "null". Ends with "=null"; to be freed. */
+/* The argument for the string "null". Ends with "=null"; to be freed. */
 static char *quoted_null(const char *text)
 {
     char *quoted = rf_xasprintf("%.*s\"null\"", (int)strlen(text) - 4, text);
@@ -363,7 +363,7 @@ static char *quoted_null(const char *text)
     return word;
 }
 
-/* "null" is a method, too. */
+/* "null" is also a method. */
 static void warn_method(struct setting *setting, const struct path_place *at,
                         const struct path_step *step)
 {
@@ -452,7 +452,7 @@ static enum rf_status set_one(const char *text, json_t *document,
     return status;
 }
 
-/* --- All of them ---------------------------------------------------------- */
+/* --- All settings --------------------------------------------------------- */
 
 enum rf_status rf_overrides_hosts(const struct rf_overrides *overrides,
                                   struct rf_hosts *out, struct rf_err *err)

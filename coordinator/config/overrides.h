@@ -1,7 +1,7 @@
 /*
- * What the command line changes in a cluster file: other nodes, and members by
- * their path. The document is changed before it is read, so whatever is given
- * here passes the same checks as what is in the file.
+ * Command-line changes to a cluster file: other nodes, and members by their
+ * path. They apply before the document is read, so they pass the same checks as
+ * the file.
  */
 #ifndef RF_COORDINATOR_CONFIG_OVERRIDES_H
 #define RF_COORDINATOR_CONFIG_OVERRIDES_H
@@ -12,30 +12,31 @@
 #include "common/err.h"
 #include "coordinator/config/nodes/hosts.h"
 
-/* Strings are borrowed. All zero: nothing is changed. */
+/* Strings are borrowed. All zero: no change. */
 struct rf_overrides {
-    const char **sets; /* "path=value", later ones win; owned by the list */
+    const char **sets; /* "path=value", the last one wins; owned by the list */
     size_t n_sets, cap_sets;
     const char *nodes;    /* --nodes, or NULL */
     const char *hostfile; /* --hostfile, or NULL */
 };
 
-/* The hosts of --nodes or --hostfile; an empty list where neither is given. */
+/* The hosts of --nodes or --hostfile; an empty list if neither is given. */
 enum rf_status rf_overrides_hosts(const struct rf_overrides *overrides,
                                   struct rf_hosts *out,
                                   struct rf_err *err) RF_MUST_CHECK;
 
 /*
- * Sets the members that the paths name, such as "model.num_layers",
+ * Sets the members at the paths, such as "model.num_layers",
  * "scenarios.*.method", "scenarios[0].method" or "scenarios.NAME.method". A
- * value is JSON; a word that is none is a string, and null removes the member.
- * Missing objects on the way are made. `file` is what errors call the document.
+ * value is JSON; a word that is not JSON is a string, and null removes the
+ * member. Missing objects on the path are created. `file` names the document in
+ * errors.
  */
 enum rf_status rf_overrides_set(const struct rf_overrides *overrides,
                                 json_t *document, const char *file,
                                 struct rf_err *err) RF_MUST_CHECK;
 
-/* Everything: first the hosts in place of "nodes", then the members. */
+/* Applies both: first the hosts in place of "nodes", then the members. */
 enum rf_status rf_overrides_apply(const struct rf_overrides *overrides,
                                   json_t *document, const char *file,
                                   struct rf_err *err) RF_MUST_CHECK;

@@ -1,11 +1,12 @@
-/* Paths as cluster.json gives them. */
+/* Paths in cluster.json. */
 #ifndef RF_COORDINATOR_CONFIG_PATHS_H
 #define RF_COORDINATOR_CONFIG_PATHS_H
 
-/* "~/" is the home folder, a relative path starts in `folder`. malloc'ed. */
+/* Resolves "~/" to the home folder and a relative path against `folder`.
+ * malloc'ed. */
 char *rf_paths_resolve(const char *folder, const char *path);
 
-/* The same, never relative to the current folder. */
+/* The same, but always absolute. */
 char *rf_paths_absolute(const char *folder, const char *path);
 
 #endif

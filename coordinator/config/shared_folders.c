@@ -8,7 +8,7 @@
 #include "planner/scenario/spec.h"
 #include "transport/info/method_info.h"
 
-/* NULL: the scenario's method does without. */
+/* NULL: the scenario's method needs none. */
 static const char *folder_of(const json_t *scenario)
 {
     const char *method = rf_spec_method(scenario);

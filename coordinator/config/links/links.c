@@ -8,8 +8,8 @@
 #include "common/mem.h"
 #include "transport/info/method_info.h"
 
-/* Figures of "links"; a rate of 0 would be no time at all, so it is refused.
- * Some may be those of one node. */
+/* Figures of "links". A rate of 0 would count as no time, so it is refused.
+ * Some may be given per node. */
 static const struct {
     const char *key;
     size_t field;
@@ -37,7 +37,7 @@ static const struct {
 };
 
 /* GB/s = 1e9 bytes/s, one way. A copy inside a GPU reads and writes its memory,
- * so it has half of its bandwidth. The times to set up are those of the weight
+ * so it has half of its bandwidth. The setup times are those of the weight
  * update demo. */
 static const struct rf_hardware fabrics[] = {
     {"a100",
@@ -107,7 +107,7 @@ static void overrule(double *figure, double given)
     }
 }
 
-/* A node has whole NICs, and how many matters only with their speed. */
+/* The number of NICs is whole, and needs their speed. */
 static enum rf_status check_nics(const struct rf_jnode *node, double n,
                                  double nic_gbytes_per_s, struct rf_err *err)
 {
@@ -130,7 +130,8 @@ static double *figure_of(struct rf_link_figures *figures, size_t key)
     return (double *)(void *)((char *)figures + figure_keys[key].field);
 }
 
-/* Sets what the named fabric gives, of which `given` may have nothing yet. */
+/* Adds the figures of the named fabric. An earlier fabric may have none of
+ * them, except setup_ms, of which the larger holds. */
 static enum rf_status add_fabric(const struct rf_jnode *name,
                                  struct rf_link_figures *given,
                                  struct rf_err *err)
@@ -159,7 +160,8 @@ static enum rf_status add_fabric(const struct rf_jnode *name,
     return RF_OK;
 }
 
-/* "fabric": a name or a list of them. What stands beside it wins. */
+/* "fabric": a name or a list of them. Explicit figures beside it have priority.
+ */
 static enum rf_status read_fabrics(const struct rf_jnode *node,
                                    struct rf_link_figures *out,
                                    struct rf_err *err)
@@ -219,8 +221,8 @@ static enum rf_status read_figures(const struct rf_jnode *node, bool of_node,
     return status;
 }
 
-/* What `level`, "links" or the entry of a method, gives all nodes and single
- * ones; the rest stays as it is. */
+/* Reads the figures of `level` ("links" or the entry of a method) for all nodes
+ * and for single ones; the rest stays. */
 static enum rf_status read_level(const struct rf_jnode *level,
                                  const char *const *names, uint32_t n_nodes,
                                  struct rf_link_figures *all,
@@ -252,7 +254,7 @@ static enum rf_status read_level(const struct rf_jnode *level,
     return status;
 }
 
-/* What nodes have of their own with a method. */
+/* Figures of single nodes for a method. */
 static struct rf_link_figures *own_of(const struct rf_links *links,
                                       const struct rf_method_info *info)
 {

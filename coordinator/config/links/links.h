@@ -24,18 +24,18 @@ struct rf_link_figures {
     double single_write_gbytes_per_s, single_read_gbytes_per_s;
 };
 
-/* "links", for each method of rf_method_infos: the entry of its "methods" over
- * what stands beside it. */
+/* "links", for each method of rf_method_infos: the entry of its "methods",
+ * merged over the common figures. */
 struct rf_links {
     struct rf_link_figures all[RF_METHOD_COUNT];
-    struct rf_link_figures *own; /* of single nodes, n_nodes for each method; to
-                                    be freed */
+    struct rf_link_figures *own; /* of single nodes, n_nodes for each method;
+                                    to be freed */
     uint32_t n_nodes;
 };
 
-/* Reads "links" of `root`, which need not be there; the nodes that have figures
- * of their own have to be among `names`. RF_ERR_CONFIG with path and rule;
- * `own` is to be freed in any case. */
+/* Reads the optional "links" of `root`; nodes with own figures must be among
+ * `names`. RF_ERR_CONFIG with path and rule; `own` must be freed in any case.
+ */
 enum rf_status rf_links_read(const struct rf_jnode *root,
                              const char *const *names, uint32_t n_nodes,
                              struct rf_links *out,
@@ -43,20 +43,19 @@ enum rf_status rf_links_read(const struct rf_jnode *root,
 
 const struct rf_link_figures *rf_links_of(const struct rf_links *links,
                                           const struct rf_method_info *info);
-/* Gives every node and pair of `links` the same figures, in place of those that
- * are there; what is not given stays. */
+/* Gives every node and pair of `links` the same figures, replacing present
+ * ones; figures not given stay. */
 void rf_link_figures_spread(const struct rf_link_figures *figures,
                             struct rf_capacities *links);
-/* rf_link_figures_spread() of those of a method, and over that those of single
+/* rf_link_figures_spread() with a method's figures, then with those of single
  * nodes. A link between two nodes is as fast as the slower one's. */
 void rf_links_apply(const struct rf_links *given,
                     const struct rf_method_info *info,
                     struct rf_capacities *links);
 
 /*
- * Named hardware with its nominal figures, for predictions before anything was
- * measured: "links": {"fabric": ["h100", "ib-ndr"]}. docs/FABRICS.md has the
- * source of each.
+ * Named hardware with nominal figures, for predictions before any measurement:
+ * "links": {"fabric": ["h100", "ib-ndr"]}. docs/FABRICS.md has the sources.
  */
 struct rf_hardware {
     const char *name;

@@ -8,23 +8,23 @@
 #include "common/err.h"
 #include "common/json.h"
 
-/* What a training step computes again instead of keeping it. */
+/* The part of a training step that is recomputed instead of kept. */
 enum rf_recompute {
     RF_RECOMPUTE_NONE,
     RF_RECOMPUTE_SELECTIVE,
     RF_RECOMPUTE_FULL
 };
 
-/* Whether attention stores its scores: flash attention keeps none, so
+/* Whether attention stores its scores. Flash attention keeps none, so
  * recomputing them saves nothing. */
 enum rf_attention {
     RF_ATTENTION_FLASH,
     RF_ATTENTION_UNFUSED,
-    RF_ATTENTION_UNSAID /* taken for flash attention, what trainers use */
+    RF_ATTENTION_UNSAID /* treated as flash attention, which trainers use */
 };
 
-/* "timeline": one step of RL training around the refits. Of what advice wants
- * to know, 0 is: not given. */
+/* "timeline": one step of RL training around the refits. Among the figures for
+ * advice, 0 means not given. */
 struct rf_timeline {
     double rollout_s, train_s, other_s;
     double refits; /* per step, usually 1 */
@@ -37,8 +37,8 @@ struct rf_timeline {
     enum rf_attention attention;
 };
 
-/* Reads "timeline" of `root`; where there is none, `given` is false.
- * RF_ERR_CONFIG with path and rule. */
+/* Reads "timeline" of `root`; without one, `given` is false. RF_ERR_CONFIG with
+ * path and rule. */
 enum rf_status rf_timeline_read(const struct rf_jnode *root,
                                 struct rf_timeline *out,
                                 struct rf_err *err) RF_MUST_CHECK;

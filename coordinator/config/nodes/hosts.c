@@ -1,9 +1,9 @@
 /*
  * Host lists. See hosts.h.
  *
- * A word grows from left to right into the names that it stands for: a literal
- * is appended to all of them, a bracket multiplies them. Names, numbers and how
- * many there may be are bounded before anything is allocated for them.
+ * A word expands from left to right into its names: a literal is appended to
+ * all of them, a bracket multiplies them. Names, numbers and their count are
+ * bounded before any allocation for them.
  */
 #include "coordinator/config/nodes/hosts.h"
 
@@ -27,7 +27,7 @@ struct host_names {
     size_t n, cap;
 };
 
-/* "3-5" or "3" of a bracket. */
+/* "3-5" or "3" in a bracket. */
 struct bracket_range {
     unsigned long first, last;
     int width;
@@ -42,7 +42,7 @@ static void free_names(struct host_names *names)
     *names = (struct host_names){0};
 }
 
-/* Digits at the start of `text`; false: none, or too many. */
+/* Reads digits at the start of `text`; false: none, or too many. */
 static bool read_number(const char **text, unsigned long *out)
 {
     size_t size = strspn(*text, DIGITS);
@@ -87,7 +87,7 @@ static enum rf_status append(struct host_names *names, const char *text,
     return RF_OK;
 }
 
-/* Reads one range of a bracket, up to the ',' or ']' behind it. */
+/* Reads one range of a bracket, up to the ',' or ']' after it. */
 static enum rf_status read_range(const char **at, const char *word,
                                  struct bracket_range *out, struct rf_err *err)
 {
@@ -114,8 +114,8 @@ static enum rf_status read_range(const char **at, const char *word,
     return RF_OK;
 }
 
-/* The numbers of the bracket that begins at `*at` and is closed, `most` at
- * most; passes it. */
+/* Reads the numbers, at most `most`, of the closed bracket at `*at`; passes it.
+ */
 static enum rf_status read_bracket(const char **at, const char *word,
                                    size_t most, struct host_names *numbers,
                                    struct rf_err *err)
@@ -136,7 +136,7 @@ static enum rf_status read_bracket(const char **at, const char *word,
     return RF_OK;
 }
 
-/* Every name once with each of the numbers. */
+/* Combines every name with each number. */
 static void multiply(struct host_names *names, const struct host_names *numbers)
 {
     struct host_names out = {0};
@@ -150,8 +150,8 @@ static void multiply(struct host_names *names, const struct host_names *numbers)
     *names = out;
 }
 
-/* The address of "[::1]", IPv6's form beside a port, here beside slots; NULL:
- * the word is another. Numbers and ranges have no colons. */
+/* The address of "[::1]", the IPv6 form beside a port, here beside slots; NULL
+ * for other words. Numbers and ranges have no colons. */
 static char *bracketed_address(const char *word)
 {
     const size_t size = strcspn(word, "]");
@@ -162,7 +162,7 @@ static char *bracketed_address(const char *word)
                : NULL;
 }
 
-/* The names that a word without slots stands for. */
+/* Expands a word without slots into its names. */
 static enum rf_status expand(const char *word, struct host_names *names,
                              struct rf_err *err)
 {
@@ -198,8 +198,8 @@ static enum rf_status expand(const char *word, struct host_names *names,
     return status;
 }
 
-/* Where ":slots" begins, or NULL. Without brackets, a word with several colons
- * is an IPv6 address, without slots. */
+/* The start of ":slots", or NULL. Without brackets, a word with several colons
+ * is an IPv6 address without slots. */
 static char *find_slots(char *word)
 {
     char *close = strrchr(word, ']');
@@ -208,8 +208,8 @@ static char *find_slots(char *word)
     return address ? NULL : colon;
 }
 
-/* Where a host is in the list, whatever the case of its letters; that of the
- * end, where it is then noted to be, for a new one. */
+/* The index of a host in the list, ignoring case. A new host gets the index of
+ * the end and is recorded there. */
 static size_t place_of(struct rf_hosts *hosts, const char *name)
 {
     char lower[MAX_NAME + 1] = "";
@@ -314,7 +314,7 @@ enum rf_status rf_hosts_add_word(const char *word, uint32_t slots,
     return status;
 }
 
-/* Bytes up to the comma that is in no bracket, or to the end. */
+/* Bytes up to the next comma outside brackets, or to the end. */
 static size_t word_size(const char *text)
 {
     size_t size = 0;
@@ -352,10 +352,10 @@ void rf_hosts_free(struct rf_hosts *hosts)
     *hosts = (struct rf_hosts){0};
 }
 
-/* --- In place of "nodes" -------------------------------------------------- */
+/* --- Replacing "nodes" ---------------------------------------------------- */
 
-/* Nothing has read the file yet: what is in it may have any type, and its
- * reader judges that. */
+/* Nothing has read the file yet: its values may have any type, which its reader
+ * checks. */
 
 static const char *host_of(const json_t *node)
 {
@@ -379,7 +379,7 @@ void rf_hosts_rename(json_t *node, const struct rf_host *host)
     take_user(node, host);
 }
 
-/* What the file says of a host at that place of the list. */
+/* The node for a host at that index of the list, made from the file's nodes. */
 static json_t *make_node(const json_t *nodes, const struct rf_host *new,
                          size_t index)
 {

@@ -1,6 +1,6 @@
 /*
- * Lists of hosts as resource managers and MPI programs write them: ranges such
- * as "gpu[01-32],b7:4", and host files.
+ * Lists of hosts in the forms of resource managers and MPI programs: ranges
+ * such as "gpu[01-32],b7:4", and host files.
  */
 #ifndef RF_COORDINATOR_CONFIG_NODES_HOSTS_H
 #define RF_COORDINATOR_CONFIG_NODES_HOSTS_H
@@ -15,34 +15,33 @@
 
 struct rf_host {
     char *name;     /* fit for a node's "host" */
-    char *user;     /* NULL: not said */
-    uint32_t slots; /* 0: not said */
+    char *user;     /* NULL: not given */
+    uint32_t slots; /* 0: not given */
 };
 
 struct rf_hosts {
     struct rf_host *list;
     size_t n, cap;
-    json_t
-        *places; /* of the names in lower case, in the list; NULL: none yet */
+    json_t *places; /* index in the list by lower-case name; NULL: none yet */
 };
 
 /*
- * Adds the hosts of a list: words between commas, each with at most one
- * "user@" before and one ":slots" behind it, for all hosts of the word.
- * Brackets hold numbers and ranges of them, "[01-03,7]", padded to the width of
- * the first number; several brackets in a word multiply. Brackets around an
- * IPv6 address keep its colons from those of slots, "[::1]:4". A host that is
- * listed twice is an error. What was added before an error stays.
+ * Adds the hosts of a list: words between commas, each with at most one "user@"
+ * before and one ":slots" after it, for all hosts of the word. Brackets hold
+ * numbers and ranges of them, "[01-03,7]", padded to the width of the first
+ * number; several brackets in a word multiply. Brackets around an IPv6 address
+ * separate its colons from that of slots, "[::1]:4". A host listed twice is an
+ * error. Hosts added before an error stay.
  */
 enum rf_status rf_hosts_parse(const char *text, struct rf_hosts *out,
                               struct rf_err *err) RF_MUST_CHECK;
 
 /*
- * Adds the hosts of a host file, one word of such a list per line, with
- * "slots=N" (Open MPI, DeepSpeed) or ":N" (MPICH) or nothing behind it, and
- * comments after "#". Slots of a host on several lines add up; a line without a
- * number is then one slot. A byte order mark is passed over. `name` is what
- * errors call the file.
+ * Adds the hosts of a host file: one word of such a list per line, followed by
+ * "slots=N" (Open MPI, DeepSpeed), ":N" (MPICH) or nothing, with comments after
+ * "#". Slots of a host on several lines add up; a line without a number then
+ * counts as one slot. A byte order mark is skipped. `name` names the file in
+ * errors.
  */
 enum rf_status rf_hosts_parse_file(const char *text, size_t size,
                                    const char *name, struct rf_hosts *out,
@@ -55,16 +54,16 @@ enum rf_status rf_hosts_load(const char *path, struct rf_hosts *out,
 void rf_hosts_free(struct rf_hosts *hosts);
 
 /*
- * Puts the hosts in place of "nodes" of a cluster file. A host that is there
- * already keeps what the file says of it. Another one takes over the slots, the
- * port, the user and the key of the node at its place in the list, or of the
- * last. Slots of the list win; a file without nodes has one per host. Figures
- * of hosts that are gone leave "links".
+ * Replaces "nodes" of a cluster file with the hosts. A host already in the file
+ * keeps its settings. A new one takes the slots, port, user and key of the node
+ * at its position in the list, or of the last node. Slots of the list have
+ * priority; a file without nodes gets one slot per host. Removes the figures of
+ * dropped hosts from "links".
  */
 void rf_hosts_place(const struct rf_hosts *hosts, json_t *document);
 
-/* Gives a node the name, and the user if there is one, of another host and
- * removes what only the old machine has. */
+/* Gives a node the name of another host, and its user if there is one, and
+ * removes settings specific to the old machine. */
 void rf_hosts_rename(json_t *node, const struct rf_host *host);
 
 #endif

@@ -13,11 +13,11 @@
 #include "coordinator/config/nodes/hosts_internal.h"
 
 #define BLANKS " \t\r"
-#define WRITER_MS 500 /* that a FIFO may take in silence */
+#define WRITER_MS 500 /* silent wait for a FIFO's writer */
 #define BYTE_ORDER_MARK "\xef\xbb\xbf"
 
 /* "slots=4", with or without blanks around "=". Open MPI's limits for more
- * processes than slots mean nothing here. */
+ * processes than slots are ignored. */
 static enum rf_status read_option(char **at, uint32_t *slots,
                                   struct rf_err *err)
 {
@@ -46,7 +46,7 @@ static enum rf_status read_option(char **at, uint32_t *slots,
                                      : RF_OK;
 }
 
-/* A line without its comment; it is changed. */
+/* Reads a line without its comment; modifies it. */
 static enum rf_status read_line(char *line, struct rf_hosts *out,
                                 struct rf_err *err)
 {
@@ -104,8 +104,8 @@ enum rf_status rf_hosts_parse_file(const char *text, size_t size,
                : rf_err_set(err, RF_ERR_CONFIG, "%s: has no hosts", name);
 }
 
-/* Like fopen() for reading, but a FIFO that nobody writes to is not waited for
- * in silence. Shells give those for `--hostfile <(command)`. */
+/* Like fopen() for reading, but says so when it waits for a FIFO without a
+ * writer, as shells make for `--hostfile <(command)`. */
 static FILE *open_hosts(const char *path)
 {
     const int fd = open(path, O_RDONLY | O_NONBLOCK | O_NOCTTY | O_CLOEXEC);

@@ -4,16 +4,16 @@
 
 #include "coordinator/config/nodes/hosts.h"
 
-/* A host that is there already. */
+/* Handling of a host that is already listed. */
 enum rf_hosts_twice { RF_HOSTS_REFUSE, RF_HOSTS_SUM };
 
-/* hosts.c: adds the hosts of one word; `slots`: given beside it, or 0. */
+/* hosts.c: adds the hosts of one word; `slots`: the number beside it, or 0. */
 enum rf_status rf_hosts_add_word(const char *word, uint32_t slots,
                                  enum rf_hosts_twice twice,
                                  struct rf_hosts *out,
                                  struct rf_err *err) RF_MUST_CHECK;
 
-/* hosts.c: a number of slots, and nothing behind it. */
+/* hosts.c: a number of slots, with nothing after it. */
 enum rf_status rf_hosts_slots(const char *text, uint32_t *out,
                               struct rf_err *err) RF_MUST_CHECK;
 

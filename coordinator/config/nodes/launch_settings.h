@@ -1,6 +1,6 @@
 /*
- * How agents are started and where: "launch" and an entry of "nodes" in
- * cluster.json. Settings only; what arises at run time is the launchers'
+ * Where and how to start agents: "launch" and an entry of "nodes" in
+ * cluster.json. Settings only; run-time state belongs to the launchers
  * (coordinator/launch/launch.h).
  */
 #ifndef RF_COORDINATOR_CONFIG_NODES_LAUNCH_SETTINGS_H
@@ -13,15 +13,15 @@
 #define RF_CONFIG_MAX_NODES 4096
 #define RF_CONFIG_MAX_SLOTS 1024 /* of a node */
 
-/* What is needed to reach one node. */
+/* The settings to reach one node. */
 struct rf_node_config {
     const char *name;     /* "host" of cluster.json, unique */
     const char *hostname; /* to connect to; NULL: name */
     uint32_t port;        /* 0: from the ssh config, else 22 */
     const char *user;     /* NULL: from the ssh config, else the caller's */
     const char *identity; /* private key file, NULL: ssh config and defaults */
-    const char *host_key_sha256; /* base64 as ssh-keygen -l prints it; NULL */
-    const char *address;         /* data-plane address, NULL: found out */
+    const char *host_key_sha256; /* base64 as in ssh-keygen -l; NULL */
+    const char *address;         /* data-plane address, NULL: detected */
     uint32_t slots;
 };
 
@@ -30,17 +30,17 @@ struct rf_node_config {
 struct rf_launch_config {
     const char *method; /* "ssh", "local", "manual", "slurm" */
     const char *worker; /* path or name on the node */
-    const char *wrap[RF_LAUNCH_WRAP_MAX]; /* words of a command that starts the
-                                             worker, "{host}" in them */
-    size_t n_wrap;           /* 0: the worker is started as it is */
+    const char *wrap[RF_LAUNCH_WRAP_MAX]; /* words of a command that starts
+                                             the worker, may contain "{host}" */
+    size_t n_wrap;           /* 0: the worker is started directly */
     const char *known_hosts; /* file, NULL: ssh's own */
     const char *ssh_config;  /* file, NULL: ssh's own */
     bool use_ssh_config;
     bool accept_new;    /* add unknown host keys instead of refusing */
     bool deploy;        /* copy the worker over SFTP first */
     uint32_t parallel;  /* starts in progress at once */
-    uint32_t timeout_s; /* from the end of the wait for a turn to the stream;
-                           deployment has its own time */
+    uint32_t timeout_s; /* from its turn to the stream, without the wait
+                           before it; deployment has its own limit */
 };
 
 #endif

@@ -1,7 +1,7 @@
 /*
- * Rules for names that end up in commands and connections. They apply to
- * cluster.json and to what launchers learn elsewhere (from an ssh config or a
- * node's answer).
+ * Rules for names used in commands and connections. They apply to cluster.json
+ * and to names that launchers get elsewhere (from an ssh config or a node's
+ * answer).
  */
 #ifndef RF_COORDINATOR_CONFIG_NODES_NAMES_H
 #define RF_COORDINATOR_CONFIG_NODES_NAMES_H
@@ -13,11 +13,12 @@
 bool rf_names_valid_host(const char *host);
 /* Letters, digits and "._-", no leading dash or dot. */
 bool rf_names_valid_user(const char *user);
-/* A name or path of letters, digits and "._/+-", perhaps with a leading "~/",
+/* A name or path of letters, digits and "._/+-", with an optional leading "~/",
  * no "..", no leading dash. */
 bool rf_names_valid_worker(const char *path);
-/* Of a run or a scenario, which name files: letters, digits and "._-+=", as
- * members of a matrix have, no leading dash or dot, at most `longest` bytes. */
+/* Name of a run or a scenario, used in file names: letters, digits and "._-+=",
+ * as members of a matrix have, no leading dash or dot, at most `longest` bytes.
+ */
 bool rf_names_valid_file(const char *name, size_t longest);
 
 #endif

@@ -1,4 +1,4 @@
-/* See slurm_job.h. What comes from the environment is checked like a file. */
+/* See slurm_job.h. The environment is checked like a file. */
 #include "coordinator/config/nodes/slurm_job.h"
 
 #include <stdlib.h>
@@ -28,7 +28,7 @@ static enum rf_status refuse(const char *name, const char *text,
 
 /* --- Slots ---------------------------------------------------------------- */
 
-/* A number at the start of `*text`, which is passed. */
+/* Reads a number at the start of `*text` and passes it. */
 static bool read_number(const char **text, unsigned long *out)
 {
     char *end;
@@ -40,13 +40,13 @@ static bool read_number(const char **text, unsigned long *out)
     return true;
 }
 
-/* More than a node of ours can have is not used. */
+/* Caps at the limit for a node. */
 static uint32_t as_slots(unsigned long number)
 {
     return (uint32_t)RF_MIN(number, (unsigned long)RF_CONFIG_MAX_SLOTS);
 }
 
-/* "4", "a100:4" or "a100:4,h100:2": GPUs of each node, by type. */
+/* "4", "a100:4" or "a100:4,h100:2": GPUs per node, by type. */
 static enum rf_status read_gpus(const char *name, const char *text,
                                 unsigned long *out, struct rf_err *err)
 {
@@ -77,7 +77,7 @@ static void give_all(struct rf_hosts *hosts, size_t first, unsigned long each)
     }
 }
 
-/* "8" or "8(x2)", up to the ',' or the end behind it. */
+/* "8" or "8(x2)", up to the ',' or the end after it. */
 static bool read_times(const char **at, unsigned long *number,
                        unsigned long *times)
 {
@@ -171,8 +171,8 @@ enum rf_status rf_slurm_job_hosts(struct rf_hosts *out, struct rf_err *err)
 
 /* --- launch.slurm --------------------------------------------------------- */
 
-/* Whether salloc answers or makes a job without running our command in it. Long
- * options may be cut short, and letters may stand together. */
+/* Whether salloc only prints something, or makes a job without running our
+ * command. Long options may be abbreviated, and letters may be combined. */
 static bool runs_nothing(const char *option)
 {
     static const char *const names[] = {

@@ -1,7 +1,7 @@
 /*
- * The Slurm job that this process is in, as its environment describes it
- * (salloc(1), sbatch(1)): "nodes": "slurm" of cluster.json. And "launch.slurm",
- * which says what job to ask for where there is none.
+ * The Slurm job of this process, as described by its environment (salloc(1),
+ * sbatch(1)): "nodes": "slurm" of cluster.json. Also "launch.slurm": the job to
+ * ask for outside one.
  */
 #ifndef RF_COORDINATOR_CONFIG_NODES_SLURM_JOB_H
 #define RF_COORDINATOR_CONFIG_NODES_SLURM_JOB_H
@@ -19,10 +19,10 @@ bool rf_slurm_job_is_here(void);
 /*
  * Adds the job's nodes with their slots, in Slurm's order. The slots of a node
  * are its GPUs (SLURM_GPUS_ON_NODE, SLURM_GPUS_PER_NODE), else the job's tasks
- * on it if the job was asked for with tasks (SLURM_TASKS_PER_NODE with
+ * on it if the job was requested with tasks (SLURM_TASKS_PER_NODE with
  * SLURM_NTASKS or SLURM_NTASKS_PER_NODE), else its CPUs
- * (SLURM_JOB_CPUS_PER_NODE). Errors name the variable; what was added before an
- * error stays.
+ * (SLURM_JOB_CPUS_PER_NODE). Errors name the variable; hosts added before an
+ * error stay.
  */
 enum rf_status rf_slurm_job_hosts(struct rf_hosts *out,
                                   struct rf_err *err) RF_MUST_CHECK;

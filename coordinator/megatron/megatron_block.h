@@ -1,4 +1,4 @@
-/* What Megatron-LM's refit benchmark prints, of a run of ours. */
+/* The output of Megatron-LM's refit benchmark, for a run of ours. */
 #ifndef RF_COORDINATOR_MEGATRON_MEGATRON_BLOCK_H
 #define RF_COORDINATOR_MEGATRON_MEGATRON_BLOCK_H
 
@@ -11,7 +11,7 @@
 struct rf_megatron_side {
     uint32_t tp, pp, ep;
     uint32_t dp;         /* ranks / (tp · pp · ep), at least 1 */
-    uint32_t first_rank; /* of the world; the training side's is 0 */
+    uint32_t first_rank; /* in the world; 0 for the training side */
     uint64_t bytes;      /* that rank's parameters, padding included */
 };
 
@@ -20,20 +20,20 @@ struct rf_megatron_summary {
     uint32_t world_size;
     struct rf_megatron_side train, infer;
     uint64_t layers, hidden, heads, experts; /* experts 0: dense */
-    const char *backend;                     /* as it was asked for */
+    const char *backend;                     /* as requested */
     uint32_t warmup, iterations;
 };
 
-/* Meshes and sizes of a planned scenario. What the model is made of and the
- * backend are the caller's to fill in. */
+/* Meshes and sizes of a planned scenario. The caller fills in the model's
+ * figures and the backend. */
 struct rf_megatron_summary
 rf_megatron_summary_of(const struct rf_scenario *scenario);
 
 /*
- * Prints the benchmark's lines. Times are of the scenario's record: of the
- * slowest rank, where the benchmark has rank 0's. MB are 2^20 bytes, as there.
- * As there, a run that fails ends without results. Of a record without an
- * iteration, or of NULL, nothing is printed: no refit was begun.
+ * Prints the benchmark's lines. Times are those of the slowest rank in the
+ * scenario's record; the benchmark has rank 0's. As in the benchmark, MB are
+ * 2^20 bytes, and a failed run ends without results. Prints nothing for NULL or
+ * a record without an iteration, since no refit began.
  */
 void rf_megatron_block_print(const struct rf_megatron_summary *summary,
                              const json_t *record, FILE *to);

@@ -1,9 +1,9 @@
 /*
- * From Megatron-LM's flags to a cluster file. See megatron_cluster.h.
+ * Converts Megatron-LM's flags to a cluster file. See megatron_cluster.h.
  *
- * A flag that is a key of the model's "megatron" block or of a side is copied
- * by a table; what follows from several is worked out below. The values are
- * checked by who reads the file.
+ * Flags that are keys of the model's "megatron" block or of a side are copied
+ * by a table; values that follow from several flags are computed below. The
+ * reader of the file checks the values.
  */
 #include "coordinator/megatron/megatron_cluster.h"
 
@@ -19,7 +19,7 @@
 #include "planner/scenario/world.h"
 
 #define LAYOUT "pipeline-model-parallel-layout"
-#define VOCAB_SIZE 50257 /* the benchmark's, as GPT-2 has it */
+#define VOCAB_SIZE 50257 /* the benchmark's, from GPT-2 */
 
 static const struct rf_megatron_copied of_model[] = {
     {"num-layers", "num_layers", NULL},
@@ -263,7 +263,7 @@ static enum rf_status scenario_of(struct rf_megatron_args *args, json_t **out,
     return status;
 }
 
-/* How many slots the scenario needs. */
+/* The number of slots that the scenario needs. */
 static enum rf_status count_slots(json_t *scenario, json_int_t *out,
                                   struct rf_err *err)
 {
@@ -282,7 +282,7 @@ static enum rf_status count_slots(json_t *scenario, json_int_t *out,
     return RF_OK;
 }
 
-/* What was only checked. */
+/* Records flags that were only checked as idle. */
 static void note_idle(struct rf_megatron_args *args, const json_t *model)
 {
     static const char *const checked[] = {"seq-length", "no-position-embedding",

@@ -1,9 +1,9 @@
 /*
  * Reading Megatron-LM's flags. See megatron_flags.h.
  *
- * A flag that changes nothing, or that is refused, has as many values as there
- * are words up to the next option, as argparse allows for some of them: what
- * they mean is not looked at.
+ * A flag that changes nothing, or is refused, takes all words up to the next
+ * option as values, as argparse allows for some flags; their meaning is
+ * ignored.
  */
 #include "coordinator/megatron/megatron_flags.h"
 
@@ -22,8 +22,8 @@
  */
 struct given {
     char *name;
-    const char *value; /* behind "=", NULL: none */
-    char **words;      /* behind it, up to the next option */
+    const char *value; /* after "=", NULL: none */
+    char **words;      /* after it, up to the next option */
     int n_words;
 };
 
@@ -105,8 +105,8 @@ static enum rf_status read_number(const struct rf_megatron_flag *flag,
     return RF_OK;
 }
 
-/* The words of a flag in a list that ends with NULL, and its text, which
- * free() frees with the list. */
+/* Splits the words of a flag into a list that ends with NULL. Returns their
+ * text, to be freed along with the list. */
 static char *split_words(const char *words, const char ***list)
 {
     char *copy = rf_xstrdup(words), *rest = copy, *word;
@@ -149,7 +149,7 @@ static enum rf_status read_word(const struct rf_megatron_flag *flag,
     return status;
 }
 
-/* The value of a flag that has one. */
+/* Reads the value of a flag that has one. */
 static enum rf_status read_value(const struct rf_megatron_flag *flag,
                                  const char *text, json_t **out,
                                  struct rf_err *err)
@@ -177,7 +177,8 @@ static enum rf_status read_value(const struct rf_megatron_flag *flag,
     }
 }
 
-/* Takes a flag that has effect; *used is how many words behind it are its. */
+/* Takes a flag that has effect; *used is the number of following words it
+ * takes. */
 static enum rf_status take_value(const struct rf_megatron_flag *flag,
                                  const struct given *given,
                                  struct rf_megatron_args *out, int *used,
@@ -223,8 +224,8 @@ static enum rf_status refuse(const struct rf_megatron_flag *flag,
                       text[0] != '\0' ? " " : "", text, flag->words);
 }
 
-/* Takes what is known of "--name"; *known is false for an option of the
- * command's own, or of nobody. */
+/* Takes a known flag "--name"; *known is false for the command's own options
+ * and for unknown ones. */
 static enum rf_status take_flag(const struct given *given,
                                 struct rf_megatron_args *out, bool *known,
                                 int *used, struct rf_err *err)
@@ -249,8 +250,8 @@ static enum rf_status take_flag(const struct given *given,
     return status;
 }
 
-/* How many words before the flags call the benchmark, as in a pasted line:
- * "python benchmark_refit.py". */
+/* The number of words before the flags that call the benchmark, as in a pasted
+ * line: "python benchmark_refit.py". */
 static int pasted_words(int n, char *const *words)
 {
     const char *interpreter = n > 0 ? strrchr(words[0], '/') : NULL;

@@ -1,7 +1,7 @@
 /*
- * The command line of Megatron-LM's refit benchmark, as `refit-coord megatron`
- * takes it: the flags that decide what moves, those that do not, and those that
- * make a model or a mesh that this program does not describe.
+ * The command line of Megatron-LM's refit benchmark, as accepted by
+ * `refit-coord megatron`: flags that decide what moves, flags that do not, and
+ * flags for a model or a mesh that this program does not describe.
  */
 #ifndef RF_COORDINATOR_MEGATRON_MEGATRON_FLAGS_H
 #define RF_COORDINATOR_MEGATRON_MEGATRON_FLAGS_H
@@ -11,28 +11,28 @@
 
 #include "common/err.h"
 
-/* Both NULL: the command is another. */
+/* Both NULL for other commands. */
 struct rf_megatron_args {
-    json_t *values; /* object, by a flag's name without dashes: an integer,
-                       true, a word, or a list of 0 and 1 for each layer */
-    json_t *idle;   /* array of the flags given that change nothing */
+    json_t *values; /* object, by flag name without dashes: an integer, true,
+                       a word, or a list of 0 and 1 for each layer */
+    json_t *idle;   /* array: given flags that change nothing */
 };
 
 /*
- * Takes Megatron's flags and their values out of argv[first...], in both forms,
- * "--flag value" and "--flag=value"; what is left, in its order, is for the
+ * Removes Megatron's flags and their values from argv[first...], in both forms,
+ * "--flag value" and "--flag=value"; the rest, in order, is left for the
  * command's own options. The last of equal flags holds. RF_ERR_USAGE names the
- * flag. rf_megatron_args_free() frees what is in `out`.
+ * flag. rf_megatron_args_free() frees `out`.
  */
 enum rf_status rf_megatron_take(int *argc, char **argv, int first,
                                 struct rf_megatron_args *out,
                                 struct rf_err *err) RF_MUST_CHECK;
 void rf_megatron_args_free(struct rf_megatron_args *args);
 
-/* Notes a flag, without dashes, as one that changes nothing. */
+/* Records a flag, without dashes, as one that changes nothing. */
 void rf_megatron_is_idle(struct rf_megatron_args *args, const char *name);
 
-/* The flag that `word` ("--num-layer") may mean, without dashes; NULL: none is
+/* The flag, without dashes, nearest to `word` ("--num-layer"); NULL: none is
  * near. */
 const char *rf_megatron_nearest(const char *word);
 

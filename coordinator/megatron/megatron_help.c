@@ -1,4 +1,4 @@
-/* The table of flags as lines of help. See megatron_help.h. */
+/* The table of flags as help text. See megatron_help.h. */
 #include "coordinator/megatron/megatron_help.h"
 
 #include <string.h>
@@ -45,7 +45,7 @@ static void value_of(const struct rf_megatron_flag *flag, char *out,
     }
 }
 
-/* What it is by default goes to a line of its own where it is long. */
+/* A long default gets its own line. */
 static void print_flag(const struct rf_megatron_flag *flag, FILE *to)
 {
     int column = fprintf(to, "  --%s", flag->name);

@@ -1,9 +1,9 @@
 /*
  * Patterns of layers. See megatron_pattern.h.
  *
- * A stack of sums, one for each open parenthesis: `term` is what a "*" behind
- * it would repeat, `sum` what is before it. Lists are bounded by what a model
- * may have, and the depth by the stack.
+ * A stack of sums, one per open parenthesis: `term` is the operand of a
+ * following "*", `sum` the part before it. The limits of a model bound lists,
+ * the stack bounds the depth.
  */
 #include "coordinator/megatron/megatron_pattern.h"
 
@@ -16,13 +16,13 @@
 #define MOST_LAYERS 65536
 
 struct sum {
-    json_t *sum, *term; /* `term` NULL: an operand is due */
+    json_t *sum, *term; /* `term` NULL: an operand must follow */
 };
 
 struct pattern_reader {
     const char *at;
     struct sum stack[MOST_DEPTH];
-    unsigned depth; /* of the innermost */
+    unsigned depth; /* of the innermost sum */
     bool failed;
 };
 
@@ -33,7 +33,7 @@ static void skip_blanks(struct pattern_reader *in)
     }
 }
 
-/* Whether `mark` is next; then it is taken. */
+/* Takes `mark` if it is next; false otherwise. */
 static bool take(struct pattern_reader *in, char mark)
 {
     skip_blanks(in);
@@ -70,7 +70,7 @@ static void append(struct pattern_reader *in, json_t *list, const json_t *more)
     }
 }
 
-/* Behind "[". */
+/* Reads on after "[". */
 static json_t *take_list(struct pattern_reader *in)
 {
     json_t *list = json_array();

@@ -1,8 +1,8 @@
 /*
- * Specs by the module that has them, the last part of "package.module". Those
- * of Megatron-Core are GPT; those of slime's plugins are Hugging Face's model
- * types, of which the flags have most sizes. The others are what the type's
- * class has by default (Transformers 5.23.0), unless a flag says otherwise.
+ * Specs by their module, the last part of "package.module". Those of
+ * Megatron-Core are GPT; those of slime's plugins are Hugging Face's model
+ * types, and the flags give most of their sizes. Other sizes are the defaults
+ * of the type's class (Transformers 5.23.0), unless a flag overrides them.
  */
 #include "coordinator/megatron/megatron_spec.h"
 
@@ -20,7 +20,7 @@
 struct spec {
     const char *module;
     const char *dense, *sparse; /* model types; NULL: GPT */
-    const char *defaults;       /* what no flag need say */
+    const char *defaults;       /* sizes that need no flag */
 };
 
 static const struct spec specs[] = {
@@ -35,7 +35,7 @@ static const struct spec specs[] = {
     {"qwen3_5_vl", "qwen3_5_text", "qwen3_5_moe_text", DELTA_NET},
 };
 
-/* Types call the same by several names; a table looks at its own. */
+/* Types use several names for one size; a table reads only its own. */
 static const struct rf_megatron_copied of_config[] = {
     {"num-layers", "num_hidden_layers", NULL},
     {"hidden-size", "hidden_size", NULL},
@@ -76,7 +76,7 @@ static const struct spec *find(const char *text)
     return NULL;
 }
 
-/* Layers without experts: GLM has them first, Qwen anywhere. */
+/* Layers without experts: in GLM the first ones, in Qwen any. */
 static void add_dense_layers(const struct rf_megatron_args *args,
                              json_t *config)
 {

@@ -4,8 +4,8 @@
  * embedding, t a layer, m the layers for multi-token prediction, L the loss,
  * and every "|" begins another virtual stage.
  *
- * A layout is unrolled first, as Megatron-Core does: a group in parentheses, or
- * one sign, is repeated. Its length is bounded.
+ * A layout is first unrolled, as in Megatron-Core: a group in parentheses, or a
+ * single sign, is repeated. Its length is bounded.
  */
 #include "coordinator/megatron/megatron_stages.h"
 
@@ -22,7 +22,7 @@
 #define WITH_EMBEDDING "account-for-embedding-in-pipeline-split"
 #define WITH_LOSS "account-for-loss-in-pipeline-split"
 
-/* The number of virtual stages from that of their layers. */
+/* The number of virtual stages, from the layers in each. */
 static enum rf_status count_chunks(const struct rf_megatron_args *args,
                                    json_int_t layers, json_int_t stages,
                                    json_t *train, struct rf_err *err)
@@ -73,7 +73,7 @@ static enum rf_status make_room(const struct rf_megatron_args *args,
     return RF_OK;
 }
 
-/* Repeats what begins at `unit`, which is there once, up to `times` times. */
+/* Repeats the text from `unit` on, present once, up to `times` times. */
 static bool repeat(char *out, size_t *used, size_t unit, long times)
 {
     const size_t size = *used - unit;
@@ -88,7 +88,7 @@ static bool repeat(char *out, size_t *used, size_t unit, long times)
     return true;
 }
 
-/* The layout without commas, groups and factors; NULL: it is none. */
+/* The layout without commas, groups and factors; NULL: invalid. */
 static char *unroll(const char *text)
 {
     char *out = rf_xcalloc(MOST_SIGNS + 1, 1);
@@ -120,8 +120,8 @@ static char *unroll(const char *text)
     return out;
 }
 
-/* "pp_layers" of an unrolled layout; *predicting is where layers for
- * multi-token prediction are, -1: nowhere. */
+/* "pp_layers" of an unrolled layout; *predicting is the virtual stage of the
+ * layers for multi-token prediction, -1: none. */
 static json_t *layers_of(const char *layout, json_int_t *predicting)
 {
     json_t *list = json_array();

@@ -1,4 +1,4 @@
-/* What has been given. See megatron_values.h. */
+/* Values of given flags. See megatron_values.h. */
 #include "coordinator/megatron/megatron_values.h"
 
 bool rf_megatron_has(const struct rf_megatron_args *args, const char *name)

@@ -6,19 +6,19 @@
 
 bool rf_megatron_has(const struct rf_megatron_args *args, const char *name);
 
-/* The number or the word of a flag, or what it is without the flag. */
+/* The number or the word of a flag, or the fallback without it. */
 json_int_t rf_megatron_number(const struct rf_megatron_args *args,
                               const char *name, json_int_t otherwise);
 const char *rf_megatron_word(const struct rf_megatron_args *args,
                              const char *name, const char *otherwise);
 
-/* A flag and the key that has its value. */
+/* A flag and the key for its value. */
 struct rf_megatron_copied {
     const char *flag, *key;
-    const char *needs; /* the flag without which it has no meaning, or NULL */
+    const char *needs; /* the flag that it depends on, or NULL */
 };
 
-/* Copies the flags that are given; those without meaning become idle. */
+/* Copies the given flags; those without effect become idle. */
 void rf_megatron_copy(struct rf_megatron_args *args,
                       const struct rf_megatron_copied *list, size_t n,
                       json_t *out);

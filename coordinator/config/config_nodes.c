@@ -55,7 +55,7 @@ enum field_kind {
 };
 
 struct field {
-    const char *key; /* NULL: the end of a table */
+    const char *key; /* NULL: end of a table */
     enum field_kind kind;
     bool required;
     size_t offset;                   /* in the table's struct */

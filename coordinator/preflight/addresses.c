@@ -1,4 +1,4 @@
-/* Judging addresses for data by what nodes have told. See addresses.h. */
+/* Checks of addresses for data. See addresses.h. */
 #include "coordinator/preflight/addresses.h"
 
 #include <stdio.h>
@@ -16,8 +16,8 @@ const char *rf_addresses_of(const struct rf_config *config,
                                                : NULL;
 }
 
-/* "; b has 10.0.0.2, 172.17.0.1", or nothing. Link-local ones reach neighbours
- * alone. */
+/* "; b has 10.0.0.2, 172.17.0.1", or "". Omits link-local ones, which reach
+ * only neighbours. */
 static void list_interfaces(const char *host, const struct rf_msg_hello *hello,
                             char *out, size_t size)
 {
@@ -114,7 +114,7 @@ void rf_addresses_crossings(const struct rf_scenario *scenario,
 struct check {
     const struct rf_scenario *scenario;
     const struct rf_msg_hello *const *hellos;
-    uint32_t from, to; /* the last pair: ranks of two nodes come together */
+    uint32_t from, to; /* the last pair; equal pairs are adjacent */
     enum rf_status status;
     struct rf_err *err;
 };

@@ -1,7 +1,6 @@
 /*
- * Judging folders by what nodes have told. See folders.h and
- * worker/agent/folder_signs.h: of two nodes that share a folder at least one
- * saw the other's sign.
+ * Checks of folders. See folders.h and worker/agent/folder_signs.h: of two
+ * nodes that share a folder at least one saw the other's sign.
  */
 #include "coordinator/preflight/folders.h"
 
@@ -10,7 +9,7 @@
 
 #include "common/mem.h"
 
-/* What a node said of a folder, or NULL. */
+/* A node's report about a folder, or NULL. */
 static const struct rf_msg_folder *told(const struct rf_msg_hello *hello,
                                         const char *folder)
 {
@@ -51,10 +50,10 @@ static void add_name(struct name_list *names, const char *name)
                                     names->used > 0 ? ", " : "", name);
 }
 
-/* Who needs a folder, and what else could be done. */
+/* The user of a folder, and the alternative to it. */
 struct need {
     const char *who, *folder, *instead;
-    bool inference; /* by nodes with inference ranks; else by all with ranks */
+    bool inference; /* only by nodes with inference ranks; else all */
 };
 
 static enum rf_status not_shared(const struct rf_scenario *scenario,

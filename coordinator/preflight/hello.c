@@ -42,7 +42,8 @@ bool rf_hello_offers(const struct rf_msg_hello *hello, const char *method,
     return *why == NULL;
 }
 
-/* Of two that are not known nothing is said; strictly, one is enough. */
+/* Whether two builds or versions differ. Two unknown ones never do; a single
+ * unknown one does only with `strict`. */
 static bool differ(const char *a, const char *b, bool strict)
 {
     bool known = strcmp(a, UNKNOWN) != 0 && strcmp(b, UNKNOWN) != 0;

@@ -1,9 +1,9 @@
 /*
  * Headers of a checkpoint from the nodes. See inspect.h.
  *
- * The node that sends the headers is the first of the first scenario's training
- * side. The others are compared with it once all have answered, file by file,
- * so the order of answers does not matter.
+ * The first node of the first scenario's training side sends the headers. The
+ * others are compared with it file by file once all have answered, so the order
+ * of answers does not matter.
  */
 #include "coordinator/preflight/inspect.h"
 
@@ -16,7 +16,7 @@
 
 struct inspected_node {
     bool asked, decided;
-    struct rf_msg_headers said; /* once it has decided */
+    struct rf_msg_headers said; /* once answered */
     char *error;
 };
 
@@ -24,10 +24,10 @@ struct rf_preflight_inspect {
     const struct rf_config *config;
     struct inspected_node *members;
     uint32_t source; /* the node that sends the headers; RF_NONE: none yet */
-    json_t *headers; /* what it sent; NULL: nothing yet */
+    json_t *headers; /* as sent; NULL: nothing yet */
 };
 
-/* --- Who is asked --------------------------------------------------------- */
+/* --- Nodes to ask --------------------------------------------------------- */
 
 /* All nodes with ranks, in either mesh. */
 static enum rf_status add_scenario(struct rf_preflight_inspect *inspect,
@@ -40,7 +40,7 @@ static enum rf_status add_scenario(struct rf_preflight_inspect *inspect,
     enum rf_status status = rf_spec_from_json(&node, config->node_names,
                                               config->n_nodes, &spec, err);
     if (status != RF_OK) {
-        return status; /* names the place itself */
+        return status; /* already names the place */
     }
     status = rf_world_place(spec, config->slots, config->n_nodes, &world, err);
     if (status != RF_OK) {
@@ -108,7 +108,7 @@ bool rf_preflight_inspect_ask(const struct rf_preflight_inspect *inspect,
 
 /* --- Comparing ------------------------------------------------------------ */
 
-/* A file's digest; NULL: there is no such file. */
+/* A file's digest; NULL: no such file. */
 static const char *digest_of(const struct rf_text_pairs *digests,
                              const char *file)
 {
@@ -121,7 +121,7 @@ static const char *digest_of(const struct rf_text_pairs *digests,
     return NULL;
 }
 
-/* Says of the first file that only one of the two has, or that differs. */
+/* Reports the first file that differs, or that only one of the two has. */
 static void compare(const struct rf_preflight_inspect *inspect, uint32_t node)
 {
     const struct rf_text_pairs *right =
@@ -154,7 +154,7 @@ static void compare(const struct rf_preflight_inspect *inspect, uint32_t node)
     }
 }
 
-/* Once all have answered. */
+/* The verdict once all have answered. */
 static enum rf_verdict judge(struct rf_preflight_inspect *inspect)
 {
     enum rf_verdict verdict = RF_VERDICT_NEXT;
@@ -195,8 +195,8 @@ enum rf_verdict rf_preflight_inspect_fail(struct rf_preflight_inspect *inspect,
     return judge(inspect);
 }
 
-/* Of what the node sent only the members that it may say; the folder is the one
- * that every rank is told. */
+/* Keeps only the permitted members of the node's answer, with the folder that
+ * every rank gets. */
 static json_t *take_headers(const struct rf_preflight_inspect *inspect,
                             const json_t *sent)
 {

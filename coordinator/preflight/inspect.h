@@ -1,8 +1,8 @@
 /*
- * A checkpoint that only the nodes have: who is asked for the headers of its
- * files, and what they have answered. One node of the training side sends the
- * headers; what all others with ranks, which read the files to fill and to
- * verify, say of theirs has to be the same.
+ * A checkpoint that only the nodes have: the nodes asked for the headers of its
+ * files, and their answers. One node of the training side sends the headers.
+ * All other nodes with ranks read the files to fill and to verify, so their
+ * digests must agree.
  */
 #ifndef RF_COORDINATOR_PREFLIGHT_INSPECT_H
 #define RF_COORDINATOR_PREFLIGHT_INSPECT_H
@@ -11,12 +11,12 @@
 #include "coordinator/preflight/verdict.h"
 #include "transport/control/message_fields.h"
 
-/* For an answer to arrive, beyond the time in which a node has it. */
+/* Time for an answer to arrive, beyond the node's own time limit. */
 #define RF_PREFLIGHT_INSPECT_SLACK_S 60
 
 struct rf_preflight_inspect;
 
-/* For an rf_config_checkpoint() of `config`, borrowed. RF_ERR_CONFIG where the
+/* For an rf_config_checkpoint() of `config`, borrowed. RF_ERR_CONFIG if the
  * ranks of a scenario cannot be placed. */
 enum rf_status rf_preflight_inspect_create(const struct rf_config *config,
                                            struct rf_preflight_inspect **out,
@@ -24,26 +24,27 @@ enum rf_status rf_preflight_inspect_create(const struct rf_config *config,
 void rf_preflight_inspect_destroy(
     struct rf_preflight_inspect *inspect); /* or NULL */
 
-/* The INSPECT for a node; false: it is not asked. rf_msg_free() it. */
+/* The INSPECT for a node; false: it is not asked. Free it with rf_msg_free().
+ */
 bool rf_preflight_inspect_ask(const struct rf_preflight_inspect *inspect,
                               uint32_t node, struct rf_msg *out);
 
 /*
- * A node's answer, or why there will be none; what is not awaited is ignored.
- * GO_ON until each that is asked has one of the two, so that all failing nodes
- * are named; then NEXT, or ABORT when there is an error.
+ * A node's answer, or the reason that there is none; unexpected ones are
+ * ignored. GO_ON until each node asked has either, so that all failing nodes
+ * are named; then NEXT, or ABORT if there is an error.
  */
 enum rf_verdict rf_preflight_inspect_take(struct rf_preflight_inspect *inspect,
                                           uint32_t node,
                                           const struct rf_msg_headers *headers);
 enum rf_verdict rf_preflight_inspect_fail(struct rf_preflight_inspect *inspect,
                                           uint32_t node, const char *why);
-/* The same of all that have not answered within the time. */
+/* The same for all nodes that have not answered in time. */
 enum rf_verdict
 rf_preflight_inspect_silence(struct rf_preflight_inspect *inspect,
                              long long waited_s);
 
-/* What is wrong with a node's files, with the folder; NULL: nothing. */
+/* The error in a node's files, with the folder; NULL: none. */
 const char *
 rf_preflight_inspect_error(const struct rf_preflight_inspect *inspect,
                            uint32_t node);

@@ -12,8 +12,8 @@
 
 struct rf_preflight_join {
     const struct rf_config *config;
-    struct rf_msg_hello **hellos;         /* by node; NULL: it has not joined */
-    char **lost;                          /* by node: why; NULL: it is not */
+    struct rf_msg_hello **hellos;         /* by node; NULL: not joined */
+    char **lost;                          /* by node; NULL: not lost */
     uint32_t n_joined, n_lost, n_settled; /* the last: joined, lost or both */
 };
 
@@ -75,7 +75,7 @@ uint32_t rf_preflight_join_count(const struct rf_preflight_join *join)
 
 /* --- Who may join --------------------------------------------------------- */
 
-/* The newest protocol that both sides speak, 0 for none. */
+/* The newest protocol common to both sides, 0 for none. */
 static uint32_t common_protocol(uint64_t oldest, uint64_t newest)
 {
     const uint64_t both = RF_MIN(newest, (uint64_t)RF_PROTOCOL_MAX);
@@ -127,8 +127,8 @@ static bool uses_gpus(const struct rf_config *config)
     return false;
 }
 
-/* The same GPU behind two names is one machine listed twice. Where GPUs are
- * used, only tests do that on purpose. */
+/* One GPU behind two names is one machine listed twice. With GPUs in use, only
+ * tests do that on purpose. */
 static enum rf_status check_gpus(const struct rf_preflight_join *join,
                                  uint32_t node,
                                  const struct rf_msg_hello *hello,
@@ -165,7 +165,7 @@ enum rf_status rf_preflight_join_judge(const struct rf_preflight_join *join,
 
 /* --- Coming and going ----------------------------------------------------- */
 
-/* Once nobody is missing. */
+/* The verdict once no node is missing. */
 static enum rf_verdict judge_all(struct rf_preflight_join *join)
 {
     if (join->n_settled < join->config->n_nodes) {

@@ -1,4 +1,4 @@
-/* The nodes of a run: who has joined, who is lost, and who may join at all. */
+/* The nodes of a run: which have joined, which are lost, and which may join. */
 #ifndef RF_COORDINATOR_PREFLIGHT_JOIN_H
 #define RF_COORDINATOR_PREFLIGHT_JOIN_H
 
@@ -13,9 +13,9 @@ struct rf_preflight_join *
 rf_preflight_join_create(const struct rf_config *config);
 void rf_preflight_join_destroy(struct rf_preflight_join *join); /* or NULL */
 
-/* Whether a node may join: it speaks a protocol that we speak (the newest of
- * those goes to `*protocol`), is no machine that has joined under another name
- * and, with `strict`, is of our build. Otherwise RF_ERR_LAUNCH and why. */
+/* Whether a node may join: it shares a protocol with us (the newest such goes
+ * to `*protocol`), is not a machine that has joined under another name and,
+ * with `strict`, has our build. Otherwise RF_ERR_LAUNCH with the reason. */
 enum rf_status rf_preflight_join_judge(const struct rf_preflight_join *join,
                                        uint32_t node,
                                        const struct rf_msg_hello *hello,
@@ -23,9 +23,9 @@ enum rf_status rf_preflight_join_judge(const struct rf_preflight_join *join,
                                        struct rf_err *err) RF_MUST_CHECK;
 
 /*
- * A node has joined (the HELLO's contents are moved) or is lost. While the
- * nodes are launched: GO_ON until each has done one of the two, so that every
- * failing node is named; then NEXT, or ABORT when any was lost.
+ * A node has joined (the HELLO's contents are moved) or is lost. During the
+ * launch: GO_ON until each node has done either, so that every failing node is
+ * named; then NEXT, or ABORT if any was lost.
  */
 enum rf_verdict rf_preflight_join_add(struct rf_preflight_join *join,
                                       uint32_t node,
@@ -33,18 +33,18 @@ enum rf_verdict rf_preflight_join_add(struct rf_preflight_join *join,
 enum rf_verdict rf_preflight_join_lose(struct rf_preflight_join *join,
                                        uint32_t node, const char *why);
 
-/* Of all nodes, or of one; NULL: it has not joined. */
+/* The HELLO of all nodes, or of one; NULL: not joined. */
 const struct rf_msg_hello *const *
 rf_preflight_join_hellos(const struct rf_preflight_join *join);
 const struct rf_msg_hello *
 rf_preflight_join_hello(const struct rf_preflight_join *join, uint32_t node);
-/* Why it was lost; NULL: it was not. */
+/* The reason that it was lost; NULL: not lost. */
 const char *rf_preflight_join_lost(const struct rf_preflight_join *join,
                                    uint32_t node);
-/* Has joined and was not lost since. */
+/* Whether it has joined and was not lost since. */
 bool rf_preflight_join_is_there(const struct rf_preflight_join *join,
                                 uint32_t node);
-/* Nodes that have joined, lost or not. */
+/* The number of nodes that have joined, lost or not. */
 uint32_t rf_preflight_join_count(const struct rf_preflight_join *join);
 
 #endif

@@ -14,7 +14,7 @@ static const char *host_of(const struct rf_scenario *scenario, uint32_t node)
     return scenario->config->node_names[node];
 }
 
-/* What to try on a node without GPUs. */
+/* Advice for a node without GPUs. */
 static const char *without_gpus(const struct rf_scenario *scenario)
 {
     const struct rf_config *config = scenario->config;
@@ -65,7 +65,7 @@ static const char *nccl_version(const struct rf_msg_hello *hello)
     return hello != NULL && hello->nccl != NULL ? hello->nccl->version : NULL;
 }
 
-/* One NCCL everywhere; compared with that of the first node in use. */
+/* All nodes must have the NCCL of the first node in use. */
 static enum rf_status check_nccl(const struct rf_scenario *scenario,
                                  const struct rf_msg_hello *const *hellos,
                                  uint32_t node, struct rf_err *err)
@@ -89,7 +89,7 @@ static enum rf_status check_nccl(const struct rf_scenario *scenario,
                       theirs);
 }
 
-/* A limit of one node alone; no group has this number. */
+/* A node's own limit; no group has this number. */
 #define OWN RF_ABSENT_U64
 
 static bool shares(const struct rf_msg_hello *const *hellos, uint32_t node,
@@ -107,8 +107,8 @@ static bool shares(const struct rf_msg_hello *const *hellos, uint32_t node,
     return false;
 }
 
-/* A machine may go by several names, which share its memory and perhaps control
- * groups: what they need together has to fit. */
+/* Several nodes may be one machine and share its memory and perhaps control
+ * groups: their total demand must fit. */
 static enum rf_status check_limit(const struct rf_scenario *scenario,
                                   const struct rf_msg_hello *const *hellos,
                                   uint32_t node,

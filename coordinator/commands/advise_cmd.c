@@ -99,8 +99,7 @@ static char *reason(const struct advise_report *report,
     return rf_mesh_advice_text(rule, &view);
 }
 
-/* Each rule broken by a shown choice, with the text for the best such choice.
- */
+/* Each rule broken by a shown choice, with the text for the best of them. */
 static void print_rules(const struct advise_report *report, size_t shown,
                         FILE *to)
 {

@@ -4,7 +4,7 @@
 
 #include "coordinator/reports/compare.h"
 
-/* Prints a table and its totals, or the document of --json, to standard output.
+/* Prints to standard output: a table and its totals, or the document of --json.
  */
 void rf_compare_print(const struct rf_comparisons *all, bool json);
 

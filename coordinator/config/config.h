@@ -108,7 +108,7 @@ enum rf_status rf_config_select(struct rf_config *config,
                                 const char *const *globs, size_t n_globs,
                                 bool slow, struct rf_err *err) RF_MUST_CHECK;
 
-/* Removes scenario `index`, which cannot work for `reason`; later ones move up.
+/* Removes scenario `index`, which cannot work for `reason`; the rest moves up.
  */
 void rf_config_skip(struct rf_config *config, size_t index, const char *reason);
 

@@ -257,8 +257,7 @@ static enum rf_status read_env(const struct rf_jnode *launch,
     return RF_OK;
 }
 
-/* Words of a command. Any are valid, since each is quoted for the node's shell.
- */
+/* Words of a command. Any are valid: each is quoted for the node's shell. */
 static enum rf_status read_wrap(const struct rf_jnode *launch,
                                 struct rf_launch_config *how,
                                 struct rf_err *err)

@@ -1,5 +1,4 @@
-/* Folders that nodes must share (method disk, --export), for BOOT's "shared".
- */
+/* Folders that nodes must share (method disk, --export): BOOT's "shared". */
 #ifndef RF_COORDINATOR_CONFIG_SHARED_FOLDERS_H
 #define RF_COORDINATOR_CONFIG_SHARED_FOLDERS_H
 

@@ -114,7 +114,7 @@ const struct rf_megatron_flag rf_megatron_flags[] = {
     WORD("transformer-impl", "transformer_engine local inference_optimized",
          "transformer_engine"),
 
-    /* what would change a refit in ways that nothing here describes */
+    /* flags that would change a refit in ways not described here */
     REFUSED("yaml-cfg", "give its settings as flags"),
     REFUSED("use-checkpoint-args", "give the model's sizes as flags"),
     REFUSED("use-mp-args-from-checkpoint-args", "give the sizes as flags"),
@@ -298,7 +298,7 @@ const char *const rf_megatron_idle[] = {
     "inference-dynamic-batching-unified-memory-level",
     "decode-only-cuda-graphs", "disable-chunked-prefill",
 
-    /* as Megatron Bridge, verl and slime give them beside these */
+    /* also given by Megatron Bridge, verl and slime */
     "moe-flex-dispatcher-backend", "moe-flex-dispatcher-num-sms",
     "moe-hybridep-num-sms", "moe-a2a-overlap",
     "moe-router-padding-for-quantization", "moe-expert-rank-capacity-factor",

@@ -16,7 +16,7 @@
 
 struct inspected_node {
     bool asked, decided;
-    struct rf_msg_headers said; /* once answered */
+    struct rf_msg_headers said; /* once `decided` */
     char *error;
 };
 

@@ -24,8 +24,7 @@ enum rf_status rf_preflight_inspect_create(const struct rf_config *config,
 void rf_preflight_inspect_destroy(
     struct rf_preflight_inspect *inspect); /* or NULL */
 
-/* The INSPECT for a node; false: it is not asked. Free it with rf_msg_free().
- */
+/* The INSPECT for a node, for rf_msg_free(); false: it is not asked. */
 bool rf_preflight_inspect_ask(const struct rf_preflight_inspect *inspect,
                               uint32_t node, struct rf_msg *out);
 

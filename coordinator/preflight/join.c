@@ -13,7 +13,7 @@
 struct rf_preflight_join {
     const struct rf_config *config;
     struct rf_msg_hello **hellos;         /* by node; NULL: not joined */
-    char **lost;                          /* by node; NULL: not lost */
+    char **lost;                          /* reason by node; NULL: none */
     uint32_t n_joined, n_lost, n_settled; /* the last: joined, lost or both */
 };
 

@@ -160,8 +160,7 @@ static enum rf_status add_fabric(const struct rf_jnode *name,
     return RF_OK;
 }
 
-/* "fabric": a name or a list of them. Explicit figures beside it have priority.
- */
+/* "fabric": a name or a list of them. Figures given beside it have priority. */
 static enum rf_status read_fabrics(const struct rf_jnode *node,
                                    struct rf_link_figures *out,
                                    struct rf_err *err)

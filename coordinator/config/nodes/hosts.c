@@ -114,8 +114,7 @@ static enum rf_status read_range(const char **at, const char *word,
     return RF_OK;
 }
 
-/* Reads the numbers, at most `most`, of the closed bracket at `*at`; passes it.
- */
+/* Reads at most `most` numbers of the closed bracket at `*at`; passes it. */
 static enum rf_status read_bracket(const char **at, const char *word,
                                    size_t most, struct host_names *numbers,
                                    struct rf_err *err)

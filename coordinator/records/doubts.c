@@ -13,7 +13,7 @@
 #define REPEATS_DIFFER "repeats_differ"
 #define SKEW_PERCENT 5.0         /* of the refit's time */
 #define SHARED_SKEW_PERCENT 25.0 /* where ranks share cores */
-/* Where all records of a table are meant, more than so many. */
+/* A remark on every record lists at most this many names, else "all". */
 #define NAMED_MAX 3
 
 static void add(json_t *flags, bool is, const char *name)
@@ -29,9 +29,9 @@ static bool beats_bound(const json_t *record)
            json_is_false(rf_result_value(record, "schedule_bound", "valid"));
 }
 
-/* Other load slows what it meets. So it was not the refit that it met where
- * that is faster than the same bytes in their plainest form and than all that
- * was measured of the machine. */
+/* Other load slowed the yardsticks and probes, not the refit: the refit beats
+ * both its yardstick (the same bytes in their plainest form) and a bound from
+ * the machine's measured speeds. */
 static bool slowed_yardsticks(const json_t *record)
 {
     double ratio;
@@ -41,9 +41,9 @@ static bool slowed_yardsticks(const json_t *record)
            ratio < 1;
 }
 
-/* What setup.registration says from "messages by posix/..." on, where ranks of
- * a node have UCX's shared memory but not their weights in it: there was no
- * room. NULL: it does not say so. */
+/* The part of setup.registration from "messages by posix/..." on: ranks of a
+ * node use UCX's shared memory, but it has no room for their weights. NULL if
+ * absent. */
 static const char *unmapped_way(const json_t *record)
 {
     const char *ways = rf_result_text(record, "setup", "registration");
@@ -69,7 +69,7 @@ static bool is_known(const json_t *record, const char *key, double percent)
     return known;
 }
 
-/* Whether the interval was asked for and is too wide at the end. */
+/* Whether an interval was requested and is still too wide at the end. */
 static bool is_wide(const json_t *record)
 {
     double percent;
@@ -79,7 +79,7 @@ static bool is_wide(const json_t *record)
              is_known(record, "yardstick_ratio", percent));
 }
 
-/* How many ranks each host has, by its name. */
+/* Number of ranks by host name. */
 static json_t *ranks_by_host(const json_t *record)
 {
     json_t *counts = json_object();
@@ -94,8 +94,8 @@ static json_t *ranks_by_host(const json_t *record)
     return counts;
 }
 
-/* Whether some node has more ranks than processors; those of a node that did
- * not say how many it has do not share. */
+/* Whether a node has more ranks than processors. A node with an unknown number
+ * of processors does not count. */
 static bool share_cores(const json_t *record)
 {
     const json_t *nodes = json_object_get(record, "environment"), *node;
@@ -155,7 +155,7 @@ static bool is_bimodal(const json_t *record)
     return is;
 }
 
-/* Whether repeats differ by more than the iterations of one do. */
+/* Whether repeats differ more than the iterations within one. */
 static bool repeats_differ(const json_t *record)
 {
     static const char *const keys[] = {"refit_ms", "yardstick_ratio"};
@@ -184,8 +184,8 @@ bool rf_doubts_has(const json_t *record, const char *name)
     return false;
 }
 
-/* What is judged in each repeat by itself, so that what differs between them is
- * not taken for a sign of something else. */
+/* Judges each repeat separately, so that a difference between repeats is not
+ * mistaken for another sign. */
 static bool shows(const json_t *record, const char *name,
                   bool (*sign)(const json_t *record))
 {
@@ -230,8 +230,8 @@ json_t *rf_doubts_json(const json_t *record)
     return flags;
 }
 
-/* A reason as it is shown; of repeats with the figure that differs more between
- * them than within. To be freed. */
+/* A reason as displayed; for differing repeats, with the figure that varies
+ * more between them than within. Caller frees. */
 static char *reason_of(const json_t *record, const char *name)
 {
     static const char *const figures[][2] = {
@@ -277,7 +277,7 @@ char *rf_doubts_reasons(const json_t *record)
 
 /* --- Notes below a table -------------------------------------------------- */
 
-/* Whether a way has nothing but TCP: "6 messages by tcp/lo,tcp/eth0". */
+/* Whether a way uses only TCP: "6 messages by tcp/lo,tcp/eth0". */
 static bool is_tcp(const char *way)
 {
     const char *name = strstr(way, " by ");
@@ -293,7 +293,7 @@ static bool is_tcp(const char *way)
     return false;
 }
 
-/* Those of setup.registration; NULL: none. To be freed. */
+/* The TCP ways in setup.registration; NULL: none. Caller frees. */
 static char *list_tcp(const char *at)
 {
     char *list = NULL;
@@ -308,15 +308,15 @@ static char *list_tcp(const char *at)
     return list;
 }
 
-/* What the ways over TCP are, where UCX chose them; NULL: none. */
+/* The TCP ways that UCX chose; NULL: none. Caller frees. */
 static char *over_tcp(const json_t *record)
 {
     const char *ways = rf_result_text(record, "setup", "registration");
     return strncmp(ways, "UCX ", 4) == 0 ? list_tcp(ways) : NULL;
 }
 
-/* By which way ranks of a node send weights that they could have mapped; NULL:
- * none do. To be freed. */
+/* The way by which ranks of a node send weights that they could have mapped;
+ * NULL: none. Caller frees. */
 static char *unmapped(const json_t *record)
 {
     const char *way = unmapped_way(record);
@@ -327,8 +327,8 @@ static char *unmapped(const json_t *record)
                        : rf_xstrdup("in a repeat");
 }
 
-/* The resource that refits have shown to do more than yardsticks and probes
- * have; NULL: none. To be freed. */
+/* The resource that yardsticks and probes underestimated, as refits showed;
+ * NULL: none. Caller frees. */
 static char *slow_yardsticks(const json_t *record)
 {
     static const char *const bounds[] = {"bound", "schedule_bound"};
@@ -356,7 +356,7 @@ static struct rf_remark_group *group_of(struct rf_remark_groups *groups,
     return &groups->list[groups->n - 1];
 }
 
-/* Takes `why` over; NULL: nothing. */
+/* Takes `why`; does nothing if it is NULL. */
 static void note(struct rf_remark_groups *groups, const char *run,
                  const json_t *record, char *why)
 {

@@ -8,12 +8,13 @@
 #include "common/mem.h"
 #include "common/stats.h"
 
-/* Anybody may have written a file. Bytes, times, rates and counts are not below
- * 0; what is in these limits can be a uint64_t, and ratios are finite. */
+/* A file may come from anyone. Bytes, times, rates and counts are not negative;
+ * within these limits they fit a uint64_t, and ratios are finite. */
 #define MOST 1e18
 #define LEAST 1e-60
 
-/* Read by programs alone, by people as well, and only by who compares. */
+/* PLAIN: for programs only. SHOWN: for people too. VARIES: only for comparing
+ * records. */
 #define PLAIN(object, key, kind, column)                                       \
     {                                                                          \
         object, key, RF_RESULT_##kind, column, NULL, 0, false                  \
@@ -109,7 +110,7 @@ const struct rf_result_field rf_result_fields[] = {
     VARIES("environment", "shm_bytes", BYTES),
     VARIES("environment", "network", COUNT),
     VARIES("environment", "boot_id", TEXT),
-    VARIES("environment", "candidate", TEXT), /* has a port */
+    VARIES("environment", "candidate", TEXT), /* contains a port */
     PLAIN(NULL, NULL, TEXT, NULL),
 };
 

@@ -1,4 +1,4 @@
-/* What ranks did in an iteration, as numbers. See iteration_ranks.h. */
+/* Figures of ranks in an iteration, as numbers. See iteration_ranks.h. */
 #include "coordinator/records/iteration_ranks.h"
 
 #include <stdlib.h>
@@ -26,7 +26,7 @@ const struct rf_iteration_rank_field
         {"received_bytes", offsetof(struct rf_iteration_rank, received_bytes),
          0}};
 
-/* No text that was read has these: they are not UTF-8. */
+/* Never in text read from a file: these bytes are not UTF-8. */
 static const char mark[sizeof(int64_t)] = "\xff\xff\xff\xff\xff\xff\xff";
 
 json_t *rf_iteration_ranks_json(const struct rf_iteration_rank *ranks, size_t n)
@@ -50,7 +50,7 @@ const struct rf_iteration_rank *rf_iteration_ranks_numbers(const json_t *ranks,
         return NULL;
     }
     *n = (size - sizeof(mark)) / sizeof(struct rf_iteration_rank);
-    return (const void *)(bytes + sizeof(mark)); /* malloc aligned them */
+    return (const void *)(bytes + sizeof(mark)); /* aligned by malloc */
 }
 
 bool rf_iteration_rank_number(const struct rf_iteration_rank *rank,

@@ -1,7 +1,7 @@
 /*
- * Jansson writes texts and real numbers, so that they look as in every other
- * file. Objects and lists are written here, since numbers of ranks may be in
- * them; nothing is made of these but their text.
+ * Jansson writes strings and real numbers, so they look as in every other file.
+ * Objects and lists are written here, because they may contain numbers of
+ * ranks, which go straight to text.
  */
 #include "coordinator/records/record_text.h"
 
@@ -19,8 +19,8 @@
 #define MOST_LABEL 64   /* bytes before it */
 #define MOST_ENTRY                                                             \
     ((RF_ITERATION_RANK_FIELDS + (size_t)1) * (MOST_LABEL + MOST_DECIMAL))
-#define EXACT_NS 1000000000 /* has more digits */
-#define EXPONENT_NS 100     /* less is below 1e-4 ms */
+#define EXACT_NS 1000000000 /* has more digits than MOST_DIGITS */
+#define EXPONENT_NS 100     /* less is below 1e-4 ms and takes an exponent */
 
 struct text {
     char *bytes;
@@ -28,8 +28,7 @@ struct text {
     bool failed;
 };
 
-/* The text of what is larger than anything else takes no more memory than it
- * has bytes: what realloc() adds is not touched. */
+/* Doubling costs no memory: what realloc() adds is untouched until used. */
 static char *room(struct text *text, size_t size)
 {
     while (text->capacity - text->used < size) {
@@ -67,7 +66,7 @@ static void add_scalar(struct text *text, const json_t *value)
                                                              MOST_DIGITS)) != 0;
 }
 
-/* Most texts have nothing that JSON escapes. */
+/* Fast path: most strings have nothing to escape. */
 static void add_string(struct text *text, const char *string)
 {
     const char *c = string;
@@ -101,9 +100,8 @@ static char *put_digits(char *at, uint64_t number, unsigned least)
     return at;
 }
 
-/* A number of nanoseconds in milli- or microseconds, as Jansson writes it. What
- * has no more digits than it writes, and not so many zeros that it takes an
- * exponent, is exact. */
+/* Nanoseconds in milli- or microseconds, as Jansson writes them. Exact for
+ * numbers within Jansson's digits that take no exponent. */
 static char *put_decimal(char *at, int64_t ns, unsigned decimals)
 {
     const bool ms = decimals == 6;
@@ -134,7 +132,7 @@ static char *put_number(char *at, int64_t number, unsigned decimals)
                       number < 0 ? -(uint64_t)number : (uint64_t)number, 1);
 }
 
-/* What stands before a member of an entry: it is the same in all of them. */
+/* The text before each member of an entry, the same in all entries. */
 struct labels {
     char rank[MOST_LABEL], fields[RF_ITERATION_RANK_FIELDS][MOST_LABEL];
     size_t sizes[RF_ITERATION_RANK_FIELDS];
@@ -220,7 +218,7 @@ static void add_array(struct text *text, const json_t *array, unsigned depth)
     add(text, "]");
 }
 
-/* As deep as records nest. */
+/* Recurses as deep as records nest. */
 static void add_value(struct text *text, const json_t *value, unsigned depth)
 {
     size_t n;

@@ -12,7 +12,7 @@
 
 /* --- Places where two values differ --------------------------------------- */
 
-/* Members of two lists that have as many. */
+/* Members of two lists of equal length. */
 static bool each_in_lists(const char *name, const json_t *a, const json_t *b,
                           rf_json_difference_fn take, void *data)
 {
@@ -37,7 +37,7 @@ static bool each_in_member(const char *name, const char *key, const json_t *a,
     return on;
 }
 
-/* Members of two objects: those of `a`, then those that only `b` has. */
+/* Members of two objects: those of `a`, then those only in `b`. */
 static bool each_in_objects(const char *name, const json_t *a, const json_t *b,
                             rf_json_difference_fn take, void *data)
 {
@@ -57,7 +57,7 @@ static bool each_in_objects(const char *name, const json_t *a, const json_t *b,
     return true;
 }
 
-/* Numbers are equal if their values are: "2" and "2.0" are one in JSON. */
+/* Numbers are equal if their values are: JSON does not tell "2" from "2.0". */
 static bool are_equal(const json_t *a, const json_t *b)
 {
     return json_equal(a, b) || (json_is_number(a) && json_is_number(b) &&
@@ -112,11 +112,11 @@ char *rf_json_difference(const json_t *a, const json_t *b)
     return rf_json_difference_at(a, b, &in_a, &in_b);
 }
 
-/* --- What makes two of the same refit ------------------------------------- */
+/* --- What identifies a refit ---------------------------------------------- */
 
 json_t *rf_refit_settings(const json_t *scenario)
 {
-    /* Those that planner/scenario/spec_fields.h says do not bear on it. */
+    /* Settings that do not affect it (planner/scenario/spec_fields.h). */
     static const char *const others[] = {"name", "warmup", "iterations",
                                          "timeout_s", "yardstick"};
     json_t *settings = json_deep_copy(scenario);
@@ -140,7 +140,7 @@ json_t *rf_refit_model(const json_t *model)
     return size;
 }
 
-/* Drops that no tensor is unknown if the other record is too old to say so. */
+/* Drops a count of 0 unknown tensors if the other, older record has none. */
 static void drop_default(json_t *part, const json_t *other)
 {
     const json_t *unknown = json_object_get(part, "unknown");
@@ -151,7 +151,7 @@ static void drop_default(json_t *part, const json_t *other)
     }
 }
 
-/* Drops what differs from run to run, also in the entries of a list. */
+/* Drops fields that vary between runs, also in the entries of a list. */
 static void drop_varying(json_t *part, const char *name)
 {
     for (const struct rf_result_field *f = rf_result_fields; f->key != NULL;
@@ -165,7 +165,7 @@ static void drop_varying(json_t *part, const char *name)
     }
 }
 
-/* Whether a record says which interfaces are devices; older ones do not. */
+/* Whether a record marks physical interfaces; older records do not. */
 static bool tells_devices(const json_t *record)
 {
     const json_t *nodes = json_object_get(record, "environment"), *node, *nic;
@@ -180,9 +180,9 @@ static bool tells_devices(const json_t *record)
     return false;
 }
 
-/* Puts speed and MTU of each interface that can carry data, by name, in place
- * of the list: that of the node's address for data and, with `devices`, those
- * that are devices. Others, of containers and virtual machines, come and go. */
+/* Replaces the list of interfaces by speed and MTU, by name, of those that can
+ * carry data: the one with the node's data address and, with `devices`, the
+ * physical ones. Interfaces of containers and virtual machines come and go. */
 static void keep_data_nics(json_t *nodes, bool devices)
 {
     json_t *node, *nic;
@@ -204,8 +204,8 @@ static void keep_data_nics(json_t *nodes, bool devices)
     }
 }
 
-/* What of a part of a record can bear on its times; of the setup what methods
- * say of their ways. A new reference, or NULL. */
+/* The fields of a part that can affect times; of `setup`, only the ways that
+ * the method chose. A new reference, or NULL. */
 static json_t *part_of(const json_t *record, const char *name, bool devices)
 {
     const json_t *whole = json_object_get(record, name);
@@ -227,8 +227,8 @@ static json_t *part_of(const json_t *record, const char *name, bool devices)
     return part;
 }
 
-/* Gives the differences in a part of two records, "plan.digest", to `take`,
- * until that returns false. */
+/* Calls `take` for each difference in a part of two records, "plan.digest",
+ * until it returns false. */
 static void each_in(const char *part, const json_t *a, const json_t *b,
                     rf_json_difference_fn take, void *data)
 {
@@ -244,7 +244,7 @@ static void each_in(const char *part, const json_t *a, const json_t *b,
     json_decref(y);
 }
 
-/* Those that say what was run and where. */
+/* The parts that say what was run and where. */
 static const char *const parts[] = {"scenario", "model", "plan",
                                     "setup",    "tool",  "environment"};
 
@@ -256,7 +256,7 @@ void rf_records_each_difference(const json_t *a, const json_t *b,
     }
 }
 
-/* Appends the first of a part. */
+/* Appends a part's first difference. */
 static bool append_cb(const char *path, const json_t *in_a, const json_t *in_b,
                       void *data)
 {

@@ -1,9 +1,9 @@
 /*
- * Pooling. Of what repeats share, a record of several has the latest that was
- * ok; their samples stand in its `iterations`, which say of which repeat they
- * are; what else is a repeat's own is in `repeats`. All figures are computed
- * from these again whenever one is added, so that it does not matter in how
- * many runs they were measured.
+ * A record of several repeats has three kinds of fields. Shared ones come from
+ * the latest repeat that was ok. Samples are in `iterations`, each marked with
+ * its repeat. Everything else of a repeat is in `repeats`. Adding a repeat
+ * recomputes all figures from these, so the number of runs that measured them
+ * does not matter.
  */
 #include "coordinator/records/repeats.h"
 
@@ -14,12 +14,12 @@
 #include "coordinator/records/fields.h"
 #include "coordinator/records/summary.h"
 
-/* An entry of `repeats` has these of the attempt's record. */
+/* Fields of an attempt's record that go into its entry of `repeats`. */
 static const char *const own[] = {
     "started_at", "finished_at",  "status", "iterations_ended_by",
     "setup",      "summary",      "bound",  "schedule_bound",
     "memory",     "verification", "flags",  "logs"};
-/* Entries of these say of which repeat they are. */
+/* Lists whose entries are marked with their repeat. */
 static const char *const lists[] = {"errors", "warmup_iterations",
                                     "iterations"};
 
@@ -36,7 +36,7 @@ static json_t *marked(const json_t *entry, uint32_t repeat)
     return out;
 }
 
-/* One attempt's record as a record of several. */
+/* One attempt's record in the form of a record of several. */
 static json_t *alone(const json_t *record, uint32_t repeat)
 {
     json_t *out = json_copy((json_t *)record), *entry = json_object();
@@ -67,8 +67,7 @@ static json_int_t repeat_of(const json_t *entry)
     return json_integer_value(json_object_get(entry, "repeat"));
 }
 
-/* Appends those entries of a list that are of repeats from `first` to `last`.
- */
+/* Appends the list's entries of repeats `first` to `last`. */
 static void append(json_t *out, const json_t *list, json_int_t first,
                    json_int_t last)
 {
@@ -81,7 +80,7 @@ static void append(json_t *out, const json_t *list, json_int_t first,
     }
 }
 
-/* Those of `now` take the place of repeats from `first` to `last`. */
+/* Replaces the repeats `first` to `last` by those of `now`. */
 static void merge(json_t *out, const char *key, const json_t *before,
                   const json_t *now, json_int_t first, json_int_t last)
 {
@@ -92,7 +91,8 @@ static void merge(json_t *out, const char *key, const json_t *before,
     put(out, key, list);
 }
 
-/* What repeats share is said by the new one, unless it did not come so far. */
+/* The record with the shared fields: the new one, unless it failed and the
+ * older one has a plan. */
 static const json_t *base_of(const json_t *before, const json_t *now)
 {
     const bool older_is_better =
@@ -130,7 +130,8 @@ static void pool_outcome(json_t *out, const json_t *repeats)
     put(out, "finished_at", json_string(last));
 }
 
-/* Phases add up; of what is the slowest rank's, the longest. */
+/* Sums the phases; takes the maximum of the "rank_" ones, which are the slowest
+ * rank's. */
 static void pool_setup(json_t *out, const json_t *repeats)
 {
     json_t *setup = json_copy(json_object_get(out, "setup")), *old;
@@ -185,7 +186,8 @@ static void pool_verification(json_t *out, const json_t *repeats)
     put(out, "verification", sums);
 }
 
-/* Whether all repeats that measured iterations have a figure; none: false. */
+/* Whether every repeat with measured iterations has a figure; false if there is
+ * no such repeat. */
 static bool all_have(const json_t *repeats, const char *object, const char *key)
 {
     const json_t *one;
@@ -203,7 +205,7 @@ static bool all_have(const json_t *repeats, const char *object, const char *key)
     return any;
 }
 
-/* The bound must hold for the fastest state that was seen. */
+/* The smallest bound: it must hold for the fastest state of the machine. */
 static void pool_bound(json_t *out, const json_t *repeats, const char *key)
 {
     const json_t *one, *least = NULL;
@@ -247,7 +249,7 @@ static void pool(json_t *out)
     put(out, "flags", rf_doubts_json(out));
 }
 
-/* Both are records of several, `before` may be NULL. */
+/* Both have the form of a record of several; `before` may be NULL. */
 static json_t *combine(const json_t *before, const json_t *now,
                        json_int_t first, json_int_t last)
 {
@@ -274,7 +276,7 @@ json_t *rf_repeats_add(const json_t *before, const json_t *record,
     return out;
 }
 
-/* The place of a repeat in `repeats`, or how many there are. */
+/* The index of a repeat in `repeats`; their number if it is absent. */
 static size_t place_of(const json_t *repeats, json_int_t repeat)
 {
     size_t i = 0;
@@ -285,8 +287,8 @@ static size_t place_of(const json_t *repeats, json_int_t repeat)
     return i;
 }
 
-/* A record of several with its repeats numbered from `first` on; entries of
- * none of them are left out. */
+/* A record of several, renumbered from `first`; drops entries that belong to no
+ * repeat. */
 static json_t *numbered(const json_t *record, uint32_t first)
 {
     const json_t *repeats = json_object_get(record, "repeats"), *one;

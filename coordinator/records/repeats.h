@@ -1,4 +1,4 @@
-/* One record of several attempts at a scenario. */
+/* Pooling several attempts at a scenario into one record. */
 #ifndef RF_COORDINATOR_RECORDS_REPEATS_H
 #define RF_COORDINATOR_RECORDS_REPEATS_H
 
@@ -7,22 +7,22 @@
 #include <stdint.h>
 
 /*
- * The record of all repeats, in their order: those in `before` (a record of
- * several, or of one attempt, which then is repeat 0; NULL: none) and `record`,
- * one attempt's, as number `repeat`, in place of one that `before` has. Both
+ * Pools `record`, one attempt, as number `repeat`, with the repeats of
+ * `before`: a record of several, or of one attempt, which becomes repeat 0, or
+ * NULL. Replaces a repeat of the same number; keeps the order of numbers. Both
  * are borrowed. A new reference.
  */
 json_t *rf_repeats_add(const json_t *before, const json_t *record,
                        uint32_t repeat);
 
 /*
- * The record of all attempts of two records of the same scenario, each of one
- * attempt or of several: the repeats of `record` are numbered on from those of
- * `before`. Both are borrowed. A new reference.
+ * Pools all attempts of two records of a scenario, each of one attempt or
+ * several. Repeats of `record` get the numbers after those of `before`. Both
+ * are borrowed. A new reference.
  */
 json_t *rf_repeats_join(const json_t *before, const json_t *record);
 
-/* Whether a record has that repeat, and it was ok. */
+/* Whether a record has that repeat, with status ok. */
 bool rf_repeats_has(const json_t *record, uint32_t repeat);
 
 #endif

@@ -11,7 +11,7 @@
 char *rf_replay_command(const char *program, const char *path,
                         uint32_t n_repeats)
 {
-    /* A path that begins with a dash would be an option. */
+    /* Keeps a leading dash from being read as an option. */
     char *file = rf_xasprintf("%s%s", path[0] == '-' ? "./" : "", path);
     char *words[] = {rf_shell_word(program), rf_shell_word(file)}, *text;
     char repeat[32] = "";

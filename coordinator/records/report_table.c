@@ -1,5 +1,5 @@
-/* Tables of results, as fields.h describes them. A value that was not measured
- * is "-", in CSV an empty field. */
+/* Tables of results, as fields.h describes them. An unmeasured value is "-", in
+ * CSV an empty field. */
 #include "coordinator/records/report_table.h"
 
 #include <math.h>
@@ -11,7 +11,7 @@
 #include "coordinator/records/fields.h"
 
 #define MOST_COLUMNS 64
-#define TEXT_BYTES 160 /* of a cell made here */
+#define TEXT_BYTES 160 /* of a cell composed here */
 
 const char *rf_figure_text(double value, int decimals, char out[32])
 {
@@ -48,8 +48,8 @@ static const char *verdict(const json_t *result)
                : "yes";
 }
 
-/* A figure with its unit, or three significant digits or more of one whose unit
- * is in the head; no exponent. */
+/* A figure with its unit, or with at least three significant digits if the head
+ * has the unit; no exponent. */
 static const char *figure(enum rf_result_kind kind, double value, char out[32])
 {
     switch (kind) {
@@ -60,7 +60,8 @@ static const char *figure(enum rf_result_kind kind, double value, char out[32])
     }
 }
 
-/* "1.02 [0.99, 1.04]", or "1.02 (n=3)" of too few iterations for that. */
+/* "1.02 [0.99, 1.04]", or "1.02 (n=3)" with too few iterations for an
+ * interval. */
 static const char *ratio(const json_t *result,
                          const struct rf_result_field *field, double value,
                          char out[TEXT_BYTES])
@@ -80,9 +81,8 @@ static const char *ratio(const json_t *result,
     return out;
 }
 
-/* A bound that was beaten is not a bound: its resource can do more. Of times
- * with two modes the median is at one speed of the machine and the bound at
- * another. */
+/* A beaten bound is not a bound: its resource can do more. If times are
+ * bimodal, median and bound may be from different speeds of the machine. */
 static const char *efficiency(const json_t *result,
                               const struct rf_result_field *field, double value,
                               char out[TEXT_BYTES])
@@ -97,7 +97,7 @@ static const char *efficiency(const json_t *result,
                : rf_figure_text(value, 2, out);
 }
 
-/* On a terminal there is no room for the interval. */
+/* Omits the interval on a terminal, which has no room for it. */
 static const char *median(const json_t *result, enum rf_report_form form,
                           double value, char out[TEXT_BYTES])
 {
@@ -140,7 +140,7 @@ static const char *shown(const json_t *result, enum rf_report_form form,
                : "-";
 }
 
-/* An end of the median's interval. */
+/* One end of the median's interval. */
 static json_t *end_of_interval(const json_t *result, bool high)
 {
     const struct rf_median_interval time = rf_median_interval_of_time(result);

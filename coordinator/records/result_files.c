@@ -43,7 +43,7 @@ static char *folder_of(const char *path)
     return real;
 }
 
-/* The last `parts` parts of a path, or all of it. */
+/* The last `parts` components of a path, or all of it. */
 static const char *tail_of(const char *path, size_t parts)
 {
     const char *at = path + strlen(path);
@@ -67,8 +67,8 @@ static bool is_ambiguous(const struct rf_result_set *set, const char *folder,
     return false;
 }
 
-/* Names each run after its folder, with as many folders above it as make the
- * name unique. */
+/* Names each run after its folder, with as many parent folders as make the name
+ * unique. */
 static void name_runs(struct rf_result_set *set)
 {
     for (size_t i = 0; i < set->n; i++) {
@@ -88,7 +88,7 @@ static void name_runs(struct rf_result_set *set)
     }
 }
 
-/* Whether the file was seen before: a folder may be given twice. */
+/* Whether the file was seen before, as when a folder is given twice. */
 static bool is_known(const struct rf_result_set *set, const struct stat *file)
 {
     for (size_t i = 0; i < set->n_seen; i++) {
@@ -100,7 +100,8 @@ static bool is_known(const struct rf_result_set *set, const struct stat *file)
     return false;
 }
 
-/* The record of a scenario belongs in the file of its name. */
+/* Whether the file is a copy: not named after its scenario, whose own file is
+ * beside it. */
 static bool is_copy(const char *path, const char *name)
 {
     const char *file = strrchr(path, '/') + 1;
@@ -140,7 +141,7 @@ enum rf_status rf_result_check(const json_t *result, const char *path,
     return RF_OK;
 }
 
-/* rf_result_set_take() without a name of the run. */
+/* rf_result_set_take() without naming the run. */
 static enum rf_status take(struct rf_result_set *set, const char *path,
                            json_t *document, struct rf_err *err)
 {
@@ -198,7 +199,7 @@ static void add_file(struct rf_result_set *set, const char *path)
     }
 }
 
-/* The position of a scenario in the index of its run; others come last. */
+/* The position of a scenario in its run's index; unknown ones come last. */
 static size_t index_of(const json_t *index, const char *name)
 {
     size_t i = 0;
@@ -210,7 +211,7 @@ static size_t index_of(const json_t *index, const char *name)
     return i;
 }
 
-/* Sorts the files from `first` on, all of one run, like its index. */
+/* Sorts the files from `first` on, all of one run, by its index. */
 static void sort_run(struct rf_result_set *set, size_t first,
                      const json_t *index)
 {
@@ -226,7 +227,7 @@ static void sort_run(struct rf_result_set *set, size_t first,
     }
 }
 
-/* A scenario that has run must have a record. */
+/* Warns of scenarios that ran but have no record. */
 static void warn_of_lost(struct rf_result_set *set, const char *folder,
                          const json_t *index)
 {
@@ -271,8 +272,8 @@ static const struct rf_result_file *twin_of(const struct rf_result_set *set,
     return NULL;
 }
 
-/* A run has one record per scenario. If several files have one and none has the
- * scenario's name, there is no telling which is right. */
+/* A run has one record per scenario. If several files have the same scenario
+ * and none has its name, the right one is unknown. */
 static void leave_out_twins(struct rf_result_set *set, size_t first)
 {
     size_t kept = first;
@@ -339,7 +340,7 @@ static bool has_run(const char *folder)
     return found;
 }
 
-/* `nested`: the folder is inside a given one; only runs' folders count. */
+/* `nested`: the folder is inside a given one, so only a run's folder counts. */
 static enum rf_status add_folder(struct rf_result_set *set, const char *folder,
                                  bool nested, struct rf_err *err)
 {

@@ -11,12 +11,12 @@
 
 struct rf_result_file {
     char *path;
-    char *name;   /* scenario's, as one line of clean text; so is `run` */
-    char *folder; /* of its run: the real path */
-    char *run;    /* its folder's name, with folders above it where several
-                     have that name */
+    char *name;   /* scenario's, one line of clean text, as is `run` */
+    char *folder; /* real path of its run's folder */
+    char *run;    /* its folder's name, with parent folders if several share
+                     the name */
     json_t *result;
-    json_t *pooled; /* NULL, or the runs that `result` was made of (pool.h) */
+    json_t *pooled; /* NULL, or the runs pooled into `result` (pool.h) */
 };
 
 struct rf_file_id {
@@ -25,41 +25,40 @@ struct rf_file_id {
 };
 
 struct rf_result_set {
-    /* Folders in the order given, scenarios in that of their run.json. */
+    /* Folders in the order given, scenarios in that of run.json. */
     struct rf_result_file *files;
     size_t n, cap;
-    size_t n_repeated; /* files that were given again, left out */
-    size_t n_bad;      /* files that are missing or cannot be what they are
-                          called; each has been warned of and left out */
-    struct rf_file_id *seen; /* also bad ones */
+    size_t n_repeated; /* files given twice, left out */
+    size_t n_bad;      /* missing or invalid files, left out with a warning
+                          each */
+    struct rf_file_id *seen; /* includes bad files */
     size_t n_seen, cap_seen;
 };
 
 /*
  * Adds every scenario of `folder`: a run's folder (it has a run.json), or one
- * that holds run folders, of which all are taken, each once. Files *.json
- * beside run.json that are no whole record, cannot be read, are of a newer
- * schema_version, copies or two of one scenario are left out with a warning
- * each. Fails when nothing is in it.
+ * that holds run folders, which are all added, each once. Leaves out, with a
+ * warning each, *.json files beside run.json that are incomplete or unreadable,
+ * have a newer schema_version, are copies, or share a scenario. Fails if the
+ * folder has no results.
  */
 enum rf_status rf_result_set_add(struct rf_result_set *set, const char *folder,
                                  struct rf_err *err) RF_MUST_CHECK;
 
-/* Adds one document that has been read from `path`, FOLDER/NAME.json. Takes it.
- * One that is no whole record of a scenario is an error, a text of one line. */
+/* Adds one document read from `path`, FOLDER/NAME.json. Takes it. An incomplete
+ * record is an error; the message is one line. */
 enum rf_status rf_result_set_take(struct rf_result_set *set, const char *path,
                                   json_t *document,
                                   struct rf_err *err) RF_MUST_CHECK;
 
-/* Refuses what is no whole record of a scenario, or of a newer schema_version.
- */
+/* Refuses an incomplete record, or one with a newer schema_version. */
 enum rf_status rf_result_check(const json_t *result, const char *path,
                                struct rf_err *err) RF_MUST_CHECK;
 
-/* What a file of a set owns. */
+/* Frees the contents of a set's file. */
 void rf_result_file_free(struct rf_result_file *file);
 
-/* Whether the results are of more than one run. */
+/* Whether the results come from more than one run. */
 bool rf_result_set_has_runs(const struct rf_result_set *set);
 void rf_result_set_free(struct rf_result_set *set);
 

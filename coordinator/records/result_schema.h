@@ -6,7 +6,7 @@
 #include <stddef.h>
 
 #define RF_SCHEMA_VERSION 1
-#define RF_RESULT_MAX_BYTES ((size_t)1 << 30) /* of a file that is read */
+#define RF_RESULT_MAX_BYTES ((size_t)1 << 30) /* of a file to read */
 
 /* Whether the name of an environment variable suggests a secret. */
 bool rf_result_secret_name(const char *name);

@@ -1,6 +1,6 @@
 /*
- * The summary of a record, computed from the iterations that are in the same
- * file. See docs/RESULTS.md.
+ * The summary of a record, computed from the iterations in the same file. See
+ * docs/RESULTS.md.
  */
 #include "coordinator/records/summary.h"
 
@@ -44,7 +44,7 @@ static json_t *phases_json(const json_t *record)
     return out;
 }
 
-/* [low, high]; NULL: not known. */
+/* [low, high]; NULL if unknown. */
 static json_t *interval_json(const struct rf_stats_repeats *repeats)
 {
     double low, high;
@@ -53,7 +53,7 @@ static json_t *interval_json(const struct rf_stats_repeats *repeats)
                : NULL;
 }
 
-/* Refit over yardstick, of the measured iterations that have both. */
+/* Refit over yardstick, from measured iterations with both. */
 static json_t *ratios_json(const json_t *record)
 {
     struct rf_result_samples ratios =
@@ -78,13 +78,13 @@ static json_t *ratios_json(const json_t *record)
     return out;
 }
 
-/* The standard deviation of a variance, as percent of the mean. */
+/* The standard deviation as a percentage of the mean. */
 static double percent_of(double variance, double mean)
 {
     return mean > 0 ? sqrt(variance) / mean * 100 : 0;
 }
 
-/* Of one figure, within and between repeats; NULL: cannot be known. */
+/* One figure's variance within and between repeats; NULL if unknown. */
 static json_t *variance_json(const json_t *record, const char *key)
 {
     struct rf_result_samples samples = rf_result_samples(record, key);
@@ -116,7 +116,7 @@ static void put_repeats(json_t *out, const json_t *record,
     put(out, "variance", variance);
 }
 
-/* A figure that each rank has. */
+/* A figure over all ranks. */
 struct of_ranks {
     double sum, most;
     size_t n;
@@ -142,8 +142,8 @@ static json_t *mean_json(const struct of_ranks *figure)
                : NULL;
 }
 
-/* Takes the peak of one rank, in the memory where its method keeps weights, if
- * it is above those before. */
+/* Takes a rank's peak, in the memory where its method keeps weights, if it is
+ * the highest so far. */
 static void take_peak(const json_t *rank, json_t *out, struct of_ranks *peaks)
 {
     double peak, predicted = 0;
@@ -166,7 +166,7 @@ static void take_peak(const json_t *rank, json_t *out, struct of_ranks *peaks)
                                                  : "predicted_host_bytes")));
 }
 
-/* Keeps the most that any rank has of a figure. */
+/* Keeps a figure's maximum over ranks. */
 static void keep_most(json_t *out, const json_t *rank, const char *object,
                       const char *key)
 {
@@ -217,8 +217,8 @@ static void take_ranks(const json_t *memory, json_t *out,
     }
 }
 
-/* Of the rank that needed most, in any repeat; the most of each kind; and the
- * mean over ranks, of each stage too. */
+/* The rank that needed most, in any repeat; the maximum of each kind; the mean
+ * over ranks, also of each stage. */
 static json_t *memory_json(const json_t *record)
 {
     json_t *out =
@@ -278,7 +278,7 @@ json_t *rf_summary_json(const json_t *record, bool has_rate)
     return out;
 }
 
-/* Nothing is faster than a bound, but medians of both are measured. */
+/* Nothing is faster than a true bound, but both medians are measured. */
 #define VALID_EFFICIENCY 1.02
 
 void rf_summary_judge_bound(json_t *bound, double median_ms)

@@ -1,5 +1,5 @@
-/* Figures that follow from the samples of a record, so from one of several
- * repeats as from one of a single attempt. */
+/* Figures computed from a record's samples, alike for one attempt and for
+ * several repeats. */
 #ifndef RF_COORDINATOR_RECORDS_SUMMARY_H
 #define RF_COORDINATOR_RECORDS_SUMMARY_H
 
@@ -10,12 +10,12 @@
 #define RF_SUMMARY_PHASES 5
 extern const char *const rf_summary_phases[RF_SUMMARY_PHASES];
 
-/* `summary` of a record that has `iterations` and `plan`; with `repeats`, also
- * what varies between them. `has_rate`: the bytes crossed. A new reference. */
+/* `summary` of a record with `iterations` and `plan`; with `repeats`, also the
+ * variance between them. `has_rate`: the bytes crossed. A new reference. */
 json_t *rf_summary_json(const json_t *record, bool has_rate);
 
-/* Adds to a bound with `ms` and `resource` how near the median came to it, and
- * whether it can be one. 0: that is not to be judged. */
+/* Adds to a bound with `ms` and `resource` how close the median came, and
+ * whether the bound is valid. Median 0: do not judge. */
 void rf_summary_judge_bound(json_t *bound, double median_ms);
 
 #endif

@@ -21,19 +21,19 @@
 
 struct rf_variance {
     double mean_square_between, mean_square_within;
-    double between, within; /* variances, in the unit of samples squared */
+    double between, within; /* in squared units of the samples */
     double mean;            /* of all samples */
-    double per_repeat;      /* n0: samples of a repeat */
+    double per_repeat;      /* n0: samples per repeat */
 };
 
-/* False, with `out` as it was, with fewer than two repeats, or no repeat with
+/* False, with `out` unchanged, with fewer than two repeats, or if no repeat has
  * two samples. */
 bool rf_variance_of(const struct rf_stats_repeats *repeats,
                     struct rf_variance *out);
 
-/* Whether repeats differ by more than their samples do: `between` exceeds
+/* Whether repeats differ more than the samples within one: `between` exceeds
  * `within`, its root exceeds RF_STATS_MATTERS percent of the mean, and n0 is at
- * least RF_STATS_SIGN_SAMPLES. The mean squares then have a ratio above 1 + n0,
+ * least RF_STATS_SIGN_SAMPLES. The ratio of mean squares then exceeds 1 + n0,
  * which by chance is rarer than 5 % for any number of repeats (F test). */
 bool rf_variance_dominates(const struct rf_variance *variance);
 

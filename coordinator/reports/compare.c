@@ -1,15 +1,18 @@
 /*
- * What moved between two sets of results. Unless thresholds name another, one
- * median is judged: that of refit over yardstick where both sides have measured
- * the same yardstick, since a shared machine changes its speed between two
- * runs, but not between two neighbours; else that of the time. Noise is not
- * taken for a change: a median has moved when it is beyond the threshold and
- * the intervals of both lie apart. Peak memory hardly varies and has one
- * figure, which is judged as it is. Thresholds are two-sided: what is less is
- * reported as well, since an unexplained gain is often a mistake, but only
- * slower, larger, broken or missing makes the exit code 1. Beside each finding
- * stands what else differs (machine, versions, scenario, plan), so that a
- * change of the question is not taken for a change of the answer.
+ * Compares two sets of results.
+ *
+ * One median is judged, unless thresholds name another. If both sides measured
+ * the same yardstick, it is that of refit over yardstick: a shared machine
+ * changes its speed between two runs, but not between two neighbours. Otherwise
+ * it is that of the time. A median has moved when the change is beyond the
+ * threshold and the intervals do not overlap, so noise does not count. Peak
+ * memory hardly varies and is a single figure, so it needs no interval.
+ *
+ * Thresholds are two-sided: a decrease is reported too, since an unexplained
+ * gain is often a mistake, but only slower, larger, broken or missing makes the
+ * exit code 1. Each finding lists what else differs (machine, versions,
+ * scenario, plan), so that a different question is not mistaken for a different
+ * answer.
  */
 #include "coordinator/reports/compare.h"
 
@@ -32,7 +35,7 @@ static const struct rf_result_file *find(const struct rf_result_set *set,
     return NULL;
 }
 
-/* No figures unless the scenario was ok. */
+/* All zero unless the scenario was ok. */
 static struct rf_compared side_of(const json_t *result)
 {
     struct rf_compared out = {0};
@@ -53,7 +56,7 @@ static struct rf_compared side_of(const json_t *result)
 }
 
 /* Whether the yardsticks of two results move the same bytes the same way. If
- * not, their ratios say nothing of which refit takes longer. */
+ * not, their ratios do not show which refit takes longer. */
 static bool same_yardstick(const json_t *a, const json_t *b)
 {
     static const char *const keys[][2] = {
@@ -90,7 +93,7 @@ static enum rf_change judge_medians(const struct rf_median_interval *a,
     return b->high < a->low ? RF_FASTER : RF_UNCLEAR;
 }
 
-/* Judges one metric, of which both sides have a figure. */
+/* Judges one metric; both sides must have its figure. */
 static void judge(struct rf_comparison *one, enum rf_metric metric,
                   const struct rf_threshold *limits)
 {
@@ -161,7 +164,7 @@ static enum rf_change gravest_of(const struct rf_comparison *one)
     return gravest_first[i];
 }
 
-/* Which median decides: the graver of those that were judged. */
+/* Whether the ratio decides: the graver judged median does. */
 static bool ratio_decides(const struct rf_comparison *one)
 {
     const struct rf_judgement *ratio = &one->judgements[RF_METRIC_RATIO];
@@ -178,7 +181,7 @@ static bool ratio_decides(const struct rf_comparison *one)
     return true;
 }
 
-/* Both have figures. */
+/* Both sides must have figures. */
 static void judge_pair(struct rf_comparison *one, bool same_yardsticks,
                        const struct rf_thresholds *thresholds)
 {

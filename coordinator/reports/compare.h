@@ -1,4 +1,4 @@
-/* Comparing two sets of results. */
+/* Comparison of two sets of results. */
 #ifndef RF_COORDINATOR_REPORTS_COMPARE_H
 #define RF_COORDINATOR_REPORTS_COMPARE_H
 
@@ -10,10 +10,10 @@
 #include "coordinator/reports/thresholds.h"
 
 enum rf_change {
-    RF_SAME,      /* what is judged, within the threshold */
-    RF_SLOWER,    /* a median beyond it, and the intervals do not overlap */
-    RF_FASTER,    /* likewise; a finding too, but no regression */
-    RF_UNCLEAR,   /* beyond it, but they overlap or one is not known */
+    RF_SAME,      /* within the threshold */
+    RF_SLOWER,    /* median beyond it, intervals do not overlap */
+    RF_FASTER,    /* likewise; a finding, but no regression */
+    RF_UNCLEAR,   /* beyond it, but intervals overlap or one is unknown */
     RF_LARGER,    /* peak memory beyond it */
     RF_SMALLER,   /* likewise; a finding, but no regression */
     RF_BROKEN,    /* was ok, is not */
@@ -21,44 +21,43 @@ enum rf_change {
     RF_MISSING,   /* only in the reference */
     RF_NEW,       /* only in the new set */
     RF_NOT_OK,    /* ok in neither */
-    RF_NO_FIGURE, /* ok in both, but one has no median that can be one */
+    RF_NO_FIGURE, /* ok in both, but one has no valid median */
 };
 
-/* What one of the sets has of a scenario; 0: not known. */
+/* One side's figures of a scenario; 0: unknown. */
 struct rf_compared {
     struct rf_median_interval ms, ratio; /* refit; refit over yardstick */
     double efficiency;                   /* shown, never judged */
-    double peak_bytes;                   /* of the rank that needed most ... */
-    double predicted_bytes; /* ... and what it should need; not judged */
+    double peak_bytes;                   /* of the rank that needed most; ... */
+    double predicted_bytes;              /* ... its prediction; not judged */
 };
 
-/* Of one metric: now / reference - 1, and what that is called. */
+/* One metric: now / reference - 1, and the verdict. */
 struct rf_judgement {
-    bool judged; /* else the others mean nothing */
+    bool judged; /* else the other fields are invalid */
     double change;
     enum rf_change verdict;
 };
 
 struct rf_comparison {
     char *name;
-    enum rf_change verdict; /* the gravest of its judgements, if it has any */
+    enum rf_change verdict; /* the gravest judgement, if any */
     struct rf_compared reference, now;
     struct rf_judgement judgements[RF_METRICS];
-    bool by_ratio;              /* of the medians the ratio decides, not the
-                                   time */
-    double change, time_change; /* of the median that decides; of the time */
-    char *differs; /* what is different beside the figures, or NULL */
-    json_t *old_record, *new_record; /* NULL: that side has none */
+    bool by_ratio;              /* the ratio decides, not the time */
+    double change, time_change; /* of the deciding median; of the time */
+    char *differs;              /* differences other than figures, or NULL */
+    json_t *old_record, *new_record; /* NULL: not on that side */
 };
 
 struct rf_comparisons {
     struct rf_comparison *list;
     size_t n, cap;
-    struct rf_thresholds thresholds; /* which changes count */
+    struct rf_thresholds thresholds; /* limits for changes */
 };
 
-/* Refuses a set that has two results of a scenario, and sets that have no
- * scenario in common. The folders' names are for messages. */
+/* Refuses a set with two results of a scenario, and sets without a common
+ * scenario. The folders' names are for messages. */
 enum rf_status rf_compare_check(const struct rf_result_set *reference,
                                 const char *reference_folder,
                                 const struct rf_result_set *now,
@@ -66,18 +65,18 @@ enum rf_status rf_compare_check(const struct rf_result_set *reference,
                                 struct rf_err *err) RF_MUST_CHECK;
 
 /*
- * One entry for each scenario of either set: what has changed by more than its
- * threshold. Of the medians the ratio is judged where both have measured the
- * same yardstick, else the time; if `thresholds` name one or both of them,
- * these. Peak memory is judged where both know it. Scenarios are matched by
- * name, of which rf_compare_check has found one each.
+ * Adds one entry for each scenario of either set, with its changes beyond the
+ * thresholds. Judges the median of the ratio if both sides measured the same
+ * yardstick, else of the time; if `thresholds` name one or both of them, judges
+ * those. Judges peak memory if both sides know it. Matches scenarios by name;
+ * call rf_compare_check first, which makes sure that names are unique.
  */
 void rf_compare(const struct rf_result_set *reference,
                 const struct rf_result_set *now,
                 const struct rf_thresholds *thresholds,
                 struct rf_comparisons *out);
 
-/* The same for two records of one scenario. */
+/* Likewise for two records of one scenario. */
 void rf_compare_records(const json_t *reference, const json_t *now,
                         const struct rf_thresholds *thresholds,
                         struct rf_comparisons *out);
@@ -85,24 +84,23 @@ void rf_compare_records(const json_t *reference, const json_t *now,
 void rf_comparisons_free(struct rf_comparisons *comparisons);
 
 const char *rf_change_name(enum rf_change verdict);
-/* All that its judgements say, the gravest first: "slower, larger". malloc'ed.
- */
+/* All judgements, the gravest first: "slower, larger". Caller frees. */
 char *rf_comparison_findings(const struct rf_comparison *comparison);
 
-/* Whether both sides have figures, so that one of them was judged. */
+/* Whether both sides have figures, so that a judgement exists. */
 bool rf_comparison_has_change(const struct rf_comparison *comparison);
-/* Whether the ratio of one side lies where 95 of 100 reruns of the other would.
- * False, with `agree` as it was, where the ratios were not judged or one has no
- * interval. */
+/* Whether the ratio of one side is where 95 of 100 reruns of the other would
+ * be. False, with `agree` unchanged, if the ratios were not judged or one has
+ * no interval. */
 bool rf_comparison_agrees(const struct rf_comparison *one, bool *agree);
-/* The median of one of its sides that a metric is about; not of memory. */
+/* One side's median of a metric; not for memory. */
 const struct rf_median_interval *
 rf_compared_middle(const struct rf_compared *side, enum rf_metric metric);
 
 bool rf_comparison_is_regression(const struct rf_comparison *comparison);
 size_t rf_comparisons_regressions(const struct rf_comparisons *all);
 
-/* The table without --json, and the lines below it. */
+/* The table printed without --json, and the lines below it. */
 void rf_comparisons_print(const struct rf_comparisons *all, FILE *to);
 void rf_comparisons_print_totals(const struct rf_comparisons *all, FILE *to);
 

@@ -1,5 +1,5 @@
 /*
- * Comparisons as a table and as JSON. Both say which median decides, and show
+ * Comparisons as a table and as JSON. Both name the deciding median, and show
  * the time beside the ratio. See compare.h.
  */
 #include <stdlib.h>
@@ -11,7 +11,8 @@
 #include "coordinator/records/report_table.h"
 #include "coordinator/reports/compare.h"
 
-/* Whether a median is unclear, of which both sides have an interval or not. */
+/* Whether a median is unclear, with intervals on both sides or, if not
+ * `intervals`, without. */
 static bool is_unclear(const struct rf_comparison *one, bool intervals)
 {
     for (size_t m = RF_METRIC_RATIO; m <= RF_METRIC_TIME; m++) {
@@ -26,8 +27,7 @@ static bool is_unclear(const struct rf_comparison *one, bool intervals)
     return false;
 }
 
-/* Whether the time is beyond its limit while the ratio, which is judged, is
- * not. */
+/* Whether the time is beyond its limit, but the judged ratio is not. */
 static bool is_shared(const struct rf_comparison *one,
                       const struct rf_threshold *limits)
 {
@@ -36,11 +36,12 @@ static bool is_shared(const struct rf_comparison *one,
            rf_threshold_exceeded(limits, one->time_change);
 }
 
-/* How many scenarios are so. */
+/* Numbers of scenarios. */
 struct comparison_counts {
     size_t overlaps, few; /* unclear, with intervals or without */
     size_t shared, mended, never_ok;
-    size_t rerun, agreeing; /* of those that say whether they agree */
+    size_t rerun, agreeing; /* scenarios whose ratios can agree; those that
+                               do */
 };
 
 static struct comparison_counts count_all(const struct rf_comparisons *all)
@@ -96,7 +97,7 @@ static json_t *side_json(const struct rf_compared *side)
         bytes_or_null(side->predicted_bytes));
 }
 
-/* By metric; those that were not judged are left out. */
+/* By metric; omits metrics not judged. */
 static json_t *judgements_json(const struct rf_comparison *one)
 {
     json_t *out = json_object();
@@ -120,7 +121,7 @@ static json_t *comparison_json(const struct rf_comparison *one)
     return json_pack(
         "{s:s, s:s, s:s?, s:o, s:o, s:o, s:o?, s:o?, s:o?, s:b, s:s?}",
         "scenario", one->name, "verdict", rf_change_name(one->verdict),
-        "judged", /* the name of the iterations' field */
+        "judged", /* the name of the field in iterations */
         !has            ? NULL
         : one->by_ratio ? "yardstick_ratio"
                         : "refit_ms",
@@ -203,7 +204,7 @@ static void efficiency_cell(struct rf_table *table, double old, double now)
                   now > 0 ? rf_figure_text(now, 2, b) : b);
 }
 
-/* "1.19 GB -> 1.43 GB (+20.0 %)"; `change`: say by how much. */
+/* "1.19 GB -> 1.43 GB (+20.0 %)"; `change`: with the percentage. */
 static void bytes_cell(struct rf_table *table, double old, double now,
                        bool change)
 {
@@ -276,7 +277,7 @@ void rf_comparisons_print(const struct rf_comparisons *all, FILE *to)
     rf_table_destroy(table);
 }
 
-/* ", 2 slower by more than 10 %", if there are any, by one of these metrics. */
+/* ", 2 slower by more than 10 %", if any, by one of these metrics. */
 static void print_worse(const struct rf_comparisons *all, enum rf_metric first,
                         enum rf_metric last, FILE *to)
 {

@@ -1,8 +1,8 @@
 /*
- * Outliers as CSV. A row is a JSON object, from the name of a column to the
- * texts of its cell, so that rows may have different columns: those of all rows
- * become the columns of the table, in the order in which they first appear. The
- * texts are keys of an object, too, which has each once. See outliers.h.
+ * Outliers as CSV. A row is a JSON object from column names to the texts of a
+ * cell, so rows may have different columns. The table has the columns of all
+ * rows, in order of first appearance. A cell's texts are keys of an object,
+ * which removes duplicates. See outliers.h.
  */
 #include "coordinator/reports/outliers.h"
 
@@ -30,9 +30,8 @@ static bool is_other_question_cb(const char *path, const json_t *in_a,
     return !*is;
 }
 
-/* Whether it has another verdict than "same", or was of something else:
- * scenario, model or plan differ. Another build or machine alone is no reason.
- */
+/* Whether the verdict is not "same", or scenario, model or plan differ. A
+ * different build or machine alone does not count. */
 static bool is_outlier(const struct rf_comparison *one)
 {
     bool other = false;
@@ -45,7 +44,7 @@ static bool is_outlier(const struct rf_comparison *one)
 
 /* --- Cells ---------------------------------------------------------------- */
 
-/* Empty for what is not there, without quotes for a string. To be freed. */
+/* Empty if absent, without quotes for a string. Caller frees. */
 static char *text_of(const json_t *value)
 {
     char *text;
@@ -60,7 +59,7 @@ static char *text_of(const json_t *value)
     return text != NULL ? text : rf_xstrdup("?");
 }
 
-/* Adds to the texts of a cell. */
+/* Adds a text to a cell. */
 static void put(json_t *row, const char *side, const char *name,
                 const json_t *value)
 {
@@ -77,7 +76,7 @@ static void put(json_t *row, const char *side, const char *name,
     free(text);
 }
 
-/* "environment.kernel" for that of any node. To be freed. */
+/* "environment.kernel" for any node's entry. Caller frees. */
 static char *without_node(const char *path)
 {
     static const char nodes[] = "environment[";
@@ -99,7 +98,7 @@ static bool differs_cb(const char *path, const json_t *in_a, const json_t *in_b,
 
 /* --- Rows ----------------------------------------------------------------- */
 
-/* The figures of one side that are single ones; null without any. */
+/* One side's scalar figures; none if null. */
 static void put_side(json_t *row, const char *side, const json_t *figures)
 {
     const char *key;
@@ -111,7 +110,7 @@ static void put_side(json_t *row, const char *side, const json_t *figures)
     }
 }
 
-/* What was run, as the new record says, or the old one if it is alone. */
+/* What was run, from the new record, or from the old one if it is alone. */
 static void put_arguments(json_t *row, const struct rf_comparison *one)
 {
     static const char *const keys[][2] = {
@@ -128,7 +127,7 @@ static void put_arguments(json_t *row, const struct rf_comparison *one)
     }
 }
 
-/* What each metric says: "memory.change". */
+/* Each metric's judgement: "memory.change". */
 static void put_judgements(json_t *row, const json_t *judgements)
 {
     const char *metric;
@@ -176,7 +175,7 @@ static json_t *rows_of(const struct rf_comparisons *all)
     return rows;
 }
 
-/* The columns of all rows; the first are there without any row, too. */
+/* The columns of all rows; the first are always present. */
 static json_t *columns_of(const json_t *rows)
 {
     static const char *const always[] = {

@@ -1,11 +1,11 @@
 /*
- * Several runs of the same scenarios as one. See pool.h.
+ * Pools runs of the same scenarios. See pool.h.
  *
- * A scenario goes by its name, and its records have to be of the same refit:
- * settings, model, hosts, the digests of plan and schedule, and the ways that
- * the method's library chose. What else differs (versions, a kernel) may be why
- * runs differ, so it is said, but does not keep samples apart. A record is
- * taken once: a copy of a run's folder would make every sample count twice.
+ * Scenarios match by name, and their records must be of the same refit:
+ * settings, model, hosts, the digests of plan and schedule, and the ways chosen
+ * by the method's library. Other differences (versions, a kernel) may explain
+ * why runs differ, so they are reported, but do not keep samples apart. A
+ * record counts once: a copy of a run's folder would count every sample twice.
  */
 #include "coordinator/reports/pool.h"
 
@@ -32,7 +32,7 @@ static json_t *hosts_of(const json_t *record)
     return out;
 }
 
-/* What must be equal, in the order in which differences are reported. */
+/* Fields that must be equal, in the order in which differences are reported. */
 static json_t *refit_of(const json_t *record)
 {
     return json_pack(
@@ -45,7 +45,7 @@ static json_t *refit_of(const json_t *record)
         rf_result_text(record, "setup", "registration"));
 }
 
-/* Why two records cannot be pooled; NULL: they can. malloc'ed. */
+/* Why two records cannot be pooled; NULL if they can. Caller frees. */
 static char *obstacle(const json_t *a, const json_t *b)
 {
     const json_t *run = json_object_get(a, "run_id");
@@ -69,8 +69,8 @@ static char *obstacle(const json_t *a, const json_t *b)
 
 /* --- One scenario --------------------------------------------------------- */
 
-/* Whose samples a record has; the first of its runs has nothing to differ from.
- */
+/* The origin of a record's samples; the first run has nothing to differ
+ * from. */
 static json_t *source_json(const struct rf_result_file *file,
                            const json_t *first)
 {
@@ -88,13 +88,13 @@ static json_t *source_json(const struct rf_result_file *file,
     return out;
 }
 
-/* A file that others may be pooled with, before it takes their place. */
+/* Files to pool into `into`. */
 struct file_group {
     struct rf_result_file *into;
-    const json_t **records; /* of its files, the first that of `into` */
+    const json_t **records; /* of the files, the first that of `into` */
     size_t n, cap;
     json_t *sources;
-    json_t *pooled; /* the record of all; NULL while there is one */
+    json_t *pooled; /* the pooled record; NULL with a single file */
 };
 
 static void add_to(struct file_group *group, const struct rf_result_file *file)
@@ -111,7 +111,8 @@ static void add_to(struct file_group *group, const struct rf_result_file *file)
             (const json_t *)json_incref(file->result));
 }
 
-/* Whether a file belongs to a group: of each of its records, no obstacle. */
+/* Why a record cannot join a group: the first obstacle among the group's
+ * records; NULL: none. */
 static char *obstacle_in(const struct file_group *group, const json_t *record)
 {
     char *why = NULL;
@@ -183,7 +184,7 @@ static char *names_of(const json_t *sources)
     return text;
 }
 
-/* Puts the record of all into the group's file. */
+/* Puts the pooled record into the group's file. */
 static void finish(struct file_group *group)
 {
     if (group->pooled != NULL) {
@@ -201,7 +202,7 @@ static void finish(struct file_group *group)
     json_decref(group->sources);
 }
 
-/* Keeps the files of groups, those of one run together. */
+/* Keeps only the groups' files, with those of one run together. */
 static void keep(struct rf_result_set *set, const struct pool *pool)
 {
     struct rf_result_file *kept = rf_xcalloc(set->n + 1, sizeof(*kept));
@@ -259,7 +260,7 @@ enum rf_status rf_pool_check(const struct rf_pooled *counts, struct rf_err *err)
                      "run folders, or a folder of them");
 }
 
-/* --- What is said of it --------------------------------------------------- */
+/* --- Text ----------------------------------------------------------------- */
 
 char *rf_pool_text(const struct rf_result_file *file)
 {

@@ -1,8 +1,8 @@
 /*
- * The results of several folders as one table, in the form that is asked for;
- * where they are of several runs the first column says of which. CSV has every
- * figure without units; the other forms have the columns of the table at the
- * end of a run. HTML is a page of its own (report_html.h).
+ * The results of several folders as one table, in the requested form. With
+ * several runs, the first column names the run. CSV has every figure, without
+ * units; other forms have the columns of the table at the end of a run. HTML is
+ * a separate page (report_html.h).
  */
 #include "coordinator/reports/report.h"
 
@@ -33,7 +33,7 @@ static struct rf_table *make_table(const struct rf_result_set *set,
     return table;
 }
 
-/* ", model X", ", several models", or nothing where none is known. */
+/* ", model X", ", several models", or nothing if unknown. */
 static void print_model(const json_t *run, FILE *to)
 {
     const char *model = json_string_value(json_object_get(run, "model"));
@@ -45,7 +45,7 @@ static void print_model(const json_t *run, FILE *to)
     }
 }
 
-/* One comment per run, in the form's own marks. */
+/* One comment per run, in the form's comment marks. */
 static void print_remarks(const struct rf_result_set *set, const char *before,
                           const char *behind, FILE *to)
 {
@@ -61,7 +61,7 @@ static void print_remarks(const struct rf_result_set *set, const char *before,
     }
 }
 
-/* A line under the table, which is no part of it. */
+/* A line below the table. */
 static void print_line(const char *text, enum rf_report_form form, FILE *to)
 {
     if (form == RF_REPORT_TABLE) {
@@ -73,7 +73,8 @@ static void print_line(const char *text, enum rf_report_form form, FILE *to)
     }
 }
 
-/* Names what was taken out, once: beside a CSV table, which has rows only. */
+/* Names the removed constant columns, once. A CSV table has only rows, so they
+ * go beside it. */
 static void print_constant(const char *constant, enum rf_report_form form,
                            FILE *to)
 {
@@ -86,7 +87,7 @@ static void print_constant(const char *constant, enum rf_report_form form,
     free(text);
 }
 
-/* Under the table, a sentence a line. */
+/* Notes below the table, one per line. */
 static void print_sentences(const struct rf_result_set *set,
                             enum rf_report_form form, FILE *to)
 {
@@ -118,7 +119,7 @@ static void print_pooled(const struct rf_result_set *set,
     }
 }
 
-/* How to run each again, from where its file is now. */
+/* The command to run each scenario again, from its file's current path. */
 static void print_replays(const struct rf_result_set *set, const char *program,
                           FILE *to)
 {
@@ -150,7 +151,7 @@ void rf_report_print(const struct rf_result_set *set,
         print_remarks(set, "<!-- ", " -->\n", to);
     }
     table = make_table(set, form);
-    if (options->drop_constant) { /* but for the names of rows */
+    if (options->drop_constant) { /* except the names of rows */
         constant =
             rf_table_drop_constant(table, rf_result_set_has_runs(set) ? 2 : 1);
     }

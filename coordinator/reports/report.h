@@ -10,13 +10,13 @@
 
 struct rf_report_options {
     enum rf_report_form form;
-    const char *program; /* names below a table the command of it that runs each
-                            scenario again; NULL: does not */
-    bool drop_constant;  /* say once what is the same in all rows; not HTML */
+    const char *program; /* prints its command to rerun each scenario below a
+                            table; NULL: no */
+    bool drop_constant;  /* print constant columns once; not for HTML */
 };
 
-/* Prints what `refit-coord report` shows of a set. Texts of its files are
- * nothing but text in every form (escape.h). */
+/* Prints `refit-coord report` for a set. Escapes texts of its files in every
+ * form (escape.h). */
 void rf_report_print(const struct rf_result_set *set,
                      const struct rf_report_options *options, FILE *to);
 

@@ -1,8 +1,9 @@
 /*
- * Results in the words of Alpa's resharding benchmark. See report_alpa.h. Its
- * sharding specs are text as Python prints them: how many chunks each dimension
- * of the tensor has, then which of these each axis of the mesh goes along, or
- * over how many ranks it repeats them. Axes of one rank do not appear.
+ * Results in the terms of Alpa's resharding benchmark. See report_alpa.h. A
+ * sharding spec is text as Python prints it: the number of chunks of each
+ * dimension of the tensor, then, for each axis of the mesh, the divided
+ * dimension it goes along, or the number of ranks it replicates over. Axes of
+ * one rank are omitted.
  */
 #include "coordinator/reports/report_alpa.h"
 
@@ -23,7 +24,7 @@
 /* --- Sharding specs --------------------------------------------------------
  */
 
-/* One side: along which axis of the mesh each dimension is divided. */
+/* One side: the axes of the mesh that divide each dimension. */
 struct sharding {
     json_int_t mesh[AXES];
     size_t n_dims;
@@ -74,14 +75,14 @@ static json_int_t chunks_of(const struct sharding *sharding, size_t d)
     return n;
 }
 
-/* A tuple of Python's, "a, b", ends in a comma if it is of one. */
+/* A Python tuple, "a, b", of one element ends in a comma. */
 static const char *tuple_end(const char *tuple)
 {
     return strstr(tuple, ", ") == NULL ? "," : "";
 }
 
-/* Which of the divided dimensions, counted among themselves, an axis is along;
- * -1: none. */
+/* The index, among the divided dimensions, of the one along an axis; -1:
+ * none. */
 static int divided_by(const struct sharding *sharding, size_t axis)
 {
     int n = 0;
@@ -132,7 +133,7 @@ static json_t *sharding_json(const struct sharding *sharding)
             rf_text_add(&dims, ", ", "NoSharding()");
         }
     }
-    assert(dims != NULL); /* read_sharding() takes no tensor without any */
+    assert(dims != NULL); /* read_sharding() requires one */
     out = json_sprintf("ShardingSpec((%s%s), (%s%s))", dims, tuple_end(dims),
                        axes, tuple_end(axes));
     free(dims);
@@ -143,7 +144,7 @@ static json_t *sharding_json(const struct sharding *sharding)
 /* --- Entries ---------------------------------------------------------------
  */
 
-/* What a strategy and a balance are called there; NULL: nothing. */
+/* Alpa's names for a strategy and a balance; NULL: none. */
 static const char *mode_of(const char *strategy, bool *allgather)
 {
     *allgather = strcmp(strategy, "allgather") == 0;
@@ -169,7 +170,7 @@ static const char *balance_of(const char *mode, const char *balance)
     return NULL;
 }
 
-/* Mean and variance as numpy has them, over n. */
+/* Mean and variance as numpy computes them, over n. */
 static void moments(const json_t *result, double *mean_s, double *variance_s2)
 {
     struct rf_result_samples samples = rf_result_samples(result, "refit_ms");
@@ -191,7 +192,7 @@ static json_t *mesh_json(const struct sharding *sharding)
     return json_pack("[I, I]", sharding->mesh[0], sharding->mesh[1]);
 }
 
-/* What Alpa asks of a scenario. */
+/* A scenario in Alpa's terms. */
 struct question {
     struct sharding train, infer;
     const json_t *shape;

@@ -1,7 +1,7 @@
 /*
- * The page of a report. See report_html.h. What the page may do is said in its
- * head: no address but pictures inside itself, so a text that got past escape.h
- * could not fetch anything.
+ * The page of a report. See report_html.h. Its head limits what it may do: it
+ * may load only pictures inside itself, so a text that got past escape.h could
+ * not fetch anything.
  */
 #include "coordinator/reports/report_html.h"
 
@@ -61,8 +61,8 @@ static const char head[] =
     "}\n[hidden]{display:none !important}\n</style>\n</head>\n<body>\n"
     "<h1>Refit results</h1>\n";
 
-/* Heads sort their table; the field above the tables filters all of them. "-"
- * and other texts come after figures. */
+/* Clicking a head sorts its table; the field above the tables filters them all.
+ * "-" and other texts sort after figures. */
 static const char script[] =
     "<script>\n\"use strict\";\n"
     "const units={B:1,kB:1e3,MB:1e6,GB:1e9,TB:1e12,PB:1e15};\n"
@@ -127,7 +127,7 @@ static void print_gpus(const json_t *gpus, FILE *to)
     }
 }
 
-/* Whether two nodes differ in nothing but their names. */
+/* Whether two nodes differ only in their names. */
 static bool is_same_machine(const json_t *a, const json_t *b)
 {
     json_t *x = json_deep_copy(a), *y = json_deep_copy(b);
@@ -140,7 +140,7 @@ static bool is_same_machine(const json_t *a, const json_t *b)
     return same;
 }
 
-/* "a, b: ": all nodes from `first` on that are such a machine. */
+/* "a, b: ": all nodes from `first` on that are the same machine. */
 static void print_hosts(const json_t *nodes, size_t first, FILE *to)
 {
     const json_t *machine = json_array_get(nodes, first);
@@ -154,8 +154,7 @@ static void print_hosts(const json_t *nodes, size_t first, FILE *to)
     fputs(": ", to);
 }
 
-/* One line for all nodes that are the machine `first` is, if it is the first of
- * them. */
+/* One line for all nodes of the same machine as `first`, if it is the first. */
 static void print_machine(const json_t *nodes, size_t first, FILE *to)
 {
     const json_t *node = json_array_get(nodes, first);
@@ -194,7 +193,7 @@ static void print_model(const json_t *run, FILE *to)
     put(to, dtype != NULL ? dtype : "");
 }
 
-/* What the results of a run share. */
+/* Facts shared by the results of a run. */
 static void print_facts(const json_t *run, FILE *to)
 {
     static const struct {
@@ -231,7 +230,8 @@ static void print_pooled(const struct rf_result_file *file, FILE *to)
     free(text);
 }
 
-/* The run that begins with file `first`; returns the first of the next. */
+/* Prints the run that begins with file `first`; returns the next run's
+ * first. */
 static size_t print_run(const struct rf_result_set *set, size_t first, FILE *to)
 {
     struct rf_table *table = rf_report_table_create(RF_REPORT_HTML, false);
@@ -264,7 +264,7 @@ static size_t print_run(const struct rf_result_set *set, size_t first, FILE *to)
     return i;
 }
 
-/* Whether it is nothing but a picture. */
+/* Whether it is only a picture. */
 static bool is_picture(const char *address)
 {
     const size_t before = strlen(PICTURE);

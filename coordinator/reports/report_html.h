@@ -1,4 +1,4 @@
-/* Results as one page. */
+/* Results as an HTML page. */
 #ifndef RF_COORDINATOR_REPORTS_REPORT_HTML_H
 #define RF_COORDINATOR_REPORTS_REPORT_HTML_H
 
@@ -8,11 +8,11 @@
 #include "coordinator/records/result_files.h"
 
 /*
- * Prints a page that needs nothing else, no network either. Each run has a part
- * that says once what its results share; a small script sorts and filters the
- * tables. `figures` has {"figures": [{"caption", "svg"}], "notes": [text]}, or
- * {"error": text}, which says why there are none; or is NULL. An "svg" that is
- * not a picture in base64 is left out.
+ * Prints a self-contained page, which needs no network. Each run has a section
+ * with the facts that its results share; a small script sorts and filters the
+ * tables. `figures` is {"figures": [{"caption", "svg"}], "notes": [text]}, or
+ * {"error": text} with the reason why there are none, or NULL. Skips an "svg"
+ * that is not a base64 picture.
  */
 void rf_report_html_print(const struct rf_result_set *set,
                           const json_t *figures, FILE *to);

@@ -33,7 +33,7 @@ static json_t *figure_or_null(const json_t *result, const char *key)
                : json_null();
 }
 
-/* What a node is, as far as a reader of figures wants to know. */
+/* A node's facts that matter to a reader of figures. */
 static json_t *machine_json(const json_t *node)
 {
     json_t *out = json_object(), *gpus = json_array();
@@ -60,7 +60,7 @@ static json_t *machines_json(const json_t *nodes)
     return out;
 }
 
-/* The text of those results of the run that have it, null where they differ. */
+/* The string in those results of the run that have it; null if they differ. */
 static json_t *shared_or_null(const struct rf_result_set *set, size_t first,
                               const char *object, const char *key)
 {
@@ -77,7 +77,7 @@ static json_t *shared_or_null(const struct rf_result_set *set, size_t first,
     return shared != NULL ? json_deep_copy(shared) : json_null();
 }
 
-/* How many models the results of a run name. */
+/* Number of models that a run's results name. */
 static json_int_t count_models(const struct rf_result_set *set, size_t first)
 {
     json_t *names = json_object();
@@ -123,15 +123,15 @@ json_t *rf_report_run_json(const struct rf_result_set *set, size_t first)
     return out;
 }
 
-/* A list of a record, empty where it has none. */
+/* A list of a record, empty if absent. */
 static json_t *list_json(const json_t *result, const char *key)
 {
     const json_t *list = json_object_get(result, key);
     return json_is_array(list) ? json_deep_copy(list) : json_array();
 }
 
-/* The fields of the CSV table, what is doubtful about them, the memory of each
- * rank, and the runs that were pooled. */
+/* The fields of the CSV table, the flags, the memory of each rank, and the
+ * pooled runs. */
 static json_t *row_json(const struct rf_result_file *file)
 {
     json_t *out = json_object();

@@ -1,5 +1,5 @@
-/* Results as one JSON document: what `report --json` prints, and what figures
- * are drawn from. */
+/* Results as one JSON document: the output of `report --json` and the source of
+ * figures. */
 #ifndef RF_COORDINATOR_REPORTS_REPORT_JSON_H
 #define RF_COORDINATOR_REPORTS_REPORT_JSON_H
 
@@ -7,9 +7,9 @@
 
 #include "coordinator/records/result_files.h"
 
-/* {"schema_version", "runs", "results"} as docs/RESULTS.md has it: what all
- * results of a run share is said once, and a result has the figures of the CSV
- * table under the same names. A new reference. */
+/* {"schema_version", "runs", "results"} as in docs/RESULTS.md: a run has the
+ * facts that its results share, a result the figures of the CSV table under the
+ * same names. A new reference. */
 json_t *rf_report_json(const struct rf_result_set *set);
 
 /* The entry of "runs" for the run that begins with file `first`. */

@@ -30,7 +30,7 @@ struct rf_thresholds rf_thresholds_default(void)
     return out;
 }
 
-/* Reads a ratio or a percentage; NULL, or what comes behind it. */
+/* Reads a ratio or a percentage; returns the rest of the text, or NULL. */
 static const char *read_limit(const char *text, double *out)
 {
     char *end;
@@ -88,8 +88,7 @@ static enum rf_status find_metric(const char *name, size_t *out,
                       name, rf_did_you_mean(name, names).text);
 }
 
-/* A metric that a list names again is more likely a slip than a change of
- * mind. */
+/* Naming a metric twice is more likely a slip than a change of mind. */
 static enum rf_status named_twice(const char *metric, struct rf_err *err)
 {
     return rf_err_set(err, RF_ERR_USAGE,
@@ -98,7 +97,8 @@ static enum rf_status named_twice(const char *metric, struct rf_err *err)
                       metric, metric);
 }
 
-/* "METRIC=LIMIT"; `entry` is cut in two. `*seen`: bits of metrics so far. */
+/* Reads "METRIC=LIMIT"; splits `entry` in place. `*seen`: bits of metrics so
+ * far. */
 static enum rf_status read_named(char *entry, char *sign, unsigned *seen,
                                  struct rf_thresholds *out, struct rf_err *err)
 {

@@ -1,4 +1,4 @@
-/* By how much a figure may change before a comparison says so. */
+/* Limits for changes of a figure in a comparison. */
 #ifndef RF_COORDINATOR_REPORTS_THRESHOLDS_H
 #define RF_COORDINATOR_REPORTS_THRESHOLDS_H
 
@@ -7,7 +7,7 @@
 
 #include "common/err.h"
 
-/* What a comparison judges. More of each is worse. */
+/* The judged metrics. More of each is worse. */
 enum rf_metric {
     RF_METRIC_RATIO,  /* refit over yardstick */
     RF_METRIC_TIME,   /* of the refit */
@@ -17,8 +17,8 @@ enum rf_metric {
 
 /* Changes as ratios: 0.1 is 10 %. */
 struct rf_threshold {
-    double worse, better; /* beyond them it has grown, or shrunk */
-    bool named;           /* was asked for by its name */
+    double worse, better; /* for growth; for shrinking */
+    bool named;           /* explicitly, by name */
 };
 
 struct rf_thresholds {
@@ -29,21 +29,21 @@ struct rf_thresholds {
 struct rf_thresholds rf_thresholds_default(void);
 
 /*
- * Reads "LIMIT" or "METRIC=LIMIT", several with commas between them, into
- * `thresholds`. A limit is a ratio or a percentage ("0.1", "10%"); of a metric
- * also one for each direction ("+5%-20%") or only one of them. A limit without
- * a metric is for all that have not been named. Limits that are read later win,
- * but a metric may be in a list only once. RF_ERR_USAGE with what is wrong;
- * `thresholds` then stays as it was.
+ * Reads "LIMIT" or "METRIC=LIMIT", comma-separated, into `thresholds`. A limit
+ * is a ratio or a percentage ("0.1", "10%"); a metric's limit may also be one
+ * for each direction ("+5%-20%") or for one direction. A limit without a metric
+ * applies to all metrics not named. Later limits win, but a list may name a
+ * metric only once. RF_ERR_USAGE with the reason; `thresholds` is then
+ * unchanged.
  */
 enum rf_status rf_thresholds_read(const char *text,
                                   struct rf_thresholds *thresholds,
                                   struct rf_err *err) RF_MUST_CHECK;
 
-/* "time", as it is written in a limit. */
+/* The name in a limit, "time". */
 const char *rf_metric_name(enum rf_metric metric);
 
-/* Whether a change is beyond a limit. */
+/* Whether a change is beyond its limit. */
 bool rf_threshold_exceeded(const struct rf_threshold *limits, double change);
 
 /* "10 %", or "+5 % or -20 %". */

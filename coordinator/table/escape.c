@@ -1,5 +1,5 @@
-/* Texts in reports. See escape.h. The text is cleaned first, so that each form
- * only has to replace what it would interpret. */
+/* Escaping texts in reports. See escape.h. The text is cleaned first, so each
+ * form only replaces what it would interpret. */
 #include "coordinator/table/escape.h"
 
 #include <stdbool.h>
@@ -14,7 +14,7 @@ static void print_text(FILE *to, const char *text)
     fputs(text, to);
 }
 
-/* As CSV has them; a sign alone stands for what was not measured. */
+/* A number as in CSV; a sign alone means not measured. */
 static bool is_number(const char *text)
 {
     char *end;
@@ -25,8 +25,8 @@ static bool is_number(const char *text)
     return *end == '\0' || text[1] == '\0';
 }
 
-/* Whether a spreadsheet would compute it (OWASP, "CSV injection"). Some skip
- * blanks and accept the wide forms of the characters, too. */
+/* Whether a spreadsheet would evaluate it (OWASP, "CSV injection"). Some skip
+ * blanks and accept fullwidth characters, too. */
 static bool is_formula(const char *text)
 {
     static const char *const starts[] = {"=",
@@ -95,7 +95,7 @@ static void print_latex(FILE *to, const char *text)
                                        "\\textgreater{}"};
     const char *start = text + strspn(text, " ");
     if (*start == '[' || *start == '*') {
-        fputs("{}", to); /* or it belongs to the \\ of the line before */
+        fputs("{}", to); /* or it would bind to the preceding line's \\ */
     }
     replace(to, text, "&%$#_{}~^\\|<>", with);
 }

@@ -1,14 +1,14 @@
 /*
- * Texts of result files in reports. Anybody may have written the file, so they
- * appear as one line of plain, valid UTF-8 text: no control characters, changes
- * of direction, markup or formulas.
+ * Escaping texts of result files in reports. A file may come from anyone, so
+ * its texts appear as one line of plain, valid UTF-8: no control characters,
+ * changes of direction, markup or formulas.
  */
 #ifndef RF_COORDINATOR_TABLE_ESCAPE_H
 #define RF_COORDINATOR_TABLE_ESCAPE_H
 
 #include <stdio.h>
 
-/* The forms that a table or a report is printed in. */
+/* Output forms of a table or a report. */
 enum rf_report_form {
     RF_REPORT_TABLE,
     RF_REPORT_CSV,
@@ -17,10 +17,10 @@ enum rf_report_form {
     RF_REPORT_HTML,
 };
 
-/* Writes `text` as a cell or a text of that form. */
+/* Writes `text` as a cell or a text in that form. */
 void rf_escape(FILE *to, enum rf_report_form form, const char *text);
 
-/* The same inside a comment of LaTeX (%), Markdown or HTML (<!-- -->). */
+/* Likewise inside a comment of LaTeX (%), Markdown or HTML (<!-- -->). */
 void rf_escape_remark(FILE *to, const char *text);
 
 #endif

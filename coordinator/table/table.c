@@ -1,5 +1,5 @@
 /* Tables. See table.h. Cells are clean text; each form escapes what it must.
- * Widths are columns of a terminal, so that neither "µ" nor "語" shifts one. */
+ * Widths are terminal columns, so neither "µ" nor "語" shifts one. */
 #include "coordinator/table/table.h"
 
 #include <assert.h>
@@ -14,7 +14,7 @@
 #include "coordinator/table/escape.h"
 
 #define GAP 2         /* between columns of text */
-#define SHORT_TEXT 12 /* is not made shorter */
+#define SHORT_TEXT 12 /* never shortened */
 #define ELLIPSIS "…"
 
 struct rf_table {
@@ -22,10 +22,10 @@ struct rf_table {
     size_t n, cap;
     size_t n_columns;
     bool *right;
-    bool *whole;   /* is not made shorter */
-    size_t *drops; /* columns, the first to go first */
+    bool *whole;   /* never shortened */
+    size_t *drops; /* columns, in order of removal */
     size_t n_drops, drops_cap;
-    const char *all; /* command that shows them, too */
+    const char *all; /* command that shows all columns */
 };
 
 /* The width of each column of text; 0: left out. */
@@ -122,8 +122,8 @@ static bool is_unmeasured(const char *cell)
     return cell[0] == '\0' || strcmp(cell, "-") == 0;
 }
 
-/* "head value; head value; not measured: head, head": what the columns that are
- * `out` have in common. To be freed. */
+/* "head value; head value; not measured: head, head" for the constant columns,
+ * those in `out`. Caller frees. */
 static char *describe(const struct rf_table *table, const bool *out)
 {
     char *text = NULL, *unmeasured = NULL;
@@ -142,7 +142,7 @@ static char *describe(const struct rf_table *table, const bool *out)
     return text;
 }
 
-/* The columns that are left keep their order, and their places in `drops`. */
+/* Remaining columns keep their order, and their places in `drops`. */
 static void take_out(struct rf_table *table, const bool *out)
 {
     const size_t n_columns = table->n_columns;
@@ -196,8 +196,8 @@ static void put_spaces(FILE *to, size_t n)
     }
 }
 
-/* Without its middle if it is too wide: names differ at their ends. Wide
- * characters are never cut in two. malloc'ed. */
+/* Cuts the middle of a text that is too wide: names differ at their ends. Never
+ * splits wide characters. Caller frees. */
 static char *shortened(const char *text, size_t width)
 {
     size_t tail = width / 2;
@@ -256,7 +256,7 @@ static struct column_fit measure(const struct rf_table *table, size_t indent)
     return fit;
 }
 
-/* The widest column of text that may be made narrower, or n_columns. */
+/* The widest shrinkable column, or n_columns. */
 static size_t widest_text(const struct rf_table *table,
                           const struct column_fit *fit)
 {
@@ -270,8 +270,8 @@ static size_t widest_text(const struct rf_table *table,
     return widest;
 }
 
-/* Leaves out columns until a line fits; those that were left out in vain, since
- * a wider one had to go after them, come back. */
+/* Drops columns until a line fits, then restores those that fit after a wider
+ * one went. */
 static void drop_columns(const struct rf_table *table, size_t width,
                          struct column_fit *fit)
 {
@@ -304,7 +304,7 @@ static void make_fit(const struct rf_table *table, size_t width,
     }
 }
 
-/* Takes `text`. All lines but the first are indented more. */
+/* Takes `text`. Indents all lines but the first further. */
 static void put_wrapped(FILE *to, char *text, size_t indent, size_t width)
 {
     char *rest = NULL;
@@ -328,7 +328,7 @@ static void put_wrapped(FILE *to, char *text, size_t indent, size_t width)
     free(text);
 }
 
-/* Names the columns that are left out, if any. */
+/* Names the dropped columns, if any. */
 static void print_dropped(const struct rf_table *table, FILE *to,
                           const struct column_fit *fit, size_t indent,
                           size_t width)
@@ -362,7 +362,7 @@ void rf_table_print_text(const struct rf_table *table, FILE *to, int indent,
     free(fit.widths);
 }
 
-/* What a form has around the cells of a row. */
+/* A form's markup around the cells of a row. */
 struct markup {
     enum rf_report_form form;
     const char *start, *between, *end;

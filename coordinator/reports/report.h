@@ -10,8 +10,8 @@
 
 struct rf_report_options {
     enum rf_report_form form;
-    const char *program; /* prints its command to rerun each scenario below a
-                            table; NULL: no */
+    const char *program; /* command that reruns scenarios, printed below a
+                            table; NULL: not printed */
     bool drop_constant;  /* print constant columns once; not for HTML */
 };
 

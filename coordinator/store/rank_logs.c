@@ -1,7 +1,7 @@
 /*
- * A log says what a rank did, what went wrong and what it wrote, in this order.
- * Its length is limited: of many iterations and lines it has the first and the
- * last. See rank_logs.h.
+ * A rank's log has its facts, its errors and its output, in this order. Length
+ * is limited: only the first and the last of many iterations and lines. See
+ * rank_logs.h.
  */
 #include "coordinator/store/rank_logs.h"
 
@@ -14,7 +14,7 @@
 #include "coordinator/records/iteration_ranks.h"
 #include "coordinator/records/report_table.h"
 
-#define MOST_SHOWN 100 /* iterations at the beginning, and at the end */
+#define MOST_SHOWN 100 /* iterations at each end */
 
 static bool has_fault(const struct rf_attempt *attempt, uint32_t rank)
 {
@@ -78,7 +78,7 @@ static void print_ms(const char *name, int64_t ns, FILE *to)
     fprintf(to, "%s %s ms", name, rf_amount_text((double)ns / 1e6, text));
 }
 
-/* "iteration 0: ms 31.2, pack_ms 0.1, ...", with the names of the record. */
+/* "iteration 0: ms 31.2, pack_ms 0.1, ...", with the record's field names. */
 static void print_iteration(const char *what, const json_t *iteration,
                             uint32_t rank, FILE *to)
 {

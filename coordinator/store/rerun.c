@@ -1,9 +1,9 @@
 /*
- * From a record back to a run. See rerun.h.
+ * Runs a scenario again from its record. See rerun.h.
  *
- * Only an equal plan makes two runs comparable, so another one is refused
- * before anything is launched. The digest says whether it is another; the other
- * parts of the record only say why.
+ * Only an equal plan makes two runs comparable, so a different one is refused
+ * before anything is launched. The digest decides; the other parts of the
+ * record only explain the difference.
  */
 #include "coordinator/store/rerun.h"
 
@@ -55,7 +55,7 @@ static enum rf_status check_complete(const json_t *result, const char *path,
     return RF_OK;
 }
 
-/* Puts back what result_json.c took out. */
+/* Restores the secrets that result_json.c removed. */
 static enum rf_status restore_secrets(json_t *env, const char *path,
                                       struct rf_err *err)
 {
@@ -85,8 +85,8 @@ static enum rf_status restore_secrets(json_t *env, const char *path,
     return RF_OK;
 }
 
-/* Replaces the names that are in `old` with those at the same place of `now`,
- * in the sides of a scenario. */
+/* In the sides of a scenario, replaces each name in `old` by the name at the
+ * same index of `now`. */
 static void rename_sides(json_t *scenario, const json_t *old, const json_t *now)
 {
     static const char *const sides[] = {"train", "infer"};
@@ -117,8 +117,8 @@ static json_t *names_of(const json_t *nodes)
     return out;
 }
 
-/* Figures of single nodes, in "links" and in each of its "methods", are those
- * of the old machines. */
+/* Removes the figures of single nodes, in "links" and in each of its "methods":
+ * they are those of the old machines. */
 static void forget_node_links(json_t *links)
 {
     const char *method;
@@ -129,7 +129,7 @@ static void forget_node_links(json_t *links)
     }
 }
 
-/* A host takes the place of a node, and its slots. */
+/* Replaces a node by a host, with its slots. */
 static enum rf_status replace_node(json_t *node, const struct rf_host *host,
                                    struct rf_err *err)
 {
@@ -210,7 +210,7 @@ static char *value_text(const json_t *value)
     return text != NULL ? text : rf_xstrdup("?");
 }
 
-/* Adds "model.tensors is 2 in the file and 3 now", if it is. */
+/* Adds "model.tensors is 2 in the file and 3 now" if they differ. */
 static void add_difference(char **list, const char *part, const json_t *then,
                            const json_t *now)
 {
@@ -229,7 +229,7 @@ static void add_difference(char **list, const char *part, const json_t *then,
     free(b);
 }
 
-/* What the records of the two plans differ in, beside the digest. */
+/* A plan's figures to compare, without the digest. */
 static json_t *figures_of(json_t *plan)
 {
     json_object_del(plan, "digest");
@@ -245,7 +245,7 @@ static void add_model(char **list, const json_t *result,
     json_decref(now);
 }
 
-/* Names of nodes aside: --nodes may have replaced them. */
+/* Ignores names of nodes, which --nodes may have replaced. */
 static void add_scenario(char **list, const json_t *result,
                          const struct rf_scenario *scenario)
 {

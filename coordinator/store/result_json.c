@@ -1,7 +1,7 @@
 /*
  * The record of a scenario. All figures come from the samples of all ranks: an
  * iteration takes as long as its slowest rank, and the summary is computed from
- * the iterations that are in the same file. What was not measured is null.
+ * the iterations in the same file. Unmeasured fields are null.
  */
 #include "coordinator/store/result_json.h"
 
@@ -54,7 +54,7 @@ json_t *rf_result_json_tool(void)
                      rf_version(), "build", rf_build());
 }
 
-/* An argument without the value that --set gives a secret of "launch". */
+/* An argument, with the value redacted if --set gives a secret of "launch". */
 static json_t *argument_json(const char *argument)
 {
     const char *path = strstr(argument, "launch");
@@ -89,7 +89,7 @@ json_t *rf_result_json_node(const char *host, const struct rf_msg_hello *hello)
 {
     static const char *const own[] = {
         "protocol",    "node",    "pid",
-        "start_ticks", "folders", "files"}; /* of this run alone */
+        "start_ticks", "folders", "files"}; /* specific to this run */
     json_t *facts = rf_schema_encode(&rf_msg_hello_schema, hello);
     json_t *entry = json_pack("{s:s}", "host", host);
     for (size_t i = 0; i < RF_ARRAY_SIZE(own); i++) {
@@ -118,7 +118,7 @@ json_t *rf_result_json_head(const struct rf_result_maker *maker)
     return head;
 }
 
-/* A time that may not have been measured. */
+/* Null if not measured. */
 static json_t *ms_or_null(int64_t ns)
 {
     return ns > 0 ? ms(ns) : NULL;
@@ -192,7 +192,7 @@ static json_t *iterations_json(const struct rf_attempt *attempt, bool warmup)
     return list;
 }
 
-/* Null unless all that were wanted are there. */
+/* Null unless all requested iterations finished. */
 static json_t *ended_by_json(const struct rf_attempt *attempt)
 {
     return attempt->n_wanted > 0 && attempt->n_iterations == attempt->n_wanted
@@ -200,7 +200,7 @@ static json_t *ended_by_json(const struct rf_attempt *attempt)
                : NULL;
 }
 
-/* The median of the measured iterations' times; false when there are none. */
+/* The median time of the measured iterations; false if there are none. */
 static bool find_median(const struct rf_attempt *attempt, double *median_ms)
 {
     double *samples = rf_xcalloc(attempt->n_iterations + 1, sizeof(*samples));
@@ -217,15 +217,15 @@ static bool find_median(const struct rf_attempt *attempt, double *median_ms)
     return count > 0;
 }
 
-/* A method that moves nothing has times, but neither bandwidth nor efficiency.
- */
+/* A method that moves no bytes has times, but neither bandwidth nor
+ * efficiency. */
 static bool moves_bytes(const struct rf_attempt *attempt)
 {
     return attempt->scenario->method->moves_bytes;
 }
 
 /* Whether the links were measured the way the method uses them: probed over
- * TCP, or else by yardsticks. */
+ * TCP, or by yardsticks. */
 static bool links_are_known(const struct rf_attempt *attempt)
 {
     return attempt->scenario->plan->totals.bytes_inter_node == 0 ||
@@ -233,15 +233,15 @@ static bool links_are_known(const struct rf_attempt *attempt)
            rf_attempt_yardstick_crossed(attempt);
 }
 
-/* What a bound is about. */
+/* The scope of a bound. */
 enum bounded {
     BOUND_ANY,      /* any strategy */
-    BOUND_SCHEDULE, /* the schedule's own operations */
+    BOUND_SCHEDULE, /* this schedule's operations */
     BOUND_WHOLE,    /* any strategy, with nothing left in place */
 };
 
-/* The physical lower bounds from the best probe or yardstick, if they can be
- * known. */
+/* The physical lower bounds from the best probe or yardstick; false if
+ * unknown. */
 static bool bound_of(const struct rf_attempt *attempt, enum bounded what,
                      struct rf_bound *out)
 {
@@ -266,8 +266,8 @@ static bool bound_of(const struct rf_attempt *attempt, enum bounded what,
     return status == RF_OK;
 }
 
-/* Whether a method may have left pieces in place, and nobody knows which: its
- * ranks say so if they have yardsticks. */
+/* Whether a method may have left pieces in place without reporting which: ranks
+ * report that only with yardsticks. */
 static bool left_is_unknown(const struct rf_attempt *attempt)
 {
     return !rf_attempt_has_yardstick(attempt) &&
@@ -285,7 +285,7 @@ static bool may_have_left(const struct rf_attempt *attempt)
 }
 
 /* Whether a method that may leave pieces in place did so: it was faster than
- * copying all could be. */
+ * copying everything could be. */
 static bool was_zero_copy(const struct rf_attempt *attempt, double median_ms)
 {
     struct rf_bound bound;
@@ -293,7 +293,8 @@ static bool was_zero_copy(const struct rf_attempt *attempt, double median_ms)
            bound_of(attempt, BOUND_WHOLE, &bound) && median_ms < bound.ms;
 }
 
-/* Whether the time of the measured iterations is one of moving all bytes. */
+/* Whether the measured iterations moved all bytes, so that a rate makes
+ * sense. */
 static bool has_rate(const struct rf_attempt *attempt)
 {
     double median_ms;
@@ -329,8 +330,8 @@ static json_t *links_json(const struct rf_attempt *attempt,
     return json_pack("{s:o, s:o}", "nodes", nodes, "pairs", pairs);
 }
 
-/* Adds a bound and how near the median came to it. What is below a bound that
- * may count what was left in place says nothing of the bound. */
+/* Adds a bound and how close the median came. If an unknown number of bytes may
+ * have stayed in place, a median below the bound does not judge it. */
 static void put_bound(json_t *out, const struct rf_attempt *attempt,
                       enum bounded what)
 {
@@ -352,7 +353,7 @@ static json_t *schedule_bound_json(const struct rf_attempt *attempt)
     return out;
 }
 
-/* What each node reached in its best yardstick; null: nothing was to move. */
+/* Each node's rates in its best yardstick; null if it had nothing to move. */
 static json_t *yardstick_json(const struct rf_attempt *attempt)
 {
     json_t *nodes = json_array();
@@ -477,7 +478,7 @@ static json_t *verification_json(const struct rf_attempt *attempt)
     return out;
 }
 
-/* Of the ranks whose method has two ways to copy; NULL if none has. */
+/* For ranks whose method has two ways to copy; NULL if none has. */
 static json_t *copies_json(const struct rf_attempt *attempt)
 {
     json_t *list = NULL;
@@ -501,7 +502,7 @@ static json_t *copies_json(const struct rf_attempt *attempt)
     return list;
 }
 
-/* How fast a checkpoint was read, by all ranks at once; NULL: none was. */
+/* Read rate of a checkpoint, over all ranks at once; NULL if none was read. */
 static json_t *loaded_json(const struct rf_attempt *attempt)
 {
     uint64_t bytes = 0, read_bytes = 0;
@@ -519,8 +520,8 @@ static json_t *loaded_json(const struct rf_attempt *attempt)
                                "gbytes_per_s", (double)read_bytes / (double)ns);
 }
 
-/* Where the scenario's time went. It is planned before the launch where that is
- * kept. */
+/* The scenario's time by phase. If the launch is kept, planning precedes it and
+ * counts too. */
 static void put_phases(json_t *out, const struct rf_attempt *attempt)
 {
     static const char *const keys[RF_PHASES] = {
@@ -574,7 +575,7 @@ static json_t *setup_json(const struct rf_attempt *attempt)
     return out;
 }
 
-/* The load of each node's link, relays included. */
+/* Load on each node's link, relays included. */
 static json_t *node_links_json(const struct rf_schedule *schedule,
                                const char *const *names)
 {
@@ -604,7 +605,7 @@ static json_t *schedule_json(const struct rf_schedule *schedule,
                      node_links_json(schedule, names));
 }
 
-/* A rank that a fault is about has a log. */
+/* Every rank with a fault has a log. */
 static json_t *log_json(const struct rf_result_run *run,
                         const struct rf_attempt *attempt, uint32_t rank)
 {
@@ -642,7 +643,7 @@ static json_t *errors_json(const struct rf_result_run *run,
     return list;
 }
 
-/* A cluster.json with this scenario alone, so that one file is enough to run it
+/* A cluster.json with only this scenario, so that one file is enough to run it
  * again. */
 static json_t *cluster_json(const struct rf_config *config, size_t index,
                             json_t *scenario)
@@ -653,7 +654,7 @@ static json_t *cluster_json(const struct rf_config *config, size_t index,
     return out;
 }
 
-/* Without a plan, the file's. */
+/* The plan's model, or the file's without a plan. */
 static const struct rf_model *model_of(const struct rf_result_run *run,
                                        const struct rf_attempt *attempt)
 {
@@ -661,7 +662,7 @@ static const struct rf_model *model_of(const struct rf_result_run *run,
                                      : run->model;
 }
 
-/* NULL where there is nothing to run again. */
+/* NULL if there is nothing to run again. */
 static json_t *replay_json(const struct rf_result_run *run,
                            const struct rf_attempt *attempt)
 {
@@ -677,7 +678,7 @@ static json_t *replay_json(const struct rf_result_run *run,
                   : rf_xstrdup(run->maker.argv[0]);
     path = rf_xasprintf("%s/%s.json", run->folder, name);
     command = rf_replay_command(program, path, attempt->n_repeats);
-    out = json_string(command); /* NULL: not UTF-8 */
+    out = json_string(command); /* NULL if not UTF-8 */
     free(program);
     free(path);
     free(command);

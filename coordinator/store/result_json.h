@@ -1,4 +1,4 @@
-/* Result files as JSON; every field is defined in docs/RESULTS.md. */
+/* Result files as JSON; docs/RESULTS.md defines every field. */
 #ifndef RF_COORDINATOR_STORE_RESULT_JSON_H
 #define RF_COORDINATOR_STORE_RESULT_JSON_H
 
@@ -9,25 +9,25 @@
 #include "coordinator/scenario/attempt.h"
 #include "transport/control/message_fields.h"
 
-/* The program that makes results, as it was called. Borrowed. */
+/* The program that makes results, and its arguments. Borrowed. */
 struct rf_result_maker {
     int argc;
     char *const *argv;
     json_t *libraries; /* {name: version} */
 };
 
-/* What all results of a run have in common; borrowed. */
+/* Facts shared by all results of a run; borrowed. */
 struct rf_result_run {
     struct rf_result_maker maker;
     const struct rf_config *config;
     const struct rf_model *model;
     const char *run_id;
-    bool logs;           /* of all ranks, whether they wrote something or not */
-    const char *folder;  /* of the results, absolute; NULL: none */
+    bool logs;           /* of all ranks, even without output */
+    const char *folder;  /* for results, absolute; NULL: none */
     json_t *environment; /* array, one entry per node */
 };
 
-/* The self-contained record of one attempt, with numbers of ranks in it
+/* The self-contained record of one attempt, with its ranks' figures as numbers
  * (records/iteration_ranks.h). A new reference. */
 json_t *rf_result_json(const struct rf_result_run *run,
                        const struct rf_attempt *attempt);
@@ -36,10 +36,10 @@ json_t *rf_result_json(const struct rf_result_run *run,
 json_t *rf_result_json_tool(void);
 json_t *rf_result_json_argv(const struct rf_result_maker *maker);
 
-/* cluster.json as read, secrets replaced. A new reference. */
+/* cluster.json as read, with secrets replaced. A new reference. */
 json_t *rf_result_json_configuration(const struct rf_config *config);
 
-/* The machine and libraries of the coordinator itself. A new reference. */
+/* The coordinator's machine and libraries. A new reference. */
 json_t *rf_result_json_head(const struct rf_result_maker *maker);
 
 /* A node's HELLO as an entry of `environment`. A new reference. */

@@ -1,7 +1,7 @@
 /*
  * The probe of a run. Shared machines drift, and a link can do what it did at
- * its best moment. So the higher rate and the lower latency are kept, figure by
- * figure, as for the bound of a scenario. See docs/RESULTS.md.
+ * its best moment, so each figure keeps its best value (highest rate, lowest
+ * latency), as for a scenario's bound. See docs/RESULTS.md.
  */
 #include "coordinator/store/result_probe.h"
 
@@ -9,8 +9,8 @@
 
 #include "common/mem.h"
 
-/* Whether both are of the same pair, or of the same node with buffers of the
- * same size. */
+/* Whether both are of the same pair, or of the same node with equal buffer
+ * sizes. */
 static bool same_place(const json_t *a, const json_t *b)
 {
     static const char *const keys[] = {"host", "copy_bytes", "from", "to"};

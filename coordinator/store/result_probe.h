@@ -1,4 +1,4 @@
-/* The best figures of nodes and links in a run. */
+/* Best figures of nodes and links in a run. */
 #ifndef RF_COORDINATOR_STORE_RESULT_PROBE_H
 #define RF_COORDINATOR_STORE_RESULT_PROBE_H
 
@@ -6,8 +6,8 @@
 
 /*
  * Merges the probes of a scenario's record into "probe" of run.json: each node
- * and pair keeps its best figures (highest rate, lowest latency). Without any
- * probe the document stays as it is.
+ * and pair keeps its best figures (highest rate, lowest latency). Does nothing
+ * without a probe.
  */
 void rf_result_probe_add(json_t *document, const json_t *result);
 

@@ -1,7 +1,7 @@
 /*
- * Making, resuming and discarding the result folder; results.h has the
- * promises, and results_store.c stores files while it is open. The folder
- * itself is locked with flock(2), so that no lock file can be left behind.
+ * Makes, resumes and discards the result folder; results.h has the contract,
+ * and results_store.c stores files while it is open. flock(2) locks the folder
+ * itself, so no stale lock file can remain.
  */
 
 #include <errno.h>
@@ -28,7 +28,7 @@
 #include "coordinator/store/results_internal.h"
 #include "coordinator/store/resume.h"
 
-/* For when nobody else can store files: before and after the run. */
+/* Stores run.json without ops: only before and after the run. */
 static enum rf_status store_run(struct rf_results *results, struct rf_err *err)
 {
     char *path = rf_results_path(results, "run", ".json");
@@ -42,7 +42,7 @@ static enum rf_status store_run(struct rf_results *results, struct rf_err *err)
     return status;
 }
 
-/* Makes `out` if necessary, then <time>-<name> in it, which must be new. */
+/* Makes `out` if necessary, then a new <time>-<name> in it. */
 static enum rf_status make_folder(struct rf_results *results, const char *out,
                                   struct rf_err *err)
 {
@@ -98,8 +98,8 @@ static enum rf_status lock_folder(struct rf_results *results,
     return RF_OK;
 }
 
-/* Each scenario has the status of its record, even if a resumed folder has the
- * record and the scenario runs again. */
+/* Gives each scenario its record's status, even if a resumed folder runs the
+ * scenario again. */
 static void fill_index(struct rf_results *results)
 {
     const struct rf_config *config = results->run.config;
@@ -113,7 +113,7 @@ static void fill_index(struct rf_results *results)
     }
 }
 
-/* Room for what is complete, and run.json says how many there are. */
+/* Allocates `complete`, and puts the number of repeats into run.json. */
 static void set_repeats(struct rf_results *results, uint32_t n_repeats)
 {
     results->n_repeats = n_repeats;
@@ -126,7 +126,7 @@ static void set_repeats(struct rf_results *results, uint32_t n_repeats)
     }
 }
 
-/* What of cluster.json does not run, this time. */
+/* Notes the scenarios of cluster.json that this run skips. */
 static void note_left_out(struct rf_results *results)
 {
     const struct rf_config *config = results->run.config;
@@ -159,7 +159,7 @@ static void new_document(struct rf_results *results)
         "model", rf_resume_model(run), "probe", "scenarios", json_array());
 }
 
-/* What is ok in the record of a scenario does not run again. */
+/* Repeats that are ok in a scenario's record do not run again. */
 static bool note_complete(struct rf_results *results, size_t scenario,
                           const json_t *result)
 {
@@ -172,7 +172,7 @@ static bool note_complete(struct rf_results *results, size_t scenario,
     return any;
 }
 
-/* Notes that the folder has a record of a scenario. */
+/* Loads the folder's earlier record of a scenario, if any. */
 static void load_earlier(struct rf_results *results, const char *name)
 {
     const struct rf_config *config = results->run.config;
@@ -196,8 +196,8 @@ static void load_earlier(struct rf_results *results, const char *name)
     free(path);
 }
 
-/* How often the folder to resume has every scenario, `asked` or (0) as before.
- */
+/* Number of repeats of each scenario in a resumed folder: `asked`, or if 0, as
+ * before. */
 static enum rf_status resume_repeats(const struct rf_results *results,
                                      uint32_t asked, uint32_t *out,
                                      struct rf_err *err)
@@ -378,7 +378,7 @@ void rf_results_node(struct rf_results *results, uint32_t node,
     json_array_set_new(
         results->run.environment, node,
         rf_result_json_node(results->run.config->node_names[node], hello));
-    /* Only now: a resumed folder keeps what it knows until nodes join. */
+    /* Only now: a resumed folder keeps its environment until nodes join. */
     json_object_set(results->document, "environment", results->run.environment);
 }
 

@@ -1,9 +1,9 @@
 /*
- * Storing files while a result folder is open. See results.h.
+ * Stores files while a result folder is open. See results.h.
  *
- * The files of a scenario are stored one after another: its record, then
- * run.json and summary.csv, which repeat what it says, then its logs. The first
- * failure ends this, and the other files stay as they were.
+ * A scenario's files are stored one by one: its record, then run.json and
+ * summary.csv, which are derived from it, then its logs. The first failure ends
+ * this and leaves the other files unchanged.
  */
 #include "coordinator/store/results_internal.h"
 
@@ -51,7 +51,7 @@ void rf_results_keep_row(json_t *rows, const char *name, json_t *result)
     json_object_set_new(rows, name, row);
 }
 
-/* To be freed. */
+/* Caller frees. */
 static char *summary_text(const struct rf_results *results)
 {
     struct rf_table *table = rf_report_table_create(RF_REPORT_CSV, false);
@@ -69,7 +69,7 @@ static char *summary_text(const struct rf_results *results)
     return text;
 }
 
-/* The last file is stored, or one is not. */
+/* Ends storing: the last file is stored, or one failed. */
 static void end_storing(struct rf_results *results, const struct rf_err *why)
 {
     const char *scenario = results->storing.scenario;
@@ -93,7 +93,7 @@ static void note_storing(struct rf_results *results, enum rf_results_file file,
     results->storing.file = file;
 }
 
-/* Stores `text`, which is taken like `path`. */
+/* Stores `text`; takes it and `path`. */
 static void begin(struct rf_results *results, enum rf_results_file file,
                   char *path, char *text)
 {
@@ -103,7 +103,7 @@ static void begin(struct rf_results *results, enum rf_results_file file,
                         results->data);
 }
 
-/* The last record, which may be large. */
+/* Passes the record, not its text: it may be large. */
 static void begin_record(struct rf_results *results, const char *name)
 {
     note_storing(results, RF_RESULTS_RECORD,
@@ -132,7 +132,7 @@ static void begin_run(struct rf_results *results, enum rf_results_file file)
     end_storing(results, &err);
 }
 
-/* The next log, or the end. */
+/* Stores the next log, or ends. */
 static void begin_log(struct rf_results *results)
 {
     struct rf_results_text log;
@@ -155,7 +155,7 @@ void rf_results_drop_logs(struct rf_results *results)
     memset(&results->logs, 0, sizeof(results->logs));
 }
 
-/* What ranks have to say, as it will be stored. */
+/* Makes the ranks' logs for storing. */
 static void make_logs(struct rf_results *results,
                       const struct rf_attempt *attempt, const json_t *record)
 {
@@ -172,7 +172,7 @@ static void make_logs(struct rf_results *results,
     }
 }
 
-/* Makes index and summary.csv agree with the stored record. */
+/* Updates index and summary.csv from the stored record. */
 static void take_record(struct rf_results *results)
 {
     const char *name = results->storing.scenario;
@@ -218,8 +218,8 @@ const char *rf_results_storing(const struct rf_results *results)
                                                     : NULL;
 }
 
-/* The scenario's record with one attempt's, which is taken, as a repeat. A new
- * reference. */
+/* Adds one attempt's record, which it takes, to the scenario's record as a
+ * repeat. A new reference. */
 static json_t *pool(struct rf_results *results, const char *name, json_t *one,
                     uint32_t repeat)
 {
@@ -264,8 +264,8 @@ static const char *run_status(int exit_code)
     }
 }
 
-/* The status of the whole folder: this run may be ok while an earlier scenario
- * is not. */
+/* The status of the whole folder: an earlier scenario may have failed even if
+ * this run is ok. */
 static const char *folder_status(const struct rf_results *results,
                                  int exit_code)
 {
@@ -281,7 +281,7 @@ static const char *folder_status(const struct rf_results *results,
             strcmp(scenario, "failed") == 0) {
             status = scenario;
         } else if (strcmp(status, "ok") == 0) {
-            status = "interrupted"; /* that, or not run */
+            status = "interrupted"; /* or not run */
         }
     }
     return status;

@@ -1,7 +1,7 @@
 /*
- * Whether a result folder fits. Its cluster.json must be equal, and so must the
- * files that it names: the model is compared by a digest of its full
- * description. Whether another build of the program matters is up to the user.
+ * Whether a result folder matches. Its cluster.json must be equal, and so must
+ * the files that it names: a digest of the full description identifies the
+ * model. A different build of the program is only a warning.
  */
 #include "coordinator/store/resume.h"
 

@@ -3,10 +3,10 @@
  * would take a gigabyte. See trace_file.h.
  *
  * A process is a node in one scenario, a thread a rank. A rank's window is one
- * event; inside, its recorded events and, between them, what no event explains
- * ("other") add up to exactly that window. The yardstick of a scenario has
- * processes of its own. All windows begin at their first rank's start, on the
- * coordinator's clock, so that both lie below each other.
+ * event. Inside it, the recorded events and the gaps between them ("other") add
+ * up to exactly that window. A scenario's yardstick has separate processes. All
+ * windows start at their first rank's start, on the coordinator's clock, so
+ * refit and yardstick line up.
  */
 #include "coordinator/store/trace_file.h"
 
@@ -29,17 +29,16 @@ struct rf_trace_file {
     json_t *scenarios;
 };
 
-/* A refit or a yardstick: what is said of it, and which field of iterations is
- * its time. */
+/* A refit or a yardstick: its name, and its time's field in iterations. */
 struct trace_kind {
     const char *what, *time_key;
-    bool names_parts; /* an operation is one of the schedule's, not many */
+    bool names_parts; /* an operation is one of the schedule's, not several */
 };
 
 static const struct trace_kind refit = {"refit", "refit_ms", true};
 static const struct trace_kind yardstick = {"yardstick", "yardstick_ms", false};
 
-/* One of all ranks. */
+/* A window of all ranks. */
 struct timeline {
     const struct rf_attempt *attempt;
     const struct trace_kind *kind;
@@ -50,8 +49,8 @@ struct timeline {
 };
 
 /* From the first event that sends an operation to the first one after it that
- * receives it. What is sent in one call may be of several operations, but its
- * event names one: others seem to be sent later, or not at all. */
+ * receives it. One call may send several operations, but its event names only
+ * one; the others seem to be sent later, or not at all. */
 struct arrow {
     int64_t sent_ns;                     /* since the origin */
     bool leaves, arrives, left, arrived; /* `left` and `arrived`: drawn */
@@ -73,7 +72,7 @@ static void begin_event(struct rf_trace_file *file)
     fputs(file->n_events++ > 0 ? ",\n" : "\n", file->to);
 }
 
-/* Any text as a JSON string. */
+/* Writes any text as a JSON string. */
 static void put_text(struct rf_trace_file *file, const char *text)
 {
     json_t *value = json_string(text);
@@ -89,14 +88,14 @@ static uint32_t process_of(const struct timeline *line, uint32_t rank)
            line->attempt->scenario->world->ranks[rank].node;
 }
 
-/* Microseconds; the format has no other unit. */
+/* Microseconds, the only unit of the format. */
 static void put_time(struct rf_trace_file *file, const char *key, int64_t ns)
 {
     fprintf(file->to, ", \"%s\": %" PRId64 ".%03" PRId64, key, ns / 1000,
             ns % 1000);
 }
 
-/* The beginning of an event up to its place; the caller closes it. */
+/* Starts an event, up to its process and thread; the caller closes it. */
 static void put_event(struct rf_trace_file *file, const struct timeline *line,
                       uint32_t rank, const char *name, char phase)
 {
@@ -107,7 +106,7 @@ static void put_event(struct rf_trace_file *file, const struct timeline *line,
             name, line->kind->what, phase, process_of(line, rank), rank);
 }
 
-/* `key` is what a viewer names: "process_name", "thread_name". */
+/* `key` names the viewer's field: "process_name", "thread_name". */
 static void put_name(struct rf_trace_file *file, const char *key, uint32_t pid,
                      uint32_t tid, const char *name)
 {
@@ -139,8 +138,8 @@ static void name_tracks(struct rf_trace_file *file, const struct timeline *line)
     }
 }
 
-/* What the operation moves. A rank may copy for others of its node; it then has
- * no peer of its own. */
+/* What the operation moves. A rank that copies for others of its node has no
+ * peer. */
 static void put_op(struct rf_trace_file *file, const struct timeline *line,
                    uint32_t rank, uint32_t id)
 {
@@ -223,7 +222,7 @@ static void for_events(const struct timeline *line,
     }
 }
 
-/* Without memory for them there are no arrows. */
+/* Draws no arrows if there is no memory for them. */
 static void find_arrows(struct timeline *line)
 {
     const struct rf_schedule *schedule = line->attempt->scenario->schedule;
@@ -234,7 +233,7 @@ static void find_arrows(struct timeline *line)
     }
 }
 
-/* Draws an end of the operation's arrow, if it has both and this is one. */
+/* Draws this end of the operation's arrow, if the arrow has both ends. */
 static void put_arrow(struct rf_trace_file *file, const struct timeline *line,
                       uint32_t rank, const struct rf_trace_event *event)
 {
@@ -279,7 +278,7 @@ static void put_recorded(struct rf_trace_file *file,
     put_arrow(file, line, rank, event);
 }
 
-/* Between two events: looking for work, or what the method does not record. */
+/* A gap between events: looking for work, or unrecorded work. */
 static void put_rest(struct rf_trace_file *file, const struct timeline *line,
                      uint32_t rank, int64_t start_ns, int64_t end_ns)
 {
@@ -343,7 +342,7 @@ static void put_timeline(struct rf_trace_file *file, struct timeline *line)
     file->first_flow += scenario->schedule->n_world_ops;
 }
 
-/* The median of the iterations that were timed; 0: none was. */
+/* The median of the timed iterations; 0: none. */
 static double untraced_ms(const struct trace_kind *kind, const json_t *record)
 {
     struct rf_result_samples samples =
@@ -353,7 +352,7 @@ static double untraced_ms(const struct trace_kind *kind, const json_t *record)
     return median;
 }
 
-/* What recording cost: this iteration beside those that were timed. */
+/* The overhead of recording: this iteration compared with the timed ones. */
 static void note_timeline(struct rf_trace_file *file,
                           const struct timeline *line, const json_t *record)
 {

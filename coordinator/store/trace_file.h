@@ -1,5 +1,5 @@
-/* The traced iterations of a run in the Trace Event format, which Perfetto and
- * chrome://tracing open; docs/MEASURING.md says what is in it. */
+/* The traced iterations of a run in the Trace Event format, for Perfetto and
+ * chrome://tracing; docs/MEASURING.md describes the contents. */
 #ifndef RF_COORDINATOR_STORE_TRACE_FILE_H
 #define RF_COORDINATOR_STORE_TRACE_FILE_H
 
@@ -11,13 +11,13 @@ struct rf_trace_file;
 
 struct rf_trace_file *rf_trace_file_create(void);
 
-/* Adds what the ranks did in the attempt's traced iteration, if it has one: the
- * refit and, beside it, its yardstick. `record` is the attempt's, for the times
- * of the other iterations. */
+/* Adds the ranks' events in the attempt's traced iteration, if any: the refit
+ * and, beside it, its yardstick. `record` is the attempt's, for the times of
+ * the other iterations. */
 void rf_trace_file_add(struct rf_trace_file *file,
                        const struct rf_attempt *attempt, const json_t *record);
 
-/* Frees the file and gives its text, to be freed; NULL: out of memory. */
+/* Frees the file and returns its text. Caller frees; NULL: out of memory. */
 char *rf_trace_file_end(struct rf_trace_file *file);
 
 #endif

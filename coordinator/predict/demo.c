@@ -1,4 +1,4 @@
-/* A weight update over usual hardware. See demo.h. */
+/* A weight update over common hardware. See demo.h. */
 #include "coordinator/predict/demo.h"
 
 #include <assert.h>
@@ -49,11 +49,11 @@ static const struct {
     {"ipc", "ipc", SAME_NODE,
      "the handle alone: weights stay on their GPU, reads cross NVLink"},
 };
-#define DISK 0 /* what others are compared with */
+#define DISK 0 /* the baseline of the comparison */
 
-#define HANDLE_MS 1.0 /* of each step with a handle in the demo's example */
+#define HANDLE_MS 1.0 /* for each step with a handle, in the demo's example */
 
-/* What a way is made of, one after the other. */
+/* Consecutive steps of a way. */
 static const struct {
     const char *fabric;
     const char *parts[3];
@@ -73,11 +73,11 @@ static double part_ms(const struct rf_link_figures *figures, size_t part,
 /* 0: no bytes move. */
 static double rate_of(const struct rf_link_figures *figures)
 {
-    if (figures->write_gbytes_per_s > 0) { /* one after the other */
+    if (figures->write_gbytes_per_s > 0) { /* sequential */
         return 1 / (1 / figures->write_gbytes_per_s +
                     1 / figures->read_gbytes_per_s);
     }
-    if (figures->copy_gbytes_per_s > 0) { /* gathered, sent, broadcast */
+    if (figures->copy_gbytes_per_s > 0) { /* gather, send, broadcast */
         return 1 /
                (2 / figures->copy_gbytes_per_s + 1 / figures->nic_gbytes_per_s);
     }
@@ -157,7 +157,7 @@ static double step_s(const struct rf_timeline *step, double ms)
     return step->rollout_s + step->train_s + step->other_s + 2 * ms / 1e3;
 }
 
-/* --- For people ----------------------------------------------------------- */
+/* --- Text ----------------------------------------------------------------- */
 
 static void print_size(double bytes, char *out, size_t size)
 {
@@ -168,7 +168,7 @@ static void print_size(double bytes, char *out, size_t size)
     }
 }
 
-/* As the demo does. */
+/* In the demo's format. */
 static void print_time(double ms, char *out, size_t size)
 {
     if (ms < 100) {
@@ -234,7 +234,7 @@ static void print_architecture(size_t index, const struct rf_demo *demo,
     rf_table_destroy(table);
 }
 
-/* Sizes from which on a way that starts later is faster. */
+/* Sizes beyond which the way with the higher fixed cost is faster. */
 static size_t print_crossovers(FILE *to)
 {
     size_t n = 0;

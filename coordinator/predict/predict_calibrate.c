@@ -1,9 +1,8 @@
 /*
- * Calibration: the simulation knows how much each resource has to do, results
- * know what of the resource's speed a method gets, and what it needs beside
- * that. So for each method, apart for refits that are held up inside nodes and
- * between them, simulated times are put on a line through what results took.
- * Pure. See predict.h.
+ * Calibration. The simulation knows the work of each resource; results show the
+ * fraction of its speed that a method reaches, and the overhead. So for each
+ * method and path (inside nodes, between nodes), simulated times are mapped to
+ * a line through measured times. Pure. See predict.h.
  */
 #include <math.h>
 #include <stdlib.h>
@@ -12,7 +11,7 @@
 #include "common/stats.h"
 #include "coordinator/predict/predict.h"
 
-/* Whether row `i` says something that none before it does. */
+/* Whether row `i` has a usable result that no earlier row has. */
 static bool counts(const struct rf_predict_rows *rows, size_t i)
 {
     const struct rf_predict_row *row = &rows->rows[i];
@@ -27,15 +26,15 @@ static bool counts(const struct rf_predict_rows *rows, size_t i)
     return true;
 }
 
-/* What results say of a method and path: measured = fixed + factor simulated.
- */
+/* From the results of a method and path: measured = fixed + factor x
+ * simulated. */
 struct fit {
-    double fixed_ms, factor; /* 0 and 1 where there are no results */
+    double fixed_ms, factor; /* 0 and 1 without results */
     size_t n;
     bool beaten; /* a result is below its bound: figures are too low */
 };
 
-/* Whether simulated times differ enough to tell what is fixed. */
+/* Whether simulated times differ enough to determine the fixed part. */
 static bool span_a_line(const double *simulated, size_t n)
 {
     double least = INFINITY, most = 0;
@@ -46,9 +45,9 @@ static bool span_a_line(const double *simulated, size_t n)
     return n >= RF_PREDICT_LINE_RESULTS && most >= RF_PREDICT_LINE_SPAN * least;
 }
 
-/* A line where there are enough points, and it has sense: nothing takes less
- * than no time, nor less the more there is to do. Else what results took of the
- * simulated time at the median. */
+/* Fits a line if there are enough points and it makes sense: neither a negative
+ * fixed time, nor less time for more work. Otherwise uses the median ratio of
+ * measured to simulated time. */
 static void fit_points(const double *simulated, const double *measured,
                        struct fit *fit)
 {
@@ -69,8 +68,8 @@ static void fit_points(const double *simulated, const double *measured,
     }
 }
 
-/* From the results with the method and path of `row`: all, or those that are
- * not its own. */
+/* From the results with the method and path of `row`: all, or all but its
+ * own. */
 static struct fit fit_for(const struct rf_predict_rows *rows,
                           const struct rf_predict_row *row, bool others)
 {

@@ -1,6 +1,6 @@
 /*
- * Figures for predictions: the arithmetic on them, and what the model has no
- * figures for. Pure. See predict.h.
+ * Figures for predictions: arithmetic, and which figures are missing. Pure. See
+ * predict.h.
  */
 #include "coordinator/predict/predict.h"
 
@@ -12,7 +12,7 @@
 #include "transport/info/disk_reads.h"
 #include "transport/info/method_info.h"
 
-/* A part of a rank's training memory that is written to its file. */
+/* A part of a rank's training memory that it writes to its file. */
 struct held_range {
     uint32_t rank;
     uint64_t at, end;
@@ -30,7 +30,7 @@ static int by_rank_and_start(const void *a, const void *b)
                               : (x->at > y->at) - (x->at < y->at);
 }
 
-/* Adds the bytes that the ranges of each rank cover to `written`. */
+/* Adds the bytes covered by each rank's ranges to `written`. */
 static void add_held(const struct held_ranges *ranges, uint64_t *written)
 {
     uint64_t end = 0;
@@ -46,7 +46,7 @@ static void add_held(const struct held_ranges *ranges, uint64_t *written)
     }
 }
 
-/* What each rank writes, reads and scatters. */
+/* Bytes that each rank writes, reads and scatters. */
 static void load_ranks(const struct rf_schedule *schedule, uint64_t *written,
                        uint64_t *read, uint64_t *scattered)
 {
@@ -79,7 +79,7 @@ static struct rf_file_load sum_up(const uint64_t *bytes, uint32_t n_ranks)
     return load;
 }
 
-/* Of the node whose ranks have most together. */
+/* For the busiest node, by the sum over its ranks. */
 static struct rf_file_load busiest_node(const struct rf_world *world,
                                         const uint64_t *bytes)
 {
@@ -110,8 +110,8 @@ void rf_predict_file_loads(const struct rf_world *world,
     free(scattered);
 }
 
-/* As fast as all ranks together get on, and as the busiest does alone; a rate
- * of 0 is no limit. */
+/* The longer of the times for all ranks together and for the busiest alone; a
+ * rate of 0 is no limit. */
 static double file_ms(struct rf_file_load load, double rate, double single)
 {
     const double together = rate > 0 ? (double)load.all / rate / 1e6 : 0;
@@ -157,7 +157,7 @@ static bool has_link(const struct rf_capacities *links, uint32_t node, bool out)
 
 enum use { COPYING, LINKS_OUT, LINKS_IN, N_USES };
 
-/* Whether the schedule uses what has no figure. */
+/* Whether the schedule uses something without a figure. */
 static bool lacks(const struct rf_schedule *schedule,
                   const struct rf_capacities *links, enum use use, uint32_t n)
 {
@@ -197,7 +197,7 @@ static char *lacking_rates(const struct rf_schedule *schedule,
     return list;
 }
 
-/* What is lacking, and where a figure for it may come from; takes `lacking`. */
+/* The missing figures, and where to get them; takes `lacking`. */
 static char *with_advice(char *lacking, const struct rf_method_info *info)
 {
     if (info->links_by_tcp || !info->crosses_nodes) {

@@ -1,9 +1,9 @@
 /*
- * What was measured beside what is predicted. A scenario's name says nothing:
- * the next cluster.json may give it to another model; nor does a model's name.
- * So a result counts if its model's size, its settings, those of libraries in
- * launch.env, nodes and the digests of its plan and schedule are equal. Pure.
- * See predict.h.
+ * The measured times that correspond to predictions. Names identify nothing:
+ * the next cluster.json may give a scenario's name to another model, and a
+ * model's name may be reused, too. So a result counts if these are equal: the
+ * model's size, the settings, those of libraries in launch.env, the nodes, and
+ * the digests of plan and schedule. Pure. See predict.h.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -17,8 +17,8 @@
 #include "coordinator/records/records_differ.h"
 #include "coordinator/records/result_schema.h"
 
-/* The settings that make a difference to the time; without the options of its
- * method where another is meant. */
+/* The settings that affect the time, without the options of the scenario's
+ * method if a different method is meant. */
 static json_t *settings_of(const json_t *scenario, bool own_method)
 {
     json_t *settings = rf_refit_settings(scenario);
@@ -29,8 +29,8 @@ static json_t *settings_of(const json_t *scenario, bool own_method)
     return settings;
 }
 
-/* Each rank's host, of `environment` of a result or, with NULL, of the file.
- * Empty where the file has no nodes. */
+/* Each rank's host, from a result's `environment`, or if NULL, from the file.
+ * Empty if the file has no nodes. */
 static json_t *hosts_of(const struct rf_scenario *scenario,
                         const json_t *environment)
 {
@@ -48,7 +48,7 @@ static json_t *hosts_of(const struct rf_scenario *scenario,
     return hosts;
 }
 
-/* Variables of launch.env that matter to a method, but for secrets, which
+/* Variables of launch.env that matter to a method, except secrets, which
  * results do not keep. */
 static json_t *variables_of(const json_t *env)
 {
@@ -70,7 +70,7 @@ static json_t *digest_json(const struct rf_hash *hash)
     return json_string(text);
 }
 
-/* What must be equal, in the order in which differences are reported. */
+/* Fields that must be equal, in the order in which differences are reported. */
 static json_t *wanted_of(const struct rf_scenario *scenario, const char *method,
                          const json_t *model)
 {
@@ -85,7 +85,7 @@ static json_t *wanted_of(const struct rf_scenario *scenario, const char *method,
                      digest_json(&scenario->schedule->digest));
 }
 
-/* The same of a result. */
+/* The same fields of a result. */
 static json_t *found_in(const json_t *result,
                         const struct rf_scenario *scenario, const char *method)
 {
@@ -102,7 +102,8 @@ static json_t *found_in(const json_t *result,
         "schedule.digest", rf_result_text(result, "schedule", "digest"));
 }
 
-/* A value of a message: null, a number or a text, else NULL. malloc'ed. */
+/* A value for a message: null, a number or a string; NULL for others. Caller
+ * frees. */
 static char *value_text(const json_t *value)
 {
     return value == NULL ? rf_xstrdup("not given")
@@ -120,7 +121,7 @@ static const char *failure_text(const json_t *status)
                : "failed";
 }
 
-/* NULL when they are equal. malloc'ed. */
+/* NULL if they are equal. Caller frees. */
 static char *difference_text(const struct rf_result_file *file,
                              const json_t *there, const json_t *here)
 {
@@ -153,15 +154,14 @@ static char *difference_text(const struct rf_result_file *file,
     return text;
 }
 
-/* --- What counts of a result ----------------------------------------------
- */
+/* --- Usable parts of a result --------------------------------------------- */
 
 struct samples {
     double *of;
     size_t n, cap;
 };
 
-/* Adds the times of one repeat. */
+/* Adds one repeat's times. */
 static void take_repeat(const json_t *result, json_int_t repeat,
                         struct samples *samples)
 {
@@ -176,7 +176,7 @@ static void take_repeat(const json_t *result, json_int_t repeat,
     }
 }
 
-/* Fills `out`, or `why` where nothing is left. */
+/* Fills `out`, or `why` if no repeat is usable. */
 static void measure(const struct rf_result_file *file,
                     const struct rf_predict_speeds *speeds,
                     struct rf_measured *out, char **why)
@@ -216,7 +216,7 @@ static void measure(const struct rf_result_file *file,
     free(samples.of);
 }
 
-/* Takes `reason`, unless that result has one. */
+/* Takes `reason`; drops it if the result already has one. */
 static void note(const struct rf_result_set *set,
                  const struct rf_result_file *file, char **reasons,
                  char *reason)

@@ -8,7 +8,7 @@
 #include "coordinator/records/report_table.h"
 #include "coordinator/table/escape.h"
 
-/* "between nodes": where the time of a row goes. */
+/* "between nodes": where most of a row's time is spent. */
 static const char *path_text(const struct rf_predict_row *row)
 {
     static const char *const texts[] = {
@@ -37,7 +37,7 @@ static size_t note_number(json_t *notes, const char *text)
     return i + 1;
 }
 
-/* Seconds, or a footnote that says why there are none. */
+/* Seconds, or a footnote with the reason why there are none. */
 static void seconds_cell(struct rf_table *table, double ms, const char *why,
                          json_t *notes)
 {
@@ -50,7 +50,7 @@ static void seconds_cell(struct rf_table *table, double ms, const char *why,
     }
 }
 
-/* -1: nothing is known. */
+/* -1: unknown. */
 static double known(double ms)
 {
     return ms > 0 ? ms : -1;
@@ -90,7 +90,7 @@ static const char *results_text(size_t n)
     return n == 1 ? "result" : "results";
 }
 
-/* Whether a row before this one was calibrated by the same results. */
+/* Whether the same results calibrated an earlier row. */
 static bool said_before(const struct rf_predict_rows *rows, size_t at)
 {
     for (size_t i = 0; i < at; i++) {
@@ -103,8 +103,8 @@ static bool said_before(const struct rf_predict_rows *rows, size_t at)
     return false;
 }
 
-/* Whether a row that the same results calibrated gets below its bound, as one
- * of them did. */
+/* Whether any row calibrated by the same results is below its bound, as one of
+ * the results was. */
 static bool beats_bound(const struct rf_predict_rows *rows, size_t at)
 {
     for (size_t i = 0; i < rows->n; i++) {
@@ -118,7 +118,7 @@ static bool beats_bound(const struct rf_predict_rows *rows, size_t at)
     return false;
 }
 
-/* Whether a row has a result, and none before it the same. */
+/* Whether a row has a result that no earlier row has. */
 static bool says_first(const struct rf_predict_rows *rows, size_t at)
 {
     bool seen = rows->rows[at].measured.from == NULL;
@@ -128,7 +128,7 @@ static bool says_first(const struct rf_predict_rows *rows, size_t at)
     return !seen;
 }
 
-/* Repeats that do not count. */
+/* Repeats left out for their speeds. */
 static size_t count_left_out(const struct rf_predict_rows *rows)
 {
     size_t n = 0;
@@ -157,7 +157,7 @@ static void print_left_out(const struct rf_predict_rows *rows, FILE *to)
     }
 }
 
-/* But for what is noted in the table. */
+/* Except for those noted in the table. */
 static void print_not_used(const struct rf_predict_rows *rows, FILE *to)
 {
     const size_t n = json_array_size(rows->not_used);
@@ -241,7 +241,7 @@ static void add_text(json_t *to, const char *key, const char *text)
     }
 }
 
-/* What is known only where there is a prediction. */
+/* Fields that exist only with a prediction. */
 static void add_prediction(json_t *entry, const struct rf_predict_row *row,
                            bool step)
 {

@@ -1,8 +1,8 @@
 /*
- * The records of results, one after the other, and figures for predictions from
- * their probes. Nodes are probed in the memory of the scenario's method, links
- * always over TCP: what host memory does says nothing of GPUs, nor TCP of the
- * links of other transports. Pure. See predict.h.
+ * Walks the records of results, and takes figures for predictions from their
+ * probes. Nodes are probed in the memory of the scenario's method, links always
+ * over TCP: host memory does not predict GPUs, nor TCP other transports. Pure.
+ * See predict.h.
  */
 
 #include <string.h>
@@ -11,7 +11,7 @@
 #include "coordinator/predict/predict.h"
 #include "coordinator/records/fields.h"
 
-/* --- What results hold ---------------------------------------------------- */
+/* --- Records of results --------------------------------------------------- */
 
 uint32_t rf_predict_node(const struct rf_config *config, const json_t *host)
 {
@@ -69,7 +69,7 @@ const json_t *rf_predict_next(struct rf_predict_walk *walk)
     return NULL;
 }
 
-/* --- What probes say ------------------------------------------------------ */
+/* --- Figures of probes ---------------------------------------------------- */
 
 static double number_of(const json_t *object, const char *key)
 {
@@ -78,8 +78,8 @@ static double number_of(const json_t *object, const char *key)
     return value;
 }
 
-/* Takes the better of what is there and what one record's probe says of the
- * nodes that copied as usual; `only` NULL: of all. */
+/* Takes the better of the present figures and those in one record's probe, for
+ * nodes that copied at their usual speed; `only` NULL: all nodes. */
 static void take_nodes(const struct rf_predict_speeds *speeds,
                        const json_t *record, bool after, const bool *only,
                        struct rf_capacities *links)
@@ -103,7 +103,8 @@ static void take_nodes(const struct rf_predict_speeds *speeds,
     }
 }
 
-/* From probes with buffers of that size, or all others for `only` these. */
+/* From probes with buffers of that size; with `only`, from the other sizes, for
+ * these nodes. */
 static void take_size(const struct rf_result_set *set,
                       const struct rf_predict_speeds *speeds,
                       enum rf_memory_kind memory, uint64_t copy_bytes,
@@ -119,7 +120,7 @@ static void take_size(const struct rf_result_set *set,
     }
 }
 
-/* Likewise of the links between nodes, whatever these copied. */
+/* Likewise for links between nodes, whatever the nodes' speed. */
 static void take_pairs(const struct rf_config *config, const json_t *probe,
                        struct rf_capacities *links)
 {

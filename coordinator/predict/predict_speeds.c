@@ -1,7 +1,6 @@
 /*
- * How fast nodes usually copy, by the probes of results, so that results of a
- * machine that was another one for a while can be left out. Pure. See
- * predict.h.
+ * Usual copy speeds of nodes, from the probes of results, to leave out results
+ * of a machine that temporarily ran at a different speed. Pure. See predict.h.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -18,21 +17,20 @@ static double copy_figure(const json_t *node)
     return figure;
 }
 
-/* --- What probes found -----------------------------------------------------
- */
+/* --- Speeds in probes ----------------------------------------------------- */
 
 /* The slowest and the fastest figure of one node in one record. */
 struct speed_range {
     double low, high;
 };
 
-/* Of one node. */
+/* For one node. */
 struct found {
     double *figures;
     size_t n, cap;
-    struct speed_range *records; /* those with a figure of the node */
+    struct speed_range *records; /* records with a figure of the node */
     size_t n_records, records_cap;
-    struct speed_range at_hand; /* of the record at hand; 0: it has none */
+    struct speed_range at_hand; /* of the current record; 0: none */
 };
 
 static void find(const struct rf_config *config, const json_t *probe,
@@ -78,7 +76,7 @@ static size_t count_near(const struct found *found, double usual)
     return n;
 }
 
-/* The figure that most records are near to; of several such the middle one. */
+/* The figure near to most records; if there are several, the middle one. */
 static double usual_of(struct found *found)
 {
     size_t most = 0, n = 0;
@@ -97,7 +95,7 @@ static double usual_of(struct found *found)
     return found->figures[(n - 1) / 2];
 }
 
-/* Fills the speeds of one size of buffers. */
+/* Finds the usual speeds for one buffer size. */
 static void find_speed(struct rf_predict_walk walk,
                        const struct rf_config *config,
                        struct rf_predict_speed *speed)
@@ -122,8 +120,7 @@ static void find_speed(struct rf_predict_walk walk,
     free(found);
 }
 
-/* --- Comparing with it -----------------------------------------------------
- */
+/* --- Comparison ----------------------------------------------------------- */
 
 static const struct rf_predict_speed *
 speed_for(const struct rf_predict_speeds *speeds, uint64_t copy_bytes)
@@ -150,8 +147,8 @@ bool rf_predict_is_usual(const struct rf_predict_speeds *speeds,
     return is_usual(speed_for(speeds, copy_bytes), node, gbytes_per_s);
 }
 
-/* How many of a probe's nodes have a figure to compare; `other` gets one that
- * is off. */
+/* Number of the probe's nodes that could be compared; `other` gets an unusual
+ * one, if any. */
 static size_t compare_nodes(const struct rf_config *config,
                             const struct rf_predict_speed *speed,
                             const json_t *probe,
@@ -199,14 +196,14 @@ bool rf_predict_was_usual(const struct rf_predict_speeds *speeds,
     return other->node == NULL;
 }
 
-/* Whether so many records of so many are enough to call their speed usual. */
+/* Whether `n_usual` of `n` records are enough to call a speed usual. */
 static bool enough(size_t n_usual, size_t n)
 {
     return 2 * n_usual > n ||
            (3 * n_usual >= n && n_usual >= RF_PREDICT_SPEED_RECORDS);
 }
 
-/* Forgets a speed that not enough records have on all their nodes. */
+/* Drops a speed if too few records have it on all their nodes. */
 static void settle(struct rf_predict_walk walk, const struct rf_config *config,
                    struct rf_predict_speed *speed, size_t *n_unsettled)
 {
@@ -227,8 +224,7 @@ static void settle(struct rf_predict_walk walk, const struct rf_config *config,
     }
 }
 
-/* --- All of them -----------------------------------------------------------
- */
+/* --- All speeds ----------------------------------------------------------- */
 
 void rf_predict_speeds_init(const struct rf_result_set *set,
                             const struct rf_config *config,

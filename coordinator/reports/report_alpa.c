@@ -21,8 +21,7 @@
 #define AXES 2
 #define MOST_DIMS 8
 
-/* --- Sharding specs --------------------------------------------------------
- */
+/* --- Sharding specs ------------------------------------------------------- */
 
 /* One side: the axes of the mesh that divide each dimension. */
 struct sharding {
@@ -141,8 +140,7 @@ static json_t *sharding_json(const struct sharding *sharding)
     return out;
 }
 
-/* --- Entries ---------------------------------------------------------------
- */
+/* --- Entries -------------------------------------------------------------- */
 
 /* Alpa's names for a strategy and a balance; NULL: none. */
 static const char *mode_of(const char *strategy, bool *allgather)

@@ -1,7 +1,7 @@
 /*
- * The advice of `check` as a table: what a rule looks at, how grave it is, and
- * the function that knows when it holds and what it says then. Rules about
- * meshes are in mesh_advice.c, which `advise` knows as well.
+ * The advice of `check` as a table: each rule's subject, its level, and the
+ * function that tests it and makes its text. Rules about meshes are in
+ * mesh_advice.c, which `advise` also uses.
  */
 #include "coordinator/advice/advice.h"
 
@@ -11,17 +11,17 @@
 #include "coordinator/advice/advice_rules.h"
 #include "coordinator/advice/mesh_advice.h"
 
-/* What a rule looks at. */
+/* A rule's subject. */
 enum subject {
     BUILD,            /* of a node's worker */
-    NODE,             /* by itself */
+    NODE,             /* alone */
     INTERFACE,        /* of a node */
     METHOD,           /* of a node */
-    MACHINE,          /* the first of its nodes */
-    PAIR,             /* a node and the first that has joined */
-    SCENARIO_MACHINE, /* the first of its nodes */
-    SCENARIO_NODES,   /* all of them */
-    SCENARIO_NODE,    /* one with ranks */
+    MACHINE,          /* represented by its first node */
+    PAIR,             /* a node and the first one that joined */
+    SCENARIO_MACHINE, /* represented by its first node */
+    SCENARIO_NODES,   /* all nodes */
+    SCENARIO_NODE,    /* a node with ranks */
 };
 
 static const struct rule {
@@ -76,7 +76,7 @@ static const char *about(enum subject subject,
     }
 }
 
-/* Adds what the rules about such a subject find. */
+/* Adds the findings of all rules with that subject. */
 static void look(enum subject subject, const struct rf_advice_view *view,
                  struct rf_findings *out)
 {
@@ -124,7 +124,7 @@ void rf_advise_build(const char *host, const struct rf_msg_hello *hello,
     look(BUILD, &view, out);
 }
 
-/* Has `view` look at a node. */
+/* Points `view` at a node. */
 static void turn_to(struct rf_advice_view *view, uint32_t node)
 {
     view->node = node;

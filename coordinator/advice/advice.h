@@ -1,6 +1,6 @@
 /*
- * Advice about scenarios and about nodes that have joined: a table of rules
- * (advice.c), whose conditions are in advice_rules.c. Pure.
+ * Advice about scenarios and about nodes that joined: a table of rules
+ * (advice.c), with their conditions in advice_rules.c. Pure.
  */
 #ifndef RF_COORDINATOR_ADVICE_ADVICE_H
 #define RF_COORDINATOR_ADVICE_ADVICE_H
@@ -10,24 +10,26 @@
 #include "coordinator/scenario/scenario.h"
 #include "transport/control/message_fields.h"
 
-/* Rules of thumb about one scenario's meshes (mesh_advice.h), and what they
- * assume where weights are in GPU memory or the file has a timeline. */
+/* Applies the rules of thumb to one scenario's meshes (mesh_advice.h), and
+ * reports their assumptions if weights are in GPU memory or the file has a
+ * timeline. */
 void rf_advise_scenario(const struct rf_scenario *scenario,
                         const struct rf_timeline *timeline,
                         struct rf_findings *out);
 
-/* Whether a node's worker is of our build; with `strict` it must be. */
+/* Whether a node's worker has our build; an error with `strict`, else a
+ * warning. */
 void rf_advise_build(const char *host, const struct rf_msg_hello *hello,
                      bool strict, struct rf_findings *out);
 
-/* What nodes said in HELLO, each by itself and against each other. `hellos` has
- * one per node of `config`; NULL: it has not joined. */
+/* Checks the nodes' HELLOs, alone and against each other. `hellos` has one per
+ * node of `config`, NULL if it has not joined. */
 void rf_advise_nodes(const struct rf_config *config,
                      const struct rf_msg_hello *const *hellos,
                      struct rf_findings *out);
 
-/* One scenario against the nodes: processors, folders, methods, memory and,
- * where ranks listen, the addresses of cluster.json. */
+/* Checks one scenario against the nodes: processors, folders, methods, memory
+ * and, if ranks listen, the addresses in cluster.json. */
 void rf_advise_fit(const struct rf_scenario *scenario,
                    const struct rf_msg_hello *const *hellos,
                    struct rf_findings *out);

@@ -1,7 +1,7 @@
 /*
- * The rules of advice (advice.c) about GPUs and about what lets adapters reach
- * them. They hold only for scenarios that need these: methods between GPUs, and
- * of those between nodes the ones whose ranks are on more than one.
+ * Rules of advice (advice.c) about GPUs and about adapters' access to them.
+ * They apply only to scenarios that need these: methods between GPUs; the rules
+ * between nodes also need ranks on several nodes.
  */
 #include <inttypes.h>
 #include <stdlib.h>
@@ -11,11 +11,11 @@
 #include "common/text.h"
 #include "coordinator/advice/advice_rules.h"
 
-/* Below it adapters cannot register what NCCL and NVSHMEM give them. */
+/* With less, adapters cannot register the buffers of NCCL and NVSHMEM. */
 #define LOW_MEMLOCK_BYTES (UINT64_C(1) << 30)
 
-/* The devices of a node that ranks of a scenario may be on, by what is wrong
- * with them. */
+/* A node's devices that ranks of a scenario may use and that have a given
+ * problem. */
 struct devices {
     uint32_t n;
     uint64_t processes, bytes, errors; /* sums */
@@ -49,8 +49,8 @@ static void add_device(const struct rf_msg_gpu *gpu, struct devices *out)
     out->errors += gpu->ecc_errors != RF_ABSENT_U64 ? gpu->ecc_errors : 0;
 }
 
-/* "GPUs 0, 2 of beta: ", with which there is something wrong; NULL: none. Slot
- * n is device n, so those behind the slots are not used. */
+/* "GPUs 0, 2 of beta: " for the devices with a problem; NULL: none. Slot n is
+ * device n, so devices beyond the slots are unused. */
 static char *find_devices(const struct rf_advice_view *view, wrong_fn wrong,
                           struct devices *out)
 {
@@ -118,8 +118,8 @@ char *rf_advice_rule_gpus_slowed(const struct rf_advice_view *view)
 
 /* --- Between nodes -------------------------------------------------------- */
 
-/* Whether the scenario's bytes go from this node's GPUs to others' at all;
- * false also where the node has not said what adapters it has. */
+/* Whether the scenario moves bytes from this node's GPUs to those of others.
+ * False, too, if the node's adapters are unknown. */
 static bool crosses(const struct rf_advice_view *view)
 {
     const struct rf_scenario *scenario = view->scenario;
@@ -166,7 +166,7 @@ char *rf_advice_rule_no_verbs(const struct rf_advice_view *view)
                         view->host, rdma->adapters);
 }
 
-/* Where the adapters themselves can be used. */
+/* Applies only if the adapters are usable. */
 char *rf_advice_rule_no_peermem(const struct rf_advice_view *view)
 {
     const struct rf_msg_rdma *rdma = view->hello->rdma;

@@ -1,7 +1,4 @@
-/*
- * The rules of advice (advice.c): when each holds, and what it says then. None
- * knows how grave it is.
- */
+/* Conditions and texts of the rules of advice (advice.c), not their levels. */
 #include "coordinator/advice/advice_rules.h"
 
 #include <inttypes.h>
@@ -20,10 +17,10 @@
 #include "planner/plan/plan.h"
 #include "transport/info/method_info.h"
 
-#define RANKS_PER_CPU 2 /* more than that disturb each other */
+#define RANKS_PER_CPU 2 /* more disturb each other */
 #define NAMES_SHOWN 4   /* of the nodes of one machine */
-/* Shared memory of a rank beside its weights: buffers of UCX 1.13.1 for what
- * arrives, 4.3 MB for the refit and as much for the yardstick. */
+/* A rank's shared memory beyond its weights: receive buffers of UCX 1.13.1, 4.3
+ * MB each for refit and yardstick. */
 #define UCX_RANK_BYTES (UINT64_C(9) << 20)
 
 static const char *or_unknown(const char *text)
@@ -33,7 +30,7 @@ static const char *or_unknown(const char *text)
 
 /* --- A node --------------------------------------------------------------- */
 
-/* Why a check failed; NULL: it did not. */
+/* The reason for a failed check; NULL if it passed. */
 static char *failure(enum rf_status status, const struct rf_err *err)
 {
     return status != RF_OK ? rf_xstrdup(err->text) : NULL;
@@ -57,7 +54,7 @@ char *rf_advice_rule_refused_build(const struct rf_advice_view *view)
     return view->strict ? refusal(view) : NULL;
 }
 
-/* A figure that the node did not know is shown as none. */
+/* Shows a figure that the node does not know as none. */
 static uint64_t or_none(uint64_t bytes)
 {
     return bytes != RF_ABSENT_U64 ? bytes : 0;
@@ -95,7 +92,7 @@ static bool same_reason(const struct rf_text_pair *a,
            strcmp(a->value, b->value) == 0;
 }
 
-/* One line, at the first of them, for all methods that one reason forbids. */
+/* One line for all methods forbidden for one reason, at the first of them. */
 char *rf_advice_rule_methods(const struct rf_advice_view *view)
 {
     const struct rf_text_pairs *methods = &view->hello->methods;
@@ -117,7 +114,7 @@ char *rf_advice_rule_methods(const struct rf_advice_view *view)
     return text;
 }
 
-/* --- Nodes against each other --------------------------------------------- */
+/* --- Comparison of nodes -------------------------------------------------- */
 
 uint32_t rf_advice_rule_machine(const struct rf_msg_hello *const *hellos,
                                 uint32_t node)
@@ -152,7 +149,7 @@ char *rf_advice_rule_one_machine(const struct rf_advice_view *view)
     return text;
 }
 
-/* That a text of this node differs from the first one's. */
+/* Says that a text of this node differs from the first node's. */
 static char *differs(const struct rf_advice_view *view, const char *what,
                      const char *own, const char *other)
 {
@@ -210,12 +207,12 @@ char *rf_advice_rule_link_speeds(const struct rf_advice_view *view)
                         own, view->config->node_names[view->first], other);
 }
 
-/* Of the interface with the node's address for data; 0: not known. */
+/* For the interface with the node's data address; 0: unknown. */
 static int64_t mtu_of(const struct rf_advice_view *view, uint32_t node)
 {
     const struct rf_msg_hello *hello = view->hellos[node];
     const char *address = rf_addresses_of(view->config, hello, node);
-    if (address == NULL || rf_ip_itself(address)) { /* said elsewhere */
+    if (address == NULL || rf_ip_itself(address)) { /* reported elsewhere */
         return 0;
     }
     for (size_t i = 0; i < hello->n_nics; i++) {
@@ -241,8 +238,8 @@ char *rf_advice_rule_mtus(const struct rf_advice_view *view)
 
 /* --- A scenario on the nodes ---------------------------------------------- */
 
-/* The ranks of host memory share the processors of their machine, which may
- * be several nodes. */
+/* Ranks in host memory share the processors of their machine, which may be
+ * several nodes. */
 char *rf_advice_rule_processors(const struct rf_advice_view *view)
 {
     const struct rf_scenario *scenario = view->scenario;
@@ -292,7 +289,8 @@ char *rf_advice_rule_unfit(const struct rf_advice_view *view)
     return failure(status, &err);
 }
 
-/* Whether the node has the numeric address, or any node has. */
+/* Whether an interface has the address; true for one that is not numeric, or
+ * that every node has. */
 static bool has_address(const struct rf_msg_hello *hello, const char *address)
 {
     unsigned char bytes[RF_IP_BYTES];
@@ -307,7 +305,7 @@ static bool has_address(const struct rf_msg_hello *hello, const char *address)
     return false;
 }
 
-/* "none", or the addresses of the node's interfaces. To be freed. */
+/* "none", or the addresses of the node's interfaces. Caller frees. */
 static char *addresses_of(const struct rf_msg_hello *hello)
 {
     char *list = NULL;
@@ -317,8 +315,8 @@ static char *addresses_of(const struct rf_msg_hello *hello)
     return list != NULL ? list : rf_xstrdup("none");
 }
 
-/* That the node lacks its address, where its ranks listen or, without `listen`,
- * where none of them does. */
+/* Says that the node lacks its configured address: with `listen`, if its ranks
+ * listen there, else if none does. */
 static char *lacks_address(const struct rf_advice_view *view, bool listen)
 {
     const struct rf_msg_hello *hello = view->hello;
@@ -351,7 +349,8 @@ char *rf_advice_rule_idle_address(const struct rf_advice_view *view)
     return lacks_address(view, false);
 }
 
-/* What `launch.env` or the node sets, which then is meant. */
+/* Variables from `launch.env` or the node's environment, which are
+ * deliberate. */
 static bool has_variable(const struct rf_msg_hello *hello, const char *name)
 {
     for (size_t i = 0; i < hello->env.n; i++) {

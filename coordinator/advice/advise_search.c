@@ -1,6 +1,6 @@
 /*
- * Which meshes to try. See advise_search.h. A pair becomes a scenario by way of
- * its JSON, so what is advised is read as the file would be.
+ * Searches for meshes. See advise_search.h. A pair becomes a scenario through
+ * its JSON, so a suggestion is parsed as the file would be.
  */
 #include "coordinator/advice/advise_search.h"
 
@@ -20,10 +20,10 @@
 
 #define FEWEST_PAIRS 16
 #define MOST_PAIRS 512
-#define WAVE 8 /* pairs that are tried side by side, if there are as many */
-/* Simulated, after which no wave begins: seconds. */
+#define WAVE 8 /* pairs tried in parallel, if there are enough */
+/* Simulated operations after which no wave begins: seconds of work. */
 #define MOST_OPS (UINT64_C(1) << 19)
-#define STEP 1.01 /* of refits that count as equally long */
+#define STEP 1.01 /* refits within this ratio count as equal */
 
 struct meshes {
     struct rf_mesh *list;
@@ -104,8 +104,7 @@ void rf_advise_sides(const struct rf_scenario *base,
     *infer = with_mesh(&base->spec->infer, &choice->infer);
 }
 
-/* Stages become even ones of one chunk each, and engines one, unless the mesh
- * stays. */
+/* A changed mesh gets even stages of one chunk each, and engines one chunk. */
 static void set_mesh(json_t *side, const struct rf_mesh *mesh,
                      const struct rf_mesh *own)
 {
@@ -205,7 +204,7 @@ static void judge(const struct mesh_search *search, const struct rf_spec *spec,
         rf_rank_memory_inference(view.model, view.infer) / 1e9;
 }
 
-/* `*ops` is how many operations were simulated. */
+/* `*ops`: number of simulated operations. */
 static enum rf_status time_pair(const struct mesh_search *search,
                                 struct rf_spec *spec, struct rf_world *world,
                                 struct rf_mesh_choice *choice, uint64_t *ops,
@@ -236,18 +235,17 @@ static enum rf_status time_pair(const struct mesh_search *search,
     return status;
 }
 
-/* The pairs in the order in which they are tried, each with its own place for
- * what is found. */
+/* Pairs in the order of trial, each with a slot for its result. */
 struct mesh_pairs {
     const struct mesh_search *search;
     struct rf_mesh_choice *choices;
     bool *refused;
     uint64_t *ops;
-    size_t n, first; /* of the wave */
+    size_t n, first; /* of the current wave */
 };
 
-/* Judges and times a pair whose meshes are known; a job of a parallel-for, so
- * it changes nothing but its pair's places. */
+/* Judges and times one pair. Runs in a parallel-for, so it writes only the
+ * pair's slots. */
 static enum rf_status try_pair(size_t job, unsigned thread, void *data,
                                struct rf_err *err)
 {
@@ -267,11 +265,11 @@ static enum rf_status try_pair(size_t job, unsigned thread, void *data,
         rf_spec_destroy(spec);
     }
     pairs->refused[at] = status != RF_OK;
-    return RF_OK; /* the others are tried all the same */
+    return RF_OK; /* a failure does not stop the others */
 }
 
-/* The scenario's own pair first, then those of the best meshes of either side.
- */
+/* The scenario's own pair first, then pairs of the best meshes of both
+ * sides. */
 static void order_pairs(struct mesh_pairs *pairs)
 {
     const struct mesh_search *search = pairs->search;
@@ -298,8 +296,8 @@ static void order_pairs(struct mesh_pairs *pairs)
     }
 }
 
-/* Tries one wave after another until they have cost enough. How much depends on
- * the pairs alone, so what is advised does, too. */
+/* Tries waves until they reach their cost limit. The cost depends only on the
+ * pairs, so the advice is deterministic. */
 static enum rf_status try_waves(struct mesh_pairs *pairs, struct rf_err *err)
 {
     const long cores = sysconf(_SC_NPROCESSORS_ONLN);
@@ -319,7 +317,7 @@ static enum rf_status try_waves(struct mesh_pairs *pairs, struct rf_err *err)
     return status;
 }
 
-/* Takes the pairs that can be refitted. */
+/* Keeps the pairs that can be refitted. */
 static enum rf_status try_pairs(struct mesh_search *search, struct rf_err *err)
 {
     const size_t n = search->sides[RF_TRAIN].n * search->sides[RF_INFER].n;
@@ -361,8 +359,8 @@ static void consider(struct mesh_search *search, enum rf_side side,
     }
 }
 
-/* Experts over the ranks of a stage. Engines leave no choice of ETP, and vLLM's
- * EP spans all ranks of a stage. */
+/* Distributes experts over the ranks of a stage. Engines fix ETP, and vLLM's EP
+ * spans all ranks of a stage. */
 static void consider_experts(struct mesh_search *search, enum rf_side side,
                              struct rf_mesh mesh, uint32_t stage_ranks)
 {
@@ -409,8 +407,8 @@ static void list_meshes(struct mesh_search *search, enum rf_side side)
     }
 }
 
-/* Those that the model allows. Layouts that divide tensors otherwise keep the
- * mesh of the scenario, as does a side whose own is the only one. */
+/* Lists the meshes that the model allows. Layouts with another division of
+ * tensors keep the scenario's mesh, as does a side with no other mesh. */
 static void find_meshes(struct mesh_search *search, enum rf_side side)
 {
     const struct rf_side_spec *own = &search->base->spec->side[side];
@@ -452,7 +450,8 @@ void rf_advise_rank(struct rf_mesh_choice *choices, size_t n)
     qsort(choices, n, sizeof(*choices), by_worth);
 }
 
-/* Keeps the `most` meshes that break least, and the scenario's own. */
+/* Keeps the `most` meshes that break the fewest rules, by weight, and the
+ * scenario's own. */
 static void cut_side(struct mesh_search *search, enum rf_side side, size_t most)
 {
     struct meshes *meshes = &search->sides[side];
@@ -492,8 +491,8 @@ static void read_links(struct mesh_search *search)
     search->per_op_us = per_op_us > 0 ? per_op_us : RF_CHOOSE_PER_OP_US;
 }
 
-/* As many pairs as the budget has worlds, the sides cut alike unless one has
- * few meshes. */
+/* Takes as many pairs as the budget has worlds. Cuts both sides alike, unless
+ * one has few meshes. */
 static void choose_pairs(struct mesh_search *search, uint64_t budget)
 {
     const uint64_t worlds = budget / search->base->world->n_ranks;

@@ -11,7 +11,7 @@
 #include "common/mem.h"
 #include "common/text.h"
 
-#define NAMES_SHOWN 4 /* of the hosts or scenarios that a finding is about */
+#define NAMES_SHOWN 4 /* of a finding's hosts or scenarios */
 
 void rf_findings_add(struct rf_findings *findings, enum rf_advice_level level,
                      const char *about, const char *fmt, ...)
@@ -32,7 +32,7 @@ static void free_finding(struct rf_finding *finding)
     free(finding->text);
 }
 
-/* The finding among the first `n` that says the same, or NULL. */
+/* The finding among the first `n` with the same text, or NULL. */
 static struct rf_finding *find_same(struct rf_finding *list, size_t n,
                                     const struct rf_finding *finding)
 {
@@ -45,7 +45,7 @@ static struct rf_finding *find_same(struct rf_finding *list, size_t n,
     return NULL;
 }
 
-/* Has `first` be about what `other` is about, too. */
+/* Adds the subject of `other` to `first`. */
 static void also_about(struct rf_finding *first, const struct rf_finding *other)
 {
     if (strcmp(first->about, other->about) == 0) {

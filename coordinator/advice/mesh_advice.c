@@ -1,6 +1,6 @@
 /*
- * Rules of thumb about meshes. See mesh_advice.h. Where a source gives no
- * number ("relatively large"), the number below is ours.
+ * Rules of thumb about meshes. See mesh_advice.h. Numbers below are ours where
+ * a source gives none ("relatively large").
  */
 #include "coordinator/advice/mesh_advice.h"
 
@@ -10,13 +10,13 @@
 #include "common/text.h"
 #include "coordinator/advice/rank_memory.h"
 
-#define FEW_PARAMETERS 2e9 /* a GPU; "around 4B" is the guide's */
+#define FEW_PARAMETERS 2e9 /* per GPU; "around 4B" is the guide's */
 #define MANY_PARAMETERS 8e9
-#define LONG_SEQUENCE 8192 /* the guide's */
+#define LONG_SEQUENCE 8192 /* from the guide */
 #define MANY_BATCHES 16    /* micro-batches: PP's bubbles are small */
 #define ENGINE_SHARE 0.9   /* of a GPU, vLLM's gpu_memory_utilization */
-#define CACHE_SHARE 0.5    /* of that, at least, for keys and values */
-#define ASSUMED_GBYTES 80  /* of a GPU: A100 and H100 have that */
+#define CACHE_SHARE 0.5    /* of that, minimum for keys and values */
+#define ASSUMED_GBYTES 80  /* of a GPU: A100 and H100 */
 
 #define GUIDE "ChatLearn's tuning guide"
 #define MEMORY "Megatron-Core's distributed optimizer; Korthikanti et al. 2022"
@@ -45,7 +45,7 @@ static char *tp_beyond_node(const struct rf_mesh_advice_view *view)
                         tp, slots);
 }
 
-/* What the guide says is of Megatron's kinds of parallelism. */
+/* The guide's statements apply to Megatron's kinds of parallelism. */
 static bool is_megatron(const struct rf_mesh_advice_view *view)
 {
     return !rf_rank_memory_over_dp(view->train);
@@ -65,7 +65,7 @@ static char *rank_size(const struct rf_mesh_advice_view *view)
                         view->model->n_experts > 0 ? "ETP·EP" : "TP·PP");
 }
 
-/* By how much EP can grow at the cost of ETP; 1: not. */
+/* The factor by which EP can grow at the cost of ETP; 1: none. */
 static uint32_t more_experts(const struct rf_side_spec *train, uint32_t experts)
 {
     for (uint32_t more = train->etp; more > 1; more--) {
@@ -114,7 +114,7 @@ static char *short_sequence(const struct rf_mesh_advice_view *view)
                         cp, LONG_SEQUENCE);
 }
 
-/* Micro-batches of a step. */
+/* Micro-batches per step. */
 static double batches_of(const struct rf_mesh_advice_view *view)
 {
     return rf_rank_memory_micro_batches(view->train, view->timeline);
@@ -144,7 +144,7 @@ static char *no_pipeline(const struct rf_mesh_advice_view *view)
                         batches);
 }
 
-/* Too few to keep a pipeline busy, though not fewer than stages. */
+/* More than the stages, but too few to keep a pipeline busy. */
 static char *few_batches(const struct rf_mesh_advice_view *view)
 {
     const double batches = batches_of(view);
@@ -158,7 +158,7 @@ static char *few_batches(const struct rf_mesh_advice_view *view)
                         pp, batches);
 }
 
-/* Sequences of a step that a replica takes at once; packed ones are one. */
+/* Sequences in a replica's micro-batch; packed sequences count as one. */
 static double micro_batch(const struct rf_timeline *timeline)
 {
     return timeline->max_tokens_in_packing > 0
@@ -256,8 +256,8 @@ static char *too_large(const struct rf_mesh_advice_view *view)
                         training_gbytes(view, RF_RECOMPUTE_FULL), memory);
 }
 
-/* The least recomputation that fits; flash attention leaves nothing for
- * selective, which then is never the least. */
+/* The least recomputation that fits. With flash attention, selective saves
+ * nothing, so it is never the least. */
 static enum rf_recompute least_recompute(const struct rf_mesh_advice_view *view)
 {
     enum rf_recompute least = RF_RECOMPUTE_NONE;

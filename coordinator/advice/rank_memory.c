@@ -1,6 +1,6 @@
 /*
- * What a rank keeps in memory. See rank_memory.h. A stage is worked out from
- * the families that it has and how many ranks share out each of their parts.
+ * Estimates a rank's memory. See rank_memory.h. A stage's parameters follow
+ * from its families and the number of ranks that share each of their parts.
  */
 #include "coordinator/advice/rank_memory.h"
 
@@ -12,14 +12,14 @@
 #include "planner/model/roles.h"
 #include "planner/plan/quantize.h"
 
-#define STATE_BYTES 6.0      /* a parameter, on every rank that has it */
-#define OPTIMIZER_BYTES 12.0 /* a parameter, divided over these ranks */
-#define LAYER_BYTES 34.0     /* an activation, of each layer */
-#define INPUT_BYTES 2.0      /* of a layer that is computed again */
-#define SCORE_BYTES 5.0      /* of a head and two tokens */
+#define STATE_BYTES 6.0      /* per parameter, on every rank that has it */
+#define OPTIMIZER_BYTES 12.0 /* per parameter, divided over these ranks */
+#define LAYER_BYTES 34.0     /* per activation, in each layer */
+#define INPUT_BYTES 2.0      /* of a recomputed layer */
+#define SCORE_BYTES 5.0      /* per head and two tokens */
 #define LOGIT_BYTES 4.0
 
-/* Parameters of one rank, and their bytes. */
+/* One rank's parameters, and their bytes. */
 struct held {
     double dense, experts; /* routed ones */
     double bytes;          /* of both, in the side's dtypes */
@@ -38,7 +38,7 @@ double rf_rank_memory_dp_shards(const struct rf_side_spec *side)
 
 /* --- Parameters of a stage ------------------------------------------------ */
 
-/* How many ranks of TP, or of ETP, share out a part. */
+/* Number of TP, or ETP, ranks that share a part. */
 static double sharers_of(const struct rf_model *model,
                          const struct rf_side_spec *side,
                          const struct rf_family *family,
@@ -57,7 +57,7 @@ static double sharers_of(const struct rf_model *model,
     return repeats && units > 0 ? RF_MIN(ranks, units) : ranks;
 }
 
-/* What part of a tensor a rank of TP or ETP has. */
+/* A TP or ETP rank's share of a tensor. */
 static double share_of(const struct rf_model *model,
                        const struct rf_side_spec *side,
                        const struct rf_family *family)
@@ -72,7 +72,7 @@ static double share_of(const struct rf_model *model,
     return own / all;
 }
 
-/* How many tensors of the family a stage has, along the layers. */
+/* Number of the family's tensors in a stage, along the layers. */
 static uint32_t layers_in_stage(const struct rf_model *model,
                                 const struct rf_side_spec *side,
                                 const uint32_t *starts, uint32_t stage,
@@ -97,7 +97,7 @@ static uint32_t layers_in_stage(const struct rf_model *model,
     return n;
 }
 
-/* 1 for what infer.quantize makes of a matrix. */
+/* 1 byte for each element that infer.quantize converts. */
 static double bytes_each(const struct rf_side_spec *side,
                          const struct rf_family *family)
 {
@@ -123,8 +123,8 @@ static struct held held_by(const struct rf_model *model,
     return held;
 }
 
-/* Where the stages begin; the caller's to free(). A mesh whose layers do not
- * split is refused before anything is estimated for it. */
+/* First layers of the stages. Caller frees. A mesh whose layers do not split is
+ * refused before any estimate. */
 static uint32_t *starts_of(const struct rf_model *model,
                            const struct rf_side_spec *side)
 {
@@ -182,7 +182,7 @@ static double kept_batches(const struct rf_side_spec *side,
     return batches > 0 ? RF_MIN(batches, most) : most;
 }
 
-/* Of one layer: the scores of a rank's tokens with all of their sequence. */
+/* For one layer: scores of a rank's tokens with their whole sequence. */
 static double score_bytes(const struct rf_model *model,
                           const struct rf_timeline *timeline, double tokens)
 {
@@ -220,8 +220,8 @@ static double activations(const struct rf_model *model,
     }
 }
 
-/* Ranks that hold the same dense parameters are as many as `ranks` has of TP·PP
- * groups, the same experts of EP·ETP·PP groups. */
+/* Ranks with the same dense parameters: as many as `ranks` has TP·PP groups.
+ * Ranks with the same experts: as many as EP·ETP·PP groups. */
 static double states(const struct rf_side_spec *side, const struct held *held,
                      uint32_t ranks)
 {

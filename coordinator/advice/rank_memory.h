@@ -1,7 +1,7 @@
 /*
- * What a rank keeps in memory, estimated from its mesh. Pure. It leaves
- * out workspaces, fragmentation and buffers of communication; framework and
- * allocator usually want some GB more.
+ * Estimates a rank's memory from its mesh. Pure. Excludes workspaces,
+ * fragmentation and communication buffers; framework and allocator usually need
+ * some GB more.
  */
 #ifndef RF_COORDINATOR_ADVICE_RANK_MEMORY_H
 #define RF_COORDINATOR_ADVICE_RANK_MEMORY_H
@@ -10,10 +10,10 @@
 #include "planner/model/model.h"
 #include "planner/scenario/spec.h"
 
-/* Bytes of one training rank, of the pipeline stage that needs most. */
+/* Bytes of one training rank, in the pipeline stage that needs most. */
 struct rf_training_memory {
     double states;      /* weights, gradients and optimizer */
-    double activations; /* 0 where no sequence length is given */
+    double activations; /* 0 without a sequence length */
 };
 
 /*
@@ -49,14 +49,14 @@ rf_rank_memory_training(const struct rf_model *model,
 double rf_rank_memory_inference(const struct rf_model *model,
                                 const struct rf_side_spec *side);
 
-/* Micro-batches of a step on each replica; 0 where batches are not given. */
+/* Micro-batches per step on each replica; 0 without batch sizes. */
 double rf_rank_memory_micro_batches(const struct rf_side_spec *side,
                                     const struct rf_timeline *timeline);
 
-/* Whether the side's layout divides tensors over DP, as FSDP does, so that it
- * has neither tensor nor pipeline parallelism. */
+/* Whether the side's layout divides tensors over DP, like FSDP, without tensor
+ * or pipeline parallelism. */
 bool rf_rank_memory_over_dp(const struct rf_side_spec *side);
-/* Of such a side, how many ranks share out one copy; else 1. */
+/* For such a side, the number of ranks that share one copy; else 1. */
 double rf_rank_memory_dp_shards(const struct rf_side_spec *side);
 
 #endif

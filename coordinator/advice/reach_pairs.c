@@ -8,24 +8,24 @@
 
 #define NEIGHBOURS 2
 
-/* A connection that a node opens. */
+/* A connection opened by a node. */
 struct reach_link {
     uint32_t to;
-    char *why; /* it failed; NULL: it did not, or nobody knows */
+    char *why; /* failure; NULL: none, or unknown */
 };
 
 struct reach_node {
     struct reach_link links[NEIGHBOURS + RF_REACH_DESTINATIONS];
     uint32_t n_links;
-    uint32_t n_destinations; /* in any scenario */
+    uint32_t n_destinations; /* in all scenarios */
     bool awaited, lost;
 };
 
 struct rf_reach_pairs {
     const struct rf_config *config;
-    const struct rf_msg_hello *const *hellos; /* NULL: before the choice */
+    const struct rf_msg_hello *const *hellos; /* NULL until the choice */
     struct reach_node *nodes;
-    bool *sends; /* from each node to each: data, in any scenario */
+    bool *sends; /* from each node to each: sends data, in any scenario */
     uint32_t n_awaited;
 };
 
@@ -94,7 +94,7 @@ static struct reach_link *find_link(struct reach_node *node, uint32_t to)
     return NULL;
 }
 
-/* False where there is no use in one. */
+/* False if a link is useless. */
 static bool add_link(struct rf_reach_pairs *pairs, uint32_t from, uint32_t to)
 {
     struct reach_node *node = &pairs->nodes[from];
@@ -135,8 +135,8 @@ static uint32_t find_destination(const struct rf_reach_pairs *pairs,
     return to;
 }
 
-/* One for each node in turn, so that none takes the places of others. Nodes
- * begin with different ones and go on in even steps. */
+/* Adds one per node and round, so that no node takes the places of others.
+ * Nodes start at different destinations and continue in even steps. */
 static void add_destinations(struct rf_reach_pairs *pairs)
 {
     const uint32_t n_nodes = pairs->config->n_nodes;

@@ -189,9 +189,9 @@ struct rf_measured {
  * their usual speeds count; a result without any is not used. `speeds` NULL:
  * all repeats count. `out->why` concerns the last result that was left out for
  * its speeds, or that has the scenario's name but differs, if `method` is the
- * scenario's. `model` is from rf_model_json(). `reasons` has, for each result
- * of the set, why it is not used, or NULL; reasons without an entry are added,
- * malloc'ed. NULL: do not collect them.
+ * scenario's. `model` is from rf_model_json(). `reasons` has an entry for each
+ * result of the set: why it is not used, malloc'ed, or NULL; missing reasons
+ * are filled in. `reasons` NULL: do not collect them.
  */
 void rf_predict_measured(const struct rf_result_set *set,
                          const struct rf_predict_speeds *speeds,
@@ -222,7 +222,7 @@ struct rf_predict_rows {
 };
 
 /* For `not_used`: the reasons from rf_predict_measured(), or for a result
- * without one, that the file has no such refit. Caller frees. */
+ * without one, that the file has no such refit. A new reference. */
 json_t *rf_predict_not_used(const struct rf_result_set *set,
                             char *const *reasons,
                             const struct rf_predict_rows *rows);

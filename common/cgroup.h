@@ -1,23 +1,23 @@
-/* The control groups that this process is in. */
+/* The control groups of this process. */
 #ifndef RF_COMMON_CGROUP_H
 #define RF_COMMON_CGROUP_H
 
 #include <stdbool.h>
 #include <stdint.h>
 
-/* Gives `visit` the folder of the process's group and of each above it, where
- * the kernel has `controller` ("memory"). `unified`: version 2 of the
- * interface. What cannot be read is left out. */
+/* Called with the folder of the process's group and of each of its ancestors in
+ * which the kernel offers `controller` ("memory"). `unified`: interface version
+ * 2. Unreadable groups are skipped. */
 typedef void (*rf_cgroup_visit_fn)(const char *folder, bool unified,
                                    void *data);
 void rf_cgroup_each(const char *controller, rf_cgroup_visit_fn visit,
                     void *data);
 
-/* How many processors' time the group in `folder` may take (cpu.max, or the
- * quota of version 1), rounded up; UINT32_MAX: any. */
+/* The CPU quota of the group in `folder` (cpu.max, or the version 1 quota) in
+ * processors, rounded up; UINT32_MAX: no quota. */
 uint32_t rf_cgroup_processors_in(const char *folder, bool unified);
 
-/* The least of all groups that this process is in. */
+/* The smallest quota of all groups of this process. */
 uint32_t rf_cgroup_processors(void);
 
 #endif

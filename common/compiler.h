@@ -11,9 +11,9 @@
 #define RF_ARRAY_SIZE(a) (sizeof(a) / sizeof((a)[0]))
 #define RF_MIN(a, b) ((a) < (b) ? (a) : (b))
 #define RF_MAX(a, b) ((a) > (b) ? (a) : (b))
-/* Below 0, 0 or above 0, as qsort() wants it. */
+/* -1, 0 or 1, for qsort(). */
 #define RF_COMPARE(a, b) (((a) > (b)) - ((a) < (b)))
-/* An order by one thing, and where that is equal by another. */
+/* Compares by one key, and on a tie by another. */
 #define RF_THEN_BY(order, then) ((order) != 0 ? (order) : (then))
 
 /* The struct `type` whose member `member` is at `ptr`. */

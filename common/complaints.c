@@ -1,4 +1,4 @@
-/* Complaints gathered. See complaints.h. */
+/* Collected complaints. See complaints.h. */
 #include "common/complaints.h"
 
 #include <stdarg.h>

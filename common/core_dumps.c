@@ -7,7 +7,7 @@
 void rf_core_dumps_forbid(void)
 {
     const struct rlimit none = {0, 0};
-    (void)setrlimit(RLIMIT_CORE, &none); /* less is always allowed */
-    /* The limit does not hold where core_pattern is a program. */
+    (void)setrlimit(RLIMIT_CORE, &none); /* lowering is always allowed */
+    /* A core_pattern program ignores the limit. */
     (void)prctl(PR_SET_DUMPABLE, 0L, 0L, 0L, 0L);
 }

@@ -20,7 +20,7 @@ const char *rf_strstatus(enum rf_status status)
     return "unknown status";
 }
 
-/* `wanted` is the whole length of a text that may have been cut. */
+/* `wanted`: length of the text before truncation. */
 static void finish_text(struct rf_err *err, int wanted)
 {
     rf_text_fit(err->text, sizeof(err->text), wanted);
@@ -40,7 +40,7 @@ enum rf_status rf_err_set(struct rf_err *err, enum rf_status status,
     return status;
 }
 
-/* What to try; "" where nothing is known. */
+/* Advice for an errno; "" if there is none. */
 static const char *advice_for(int errno_value)
 {
     switch (errno_value) {

@@ -54,18 +54,18 @@ const char *rf_strstatus(enum rf_status status);
 enum rf_status rf_err_set(struct rf_err *err, enum rf_status status,
                           const char *fmt, ...) RF_PRINTF(3, 4);
 
-/* Like rf_err_set with ": <strerror(errno_value)>" appended, and with what to
- * try where a limit of the process is the cause. */
+/* Like rf_err_set(), with ": <strerror(errno_value)>" appended, and advice
+ * where a process limit is the cause. */
 enum rf_status rf_err_errno(struct rf_err *err, enum rf_status status,
                             int errno_value, const char *fmt, ...)
     RF_PRINTF(4, 5);
 
-/* Puts "<formatted text>: " before the text of an error that has been set, and
- * keeps its status. */
+/* Puts "<formatted text>: " before the text of an error that is already set;
+ * keeps the status. */
 void rf_err_wrap(struct rf_err *err, const char *fmt, ...) RF_PRINTF(2, 3);
 
-/* Returns what a call returns unless that is RF_OK. Only where a function holds
- * nothing yet that it would have to give back. */
+/* Returns the status of `call` unless it is RF_OK. Only for functions that hold
+ * no resource yet. */
 #define RF_TRY(call)                                                           \
     do {                                                                       \
         const enum rf_status rf_tried = (call);                                \
@@ -74,7 +74,7 @@ void rf_err_wrap(struct rf_err *err, const char *fmt, ...) RF_PRINTF(2, 3);
         }                                                                      \
     } while (0)
 
-/* The next step of several, which are left out after one that failed. */
+/* Runs the next of several steps unless an earlier one failed. */
 #define RF_THEN(status, call)                                                  \
     do {                                                                       \
         if ((status) == RF_OK) {                                               \

@@ -29,8 +29,8 @@ static bool is_free(rlim_t fd)
     return fcntl((int)fd, F_GETFD) < 0 && errno == EBADF;
 }
 
-/* The limit under which `n` more can be opened. Descriptors that are open count
- * below it only, be they above the limit that holds now. */
+/* The limit under which `n` more can be opened. Open descriptors count only if
+ * below that limit, even if they are above the current one. */
 static rlim_t limit_for(uint32_t n)
 {
     rlim_t fd = 0;
@@ -45,7 +45,7 @@ enum rf_status rf_fd_limit_need(uint32_t n, uint32_t least, struct rf_err *err)
     struct rlimit limit;
     rlim_t needed;
     if (getrlimit(RLIMIT_NOFILE, &limit) != 0) {
-        return RF_OK; /* opening something will report it */
+        return RF_OK; /* the next open will report it */
     }
     needed = limit_for(n);
     needed = RF_MAX(needed, least);

@@ -11,7 +11,7 @@
 
 #include "common/mem.h"
 
-/* Where the level that begins at `at`, or behind slashes there, ends. */
+/* The end of the level that begins at `at`, or after the slashes there. */
 static size_t level_end(const char *path, size_t at)
 {
     at += strspn(path + at, "/");

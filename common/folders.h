@@ -1,4 +1,4 @@
-/* Folders with all that is missing above them. */
+/* Creates and removes folders together with missing parents. */
 #ifndef RF_COMMON_FOLDERS_H
 #define RF_COMMON_FOLDERS_H
 
@@ -6,24 +6,24 @@
 
 #include "common/compiler.h"
 
-#define RF_FOLDERS_MODE 0755 /* less what the umask takes away */
+#define RF_FOLDERS_MODE 0755 /* less the umask */
 
 /*
- * Makes every missing level of `path`. *old: how many bytes of `path` name what
- * was there before. Fails with -1 (errno), and then has removed what it made.
- * Any thread.
+ * Creates every missing level of `path`. *old: bytes of `path` that name
+ * existing levels. On failure returns -1 (errno) and removes the levels it
+ * created. Any thread.
  */
 int rf_folders_make(const char *path, size_t *old) RF_MUST_CHECK;
 
-/* Removes the levels of `path` beyond its first `old` bytes, from the last on
- * and as far as they are empty. */
+/* Removes the levels of `path` beyond its first `old` bytes, deepest first,
+ * stopping at the first that is not empty. */
 void rf_folders_remove(const char *path, size_t old);
 
 #define RF_FOLDERS_WHOSE_SIZE 80
 
-/* For errors about a file or folder that refuses this process: whose it is,
- * such as " (of uid 0, mode 0700; this is uid 1000)", or "" where that cannot
- * be found out. Any thread; keeps errno. */
+/* For errors about a file or folder that this process may not access: its
+ * owner, such as " (of uid 0, mode 0700; this is uid 1000)", or "" when
+ * unknown. Any thread; keeps errno. */
 void rf_folders_whose(const char *path, char out[RF_FOLDERS_WHOSE_SIZE]);
 
 #endif

@@ -1,6 +1,6 @@
 /*
- * ChatLearn's keys (runtime_args and models of its configs), most of which are
- * Megatron-LM's arguments. See foreign_keys.h.
+ * ChatLearn's keys (runtime_args and models of its configurations), most of
+ * them Megatron-LM's arguments. See foreign_keys.h.
  */
 #include "common/foreign_keys.h"
 

@@ -1,9 +1,9 @@
-/* Keys that people know from other programs' configurations. */
+/* Configuration keys of other programs. */
 #ifndef RF_COMMON_FOREIGN_KEYS_H
 #define RF_COMMON_FOREIGN_KEYS_H
 
-/* What cluster.json calls it, with its place: "timeline.global_batch"; NULL:
- * not known. */
+/* The cluster.json equivalent with its path, such as "timeline.global_batch";
+ * NULL when unknown. */
 const char *rf_foreign_key(const char *key);
 
 #endif

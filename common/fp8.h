@@ -1,12 +1,12 @@
 /*
  * float32 and bfloat16 to fp8 e4m3 (the "fn" variant: no infinities, largest
- * value 448) as hardware does with saturation: round to nearest even. One
- * header for the C compiler and nvcc, integer arithmetic only, so that both
- * give the same bits.
+ * value 448), like hardware with saturation: round to nearest even. One header
+ * for the C compiler and nvcc, integer arithmetic only, so that both give the
+ * same bits.
  *
  * Block scaling (DeepSeek-V3's public inference code and DeepGEMM, formula
- * "amax_448"): for each 128×128 block amax = max(|x|, 1e-4), scale_inv =
- * amax / 448 as float32, q = e4m3(x · (448 / amax)).
+ * "amax_448"): for each 128×128 block amax = max(|x|, 1e-4), scale_inv = amax /
+ * 448 as float32, q = e4m3(x · (448 / amax)).
  */
 #ifndef RF_COMMON_FP8_H
 #define RF_COMMON_FP8_H
@@ -41,7 +41,7 @@ RF_PATTERN_FN uint8_t rf_f32_to_e4m3(float value)
     sign = (f.bits >> 24) & 0x80;
     magnitude = f.bits & 0x7FFFFFFF;
     if (magnitude > 0x7F800000) {
-        return 0x7F; /* whatever its sign, as cuda_fp8.h has it */
+        return 0x7F; /* for either sign, like cuda_fp8.h */
     }
     if (magnitude >= 0x43E80000) { /* 464: halfway to the next, saturates */
         return (uint8_t)(sign | 0x7E);

@@ -1,8 +1,8 @@
 /*
  * Plan digest: two independently keyed chains of the SplitMix64 finaliser. The
- * words of a record are first summed up as folded 128-bit products of keyed
- * pairs, as in NH (Black et al., UMAC, 1999): no product waits for another, so
- * a record costs little more than its multiplications.
+ * words of a record are first summed as folded 128-bit products of keyed pairs,
+ * as in NH (Black et al., UMAC, 1999). No product waits for another, so a
+ * record costs little more than its multiplications.
  */
 #include "common/hash.h"
 

@@ -17,12 +17,14 @@ struct rf_hash {
 void rf_hash_init(struct rf_hash *hash);
 void rf_hash_u64(struct rf_hash *hash, uint64_t value);
 void rf_hash_bytes(struct rf_hash *hash, const void *data, size_t size);
-/* A record of n words in one step. Its words are mixed independently of each
- * other, which takes a fraction of the time of n calls of rf_hash_u64(). */
+/* Hashes a record of n words in one step. Its words are mixed independently of
+ * each other, which takes a fraction of the time of n calls to
+ * rf_hash_u64(). */
 void rf_hash_record(struct rf_hash *hash, const uint64_t *words, size_t n);
-/* The same in two parts, for records that differ in their first words only:
- * what the words from `head` (even) on add to a record, and a record of n words
- * in all of which the first `head` are given with that. */
+/* rf_hash_record() in two parts, for records that differ only in their first
+ * words: the contribution of the words from `head` (even) on, and then the
+ * record of n words, of which the first `head` are passed with that
+ * contribution. */
 struct rf_hash_tail {
     uint64_t a, b;
 };

@@ -1,4 +1,4 @@
-/* Numeric addresses (IPv4, IPv6) as texts; scopes ("%eth0") do not count. */
+/* Numeric IPv4 and IPv6 addresses as text; scopes ("%eth0") are ignored. */
 #ifndef RF_COMMON_IP_H
 #define RF_COMMON_IP_H
 
@@ -6,12 +6,12 @@
 
 #define RF_IP_BYTES 16
 
-/* Of texts that are no numeric addresses all three are false. Equal addresses
- * are equal bytes: those of IPv4 are ::ffff:ADDRESS. */
+/* All three return false for text that is not a numeric address. Equal
+ * addresses give equal bytes; IPv4 becomes ::ffff:ADDRESS. */
 bool rf_ip_parse(const char *text, unsigned char out[RF_IP_BYTES]);
 bool rf_ip_equal(const char *a, const char *b);
-/* Each machine means itself by it: a loopback, or the address of no interface.
- */
+/* Whether the address means a different machine on each machine: a loopback or
+ * the unspecified address. */
 bool rf_ip_itself(const char *text);
 
 #endif

@@ -1,8 +1,8 @@
 /*
  * Strict JSON reading and atomic writing.
  *
- * Jansson checks syntax, UTF-8 and duplicate keys but bounds the depth only at
- * 2048, so the depth is scanned first. Numbers past 64 bits are its errors.
+ * Jansson checks syntax, UTF-8, duplicate keys and numbers beyond 64 bits, but
+ * limits the depth only to 2048, so the depth is scanned first.
  */
 #include "common/json.h"
 
@@ -141,8 +141,8 @@ close_file:
     return status;
 }
 
-/* The text with what Python writes beyond JSON made JSON; to be freed. Errors
- * behind Infinity still name the right column. */
+/* Converts Python's extensions of JSON to JSON; freed with free(). Errors after
+ * Infinity still name the right column. */
 static char *from_python(const char *text, size_t *size)
 {
     static const struct {
@@ -261,8 +261,8 @@ struct rf_jnode rf_jnode_root(json_t *value, const char *file)
     return node;
 }
 
-/* Long paths are cut. Every member of every message makes one, so this is no
- * place for snprintf(). */
+/* Truncates long paths. Runs for every member of every message, so it avoids
+ * snprintf(). */
 static char *append(char *at, const char *text, size_t most)
 {
     const size_t size = strnlen(text, most);
@@ -314,7 +314,7 @@ enum rf_status rf_jnode_fail(const struct rf_jnode *node, struct rf_err *err,
                       text);
 }
 
-/* A value as errors show it: its JSON, of long ones the beginning. */
+/* A value as shown in errors: its JSON, truncated if long. */
 static void describe(const json_t *value, char *out, size_t size)
 {
     char *text = json_dumps(value, JSON_ENCODE_ANY | JSON_COMPACT |
@@ -340,13 +340,13 @@ enum rf_status rf_jnode_wrong(const struct rf_jnode *node, struct rf_err *err,
     return rf_jnode_fail(node, err, "%s, not %s", text, value);
 }
 
-/* Of ASCII, whatever the locale. */
+/* ASCII only, independent of the locale. */
 static char lower(char c)
 {
     return (char)(c >= 'A' && c <= 'Z' ? c - 'A' + 'a' : c);
 }
 
-/* Letters that differ only in case are equal. */
+/* Ignores case. */
 static size_t edit_distance(const char *a, const char *b)
 {
     size_t row[64], n = strlen(b);
@@ -542,7 +542,7 @@ enum rf_status rf_jnode_number(const struct rf_jnode *object, const char *key,
     return RF_OK;
 }
 
-/* What the text of a choice may have been meant as, or NULL. */
+/* The likely meaning of an unknown choice, or NULL. */
 static const char *meant_by(const char *text, const char *const *names,
                             const char *const *others)
 {

@@ -1,5 +1,5 @@
 /*
- * Strict reading of JSON over Jansson. A node knows its file and its path, so
+ * Strict JSON reading over Jansson. A node knows its file and its path, so
  * every error reads "cluster.json: $.nodes[1].slots: must be …".
  */
 #ifndef RF_COMMON_JSON_H
@@ -11,30 +11,31 @@
 
 #include "common/err.h"
 
-/* A borrowed value with its place. Copy freely; valid while the document is. */
+/* A borrowed value and its location. May be copied; valid as long as the
+ * document. */
 struct rf_jnode {
     json_t *value;    /* NULL when absent */
-    const char *file; /* borrowed; what the document is called in errors */
+    const char *file; /* borrowed; the document's name in errors */
     char path[232];   /* "$.nodes[1].slots" */
-    /* NULL: unknown keys are errors. Else they are ignored, but for those whose
-     * paths are here (ends with NULL): a newer program has written these, and
-     * means them to be known. */
+    /* NULL: unknown keys are errors. Otherwise unknown keys are ignored, except
+     * the paths listed here (ends with NULL), which a newer program wrote and
+     * requires the reader to know. */
     const char *const *needs;
 };
 
 /* Parses a whole document: duplicate keys, trailing text, depth beyond
- * RF_JSON_MAX_DEPTH and bad UTF-8 are errors. The caller owns *out. `name` is
- * what errors call the document. */
+ * RF_JSON_MAX_DEPTH and bad UTF-8 are errors. The caller owns *out. `name`
+ * names the document in errors. */
 enum rf_status rf_json_parse(const char *text, size_t size, const char *name,
                              json_t **out, struct rf_err *err) RF_MUST_CHECK;
 
-/* The same for any value, which need not be an object or a list. */
+/* The same for any value, not only an object or array. */
 enum rf_status rf_json_parse_value(const char *text, const char *name,
                                    json_t **out,
                                    struct rf_err *err) RF_MUST_CHECK;
 
-/* What rf_json_parse() refuses before Jansson sees it: a NUL, a byte order mark
- * and too great a depth. */
+/* The checks of rf_json_parse() before Jansson sees the text: no NUL, no byte
+ * order mark, bounded depth. */
 enum rf_status rf_json_check_text(const char *text, size_t size,
                                   const char *name,
                                   struct rf_err *err) RF_MUST_CHECK;
@@ -43,20 +44,21 @@ enum rf_status rf_json_check_text(const char *text, size_t size,
 enum rf_status rf_json_load(const char *path, size_t max_bytes, json_t **out,
                             struct rf_err *err) RF_MUST_CHECK;
 
-/* The same of a file that Python's json module may have written: Infinity and
+/* The same for a file that Python's json module may have written: Infinity and
  * -Infinity are read as 1e308 and -1e308, NaN as the text "NaN". */
 enum rf_status rf_json_load_python(const char *path, size_t max_bytes,
                                    json_t **out,
                                    struct rf_err *err) RF_MUST_CHECK;
 
-/* The same from a descriptor, to its end. */
+/* The same from a descriptor, up to its end. */
 enum rf_status rf_json_read(int fd, const char *name, size_t max_bytes,
                             json_t **out, struct rf_err *err) RF_MUST_CHECK;
 
-/* What rf_json_store() writes, to be freed; NULL when it cannot be encoded. */
+/* The text that rf_json_store() writes; freed with free(). NULL when it cannot
+ * be encoded. */
 char *rf_json_text(const json_t *value);
 
-/* Writes `value` to `path` whole, as rf_store() does. */
+/* Writes `value` to `path` atomically, like rf_store(). */
 enum rf_status rf_json_store(const json_t *value, const char *path,
                              struct rf_err *err) RF_MUST_CHECK;
 
@@ -64,28 +66,27 @@ struct rf_jnode rf_jnode_root(json_t *value, const char *file);
 struct rf_jnode rf_jnode_get(const struct rf_jnode *object, const char *key);
 struct rf_jnode rf_jnode_at(const struct rf_jnode *array, size_t index);
 
-/* Sets `err` to "<file>: <path>: <text>" with RF_ERR_CONFIG, returns that. */
+/* Sets `err` to "<file>: <path>: <text>" with RF_ERR_CONFIG; returns that. */
 enum rf_status rf_jnode_fail(const struct rf_jnode *node, struct rf_err *err,
                              const char *fmt, ...) RF_PRINTF(3, 4);
 
-/* The same of a value that is not what it must be: the text, which says that,
+/* The same for a value that breaks a rule: the text, which states the rule,
  * then ", not " and the value. */
 enum rf_status rf_jnode_wrong(const struct rf_jnode *node, struct rf_err *err,
                               const char *fmt, ...) RF_PRINTF(3, 4);
 
 /* Fails unless `node` is an object whose keys are all in `allowed` (ends with
- * NULL) or, with `needs`, may be ignored; an unknown key names the nearest
- * allowed one. */
+ * NULL) or, with `needs`, may be ignored. The error suggests the nearest
+ * allowed key. */
 enum rf_status rf_jnode_check_keys(const struct rf_jnode *node,
                                    const char *const *allowed,
                                    struct rf_err *err) RF_MUST_CHECK;
 
 /*
- * Typed members of an object. An absent member (JSON null counts as a wrong
- * type) leaves *out as it was: set the default before the call. `require`
- * first where there is none. Integers outside [min, max] are errors that name
- * the range and the value. Strings are borrowed from the document and never
- * empty.
+ * Typed members of an object. An absent member leaves *out unchanged: set the
+ * default before the call, or call `require` first if there is none. JSON null
+ * is a wrong type. Integers outside [min, max] are errors that name the range
+ * and the value. Strings are borrowed from the document and never empty.
  */
 enum rf_status rf_jnode_require(const struct rf_jnode *object, const char *key,
                                 struct rf_err *err) RF_MUST_CHECK;
@@ -104,37 +105,37 @@ enum rf_status rf_jnode_number(const struct rf_jnode *object, const char *key,
                                double min, double max, double *out,
                                struct rf_err *err) RF_MUST_CHECK;
 
-/* The index of a string in `names` (ends with NULL). One outside `names` lists
- * them and says which is near. */
+/* The index of a string in `names` (ends with NULL). For any other string the
+ * error lists them and suggests the nearest. */
 enum rf_status rf_jnode_word(const struct rf_jnode *node,
                              const char *const *names, unsigned *out,
                              struct rf_err *err) RF_MUST_CHECK;
 
-/* The same of the member `key`; absent leaves *out. */
+/* The same for the member `key`; when absent, *out is unchanged. */
 enum rf_status rf_jnode_choice(const struct rf_jnode *object, const char *key,
                                const char *const *names, unsigned *out,
                                struct rf_err *err) RF_MUST_CHECK;
 
-/* The same; `others` are pairs of a word that is none of `names` and the one of
- * them that it stands for, such as "gpu", "cuda", and end with NULL. An error
- * says which may have been meant. */
+/* The same with synonyms: `others` (ends with NULL) holds pairs of a word
+ * outside `names` and its equivalent in `names`, such as "gpu", "cuda". An
+ * error suggests the equivalent. */
 enum rf_status rf_jnode_choice_or(const struct rf_jnode *object,
                                   const char *key, const char *const *names,
                                   const char *const *others, unsigned *out,
                                   struct rf_err *err) RF_MUST_CHECK;
 
-/* Whether `names` (ends with NULL) has the word. */
+/* Whether `names` (ends with NULL) contains the word. */
 bool rf_word_is_one_of(const char *word, const char *const *names);
-/* The word of `names` (ends with NULL) nearest to `word` by edit distance when
- * near enough to be a slip, else NULL. */
+/* The word of `names` (ends with NULL) nearest to `word` by edit distance if
+ * close enough to be a typo, else NULL. */
 const char *rf_nearest_word(const char *word, const char *const *names);
 
 struct rf_hint {
     char text[96];
 };
 
-/* What errors say behind an unknown word: " (did you mean \"...\"?)" with the
- * nearest of `names`, or "" where none is near. */
+/* The suffix of errors about an unknown word: " (did you mean \"...\"?)" with
+ * the nearest of `names`, or "" if none is near. */
 struct rf_hint rf_did_you_mean(const char *word, const char *const *names);
 
 #endif

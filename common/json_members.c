@@ -1,9 +1,9 @@
 /*
  * Members of a JSON object one by one. See json_members.h.
  *
- * Jansson reads each key and each value, and says where it ends; only the marks
- * between them are read here. What is wrong with a text that is refused is said
- * by rf_json_parse(), which reads it whole.
+ * Jansson reads each key and value and reports its end; only the punctuation
+ * between them is read here. When a text is refused, rf_json_parse() reads it
+ * whole and gives the error.
  */
 #include "common/json_members.h"
 
@@ -15,8 +15,8 @@
 #include "common/json.h"
 
 struct member_reader {
-    const char *at, *end; /* of the text */
-    json_t *object;       /* what has been read */
+    const char *at, *end; /* the rest of the text */
+    json_t *object;       /* the members read so far */
 };
 
 static void skip_space(struct member_reader *reader)
@@ -36,7 +36,7 @@ static bool pass_mark(struct member_reader *reader, char mark)
     return true;
 }
 
-/* The value that comes next; NULL: none. */
+/* The next value; NULL: none. */
 static json_t *pass_value(struct member_reader *reader)
 {
     json_error_t where;
@@ -48,8 +48,7 @@ static json_t *pass_value(struct member_reader *reader)
     return value;
 }
 
-/* The key, as the object has it, of the member that comes next; NULL: none, or
- * one that was there before. */
+/* The next member's key, owned by the object; NULL: none, or a duplicate. */
 static const char *pass_member(struct member_reader *reader)
 {
     json_t *name = pass_value(reader), *object = reader->object;
@@ -63,7 +62,7 @@ static const char *pass_member(struct member_reader *reader)
     return own;
 }
 
-/* Whether the text is an object, as far as `each` has it read. */
+/* Whether the text is an object, as far as `each` accepts it. */
 static bool pass_object(struct member_reader *reader, rf_json_member_fn each,
                         void *data, enum rf_status *status, struct rf_err *err)
 {

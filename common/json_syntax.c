@@ -1,4 +1,4 @@
-/* Causes of errors of syntax. See json_syntax.h. */
+/* Causes of syntax errors. See json_syntax.h. */
 #include "common/json_syntax.h"
 
 #include <stdbool.h>
@@ -9,12 +9,12 @@
 
 #define DIGITS "0123456789"
 #define LETTERS "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ_$"
-#define QUOTES "'\xE2" /* single ones, and typographic ones in UTF-8 */
+#define QUOTES "'\xE2" /* single quotes, and typographic ones in UTF-8 */
 #define BLANKS " \t\r\n"
 #define END "\4" /* a token for the end of the text */
 
-/* What Jansson says, how the token there and the one before it begin ("":
- * anyhow), and what that means. The first that fits holds. */
+/* Jansson's message, the start of the offending token and of the one before it
+ * ("": any), and the cause. The first match wins. */
 static const struct {
     const char *error, *found, *before, *cause;
 } mistakes[] = {
@@ -53,8 +53,8 @@ static bool fits(const char *set, const char *at)
     return set[0] == '\0' || (*at != '\0' && strchr(set, *at) != NULL);
 }
 
-/* Jansson did not expect the last token in `text`. The cause as errors end with
- * it, to be freed. */
+/* The cause of Jansson's rejection of the last token in `text`, as errors end
+ * with it; freed with free(). */
 static char *find_cause(const char *text, const char *error)
 {
     const char *open[RF_JSON_MAX_DEPTH + 1], *before = "", *found = "";

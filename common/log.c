@@ -61,6 +61,6 @@ void rf_log(enum rf_log_level level, const char *fmt, ...)
     }
     line[len] = '\n';
     if (write(STDERR_FILENO, line, (size_t)len + 1) < 0) {
-        return; /* nobody is left to tell */
+        return; /* nowhere left to report it */
     }
 }

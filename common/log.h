@@ -1,10 +1,10 @@
 /*
  * Log lines on stderr. Never on stdout, which holds requested output only.
  *
- * Levels: ERROR what ended something; WARN what the user should know; INFO what
- * happens (default); DEBUG what helps a bug report (-v); TRACE every message
- * (-vv). Lower case, values after a word ("rank 3"), one line a call. Safe from
- * any thread; the level and prefix are set once at start.
+ * Levels: ERROR: it ended something; WARN: the user should know; INFO: progress
+ * (default); DEBUG: details for a bug report (-v); TRACE: every message (-vv).
+ * Lower case, values after a word ("rank 3"), one line a call. Safe from any
+ * thread; the level and prefix are set once at start.
  */
 #ifndef RF_COMMON_LOG_H
 #define RF_COMMON_LOG_H

@@ -1,8 +1,7 @@
 /*
- * Memory. Small control structures, and what memory_info.h has admitted, use
- * rf_x* (abort with a message when the machine has no memory); anything else
- * whose size comes from the wire or a file uses the checked functions, which
- * return NULL or false instead.
+ * Memory. Small control structures, and sizes admitted by memory_info.h, use
+ * rf_x*, which abort with a message when memory is out. Other sizes from the
+ * wire or a file use the checked functions, which return NULL or false instead.
  */
 #ifndef RF_COMMON_MEM_H
 #define RF_COMMON_MEM_H
@@ -19,15 +18,15 @@ RF_NONNULL void *rf_xmalloc(size_t bytes);
 RF_NONNULL void *rf_xcalloc(size_t count, size_t bytes);
 RF_NONNULL void *rf_xrealloc(void *old, size_t count, size_t bytes);
 RF_NONNULL char *rf_xstrdup(const char *text);
-char *rf_xstrdup_or_null(const char *text); /* NULL makes NULL */
+char *rf_xstrdup_or_null(const char *text); /* NULL gives NULL */
 RF_NONNULL char *rf_xasprintf(const char *fmt, ...) RF_PRINTF(1, 2);
 RF_NONNULL char *rf_xvasprintf(const char *fmt, va_list args) RF_PRINTF(1, 0);
 
-/* open_memstream() and fclose() of it. The caller frees the text. */
+/* open_memstream(), and fclose() of it. The caller frees the text. */
 RF_NONNULL FILE *rf_xmemstream(char **text, size_t *size);
 void rf_xmemstream_close(FILE *stream);
 
-/* count × bytes zeroed, NULL when the product overflows or memory is out. */
+/* count × bytes zeroed; NULL on overflow or when memory is out. */
 void *rf_calloc(size_t count, size_t bytes);
 
 /* *product = a × b, *sum = a + b; false (and untouched) on overflow. */

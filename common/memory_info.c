@@ -1,6 +1,6 @@
 /*
  * Memory of the machine from /proc and the control-group file systems. See
- * memory_info.h. What cannot be read does not limit anything.
+ * memory_info.h. Unreadable values impose no limit.
  */
 #include "common/memory_info.h"
 
@@ -30,14 +30,14 @@
 /* Version 1 writes "no limit" as a number close to 2^63. */
 #define UNLIMITED (UINT64_C(1) << 62)
 
-/* Growing by less is not worth looking for the room. */
+/* Smaller growth skips the check for room. */
 #define LARGE_BYTES ((size_t)64 << 20)
 
-/* The heap may have less than this left without asking the kernel. */
+/* The heap may hand out this much without asking the kernel. */
 #define SMALL_BYTES (UINT64_C(1) << 20)
 
-/* The number behind `key` in a file of "key value" lines; kB are multiplied
- * out. */
+/* The number after `key` in a file of "key value" lines; kB are converted to
+ * bytes. */
 static bool read_key(const char *path, const char *key, uint64_t *out)
 {
     char line[256];
@@ -60,7 +60,7 @@ static bool read_key(const char *path, const char *key, uint64_t *out)
 
 static bool read_number(const char *path, uint64_t *out)
 {
-    return read_key(path, "", out); /* "max" is no number: no limit */
+    return read_key(path, "", out); /* "max" is not a number: no limit */
 }
 
 uint64_t rf_memory_total(void)
@@ -73,7 +73,7 @@ struct group_files {
     const char *limit, *usage, *stat_key;
 };
 
-/* What the group in folder `path` leaves, if it has a limit. */
+/* The room left in the group in folder `path`, if it has a limit. */
 static bool group_room(const char *path, const struct group_files *files,
                        uint64_t *room)
 {
@@ -116,7 +116,7 @@ static void add_group(const char *folder, bool unified, void *data)
     }
 }
 
-/* LXC puts files of its own over those of /proc, with a container's figures. */
+/* LXC mounts its own files over those of /proc, with a container's figures. */
 static bool meminfo_is_the_machines(void)
 {
     struct statfs at;
@@ -178,8 +178,8 @@ bool rf_memory_is_private(const void *at)
     return found && access == 'p';
 }
 
-/* Limits of the process may be lower (`ulimit -v`, `-d`), as may be what a
- * kernel that does not overcommit still promises. */
+/* Limits of the process may be lower (`ulimit -v`, `-d`), and so may the commit
+ * limit of a kernel that does not overcommit. */
 static bool is_allowed(uint64_t bytes)
 {
     void *at;
@@ -221,8 +221,8 @@ enum rf_status rf_memory_admit(uint64_t bytes, const char *what,
                       what, wanted, left);
 }
 
-/* Kernels before 5.14, and profiles of containers that do not let madvise()
- * through, need it done by hand. */
+/* Fallback for kernels before 5.14 and for container profiles that block
+ * madvise(). */
 bool rf_memory_populate(void *at, uint64_t bytes, bool write)
 {
     if (madvise(at, bytes, write ? MADV_POPULATE_WRITE : MADV_POPULATE_READ) ==
@@ -235,7 +235,7 @@ bool rf_memory_populate(void *at, uint64_t bytes, bool write)
     for (uint64_t i = 0; i < bytes; i += PAGE_BYTES) {
         _Atomic uint8_t *byte = (_Atomic uint8_t *)at + i;
         if (write) {
-            atomic_fetch_or(byte, 0); /* somebody else may be writing, too */
+            atomic_fetch_or(byte, 0); /* another process may be writing, too */
         } else {
             (void)atomic_load(byte);
         }

@@ -1,6 +1,6 @@
 /*
- * Threads that take jobs from a counter until none is left. A thread that
- * cannot be started is done without: the caller's own is always there.
+ * Threads take jobs from a counter until none is left. Threads that cannot
+ * start are skipped: the caller's own thread always works.
  */
 #include "common/parallel.h"
 

@@ -1,13 +1,13 @@
 /*
- * The content of every weight, as a formula: one header compiled by the C
+ * The formula for the content of every weight: one header compiled by the C
  * compiler and by nvcc, so that processor and device agree to the bit.
  *
  * A logical tensor is a byte stream over its row-major byte offset in its own
  * dtype. Word k (bytes 8k…8k+7, little endian) is
  *     mix64((tensor_seed ^ iteration·C1) + k·C2)
- * so any shard regenerates exactly its part, no two tensors, places or
- * iterations look alike, and there is no period. Every 2-byte lane then has its
- * bit 14 cleared, which keeps bfloat16, float16 and the high half of float32
+ * so any shard can regenerate exactly its part, no two tensors, places or
+ * iterations look alike, and there is no period. Bit 14 of every 2-byte lane is
+ * then cleared, which keeps bfloat16, float16 and the high half of float32
  * finite (an exponent of all ones cannot occur), so casts are exact functions.
  */
 #ifndef RF_COMMON_PATTERN_H
@@ -44,14 +44,14 @@ RF_PATTERN_FN uint64_t rf_pattern_seed(uint64_t family, uint64_t layer,
 #define RF_PATTERN_STEP 0x9E3779B97F4A7C15ull
 #define RF_PATTERN_MASK 0xBFFFBFFFBFFFBFFFull
 
-/* What word k mixes; that of word k + 1 is RF_PATTERN_STEP more. */
+/* The input of the mixer for word k; word k + 1 adds RF_PATTERN_STEP. */
 RF_PATTERN_FN uint64_t rf_pattern_state(uint64_t seed, uint64_t iteration,
                                         uint64_t k)
 {
     return (seed ^ (iteration * 0xD1B54A32D192ED03ull)) + k * RF_PATTERN_STEP;
 }
 
-/* Eight content bytes at byte offset 8·k of the tensor in `iteration`. */
+/* The eight content bytes at byte offset 8·k of the tensor in `iteration`. */
 RF_PATTERN_FN uint64_t rf_pattern_word(uint64_t seed, uint64_t iteration,
                                        uint64_t k)
 {
@@ -66,8 +66,8 @@ RF_PATTERN_FN uint8_t rf_pattern_byte(uint64_t seed, uint64_t iteration,
                      (8 * (at & 7)));
 }
 
-/* The byte that fills destinations before `iteration`; never the same in two
- * iterations in a row. */
+/* The byte that fills destinations before `iteration`; differs between
+ * consecutive iterations. */
 RF_PATTERN_FN uint8_t rf_poison_byte(uint64_t iteration)
 {
     return (uint8_t)(0xA5 ^ (iteration & 0x0F));

@@ -1,5 +1,5 @@
-/* Reads /proc/PID/stat. See procstat.h. The name, which is second there, may
- * hold anything, parentheses too: what follows the last one is parsed. */
+/* Reads /proc/PID/stat. See procstat.h. The second field, the name, may contain
+ * anything, even parentheses, so parsing starts after the last one. */
 #include "common/procstat.h"
 
 #include <inttypes.h>

@@ -4,8 +4,8 @@
 
 #include "common/compiler.h"
 
-/* `word` as a shell takes it for one word: as it is where nothing in it is
- * special, or else in single quotes. malloc'ed. */
+/* `word` quoted for a POSIX shell: unchanged if it has no special characters,
+ * else in single quotes. malloc'ed. */
 char *rf_shell_word(const char *word);
 
 #endif

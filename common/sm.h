@@ -1,6 +1,6 @@
 /*
  * A state machine checked against a table: every move must be listed, and a
- * state may have a deadline. dqlite's lib/sm is the model for the idea.
+ * state may have a deadline. The idea is from dqlite's lib/sm.
  */
 #ifndef RF_COMMON_SM_H
 #define RF_COMMON_SM_H

@@ -25,7 +25,8 @@ int rf_spawn_session(pid_t *pid, const char *program,
     posix_spawnattr_setflags(&attributes, POSIX_SPAWN_SETSID |
                                               POSIX_SPAWN_SETSIGMASK |
                                               POSIX_SPAWN_SETSIGDEF);
-    /* It takes pointers to plain strings but writes to none. */
+    /* posix_spawnp() takes pointers to non-const strings but does not write to
+     * them. */
     failed = posix_spawnp(pid, program, actions, &attributes,
                           (char *const *)(uintptr_t)argv, environment);
     posix_spawnattr_destroy(&attributes);
@@ -39,7 +40,7 @@ static void *wait_thread(void *gate)
     return NULL;
 }
 
-/* Threads of this process, as limits count them; 0: nobody knows. */
+/* Threads of this process, as limits count them; 0: unknown. */
 static size_t count_threads(void)
 {
     DIR *tasks = opendir("/proc/self/task");
@@ -69,7 +70,7 @@ int rf_spawn_try_threads(unsigned n)
     for (unsigned i = 0; i < started; i++) {
         pthread_join(threads[i], NULL);
     }
-    /* The kernel counts a thread that has been joined a little longer. */
+    /* The kernel counts a joined thread a little longer. */
     for (int tries = 0; tries < 100 && count_threads() > before; tries++) {
         rf_sleep_until_ns(rf_now_ns() + RF_NS_PER_MS);
     }

@@ -27,7 +27,7 @@ enum rf_status rf_stack_limit_raise(struct rf_err *err)
                           (unsigned long long)(ENOUGH >> 10));
     }
     (void)setrlimit(RLIMIT_STACK, &limit);
-    /* Their default is what the limit was when the program started. */
+    /* Their default is the limit at program start. */
     if (pthread_attr_init(&threads) == 0) {
         (void)pthread_attr_setstacksize(&threads, (size_t)limit.rlim_cur);
         (void)pthread_setattr_default_np(&threads);

@@ -39,8 +39,8 @@ static size_t draw(uint64_t *state, size_t count)
     return rf_mix64((*state)++) % count;
 }
 
-/* Nothing is drawn where there is no choice, so that one repeat is resampled as
- * if it were not called one. */
+/* Draws no random number for a single repeat, so that it is resampled exactly
+ * like samples without repeats. */
 static size_t draw_repeat(const struct rf_stats_repeats *repeats,
                           uint64_t *state)
 {
@@ -56,7 +56,7 @@ static size_t count_of(const struct rf_stats_repeats *repeats)
     return count;
 }
 
-/* Where the samples of each repeat begin; freed with free(). */
+/* The index of each repeat's first sample; freed with free(). */
 static size_t *starts_of(const struct rf_stats_repeats *repeats)
 {
     size_t *starts = rf_xcalloc(repeats->n, sizeof(*starts)), at = 0;
@@ -83,15 +83,15 @@ static double resampled_mean(const struct rf_stats_repeats *repeats,
     return sum / (double)count;
 }
 
-/* All samples in ascending order, and for each repeat, from its start on, where
- * its samples are there. */
+/* All samples in ascending order and, for each repeat, from its start on, the
+ * positions of its samples there. */
 struct order {
     double *sorted;
     size_t *starts, *places;
-    size_t *drawn; /* how often each is in a resample */
+    size_t *drawn; /* times each is drawn in a resample */
 };
 
-/* `order` has what is drawn, so that a resample needs no sorting. */
+/* Counts draws by position in `order`, so that a resample needs no sorting. */
 static double resampled_median(const struct rf_stats_repeats *repeats,
                                const struct order *order, uint64_t *state)
 {
@@ -340,7 +340,7 @@ bool rf_stats_drifts(const double *samples, size_t count)
     if (s.stddev <= 0 || !matters(s.drift_percent, 100)) {
         return false;
     }
-    /* 0 … n - 1 have the standard deviation sqrt(n (n + 1) / 12) */
+    /* the standard deviation of 0 … n - 1 is sqrt(n (n + 1) / 12) */
     slope = s.drift_percent / 100 * s.mean / (n - 1);
     r = RF_MIN(fabs(slope) * sqrt(n * (n + 1) / 12) / s.stddev, 1.0);
     return atanh(r) * sqrt(n - 3) > 1.96;
@@ -359,7 +359,7 @@ static bool has_gap(const double *sorted, size_t count)
     return false;
 }
 
-/* Sarle's; the skewness and kurtosis are those of SAS, without bias. */
+/* Sarle's coefficient; skewness and kurtosis are the unbiased ones of SAS. */
 static double bimodality(const double *samples, size_t count)
 {
     double mean = mean_of(samples, count), n = (double)count;

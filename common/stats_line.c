@@ -5,7 +5,7 @@
 #include "common/mem.h"
 #include "common/stats.h"
 
-/* Of two points. */
+/* The slope through two points. */
 struct slope {
     double slope, weight;
 };
@@ -16,7 +16,7 @@ static int by_slope(const void *a, const void *b)
     return RF_COMPARE(x->slope, y->slope);
 }
 
-/* All pairs with different x, `n` of them; to be freed. */
+/* The slopes of all `n` pairs with different x; freed with free(). */
 static struct slope *list_pairs(const double *x, const double *y, size_t count,
                                 size_t *n)
 {
@@ -33,8 +33,8 @@ static struct slope *list_pairs(const double *x, const double *y, size_t count,
     return pairs;
 }
 
-/* The first slope with at least half of all weight at or below it, or halfway
- * to the next one where that is half exactly. */
+/* The first slope with at least half of all weight at or below it; if that is
+ * exactly half, the midpoint to the next one. */
 static double weighted_median(struct slope *pairs, size_t n)
 {
     double half = 0, below = 0;

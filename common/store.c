@@ -1,10 +1,10 @@
 /*
- * Writing files whole. See store.h.
+ * Writes files atomically. See store.h.
  *
- * A regular file is replaced where the links that its name ends in lead, so
- * that they stay. Anything else keeps its place and is written to. So is what
- * /proc/PID/fd names, though it may be a regular file: it is somebody's open
- * file, such as standard output, and replacing it would take it from them.
+ * A regular file is replaced at the end of its symbolic links, so that the
+ * links stay. Any other file stays in place and is written to. So is a target
+ * of /proc/PID/fd, even a regular file: it is a process's open file, such as
+ * standard output, and replacing it would take it away.
  */
 #include "common/store.h"
 
@@ -27,7 +27,7 @@
 #include "common/log.h"
 #include "common/mem.h"
 
-#define MAX_LINKS 40 /* as the kernel has it */
+#define MAX_LINKS 40 /* as in the kernel */
 
 int rf_write_all(int fd, const void *data, size_t size)
 {
@@ -49,8 +49,7 @@ int rf_write_all(int fd, const void *data, size_t size)
 
 /* --- Replacing a file ----------------------------------------------------- */
 
-/* A name in a folder that is open, so that nobody can put another folder in the
- * place of that one meanwhile. */
+/* A name in an open folder, so that nobody can swap the folder meanwhile. */
 struct place {
     int folder;
     char *name, *temporary;
@@ -62,7 +61,7 @@ static enum rf_status no_place(const struct place *place, struct rf_err *err)
     return rf_err_errno(err, RF_ERR_IO, errno, "%s", place->path);
 }
 
-/* The folder above the last name of `path`, and that name. */
+/* Splits `path` into its folder and its last name. */
 static char *split(const char *path, char **name)
 {
     const char *slash = strrchr(path, '/');
@@ -72,8 +71,8 @@ static char *split(const char *path, char **name)
                            : rf_xasprintf("%.*s", (int)(slash - path), path);
 }
 
-/* Opens a folder. The last `own` levels are made if they are missing, and are
- * no links. -1 (errno) when it fails. */
+/* Opens a folder. The last `own` levels are made if missing and must not be
+ * links. -1 (errno) on failure. */
 static int open_folder(const char *path, unsigned own)
 {
     const int flags = O_PATH | O_DIRECTORY | O_CLOEXEC;
@@ -116,7 +115,7 @@ static void close_place(const struct place *place)
     free(place->temporary);
 }
 
-/* In place of what a process that was killed has left. */
+/* Replaces a leftover of a killed process. */
 static int open_named(const struct place *place)
 {
     (void)unlinkat(place->folder, place->temporary, 0);
@@ -124,7 +123,7 @@ static int open_named(const struct place *place)
                   O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0644);
 }
 
-/* A file without a name, or with the temporary one. */
+/* Opens a file without a name, or with the temporary one. */
 static int open_new(const struct place *place, bool *named)
 {
     int fd = openat(place->folder, ".", O_TMPFILE | O_WRONLY | O_CLOEXEC, 0644);
@@ -137,7 +136,7 @@ static int open_new(const struct place *place, bool *named)
     return fd;
 }
 
-/* Gives a file without a name one: its own if that is free. */
+/* Names a file that has none: its final name if that is free. */
 static int give_name(int fd, const struct place *place, bool *named)
 {
     char self[64];
@@ -177,7 +176,7 @@ static enum rf_status store_at(const struct place *place, const void *data,
     }
     status = write_file(fd, place->path, data, size, err);
     if (status == RF_OK && !named && give_name(fd, place, &named) != 0) {
-        /* Without /proc no file gets a name later: one that has it at once. */
+        /* Without /proc a file cannot be named later, so name it at once. */
         close(fd);
         fd = open_named(place);
         if (fd < 0) {
@@ -219,7 +218,7 @@ enum rf_status rf_store_own(const char *path, unsigned own_folders,
 
 /* --- Writing to what is there --------------------------------------------- */
 
-/* Makes a lost reader an error of write() for this thread, whatever the
+/* Turns a lost reader into an error of write() in this thread, whatever the
  * program does with SIGPIPE. */
 static int write_to_reader(int fd, const char *data, size_t size)
 {
@@ -239,7 +238,7 @@ static int write_to_reader(int fd, const char *data, size_t size)
     return failed == 0 ? 0 : -1;
 }
 
-/* Like open(), but a FIFO that nobody reads is not waited for in silence. */
+/* Like open(), but warns before waiting for a FIFO's reader. */
 static int open_through(const char *path)
 {
     const int flags = O_WRONLY | O_APPEND | O_NOCTTY | O_CLOEXEC;
@@ -295,7 +294,7 @@ static bool is_in_proc(const char *path)
     return is;
 }
 
-/* Takes `path`, a link to `to`; gives the path that `to` stands for. */
+/* Takes `path`, a link to `to`; returns the path of the target. */
 static char *follow(char *path, const char *to)
 {
     char *next = to[0] == '/' ? rf_xstrdup(to)
@@ -304,8 +303,8 @@ static char *follow(char *path, const char *to)
     return next;
 }
 
-/* The path of the file that `path` means, which need not be there; NULL (errno)
- * when its links go round. *through: not one to replace. */
+/* Resolves the links of `path`; the file need not exist. NULL (errno) when the
+ * links form a loop. *through: write to it instead of replacing it. */
 static char *find_target(const char *path, bool *through)
 {
     char *at = rf_xstrdup(path), to[PATH_MAX];
@@ -314,7 +313,7 @@ static char *find_target(const char *path, bool *through)
     for (int links = 0; !*through; links++) {
         ssize_t size = readlink(at, to, sizeof(to) - 1);
         if (size < 0) {
-            break; /* it is no link */
+            break; /* not a link */
         }
         if (links == MAX_LINKS) {
             free(at);

@@ -1,5 +1,5 @@
-/* Writing files whole: a reader sees the old content or the new, never a part.
- */
+/* Writes files atomically: a reader sees the old content or the new, never a
+ * part. */
 #ifndef RF_COMMON_STORE_H
 #define RF_COMMON_STORE_H
 
@@ -8,43 +8,42 @@
 #include "common/err.h"
 
 /*
- * Replaces `path` by `size` bytes: written and fsynced without a name first
- * (O_TMPFILE; where the file system has none, as "<path>.tmp"), then put in
- * place, then the folder is fsynced. On failure `path` is as it was and nothing
- * is left beside it; a process that is killed leaves at most, and only in the
- * moment between naming and renaming, "<path>.tmp". Of a symbolic link the
- * target is replaced, or made, and the link stays. The file's mode is 0644,
- * less what the umask takes away.
+ * Replaces the content of `path` by `size` bytes: writes and fsyncs them
+ * without a name (O_TMPFILE; where the file system lacks it, as "<path>.tmp"),
+ * puts the file in place, then fsyncs the folder. On failure `path` is
+ * unchanged and no other file is left. A process killed between naming and
+ * renaming may leave "<path>.tmp". For a symbolic link the target is replaced,
+ * or made, and the link stays. The file's mode is 0644, less the umask.
  *
- * What is not a regular file (a device, a FIFO, /proc/PID/fd/N) keeps its place
- * and is appended to, without these promises; "-" is standard output, what
- * stdio holds for it first. A FIFO without a reader blocks, as it does with
- * cat(1), after a warning that says so. A reader that goes is an error (EPIPE),
- * no signal. Any thread.
+ * A file that is not regular (a device, a FIFO, /proc/PID/fd/N) stays in place
+ * and is appended to, without these promises; "-" is standard output, after the
+ * data that stdio has buffered. A FIFO without a reader blocks, like cat(1),
+ * after a warning that says so. A reader that closes is an error (EPIPE), not a
+ * signal. Any thread.
  */
 enum rf_status rf_store(const char *path, const void *data, size_t size,
                         struct rf_err *err) RF_MUST_CHECK;
 
 /*
- * The same for a file that is the program's own, as those of a result folder:
- * what has its name is replaced, be it a symbolic link, and never followed. Nor
- * are the last `own_folders` of the path, which are made (0755 less the umask)
- * if they are missing.
+ * The same for the program's own files, such as those of a result folder: an
+ * existing file is replaced, even a symbolic link, and links are never
+ * followed. Neither are the last `own_folders` levels of the path, which are
+ * made if missing (0755 less the umask).
  */
 enum rf_status rf_store_own(const char *path, unsigned own_folders,
                             const void *data, size_t size,
                             struct rf_err *err) RF_MUST_CHECK;
 
 /*
- * Whether rf_store() could put a file there now, before there is anything to
- * put: makes one and takes it away. Errors are those of rf_store(). "-", and
- * what is not a regular file, a folder aside, is not tried.
+ * Whether rf_store() could create the file now, before there is any data: makes
+ * one and removes it. Same errors as rf_store(). Does not try "-" or anything
+ * that is neither a regular file nor a folder.
  */
 enum rf_status rf_store_check(const char *path,
                               struct rf_err *err) RF_MUST_CHECK;
 
-/* Calls write() until all is written; waits if that would block, even on a
- * non-blocking descriptor. -1 (errno) when it fails. */
+/* Calls write() until all is written; waits if it would block, even on a
+ * non-blocking descriptor. -1 (errno) on failure. */
 int rf_write_all(int fd, const void *data, size_t size);
 
 #endif

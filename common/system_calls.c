@@ -1,8 +1,8 @@
 /*
  * The table of system calls. See system_calls.h.
  *
- * Calls that make a descriptor make one here, so that limits show, too. Those
- * that use one get none: the kernel answers EBADF once it lets them through.
+ * Calls that make a descriptor make one here, so that limits show, too. Calls
+ * that use one get -1: the kernel answers EBADF if it allows the call.
  * tests/integration/t0462-refused-calls.sh reads the names from the table and
  * has each of them refused.
  */
@@ -26,13 +26,13 @@
 
 #include "common/compiler.h"
 
-/* Of calls that give a descriptor. */
+/* For calls that return a descriptor. */
 static bool made(int fd)
 {
     return fd >= 0 && close(fd) == 0;
 }
 
-/* Of calls on descriptor -1. */
+/* For calls on descriptor -1. */
 static bool let_through(ssize_t result)
 {
     return result >= 0 || errno == EBADF;
@@ -83,7 +83,7 @@ static bool try_memfd_create(void)
     return made(memfd_create("refit-probe", MFD_CLOEXEC));
 }
 
-/* On a file, which a limit may keep from growing. */
+/* On a file, whose growth a limit may forbid. */
 static bool try_ftruncate(void)
 {
     const int fd = memfd_create("refit-probe", MFD_CLOEXEC);
@@ -196,7 +196,7 @@ static bool try_lseek(void)
     return let_through(lseek(-1, 0, SEEK_SET));
 }
 
-/* Of a file that nobody has. */
+/* For a file that does not exist. */
 static bool is_absent(int result)
 {
     return result == 0 || errno == ENOENT;

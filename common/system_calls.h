@@ -1,14 +1,14 @@
-/* The system calls without which event loops and methods do not work, and
- * whether this process may make them: profiles of containers refuse some, old
- * kernels do not have all. Calls that have a fall-back are none of these. */
+/* Checks that this process may make the system calls that event loops and
+ * methods need: container profiles refuse some, old kernels lack some. Calls
+ * with a fallback are not included. */
 #ifndef RF_COMMON_SYSTEM_CALLS_H
 #define RF_COMMON_SYSTEM_CALLS_H
 
 #include "common/err.h"
 
-/* What makes them; may be combined. */
+/* The users of the calls; may be combined. */
 enum rf_calls_of {
-    RF_CALLS_OF_LOOP = 1 << 0, /* libuv */
+    RF_CALLS_OF_LOOP = 1 << 0, /* memory shared by the ranks of a node */
     RF_CALLS_OF_NODE = 1 << 1, /* memory that the ranks of a node share */
     RF_CALLS_OF_TCP = 1 << 2,  /* data connections */
     RF_CALLS_OF_UCX = 1 << 3,  /* UCX over TCP and shared memory */

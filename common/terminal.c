@@ -1,4 +1,4 @@
-/* How wide the terminal is. See terminal.h. */
+/* The terminal's width. See terminal.h. */
 #include "common/terminal.h"
 
 #include <stdlib.h>
@@ -6,9 +6,9 @@
 #include <unistd.h>
 
 #define USUAL_COLUMNS 80
-#define MOST_COLUMNS 100000 /* what is more is no terminal's */
+#define MOST_COLUMNS 100000 /* no terminal has more */
 
-/* 0 when it is not set or makes no sense. */
+/* 0 when unset or invalid. */
 static size_t columns_variable(void)
 {
     const char *text = getenv("COLUMNS");

@@ -1,12 +1,12 @@
-/* The terminal that somebody looks at. */
+/* The user's terminal. */
 #ifndef RF_COMMON_TERMINAL_H
 #define RF_COMMON_TERMINAL_H
 
 #include <stddef.h>
 
-/* Columns of the terminal `fd`: those that COLUMNS says, else the terminal's
- * own, 80 where it does not say. 0 where `fd` is no terminal. To be asked each
- * time, since windows change. */
+/* Columns of the terminal `fd`: COLUMNS if set, else the terminal's own width,
+ * or 80 if it reports none. 0 when `fd` is not a terminal. Ask each time, since
+ * windows are resized. */
 size_t rf_terminal_columns(int fd);
 
 #endif

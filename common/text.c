@@ -17,7 +17,8 @@ static bool is_control(uint32_t code)
            (code >= 0x7f && code < 0xa0);
 }
 
-/* Changes the direction of what follows (UAX #9), or the line. */
+/* Whether it changes the direction of the text after it (UAX #9), or the
+ * line. */
 static bool moves_text(uint32_t code)
 {
     return code == 0x61c || code == 0x200e || code == 0x200f ||
@@ -25,7 +26,7 @@ static bool moves_text(uint32_t code)
            (code >= 0x2066 && code <= 0x2069);
 }
 
-/* Bytes of the character at `text` and its code, 0 when it is none. */
+/* Bytes of the character at `text` and its code; 0 when it is invalid. */
 static size_t decode(const uint8_t *text, size_t size, uint32_t *out)
 {
     static const uint32_t lowest[] = {0, 0, 0x80, 0x800, 0x10000};
@@ -51,7 +52,7 @@ static size_t decode(const uint8_t *text, size_t size, uint32_t *out)
                : n;
 }
 
-/* Likewise, 0 also when it may not be shown. */
+/* Likewise, but also 0 when it must not be shown. */
 static size_t good_bytes(const uint8_t *text, size_t size)
 {
     uint32_t code;

@@ -4,16 +4,16 @@
 
 #include <stdbool.h>
 
-/* A constant in place of the random secret of a run: never passed on. */
+/* A constant instead of a run's random secret: never passed on. */
 #define RF_VARIABLE_NCCL_ID "NCCL_COMM_ID"
 
-/* Whether a variable sets what ranks and their libraries do: those of CUDA,
- * NCCL, NVSHMEM, UCX, glibc and this program. Ranks inherit them, results
- * record them. Not RF_VARIABLE_NCCL_ID. */
+/* Whether a variable affects ranks and their libraries: those of CUDA, NCCL,
+ * NVSHMEM, UCX, glibc and this program. Ranks inherit them, results record
+ * them. Excludes RF_VARIABLE_NCCL_ID. */
 bool rf_variable_matters(const char *name);
 
-/* Whether `name` is in a list that ends with NULL, where "LC_" stands for all
- * that begin with it. */
+/* Whether `name` is in a list that ends with NULL; an entry like "LC_" matches
+ * every name with that prefix. */
 bool rf_variable_in(const char *name, const char *const *names);
 
 #endif

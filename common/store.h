@@ -8,7 +8,7 @@
 #include "common/err.h"
 
 /*
- * Replaces the content of `path` by `size` bytes: writes and fsyncs them
+ * Replaces the file `path` by one of `size` bytes: writes and fsyncs them
  * without a name (O_TMPFILE; where the file system lacks it, as "<path>.tmp"),
  * puts the file in place, then fsyncs the folder. On failure `path` is
  * unchanged and no other file is left. A process killed between naming and

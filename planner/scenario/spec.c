@@ -1,11 +1,10 @@
 /*
- * Scenarios: reading one from JSON, with every rule that needs neither the
- * model nor the cluster.
+ * Reads scenarios from JSON and checks every rule that needs neither the model
+ * nor the cluster.
  *
  * An error names the file, the JSON path and the rule; nothing is kept then.
- * Lists as matrix axes are expanded before
- * (coordinator/config/config_matrix.c): here "pp_layers", "nodes", "mesh" and
- * "spec" are the only lists.
+ * Matrix lists are expanded earlier (coordinator/config/config_matrix.c): the
+ * only lists here are "pp_layers", "nodes", "mesh" and "spec".
  */
 #include "planner/scenario/spec.h"
 
@@ -23,7 +22,7 @@
 #define MIN_BUCKET_BYTES 4096
 #define MAX_BUCKET_BYTES (UINT64_C(1) << 40)
 
-/* Ours come first, in the order of the enum. */
+/* Our words come first, in enum order. */
 static const char *const mode_names[] = {"colocated",     "disaggregated",
                                          "collocated",    "non-collocated",
                                          "non-colocated", NULL};
@@ -36,7 +35,7 @@ static const char *const strategy_names[] = {RF_STRATEGY_MAP(NAME) "auto",
 static const char *const memory_names[] = {"host", "cuda", NULL};
 static const char *const memory_others[] = {"cpu",    "host", "gpu", "cuda",
                                             "device", "cuda", NULL};
-/* Alpa's words come last, with what each means below. */
+/* Alpa's words come last; the table below gives their meaning. */
 static const char *const balance_names[] = {"none",
                                             "size",
                                             "order",
@@ -50,8 +49,8 @@ static const unsigned balances[] = {
     RF_BALANCE_NONE, RF_BALANCE_SIZE, RF_BALANCE_ORDER, RF_BALANCE_TIME,
     RF_BALANCE_SIZE, RF_BALANCE_NONE, RF_BALANCE_SIZE,  RF_BALANCE_ORDER};
 
-/* Other names under which users know a method. With `memory` it is one of
- * several that have the name, which works there. */
+/* Aliases of methods. With `memory`, the alias means `method` only for that
+ * memory. */
 static const struct {
     const char *alias, *memory, *method;
 } method_aliases[] = {
@@ -116,7 +115,7 @@ static enum rf_status read_method(const struct rf_jnode *node, void *out,
     struct rf_spec *spec = out;
     struct rf_jnode member = rf_jnode_get(node, "method");
     const char *method = "host";
-    unsigned memory = 0; /* whether it is there and fits is the caller's */
+    unsigned memory = 0; /* the caller checks it against the method */
     enum rf_status status = rf_jnode_string(node, "method", &method, err);
     (void)nodes;
     RF_THEN(status, rf_jnode_choice_or(node, "memory", memory_names,
@@ -191,7 +190,7 @@ static json_t *write_balance_links(const void *in,
     return list;
 }
 
-/* A number, or when to stop. */
+/* A number, or a stop rule. */
 static enum rf_status read_iterations(const struct rf_jnode *node, void *out,
                                       const struct rf_spec_nodes *nodes,
                                       struct rf_err *err)
@@ -251,7 +250,7 @@ static json_t *write_iterations(const void *in,
     return rule;
 }
 
-/* Where the sides are apart anyway nothing is written. */
+/* Written only when colocated; otherwise the sides are always apart. */
 static json_t *write_processes(const void *in,
                                const struct rf_spec_nodes *nodes)
 {
@@ -295,7 +294,7 @@ const struct rf_spec_field rf_spec_fields[] = {
     {"infer", RF_SPEC_OBJECT, AT(infer), .required = true,
      .keys = rf_side_fields},
     {"method", RF_SPEC_TEXT, AT(method), .read = read_method},
-    {.key = "memory"}, /* is read with the method */
+    {.key = "memory"}, /* read with the method */
     {"strategy", RF_SPEC_WORD, AT(strategy), .words = strategy_names},
     {"balance", RF_SPEC_WORD, AT(balance), .words = balance_names,
      .values = balances, .standard = RF_BALANCE_SIZE},
@@ -321,7 +320,7 @@ const struct rf_spec_field rf_spec_fields[] = {
      .most = 604800},
     {.key = NULL}};
 
-/* A key of a side that stands beside the sides. */
+/* Refuses keys of a side at the level of the scenario. */
 static enum rf_status check_level(const struct rf_jnode *node,
                                   struct rf_err *err)
 {
@@ -338,7 +337,8 @@ static enum rf_status check_level(const struct rf_jnode *node,
     return RF_OK;
 }
 
-/* Names become file names: no path, nothing hidden, nothing unprintable. */
+/* Names become file names: no path, no leading dot, only printable
+ * characters. */
 static enum rf_status check_name(const struct rf_jnode *node, const char *name,
                                  struct rf_err *err)
 {
@@ -362,8 +362,8 @@ static enum rf_status check_name(const struct rf_jnode *node, const char *name,
     return RF_OK;
 }
 
-/* Options of another method than the scenario's are checked and then dropped,
- * so that one matrix can compare methods. */
+/* Options of other methods are checked and then dropped, so that one matrix can
+ * compare methods. */
 static enum rf_status drop_idle_options(const struct rf_jnode *node,
                                         struct rf_spec *spec,
                                         struct rf_err *err)
@@ -406,8 +406,8 @@ static enum rf_status check_rules(const struct rf_jnode *node,
     return RF_OK;
 }
 
-/* Sides that give a number of nodes: training takes the first, inference the
- * same or, disaggregated, the next. */
+/* Seats sides that give a number of nodes: training takes the first, inference
+ * the same or, disaggregated, the next. */
 static enum rf_status seat_sides(const struct rf_jnode *train,
                                  const struct rf_jnode *infer, uint32_t n_nodes,
                                  struct rf_spec *spec, struct rf_err *err)

@@ -1,6 +1,7 @@
 /*
- * A scenario, every default filled in: what to move where and how. The same
- * object is printed in result files, sent to the ranks and read back by them.
+ * A scenario with all defaults filled in: what to move, from where to where,
+ * and how. Result files contain the same object, and ranks receive and parse
+ * it.
  */
 #ifndef RF_PLANNER_SCENARIO_SPEC_H
 #define RF_PLANNER_SCENARIO_SPEC_H
@@ -14,8 +15,8 @@
 
 enum rf_mode { RF_COLOCATED, RF_DISAGGREGATED };
 
-/* A row for each strategy: its name in capitals and as it is written, and which
- * function of strategy/strategy.h makes its operations. */
+/* One row per strategy: its name in capitals, its name in files, and the
+ * function of strategy/strategy.h that makes its operations. */
 #define RF_STRATEGY_MAP(X)                                                     \
     X(SEND_RECV, send_recv, direct)                                            \
     X(BROADCAST, broadcast, replicate)                                         \
@@ -28,25 +29,25 @@ enum rf_strategy {
 #define RF_STRATEGY_ENUM(capitals, name, builder) RF_##capitals,
     RF_STRATEGY_MAP(RF_STRATEGY_ENUM)
 #undef RF_STRATEGY_ENUM
-        RF_STRATEGIES,                /* how many there are */
-    RF_STRATEGY_AUTO = RF_STRATEGIES, /* until choose_strategy.h has one */
+        RF_STRATEGIES,                /* number of strategies */
+    RF_STRATEGY_AUTO = RF_STRATEGIES, /* until choose_strategy.h picks one */
 };
 
 enum rf_balance {
     RF_BALANCE_NONE,
     RF_BALANCE_SIZE,
     RF_BALANCE_ORDER,
-    RF_BALANCE_TIME, /* as `size`, by what links can send (link_weights.h) */
+    RF_BALANCE_TIME, /* as `size`, by link capacity (link_weights.h) */
 };
 
 #define RF_NODE_NICS_MAX 64
 #define RF_LINK_WEIGHT_MAX 1000
 
-/* What the NICs of a node send in relation to those of other nodes. Ranks share
- * them by slot. */
+/* The bandwidth of a node's NICs relative to those of other nodes. Ranks share
+ * the NICs by slot. */
 struct rf_link_weight {
     uint32_t nics;
-    uint32_t weight; /* of each, 1 to RF_LINK_WEIGHT_MAX */
+    uint32_t weight; /* per NIC, 1 to RF_LINK_WEIGHT_MAX */
 };
 
 struct rf_spec {
@@ -58,52 +59,53 @@ struct rf_spec {
         };
         struct rf_side_spec side[RF_SIDES]; /* the same two */
     };
-    char *method; /* canonical name, e.g. "host"; says where weights are, too:
-                     "memory" is part of it */
+    char *method; /* canonical name, e.g. "host"; includes "memory", so it also
+                     tells where weights are */
     enum rf_strategy strategy;
     enum rf_balance balance;
-    /* with balance time, per node of the cluster; NULL until they are chosen,
-     * see choose_strategy.h */
+    /* with balance time, per node of the cluster; NULL until chosen, see
+     * choose_strategy.h */
     struct rf_link_weight *balance_links;
     uint32_t n_balance_links;
     bool serialize;
-    bool separate_processes; /* colocated: trainer and engine apart */
+    bool separate_processes; /* colocated: trainer and engine in separate
+                                processes */
     bool cast_at_source;     /* where a dtype change happens */
     uint32_t warmup;
-    uint32_t iterations;     /* or the most of them, with ci_percent */
+    uint32_t iterations;     /* the maximum, with ci_percent */
     uint32_t min_iterations; /* with ci_percent */
-    double ci_percent; /* how near the medians are to be known; 0: any way */
-    uint32_t max_s;    /* of measuring, with ci_percent; 0: no limit */
-    bool yardstick;    /* is measured beside every iteration */
-    uint64_t bucket_bytes; /* bound of staging memory */
+    double ci_percent;       /* required precision of the medians; 0: none */
+    uint32_t max_s;          /* of measuring, with ci_percent; 0: no limit */
+    bool yardstick;          /* measured with every iteration */
+    uint64_t bucket_bytes;   /* limit of staging memory */
     uint64_t chunk_bytes; /* forwarding granularity; 0: chosen by the planner */
     char *disk_folder;    /* method disk; NULL otherwise */
     bool disk_fsync, disk_drop_cache;
-    bool ucx_gets;      /* method ucx: destinations read, else sources write */
+    bool ucx_gets;      /* method ucx: destinations read; else sources write */
     uint32_t timeout_s; /* of one iteration, 0: derived */
 };
 
 /*
- * Reads one scenario object without lists-as-matrix (those are expanded
- * before). Unknown keys are errors. Node names in "nodes" are looked up in
- * `node_names`. Defaults as in refit-cluster(5). Rules between keys that need
- * no model are checked here; rules that need the model or the world are checked
- * by rf_mesh_rules_place() and rf_plan_build().
+ * Reads one scenario object after its matrix lists have been expanded. Unknown
+ * keys are errors. Node names in "nodes" are looked up in `node_names`.
+ * Defaults are those of refit-cluster(5). Rules between keys that need no model
+ * are checked here; rf_mesh_rules_place() and rf_plan_build() check rules that
+ * need the model or the world.
  */
 enum rf_status rf_spec_from_json(const struct rf_jnode *node,
                                  const char *const *node_names,
                                  uint32_t n_node_names, struct rf_spec **out,
                                  struct rf_err *err) RF_MUST_CHECK;
 
-/* The canonical name of the method in a scenario object; NULL: it names none.
- */
+/* The canonical name of a scenario object's method; NULL when it is unknown. */
 const char *rf_spec_method(const json_t *scenario);
 
-/* Of one of Alpa's words for a balance, our name; NULL: it is none of them. */
+/* Our name for one of Alpa's words for a balance; NULL when it is none of
+ * them. */
 const char *rf_spec_balance_meant(const char *word);
 
-/* The whole scenario with defaults, such that rf_spec_from_json() reads it back
- * equal. A new reference. */
+/* The whole scenario with defaults; rf_spec_from_json() reads it back equal. A
+ * new reference. */
 json_t *rf_spec_to_json(const struct rf_spec *spec,
                         const char *const *node_names);
 void rf_spec_destroy(struct rf_spec *spec);

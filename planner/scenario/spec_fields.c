@@ -1,4 +1,4 @@
-/* Reading and writing by the tables of keys. See spec_fields.h. */
+/* Reads and writes by the key tables. See spec_fields.h. */
 #include "planner/scenario/spec_fields.h"
 
 #include <assert.h>
@@ -107,7 +107,7 @@ enum rf_status rf_spec_fields_read(const struct rf_spec_field *fields,
     return RF_OK;
 }
 
-/* What a member holds; the index of a word. */
+/* The value of a member; for a word its index. */
 static uint64_t value_of(const struct rf_spec_field *field, const void *member)
 {
     switch (field->kind) {
@@ -118,7 +118,7 @@ static uint64_t value_of(const struct rf_spec_field *field, const void *member)
         return *(const uint32_t *)member;
     case RF_SPEC_U64:
         return *(const uint64_t *)member;
-    default: /* of words with one value the first is ours */
+    default: /* of words for one value the first is canonical */
         return *(const unsigned *)member;
     }
 }
@@ -147,7 +147,7 @@ static json_t *write_object(const struct rf_spec_field *field,
     return object;
 }
 
-/* NULL: left out. */
+/* NULL: omitted. */
 static json_t *write_one(const struct rf_spec_field *field, const void *in,
                          const struct rf_spec_nodes *nodes)
 {

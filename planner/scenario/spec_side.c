@@ -3,8 +3,7 @@
  * needs neither the model nor the cluster.
  *
  * Sizes are at most 65536 each, so that a product of three of them fits 64
- * bits. What has been read when an error is found is freed by the owner of the
- * scenario.
+ * bits. After an error, the scenario's owner frees what has been read.
  */
 #include "planner/scenario/spec_side.h"
 
@@ -56,7 +55,7 @@ static enum rf_status read_pp_layers(const struct rf_jnode *node, void *out,
     return RF_OK;
 }
 
-/* A list of hosts; a number of them is only noted, see rf_side_seat(). */
+/* Reads a list of hosts; only notes a number of hosts, see rf_side_seat(). */
 static enum rf_status read_nodes(const struct rf_jnode *node, void *out,
                                  const struct rf_spec_nodes *nodes,
                                  struct rf_err *err)
@@ -172,7 +171,7 @@ static enum rf_status read_mesh(const struct rf_jnode *node,
     return RF_OK;
 }
 
-/* One word of a sharding spec at the start of `text`: its length, 0: none. */
+/* The length of the sharding-spec word at the start of `text`; 0: none. */
 static size_t spec_word(const char *text)
 {
     static const char *const words[] = {"S01", "S0", "S1", "R"};
@@ -240,7 +239,7 @@ static enum rf_status read_sharding(const struct rf_jnode *node,
     return status;
 }
 
-/* Rules of the layouts that have no tensor or pipeline parallelism. */
+/* Rules for layouts without tensor or pipeline parallelism. */
 static enum rf_status check_flat_layout(const struct rf_jnode *node,
                                         const struct rf_side_spec *side,
                                         struct rf_err *err)
@@ -378,9 +377,9 @@ static enum rf_status check_pipeline(const struct rf_jnode *node,
     return RF_OK;
 }
 
-/* With EP, inference engines place whole experts, but SGLang splits them over
- * what EP leaves of TP; otherwise expert matrices are split as the dense ones
- * are. */
+/* With EP, inference engines place whole experts, except SGLang, which splits
+ * them over the part of TP that EP leaves. Without EP, expert matrices are
+ * split like dense ones. */
 uint32_t rf_side_default_etp(const struct rf_side_spec *side)
 {
     if (side->layout == RF_LAYOUT_SGLANG) {

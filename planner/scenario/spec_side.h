@@ -1,4 +1,4 @@
-/* One side of a scenario: what it is made of, and how it is read. */
+/* One side of a scenario: its members and how to read them. */
 #ifndef RF_PLANNER_SCENARIO_SPEC_SIDE_H
 #define RF_PLANNER_SCENARIO_SPEC_SIDE_H
 
@@ -10,7 +10,7 @@
 #include "planner/model/layout_kind.h"
 #include "planner/model/model.h"
 
-#define RF_SIDE_SIZE_MAX 65536 /* of any one parallel size */
+#define RF_SIDE_SIZE_MAX 65536 /* limit of each parallel size */
 
 enum rf_side { RF_TRAIN, RF_INFER, RF_SIDES };
 
@@ -21,16 +21,16 @@ struct rf_side_spec {
     uint32_t dp;                       /* ≥ 1 once the world is built */
     bool dp_given;
     uint32_t dp_replicate;  /* copies of the weights among the dp ranks; vLLM:
-                              engines, which each have all experts */
-    uint32_t attention_dp;  /* groups of tp's ranks that each have all heads */
-    uint32_t vocab_divisor; /* megatron: rows are padded to it times tp; 0: not
-                               at all */
-    bool vocab_divisor_given; /* otherwise it is the training side's */
+                               engines, each with all experts */
+    uint32_t attention_dp;  /* groups of tp's ranks, each with all heads */
+    uint32_t vocab_divisor; /* megatron: pads rows to a multiple of it times tp;
+                               0: no padding */
+    bool vocab_divisor_given; /* otherwise that of the training side */
     enum rf_dtype dtype;
-    bool dtype_given;    /* otherwise each tensor keeps the model's */
+    bool dtype_given;    /* otherwise each tensor keeps the model's dtype */
     bool quantize;       /* inference: to fp8 after arrival (plan/quantize.h) */
-    uint32_t *pp_layers; /* of each stage, n_pp_layers = pp; or of each virtual
-                            stage, pp · vpp, in their order; or NULL */
+    uint32_t *pp_layers; /* per stage, n_pp_layers = pp; or per virtual stage,
+                            pp · vpp, in their order; or NULL */
     uint32_t n_pp_layers;
     uint32_t first_stage_layers, last_stage_layers; /* 0 = even */
     uint32_t *nodes; /* indices into the cluster's nodes; NULL: any */
@@ -41,25 +41,25 @@ struct rf_side_spec {
     uint32_t n_spec;
 };
 
-/* The rules between keys of a side that has been read by rf_side_fields
- * (spec_fields.h), and what only some layouts read. What `side` points to is
- * the scenario's to free, after a failure, too. */
+/* Checks the rules between keys of a side that rf_side_fields (spec_fields.h)
+ * has read, and reads the keys of single layouts. The scenario frees what
+ * `side` points to, also after a failure. */
 enum rf_status rf_side_check(const struct rf_jnode *node,
                              struct rf_side_spec *side,
                              struct rf_err *err) RF_MUST_CHECK;
 
-/* Chooses the nodes of a side that gives their number: the first that `other`
- * (NULL: none) does not have. Sides that name theirs stay as they are. */
+/* Chooses the nodes of a side that gives only their number: the first that
+ * `other` (may be NULL) does not have. Sides that name nodes are unchanged. */
 enum rf_status rf_side_seat(const struct rf_jnode *node,
                             struct rf_side_spec *side,
                             const struct rf_side_spec *other,
                             uint32_t n_node_names,
                             struct rf_err *err) RF_MUST_CHECK;
 
-/* The ETP of a side that does not name one, by its layout, TP and EP. */
+/* The default ETP of a side, from its layout, TP and EP. */
 uint32_t rf_side_default_etp(const struct rf_side_spec *side);
 
-/* The dtype on a side of a tensor that has `own` in the model. */
+/* The dtype on one side of a tensor that has dtype `own` in the model. */
 enum rf_dtype rf_side_dtype(const struct rf_side_spec *side, enum rf_dtype own);
 
 #endif

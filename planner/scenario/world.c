@@ -1,9 +1,9 @@
 /*
- * Worlds: how many ranks each side has and on which slot each rank sits.
+ * Worlds: the number of ranks of each side and the slot of each rank.
  *
- * A side's ranks are the first `size` entries of its list of places; mesh rank
- * i sits at place i. Everything is worked out and checked before anything is
- * kept, so a failure leaves `spec` as it was.
+ * A side's ranks take the first `size` entries of its list of places; mesh rank
+ * i sits at place i. Everything is computed and checked before anything is
+ * kept, so a failure leaves `spec` unchanged.
  */
 #include "planner/scenario/world.h"
 
@@ -30,7 +30,7 @@ struct slot_place {
     uint32_t node, slot;
 };
 
-/* The slots that a side may use, in order, and how many of them it does. */
+/* The slots available to a side, in order, and how many of them it uses. */
 struct seats {
     struct slot_place *places;
     uint32_t n_places;
@@ -47,7 +47,7 @@ static uint64_t gcd(uint64_t a, uint64_t b)
     return a;
 }
 
-/* Least common multiple, 0 when it is larger than any world. */
+/* Least common multiple; 0 when larger than any world. */
 static uint64_t lcm(uint64_t a, uint64_t b)
 {
     uint64_t result;
@@ -58,7 +58,7 @@ static uint64_t lcm(uint64_t a, uint64_t b)
     return result;
 }
 
-/* Sizes are at most 65536 each: three of them fit 64 bits. */
+/* Sizes are at most 65536 each, so three of them fit 64 bits. */
 static uint64_t dense_group(const struct rf_side_spec *side)
 {
     return (uint64_t)side->tp * side->cp * side->pp;
@@ -69,7 +69,7 @@ static uint64_t expert_group(const struct rf_side_spec *side)
     return (uint64_t)side->etp * side->ep * side->pp;
 }
 
-/* Ranks of the smallest mesh that has these sizes; 0: too many. */
+/* Ranks of the smallest mesh with these sizes; 0: too many. */
 static uint64_t smallest_size(const struct rf_side_spec *side)
 {
     uint64_t dense;
@@ -89,7 +89,7 @@ static enum rf_status fail_dp(const struct rf_spec *spec, enum rf_side which,
     char also[32] = "";
     assert(group > 0); /* sizes are 1 or more */
     step = lcm(group, expert_group(side)) / group;
-    assert(step > 0); /* size_of_side() has refused it */
+    assert(step > 0); /* otherwise size_of_side() fails */
     below = side->dp / step * step;
     if (below > 0) {
         snprintf(also, sizeof(also), "%llu, ", (unsigned long long)below);
@@ -112,7 +112,7 @@ static enum rf_status fail_division(const struct rf_spec *spec,
     uint64_t below;
     bool dense = slots % dense_group(side) != 0;
     char also[32] = "";
-    assert(step > 0); /* size_of_side() has refused it */
+    assert(step > 0); /* otherwise size_of_side() fails */
     below = slots / step * step;
     if (below > 0) {
         snprintf(also, sizeof(also), "%llu, ", (unsigned long long)below);
@@ -158,7 +158,8 @@ static enum rf_status fail_size(const struct rf_spec *spec, enum rf_side which,
                          (unsigned long long)needed, slots, why);
 }
 
-/* How many of its places a side uses: all, or what an explicit dp needs. */
+/* The number of places that a side uses: all, or those that an explicit dp
+ * needs. */
 static enum rf_status size_of_side(const struct rf_spec *spec,
                                    enum rf_side which, struct seats *seats,
                                    struct rf_err *err)
@@ -192,7 +193,7 @@ static void add_places(struct seats *seats, uint32_t node, uint32_t n_slots)
     }
 }
 
-/* Appends the slots of the nodes that `side` names, or of all. */
+/* Appends the slots of the nodes that `side` names, or of all nodes. */
 static void add_named(struct seats *seats, const struct rf_side_spec *side,
                       const uint32_t *slots, uint32_t n_nodes)
 {
@@ -241,8 +242,8 @@ static enum rf_status seat_colocated(const struct rf_spec *spec,
                : size_of_side(spec, RF_INFER, &seats[RF_INFER], err);
 }
 
-/* A side without nodes: its smallest world from the first slots that neither
- * belong to a node that `other` names nor are among the `taken` first ones. */
+/* A side without nodes: its smallest world on the first free slots, which
+ * excludes nodes that `other` names and the first `taken` slots. */
 static void add_free(struct seats *seats, const struct rf_side_spec *other,
                      uint32_t taken, uint64_t wanted, const uint32_t *slots,
                      uint32_t n_nodes)
@@ -268,7 +269,7 @@ static enum rf_status seat_disaggregated(const struct rf_spec *spec,
                                          struct seats seats[RF_SIDES],
                                          struct rf_err *err)
 {
-    uint32_t taken = 0; /* by the training side from the free slots */
+    uint32_t taken = 0; /* free slots used by the training side */
     for (uint32_t i = 0; i < spec->train.n_nodes; i++) {
         if (names_node(&spec->infer, spec->train.nodes[i])) {
             return rf_world_fail(RF_INFER, err,
@@ -342,7 +343,7 @@ static struct rf_world *make_world(const struct rf_spec *spec,
     return world;
 }
 
-/* Slots of the whole cluster, checked. */
+/* Counts and checks the slots of the whole cluster. */
 static enum rf_status count_slots(const uint32_t *slots, uint32_t n_nodes,
                                   uint32_t *total, struct rf_err *err)
 {
@@ -359,7 +360,7 @@ static enum rf_status count_slots(const uint32_t *slots, uint32_t n_nodes,
     return RF_OK;
 }
 
-/* Node numbers of a scenario are those of the cluster it was read for. */
+/* Node numbers of a scenario refer to the cluster it was read for. */
 static enum rf_status check_nodes(const struct rf_spec *spec, uint32_t n_nodes,
                                   struct rf_err *err)
 {
@@ -392,7 +393,7 @@ static enum rf_status seat_sides(const struct rf_spec *spec,
                : seat_disaggregated(spec, slots, n_nodes, seats, err);
 }
 
-/* Without a dp vLLM's engines are of the size that their EP has. */
+/* Without a dp, a vLLM engine has the size of its EP. */
 static void fill_in_dp(struct rf_side_spec *side, uint32_t size)
 {
     side->dp = (uint32_t)(size / dense_group(side));

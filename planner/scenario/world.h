@@ -1,8 +1,8 @@
 /*
- * The ranks of a scenario: which slot of which node each runs on and which
- * place of which mesh it has. Ranks are numbered in Megatron-LM's default order
- * tp-cp-ep-dp-pp: dense rank = tp + TP·(cp + CP·(dp + DP·pp)), expert rank =
- * etp + ETP·(ep + EP·(edp + EDP·pp)).
+ * The ranks of a scenario: the slot and node of each, and its place in each
+ * mesh. Ranks are numbered in Megatron-LM's default order tp-cp-ep-dp-pp: dense
+ * rank = tp + TP·(cp + CP·(dp + DP·pp)), expert rank = etp + ETP·(ep + EP·(edp
+ * + EDP·pp)).
  */
 #ifndef RF_PLANNER_SCENARIO_WORLD_H
 #define RF_PLANNER_SCENARIO_WORLD_H
@@ -22,8 +22,8 @@ struct rf_coord {
 
 struct rf_rank {
     uint32_t node; /* index into the cluster's nodes */
-    uint32_t slot; /* slot of that node; two ranks may share one only when
-                      colocated processes are separate */
+    uint32_t slot; /* slot of that node; two ranks share one only when colocated
+                      processes are separate */
     uint32_t index[RF_SIDES]; /* rank inside that side's mesh, RF_NONE: none */
 };
 
@@ -32,7 +32,7 @@ struct rf_rank {
 struct rf_world {
     uint32_t n_ranks;
     struct rf_rank *ranks;   /* by world rank */
-    uint32_t n_nodes;        /* of the cluster; 1 where none were given */
+    uint32_t n_nodes;        /* in the cluster; 1 if none were given */
     uint32_t size[RF_SIDES]; /* ranks of each mesh */
     uint32_t edp[RF_SIDES];
     uint32_t *rank_of[RF_SIDES]; /* mesh index → world rank */
@@ -40,18 +40,19 @@ struct rf_world {
 
 /*
  * Places both meshes on the cluster's slots and fills in `spec`'s dp sizes.
- * `slots[i]` is the number of slots of node i. With n_nodes 0 (plan only) the
- * smallest world that both sides divide is made on one imaginary node.
+ * `slots[i]` is the number of slots of node i. n_nodes 0 (plan only) makes the
+ * smallest world that both sides divide, on one imaginary node.
  *
- * Colocated: all slots (or those of the `nodes` that the sides name, which must
- * be the same), a side with an explicit dp the first of them; world rank = slot
- * number, or, with separate processes, the training mesh's ranks and after them
- * the inference mesh's. Disaggregated: a side with `nodes` has those nodes to
- * itself; the others take their smallest world from the first free slots,
- * training first. World ranks: the training mesh, then the inference mesh.
+ * Colocated: the sides share all slots (or those of the `nodes` that they name,
+ * which must be the same); a side with an explicit dp uses the first ones.
+ * World rank = slot number; with separate processes, the training mesh's ranks
+ * come first, then those of the inference mesh. Disaggregated: a side with
+ * `nodes` has those nodes to itself; the others take their smallest world from
+ * the first free slots, training first. World ranks: the training mesh, then
+ * the inference mesh.
  *
  * Impossible combinations are RF_ERR_CONFIG with the rule and the nearest sizes
- * that work. Rules that need the model are mesh_rules.h's.
+ * that work. mesh_rules.h checks the rules that need the model.
  */
 enum rf_status rf_world_place(struct rf_spec *spec, const uint32_t *slots,
                               uint32_t n_nodes, struct rf_world **out,
@@ -59,15 +60,15 @@ enum rf_status rf_world_place(struct rf_spec *spec, const uint32_t *slots,
 void rf_world_destroy(struct rf_world *world);
 
 /* Slots of the smallest world of these sizes: the least common multiple of both
- * sides' if colocated, else their sum; 0: more than a world may have. */
+ * sides' sizes if colocated, else their sum; 0 when larger than any world. */
 uint64_t rf_world_smallest(const struct rf_spec *spec);
 
-/* Place of mesh rank `index` on a side of size ranks; see the formulae above.
- */
+/* The coordinates of mesh rank `index` on a side of `size` ranks; see the
+ * formulae above. */
 struct rf_coord rf_coord_of(const struct rf_side_spec *side, uint32_t size,
                             uint32_t index);
 
-/* Whether two world ranks sit on the same slot of the same node. */
+/* Whether two world ranks are on the same slot of the same node. */
 bool rf_same_slot(const struct rf_world *world, uint32_t a, uint32_t b);
 
 /* Sets `err` to "SIDE: …" with RF_ERR_CONFIG; the caller names the scenario. */

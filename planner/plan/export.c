@@ -1,10 +1,10 @@
 /*
- * Where exported tensors go. See export.h.
+ * Places of exported tensors. See export.h.
  *
  * Tensors follow each other family by family, layer by layer, expert by expert;
- * experts that are one tensor in the checkpoint stay one.
- * Headers are padded with spaces to a multiple of 8 bytes, as the safetensors
- * library has them, so that the data is aligned.
+ * experts that share a tensor in the checkpoint keep sharing it. Headers are
+ * padded with spaces to a multiple of 8 bytes, as the safetensors library does,
+ * so that the data is aligned.
  */
 #include "planner/plan/export.h"
 
@@ -18,7 +18,7 @@
 #define NAME_BYTES 512
 #define LENGTH_BYTES 8
 
-/* One tensor of a family as it is on disk; `expert` is 0 where it holds all. */
+/* One tensor of a family as stored on disk; `expert` is 0 if it holds all. */
 struct exported_tensor {
     uint32_t family, layer, expert;
 };
@@ -66,7 +66,7 @@ struct placing {
     uint64_t file_bytes, used; /* of the file */
 };
 
-/* Offsets count from the start of the data until the headers are known. */
+/* Offsets count from the start of the data until the headers exist. */
 static void place_tensor(const struct exported_tensor *tensor, size_t number,
                          void *data)
 {
@@ -93,7 +93,7 @@ struct heading {
     const struct rf_plan *plan;
     const struct rf_export *export;
     json_t **headers; /* by file */
-    uint64_t *bytes;  /* of data, by file */
+    uint64_t *bytes;  /* of data, per file */
 };
 
 static json_t *shape_json(const struct rf_family *family)
@@ -175,7 +175,7 @@ static void make_files(const struct rf_plan *plan, struct rf_export *export)
 
 /* --- What can be exported ------------------------------------------------- */
 
-/* All boxes of a family that ranks of the side hold, each once. */
+/* The distinct boxes of a family that ranks of the side hold. */
 static struct rf_box *boxes_of(const struct rf_plan *plan, uint32_t family,
                                size_t *n_out)
 {
@@ -260,7 +260,7 @@ bool rf_export_writes(const struct rf_plan *plan, uint32_t rank,
     const struct rf_rank_layout *before = NULL;
     if (piece > rf_plan_layout(plan, RF_INFER, rank)->pieces &&
         compare_boxes(piece - 1, piece) == 0) {
-        return false; /* the rank holds it twice */
+        return false; /* a second copy on this rank */
     }
     for (uint32_t r = 0; r < rank; r++) {
         const struct rf_rank_layout *layout = rf_plan_layout(plan, RF_INFER, r);

@@ -1,4 +1,4 @@
-/* What a plan says of ranks and families. */
+/* Properties of ranks and families in a plan. */
 #include "planner/plan/plan.h"
 
 #include <stdlib.h>
@@ -47,7 +47,7 @@ uint32_t rf_plan_item_bytes(const struct rf_plan *plan, enum rf_side side,
     return rf_dtype_bytes(rf_plan_dtype(plan, side, family));
 }
 
-/* mesh_rules.c let no other dtypes pass. */
+/* mesh_rules.c refuses all other dtypes. */
 enum rf_cast rf_plan_cast(const struct rf_plan *plan, uint32_t family)
 {
     enum rf_cast cast;

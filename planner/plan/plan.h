@@ -5,9 +5,9 @@
  *
  * Layouts map each rank's memory to *pieces* (boxes of families with an offset
  * and strides in the rank's arena). A transfer is the intersection of a source
- * piece and a destination piece. Layouts are proved here, transfers as the
- * operations of a schedule (rf_schedule_prove()). A plan's memory follows the
- * distinct layouts and the ranks, not the transfers, which it does not keep:
+ * piece and a destination piece. The layouts are proved here; the transfers are
+ * proved as operations of a schedule (rf_schedule_prove()). A plan's memory
+ * grows with the distinct layouts and the ranks. It does not store transfers;
  * planner/plan/plan_walk.h lists them.
  */
 #ifndef RF_PLANNER_PLAN_PLAN_H
@@ -24,23 +24,23 @@
 struct rf_transfer {
     uint32_t family;
     uint32_t src, dst;  /* world ranks; equal: a local copy */
-    uint32_t src_piece; /* which piece of src's training layout holds it */
-    uint32_t dst_piece; /* and of dst's inference layout */
+    uint32_t src_piece; /* piece of src's training layout */
+    uint32_t dst_piece; /* piece of dst's inference layout */
     struct rf_box box;
     uint64_t src_offset, dst_offset; /* bytes into the arenas */
     uint64_t src_stride[RF_BOX_DIMS], dst_stride[RF_BOX_DIMS];
 };
 
-/* What a rank process needs beside its arenas and staging: code, libraries,
+/* A rank process's memory beyond its arenas and staging: code, libraries,
  * tables. Part of the memory that is predicted before launch and checked
- * against what a node has. */
+ * against that of the node. */
 #define RF_PLAN_PROCESS_BYTES (UINT64_C(24) << 20)
 
 struct rf_plan_totals {
     uint64_t transfers; /* per logical tensor, as `plan --full` lists them */
     uint64_t bytes_total, bytes_local, bytes_intra_node, bytes_inter_node;
     uint64_t max_send_bytes, max_recv_bytes;     /* between different ranks */
-    uint64_t bound_send_bytes, bound_recv_bytes; /* least possible of these */
+    uint64_t bound_send_bytes, bound_recv_bytes; /* lower bounds */
     uint64_t max_node_send_bytes, max_node_recv_bytes; /* between nodes */
     uint64_t bound_node_send_bytes, bound_node_recv_bytes;
 };
@@ -67,23 +67,24 @@ enum rf_status rf_plan_build(const struct rf_model *model,
                              struct rf_err *err) RF_MUST_CHECK;
 void rf_plan_destroy(struct rf_plan *plan);
 
-/* Coverage, exactly-once and source-holds-it, in time proportional to the plan.
- * For plans of which no schedule is made and proved; fuzzers call it too. */
+/* Proves coverage, exactly-once and that the source holds it, in time
+ * proportional to the plan. For plans whose schedule is not made and proved;
+ * fuzzers call it too. */
 enum rf_status rf_plan_prove(const struct rf_plan *plan,
                              struct rf_err *err) RF_MUST_CHECK;
 
-/* The pieces and parameters of a world rank on one side; empty where the rank
- * has no part in that side. Owned by the plan, shared between replicas. */
+/* The pieces and parameters of a world rank on one side; empty if the rank is
+ * not on that side. Owned by the plan, shared between replicas. */
 const struct rf_rank_layout *rf_plan_layout(const struct rf_plan *plan,
                                             enum rf_side side, uint32_t rank);
 
-/* The type of an element of `family` on a side. */
+/* The element type of `family` on a side. */
 enum rf_dtype rf_plan_dtype(const struct rf_plan *plan, enum rf_side side,
                             uint32_t family);
-/* Bytes an element of `family` has on a side. */
+/* Bytes per element of `family` on a side. */
 uint32_t rf_plan_item_bytes(const struct rf_plan *plan, enum rf_side side,
                             uint32_t family);
-/* What converts elements of `family` from the training side's type to the
+/* The conversion from the training side's element type of `family` to the
  * inference side's. */
 enum rf_cast rf_plan_cast(const struct rf_plan *plan, uint32_t family);
 

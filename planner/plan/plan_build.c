@@ -1,9 +1,9 @@
 /*
- * The plan: layouts of both sides, shards and their matches, a source for each
- * match and receiver; then totals and digest of the transfers.
+ * Builds a plan: layouts of both sides, shards and their matches, a source for
+ * each match and receiver; then totals and digest of the transfers.
  *
  * Everything up to the choice of sources works on classes of ranks and on
- * families. Transfers, of which each rank has its own, are not kept; a walk
+ * families. Transfers, which differ from rank to rank, are not stored; a walk
  * lists them (plan_walk.h). Nothing is kept when a step fails.
  */
 #include "planner/plan/plan.h"
@@ -19,15 +19,15 @@
 
 #define TRANSFER_WORDS (2 + 2 * RF_BOX_DIMS)
 
-/* What transfers of all of a match add to totals and digest, whichever ranks of
- * one source layout take part. */
+/* The contribution to totals and digest of a transfer of a whole match, the
+ * same for all ranks of one source layout. */
 struct repeat {
-    uint32_t layout; /* that of the sources + 1; 0: none yet */
+    uint32_t layout; /* the sources' layout + 1; 0: none yet */
     uint64_t tensors, piece_word;
     struct rf_hash_tail box;
 };
 
-/* State that is needed only while a plan is made. */
+/* State used only while a plan is made. */
 struct plan_making {
     struct rf_plan *plan;
     uint64_t *match_bytes;
@@ -36,7 +36,7 @@ struct plan_making {
     uint64_t *send, *recv, *node_send, *node_recv; /* one allocation */
 };
 
-/* Elements of every match, and bytes at the destination's dtype. */
+/* Elements of every match, and its bytes at the destination's dtype. */
 static void weigh_matches(struct plan_making *making)
 {
     struct rf_plan_private *priv = making->plan->priv;
@@ -89,7 +89,7 @@ static enum rf_status choose_sources(struct plan_making *making,
     return rf_assign_build(&input, &priv->assign, &making->bounds, err);
 }
 
-/* All but the transfers. rf_plan_build() frees what has been made. */
+/* Everything except the transfers. rf_plan_build() frees the results. */
 static enum rf_status prepare(struct plan_making *making, struct rf_err *err)
 {
     struct rf_plan_private *priv = making->plan->priv;
@@ -126,7 +126,7 @@ static void hash_layouts(struct rf_hash *hash, const struct rf_layouts *layouts)
     }
 }
 
-/* All of the digest but the transfers. */
+/* The digest of everything except the transfers. */
 static void hash_world(struct rf_plan *plan)
 {
     struct rf_hash *hash = &plan->digest;
@@ -140,8 +140,8 @@ static void hash_world(struct rf_plan *plan)
     }
 }
 
-/* Addresses follow from the layouts, so a transfer's ranks, piece and box say
- * all of it. */
+/* Addresses follow from the layouts, so ranks, piece and box identify a
+ * transfer. */
 static void transfer_words(const struct rf_transfer *t,
                            uint64_t words[TRANSFER_WORDS])
 {
@@ -185,8 +185,8 @@ static uint32_t source_layout(const struct rf_plan_walk *walk)
         .of_index[plan->world->ranks[walk->src].index[RF_TRAIN]];
 }
 
-/* Totals and digest of the transfer that `walk` is at, which repeats another's
- * pieces and box. */
+/* Adds the current transfer of `walk`, which repeats the pieces and box of an
+ * earlier one, to totals and digest. */
 static void count_repeat(struct plan_making *making,
                          const struct rf_plan_walk *walk)
 {
@@ -199,7 +199,7 @@ static void count_repeat(struct plan_making *making,
                         TRANSFER_WORDS);
 }
 
-/* The same of a transfer that is none, and what its repeats will need. */
+/* The same for a transfer that is not a repeat; prepares its repeats. */
 static void count_transfer(struct plan_making *making,
                            const struct rf_plan_walk *walk,
                            const struct rf_transfer *t)
@@ -244,7 +244,7 @@ static void set_extremes(const struct plan_making *making)
     totals->bound_node_recv_bytes = making->bounds.node_recv;
 }
 
-/* Totals and digest, on one walk. */
+/* Computes totals and digest in one walk. */
 static void take_stock(struct plan_making *making)
 {
     struct rf_plan *plan = making->plan;

@@ -1,11 +1,11 @@
 /*
- * The proof of a plan, made from its layouts and transfers alone:
+ * The proof of a plan, from its layouts and transfers alone:
  *
- * 1. no two pieces of a layout share a byte, and all lie inside the arena;
- * 2. each transfer lies in a piece of its source's training layout and in one
- * of its destination's inference layout, at the addresses these give it;
- * 3. the transfers into each piece do not overlap, and their volumes add up to
- *    the piece's.
+ *   1. no two pieces of a layout share a byte, and all lie inside the arena;
+ *   2. each transfer lies in a piece of its source's training layout and in one
+ *      of its destination's inference layout, at the addresses these give it;
+ *   3. the transfers into each piece do not overlap, and their volumes add up
+ *      to the piece's.
  *
  * So each destination byte is written exactly once, from a rank that holds it.
  * Time is O(n log n) in pieces and transfers, where n is the number per
@@ -19,8 +19,8 @@
 #include "planner/layout/box.h"
 #include "planner/plan/plan_internal.h"
 
-/* Bytes of the contiguous memory that one instance of a piece fills; 0 when it
- * is not contiguous. */
+/* Bytes of the contiguous memory of one instance of a piece; 0 when it is not
+ * contiguous. */
 static uint64_t dense_bytes(const struct rf_piece *piece, uint64_t item)
 {
     uint64_t bytes = item;
@@ -44,8 +44,8 @@ static bool in_mixed_radix(const struct rf_piece *piece, uint64_t base,
            (piece->offset - base) % step % expert + bytes <= expert;
 }
 
-/* Places of a piece's instances inside their parameter: one box of (layer,
- * expert, rest) or, where the radix is not the same for all pieces, a box of
+/* Adds the places of a piece's instances inside their parameter: one box of
+ * (layer, expert, rest) or, where the radix differs between pieces, a box of
  * (layer, rest) for each expert. False when instances overlap. */
 static bool place_piece(const struct rf_piece *piece, uint64_t base,
                         uint64_t bytes, bool mixed_radix,
@@ -89,8 +89,8 @@ static int compare_places(const void *a, const void *b)
                       RF_COMPARE(x->offset, y->offset));
 }
 
-/* The pieces of one parameter, by offset; *end: where the parameter before ends
- * and, on return, where this one does. */
+/* Checks the pieces of one parameter, sorted by offset. *end: the end of the
+ * previous parameter and, on return, of this one. */
 static bool check_param(const struct rf_plan *plan, enum rf_side side,
                         const struct rf_piece *const *pieces, size_t n,
                         uint64_t *end, struct rf_plan_proof_boxes *scratch)
@@ -214,7 +214,7 @@ static const struct rf_piece *piece_at_hand(const struct rf_plan_proof *proof)
                : NULL;
 }
 
-/* Moves on from (rank, piece) to the next piece that exists. */
+/* Skips from (rank, piece) to the next existing piece. */
 static void find_piece(struct rf_plan_proof *proof)
 {
     const struct rf_piece *piece;

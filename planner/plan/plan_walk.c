@@ -1,7 +1,7 @@
 /*
  * Walks: receivers in ascending order, each with its pieces in order, their
- * matching source shards in order, and the rank that serves each (assign.h).
- * All that changes on the way is the walk itself.
+ * matching source shards in order, and the sending rank of each (assign.h). A
+ * walk changes nothing but itself.
  */
 #include "planner/plan/plan_walk.h"
 
@@ -18,7 +18,7 @@ void rf_plan_walk_end(struct rf_plan_walk *walk)
     rf_assign_end(&walk->sources);
 }
 
-/* On to the first piece of the next receiver, if there is one. */
+/* Advances to the first piece of the next receiver, if any. */
 static bool next_receiver(struct rf_plan_walk *walk)
 {
     const struct rf_world *world = walk->plan->world;
@@ -37,7 +37,7 @@ static bool next_receiver(struct rf_plan_walk *walk)
     return true;
 }
 
-/* On to the next source shard that the receiver needs a part of. */
+/* Advances to the next source shard that overlaps the receiver's needs. */
 static bool next_match(struct rf_plan_walk *walk)
 {
     const struct rf_plan_private *priv = walk->plan->priv;
@@ -65,7 +65,7 @@ static bool next_match(struct rf_plan_walk *walk)
     return true;
 }
 
-/* What the piece and the source shard share. */
+/* The intersection of the piece and the source shard. */
 static struct rf_box shared_box(const struct rf_plan_walk *walk)
 {
     const struct rf_plan_private *priv = walk->plan->priv;
@@ -76,7 +76,7 @@ static struct rf_box shared_box(const struct rf_plan_walk *walk)
     return both;
 }
 
-/* Who sends the next part of the match. */
+/* Chooses the sender of the next part of the match. */
 static void decide(struct rf_plan_walk *walk)
 {
     const struct rf_assign_need need = {

@@ -1,8 +1,8 @@
 /*
- * The transfers of a plan, one after another. No plan keeps them: who sends
- * what is decided on every walk, always alike, so that a rank of a large world
- * needs no memory for what others do. A walk leaves the plan as it is: several
- * may be under way over one plan.
+ * The transfers of a plan, one after another. A plan does not store them: every
+ * walk assigns sources anew, with the same result, so a rank of a large world
+ * needs no memory for the transfers of others. A walk does not change the plan,
+ * so several can use one plan at once.
  */
 #ifndef RF_PLANNER_PLAN_PLAN_WALK_H
 #define RF_PLANNER_PLAN_PLAN_WALK_H
@@ -13,33 +13,34 @@
 
 struct rf_plan_walk {
     const struct rf_plan *plan;
-    struct rf_assign_cursor sources;     /* who serves next */
+    struct rf_assign_cursor sources;     /* the next senders */
     const struct rf_rank_layout *layout; /* of the current receiver */
     uint32_t dst;                        /* the receiver */
     size_t piece, match, match_end;
     uint32_t item;           /* bytes of an element of the piece */
-    uint64_t elements, done; /* of the match, and decided so far */
+    uint64_t elements, done; /* of the match; assigned so far */
     bool whole;              /* the source serves all of the match */
-    struct rf_box boxes[RF_BOX_RANGE_MAX]; /* that the source serves */
-    size_t n_boxes, box;                   /* box: how many of them are done */
+    struct rf_box boxes[RF_BOX_RANGE_MAX]; /* from this source */
+    size_t n_boxes, box;                   /* box: number done */
     uint32_t src;
     struct rf_transfer transfer;
 };
 
-/* Before the first transfer. `plan` must outlive the walk, which
- * rf_plan_walk_end() frees. */
+/* Starts before the first transfer. `plan` must outlive the walk;
+ * rf_plan_walk_end() frees the walk. */
 void rf_plan_walk_start(struct rf_plan_walk *walk, const struct rf_plan *plan);
 void rf_plan_walk_end(struct rf_plan_walk *walk);
 
-/* Goes on to the next transfer: from `src` all of `match`, or a part of it;
- * what it says then depends on both ranks only by their layouts. False after
- * the last. */
+/* Advances to the next transfer: all or part of `match`, from `src`. For all of
+ * a match it depends on both ranks only through their layouts. False after the
+ * last. */
 bool rf_plan_walk_step(struct rf_plan_walk *walk);
-/* The transfer that was gone on to, valid until the next step. */
+/* The current transfer; valid until the next step. */
 const struct rf_transfer *rf_plan_walk_transfer(struct rf_plan_walk *walk);
 
-/* Both: the next transfer, by destination, then by piece of its layout (so by
- * family); NULL after the last. Valid until the next call. */
+/* Step and transfer in one: the next transfer, ordered by destination, then by
+ * piece of its layout (so by family); NULL after the last. Valid until the next
+ * call. */
 const struct rf_transfer *rf_plan_walk_next(struct rf_plan_walk *walk);
 
 #endif

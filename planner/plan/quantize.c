@@ -1,4 +1,4 @@
-/* What is quantised and where it goes. See quantize.h. */
+/* Quantised parts and the places of their results. See quantize.h. */
 #include "planner/plan/quantize.h"
 
 #include <inttypes.h>
@@ -40,7 +40,8 @@ double rf_quantize_share(const struct rf_family *family)
     return (double)converted / (double)all;
 }
 
-/* A cut inside a block: no rank would know the block's largest element. */
+/* Refuses a cut inside a block: no rank would know the block's largest
+ * element. */
 static enum rf_status check_cut(const struct rf_plan *plan, uint32_t rank,
                                 const struct rf_piece *piece,
                                 struct rf_err *err)
@@ -94,7 +95,7 @@ static void add_part(struct rf_quantize *out, uint32_t index,
     RF_PUSH(out->parts, out->n, out->capacity, part);
 }
 
-/* What of a piece is quantised, none of it perhaps. */
+/* Adds the quantised parts of a piece, if any. */
 static enum rf_status add_piece(const struct rf_plan *plan, uint32_t rank,
                                 uint32_t index, const struct rf_piece *piece,
                                 struct rf_quantize *out, struct rf_err *err)

@@ -1,10 +1,10 @@
 /*
  * Unit tasks from the plan's shards and their matches. A *tile* is a shard with
- * its holders, rank by rank. Shards of a side that overlap are cut until none
- * do, each part with the holders of all shards that have it, and matched anew;
- * where no side has any, and that is usual, the plan's own matches hold. A
- * unit task is what a source tile and a destination tile share. Cost: the
- * pieces of all ranks, and the unit tasks found.
+ * its holders, rank by rank. Overlapping shards of a side are cut until none
+ * overlap; each part gets the holders of all shards that contain it, and is
+ * matched anew. If neither side has overlaps, the usual case, the plan's own
+ * matches hold. A unit task is the intersection of a source tile and a
+ * destination tile. Cost: the pieces of all ranks, and the unit tasks found.
  */
 #include "planner/plan/unit_task.h"
 
@@ -18,14 +18,14 @@
 struct tile {
     uint32_t family;
     struct rf_box box;
-    size_t first; /* of its holders */
+    size_t first; /* of its first holder */
     uint32_t n;
 };
 
 struct tiles {
     struct tile *tiles; /* by family, then box */
     size_t n, capacity;
-    bool cut; /* no longer one for each shard */
+    bool cut; /* no longer one tile per shard */
 };
 
 static int by_tile(const void *a, const void *b)
@@ -42,9 +42,8 @@ static int by_rank(const void *a, const void *b)
                       RF_COMPARE(x->piece->offset, y->piece->offset));
 }
 
-/* Makes the last holders, from `first` on, those of `tile`: ascending by rank.
- * One copy per rank is enough as a source; as a destination each has to be
- * written. */
+/* Assigns the holders from `first` on to `tile`, ascending by rank. A source
+ * needs only one copy per rank; a destination has to write each. */
 static void settle_holders(struct rf_unit_tasks *units, enum rf_side side,
                            size_t first, struct tile *tile)
 {
@@ -67,7 +66,7 @@ static void settle_holders(struct rf_unit_tasks *units, enum rf_side side,
     tile->n = (uint32_t)(kept - first);
 }
 
-/* Adds the pieces of `rank` that are `shard`: one, or several alike. */
+/* Adds the pieces of `rank` that equal `shard`: one or several. */
 static void push_holders(const struct rf_plan *plan, enum rf_side side,
                          const struct rf_shards *shards, uint32_t shard,
                          uint32_t rank, struct rf_unit_tasks *units)
@@ -114,7 +113,7 @@ static void list_tiles(const struct rf_plan *plan, enum rf_side side,
     }
 }
 
-/* Adds what is left of `tile` outside `hole` (which lies inside it). */
+/* Adds the parts of `tile` outside `hole` (which lies inside it). */
 static void push_rest(struct tiles *out, const struct tile *tile,
                       const struct rf_box *hole)
 {
@@ -139,7 +138,7 @@ static void push_rest(struct tiles *out, const struct tile *tile,
     }
 }
 
-/* The holders of both tiles, as new ones of `units`. */
+/* Adds the holders of both tiles to `units`. */
 static void join_holders(struct rf_unit_tasks *units, enum rf_side side,
                          struct tile *into, const struct tile *a,
                          const struct tile *b)
@@ -154,7 +153,7 @@ static void join_holders(struct rf_unit_tasks *units, enum rf_side side,
     settle_holders(units, side, first, into);
 }
 
-/* Replaces the tiles [first, n) of one family by ones that do not overlap. */
+/* Replaces the tiles [first, n) of one family by disjoint ones. */
 static void cut_apart(struct rf_unit_tasks *units, enum rf_side side,
                       struct tiles *tiles, size_t first)
 {
@@ -162,8 +161,8 @@ static void cut_apart(struct rf_unit_tasks *units, enum rf_side side,
     for (size_t i = first; i < tiles->n; i++) {
         struct tiles left = {.tiles = NULL}; /* of the new tile */
         RF_PUSH(left.tiles, left.n, left.capacity, tiles->tiles[i]);
-        /* What is left of an old tile is appended and looked at again: another
-         * part of the new one may overlap it. */
+        /* The rest of an old tile is appended and checked again: another part
+         * of the new tile may overlap it. */
         for (size_t k = 0; k < done.n; k++) {
             for (size_t m = 0; m < left.n;) {
                 struct tile old = done.tiles[k], new = left.tiles[m], both;
@@ -205,7 +204,7 @@ static bool are_disjoint(const struct tiles *tiles, size_t first, size_t end)
     return disjoint;
 }
 
-/* The tiles of a side, family by family, none of them overlapping. */
+/* The disjoint tiles of a side, family by family. */
 static void side_tiles(const struct rf_plan *plan, enum rf_side side,
                        struct rf_unit_tasks *units, struct tiles *out)
 {
@@ -257,7 +256,7 @@ static int by_box(const void *a, const void *b)
     return rf_box_compare(&x->box, &y->box);
 }
 
-/* The unit tasks of one destination tile; false when they do not make it up. */
+/* The unit tasks of one destination tile; false when they do not cover it. */
 static bool add_unit_tasks(const struct tiles *src, const struct tile *to,
                            const uint32_t *matches, size_t n,
                            struct rf_unit_tasks *units)

@@ -1,22 +1,21 @@
 /*
- * Unit tasks: the boxes that a refit has to move, each with every rank that
- * holds it on the training side and every rank that needs it on the inference
- * side. The unit tasks of a plan are disjoint and together are everything the
- * inference side needs, so a strategy may choose sources and paths for each on
- * its own.
+ * Unit tasks: the boxes that a refit moves, each with all ranks that hold it on
+ * the training side and all ranks that need it on the inference side. The unit
+ * tasks of a plan are disjoint and together cover everything that the inference
+ * side needs, so a strategy may choose sources and paths for each separately.
  *
  * They come from the plan's shards and their matches, not from its transfers;
- * shards that overlap only partly are cut into parts that do not.
+ * shards that overlap partly are cut into disjoint parts.
  */
 #ifndef RF_PLANNER_PLAN_UNIT_TASK_H
 #define RF_PLANNER_PLAN_UNIT_TASK_H
 
 #include "planner/plan/plan.h"
 
-/* A rank that has a box, and where. */
+/* A rank that has a box, and its place there. */
 struct rf_holder {
     uint32_t rank;
-    uint32_t number;              /* of the piece in the rank's layout */
+    uint32_t number;              /* piece number in the rank's layout */
     const struct rf_piece *piece; /* borrowed from the plan */
 };
 

@@ -242,8 +242,8 @@ static enum rf_status seat_colocated(const struct rf_spec *spec,
                : size_of_side(spec, RF_INFER, &seats[RF_INFER], err);
 }
 
-/* A side without nodes: its smallest world on the first free slots, which
- * excludes nodes that `other` names and the first `taken` slots. */
+/* A side without nodes: its smallest world on the first free slots, skipping
+ * nodes that `other` names and then the first `taken` slots. */
 static void add_free(struct seats *seats, const struct rf_side_spec *other,
                      uint32_t taken, uint64_t wanted, const uint32_t *slots,
                      uint32_t n_nodes)

@@ -1,4 +1,4 @@
-/* Broadcasts listed as ops, and summed up without listing them. */
+/* Lists broadcasts as ops, and sums them up without listing. */
 #include "planner/schedule/bcast.h"
 
 #include <stdlib.h>

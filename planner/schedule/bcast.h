@@ -1,12 +1,13 @@
 /*
- * Ops that repeat over ranks, kept once. Internal to the planner and its tests.
+ * Ops that repeat over ranks, stored once. Internal to the planner and its
+ * tests.
  *
- * A *broadcast* is what gather_broadcast does with one box in the staging
+ * A *broadcast* is how gather_broadcast distributes one box in the staging
  * memory of its root: hops along one tree bring it to the same place in every
  * rank's staging memory, then every receiver of its unit task takes it out. All
  * broadcasts share the tree and the unit tasks, so a broadcast's size depends
- * on neither. The op that gathered the box says which it is and where it lies.
- * A broadcast's ops, in order: the hops to the tree's nodes 1, 2, …, then the
+ * on neither. The op that gathered the box identifies it and its place. A
+ * broadcast's ops, in order: the hops to the tree's nodes 1, 2, …, then the
  * takes by the unit task's receivers.
  */
 #ifndef RF_PLANNER_SCHEDULE_BCAST_H
@@ -16,7 +17,8 @@
 #include "planner/schedule/op.h"
 
 /* A node of the tree. Node 0 is the root; a parent comes before its children.
- * Hops to the children of a node of depth d are in a broadcast's round + d. */
+ * Hops to the children of a node of depth d belong to round + d of a
+ * broadcast. */
 struct rf_hop {
     uint32_t rank, parent, depth;
     bool sends; /* has children */
@@ -25,7 +27,7 @@ struct rf_hop {
 struct rf_bcast {
     uint32_t id;          /* of its first op */
     uint32_t gathered;    /* index in the world's `ops` of the op that wrote the
-                             box into the root's staging memory */
+                             box to the root's staging memory */
     uint32_t task, round; /* of the first hops */
     uint32_t unit, take_round, take_item; /* take_item: at the receivers */
     uint8_t take_cast;
@@ -33,39 +35,40 @@ struct rf_bcast {
 
 struct rf_bcast_template {
     struct rf_hop *hops;
-    uint32_t n_hops, hops_capacity; /* the root included */
+    uint32_t n_hops, hops_capacity; /* including the root */
     uint32_t height;                /* greatest depth */
-    uint32_t n_ranks, *place;       /* by world rank: its node, RF_NONE: none */
-    struct rf_unit_tasks units;     /* their pieces are the plan's */
+    uint32_t n_ranks, *place;       /* node by world rank, RF_NONE: none */
+    struct rf_unit_tasks units;     /* their pieces belong to the plan */
     struct rf_bcast *bcasts;        /* ascending id */
     size_t n_bcasts, bcasts_capacity;
 };
 
-/* Without hops or unit tasks; rf_bcast_template_destroy() takes NULL. */
+/* Creates a template without hops or unit tasks; rf_bcast_template_destroy()
+ * takes NULL. */
 struct rf_bcast_template *rf_bcast_template_create(uint32_t n_ranks);
 void rf_bcast_template_destroy(struct rf_bcast_template *tmpl);
 
 /* Adds a node, the root first. */
 void rf_bcast_template_add_hop(struct rf_bcast_template *tmpl, uint32_t parent,
                                uint32_t rank);
-/* The rounds [*first, *end) in which a node takes part in the hops of a
- * broadcast that begin in round 0. */
+/* The rounds [*first, *end) of a node's part in the hops of a broadcast that
+ * starts in round 0. */
 void rf_bcast_template_rounds(const struct rf_bcast_template *tmpl,
                               uint32_t node, uint32_t *first, uint32_t *end);
 
 uint64_t rf_bcast_template_ops(const struct rf_bcast_template *tmpl,
                                const struct rf_bcast *bcast);
-/* What all hops of a broadcast have in common, with the numbers of the first
- * one; src = dst = the root. */
+/* The common part of a broadcast's hops, with the numbers of the first; src =
+ * dst = the root. */
 struct rf_op rf_bcast_op(const struct rf_bcast *bcast,
                          const struct rf_op *gathered);
-/* The op at `index` of a broadcast, of rf_bcast_template_ops(). */
+/* The op at `index` of a broadcast, below rf_bcast_template_ops(). */
 void rf_bcast_template_op(const struct rf_bcast_template *tmpl,
                           const struct rf_bcast *bcast,
                           const struct rf_op *gathered, uint64_t index,
                           struct rf_op *out);
 
-/* The op that gathered the box of a broadcast, of the world's `ops`. */
+/* The op in the world's `ops` that gathered the box of a broadcast. */
 const struct rf_op *rf_bcast_gathered(const struct rf_op *ops,
                                       const struct rf_bcast *bcast);
 /* Bytes of each of its hops. */

@@ -1,17 +1,17 @@
 /*
  * The proof of a schedule with ops that repeat over ranks (bcast.h), in time
- * proportional to what is stored. It shows of every op what schedule_prove.c
- * asks for, from four facts:
+ * proportional to the stored data. It proves the properties in schedule_prove.c
+ * for every op, from four facts:
  *
  *  - the tree has every rank once, a parent before its children, and a hop
- *    writes the place that it reads: what holds for the box that an op put into
- *    the root's staging memory holds for what each hop reads;
- *  - the staging memory of all ranks but the root's sees the same writes, so
- *    that one of them stands for all, from the first hop's round to the takes';
+ *    writes the same place that it reads: so what holds for the box that an op
+ *    put into the root's staging memory holds for the input of each hop;
+ *  - the staging memory of every rank except the root sees the same writes, so
+ *    one rank represents them all, from the first hop's round to the takes';
  *  - a rank takes part in a broadcast's hops for as many rounds after its first
- *    as the tree says, so that a task's first and last broadcast bound it;
- *  - every receiver of a unit task takes all boxes of its broadcasts, so that
- *    these have to make up the unit task once, and the unit tasks each piece.
+ *    as the tree says, so a task's first and last broadcast bound it;
+ *  - every receiver of a unit task takes all boxes of its broadcasts, so these
+ *    must fill the unit task once, and the unit tasks must fill each piece.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -25,7 +25,7 @@ struct bcast_proof {
     const struct rf_bcast_template *tmpl;
     uint32_t root;
     uint64_t next_id;
-    /* the task of the broadcasts at hand, and the rounds that they begin in */
+    /* the task of the current broadcasts, and the rounds in which they begin */
     bool in_task;
     uint32_t task, first_round, last_round;
 };
@@ -57,8 +57,8 @@ static enum rf_status check_tree(const struct bcast_proof *proof)
                : fault(proof, "the tree has no root or other ranks");
 }
 
-/* Whether a receiver has a place in the tree and the unit task in one of its
- * pieces, which is noted. */
+/* Whether a receiver is in the tree and holds the unit task in one of its
+ * pieces; notes the piece as written. */
 static bool check_receiver(struct bcast_proof *proof,
                            const struct rf_unit_task *unit,
                            const struct rf_holder *to)
@@ -88,8 +88,7 @@ static enum rf_status check_unit_tasks(struct bcast_proof *proof)
     return RF_OK;
 }
 
-/* What the broadcasts of a task kept busy is busy until the last one is over.
- */
+/* Ranks of a task's broadcasts are busy until the last one is over. */
 static void end_task(struct bcast_proof *proof)
 {
     for (uint32_t i = 0; proof->in_task && i < proof->tmpl->n_hops; i++) {
@@ -104,7 +103,7 @@ static void end_task(struct bcast_proof *proof)
     proof->in_task = false;
 }
 
-/* Rule 3 at all ranks of the tree, for the first broadcast of a task. */
+/* Checks rule 3 at all ranks of the tree, for the first broadcast of a task. */
 static bool begin_task(struct bcast_proof *proof, const struct rf_bcast *bcast)
 {
     for (uint32_t i = 0; i < proof->tmpl->n_hops; i++) {
@@ -143,7 +142,7 @@ static bool follows_tasks(struct bcast_proof *proof,
     return bcast->round >= proof->first_round;
 }
 
-/* The casts and element sizes of what receivers take. */
+/* Checks the casts and element sizes of the receivers' takes. */
 static bool takes_right(const struct rf_plan *plan,
                         const struct rf_bcast *bcast, uint32_t family)
 {
@@ -153,7 +152,7 @@ static bool takes_right(const struct rf_plan *plan,
            bcast->take_item == rf_plan_item_bytes(plan, RF_INFER, family);
 }
 
-/* The numbers of a broadcast. What gathered it has passed check_op(). */
+/* Checks the numbers of a broadcast. Its gathering op has passed check_op(). */
 static bool is_sound(const struct bcast_proof *proof,
                      const struct rf_bcast *bcast, const struct rf_op *gathered)
 {
@@ -174,8 +173,8 @@ static void note_read(struct rf_rank_state *rank, uint32_t bucket,
     *read = RF_MAX(*read, bcast->take_round + 1);
 }
 
-/* What its ops read and write, in the box that the ops up to `n_ops` gathered.
- */
+/* Checks the reads and writes of its ops, in the box that the ops up to `n_ops`
+ * gathered. */
 static enum rf_status check_bcast(struct bcast_proof *proof,
                                   const struct rf_bcast *bcast, size_t n_ops)
 {
@@ -217,7 +216,7 @@ static enum rf_status check_bcast(struct bcast_proof *proof,
     return status;
 }
 
-/* Ops that are kept as they are only fill the root's staging memory. */
+/* Stored ops may only fill the root's staging memory. */
 static enum rf_status check_op(struct bcast_proof *proof,
                                const struct rf_op *op)
 {
@@ -230,7 +229,7 @@ static enum rf_status check_op(struct bcast_proof *proof,
     return rf_schedule_proof_op(proof->of, op, proof->next_id++);
 }
 
-/* Each unit task is broadcast once. */
+/* Checks that each unit task is broadcast once. */
 static enum rf_status check_takes(const struct bcast_proof *proof)
 {
     const struct rf_bcast_template *tmpl = proof->tmpl;

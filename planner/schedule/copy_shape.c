@@ -3,9 +3,9 @@
 
 #include <string.h>
 
-/* Adds dimension `extent` outside what the shape has, merging it with the
- * outermost one if the two walk memory as one does. Dimensions are kept
- * innermost first until the end. */
+/* Adds dimension `extent` outside the current ones, merging it with the
+ * outermost if both walk memory as one loop. Dimensions are kept innermost
+ * first until the end. */
 static void add_dim(struct rf_copy_shape *shape, uint64_t extent,
                     uint64_t src_stride, uint64_t dst_stride)
 {

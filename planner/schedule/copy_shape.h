@@ -1,7 +1,7 @@
 /*
  * An op's box as the fewest nested loops over the longest contiguous runs.
  *
- * The runs of a shape one after the other, outermost dimension slowest, form
+ * The runs of a shape, concatenated with the outermost dimension slowest, form
  * its *stream*: positions in it count items. An item is one byte, or one
  * element when the op casts.
  */
@@ -19,11 +19,11 @@ struct rf_copy_shape {
     uint64_t count[RF_BOX_DIMS];
     uint64_t src_stride[RF_BOX_DIMS], dst_stride[RF_BOX_DIMS];
     uint64_t run_items, total_items;
-    uint32_t src_item, dst_item; /* bytes an item has; 1 without a cast */
+    uint32_t src_item, dst_item; /* bytes per item; 1 without a cast */
     enum rf_cast cast;
 };
 
-/* Collapses an op to its shape; offsets are left to the caller, who passes
+/* Collapses an op to its shape. The caller adds the offsets: it passes
  * addresses of the box's first element. */
 void rf_copy_shape_of(const struct rf_op *op, struct rf_copy_shape *out);
 

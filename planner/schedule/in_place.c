@@ -1,10 +1,10 @@
 /*
- * Finding pieces that can stay where they are. See in_place.h.
+ * Finds pieces that can stay in place. See in_place.h.
  *
  * A piece can be used in place when ops from one rank's training memory cover
- * it, without casts, every element sits where the piece's own strides would put
- * it (layers and experts, which are parameters of their own, may be anywhere),
- * and nobody forwards it.
+ * it without casts, every element lies where the piece's own strides would put
+ * it (layers and experts, which are separate parameters, may be anywhere), and
+ * nobody forwards it.
  */
 #include "planner/schedule/in_place.h"
 
@@ -47,7 +47,7 @@ static void add_to_cover(struct rf_in_place *cover, const struct rf_op *op,
         has_same_strides(op, piece);
 }
 
-/* Of each op, whether another one reads what it wrote; to be freed. */
+/* For each op, whether another one reads what it wrote. The caller frees it. */
 static bool *find_forwarded(const struct rf_schedule *schedule)
 {
     bool *forwarded = rf_xcalloc(schedule->n_ops, sizeof(*forwarded));
@@ -86,7 +86,7 @@ static void add_op(struct rf_in_place_set *set, const struct rf_plan *plan,
                  &of->layout->pieces[op->dst_piece], forwarded);
 }
 
-/* A piece of which a part comes from elsewhere cannot stay. */
+/* A piece with a part from elsewhere cannot stay. */
 static void rule_out_parts(const struct rf_rank_in_place *of)
 {
     for (size_t p = 0; of->layout != NULL && p < of->layout->n_pieces; p++) {

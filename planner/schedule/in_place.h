@@ -1,49 +1,49 @@
 /*
- * Which pieces of the inference side need not be copied: those that ops from
- * one rank's training memory cover as they lie there. Method shm leaves these
- * in place, method ipc those that one op fills; predictions count no time for
- * them.
+ * Pieces of the inference side that need no copy: ops from one rank's training
+ * memory cover them with the same memory order. Method shm leaves them in
+ * place; method ipc leaves those that a single op fills. Predictions count no
+ * time for them.
  */
 #ifndef RF_PLANNER_SCHEDULE_IN_PLACE_H
 #define RF_PLANNER_SCHEDULE_IN_PLACE_H
 
 #include "planner/schedule/schedule.h"
 
-/* What the ops that end in one piece say of it. */
+/* A summary of the ops that write one piece. */
 struct rf_in_place {
-    bool usable; /* the piece can be used where the source has it */
+    bool usable; /* the piece can be used in the source's memory */
     uint32_t src;
     uint64_t elements; /* covered */
     uint64_t offset;   /* of the piece's first element in the source's arena */
-    uint64_t stride[RF_BOX_DIMS]; /* bytes, there */
+    uint64_t stride[RF_BOX_DIMS]; /* bytes, in the source's arena */
 };
 
 struct rf_rank_in_place {
-    const struct rf_rank_layout *layout; /* NULL: no op ends there, or it was
-                                            not looked at */
+    const struct rf_rank_layout *layout; /* NULL: no op writes there, or it was
+                                            not examined */
     struct rf_in_place *by_piece;        /* by piece number */
 };
 
 struct rf_in_place_set {
-    struct rf_rank_in_place *ranks; /* of the world */
-    uint32_t n_ranks, only;         /* RF_NONE: all are looked at */
+    struct rf_rank_in_place *ranks; /* by world rank */
+    uint32_t n_ranks, only;         /* RF_NONE: all are examined */
 };
 
-/* Looks at the pieces of `rank`, or with RF_NONE of all ranks in which ops of
- * `schedule` end, of those that it lists in `ops`. The plan is borrowed. */
+/* Examines the pieces of `rank`, or with RF_NONE of every rank that ops in the
+ * `ops` list of `schedule` write to. The plan is borrowed. */
 void rf_in_place_find(const struct rf_plan *plan,
                       const struct rf_schedule *schedule, uint32_t rank,
                       struct rf_in_place_set *out);
 void rf_in_place_free(struct rf_in_place_set *set);
 
-/* Of the piece that `op` ends in; NULL: in none that was looked at. */
+/* The entry of the piece that `op` writes; NULL if it was not examined. */
 const struct rf_in_place *rf_in_place_of_op(const struct rf_in_place_set *set,
                                             const struct rf_op *op);
 
-/* Whether an op fills a destination piece whole and unchanged from memory of
- * the same slot: such a piece need not be copied, only looked at where it is.
- * Both ends answer alike. A view of another device's memory would put off the
- * copying, not save it. */
+/* Whether an op fills a whole destination piece, unchanged, from memory of the
+ * same slot: such a piece can be used in place, without a copy. Both ends give
+ * the same answer. A view of another device's memory would delay the copy, not
+ * save it. */
 bool rf_in_place_in_slot(const struct rf_plan *plan, const struct rf_op *op);
 
 #endif

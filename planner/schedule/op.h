@@ -23,28 +23,28 @@ struct rf_op {
     uint32_t dep;      /* id of another op, RF_NO_OP: none */
     uint32_t bucket;   /* RF_NO_BUCKET: no staging involved */
     uint32_t round;
-    uint32_t task; /* ops that belong together, see rule 3 */
+    uint32_t task; /* groups ops for rule 3 */
     uint32_t family;
     uint8_t src_mem, dst_mem; /* enum rf_mem */
-    uint8_t cast;             /* enum rf_cast: applied by this op */
-    uint8_t cast_at_source;   /* else at the destination */
+    uint8_t cast;             /* enum rf_cast: done by this op */
+    uint8_t cast_at_source;   /* else cast at the destination */
     uint32_t dst_piece; /* of dst's inference layout; RF_NONE: it writes staging
                            memory, or no tensor (yardsticks) */
-    struct rf_box box;  /* which elements, for messages and checks */
+    struct rf_box box;  /* its elements, for messages and checks */
     uint64_t src_offset, dst_offset; /* bytes into those memories */
     uint64_t src_stride[RF_BOX_DIMS], dst_stride[RF_BOX_DIMS]; /* bytes */
     uint32_t src_item, dst_item; /* bytes per element at each end */
 };
 
-/* Bytes of an op on the wire: at the destination's item size when cast at the
- * source, else at the source's. */
+/* Bytes of an op on the wire: with the destination's item size when cast at the
+ * source, else with the source's. */
 uint64_t rf_op_bytes(const struct rf_op *op);
-/* Whether it reads training memory as the training side holds it: nothing comes
- * before it, and its source casts nothing. */
+/* Whether it reads training memory as the training side holds it: it has no
+ * dependency, and its source casts nothing. */
 bool rf_op_reads_held(const struct rf_op *op);
-/* Where what it reads ends, in bytes into op->src_mem. */
+/* The end of the bytes it reads, as an offset into op->src_mem. */
 uint64_t rf_op_src_end(const struct rf_op *op);
-/* Bytes that it writes. */
+/* The bytes it writes. */
 uint64_t rf_op_written(const struct rf_op *op);
 
 #endif

@@ -1,4 +1,4 @@
-/* The proof of one op that is kept as it is. See schedule_prove.c. */
+/* The proof of one stored op. See schedule_prove.c. */
 #include "planner/schedule/schedule_proof.h"
 
 #include "common/mem.h"
@@ -46,7 +46,7 @@ static enum rf_status check_write(struct rf_schedule_proof *proof,
     return RF_OK;
 }
 
-/* Rule 3: at one end of an op. */
+/* Checks rule 3 at one end of an op. */
 static bool follows_tasks(struct rf_rank_state *rank, const struct rf_op *op)
 {
     if (!rank->busy || op->task != rank->task) {
@@ -61,7 +61,7 @@ static bool follows_tasks(struct rf_rank_state *rank, const struct rf_op *op)
     return op->round >= rank->first_round;
 }
 
-/* The side whose elements a memory has. */
+/* The side whose element types a memory uses. */
 static enum rf_side side_in(const struct rf_plan *plan, uint8_t mem)
 {
     const bool converted = mem == RF_MEM_INFER ||

@@ -1,4 +1,4 @@
-/* In which order a rank serves its peers. See peer_order.h. */
+/* The order in which a rank serves its peers. See peer_order.h. */
 #include "planner/schedule/peer_order.h"
 
 #include <stdlib.h>

@@ -1,38 +1,39 @@
 /*
- * In which order a rank serves its peers. If every source began with the same
- * destination, that one's link would carry all of them while the others idle.
- * So each begins with another: of the D ranks that it serves, in ascending
- * order and without itself, the i-th of the ranks that send begins with number
- * i mod D and goes round. Where all serve all this is a Latin square: in no
- * turn do two sources serve one rank while another idles, whether the sources
- * are among the destinations (rank r begins with r + 1) or apart from them, and
- * however many there are of each. Pure.
+ * The order in which a rank serves its peers. If every source began with the
+ * same destination, that link would carry all of them while the others idle. So
+ * each source begins with another: of the D ranks that it serves, in ascending
+ * order and without itself, the i-th sending rank begins with number i mod D
+ * and wraps around. When all serve all, this is a Latin square: in no turn do
+ * two sources serve one rank while another idles, whether the sources are among
+ * the destinations (rank r begins with r + 1) or apart from them, and for any
+ * number of each. Pure.
  *
  * A source's turns follow from its own ops and from totals of the world, so its
- * node knows them. Others need not: a destination takes what comes.
+ * node can compute them. Other nodes do not need them: a destination accepts
+ * ops in any order.
  */
 #ifndef RF_PLANNER_SCHEDULE_PEER_ORDER_H
 #define RF_PLANNER_SCHEDULE_PEER_ORDER_H
 
 #include "planner/schedule/schedule.h"
 
-/* Which of the ranks that send `rank` is, from 0; where the schedule has no
- * totals, all do. */
+/* The index of `rank` among the sending ranks, from 0; in a schedule without
+ * totals, all ranks send. */
 uint32_t rf_peer_order_source(const struct rf_schedule *schedule,
                               uint32_t rank);
 
-/* Numbers the turns of source number `source`: turn[r] is RF_NONE for a rank
- * that it does not serve, and stays so; else it becomes the turn, from 0.
- * Returns how many it serves. */
+/* Numbers the turns of source number `source`: turn[r] stays RF_NONE for a rank
+ * that it does not serve, and otherwise becomes the turn, from 0. Returns the
+ * number of ranks served. */
 uint32_t rf_peer_order_number(uint32_t *turn, uint32_t n_ranks,
                               uint32_t source);
 
-/* By world rank the turn in which `rank` sends to it, all of whose ops the
- * schedule has; to itself last, RF_NONE: never. To be freed. */
+/* By world rank, the turn in which `rank` sends to it: itself last, RF_NONE:
+ * never. The schedule must have all ops of `rank`. The caller frees it. */
 uint32_t *rf_peer_order_make(const struct rf_schedule *schedule, uint32_t rank);
 
-/* The ops that `rank` sends, by round, turn and id; `n` of them, to be freed.
- */
+/* The `n` ops that `rank` sends, by round, turn and id. The caller frees the
+ * list. */
 const struct rf_op **rf_peer_order_of(const struct rf_schedule *schedule,
                                       uint32_t rank, size_t *n);
 

@@ -1,7 +1,7 @@
 /*
- * The plan as JSON, so that another program can check it: everything is spelled
- * out for each rank, layer and expert, and for each hop of the schedule. What
- * the fields mean is in docs/RESULTS.md.
+ * The plan as JSON for checks by other programs: complete for each rank, layer
+ * and expert, and for each hop of the schedule. docs/RESULTS.md defines the
+ * fields.
  */
 #include "planner/schedule/plan_json.h"
 
@@ -19,7 +19,7 @@ static void set_u64(json_t *object, const char *key, uint64_t value)
     json_object_set_new(object, key, json_integer((json_int_t)value));
 }
 
-/* What every rank holds whole because no rule shards it. */
+/* The tensors that every rank holds whole because no rule shards them. */
 static json_t *unknown_json(const struct rf_plan *plan)
 {
     struct rf_unknown unknown =
@@ -104,8 +104,8 @@ static json_t *memory_json(const struct rf_plan *plan,
     return out;
 }
 
-/* A list of the tensor's dimensions on disk; `expert` is the value of the one
- * that experts in one tensor have. */
+/* The tensor's dimensions on disk; `expert` is the value of the dimension for
+ * experts that share one tensor. */
 static json_t *dims_json(const struct rf_family *family, uint64_t expert,
                          const uint64_t *values)
 {
@@ -222,7 +222,7 @@ static json_t *ranks_json(const struct rf_plan *plan,
     return out;
 }
 
-/* Adds the hops of one op, one per tensor, and its step where it is staged. */
+/* Adds the hops of one op, one per tensor, and its step if staged. */
 static void list_op(const struct rf_plan *plan, const struct rf_op *op,
                     json_t *transfers, json_t *steps)
 {
@@ -279,7 +279,7 @@ static int by_ranks(const void *a, const void *b)
     return RF_THEN_BY(RF_COMPARE(x->src, y->src), RF_COMPARE(x->dst, y->dst));
 }
 
-/* [from, to, bytes] for all two ranks with operations between them. */
+/* [from, to, bytes] for each pair of ranks with operations between them. */
 static json_t *traffic_json(const struct rf_schedule *schedule)
 {
     struct traffic_list all = {0};

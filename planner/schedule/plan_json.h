@@ -1,6 +1,5 @@
-/* The plan as JSON: what `plan --json [--full]` prints. Fields:
- * docs/RESULTS.md.
- */
+/* The plan as JSON, the output of `plan --json [--full]`. Fields:
+ * docs/RESULTS.md. */
 #ifndef RF_PLANNER_SCHEDULE_PLAN_JSON_H
 #define RF_PLANNER_SCHEDULE_PLAN_JSON_H
 

@@ -1,9 +1,9 @@
 /*
- * Rings: made into ops and summed up without listing them.
+ * Makes the ops of rings, and sums them up without listing.
  *
- * The parts of a box have one of two sizes, the larger first, so that parts
- * come in at most two rows of equally many chunks: what the order of the ops
- * says about numbers follows from these two.
+ * The parts of a box have one of two sizes, the larger first, so parts form at
+ * most two rows of equal chunk counts. All formulae for op numbers use these
+ * rows.
  */
 #include "planner/schedule/ring.h"
 
@@ -36,7 +36,7 @@ void rf_ring_cut(struct rf_ring *ring, uint64_t max_elements)
     }
 }
 
-/* Parts of one of the two rows that have a chunk `chunk`. */
+/* The number of parts in one of the two rows. */
 static uint32_t row(const struct rf_ring *ring, uint32_t which)
 {
     return which == 0 ? ring->larger : ring->split.parts - ring->larger;
@@ -105,8 +105,8 @@ uint32_t rf_ring_receiver(const struct rf_ring *ring, uint32_t part,
     return (uint32_t)(((uint64_t)ring->turn + part + hop) % ring->n);
 }
 
-/* The last hop to a receiver `at` behind the first part's first, of any of the
- * parts [first, end). */
+/* The last hop to the receiver at distance `at` from the first part's first,
+ * over the parts [first, end). */
 static uint32_t last_hop(const struct rf_ring *ring, uint32_t at,
                          uint32_t first, uint32_t end)
 {
@@ -122,14 +122,14 @@ uint64_t rf_ring_busy(const struct rf_ring *ring, uint32_t receiver)
     for (uint32_t i = 0; i < 2; i++) {
         if (bounds[i] < bounds[i + 1]) {
             uint32_t hop = last_hop(ring, at, bounds[i], bounds[i + 1]);
-            hop = RF_MIN(hop + 1, ring->n - 1); /* it forwards that, too */
+            hop = RF_MIN(hop + 1, ring->n - 1); /* also forwards it */
             end = RF_MAX(end, ring->chunking[i].count + hop);
         }
     }
     return end;
 }
 
-/* Ops of all chunks before `chunk`. */
+/* The number of ops of all chunks before `chunk`. */
 static uint64_t ops_before(const struct rf_ring *ring, uint64_t chunk)
 {
     uint64_t boxes = 0;
@@ -168,7 +168,7 @@ struct rf_ring_step rf_ring_step_at(const struct rf_ring *ring, uint64_t index)
     return step;
 }
 
-/* Where a hop after the first takes its box from. */
+/* The place at which a hop after the first reads its box. */
 static void read_from(const struct rf_holder *from, struct rf_op *op)
 {
     op->src = from->rank;

@@ -1,15 +1,15 @@
 /*
- * Rings, kept once. Internal to the planner and its tests.
+ * Rings, stored once. Internal to the planner and its tests.
  *
- * In a *ring* a box is cut into parts, and these into chunks. Part p goes from
- * the source to receiver turn + p (modulo their number) and from there from
+ * A *ring* cuts a box into parts, and these into chunks. Part p goes from the
+ * source to receiver turn + p (modulo their number) and from there from
  * receiver to receiver until all have it, chunk behind chunk. A ring's ops are
- * made when somebody asks for them, so its size depends on neither parts nor
- * chunks, and all rings together grow with their receivers.
+ * made on demand, so its size depends on neither parts nor chunks, and the size
+ * of all rings grows with their receivers.
  *
- * The order of its ops: by chunk, then by hop (0 is the one from the source),
- * then by part. In a round the k-th chunks take hop h together with the chunks
- * behind them hop h - 1.
+ * The order of its ops: by chunk, then by hop (0 is the hop from the source),
+ * then by part. In a round the k-th chunks take hop h while the chunks behind
+ * them take hop h - 1.
  */
 #ifndef RF_PLANNER_SCHEDULE_RING_H
 #define RF_PLANNER_SCHEDULE_RING_H
@@ -19,41 +19,42 @@
 #include "planner/schedule/op.h"
 
 struct rf_ring {
-    struct rf_op op; /* what all first hops have in common: the whole box, its
+    struct rf_op op; /* the common part of all first hops: the whole box, its
                         place at the source, the elements, the task, the numbers
                         of the first one; dst is any receiver */
     size_t first;    /* of its receivers, in rf_rings.holders */
     uint32_t n;      /* receivers */
     uint32_t turn;   /* the first part's first receiver, < n */
-    uint32_t larger; /* parts that are cut like the first one … */
+    uint32_t larger; /* number of parts cut like the first … */
     struct rf_split split;
-    struct rf_chunking chunking[2]; /* … and how those and the others are */
+    struct rf_chunking chunking[2]; /* … and the chunking of those and of the
+                                       others */
 };
 
 struct rf_rings {
     struct rf_ring *of; /* ascending id */
     size_t n, capacity;
-    struct rf_holder *holders; /* their pieces are the plan's */
+    struct rf_holder *holders; /* their pieces belong to the plan */
     size_t n_holders, holders_capacity;
 };
 
-/* One op of a ring: which chunk of which part takes which hop. */
+/* One op of a ring: a chunk of a part on one hop. */
 struct rf_ring_step {
     uint64_t chunk;
     uint32_t hop, part;
 };
 
-/* Takes NULL. */
+/* NULL is allowed. */
 void rf_rings_destroy(struct rf_rings *rings);
 
 /* Cuts ring->op.box into at most ring->split.parts parts and these into chunks
  * of at most `max_elements`; sets split, larger and chunking. */
 void rf_ring_cut(struct rf_ring *ring, uint64_t max_elements);
 
-/* Chunks of a part, and of the part that has most. */
+/* The number of chunks of one part, and the maximum over all parts. */
 uint64_t rf_ring_part_chunks(const struct rf_ring *ring, uint32_t part);
 uint64_t rf_ring_chunks(const struct rf_ring *ring);
-/* Chunks of all parts, UINT64_MAX where they are more; each takes n hops. */
+/* Chunks of all parts, at most UINT64_MAX; each takes n hops. */
 uint64_t rf_ring_boxes(const struct rf_ring *ring);
 uint64_t rf_ring_ops(const struct rf_ring *ring);
 
@@ -65,24 +66,24 @@ struct rf_box rf_ring_box(const struct rf_ring *ring, uint32_t part,
 /* Bytes of an element on the wire. */
 uint32_t rf_ring_item(const struct rf_ring *ring, bool from_source);
 
-/* Which receiver gets a part with a hop. */
+/* The receiver of a part on a hop. */
 uint32_t rf_ring_receiver(const struct rf_ring *ring, uint32_t part,
                           uint32_t hop);
 
-/* How many rounds a receiver is busy from the ring's first one on. */
+/* The number of rounds from the ring's first that keep a receiver busy. */
 uint64_t rf_ring_busy(const struct rf_ring *ring, uint32_t receiver);
 
-/* The place of a step in the order of the ring's ops, and back. */
+/* The index of a step in the order of the ring's ops, and the inverse. */
 uint64_t rf_ring_index(const struct rf_ring *ring,
                        const struct rf_ring_step *step);
 struct rf_ring_step rf_ring_step_at(const struct rf_ring *ring, uint64_t index);
 
-/* The op of a step; `to` are the ring's receivers. */
+/* The op of a step; `to`: the ring's receivers. */
 void rf_ring_op(const struct rf_ring *ring, const struct rf_holder *to,
                 const struct rf_ring_step *step, struct rf_op *out);
 
 /* Calls `each` for the ops into every receiver: from the source, and from the
- * receiver before it. */
+ * previous receiver. */
 typedef void (*rf_ring_link_fn)(uint32_t src, const struct rf_holder *to,
                                 uint64_t n_ops, uint64_t elements,
                                 bool from_source, void *data);

@@ -1,16 +1,16 @@
 /*
  * The proof of a schedule with rings (ring.h), in time proportional to their
- * receivers and boxes. It shows of every op what schedule_prove.c asks for,
- * from these facts about each ring:
+ * receivers and boxes. It proves the properties in schedule_prove.c for every
+ * op, from these facts about each ring:
  *
  *  - the source has the whole box where the first hops read it, and every
- *    receiver has a piece that the whole box fits into, so that what holds for
- *    the box holds for all that is cut from it;
- *  - a hop reads at a receiver what the hop before wrote there: rf_ring_op()
+ *    receiver has a piece that contains the whole box, so what holds for the
+ *    box holds for everything cut from it;
+ *  - a hop reads at a receiver what the previous hop wrote there: rf_ring_op()
  *    makes both ends from the same piece, an earlier id and an earlier round;
- *  - the boxes of all parts and chunks, as the ops have them, are the whole box
- *    once; every receiver gets each of them once, so that it counts as one
- *    write of the whole box there;
+ *  - the boxes of all parts and chunks, as the ops have them, make up the whole
+ *    box once; every receiver gets each of them once, which counts as one write
+ *    of the whole box there;
  *  - a rank takes part in a ring from its first round at the earliest until
  *    rf_ring_busy() at the latest, with one task.
  */
@@ -27,7 +27,8 @@ static enum rf_status fault(const struct rf_schedule_proof *proof,
     return rf_schedule_proof_fault(proof, &ring->op, what);
 }
 
-/* All that rf_ring_*() rely on, and bounds of its ids and rounds. */
+/* Checks the assumptions of rf_ring_*(), and bounds of the ring's ids and
+ * rounds. */
 static bool is_sound(const struct rf_schedule_proof *proof,
                      const struct rf_ring *ring, uint64_t id)
 {
@@ -54,7 +55,7 @@ static bool is_sound(const struct rf_schedule_proof *proof,
            rf_ring_chunks(ring) + ring->n - 1 <= schedule->n_rounds - op->round;
 }
 
-/* What the source gives. */
+/* Checks the source's end. */
 static bool check_source(const struct rf_schedule_proof *proof,
                          const struct rf_ring *ring)
 {
@@ -70,7 +71,8 @@ static bool check_source(const struct rf_schedule_proof *proof,
            rf_schedule_proof_held(layout, op);
 }
 
-/* The boxes that go around are the whole box, each element once. */
+/* Checks that the boxes that go around make up the whole box, each element
+ * once. */
 static enum rf_status check_boxes(const struct rf_schedule_proof *proof,
                                   const struct rf_ring *ring)
 {
@@ -96,7 +98,7 @@ static enum rf_status check_boxes(const struct rf_schedule_proof *proof,
                  : fault(proof, ring, "its ring loses or repeats elements");
 }
 
-/* Rule 3 at one rank of a ring that keeps it busy for some rounds. */
+/* Checks rule 3 at one rank that a ring keeps busy for some rounds. */
 static bool follows_tasks(struct rf_rank_state *rank, const struct rf_op *op,
                           uint64_t rounds)
 {
@@ -148,7 +150,7 @@ static enum rf_status check_ring(struct rf_schedule_proof *proof,
     return status;
 }
 
-/* Ops that are kept as they are only bring boxes inside a node. */
+/* Stored ops may only bring boxes inside a node. */
 static enum rf_status check_op(struct rf_schedule_proof *proof,
                                const struct rf_op *op, uint64_t id)
 {

@@ -1,4 +1,4 @@
-/* Sizes of ops, and the totals of a schedule. */
+/* The totals of a schedule. */
 #include "planner/schedule/schedule.h"
 
 #include <stdlib.h>

@@ -1,29 +1,28 @@
 /*
- * A schedule: the plan made into operations ("ops"), each one copy of a box
- * from one rank's memory to another's, with what it has to wait for. Strategies
- * differ only in the ops they make, so every method can run every strategy.
+ * A schedule: the plan as operations ("ops"), each one copy of a box from one
+ * rank's memory to another's, with its dependency. Strategies differ only in
+ * their ops, so every method can run every strategy.
  *
  * Execution rules, the same for every method:
- *  1. An op may start when its `dep` (if any) is complete: the op that wrote,
- *     at op.src, the bytes that this one reads. dep's destination is op.src.
- *  2. Staging memory has RF_STAGE_SLOTS slots; op.bucket uses slot bucket %
- *     RF_STAGE_SLOTS. An op that writes staging memory of bucket b at a rank
- *     may start only when every op that reads staging memory of bucket
- *     b - RF_STAGE_SLOTS at that rank is complete.
- *  3. With `serialize`, a rank takes part in the ops between different ranks
- *     of one `task` at a time, in ascending task number: an op may start when,
- *     at both its ranks, all such ops of lower tasks are complete. Ops of one
- *     task may overlap (a chain forwards one chunk while it receives the
- *     next); a direct op is a task of its own. Local copies (src = dst) are
- *     not counted.
- *  4. A method that needs lockstep (NCCL groups) runs rounds in ascending
- *     order; ops of one round do not depend on each other nor, by rule 2, on
- *     each other's staging.
- *  5. Ascending id is always a legal order of execution, in which staging
- *     memory is written bucket after bucket. Of the ops from one rank to
- *     another that may start, the one with the lowest id should move first and
- *     alone, so that a relay gets its first chunk early and not all chunks at
- *     the end.
+ *   1. An op may start when its `dep` (if any) is complete: the op that wrote,
+ *      at op.src, the bytes that this one reads. dep's destination is op.src.
+ *   2. Staging memory has RF_STAGE_SLOTS slots; op.bucket uses slot bucket %
+ *      RF_STAGE_SLOTS. An op that writes staging memory of bucket b at a rank
+ *      may start only when every op that reads staging memory of bucket
+ *      b - RF_STAGE_SLOTS at that rank is complete.
+ *   3. With `serialize`, a rank takes part in the ops between different ranks
+ *      of one `task` at a time, in ascending task number: an op may start when,
+ *      at both its ranks, all such ops of lower tasks are complete. Ops of one
+ *      task may overlap (a chain forwards one chunk while it receives the
+ *      next); a direct op is a separate task. Local copies (src = dst) are not
+ *      counted.
+ *   4. A method that needs lockstep (NCCL groups) runs rounds in ascending
+ *      order; ops of one round do not depend on each other nor, by rule 2, on
+ *      each other's staging.
+ *   5. Ascending id is always a legal order of execution, and it writes staging
+ *      memory bucket after bucket. Of the ops from one rank to another that may
+ *      start, the one with the lowest id should move first and alone, so that
+ *      a relay gets its first chunk early and not all chunks at the end.
  */
 #ifndef RF_PLANNER_SCHEDULE_SCHEDULE_H
 #define RF_PLANNER_SCHEDULE_SCHEDULE_H
@@ -41,15 +40,15 @@ struct rf_bcast_template;
 struct rf_rings;
 
 struct rf_schedule {
-    struct rf_op *ops; /* ascending id; of a node: all that touch it */
+    struct rf_op *ops; /* ascending id; for a node: all that touch it */
     size_t n_ops;
-    /* Ops of the world that are not in `ops` because they repeat over ranks;
-     * NULL: none. A schedule has at most one of these two. */
+    /* Ops of the world that repeat over ranks and so are not in `ops`; NULL:
+     * none. A schedule has at most one of these two. */
     struct rf_bcast_template *tmpl;
     struct rf_rings *rings;
     uint64_t n_world_ops; /* over all ranks */
     uint32_t n_rounds;
-    uint64_t *stage_bytes; /* staging memory of each world rank, or NULL: 0 */
+    uint64_t *stage_bytes; /* per world rank, or NULL: 0 */
     uint64_t wire_bytes;   /* between different ranks, over all ops */
     uint64_t inter_node_bytes;
     uint64_t *rank_send, *rank_recv; /* bytes of each world rank (all ops) */
@@ -61,22 +60,21 @@ struct rf_schedule {
     struct rf_hash digest;     /* over all ops of the world */
 };
 
-/* Without ops, with its sums at 0. */
+/* Creates a schedule without ops and with zero sums. */
 struct rf_schedule *rf_schedule_create(const struct rf_world *world);
 /* Adds `n` ops to the sums of the world, whether or not the schedule keeps
- * them: `bytes` on the wire and `written` at the destination in all. */
+ * them: in total `bytes` on the wire and `written` at the destination. */
 void rf_schedule_count(struct rf_schedule *schedule,
                        const struct rf_world *world, uint32_t src, uint32_t dst,
                        uint64_t n, uint64_t bytes, uint64_t written);
 void rf_schedule_destroy(struct rf_schedule *schedule);
 
-/* The ops of a schedule, ascending by id. It changes neither. */
+/* Walks the ops of a schedule, ascending by id, without changing it. */
 struct rf_schedule_walk {
     const struct rf_schedule *schedule;
-    size_t op, group; /* the next one of `ops`; of `tmpl` or `rings` */
-    uint64_t at;      /* the next op of that broadcast or ring */
-    struct rf_op
-        repeated; /* what rf_schedule_walk_next() last returned of it */
+    size_t op, group;      /* the next in `ops`; in `tmpl` or `rings` */
+    uint64_t at;           /* the next op of that broadcast or ring */
+    struct rf_op repeated; /* the last op returned from it */
 };
 
 void rf_schedule_walk_start(struct rf_schedule_walk *walk,
@@ -84,35 +82,36 @@ void rf_schedule_walk_start(struct rf_schedule_walk *walk,
 /* The next op; NULL after the last. Valid until the next call. */
 const struct rf_op *rf_schedule_walk_next(struct rf_schedule_walk *walk);
 
-/* The op with an id, in *out. False where the schedule does not have it. */
+/* Finds the op with an id. False when the schedule does not have it. */
 bool rf_schedule_find(const struct rf_schedule *schedule, uint32_t id,
                       struct rf_op *out);
 
-/* Where in `ops` the op with an id is; n_ops where it is not there. */
+/* The index in `ops` of the op with an id; n_ops when it is not there. */
 size_t rf_schedule_index(const struct rf_schedule *schedule, uint32_t id);
 
-/* Calls `each` with the ops from one rank to another and their bytes, for
- * every two ranks that have any, at least once. Takes time in proportion to
- * what is stored, not to the ops of the world. */
+/* Calls `each` with the number of ops from one rank to another and their bytes,
+ * at least once for every two ranks that have any. The time is proportional to
+ * the stored data, not to the ops of the world. */
 typedef void (*rf_schedule_pair_fn)(uint32_t src, uint32_t dst, uint64_t n_ops,
                                     uint64_t bytes, void *data);
 void rf_schedule_pairs(const struct rf_schedule *schedule,
                        rf_schedule_pair_fn each, void *data);
 
-/* Calls `each` with a number of ops between different ranks that have so many
- * bytes each, until all are named; likewise in proportion to what is stored. */
+/* Calls `each` with a size in bytes and the number of ops of that size between
+ * different ranks, until all are listed. The time is proportional to the stored
+ * data. */
 typedef void (*rf_schedule_size_fn)(uint64_t bytes, uint64_t n_ops, void *data);
 void rf_schedule_sizes(const struct rf_schedule *schedule,
                        rf_schedule_size_fn each, void *data);
 
-/* About the memory of the ops, rather more than less: arrays grow by up to
+/* The approximate memory of the ops, rather too high: arrays grow by up to
  * doubling. */
 uint64_t rf_schedule_memory(const struct rf_schedule *schedule);
 
-/* Every destination byte of the plan is written exactly once to RF_MEM_INFER,
- * every op reads bytes that the training side holds or an earlier op (its dep)
- * wrote, and staging fits. For whole-world schedules; the coordinator does it
- * for every scenario. */
+/* Proves that every destination byte of the plan is written exactly once to
+ * RF_MEM_INFER, that every op reads bytes that the training side holds or an
+ * earlier op (its dep) wrote, and that staging fits. For whole-world schedules;
+ * the coordinator runs it for every scenario. */
 enum rf_status rf_schedule_prove(const struct rf_plan *plan,
                                  const struct rf_schedule *schedule,
                                  struct rf_err *err) RF_MUST_CHECK;

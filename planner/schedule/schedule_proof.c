@@ -44,7 +44,7 @@ bool rf_schedule_proof_held(const struct rf_rank_layout *layout,
                             const struct rf_op *op)
 {
     size_t i = 0, end = layout->n_pieces;
-    while (i < end) { /* the first piece of the family */
+    while (i < end) { /* find the first piece of the family */
         size_t middle = i + (end - i) / 2;
         if (layout->pieces[middle].family < op->family) {
             i = middle + 1;
@@ -114,7 +114,7 @@ bool rf_schedule_proof_fill(const struct rf_boxes_in *all, size_t *bad)
     struct rf_box *boxes = rf_xcalloc(all->n, sizeof(*boxes));
     size_t *first = rf_xcalloc(all->n_wholes + 2, sizeof(*first));
     bool filled = true;
-    /* first[i + 1]: where the next box in whole i goes, in the end its end */
+    /* first[i + 1]: the next free place of whole i; at the end, its end */
     for (size_t i = 0; i < all->n; i++) {
         first[all->boxes[i].whole + 2]++;
     }

@@ -1,5 +1,5 @@
 /*
- * What the proof of a schedule knows while it reads the ops in ascending order
+ * The state of the proof of a schedule, which reads the ops in ascending order
  * of id. Private to schedule_prove.c and *_prove.c.
  */
 #ifndef RF_PLANNER_SCHEDULE_SCHEDULE_PROOF_H
@@ -16,28 +16,28 @@ struct rf_range {
 
 /* The staging memory of one rank while ops are read in order. */
 struct rf_slot_state {
-    uint32_t bucket;     /* in the slot now, RF_NO_BUCKET: none */
+    uint32_t bucket;     /* current bucket of the slot, RF_NO_BUCKET: none */
     uint32_t read_round; /* first round after its reads */
-    uint32_t floor;      /* first round in which it may be written */
+    uint32_t floor;      /* first round in which a write is allowed */
 };
 
 struct rf_rank_state {
     struct rf_slot_state slot[RF_STAGE_SLOTS];
     uint32_t task, first_round, end_round;
     bool busy;
-    size_t first_piece; /* of its inference pieces, counted over all ranks */
-    struct rf_range used[RF_STAGE_SLOTS]; /* addresses of all buckets there */
+    size_t first_piece; /* first inference piece, counted over all ranks */
+    struct rf_range used[RF_STAGE_SLOTS]; /* addresses used by all buckets */
 };
 
-/* One write to staging memory; the fields of its op that it is sorted by are
- * repeated here, so that sorting need not look at the ops. */
+/* One write to staging memory. It copies the sort keys from its op, so that
+ * sorting need not read the ops. */
 struct rf_stage_write {
     uint32_t dst, family;
     uint64_t origin; /* address of element 0 of the family, modulo 2^64 */
     const struct rf_op *op;
 };
 
-/* A box that goes once into a whole: a piece of inference memory (counted over
+/* A box that appears once in a whole: a piece of inference memory (counted over
  * all ranks) or a unit task. */
 struct rf_box_in {
     size_t whole;
@@ -47,7 +47,7 @@ struct rf_box_in {
 struct rf_boxes_in {
     const struct rf_box_in *boxes;
     size_t n;
-    const uint64_t *elements; /* of every whole */
+    const uint64_t *elements; /* per whole */
     size_t n_wholes;
 };
 
@@ -58,70 +58,72 @@ struct rf_schedule_proof {
     size_t n_pieces;
     struct rf_box_in *writes; /* to pieces */
     size_t n_writes;
-    uint32_t bucket; /* the last one that was written to staging memory */
-    struct rf_stage_write *stage; /* its writes */
+    uint32_t bucket;              /* the last one written to staging memory */
+    struct rf_stage_write *stage; /* writes to that bucket */
     size_t n_stage, stage_capacity;
     struct rf_err *err;
 };
 
-/* RF_ERR_INTERNAL with the op and what is wrong with it. */
+/* RF_ERR_INTERNAL with the op and the fault `what`. */
 enum rf_status rf_schedule_proof_fault(const struct rf_schedule_proof *proof,
                                        const struct rf_op *op,
                                        const char *what) RF_MUST_CHECK;
 
-/* Whether two address rules agree on a box; strides of dimensions that the box
- * does not extend in do not matter. */
+/* Whether two address rules agree on a box; strides of dimensions with an
+ * extent of 1 do not matter. */
 bool rf_schedule_proof_same(const struct rf_box *box, uint64_t offset,
                             const uint64_t *stride, uint64_t other,
                             const uint64_t *other_stride);
 
-/* Whether `op` reads what its dep wrote, where that wrote it. */
+/* Checks that `op` reads what its dep wrote, at the same place. */
 enum rf_status rf_schedule_proof_reads(const struct rf_schedule_proof *proof,
                                        const struct rf_op *op,
                                        const struct rf_op *dep) RF_MUST_CHECK;
 
-/* A write to rank `dst`'s staging memory in `round`, where `op`, which is the
- * schedule's, writes: the slot is free by then. */
+/* Checks and notes a write to rank `dst`'s staging memory in `round` at the
+ * place that `op`, owned by the schedule, writes: the slot must be free by
+ * then. */
 enum rf_status rf_schedule_proof_stages(struct rf_schedule_proof *proof,
                                         const struct rf_op *op, uint32_t dst,
                                         uint32_t round) RF_MUST_CHECK;
 
-/* An op whose id ought to be `id`; what it depends on is ops[dep]. */
+/* Checks an op that should have the id `id`; its dependency is ops[dep]. */
 enum rf_status rf_schedule_proof_op(struct rf_schedule_proof *proof,
                                     const struct rf_op *op,
                                     uint64_t id) RF_MUST_CHECK;
 
-/* Whether the boxes in each whole are disjoint and add up to it; if not, *bad is
- * the first whole where they do not. */
+/* Whether the boxes in each whole are disjoint and fill it; otherwise *bad is
+ * the first whole that fails. */
 bool rf_schedule_proof_fill(const struct rf_boxes_in *all, size_t *bad);
 
-/* Whether an end of an op, which is at `offset`, lies in a piece. */
+/* Whether an end of an op, at `offset`, lies in a piece. */
 bool rf_schedule_proof_lies_in(const struct rf_piece *piece,
                                const struct rf_op *op, uint64_t offset,
                                const uint64_t *stride);
-/* Whether what an op reads lies in a piece of its source's layout. */
+/* Whether the bytes that an op reads lie in a piece of its source's layout. */
 bool rf_schedule_proof_held(const struct rf_rank_layout *layout,
                             const struct rf_op *op);
 
-/* Whether a box fits into a receiver's piece, which is noted as written. */
+/* Whether a box fits into a receiver's piece; notes it as written. */
 bool rf_schedule_proof_receives(struct rf_schedule_proof *proof,
                                 const struct rf_holder *to, uint32_t family,
                                 const struct rf_box *box);
 
-/* The writes of the bucket, which are forgotten. */
+/* Checks the writes of the bucket, then forgets them. */
 enum rf_status
 rf_schedule_proof_bucket(struct rf_schedule_proof *proof) RF_MUST_CHECK;
-/* At the end: all staging memory is large enough, and its slots are apart. */
+/* The final check: staging memory is large enough, and its slots do not
+ * overlap. */
 enum rf_status
 rf_schedule_proof_slots(const struct rf_schedule_proof *proof) RF_MUST_CHECK;
 
-/* All of a schedule with rings; notes what is written to pieces. */
+/* Checks a whole schedule with rings; notes the writes to pieces. */
 enum rf_status rf_rings_prove(struct rf_schedule_proof *proof) RF_MUST_CHECK;
 
-/* All of a schedule with a template; notes what is written to pieces and to the
- * staging memory of the root and of one other rank. */
+/* Checks a whole schedule with a template; notes the writes to pieces and to
+ * the staging memory of the root and of one other rank. */
 enum rf_status rf_bcast_prove(struct rf_schedule_proof *proof) RF_MUST_CHECK;
-/* The other ranks use the same addresses as that one. */
+/* Copies that rank's staging addresses to the other ranks. */
 void rf_bcast_prove_alike(struct rf_schedule_proof *proof);
 
 #endif

@@ -2,14 +2,13 @@
  * The proof of a schedule, in time proportional to its size (times a
  * logarithm):
  *
- *  - ops in ascending id can run as they stand: what an op reads is a piece of
- *    the training side, or was written by its dep, which comes before it in id
- *    and in round; elements have the type that their memory has, and are cast
- *    only between these;
- *  - into inference memory: every write lies in a piece, at the piece's
- *    address; per piece the writes are disjoint and add up to the piece, so
- *    each byte is written exactly once;
- *  - in staging memory: buckets are written one after the other, writes of a
+ *  - ops can run in ascending id: an op reads a piece of the training side, or
+ *    the result of its dep, which precedes it in id and in round; elements have
+ *    the type of their memory, and casts only convert between these types;
+ *  - inference memory: every write lies in a piece, at the piece's address; per
+ *    piece the writes are disjoint and add up to the piece, so each byte is
+ *    written exactly once;
+ *  - staging memory: buckets are written one after the other, writes of a
  *    bucket have disjoint addresses inside the bucket's slot, and a slot is not
  *    written again before its last read;
  *  - with `serialize`: at each rank tasks follow one another, also in rounds.
@@ -38,7 +37,7 @@ static enum rf_status fail_piece(const struct rf_schedule_proof *proof,
         plan->model->families[layout->pieces[piece].family].name);
 }
 
-/* Writes of every inference piece: disjoint, and together the piece. */
+/* Checks that the writes of every inference piece are disjoint and fill it. */
 static enum rf_status check_pieces(struct rf_schedule_proof *proof)
 {
     uint64_t *elements = rf_xcalloc(proof->n_pieces, sizeof(*elements));
@@ -58,8 +57,8 @@ static enum rf_status check_pieces(struct rf_schedule_proof *proof)
     return filled ? RF_OK : fail_piece(proof, bad);
 }
 
-/* Room for the writes of all that is stored; check_pieces() takes as many boxes
- * beside them. */
+/* Allocates room for the writes of all stored ops; check_pieces() needs the
+ * same number of boxes as well. */
 static enum rf_status allocate(struct rf_schedule_proof *proof)
 {
     const struct rf_plan *plan = proof->plan;
@@ -106,7 +105,7 @@ static enum rf_status check_ops(struct rf_schedule_proof *proof)
     return status;
 }
 
-/* The last bucket, then what all of them used. */
+/* Checks the last bucket, then the addresses used by all of them. */
 static enum rf_status check_staging(struct rf_schedule_proof *proof)
 {
     RF_TRY(proof->n_stage > 0 ? rf_schedule_proof_bucket(proof) : RF_OK);

@@ -1,6 +1,6 @@
 /*
  * Walks over a schedule's ops, and sums over them. Broadcasts (bcast.h) and
- * rings (ring.h) are made into ops one at a time, where their ids come up.
+ * rings (ring.h) are expanded into ops one at a time, in id order.
  */
 #include <stdlib.h>
 
@@ -15,8 +15,7 @@ void rf_schedule_walk_start(struct rf_schedule_walk *walk,
     *walk = (struct rf_schedule_walk){.schedule = schedule};
 }
 
-/* Broadcasts or rings, called groups here: each has as many ids, in a row, as
- * it has ops. */
+/* Broadcasts or rings, called groups here: each has one id per op, in a row. */
 static size_t count_groups(const struct rf_schedule *schedule)
 {
     if (schedule->rings != NULL) {
@@ -125,7 +124,7 @@ bool rf_schedule_find(const struct rf_schedule *schedule, uint32_t id,
     return find_repeated(schedule, id, out);
 }
 
-/* What lists the ops between two ranks of a ring. */
+/* Arguments for listing the ops between two ranks of a ring. */
 struct ring_pairs {
     rf_schedule_pair_fn each;
     void *data;
@@ -172,7 +171,7 @@ void rf_schedule_pairs(const struct rf_schedule *schedule,
     list_rings(schedule->rings, each, data);
 }
 
-/* Of all boxes of a ring: on the first hop, and on the others. */
+/* Sizes all boxes of a ring: on the first hop, and on the others. */
 static void size_ring(const struct rf_ring *ring, rf_schedule_size_fn each,
                       void *data)
 {

@@ -1,7 +1,7 @@
 /*
- * The proof of a schedule's staging memory, from the writes to it, a bucket at
- * a time: those of a bucket have disjoint addresses inside the bucket's slot,
- * slots are apart, and all fit.
+ * The proof of a schedule's staging memory, from its writes, one bucket at a
+ * time: writes of a bucket have disjoint addresses inside the bucket's slot,
+ * slots do not overlap, and all fit.
  */
 #include "planner/schedule/schedule_proof.h"
 
@@ -12,7 +12,7 @@
 #include "common/memory_info.h"
 #include "planner/layout/box.h"
 
-/* By rank, writes that follow one address rule together. */
+/* By rank, keeping writes of one address rule together. */
 static int by_place(const void *a, const void *b)
 {
     const struct rf_stage_write *x = a, *y = b;
@@ -35,8 +35,8 @@ static bool same_rule(const struct rf_stage_write *a,
     return by_place(a, b) == 0;
 }
 
-/* Writes under one address rule: their boxes must be disjoint and the rule must
- * give every element of their hull an address of its own. */
+/* Checks writes under one address rule: their boxes must be disjoint, and the
+ * rule must give every element of their hull a distinct address. */
 static bool rule_holds(const struct rf_stage_write *writes, size_t n,
                        struct rf_box *scratch, struct rf_range *out)
 {
@@ -67,7 +67,7 @@ static bool rule_holds(const struct rf_stage_write *writes, size_t n,
     return rf_boxes_disjoint(scratch, n);
 }
 
-/* All writes of the bucket at one rank. */
+/* Checks all writes of the bucket at one rank. */
 static bool rank_holds(struct rf_schedule_proof *proof,
                        const struct rf_stage_write *writes, size_t n,
                        struct rf_box *scratch, struct rf_range *ranges)
@@ -97,7 +97,7 @@ static bool rank_holds(struct rf_schedule_proof *proof,
     return true;
 }
 
-/* Staging fits, and its slots are apart. */
+/* Checks that staging fits and that its slots do not overlap. */
 static bool slots_hold(const struct rf_schedule_proof *proof, uint32_t rank)
 {
     const uint64_t *stage_bytes = proof->schedule->stage_bytes;
@@ -160,8 +160,7 @@ static enum rf_status note_write(struct rf_schedule_proof *proof,
     return RF_OK;
 }
 
-/* After the writes of the bucket before, which must be one of a lower number.
- */
+/* Checks the writes of the previous bucket, which must have a lower number. */
 static enum rf_status begin_bucket(struct rf_schedule_proof *proof,
                                    const struct rf_op *op)
 {

@@ -1,10 +1,10 @@
 /*
- * Broadcasts added to a schedule, counted and digested without listing them.
+ * Adds broadcasts to a schedule; counts and digests them without listing.
  *
  * Every hop of a broadcast moves the same bytes, so all broadcasts together are
  * counted once per hop, and once per receiver of each unit task. The digest of
- * a broadcast covers the numbers that its ops are made from, the tree and the
- * unit task's receivers; that of a world of broadcasts is the sum, on every
+ * a broadcast covers the numbers that define its ops, the tree and the unit
+ * task's receivers; the digest of a world of broadcasts is their sum, on every
  * node.
  */
 #include "planner/strategy/bcast_build.h"
@@ -20,7 +20,7 @@ static bool is_near(const struct rf_builder *builder, uint32_t rank)
     return builder->world->ranks[rank].node == builder->node;
 }
 
-/* What of the tree and of each unit task touches the builder's node. */
+/* The parts of the tree and of each unit task that touch the builder's node. */
 static void find_near(struct rf_bcast_build *build)
 {
     const struct rf_builder *builder = build->builder;
@@ -129,7 +129,8 @@ static void keep_near(struct rf_bcast_build *build,
     }
 }
 
-/* One broadcast is at least one op: their bytes fit into a size_t. */
+/* A broadcast has at least one op, so the size of all broadcasts fits into a
+ * size_t. */
 static void keep_bcast(struct rf_bcast_build *build,
                        const struct rf_bcast *bcast)
 {

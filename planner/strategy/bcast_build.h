@@ -5,26 +5,26 @@
 #include "planner/schedule/bcast.h"
 #include "planner/strategy/strategy.h"
 
-/* What the broadcasts of one unit task add up to. */
+/* Totals of the broadcasts of one unit task. */
 struct rf_takes {
-    uint64_t n, bytes, written; /* of each receiver */
+    uint64_t n, bytes, written; /* per receiver */
     struct rf_hash hash;
     size_t near, near_end; /* in rf_bcast_build.near: receivers on the node */
 };
 
-/* Adds broadcasts to a schedule: one of the world keeps them as they are, one
- * of a node the ops that touch it. */
+/* Adds broadcasts to a schedule: a world's schedule keeps them whole, a node's
+ * keeps the ops that touch the node. */
 struct rf_bcast_build {
     struct rf_builder *builder;
     struct rf_bcast_template *tmpl;
-    uint64_t n, bytes;      /* of each hop */
+    uint64_t n, bytes;      /* per hop */
     struct rf_takes *takes; /* by unit task */
     struct rf_hash tree_hash;
-    uint32_t *near_hops, *near; /* indices of what touches the node */
+    uint32_t *near_hops, *near; /* indices of hops and receivers on the node */
     size_t n_near_hops, near_hops_capacity, n_near, near_capacity;
 };
 
-/* `tmpl` has its tree and unit tasks; it is the schedule's from now on. */
+/* `tmpl` has its tree and unit tasks; the schedule takes it. */
 void rf_bcast_build_start(struct rf_bcast_build *build,
                           struct rf_builder *builder,
                           struct rf_bcast_template *tmpl);
@@ -32,8 +32,8 @@ void rf_bcast_build_start(struct rf_bcast_build *build,
  */
 void rf_bcast_build_add(struct rf_bcast_build *build, struct rf_bcast *bcast,
                         const struct rf_op *gathered);
-/* Adds the broadcasts to the schedule's totals; nothing can be added after it.
- */
+/* Adds the broadcasts to the schedule's totals; no broadcast may be added
+ * afterwards. */
 void rf_bcast_build_end(struct rf_bcast_build *build);
 
 #endif

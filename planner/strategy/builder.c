@@ -1,13 +1,13 @@
 /*
- * The builder through which every strategy makes its ops.
+ * The builder, through which every strategy makes its ops.
  *
- * A strategy walks over the plan in one fixed order and emits each op with what
- * it depends on; the builder numbers it, adds its bytes to the totals and to
- * the digest, and keeps it if it touches the wanted node. Nothing depends on
- * what is kept, so ids, totals and digest are the world's on every node.
+ * A strategy walks over the plan in a fixed order and emits each op with its
+ * dependency; the builder numbers it, adds its bytes to the totals and to the
+ * digest, and keeps it if it touches the wanted node. Nothing depends on which
+ * ops are kept, so ids, totals and digest are the world's on every node.
  *
- * Errors: running out of memory or of op numbers is remembered in the builder
- * and reported once, at the end; until then emitting goes on doing nothing.
+ * Errors: the builder remembers when memory or op numbers run out and reports
+ * it once, at the end; until then emitting does nothing.
  */
 #include <inttypes.h>
 #include <string.h>
@@ -49,8 +49,8 @@ static uint64_t view_offset(const struct rf_op_end *view,
     return offset;
 }
 
-/* Ops are digested one by one and these digests added up, so that the order in
- * which they are emitted does not count. Their ids do. */
+/* Ops are digested separately and the digests added, so that the order of
+ * emission does not matter. Their ids do. */
 static void hash_op(struct rf_hash *digest, const struct rf_op *op)
 {
     struct rf_hash hash;
@@ -90,7 +90,7 @@ void rf_builder_hash_receivers(const struct rf_holder *to, uint32_t n,
     }
 }
 
-/* There are fewer than 2^32 ops: their bytes fit into a size_t. */
+/* There are fewer than 2^32 ops, so their size fits into a size_t. */
 static bool grow_ops(struct rf_builder *builder)
 {
     size_t capacity = builder->capacity + builder->capacity / 2 + 64;
@@ -125,7 +125,7 @@ bool rf_builder_has_room(struct rf_builder *builder, uint64_t n)
 {
     if (builder->max_ops - builder->kept < n) {
         builder->full = true;
-        builder->status = RF_ERR_UNSUPPORTED; /* nobody is told */
+        builder->status = RF_ERR_UNSUPPORTED; /* not reported */
         return false;
     }
     builder->kept += n;

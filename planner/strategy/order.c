@@ -1,12 +1,12 @@
 /*
  * Choice of sources and order. Works are split into those that cross nodes,
  * those inside a node and those inside a rank, and emitted in that order, since
- * node links are what everything waits for. Within a reach the balance decides.
+ * node links are the bottleneck. Within each group the balance decides.
  *
  * The model behind `order` is that of Zhuang et al., "On Optimizing the
  * Communication of Model Parallelism" (MLSys 2023): a work keeps the sender's
  * link and all receivers' links busy for its bytes, and works that share one do
- * not overlap. Links are full duplex here, a forwarding node's outgoing link is
+ * not overlap. Here links are full duplex, a forwarding node's outgoing link is
  * counted, and ranks are resources too when they do one thing at a time.
  */
 #include "planner/strategy/order.h"
@@ -18,7 +18,7 @@
 #include "common/mem.h"
 #include "planner/strategy/order_field.h"
 
-/* How far works go; what goes farthest is emitted first. */
+/* The distance of a work; the farthest are emitted first. */
 enum reach { FAR, NEAR, LOCAL, REACHES };
 
 static uint32_t node_of(const struct rf_world *world,
@@ -27,7 +27,7 @@ static uint32_t node_of(const struct rf_world *world,
     return world->ranks[works->pool[at].rank].node;
 }
 
-/* All of a work's sources are alike in this: a caller does not mix sources on a
+/* All of a work's sources have the same reach: callers do not mix sources on a
  * receiver's node with others. */
 static enum reach reach_of(const struct rf_world *world,
                            const struct rf_works *works,
@@ -46,15 +46,15 @@ static enum reach reach_of(const struct rf_world *world,
     return NEAR;
 }
 
-/* Loads so far, for the choice by size or time. */
+/* Loads so far, for balance size or time. */
 struct loads {
     const struct rf_world *world;
-    const struct rf_link_weights *weights; /* of links, which far works use */
+    const struct rf_link_weights *weights; /* of links, used by FAR works */
     uint64_t *node, *rank;
 };
 
-/* Whether rank `a`'s node link, or else `a` itself, would be less loaded than
- * `b`'s if it had `bytes` more; 1: yes, -1: no, 0: equal. */
+/* Whether rank `a`'s node link, or on a tie `a` itself, would be less loaded
+ * than `b`'s with `bytes` more; 1: yes, -1: no, 0: equal. */
 static int compare_links(const struct loads *loads, uint32_t a, uint32_t b,
                          uint64_t bytes)
 {
@@ -98,15 +98,16 @@ static void choose_by_load(const struct rf_works *works, struct rf_work *work,
     loads->rank[rank] += work->bytes;
 }
 
-/* Scratch of add_candidates(): bytes each rank would send if works were shared
- * out evenly, and where a node's candidate is, if it has one in this job. */
+/* Scratch of add_candidates(): bytes that each rank would send if works were
+ * divided evenly, and the place of a node's candidate in the current job, if
+ * any. */
 struct tally {
     uint64_t *load;
-    uint32_t *job, *at; /* by node: last job + 1 with a candidate, its place */
+    uint32_t *job, *at; /* by node: last job + 1 with a candidate; its place */
 };
 
-/* The candidates of a job: on each node that has a source, the one with the
- * least load if works were shared out evenly. */
+/* The candidates of a job: on each node with a source, the one with the least
+ * load if works were divided evenly. */
 static void add_candidates(struct rf_order_field *field, uint32_t index,
                            struct tally *tally)
 {
@@ -170,7 +171,7 @@ static void field_init(struct rf_order_field *field,
     field->jobs = rf_xcalloc(RF_MAX(n, 1), sizeof(*field->jobs));
     field->n_free = 2 * (size_t)world->n_nodes + world->n_ranks;
     field->free_at = rf_xcalloc(field->n_free, sizeof(double));
-    size_t uses = 0; /* of the job that has most */
+    size_t uses = 0; /* the most of any job */
     for (uint32_t i = 0; i < n; i++) {
         struct rf_order_job *job = &field->jobs[i];
         const struct rf_work *work = &works->works[chosen[i]];
@@ -198,8 +199,8 @@ static void field_free(struct rf_order_field *field)
     free(field->uses);
 }
 
-/* Plays the jobs in the order given, each from the candidate that can start
- * first; the choices go to `candidate`. */
+/* Plays the jobs in the given order, each from the candidate that can start
+ * first; records the choices in `candidate`. */
 static double play_as_given(struct rf_order_field *field, uint32_t *candidate)
 {
     double makespan = 0;
@@ -221,7 +222,7 @@ static double play_as_given(struct rf_order_field *field, uint32_t *candidate)
     return makespan;
 }
 
-/* Takes the order given where it is better than `answer`. */
+/* Takes the given order if it is better than `answer`. */
 static void compare_with_given(struct rf_order_field *field,
                                struct rf_order_answer *answer)
 {

@@ -1,10 +1,12 @@
 /*
- * Which replica sends what, and in which order. Works (one for everything that
- * moves as a whole) compete for node links and, when serialised, for ranks.
+ * The source of each work and the order of works. Works (one for everything
+ * that moves as a whole) compete for node links and, when serialised, for
+ * ranks.
  *
  *   none   the first replica; works in the order given
- *   size   the replica whose node link, then whose own load, is least so far
- *   time   the same by what each can send (planner/assign/link_weights.h)
+ *   size   the replica with the least loaded node link, then the least loaded
+ *          itself
+ *   time   the same, relative to capacity (planner/assign/link_weights.h)
  *   order  source and order such that no two works meet at a sender or
  *          receiver: exact search for few works, a list schedule for many, the
  *          better of all candidates by simulation
@@ -17,15 +19,15 @@
 #include "planner/assign/link_weights.h"
 #include "planner/strategy/works.h"
 
-/* How much faster bytes are taken to move inside a node than between nodes when
- * orders are compared. Only the order depends on it. */
+/* Assumed speed inside a node relative to that between nodes, for comparing
+ * orders. It affects only the order. */
 #define RF_ORDER_NEAR_SPEED 16
 
 /*
- * Sets `source` of every work and permutation[0 … n-1], the order in which to
- * emit them. By size, and when ranks do one thing at a time, `whole` works
- * leave a node from its first holder, so that two of them do not share the
- * node's link while both hold up all their receivers.
+ * Sets `source` of every work and permutation[0 … n-1], the order of emission.
+ * With balance size and when ranks do one thing at a time, `whole` works leave
+ * a node from its first holder, so that two of them do not share the node's
+ * link while both hold up all their receivers.
  */
 void rf_order_choose(const struct rf_world *world, enum rf_balance balance,
                      const struct rf_link_weights *weights, bool serialize,
@@ -33,8 +35,8 @@ void rf_order_choose(const struct rf_world *world, enum rf_balance balance,
 
 /*
  * The same for works of one sender and one receiver each, too many to compare:
- * sorted such that at any time every rank sends to another rank, by the
- * distance from sender to receiver. Only `permutation` is set.
+ * sorted by the distance from sender to receiver, so that at any time every
+ * rank sends to another rank. Sets only `permutation`.
  */
 void rf_order_shift(const struct rf_world *world, const uint32_t *src,
                     const uint32_t *dst, size_t n, uint32_t *permutation);

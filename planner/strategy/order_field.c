@@ -1,4 +1,4 @@
-/* When links and ranks are free. See order_field.h. */
+/* Times at which links and ranks become free. See order_field.h. */
 #include "planner/strategy/order_field.h"
 
 #include <assert.h>
@@ -14,8 +14,8 @@ uint32_t rf_order_source_rank(const struct rf_order_field *field, uint32_t job,
     return field->works->pool[work->sources + source].rank;
 }
 
-/* The receivers' node that forwards to nobody: the path visits nodes in
- * ascending order from the source's on, around the end. */
+/* The receivers' node that does not forward: the path visits nodes in ascending
+ * order, starting after the source's and wrapping around. */
 static uint32_t last_on_path(const uint32_t *nodes, uint32_t n, uint32_t from)
 {
     uint32_t last = RF_NONE;
@@ -28,8 +28,8 @@ static uint32_t last_on_path(const uint32_t *nodes, uint32_t n, uint32_t from)
     return last != RF_NONE ? last : nodes[n - 1];
 }
 
-/* Lists everything a job uses in field->uses: places in `free_at`, some more
- * than once. Returns how many. */
+/* Lists all resources of a job in field->uses: indices into `free_at`, possibly
+ * repeated. Returns their number. */
 static size_t list_uses(const struct rf_order_field *field, uint32_t job,
                         uint32_t candidate)
 {

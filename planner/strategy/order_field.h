@@ -1,6 +1,6 @@
 /*
- * Internal to order.c and order_search.c: when links and ranks are free while
- * an order is tried out, and the candidates of each work.
+ * Internal to order.c and order_search.c: the times at which links and ranks
+ * become free while an order is tried out, and the candidates of each work.
  */
 #ifndef RF_PLANNER_STRATEGY_ORDER_FIELD_H
 #define RF_PLANNER_STRATEGY_ORDER_FIELD_H
@@ -8,15 +8,15 @@
 #include "planner/scenario/world.h"
 #include "planner/strategy/works.h"
 
-/* Up to so many works the best order is searched for. */
+/* The most works for which the best order is searched. */
 #define RF_ORDER_SEARCH_MAX 8
 
-/* The works in question, by index. */
+/* The works to order, by index. */
 struct rf_order_job {
     uint32_t work;
     size_t candidates;     /* positions in candidates[]: indices of sources */
     uint32_t n_candidates; /* one per node */
-    size_t nodes;          /* positions in nodes[]: of the receivers */
+    size_t nodes;          /* positions in nodes[]: the receivers' nodes */
     uint32_t n_nodes;      /* distinct, ascending */
     double duration;
 };
@@ -33,7 +33,7 @@ struct rf_order_field {
     size_t n_nodes, nodes_capacity;
     double *free_at; /* link out by node, link in by node, ranks */
     size_t n_free;
-    uint32_t *uses; /* room for what one job uses */
+    uint32_t *uses; /* scratch: the resources of one job */
 };
 
 /* A complete order: jobs in sequence with their chosen candidates. */
@@ -46,15 +46,15 @@ struct rf_order_answer {
 uint32_t rf_order_source_rank(const struct rf_order_field *field, uint32_t job,
                               uint32_t candidate);
 
-/* When all that a job needs is free. */
+/* The time at which all resources of a job are free. */
 double rf_order_start(const struct rf_order_field *field, uint32_t job,
                       uint32_t candidate);
 
-/* Keeps all that a job needs busy until `finish`. */
+/* Marks all resources of a job busy until `finish`. */
 void rf_order_occupy(struct rf_order_field *field, uint32_t job,
                      uint32_t candidate, double finish);
 
-/* Fill `answer` (arrays given) and its makespan. */
+/* Fills `answer` (the caller provides the arrays) and its makespan. */
 void rf_order_list(struct rf_order_field *field,
                    struct rf_order_answer *answer);
 /* Improves on `answer` by exact search; for few jobs. */

@@ -1,13 +1,14 @@
 /*
  * Orders of works: a list schedule for any number, an exact search for few.
  *
- * List schedule: again and again, of the first WINDOW works left (fewer where
- * works or sources are very many), the one that can start first; then the one
- * whose busiest resource has the most left to do; then the longest. Of several
- * senders the one that can start first, then the one with the least to do.
+ * List schedule: repeatedly pick, of the first WINDOW works left (fewer where
+ * works or sources are very many), the one that can start first; on a tie, the
+ * one whose busiest resource has the most left to do; then the longest. Of
+ * several senders, pick the one that can start first, then the one with the
+ * least to do.
  *
  * Search: depth first over (next work, its sender), cut where the time already
- * certain is not below the best known. It visits a bounded number of nodes, not
+ * certain is not below the best known. The limit is a number of nodes, not
  * seconds, so that every machine finds the same order.
  */
 #include <stdlib.h>
@@ -17,13 +18,13 @@
 #include "planner/strategy/order_field.h"
 
 #define WINDOW 256
-#define LOOKS_MAX 1e8 /* at links and ranks, in all */
+#define LOOKS_MAX 1e8 /* at links and ranks, in total */
 #define VISITS_MAX 20000
-#define TIMES_MAX 40000000 /* entries of free_at copied in all */
+#define TIMES_MAX 40000000 /* entries of free_at copied, in total */
 /* Times equal up to rounding. */
 #define NEARLY 1.000000001
 
-/* Work left at each resource, laid out as free_at. */
+/* Adds to the work left at each resource, laid out as free_at. */
 static void add_load(const struct rf_order_field *field, uint32_t job,
                      double *load, double sign)
 {
@@ -53,7 +54,7 @@ static void add_load(const struct rf_order_field *field, uint32_t job,
     }
 }
 
-/* The most that any resource of the job has left to do. */
+/* The most work left at any resource of the job. */
 static double pressure(const struct rf_order_field *field, uint32_t job,
                        const double *load)
 {
@@ -77,7 +78,7 @@ static double pressure(const struct rf_order_field *field, uint32_t job,
     return most;
 }
 
-/* The best sender of a job, and when it could start. */
+/* The best sender of a job, and its earliest start. */
 static uint32_t best_candidate(const struct rf_order_field *field, uint32_t job,
                                const double *load, const double *given,
                                double *start)
@@ -115,10 +116,10 @@ static bool better(const struct rf_order_field *field, const struct choice *a,
     return field->jobs[a->job].duration > field->jobs[b->job].duration;
 }
 
-/* How many works to compare at a time. */
+/* The number of works to compare at a time. */
 static uint32_t window_of(const struct rf_order_field *field)
 {
-    double looks = 1; /* to compare every work once */
+    double looks = 1; /* the cost of comparing every work once */
     for (uint32_t i = 0; i < field->n_jobs; i++) {
         const struct rf_order_job *job = &field->jobs[i];
         const struct rf_work *work = &field->works->works[job->work];
@@ -174,16 +175,16 @@ void rf_order_list(struct rf_order_field *field, struct rf_order_answer *answer)
 struct order_search {
     struct rf_order_field *field;
     struct rf_order_answer *answer; /* the best known */
-    double least;                   /* no order takes less */
+    double least;                   /* lower bound of any order's time */
     uint64_t visits;                /* left */
     uint32_t sequence[RF_ORDER_SEARCH_MAX], candidate[RF_ORDER_SEARCH_MAX];
     bool placed[RF_ORDER_SEARCH_MAX];
-    double *free_at; /* by depth: before its work */
+    double *free_at; /* by depth: state before its work */
     double *load;    /* scratch */
 };
 
-/* A time below which the works left cannot end: each link has to become free
- * and then do what only it can do. */
+/* A lower bound of the end of the works left: each link has to become free and
+ * then do the work that only it can do. */
 static double least_end(struct order_search *search, double makespan)
 {
     const struct rf_order_field *field = search->field;
@@ -209,8 +210,8 @@ static bool may_go_on(const struct order_search *search)
 }
 
 /* Tries every (work, sender) at place `depth` of an order whose first works end
- * after `makespan`, and behind it all that are left: at most
- * RF_ORDER_SEARCH_MAX calls deep. */
+ * after `makespan`, followed by all works left: at most RF_ORDER_SEARCH_MAX
+ * calls deep. */
 static void search_from(struct order_search *search, uint32_t depth,
                         double makespan)
 {

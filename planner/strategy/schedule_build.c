@@ -1,4 +1,4 @@
-/* The schedule of a plan by its strategy. */
+/* Builds the schedule of a plan with its strategy. */
 #include "planner/strategy/schedule_build.h"
 
 #include <stdlib.h>
@@ -29,7 +29,7 @@ static void (*const builders[])(struct rf_builder *builder) = {
     RF_STRATEGY_MAP(BUILDER)};
 #undef BUILDER
 
-/* With NULL where it would be larger than that. */
+/* Returns NULL when the schedule would exceed the limit. */
 static enum rf_status build(const struct rf_plan *plan, uint32_t node,
                             uint64_t max_ops, struct rf_schedule **out,
                             struct rf_err *err)

@@ -1,10 +1,10 @@
 /*
- * Internal to the planner: what the strategies share. A strategy turns a plan
- * into ops through a *builder*, which numbers them, counts bytes, digests them
- * and keeps those that the caller wants. Nothing here is per op in memory, so a
- * rank can build its part of a large world's schedule. Ops that repeat over
- * ranks are added as broadcasts (bcast.h) or rings (ring.h), without listing
- * them.
+ * Internal to the planner: the common part of all strategies. A strategy turns
+ * a plan into ops through a *builder*, which numbers them, counts bytes,
+ * digests them and keeps those that the caller wants. Memory does not grow with
+ * the world's ops, so a rank can build its part of a large world's schedule.
+ * Ops that repeat over ranks are added as broadcasts (bcast.h) or rings
+ * (ring.h), without listing them.
  */
 #ifndef RF_PLANNER_STRATEGY_STRATEGY_H
 #define RF_PLANNER_STRATEGY_STRATEGY_H
@@ -19,12 +19,13 @@ struct rf_builder {
     const struct rf_spec *spec;
     struct rf_schedule *schedule; /* under construction */
     size_t capacity;              /* of schedule->ops */
-    uint64_t max_ops;             /* to keep; with more it ends, see `full` */
-    uint64_t kept;                /* ops, and what rings count as */
+    uint64_t max_ops;             /* limit of stored ops; beyond it building
+                                     ends, see `full` */
+    uint64_t kept;                /* ops, plus the equivalent of rings */
     bool full;
-    uint32_t node;       /* whose ops are kept; RF_NONE: all */
-    const uint32_t *ids; /* of the ops in the order in which they are emitted;
-                            NULL: ascending from 0 */
+    uint32_t node;       /* keep this node's ops; RF_NONE: all */
+    const uint32_t *ids; /* of the ops in order of emission; NULL: ascending
+                            from 0 */
     uint32_t next_task;
     uint32_t *next_round; /* by world rank: its first free round */
     uint64_t chunk_bytes; /* forwarding granularity */
@@ -32,7 +33,7 @@ struct rf_builder {
     enum rf_status status; /* first failure; later emits do nothing */
 };
 
-/* Where a box lies at one end of an op. */
+/* The place of a box at one end of an op. */
 struct rf_op_end {
     uint32_t rank;
     uint8_t mem;           /* enum rf_mem */
@@ -46,55 +47,55 @@ struct rf_op_end {
 struct rf_op_end rf_op_end_of_piece(const struct rf_holder *holder,
                                     enum rf_mem mem);
 
-/* What an op is beside its two ends. */
+/* An op without its two ends. */
 struct rf_op_draft {
     uint32_t family;
     struct rf_box box;
     uint32_t dep, bucket, round, task;
 };
 
-/* An op that has all but an id. */
+/* Makes an op without an id. */
 void rf_builder_make(const struct rf_builder *builder,
                      const struct rf_op_draft *step,
                      const struct rf_op_end *src, const struct rf_op_end *dst,
                      struct rf_op *out);
-/* Gives it an id (valid also when it is not kept; RF_NO_OP after a failure) and
- * adds it. */
+/* Assigns the op an id (valid even if the op is not kept; RF_NO_OP after a
+ * failure) and adds it. */
 void rf_builder_add(struct rf_builder *builder, struct rf_op *op);
-/* Makes and adds an op; its id. */
+/* Makes and adds an op; returns its id. */
 uint32_t rf_builder_emit(struct rf_builder *builder,
                          const struct rf_op_draft *step,
                          const struct rf_op_end *src,
                          const struct rf_op_end *dst);
 
-/* Reserves the ids of `n` ops, of which the first is *first; false where there
- * are too many or something has failed. Not with builder->ids. */
+/* Reserves the ids of `n` ops, starting at *first; false when there are too
+ * many or after a failure. Not with builder->ids. */
 bool rf_builder_number(struct rf_builder *builder, uint64_t n, uint32_t *first);
 
-/* Adds to a digest where receivers have a box. */
+/* Adds the receivers' places of a box to a digest. */
 void rf_builder_hash_receivers(const struct rf_holder *to, uint32_t n,
                                const struct rf_box *box, struct rf_hash *hash);
 
-/* Keeps a numbered op. Emitting one does this, too, as it counts it. */
+/* Keeps a numbered op. Emitting an op counts it and does this, too. */
 void rf_builder_keep(struct rf_builder *builder, const struct rf_op *op);
 
-/* Whether `n` more may be kept; if not, building ends. */
+/* Whether `n` more may be kept; otherwise building ends. */
 bool rf_builder_has_room(struct rf_builder *builder, uint64_t n);
 
-/* The round for an op of `src` and `dst` that depends on nothing: 0 unless
+/* The round for an op of `src` and `dst` without dependency: 0 unless
  * serialised, then the first in which both are free. */
 uint32_t rf_builder_round(const struct rf_builder *builder, uint32_t src,
                           uint32_t dst);
 
-/* When serialised, an op of `src` and `dst` keeps both busy in `round`.
- * Emitting one does this too. */
+/* When serialised, marks `src` and `dst` busy in `round`. Emitting an op does
+ * this, too. */
 void rf_builder_occupy(struct rf_builder *builder, uint32_t src, uint32_t dst,
                        uint32_t round);
 
 /*
  * A tree of copies: node 0 has a box, every other node gets it from its parent,
- * which comes before it. Heads (the first n_heads nodes after node 0) form a
- * chain across nodes of the cluster; the others hang off one of these.
+ * which precedes it. Heads (the first n_heads nodes after node 0) form a chain
+ * across nodes of the cluster; the others get it from one of these.
  */
 struct rf_tree_node {
     uint32_t parent, depth;
@@ -113,22 +114,22 @@ uint32_t rf_tree_add(struct rf_tree *tree, uint32_t parent,
                      const struct rf_op_end *view);
 void rf_tree_free(struct rf_tree *tree);
 
-/* How a tree is emitted. */
+/* Options for emitting a tree. */
 struct rf_tree_how {
     uint32_t family, task, bucket;
-    uint32_t first_round;  /* not before this */
+    uint32_t first_round;  /* lower bound */
     uint32_t root_dep;     /* the op that gave node 0 its box, or RF_NO_OP */
     bool root_in_chunks;   /* op root_dep + k gave it chunk k */
     uint64_t max_elements; /* of a chunk */
     bool paced;            /* rounds let a sender forward one chunk at a time */
 };
 
-/* Emits the ops that bring `box` from node 0 to all nodes, chunk by chunk. The
- * round of the last op plus one. */
+/* Emits the ops that bring `box` from node 0 to all nodes, chunk by chunk.
+ * Returns the round after the last op's. */
 uint32_t rf_tree_emit(struct rf_builder *builder, struct rf_tree *tree,
                       const struct rf_box *box, const struct rf_tree_how *how);
 
-/* A box that is shared out over receivers and then goes around them. */
+/* A box that is divided among receivers and then goes around them. */
 struct rf_ring_draft {
     uint32_t family;
     const struct rf_box *box;
@@ -138,22 +139,23 @@ struct rf_ring_draft {
     uint64_t max_elements;      /* of a chunk */
 };
 
-/* Adds a ring (ring.h), as one task. */
+/* Adds a ring (ring.h) as one task. */
 void rf_strategy_ring_emit(struct rf_builder *builder,
                            const struct rf_ring_draft *draft);
 
-/* How many elements make `bytes` bytes of a family on the wire, at least 1. */
+/* The number of elements of a family in `bytes` bytes on the wire, at least
+ * 1. */
 uint64_t rf_builder_elements(const struct rf_builder *builder, uint32_t family,
                              uint64_t bytes);
 
-/* Allocation failed: remembered, so that emitting code stays simple. */
+/* Records a failure, so that emitting code stays simple. */
 void rf_builder_fail(struct rf_builder *builder, enum rf_status status,
                      const char *text);
 
-/* Likewise RF_ERR_NOMEM, with what was tried and what there is. */
+/* Likewise RF_ERR_NOMEM, with the size requested and the memory available. */
 void rf_builder_fail_memory(struct rf_builder *builder);
 
-/* The strategies: each emits all ops of the world. */
+/* The strategies. Each emits all ops of the world. */
 void rf_strategy_direct(struct rf_builder *builder);
 void rf_strategy_replicate(struct rf_builder *builder);
 void rf_strategy_gather(struct rf_builder *builder);

@@ -1,10 +1,10 @@
 /*
- * send_recv: every transfer of the plan is one op. Sources are the plan's; the
- * strategy only chooses the order, which matters where ranks do one thing at a
- * time. With balance none and size the order is the plan's own, and one walk
- * over the plan is all that is needed. With balance order a first walk lists
- * who sends to whom, from which follow the ids and rounds of all ops (20 bytes
- * for each transfer of the world); a second one emits the ops under these.
+ * send_recv: every transfer of the plan is one op. The sources are the plan's;
+ * the strategy only chooses the order, which matters when ranks do one thing at
+ * a time. With balance none and size the order is the plan's, and one walk over
+ * the plan suffices. With balance order, a first walk lists who sends to whom,
+ * which gives the ids and rounds of all ops (20 bytes for each transfer of the
+ * world); a second one emits the ops with these.
  */
 #include <stdlib.h>
 
@@ -14,7 +14,7 @@
 #include "planner/strategy/order.h"
 #include "planner/strategy/strategy.h"
 
-/* Above so many transfers they are sorted instead of scheduled one by one. */
+/* More transfers than this are sorted instead of scheduled one by one. */
 #define SCHEDULE_MAX 65536
 
 static void emit_transfer(struct rf_builder *builder,
@@ -44,7 +44,7 @@ static void emit_transfer(struct rf_builder *builder,
     rf_builder_emit(builder, &step, &src, &dst);
 }
 
-/* One work per transfer, with the plan's source as the only one. */
+/* Makes one work per transfer, with the plan's source as the only one. */
 static void schedule_few(const struct rf_plan *plan, uint32_t *order)
 {
     struct rf_works works = {.works = NULL};
@@ -71,8 +71,8 @@ static void schedule_few(const struct rf_plan *plan, uint32_t *order)
     rf_works_free(&works);
 }
 
-/* By transfer, in the order of a walk: its ends, the id and round of its op;
- * and the order in which to emit them. One allocation. */
+/* By transfer, in walk order: its ends, the id and round of its op; and the
+ * order of emission. One allocation. */
 struct ordering {
     uint32_t *src, *dst, *id, *round, *order;
 };
@@ -100,7 +100,7 @@ static void choose_order(const struct rf_plan *plan, struct ordering *ordering)
     }
 }
 
-/* What emitting in order gives every transfer. */
+/* Computes each transfer's id and round, as emission in order would. */
 static void number(struct rf_builder *builder, struct ordering *ordering)
 {
     for (size_t i = 0; i < builder->plan->n_transfers; i++) {

@@ -1,6 +1,6 @@
 /*
- * gather_broadcast: what many frameworks do. Full tensors are gathered, a
- * bucket at a time, into staging memory of one training rank (the root), sent
+ * gather_broadcast: the method of many frameworks. Full tensors are gathered, a
+ * bucket at a time, in the staging memory of one training rank (the root), sent
  * from there to the staging memory of every inference rank, and each inference
  * rank copies its slices out of it. It moves every byte to every inference rank
  * and serves as a baseline.
@@ -10,7 +10,7 @@
  * Bucket b lies in slot b % RF_STAGE_SLOTS at the same offset on every rank. A
  * *chunk* is the part of a slab inside one unit task, of bounded size: one op
  * gathers it, a chain across nodes with a fan-out inside them broadcasts it,
- * one op on every rank that needs it takes it out.
+ * and one op on every rank that needs it takes it out.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -33,8 +33,8 @@ struct slab {
 };
 
 struct chunk {
-    struct rf_op op; /* that gathers it; a copy, since a node's schedule need
-                        not have it */
+    struct rf_op op; /* gathers it; a copy, since a node's schedule may lack
+                        it */
     uint32_t at;     /* its index in `ops` of the world's schedule */
     uint32_t unit;
 };
@@ -47,10 +47,11 @@ struct gather {
     size_t n_slabs, slabs_capacity;
     struct chunk *chunks; /* of the current bucket */
     size_t n_chunks, chunks_capacity;
-    uint64_t slot_bytes, *load; /* bytes gathered from each rank */
+    uint64_t slot_bytes, *load; /* load: bytes gathered from each rank */
     uint32_t root;
-    bool has_chain;      /* of heads, behind the root */
-    uint32_t next_bcast; /* the first round for another chunk on the chain */
+    bool has_chain;      /* of heads, after the root */
+    uint32_t next_bcast; /* first round in which the chain takes another
+                            chunk */
     uint32_t slot_end[RF_STAGE_SLOTS]; /* first round after the slot's reads */
 };
 
@@ -63,7 +64,7 @@ static uint32_t stage_item(const struct gather *gather, uint32_t family)
 }
 
 /* The largest box from `at` on, in row-major order, of at most `room` elements;
- * moves `at` behind it. False when not even one tensor (with `cut`: one
+ * advances `at` past it. False when not even one tensor (with `cut`: one
  * element) fits. */
 static bool take_box(const struct rf_box *whole, uint64_t *at, uint64_t room,
                      bool cut, struct rf_box *out)
@@ -91,7 +92,7 @@ static bool take_box(const struct rf_box *whole, uint64_t *at, uint64_t room,
     return true;
 }
 
-/* Puts all of a family into buckets, from (*bucket, *used) on. */
+/* Packs a whole family into buckets, from (*bucket, *used) on. */
 static void pack_family(struct gather *gather, uint32_t family,
                         uint32_t *bucket, uint64_t *used)
 {
@@ -120,7 +121,8 @@ static void pack_family(struct gather *gather, uint32_t family,
     }
 }
 
-/* All tensors that the inference side needs; the number of buckets. */
+/* Packs all tensors that the inference side needs; returns the number of
+ * buckets. */
 static uint32_t pack(struct gather *gather)
 {
     uint32_t bucket = 0;
@@ -140,8 +142,9 @@ static uint32_t node_of(const struct gather *gather, uint32_t rank)
     return gather->builder->world->ranks[rank].node;
 }
 
-/* Root first; then for every other node, in order from the root's on, a head
- * behind the head before; then all others behind the head of their node. */
+/* Root first; then one head for every other node, in order from the root's,
+ * each a child of the previous head; then all others as children of their
+ * node's head. */
 static void build_tree(struct gather *gather)
 {
     const struct rf_world *world = gather->builder->world;
@@ -190,7 +193,7 @@ static struct rf_op_end stage_view(const struct gather *gather,
     };
 }
 
-/* Whether rank `a` would be less loaded than `b` with `bytes` more; what is
+/* Whether rank `a` would be less loaded than `b` with `bytes` more; a rank
  * `near` the root uses no link. */
 static bool less_loaded(const struct gather *gather, uint32_t a, uint32_t b,
                         bool near, uint64_t bytes)
@@ -201,7 +204,7 @@ static bool less_loaded(const struct gather *gather, uint32_t a, uint32_t b,
                                 gather->load[b] + bytes);
 }
 
-/* Which holder gives a chunk to the root: the root itself, else with balance
+/* The holder that gives a chunk to the root: the root itself, else with balance
  * none the first holder, else one on the root's node, else the least loaded. */
 static const struct rf_holder *choose_source(const struct gather *gather,
                                              const struct rf_unit_task *unit,
@@ -229,7 +232,7 @@ static const struct rf_holder *choose_source(const struct gather *gather,
     return best;
 }
 
-/* Gathers the part of a slab in a unit task, a chunk at a time. */
+/* Gathers the part of a slab inside a unit task, a chunk at a time. */
 static uint32_t gather_part(struct gather *gather, const struct slab *slab,
                             uint32_t unit_task_index, const struct rf_box *part,
                             uint32_t first_round)
@@ -269,7 +272,8 @@ static uint32_t gather_part(struct gather *gather, const struct slab *slab,
 }
 
 /* The first round, from `round` on, in which all ranks of the tree are free;
- * unless serialised, that a link of its chain carries no other chunk in. */
+ * unless serialised, the first in which no link of its chain carries another
+ * chunk. */
 static uint32_t bcast_round(const struct gather *gather, uint32_t round)
 {
     const struct rf_builder *builder = gather->builder;
@@ -280,7 +284,7 @@ static uint32_t bcast_round(const struct gather *gather, uint32_t round)
     return RF_MAX(round, gather->next_bcast);
 }
 
-/* After the last broadcast of a bucket, which began in `round`. */
+/* Called after the last broadcast of a bucket, which began in `round`. */
 static void occupy_tree(const struct gather *gather, uint32_t round)
 {
     struct rf_builder *builder = gather->builder;
@@ -312,7 +316,7 @@ static void bcast_chunk(struct gather *gather, const struct chunk *chunk,
     rf_bcast_build_add(&gather->build, &bcast, &chunk->op);
 }
 
-/* All chunks of a bucket, one after another from `round` on. */
+/* Broadcasts all chunks of a bucket, one after another from `round` on. */
 static void bcast_bucket(struct gather *gather, uint32_t slot, uint32_t round)
 {
     const struct rf_bcast_template *tmpl = gather->tmpl;
@@ -334,7 +338,7 @@ static void bcast_bucket(struct gather *gather, uint32_t slot, uint32_t round)
     }
 }
 
-/* One bucket: the slabs [first, end). */
+/* Moves one bucket: the slabs [first, end). */
 static void move_bucket(struct gather *gather, size_t first, size_t end)
 {
     uint32_t slot = gather->slabs[first].bucket % RF_STAGE_SLOTS;

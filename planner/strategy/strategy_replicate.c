@@ -1,15 +1,14 @@
 /*
- * The strategies that do not send a replica twice over a slow link:
+ * The strategies that send a replica only once over a slow link:
  *
  *   broadcast         a unit task goes along a chain of nodes, in chunks; in
  *                     each node one receiver (the head) takes it from the
  *                     chain, the others read it from the head
- *   hierarchical      as broadcast, but a unit task is shared out over the
- *                     receivers of a node: as many chains as a node has
- *                     receivers
- *   allgather         every node gets a unit task from its source, shared out
- *                     over the node's receivers, which complete each other
- *   allgather_global  shared out over all receivers of all nodes, completed
+ *   hierarchical      as broadcast, but a unit task is divided among the
+ *                     receivers of a node: one chain per receiver of a node
+ *   allgather         every node gets a unit task from its source, divided
+ *                     among the node's receivers, which complete each other
+ *   allgather_global  divided among all receivers of all nodes, completed
  *                     around a ring of all of them, in chunks
  *
  * Receivers that hold the unit task themselves copy it; receivers with a holder
@@ -26,14 +25,14 @@
 #include "planner/strategy/order.h"
 #include "planner/strategy/strategy.h"
 
-/* A part for one receiver is not made smaller than this. */
+/* Minimum size of a part for one receiver. */
 #define PART_BYTES 16384
-/* Chunks are at least so large, and this share of what a link carries, so that
- * filling the chain costs about 1 % in all. */
+/* Minimum size of a chunk, and its share of a link's traffic: filling the chain
+ * costs about 1 % in total. */
 #define CHUNK_BYTES_MIN 65536
 #define CHUNK_SHARE 96
 #define CHUNK_STREAMS_MAX 8
-/* … unless that made more ops than this in all: long chains of many nodes. */
+/* … unless this number of ops is exceeded: long chains of many nodes. */
 #define CHUNK_OPS_MAX 1048576
 
 /* A receiver and its node, for sorting. */
@@ -48,7 +47,7 @@ struct replication {
     struct rf_works works;
     struct placed_receiver *far; /* of the current unit task */
     size_t n_far, far_capacity;
-    uint64_t *node_bytes; /* that come in over each node's link */
+    uint64_t *node_bytes; /* received over each node's link */
     double far_bytes;     /* to all far receivers */
     uint32_t *node_works;
     uint32_t longest; /* chain, in nodes */
@@ -95,7 +94,7 @@ static void add_work(struct replication *maker, struct rf_work work)
     RF_PUSH(maker->works.works, maker->works.n, maker->works.capacity, work);
 }
 
-/* A receiver that is served inside its node, or far. */
+/* Places a receiver: served inside its node, or far. */
 static void place_receiver(struct replication *maker, uint32_t index,
                            const struct rf_holder *sources, uint32_t n_sources,
                            const struct rf_holder *receiver)
@@ -135,7 +134,7 @@ static int by_node(const void *a, const void *b)
                       RF_COMPARE(x->holder.rank, y->holder.rank));
 }
 
-/* As many parts of a unit task as are worth it, `parts` at most. */
+/* The number of worthwhile parts of a unit task, at most `parts`. */
 static uint32_t parts_of(const struct replication *maker,
                          const struct rf_unit_task *unit, uint32_t parts)
 {
@@ -146,8 +145,8 @@ static uint32_t parts_of(const struct replication *maker,
     return (uint32_t)RF_MIN(parts, most);
 }
 
-/* Works that share a unit task out over `parts` turns, `model` being the first.
- */
+/* Adds works that divide a unit task over `parts` turns; `model` is the
+ * first. */
 static void add_parts(struct replication *maker, uint32_t parts,
                       const struct rf_work *model)
 {
@@ -159,7 +158,7 @@ static void add_parts(struct replication *maker, uint32_t parts,
     }
 }
 
-/* One node's far receivers: [first, first + n) of maker->far. */
+/* Serves one node's far receivers: [first, first + n) of maker->far. */
 static void serve_node(struct replication *maker, const struct rf_work *model,
                        size_t first, uint32_t n)
 {
@@ -216,9 +215,9 @@ static void serve_far(struct replication *maker, uint32_t index,
     }
 }
 
-/* The i-th parts of all unit tasks before the (i+1)-th of any: a receiver that
+/* The i-th parts of all unit tasks precede the (i+1)-th of any: a receiver that
  * does one thing at a time must not wait for a later part of one unit task
- * while it could have an early one of another. */
+ * while it could have an early part of another. */
 static int by_part(const void *a, const void *b)
 {
     const struct rf_work *x = a, *y = b;
@@ -251,7 +250,7 @@ static void make_works(struct replication *maker)
 }
 
 /* Small enough that a chunk travelling along the longest chain, beside those of
- * other unit tasks, is a small part of what a link carries. */
+ * other unit tasks, is a small part of a link's traffic. */
 static uint64_t chunk_bytes(const struct replication *maker)
 {
     const struct rf_builder *builder = maker->builder;
@@ -261,7 +260,7 @@ static uint64_t chunk_bytes(const struct replication *maker)
         return builder->chunk_bytes;
     }
     if (strategy == RF_ALLGATHER) {
-        return chunk; /* whole parts: nothing is forwarded between nodes */
+        return chunk; /* whole parts: no forwarding between nodes */
     }
     for (uint32_t i = 0; i < builder->world->n_nodes; i++) {
         uint32_t streams = RF_MIN(maker->node_works[i], CHUNK_STREAMS_MAX);
@@ -275,7 +274,7 @@ static uint64_t chunk_bytes(const struct replication *maker)
     return RF_MAX(chunk, RF_MAX(least, CHUNK_BYTES_MIN));
 }
 
-/* Receivers [first, end) of a work, those of one node. */
+/* Receivers [first, end) of a work, all on one node. */
 struct node_group {
     uint32_t first, end;
 };
@@ -297,7 +296,7 @@ static uint32_t add_receiver(const struct replication *maker,
     return rf_tree_add(tree, parent, &view);
 }
 
-/* Adds a group's head behind `parent`; its index in the tree. */
+/* Adds a group's head as a child of `parent`; returns its index in the tree. */
 static uint32_t add_head(const struct replication *maker,
                          const struct rf_work *work, struct rf_tree *tree,
                          uint32_t parent, struct node_group group)
@@ -306,7 +305,7 @@ static uint32_t add_head(const struct replication *maker,
     return add_receiver(maker, work, tree, parent, head_of(work, group));
 }
 
-/* Adds the others of a group behind their head, which is there already. */
+/* Adds the other receivers of a group as children of their existing head. */
 static void add_others(const struct replication *maker,
                        const struct rf_work *work, struct rf_tree *tree,
                        uint32_t parent, struct node_group group)
@@ -334,7 +333,7 @@ static struct node_group group_at(const struct replication *maker,
 }
 
 /* One head per node along the chain, which starts after the source's node and
- * goes around the end; the nodes' other receivers behind their head. */
+ * wraps around; the nodes' other receivers are children of their head. */
 static void build_chain(const struct replication *maker,
                         const struct rf_work *work, struct rf_tree *tree)
 {
@@ -393,7 +392,7 @@ static void emit_ring(struct replication *maker, const struct rf_work *work,
     rf_strategy_ring_emit(maker->builder, &ring);
 }
 
-/* Heads and the op that brought each its part, for the works of allgather. */
+/* For the works of allgather: heads, and the op that brought each its part. */
 struct arrived {
     uint32_t op, round;
 };
@@ -417,7 +416,7 @@ static void emit_part(struct replication *maker, const struct rf_work *work,
     out->round = rf_tree_emit(maker->builder, tree, &box, &how);
 }
 
-/* … and, when all parts are on their way, from it to the others. */
+/* … and, once all parts are on their way, from it to the others. */
 static void complete_part(struct replication *maker, const struct rf_work *work,
                           struct rf_tree *tree, uint64_t max_elements,
                           const struct arrived *arrived)

@@ -1,11 +1,11 @@
 /*
  * Adds rings (ring.h) to a schedule, so that the source's link and the
- * receivers' carry bytes at the same time. Of S bytes to n receivers on A nodes
- * a node's link takes in S / A from the source and (n - 1) / n · S from the
- * ring, instead of one after the other.
+ * receivers' links carry bytes at the same time. Of S bytes to n receivers on A
+ * nodes, a node's link takes in S / A from the source and (n - 1) / n · S from
+ * the ring at the same time, not one after the other.
  *
- * A schedule of the world keeps a ring as it is, one of a node the ops that
- * touch the node. Both count and digest the ring as a whole.
+ * A schedule of the world keeps a ring whole, a node's keeps the ops that touch
+ * the node. Both count and digest the ring as a whole.
  */
 #include <stdlib.h>
 
@@ -25,7 +25,7 @@ static uint32_t first_round(const struct rf_builder *builder,
     return first;
 }
 
-/* All but its number. */
+/* Everything except its number. */
 static void make_ring(struct rf_builder *builder,
                       const struct rf_ring_draft *draft, struct rf_ring *out)
 {
@@ -107,7 +107,8 @@ static void occupy(struct rf_builder *builder, const struct rf_ring *ring,
     }
 }
 
-/* Whoever reads a ring looks at its receivers and its boxes. */
+/* Room is charged for receivers and boxes, since readers of a ring visit
+ * both. */
 static void keep_ring(struct rf_builder *builder, struct rf_ring *ring,
                       const struct rf_holder *to)
 {
@@ -138,8 +139,8 @@ static int by_value(const void *a, const void *b)
     return RF_COMPARE(x, y);
 }
 
-/* The hops of all parts to the receiver `at` behind the first part's first, and
- * on from there. */
+/* Adds the hops of all parts to the receiver at distance `at` from the first
+ * part's first, and the hops onward from there. */
 static void find_hops(const struct rf_ring *ring, uint32_t at, struct near *out)
 {
     for (uint32_t part = 0; part < ring->split.parts; part++) {
@@ -152,7 +153,7 @@ static void find_hops(const struct rf_ring *ring, uint32_t at, struct near *out)
     }
 }
 
-/* Which hops of which parts touch the builder's node. */
+/* Finds the hops of parts that touch the builder's node. */
 static void find_near(const struct rf_builder *builder,
                       const struct rf_ring *ring, const struct rf_holder *to,
                       struct near *out)

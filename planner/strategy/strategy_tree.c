@@ -1,11 +1,11 @@
 /*
- * Trees of copies: how one box goes from rank to rank, in chunks, each chunk
- * forwarded as soon as it has arrived.
+ * Trees of copies: one box goes from rank to rank in chunks, each forwarded as
+ * soon as it has arrived.
  *
  * Rounds (for methods that move in lockstep): chunk k takes hop i in round base
- * + k + i, so that in every round each link of the chain carries one chunk.
- * `base` is the first round in which no sender of the chain is still busy with
- * an earlier tree; when serialised, the first in which no rank of the tree is.
+ * + k + i, so in every round each link of the chain carries one chunk. `base`
+ * is the first round in which no sender of the chain is busy with an earlier
+ * tree; when serialised, the first in which no rank of the tree is.
  */
 #include <stdlib.h>
 
@@ -63,7 +63,7 @@ static uint32_t first_round(const struct rf_builder *builder,
     return base;
 }
 
-/* The senders of the chain are free again once their last chunk has gone. */
+/* The senders of the chain become free after their last chunk. */
 static void keep_pace(struct rf_builder *builder, const struct rf_tree *tree,
                       uint32_t base, uint64_t chunks)
 {

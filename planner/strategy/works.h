@@ -1,20 +1,20 @@
-/* What an order is made of. */
+/* Works: the items to order. */
 #ifndef RF_PLANNER_STRATEGY_WORKS_H
 #define RF_PLANNER_STRATEGY_WORKS_H
 
 #include "planner/layout/box.h"
 #include "planner/plan/unit_task.h"
 
-/* Something that moves as a whole from one of its sources to all of its
- * receivers, through the receivers' nodes one after another. */
+/* Data that moves as a whole from one of its sources to all of its receivers,
+ * through the receivers' nodes one after another. */
 struct rf_work {
     uint64_t bytes;
     size_t sources, receivers; /* positions in the pool of holders */
     uint32_t n_sources, n_receivers;
     uint32_t source;     /* chosen, < n_sources */
-    uint32_t unit, part; /* the caller's: what moves, a part of a unit task … */
-    struct rf_split split; /* … cut like this */
-    uint32_t turn; /* the caller's: which receiver of a node comes first */
+    uint32_t unit, part; /* caller's data: the unit task and the part of it … */
+    struct rf_split split; /* … under this split */
+    uint32_t turn; /* caller's data: the receiver of a node that comes first */
     bool whole;    /* keeps all receivers busy; see rf_order_choose() */
 };
 

@@ -2,9 +2,10 @@
  * Yardsticks. See yardstick.h.
  *
  * The ops are sorted by the two ranks, their memories and the cast, and then by
- * id; neighbours are put together greedily as long as a run fits into both its
- * memories. An op fits, so each run has at least one, and ids are never short.
- * Both nodes of a pair have all of its ops and so make the same runs.
+ * id; neighbours are merged greedily as long as a run fits into both its
+ * memories. Each op fits, so each run has at least one op, and there are always
+ * enough ids. Both nodes of a pair have all of its ops and so make the same
+ * runs.
  */
 #include "planner/strategy/yardstick.h"
 
@@ -15,17 +16,17 @@
 
 #define LAST (RF_BOX_DIMS - 1)
 
-/* Where an op belongs. */
+/* Sort key of an op. */
 struct run_key {
     uint32_t src, dst, kind;
     uint32_t index; /* of the op */
 };
 
-/* What runs put into one memory of a rank. */
+/* State of the runs in one memory of a rank. */
 struct run_memory {
     uint64_t bytes, n;
     uint64_t align;
-    uint64_t at; /* where the next one may begin */
+    uint64_t at; /* the earliest place for the next run */
 };
 
 struct yardstick_build {
@@ -35,7 +36,7 @@ struct yardstick_build {
     struct run_memory *sources, *targets; /* [rank · RF_MEM_COUNT + memory] */
 };
 
-/* The memories and the conversion, in one number. */
+/* The memories and the conversion as one number. */
 static uint32_t kind_of(const struct rf_op *op)
 {
     uint32_t kind = (uint32_t)op->src_mem << 2 | op->dst_mem;
@@ -79,7 +80,7 @@ static struct rf_op run_of(const struct yardstick_build *build,
     struct rf_op run = *op;
     run.dep = RF_NO_OP;
     run.bucket = RF_NO_BUCKET;
-    run.family = RF_NONE; /* no box of it is any tensor's */
+    run.family = RF_NONE; /* its box belongs to no tensor */
     run.dst_piece = RF_NONE;
     run.round = build->plan->spec->serialize ? op->round : 0;
     if (op->cast == RF_CAST_NONE) {
@@ -106,7 +107,7 @@ static uint64_t target_bytes(const struct rf_op *run)
     return run->box.extent[LAST] * run->dst_item;
 }
 
-/* Whether `more` fits behind what is in `run`, in both memories. */
+/* Whether `more` fits after the content of `run`, in both memories. */
 static bool fits(const struct yardstick_build *build, const struct rf_op *run,
                  const struct rf_op *more)
 {
@@ -161,7 +162,8 @@ static void choose_alignment(struct run_memory *place, uint64_t memory)
     }
 }
 
-/* Takes the next `bytes` of a memory, from its start where its end is near. */
+/* Takes the next `bytes` of a memory, from its start if they do not fit before
+ * its end. */
 static uint64_t take(struct run_memory *place, uint64_t memory, uint64_t bytes)
 {
     uint64_t at = rf_align_up(place->at, place->align);
@@ -172,7 +174,8 @@ static uint64_t take(struct run_memory *place, uint64_t memory, uint64_t bytes)
     return at;
 }
 
-/* The widest elements first: what follows them is then aligned to its own. */
+/* Widest elements first, so that the runs after them are aligned to their
+ * own. */
 static int by_width(const void *a, const void *b)
 {
     const struct rf_op *x = a, *y = b;
@@ -249,7 +252,7 @@ struct rf_schedule *rf_yardstick_build(const struct rf_plan *plan,
         rf_schedule_count(build.out, plan->world, run->src, run->dst, 1,
                           rf_op_bytes(run), rf_op_written(run));
     }
-    /* Ids are those of the schedule, and rounds are everybody's. */
+    /* Ids are those of the schedule; all runs share its rounds. */
     build.out->n_world_ops = schedule->n_world_ops;
     build.out->n_rounds = plan->spec->serialize ? schedule->n_rounds : 1;
     free(parts);

@@ -1,10 +1,9 @@
 /*
  * Headers of a checkpoint's files. See headers.h.
  *
- * The folder's index (model.safetensors.index.json) names the files, or they
- * are all its *.safetensors when there is none. Of each only the header is
- * read, and only as much as the file can hold; the planner's reader refuses
- * headers that lie.
+ * The folder's index (model.safetensors.index.json) names the files; without
+ * one, they are all its *.safetensors files. Only the header of each is read,
+ * never beyond the file's size; the planner's reader refuses headers that lie.
  */
 #include "checkpoint/headers.h"
 
@@ -57,8 +56,8 @@ static void compare_index(const json_t *map, const json_t *tensors,
     }
 }
 
-/* Only types of 16 bits and more: a quantised model may leave some of its layers
- * in them on purpose. */
+/* Compares only types of 16 bits and more: a quantised model may leave some of
+ * its layers in them on purpose. */
 static bool is_compared(const char *dtype)
 {
     return strcmp(dtype, "F64") == 0 || strcmp(dtype, "F32") == 0 ||
@@ -136,11 +135,11 @@ static void compare_types(const json_t *tensors,
     json_decref(kinds);
 }
 
-/* Complains of tensors that the index (`map`: {name: file}) has and the files do
- * not, or elsewhere; of those that files have and the index has not; and of
- * tensors in another floating-point type than most that differ from them only
- * in numbers of their names, as when one shard was saved again. `tensors` is
- * {name: {"dtype", "file", …}}; a NULL `map` means that there is no index. */
+/* Complains about tensors that the index (`map`: {name: file}) has but the
+ * files lack or have elsewhere; about tensors missing from the index; and about
+ * tensors whose floating-point type differs from that of most tensors with the
+ * same name up to numbers, as when one shard was saved again. `tensors` is
+ * {name: {"dtype", "file", …}}; a NULL `map` means no index. */
 static void compare_tensors(const json_t *map, const json_t *tensors,
                             struct rf_complaints *complaints)
 {
@@ -150,7 +149,7 @@ static void compare_tensors(const json_t *map, const json_t *tensors,
     compare_types(tensors, complaints);
 }
 
-/* --- Reading --------------------------------------------------------------- */
+/* --- Reading -------------------------------------------------------------- */
 
 /* Reads exactly `size` bytes at the start of `fd`. */
 static enum rf_status read_head(int fd, void *out, size_t size,
@@ -230,8 +229,8 @@ static enum rf_status add_file(const char *folder, const char *file,
     return status;
 }
 
-/* The distinct files of an index's weight_map, each named inside the folder;
- * gives that map, a new reference. */
+/* The distinct files of an index's weight_map, each inside the folder; also
+ * returns the map, as a new reference. */
 static enum rf_status files_of_index(const char *path, json_t *files,
                                      json_t **map_out, struct rf_err *err)
 {
@@ -304,7 +303,7 @@ static enum rf_status files_of_folder(const char *folder, json_t *files,
                               folder);
 }
 
-/* All that is wrong with the files is told at once. */
+/* Reports all faults of the files at once. */
 static enum rf_status read_tensors(const char *folder, json_t *manifest,
                                    struct rf_err *err)
 {
@@ -322,7 +321,7 @@ static enum rf_status read_tensors(const char *folder, json_t *manifest,
                 rf_complain(&complaints, "%s", why.text);
             }
         }
-        if (complaints.n == 0) { /* or else their tensors are not known */
+        if (complaints.n == 0) { /* otherwise some tensors are unknown */
             compare_tensors(map, manifest, &complaints);
         }
         status = rf_complaints_end(&complaints, folder, err);
@@ -333,7 +332,7 @@ static enum rf_status read_tensors(const char *folder, json_t *manifest,
     return status;
 }
 
-/* The folder's own config.json, which says how many heads the tensors have. */
+/* The folder's own config.json, which gives the number of heads. */
 static enum rf_status read_config(const char *folder, json_t *headers,
                                   struct rf_err *err)
 {
@@ -374,7 +373,7 @@ enum rf_status rf_checkpoint_headers_read(const char *folder, json_t **out,
 
 static void hash_value(struct rf_hash *hash, const json_t *value);
 
-/* The sum is the same in whatever order members are added. */
+/* Sums the members' digests, so that their order does not matter. */
 static void add_member(struct rf_hash *sum, const char *key,
                        const json_t *value)
 {
@@ -398,8 +397,8 @@ static struct rf_hash sum_members(const json_t *object)
     return sum;
 }
 
-/* Adds what a value is, not a text of it: Jansson's versions differ in how they
- * write numbers. */
+/* Hashes the value itself, not its text: Jansson versions write numbers
+ * differently. */
 static void hash_value(struct rf_hash *hash, const json_t *value)
 {
     const double real = json_real_value(value);
@@ -425,7 +424,7 @@ static void hash_value(struct rf_hash *hash, const json_t *value)
         memcpy(&bits, &real, sizeof(bits));
         rf_hash_u64(hash, bits);
         break;
-    default: /* 0 of what has no number */
+    default: /* 0 for a value without a number */
         rf_hash_u64(hash, (uint64_t)json_integer_value(value));
     }
 }
@@ -437,7 +436,7 @@ static json_t *text_of(const struct rf_hash *sum)
     return json_string(text);
 }
 
-/* {file: its number} of the files of the tensors. */
+/* {file: its number} for the files of the tensors. */
 static json_t *number_files(json_t *tensors)
 {
     json_t *numbers = json_object(), *tensor;

@@ -1,6 +1,6 @@
 /*
- * What a checkpoint's folder says of its tensors without their data: for
- * whoever has the folder, the coordinator or a node.
+ * Reads the description of a checkpoint's tensors from its folder, without
+ * their data, on the coordinator or on a node.
  */
 #ifndef RF_CHECKPOINT_HEADERS_H
 #define RF_CHECKPOINT_HEADERS_H
@@ -10,18 +10,18 @@
 #include "common/err.h"
 
 /*
- * Gives {"manifest": {name: {"shape", "dtype", "file", "offset"}}, "folder"}
- * and, where the folder has a config.json, that as "config": members of a
+ * Returns {"manifest": {name: {"shape", "dtype", "file", "offset"}}, "folder"}
+ * and, if the folder has a config.json, its content as "config": members of a
  * model's inline description (planner/model/model.h). May wait for a file
- * server. The result is the caller's. RF_ERR_CONFIG with all files that cannot
- * be read, or else all tensors that do not fit together or into the index.
+ * server. The caller owns the result. RF_ERR_CONFIG with all unreadable files,
+ * or else with all tensors that contradict each other or the index.
  */
 enum rf_status rf_checkpoint_headers_read(const char *folder, json_t **out,
                                           struct rf_err *err) RF_MUST_CHECK;
 
-/* {file: digest} of what `headers`, as read above, say of each file and, as
- * "config.json", of the configuration. Those of the same files are the same on
- * every node, whatever the folder is called. A new reference. */
+/* {file: digest} over the facts about each file in `headers`, as read above,
+ * and over the configuration, as "config.json". The same files give the same
+ * digests on every node, under any folder name. A new reference. */
 json_t *rf_checkpoint_headers_digests(const json_t *headers);
 
 #endif

@@ -1,12 +1,12 @@
 /*
  * The header of a safetensors file: 8 bytes with its length (little endian),
- * that many bytes of JSON, then the data, to which all offsets refer.
+ * that many bytes of JSON, then the data, the base of all offsets.
  *
- * Nothing in the header is believed: lengths are checked against the file,
- * sizes against shape and dtype, and the tensors, sorted by offset, must tile
- * the data without overlap or gap up to the end of the file. What cannot be
- * planned is refused as well: rank 0 or above 5, empty tensors, dtypes that are
- * not in the table. A file that fails adds nothing to the manifest.
+ * Nothing in the header is trusted: lengths are checked against the file, sizes
+ * against shape and dtype, and the tensors, sorted by offset, must tile the
+ * data without overlap or gap up to the end of the file. Tensors that cannot be
+ * planned are refused as well: rank 0 or above 5, empty tensors, unknown
+ * dtypes. A file that fails adds nothing to the manifest.
  */
 #include "checkpoint/safetensors.h"
 
@@ -28,7 +28,7 @@ struct extent {
 
 struct header_reader {
     const char *file;
-    json_t *shared_file; /* the same for all its tensors, ... */
+    json_t *shared_file; /* shared by all its tensors, ... */
     json_t *shared;      /* ... as are equal dtypes and shapes, by their text */
     uint64_t data_offset, data_bytes;
     struct extent *extents;
@@ -111,8 +111,8 @@ static enum rf_status read_offsets(const struct header_reader *reader,
     return RF_OK;
 }
 
-/* Replaces a member of a tensor by the equal one of another, if there is one:
- * a million tensors have few shapes. */
+/* Replaces a member of a tensor by the equal one of another tensor, if any: a
+ * million tensors have few shapes. */
 static void share(const struct header_reader *reader, json_t *tensor,
                   const char *key, const char *text)
 {
@@ -124,7 +124,7 @@ static void share(const struct header_reader *reader, json_t *tensor,
     }
 }
 
-/* Makes a header's tensor a manifest's. */
+/* Converts a header's tensor to a manifest entry. */
 static void set_place(const struct header_reader *reader, json_t *tensor,
                       uint64_t begin)
 {
@@ -223,8 +223,8 @@ static enum rf_status check_tiling(struct header_reader *reader,
     return RF_OK;
 }
 
-/* Moves the tensors into `manifest`, all or, when one is there already, none.
- * They are not copied: a header may have a million of them. */
+/* Moves all tensors into `manifest`, or none if one already exists. They are
+ * not copied: a header may have a million of them. */
 static enum rf_status add_found(const struct header_reader *reader,
                                 const struct rf_jnode *root, json_t *manifest,
                                 struct rf_err *err)

@@ -7,12 +7,12 @@
 #include "common/json.h"
 
 /*
- * The manifest of one safetensors file from its first bytes. `file_bytes` is
- * the whole file's size; `head` holds at least the 8-byte length and the
+ * Reads the manifest of one safetensors file from its first bytes. `file_bytes`
+ * is the whole file's size; `head` holds at least the 8-byte length and the
  * header. Adds {name: {"shape", "dtype", "file", "offset"}} to `manifest`;
- * offset counts from the start of the file. Refuses headers that overlap, leave
- * gaps, run past the end, or whose sizes do not match shape and dtype, saying
- * which tensor.
+ * offset counts from the start of the file. Refuses headers whose tensors
+ * overlap, leave gaps, run past the end, or have sizes that do not match shape
+ * and dtype; the error names the tensor.
  */
 enum rf_status rf_safetensors_read(const void *head, uint64_t head_bytes,
                                    uint64_t file_bytes, const char *file,

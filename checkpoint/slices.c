@@ -1,10 +1,10 @@
 /*
  * Slices of checkpoint files. See slices.h.
  *
- * Files are opened at first use and stay open: a rank touches few of them. The
- * window holds bytes of the tensor selected; a request inside it is a memory
- * copy. Plain pread: what other ways of reading gain is in docs/PERFORMANCE.md,
- * "Reading a checkpoint".
+ * Files are opened at first use and stay open: a rank uses few of them. The
+ * window holds bytes of the selected tensor; a request inside it is a memory
+ * copy. Reads are plain pread(): docs/PERFORMANCE.md, "Reading a checkpoint",
+ * has the gain of other methods.
  */
 #include "checkpoint/slices.h"
 
@@ -17,7 +17,7 @@
 #include "common/mem.h"
 
 #define WINDOW_BYTES ((uint64_t)1 << 20)
-/* From here on a system call costs less than a copy out of the window. */
+/* From this size on, a system call costs less than a copy out of the window. */
 #define DIRECT_BYTES ((uint64_t)64 << 10)
 
 struct open_file {
@@ -37,10 +37,10 @@ struct rf_checkpoint {
     struct open_file *files;
     size_t n_files, capacity;
     atomic_ullong *read_bytes;
-    struct tensor_source own;  /* the tensor selected */
-    struct tensor_source twin; /* that it must be equal to; no tensor: none */
+    struct tensor_source own;  /* the selected tensor */
+    struct tensor_source twin; /* must equal it; no tensor: no twin */
     uint8_t *window;
-    uint64_t window_at, window_bytes; /* of the tensor; 0 bytes: empty */
+    uint64_t window_at, window_bytes; /* within the tensor; 0 bytes: empty */
 };
 
 enum rf_status rf_checkpoint_slices_create(const json_t *files,
@@ -182,7 +182,7 @@ static enum rf_status read_source(const struct rf_checkpoint *checkpoint,
     return RF_OK;
 }
 
-/* What was read from `at` on against the same bytes of the twin. */
+/* Compares the bytes read from `at` on with those of the twin. */
 static enum rf_status compare_twin(const struct rf_checkpoint *checkpoint,
                                    uint64_t at, uint64_t bytes,
                                    const uint8_t *have, struct rf_err *err)
@@ -219,7 +219,7 @@ static enum rf_status read_file(const struct rf_checkpoint *checkpoint,
                : RF_OK;
 }
 
-/* Has the window hold the slice. */
+/* Moves the window so that it holds the slice. */
 static enum rf_status move_window(struct rf_checkpoint *checkpoint,
                                   const struct rf_checkpoint_slice *slice,
                                   struct rf_err *err)
@@ -231,7 +231,7 @@ static enum rf_status move_window(struct rf_checkpoint *checkpoint,
             checkpoint->window_at + checkpoint->window_bytes) {
         return RF_OK;
     }
-    checkpoint->window_bytes = 0; /* not valid if the read fails */
+    checkpoint->window_bytes = 0; /* invalid if the read fails */
     status = read_file(checkpoint, slice->at, bytes, checkpoint->window, err);
     if (status == RF_OK) {
         checkpoint->window_at = slice->at;

@@ -12,8 +12,7 @@
 void rf_fd_limit_raise(void);
 
 /* Checks that `n` more descriptors can be opened and that the limit is at least
- * `least`; opens none. Otherwise RF_ERR_LAUNCH with the limit that meets
- * both. */
+ * `least`; opens none. Otherwise RF_ERR_LAUNCH with a sufficient limit. */
 enum rf_status rf_fd_limit_need(uint32_t n, uint32_t least,
                                 struct rf_err *err) RF_MUST_CHECK;
 

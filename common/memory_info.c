@@ -36,8 +36,7 @@
 /* The heap may hand out this much without asking the kernel. */
 #define SMALL_BYTES (UINT64_C(1) << 20)
 
-/* The number after `key` in a file of "key value" lines; kB are converted to
- * bytes. */
+/* The number after `key` in a file of "key value" lines; kB become bytes. */
 static bool read_key(const char *path, const char *key, uint64_t *out)
 {
     char line[256];

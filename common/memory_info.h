@@ -11,11 +11,10 @@
 /* Bytes of memory in the machine. */
 uint64_t rf_memory_total(void);
 
-/* A memory limit that this process shares with all others of the same
- * `group`. */
+/* A memory limit, shared by all processes of the same `group`. */
 struct rf_memory_limit {
     uint64_t group; /* inode of the control group, the same under every mount;
-                     * 0: the machine */
+                       0: the machine */
     uint64_t available_bytes;
 };
 

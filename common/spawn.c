@@ -25,8 +25,7 @@ int rf_spawn_session(pid_t *pid, const char *program,
     posix_spawnattr_setflags(&attributes, POSIX_SPAWN_SETSID |
                                               POSIX_SPAWN_SETSIGMASK |
                                               POSIX_SPAWN_SETSIGDEF);
-    /* posix_spawnp() takes pointers to non-const strings but does not write to
-     * them. */
+    /* posix_spawnp() takes non-const strings but does not write to them. */
     failed = posix_spawnp(pid, program, actions, &attributes,
                           (char *const *)(uintptr_t)argv, environment);
     posix_spawnattr_destroy(&attributes);

@@ -77,8 +77,7 @@ bool rf_stats_repeats_median_interval(const struct rf_stats_repeats *repeats,
 void rf_stats_rerun_interval(double median, double low, double high,
                              double *rerun_low, double *rerun_high);
 
-/* Whether half the width of the median's interval is less than `percent` of the
- * median. */
+/* Whether half of the median's interval is below `percent` of the median. */
 bool rf_stats_median_known(const double *samples, size_t count, double percent);
 bool rf_stats_repeats_median_known(const struct rf_stats_repeats *repeats,
                                    double percent);

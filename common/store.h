@@ -1,5 +1,4 @@
-/* Writes files atomically: a reader sees the old content or the new, never a
- * part. */
+/* Writes files atomically: a reader sees the old or the new content whole. */
 #ifndef RF_COMMON_STORE_H
 #define RF_COMMON_STORE_H
 

@@ -17,8 +17,7 @@ static bool is_control(uint32_t code)
            (code >= 0x7f && code < 0xa0);
 }
 
-/* Whether it changes the direction of the text after it (UAX #9), or the
- * line. */
+/* Whether it changes the line, or the direction of later text (UAX #9). */
 static bool moves_text(uint32_t code)
 {
     return code == 0x61c || code == 0x200e || code == 0x200f ||

@@ -61,8 +61,7 @@ void rf_text_redact(char *text, size_t size);
 /* A JSON string of the cleaned text. */
 json_t *rf_text_json(const char *text, size_t size);
 
-/* The last `most` lines of a text as an array of such strings, without empty
- * lines. */
+/* The last `most` non-empty lines of a text as an array of such strings. */
 json_t *rf_text_last_lines(const char *text, size_t size, size_t most);
 
 #endif

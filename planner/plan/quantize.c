@@ -40,8 +40,7 @@ double rf_quantize_share(const struct rf_family *family)
     return (double)converted / (double)all;
 }
 
-/* Refuses a cut inside a block: no rank would know the block's largest
- * element. */
+/* Refuses a cut inside a block: no rank would know the block's maximum. */
 static enum rf_status check_cut(const struct rf_plan *plan, uint32_t rank,
                                 const struct rf_piece *piece,
                                 struct rf_err *err)

@@ -49,8 +49,7 @@ static const unsigned balances[] = {
     RF_BALANCE_NONE, RF_BALANCE_SIZE, RF_BALANCE_ORDER, RF_BALANCE_TIME,
     RF_BALANCE_SIZE, RF_BALANCE_NONE, RF_BALANCE_SIZE,  RF_BALANCE_ORDER};
 
-/* Aliases of methods. With `memory`, the alias means `method` only for that
- * memory. */
+/* Aliases of methods. With `memory`, the alias holds for that memory only. */
 static const struct {
     const char *alias, *memory, *method;
 } method_aliases[] = {

@@ -100,8 +100,7 @@ enum rf_status rf_spec_from_json(const struct rf_jnode *node,
 /* The canonical name of a scenario object's method; NULL when it is unknown. */
 const char *rf_spec_method(const json_t *scenario);
 
-/* Our name for one of Alpa's words for a balance; NULL when it is none of
- * them. */
+/* Our name for one of Alpa's words for a balance; NULL for other words. */
 const char *rf_spec_balance_meant(const char *word);
 
 /* The whole scenario with defaults; rf_spec_from_json() reads it back equal. A

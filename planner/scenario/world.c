@@ -158,8 +158,7 @@ static enum rf_status fail_size(const struct rf_spec *spec, enum rf_side which,
                          (unsigned long long)needed, slots, why);
 }
 
-/* The number of places that a side uses: all, or those that an explicit dp
- * needs. */
+/* The number of places that a side uses: all, or as an explicit dp needs. */
 static enum rf_status size_of_side(const struct rf_spec *spec,
                                    enum rf_side which, struct seats *seats,
                                    struct rf_err *err)

@@ -32,8 +32,7 @@ uint32_t rf_peer_order_number(uint32_t *turn, uint32_t n_ranks,
  * never. The schedule must have all ops of `rank`. The caller frees it. */
 uint32_t *rf_peer_order_make(const struct rf_schedule *schedule, uint32_t rank);
 
-/* The `n` ops that `rank` sends, by round, turn and id. The caller frees the
- * list. */
+/* The `n` ops that `rank` sends, by round, turn and id. To be freed. */
 const struct rf_op **rf_peer_order_of(const struct rf_schedule *schedule,
                                       uint32_t rank, size_t *n);
 

@@ -27,8 +27,7 @@ static enum rf_status fault(const struct rf_schedule_proof *proof,
     return rf_schedule_proof_fault(proof, &ring->op, what);
 }
 
-/* Checks the assumptions of rf_ring_*(), and bounds of the ring's ids and
- * rounds. */
+/* Checks the assumptions of rf_ring_*(), and bounds of ids and rounds. */
 static bool is_sound(const struct rf_schedule_proof *proof,
                      const struct rf_ring *ring, uint64_t id)
 {
@@ -71,8 +70,7 @@ static bool check_source(const struct rf_schedule_proof *proof,
            rf_schedule_proof_held(layout, op);
 }
 
-/* Checks that the boxes that go around make up the whole box, each element
- * once. */
+/* Checks that the boxes on the ring make up the whole box, exactly once. */
 static enum rf_status check_boxes(const struct rf_schedule_proof *proof,
                                   const struct rf_ring *ring)
 {

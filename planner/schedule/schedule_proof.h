@@ -81,8 +81,7 @@ enum rf_status rf_schedule_proof_reads(const struct rf_schedule_proof *proof,
                                        const struct rf_op *dep) RF_MUST_CHECK;
 
 /* Checks and notes a write to rank `dst`'s staging memory in `round` at the
- * place that `op`, owned by the schedule, writes: the slot must be free by
- * then. */
+ * place that `op`, owned by the schedule, writes: the slot must be free. */
 enum rf_status rf_schedule_proof_stages(struct rf_schedule_proof *proof,
                                         const struct rf_op *op, uint32_t dst,
                                         uint32_t round) RF_MUST_CHECK;
@@ -112,8 +111,7 @@ bool rf_schedule_proof_receives(struct rf_schedule_proof *proof,
 /* Checks the writes of the bucket, then forgets them. */
 enum rf_status
 rf_schedule_proof_bucket(struct rf_schedule_proof *proof) RF_MUST_CHECK;
-/* The final check: staging memory is large enough, and its slots do not
- * overlap. */
+/* The final check: staging memory suffices, and its slots do not overlap. */
 enum rf_status
 rf_schedule_proof_slots(const struct rf_schedule_proof *proof) RF_MUST_CHECK;
 

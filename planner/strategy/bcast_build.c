@@ -129,8 +129,7 @@ static void keep_near(struct rf_bcast_build *build,
     }
 }
 
-/* A broadcast has at least one op, so the size of all broadcasts fits into a
- * size_t. */
+/* Each broadcast has an op, so the size of the array fits into a size_t. */
 static void keep_bcast(struct rf_bcast_build *build,
                        const struct rf_bcast *bcast)
 {

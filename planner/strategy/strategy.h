@@ -143,8 +143,7 @@ struct rf_ring_draft {
 void rf_strategy_ring_emit(struct rf_builder *builder,
                            const struct rf_ring_draft *draft);
 
-/* The number of elements of a family in `bytes` bytes on the wire, at least
- * 1. */
+/* Elements of a family in `bytes` bytes on the wire, at least 1. */
 uint64_t rf_builder_elements(const struct rf_builder *builder, uint32_t family,
                              uint64_t bytes);
 

@@ -121,8 +121,7 @@ static void pack_family(struct gather *gather, uint32_t family,
     }
 }
 
-/* Packs all tensors that the inference side needs; returns the number of
- * buckets. */
+/* Packs all that the inference side needs; returns the bucket count. */
 static uint32_t pack(struct gather *gather)
 {
     uint32_t bucket = 0;

@@ -145,8 +145,7 @@ static uint32_t parts_of(const struct replication *maker,
     return (uint32_t)RF_MIN(parts, most);
 }
 
-/* Adds works that divide a unit task over `parts` turns; `model` is the
- * first. */
+/* Adds works that divide a unit task over `parts` turns, the first: `model`. */
 static void add_parts(struct replication *maker, uint32_t parts,
                       const struct rf_work *model)
 {

@@ -107,8 +107,7 @@ static void occupy(struct rf_builder *builder, const struct rf_ring *ring,
     }
 }
 
-/* Room is charged for receivers and boxes, since readers of a ring visit
- * both. */
+/* Counts receivers and boxes, since readers of a ring visit both. */
 static void keep_ring(struct rf_builder *builder, struct rf_ring *ring,
                       const struct rf_holder *to)
 {

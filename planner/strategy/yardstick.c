@@ -174,8 +174,7 @@ static uint64_t take(struct run_memory *place, uint64_t memory, uint64_t bytes)
     return at;
 }
 
-/* Widest elements first, so that the runs after them are aligned to their
- * own. */
+/* Widest elements first, which keeps the runs after them aligned. */
 static int by_width(const void *a, const void *b)
 {
     const struct rf_op *x = a, *y = b;

@@ -1,11 +1,11 @@
 /*
  * The proof of a plan, from its layouts and transfers alone:
  *
- *   1. no two pieces of a layout share a byte, and all lie inside the arena;
- *   2. each transfer lies in a piece of its source's training layout and in one
- *      of its destination's inference layout, at the addresses these give it;
- *   3. the transfers into each piece do not overlap, and their volumes add up
- *      to the piece's.
+ *  1. no two pieces of a layout share a byte, and all lie inside the arena;
+ *  2. each transfer lies in a piece of its source's training layout and in one
+ *     of its destination's inference layout, at the addresses these give it;
+ *  3. the transfers into each piece do not overlap, and their volumes add up
+ *     to the piece's.
  *
  * So each destination byte is written exactly once, from a rank that holds it.
  * Time is O(n log n) in pieces and transfers, where n is the number per

@@ -1,6 +1,6 @@
 /*
  * Pieces of the inference side that need no copy: ops from one rank's training
- * memory cover them with the same memory order. Method shm leaves them in
+ * memory cover them in the same memory layout. Method shm leaves them in
  * place; method ipc leaves those that a single op fills. Predictions count no
  * time for them.
  */

@@ -54,7 +54,7 @@ void rf_ring_cut(struct rf_ring *ring, uint64_t max_elements);
 /* The number of chunks of one part, and the maximum over all parts. */
 uint64_t rf_ring_part_chunks(const struct rf_ring *ring, uint32_t part);
 uint64_t rf_ring_chunks(const struct rf_ring *ring);
-/* Chunks of all parts, at most UINT64_MAX; each takes n hops. */
+/* Chunks of all parts, UINT64_MAX on overflow; each takes n hops. */
 uint64_t rf_ring_boxes(const struct rf_ring *ring);
 uint64_t rf_ring_ops(const struct rf_ring *ring);
 

@@ -4,25 +4,25 @@
  * their ops, so every method can run every strategy.
  *
  * Execution rules, the same for every method:
- *   1. An op may start when its `dep` (if any) is complete: the op that wrote,
- *      at op.src, the bytes that this one reads. dep's destination is op.src.
- *   2. Staging memory has RF_STAGE_SLOTS slots; op.bucket uses slot bucket %
- *      RF_STAGE_SLOTS. An op that writes staging memory of bucket b at a rank
- *      may start only when every op that reads staging memory of bucket
- *      b - RF_STAGE_SLOTS at that rank is complete.
- *   3. With `serialize`, a rank takes part in the ops between different ranks
- *      of one `task` at a time, in ascending task number: an op may start when,
- *      at both its ranks, all such ops of lower tasks are complete. Ops of one
- *      task may overlap (a chain forwards one chunk while it receives the
- *      next); a direct op is a separate task. Local copies (src = dst) are not
- *      counted.
- *   4. A method that needs lockstep (NCCL groups) runs rounds in ascending
- *      order; ops of one round do not depend on each other nor, by rule 2, on
- *      each other's staging.
- *   5. Ascending id is always a legal order of execution, and it writes staging
- *      memory bucket after bucket. Of the ops from one rank to another that may
- *      start, the one with the lowest id should move first and alone, so that
- *      a relay gets its first chunk early and not all chunks at the end.
+ *  1. An op may start when its `dep` (if any) is complete: the op that wrote,
+ *     at op.src, the bytes that this one reads. dep's destination is op.src.
+ *  2. Staging memory has RF_STAGE_SLOTS slots; op.bucket uses slot bucket %
+ *     RF_STAGE_SLOTS. An op that writes staging memory of bucket b at a rank
+ *     may start only when every op that reads staging memory of bucket
+ *     b - RF_STAGE_SLOTS at that rank is complete.
+ *  3. With `serialize`, a rank takes part in the ops between different ranks
+ *     of one `task` at a time, in ascending task number: an op may start when,
+ *     at both its ranks, all such ops of lower tasks are complete. Ops of one
+ *     task may overlap (a chain forwards one chunk while it receives the
+ *     next); a direct op is a separate task. Local copies (src = dst) are not
+ *     counted.
+ *  4. A method that needs lockstep (NCCL groups) runs rounds in ascending
+ *     order; ops of one round do not depend on each other nor, by rule 2, on
+ *     each other's staging.
+ *  5. Ascending id is always a legal order of execution, and it writes staging
+ *     memory bucket after bucket. Of the ops from one rank to another that may
+ *     start, the one with the lowest id should move first and alone, so that
+ *     a relay gets its first chunk early and not all chunks at the end.
  */
 #ifndef RF_PLANNER_SCHEDULE_SCHEDULE_H
 #define RF_PLANNER_SCHEDULE_SCHEDULE_H

@@ -1,9 +1,9 @@
 /*
  * The registry of methods.
  *
- * rf_method_infos is data that the coordinator may read anywhere; the functions
- * of a method are looked up on the worker only, those of device methods in
- * refit-cuda.so, that of UCX in refit-ucx.so.
+ * rf_method_infos is plain data, also for the coordinator. Only the worker
+ * looks up a method's functions: those of device methods in refit-cuda.so,
+ * those of UCX in refit-ucx.so.
  */
 #include "transport/method/method.h"
 #include "transport/method/module.h"

@@ -1,9 +1,9 @@
 /*
- * What carriers of ops have in common. See carried.h.
+ * Shared by the carriers of ops. See carried.h.
  *
  * A heap never has an entry twice, so room for each op of a link is enough.
- * Nothing here fails: what a peer sends too often, or too early, is not due, and
- * the carrier says so.
+ * Nothing here fails: an admission that comes twice or too early is not due,
+ * and the carrier reports it.
  */
 #include "transport/engine/carried.h"
 

@@ -1,15 +1,15 @@
 /*
  * Running a node's flow on one rank. See engine.h.
  *
- * progress() is a loop over: what other ranks handed to us, the carrier, our
- * own copies, one shared portion; when nothing moves, sleep in epoll until the
- * doorbell, a socket or the end of a peer wakes us, at most SLICE_NS in one
- * call. A rank is done when its own actions are complete and no shared portion
- * of the node is left: unfinished portions are everybody's business.
+ * progress() loops over actions handed out by other ranks, the carrier, our own
+ * copies and one shared portion. When nothing moves, it sleeps in epoll until
+ * the doorbell, a socket or the death of a peer wakes it, at most SLICE_NS in
+ * one call. A rank is done when its own actions are complete and the node has
+ * no unfinished shared portion: all its ranks work on those.
  *
- * Failures: the carrier's, the end of a process of the node (RF_ERR_PEER with
- * the rank), or an abort set by the caller or by any rank of the node. Nothing
- * is closed here then; the caller calls abort and close.
+ * Failures: an error of the carrier, the death of a process of the node
+ * (RF_ERR_PEER with the rank), or an abort by the caller or a rank of the node.
+ * None of them closes anything; the caller calls abort and close.
  */
 #include "transport/engine/engine.h"
 
@@ -29,7 +29,7 @@
 #define YIELDS 16
 #define EVENTS 64
 
-/* Watches the end of one peer. */
+/* Watches one peer process for its death. */
 struct rf_engine_death {
     struct rf_watch watch;
     struct rf_engine *engine;
@@ -95,7 +95,7 @@ static enum rf_status watch_node(struct rf_engine *engine, struct rf_err *err)
     return status;
 }
 
-/* Maps the memories that this rank may touch while copying. */
+/* Maps the arenas that this rank's copies may touch. */
 static enum rf_status map_memories(struct rf_engine *engine, struct rf_err *err)
 {
     const struct rf_schedule *schedule = engine->env->schedule;
@@ -129,7 +129,7 @@ static void count_copied(struct rf_engine *engine, const struct rf_action *of)
     engine->copied_received += op->dst == engine->env->rank ? bytes : 0;
 }
 
-/* Finds this rank's actions and which of them wait for nothing. */
+/* Finds this rank's actions and those among them without needs. */
 static void list_own(struct rf_engine *engine)
 {
     const struct rf_flow *flow = engine->flow;
@@ -445,7 +445,7 @@ static enum rf_status check_node(struct rf_engine *engine, struct rf_err *err)
     return RF_OK;
 }
 
-/* One pass over everything that can be done without waiting. */
+/* One pass over all work that does not wait. */
 static enum rf_status work(struct rf_engine *engine, bool *worked,
                            struct rf_err *err)
 {
@@ -474,7 +474,7 @@ static int nap_ms(const struct rf_engine *engine)
                : RF_ENGINE_NAP_MS;
 }
 
-/* Sleeps until there may be something to do. */
+/* Sleeps until there may be work. */
 static void wait_for_work(struct rf_engine *engine, uint32_t *idle)
 {
     int64_t before = rf_now_ns();
@@ -497,7 +497,7 @@ enum rf_status rf_engine_progress(void *state, bool *done, struct rf_err *err)
     int64_t until = rf_now_ns() + SLICE_NS;
     uint32_t idle = 0;
     *done = false;
-    /* Where the processor is wanted by many, a slice may pass in yields. */
+    /* On a busy processor the yields alone may use up the slice. */
     look_at_events(engine, 0);
     do {
         bool worked;

@@ -1,5 +1,5 @@
 /*
- * The shared queues of a node's actions: run time. flow_build.c makes the
+ * The shared queues of a node's actions at run time. flow_build.c makes the
  * graph. See flow.h.
  *
  * All shared words are 64-bit counters that only grow, or entries tagged with
@@ -7,12 +7,12 @@
  *   arrivals[a]  reaches generation · n_needs when action a may run;
  *   parts[a]     reaches generation · n_parts when shared copy a is complete;
  *   cursor       (generation, portions claimed so far);
- *   queues       tickets are taken with fetch_add, the entry is then published
- *                with a release store, so a reader that sees the tag sees all
- *                that was written before.
- * Every action is handed out exactly once an iteration, so a queue of as many
- * entries as actions never overflows and position = ticket modulo its size.
- * A generation begins only after all ranks have finished the one before.
+ *   queues       a ticket is taken with fetch_add, then the entry is published
+ *                with a release store: a reader that sees the tag sees all
+ *                earlier writes.
+ * Every action is handed out exactly once an iteration, so a queue with
+ * one entry per action never overflows; position = ticket modulo its size.
+ * A generation begins only after all ranks have finished the previous one.
  */
 #include "transport/engine/flow.h"
 
@@ -30,7 +30,6 @@ struct shared_tail {
     _Alignas(RF_CACHE_LINE) _Atomic uint64_t pushed;
 };
 
-/* The queue of one rank. */
 struct rf_flow_queue {
     uint64_t size;
     uint64_t taken; /* by its owner, in private memory */
@@ -179,7 +178,7 @@ void rf_flow_arrive(struct rf_flow *flow, uint32_t index)
         hand_out(flow, index);
         return;
     }
-    /* What waits for a gate is never a gate itself. */
+    /* A successor of a gate is never a gate. */
     for (uint32_t i = 0; i < action->n_next; i++) {
         uint32_t next = flow->next[action->first_next + i];
         if (is_full(flow, next)) {
@@ -200,7 +199,7 @@ void rf_flow_part_done(struct rf_flow *flow, uint32_t index)
 {
     const struct rf_action *action = &flow->actions[index];
     if (action->n_next == 0) {
-        return; /* nobody waits for this copy */
+        return; /* this copy has no successor */
     }
     if (atomic_fetch_add_explicit(&flow->parts[index], 1,
                                   memory_order_acq_rel) +
@@ -234,7 +233,7 @@ bool rf_flow_take(struct rf_flow *flow, uint32_t *action)
     return true;
 }
 
-/* The portion at the cursor, if it may run now. */
+/* The portion at the cursor, if ready. */
 static bool portion_at(const struct rf_flow *flow, uint64_t cursor,
                        uint32_t *portion)
 {

@@ -1,16 +1,16 @@
 /*
- * Makes the actions of a node's ops and what waits for what. See flow.h for the
- * words and planner/schedule/schedule.h for the rules.
+ * Builds the actions of a node's ops and their dependencies. See flow.h for the
+ * terms and planner/schedule/schedule.h for the rules.
  *
  * Rule 1: the action that wrote an op's source (at the same rank, so on this
  * node) precedes the op's copy or send. Rule 2: a gate for each (rank, bucket)
- * whose staging memory is read; it opens when all readers have let go of it and
- * precedes the writers of the next bucket in that slot. Rule 3: a gate for each
- * (rank, task) that opens when all ops of the task are complete at that rank
- * and precedes the rank's next task.
+ * whose staging memory is read; it opens when all readers are done and precedes
+ * the writers of the next bucket in that slot. Rule 3: a gate for each (rank,
+ * task) that opens when all ops of the task are complete at that rank and
+ * precedes the rank's next task.
  *
- * Arrivals from other nodes (a receive that ends, an admission) have no edge
- * here: the rank that sees one calls rf_flow_complete() or rf_flow_arrive().
+ * Arrivals from other nodes (a completed receive, an admission) have no edge:
+ * the rank that sees one calls rf_flow_complete() or rf_flow_arrive().
  */
 #include <inttypes.h>
 #include <stdlib.h>
@@ -18,7 +18,7 @@
 #include "common/mem.h"
 #include "transport/engine/flow.h"
 
-/* A gate's place: a rank and a bucket, or a rank and a task. */
+/* A rank and a bucket, or a rank and a task. */
 struct gate_key {
     uint32_t rank, number;
 };
@@ -205,7 +205,7 @@ static void add_edge(struct flow_build *build, uint32_t from, uint32_t to)
     }
 }
 
-/* What an op waits for, and frees, at its source's rank. */
+/* Edges to and from an op at its source's rank. */
 static enum rf_status link_source(struct flow_build *build,
                                   const struct rf_op *op, uint32_t action,
                                   struct rf_err *err)
@@ -234,7 +234,7 @@ static enum rf_status link_source(struct flow_build *build,
     return RF_OK;
 }
 
-/* What it waits for (`begin`) and frees (`end`) at its destination's rank. */
+/* Edges to (`begin`) and from (`end`) an op at its destination's rank. */
 static void link_destination(struct flow_build *build, const struct rf_op *op,
                              uint32_t begin, uint32_t end)
 {
@@ -274,7 +274,7 @@ static enum rf_status link_op(struct flow_build *build, uint32_t index,
     if (of->recv != RF_NONE) {
         link_destination(build, op, of->admit, of->recv);
         if (flow->routes[index] == RF_ROUTE_FILE) {
-            flow->actions[of->admit].n_needs++; /* the file is written */
+            flow->actions[of->admit].n_needs++; /* file written */
         }
     }
     return status;

@@ -1,6 +1,6 @@
 /*
- * Method `null`: does everything but move bytes. It measures what the program
- * itself costs and tests everything around a method.
+ * Method `null`: does everything but move bytes. It measures the program's
+ * overhead and tests the code around methods.
  */
 #include <stdlib.h>
 #include <string.h>

@@ -1,13 +1,13 @@
 /*
  * Method `shm`: only handles move. A destination maps its sources' memory; a
- * piece that one source holds with the same layout is used where it is (zero
- * copy), all others are copied from the mapping by the destination. The twin of
- * CUDA IPC in host memory, and like it for ranks of one node only.
+ * piece that one source holds in the same layout is used in place (zero copy),
+ * the destination copies all others from the mapping. The host-memory twin of
+ * CUDA IPC, also for ranks of one node only.
  *
- * Bytes: a zero-copy piece costs one handle (process, descriptor, offset, size)
- * for each pair of ranks; copies count as everywhere.
+ * Bytes counted: for zero-copy pieces one handle (process, descriptor, offset,
+ * size) per pair of ranks; for copies the usual.
  *
- * Which pieces are used in place is found in planner/schedule/in_place.c.
+ * planner/schedule/in_place.c finds the pieces used in place.
  */
 #include "transport/engine/engine.h"
 
@@ -34,8 +34,8 @@ static void mark_nothing(const struct rf_engine *engine, bool *nothing)
     rf_in_place_free(&in_place);
 }
 
-/* A handle for every other rank whose memory this one uses in place, and for
- * every other rank that uses this one's. */
+/* Counts one handle for each other rank whose memory this rank uses in place,
+ * and one for each that uses this rank's. */
 static void count_handles(struct rf_engine *engine)
 {
     const struct rf_schedule *schedule = engine->env->schedule;

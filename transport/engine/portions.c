@@ -5,12 +5,12 @@
  * either exactly the same runs (replicas; cut anywhere in the stream), or runs
  * side by side inside the same rows (a column split; cut between rows). A
  * *part* is a range of a group; a *portion* is one part of a large group or
- * several small parts in a row. Copies that wait for something are groups of
- * their own, and their portions follow all others.
+ * several small parts in a row. A copy with needs is a group alone; such
+ * portions come after all others.
  *
- * Order: by the least op id of each group, so that what others wait for comes
- * early. Not by destination (planner/schedule/peer_order.h): ranks take what is
- * next in one list, and all copies use one memory.
+ * Order: by the least op id of each group, so that copies with successors come
+ * early. Not by destination (planner/schedule/peer_order.h): all ranks take
+ * from one list, and all copies use the same memory.
  */
 #include "transport/engine/portions.h"
 
@@ -20,7 +20,8 @@
 
 /* Longer runs need no grouping: reading them is contiguous enough. */
 #define INTERLEAVE_MAX_RUN (UINT64_C(256) << 10)
-/* Replicas are written in turn from a block this large that stays in cache. */
+/* Replicas are written in turn from a block of this size, which stays in
+ * cache. */
 #define REPLICA_BLOCK (UINT64_C(128) << 10)
 
 struct copy_member {
@@ -57,7 +58,7 @@ struct rf_portions {
 
 /* --- grouping ------------------------------------------------------------- */
 
-/* A copy while it is sorted next to those that read the same rows. */
+/* A copy, for sorting copies of the same rows together. */
 struct candidate {
     uint32_t op, action;
     uint64_t offset; /* of its source */
@@ -65,7 +66,7 @@ struct candidate {
     struct rf_copy_shape shape;
 };
 
-/* The same memory walked the same way, run lengths apart. */
+/* Compares sources and shapes, but not run lengths. */
 static int compare_walks(const struct candidate *a, const struct candidate *b)
 {
     int order = RF_COMPARE(a->src, b->src);
@@ -96,8 +97,8 @@ static bool is_replica(const struct candidate *a, const struct candidate *b)
            a->shape.run_items == b->shape.run_items;
 }
 
-/* Whether b's runs lie beside or over a's, inside the same rows. `end` is how
- * far the group reaches. */
+/* Whether b's runs lie beside or over a's, inside the same rows. `end` is the
+ * end of the group. */
 static bool is_beside(const struct candidate *a, const struct candidate *b,
                       uint64_t end)
 {
@@ -197,7 +198,7 @@ static void group_free_copies(struct rf_portions *portions,
 
 /* --- cutting -------------------------------------------------------------- */
 
-/* Bytes one step (row or item) of a group writes. */
+/* Bytes that one step (row or item) of a group writes. */
 static uint64_t step_bytes(const struct rf_portions *portions,
                            const struct copy_group *group)
 {
@@ -211,8 +212,8 @@ static uint64_t step_bytes(const struct rf_portions *portions,
     return RF_MAX(bytes, 1);
 }
 
-/* Cuts group `index` into parts, small ones put together with the portion under
- * way (`filled` bytes so far), and counts them at the actions. */
+/* Cuts group `index` into parts and counts them at the actions. Small parts
+ * join the current portion (`filled` bytes so far). */
 static void cut_group(struct rf_portions *portions, struct rf_flow *flow,
                       uint32_t index, uint64_t *filled)
 {
@@ -249,13 +250,13 @@ static void cut_group(struct rf_portions *portions, struct rf_flow *flow,
     }
 }
 
-/* Copies that wait: each is a group and has portions of its own. */
+/* Copies with needs: each is one group with its own portions. */
 static void cut_waiting_copies(struct rf_portions *portions,
                                struct rf_flow *flow)
 {
     for (uint32_t i = 0; i < flow->n_actions; i++) {
         struct rf_action *action = &flow->actions[i];
-        uint64_t filled = UINT64_MAX; /* begins a portion */
+        uint64_t filled = UINT64_MAX; /* starts a portion */
         if (action->kind != RF_ACTION_COPY || action->n_needs == 0 ||
             action->owner != RF_FLOW_ANYONE) {
             continue;

@@ -1,12 +1,11 @@
 /*
- * The copies of a node cut into portions of about 1 MiB that any of its ranks
- * may claim, so that work is shared evenly however the plan is shaped.
+ * The copies of a node, cut into portions of about 1 MiB that any of its ranks
+ * may claim, so that work is even for any plan.
  *
- * Copies that read the same rows of one source (a column split, replicas) are
- * grouped: a portion reads its part of the source once, front to back, and
- * writes it to all destinations, because strided reads are slow and strided
- * streaming writes are not. Deterministic: every rank of the node makes the
- * same list.
+ * Copies of the same rows of one source (a column split, replicas) are grouped:
+ * a portion reads its part of the source once, front to back, and writes it to
+ * all destinations, because strided reads are slow and strided streaming writes
+ * are not. Deterministic: all ranks of the node make the same list.
  */
 #ifndef RF_TRANSPORT_ENGINE_PORTIONS_H
 #define RF_TRANSPORT_ENGINE_PORTIONS_H
@@ -18,12 +17,12 @@
 
 struct rf_portions;
 
-/* Cuts the shared copies of `flow` and sets its n_portions, n_free and each
- * action's portions and parts. */
+/* Cuts the shared copies of `flow`; sets its n_portions and n_free, and the
+ * portions and parts of each action. */
 void rf_portions_build(struct rf_flow *flow, struct rf_portions **out);
 void rf_portions_destroy(struct rf_portions *portions);
 
-/* The first of a portion's ops, as an index, and the bytes it writes. */
+/* Index of a portion's first op, and the bytes that the portion writes. */
 struct rf_portion_about {
     uint32_t op;
     uint64_t bytes;
@@ -31,8 +30,8 @@ struct rf_portion_about {
 struct rf_portion_about rf_portions_about(const struct rf_portions *portions,
                                           uint32_t portion);
 
-/* Runs one claimed portion on the mapped arenas and reports what it completed
- * to `flow`. Rows that share a source are always `streaming`. */
+/* Runs one claimed portion on the mapped arenas and reports completed parts to
+ * `flow`. Rows that share a source always use streaming stores. */
 void rf_portions_run(const struct rf_portions *portions, uint32_t portion,
                      struct rf_flow *flow, const struct rf_node_memory *shm,
                      bool streaming);

@@ -3,7 +3,7 @@
 
 /* Runs at least this long are read one by one, into place. */
 #define DIRECT_BYTES (UINT64_C(32) << 10)
-/* Rows no sparser than this are read with what lies between. */
+/* Rows no sparser than this are read with the gaps between them. */
 #define DENSITY 8
 
 bool rf_disk_reads_dense(const struct rf_copy_shape *shape)

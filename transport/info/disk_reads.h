@@ -4,18 +4,18 @@
 
 #include "planner/schedule/copy_shape.h"
 
-/* Bytes that reading an op takes from the file of its source: short rows that
- * are not too far apart with what lies between them. */
+/* Bytes read from the source's file for an op: short rows not too far apart are
+ * read with the gaps between them. */
 uint64_t rf_disk_reads_bytes(const struct rf_op *op);
-/* Bytes of it that are copied once more, from where they were read to where
- * they belong: all but long rows that are not cast. */
+/* Bytes of an op that are copied again, from the read buffer to their place:
+ * all but long rows without a cast. */
 uint64_t rf_disk_reads_scattered(const struct rf_op *op);
 
 /* Whether the rows of a shape's innermost loop are read together. */
 bool rf_disk_reads_dense(const struct rf_copy_shape *shape);
-/* Whether an image is read row by row, and not in long runs. */
+/* Whether an image is read row by row instead of in long runs. */
 bool rf_disk_reads_short_rows(const struct rf_copy_shape *shape);
-/* Whether an op is read to where it belongs, and not into the stage. */
+/* Whether an op is read into its place instead of into the stage. */
 bool rf_disk_reads_into_place(const struct rf_op *op,
                               const struct rf_copy_shape *shape);
 

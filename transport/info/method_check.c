@@ -1,4 +1,4 @@
-/* What must hold before a method is used. */
+/* Checks before a method is used. */
 #include "transport/info/method_info.h"
 
 #include <inttypes.h>
@@ -16,7 +16,7 @@ static bool one_node(const struct rf_world *world)
     return true;
 }
 
-/* The first op of a whole schedule that goes from one node to another. */
+/* The first op of a whole schedule that crosses nodes. */
 static bool crossing_op(const struct rf_plan *plan,
                         const struct rf_schedule *schedule, struct rf_op *out)
 {
@@ -44,8 +44,8 @@ static enum rf_status check_crossing(const struct rf_method_info *info,
     if (info->crosses_nodes || one_node(plan->world)) {
         return RF_OK;
     }
-    /* Any node's part knows the world's totals; only to name an op all of them
-     * are needed. */
+    /* Any node's part has the world's totals; all parts are needed only to name
+     * an op. */
     status =
         rf_schedule_build(plan, plan->world->ranks[0].node, &schedule, err);
     if (status == RF_OK && schedule->inter_node_bytes > 0) {
@@ -68,7 +68,7 @@ static enum rf_status check_crossing(const struct rf_method_info *info,
     return status;
 }
 
-/* What device kernels lack. */
+/* Refuses casts that device kernels lack. */
 static enum rf_status check_casts(const struct rf_method_info *info,
                                   const struct rf_plan *plan,
                                   struct rf_err *err)

@@ -1,7 +1,7 @@
 /*
- * What is known of every method without running it, from the rows in
- * method_info.h. Apart from the registry in methods.c, so that the coordinator
- * and refit-cuda.so can have it alone.
+ * Facts about every method, from the rows in method_info.h. Separate from the
+ * registry in methods.c, so that the coordinator and refit-cuda.so can link it
+ * alone.
  */
 #include "transport/info/method_info.h"
 

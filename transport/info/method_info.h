@@ -1,4 +1,4 @@
-/* What is known of every method without running it. */
+/* Facts about every method, known without running it. */
 #ifndef RF_TRANSPORT_INFO_METHOD_INFO_H
 #define RF_TRANSPORT_INFO_METHOD_INFO_H
 
@@ -18,19 +18,18 @@ struct rf_method_info {
     const char *name;
     enum rf_memory_kind memory;
     bool crosses_nodes;  /* can move bytes between nodes */
-    bool links_by_tcp;   /* and does it by TCP, as link probes do */
-    bool sockets_inside; /* between the ranks of a node, too */
+    bool links_by_tcp;   /* and does so by TCP, like link probes */
+    bool sockets_inside; /* also between the ranks of a node */
     bool needs_folder;   /* "disk" */
     bool needs_one_nccl; /* the same version on all nodes */
     bool moves_bytes;    /* false for null: nothing to verify */
-    bool slow_to_try;    /* what it needs takes long to start */
+    bool slow_to_try;    /* its dependencies start slowly */
     struct rf_intra_node inside;
 };
 
 /*
- * X(ID, ops, name, facts...): the row of a method, which is all that is said of
- * it. Its functions are rf_method_<ops>, those of refit-cuda.so
- * rf_cuda_method_<ops>.
+ * X(ID, ops, name, facts...): the row of a method, its only description. Its
+ * functions are rf_method_<ops>, those of refit-cuda.so rf_cuda_method_<ops>.
  */
 #define RF_WORKER_METHODS(X)                                                   \
     X(HOST, host, "host", .memory = RF_HOST_MEMORY, .crosses_nodes = true,     \
@@ -73,21 +72,21 @@ enum rf_method_id {
 #undef X
 };
 
-/* Everything that can be named in cluster.json, whether or not this build or
- * node can run it. Pure: the coordinator uses it. */
+/* All methods that cluster.json can name, whether or not this build or node can
+ * run them. Plain data: the coordinator uses it. */
 extern const struct rf_method_info rf_method_infos[RF_METHOD_COUNT];
 
-/* By name; NULL when there is none. */
+/* By name; NULL: unknown. */
 const struct rf_method_info *rf_method_info_find(const char *name);
 
-/* Sets RF_ERR_CONFIG: there is no method `name`, and which there are. */
+/* Sets RF_ERR_CONFIG: method `name` is unknown; lists the known ones. */
 enum rf_status rf_method_unknown(const char *name, struct rf_err *err);
 
 /*
- * Refuses, before anything is launched, what cannot work: shm across nodes,
- * disk without a folder, device casts in host memory, … A NULL `info` is an
- * unknown method; the text then lists the known ones. `node_names` are those of
- * the plan's world.
+ * Before launch, refuses combinations that cannot work: shm across nodes, disk
+ * without a folder, device casts in host memory, … A NULL `info` is an unknown
+ * method; the text then lists the known ones. `node_names` are those of the
+ * plan's world.
  */
 enum rf_status rf_method_check(const struct rf_method_info *info,
                                const struct rf_plan *plan,

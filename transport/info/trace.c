@@ -6,7 +6,7 @@
 
 #include "common/mem.h"
 
-/* Waits go on over the polls in between, work only where nothing is. */
+/* The largest gap inside an event. A wait spans the polls in between. */
 #define WAIT_GAP_NS 20000
 #define WORK_GAP_NS 500
 

@@ -1,7 +1,7 @@
 /*
- * What one rank does in one iteration, as a list of events: off in iterations
- * that are timed. Memory is allocated before the iteration; what does not fit
- * is counted, not kept. One thread.
+ * Events of one rank in one iteration; off in timed iterations. Memory is
+ * allocated before the iteration; events without room are counted, not kept.
+ * Single-threaded.
  */
 #ifndef RF_TRANSPORT_INFO_TRACE_H
 #define RF_TRANSPORT_INFO_TRACE_H
@@ -12,13 +12,13 @@
 enum rf_trace_kind {
     RF_TRACE_COPY,     /* between mapped arenas */
     RF_TRACE_PACK,     /* into a send buffer */
-    RF_TRACE_SEND,     /* handing bytes to a socket */
-    RF_TRACE_RECEIVE,  /* taking bytes from a socket */
+    RF_TRACE_SEND,     /* bytes to a socket */
+    RF_TRACE_RECEIVE,  /* bytes from a socket */
     RF_TRACE_UNPACK,   /* from a receive buffer */
     RF_TRACE_WRITE,    /* into a file */
     RF_TRACE_READ,     /* from a file */
     RF_TRACE_WAIT,     /* for other ranks, with nothing else to do */
-    RF_TRACE_QUANTIZE, /* what has arrived */
+    RF_TRACE_QUANTIZE, /* of received weights */
     RF_TRACE_KINDS,
 };
 
@@ -28,22 +28,22 @@ extern const char *const rf_trace_names[];
 struct rf_trace_event {
     int64_t start_ns, end_ns;
     uint64_t bytes;
-    uint32_t op; /* its id, the first of several; RF_NO_OP: none */
+    uint32_t op; /* the op's id, or the first of several; RF_NO_OP: none */
     enum rf_trace_kind kind;
 };
 
 struct rf_trace {
     struct rf_trace_event *events;
     size_t n, cap;
-    uint64_t dropped; /* events for which there was no room */
+    uint64_t dropped; /* events without room */
 };
 
 /* Room for `cap` events. */
 void rf_trace_init(struct rf_trace *trace, size_t cap);
 void rf_trace_free(struct rf_trace *trace); /* leaves it empty */
 
-/* Adds an event, or makes the last one longer if this one goes on with it: the
- * same kind and op right after it. Events come in order of time. */
+/* Adds an event, or extends the last one if this one continues it: the same
+ * kind and op right after it. Events come in order of time. */
 void rf_trace_add(struct rf_trace *trace, const struct rf_trace_event *event);
 
 #endif

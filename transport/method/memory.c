@@ -1,4 +1,4 @@
-/* What kinds of memory share. See memory.h. */
+/* Shared by all kinds of memory. See memory.h. */
 #include "transport/method/memory.h"
 
 #include <stdlib.h>
@@ -7,7 +7,7 @@
 #include "common/mem.h"
 #include "common/pattern.h"
 
-/* Read from a device at once. */
+/* Bytes per read from a device. */
 #define CHUNK (UINT64_C(4) << 20)
 
 struct rf_place rf_place_of(const struct rf_arena *arena, rf_base_of_fn base_of,

@@ -1,6 +1,6 @@
 /*
- * Kinds of memory that weights live in: allocation, fill, poison and verify.
- * The host kind is in worker/; the device kind comes from refit-cuda.so.
+ * Kinds of memory for weights: allocation, fill, poison and verify. The host
+ * kind is in worker/; the device kind comes from refit-cuda.so.
  */
 #ifndef RF_TRANSPORT_METHOD_MEMORY_H
 #define RF_TRANSPORT_METHOD_MEMORY_H
@@ -16,30 +16,32 @@
 struct rf_arena {
     void *base; /* host address or device pointer; NULL when bytes is 0 */
     uint64_t bytes;
-    int fd; /* of host arenas (memfd) and device memory that is shared by one,
+    int fd; /* of host arenas (memfd) and device memory shared by descriptor;
                else -1 */
     void *priv;
 };
 
-/* What verification found on one rank in one iteration. */
+/* Result of verification on one rank in one iteration. */
 struct rf_verify_result {
     uint64_t checked_bytes;
     uint64_t mismatched_bytes;
     /* of the first mismatch (lowest family, layer, expert, element); family
      * RF_NONE: padding, at byte index[0] of the arena */
     uint32_t family, layer_index, expert;
-    uint64_t index[RF_TENSOR_MAX_DIMS]; /* element in the logical tensor */
+    uint64_t index[RF_TENSOR_MAX_DIMS]; /* of the element in the logical
+                                           tensor */
     uint8_t expected[8], found[8];      /* the element's bytes */
     uint32_t item_bytes;
     const char *suffix; /* for the tensor's name, NULL: none */
 };
 
-/* Where a piece really lives (zero-copy methods); NULL: in the arena. */
+/* Address of a piece outside the arena (zero-copy methods); NULL: in the
+ * arena. */
 typedef const void *(*rf_base_of_fn)(const struct rf_piece *piece,
                                      uint64_t stride[RF_BOX_DIMS], void *data);
 
-/* An arena of one rank's side, to be compared with the content of `iteration`;
- * all borrowed. The arena's kind may keep tables of it there. */
+/* An arena of one rank's side, to compare with the content of `iteration`; all
+ * borrowed. The memory kind may cache tables in the arena. */
 struct rf_verify_job {
     const struct rf_plan *plan;
     enum rf_side side;
@@ -50,7 +52,7 @@ struct rf_verify_job {
     void *data;
 };
 
-/* What one rank quantises, from where and to where; all borrowed. */
+/* Source and destination of one rank's quantisation; all borrowed. */
 struct rf_quantizer_env {
     const struct rf_plan *plan;
     uint32_t rank;
@@ -61,20 +63,21 @@ struct rf_quantizer_env {
     const struct rf_arena *result; /* what->bytes */
 };
 
-/* Where a piece lives: its element 0, and its strides. */
+/* Location of a piece: its element 0, and its strides. */
 struct rf_place {
     uint8_t *base;
     uint64_t stride[RF_BOX_DIMS];
 };
 
-/* Of a piece in `arena`, or where `base_of` (may be NULL) says. */
+/* Location of a piece in `arena`, or as given by `base_of` (may be NULL). */
 struct rf_place rf_place_of(const struct rf_arena *arena, rf_base_of_fn base_of,
                             void *data, const struct rf_piece *piece);
 
 struct rf_memory_ops {
     const char *name; /* "host", "cuda" */
     /* Allocates and populates (touches) `bytes`, aligned to 2 MiB on devices
-     * and a page on hosts. RF_ERR_NOMEM says how much was wanted and free. */
+     * and a page on hosts. RF_ERR_NOMEM gives the size wanted and the size
+     * free. */
     enum rf_status (*alloc)(uint64_t bytes, struct rf_arena *out,
                             struct rf_err *err);
     void (*free)(struct rf_arena *arena);
@@ -90,8 +93,8 @@ struct rf_memory_ops {
     enum rf_status (*poison)(uint64_t iteration, struct rf_arena *arena,
                              struct rf_err *err);
     /* Compares every byte of every piece with the content (cast to the side's
-     * dtype), and padding with the poison. With a checkpoint other memory than
-     * the host's is compared by `read` (worker/content/verify.h). */
+     * dtype), and padding with the poison. With a checkpoint, memory other than
+     * the host's is compared through `read` (worker/content/verify.h). */
     enum rf_status (*verify)(const struct rf_verify_job *job,
                              struct rf_verify_result *out, struct rf_err *err);
     /* Test hook: flips one byte of the arena at `offset`. */
@@ -104,25 +107,27 @@ struct rf_memory_ops {
     enum rf_status (*write)(const struct rf_arena *arena, uint64_t offset,
                             uint64_t bytes, const void *src,
                             struct rf_err *err);
-    bool in_place; /* the process can use the addresses of arenas itself */
-    /* Host memory from which copies to and from arenas are fastest. */
+    bool in_place; /* arena addresses are usable by the process */
+    /* Host memory for the fastest copies to and from arenas. */
     enum rf_status (*buffer_alloc)(uint64_t bytes, void **out,
                                    struct rf_err *err);
     void (*buffer_free)(void *buffer); /* NULL is fine */
-    /* Quantising after each iteration: everything is made at create, run only
-     * computes, and waits for it; *ns is how long that took by the clock of the
-     * memory's kind: a device's events, the host's clock. */
+    /* Quantising after each iteration: create allocates everything; run
+     * computes and waits for the result. *ns is the time taken, by device
+     * events or by the host's clock. */
     enum rf_status (*quantizer_create)(const struct rf_quantizer_env *env,
                                        void **out, struct rf_err *err);
     enum rf_status (*quantizer_run)(void *quantizer, int64_t *ns,
                                     struct rf_err *err);
     void (*quantizer_destroy)(void *quantizer); /* NULL is fine */
-    /* Bytes in use now by this process, and free on the device or node. */
+    /* Bytes now in use by this process, and bytes free on the device or
+     * node. */
     void (*usage)(uint64_t *used, uint64_t *available);
 };
 
-/* Compares bytes [from, to) of the job's arena, which nothing may have written,
- * with the poison. They count as mismatched, never as checked. */
+/* Compares bytes [from, to) of the job's arena, which must be unwritten, with
+ * the poison. Differences count as mismatched; none of the bytes count as
+ * checked. */
 enum rf_status rf_verify_poison(const struct rf_memory_ops *memory,
                                 const struct rf_verify_job *job, uint64_t from,
                                 uint64_t to, struct rf_verify_result *out,

@@ -1,4 +1,4 @@
-/* What methods share. */
+/* Shared by the methods. See method.h. */
 #include "transport/method/method.h"
 
 #include <inttypes.h>
@@ -40,7 +40,7 @@ void rf_shared_free(const struct rf_method_env *env, struct rf_blob **all)
     }
 }
 
-/* Those of the first `n` ranks. */
+/* Takes the blobs of the first `n` ranks. */
 static enum rf_status take_shared(const struct rf_blob *blobs, uint32_t n,
                                   const char *what, size_t size, void *out,
                                   struct rf_err *err)

@@ -1,8 +1,8 @@
 /*
  * Opening refit-cuda.so and refit-ucx.so. See module.h.
  *
- * Each is tried once per process: next to the executable first (or where an
- * installation puts it), then wherever the dynamic linker looks; the outcome is
+ * Each is tried once per process: beside the executable (or where an
+ * installation puts it), then on the dynamic linker's path; the outcome is
  * kept. A module of another ABI is closed before any of its functions is
  * called.
  */
@@ -18,7 +18,7 @@
 
 #include "common/log.h"
 
-/* The outcomes of the one attempt. */
+/* Outcomes of the only attempt. */
 static struct {
     pthread_once_t once;
     const struct rf_module *module;
@@ -35,12 +35,12 @@ static void log_line(int level, const char *line)
     rf_log((enum rf_log_level)level, "%s", line);
 }
 
-/* Folders of the module relative to that of the executable: a build or a
- * bundle, an installation. */
+/* Folders of the module relative to the executable's: in a build or a bundle,
+ * and in an installation. */
 static const char *const beside[] = {"", "../lib/refit-coord/"};
 
-/* NULL with why; a module that is there but does not load says more than one
- * that is not there. */
+/* NULL with the reason. The error of a module that exists but does not load
+ * takes precedence. */
 static void *open_library(const char *file, struct rf_err *err)
 {
     char folder[4096], path[sizeof(folder) + 64];
@@ -56,7 +56,7 @@ static void *open_library(const char *file, struct rf_err *err)
         if (stat(path, &found) != 0) {
             continue;
         }
-        if (!S_ISREG(found.st_mode)) { /* a FIFO would be waited for */
+        if (!S_ISREG(found.st_mode)) { /* a FIFO would block */
             rf_err_set(err, RF_ERR_UNSUPPORTED, "%s: not a regular file", path);
             return NULL;
         }
@@ -73,8 +73,8 @@ static void *open_library(const char *file, struct rf_err *err)
     return library;
 }
 
-/* What a module's symbol points at, which begins with its interface number;
- * closed and NULL where that is not `abi`. */
+/* The table at a module's symbol; it begins with the ABI number. If that is not
+ * `abi`, closes the library and returns NULL. */
 static const void *find_table(void *library, const char *symbol, uint32_t abi,
                               const char *file, struct rf_err *err)
 {

@@ -2,8 +2,8 @@
  * The interfaces of refit-cuda.so, the only code that touches CUDA, NCCL,
  * NVSHMEM and NVML, and of refit-ucx.so, the only code that touches UCX. Opened
  * at run time by transport/method/module.c; a node without them, or without a
- * driver, still starts and says what is missing. Both sides are built from one
- * tree: an ABI number that differs is refused.
+ * driver, still starts and reports what is missing. Both sides are built from
+ * one tree; another ABI number is refused.
  */
 #ifndef RF_TRANSPORT_METHOD_MODULE_H
 #define RF_TRANSPORT_METHOD_MODULE_H
@@ -22,17 +22,17 @@ struct rf_module_device {
     char compute_capability[8]; /* "9.0" */
     uint64_t memory_bytes;
     uint32_t multiprocessors;
-    uint32_t processes;     /* of others; UINT32_MAX: not known */
-    uint64_t foreign_bytes; /* in use by them; UINT64_MAX: not known */
+    uint32_t processes;     /* of others; UINT32_MAX: unknown */
+    uint64_t foreign_bytes; /* in use by them; UINT64_MAX: unknown */
     uint64_t ecc_errors;    /* uncorrected, since the driver was loaded; */
-                            /* UINT64_MAX: not known */
-    char slowed[96];        /* what takes clocks from it; "": nothing known */
-    bool dmabuf;            /* others can have its memory as a dma-buf */
+                            /* UINT64_MAX: unknown */
+    char slowed[96];        /* what lowers its clocks; "": nothing known */
+    bool dmabuf;            /* its memory can be exported as a dma-buf */
 };
 
-/* What the module found on the node; empty texts where there is nothing. */
+/* The module's findings on the node; texts are empty where there is nothing. */
 struct rf_module_facts {
-    char why[256];           /* no device can be used, and why; else empty */
+    char why[256];           /* why no device can be used; else empty */
     int driver, runtime;     /* CUDA versions, 13000 = 13.0; 0: none */
     char driver_version[80]; /* "580.95.05", from NVML */
     char nccl_version[16], nccl_path[512], nccl_why[256];
@@ -41,21 +41,21 @@ struct rf_module_facts {
     struct rf_module_device devices[RF_MODULE_MAX_DEVICES];
 };
 
-/* Device memory of this process, most seen at any sample; 0: not known. */
+/* Device memory of this process, the most of any sample; 0: unknown. */
 struct rf_module_usage {
-    uint64_t peak_bytes;    /* the best figure there is, see docs/GPU.md */
+    uint64_t peak_bytes;    /* the best available figure, see docs/GPU.md */
     uint64_t arena_bytes;   /* arenas alone, exact */
     uint64_t runtime_bytes; /* without the context, by cudaMemGetInfo */
     uint64_t process_bytes; /* of this process, by NVML */
-    uint64_t device_bytes;  /* in use on the device less what was before */
+    uint64_t device_bytes;  /* in use on the device, less the initial use */
     uint64_t foreign_bytes; /* of others, by NVML */
-    bool has_nvlink; /* then: all that the device moved since the start */
+    bool has_nvlink;        /* then, by the whole device since the start: */
     uint64_t nvlink_sent_bytes, nvlink_received_bytes;
 };
 
 struct rf_ucx_module;
 
-/* What the worker lends to the module. */
+/* The worker's services for the module. */
 struct rf_module_host {
     void (*log)(int level, const char *line);
     /* rf_ucx_module_load() */
@@ -64,7 +64,7 @@ struct rf_module_host {
 
 struct rf_module {
     uint32_t abi;
-    /* Once, before anything else. RF_OK also without a usable device. */
+    /* Called once, first. RF_OK even without a usable device. */
     enum rf_status (*init)(const struct rf_module_host *host,
                            struct rf_err *err);
     void (*facts)(struct rf_module_facts *out);
@@ -73,16 +73,16 @@ struct rf_module {
     enum rf_status (*use_device)(uint32_t device, struct rf_err *err);
     const struct rf_memory_ops *memory;
     const struct rf_method_ops *const *methods; /* ends with NULL */
-    /* What this process took of its device; ends the sampling. */
+    /* Device memory used by this process; ends the sampling. */
     void (*usage)(struct rf_module_usage *out);
     /* Copy bandwidth of the device in GB/s of payload (read + write counted
-     * once), for the link probe; between buffers that its caches cannot hold,
-     * or smaller ones where memory is short. */
+     * once), for the link probe; between buffers larger than its caches, or
+     * smaller ones if memory is short. */
     enum rf_status (*copy_probe)(double *gbytes_per_s, struct rf_err *err);
 };
 
-/* Loads the module from beside the executable, then from the library path;
- * NULL with why. Cached after the first call. */
+/* Loads the module from beside the executable, then from the library path; NULL
+ * with the reason. Cached after the first call. */
 const struct rf_module *rf_module_load(struct rf_err *err);
 
 #define RF_UCX_MODULE_ABI 4

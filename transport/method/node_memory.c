@@ -2,14 +2,14 @@
  * The shared side of a node. See node_memory.h.
  *
  * Opening: every rank makes a doorbell pipe, the node's lowest rank also makes
- * the control segment; all tell each other process ids and descriptor numbers
- * through env->exchange and open what they need through /proc. A peer cannot be
- * gone at that point unless it has failed, and then opening fails and says so.
+ * the control segment; all exchange process ids and descriptor numbers through
+ * env->exchange and open what they need through /proc. At that point a peer is
+ * gone only if it has failed; opening then fails and reports it.
  *
- * A waiting rank sleeps in poll; `dozing` says whether a ring is needed, so
- * that a busy node makes no system calls. Publishing work and reading `dozing`,
- * and setting `dozing` and looking for work, are both sequentially consistent,
- * so one of the two sees the other.
+ * A waiting rank sleeps in poll; `dozing` tells wakers whether to ring, so that
+ * a busy node makes no system calls. Publishing work and reading `dozing`, and
+ * setting `dozing` and looking for work, are sequentially consistent, so at
+ * least one side sees the other.
  */
 #include "transport/method/node_memory.h"
 
@@ -63,8 +63,8 @@ static bool proc_is_of_our_namespace(void)
            strtol(self, NULL, 10) == getpid();
 }
 
-/* Why a peer's process or descriptor could not be opened. One that has failed
- * has none any more, and says itself what happened. */
+/* Reports why a peer's process or descriptor could not be opened. A failed peer
+ * has neither any more and reports its own error. */
 static enum rf_status not_opened(const struct rf_node_memory_peer *peer,
                                  const char *what, int why, struct rf_err *err)
 {
@@ -118,8 +118,8 @@ static enum rf_status map_fd(int fd, uint64_t bytes, void **out,
     return RF_OK;
 }
 
-/* Populates it as far as that has not been done. Ours is its owner's business.
- */
+/* Populates a peer's arena unless done before. Our own arena is populated by
+ * its owner. */
 static void touch(const struct rf_node_memory *shm,
                   struct rf_node_memory_peer *peer, enum rf_mem mem, bool write)
 {
@@ -202,7 +202,7 @@ static void fill_card(const struct rf_node_memory *shm,
     }
 }
 
-/* Learns a peer from its info and opens its doorbell. */
+/* Records a peer's info and opens its doorbell. */
 static enum rf_status meet(struct rf_node_memory *shm, uint32_t slot,
                            const struct rf_method_env *env,
                            const struct peer_info *info, struct rf_err *err)
@@ -220,12 +220,12 @@ static enum rf_status meet(struct rf_node_memory *shm, uint32_t slot,
         return RF_OK;
     }
     peer->pidfd = (int)syscall(SYS_pidfd_open, peer->pid, 0);
-    /* Old kernels do not have the call, old profiles of containers refuse it:
-     * then only the agent sees a rank die. */
+    /* Old kernels lack the call and old container profiles refuse it: then only
+     * the agent notices a dead rank. */
     if (peer->pidfd < 0 && errno != ENOSYS && errno != EPERM) {
         return not_opened(peer, "pidfd_open", errno, err);
     }
-    /* Open for reading too, so that ringing a dead rank is no SIGPIPE. */
+    /* Open for reading too, so that ringing a dead rank raises no SIGPIPE. */
     return open_of_peer(peer, info->bell_fd, O_RDWR | O_NONBLOCK, &peer->bell,
                         err);
 }
@@ -365,7 +365,7 @@ void rf_node_memory_wake(struct rf_node_memory *shm, uint32_t slot)
         atomic_exchange(dozing, 0) == 0) {
         return;
     }
-    /* A full pipe has rung often enough. */
+    /* A full pipe needs no more rings. */
     if (write(shm->peers[slot].bell, &ring, 1) != 1) {
         return;
     }

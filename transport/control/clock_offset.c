@@ -1,9 +1,9 @@
 /*
  * Clock offset from message exchanges. See clock_offset.h.
  *
- * The middle of the two estimates is wrong by at most half the round trip, so
- * the exchange with the shortest one counts. Only recent exchanges are kept,
- * because clocks of two machines drift apart.
+ * The mean of the two estimates is off by at most half the round trip, so the
+ * exchange with the shortest round trip counts. Only recent exchanges are kept,
+ * because the clocks of two machines drift.
  */
 #include "transport/control/clock_offset.h"
 

@@ -1,6 +1,6 @@
 /*
- * How far a peer's monotonic clock is from ours, from the times that LEASE
- * messages carry. Pure.
+ * Offset of a peer's monotonic clock from ours, computed from the times in
+ * LEASE messages. Pure.
  */
 #ifndef RF_TRANSPORT_CONTROL_CLOCK_OFFSET_H
 #define RF_TRANSPORT_CONTROL_CLOCK_OFFSET_H
@@ -24,8 +24,8 @@ struct rf_clock_offset {
 void rf_clock_add(struct rf_clock_offset *clock, int64_t sent_ns,
                   int64_t peer_got_ns, int64_t peer_sent_ns, int64_t got_ns);
 
-/* The recent exchange with the least round trip: its offset, the peer's clock
- * minus ours, is off by at most half of that. All 0 before the first. */
+/* The recent exchange with the shortest round trip: its offset (the peer's
+ * clock minus ours) is off by at most half of it. All 0 before the first. */
 struct rf_clock_sample rf_clock_best(const struct rf_clock_offset *clock);
 
 #endif

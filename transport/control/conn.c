@@ -6,15 +6,15 @@
  *     BANNER ──────┘  └───────────────────┘
  *
  * HANDSHAKE waits for TLS, BANNER for the agent's line; both go to OPEN in
- * become_ready(). FLUSHING follows rf_conn_close(): what is queued goes out,
- * then the stream is shut down and the peer's end awaited for a moment, so that
- * its last acknowledgement does not turn into a reset that eats our last frame;
- * what arrives meanwhile is dropped. CLOSING means that the handles are being
- * closed; rf_conn_end() is the only way there and keeps the reason. The last
+ * become_ready(). FLUSHING follows rf_conn_close(): the queue goes out, then
+ * the stream is shut down and the connection waits briefly for the peer's end,
+ * so that its last acknowledgement does not become a reset that loses our last
+ * frame; data received meanwhile is dropped. CLOSING: the handles are being
+ * closed; only rf_conn_end() leads there, and it keeps the reason. The last
  * handle's close callback calls on_close and frees the connection.
  *
  * A failed write does not end the connection at once: the peer's last frames
- * (why it closed) may still be unread, so reading continues for
+ * (its reason for closing) may still be unread, so reading continues for
  * RF_CONN_PARTING_MS.
  */
 #include "transport/control/conn_internal.h"
@@ -27,7 +27,8 @@
 #include "common/clock.h"
 #include "common/mem.h"
 
-/* Two records. Below what makes free() tidy the whole heap each time. */
+/* Two records. Small enough that free() does not consolidate the heap each
+ * time. */
 #define READ_BYTES (32u << 10)
 #define NOISE_QUOTED 200
 
@@ -61,7 +62,7 @@ static void timer_closed_cb(uv_handle_t *handle)
     }
 }
 
-/* Closes the handles; `why` NULL is an orderly end. The first reason stays. */
+/* Closes the handles; `why` NULL: an orderly end. The first reason is kept. */
 void rf_conn_end(struct rf_conn *conn, const struct rf_err *why)
 {
     if (conn->state == RF_CONN_CLOSING) {
@@ -138,11 +139,11 @@ static void take_frames(struct rf_conn *conn, const void *data, size_t size)
     }
 }
 
-/* Copies the beginning of the noise, made printable, to `out`. */
+/* Copies the start of the noise to `out`, made printable. */
 static void quote_noise(const struct rf_conn *conn, char out[NOISE_QUOTED * 4])
 {
     size_t used = 0;
-    /* The first byte is the newline that stands for the stream's beginning. */
+    /* The first byte is the newline that marks the start of the stream. */
     for (size_t i = 1; i < conn->noise.used && i <= NOISE_QUOTED; i++) {
         unsigned char c = (unsigned char)conn->noise.data[i];
         if (c == '\n') {
@@ -197,7 +198,7 @@ static void peer_closed(struct rf_conn *conn)
         rf_tls_shutdown(conn->tls);
         rf_conn_put_cipher(conn);
     }
-    conn->why = why; /* also in place of a write that failed meanwhile */
+    conn->why = why; /* replaces the reason of a failed write */
     rf_conn_end(conn, NULL);
 }
 
@@ -210,7 +211,7 @@ static void take_cipher(struct rf_conn *conn, const char *data, size_t size)
     enum rf_status status = rf_tls_feed(conn->tls, data, size, &err);
     if (status == RF_OK && conn->state == RF_CONN_HANDSHAKE) {
         status = rf_tls_handshake(conn->tls, &done, &err);
-        rf_conn_put_cipher(conn); /* an alert, too */
+        rf_conn_put_cipher(conn); /* may be an alert */
         if (status == RF_OK && done) {
             become_ready(conn);
         }
@@ -294,7 +295,7 @@ static void read_cb(uv_stream_t *stream, ssize_t nread, const uv_buf_t *buf)
             take_cipher(conn, buf->base, (size_t)nread);
         } else if (conn->state < RF_CONN_FLUSHING) {
             take_frames(conn, buf->base, (size_t)nread);
-        } /* what comes while flushing is dropped */
+        } /* data received while flushing is dropped */
     } else if (nread == UV_EOF ||
                (nread < 0 && conn->state == RF_CONN_BANNER)) {
         stream_ended(conn);
@@ -316,7 +317,7 @@ static void timer_cb(uv_timer_t *timer)
 {
     struct rf_conn *conn = timer->data;
     if (conn->write_failed) {
-        rf_conn_end(conn, NULL); /* the reason is in place */
+        rf_conn_end(conn, NULL); /* the reason is set */
     } else if (conn->state == RF_CONN_HANDSHAKE && conn->tls == NULL) {
         become_ready(conn);
     } else if (conn->state == RF_CONN_HANDSHAKE) {
@@ -387,8 +388,7 @@ void rf_conn_expect_banner(struct rf_conn *conn, const char *line)
     }
     conn->state = RF_CONN_BANNER;
     conn->banner = rf_xasprintf("\n%s\n", line);
-    rf_conn_bytes_append(&conn->noise, "\n",
-                         1); /* the line may be the very first */
+    rf_conn_bytes_append(&conn->noise, "\n", 1); /* the line may come first */
     uv_timer_stop(&conn->timer);
 }
 

@@ -1,6 +1,6 @@
 /*
- * What the two halves of a connection share: conn.c (life and reading) and
- * conn_write.c (writing). Private to them.
+ * Shared by the two halves of a connection, conn.c (life and reading) and
+ * conn_write.c (writing); private to them.
  */
 #ifndef RF_TRANSPORT_CONTROL_CONN_INTERNAL_H
 #define RF_TRANSPORT_CONTROL_CONN_INTERNAL_H
@@ -25,7 +25,7 @@ struct rf_conn_bytes {
     size_t used, capacity;
 };
 
-/* A frame of which not all is sent. */
+/* A frame not yet sent in full. */
 struct rf_conn_frame {
     struct rf_conn_frame *next;
     struct rf_shared_payload *payload;
@@ -34,7 +34,7 @@ struct rf_conn_frame {
 };
 
 struct rf_conn {
-    uv_stream_t *in, *out; /* the same one unless opened as two */
+    uv_stream_t *in, *out; /* the same stream unless opened as two */
     uv_timer_t timer;      /* readiness, handshake, flush or parting */
     uv_shutdown_t shutdown;
     unsigned open_handles;
@@ -43,10 +43,10 @@ struct rf_conn {
     void *data;
     enum rf_conn_state state;
     bool told_ready, write_failed;
-    char *banner; /* "\n<line>\n" while it is awaited */
+    char *banner; /* "\n<line>\n" while awaited */
     struct rf_conn_bytes noise;
     struct rf_conn_frame *frames, **frames_end; /* in the order of sending */
-    size_t frame_bytes;                         /* of them that are not sent */
+    size_t frame_bytes;                         /* unsent bytes of `frames` */
     struct rf_frame_reader reader;
     uint32_t next_sequence;
     uint64_t dropped_logs;
@@ -65,14 +65,14 @@ void rf_conn_end_text(struct rf_conn *conn, enum rf_status status,
 /* Starts the connection's timer. */
 void rf_conn_arm(struct rf_conn *conn, uint64_t ms);
 
-/* Bytes that wait to be sent. */
+/* Bytes still to be sent. */
 size_t rf_conn_queued(const struct rf_conn *conn);
-/* Sends the ciphertext that TLS has ready. */
+/* Sends TLS's pending ciphertext. */
 void rf_conn_put_cipher(struct rf_conn *conn);
-/* Sends what waits of frames as far as the stream takes it now, or with `all`
- * to its queue. Nothing before the handshake. */
+/* Sends as much of the frames as the stream takes now; with `all`, queues the
+ * rest in the stream. Sends nothing before the handshake. */
 void rf_conn_put_frames(struct rf_conn *conn, bool all);
-/* Frees the frames that are not sent. */
+/* Frees the unsent frames. */
 void rf_conn_drop_frames(struct rf_conn *conn);
 
 #endif

@@ -1,11 +1,11 @@
 /*
  * The writing half of a connection. Frames go out in the order of sending, a
- * chunk at a time and the next one when the kernel has taken the last: what
- * waits is the payload itself, which connections share, and at most one chunk
- * that is this connection's own.
+ * chunk at a time, the next once the kernel has taken the last. Memory in the
+ * queue: the payload, which connections share, and at most one chunk per
+ * connection.
  *
  * A failed write does not end the connection at once: the peer's last frames
- * (why it closed) may still be unread, so reading continues for
+ * (its reason for closing) may still be unread, so reading continues for
  * RF_CONN_PARTING_MS.
  */
 #include "transport/control/conn_internal.h"
@@ -74,8 +74,8 @@ static void write_cb(uv_write_t *request, int status)
     }
 }
 
-/* Sends the bytes of both parts at once as far as the kernel takes them and
- * queues a copy of the rest. */
+/* Sends as much of both parts as the kernel takes now and queues a copy of the
+ * rest. */
 static void put(struct rf_conn *conn, const void *first, size_t first_size,
                 const void *second, size_t second_size)
 {
@@ -117,7 +117,6 @@ static void put(struct rf_conn *conn, const void *first, size_t first_size,
     }
 }
 
-/* Sends the ciphertext that TLS has ready. */
 void rf_conn_put_cipher(struct rf_conn *conn)
 {
     char cipher[RF_CONN_TLS_CHUNK + 1024];
@@ -141,7 +140,7 @@ void rf_conn_drop_frames(struct rf_conn *conn)
     conn->frame_bytes = 0;
 }
 
-/* The first one is sent. */
+/* Frees the first frame, which is sent. */
 static void drop_first(struct rf_conn *conn)
 {
     struct rf_conn_frame *frame = conn->frames;
@@ -153,7 +152,7 @@ static void drop_first(struct rf_conn *conn)
     free(frame);
 }
 
-/* One record for what fits into one, so that a small frame is one packet. */
+/* Uses one record if the bytes fit, so that a small frame is one packet. */
 static void put_record(struct rf_conn *conn, const void *first,
                        size_t first_size, const void *second,
                        size_t second_size)
@@ -172,7 +171,7 @@ static void put_record(struct rf_conn *conn, const void *first,
     rf_conn_put_cipher(conn);
 }
 
-/* The next chunk of the first frame. */
+/* Sends the next chunk of the first frame. */
 static void put_chunk(struct rf_conn *conn)
 {
     struct rf_conn_frame *frame = conn->frames;
@@ -252,7 +251,7 @@ static void send_frame(struct rf_conn *conn, uint32_t rank,
     rf_conn_put_frames(conn, false);
 }
 
-/* Of bytes that are nobody else's. */
+/* Sends a copy of `bytes` as one frame. */
 static void send_bytes(struct rf_conn *conn, enum rf_msg_type type,
                        uint32_t rank, const void *bytes, size_t size)
 {
@@ -267,7 +266,7 @@ static bool may_send(const struct rf_conn *conn)
     return conn->state < RF_CONN_FLUSHING && !conn->write_failed;
 }
 
-/* LOG: split at the cap, dropped while too much is queued. */
+/* LOG: splits text at the cap; drops it while too much is queued. */
 static void send_log(struct rf_conn *conn, uint32_t rank, const char *text,
                      size_t size)
 {

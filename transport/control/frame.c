@@ -2,10 +2,10 @@
  * Frames: header coding and the incremental reader.
  *
  * Invariants of the reader: buffer[parsed, used) holds bytes not handed out
- * yet; a frame is handed out only when it is there whole and its header passed
- * every check; nothing is allocated from an announced length. Frames of an
- * unknown type that may be ignored are skipped here. The first bad header
- * makes the stream unusable: next() keeps failing on it.
+ * yet; a frame is handed out only when it is complete and its header passed
+ * every check; an announced length never causes an allocation. Ignorable frames
+ * of unknown types are skipped here. The first bad header makes the stream
+ * unusable: next() keeps failing on it.
  */
 #include "transport/control/frame.h"
 

@@ -37,12 +37,12 @@ struct rf_frame {
 void rf_frame_encode_header(const struct rf_frame *frame,
                             uint8_t out[RF_FRAME_HEADER_BYTES]);
 
-/* An incremental reader. Its buffer grows with bytes received, never with a
- * length that was only announced. */
+/* An incremental reader. Its buffer grows with bytes received, never with an
+ * announced length. */
 struct rf_frame_reader {
     uint8_t *buffer;
     size_t used, capacity;
-    size_t parsed; /* bytes handed out, dropped by the next feed */
+    size_t parsed; /* bytes handed out; the next feed drops them */
     uint32_t next_sequence;
     /* Longest payload of a type; 0: unknown, ignored unless critical. */
     uint32_t (*cap)(uint8_t type);
@@ -57,13 +57,13 @@ enum rf_status rf_frame_reader_feed(struct rf_frame_reader *reader,
                                     const void *data,
                                     size_t size) RF_MUST_CHECK;
 
-/* Bytes of a frame that is not whole yet: not 0 at the end of the stream means
- * that it was cut. */
+/* Bytes of an incomplete frame; nonzero at the end of the stream: it was
+ * cut. */
 size_t rf_frame_reader_partial(const struct rf_frame_reader *reader);
 
-/* The next whole frame: *got is true and `out` valid until the next feed, or
- * *got is false. RF_ERR_PROTOCOL for a bad version, length or sequence or an
- * unknown critical type; the stream is then unusable. */
+/* The next complete frame: *got is true and `out` is valid until the next feed;
+ * *got is false if there is none. RF_ERR_PROTOCOL for a bad version, length or
+ * sequence or an unknown critical type; the stream is then unusable. */
 enum rf_status rf_frame_reader_next(struct rf_frame_reader *reader,
                                     struct rf_frame *out, bool *got,
                                     struct rf_err *err) RF_MUST_CHECK;

@@ -24,7 +24,7 @@ const struct rf_schema *rf_msg_schema(uint8_t type)
     }
 }
 
-/* Where the struct of a type is in the union. */
+/* The struct of a message's type in the union. */
 static void *body_of(const struct rf_msg *message)
 {
     return (void *)(uintptr_t)&message->boot;
@@ -118,7 +118,7 @@ bool rf_msg_answer_is_plain(const struct rf_msg_answer *answer)
     return answer->ok;
 }
 
-/* A part, whose `title` is NULL, is called as in the tables. */
+/* A part has a NULL `title` and gets the name that tables use for it. */
 static void print_table(const char *title, const struct rf_schema *schema,
                         FILE *to)
 {

@@ -1,8 +1,7 @@
 /*
  * The payloads of the control plane's messages
- * (transport/control/message_types.h) as structs. Each is described once;
- * transport/control/schema.h says how and what follows from it. When they are
- * sent and what they ask for: docs/PROTOCOL.md.
+ * (transport/control/message_types.h) as structs. Each is described once, in
+ * the form of transport/control/schema.h. Their use: docs/PROTOCOL.md.
  */
 #ifndef RF_TRANSPORT_CONTROL_MESSAGE_FIELDS_H
 #define RF_TRANSPORT_CONTROL_MESSAGE_FIELDS_H
@@ -16,8 +15,8 @@
 #define RF_MSG_TEXT_MAX 4096
 #define RF_MSG_BYTES_MAX INT64_MAX
 #define RF_MSG_FILES_MAX 63 /* of `files` */
-/* Of another node's clock, which may lie before the start of ours; differences
- * of two do not overflow. */
+/* Limit of another node's clock, which may be negative on ours; the difference
+ * of two does not overflow. */
 #define RF_MSG_CLOCK_MAX (INT64_MAX / 4)
 #define RF_MSG_LONGEST_NS (INT64_C(30) * 24 * 3600 * 1000000000)
 #define RF_MSG_TRACE_MAX 16384 /* events of a rank */
@@ -130,7 +129,7 @@
       "machine")                                                               \
     F(S, U64, available_bytes, REQUIRED, 0, RF_MSG_BYTES_MAX, "that it leaves")
 
-/* What a node says of itself; also its entry in results' "environment". */
+/* A node's description of itself; also its entry in results' "environment". */
 #define RF_HELLO_FIELDS(F, S)                                                  \
     F(S, U64S, protocol, REQUIRED, 2, 255, "oldest and newest version")        \
     F(S, U32, node, REQUIRED, 0, RF_MSG_NODES_MAX - 1, "as in BOOT")           \
@@ -215,7 +214,7 @@
     F(S, U32, slots, REQUIRED, 1, 65535, "places for ranks")                   \
     F(S, TEXT, address, NULLABLE, 1, 255, "for data connections")
 
-/* A fault made on purpose, at one rank. */
+/* A deliberate fault at one rank. */
 #define RF_HOOK_FIELDS(F, S)                                                   \
     F(S, U32, rank, REQUIRED, 0, RF_MSG_RANKS_LAST, "where")                   \
     F(S, U32, iteration, OPTIONAL, 0, INT32_MAX, "when; any if absent")        \
@@ -375,7 +374,7 @@
     F(S, U64, nvlink_sent_bytes, OPTIONAL, 0, RF_MSG_BYTES_MAX, "likewise")    \
     F(S, U64, nvlink_received_bytes, OPTIONAL, 0, RF_MSG_BYTES_MAX, "likewise")
 
-/* In the memory where the method keeps weights. */
+/* Use of the memory that holds the method's weights. */
 #define RF_MEMORY_STAGES_FIELDS(F, S)                                          \
     F(S, U64, before_bytes, REQUIRED, 0, RF_MSG_BYTES_MAX,                     \
       "before memory for weights")                                             \
@@ -547,7 +546,7 @@ RF_SCHEMA_PARTS(X)
 RF_SCHEMA_MESSAGES(X)
 #undef X
 
-/* A message of any of those types. */
+/* A message of any type above. */
 struct rf_msg {
     enum rf_msg_type type;
     union {
@@ -557,32 +556,32 @@ struct rf_msg {
     };
 };
 
-/* Reads a frame's payload whole; rf_msg_free() it. RF_ERR_PROTOCOL with the
- * message and the path of what is wrong; a payload that is no JSON is never
- * quoted, since it may hold a key. LOG is refused. What is refused leaves *out
- * with all members absent. */
+/* Reads a frame's whole payload; free with rf_msg_free(). RF_ERR_PROTOCOL names
+ * the message and the path of the bad member; never quotes a payload that is
+ * not JSON, since it may hold a key. Refuses LOG. On refusal all members of
+ * *out are absent. */
 enum rf_status rf_msg_read(const struct rf_frame *frame, struct rf_msg *out,
                            struct rf_err *err) RF_MUST_CHECK;
 
-/* The same of what can be read without making JSON values of it
- * (schema_plain.h); false, with all members absent, where that cannot be. */
+/* The same without building JSON values (schema_plain.h); false, with all
+ * members absent, if the payload does not allow it. */
 bool rf_msg_read_plain(const struct rf_frame *frame, struct rf_msg *out);
 
-/* The same from an object, whose secrets are wiped. */
+/* The same from an object; wipes its secrets. */
 enum rf_status rf_msg_decode(enum rf_msg_type type, json_t *payload,
                              struct rf_msg *out,
                              struct rf_err *err) RF_MUST_CHECK;
 
-/* What is known of one that was refused. */
+/* A refused message, as far as known. */
 struct rf_msg_bad {
     enum rf_msg_type type;
-    uint32_t attempt; /* 0: it has none, or none that can be read */
+    uint32_t attempt; /* 0: none, or unreadable */
     const struct rf_err *why;
 };
 struct rf_msg_bad rf_msg_bad(enum rf_msg_type type, const json_t *payload,
                              const struct rf_err *why);
 
-/* Whether it says that the step succeeded, and no more. */
+/* Whether the answer reports success and nothing else. */
 bool rf_msg_answer_is_plain(const struct rf_msg_answer *answer);
 
 /* All members absent. */

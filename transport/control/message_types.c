@@ -41,7 +41,7 @@ enum rf_status rf_msg_parse(const struct rf_frame *frame, json_t **out,
         return rf_err_set(err, RF_ERR_PROTOCOL, "frame type %u carries no JSON",
                           frame->type);
     }
-    /* The parser's text would quote the payload, which may hold a key. */
+    /* The parser's error text would quote the payload, which may hold a key. */
     if (rf_json_parse((const char *)frame->payload, frame->length, name, &value,
                       NULL) != RF_OK) {
         return rf_err_set(err, RF_ERR_PROTOCOL,

@@ -22,7 +22,7 @@
     X(STEP, 5, 64 << 10)       /* C→A→R: do one step */                    \
     X(DONE, 6, 16 << 20)       /* R→A→C: results of a step */              \
     X(EXCHANGE, 7, 16 << 20)   /* R→A→C: my part of an allgather */        \
-    X(EXCHANGED, 8, 64 << 20)  /* C→A→R: everybody's parts */              \
+    X(EXCHANGED, 8, 64 << 20)  /* C→A→R: all ranks' parts */               \
     X(LEASE, 9, 4 << 10)       /* both ways, every 2 s */                      \
     X(LOG, 10, 16 << 10)       /* A→C: a rank's stderr, raw */               \
     X(RANK_EXIT, 11, 16 << 10) /* A→C */                                     \
@@ -31,9 +31,9 @@
     X(SHUTDOWN, 14, 512 << 10) /* C→A: the run is over */                    \
     X(ERROR, 15, 4 << 10)      /* both ways, then close */                     \
     X(INSPECT, 16, 8 << 10)    /* C→A: read a checkpoint's headers */        \
-    X(HEADERS, 17, 64 << 20)   /* A→C: what they say */                      \
+    X(HEADERS, 17, 64 << 20)   /* A→C: their content */                      \
     X(REACH, 18, 16 << 10)     /* C→A: connect to these nodes */             \
-    X(REACHED, 19, 64 << 10)   /* A→C: what came of it */
+    X(REACHED, 19, 64 << 10)   /* A→C: the outcome */
 
 enum rf_msg_type {
 #define X(name, number, cap) RF_MSG_##name = (number),
@@ -48,7 +48,7 @@ enum rf_msg_type {
 #define RF_CONNECT_BACK_MS 5000
 #define RF_ABORT_GRACE_MS 10000
 #define RF_TERM_GRACE_MS 5000
-#define RF_EXIT_STUCK 70 /* a rank whose abort did not end in time */
+#define RF_EXIT_STUCK 70 /* a rank whose abort took too long */
 
 const char *rf_msg_name(uint8_t type); /* "HELLO"; "type 77" is NULL */
 uint32_t rf_msg_cap(uint8_t type);     /* 0 for an unknown type */

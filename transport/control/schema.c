@@ -18,8 +18,8 @@ static enum rf_status fail(const struct rf_jnode *node, struct rf_err *err,
     return RF_ERR_PROTOCOL;
 }
 
-/* What a member must be, for errors and the reference: "a whole number, 0 or
- * more". Bounds that the type has anyway are not named. */
+/* The values a member may have, for errors and the reference: "a whole number,
+ * 0 or more". Omits the bounds of the type itself. */
 static void describe_range(const struct rf_field *field, char *out, size_t size)
 {
     const bool real = field->kind == RF_FIELD_REAL;
@@ -80,7 +80,7 @@ static enum rf_status decode_integer(const struct rf_field *field,
     if (field->kind == RF_FIELD_U32) {
         *(uint32_t *)at = (uint32_t)value;
     } else {
-        *(int64_t *)at = value; /* or as large a uint64_t */
+        *(int64_t *)at = value; /* or a uint64_t of the same size */
     }
     return RF_OK;
 }
@@ -105,7 +105,7 @@ static void wipe_string(json_t *value)
     }
 }
 
-/* A secret is wiped where it was as soon as it is taken. */
+/* Wipes a secret at its source as soon as it is copied. */
 static enum rf_status decode_text(const struct rf_field *field, double min,
                                   const struct rf_jnode *node, char **out,
                                   struct rf_err *err)
@@ -125,8 +125,8 @@ static enum rf_status decode_text(const struct rf_field *field, double min,
     return fail(node, err, text);
 }
 
-/* What is not UTF-8, as a text that was cut inside a character, is no string to
- * jansson: it would be left out. */
+/* jansson rejects text that is not UTF-8 (cut inside a character, say) and
+ * would omit the member. */
 static json_t *encode_text(const char *text)
 {
     json_t *value = json_string(text);
@@ -205,7 +205,7 @@ static enum rf_status decode_value(const struct rf_field *field,
 static json_t *encode_value(const struct rf_field *field, const void *at);
 static void free_value(const struct rf_field *field, void *at);
 
-/* What one element of a list is, and its size. */
+/* The field of one element of a list, and the element's size. */
 static struct rf_field element_of(const struct rf_field *field, size_t *size)
 {
     const enum rf_field_kind kind =
@@ -219,7 +219,8 @@ static struct rf_field element_of(const struct rf_field *field, size_t *size)
     return (struct rf_field){.kind = kind, .max = field->max, .of = field->of};
 }
 
-/* Beside the list, whatever it is of, or in the struct around a LIST. */
+/* The element count: beside the list pointer; of a LIST, in the enclosing
+ * struct. */
 static size_t *count_of(const struct rf_field *field, const void *at)
 {
     _Static_assert(sizeof(struct rf_integers) == sizeof(struct rf_texts),
@@ -301,10 +302,10 @@ static void free_list(const struct rf_field *field, void *at)
 static enum rf_status decode_members(const struct rf_schema *schema,
                                      const struct rf_jnode *object, void *out,
                                      struct rf_err *err);
-/* Of what is freed itself, or made absent, next. */
+/* Leaves the members dangling: the caller frees them or makes them absent. */
 static void free_members(const struct rf_schema *schema, void *in);
 
-/* `at` is the member, `node` its value, which is there and not null. */
+/* `at` is the member, `node` its value, present and not null. */
 static enum rf_status decode_value(const struct rf_field *field,
                                    const struct rf_jnode *node, void *at,
                                    struct rf_err *err)
@@ -395,12 +396,12 @@ static bool is_absent(const struct rf_field *field, const void *at)
     case RF_FIELD_PART:
     case RF_FIELD_LIST:
         return false;
-    default: /* what begins with a pointer */
+    default: /* kinds that begin with a pointer */
         return *(void *const *)at == NULL;
     }
 }
 
-/* From what is zero. */
+/* Makes a zeroed member absent. */
 static void init_value(const struct rf_field *field, void *at)
 {
     switch (field->kind) {
@@ -489,7 +490,7 @@ static enum rf_status decode_members(const struct rf_schema *schema,
     return RF_OK;
 }
 
-/* Most messages hold none, however many members theirs have. */
+/* Saves a walk over the object: most messages have no secrets. */
 static bool has_secrets(const struct rf_schema *schema)
 {
     for (size_t i = 0; i < schema->n_fields; i++) {
@@ -534,7 +535,7 @@ enum rf_status rf_schema_decode(const struct rf_schema *schema, json_t *object,
     rf_schema_init(schema, out);
     status = decode_members(schema, &root, out, err);
     if (status != RF_OK) {
-        rf_schema_wipe(schema, object); /* those that were not taken */
+        rf_schema_wipe(schema, object); /* secrets not yet taken */
         rf_schema_free(schema, out);
     }
     return status;

@@ -1,6 +1,6 @@
 /*
- * A C struct and its JSON object, described once. A list of fields makes the
- * struct's members, the table that both directions of the wire follow, and the
+ * A C struct and its JSON object, described once. A list of fields generates
+ * the struct's members, the table used by encoder and decoder, and the
  * reference in docs/PROTOCOL.md:
  *
  *   #define RF_POINT_FIELDS(F, S)                                        \
@@ -30,11 +30,11 @@
  *   LIST     struct rf_HOW *, n_    another schema      number
  *
  * Presence: REQUIRED; NULLABLE (absent and null mean the same, written as
- * null); OPTIONAL (likewise, left out when written). What is absent has the
- * value RF_ABSENT_…, false, NULL, or no elements. A PART is required, a MAYBE
- * (NULL) may be absent and is then left out, a LIST (empty) may be absent
- * unless it must have elements, and is always written. Keys that no field names
- * are ignored.
+ * null); OPTIONAL (likewise, left out when written). An absent member is
+ * RF_ABSENT_…, false, NULL, or has no elements. A PART is required; a MAYBE
+ * (NULL) may be absent and is then left out; a LIST (empty) may be absent
+ * unless it must have elements, and is always written. Unknown keys are
+ * ignored.
  */
 #ifndef RF_TRANSPORT_CONTROL_SCHEMA_H
 #define RF_TRANSPORT_CONTROL_SCHEMA_H
@@ -53,8 +53,8 @@
 #define RF_ABSENT_I64 INT64_MIN
 #define RF_ABSENT_REAL ((double)NAN)
 
-/* Members of an object whose keys are not known beforehand; values are texts or
- * null (NULL). In the order of the document. */
+/* Members of an object with arbitrary keys, in the order of the document;
+ * values are texts or null (NULL). */
 struct rf_text_pair {
     char *key, *value;
 };
@@ -95,7 +95,7 @@ struct rf_field {
     enum rf_field_kind kind;
     enum rf_presence presence;
     const char *key;
-    size_t offset, count_offset; /* in the struct; the latter of a LIST */
+    size_t offset, count_offset; /* in the struct; count_offset: of a LIST */
     double min, max;
     const struct rf_schema *of; /* PART, MAYBE, LIST */
     const char *meaning;
@@ -109,11 +109,11 @@ struct rf_schema {
 };
 
 /*
- * Fills the struct `out` from `object`; rf_schema_free() it. RF_ERR_PROTOCOL
- * with the path of the first member that is missing, of another type or out of
- * bounds ("DONE: $.ranks[3].ran.end_ns must be …"); `out` then is empty. `name`
- * is what errors call the document. Secrets are wiped from `object` in
- * any case.
+ * Fills the struct `out` from `object`; free with rf_schema_free().
+ * RF_ERR_PROTOCOL with the path of the first member that is missing, of another
+ * type or out of bounds ("DONE: $.ranks[3].ran.end_ns must be …"); `out` is
+ * then empty. `name` is the document's name in errors. Always wipes the secrets
+ * in `object`.
  */
 enum rf_status rf_schema_decode(const struct rf_schema *schema, json_t *object,
                                 const char *name, void *out,
@@ -123,32 +123,32 @@ enum rf_status rf_schema_decode(const struct rf_schema *schema, json_t *object,
  * UTF-8. A new reference. */
 json_t *rf_schema_encode(const struct rf_schema *schema, const void *in);
 
-/* Fills `to` with a copy of a struct that keeps to the bounds, as one that was
- * decoded does; rf_schema_free() it. */
+/* Copies a struct within its bounds, such as a decoded one, to `to`; free with
+ * rf_schema_free(). */
 void rf_schema_copy(const struct rf_schema *schema, const void *from, void *to);
 
-/* Wipes the secrets of a struct's object. Strings that others hold, too, are
- * wiped with it. */
+/* Wipes the secrets of a struct's object, including strings that others
+ * reference. */
 void rf_schema_wipe(const struct rf_schema *schema, json_t *object);
 
-/* All members absent. A struct that is to be encoded starts so. */
+/* Makes all members absent: the initial state of a struct to encode. */
 void rf_schema_init(const struct rf_schema *schema, void *out);
 
-/* A struct in memory from malloc, all members absent: what a MAYBE points at.
- */
+/* A malloc'ed struct with all members absent, for a MAYBE. */
 void *rf_schema_new(const struct rf_schema *schema);
 
-/* Frees and wipes what the members own and makes all absent; not the struct. */
+/* Frees and wipes the members' memory and makes all absent; keeps the
+ * struct. */
 void rf_schema_free(const struct rf_schema *schema, void *in);
 
-/* Whether an object may be without the member. */
+/* Whether an object may lack the member. */
 bool rf_schema_may_be_absent(const struct rf_field *field);
 
-/* A Markdown table: key, type with bounds, meaning. Schemas inside are called
- * by their names without what precedes the first underscore. */
+/* A Markdown table: key, type with bounds, meaning. Nested schemas appear by
+ * name, without the prefix up to the first underscore. */
 void rf_schema_print(const struct rf_schema *schema, FILE *to);
 
-/* --- What makes the struct and its table of fields ------------------------ */
+/* --- The struct and its table of fields ----------------------------------- */
 
 #define RF_SCHEMA_STRUCT(name, FIELDS)                                         \
     struct rf_##name {                                                         \

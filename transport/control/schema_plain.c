@@ -1,6 +1,6 @@
 /*
- * One pass over the text, as deep as schemas nest. Whatever is not expected
- * ends it: it never says what is wrong, so it need not know.
+ * One pass over the text, recursing as deep as schemas nest. It stops at
+ * anything unexpected and reports no reason: the full parser does.
  */
 #include "transport/control/schema_plain.h"
 
@@ -10,7 +10,7 @@
 #include "common/mem.h"
 
 #define MOST_FIELDS 64
-#define MOST_DIGITS 18 /* so that no number overflows */
+#define MOST_DIGITS 18 /* no number overflows */
 
 struct cursor {
     const char *at, *end;
@@ -81,7 +81,7 @@ static bool read_integer(const struct rf_field *field, struct cursor *in,
     if (field->kind == RF_FIELD_U32) {
         *(uint32_t *)out = (uint32_t)value;
     } else {
-        *(int64_t *)out = value; /* or as large a uint64_t */
+        *(int64_t *)out = value; /* or a uint64_t of the same size */
     }
     return true;
 }
@@ -189,7 +189,7 @@ static bool read_member(const struct rf_field *field, struct cursor *in,
         return read_list(field, in, at,
                          (size_t *)((char *)out + field->count_offset));
     default:
-        return false; /* not in messages that come in thousands */
+        return false; /* not in messages that arrive by the thousand */
     }
 }
 
@@ -207,8 +207,7 @@ static bool take_key(struct cursor *in, const char *key)
     return true;
 }
 
-/* The field whose key comes, mostly one of the next; n_fields: there is none.
- */
+/* The field of the next key, searched from `from` on; n_fields: unknown key. */
 static size_t take_field(const struct rf_schema *schema, size_t from,
                          struct cursor *in)
 {
@@ -236,7 +235,7 @@ static bool may_end(const struct rf_schema *schema, uint64_t seen)
     return true;
 }
 
-/* `out` is initialised; rf_schema_free() it in any case. */
+/* `out` is initialised; free it with rf_schema_free() in any case. */
 static bool read_object(const struct rf_schema *schema, struct cursor *in,
                         void *out)
 {

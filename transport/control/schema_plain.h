@@ -1,7 +1,7 @@
 /*
- * A payload read straight into its struct. A barrier of thousands of ranks
- * brings their answers all at once, and most of the time that these take would
- * go into JSON values that live until the struct is filled.
+ * Reads a payload straight into its struct. At a barrier thousands of ranks
+ * answer at once, and most of the time would go into JSON values that live only
+ * until the struct is filled.
  */
 #ifndef RF_TRANSPORT_CONTROL_SCHEMA_PLAIN_H
 #define RF_TRANSPORT_CONTROL_SCHEMA_PLAIN_H
@@ -9,11 +9,10 @@
 #include "transport/control/schema.h"
 
 /*
- * Fills the struct `out` as parsing the text and rf_schema_decode() would, if
- * the text is plain: every member known and there once; no long numbers, none
- * with exponents; texts of printable ASCII without escapes. False, with all
- * members absent, where it is not or breaks the schema: parsing then tells
- * which, and why.
+ * Fills the struct `out` like a parser and rf_schema_decode(), if the text is
+ * plain: every member known and present once; no long numbers or exponents;
+ * texts of printable ASCII without escapes. False, with all members absent, if
+ * it is not plain or breaks the schema; the parser then finds the reason.
  */
 bool rf_schema_read_plain(const struct rf_schema *schema, const char *text,
                           size_t size, void *out);

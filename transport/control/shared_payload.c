@@ -15,8 +15,8 @@ static struct rf_shared_payload *make(enum rf_msg_type type, size_t size)
     return payload;
 }
 
-/* The text is written in one piece, of which no part stays behind as of
- * json_dumps()'s that grow. */
+/* Writes the text into a buffer of the final size: the growing buffer of
+ * json_dumps() would leave copies of secrets in freed memory. */
 struct rf_shared_payload *rf_shared_payload_of_json(enum rf_msg_type type,
                                                     json_t *json)
 {

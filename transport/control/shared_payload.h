@@ -1,8 +1,8 @@
 /*
- * What a frame carries, encoded once however many connections it goes to. Each
- * of those keeps it until the last of its bytes is sent, so that a message to a
- * thousand nodes is in memory once. Reference counted, for one thread. Wiped
- * when it is freed: it may hold secrets.
+ * A frame's payload, encoded once for any number of connections. Each keeps a
+ * reference until the last byte is sent, so that a message to a thousand nodes
+ * is in memory once. Reference counted, single-threaded. Wiped when freed: it
+ * may hold secrets.
  */
 #ifndef RF_TRANSPORT_CONTROL_SHARED_PAYLOAD_H
 #define RF_TRANSPORT_CONTROL_SHARED_PAYLOAD_H
@@ -16,10 +16,9 @@ struct rf_shared_payload {
     char bytes[];
 };
 
-/* All begin with one reference, which is the caller's. */
+/* Each is returned with one reference, owned by the caller. */
 
-/* `json` is taken (decref'ed) and its secrets wiped. NULL: it cannot be
- * encoded. */
+/* Takes `json` (decref) and wipes its secrets. NULL: cannot be encoded. */
 struct rf_shared_payload *rf_shared_payload_of_json(enum rf_msg_type type,
                                                     json_t *json);
 struct rf_shared_payload *rf_shared_payload_of(const struct rf_msg *message);

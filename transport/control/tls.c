@@ -1,16 +1,15 @@
 /*
  * TLS 1.3 with an external pre-shared key over memory BIOs.
  *
- * What makes this "the key or nothing": the server has no certificate, so a
- * handshake without an accepted key cannot be finished; the client verifies
- * peers against an empty store, so a server that would rather show a
- * certificate is refused, and both ends check that the session came from the
- * key before they call the handshake done. Only (EC)DHE key exchange is
- * allowed, which gives forward secrecy.
+ * No key, no connection: the server has no certificate, so a handshake without
+ * an accepted key cannot finish; the client verifies peers against an empty
+ * store and so refuses a server that offers a certificate; and both ends check
+ * that the session came from the key before the handshake counts as done. Only
+ * (EC)DHE key exchange is allowed, which gives forward secrecy.
  *
- * One SSL_CTX a role serves the whole process: it holds no key and never
- * changes after it was made. Bytes that must reach the peer (alerts included)
- * wait in the write BIO until rf_tls_drain().
+ * One SSL_CTX per role serves the whole process: it holds no key and is
+ * constant. Bytes that must reach the peer (alerts included) wait in the write
+ * BIO until rf_tls_drain().
  */
 #include "transport/control/tls.h"
 
@@ -24,7 +23,7 @@
 
 #include "common/mem.h"
 
-/* What an empty memory BIO may keep: enough for all but a few messages. */
+/* Largest buffer an empty memory BIO keeps: enough for most messages. */
 #define KEPT_BYTES 2048
 
 struct rf_tls {
@@ -42,7 +41,7 @@ static struct {
     SSL_CTX *client, *server;
 } shared = {.once = PTHREAD_ONCE_INIT};
 
-/* Fills `err` from OpenSSL's queue and empties that. */
+/* Fills `err` from OpenSSL's error queue and empties the queue. */
 static enum rf_status fail(struct rf_err *err, enum rf_status status,
                            const char *what)
 {
@@ -53,7 +52,7 @@ static enum rf_status fail(struct rf_err *err, enum rf_status status,
                       reason != NULL ? reason : "failed");
 }
 
-/* The TLS 1.3 session that stands for an external key. */
+/* The TLS 1.3 session for an external key. */
 static SSL_SESSION *session_of(SSL *ssl, const uint8_t psk[RF_PSK_BYTES])
 {
     static const unsigned char aes_128_gcm_sha256[] = {0x13, 0x01};
@@ -98,7 +97,7 @@ static int use_session_cb(SSL *ssl, const EVP_MD *digest,
     *identity = NULL;
     *identity_len = 0;
     if (digest != NULL && !EVP_MD_is_a(digest, "SHA256")) {
-        return 1; /* not a cipher this key is for */
+        return 1; /* not a cipher for this key */
     }
     *session = session_of(ssl, tls->psk);
     *identity = (const unsigned char *)tls->identity;
@@ -212,8 +211,8 @@ void rf_tls_destroy(struct rf_tls *tls)
     free(tls);
 }
 
-/* A memory BIO never gives back what its largest record took, and a coordinator
- * has two of them for each of its nodes. */
+/* A memory BIO keeps the memory of its largest record, and a coordinator has
+ * two BIOs per node. */
 static void trim(BIO *bio)
 {
     BUF_MEM *memory = NULL, *small;
@@ -322,7 +321,8 @@ void rf_tls_shutdown(struct rf_tls *tls)
 {
     if (tls->done) {
         ERR_clear_error();
-        (void)SSL_shutdown(tls->ssl); /* 0: the peer's is still to come */
+        (void)SSL_shutdown(tls->ssl); /* 0: the peer's close_notify is
+                                         pending */
         ERR_clear_error();
     }
 }

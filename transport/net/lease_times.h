@@ -4,7 +4,7 @@
 
 #define RF_LEASE_PERIOD_MS 2000
 #define RF_LEASE_DEAD_MS 15000
-/* Leases in quick succession after joining, for the clocks. */
+/* Leases in quick succession after joining, to estimate clock offsets. */
 #define RF_LEASE_BURST 5
 
 #endif

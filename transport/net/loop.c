@@ -1,7 +1,6 @@
 /* See loop.h. libuv 1.44 makes a pipe that all loops share (src/unix/signal.c)
- * and aborts where it cannot, or may not wait for events; without the spare
- * descriptor that comes with the first stream it answers EMFILE by accepting
- * for ever. */
+ * and aborts if that fails or if it may not wait for events; without the spare
+ * descriptor opened with the first stream, EMFILE makes it accept for ever. */
 #include "transport/net/loop.h"
 
 #include <stdatomic.h>
@@ -32,7 +31,7 @@ enum rf_status rf_loop_init(uv_loop_t *loop, struct rf_err *err)
                             uv_strerror(result));
 }
 
-/* Of libuv's pool: UV_THREADPOOL_SIZE, as it reads that. */
+/* Threads of libuv's pool: UV_THREADPOOL_SIZE, parsed as libuv does. */
 static unsigned pool_threads(void)
 {
     const char *size = getenv("UV_THREADPOOL_SIZE");
@@ -42,7 +41,7 @@ static unsigned pool_threads(void)
 
 enum rf_status rf_loop_pool_fits(struct rf_err *err)
 {
-    static atomic_bool fits; /* once it does the pool may have started */
+    static atomic_bool fits; /* once true, the pool may have started */
     int failed;
     if (atomic_load(&fits)) {
         return RF_OK;
@@ -72,7 +71,7 @@ static void work_cb(uv_work_t *request)
 static void after_cb(uv_work_t *request, int status)
 {
     struct loop_job *job = request->data;
-    (void)status; /* never called off */
+    (void)status; /* never cancelled */
     job->after(job->data);
     free(job);
 }

@@ -1,6 +1,6 @@
 /*
- * Looks up names on a thread. See resolve.h. The last to finish, the thread or
- * the caller, frees what they share.
+ * Looks up names on a thread. See resolve.h. The thread or the caller,
+ * whichever finishes last, frees the shared state.
  */
 #include "transport/net/resolve.h"
 
@@ -15,14 +15,14 @@
 #include "common/mem.h"
 #include "common/spawn.h"
 
-#define LOOK_NS (50 * RF_NS_PER_MS) /* how often abort is looked at */
+#define LOOK_NS (50 * RF_NS_PER_MS) /* period of checks for abort */
 
 struct lookup {
     char *name;
     pthread_mutex_t lock;
     pthread_cond_t changed;
     bool answered, forgotten;
-    int failed, why; /* getaddrinfo()'s, errno */
+    int failed, why; /* result of getaddrinfo(), errno */
     struct addrinfo *list;
 };
 
@@ -77,7 +77,7 @@ static struct lookup *create(const char *name)
     return lookup;
 }
 
-/* Until there is an answer (RF_OK), or it is time to go. */
+/* Waits for an answer (RF_OK), an abort or the deadline. */
 static enum rf_status await(struct lookup *lookup, const atomic_bool *abort,
                             int64_t deadline_ns, struct rf_err *err)
 {
@@ -113,7 +113,7 @@ enum rf_status rf_resolve(const char *name, const atomic_bool *abort,
     enum rf_status status;
     int failed;
     if (ask(name, AI_NUMERICHOST, out) == 0) {
-        return RF_OK; /* an address, as nearly always */
+        return RF_OK; /* a numeric address, the usual case */
     }
     lookup = create(name);
     failed = pthread_create(&thread, NULL, lookup_thread, lookup);

@@ -1,7 +1,6 @@
 /*
- * Looking up the address of a name without being at the mercy of a name server:
- * getaddrinfo() cannot be called off, so it is asked on a thread of its own,
- * and the caller gives up at its deadline.
+ * Name look-up with a deadline: getaddrinfo() cannot be cancelled, so it runs
+ * on its own thread, and the caller gives up at the deadline.
  */
 #ifndef RF_TRANSPORT_NET_RESOLVE_H
 #define RF_TRANSPORT_NET_RESOLVE_H
@@ -13,9 +12,9 @@
 #include "common/err.h"
 
 /*
- * The addresses of `name`, for streams; freeaddrinfo(*out) ends it. Blocks
+ * The addresses of `name`, for streams; free with freeaddrinfo(*out). Blocks
  * until there is an answer, `*abort` (RF_ERR_ABORTED) or `deadline_ns`
- * (RF_ERR_TIMEOUT). A name that is not known is RF_ERR_IO.
+ * (RF_ERR_TIMEOUT). RF_ERR_IO: unknown name.
  */
 enum rf_status rf_resolve(const char *name, const atomic_bool *abort,
                           int64_t deadline_ns, struct addrinfo **out,

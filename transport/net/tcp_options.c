@@ -1,10 +1,10 @@
 /*
  * TCP sockets. See tcp_options.h.
  *
- * Leases are the authority on who is gone. The kernel only has to notice those
- * that no lease watches, and must not give a connection up before a lease does.
- * Left alone, its pauses between retransmissions double: after an outage of 9 s
- * the next one may come when the lease has run out.
+ * Leases decide which peers are dead. The kernel only has to detect peers
+ * without a lease, and must not give up a connection before a lease does. By
+ * default the pauses between retransmissions double: after an outage of 9 s the
+ * next one may come after the lease has run out.
  */
 #include "transport/net/tcp_options.h"
 
@@ -16,7 +16,7 @@
 #include "transport/net/lease_times.h"
 
 #ifndef TCP_RTO_MAX_MS
-#define TCP_RTO_MAX_MS 44 /* Linux 6.15; older ones refuse it */
+#define TCP_RTO_MAX_MS 44 /* Linux 6.15; older kernels refuse it */
 #endif
 
 #define IDLE_S 5
@@ -38,7 +38,7 @@ void rf_tcp_options_tune(int fd)
     set(fd, IPPROTO_TCP, TCP_KEEPCNT,
         (GIVEN_UP_MS / 1000 - IDLE_S) / INTERVAL_S + 1);
     if (set(fd, IPPROTO_TCP, TCP_RTO_MAX_MS, RESEND_MS)) {
-        /* Attempts to connect are counted, and now come faster. */
+        /* The kernel counts connect attempts, which now come faster. */
         set(fd, IPPROTO_TCP, TCP_SYNCNT, GIVEN_UP_MS / RESEND_MS);
     }
 }

@@ -1,8 +1,8 @@
 /*
- * Element casts. Written apart from the ones that verification uses, so that a
- * mistake in either shows up as a mismatch.
+ * Element casts. Independent of the casts of verification, so that an error in
+ * either shows as a mismatch.
  *
- * Pure integer arithmetic; never fails, never touches anything but the output.
+ * Pure integer arithmetic; never fails, writes only the output.
  */
 #include "transport/codec/cast.h"
 

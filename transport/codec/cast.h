@@ -1,6 +1,6 @@
 /*
- * Element casts in host memory as an op applies them: round to nearest even,
- * exact where the wider type allows. Inputs need no alignment.
+ * Element casts of ops in host memory: round to nearest even, exact where the
+ * wider type allows. Inputs need no alignment.
  */
 #ifndef RF_TRANSPORT_CODEC_CAST_H
 #define RF_TRANSPORT_CODEC_CAST_H

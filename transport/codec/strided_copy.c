@@ -1,11 +1,11 @@
 /*
- * Strided copies. See strided_copy.h for the words.
+ * Strided copies. See strided_copy.h for the terms.
  *
- * What measurements say: streaming stores with a prefetch some 2 KiB ahead copy
- * large data 1.2 to 1.8 times as fast as memcpy, because memcpy reads every
+ * Measurements: streaming stores with a prefetch some 2 KiB ahead copy large
+ * data 1.2 to 1.8 times as fast as memcpy, because memcpy reads every
  * destination line before writing it; reads should be contiguous, while strided
- * streaming writes cost nothing. Runs of 1 KB in rows of 4 KB were copied 1.3
- * to 1.4 times as fast once prefetches went to the next rows and not beside the
+ * streaming writes cost nothing. Runs of 1 KB in rows of 4 KB are copied 1.3 to
+ * 1.4 times as fast when prefetches go to the next rows instead of beyond the
  * run. Data that is read again soon (send buffers) is packed with plain stores
  * instead.
  *
@@ -30,8 +30,8 @@
 
 /* --- streaming stores ----------------------------------------------------- */
 
-/* `ahead` is what to fetch at the first line; what to fetch at the others lies
- * behind it. It is only a hint, and may be memory that does not exist. */
+/* `ahead` is the address to prefetch at the first line; the others follow it.
+ * It is only a hint and may be unmapped. */
 
 #if defined(__x86_64__)
 
@@ -123,9 +123,9 @@ void rf_copy_fence(void)
 
 #endif
 
-/* Copies a run after which the source is read at `next`: where that is not what
- * follows in memory, the last 2 KiB fetch the beginning of what is there. Else
- * they would fetch columns of other ranks. */
+/* Copies a run; the source is next read at `next`. If that does not follow in
+ * memory, the last 2 KiB prefetch from there; otherwise they would prefetch
+ * columns of other ranks. */
 static void stream_run(uint8_t *dst, const uint8_t *src, size_t bytes,
                        const uint8_t *next)
 {
@@ -205,8 +205,8 @@ void rf_copy_run_at(const struct rf_copy_shape *shape, uint64_t index,
          left -= items, skip = 0, items = RF_MIN(left, (shape)->run_items),    \
                   walk_on((shape), (walk)))
 
-/* What to fetch while the last 2 KiB before `end` of a run are copied: the run
- * that is so far ahead in the innermost dimension. */
+/* Address to prefetch while the last 2 KiB before `end` of a run are copied:
+ * the run that far ahead in the innermost dimension. */
 static const uint8_t *run_ahead(const struct rf_copy_shape *shape,
                                 const uint8_t *end)
 {

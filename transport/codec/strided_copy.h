@@ -1,9 +1,9 @@
 /*
- * Strided copies in host memory, by the loops of copy_shape.h. Runs are stored
- * past the cache when asked (non-temporal), with the best instruction set found
- * at run time. Measurements behind the choices: strided_copy.c.
+ * Strided copies in host memory, by the loops of copy_shape.h. On request,
+ * stores bypass the cache (non-temporal), with the best instruction set found
+ * at run time. Measurements: see strided_copy.c.
  *
- * Everything here works on ranges of a shape's stream, so work can be cut
+ * All functions work on ranges of a shape's stream, so work can be cut
  * anywhere.
  */
 #ifndef RF_TRANSPORT_CODEC_STRIDED_COPY_H
@@ -18,7 +18,7 @@
 
 enum rf_copy_side { RF_COPY_SRC, RF_COPY_DST };
 
-/* Bytes that an item has between ranks: cast already, or not yet. */
+/* Bytes of an item between ranks: cast already, or not yet. */
 static inline uint32_t rf_copy_wire_item(const struct rf_op *op,
                                          const struct rf_copy_shape *shape)
 {
@@ -29,13 +29,13 @@ static inline uint32_t rf_copy_wire_item(const struct rf_op *op,
 void rf_copy_run_at(const struct rf_copy_shape *shape, uint64_t index,
                     uint64_t *src_offset, uint64_t *dst_offset);
 
-/* Copies items [first, first + n) of the stream from place to place, casting if
- * the shape says so. With `streaming`, stores bypass the cache where that pays
- * and the caller calls rf_copy_fence() before telling anyone. */
+/* Copies items [first, first + n) of the stream, with the shape's cast. With
+ * `streaming`, stores bypass the cache where that pays, and the caller calls
+ * rf_copy_fence() before publishing the result. */
 void rf_copy_range(const struct rf_copy_shape *shape, uint64_t first,
                    uint64_t n, void *dst, const void *src, bool streaming);
 
-/* Copies of one source whose runs lie side by side or over each other. */
+/* Copies of one source with adjacent or overlapping runs. */
 struct rf_copy_member {
     const struct rf_copy_shape *shape; /* without a cast; same grid and source
                                           strides in all members */
@@ -60,8 +60,8 @@ void rf_copy_pack(const struct rf_copy_shape *shape, uint64_t first, uint64_t n,
 void rf_copy_unpack(const struct rf_copy_shape *shape, uint64_t first,
                     uint64_t n, void *dst, const void *in, bool cast);
 
-/* Stream items [first, first + n), or as far as there are any, in the memory of
- * one side. */
+/* Stream items [first, first + n), cut at the end of the stream, in the memory
+ * of one side. */
 struct rf_copy_span {
     enum rf_copy_side side;
     void *base;
@@ -69,7 +69,7 @@ struct rf_copy_span {
 };
 
 /* Describes the first items of a span as at most max_iov I/O vectors. Returns
- * the number of vectors, *items = how many items they hold. */
+ * the number of vectors, *items: the items they hold. */
 size_t rf_copy_iov(const struct rf_copy_shape *shape,
                    const struct rf_copy_span *span, struct iovec *iov,
                    size_t max_iov, uint64_t *items);
@@ -78,7 +78,8 @@ size_t rf_copy_iov(const struct rf_copy_shape *shape,
 void rf_copy_streaming(void *dst, const void *src, size_t bytes);
 void rf_copy_fence(void);
 
-/* What rf_copy_streaming uses here: "avx512", "avx2", "sse2" or "memcpy". */
+/* Instructions of rf_copy_streaming here: "avx512", "avx2", "sse2" or
+ * "memcpy". */
 const char *rf_copy_instructions(void);
 
 #endif

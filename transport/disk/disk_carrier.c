@@ -2,15 +2,15 @@
  * The carrier of ops through files: opening, names, dispatch. disk_write.c and
  * disk_read.c move the bytes. See disk_carrier.h.
  *
- * Files are created exclusively with mode 0600. When all readers of a file are
- * on its own node, its name is removed as soon as they have it open, so that
- * nothing can be left behind; otherwise at the end, by every rank of the node
- * for all of them. Where ranks are killed the agent removes what they left;
- * where the agent is, the next ranks of its node to open the folder.
+ * Files are created exclusively with mode 0600. If all readers of a file are on
+ * its node, its name is removed as soon as they have it open, so that nothing
+ * is left behind; otherwise at the end, by every rank of the node for all of
+ * them. If ranks are killed, the agent removes their files; if the agent is
+ * killed, the next ranks on its node that open the folder.
  *
- * Failures: a folder that cannot be written, is not shared, or is full, and a
- * file of another user, is RF_ERR_IO with its path; the caller then aborts and
- * closes, which removes every file.
+ * Failures: a folder that is not writable, not shared or full, and a file of
+ * another user, are RF_ERR_IO with the path; the caller then aborts and closes,
+ * which removes every file.
  */
 #include "transport/disk/disk_carrier.h"
 
@@ -96,7 +96,7 @@ static bool is_near(const struct rf_disk_files *files, uint32_t rank)
     return files->engine->flow->slots[rank] != RF_NONE;
 }
 
-/* Finds out what this rank writes and reads. */
+/* Finds the files that this rank writes and reads. */
 static void plan_files(struct rf_disk_files *files)
 {
     const struct rf_engine *engine = files->engine;
@@ -145,7 +145,7 @@ static enum rf_status prepare(struct rf_engine *engine, void **carrier,
                : rf_err_set(err, RF_ERR_INTERNAL, "no digest");
 }
 
-/* All ranks have come this far; they exchange the names of their files. */
+/* Barrier of all ranks; exchanges the labels of their files. */
 static enum rf_status meet(struct rf_disk_files *files, struct rf_err *err)
 {
     const struct rf_method_env *env = files->engine->env;

@@ -1,10 +1,10 @@
 /*
  * Names of files in shared folders. See disk_names.h. A name that cannot be
- * removed stays: the caller is ending anyway or does not need it.
+ * removed stays: the caller is about to exit or does not need it.
  *
- * What was written before a node was booted is known by its time, too, so that
- * two machines that pass for one (copies of one image with one host name) do
- * not take each other's files while these are in use.
+ * Files from before a boot must also be older than the boot, so that two
+ * machines taken for one (copies of one image with one host name) do not remove
+ * each other's files in use.
  */
 #include "transport/disk/disk_names.h"
 
@@ -42,7 +42,7 @@ struct label {
 
 /* --- labels --------------------------------------------------------------- */
 
-/* The first line of a file, "" when there is none. */
+/* The first line of a file; "": none. */
 static void read_line(const char *path, char *out, int size)
 {
     FILE *file = fopen(path, "re");
@@ -111,7 +111,7 @@ static void write_label(const struct label *label, char out[RF_DISK_LABEL_SIZE])
     snprintf(out, RF_DISK_LABEL_SIZE, "%s.%s", owner, label->tag);
 }
 
-/* *end is behind it; false when there is none. */
+/* *end is the offset after the label; false if there is none. */
 static bool read_label(const char *text, struct label *out, int *end)
 {
     char again[RF_DISK_LABEL_SIZE];
@@ -211,7 +211,7 @@ static bool read_name(const char *name, struct label *out)
     return false;
 }
 
-/* "refit-TOKEN-NODE" of another launch than `ours`, with a label in it. */
+/* "refit-TOKEN-NODE" of another launch than `ours`, containing a label. */
 static bool read_sign(int folder, const char *name, const char *ours,
                       struct label *out)
 {
@@ -242,7 +242,7 @@ static bool is_older_than_boot(int folder, const char *name)
     return info.st_mtime < now.tv_sec - up.tv_sec;
 }
 
-/* Whether the agent of this boot has ended, be its id another process's. */
+/* Whether an agent of this boot has ended, even if its id is in use again. */
 static bool has_ended(const struct label *label)
 {
     struct rf_procstat its;

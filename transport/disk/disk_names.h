@@ -1,14 +1,13 @@
 /*
- * Names of files in shared folders that are not to outlive an attempt:
- * refit-<label>-<number>.<kind>. The label says whose they are,
- * "<node>.<boot>.<pid>.<ticks>.<tag>": the node (of its host name, machine id
- * and process ids' name space), how it was booted, its agent with the time when
- * that started, and a tag made from the attempt's data key, so that attempts
- * never meet and names cannot be guessed. By it the next run on a node knows
- * what nobody has removed there, because agents were killed or the power was
- * lost, and the other agents of a run what one that was lost had there. Signs
- * (worker/agent/folder_signs.h) have names without a label; it is their
- * content.
+ * Names of files in shared folders that must not outlive an attempt:
+ * refit-<label>-<number>.<kind>. The label identifies the owner,
+ * "<node>.<boot>.<pid>.<ticks>.<tag>": the node (from its host name, machine id
+ * and PID namespace), its boot, its agent with the agent's start time, and a
+ * tag derived from the attempt's data key, so that attempts never collide and
+ * names cannot be guessed. By the label the next run on a node finds files left
+ * by killed agents or a power loss, and the other agents of a run find those of
+ * a lost agent. Signs (worker/agent/folder_signs.h) have names without a label;
+ * the label is their content.
  */
 #ifndef RF_TRANSPORT_DISK_DISK_NAMES_H
 #define RF_TRANSPORT_DISK_DISK_NAMES_H
@@ -27,7 +26,7 @@
 enum rf_disk_kind {
     RF_DISK_DATA, /* of method disk; the number is the rank's */
     RF_DISK_LEDGER,
-    RF_DISK_EXPORT, /* a file of a model before it has its name */
+    RF_DISK_EXPORT, /* a file of a model before its final name */
 };
 
 /* The part of labels before the tag. False when OpenSSL fails. */
@@ -38,23 +37,23 @@ bool rf_disk_owner(pid_t agent, char out[RF_DISK_OWNER_SIZE]) RF_MUST_CHECK;
 bool rf_disk_label(const uint8_t key[RF_DATA_KEY_BYTES], pid_t agent,
                    char out[RF_DISK_LABEL_SIZE]) RF_MUST_CHECK;
 
-/* Whether a label that has come from somewhere is well-formed. */
+/* Whether a received label is well-formed. */
 bool rf_disk_label_is_good(const char *label);
 
-/* Removes from `folder` what agents of this node have left that are gone, be it
- * since before it was booted, and what the owners in `gone` have, on any node.
- * Files of agents that live and of other nodes stay, as does whatever does not
- * have such a name. Signs of the launch `token` are not even opened: its agents
- * leave them just now, and remove them by name. */
+/* Removes from `folder` the files of this node's dead agents, also from before
+ * this boot, and those of the owners in `gone`, on any node. Keeps files of
+ * living agents and of other nodes, and files with other names. Does not open
+ * signs of the launch `token`: its agents are writing them now, and remove them
+ * by name. */
 void rf_disk_sweep(const char *folder, const char *token, char *const *gone,
                    size_t n_gone);
 
-/* The path of a file; false when it is too long. */
+/* The path of a file; false if too long. */
 bool rf_disk_path(const char *folder, const char *label, uint32_t number,
                   enum rf_disk_kind kind,
                   char out[RF_DISK_PATH_SIZE]) RF_MUST_CHECK;
 
-/* Removes data and ledger of a rank, if they are there. */
+/* Removes data and ledger of a rank, if present. */
 void rf_disk_remove(const char *folder, const char *label, uint32_t rank);
 
 #endif

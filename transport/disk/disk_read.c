@@ -2,11 +2,12 @@
  * Reading from files. See disk_carrier.h.
  *
  * Long runs are read straight into the arena. Short rows of an image that are
- * not too far apart are read together with what lies between them and picked
- * out of the block; scattered ones one by one. Packed ops are read in blocks.
+ * close together are read in one block, gaps included, and picked from it;
+ * sparse ones one by one. Packed ops are read in blocks.
  *
- * What ranks of other nodes have written is learnt from their ledgers, which
- * are opened anew for every look, because network file systems check only then.
+ * The ledgers of ranks on other nodes tell what these have written. They are
+ * reopened for every check, because network file systems revalidate only on
+ * open.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -39,7 +40,7 @@ static enum rf_status read_at(int fd, void *out, uint64_t bytes,
 
 /* --- what other nodes have written ---------------------------------------- */
 
-/* Reads one ledger entry; *ready when it is of this iteration. */
+/* Reads one ledger entry; *ready if it is of this iteration. */
 static enum rf_status read_entry(struct rf_disk_files *files, uint32_t rank,
                                  uint64_t index, bool *ready, uint64_t *offset,
                                  struct rf_err *err)
@@ -57,8 +58,8 @@ static enum rf_status read_entry(struct rf_disk_files *files, uint32_t rank,
     return RF_OK;
 }
 
-/* Whether an op of another node has been written. An image is looked at once
- * per pass (`looked_at` is the source opened last). */
+/* Whether an op from another node has been written. Checks an image once per
+ * pass (`looked_at`: the source opened last). */
 static enum rf_status is_written(struct rf_disk_files *files,
                                  const struct rf_op *op, uint32_t *looked_at,
                                  bool *ready, struct rf_err *err)
@@ -86,7 +87,7 @@ static enum rf_status is_written(struct rf_disk_files *files,
     return status;
 }
 
-/* Lets the ops of other nodes that have been written be admitted. */
+/* Allows admission of written ops from other nodes. */
 static enum rf_status look_far(struct rf_disk_files *files, bool *worked,
                                struct rf_err *err)
 {
@@ -112,7 +113,7 @@ static enum rf_status look_far(struct rf_disk_files *files, bool *worked,
 
 /* --- reading -------------------------------------------------------------- */
 
-/* One op while it is read. */
+/* An op being read. */
 struct get {
     const struct rf_op *op;
     const struct rf_copy_shape *shape;
@@ -121,8 +122,8 @@ struct get {
     bool cast;
 };
 
-/* What lies side by side in the file, of a packed op or of one run of an image:
- * into place, or through the stage. */
+/* Reads contiguous bytes of the file (a packed op, or one run of an image) into
+ * place or through the stage. */
 static enum rf_status get_run(struct rf_disk_files *files,
                               const struct get *get, uint64_t *n,
                               struct rf_err *err)
@@ -148,7 +149,7 @@ static enum rf_status get_run(struct rf_disk_files *files,
     return RF_OK;
 }
 
-/* Whole rows of an image's innermost loop, picked out of one block. */
+/* Reads whole rows of an image's innermost loop, picked from one block. */
 static enum rf_status get_rows(struct rf_disk_files *files,
                                const struct get *get, uint64_t *n,
                                struct rf_err *err)
@@ -179,8 +180,8 @@ static enum rf_status get_rows(struct rf_disk_files *files,
     return status;
 }
 
-/* Looks where a source's file stands before the first op is read from it in an
- * iteration, and where a packed op lies in it. */
+/* Prepares a source's file before its first read in an iteration, and finds a
+ * packed op's offset in it. */
 static enum rf_status begin_get(struct rf_disk_files *files,
                                 const struct rf_op *op, struct rf_err *err)
 {

@@ -2,12 +2,11 @@
  * Writing to files. See disk_carrier.h.
  *
  * The image goes first, in blocks, then packed ops in the order they become
- * ready. What is written counts once it is *synced*: at once without fsync,
- * after fsync otherwise (always when ranks of other nodes read, whose file
- * system would not see the data before). Then its ledger entry is written and,
- * on this node, the readers' admissions arrive. Where ranks of other nodes
- * read, the ledger is synced, too, once for all that one sync of the data has
- * covered.
+ * ready. Written data counts once it is *synced*: at once without fsync, else
+ * after fsync (always if ranks of other nodes read, whose file system would not
+ * see the data earlier). Then its ledger entry is written and, on this node,
+ * the readers' admissions arrive. If ranks of other nodes read, the ledger is
+ * synced too, once per sync of the data.
  *
  * A full disk or any other failure to write is RF_ERR_IO with the folder.
  */
@@ -189,7 +188,7 @@ static enum rf_status write_entry(const struct rf_disk_files *files,
                     index * RF_LEDGER_ENTRY, err);
 }
 
-/* A send is complete: its bytes can be read. */
+/* Completes a send: its bytes can be read. */
 static void finish_put(struct rf_disk_files *files, uint32_t send)
 {
     struct rf_engine *engine = files->engine;
@@ -239,7 +238,7 @@ static enum rf_status write_image_entry(const struct rf_disk_files *files,
                              0, err);
 }
 
-/* Writes a block of the packed op `send`; *whole at its end. */
+/* Writes a block of the packed op `send`; *whole after the last. */
 static enum rf_status write_packed_block(struct rf_disk_files *files,
                                          uint32_t send, bool *whole,
                                          struct rf_err *err)
@@ -277,7 +276,7 @@ static enum rf_status write_packed_entry(const struct rf_disk_files *files,
                        put->offset, err);
 }
 
-/* The next send in order: image ops are complete with the image. */
+/* Handles the next send in order; image ops complete with the image. */
 static enum rf_status next_put(struct rf_disk_files *files, bool *worked,
                                struct rf_err *err)
 {
@@ -321,7 +320,7 @@ static void begin_sync(struct rf_disk_files *files)
     ask_sync(&files->syncer, own_files(files)->data);
 }
 
-/* The data is safe: says so in the ledger. */
+/* The data is synced: records it in the ledger. */
 static enum rf_status write_entries(struct rf_disk_files *files,
                                     struct rf_err *err)
 {
@@ -341,7 +340,7 @@ static enum rf_status write_entries(struct rf_disk_files *files,
 static void finish_sync(struct rf_disk_files *files)
 {
     files->syncing = files->syncing_ledger = false;
-    files->image_synced = true; /* it is what comes first */
+    files->image_synced = true; /* the image comes first */
     for (uint32_t i = 0; i < files->n_syncing; i++) {
         finish_put(files, files->unsynced[i].send);
     }
@@ -350,7 +349,7 @@ static void finish_sync(struct rf_disk_files *files)
             files->n_unsynced * sizeof(*files->unsynced));
 }
 
-/* Looks whether the sync that was begun is over; *worked when it is. */
+/* Checks whether the current sync is done; *worked if it is. */
 static enum rf_status end_sync(struct rf_disk_files *files, bool *worked,
                                struct rf_err *err)
 {

@@ -1,7 +1,7 @@
 /*
- * Method `disk`: weights go through files of a folder that all nodes share, as
- * with checkpoint-based weight updates. Every op does, a rank's local ones too:
- * a trainer writes what it holds once, engines read the slices they need.
+ * Method `disk`: weights go through files of a folder shared by all nodes, as
+ * with checkpoint-based weight updates. All ops do, including a rank's local
+ * ones: a trainer writes its weights once, engines read the slices they need.
  */
 #include "common/system_calls.h"
 #include "transport/disk/disk_carrier.h"

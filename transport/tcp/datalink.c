@@ -7,13 +7,13 @@
  *   proof: HMAC(key, "connector" answer's nonce …) ──►
  *
  * The HMAC also covers purpose, both ranks and the role, so that a proof cannot
- * be reflected or used for another pair. All ends progress together in one poll
- * loop, because every rank connects and accepts at the same time.
+ * be reflected or used for another pair. All ends progress in one poll loop,
+ * because every rank connects and accepts at the same time.
  *
- * Failures: a stranger (malformed or with a wrong proof) is closed and counted,
- * a silent one when its place is needed; an end of ours that fails ends the
- * whole join, and everything opened is closed. Messages of the handshake are
- * smaller than any socket buffer, so a short write is an error. The sockets
+ * Failures: a stranger (malformed message or wrong proof) is closed and
+ * counted, a silent one when its place is needed; a failure of one of our own
+ * ends fails the join and closes everything opened. Messages of the handshake
+ * are smaller than any socket buffer, so a short write is an error. The sockets
  * themselves are in datalink_socket.c.
  */
 #include "transport/tcp/datalink.h"
@@ -42,19 +42,19 @@
 #define ANSWER_BYTES (NONCE_BYTES + PROOF_BYTES)
 #define STRANGERS_MAX 64
 #define STRANGER_NS (3 * RF_NS_PER_S)
-#define LOOK_MS 50  /* how often abort is looked at */
-#define CONNECTS 32 /* begun between two looks at the others */
+#define LOOK_MS 50  /* period of checks for abort */
+#define CONNECTS 32 /* started between two polls */
 
 enum stage { CONNECTING, WANTS_HELLO, WANTS_ANSWER, WANTS_PROOF, PROVED };
 
 struct talk {
     int fd; /* -1: unused */
     enum stage stage;
-    struct rf_datalink_end *end; /* NULL of an accepted one before its hello */
+    struct rf_datalink_end *end; /* NULL for an accepted one before its hello */
     uint8_t nonce[NONCE_BYTES];  /* ours */
     uint8_t in[ANSWER_BYTES];
     size_t used;
-    int64_t until_ns; /* of an accepted one: it has its place for sure */
+    int64_t until_ns; /* of an accepted one: end of its guaranteed place */
 };
 
 struct join {
@@ -165,7 +165,7 @@ static enum rf_status begin_connect(struct join *join, struct talk *talk,
     return talk->fd < 0 ? lost(talk, errno, err) : RF_OK;
 }
 
-/* The socket is connected or has failed to: says hello. */
+/* Once the socket is connected, says hello; or handles the failure. */
 static enum rf_status say_hello(struct join *join, struct talk *talk,
                                 struct rf_err *err)
 {
@@ -191,7 +191,7 @@ static enum rf_status say_hello(struct join *join, struct talk *talk,
     return RF_OK;
 }
 
-/* An answer has come: checks it and proves ourselves. */
+/* Checks an answer and sends our proof. */
 static enum rf_status take_answer(struct join *join, struct talk *talk,
                                   struct rf_err *err)
 {
@@ -224,7 +224,7 @@ static struct rf_datalink_end *wanted_end(struct join *join, uint32_t from,
     return NULL;
 }
 
-/* A hello has come from someone: answers it if we wait for such a one. */
+/* Answers a hello if we wait for such a connection. */
 static void take_hello(struct join *join, struct talk *talk)
 {
     const uint8_t *in = talk->in;
@@ -250,7 +250,7 @@ static void take_hello(struct join *join, struct talk *talk)
     talk->until_ns = rf_now_ns() + STRANGER_NS;
 }
 
-/* A pair may want several connections: its proofs take any end still free. */
+/* A pair may have several connections: a proof takes any end still free. */
 static void take_proof(struct join *join, struct talk *talk)
 {
     if (!is_proof(join, talk, true, talk->in)) {
@@ -265,8 +265,8 @@ static void take_proof(struct join *join, struct talk *talk)
     finish(join, talk);
 }
 
-/* Reads what the stage wants; *whole when all of it is there. False at the end
- * of the stream or an error (errno 0 or set). Never reads past the handshake:
+/* Reads the bytes of the stage; *whole once complete. False at the end of the
+ * stream (errno 0) or on an error (errno set). Never reads past the handshake:
  * payload may follow at once. */
 static bool read_some(struct talk *talk, size_t wanted, bool *whole)
 {
@@ -319,8 +319,8 @@ static enum rf_status step(struct join *join, struct talk *talk,
 
 /* --- the loop ------------------------------------------------------------- */
 
-/* Somebody waits. Without a descriptor left accept4() fails for want of one
- * also where nobody does. */
+/* Called only when a connection is pending: without a free descriptor accept4()
+ * fails with EMFILE even if none is. */
 static enum rf_status accept_some(struct join *join, struct rf_err *err)
 {
     bool first = true;
@@ -361,8 +361,8 @@ static enum rf_status missing(const struct join *join, struct rf_err *err)
     return RF_OK;
 }
 
-/* Whether there is room for one more that is accepted. When there is none, who
- * has been silent longest loses its place, but keeps it for STRANGER_NS. */
+/* Whether one more can be accepted. If not, the one silent for longest loses
+ * its place, but not within STRANGER_NS. */
 static bool has_room(struct join *join)
 {
     struct talk *oldest = NULL;
@@ -392,7 +392,8 @@ static enum rf_status look(struct join *join, int wait_ms, struct rf_err *err)
         (struct pollfd){.fd = room ? join->listener : -1, .events = POLLIN};
     for (uint32_t i = 0; i < join->n_talks; i++) {
         const struct talk *talk = &join->talks[i];
-        if (talk->fd >= 0) { /* poll() refuses more than may be open */
+        if (talk->fd >= 0) { /* poll() refuses more entries than the descriptor
+                                limit */
             polls[n++] = (struct pollfd){
                 .fd = talk->fd,
                 .events = talk->stage == CONNECTING ? POLLOUT : POLLIN};
@@ -401,7 +402,7 @@ static enum rf_status look(struct join *join, int wait_ms, struct rf_err *err)
     if (poll(polls, n, wait_ms) < 0 && errno != EINTR) {
         return rf_err_errno(err, RF_ERR_IO, errno, "poll");
     }
-    /* A step opens or closes its own talk alone. */
+    /* A step opens or closes only its own talk. */
     for (uint32_t i = 0; i < join->n_talks && status == RF_OK; i++) {
         struct talk *talk = &join->talks[i];
         if (talk->fd >= 0 && polls[at++].revents != 0) {
@@ -420,8 +421,8 @@ static enum rf_status check_time(const struct join *join, struct rf_err *err)
     return rf_now_ns() >= join->how->deadline_ns ? missing(join, err) : RF_OK;
 }
 
-/* All addresses before the first connection: who has accepted one of ours does
- * not wait for a name server then. */
+/* Looks up all addresses before the first connection, so that no accepted end
+ * has to wait for a name server. */
 static enum rf_status find_places(struct join *join, struct rf_err *err)
 {
     enum rf_status status = RF_OK;

@@ -1,7 +1,7 @@
 /*
  * Data connections between ranks: TCP sockets on which both ends have proved
  * the attempt's data key before the first payload byte (docs/PROTOCOL.md, "Data
- * connections"). The rank that will send connects to the one that will receive.
+ * connections"). The sending rank connects to the receiving one.
  */
 #ifndef RF_TRANSPORT_TCP_DATALINK_H
 #define RF_TRANSPORT_TCP_DATALINK_H
@@ -14,13 +14,13 @@
 
 #define RF_DATALINK_CONGESTION "cubic"
 
-/* What a connection is for; ends only meet within one purpose. */
+/* Purpose of a connection; both ends must have the same. */
 enum rf_datalink_purpose { RF_DATALINK_OPS, RF_DATALINK_PROBE };
 
-/* One wanted connection, seen from either end. */
+/* A requested connection, as seen from either end. */
 struct rf_datalink_end {
     uint32_t from, to;   /* ranks: payload goes from → to */
-    const char *address; /* of `to`; used by `from`, who connects */
+    const char *address; /* of `to`; used by `from`, which connects */
     uint16_t port;
     int fd; /* out: connected, proved, non-blocking; -1 until then */
 };
@@ -33,23 +33,23 @@ struct rf_datalink_how {
     const atomic_bool *abort;
 };
 
-/* The status of a connection that failed with errno `why`, or 0 at its end:
- * RF_ERR_ABORTED if the peer has closed it, and so says itself why it gave up,
- * else RF_ERR_PEER. */
+/* The status of a connection that failed with errno `why`, 0: end of stream.
+ * RF_ERR_ABORTED if the peer has closed it (and reports its own reason), else
+ * RF_ERR_PEER. */
 enum rf_status rf_datalink_lost_status(int why);
 
-/* Listens on a free port of `address`; looking that up ends as `how` says. */
+/* Listens on a free port of `address`; `how` limits the look-up of the
+ * address. */
 enum rf_status rf_datalink_listen(const struct rf_datalink_how *how,
                                   const char *address, int *fd, uint16_t *port,
                                   struct rf_err *err) RF_MUST_CHECK;
 
 /*
  * Makes all of `ends` at once: connects those with from = our rank, accepts the
- * others on `listener` (may be -1 when there are none). Strangers are dropped
- * and do not disturb. RF_ERR_TIMEOUT names a rank that did not come and how
- * many were turned away, RF_ERR_AUTH a rank that does not have our key,
- * RF_ERR_PEER one that cannot be reached, RF_ERR_ABORTED one that gave up. On
- * failure all are closed.
+ * others on `listener` (-1 if there are none). Strangers are dropped and do no
+ * harm. RF_ERR_TIMEOUT names a missing rank and the number of strangers,
+ * RF_ERR_AUTH a rank without our key, RF_ERR_PEER an unreachable one,
+ * RF_ERR_ABORTED one that gave up. On failure all are closed.
  */
 enum rf_status rf_datalink_join(const struct rf_datalink_how *how, int listener,
                                 struct rf_datalink_end *ends, uint32_t n_ends,

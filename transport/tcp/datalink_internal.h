@@ -7,20 +7,21 @@
 
 #include "transport/tcp/datalink.h"
 
-/* Where a node is. Asking for it may take long: once for all its ranks. */
+/* Address of a node. The look-up may be slow, so it is done once for all ranks
+ * of the node. */
 struct datalink_place {
     const char *address;
-    struct sockaddr_storage to; /* its port is not set */
+    struct sockaddr_storage to; /* without a port */
     socklen_t size;
 };
 enum rf_status rf_datalink_locate(const struct rf_datalink_how *how,
                                   const char *address,
                                   struct datalink_place *out,
                                   struct rf_err *err) RF_MUST_CHECK;
-/* A socket that is connecting; -1 and errno when it cannot be. */
+/* A connecting socket; -1 and errno on failure. */
 int rf_datalink_connect(const struct datalink_place *place, uint16_t port);
 
-/* Options of every data socket, before it is connected or listens. */
+/* Sets the options of a data socket, before connect or listen. */
 void rf_datalink_tune(int fd);
 
 #endif

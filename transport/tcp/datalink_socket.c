@@ -1,6 +1,6 @@
 /*
- * The sockets under data connections: their addresses, options and listeners.
- * What is said on them is in datalink.c. On failure nothing stays open.
+ * The sockets of data connections: addresses, options and listeners. The
+ * handshake is in datalink.c. On failure nothing stays open.
  */
 #include "transport/tcp/datalink_internal.h"
 
@@ -15,7 +15,7 @@
 #include "transport/net/resolve.h"
 #include "transport/net/tcp_options.h"
 
-/* No explicit buffer sizes: they would turn the kernel's tuning off. */
+/* No explicit buffer sizes: they would turn off the kernel's tuning. */
 void rf_datalink_tune(int fd)
 {
     rf_tcp_options_tune(fd);

@@ -1,12 +1,12 @@
 /*
- * Methods `host` and `tcp`, which differ in how a node's ranks reach each
- * other. TCP connects nodes in both.
+ * Methods `host` and `tcp`, which differ in the routes inside a node. Both use
+ * TCP between nodes.
  *
  * `host`: any rank of a node runs any of its copies, on arenas mapped into all
  * of them, straight from training to inference memory with streaming stores.
  * `tcp`: every op between different ranks goes over a TCP connection, also
- * inside a node, as programs without shared memory do it. A rank's local ops
- * are plain copies.
+ * inside a node, as in programs without shared memory. A rank's local ops are
+ * plain copies.
  */
 #include "common/system_calls.h"
 #include "transport/engine/engine.h"

@@ -3,13 +3,12 @@
  * tcp_receive.c move the bytes. See tcp_carrier.h.
  *
  * All buffers are allocated in open. Sockets are watched edge-triggered;
- * `readable` and `writable` stay set until a call says EAGAIN, so that a
+ * `readable` and `writable` stay set until a call returns EAGAIN, so that a
  * wake-up costs one system call and a busy link none.
  *
- * Failures: a connection that breaks is RF_ERR_PEER with the rank, one that the
- * peer closed RF_ERR_ABORTED, bytes that do not follow the protocol
- * RF_ERR_PROTOCOL. The engine's owner then aborts; close() closes every
- * connection, which the peers see.
+ * Failures: a broken connection is RF_ERR_PEER with the rank, one closed by the
+ * peer RF_ERR_ABORTED, a breach of the protocol RF_ERR_PROTOCOL. The engine's
+ * owner then aborts; close() closes every connection, which the peers notice.
  */
 #include "transport/tcp/tcp_carrier.h"
 
@@ -40,9 +39,9 @@ static void add_op(struct rf_tcp_carrier *links, struct rf_link *link,
     RF_PUSH(link->ops, link->n_ops, link->ops_cap, entry);
 }
 
-/* Fills in, for each direction, by peer the turn of its link or RF_NONE.
- * Several ranks of a node send at once: they begin with different peers. In
- * which order one receives is nobody else's concern. */
+/* Fills in, for each direction, the turn of each peer's link, or RF_NONE. Ranks
+ * of a node send at the same time, so they start with different peers. The
+ * order of receiving does not matter. */
 static void number_turns(struct rf_tcp_carrier *links, uint32_t *turn[2],
                          uint32_t n[2])
 {
@@ -61,9 +60,8 @@ static void number_turns(struct rf_tcp_carrier *links, uint32_t *turn[2],
     n[true] = rf_peer_order_number(turn[true], n_ranks, source);
 }
 
-/* Makes the links in the order in which they are visited: a sending and a
- * receiving one by turns, then what is left. `at` has their turns and gets
- * their indices. */
+/* Makes the links in the order of visits: sending and receiving alternately,
+ * then the rest. `at` holds their turns and receives their indices. */
 static void make_links(struct rf_tcp_carrier *links, uint32_t *at[2],
                        const uint32_t n[2])
 {
@@ -169,7 +167,8 @@ static enum rf_status allocate(struct rf_link *link, struct rf_err *err)
         ok = link->ready.at != NULL && batch->stage != NULL &&
              batch->ends != NULL;
         if (ok) {
-            memset(batch->stage, 0, RF_TCP_STAGE_BYTES); /* touched now */
+            memset(batch->stage, 0, RF_TCP_STAGE_BYTES); /* touch the pages
+                                                            now */
         }
     } else {
         link->notes_size = (uint64_t)link->n_ops * 2 * RF_TCP_NOTE_BYTES;
@@ -284,7 +283,7 @@ static bool idle(void *carrier)
     const struct rf_tcp_carrier *links = carrier;
     for (uint32_t i = 0; i < links->n_links; i++) {
         if (links->links[i].notes_at < links->links[i].notes_end) {
-            return false; /* the sender may be waiting for a note */
+            return false; /* the sender may wait for a note */
         }
     }
     return true;

@@ -1,6 +1,6 @@
 /*
- * The carrier of ops over TCP: one authenticated connection for each ordered
- * pair of ranks that has ops. Internal to transport/.
+ * The carrier of ops over TCP: one authenticated connection per ordered pair of
+ * ranks with ops. Internal to transport/.
  *
  * On a connection from → to the sender writes, for each op, a 64-byte header
  * (u32 op id, u32 iteration generation, u64 payload bytes; big-endian; zeros)
@@ -15,21 +15,21 @@
 #include "transport/engine/carried.h"
 #include "transport/tcp/datalink.h"
 
-/* A cache line, so that it does not shift payloads against the kernel's buffers
- * by less: AMD's Zen 3 copies (rep movsb) several times slower to where the
- * offset in a page is 1 to 31 bytes higher. */
+/* A cache line, so that headers shift payloads against the kernel's buffers by
+ * whole lines: AMD's Zen 3 copies (rep movsb) several times slower to a page
+ * offset that is 1 to 31 bytes above the source's. */
 #define RF_TCP_HEADER_BYTES 64
 #define RF_TCP_NOTE_BYTES 8
 #define RF_TCP_IOV 512
-/* Bytes handed to one system call, and the stage rows are packed into. */
+/* Bytes per system call, and the size of the stage for packed rows. */
 #define RF_TCP_WRITE_BYTES (UINT64_C(1) << 20)
 #define RF_TCP_STAGE_BYTES (RF_TCP_WRITE_BYTES + 4096)
-/* What a receiver reads ahead into: headers, small ops, rows to scatter. */
+/* The receiver's read-ahead buffer: headers, small ops, rows to scatter. */
 #define RF_TCP_AHEAD_BYTES (UINT64_C(256) << 10)
-/* Bytes one connection may move before others get a turn. */
+/* Bytes that one connection may move before the others get a turn. */
 #define RF_TCP_TURN_BYTES (UINT64_C(4) << 20)
-/* Shorter runs are packed by the sender / scattered by the receiver instead of
- * being given to the kernel one by one. */
+/* The sender packs shorter runs, and the receiver scatters them, instead of
+ * passing each to the kernel. */
 #define RF_TCP_PACK_BELOW 2048
 #define RF_TCP_SCATTER_BELOW 512
 
@@ -42,25 +42,25 @@ struct rf_tcp_op {
     uint32_t op;     /* index into schedule->ops */
     uint32_t action; /* send or recv */
     struct rf_copy_shape shape;
-    uint32_t wire_item; /* bytes an item has on the wire */
-    /* Generations of the flow in which this last happened. */
+    uint32_t wire_item; /* bytes of an item on the wire */
+    /* Generation of the flow in which each last happened. */
     uint32_t received;              /* at the receiver */
     uint32_t admitted, sent, taken; /* at the sender */
 };
 
 struct rf_tcp_end_mark {
-    uint64_t at; /* bytes of the batch when the op is whole */
+    uint64_t at; /* bytes of the batch up to the end of the op */
     uint32_t index;
 };
 
-/* Bytes under way to one system call and their meaning. */
+/* Bytes for one write, and the ops that end in them. */
 struct rf_tcp_batch {
     struct iovec iov[RF_TCP_IOV];
     size_t n_iov, iov_at;
     uint64_t bytes, sent;
     uint8_t *stage;
     uint64_t staged;
-    struct rf_tcp_end_mark *ends; /* as many as the stage has headers */
+    struct rf_tcp_end_mark *ends; /* capacity: one per header in the stage */
     size_t n_ends, end_at;
 };
 
@@ -75,12 +75,12 @@ struct rf_link {
     uint32_t n_ops, ops_cap;
     /* sender */
     struct rf_carried_heap ready; /* positions in ops */
-    uint32_t current;             /* being put into batches; RF_NONE */
+    uint32_t current;             /* being put into batches, or RF_NONE */
     uint64_t current_at;
     struct rf_tcp_batch *batch;
     uint8_t note_in[RF_TCP_NOTE_BYTES];
     size_t note_used;
-    /* receiver: current and current_at too */
+    /* receiver; also uses current and current_at */
     uint8_t *ahead;
     uint64_t ahead_at, ahead_end;
     uint8_t *notes; /* to be written */
@@ -90,16 +90,16 @@ struct rf_link {
 struct rf_tcp_carrier {
     struct rf_engine *engine;
     int listener;
-    struct rf_link *links; /* in the order in which they are visited */
+    struct rf_link *links; /* in the order of visits */
     uint32_t n_links;
-    struct rf_datalink_end *ends; /* of the same order */
+    struct rf_datalink_end *ends; /* in the same order */
     uint32_t *link_of;            /* by action: index of its link */
     uint32_t *place_of;           /* by action: position in the link's ops */
 };
 
 extern const struct rf_carrier_ops rf_carrier_links;
 
-/* Moves what can be moved; *worked when bytes did. */
+/* Moves what it can; *worked if any bytes moved. */
 enum rf_status rf_tcp_send(struct rf_link *link, bool *worked,
                            struct rf_err *err) RF_MUST_CHECK;
 enum rf_status rf_tcp_receive(struct rf_link *link, bool *worked,
@@ -107,7 +107,7 @@ enum rf_status rf_tcp_receive(struct rf_link *link, bool *worked,
 /* Queues a note to the sender. */
 void rf_tcp_note(struct rf_link *link, enum rf_tcp_note kind,
                  uint32_t position);
-/* The op of an id on this connection, RF_NONE. */
+/* Position of the op with this id on the connection; RF_NONE: none. */
 uint32_t rf_tcp_find(const struct rf_link *link, uint32_t id);
 enum rf_status rf_tcp_lost(const struct rf_link *link, int why,
                            struct rf_err *err);

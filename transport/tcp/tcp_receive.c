@@ -1,13 +1,13 @@
 /*
  * The receiving end of a data connection. See tcp_carrier.h.
  *
- * Long runs are read straight into the arena; the same call reads what follows
- * into the `ahead` buffer, from which the next headers and small ops are taken
- * without a call each. Ops of short rows, and those cast here, are read into
- * `ahead` whole and scattered from it.
+ * Long runs are read straight into the arena; the same call reads the following
+ * bytes into the `ahead` buffer, which supplies the next headers and small ops
+ * without a call each. Ops with short rows or a cast are read into `ahead` and
+ * scattered from it.
  *
- * Every header is checked: the op must be one from this peer to us, not yet
- * received in this iteration, of exactly the bytes the schedule says.
+ * Every header is checked: the op must go from this peer to us, be new in this
+ * iteration, and have exactly the schedule's bytes.
  */
 #include <errno.h>
 #include <inttypes.h>
@@ -19,7 +19,7 @@
 #include "common/clock.h"
 #include "transport/tcp/tcp_carrier.h"
 
-/* More would only be copied twice when a large op follows. */
+/* More bytes would be copied twice if a large op follows. */
 #define HEADER_READ_BYTES (UINT64_C(64) << 10)
 
 /* --- notes to the sender -------------------------------------------------- */
@@ -116,7 +116,7 @@ static void end_if_whole(struct rf_link *link)
     rf_engine_complete(engine, op->action);
 }
 
-/* Uses up the ahead buffer as far as whole headers and items go. */
+/* Consumes whole headers and items from the ahead buffer. */
 static enum rf_status take_ahead(struct rf_link *link, struct rf_err *err)
 {
     struct rf_engine *engine = link->links->engine;
@@ -161,8 +161,8 @@ static ssize_t read_ahead(struct rf_link *link, uint64_t limit)
     return n;
 }
 
-/* Reads into place, and past the op into the (empty) ahead buffer. Items are
- * bytes here: ops with a cast are scattered. */
+/* Reads into place, and bytes past the op into the (empty) ahead buffer. Items
+ * are bytes here: ops with a cast are scattered. */
 static ssize_t read_direct(struct rf_link *link)
 {
     const struct rf_tcp_op *op = &link->ops[link->current];

@@ -4,9 +4,8 @@
  * Ready ops leave in ascending op id. Bytes are gathered into *batches* of
  * about 1 MiB: long runs point straight into the arena, headers and short or
  * cast rows are packed into a stage that stays in the cache. A batch is written
- * whole, over as many calls as it takes, before the next is made; an op is
- * complete when the batch with its last byte has been taken by the kernel that
- * far.
+ * in full, by as many calls as needed, before the next is filled; an op is
+ * complete when the kernel has taken its last byte.
  */
 #include <errno.h>
 #include <inttypes.h>
@@ -54,7 +53,7 @@ static bool is_packed(const struct rf_tcp_op *op, bool cast)
                     op->shape.total_items > op->shape.run_items);
 }
 
-/* Adds what fits of the current op. */
+/* Adds as much of the current op as fits. */
 static void add_payload(struct rf_link *link)
 {
     struct rf_engine *engine = link->links->engine;
@@ -93,7 +92,7 @@ static bool has_room(const struct rf_tcp_batch *batch)
            batch->n_iov + 2 <= RF_TCP_IOV;
 }
 
-/* Fills an empty batch; it stays empty when nothing is ready. */
+/* Fills an empty batch; it stays empty if nothing is ready. */
 static void fill_batch(struct rf_link *link)
 {
     struct rf_tcp_batch *batch = link->batch;
@@ -145,7 +144,8 @@ static void advance(struct rf_link *link, uint64_t n)
 
 /* --- notes from the receiver ---------------------------------------------- */
 
-/* Once an iteration, of an op all of which has been sent. */
+/* Whether a note of the end is due: once an iteration, after all of the op has
+ * been sent. */
 static bool take_end(struct rf_engine *engine, struct rf_tcp_op *op)
 {
     const uint32_t generation = engine->flow->generation;
@@ -206,7 +206,7 @@ static enum rf_status read_notes(struct rf_link *link, bool *worked,
 
 /* --- writing -------------------------------------------------------------- */
 
-/* The op whose bytes are next to be written. */
+/* The op of the next bytes to write. */
 static uint32_t op_at_front(const struct rf_link *link)
 {
     const struct rf_tcp_batch *batch = link->batch;

@@ -6,7 +6,7 @@
 
 #include "common/mem.h"
 
-/* What a worker may do before its rank looks at the rest. */
+/* Limit of progress calls before the rank does other work. */
 #define PROGRESS_CALLS 32
 
 /* --- opening -------------------------------------------------------------- */
@@ -78,7 +78,7 @@ static enum rf_status prepare(struct rf_engine *engine, void **out,
 
 static void on_event(struct rf_watch *watch, uint32_t events)
 {
-    (void)watch; /* it woke us: work() does the rest */
+    (void)watch; /* only wakes us; work() does the rest */
     (void)events;
 }
 
@@ -156,9 +156,9 @@ static void admit_action(void *opaque, uint32_t action)
     rf_ucx_note(&carrier->peers[carrier->ops[recv].peer], RF_UCX_ADMITTED, op);
 }
 
-/* UCX answers the others only in our progress calls, and nobody makes them
- * while this rank is not in an iteration: so it stays until all its peers are
- * done with it. When all of ours has left, it tells them that it is done. */
+/* UCX answers other ranks only in our progress calls, and there are none
+ * between iterations, so a rank stays until all its peers are done with it.
+ * Once all its own data has left, it tells them that it is done. */
 static void part(struct rf_ucx_carrier *carrier)
 {
     if (carrier->engine->own_left > 0 || carrier->outstanding > 0 ||
@@ -173,7 +173,7 @@ static void part(struct rf_ucx_carrier *carrier)
     for (uint32_t i = 0; i < carrier->n_peers; i++) {
         rf_ucx_note(&carrier->peers[i], RF_UCX_BYE, RF_NONE);
     }
-    carrier->dirty = false; /* nothing is left that a BYE could wait behind */
+    carrier->dirty = false; /* a BYE has nothing left to wait for */
 }
 
 static enum rf_status work(void *opaque, bool *worked, struct rf_err *err)
@@ -212,8 +212,7 @@ static bool idle(void *opaque)
     return true;
 }
 
-/* UCX's descriptor tells of what comes from now on, unless something is there.
- */
+/* Arms UCX's descriptor for later events, unless some are pending. */
 static int nap_ms(void *opaque)
 {
     struct rf_ucx_carrier *carrier = opaque;

@@ -1,26 +1,25 @@
 /*
  * The carrier of ops through UCX. Internal to refit-ucx.so.
  *
- * Ranks of a node reach each other's arenas by pointers, where UCX gives them
- * to all of the node (ucp_rkey_ptr): that is what its own puts over shared
- * memory are. Their copies are then the engine's, and no endpoint carries them.
- * All else goes over an endpoint for each pair of ranks that have ops with each
- * other, in either direction.
+ * Ranks of a node use pointers to each other's arenas if UCX gives them to all
+ * of the node (ucp_rkey_ptr), as its own puts over shared memory do. The engine
+ * then makes their copies, without an endpoint. All else goes over one endpoint
+ * per pair of ranks with ops in either direction.
  *
  * Everything between ranks but puts and gets is an active message with a header
  * of RF_UCX_HEADER_BYTES (big-endian: u32 kind, u32 op id, u32 generation, u32
  * rank of the sender, u64 first item). An op goes in one of three ways:
  *
  *   puts      Its runs are written straight into the destination's registered
- *             arena. When a flush of the endpoint says that they are there, the
+ *             arena. When a flush of the endpoint has completed them, the
  *             sender signals it (RF_UCX_WRITTEN).
- *   gets      The sender says that its runs can be read (RF_UCX_OFFERED), the
- *             receiver reads them and says when it has (RF_UCX_TAKEN).
- *   messages  Its stream is cut into RF_UCX_DATA messages. A long run leaves
- *             the arena and reaches the other without a copy of ours, short
- *             ones are packed and unpacked, as casts are.
+ *   gets      The sender offers its runs (RF_UCX_OFFERED); the receiver reads
+ *             them and confirms it (RF_UCX_TAKEN).
+ *   messages  Its stream is cut into RF_UCX_DATA messages. A long run goes
+ *             from arena to arena without a copy of ours; short runs and
+ *             casts are packed and unpacked.
  *
- * A rank has a window of requests under way with each other.
+ * A rank has a window of requests in flight with each peer.
  */
 #ifndef RF_UCX_CARRIER_H
 #define RF_UCX_CARRIER_H
@@ -37,43 +36,44 @@
 #define RF_UCX_RUN_BYTES (UINT64_C(1) << 20)
 #define RF_UCX_STAGE_BYTES (UINT64_C(256) << 10)
 #define RF_UCX_WINDOW 4
-/* Over TCP, where long messages would be fetched by emulated puts: these go at
- * once, and one fits into a segment of UCX's (RF_UCX_TCP_SEGMENT), so that it
- * is handed over where it has arrived. */
+/* Over TCP, where UCX would fetch long messages by emulated puts: messages of
+ * this size go at once, and each fits into a UCX segment (RF_UCX_TCP_SEGMENT),
+ * so that it is delivered in the receive buffer, without a copy. */
 #define RF_UCX_EAGER_BYTES (UINT64_C(120) << 10)
 #define RF_UCX_EAGER_WINDOW 32
-/* Shorter runs are packed; one put costs more than a row of a message. */
+/* Shorter runs are packed: a put costs more than a row of a message. */
 #define RF_UCX_PACK_BELOW 8192
 
 enum rf_ucx_kind {
-    RF_UCX_HELLO = 1, /* of open: the endpoint carries */
-    RF_UCX_READY,     /* of open: so do all of the sender's */
+    RF_UCX_HELLO = 1, /* during open: the endpoint works */
+    RF_UCX_READY,     /* during open: all of the sender's endpoints work */
     RF_UCX_DATA,
     RF_UCX_WRITTEN,  /* the op's puts are complete */
     RF_UCX_OFFERED,  /* the op's source can be read */
     RF_UCX_ADMITTED, /* to the source: the destination may take the op */
     RF_UCX_TAKEN,    /* to the source: the op is complete */
-    RF_UCX_BYE,      /* the sender needs nobody any more in this iteration */
+    RF_UCX_BYE,      /* the sender needs no other rank in this iteration any
+                        more */
     RF_UCX_KINDS,
 };
 
-/* A request to UCX, or a message on its way. */
+/* A request to UCX, or a message in flight. */
 enum rf_ucx_work {
     RF_UCX_NOTING,   /* a message without data */
-    RF_UCX_SENDING,  /* of an op's data */
+    RF_UCX_SENDING,  /* a message with an op's data */
     RF_UCX_PUTTING,  /* the same */
-    RF_UCX_GETTING,  /* data that we read */
-    RF_UCX_LANDING,  /* data that arrives in the arena */
-    RF_UCX_STAGING,  /* data that arrives in a stage */
-    RF_UCX_FLUSHING, /* an endpoint: the puts before it are complete */
-    RF_UCX_DRAINING, /* an endpoint, at the end of an iteration */
+    RF_UCX_GETTING,  /* data read by us */
+    RF_UCX_LANDING,  /* data received into the arena */
+    RF_UCX_STAGING,  /* data received into a stage */
+    RF_UCX_FLUSHING, /* of an endpoint: completes the puts before it */
+    RF_UCX_DRAINING, /* of an endpoint, at the end of an iteration */
 };
 
 struct rf_ucx_carrier;
 struct rf_ucx_peer;
 
 struct rf_ucx_request {
-    struct rf_ucx_request *next; /* of those that are free */
+    struct rf_ucx_request *next; /* in the free list */
     struct rf_ucx_carrier *carrier;
     struct rf_ucx_peer *peer;
     enum rf_ucx_work work;
@@ -86,24 +86,24 @@ struct rf_ucx_request {
 /* A send or receive, by its action. */
 struct rf_ucx_op {
     struct rf_copy_shape shape;
-    uint32_t wire_item;  /* bytes an item has on the wire */
+    uint32_t wire_item;  /* bytes of an item on the wire */
     uint32_t peer;       /* index of the peer */
-    uint32_t generation; /* last received or admitted in */
-    uint64_t moved;      /* items issued, or announced to us */
-    uint64_t asked;      /* items whose gets are issued */
+    uint32_t generation; /* of the last receive or admission */
+    uint64_t moved;      /* items issued, or announced by the sender */
+    uint64_t asked;      /* items with issued gets */
     uint64_t landed;     /* items received */
-    uint32_t under_way;  /* requests of it */
-    bool offered;        /* it is read by its receiver */
-    bool taken;          /* it has said that it has all of it */
+    uint32_t under_way;  /* its requests in flight */
+    bool offered;        /* its receiver reads it */
+    bool taken;          /* the receiver has confirmed all of it */
 };
 
-/* Actions in the order in which they came. */
+/* Actions in order of arrival. */
 struct rf_ucx_list {
     uint32_t *at;
     uint32_t n;
 };
 
-/* An endpoint and what its rank lets us reach. */
+/* An endpoint and access to its rank's arenas. */
 struct rf_ucx_end {
     ucp_ep_h ep;
     ucp_rkey_h rkey[RF_MEM_COUNT];
@@ -114,26 +114,27 @@ struct rf_ucx_end {
 struct rf_ucx_neighbour {
     uint32_t rank;
     struct rf_ucx_end end;
-    void *at[RF_MEM_COUNT]; /* its arenas here; NULL: none, or no way to it */
+    void *at[RF_MEM_COUNT]; /* its arenas in our address space; NULL: none, or
+                               not reachable */
 };
 
 struct rf_ucx_peer {
     struct rf_ucx_carrier *carrier;
     uint32_t rank;
     struct rf_ucx_loss loss;
-    struct rf_ucx_end end;      /* of a neighbour: the same */
-    bool rma;                   /* UCX reaches its arenas by itself */
-    bool eager;                 /* messages go at once */
-    uint32_t met[RF_UCX_KINDS]; /* HELLOs, READYs and BYEs that came */
+    struct rf_ucx_end end;      /* a neighbour's is the same */
+    bool rma;                   /* UCX accesses its arenas without its help */
+    bool eager;                 /* messages are sent eagerly */
+    uint32_t met[RF_UCX_KINDS]; /* HELLOs, READYs and BYEs received */
     uint32_t n_sends, n_recvs;  /* ops, the sizes of the lists */
-    /* Its memories, as bits, that puts or gets of ops would reach; 0: all ops
-     * are packed. */
+    /* Bit masks of its memories that puts or gets would access; 0: all ops are
+     * packed. */
     uint32_t put_mems, get_mems;
     struct rf_carried_heap ready; /* op indices */
-    struct rf_ucx_list written;   /* sends whose puts are issued */
-    struct rf_ucx_list flushed;   /* those that the flush under way covers */
-    uint32_t current;             /* send that is being issued, or RF_NONE */
-    struct rf_ucx_list offers;    /* receives to be read, from next_offer on */
+    struct rf_ucx_list written;   /* sends with all puts issued */
+    struct rf_ucx_list flushed;   /* sends covered by the current flush */
+    uint32_t current;             /* send being issued, or RF_NONE */
+    struct rf_ucx_list offers;    /* receives to read, from next_offer on */
     uint32_t next_offer;
     uint32_t under_way; /* requests with data, both ways */
     bool flushing;
@@ -141,26 +142,26 @@ struct rf_ucx_peer {
 
 struct rf_ucx_carrier {
     const struct rf_method_env *env;
-    struct rf_engine *engine; /* NULL before it is opened */
+    struct rf_engine *engine; /* NULL before the engine opens */
     struct rf_ucx_library *library;
     ucp_worker_h worker;
     struct rf_blob *infos; /* of all ranks, until endpoints are made */
     struct rf_ucx_neighbour *neighbours;
     uint32_t n_neighbours;
-    bool attached; /* all ranks of this node have all pointers */
+    bool attached; /* every rank of this node has all pointers */
     ucp_mem_h memory[RF_MEM_COUNT];
     struct rf_watch watch;
     struct rf_ucx_peer *peers;
     uint32_t n_peers;
     uint32_t *peer_of;               /* by rank: its index, or RF_NONE */
     struct rf_ucx_op *ops;           /* by action */
-    struct rf_ucx_request *requests; /* that are free */
-    struct rf_ucx_request **all;     /* to be freed */
+    struct rf_ucx_request *requests; /* free ones */
+    struct rf_ucx_request **all;     /* to free */
     size_t n_all, all_cap;
-    uint32_t outstanding; /* requests under way */
-    bool dirty;           /* something went out since the last drain */
+    uint32_t outstanding; /* requests in flight */
+    bool dirty;           /* something was sent since the last drain */
     bool said_bye;        /* in this iteration */
-    struct rf_err broken; /* what a callback met; RF_OK: nothing */
+    struct rf_err broken; /* the first error in a callback; RF_OK: none */
 };
 
 extern const struct rf_carrier_ops rf_carrier_ucx;
@@ -171,18 +172,18 @@ void rf_ucx_free(struct rf_ucx_carrier *carrier); /* NULL is fine */
 
 /* --- setup.c -------------------------------------------------------------- */
 
-/* Collective, before the engine: the library, registered arenas, everybody's
+/* Collective, before the engine: the library, registered arenas, all ranks'
  * peer infos, and pointers to the node's arenas. */
 enum rf_status rf_ucx_join(const struct rf_method_env *env,
                            struct rf_ucx_carrier **out,
                            struct rf_err *err) RF_MUST_CHECK;
-/* Collective: endpoints that carry, and what UCX chose in env->registration. */
+/* Collective: working endpoints, and UCX's choices in env->registration. */
 enum rf_status rf_ucx_connect(struct rf_ucx_carrier *carrier,
                               struct rf_err *err) RF_MUST_CHECK;
 void rf_ucx_disconnect(struct rf_ucx_carrier *carrier);
 
-/* An endpoint to a rank, by its peer info. Errors of an endpoint with `peer`
- * are kept as its own; without one they are not noticed. */
+/* An endpoint to a rank, from its peer info. Errors of the endpoint are
+ * recorded for `peer`; NULL: they go unnoticed. */
 enum rf_status rf_ucx_end_open(struct rf_ucx_carrier *carrier, uint32_t rank,
                                struct rf_ucx_peer *peer, struct rf_ucx_end *out,
                                struct rf_err *err) RF_MUST_CHECK;
@@ -190,23 +191,23 @@ void rf_ucx_end_close(struct rf_ucx_end *end);
 
 /* --- node.c --------------------------------------------------------------- */
 
-/* Collective: endpoints to the node's other ranks and, where all get them,
+/* Collective: endpoints to the node's other ranks and, if all ranks get them,
  * pointers to their arenas (carrier->attached). */
 enum rf_status rf_ucx_meet_node(struct rf_ucx_carrier *carrier,
                                 struct rf_err *err) RF_MUST_CHECK;
-/* The policy's hook: gives the pointers to the engine. */
+/* The policy's hook: passes the pointers to the engine. */
 void rf_ucx_attach(const struct rf_engine *engine);
-/* NULL: not one of this node's. */
+/* NULL: not on this node. */
 struct rf_ucx_neighbour *
 rf_ucx_neighbour_of(const struct rf_ucx_carrier *carrier, uint32_t rank);
 
 /* --- protocols.c ---------------------------------------------------------- */
 
-/* RF_ERR_CONFIG: REFIT_UCX_RMA is none of auto (puts and gets where the
- * transport makes them), always (also where UCX emulates them) and never. */
+/* RF_ERR_CONFIG: REFIT_UCX_RMA is none of auto (puts and gets if the transport
+ * supports them), always (even if UCX emulates them) and never. */
 enum rf_status rf_ucx_check_settings(struct rf_err *err) RF_MUST_CHECK;
-/* Collective: how this rank's ops travel, and what UCX chose for all of the
- * world in env->registration. */
+/* Collective: selects the protocols of this rank's ops; env->registration gets
+ * UCX's choices for the whole world. */
 enum rf_status rf_ucx_select_protocols(struct rf_ucx_carrier *carrier,
                                        struct rf_err *err) RF_MUST_CHECK;
 
@@ -215,54 +216,54 @@ enum rf_status rf_ucx_select_protocols(struct rf_ucx_carrier *carrier,
 struct rf_ucx_request *rf_ucx_request_new(struct rf_ucx_carrier *carrier,
                                           struct rf_ucx_peer *peer,
                                           enum rf_ucx_work work);
-/* What is to be done when it is complete, and gives it back. */
+/* Handles the completion of a request and frees it. */
 void rf_ucx_request_done(struct rf_ucx_request *request, ucs_status_t status);
-/* For UCX, which then calls rf_ucx_request_done(). */
+/* Parameters for UCX, which then calls rf_ucx_request_done(). */
 ucp_request_param_t rf_ucx_params(struct rf_ucx_request *request);
-/* What a call returned: it is done, it failed, or the callback will tell. */
+/* Handles the answer of a call: done, failed, or left to the callback. */
 void rf_ucx_settle(struct rf_ucx_request *request, ucs_status_ptr_t answer);
-/* Its RF_UCX_STAGE_BYTES. */
+/* The request's stage of RF_UCX_STAGE_BYTES, kept with it. */
 uint8_t *rf_ucx_stage(struct rf_ucx_request *request);
-/* Keeps the first thing that went wrong; `peer` NULL: with nobody's. */
+/* Records the first error; `peer` NULL: of no peer. */
 void rf_ucx_lost(struct rf_ucx_carrier *carrier, const struct rf_ucx_peer *peer,
                  ucs_status_t why);
 
 /* --- send.c --------------------------------------------------------------- */
 
-/* Whether an op's rows are packed, and so go as messages. */
+/* Whether an op's rows are packed and so sent as messages. */
 bool rf_ucx_is_packed(const struct rf_ucx_op *of, const struct rf_op *op);
 /* A message without data about an op (an index, or RF_NONE). */
 void rf_ucx_note(struct rf_ucx_peer *peer, enum rf_ucx_kind kind, uint32_t op);
-/* Issues what the windows allow of the ready ops. */
+/* Issues as much of the ready ops as the windows allow. */
 void rf_ucx_send(struct rf_ucx_peer *peer, bool *worked);
-/* A request with an op's data is complete. */
+/* Handles the completion of a request with an op's data. */
 void rf_ucx_left(const struct rf_ucx_request *request);
-/* The flush under way is complete. */
+/* Handles the completion of the current flush. */
 void rf_ucx_flushed(struct rf_ucx_peer *peer);
-/* Begins to wait for all that went out to leave this worker. */
+/* Starts to wait until everything sent has left this worker. */
 void rf_ucx_drain(struct rf_ucx_carrier *carrier);
 
 /* --- get.c ---------------------------------------------------------------- */
 
-/* The receiver's part: an action's source may be read. */
+/* At the receiver: an action's source may now be read. */
 void rf_ucx_offered(struct rf_ucx_peer *peer, uint32_t action);
-/* Issues what the window allows of the gets. */
+/* Issues as many gets as the window allows. */
 void rf_ucx_get(struct rf_ucx_peer *peer, bool *worked);
 
 /* --- receive.c ------------------------------------------------------------ */
 
-/* Items of an action have arrived in this rank's memory. */
+/* Records items of an action received into this rank's memory. */
 void rf_ucx_received(struct rf_ucx_carrier *carrier, uint32_t action,
                      uint64_t items);
-/* Scatters what has arrived in a stage. */
+/* Scatters items received into a stage. */
 void rf_ucx_unpack(struct rf_ucx_carrier *carrier, uint32_t action,
                    uint64_t first, uint64_t n, const void *data);
 
-/* Takes messages on this worker. */
+/* Starts to receive messages on this worker. */
 enum rf_status rf_ucx_listen(struct rf_ucx_carrier *carrier,
                              struct rf_err *err) RF_MUST_CHECK;
 
-/* --- what both need ------------------------------------------------------- */
+/* --- shared by both directions ------------------------------------------- */
 
 #define RF_UCX_MESSAGE 1 /* the id of our active messages */
 
@@ -273,10 +274,10 @@ rf_ucx_op_of(const struct rf_ucx_carrier *carrier, uint32_t action)
     return &flow->schedule->ops[flow->actions[action].op];
 }
 
-/* Where item `first` of an action's stream is in this rank's memory. */
+/* Address of item `first` of an action's stream in this rank's memory. */
 void *rf_ucx_address(const struct rf_ucx_carrier *carrier, uint32_t action,
                      uint64_t first, enum rf_copy_side side);
-/* Where it is from the op's first element on. */
+/* Its offset from the op's first element. */
 uint64_t rf_ucx_offset(const struct rf_copy_shape *shape, uint64_t item,
                        enum rf_copy_side side);
 

@@ -1,13 +1,13 @@
 /*
- * What ucp_ep_print_info() says of an endpoint, which has no other interface in
- * UCX 1.13:
+ * Parses the output of ucp_ep_print_info() for an endpoint; UCX 1.13 has no
+ * other interface for it:
  *
  *     #   lane[0]:  4:posix/memory.0 md[3] -> md[3]/posix/sysdev[255] am
  *     #    put[0]: 0..<short>..4294967296..<bcopy>..(inf)
  *
- * A lane is a transport and a device; put[n] is there where lane n writes to
- * remote memory. Shared memory does so only where UCX itself has allocated it,
- * which an arena is not.
+ * A lane is a transport and a device; put[n] exists if lane n writes to remote
+ * memory. Shared memory does so only for memory allocated by UCX, and an arena
+ * is not.
  */
 #include "ucx/describe.h"
 
@@ -37,7 +37,7 @@ static bool lane_name(const char *text, char out[NAME_BYTES])
     return true;
 }
 
-/* Memory that others have allocated for it, mapped. */
+/* Transports that map memory allocated by other processes. */
 static const char *const segments[] = {"posix/", "sysv/", "xpmem/"};
 
 static bool is_one_of(const char *lane, const char *const *transports, size_t n)
@@ -56,7 +56,7 @@ static bool reaches_anywhere(const char *lane)
     return lane[0] != '\0' && !is_one_of(lane, no, RF_ARRAY_SIZE(no));
 }
 
-/* Whether `name` is one of the names in a list with commas. */
+/* Whether `name` is in a comma-separated list. */
 static bool has(const char *list, const char *name)
 {
     const size_t n = strlen(name);
@@ -68,7 +68,7 @@ static bool has(const char *list, const char *name)
     return false;
 }
 
-/* Adds a name to a list that does not have it. */
+/* Adds a name to a list unless present. */
 static void add_once(char list[RF_UCX_NAMES_BYTES], const char *name)
 {
     const size_t used = strlen(list);

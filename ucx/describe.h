@@ -1,4 +1,4 @@
-/* What UCX says of one endpoint. Internal to refit-ucx.so. */
+/* UCX's description of one endpoint. Internal to refit-ucx.so. */
 #ifndef RF_UCX_DESCRIBE_H
 #define RF_UCX_DESCRIBE_H
 
@@ -7,16 +7,17 @@
 #define RF_UCX_NAMES_BYTES 112
 
 struct rf_ucx_lanes {
-    /* Transports and devices ("tcp/lo"), each once, separated by commas; those
-     * that map memory of others apart, and those that may carry memory of
-     * devices: without TCP, which is beside others for the host's alone. */
+    /* Transports and devices ("tcp/lo"), each once, separated by commas.
+     * `mapping`: those that map memory of other processes. `device`: those that
+     * may carry device memory; without TCP, which beside others carries host
+     * memory only. */
     char all[RF_UCX_NAMES_BYTES], mapping[RF_UCX_NAMES_BYTES];
     char device[RF_UCX_NAMES_BYTES];
-    bool rma; /* it reaches registered memory without the other's help */
-    bool tcp; /* it has nothing but TCP */
+    bool rma; /* accesses registered memory without the peer's help */
+    bool tcp; /* has only TCP */
 };
 
-/* From its own account of itself. */
+/* Parses the text of ucp_ep_print_info(). */
 void rf_ucx_describe(const char *info, struct rf_ucx_lanes *out);
 
 #endif

@@ -7,11 +7,12 @@
 
 #include "common/clock.h"
 
-/* For room in /dev/shm: each wait four times the last, together two seconds. */
+/* For room in /dev/shm: each wait is four times the last, two seconds in
+ * total. */
 #define FIRST_WAIT_NS (24 * RF_NS_PER_MS)
 #define LAST_WAIT_NS (1536 * RF_NS_PER_MS)
 
-/* What decides about ways. */
+/* The settings that decide which ranks are reachable. */
 #define SETTINGS                                                               \
     "(UCX_NET_DEVICES is %s, UCX_TLS is %s; do these interfaces reach the "    \
     "other node?)"
@@ -37,15 +38,15 @@ void rf_ucx_lose(const struct rf_ucx_loss *loss, ucs_status_t why)
     }
 }
 
-/* What UCX answers where there is none for a queue, and for its buffers. */
+/* UCX's errors without room for a queue and for its buffers. */
 static bool lacks_room(ucs_status_t status)
 {
     return status == UCS_ERR_NO_MEMORY || status == UCS_ERR_NO_RESOURCE;
 }
 
-/* UCX writes an arena's size into /dev/shm to see whether it fits. One that
- * does not has filled it until UCX gives up, and another rank that makes its
- * worker meanwhile waits. It tries seldom: UCX prints each failure. */
+/* UCX tests whether an arena fits by filling /dev/shm. Until a failed test
+ * ends, /dev/shm is full, and a rank that makes its worker meanwhile must wait.
+ * Retries are rare, because UCX prints each failure. */
 static ucs_status_t create_worker(const struct rf_ucx_library *library,
                                   const ucp_worker_params_t *params,
                                   ucp_worker_h *out)

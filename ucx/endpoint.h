@@ -1,9 +1,10 @@
 /*
- * Workers, endpoints, and waiting for other ranks while a method is opened.
- * Internal to refit-ucx.so.
+ * Workers, endpoints, and waiting for other ranks during open. Internal to
+ * refit-ucx.so.
  *
- * An endpoint between nodes tells when it fails; inside a node that would cost
- * shared memory, which cannot tell, and the processes are watched there.
+ * An endpoint between nodes reports its failure. Inside a node error handling
+ * would rule out shared memory, which cannot report it; there the processes are
+ * watched instead.
  */
 #ifndef RF_UCX_ENDPOINT_H
 #define RF_UCX_ENDPOINT_H
@@ -12,30 +13,30 @@
 
 #include "ucx/library.h"
 
-/* Where what goes wrong with a rank is kept; RF_OK: nothing has. */
+/* Where to record errors with a rank; RF_OK: none. */
 struct rf_ucx_loss {
     struct rf_err *broken;
-    uint32_t rank; /* RF_NONE: nobody's */
+    uint32_t rank; /* RF_NONE: of no rank */
 };
 
-/* Keeps the first thing that went wrong. */
+/* Records the first error. */
 void rf_ucx_lose(const struct rf_ucx_loss *loss, ucs_status_t why);
 
 /* The caller destroys it. Waits up to two seconds for room for its buffers,
- * which weights of other ranks may take in passing. */
+ * which other ranks' weights may occupy briefly. */
 enum rf_status rf_ucx_worker_open(const struct rf_ucx_library *library,
                                   ucp_worker_h *out,
                                   struct rf_err *err) RF_MUST_CHECK;
 
-/* To the worker of that address. Where the endpoint fails goes to `loss`, which
- * lives as long as the worker; NULL: that is not noticed. */
+/* An endpoint to the worker of that address. Its failure is recorded in `loss`,
+ * which must live as long as the worker; NULL: unnoticed. */
 enum rf_status rf_ucx_endpoint_open(ucp_worker_h worker, const void *address,
                                     uint32_t rank, struct rf_ucx_loss *loss,
                                     ucp_ep_h *out,
                                     struct rf_err *err) RF_MUST_CHECK;
 
-/* One turn of waiting in open; `rank` is who has to answer, or
- * RF_NONE: this rank's own messages have to leave. */
+/* One turn of waiting during open; `rank` is the rank to answer, or RF_NONE:
+ * this rank's own messages must leave. */
 enum rf_status rf_ucx_wait(const struct rf_method_env *env, ucp_worker_h worker,
                            const struct rf_err *broken, uint32_t rank,
                            struct rf_err *err) RF_MUST_CHECK;

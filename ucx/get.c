@@ -1,8 +1,8 @@
 /*
  * Reading from other ranks' arenas. See carrier.h.
  *
- * Offers are taken in the order in which they came, one request after the other
- * as far as the window allows. A get that is complete is in this rank's memory.
+ * Offers are taken in order of arrival, one request after the other as far as
+ * the window allows. The data of a completed get is in this rank's memory.
  */
 #include "common/clock.h"
 #include "ucx/carrier.h"
@@ -13,7 +13,7 @@ void rf_ucx_offered(struct rf_ucx_peer *peer, uint32_t action)
     peer->offers.at[peer->offers.n++] = action;
 }
 
-/* The next items of an action: of one run, in one request. */
+/* The next items of an action: within one run, in one request. */
 static struct rf_ucx_request *next_request(struct rf_ucx_peer *peer,
                                            uint32_t action)
 {

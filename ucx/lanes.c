@@ -66,7 +66,7 @@ void rf_ucx_lanes_sum_up(const struct rf_ucx_lane_counts *counts, char *out)
     }
 }
 
-/* A field for each: its number and its text. */
+/* One field per lane: its count and its text. */
 static struct rf_blob encode(const struct rf_ucx_lane_counts *counts)
 {
     struct rf_blob out = {NULL, 0};

@@ -1,5 +1,5 @@
 /*
- * The lanes that UCX chose for endpoints, told to all ranks. Internal to
+ * The lanes chosen by UCX for endpoints, shared with all ranks. Internal to
  * refit-ucx.so.
  */
 #ifndef RF_UCX_LANES_H
@@ -12,8 +12,8 @@
 
 #define RF_UCX_LANE_BYTES (RF_UCX_NAMES_BYTES + 16)
 
-/* Lanes, "messages by tcp/lo", and how many pairs of ranks have each. All zeros
- * at first. */
+/* Lanes ("messages by tcp/lo") and the pairs of ranks that use each. Initially
+ * all zeros. */
 struct rf_ucx_lane_counts {
     struct rf_ucx_lane_count {
         char text[RF_UCX_LANE_BYTES];
@@ -24,14 +24,14 @@ struct rf_ucx_lane_counts {
 
 enum rf_status rf_ucx_lanes_ask(ucp_ep_h ep, struct rf_ucx_lanes *out,
                                 struct rf_err *err) RF_MUST_CHECK;
-/* One more pair: "messages by", "tcp/lo". */
+/* Counts one more pair: "messages by", "tcp/lo". */
 void rf_ucx_lanes_count(struct rf_ucx_lane_counts *counts, const char *how,
                         const char *names);
-/* "UCX 1.13.1; 6 messages by tcp/lo", of RF_REGISTRATION_SIZE bytes at most;
- * "; 2 more" are lanes that do not fit. */
+/* "UCX 1.13.1; 6 messages by tcp/lo", of RF_REGISTRATION_SIZE bytes at most; ";
+ * 2 more": lanes that do not fit. */
 void rf_ucx_lanes_sum_up(const struct rf_ucx_lane_counts *counts, char *out);
-/* Collective where env->registration is wanted, as it is on all ranks or none:
- * the sum of all ranks' lanes there. */
+/* Collective if env->registration is wanted (by all ranks or none): sets it to
+ * the sum of all ranks' lanes. */
 enum rf_status rf_ucx_lanes_publish(const struct rf_method_env *env,
                                     const struct rf_ucx_lane_counts *mine,
                                     struct rf_err *err) RF_MUST_CHECK;

@@ -1,7 +1,7 @@
 /*
  * The context and its memory. See library.h.
  *
- * A rank has one data thread, which makes all of these calls.
+ * All calls come from a rank's data thread.
  */
 #include "ucx/library.h"
 
@@ -29,19 +29,19 @@ enum rf_status rf_ucx_failed(const char *what, ucs_status_t why,
 
 /* --- the context ---------------------------------------------------------- */
 
-/* This process's, while they have users. */
+/* The process's contexts, while in use. */
 static struct rf_ucx_library *shared[RF_UCX_USES];
 
-/* Who waits for messages on a wire has a device to ask, too, and needs no
- * descriptor for it. */
+/* A user of the wire polls a device as well, so it needs no descriptor to wait
+ * on. */
 static const uint64_t features[RF_UCX_USES] = {
     [RF_UCX_CARRY] = UCP_FEATURE_RMA | UCP_FEATURE_AM | UCP_FEATURE_WAKEUP,
     [RF_UCX_WIRE] = UCP_FEATURE_TAG,
 };
 
-/* Without a choice by the user. System V segments outlive a process that is
- * killed at the wrong moment. cma ends the process when its peer is gone, and
- * device memory is nothing that it reaches. */
+/* Defaults, unless the user chooses. System V segments may outlive a killed
+ * process. cma ends the process when its peer is gone, and it cannot access
+ * device memory. */
 static const char *const transports[RF_UCX_USES] = {
     [RF_UCX_CARRY] = "^sysv",
     [RF_UCX_WIRE] = "^sysv,cma",
@@ -59,7 +59,7 @@ static bool is_in(const char *list, const char *name)
     return false;
 }
 
-/* UCX warns of settings that nothing reads. */
+/* Without TCP nothing would read its settings, and UCX warns of unused ones. */
 static bool has_tcp(void)
 {
     const char *chosen = getenv("UCX_TLS");
@@ -70,7 +70,7 @@ static bool has_tcp(void)
                             : is_in(chosen, "tcp") || is_in(chosen, "all");
 }
 
-/* A transport's settings are taken from the environment alone. */
+/* UCX takes a transport's settings only from the environment. */
 static void set_up_tcp(void)
 {
     (void)setenv("UCX_TCP_RX_SEG_SIZE", RF_UCX_TCP_SEGMENT, 0);

@@ -1,9 +1,9 @@
 /*
- * UCX itself in this process, and arenas that it allocates: other ranks of the
- * node can reach those through it (System V's segments left out, POSIX's and
- * XPMEM's), where it has such a way. Keys name memory of one ucp context, so
- * arenas and all that is opened over them share one, as long as any of them
- * lives. Internal to refit-ucx.so.
+ * The UCX context of this process, and arenas allocated by UCX, which other
+ * ranks of the node can map where UCX supports it (POSIX segments and XPMEM;
+ * System V is left out). Keys belong to one ucp context, so arenas and
+ * everything opened over them share one while any of them lives. Internal to
+ * refit-ucx.so.
  */
 #ifndef RF_UCX_LIBRARY_H
 #define RF_UCX_LIBRARY_H
@@ -12,23 +12,22 @@
 
 #include "transport/method/method.h"
 
-/* What UCX takes from a TCP connection at once, unless UCX_TCP_RX_SEG_SIZE says
- * otherwise. */
+/* Bytes that UCX reads from a TCP connection at once, unless
+ * UCX_TCP_RX_SEG_SIZE is set. */
 #define RF_UCX_TCP_SEGMENT "256k"
-/* What the system keeps of a connection at each end, unless UCX_TCP_SNDBUF and
- * UCX_TCP_RCVBUF say otherwise. As much as it likes is megabytes, which leave
- * the cache before UCX takes them: a third slower here (make bench-ucx). It is
- * enough for 5 GB/s where a round trip takes 0.1 ms. */
+/* Socket buffers of a connection at each end, unless UCX_TCP_SNDBUF and
+ * UCX_TCP_RCVBUF are set. The system's default is megabytes, which leave the
+ * cache before UCX reads them: a third slower here (make bench-ucx). This size
+ * is enough for 5 GB/s with a round trip of 0.1 ms. */
 #define RF_UCX_TCP_BUFFER "512k"
 
-/* Without some descriptors left, or where its thread cannot start, UCX ends the
- * process. */
+/* UCX ends the process if it lacks descriptors or cannot start its thread. */
 #define RF_UCX_DESCRIPTORS 16
 #define RF_UCX_THREADS 1
 
 struct rf_ucx_arena;
 
-/* What for: each has a context with features of its own. */
+/* Uses of UCX; each has a context with its own features. */
 enum rf_ucx_use {
     RF_UCX_CARRY, /* ops of the host methods' engine (carrier.h) */
     RF_UCX_WIRE,  /* tagged messages (transport/method/ucx_wire.h) */
@@ -39,19 +38,19 @@ struct rf_ucx_library {
     enum rf_ucx_use use;
     ucp_context_h context;
     uint32_t users;
-    bool stuck; /* requests are left that UCX cannot take back: everything
-                   stays as it is until the process ends */
+    bool stuck; /* UCX cannot cancel the remaining requests: everything stays
+                   until the process ends */
     struct rf_ucx_arena *arenas;
 };
 
-/* One more user. `n_ranks` is how many the world has, for UCX's counts. */
+/* Adds a user. `n_ranks`: ranks of the world, for UCX's estimates. */
 enum rf_status rf_ucx_library_take(enum rf_ucx_use use, uint32_t n_ranks,
                                    struct rf_ucx_library **out,
                                    struct rf_err *err) RF_MUST_CHECK;
 void rf_ucx_library_give(struct rf_ucx_library *library); /* NULL is fine */
 
-/* Memory at which UCX can be pointed: that of an arena it has allocated, or of
- * any other, which it registers. */
+/* The UCX memory handle of an arena: existing if UCX allocated the arena,
+ * otherwise newly registered. */
 enum rf_status rf_ucx_register(struct rf_ucx_library *library,
                                enum rf_memory_kind kind,
                                const struct rf_arena *arena, ucp_mem_h *out,

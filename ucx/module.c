@@ -1,8 +1,8 @@
 /*
- * Method `ucx`: every op between different ranks goes through UCX, inside a
- * node where UCX gives no pointers; a rank's local ops are plain copies. This
- * is the table that refit-worker finds in refit-ucx.so, with what method
- * ucx-cuda of refit-cuda.so needs (wire.h).
+ * Method `ucx`: ops between different ranks go through UCX, inside a node only
+ * if UCX gives no pointers; a rank's local ops are plain copies. The table that
+ * refit-worker finds in refit-ucx.so, which also has the wire for method
+ * ucx-cuda of refit-cuda.so (wire.h).
  */
 #include "common/system_calls.h"
 #include "transport/method/module.h"
@@ -26,7 +26,7 @@ static enum rf_status open_ucx(const struct rf_method_env *env, void **state,
     return rf_engine_open(env, &policy, state, err);
 }
 
-/* With the settings that ranks will have. */
+/* Probes with the settings of ranks. */
 static enum rf_status probe_ucx(struct rf_err *err)
 {
     struct rf_ucx_library *library;

@@ -1,4 +1,4 @@
-/* Reaching the arenas of this node's other ranks. See carrier.h. */
+/* Access to the arenas of this node's other ranks. See carrier.h. */
 #include <stdlib.h>
 
 #include "common/mem.h"
@@ -19,7 +19,7 @@ static void list_neighbours(struct rf_ucx_carrier *carrier)
     carrier->n_neighbours = (uint32_t)n;
 }
 
-/* Whether all of its arenas can be used here. */
+/* Whether all arenas of the neighbour can be mapped here. */
 static bool find_pointers(struct rf_ucx_neighbour *to)
 {
     for (int mem = 0; mem < RF_MEM_COUNT; mem++) {
@@ -32,8 +32,8 @@ static bool find_pointers(struct rf_ucx_neighbour *to)
     return true;
 }
 
-/* One rank that cannot would wait for copies that nobody makes: so all of a
- * node go one way. */
+/* A rank without pointers would wait for copies that no rank makes, so all
+ * ranks of a node use the same way. */
 static enum rf_status agree(struct rf_ucx_carrier *carrier, bool mine,
                             struct rf_err *err)
 {

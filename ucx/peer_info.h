@@ -1,6 +1,6 @@
 /*
- * Peer info: what each rank tells all others before they connect, its worker's
- * address first. Internal to refit-ucx.so.
+ * Peer info: the data each rank sends to all others before they connect, its
+ * worker's address first. Internal to refit-ucx.so.
  */
 #ifndef RF_UCX_PEER_INFO_H
 #define RF_UCX_PEER_INFO_H
@@ -15,7 +15,7 @@ void rf_ucx_peer_info_append(struct rf_blob *info, const void *data,
 enum rf_status
 rf_ucx_peer_info_append_address(struct rf_blob *info, ucp_worker_h worker,
                                 struct rf_err *err) RF_MUST_CHECK;
-/* The next field; false where peer info ends before. */
+/* The next field; false if the peer info ends early. */
 bool rf_ucx_peer_info_next(struct rf_blob *rest, const void **data,
                            size_t *size);
 

@@ -1,11 +1,11 @@
-/* Which protocol the carrier's ops use. See carrier.h. */
+/* Selects the protocols of the carrier's ops. See carrier.h. */
 #include <stdlib.h>
 #include <string.h>
 
 #include "ucx/carrier.h"
 #include "ucx/lanes.h"
 
-/* Where ranks reach registered memory by themselves. */
+/* When to use puts and gets. */
 enum rma { RMA_REAL, RMA_ALWAYS, RMA_NEVER };
 
 static enum rf_status rma_wish(enum rma *out, struct rf_err *err)
@@ -32,8 +32,8 @@ enum rf_status rf_ucx_check_settings(struct rf_err *err)
     return rma_wish(&wish, err);
 }
 
-/* Counts lanes for each direction that has ops, at the rank that moves the
- * bytes: the sender, or the receiver where it reads them. */
+/* Counts lanes for each direction with ops, at the rank that moves the bytes:
+ * the sender, or the receiver for gets. */
 static void count_lanes(const struct rf_ucx_peer *peer,
                         const struct rf_ucx_lanes *lanes,
                         struct rf_ucx_lane_counts *out)
@@ -49,7 +49,7 @@ static void count_lanes(const struct rf_ucx_peer *peer,
     }
 }
 
-/* Whether the peer's info has the keys that puts or gets need. */
+/* Whether the peer's info has the keys for puts or gets. */
 static bool has_keys(const struct rf_ucx_peer *peer)
 {
     const uint32_t mems = !peer->rma ? 0
@@ -63,8 +63,8 @@ static bool has_keys(const struct rf_ucx_peer *peer)
     return all;
 }
 
-/* Chooses between messages and more, and says so: "puts by rc_mlx5/mlx5_0:1".
- */
+/* Chooses between messages and puts or gets, and counts the lanes: "puts by
+ * rc_mlx5/mlx5_0:1". */
 static enum rf_status choose(struct rf_ucx_carrier *carrier,
                              struct rf_ucx_lane_counts *out, struct rf_err *err)
 {

@@ -1,12 +1,12 @@
 /*
  * The receiving end of endpoints. See carrier.h.
  *
- * Every message is checked: it must be due in this iteration, once, the op one
- * between the two ranks, and its data not more than the op has. Data that comes
- * twice in place of other data is found by verification. An iteration begins
- * only when all ranks have finished the one before, so no message overtakes
- * its beginning. Short messages come with their data; UCX fetches long ones
- * when it is told where to.
+ * Every message is checked: it must be due once in this iteration, its op must
+ * be between the two ranks, and its data no more than the op's. Verification
+ * finds data that arrives twice in place of other data. An iteration begins
+ * only when all ranks have finished the previous one, so no message comes
+ * before its iteration. Short messages include their data; UCX fetches long
+ * ones into a given place.
  */
 #include <inttypes.h>
 
@@ -14,13 +14,13 @@
 #include "common/clock.h"
 #include "ucx/carrier.h"
 
-/* A message, its header decoded. */
+/* A message with its decoded header. */
 struct message {
     uint32_t kind, id, generation, rank;
     uint64_t first;
     uint32_t op; /* index of the op, or RF_NONE */
     struct rf_ucx_peer *peer;
-    void *data; /* or what it is fetched by */
+    void *data; /* or UCX's descriptor to fetch it by */
     size_t bytes;
     bool fetched;
 };
@@ -67,7 +67,7 @@ static void on_fetched(void *handle, ucs_status_t status, size_t length,
     ucp_request_free(handle);
 }
 
-/* Into the arena where it is a part of one run there, else into a stage. */
+/* Fetches into the arena if the data lies within one run, else into a stage. */
 static void fetch(struct rf_ucx_carrier *carrier, uint32_t action,
                   const struct message *message, bool lands)
 {
@@ -80,7 +80,7 @@ static void fetch(struct rf_ucx_carrier *carrier, uint32_t action,
     request->action = action;
     request->first = message->first;
     request->n = message->bytes / carrier->ops[action].wire_item;
-    /* Its answer to the sender goes out. */
+    /* An answer to the sender follows. */
     carrier->dirty = true;
     param.cb.recv_am = on_fetched;
     rf_ucx_settle(request, ucp_am_recv_data_nbx(carrier->worker, message->data,
@@ -114,8 +114,8 @@ static bool expect_all(struct rf_ucx_carrier *carrier, uint32_t action)
     return expect(carrier, action, 0, carrier->ops[action].shape.total_items);
 }
 
-/* Once an iteration, of an op that the receiver has been offered, or all of
- * which has gone there. */
+/* Whether the end of a send is due: once an iteration, after the op was offered
+ * or sent in full. */
 static bool take_end(struct rf_ucx_carrier *carrier, uint32_t send)
 {
     struct rf_ucx_op *of = &carrier->ops[send];
@@ -220,7 +220,7 @@ static bool is_of_no_op(uint32_t kind)
     return kind == RF_UCX_HELLO || kind == RF_UCX_READY || kind == RF_UCX_BYE;
 }
 
-/* HELLO and READY once, before the first iteration; BYE once in each. */
+/* HELLO and READY: once, before the first iteration; BYE: once in each. */
 static bool take_note(const struct rf_ucx_carrier *carrier,
                       const struct message *message)
 {

@@ -1,8 +1,8 @@
 /*
- * Requests under way, and where items are. See carrier.h.
+ * Requests, and addresses of items. See carrier.h.
  *
  * Callbacks run inside ucp_worker_progress(), so on the rank's data thread;
- * what goes wrong in one is kept in `broken`, which work() returns.
+ * their errors are recorded in `broken`, which work() returns.
  */
 #include "common/mem.h"
 #include "ucx/carrier.h"
@@ -83,7 +83,6 @@ void rf_ucx_settle(struct rf_ucx_request *request, ucs_status_ptr_t answer)
     }
 }
 
-/* It stays with the request. */
 uint8_t *rf_ucx_stage(struct rf_ucx_request *request)
 {
     if (request->stage == NULL) {

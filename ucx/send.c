@@ -8,7 +8,7 @@
 #include "common/clock.h"
 #include "ucx/carrier.h"
 
-/* --- what ends ------------------------------------------------------------ */
+/* --- completion ---------------------------------------------------------- */
 
 /* With turns, the receiver's note completes a send. */
 static void sent(struct rf_ucx_carrier *carrier, uint32_t action)
@@ -72,7 +72,7 @@ void rf_ucx_note(struct rf_ucx_peer *peer, enum rf_ucx_kind kind, uint32_t op)
                  op, NULL, 0);
 }
 
-/* Endpoint by endpoint: a flush of the worker looks at puts alone. */
+/* Flushes each endpoint: a flush of the worker covers only puts. */
 void rf_ucx_drain(struct rf_ucx_carrier *carrier)
 {
     for (uint32_t i = 0; i < carrier->n_peers; i++) {
@@ -108,7 +108,7 @@ static void put(struct rf_ucx_request *request, const void *src)
                                        peer->end.rkey[op->dst_mem], &param));
 }
 
-/* Gathers the request's rows, casting if that is done here. */
+/* Gathers the request's rows, with the cast if it is done here. */
 static const void *pack(struct rf_ucx_request *request)
 {
     struct rf_ucx_carrier *carrier = request->carrier;
@@ -132,7 +132,7 @@ static uint64_t request_bytes(const struct rf_ucx_peer *peer, bool packed)
                        : RF_UCX_RUN_BYTES;
 }
 
-/* The next items of the current op, as many as one request takes. */
+/* A request for as many next items of the current op as it takes. */
 static struct rf_ucx_request *next_request(struct rf_ucx_peer *peer,
                                            bool packed)
 {
@@ -153,7 +153,7 @@ static struct rf_ucx_request *next_request(struct rf_ucx_peer *peer,
     return request;
 }
 
-/* Lets the receiver read the current op, if that is how it goes. */
+/* Offers the current op to the receiver, if it goes by gets. */
 static bool offer(struct rf_ucx_peer *peer)
 {
     struct rf_ucx_carrier *carrier = peer->carrier;
@@ -170,8 +170,8 @@ static bool offer(struct rf_ucx_peer *peer)
     return true;
 }
 
-/* Issues one request of the current op. All of the carrier's own account of it
- * comes first, since it may be done at once. */
+/* Issues one request of the current op. Updates the carrier's state first,
+ * since the request may complete at once. */
 static void issue(struct rf_ucx_peer *peer)
 {
     struct rf_ucx_carrier *carrier = peer->carrier;

@@ -1,11 +1,11 @@
 /*
  * Opening and closing UCX on a rank. See carrier.h.
  *
- * Every rank's peer info (its worker's address; where its arenas are and the
- * keys to them) goes to all by env->exchange(). Endpoints are then made to
- * carry: UCX connects when they are first used, and both sides have to take
- * part. A rank that has heard HELLO from all its peers and whose own have left
- * says READY; when all have said so, nobody needs it any more to connect.
+ * env->exchange() gives every rank's peer info (its worker's address; the
+ * addresses and keys of its arenas) to all. Endpoints are then connected: UCX
+ * connects on first use, and both sides must take part. A rank that has HELLO
+ * from all its peers and whose own have left sends READY; once it has READY
+ * from all, no peer needs it to connect.
  */
 #include <stdlib.h>
 
@@ -56,7 +56,7 @@ static enum rf_status swap_peer_infos(struct rf_ucx_carrier *carrier,
 
 /* --- endpoints ------------------------------------------------------------ */
 
-/* The arena's base and key from peer info; false: they are not there. */
+/* The arena's base and key from peer info; false: missing. */
 static bool read_key(struct rf_ucx_end *end, int mem, struct rf_blob *info,
                      ucs_status_t *why)
 {
@@ -125,7 +125,7 @@ static enum rf_status reach_peers(struct rf_ucx_carrier *carrier,
     return status;
 }
 
-/* --- making endpoints carry ----------------------------------------------- */
+/* --- connecting endpoints ------------------------------------------------- */
 
 static const struct rf_ucx_peer *missing(const struct rf_ucx_carrier *carrier,
                                          enum rf_ucx_kind kind)
@@ -138,8 +138,9 @@ static const struct rf_ucx_peer *missing(const struct rf_ucx_carrier *carrier,
     return NULL;
 }
 
-/* Says it to all peers and waits until all have said it. Behind a HELLO the way
- * must be free, so it is waited for; a READY has nothing to wait behind. */
+/* Sends `kind` to all peers and waits for it from all. Also waits until our
+ * HELLOs have left, so that later messages do not queue behind them; a READY
+ * need not wait. */
 static enum rf_status meet(struct rf_ucx_carrier *carrier,
                            enum rf_ucx_kind kind, struct rf_err *err)
 {
@@ -158,7 +159,7 @@ static enum rf_status meet(struct rf_ucx_carrier *carrier,
     return RF_OK;
 }
 
-/* --- in order ------------------------------------------------------------- */
+/* --- opening and closing -------------------------------------------------- */
 
 static enum rf_status register_arenas(struct rf_ucx_carrier *carrier,
                                       struct rf_err *err)
@@ -212,10 +213,10 @@ static bool has_work_left(const struct rf_ucx_carrier *carrier)
            (carrier->engine != NULL && carrier->engine->own_left > 0);
 }
 
-/* UCX ends the process when a worker goes whose requests are under way, and has
- * no way to cancel them all: after an abort everything stays as it is until the
- * process ends, which is soon. Else what had to leave has left at the end of
- * the last iteration, and the worker takes its endpoints with it. */
+/* UCX ends the process if a worker with requests in flight is destroyed, and
+ * cannot cancel them all: after an abort everything stays until the process
+ * ends, which is soon. Otherwise everything left at the end of the last
+ * iteration, and the worker destroys its endpoints. */
 void rf_ucx_disconnect(struct rf_ucx_carrier *carrier)
 {
     rf_shared_free(carrier->env, &carrier->infos);

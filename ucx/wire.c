@@ -2,14 +2,14 @@
  * Tagged messages between ranks. See transport/method/ucx_wire.h.
  *
  * A tag is the sender's rank and the number of its messages to this receiver so
- * far, which both count. Empty messages of the same sequence connect ranks in
- * open, and part them at the end of an iteration: UCX answers the others only
- * in our progress calls, so a rank stays until all its peers have said that
- * they are done, each after a flush.
+ * far, counted by both. Empty messages of the same sequence connect ranks
+ * during open and part them at the end of an iteration: UCX answers other ranks
+ * only in our progress calls, so a rank stays until all its peers have sent
+ * theirs, each after a flush.
  *
- * What fails is kept in `broken`, which progress() returns. An endpoint between
- * nodes tells when its peer is lost; inside a node the agent sees a process
- * end, and the abort flag comes.
+ * Errors are recorded in `broken`, which progress() returns. An endpoint
+ * between nodes reports a lost peer; inside a node the agent notices the end of
+ * a process, and the abort flag is set.
  */
 #include "ucx/wire.h"
 
@@ -22,7 +22,7 @@
 #include "ucx/lanes.h"
 #include "ucx/peer_info.h"
 
-/* What a worker may do before its rank looks at the rest. */
+/* Limit of progress calls before the rank does other work. */
 #define PROGRESS_CALLS 32
 #define TAG(rank, number) ((ucp_tag_t)(rank) << 32 | (ucp_tag_t)(number))
 #define WHOLE_TAG (~(ucp_tag_t)0)
@@ -31,22 +31,22 @@ struct wire_peer {
     uint32_t rank;
     struct rf_ucx_loss loss;
     ucp_ep_h ep;
-    uint32_t sent, received; /* messages asked for, all iterations together */
-    uint32_t awaited;        /* receives under way */
+    uint32_t sent, received; /* messages requested, over all iterations */
+    uint32_t awaited;        /* receives in flight */
     bool receives;           /* it has ops from this rank */
 };
 
-/* A message, or a flush, on its way. */
+/* A message or a flush in flight. */
 struct request {
-    struct request *next; /* of those that are free */
+    struct request *next; /* in the free list */
     struct rf_ucx_wire *wire;
     struct wire_peer *peer;
-    uint32_t *left; /* NULL: nobody counts */
-    uint64_t bytes; /* that must arrive */
+    uint32_t *left; /* NULL: not counted */
+    uint64_t bytes; /* expected */
     bool receives;
 };
 
-/* How an iteration goes. */
+/* Phases of an iteration. */
 enum phase { MOVING, FLUSHING, PARTING };
 
 struct rf_ucx_wire {
@@ -60,11 +60,11 @@ struct rf_ucx_wire {
     uint32_t n_peers;
     uint32_t *peer_of;    /* by rank: its index, or RF_NONE */
     struct request *free; /* requests */
-    struct request **all; /* to be freed */
+    struct request **all; /* to free */
     size_t n_all, all_cap;
-    uint32_t under_way; /* requests */
+    uint32_t under_way; /* requests in flight */
     enum phase phase;
-    struct rf_err broken; /* RF_OK: nothing is */
+    struct rf_err broken; /* RF_OK: no error */
 };
 
 /* --- requests ------------------------------------------------------------- */
@@ -130,8 +130,8 @@ static void on_arrived(void *handle, ucs_status_t status,
     ucp_request_free(handle);
 }
 
-/* UCX is told where the memory is: it would take memory that was there before
- * it for the host's. */
+/* Gives UCX the kind of memory: it would take memory allocated before UCX
+ * started for host memory. */
 static ucp_request_param_t params_of(struct request *request)
 {
     return (ucp_request_param_t){
@@ -162,8 +162,8 @@ static void post_send(struct rf_ucx_wire *wire, struct wire_peer *peer,
     }
 }
 
-/* Of a message that is there already UCX 1.13 gives the size to the callback
- * alone. */
+/* For a message that has already arrived, UCX 1.13 gives the size only to the
+ * callback. */
 static void post_receive(struct rf_ucx_wire *wire, struct wire_peer *peer,
                          void *to, uint64_t bytes, uint32_t *left)
 {
@@ -201,7 +201,7 @@ static void wire_receive(struct rf_ucx_wire *wire, uint32_t rank, void *to,
     post_receive(wire, peer_at(wire, rank), to, bytes, left);
 }
 
-/* An empty message to and from each peer. */
+/* Posts an empty message to and from each peer. */
 static void greet(struct rf_ucx_wire *wire)
 {
     for (uint32_t i = 0; i < wire->n_peers; i++) {
@@ -210,7 +210,8 @@ static void greet(struct rf_ucx_wire *wire)
     }
 }
 
-/* All that was sent before has left this worker when these are complete. */
+/* Flushes all endpoints; on completion everything sent before has left this
+ * worker. */
 static void flush(struct rf_ucx_wire *wire)
 {
     for (uint32_t i = 0; i < wire->n_peers; i++) {
@@ -245,7 +246,7 @@ static enum rf_status wire_progress(struct rf_ucx_wire *wire, bool *worked,
                : rf_err_set(err, wire->broken.status, "%s", wire->broken.text);
 }
 
-/* Behind a flush nothing is left that an empty message could wait for. */
+/* After a flush an empty message has nothing to wait for. */
 static void wire_end(struct rf_ucx_wire *wire, bool *done)
 {
     *done = false;
@@ -348,7 +349,7 @@ static enum rf_status reach_peers(struct rf_ucx_wire *wire, struct rf_err *err)
     return status;
 }
 
-/* Until all requests are complete. */
+/* Waits until all requests are complete. */
 static enum rf_status settle(struct rf_ucx_wire *wire, struct rf_err *err)
 {
     enum rf_status status = RF_OK;
@@ -364,9 +365,9 @@ static enum rf_status settle(struct rf_ucx_wire *wire, struct rf_err *err)
     return status;
 }
 
-/* UCX connects when an endpoint is first used, and both sides have to take
- * part: when all have heard from all their peers twice, nobody needs this rank
- * any more to connect. */
+/* UCX connects an endpoint on first use, and both sides must take part: once
+ * all ranks have heard from all their peers twice, no peer needs this rank to
+ * connect. */
 static enum rf_status connect_peers(struct rf_ucx_wire *wire,
                                     struct rf_err *err)
 {
@@ -436,8 +437,8 @@ static void wire_abort(struct rf_ucx_wire *wire)
     wire->library->stuck = true;
 }
 
-/* UCX ends the process when a worker goes whose requests are under way. The
- * worker takes its endpoints with it. */
+/* UCX ends the process if a worker with requests in flight is destroyed. The
+ * worker destroys its endpoints. */
 static void release(struct rf_ucx_wire *wire)
 {
     struct rf_ucx_library *library = wire->library;

@@ -621,7 +621,7 @@ static const char *const type_names[] = {
     [RF_FIELD_LIST] = "list",
 };
 
-/* What a value looks like, behind the name of its type. */
+/* Describes a value; the text follows the name of its type. */
 static void describe(const struct rf_field *field, char *out, size_t size)
 {
     char count[60], each[80];

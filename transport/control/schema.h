@@ -119,8 +119,8 @@ enum rf_status rf_schema_decode(const struct rf_schema *schema, json_t *object,
                                 const char *name, void *out,
                                 struct rf_err *err) RF_MUST_CHECK;
 
-/* The object of a struct, its texts cleaned (rf_text_clean) where they are not
- * UTF-8. A new reference. */
+/* The object of a struct, its texts cleaned (rf_text_clean) if not UTF-8. A new
+ * reference. */
 json_t *rf_schema_encode(const struct rf_schema *schema, const void *in);
 
 /* Copies a struct within its bounds, such as a decoded one, to `to`; free with

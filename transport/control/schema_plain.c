@@ -54,7 +54,7 @@ static bool take_word(struct cursor *in, const char *word)
 static bool read_object(const struct rf_schema *schema, struct cursor *in,
                         void *out);
 
-/* A whole number as JSON has it. */
+/* A JSON integer. */
 static bool take_integer(struct cursor *in, int64_t *out)
 {
     const bool negative = take(in, '-');

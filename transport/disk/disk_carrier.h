@@ -24,7 +24,7 @@ struct rf_disk_peer {
     char label[RF_DISK_LABEL_SIZE]; /* of its node's files */
     int data, ledger;               /* -1: not open */
     uint32_t generation;            /* of our last start of reading */
-    uint32_t image; /* in which its image was last seen complete */
+    uint32_t image;                 /* of the last complete image seen */
 };
 
 struct rf_disk_range {

@@ -41,7 +41,7 @@ bool rf_carried_here(const struct rf_engine *engine, uint32_t action,
     const struct rf_flow *flow = engine->flow;
     const struct rf_action *of = &flow->actions[action];
     *sends = of->kind == RF_ACTION_SEND;
-    /* also before ranks have met, when flow->self is not known */
+    /* flow->self is unknown before the ranks have met */
     if (of->owner != flow->slots[engine->env->rank] ||
         (!*sends && of->kind != RF_ACTION_RECV)) {
         return false;

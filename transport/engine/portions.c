@@ -5,7 +5,7 @@
  * either exactly the same runs (replicas; cut anywhere in the stream), or runs
  * side by side inside the same rows (a column split; cut between rows). A
  * *part* is a range of a group; a *portion* is one part of a large group or
- * several small parts in a row. A copy with needs is a group alone; such
+ * several small parts in a row. A copy with needs forms its own group, whose
  * portions come after all others.
  *
  * Order: by the least op id of each group, so that copies with successors come

@@ -45,7 +45,7 @@ struct rf_method_env {
     const struct rf_memory_ops *memory;
     uint8_t data_key[RF_DATA_KEY_BYTES]; /* of this attempt */
     int64_t deadline_ns;                 /* of open */
-    /* Host methods copy with plain stores, not streaming ones, where these are
+    /* Host methods copy with plain stores; set where streaming stores are
      * slower. Read when an iteration starts; the same on all ranks of a
      * node. */
     bool plain_stores;

@@ -39,7 +39,7 @@ struct rf_node_memory_head {
     struct rf_node_memory_bed beds[]; /* one per slot */
 };
 
-/* --- peer info: what ranks tell each other -------------------------------- */
+/* --- peer info ------------------------------------------------------------ */
 
 struct peer_info {
     uint32_t magic, rank, node, pid, port;

@@ -134,7 +134,7 @@ static enum rf_status prepare(struct rf_engine *engine, void **carrier,
     links->engine = engine;
     links->listener = -1;
     *carrier = links;
-    /* The engine numbers slots as the flow does, before ranks have met. */
+    /* Needs only the flow's slots, which exist before the ranks have met. */
     find_links(links);
     if (!needs_listener(links)) {
         return RF_OK;

@@ -43,7 +43,7 @@ struct rf_tcp_op {
     uint32_t action; /* send or recv */
     struct rf_copy_shape shape;
     uint32_t wire_item; /* bytes of an item on the wire */
-    /* Generation of the flow in which each last happened. */
+    /* Generation of the flow at the last such event. */
     uint32_t received;              /* at the receiver */
     uint32_t admitted, sent, taken; /* at the sender */
 };

@@ -54,7 +54,7 @@ static enum rf_status write_notes(struct rf_link *link, struct rf_err *err)
     return RF_OK;
 }
 
-/* --- taking what was read ------------------------------------------------- */
+/* --- consuming the buffer ------------------------------------------------- */
 
 static const struct rf_op *op_of(const struct rf_link *link)
 {

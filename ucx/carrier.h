@@ -37,8 +37,8 @@
 #define RF_UCX_STAGE_BYTES (UINT64_C(256) << 10)
 #define RF_UCX_WINDOW 4
 /* Over TCP, where UCX would fetch long messages by emulated puts: messages of
- * this size go at once, and each fits into a UCX segment (RF_UCX_TCP_SEGMENT),
- * so that it is delivered in the receive buffer, without a copy. */
+ * this size are sent at once, and each fits into a UCX segment
+ * (RF_UCX_TCP_SEGMENT), so that UCX hands it over in place. */
 #define RF_UCX_EAGER_BYTES (UINT64_C(120) << 10)
 #define RF_UCX_EAGER_WINDOW 32
 /* Shorter runs are packed: a put costs more than a row of a message. */

@@ -89,7 +89,7 @@ static void fetch(struct rf_ucx_carrier *carrier, uint32_t action,
 
 /* --- messages ------------------------------------------------------------- */
 
-/* What of an op is left to come; false: it is not due. */
+/* Accounts for received items of an op; false: not due. */
 static bool expect(struct rf_ucx_carrier *carrier, uint32_t action,
                    uint64_t first, uint64_t items)
 {

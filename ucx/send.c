@@ -153,7 +153,7 @@ static struct rf_ucx_request *next_request(struct rf_ucx_peer *peer,
     return request;
 }
 
-/* Offers the current op to the receiver, if it goes by gets. */
+/* Offers the current op to the receiver, if it uses gets. */
 static bool offer(struct rf_ucx_peer *peer)
 {
     struct rf_ucx_carrier *carrier = peer->carrier;

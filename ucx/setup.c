@@ -138,9 +138,8 @@ static const struct rf_ucx_peer *missing(const struct rf_ucx_carrier *carrier,
     return NULL;
 }
 
-/* Sends `kind` to all peers and waits for it from all. Also waits until our
- * HELLOs have left, so that later messages do not queue behind them; a READY
- * need not wait. */
+/* Sends `kind` to all peers and waits for it from all. Flushes HELLOs, so that
+ * the connection is free for later messages; a READY needs no flush. */
 static enum rf_status meet(struct rf_ucx_carrier *carrier,
                            enum rf_ucx_kind kind, struct rf_err *err)
 {

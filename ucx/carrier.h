@@ -52,8 +52,7 @@ enum rf_ucx_kind {
     RF_UCX_OFFERED,  /* the op's source can be read */
     RF_UCX_ADMITTED, /* to the source: the destination may take the op */
     RF_UCX_TAKEN,    /* to the source: the op is complete */
-    RF_UCX_BYE,      /* the sender needs no other rank in this iteration any
-                        more */
+    RF_UCX_BYE,      /* the sender needs no others in this iteration */
     RF_UCX_KINDS,
 };
 
@@ -263,7 +262,7 @@ void rf_ucx_unpack(struct rf_ucx_carrier *carrier, uint32_t action,
 enum rf_status rf_ucx_listen(struct rf_ucx_carrier *carrier,
                              struct rf_err *err) RF_MUST_CHECK;
 
-/* --- shared by both directions ------------------------------------------- */
+/* --- shared by both directions -------------------------------------------- */
 
 #define RF_UCX_MESSAGE 1 /* the id of our active messages */
 

@@ -1,8 +1,8 @@
 /*
  * Method `ucx`: ops between different ranks go through UCX, inside a node only
- * if UCX gives no pointers; a rank's local ops are plain copies. The table that
- * refit-worker finds in refit-ucx.so, which also has the wire for method
- * ucx-cuda of refit-cuda.so (wire.h).
+ * if UCX gives no pointers; a rank's local ops are plain copies. Defines the
+ * table that refit-worker finds in refit-ucx.so, which also has the wire for
+ * method ucx-cuda of refit-cuda.so (wire.h).
  */
 #include "common/system_calls.h"
 #include "transport/method/module.h"

@@ -8,7 +8,7 @@
 #include "common/clock.h"
 #include "ucx/carrier.h"
 
-/* --- completion ---------------------------------------------------------- */
+/* --- completion ----------------------------------------------------------- */
 
 /* With turns, the receiver's note completes a send. */
 static void sent(struct rf_ucx_carrier *carrier, uint32_t action)

@@ -214,7 +214,7 @@ static bool has_work_left(const struct rf_ucx_carrier *carrier)
 
 /* UCX ends the process if a worker with requests in flight is destroyed, and
  * cannot cancel them all: after an abort everything stays until the process
- * ends, which is soon. Otherwise everything left at the end of the last
+ * ends, which is soon. Otherwise all messages have left by the end of the last
  * iteration, and the worker destroys its endpoints. */
 void rf_ucx_disconnect(struct rf_ucx_carrier *carrier)
 {

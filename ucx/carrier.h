@@ -60,7 +60,7 @@ enum rf_ucx_kind {
 enum rf_ucx_work {
     RF_UCX_NOTING,   /* a message without data */
     RF_UCX_SENDING,  /* a message with an op's data */
-    RF_UCX_PUTTING,  /* the same */
+    RF_UCX_PUTTING,  /* a put of an op's data */
     RF_UCX_GETTING,  /* data read by us */
     RF_UCX_LANDING,  /* data received into the arena */
     RF_UCX_STAGING,  /* data received into a stage */

@@ -27,8 +27,8 @@ enum rf_status rf_ucx_lanes_ask(ucp_ep_h ep, struct rf_ucx_lanes *out,
 /* Counts one more pair: "messages by", "tcp/lo". */
 void rf_ucx_lanes_count(struct rf_ucx_lane_counts *counts, const char *how,
                         const char *names);
-/* "UCX 1.13.1; 6 messages by tcp/lo", of at most RF_REGISTRATION_SIZE bytes; ";
- * 2 more" counts the lanes that do not fit. */
+/* "UCX 1.13.1; 6 messages by tcp/lo", at most RF_REGISTRATION_SIZE bytes. Lanes
+ * that do not fit are counted at the end: "; 2 more". */
 void rf_ucx_lanes_sum_up(const struct rf_ucx_lane_counts *counts, char *out);
 /* Collective if env->registration is wanted (by all ranks or none): sets it to
  * the sum of all ranks' lanes. */

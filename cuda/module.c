@@ -1,6 +1,6 @@
 /*
- * The table that refit-worker finds in refit-cuda.so, and what it tells about
- * the node: driver, devices, libraries, and why something is missing.
+ * The table that refit-worker finds in refit-cuda.so, and its description of
+ * the node: driver, devices, libraries, and the reason when one is missing.
  */
 #include "transport/method/module.h"
 
@@ -65,8 +65,8 @@ static void describe_device(int index, struct rf_module_device *out)
                                 index);
 }
 
-/* What takes clocks from a device that should have them. Others are normal: it
- * idles, its power is capped, somebody set its clocks. */
+/* Abnormal reasons for low clocks. Others are normal: an idle device, a power
+ * cap, clocks set by a user. */
 static const struct {
     unsigned long long bit;
     const char *name;
@@ -114,8 +114,8 @@ static bool shares_by_dmabuf(int cuda_device)
     return shares;
 }
 
-/* Who else uses a device and what slows it; what NVML and the driver do not tell
- * stays not known. */
+/* Other users of the device and causes of slowdown. Facts that NVML and the
+ * driver do not report stay unknown. */
 static void describe_health(int cuda_device, struct rf_module_device *out)
 {
     const struct rf_nvml *nvml = rf_nvml_load(NULL);
@@ -181,7 +181,7 @@ static void module_facts(struct rf_module_facts *out)
     }
 }
 
-/* Many times the cache, if that is not too much of what is free. */
+/* Many times the cache, unless too much of the free memory. */
 static enum rf_status probe_bytes(uint64_t *out, struct rf_err *err)
 {
     size_t available = 0, total = 0;
@@ -194,8 +194,8 @@ static enum rf_status probe_bytes(uint64_t *out, struct rf_err *err)
     return RF_OK;
 }
 
-/* Device-to-device cudaMemcpyAsync, the ceiling that refits are held against;
- * the best of a few, since the first ones wake the clocks. */
+/* Device-to-device cudaMemcpyAsync, the ceiling for refits. Takes the best of a
+ * few copies, since the first ones wake the clocks. */
 static enum rf_status module_copy_probe(double *gbytes_per_s,
                                         struct rf_err *err)
 {

@@ -18,7 +18,7 @@ uint64_t rf_copy_engine_run_bytes(const struct rf_slice *slice)
     return is_contiguous(slice) ? slice->width * slice->rows : slice->width;
 }
 
-/* The three arrays that a batch takes grow together. */
+/* The three arrays of a batch grow together. */
 static void add_run(struct rf_copy_engine_list *list, void *to,
                     const void *from, size_t bytes)
 {
@@ -64,8 +64,8 @@ void rf_copy_engine_add(struct rf_copy_engine_list *list,
     list->total_bytes += slice->width * slice->rows;
 }
 
-/* The attribute asks for the engines where the driver would rather take a
- * kernel, as it does inside a device. */
+/* The attribute asks for copy engines; inside a device the driver would rather
+ * use a kernel. */
 static cudaError_t run_batch(void *const *to, const void *const *from,
                              const size_t *bytes, size_t n, cudaStream_t stream)
 {
@@ -77,7 +77,8 @@ static cudaError_t run_batch(void *const *to, const void *const *from,
     return cudaMemcpyBatchAsync(to, from, bytes, n, &attributes, &first, 1,
                                 stream);
 #else
-    /* That of CUDA 12 only reads the arrays, too, and says which failed. */
+    /* CUDA 12's form only reads the arrays too, and reports which copy failed.
+     */
     size_t failed = 0;
     return cudaMemcpyBatchAsync((void **)to, (void **)from, (size_t *)bytes, n,
                                 &attributes, &first, 1, &failed, stream);

@@ -1,8 +1,8 @@
 /*
  * Copies by the device's copy engines, which need no multiprocessor: contiguous
- * runs in batches (cudaMemcpyBatchAsync, of CUDA 12.8 on), rows at a distance
- * as two-dimensional copies. Lists are made once per plan; running one
- * allocates nothing.
+ * runs in batches (cudaMemcpyBatchAsync, CUDA 12.8 or later), pitched rows as
+ * two-dimensional copies. Lists are made once per plan; running one allocates
+ * nothing.
  */
 #ifndef RF_CUDA_DEVICE_COPY_ENGINE_H
 #define RF_CUDA_DEVICE_COPY_ENGINE_H
@@ -16,7 +16,7 @@ struct rf_engine_rows {
     size_t to_pitch, from_pitch, width, rows;
 };
 
-/* Consecutive copies to one destination: its runs are one batch. */
+/* Consecutive copies to one destination; its runs form one batch. */
 struct rf_copy_engine_part {
     uint32_t dst_base;
     size_t n_runs, n_rows;
@@ -34,7 +34,7 @@ struct rf_copy_engine_list {
     uint64_t total_bytes;
 };
 
-/* The length of a slice's runs: all of it where it is contiguous. */
+/* Length of one run of the slice; a contiguous slice is one run. */
 uint64_t rf_copy_engine_run_bytes(const struct rf_slice *slice);
 
 /* Adds a slice of plain bytes at these bases. */
@@ -42,8 +42,8 @@ void rf_copy_engine_add(struct rf_copy_engine_list *list,
                         const struct rf_slice *slice,
                         const struct rf_bases *bases);
 
-/* Whether the driver takes batches; others are copied one by one. Waits for
- * the device. */
+/* Whether the driver takes batches; without them runs are copied one by one.
+ * Waits for the device. */
 enum rf_status rf_copy_engine_has_batches(bool *out,
                                           struct rf_err *err) RF_MUST_CHECK;
 

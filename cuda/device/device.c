@@ -1,8 +1,8 @@
 /*
- * Device, kernels and their launches. The kernels are a fat binary inside this
- * module (cuda/device/fatbin.S), loaded through the runtime's library interface
- * and found by name, so there is no C++ start-up code and a fake runtime can
- * serve the same calls.
+ * Device, kernels and launches. The kernels are a fat binary inside this module
+ * (cuda/device/fatbin.S), loaded through the runtime's library interface and
+ * found by name: there is no C++ start-up code, and a fake runtime can serve
+ * the same calls.
  */
 #include "cuda/device/device.h"
 
@@ -70,8 +70,8 @@ enum rf_status rf_device_ready(struct rf_err *err)
     return RF_OK;
 }
 
-/* Slot n is device n. Tests may let ranks share devices, which makes timings
- * worthless, so it has to be asked for. */
+/* Slot n is device n. Tests may let ranks share devices; that makes timings
+ * worthless, so it is opt-in. */
 static enum rf_status device_of_slot(uint32_t slot, uint32_t *device,
                                      struct rf_err *err)
 {
@@ -165,8 +165,8 @@ enum rf_status rf_device_upload(const void *table, size_t bytes,
         at += rf_align_up(size, 256);
     }
     made.extra = (unsigned char *)made.memory + at;
-    /* A copy from pageable memory may still be under way when its call is back,
-     * and the streams that read the tables do not wait for the NULL stream. */
+    /* A copy from pageable memory may outlast its call, and the streams that
+     * read the tables do not wait for the NULL stream. */
     RF_CUDA_TRY(err, out, cudaStreamSynchronize(NULL));
 out:
     if (status != RF_OK) {

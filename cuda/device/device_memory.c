@@ -1,9 +1,9 @@
 /*
- * Arenas in device memory: plain cudaMalloc, because only that can be shared by
- * CUDA IPC handles; where those are refused, or REFIT_IPC says so, memory that
- * is shared by file descriptor (cuda/device/vmm.h), which is then the arena's
- * `fd`. Fill and verify run as kernels over tables of content slices, made at
- * the first fill of an arena and kept with it.
+ * Arenas in device memory: plain cudaMalloc, because CUDA IPC handles can share
+ * only that. If handles are refused, or REFIT_IPC says so, memory shared by
+ * file descriptor (cuda/device/vmm.h), which is then the arena's `fd`. Fill and
+ * verify run as kernels over tables of content slices, made at the first fill
+ * of an arena and kept with it.
  */
 #include "cuda/device/device_memory.h"
 
@@ -67,7 +67,8 @@ static enum rf_status alloc_vmm(uint64_t bytes, struct rf_arena *out,
     return RF_OK;
 }
 
-/* Plain memory that has no handle is given back where the other form works. */
+/* Replaces plain memory that has no handle by shareable memory, if the device
+ * supports that. */
 static enum rf_status replace_if_refused(struct rf_arena *arena,
                                          struct rf_err *err)
 {
@@ -78,7 +79,7 @@ static enum rf_status replace_if_refused(struct rf_arena *arena,
     }
     (void)cudaGetLastError();
     if (rf_vmm_ready(NULL) != RF_OK) {
-        return RF_OK; /* method ipc will say why not; others do without */
+        return RF_OK; /* method ipc reports why; others go on without */
     }
     cudaFree(arena->base);
     *arena = (struct rf_arena){.fd = -1};
@@ -142,7 +143,7 @@ static int by_offset(const void *a, const void *b)
     return RF_COMPARE(x, y);
 }
 
-/* What no piece covers, wherever its content lives now. */
+/* Finds the bytes that no piece covers, wherever its content is now. */
 static void find_gaps(struct arena_tables *tables, uint64_t arena_bytes)
 {
     struct rf_content_slices in_place = {0};
@@ -195,7 +196,8 @@ static bool is_same(const struct rf_side_content *a,
            a->data == b->data;
 }
 
-/* The arena's tables for `content`, made if it has those of another or none. */
+/* The arena's tables for `content`; made if it has none, or those of other
+ * content. */
 static enum rf_status tables_of(const struct rf_side_content *content,
                                 struct rf_arena *arena,
                                 struct arena_tables **out, struct rf_err *err)
@@ -251,7 +253,7 @@ static enum rf_status cuda_fill(const struct rf_plan *plan, enum rf_side side,
                                  rf_poison_byte(round), gap->bytes));
     }
     RF_CUDA_CHECK(err, cudaDeviceSynchronize());
-    rf_memory_usage_note(arenas_now); /* now with what the method took */
+    rf_memory_usage_note(arenas_now); /* now with the method's memory */
     return RF_OK;
 }
 
@@ -267,7 +269,7 @@ static enum rf_status cuda_poison(uint64_t round, struct rf_arena *arena,
     return RF_OK;
 }
 
-/* Fills the description of the first mismatch from its slice and byte. */
+/* Describes the first mismatch from its slice and byte. */
 static enum rf_status locate(const struct arena_tables *tables,
                              const struct rf_arena *arena, uint64_t round,
                              uint64_t first, struct rf_verify_result *out,
@@ -308,7 +310,7 @@ static enum rf_status locate(const struct arena_tables *tables,
     return RF_OK;
 }
 
-/* Every byte outside the pieces still has the poison. */
+/* Checks that every byte outside the pieces still has the poison. */
 static enum rf_status check_gaps(const struct arena_tables *tables,
                                  const struct rf_verify_job *job,
                                  struct rf_verify_result *out,
@@ -381,7 +383,7 @@ static enum rf_status cuda_write(const struct rf_arena *arena, uint64_t offset,
     return RF_OK;
 }
 
-/* Pinned. */
+/* Pinned host memory. */
 static enum rf_status cuda_buffer_alloc(uint64_t bytes, void **out,
                                         struct rf_err *err)
 {

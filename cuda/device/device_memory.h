@@ -4,7 +4,8 @@
 
 #include "transport/method/memory.h"
 
-/* Arenas are multiples of this, so that an IPC handle covers one arena only. */
+/* Arena sizes are multiples of this, so that an IPC handle covers one arena
+ * only. */
 #define RF_DEVICE_ALIGN (UINT64_C(2) << 20)
 
 extern const struct rf_memory_ops rf_memory_cuda;

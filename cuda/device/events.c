@@ -1,5 +1,5 @@
-/* The device's clock. See events.h. A failure is a time of 0, never an error:
- * what was measured is not worth losing a refit that is complete. */
+/* The device's clock. See events.h. A failure is a time of 0, never an error: a
+ * lost measurement must not fail a complete refit. */
 #include "cuda/device/events.h"
 
 #include "common/clock.h"

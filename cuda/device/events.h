@@ -1,7 +1,7 @@
 /*
- * What the device's own clock says: CUDA events, which a stream stamps when it
- * reaches them. A step's phases and the whole of an iteration are timed so; the
- * host's clock is the caller's (worker/rank/attempt.c).
+ * The device's clock: CUDA events, which a stream stamps when it reaches them.
+ * They time a step's phases and the whole iteration; the caller keeps the
+ * host's clock (worker/rank/attempt.c).
  */
 #ifndef RF_CUDA_DEVICE_EVENTS_H
 #define RF_CUDA_DEVICE_EVENTS_H
@@ -9,8 +9,8 @@
 #include <cuda_runtime_api.h>
 #include <stdint.h>
 
-/* Nanoseconds between two events of this device that are complete; 0 where one
- * was never recorded. Of events recorded again the last record counts. */
+/* Nanoseconds between two completed events of this device; 0 if either was
+ * never recorded. For an event recorded again, the last record counts. */
 int64_t rf_events_ns(cudaEvent_t begin, cudaEvent_t end);
 
 /* NULL is fine. */

@@ -7,7 +7,7 @@
 #include "cuda/device/events.h"
 
 struct rf_fp8_job {
-    struct rf_tiles tiles; /* in class 0; gone once they are on the device */
+    struct rf_tiles tiles; /* in class 0; freed once on the device */
     void *memory;
     struct rf_fp8_args args;
     cudaEvent_t begin, end;
@@ -34,8 +34,8 @@ static void add_tiles(struct rf_fp8_job *job, uint32_t slice,
     }
 }
 
-/* Whether all rows of a matrix begin where eight elements may be moved at once;
- * every block then does. */
+/* Whether eight elements can be moved at once at the start of every row of a
+ * matrix; then they can in every block. */
 static uint32_t is_wide(const void *base, uint64_t pitch, size_t element)
 {
     const uint64_t unit = RF_FP8_WIDE * element;

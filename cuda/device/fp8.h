@@ -1,7 +1,7 @@
 /*
  * bfloat16 to fp8 e4m3 with 128×128 block scales on the device (formula
- * "amax_448", common/fp8.h): the kernels' host side, and the hooks that
- * quantise what arrived (transport/method/memory.h).
+ * "amax_448", common/fp8.h): the host side of the kernels, and the hooks that
+ * quantise received data (transport/method/memory.h).
  */
 #ifndef RF_CUDA_DEVICE_FP8_H
 #define RF_CUDA_DEVICE_FP8_H
@@ -17,15 +17,15 @@ struct rf_fp8_matrix {
     uint64_t rows, columns, src_pitch, dst_pitch;
 };
 
-/* Tables for `n` matrices. Every block must be whole in its matrix: a block
- * that two ranks share has a maximum that neither knows. */
+/* Tables for `n` matrices. Every block must lie whole in its matrix: of a block
+ * split between two ranks, neither knows the maximum. */
 enum rf_status rf_fp8_job_create(const struct rf_fp8_matrix *matrices, size_t n,
                                  void **out, struct rf_err *err) RF_MUST_CHECK;
 
-/* The hooks: a quantizer is a job for all matrices of a rank. */
+/* The hooks. A quantizer is one job for all matrices of a rank. */
 enum rf_status rf_fp8_quantizer_create(const struct rf_quantizer_env *env,
                                        void **out, struct rf_err *err);
-/* Casts and waits; *ns is how long it took by the device's clock. */
+/* Casts and waits; *ns is the duration by the device's clock. */
 enum rf_status rf_fp8_job_run(void *job, int64_t *ns, struct rf_err *err);
 void rf_fp8_job_destroy(void *job); /* NULL is fine */
 

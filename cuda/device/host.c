@@ -1,4 +1,4 @@
-/* What the worker lends to the module. See host.h. */
+/* Services that the worker lends to the module. See host.h. */
 #include "cuda/device/host.h"
 
 #include <stdarg.h>

@@ -1,4 +1,4 @@
-/* What the worker lends to the module. */
+/* Services that the worker lends to the module. */
 #ifndef RF_CUDA_DEVICE_HOST_H
 #define RF_CUDA_DEVICE_HOST_H
 
@@ -8,10 +8,10 @@
 /* Once, before anything else. */
 void rf_cuda_lend(const struct rf_module_host *lent);
 
-/* Messages through refit-ucx.so; NULL with why not. */
+/* Messages through refit-ucx.so; NULL with the reason. */
 const struct rf_ucx_wire_ops *rf_cuda_ucx_wire(struct rf_err *err);
 
-/* A line for the worker's log. */
+/* Adds a line to the worker's log. */
 void rf_cuda_log(enum rf_log_level level, const char *fmt, ...) RF_PRINTF(2, 3);
 
 #endif

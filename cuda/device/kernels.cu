@@ -1,5 +1,5 @@
-/* The kernels: each block takes tiles until there are none left. What happens
- * in a tile is in kernels.h. */
+/* The kernels: each block takes tiles until none are left. kernels.h has the
+ * work on a tile. */
 #include "cuda/device/kernels.h"
 
 #define RF_DEFINE_KERNEL(name, args_type, do_tile)                             \

@@ -1,15 +1,15 @@
 /*
- * What the device kernels do, as code for one thread of one block, compiled by
- * nvcc into the kernels and by the C compiler into the fake runtime of the
- * tests: index arithmetic and content formulae are the same code in both.
+ * The work of the device kernels, as code for one thread of one block. nvcc
+ * compiles it into the kernels, and the C compiler into the fake runtime of the
+ * tests: both share index arithmetic and content formulae.
  *
- * All work is cut into *tiles* on the host, once per plan. A tile is a few rows
- * of a two-dimensional slice, at most RF_TILE_THREADS units wide, where a unit
- * is the widest access (16, 8, 4, 2 or 1 bytes) that all addresses of the slice
- * allow, or with a cast four elements or one. The block's threads form groups
- * of 2^group_log2 lanes, a group takes a row, and each thread moves
- * RF_TILE_UNROLL rows with all loads before all stores, which keeps enough
- * bytes in flight to fill the memory system.
+ * The host cuts all work into *tiles*, once per plan. A tile is a few rows of a
+ * two-dimensional slice, at most RF_TILE_THREADS units wide. A unit is the
+ * widest access (16, 8, 4, 2 or 1 bytes) that all addresses of the slice allow;
+ * with a cast it is four elements or one. The block's threads form groups of
+ * 2^group_log2 lanes. A group takes a row, and each thread moves RF_TILE_UNROLL
+ * rows with all loads before all stores, which keeps enough bytes in flight to
+ * fill the memory system.
  */
 #ifndef RF_CUDA_DEVICE_KERNELS_H
 #define RF_CUDA_DEVICE_KERNELS_H
@@ -20,7 +20,7 @@
 #include "common/pattern.h"
 
 #define RF_TILE_THREADS 512
-#define RF_TILE_BLOCKS 2 /* fit a multiprocessor at 64 registers a thread */
+#define RF_TILE_BLOCKS 2 /* per multiprocessor, at 64 registers a thread */
 #define RF_TILE_UNROLL 8
 #define RF_MAX_BASES 64
 
@@ -29,8 +29,8 @@ struct rf_bases {
     unsigned char *at[RF_MAX_BASES];
 };
 
-/* `rows` rows of `width` bytes from one place to another; with a cast that many
- * of the source. */
+/* `rows` rows of `width` bytes from one place to another; with a cast, `width`
+ * counts source bytes. */
 struct rf_slice {
     uint64_t src_offset, dst_offset;
     uint64_t src_pitch, dst_pitch;
@@ -49,11 +49,11 @@ struct rf_content_slice {
 
 struct rf_tile {
     uint32_t slice;
-    uint32_t rows;   /* of copies ≤ RF_TILE_UNROLL · (RF_TILE_THREADS >>
-                        group_log2), of content any number */
+    uint32_t rows;   /* copies: ≤ RF_TILE_UNROLL · (RF_TILE_THREADS >>
+                        group_log2); content: any number */
     uint64_t row;    /* first */
     uint64_t column; /* first, in bytes (of the source) */
-    uint32_t units;  /* a row of the tile has, ≤ 2^group_log2 */
+    uint32_t units;  /* in a row of the tile, ≤ 2^group_log2 */
     uint32_t group_log2;
 };
 
@@ -74,8 +74,8 @@ struct rf_content_args {
     struct rf_verify_counts *counts;
 };
 
-/* Counters of a verification; `first` is the least (slice << 40 | byte in the
- * slice) that is wrong, all ones when none is. */
+/* Counters of a verification. `first` is the lowest wrong byte (slice << 40 |
+ * byte in the slice); all ones: none. */
 struct rf_verify_counts {
     unsigned long long mismatched_bytes;
     unsigned long long first;
@@ -114,8 +114,8 @@ typedef uint8_t rf_unit1;
 #define RF_KERNEL_CAST_F32_BF16 1
 #define RF_KERNEL_CAST_BF16_F32 3
 
-/* What becomes of a unit on its way: nothing, or a cast of the one or
- * RF_CAST_ITEMS elements in it. */
+/* Conversion of a unit: none, or a cast of its one or RF_CAST_ITEMS elements.
+ */
 #define RF_CAST_ITEMS 4
 #define RF_SAME(unit) (unit)
 RF_PATTERN_FN rf_unit4 rf_widen1(rf_unit2 in)
@@ -143,9 +143,9 @@ RF_PATTERN_FN rf_unit16 rf_widen4(rf_unit8 in)
 #define RF_UNROLL
 #endif
 
-/* Copies one tile, each unit through `become`: the part of thread `thread`. The
- * steps are in registers: a store might change the slice, for all the compiler
- * knows, and it would load the pitch again for each. */
+/* Thread `thread`'s part of copying one tile, each unit through `become`. The
+ * steps stay in registers: the compiler cannot tell that a store leaves the
+ * slice alone, and would reload the pitch after each. */
 #define RF_DEFINE_COPY_TILE(name, in, out, become)                             \
     RF_PATTERN_FN void name(const struct rf_copy_args *args,                   \
                             const struct rf_tile *tile, uint32_t thread)       \
@@ -204,8 +204,8 @@ RF_PATTERN_FN uint64_t rf_content_at(uint64_t seed, uint64_t round,
     return word;
 }
 
-/* What `bytes` (1, 2, 4 or 8) bytes of a row at `column` must be, after the
- * cast. With a cast the unit is one element of the arena. */
+/* The expected value of `bytes` (1, 2, 4 or 8) bytes of a row at `column`,
+ * after the cast. With a cast the unit is one element of the arena. */
 RF_PATTERN_FN uint64_t rf_content_unit(const struct rf_content_slice *s,
                                        uint64_t round, uint32_t cast,
                                        uint64_t row, uint64_t column)
@@ -272,7 +272,7 @@ RF_PATTERN_FN uint64_t rf_content_unit(const struct rf_content_slice *s,
         }                                                                      \
     }
 
-/* Counts the bytes in which a unit differs and keeps the first. */
+/* Counts the differing bytes of a unit and keeps the first. */
 RF_PATTERN_FN void rf_report_mismatch(struct rf_verify_counts *counts,
                                       uint32_t slice, uint64_t at,
                                       uint64_t difference, int bytes)
@@ -299,8 +299,8 @@ RF_DEFINE_CONTENT_TILE(1)
 #include "cuda/device/kernels_fp8.h"
 
 /*
- * Every kernel by name, its argument struct and the function that does a tile:
- * one thread's part of it, or all of it where the threads need one another. The
+ * Every kernel by name, its argument struct and its tile function: one thread's
+ * part of a tile, or the whole tile if its threads depend on one another. The
  * device build makes a __global__ of each, the fake runtime a table.
  */
 #define RF_THREAD_KERNELS(X)                                                   \

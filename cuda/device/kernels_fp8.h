@@ -2,17 +2,17 @@
  * bfloat16 matrices to fp8 e4m3 with a scale for each 128×128 block, formula
  * "amax_448" of common/fp8.h. Part of kernels.h.
  *
- * A tile is one 128×128 block, less at the edges: row and column are the
+ * A tile is one 128×128 block, smaller at the edges: row and column are the
  * block's first, rows and units (columns) its size. A row has 16 lanes of eight
- * columns, so a thread has four rows, which it loads once, 16 bytes at a time
- * where the addresses allow, and keeps: the block's threads agree on the
- * largest magnitude (as bits: magnitudes order like integers, so the order of
- * the threads does not matter) and scale what they hold.
+ * columns, so a thread has four rows. It loads them once, 16 bytes at a time if
+ * the addresses allow, and keeps them. The block's threads agree on the largest
+ * magnitude and scale what they hold. Magnitudes compare as bits, because they
+ * order like integers, so the order of the threads does not matter.
  *
- * The threads of a block need one another, so the code is in phases
- * (RF_EACH_THREAD): a device runs a phase on all threads at once, a processor
- * on one after the other. RF_KEPT and RF_AT are what a thread keeps between
- * phases: a device has its own in registers, a processor an array of all.
+ * The threads of a block depend on one another, so the code is in phases
+ * (RF_EACH_THREAD): a device runs a phase on all threads at once, a CPU on one
+ * after the other. RF_KEPT and RF_AT are a thread's values between phases:
+ * registers on a device, an array of all threads on a CPU.
  */
 #ifndef RF_CUDA_DEVICE_KERNELS_FP8_H
 #define RF_CUDA_DEVICE_KERNELS_FP8_H
@@ -50,7 +50,7 @@ struct rf_fp8_args {
 #define RF_BLOCK_SYNC() __syncthreads()
 #define RF_SHUFFLE_XOR(kept, thread, mask)                                     \
     __shfl_xor_sync(0xFFFFFFFFu, (kept)[0], (mask))
-/* An address from a table may be of any kind of memory, for all nvcc knows. */
+/* nvcc cannot tell the memory space of an address that comes from a table. */
 #define RF_IN_GLOBAL(p) __builtin_assume(__isGlobal(p))
 #define RF_FLOAT_DIVIDE(a, b) __fdiv_rn((a), (b))
 #define RF_FLOAT_MULTIPLY(a, b) __fmul_rn((a), (b))
@@ -68,8 +68,8 @@ struct rf_fp8_args {
 #define RF_FLOAT_MULTIPLY(a, b) ((a) * (b))
 #endif
 
-/* Where a thread's eight columns begin in the tile, and how many of them the
- * tile has. */
+/* The first of a thread's eight columns in the tile, and how many of the eight
+ * the tile has. */
 RF_PATTERN_FN uint32_t rf_fp8_column(uint32_t thread)
 {
     return thread % RF_FP8_LANES * RF_FP8_WIDE;
@@ -96,8 +96,8 @@ RF_PATTERN_FN rf_unit16 rf_fp8_none(void)
     return zeros;
 }
 
-/* `n` elements, fewer than eight or in a place that cannot be read at once;
- * zeros for the others. */
+/* Loads `n` elements one by one: fewer than eight, or not aligned for one load.
+ * The others are zeros. */
 RF_PATTERN_FN rf_unit16 rf_fp8_gather(const uint16_t *from, uint32_t n)
 {
     rf_unit16 eight = rf_fp8_none();
@@ -113,7 +113,7 @@ RF_PATTERN_FN rf_unit16 rf_fp8_gather(const uint16_t *from, uint32_t n)
     return eight;
 }
 
-/* Loads what `thread` scales; zeros where the tile has nothing. */
+/* Loads the elements that `thread` scales; zeros outside the tile. */
 RF_PATTERN_FN void rf_fp8_load(const struct rf_fp8_slice *s,
                                const struct rf_tile *tile, uint32_t thread,
                                rf_unit16 held[RF_FP8_ROWS])
@@ -178,7 +178,7 @@ RF_BLOCK_FN void rf_block_max(unsigned value[RF_KEPT])
 {
     RF_BLOCK_SHARED unsigned of_warp[RF_WARPS];
     rf_warp_max(value, RF_WARP);
-    RF_BLOCK_SYNC(); /* all have read what the tile before left here */
+    RF_BLOCK_SYNC(); /* all have read the values of the tile before */
     RF_EACH_THREAD (thread) {
         if (thread % RF_WARP == 0) {
             of_warp[thread / RF_WARP] = value[RF_AT(thread)];
@@ -221,7 +221,7 @@ RF_PATTERN_FN uint64_t rf_fp8_eight(const rf_unit16 *eight, float scale)
     return out;
 }
 
-/* Scales and stores what `thread` holds, and the block's scale. */
+/* Scales and stores the elements of `thread`, and the block's scale. */
 RF_PATTERN_FN void rf_fp8_store(const struct rf_fp8_slice *s,
                                 const struct rf_tile *tile, uint32_t thread,
                                 const rf_unit16 held[RF_FP8_ROWS],
@@ -263,7 +263,7 @@ RF_PATTERN_FN void rf_fp8_store(const struct rf_fp8_slice *s,
     }
 }
 
-/* All threads of a block. */
+/* One tile, all threads of the block. */
 RF_BLOCK_FN void rf_fp8_tile(const struct rf_fp8_args *args,
                              const struct rf_tile *tile)
 {

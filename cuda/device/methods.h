@@ -1,4 +1,4 @@
-/* What the methods of this folder share. */
+/* Shared by the methods of cuda/. */
 #ifndef RF_CUDA_DEVICE_METHODS_H
 #define RF_CUDA_DEVICE_METHODS_H
 
@@ -14,8 +14,8 @@
 RF_CUDA_METHODS(X)
 #undef X
 
-/* A rank that is stopped after so long without progress says where it is: with
- * whom it was waiting is what is needed to find out why. */
+/* A rank stopped after so long without progress logs which ranks it waits for,
+ * which is needed to find the cause. */
 #define RF_STUCK_NS (RF_NS_PER_S)
 
 #endif

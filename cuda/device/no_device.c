@@ -1,4 +1,4 @@
-/* Why there is no device. See no_device.h. */
+/* The reason why there is no device. See no_device.h. */
 #include "cuda/device/no_device.h"
 
 #include "cuda/nvml/nvml.h"
@@ -12,9 +12,9 @@ void rf_device_driver_version(char *out, size_t size)
     }
 }
 
-/* A driver serves every runtime of its own major version and of older ones
- * (CUDA's minor version compatibility), so what counts is how the module was
- * built. */
+/* A driver serves every runtime of its own and of older major versions (CUDA's
+ * minor version compatibility), so the version that counts is the one the
+ * module was built with. */
 static enum rf_status driver_too_old(int driver, struct rf_err *err)
 {
     char version[80];

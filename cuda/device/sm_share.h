@@ -1,17 +1,17 @@
 /*
- * How packing shares a device with NCCL. Pure.
+ * How packing and NCCL share a device. Pure.
  *
  * A block of a copy kernel takes half of a multiprocessor's registers (512
- * threads at 64), a block of NCCL's kernels more than the other half, and the
+ * threads at 64), a block of NCCL's kernels more than the other half. The
  * device spreads a grid over all multiprocessors before it puts a second block
- * on any. So what packing leaves to NCCL are the multiprocessors for which it
- * has no block at all, and its grids count one block for each of its own.
+ * on any. So NCCL gets only the multiprocessors without a packing block, and a
+ * packing grid has one block for each of its own multiprocessors.
  *
  * NCCL wants a multiprocessor per channel: at most 32 for sends and receives on
- * NVLink, in each of two communicators. What is left, but never less than half,
- * is for packing and unpacking, which run at once and get half of it each: 68
- * of an H100's 132, so 34 blocks each with 64 KiB in flight. That is 2.1 MiB,
- * while the memory of an H200 takes about 1.7 MB to saturate.
+ * NVLink, in each of two communicators. The rest, but never less than half, is
+ * for packing and unpacking, which run at the same time and get half of it
+ * each: 68 of an H100's 132, so 34 blocks each with 64 KiB in flight. That is
+ * 2.1 MiB; about 1.7 MB saturate the memory of an H200.
  */
 #ifndef RF_CUDA_DEVICE_SM_SHARE_H
 #define RF_CUDA_DEVICE_SM_SHARE_H
@@ -20,11 +20,11 @@
 
 #include "common/err.h"
 
-/* Multiprocessors for packing and unpacking together, which `wish`, the text of
- * REFIT_PACK_SMS, sets where it is not NULL: from 2 to all of them. */
+/* Multiprocessors for packing and unpacking together. If `wish`, the text of
+ * REFIT_PACK_SMS, is not NULL, it sets them: from 2 to all. */
 #define RF_SHARE_VARIABLE "REFIT_PACK_SMS"
 
-/* Blocks of a grid that packs or that unpacks. */
+/* Blocks of a packing or an unpacking grid. */
 enum rf_status rf_sm_share_blocks(uint32_t processors, const char *wish,
                                   uint32_t *out,
                                   struct rf_err *err) RF_MUST_CHECK;

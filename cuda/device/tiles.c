@@ -7,11 +7,11 @@
 #include "common/mem.h"
 #include "transport/codec/strided_copy.h"
 
-/* Content's kernels go through as many rows as a tile has: large ones keep the
- * table of an arena of tens of gigabytes below a few megabytes. */
+/* Content kernels loop over all rows of a tile: large tiles keep the table of
+ * an arena of tens of gigabytes below a few megabytes. */
 #define CONTENT_ROWS 256
 
-/* Bytes of an element on both sides of a cast; without one of any byte. */
+/* Bytes of an element on both sides of a cast; 1 without a cast. */
 struct cast_items {
     uint32_t src, dst;
 };
@@ -43,7 +43,7 @@ static uint32_t unit_class(uint64_t all_addresses)
 }
 
 /* Cuts rows of `width` bytes of a slice into tiles; each group of threads moves
- * `passes` rows of one. */
+ * `passes` rows of a tile. */
 static void cut(struct rf_tiles *tiles, uint32_t class, uint32_t slice,
                 uint64_t width, uint64_t rows, uint32_t passes)
 {
@@ -75,8 +75,8 @@ static bool all_are_multiples(const uint64_t *values, size_t n, uint64_t of)
     return true;
 }
 
-/* The class of a slice's units; those of casts are RF_CAST_ITEMS elements of
- * the source where all addresses allow it, else one. */
+/* The unit class of a slice. With a cast a unit is RF_CAST_ITEMS source
+ * elements if all addresses allow it, else one. */
 static uint32_t class_of(const struct rf_slice *slice, uint32_t cast)
 {
     const struct cast_items items = items_of(cast);
@@ -107,8 +107,8 @@ static void add_slice(struct rf_slices *slices, const struct rf_slice *slice,
     slices->bytes += slice->width * slice->rows;
 }
 
-/* One run of bytes is cut into rows as wide as a tile at the widest unit, and
- * what is left. */
+/* Cuts a single run of bytes into rows as wide as a tile at the widest unit,
+ * and a remainder. */
 void rf_slices_add(struct rf_slices *slices, struct rf_slice slice,
                    uint32_t cast)
 {
@@ -163,7 +163,7 @@ enum rf_status rf_device_no_cast(struct rf_err *err)
                       "devices cast float32 to bfloat16 and back only");
 }
 
-/* The strides a row-major copy of the op's box would have. */
+/* The strides of a row-major copy of the op's box. */
 static void pack_strides(const struct rf_op *op, uint32_t item,
                          uint64_t stride[RF_BOX_DIMS])
 {
@@ -211,7 +211,7 @@ void rf_slices_of_op(const struct rf_op *op, const struct rf_op_place *place,
                        !(place->packed_src && op->cast_at_source) &&
                        !(place->packed_dst && !op->cast_at_source);
     if (!casts) {
-        /* what is on the wire is already, or still, the other end's type */
+        /* on the wire the data has the other end's type */
         copy.cast = RF_CAST_NONE;
         if (place->packed_src) {
             copy.src_item = copy.dst_item;
@@ -285,8 +285,8 @@ static void add_content(struct rf_content_slices *slices,
     RF_PUSH(slices->at, slices->n, slices->capacity, *slice);
 }
 
-/* One run of bytes is folded into rows as wide as a tile, of which one can have
- * many. */
+/* Folds a single run of bytes into rows as wide as a tile; a tile can have many
+ * of them. */
 static void add_folded(struct rf_content_slices *slices,
                        const struct sliced_tensor *tensor,
                        struct rf_content_slice slice)
@@ -318,8 +318,8 @@ static void add_folded(struct rf_content_slices *slices,
     }
 }
 
-/* Walks one logical tensor's box of a piece: dimensions from `inner` on are one
- * run, the one before is rows, the rest an odometer. */
+/* Walks the box of one logical tensor of a piece: dimensions from `inner` on
+ * are one run, the one before is rows, the rest an odometer. */
 static void add_tensor(struct rf_content_slices *slices,
                        const struct sliced_tensor *tensor)
 {
@@ -376,8 +376,8 @@ static void add_origins(struct rf_content_slices *slices,
     }
 }
 
-/* Slices of one piece, number `p` of its layout: each layer and expert is a
- * tensor of its own. */
+/* Adds the slices of one piece, number `p` of its layout: each layer and expert
+ * is a separate tensor. */
 static void add_piece(struct rf_content_slices *slices,
                       const struct rf_side_content *content,
                       const struct rf_piece *piece, size_t p, uint32_t cast)

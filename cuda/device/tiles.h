@@ -1,8 +1,8 @@
 /*
  * From copies to tiles: canonical two-dimensional slices, the widest unit that
  * every address of a slice allows, and tiles of at most RF_TILE_THREADS units a
- * row (kernels.h). Pure host code, done once per plan. Offsets are relative to
- * bases that are aligned to at least 16 bytes.
+ * row (kernels.h). Pure host code, run once per plan. Offsets are relative to
+ * bases aligned to at least 16 bytes.
  */
 #ifndef RF_CUDA_DEVICE_TILES_H
 #define RF_CUDA_DEVICE_TILES_H
@@ -30,7 +30,7 @@ struct rf_slices {
     uint64_t bytes;
 };
 
-/* Copies that need no cast and those that do; all casts of one plan agree. */
+/* Copies without and with a cast; all casts of one plan are the same. */
 struct rf_copies {
     struct rf_slices plain, cast;
 };
@@ -38,7 +38,7 @@ struct rf_copies {
 struct rf_content_slices {
     struct rf_content_slice *at;
     size_t n, capacity;
-    /* which piece, layer and expert a slice is of, for messages */
+    /* piece, layer and expert of a slice, for messages */
     struct rf_content_origin {
         uint32_t piece, layer_index, expert;
     } * origin;
@@ -47,13 +47,13 @@ struct rf_content_slices {
     uint64_t bytes; /* of the arena */
 };
 
-/* Adds one slice and its tiles; a cast (RF_KERNEL_CAST_…) makes the unit one
- * source element. */
+/* Adds one slice and its tiles. With a cast (RF_KERNEL_CAST_…) the unit is one
+ * or RF_CAST_ITEMS source elements. */
 void rf_slices_add(struct rf_slices *slices, struct rf_slice slice,
                    uint32_t cast);
 
-/* Adds everything an op copies. Offsets of the op count from `src_base` and
- * `dst_base`; with `packed_src` / `packed_dst` that side is instead contiguous,
+/* Adds all copies of an op. Offsets of the op count from `src_base` and
+ * `dst_base`. With `packed_src` / `packed_dst` that side is instead contiguous,
  * in the op's order, from src_offset / dst_offset given here. */
 struct rf_op_place {
     uint32_t src_base, dst_base;
@@ -62,20 +62,20 @@ struct rf_op_place {
 };
 void rf_slices_add_op(struct rf_slices *slices, const struct rf_op *op,
                       const struct rf_op_place *place);
-/* The same one by one, for a caller that copies some of them in another way:
- * calls `emit` for each two-dimensional slice, with its cast. */
+/* Calls `emit` for each two-dimensional slice of the op, with its cast: for a
+ * caller that copies some of them in another way. */
 void rf_slices_of_op(const struct rf_op *op, const struct rf_op_place *place,
                      void (*emit)(const struct rf_slice *slice, uint32_t cast,
                                   void *data),
                      void *data);
 void rf_slices_free(struct rf_slices *slices);
 
-/* Whether the cast kernel does an op's cast (enum rf_cast); the error if not.
- * rf_method_check() refuses such plans before anything is launched. */
+/* Whether the cast kernel supports an op's cast (enum rf_cast), and the error
+ * if not. rf_method_check() refuses such plans before launch. */
 bool rf_device_can_cast(uint32_t cast);
 enum rf_status rf_device_no_cast(struct rf_err *err);
 
-/* What a rank has of one side, and where. */
+/* A rank's content of one side, and its location. */
 struct rf_side_content {
     const struct rf_plan *plan;
     enum rf_side side;
@@ -84,8 +84,8 @@ struct rf_side_content {
     void *data;
 };
 
-/* Adds all of it. Slices of pieces that are not in the arena at `arena_base`
- * have offsets that reach there modulo 2^64. */
+/* Adds all of it. Slices of pieces outside the arena at `arena_base` have
+ * offsets that reach them modulo 2^64. */
 void rf_content_slices_add_side(struct rf_content_slices *slices,
                                 const struct rf_side_content *content,
                                 uint32_t cast, const void *arena_base);

@@ -1,9 +1,9 @@
 /*
  * Virtual memory management of the driver. See vmm.h.
  *
- * An allocation is a handle that is mapped to reserved addresses and then made
- * accessible. The handle is given up at once: the mapping and the exported
- * descriptors keep the memory. What fails undoes what came before it.
+ * An allocation is a handle, mapped to reserved addresses and then made
+ * accessible. The handle is released at once: the mapping and the exported
+ * descriptors keep the memory. A failure undoes the steps before it.
  */
 #include "cuda/device/vmm.h"
 
@@ -147,7 +147,7 @@ static CUmemAllocationProp properties(void)
     return prop;
 }
 
-/* Gives a handle addresses that this device can use. */
+/* Maps a handle at addresses that this device can access. */
 static enum rf_status map_handle(CUmemGenericAllocationHandle handle,
                                  uint64_t bytes, void **base,
                                  struct rf_err *err)

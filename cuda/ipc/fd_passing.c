@@ -1,9 +1,9 @@
 /*
  * Passing descriptors. See fd_passing.h.
  *
- * All ranks send and receive at once, so nobody may block in a send while its
- * own queue fills: sockets do not block, and a full queue is tried again. What
- * a stranger sends is dropped with its descriptors.
+ * All ranks send and receive at once, so no rank may block in a send while its
+ * own queue fills: sockets do not block, and a send to a full queue is tried
+ * again. Datagrams from strangers are dropped with their descriptors.
  */
 #include "cuda/ipc/fd_passing.h"
 
@@ -40,7 +40,7 @@ enum rf_status rf_fd_passing_open(int *out, struct rf_fd_passing_name *name,
     if (fd < 0) {
         return rf_err_set(err, RF_ERR_IO, "socket: %s", strerror(errno));
     }
-    /* Bound to no name, the kernel finds an abstract one. */
+    /* If no name is bound, the kernel picks an abstract one. */
     if (setsockopt(fd, SOL_SOCKET, SO_PASSCRED, &on, sizeof(on)) != 0 ||
         bind(fd, (struct sockaddr *)&address, sizeof(sa_family_t)) != 0 ||
         getsockname(fd, (struct sockaddr *)&address, &length) != 0) {
@@ -61,7 +61,7 @@ enum rf_status rf_fd_passing_open(int *out, struct rf_fd_passing_name *name,
     return RF_OK;
 }
 
-/* RF_OK with *sent false: its queue is full. */
+/* RF_OK with *sent false: the receiver's queue is full. */
 static enum rf_status send_one(int fd, const struct rf_fd_passing_send *what,
                                bool *sent, struct rf_err *err)
 {
@@ -100,7 +100,7 @@ static enum rf_status send_one(int fd, const struct rf_fd_passing_send *what,
         strerror(errno));
 }
 
-/* Takes a datagram apart: the descriptor (-1: none) and who sent it. */
+/* Parses a datagram: its descriptor (-1: none) and its sender. */
 static bool receive(int fd, struct note *note, int *got, struct ucred *from)
 {
     struct iovec part = {.iov_base = note, .iov_len = sizeof(*note)};
@@ -131,7 +131,8 @@ static bool receive(int fd, struct note *note, int *got, struct ucred *from)
     return true;
 }
 
-/* Everything that has come; returns how many of `wants` are still open. */
+/* Receives all pending datagrams; returns how many of `wants` are still open.
+ */
 static size_t receive_all(int fd, struct rf_fd_passing_want *wants, size_t n)
 {
     struct note note;

@@ -1,8 +1,8 @@
 /*
- * File descriptors between the ranks of a node: one datagram each, through
- * abstract Unix sockets whose names the ranks tell each other. Nothing has a
- * name in a file system, and a rank takes descriptors only from processes that
- * it expects them from, as the kernel tells who sent them. No CUDA in here.
+ * File descriptors between the ranks of a node, one datagram each, through
+ * abstract Unix sockets whose names the ranks exchange. Nothing has a name in a
+ * file system. A rank accepts descriptors only from the processes it expects,
+ * by the credentials that the kernel reports. No CUDA in here.
  */
 #ifndef RF_CUDA_IPC_FD_PASSING_H
 #define RF_CUDA_IPC_FD_PASSING_H
@@ -14,13 +14,13 @@
 
 #include "common/err.h"
 
-/* Where a rank listens; opaque bytes on the wire. */
+/* The address of a rank's socket; opaque bytes on the wire. */
 struct rf_fd_passing_name {
     uint8_t length;
     char bytes[15];
 };
 
-/* A non-blocking socket with a name of its own, to be closed by the caller. */
+/* Opens a non-blocking socket with a unique name; the caller closes it. */
 enum rf_status rf_fd_passing_open(int *socket, struct rf_fd_passing_name *name,
                                   struct rf_err *err) RF_MUST_CHECK;
 
@@ -35,10 +35,10 @@ struct rf_fd_passing_want {
     uint32_t rank;
     pid_t pid; /* of that rank */
     uint32_t tag;
-    int fd; /* -1; the caller's to close when it has come */
+    int fd; /* -1 until received; the caller closes it */
 };
 
-/* What a rank exchanges through its socket; all borrowed. */
+/* A rank's transfers through its socket; all borrowed. */
 struct rf_fd_passing {
     int socket;
     const struct rf_fd_passing_send *sends;
@@ -49,9 +49,9 @@ struct rf_fd_passing {
     const atomic_bool *abort;
 };
 
-/* Sends all of `sends` and waits for all of `wants`. RF_ERR_PEER when a
- * receiver is gone, RF_ERR_TIMEOUT and RF_ERR_ABORTED as said; what came before
- * such an error is in `wants`. */
+/* Sends all of `sends` and waits for all of `wants`. RF_ERR_PEER if a receiver
+ * is gone, RF_ERR_TIMEOUT past the deadline, RF_ERR_ABORTED on abort. After an
+ * error `wants` has the descriptors received before it. */
 enum rf_status rf_fd_passing_run(const struct rf_fd_passing *pass,
                                  struct rf_err *err) RF_MUST_CHECK;
 

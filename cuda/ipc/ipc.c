@@ -1,9 +1,10 @@
 /*
  * Both forms of sharing. See ipc.h.
  *
- * rf_ipc_meet: every rank opens a socket, says what it has and where that
- * socket is (exchange), then sends each neighbour its descriptors and takes
- * theirs. On failure the caller closes the peers, with what has come so far.
+ * rf_ipc_meet: every rank opens a socket, announces its arenas and the socket's
+ * name (exchange), then sends each neighbour its descriptors and receives
+ * theirs. On failure the caller closes the peers, with what was received so
+ * far.
  */
 #include "cuda/ipc/ipc.h"
 
@@ -49,7 +50,7 @@ static enum rf_status fill_export(const struct rf_method_env *env,
     return RF_OK;
 }
 
-/* Takes the node's exports out of everybody's. */
+/* Picks the node's exports from those of all ranks. */
 static void take_exports(const struct rf_node_memory *shm,
                          const struct rf_ipc_export *all,
                          struct rf_ipc_peer *peers, bool *by_events)
@@ -108,7 +109,7 @@ static enum rf_status pass(const struct rf_method_env *env,
     return status;
 }
 
-/* What usually is behind a handle that does not open. */
+/* Adds the usual cause of a handle that does not open. */
 static void explain(const struct rf_ipc_peer *peer, struct rf_err *err)
 {
     rf_err_wrap(err,

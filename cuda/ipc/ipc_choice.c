@@ -47,8 +47,8 @@ static enum rf_status read_mode(enum mode *out, struct rf_err *err)
                                      text);
 }
 
-/* The op whose way is measured; NULL when no rank copies to another one. All
- * ranks find the same. */
+/* The op to measure with, the same on all ranks; NULL if no rank copies to
+ * another. */
 static const struct rf_op *first_link(const struct rf_method_env *env)
 {
     const struct rf_schedule *schedule = env->schedule;
@@ -63,7 +63,7 @@ static const struct rf_op *first_link(const struct rf_method_env *env)
     return first;
 }
 
-/* Both ways of the same copies. */
+/* The same copies both ways. */
 struct trial {
     struct rf_bases bases;
     bool batches;
@@ -169,7 +169,7 @@ static enum rf_status measure(const struct rf_method_env *env,
     return try_lengths(&trial, RF_MIN(bytes, TRIAL_BYTES), from, err);
 }
 
-/* What the rank that measured found. */
+/* Announces the measuring rank's result. */
 static enum rf_status share(const struct rf_method_env *env, uint32_t measurer,
                             uint64_t *from, struct rf_err *err)
 {

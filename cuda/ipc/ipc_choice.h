@@ -1,10 +1,10 @@
 /*
- * From which length on a run of method ipc goes by copy engine and not by
- * kernel. Variable REFIT_IPC_COPY says so (engine: every run; kernel: none), or
- * it is measured (auto, the default): at open one rank of the node, the
- * lowest that copies to another one, tries runs of growing length both ways
- * while the others wait, and tells them what it found. Nothing else uses the
- * links then; the devices of a node are taken to be alike.
+ * The run length from which method ipc uses copy engines instead of kernels.
+ * Variable REFIT_IPC_COPY sets it (engine: every run; kernel: none), or it is
+ * measured (auto, the default): at open the lowest rank of the node that copies
+ * to another rank tries runs of growing length both ways while the others wait,
+ * and announces the result. The links are otherwise idle then; the devices of a
+ * node are assumed to be alike.
  */
 #ifndef RF_CUDA_IPC_IPC_CHOICE_H
 #define RF_CUDA_IPC_IPC_CHOICE_H
@@ -25,12 +25,13 @@ struct rf_ipc_trial {
     float engine_ms, kernel_ms;
 };
 
-/* The least length from which on, in `n` trials of ascending length, the engine
- * is at least as fast; RF_ENGINE_NEVER when it is slower at the longest. */
+/* The lowest length, in `n` trials of ascending length, from which on the
+ * engine is at least as fast; RF_ENGINE_NEVER if it is slower at the longest.
+ */
 uint64_t rf_ipc_engine_from(const struct rf_ipc_trial *trials, size_t n);
 
-/* Collective. Overwrites what the lowest rank's first destination holds: arenas
- * are filled before each iteration. */
+/* Collective. Overwrites the lowest rank's first destination; arenas are filled
+ * before each iteration anyway. */
 enum rf_status rf_ipc_choose(const struct rf_method_env *env,
                              const struct rf_node_memory *shm,
                              struct rf_ipc_peer *peers,

@@ -1,8 +1,8 @@
 /*
  * The copies of method ipc by round. See ipc_rounds.h.
  *
- * Every rank of the node makes the same list of rounds, also those in which it
- * sends nothing, so that counting them means the same to all.
+ * Every rank of the node makes the same list of rounds, including those in
+ * which it sends nothing, so that all ranks count them alike.
  */
 #include "cuda/ipc/ipc_rounds.h"
 
@@ -16,7 +16,7 @@
 
 #define OWN_BASES ((uint32_t)RF_MEM_COUNT)
 
-/* Index in `bases` of a memory of a rank of this node, opening it if new. */
+/* Index in `bases` of a memory of a rank of this node; opens it if new. */
 static enum rf_status base_for(struct rf_ipc_rounds *rounds, uint32_t rank,
                                uint8_t mem, uint32_t *out, struct rf_err *err)
 {
@@ -53,7 +53,7 @@ static struct rf_ipc_round *round_of(struct rf_ipc_rounds *rounds,
     return &rounds->at[rounds->n - 1];
 }
 
-/* An op that comes here: counted, or looked at where its source has it. */
+/* An incoming op: counted, or viewed in the source's memory. */
 static enum rf_status add_arrival(struct rf_ipc_rounds *rounds,
                                   const struct rf_op *op, struct rf_err *err)
 {
@@ -72,7 +72,7 @@ static enum rf_status add_arrival(struct rf_ipc_rounds *rounds,
     return status;
 }
 
-/* Where slices of one op go. */
+/* Destination of the slices of one op. */
 struct sorting {
     struct rf_ipc_rounds *rounds;
     struct rf_ipc_round *round;
@@ -80,7 +80,7 @@ struct sorting {
 };
 
 /* Inside a device kernels are several times faster than an engine, and only
- * they cast. */
+ * kernels cast. */
 static void sort_slice(const struct rf_slice *slice, uint32_t cast, void *data)
 {
     const struct sorting *sorting = data;
@@ -99,7 +99,7 @@ static void sort_slice(const struct rf_slice *slice, uint32_t cast, void *data)
     rounds->kernel_bytes += bytes;
 }
 
-/* An op of ours, if it is to be copied. */
+/* Adds an op of ours unless it is a view. */
 static enum rf_status add_copy(struct rf_ipc_rounds *rounds,
                                const struct rf_op *op, struct rf_err *err)
 {
@@ -122,7 +122,7 @@ static enum rf_status add_copy(struct rf_ipc_rounds *rounds,
     return RF_OK;
 }
 
-/* All rounds of the node, what comes to this rank, then what it copies, in its
+/* Adds all rounds of the node, this rank's arrivals, then its copies in their
  * turns. */
 static enum rf_status add_ops(struct rf_ipc_rounds *rounds, struct rf_err *err)
 {

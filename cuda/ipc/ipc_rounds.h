@@ -1,7 +1,7 @@
 /*
- * What a rank copies in each round of method ipc, into the arenas of the node's
- * ranks that it has mapped, and the pieces of its own that stay where the
- * source has them. Made once per plan.
+ * A rank's copies in each round of method ipc, into the mapped arenas of the
+ * node's ranks, and its own pieces that stay in the source's memory. Made once
+ * per plan.
  */
 #ifndef RF_CUDA_IPC_IPC_ROUNDS_H
 #define RF_CUDA_IPC_IPC_ROUNDS_H
@@ -11,8 +11,8 @@
 #include "cuda/ipc/ipc.h"
 #include "cuda/ipc/ipc_choice.h"
 
-/* Copies by kernels: those inside the device run beside those that use its
- * links. */
+/* Copies by kernels: those inside the device run beside those over its links.
+ */
 enum rf_ipc_way { RF_IPC_LINKS, RF_IPC_LOCAL, RF_IPC_WAYS };
 
 struct rf_ipc_round {
@@ -37,15 +37,15 @@ struct rf_ipc_rounds {
     uint32_t *base_index; /* [slot · RF_MEM_COUNT + mem], RF_NONE: none */
     struct rf_ipc_round *at;
     size_t n, capacity;
-    struct rf_ipc_alias *aliases; /* pieces of ours that are views */
+    struct rf_ipc_alias *aliases; /* our pieces that are views */
     size_t n_aliases, aliases_capacity;
     uint32_t cast;
     struct rf_ipc_choice choice;
     uint64_t sent_bytes, received_bytes, engine_bytes, kernel_bytes;
 };
 
-/* Opens the arenas that are written to or looked at. All is borrowed; freed
- * also after a failure. */
+/* Opens the arenas that are written to or viewed. All arguments are borrowed.
+ * rf_ipc_rounds_free() also after a failure. */
 enum rf_status rf_ipc_rounds_build(const struct rf_method_env *env,
                                    const struct rf_node_memory *shm,
                                    struct rf_ipc_peer *peers,

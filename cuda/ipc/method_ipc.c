@@ -1,30 +1,28 @@
 /*
- * Method ipc: each rank copies what it sends straight into the destinations'
+ * Method ipc: each rank copies its sends straight into the destinations'
  * arenas, which it has mapped (cuda/ipc/ipc.h): no staging, no unpacking. In a
- * round long runs go over the links by the copy engines
- * (cuda/device/copy_engine.h), short ones by kernels, and copies inside the
- * device by kernels; the three run beside one another on a stream each
- * (cuda/ipc/ipc_rounds.h). Which runs are long is measured
- * (cuda/ipc/ipc_choice.h). Destinations are served in turns
- * (planner/schedule/peer_order.h).
+ * round copy engines move long runs over the links (cuda/device/copy_engine.h),
+ * kernels move short ones and those inside the device; each of the three has a
+ * stream and runs beside the others (cuda/ipc/ipc_rounds.h). The limit between
+ * long and short is measured (cuda/ipc/ipc_choice.h). Destinations are served
+ * in turns (planner/schedule/peer_order.h).
  *
  * Order between processes: after its copies of round k a rank records its
  * interprocess event and then publishes k in shared host memory. Others see the
  * number, and only then make their stream wait for that event, since a wait
  * takes the latest record at the time of the call. A round starts behind all
  * earlier rounds of all ranks of the node; the last wait makes the iteration
- * complete. Where memory is shared by descriptor there are no such events: a
- * rank publishes k when it has seen its copies done, and streams wait for
- * nothing.
+ * complete. Memory shared by descriptor has no such events: a rank publishes k
+ * once its copies are done, and streams wait for nothing.
  *
- * Zero copy: a destination piece that one op fills whole, unchanged and with
- * the same strides from memory of the same slot's device is not copied at all;
- * its rank reads the source through the mapping (base_of), and what moved is
- * the handle.
+ * Zero copy: a destination piece is not copied if one op fills it whole,
+ * unchanged and with the same strides, from memory of the same slot's device.
+ * Its rank reads the source through the mapping (base_of); only the handle
+ * moved.
  *
- * Failures: handles that do not open say why at open(); a rank that dies is
- * noticed by the agent, which sets env->abort. Whatever is mapped is unmapped
- * after our stream is idle and before anybody's memory is freed.
+ * Failures: handles that do not open fail open() with the reason. The agent
+ * notices a dead rank and sets env->abort. All mappings are unmapped after our
+ * stream is idle and before any rank's memory is freed.
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -45,7 +43,7 @@
 /* A rank's line in the control segment. */
 struct published {
     _Alignas(RF_CACHE_LINE) _Atomic uint64_t rounds; /* so far */
-    _Atomic bool closed; /* has unmapped everybody's memory */
+    _Atomic bool closed; /* has unmapped all peers' memory */
 };
 
 struct ipc_state {
@@ -56,7 +54,7 @@ struct ipc_state {
     /* kernels to others; inside the device; copy engines */
     cudaStream_t stream, local, engine;
     cudaEvent_t event, first, last;
-    bool by_events;   /* peers wait for our event, otherwise for the host */
+    bool by_events;   /* peers wait for our event, else for the host */
     uint64_t target;  /* published rounds before this iteration */
     size_t next;      /* round to issue */
     size_t told;      /* rounds published */
@@ -148,7 +146,7 @@ static void publish(struct ipc_state *state)
     state->told++;
 }
 
-/* Without events a round counts when its copies are done. */
+/* Without events a round counts once its copies are done. */
 static enum rf_status publish_done(struct ipc_state *state, struct rf_err *err)
 {
     while (!state->by_events && state->told < state->next) {
@@ -167,7 +165,7 @@ static enum rf_status publish_done(struct ipc_state *state, struct rf_err *err)
 }
 
 /* Whether all peers have published round `count` of this iteration; if so our
- * stream waits for them, where that is not done already. */
+ * stream waits for them, unless it already does. */
 static enum rf_status wait_for_peers(struct ipc_state *state, size_t count,
                                      bool *ready, struct rf_err *err)
 {
@@ -193,7 +191,7 @@ static enum rf_status wait_for_peers(struct ipc_state *state, size_t count,
     return RF_OK;
 }
 
-/* The round's copies on their streams, behind its beginning. */
+/* Enqueues the round's copies on their streams, behind its begin event. */
 static enum rf_status issue_copies(struct ipc_state *state,
                                    struct rf_ipc_round *round,
                                    struct rf_err *err)
@@ -344,7 +342,7 @@ static void free_events(struct ipc_state *state)
     rf_stream_free(state->engine);
 }
 
-/* Memory must not be freed while somebody has it mapped: waits, for a while,
+/* Memory must not be freed while a peer has it mapped: waits, up to a limit,
  * until all ranks of the node have unmapped. */
 static void wait_for_closes(struct ipc_state *state)
 {

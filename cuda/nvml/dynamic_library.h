@@ -1,4 +1,4 @@
-/* Libraries that are opened at run time, once, on first use. */
+/* Libraries loaded at run time, once, on first use. */
 #ifndef RF_CUDA_NVML_DYNAMIC_LIBRARY_H
 #define RF_CUDA_NVML_DYNAMIC_LIBRARY_H
 
@@ -20,20 +20,20 @@ struct rf_dynamic_library {
         .lock = PTHREAD_MUTEX_INITIALIZER                                      \
     }
 
-/* Runs `load` at the first call; its outcome is that of all calls. */
+/* Runs `load` on the first call; all calls return its outcome. */
 enum rf_status
 rf_dynamic_library_load(struct rf_dynamic_library *library,
                         enum rf_status (*load)(struct rf_err *err),
                         struct rf_err *err);
 
-/* A function of a library and where its address goes. */
+/* A function of a library and the destination of its address. */
 struct rf_dynamic_library_symbol {
     const char *name;
     void **address;
 };
 
-/* dlopen() of `file` with RTLD_LOCAL or RTLD_GLOBAL, and all of `symbols`.
- * RF_ERR_UNSUPPORTED with what is missing; *out is then not set. */
+/* dlopen() of `file` with RTLD_LOCAL or RTLD_GLOBAL, then all of `symbols`.
+ * RF_ERR_UNSUPPORTED names the missing part; *out is then not set. */
 enum rf_status
 rf_dynamic_library_open(const char *file, int scope,
                         const struct rf_dynamic_library_symbol *symbols,

@@ -9,8 +9,8 @@
 #include "common/mem.h"
 #include "cuda/nvml/nvml.h"
 
-/* A sample asks the driver, which costs it some microseconds: rarely enough not
- * to be seen in timings. */
+/* A sample costs the driver some microseconds: rare enough not to show in
+ * timings. */
 #define PERIOD_NS 50000000L
 
 static struct {
@@ -141,8 +141,9 @@ void rf_memory_usage_end(struct rf_module_usage *out)
         peak->nvlink_sent_bytes = sent - usage.links[0];
         peak->nvlink_received_bytes = received - usage.links[1];
     }
-    /* The process's own figure where the driver tells it, else what the device
-     * lost since before us, else what the runtime lost since our context. */
+    /* The process's own figure if the driver reports it, else the growth of the
+     * device's use since before us, else the memory that the runtime lost since
+     * our context. */
     peak->peak_bytes = peak->process_bytes > 0  ? peak->process_bytes
                        : peak->device_bytes > 0 ? peak->device_bytes
                                                 : peak->runtime_bytes;

@@ -1,4 +1,4 @@
-/* Loading and asking NVML. See nvml.h. */
+/* Loading and querying NVML. See nvml.h. */
 #include "cuda/nvml/nvml.h"
 
 #include <cuda_runtime_api.h>

@@ -1,7 +1,7 @@
 /*
- * NVML through dlopen, with types of our own: its header is not in every
- * toolkit, its library comes with the driver. What is declared here follows the
- * public interface of NVML (API 12 and later).
+ * NVML through dlopen, with our own types: its header is not in every toolkit,
+ * its library comes with the driver. The declarations follow the public
+ * interface of NVML (API 12 and later).
  */
 #ifndef RF_CUDA_NVML_NVML_H
 #define RF_CUDA_NVML_NVML_H
@@ -40,17 +40,17 @@ struct rf_nvml_field {
     } value;
 };
 _Static_assert(sizeof(struct rf_nvml_field) == 40, "public ABI");
-/* Data moved over NVLink in KiB, scope all ones: all links together. */
+/* Data moved over NVLink in KiB; scope all ones: all links together. */
 #define RF_NVML_NVLINK_SENT 138
 #define RF_NVML_NVLINK_RECEIVED 139
 
 #define RF_NVML_COMPUTE_PROHIBITED 2
 
-/* Errors that ECC could not correct, since the driver was loaded. */
+/* Uncorrectable ECC errors since the driver was loaded. */
 #define RF_NVML_UNCORRECTED 1
 #define RF_NVML_VOLATILE 0
 
-/* Why clocks are lower than they could be, bits. */
+/* Reasons for lowered clocks, bits. */
 #define RF_NVML_HARDWARE_SLOWDOWN 0x08ull
 #define RF_NVML_SOFTWARE_THERMAL 0x20ull
 #define RF_NVML_HARDWARE_THERMAL 0x40ull
@@ -77,32 +77,33 @@ struct rf_nvml {
 #undef X
 };
 
-/* The table, initialised, or NULL with why. Safe from any thread. */
+/* The table, initialised, or NULL with the reason. Safe from any thread. */
 const struct rf_nvml *rf_nvml_load(struct rf_err *err);
 
-/* NVML's handle of a CUDA device, found by its PCI address, since the numbers
- * of the two differ under CUDA_VISIBLE_DEVICES; NULL without one. */
+/* NVML's handle of a CUDA device, found by its PCI address because the two
+ * number devices differently under CUDA_VISIBLE_DEVICES; NULL if there is none.
+ */
 rf_nvml_device_t rf_nvml_device(int cuda_device);
 
-/* What the device as a whole has in use; false without NVML. */
+/* Memory in use on the whole device; false without NVML. */
 bool rf_nvml_used(rf_nvml_device_t device, uint64_t *used);
 
-/* What this process and what all others have in use, as far as the driver tells
- * (in a container or a virtual machine it may not); false where it does not. */
+/* Memory in use by this process and by all others; false if the driver does not
+ * report it (in a container or a virtual machine it may not). */
 bool rf_nvml_processes(rf_nvml_device_t device, uint64_t *own,
                        uint64_t *others);
 
-/* How many other processes compute on the device, and what they have in use (0
- * where the driver does not tell); false where it tells of no processes. */
+/* Number of other processes that compute on the device, and their memory (0 if
+ * the driver does not report it); false if it reports no processes. */
 bool rf_nvml_others(rf_nvml_device_t device, uint32_t *count, uint64_t *bytes);
 
-/* Bytes that went over the device's NVLinks since the driver started; false
- * where there are none. */
+/* Bytes sent and received over the device's NVLinks since the driver started;
+ * false if it has none. */
 bool rf_nvml_nvlink(rf_nvml_device_t device, uint64_t *sent,
                     uint64_t *received);
 
-/* RF_ERR_UNSUPPORTED when a device cannot serve whole: split by MIG, or closed
- * to computing. RF_OK also when NVML does not tell. */
+/* RF_ERR_UNSUPPORTED if a device is not whole: split by MIG, or closed to
+ * computing. RF_OK also if NVML does not report it. */
 enum rf_status rf_nvml_check_device(int cuda_device,
                                     struct rf_err *err) RF_MUST_CHECK;
 

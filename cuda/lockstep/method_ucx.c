@@ -3,22 +3,22 @@
  * steps of cuda/lockstep/steps.h.
  *
  * open    refit-ucx.so's wire (transport/method/ucx_wire.h), which the worker
- *         lends, registers arenas and buffers and connects ranks that have ops
- *         with each other.
- * start   begins an iteration; progress() then looks at how far each step is.
+ *         lends, registers arenas and buffers and connects ranks that share
+ *         ops.
+ * start   begins an iteration; progress() then advances each step.
  *         A step is packed (kernels, on a stream) when its send slot is free
  *         and the steps that it follows are unpacked. UCX knows no streams:
  *         when the host sees that the packing has ended and that the receive
- *         slot is unpacked, it asks for the step's messages. When those it
- *         receives are there, unpacking goes on another stream. Two slots of
- *         buffers let neighbouring steps overlap.
- *         Behind its last step a rank stays until all its peers are done with
+ *         slot is unpacked, it posts the step's messages. When those it
+ *         receives have arrived, they are unpacked on another stream. Two slots
+ *         of buffers let neighbouring steps overlap.
+ *         After its last step a rank stays until all its peers are done with
  *         it, because UCX serves them in its progress calls.
- * abort   UCX cannot take requests back: the device is left alone and the
- *         process ends.
+ * abort   UCX cannot cancel requests: the device is left alone and the process
+ *         ends.
  *
- * Failures: what UCX lost, a CUDA error or the abort flag end progress() with a
- * status.
+ * Failures: a loss reported by UCX, a CUDA error or the abort flag
+ * end progress() with a status.
  */
 #include <sched.h>
 #include <stdlib.h>
@@ -42,11 +42,11 @@ struct exchange {
     uint32_t sends, recvs;
 };
 
-/* So many of the first steps are that far. */
+/* How many of the first steps have reached each stage. */
 struct reached {
     size_t packed;   /* packing is enqueued */
-    size_t posted;   /* messages are asked for */
-    size_t gone;     /* all that they send is */
+    size_t posted;   /* messages are posted */
+    size_t gone;     /* all its sends are complete */
     size_t unpacked; /* unpacking is enqueued */
 };
 
@@ -58,10 +58,10 @@ struct ucx_state {
     struct rf_phases phases;
     struct exchange *exchanges; /* of each step */
     struct reached reached;
-    size_t landed;     /* steps whose messages have all been complete */
-    int64_t posted_ns; /* since when messages are under way */
-    int64_t wire_ns;   /* how long there were any */
-    int64_t moved_ns;  /* when a step last got further */
+    size_t landed;     /* steps whose messages are all complete */
+    int64_t posted_ns; /* since when messages are in flight */
+    int64_t wire_ns;   /* total time with messages in flight */
+    int64_t moved_ns;  /* when a step last advanced */
     bool running;      /* an iteration is under way */
 };
 
@@ -113,7 +113,7 @@ static enum rf_status open_wire(struct ucx_state *state, struct rf_err *err)
                           .bytes = SLOTS * phases->recv_slot_bytes,
                           .fd = -1};
     status = state->ops->open(state->env, &memory, &state->wire, err);
-    if (status != RF_OK) { /* UCX may not have let go of it */
+    if (status != RF_OK) { /* UCX may still use it */
         rf_device_abandon();
     }
     return status;
@@ -148,7 +148,7 @@ static enum rf_status ucx_open(const struct rf_method_env *env, void **out,
     enum rf_status status;
     state->env = env;
     status = prepare(state, err);
-    if (status != RF_OK) { /* nothing that has bytes is under way */
+    if (status != RF_OK) { /* no payload is in flight */
         ucx_close(state);
         return status;
     }
@@ -158,8 +158,8 @@ static enum rf_status ucx_open(const struct rf_method_env *env, void **out,
 
 /* --- a step --------------------------------------------------------------- */
 
-/* A slot is packed again only after its last messages have left it. Else a step
- * waits for no more than the steps whose bytes it reads or overwrites. */
+/* Packs a slot only after its last messages have left it. Otherwise a step
+ * waits only for the steps whose bytes it reads or overwrites. */
 static enum rf_status pack(struct ucx_state *state, bool *moved,
                            struct rf_err *err)
 {
@@ -206,8 +206,8 @@ static void post(struct ucx_state *state, size_t index)
     }
 }
 
-/* When the step is packed, which also read what its messages overwrite, and its
- * receive slot is unpacked. */
+/* Posts the next step's messages once it is packed (packing also reads bytes
+ * that they overwrite) and its receive slot is unpacked. */
 static enum rf_status post_next(struct ucx_state *state, bool *moved,
                                 struct rf_err *err)
 {
@@ -246,7 +246,7 @@ static enum rf_status unpack(struct ucx_state *state, bool *moved,
     return rf_phases_copy(&state->phases, RF_DEVICE_PHASE_UNPACK, index, err);
 }
 
-/* Looks at what UCX has completed. */
+/* Takes note of completions by UCX. */
 static void see_exchanges(struct ucx_state *state)
 {
     struct reached *reached = &state->reached;
@@ -295,7 +295,7 @@ static enum rf_status move_steps(struct ucx_state *state, bool *worked,
     return status;
 }
 
-/* Behind the last step. */
+/* After the last step: waits for the peers. */
 static enum rf_status part(struct ucx_state *state, bool *done,
                            struct rf_err *err)
 {
@@ -326,12 +326,12 @@ static enum rf_status ucx_progress(void *opaque, bool *done, struct rf_err *err)
                  ? part(state, done, err)
                  : move_steps(state, &worked, err);
     if (!worked) {
-        sched_yield(); /* others may have the processor that UCX needs */
+        sched_yield(); /* UCX may need the CPU in another process */
     }
     return status;
 }
 
-/* The wire's time is the host's: as long as messages are under way. */
+/* The wire's time is by the host's clock: the time with messages in flight. */
 static void ucx_timing(void *opaque, struct rf_phase_times *out)
 {
     const struct ucx_state *state = opaque;
@@ -385,7 +385,7 @@ static void ucx_close(void *opaque)
     if (state == NULL) {
         return;
     }
-    if (state->ops != NULL) { /* before what it has registered goes */
+    if (state->ops != NULL) { /* before the memory it has registered is freed */
         state->ops->close(state->wire);
     }
     rf_phases_free(&state->phases);

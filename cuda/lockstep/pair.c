@@ -8,10 +8,10 @@
 #include "transport/codec/strided_copy.h"
 
 #define DIRECT_ALIGN 16
-/* Packing and unpacking 4 MiB go through the device's memory four times, about
- * 4 us of an H200's; a message costs NCCL a few microseconds on each channel,
- * and NVSHMEM a call of the driver or of its proxy. Shorter runs are cheaper in
- * one message. */
+/* Packing and unpacking 4 MiB move it through the device's memory four times,
+ * about 4 us on an H200; a message costs NCCL a few microseconds on each
+ * channel, and NVSHMEM a call of the driver or of its proxy. Shorter runs are
+ * cheaper in one message. */
 #define DIRECT_BYTES (UINT64_C(4) << 20)
 
 enum rf_status rf_direct_bytes(const char *wish, uint64_t *out,
@@ -41,8 +41,8 @@ void rf_pair_split(const struct rf_op *op, uint64_t max_bytes,
     uint64_t inner = rf_op_bytes(op), index[RF_BOX_DIMS] = {0};
     uint32_t cut = 0;
     uint64_t chunk;
-    /* The first dimension whose single index fits is cut into chunks, the ones
-     * before it are walked one by one. */
+    /* Cuts the first dimension whose single index fits into chunks; walks the
+     * ones before it one by one. */
     for (;; cut++) {
         inner /= op->box.extent[cut];
         if (inner <= max_bytes || cut + 1 == RF_BOX_DIMS) {
@@ -85,7 +85,7 @@ static void open_wave(struct rf_pair *pair)
     pair->last_direct.bytes = 0;
 }
 
-/* The step of the pair's wave, which then waits for what its op waits for. */
+/* The step of the pair's wave; adds the op's dependency to it. */
 static struct rf_step *current_step(const struct rf_pair *pair)
 {
     struct rf_step *step = &pair->steps->at[pair->first_step + pair->wave - 1];
@@ -114,7 +114,7 @@ static size_t add_message(const struct rf_pair *pair, struct rf_step *step,
     return step->n_recvs - 1;
 }
 
-/* The wave's packed message, begun at the end of its slot if need be. */
+/* The wave's packed message; starts one at the end of its slot if needed. */
 static struct rf_message *packed_message(struct rf_pair *pair,
                                          struct rf_step *step)
 {
@@ -169,7 +169,8 @@ static void add_part(const struct rf_op *part, void *data)
     count_bytes(pair, bytes);
 }
 
-/* Behind the last one at both ends, so that one message has both. */
+/* Whether a run follows the last one at both ends, so that one message has
+ * both. */
 static bool continues(const struct rf_byte_run *last,
                       const struct rf_byte_run *run)
 {
@@ -179,8 +180,8 @@ static bool continues(const struct rf_byte_run *last,
            last->dst + last->bytes == run->dst;
 }
 
-/* Where a run leaves its memory, or reaches it: itself, or a place in the
- * slot. */
+/* An empty message for a run, at the run's own memory or at the end of the
+ * receive slot. */
 static struct rf_message first_of_run(const struct rf_pair *pair,
                                       const struct rf_step *step,
                                       const struct rf_byte_run *run)
@@ -199,7 +200,7 @@ static struct rf_message first_of_run(const struct rf_pair *pair,
     return message;
 }
 
-/* The end of a message, which has come to the slot, to its memory. */
+/* Unpacks the end of a message from the slot to its memory. */
 static void unpack_run(struct rf_step *step, const struct rf_message *message,
                        const struct rf_byte_run *run)
 {
@@ -216,8 +217,9 @@ static void unpack_run(struct rf_step *step, const struct rf_message *message,
                   RF_CAST_NONE);
 }
 
-/* A direct message of the current wave, or more of the last one. What is packed
- * after a staged one is another message, since slots are filled in order. */
+/* Adds a direct message to the current wave, or extends the last one. Bytes
+ * packed after a staged message start a new message, since slots are filled in
+ * order. */
 static void add_direct(struct rf_pair *pair, const struct rf_byte_run *run)
 {
     struct rf_step *step = current_step(pair);
@@ -241,7 +243,8 @@ static void add_direct(struct rf_pair *pair, const struct rf_byte_run *run)
     count_bytes(pair, run->bytes);
 }
 
-/* Cuts a run where waves end, but for the last eighth of one. */
+/* Cuts a run at the ends of waves. A run that does not fit into the last eighth
+ * of a wave goes to the next wave. */
 static void add_run(struct rf_pair *pair, struct rf_byte_run run)
 {
     while (run.bytes > 0) {
@@ -260,8 +263,7 @@ static void add_run(struct rf_pair *pair, struct rf_byte_run run)
 }
 
 /* Whether an op goes from memory to memory without packing: no cast, the same
- * long runs at both ends, and all of them where 16 bytes can be copied at once.
- */
+ * long runs at both ends, and all of them aligned for 16-byte copies. */
 static bool is_direct(const struct rf_op *op, uint64_t least,
                       struct rf_copy_shape *shape)
 {

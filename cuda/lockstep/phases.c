@@ -121,7 +121,8 @@ enum rf_status rf_phases_copy(const struct rf_phases *phases,
                            : status;
 }
 
-/* What a query says; "not ready" must not be taken for a later call's error. */
+/* The result of a query. "Not ready" must not surface as the error of a later
+ * call. */
 static enum rf_status answer(const char *call, cudaError_t code, bool *out,
                              struct rf_err *err)
 {

@@ -1,8 +1,8 @@
 /*
- * The steps of a lockstep method (cuda/lockstep/steps.h) on the device: the
- * tables of what they copy, a stream for each of a step's phases, events before
- * and after each, and slots of buffers that steps use in turn. The method says
- * what waits for what.
+ * The steps of a lockstep method (cuda/lockstep/steps.h) on the device: their
+ * copy tables, a stream for each phase of a step, events before and after each
+ * phase, and slots of buffers that steps use in turn. The method orders the
+ * phases.
  */
 #ifndef RF_CUDA_LOCKSTEP_PHASES_H
 #define RF_CUDA_LOCKSTEP_PHASES_H
@@ -14,7 +14,7 @@
 /* Slots of send and receive buffers: neighbouring steps overlap. */
 #define RF_BUFFER_SLOTS 2
 
-/* Every method packs and unpacks; its other phases are its own. */
+/* Every method packs and unpacks; other phases belong to the method. */
 #define RF_DEVICE_PHASES 4
 enum rf_device_phase {
     RF_DEVICE_PHASE_PACK,
@@ -22,7 +22,7 @@ enum rf_device_phase {
     RF_DEVICE_PHASE_OTHERS
 };
 
-/* One step's. */
+/* The device side of one step. */
 struct rf_phase_step {
     struct rf_device_slices pack[2], unpack[2]; /* plain, cast */
     cudaEvent_t begin[RF_DEVICE_PHASES], end[RF_DEVICE_PHASES];
@@ -33,15 +33,15 @@ struct rf_phases {
     const struct rf_steps *steps;
     struct rf_phase_step *at; /* of each step */
     cudaStream_t
-        stream[RF_DEVICE_PHASES]; /* borrowed; two phases may have one */
+        stream[RF_DEVICE_PHASES]; /* borrowed; two phases may share one */
     unsigned char *send, *recv;   /* borrowed: RF_BUFFER_SLOTS slots each */
     uint64_t send_slot_bytes, recv_slot_bytes;
 };
 
 /* Uploads the tables and makes the events of `steps`, which it borrows like
- * `env`. Launches have at most `most_blocks` blocks (0: what the device runs at
- * once). rf_phases_free() also after a failure, and where it was never called,
- * on zeros. */
+ * `env`. Launches have at most `most_blocks` blocks (0: as many as the device
+ * runs at once). rf_phases_free() also after a failure, and also without an
+ * open, on zeros. */
 enum rf_status rf_phases_open(struct rf_phases *phases,
                               const struct rf_method_env *env,
                               const struct rf_steps *steps,
@@ -49,11 +49,11 @@ enum rf_status rf_phases_open(struct rf_phases *phases,
                               struct rf_err *err) RF_MUST_CHECK;
 void rf_phases_free(struct rf_phases *phases);
 
-/* Where step `index` copies from and to: arenas and its slots. */
+/* Sources and destinations of step `index`: arenas and its slots. */
 void rf_phases_bases(const struct rf_phases *phases, size_t index,
                      struct rf_bases *bases);
 
-/* `phase`'s stream goes on when step `index` has ended `before`. */
+/* `phase`'s stream waits until step `index` has ended phase `before`. */
 enum rf_status rf_phases_follow(const struct rf_phases *phases, int phase,
                                 size_t index, int before,
                                 struct rf_err *err) RF_MUST_CHECK;
@@ -78,11 +78,11 @@ enum rf_status rf_phases_ended(const struct rf_phases *phases, int phase,
 enum rf_status rf_stream_is_idle(cudaStream_t stream, bool *out,
                                  struct rf_err *err) RF_MUST_CHECK;
 
-/* Nanoseconds of one step in a phase, and of all steps. */
+/* Nanoseconds of one step in a phase, and the sum over all steps. */
 int64_t rf_phases_ns(const struct rf_phases *phases, int phase, size_t index);
 int64_t rf_phases_sum_ns(const struct rf_phases *phases, int phase);
-/* From the first step's packing to the last step's end of `phase`; 0 without
- * steps. */
+/* From the begin of the first step's packing to the end of the last step's
+ * `phase`; 0 without steps. */
 int64_t rf_phases_span_ns(const struct rf_phases *phases, int phase);
 
 #endif

@@ -1,23 +1,22 @@
 /*
- * Registering memory with a library, by all ranks or none: libraries do not say
- * what happens if only one end of a message is registered, and both ends of one
- * must cut it alike.
+ * Registering memory with a library, by all ranks or none: libraries do not
+ * define the outcome if only one end of a message is registered, and both ends
+ * must cut a message alike.
  */
 #ifndef RF_CUDA_LOCKSTEP_REGISTRATION_H
 #define RF_CUDA_LOCKSTEP_REGISTRATION_H
 
 #include "transport/method/method.h"
 
-/* What a rank tells the others: both are empty if it could do its part well. */
+/* A rank's report to the others; both are empty on full success. */
 struct rf_registration_report {
-    char why[120]; /* it could not */
-    char but[120]; /* it could, with less use */
+    char why[120]; /* failed, with the reason */
+    char but[120]; /* succeeded, with a reservation */
 };
 
-/* Collective. *registered says whether all ranks could. `text`
- * (RF_REGISTRATION_SIZE bytes) is then `what`, and ", but rank 3: " and the
- * reservation of the first that has one; else "none: rank 3: " and the reason
- * of the first that could not. */
+/* Collective. *registered: all ranks succeeded. `text` (RF_REGISTRATION_SIZE
+ * bytes) is then `what`, plus ", but rank 3: " and the first reservation if
+ * any; else "none: rank 3: " and the first reason. */
 enum rf_status rf_registration_agree(const struct rf_method_env *env,
                                      const struct rf_registration_report *mine,
                                      const char *what, bool *registered,

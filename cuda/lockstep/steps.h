@@ -1,25 +1,25 @@
 /*
- * The steps of a lockstep method (NCCL, NVSHMEM) on one rank: which bytes it
- * packs, exchanges with whom, and unpacks, in an order that all ranks share.
- * Pure; made once per plan.
+ * The steps of a lockstep method (NCCL, NVSHMEM) on one rank: the bytes it
+ * packs, exchanges with each peer, and unpacks, in an order that all ranks
+ * share. Pure; made once per plan.
  *
  * A step is (round, wave). Between two ranks, the ops of a round are packed in
  * ascending id, each at a multiple of RF_SEGMENT_ALIGN, into messages; message
- * w of a round travels in wave w. What a rank sends and receives in a round is
- * cut into as few waves as its bucket allows, and so is what goes between two
- * ranks, by the one of them that needs more waves: so all of a rank's messages
- * of a round end together, whatever their sizes. Ops larger than a part of a
- * message are split. Both ends compute the same cuts from the same ops, so
- * nothing has to be said about them on the wire.
+ * w of a round travels in wave w. A rank's sends and receives in a round are
+ * cut into as few waves as its bucket allows. A pair uses the higher wave count
+ * of its two ranks, so all of a rank's messages of a round end together,
+ * whatever their sizes. Ops larger than a part of a message are split. Both
+ * ends compute the same cuts from the same ops, so the wire carries no
+ * description of them.
  *
- * Long runs of bytes that are whole at both ends need no packing: where the
- * caller wants it (rf_steps_of.direct_bytes), each is a message of its own,
- * from memory to memory. It counts in its wave like packed bytes, but takes no
- * room in a slot; or, staged, it comes to the receiver's slot and is unpacked
+ * Long runs of bytes that are whole at both ends need no packing: if the caller
+ * asks for it (rf_steps_of.direct_bytes), each is a separate message from
+ * memory to memory. It counts in its wave like packed bytes, but takes no room
+ * in a slot; or, staged, it arrives in the receiver's slot and is unpacked
  * there. Messages of one pair have the same order at both ends.
  *
- * Rounds do not wait for each other as a whole: a step says how many of the
- * steps before it must have arrived (rf_step.after).
+ * Rounds do not wait for each other as a whole: each step has the number of
+ * earlier steps that must have arrived (rf_step.after).
  */
 #ifndef RF_CUDA_LOCKSTEP_STEPS_H
 #define RF_CUDA_LOCKSTEP_STEPS_H
@@ -41,15 +41,15 @@ enum rf_step_base {
 struct rf_message {
     uint32_t peer;   /* world rank */
     uint32_t base;   /* RF_BASE_SEND or RF_BASE_RECV: packed; else the memory
-                        that it leaves or reaches as it is */
+                        it leaves or reaches directly */
     uint64_t offset; /* from the base */
     uint64_t bytes;
 };
 
 struct rf_step {
     uint32_t round;
-    size_t after; /* so many of the first steps must be unpacked, and what they
-                     sent be gone, before this one is packed */
+    size_t after; /* number of first steps that must be unpacked, and their
+                     sends gone, before this one is packed */
     struct rf_copies pack, unpack;
     struct rf_message *sends, *recvs;
     size_t n_sends, sends_capacity, n_recvs, recvs_capacity;
@@ -63,11 +63,11 @@ struct rf_steps {
     uint32_t cast;                             /* enum rf_cast of the casts */
 };
 
-/* The step of that index; those up to it are made, with `round`. */
+/* The step of that index; makes all steps up to it, with `round`. */
 struct rf_step *rf_step_at(struct rf_steps *steps, size_t index,
                            uint32_t round);
 
-/* Where the slot that these messages are packed in ends. */
+/* End of the slot that these messages are packed in. */
 uint64_t rf_slot_end(const struct rf_message *messages, size_t n);
 
 void rf_steps_free(struct rf_steps *steps);

@@ -8,8 +8,8 @@
 #include "cuda/lockstep/pair.h"
 #include "planner/schedule/peer_order.h"
 
-/* What a staging slot's memory was last sent from without packing: the step,
- * and that of the bucket before, both counted from 1. */
+/* The last direct send from a staging slot: its step, and that of the bucket
+ * before, both counted from 1. */
 struct stage_reads {
     uint32_t bucket;
     size_t step, step_before;
@@ -36,8 +36,8 @@ static int by_round_turn_id(const void *a, const void *b)
     return x->id < y->id ? -1 : x->id > y->id;
 }
 
-/* Ops that rank takes part in, by round, direction and peer, sends by the
- * peer's turn (peer_order.h); to be freed. */
+/* The ops of a rank by round, direction and peer; sends by the peer's turn
+ * (peer_order.h). The caller frees it. */
 static struct sort_key *collect(const struct rf_schedule *schedule,
                                 uint32_t rank, size_t *n_out)
 {
@@ -66,10 +66,10 @@ static struct sort_key *collect(const struct rf_schedule *schedule,
     return keys;
 }
 
-/* Of 16 parts of a bucket, 13 are for the bytes themselves. Parts of ops have
- * at most an eighth of their message, so that up to that much of one stays
- * empty; and one part is for pairs that exchange so little that their messages
- * are not cut into all waves. */
+/* Of 16 parts of a bucket, 13 are for payload. Parts of ops have at most an
+ * eighth of their message, so up to an eighth of a message stays empty. One
+ * part is for pairs that exchange so little that their messages are not cut
+ * into all waves. */
 #define BUCKET_PARTS 16
 #define FILLED_PARTS 13
 
@@ -126,8 +126,8 @@ static uint32_t waves_in(const struct rf_waves *waves, uint32_t round)
                : 1;
 }
 
-/* How long a message may be of those that keys[first] begins: all of one
- * round, direction and peer. */
+/* The size of a message for the ops from keys[first] on with the same round,
+ * direction and peer. */
 static uint64_t message_bytes(const struct rf_steps_of *of,
                               const struct sort_key *keys, size_t first,
                               size_t n)
@@ -163,11 +163,11 @@ static enum rf_status check_casts(const struct sort_key *keys, size_t n,
     return RF_OK;
 }
 
-/* What the steps so far did that later ones wait for. */
+/* Actions of the steps so far that later ones wait for. */
 struct history {
     const struct rf_steps_of *of;
     size_t *landed; /* by op of the schedule: the last step, from 1, in which
-                       some of it arrives here; 0: not yet, or not from afar */
+                       some of it arrives here; 0: not yet, or a local op */
     struct stage_reads reads[RF_STAGE_SLOTS];
 };
 
@@ -178,10 +178,10 @@ static int by_id(const void *key, const void *op)
     return RF_COMPARE(x, y);
 }
 
-/* Which steps an op waits for here. What it reads was written by its `dep`: in
- * a step that must be unpacked, or by a copy on the stream that packs, which
- * keeps its order. A staging slot that it writes may still be sent from, if
- * that is direct: reads of packing are behind us on that stream. */
+/* The number of steps that an op waits for here. Its source was written by its
+ * `dep`: in a step that must be unpacked, or by a copy on the packing stream,
+ * which keeps its order. A staging slot that it writes may still be the source
+ * of a direct send; packing's reads come earlier on the packing stream. */
 static size_t steps_before(const struct history *history,
                            const struct rf_op *op)
 {
@@ -212,7 +212,8 @@ static void note_read(struct history *history, uint32_t bucket, size_t step)
     reads->step = RF_MAX(reads->step, step);
 }
 
-/* A round's first step; with `serialize` all earlier ones are before it. */
+/* Opens a round's first step; with `serialize` it waits for all earlier ones.
+ */
 static void open_round(struct rf_pair *pair, const struct rf_steps_of *of,
                        uint32_t round)
 {
@@ -234,7 +235,7 @@ static void open_pair(struct rf_pair *pair, const struct rf_steps_of *of,
     pair->wave = 0;
 }
 
-/* Stays here: straight into place. */
+/* Copies a local op straight into place. */
 static void add_local(const struct rf_pair *pair, const struct rf_op *op)
 {
     struct rf_step *step = &pair->steps->at[pair->first_step];
@@ -307,7 +308,7 @@ enum rf_status rf_steps_build(const struct rf_steps_of *of,
     return RF_OK;
 }
 
-/* A peer's list, in ascending rounds as it was made. */
+/* Parses and checks a peer's list, in ascending rounds. */
 static enum rf_status take_waves(const struct rf_blob *blob, uint32_t rank,
                                  struct rf_waves *out, struct rf_err *err)
 {

@@ -1,12 +1,12 @@
-/* Cuts a plan into the steps of one rank, which agrees on waves with all. */
+/* Cuts a plan into the steps of one rank; all ranks agree on the waves. */
 #ifndef RF_CUDA_LOCKSTEP_STEPS_BUILD_H
 #define RF_CUDA_LOCKSTEP_STEPS_BUILD_H
 
 #include "cuda/lockstep/steps.h"
 #include "transport/method/method.h"
 
-/* In how many waves a rank's bucket lets it exchange what it has in a round;
- * rounds that take one are left out. */
+/* The number of waves in which a rank's bucket lets it exchange its bytes of a
+ * round. Rounds with one wave are left out. */
 struct rf_wave_count {
     uint32_t round, waves;
 };
@@ -15,7 +15,7 @@ struct rf_waves {
     size_t n, capacity;
 };
 
-/* Those of `rank`, all of whose ops the schedule has; freed with
+/* The waves of `rank`; the schedule must have all its ops. Free with
  * rf_waves_free(). */
 void rf_waves_count(const struct rf_schedule *schedule, uint32_t rank,
                     uint64_t bucket_bytes, struct rf_waves *out);
@@ -25,20 +25,20 @@ struct rf_steps_of {
     const struct rf_schedule *schedule;
     uint32_t rank;
     uint64_t bucket_bytes; /* of one step, each way */
-    uint64_t direct_bytes; /* runs that long are not packed; 0: all are */
-    bool staged;           /* but they arrive in the receiver's slot */
+    uint64_t direct_bytes; /* runs this long are not packed; 0: all are */
+    bool staged;           /* unpacked runs arrive in the receiver's slot */
     const struct rf_waves *waves; /* by rank, of all ranks */
-    bool serialize;               /* a round begins when the last has ended */
+    bool serialize;               /* rounds do not overlap */
 };
 
-/* Builds rank `of->rank`'s steps. Local ops become part of their round's
+/* Builds the steps of rank `of->rank`. Local ops become part of their round's
  * packing (straight into place). RF_ERR_UNSUPPORTED for casts that devices
  * lack. */
 enum rf_status rf_steps_build(const struct rf_steps_of *of,
                               struct rf_steps *out,
                               struct rf_err *err) RF_MUST_CHECK;
-/* The same for a method; collective, since ranks exchange their waves. All give
- * the same `direct_bytes` and `staged`. */
+/* The same for a method. Collective, since ranks exchange their waves; all
+ * ranks pass the same `direct_bytes` and `staged`. */
 enum rf_status rf_steps_open(const struct rf_method_env *env,
                              uint64_t direct_bytes, bool staged,
                              struct rf_steps *out,

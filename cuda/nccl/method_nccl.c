@@ -1,9 +1,9 @@
 /*
  * Method nccl: packed messages over NCCL send/recv, in lockstep steps.
  *
- * open    rank 0 makes the unique ID, which travels to all by exchange();
- *         non-blocking communicators: one of all ranks, and where a node has
- *         several ranks and there are several nodes, one per node, split from
+ * open    rank 0 makes the unique ID, which exchange() brings to all;
+ *         non-blocking communicators: one of all ranks and, if there are
+ *         several nodes and a node has several ranks, one per node, split from
  *         it (a communicator across nodes takes its channel count from its
  *         slowest peer, so traffic inside a node gets its own). All pairs of
  *         the plan exchange a few bytes, so that connections exist before the
@@ -12,10 +12,10 @@
  *         other: pack on one stream, the NCCL groups on one for each
  *         communicator (nccl_wire.h), unpack on another, tied by events, with
  *         two slots of send and receive buffers.
- * abort   ncclCommAbort from this same thread, which is the only one in NCCL.
+ * abort   ncclCommAbort from this same thread, the only one that calls NCCL.
  *
  * Failures: an asynchronous NCCL error, a CUDA error or the abort flag end
- * progress() with a status; nothing waits without looking at the flag.
+ * progress() with a status; every wait checks the flag.
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -35,7 +35,7 @@
 #include "cuda/nccl/nccl_wire.h"
 
 #define SLOTS RF_BUFFER_SLOTS
-/* The wires, each with a stream of its own, as packing and unpacking have. */
+/* The wires. Each has its own stream, as do packing and unpacking. */
 enum { NODE_WIRE = RF_DEVICE_PHASE_OTHERS, WORLD_WIRE };
 
 struct nccl_state {
@@ -62,7 +62,7 @@ static enum rf_status nccl_probe(struct rf_err *err)
     return status;
 }
 
-/* SLOTS slots each, and at least what the first exchanges use. */
+/* SLOTS slots each, and at least the size of the first exchanges. */
 static enum rf_status allocate_buffers(struct nccl_state *state,
                                        struct rf_err *err)
 {
@@ -154,10 +154,10 @@ static enum rf_status nccl_start(void *opaque, uint64_t iteration,
     return RF_OK;
 }
 
-/* A slot is packed again only after its last exchange, and received into only
- * after what it held is unpacked. Else a step waits for no more than the steps
- * whose bytes it reads or overwrites, so it is packed while earlier rounds are
- * still on the wire. */
+/* Packs a slot only after its last exchange, and receives into a slot only
+ * after its previous content is unpacked. Otherwise a step waits only for the
+ * steps whose bytes it reads or overwrites, so packing overlaps earlier rounds
+ * on the wire. */
 static enum rf_status wait_for_earlier(struct nccl_state *state, size_t index,
                                        struct rf_err *err)
 {
@@ -205,7 +205,7 @@ static enum rf_status begin_step(struct nccl_state *state, size_t index,
     return RF_OK;
 }
 
-/* After NCCL has taken the groups: unpack behind them. */
+/* Once NCCL has taken the groups: unpacks behind them. */
 static enum rf_status end_step(struct nccl_state *state, size_t index,
                                struct rf_err *err)
 {
@@ -264,8 +264,9 @@ static enum rf_status nccl_progress(void *opaque, bool *done,
                : all_unpacked(state, done, err);
 }
 
-/* Both ways of the wire begin together, behind the packing. The first step's
- * packing begins before all else, and the last one's unpacking ends last. */
+/* Both directions of the wire begin together, behind the packing. The first
+ * step's packing begins first of all, and the last step's unpacking ends last.
+ */
 static void nccl_timing(void *opaque, struct rf_phase_times *out)
 {
     const struct nccl_state *state = opaque;
@@ -284,7 +285,7 @@ static void nccl_timing(void *opaque, struct rf_phase_times *out)
 
 static bool wire_ended(const struct nccl_state *state, size_t index)
 {
-    struct rf_err err; /* whoever is stuck is told already */
+    struct rf_err err; /* already reported */
     bool node = false, world = false;
     return rf_phases_ended(&state->phases, NODE_WIRE, index, &node, &err) ==
                RF_OK &&
@@ -313,8 +314,8 @@ static void tell_where(const struct nccl_state *state)
     }
 }
 
-/* What is registered is in use, and deregistering may wait for a peer: it ends
- * with the communicators. */
+/* Registered memory is in use, and deregistering may wait for a peer: the
+ * registration ends with the communicators. */
 static void nccl_abort(void *opaque)
 {
     struct nccl_state *state = opaque;

@@ -1,6 +1,7 @@
 /*
- * NCCL through dlopen: the module starts on nodes without libnccl and says so.
- * The functions are the library's own, in one table filled at the first load.
+ * NCCL through dlopen: the module starts on nodes without libnccl and reports
+ * that it is missing. The functions are the library's own, in one table filled
+ * at the first load.
  */
 #ifndef RF_CUDA_NCCL_NCCL_API_H
 #define RF_CUDA_NCCL_NCCL_API_H
@@ -25,7 +26,7 @@
     X(GetErrorString)                                                          \
     X(GetLastError)
 
-/* Those that a library may lack; NULL then. */
+/* Functions that a library may lack; NULL then. */
 #define RF_NCCL_OPTIONAL(X)                                                    \
     X(CommRegister)                                                            \
     X(CommDeregister)                                                          \
@@ -41,8 +42,8 @@ struct rf_nccl {
     char path[512]; /* of the library found */
 };
 
-/* The table, or NULL with why: library missing, a function missing, or older
- * than RF_NCCL_MIN_VERSION. */
+/* The table, or NULL with the reason: library missing, a function missing, or
+ * older than RF_NCCL_MIN_VERSION. */
 const struct rf_nccl *rf_nccl_load(struct rf_err *err);
 
 /* Non-blocking communicators that can be aborted and split: 2.18. */

@@ -1,4 +1,4 @@
-/* Buffers of NCCL's memory, and registering it. See nccl_buffers.h. */
+/* Buffers in NCCL's memory, and their registration. See nccl_buffers.h. */
 #include "cuda/nccl/nccl_buffers.h"
 
 #include <stdio.h>
@@ -7,7 +7,7 @@
 #include "cuda/device/device.h"
 #include "cuda/lockstep/registration.h"
 
-/* Whether NCCL gave the memory; else `why` says what was in the way. */
+/* Whether NCCL allocated the memory; else `why` has the reason. */
 static bool alloc_of_nccl(struct rf_arena *out, const struct rf_nccl *nccl,
                           char *why, size_t size)
 {
@@ -36,7 +36,7 @@ enum rf_status rf_nccl_buffers_alloc(struct rf_nccl_buffers *out,
         out->at[b] = (struct rf_arena){.bytes = bytes[b], .fd = -1};
         out->of_nccl[b] =
             alloc_of_nccl(&out->at[b], nccl, out->why, sizeof(out->why));
-        if (!out->of_nccl[b]) { /* also where it is the device that is full */
+        if (!out->of_nccl[b]) { /* also when the device is full */
             RF_CUDA_CHECK(err, cudaMalloc(&out->at[b].base, bytes[b]));
         }
     }
@@ -47,7 +47,7 @@ void rf_nccl_buffers_free(struct rf_nccl_buffers *buffers,
                           const struct rf_nccl *nccl)
 {
     for (size_t b = 0; b < RF_NCCL_BUFFERS; b++) {
-        if (buffers->of_nccl[b]) { /* which, unlike cudaFree, does not wait */
+        if (buffers->of_nccl[b]) { /* unlike cudaFree, MemFree does not wait */
             (void)cudaDeviceSynchronize();
             (void)nccl->MemFree(buffers->at[b].base);
         } else {
@@ -59,7 +59,7 @@ void rf_nccl_buffers_free(struct rf_nccl_buffers *buffers,
 
 /* --- Registration --------------------------------------------------------- */
 
-/* One memory with one communicator; fills the report if it fails. */
+/* Registers one memory with one communicator; fills the report on failure. */
 static bool add(struct rf_nccl_registration *out, ncclComm_t comm,
                 const struct rf_arena *memory,
                 struct rf_registration_report *report)

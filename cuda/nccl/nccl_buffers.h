@@ -1,13 +1,13 @@
 /*
- * Send and receive buffers of method nccl, of memory that NCCL allocates: only
- * memory of the driver's virtual memory management is used in place inside a
- * node once it is registered, and cudaMalloc's is not. Where NCCL cannot (it
- * has ncclMemAlloc from 2.19 on), they are cudaMalloc memory.
+ * Send and receive buffers of method nccl, in memory that NCCL allocates:
+ * inside a node NCCL uses registered memory in place only if it comes from the
+ * driver's virtual memory management, unlike cudaMalloc's. If NCCL cannot
+ * allocate them (ncclMemAlloc exists from 2.19 on), they are cudaMalloc memory.
  *
- * The memory that messages leave and reach is registered with NCCL, once per
- * plan, so that it may use it in place (2.19). Where ranks cannot all do it,
- * none does: NCCL does not define what happens if only one end is registered.
- * docs/GPU.md says which memory NCCL then really uses in place, and why there
+ * The sources and destinations of messages are registered with NCCL, once per
+ * plan, so that it may use them in place (2.19). Unless all ranks can register,
+ * none does: NCCL does not define the outcome if only one end is registered.
+ * docs/GPU.md lists the memory that NCCL really uses in place, and why there
  * are no windows.
  */
 #ifndef RF_CUDA_NCCL_NCCL_BUFFERS_H
@@ -20,7 +20,7 @@
 struct rf_nccl_buffers {
     struct rf_arena at[RF_NCCL_BUFFERS];
     bool of_nccl[RF_NCCL_BUFFERS];
-    char why[120]; /* some are not NCCL's memory; else empty */
+    char why[120]; /* not empty: why some are not NCCL's memory */
 };
 
 /* Buffers of `bytes` each. rf_nccl_buffers_free() also after a failure. */
@@ -29,7 +29,8 @@ enum rf_status rf_nccl_buffers_alloc(struct rf_nccl_buffers *out,
                                      const uint64_t bytes[RF_NCCL_BUFFERS],
                                      struct rf_err *err) RF_MUST_CHECK;
 
-/* Waits for the device; after the communicators have ended. Zeros are fine. */
+/* Waits for the device; call after the communicators have ended. Zeros are
+ * fine. */
 void rf_nccl_buffers_free(struct rf_nccl_buffers *buffers,
                           const struct rf_nccl *nccl);
 
@@ -45,15 +46,16 @@ struct rf_nccl_registration {
     char text[RF_REGISTRATION_SIZE]; /* see registration.h */
 };
 
-/* Collective: the rank's arenas and buffers, with all its communicators. RF_OK
- * also where nothing is registered; the text says why: "buffers", with what
- * memory of whose is not NCCL's, or "none: why". */
+/* Collective: registers the rank's arenas and buffers with all its
+ * communicators. RF_OK also if nothing is registered. The text is "buffers",
+ * with the rank and the reason of any buffers that are not NCCL's memory, or
+ * "none: why". */
 enum rf_status rf_nccl_register(struct rf_nccl_registration *out,
                                 struct rf_nccl_comms *comms,
                                 const struct rf_nccl_buffers *buffers,
                                 struct rf_err *err) RF_MUST_CHECK;
 
-/* Before the communicators are ended. */
+/* Call before the communicators end. */
 void rf_nccl_deregister(struct rf_nccl_registration *registration);
 
 #endif

@@ -1,7 +1,7 @@
 /*
- * Making, watching and ending NCCL communicators. See nccl_comm.h. Everything
- * runs on the one thread that calls NCCL; nothing blocks without looking at the
- * deadline and the abort flag.
+ * Making, watching and ending NCCL communicators. See nccl_comm.h. All calls
+ * come from the one thread that uses NCCL; every wait checks the deadline and
+ * the abort flag.
  */
 #include "cuda/nccl/nccl_comm.h"
 
@@ -46,7 +46,7 @@ enum rf_status rf_nccl_comms_busy(struct rf_nccl_comms *comms, bool *busy,
     bool node_busy = false;
     enum rf_status status = comm_state(comms, comms->world, busy, err);
     if (status == RF_OK) {
-        /* While a split is under way a thread of NCCL's stores it. */
+        /* During a split one of NCCL's threads stores it. */
         status =
             comm_state(comms, __atomic_load_n(&comms->node, __ATOMIC_ACQUIRE),
                        &node_busy, err);
@@ -72,7 +72,7 @@ enum rf_status rf_nccl_wait(const struct rf_nccl_comms *comms, const char *what,
     return RF_OK;
 }
 
-/* Waits outside the timed window until NCCL is done with both. */
+/* Waits outside the timed window until NCCL has finished with both. */
 static enum rf_status settle(struct rf_nccl_comms *comms, const char *what,
                              struct rf_err *err)
 {
@@ -91,15 +91,15 @@ static enum rf_status settle(struct rf_nccl_comms *comms, const char *what,
     return status;
 }
 
-/* Where this rank runs, for ranks that share a device. */
+/* Location of this rank, to detect ranks that share a device. */
 struct rank_place {
-    char boot_id[RF_BOOT_ID_SIZE]; /* of the machine, whatever its nodes are */
+    char boot_id[RF_BOOT_ID_SIZE]; /* of the machine, not the node */
     char bus[32];
     int version;
 };
 
-/* Several ranks on one device pass NCCL's duplicate check only when each looks
- * like a host of its own. That is right for tests and wrong for timings. */
+/* Several ranks on one device pass NCCL's duplicate check only if each looks
+ * like a separate host. That is right for tests and wrong for timings. */
 static enum rf_status settle_places(struct rf_nccl_comms *comms,
                                     struct rf_err *err)
 {
@@ -221,8 +221,8 @@ ncclComm_t rf_nccl_route(const struct rf_nccl_comms *comms, uint32_t peer,
     return comms->node;
 }
 
-/* The parent first: ending it waits for a split that is still under way, after
- * which `node` is what NCCL made of it. */
+/* Aborts the parent first: that waits for a split in progress, after which
+ * `node` has its final value. */
 void rf_nccl_comms_abort(struct rf_nccl_comms *comms)
 {
     if (comms->world != NULL) {

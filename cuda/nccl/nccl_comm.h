@@ -1,6 +1,6 @@
 /*
- * The communicators of one rank: one of all ranks and, where a node has several
- * ranks and there are several nodes, one of the node, split from it.
+ * The communicators of one rank: one of all ranks and, if there are several
+ * nodes and a node has several ranks, one of the node, split from it.
  */
 #ifndef RF_CUDA_NCCL_NCCL_COMM_H
 #define RF_CUDA_NCCL_NCCL_COMM_H
@@ -11,7 +11,7 @@
 struct rf_nccl_comms {
     const struct rf_method_env *env;
     const struct rf_nccl *nccl;
-    ncclComm_t world, node; /* node NULL: all goes over world */
+    ncclComm_t world, node; /* node NULL: all traffic uses world */
 };
 
 /* Runs an NCCL call; an error fills `err`, sets the local `status` and goes to
@@ -26,19 +26,19 @@ struct rf_nccl_comms {
         }                                                                      \
     } while (0)
 
-/* Collective over all ranks: checks that they have one version of NCCL, makes
- * and spreads the unique ID, makes the communicators. On failure what exists is
- * ended by rf_nccl_comms_abort(). */
+/* Collective over all ranks: checks that all have the same version of NCCL,
+ * makes and distributes the unique ID, makes the communicators. After a failure
+ * rf_nccl_comms_abort() ends those that exist. */
 enum rf_status rf_nccl_comms_open(struct rf_nccl_comms *comms,
                                   const struct rf_method_env *env,
                                   struct rf_err *err) RF_MUST_CHECK;
 
-/* *busy while NCCL still works on a call; an asynchronous error is returned. */
+/* *busy while NCCL still works on a call; returns an asynchronous error. */
 enum rf_status rf_nccl_comms_busy(struct rf_nccl_comms *comms, bool *busy,
                                   struct rf_err *err) RF_MUST_CHECK;
 
-/* One pass of a wait outside the timed window: a moment's sleep, or the abort
- * or the deadline as an error. `what` is for its text. */
+/* One pass of a wait outside the timed window: a short sleep, or the abort or
+ * deadline as an error. `what` is for the error's text. */
 enum rf_status rf_nccl_wait(const struct rf_nccl_comms *comms, const char *what,
                             struct rf_err *err) RF_MUST_CHECK;
 

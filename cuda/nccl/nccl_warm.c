@@ -14,9 +14,9 @@ uint64_t rf_nccl_warm_bytes(const struct rf_method_env *env)
     return (uint64_t)env->plan->world->n_ranks * WARM_BYTES;
 }
 
-/* A few bytes of `base`, a buffer, for each of a step's messages whose peer is
- * not in `known` yet, which then has it. Both ends of a message leave it out or
- * not alike. */
+/* A few bytes of buffer `base` for each of a step's messages whose peer is not
+ * yet in `known`, and adds the peer. Both ends of a message skip or include it
+ * alike. */
 static struct rf_message *first_messages(const struct rf_message *messages,
                                          size_t n, enum rf_step_base base,
                                          bool *known, size_t *n_out)
@@ -37,7 +37,7 @@ static struct rf_message *first_messages(const struct rf_message *messages,
     return out;
 }
 
-/* Whether everything that was issued has arrived. */
+/* Whether everything issued has arrived. */
 static enum rf_status wire_is_idle(const struct rf_nccl_wire *wire, bool *idle,
                                    struct rf_err *err)
 {
@@ -49,7 +49,7 @@ static enum rf_status wire_is_idle(const struct rf_nccl_wire *wire, bool *idle,
     return status;
 }
 
-/* Issues the exchange that is set and waits for it, outside the window. */
+/* Issues the current exchange and waits for it, outside the window. */
 static enum rf_status finish_exchange(struct rf_nccl_wire *wire,
                                       const struct rf_step *step,
                                       struct rf_err *err)

@@ -1,16 +1,16 @@
 /*
  * The first exchange of every pair of the plan: a few bytes each, outside the
- * window, so that NCCL makes their connections then.
+ * window, so that NCCL connects the pairs then.
  */
 #ifndef RF_CUDA_NCCL_NCCL_WARM_H
 #define RF_CUDA_NCCL_NCCL_WARM_H
 
 #include "cuda/nccl/nccl_wire.h"
 
-/* What each of the two buffers needs to have at least. */
+/* The minimum size of each of the two buffers. */
 uint64_t rf_nccl_warm_bytes(const struct rf_method_env *env);
 
-/* Collective. `buffers`: that for sends, that for receives. */
+/* Collective. `buffers`: for sends, for receives. */
 enum rf_status rf_nccl_warm_up(struct rf_nccl_wire *wire,
                                const struct rf_steps *steps,
                                const struct rf_arena *buffers,

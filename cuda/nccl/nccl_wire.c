@@ -40,8 +40,8 @@ void rf_nccl_wire_set(struct rf_nccl_wire *wire,
     wire->next = RF_NCCL_NODE;
 }
 
-/* Whether a message to or from `peer` takes this path; then the communicator
- * and the peer's rank in it. */
+/* Whether messages to or from `peer` take this path; sets the communicator and
+ * the peer's rank in it. */
 static bool takes(const struct rf_nccl_wire *wire, enum rf_nccl_path path,
                   uint32_t peer, ncclComm_t *comm, int *rank)
 {
@@ -94,7 +94,7 @@ static enum rf_status issue_group(struct rf_nccl_wire *wire,
     in_group = false;
     RF_NCCL_TRY(wire->comms, err, out, nccl->GroupEnd());
 out:
-    if (in_group) { /* else an abort would become part of the group */
+    if (in_group) { /* else an abort would join the group */
         (void)nccl->GroupEnd();
     }
     return status;

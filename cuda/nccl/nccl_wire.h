@@ -1,13 +1,13 @@
 /*
- * Exchanges of one rank over its communicators (nccl_comm.h): for each, a
- * stream and a group of its own, the node's always first.
+ * Exchanges of one rank over its communicators (nccl_comm.h): each has its own
+ * stream and group, the node's always first.
  *
  * Why an order: before NCCL 2.26.2 the kernels of one group's communicators
- * start in the order in which the program first names them, one after the
- * other. Four ranks whose first peers make a cycle (0 node, 1 world, 3 node,
- * 2 world) then wait for each other for ever, once a message is larger than
- * NCCL's buffers. Why two streams: traffic inside the node and between nodes
- * uses different links and need not wait for each other.
+ * start one after the other, in the order in which the program first names
+ * them. Four ranks whose first peers make a cycle (0 node, 1 world, 3 node, 2
+ * world) then deadlock once a message is larger than NCCL's buffers. Why two
+ * streams: traffic inside the node and between nodes uses different links and
+ * need not wait for each other.
  */
 #ifndef RF_CUDA_NCCL_NCCL_WIRE_H
 #define RF_CUDA_NCCL_NCCL_WIRE_H
@@ -19,7 +19,7 @@
 
 enum rf_nccl_path { RF_NCCL_NODE, RF_NCCL_WORLD, RF_NCCL_PATHS };
 
-/* What a rank sends and receives at once; borrowed until it is issued. */
+/* One exchange of a rank; borrowed until issued. */
 struct rf_nccl_exchange {
     const struct rf_message *sends, *recvs;
     size_t n_sends, n_recvs;
@@ -30,7 +30,7 @@ struct rf_nccl_wire {
     struct rf_nccl_comms *comms; /* borrowed */
     cudaStream_t stream[RF_NCCL_PATHS];
     struct rf_nccl_exchange exchange;
-    enum rf_nccl_path next; /* whose group is issued next; PATHS: all are */
+    enum rf_nccl_path next; /* the next group to issue; PATHS: all issued */
 };
 
 /* Makes the streams; rf_nccl_wire_close() also after a failure. */
@@ -39,12 +39,12 @@ enum rf_status rf_nccl_wire_open(struct rf_nccl_wire *wire,
                                  struct rf_err *err) RF_MUST_CHECK;
 void rf_nccl_wire_close(struct rf_nccl_wire *wire);
 
-/* Sets what is to be exchanged next; the last one must have been issued. */
+/* Sets the next exchange; the last one must have been issued. */
 void rf_nccl_wire_set(struct rf_nccl_wire *wire,
                       const struct rf_nccl_exchange *exchange);
 
-/* Hands its groups to NCCL, one after the other, as far as NCCL takes them
- * without waiting; *issued when both are with their streams. */
+/* Issues the groups one after the other, as far as NCCL takes them without
+ * waiting. *issued: both groups are on their streams. */
 enum rf_status rf_nccl_wire_issue(struct rf_nccl_wire *wire, bool *issued,
                                   struct rf_err *err) RF_MUST_CHECK;
 

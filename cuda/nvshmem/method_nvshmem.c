@@ -2,19 +2,18 @@
  * Method nvshmem: the lockstep steps of cuda/lockstep/steps.h with one-sided
  * puts from the host's stream calls into symmetric memory.
  *
- * open    the library is started and arenas are registered with it
- *         (cuda/nvshmem/nvshmem_setup.h); every rank's table of where it wants
- *         its messages travels by exchange() (cuda/nvshmem/nvshmem_table.h).
+ * open    starts the library and registers the arenas with it
+ *         (cuda/nvshmem/nvshmem_setup.h); exchange() distributes every rank's
+ *         table of message places (cuda/nvshmem/nvshmem_table.h).
  * start   begins an iteration; progress() then enqueues one step after the
  *         other, some ahead of the device. Packing, puts and unpacking have a
  *         stream each, tied by events, with two slots of buffers, so
- *         neighbouring steps overlap. What orders the ranks is in
- *         cuda/nvshmem/nvshmem_wire.h.
+ *         neighbouring steps overlap. cuda/nvshmem/nvshmem_wire.h describes how
+ *         ranks are ordered.
  *
- * NVSHMEM ends the process on its own errors, so those reach the user as a rank
- * that exited, with its last lines of standard error. It has no way out of a
- * wait for a rank that is lost: an abort leaves the device alone and the
- * process ends.
+ * NVSHMEM ends the process on its own errors, so the user sees a rank that
+ * exited, with its last lines of standard error. A wait for a lost rank has no
+ * way out: an abort leaves the device alone and the process ends.
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -32,8 +31,8 @@
 #include "cuda/nvshmem/nvshmem_wire.h"
 
 #define SLOTS RF_BUFFER_SLOTS
-/* Steps that are enqueued before the first of them is done: enough to keep the
- * device busy, few enough for the driver's queues. */
+/* Steps enqueued before the first of them is done: enough to keep the device
+ * busy, few enough for the driver's queues. */
 #define AHEAD 8
 
 struct shmem_state {
@@ -92,8 +91,8 @@ static enum rf_status make_streams(struct shmem_state *state,
 static void nvshmem_abort(void *opaque);
 static void nvshmem_close(void *opaque);
 
-/* The library first: only then it is known whether arenas are registered, so
- * that runs may leave them without packing. */
+/* Starts the library first: only then is it known whether arenas are
+ * registered, so that runs may leave them without packing. */
 static enum rf_status prepare(struct shmem_state *state, struct rf_err *err)
 {
     const struct rf_method_env *env = state->env;
@@ -124,7 +123,7 @@ static enum rf_status nvshmem_open(const struct rf_method_env *env, void **out,
     state->env = env;
     status = prepare(state, err);
     if (status != RF_OK) {
-        if (state->setup.started) { /* the others may not be with us */
+        if (state->setup.started) { /* the other ranks may not have started */
             nvshmem_abort(state);
         }
         nvshmem_close(state);
@@ -140,8 +139,8 @@ static enum rf_status nvshmem_open(const struct rf_method_env *env, void **out,
 
 /* --- A step --------------------------------------------------------------- */
 
-/* A slot is packed again only after its last puts. Else a step waits for no
- * more than the steps whose bytes it reads or overwrites. */
+/* Packs a slot only after its last puts. Otherwise a step waits only for the
+ * steps whose bytes it reads or overwrites. */
 static enum rf_status wait_for_earlier(struct shmem_state *state, size_t index,
                                        struct rf_err *err)
 {
@@ -210,7 +209,7 @@ static enum rf_status nvshmem_start(void *opaque, uint64_t iteration,
     return RF_OK;
 }
 
-/* Whether the device is near enough to step `index` of ours to take it. */
+/* Whether the device is close enough to our step `index` to enqueue it. */
 static enum rf_status can_take(const struct shmem_state *state, size_t index,
                                bool *out, struct rf_err *err)
 {
@@ -221,7 +220,7 @@ static enum rf_status can_take(const struct shmem_state *state, size_t index,
                : RF_OK;
 }
 
-/* After all steps: also what others are told has left. */
+/* After all steps: whether our signals to others have left, too. */
 static enum rf_status is_idle(const struct shmem_state *state, bool *idle,
                               struct rf_err *err)
 {
@@ -257,8 +256,7 @@ static enum rf_status nvshmem_progress(void *opaque, bool *done,
     return status;
 }
 
-/* Puts and waiting for those of others go on at the same time, and either may
- * end last. */
+/* Puts run beside the wait for arrivals, and either may end last. */
 static void nvshmem_timing(void *opaque, struct rf_phase_times *out)
 {
     const struct shmem_state *state = opaque;
@@ -282,7 +280,7 @@ static void nvshmem_abort(void *opaque)
     rf_device_abandon();
 }
 
-/* Collective where NVSHMEM is concerned. */
+/* Collective if NVSHMEM is started. */
 static void free_device(struct shmem_state *state)
 {
     for (int s = RF_DEVICE_PHASE_PACK; s <= RF_NVSHMEM_PUT; s++) {

@@ -20,8 +20,8 @@ static const struct rf_dynamic_library_symbol symbols[] = {
 static enum rf_status load(struct rf_err *err)
 {
     void *library;
-    /* The library opens its bootstrap by bare name; if it is there already, any
-     * folder will do. */
+    /* The library opens its bootstrap by bare name; if it is already loaded,
+     * any folder will do. */
     (void)dlopen(BOOTSTRAP, RTLD_NOW | RTLD_GLOBAL);
     return rf_dynamic_library_open(LIBRARY, RTLD_GLOBAL, symbols,
                                    RF_ARRAY_SIZE(symbols), &library, err);

@@ -1,8 +1,8 @@
 /*
  * NVSHMEM's host library through dlopen. Its headers are C++ and its usual
- * start-up code lives in a device archive, so the few host-side entry points
- * that puts from the host need are declared here, after the public headers of
- * NVSHMEM 3 (unique-ID bootstrap, version 1 structures).
+ * start-up code is in a device archive, so this file declares the few entry
+ * points that puts from the host need, after the public headers of NVSHMEM 3
+ * (unique-ID bootstrap, version 1 structures).
  */
 #ifndef RF_CUDA_NVSHMEM_NVSHMEM_API_H
 #define RF_CUDA_NVSHMEM_NVSHMEM_API_H
@@ -73,11 +73,11 @@ struct rf_nvshmem {
 #undef X
 };
 
-/* The table, or NULL with why. */
+/* The table, or NULL with the reason. */
 const struct rf_nvshmem *rf_nvshmem_load(struct rf_err *err);
 
-/* The library, once loaded, can be started once: the first call does it, and
- * its error is returned; the call of stop that belongs to it, as brackets do,
+/* A loaded library can be started only once: the first call starts it and
+ * returns its error; further calls nest, and the matching stop of the first
  * ends it. Collective, from one thread. */
 int rf_nvshmem_start(struct rf_nvshmem_attr *attr);
 bool rf_nvshmem_started(void);

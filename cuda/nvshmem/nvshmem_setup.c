@@ -6,7 +6,7 @@
 
 #include "cuda/lockstep/registration.h"
 
-/* Rank 0's unique ID, to all. */
+/* Distributes rank 0's unique ID. */
 static enum rf_status exchange_id(struct rf_nvshmem_setup *setup,
                                   const struct rf_method_env *env,
                                   struct rf_err *err)

@@ -1,4 +1,4 @@
-/* What ranks tell one another. See nvshmem_table.h. */
+/* The start-up exchange. See nvshmem_table.h. */
 #include "cuda/nvshmem/nvshmem_table.h"
 
 #include <stdlib.h>
@@ -10,7 +10,7 @@
 
 /* On the wire: a header, then one entry per step, then one per message. */
 struct head {
-    char boot_id[RF_BOOT_ID_SIZE], bus[32]; /* which device it has */
+    char boot_id[RF_BOOT_ID_SIZE], bus[32]; /* the rank's device */
     uint64_t send_slot_bytes, recv_slot_bytes;
     uint32_t n_steps, n_entries;
 };
@@ -65,7 +65,7 @@ static void *make_blob(const struct rf_steps *steps, struct head *head,
     return blob;
 }
 
-/* Whether a peer's blob has the lengths that its header says. */
+/* Whether a peer's blob has the lengths given in its header. */
 static bool is_whole(const struct rf_blob *blob)
 {
     const struct head *head = blob->data;
@@ -130,8 +130,8 @@ static bool share_device(const struct rf_blob *all, uint32_t n)
     return false;
 }
 
-/* Where our next send to this peer goes, `bytes` long. The peer's entries for us
- * have the order of our sends to it; those before *at have been taken. */
+/* The place of our next send to this peer, `bytes` long. The peer's entries for
+ * us have the order of our sends to it; those before *at are taken. */
 static bool take_place(const struct head *head, uint32_t rank, uint32_t *at,
                        const struct rf_nvshmem_turn *turn, uint64_t bytes,
                        struct rf_nvshmem_place *out)

@@ -24,8 +24,8 @@ void rf_nvshmem_wire_close(struct rf_nvshmem_wire *wire)
     wire->words = NULL;
 }
 
-/* This rank's copy of the word between it and `rank`, or the other way round on
- * a peer. */
+/* This rank's copy of the word for the pair with `rank`. The address is
+ * symmetric: at a peer, pass this rank instead. */
 static uint64_t *word_of(const struct rf_nvshmem_wire *wire, enum word word,
                          uint64_t index, uint32_t rank)
 {
@@ -36,7 +36,7 @@ static uint64_t *word_of(const struct rf_nvshmem_wire *wire, enum word word,
                         rank];
 }
 
-/* What a word has from the receiver's step `index` of this iteration on. */
+/* The value of a word from the receiver's step `index` of this iteration on. */
 static uint64_t value_of(const struct rf_nvshmem_wire *wire, uint64_t index)
 {
     return wire->iteration * (wire->table->most_steps + 1) + index;
@@ -53,7 +53,7 @@ static bool last_of_peer(const struct rf_message *messages, size_t n,
     return index + 1 == n || messages[index + 1].peer != messages[index].peer;
 }
 
-/* One put: what it moves, and where to. */
+/* One put: its source and destination. */
 struct put {
     const struct rf_message *message;
     const struct rf_nvshmem_place *place;
@@ -109,9 +109,8 @@ static void await_room(const struct rf_nvshmem_wire *wire,
     }
 }
 
-/* A signal comes after the bytes of its own put, but says nothing of others: so
- * those to each peer but the last go first, and are complete before any that
- * has a signal. */
+/* A signal follows the bytes of its own put only, so all messages but the last
+ * to each peer go first, and complete before any put with a signal. */
 static void put_by_signals(const struct rf_nvshmem_wire *wire,
                            const struct rf_nvshmem_turn *turn,
                            const struct rf_bases *bases)
@@ -175,8 +174,8 @@ enum rf_status rf_nvshmem_wire_put(const struct rf_nvshmem_wire *wire,
     return rf_phases_end(phases, RF_NVSHMEM_PUT, index, err);
 }
 
-/* Unpacking waits for everything of its step, also for our own packing, which
- * may read what it overwrites. */
+/* Unpacking waits for all arrivals of its step, and for our own packing, which
+ * may read bytes that it overwrites. */
 enum rf_status rf_nvshmem_wire_await(const struct rf_nvshmem_wire *wire,
                                      size_t index, struct rf_err *err)
 {
@@ -200,7 +199,7 @@ enum rf_status rf_nvshmem_wire_await(const struct rf_nvshmem_wire *wire,
                : status;
 }
 
-/* Tells those that put into this step's slot next that it is free. */
+/* Tells the next senders into this step's slot that it is free. */
 void rf_nvshmem_wire_make_room(const struct rf_nvshmem_wire *wire, size_t index)
 {
     const size_t next = index + RF_BUFFER_SLOTS;

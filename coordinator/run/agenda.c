@@ -10,7 +10,7 @@ struct rf_run_agenda {
     uint32_t n_repeats;
     const bool *skip;
     bool *dropped;      /* by scenario */
-    size_t next, taken; /* next: the first that may still come */
+    size_t next, taken; /* next: the first not yet taken */
 };
 
 struct rf_run_agenda *rf_run_agenda_create(size_t n_scenarios,
@@ -38,7 +38,7 @@ uint32_t rf_run_agenda_repeats(const struct rf_run_agenda *agenda)
     return agenda->n_repeats;
 }
 
-/* The first at or after `at` that may still come; the end: none. */
+/* The first turn at or after `at` that is not left out; the end: none. */
 static size_t find(const struct rf_run_agenda *agenda, size_t at)
 {
     const size_t end = agenda->n_scenarios * agenda->n_repeats;

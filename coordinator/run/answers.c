@@ -90,7 +90,8 @@ enum rf_status rf_answers_filled(struct rf_attempt *attempt,
     return RF_OK;
 }
 
-/* The events of a trace, which lie inside the window and do not overlap. */
+/* Takes the events of a trace: they lie inside the window and do not
+ * overlap. */
 static enum rf_status take_trace(const struct rf_attempt *attempt,
                                  const struct rf_msg_traced *traced,
                                  int64_t window_ns, struct rf_rank_trace *trace,
@@ -145,7 +146,7 @@ static enum rf_status check_ran(const struct rf_msg_ran *ran,
     return RF_OK;
 }
 
-/* A window that a rank has been through, and what it recorded there. */
+/* Takes a rank's finished window and what it recorded there. */
 static enum rf_status take_window(const struct rf_attempt *attempt,
                                   const struct rf_msg_answer *answer,
                                   struct rf_msg_ran *samples,
@@ -278,7 +279,8 @@ enum rf_verdict rf_answers_judge(const struct rf_attempt *attempt,
     if (attempt->pending_checked_bytes == all) {
         return RF_VERDICT_NEXT;
     }
-    /* A rank that compares less than it got must not make a good result. */
+    /* A rank that compares fewer bytes than it received must not yield a good
+     * result. */
     *fault = rf_fault_make(RF_NONE, RF_NONE, RF_ERR_PROTOCOL,
                            "%" PRIu64 " bytes were compared instead of %" PRIu64
                            "; are coordinator and worker of the same build?",

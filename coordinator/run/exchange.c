@@ -5,7 +5,7 @@
 
 #include "common/mem.h"
 
-#define OPEN_MAX 8 /* sequence numbers that ranks may be apart */
+#define OPEN_MAX 8 /* most sequence numbers open at once */
 
 /* One allgather in progress. */
 struct allgather {
@@ -47,7 +47,7 @@ void rf_run_exchange_destroy(struct rf_run_exchange *exchange)
     free(exchange);
 }
 
-/* The allgather of a number, begun if need be; NULL: too many are open. */
+/* The allgather with this number, begun if new; NULL: too many are open. */
 static struct allgather *find(struct rf_run_exchange *exchange, uint64_t seq)
 {
     const uint32_t n_ranks = exchange->scenario->world->n_ranks;
@@ -82,8 +82,8 @@ static bool all_equal(const struct rf_texts *parts)
     return true;
 }
 
-/* Equal parts, such as digests that all ranks compare, go out once: of each
- * rank to each node would be very many bytes. */
+/* Sends equal parts, such as digests that all ranks compare, once: one part per
+ * rank to every node would be too many bytes. */
 static void join_equal(struct rf_texts *parts)
 {
     if (all_equal(parts)) {
@@ -95,7 +95,7 @@ static void join_equal(struct rf_texts *parts)
     }
 }
 
-/* The parts move into the message. */
+/* Moves the parts into the message. */
 static void finish(struct rf_run_exchange *exchange, struct allgather *gather,
                    uint32_t attempt, struct rf_msg *all)
 {

@@ -1,7 +1,7 @@
 /*
- * Allgathers of an attempt's ranks: gathers everybody's parts under a sequence
- * number, then gives everybody the whole. Parts are opaque and may be secret
- * (NCCL's unique IDs): they are never logged and are wiped after use.
+ * Allgathers among an attempt's ranks: collects all parts under a sequence
+ * number, then sends the whole to every node. Parts are opaque and may be
+ * secret (NCCL unique IDs): they are never logged and are wiped after use.
  */
 #ifndef RF_COORDINATOR_RUN_EXCHANGE_H
 #define RF_COORDINATOR_RUN_EXCHANGE_H
@@ -18,9 +18,9 @@ rf_run_exchange_create(const struct rf_scenario *scenario);
 void rf_run_exchange_destroy(struct rf_run_exchange *exchange); /* or NULL */
 
 /*
- * Takes the parts that a node sent. NEXT: they were the last of their number,
+ * Takes the parts that a node sent. NEXT: they complete their sequence number,
  * and `*all` is the EXCHANGED for every node (rf_msg_free() it). ABORT: `err`
- * says what is wrong with them.
+ * says why they are invalid.
  */
 enum rf_verdict rf_run_exchange_take(struct rf_run_exchange *exchange,
                                      uint32_t node,

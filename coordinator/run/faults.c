@@ -10,9 +10,9 @@
 #include "common/mem.h"
 #include "common/text.h"
 
-#define LOG_LINES 24       /* kept of each node */
-#define LOG_LINES_SHOWN 8  /* with a fault */
-#define LOG_LINE_BYTES 301 /* of what is kept of a line, with its end */
+#define LOG_LINES 24       /* kept per node */
+#define LOG_LINES_SHOWN 8  /* shown with a fault */
+#define LOG_LINE_BYTES 301 /* kept per line, with its NUL */
 
 struct log_line {
     uint32_t rank;
@@ -20,7 +20,7 @@ struct log_line {
 };
 
 struct log {
-    struct log_line lines[LOG_LINES]; /* ring, the oldest at `at` */
+    struct log_line lines[LOG_LINES]; /* ring; oldest at `at` */
     unsigned at;
 };
 
@@ -28,9 +28,9 @@ struct rf_run_faults {
     const struct rf_config *config;
     struct rf_attempt *attempt;
     struct log *logs;      /* per node */
-    bool settling;         /* until the cause is known */
+    bool settling;         /* the cause is not yet known */
     bool aborting;         /* the cause is known */
-    uint32_t n_unanswered; /* ranks that nodes named when told to abort */
+    uint32_t n_unanswered; /* ranks that nodes named in ABORTED */
 };
 
 struct rf_run_faults *rf_run_faults_create(const struct rf_config *config)
@@ -78,7 +78,7 @@ void rf_run_faults_log(struct rf_run_faults *faults, uint32_t node,
     log->at = (log->at + 1) % LOG_LINES;
 }
 
-/* The last lines that a rank, or with RF_NONE the node, wrote. */
+/* The last lines of a rank, or of the whole node with RF_NONE. */
 static struct rf_texts last_lines(const struct rf_run_faults *faults,
                                   uint32_t node, uint32_t rank)
 {
@@ -129,7 +129,7 @@ static void say(const struct rf_run_faults *faults,
     }
 }
 
-/* Makes the fault added last the first: it is what the others noticed. */
+/* Moves the fault added last to the front: the others only noticed it. */
 static void promote_last(struct rf_attempt *attempt)
 {
     struct rf_fault *faults = attempt->faults;
@@ -155,7 +155,7 @@ enum rf_verdict rf_run_faults_cause(struct rf_run_faults *faults,
     return RF_VERDICT_ABORT;
 }
 
-/* One that only followed another: it does not know why. */
+/* Whether the rank only followed another and does not know the cause. */
 static bool followed(const struct rf_fault *fault)
 {
     return fault->status == RF_ERR_ABORTED;
@@ -178,7 +178,8 @@ enum rf_verdict rf_run_faults_notice(struct rf_run_faults *faults,
 
 void rf_run_faults_abort(struct rf_run_faults *faults)
 {
-    /* The cause and the first that noticed; which is which was not known. */
+    /* The cause and the first rank to notice; until now it was open which is
+     * which. */
     const size_t n = RF_MIN(faults->attempt->n_faults, (size_t)2);
     for (size_t i = 0; faults->settling && i < n; i++) {
         if (i == 0 || !followed(&faults->attempt->faults[i])) {
@@ -191,7 +192,7 @@ void rf_run_faults_abort(struct rf_run_faults *faults)
 
 /* --- Phases --------------------------------------------------------------- */
 
-/* The words and the counting of the progress display. */
+/* Same words and counting as the progress display. */
 char *rf_run_faults_phase(const char *phase, uint32_t iteration,
                           const struct rf_spec *spec)
 {
@@ -204,7 +205,8 @@ char *rf_run_faults_phase(const char *phase, uint32_t iteration,
                         spec->iterations);
 }
 
-/* --- Ranks that ended, or did not ----------------------------------------- */
+/* How a rank ended, why its agent ended it, or why the agent could not start
+ * one. */
 
 /* How a rank ended, why its agent ended it, or why the agent could start no
  * rank. */
@@ -217,7 +219,7 @@ static struct rf_fault describe_exit(uint32_t node,
             node, RF_NONE, RF_ERR_LAUNCH, "cannot start its ranks: %s",
             exit->cause != NULL ? exit->cause : "it does not say why");
     }
-    if (exit->pid != RF_ABSENT_U32) { /* or else it could not be started */
+    if (exit->pid != RF_ABSENT_U32) { /* absent: it could not be started */
         snprintf(pid, sizeof(pid), " %u", exit->pid);
     }
     if (exit->cause != NULL) {
@@ -254,7 +256,7 @@ struct rf_fault rf_run_faults_of_exit(uint32_t node,
     return fault;
 }
 
-/* "0-3, 6": numbers of an ascending list, which is not empty. To be freed. */
+/* "0-3, 6" from an ascending, non-empty list. The caller frees it. */
 static char *numbers_text(const struct rf_integers *numbers)
 {
     char *text = NULL;
@@ -272,8 +274,8 @@ static char *numbers_text(const struct rf_integers *numbers)
     return text;
 }
 
-/* Has the cause name the one rank of all nodes that hung, no rank when several
- * did, and no node when they are on several. */
+/* Makes the cause name the one hung rank of all nodes; no rank if several hung,
+ * and no node if they are on several. */
 static void name_alone(struct rf_run_faults *faults, uint32_t node,
                        const struct rf_integers *mine)
 {
@@ -289,7 +291,7 @@ static void name_alone(struct rf_run_faults *faults, uint32_t node,
     }
 }
 
-/* One of the ranks that hung, with its last words. */
+/* Adds one of the hung ranks, with its last lines. */
 static void add_unanswered(struct rf_run_faults *faults, uint32_t node,
                            uint32_t rank)
 {
@@ -300,7 +302,7 @@ static void add_unanswered(struct rf_run_faults *faults, uint32_t node,
     rf_attempt_add_fault(faults->attempt, &fault);
 }
 
-/* The cause names in its text the ranks of a node that hung. */
+/* Names the hung ranks of a node in the text of the cause. */
 static void name_unanswered(struct rf_run_faults *faults, uint32_t node,
                             const struct rf_integers *mine)
 {
@@ -315,7 +317,7 @@ static void name_unanswered(struct rf_run_faults *faults, uint32_t node,
     name_alone(faults, node, mine);
 }
 
-/* The ranks of a node that hung: those that had not answered by the
+/* Takes the hung ranks of a node: those that had not answered by the
  * deadline. */
 static void take_unanswered(struct rf_run_faults *faults, uint32_t node,
                             const struct rf_integers *told)

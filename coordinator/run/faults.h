@@ -1,8 +1,7 @@
 /*
- * The faults of an attempt. The first one is the cause that the scenario is
- * reported to have failed with; what the others then say about it are its
- * consequences. Also keeps the last lines that nodes and ranks wrote, for the
- * faults to show.
+ * The faults of an attempt. The first is the reported cause of the scenario's
+ * failure; later ones are its consequences. Also keeps the last lines that
+ * nodes and ranks wrote, to show with the faults.
  */
 #ifndef RF_COORDINATOR_RUN_FAULTS_H
 #define RF_COORDINATOR_RUN_FAULTS_H
@@ -20,38 +19,38 @@ void rf_run_faults_destroy(struct rf_run_faults *faults); /* or NULL */
 void rf_run_faults_log(struct rf_run_faults *faults, uint32_t node,
                        uint32_t rank, const char *line);
 
-/* Faults from now on belong to `attempt`, borrowed, until the next one. */
+/* Faults from now on belong to `attempt` (borrowed), until the next call. */
 void rf_run_faults_begin(struct rf_run_faults *faults,
                          struct rf_attempt *attempt);
 
-/* Gives a fault without lines the last ones of its rank, or of its node. */
+/* Adds the last lines of its rank or node to a fault without lines. */
 void rf_run_faults_add_lines(const struct rf_run_faults *faults,
                              struct rf_fault *fault);
 
 /*
  * Takes a fault that may be a cause; its phase is known. ABORT for the first,
- * and for the first after a SETTLE: that one is the cause then. GO_ON for a
+ * and for the first after a SETTLE, which is then the cause. GO_ON for a
  * consequence.
  */
 enum rf_verdict rf_run_faults_cause(struct rf_run_faults *faults,
                                     struct rf_fault *fault);
-/* The same for a rank that lost its peer, which somebody else may explain, or
- * that only followed one that gave up (RF_ERR_ABORTED), which is no cause if
- * there is any other. The first one is to be SETTLEd. */
+/* The same for a rank that lost its peer, which another rank may explain, or
+ * that only followed one that gave up (RF_ERR_ABORTED), which is never the
+ * cause if there is any other. SETTLE for the first one. */
 enum rf_verdict rf_run_faults_notice(struct rf_run_faults *faults,
                                      struct rf_fault *fault);
 
-/* The attempt is being aborted, for whatever reason: the cause is known, what
- * comes now is a consequence. Says what was held back while settling. */
+/* The attempt is being aborted, for whatever reason: the cause is known and
+ * later faults are consequences. Logs what was held back while settling. */
 void rf_run_faults_abort(struct rf_run_faults *faults);
 
-/* The fault of a rank whose process has ended, or of a node that could begin
- * none. */
+/* The fault of a rank whose process ended, or of a node that could not start
+ * any. */
 struct rf_fault rf_run_faults_of_exit(uint32_t node,
                                       const struct rf_msg_rank_exit *exit);
 
-/* A node has ended its ranks: completes the cause if that is a time that was
- * over, and adds what could not be ended. */
+/* A node has ended its ranks: completes the cause if that is a timeout, and
+ * adds the ranks that could not be ended. */
 void rf_run_faults_aborted(struct rf_run_faults *faults, uint32_t node,
                            const struct rf_msg_aborted *aborted);
 

@@ -11,8 +11,8 @@
 #define NODE_EVENTS 100000U
 #define WORLD_EVENTS 1000000U
 
-/* A step may take LEAST_S, and longer where there is much to do, before a rank
- * counts as hanging. Nobody would measure at rates below these. */
+/* A step may take LEAST_S, longer where there is much to do, before a rank
+ * counts as hung. No useful system is slower than these rates. */
 #define LEAST_S 60
 #define SLOWEST_MEMORY_BYTES_PER_S UINT64_C(100000000)
 #define SLOWEST_COPY_BYTES_PER_S UINT64_C(50000000)
@@ -23,9 +23,9 @@ struct rf_run_measure {
     struct rf_attempt *attempt;
     struct rf_run_probes *probes;
     uint32_t iteration;
-    bool trace;      /* run once more for it */
-    uint32_t judged; /* iterations when it was last asked if they are enough */
-    double bound_ms; /* of an iteration, from the first probe; 0: not known */
+    bool trace;      /* adds a traced iteration */
+    uint32_t judged; /* iterations at the last interval check */
+    double bound_ms; /* ms an iteration takes at best; 0: not known */
 };
 
 struct rf_run_measure *rf_run_measure_create(struct rf_attempt *attempt,
@@ -53,8 +53,8 @@ uint32_t rf_run_measure_iteration(const struct rf_run_measure *measure)
     return measure->iteration;
 }
 
-/* The events that each rank may record: all of a node's have to fit in one
- * DONE, all of the world's in memory. */
+/* The most events a rank may record: all of a node's must fit into one DONE,
+ * all of the world's into memory. */
 static uint32_t trace_limit(const struct rf_scenario *scenario)
 {
     const uint32_t n_ranks = RF_MAX(scenario->world->n_ranks, 1U);
@@ -68,7 +68,7 @@ static uint32_t trace_limit(const struct rf_scenario *scenario)
 
 /* --- How long a step may take --------------------------------------------- */
 
-/* Making the plan, opening the method. */
+/* Making the plan and opening the method. */
 static int64_t prepare_s(const struct rf_scenario *scenario)
 {
     return LEAST_S + (int64_t)(scenario->plan->totals.bytes_total /
@@ -87,7 +87,7 @@ static int64_t memory_s(const struct rf_scenario *scenario)
                                            : SLOWEST_MEMORY_BYTES_PER_S));
 }
 
-/* Through files every byte of the arenas may be written and read, and no link
+/* Through files, every byte of the arenas may be written and read, and no link
  * was probed. */
 static int64_t disk_s(const struct rf_scenario *scenario)
 {
@@ -98,9 +98,9 @@ static int64_t disk_s(const struct rf_scenario *scenario)
     return (int64_t)(bytes / SLOWEST_DISK_BYTES_PER_S);
 }
 
-/* The scenario's timeout_s if it has one. Otherwise BOUND_TIMES `bound_ms`, what
- * the probed links allow (0: not known), or what its bytes take, whichever is
- * more. */
+/* The scenario's timeout_s if it has one. Otherwise the larger of BOUND_TIMES
+ * `bound_ms`, the bound from the probed links (0: not known), and the time its
+ * bytes take. */
 static int64_t iteration_s(const struct rf_scenario *scenario, double bound_ms)
 {
     const uint64_t bytes = scenario->plan->totals.bytes_total;
@@ -195,8 +195,8 @@ enum rf_status rf_run_measure_take(struct rf_run_measure *measure,
 
 /* --- What is enough ------------------------------------------------------- */
 
-/* All of these look at the measured iterations that are kept and at `pending`,
- * which is iteration `at` and not kept yet. */
+/* These functions look at the measured iterations kept so far and at `pending`,
+ * which is iteration `at` and not yet kept. */
 
 static bool has_min(const struct rf_attempt *attempt, uint32_t at)
 {
@@ -204,9 +204,9 @@ static bool has_min(const struct rf_attempt *attempt, uint32_t at)
     return at + 1 >= spec->warmup + spec->min_iterations;
 }
 
-/* Whether there are `min` of them and half the 95 % interval of the median is
- * less than ci_percent of it: of the times, and with yardsticks of the ratios,
- * too. The yardstick of `at` must have come before. */
+/* Whether there are `min` iterations and half the 95 % interval of the median
+ * is below ci_percent of it, for the times and, with yardsticks, for the
+ * ratios. The yardstick of `at` must have come before. */
 static bool has_enough_samples(const struct rf_attempt *attempt, uint32_t at)
 {
     const uint32_t n = rf_attempt_ranks(attempt);
@@ -239,8 +239,8 @@ static bool has_enough_samples(const struct rf_attempt *attempt, uint32_t at)
     return enough;
 }
 
-/* Whether there are `min` of them and max_s have passed between the start of
- * the first refit and the end of the last. */
+/* Whether there are `min` iterations and max_s have passed from the start of
+ * the first refit to the end of the last. */
 static bool has_enough_time(const struct rf_attempt *attempt, uint32_t at)
 {
     const uint32_t n = rf_attempt_ranks(attempt);
@@ -258,7 +258,7 @@ static bool has_enough_time(const struct rf_attempt *attempt, uint32_t at)
 
 /* --- What comes next ------------------------------------------------------ */
 
-/* What an iteration can take at best. */
+/* Finds the bound of an iteration. */
 static void find_bound(struct rf_run_measure *measure)
 {
     const struct rf_scenario *scenario = measure->attempt->scenario;
@@ -275,9 +275,8 @@ static void find_bound(struct rf_run_measure *measure)
     rf_capacities_free(&links);
 }
 
-/* The order changes from iteration to iteration, so that what drifts favours
- * neither: refit, yardstick, yardstick, refit, refit, … A trace always has the
- * refit first. */
+/* The order alternates so that drift favours neither: refit, yardstick,
+ * yardstick, refit, refit, … A trace always has the refit first. */
 static bool yardstick_comes_first(const struct rf_run_measure *measure)
 {
     return measure->iteration % 2 == 1 &&
@@ -285,8 +284,8 @@ static bool yardstick_comes_first(const struct rf_run_measure *measure)
            !rf_attempt_is_traced(measure->attempt, measure->iteration);
 }
 
-/* Yardsticks have measured the machine beside each iteration; without them it
- * is probed a second time, unless nothing is compared with a bound. */
+/* Yardsticks measure the machine beside each iteration. Without them it is
+ * probed a second time, unless the method moves no bytes. */
 static enum rf_state after_iterations(const struct rf_run_measure *measure)
 {
     const struct rf_attempt *attempt = measure->attempt;
@@ -305,7 +304,7 @@ static enum rf_state next_iteration(struct rf_run_measure *measure)
     return yardstick_comes_first(measure) ? RUN_YARDSTICK : RUN_FILLING;
 }
 
-/* A verified iteration is followed by its yardstick or by the next one. */
+/* After a verified iteration: its yardstick, or the next one. */
 static enum rf_state after_refit(struct rf_run_measure *measure)
 {
     return rf_attempt_has_yardstick(measure->attempt) &&
@@ -335,10 +334,10 @@ static enum rf_verdict probed(struct rf_run_measure *measure,
 }
 
 /*
- * Before the bytes of an iteration are compared it is settled whether it is the
- * last one, since the sources are compared then, too. The interval is judged
- * where the yardstick is behind: after each second iteration. Among very many
- * it is judged after each hundredth of them.
+ * Decides before the comparison whether this iteration is the last, since the
+ * last one also compares the sources. The interval is judged when the yardstick
+ * is already done: after every second iteration. With very many iterations it
+ * is judged each time they grow by a hundredth.
  */
 static void settle_last(struct rf_run_measure *measure)
 {
@@ -372,7 +371,7 @@ static enum rf_state after_run(struct rf_run_measure *measure)
     return next_iteration(measure);
 }
 
-/* Wrong bytes end the attempt in order: what was measured stays. */
+/* Wrong bytes end the attempt in order: the measurements stay. */
 static void report_mismatch(struct rf_run_measure *measure,
                             struct rf_fault *fault)
 {
@@ -383,8 +382,7 @@ static void report_mismatch(struct rf_run_measure *measure,
     rf_attempt_add_fault(measure->attempt, fault);
 }
 
-/* What the last iteration has left is exported, before a yardstick overwrites
- * it. */
+/* Exports the result of the last iteration before a yardstick overwrites it. */
 static bool exports(const struct rf_run_measure *measure)
 {
     const struct rf_attempt *attempt = measure->attempt;
@@ -392,8 +390,8 @@ static bool exports(const struct rf_run_measure *measure)
            measure->iteration + 1 == attempt->n_wanted;
 }
 
-/* Only now does the iteration count: what ends the attempt before every rank
- * has compared its bytes leaves its times out of the result. */
+/* The iteration counts only from here: if the attempt ends before every rank
+ * has compared its bytes, its times stay out of the result. */
 static enum rf_verdict verified(struct rf_run_measure *measure,
                                 enum rf_state *next, struct rf_fault *fault)
 {

@@ -6,14 +6,15 @@
 
 #include "common/mem.h"
 
-/* Finds a link's rate roughly, and is enough where no more is moved. */
+/* Finds a link's rate roughly; sufficient if the link moves no more than
+ * this. */
 #define ROUGH_BYTES (UINT64_C(1) << 20)
-#define FEW_PAIRS 16 /* all of which are measured */
+#define FEW_PAIRS 16 /* up to here, measure all */
 #define ROUNDS_LEAST 8
 
 /* The real probe moves one of a few fixed amounts, so that two runs on one
- * network put the same load on it and can be subtracted from each other; the
- * limits are between the rates that networks usually have. */
+ * network load it equally and can be subtracted from each other. The limits lie
+ * between the rates of common networks. */
 static const struct {
     double below_gbytes_per_s;
     uint64_t bytes;
@@ -22,24 +23,24 @@ static const struct {
 /* A link to probe: ranks and their nodes. */
 struct probed_link {
     uint32_t from_rank, to_rank, from_node, to_node;
-    uint64_t bytes;  /* that the schedule moves there */
-    uint64_t enough; /* no probe of it has to move more */
+    uint64_t bytes;  /* moved by the schedule */
+    uint64_t enough; /* most bytes that a probe needs */
     uint32_t round;  /* RF_NONE: not probed */
-    uint64_t ask;    /* bytes of its next probe; 0: it is measured */
+    uint64_t ask;    /* bytes of its next probe; 0: measured */
     struct rf_msg_probed seen;
 };
 
-/* What is known of the link between two nodes; 0 bytes: nothing. */
+/* The known figures of the link between two nodes; 0 bytes: none. */
 struct figure {
     double gbytes_per_s, latency_us;
-    uint64_t bytes; /* that the probe moved */
+    uint64_t bytes; /* moved by the probe */
 };
 
 struct rf_run_probes {
     const struct rf_scenario *scenario;
     struct rf_capacities *into;
     uint32_t n_nodes;
-    bool copying; /* or else probing the pairs of `round` */
+    bool copying; /* false: probing the pairs of `round` */
     struct probed_link *pairs;
     size_t n_pairs;
     uint32_t n_rounds, round;
@@ -77,14 +78,14 @@ static int by_bytes(const void *a, const void *b)
     return x->from_rank < y->from_rank ? -1 : x->from_rank > y->from_rank;
 }
 
-/* What nodes have while rounds are made. */
+/* Node state while rounds are made. */
 struct cover {
-    bool *sends, *receives; /* a figure in an earlier round or this one */
+    bool *sends, *receives; /* has a figure in this round or an earlier one */
     bool *busy;             /* in this round */
 };
 
-/* Puts into a round what fits there and gives its nodes at least so many first
- * figures; returns how many pairs that were. */
+/* Adds pairs to a round, each giving its nodes at least `first_figures` first
+ * figures; returns how many. */
 static size_t add_to_round(struct probed_link *pairs, size_t n, uint32_t round,
                            unsigned first_figures, struct cover *cover)
 {
@@ -115,9 +116,8 @@ static uint32_t rounds_most(uint32_t n_nodes)
     return ROUNDS_LEAST + 2 * log2;
 }
 
-/* Rounds of disjoint pairs. Of few pairs all are measured, of many those that
- * give a sending or receiving node its first figure. Returns how many rounds.
- */
+/* Makes rounds of disjoint pairs: all pairs if there are few, otherwise those
+ * that give a sending or receiving node its first figure. Returns how many. */
 static uint32_t make_rounds(struct probed_link *pairs, size_t n,
                             uint32_t n_nodes)
 {
@@ -142,7 +142,7 @@ static uint32_t make_rounds(struct probed_link *pairs, size_t n,
     return round;
 }
 
-/* What the schedule moves between each two nodes. */
+/* What the schedule moves between each pair of nodes. */
 struct sums {
     const struct rf_rank *ranks;
     struct probed_link *all; /* n_nodes² */
@@ -169,8 +169,7 @@ static void add_up(uint32_t src, uint32_t dst, uint64_t n_ops, uint64_t bytes,
     pair->bytes += bytes;
 }
 
-/* The pairs that the schedule uses come first in the list, the busiest before
- * the others. */
+/* Moves the pairs that the schedule uses to the front, busiest first. */
 static size_t list_used(struct probed_link *all, size_t n)
 {
     size_t used = 0;
@@ -197,11 +196,11 @@ void rf_run_probes_plan(struct rf_run_probes *probes,
         rf_xcalloc(scenario->world->n_ranks, sizeof(struct probed_link *));
     probes->n_pairs = probes->n_rounds = 0;
     if (!rf_scenario_crosses_by_tcp(scenario)) {
-        return; /* its yardsticks know its links */
+        return; /* its yardsticks measure its links */
     }
     sums.all = rf_calloc(n, sizeof(*sums.all));
     if (sums.all == NULL) {
-        return; /* no figures of links, then, and no bound from them */
+        return; /* no link figures, and no bound from them */
     }
     rf_schedule_pairs(schedule, add_up, &sums);
     probes->pairs = sums.all;
@@ -225,7 +224,7 @@ static struct figure *known_of(const struct rf_run_probes *probes,
                           pair->to_node];
 }
 
-/* What a probe of the link has to move, now that its rate is known. */
+/* Bytes that a probe of the link must move, now that its rate is known. */
 static uint64_t wanted_bytes(const struct rf_run_probes *probes,
                              const struct probed_link *pair)
 {
@@ -237,7 +236,7 @@ static uint64_t wanted_bytes(const struct rf_run_probes *probes,
     return RF_MIN(sizes[i].bytes, pair->enough);
 }
 
-/* The link is measured: its figure belongs to the scenario. */
+/* The link is measured: copies its figure to the scenario. */
 static void settle(struct rf_run_probes *probes, struct probed_link *pair)
 {
     const struct figure *known = known_of(probes, pair);
@@ -254,7 +253,7 @@ static bool in_turn(const struct rf_run_probes *probes,
     return pair->round == probes->round && pair->ask > 0;
 }
 
-/* Goes on to the next round that has a link to measure, if there is one. */
+/* Moves to the next round with a link to measure, if any. */
 static void find_round(struct rf_run_probes *probes)
 {
     const uint32_t n_ranks = probes->scenario->world->n_ranks;
@@ -326,7 +325,7 @@ static enum rf_status take_copy(struct rf_run_probes *probes, uint32_t node,
     if (isnan(probed->single_gbytes_per_s)) {
         return missing(err, "single_gbytes_per_s");
     }
-    /* A rank's figure is its share of what the node copied meanwhile. */
+    /* A rank's figure is its share of the node's concurrent copies. */
     probes->into->copy_gbytes_per_s[node] += probed->gbytes_per_s;
     *single = RF_MAX(*single, probed->single_gbytes_per_s);
     return RF_OK;
@@ -352,7 +351,7 @@ enum rf_status rf_run_probes_take(struct rf_run_probes *probes,
 {
     struct probed_link *pair = probes->received[answer->rank];
     if (!probes->copying && pair == NULL) {
-        return RF_OK; /* only a receiving rank has seen anything */
+        return RF_OK; /* only receiving ranks have figures */
     }
     if (answer->probed == NULL) {
         return missing(err, "probed");
@@ -364,8 +363,8 @@ enum rf_status rf_run_probes_take(struct rf_run_probes *probes,
                : take_link(pair, answer->probed, err);
 }
 
-/* The link was measured with `ask` bytes: once is enough, unless that only
- * found its rate. */
+/* The link was measured with `ask` bytes: done, unless that only found its
+ * rate. */
 static void note(struct rf_run_probes *probes, struct probed_link *pair)
 {
     struct figure *known = known_of(probes, pair);

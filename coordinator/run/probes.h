@@ -1,9 +1,8 @@
 /*
  * Probes of an attempt: memory copies on every node, then the links between
- * nodes that its schedule uses, in rounds of pairs that have no node in common.
- * There are at most 8 + 2⌈log2 nodes⌉ rounds. What was found of a link is kept
- * for the whole run: a later scenario measures it again only if it moves more
- * than the probe did.
+ * nodes that its schedule uses, in rounds of disjoint pairs; at most 8 + 2⌈log2
+ * nodes⌉ rounds. Link figures are kept for the whole run: a later scenario
+ * measures a link again only if it moves more than the probe did.
  */
 #ifndef RF_COORDINATOR_RUN_PROBES_H
 #define RF_COORDINATOR_RUN_PROBES_H
@@ -20,22 +19,21 @@ void rf_run_probes_destroy(struct rf_run_probes *probes); /* or NULL */
 void rf_run_probes_plan(struct rf_run_probes *probes,
                         const struct rf_scenario *scenario);
 
-/* Begins anew, with the copies. Figures go to `into`, borrowed. `again`:
- * measures links that are known, too. */
+/* Starts over, with the copies. Figures go to `into` (borrowed). `again`: also
+ * measures known links. */
 void rf_run_probes_begin(struct rf_run_probes *probes,
                          struct rf_capacities *into, bool again);
 
-/* What the STEP in turn asks for. */
+/* Fills the next STEP. */
 void rf_run_probes_ask(const struct rf_run_probes *probes,
                        struct rf_msg_step *step);
 
-/* One rank's answer to it. RF_ERR_PROTOCOL where a figure is missing that it
- * must have. */
+/* Takes one rank's answer. RF_ERR_PROTOCOL if a required figure is missing. */
 enum rf_status rf_run_probes_take(struct rf_run_probes *probes,
                                   const struct rf_msg_answer *answer,
                                   struct rf_err *err) RF_MUST_CHECK;
 
-/* All ranks have answered. GO_ON: there is more to ask; NEXT: that was all;
+/* Call when all ranks have answered. GO_ON: there is more to ask; NEXT: done;
  * ABORT: a link gave no figure, as `*fault` says. */
 enum rf_verdict rf_run_probes_answered(struct rf_run_probes *probes,
                                        struct rf_fault *fault);

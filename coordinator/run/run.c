@@ -1,8 +1,7 @@
 /*
- * The run's state machine from the launch to the end; run_attempt.c has what
- * happens in between, while a scenario is measured. Both give each event to the
- * part that it concerns and act on its verdict. See run.h for the rules,
- * states.h for the diagram.
+ * The run's state machine from launch to end; run_attempt.c has the part in
+ * which a scenario is measured. Both pass each event to the module concerned
+ * and act on its verdict. See run.h for the rules, states.h for the diagram.
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -14,8 +13,8 @@
 #include "common/text.h"
 #include "coordinator/run/run_internal.h"
 
-#define NOT_RUN_SHOWN 4        /* names of scenarios in one line */
-#define FORCED_STOP_S 10       /* until agents are left alone */
+#define NOT_RUN_SHOWN 4        /* scenario names in one line */
+#define FORCED_STOP_S 10       /* after this, agents are left alone */
 #define S(n) ((n)*RF_NS_PER_S) /* seconds */
 
 /* --- Life ----------------------------------------------------------------- */
@@ -110,7 +109,7 @@ void rf_run_set_limit(struct rf_run *run, int64_t at_ns)
     arm(run);
 }
 
-/* Over all nodes; a checkpoint that is read to its end is no news. */
+/* Sums over all nodes; a checkpoint read to its end is not shown. */
 static void view_reading(const struct rf_run *run, struct rf_run_view *view)
 {
     uint64_t done = 0, of = 0;
@@ -209,7 +208,7 @@ static void ask_for_headers(struct rf_run *run)
     }
 }
 
-/* A node has joined or is lost while the others are launched. */
+/* A node has joined or was lost during the launch. */
 static void act_on_join(struct rf_run *run, enum rf_verdict verdict)
 {
     if (verdict == RF_VERDICT_NEXT) {
@@ -289,7 +288,7 @@ bool rf_run_hello(struct rf_run *run, uint32_t node, struct rf_msg_hello *hello)
     return welcomed;
 }
 
-/* Nodes that said nothing while all should have joined. */
+/* Reports the nodes that did not join in time. */
 static void join_timeout(struct rf_run *run)
 {
     struct rf_err err = {0};
@@ -390,7 +389,7 @@ void rf_run_reading(struct rf_run *run, uint32_t node,
 
 /* --- Time ----------------------------------------------------------------- */
 
-/* Of all scenarios or of one. */
+/* For all scenarios or one. */
 static void planning_timeout(struct rf_run *run)
 {
     struct rf_err err = {0};
@@ -446,7 +445,7 @@ static void state_deadline(struct rf_run *run)
     }
 }
 
-/* The scenarios that a run which is over will not begin. */
+/* Names the scenarios that the finished run will not begin. */
 static void say_not_run(const struct rf_run *run)
 {
     char *names = NULL;
@@ -470,7 +469,7 @@ static void say_not_run(const struct rf_run *run)
     free(names);
 }
 
-/* --timeout; too late to fail anything once all scenarios are over. */
+/* --timeout; cannot fail anything once all scenarios are over. */
 static void run_deadline(struct rf_run *run)
 {
     run->run_deadline_ns = INT64_MAX;
@@ -525,7 +524,7 @@ static void mark_interrupted(struct rf_run *run)
     }
 }
 
-/* A second interrupt does not wait for anybody. */
+/* A second interrupt waits for nothing. */
 static void end_everything(struct rf_run *run)
 {
     if (run->attempt != NULL) {

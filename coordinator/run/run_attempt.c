@@ -1,7 +1,5 @@
-/*
- * One attempt at a scenario: from the plan to the end of its ranks. Private
- * functions are described in run_internal.h.
- */
+/* One attempt at a scenario: from the plan to the end of its ranks.
+ * run_internal.h describes the shared functions. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -14,7 +12,7 @@
 #include "coordinator/run/run_internal.h"
 #include "coordinator/run/start.h"
 
-#define REASON_BYTES 512 /* of what ABORT says */
+#define REASON_BYTES 512 /* longest text of ABORT */
 
 /* Whether the ranks are being ended, or soon will be. */
 static bool ending(const struct rf_run *run)
@@ -42,15 +40,15 @@ void rf_run_free_attempt(struct rf_run *run)
 
 /* --- Faults --------------------------------------------------------------- */
 
-/* `phase`, which is taken, with its iteration; NULL: what the run is doing. To
- * be freed. */
+/* Adds the iteration to `phase` (taken; NULL: the run's current step). The
+ * caller frees the result. */
 static char *whole_phase(const struct rf_run *run, char *phase)
 {
     char *whole;
     if (phase == NULL) {
         phase = rf_xstrdup(ending(run) ? "aborting" : rf_run_state(run));
     }
-    /* A step may be named late, when its iteration is being ended. */
+    /* A step may be named late, while its iteration is being ended. */
     if (!rf_state_step_in_iteration(phase) &&
         !rf_state_in_iteration(run->sm.state)) {
         return phase;
@@ -61,7 +59,7 @@ static char *whole_phase(const struct rf_run *run, char *phase)
     return whole;
 }
 
-/* Where it happened, as far as the fault does not say. */
+/* Adds where it happened, as far as the fault does not say. */
 static void name_phase(const struct rf_run *run, struct rf_fault *fault)
 {
     fault->phase = whole_phase(run, fault->phase);
@@ -96,7 +94,7 @@ static void fail(struct rf_run *run, struct rf_fault *fault)
     act_on_fault(run, rf_run_faults_cause(run->faults, fault));
 }
 
-/* What a rank reports of itself: that it lost a peer is hardly the cause. */
+/* A fault that a rank reports about itself: a lost peer is rarely the cause. */
 static void fail_rank(struct rf_run *run, struct rf_fault *fault)
 {
     if (fault->rank != RF_NONE) {
@@ -111,7 +109,7 @@ static void fail_rank(struct rf_run *run, struct rf_fault *fault)
     act_on_fault(run, rf_run_faults_notice(run->faults, fault));
 }
 
-/* A fault of a node, without a rank. */
+/* A fault of a node, not of a rank. */
 static void fail_node(struct rf_run *run, uint32_t node,
                       const struct rf_err *why)
 {
@@ -122,7 +120,7 @@ static void fail_node(struct rf_run *run, uint32_t node,
 
 /* --- Beginning and end ---------------------------------------------------- */
 
-/* What was not ok once would hardly be the next time, and cost as much. */
+/* A failed scenario would hardly be ok next time, and would cost as much. */
 static void drop_repeats(struct rf_run *run)
 {
     const struct rf_attempt *attempt = run->attempt;
@@ -160,7 +158,8 @@ static void end_scenario(struct rf_run *run)
     rf_run_next_scenario(run);
 }
 
-/* Which nodes have ranks in the attempt and are there; to be freed. */
+/* The nodes that have ranks in the attempt and are not lost. The caller frees
+ * it. */
 static bool *list_involved(const struct rf_run *run)
 {
     bool *list = rf_xcalloc(run->config->n_nodes, sizeof(*list));
@@ -170,7 +169,7 @@ static bool *list_involved(const struct rf_run *run)
     return list;
 }
 
-/* Tells all of them. */
+/* Sends to all of them. */
 static void send_to_all(struct rf_run *run, const struct rf_msg *message)
 {
     bool *to = list_involved(run);
@@ -178,8 +177,8 @@ static void send_to_all(struct rf_run *run, const struct rf_msg *message)
     free(to);
 }
 
-/* A probe of links, of which a node is in one at most: each is told of its own,
- * since a list of all for each of them would be very many bytes. */
+/* Sends each node its own link of a probe (at most one); the whole list to
+ * every node would be too many bytes. */
 static void send_links(struct rf_run *run, const struct rf_msg *message)
 {
     const struct rf_rank *ranks = run->attempt->scenario->world->ranks;
@@ -215,8 +214,8 @@ static void send_start(struct rf_run *run)
     rf_msg_free(&start);
 }
 
-/* When the ranks begin to run: far enough ahead that the message has reached
- * every one of them. The scenario's own limit counts from then on. */
+/* When the ranks begin: far enough ahead for the message to reach all of them.
+ * The scenario's own limit counts from then on. */
 static int64_t plan_start(struct rf_run *run)
 {
     const uint32_t timeout_s = run->attempt->scenario->spec->timeout_s;
@@ -229,14 +228,14 @@ static int64_t plan_start(struct rf_run *run)
     return at;
 }
 
-/* What is left of the state's time: how long ranks may wait for each other. */
+/* Time left in the state: how long ranks may wait for each other. */
 static double seconds_left(const struct rf_run *run)
 {
     int64_t left_ns = run->limit_ns - run->ops->now(run->data);
     return (double)RF_MAX(left_ns, (int64_t)0) / 1e9;
 }
 
-/* Whether ranks begin at a common start and are timed. */
+/* Whether ranks start together and are timed. */
 static bool is_timed(const struct rf_run *run)
 {
     return run->sm.state == RUN_RUNNING || run->sm.state == RUN_YARDSTICK;
@@ -343,7 +342,7 @@ static void step_complete(struct rf_run *run)
         return;
     case RF_VERDICT_NEXT:
         break;
-    default: /* the time of a state is that of each thing it asks for */
+    default: /* each request gets the state's full time */
         rf_run_set_limit(run, run->ops->now(run->data) +
                                   rf_states[run->sm.state].deadline_ns);
         ask(run);
@@ -363,7 +362,7 @@ static enum rf_status take_answer(const struct rf_msg_answer *answer,
     return rf_run_measure_take(run->measure, run->sm.state, answer, err);
 }
 
-/* A rank has failed: only what other ranks that failed say matters. */
+/* A rank has failed: only other failures matter. */
 static enum rf_status ignore_answer(const struct rf_msg_answer *answer,
                                     void *data, struct rf_err *err)
 {
@@ -382,7 +381,7 @@ static void take_done(struct rf_run *run, uint32_t node,
         return;
     }
     switch (rf_run_steps_done(run->steps, node, done, taker, &fault)) {
-    case RF_VERDICT_NEXT: /* never while settling: a rank has not answered ok */
+    case RF_VERDICT_NEXT: /* never while settling: a rank was not ok */
         step_complete(run);
         break;
     case RF_VERDICT_ABORT:
@@ -414,7 +413,7 @@ static void take_exchange(struct rf_run *run, uint32_t node,
     }
 }
 
-/* The nodes that the step in progress waits for are at fault. */
+/* Blames the nodes that the current step waits for. */
 static void fail_silent(struct rf_run *run, const char *limit)
 {
     const int64_t stay_ns = run->ops->now(run->data) - run->sm.entered_ns;
@@ -501,7 +500,7 @@ static void take_exit(struct rf_run *run, uint32_t node,
         fault = rf_fault_make(node, RF_NONE, RF_ERR_PROTOCOL,
                               "reports the end of a rank that is not its own");
         fail(run, &fault);
-    } else if (run->sm.state != RUN_ABORTING) { /* or else it was told to */
+    } else if (run->sm.state != RUN_ABORTING) { /* final message */
         fault = rf_run_faults_of_exit(node, exit);
         rf_run_faults_add_lines(run->faults, &fault);
         fail(run, &fault);
@@ -531,7 +530,7 @@ static void drop_node(struct rf_run *run, uint32_t node,
     rf_run_node_lost(run, node, why);
 }
 
-/* Nodes that have not ended their ranks in time. */
+/* Cuts off nodes that have not ended their ranks in time. */
 void rf_run_abort_timeout(struct rf_run *run)
 {
     struct rf_err err = {0};
@@ -548,7 +547,7 @@ void rf_run_abort_timeout(struct rf_run *run)
 
 /* --- Messages ------------------------------------------------------------- */
 
-/* The attempt that a message belongs to, 0: none. */
+/* The attempt of a message; 0: none. */
 static uint32_t attempt_of(const struct rf_msg *message)
 {
     switch (message->type) {
@@ -607,7 +606,7 @@ void rf_run_message(struct rf_run *run, uint32_t node,
         rf_run_take_headers(run, node, &message->headers);
         return;
     }
-    /* What belongs to an attempt that is over has nothing to say any more. */
+    /* Messages of a past attempt no longer matter. */
     if (!involved(run, node) || attempt_of(message) != run->attempt->number) {
         rf_debug("%s: ignored a late %s", rf_run_host(run, node),
                  rf_msg_name((uint8_t)message->type));
@@ -616,7 +615,7 @@ void rf_run_message(struct rf_run *run, uint32_t node,
     take_message(run, node, message);
 }
 
-/* A message that says nothing of the attempt in progress. */
+/* Whether a message does not concern the attempt in progress. */
 static bool is_beside(const struct rf_run *run, uint32_t node,
                       const struct rf_msg_bad *bad)
 {

@@ -26,34 +26,34 @@ struct rf_run {
     struct rf_run_faults *faults;
     struct rf_run_probes *probes;
 
-    struct rf_attempt *attempt; /* these four: NULL in between */
+    struct rf_attempt *attempt; /* these four: NULL between attempts */
     struct rf_run_steps *steps;
     struct rf_run_exchange *exchange;
     struct rf_run_measure *measure;
 
-    /* Since the scenario before ended, or the run began. */
-    int64_t begun_ns, counted_ns; /* counted: until when */
+    /* Since the last scenario ended, or the run began. */
+    int64_t begun_ns, counted_ns; /* counted: time is counted up to here */
     int64_t phase_ns[RF_PHASES];
 
     uint32_t attempts;
     struct rf_run_tally tally;
     int interrupts;
-    bool over;    /* begin no further scenario */
-    bool storing; /* the last scenario's result is not stored yet */
-    bool forced;  /* STOPPING has asked with force */
-    struct rf_msg_lease *reading; /* per node: its last of this state */
-    bool *warned; /* per node: of a message that could not be read */
+    bool over;                    /* begin no further scenario */
+    bool storing;                 /* the last result is not yet stored */
+    bool forced;                  /* STOPPING has asked with force */
+    struct rf_msg_lease *reading; /* per node: the last in this state */
+    bool *warned; /* per node: warned of an unreadable message */
     bool *traced; /* per scenario, in some attempt */
 };
 
-/* run.c: moves to a state; the only place that does. Its deadline is the
- * table's, or `least_s` seconds from now where that is later. */
+/* run.c: the only function that moves to a state. The deadline is the table's,
+ * or `least_s` seconds from now if that is later. */
 void rf_run_move(struct rf_run *run, enum rf_state state, int64_t least_s);
 void rf_run_set_limit(struct rf_run *run, int64_t at_ns);
-/* Adds the time since the last call to the phase of the state; every move
- * does. */
+/* Adds the time since the last call to the phase of the state; called at every
+ * move. */
 void rf_run_count_time(struct rf_run *run);
-/* Wants the next scenario, or ends the run when none is left. For LAUNCHING,
+/* Begins the next scenario, or ends the run when none is left. For LAUNCHING,
  * STORING, STARTING, CLOSING and ABORTING. */
 void rf_run_next_scenario(struct rf_run *run);
 /* An answer to INSPECT, or why it cannot be read. */
@@ -63,9 +63,9 @@ void rf_run_fail_headers(struct rf_run *run, uint32_t node, const char *why);
 const char *rf_run_host(const struct rf_run *run, uint32_t node);
 bool rf_run_is_lost(const struct rf_run *run, uint32_t node);
 
-/* Ends its ranks; `reason` is for their log. */
+/* Ends the attempt's ranks; `reason` is for their log. */
 void rf_run_abort(struct rf_run *run, const char *reason);
-/* Records the attempt, whatever its ranks do. */
+/* Records the attempt, whatever state its ranks are in. */
 void rf_run_end_attempt(struct rf_run *run);
 void rf_run_free_attempt(struct rf_run *run);
 /* A line that a rank wrote, which may belong to the attempt. */
@@ -73,7 +73,7 @@ void rf_run_attempt_log(struct rf_run *run, uint32_t node, uint32_t rank,
                         const char *line);
 /* A node is lost; it may have ranks in the attempt. */
 void rf_run_attempt_lost(struct rf_run *run, uint32_t node, const char *why);
-/* The time of a step, of the run in an attempt, or of ABORTING, is over. */
+/* Timeouts: of a step, of the whole run during an attempt, of ABORTING. */
 void rf_run_step_timeout(struct rf_run *run);
 void rf_run_attempt_deadline(struct rf_run *run);
 void rf_run_abort_timeout(struct rf_run *run);

@@ -6,7 +6,7 @@
 
 #include "common/clock.h"
 
-/* What a state is part of; each is part of the one before, too. */
+/* The scope of a state; each is part of the one before. */
 enum scope { OF_RUN, OF_ATTEMPT, OF_ITERATION };
 
 #define TO(state) RF_SM_NEXT(RUN_##state)

@@ -1,21 +1,21 @@
 /*
- * The states of a run and what is fixed about each of them.
+ * The states of a run and their fixed properties.
  *
  * - IDLE → LAUNCHING → STARTING → PREPARING → PROBING → FILLING
- * - LAUNCHING → INSPECTING → PLANNING → STARTING: a checkpoint of the nodes
+ * - LAUNCHING → INSPECTING → PLANNING → STARTING: a checkpoint on the nodes
  * - FILLING → RUNNING → VERIFYING → FILLING … → (PROBING_AGAIN →) CLOSING
- * - VERIFYING → YARDSTICK → YARDSTICK → FILLING: beside each iteration, before
- *   it and after it in turn; if there are none, PROBING_AGAIN
+ * - VERIFYING → YARDSTICK → YARDSTICK → FILLING: with yardsticks, before and
+ *   after an iteration in turn; without them, PROBING_AGAIN
  * - VERIFYING → EXPORTING → …: the last iteration, with --export
  * - CLOSING → (STORING →) STARTING … → STOPPING → DONE
  * - PREPARING … CLOSING → (SETTLING →) ABORTING
  * - ABORTING → (STORING →) STARTING | STOPPING
  * - LAUNCHING, INSPECTING, PLANNING, STORING, STARTING → STOPPING
  *
- * STORING waits until the last scenario is stored: none begins that could not
- * be kept. It has no deadline, since a file server may be away for long.
- * SETTLING waits a moment after a rank has said "peer lost": its node names the
- * rank that died, and that message may still be under way.
+ * STORING waits until the last scenario is stored, so that none begins that
+ * could not be kept. It has no deadline: a file server may be away for long.
+ * SETTLING waits briefly after a rank reports "peer lost": the node of the rank
+ * that died names it, and that message may still be under way.
  */
 #ifndef RF_COORDINATOR_RUN_STATES_H
 #define RF_COORDINATOR_RUN_STATES_H
@@ -46,21 +46,20 @@ enum rf_state {
     RUN_STATES,
 };
 
-/* Names, moves and the deadlines that hold where sizes do not matter. */
+/* Names, moves, and deadlines that do not depend on sizes. */
 extern const struct rf_sm_state rf_states[RUN_STATES];
 
-/* What a state asks of the ranks, as STEP names it; NULL: nothing. */
+/* The STEP that a state asks of the ranks; NULL: none. */
 const char *rf_state_step(unsigned state);
 
-/* What of a scenario its time belongs to. */
+/* The scenario phase that its time counts towards. */
 enum rf_run_phase rf_state_phase(unsigned state);
 
-/* Whether ranks are at work in it, or being ended. */
+/* Whether ranks are at work or being ended. */
 bool rf_state_in_attempt(unsigned state);
-/* Whether it comes once in each warm-up and iteration. */
+/* Whether it occurs once in each warm-up and iteration. */
 bool rf_state_in_iteration(unsigned state);
-/* The same for a step's name, such as a node gives; false for an unknown one.
- */
+/* The same for a step name, as nodes send it; false for an unknown one. */
 bool rf_state_step_in_iteration(const char *step);
 
 #endif

@@ -8,7 +8,7 @@
 #include "common/mem.h"
 #include "common/text.h"
 
-#define SILENT_NAMED 8 /* nodes that a fault names */
+#define SILENT_NAMED 8 /* most nodes that a fault names */
 
 struct rf_run_steps {
     const struct rf_scenario *scenario;
@@ -57,7 +57,7 @@ static void wait_for_all(struct rf_run_steps *steps)
     }
 }
 
-/* One that was waited for. */
+/* An awaited node has answered. */
 static enum rf_verdict node_answered(struct rf_run_steps *steps, uint32_t node)
 {
     steps->waiting[node] = false;
@@ -72,7 +72,7 @@ uint64_t rf_run_steps_ask(struct rf_run_steps *steps)
     return ++steps->seq;
 }
 
-/* A rank that could not, in its own words. */
+/* The fault of a rank that failed, in the rank's words. */
 static struct rf_fault rank_failed(uint32_t node,
                                    const struct rf_msg_answer *answer)
 {
@@ -94,7 +94,7 @@ static struct rf_fault rank_failed(uint32_t node,
     return fault;
 }
 
-/* Takes one answer; false, and the fault, when it is none to go on with. */
+/* Takes one answer; false, with `*fault`: it failed or is invalid. */
 static bool take_answer(struct rf_run_steps *steps, uint32_t node,
                         const struct rf_msg_answer *answer,
                         struct rf_run_taker taker, struct rf_fault *fault)
@@ -119,7 +119,7 @@ static bool take_answer(struct rf_run_steps *steps, uint32_t node,
     return true;
 }
 
-/* The ranks that DONE does not list, if it says that they are through. */
+/* Takes the ranks that DONE does not list, if it says that they are done. */
 static bool take_rest(struct rf_run_steps *steps, uint32_t node,
                       struct rf_run_taker taker, struct rf_fault *fault)
 {
@@ -171,7 +171,7 @@ enum rf_verdict rf_run_steps_done(struct rf_run_steps *steps, uint32_t node,
     return node_answered(steps, node);
 }
 
-/* The node's rank where it has but one that has not answered. */
+/* The node's rank if it has only one, which has not answered. */
 static uint32_t only_rank(const struct rf_run_steps *steps, uint32_t node)
 {
     uint32_t rank;
@@ -182,8 +182,8 @@ static uint32_t only_rank(const struct rf_run_steps *steps, uint32_t node)
     return steps->answered[rank] ? RF_NONE : rank;
 }
 
-/* "beta (rank 3), gamma and 2 more": who has not answered. Returns how many
- * nodes that are, and the first of them. */
+/* "beta (rank 3), gamma and 2 more": the nodes that have not answered. Returns
+ * how many, and the first of them. */
 static uint32_t name_silent(const struct rf_run_steps *steps, char **out,
                             uint32_t *first)
 {

@@ -1,7 +1,5 @@
-/*
- * What an attempt's nodes were asked and who has answered: the steps, one after
- * the other, and at last the end of their ranks.
- */
+/* Tracks what an attempt's nodes were asked and which have answered: the steps
+ * one by one, then the end of their ranks. */
 #ifndef RF_COORDINATOR_RUN_STEPS_H
 #define RF_COORDINATOR_RUN_STEPS_H
 
@@ -17,10 +15,10 @@ void rf_run_steps_destroy(struct rf_run_steps *steps); /* or NULL */
 /* Whether the node has ranks in the attempt. */
 bool rf_run_steps_involve(const struct rf_run_steps *steps, uint32_t node);
 
-/* Asks every node for a step; returns its number. */
+/* Begins a step that every node must answer; returns its number. */
 uint64_t rf_run_steps_ask(struct rf_run_steps *steps);
 
-/* Gets each rank's answer that counts; an error ends the attempt. */
+/* Receives each valid rank answer; an error ends the attempt. */
 struct rf_run_taker {
     enum rf_status (*take)(const struct rf_msg_answer *answer, void *data,
                            struct rf_err *err);
@@ -28,28 +26,28 @@ struct rf_run_taker {
 };
 
 /*
- * A node's DONE. NEXT: it was the last one to come. One for an earlier step or
- * of a node that has answered is ignored (GO_ON). ABORT, and `*fault` says why,
- * for one that leaves out a rank, names another node's or reports a failure.
+ * A node's DONE. NEXT: it was the last one missing. GO_ON: also for an earlier
+ * step or a node that has answered, which is ignored. ABORT, with `*fault`: it
+ * leaves out a rank, names another node's or reports a failure.
  */
 enum rf_verdict rf_run_steps_done(struct rf_run_steps *steps, uint32_t node,
                                   const struct rf_msg_done *done,
                                   struct rf_run_taker taker,
                                   struct rf_fault *fault);
 
-/* The fault of a step whose time is over: names the nodes that have not
- * answered, and their rank where they have one. `limit`, which ends its text,
- * says what is over. */
+/* The fault of a step that timed out: names the nodes that have not answered,
+ * and the rank of a node with only one. `limit`, which ends its text, says
+ * which time limit ran out. */
 struct rf_fault rf_run_steps_silence(const struct rf_run_steps *steps,
                                      const char *step, double seconds,
                                      const char *limit);
 
-/* Asks every node to end its ranks instead. */
+/* Waits for every node to end its ranks instead. */
 void rf_run_steps_abort(struct rf_run_steps *steps);
-/* A node has ended them, or is gone. NEXT: it was the last. */
+/* A node has ended its ranks, or is gone. NEXT: it was the last. */
 enum rf_verdict rf_run_steps_aborted(struct rf_run_steps *steps, uint32_t node);
 
-/* Whether the node's answer, to a step or to the abort, is still to come. */
+/* Whether the node still owes an answer, to a step or to the abort. */
 bool rf_run_steps_wait_for(const struct rf_run_steps *steps, uint32_t node);
 
 #endif

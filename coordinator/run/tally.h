@@ -6,9 +6,9 @@
 
 struct rf_run_tally {
     size_t begun, refused; /* scenarios; refused: before anything was sent */
-    bool failed, mismatch; /* scenarios that did */
+    bool failed, mismatch; /* in some scenario */
     bool launch_failed;
-    bool impossible; /* what was planned only once nodes had joined */
+    bool impossible; /* planning after the nodes joined failed */
     bool timed_out;  /* the whole run */
     bool unstored;   /* a result could not be kept */
     int interrupt_code;
@@ -16,7 +16,7 @@ struct rf_run_tally {
 
 void rf_run_tally_add(struct rf_run_tally *tally, enum rf_outcome outcome);
 
-/* What weighs most decides. */
+/* The gravest outcome sets the exit code. */
 int rf_run_tally_exit_code(const struct rf_run_tally *tally);
 
 #endif

@@ -21,7 +21,7 @@ static void fill_protocol(struct rf_integers *protocol)
     protocol->list[1] = RF_PROTOCOL_MAX;
 }
 
-/* From "launch.env", which may hold nothing but strings. */
+/* From "launch.env", which holds only strings. */
 static void fill_env(json_t *env, struct rf_text_pairs *out)
 {
     const char *key;
@@ -93,6 +93,6 @@ void rf_boot_content_send(const struct rf_boot_content *boot,
         free(banner);
     }
     rf_conn_send(conn, RF_MSG_BOOT, RF_FRAME_NO_RANK, rf_msg_json(&message));
-    message.boot.shared = NULL; /* it was lent */
+    message.boot.shared = NULL; /* borrowed */
     rf_msg_free(&message);
 }

@@ -12,14 +12,14 @@ struct rf_boot_content {
     const char *run_id, *identity;
     const uint8_t *psk;           /* NULL: the node has it already */
     const char *data_address;     /* NULL: the agent finds one */
-    const char *connect_back;     /* an address of ours, or NULL */
-    uint32_t port;                /* of that */
+    const char *connect_back;     /* an address of this machine, or NULL */
+    uint32_t port;                /* of connect_back */
     struct rf_msg_shared *shared; /* or NULL */
     const char *reach_key;        /* or NULL */
 };
 
-/* With a new nonce, which the agent repeats in its banner. One that has the key
- * already sends no banner. */
+/* Sends BOOT with a new nonce, which the agent repeats in its banner. An agent
+ * that already has the key sends no banner. */
 void rf_boot_content_send(const struct rf_boot_content *boot,
                           struct rf_conn *conn);
 

@@ -29,7 +29,7 @@ void rf_cause_note(struct rf_cause *cause, const char *fmt, ...)
     append(cause->trouble, sizeof(cause->trouble), "; ", note);
 }
 
-/* Sets a text that explains everything else. */
+/* Sets a text that replaces all other notes. */
 static void RF_PRINTF(2, 3)
     set_cause(struct rf_cause *cause, const char *fmt, ...)
 {
@@ -78,8 +78,7 @@ static void not_executable(struct rf_cause *cause,
     }
 }
 
-/* Whether the loader of programs has complained: ld.so(8) of the GNU C library,
- * or musl's. */
+/* Whether the program loader has complained: ld.so(8) of glibc, or musl's. */
 static bool lacks_libraries(const struct rf_cause *cause)
 {
     static const char *const words[] = {
@@ -105,8 +104,8 @@ static void cannot_load(struct rf_cause *cause)
               "launch.worker");
 }
 
-/* Whether a shell has run the worker as a script: then its messages begin with
- * the file's name and the line, "FILE: line 1: …" or "FILE: 1: …". */
+/* Whether a shell ran the worker as a script: its messages then begin with the
+ * file name and line, "FILE: line 1: …" or "FILE: 1: …". */
 static bool ran_as_script(const struct rf_cause *cause, const char *worker)
 {
     const size_t size = strlen(worker);
@@ -148,8 +147,8 @@ static void not_found(struct rf_cause *cause,
     }
 }
 
-/* What starts the worker ends as a shell does: docker and kubectl exec, sudo.
- */
+/* launch.wrap programs (docker and kubectl exec, sudo) exit with a shell's
+ * codes. */
 static void wrap_failed(struct rf_cause *cause,
                         const struct rf_launch_config *how, int status)
 {
@@ -201,7 +200,8 @@ void rf_cause_text(const struct rf_cause *cause, char *out, size_t size)
     }
 }
 
-/* An agent that ends (rf_agent_end()) warns of the error that it sent us. */
+/* Whether the line repeats `text`: an agent that ends (rf_agent_end()) warns of
+ * the error that it also sent to us. */
 static bool repeats(const char *line, const char *text)
 {
     static const char label[] = "ending: ";

@@ -1,8 +1,5 @@
-/*
- * Nodes and listener, and what each needs from the other: the listener hands
- * connections to nodes, nodes have it open ports and settle identities. See
- * cluster.h.
- */
+/* Connects nodes and listener: the listener hands connections to nodes; nodes
+ * make it open ports and settle identities. See cluster.h. */
 #include "coordinator/cluster/cluster.h"
 
 #include <stdio.h>
@@ -24,19 +21,19 @@
 #define TICK_MS 100
 #define TOKEN_BYTES 8
 
-/* Descriptors beside those of nodes: results, ports, starting a process. */
+/* Descriptors besides those of nodes: results, ports, starting a process. */
 #define OWN_DESCRIPTORS (RF_LOOP_DESCRIPTORS + 10)
 
 /* Connections that have not proved a key; see listener.h. */
 #define UNAUTHENTICATED_PEERS 128
 
-/* The limit that a rank of method host needs for itself and for each rank of
+/* Descriptors that a rank of method host needs, for itself and for each rank of
  * its node: streams, arenas, the probes' shared memory and, for the refit and
  * for its yardstick, a loop and the others' arenas. */
 #define RANK_DESCRIPTORS 20
 #define RANK_DESCRIPTORS_EACH 4
 
-/* Of the whole run, in this process. */
+/* Descriptors of the whole run in this process. */
 static uint32_t descriptors_of(const struct rf_config *config)
 {
     const struct rf_launcher_ops *launcher =
@@ -46,7 +43,7 @@ static uint32_t descriptors_of(const struct rf_config *config)
     return OWN_DESCRIPTORS + config->n_nodes * each;
 }
 
-/* Of the processes that inherit this one's limit. */
+/* Smallest sufficient limit for the processes that inherit it from this one. */
 static uint32_t least_limit(const struct rf_config *config)
 {
     const struct rf_launcher_ops *launcher =
@@ -67,7 +64,8 @@ enum rf_status rf_cluster_check_limits(const struct rf_config *config,
     return rf_fd_limit_need(descriptors_of(config), least_limit(config), err);
 }
 
-/* Those that the limit leaves beside the run's own; a node is one at first. */
+/* As many as the limit leaves beside the run's own; every node starts as
+ * one. */
 static uint32_t max_unauthenticated_peers(const struct rf_config *config)
 {
     uint32_t most = RF_MAX(UNAUTHENTICATED_PEERS, 2 * config->n_nodes);
@@ -175,7 +173,7 @@ static void tick_cb(uv_timer_t *timer)
 
 /* --- The object ----------------------------------------------------------- */
 
-/* refit-worker beside this program. */
+/* The path of refit-worker beside this program. */
 static char *beside_us(void)
 {
     char *self = rf_program_self(), *path = NULL;

@@ -1,4 +1,4 @@
-/* What nodes report upward. */
+/* Events that nodes report upward. */
 #ifndef RF_COORDINATOR_CLUSTER_EVENTS_H
 #define RF_COORDINATOR_CLUSTER_EVENTS_H
 
@@ -9,22 +9,22 @@
 #include "transport/control/message_fields.h"
 
 struct rf_node_events {
-    /* A node's HELLO, whose contents may be taken (*hello is then left with all
-     * members absent); false refuses it (an ERROR may have been sent before).
-     * The node may be stopped or dropped meanwhile. */
+    /* A node's HELLO. The callee may take its contents (and then leave all
+     * members of *hello absent); false refuses it (an ERROR may have been sent
+     * before). The node may be stopped or dropped meanwhile. */
     bool (*hello)(uint32_t node, struct rf_msg_hello *hello, void *data);
-    /* It could not be started, went away or fell silent. */
+    /* The node could not be started, went away or fell silent. */
     void (*lost)(uint32_t node, const struct rf_err *why, void *data);
-    /* Any other message of a node that has joined, borrowed. */
+    /* Any other message from a node that has joined; borrowed. */
     void (*message)(uint32_t node, const struct rf_msg *message, void *data);
-    /* A lease that says how much of a checkpoint its ranks have read. */
+    /* A lease that says how much of a checkpoint the node's ranks have read. */
     void (*reading)(uint32_t node, const struct rf_msg_lease *lease,
                     void *data);
-    /* One that breaks its schema; the node is still there. */
+    /* A message that breaks its schema; the node stays. */
     void (*bad_message)(uint32_t node, const struct rf_msg_bad *bad,
                         void *data);
     /* A line of standard error of the agent (rank RF_NONE) or of a rank,
-     * already fit to be shown. */
+     * already cleaned for display. */
     void (*log)(uint32_t node, uint32_t rank, const char *line, void *data);
 };
 

@@ -4,7 +4,7 @@
 
 #include "coordinator/launch/launch.h"
 
-/* The table; NULL when there is no launcher of that name. */
+/* NULL: there is no launcher of that name. */
 const struct rf_launcher_ops *rf_launcher_find(const char *method);
 
 #endif

@@ -1,8 +1,8 @@
 /*
- * Accepting, handshakes, and whose key was proved. See listener.h.
+ * Accepting, handshakes and proved keys. See listener.h.
  *
- * A connection is a peer from accepting until it has closed; unauthenticated
- * peers are also in a list.
+ * A connection is a peer from accept until it has closed; unauthenticated peers
+ * are also in a list.
  */
 #include "coordinator/cluster/listener.h"
 
@@ -16,28 +16,28 @@
 #include "coordinator/cluster/ports.h"
 #include "transport/net/tcp_options.h"
 
-/* More than twice what all ports accept in a turn of the loop, so that what a
- * unauthenticated peer has sent is read before its place is taken. */
+/* More than twice what all ports accept per turn of the loop, so that a peer's
+ * bytes are read before its place is taken. */
 #define STRANGERS_PER_SOURCE 64
 
-/* An identity that a connection may prove to have. */
+/* An identity that a connection may prove. */
 struct expected_peer {
     uint32_t node;
     enum {
         EXPECTED_UNKNOWN,
         EXPECTED_AWAITED,
-        EXPECTED_LENT,    /* a connection has it, until that ends or joins */
-        EXPECTED_SETTLED, /* nobody else may have it */
+        EXPECTED_LENT,    /* held by a connection until it ends or joins */
+        EXPECTED_SETTLED, /* final */
     } state;
     char identity[RF_IDENTITY_MAX + 1];
     uint8_t psk[RF_PSK_BYTES];
-    unsigned claims; /* by further connections, for the log */
+    unsigned claims; /* further claims, for the log */
 };
 
 struct listener_peer {
     struct rf_listener *listener;
     struct expected_peer *expected; /* NULL: an unauthenticated peer */
-    uv_tcp_t *tcp;                  /* until something has come, then: */
+    uv_tcp_t *tcp;                  /* until the first bytes; then conn */
     struct rf_conn *conn;
     struct in6_addr source;
     int64_t since_ns;
@@ -53,8 +53,8 @@ struct rf_listener {
     struct expected_peer *expected_peers;              /* by node */
     TAILQ_HEAD(, listener_peer) unauthenticated_peers; /* oldest first */
     unsigned n_unauthenticated_peers;
-    unsigned n_peers; /* that have not closed */
-    unsigned refused; /* unauthenticated peers, for one line of log */
+    unsigned n_peers; /* not yet closed */
+    unsigned refused; /* unauthenticated peers, for the log */
 };
 
 /* --- Unauthenticated peers ------------------------------------------------ */
@@ -63,7 +63,7 @@ static void leave_unauthenticated_peers(struct listener_peer *peer)
 {
     struct rf_listener *listener = peer->listener;
     if (!peer->listed) {
-        return; /* it was turned away, or has become a node */
+        return; /* already turned away, or now a node */
     }
     peer->listed = false;
     TAILQ_REMOVE(&listener->unauthenticated_peers, peer, next);
@@ -78,7 +78,7 @@ static void join_unauthenticated_peers(struct listener_peer *peer)
     listener->n_unauthenticated_peers++;
 }
 
-/* Frequent events are logged the first, second, fourth, eighth time… */
+/* Limits log lines to the first, second, fourth, eighth… event. */
 static bool worth_telling(unsigned count)
 {
     return (count & (count - 1)) == 0;
@@ -98,7 +98,7 @@ static void tell_refused(const struct listener_peer *peer, const char *why)
     }
 }
 
-/* After peer was freed. */
+/* After a peer was freed. */
 static void peer_gone(struct rf_listener *listener)
 {
     listener->n_peers--;
@@ -128,8 +128,8 @@ static void turn_away(struct listener_peer *peer, const char *text)
     uv_close((uv_handle_t *)peer->tcp, tcp_closed_cb);
 }
 
-/* Makes room for one more connection from `source`; false when all the others
- * have a better right to be here. */
+/* Makes room for one more connection from `source`; false: no other may be
+ * closed for it. */
 static bool make_room(struct rf_listener *listener,
                       const struct in6_addr *source)
 {
@@ -188,7 +188,7 @@ static struct expected_peer *expected_of(struct rf_listener *listener,
     return NULL;
 }
 
-/* Whether the identity is still available. Counts claims to one that is not. */
+/* Whether the identity is available. Counts claims to one that is not. */
 static bool is_free(struct rf_listener *listener,
                     struct expected_peer *expected)
 {
@@ -272,7 +272,7 @@ static const struct rf_conn_ops conn_ops = {ready_cb, frame_cb, close_cb};
 
 /* --- Accepting ------------------------------------------------------------ */
 
-/* No buffer: the bytes stay where they are for the connection to read. */
+/* No buffer: the bytes stay in the socket for the connection to read. */
 static void no_buffer_cb(uv_handle_t *handle, size_t suggested, uv_buf_t *buf)
 {
     (void)handle;
@@ -280,7 +280,7 @@ static void no_buffer_cb(uv_handle_t *handle, size_t suggested, uv_buf_t *buf)
     *buf = uv_buf_init(NULL, 0);
 }
 
-/* Something has come (UV_ENOBUFS), perhaps just the end. */
+/* Bytes have arrived (UV_ENOBUFS), or the end. */
 static void first_bytes_cb(uv_stream_t *stream, ssize_t nread,
                            const uv_buf_t *buf)
 {

@@ -7,7 +7,7 @@
 #include "common/text.h"
 #include "planner/scenario/world.h"
 
-#define LINE_BYTES 1024 /* longer ones are cut */
+#define LINE_BYTES 1024 /* longer lines are cut */
 
 struct taker {
     rf_log_line_fn take;

@@ -4,10 +4,10 @@
  *     AWAITED ─► JOINED ─► STOPPING
  *        └─────────┴─► LOST
  *
- * In STOPPING only what the launcher reads from its agent's standard error
- * still goes upward; frames are dropped, also those that carry the log. In LOST
- * nothing does. Unless the agent was stopped, the node is lost when its launch
- * is over, with whatever reason is known.
+ * In STOPPING, only the agent's standard error as read by the launcher still
+ * goes upward; frames are dropped, LOG included. In LOST, nothing does. Unless
+ * the agent was stopped, the node is lost when its launch ends, with the
+ * reasons known by then.
  */
 #include "coordinator/cluster/node.h"
 
@@ -25,10 +25,10 @@
 #include "planner/scenario/world.h"
 
 #define LOOPBACK "127.0.0.1" /* for agents on this machine */
-#define HELLO_S 10           /* for HELLO beyond launch.timeout_s */
+#define HELLO_S 10           /* allowed after launch.timeout_s */
 
-/* How long to wait for a better reason. For a node that has joined, less than
- * the run takes to settle (run.c): the run must know of its end before it
+/* How long to wait for a better reason. After joining it must be less than the
+ * run takes to settle (run.c): the run must know of the node's end before it
  * decides whether a rank that lost its peer is the cause or was the first to
  * notice. */
 #define VERDICT_NS (2 * RF_NS_PER_S)
@@ -42,17 +42,17 @@ struct rf_node {
     void *data;
     const struct rf_node_config *config;
     enum node_state state;
-    struct rf_launch *launch; /* of its agent; NULL: not started, or over */
-    struct rf_conn *stream;   /* the launcher's, to the agent */
+    struct rf_launch *launch; /* its agent's; NULL: not started, or over */
+    struct rf_conn *stream;   /* the launcher's stream to the agent */
     struct rf_conn *tcp;      /* has proved the key; its owner frees it */
-    struct rf_conn *control;  /* one of the two, after HELLO */
+    struct rf_conn *control;  /* stream or tcp, after HELLO */
     uint8_t psk[RF_PSK_BYTES];
     char identity[RF_IDENTITY_MAX + 1];
-    bool answered; /* the worker's banner has come on the stream */
+    bool answered; /* the worker's banner came on the stream */
     bool over_tcp;
     int64_t launched_ns, launch_ns;
     int64_t hello_by_ns;   /* INT64_MAX: not waiting */
-    int64_t verdict_by_ns; /* INT64_MAX: nothing is wrong */
+    int64_t verdict_by_ns; /* INT64_MAX: no trouble */
     struct rf_cause cause;
     struct rf_lease lease;
 };
@@ -95,7 +95,7 @@ static void cut_off(struct rf_node *node, bool force)
     node->ops.on_settled(node->with.index, node->data);
 }
 
-/* Reports it lost, once. */
+/* Reports the node lost, once. */
 static void lose(struct rf_node *node, const char *text)
 {
     bool joined = node->state == NODE_JOINED;
@@ -111,7 +111,7 @@ static void lose(struct rf_node *node, const char *text)
     node->with.events->lost(node->with.index, &why, node->with.events_data);
 }
 
-/* With all that was noted. */
+/* Reports it lost with all notes. */
 static void judge(struct rf_node *node)
 {
     char text[sizeof(((struct rf_err *)NULL)->text)];
@@ -119,8 +119,8 @@ static void judge(struct rf_node *node)
     lose(node, text);
 }
 
-/* Something was noted. The verdict comes a little later, so that everything
- * related to it is reported together. */
+/* Delays the verdict a little after a note, so that related notes are reported
+ * together. */
 static void await_verdict(struct rf_node *node)
 {
     if (node->verdict_by_ns == INT64_MAX) {
@@ -138,8 +138,8 @@ static void note(struct rf_node *node, const char *text, const char *more)
     }
 }
 
-/* What came on `conn` makes no sense. Before HELLO this ends a TCP connection,
- * and that end decides the node's fate. */
+/* Rejects invalid input on `conn`. Before HELLO this ends a TCP connection,
+ * whose end decides the node's fate. */
 static void reject(struct rf_node *node, struct rf_conn *conn, const char *text)
 {
     struct rf_err why = {.status = RF_ERR_PROTOCOL};
@@ -153,8 +153,8 @@ static void reject(struct rf_node *node, struct rf_conn *conn, const char *text)
 
 /* --- What the agent says -------------------------------------------------- */
 
-/* Enables the launcher to end the agent, whatever state it is in by then. In a
- * container its number may be one of the container's own. */
+/* Enables the launcher to end the agent, even a hung one. Not with a wrap: in a
+ * container the process ID may be the container's own. */
 static void identify_agent(const struct rf_node *node,
                            const struct rf_msg_hello *hello)
 {
@@ -242,7 +242,7 @@ static bool may_say(const struct rf_node *node, const struct rf_conn *conn,
            (type == RF_MSG_ERROR && node->state != NODE_JOINED);
 }
 
-/* A JSON object that breaks its message's schema. */
+/* A JSON object that breaks the schema of its message. */
 static void take_bad(struct rf_node *node, struct rf_conn *conn,
                      const struct rf_msg_bad *bad)
 {
@@ -254,7 +254,7 @@ static void take_bad(struct rf_node *node, struct rf_conn *conn,
     }
 }
 
-/* What is wrong with its payload, or what it says after all. */
+/* Decodes a payload and acts on it, or on what is wrong with it. */
 static void take_payload(struct rf_node *node, struct rf_conn *conn,
                          const struct rf_frame *frame)
 {
@@ -299,7 +299,7 @@ void rf_node_take_frame(struct rf_node *node, struct rf_conn *conn,
 
 /* --- Booting -------------------------------------------------------------- */
 
-/* Where the agent connects back to, NULL: it stays on the stream. */
+/* The address that the agent connects back to; NULL: it stays on the stream. */
 static const char *connect_back(struct rf_node *node, uint32_t *port)
 {
     const char *address = node->with.config->control.address;
@@ -315,8 +315,8 @@ static const char *connect_back(struct rf_node *node, uint32_t *port)
     return *port != 0 ? address : NULL;
 }
 
-/* An agent that connects by itself already has the key and a connection; any
- * other learns here where to connect and with which key. */
+/* An agent that connects by itself already has the key and a connection; BOOT
+ * tells any other where to connect and with which key. */
 static void send_boot(struct rf_node *node, struct rf_conn *conn)
 {
     const struct rf_launcher_ops *launcher = node->with.launcher;
@@ -410,8 +410,8 @@ static void trouble_cb(struct rf_launch *launch, const char *what,
     note(node, what, "");
 }
 
-/* If the stream has not ended yet, its last words belong to the cause: the
- * verdict waits for them. */
+/* The launch has ended. If the stream has not, the verdict waits for its last
+ * lines, which may hold the cause. */
 static void end_launch(struct rf_node *node)
 {
     struct rf_launch *launch = node->launch;
@@ -486,9 +486,9 @@ void rf_node_take_conn(struct rf_node *node, struct rf_conn *conn)
     }
 }
 
-/* The connection ended without a HELLO. An orderly end means nothing where
- * there is a launcher's stream: the agent may have chosen that instead, and if
- * the agent has ended, the stream tells more. */
+/* The connection ended before HELLO. If there is a launcher's stream, an
+ * orderly end means nothing: the agent may have chosen the stream, and if the
+ * agent has ended, the stream tells more. */
 static void ended_before_hello(struct rf_node *node, const struct rf_err *why)
 {
     const char *text =

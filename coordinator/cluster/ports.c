@@ -1,9 +1,8 @@
 /*
  * Listening, and fair turns among the ports. See ports.h.
  *
- * libuv offers no more connections at a port until the one that it has offered
- * is taken, so a port whose connection has to wait for the next turn is noted
- * once.
+ * libuv offers no further connection at a port until the last one is accepted,
+ * so a port whose connection must wait for the next turn is queued once.
  */
 #include "coordinator/cluster/ports.h"
 
@@ -17,7 +16,7 @@
 #include "common/mem.h"
 #include "common/text.h"
 
-#define BACKLOG 4096 /* the kernel lowers it to net.core.somaxconn */
+#define BACKLOG 4096 /* the kernel caps it at net.core.somaxconn */
 #define ACCEPTED_PER_TURN 16
 
 struct port {
@@ -35,15 +34,15 @@ struct rf_ports {
     struct rf_ports_ops ops;
     void *data;
     struct port *first;
-    /* Those with a connection for the next turn of the loop, in order. */
+    /* Ports with a connection for the next turn of the loop, in order. */
     STAILQ_HEAD(, port) waiting;
     unsigned accepted;  /* in this turn */
     unsigned n_handles; /* of ports */
     uv_prepare_t turn;
-    bool told_no_port; /* that an address cannot be listened on */
+    bool told_no_port; /* logged that an address cannot be used */
 };
 
-/* Until its connection is accepted, no more come to it. */
+/* libuv offers no more connections until this one is accepted. */
 static void wait_a_turn(struct port *port)
 {
     STAILQ_INSERT_TAIL(&port->all->waiting, port, next_waiting);
@@ -60,7 +59,7 @@ static void connection_cb(uv_stream_t *server, int status)
 {
     struct port *port = server->data;
     if (status < 0) {
-        return; /* EMFILE and the like: libuv sheds and goes on */
+        return; /* EMFILE and the like: libuv drops it and continues */
     }
     if (port->all->accepted == ACCEPTED_PER_TURN) {
         wait_a_turn(port);
@@ -166,8 +165,8 @@ static int open_port(struct rf_ports *ports, const char *bind_to,
     return 0;
 }
 
-/* Binds to the address itself; where this machine does not have it (it is that
- * of a router in front) to all, which TLS makes harmless. */
+/* Binds to the address itself. If this machine does not have it (it is that of
+ * a router in front), binds to all, which TLS makes harmless. */
 static int listen_at(struct rf_ports *ports, const char *address,
                      uint32_t number)
 {
@@ -184,7 +183,7 @@ static void tell_no_port(struct rf_ports *ports, const char *address,
                          uint32_t number, int result)
 {
     bool fixed = result == UV_EADDRINUSE && number > 0;
-    if (ports->told_no_port) { /* it is the same for each node */
+    if (ports->told_no_port) { /* the same for each node */
         return;
     }
     ports->told_no_port = true;
@@ -235,7 +234,7 @@ static bool worth_advertising(const uv_interface_address_t *interface)
            interface->address.address4.sin_family == AF_INET;
 }
 
-/* Opens one more and appends it to the list. */
+/* Opens one more port and appends it to the list. */
 static void add_port(struct rf_ports *ports, const char *address, char **list)
 {
     uint32_t number = rf_ports_open(ports, address);

@@ -500,7 +500,7 @@ static void take_exit(struct rf_run *run, uint32_t node,
         fault = rf_fault_make(node, RF_NONE, RF_ERR_PROTOCOL,
                               "reports the end of a rank that is not its own");
         fail(run, &fault);
-    } else if (run->sm.state != RUN_ABORTING) { /* final message */
+    } else if (run->sm.state != RUN_ABORTING) { /* else told to end */
         fault = rf_run_faults_of_exit(node, exit);
         rf_run_faults_add_lines(run->faults, &fault);
         fail(run, &fault);

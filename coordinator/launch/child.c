@@ -12,16 +12,16 @@
 #include "coordinator/launch/launch_internal.h"
 
 #define DRAIN_MS 500
-/* From SIGTERM to SIGKILL when there is no time: an agent has to kill its ranks
- * and remove their files, which takes a crowded machine more than a second. */
+/* From SIGTERM to SIGKILL with `force`: an agent has to kill its ranks and
+ * remove their files, which takes a crowded machine more than a second. */
 #define FORCE_MS 3000
 
 enum child_state {
     CHILD_UP,
-    CHILD_GRACE,  /* asked to end: SIGTERM is next */
-    CHILD_TERM,   /* SIGKILL is next */
-    CHILD_KILLED, /* nothing is left to send */
-    CHILD_EXITED, /* standard error is read to its end */
+    CHILD_GRACE,  /* asked to end; next: SIGTERM */
+    CHILD_TERM,   /* next: SIGKILL */
+    CHILD_KILLED, /* nothing left to send */
+    CHILD_EXITED, /* standard error read to its end */
     CHILD_CLOSING,
 };
 
@@ -82,19 +82,18 @@ static void exit_cb(uv_process_t *process, int64_t status, int signal)
 
 static void send_signal(struct rf_child *child, int signal)
 {
-    /* The group, so that helpers in it go too. Not reaped yet: the id is
-     * still ours. */
+    /* The group, to include helpers. Not yet reaped: the id is still ours. */
     if (kill(-child->process.pid, signal) != 0) {
         (void)uv_process_kill(&child->process, signal);
     }
 }
 
-/* SIGKILL follows when the time is over. */
+/* Sends SIGTERM; SIGKILL follows after the grace. */
 static void terminate(struct rf_child *child, uint64_t grace_ms)
 {
     child->state = CHILD_TERM;
-    send_signal(child, SIGTERM); /* it removes what its ranks leave */
-    send_signal(child, SIGCONT); /* a stopped process hears nothing */
+    send_signal(child, SIGTERM); /* lets it remove its ranks' files */
+    send_signal(child, SIGCONT); /* a stopped process handles no signal */
     arm(child, grace_ms);
 }
 

@@ -1,8 +1,8 @@
 /*
- * What all launchers share: what they start, the gate that limits parallel
+ * Shared by all launchers: the program to start, the gate that limits parallel
  * starts, and line splitting.
  *
- * The gate is a counter and a queue on the loop's thread; nobody blocks in it.
+ * The gate is a counter and a queue on the loop's thread; it never blocks.
  */
 #include "coordinator/launch/launch.h"
 

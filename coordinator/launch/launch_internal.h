@@ -1,4 +1,4 @@
-/* What the launchers share. Private to launch*.c. */
+/* Shared by the launchers. Private to launch*.c. */
 #ifndef RF_COORDINATOR_LAUNCH_LAUNCH_INTERNAL_H
 #define RF_COORDINATOR_LAUNCH_LAUNCH_INTERNAL_H
 
@@ -12,46 +12,45 @@ struct rf_launch {
     void *data;
 };
 
-/* The worker, where agents run this machine's: the one beside refit-coord,
- * unless "worker" is a path. */
+/* The worker of agents on this machine: the one beside refit-coord, unless
+ * "worker" is a path. */
 const char *rf_launch_program(const struct rf_launch_order *order);
 
 /*
- * launch.wrap: a command that starts the worker, as `docker exec -i NAME` does
- * in a container. The worker and its option follow as more words, and its
- * standard input and output have to pass through.
+ * launch.wrap: a command that starts the worker, such as `docker exec -i NAME`
+ * for a container. The worker and its option follow as further words; the
+ * command must pass standard input and output through.
  */
 
-/* Words that rf_wrap_words() gives at most, with the NULL. */
+/* Most words that rf_wrap_words() returns, with the NULL. */
 #define RF_WRAP_WORDS_MAX (RF_LAUNCH_WRAP_MAX + 3)
 
-/* The words of the wrap, "{host}" in them replaced by the node's name, then the
- * worker and its option; NULL at the end. To be given to
- * rf_wrap_free(), which takes NULL, too. */
+/* The words of the wrap, with "{host}" replaced by the node's name, then the
+ * worker and its option; NULL-terminated. Free with rf_wrap_free(), which
+ * accepts NULL. */
 char **rf_wrap_words(const struct rf_launch_config *how, const char *node,
                      const char *worker, const char *option);
 void rf_wrap_free(char **words);
 
-/* The words of the wrap alone for a POSIX shell, each with a space after it; ""
+/* Only the words of the wrap, for a POSIX shell, each followed by a space; ""
  * without a wrap. malloc'ed. */
 char *rf_wrap_prefix(const struct rf_launch_config *how, const char *node);
 
-/* One launch's place at the gate. `start` is called, perhaps from inside
- * rf_gate_enter(), when its turn comes. */
+/* A launch's place at the gate. Its turn calls `start`, perhaps from inside
+ * rf_gate_enter(). */
 struct rf_gate_place {
     void (*start)(struct rf_gate_place *place);
     TAILQ_ENTRY(rf_gate_place) next;
     enum { RF_GATE_OUT, RF_GATE_WAITING, RF_GATE_IN } state;
 };
 
-/* `gate` may be NULL: then every turn comes at once. */
+/* `gate` NULL: every turn comes at once. */
 void rf_gate_enter(struct rf_launch_gate *gate, struct rf_gate_place *place);
-/* Gives the turn, or the wait for it, up. Safe to repeat. */
+/* Gives up the turn, or the wait for it. Safe to repeat. */
 void rf_gate_leave(struct rf_launch_gate *gate, struct rf_gate_place *place);
 
-/* Splits a byte stream into lines: "\r\n" and "\n" end one, longer ones are
- * split, control characters become '?' so that no node can steer the terminal.
- */
+/* Splits a byte stream into lines at "\r\n" and "\n"; splits long ones. Control
+ * characters become '?', so that no node can control the terminal. */
 #define RF_LINE_MAX 2048
 struct rf_lines {
     char line[RF_LINE_MAX];
@@ -61,7 +60,7 @@ struct rf_lines {
 };
 
 void rf_lines_feed(struct rf_lines *lines, const char *bytes, size_t size);
-/* Gives out an unfinished last line. */
+/* Passes on an unfinished last line. */
 void rf_lines_end(struct rf_lines *lines);
 
 #endif

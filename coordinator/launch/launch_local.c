@@ -1,12 +1,11 @@
 /*
  * The launcher `local`: the agent is a child process of the coordinator. Its
- * standard input and output are one end of a socketpair, so the caller gets
- * one two-way pipe, just as over SSH, and the end of the coordinator, however
- * it comes, is the end of the agent's standard input.
+ * standard input and output are one end of a socketpair, so the caller gets one
+ * two-way pipe, as over SSH. When the coordinator ends, for whatever reason,
+ * the agent's standard input ends.
  *
- * Happy path: child started → (timer, 0 ms) on_stream → the child has ended →
- * timer closed → on_exit. A program that cannot be executed is an error of
- * start().
+ * Happy path: child started → (timer, 0 ms) on_stream → child ended → timer
+ * closed → on_exit. start() fails for a program that cannot be executed.
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -63,7 +62,7 @@ static void exit_cb(int status, int signal, void *data)
     struct local *local = data;
     local->status = status;
     local->signal = signal;
-    stream_cb(&local->timer); /* the stream first: it may hold output */
+    stream_cb(&local->timer); /* stream first: it may hold output */
     uv_close((uv_handle_t *)&local->timer, closed_cb);
 }
 
@@ -91,8 +90,8 @@ static struct rf_child *start_child(struct local *local, uv_loop_t *loop,
     return rf_child_start(loop, &order, &child_ops, local, error);
 }
 
-/* What is run, and whether it is there; only the wrap knows where the worker
- * is. */
+/* Finds the command and checks that it exists; only the wrap knows where the
+ * worker is. */
 static enum rf_status find_words(const struct rf_launch_order *order,
                                  char ***out, struct rf_err *err)
 {

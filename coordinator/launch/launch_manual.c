@@ -1,11 +1,11 @@
 /*
- * The launcher `manual`: nothing is started. The user gets the command to run
- * on the node (by hand, srun, kubectl, …) and the node joins over TCP with its
+ * The launcher `manual`: starts nothing. The user gets the command to run on
+ * the node (by hand, srun, kubectl, …), and the node joins over TCP with its
  * single-use key, which the command names by file, never by value.
  *
- * The key file has mode 0600 in the user's cache folder and is removed by
- * stop(). There is no stream and no process to watch: the control connection
- * is everything, and on_exit only answers stop().
+ * The key file has mode 0600 in the user's cache folder; stop() removes it.
+ * There is no stream and no process to watch: the control connection is
+ * everything, and on_exit only answers stop().
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -61,7 +61,7 @@ static enum rf_status make_folder(const char *path, struct rf_err *err)
                               path);
 }
 
-/* ~/.cache/refit-coord, made if need be. */
+/* ~/.cache/refit-coord, created if missing. */
 static enum rf_status key_folder(char **out, struct rf_err *err)
 {
     const char *cache = getenv("XDG_CACHE_HOME"), *home = getenv("HOME");
@@ -93,7 +93,7 @@ static enum rf_status write_key(const char *path, const char *key,
     char text[256];
     int length = snprintf(text, sizeof(text), "%s\n", key), fd;
     enum rf_status status = RF_OK;
-    (void)unlink(path); /* of a run that was killed */
+    (void)unlink(path); /* left by a killed run */
     fd = open(path, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600);
     if (fd < 0) {
         return rf_err_errno(err, RF_ERR_LAUNCH, errno, "%s", path);

@@ -1,15 +1,16 @@
 /*
- * The launcher `slurm`: one srun starts an agent on every node of the run as
- * one step of the job that this process is in.
+ * The launcher `slurm`: one srun starts an agent on every node of the run, as
+ * one step of the job that this process runs in.
  *
- * srun hands its standard input to all tasks. There they find where to connect
- * and, behind the name of each node, the identity and the key of its agent
- * (docs/PROTOCOL.md); each keeps its own. So no stream leads to a single node:
- * agents join by TCP alone. Standard input stays open until all nodes are to
- * end: its end, also when srun or this process is killed, ends the agents.
+ * srun copies its standard input to all tasks. It holds the address to connect
+ * to and, after each node's name, the identity and key of its agent
+ * (docs/PROTOCOL.md); each agent keeps its own. So there is no stream to a
+ * single node: agents join by TCP alone. Standard input stays open until all
+ * nodes must end. Its end ends the agents, also when srun or this process is
+ * killed.
  *
- * The launches of a run meet in its step, which starts srun when the loop runs
- * next and ends all of them when srun has ended.
+ * All launches of a run share its step, which starts srun in the next turn of
+ * the loop and ends all launches when srun has ended.
  *
  * Happy path: start() of each → (timer, 0 ms) srun started, its input written →
  * lines → stop() of each → input closed → srun ends → on_exit of each.
@@ -42,13 +43,13 @@ struct slurm {
 struct rf_launch_step {
     struct slurm **launches; /* NULL: over */
     size_t n, cap, n_stopped;
-    struct slurm **tasks; /* by their numbers; one that is over is NULL */
+    struct slurm **tasks; /* by task number; NULL: over */
     size_t n_tasks;
-    char **command; /* that a task runs */
+    char **command; /* run by each task */
     char *connect;
     uv_timer_t *timer; /* srun is due */
     struct rf_child *child;
-    uv_pipe_t *input; /* srun's, until it is closed */
+    uv_pipe_t *input; /* srun's; until closed */
     char said[256];   /* its last complaint */
 };
 
@@ -121,7 +122,7 @@ static struct slurm *find(const struct rf_launch_step *step, const char *name)
     return NULL;
 }
 
-/* What happened on some hosts. */
+/* Reports what happened on some hosts. */
 static void tell_hosts(const struct rf_launch_step *step,
                        const struct rf_slurm_line *line)
 {
@@ -203,8 +204,8 @@ static const struct rf_child_ops child_ops = {line_cb, exit_cb};
 
 /* --- Starting it ---------------------------------------------------------- */
 
-/* Slurm numbers tasks, of which each node has one, by the order of the job's
- * nodes, whatever the order of the cluster file is. */
+/* Slurm numbers tasks, one per node, in the job's node order, whatever the
+ * order in the cluster file. */
 static void number_tasks(struct rf_launch_step *step)
 {
     struct rf_hosts hosts = {0};
@@ -225,13 +226,13 @@ static void number_tasks(struct rf_launch_step *step)
 static void written_cb(uv_write_t *request, int status)
 {
     char *text = request->data;
-    (void)status; /* srun's end tells */
+    (void)status; /* srun's end will tell */
     explicit_bzero(text, strlen(text));
     free(text);
     free(request);
 }
 
-/* What all tasks read; docs/PROTOCOL.md describes it. */
+/* Writes the input of all tasks; see docs/PROTOCOL.md. */
 static void write_input(struct rf_launch_step *step)
 {
     uv_write_t *request = rf_xcalloc(1, sizeof(*request));
@@ -265,8 +266,8 @@ static char *node_list(const struct rf_launch_step *step)
     return text;
 }
 
-/* What of the job's request would give the step other tasks, or less of the
- * node than all, is not srun's concern. */
+/* Hides from srun those settings of the job that would change the step's tasks
+ * or give it less than the whole node. */
 static char **make_environment(void)
 {
     static const char *const without[] = {
@@ -287,8 +288,8 @@ static char **make_environment(void)
     return list;
 }
 
-/* One task on each node, with all of the node that the job has; a task that
- * ends leaves the others alone. */
+/* One task per node, with all of the job's share of it; a task that ends does
+ * not end the others. */
 static int spawn(struct rf_launch_step *step, uv_loop_t *loop, int input)
 {
     char *nodes = node_list(step), **env = make_environment();

@@ -19,14 +19,14 @@ static void copy(char out[RF_LINE_MAX], const char *text, size_t size)
     out[size] = '\0';
 }
 
-/* What follows the prefix, or NULL. */
+/* The text after the prefix, or NULL. */
 static const char *after(const char *text, const char *prefix)
 {
     size_t size = strlen(prefix);
     return strncmp(text, prefix, size) == 0 ? text + size : NULL;
 }
 
-/* What follows "  12: ", or NULL. */
+/* The text after "  12: ", or NULL. */
 static const char *after_label(const char *line, uint32_t *task)
 {
     char *end;
@@ -43,8 +43,8 @@ static const char *after_label(const char *line, uint32_t *task)
     return end[1] == ' ' ? end + 2 : end + 1;
 }
 
-/* The announcement of slurmstepd, which is about the whole step, whichever task
- * it comes with. */
+/* slurmstepd's announcement about the whole step, whichever task's label it
+ * carries. */
 static bool read_cancelled(const char *text, struct rf_slurm_line *out)
 {
     const char *start = strstr(text, "*** "), *end;

@@ -1,5 +1,5 @@
-/* What srun --label writes to its standard error, line by line: words of the
- * tasks, and what Slurm says about tasks and nodes. Pure. */
+/* Lines that srun --label writes to standard error: the tasks' own, and Slurm's
+ * about tasks and nodes. Pure. */
 #ifndef RF_COORDINATOR_LAUNCH_LAUNCH_SLURM_LINE_H
 #define RF_COORDINATOR_LAUNCH_LAUNCH_SLURM_LINE_H
 
@@ -8,12 +8,12 @@
 #include "coordinator/launch/launch_internal.h"
 
 enum rf_slurm_line_kind {
-    RF_SLURM_LINE_TASK,      /* of task `task`: `text` */
+    RF_SLURM_LINE_TASK,      /* written by task `task`: `text` */
     RF_SLURM_LINE_END,       /* tasks on `hosts` ended badly: `text` says how */
-    RF_SLURM_LINE_FAILURE,   /* Slurm has given `hosts` up */
+    RF_SLURM_LINE_FAILURE,   /* Slurm has given up `hosts` */
     RF_SLURM_LINE_CANCELLED, /* the step is over: `text` */
-    RF_SLURM_LINE_ERROR,     /* srun's own trouble: `text` */
-    RF_SLURM_LINE_OTHER,     /* something of srun's: `text` */
+    RF_SLURM_LINE_ERROR,     /* error of srun: `text` */
+    RF_SLURM_LINE_OTHER,     /* other line of srun: `text` */
 };
 
 struct rf_slurm_line {

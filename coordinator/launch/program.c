@@ -1,11 +1,10 @@
 /*
  * Reads the header of a program. See program.h.
  *
- * The C library's execvp(), which libuv calls, gives a file that the kernel
- * does not know to a shell, so a worker for another processor would be run as a
- * script, with words of rubbish as its only complaint. An emulator that is
- * registered for other processors' programs is not asked for: what ran in one
- * would measure nothing.
+ * The C library's execvp(), which libuv calls, passes a file that the kernel
+ * does not recognise to a shell, so a worker for another processor would run as
+ * a script and complain only in gibberish. Registered emulators for other
+ * processors are ignored: a run in one would measure nothing.
  */
 #include "coordinator/launch/program.h"
 
@@ -21,7 +20,7 @@
 
 enum program_kind { KIND_UNKNOWN, KIND_ELF, KIND_SCRIPT, KIND_OTHER };
 
-/* What comes first in both classes of ELF files. */
+/* The common start of both ELF classes. */
 struct header {
     unsigned char ident[EI_NIDENT];
     unsigned char type[2], machine[2];

@@ -1,15 +1,15 @@
 /*
  * The launcher `ssh`, loop side: starts the thread of a launch when the gate
- * lets it, turns the thread's events into callbacks, and bounds everything.
+ * allows, turns the thread's events into callbacks, and bounds everything.
  *
  *     WAITING ─► STARTING ─► UP ─► ENDED ─► (handles closed) ─► callback
  *        └────────────┴──────┴──────┘
  *
- * The thread keeps its own deadlines. The timer here is the second line: it
- * fires a little after the thread's deadline and cuts the connection under the
- * thread; when even that does not end it within ABANDON_MS the thread is left
- * behind (it holds its own reference to the job) and the launch is reported as
- * over, so no stuck host can hold up the run.
+ * The thread keeps its own deadlines. The timer here is the second line of
+ * defence: it fires a little after the thread's deadline and cuts the
+ * connection under the thread. If even that does not end the thread within
+ * ABANDON_MS, it is left behind (it holds its own reference to the job) and the
+ * launch is reported as over, so no stuck host can hold up the run.
  */
 #include "coordinator/launch/ssh/launch_ssh.h"
 
@@ -44,9 +44,9 @@ struct ssh_launch {
     unsigned open_handles;
     enum ssh_state state;
     bool has_thread, was_up, cut;
-    bool identified;     /* the job knows which process the agent is */
-    int64_t deadline_ns; /* the thread's, 0 for none */
-    char address[64];    /* of the head; "" unknown */
+    bool identified;     /* the job knows the agent's process */
+    int64_t deadline_ns; /* the thread's; 0: none */
+    char address[64];    /* of the head; "": unknown */
     struct rf_err why;   /* for on_fail */
     int status;          /* for on_exit */
     char signal[32];
@@ -75,7 +75,7 @@ static void closed_cb(uv_handle_t *handle)
     }
 }
 
-/* Lets go of the thread and the job and closes the handles. */
+/* Releases the thread and the job, and closes the handles. */
 static void end(struct ssh_launch *ssh, bool thread_is_over)
 {
     struct rf_ssh_job *job = ssh->job;
@@ -128,7 +128,7 @@ static void take_deadline(struct ssh_launch *ssh, int64_t deadline_ns)
 {
     ssh->deadline_ns = deadline_ns;
     if (ssh->cut || atomic_load(&ssh->job->stop) != RF_SSH_RUN) {
-        return; /* the timer bounds the stopping already */
+        return; /* the timer already bounds the stop */
     }
     if (deadline_ns == 0) {
         uv_timer_stop(&ssh->timer);
@@ -204,8 +204,8 @@ static void async_cb(uv_async_t *async)
 
 /* --- Interface ------------------------------------------------------------ */
 
-/* The gate's turn: starts the thread, with all signals blocked so that they go
- * to the loop's thread. */
+/* The gate's turn: starts the thread with all signals blocked, so that the
+ * loop's thread gets them. */
 static void start_thread(struct rf_gate_place *place)
 {
     struct ssh_launch *ssh = rf_container_of(place, struct ssh_launch, place);
@@ -214,7 +214,7 @@ static void start_thread(struct rf_gate_place *place)
     sigset_t all, before;
     int result;
     ssh->state = SSH_STARTING;
-    ssh->job->references++; /* the thread's; nobody else is there yet */
+    ssh->job->references++; /* for the thread, which does not yet run */
     sigfillset(&all);
     pthread_sigmask(SIG_SETMASK, &all, &before);
     result =

@@ -1,12 +1,12 @@
 /*
- * What the files of the launcher `ssh` share. Private to launch_ssh*.c.
+ * Shared by the files of the launcher `ssh`. Private to launch_ssh*.c.
  *
  * One thread owns one session from ssh_new() to ssh_free(); the loop's thread
  * never calls libssh. They share a job: the thread posts events to it and the
- * loop takes them; the loop asks the thread to stop, and when that is overdue
- * shuts the connection's socket down under it, which ends any call that waits
- * for the peer. A thread that is stuck elsewhere (name resolution, a key agent)
- * is left behind: the job lives until both sides have let go of it.
+ * loop takes them. The loop asks the thread to stop; when that is overdue, it
+ * shuts down the connection's socket under the thread, which ends any call that
+ * waits for the peer. A thread stuck elsewhere (name resolution, a key agent)
+ * is left behind: the job lives until both sides release it.
  */
 #ifndef RF_COORDINATOR_LAUNCH_SSH_LAUNCH_SSH_H
 #define RF_COORDINATOR_LAUNCH_SSH_LAUNCH_SSH_H
@@ -21,15 +21,15 @@
 #include "coordinator/launch/launch_internal.h"
 
 #define RF_SSH_TRIES 4
-#define RF_SSH_DEPLOY_S 120 /* more time when the worker must be copied */
+#define RF_SSH_DEPLOY_S 120 /* extra time to copy the worker */
 
 enum rf_ssh_event_kind {
     RF_SSH_NOTE,
     RF_SSH_STDERR,
     RF_SSH_DEADLINE, /* the thread's new deadline; number 0: none */
     RF_SSH_STREAM,   /* the agent runs; text: the head's address or NULL */
-    /* The last event: the session is gone, the thread about to return. */
-    RF_SSH_FAIL, /* before the stream */
+    /* Last event: the session is gone, the thread is about to return. */
+    RF_SSH_FAIL, /* before RF_SSH_STREAM */
     RF_SSH_EXIT, /* after it; number: status, text: signal */
 };
 
@@ -41,36 +41,36 @@ struct rf_ssh_event {
     enum rf_status why; /* of RF_SSH_FAIL */
 };
 
-/* With rising force. */
+/* In order of force. */
 enum rf_ssh_stop {
     RF_SSH_RUN,
-    RF_SSH_STOP, /* the agent's input ends; after a grace it is killed */
-    RF_SSH_KILL, /* the agent, which is known, is killed now */
-    RF_SSH_CUT,  /* the connection ends now */
+    RF_SSH_STOP, /* end the agent's input; kill it after a grace */
+    RF_SSH_KILL, /* kill the agent, which is known, now */
+    RF_SSH_CUT,  /* end the connection now */
 };
 
 struct rf_ssh_job {
     /* Set before the thread starts, then only read. */
     char *host, *user, *identity, *pin, *worker;
-    char *place;    /* of the node in cluster.json: "nodes[3]" */
-    char *host_key; /* what names `host`: "nodes[3].hostname" */
+    char *place;    /* the node in cluster.json: "nodes[3]" */
+    char *host_key; /* the key that sets `host`: "nodes[3].hostname" */
     char *wrap;     /* words before the worker, see launch_internal.h */
     char *known_hosts, *ssh_config, *local_worker;
     uint32_t port, timeout_s;
     uint32_t grace_ms;
-    uint32_t limit_s; /* that the deadline was set by */
+    uint32_t limit_s; /* seconds given for the deadline */
     bool use_ssh_config, accept_new, deploy;
 
     int stream_fd; /* the thread's end of the caller's stream */
     int wake_fd;   /* eventfd: look at `stop` */
     atomic_int stop;
-    int64_t deadline_ns; /* the thread's; 0: none */
-    int proxy_errors;    /* the thread's: ProxyCommand's complaints, or -1 */
+    int64_t deadline_ns; /* of the thread; 0: none */
+    int proxy_errors;    /* of the thread: ProxyCommand's stderr, or -1 */
 
     pthread_mutex_t lock; /* for all below */
     struct rf_ssh_event *first, **end;
     unsigned lines_waiting, lines_dropped;
-    uv_async_t *async;  /* NULL once the loop's side has let go */
+    uv_async_t *async;  /* NULL once the loop's side has released the job */
     int guard_fd;       /* second descriptor of the connection, or -1 */
     pid_t proxy;        /* ProxyCommand's process group, or 0 */
     uint32_t agent_pid; /* on the node; 0: not known */
@@ -84,26 +84,26 @@ struct rf_ssh_job *rf_ssh_job_create(const struct rf_launch_order *order);
 void rf_ssh_job_release(struct rf_ssh_job *job);
 void rf_ssh_event_free(struct rf_ssh_event *event);
 
-/* For the thread. */
+/* Called by the thread. */
 void rf_ssh_post(struct rf_ssh_job *job, enum rf_ssh_event_kind kind,
                  int64_t number, const char *text);
 void rf_ssh_post_fail(struct rf_ssh_job *job, const struct rf_err *why);
 void rf_ssh_note(struct rf_ssh_job *job, const char *fmt, ...) RF_PRINTF(2, 3);
 /* Sets the deadline, `seconds` from now; 0: none. */
 void rf_ssh_set_deadline(struct rf_ssh_job *job, uint32_t seconds);
-int64_t rf_ssh_left_ms(const struct rf_ssh_job *job); /* of the deadline */
-/* RF_ERR_ABORTED or RF_ERR_TIMEOUT when the thread should give up. */
+int64_t rf_ssh_left_ms(const struct rf_ssh_job *job); /* until the deadline */
+/* RF_ERR_ABORTED or RF_ERR_TIMEOUT when the thread must give up. */
 enum rf_status rf_ssh_check(const struct rf_ssh_job *job, const char *what,
                             struct rf_err *err) RF_MUST_CHECK;
-/* Waits for `events` on `fd` (or only for time, fd -1), for wake_fd, or `ms`;
- * true when fd is ready. */
+/* Waits for `events` on `fd` (-1: none), for wake_fd, or for `ms`; true when fd
+ * is ready. */
 bool rf_ssh_wait(struct rf_ssh_job *job, int fd, short events, int64_t ms);
-/* Tells the loop what to shut down: a duplicate of `fd` is kept. */
+/* Gives the loop a duplicate of `fd` to shut down, and the proxy to kill. */
 void rf_ssh_guard(struct rf_ssh_job *job, int fd, pid_t proxy);
-/* Forgets it; kills and reaps the proxy. */
+/* Takes both back; kills and reaps the proxy. */
 void rf_ssh_unguard(struct rf_ssh_job *job);
 
-/* For the loop: ends whatever call waits for the peer. */
+/* Called by the loop: ends any call that waits for the peer. */
 void rf_ssh_cut(struct rf_ssh_job *job);
 
 /* --- launch_ssh_thread.c -------------------------------------------------- */
@@ -112,13 +112,13 @@ void rf_ssh_thread(void *job); /* the body of the thread */
 
 /* --- launch_ssh_connect.c ------------------------------------------------- */
 
-/* A connected blocking TCP socket on which an SSH server has begun to speak.
- * *retry is set when the server closed before that. */
+/* Returns a connected blocking TCP socket on which an SSH server has begun to
+ * speak. Sets *retry if the server closed before that. */
 enum rf_status rf_ssh_connect_tcp(struct rf_ssh_job *job, const char *host,
                                   unsigned port, int *fd, bool *retry,
                                   struct rf_err *err) RF_MUST_CHECK;
-/* Waits until an SSH server has begun to speak on `fd`. `where` is to be looked
- * at where none does: "ProxyCommand". */
+/* Waits until an SSH server begins to speak on `fd`. `where` names the place to
+ * check if none does: "ProxyCommand". */
 enum rf_status rf_ssh_await_banner(struct rf_ssh_job *job, int fd,
                                    const char *where, bool *retry,
                                    struct rf_err *err) RF_MUST_CHECK;
@@ -126,13 +126,14 @@ enum rf_status rf_ssh_await_banner(struct rf_ssh_job *job, int fd,
 /* --- launch_ssh_child.c --------------------------------------------------- */
 
 /* Starts a program, found in PATH, with these descriptors as its standard
- * streams; `in` below 0: no input. 0 or an errno. */
+ * streams; `in` < 0: no input. Returns 0 or an errno. */
 int rf_ssh_spawn(const char *const argv[], int in, int out, int errors,
                  pid_t *pid);
 
-/* Its standard output, the caller's. RF_ERR_UNSUPPORTED where there is no such
- * program, RF_ERR_CONFIG with its complaint where it fails; `what` is for
- * errors. It is killed when the job's time is over or the launch stopped. */
+/* Captures a program's standard output (owned by the caller).
+ * RF_ERR_UNSUPPORTED if there is no such program, RF_ERR_CONFIG with its error
+ * output if it fails; `what` is for errors. The program is killed when the
+ * job's time is over or the launch is stopped. */
 enum rf_status rf_ssh_capture(struct rf_ssh_job *job, const char *what,
                               const char *const argv[], char **out,
                               struct rf_err *err) RF_MUST_CHECK;
@@ -144,14 +145,14 @@ struct rf_ssh_texts {
     size_t n, cap;
 };
 
-/* What holds for a host, of cluster.json and the ssh config. NULL: not set. */
+/* Settings of a host, from cluster.json and the ssh config. NULL: not set. */
 struct rf_ssh_settings {
-    const char *name; /* as the user wrote it, borrowed */
+    const char *name; /* as written by the user; borrowed */
     char *host_name, *user;
     unsigned port;
-    char *proxy_jump, *proxy_command; /* one of them at most */
-    struct rf_ssh_texts identities;   /* none: the usual files */
-    struct rf_ssh_texts certificates; /* none: KEY-cert.pub of each key */
+    char *proxy_jump, *proxy_command; /* at most one is set */
+    struct rf_ssh_texts identities;   /* empty: the default files */
+    struct rf_ssh_texts certificates; /* empty: KEY-cert.pub of each key */
     struct rf_ssh_texts known_hosts, global_known_hosts; /* paths */
     char *known_hosts_command;
     char *identity_agent; /* NULL: $SSH_AUTH_SOCK */
@@ -160,50 +161,50 @@ struct rf_ssh_settings {
     char ignored[256]; /* "AddressFamily, BindAddress" */
 };
 
-/* Asks ssh(1), within the job's time. RF_ERR_CONFIG where it refuses the
- * config. Free *out also after an error. */
+/* Asks ssh(1), within the job's time. RF_ERR_CONFIG if it rejects the config.
+ * Free *out also after an error. */
 enum rf_status rf_ssh_read_config(struct rf_ssh_job *job,
                                   struct rf_ssh_settings *out,
                                   struct rf_err *err) RF_MUST_CHECK;
-/* Takes the answer of `ssh -G`, which is changed. */
+/* Parses the output of `ssh -G`, and modifies it. */
 enum rf_status rf_ssh_take_config(char *answer, struct rf_ssh_settings *out,
                                   struct rf_err *err) RF_MUST_CHECK;
-/* Those that are libssh's alone: algorithms, compression. */
+/* Sets those that only libssh uses: algorithms, compression. */
 enum rf_status rf_ssh_set_options(const struct rf_ssh_settings *settings,
                                   ssh_session session,
                                   struct rf_err *err) RF_MUST_CHECK;
 void rf_ssh_settings_free(struct rf_ssh_settings *settings);
 
-/* The name that known_hosts files have of the host, but for its port. */
+/* The host's name in known_hosts files, without its port. */
 const char *rf_ssh_known_name(const struct rf_ssh_settings *settings);
 
 struct rf_ssh_token {
-    char letter; /* of "%h"; 0: the end of a list */
+    char letter; /* of "%h"; 0: end of list */
     const char *text;
 };
 
-/* Replaces the tokens of `pattern`, of a setting called `what`: those of the
- * host and `more`, which may be NULL. *out is the caller's. */
+/* Replaces the tokens of `pattern`, the value of setting `what`: those of the
+ * host and `more` (may be NULL). The caller owns *out. */
 enum rf_status rf_ssh_expand(const struct rf_ssh_settings *settings,
                              const char *what, const char *pattern,
                              const struct rf_ssh_token *more, char **out,
                              struct rf_err *err) RF_MUST_CHECK;
 
-/* `path` with a leading "~/" replaced; owned by the caller. */
+/* Replaces a leading "~/" of `path`; owned by the caller. */
 char *rf_ssh_expand_home(const char *path);
 
 /* --- launch_ssh_proxy.c --------------------------------------------------- */
 
-/* The proxy command that is ProxyJump `jumps`, with ssh(1), which is told to
- * read `config` unless that is NULL; *out is the caller's. */
+/* Turns ProxyJump `jumps` into a proxy command with ssh(1), which reads
+ * `config` unless it is NULL. The caller owns *out. */
 enum rf_status rf_ssh_jump_command(const char *config, const char *jumps,
                                    char **out,
                                    struct rf_err *err) RF_MUST_CHECK;
 
 struct rf_ssh_proxy {
-    int fd;      /* a socket to the command */
-    pid_t group; /* its processes */
-    int errors;  /* a non-blocking pipe: its standard error */
+    int fd;      /* socket to the command */
+    pid_t group; /* its process group */
+    int errors;  /* non-blocking pipe: its standard error */
 };
 
 /* Starts `command` after expanding its tokens. */
@@ -214,24 +215,26 @@ enum rf_status rf_ssh_connect_proxy(const struct rf_ssh_settings *settings,
 
 /* --- launch_ssh_session.c ------------------------------------------------- */
 
-/* What libssh says of the call that has just failed. It keeps its text of an
- * earlier one when there is nothing to say, so forget that before the calls. */
+/* libssh's text for the last failed call. If libssh has nothing to say, it
+ * keeps the text of an earlier failure, so call rf_ssh_forget() before the
+ * calls. */
 void rf_ssh_forget(ssh_session session);
 const char *rf_ssh_reason(ssh_session session);
 
-/* A channel on which nothing runs yet, to be given to ssh_channel_free(). */
+/* Opens a channel on which nothing runs yet; release it with
+ * ssh_channel_free(). */
 enum rf_status rf_ssh_open_channel(ssh_session session, ssh_channel *out,
                                    struct rf_err *err) RF_MUST_CHECK;
 
 /* --- launch_ssh_known.c --------------------------------------------------- */
 
-/* What is known of the keys of a host: all files and what KnownHostsCommand
- * says, as one file that has no name. */
+/* The known keys of a host: the lines of all files and the output of
+ * KnownHostsCommand, in one unnamed file. */
 struct rf_ssh_known {
     int fd; /* -1: none yet */
     char path[32];
-    char name[300];    /* that known_hosts files list the server under */
-    const char *first; /* the file that keys are added to, borrowed, or NULL */
+    char name[300];    /* the server's name in known_hosts files */
+    const char *first; /* the file to add keys to; borrowed, or NULL */
     const struct rf_ssh_settings *settings;
 };
 
@@ -241,13 +244,12 @@ enum rf_status rf_ssh_gather_known(struct rf_ssh_job *job,
                                    struct rf_ssh_known *out,
                                    struct rf_err *err) RF_MUST_CHECK;
 void rf_ssh_known_close(struct rf_ssh_known *known);
-/* Before the keys are exchanged: lets the session ask for a kind of key that is
- * known. */
+/* Before the key exchange: makes the session ask for a known key type. */
 enum rf_status rf_ssh_use_known(const struct rf_ssh_known *known,
                                 ssh_session session,
                                 struct rf_err *err) RF_MUST_CHECK;
-/* Adds what KnownHostsCommand says of a key, if there is one; `type` NULL:
- * before a key is there. */
+/* Adds the output of KnownHostsCommand about a key, if the command is set;
+ * `type` NULL: before there is a key. */
 enum rf_status rf_ssh_known_ask(struct rf_ssh_job *job,
                                 const struct rf_ssh_known *known,
                                 const char *type, const char *fingerprint,
@@ -255,9 +257,9 @@ enum rf_status rf_ssh_known_ask(struct rf_ssh_job *job,
                                 struct rf_err *err) RF_MUST_CHECK;
 void rf_ssh_known_add(const struct rf_ssh_known *known, const char *type,
                       const char *base64);
-/* Forgets all but what that file says. */
+/* Keeps only the lines of that file. */
 void rf_ssh_known_only(const struct rf_ssh_known *known, const char *path);
-/* The files in the order that ssh has; NULL: no more. */
+/* The files in ssh's order; NULL: no more. */
 const char *rf_ssh_known_file(const struct rf_ssh_known *known, size_t index);
 
 /* --- launch_ssh_hostkey.c ------------------------------------------------- */
@@ -277,16 +279,17 @@ enum rf_status rf_ssh_authenticate(struct rf_ssh_job *job, ssh_session session,
 /* --- launch_ssh_deploy.c -------------------------------------------------- */
 
 /* Copies job->local_worker to the node unless it is there; *path (owned by the
- * caller) is what to execute. The session is of no other use then. */
+ * caller) is what to execute. The session cannot be used for anything else
+ * afterwards. */
 enum rf_status rf_ssh_deploy(struct rf_ssh_job *job, ssh_session session,
                              char **path, struct rf_err *err) RF_MUST_CHECK;
 
 /* --- launch_ssh_sftp.c ---------------------------------------------------- */
 
-/* SFTP with a server. */
+/* An SFTP connection to a server. */
 struct rf_ssh_sftp {
     ssh_session session;
-    ssh_channel channel; /* sftp's, once there is one */
+    ssh_channel channel; /* of sftp, once that exists */
     sftp_session sftp;
 };
 
@@ -295,9 +298,9 @@ enum rf_status rf_ssh_sftp_open(ssh_session session, struct rf_ssh_sftp *out,
                                 struct rf_err *err) RF_MUST_CHECK;
 void rf_ssh_sftp_close(struct rf_ssh_sftp *sftp);
 
-/* The error, sftp_get_error(), of a call that failed to `what` ("create") the
- * absolute `path`, a folder's with a slash behind it. It tells few causes
- * apart, so the server is asked for more. */
+/* Explains `error` (sftp_get_error()) of a failed call to `what` ("create") the
+ * absolute `path`; a folder's ends in a slash. SFTP distinguishes few causes,
+ * so this asks the server for more. */
 enum rf_status rf_ssh_sftp_failed(const struct rf_ssh_sftp *sftp, int error,
                                   const char *what, const char *path,
                                   struct rf_err *err);
@@ -306,19 +309,19 @@ enum rf_status rf_ssh_sftp_failed(const struct rf_ssh_sftp *sftp, int error,
 
 struct rf_ssh_exit {
     struct ssh_channel_callbacks_struct callbacks;
-    bool known;   /* the server has reported it */
-    int status;   /* -1: by a signal, or not known */
+    bool known;   /* reported by the server */
+    int status;   /* -1: signal, or not known */
     char *signal; /* owned, or NULL */
 };
 
-/* From before the command is executed until rf_ssh_exit_unwatch(); `end` stays
- * where it is meanwhile. */
+/* Call before the command is executed; `end` must not move until
+ * rf_ssh_exit_unwatch(). */
 void rf_ssh_exit_watch(struct rf_ssh_exit *end, ssh_channel channel);
 void rf_ssh_exit_unwatch(struct rf_ssh_exit *end, ssh_channel channel);
 
 /* --- launch_ssh_kill.c ---------------------------------------------------- */
 
-#define RF_SSH_KILL_MS 3000 /* what killing an agent may take */
+#define RF_SSH_KILL_MS 3000 /* time limit of killing an agent */
 
 enum rf_ssh_kill_state {
     RF_SSH_KILL_IDLE,
@@ -328,41 +331,41 @@ enum rf_ssh_kill_state {
     RF_SSH_KILL_OVER,
 };
 
-/* The killing of one agent; zeroed before it begins. */
+/* The killing of one agent; zero-initialised. */
 struct rf_ssh_kill {
     enum rf_ssh_kill_state state;
     uint32_t pid;
     ssh_channel channel;
     struct rf_ssh_exit end; /* of the command */
     char command[640];
-    char failure[256]; /* why it did not work, or "" */
+    char failure[256]; /* why it failed, or "" */
 };
 
-/* Begins to kill the agent through a channel of its own on `session`, which is
- * non-blocking. Does nothing when it is not known which process that is. */
+/* Begins to kill the agent through a separate channel on `session`, which is
+ * non-blocking. Does nothing when the agent's process is not known. */
 void rf_ssh_kill_begin(struct rf_ssh_kill *kill, struct rf_ssh_job *job,
                        ssh_session session);
-/* Goes on with it as far as that is possible without waiting. */
+/* Continues as far as possible without waiting. */
 void rf_ssh_kill_go_on(struct rf_ssh_kill *kill, ssh_session session);
-/* Why nobody knows that the agent is gone; NULL where the command has ended as
- * it should, or was not begun. */
+/* Why the agent may still be alive; NULL if the command ended as it should, or
+ * was not begun. */
 const char *rf_ssh_kill_failure(const struct rf_ssh_kill *kill);
 void rf_ssh_kill_free(struct rf_ssh_kill *kill);
 
 /* --- launch_ssh_pump.c ---------------------------------------------------- */
 
-/* How the agent ended: like on_exit. */
+/* How the agent ended, as for on_exit. */
 struct rf_ssh_outcome {
     int status;
     char *signal; /* owned by the caller */
 };
 
 /* Executes `command` on a new channel, posts RF_SSH_STREAM when it runs and
- * carries bytes until the end. An error is one before the stream. */
+ * carries bytes until the end. An error means that it never ran. */
 enum rf_status rf_ssh_run(struct rf_ssh_job *job, ssh_session session,
                           const char *command, struct rf_ssh_outcome *out,
                           struct rf_err *err) RF_MUST_CHECK;
-/* Turns what the proxy said into notes. */
+/* Turns the proxy's standard error into notes. */
 void rf_ssh_drain_proxy(struct rf_ssh_job *job);
 
 #endif

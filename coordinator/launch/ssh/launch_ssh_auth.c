@@ -1,14 +1,14 @@
 /*
- * Proving who the user is: public keys only, in an order that does not use up
- * the server's patience (sshd closes after six tries): the node's identity, or
- * else those of the ssh config, or else the usual files; then the key agent. A
- * key that has a certificate is tried with it and then alone.
- * Never libssh's automatic way, which offers every key of the agent first and
- * writes .pub files. Nothing is ever asked on the terminal: an encrypted key
- * works through an agent only.
+ * Proves the user's identity, by public keys only, in an order that stays
+ * within the server's limit (sshd closes after six tries): the node's identity,
+ * or else those of the ssh config, or else the default files; then the key
+ * agent. A key with a certificate is tried with it and then alone. Never
+ * libssh's automatic way, which offers every key of the agent first and writes
+ * .pub files. Nothing is ever asked on the terminal: an encrypted key works
+ * only through an agent.
  *
- * The agent is asked for its number of keys by us, with a time limit, before
- * libssh talks to it without one.
+ * The agent is first asked here for its number of keys, with a time limit;
+ * libssh then talks to it without one.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -26,7 +26,7 @@
 #include "coordinator/launch/ssh/launch_ssh.h"
 
 #define AGENT_MS 2000
-#define OFFERS_MAX 5 /* of sshd's six tries; one is left for the agent */
+#define OFFERS_MAX 5 /* of sshd's six tries; one left for the agent */
 
 struct trials {
     ssh_session session;
@@ -67,7 +67,7 @@ static bool is_encrypted(const char *path)
             strstr(text, open_key) == NULL);
 }
 
-/* libssh would wait for the writer of a FIFO. */
+/* libssh would block on a FIFO without a writer. */
 static bool is_regular(const char *path)
 {
     struct stat found;
@@ -76,9 +76,8 @@ static bool is_regular(const char *path)
 
 /* --- Files ---------------------------------------------------------------- */
 
-/* All of them give SSH_AUTH_SUCCESS, _DENIED (go on), _PARTIAL or _ERROR.
- * `key_name` is what names the key in cluster.json, with ", " behind it, or "".
- */
+/* These return SSH_AUTH_SUCCESS, _DENIED (go on), _PARTIAL or _ERROR.
+ * `key_name` is the name of the key in cluster.json followed by ", ", or "". */
 
 static int offer(struct trials *trials, ssh_key key, const char *path,
                  const char *key_name)
@@ -97,7 +96,7 @@ static int offer(struct trials *trials, ssh_key key, const char *path,
     return result;
 }
 
-/* Whether a certificate may be that of a key, which only the server finds out:
+/* Whether a certificate may belong to a key; only the server knows for sure:
  * ssh_key_cmp() does not compare them. */
 static bool suits(ssh_key certificate, ssh_key key)
 {
@@ -107,8 +106,8 @@ static bool suits(ssh_key certificate, ssh_key key)
            strncmp(certified, type, strlen(type)) == 0;
 }
 
-/* `key` with the certificate in that file; one that the config names may be
- * meant for another key. */
+/* Tries `key` with the certificate in that file. One that the config names may
+ * belong to another key. */
 static int try_certificate(struct trials *trials, ssh_key key, const char *path,
                            const char *key_name)
 {
@@ -138,7 +137,7 @@ static int try_certificate(struct trials *trials, ssh_key key, const char *path,
     return result;
 }
 
-/* Those of the ssh config, or else the one beside the key. */
+/* Tries the certificates of the ssh config, or else the one beside the key. */
 static int try_certificates(struct trials *trials, ssh_key key,
                             const char *path, const char *key_name)
 {
@@ -224,7 +223,7 @@ static int try_files(struct rf_ssh_job *job, struct trials *trials)
 
 /* --- Agent ---------------------------------------------------------------- */
 
-/* Reads exactly `size` bytes within AGENT_MS each time. */
+/* Reads exactly `size` bytes, waiting up to AGENT_MS each time. */
 static bool read_answer(struct rf_ssh_job *job, int fd, uint8_t *out,
                         size_t size)
 {
@@ -244,7 +243,7 @@ static bool read_answer(struct rf_ssh_job *job, int fd, uint8_t *out,
     return true;
 }
 
-/* How many keys the agent has; -1: no agent, -2: it does not answer. */
+/* The number of keys in the agent; -1: no agent, -2: it does not answer. */
 static int count_agent_keys(struct rf_ssh_job *job, const char *path)
 {
     static const uint8_t request[] = {0, 0, 0, 1, 11}; /* list identities */
@@ -308,8 +307,8 @@ static enum rf_status no_public_key(unsigned methods, struct rf_err *err)
         (methods & SSH_AUTH_METHOD_GSSAPI_MIC) != 0 ? " gssapi" : "");
 }
 
-/* Nodes that lack the same key have the same text, so that they are told
- * together: only what a node names itself is told by its own place. */
+/* Nodes that lack the same key get the same text, so that they are reported
+ * together; only a setting of the node itself is named by its place. */
 static enum rf_status refused(const struct trials *trials, bool partial,
                               struct rf_err *err)
 {

@@ -1,10 +1,10 @@
 /*
- * Programs of ssh's that we run: each in a session of its own, so that it
- * cannot ask for passwords on the terminal and can be killed with its children;
- * without our other descriptors.
+ * Programs run for ssh: each in its own session, so that it cannot ask for
+ * passwords on the terminal and can be killed with its children; without our
+ * other descriptors.
  *
- * One whose output is wanted gets the launch's time and so much room; then, or
- * when the launch is stopped, it is killed.
+ * A program with captured output gets the launch's time and limited space;
+ * beyond these, or when the launch is stopped, it is killed.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -23,7 +23,7 @@
 
 #define OUTPUT_MAX ((size_t)1 << 20)
 
-/* The environment, with prompts of any kind switched off. */
+/* The environment, with all prompts switched off. */
 static char **quiet_environment(void)
 {
     static char never[] = "SSH_ASKPASS_REQUIRE=never";
@@ -63,7 +63,7 @@ int rf_ssh_spawn(const char *const argv[], int in, int out, int errors,
     return result;
 }
 
-/* Its output to the end, which is closed. */
+/* Reads output to its end and closes it. */
 static enum rf_status read_output(struct rf_ssh_job *job, const char *what,
                                   int fd, char **out, struct rf_err *err)
 {
@@ -89,7 +89,7 @@ static enum rf_status read_output(struct rf_ssh_job *job, const char *what,
     return status;
 }
 
-/* Waits for its end, or kills it and its children. */
+/* Waits for the program's end, or kills it and its children. */
 static enum rf_status reap(struct rf_ssh_job *job, const char *what, pid_t pid,
                            enum rf_status status, int *ended,
                            struct rf_err *err)
@@ -105,7 +105,7 @@ static enum rf_status reap(struct rf_ssh_job *job, const char *what, pid_t pid,
     return status;
 }
 
-/* The end of its complaints on one line, behind ": ". */
+/* The end of the program's error output on one line, after ": ". */
 static void read_complaint(int fd, char *out, size_t size)
 {
     const off_t end = lseek(fd, 0, SEEK_END);

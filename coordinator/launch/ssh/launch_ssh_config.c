@@ -1,12 +1,12 @@
 /*
- * The ssh config, as OpenSSH itself resolves it for a host: the answer of
- * `ssh -G`, which knows all of its language (patterns, Match exec, Include,
- * quotes, tokens). Where there is no ssh(1), the config is not read, and a note
- * says so; one that cluster.json names is then an error.
+ * The ssh config as OpenSSH itself resolves it for a host: the output of `ssh
+ * -G`, which knows its whole language (patterns, Match exec, Include, quotes,
+ * tokens). Without ssh(1) the config is not read, and a note says so; if
+ * cluster.json names a config, that is an error.
  *
- * The answer has a line for each setting, defaults too: the name in lower case,
- * a blank, the value. Unknown ones are passed over. What cluster.json says goes
- * before: user and port are given to ssh, as on its command line.
+ * The output has one line per setting, defaults included: the name in lower
+ * case, a blank, the value. Unknown ones are skipped. cluster.json has
+ * priority: user and port are given to ssh, as on its command line.
  */
 #include <errno.h>
 #include <pwd.h>
@@ -36,8 +36,7 @@ static char *home_folder(void)
     return rf_xstrdup(home != NULL ? home : "/");
 }
 
-/* Of who runs this; "" for a user without a passwd entry, whom ssh(1) refuses.
- */
+/* Of the current user; "" without a passwd entry, which ssh(1) refuses. */
 static char *login_name(void)
 {
     struct passwd entry, *found = NULL;
@@ -72,7 +71,7 @@ static const char *find_token(const struct rf_ssh_token *tokens, char letter)
     return NULL;
 }
 
-/* Up to the next token, "%h", or variable, "${NAME}". */
+/* Bytes up to the next token, "%h", or variable, "${NAME}". */
 static size_t plain_size(const char *at, bool variables)
 {
     size_t size = 0;
@@ -125,7 +124,7 @@ static enum rf_status expand(const char *what, const char *pattern,
     return RF_OK;
 }
 
-/* `variables`: also "${NAME}" of the environment. */
+/* `variables`: also expand "${NAME}" from the environment. */
 static enum rf_status expand_all(const struct rf_ssh_settings *settings,
                                  const char *what, const char *pattern,
                                  bool variables,
@@ -193,8 +192,8 @@ static void free_texts(struct rf_ssh_texts *texts)
     *texts = (struct rf_ssh_texts){0};
 }
 
-/* Paths between blanks, which may be in them, too: what begins with neither "/"
- * nor "~" goes on with the one before. */
+/* Paths separated by blanks, which paths may also contain: a part that begins
+ * with neither "/" nor "~" continues the previous one. */
 static void add_paths(struct rf_ssh_texts *texts, char *value)
 {
     char *save = NULL;
@@ -213,7 +212,7 @@ static void add_paths(struct rf_ssh_texts *texts, char *value)
     }
 }
 
-/* What this program does not honour. */
+/* Settings that this program does not honour. */
 static void note_ignored(struct rf_ssh_settings *out, const char *name,
                          const char *value)
 {
@@ -232,11 +231,11 @@ static void note_ignored(struct rf_ssh_settings *out, const char *name,
     }
 }
 
-/* Lists of algorithms and the like, of which libssh keeps what it knows; two
- * had other names before OpenSSH 8.5. */
+/* Lists of algorithms and the like; libssh keeps the ones it knows. Two had
+ * other names before OpenSSH 8.5. */
 static const struct {
     const char *name;
-    enum ssh_options_e option, also; /* the second of a pair, or the same */
+    enum ssh_options_e option, also; /* second of a pair, or the same */
 } options[] = {
     {"ciphers", SSH_OPTIONS_CIPHERS_C_S, SSH_OPTIONS_CIPHERS_S_C},
     {"macs", SSH_OPTIONS_HMAC_C_S, SSH_OPTIONS_HMAC_S_C},
@@ -363,7 +362,7 @@ static enum rf_status ask_ssh(struct rf_ssh_job *job,
     return status;
 }
 
-/* Where the config is not read. */
+/* For when the config is not read. */
 static void set_defaults(const struct rf_ssh_job *job,
                          struct rf_ssh_settings *out)
 {
@@ -425,7 +424,7 @@ enum rf_status rf_ssh_read_config(struct rf_ssh_job *job,
                           "has no passwd entry)",
                           job->host, job->place, (unsigned)getuid());
     }
-    if (job->known_hosts != NULL) { /* that alone */
+    if (job->known_hosts != NULL) { /* replaces all others */
         free_texts(&out->known_hosts);
         free_texts(&out->global_known_hosts);
         RF_PUSH(out->known_hosts.list, out->known_hosts.n, out->known_hosts.cap,

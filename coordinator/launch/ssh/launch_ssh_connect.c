@@ -1,12 +1,12 @@
 /*
- * Connecting to an SSH server ourselves, because libssh takes the first address
- * whose connection is in progress and never looks at the next. All addresses
- * are tried, a new one every STAGGER_MS or as soon as the last one failed; the
- * first that connects wins.
+ * Connects to an SSH server without libssh, which takes the first address with
+ * a connection in progress and never tries the next. Tries all addresses, a new
+ * one every STAGGER_MS or as soon as the last one failed; the first to connect
+ * wins.
  *
- * Then the server's first bytes are awaited before libssh sees the socket: a
- * server that is busy (sshd's MaxStartups) closes instead of speaking, or says
- * so in a line, and only that is worth another try.
+ * Then waits for the server's first bytes before libssh gets the socket: a busy
+ * server (sshd's MaxStartups) closes instead of speaking, or says so in a line,
+ * and only that is worth a retry.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -25,12 +25,12 @@
 #define ADDRESSES_MAX 12
 #define STAGGER_MS 250
 #define DRIP_MS 20
-#define WORDS_MS 300     /* for the rest of a line that is no banner */
+#define WORDS_MS 300     /* for the rest of a line that is not a banner */
 #define CONNECT_MS 15000 /* for all addresses together */
 
-/* Connections on their way to the addresses of one host. */
+/* Connections in progress to the addresses of one host. */
 struct race {
-    struct pollfd fds[ADDRESSES_MAX + 1]; /* the last: the job's wake_fd */
+    struct pollfd fds[ADDRESSES_MAX + 1]; /* last: the job's wake_fd */
     const struct addrinfo *address[ADDRESSES_MAX];
     unsigned n, pending;
     char failures[512]; /* "10.0.0.1: Connection refused; …" */
@@ -47,7 +47,7 @@ static void note_failure(struct race *race, const struct addrinfo *address,
              used > 0 ? "; " : "", text, strerror(error));
 }
 
-/* Starts one more; returns its socket when it is connected at once, else -1. */
+/* Starts one more; returns its socket if it connects at once, else -1. */
 static int begin(struct race *race, const struct addrinfo *address)
 {
     int fd = socket(address->ai_family,
@@ -73,7 +73,7 @@ static int begin(struct race *race, const struct addrinfo *address)
     return -1;
 }
 
-/* Looks at those that poll() reported; returns a connected socket or -1. */
+/* Checks those that poll() reported; returns a connected socket or -1. */
 static int settle(struct race *race)
 {
     for (unsigned i = 0; i < race->n; i++) {
@@ -174,7 +174,7 @@ static enum rf_status connect_any(struct rf_ssh_job *job, const char *host,
     return RF_OK;
 }
 
-/* Makes `text` safe to show and cuts it at the first line's end. */
+/* Makes `text` printable and cuts it at the end of the first line. */
 static void make_printable(char *text)
 {
     for (; *text != '\0' && *text != '\r' && *text != '\n'; text++) {
@@ -217,7 +217,7 @@ enum rf_status rf_ssh_await_banner(struct rf_ssh_job *job, int fd,
             }
         }
         RF_TRY(rf_ssh_check(job, "waiting for the SSH server's banner", err));
-        /* With less than a word there, poll() would return at once. */
+        /* While less than a word is there, poll() would return at once. */
         if (got > 0) {
             rf_ssh_wait(job, -1, 0,
                         RF_MIN(rf_ssh_left_ms(job), (int64_t)DRIP_MS));

@@ -1,12 +1,12 @@
 /*
- * `deploy`: the worker binary beside refit-coord is copied over SFTP to
+ * `deploy`: copies the worker binary beside refit-coord over SFTP to
  * ~/.cache/refit-coord/refit-worker-<first 16 digits of its SHA-256>, unless a
- * file of that name, size and mode is there. Where refit-cuda.so or
- * refit-ucx.so belong to the local worker, all go into a folder that their
- * hashes name, since the worker looks for modules beside itself; the modules
- * first, so that a worker that is there has them. A file is written under
- * another name and renamed when complete, so a name always holds a whole
- * binary, also when several runs copy at once.
+ * file of that name, size and mode is there. If the local worker has
+ * refit-cuda.so or refit-ucx.so, all go into a folder named by their hashes,
+ * since the worker looks for modules beside itself; the modules go first, so
+ * that an existing worker always has them. A file is written under another name
+ * and renamed when complete, so a name always holds a whole binary, even when
+ * several runs copy at once.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -26,20 +26,20 @@
 #include "transport/info/module_files.h"
 
 #define MODULES 2
-#define CHUNK_BYTES (128u << 10) /* sshd takes up to 256 KiB a request */
+#define CHUNK_BYTES (128u << 10) /* sshd takes up to 256 KiB per request */
 
-/* A local file, mapped. */
+/* A mapped local file. */
 struct binary {
     const char *path;    /* borrowed */
-    const uint8_t *data; /* NULL: there is none */
+    const uint8_t *data; /* NULL: no such file */
     size_t size;
     char hash[17];
 };
 
-/* What is deployed. */
+/* The files to deploy. */
 struct programs {
     struct binary worker, modules[MODULES];
-    char *paths[MODULES]; /* of modules; NULL: there is none */
+    char *paths[MODULES]; /* of modules; NULL: no such module */
 };
 
 static enum rf_status map_binary(const char *path, struct binary *out,
@@ -89,8 +89,8 @@ static void unmap_binary(const struct binary *binary)
 static const char *const module_files[MODULES] = {RF_MODULE_FILE,
                                                   RF_UCX_MODULE_FILE};
 
-/* A module of the local worker where a build, a bundle or an installation has
- * it, NULL when there is none. */
+/* The path of a module of the local worker in a build, bundle or installation;
+ * NULL: none. */
 static char *local_module(const char *worker, const char *file)
 {
     static const char *const beside[] = {"", "../lib/refit-coord/"};
@@ -110,10 +110,10 @@ static char *local_module(const char *worker, const char *file)
 struct deployment {
     struct rf_ssh_job *job;
     struct rf_ssh_sftp sftp;
-    char *home; /* as SFTP has it */
+    char *home; /* as returned by SFTP */
 };
 
-/* The call that has just failed. */
+/* Reports the call that has just failed. */
 static enum rf_status failed(const struct deployment *to, const char *what,
                              const char *path, struct rf_err *err)
 {
@@ -188,7 +188,7 @@ static enum rf_status put_in_place(const struct deployment *to,
     return status;
 }
 
-/* What the shell is to execute: absolute where the home's name allows it. */
+/* The path for the shell to execute: absolute if the home's name allows it. */
 static char *executable_path(const struct deployment *to, const char *path)
 {
     return rf_names_valid_worker(path)
@@ -213,7 +213,7 @@ static enum rf_status copy_binary(const struct deployment *to, const char *path,
     return status;
 }
 
-/* "HASH" of the worker, "HASH-HASH" with a module. To be freed. */
+/* "HASH" of the worker, "HASH-HASH" with a module. The caller frees it. */
 static char *name_of(const struct programs *programs)
 {
     char *name = rf_xstrdup(programs->worker.hash);
@@ -262,7 +262,7 @@ static enum rf_status make_folder(const struct deployment *to, const char *path,
                                       err);
 }
 
-/* Copies what is missing; *path is the worker's. */
+/* Copies the missing files; *path is the worker's. */
 static enum rf_status copy_all(const struct deployment *to,
                                const struct programs *programs, char **path,
                                struct rf_err *err)

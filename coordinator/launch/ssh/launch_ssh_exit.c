@@ -1,7 +1,5 @@
-/*
- * How a command on a channel ended, as the server reports it: an exit status or
- * a signal. One that goes without a report stays unknown.
- */
+/* How a command on a channel ended, as reported by the server: an exit status
+ * or a signal. Without a report it stays unknown. */
 #include <stdlib.h>
 
 #include "common/mem.h"

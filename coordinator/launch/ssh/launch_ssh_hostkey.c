@@ -1,11 +1,11 @@
 /*
- * Is this the right machine? Our own verdict, never the one that libssh draws
- * from the user's config (with "StrictHostKeyChecking no" it calls a changed
- * key fine). In this order: a pinned fingerprint, if the node has one, decides
- * alone; a key marked @revoked is refused; otherwise the key must be one of
- * those known. `accept_new` adds a key for a host that has none, under a lock
- * on the first of the user's files, and never replaces one; where that file is
- * none, the key holds for this launch.
+ * Verifies the server's host key. Our own verdict, never the one that libssh
+ * derives from the user's config (with "StrictHostKeyChecking no" it accepts a
+ * changed key). In this order: a pinned fingerprint, if the node has one,
+ * decides alone; a key marked @revoked is refused; otherwise the key must be a
+ * known one. `accept_new` adds a key for a host without one, under a lock on
+ * the first of the user's files, and never replaces one; without such a file,
+ * the key holds for this launch only.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -19,7 +19,7 @@
 #include "common/mem.h"
 #include "coordinator/launch/ssh/launch_ssh.h"
 
-/* The server's key in the forms that are needed. */
+/* The server's key in all required forms. */
 struct server_key {
     struct rf_ssh_known *known;
     ssh_key key;
@@ -72,8 +72,8 @@ static bool same_fingerprint(const char *a, const char *b)
     return n == m && n > 0 && memcmp(a, b, n) == 0;
 }
 
-/* The file that a verdict comes from, where what is wrong is put right, or
- * NULL: it comes from KnownHostsCommand. */
+/* The file that a verdict comes from, where the user can fix it; NULL: it comes
+ * from KnownHostsCommand. */
 static const char *find_file(ssh_session session, struct rf_ssh_known *known,
                              enum ssh_known_hosts_e verdict)
 {
@@ -87,7 +87,7 @@ static const char *find_file(ssh_session session, struct rf_ssh_known *known,
     return NULL;
 }
 
-/* Looks for markers that libssh skips; whether one revokes the key. */
+/* Looks for markers that libssh skips; true if one revokes the key. */
 static bool scan_markers(const char *path, const char *base64, bool *authority)
 {
     FILE *file = fopen(path, "re");
@@ -128,7 +128,7 @@ static enum rf_status refuse_revoked(const struct server_key *shown,
 
 /* --- The verdict ---------------------------------------------------------- */
 
-/* The command that adds the server's keys to the file. */
+/* The command for the user to add the server's keys to the file. */
 static void scan_command(const struct rf_ssh_settings *settings,
                          const char *path, char *out, size_t size)
 {
@@ -170,7 +170,7 @@ static enum rf_status refuse_unknown(const struct rf_ssh_job *job,
         command);
 }
 
-/* A key that is known, but not this one. */
+/* Refuses a key when the server is known by another one. */
 static enum rf_status refuse_other(const struct rf_ssh_job *job,
                                    ssh_session session,
                                    enum ssh_known_hosts_e verdict,
@@ -223,7 +223,7 @@ static enum rf_status refuse(const struct rf_ssh_job *job, ssh_session session,
                : refuse_other(job, session, verdict, shown, err);
 }
 
-/* Opens the file and locks it. */
+/* Opens and locks the file. */
 static enum rf_status open_locked(const char *path, int *out,
                                   struct rf_err *err)
 {
@@ -243,7 +243,7 @@ static enum rf_status open_locked(const char *path, int *out,
                : rf_err_errno(err, RF_ERR_LAUNCH, errno, "%s", path);
 }
 
-/* A line for the key, behind the end of the last one. */
+/* Appends a line for the key, after completing the last one. */
 static bool append_key(int fd, const struct server_key *shown)
 {
     struct stat info;
@@ -254,8 +254,8 @@ static bool append_key(int fd, const struct server_key *shown)
                    shown->known->name, shown->type, shown->base64) > 0;
 }
 
-/* Adds the key while holding a lock on the file, after another look: another
- * node's thread may have been faster. */
+/* Adds the key under a lock on the file, after another check: another node's
+ * thread may have added it. */
 static enum rf_status add_key(struct rf_ssh_job *job, ssh_session session,
                               const struct server_key *shown,
                               struct rf_err *err)

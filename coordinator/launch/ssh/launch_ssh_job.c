@@ -1,9 +1,9 @@
 /*
  * The state that the loop and the thread of one SSH launch share: events one
  * way, stop requests the other, and the guard, a second descriptor of the
- * connection's socket. The guard is what makes teardown bounded: the loop can
- * shut the connection down whatever libssh is doing with its own descriptor,
- * and no number can be reused under it.
+ * connection's socket. The guard bounds teardown: the loop can shut the
+ * connection down whatever libssh does with its own descriptor, and the number
+ * cannot be reused meanwhile.
  */
 #include <fcntl.h>
 #include <poll.h>
@@ -21,7 +21,7 @@
 #include "coordinator/launch/launch_internal.h"
 #include "coordinator/launch/ssh/launch_ssh.h"
 
-#define LINES_WAITING_MAX 4096 /* stderr lines the loop has not taken yet */
+#define LINES_WAITING_MAX 4096 /* stderr lines not yet taken by the loop */
 #define PROXY_GRACE_MS 1000
 
 struct rf_ssh_job *rf_ssh_job_create(const struct rf_launch_order *order)
@@ -213,7 +213,7 @@ void rf_ssh_guard(struct rf_ssh_job *job, int fd, pid_t proxy)
     pthread_mutex_lock(&job->lock);
     job->guard_fd = twin;
     job->proxy = proxy;
-    /* Stopped before there was anything to cut. */
+    /* Stopped before there was a connection to cut. */
     if (atomic_load(&job->stop) == RF_SSH_CUT && twin >= 0) {
         shutdown(twin, SHUT_RDWR);
     }

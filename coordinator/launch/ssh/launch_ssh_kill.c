@@ -1,18 +1,18 @@
 /*
- * An agent that heeds neither the end of its input nor that of its lease (it
- * was stopped, it hangs in a driver) is killed by a second command on the same
- * SSH session, because sshd ends nothing when a connection does.
+ * Kills an agent that ignores both the end of its input and that of its lease
+ * (stopped, or hung in a driver), by a second command on the same SSH session,
+ * because sshd ends no process when a connection ends.
  *
- * The command works in any login shell: one word in single quotes for sh, which
- * has neither a backslash nor an exclamation mark, then numbers. The process is
- * the agent only while id and start time are those of its HELLO. It is asked
- * first, and woken if it was stopped, since an agent that can end in order also
- * removes its files. Otherwise its children, the ranks, go before it: each
- * leads a process group, and none of their ids is free while the agent has not
+ * The command works in any login shell: one word in single quotes for sh,
+ * without backslashes and exclamation marks, then numbers. A process is the
+ * agent only if its id and start time match its HELLO. It first gets a request
+ * to end, and is woken if it was stopped, since an agent that ends in order
+ * also removes its files. Otherwise its children, the ranks, are killed before
+ * it: each leads a process group, and their ids stay taken until the agent has
  * waited for them.
  *
- * Nothing here waits: the pump calls rf_ssh_kill_go_on() when something has
- * come, and bounds it all.
+ * Nothing here waits: the pump calls rf_ssh_kill_go_on() when data has come,
+ * and bounds the total time.
  */
 #include <inttypes.h>
 #include <stdio.h>
@@ -20,9 +20,9 @@
 
 #include "coordinator/launch/ssh/launch_ssh.h"
 
-#define GONE_STATUS 3 /* there is no such process (any more) */
+#define GONE_STATUS 3 /* no such process, or no longer */
 
-/* $1: process, $2: its start time. */
+/* $1: process id, $2: its start time. */
 static const char script[] =
     "exec 2>/dev/null; "
     "there() { read -r s </proc/$1/stat && set -- $1 $2 ${s##*\")\"} && "

@@ -1,12 +1,12 @@
 /*
- * What is known of a server's keys: the lines about it in several known_hosts
- * files and in what a command says, gathered in one file that has no name.
+ * The known keys of a server: the lines about it in several known_hosts files
+ * and in a command's output, gathered in one unnamed file.
  *
- * libssh reads one such file, and looks in it for its own name of the server,
- * which has to be one of the Domain Name System: "node_a" is none. We connect
- * by ourselves, so nothing else needs that name: libssh calls every server
- * STAND_IN, and so do the gathered lines. A server with a HostKeyAlias is
- * listed under that name alone, without a port.
+ * libssh reads one such file, and looks up its own name of the server, which
+ * must be a valid DNS name: "node_a" is not. We connect without libssh, so
+ * nothing else needs that name: libssh calls every server STAND_IN, and so do
+ * the gathered lines. A server with a HostKeyAlias is listed only under that
+ * name, without a port.
  */
 #include <ctype.h>
 #include <errno.h>
@@ -24,7 +24,6 @@
 #define STAND_IN "server"
 #define NO_FILE "/dev/null"
 
-/* The files in the order that ssh has; NULL: no more. */
 const char *rf_ssh_known_file(const struct rf_ssh_known *known, size_t index)
 {
     const struct rf_ssh_texts *own = &known->settings->known_hosts;
@@ -34,7 +33,8 @@ const char *rf_ssh_known_file(const struct rf_ssh_known *known, size_t index)
                                         : NULL;
 }
 
-/* Takes lines about the server, and all with a marker, which libssh skips. */
+/* Takes the lines about the server, and all with a marker, which libssh
+ * skips. */
 static void take_lines(const struct rf_ssh_known *known, FILE *from)
 {
     char *line = NULL;
@@ -65,7 +65,7 @@ static void take_file(const struct rf_ssh_known *known, const char *path)
     }
 }
 
-/* As ssh asks it: before there is a key, which is "NONE" then, and for one. */
+/* As ssh asks it: once before there is a key ("NONE"), and once for a key. */
 enum rf_status rf_ssh_known_ask(struct rf_ssh_job *job,
                                 const struct rf_ssh_known *known,
                                 const char *type, const char *fingerprint,
@@ -112,7 +112,7 @@ void rf_ssh_known_only(const struct rf_ssh_known *known, const char *path)
     take_file(known, path);
 }
 
-/* The name that known_hosts files list the server under. */
+/* Sets the server's name in known_hosts files. */
 static void set_name(struct rf_ssh_known *known)
 {
     const struct rf_ssh_settings *settings = known->settings;

@@ -1,7 +1,5 @@
-/*
- * ProxyCommand and ProxyJump (which becomes a ProxyCommand, as in ssh), run by
- * us instead of libssh, with its complaints shown as notes instead of lost.
- */
+/* ProxyCommand and ProxyJump (turned into a ProxyCommand, as in ssh), run here
+ * instead of by libssh, so that error output becomes notes and is not lost. */
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
@@ -15,7 +13,8 @@
 #include "coordinator/config/nodes/names.h"
 #include "coordinator/launch/ssh/launch_ssh.h"
 
-/* `text` in single quotes, and safe from rf_ssh_expand(); the caller's. */
+/* `text` in single quotes, and safe from rf_ssh_expand(); owned by the
+ * caller. */
 static char *quote(const char *text)
 {
     char *out = rf_xmalloc(4 * strlen(text) + 3), *at = out;
@@ -29,8 +28,8 @@ static char *quote(const char *text)
     return out;
 }
 
-/* Hosts as ProxyJump has them: nothing that a shell or ssh would take for
- * something else. */
+/* Whether these are ProxyJump hosts without anything that a shell or ssh would
+ * interpret otherwise. */
 static bool valid_jumps(const char *jumps)
 {
     const char *at = jumps;

@@ -1,13 +1,13 @@
 /*
- * One command on one channel: its standard input and output are carried to and
- * from the caller's stream, its standard error is split into lines, and its end
- * is an exit status, a signal, or a connection that went without either.
+ * One command on one channel: carries its standard input and output from and to
+ * the caller's stream, splits its standard error into lines, and takes its end:
+ * an exit status, a signal, or a connection lost without either.
  *
- * Everything here is non-blocking but the wait in poll(). Nothing is read from
- * the stream that the channel's window does not take, and nothing from the
- * channel's output that the stream does not take, so both ends feel each
- * other's pressure; standard error is always read, or it would use up the
- * window. No pty, no environment, no agent forwarding.
+ * Everything here is non-blocking except the wait in poll(). It reads from the
+ * stream only what fits into the channel's window, and from the channel's
+ * output only what the stream takes, so both ends feel each other's
+ * back-pressure; standard error is always read, or it would use up the window.
+ * No pty, no environment, no agent forwarding.
  */
 #include <errno.h>
 #include <inttypes.h>
@@ -22,11 +22,9 @@
 #include "coordinator/launch/ssh/launch_ssh.h"
 
 #define PUMP_BYTES (64u << 10)
-#define LINGER_MS                                                              \
-    2000 /* for the rest of the output once the status is known                \
-          */
+#define LINGER_MS 2000 /* for the remaining output once the status is known */
 
-/* Bytes on their way: buffer[at, used). */
+/* Bytes in transit: buffer[at, used). */
 struct half {
     char *buffer;
     size_t at, used;
@@ -36,15 +34,15 @@ struct pump {
     struct rf_ssh_job *job;
     ssh_session session;
     ssh_channel channel;
-    ssh_event event;      /* reading alone stops at the end of file, and the
-                             status and the close come after that */
+    ssh_event event;      /* reading alone stops at the end of file; the
+                             status and the close come after it */
     struct half up, down; /* to the node, from the node */
     struct rf_lines lines;
-    bool input_ended; /* the caller's; the node knows */
+    bool input_ended; /* the caller's; the node has been told */
     bool output_ended, stream_gone, lost;
     bool stopping, forced;
     struct rf_ssh_exit end;
-    int64_t over_ns; /* when to stop waiting for the rest; 0: not yet */
+    int64_t over_ns; /* when to stop waiting for more; 0: not set */
     int64_t kill_ns; /* when to kill the agent; 0: never */
     struct rf_ssh_kill kill;
 };
@@ -72,7 +70,7 @@ void rf_ssh_drain_proxy(struct rf_ssh_job *job)
         rf_lines_feed(&lines, bytes, (size_t)got);
     }
     rf_lines_end(&lines);
-    if (job->proxy_errors >= 0 && got == 0) { /* the proxy is gone */
+    if (job->proxy_errors >= 0 && got == 0) { /* the proxy has ended */
         close(job->proxy_errors);
         job->proxy_errors = -1;
     }
@@ -202,7 +200,7 @@ static void kill_when_due(struct pump *pump)
     }
 }
 
-/* Waits until there is something to do. */
+/* Waits for work. */
 static void wait_for_work(struct pump *pump)
 {
     struct pollfd fds[4] = {{.fd = ssh_get_fd(pump->session), .events = POLLIN},
@@ -222,7 +220,7 @@ static void wait_for_work(struct pump *pump)
         fds[1].events |= POLLOUT;
     }
     if (fds[1].events == 0) {
-        fds[1].fd = -1; /* or its hang-up would wake us forever */
+        fds[1].fd = -1; /* its hang-up would wake us forever */
     }
     if (pump->over_ns != 0) {
         int64_t next = pump->kill_ns != 0 ? RF_MIN(pump->kill_ns, pump->over_ns)
@@ -275,7 +273,7 @@ static void carry(struct pump *pump)
     ssh_set_blocking(pump->session, 1);
 }
 
-/* The head's address on the way to this node; NULL through a proxy. */
+/* The head's address towards this node; NULL through a proxy. */
 static const char *local_address(ssh_session session, char *out, size_t size)
 {
     struct sockaddr_storage address = {.ss_family = AF_UNSPEC};
@@ -328,7 +326,7 @@ enum rf_status rf_ssh_run(struct rf_ssh_job *job, ssh_session session,
         carry(&pump);
         free(pump.up.buffer);
         free(pump.down.buffer);
-        close(job->stream_fd); /* the stream ends before the exit is reported */
+        close(job->stream_fd); /* ends the stream before the exit is reported */
         job->stream_fd = -1;
     }
     if (pump.channel != NULL) {

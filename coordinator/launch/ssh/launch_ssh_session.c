@@ -1,11 +1,9 @@
-/* What launches have to do with a session of libssh's: its errors and its
- * channels. */
+/* Errors and channels of a libssh session. */
 #include <string.h>
 
 #include "coordinator/launch/ssh/launch_ssh.h"
 
-/* There is no call for this. One that is refused leaves a text that is told
- * from others. */
+/* libssh has no call for this; a refused option leaves a distinct text. */
 void rf_ssh_forget(ssh_session session)
 {
     (void)ssh_options_set(session, SSH_OPTIONS_HOST, NULL);

@@ -1,11 +1,11 @@
 /*
- * SFTP with a node, and why it does not work.
+ * SFTP with a node, and diagnosis of its failures.
  *
- * A server says no more of most failures than "Failure", so the causes that
- * people meet are looked for afterwards: something in the path that is no
- * folder, a file system that is read-only or full. A subsystem that is a
- * program of its own is started by the login shell, whose start-up files may
- * print into its stream or end it; a command that does nothing shows that.
+ * For most failures a server says only "Failure", so common causes are checked
+ * afterwards: a path component that is no folder, a read-only or full file
+ * system. A subsystem that is an external program is started by the login
+ * shell, whose start-up files may print into its stream or end it; running a
+ * no-op command shows that.
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -15,12 +15,12 @@
 #include "common/mem.h"
 #include "coordinator/launch/ssh/launch_ssh.h"
 
-#define SPACE_BYTES (256u << 10) /* a file system with less is full */
-#define SHELL_MS 5000            /* for a command that does nothing */
+#define SPACE_BYTES (256u << 10) /* less free space counts as full */
+#define SHELL_MS 5000            /* for a no-op command */
 
 /* --- Opening -------------------------------------------------------------- */
 
-/* What a command prints, or the beginning of it; whether it prints anything. */
+/* Reads a command's output, or its beginning; false: no output. */
 static bool read_output(ssh_channel channel, char *out, size_t size)
 {
     const int64_t end_ns = rf_now_ns() + SHELL_MS * RF_NS_PER_MS;
@@ -37,7 +37,7 @@ static bool read_output(ssh_channel channel, char *out, size_t size)
     return used > 0;
 }
 
-/* The first line that has words, safe to show. */
+/* The first non-empty line, safe to show. */
 static const char *first_words(char *text)
 {
     text += strspn(text, "\r\n\t ");
@@ -48,7 +48,7 @@ static const char *first_words(char *text)
     return text;
 }
 
-/* What is wrong with the shell that starts commands. */
+/* Finds what is wrong with the shell that starts commands. */
 static void try_shell(ssh_session session, char *out, size_t size)
 {
     static const char files[] =
@@ -103,7 +103,7 @@ enum rf_status rf_ssh_sftp_open(ssh_session session, struct rf_ssh_sftp *out,
 void rf_ssh_sftp_close(struct rf_ssh_sftp *sftp)
 {
     if (sftp->sftp != NULL) {
-        sftp_free(sftp->sftp); /* and its channel */
+        sftp_free(sftp->sftp); /* frees its channel, too */
     } else if (sftp->channel != NULL) {
         ssh_channel_free(sftp->channel);
     }
@@ -112,7 +112,7 @@ void rf_ssh_sftp_close(struct rf_ssh_sftp *sftp)
 
 /* --- Failures ------------------------------------------------------------- */
 
-/* Whether something at `level` keeps it from being a folder. *there: it is one
+/* Whether something at `level` prevents a folder there. *there: it is one
  * already. */
 static bool is_in_the_way(const struct rf_ssh_sftp *sftp, const char *level,
                           bool *there, char *why, size_t size)
@@ -133,7 +133,7 @@ static bool is_in_the_way(const struct rf_ssh_sftp *sftp, const char *level,
     return other || link != NULL;
 }
 
-/* Whether the file system of `folder` takes no more files. */
+/* Whether the file system of `folder` is full. */
 static bool is_full(const struct rf_ssh_sftp *sftp, const char *folder,
                     char *why, size_t size)
 {
@@ -159,7 +159,7 @@ static bool is_full(const struct rf_ssh_sftp *sftp, const char *folder,
     return state != NULL;
 }
 
-/* Looks at every level of the path that is a folder, or should be. */
+/* Checks every level of the path that is a folder, or should be. */
 static bool find_obstacle(const struct rf_ssh_sftp *sftp, const char *path,
                           char *why, size_t size)
 {

@@ -1,13 +1,13 @@
 /*
  * The thread of one SSH launch: from a new session to the end of the agent, in
  * up to RF_SSH_TRIES attempts for each of its sessions. Only an attempt that
- * the server cut off before it had answered as one (sshd sheds connections
- * above MaxStartups) is made again, after a random wait; a refused key never.
+ * the server cut off before it had answered as an SSH server (sshd drops
+ * connections above MaxStartups) is repeated, after a random wait; a refused
+ * key never.
  *
- * libssh never reads the ssh config, of which it knows a part only; strict host
- * key checking does not depend on it. libssh's idea of who owns a descriptor
- * after a failure varies, so the one that it was given is closed here when it
- * is still the same socket.
+ * libssh never reads the ssh config, of which it knows only a part; strict host
+ * key checking does not depend on it. After a failure, libssh may or may not
+ * own its descriptor, so it is closed here if it is still the same socket.
  */
 #include <errno.h>
 #include <stdio.h>
@@ -55,7 +55,7 @@ static enum rf_status configure(ssh_session session,
     return status;
 }
 
-/* The proxy command, NULL for none; the caller's. */
+/* The proxy command, NULL for none; owned by the caller. */
 static enum rf_status find_proxy(const struct rf_ssh_job *job,
                                  const struct rf_ssh_settings *settings,
                                  char **out, struct rf_err *err)
@@ -68,12 +68,12 @@ static enum rf_status find_proxy(const struct rf_ssh_job *job,
     return RF_OK;
 }
 
-/* What a thread does in its sessions. */
+/* A thread's state across its sessions. */
 struct ssh_work {
     struct rf_ssh_job *job;
     struct rf_ssh_settings settings;
     struct rf_ssh_known known;
-    char *deployed; /* what is to be executed, or NULL: job->worker */
+    char *deployed; /* program to execute; NULL: job->worker */
     struct rf_ssh_outcome outcome;
     unsigned tries;
 };
@@ -83,7 +83,7 @@ struct session_attempt {
     struct ssh_work *work;
     ssh_session session;
     int fd;     /* -1: not connected */
-    bool retry; /* the server cut it off before it had answered as one */
+    bool retry; /* cut off before the server spoke SSH */
 };
 
 /* Connects, directly or through a proxy command, and guards the socket. */
@@ -138,7 +138,7 @@ static enum rf_status exchange_keys(struct session_attempt *attempt,
     enum rf_status status;
     rf_ssh_forget(session);
     status = option(session, SSH_OPTIONS_FD, &attempt->fd, err);
-    if (status == RF_OK) { /* its work is done already */
+    if (status == RF_OK) { /* already connected through it */
         status = option(session, SSH_OPTIONS_PROXYCOMMAND, "none", err);
     }
     RF_THEN(status, option(session, SSH_OPTIONS_TIMEOUT, &seconds, err));
@@ -151,8 +151,8 @@ static enum rf_status exchange_keys(struct session_attempt *attempt,
     return status;
 }
 
-/* Frees the session and closes `fd` if libssh has not: it is still ours when
- * it is still the socket of which the guard is the other descriptor. */
+/* Frees the session and closes `fd` if libssh has not: `fd` is still ours if it
+ * is the same socket as the guard. */
 static void end_session(struct rf_ssh_job *job, ssh_session session, int fd)
 {
     struct stat ours, guard;
@@ -170,7 +170,7 @@ static void end_session(struct rf_ssh_job *job, ssh_session session, int fd)
     }
 }
 
-/* What a session is for. */
+/* The work of a session. */
 typedef enum rf_status (*purpose_fn)(struct ssh_work *work, ssh_session session,
                                      struct rf_err *err);
 
@@ -185,7 +185,7 @@ static enum rf_status deploy_worker(struct ssh_work *work, ssh_session session,
     return status;
 }
 
-/* To the end of the agent if it gets that far. */
+/* Runs until the end of the agent, if it gets that far. */
 static enum rf_status run_worker(struct ssh_work *work, ssh_session session,
                                  struct rf_err *err)
 {
@@ -233,7 +233,7 @@ static bool wait_before_retry(struct rf_ssh_job *job, unsigned try)
     return atomic_load(&job->stop) == RF_SSH_RUN;
 }
 
-/* Gives the real reason why the attempts ended: a stop, or the deadline. */
+/* Sets the real reason for the failure: a stop, or the deadline. */
 static void explain(struct rf_ssh_job *job, unsigned tries, struct rf_err *err)
 {
     if (atomic_load(&job->stop) != RF_SSH_RUN && rf_ssh_left_ms(job) > 0) {
@@ -247,7 +247,7 @@ static void explain(struct rf_ssh_job *job, unsigned tries, struct rf_err *err)
     }
 }
 
-/* In as many attempts at a session as it takes. */
+/* Does the work in a session, in as many attempts as needed. */
 static enum rf_status in_session(struct ssh_work *work, purpose_fn purpose,
                                  struct rf_err *err)
 {
@@ -264,8 +264,9 @@ static enum rf_status in_session(struct ssh_work *work, purpose_fn purpose,
     }
 }
 
-/* The worker gets a session of its own: some servers end one with its last
- * channel, others open one channel alone and know late that it is closed. */
+/* The worker gets its own session: some servers end a session with its last
+ * channel; others allow only one channel at a time and notice its close
+ * late. */
 void rf_ssh_thread(void *data)
 {
     struct rf_ssh_job *job = data;

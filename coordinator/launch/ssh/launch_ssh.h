@@ -361,7 +361,7 @@ struct rf_ssh_outcome {
 };
 
 /* Executes `command` on a new channel, posts RF_SSH_STREAM when it runs and
- * carries bytes until the end. An error means that it never ran. */
+ * carries bytes until the end. Fails only before the stream is up. */
 enum rf_status rf_ssh_run(struct rf_ssh_job *job, ssh_session session,
                           const char *command, struct rf_ssh_outcome *out,
                           struct rf_err *err) RF_MUST_CHECK;

@@ -142,7 +142,7 @@ struct rf_iteration_span rf_iteration_span_of(const struct rf_msg_ran *ranks,
     return s;
 }
 
-/* Takes them away and leaves as many empty ones. */
+/* Takes the samples and leaves as many empty ones. */
 static struct rf_msg_ran *take_samples(const struct rf_attempt *attempt,
                                        struct rf_msg_ran **pending)
 {
@@ -188,7 +188,8 @@ bool rf_attempt_yardstick_crossed(const struct rf_attempt *attempt)
     return false;
 }
 
-/* What a node's ranks moved in a yardstick, and when the last was through. */
+/* Bytes that a node's ranks moved in a yardstick, and when the last
+ * finished. */
 struct moved {
     double copied, sent, received; /* bytes */
     int64_t ns;
@@ -214,8 +215,8 @@ static void raise_rate(double *gbytes_per_s, double bytes, int64_t ns)
     *gbytes_per_s = RF_MAX(*gbytes_per_s, bytes / (double)RF_MAX(ns, 1));
 }
 
-/* A node's memory is free when its own ranks are through, its link when the
- * other end is, too. */
+/* A node's memory is free once its own ranks finish; its link, once the other
+ * end has finished, too. */
 static void take_rates(struct rf_attempt *attempt, int64_t slowest_ns)
 {
     struct moved *nodes = moved_by_node(attempt);
@@ -267,7 +268,7 @@ void rf_attempt_add_fault(struct rf_attempt *attempt, struct rf_fault *fault)
     *fault = (struct rf_fault){.node = RF_NONE, .rank = RF_NONE};
 }
 
-/* Figures that are 0 were not measured. */
+/* 0: not measured. */
 static void take_better(double *out, const double *a, const double *b, size_t n,
                         bool less)
 {
@@ -284,8 +285,8 @@ static double *copy_of(const double *values, size_t n)
     return out;
 }
 
-/* What did not hold up its yardstick could have moved more in that time, so
- * alike resources count as being as fast as the fastest of them. */
+/* A resource that did not limit its yardstick could have moved more in that
+ * time, so similar resources count as being as fast as the fastest. */
 static void take_fastest(double *gbytes_per_s, size_t n)
 {
     double most = 0;

@@ -1,7 +1,5 @@
-/*
- * What one attempt at a scenario measured, as it grows: samples of every rank,
- * probes, verification, faults. Only collects; results/ turns it into JSON.
- */
+/* The growing record of one attempt at a scenario: samples of every rank,
+ * probes, verification, faults. Only collects; results/ turns it into JSON. */
 #ifndef RF_COORDINATOR_SCENARIO_ATTEMPT_H
 #define RF_COORDINATOR_SCENARIO_ATTEMPT_H
 
@@ -22,11 +20,11 @@ enum rf_outcome {
     RF_OUTCOME_INTERRUPTED,
 };
 
-/* What a run does for a scenario, one thing at a time. */
+/* The phases of a scenario within a run, one at a time. */
 enum rf_run_phase {
     RF_PHASE_LAUNCH, /* of the run's first scenario */
     RF_PHASE_PLAN,
-    RF_PHASE_STORE, /* waiting until the one before is stored */
+    RF_PHASE_STORE, /* waiting for storage of the previous one */
     RF_PHASE_PREPARE,
     RF_PHASE_PROBE,
     RF_PHASE_FILL,
@@ -38,37 +36,38 @@ enum rf_run_phase {
     RF_PHASES
 };
 
-/* Something that went wrong, from where it is found to the result. */
+/* A fault, from its detection to the result. */
 struct rf_fault {
-    uint32_t node, rank; /* RF_NONE: none in particular */
-    char *phase;         /* NULL: not known (yet) */
+    uint32_t node, rank; /* RF_NONE: no particular one */
+    char *phase;         /* NULL: not (yet) known */
     enum rf_status status;
     char *text;
-    struct rf_texts lines; /* the last ones that the node or rank wrote */
+    struct rf_texts lines; /* last lines of the node or rank */
 };
 
-/* A fault without phase and lines, its text cleaned; rf_fault_free() it. */
+/* Makes a fault without phase and lines, its text cleaned; rf_fault_free()
+ * it. */
 struct rf_fault rf_fault_make(uint32_t node, uint32_t rank,
                               enum rf_status status, const char *fmt, ...)
     RF_PRINTF(4, 5);
-/* Leaves it empty. */
+/* Leaves the fault empty. */
 void rf_fault_free(struct rf_fault *fault);
 
 struct rf_iteration {
-    uint32_t index; /* counts warm-ups */
+    uint32_t index; /* warm-ups included */
     bool warmup;
-    struct rf_msg_ran *ranks; /* one for each, on the coordinator's clock */
+    struct rf_msg_ran *ranks; /* one per rank, on the coordinator's clock */
     int64_t yardstick_ns;     /* of the slowest rank; 0: not measured */
 };
 
-/* What one rank did in a window of the traced iteration. */
+/* What one rank did in one window of the traced iteration. */
 struct rf_rank_trace {
     struct rf_trace_event *events; /* in order; times from the window's start */
     size_t n;
     uint64_t dropped;
 };
 
-/* What all of them did: the refit, or its yardstick. */
+/* What all ranks did: the refit, or its yardstick. */
 struct rf_window_trace {
     struct rf_msg_ran *samples; /* one per rank; NULL: not measured */
     struct rf_rank_trace *ranks;
@@ -77,19 +76,19 @@ struct rf_window_trace {
 struct rf_rank_facts {
     int64_t plan_ns, open_ns, connect_ns;
     uint64_t host_peak_bytes, device_peak_bytes;
-    bool has_device; /* `device` says where device_peak_bytes comes from */
+    bool has_device; /* `device` gives the source of device_peak_bytes */
     struct rf_msg_device_usage device;
     bool has_stages;
     struct rf_msg_memory_stages stages;
     uint64_t arena_bytes[RF_MEM_COUNT];
-    char copy_rule[16];         /* empty: the method has one way to copy */
+    char copy_rule[16];         /* "": the method has only one way to copy */
     uint64_t engine_from_bytes; /* RF_ABSENT_U64: never */
     uint64_t engine_bytes, kernel_bytes;
-    struct rf_msg_loaded loaded;       /* a checkpoint; 0: nothing */
-    struct rf_msg_yardstick yardstick; /* what its part moves; 0: nothing */
+    struct rf_msg_loaded loaded;       /* of a checkpoint; 0: nothing */
+    struct rf_msg_yardstick yardstick; /* moved by its part; 0: nothing */
 };
 
-/* The first wrong element that was found. */
+/* The first wrong element found. */
 struct rf_wrong_element {
     uint32_t rank, iteration;
     struct rf_msg_mismatch at;
@@ -98,56 +97,56 @@ struct rf_wrong_element {
 struct rf_attempt {
     uint32_t number;
     enum rf_outcome outcome;
-    size_t index;                 /* of config->scenarios */
-    uint32_t repeat, n_repeats;   /* from 0; 1: it is not repeated */
+    size_t index;                 /* into config->scenarios */
+    uint32_t repeat, n_repeats;   /* repeat from 0; n_repeats 1: not repeated */
     struct rf_scenario *scenario; /* owned; NULL when it could not be built */
     char started_at[24], finished_at[24];
-    /* From the end of the one before, or the run's beginning. */
+    /* From the end of the previous one, or the start of the run. */
     int64_t begun_ns, finished_ns;
     int64_t phase_ns[RF_PHASES];
 
-    struct rf_fault *faults; /* the cause first, consequences after it */
+    struct rf_fault *faults; /* first the cause, then its consequences */
     size_t n_faults, cap_faults;
 
     struct rf_iteration *iterations; /* verified, or run without bytes */
     size_t n_iterations, cap_iterations;
-    struct rf_msg_ran *pending;           /* of the iteration in progress */
+    struct rf_msg_ran *pending;           /* for the iteration in progress */
     uint64_t pending_checked_bytes;       /* likewise */
     struct rf_msg_ran *pending_yardstick; /* likewise */
-    int64_t pending_yardstick_ns; /* that came before its refit; 0: none */
+    int64_t pending_yardstick_ns; /* of a yardstick before its refit; 0: none */
     struct rf_rank_facts *ranks;
-    char registration[RF_REGISTRATION_SIZE]; /* rank 0's; empty: not said */
+    char registration[RF_REGISTRATION_SIZE]; /* rank 0's; "": not reported */
     struct rf_rank_log *logs;                /* per rank */
 
-    /* An iteration after the others, in none of the figures. */
+    /* An extra iteration after the others; not part of any figure. */
     struct rf_window_trace traced_refit, traced_yardstick;
 
-    const char *ended_by; /* what limited iterations: "max", "max_s", "ci" */
-    uint32_t n_wanted;    /* of them, with warm-ups; but for the trace */
+    const char *ended_by; /* what ended the iterations: "max", "max_s", "ci" */
+    uint32_t n_wanted;    /* iterations, with warm-ups, without the trace */
     uint32_t verified;    /* measured iterations */
     uint64_t checked_bytes, warmup_checked_bytes, mismatched_bytes;
     uint64_t quantized_bytes;       /* compared in measured iterations */
     struct rf_wrong_element *wrong; /* NULL: none */
 
     struct rf_capacities before, after;
-    struct rf_capacities yardstick; /* the best that any yardstick reached */
+    struct rf_capacities yardstick; /* the best rates of all yardsticks */
     bool probed_before, probed_after;
     uint64_t exported_bytes; /* by --export */
     bool exported;           /* every rank has written its part */
     bool closed;             /* every rank reported its peak memory */
 };
 
-/* `scenario` is taken and may be NULL. */
+/* Takes `scenario`, which may be NULL. */
 struct rf_attempt *rf_attempt_create(uint32_t number, size_t index,
                                      struct rf_scenario *scenario);
 void rf_attempt_destroy(struct rf_attempt *attempt);
 
 uint32_t rf_attempt_ranks(const struct rf_attempt *attempt);
 
-/* Whether it is a warm-up. */
+/* Whether the iteration is a warm-up. */
 bool rf_attempt_warmup(const struct rf_attempt *attempt, uint32_t iteration);
 
-/* Whether it comes after those that are measured, for its trace. */
+/* Whether the iteration is the one for the trace, after all measured ones. */
 bool rf_attempt_is_traced(const struct rf_attempt *attempt, uint32_t iteration);
 
 /* An iteration's times over all ranks. */
@@ -156,32 +155,32 @@ struct rf_iteration_span {
     uint32_t slowest;
 };
 
-/* Of `n` ranks. Pure. */
+/* Over `n` ranks. Pure. */
 struct rf_iteration_span rf_iteration_span_of(const struct rf_msg_ran *ranks,
                                               uint32_t n);
 
-/* Moves `pending` to the iterations, with the yardstick that came before, or to
- * the trace. */
+/* Moves `pending` to the iterations, with a yardstick that came before it, or
+ * to the trace. */
 void rf_attempt_keep(struct rf_attempt *attempt, uint32_t iteration);
 
-/* Whether the ranks have yardsticks, and these move bytes. */
+/* Whether the ranks have yardsticks that move bytes. */
 bool rf_attempt_has_yardstick(const struct rf_attempt *attempt);
 
-/* Whether some yardstick has moved bytes between nodes. */
+/* Whether any yardstick moved bytes between nodes. */
 bool rf_attempt_yardstick_crossed(const struct rf_attempt *attempt);
 
-/* All ranks have measured the yardstick of `iteration`, which is kept already
- * or will be: takes what each resource reached in it. That of the traced
- * iteration moves to the trace and counts for nothing else. */
+/* Call when all ranks have measured the yardstick of `iteration`, before or
+ * after that is kept: takes the rate that each resource reached. The traced
+ * iteration's moves to the trace and counts for nothing else. */
 void rf_attempt_keep_yardstick(struct rf_attempt *attempt, uint32_t iteration);
 
-/* Moves a fault to the end of the list. The first one makes the outcome failed
- * (or a mismatch) unless the run was interrupted before. */
+/* Moves a fault to the end of the list. The first makes the outcome failed (or
+ * a mismatch) unless the run was interrupted before. */
 void rf_attempt_add_fault(struct rf_attempt *attempt, struct rf_fault *fault);
 
-/* The best of both probes and of all yardsticks, figure by figure: the bound
- * must hold for the fastest of them. What ranks left in place is in it, too, as
- * far as they said so. `out` is initialised here. False without any probe. */
+/* The best of both probes and all yardsticks, figure by figure: the bound must
+ * hold for the fastest. Includes the bytes that ranks left in place, as far as
+ * reported. Initialises `out`. False without any probe. */
 bool rf_attempt_links(const struct rf_attempt *attempt,
                       struct rf_capacities *out);
 

@@ -30,7 +30,7 @@ void rf_rank_log_add(struct rf_rank_log *log, const char *phase,
     *slot = new_line;
 }
 
-/* `phase` is that of the line before, and becomes that of this one. */
+/* `phase` is that of the previous line; set to that of this one. */
 static void print_line(const struct rf_rank_line *line, const char **phase,
                        FILE *to)
 {

@@ -1,5 +1,5 @@
-/* What one rank wrote in an attempt: its first and its last lines, however many
- * there were. */
+/* Output of one rank in an attempt: its first and last lines, however many
+ * there are. */
 #ifndef RF_COORDINATOR_SCENARIO_RANK_LOG_H
 #define RF_COORDINATOR_SCENARIO_RANK_LOG_H
 
@@ -7,26 +7,25 @@
 #include <stdint.h>
 #include <stdio.h>
 
-#define RF_RANK_LOG_LINES                                                      \
-    200 /* kept of the beginning, and as many of the end */
+#define RF_RANK_LOG_LINES 200 /* kept of the start, and of the end */
 
 struct rf_rank_line {
     char *phase; /* "running iteration 2 of 20" */
     char *text;
 };
 
-struct rf_rank_log { /* zeroed at first */
+struct rf_rank_log { /* zero-initialised */
     struct rf_rank_line *first;
-    struct rf_rank_line *last; /* a ring; NULL until the beginning is full */
+    struct rf_rank_line *last; /* a ring; NULL until `first` is full */
     size_t n_first, cap_first;
-    uint64_t n_last; /* that ever came into it */
+    uint64_t n_last; /* ever added to `last` */
 };
 
-/* A line of clean text and the phase in which it came. */
+/* Adds a line of clean text and the phase in which it came. */
 void rf_rank_log_add(struct rf_rank_log *log, const char *phase,
                      const char *line);
 
-/* All that is kept, under the phases, and how many lines are not. */
+/* Prints all kept lines by phase, and the number of dropped ones. */
 void rf_rank_log_print(const struct rf_rank_log *log, FILE *to);
 void rf_rank_log_free(struct rf_rank_log *log);
 

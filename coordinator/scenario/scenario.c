@@ -22,7 +22,7 @@ const char *const *rf_scenario_node_names(const struct rf_scenario *scenario)
                                          : one_node;
 }
 
-/* Balance time becomes weights, or size where these make nothing faster. */
+/* Resolves balance time to weights, or to size if these make nothing faster. */
 static enum rf_status choose_balance(struct rf_scenario *scenario,
                                      const struct rf_choose_env *env,
                                      struct rf_link_weight *weights,
@@ -57,7 +57,7 @@ static struct rf_link_weight *weigh(const struct rf_capacities *links)
     return weights;
 }
 
-/* With the figures of links, of which those missing are assumed. */
+/* Chooses with the link figures; missing ones are assumed. */
 static enum rf_status choose_with(struct rf_scenario *scenario,
                                   const struct rf_link_figures *figures,
                                   struct rf_capacities *links, bool by_time,
@@ -87,9 +87,9 @@ static enum rf_status choose_with(struct rf_scenario *scenario,
     return status;
 }
 
-/* Balance time and strategy auto become what is fastest by the figures of
- * "links", before anything is sent or digested: ranks only ever see weights and
- * a strategy. */
+/* Resolves balance time and strategy auto to what is fastest by the figures of
+ * "links", before anything is sent or digested: ranks see only weights and a
+ * strategy. */
 static enum rf_status choose(struct rf_scenario *scenario, bool by_time,
                              struct rf_err *err)
 {
@@ -154,8 +154,8 @@ json_t *rf_scenario_balance_choice_json(const struct rf_scenario *scenario)
                      "candidates", candidates);
 }
 
-/* Whether the file asks for balance time and leaves the weights to us; the plan
- * by size then comes first. */
+/* Whether the file asks for balance time without weights; if so, switches to
+ * size for the first plan. */
 static bool take_balance_time(struct rf_spec *spec)
 {
     bool asked =
@@ -181,7 +181,7 @@ static enum rf_status check_export(const struct rf_method_info *info,
     return status;
 }
 
-/* Puts the scenario's own model, if it has one, in place of the file's. */
+/* Replaces the file's model by the scenario's own, if it has one. */
 static enum rf_status take_own_model(struct rf_scenario *scenario,
                                      const struct rf_model **model,
                                      struct rf_err *err)
@@ -202,7 +202,7 @@ static enum rf_status take_own_model(struct rf_scenario *scenario,
     return status;
 }
 
-/* Those of a node follow each other in `by_node`. */
+/* Lists the ranks of each node consecutively in `by_node`. */
 static void list_by_node(struct rf_scenario *scenario)
 {
     const struct rf_world *world = scenario->world;
@@ -220,7 +220,7 @@ static void list_by_node(struct rf_scenario *scenario)
     }
 }
 
-/* Every step of a run asks for all of these. */
+/* Cached, since every step of a run needs all of these. */
 static void add_shares(struct rf_scenario *scenario)
 {
     const struct rf_world *world = scenario->world;
@@ -235,8 +235,7 @@ static void add_shares(struct rf_scenario *scenario)
     list_by_node(scenario);
 }
 
-/* What the file says of it, and the model that it is about. Errors name the
- * place. */
+/* Reads the specification and its model. Errors name the place. */
 static enum rf_status read_file(struct rf_scenario *scenario,
                                 const struct rf_model **model,
                                 struct rf_err *err)

@@ -1,5 +1,5 @@
 /*
- * One scenario worked out: its specification with defaults, ranks, plan and
+ * One planned scenario: its specification with defaults, ranks, plan and
  * schedule. Pure: `plan`, `run`, `predict` and the ranks all start from the
  * same two JSON objects and get the same digests.
  */
@@ -12,82 +12,83 @@
 #include "planner/schedule/schedule.h"
 #include "transport/info/method_info.h"
 
-/* What a node has of a scenario: ranks, the slots up to their last, memory. */
+/* A node's share of a scenario: ranks, the slots up to its last, memory. */
 struct rf_scenario_share {
     uint32_t n_ranks, n_slots;
-    uint32_t first; /* of its ranks in the scenario's by_node */
+    uint32_t first; /* of its ranks in by_node */
     uint64_t bytes;
 };
 
 struct rf_scenario {
     const struct rf_config *config; /* borrowed */
-    size_t index;                   /* of config->scenarios */
+    size_t index;                   /* into config->scenarios */
     struct rf_spec *spec;
-    const struct rf_method_info *method; /* of its name in `spec` */
-    struct rf_model *own_model; /* NULL: the file's; plan->model is the one */
+    const struct rf_method_info *method; /* named in `spec` */
+    struct rf_model *own_model;          /* NULL: the file's; use plan->model */
     struct rf_world *world;
     struct rf_plan *plan;
     struct rf_schedule *schedule;
-    struct rf_choice *choice; /* of strategy auto, NULL: a strategy was given;
-                                 everything else here has the one taken */
-    struct rf_balance_choice *balance_choice; /* the same of balance time */
+    struct rf_choice *choice; /* of strategy auto; NULL: strategy given. All
+                                 else here has the strategy chosen */
+    struct rf_balance_choice *balance_choice; /* the same for balance time */
     struct rf_scenario_share *shares;         /* by node */
-    uint32_t *by_node;                        /* ranks, those of node 0 first */
-    bool links_assumed; /* the choice rests on links without figures */
-    int64_t built_ns;   /* how long all that took */
+    uint32_t *by_node;                        /* ranks by node, in order */
+    bool links_assumed; /* the choice assumes missing link figures */
+    int64_t built_ns;   /* time it took to build */
     json_t *document;   /* with defaults, as sent to the ranks and printed */
 };
 
-/* Builds and proves all of it, with `model` (borrowed) unless the scenario has
- * one of its own. Errors name the file, the scenario and the rule
- * and are RF_ERR_CONFIG where the scenario cannot work. */
+/* Builds and proves the scenario, with `model` (borrowed) unless the scenario
+ * has its own. Errors name the file, the scenario and the rule; RF_ERR_CONFIG
+ * if the scenario cannot work. */
 enum rf_status rf_scenario_build(const struct rf_config *config,
                                  const struct rf_model *model, size_t index,
                                  struct rf_scenario **out,
                                  struct rf_err *err) RF_MUST_CHECK;
 void rf_scenario_destroy(struct rf_scenario *scenario); /* NULL is fine */
 
-/* The names of its nodes; of the imaginary one where the file has none. */
+/* The names of its nodes; of the imaginary one if the file has none. */
 const char *const *rf_scenario_node_names(const struct rf_scenario *scenario);
 
-/* How strategy auto was resolved; NULL where the file names a strategy. A new
+/* How strategy auto was resolved; NULL if the file names a strategy. A new
  * reference. */
 json_t *rf_scenario_choice_json(const struct rf_scenario *scenario);
-/* The same of balance time; NULL where the file names another balance, or the
+/* The same for balance time; NULL if the file names another balance, or the
  * weights. */
 json_t *rf_scenario_balance_choice_json(const struct rf_scenario *scenario);
 
-/* Predicted peak memory of a rank: arenas of both sides and staging, in host or
- * device memory (as the method has it); on hosts also RF_PLAN_PROCESS_BYTES. */
+/* Predicted peak memory of a rank: arenas of both sides and staging, in host
+ * or device memory (depending on the method); on hosts also
+ * RF_PLAN_PROCESS_BYTES. */
 uint64_t rf_scenario_rank_bytes(const struct rf_scenario *scenario,
                                 uint32_t rank);
 uint64_t rf_scenario_node_bytes(const struct rf_scenario *scenario,
                                 uint32_t node);
 uint32_t rf_scenario_node_ranks(const struct rf_scenario *scenario,
                                 uint32_t node);
-/* So many, in ascending order. */
+/* The node's ranks, ascending; rf_scenario_node_ranks() of them. */
 const uint32_t *rf_scenario_ranks_of(const struct rf_scenario *scenario,
                                      uint32_t node);
 uint32_t rf_scenario_node_slots(const struct rf_scenario *scenario,
                                 uint32_t node);
-/* Whether there is such a rank and `node` has it. */
+/* Whether the rank exists and is on `node`. */
 bool rf_scenario_rank_on(const struct rf_scenario *scenario, uint32_t rank,
                          uint32_t node);
 
 /* Whether the weights live in device memory. */
 bool rf_scenario_on_device(const struct rf_scenario *scenario);
 
-/* Whether what crosses nodes goes over our own TCP, as link probes do. Others
- * are known from their yardsticks alone. */
+/* Whether traffic between nodes uses our own TCP, as link probes do. Other
+ * links are known only from their yardsticks. */
 bool rf_scenario_crosses_by_tcp(const struct rf_scenario *scenario);
 
-/* Whether ranks of the node listen for data, for which it needs its address:
- * over TCP they get something from other nodes, or, with method tcp, from each
+/* Whether ranks of the node listen for data, so that they need its address:
+ * over TCP they receive from other nodes or, with method tcp, from each
  * other. */
 bool rf_scenario_listens_on(const struct rf_scenario *scenario, uint32_t node);
-/* How large the buffers are that the ranks of a scenario copy: as its largest
- * inference arena, so that what fits in a cache in the refit fits there in the
- * probe, but 1 to 64 MiB. */
+/* Size of the buffers that copy probes use: the scenario's largest inference
+ * arena, so that what fits into a cache in the refit also does in the probe;
+ * limited to 1 to 64 MiB. */
 uint64_t rf_scenario_copy_bytes(const struct rf_scenario *scenario);
 
 #endif

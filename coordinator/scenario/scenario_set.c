@@ -7,8 +7,8 @@
 #include "common/mem.h"
 #include "common/text.h"
 
-/* What a planned scenario takes beside its operations: the file's object, the
- * layouts, and for each rank its loads (measured: 30 to 120 KiB for 2 to 20
+/* Memory of a planned scenario besides its operations: the file's object, the
+ * layouts, and the loads of each rank (measured: 30 to 120 KiB for 2 to 20
  * ranks). */
 #define BASE_BYTES (32 << 10)
 #define RANK_BYTES (4 << 10)
@@ -48,7 +48,7 @@ static enum rf_status plan(struct rf_scenario_set *scenarios, size_t index,
     return status;
 }
 
-/* Whether the file allows to leave out a scenario that failed so. */
+/* Whether the file allows to skip a scenario that failed with `why`. */
 static bool may_skip(const struct rf_scenario_config *scenario,
                      enum rf_status why)
 {
@@ -89,7 +89,7 @@ static void add(char **text, size_t n, const char *what)
     }
 }
 
-/* To be freed; NULL: there is nothing to say. */
+/* The summary, which the caller frees; NULL: nothing to say. */
 static char *count(const struct rf_config *config)
 {
     const json_t *written = json_object_get(config->document, "scenarios");
@@ -125,7 +125,7 @@ void rf_scenario_set_announce(const struct rf_config *config)
     free(text);
 }
 
-/* About the memory that a scenario holds, rather more than less. */
+/* Approximate memory of a scenario, rather too high than too low. */
 static uint64_t memory_of(const struct rf_scenario *scenario)
 {
     return BASE_BYTES + RANK_BYTES * (uint64_t)scenario->world->n_ranks +
@@ -157,7 +157,7 @@ static struct rf_scenario_set *create(const struct rf_config *config,
     return scenarios;
 }
 
-/* Gives `scenarios` out if all are planned. */
+/* Hands out `scenarios` if all are planned. */
 static enum rf_status finish(struct rf_scenario_set *scenarios,
                              enum rf_status status,
                              struct rf_scenario_set **out)

@@ -213,7 +213,8 @@ host_of_agent() { # PID
     fi
     for pid in "${rank_pids[@]}"; do
         if [ "$(parent_of "$pid")" = "$1" ]; then
-            i=$(tr -dc 0-9 <"/proc/$pid/comm")
+            i=$(tr -dc 0-9 2>/dev/null <"/proc/$pid/comm")
+            [ -n "$i" ] || continue # it ended meanwhile
             echo "${host[i]//./[.]}"
             return
         fi

@@ -27,12 +27,12 @@
 
 /* Minimum size of a part for one receiver. */
 #define PART_BYTES 16384
-/* Minimum size of a chunk, and its share of a link's traffic: filling the chain
- * costs about 1 % in total. */
+/* A chunk has at least this many bytes and this share of a link's traffic, so
+ * that filling the chain costs about 1 % in total, ... */
 #define CHUNK_BYTES_MIN 65536
 #define CHUNK_SHARE 96
 #define CHUNK_STREAMS_MAX 8
-/* … unless this number of ops is exceeded: long chains of many nodes. */
+/* ... unless that makes more ops in total than this: long chains of nodes. */
 #define CHUNK_OPS_MAX 1048576
 
 /* A receiver and its node, for sorting. */

@@ -17,7 +17,8 @@ struct rf_node_events {
     void (*lost)(uint32_t node, const struct rf_err *why, void *data);
     /* Any other message from a node that has joined; borrowed. */
     void (*message)(uint32_t node, const struct rf_msg *message, void *data);
-    /* A lease that says how much of a checkpoint the node's ranks have read. */
+    /* A lease that says how much of a checkpoint the node's ranks have read.
+     * NULL: not wanted. */
     void (*reading)(uint32_t node, const struct rf_msg_lease *lease,
                     void *data);
     /* A message that breaks its schema; the node stays. */

@@ -213,7 +213,8 @@ static void take_message(struct rf_node *node, struct rf_conn *conn,
         reject(node, conn, message->error.text);
     } else if (message->type == RF_MSG_LEASE) {
         rf_lease_take(&node->lease, &message->lease, now_of(node));
-        if (message->lease.of_bytes != RF_ABSENT_U64) {
+        if (message->lease.of_bytes != RF_ABSENT_U64 &&
+            node->with.events->reading != NULL) {
             node->with.events->reading(node->with.index, &message->lease,
                                        node->with.events_data);
         }

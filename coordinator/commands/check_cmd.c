@@ -243,14 +243,6 @@ static void message_cb(uint32_t node, const struct rf_msg *message, void *data)
     }
 }
 
-static void reading_cb(uint32_t node, const struct rf_msg_lease *lease,
-                       void *data)
-{
-    (void)node;
-    (void)lease;
-    (void)data;
-}
-
 static void bad_message_cb(uint32_t node, const struct rf_msg_bad *bad,
                            void *data)
 {
@@ -276,8 +268,7 @@ static void stopped_cb(void *data)
 }
 
 static const struct rf_cluster_ops cluster_ops = {
-    {hello_cb, lost_cb, message_cb, reading_cb, bad_message_cb, log_cb},
-    stopped_cb};
+    {hello_cb, lost_cb, message_cb, NULL, bad_message_cb, log_cb}, stopped_cb};
 
 static void signal_cb(uv_signal_t *handle, int number)
 {

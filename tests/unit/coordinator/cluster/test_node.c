@@ -128,14 +128,6 @@ static void message_cb(uint32_t index, const struct rf_msg *message, void *data)
     last_message = message->type;
 }
 
-static void reading_cb(uint32_t index, const struct rf_msg_lease *lease,
-                       void *data)
-{
-    (void)index;
-    (void)lease;
-    (void)data;
-}
-
 static void bad_message_cb(uint32_t index, const struct rf_msg_bad *bad,
                            void *data)
 {
@@ -156,7 +148,7 @@ static void log_cb(uint32_t index, uint32_t rank, const char *line, void *data)
 }
 
 static const struct rf_node_events events = {
-    hello_cb, lost_cb, message_cb, reading_cb, bad_message_cb, log_cb};
+    hello_cb, lost_cb, message_cb, NULL, bad_message_cb, log_cb};
 
 static uint32_t open_port_cb(const char *address, void *data)
 {

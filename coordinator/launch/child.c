@@ -193,8 +193,7 @@ struct rf_child *rf_child_start(uv_loop_t *loop,
     struct rf_child *child = rf_xcalloc(1, sizeof(*child));
     child->ops = *ops;
     child->data = data;
-    child->grace_ms =
-        order->grace_ms > 0 ? order->grace_ms : RF_LAUNCH_GRACE_MS;
+    child->grace_ms = rf_launch_grace_ms(order->grace_ms);
     child->lines.take = take_line;
     child->lines.data = child;
     child->open_handles = 3;

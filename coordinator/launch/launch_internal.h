@@ -16,6 +16,12 @@ struct rf_launch {
  * "worker" is a path. */
 const char *rf_launch_program(const struct rf_launch_order *order);
 
+/* The grace of an order. */
+static inline uint32_t rf_launch_grace_ms(uint32_t ordered)
+{
+    return ordered > 0 ? ordered : RF_LAUNCH_GRACE_MS;
+}
+
 /*
  * launch.wrap: a command that starts the worker, such as `docker exec -i NAME`
  * for a container. The worker and its option follow as further words; the

@@ -42,7 +42,7 @@ struct rf_ssh_job *rf_ssh_job_create(const struct rf_launch_order *order)
     job->known_hosts = rf_xstrdup_or_null(how->known_hosts);
     job->ssh_config = rf_xstrdup_or_null(how->ssh_config);
     job->local_worker = rf_xstrdup_or_null(order->local_worker);
-    job->grace_ms = order->grace_ms > 0 ? order->grace_ms : RF_LAUNCH_GRACE_MS;
+    job->grace_ms = rf_launch_grace_ms(order->grace_ms);
     job->port = node->port;
     job->timeout_s = how->timeout_s > 0 ? how->timeout_s : 30;
     job->use_ssh_config = how->use_ssh_config;

@@ -65,7 +65,7 @@ test_a_rank_killed_during_puts_or_gets_is_named_each_time() {
     local direction=(put get)
     own_worker
     cp "$RF_BUILD_DIR/refit-ucx.so" .
-    for ((i = 0; i < ${UCX_KILLS:-2}; i++)); do
+    for ((i = 0; i < ${UCX_KILLS:-4}; i++)); do
         kill_one "$i" "${direction[i % 2]}"
         echo "killed $((i + 1))" >&2
     done

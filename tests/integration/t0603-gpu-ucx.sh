@@ -199,7 +199,7 @@ test_a_killed_rank_is_named_within_a_node_and_between_nodes() {
     local number
     own_worker
     cp "$fakes"/refit-{cuda,ucx}.so "$fakes"/lib*.so* .
-    for ((number = 0; number < ${UCX_KILLS:-1}; number++)); do
+    for ((number = 0; number < ${UCX_KILLS:-2}; number++)); do
         kill_one $((number % 6)) .
         kill_one $((number % 4)) '.launch.env.REFIT_SHARE_GPU = "1" |
             .nodes = [{host: "a", slots: 2}, {host: "b", slots: 2}] |

@@ -30,7 +30,7 @@ LOOP_TEST(test_host_moves_every_byte_inside_a_node, RF_ARRAY_SIZE(one_node))
 {
     struct method_case what = {
         .method = &rf_method_host, .options = one_node[_i], .iterations = 2};
-    what.options.large_bytes = 1 << 19;
+    what.options.large_bytes = 2 << 20;
     for (uint64_t seed = 0; seed < 2; seed++) {
         what.options.seed = seed;
         ck_assert_uint_eq(method_case_run(&what, NULL), 0);
@@ -59,7 +59,7 @@ LOOP_TEST(test_host_moves_every_byte_between_nodes, RF_ARRAY_SIZE(three_nodes))
 {
     struct method_case what = {
         .method = &rf_method_host, .options = three_nodes[_i], .iterations = 2};
-    what.options.large_bytes = 1 << 19;
+    what.options.large_bytes = 2 << 20;
     for (uint64_t seed = 0; seed < 2; seed++) {
         what.options.seed = seed;
         ck_assert_uint_eq(method_case_run(&what, NULL), 0);
@@ -70,7 +70,7 @@ LOOP_TEST(test_tcp_moves_every_byte, RF_ARRAY_SIZE(three_nodes))
 {
     struct method_case what = {
         .method = &rf_method_tcp, .options = three_nodes[_i], .iterations = 2};
-    what.options.large_bytes = 1 << 19;
+    what.options.large_bytes = 2 << 20;
     for (uint64_t seed = 3; seed < 5; seed++) {
         what.options.seed = seed;
         ck_assert_uint_eq(method_case_run(&what, NULL), 0);
@@ -87,7 +87,7 @@ LOOP_TEST(test_disk_moves_every_byte, RF_ARRAY_SIZE(three_nodes))
                                .disk_fsync = _i == 2,
                                .disk_drop_cache = _i == 2};
     ck_assert_ptr_nonnull(mkdtemp(folder));
-    what.options.large_bytes = 1 << 19;
+    what.options.large_bytes = 2 << 20;
     for (uint64_t seed = 6; seed < 8; seed++) {
         what.options.seed = seed;
         ck_assert_uint_eq(method_case_run(&what, NULL), 0);

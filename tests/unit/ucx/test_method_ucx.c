@@ -54,7 +54,7 @@ LOOP_TEST(test_ucx_moves_every_byte, RF_ARRAY_SIZE(worlds))
                                    .iterations = 3,
                                    .plain_arenas = true,
                                    .ucx_gets = ways[way].gets};
-        what.options.large_bytes = 1 << 20;
+        what.options.large_bytes = 3 << 20;
         what.registered = worlds[_i].n_ranks > 1 ? ways[way].registered : NULL;
         setenv("REFIT_UCX_RMA", ways[way].rma, 1);
         ck_assert_uint_eq(method_case_run(&what, NULL), 0);
@@ -71,7 +71,7 @@ LOOP_TEST(test_a_node_maps_arenas_that_ucx_has_allocated, RF_ARRAY_SIZE(worlds))
 {
     struct method_case what = {
         .method = rf_ucx_module.method, .options = worlds[_i], .iterations = 3};
-    what.options.large_bytes = 1 << 20;
+    what.options.large_bytes = 3 << 20;
     what.registered = mapped[_i];
     ck_assert_uint_eq(method_case_run(&what, NULL), 0);
 }
@@ -84,7 +84,7 @@ TEST(test_other_arenas_are_reached_by_messages)
                                .iterations = 1,
                                .plain_arenas = true,
                                .registered = "messages by posix/memory,cma"};
-    what.options.large_bytes = 1 << 20;
+    what.options.large_bytes = 3 << 20;
     ck_assert_uint_eq(method_case_run(&what, NULL), 0);
 }
 

@@ -19,9 +19,9 @@
 
 /* Of the messages from each rank to each other, in this order: at once, by
  * several segments, by rendezvous. */
-static const uint64_t sizes[] = {1, 1 << 20, 100, 65536, 7, 300000};
+static const uint64_t sizes[] = {1, 3 << 20, 100, 65536, 7, 300000};
 #define MESSAGES RF_ARRAY_SIZE(sizes)
-#define PAIR_BYTES ((uint64_t)3 << 19)
+#define PAIR_BYTES ((uint64_t)4 << 20)
 
 struct what {
     uint32_t nodes;

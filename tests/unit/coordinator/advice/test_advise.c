@@ -101,20 +101,20 @@ static size_t meshes_that_work(enum rf_side side, uint32_t most_cp)
     "'num_attention_heads': 4, 'vocab_size': 128, 'num_experts': 4, "          \
     "'moe_ffn_hidden_size': 32}}"
 
-/* On two nodes of two slots, of sizes that are powers of two, beside `fixed`
- * ones; without `etp` it is the default. */
+/* Of sizes that are powers of two up to 8, beside `fixed` ones; without `etp`
+ * it is the default. */
 static size_t expert_meshes_that_work(enum rf_side side, bool etp,
                                       const char *fixed)
 {
     size_t n = 0;
-    for (int i = 0; i < 3 * 3 * 3 * (etp ? 3 : 1); i++) {
+    for (int i = 0; i < 4 * 4 * 4 * (etp ? 4 : 1); i++) {
         AUTO_FREE char *members =
             etp ? rf_xasprintf("'tp': %d, 'pp': %d, 'ep': %d, 'etp': %d%s",
-                               1 << i % 3, 1 << i / 3 % 3, 1 << i / 9 % 3,
-                               1 << i / 27, fixed)
-                : rf_xasprintf("'tp': %d, 'pp': %d, 'ep': %d%s", 1 << i % 3,
-                               1 << i / 3 % 3, 1 << i / 9 % 3, fixed);
-        n += works(NODES(2) ", " EXPERTS, side, members);
+                               1 << i % 4, 1 << i / 4 % 4, 1 << i / 16 % 4,
+                               1 << i / 64, fixed)
+                : rf_xasprintf("'tp': %d, 'pp': %d, 'ep': %d%s", 1 << i % 4,
+                               1 << i / 4 % 4, 1 << i / 16 % 4, fixed);
+        n += works(NODES(4) ", " EXPERTS, side, members);
     }
     return n;
 }
@@ -124,12 +124,13 @@ LIMIT(60)
 TEST(test_every_mesh_of_experts_that_works_is_considered)
 {
     AUTO(searched) searched =
-        search("{" NODES(2) ", " EXPERTS ", 'scenarios': [{'name': 's', "
+        search("{" NODES(4) ", " EXPERTS ", 'scenarios': [{'name': 's', "
                             "'train': {'tp': 1}, 'infer': {'tp': 1}}]}");
     const size_t train = expert_meshes_that_work(RF_TRAIN, true, "") +
                          expert_meshes_that_work(RF_TRAIN, true, ", 'cp': 2") +
-                         expert_meshes_that_work(RF_TRAIN, true, ", 'cp': 4");
-    ck_assert_uint_gt(train, 16);
+                         expert_meshes_that_work(RF_TRAIN, true, ", 'cp': 4") +
+                         expert_meshes_that_work(RF_TRAIN, true, ", 'cp': 8");
+    ck_assert_uint_gt(train, 64);
     ck_assert_uint_eq(searched.advised.feasible[RF_TRAIN], train);
     ck_assert_uint_eq(searched.advised.feasible[RF_INFER],
                       expert_meshes_that_work(RF_INFER, true, ""));
@@ -139,7 +140,7 @@ TEST(test_every_mesh_of_experts_that_works_is_considered)
 TEST(test_engines_have_the_expert_meshes_that_they_know)
 {
     AUTO(searched) searched =
-        search("{" NODES(2) ", " EXPERTS ", 'scenarios': [{'name': 's', "
+        search("{" NODES(4) ", " EXPERTS ", 'scenarios': [{'name': 's', "
                             "'train': {'tp': 1}, 'infer': {'tp': 1, 'layout': "
                             "'sglang'}}]}");
     ck_assert_uint_eq(

@@ -280,7 +280,7 @@ static void make(int seed, struct random_ops *ops)
 
 LIMIT(60)
 
-LOOP_TEST(test_steps_of_random_schedules_move_every_byte, 12)
+LOOP_TEST(test_steps_of_random_schedules_move_every_byte, 40)
 {
     struct host_rank ranks[RANKS] = {0};
     void *expected[RANKS][RF_MEM_COUNT];
@@ -501,12 +501,12 @@ static void run_streams(int seed, bool staged)
     compare_and_free(&ops, ranks, expected);
 }
 
-LOOP_TEST(test_steps_in_any_order_that_they_allow_move_every_byte, 12)
+LOOP_TEST(test_steps_in_any_order_that_they_allow_move_every_byte, 40)
 {
     run_streams(_i, false);
 }
 
-LOOP_TEST(test_staged_steps_in_any_order_that_they_allow_move_every_byte, 12)
+LOOP_TEST(test_staged_steps_in_any_order_that_they_allow_move_every_byte, 40)
 {
     run_streams(_i, true);
 }

@@ -54,6 +54,7 @@ signal_cases() {
 # In less than 64 MB of addresses libuv aborts for want of threads.
 limit_cases() {
     local who limit
+    add refused-calls 400 - case_refused_calls
     for who in coordinator worker; do
         for limit in nofile={5..10} nofile={12,16,24,32,64} \
             fsize={0,1,4096,1000000} \

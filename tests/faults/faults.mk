@@ -10,7 +10,7 @@ $(BUILD)/faults/fsync_fails.so: $(BUILD)/tests/faults/fsync_fails.o
 
 .PHONY: check-faults soak
 check-faults: ## every fault in every state; CASES='stop-*' runs some
-	$(call needs,build test,all $(FAULT_HELPERS))
+	$(call needs,build test,all $(FAULT_HELPERS) $(BUILD)/refuse-calls)
 	@tests/faults/run $(BUILD) $(CASES)
 soak: ## random faults; RUNS=200 SEED=... CASES='soak-7-*'
 	$(call needs,build test,all $(FAULT_HELPERS))

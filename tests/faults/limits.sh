@@ -45,3 +45,8 @@ case_limit_worker() { # LIMIT
     expect_orderly_end 0 1 4
     [ "$status" = 0 ] || expect_complaint "$hosts(, $hosts)?: "
 }
+
+# Every system call that a profile may refuse, with either error.
+case_refused_calls() {
+    BOTH_ERRORS=1 bash "$RF_TOP/tests/integration/t0462-refused-calls.sh"
+}

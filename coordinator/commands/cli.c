@@ -365,7 +365,7 @@ static enum rf_status check_operands(struct rf_cli *cli, struct rf_err *err)
         return check_topic(cli, err);
     }
     cli->config = n > 0 ? cli->operands[0] : NULL;
-    cli->json |= cli->full; /* its only form */
+    cli->json |= cli->full; /* --full has no text form */
     return RF_OK;
 }
 

@@ -6,8 +6,8 @@
 
 #include "coordinator/commands/cli_args.h"
 
-/* X(ID, name, value, at, help...): one option; facts are members of struct
- * rf_cli_option, in the order of the help. */
+/* X(ID, name, value, at, help...): one option, with members of struct
+ * rf_cli_option. In the order of the help. */
 #define RF_OPTION_MAP(X)                                                       \
     X(OUTPUT, "output", "DIR", RF_AT(out),                                     \
       "write results to DIR/<UTC time>-<name> (default: results)",             \

@@ -4,8 +4,8 @@
 
 #include "coordinator/reports/compare.h"
 
-/* Prints to standard output: a table and its totals, or the document of --json.
- */
+/* Prints a table and its totals, or the document of --json, to standard
+ * output. */
 void rf_compare_print(const struct rf_comparisons *all, bool json);
 
 #endif

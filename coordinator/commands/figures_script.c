@@ -66,8 +66,7 @@ static enum rf_status file_of(const char *text, int *out, struct rf_err *err)
     return RF_OK;
 }
 
-/* --- The script ------------------------------------------------------------
- */
+/* --- The script ----------------------------------------------------------- */
 
 /* Its path relative to this program: installed beside it, or in the source tree
  * of the build. REFIT_SHARE overrides both. */
@@ -105,7 +104,7 @@ static void exit_cb(uv_process_t *process, int64_t status, int signal)
     uv_close((uv_handle_t *)process, NULL);
 }
 
-/* Waits for its end. */
+/* Runs the script and waits for its end. 0, or libuv's error. */
 static int run_python(char **args, int in, int out, struct ended *ended)
 {
     uv_stdio_container_t stdio[] = {

@@ -23,7 +23,7 @@ struct rf_node_lines *rf_node_lines_create(const struct rf_config *config)
     return lines;
 }
 
-/* Number of `n` lines that were not shown. */
+/* How many of `n` lines were not shown. */
 static uint64_t hidden(uint64_t n)
 {
     return n > RF_NODE_LINES_SHOWN && rf_log_level() < RF_LOG_DEBUG

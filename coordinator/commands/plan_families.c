@@ -1,6 +1,6 @@
 /*
  * Lists families. A rank's holding is computed from the pieces of its layout,
- * not from the rules that made them: this is what the plan moves.
+ * which the plan moves, not from the rules that made them.
  */
 #include "coordinator/commands/plan_families.h"
 

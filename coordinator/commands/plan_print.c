@@ -87,7 +87,8 @@ static bool casts(const struct rf_scenario *scenario)
     return rf_side_dtype(train, model) != rf_side_dtype(infer, model);
 }
 
-/* The dtype of a side's weights, if it is not simply the model's. */
+/* A side's dtype if it is not the model's, and where the refit casts or
+ * quantizes. */
 static void print_dtype(const struct rf_scenario *scenario, enum rf_side side)
 {
     const struct rf_spec *spec = scenario->spec;
@@ -152,7 +153,8 @@ static void print_totals(const struct rf_scenario *scenario)
            rf_format_bytes(scenario->schedule->inter_node_bytes, b, sizeof(b)));
 }
 
-/* Tensors without a rule, which may be whole on every rank; nothing if none. */
+/* Tensors that no rule knows, whole on every rank of a side that would split
+ * them; prints nothing if there are none. */
 static void print_unknown(const struct rf_scenario *scenario)
 {
     struct rf_unknown unknown =

@@ -76,7 +76,7 @@ static void print_figures(const json_t *drawn)
     }
 }
 
-/* A page omits figures that cannot be drawn. */
+/* If figures cannot be drawn, the page says why. */
 static enum rf_status write_page(const struct rf_cli *cli,
                                  const struct rf_result_set *set,
                                  const struct rf_comparisons *beside,

@@ -19,9 +19,10 @@
 /* Work beside the loop that the run waits for. */
 enum rf_run_app_wait {
     RF_RUN_APP_NOT_WAITING,
-    RF_RUN_APP_OPENING,    /* opening the folder; signals wait until it is
-                              open */
-    RF_RUN_APP_DISCARDING, /* removing the folder */
+    RF_RUN_APP_OPENING,    /* opening the folder; a first signal is handled
+                              once it is open */
+    RF_RUN_APP_DISCARDING, /* removing the folder, or with --resume restoring
+                              it */
     RF_RUN_APP_TRACING,    /* storing the file of --trace */
 };
 
@@ -49,7 +50,7 @@ struct rf_run_app {
     int interrupts, interrupt_code; /* exit code for the last one */
     int64_t deadline_ns;            /* for --timeout, if given */
     enum rf_run_app_wait waiting;
-    bool planning;               /* beside the loop: all scenarios, or */
+    bool planning;               /* beside the loop: all scenarios, or only */
     size_t to_plan;              /* this scenario */
     struct rf_scenario *planned; /* NULL: it could not be planned */
     struct rf_err why;           /* error of work beside the loop */
@@ -87,7 +88,7 @@ void rf_run_end_warn(struct rf_run_app *app);
 /* The run is done or has nothing to do: stores the rest, turning the loop until
  * that is done, and prints the results. */
 void rf_run_end(struct rf_run_app *app);
-/* Restores the folder to its former state, likewise. */
+/* Removes the folder, or with --resume restores it as it was, likewise. */
 void rf_run_end_discard(struct rf_run_app *app);
 
 #endif

@@ -1,8 +1,8 @@
 /*
  * The end of `refit-coord run`: signals, storing the rest, printing.
  *
- * The loop turns until the last file is stored: only a signal gives up results
- * for a hung file server.
+ * The loop turns until the last file is stored. For a hung file server, results
+ * are given up only on a signal, or GRACE_NS after --timeout.
  */
 #include "coordinator/commands/run_app.h"
 

@@ -93,8 +93,8 @@ static enum rf_status check_names(const struct rf_jnode *list,
     return RF_OK;
 }
 
-/* Makes "disk.folder" absolute, relative to the file, whose location the later
- * users of a scenario, on any node, do not know. */
+/* Makes "disk.folder" absolute, relative to the file: later users of the
+ * scenario, on any node, do not know where the file is. */
 static void place_folder(const struct rf_config *config,
                          const struct rf_scenario_config *scenario)
 {

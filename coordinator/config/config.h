@@ -102,18 +102,17 @@ json_t *rf_config_complete(const struct rf_config *config, json_t *model,
 
 /* Keeps the scenarios whose name, or whose name in the file, matches one of the
  * fnmatch(3) patterns; without patterns, all but the slow ones, or with `slow`
- * all of them. RF_ERR_USAGE if a pattern matches none or no scenario is left.
- */
+ * all. RF_ERR_USAGE if a pattern matches none or no scenario is left. */
 enum rf_status rf_config_select(struct rf_config *config,
                                 const char *const *globs, size_t n_globs,
                                 bool slow, struct rf_err *err) RF_MUST_CHECK;
 
-/* Removes scenario `index`, which cannot work for `reason`; the rest moves up.
- */
+/* Removes scenario `index`, which cannot work for `reason`; later ones move
+ * up. */
 void rf_config_skip(struct rf_config *config, size_t index, const char *reason);
 
-/* Makes the one selected scenario export its refit to `folder`, a path on the
- * nodes. RF_ERR_USAGE for several scenarios. */
+/* Makes the one selected scenario export the refitted weights to `folder`, a
+ * path on the nodes. RF_ERR_USAGE if several are selected. */
 enum rf_status rf_config_export(struct rf_config *config, const char *folder,
                                 struct rf_err *err) RF_MUST_CHECK;
 

@@ -123,8 +123,8 @@ static char *value_text(const json_t *value)
     return text;
 }
 
-/* Compares member `i` of a list with earlier ones: their texts name scenarios,
- * which name files. */
+/* Refuses member `i` of a list if an earlier one is equal or has the same text:
+ * texts name scenarios, which name files. */
 static enum rf_status check_twice(const struct rf_jnode *list, size_t i,
                                   char *const *texts, struct rf_err *err)
 {
@@ -219,7 +219,7 @@ static void put_at(json_t *object, const char *path, json_t *value)
     json_object_set(object, path, value);
 }
 
-/* The index of member `index` in the values of axis `a`. */
+/* The index of member `index`'s value among those of axis `a`. */
 static size_t choice_of(const struct axes *axes, size_t a, size_t index)
 {
     for (size_t i = axes->n - 1; i > a; i--) {

@@ -1,8 +1,8 @@
 /*
  * Scenario keys that concern some methods only: "disk" the method disk, "ucx"
  * the method ucx in host memory, and "memory" the method ucx, which has two.
- * One rule for all: members of a matrix with other methods lack the key, and a
- * scenario that uses it in no member must not have it, except from "defaults".
+ * One rule for all: members of a matrix with other methods go without the key,
+ * and a scenario may have it only if a member uses it or it is from "defaults".
  */
 #include <stdlib.h>
 #include <string.h>

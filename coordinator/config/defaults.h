@@ -17,7 +17,7 @@
  * scenario has the keys of "defaults" that it lacks; "train" and "infer" are
  * merged key by key. "written" is the list of scenarios without defaults.
  * `root` stays as it is; the caller owns the result. RF_ERR_CONFIG names the
- * place. Unused variables warn.
+ * place. Warns of unused variables.
  */
 enum rf_status rf_defaults_resolve(const struct rf_jnode *root, json_t **out,
                                    struct rf_err *err) RF_MUST_CHECK;

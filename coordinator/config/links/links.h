@@ -33,9 +33,9 @@ struct rf_links {
     uint32_t n_nodes;
 };
 
-/* Reads the optional "links" of `root`; nodes with own figures must be among
- * `names`. RF_ERR_CONFIG with path and rule; `own` must be freed in any case.
- */
+/* Reads the optional "links" of `root`; nodes with their own figures must be
+ * among `names`. RF_ERR_CONFIG with path and rule; free `out->own` in any
+ * case. */
 enum rf_status rf_links_read(const struct rf_jnode *root,
                              const char *const *names, uint32_t n_nodes,
                              struct rf_links *out,

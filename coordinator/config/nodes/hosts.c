@@ -114,7 +114,8 @@ static enum rf_status read_range(const char **at, const char *word,
     return RF_OK;
 }
 
-/* Reads at most `most` numbers of the closed bracket at `*at`; passes it. */
+/* Reads the numbers of the closed bracket that begins at `*at`, and passes it.
+ * More than `most` are an error. */
 static enum rf_status read_bracket(const char **at, const char *word,
                                    size_t most, struct host_names *numbers,
                                    struct rf_err *err)

@@ -46,7 +46,7 @@ static enum rf_status read_option(char **at, uint32_t *slots,
                                      : RF_OK;
 }
 
-/* Reads a line without its comment; modifies it. */
+/* Adds the host of a line that has no comment any more; modifies the line. */
 static enum rf_status read_line(char *line, struct rf_hosts *out,
                                 struct rf_err *err)
 {

@@ -20,7 +20,7 @@ struct rf_node_config {
     uint32_t port;        /* 0: from the ssh config, else 22 */
     const char *user;     /* NULL: from the ssh config, else the caller's */
     const char *identity; /* private key file, NULL: ssh config and defaults */
-    const char *host_key_sha256; /* base64 as in ssh-keygen -l; NULL */
+    const char *host_key_sha256; /* base64 as in ssh-keygen -l, or NULL */
     const char *address;         /* data-plane address, NULL: detected */
     uint32_t slots;
 };
@@ -39,8 +39,8 @@ struct rf_launch_config {
     bool accept_new;    /* add unknown host keys instead of refusing */
     bool deploy;        /* copy the worker over SFTP first */
     uint32_t parallel;  /* starts in progress at once */
-    uint32_t timeout_s; /* from its turn to the stream, without the wait
-                           before it; deployment has its own limit */
+    uint32_t timeout_s; /* from the start of a node's turn until its stream
+                           is open; deployment has its own limit */
 };
 
 #endif

@@ -1,4 +1,4 @@
-/* Names fit for commands. See names.h. */
+/* Names fit for commands, whatever the locale. See names.h. */
 #include "coordinator/config/nodes/names.h"
 
 #include <arpa/inet.h>

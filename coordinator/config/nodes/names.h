@@ -16,9 +16,9 @@ bool rf_names_valid_user(const char *user);
 /* A name or path of letters, digits and "._/+-", with an optional leading "~/",
  * no "..", no leading dash. */
 bool rf_names_valid_worker(const char *path);
-/* Name of a run or a scenario, used in file names: letters, digits and "._-+=",
- * as members of a matrix have, no leading dash or dot, at most `longest` bytes.
- */
+/* Name of a run or a scenario, which becomes a file name: letters, digits and
+ * "._-+=", as members of a matrix have, no leading dash or dot, at most
+ * `longest` bytes. */
 bool rf_names_valid_file(const char *name, size_t longest);
 
 #endif

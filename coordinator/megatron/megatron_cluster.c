@@ -282,7 +282,7 @@ static enum rf_status count_slots(json_t *scenario, json_int_t *out,
     return RF_OK;
 }
 
-/* Records flags that were only checked as idle. */
+/* Records as idle the flags that are only checked. */
 static void note_idle(struct rf_megatron_args *args, const json_t *model)
 {
     static const char *const checked[] = {"seq-length", "no-position-embedding",

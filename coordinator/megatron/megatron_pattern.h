@@ -5,9 +5,9 @@
 #include <jansson.h>
 
 /*
- * "2": the integer. "([0]*3+[1]*2)*2": the list of integers that this is in
- * Python; supports brackets, parentheses, + and *. A new reference; NULL if the
- * text is neither, or the list is longer than any model.
+ * "2": the integer. "([0]*3+[1]*2)*2": the list of integers that Python makes
+ * of it, from brackets, parentheses, + and *. A new reference; NULL if the text
+ * is neither, or the list is longer than any model.
  */
 json_t *rf_megatron_pattern(const char *text);
 

@@ -22,7 +22,7 @@
 #define WITH_EMBEDDING "account-for-embedding-in-pipeline-split"
 #define WITH_LOSS "account-for-loss-in-pipeline-split"
 
-/* The number of virtual stages, from the layers in each. */
+/* Sets the number of virtual stages, "vpp", from the layers in each. */
 static enum rf_status count_chunks(const struct rf_megatron_args *args,
                                    json_int_t layers, json_int_t stages,
                                    json_t *train, struct rf_err *err)
@@ -73,7 +73,8 @@ static enum rf_status make_room(const struct rf_megatron_args *args,
     return RF_OK;
 }
 
-/* Repeats the text from `unit` on, present once, up to `times` times. */
+/* Repeats the text from `unit` on, so that it is there `times` times. False if
+ * that is too long. */
 static bool repeat(char *out, size_t *used, size_t unit, long times)
 {
     const size_t size = *used - unit;

@@ -25,7 +25,8 @@ extern const char rf_megatron_required[];
 
 /* Ends with an entry without a name. */
 extern const struct rf_megatron_flag rf_megatron_flags[];
-/* Flags that affect no byte of a refit, whatever their values. NULL ends it. */
+/* Flags that affect no byte of a refit, whatever their values. Ends with
+ * NULL. */
 extern const char *const rf_megatron_idle[];
 
 #endif

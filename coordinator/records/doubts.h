@@ -53,8 +53,8 @@ struct rf_remarks {
 void rf_remarks_add(struct rf_remarks *remarks, const char *run,
                     const json_t *record);
 /* "unstable, see flags: a, b (drift); c (outliers)". "all N" replaces the names
- * when every one of many records is in a group. NULL: no remark. Caller frees.
- */
+ * of a group that has every one of many records. NULL: no remark. Caller
+ * frees. */
 char *rf_remarks_line(const struct rf_remarks *remarks, enum rf_remark about);
 void rf_remarks_free(struct rf_remarks *remarks);
 

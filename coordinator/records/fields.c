@@ -13,8 +13,8 @@
 #define MOST 1e18
 #define LEAST 1e-60
 
-/* PLAIN: for programs only. SHOWN: for people too. VARIES: only for comparing
- * records. */
+/* PLAIN: for programs only. SHOWN: for people too. VARIES: in no table; dropped
+ * before records are compared. */
 #define PLAIN(object, key, kind, column)                                       \
     {                                                                          \
         object, key, RF_RESULT_##kind, column, NULL, 0, false                  \

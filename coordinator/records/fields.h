@@ -37,8 +37,9 @@ struct rf_result_field {
 /* In the order of both tables' columns; ends with an entry without a key. */
 extern const struct rf_result_field rf_result_fields[];
 
-/* The value at "summary.median_ms": `object` "summary", NULL for the top level,
- * with dots for nested objects. Borrowed; NULL when absent. */
+/* The value at a place such as "summary.median_ms": `object` is "summary", NULL
+ * for the top level, with dots for nested objects. Borrowed; NULL when
+ * absent. */
 const json_t *rf_result_value(const json_t *result, const char *object,
                               const char *key);
 

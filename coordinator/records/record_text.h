@@ -5,8 +5,8 @@
 #include <jansson.h>
 
 /* The record as rf_json_text() encodes it, with the numbers of its ranks
- * (iteration_ranks.h) as objects. Caller frees; NULL when it cannot be encoded.
- */
+ * (iteration_ranks.h) as objects. Caller frees; NULL if it cannot be
+ * encoded. */
 char *rf_record_text(const json_t *record);
 
 #endif

@@ -5,8 +5,8 @@
 #include <jansson.h>
 #include <stdbool.h>
 
-/* Called with a path where two JSON values differ, and both values there, NULL
- * where missing. All are borrowed. Returns whether to go on. */
+/* Gets the path of a difference between two JSON values, and both values there,
+ * NULL where missing. All are borrowed. Returns whether to go on. */
 typedef bool (*rf_json_difference_fn)(const char *path, const json_t *in_a,
                                       const json_t *in_b, void *data);
 
@@ -36,8 +36,8 @@ char *rf_records_differ(const json_t *a, const json_t *b);
 void rf_records_each_difference(const json_t *a, const json_t *b,
                                 rf_json_difference_fn take, void *data);
 
-/* A copy of a scenario's settings, only those that affect the refit's time. A
- * new reference. */
+/* A copy of those of a scenario's settings that affect the refit's time. A new
+ * reference. */
 json_t *rf_refit_settings(const json_t *scenario);
 
 /* The fields of a model that affect the refit; NULL without a model. A new

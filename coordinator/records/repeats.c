@@ -91,8 +91,8 @@ static void merge(json_t *out, const char *key, const json_t *before,
     put(out, key, list);
 }
 
-/* The record with the shared fields: the new one, unless it failed and the
- * older one has a plan. */
+/* The record with the shared fields: the new one, unless its status is not
+ * "ok" and the older one has a plan. */
 static const json_t *base_of(const json_t *before, const json_t *now)
 {
     const bool older_is_better =

@@ -273,7 +273,7 @@ static const struct rf_result_file *twin_of(const struct rf_result_set *set,
 }
 
 /* A run has one record per scenario. If several files have the same scenario
- * and none has its name, the right one is unknown. */
+ * and none has its name, the right one is unknown: leaves out all. */
 static void leave_out_twins(struct rf_result_set *set, size_t first)
 {
     size_t kept = first;

@@ -78,7 +78,7 @@ static json_t *ratios_json(const json_t *record)
     return out;
 }
 
-/* The standard deviation as a percentage of the mean. */
+/* The standard deviation of a variance, as a percentage of the mean. */
 static double percent_of(double variance, double mean)
 {
     return mean > 0 ? sqrt(variance) / mean * 100 : 0;

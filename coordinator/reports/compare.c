@@ -164,7 +164,8 @@ static enum rf_change gravest_of(const struct rf_comparison *one)
     return gravest_first[i];
 }
 
-/* Whether the ratio decides: the graver judged median does. */
+/* Whether the ratio decides, not the time: the graver of the two does, if both
+ * are judged. */
 static bool ratio_decides(const struct rf_comparison *one)
 {
     const struct rf_judgement *ratio = &one->judgements[RF_METRIC_RATIO];

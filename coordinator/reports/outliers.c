@@ -98,7 +98,7 @@ static bool differs_cb(const char *path, const json_t *in_a, const json_t *in_b,
 
 /* --- Rows ----------------------------------------------------------------- */
 
-/* One side's scalar figures; none if null. */
+/* Puts one side's scalar figures; nothing if `figures` is null. */
 static void put_side(json_t *row, const char *side, const json_t *figures)
 {
     const char *key;

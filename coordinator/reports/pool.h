@@ -23,7 +23,7 @@ struct rf_pooled {
  */
 void rf_pool(struct rf_result_set *set, struct rf_pooled *counts);
 
-/* RF_ERR_CONFIG, with the reason, if nothing was pooled. */
+/* RF_ERR_CONFIG, with the reason, if no scenario was pooled. */
 enum rf_status rf_pool_check(const struct rf_pooled *counts,
                              struct rf_err *err) RF_MUST_CHECK;
 

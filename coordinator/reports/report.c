@@ -73,8 +73,8 @@ static void print_line(const char *text, enum rf_report_form form, FILE *to)
     }
 }
 
-/* Names the removed constant columns, once. A CSV table has only rows, so they
- * go beside it. */
+/* Names the removed constant columns, once: below the table, or for CSV, which
+ * has only rows, in the log. */
 static void print_constant(const char *constant, enum rf_report_form form,
                            FILE *to)
 {

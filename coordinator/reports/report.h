@@ -10,8 +10,8 @@
 
 struct rf_report_options {
     enum rf_report_form form;
-    const char *program; /* command that reruns scenarios, printed below a
-                            table; NULL: not printed */
+    const char *program; /* path of refit-coord, for the command below a table
+                            that reruns each scenario; NULL: no commands */
     bool drop_constant;  /* print constant columns once; not for HTML */
 };
 

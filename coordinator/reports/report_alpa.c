@@ -74,13 +74,13 @@ static json_int_t chunks_of(const struct sharding *sharding, size_t d)
     return n;
 }
 
-/* A Python tuple, "a, b", of one element ends in a comma. */
+/* The end of a Python tuple, "a, b": a comma if it has one element. */
 static const char *tuple_end(const char *tuple)
 {
     return strstr(tuple, ", ") == NULL ? "," : "";
 }
 
-/* The index, among the divided dimensions, of the one along an axis; -1:
+/* The index, among the divided dimensions, of the one that an axis divides; -1:
  * none. */
 static int divided_by(const struct sharding *sharding, size_t axis)
 {

@@ -17,8 +17,8 @@ enum rf_metric {
 
 /* Changes as ratios: 0.1 is 10 %. */
 struct rf_threshold {
-    double worse, better; /* for growth; for shrinking */
-    bool named;           /* explicitly, by name */
+    double worse, better; /* limits of growth; of shrinking */
+    bool named;           /* the metric was given by name */
 };
 
 struct rf_thresholds {

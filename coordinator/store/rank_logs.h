@@ -10,9 +10,9 @@
 /* Depth of a log's folder inside the result folder. */
 #define RF_RANK_LOGS_FOLDERS 2
 
-/* A rank's log file in the result folder, "logs/one/rank-3.log". NULL if the
- * log would be empty: the rank wrote nothing and has no fault; `all` gives
- * every rank a log. Caller frees. */
+/* A rank's log file in the result folder, "logs/one/rank-3.log". NULL if it has
+ * none: the rank wrote nothing and no fault is about it. With `all`, every rank
+ * has a log. Caller frees. */
 char *rf_rank_logs_file(const struct rf_attempt *attempt, const char *scenario,
                         uint32_t rank, bool all);
 

@@ -129,7 +129,8 @@ static void forget_node_links(json_t *links)
     }
 }
 
-/* Replaces a node by a host, with its slots. */
+/* Replaces a node by a host, which keeps the node's slots; another number of
+ * slots is an error. */
 static enum rf_status replace_node(json_t *node, const struct rf_host *host,
                                    struct rf_err *err)
 {
@@ -229,7 +230,7 @@ static void add_difference(char **list, const char *part, const json_t *then,
     free(b);
 }
 
-/* A plan's figures to compare, without the digest. */
+/* Drops the digest and the planning time from a plan's record; returns it. */
 static json_t *figures_of(json_t *plan)
 {
     json_object_del(plan, "digest");

@@ -520,8 +520,8 @@ static json_t *loaded_json(const struct rf_attempt *attempt)
                                "gbytes_per_s", (double)read_bytes / (double)ns);
 }
 
-/* The scenario's time by phase. If the launch is kept, planning precedes it and
- * counts too. */
+/* The scenario's time by phase. A plan that was kept from before the launch
+ * counts with the time it took then. */
 static void put_phases(json_t *out, const struct rf_attempt *attempt)
 {
     static const char *const keys[RF_PHASES] = {

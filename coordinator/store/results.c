@@ -126,7 +126,7 @@ static void set_repeats(struct rf_results *results, uint32_t n_repeats)
     }
 }
 
-/* Notes the scenarios of cluster.json that this run skips. */
+/* Notes the scenarios of cluster.json that this run leaves out. */
 static void note_left_out(struct rf_results *results)
 {
     const struct rf_config *config = results->run.config;
@@ -197,7 +197,7 @@ static void load_earlier(struct rf_results *results, const char *name)
 }
 
 /* Number of repeats of each scenario in a resumed folder: `asked`, or if 0, as
- * before. */
+ * before. Fewer than before are an error. */
 static enum rf_status resume_repeats(const struct rf_results *results,
                                      uint32_t asked, uint32_t *out,
                                      struct rf_err *err)

@@ -172,7 +172,7 @@ static void make_logs(struct rf_results *results,
     }
 }
 
-/* Updates index and summary.csv from the stored record. */
+/* Updates the index and the rows of summary.csv from the stored record. */
 static void take_record(struct rf_results *results)
 {
     const char *name = results->storing.scenario;

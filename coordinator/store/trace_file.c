@@ -32,7 +32,7 @@ struct rf_trace_file {
 /* A refit or a yardstick: its name, and its time's field in iterations. */
 struct trace_kind {
     const char *what, *time_key;
-    bool names_parts; /* an operation is one of the schedule's, not several */
+    bool names_parts; /* an operation is one of the schedule, not several */
 };
 
 static const struct trace_kind refit = {"refit", "refit_ms", true};

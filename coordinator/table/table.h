@@ -32,9 +32,9 @@ size_t rf_table_rows(const struct rf_table *table);
  */
 char *rf_table_drop_constant(struct rf_table *table, size_t keep);
 
-/* Heads of the columns to drop on a narrow terminal, in order, ending with
- * NULL. The others stay. `all` is a command that shows all columns; borrowed.
- */
+/* Heads of the columns to drop on a narrow terminal, in this order, ending with
+ * NULL. Other columns stay. `all` is a command that shows every column;
+ * borrowed. */
 void rf_table_set_drops(struct rf_table *table, const char *const *heads,
                         const char *all);
 

@@ -47,8 +47,8 @@ struct rf_file_loads {
 
 /* A rank writes once the part of its training memory that any rank reads, gaps
  * between rows included, and, for each reader, what it forwards or casts there.
- * It reads the sources of its ops; for short rows, with the gaps between them.
- */
+ * It reads the sources of its ops, those with short rows with the gaps between
+ * them. */
 void rf_predict_file_loads(const struct rf_world *world,
                            const struct rf_schedule *schedule,
                            struct rf_file_loads *out);
@@ -113,8 +113,8 @@ struct rf_predict_speeds {
     size_t n_unsettled; /* records without a usual speed */
 };
 
-/* Number of repeats and results with a probe of a node that establish a usual
- * speed. */
+/* No speed of a node is usual with fewer repeats and results that have a probe
+ * of it. */
 #define RF_PREDICT_SPEED_RECORDS 3
 /* A speed is unusual beyond this factor. On a machine with two speeds, 26 and
  * 46 GB/s, probes of either were within 15 % of these. */
@@ -234,9 +234,9 @@ struct rf_leave_one_out {
     const struct rf_predict_row *worst_row;
 };
 
-/* Calibration fits a line only with this many results and this ratio of the
- * largest to the smallest simulated time. With similar times, their noise would
- * set its slope. */
+/* Calibration fits a line only with at least this many results and at least
+ * this ratio of the largest to the smallest simulated time. With similar times,
+ * their noise would set its slope. */
 #define RF_PREDICT_LINE_RESULTS 3
 #define RF_PREDICT_LINE_SPAN 2
 

@@ -17,8 +17,8 @@ void rf_advise_scenario(const struct rf_scenario *scenario,
                         const struct rf_timeline *timeline,
                         struct rf_findings *out);
 
-/* Whether a node's worker has our build; an error with `strict`, else a
- * warning. */
+/* Adds a finding if a node's worker is not of our build: an error with
+ * `strict`, else a warning. */
 void rf_advise_build(const char *host, const struct rf_msg_hello *hello,
                      bool strict, struct rf_findings *out);
 

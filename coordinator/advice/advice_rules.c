@@ -349,8 +349,7 @@ char *rf_advice_rule_idle_address(const struct rf_advice_view *view)
     return lacks_address(view, false);
 }
 
-/* Variables from `launch.env` or the node's environment, which are
- * deliberate. */
+/* Whether `launch.env` or the node's environment sets it, so on purpose. */
 static bool has_variable(const struct rf_msg_hello *hello, const char *name)
 {
     for (size_t i = 0; i < hello->env.n; i++) {

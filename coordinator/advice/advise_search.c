@@ -104,7 +104,8 @@ void rf_advise_sides(const struct rf_scenario *base,
     *infer = with_mesh(&base->spec->infer, &choice->infer);
 }
 
-/* A changed mesh gets even stages of one chunk each, and engines one chunk. */
+/* A changed mesh gets even stages of one chunk each, and one engine: drops the
+ * keys for uneven stages and several engines. */
 static void set_mesh(json_t *side, const struct rf_mesh *mesh,
                      const struct rf_mesh *own)
 {
@@ -450,8 +451,8 @@ void rf_advise_rank(struct rf_mesh_choice *choices, size_t n)
     qsort(choices, n, sizeof(*choices), by_worth);
 }
 
-/* Keeps the `most` meshes that break the fewest rules, by weight, and the
- * scenario's own. */
+/* Keeps the `most` best meshes by the weight of the rules that they break, and
+ * the scenario's own. */
 static void cut_side(struct mesh_search *search, enum rf_side side, size_t most)
 {
     struct meshes *meshes = &search->sides[side];

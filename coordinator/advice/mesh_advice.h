@@ -23,8 +23,8 @@ struct rf_mesh_advice_view {
 struct rf_mesh_advice {
     const char *name;
     enum rf_advice_level level;
-    unsigned weight; /* for breaking it, in `advise`; ours. 0: irrelevant to
-                        the mesh */
+    unsigned weight; /* for breaking it, in `advise`; ours. 0: it does not
+                        judge the mesh */
     /* Why the meshes break it, malloc'ed; NULL if they do not. */
     char *(*text)(const struct rf_mesh_advice_view *view);
     const char *source;

@@ -94,7 +94,7 @@ static struct reach_link *find_link(struct reach_node *node, uint32_t to)
     return NULL;
 }
 
-/* False if a link is useless. */
+/* Adds a link; false if it is there already or can be of no use. */
 static bool add_link(struct rf_reach_pairs *pairs, uint32_t from, uint32_t to)
 {
     struct reach_node *node = &pairs->nodes[from];

@@ -17,10 +17,10 @@
 #include "coordinator/scenario/scenario.h"
 #include "transport/control/message_fields.h"
 
-#define RF_REACH_DESTINATIONS 8 /* plus two neighbours: must fit into REACH */
-#define RF_REACH_SOURCES                                                       \
-    32 /* plus two neighbours: fewer than an agent's
-                                   guests */
+/* With the two neighbours no more than fit into REACH. */
+#define RF_REACH_DESTINATIONS 8
+/* With the two neighbours fewer than an agent has guests. */
+#define RF_REACH_SOURCES 32
 
 struct rf_reach_pairs;
 

@@ -30,8 +30,8 @@
 
 /* --- streaming stores ----------------------------------------------------- */
 
-/* `ahead` is the address to prefetch at the first line; the others follow it.
- * It is only a hint and may be unmapped. */
+/* Copy `n_lines` cache lines. Each prefetches one line, from `ahead` on; this
+ * is only a hint, and the address may be unmapped. */
 
 #if defined(__x86_64__)
 
@@ -123,9 +123,9 @@ void rf_copy_fence(void)
 
 #endif
 
-/* Copies a run; the source is next read at `next`. If that does not follow in
- * memory, the last 2 KiB prefetch from there; otherwise they would prefetch
- * columns of other ranks. */
+/* Copies a run; the source is next read at `next`. Unless that is the end of
+ * the run, the last 2 KiB prefetch from there: what follows the run in memory
+ * are columns of other ranks. */
 static void stream_run(uint8_t *dst, const uint8_t *src, size_t bytes,
                        const uint8_t *next)
 {

@@ -69,7 +69,7 @@ struct rf_copy_span {
 };
 
 /* Describes the first items of a span as at most max_iov I/O vectors. Returns
- * the number of vectors, *items: the items they hold. */
+ * the number of vectors; *items is the number of items in them. */
 size_t rf_copy_iov(const struct rf_copy_shape *shape,
                    const struct rf_copy_span *span, struct iovec *iov,
                    size_t max_iov, uint64_t *items);

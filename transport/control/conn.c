@@ -62,7 +62,8 @@ static void timer_closed_cb(uv_handle_t *handle)
     }
 }
 
-/* Closes the handles; `why` NULL: an orderly end. The first reason is kept. */
+/* Closes the handles; `why` NULL: the reason is already in conn->why (RF_OK: an
+ * orderly end). Later calls do not change it. */
 void rf_conn_end(struct rf_conn *conn, const struct rf_err *why)
 {
     if (conn->state == RF_CONN_CLOSING) {

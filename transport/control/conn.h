@@ -41,8 +41,9 @@ struct rf_conn_ops {
                      void *data);
     /* The end. `why` has RF_OK status for an orderly close by the peer or by
      * rf_conn_close(), RF_ERR_AUTH for a failed handshake, RF_ERR_TIMEOUT for
-     * one longer than RF_CONN_HANDSHAKE_MS, RF_ERR_PROTOCOL for bad frames,
-     * RF_ERR_PEER for a broken, cut or stuck connection. */
+     * one longer than RF_CONN_HANDSHAKE_MS, RF_ERR_LAUNCH for a missing banner,
+     * RF_ERR_PROTOCOL for bad frames, RF_ERR_PEER for a broken, cut or stuck
+     * connection. */
     void (*on_close)(struct rf_conn *conn, const struct rf_err *why,
                      void *data);
 };
@@ -59,8 +60,8 @@ struct rf_conn *rf_conn_open_two(uv_stream_t *in, uv_stream_t *out,
 
 /* Call right after opening, without TLS: skips up to RF_CONN_NOISE_MAX bytes
  * from the peer until `line` (with a newline before and after it) arrives; then
- * on_ready. A stream that ends earlier or sends more fails with an error that
- * quotes the start of its output. */
+ * on_ready. A stream that ends earlier or sends more fails with an
+ * RF_ERR_LAUNCH that quotes the start of its output. */
 void rf_conn_expect_banner(struct rf_conn *conn, const char *line);
 
 /* Queues one frame. Takes `payload` (decref) and wipes its secrets, also on

@@ -1,8 +1,8 @@
 /*
  * The writing half of a connection. Frames go out in the order of sending, a
- * chunk at a time, the next once the kernel has taken the last. Memory in the
- * queue: the payload, which connections share, and at most one chunk per
- * connection.
+ * chunk at a time, the next once the kernel has taken the last. So a connection
+ * queues payloads, which it shares with others, and until it closes copies at
+ * most one chunk.
  *
  * A failed write does not end the connection at once: the peer's last frames
  * (its reason for closing) may still be unread, so reading continues for

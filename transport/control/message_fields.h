@@ -15,8 +15,8 @@
 #define RF_MSG_TEXT_MAX 4096
 #define RF_MSG_BYTES_MAX INT64_MAX
 #define RF_MSG_FILES_MAX 63 /* of `files` */
-/* Limit of another node's clock, which may be negative on ours; the difference
- * of two does not overflow. */
+/* Limit of a node's times. Converted to the clock of a node that booted later
+ * they may be negative; the difference of two does not overflow. */
 #define RF_MSG_CLOCK_MAX (INT64_MAX / 4)
 #define RF_MSG_LONGEST_NS (INT64_C(30) * 24 * 3600 * 1000000000)
 #define RF_MSG_TRACE_MAX 16384 /* events of a rank */
@@ -483,7 +483,7 @@
 
 /* --- Structs -------------------------------------------------------------- */
 
-/* Parts before what contains them. X(name, FIELDS) */
+/* Each part precedes the schemas that contain it. X(name, FIELDS) */
 #define RF_SCHEMA_PARTS(X)                                                     \
     X(msg_candidate, RF_CANDIDATE_FIELDS)                                      \
     X(msg_boot_limits, RF_BOOT_LIMITS_FIELDS)                                  \

@@ -197,7 +197,7 @@ static void free_pairs(struct rf_text_pairs *pairs)
     *pairs = (struct rf_text_pairs){NULL, 0};
 }
 
-/* --- Several of them ------------------------------------------------------ */
+/* --- Lists ---------------------------------------------------------------- */
 
 static enum rf_status decode_value(const struct rf_field *field,
                                    const struct rf_jnode *node, void *at,
@@ -297,12 +297,13 @@ static void free_list(const struct rf_field *field, void *at)
     *count = 0;
 }
 
-/* --- Any kind ------------------------------------------------------------- */
+/* --- Values of any kind --------------------------------------------------- */
 
 static enum rf_status decode_members(const struct rf_schema *schema,
                                      const struct rf_jnode *object, void *out,
                                      struct rf_err *err);
-/* Leaves the members dangling: the caller frees them or makes them absent. */
+/* Frees what the members own, but does not make all absent: the caller does so,
+ * or frees the struct. */
 static void free_members(const struct rf_schema *schema, void *in);
 
 /* `at` is the member, `node` its value, present and not null. */

@@ -207,7 +207,8 @@ static bool take_key(struct cursor *in, const char *key)
     return true;
 }
 
-/* The field of the next key, searched from `from` on; n_fields: unknown key. */
+/* The field of the next key; n_fields: none. Tries field `from` first, then
+ * those after it, since keys mostly come in the order of the fields. */
 static size_t take_field(const struct rf_schema *schema, size_t from,
                          struct cursor *in)
 {

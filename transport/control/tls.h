@@ -54,8 +54,9 @@ enum rf_status rf_tls_write(struct rf_tls *tls, const void *plain, size_t size,
 size_t rf_tls_drain(struct rf_tls *tls, void *out, size_t size);
 /* Queues a close_notify. */
 void rf_tls_shutdown(struct rf_tls *tls);
-/* Server side: whether the client has proved a key. Its first message does so,
- * but may be a replay; only the end of the handshake proves possession. */
+/* Server side: whether the client has sent the proof of a key. It comes with
+ * its first message, which may be a copy of another client's; only the end of
+ * the handshake shows that it has the key. */
 bool rf_tls_has_proof(const struct rf_tls *tls);
 /* The authenticated identity (server side), NULL before the handshake. */
 const char *rf_tls_identity(const struct rf_tls *tls);

@@ -96,7 +96,8 @@ static bool is_near(const struct rf_disk_files *files, uint32_t rank)
     return files->engine->flow->slots[rank] != RF_NONE;
 }
 
-/* Finds the files that this rank writes and reads. */
+/* Finds the image's ranges, the ops to read from other nodes, and whether other
+ * nodes read from us. */
 static void plan_files(struct rf_disk_files *files)
 {
     const struct rf_engine *engine = files->engine;

@@ -3,7 +3,7 @@
  *
  * Every source rank has two files. `data`: an image of the parts of its
  * training memory that ops read, each byte at its arena offset, then a region
- * of packed ops (all others: !rf_op_reads_held()) in order of arrival.
+ * of packed ops (all others: !rf_op_reads_held()) in the order of writing.
  * `ledger`: a 16-byte entry at 16·op id for each packed op and one at 16·(ops
  * of the world) for the image: u32 generation, u32 zero, u64 offset in `data`;
  * big-endian. An entry is written after its data.
@@ -23,7 +23,7 @@
 struct rf_disk_peer {
     char label[RF_DISK_LABEL_SIZE]; /* of its node's files */
     int data, ledger;               /* -1: not open */
-    uint32_t generation;            /* of our last start of reading */
+    uint32_t generation;            /* in which we last read from it */
     uint32_t image;                 /* of the last complete image seen */
 };
 
@@ -69,7 +69,7 @@ struct rf_disk_files {
     bool syncing, syncing_ledger; /* data first, then the ledger */
     struct rf_disk_syncer syncer;
     /* reading */
-    uint32_t *gets; /* admitted reads: a ring of n_own */
+    uint32_t *gets; /* admit actions to read: a ring of n_actions */
     uint64_t gets_in, gets_out, get_done, get_offset;
     uint32_t *waiting; /* recv actions from other nodes, not yet written */
     uint32_t n_waiting;

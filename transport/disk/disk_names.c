@@ -2,9 +2,9 @@
  * Names of files in shared folders. See disk_names.h. A name that cannot be
  * removed stays: the caller is about to exit or does not need it.
  *
- * Files from before a boot must also be older than the boot, so that two
- * machines taken for one (copies of one image with one host name) do not remove
- * each other's files in use.
+ * A label of another boot is not enough to remove a file: it must also be older
+ * than this boot. Two machines that pass for one (copies of one image with one
+ * host name) thus do not remove each other's files in use.
  */
 #include "transport/disk/disk_names.h"
 

@@ -26,7 +26,7 @@
 enum rf_disk_kind {
     RF_DISK_DATA, /* of method disk; the number is the rank's */
     RF_DISK_LEDGER,
-    RF_DISK_EXPORT, /* a file of a model before its final name */
+    RF_DISK_EXPORT, /* a file of a model, until it is renamed */
 };
 
 /* The part of labels before the tag. False when OpenSSL fails. */

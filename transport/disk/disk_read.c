@@ -38,7 +38,7 @@ static enum rf_status read_at(int fd, void *out, uint64_t bytes,
     return RF_OK;
 }
 
-/* --- what other nodes have written ---------------------------------------- */
+/* --- ledgers of other nodes ----------------------------------------------- */
 
 /* Reads one ledger entry; *ready if it is of this iteration. */
 static enum rf_status read_entry(struct rf_disk_files *files, uint32_t rank,
@@ -180,8 +180,9 @@ static enum rf_status get_rows(struct rf_disk_files *files,
     return status;
 }
 
-/* Prepares a source's file before its first read in an iteration, and finds a
- * packed op's offset in it. */
+/* Before the first read from a source in an iteration, reopens its file if it
+ * is on another node, and drops its cache on request. For each packed op, finds
+ * its offset in the file. */
 static enum rf_status begin_get(struct rf_disk_files *files,
                                 const struct rf_op *op, struct rf_err *err)
 {

@@ -319,7 +319,7 @@ static void dispatch(struct rf_engine *engine, uint32_t action)
         engine->copies[engine->copies_in++ % engine->n_own] = action;
         break;
     case RF_ACTION_SEND:
-        assert(engine->carrier_ops != NULL); /* else no route leads away */
+        assert(engine->carrier_ops != NULL); /* else all ops are copies */
         engine->carrier_ops->send(engine->carrier, action);
         break;
     case RF_ACTION_ADMIT:

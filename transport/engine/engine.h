@@ -50,7 +50,7 @@ struct rf_copy_engine_policy {
      * skip none. */
     void (*mark_nothing)(const struct rf_engine *engine, bool *nothing);
     /* Passes mappings of the node's arenas to `engine->shm`
-     * (rf_node_memory_adopt). NULL: it maps them itself. */
+     * (rf_node_memory_adopt). NULL: the engine maps them itself. */
     void (*attach)(const struct rf_engine *engine);
     const struct rf_carrier_ops *carrier; /* NULL: every op is a copy */
     void *made; /* the carrier if it exists before `prepare`; the engine always

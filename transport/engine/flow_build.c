@@ -150,7 +150,8 @@ static uint32_t gate_at(const struct gates *gates, uint32_t rank,
                : gates->first_action + (uint32_t)(found - gates->keys);
 }
 
-/* The last gate of `rank` below `number`, in steps of `step` down from it. */
+/* The gate of `rank` with the largest number that is a multiple of `step` below
+ * `number`. */
 static uint32_t gate_before(const struct gates *gates, uint32_t rank,
                             uint32_t number, uint32_t step)
 {

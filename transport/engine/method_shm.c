@@ -4,8 +4,8 @@
  * the destination copies all others from the mapping. The host-memory twin of
  * CUDA IPC, also for ranks of one node only.
  *
- * Bytes counted: for zero-copy pieces one handle (process, descriptor, offset,
- * size) per pair of ranks; for copies the usual.
+ * Bytes counted: one handle (process, descriptor, offset, size) per pair of
+ * ranks with zero-copy pieces; copies count as in other methods.
  *
  * planner/schedule/in_place.c finds the pieces used in place.
  */

@@ -66,7 +66,8 @@ struct candidate {
     struct rf_copy_shape shape;
 };
 
-/* Compares sources and shapes, but not run lengths. */
+/* Compares source memories and the walks over them; ignores where a walk begins
+ * and the lengths of its runs. */
 static int compare_walks(const struct candidate *a, const struct candidate *b)
 {
     int order = RF_COMPARE(a->src, b->src);

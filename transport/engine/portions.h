@@ -1,6 +1,6 @@
 /*
  * The copies of a node, cut into portions of about 1 MiB that any of its ranks
- * may claim, so that work is even for any plan.
+ * may claim, so that work is shared evenly whatever the plan.
  *
  * Copies of the same rows of one source (a column split, replicas) are grouped:
  * a portion reads its part of the source once, front to back, and writes it to

@@ -13,7 +13,7 @@
 
 enum rf_memory_kind { RF_HOST_MEMORY, RF_DEVICE_MEMORY, RF_MEMORY_KINDS };
 
-/* What must hold before a method can be used; checked before launch. */
+/* The properties and needs of a method; checked before launch. */
 struct rf_method_info {
     const char *name;
     enum rf_memory_kind memory;

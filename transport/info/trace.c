@@ -6,7 +6,8 @@
 
 #include "common/mem.h"
 
-/* The largest gap inside an event. A wait spans the polls in between. */
+/* The largest gap inside an event. A wait spans the polls in between; work
+ * must follow at once. */
 #define WAIT_GAP_NS 20000
 #define WORK_GAP_NS 500
 

@@ -1,6 +1,6 @@
 /*
  * Events of one rank in one iteration; off in timed iterations. Memory is
- * allocated before the iteration; events without room are counted, not kept.
+ * allocated before the iteration; events that do not fit are only counted.
  * Single-threaded.
  */
 #ifndef RF_TRANSPORT_INFO_TRACE_H
@@ -35,7 +35,7 @@ struct rf_trace_event {
 struct rf_trace {
     struct rf_trace_event *events;
     size_t n, cap;
-    uint64_t dropped; /* events without room */
+    uint64_t dropped; /* events that did not fit */
 };
 
 /* Room for `cap` events. */

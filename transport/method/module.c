@@ -18,7 +18,7 @@
 
 #include "common/log.h"
 
-/* Outcomes of the only attempt. */
+/* The outcome of the one attempt to load each module. */
 static struct {
     pthread_once_t once;
     const struct rf_module *module;

@@ -49,7 +49,7 @@ struct rf_module_usage {
     uint64_t process_bytes; /* of this process, by NVML */
     uint64_t device_bytes;  /* in use on the device, less the initial use */
     uint64_t foreign_bytes; /* of others, by NVML */
-    bool has_nvlink;        /* then, by the whole device since the start: */
+    bool has_nvlink;        /* if so, of the whole device since the start: */
     uint64_t nvlink_sent_bytes, nvlink_received_bytes;
 };
 

@@ -1,6 +1,7 @@
-/* See loop.h. libuv 1.44 makes a pipe that all loops share (src/unix/signal.c)
- * and aborts if that fails or if it may not wait for events; without the spare
- * descriptor opened with the first stream, EMFILE makes it accept for ever. */
+/* See loop.h. libuv 1.44 aborts if it cannot make the pipe that all loops share
+ * (src/unix/signal.c), or if the system refuses the calls to wait for events.
+ * On EMFILE it accepts for ever unless it has its spare descriptor, which it
+ * opens with the first stream. */
 #include "transport/net/loop.h"
 
 #include <stdatomic.h>

@@ -27,8 +27,8 @@ enum rf_status rf_loop_init_with_pool(uv_loop_t *loop,
 
 /*
  * Calls `work` on a thread of libuv's pool, then `after` on the loop: for work
- * longer than peers wait for a lease, or than a signal may wait. Cannot be
- * cancelled: loop and data must live until `after`.
+ * that may take longer than peers wait for a lease, or than a signal may go
+ * unanswered. Cannot be cancelled: loop and data must live until `after`.
  */
 void rf_loop_beside(uv_loop_t *loop, void (*work)(void *data),
                     void (*after)(void *data), void *data);

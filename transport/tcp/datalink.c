@@ -165,7 +165,7 @@ static enum rf_status begin_connect(struct join *join, struct talk *talk,
     return talk->fd < 0 ? lost(talk, errno, err) : RF_OK;
 }
 
-/* Once the socket is connected, says hello; or handles the failure. */
+/* Says hello on a connected socket, or reports why connecting failed. */
 static enum rf_status say_hello(struct join *join, struct talk *talk,
                                 struct rf_err *err)
 {
@@ -265,9 +265,9 @@ static void take_proof(struct join *join, struct talk *talk)
     finish(join, talk);
 }
 
-/* Reads the bytes of the stage; *whole once complete. False at the end of the
- * stream (errno 0) or on an error (errno set). Never reads past the handshake:
- * payload may follow at once. */
+/* Reads the `wanted` bytes of a stage; *whole once complete. False, with errno,
+ * on an error or at the end of the stream (ECONNRESET). Never reads past the
+ * handshake: payload may follow at once. */
 static bool read_some(struct talk *talk, size_t wanted, bool *whole)
 {
     ssize_t n = recv(talk->fd, talk->in + talk->used, wanted - talk->used,
@@ -421,8 +421,8 @@ static enum rf_status check_time(const struct join *join, struct rf_err *err)
     return rf_now_ns() >= join->how->deadline_ns ? missing(join, err) : RF_OK;
 }
 
-/* Looks up all addresses before the first connection, so that no accepted end
- * has to wait for a name server. */
+/* Looks up all addresses before the first connection, so that no peer that has
+ * accepted one of ours waits while we ask a name server. */
 static enum rf_status find_places(struct join *join, struct rf_err *err)
 {
     enum rf_status status = RF_OK;

@@ -4,8 +4,9 @@
  * Ready ops leave in ascending op id. Bytes are gathered into *batches* of
  * about 1 MiB: long runs point straight into the arena, headers and short or
  * cast rows are packed into a stage that stays in the cache. A batch is written
- * in full, by as many calls as needed, before the next is filled; an op is
- * complete when the kernel has taken its last byte.
+ * in full, by as many calls as needed, before the next is filled. An op is
+ * complete when the kernel has taken its last byte; with turns, when the
+ * receiver's note arrives.
  */
 #include <errno.h>
 #include <inttypes.h>
@@ -144,8 +145,8 @@ static void advance(struct rf_link *link, uint64_t n)
 
 /* --- notes from the receiver ---------------------------------------------- */
 
-/* Whether a note of the end is due: once an iteration, after all of the op has
- * been sent. */
+/* Completes an op on the receiver's note. False: the note is not due, which it
+ * is with turns, once an iteration, after all of the op has been sent. */
 static bool take_end(struct rf_engine *engine, struct rf_tcp_op *op)
 {
     const uint32_t generation = engine->flow->generation;

@@ -158,7 +158,7 @@ static void admit_action(void *opaque, uint32_t action)
 
 /* UCX answers other ranks only in our progress calls, and there are none
  * between iterations, so a rank stays until all its peers are done with it.
- * Once all its own data has left, it tells them that it is done. */
+ * Once all its own data has left, it tells its peers that it is done. */
 static void part(struct rf_ucx_carrier *carrier)
 {
     if (carrier->engine->own_left > 0 || carrier->outstanding > 0 ||
@@ -212,7 +212,7 @@ static bool idle(void *opaque)
     return true;
 }
 
-/* Arms UCX's descriptor for later events, unless some are pending. */
+/* Arms UCX's descriptor for later events; 0: some are pending already. */
 static int nap_ms(void *opaque)
 {
     struct rf_ucx_carrier *carrier = opaque;

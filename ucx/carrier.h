@@ -52,7 +52,7 @@ enum rf_ucx_kind {
     RF_UCX_OFFERED,  /* the op's source can be read */
     RF_UCX_ADMITTED, /* to the source: the destination may take the op */
     RF_UCX_TAKEN,    /* to the source: the op is complete */
-    RF_UCX_BYE,      /* the sender needs no others in this iteration */
+    RF_UCX_BYE,      /* the sender needs its peers no more in this iteration */
     RF_UCX_KINDS,
 };
 
@@ -121,8 +121,8 @@ struct rf_ucx_peer {
     struct rf_ucx_carrier *carrier;
     uint32_t rank;
     struct rf_ucx_loss loss;
-    struct rf_ucx_end end;      /* a neighbour's is the same */
-    bool rma;                   /* UCX accesses its arenas without its help */
+    struct rf_ucx_end end;      /* of a neighbour: a copy of its `end` */
+    bool rma;                   /* unpacked runs go by puts or gets */
     bool eager;                 /* messages are sent eagerly */
     uint32_t met[RF_UCX_KINDS]; /* HELLOs, READYs and BYEs received */
     uint32_t n_sends, n_recvs;  /* ops, the sizes of the lists */

@@ -6,8 +6,8 @@
  *     #    put[0]: 0..<short>..4294967296..<bcopy>..(inf)
  *
  * A lane is a transport and a device; put[n] exists if lane n writes to remote
- * memory. Shared memory does so only for memory allocated by UCX, and an arena
- * is not.
+ * memory. Shared memory does so only for memory allocated by UCX, which an
+ * arena need not be.
  */
 #include "ucx/describe.h"
 

@@ -38,7 +38,7 @@ void rf_ucx_lose(const struct rf_ucx_loss *loss, ucs_status_t why)
     }
 }
 
-/* UCX's errors without room for a queue and for its buffers. */
+/* UCX's errors if there is no room for a queue, or for its buffers. */
 static bool lacks_room(ucs_status_t status)
 {
     return status == UCS_ERR_NO_MEMORY || status == UCS_ERR_NO_RESOURCE;

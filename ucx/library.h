@@ -16,9 +16,9 @@
  * UCX_TCP_RX_SEG_SIZE is set. */
 #define RF_UCX_TCP_SEGMENT "256k"
 /* Socket buffers of a connection at each end, unless UCX_TCP_SNDBUF and
- * UCX_TCP_RCVBUF are set. The system's default is megabytes, which leave the
- * cache before UCX reads them: a third slower here (make bench-ucx). This size
- * is enough for 5 GB/s with a round trip of 0.1 ms. */
+ * UCX_TCP_RCVBUF are set. Left to the system they grow to megabytes, which
+ * leave the cache before UCX reads them: a third slower here (make bench-ucx).
+ * This size is enough for 5 GB/s with a round trip of 0.1 ms. */
 #define RF_UCX_TCP_BUFFER "512k"
 
 /* UCX ends the process if it lacks descriptors or cannot start its thread. */

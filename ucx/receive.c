@@ -1,12 +1,12 @@
 /*
  * The receiving end of endpoints. See carrier.h.
  *
- * Every message is checked: it must be due once in this iteration, its op must
- * be between the two ranks, and its data no more than the op's. Verification
- * finds data that arrives twice in place of other data. An iteration begins
- * only when all ranks have finished the previous one, so no message comes
- * before its iteration. Short messages include their data; UCX fetches long
- * ones into a given place.
+ * Every message is checked: it must be due in this iteration and come only
+ * once, its op must be between the two ranks, and its data no more than the
+ * op's. Verification finds data that arrives twice in place of other data. An
+ * iteration begins only when all ranks have finished the previous one, so no
+ * message comes before its iteration. Short messages include their data; UCX
+ * fetches the data of long ones once told where to put it.
  */
 #include <inttypes.h>
 
@@ -80,7 +80,7 @@ static void fetch(struct rf_ucx_carrier *carrier, uint32_t action,
     request->action = action;
     request->first = message->first;
     request->n = message->bytes / carrier->ops[action].wire_item;
-    /* An answer to the sender follows. */
+    /* UCX answers the sender: this must leave before a BYE. */
     carrier->dirty = true;
     param.cb.recv_am = on_fetched;
     rf_ucx_settle(request, ucp_am_recv_data_nbx(carrier->worker, message->data,
@@ -89,7 +89,8 @@ static void fetch(struct rf_ucx_carrier *carrier, uint32_t action,
 
 /* --- messages ------------------------------------------------------------- */
 
-/* Accounts for received items of an op; false: not due. */
+/* Counts items that a message brings or announces for an op. False: not due,
+ * because the op has fewer left in this iteration. */
 static bool expect(struct rf_ucx_carrier *carrier, uint32_t action,
                    uint64_t first, uint64_t items)
 {
@@ -114,8 +115,9 @@ static bool expect_all(struct rf_ucx_carrier *carrier, uint32_t action)
     return expect(carrier, action, 0, carrier->ops[action].shape.total_items);
 }
 
-/* Whether the end of a send is due: once an iteration, after the op was offered
- * or sent in full. */
+/* Completes a send on the receiver's note. False: the note is not due, which it
+ * is once an iteration, after the op was offered or, with turns, all of its
+ * items were issued. */
 static bool take_end(struct rf_ucx_carrier *carrier, uint32_t send)
 {
     struct rf_ucx_op *of = &carrier->ops[send];

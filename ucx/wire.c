@@ -33,7 +33,7 @@ struct wire_peer {
     ucp_ep_h ep;
     uint32_t sent, received; /* messages requested, over all iterations */
     uint32_t awaited;        /* receives in flight */
-    bool receives;           /* it has ops from this rank */
+    bool receives;           /* the peer has ops from this rank */
 };
 
 /* A message or a flush in flight. */

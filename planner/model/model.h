@@ -102,7 +102,7 @@ enum rf_role {
     RF_ROLE_MLA_KV_B,  /* kv_b_proj: dim 0 = heads */
     RF_ROLE_SSM,       /* of a state space model: dim 0 = heads */
     RF_ROLE_SSM_GROUP, /* dim 0 = groups, shared like key/value heads */
-    /* General roles, for rules on tensors that are none of these: */
+    /* General roles, for rules on tensors that are none of the above: */
     RF_ROLE_VOCABULARY,
     RF_ROLE_COLUMN, /* dim 0 */
     RF_ROLE_ROW,    /* dim 1 */
@@ -156,8 +156,9 @@ struct rf_family {
     bool stacked;     /* experts are dimension 0 of one tensor on disk */
     bool own_layers;  /* not decoder layers: all on `stage` */
     uint64_t block;   /* elements in a block; 0: ranks get even shares.
-                         Otherwise engines deal out whole blocks: each rank gets
-                         the largest share, the last ranks fewer */
+                         Otherwise engines deal out whole blocks, as many to
+                         each rank as the largest share has; the last ranks get
+                         the rest, or none */
     bool keys_are_values; /* keys of layers without values: engines store them
                              in both places */
     bool quantized;       /* infer.quantize converts it, except ... */
@@ -167,7 +168,7 @@ struct rf_family {
     uint32_t whole_in; /* layouts that do not divide it, whatever its roles:
                           bits of enum rf_layout_kind */
     enum rf_stage stage;
-    enum rf_dtype dtype; /* as stored in the checkpoint */
+    enum rf_dtype dtype; /* as the model's description gives it */
     uint32_t n_layers;   /* tensors along the layer dimension, ≥ 1 */
     uint32_t *layers;    /* their layer numbers, ascending; NULL: no layer */
     uint32_t n_experts;  /* ≥ 1 */
@@ -198,10 +199,11 @@ struct rf_model {
     uint64_t bytes;      /* in the tensors' own dtypes */
     char **not_counted;  /* other contents of the description, one per line */
     uint32_t n_not_counted;
-    char *spelling; /* "a.* for b.*": the checkpoint's prefixes and the table's;
+    char *spelling; /* "a.* for b.*": the checkpoint's prefix for the table's;
                        NULL: the same */
-    char *unclear_module; /* an entry that is not understood in the checkpoint's
-                             list of unquantised modules */
+    char *unclear_module; /* an entry or a key of the checkpoint's lists of
+                             unquantised modules that is not understood; NULL:
+                             none */
     json_t *files;        /* checkpoint: {"folder", "tensors": {name: {"file",
                              "offset", …}}, "twins": {name: name of a tensor
                              with the same bytes}}; NULL: content is the

@@ -1,4 +1,4 @@
-/* Shapes and types of tensors from JSON, and the size limit of a dimension. */
+/* Shapes and types of tensors from JSON, and the size limits of a model. */
 #ifndef RF_PLANNER_MODEL_SHAPE_JSON_H
 #define RF_PLANNER_MODEL_SHAPE_JSON_H
 

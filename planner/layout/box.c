@@ -92,7 +92,7 @@ size_t rf_box_range(const struct rf_box *box, uint64_t from, uint64_t to,
     while (from < to) {
         uint32_t dim = 0;
         uint64_t count;
-        /* The outermost dimension with a whole slice from here. */
+        /* The outermost dimension of which a whole slice starts here. */
         while (from % step[dim] != 0 || step[dim] > to - from) {
             dim++;
         }

@@ -45,9 +45,9 @@ uint64_t rf_piece_offset(const struct rf_piece *piece, const uint64_t *at);
 bool rf_boxes_disjoint(struct rf_box *boxes, size_t n);
 
 /*
- * How to cut a box into at most `parts` boxes of nearly equal size (made by
- * rf_box_part()): the number of parts, and the dimension: the outermost that
- * divides evenly, else the one that divides best.
+ * How to cut a box into at most `parts` boxes of nearly equal size: into how
+ * many, and along which dimension, the outermost that divides evenly or else
+ * the one that divides best. rf_box_part() makes the boxes.
  */
 struct rf_split {
     uint32_t dim, parts;

@@ -4,14 +4,15 @@
  * parameter; the two latent down-projections share a parameter. Key/value heads
  * repeat when TP exceeds them. Vocabulary rows are padded to a multiple of 64.
  * With tied embeddings the last pipeline stage has a copy of the embedding, as
- * in their models. Surplus layers go to the last stages in SGLang, in vLLM to
- * those before the last. Packed blocks are dealt out, so that the last ranks
- * may have fewer; the padding of their parameters is left out.
+ * in their models. If the stages do not divide the layers, the surplus goes to
+ * the last stages in SGLang, in vLLM to those before the last. Packed blocks
+ * are dealt out, so that the last ranks may have fewer; the padding of their
+ * parameters is left out.
  *
- * SGLang makes the same parameters of other shares: heads and the input
- * embedding are divided within an attention group, experts over what EP
- * leaves of TP, and a vocabulary is padded until TP divides it. Tensors that
- * some of its model classes keep whole: "whole" in planner/families/.
+ * SGLang has the same parameters but other shares: heads and the input
+ * embedding are divided within an attention group, experts over what EP leaves
+ * of TP, and a vocabulary is padded until TP divides it. planner/families/
+ * names the tensors that some of its model classes keep whole ("whole").
  */
 #include "planner/layout/layout_section.h"
 

@@ -35,7 +35,8 @@ static struct rf_section whole_section(const struct rf_layout_build *build,
     return section;
 }
 
-/* Keeps the rank's shard of dimension 0; in a stacked family, of experts. */
+/* Adds the rank's shard: rows of dimension 0 or, in a stacked family, whole
+ * experts. */
 static enum rf_status add_chunk(struct rf_layout_build *build, uint32_t f,
                                 const char *name, struct rf_err *err)
 {
@@ -340,8 +341,8 @@ static enum rf_status add_layers(struct rf_layout_build *build,
     return status;
 }
 
-/* The end of the layers of all families in the module list of family `f`; 0: an
- * earlier family is also in it. */
+/* One past the last layer in the module list of family `f`; 0: no such list, or
+ * an earlier family is also in it. */
 static uint32_t end_of_list(const struct rf_model *model, uint32_t f)
 {
     uint32_t end = 0;

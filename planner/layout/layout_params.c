@@ -74,8 +74,8 @@ static bool serves(const struct rf_family *family, enum rf_role role)
            (role == RF_ROLE_V && family->keys_are_values);
 }
 
-/* Finds the other families of a fusion that includes `first`; false if an
- * unused one is missing. */
+/* Finds a family for each role of a fusion, `first` for its own; false if a
+ * role has no unused family that fits. */
 static bool find_partners(const struct rf_model *model,
                           const struct rf_fusion *fusion, const bool *used,
                           uint32_t first, struct rf_param_member *out)

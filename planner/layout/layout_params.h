@@ -49,8 +49,8 @@ struct rf_section {
 /* Whether the rank's stage has the family. */
 bool rf_layout_holds(const struct rf_layout_build *build, uint32_t family);
 
-/* Whether the rank holds it as the output head of tied embeddings: a copy of
- * the embedding on the last stage. */
+/* Whether the rank holds the family as the output head of tied embeddings: a
+ * copy of the embedding on the last stage. */
 bool rf_layout_is_copy(const struct rf_layout_build *build, uint32_t family);
 
 /* Adds a parameter of `sections` for all layers of the rank and the experts of

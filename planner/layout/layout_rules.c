@@ -67,12 +67,12 @@ uint64_t rf_stage_slices(const struct rf_side_spec *side)
     return (uint64_t)side->pp * side->vpp;
 }
 
-/* A pipeline and the layers left for its unnamed stages. */
+/* The pipeline of a side. */
 struct pipeline {
     const struct rf_layout_ops *ops;
     const struct rf_side_spec *side;
     uint32_t n_layers;
-    uint32_t rest, others; /* layers and stages not named by a key */
+    uint32_t rest, others; /* layers and stages that no key fixes */
 };
 
 /* Whether a stage has one of the surplus layers, which engines give to that
@@ -144,7 +144,7 @@ static enum rf_status check_turns(const struct pipeline *line,
     return RF_OK;
 }
 
-/* Derives the rest from the side and checks it. */
+/* Sets `rest` and `others`; fails if the stages cannot share the layers. */
 static enum rf_status check_stages(struct pipeline *line, struct rf_err *err)
 {
     const struct rf_side_spec *side = line->side;

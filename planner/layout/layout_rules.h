@@ -74,7 +74,7 @@ uint64_t rf_layout_vocab_rows(const struct rf_layout_ops *ops,
 /* `vocab_multiple` of layouts without padding. */
 uint64_t rf_layout_no_padding(const struct rf_spec *spec, enum rf_side side);
 
-/* One of several equal shares. */
+/* One of several shares. */
 struct rf_share {
     uint32_t part, parts;
 };
@@ -100,7 +100,8 @@ struct rf_layer_run {
     uint32_t first, count;
 };
 
-/* Layers of virtual stage `chunk` of stage `pp`; stages alternate (vpp > 1). */
+/* Layers of virtual stage `chunk` of stage `pp`; with vpp > 1 the stages take
+ * turns. */
 struct rf_layer_run rf_stage_chunk(const struct rf_side_spec *side,
                                    const uint32_t *starts, uint32_t pp,
                                    uint32_t chunk);

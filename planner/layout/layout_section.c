@@ -29,7 +29,8 @@ static struct rf_share share_of(const struct rf_layout_build *build,
     return (struct rf_share){build->at.tp % tp, tp};
 }
 
-/* Gives each rank the whole blocks of the largest share; the last get fewer. */
+/* Gives each rank as many whole blocks as the largest share has; the last ranks
+ * get the rest, or none. */
 static void deal(struct rf_share share, uint64_t block, uint64_t base,
                  uint64_t size, struct rf_section *out)
 {
@@ -80,8 +81,9 @@ static enum rf_status cut_vocabulary(const struct rf_layout_build *build,
     return RF_OK;
 }
 
-/* Cuts at whole heads or groups. Ranks that outnumber repeatable units share
- * them; if units do not repeat, the ranks cut them. */
+/* Cuts between heads or groups; ranks that outnumber units share them if the
+ * units repeat. The model's own heads, where they do not repeat, are cut like
+ * elements. */
 static enum rf_status cut_units(const struct rf_layout_build *build,
                                 struct rf_share share, uint64_t base,
                                 const struct rf_part *part,
@@ -107,7 +109,7 @@ static enum rf_status cut_units(const struct rf_layout_build *build,
     return cut(build, share, base, part->size, out, err);
 }
 
-/* Cuts alternating parts together: pairs, or as many as there are. */
+/* Cuts alternating parts together, never between the elements of one turn. */
 static enum rf_status cut_turns(const struct rf_layout_build *build,
                                 struct rf_share share,
                                 const struct rf_family *family,

@@ -73,11 +73,11 @@ static enum rf_status fail_with_nearest(struct rule_context *context,
                          value, rule, list);
 }
 
-/* Calls `works` for each part that a side divides over `over`, until false. */
 typedef bool (*part_works_fn)(struct rule_context *context,
                               const struct rf_family *family,
                               const struct rf_part *part, uint32_t value);
 
+/* Whether `works` accepts each part that the side divides over `over`. */
 static bool parts_work(struct rule_context *context, enum rf_over over,
                        uint32_t value, part_works_fn works)
 {

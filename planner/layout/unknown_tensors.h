@@ -20,7 +20,7 @@ struct rf_unknown {
     uint64_t bytes; /* each tensor counted once, in the model's dtype */
 };
 
-/* Counts the model's, on either side of `spec`. */
+/* Counts the model's families of that kind, on either side of `spec`. */
 struct rf_unknown rf_unknown_tensors_count(const struct rf_model *model,
                                            const struct rf_spec *spec);
 

@@ -253,7 +253,7 @@ static enum rf_status add_vision(struct rf_family_table *table,
     return status;
 }
 
-/* --- The way in ----------------------------------------------------------- */
+/* --- Entry points --------------------------------------------------------- */
 
 static enum rf_status check_keys(const struct rf_family_table *table,
                                  enum rf_component component,

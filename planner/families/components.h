@@ -20,9 +20,9 @@ enum rf_status rf_components_read(const struct rf_jnode *model,
 enum rf_status rf_components_need_table(const struct rf_components *components,
                                         struct rf_err *err) RF_MUST_CHECK;
 
-/* Adds rules for the components to a finished table: for those that are moved,
- * rules for their tensors, for the rest rules that skip them. Fails if a
- * component to be moved is not in the table. */
+/* Adds rules to a finished table: for the tensors of components to be moved,
+ * and to skip those of the others. Fails if the table lacks a component to be
+ * moved. */
 enum rf_status rf_components_add(struct rf_family_table *table,
                                  const struct rf_components *components,
                                  struct rf_err *err) RF_MUST_CHECK;
@@ -37,7 +37,8 @@ enum rf_status rf_components_check(const struct rf_family_table *table,
 enum rf_status rf_components_check_matched(const struct rf_family_table *table,
                                            struct rf_err *err) RF_MUST_CHECK;
 
-/* The config's multi-token prediction modules that the model leaves out. */
+/* Number of the config's modules for multi-token prediction that the model
+ * leaves out. */
 uint64_t rf_components_left_out(const struct rf_family_table *table,
                                 struct rf_values *values);
 

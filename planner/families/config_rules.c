@@ -135,7 +135,8 @@ static enum rf_role general_role(const struct plan_entry *entry)
     return RF_ROLE_REPLICATED;
 }
 
-/* The role of `name` by the common names, if it cuts alike. */
+/* The role of `name` by the common names if it cuts like `general`, else
+ * `general`. */
 static enum rf_role role_of(const struct rf_family_table *common,
                             const char *name, enum rf_role general)
 {
@@ -171,7 +172,7 @@ static json_t *make_rule(const struct rf_family_table *common,
     return rule;
 }
 
-/* The tensors of a module in a plan. */
+/* Endings of the tensors that a module's name in a plan can mean. */
 static const char *const suffixes[] = {"", ".weight", ".bias"};
 #define MAX_ENTRIES (RF_MODEL_MAX_RULES / RF_ARRAY_SIZE(suffixes))
 

@@ -1,5 +1,5 @@
 /*
- * "rules": "config": rules from a Hugging Face config itself, from its
+ * "rules": "config": rules from a Hugging Face config itself, its
  * base_model_tp_plan and base_model_ep_plan. Private to the model readers.
  */
 #ifndef RF_PLANNER_FAMILIES_CONFIG_RULES_H

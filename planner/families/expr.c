@@ -109,7 +109,7 @@ static bool is_name_byte(char c)
     return is_name_start(c) || (c >= '0' && c <= '9');
 }
 
-/* Takes `word` if it comes next; one of letters only if it ends there. */
+/* Takes `word` if it comes next; a word of letters only if it ends there. */
 static bool take(struct parser *p, const char *word)
 {
     size_t length = strlen(word);
@@ -214,7 +214,7 @@ static struct rf_value pick_numbered(const json_t *object, int64_t number)
     return rf_value_of_json(member);
 }
 
-/* Counts items of a list, characters of a text. */
+/* Items of a list, bytes of a text; false: neither. */
 static bool length_of(struct rf_value value, size_t *out)
 {
     bool list = value.kind == RF_VALUE_JSON && json_is_array(value.json);

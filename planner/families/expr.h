@@ -62,7 +62,7 @@ enum rf_status rf_expr_evaluate(const char *text,
                                 struct rf_value *out,
                                 struct rf_err *err) RF_MUST_CHECK;
 
-/* Checks the form only; looks up every name, none as needed. */
+/* Checks the form only; looks up every name with `needed` false. */
 enum rf_status rf_expr_check(const char *text,
                              const struct rf_expr_scope *scope,
                              struct rf_err *err) RF_MUST_CHECK;

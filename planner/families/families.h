@@ -1,6 +1,6 @@
 /*
  * The tables of planner/families/ as text, embedded in the library by
- * scripts/embed. planner/families/family_table.h reads them.
+ * scripts/embed at build time. planner/families/family_table.h reads them.
  */
 #ifndef RF_PLANNER_FAMILIES_FAMILIES_H
 #define RF_PLANNER_FAMILIES_FAMILIES_H

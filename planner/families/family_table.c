@@ -118,7 +118,7 @@ static void note_wrong(struct wrong_rules *wrong, const struct rf_jnode *rule,
                 err->text + (file < strlen(err->text) ? file : 0));
 }
 
-/* A single one is an ordinary error. */
+/* A single wrong rule is an error like any other. */
 static enum rf_status end_wrong(const struct wrong_rules *wrong,
                                 const struct rf_jnode *list, struct rf_err *err)
 {
@@ -230,8 +230,8 @@ static enum rf_status take_component(struct rf_family_table *table,
     return RF_OK;
 }
 
-/* Whether the table describes that model type or, with another table asking,
- * has that name. */
+/* Whether the table describes that model type or, `by_table` (another table
+ * asks), has that name. */
 static bool is_called(const json_t *table, const char *name, bool by_table)
 {
     const json_t *types = json_object_get(table, "model_types");
@@ -253,8 +253,8 @@ static bool mentions(const struct rf_family_file *file, const char *name)
     return found;
 }
 
-/* Reads the built-in table of that name, which must outlive `table`; *found:
- * whether it exists. */
+/* Reads the built-in table called `name`; *found: whether there is one. `name`
+ * must outlive `table`. */
 static enum rf_status read_named(struct rf_family_table *table,
                                  const char *name, unsigned depth, bool *found,
                                  struct rf_err *err)
@@ -347,7 +347,7 @@ static enum rf_status read_table(struct rf_family_table *table,
     return read_rules(table, &tensors, name, err);
 }
 
-/* --- The way in ----------------------------------------------------------- */
+/* --- Entry points --------------------------------------------------------- */
 
 static struct rf_family_table *table_create(const char *name)
 {

@@ -8,7 +8,7 @@
 
 #include "planner/families/table.h"
 
-/* In one list: each tensor of a model is compared with each rule. */
+/* The most rules in a list: each tensor is compared with each rule. */
 #define RF_MODEL_MAX_RULES 4096
 
 struct rf_values;

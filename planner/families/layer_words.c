@@ -3,7 +3,7 @@
 
 #include "common/mem.h"
 
-/* From Transformers 5.23.0 (configuration_utils.py), and their older names. */
+/* The words of Transformers 5.23.0 (configuration_utils.py) and older ones. */
 #define MLPS "sparse", "dense", "moe", "mlp", "hash_moe"
 #define ATTENTIONS                                                             \
     "full_attention", "sliding_attention", "chunked_attention",                \

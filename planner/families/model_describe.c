@@ -94,7 +94,7 @@ static void derive_head_dim(struct rf_model *model)
     }
 }
 
-/* Faults of shapes, as many as an error holds. */
+/* Faults in shapes, as many as an error holds. */
 struct complaints {
     char text[800];
     size_t used;
@@ -162,8 +162,8 @@ static enum rf_status check_heads(const struct rf_model *model,
     return all.n > 0 ? rf_jnode_fail(where, err, "%s", all.text) : RF_OK;
 }
 
-/* Reads the table's entry `key` on attention, else the field `name`. It may be
- * missing with `derive` and if no table has it. */
+/* Evaluates the table's entry `key` on attention, else the field `name`. The
+ * value may be missing with `derive`, or if the table has no such entry. */
 static enum rf_status read_attention(struct rf_values *values, const char *key,
                                      const char *name, bool derive,
                                      uint32_t *out, struct rf_err *err)

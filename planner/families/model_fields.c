@@ -14,7 +14,7 @@
 #define LAYERS 1, RF_MODEL_MAX_LAYERS
 #define EXPERTS 0, RF_MODEL_MAX_EXPERTS
 
-/* In the order of a model's name. */
+/* In the order in which a model's name lists them. */
 static const struct rf_model_field fields[] = {
     {{"num_hidden_layers", "num_layers"}, RF_MODEL_FIELD_INTEGER, LAYERS},
     {{"dtype", "torch_dtype"}, RF_MODEL_FIELD_DTYPE, 0, 0},

@@ -50,14 +50,14 @@ struct manifest {
     size_t n_beside[BESIDE_ENDS], n_beyond; /* tensors left out */
     struct rf_family_table *table, *common; /* table NULL: none */
     struct rf_values values;
-    json_t *known; /* families by name → rules, counted from 1 across both
-                      tables */
+    json_t *known; /* "ndim family" → rule, counted from 1 across both tables;
+                      0: none */
     struct rf_model *model;
     struct rf_err *err;
 };
 
-/* Reads the number after `word` in `name` if it is in canonical form. Returns
- * its position and length; NULL: none. */
+/* Reads the number after `word` in `name`, below `limit` and without leading
+ * zeros. Returns its position and length; NULL: none. */
 static const char *find_number(const char *name, const char *word,
                                int64_t limit, int64_t *number, size_t *length)
 {
@@ -145,7 +145,7 @@ static enum rf_status check_place(const struct manifest *manifest,
 /* Tensors in checkpoints that a refit does not move, by ends of names. */
 static const struct {
     const char *end, *what;
-    bool with_config; /* only with a config */
+    bool with_config; /* left out only with a config */
 } beside[BESIDE_ENDS] = {
     {".weight_scale_inv", "quantisation scales", true},
     {".weight_scale", "quantisation scales", true},
@@ -200,7 +200,7 @@ static void take_numbers(struct manifest_entry *entry,
                          const struct rf_name_number *layer,
                          const struct rf_name_number *expert)
 {
-    if (expert->at != NULL) { /* after the layer's */
+    if (expert->at != NULL) { /* first: it is after the layer's */
         entry->expert = expert->number;
         put_mark(entry, expert, "{E}");
     }
@@ -250,8 +250,9 @@ static enum rf_status find_rule(struct manifest *manifest,
     return status;
 }
 
-/* Whether the tensor is not part of the model: one of those above, or of a
- * layer for multi-token prediction without a numbered rule. Counts it. */
+/* Whether the tensor is not part of the model: skipped by a rule, one of those
+ * above, or of a layer beyond the config's (for multi-token prediction) without
+ * a rule for such layers. Counts the last two kinds. */
 static bool beside_the_model(struct manifest *manifest,
                              const struct manifest_entry *entry)
 {
@@ -597,7 +598,7 @@ static enum rf_status read_beside(struct manifest *manifest,
     return RF_OK;
 }
 
-/* The tensor's name of which a rule's may be a misspelling. */
+/* The tensor's name that a rule's name may misspell. */
 static struct rf_hint name_near(const struct rf_model *model, const char *name)
 {
     const char **names = rf_xcalloc(model->n_families + 1, sizeof(*names));

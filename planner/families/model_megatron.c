@@ -22,7 +22,7 @@ static const struct block_field {
     const char *key, *as;
     uint64_t least, most; /* most 0: true or false */
     int64_t standard;     /* default; -1: derived from others */
-    const char *needs;    /* key that must not be 0 or false */
+    const char *needs;    /* another key, which then must be set */
 } fields[] = {
 #define SIZE 1, RF_MODEL_MAX_SIZE
 #define HEADS 1, RF_MODEL_MAX_HEADS
@@ -159,7 +159,7 @@ static uint64_t get(const json_t *config, const char *key)
     return (uint64_t)json_integer_value(json_object_get(config, key));
 }
 
-/* Sets a key that the block lacks. */
+/* Sets a key that the block leaves open. */
 static void otherwise(json_t *config, const char *key, uint64_t value)
 {
     if (json_object_get(config, key) == NULL) {

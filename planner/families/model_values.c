@@ -78,8 +78,8 @@ static enum rf_status find_override(const struct rf_values *values,
 }
 
 /* A config's value. A wrapper's own tying takes precedence over that of the
- * wrapped config, as in Transformers. A list or object under a field's name is
- * not the field. */
+ * wrapped config, as in Transformers. A list or object under a field's name
+ * means something other than the field and is returned as it is. */
 static enum rf_status find_in_config(const struct rf_values *values,
                                      const char *name, bool *found,
                                      struct rf_value *out, struct rf_err *err)

@@ -15,7 +15,7 @@
 struct rf_family_table;
 
 struct rf_value_memo {
-    const json_t *json; /* evaluated earlier */
+    const json_t *json; /* the expression */
     struct rf_value value;
 };
 
@@ -35,7 +35,7 @@ struct rf_values {
     size_t n_memos, cap;
 };
 
-/* `node` is the model's description; arguments other than NULL are borrowed. */
+/* `node` is the model's description, `table` may be NULL; both are borrowed. */
 void rf_values_init(struct rf_values *values, const struct rf_jnode *node,
                     const struct rf_family_table *table);
 void rf_values_free(struct rf_values *values);

@@ -16,7 +16,7 @@ struct rf_rule {
     bool interleaved, stacked, transposed, stage_given, dtype_given;
     bool keys_are_values; /* see struct rf_family */
     bool quantize, quantize_given;
-    uint32_t parameters; /* per element */
+    uint32_t parameters; /* values in an element, 0 to 2 */
     uint32_t whole_in;   /* see struct rf_family */
     enum rf_stage stage;
     enum rf_dtype dtype;
@@ -44,7 +44,7 @@ struct rf_family_table {
     json_t *attention; /* "heads", "kv_heads", "head_dim"; NULL: none */
     struct rf_jnode components[RF_COMPONENT_VISION + 1]; /* "mtp", "vision" */
     struct rf_components chosen;                         /* those to be moved */
-    struct rf_jnode prefixes; /* alternative ones of the same tensors */
+    struct rf_jnode prefixes; /* other prefixes of the same tensors */
     json_t *documents;        /* `values` and rules borrow from these */
     bool by_hand;             /* includes rules of a model's own "rules" */
     struct rf_rule *rules;

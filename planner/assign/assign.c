@@ -283,7 +283,7 @@ static enum rf_status sum_demand(struct rf_assign *a,
 }
 
 /* Makes the lines of step 3; `near` and `far` count the lines of each rank.
- * `share`: per group, if far demand is divided by node. */
+ * `share`: per group if far demand is divided by node, else NULL. */
 static void form_lines(struct rf_assign *a, const uint64_t *near_amount,
                        const uint64_t *far_amount, const uint64_t *share,
                        uint32_t *near, uint32_t *far)
@@ -439,7 +439,7 @@ struct line_turn {
     struct rf_turn_line *rank_line, *group_line; /* group_line may be NULL */
     const struct rf_pool *pool;                  /* of rank_line */
     const uint64_t *slack;                       /* of its ranks */
-    uint64_t by_group;                           /* bytes for the group */
+    uint64_t by_group; /* bytes that the group takes; without a group, all */
 };
 
 static struct line_turn find_turn(const struct rf_assign_cursor *cursor,

@@ -1,16 +1,15 @@
 /*
  * Source choice: the replica that sends each transfer.
  *
- * Under `size`, `order` and `time` a replica on the receiver's own slot
- * always serves it; else the replicas on its node; else all. The remaining
- * choices are divided so that the busiest rank link and the busiest node
- * link carry as little as possible; boxes are cut only if that lowers the
- * busiest link. Under `time` a link's load counts relative to its weight
- * (planner/assign/link_weights.h), and only traffic between nodes uses a
- * link. Under `none` the first replica serves everyone.
+ * Under `size`, `order` and `time` a replica on the receiver's own slot always
+ * serves it; else the replicas on its node; else all. Where several may serve,
+ * the load is divided so that the busiest rank link and the busiest node link
+ * carry as little as possible; boxes are cut only if that lowers the busiest
+ * link. Under `time` a link's load counts relative to its weight
+ * (planner/assign/link_weights.h), and only traffic between nodes uses a link.
+ * Under `none` the first replica serves everyone.
  *
- * The same module computes the least possible loads over all replica
- * choices.
+ * The same module computes the least possible loads over all replica choices.
  */
 #ifndef RF_PLANNER_ASSIGN_ASSIGN_H
 #define RF_PLANNER_ASSIGN_ASSIGN_H

@@ -176,7 +176,8 @@ static void solve_nics(const struct rf_assign_input *in,
     free(sum);
 }
 
-/* The same by the ranks' parts of their NICs, if no NIC is busy longer. */
+/* The same by the ranks' parts of their NICs, unless that keeps the busiest NIC
+ * busy more than 0.4 % longer. */
 static void prefer_even_ranks(const struct rf_assign_input *in,
                               const uint64_t *far, struct rf_fair_shares *nics)
 {

@@ -99,8 +99,8 @@ static void index_edges(struct solver *s)
     }
 }
 
-/* Computes depths from the demands of `part` that miss something; whether it
- * reached a supplier below the level. */
+/* Sets depths from the demands of `part` that miss something; returns whether a
+ * supplier below its capacity was reached. */
 static bool search(struct solver *s, const struct subproblem *part)
 {
     const struct rf_fair_shares *shares = s->shares;
@@ -225,8 +225,8 @@ static void augment_from(struct solver *s, uint32_t root)
     }
 }
 
-/* Finds a maximum flow with the capacity of each supplier of the part; whether
- * it meets all demands. The depths then give the minimum cut. */
+/* Finds a maximum flow with the capacity of each supplier of the part; returns
+ * whether it meets all demands. If not, the depths give the minimum cut. */
 static bool fill(struct solver *s, const struct subproblem *part)
 {
     const struct rf_fair_shares *shares = s->shares;

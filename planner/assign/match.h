@@ -36,7 +36,8 @@ struct rf_shards {
     uint32_t *ranks; /* world ranks of the groups, ascending in each */
 };
 
-/* RF_ERR_NOMEM: too little memory for the shards and their later uses. */
+/* RF_ERR_NOMEM: too little memory for the shards and what later steps derive
+ * from them. */
 enum rf_status rf_shards_build(const struct rf_model *model,
                                const struct rf_world *world,
                                const struct rf_layouts *layouts,
@@ -44,7 +45,8 @@ enum rf_status rf_shards_build(const struct rf_model *model,
                                struct rf_err *err) RF_MUST_CHECK;
 void rf_shards_free(struct rf_shards *shards);
 
-/* Sets family_first and max_extent, which matching needs beside the shards. */
+/* Sets family_first and max_extent, which is all that matching needs beside the
+ * sorted shards. */
 void rf_shards_index(struct rf_shards *shards, uint32_t n_families);
 
 /* The group of a set on a node; NULL: no member there. */

@@ -95,7 +95,7 @@ static void RF_PRINTF(4, 5)
     va_end(args);
 }
 
-/* The counts for M1, M2, M3 and S1, in payload bytes. */
+/* Payload bytes that M1, M2, M3 and S1 count. */
 struct copy_counts {
     double *node, *rank;
     double *read;      /* by node: the part of `node` that is read */

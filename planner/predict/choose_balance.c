@@ -6,16 +6,16 @@
 
 #define TRUE_TO 0.01
 
-/* Rounds `rate`, in units of the least weight, to an integer; whether that is
- * within TRUE_TO. */
+/* Rounds `rate`, in units of the least weight, to an integer; returns whether
+ * that is within TRUE_TO. */
 static bool round_weight(double rate, uint32_t *out)
 {
     *out = (uint32_t)fmin(fmax(round(rate), 1), RF_LINK_WEIGHT_MAX);
     return fabs(*out - rate) <= TRUE_TO * rate;
 }
 
-/* Weighs all nodes, with `top` for the fastest NIC; whether all weights are
- * within TRUE_TO. */
+/* Weighs all nodes, with `top` for the fastest NIC; returns whether all weights
+ * are within TRUE_TO. */
 static bool weigh(const struct rf_capacities *links, double fastest,
                   uint32_t top, struct rf_link_weight *out)
 {

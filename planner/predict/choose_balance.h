@@ -9,9 +9,9 @@
 #include "planner/predict/choose_strategy.h"
 
 /*
- * Weights of the NICs of all nodes, for sending: the smallest integers within 1
- * % of the figures. A node without a figure counts as one with the fastest NIC.
- * False, with `out` untouched: no node has a figure.
+ * Weights of the NICs of all nodes, by what each sends: the smallest integers
+ * within 1 % of the figures' ratios. A node without a figure counts as one with
+ * the fastest NIC. False, with `out` untouched: no node has a figure.
  */
 bool rf_capacities_weigh(const struct rf_capacities *links,
                          struct rf_link_weight *out);

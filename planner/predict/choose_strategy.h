@@ -1,8 +1,7 @@
 /*
- * Strategy "auto" (balance "time": choose_balance.h): simulates the schedule
- * of every strategy on the same links and takes the fastest. Only the order
- * matters, so links without figures get assumed ones. Pure and
- * deterministic.
+ * Strategy "auto" (balance "time": choose_balance.h): simulates the schedule of
+ * every strategy on the same links and takes the fastest. Only the order
+ * matters, so links without figures get assumed ones. Pure and deterministic.
  */
 #ifndef RF_PLANNER_PREDICT_CHOOSE_STRATEGY_H
 #define RF_PLANNER_PREDICT_CHOOSE_STRATEGY_H
@@ -52,7 +51,7 @@ enum rf_status rf_choose_strategy_try(const struct rf_choose_env *env,
  * Fills in missing figures so that the usual order holds: links between nodes
  * are as fast as the fastest known one, or a tenth of the fastest memory, or 10
  * GB/s, and take 50 us to arrive; memory is ten times as fast as all links of
- * its node. Whether any rate was missing.
+ * its node. Returns whether any rate was missing.
  */
 bool rf_capacities_assume(struct rf_capacities *links);
 

@@ -13,7 +13,7 @@ enum rf_left {
 
 /* The ranks that work on a copy from one rank to another. */
 enum rf_copier {
-    RF_COPIER_ANY,  /* any rank of the node with time */
+    RF_COPIER_ANY,  /* any idle rank of the node */
     RF_COPIER_SRC,  /* its source */
     RF_COPIER_DST,  /* its destination */
     RF_COPIER_BOTH, /* both: all bytes at each end */

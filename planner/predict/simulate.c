@@ -94,9 +94,9 @@ static enum resource_kind kind_of(const struct rf_simulate_env *env,
     return (enum resource_kind)kind;
 }
 
-/* The copy rate of one rank alone is a probe's figure, like the memory's, and
- * not affected by errors of that one; if both ends work on a copy, the rates
- * are the method's. */
+/* ENGINE has its own path: a probe measures the copying of one rank alone, and
+ * an error in the memory's figure says nothing about that one. If both ends
+ * work on a copy, the rates are the method's. */
 static enum rf_path path_of(const struct rf_simulate_env *env,
                             enum resource_kind kind)
 {
@@ -146,7 +146,7 @@ static void name_server(const struct rf_simulate_env *env, uint32_t server,
 
 /* --- What a flow needs --------------------------------------------------- */
 
-/* Adds a need per byte; none without a figure. */
+/* Adds the need of one byte; none without a figure. */
 static void need(const struct rf_simulation *b, struct rf_job *job,
                  enum resource_kind kind, uint32_t index, double gbytes_per_s,
                  double share)
@@ -182,10 +182,10 @@ static void need_link(const struct rf_simulation *b,
     need(b, job, NIC_IN, nic_of(b, flow->dst), in, 1);
 }
 
-/* The needs of copying ranks, at the rate of each alone. Memory limits all
- * ranks of a node together, their own rates limit a few, and its own rate alone
- * limits the only rank that copies for itself: where processors share a core,
- * it may get more than a probe found for all. */
+/* Adds the needs of a copy. Memory limits all ranks of a node together, their
+ * own rates a few of them. If a single rank of a node copies, only its own rate
+ * limits it: where processors share a core, it may get more than a probe found
+ * for all. */
 static void need_copiers(const struct rf_simulation *b,
                          const struct rf_simulated_flow *flow,
                          struct rf_job *job)
@@ -341,7 +341,7 @@ static bool too_many(const struct rf_simulation *b)
     return b->depth_of == NULL && b->n_flows > RF_SIMULATION_FLOWS;
 }
 
-/* The predecessor of an op's flow, see struct rf_simulated_flow. */
+/* `after` of the op's flow, see struct rf_simulated_flow. */
 static uint32_t after_of(const struct rf_simulation *b, const struct rf_op *op)
 {
     if (b->depth_of != NULL) {

@@ -8,7 +8,7 @@
 struct rf_simulate_env {
     const struct rf_plan *plan;
     const struct rf_schedule *schedule; /* of the world */
-    const struct rf_capacities *links;  /* 0: no limit */
+    const struct rf_capacities *links;  /* figures of 0: no limit */
     const char *const *node_names;
     double per_op_us; /* of the processors of both ranks */
     struct rf_intra_node inside;

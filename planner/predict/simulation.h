@@ -54,7 +54,7 @@ struct rf_simulation {
     uint64_t in_place;
     struct rf_in_place_set covered; /* with RF_LEFT_COVERED */
     uint32_t *n_ranks;              /* per node */
-    uint32_t *n_copiers;   /* per node: copying ranks, with RF_COPIER_DST */
+    uint32_t *n_copiers;   /* per node: copying ranks; 0 unless RF_COPIER_DST */
     uint32_t tasks_a_turn; /* 0: ranks take no turns */
     struct rf_batch *batches;
     size_t n_batches;

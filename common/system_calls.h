@@ -8,8 +8,8 @@
 
 /* The users of the calls; may be combined. */
 enum rf_calls_of {
-    RF_CALLS_OF_LOOP = 1 << 0, /* memory shared by the ranks of a node */
-    RF_CALLS_OF_NODE = 1 << 1, /* memory that the ranks of a node share */
+    RF_CALLS_OF_LOOP = 1 << 0, /* libuv's event loop */
+    RF_CALLS_OF_NODE = 1 << 1, /* memory shared by the ranks of a node */
     RF_CALLS_OF_TCP = 1 << 2,  /* data connections */
     RF_CALLS_OF_UCX = 1 << 3,  /* UCX over TCP and shared memory */
     RF_CALLS_OF_DISK = 1 << 4, /* files of method disk */

@@ -186,27 +186,29 @@ static bool is_alone(const struct manifest *manifest,
 }
 
 /* Replaces a number that a rule found in the name by `mark`. */
-static void put_mark(struct manifest_entry *entry,
-                     const struct rf_name_number *number, const char *mark)
+static void put_mark(struct manifest_entry *entry, size_t at, size_t length,
+                     const char *mark)
 {
     char *old = entry->family;
-    size_t before = (size_t)(number->at - old);
-    entry->family = rf_xasprintf("%.*s%s%s", (int)before, old, mark,
-                                 number->at + number->length);
+    entry->family =
+        rf_xasprintf("%.*s%s%s", (int)at, old, mark, old + at + length);
     free(old);
 }
 
+/* The numbers lie in entry->family, the layer's first. */
 static void take_numbers(struct manifest_entry *entry,
                          const struct rf_name_number *layer,
                          const struct rf_name_number *expert)
 {
-    if (expert->at != NULL) { /* first: it is after the layer's */
+    const char *name = entry->family;
+    const size_t layer_at = layer->at != NULL ? (size_t)(layer->at - name) : 0;
+    if (expert->at != NULL) { /* does not move the layer's */
         entry->expert = expert->number;
-        put_mark(entry, expert, "{E}");
+        put_mark(entry, (size_t)(expert->at - name), expert->length, "{E}");
     }
     if (layer->at != NULL) {
         entry->layer = layer->number;
-        put_mark(entry, layer, "{L}");
+        put_mark(entry, layer_at, layer->length, "{L}");
     }
 }
 

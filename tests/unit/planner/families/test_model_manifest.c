@@ -153,6 +153,21 @@ TEST(test_manifest_experts_with_gaps_are_families_of_their_own)
     ck_assert_uint_eq(model->n_families, 4);
 }
 
+/* Both numbers where only the rule finds them. */
+TEST(test_manifest_rule_finds_layer_and_expert_in_a_name)
+{
+    AUTO(rf_model) *model = quoted_model(
+        "{'manifest': {'h.0.moe.0.w': {" F32 "[8, 4]}, "
+        "'h.0.moe.1.w': {" F32 "[8, 4]}, 'h.1.moe.0.w': {" F32 "[8, 4]}, "
+        "'h.1.moe.1.w': {" F32 "[8, 4]}}, 'rules': {'tensors': ["
+        "{'name': 'h.{L}.moe.{E}.w', 'role': 'expert row', 'dims': 2}]}}");
+    const struct rf_family *family = &model->families[0];
+    ck_assert_uint_eq(model->n_families, 1);
+    ck_assert_str_eq(family->name, "h.{L}.moe.{E}.w");
+    ck_assert_uint_eq(family->n_layers, 2);
+    ck_assert_uint_eq(family->n_experts, 2);
+}
+
 TEST(test_manifest_config_leaves_out_what_is_beside_the_model)
 {
     struct rf_model *model = quoted_model(

@@ -20,7 +20,7 @@ over_fakes() { # ARGUMENT...
 
 # Its report, in both forms, has each part that was asked for.
 report_has() { # PARTS
-    jq -e . out/first-hour.json >/dev/null || fail "first-hour.json: no JSON"
+    jq -en input out/first-hour.json >/dev/null || fail "first-hour.json: no JSON"
     expect_json out/first-hour.json ".parts | length == $1"
     [ "$(grep -c '^### ' out/first-hour.md)" = "$1" ] ||
         fail "first-hour.md does not have $1 parts"

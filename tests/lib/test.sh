@@ -144,6 +144,7 @@ expect_text() { # FILE EXTENDED_REGEX
 }
 
 expect_no_text() {
+    [ -e "$1" ] || fail "there is no $1"
     if grep -nE -- "$2" "$1" >&2; then fail "$1 has a line like: $2"; fi
 }
 
@@ -155,20 +156,23 @@ for row in csv.DictReader(open(sys.argv[1], encoding="utf-8")):
 
 # --- JSON ----------------------------------------------------------------------
 
-# The jq expression must give true (not null, not false) for the file.
+# The jq expression must give true (not null, not false, not nothing) for the
+# file.
 expect_json() { # FILE EXPRESSION
-    jq -e "$2" "$1" >/dev/null || {
+    jq -en "inputs | ($2)" "$1" >/dev/null || {
         jq 'del(.iterations, .environment)' "$1" >&2 || head -c 2000 "$1" >&2
         fail "$1: not true: $2"
     }
 }
 
-# One jq for all: starting it takes longer than asking.
+# One jq for all: starting it takes longer than asking. It gives something for
+# each file, and nothing but true.
 expect_json_of_all() { # EXPRESSION FILE...
-    local expression=$1 all file
+    local expression=$1 file
     shift
-    all=$(jq "($expression) and true" "$@" | sort -u) && [ "$all" = true ] &&
-        return
+    [ $# -gt 0 ] || fail "no files: $expression"
+    jq -en "[inputs | [$expression] | . != [] and all] | length == $# and all" \
+        "$@" >/dev/null && return
     for file in "$@"; do
         expect_json "$file" "$expression"
     done

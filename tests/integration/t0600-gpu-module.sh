@@ -30,9 +30,9 @@ test_packing_shares_the_device_with_messages_alone() {
 # The runs of the small model go from arena to arena, in buckets of few waves and
 # of many.
 test_nccl_sends_long_runs_without_packing() {
-    verifies 6 '.launch.env += {REFIT_DIRECT_BYTES: "512", REFIT_PACK_SMS: "2"} |
+    verifies 8 '.launch.env += {REFIT_DIRECT_BYTES: "512", REFIT_PACK_SMS: "2"} |
         .scenarios[0] += {bucket_bytes: [65536, 1048576],
-        strategy: ["send_recv", "broadcast", "hierarchical"]}'
+        strategy: ["send_recv", "broadcast", "hierarchical", "gather_broadcast"]}'
 }
 
 test_registration_and_why_there_is_none_are_in_the_result() {

@@ -7,7 +7,7 @@
 test_every_strategy_runs_on_nvshmem() {
     verifies "$every_n" '.scenarios[0].method = "nvshmem" |
         .scenarios[0].strategy = '"$every"
-    expect_json_of_all '[.iterations[].ranks[]] |
+    expect_json_of_all '[.iterations[].ranks[]] | length > 0 and
         all(.device_ms > 0 and .device_ms <= .ms)' results/*/s*.json
     all_beside_yardsticks
 }

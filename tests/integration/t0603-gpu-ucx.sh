@@ -21,7 +21,7 @@ test_every_strategy_runs_on_ucx_in_device_memory() {
     expect_json_of_all '.scenario.method == "ucx-cuda" and
         (.setup.registration |
             test("^UCX [0-9.]+; [0-9]+ messages by posix/memory$")) and
-        ([.iterations[].ranks[]] | all(.device_ms > 0 and
+        ([.iterations[].ranks[]] | length > 0 and all(.device_ms > 0 and
             .device_ms <= .ms and .wire_ms > 0 and .wire_ms <= .ms))' \
         results/*/s*.json
     all_beside_yardsticks

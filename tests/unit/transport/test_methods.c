@@ -87,12 +87,16 @@ static void make(struct planned *planned, const struct mesh *mesh,
               planned->err);
 }
 
-/* One mesh with one method and some strategies, each mesh from another on. */
+/* One mesh with one method and some strategies, each mesh and each method from
+ * another on, so that each mesh is tried with most of them. */
 static void run_some(const char *method, const struct mesh *mesh, size_t n,
                      const char *more)
 {
+    const size_t first =
+        (size_t)(mesh - meshes) +
+        (size_t)(rf_method_info_find(method) - rf_method_infos);
     for (size_t i = 0; i < n; i++) {
-        const size_t strategy = ((size_t)(mesh - meshes) + i) % RF_STRATEGIES;
+        const size_t strategy = (first + i) % RF_STRATEGIES;
         const char *name = rf_strategy_name((enum rf_strategy)strategy);
         AUTO(planned) planned;
         struct planned_case what = {.planned = &planned, .rounds = 2};

@@ -18,6 +18,12 @@ LOOP_TEST(test_launch_table_knows_its_names, 4)
     ck_assert_ptr_null(rf_launcher_find(""));
 }
 
+TEST(test_launch_grace_is_the_default_unless_ordered)
+{
+    ck_assert_uint_eq(rf_launch_grace_ms(0), RF_LAUNCH_GRACE_MS);
+    ck_assert_uint_eq(rf_launch_grace_ms(1), 1);
+}
+
 /* --- The gate ------------------------------------------------------------- */
 
 static unsigned turns;

@@ -136,6 +136,8 @@ TEST(test_report_shows_small_figures)
     rf_report_table_add(table, RF_REPORT_TABLE, NULL, result);
     text = rf_table_text(table, RF_REPORT_CSV);
     assert_cell(text, 0, "median ms", "0.0213");
+    assert_cell(text, 0, "p95 ms", "0.0213");
+    assert_cell(text, 0, "GB/s", "1.500");
     assert_cell(text, 0, "bound ms (best)", "0.0000878");
     assert_cell(text, 0, "eff. (best)", "0.00412");
 }
@@ -166,6 +168,17 @@ TEST(test_report_of_several_runs_says_which)
     assert_cell(text, 0, "scenario", "good");
 }
 
+/* How many cells of the first row of CSV say something. */
+static size_t n_filled(const char *csv)
+{
+    const char *cell = strchr(csv, '\n') + 1;
+    size_t n = *cell != ',';
+    for (; *cell != '\n'; cell++) {
+        n += cell[0] == ',' && cell[1] != ',' && cell[1] != '\n';
+    }
+    return n;
+}
+
 TEST(test_summary_row_has_all_figures_or_nothing)
 {
     AUTO(rf_table) *table = rf_report_table_create(RF_REPORT_CSV, false);
@@ -177,6 +190,7 @@ TEST(test_summary_row_has_all_figures_or_nothing)
     assert_cell(text, 0, "scenario", "x");
     assert_cell(text, 0, "status", "failed");
     assert_cell(text, 0, "median_ms", "");
+    ck_assert_uint_eq(n_filled(text), 2);
 }
 
 LOOP_TEST(test_summary_says_whether_bounds_are_valid, 2)
@@ -235,9 +249,14 @@ LOOP_TEST(test_figures_that_cannot_be_are_not_shown, 8)
     ck_assert_double_eq(number, 7);
     rf_report_table_add(table, RF_REPORT_TABLE, NULL, result);
     text = rf_table_text(table, RF_REPORT_CSV);
+    assert_cell(text, 0, "scenario", "bad");
     assert_cell(text, 0, "bytes", "-");
+    assert_cell(text, 0, "on links", "-");
     assert_cell(text, 0, "median ms", "-");
     assert_cell(text, 0, "p95 ms", "52.12");
+    assert_cell(text, 0, "GB/s", "1.500");
+    assert_cell(text, 0, "bound ms (best)", "47.43");
+    assert_cell(text, 0, "eff. (best)", "0.91");
     assert_cell(text, 0, "verified", "-");
 }
 
@@ -256,6 +275,7 @@ TEST(test_summary_has_no_figures_that_cannot_be)
     assert_cell(text, 0, "bytes_total", "");
     assert_cell(text, 0, "stddev_ms", "1e-17");
     assert_cell(text, 0, "drift_percent", "-2.5");
+    ck_assert_uint_eq(n_filled(text), 4); /* with name and status */
 }
 
 /* A row whose times have an interval; freed with free(). */

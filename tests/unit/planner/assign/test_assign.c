@@ -58,9 +58,9 @@ static struct rf_plan_totals totals_of(struct rf_model *model, uint32_t slots,
 {
     uint32_t all[64];
     struct rf_err err = {0};
+    AUTO(rf_spec) *spec = quoted_spec("%s", members);
     AUTO(rf_world) *world = NULL;
     AUTO(rf_plan) *plan = NULL;
-    AUTO(rf_spec) *spec = quoted_spec("%s", members);
     for (uint32_t i = 0; i < n_nodes; i++) {
         all[i] = slots;
     }

@@ -14,8 +14,8 @@ static const char *verdict(struct rf_model *model, const char *fmt, ...)
 static const char *verdict(struct rf_model *model, const char *fmt, ...)
 {
     static struct rf_err err;
-    AUTO(rf_world) *world = NULL;
     AUTO(rf_spec) *spec;
+    AUTO(rf_world) *world = NULL;
     enum rf_status status;
     char *text = NULL;
     va_list args;

@@ -307,13 +307,13 @@ struct rf_plan_totals oracle_plan(const struct rf_model *model,
 {
     char text[1024];
     struct rf_err err = {0};
-    AUTO(rf_world) *world = NULL;
-    AUTO(rf_plan) *plan = NULL;
     va_list args;
     va_start(args, fmt);
     vsnprintf(text, sizeof(text), fmt, args);
     va_end(args);
     AUTO(rf_spec) *spec = quoted_spec("%s", text);
+    AUTO(rf_world) *world = NULL;
+    AUTO(rf_plan) *plan = NULL;
     oracle_case = text;
     ck_assert_msg(
         rf_mesh_rules_place(spec, model, slots, n_nodes, &world, &err) == RF_OK,

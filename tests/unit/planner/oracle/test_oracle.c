@@ -101,6 +101,33 @@ TEST(test_oracle_tp_above_query_groups)
     }
 }
 
+/* Layers for multi-token prediction and towers are sharded like the others. */
+LOOP_TEST(test_oracle_fully_sharded_beside_the_decoder, 2)
+{
+    static const char *const models[] = {
+        "{'mtp': true, 'config': {'model_type': 'deepseek_v3', "
+        "'num_hidden_layers': 4, 'hidden_size': 16, 'num_attention_heads': 8, "
+        "'q_lora_rank': 6, 'kv_lora_rank': 5, 'qk_nope_head_dim': 3, "
+        "'qk_rope_head_dim': 2, 'v_head_dim': 4, 'vocab_size': 96, "
+        "'intermediate_size': 32, 'moe_intermediate_size': 16, "
+        "'n_routed_experts': 4, 'n_shared_experts': 1, "
+        "'first_k_dense_replace': 2, 'num_nextn_predict_layers': 2}}",
+        "{'vision': 'split', 'config': {'model_type': 'qwen3_vl', "
+        "'text_config': {'model_type': 'qwen3_vl_text', 'hidden_size': 16, "
+        "'num_attention_heads': 8, 'num_key_value_heads': 2, 'head_dim': 4, "
+        "'vocab_size': 96, 'num_hidden_layers': 4, 'intermediate_size': 32}, "
+        "'vision_config': {'hidden_size': 32, 'depth': 3, 'num_heads': 8, "
+        "'patch_size': 2, 'in_channels': 1, 'intermediate_size': 40, "
+        "'out_hidden_size': 16, 'num_position_embeddings': 9, "
+        "'deepstack_visual_indexes': [0, 2]}}}",
+    };
+    AUTO(rf_model) *model = quoted_model("%s", models[_i]);
+    ck_assert_uint_eq(model->n_not_counted, 0);
+    oracle_plan(model, NULL, 0,
+                "'mode': 'disaggregated', 'train': {'dp': 3, 'layout': "
+                "'fsdp'}, 'infer': {'dp': 2, 'layout': 'zero3'}");
+}
+
 TEST(test_oracle_fully_sharded_to_engine)
 {
     static const char *const kinds[] = {"fsdp", "fsdp1", "zero3"};

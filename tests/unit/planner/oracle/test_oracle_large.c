@@ -180,11 +180,11 @@ LOOP_TEST(test_oracle_samples_of_a_trillion_parameters, RF_ARRAY_SIZE(pairs))
 {
     struct rf_err err = {0};
     AUTO(rf_model) *model = file_model("kimi-k2", "");
-    AUTO(rf_world) *world = NULL;
-    AUTO(rf_plan) *plan = NULL;
     AUTO(rf_spec) *spec =
         quoted_spec("'mode': '%s', 'train': {%s}, 'infer': {%s}",
                     pairs[_i].mode, pairs[_i].from, pairs[_i].to);
+    AUTO(rf_world) *world = NULL;
+    AUTO(rf_plan) *plan = NULL;
     ck_assert_msg(rf_mesh_rules_place(spec, model, NULL, 0, &world, &err) ==
                       RF_OK,
                   "%s", err.text);

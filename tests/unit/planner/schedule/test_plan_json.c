@@ -23,6 +23,10 @@ static void print(const char *model, const char *scenario)
                                         &planned.err) == RF_OK,
                   "%s", planned.err.text);
     json = rf_plan_json(planned.plan, planned.schedule, planned_nodes, true);
+    ck_assert_uint_eq(json_array_size(json_object_get(json, "ranks")),
+                      planned.world->n_ranks);
+    ck_assert_uint_eq(json_array_size(json_object_get(json, "memory")),
+                      planned.world->n_ranks);
 }
 
 static void tear_down(void)

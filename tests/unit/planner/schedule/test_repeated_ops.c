@@ -370,9 +370,9 @@ struct size {
 static struct size size_of(unsigned dp)
 {
     char scenario[256];
-    AUTO(rf_schedule) *schedule;
     uint32_t slots_of[160];
     AUTO(planned) lab;
+    AUTO(rf_schedule) *schedule;
     struct size size;
     for (unsigned i = 0; i <= dp; i++) {
         slots_of[i] = 4;
@@ -443,8 +443,8 @@ LOOP_TEST(test_ring_takes_as_long_as_its_ops, 5)
                  {1, 60, 8, false, 0}};
     char scenario[512];
     uint32_t slots_of[64];
-    AUTO(rf_schedule) *schedule;
     AUTO(planned) lab;
+    AUTO(rf_schedule) *schedule;
     double single, rings, exact;
     for (uint32_t i = 0; i < 64; i++) {
         slots_of[i] = cases[_i].slots;

@@ -162,8 +162,8 @@ LOOP_TEST(test_yardstick_moves_what_the_schedule_moves,
     const size_t world = (size_t)_i / RF_STRATEGIES;
     static const char *const rest[] = {"", ", 'serialize': true"};
     for (size_t s = 0; s < RF_ARRAY_SIZE(rest); s++) {
-        AUTO(rf_schedule) *yardstick;
         AUTO(planned) lab;
+        AUTO(rf_schedule) *yardstick;
         make(&lab, strategy, world, rest[s]);
         yardstick = rf_yardstick_build(lab.plan, lab.schedule, NULL);
         check_flows(&lab, yardstick, NULL);
@@ -180,8 +180,8 @@ LOOP_TEST(test_yardstick_of_each_node_agrees_with_the_worlds,
 {
     const size_t strategy = (size_t)_i % RF_STRATEGIES;
     const size_t world = (size_t)_i / RF_STRATEGIES;
-    AUTO(rf_schedule) *all;
     AUTO(planned) lab;
+    AUTO(rf_schedule) *all;
     make(&lab, strategy, world, ", 'serialize': true");
     all = rf_yardstick_build(lab.plan, lab.schedule, NULL);
     for (uint32_t node = 0; node < lab.world->n_nodes; node++) {
@@ -215,8 +215,8 @@ LOOP_TEST(test_yardstick_of_each_node_agrees_with_the_worlds,
 
 TEST(test_yardstick_has_one_run_between_two_ranks)
 {
-    AUTO(rf_schedule) *yardstick;
     AUTO(planned) lab;
+    AUTO(rf_schedule) *yardstick;
     make(&lab, 0, 0, "");
     yardstick = rf_yardstick_build(lab.plan, lab.schedule, NULL);
     ck_assert_uint_gt(lab.schedule->n_ops, 16);
@@ -251,8 +251,8 @@ TEST(test_yardstick_traffic_adds_up_over_the_ranks)
 {
     struct rf_yardstick_traffic sum = {0}, one;
     uint64_t copied = 0, received = 0, peers = 0;
-    AUTO(rf_schedule) *yardstick;
     AUTO(planned) lab;
+    AUTO(rf_schedule) *yardstick;
     make(&lab, 1, 2, "");
     yardstick = rf_yardstick_build(lab.plan, lab.schedule, NULL);
     for (uint32_t r = 0; r < lab.world->n_ranks; r++) {

@@ -105,6 +105,7 @@ static const struct {
     {{2, 1, 3, 4, 5}, {1, 1, 1, 1, 1}, 2, 1},
 };
 
+/* Strides of dimensions with one element do not matter. */
 LOOP_TEST(test_a_packed_box_has_as_few_runs_as_can_be, RF_ARRAY_SIZE(boxes))
 {
     struct rf_box box = whole_box();
@@ -112,6 +113,9 @@ LOOP_TEST(test_a_packed_box_has_as_few_runs_as_can_be, RF_ARRAY_SIZE(boxes))
     memcpy(box.start, boxes[_i].start, sizeof(boxes[_i].start));
     memcpy(box.extent, boxes[_i].extent, sizeof(boxes[_i].extent));
     pack(&box, boxes[_i].item, stride);
+    for (int d = 0; d < RF_BOX_DIMS; d++) {
+        stride[d] = box.extent[d] > 1 ? stride[d] : 0;
+    }
     check_walk(&box, stride, boxes[_i].item, boxes[_i].runs);
 }
 

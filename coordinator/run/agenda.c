@@ -10,7 +10,7 @@ struct rf_run_agenda {
     uint32_t n_repeats;
     const bool *skip;
     bool *dropped;      /* by scenario */
-    size_t next, taken; /* next: the first not yet taken */
+    size_t next, taken; /* next: the first to consider */
 };
 
 struct rf_run_agenda *rf_run_agenda_create(size_t n_scenarios,

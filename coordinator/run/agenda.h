@@ -26,7 +26,7 @@ void rf_run_agenda_destroy(struct rf_run_agenda *agenda); /* or NULL */
 
 uint32_t rf_run_agenda_repeats(const struct rf_run_agenda *agenda);
 
-/* Peeks at the next turn after skipping `after` of them; false: none. */
+/* The turn after the next `after` ones, which stays untaken; false: none. */
 bool rf_run_agenda_left(const struct rf_run_agenda *agenda, size_t after,
                         struct rf_run_turn *out);
 /* Takes the next turn; there must be one. */

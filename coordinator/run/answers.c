@@ -90,7 +90,7 @@ enum rf_status rf_answers_filled(struct rf_attempt *attempt,
     return RF_OK;
 }
 
-/* Takes the events of a trace: they lie inside the window and do not
+/* Takes the events of a trace, which must lie inside the window and must not
  * overlap. */
 static enum rf_status take_trace(const struct rf_attempt *attempt,
                                  const struct rf_msg_traced *traced,

@@ -1,7 +1,7 @@
 /*
  * Stores the ranks' answers to steps in the attempt. The schema has checked
  * each figure; these functions check what it cannot express: an invalid answer
- * fails the attempt rather than spoil a result.
+ * fails the attempt and does not spoil a result.
  */
 #ifndef RF_COORDINATOR_RUN_ANSWERS_H
 #define RF_COORDINATOR_RUN_ANSWERS_H
@@ -9,11 +9,12 @@
 #include "coordinator/preflight/verdict.h"
 #include "coordinator/scenario/attempt.h"
 
-/* RF_ERR_PROTOCOL when the step's part is missing or impossible. */
+/* All return RF_ERR_PROTOCOL if the step's part of the answer is missing or
+ * impossible. */
 enum rf_status rf_answers_prepared(struct rf_attempt *attempt,
                                    const struct rf_msg_answer *answer,
                                    struct rf_err *err) RF_MUST_CHECK;
-/* Does nothing except in the first fill from a checkpoint. */
+/* An answer has this part only in the first fill from a checkpoint. */
 enum rf_status rf_answers_filled(struct rf_attempt *attempt,
                                  const struct rf_msg_answer *answer,
                                  struct rf_err *err) RF_MUST_CHECK;

@@ -82,8 +82,8 @@ static bool all_equal(const struct rf_texts *parts)
     return true;
 }
 
-/* Sends equal parts, such as digests that all ranks compare, once: one part per
- * rank to every node would be too many bytes. */
+/* Keeps one of equal parts, such as digests that all ranks compare: one part
+ * per rank to every node would be too many bytes. */
 static void join_equal(struct rf_texts *parts)
 {
     if (all_equal(parts)) {
@@ -95,7 +95,7 @@ static void join_equal(struct rf_texts *parts)
     }
 }
 
-/* Moves the parts into the message. */
+/* Moves the parts into the message and ends the allgather. */
 static void finish(struct rf_run_exchange *exchange, struct allgather *gather,
                    uint32_t attempt, struct rf_msg *all)
 {

@@ -178,7 +178,7 @@ enum rf_verdict rf_run_faults_notice(struct rf_run_faults *faults,
 
 void rf_run_faults_abort(struct rf_run_faults *faults)
 {
-    /* The cause and the first rank to notice; until now it was open which is
+    /* The cause and the first rank to notice; until now it was unknown which is
      * which. */
     const size_t n = RF_MIN(faults->attempt->n_faults, (size_t)2);
     for (size_t i = 0; faults->settling && i < n; i++) {
@@ -205,11 +205,10 @@ char *rf_run_faults_phase(const char *phase, uint32_t iteration,
                         spec->iterations);
 }
 
-/* How a rank ended, why its agent ended it, or why the agent could not start
- * one. */
+/* --- Ranks that ended or hung --------------------------------------------- */
 
-/* How a rank ended, why its agent ended it, or why the agent could start no
- * rank. */
+/* How a rank ended, why its agent ended it, or why the agent could not start
+ * its ranks. */
 static struct rf_fault describe_exit(uint32_t node,
                                      const struct rf_msg_rank_exit *exit)
 {

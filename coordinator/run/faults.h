@@ -50,7 +50,7 @@ struct rf_fault rf_run_faults_of_exit(uint32_t node,
                                       const struct rf_msg_rank_exit *exit);
 
 /* A node has ended its ranks: completes the cause if that is a timeout, and
- * adds the ranks that could not be ended. */
+ * adds the processes that could not be killed. */
 void rf_run_faults_aborted(struct rf_run_faults *faults, uint32_t node,
                            const struct rf_msg_aborted *aborted);
 

@@ -25,7 +25,7 @@ struct rf_run_measure {
     uint32_t iteration;
     bool trace;      /* adds a traced iteration */
     uint32_t judged; /* iterations at the last interval check */
-    double bound_ms; /* ms an iteration takes at best; 0: not known */
+    double bound_ms; /* of an iteration at best; 0: not known */
 };
 
 struct rf_run_measure *rf_run_measure_create(struct rf_attempt *attempt,
@@ -98,9 +98,9 @@ static int64_t disk_s(const struct rf_scenario *scenario)
     return (int64_t)(bytes / SLOWEST_DISK_BYTES_PER_S);
 }
 
-/* The scenario's timeout_s if it has one. Otherwise the larger of BOUND_TIMES
- * `bound_ms`, the bound from the probed links (0: not known), and the time its
- * bytes take. */
+/* The scenario's timeout_s if it has one. Otherwise LEAST_S plus the larger of
+ * BOUND_TIMES `bound_ms`, the bound from the probed links (0: not known), and
+ * the time that its bytes take at the slowest rate. */
 static int64_t iteration_s(const struct rf_scenario *scenario, double bound_ms)
 {
     const uint64_t bytes = scenario->plan->totals.bytes_total;
@@ -204,9 +204,9 @@ static bool has_min(const struct rf_attempt *attempt, uint32_t at)
     return at + 1 >= spec->warmup + spec->min_iterations;
 }
 
-/* Whether there are `min` iterations and half the 95 % interval of the median
- * is below ci_percent of it, for the times and, with yardsticks, for the
- * ratios. The yardstick of `at` must have come before. */
+/* Whether there are min_iterations and half the 95 % interval of the median is
+ * below ci_percent of it, for the times and, with yardsticks, for the ratios.
+ * The yardstick of `at` must have come before. */
 static bool has_enough_samples(const struct rf_attempt *attempt, uint32_t at)
 {
     const uint32_t n = rf_attempt_ranks(attempt);
@@ -239,8 +239,8 @@ static bool has_enough_samples(const struct rf_attempt *attempt, uint32_t at)
     return enough;
 }
 
-/* Whether there are `min` iterations and max_s have passed from the start of
- * the first refit to the end of the last. */
+/* Whether there are min_iterations and max_s have passed from the start of the
+ * first refit to the end of the last. */
 static bool has_enough_time(const struct rf_attempt *attempt, uint32_t at)
 {
     const uint32_t n = rf_attempt_ranks(attempt);
@@ -258,7 +258,7 @@ static bool has_enough_time(const struct rf_attempt *attempt, uint32_t at)
 
 /* --- What comes next ------------------------------------------------------ */
 
-/* Finds the bound of an iteration. */
+/* Works out the least time of an iteration from the probed figures. */
 static void find_bound(struct rf_run_measure *measure)
 {
     const struct rf_scenario *scenario = measure->attempt->scenario;
@@ -335,9 +335,9 @@ static enum rf_verdict probed(struct rf_run_measure *measure,
 
 /*
  * Decides before the comparison whether this iteration is the last, since the
- * last one also compares the sources. The interval is judged when the yardstick
- * is already done: after every second iteration. With very many iterations it
- * is judged each time they grow by a hundredth.
+ * last one also compares the sources. With yardsticks, the interval is judged
+ * only in iterations whose yardstick came first: every second one. With very
+ * many iterations it is judged each time they grow by a hundredth.
  */
 static void settle_last(struct rf_run_measure *measure)
 {

@@ -9,7 +9,7 @@
 /* Finds a link's rate roughly; sufficient if the link moves no more than
  * this. */
 #define ROUGH_BYTES (UINT64_C(1) << 20)
-#define FEW_PAIRS 16 /* up to here, measure all */
+#define FEW_PAIRS 16 /* up to so many, all are measured */
 #define ROUNDS_LEAST 8
 
 /* The real probe moves one of a few fixed amounts, so that two runs on one
@@ -24,7 +24,7 @@ static const struct {
 struct probed_link {
     uint32_t from_rank, to_rank, from_node, to_node;
     uint64_t bytes;  /* moved by the schedule */
-    uint64_t enough; /* most bytes that a probe needs */
+    uint64_t enough; /* most bytes that its probe needs */
     uint32_t round;  /* RF_NONE: not probed */
     uint64_t ask;    /* bytes of its next probe; 0: measured */
     struct rf_msg_probed seen;
@@ -169,7 +169,8 @@ static void add_up(uint32_t src, uint32_t dst, uint64_t n_ops, uint64_t bytes,
     pair->bytes += bytes;
 }
 
-/* Moves the pairs that the schedule uses to the front, busiest first. */
+/* Moves the pairs that the schedule uses to the front, busiest first. Returns
+ * how many. */
 static size_t list_used(struct probed_link *all, size_t n)
 {
     size_t used = 0;

@@ -24,7 +24,7 @@ void rf_run_probes_plan(struct rf_run_probes *probes,
 void rf_run_probes_begin(struct rf_run_probes *probes,
                          struct rf_capacities *into, bool again);
 
-/* Fills the next STEP. */
+/* Fills the next STEP: memory copies, or the links of a round. */
 void rf_run_probes_ask(const struct rf_run_probes *probes,
                        struct rf_msg_step *step);
 

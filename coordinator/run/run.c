@@ -14,7 +14,7 @@
 #include "coordinator/run/run_internal.h"
 
 #define NOT_RUN_SHOWN 4        /* scenario names in one line */
-#define FORCED_STOP_S 10       /* after this, agents are left alone */
+#define FORCED_STOP_S 10       /* then remaining agents are left alone */
 #define S(n) ((n)*RF_NS_PER_S) /* seconds */
 
 /* --- Life ----------------------------------------------------------------- */
@@ -288,7 +288,7 @@ bool rf_run_hello(struct rf_run *run, uint32_t node, struct rf_msg_hello *hello)
     return welcomed;
 }
 
-/* Reports the nodes that did not join in time. */
+/* Gives up the nodes that did not join in time. */
 static void join_timeout(struct rf_run *run)
 {
     struct rf_err err = {0};
@@ -389,7 +389,7 @@ void rf_run_reading(struct rf_run *run, uint32_t node,
 
 /* --- Time ----------------------------------------------------------------- */
 
-/* For all scenarios or one. */
+/* Planning all scenarios, or the next one, took too long. */
 static void planning_timeout(struct rf_run *run)
 {
     struct rf_err err = {0};

@@ -1,12 +1,12 @@
 /*
  * The run: a state machine that takes nodes from nothing to results and back.
- * Pure: events come in as calls, requests go out through struct rf_run_ops; no
- * socket, process or clock. run_cmd.c connects it to the real world,
+ * Pure: events come in as calls, requests go out through struct rf_run_ops; it
+ * owns no socket, process or clock. run_cmd.c connects it to the real world,
  * tests/lib/fake_cluster.c to a simulated one with a virtual clock and faults.
  *
- * Every state has a deadline and handles loss of a node, an interrupt and an
- * unexpected message. The first fault is reported, later ones are its
- * consequences. An attempt that was begun is recorded exactly once.
+ * Every state handles loss of a node, an interrupt and an unexpected message,
+ * and all but STORING have a deadline. The first fault is reported, later ones
+ * are its consequences. An attempt that was begun is recorded exactly once.
  */
 #ifndef RF_COORDINATOR_RUN_RUN_H
 #define RF_COORDINATOR_RUN_RUN_H
@@ -40,7 +40,8 @@ struct rf_run_ops {
     /* Requests rf_run_tick() at or soon after `at_ns`; replaces the earlier
      * request. INT64_MAX cancels it. */
     void (*arm)(int64_t at_ns, void *data);
-    /* Starts all agents; rf_run_hello() or rf_run_node_lost() answers. */
+    /* Starts all agents; rf_run_hello() or rf_run_node_lost() answers for each
+     * node. */
     void (*launch)(void *data);
     /* All nodes have joined; no more may. */
     void (*joined)(void *data);
@@ -52,8 +53,8 @@ struct rf_run_ops {
     void (*drop)(uint32_t node, void *data);
     /* Ends all agents; rf_run_stopped() answers. May come again with force. */
     void (*stop)(bool force, void *data);
-    /* What a node that has not joined may be waiting for, to be appended to
-     * that report; "": not known. */
+    /* What a node that has not joined may be waiting for, as the end of the
+     * sentence that reports it; "": not known. */
     const char *(*waits_for)(uint32_t node, void *data);
     /* Longest round trip to an agent so far. */
     int64_t (*round_trip_ns)(void *data);
@@ -74,7 +75,7 @@ struct rf_run_ops {
 
 /* What to run, and how. */
 struct rf_run_options {
-    uint32_t n_repeats; /* of every scenario, each an own attempt; 0: 1 */
+    uint32_t n_repeats; /* of every scenario, one attempt each; 0: 1 */
     const bool *skip;   /* as rf_run_agenda_create() takes it; may be NULL */
     uint32_t timeout_s; /* of the whole run; 0: none */
     bool strict;        /* refuse workers of a different build */
@@ -95,8 +96,9 @@ void rf_run_destroy(struct rf_run *run);
 
 /* Events. None may be called from inside an operation of rf_run_ops. */
 void rf_run_start(struct rf_run *run);
-/* Answers the node with WELCOME or ERROR; false: refused (the node is then lost
- * already). Moves the contents of `hello`; leaves it empty, refused or not. */
+/* Answers the node with WELCOME, or with ERROR if it may not join: it is then
+ * lost already. Ignores a HELLO that comes too late or twice. False in both
+ * cases. Moves or frees the contents of `hello`, and leaves it empty. */
 bool rf_run_hello(struct rf_run *run, uint32_t node,
                   struct rf_msg_hello *hello);
 /* The node could not be started, or is gone. */

@@ -12,7 +12,7 @@
 #include "coordinator/run/run_internal.h"
 #include "coordinator/run/start.h"
 
-#define REASON_BYTES 512 /* longest text of ABORT */
+#define REASON_BYTES 512 /* of ABORT's text, with its NUL */
 
 /* Whether the ranks are being ended, or soon will be. */
 static bool ending(const struct rf_run *run)
@@ -40,8 +40,8 @@ void rf_run_free_attempt(struct rf_run *run)
 
 /* --- Faults --------------------------------------------------------------- */
 
-/* Adds the iteration to `phase` (taken; NULL: the run's current step). The
- * caller frees the result. */
+/* Adds the iteration, if the phase or the state is in one, to `phase` (taken;
+ * NULL: the current state). The caller frees the result. */
 static char *whole_phase(const struct rf_run *run, char *phase)
 {
     char *whole;
@@ -59,7 +59,7 @@ static char *whole_phase(const struct rf_run *run, char *phase)
     return whole;
 }
 
-/* Adds where it happened, as far as the fault does not say. */
+/* Completes the phase of a fault. */
 static void name_phase(const struct rf_run *run, struct rf_fault *fault)
 {
     fault->phase = whole_phase(run, fault->phase);
@@ -500,7 +500,7 @@ static void take_exit(struct rf_run *run, uint32_t node,
         fault = rf_fault_make(node, RF_NONE, RF_ERR_PROTOCOL,
                               "reports the end of a rank that is not its own");
         fail(run, &fault);
-    } else if (run->sm.state != RUN_ABORTING) { /* else told to end */
+    } else if (run->sm.state != RUN_ABORTING) { /* else it was told to end */
         fault = rf_run_faults_of_exit(node, exit);
         rf_run_faults_add_lines(run->faults, &fault);
         fail(run, &fault);

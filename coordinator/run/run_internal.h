@@ -41,20 +41,20 @@ struct rf_run {
     bool over;                    /* begin no further scenario */
     bool storing;                 /* the last result is not yet stored */
     bool forced;                  /* STOPPING has asked with force */
-    struct rf_msg_lease *reading; /* per node: the last in this state */
+    struct rf_msg_lease *reading; /* per node: its last in this state */
     bool *warned; /* per node: warned of an unreadable message */
     bool *traced; /* per scenario, in some attempt */
 };
 
-/* run.c: the only function that moves to a state. The deadline is the table's,
- * or `least_s` seconds from now if that is later. */
+/* run.c: moves to a state. The deadline is the table's, or `least_s` seconds
+ * from now if that is later. */
 void rf_run_move(struct rf_run *run, enum rf_state state, int64_t least_s);
 void rf_run_set_limit(struct rf_run *run, int64_t at_ns);
 /* Adds the time since the last call to the phase of the state; called at every
  * move. */
 void rf_run_count_time(struct rf_run *run);
 /* Begins the next scenario, or ends the run when none is left. For LAUNCHING,
- * STORING, STARTING, CLOSING and ABORTING. */
+ * PLANNING, STORING, STARTING, CLOSING and ABORTING. */
 void rf_run_next_scenario(struct rf_run *run);
 /* An answer to INSPECT, or why it cannot be read. */
 void rf_run_take_headers(struct rf_run *run, uint32_t node,

@@ -23,7 +23,8 @@ static void need(struct rf_texts *needs, size_t *capacity, char *path)
     RF_PUSH(needs->list, needs->n, *capacity, path);
 }
 
-/* Lists the keys of the scenario and of the objects in it. */
+/* Lists the keys that ranks must know: of the scenario and of the objects in
+ * it. */
 static void list_needs(json_t *scenario, struct rf_texts *needs)
 {
     const char *key, *inner;

@@ -3,9 +3,9 @@
  *
  * - IDLE → LAUNCHING → STARTING → PREPARING → PROBING → FILLING
  * - LAUNCHING → INSPECTING → PLANNING → STARTING: a checkpoint on the nodes
- * - FILLING → RUNNING → VERIFYING → FILLING … → (PROBING_AGAIN →) CLOSING
- * - VERIFYING → YARDSTICK → YARDSTICK → FILLING: with yardsticks, before and
- *   after an iteration in turn; without them, PROBING_AGAIN
+ * - FILLING → RUNNING → (VERIFYING →) FILLING … → (PROBING_AGAIN →) CLOSING
+ * - VERIFYING → YARDSTICK → YARDSTICK → FILLING: yardsticks come after and
+ *   before an iteration in turn; without any, PROBING_AGAIN
  * - VERIFYING → EXPORTING → …: the last iteration, with --export
  * - CLOSING → (STORING →) STARTING … → STOPPING → DONE
  * - PREPARING … CLOSING → (SETTLING →) ABORTING

@@ -26,9 +26,10 @@ struct rf_run_taker {
 };
 
 /*
- * A node's DONE. NEXT: it was the last one missing. GO_ON: also for an earlier
- * step or a node that has answered, which is ignored. ABORT, with `*fault`: it
- * leaves out a rank, names another node's or reports a failure.
+ * A node's DONE. NEXT: it was the last one missing. GO_ON: others are missing,
+ * or it is ignored, since it is for an earlier step or the node has answered.
+ * ABORT, with `*fault`: it leaves out a rank, names another node's, reports a
+ * failure or is for no step that was asked for.
  */
 enum rf_verdict rf_run_steps_done(struct rf_run_steps *steps, uint32_t node,
                                   const struct rf_msg_done *done,

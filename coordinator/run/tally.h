@@ -6,9 +6,9 @@
 
 struct rf_run_tally {
     size_t begun, refused; /* scenarios; refused: before anything was sent */
-    bool failed, mismatch; /* in some scenario */
+    bool failed, mismatch; /* of some scenario */
     bool launch_failed;
-    bool impossible; /* planning after the nodes joined failed */
+    bool impossible; /* planning with the nodes' headers failed */
     bool timed_out;  /* the whole run */
     bool unstored;   /* a result could not be kept */
     int interrupt_code;

@@ -14,7 +14,7 @@
 struct rf_cause { /* zero-initialised */
     char trouble[700];
     char ended[64];   /* how its process ended; comes last */
-    bool cause_known; /* `trouble` needs no addition */
+    bool cause_known; /* `trouble` explains all; add nothing */
     char *last[RF_CAUSE_LINES];
     unsigned last_at;
 };
@@ -23,12 +23,13 @@ struct rf_cause { /* zero-initialised */
 void rf_cause_note(struct rf_cause *cause, const char *fmt, ...)
     RF_PRINTF(2, 3);
 
-/* Sets the explanation of all other notes, unless there is one already. */
+/* Replaces all notes by their explanation, unless there is one already. */
 void rf_cause_explain(struct rf_cause *cause, const char *text);
 
-/* How the process ended, as a launcher's on_exit reports it. Status 126 or 127
- * is a shell's for a worker that cannot be executed; it explains and replaces
- * all other notes. `local_worker` may be NULL. */
+/* How the process ended, as a launcher's on_exit reports it. Status 126 or 127,
+ * a shell's for a worker that cannot be executed, and a complaint of the
+ * program loader explain and replace all other notes. `local_worker` may be
+ * NULL. */
 void rf_cause_exit(struct rf_cause *cause, const struct rf_launch_config *how,
                    const char *local_worker, int status, const char *signal);
 

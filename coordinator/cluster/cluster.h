@@ -19,7 +19,7 @@ struct rf_cluster;
 
 struct rf_cluster_ops {
     struct rf_node_events node;
-    /* After rf_cluster_stop(): all agents' launches and connections ended. */
+    /* After rf_cluster_stop(): all launches and connections have ended. */
     void (*stopped)(void *data);
 };
 

@@ -9,9 +9,9 @@
 #include "transport/control/message_fields.h"
 
 struct rf_node_events {
-    /* A node's HELLO. The callee may take its contents (and then leave all
-     * members of *hello absent); false refuses it (an ERROR may have been sent
-     * before). The node may be stopped or dropped meanwhile. */
+    /* A node's HELLO. The callee may take its contents and then leaves all
+     * members of *hello absent. False refuses it; an ERROR may have been sent
+     * before. The node may be stopped or dropped meanwhile. */
     bool (*hello)(uint32_t node, struct rf_msg_hello *hello, void *data);
     /* The node could not be started, went away or fell silent. */
     void (*lost)(uint32_t node, const struct rf_err *why, void *data);

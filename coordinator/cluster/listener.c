@@ -27,7 +27,7 @@ struct expected_peer {
         EXPECTED_UNKNOWN,
         EXPECTED_AWAITED,
         EXPECTED_LENT,    /* held by a connection until it ends or joins */
-        EXPECTED_SETTLED, /* final */
+        EXPECTED_SETTLED, /* no connection may claim it any more */
     } state;
     char identity[RF_IDENTITY_MAX + 1];
     uint8_t psk[RF_PSK_BYTES];
@@ -54,7 +54,7 @@ struct rf_listener {
     TAILQ_HEAD(, listener_peer) unauthenticated_peers; /* oldest first */
     unsigned n_unauthenticated_peers;
     unsigned n_peers; /* not yet closed */
-    unsigned refused; /* unauthenticated peers, for the log */
+    unsigned refused; /* unauthenticated peers so far, for the log */
 };
 
 /* --- Unauthenticated peers ------------------------------------------------ */
@@ -78,13 +78,13 @@ static void join_unauthenticated_peers(struct listener_peer *peer)
     listener->n_unauthenticated_peers++;
 }
 
-/* Limits log lines to the first, second, fourth, eighth… event. */
+/* Whether to log an event: the first, second, fourth, eighth… one. */
 static bool worth_telling(unsigned count)
 {
     return (count & (count - 1)) == 0;
 }
 
-/* Unauthenticated peers never matter to the run. */
+/* Logs only: unauthenticated peers never matter to the run. */
 static void tell_refused(const struct listener_peer *peer, const char *why)
 {
     struct rf_listener *listener = peer->listener;
@@ -98,7 +98,7 @@ static void tell_refused(const struct listener_peer *peer, const char *why)
     }
 }
 
-/* After a peer was freed. */
+/* Call after freeing a peer. */
 static void peer_gone(struct rf_listener *listener)
 {
     listener->n_peers--;

@@ -28,8 +28,8 @@
 #define HELLO_S 10           /* allowed after launch.timeout_s */
 
 /* How long to wait for a better reason. After joining it must be less than the
- * run takes to settle (run.c): the run must know of the node's end before it
- * decides whether a rank that lost its peer is the cause or was the first to
+ * time of SETTLING (run/states.c): the run must know of the node's end before
+ * it decides whether a rank that lost its peer is the cause or was the first to
  * notice. */
 #define VERDICT_NS (2 * RF_NS_PER_S)
 #define JOINED_VERDICT_NS (RF_NS_PER_S / 4)
@@ -195,7 +195,7 @@ static void take_hello(struct rf_node *node, struct rf_conn *conn,
     identify_agent(node, hello);
     if (!node->with.events->hello(node->with.index, hello,
                                   node->with.events_data) ||
-        node->state != NODE_AWAITED) { /* the last HELLO may end the launch */
+        node->state != NODE_AWAITED) { /* stopped or lost in the callee */
         return;
     }
     node->state = NODE_JOINED;
@@ -411,8 +411,8 @@ static void trouble_cb(struct rf_launch *launch, const char *what,
     note(node, what, "");
 }
 
-/* The launch has ended. If the stream has not, the verdict waits for its last
- * lines, which may hold the cause. */
+/* The launch has ended. If the node has not joined, the cause is not known and
+ * the stream is still open, the verdict waits for the stream's last lines. */
 static void end_launch(struct rf_node *node)
 {
     struct rf_launch *launch = node->launch;

@@ -42,7 +42,8 @@ struct rf_ports {
     bool told_no_port; /* logged that an address cannot be used */
 };
 
-/* libuv offers no more connections until this one is accepted. */
+/* Queues the port for the next turn; until its connection is accepted, libuv
+ * offers no other. */
 static void wait_a_turn(struct port *port)
 {
     STAILQ_INSERT_TAIL(&port->all->waiting, port, next_waiting);
@@ -144,7 +145,7 @@ static int try_listen(struct port *port, const char *address, uint32_t number)
     return result;
 }
 
-/* One attempt on a fresh handle. */
+/* One attempt on a fresh handle. Returns 0 or an error of libuv. */
 static int open_port(struct rf_ports *ports, const char *bind_to,
                      const char *advertise, uint32_t number)
 {

@@ -27,12 +27,12 @@ struct rf_ports *rf_ports_create(uv_loop_t *loop,
                                  const struct rf_control_config *control,
                                  const struct rf_ports_ops *ops, void *data);
 
-/* Starts accepting connections to `address` and returns the port; 0: cannot
- * listen on it, which is logged once. */
+/* Starts accepting connections to `address`, unless it does so already, and
+ * returns the port; 0: cannot listen on it, which is logged once. */
 uint32_t rf_ports_open(struct rf_ports *ports, const char *address);
 /* The same for all addresses at which a node may know this machine, or for
  * control.address alone: "HOST:PORT,…", malloc'ed; NULL: could not listen on
- * any. */
+ * any, or control.address is "stdio". */
 char *rf_ports_open_all(struct rf_ports *ports);
 
 /* Closes all. */

@@ -3,7 +3,7 @@
  *
  * The folder's index (model.safetensors.index.json) names the files; without
  * one, they are all its *.safetensors files. Only the header of each is read,
- * never beyond the file's size; the planner's reader refuses headers that lie.
+ * never beyond the file's size; safetensors.c refuses headers that lie.
  */
 #include "checkpoint/headers.h"
 
@@ -56,8 +56,8 @@ static void compare_index(const json_t *map, const json_t *tensors,
     }
 }
 
-/* Compares only types of 16 bits and more: a quantised model may leave some of
- * its layers in them on purpose. */
+/* Whether tensors of this type must agree: floating-point types of 16 bits and
+ * more. A quantised model may mix them with smaller types on purpose. */
 static bool is_compared(const char *dtype)
 {
     return strcmp(dtype, "F64") == 0 || strcmp(dtype, "F32") == 0 ||
@@ -332,7 +332,7 @@ static enum rf_status read_tensors(const char *folder, json_t *manifest,
     return status;
 }
 
-/* The folder's own config.json, which gives the number of heads. */
+/* Adds the folder's config.json, if any; it gives the number of heads. */
 static enum rf_status read_config(const char *folder, json_t *headers,
                                   struct rf_err *err)
 {
@@ -373,7 +373,8 @@ enum rf_status rf_checkpoint_headers_read(const char *folder, json_t **out,
 
 static void hash_value(struct rf_hash *hash, const json_t *value);
 
-/* Sums the members' digests, so that their order does not matter. */
+/* Adds a member's digest to a sum, in which the members' order does not
+ * matter. */
 static void add_member(struct rf_hash *sum, const char *key,
                        const json_t *value)
 {

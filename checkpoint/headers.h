@@ -13,8 +13,8 @@
  * Returns {"manifest": {name: {"shape", "dtype", "file", "offset"}}, "folder"}
  * and, if the folder has a config.json, its content as "config": members of a
  * model's inline description (planner/model/model.h). May wait for a file
- * server. The caller owns the result. RF_ERR_CONFIG with all unreadable files,
- * or else with all tensors that contradict each other or the index.
+ * server. The caller owns the result. RF_ERR_CONFIG names all unreadable files,
+ * or else all tensors that contradict each other or the index.
  */
 enum rf_status rf_checkpoint_headers_read(const char *folder, json_t **out,
                                           struct rf_err *err) RF_MUST_CHECK;

@@ -1,6 +1,6 @@
 /*
  * The header of a safetensors file: 8 bytes with its length (little endian),
- * that many bytes of JSON, then the data, the base of all offsets.
+ * that many bytes of JSON, then the data. Offsets count from the data's start.
  *
  * Nothing in the header is trusted: lengths are checked against the file, sizes
  * against shape and dtype, and the tensors, sorted by offset, must tile the
@@ -22,7 +22,7 @@
 #define HEADER_MAX_BYTES (UINT64_C(100) << 20) /* the format's own limit */
 
 struct extent {
-    const char *name; /* the header's */
+    const char *name; /* borrowed from the header */
     uint64_t begin, end;
 };
 

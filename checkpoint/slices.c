@@ -4,7 +4,7 @@
  * Files are opened at first use and stay open: a rank uses few of them. The
  * window holds bytes of the selected tensor; a request inside it is a memory
  * copy. Reads are plain pread(): docs/PERFORMANCE.md, "Reading a checkpoint",
- * has the gain of other methods.
+ * compares other methods.
  */
 #include "checkpoint/slices.h"
 
@@ -38,7 +38,7 @@ struct rf_checkpoint {
     size_t n_files, capacity;
     atomic_ullong *read_bytes;
     struct tensor_source own;  /* the selected tensor */
-    struct tensor_source twin; /* must equal it; no tensor: no twin */
+    struct tensor_source twin; /* must have its bytes; tensor NULL: no twin */
     uint8_t *window;
     uint64_t window_at, window_bytes; /* within the tensor; 0 bytes: empty */
 };

@@ -27,9 +27,9 @@ enum rf_status rf_checkpoint_slices_select(struct rf_checkpoint *checkpoint,
                                            const char *tensor,
                                            struct rf_err *err) RF_MUST_CHECK;
 
-/* Bytes [at, at + bytes) of the tensor. The caller will want bytes up to `end`;
- * nothing is read from there on. A short file is RF_ERR_IO that names file and
- * tensor. */
+/* Reads bytes [at, at + bytes) of the tensor. Read-ahead stops at `end`, where
+ * the caller's later requests end. A short file is RF_ERR_IO that names file
+ * and tensor. */
 struct rf_checkpoint_slice {
     uint64_t at, bytes, end;
 };

@@ -181,7 +181,8 @@ static void module_facts(struct rf_module_facts *out)
     }
 }
 
-/* Many times the cache, unless too much of the free memory. */
+/* Bytes of each buffer of the copy probe: eight times the cache, but at most a
+ * quarter of the free memory. */
 static enum rf_status probe_bytes(uint64_t *out, struct rf_err *err)
 {
     size_t available = 0, total = 0;

@@ -77,8 +77,7 @@ static cudaError_t run_batch(void *const *to, const void *const *from,
     return cudaMemcpyBatchAsync(to, from, bytes, n, &attributes, &first, 1,
                                 stream);
 #else
-    /* CUDA 12's form only reads the arrays too, and reports which copy failed.
-     */
+    /* CUDA 12's form also only reads the arrays; it reports the failed copy. */
     size_t failed = 0;
     return cudaMemcpyBatchAsync((void **)to, (void **)from, (size_t *)bytes, n,
                                 &attributes, &first, 1, &failed, stream);

@@ -2,8 +2,8 @@
  * Arenas in device memory: plain cudaMalloc, because CUDA IPC handles can share
  * only that. If handles are refused, or REFIT_IPC says so, memory shared by
  * file descriptor (cuda/device/vmm.h), which is then the arena's `fd`. Fill and
- * verify run as kernels over tables of content slices, made at the first fill
- * of an arena and kept with it.
+ * verify run as kernels over tables of content slices, made on first use and
+ * kept with the arena.
  */
 #include "cuda/device/device_memory.h"
 
@@ -143,7 +143,8 @@ static int by_offset(const void *a, const void *b)
     return RF_COMPARE(x, y);
 }
 
-/* Finds the bytes that no piece covers, wherever its content is now. */
+/* Finds the bytes that no piece covers. A piece counts even if its content is
+ * in other memory now. */
 static void find_gaps(struct arena_tables *tables, uint64_t arena_bytes)
 {
     struct rf_content_slices in_place = {0};

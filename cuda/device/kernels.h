@@ -114,8 +114,7 @@ typedef uint8_t rf_unit1;
 #define RF_KERNEL_CAST_F32_BF16 1
 #define RF_KERNEL_CAST_BF16_F32 3
 
-/* Conversion of a unit: none, or a cast of its one or RF_CAST_ITEMS elements.
- */
+/* Conversion of a unit: none, or a cast of one or RF_CAST_ITEMS elements. */
 #define RF_CAST_ITEMS 4
 #define RF_SAME(unit) (unit)
 RF_PATTERN_FN rf_unit4 rf_widen1(rf_unit2 in)

@@ -211,7 +211,7 @@ void rf_slices_of_op(const struct rf_op *op, const struct rf_op_place *place,
                        !(place->packed_src && op->cast_at_source) &&
                        !(place->packed_dst && !op->cast_at_source);
     if (!casts) {
-        /* on the wire the data has the other end's type */
+        /* no cast at this end: the wire has the type of its memory */
         copy.cast = RF_CAST_NONE;
         if (place->packed_src) {
             copy.src_item = copy.dst_item;

@@ -13,15 +13,14 @@
 
 /* How arenas are shared: variable REFIT_IPC. */
 enum rf_vmm_wish {
-    RF_VMM_IF_NEEDED, /* "auto" or unset: if legacy handles fail */
+    RF_VMM_IF_NEEDED, /* "auto" or unset: if legacy handles are refused */
     RF_VMM_NEVER,     /* "legacy" */
     RF_VMM_ALWAYS,    /* "vmm" */
 };
 enum rf_status rf_vmm_wish(enum rf_vmm_wish *out,
                            struct rf_err *err) RF_MUST_CHECK;
 
-/* RF_OK if the rank's device supports it; RF_ERR_UNSUPPORTED with the reason.
- */
+/* RF_OK if the rank's device supports it, else RF_ERR_UNSUPPORTED and why. */
 enum rf_status rf_vmm_ready(struct rf_err *err) RF_MUST_CHECK;
 
 /* Allocates on the rank's device and rounds *bytes up to whole grains. *fd

@@ -131,8 +131,7 @@ static bool receive(int fd, struct note *note, int *got, struct ucred *from)
     return true;
 }
 
-/* Receives all pending datagrams; returns how many of `wants` are still open.
- */
+/* Receives all pending datagrams; returns the number of open `wants`. */
 static size_t receive_all(int fd, struct rf_fd_passing_want *wants, size_t n)
 {
     struct note note;

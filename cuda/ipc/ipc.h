@@ -37,8 +37,8 @@ struct rf_ipc_peer {
 bool rf_ipc_is_legacy(const struct rf_method_env *env);
 
 /* Announces our arenas to the node's ranks and learns theirs: `peers` by slot
- * of `shm`. `event` is our interprocess event, or NULL. If every rank has one,
- * opens the peers' events and sets *by_events. */
+ * of `shm`. `event` is our interprocess event, or NULL. *by_events: all ranks
+ * of the node have one, and the peers' events are open. */
 enum rf_status rf_ipc_meet(const struct rf_method_env *env,
                            const struct rf_node_memory *shm, cudaEvent_t event,
                            struct rf_ipc_peer *peers, bool *by_events,

@@ -63,7 +63,7 @@ static const struct rf_op *first_link(const struct rf_method_env *env)
     return first;
 }
 
-/* The same copies both ways. */
+/* The same copies for engine and kernel. */
 struct trial {
     struct rf_bases bases;
     bool batches;
@@ -169,7 +169,7 @@ static enum rf_status measure(const struct rf_method_env *env,
     return try_lengths(&trial, RF_MIN(bytes, TRIAL_BYTES), from, err);
 }
 
-/* Announces the measuring rank's result. */
+/* Replaces *from with the measuring rank's result. */
 static enum rf_status share(const struct rf_method_env *env, uint32_t measurer,
                             uint64_t *from, struct rf_err *err)
 {

@@ -25,13 +25,12 @@ struct rf_ipc_trial {
     float engine_ms, kernel_ms;
 };
 
-/* The lowest length, in `n` trials of ascending length, from which on the
- * engine is at least as fast; RF_ENGINE_NEVER if it is slower at the longest.
- */
+/* The shortest length of `n` ascending trials from which on the engine is at
+ * least as fast; RF_ENGINE_NEVER if it is slower at the longest. */
 uint64_t rf_ipc_engine_from(const struct rf_ipc_trial *trials, size_t n);
 
-/* Collective. Overwrites the lowest rank's first destination; arenas are filled
- * before each iteration anyway. */
+/* Collective. A measurement overwrites the lowest sender's first destination;
+ * arenas are filled before each iteration anyway. */
 enum rf_status rf_ipc_choose(const struct rf_method_env *env,
                              const struct rf_node_memory *shm,
                              struct rf_ipc_peer *peers,

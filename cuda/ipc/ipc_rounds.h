@@ -11,8 +11,7 @@
 #include "cuda/ipc/ipc.h"
 #include "cuda/ipc/ipc_choice.h"
 
-/* Copies by kernels: those inside the device run beside those over its links.
- */
+/* Copies by kernels: those inside the device run beside those over links. */
 enum rf_ipc_way { RF_IPC_LINKS, RF_IPC_LOCAL, RF_IPC_WAYS };
 
 struct rf_ipc_round {

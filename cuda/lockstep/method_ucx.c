@@ -5,7 +5,7 @@
  * open    refit-ucx.so's wire (transport/method/ucx_wire.h), which the worker
  *         lends, registers arenas and buffers and connects ranks that share
  *         ops.
- * start   begins an iteration; progress() then advances each step.
+ * start   begins an iteration; progress() then advances its steps.
  *         A step is packed (kernels, on a stream) when its send slot is free
  *         and the steps that it follows are unpacked. UCX knows no streams:
  *         when the host sees that the packing has ended and that the receive
@@ -17,8 +17,8 @@
  * abort   UCX cannot cancel requests: the device is left alone and the process
  *         ends.
  *
- * Failures: a loss reported by UCX, a CUDA error or the abort flag
- * end progress() with a status.
+ * Failures: a loss reported by UCX, a CUDA error or the abort flag end
+ * progress() with a status.
  */
 #include <sched.h>
 #include <stdlib.h>
@@ -46,7 +46,7 @@ struct exchange {
 struct reached {
     size_t packed;   /* packing is enqueued */
     size_t posted;   /* messages are posted */
-    size_t gone;     /* all its sends are complete */
+    size_t gone;     /* all sends are complete */
     size_t unpacked; /* unpacking is enqueued */
 };
 
@@ -113,7 +113,7 @@ static enum rf_status open_wire(struct ucx_state *state, struct rf_err *err)
                           .bytes = SLOTS * phases->recv_slot_bytes,
                           .fd = -1};
     status = state->ops->open(state->env, &memory, &state->wire, err);
-    if (status != RF_OK) { /* UCX may still use it */
+    if (status != RF_OK) { /* UCX may still use the memory */
         rf_device_abandon();
     }
     return status;
@@ -326,7 +326,7 @@ static enum rf_status ucx_progress(void *opaque, bool *done, struct rf_err *err)
                  ? part(state, done, err)
                  : move_steps(state, &worked, err);
     if (!worked) {
-        sched_yield(); /* UCX may need the CPU in another process */
+        sched_yield(); /* UCX in another process may need this CPU */
     }
     return status;
 }

@@ -200,7 +200,7 @@ static struct rf_message first_of_run(const struct rf_pair *pair,
     return message;
 }
 
-/* Unpacks the end of a message from the slot to its memory. */
+/* Adds the copy of a message's last run from the slot to its memory. */
 static void unpack_run(struct rf_step *step, const struct rf_message *message,
                        const struct rf_byte_run *run)
 {
@@ -243,8 +243,8 @@ static void add_direct(struct rf_pair *pair, const struct rf_byte_run *run)
     count_bytes(pair, run->bytes);
 }
 
-/* Cuts a run at the ends of waves. A run that does not fit into the last eighth
- * of a wave goes to the next wave. */
+/* Cuts a run at the ends of waves. Less than an eighth of a wave stays empty if
+ * the rest of the run does not fit in. */
 static void add_run(struct rf_pair *pair, struct rf_byte_run run)
 {
     while (run.bytes > 0) {

@@ -46,8 +46,8 @@ struct rf_pair {
 };
 
 /* Adds an op to the pair's messages, and its copies to the steps. Returns
- * whether it goes without packing, which depends on the op alone
- * (rf_steps_of.direct_bytes). */
+ * whether it goes without packing, which depends on the op and the pair's
+ * `direct_bytes` alone. */
 bool rf_pair_add(struct rf_pair *pair, const struct rf_op *op);
 
 #endif

@@ -40,8 +40,8 @@ struct rf_phases {
 
 /* Uploads the tables and makes the events of `steps`, which it borrows like
  * `env`. Launches have at most `most_blocks` blocks (0: as many as the device
- * runs at once). rf_phases_free() also after a failure, and also without an
- * open, on zeros. */
+ * runs at once). rf_phases_free() also after a failure, or on zeros without an
+ * open. */
 enum rf_status rf_phases_open(struct rf_phases *phases,
                               const struct rf_method_env *env,
                               const struct rf_steps *steps,
@@ -81,7 +81,7 @@ enum rf_status rf_stream_is_idle(cudaStream_t stream, bool *out,
 /* Nanoseconds of one step in a phase, and the sum over all steps. */
 int64_t rf_phases_ns(const struct rf_phases *phases, int phase, size_t index);
 int64_t rf_phases_sum_ns(const struct rf_phases *phases, int phase);
-/* From the begin of the first step's packing to the end of the last step's
+/* From the start of the first step's packing to the end of the last step's
  * `phase`; 0 without steps. */
 int64_t rf_phases_span_ns(const struct rf_phases *phases, int phase);
 

@@ -6,7 +6,7 @@
 
 #include "common/mem.h"
 
-/* Summarises all ranks' reports as text. */
+/* Summarises all ranks' reports as text. Returns whether all succeeded. */
 static bool sum_up(const struct rf_registration_report *all, uint32_t n,
                    const char *what, char *text)
 {

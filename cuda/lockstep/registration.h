@@ -8,15 +8,15 @@
 
 #include "transport/method/method.h"
 
-/* A rank's report to the others; both are empty on full success. */
+/* A rank's report to the others; both texts are empty on full success. */
 struct rf_registration_report {
-    char why[120]; /* failed, with the reason */
-    char but[120]; /* succeeded, with a reservation */
+    char why[120]; /* not empty: why it failed */
+    char but[120]; /* not empty: the reservation of a success */
 };
 
 /* Collective. *registered: all ranks succeeded. `text` (RF_REGISTRATION_SIZE
- * bytes) is then `what`, plus ", but rank 3: " and the first reservation if
- * any; else "none: rank 3: " and the first reason. */
+ * bytes) is then `what`, plus ", but rank 3: " and the first reservation, if
+ * any; after a failure "none: rank 3: " and the first reason. */
 enum rf_status rf_registration_agree(const struct rf_method_env *env,
                                      const struct rf_registration_report *mine,
                                      const char *what, bool *registered,

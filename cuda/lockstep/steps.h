@@ -1,5 +1,5 @@
 /*
- * The steps of a lockstep method (NCCL, NVSHMEM) on one rank: the bytes it
+ * The steps of a lockstep method (NCCL, NVSHMEM, UCX) on one rank: the bytes it
  * packs, exchanges with each peer, and unpacks, in an order that all ranks
  * share. Pure; made once per plan.
  *
@@ -63,11 +63,12 @@ struct rf_steps {
     uint32_t cast;                             /* enum rf_cast of the casts */
 };
 
-/* The step of that index; makes all steps up to it, with `round`. */
+/* The step of that index; makes the missing steps up to it, with `round`. */
 struct rf_step *rf_step_at(struct rf_steps *steps, size_t index,
                            uint32_t round);
 
-/* End of the slot that these messages are packed in. */
+/* First free offset, aligned, of the slot that has the packed ones of these
+ * messages. */
 uint64_t rf_slot_end(const struct rf_message *messages, size_t n);
 
 void rf_steps_free(struct rf_steps *steps);

@@ -212,8 +212,7 @@ static void note_read(struct history *history, uint32_t bucket, size_t step)
     reads->step = RF_MAX(reads->step, step);
 }
 
-/* Opens a round's first step; with `serialize` it waits for all earlier ones.
- */
+/* Opens a round's first step; with `serialize` it waits for all before it. */
 static void open_round(struct rf_pair *pair, const struct rf_steps_of *of,
                        uint32_t round)
 {

@@ -26,7 +26,7 @@ struct rf_steps_of {
     uint32_t rank;
     uint64_t bucket_bytes; /* of one step, each way */
     uint64_t direct_bytes; /* runs this long are not packed; 0: all are */
-    bool staged;           /* unpacked runs arrive in the receiver's slot */
+    bool staged;           /* such runs arrive in the receiver's slot */
     const struct rf_waves *waves; /* by rank, of all ranks */
     bool serialize;               /* rounds do not overlap */
 };

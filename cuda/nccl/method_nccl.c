@@ -3,11 +3,10 @@
  *
  * open    rank 0 makes the unique ID, which exchange() brings to all;
  *         non-blocking communicators: one of all ranks and, if there are
- *         several nodes and a node has several ranks, one per node, split from
- *         it (a communicator across nodes takes its channel count from its
- *         slowest peer, so traffic inside a node gets its own). All pairs of
- *         the plan exchange a few bytes, so that connections exist before the
- *         window.
+ *         several nodes, one per node, split from it (a communicator across
+ *         nodes takes its channel count from its slowest peer, so traffic
+ *         inside a node gets its own). All pairs of the plan exchange a few
+ *         bytes, so that connections exist before the window.
  * start   events of a new iteration; progress() then issues one step after the
  *         other: pack on one stream, the NCCL groups on one for each
  *         communicator (nccl_wire.h), unpack on another, tied by events, with
@@ -45,7 +44,7 @@ struct nccl_state {
     struct rf_nccl_registration registration;
     struct rf_nccl_wire wire;
     struct rf_steps steps;
-    struct rf_phases phases;        /* the wires' streams: wire's */
+    struct rf_phases phases;        /* `wire` owns the streams of the wires */
     struct rf_nccl_buffers buffers; /* of SLOTS slots each */
     size_t next_step;
     bool in_group;    /* the step's groups are not all issued */
@@ -264,9 +263,8 @@ static enum rf_status nccl_progress(void *opaque, bool *done,
                : all_unpacked(state, done, err);
 }
 
-/* Both directions of the wire begin together, behind the packing. The first
- * step's packing begins first of all, and the last step's unpacking ends last.
- */
+/* Both wires begin together, behind the packing. The first step's packing
+ * begins first of all, and the last step's unpacking ends last. */
 static void nccl_timing(void *opaque, struct rf_phase_times *out)
 {
     const struct nccl_state *state = opaque;

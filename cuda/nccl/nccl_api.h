@@ -49,8 +49,8 @@ const struct rf_nccl *rf_nccl_load(struct rf_err *err);
 /* Non-blocking communicators that can be aborted and split: 2.18. */
 #define RF_NCCL_MIN_VERSION 21800
 
-/* "ncclSend: invalid usage: <last error>" as RF_ERR_DEVICE. `comm` may be NULL.
- */
+/* "ncclSend: invalid usage: <last error>" as RF_ERR_DEVICE, or RF_ERR_PEER for
+ * ncclRemoteError. `comm` may be NULL. */
 enum rf_status rf_nccl_error(struct rf_err *err, const struct rf_nccl *nccl,
                              const char *call, ncclResult_t code,
                              ncclComm_t comm);

@@ -15,7 +15,7 @@
 #include "cuda/device/device.h"
 #include "cuda/device/methods.h"
 
-/* Whether a communicator is ready; *busy while NCCL works on it. */
+/* A communicator's asynchronous error, if any; *busy while NCCL works on it. */
 static enum rf_status comm_state(struct rf_nccl_comms *comms, ncclComm_t comm,
                                  bool *busy, struct rf_err *err)
 {
@@ -98,8 +98,9 @@ struct rank_place {
     int version;
 };
 
-/* Several ranks on one device pass NCCL's duplicate check only if each looks
- * like a separate host. That is right for tests and wrong for timings. */
+/* Checks that all ranks have one version of NCCL. Several ranks on one device
+ * pass NCCL's duplicate check only if each looks like a separate host. That is
+ * right for tests and wrong for timings. */
 static enum rf_status settle_places(struct rf_nccl_comms *comms,
                                     struct rf_err *err)
 {

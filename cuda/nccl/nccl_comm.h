@@ -1,6 +1,6 @@
 /*
  * The communicators of one rank: one of all ranks and, if there are several
- * nodes and a node has several ranks, one of the node, split from it.
+ * nodes, one of its node's ranks, split from it.
  */
 #ifndef RF_CUDA_NCCL_NCCL_COMM_H
 #define RF_CUDA_NCCL_NCCL_COMM_H

@@ -14,9 +14,9 @@ uint64_t rf_nccl_warm_bytes(const struct rf_method_env *env)
     return (uint64_t)env->plan->world->n_ranks * WARM_BYTES;
 }
 
-/* A few bytes of buffer `base` for each of a step's messages whose peer is not
- * yet in `known`, and adds the peer. Both ends of a message skip or include it
- * alike. */
+/* Messages of a few bytes of buffer `base`, to be freed: one for each peer of a
+ * step's messages that is not yet in `known`, where it adds the peer. Both ends
+ * skip or include a message alike. */
 static struct rf_message *first_messages(const struct rf_message *messages,
                                          size_t n, enum rf_step_base base,
                                          bool *known, size_t *n_out)

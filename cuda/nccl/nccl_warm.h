@@ -10,7 +10,7 @@
 /* The minimum size of each of the two buffers. */
 uint64_t rf_nccl_warm_bytes(const struct rf_method_env *env);
 
-/* Collective. `buffers`: for sends, for receives. */
+/* Collective. `buffers`: [0] for sends, [1] for receives. */
 enum rf_status rf_nccl_warm_up(struct rf_nccl_wire *wire,
                                const struct rf_steps *steps,
                                const struct rf_arena *buffers,

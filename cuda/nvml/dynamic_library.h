@@ -33,7 +33,7 @@ struct rf_dynamic_library_symbol {
 };
 
 /* dlopen() of `file` with RTLD_LOCAL or RTLD_GLOBAL, then all of `symbols`.
- * RF_ERR_UNSUPPORTED names the missing part; *out is then not set. */
+ * RF_ERR_UNSUPPORTED that names the missing part; *out is then not set. */
 enum rf_status
 rf_dynamic_library_open(const char *file, int scope,
                         const struct rf_dynamic_library_symbol *symbols,

@@ -81,8 +81,7 @@ struct rf_nvml {
 const struct rf_nvml *rf_nvml_load(struct rf_err *err);
 
 /* NVML's handle of a CUDA device, found by its PCI address because the two
- * number devices differently under CUDA_VISIBLE_DEVICES; NULL if there is none.
- */
+ * number devices differently under CUDA_VISIBLE_DEVICES; NULL: none. */
 rf_nvml_device_t rf_nvml_device(int cuda_device);
 
 /* Memory in use on the whole device; false without NVML. */
@@ -102,8 +101,8 @@ bool rf_nvml_others(rf_nvml_device_t device, uint32_t *count, uint64_t *bytes);
 bool rf_nvml_nvlink(rf_nvml_device_t device, uint64_t *sent,
                     uint64_t *received);
 
-/* RF_ERR_UNSUPPORTED if a device is not whole: split by MIG, or closed to
- * computing. RF_OK also if NVML does not report it. */
+/* RF_ERR_UNSUPPORTED if a device cannot be used whole: split by MIG, or closed
+ * to computing. RF_OK also if NVML does not report it. */
 enum rf_status rf_nvml_check_device(int cuda_device,
                                     struct rf_err *err) RF_MUST_CHECK;
 

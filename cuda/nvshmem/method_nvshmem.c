@@ -123,7 +123,7 @@ static enum rf_status nvshmem_open(const struct rf_method_env *env, void **out,
     state->env = env;
     status = prepare(state, err);
     if (status != RF_OK) {
-        if (state->setup.started) { /* the other ranks may not have started */
+        if (state->setup.started) { /* others may not join the closing */
             nvshmem_abort(state);
         }
         nvshmem_close(state);
@@ -220,7 +220,8 @@ static enum rf_status can_take(const struct shmem_state *state, size_t index,
                : RF_OK;
 }
 
-/* After all steps: whether our signals to others have left, too. */
+/* Whether all streams are idle after all steps; then our signals to others have
+ * left, too. */
 static enum rf_status is_idle(const struct shmem_state *state, bool *idle,
                               struct rf_err *err)
 {

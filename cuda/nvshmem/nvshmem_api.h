@@ -77,8 +77,8 @@ struct rf_nvshmem {
 const struct rf_nvshmem *rf_nvshmem_load(struct rf_err *err);
 
 /* A loaded library can be started only once: the first call starts it and
- * returns its error; further calls nest, and the matching stop of the first
- * ends it. Collective, from one thread. */
+ * returns its error, further calls only count, and the last stop ends it.
+ * Collective, from one thread. */
 int rf_nvshmem_start(struct rf_nvshmem_attr *attr);
 bool rf_nvshmem_started(void);
 void rf_nvshmem_stop(void);

@@ -21,10 +21,10 @@ struct rf_nvshmem_setup {
 };
 
 /* Collective. RF_OK also if nothing is registered; the text has the reason.
- * `like` is the set-up of an earlier open over the same arenas, or NULL: that
- * open registered them, because the library does not take them twice, and must
- * outlive this one. After a failure `started` means that the library must be
- * left alone: ending it is collective. */
+ * `like`, or NULL, is the set-up of an earlier open over the same arenas, whose
+ * registration this one shares, because the library does not take arenas twice;
+ * it must outlive this one. After a failure `started` means that the library
+ * must be left alone: ending it is collective. */
 enum rf_status rf_nvshmem_setup_open(struct rf_nvshmem_setup *setup,
                                      const struct rf_method_env *env,
                                      const struct rf_nvshmem_setup *like,

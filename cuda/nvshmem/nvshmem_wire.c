@@ -25,7 +25,7 @@ void rf_nvshmem_wire_close(struct rf_nvshmem_wire *wire)
 }
 
 /* This rank's copy of the word for the pair with `rank`. The address is
- * symmetric: at a peer, pass this rank instead. */
+ * symmetric: for a peer's copy, pass this rank instead. */
 static uint64_t *word_of(const struct rf_nvshmem_wire *wire, enum word word,
                          uint64_t index, uint32_t rank)
 {

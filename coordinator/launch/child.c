@@ -21,7 +21,7 @@ enum child_state {
     CHILD_GRACE,  /* asked to end; next: SIGTERM */
     CHILD_TERM,   /* next: SIGKILL */
     CHILD_KILLED, /* nothing left to send */
-    CHILD_EXITED, /* standard error read to its end */
+    CHILD_EXITED, /* reading the rest of standard error */
     CHILD_CLOSING,
 };
 

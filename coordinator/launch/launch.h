@@ -101,8 +101,8 @@ struct rf_launcher_ops {
     bool here;            /* agents run on this machine */
     bool connects; /* agents get their key when they are started, not by BOOT
                       on a stream, and connect by themselves */
-    bool by_hand;  /* also, users start the agents, and may restart one that
-                      fails before HELLO, since nothing watches it */
+    bool by_hand;  /* they connect, and users start them and may restart one
+                      that fails before HELLO, since nothing watches it */
     /* Starts one node; on error no callback fires. */
     enum rf_status (*start)(uv_loop_t *loop,
                             const struct rf_launch_order *order,
@@ -110,7 +110,7 @@ struct rf_launcher_ops {
                             void *data, struct rf_launch **out,
                             struct rf_err *err);
     /* The head's address as seen from this node: the local address of the SSH
-     * socket; NULL when unknown (jump host). NULL for launchers whose agents
+     * socket; NULL when unknown (jump host). Not set in launchers whose agents
      * run here or connect by themselves. */
     const char *(*head_address)(const struct rf_launch *launch);
     /* Identifies the agent's process, from its HELLO: process ID and start

@@ -12,11 +12,11 @@ struct rf_launch {
     void *data;
 };
 
-/* The worker of agents on this machine: the one beside refit-coord, unless
- * "worker" is a path. */
+/* The worker that `local` and `slurm` start: the one beside refit-coord; or
+ * "worker", if that is a path, there is a wrap, or local_worker is NULL. */
 const char *rf_launch_program(const struct rf_launch_order *order);
 
-/* The grace of an order. */
+/* The grace in ms for an order's grace_ms. */
 static inline uint32_t rf_launch_grace_ms(uint32_t ordered)
 {
     return ordered > 0 ? ordered : RF_LAUNCH_GRACE_MS;

@@ -90,8 +90,8 @@ static struct rf_child *start_child(struct local *local, uv_loop_t *loop,
     return rf_child_start(loop, &order, &child_ops, local, error);
 }
 
-/* Finds the command and checks that it exists; only the wrap knows where the
- * worker is. */
+/* The words to execute. Refuses a worker that this machine cannot execute; only
+ * the wrap knows where its worker is. */
 static enum rf_status find_words(const struct rf_launch_order *order,
                                  char ***out, struct rf_err *err)
 {

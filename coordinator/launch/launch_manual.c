@@ -61,7 +61,8 @@ static enum rf_status make_folder(const char *path, struct rf_err *err)
                               path);
 }
 
-/* ~/.cache/refit-coord, created if missing. */
+/* $XDG_CACHE_HOME/refit-coord or ~/.cache/refit-coord, created if missing; the
+ * caller frees it. */
 static enum rf_status key_folder(char **out, struct rf_err *err)
 {
     const char *cache = getenv("XDG_CACHE_HOME"), *home = getenv("HOME");

@@ -2,12 +2,11 @@
  * The launcher `slurm`: one srun starts an agent on every node of the run, as
  * one step of the job that this process runs in.
  *
- * srun copies its standard input to all tasks. It holds the address to connect
- * to and, after each node's name, the identity and key of its agent
- * (docs/PROTOCOL.md); each agent keeps its own. So there is no stream to a
- * single node: agents join by TCP alone. Standard input stays open until all
- * nodes must end. Its end ends the agents, also when srun or this process is
- * killed.
+ * srun copies its standard input to all tasks: the address to connect to and,
+ * after each node's name, the identity and key of its agent, which keeps only
+ * its own (docs/PROTOCOL.md). So there is no stream to a single node: agents
+ * join only by TCP. Standard input stays open until all nodes must end. Its end
+ * ends the agents, also when srun or this process is killed.
  *
  * All launches of a run share its step, which starts srun in the next turn of
  * the loop and ends all launches when srun has ended.
@@ -43,14 +42,14 @@ struct slurm {
 struct rf_launch_step {
     struct slurm **launches; /* NULL: over */
     size_t n, cap, n_stopped;
-    struct slurm **tasks; /* by task number; NULL: over */
+    struct slurm **tasks; /* launches by task number */
     size_t n_tasks;
     char **command; /* run by each task */
     char *connect;
     uv_timer_t *timer; /* srun is due */
     struct rf_child *child;
     uv_pipe_t *input; /* srun's; until closed */
-    char said[256];   /* its last complaint */
+    char said[256];   /* ": " and its last error, or "" */
 };
 
 struct rf_launch_step *rf_launch_step_create(void)
@@ -266,8 +265,9 @@ static char *node_list(const struct rf_launch_step *step)
     return text;
 }
 
-/* Hides from srun those settings of the job that would change the step's tasks
- * or give it less than the whole node. */
+/* The environment for srun, without those settings of the job that would change
+ * the step's tasks or give it less than the whole node. The caller frees the
+ * list, not its strings. */
 static char **make_environment(void)
 {
     static const char *const without[] = {

@@ -45,7 +45,7 @@ struct rf_ssh_event {
 enum rf_ssh_stop {
     RF_SSH_RUN,
     RF_SSH_STOP, /* end the agent's input; kill it after a grace */
-    RF_SSH_KILL, /* kill the agent, which is known, now */
+    RF_SSH_KILL, /* kill the agent, which is identified, now */
     RF_SSH_CUT,  /* end the connection now */
 };
 
@@ -58,7 +58,7 @@ struct rf_ssh_job {
     char *known_hosts, *ssh_config, *local_worker;
     uint32_t port, timeout_s;
     uint32_t grace_ms;
-    uint32_t limit_s; /* seconds given for the deadline */
+    uint32_t limit_s; /* the thread's: length of its deadline */
     bool use_ssh_config, accept_new, deploy;
 
     int stream_fd; /* the thread's end of the caller's stream */
@@ -112,13 +112,14 @@ void rf_ssh_thread(void *job); /* the body of the thread */
 
 /* --- launch_ssh_connect.c ------------------------------------------------- */
 
-/* Returns a connected blocking TCP socket on which an SSH server has begun to
- * speak. Sets *retry if the server closed before that. */
+/* Gives a connected blocking TCP socket on which an SSH server has begun to
+ * speak. Sets *retry if the server closed before that or says that it has too
+ * many connections. */
 enum rf_status rf_ssh_connect_tcp(struct rf_ssh_job *job, const char *host,
                                   unsigned port, int *fd, bool *retry,
                                   struct rf_err *err) RF_MUST_CHECK;
-/* Waits until an SSH server begins to speak on `fd`. `where` names the place to
- * check if none does: "ProxyCommand". */
+/* Waits until an SSH server begins to speak on `fd`; *retry as above. `where`
+ * names the place to check if none does: "ProxyCommand". */
 enum rf_status rf_ssh_await_banner(struct rf_ssh_job *job, int fd,
                                    const char *where, bool *retry,
                                    struct rf_err *err) RF_MUST_CHECK;
@@ -169,7 +170,7 @@ enum rf_status rf_ssh_read_config(struct rf_ssh_job *job,
 /* Parses the output of `ssh -G`, and modifies it. */
 enum rf_status rf_ssh_take_config(char *answer, struct rf_ssh_settings *out,
                                   struct rf_err *err) RF_MUST_CHECK;
-/* Sets those that only libssh uses: algorithms, compression. */
+/* Sets the options of libssh: algorithms, compression. */
 enum rf_status rf_ssh_set_options(const struct rf_ssh_settings *settings,
                                   ssh_session session,
                                   struct rf_err *err) RF_MUST_CHECK;
@@ -190,7 +191,7 @@ enum rf_status rf_ssh_expand(const struct rf_ssh_settings *settings,
                              const struct rf_ssh_token *more, char **out,
                              struct rf_err *err) RF_MUST_CHECK;
 
-/* Replaces a leading "~/" of `path`; owned by the caller. */
+/* `path` with a leading "~/" replaced; owned by the caller. */
 char *rf_ssh_expand_home(const char *path);
 
 /* --- launch_ssh_proxy.c --------------------------------------------------- */
@@ -244,12 +245,12 @@ enum rf_status rf_ssh_gather_known(struct rf_ssh_job *job,
                                    struct rf_ssh_known *out,
                                    struct rf_err *err) RF_MUST_CHECK;
 void rf_ssh_known_close(struct rf_ssh_known *known);
-/* Before the key exchange: makes the session ask for a known key type. */
+/* Call before the key exchange: makes the session ask for a known key type. */
 enum rf_status rf_ssh_use_known(const struct rf_ssh_known *known,
                                 ssh_session session,
                                 struct rf_err *err) RF_MUST_CHECK;
-/* Adds the output of KnownHostsCommand about a key, if the command is set;
- * `type` NULL: before there is a key. */
+/* Adds the output of KnownHostsCommand, if set, about a key; `type` NULL: there
+ * is no key yet. */
 enum rf_status rf_ssh_known_ask(struct rf_ssh_job *job,
                                 const struct rf_ssh_known *known,
                                 const char *type, const char *fingerprint,
@@ -257,7 +258,7 @@ enum rf_status rf_ssh_known_ask(struct rf_ssh_job *job,
                                 struct rf_err *err) RF_MUST_CHECK;
 void rf_ssh_known_add(const struct rf_ssh_known *known, const char *type,
                       const char *base64);
-/* Keeps only the lines of that file. */
+/* Replaces all lines by those of one file. */
 void rf_ssh_known_only(const struct rf_ssh_known *known, const char *path);
 /* The files in ssh's order; NULL: no more. */
 const char *rf_ssh_known_file(const struct rf_ssh_known *known, size_t index);

@@ -1,7 +1,7 @@
 /*
- * Programs run for ssh: each in its own session, so that it cannot ask for
- * passwords on the terminal and can be killed with its children; without our
- * other descriptors.
+ * Programs that the ssh config names, and ssh(1): each in its own session, so
+ * that it cannot ask for passwords on the terminal and can be killed with its
+ * children; without our other descriptors.
  *
  * A program with captured output gets the launch's time and limited space;
  * beyond these, or when the launch is stopped, it is killed.
@@ -63,7 +63,8 @@ int rf_ssh_spawn(const char *const argv[], int in, int out, int errors,
     return result;
 }
 
-/* Reads output to its end and closes it. */
+/* Reads `fd` to its end and closes it. The caller frees *out, also after an
+ * error. */
 static enum rf_status read_output(struct rf_ssh_job *job, const char *what,
                                   int fd, char **out, struct rf_err *err)
 {

@@ -36,7 +36,7 @@ static char *home_folder(void)
     return rf_xstrdup(home != NULL ? home : "/");
 }
 
-/* Of the current user; "" without a passwd entry, which ssh(1) refuses. */
+/* The current user's name; "" without a passwd entry: ssh(1) refuses that. */
 static char *login_name(void)
 {
     struct passwd entry, *found = NULL;
@@ -362,7 +362,7 @@ static enum rf_status ask_ssh(struct rf_ssh_job *job,
     return status;
 }
 
-/* For when the config is not read. */
+/* The settings when the config is not read. */
 static void set_defaults(const struct rf_ssh_job *job,
                          struct rf_ssh_settings *out)
 {

@@ -217,7 +217,7 @@ enum rf_status rf_ssh_await_banner(struct rf_ssh_job *job, int fd,
             }
         }
         RF_TRY(rf_ssh_check(job, "waiting for the SSH server's banner", err));
-        /* While less than a word is there, poll() would return at once. */
+        /* With bytes left unread, poll() would return at once. */
         if (got > 0) {
             rf_ssh_wait(job, -1, 0,
                         RF_MIN(rf_ssh_left_ms(job), (int64_t)DRIP_MS));

@@ -310,7 +310,7 @@ static void unmap_programs(struct programs *programs)
     unmap_binary(&programs->worker);
 }
 
-/* "" for "/". */
+/* Finds the home folder; "" for "/". */
 static enum rf_status find_home(struct deployment *to, struct rf_err *err)
 {
     char *home = sftp_canonicalize_path(to->sftp.sftp, ".");

@@ -87,7 +87,8 @@ static const char *find_file(ssh_session session, struct rf_ssh_known *known,
     return NULL;
 }
 
-/* Looks for markers that libssh skips; true if one revokes the key. */
+/* Looks for markers, which libssh skips: true if one revokes the key. Sets
+ * *authority if one names a certificate authority. */
 static bool scan_markers(const char *path, const char *base64, bool *authority)
 {
     FILE *file = fopen(path, "re");

@@ -2,8 +2,8 @@
  * The state that the loop and the thread of one SSH launch share: events one
  * way, stop requests the other, and the guard, a second descriptor of the
  * connection's socket. The guard bounds teardown: the loop can shut the
- * connection down whatever libssh does with its own descriptor, and the number
- * cannot be reused meanwhile.
+ * connection down whatever libssh does with its own descriptor, and the guard's
+ * number cannot be reused meanwhile.
  */
 #include <fcntl.h>
 #include <poll.h>

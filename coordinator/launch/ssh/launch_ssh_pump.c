@@ -200,7 +200,7 @@ static void kill_when_due(struct pump *pump)
     }
 }
 
-/* Waits for work. */
+/* Waits for bytes, a change of `stop`, or the next deadline. */
 static void wait_for_work(struct pump *pump)
 {
     struct pollfd fds[4] = {{.fd = ssh_get_fd(pump->session), .events = POLLIN},

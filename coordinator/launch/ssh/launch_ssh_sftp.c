@@ -112,8 +112,8 @@ void rf_ssh_sftp_close(struct rf_ssh_sftp *sftp)
 
 /* --- Failures ------------------------------------------------------------- */
 
-/* Whether something at `level` prevents a folder there. *there: it is one
- * already. */
+/* Whether something at `level` prevents a folder there, as `why` says. *there:
+ * it is a folder. */
 static bool is_in_the_way(const struct rf_ssh_sftp *sftp, const char *level,
                           bool *there, char *why, size_t size)
 {
@@ -133,7 +133,8 @@ static bool is_in_the_way(const struct rf_ssh_sftp *sftp, const char *level,
     return other || link != NULL;
 }
 
-/* Whether the file system of `folder` is full. */
+/* Whether the file system of `folder` takes no more: it is read-only, full or
+ * out of inodes, as `why` says. */
 static bool is_full(const struct rf_ssh_sftp *sftp, const char *folder,
                     char *why, size_t size)
 {

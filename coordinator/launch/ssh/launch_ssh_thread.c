@@ -1,9 +1,8 @@
 /*
  * The thread of one SSH launch: from a new session to the end of the agent, in
  * up to RF_SSH_TRIES attempts for each of its sessions. Only an attempt that
- * the server cut off before it had answered as an SSH server (sshd drops
- * connections above MaxStartups) is repeated, after a random wait; a refused
- * key never.
+ * the server cut off before the end of the key exchange (sshd drops connections
+ * above MaxStartups) is repeated, after a random wait; a refused key never.
  *
  * libssh never reads the ssh config, of which it knows only a part; strict host
  * key checking does not depend on it. After a failure, libssh may or may not
@@ -22,7 +21,7 @@
 #include "common/random.h"
 #include "coordinator/launch/ssh/launch_ssh.h"
 
-#define RETRY_MS 500u /* longest first wait; doubles */
+#define RETRY_MS 500u /* random part of the first wait; doubles */
 
 static enum rf_status option(ssh_session session, enum ssh_options_e type,
                              const void *value, struct rf_err *err)
@@ -83,7 +82,7 @@ struct session_attempt {
     struct ssh_work *work;
     ssh_session session;
     int fd;     /* -1: not connected */
-    bool retry; /* cut off before the server spoke SSH */
+    bool retry; /* cut off before the end of the key exchange */
 };
 
 /* Connects, directly or through a proxy command, and guards the socket. */
@@ -233,7 +232,8 @@ static bool wait_before_retry(struct rf_ssh_job *job, unsigned try)
     return atomic_load(&job->stop) == RF_SSH_RUN;
 }
 
-/* Sets the real reason for the failure: a stop, or the deadline. */
+/* Completes the reason of the failure: a stop, the deadline, or the number of
+ * tries. */
 static void explain(struct rf_ssh_job *job, unsigned tries, struct rf_err *err)
 {
     if (atomic_load(&job->stop) != RF_SSH_RUN && rf_ssh_left_ms(job) > 0) {

@@ -268,7 +268,7 @@ void rf_attempt_add_fault(struct rf_attempt *attempt, struct rf_fault *fault)
     *fault = (struct rf_fault){.node = RF_NONE, .rank = RF_NONE};
 }
 
-/* 0: not measured. */
+/* The better of each two figures (lower if `less`); 0: not measured. */
 static void take_better(double *out, const double *a, const double *b, size_t n,
                         bool less)
 {

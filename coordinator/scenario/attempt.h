@@ -24,7 +24,7 @@ enum rf_outcome {
 enum rf_run_phase {
     RF_PHASE_LAUNCH, /* of the run's first scenario */
     RF_PHASE_PLAN,
-    RF_PHASE_STORE, /* waiting for storage of the previous one */
+    RF_PHASE_STORE, /* waiting for the previous one to be stored */
     RF_PHASE_PREPARE,
     RF_PHASE_PROBE,
     RF_PHASE_FILL,
@@ -85,7 +85,7 @@ struct rf_rank_facts {
     uint64_t engine_from_bytes; /* RF_ABSENT_U64: never */
     uint64_t engine_bytes, kernel_bytes;
     struct rf_msg_loaded loaded;       /* of a checkpoint; 0: nothing */
-    struct rf_msg_yardstick yardstick; /* moved by its part; 0: nothing */
+    struct rf_msg_yardstick yardstick; /* bytes of its part; 0: none */
 };
 
 /* The first wrong element found. */
@@ -123,7 +123,7 @@ struct rf_attempt {
 
     const char *ended_by; /* what ended the iterations: "max", "max_s", "ci" */
     uint32_t n_wanted;    /* iterations, with warm-ups, without the trace */
-    uint32_t verified;    /* measured iterations */
+    uint32_t verified;    /* measured iterations that were compared */
     uint64_t checked_bytes, warmup_checked_bytes, mismatched_bytes;
     uint64_t quantized_bytes;       /* compared in measured iterations */
     struct rf_wrong_element *wrong; /* NULL: none */
@@ -170,8 +170,8 @@ bool rf_attempt_has_yardstick(const struct rf_attempt *attempt);
 bool rf_attempt_yardstick_crossed(const struct rf_attempt *attempt);
 
 /* Call when all ranks have measured the yardstick of `iteration`, before or
- * after that is kept: takes the rate that each resource reached. The traced
- * iteration's moves to the trace and counts for nothing else. */
+ * after that iteration is kept: takes the rate that each resource reached. The
+ * traced iteration's moves to the trace and counts for nothing else. */
 void rf_attempt_keep_yardstick(struct rf_attempt *attempt, uint32_t iteration);
 
 /* Moves a fault to the end of the list. The first makes the outcome failed (or

@@ -8,7 +8,7 @@ enum rf_exit {
     RF_EXIT_USAGE = 2,    /* usage or configuration error */
     RF_EXIT_MISMATCH = 3, /* verification found wrong bytes */
     RF_EXIT_LAUNCH = 4,   /* launch or preflight failure */
-    RF_EXIT_SIGNAL = 128, /* plus the signal that ended it */
+    RF_EXIT_SIGNAL = 128, /* plus the number of the signal that ended it */
 };
 
 #endif

@@ -1,5 +1,4 @@
-/* Output of one rank in an attempt: its first and last lines, however many
- * there are. */
+/* Output of one rank in an attempt: its first and last lines. */
 #ifndef RF_COORDINATOR_SCENARIO_RANK_LOG_H
 #define RF_COORDINATOR_SCENARIO_RANK_LOG_H
 
@@ -7,7 +6,7 @@
 #include <stdint.h>
 #include <stdio.h>
 
-#define RF_RANK_LOG_LINES 200 /* kept of the start, and of the end */
+#define RF_RANK_LOG_LINES 200 /* kept of the start, and as many of the end */
 
 struct rf_rank_line {
     char *phase; /* "running iteration 2 of 20" */

@@ -1,4 +1,4 @@
-/* A scenario worked out. See scenario.h. */
+/* Building a scenario. See scenario.h. */
 #include "coordinator/scenario/scenario.h"
 
 #include <stdlib.h>
@@ -22,7 +22,8 @@ const char *const *rf_scenario_node_names(const struct rf_scenario *scenario)
                                          : one_node;
 }
 
-/* Resolves balance time to weights, or to size if these make nothing faster. */
+/* Resolves balance time to `weights` (taken), or to size if these make nothing
+ * faster. */
 static enum rf_status choose_balance(struct rf_scenario *scenario,
                                      const struct rf_choose_env *env,
                                      struct rf_link_weight *weights,

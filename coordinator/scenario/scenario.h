@@ -32,7 +32,7 @@ struct rf_scenario {
                                  else here has the strategy chosen */
     struct rf_balance_choice *balance_choice; /* the same for balance time */
     struct rf_scenario_share *shares;         /* by node */
-    uint32_t *by_node;                        /* ranks by node, in order */
+    uint32_t *by_node;                        /* ranks, those of node 0 first */
     bool links_assumed; /* the choice assumes missing link figures */
     int64_t built_ns;   /* time it took to build */
     json_t *document;   /* with defaults, as sent to the ranks and printed */
@@ -57,8 +57,8 @@ json_t *rf_scenario_choice_json(const struct rf_scenario *scenario);
  * weights. */
 json_t *rf_scenario_balance_choice_json(const struct rf_scenario *scenario);
 
-/* Predicted peak memory of a rank: arenas of both sides and staging, in host
- * or device memory (depending on the method); on hosts also
+/* Predicted peak memory of a rank: arenas of both sides, staging and quantised
+ * parts, in host or device memory (depending on the method); on hosts also
  * RF_PLAN_PROCESS_BYTES. */
 uint64_t rf_scenario_rank_bytes(const struct rf_scenario *scenario,
                                 uint32_t rank);
@@ -82,7 +82,7 @@ bool rf_scenario_on_device(const struct rf_scenario *scenario);
  * links are known only from their yardsticks. */
 bool rf_scenario_crosses_by_tcp(const struct rf_scenario *scenario);
 
-/* Whether ranks of the node listen for data, so that they need its address:
+/* Whether ranks of the node listen for data, so that its address must be known:
  * over TCP they receive from other nodes or, with method tcp, from each
  * other. */
 bool rf_scenario_listens_on(const struct rf_scenario *scenario, uint32_t node);

@@ -157,7 +157,7 @@ static struct rf_scenario_set *create(const struct rf_config *config,
     return scenarios;
 }
 
-/* Hands out `scenarios` if all are planned. */
+/* Hands out `scenarios` if all are planned; frees it otherwise. */
 static enum rf_status finish(struct rf_scenario_set *scenarios,
                              enum rf_status status,
                              struct rf_scenario_set **out)

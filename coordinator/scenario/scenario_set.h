@@ -24,8 +24,8 @@ enum rf_status rf_scenario_set_try(struct rf_config *config,
                                    struct rf_scenario **out,
                                    struct rf_err *err) RF_MUST_CHECK;
 
-/* Logs "12 of 15 scenarios, 1 skipped, 2 slow left out", if any are missing,
- * and why scenarios were skipped. */
+/* Logs "12 of 15 scenarios, 1 skipped, 2 slow left out", unless the command
+ * uses exactly the entries of the file, and why scenarios were skipped. */
 void rf_scenario_set_announce(const struct rf_config *config);
 
 /* Plans and proves every scenario of `config`. Borrows both; removes scenarios
@@ -52,7 +52,8 @@ enum rf_status rf_scenario_set_take(struct rf_scenario_set *scenarios,
                                     size_t index, struct rf_scenario **out,
                                     struct rf_err *err) RF_MUST_CHECK;
 
-/* Returns a taken scenario. */
+/* Takes back a scenario that was taken: keeps it within the budget, or frees
+ * it. */
 void rf_scenario_set_return(struct rf_scenario_set *scenarios,
                             struct rf_scenario *scenario);
 

@@ -315,7 +315,7 @@ int rf_worker_main(int argc, char **argv)
     json_set_alloc_funcs(rf_xmalloc, free); /* its allocations never fail */
     json_object_seed(0); /* before any second thread starts */
     rf_fd_limit_raise();
-    signal(SIGXFSZ, SIG_IGN); /* exceeding RLIMIT_FSIZE is an error */
+    signal(SIGXFSZ, SIG_IGN); /* writes past RLIMIT_FSIZE fail with EFBIG */
     opterr = 0;
     optind = 1;
     while ((option = getopt_long(argc, argv, "", options, NULL)) != -1) {

@@ -3,8 +3,8 @@
  * docs/PROTOCOL.md.
  *
  * Happy path: BOOT on standard input, banner, survey of the node, connection
- * back, HELLO, WELCOME; then messages until SHUTDOWN. Every early end kills the
- * ranks, then exits. Its causes: the end of standard input (except with
+ * back, HELLO, WELCOME; then messages until SHUTDOWN. An early end always kills
+ * the ranks, then exits. Its causes: the end of standard input (except with
  * --connect) or of the control connection, an expired lease, SIGTERM, SIGHUP
  * or, with --connect, SIGINT, an invalid message, a state that lasts too long.
  */
@@ -140,7 +140,7 @@ void rf_agent_end(struct agent *agent, int exit_code, const char *why)
 
 /* --- Leases and time ------------------------------------------------------ */
 
-/* Checkpoint progress of the node's ranks, if they read one. */
+/* Adds the progress of the node's ranks if they read a checkpoint. */
 static void add_reading(const struct agent *agent, struct rf_msg_lease *lease)
 {
     uint64_t done = 0, of = 0;
@@ -264,7 +264,8 @@ static void on_signal(uv_signal_t *handle, int number)
 
 /* --- Joining -------------------------------------------------------------- */
 
-/* The best known address of this node for other nodes; NULL: unknown. */
+/* The best known address of this node for other nodes, to be freed; NULL:
+ * unknown. */
 static char *data_address(const struct agent *agent)
 {
     char text[256], *server = NULL;

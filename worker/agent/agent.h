@@ -11,8 +11,7 @@
 #define RF_AGENT_CANDIDATES_MAX 64
 
 struct rf_agent_options {
-    /* For --connect and --slurm: the coordinator's addresses and our
-     * identity. */
+    /* For --connect and --slurm: the coordinator's addresses, our identity. */
     bool connect;
     bool attended; /* a launcher holds standard input open; exit when it ends */
     struct rf_msg_candidate candidates[RF_AGENT_CANDIDATES_MAX];

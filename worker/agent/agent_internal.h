@@ -45,8 +45,8 @@ enum agent_state {
  *          RUNNING, LEAVING → TERMINATED → KILLED → NONE
  *
  * LEAVING: ranks were told to abort, or have closed and exit by themselves.
- * TERMINATED: SIGTERM sent. KILLED: SIGKILL sent. Every state goes to NONE as
- * soon as all ranks are gone, KILLED also if they cannot be killed.
+ * TERMINATED: SIGTERM sent. KILLED: SIGKILL sent. These three go to NONE as
+ * soon as all ranks are gone, KILLED also if ranks cannot be killed.
  */
 enum attempt_state {
     ATTEMPT_NONE,
@@ -69,7 +69,7 @@ struct agent_output {
     size_t line_used;
     double credit;     /* bytes that may be forwarded */
     int64_t credit_ns; /* when credit was last updated */
-    uint64_t dropped;  /* bytes dropped since the last forwarded */
+    uint64_t dropped;  /* bytes dropped since some were last forwarded */
 };
 
 /* One rank process. Allocated separately because it contains libuv handles. */
@@ -86,10 +86,10 @@ struct agent_rank {
     bool closed;        /* has answered "close" */
     bool answered_step, answered_exchange;
     uint64_t done_bytes, of_bytes; /* checkpoint progress in its last lease */
-    int64_t silent_ns;             /* silence when its lease ran out, or 0 */
-    int64_t killed_ns;             /* when SIGKILL was sent for that */
-    bool told;                     /* RANK_EXIT was sent */
-    bool abandoned;                /* unkillable and reported as such */
+    int64_t silent_ns; /* length of the silence it was killed for; 0: none */
+    int64_t killed_ns; /* when SIGKILL was sent for that */
+    bool told;         /* RANK_EXIT was sent */
+    bool abandoned;    /* unkillable and reported as such */
 };
 
 /* The ranks' answers to one step or exchange, forwarded as one message. */
@@ -132,12 +132,12 @@ struct agent {
     uint32_t attempt;
     bool abort_wanted;             /* ABORTED must be sent */
     char phase[32];                /* last step sent to the ranks */
-    struct rf_integers unanswered; /* no answer when ABORT came */
+    struct rf_integers unanswered; /* ranks without an answer at ABORT */
     struct agent_rank **ranks;
     size_t n_ranks;
-    size_t export_old;    /* bytes of its path that existed before */
+    size_t export_old;    /* bytes of --export's path that existed before */
     struct rf_texts gone; /* lost agents whose files we remove */
-    char *disk_folder;    /* of rank files with these labels, or NULL */
+    char *disk_folder;    /* has ranks' files with these labels; or NULL */
     char disk_label[RF_DISK_LABEL_SIZE], yardstick_label[RF_DISK_LABEL_SIZE];
     struct rank_answers step, exchange;
     uint64_t step_seq; /* of the last STEP */

@@ -3,8 +3,8 @@
  * them.
  *
  * Every rank leads its own session, so that one signal reaches everything it
- * started; helpers that left the session become this process's children when
- * the rank dies, and are killed then. Processes are known by the pids from
+ * started. Descendants that left the session become this process's children
+ * when the rank dies, and are killed then. Ranks are known by the pids from
  * their start, never by name.
  *
  * An attempt is over when every rank has been reaped, or could not be killed.
@@ -102,8 +102,9 @@ void rf_agent_free_ranks(struct agent *agent)
     rf_agent_gather_clear(&agent->exchange);
 }
 
-/* The text for a rank that the kernel killed for its processor time, or NULL.
- * The kernel sends SIGXCPU at the soft limit, SIGKILL at the hard one. */
+/* The cause of death if the kernel killed the rank for its processor time, to
+ * be freed; else NULL. The kernel sends SIGXCPU at the soft limit, SIGKILL at
+ * the hard one. */
 static char *limit_of_time(const struct agent_rank *rank, int status)
 {
     const int signal =
@@ -123,7 +124,7 @@ static char *limit_of_time(const struct agent_rank *rank, int status)
                         signal, strsignal(signal), (unsigned long long)seconds);
 }
 
-/* Why this agent or a limit ended the rank; NULL: neither did. */
+/* Why this agent or a limit ended the rank, to be freed; NULL: neither did. */
 static char *cause_of(const struct agent_rank *rank, int status)
 {
     double silent_s = (double)rank->silent_ns / 1e9;
@@ -191,7 +192,7 @@ void rf_agent_kill_ranks(struct agent *agent, int signal)
             continue;
         }
         if (signal == SIGTERM) {
-            kill(-rank->pid, SIGCONT); /* stopped processes take no SIGTERM */
+            kill(-rank->pid, SIGCONT); /* stopped ones handle no SIGTERM */
         }
         kill(-rank->pid, signal);
     }
@@ -368,7 +369,7 @@ static void sweep(const struct agent *agent)
     free(keep);
 }
 
-/* Rounded, because the kernel may count a little more. */
+/* In seconds, rounded because the kernel may count a little more. */
 static rlim_t processor_s(const struct rusage *usage)
 {
     const double s =

@@ -100,8 +100,7 @@ static void send_gathered(struct agent *agent, struct rank_answers *gather)
     rf_agent_gather_clear(gather);
 }
 
-/* Moves the answer into DONE unless it is plain, which DONE as a whole
- * implies. */
+/* Moves the answer into DONE. A plain one is only counted: DONE implies it. */
 static void add_answer(struct rank_answers *gather,
                        struct rf_msg_answer *answer)
 {

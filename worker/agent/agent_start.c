@@ -134,7 +134,7 @@ static void list_ranks(struct agent *agent, const struct rf_world *world)
     }
 }
 
-/* Records the files that killed ranks leave in a folder. */
+/* Records folder and labels of the files that killed ranks leave behind. */
 static void note_files(struct agent *agent, const struct rf_spec *spec,
                        const char *data_key)
 {

@@ -11,15 +11,15 @@
 #include "transport/control/message_fields.h"
 
 /* Leaves this node's sign in each folder of BOOT's "shared", and replaces
- * HELLO's "folders" by the findings (none if nothing is shared). Removes files
- * that dead agents of this node left there. *old: bytes of the export's path
- * that existed before (common/folders.h). Blocks as long as the file systems
- * do. */
+ * HELLO's "folders" with the findings (none if nothing is shared). Removes
+ * files that dead agents of this node left there. *old: bytes of --export's
+ * path that existed before (common/folders.h). Blocks as long as the file
+ * systems do. */
 void rf_folder_signs_leave(const struct rf_msg_boot *boot,
                            struct rf_msg_hello *hello, size_t *old);
 
 /* Removes this node's signs; with `all`, once every node has looked, those of
- * all nodes, since some may be gone. */
+ * all nodes, since some agents may be gone. */
 void rf_folder_signs_remove(const struct rf_msg_boot *boot, bool all);
 
 #endif

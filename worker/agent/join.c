@@ -52,7 +52,7 @@ struct connect_attempt {
 struct rf_join {
     uv_loop_t *loop;
     struct connect_attempt **attempts;
-    size_t n_attempts, cap_attempts, next; /* next: index to try next */
+    size_t n_attempts, cap_attempts, next; /* next: the one to try next */
     char *identity;
     uint8_t psk[RF_PSK_BYTES];
     bool retry, over;

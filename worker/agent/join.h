@@ -11,9 +11,9 @@
 struct rf_join;
 
 /* Called once. On success `conn` is ready; its frames and close go to the `ops`
- * given at the start (on_ready is not called); `candidate` is the remote
- * address, `local` this side's. On failure `conn` is NULL and `why` gives the
- * error of each address. Texts are valid during the call. */
+ * given at the start (on_ready is not called); `candidate` is the remote end's
+ * "ADDRESS:PORT", `local` this side's address. On failure `conn` is NULL and
+ * `why` gives the error of each address. Texts are valid during the call. */
 typedef void (*rf_join_done_fn)(struct rf_conn *conn, const char *candidate,
                                 const char *local, const char *why, void *data);
 

@@ -2,9 +2,10 @@
  * The pattern, many bytes at a time. See pattern_bytes.h.
  *
  * Words are made in blocks of constant size. Compilers vectorise them for
- * AVX-512; AVX2 has no 64-bit product, and compiled code is half as fast as the
- * code here. The widest instruction set is chosen at run time. A range may
- * start or end inside a word: the first and last words are handled separately.
+ * AVX-512. AVX2 has no 64-bit product, and their code for it is half as fast as
+ * the code here. The widest instruction set is chosen at run time. A range
+ * may start or end inside a word: the first and last words are handled
+ * separately.
  */
 #include "worker/content/pattern_bytes.h"
 

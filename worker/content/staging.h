@@ -15,8 +15,8 @@
 /* Threads that read a checkpoint; each reads a block at a time. */
 #define RF_READ_THREADS 4
 
-/* Threads for the content of a plan. The pattern takes the caller's alone,
- * since each core has its rank. */
+/* Threads for the content of a plan. The pattern takes only the caller's, since
+ * every core has a rank. */
 unsigned rf_read_threads(const struct rf_plan *plan);
 
 struct rf_block {

@@ -4,7 +4,7 @@
  * Expected content is made in a buffer that stays in the first caches and
  * compared; only a difference is examined byte by byte. Each thread has its own
  * findings, joined at the end, so that the first mismatch does not depend on
- * which thread met it.
+ * which thread found it.
  */
 #include "worker/content/verify.h"
 

@@ -238,7 +238,8 @@ static bool is_one_of(const struct rf_texts *names, const char *name)
     return false;
 }
 
-/* Lists methods, each with null or the reason this node cannot use it. */
+/* Lists the methods that are not in `untried`, each with null or the reason why
+ * this node cannot use it. */
 static void try_methods(const struct rf_texts *untried,
                         struct rf_text_pairs *methods)
 {

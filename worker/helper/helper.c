@@ -32,7 +32,7 @@ struct rf_helper {
     uint32_t limit_ms;
     unsigned handles;
     bool ended; /* the process has exited */
-    int status; /* its exit status */
+    int status; /* then: its wait status */
     bool over;  /* `done` was called or must not be */
     char why[512];
     enum rf_msg_type answer; /* expected message */

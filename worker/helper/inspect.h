@@ -1,15 +1,15 @@
 /*
- * The answer to INSPECT: headers of a checkpoint folder that the coordinator
- * does not have. A helper process (worker/helper/helper.h), `refit-worker
- * --inspect FOLDER [--whole]`, reads the folder, since a file server may hang.
+ * The answer to INSPECT: the headers of a checkpoint whose folder the
+ * coordinator does not have. A helper process (worker/helper/helper.h),
+ * `refit-worker --inspect FOLDER [--whole]`, reads it, since a file server may
+ * hang.
  */
 #ifndef RF_WORKER_HELPER_INSPECT_H
 #define RF_WORKER_HELPER_INSPECT_H
 
 #include "worker/helper/helper.h"
 
-/* Starts the process, with the timeout of `inspect`. The answer is a
- * HEADERS. */
+/* Starts the process, with the timeout of `inspect`. It answers HEADERS. */
 struct rf_helper *rf_inspect_start(uv_loop_t *loop, char *const *environment,
                                    const struct rf_msg_inspect *inspect,
                                    rf_helper_done_fn done, void *data,

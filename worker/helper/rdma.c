@@ -48,7 +48,7 @@ void rf_rdma_find(const char *root, struct rf_msg_rdma *out)
 {
     out->adapters = count(root, "/sys/class/infiniband/*", is_there);
     out->verbs = count(root, "/dev/infiniband/uverbs*", opens) > 0;
-    /* The second is its name from before drivers included it. */
+    /* nv_peer_mem is its name from before drivers included it. */
     out->peermem = count(root, "/sys/module/nvidia_peermem", is_there) +
                        count(root, "/sys/module/nv_peer_mem", is_there) >
                    0;

@@ -437,8 +437,8 @@ static enum rf_status verify_side(const struct rf_rank_attempt *attempt,
                : attempt->memory->verify(job, out, err);
 }
 
-/* Methods must not change their sources. These do not count as checked
- * bytes. */
+/* Checks that the method has not changed its sources. They do not count as
+ * checked bytes. */
 static enum rf_status verify_sources(struct rf_rank_attempt *attempt,
                                      uint64_t iteration, const char **side,
                                      struct rf_verify_result *found,

@@ -255,7 +255,7 @@ static enum rf_status allocate(struct rf_rank_attempt *attempt,
     return RF_OK;
 }
 
-/* Call after the method has opened, since it locates pieces. */
+/* Call after open_method(): the method locates the pieces. */
 static enum rf_status prepare_quantizer(struct rf_rank_attempt *attempt,
                                         struct rf_err *err)
 {

@@ -84,8 +84,9 @@ static json_t *load_former(const struct rf_export_files *files)
     return index;
 }
 
-/* The configuration of a checkpoint or manifest, to be freed. NULL otherwise:
- * one from which tensors were made may have overrides and is not copied. */
+/* The configuration beside the tensors of a checkpoint or manifest, to be
+ * freed. NULL otherwise: one that the tensors were derived from may have
+ * overrides and is not copied. */
 static char *config_text(const struct rf_export_files *files)
 {
     const json_t *config = json_object_get(files->model, "config");
@@ -218,7 +219,7 @@ static int give_name(const char *from, const char *to)
     if (errno != EINVAL && errno != ENOSYS) {
         return -1;
     }
-    /* Network file systems lack that, but have links. */
+    /* Network file systems lack RENAME_NOREPLACE, but have links. */
     return link(from, to) == 0 ? unlink(from) : -1;
 }
 

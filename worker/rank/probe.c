@@ -150,8 +150,9 @@ static enum rf_status meet(const struct rf_probe *probe, uint64_t *values,
     return share(probe, &nothing, 1, values, err);
 }
 
-/* The rate of the node's first rank while all others idle. On that rank,
- * *exchange_ns is the duration of an exchange that all have reached. */
+/* The rate of the node's first rank while the node's others idle. On that rank,
+ * *exchange_ns is the duration of an exchange in which the others already
+ * wait. */
 static enum rf_status copy_alone(const struct rf_probe *probe,
                                  const struct buffers *buffers,
                                  uint64_t *values, double *single,
@@ -247,8 +248,8 @@ static int64_t window_ns(const struct rf_msg_step *step)
     return RF_MAX((int64_t)ns, WINDOW_LEAST_NS);
 }
 
-/* As requested, but at most a quarter of the node's available memory for all
- * its ranks together. */
+/* Bytes of each buffer: as requested, but all buffers of the node's ranks take
+ * at most a quarter of its available memory. */
 static uint64_t buffer_bytes(const struct rf_probe *probe,
                              const struct rf_msg_step *step)
 {

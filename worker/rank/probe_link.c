@@ -1,10 +1,11 @@
 /*
  * Link probe: TCP goodput and small-message latency between pairs of ranks of
- * two nodes. See probe.h. No rank is in two pairs of a step.
+ * two nodes. See probe.h. No rank is in two pairs of a step, so each has at
+ * most one link.
  *
  * Two connections with a thread each at both ends, 1 MiB writes from memory
- * that is in no cache unless all of it fits: what a good sender of weights can
- * do. The receiver counts from its first bytes to its last, so that neither
+ * that is in no cache unless all of it fits: as a good sender of weights would.
+ * The receiver counts from its first bytes to its last, so that neither
  * clocks nor start-up matter. All ranks take part in the exchange; those in no
  * pair do nothing else.
  */

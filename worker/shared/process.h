@@ -25,8 +25,7 @@ void rf_process_name_rank(uint32_t rank);
  * unknown. */
 int64_t rf_process_start_ticks(void);
 
-/* Makes this process die with its parent. False if the parent is gone
- * already. */
+/* Makes this process die with its parent. False if it is gone already. */
 bool rf_process_bind_to_parent(pid_t parent);
 
 /* The environment of ranks: the relevant variables of this process, overridden
@@ -52,8 +51,8 @@ struct rf_spawn {
 enum rf_status rf_process_spawn(const struct rf_spawn *how, pid_t *out,
                                 struct rf_err *err) RF_MUST_CHECK;
 
-/* Sends SIGKILL to every child of this process that is not in `keep`: orphaned
- * helpers that left their rank's process group. */
+/* Sends SIGKILL to every child of this process that is not in `keep`: orphans
+ * that left the process group of their rank. */
 void rf_process_kill_strays(const pid_t *keep, size_t n_keep);
 
 #endif

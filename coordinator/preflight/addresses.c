@@ -114,7 +114,7 @@ void rf_addresses_crossings(const struct rf_scenario *scenario,
 struct check {
     const struct rf_scenario *scenario;
     const struct rf_msg_hello *const *hellos;
-    uint32_t from, to; /* the last pair; equal pairs are adjacent */
+    uint32_t from, to; /* the last pair, to skip repetitions */
     enum rf_status status;
     struct rf_err *err;
 };

@@ -53,7 +53,7 @@ static void add_name(struct name_list *names, const char *name)
 /* The user of a folder, and the alternative to it. */
 struct need {
     const char *who, *folder, *instead;
-    bool inference; /* only by nodes with inference ranks; else all */
+    bool inference; /* by nodes with inference ranks; else all with ranks */
 };
 
 static enum rf_status not_shared(const struct rf_scenario *scenario,

@@ -1,4 +1,4 @@
-/* The HELLO of nodes, compared with each other and with us. */
+/* Compares the HELLOs of nodes with each other and with this program. */
 #ifndef RF_COORDINATOR_PREFLIGHT_HELLO_H
 #define RF_COORDINATOR_PREFLIGHT_HELLO_H
 

@@ -16,7 +16,7 @@
 
 struct inspected_node {
     bool asked, decided;
-    struct rf_msg_headers said; /* once `decided` */
+    struct rf_msg_headers said; /* once `decided`, if it has answered */
     char *error;
 };
 
@@ -29,7 +29,7 @@ struct rf_preflight_inspect {
 
 /* --- Nodes to ask --------------------------------------------------------- */
 
-/* All nodes with ranks, in either mesh. */
+/* Marks all nodes with ranks in either mesh, and the source. */
 static enum rf_status add_scenario(struct rf_preflight_inspect *inspect,
                                    size_t index, struct rf_err *err)
 {

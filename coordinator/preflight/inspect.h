@@ -16,7 +16,7 @@
 
 struct rf_preflight_inspect;
 
-/* For an rf_config_checkpoint() of `config`, borrowed. RF_ERR_CONFIG if the
+/* `config` (borrowed) must have an rf_config_checkpoint(). RF_ERR_CONFIG if the
  * ranks of a scenario cannot be placed. */
 enum rf_status rf_preflight_inspect_create(const struct rf_config *config,
                                            struct rf_preflight_inspect **out,
@@ -43,7 +43,7 @@ enum rf_verdict
 rf_preflight_inspect_silence(struct rf_preflight_inspect *inspect,
                              long long waited_s);
 
-/* The error in a node's files, with the folder; NULL: none. */
+/* The error in a node's files or answer, with the folder; NULL: none. */
 const char *
 rf_preflight_inspect_error(const struct rf_preflight_inspect *inspect,
                            uint32_t node);

@@ -13,7 +13,7 @@
 struct rf_preflight_join {
     const struct rf_config *config;
     struct rf_msg_hello **hellos;         /* by node; NULL: not joined */
-    char **lost;                          /* reason by node; NULL: none */
+    char **lost;                          /* by node, why; NULL: not lost */
     uint32_t n_joined, n_lost, n_settled; /* the last: joined, lost or both */
 };
 

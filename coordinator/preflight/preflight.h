@@ -14,8 +14,9 @@ enum rf_status rf_preflight_node(const struct rf_scenario *scenario,
                                  uint32_t node,
                                  struct rf_err *err) RF_MUST_CHECK;
 
-/* Checks all its nodes for the first thing they lack, with figures: RF_ERR_PEER
- * for a lost node, RF_ERR_UNSUPPORTED or RF_ERR_NOMEM. */
+/* Checks all nodes of the scenario for the first thing that they lack:
+ * RF_ERR_PEER for a lost node, otherwise RF_ERR_UNSUPPORTED or RF_ERR_NOMEM
+ * with host and figures. */
 enum rf_status rf_preflight_check(const struct rf_scenario *scenario,
                                   const struct rf_preflight_join *join,
                                   struct rf_err *err) RF_MUST_CHECK;

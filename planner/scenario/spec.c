@@ -4,7 +4,7 @@
  *
  * An error names the file, the JSON path and the rule; nothing is kept then.
  * Matrix lists are expanded earlier (coordinator/config/config_matrix.c): the
- * only lists here are "pp_layers", "nodes", "mesh" and "spec".
+ * only lists here are "balance_links", "pp_layers", "nodes", "mesh" and "spec".
  */
 #include "planner/scenario/spec.h"
 
@@ -336,7 +336,7 @@ static enum rf_status check_level(const struct rf_jnode *node,
     return RF_OK;
 }
 
-/* Names become file names: no path, no leading dot, only printable
+/* Names become file names: no path, no leading "." or "-", no control
  * characters. */
 static enum rf_status check_name(const struct rf_jnode *node, const char *name,
                                  struct rf_err *err)

@@ -97,7 +97,8 @@ enum rf_status rf_spec_from_json(const struct rf_jnode *node,
                                  uint32_t n_node_names, struct rf_spec **out,
                                  struct rf_err *err) RF_MUST_CHECK;
 
-/* The canonical name of a scenario object's method; NULL when it is unknown. */
+/* The canonical name of the method that a scenario object names; NULL if it
+ * names none. */
 const char *rf_spec_method(const json_t *scenario);
 
 /* Our name for one of Alpa's words for a balance; NULL for other words. */

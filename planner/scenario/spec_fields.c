@@ -118,7 +118,7 @@ static uint64_t value_of(const struct rf_spec_field *field, const void *member)
         return *(const uint32_t *)member;
     case RF_SPEC_U64:
         return *(const uint64_t *)member;
-    default: /* of words for one value the first is canonical */
+    default: /* a word: canonical words come first, in enum order */
         return *(const unsigned *)member;
     }
 }

@@ -50,10 +50,11 @@ struct rf_spec_field {
     uint64_t standard;                /* for a word, its index */
     const char *const *words;         /* end with NULL */
     const char *const *others;        /* as for rf_jnode_choice_or(); or NULL */
-    const unsigned *values;           /* one per word; NULL: its index */
-    /* Both take the object that contains the key; keys are read in table order.
-     * Without them the kind determines how the row is read or written, if at
-     * all. A NULL from `write` omits the key. */
+    const unsigned *values;           /* one per word; NULL: the word's index */
+    /* `object` is the JSON object with the key; `out` and `in` are the table's
+     * struct. Rows are read in table order. Without `read` or `write` the kind
+     * determines how the row is read or written, if at all. A NULL from `write`
+     * omits the key. */
     enum rf_status (*read)(const struct rf_jnode *object, void *out,
                            const struct rf_spec_nodes *nodes,
                            struct rf_err *err);

@@ -55,7 +55,7 @@ static enum rf_status read_pp_layers(const struct rf_jnode *node, void *out,
     return RF_OK;
 }
 
-/* Reads a list of hosts; only notes a number of hosts, see rf_side_seat(). */
+/* Reads a list of hosts, or a number, for which rf_side_seat() picks hosts. */
 static enum rf_status read_nodes(const struct rf_jnode *node, void *out,
                                  const struct rf_spec_nodes *nodes,
                                  struct rf_err *err)
@@ -378,8 +378,8 @@ static enum rf_status check_pipeline(const struct rf_jnode *node,
 }
 
 /* With EP, inference engines place whole experts, except SGLang, which splits
- * them over the part of TP that EP leaves. Without EP, expert matrices are
- * split like dense ones. */
+ * them over the part of TP that EP leaves. Without EP, and always with
+ * Megatron-LM, expert matrices are split like dense ones. */
 uint32_t rf_side_default_etp(const struct rf_side_spec *side)
 {
     if (side->layout == RF_LAYOUT_SGLANG) {
@@ -429,8 +429,7 @@ static enum rf_status read_dtype(const struct rf_jnode *node, void *out,
     return RF_OK;
 }
 
-/* --- Writing ---------------------------------------------------------------
- * */
+/* --- Writing -------------------------------------------------------------- */
 
 static json_t *numbers(const uint32_t *values, uint32_t n)
 {
@@ -493,8 +492,7 @@ static json_t *write_sharding(const void *in, const struct rf_spec_nodes *nodes)
     return list;
 }
 
-/* --- The table -------------------------------------------------------------
- * */
+/* --- The table ------------------------------------------------------------ */
 
 static const char *const formulas[] = {"none", "amax_448", NULL};
 

@@ -42,7 +42,7 @@ struct rf_side_spec {
 };
 
 /* Checks the rules between keys of a side that rf_side_fields (spec_fields.h)
- * has read, and reads the keys of single layouts. The scenario frees what
+ * has read, and reads "mesh" and "spec" of layout spec. The scenario frees what
  * `side` points to, also after a failure. */
 enum rf_status rf_side_check(const struct rf_jnode *node,
                              struct rf_side_spec *side,

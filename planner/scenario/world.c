@@ -158,7 +158,8 @@ static enum rf_status fail_size(const struct rf_spec *spec, enum rf_side which,
                          (unsigned long long)needed, slots, why);
 }
 
-/* The number of places that a side uses: all, or as an explicit dp needs. */
+/* Sets the number of places that a side uses: all, or what an explicit dp
+ * needs. */
 static enum rf_status size_of_side(const struct rf_spec *spec,
                                    enum rf_side which, struct seats *seats,
                                    struct rf_err *err)
@@ -241,8 +242,8 @@ static enum rf_status seat_colocated(const struct rf_spec *spec,
                : size_of_side(spec, RF_INFER, &seats[RF_INFER], err);
 }
 
-/* A side without nodes: its smallest world on the first free slots, skipping
- * nodes that `other` names and then the first `taken` slots. */
+/* Seats a side without nodes: its smallest world on the first slots outside the
+ * nodes that `other` names, after the first `taken` ones. */
 static void add_free(struct seats *seats, const struct rf_side_spec *other,
                      uint32_t taken, uint64_t wanted, const uint32_t *slots,
                      uint32_t n_nodes)
@@ -359,7 +360,8 @@ static enum rf_status count_slots(const uint32_t *slots, uint32_t n_nodes,
     return RF_OK;
 }
 
-/* Node numbers of a scenario refer to the cluster it was read for. */
+/* Checks node numbers, which refer to the cluster that the scenario was read
+ * for. */
 static enum rf_status check_nodes(const struct rf_spec *spec, uint32_t n_nodes,
                                   struct rf_err *err)
 {
@@ -392,7 +394,8 @@ static enum rf_status seat_sides(const struct rf_spec *spec,
                : seat_disaggregated(spec, slots, n_nodes, seats, err);
 }
 
-/* Without a dp, a vLLM engine has the size of its EP. */
+/* Sets dp, and without an explicit one the number of vLLM engines with EP: each
+ * has etp·ep·pp ranks. */
 static void fill_in_dp(struct rf_side_spec *side, uint32_t size)
 {
     side->dp = (uint32_t)(size / dense_group(side));

@@ -1,8 +1,8 @@
 /*
  * The ranks of a scenario: the slot and node of each, and its place in each
- * mesh. Ranks are numbered in Megatron-LM's default order tp-cp-ep-dp-pp: dense
- * rank = tp + TP·(cp + CP·(dp + DP·pp)), expert rank = etp + ETP·(ep + EP·(edp
- * + EDP·pp)).
+ * mesh. Ranks are numbered in Megatron-LM's default order tp-cp-ep-dp-pp:
+ * dense rank = tp + TP·(cp + CP·(dp + DP·pp)),
+ * expert rank = etp + ETP·(ep + EP·(edp + EDP·pp)).
  */
 #ifndef RF_PLANNER_SCENARIO_WORLD_H
 #define RF_PLANNER_SCENARIO_WORLD_H
@@ -41,7 +41,7 @@ struct rf_world {
 /*
  * Places both meshes on the cluster's slots and fills in `spec`'s dp sizes.
  * `slots[i]` is the number of slots of node i. n_nodes 0 (plan only) makes the
- * smallest world that both sides divide, on one imaginary node.
+ * smallest world of both sides, on one imaginary node.
  *
  * Colocated: the sides share all slots (or those of the `nodes` that they name,
  * which must be the same); a side with an explicit dp uses the first ones.

@@ -93,7 +93,7 @@ struct heading {
     const struct rf_plan *plan;
     const struct rf_export *export;
     json_t **headers; /* by file */
-    uint64_t *bytes;  /* of data, per file */
+    uint64_t *bytes;  /* of data, by file */
 };
 
 static json_t *shape_json(const struct rf_family *family)

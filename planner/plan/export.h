@@ -8,7 +8,7 @@
 
 #include "planner/plan/plan.h"
 
-/* A tensor that would make a file larger starts a new one. */
+/* Limit of a file's data: a tensor that would exceed it starts a new file. */
 #define RF_EXPORT_FILE_BYTES UINT64_C(5000000000)
 
 /* The "written_by" metadata of each file and of the index. */
@@ -41,14 +41,15 @@ enum rf_status rf_export_plan(const struct rf_plan *plan, uint64_t file_bytes,
                               struct rf_err *err) RF_MUST_CHECK;
 void rf_export_destroy(struct rf_export *export); /* NULL is allowed */
 
-/* The first element of an expert, also in a tensor that holds all experts. */
+/* The place of an expert's first element, also in a tensor that holds all
+ * experts. */
 struct rf_export_place rf_export_place_of(const struct rf_export *export,
                                           const struct rf_plan *plan,
                                           uint32_t family, uint64_t layer,
                                           uint64_t expert);
 
-/* Whether `rank` writes `piece`, one of its layout: the first holder of a box,
- * in its first piece with that box. */
+/* Whether `rank` writes `piece`, one of its layout: the first rank with a box
+ * writes it, from its first piece with that box. */
 bool rf_export_writes(const struct rf_plan *plan, uint32_t rank,
                       const struct rf_piece *piece);
 

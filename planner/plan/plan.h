@@ -57,7 +57,7 @@ struct rf_plan {
 };
 
 /*
- * Plans. `model`, `world` and `spec` must outlive the plan. Errors:
+ * Makes a plan. `model`, `world` and `spec` must outlive it. Errors:
  * RF_ERR_CONFIG with the rule that makes the layout impossible, RF_ERR_NOMEM,
  * RF_ERR_INTERNAL when the proof of layouts fails (a bug, with the place).
  */
@@ -67,9 +67,10 @@ enum rf_status rf_plan_build(const struct rf_model *model,
                              struct rf_err *err) RF_MUST_CHECK;
 void rf_plan_destroy(struct rf_plan *plan);
 
-/* Proves coverage, exactly-once and that the source holds it, in time
- * proportional to the plan. For plans whose schedule is not made and proved;
- * fuzzers call it too. */
+/* Proves that every destination byte is written exactly once, from a rank that
+ * holds it (plan_prove.c), in time proportional to the plan (times a
+ * logarithm). RF_ERR_INTERNAL otherwise. For plans whose schedule is not made
+ * and proved; fuzzers call it too. */
 enum rf_status rf_plan_prove(const struct rf_plan *plan,
                              struct rf_err *err) RF_MUST_CHECK;
 

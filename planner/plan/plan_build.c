@@ -89,7 +89,8 @@ static enum rf_status choose_sources(struct plan_making *making,
     return rf_assign_build(&input, &priv->assign, &making->bounds, err);
 }
 
-/* Everything except the transfers. rf_plan_build() frees the results. */
+/* Makes everything except the transfers; after a failure, rf_plan_build() frees
+ * what is there. */
 static enum rf_status prepare(struct plan_making *making, struct rf_err *err)
 {
     struct rf_plan_private *priv = making->plan->priv;
@@ -126,7 +127,7 @@ static void hash_layouts(struct rf_hash *hash, const struct rf_layouts *layouts)
     }
 }
 
-/* The digest of everything except the transfers. */
+/* Starts the digest: everything except the transfers. */
 static void hash_world(struct rf_plan *plan)
 {
     struct rf_hash *hash = &plan->digest;

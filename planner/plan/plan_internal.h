@@ -9,7 +9,8 @@ struct rf_plan_private {
     struct rf_layouts layouts[RF_SIDES];
     struct rf_shards source, target;
     struct rf_matches matches;
-    uint64_t *match_elements;       /* shared by the shards of a match */
+    uint64_t *match_elements;       /* by match: elements that its two shards
+                                       share */
     struct rf_link_weights weights; /* of links, with balance time */
     struct rf_assign *assign;
 };

@@ -214,7 +214,8 @@ static const struct rf_piece *piece_at_hand(const struct rf_plan_proof *proof)
                : NULL;
 }
 
-/* Skips from (rank, piece) to the next existing piece. */
+/* Moves to the first existing piece from (rank, piece) on; all of it is
+ * missing. */
 static void find_piece(struct rf_plan_proof *proof)
 {
     const struct rf_piece *piece;

@@ -40,7 +40,8 @@ double rf_quantize_share(const struct rf_family *family)
     return (double)converted / (double)all;
 }
 
-/* Refuses a cut inside a block: no rank would know the block's maximum. */
+/* Refuses a cut inside a block, whose largest magnitude no rank would know, and
+ * matrices that do not lie row by row. */
 static enum rf_status check_cut(const struct rf_plan *plan, uint32_t rank,
                                 const struct rf_piece *piece,
                                 struct rf_err *err)

@@ -6,9 +6,9 @@
  *
  * The model's table selects the matrices, by default those of linear layers.
  * Embeddings, the output head, routers, everything that is not a matrix, and
- * the tensors in the checkpoint's own list stay as they arrived. A block's
- * scale needs the whole block, so a shard may be cut only at block ends: at
- * multiples of 128, or at the tensor's edge.
+ * the tensors that the checkpoint's quantization_config leaves out stay as they
+ * arrived. A block's scale needs the whole block, so a shard may be cut only at
+ * block ends: at multiples of 128, or at the tensor's edge.
  */
 #ifndef RF_PLANNER_PLAN_QUANTIZE_H
 #define RF_PLANNER_PLAN_QUANTIZE_H
@@ -33,13 +33,15 @@ struct rf_quantize {
 };
 
 /* The parts that rank `rank` quantises; none if the scenario does not quantise.
- * RF_ERR_CONFIG with the tensor and the rule if a cut divides a block. */
+ * RF_ERR_CONFIG with the tensor and the rule, such as that no cut divides a
+ * block; RF_ERR_UNSUPPORTED if a matrix does not lie row by row.
+ * rf_quantize_free() frees *out. */
 enum rf_status rf_quantize_plan(const struct rf_plan *plan, uint32_t rank,
                                 struct rf_quantize *out,
                                 struct rf_err *err) RF_MUST_CHECK;
 void rf_quantize_free(struct rf_quantize *quantize);
 
-/* The same check for all ranks; keeps nothing. */
+/* Checks that rf_quantize_plan() works for all ranks; keeps nothing. */
 enum rf_status rf_quantize_check(const struct rf_plan *plan,
                                  struct rf_err *err) RF_MUST_CHECK;
 

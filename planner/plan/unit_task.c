@@ -18,7 +18,7 @@
 struct tile {
     uint32_t family;
     struct rf_box box;
-    size_t first; /* of its first holder */
+    size_t first; /* index of its first holder */
     uint32_t n;
 };
 
@@ -138,7 +138,7 @@ static void push_rest(struct tiles *out, const struct tile *tile,
     }
 }
 
-/* Adds the holders of both tiles to `units`. */
+/* Appends the holders of tiles `a` and `b` to `units`, as those of `into`. */
 static void join_holders(struct rf_unit_tasks *units, enum rf_side side,
                          struct tile *into, const struct tile *a,
                          const struct tile *b)
@@ -256,7 +256,8 @@ static int by_box(const void *a, const void *b)
     return rf_box_compare(&x->box, &y->box);
 }
 
-/* The unit tasks of one destination tile; false when they do not cover it. */
+/* Adds the unit tasks of one destination tile; false when they do not cover
+ * it. */
 static bool add_unit_tasks(const struct tiles *src, const struct tile *to,
                            const uint32_t *matches, size_t n,
                            struct rf_unit_tasks *units)

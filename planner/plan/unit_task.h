@@ -12,7 +12,7 @@
 
 #include "planner/plan/plan.h"
 
-/* A rank that has a box, and its place there. */
+/* A rank that has a box, and the piece that contains it. */
 struct rf_holder {
     uint32_t rank;
     uint32_t number;              /* piece number in the rank's layout */

@@ -1,4 +1,4 @@
-/* Lists broadcasts as ops, and sums them up without listing. */
+/* Makes the ops of broadcasts, and counts them and their bytes. */
 #include "planner/schedule/bcast.h"
 
 #include <stdlib.h>

@@ -29,7 +29,8 @@ struct rf_bcast {
     uint32_t gathered;    /* index in the world's `ops` of the op that wrote the
                              box to the root's staging memory */
     uint32_t task, round; /* of the first hops */
-    uint32_t unit, take_round, take_item; /* take_item: at the receivers */
+    uint32_t unit, take_round, take_item; /* take_item: bytes per element at the
+                                             receivers */
     uint8_t take_cast;
 };
 
@@ -51,18 +52,19 @@ void rf_bcast_template_destroy(struct rf_bcast_template *tmpl);
 /* Adds a node, the root first. */
 void rf_bcast_template_add_hop(struct rf_bcast_template *tmpl, uint32_t parent,
                                uint32_t rank);
-/* The rounds [*first, *end) of a node's part in the hops of a broadcast that
- * starts in round 0. */
+/* The rounds [*first, *end) in which a node takes part in the hops of a
+ * broadcast that starts in round 0. */
 void rf_bcast_template_rounds(const struct rf_bcast_template *tmpl,
                               uint32_t node, uint32_t *first, uint32_t *end);
 
 uint64_t rf_bcast_template_ops(const struct rf_bcast_template *tmpl,
                                const struct rf_bcast *bcast);
-/* The common part of a broadcast's hops, with the numbers of the first; src =
- * dst = the root. */
+/* The common part of a broadcast's hops, with the id, dep and round of the
+ * first; src = dst = the root. */
 struct rf_op rf_bcast_op(const struct rf_bcast *bcast,
                          const struct rf_op *gathered);
-/* The op at `index` of a broadcast, below rf_bcast_template_ops(). */
+/* The op at `index` of a broadcast; `index` is below
+ * rf_bcast_template_ops(). */
 void rf_bcast_template_op(const struct rf_bcast_template *tmpl,
                           const struct rf_bcast *bcast,
                           const struct rf_op *gathered, uint64_t index,
@@ -71,7 +73,7 @@ void rf_bcast_template_op(const struct rf_bcast_template *tmpl,
 /* The op in the world's `ops` that gathered the box of a broadcast. */
 const struct rf_op *rf_bcast_gathered(const struct rf_op *ops,
                                       const struct rf_bcast *bcast);
-/* Bytes of each of its hops. */
+/* Bytes of each hop of a broadcast. */
 uint64_t rf_bcast_bytes(const struct rf_op *ops, const struct rf_bcast *bcast);
 
 #endif

@@ -57,8 +57,8 @@ static enum rf_status check_tree(const struct bcast_proof *proof)
                : fault(proof, "the tree has no root or other ranks");
 }
 
-/* Whether a receiver is in the tree and holds the unit task in one of its
- * pieces; notes the piece as written. */
+/* Whether a receiver is in the tree and has a piece that contains the unit
+ * task; notes the piece as written. */
 static bool check_receiver(struct bcast_proof *proof,
                            const struct rf_unit_task *unit,
                            const struct rf_holder *to)
@@ -173,7 +173,7 @@ static void note_read(struct rf_rank_state *rank, uint32_t bucket,
     *read = RF_MAX(*read, bcast->take_round + 1);
 }
 
-/* Checks the reads and writes of its ops, in the box that the ops up to `n_ops`
+/* Checks a broadcast, of a box that one of the first `n_ops` stored ops
  * gathered. */
 static enum rf_status check_bcast(struct bcast_proof *proof,
                                   const struct rf_bcast *bcast, size_t n_ops)
@@ -198,7 +198,7 @@ static enum rf_status check_bcast(struct bcast_proof *proof,
     if (gathered->round >= op.round) {
         return rf_schedule_proof_fault(of, &op, "is not after its dep");
     }
-    status = rf_schedule_proof_reads(of, &op, gathered); /* it is still there */
+    status = rf_schedule_proof_reads(of, &op, gathered); /* still there */
     if (status != RF_OK) {
         return status;
     }

@@ -23,7 +23,7 @@ struct rf_copy_shape {
     enum rf_cast cast;
 };
 
-/* Collapses an op to its shape. The caller adds the offsets: it passes
+/* Collapses an op to its shape, without its offsets: users of a shape know the
  * addresses of the box's first element. */
 void rf_copy_shape_of(const struct rf_op *op, struct rf_copy_shape *out);
 

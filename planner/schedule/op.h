@@ -44,7 +44,7 @@ uint64_t rf_op_bytes(const struct rf_op *op);
 bool rf_op_reads_held(const struct rf_op *op);
 /* The end of the bytes it reads, as an offset into op->src_mem. */
 uint64_t rf_op_src_end(const struct rf_op *op);
-/* The bytes it writes. */
+/* The number of bytes it writes. */
 uint64_t rf_op_written(const struct rf_op *op);
 
 #endif

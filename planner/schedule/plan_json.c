@@ -279,7 +279,8 @@ static int by_ranks(const void *a, const void *b)
     return RF_THEN_BY(RF_COMPARE(x->src, y->src), RF_COMPARE(x->dst, y->dst));
 }
 
-/* [from, to, bytes] for each pair of ranks with operations between them. */
+/* [from, to, bytes] for each pair of ranks with operations from one to the
+ * other. */
 static json_t *traffic_json(const struct rf_schedule *schedule)
 {
     struct traffic_list all = {0};

@@ -105,8 +105,8 @@ uint32_t rf_ring_receiver(const struct rf_ring *ring, uint32_t part,
     return (uint32_t)(((uint64_t)ring->turn + part + hop) % ring->n);
 }
 
-/* The last hop to the receiver at distance `at` from the first part's first,
- * over the parts [first, end). */
+/* The last hop that takes a part of [first, end) to the receiver at distance
+ * `at` from the first part's first receiver. */
 static uint32_t last_hop(const struct rf_ring *ring, uint32_t at,
                          uint32_t first, uint32_t end)
 {
@@ -168,7 +168,7 @@ struct rf_ring_step rf_ring_step_at(const struct rf_ring *ring, uint64_t index)
     return step;
 }
 
-/* The place at which a hop after the first reads its box. */
+/* Makes a hop after the first read its box at the previous receiver. */
 static void read_from(const struct rf_holder *from, struct rf_op *op)
 {
     op->src = from->rank;

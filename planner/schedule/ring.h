@@ -25,10 +25,9 @@ struct rf_ring {
     size_t first;    /* of its receivers, in rf_rings.holders */
     uint32_t n;      /* receivers */
     uint32_t turn;   /* the first part's first receiver, < n */
-    uint32_t larger; /* number of parts cut like the first … */
+    uint32_t larger; /* number of the larger parts, which come first */
     struct rf_split split;
-    struct rf_chunking chunking[2]; /* … and the chunking of those and of the
-                                       others */
+    struct rf_chunking chunking[2]; /* of the larger parts; of the others */
 };
 
 struct rf_rings {
@@ -70,7 +69,7 @@ uint32_t rf_ring_item(const struct rf_ring *ring, bool from_source);
 uint32_t rf_ring_receiver(const struct rf_ring *ring, uint32_t part,
                           uint32_t hop);
 
-/* The number of rounds from the ring's first that keep a receiver busy. */
+/* Rounds until a receiver is done, counted from the ring's first. */
 uint64_t rf_ring_busy(const struct rf_ring *ring, uint32_t receiver);
 
 /* The index of a step in the order of the ring's ops, and the inverse. */

@@ -54,7 +54,7 @@ static bool is_sound(const struct rf_schedule_proof *proof,
            rf_ring_chunks(ring) + ring->n - 1 <= schedule->n_rounds - op->round;
 }
 
-/* Checks the source's end. */
+/* Checks the source, memories and element sizes of the first hops. */
 static bool check_source(const struct rf_schedule_proof *proof,
                          const struct rf_ring *ring)
 {
@@ -148,7 +148,8 @@ static enum rf_status check_ring(struct rf_schedule_proof *proof,
     return status;
 }
 
-/* Stored ops may only bring boxes inside a node. */
+/* Checks a stored op, which brings a box inside a node: from one side to the
+ * other, without a dependency. */
 static enum rf_status check_op(struct rf_schedule_proof *proof,
                                const struct rf_op *op, uint64_t id)
 {

@@ -90,8 +90,8 @@ bool rf_schedule_find(const struct rf_schedule *schedule, uint32_t id,
 size_t rf_schedule_index(const struct rf_schedule *schedule, uint32_t id);
 
 /* Calls `each` with the number of ops from one rank to another and their bytes,
- * at least once for every two ranks that have any. The time is proportional to
- * the stored data, not to the ops of the world. */
+ * at least once for each such pair. The time is proportional to the stored
+ * data, not to the ops of the world. */
 typedef void (*rf_schedule_pair_fn)(uint32_t src, uint32_t dst, uint64_t n_ops,
                                     uint64_t bytes, void *data);
 void rf_schedule_pairs(const struct rf_schedule *schedule,
@@ -104,8 +104,8 @@ typedef void (*rf_schedule_size_fn)(uint64_t bytes, uint64_t n_ops, void *data);
 void rf_schedule_sizes(const struct rf_schedule *schedule,
                        rf_schedule_size_fn each, void *data);
 
-/* The approximate memory of the ops, rather too high: arrays grow by up to
- * doubling. */
+/* The approximate memory of the ops in bytes, rather too high: arrays grow by
+ * up to doubling. */
 uint64_t rf_schedule_memory(const struct rf_schedule *schedule);
 
 /* Proves that every destination byte of the plan is written exactly once to

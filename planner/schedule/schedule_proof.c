@@ -1,4 +1,5 @@
-/* What the proofs of ops, rings and templates share. See schedule_proof.h. */
+/* Functions shared by the proofs of ops, rings and templates. See
+ * schedule_proof.h. */
 #include "planner/schedule/schedule_proof.h"
 
 #include <stdlib.h>

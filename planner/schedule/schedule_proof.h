@@ -14,7 +14,7 @@ struct rf_range {
     uint64_t low, high;
 };
 
-/* The staging memory of one rank while ops are read in order. */
+/* One slot of a rank's staging memory while ops are read in order. */
 struct rf_slot_state {
     uint32_t bucket;     /* current bucket of the slot, RF_NO_BUCKET: none */
     uint32_t read_round; /* first round after its reads */
@@ -25,12 +25,13 @@ struct rf_rank_state {
     struct rf_slot_state slot[RF_STAGE_SLOTS];
     uint32_t task, first_round, end_round;
     bool busy;
-    size_t first_piece; /* first inference piece, counted over all ranks */
-    struct rf_range used[RF_STAGE_SLOTS]; /* addresses used by all buckets */
+    size_t first_piece; /* its first inference piece, counted over all ranks */
+    struct rf_range used[RF_STAGE_SLOTS]; /* by slot: addresses that its buckets
+                                             use */
 };
 
-/* One write to staging memory. It copies the sort keys from its op, so that
- * sorting need not read the ops. */
+/* One write to staging memory. It copies the first sort keys from its op, so
+ * that sorting rarely reads the ops. */
 struct rf_stage_write {
     uint32_t dst, family;
     uint64_t origin; /* address of element 0 of the family, modulo 2^64 */

@@ -57,8 +57,8 @@ static enum rf_status check_pieces(struct rf_schedule_proof *proof)
     return filled ? RF_OK : fail_piece(proof, bad);
 }
 
-/* Allocates room for the writes of all stored ops; check_pieces() needs the
- * same number of boxes as well. */
+/* Allocates room for the writes to pieces by stored ops, broadcasts and rings;
+ * check_pieces() needs as many boxes as well. */
 static enum rf_status allocate(struct rf_schedule_proof *proof)
 {
     const struct rf_plan *plan = proof->plan;

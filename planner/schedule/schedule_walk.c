@@ -54,7 +54,7 @@ static void make_op(const struct rf_schedule *schedule, size_t group,
     }
 }
 
-/* Whether the next op is the next group's. */
+/* Whether the next op belongs to the next group. */
 static bool at_group(const struct rf_schedule_walk *walk)
 {
     const struct rf_schedule *schedule = walk->schedule;
@@ -171,7 +171,7 @@ void rf_schedule_pairs(const struct rf_schedule *schedule,
     list_rings(schedule->rings, each, data);
 }
 
-/* Sizes all boxes of a ring: on the first hop, and on the others. */
+/* Calls `each` for every box of a ring: on the first hop, and on the others. */
 static void size_ring(const struct rf_ring *ring, rf_schedule_size_fn each,
                       void *data)
 {

@@ -160,7 +160,8 @@ static enum rf_status note_write(struct rf_schedule_proof *proof,
     return RF_OK;
 }
 
-/* Checks the writes of the previous bucket, which must have a lower number. */
+/* If `op` begins a bucket, checks the writes of the previous one, which must
+ * have a lower number. */
 static enum rf_status begin_bucket(struct rf_schedule_proof *proof,
                                    const struct rf_op *op)
 {

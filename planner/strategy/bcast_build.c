@@ -4,8 +4,8 @@
  * Every hop of a broadcast moves the same bytes, so all broadcasts together are
  * counted once per hop, and once per receiver of each unit task. The digest of
  * a broadcast covers the numbers that define its ops, the tree and the unit
- * task's receivers; the digest of a world of broadcasts is their sum, on every
- * node.
+ * task's receivers; the digest of all broadcasts is their sum, the same on
+ * every node.
  */
 #include "planner/strategy/bcast_build.h"
 
@@ -129,7 +129,7 @@ static void keep_near(struct rf_bcast_build *build,
     }
 }
 
-/* Each broadcast has an op, so the size of the array fits into a size_t. */
+/* There are fewer than 2^32 broadcasts, so their size fits into a size_t. */
 static void keep_bcast(struct rf_bcast_build *build,
                        const struct rf_bcast *bcast)
 {

@@ -20,7 +20,8 @@ struct rf_bcast_build {
     uint64_t n, bytes;      /* per hop */
     struct rf_takes *takes; /* by unit task */
     struct rf_hash tree_hash;
-    uint32_t *near_hops, *near; /* indices of hops and receivers on the node */
+    uint32_t *near_hops, *near; /* indices in a broadcast of the hops, and of
+                                   the takes, that touch the node */
     size_t n_near_hops, near_hops_capacity, n_near, near_capacity;
 };
 
@@ -32,8 +33,8 @@ void rf_bcast_build_start(struct rf_bcast_build *build,
  */
 void rf_bcast_build_add(struct rf_bcast_build *build, struct rf_bcast *bcast,
                         const struct rf_op *gathered);
-/* Adds the broadcasts to the schedule's totals; no broadcast may be added
- * afterwards. */
+/* Adds the broadcasts to the schedule's totals and frees `build`; no broadcast
+ * may be added afterwards. */
 void rf_bcast_build_end(struct rf_bcast_build *build);
 
 #endif

@@ -53,8 +53,8 @@ struct loads {
     uint64_t *node, *rank;
 };
 
-/* Whether rank `a`'s node link, or on a tie `a` itself, would be less loaded
- * than `b`'s with `bytes` more; 1: yes, -1: no, 0: equal. */
+/* Whether rank `a`'s node link would be less loaded than `b`'s with `bytes`
+ * more; 1: yes, -1: no, 0: equal. */
 static int compare_links(const struct loads *loads, uint32_t a, uint32_t b,
                          uint64_t bytes)
 {
@@ -99,8 +99,8 @@ static void choose_by_load(const struct rf_works *works, struct rf_work *work,
 }
 
 /* Scratch of add_candidates(): bytes that each rank would send if works were
- * divided evenly, and the place of a node's candidate in the current job, if
- * any. */
+ * divided evenly among their candidates, and each node's candidate in the
+ * current job, if any. */
 struct tally {
     uint64_t *load;
     uint32_t *job, *at; /* by node: last job + 1 with a candidate; its place */

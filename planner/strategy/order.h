@@ -1,7 +1,6 @@
 /*
- * The source of each work and the order of works. Works (one for everything
- * that moves as a whole) compete for node links and, when serialised, for
- * ranks.
+ * The source of each work and the order of works. A work moves as a whole;
+ * works compete for node links and, when serialised, for ranks.
  *
  *   none   the first replica; works in the order given
  *   size   the replica with the least loaded node link, then the least loaded
@@ -25,9 +24,9 @@
 
 /*
  * Sets `source` of every work and permutation[0 … n-1], the order of emission.
- * With balance size and when ranks do one thing at a time, `whole` works leave
- * a node from its first holder, so that two of them do not share the node's
- * link while both hold up all their receivers.
+ * With balance size or time and ranks that do one thing at a time, `whole`
+ * works leave a node from its first holder, so that two of them do not share
+ * the node's link while both hold up all their receivers.
  */
 void rf_order_choose(const struct rf_world *world, enum rf_balance balance,
                      const struct rf_link_weights *weights, bool serialize,

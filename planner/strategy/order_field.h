@@ -8,10 +8,10 @@
 #include "planner/scenario/world.h"
 #include "planner/strategy/works.h"
 
-/* The most works for which the best order is searched. */
+/* The most works for which an exact search finds the best order. */
 #define RF_ORDER_SEARCH_MAX 8
 
-/* The works to order, by index. */
+/* A work to order. */
 struct rf_order_job {
     uint32_t work;
     size_t candidates;     /* positions in candidates[]: indices of sources */

@@ -8,7 +8,7 @@
  * least to do.
  *
  * Search: depth first over (next work, its sender), cut where the time already
- * certain is not below the best known. The limit is a number of nodes, not
+ * certain is not below the best known. The limit is a number of visits, not of
  * seconds, so that every machine finds the same order.
  */
 #include <stdlib.h>
@@ -24,7 +24,8 @@
 /* Times equal up to rounding. */
 #define NEARLY 1.000000001
 
-/* Adds to the work left at each resource, laid out as free_at. */
+/* Adds (sign 1) or removes (-1) a job's work at each resource that it needs
+ * whichever source it gets; `load` is laid out as free_at. */
 static void add_load(const struct rf_order_field *field, uint32_t job,
                      double *load, double sign)
 {

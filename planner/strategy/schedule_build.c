@@ -29,7 +29,7 @@ static void (*const builders[])(struct rf_builder *builder) = {
     RF_STRATEGY_MAP(BUILDER)};
 #undef BUILDER
 
-/* Returns NULL when the schedule would exceed the limit. */
+/* Returns RF_OK with *out = NULL when the schedule would exceed `max_ops`. */
 static enum rf_status build(const struct rf_plan *plan, uint32_t node,
                             uint64_t max_ops, struct rf_schedule **out,
                             struct rf_err *err)

@@ -19,9 +19,10 @@ struct rf_builder {
     const struct rf_spec *spec;
     struct rf_schedule *schedule; /* under construction */
     size_t capacity;              /* of schedule->ops */
-    uint64_t max_ops;             /* limit of stored ops; beyond it building
-                                     ends, see `full` */
-    uint64_t kept;                /* ops, plus the equivalent of rings */
+    uint64_t max_ops;             /* limit of `kept`; beyond it building ends,
+                                     see `full` */
+    uint64_t kept;                /* stored ops, and receivers and boxes of
+                                     stored rings */
     bool full;
     uint32_t node;       /* keep this node's ops; RF_NONE: all */
     const uint32_t *ids; /* of the ops in order of emission; NULL: ascending
@@ -47,7 +48,7 @@ struct rf_op_end {
 struct rf_op_end rf_op_end_of_piece(const struct rf_holder *holder,
                                     enum rf_mem mem);
 
-/* An op without its two ends. */
+/* An op apart from its two ends. */
 struct rf_op_draft {
     uint32_t family;
     struct rf_box box;
@@ -76,10 +77,12 @@ bool rf_builder_number(struct rf_builder *builder, uint64_t n, uint32_t *first);
 void rf_builder_hash_receivers(const struct rf_holder *to, uint32_t n,
                                const struct rf_box *box, struct rf_hash *hash);
 
-/* Keeps a numbered op. Emitting an op counts it and does this, too. */
+/* Stores a numbered op if it touches the builder's node, without counting it.
+ * rf_builder_add() does this, too. */
 void rf_builder_keep(struct rf_builder *builder, const struct rf_op *op);
 
-/* Whether `n` more may be kept; otherwise building ends. */
+/* Adds `n` to builder->kept; false, and building ends, if that exceeds
+ * max_ops. */
 bool rf_builder_has_room(struct rf_builder *builder, uint64_t n);
 
 /* The round for an op of `src` and `dst` without dependency: 0 unless
@@ -95,7 +98,8 @@ void rf_builder_occupy(struct rf_builder *builder, uint32_t src, uint32_t dst,
 /*
  * A tree of copies: node 0 has a box, every other node gets it from its parent,
  * which precedes it. Heads (the first n_heads nodes after node 0) form a chain
- * across nodes of the cluster; the others get it from one of these.
+ * across nodes of the cluster; the others get it from one of these or from node
+ * 0.
  */
 struct rf_tree_node {
     uint32_t parent, depth;
@@ -117,7 +121,7 @@ void rf_tree_free(struct rf_tree *tree);
 /* Options for emitting a tree. */
 struct rf_tree_how {
     uint32_t family, task, bucket;
-    uint32_t first_round;  /* lower bound */
+    uint32_t first_round;  /* the earliest round */
     uint32_t root_dep;     /* the op that gave node 0 its box, or RF_NO_OP */
     bool root_in_chunks;   /* op root_dep + k gave it chunk k */
     uint64_t max_elements; /* of a chunk */
@@ -147,11 +151,12 @@ void rf_strategy_ring_emit(struct rf_builder *builder,
 uint64_t rf_builder_elements(const struct rf_builder *builder, uint32_t family,
                              uint64_t bytes);
 
-/* Records a failure, so that emitting code stays simple. */
+/* Records the first failure, so that emitting code stays simple. */
 void rf_builder_fail(struct rf_builder *builder, enum rf_status status,
                      const char *text);
 
-/* Likewise RF_ERR_NOMEM, with the size requested and the memory available. */
+/* Likewise RF_ERR_NOMEM, with the number of ops so far and the available
+ * memory. */
 void rf_builder_fail_memory(struct rf_builder *builder);
 
 /* The strategies. Each emits all ops of the world. */

@@ -1,7 +1,7 @@
 /*
  * send_recv: every transfer of the plan is one op. The sources are the plan's;
  * the strategy only chooses the order, which matters when ranks do one thing at
- * a time. With balance none and size the order is the plan's, and one walk over
+ * a time. Except with balance order, the order is the plan's, and one walk over
  * the plan suffices. With balance order, a first walk lists who sends to whom,
  * which gives the ids and rounds of all ops (20 bytes for each transfer of the
  * world); a second one emits the ops with these.
@@ -100,7 +100,7 @@ static void choose_order(const struct rf_plan *plan, struct ordering *ordering)
     }
 }
 
-/* Computes each transfer's id and round, as emission in order would. */
+/* Computes each transfer's id and round, as emitting them in order would. */
 static void number(struct rf_builder *builder, struct ordering *ordering)
 {
     for (size_t i = 0; i < builder->plan->n_transfers; i++) {

@@ -141,9 +141,9 @@ static uint32_t node_of(const struct gather *gather, uint32_t rank)
     return gather->builder->world->ranks[rank].node;
 }
 
-/* Root first; then one head for every other node, in order from the root's,
- * each a child of the previous head; then all others as children of their
- * node's head. */
+/* Root first; then one head for every other node of the inference side, in
+ * order from the root's, each a child of the previous head; then all others as
+ * children of their node's head. */
 static void build_tree(struct gather *gather)
 {
     const struct rf_world *world = gather->builder->world;

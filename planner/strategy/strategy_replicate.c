@@ -25,14 +25,16 @@
 #include "planner/strategy/order.h"
 #include "planner/strategy/strategy.h"
 
-/* Minimum size of a part for one receiver. */
+/* A unit task has at most one part per so many bytes, rounded up. */
 #define PART_BYTES 16384
-/* A chunk has at least this many bytes and this share of a link's traffic, so
- * that filling the chain costs about 1 % in total, ... */
+/* A chunk is 1 / CHUNK_SHARE of a link's bytes, divided by the longest chain
+ * and the works on the link, but at least CHUNK_BYTES_MIN: filling the chain
+ * then costs about 1 % in total, ... */
 #define CHUNK_BYTES_MIN 65536
 #define CHUNK_SHARE 96
 #define CHUNK_STREAMS_MAX 8
-/* ... unless that makes more ops in total than this: long chains of nodes. */
+/* ... but larger if that makes more ops in total than this: long chains of
+ * nodes. */
 #define CHUNK_OPS_MAX 1048576
 
 /* A receiver and its node, for sorting. */
@@ -134,7 +136,8 @@ static int by_node(const void *a, const void *b)
                       RF_COMPARE(x->holder.rank, y->holder.rank));
 }
 
-/* The number of worthwhile parts of a unit task, at most `parts`. */
+/* The number of parts of a unit task: at most `parts`, and at most one per
+ * PART_BYTES. */
 static uint32_t parts_of(const struct replication *maker,
                          const struct rf_unit_task *unit, uint32_t parts)
 {
@@ -145,7 +148,8 @@ static uint32_t parts_of(const struct replication *maker,
     return (uint32_t)RF_MIN(parts, most);
 }
 
-/* Adds works that divide a unit task over `parts` turns, the first: `model`. */
+/* Adds works that divide a unit task into at most `parts` parts: the first as
+ * in `model`, each next one a turn later. */
 static void add_parts(struct replication *maker, uint32_t parts,
                       const struct rf_work *model)
 {
@@ -157,7 +161,8 @@ static void add_parts(struct replication *maker, uint32_t parts,
     }
 }
 
-/* Serves one node's far receivers: [first, first + n) of maker->far. */
+/* Counts one node's far receivers, [first, first + n) of maker->far; adds their
+ * works with allgather. */
 static void serve_node(struct replication *maker, const struct rf_work *model,
                        size_t first, uint32_t n)
 {
@@ -391,7 +396,8 @@ static void emit_ring(struct replication *maker, const struct rf_work *work,
     rf_strategy_ring_emit(maker->builder, &ring);
 }
 
-/* For the works of allgather: heads, and the op that brought each its part. */
+/* Of a work of allgather: the first op that brought the head its part, and the
+ * round after the last. */
 struct arrived {
     uint32_t op, round;
 };

@@ -2,7 +2,7 @@
  * Adds rings (ring.h) to a schedule, so that the source's link and the
  * receivers' links carry bytes at the same time. Of S bytes to n receivers on A
  * nodes, a node's link takes in S / A from the source and (n - 1) / n · S from
- * the ring at the same time, not one after the other.
+ * the ring together, not one after the other.
  *
  * A schedule of the world keeps a ring whole, a node's keeps the ops that touch
  * the node. Both count and digest the ring as a whole.
@@ -25,7 +25,7 @@ static uint32_t first_round(const struct rf_builder *builder,
     return first;
 }
 
-/* Everything except its number. */
+/* Makes a ring without its id. */
 static void make_ring(struct rf_builder *builder,
                       const struct rf_ring_draft *draft, struct rf_ring *out)
 {
@@ -107,7 +107,8 @@ static void occupy(struct rf_builder *builder, const struct rf_ring *ring,
     }
 }
 
-/* Counts receivers and boxes, since readers of a ring visit both. */
+/* Stores a ring. Its receivers and boxes count as kept, since readers of a ring
+ * visit both. */
 static void keep_ring(struct rf_builder *builder, struct rf_ring *ring,
                       const struct rf_holder *to)
 {
@@ -126,7 +127,7 @@ static void keep_ring(struct rf_builder *builder, struct rf_ring *ring,
     RF_PUSH(rings->of, rings->n, rings->capacity, *ring);
 }
 
-/* Hops of parts, in order. */
+/* Hops of parts, as hop << 32 | part. */
 struct near {
     uint64_t *steps;
     size_t n, capacity;
@@ -139,7 +140,7 @@ static int by_value(const void *a, const void *b)
 }
 
 /* Adds the hops of all parts to the receiver at distance `at` from the first
- * part's first, and the hops onward from there. */
+ * part's first receiver, and those onward from there. */
 static void find_hops(const struct rf_ring *ring, uint32_t at, struct near *out)
 {
     for (uint32_t part = 0; part < ring->split.parts; part++) {

@@ -174,7 +174,8 @@ static uint64_t take(struct run_memory *place, uint64_t memory, uint64_t bytes)
     return at;
 }
 
-/* Widest elements first, which keeps the runs after them aligned. */
+/* Widest elements first, which keeps the narrower runs behind them aligned to
+ * their own elements. */
 static int by_width(const void *a, const void *b)
 {
     const struct rf_op *x = a, *y = b;
@@ -251,7 +252,7 @@ struct rf_schedule *rf_yardstick_build(const struct rf_plan *plan,
         rf_schedule_count(build.out, plan->world, run->src, run->dst, 1,
                           rf_op_bytes(run), rf_op_written(run));
     }
-    /* Ids are those of the schedule; all runs share its rounds. */
+    /* Numbers of ids and rounds are the world's, the same on every node. */
     build.out->n_world_ops = schedule->n_world_ops;
     build.out->n_rounds = plan->spec->serialize ? schedule->n_rounds : 1;
     free(parts);

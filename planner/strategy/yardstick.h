@@ -3,8 +3,8 @@
  * two ranks (and inside each) it moves as many bytes, with the same casts, as
  * the refit's schedule, but as contiguous runs without dependencies. It is also
  * a schedule over the same arenas, so every method can run it, and a refit can
- * be compared with the capability of its method and machine at that moment. The
- * data it writes has no use.
+ * be compared with the capability of its method and machine at that moment.
+ * Nobody uses the data that it writes.
  */
 #ifndef RF_PLANNER_STRATEGY_YARDSTICK_H
 #define RF_PLANNER_STRATEGY_YARDSTICK_H
@@ -20,12 +20,13 @@
  * as fit into both memories. A run has the id, the task and, if the schedule is
  * serialised, the round of its first op, so both of its nodes know it by the
  * same id; otherwise all runs are in one round. Runs begin at multiples of 256
- * bytes where there is room. - Destinations in inference memory do not overlap;
- * there is room since each byte is written once. Staging memory receives more
- * than it holds: a run that does not fit after the last one starts again at the
- * beginning. - Sources follow each other in the same way, and also start again.
+ * bytes where there is room.
+ * - Destinations in inference memory do not overlap; there is room since each
+ *   byte is written once. Staging memory receives more than it holds: a run
+ *   that does not fit after the last one begins at the start again.
+ * - Sources follow each other in the same way, and also begin again.
  * - Offsets in the memory of a rank on another node than the stored ops' are
- * inside it, but that node may choose others. No method uses them.
+ *   inside it, but that node may choose others. No method uses them.
  *
  * Temporary memory beside the runs: 16 bytes for each op of `schedule`.
  */

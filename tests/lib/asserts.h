@@ -1,4 +1,4 @@
-/* What most tests assert. */
+/* Assertions that most tests use. */
 #ifndef RF_TESTS_LIB_ASSERTS_H
 #define RF_TESTS_LIB_ASSERTS_H
 
@@ -12,7 +12,7 @@
                       text_, part_);                                           \
     } while (0)
 
-/* The call gives RF_OK, or the test fails with what `err` says. */
+/* Fails the test with the text of `err` unless the call gives RF_OK. */
 #define assert_ok(call, err) ck_assert_msg((call) == RF_OK, "%s", (err).text)
 
 #define assert_fails(call, status, err, part)                                  \

@@ -1,6 +1,6 @@
 /*
- * Variables that release what they hold when their block ends, the last one
- * first, as jansson's json_auto_t:
+ * Variables that release their contents when their block ends, the last one
+ * first, like jansson's json_auto_t:
  *
  *     AUTO_FREE char *text = strdup("...");
  *     AUTO(rf_model) *model = quoted_model("...");
@@ -16,13 +16,13 @@
 #define AUTO_FREE __attribute__((cleanup(auto_free)))
 #define AUTO(type) __attribute__((cleanup(type##_auto))) struct type
 
-/* Lists struct `type`, of which tests have pointers that release() takes... */
+/* Lists struct `type`, which tests hold by a pointer that release() takes... */
 #define AUTO_POINTER(type, release)                                            \
     static inline void type##_auto(struct type **at)                           \
     {                                                                          \
         release(*at);                                                          \
     }
-/* ...or which they have themselves. */
+/* ...or by value; release() takes its address. */
 #define AUTO_STRUCT(type, release)                                             \
     static inline void type##_auto(struct type *at)                            \
     {                                                                          \

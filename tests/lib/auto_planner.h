@@ -1,4 +1,4 @@
-/* What the planner makes, for AUTO(). */
+/* The planner's objects, for AUTO(). */
 #ifndef RF_TESTS_LIB_AUTO_PLANNER_H
 #define RF_TESTS_LIB_AUTO_PLANNER_H
 

@@ -7,33 +7,32 @@
 
 #include "tests/lib/conn_ends.h"
 
-/* What an agent was told. */
+/* What an agent needs to join: its identity, its key and the port to call. */
 struct invitation {
     char identity[RF_IDENTITY_MAX + 1];
     uint8_t psk[RF_PSK_BYTES];
     unsigned port;
 };
 
-/* A connected socket; `from` (may be NULL) is the address it comes from. */
+/* A connected socket; `from` is its own address, NULL: any. */
 int caller_connect(const char *from, const char *to, unsigned port);
-/* Opens connections that say nothing; their descriptors are left to the end of
- * the test's process. */
+/* Opens `n` connections that send nothing; they stay open until the test's
+ * process ends. */
 void caller_connect_silently(unsigned n, unsigned port);
 
-/* Sends the first bytes of a handshake, which prove the key, on a connection of
- * their own. */
+/* Sends the first bytes of a handshake, which prove the key, on a new
+ * connection, *fd. */
 struct rf_tls *caller_greet(const struct invitation *invited, int *fd);
-/* Whether an answer waits there, and whether the other side has closed it. */
+/* Whether an answer waits on `fd`, and whether the other side has closed it. */
 bool caller_has_answer(int fd);
 bool caller_was_sent_away(int fd);
 
-/* Tries to join until the handshake is over or was refused. `end` begins anew.
- */
+/* Resets `end` and tries to join, until the handshake is over or refused. */
 void caller_join(struct conn_end *end, const struct invitation *invited);
-#define CALLER_PID 4711 /* as HELLO has it */
+#define CALLER_PID 4711 /* in HELLO */
 #define CALLER_START_TICKS 99
 
-/* A HELLO on `end` with all that one must have. */
+/* Sends a HELLO on `end` with all required members. */
 void caller_say_hello(struct conn_end *end, uint32_t node);
 
 #endif

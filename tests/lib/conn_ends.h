@@ -1,6 +1,6 @@
 /*
- * Two ends of a connection on one loop, for tests of connections: what arrives
- * is noted, and that callbacks come in order is asserted all the time.
+ * Two ends of a connection on one loop, for tests of connections. They note
+ * what arrives and assert the order of the callbacks.
  */
 #ifndef RF_TESTS_LIB_CONN_ENDS_H
 #define RF_TESTS_LIB_CONN_ENDS_H
@@ -34,12 +34,12 @@ void ends_teardown(void);
 void ends_socketpair(int fds[2]);
 /* A stream on the loop, for a connection to take. */
 uv_stream_t *ends_stream(int fd);
-/* `fd` and `tls` (may be NULL) are taken. */
+/* Takes `fd` and `tls` (may be NULL). */
 void ends_open(struct conn_end *end, int fd, struct rf_tls *tls);
-/* Both, without TLS. */
+/* Opens both ends, without TLS. */
 void ends_open_both(void);
 
-/* Runs the loop until `condition`, at most 8 s. */
+/* Runs the loop until `condition` holds; fails the test after 8 s. */
 void ends_run_until(bool (*condition)(void));
 bool ends_both_closed(void);
 bool ends_left_closed(void);

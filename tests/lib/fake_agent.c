@@ -1,6 +1,6 @@
 /*
- * The agents of the simulated cluster: what they say of themselves and how they
- * answer steps, with the faults that were asked for. See fake_cluster.h.
+ * The agents of the simulated cluster: their HELLO and their answers to steps,
+ * with the faults that a test asks for. See fake_cluster.h.
  */
 #include <check.h>
 #include <string.h>
@@ -80,7 +80,7 @@ static bool receives(const struct rf_msg_step *step, uint32_t rank)
     return false;
 }
 
-/* Of a link only the receiving rank has figures. */
+/* Only the receiving rank of a link has figures. */
 static void probe_answer(const struct rf_msg_step *step,
                          struct rf_msg_answer *out)
 {
@@ -108,7 +108,7 @@ static void run_answer(const struct fake_cluster *fake,
                                     .received_bytes = 100};
 }
 
-/* The first rank compares what the others leave of the plan's bytes. */
+/* The first rank checks those of the plan's bytes that the others leave. */
 static void verify_answer(const struct fake_cluster *fake,
                           struct rf_msg_answer *out)
 {
@@ -128,7 +128,7 @@ static void close_answer(struct rf_msg_answer *out)
     *out->closed = (struct rf_msg_closed){.host_peak_bytes = 5000};
 }
 
-/* What a healthy rank answers. */
+/* The answer of a healthy rank. */
 static void good_answer(const struct fake_cluster *fake, uint32_t rank,
                         const struct rf_msg_step *step,
                         struct rf_msg_answer *out)
@@ -204,7 +204,7 @@ static void break_number(json_t *part)
     }
 }
 
-/* Changes a node's answers as the fault says. */
+/* Changes a node's answers by the fault. */
 static void spoil(const struct fake_fault *fault, json_t *list)
 {
     json_t *first = json_array_get(list, 0), *part = part_of(first);
@@ -289,7 +289,8 @@ static void notice(struct fake_cluster *fake, uint32_t node, uint64_t seq)
                                         "rank 0 closed the connection")));
 }
 
-/* Faults that are not an answer; false when the node still answers. */
+/* Applies a fault that replaces the answer; false when the node still
+ * answers. */
 static bool misbehave(struct fake_cluster *fake, uint32_t node,
                       const struct fake_fault *fault, uint64_t seq)
 {
@@ -362,8 +363,7 @@ bool fake_agent_answers_abort(const struct fake_cluster *fake, uint32_t node)
     return true;
 }
 
-/* Two tensors in two files; one that is not there, or another one, on request.
- */
+/* Two tensors in two files, of which a fault makes one missing or different. */
 static json_t *headers(const struct rf_msg_inspect *inspect,
                        enum fake_fault_kind kind)
 {
@@ -406,7 +406,7 @@ void fake_agent_inspect(struct fake_cluster *fake, uint32_t node,
                                             .node = node,
                                             .text = "connection lost"});
     } else if (kind != FAKE_SILENT) {
-        /* The first node last. */
+        /* The first node answers last. */
         fake_push_message(fake, node == 0 ? 2 * STEP_NS : STEP_NS, node,
                           RF_MSG_HEADERS, headers(inspect, kind));
     }

@@ -1,6 +1,5 @@
 /* A simulated cluster. See fake_cluster.h; its agents are in fake_agent.c.
- * Events are kept in a list sorted by time; what is sent at one moment arrives
- * a millisecond later. */
+ * Events are kept in a list sorted by time. */
 #include "tests/lib/fake_cluster.h"
 
 #include <stdio.h>
@@ -312,7 +311,8 @@ static void build(struct fake_cluster *fake, size_t index)
     rf_run_built(fake->run, scenario, &why);
 }
 
-/* As a command plans all scenarios once the headers have come. */
+/* Reads the model once the headers have come, as a command does before it
+ * plans. */
 static void plan_all(struct fake_cluster *fake)
 {
     struct rf_jnode node = rf_jnode_root(fake->config->model, "c.json");
@@ -331,10 +331,10 @@ static void deliver_hello(struct fake_cluster *fake,
                                &hello, &err),
               err);
     rf_run_hello(fake->run, event->node, &hello);
-    ck_assert_ptr_null(hello.boot_id); /* its contents are taken */
+    ck_assert_ptr_null(hello.boot_id); /* rf_run_hello() took its contents */
 }
 
-/* As the edge of a real cluster does it. */
+/* Decodes and delivers a message, as a real cluster's connections do. */
 static void deliver_message(struct fake_cluster *fake, uint32_t node,
                             enum rf_msg_type type, json_t *payload)
 {
@@ -375,7 +375,7 @@ static void deliver(struct fake_cluster *fake, struct fake_event *event)
     }
 }
 
-/* One event or timer; false when there is none before `until_ns`. */
+/* Handles one event or timer; false when there is none until `until_ns`. */
 static bool advance(struct fake_cluster *fake, int64_t until_ns)
 {
     struct fake_event *event = fake->events;

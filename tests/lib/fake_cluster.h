@@ -1,6 +1,6 @@
 /*
- * A cluster that is not there: implements struct rf_run_ops on a virtual clock,
- * with agents that answer as real ones do, and faults on request. Everything is
+ * A simulated cluster: implements struct rf_run_ops on a virtual clock, with
+ * agents that answer as real ones do, and faults on request. Everything is
  * deterministic; minutes of deadlines pass in no time.
  */
 #ifndef RF_TESTS_FAKE_CLUSTER_H
@@ -16,7 +16,7 @@
 #define FAKE_MS INT64_C(1000000)
 #define FAKE_S INT64_C(1000000000)
 
-#define FAKE_CHECKED_BYTES UINT64_C(1000) /* of a rank, but the first */
+#define FAKE_CHECKED_BYTES UINT64_C(1000) /* of each rank except the first */
 
 enum fake_fault_kind {
     FAKE_NO_FAULT,
@@ -33,18 +33,18 @@ enum fake_fault_kind {
     FAKE_LOST_PEER,    /* its rank says "peer lost", soon */
     FAKE_NODE_LOST,
     FAKE_SILENT, /* no DONE, ever */
-    FAKE_TWICE,  /* DONE twice, and one of the last step */
+    FAKE_TWICE,  /* DONE twice, and one of the previous step */
     FAKE_WRONG_DIGEST,
     FAKE_MISMATCH,
     FAKE_WRONG_RANK, /* answers for another node's rank */
     FAKE_RANK_MISSING,
-    FAKE_PART_MISSING, /* nothing of the step in the answer */
+    FAKE_PART_MISSING, /* the answer lacks the step's part */
     FAKE_BAD_NUMBER,
-    FAKE_BAD_CLOCK,    /* from the beginning to the end of all time */
-    FAKE_LESS_CHECKED, /* leaves out two bytes */
+    FAKE_BAD_CLOCK,    /* starts at INT64_MIN, ends at INT64_MAX */
+    FAKE_LESS_CHECKED, /* two bytes fewer */
     FAKE_NOT_ASKED,    /* DONE of a step in the future */
     FAKE_ERROR_MESSAGE,
-    /* at the step "inspect", where FAKE_NODE_LOST and FAKE_SILENT hold, too */
+    /* at the step "inspect", where FAKE_NODE_LOST and FAKE_SILENT work, too */
     FAKE_NO_FOLDER,
     FAKE_OTHER_SHARD,
     FAKE_NO_SHARD,
@@ -57,8 +57,8 @@ struct fake_fault {
     const char *step; /* "run"; NULL: not at a step */
     int iteration;    /* of fill, run, verify; -1: any */
     uint32_t attempt; /* 0: any */
-    bool no_aborted;  /* and then never answers ABORT */
-    bool applied; /* the run came to it; fake_cluster_destroy() asserts it */
+    bool no_aborted;  /* the node never answers ABORT */
+    bool applied; /* the run reached it; fake_cluster_destroy() asserts it */
 };
 
 struct fake_attempt {
@@ -80,7 +80,7 @@ struct fake_cluster {
     struct rf_model *model;
     struct rf_run *run;
     struct rf_preflight_inspect *inspect; /* NULL: the model is in the file */
-    unsigned inspects, wholes; /* INSPECT that nodes got, for all of it */
+    unsigned inspects, wholes; /* INSPECTs that nodes got; those with `whole` */
     int64_t now_ns, timer_ns;
     struct fake_event *events;
     struct fake_fault faults[FAKE_FAULTS_MAX];
@@ -89,18 +89,19 @@ struct fake_cluster {
     struct rf_run_view view; /* the last one shown */
     bool started, done, joined_called;
     int exit_code;
-    unsigned source_checks; /* "verify" of the sources, of all nodes */
-    size_t gone;            /* agents whose files SHUTDOWN had removed */
+    unsigned source_checks; /* steps that check sources, over all nodes */
+    size_t gone;            /* lost agents whose files SHUTDOWN named */
     unsigned starts, aborts, shutdowns, drops, stops, forced_stops, exchanged;
     bool deaf;       /* agents do not end when stopped */
-    bool slow_store; /* the test says rf_run_stored() itself */
-    int64_t plan_ns; /* how long a scenario is worked out */
+    bool slow_store; /* the test calls rf_run_stored() itself */
+    int64_t plan_ns; /* time to plan a scenario */
     char plan_digest[33], schedule_digest[33];
     const struct rf_scenario *scenario; /* of the attempt in progress */
     json_t *last_exchanged;
     uint32_t attempt;
     json_t *seen_start;
-    unsigned links, foreign_links; /* sent to an end of them, or to others */
+    unsigned links, foreign_links; /* sent to a node with an end of them; to
+                                      other nodes */
     json_t *seen_limits; /* the last "timeout_s" of each step, by its name */
 };
 
@@ -116,12 +117,13 @@ void fake_cluster_fault(struct fake_cluster *fake, struct fake_fault fault);
 
 /* Starts the run, once. */
 void fake_cluster_start(struct fake_cluster *fake);
-/* Starts it and lets virtual time pass until it is done, or is in `state`, or
- * `limit_ns` more have passed; false in the last case. */
+/* Start the run unless it runs, and let virtual time pass until it is done or,
+ * for until(), in `state`, for at most `limit_ns`. Return whether it got
+ * there. */
 bool fake_cluster_run(struct fake_cluster *fake, int64_t limit_ns);
 bool fake_cluster_until(struct fake_cluster *fake, const char *state,
                         int64_t limit_ns);
-/* A message from a node's agent, delivered at once. The payload is taken. */
+/* Delivers a message from a node's agent at once. Takes the payload. */
 void fake_cluster_say(struct fake_cluster *fake, uint32_t node,
                       enum rf_msg_type type, json_t *payload);
 

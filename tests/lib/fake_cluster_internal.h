@@ -24,18 +24,18 @@ struct fake_event {
     struct fake_event *next;
 };
 
-/* fake_cluster.c: happens at event.at_ns; a message arrives after `after_ns`.
- * The payload is taken. */
+/* fake_cluster.c: queue an event for event.at_ns, or a message that arrives
+ * after `after_ns`. Both take the payload. */
 void fake_push(struct fake_cluster *fake, struct fake_event event);
 void fake_push_message(struct fake_cluster *fake, int64_t after_ns,
                        uint32_t node, enum rf_msg_type type, json_t *payload);
 
 /* fake_agent.c */
 json_t *fake_agent_hello(uint32_t node, const struct fake_fault *fault);
-/* The agent got STEP: pushes what comes of it. */
+/* Handles STEP at an agent: queues the events that follow. */
 void fake_agent_step(struct fake_cluster *fake, uint32_t node,
                      const struct rf_msg_step *step);
-/* The agent got INSPECT, likewise. */
+/* The same for INSPECT. */
 void fake_agent_inspect(struct fake_cluster *fake, uint32_t node,
                         const struct rf_msg_inspect *inspect);
 bool fake_agent_answers_abort(const struct fake_cluster *fake, uint32_t node);

@@ -1,7 +1,7 @@
 /*
  * Whole runs on the simulated cluster, for tests of the run's state machine: a
  * cluster of the nodes "alpha" and "beta" with two slots each, scenarios to put
- * into it, and what there is to look at afterwards.
+ * into it, and access to the faults of its attempts.
  */
 #ifndef RF_TESTS_LIB_FAKE_RUN_H
 #define RF_TESTS_LIB_FAKE_RUN_H
@@ -30,11 +30,11 @@ enum { ALPHA, BETA }; /* nodes of FAKE_CONFIG */
 
 extern const char fake_run_one[], fake_run_two[]; /* FIRST; FIRST and SECOND */
 
-/* For tests that expect errors: nothing is written to standard error. */
+/* Silences standard error, for tests that expect errors. */
 void fake_run_quiet(void);
 
 /* Runs a whole run with one fault (or FAKE_NO_FAULT); it must end within ten
- * minutes. */
+ * minutes of virtual time. */
 struct fake_cluster *fake_run_with(const char *config, struct fake_fault fault);
 /* The same without a fault. */
 struct fake_cluster *fake_run(const char *config);
@@ -42,7 +42,7 @@ struct fake_cluster *fake_run(const char *config);
 struct fake_fault fake_fault_at(enum fake_fault_kind kind, uint32_t node,
                                 const char *step, int iteration);
 
-/* Fails the test when there are not as many. */
+/* The i-th fault of an attempt; fails the test if there are fewer. */
 const struct rf_fault *fake_fault(const struct fake_attempt *attempt, size_t i);
 
 /* Whether `part` is in the text. */

@@ -1,6 +1,6 @@
-# What tests of refit-cuda.so over the fakes of CUDA's runtime, NCCL and NVSHMEM
-# share, beside tests/lib/test.sh, which this includes. The programs are those of
-# the fakes' folder. They skip where the module or the fakes are not built.
+# Shared by the tests of refit-cuda.so over the fakes of CUDA's runtime, NCCL
+# and NVSHMEM; includes tests/lib/test.sh. The programs are those of the fakes'
+# folder. Skips the file if the module or the fakes are not built.
 # shellcheck shell=bash source=../lib/test.sh disable=SC2034
 . "$(dirname "${BASH_SOURCE[0]}")/test.sh"
 
@@ -24,13 +24,13 @@ base='{
      "warmup": 0, "iterations": 2, "bucket_bytes": 65536}
   ]}'
 
-# All strategies, as JSON, and how many there are.
+# All strategies, as JSON, and their number.
 every=$("$RF_TOP/tests/lib/strategies" "$coord" | jq -Rn '[inputs]')
 every_n=$(jq length <<<"$every")
 
-# Under the thread sanitizer scenarios have no yardsticks: the runs of one are not
-# ordered, and those that forward read what others write, on purpose. Nobody
-# looks at what they move.
+# Under the thread sanitizer scenarios have no yardsticks: the runs of one are
+# not ordered, and those that forward read what others write, on purpose. Nobody
+# uses the data that they move.
 if [ -n "${RF_TSAN-}" ]; then
     cluster() { # [JQ_PROGRAM]
         jq "(${1-.}) | .scenarios |= map({yardstick: false} + .)" \
@@ -64,7 +64,7 @@ all_beside_yardsticks() {
 }
 
 # Two nodes of two devices each on this machine: the commands that the launcher
-# `manual` prints, each with an environment of its own.
+# `manual` prints, each with its own environment.
 commands_printed() {
     [ "$(grep -c 'run on this node' err)" = 2 ]
 }

@@ -24,7 +24,7 @@ struct flood {
     atomic_ulong *count; /* shared with the process */
 };
 
-/* A connection, perhaps not made yet; -1 when there is no room for it now. */
+/* A connection, perhaps not complete yet; -1 when none can be opened now. */
 static int open_one(uint16_t port)
 {
     struct sockaddr_in to = {.sin_family = AF_INET,

@@ -8,7 +8,7 @@
 
 struct flow {
     const struct fluid_source *source;
-    size_t at;   /* the item under way */
+    size_t at;   /* the current item */
     double left; /* of it */
     double rate;
     bool fixed; /* the rate is final */
@@ -24,7 +24,7 @@ static uint32_t target(const struct flow *flow)
     return flow->source->items[flow->at].to;
 }
 
-/* Goes on to the next item that is not empty. */
+/* Skips to the next item that is not empty. */
 static void settle(struct flow *flow)
 {
     while (running(flow) && flow->left <= 0) {
@@ -33,7 +33,8 @@ static void settle(struct flow *flow)
     }
 }
 
-/* What each flow into `to` gets that is not fixed yet; 0: there is none. */
+/* The rate left for each flow into `to` that is not fixed yet; 0: no such
+ * flow. */
 static double share_of(const struct flow *flows, uint32_t n, uint32_t to,
                        double in)
 {

@@ -1,7 +1,7 @@
 /*
- * A fluid model of links: sources that send one thing after the other, and
- * links into destinations that what flows at one time shares evenly (max-min
- * fair). Deterministic, pure; its own tests are in tests/unit/planner.
+ * A fluid model of links: sources send their items one after the other, and
+ * concurrent flows share the link into their destination evenly (max-min fair).
+ * Deterministic, pure; its own tests are in tests/unit/planner.
  */
 #ifndef RF_TESTS_LIB_FLUID_H
 #define RF_TESTS_LIB_FLUID_H
@@ -9,7 +9,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* What a source sends next: bytes to `to`; to itself uses no link in. */
+/* One item of a source: bytes to rank `to`; sending to itself uses no link. */
 struct fluid_item {
     uint32_t to;
     double bytes;
@@ -20,8 +20,8 @@ struct fluid_source {
     size_t n;
 };
 
-/* Bytes per second that a rank sends at most, gets from others together, and
- * copies to itself. */
+/* Limits of a rank in bytes per second: sent, received from all others
+ * together, and copied to itself. */
 struct fluid_rates {
     double out, in, local;
 };

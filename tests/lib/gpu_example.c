@@ -6,7 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* The model that a cluster file names, its configuration put in place. */
+/* The model of a cluster file, with its configuration inlined. */
 static char *inline_model(const json_t *cluster)
 {
     json_auto_t *model = json_deep_copy(json_object_get(cluster, "model"));
@@ -19,7 +19,7 @@ static char *inline_model(const json_t *cluster)
     return json_dumps(model, 0);
 }
 
-/* "gpu-a" becomes the first of the names that plans have in tests. */
+/* Renames "gpu-a", … to the first of planned_nodes (planned.h). */
 static void rename_nodes(char *text)
 {
     char *at;

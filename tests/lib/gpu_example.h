@@ -5,7 +5,7 @@
 #include "tests/lib/planned.h"
 
 /* Plans scenario `name` of examples/`file`.json for method nccl and one
- * strategy; fails the test where it cannot be planned. */
+ * strategy; fails the test if it cannot be planned. */
 void gpu_example_make(struct planned *planned, const char *file,
                       const char *name, const char *strategy);
 

@@ -10,7 +10,7 @@ json_t *json_at(const json_t *json, const char *path)
     while (used > 0 && *path != '\0') {
         char name[64];
         unsigned index;
-        found = NULL; /* of what is no path */
+        found = NULL; /* for an invalid path */
         used = 0;
         if (sscanf(path, "[%u]%n", &index, &used) == 1 && used > 0) {
             found = json_array_get(json, index);

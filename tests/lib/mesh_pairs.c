@@ -11,7 +11,7 @@ static const char dense[] =
     "{'megatron': {'num_layers': 4, 'hidden_size': 32, 'num_attention_heads': "
     "16, 'num_query_groups': 4, 'vocab_size': 128}}";
 
-/* What divides by three. */
+/* Sizes that divide by three. */
 static const char thirds[] =
     "{'megatron': {'num_layers': 2, 'hidden_size': 24, 'num_attention_heads': "
     "12, 'num_query_groups': 6, 'ffn_hidden_size': 48, 'vocab_size': 700, "
@@ -23,7 +23,7 @@ static const char experts[] =
     "true, 'moe_ffn_hidden_size': 16, 'moe_shared_expert_intermediate_size': "
     "24, 'moe_router_enable_expert_bias': true}}";
 
-/* Latent attention; the real numbers of heads and of experts' ratios, small
+/* Latent attention: the real number of heads and ratios of experts, with small
  * matrices. */
 static const char latent[] =
     "{'config': {'model_type': 'deepseek_v3', 'hidden_size': 32, "

@@ -1,7 +1,7 @@
 /*
- * The pairs of meshes that Megatron-LM's own refit tests, scripts, examples and
- * documents name, with small models that fit them. One list for everything that
- * has to work on all of them.
+ * The mesh pairs of Megatron-LM's refit tests, scripts, examples and documents,
+ * with small models that fit them. One list for everything that has to work on
+ * all of them.
  */
 #ifndef RF_TESTS_LIB_MESH_PAIRS_H
 #define RF_TESTS_LIB_MESH_PAIRS_H
@@ -17,14 +17,15 @@ struct mesh_sizes {
 
 /* One pair in one mode. */
 struct mesh_case {
-    const char *origin; /* who names the pair */
+    const char *origin; /* the source of the pair */
     const char *model;  /* JSON text of an inline model that fits */
     struct mesh_sizes from, to;
     bool colocated;
 };
 
-/* The i-th case; false when there are no more. With `small` the pairs for
- * hundreds of GPUs keep their ratios with a quarter of TP and half of EP. */
+/* The i-th case; false when there are no more. With `small`, the pairs for
+ * hundreds of GPUs have a quarter of TP and half of EP, with the same
+ * ratios. */
 bool mesh_case_at(size_t i, bool small, struct mesh_case *out);
 size_t mesh_case_count(void);
 

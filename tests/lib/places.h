@@ -1,8 +1,7 @@
 /*
- * Places in boxes, one element at a time, and where they are in memory. Plain
- * loops of the tests' own: what checks plans shares no arithmetic with the
- * planner. Functions are in the header because fuzz harnesses link no test
- * library.
+ * Elements of boxes, one at a time, and their addresses. Plain loops, so that
+ * checks of plans share no arithmetic with the planner. Functions are in the
+ * header because fuzz harnesses link no test library.
  */
 #ifndef RF_TESTS_LIB_PLACES_H
 #define RF_TESTS_LIB_PLACES_H
@@ -23,8 +22,8 @@ static inline bool place_inside(const struct rf_box *box, const uint64_t *at)
     return true;
 }
 
-/* Steps `at` through a box in row-major order; false, and at its start again,
- * after the last element. */
+/* Steps `at` through a box in row-major order; after the last element, false,
+ * with `at` back at the start. */
 static inline bool place_next(const struct rf_box *box, uint64_t *at)
 {
     for (uint32_t d = RF_BOX_DIMS; d-- > 0;) {
@@ -36,7 +35,7 @@ static inline bool place_next(const struct rf_box *box, uint64_t *at)
     return false;
 }
 
-/* The address of `at` where the box's first element has address `offset`. */
+/* The address of `at` if the box's first element has address `offset`. */
 static inline uint64_t place_address(const struct rf_box *box,
                                      const uint64_t *at, uint64_t offset,
                                      const uint64_t *stride)

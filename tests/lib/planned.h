@@ -11,12 +11,13 @@ struct planned {
     struct rf_spec *spec;
     struct rf_world *world;
     struct rf_plan *plan;
-    struct rf_schedule *schedule; /* the test's own, or NULL */
+    struct rf_schedule *schedule; /* set by the test, or NULL; planned_free()
+                                     frees it */
     json_t *documents[2];
     struct rf_err err;
 };
 
-/* What nodes are called: "n0", "n1", … "n11". */
+/* Names of nodes: "n0", "n1", … "n11". */
 extern const char *const planned_nodes[];
 
 /* `model` is an inline model description, `scenario` a scenario object. On

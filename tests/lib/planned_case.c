@@ -29,8 +29,8 @@ struct process {
     void *state;
 };
 
-/* One element of a family as it must be on a side: the pattern in the training
- * side's dtype, cast for the other. */
+/* The expected value of one element of a family on a side: the pattern in the
+ * training side's dtype, cast for the other. */
 static void content(const struct rf_plan *plan, enum rf_side side,
                     uint32_t family, const uint64_t *index, uint64_t round,
                     uint8_t out[8])
@@ -120,8 +120,8 @@ static void fill(const struct process *process, uint64_t round)
     }
 }
 
-/* All pieces hold the round's content, in the arena or where the method says.
- */
+/* Checks that all pieces hold the round's content, in the arena or where the
+ * method keeps them. */
 static bool check(const struct process *process, uint64_t round)
 {
     const struct rf_method_ops *method = process->run->what->method;
@@ -145,7 +145,7 @@ static bool check(const struct process *process, uint64_t round)
     return true;
 }
 
-/* Takes the pieces out of the arena; what is left must be poison. */
+/* Poisons the pieces in the arena; all of it must then be poison. */
 static bool check_padding(const struct process *process, uint64_t round)
 {
     const struct rf_rank_layout *layout = layout_of(process, RF_INFER);

@@ -1,6 +1,5 @@
-/* Runs a method on a planned refit in forked ranks for a few rounds; every
- * destination element is compared with the pattern, one by one, and padding
- * with the poison. */
+/* Runs a method on a planned refit in forked ranks for a few rounds; compares
+ * every destination element with the pattern, and padding with the poison. */
 #ifndef RF_TESTS_LIB_PLANNED_CASE_H
 #define RF_TESTS_LIB_PLANNED_CASE_H
 
@@ -11,11 +10,12 @@ struct planned_case {
     const struct planned *planned;
     const struct rf_method_ops *method;
     uint32_t rounds;
-    /* Bytes that ranks say they sent and received, all ranks, last round. */
+    /* Bytes that ranks report as sent and received: all ranks, last round. */
     uint64_t sent, received;
 };
 
-/* The number of ranks that failed; each says why on standard error. */
+/* Returns the number of ranks that failed; each prints why on standard
+ * error. */
 uint32_t planned_case_run(struct planned_case *planned_case);
 
 #endif

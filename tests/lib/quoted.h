@@ -16,7 +16,7 @@ struct rf_model *quoted_model(const char *fmt, ...) RF_PRINTF(1, 2);
 /* Model of a file in models/, with overrides such as "'num_layers': 2". */
 struct rf_model *file_model(const char *file, const char *overrides);
 
-/* The error that a description gives; fails the test when it is read. Valid
+/* The error of a bad model description; fails the test if it is accepted. Valid
  * until the next call. */
 const char *model_error(const char *fmt, ...) RF_PRINTF(1, 2);
 

@@ -3,8 +3,8 @@
 
 #include "common/mem.h"
 
-/* A test is a process of its own, so there are never many; they are kept here
- * for those that look for leaks. */
+/* Each test is a separate process, so there are never many. They stay
+ * reachable, so that leak checkers do not report them. */
 static char **kept;
 static size_t n_kept, cap_kept;
 

@@ -1,7 +1,7 @@
 /*
- * Random schedules and what they must do to memory, for tests of methods
- * without a planner: ops of every kind the rules of planner/schedule/schedule.h
- * allow, and an executor that runs them one after another, row by row.
+ * Random schedules for tests of methods without a planner: ops of every kind
+ * that the rules of planner/schedule/schedule.h allow, and an executor that
+ * runs them one after another, row by row, for the expected memory.
  */
 #ifndef RF_TESTS_LIB_RANDOM_OPS_H
 #define RF_TESTS_LIB_RANDOM_OPS_H
@@ -12,7 +12,7 @@
 struct random_ops_options {
     uint64_t seed;
     uint32_t n_ranks, n_nodes;
-    uint32_t n_steps; /* each makes one to a few ops */
+    uint32_t n_steps; /* each makes one op or a few */
     bool relays, staging, casts, serialize;
     uint64_t large_bytes; /* of the occasional large op */
 };
@@ -30,7 +30,7 @@ void random_ops_make(const struct random_ops_options *options,
 void random_ops_free(struct random_ops *ops);
 AUTO_STRUCT(random_ops, random_ops_free)
 
-/* The ops that touch `node`; free(out->ops) ends it. */
+/* The ops that touch `node`; the caller frees out->ops. */
 void random_ops_of_node(const struct random_ops *ops, uint32_t node,
                         struct rf_schedule *out);
 

@@ -16,10 +16,10 @@
 
 #define MAX_RANKS 32
 #define PART_BYTES 4096
-/* Time for ranks to notice by themselves that one has failed, also where
- * many processes want the processor. */
+/* Time for ranks to notice by themselves that one has failed, also on a busy
+ * machine. */
 #define NOTICE_S 4
-/* And then to end once told to abort. */
+/* Time for them to end after the abort flag is set. */
 #define KILL_S 10
 
 struct test_ranks {
@@ -86,7 +86,7 @@ static void child(struct test_ranks *all, uint32_t index, uint32_t n_ranks,
     _exit(body(&rank));
 }
 
-/* Sanitizers are slow: the unit tests' own multiplier counts here too. */
+/* Sanitizers are slow: the multiplier of unit tests applies here, too. */
 static int64_t scaled_ns(unsigned seconds)
 {
     const char *text = getenv("CK_TIMEOUT_MULTIPLIER");
@@ -94,7 +94,7 @@ static int64_t scaled_ns(unsigned seconds)
     return (int64_t)seconds * RF_MAX(times, 1) * RF_NS_PER_S;
 }
 
-/* Collects ranks until all are gone; aborts and kills as the header says. */
+/* Waits until all ranks are gone; aborts and kills as the header says. */
 static uint32_t collect(struct test_ranks *all, const pid_t *pids, uint32_t n,
                         unsigned timeout_s, int *statuses)
 {

@@ -1,6 +1,6 @@
 /*
  * Ranks for tests: forked processes with an exchange and a barrier between
- * them, as the worker and the coordinator give real ranks.
+ * them, as the worker and the coordinator provide for real ranks.
  */
 #ifndef RF_TESTS_LIB_RANKS_H
 #define RF_TESTS_LIB_RANKS_H
@@ -20,24 +20,24 @@ struct test_rank {
     void *data;
 };
 
-/* The process of one rank: its exit status, 0 when all is well. */
+/* The body of one rank's process; returns its exit status, 0 for success. */
 typedef int (*test_rank_fn)(struct test_rank *rank);
 
 /*
  * Forks `n_ranks` processes and waits for all of them. Four seconds after a
  * rank fails, or when `timeout_s` has passed, the abort flag is set; ten
- * seconds later what is left is killed. Returns how many ranks did not exit
- * with 0; `statuses` (may be NULL) gets waitpid's words.
+ * seconds later the ranks left are killed. Returns the number of ranks that did
+ * not exit with 0; `statuses` (may be NULL) gets the statuses of waitpid().
  */
 uint32_t test_ranks_run(uint32_t n_ranks, test_rank_fn body, void *data,
                         unsigned timeout_s, int *statuses);
 
-/* Shared memory of a rank, zero, as rf_memory_host makes it; base NULL when
+/* Shared memory of a rank, zeroed, as rf_memory_host makes it; base NULL when
  * `bytes` is 0. */
 struct rf_arena test_arena(uint64_t bytes);
 
-/* The same for a method, which may want arenas of its own making; the plan's
- * world is enough. */
+/* The same for a method, which may allocate its arenas itself; of the plan only
+ * the world is needed. */
 struct rf_arena test_arena_for(const struct rf_method_ops *method,
                                const struct rf_plan *plan, uint64_t bytes);
 void test_arena_free(const struct rf_method_ops *method,

@@ -1,6 +1,6 @@
 /*
- * What tests of results need: a configuration of the nodes "a" and "b" with the
- * scenarios "one" and "two", a folder that goes away with the test, and
+ * A fixture for tests of results: a configuration of the nodes "a" and "b" with
+ * the scenarios "one" and "two", a folder that exists during the test, and
  * attempts with figures whose summary is known.
  */
 #ifndef RF_TESTS_LIB_RESULT_LAB_H
@@ -14,7 +14,7 @@ extern const char result_lab_cluster[]; /* its cluster.json */
 
 extern struct result_lab {
     char folder[64];
-    char out[80]; /* in it: settings.out */
+    char out[80]; /* inside it; settings.out */
     struct rf_config *config;
     struct rf_model *model;
     struct rf_results_settings settings;
@@ -29,10 +29,11 @@ void result_lab_load(const char *text);
 void result_lab_unload(void);
 
 /*
- * Scenario `index`, measured: a warm-up and three iterations, of which rank r
- * needs (10 + round + r) ms and starts r * 100 us late. Both probes are there;
- * copying is better in the second, the link in the first. Beside each iteration
- * rank r needs (7 + r) ms for the yardstick.
+ * Scenario `index`, measured: a warm-up and three iterations, in which rank r
+ * needs (10 + iteration + r) ms and starts r * 100 us late. Both probes exist:
+ * copying is faster in the second, the link has more bandwidth in the first and
+ * less latency in the second. With each iteration rank r needs (7 + r) ms for
+ * the yardstick.
  */
 struct rf_attempt *result_lab_attempt(size_t index);
 AUTO_POINTER(rf_attempt, rf_attempt_destroy)

@@ -1,4 +1,4 @@
-# What integration tests share. A test is a bash script:
+# Shared by the integration tests. A test file is a bash script:
 #
 #     #!/bin/bash
 #     # limit: 60
@@ -7,10 +7,10 @@
 #     run_tests
 #
 # Every function test_* runs in its own subshell and folder ($PWD); the first
-# expectation that does not hold ends it. Its last words and output go to the
-# log (stderr). skip_all REASON before run_tests skips the file. tests/README.md
-# has the variables that choose tests; an argument like 1of2 of the file chooses
-# every second one, from the first on.
+# failed expectation ends it. Its messages and output go to the log (stderr).
+# skip_all REASON before run_tests skips the file. tests/README.md has the
+# variables that choose tests; an argument like 1of2 of the file chooses every
+# second one, from the first on.
 # shellcheck shell=bash
 set -uo pipefail
 
@@ -91,7 +91,8 @@ wait_until() { # SECONDS WHAT CONDITION...
 
 # --- Running the coordinator --------------------------------------------------
 
-# Shows its output. No error ends in a colon, unless causes stand indented below.
+# Shows its output. Fails if an error ends in a colon, unless its causes follow,
+# indented.
 show_output() {
     sed 's/^/  out: /' out >&2
     sed 's/^/  err: /' err >&2
@@ -116,19 +117,20 @@ coord_exits() { # EXIT_CODE ARGUMENTS...
     expect_exit "$expected"
 }
 
-# Starts refit-coord in the background with its pid in $coord_pid. The shell has
-# background jobs ignore SIGINT, nohup SIGHUP, and the program honours that.
+# Starts refit-coord in the background with its pid in $coord_pid. The shell
+# makes background jobs ignore SIGINT, nohup SIGHUP, and the program honours
+# that.
 start_coord() {
     env --default-signal=INT,HUP "$coord" "$@" >out 2>err </dev/null &
     coord_pid=$!
 }
 
-# A signal that the coordinator has not taken yet would swallow a second one.
+# A signal that the coordinator has not taken yet would swallow the next one.
 signal_is_taken() {
     ! grep -qE '^(Sig|Shd)Pnd:.*[1-9a-f]' "/proc/$coord_pid/status" 2>/dev/null
 }
 
-# Waits for it: exit code in $status.
+# Waits for its end; leaves its exit code in $status.
 finish_coord() {
     wait "$coord_pid"
     status=$?
@@ -148,7 +150,7 @@ expect_no_text() {
     if grep -nE -- "$2" "$1" >&2; then fail "$1 has a line like: $2"; fi
 }
 
-csv_column() { # FILE NAME -> its cells, one a line
+csv_column() { # FILE NAME -> its cells, one per line
     python3 -c 'import csv, sys
 for row in csv.DictReader(open(sys.argv[1], encoding="utf-8")):
     print(row[sys.argv[2]])' "$1" "$2"
@@ -165,8 +167,8 @@ expect_json() { # FILE EXPRESSION
     }
 }
 
-# One jq for all: starting it takes longer than asking. It gives something for
-# each file, and nothing but true.
+# One jq for all files: starting it takes longer than the query. The expression
+# must give something for each file, and nothing but true.
 expect_json_of_all() { # EXPRESSION FILE...
     local expression=$1 file
     shift
@@ -195,7 +197,7 @@ cluster() { # [JQ_PROGRAM]
     jq "${1-.}" <<<"$base" >cluster.json || fail "bad jq program: $1"
 }
 
-# The result file of a scenario, whichever run folder it is in.
+# The result file of a scenario, in any run folder.
 result() { # SCENARIO
     local file found=
     for file in results/*/"$1".json; do
@@ -207,7 +209,7 @@ result() { # SCENARIO
     echo "$found"
 }
 
-# Every source and every iteration counted: the fields of a good result.
+# The fields of a good result: every source and every iteration counted.
 expect_verified() { # RESULT_FILE...
     expect_json_of_all '.status == "ok" and .errors == [] and
         ((.plan.bytes_total * .verification.rounds) as $all | .verification |
@@ -241,8 +243,8 @@ all_gone() {
     done
 }
 
-# A copy of the worker that only this test runs, at a path of its own: whatever
-# executes it is this test's. Sets $worker to it.
+# Sets $worker to a copy of the worker at a path that only this test uses, so
+# that all processes that execute it are this test's.
 own_worker() {
     cp "$RF_BUILD_DIR/refit-worker" "$PWD/refit-worker"
     worker=$PWD/refit-worker

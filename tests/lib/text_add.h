@@ -1,4 +1,4 @@
-/* Texts built piece by piece, as random cases are. In the header because fuzz
+/* Texts built piece by piece, such as random cases. In the header because fuzz
  * harnesses link no test library. */
 #ifndef RF_TESTS_LIB_TEXT_ADD_H
 #define RF_TESTS_LIB_TEXT_ADD_H
@@ -15,7 +15,7 @@ struct text {
     size_t used;
 };
 
-/* Appends; a text that does not fit is the test's mistake and ends it. */
+/* Appends; a text that does not fit is a mistake of the test and aborts it. */
 static inline void text_add(struct text *out, const char *fmt, ...)
     RF_PRINTF(2, 3);
 static inline void text_add(struct text *out, const char *fmt, ...)

@@ -1,10 +1,11 @@
 /*
- * A UCX that knows CUDA memory, for LD_PRELOAD over one that does not and the
- * fake CUDA runtime: it says so, and device addresses become those of the
- * fake's own memory. Memory that is called CUDA's must be the fake device's, or
- * the process ends. Others reach device memory by no other way: it faults.
+ * CUDA memory for a UCX without it, for LD_PRELOAD beside the fake CUDA
+ * runtime: it reports support and translates device addresses to those of the
+ * fake's memory. Memory of type CUDA must be the fake device's, or the process
+ * ends. Any other access to device memory faults.
  *
- * FAKE_UCX_REGISTERS says how many registrations of device memory succeed.
+ * FAKE_UCX_REGISTERS is the number of registrations of device memory that
+ * succeed.
  */
 #include <dlfcn.h>
 #include <stdbool.h>
@@ -68,7 +69,7 @@ ucs_status_t ucp_mem_map(ucp_context_h context,
     return real(context, &other, out);
 }
 
-/* Where a message really is. */
+/* The real address of a message; its memory type becomes that of the host. */
 static void *of_message(const void *buffer, size_t bytes,
                         ucp_request_param_t *param)
 {

@@ -1,10 +1,10 @@
 /*
- * Inside of the fake CUDA runtime, for the fake NCCL.
+ * Internals of the fake CUDA runtime, for the other fakes.
  *
  * Device addresses lie in a reserved range that the host cannot touch; the
- * bytes are mapped a fixed distance away, where only the fake's own code looks.
- * Code that dereferences a device pointer on the host therefore crashes, as it
- * would with a device.
+ * bytes are mapped a fixed distance away, where only the fakes look. Code that
+ * dereferences a device pointer on the host therefore crashes, as it would with
+ * a device.
  */
 #ifndef RF_TESTS_FAKE_CUDA_H
 #define RF_TESTS_FAKE_CUDA_H
@@ -13,7 +13,8 @@
 #include <stdbool.h>
 #include <stddef.h>
 
-/* Where the bytes of a device address really are. */
+/* The host address of a device address's bytes; host addresses stay as they
+ * are. */
 void *fake_cuda_shadow(const void *device);
 
 /* Whether [device, device + bytes) lies inside one live allocation. */
@@ -26,19 +27,20 @@ bool fake_cuda_has_context(void);
 /* Whether every stream of the process is idle. */
 bool fake_cuda_idle(void);
 
-/* Runs `task` on the stream's thread after what is queued there. */
+/* Runs `task` on the stream's thread after the tasks queued there; at once for
+ * the NULL stream. */
 void fake_cuda_enqueue(cudaStream_t stream, void (*task)(void *data),
                        void *data);
 
-/* Adds a line to the trace (fake_trace.c); a stream's number in it, the NULL
- * stream's is 0. */
+/* Adds a line to the trace (fake_trace.c); the number of a stream in it, 0 for
+ * the NULL stream. */
 void fake_cuda_trace(const char *fmt, ...)
     __attribute__((format(printf, 1, 2)));
 unsigned fake_cuda_stream_number(cudaStream_t stream);
 
-/* The text of environment variable FAKE_CUDA_FAIL or FAKE_NCCL_FAIL names a
- * call and its count: "cudaMalloc:3:2" makes the third cudaMalloc return 2.
- * Returns that code when this is the call, else 0. Thread safe. */
+/* Environment variable `variable`, such as FAKE_CUDA_FAIL, names a call and its
+ * count: "cudaMalloc:3:2" makes the third cudaMalloc return 2. Returns that
+ * code when this is the call, else 0. Thread safe. */
 int fake_cuda_injected(const char *variable, const char *call);
 
 #endif

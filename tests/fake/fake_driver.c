@@ -1,20 +1,20 @@
 /*
  * Fake driver: the entry points of virtual memory management, found through
- * cudaGetDriverEntryPointByVersion(). An allocation is a memfd; what is
- * exported is a descriptor of it, so processes really share.
+ * cudaGetDriverEntryPointByVersion(). An allocation is a memfd and an export is
+ * a descriptor of it, so processes really share memory.
  *
  *   - sizes are whole grains, and a handle maps whole, once, to reserved
  *     addresses of its size;
  *   - nothing may touch a mapping before its access is set;
- *   - a handle is exported only as what was asked for when it was made, and
+ *   - a handle is exported only as the type requested when it was made, and
  *     only descriptors of such memory are imported;
  *   - nothing is unmapped while a stream is busy (the process ends), addresses
  *     are freed after they are unmapped, and memory goes when its handle is
- *     released and it is unmapped.
- *   - functions of a version later than the driver's are not looked up.
+ *     released and it is unmapped;
+ *   - a look-up of a function of a version later than the driver's fails.
  *
- * What breaks a rule gets an error. FAKE_CUDA_VMM=0: the device cannot do it.
- * FAKE_CUDA_DMABUF=1: adapters can have its memory as a dma-buf.
+ * A call that breaks a rule returns an error. FAKE_CUDA_VMM=0: the device
+ * cannot share memory by descriptor. FAKE_CUDA_DMABUF=1: it supports dma-bufs.
  */
 #include <cuda.h>
 #include <fcntl.h>
@@ -46,7 +46,7 @@
 struct memory {
     int fd;
     size_t bytes;
-    bool own; /* made here, counts for the device */
+    bool own; /* made here, counts as device memory */
     bool exportable;
     unsigned uses;
     bool released; /* the handle is not valid any more */

@@ -18,7 +18,7 @@
 #include "tests/fake/fake_cuda.h"
 #include "tests/fake/fake_runtime.h"
 
-/* The thread sanitizer leaves no more than some hundred GiB to us. */
+/* The thread sanitizer leaves only a few hundred GiB of addresses. */
 #define RANGE_BYTES ((size_t)1 << 37)
 #define GRAIN ((size_t)2 << 20)
 #define MAX_BLOCKS 65536
@@ -120,7 +120,7 @@ size_t fake_cuda_used(void)
 }
 
 /* Addresses that were not used before, so stale ones fault. Called with the
- * lock held, as is the next one. */
+ * lock held, as is map_at(). */
 static unsigned char *take_addresses(size_t bytes)
 {
     const size_t span = (bytes + GRAIN - 1) / GRAIN * GRAIN;

@@ -9,7 +9,7 @@
  *   FAKE_NCCL_FAIL=call:count:code   the count-th such call returns code
  *   FAKE_NCCL_ASYNC=rank:group:code  an asynchronous error in that group
  *   FAKE_NCCL_HANG=rank:group        that group never ends (until an abort)
- *   NCCL_FAKE_VERSION=22809          what ncclGetVersion says (ranks get
+ *   NCCL_FAKE_VERSION=22809          the version of ncclGetVersion (ranks get
  *                                    variables NCCL_* from their agents)
  *   FAKE_NCCL_STALL_S=n              a group without progress for n seconds
  *                                    (default 20) is reported and fails
@@ -89,8 +89,7 @@ ncclResult_t ncclGetUniqueId(ncclUniqueId *out)
 
 /* --- making communicators --- */
 
-/* NCCL takes ranks for those of one host by NCCL_HOSTID, else by the machine.
- */
+/* NCCL identifies a rank's host by NCCL_HOSTID, else by the machine. */
 static void take_place(ncclComm_t comm)
 {
     const char *host = getenv("NCCL_HOSTID"), *node = getenv("CUDA_FAKE_NODE");
@@ -152,7 +151,8 @@ ncclResult_t ncclCommInitRankConfig(ncclComm_t *out, int ranks,
         rank >= ranks) {
         return ncclInvalidArgument;
     }
-    /* Ranks that block could not be aborted; one alone waits for nobody. */
+    /* A blocking communicator could not be aborted; one rank alone never
+     * waits. */
     if (config->blocking != 0 && ranks > 1) {
         return ncclInvalidArgument;
     }
@@ -175,7 +175,8 @@ struct split_call {
     int color;
 };
 
-/* Everybody writes its colour; the lowest of each colour makes the meeting. */
+/* Every rank has written its colour; the lowest rank of each makes the
+ * meeting. */
 static ncclComm_t split_now(const struct split_call *call)
 {
     ncclComm_t parent = call->parent, comm;
@@ -224,7 +225,7 @@ static void *split_beside(void *opaque)
     return NULL;
 }
 
-/* Once per communicator is all that the fake supports. */
+/* The fake supports one split per communicator. */
 ncclResult_t ncclCommSplit(ncclComm_t parent, int color, int key,
                            ncclComm_t *out, ncclConfig_t *config)
 {
@@ -247,7 +248,7 @@ ncclResult_t ncclCommGetAsyncError(ncclComm_t comm, ncclResult_t *out)
         *out = ncclInProgress;
     }
     if (*out == ncclInProgress) {
-        fake_nap(); /* else who asks again at once has the processor */
+        fake_nap(); /* a caller that polls must not keep the processor */
     }
     return ncclSuccess;
 }
@@ -262,7 +263,7 @@ ncclResult_t ncclMemAlloc(void **at, size_t bytes)
     return ncclSuccess;
 }
 
-/* Unmaps it at once, whoever uses it. */
+/* Unmaps it at once; the process ends if a stream is busy. */
 ncclResult_t ncclMemFree(void *at)
 {
     ENTER(ncclMemFree);
@@ -291,7 +292,7 @@ ncclResult_t ncclCommRegister(const ncclComm_t comm, void *at, size_t bytes,
     return ncclSuccess;
 }
 
-/* Its memory may be in use by what is under way. */
+/* The process ends if an operation may still use the memory. */
 ncclResult_t ncclCommDeregister(const ncclComm_t comm, void *handle)
 {
     ENTER(ncclCommDeregister);

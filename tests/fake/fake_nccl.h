@@ -1,4 +1,4 @@
-/* Between the files of the fake NCCL. */
+/* Shared by the files of the fake NCCL. */
 #ifndef RF_TESTS_FAKE_NCCL_H
 #define RF_TESTS_FAKE_NCCL_H
 
@@ -41,8 +41,8 @@ struct ncclComm {
     _Atomic int64_t busy_until;
     _Atomic bool aborted;
     void *memory[MAX_REGISTERED];
-    int registered;      /* memories now */
-    _Atomic int running; /* threads and tasks that look at us */
+    int registered;      /* length of `memory` */
+    _Atomic int running; /* threads and tasks that use it */
 };
 
 static inline int64_t now_ns(void)

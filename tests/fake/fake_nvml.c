@@ -1,15 +1,15 @@
 /*
- * Fake NVML over the fake CUDA runtime: one process's memory, a driver that may
- * or may not tell about processes, MIG and NVLink counters.
+ * Fake NVML over the fake CUDA runtime: one process's memory, the processes if
+ * the driver reports them, MIG, errors, clocks and NVLink counters.
  *
  *   FAKE_NVML_FOREIGN=bytes    in use by another process
- *   FAKE_NVML_PROCESSES=0      the driver does not tell about processes
+ *   FAKE_NVML_PROCESSES=0      the driver does not report processes
  *   FAKE_NVML_MIG=1            every device is split by MIG
  *   FAKE_NVML_COMPUTE_MODE=n   as nvidia-smi sets it
  *   FAKE_NVML_ECC=n            uncorrected errors of every device
- *   FAKE_NVML_SLOWED=n         bits of why its clocks are low
+ *   FAKE_NVML_SLOWED=n         reasons for low clocks, as bits
  *   FAKE_NVML_DRIVER=version   of the driver
- *   FAKE_NVML_NVLINK=1         there are NVLinks; they moved what was asked for
+ *   FAKE_NVML_NVLINK=1         it has NVLinks; queries raise their counters
  */
 #include <stdbool.h>
 #include <stdlib.h>
@@ -28,7 +28,7 @@ static unsigned long long number(const char *name, unsigned long long otherwise)
     return text != NULL ? strtoull(text, NULL, 10) : otherwise;
 }
 
-/* What our process has: nothing before it has a context. */
+/* Memory of this process: none before it has a context. */
 static unsigned long long own(void)
 {
     const size_t used = fake_cuda_used();

@@ -19,7 +19,7 @@
  *   - where two PEs have one device, waiting for a signal ends the process, as
  *     it does without MPS;
  *   - calls in a stream act when the stream reaches them;
- *   - there are no error codes for those: the process ends.
+ *   - those have no error codes: an error ends the process.
  *
  *   NVSHMEM_SYMMETRIC_SIZE=bytes        of the heap (default 1 GiB)
  *   FAKE_NVSHMEM_FAIL=call:count:code   the count-th such call returns code (or
@@ -79,7 +79,7 @@ struct put {
     size_t bytes;
 };
 
-/* What is on its way to another PE: bytes, a signal, or both. */
+/* Data on its way to another PE: bytes, a signal, or both. */
 struct parcel {
     void *to;
     void *copy; /* of the bytes */
@@ -108,7 +108,7 @@ static struct {
 } self = {.lock = PTHREAD_MUTEX_INITIALIZER,
           .changed = PTHREAD_COND_INITIALIZER};
 
-/* As the library does: no way back. */
+/* Errors are fatal, as in the library. */
 static void end_process(const char *call, const char *why)
 {
     fprintf(stderr, "fake NVSHMEM: PE %d: %s: %s\n", self.rank, call, why);
@@ -138,7 +138,7 @@ int nvshmemx_get_uniqueid(struct rf_nvshmem_id *out)
     struct id id = {.magic = ID_MAGIC, .pid = getpid()};
     const int code = injected("nvshmemx_get_uniqueid");
     if (code != 0 || out->version != RF_NVSHMEM_VERSION(sizeof(*out)) ||
-        self.meeting != NULL) { /* an ID that nobody would meet under */
+        self.meeting != NULL) { /* no PE would use such an ID */
         return code != 0 ? code : 1;
     }
     id.fd = memfd_create("fake-nvshmem", MFD_CLOEXEC);
@@ -165,7 +165,7 @@ static struct meeting *open_meeting(const struct id *id)
     return at == MAP_FAILED ? NULL : at;
 }
 
-/* Waits until everybody has made as many collective calls. */
+/* Waits until every PE has made as many collective calls. */
 static void meet(void)
 {
     const uint64_t mine =
@@ -376,7 +376,7 @@ void *nvshmem_calloc(size_t count, size_t size)
     if (at != NULL) {
         (void)cudaMemset(at, 0, count * size);
     }
-    meet(); /* zero everywhere before anybody signals */
+    meet(); /* zero everywhere before any PE signals */
     return at;
 }
 

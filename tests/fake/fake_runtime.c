@@ -1,12 +1,13 @@
 /*
  * Fake CUDA runtime: errors, devices, copies and kernels. Kernels are found by
  * name and run the code of cuda/device/kernels.h on the processor, thread by
- * thread. FAKE_CUDA_DEVICES sets the number of devices (default 1, 0 = no
- * driver), FAKE_CUDA_RUNTIME, FAKE_CUDA_DRIVER the versions of runtime and
- * driver
- *                (default 13000),
- * CUDA_FAKE_NODE a number that tells this node's devices from another's; ranks
- *                get variables CUDA_* from their agents.
+ * thread.
+ *
+ *   FAKE_CUDA_DEVICES=n         number of devices (default 1; 0: no driver)
+ *   FAKE_CUDA_RUNTIME=version   of the runtime (default 13000)
+ *   FAKE_CUDA_DRIVER=version    of the driver (default 13000)
+ *   CUDA_FAKE_NODE=n            tells this node's devices from another's (ranks
+ *                               get variables CUDA_* from their agents)
  */
 #include <pthread.h>
 #include <stdatomic.h>
@@ -240,8 +241,8 @@ cudaError_t cudaMemcpy2DAsync(void *to, size_t to_pitch, const void *from,
     return code;
 }
 
-/* Without an order inside the batch: here backwards. FAKE_CUDA_BATCHES=0 is a
- * driver that has none. */
+/* A batch has no order inside: here it runs backwards. FAKE_CUDA_BATCHES=0 is a
+ * driver without batches. */
 #if CUDART_VERSION >= 13000
 cudaError_t cudaMemcpyBatchAsync(void *const *to, const void *const *from,
                                  const size_t *bytes, size_t n,
@@ -312,7 +313,8 @@ static void real_rf_content_args(struct rf_content_args *args)
     args->counts = fake_cuda_shadow(args->counts);
 }
 
-/* The matrices' own addresses are in the table; nobody reads it later. */
+/* The matrices' addresses are in the table and replaced there; nobody reads it
+ * later. */
 static void real_rf_fp8_args(struct rf_fp8_args *args)
 {
     struct rf_fp8_slice *slices = fake_cuda_shadow(args->slices);

@@ -1,4 +1,4 @@
-/* Between the files of the fake CUDA runtime. */
+/* Shared by the files of the fake CUDA runtime. */
 #ifndef RF_TESTS_FAKE_RUNTIME_H
 #define RF_TESTS_FAKE_RUNTIME_H
 
@@ -12,7 +12,7 @@ cudaError_t fake_set_error(cudaError_t code);
 /* Waits until every stream of the process is idle. */
 void fake_drain_all(void);
 
-/* Memory of cuMem*: counts bytes of the device; reserves addresses; maps a
+/* Memory of cuMem*: count bytes of the device; reserve addresses; map a
  * descriptor (taken) there, which nothing may use before it is allowed. */
 bool fake_memory_take(size_t bytes);
 void fake_memory_give_back(size_t bytes);

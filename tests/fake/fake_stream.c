@@ -3,8 +3,8 @@
  * is asynchronous and races show. Before a task a seeded random delay of up to
  * FAKE_CUDA_DELAY_US microseconds (default 100) passes; FAKE_CUDA_SLOW=n:us
  * adds that many for each task of the n-th stream of the process, from 0, so
- * that who should wait for it and does not shows. The NULL stream runs at once
- * on the caller's thread; streams made here do not wait for it, as with
+ * that a missing wait for it shows. The NULL stream runs at once on the
+ * caller's thread; streams made here do not wait for it, as with
  * cudaStreamNonBlocking.
  *
  * An event lives in a page of a memfd, so that an interprocess one can be
@@ -86,7 +86,7 @@ static void pause_ns(long ns)
     nanosleep(&span, NULL);
 }
 
-/* Who asks again at once would keep a processor from the streams' threads. */
+/* A caller that polls would keep a processor from the streams' threads. */
 static cudaError_t not_ready(void)
 {
     fake_nap();
@@ -348,7 +348,7 @@ cudaError_t cudaEventCreateWithFlags(cudaEvent_t *out, unsigned flags)
 
 cudaError_t cudaEventDestroy(cudaEvent_t event)
 {
-    fake_drain_all(); /* a queued record or wait still looks at the page */
+    fake_drain_all(); /* a queued record or wait still uses the page */
     munmap(event->page, 4096);
     if (event->fd >= 0) {
         close(event->fd);

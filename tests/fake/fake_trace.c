@@ -1,14 +1,15 @@
 /*
- * What a process asks of its fake device, in the order of its calls: with
- * FAKE_CUDA_TRACE=file a line for each, behind the process's number. Streams
- * and events have numbers of their own, from 1 in the order of their making.
+ * A trace of a process's calls to its fake device, in order: with
+ * FAKE_CUDA_TRACE=file one line per call, which begins with the process ID.
+ * Streams and events are numbered separately, from 1 in order of creation.
  *
- *   stream S PRIORITY      is made
+ *   stream S PRIORITY      a new stream
  *   record E S, wait S E   an event on a stream
  *   launch S BLOCKS        a kernel
- *   send S PEER BYTES, recv S PEER BYTES   of NCCL, PEER as NCCL counts
+ *   send S PEER BYTES, recv S PEER BYTES   of NCCL, PEER: a rank of NCCL
  *   put PEER BYTES, put_registered PEER BYTES   of NVSHMEM, by the source: a
  *                          symmetric object or a registered buffer
+ *   memory 1 BYTES, memory 0 0   ncclMemAlloc, ncclMemFree
  *   register N BYTES, deregister N 0   of a communicator that then has N
  */
 #include <fcntl.h>

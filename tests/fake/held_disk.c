@@ -37,7 +37,7 @@ int fsync(int fd)
     return real(fd);
 }
 
-/* What a program calls depends on the size of its off_t. */
+/* Which of the two a program calls depends on the size of its off_t. */
 ssize_t pread64(int fd, void *out, size_t size, off64_t at)
 {
     ssize_t (*real)(int, void *, size_t, off64_t);

@@ -1,12 +1,12 @@
-/* How code of the fakes waits for something. */
+/* Waiting in the fakes. */
 #ifndef RF_TESTS_FAKE_NAP_H
 #define RF_TESTS_FAKE_NAP_H
 
 #include <stdint.h>
 #include <time.h>
 
-/* Leaves the processor to others for 20 us. Who naps on and on waits for
- * something that takes long: those naps grow to 1 ms. */
+/* Yields the processor for 20 us. Naps in a row grow to 1 ms, since their
+ * caller waits for something slow. */
 static inline void fake_nap(void)
 {
     static _Thread_local int64_t last_ns;

@@ -1,7 +1,7 @@
 /*
  * refuse-calls ERROR CALL... -- COMMAND...: runs COMMAND with system calls
- * refused, as profiles of containers (EPERM) and old kernels (ENOSYS) do.
- * Ends with 3 where this kind of machine has no such call.
+ * refused, as profiles of containers (EPERM) and old kernels (ENOSYS) do. Ends
+ * with 3 if this architecture has no such call.
  */
 #include <errno.h>
 #include <linux/filter.h>

@@ -1,7 +1,7 @@
 /*
- * A disk that takes half of what pwrite() is given, for LD_PRELOAD. The file
- * that SHORT_WRITES names gets a line for each call: process, "write" or
- * "sync", path.
+ * A disk that writes only half of the bytes given to pwrite(), for LD_PRELOAD.
+ * The file that SHORT_WRITES names gets a line for each call: process, "write"
+ * or "sync", path.
  */
 #include <dlfcn.h>
 #include <errno.h>
@@ -38,7 +38,7 @@ int fsync(int fd)
     return real(fd);
 }
 
-/* What a program calls depends on the size of its off_t. */
+/* Which of the two a program calls depends on the size of its off_t. */
 ssize_t pwrite64(int fd, const void *from, size_t size, off64_t at)
 {
     ssize_t (*real)(int, const void *, size_t, off64_t);

@@ -45,9 +45,9 @@ test_the_page_of_refit_suite_has_its_options() {
     same_options "$RF_TOP/scripts/refit-suite"
 }
 
-# The items of a list in a page, from the line before it.
-list_of_page() { # NAME LINE
-    sed -n "/^$2\$/,/^\.El/s/^\.It Cm \([a-z-]*\).*/\1/p" \
+# The items of a list in a page, between two lines.
+list_of_page() { # NAME FIRST LAST
+    sed -n "/^$2\$/,/^$3/s/^\.It Cm \([a-z-]*\).*/\1/p" \
         "$RF_TOP/docs/man/$1"
 }
 
@@ -55,14 +55,14 @@ test_the_page_of_cluster_files_has_every_method() {
     "$coord" plan "$RF_TOP/examples/pair.json" \
         --set 'scenarios.*.method=nonesuch' >out 2>err
     sed -n 's/.* must be one of //p' err | sed 's/, /\n/g' | sort >program
-    list_of_page refit-cluster.5 'How bytes move\.' | sort >page
+    list_of_page refit-cluster.5 'How bytes move\.' '\.El' | sort >page
     [ -s program ] || fail "no methods are named: $(cat err)"
     diff page program >&2 || fail "the page (<) and the program (>) differ"
 }
 
 test_the_page_of_refit_coord_has_every_command() {
     all_help "$coord"
-    list_of_page refit-coord.1 'change what is in it.*' >page
+    list_of_page refit-coord.1 'The commands are:' 'The options are:' >page
     diff page commands >&2 || fail "the page (<) and --help (>) differ"
 }
 

@@ -14,10 +14,10 @@
       .letter = 'o')                                                           \
     X(SCENARIO, "scenario", "GLOB", 0,                                         \
       "select scenarios by name; may be repeated", .letter = 's')              \
-    X(SLOW, "slow", NULL, RF_AT(slow),                                         \
-      "take scenarios that the file calls slow, too")                          \
+    X(SLOW, "slow", NULL, RF_AT(slow), "include scenarios marked as slow")     \
     X(DRY_RUN, "dry-run", NULL, RF_AT(dry_run),                                \
-      "plan only, with --json or --full, too: launch nothing, use no network", \
+      "print the plan (also as --json, --full); launch nothing, use no "       \
+      "network",                                                               \
       .letter = 'n')                                                           \
     X(RESUME, "resume", "DIR", RF_AT(resume),                                  \
       "continue the unfinished run in DIR")                                    \
@@ -27,12 +27,12 @@
     X(STRICT, "strict", NULL, RF_AT(strict),                                   \
       "refuse workers of another build")                                       \
     X(DEMO, "demo", "[SIZE]", RF_AT(demo),                                     \
-      "without a file: what an update of SIZE (140GB, 70B parameters) takes "  \
-      "over usual disks and links")                                            \
+      "without a file, predict an update of SIZE (140GB, 70B parameters) "     \
+      "over common disks and links")                                           \
     X(EXPLAIN, "explain", NULL, RF_AT(explain),                                \
-      "with --demo: what handles are, and why to gather")                      \
+      "with --demo: explain handles and gathering")                            \
     X(PRINT, "print", NULL, RF_AT(print),                                      \
-      "print the cluster file that the flags make, run nothing")               \
+      "print the cluster file of the flags, run nothing")                      \
     X(JSON, "json", NULL, RF_AT(json), "print JSON")                           \
     X(FULL, "full", NULL, RF_AT(full),                                         \
       "print JSON with every rank's boxes and transfers")                      \
@@ -48,23 +48,22 @@
       "print results of one tensor in the format of Alpa's resharding "        \
       "benchmark, or write them to FILE")                                      \
     X(DROP_CONSTANT, "drop-constant", NULL, RF_AT(drop_constant),              \
-      "leave out columns that are the same in all rows, and say once what "    \
-      "they are")                                                              \
+      "omit columns with the same value in all rows, and print it once")       \
     X(POOL, "pool", NULL, RF_AT(pool),                                         \
-      "take several runs of a scenario as one with repeats")                   \
+      "merge several runs of a scenario into one with repeats")                \
     X(REFERENCE, "reference", "DIR", RF_AT(reference),                         \
-      "draw the results beside these older ones")                              \
+      "plot the results against these older ones")                             \
     X(THRESHOLD, "threshold", "LIMITS", 0,                                     \
-      "changes that a comparison reports (default: 10%), also by metric: "     \
+      "limit beyond which a change counts (default: 10%), also by metric: "    \
       "time=5%,memory=+10%-20%,ratio=0.1")                                     \
     X(OUTLIERS, "outliers", "FILE", RF_AT(outliers),                           \
-      "write what is found to FILE as CSV, with what else differs")            \
+      "also write findings and other differences to FILE as CSV")              \
     X(TRACE, "trace", "FILE", RF_AT(trace),                                    \
-      "run each scenario once more and write what every rank did, for "        \
-      "Perfetto (-: standard output)")                                         \
+      "run each scenario once more and write a trace of all ranks for "        \
+      "Perfetto to FILE (-: standard output)")                                 \
     X(LOGS, "logs", NULL, RF_AT(logs),                                         \
-      "keep a log of every rank, not only of those that wrote something or "   \
-      "failed")                                                                \
+      "keep the logs of all ranks, not only of those that failed or wrote to " \
+      "standard error")                                                        \
     X(EXPORT, "export", "DIR", RF_AT(export),                                  \
       "write the refitted model to DIR on the inference nodes")                \
     X(SET, "set", "PATH=VALUE", 0,                                             \

@@ -24,7 +24,7 @@
  */
 #define RF_COMMAND_MAP(X)                                                      \
     X(RUN, run, .operands = {"CLUSTER.json"}, .least = 1, .most = 1,           \
-      .help = "measure the scenarios of a cluster file; may be left out",      \
+      .help = "measure the scenarios of a cluster file (the default)",         \
       .example = "cluster.json -s 'split*' -o /data/refits",                   \
       .options = RF_OPTS_PLAN | RF_OPTS_MEASURE | RF_OPT(DRY_RUN) |            \
                  RF_OPT(RESUME) | RF_OPT(FULL) | RF_OPT(EXPORT),               \
@@ -35,7 +35,7 @@
       .example = "plan cluster.json -v",                                       \
       .options = RF_OPTS_PLAN | RF_OPT(FULL))                                  \
     X(CHECK, check, .operands = {"CLUSTER.json"}, .least = 1, .most = 1,       \
-      .help = "reach every node; say what cannot work or looks wrong",         \
+      .help = "contact every node; report errors and warnings",                \
       .example = "check cluster.json --nodes 'gpu[01-04]'",                    \
       .options =                                                               \
           RF_OPTS_READ | RF_OPT(SLOW) | RF_OPT(TIMEOUT) | RF_OPT(STRICT),      \
@@ -47,18 +47,17 @@
       .example = "predict cluster.json results",                               \
       .options = RF_OPTS_PLAN | RF_OPT(DEMO) | RF_OPT(EXPLAIN))                \
     X(ADVISE, advise, .operands = {"CLUSTER.json"}, .least = 1, .most = 1,     \
-      .help = "list meshes for the slots, the best first",                     \
+      .help = "list meshes for the slots, best first",                         \
       .example = "advise cluster.json -s 'split*'", .options = RF_OPTS_PLAN)   \
     X(REPORT, report, .operands = {"DIR..."}, .least = 1, .most = SIZE_MAX,    \
-      .help = "print results: a table, a page, figures, CSV, JSON",            \
+      .help = "print results as a table, web page, figures, CSV or JSON",      \
       .example = "report results --html report.html",                          \
       .options = RF_OPTS_PRINT | RF_OPT(CSV) | RF_OPT(LATEX) |                 \
                  RF_OPT(MARKDOWN) | RF_OPT(HTML) | RF_OPT(FIGURES) |           \
                  RF_OPT(ALPA) | RF_OPT(DROP_CONSTANT) | RF_OPT(POOL) |         \
                  RF_OPT(REFERENCE) | RF_OPT(THRESHOLD))                        \
     X(COMPARE, compare, .operands = {"REFERENCE_DIR NEW_DIR"}, .least = 2,     \
-      .most = 2,                                                               \
-      .help = "compare two sets of results; find what became worse",           \
+      .most = 2, .help = "compare two sets of results; find regressions",      \
       .example = "compare baseline results --threshold 20%,memory=10%",        \
       .options =                                                               \
           RF_OPTS_PRINT | RF_OPT(POOL) | RF_OPT(THRESHOLD) | RF_OPT(OUTLIERS)) \
@@ -75,7 +74,7 @@
       .more = rf_megatron_help, .options = RF_OPTS_MEASURE | RF_OPT(PRINT),    \
       .talks_to_nodes = true)                                                  \
     X(HELP, help, .operands = {"[COMMAND]"}, .most = 1,                        \
-      .help = "print this help, or a command's")                               \
+      .help = "print this help, or that of a command")                         \
     X(VERSION, version,                                                        \
       .help = "print the versions of the program and its libraries")
 

@@ -79,8 +79,8 @@ void rf_megatron_help(FILE *to)
         idle++;
     }
     fprintf(to,
-            "\nAnother %zu flags of Megatron-LM, which no byte of a refit "
-            "depends on, are\ntaken with any values. The words \"python "
-            "benchmark_refit.py\" before the flags\nare dropped.\n",
+            "\n%zu more Megatron-LM flags, which do not affect the bytes of a "
+            "refit, are\naccepted with any value. The words \"python "
+            "benchmark_refit.py\" before the flags\nare ignored.\n",
             idle);
 }

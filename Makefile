@@ -154,7 +154,7 @@ deps: ## install the distribution packages that building needs
 run: ## build, then run cluster.json on this machine
 	$(call needs,build,all)
 	$(BUILD)/refit-coord cluster.json
-run-ssh: ## the same over SSH to a private sshd on the loopback
+run-ssh: ## run it over SSH to a private sshd on the loopback
 	$(call needs,build ssh,all)
 	scripts/private-sshd $(BUILD) cluster.json
 
@@ -253,7 +253,7 @@ $(BUILD)/check-models/ready: tests/unit/planner/models/requirements.txt
 	$(@D)/bin/pip install --quiet $(PIP_ARGS) -r $<
 	@touch $@
 .PHONY: check-models
-check-models: $(if $(MODELS_PYTHON),,$(BUILD)/check-models/ready) ## our models beside Transformers' (MODELS='phi3': some)
+check-models: $(if $(MODELS_PYTHON),,$(BUILD)/check-models/ready) ## compare models with Transformers (MODELS='phi3': some)
 	$(call needs,build,$(BUILD)/refit-coord)
 	$(or $(MODELS_PYTHON),$(BUILD)/check-models/bin/python) \
 	    tests/models/check-models --coord $(BUILD)/refit-coord $(MODELS)
@@ -303,12 +303,12 @@ check-reproducible: ## build twice in two folders and compare the bytes
 
 # Not part of `make check`: it builds the programs several times.
 .PHONY: check-release
-check-release: test-programs ## equal bytes in other folders, and what `make dist` packs
+check-release: test-programs ## reproducible builds, and the archive of `make dist`
 	@scripts/run-tests $(BUILD) tests/release/*.sh
 
 # Not part of `make check`: it builds and tests once for each change.
 .PHONY: mutants
-mutants: ## break the program as tests must notice (MUTANTS=tls: some)
+mutants: ## mutation tests (MUTANTS=tls: some)
 	@scripts/deps build test
 	@JOBS=$(JOBS) tests/mutants/run $(BUILD) '$(MUTANTS)'
 
@@ -427,7 +427,7 @@ hdr-check: ## check that each header compiles alone
 	    printf '#include "%s"\n' $$h | \
 	    $(CXX) $(RF_CPPFLAGS) -std=c++17 -Wall -Wextra -fsyntax-only \
 	    -x c++ - || exit 1; done
-check-layers: ## check that files know only what scripts/layers allows
+check-layers: ## check includes against scripts/layers
 	@scripts/check-layers
 
 # Parts that bring their own targets.

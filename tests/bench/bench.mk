@@ -5,7 +5,7 @@ $(BUILD)/bench-planner $(BUILD)/bench-refit: $(BUILD)/bench-%: \
 	$(link) $(COORD_LDLIBS)
 
 .PHONY: bench-host
-bench-host: ## method host against the memory's own limit
+bench-host: ## method host against the limit of the memory
 	$(call needs,build unit,$(BUILD)/bench-refit)
 	$(BUILD)/bench-refit models/qwen3-0.6b.json \
 	    '{"name": "colocated", "method": "host", "train": {"tp": 2, "pp": 2}, "infer": {"tp": 4}}' 4
@@ -22,7 +22,7 @@ bench-swarm: ## launch and control plane at 32 to 1250 nodes, with limits
 	tests/bench/bench-swarm $(BUILD)
 
 .PHONY: bench-numbers
-bench-numbers: ## how well figures repeat, with limits; needs root, minutes
+bench-numbers: ## repeatability of figures, with limits; needs root, minutes
 	$(call needs,build test,all)
 	tests/bench/bench-numbers $(BUILD)
 

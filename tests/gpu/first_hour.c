@@ -34,15 +34,15 @@ static void help(FILE *to)
     const char *group = "";
     fputs("usage: first-hour [--minutes N] [--part-limit SECONDS]\n"
           "                  [--only PART,...] [--out DIR] [--small]\n\n"
-          "Runs what a GPU machine is asked first and writes first-hour.json "
-          "and\nfirst-hour.md into DIR (first-hour). Exit code 0: whatever "
+          "Runs the first checks of a GPU machine and writes first-hour.json "
+          "and\nfirst-hour.md to DIR (first-hour). Exit code 0: all parts that "
           "could run passed.\n\n"
-          "  --minutes N           for everything (30); each group gets its "
-          "share,\n                        and what others leave\n"
-          "  --part-limit SECONDS  no part gets more\n"
+          "  --minutes N           total time (30); each group gets its share "
+          "and\n                        the rest of earlier groups\n"
+          "  --part-limit SECONDS  time limit of a part\n"
           "  --only PART,...       parts or groups of parts, as below\n"
-          "  --out DIR             made if need be\n"
-          "  --small               little work, to try it out: figures mean "
+          "  --out DIR             result folder, created if missing\n"
+          "  --small               little work, for a trial: figures mean "
           "nothing\n",
           to);
     for (size_t i = 0; i < rf_hour_n_parts; i++) {

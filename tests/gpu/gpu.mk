@@ -32,7 +32,7 @@ check-gpu: ## tests on this machine's GPU
 bench-gpu: ## copy kernels and an example on this machine's GPU
 	$(call needs,build unit,$(GPU_PROGRAMS))
 	@$(GPU_ENV) tests/gpu/bench-gpu $(BUILD) || [ $$? = 77 ]
-first-hour: ## what to ask a GPU first, within FIRST_HOUR_MINUTES (30)
+first-hour: ## first checks of a GPU, within FIRST_HOUR_MINUTES (30)
 	$(call needs,build unit,$(GPU_PROGRAMS))
 	@$(GPU_ENV) $(BUILD)/first-hour --minutes $(or $(FIRST_HOUR_MINUTES),30) \
 	    --out $(BUILD)/first-hour-results

@@ -83,6 +83,20 @@ test_troubleshooting_quotes_messages_that_there_are() {
     done <parts
 }
 
+# Those in quotes, and what follows the dot of a path.
+test_troubleshooting_names_keys_that_there_are() {
+    local key
+    grep -oE '"[a-z_0-9]+":|(launch|control|nodes|\*)\.[a-z_0-9]+' \
+        "$RF_TOP/docs/TROUBLESHOOTING.md" | grep -oE '[a-z_0-9]+"?:?$' |
+        tr -d '":' | sort -u >keys
+    [ "$(wc -l <keys)" -ge 12 ] || fail "only $(wc -l <keys) keys"
+    while read -r key; do
+        grep -qE "^\.(It )?Cm .*\b$key\b|\"$key\":" \
+            "$RF_TOP/docs/man/refit-cluster.5" "$RF_TOP/docs/MODELS.md" ||
+            fail "no key $key"
+    done <keys
+}
+
 # Every line fits a terminal of 80 columns.
 test_help_is_no_wider_than_a_terminal() {
     local program

@@ -54,7 +54,7 @@
     F(S, TEXT, run_id, REQUIRED, 1, 64, "the run's, hexadecimal")              \
     F(S, U32, node, REQUIRED, 0, RF_MSG_NODES_MAX - 1,                         \
       "index of the node in `cluster.json`")                                   \
-    F(S, TEXT, nonce, REQUIRED, 1, 128, "what the banner repeats")             \
+    F(S, TEXT, nonce, REQUIRED, 1, 128, "repeated by the banner")              \
     F(S, SECRET, psk, NULLABLE, 64, 64,                                        \
       "the node's key, 32 bytes in hexadecimal; null without a launcher")      \
     F(S, TEXT, identity, REQUIRED, 1, 128, "`RUN_ID/NODE`")                    \
@@ -136,7 +136,7 @@
     F(S, TEXT, version, NULLABLE, 1, 63, "of the worker")                      \
     F(S, TEXT, build, NULLABLE, 1, 127, "likewise")                            \
     F(S, TEXT, control, REQUIRED, 1, 15, "`tcp` or `stdio`")                   \
-    F(S, TEXT, candidate, NULLABLE, 0, 300, "which one accepted")              \
+    F(S, TEXT, candidate, NULLABLE, 0, 300, "the one that accepted")           \
     F(S, TEXT, hostname, NULLABLE, 0, 255, "`uname -n`")                       \
     F(S, TEXT, boot_id, NULLABLE, 0, 127, "of the kernel that runs")           \
     F(S, U32, pid, OPTIONAL, 1, INT32_MAX, "the agent's")                      \
@@ -160,7 +160,7 @@
       "each method: null, or why the node cannot use it")                      \
     F(S, U64, memlock_bytes, NULLABLE, 0, RF_MSG_BYTES_MAX,                    \
       "RLIMIT_MEMLOCK of ranks; null without a limit")                         \
-    F(S, MAYBE, rdma, msg_rdma, 0, 0, "what NCCL and NVSHMEM may use")         \
+    F(S, MAYBE, rdma, msg_rdma, 0, 0, "adapters for NCCL and NVSHMEM")         \
     F(S, LIST, gpus, msg_gpu, 0, 1024, "devices")                              \
     F(S, MAYBE, cuda, msg_cuda, 0, 0, "driver and runtime")                    \
     F(S, MAYBE, nccl, msg_nccl, 0, 0, "library")                               \
@@ -168,8 +168,8 @@
     F(S, PAIRS, env, OPTIONAL, 4096, 65536, "variables that matter")           \
     F(S, LIST, folders, msg_folder, 0, 4096, "those of `shared`")              \
     F(S, TEXT, files, OPTIONAL, 1, RF_MSG_FILES_MAX,                           \
-      "with `shared`: what the names of this agent's files have behind "       \
-      "`refit-`, before a further dot")                                        \
+      "with `shared`: the part of this agent's file names after `refit-`, up " \
+      "to the next dot")                                                       \
     F(S, U32, reach_port, OPTIONAL, 1, 65535,                                  \
       "with `reach_key`: where it listens at `address`")
 
@@ -238,8 +238,8 @@
     F(S, TREE, scenario, REQUIRED, 0, 0,                                       \
       "with all defaults (planner/scenario/spec.h)")                           \
     F(S, TEXTS, needs, OPTIONAL, 1024, 255,                                    \
-      "paths of keys of `scenario` that ranks have to know, such as "          \
-      "`$.scenario.train.tp`; others that they do not know they ignore")       \
+      "paths of keys of `scenario` that ranks must know, such as "             \
+      "`$.scenario.train.tp`; they ignore other unknown keys")                 \
     F(S, LIST, nodes, msg_member, 1, RF_MSG_NODES_MAX, "of the run, in order") \
     F(S, SECRET, data_key, REQUIRED, 64, 64,                                   \
       "of data connections, 32 bytes in hexadecimal")                          \
@@ -278,7 +278,7 @@
 #define RF_COPY_WAYS_FIELDS(F, S)                                              \
     F(S, TEXT, rule, REQUIRED, 1, 15, "`measured`, `engine` or `kernel`")      \
     F(S, U64, engine_from_bytes, OPTIONAL, 0, RF_MSG_BYTES_MAX,                \
-      "run from which on copies go by copy engine; absent: none does")         \
+      "shortest run that goes by copy engine; absent: none")                   \
     F(S, U64, engine_bytes, REQUIRED, 0, RF_MSG_BYTES_MAX,                     \
       "of an iteration, by copy engines")                                      \
     F(S, U64, kernel_bytes, REQUIRED, 0, RF_MSG_BYTES_MAX, "by kernels")
@@ -307,7 +307,7 @@
     F(S, MAYBE, copies, msg_copy_ways, 0, 0,                                   \
       "method ipc: which way its copies go")                                   \
     F(S, MAYBE, yardstick, msg_yardstick, 0, 0,                                \
-      "what this rank's part of the yardstick moves; absent: there is none")
+      "moved by this rank's part of the yardstick; absent without one")
 
 #define RF_PROBED_FIELDS(F, S)                                                 \
     F(S, REAL, gbytes_per_s, OPTIONAL, 0, RF_MSG_RATE_MAX,                     \
@@ -318,7 +318,7 @@
     F(S, REAL, latency_us, OPTIONAL, 0, 1e9, "link: half a round trip")
 
 #define RF_LOADED_FIELDS(F, S)                                                 \
-    F(S, I64, ns, REQUIRED, 0, RF_MSG_LONGEST_NS, "until all was there")       \
+    F(S, I64, ns, REQUIRED, 0, RF_MSG_LONGEST_NS, "until all had arrived")     \
     F(S, U64, bytes, REQUIRED, 0, RF_MSG_BYTES_MAX, "of the rank's weights")   \
     F(S, U64, read_bytes, REQUIRED, 0, RF_MSG_BYTES_MAX,                       \
       "from files; with other columns of the rows that a split cuts")
@@ -392,14 +392,14 @@
     F(S, U64, device_peak_bytes, REQUIRED, 0, RF_MSG_BYTES_MAX,                \
       "of device memory")                                                      \
     F(S, MAYBE, device, msg_device_usage, 0, 0,                                \
-      "device methods: what that figure was chosen from")                      \
-    F(S, MAYBE, stages, msg_memory_stages, 0, 0, "what was used when")
+      "device methods: the candidates for that figure")                        \
+    F(S, MAYBE, stages, msg_memory_stages, 0, 0, "use over time")
 
 /* One rank's answer to a step. */
 #define RF_ANSWER_FIELDS(F, S)                                                 \
-    F(S, U32, rank, REQUIRED, 0, RF_MSG_RANKS_LAST, "whose it is")             \
+    F(S, U32, rank, REQUIRED, 0, RF_MSG_RANKS_LAST, "the rank that sent it")   \
     F(S, BOOL, ok, OPTIONAL, 0, 0, "the step succeeded")                       \
-    F(S, TEXT, status, OPTIONAL, 1, 63, "what kind of failure")                \
+    F(S, TEXT, status, OPTIONAL, 1, 63, "kind of failure")                     \
     F(S, TEXT, error, OPTIONAL, 0, RF_MSG_TEXT_MAX, "its text")                \
     F(S, TEXT, phase, OPTIONAL, 0, 63, "the step that failed")                 \
     F(S, MAYBE, prepared, msg_prepared, 0, 0, "of prepare")                    \
@@ -422,7 +422,7 @@
       "a rank's own, or those of the node's ranks")
 
 #define RF_SHARE_FIELDS(F, S)                                                  \
-    F(S, U32, rank, REQUIRED, 0, RF_MSG_RANKS_LAST, "whose it is")             \
+    F(S, U32, rank, REQUIRED, 0, RF_MSG_RANKS_LAST, "the rank that sent it")   \
     F(S, SECRET, data, REQUIRED, 0, 16 << 20, "hexadecimal")
 
 #define RF_EXCHANGE_FIELDS(F, S)                                               \

@@ -21,7 +21,7 @@ static void add_op(struct rf_ucx_carrier *carrier, uint32_t action,
     rf_copy_shape_of(op, &entry->shape);
     entry->wire_item = rf_copy_wire_item(op, &entry->shape);
     entry->peer = peer;
-    unpacked = !rf_ucx_is_packed(entry, op);
+    unpacked = !rf_ucx_is_packed(entry);
     if (flow->actions[action].kind == RF_ACTION_SEND) {
         carrier->peers[peer].n_sends++;
         carrier->peers[peer].put_mems |= unpacked << op->dst_mem;

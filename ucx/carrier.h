@@ -230,7 +230,7 @@ void rf_ucx_lost(struct rf_ucx_carrier *carrier, const struct rf_ucx_peer *peer,
 /* --- send.c --------------------------------------------------------------- */
 
 /* Whether an op's rows are packed and so sent as messages. */
-bool rf_ucx_is_packed(const struct rf_ucx_op *of, const struct rf_op *op);
+bool rf_ucx_is_packed(const struct rf_ucx_op *of);
 /* A message without data about an op (an index, or RF_NONE). */
 void rf_ucx_note(struct rf_ucx_peer *peer, enum rf_ucx_kind kind, uint32_t op);
 /* Issues as much of the ready ops as the windows allow. */

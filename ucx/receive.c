@@ -50,7 +50,7 @@ void rf_ucx_unpack(struct rf_ucx_carrier *carrier, uint32_t action,
     const int64_t before = rf_now_ns();
     rf_copy_unpack(&of->shape, first, n,
                    rf_ucx_address(carrier, action, 0, RF_COPY_DST), data,
-                   op->cast != RF_CAST_NONE && !op->cast_at_source);
+                   rf_op_casts_at_destination(op));
     rf_engine_spent(carrier->engine, RF_TRACE_UNPACK, before,
                     carrier->engine->flow->actions[action].op,
                     n * of->wire_item);
@@ -135,12 +135,11 @@ static bool take_data(struct rf_ucx_carrier *carrier,
                       const struct message *message)
 {
     const uint32_t action = carrier->engine->flow->of_op[message->op].recv;
-    const struct rf_op *op = rf_ucx_op_of(carrier, action);
     const struct rf_ucx_op *of = &carrier->ops[action];
     const uint64_t n = message->bytes / of->wire_item;
     const uint64_t run = of->shape.run_items;
     const bool lands =
-        op->cast == RF_CAST_NONE && message->first % run + n <= run;
+        of->shape.cast == RF_CAST_NONE && message->first % run + n <= run;
     if (message->bytes % of->wire_item != 0 ||
         !expect(carrier, action, message->first, n) ||
         (message->fetched && !lands && message->bytes > RF_UCX_STAGE_BYTES)) {
@@ -178,7 +177,7 @@ static bool take_op(struct rf_ucx_carrier *carrier,
         rf_ucx_received(carrier, of->recv, ops[of->recv].shape.total_items);
         return true;
     case RF_UCX_OFFERED:
-        if (!to_us || op->cast != RF_CAST_NONE ||
+        if (!to_us || !rf_form_equal(op->from, op->to) ||
             !expect_all(carrier, of->recv)) {
             return false;
         }

@@ -87,9 +87,9 @@ void rf_ucx_drain(struct rf_ucx_carrier *carrier)
 
 /* --- data ----------------------------------------------------------------- */
 
-bool rf_ucx_is_packed(const struct rf_ucx_op *of, const struct rf_op *op)
+bool rf_ucx_is_packed(const struct rf_ucx_op *of)
 {
-    return op->cast != RF_CAST_NONE ||
+    return of->shape.cast != RF_CAST_NONE ||
            (of->shape.run_items < RF_UCX_PACK_BELOW &&
             of->shape.run_items < of->shape.total_items);
 }
@@ -118,7 +118,7 @@ static const void *pack(struct rf_ucx_request *request)
     uint8_t *out = rf_ucx_stage(request);
     rf_copy_pack(&of->shape, request->first, request->n, out,
                  rf_ucx_address(carrier, request->action, 0, RF_COPY_SRC),
-                 op->cast_at_source);
+                 rf_op_casts_at_source(op));
     rf_engine_spent(carrier->engine, RF_TRACE_PACK, before,
                     carrier->engine->flow->actions[request->action].op,
                     request->n * of->wire_item);
@@ -160,7 +160,7 @@ static bool offer(struct rf_ucx_peer *peer)
     struct rf_ucx_op *of = &carrier->ops[peer->current];
     const uint32_t op = carrier->engine->flow->actions[peer->current].op;
     if (!peer->rma || !carrier->env->plan->spec->ucx_gets ||
-        rf_ucx_is_packed(of, rf_ucx_op_of(carrier, peer->current))) {
+        rf_ucx_is_packed(of)) {
         return false;
     }
     of->offered = true;
@@ -177,7 +177,7 @@ static void issue(struct rf_ucx_peer *peer)
     struct rf_ucx_carrier *carrier = peer->carrier;
     const uint32_t action = peer->current;
     const struct rf_ucx_op *of = &carrier->ops[action];
-    const bool packed = rf_ucx_is_packed(of, rf_ucx_op_of(carrier, action));
+    const bool packed = rf_ucx_is_packed(of);
     const bool by_puts = peer->rma && !packed;
     struct rf_ucx_request *request = next_request(peer, packed);
     const uint64_t bytes = request->n * of->wire_item;

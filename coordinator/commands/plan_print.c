@@ -307,8 +307,9 @@ static uint64_t unique_source_bytes(const struct rf_scenario *scenario)
     uint64_t elements_bytes = 0;
     const struct rf_model *model = scenario->plan->model;
     for (uint32_t f = 0; f < model->n_families; f++) {
-        elements_bytes += rf_family_elements(&model->families[f]) *
-                          rf_plan_item_bytes(scenario->plan, RF_INFER, f);
+        elements_bytes +=
+            rf_family_elements(&model->families[f]) *
+            rf_form_item(rf_plan_form(scenario->plan, RF_INFER, f));
     }
     return elements_bytes;
 }

@@ -214,8 +214,8 @@ static enum rf_status tables_of(const struct rf_side_content *content,
     tables_destroy(tables);
     arena->priv = NULL;
     for (uint32_t f = 0; f < plan->model->n_families; f++) {
-        const uint32_t from = rf_plan_item_bytes(plan, RF_TRAIN, f);
-        const uint32_t to = rf_plan_item_bytes(plan, content->side, f);
+        const uint32_t from = rf_form_item(rf_plan_form(plan, RF_TRAIN, f));
+        const uint32_t to = rf_form_item(rf_plan_form(plan, content->side, f));
         if (from != to) {
             cast = cast_between(from, to);
         }
@@ -284,8 +284,9 @@ static enum rf_status locate(const struct arena_tables *tables,
     const uint32_t f = layout->pieces[origin->piece].family;
     const struct rf_family *family = &tables->of.plan->model->families[f];
     const uint32_t item =
-        rf_plan_item_bytes(tables->of.plan, tables->of.side, f);
-    const uint32_t train = rf_plan_item_bytes(tables->of.plan, RF_TRAIN, f);
+        rf_form_item(rf_plan_form(tables->of.plan, tables->of.side, f));
+    const uint32_t train =
+        rf_form_item(rf_plan_form(tables->of.plan, RF_TRAIN, f));
     const uint64_t byte = first & ((UINT64_C(1) << 40) - 1);
     const uint64_t row = byte / s->width;
     const uint64_t column = byte % s->width / item * item;

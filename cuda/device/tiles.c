@@ -175,7 +175,7 @@ static void pack_strides(const struct rf_op *op, uint32_t item,
 }
 
 static void emit_shape(const struct rf_copy_shape *shape,
-                       const struct rf_slice *origin, uint32_t cast,
+                       const struct rf_slice *origin,
                        void (*emit)(const struct rf_slice *slice, uint32_t cast,
                                     void *data),
                        void *data)
@@ -194,7 +194,7 @@ static void emit_shape(const struct rf_copy_shape *shape,
         slice.width = shape->run_items * shape->src_item;
         slice.src_pitch = shape->n_dims == 0 ? 0 : shape->src_stride[inner];
         slice.dst_pitch = shape->n_dims == 0 ? 0 : shape->dst_stride[inner];
-        emit(&slice, cast, data);
+        emit(&slice, shape->cast, data);
     }
 }
 
@@ -207,30 +207,21 @@ void rf_slices_of_op(const struct rf_op *op, const struct rf_op_place *place,
     struct rf_copy_shape shape;
     struct rf_slice origin = {.src_base = place->src_base,
                               .dst_base = place->dst_base};
-    const bool casts = op->cast != RF_CAST_NONE &&
-                       !(place->packed_src && op->cast_at_source) &&
-                       !(place->packed_dst && !op->cast_at_source);
-    if (!casts) {
-        /* no cast at this end: the wire has the type of its memory */
-        copy.cast = RF_CAST_NONE;
-        if (place->packed_src) {
-            copy.src_item = copy.dst_item;
-        } else if (place->packed_dst) {
-            copy.dst_item = copy.src_item;
-        }
-    }
+    /* A packed end is the wire. */
     if (place->packed_src) {
-        pack_strides(&copy, copy.src_item, copy.src_stride);
+        copy.from = op->wire;
+        pack_strides(&copy, rf_form_item(copy.from), copy.src_stride);
         copy.src_offset = place->src_offset;
     }
     if (place->packed_dst) {
-        pack_strides(&copy, copy.dst_item, copy.dst_stride);
+        copy.to = op->wire;
+        pack_strides(&copy, rf_form_item(copy.to), copy.dst_stride);
         copy.dst_offset = place->dst_offset;
     }
     origin.src_offset = copy.src_offset;
     origin.dst_offset = copy.dst_offset;
     rf_copy_shape_of(&copy, &shape);
-    emit_shape(&shape, &origin, copy.cast, emit, data);
+    emit_shape(&shape, &origin, emit, data);
 }
 
 static void add_emitted(const struct rf_slice *slice, uint32_t cast, void *data)
@@ -387,8 +378,8 @@ static void add_piece(struct rf_content_slices *slices,
     struct sliced_tensor tensor = {
         .family = &plan->model->families[piece->family],
         .piece = piece,
-        .train_item = rf_plan_item_bytes(plan, RF_TRAIN, piece->family),
-        .item = rf_plan_item_bytes(plan, content->side, piece->family)};
+        .train_item = rf_form_item(rf_plan_form(plan, RF_TRAIN, piece->family)),
+        .item = rf_form_item(rf_plan_form(plan, content->side, piece->family))};
     tensor.cast = tensor.train_item == tensor.item ? RF_KERNEL_CAST_NONE : cast;
     for (uint64_t l = 0; l < box->extent[RF_DIM_LAYER]; l++) {
         for (uint64_t e = 0; e < box->extent[RF_DIM_EXPERT]; e++) {

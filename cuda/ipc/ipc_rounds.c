@@ -111,11 +111,11 @@ static enum rf_status add_copy(struct rf_ipc_rounds *rounds,
         return RF_OK;
     }
     RF_TRY(base_for(rounds, op->dst, op->dst_mem, &place.dst_base, err));
-    if (!rf_device_can_cast(op->cast)) {
+    if (!rf_device_can_cast(rf_op_cast(op))) {
         return rf_device_no_cast(err);
     }
-    if (op->cast != RF_CAST_NONE) {
-        rounds->cast = op->cast;
+    if (rf_op_cast(op) != RF_CAST_NONE) {
+        rounds->cast = rf_op_cast(op);
     }
     rounds->sent_bytes += local ? 0 : rf_op_bytes(op);
     rf_slices_of_op(op, &place, sort_slice, &sorting);

@@ -141,8 +141,8 @@ static void add_part(const struct rf_op *part, void *data)
 {
     struct rf_pair *pair = data;
     const uint64_t bytes = rf_op_bytes(part);
-    const bool casts = part->cast != RF_CAST_NONE &&
-                       (part->cast_at_source != 0) == pair->sending;
+    const bool casts = pair->sending ? rf_op_casts_at_source(part)
+                                     : rf_op_casts_at_destination(part);
     struct rf_op_place place = {.src_base = part->src_mem,
                                 .dst_base = part->dst_mem};
     struct rf_step *step;
@@ -268,7 +268,7 @@ static bool is_direct(const struct rf_op *op, uint64_t least,
                       struct rf_copy_shape *shape)
 {
     uint64_t addresses = op->src_offset | op->dst_offset;
-    if (least == 0 || op->cast != RF_CAST_NONE) {
+    if (least == 0 || !rf_form_equal(op->from, op->to)) {
         return false;
     }
     rf_copy_shape_of(op, shape);

@@ -154,7 +154,7 @@ static enum rf_status check_casts(const struct sort_key *keys, size_t n,
                                   struct rf_steps *out, struct rf_err *err)
 {
     for (size_t i = 0; i < n; i++) {
-        const uint8_t cast = keys[i].op->cast;
+        const enum rf_cast cast = rf_op_cast(keys[i].op);
         if (!rf_device_can_cast(cast)) {
             return rf_device_no_cast(err);
         }
@@ -241,8 +241,8 @@ static void add_local(const struct rf_pair *pair, const struct rf_op *op)
     const struct rf_op_place place = {.src_base = op->src_mem,
                                       .dst_base = op->dst_mem};
     step->after = RF_MAX(step->after, pair->after);
-    rf_slices_add_op(op->cast != RF_CAST_NONE ? &step->pack.cast
-                                              : &step->pack.plain,
+    rf_slices_add_op(rf_op_cast(op) != RF_CAST_NONE ? &step->pack.cast
+                                                    : &step->pack.plain,
                      op, &place);
 }
 

@@ -48,7 +48,7 @@ static void for_each_tensor(const struct rf_model *model, tensor_fn call,
 
 static uint64_t expert_bytes(const struct rf_plan *plan, uint32_t family)
 {
-    return rf_plan_item_bytes(plan, RF_INFER, family) *
+    return rf_form_item(rf_plan_form(plan, RF_INFER, family)) *
            rf_family_tensor_elements(&plan->model->families[family]);
 }
 
@@ -120,12 +120,13 @@ static void head_tensor(const struct exported_tensor *tensor, size_t number,
     char name[NAME_BYTES];
     rf_family_tensor_name(family, tensor->layer, tensor->expert, name,
                           sizeof(name));
-    json_object_set_new(heading->headers[place->file], name,
-                        json_pack("{s:s, s:o, s:[I, I]}", "dtype",
-                                  rf_dtype_header_name(rf_plan_dtype(
-                                      plan, RF_INFER, tensor->family)),
-                                  "shape", shape_json(family), "data_offsets",
-                                  (json_int_t)place->offset, (json_int_t)end));
+    json_object_set_new(
+        heading->headers[place->file], name,
+        json_pack("{s:s, s:o, s:[I, I]}", "dtype",
+                  rf_dtype_header_name(
+                      rf_plan_form(plan, RF_INFER, tensor->family).dtype),
+                  "shape", shape_json(family), "data_offsets",
+                  (json_int_t)place->offset, (json_int_t)end));
     heading->bytes[place->file] = end;
 }
 

@@ -34,24 +34,15 @@ const struct rf_rank_layout *rf_plan_layout(const struct rf_plan *plan,
                             : &layouts->layouts[layouts->of_index[index]];
 }
 
-enum rf_dtype rf_plan_dtype(const struct rf_plan *plan, enum rf_side side,
+struct rf_form rf_plan_form(const struct rf_plan *plan, enum rf_side side,
                             uint32_t family)
 {
-    return rf_side_dtype(&plan->spec->side[side],
-                         plan->model->families[family].dtype);
+    return (struct rf_form){(uint8_t)rf_side_dtype(
+        &plan->spec->side[side], plan->model->families[family].dtype)};
 }
 
-uint32_t rf_plan_item_bytes(const struct rf_plan *plan, enum rf_side side,
-                            uint32_t family)
+struct rf_form rf_plan_wire(const struct rf_plan *plan, uint32_t family)
 {
-    return rf_dtype_bytes(rf_plan_dtype(plan, side, family));
-}
-
-/* This cannot fail: mesh_rules.c refuses dtypes without a cast between them. */
-enum rf_cast rf_plan_cast(const struct rf_plan *plan, uint32_t family)
-{
-    enum rf_cast cast;
-    (void)rf_cast_between(rf_plan_dtype(plan, RF_TRAIN, family),
-                          rf_plan_dtype(plan, RF_INFER, family), &cast);
-    return cast;
+    return rf_plan_form(plan, plan->spec->cast_at_source ? RF_INFER : RF_TRAIN,
+                        family);
 }

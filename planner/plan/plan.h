@@ -17,7 +17,7 @@
 #include <stdint.h>
 
 #include "common/hash.h"
-#include "planner/layout/piece.h"
+#include "planner/layout/form.h"
 #include "planner/scenario/world.h"
 
 /* One box from one rank's training arena to one rank's inference arena. */
@@ -79,14 +79,10 @@ enum rf_status rf_plan_prove(const struct rf_plan *plan,
 const struct rf_rank_layout *rf_plan_layout(const struct rf_plan *plan,
                                             enum rf_side side, uint32_t rank);
 
-/* The element type of `family` on a side. */
-enum rf_dtype rf_plan_dtype(const struct rf_plan *plan, enum rf_side side,
+/* The form of `family` on a side, and between ranks (the source's or the
+ * destination's, as the scenario's "cast" says). */
+struct rf_form rf_plan_form(const struct rf_plan *plan, enum rf_side side,
                             uint32_t family);
-/* Bytes per element of `family` on a side. */
-uint32_t rf_plan_item_bytes(const struct rf_plan *plan, enum rf_side side,
-                            uint32_t family);
-/* The conversion from the training side's element type of `family` to the
- * inference side's. */
-enum rf_cast rf_plan_cast(const struct rf_plan *plan, uint32_t family);
+struct rf_form rf_plan_wire(const struct rf_plan *plan, uint32_t family);
 
 #endif

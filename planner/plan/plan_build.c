@@ -46,7 +46,7 @@ static void weigh_matches(struct plan_making *making)
     for (uint32_t t = 0; t < priv->target.n_shards; t++) {
         const struct rf_shard *target = &priv->target.shards[t];
         uint64_t item =
-            rf_plan_item_bytes(making->plan, RF_INFER, target->family);
+            rf_form_item(rf_plan_form(making->plan, RF_INFER, target->family));
         for (size_t m = matches->first[t]; m < matches->first[t + 1]; m++) {
             struct rf_box both = target->box;
             rf_box_intersect(&priv->source.shards[matches->source[m]].box,

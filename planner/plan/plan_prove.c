@@ -104,7 +104,7 @@ static bool check_param(const struct rf_plan *plan, enum rf_side side,
     }
     for (size_t i = 0; i < n; i++) {
         const struct rf_piece *piece = pieces[i];
-        uint64_t item = rf_plan_item_bytes(plan, side, piece->family);
+        uint64_t item = rf_form_item(rf_plan_form(plan, side, piece->family));
         uint64_t bytes = dense_bytes(piece, item);
         if (bytes == 0 || piece->stride[RF_DIM_LAYER] != step) {
             return false;
@@ -116,7 +116,7 @@ static bool check_param(const struct rf_plan *plan, enum rf_side side,
     for (size_t i = 0; i < n; i++) {
         const struct rf_piece *piece = pieces[i];
         const uint64_t *extent = piece->box.extent;
-        uint64_t item = rf_plan_item_bytes(plan, side, piece->family);
+        uint64_t item = rf_form_item(rf_plan_form(plan, side, piece->family));
         uint64_t bytes = dense_bytes(piece, item);
         if (!place_piece(piece, base, bytes, mixed_radix, scratch)) {
             return false;

@@ -58,8 +58,8 @@ static bool next_match(struct rf_plan_walk *walk)
         walk->match = priv->matches.first[shard];
         walk->match_end = priv->matches.first[shard + 1];
     }
-    walk->item = rf_plan_item_bytes(walk->plan, RF_INFER,
-                                    walk->layout->pieces[walk->piece].family);
+    walk->item = rf_form_item(rf_plan_form(
+        walk->plan, RF_INFER, walk->layout->pieces[walk->piece].family));
     walk->elements = priv->match_elements[walk->match];
     walk->done = 0;
     return true;

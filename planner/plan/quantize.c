@@ -102,7 +102,8 @@ static enum rf_status add_piece(const struct rf_plan *plan, uint32_t rank,
 {
     const struct rf_family *family = &plan->model->families[piece->family];
     const struct rf_box *box = &piece->box;
-    const enum rf_dtype dtype = rf_plan_dtype(plan, RF_INFER, piece->family);
+    const enum rf_dtype dtype =
+        rf_plan_form(plan, RF_INFER, piece->family).dtype;
     const size_t before = out->n;
     for (uint64_t l = box->start[0]; l < box->start[0] + box->extent[0]; l++) {
         for (uint64_t e = box->start[1]; e < box->start[1] + box->extent[1];

@@ -133,14 +133,14 @@ static void add_copies(const struct rf_plan *plan,
     const struct rf_rank *ranks = plan->world->ranks;
     const struct rf_holder *src = &units->holders[unit->first_src];
     const struct rf_holder *dst = &units->holders[unit->first_dst];
-    uint32_t items = rf_plan_item_bytes(plan, RF_TRAIN, unit->family) +
-                     rf_plan_item_bytes(plan, RF_INFER, unit->family);
-    const double elements = (double)rf_box_elements(&unit->box);
-    const double half = elements * items / 4;
-    const double read =
-        elements * rf_plan_item_bytes(plan, RF_TRAIN, unit->family) / 2;
-    const enum rf_side sent = plan->spec->cast_at_source ? RF_INFER : RF_TRAIN;
-    const double wire = elements * rf_plan_item_bytes(plan, sent, unit->family);
+    const uint32_t family = unit->family;
+    const double from =
+        (double)rf_form_bytes(rf_plan_form(plan, RF_TRAIN, family), &unit->box);
+    const double to =
+        (double)rf_form_bytes(rf_plan_form(plan, RF_INFER, family), &unit->box);
+    const double half = (from + to) / 4, read = from / 2;
+    const double wire =
+        (double)rf_form_bytes(rf_plan_wire(plan, family), &unit->box);
     for (uint32_t i = 0; i < unit->n_src; i++) {
         copied->held[ranks[src[i].rank].node] = true;
     }
@@ -301,14 +301,13 @@ static void collect(const struct rf_plan *plan,
                     double *in, struct departures *out)
 {
     const struct rf_world *world = plan->world;
-    enum rf_side wire = plan->spec->cast_at_source ? RF_INFER : RF_TRAIN;
     size_t *seen = rf_xcalloc(world->n_nodes, sizeof(*seen));
     uint32_t *nodes = rf_xcalloc(world->n_nodes, sizeof(*nodes));
     RF_PUSH(out->first, out->n_first, out->first_capacity, 0);
     for (size_t u = 0; u < units->n; u++) {
         const struct rf_unit_task *unit = &units->of[u];
-        const uint64_t bytes = rf_box_elements(&unit->box) *
-                               rf_plan_item_bytes(plan, wire, unit->family);
+        const uint64_t bytes =
+            rf_form_bytes(rf_plan_wire(plan, unit->family), &unit->box);
         bool leaves = false, measured = true;
         uint32_t n = 0;
         for (uint32_t i = 0; i < unit->n_src; i++) {

@@ -50,9 +50,8 @@ static void add_takes(struct rf_simulation *b, const struct rf_batch *batch)
     uint64_t *ops = rf_xcalloc(units->n + 1, sizeof(*ops));
     for (size_t i = batch->first; i < batch->end; i++) {
         const struct rf_bcast *bcast = &tmpl->bcasts[i];
-        bytes[bcast->unit] +=
-            rf_box_elements(&rf_bcast_gathered(schedule->ops, bcast)->box) *
-            bcast->take_item;
+        bytes[bcast->unit] += rf_form_bytes(
+            bcast->take, &rf_bcast_gathered(schedule->ops, bcast)->box);
         ops[bcast->unit]++;
     }
     for (size_t u = 0; u < units->n; u++) {

@@ -141,7 +141,7 @@ static void find_parts(const struct rf_rings *rings,
             const struct rf_box box = rf_ring_part(ring, p);
             struct start *start =
                 &flows->circles[part.circle].starts[part.start];
-            start->bytes += rf_box_elements(&box) * rf_ring_item(ring, false);
+            start->bytes += rf_form_bytes(rf_ring_form(ring, false), &box);
             start->n_ops += rf_ring_part_chunks(ring, p);
             RF_PUSH(flows->parts, flows->n_parts, flows->parts_capacity, part);
         }
@@ -203,7 +203,7 @@ static void add_entries(struct rf_simulation *b, struct rf_ring_flows *flows)
         }
         parts[i].flow = b->n_flows - 1;
         flow = &b->flows[parts[i].flow];
-        flow->bytes += rf_box_elements(&box) * rf_ring_item(ring, true);
+        flow->bytes += rf_form_bytes(rf_ring_form(ring, true), &box);
         flow->n_ops += rf_ring_part_chunks(ring, parts[i].part);
     }
     qsort(parts, flows->n_parts, sizeof(*parts), by_ring);
@@ -295,8 +295,9 @@ static void place_box(struct rf_simulation *b, const struct rf_circle *circle,
     struct rf_simulated_flow *entry = &b->flows[part->flow];
     struct start *start = &circle->starts[part->start];
     const uint64_t elements = rf_box_elements(box);
-    const uint64_t first_bytes = elements * rf_ring_item(ring, true);
-    const uint64_t bytes = elements * rf_ring_item(ring, false);
+    const uint64_t first_bytes =
+        elements * rf_form_item(rf_ring_form(ring, true));
+    const uint64_t bytes = elements * rf_form_item(rf_ring_form(ring, false));
     const struct rf_simulated_span from = {(double)entry->done,
                                            (double)(entry->done + first_bytes)};
     for (uint32_t i = 0; i < 2 && ring->n > 1; i++) {

@@ -66,11 +66,9 @@ struct rf_op rf_bcast_op(const struct rf_bcast *bcast,
     op.round = bcast->round;
     op.src = gathered->dst;
     op.src_mem = gathered->dst_mem;
-    op.src_item = gathered->dst_item;
+    op.from = op.wire = gathered->to;
     op.src_offset = gathered->dst_offset;
     memcpy(op.src_stride, gathered->dst_stride, sizeof(op.src_stride));
-    op.cast = RF_CAST_NONE;
-    op.cast_at_source = 0;
     return op;
 }
 
@@ -115,8 +113,7 @@ static void make_take(const struct rf_bcast_template *tmpl,
     out->dep = writer_at(bcast, gathered, tmpl->place[to->rank]);
     out->round = bcast->take_round;
     out->dst_mem = RF_MEM_INFER;
-    out->dst_item = bcast->take_item;
-    out->cast = bcast->take_cast;
+    out->to = bcast->take;
     out->dst_piece = to->number;
     out->dst_offset = rf_piece_offset(to->piece, gathered->box.start);
     memcpy(out->dst_stride, to->piece->stride, sizeof(out->dst_stride));

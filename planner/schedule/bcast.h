@@ -29,9 +29,8 @@ struct rf_bcast {
     uint32_t gathered;    /* index in the world's `ops` of the op that wrote the
                              box to the root's staging memory */
     uint32_t task, round; /* of the first hops */
-    uint32_t unit, take_round, take_item; /* take_item: bytes per element at the
-                                             receivers */
-    uint8_t take_cast;
+    uint32_t unit, take_round;
+    struct rf_form take; /* of the elements at the receivers */
 };
 
 struct rf_bcast_template {

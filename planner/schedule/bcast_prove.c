@@ -142,16 +142,6 @@ static bool follows_tasks(struct bcast_proof *proof,
     return bcast->round >= proof->first_round;
 }
 
-/* Checks the casts and element sizes of the receivers' takes. */
-static bool takes_right(const struct rf_plan *plan,
-                        const struct rf_bcast *bcast, uint32_t family)
-{
-    const enum rf_cast cast =
-        plan->spec->cast_at_source ? RF_CAST_NONE : rf_plan_cast(plan, family);
-    return bcast->take_cast == cast &&
-           bcast->take_item == rf_plan_item_bytes(plan, RF_INFER, family);
-}
-
 /* Checks the numbers of a broadcast. Its gathering op has passed check_op(). */
 static bool is_sound(const struct bcast_proof *proof,
                      const struct rf_bcast *bcast, const struct rf_op *gathered)
@@ -162,7 +152,8 @@ static bool is_sound(const struct bcast_proof *proof,
            bcast->take_round >= bcast->round &&
            bcast->take_round - bcast->round >= proof->tmpl->height &&
            gathered->family == unit->family &&
-           takes_right(plan, bcast, gathered->family) &&
+           rf_form_equal(bcast->take,
+                         rf_plan_form(plan, RF_INFER, gathered->family)) &&
            rf_box_contains(&unit->box, &gathered->box);
 }
 

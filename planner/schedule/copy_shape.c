@@ -36,19 +36,18 @@ static void swap_u64(uint64_t *a, uint64_t *b)
 void rf_copy_shape_of(const struct rf_op *op, struct rf_copy_shape *out)
 {
     memset(out, 0, sizeof(*out));
-    out->cast = (enum rf_cast)op->cast;
+    out->cast = rf_op_cast(op);
+    out->src_item = rf_form_item(op->from);
+    out->dst_item = rf_form_item(op->to);
+    out->run_items = 1;
     out->total_items = 1;
     for (uint32_t d = 0; d < RF_BOX_DIMS; d++) {
         out->total_items *= op->box.extent[d];
     }
-    if (op->cast == RF_CAST_NONE) {
+    if (out->cast == RF_CAST_NONE) {
+        out->run_items = out->src_item;
+        out->total_items *= out->src_item;
         out->src_item = out->dst_item = 1;
-        out->run_items = op->src_item;
-        out->total_items *= op->src_item;
-    } else {
-        out->src_item = op->src_item;
-        out->dst_item = op->dst_item;
-        out->run_items = 1;
     }
     for (uint32_t d = RF_BOX_DIMS; d-- > 0;) {
         if (op->box.extent[d] > 1) {

@@ -41,7 +41,7 @@ static void add_to_cover(struct rf_in_place *cover, const struct rf_op *op,
     cover->elements += rf_box_elements(&op->box);
     cover->usable =
         cover->usable && !forwarded && op->dep == RF_NO_OP &&
-        op->src_mem == RF_MEM_TRAIN && op->cast == RF_CAST_NONE &&
+        op->src_mem == RF_MEM_TRAIN && rf_form_equal(op->from, op->to) &&
         op->src == cover->src && offset == cover->offset &&
         memcmp(cover->stride, op->src_stride, sizeof(cover->stride)) == 0 &&
         has_same_strides(op, piece);
@@ -132,8 +132,9 @@ void rf_in_place_free(struct rf_in_place_set *set)
 
 bool rf_in_place_in_slot(const struct rf_plan *plan, const struct rf_op *op)
 {
-    return plan->spec->strategy == RF_SEND_RECV && op->cast == RF_CAST_NONE &&
-           op->src_mem == RF_MEM_TRAIN && op->dst_piece != RF_NONE &&
+    return plan->spec->strategy == RF_SEND_RECV &&
+           rf_form_equal(op->from, op->to) && op->src_mem == RF_MEM_TRAIN &&
+           op->dst_piece != RF_NONE &&
            rf_same_slot(plan->world, op->src, op->dst) &&
            memcmp(op->src_stride, op->dst_stride, sizeof(op->src_stride)) ==
                0 &&

@@ -61,25 +61,22 @@ static bool follows_tasks(struct rf_rank_state *rank, const struct rf_op *op)
     return op->round >= rank->first_round;
 }
 
-/* The side whose element types a memory uses. */
-static enum rf_side side_in(const struct rf_plan *plan, uint8_t mem)
+/* The form of a family's elements in a memory. */
+static struct rf_form form_in(const struct rf_plan *plan, uint8_t mem,
+                              uint32_t family)
 {
-    const bool converted = mem == RF_MEM_INFER ||
-                           (mem == RF_MEM_STAGE && plan->spec->cast_at_source);
-    return converted ? RF_INFER : RF_TRAIN;
+    return mem == RF_MEM_STAGE
+               ? rf_plan_wire(plan, family)
+               : rf_plan_form(plan, mem == RF_MEM_INFER ? RF_INFER : RF_TRAIN,
+                              family);
 }
 
-static bool elements_right(const struct rf_plan *plan, const struct rf_op *op)
+bool rf_schedule_proof_forms(const struct rf_plan *plan, const struct rf_op *op)
 {
-    const enum rf_side from = side_in(plan, op->src_mem);
-    const enum rf_side to = side_in(plan, op->dst_mem);
-    const enum rf_cast cast =
-        from == to ? RF_CAST_NONE : rf_plan_cast(plan, op->family);
-    return op->src_item == rf_plan_item_bytes(plan, from, op->family) &&
-           op->dst_item == rf_plan_item_bytes(plan, to, op->family) &&
-           op->cast == cast &&
-           op->cast_at_source ==
-               (cast != RF_CAST_NONE && plan->spec->cast_at_source);
+    const struct rf_form from = form_in(plan, op->src_mem, op->family);
+    const struct rf_form to = form_in(plan, op->dst_mem, op->family);
+    return rf_form_equal(op->from, from) && rf_form_equal(op->to, to) &&
+           rf_form_equal(op->wire, plan->spec->cast_at_source ? to : from);
 }
 
 enum rf_status rf_schedule_proof_op(struct rf_schedule_proof *proof,
@@ -93,7 +90,7 @@ enum rf_status rf_schedule_proof_op(struct rf_schedule_proof *proof,
         op->round >= schedule->n_rounds) {
         return rf_schedule_proof_fault(proof, op, "has a number out of range");
     }
-    if (!elements_right(plan, op)) {
+    if (!rf_schedule_proof_forms(plan, op)) {
         return rf_schedule_proof_fault(
             proof, op, "has elements of the wrong size or another cast");
     }

@@ -93,10 +93,9 @@ struct rf_box rf_ring_box(const struct rf_ring *ring, uint32_t part,
                         chunk);
 }
 
-uint32_t rf_ring_item(const struct rf_ring *ring, bool from_source)
+struct rf_form rf_ring_form(const struct rf_ring *ring, bool from_source)
 {
-    return from_source && !ring->op.cast_at_source ? ring->op.src_item
-                                                   : ring->op.dst_item;
+    return from_source ? ring->op.wire : ring->op.to;
 }
 
 uint32_t rf_ring_receiver(const struct rf_ring *ring, uint32_t part,
@@ -173,9 +172,7 @@ static void read_from(const struct rf_holder *from, struct rf_op *op)
 {
     op->src = from->rank;
     op->src_mem = RF_MEM_INFER;
-    op->src_item = op->dst_item;
-    op->cast = RF_CAST_NONE;
-    op->cast_at_source = false;
+    op->from = op->wire = op->to;
     op->src_offset = rf_piece_offset(from->piece, op->box.start);
     memcpy(op->src_stride, from->piece->stride, sizeof(op->src_stride));
 }

@@ -62,8 +62,8 @@ struct rf_box rf_ring_part(const struct rf_ring *ring, uint32_t part);
 struct rf_box rf_ring_box(const struct rf_ring *ring, uint32_t part,
                           uint64_t chunk);
 
-/* Bytes of an element on the wire. */
-uint32_t rf_ring_item(const struct rf_ring *ring, bool from_source);
+/* The form of elements on the wire. */
+struct rf_form rf_ring_form(const struct rf_ring *ring, bool from_source);
 
 /* The receiver of a part on a hop. */
 uint32_t rf_ring_receiver(const struct rf_ring *ring, uint32_t part,

@@ -62,11 +62,7 @@ static bool check_source(const struct rf_schedule_proof *proof,
     const struct rf_rank_layout *layout =
         rf_plan_layout(proof->plan, RF_TRAIN, op->src);
     return op->src_mem == RF_MEM_TRAIN && op->dst_mem == RF_MEM_INFER &&
-           op->dep == RF_NO_OP &&
-           op->src_item ==
-               rf_plan_item_bytes(proof->plan, RF_TRAIN, op->family) &&
-           op->dst_item ==
-               rf_plan_item_bytes(proof->plan, RF_INFER, op->family) &&
+           op->dep == RF_NO_OP && rf_schedule_proof_forms(proof->plan, op) &&
            rf_schedule_proof_held(layout, op);
 }
 

@@ -87,7 +87,7 @@ enum rf_status rf_schedule_proof_reads(const struct rf_schedule_proof *proof,
 {
     uint64_t offset = dep->dst_offset;
     if (dep->dst != op->src || dep->dst_mem != op->src_mem ||
-        dep->family != op->family || dep->dst_item != op->src_item ||
+        dep->family != op->family || !rf_form_equal(dep->to, op->from) ||
         !rf_box_contains(&dep->box, &op->box)) {
         return rf_schedule_proof_fault(
             proof, op, "reads something else than its dep wrote");

@@ -87,6 +87,11 @@ enum rf_status rf_schedule_proof_stages(struct rf_schedule_proof *proof,
                                         const struct rf_op *op, uint32_t dst,
                                         uint32_t round) RF_MUST_CHECK;
 
+/* Whether an op has the forms of its memories, and converts at the right end.
+ */
+bool rf_schedule_proof_forms(const struct rf_plan *plan,
+                             const struct rf_op *op);
+
 /* Checks an op that should have the id `id`; its dependency is ops[dep]. */
 enum rf_status rf_schedule_proof_op(struct rf_schedule_proof *proof,
                                     const struct rf_op *op,

@@ -136,7 +136,8 @@ static void list_link(uint32_t src, const struct rf_holder *to, uint64_t n_ops,
 {
     const struct ring_pairs *pairs = data;
     pairs->each(src, to->rank, n_ops,
-                elements * rf_ring_item(pairs->ring, from_source), pairs->data);
+                elements * rf_form_item(rf_ring_form(pairs->ring, from_source)),
+                pairs->data);
 }
 
 static void list_rings(const struct rf_rings *rings, rf_schedule_pair_fn each,
@@ -175,16 +176,15 @@ void rf_schedule_pairs(const struct rf_schedule *schedule,
 static void size_ring(const struct rf_ring *ring, rf_schedule_size_fn each,
                       void *data)
 {
-    const uint32_t first = rf_ring_item(ring, true);
-    const uint32_t others = rf_ring_item(ring, false);
+    const struct rf_form first = rf_ring_form(ring, true);
+    const struct rf_form others = rf_ring_form(ring, false);
     for (uint32_t p = 0; p < ring->split.parts; p++) {
         const uint64_t chunks = rf_ring_part_chunks(ring, p);
         for (uint64_t k = 0; k < chunks; k++) {
             const struct rf_box box = rf_ring_box(ring, p, k);
-            const uint64_t elements = rf_box_elements(&box);
-            each(elements * first, 1, data);
+            each(rf_form_bytes(first, &box), 1, data);
             if (ring->n > 1) {
-                each(elements * others, ring->n - 1, data);
+                each(rf_form_bytes(others, &box), ring->n - 1, data);
             }
         }
     }

@@ -42,7 +42,7 @@ static bool rule_holds(const struct rf_stage_write *writes, size_t n,
 {
     const struct rf_op *first = writes[0].op;
     struct rf_box hull = first->box;
-    uint64_t span = first->dst_item;
+    uint64_t span = rf_form_item(first->to);
     *out = (struct rf_range){.low = first->dst_offset};
     for (size_t i = 0; i < n; i++) {
         const struct rf_op *op = writes[i].op;

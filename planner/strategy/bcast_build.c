@@ -92,7 +92,8 @@ static void hash_bcast(struct rf_bcast_build *build,
         (uint64_t)bcast->id << 32 | gathered->id,
         (uint64_t)gathered->bucket << 32 | bcast->task,
         (uint64_t)bcast->round << 32 | bcast->take_round,
-        (uint64_t)gathered->family << 32 | bcast->take_cast,
+        (uint64_t)gathered->family << 32 |
+            rf_form_cast(gathered->to, bcast->take),
         gathered->dst_offset,
         tree->a,
         tree->b,
@@ -166,7 +167,7 @@ void rf_bcast_build_add(struct rf_bcast_build *build, struct rf_bcast *bcast,
     build->takes[bcast->unit].n++;
     build->takes[bcast->unit].bytes += bytes;
     build->takes[bcast->unit].written +=
-        rf_box_elements(&gathered->box) * bcast->take_item;
+        rf_form_bytes(bcast->take, &gathered->box);
     hash_bcast(build, bcast, gathered);
     if (builder->node == RF_NONE) {
         keep_bcast(build, bcast);

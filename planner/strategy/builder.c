@@ -17,13 +17,16 @@
 #include "common/memory_info.h"
 #include "planner/strategy/strategy.h"
 
-struct rf_op_end rf_op_end_of_piece(const struct rf_holder *holder,
+struct rf_op_end rf_op_end_of_piece(const struct rf_builder *builder,
+                                    const struct rf_holder *holder,
                                     enum rf_mem mem)
 {
     return (struct rf_op_end){
         .rank = holder->rank,
         .mem = (uint8_t)mem,
-        .converted = mem == RF_MEM_INFER,
+        .form = rf_plan_form(builder->plan,
+                             mem == RF_MEM_INFER ? RF_INFER : RF_TRAIN,
+                             holder->piece->family),
         .piece = holder->number,
         .offset = holder->piece->offset,
         .start = holder->piece->box.start,
@@ -59,8 +62,8 @@ static void hash_op(struct rf_hash *digest, const struct rf_op *op)
         (uint64_t)op->dep << 32 | op->bucket,
         (uint64_t)op->round << 32 | op->task,
         (uint64_t)op->family << 32 | (uint64_t)op->src_mem << 24 |
-            (uint64_t)op->dst_mem << 16 | (uint64_t)op->cast << 8 |
-            op->cast_at_source,
+            (uint64_t)op->dst_mem << 16 | (uint64_t)rf_op_cast(op) << 8 |
+            rf_op_casts_at_source(op),
         op->src_offset,
         op->dst_offset,
         op->id,
@@ -172,7 +175,6 @@ void rf_builder_make(const struct rf_builder *builder,
                      const struct rf_op_end *src, const struct rf_op_end *dst,
                      struct rf_op *out)
 {
-    const struct rf_plan *plan = builder->plan;
     struct rf_op op;
     memset(&op, 0, sizeof(op));
     op.src = src->rank;
@@ -184,15 +186,9 @@ void rf_builder_make(const struct rf_builder *builder,
     op.family = step->family;
     op.src_mem = src->mem;
     op.dst_mem = dst->mem;
-    op.src_item = rf_plan_item_bytes(plan, src->converted ? RF_INFER : RF_TRAIN,
-                                     step->family);
-    op.dst_item = rf_plan_item_bytes(plan, dst->converted ? RF_INFER : RF_TRAIN,
-                                     step->family);
-    if (src->converted != dst->converted) {
-        op.cast = (uint8_t)rf_plan_cast(plan, step->family);
-    }
-    op.cast_at_source =
-        op.cast != RF_CAST_NONE && builder->spec->cast_at_source;
+    op.from = src->form;
+    op.to = dst->form;
+    op.wire = builder->spec->cast_at_source ? op.to : op.from;
     op.dst_piece = dst->piece;
     op.box = step->box;
     op.src_offset = view_offset(src, &op.box);

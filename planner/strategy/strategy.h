@@ -38,14 +38,15 @@ struct rf_builder {
 struct rf_op_end {
     uint32_t rank;
     uint8_t mem;           /* enum rf_mem */
-    bool converted;        /* elements have the inference side's dtype */
+    struct rf_form form;   /* of its elements */
     uint32_t piece;        /* of the rank's layout, RF_NONE: none */
     uint64_t offset;       /* bytes, of the element at `start` */
     const uint64_t *start; /* borrowed, RF_BOX_DIMS entries each */
     const uint64_t *stride;
 };
 
-struct rf_op_end rf_op_end_of_piece(const struct rf_holder *holder,
+struct rf_op_end rf_op_end_of_piece(const struct rf_builder *builder,
+                                    const struct rf_holder *holder,
                                     enum rf_mem mem);
 
 /* An op apart from its two ends. */

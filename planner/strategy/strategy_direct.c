@@ -21,20 +21,22 @@ static void emit_transfer(struct rf_builder *builder,
                           const struct rf_transfer *transfer, uint32_t round,
                           uint32_t task)
 {
-    const struct rf_op_end src = {.rank = transfer->src,
-                                  .mem = RF_MEM_TRAIN,
-                                  .converted = false,
-                                  .piece = transfer->src_piece,
-                                  .offset = transfer->src_offset,
-                                  .start = transfer->box.start,
-                                  .stride = transfer->src_stride};
-    const struct rf_op_end dst = {.rank = transfer->dst,
-                                  .mem = RF_MEM_INFER,
-                                  .converted = true,
-                                  .piece = transfer->dst_piece,
-                                  .offset = transfer->dst_offset,
-                                  .start = transfer->box.start,
-                                  .stride = transfer->dst_stride};
+    const struct rf_op_end src = {
+        .rank = transfer->src,
+        .mem = RF_MEM_TRAIN,
+        .form = rf_plan_form(builder->plan, RF_TRAIN, transfer->family),
+        .piece = transfer->src_piece,
+        .offset = transfer->src_offset,
+        .start = transfer->box.start,
+        .stride = transfer->src_stride};
+    const struct rf_op_end dst = {
+        .rank = transfer->dst,
+        .mem = RF_MEM_INFER,
+        .form = rf_plan_form(builder->plan, RF_INFER, transfer->family),
+        .piece = transfer->dst_piece,
+        .offset = transfer->dst_offset,
+        .start = transfer->box.start,
+        .stride = transfer->dst_stride};
     const struct rf_op_draft step = {.family = transfer->family,
                                      .box = transfer->box,
                                      .dep = RF_NO_OP,
@@ -56,8 +58,8 @@ static void schedule_few(const struct rf_plan *plan, uint32_t *order)
                                .receivers = works.n_pool + 1,
                                .n_sources = 1,
                                .n_receivers = 1};
-        work.bytes = rf_box_elements(&transfer->box) *
-                     rf_plan_item_bytes(plan, RF_TRAIN, transfer->family);
+        work.bytes = rf_form_bytes(
+            rf_plan_form(plan, RF_TRAIN, transfer->family), &transfer->box);
         RF_PUSH(works.pool, works.n_pool, works.pool_capacity,
                 ((struct rf_holder){.rank = transfer->src}));
         RF_PUSH(works.pool, works.n_pool, works.pool_capacity,

@@ -55,14 +55,6 @@ struct gather {
     uint32_t slot_end[RF_STAGE_SLOTS]; /* first round after the slot's reads */
 };
 
-static uint32_t stage_item(const struct gather *gather, uint32_t family)
-{
-    const struct rf_builder *builder = gather->builder;
-    return rf_plan_item_bytes(
-        builder->plan, builder->spec->cast_at_source ? RF_INFER : RF_TRAIN,
-        family);
-}
-
 /* The largest box from `at` on, in row-major order, of at most `room` elements;
  * advances `at` past it. False when not even one tensor (with `cut`: one
  * element) fits. */
@@ -97,7 +89,8 @@ static void pack_family(struct gather *gather, uint32_t family,
                         uint32_t *bucket, uint64_t *used)
 {
     uint64_t capacity = gather->builder->spec->bucket_bytes;
-    uint32_t item = stage_item(gather, family);
+    const uint32_t item =
+        rf_form_item(rf_plan_wire(gather->builder->plan, family));
     struct rf_box whole =
         rf_box_whole(&gather->builder->plan->model->families[family]);
     bool cut = rf_box_step(&whole, RF_DIM_TENSOR - 1) > capacity / item;
@@ -183,7 +176,7 @@ static struct rf_op_end stage_view(const struct gather *gather,
     return (struct rf_op_end){
         .rank = gather->root,
         .mem = RF_MEM_STAGE,
-        .converted = gather->builder->spec->cast_at_source,
+        .form = rf_plan_wire(gather->builder->plan, slab->family),
         .piece = RF_NONE,
         .offset =
             slab->bucket % RF_STAGE_SLOTS * gather->slot_bytes + slab->offset,
@@ -238,10 +231,11 @@ static uint32_t gather_part(struct gather *gather, const struct slab *slab,
 {
     struct rf_builder *builder = gather->builder;
     const uint64_t part_bytes =
-        rf_box_elements(part) * stage_item(gather, slab->family);
+        rf_form_bytes(rf_plan_wire(builder->plan, slab->family), part);
     const struct rf_holder *source = choose_source(
         gather, &gather->tmpl->units.of[unit_task_index], part_bytes);
-    struct rf_op_end from = rf_op_end_of_piece(source, RF_MEM_TRAIN);
+    struct rf_op_end from =
+        rf_op_end_of_piece(gather->builder, source, RF_MEM_TRAIN);
     struct rf_op_end to = stage_view(gather, slab);
     uint64_t bytes = builder->chunk_bytes;
     uint32_t end = first_round;
@@ -307,11 +301,8 @@ static void bcast_chunk(struct gather *gather, const struct chunk *chunk,
         .round = round,
         .unit = chunk->unit,
         .take_round = round + gather->tmpl->height,
-        .take_item = rf_plan_item_bytes(builder->plan, RF_INFER, family),
+        .take = rf_plan_form(builder->plan, RF_INFER, family),
     };
-    if (!builder->spec->cast_at_source) {
-        bcast.take_cast = (uint8_t)rf_plan_cast(builder->plan, family);
-    }
     rf_bcast_build_add(&gather->build, &bcast, &chunk->op);
 }
 

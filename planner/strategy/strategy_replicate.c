@@ -87,12 +87,9 @@ static struct rf_box box_of(const struct replication *maker,
 /* Adds part `work->part` of a unit task that is cut by `work->split`. */
 static void add_work(struct replication *maker, struct rf_work work)
 {
-    enum rf_side wire =
-        maker->builder->spec->cast_at_source ? RF_INFER : RF_TRAIN;
     struct rf_box box = box_of(maker, &work);
-    work.bytes =
-        rf_box_elements(&box) *
-        rf_plan_item_bytes(maker->builder->plan, wire, family_of(maker, &work));
+    work.bytes = rf_form_bytes(
+        rf_plan_wire(maker->builder->plan, family_of(maker, &work)), &box);
     RF_PUSH(maker->works.works, maker->works.n, maker->works.capacity, work);
 }
 
@@ -141,9 +138,8 @@ static int by_node(const void *a, const void *b)
 static uint32_t parts_of(const struct replication *maker,
                          const struct rf_unit_task *unit, uint32_t parts)
 {
-    uint64_t bytes =
-        rf_box_elements(&unit->box) *
-        rf_plan_item_bytes(maker->builder->plan, RF_TRAIN, unit->family);
+    uint64_t bytes = rf_form_bytes(
+        rf_plan_form(maker->builder->plan, RF_TRAIN, unit->family), &unit->box);
     uint64_t most = rf_div_up(bytes, PART_BYTES);
     return (uint32_t)RF_MIN(parts, most);
 }
@@ -168,9 +164,8 @@ static void serve_node(struct replication *maker, const struct rf_work *model,
 {
     const struct rf_unit_task *unit = &maker->units.of[model->unit];
     uint32_t node = maker->far[first].node;
-    maker->node_bytes[node] +=
-        rf_box_elements(&unit->box) *
-        rf_plan_item_bytes(maker->builder->plan, RF_TRAIN, unit->family);
+    maker->node_bytes[node] += rf_form_bytes(
+        rf_plan_form(maker->builder->plan, RF_TRAIN, unit->family), &unit->box);
     maker->node_works[node]++;
     if (maker->builder->spec->strategy == RF_ALLGATHER) {
         struct rf_work work = *model;
@@ -208,10 +203,11 @@ static void serve_far(struct replication *maker, uint32_t index,
         nodes++;
     }
     maker->longest = RF_MAX(maker->longest, nodes);
-    maker->far_bytes += (double)rf_box_elements(&maker->units.of[index].box) *
-                        rf_plan_item_bytes(maker->builder->plan, RF_TRAIN,
-                                           maker->units.of[index].family) *
-                        (double)maker->n_far;
+    maker->far_bytes +=
+        (double)rf_form_bytes(rf_plan_form(maker->builder->plan, RF_TRAIN,
+                                           maker->units.of[index].family),
+                              &maker->units.of[index].box) *
+        (double)maker->n_far;
     if (strategy == RF_BROADCAST || strategy == RF_ALLGATHER_GLOBAL) {
         add_work(maker, work);
     } else if (strategy == RF_HIERARCHICAL) {
@@ -296,7 +292,8 @@ static uint32_t add_receiver(const struct replication *maker,
                              uint32_t parent, uint32_t receiver)
 {
     struct rf_op_end view = rf_op_end_of_piece(
-        &maker->works.pool[work->receivers + receiver], RF_MEM_INFER);
+        maker->builder, &maker->works.pool[work->receivers + receiver],
+        RF_MEM_INFER);
     return rf_tree_add(tree, parent, &view);
 }
 
@@ -367,7 +364,8 @@ static void emit_chain(struct replication *maker, const struct rf_work *work,
 {
     struct rf_box box = box_of(maker, work);
     struct rf_op_end root = rf_op_end_of_piece(
-        &maker->works.pool[work->sources + work->source], RF_MEM_TRAIN);
+        maker->builder, &maker->works.pool[work->sources + work->source],
+        RF_MEM_TRAIN);
     const struct rf_tree_how how = {.family = family_of(maker, work),
                                     .task = maker->builder->next_task++,
                                     .bucket = RF_NO_BUCKET,
@@ -409,7 +407,8 @@ static void emit_part(struct replication *maker, const struct rf_work *work,
 {
     struct rf_box box = box_of(maker, work);
     struct rf_op_end root = rf_op_end_of_piece(
-        &maker->works.pool[work->sources + work->source], RF_MEM_TRAIN);
+        maker->builder, &maker->works.pool[work->sources + work->source],
+        RF_MEM_TRAIN);
     const struct rf_tree_how how = {.family = family_of(maker, work),
                                     .task = maker->builder->next_task++,
                                     .bucket = RF_NO_BUCKET,
@@ -429,6 +428,7 @@ static void complete_part(struct replication *maker, const struct rf_work *work,
     struct rf_box box = box_of(maker, work);
     struct node_group group = {0, work->n_receivers};
     struct rf_op_end root = rf_op_end_of_piece(
+        maker->builder,
         &maker->works.pool[work->receivers + head_of(work, group)],
         RF_MEM_INFER);
     const struct rf_tree_how how = {.family = family_of(maker, work),

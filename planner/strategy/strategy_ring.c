@@ -30,9 +30,9 @@ static void make_ring(struct rf_builder *builder,
                       const struct rf_ring_draft *draft, struct rf_ring *out)
 {
     const struct rf_op_end from =
-        rf_op_end_of_piece(draft->source, RF_MEM_TRAIN);
+        rf_op_end_of_piece(builder, draft->source, RF_MEM_TRAIN);
     const struct rf_op_end to =
-        rf_op_end_of_piece(&draft->receivers[0], RF_MEM_INFER);
+        rf_op_end_of_piece(builder, &draft->receivers[0], RF_MEM_INFER);
     const struct rf_op_draft step = {.family = draft->family,
                                      .box = *draft->box,
                                      .dep = RF_NO_OP,
@@ -55,9 +55,10 @@ static void count_link(uint32_t src, const struct rf_holder *to, uint64_t n_ops,
                        uint64_t elements, bool from_source, void *data)
 {
     const struct counting *of = data;
-    rf_schedule_count(of->builder->schedule, of->builder->world, src, to->rank,
-                      n_ops, elements * rf_ring_item(of->ring, from_source),
-                      elements * of->ring->op.dst_item);
+    rf_schedule_count(
+        of->builder->schedule, of->builder->world, src, to->rank, n_ops,
+        elements * rf_form_item(rf_ring_form(of->ring, from_source)),
+        elements * rf_form_item(of->ring->op.to));
 }
 
 static void hash_ring(struct rf_hash *digest, const struct rf_ring *ring,
@@ -68,8 +69,8 @@ static void hash_ring(struct rf_hash *digest, const struct rf_ring *ring,
     uint64_t words[9 + 3 * RF_BOX_DIMS] = {
         (uint64_t)op->id << 32 | op->task,
         (uint64_t)op->round << 32 | op->src,
-        (uint64_t)op->family << 32 | (uint64_t)op->cast << 8 |
-            op->cast_at_source,
+        (uint64_t)op->family << 32 | (uint64_t)rf_op_cast(op) << 8 |
+            rf_op_casts_at_source(op),
         (uint64_t)ring->n << 32 | ring->turn,
         (uint64_t)ring->split.dim << 32 | ring->split.parts,
         (uint64_t)ring->chunking[0].dim << 32 | ring->chunking[1].dim,

@@ -39,8 +39,7 @@ void rf_tree_free(struct rf_tree *tree)
 uint64_t rf_builder_elements(const struct rf_builder *builder, uint32_t family,
                              uint64_t bytes)
 {
-    enum rf_side side = builder->spec->cast_at_source ? RF_INFER : RF_TRAIN;
-    return RF_MAX(bytes / rf_plan_item_bytes(builder->plan, side, family), 1);
+    return RF_MAX(bytes / rf_form_item(rf_plan_wire(builder->plan, family)), 1);
 }
 
 static uint32_t first_round(const struct rf_builder *builder,

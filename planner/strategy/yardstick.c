@@ -36,15 +36,17 @@ struct yardstick_build {
     struct run_memory *sources, *targets; /* [rank · RF_MEM_COUNT + memory] */
 };
 
-/* The memories and the conversion as one number. */
+/* The memories and the forms as one number. Without a conversion runs are of
+ * bytes, so forms do not matter. */
 static uint32_t kind_of(const struct rf_op *op)
 {
     uint32_t kind = (uint32_t)op->src_mem << 2 | op->dst_mem;
-    if (op->cast == RF_CAST_NONE) {
+    if (rf_form_equal(op->from, op->to)) {
         return kind;
     }
-    return kind | (uint32_t)op->cast << 4 | (uint32_t)op->cast_at_source << 12 |
-           op->src_item << 16 | op->dst_item << 24;
+    return kind | (uint32_t)rf_op_casts_at_source(op) << 4 |
+           (uint32_t)op->from.dtype << 8 | (uint32_t)op->to.dtype << 16 |
+           UINT32_C(1) << 24;
 }
 
 static int compare_parts(const void *a, const void *b)
@@ -83,28 +85,28 @@ static struct rf_op run_of(const struct yardstick_build *build,
     run.family = RF_NONE; /* its box belongs to no tensor */
     run.dst_piece = RF_NONE;
     run.round = build->plan->spec->serialize ? op->round : 0;
-    if (op->cast == RF_CAST_NONE) {
-        run.src_item = run.dst_item = 1;
+    if (rf_form_equal(op->from, op->to)) {
+        run.from = run.wire = run.to = (struct rf_form){RF_U8};
     }
     for (uint32_t d = 0; d < RF_BOX_DIMS; d++) {
         run.box.start[d] = 0;
         run.box.extent[d] = 1;
-        run.src_stride[d] = run.src_item;
-        run.dst_stride[d] = run.dst_item;
+        run.src_stride[d] = rf_form_item(run.from);
+        run.dst_stride[d] = rf_form_item(run.to);
     }
     run.box.extent[LAST] =
-        rf_box_elements(&op->box) * (op->src_item / run.src_item);
+        rf_form_bytes(op->from, &op->box) / rf_form_item(run.from);
     return run;
 }
 
 static uint64_t source_bytes(const struct rf_op *run)
 {
-    return run->box.extent[LAST] * run->src_item;
+    return rf_form_bytes(run->from, &run->box);
 }
 
 static uint64_t target_bytes(const struct rf_op *run)
 {
-    return run->box.extent[LAST] * run->dst_item;
+    return rf_form_bytes(run->to, &run->box);
 }
 
 /* Whether `more` fits after the content of `run`, in both memories. */
@@ -179,7 +181,7 @@ static uint64_t take(struct run_memory *place, uint64_t memory, uint64_t bytes)
 static int by_width(const void *a, const void *b)
 {
     const struct rf_op *x = a, *y = b;
-    return RF_THEN_BY(RF_COMPARE(y->dst_item, x->dst_item),
+    return RF_THEN_BY(RF_COMPARE(rf_form_item(y->to), rf_form_item(x->to)),
                       RF_COMPARE(x->id, y->id));
 }
 

@@ -36,8 +36,8 @@ static void content(const struct rf_plan *plan, enum rf_side side,
                     uint8_t out[8])
 {
     const struct rf_family *of = &plan->model->families[family];
-    enum rf_dtype from = rf_plan_dtype(plan, RF_TRAIN, family);
-    enum rf_dtype to = rf_plan_dtype(plan, side, family);
+    enum rf_dtype from = rf_plan_form(plan, RF_TRAIN, family).dtype;
+    enum rf_dtype to = rf_plan_form(plan, side, family).dtype;
     uint64_t seed = rf_pattern_seed(family, index[0], index[1]), at = 0;
     uint32_t item = rf_dtype_bytes(from);
     for (uint32_t d = 0; d < of->ndim; d++) {
@@ -68,7 +68,7 @@ static bool visit(const struct process *process, enum rf_side side,
                   const uint64_t *stride, bool compare)
 {
     const struct rf_plan *plan = process->env.plan;
-    uint32_t item = rf_plan_item_bytes(plan, side, piece->family), d;
+    uint32_t item = rf_form_item(rf_plan_form(plan, side, piece->family)), d;
     uint64_t at[RF_BOX_DIMS] = {0};
     do {
         uint64_t index[RF_BOX_DIMS];
@@ -153,8 +153,8 @@ static bool check_padding(const struct process *process, uint64_t round)
     uint8_t poison = rf_poison_byte(round);
     for (size_t i = 0; i < layout->n_pieces; i++) {
         const struct rf_piece *piece = &layout->pieces[i];
-        uint32_t item = rf_plan_item_bytes(process->env.plan, RF_INFER,
-                                           piece->family),
+        uint32_t item = rf_form_item(
+                     rf_plan_form(process->env.plan, RF_INFER, piece->family)),
                  d;
         uint64_t at[RF_BOX_DIMS] = {0};
         do {

@@ -40,7 +40,7 @@ static void place(struct maker *maker, struct rf_op *op, bool at_source,
                   uint32_t rank, uint8_t mem, uint64_t gap)
 {
     uint64_t *used = &maker->out->bytes[rank][mem];
-    uint32_t item = at_source ? op->src_item : op->dst_item;
+    uint32_t item = rf_form_item(at_source ? op->from : op->to);
     uint64_t *stride = at_source ? op->src_stride : op->dst_stride;
     uint64_t at = item;
     *used = rf_align_up(*used, draw(maker, 3) == 0 ? item : 256);
@@ -77,13 +77,16 @@ static void draw_extents(struct maker *maker, struct rf_op *op)
 
 static void draw_cast(struct maker *maker, struct rf_op *op)
 {
-    op->cast = RF_CAST_NONE;
-    op->src_item = op->dst_item = draw(maker, 4) == 0 ? 4 : 2;
+    static const struct rf_form wide = {RF_F32},
+                                narrow[] = {{RF_BF16}, {RF_F16}};
+    op->from = op->to = draw(maker, 4) == 0 ? wide : narrow[0];
+    op->wire = op->from;
     if (maker->options->casts && draw(maker, 3) == 0) {
-        op->cast = (uint8_t)(RF_CAST_F32_BF16 + draw(maker, 4));
-        op->cast_at_source = draw(maker, 2) == 0;
-        op->src_item = op->cast <= RF_CAST_F32_F16 ? 4 : 2;
-        op->dst_item = 6 - op->src_item;
+        const struct rf_form other = narrow[draw(maker, 2)];
+        const bool narrows = draw(maker, 2) == 0;
+        op->from = narrows ? wide : other;
+        op->to = narrows ? other : wide;
+        op->wire = draw(maker, 2) == 0 ? op->from : op->to;
     }
 }
 
@@ -107,11 +110,9 @@ static void relay(struct maker *maker, uint32_t from_id, uint32_t dst)
     op.src = from.dst;
     op.dst = dst;
     op.dep = from.id;
-    op.cast = RF_CAST_NONE;
-    op.cast_at_source = false;
     op.src_mem = from.dst_mem;
     op.dst_mem = RF_MEM_INFER;
-    op.src_item = op.dst_item = from.dst_item;
+    op.from = op.wire = op.to = from.to;
     op.src_offset = from.dst_offset;
     memcpy(op.src_stride, from.dst_stride, sizeof(op.src_stride));
     place(maker, &op, false, dst, RF_MEM_INFER, draw(maker, 2) * 5);
@@ -133,9 +134,7 @@ static void make_split(struct maker *maker, bool whole)
     struct rf_op op = new_op(maker);
     uint64_t n = 2 + draw(maker, 3), row;
     uint64_t *columns = &op.box.extent[RF_BOX_DIMS - 1];
-    op.cast = RF_CAST_NONE;
-    op.cast_at_source = false;
-    op.dst_item = op.src_item;
+    op.wire = op.to = op.from;
     *columns *= n;
     row = *columns;
     place(maker, &op, true, op.src, RF_MEM_TRAIN, 0);
@@ -143,7 +142,7 @@ static void make_split(struct maker *maker, bool whole)
     for (uint64_t i = 0; i < n; i++) {
         struct rf_op part = op;
         part.dst = (uint32_t)draw(maker, maker->options->n_ranks);
-        part.src_offset += whole ? 0 : i * *columns * op.src_item;
+        part.src_offset += whole ? 0 : i * *columns * rf_form_item(op.from);
         place(maker, &part, false, part.dst, RF_MEM_INFER, draw(maker, 2));
         maker->task++;
         add_op(maker, &part);
@@ -169,7 +168,7 @@ static void make_staged(struct maker *maker)
         place(maker, &op, true, op.src, RF_MEM_TRAIN, 0);
         place(maker, &op, false, root, RF_MEM_STAGE, 0);
         op.dst_offset = at;
-        at += rf_align_up(op.box.extent[RF_BOX_DIMS - 1] * op.dst_item, 64);
+        at += rf_align_up(rf_form_bytes(op.to, &op.box), 64);
         maker->task++;
         add_op(maker, &op);
     }
@@ -271,16 +270,18 @@ static void run_row(const struct rf_op *op, uint32_t row, const uint64_t *index,
         src += index[d] * op->src_stride[d];
         dst += index[d] * op->dst_stride[d];
     }
-    if (op->cast == RF_CAST_NONE && op->src_stride[row] == op->src_item &&
-        op->dst_stride[row] == op->dst_item) {
-        memcpy(dst, src, op->box.extent[row] * op->src_item);
+    const enum rf_cast cast = rf_op_cast(op);
+    const uint32_t item = rf_form_item(op->from);
+    if (cast == RF_CAST_NONE && op->src_stride[row] == item &&
+        op->dst_stride[row] == item) {
+        memcpy(dst, src, op->box.extent[row] * item);
         return;
     }
     for (uint64_t i = 0; i < op->box.extent[row]; i++) {
-        if (op->cast == RF_CAST_NONE) {
-            memcpy(dst, src, op->src_item);
+        if (cast == RF_CAST_NONE) {
+            memcpy(dst, src, item);
         } else {
-            rf_cast_items((enum rf_cast)op->cast, dst, src, 1);
+            rf_cast_items(cast, dst, src, 1);
         }
         src += op->src_stride[row];
         dst += op->dst_stride[row];

@@ -22,7 +22,7 @@ enum rf_copy_side { RF_COPY_SRC, RF_COPY_DST };
 static inline uint32_t rf_copy_wire_item(const struct rf_op *op,
                                          const struct rf_copy_shape *shape)
 {
-    return op->cast_at_source ? shape->dst_item : shape->src_item;
+    return rf_op_casts_at_source(op) ? shape->dst_item : shape->src_item;
 }
 
 /* Byte offsets of run `index` on both sides. */

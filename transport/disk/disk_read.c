@@ -222,7 +222,7 @@ static enum rf_status read_some(struct rf_disk_files *files, struct rf_err *err)
         .op = op,
         .shape = &files->shapes[index],
         .dst = rf_engine_place_of(engine, op, RF_COPY_DST),
-        .cast = op->cast != RF_CAST_NONE && !op->cast_at_source,
+        .cast = rf_op_casts_at_destination(op),
     };
     enum rf_status status = RF_OK;
     uint64_t n;

@@ -257,7 +257,7 @@ static enum rf_status write_packed_block(struct rf_disk_files *files,
     }
     rf_copy_pack(shape, files->put_done, n, files->stage,
                  rf_engine_place_of(files->engine, op, RF_COPY_SRC),
-                 op->cast_at_source);
+                 rf_op_casts_at_source(op));
     status = write_at(files, own_files(files)->data, files->stage, n * item,
                       files->put_offset + files->put_done * item, err);
     files->put_done += n;

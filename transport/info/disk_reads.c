@@ -41,7 +41,7 @@ bool rf_disk_reads_into_place(const struct rf_op *op,
                               const struct rf_copy_shape *shape)
 {
     return rf_op_reads_held(op) && !rf_disk_reads_short_rows(shape) &&
-           op->cast == RF_CAST_NONE;
+           shape->cast == RF_CAST_NONE;
 }
 
 uint64_t rf_disk_reads_scattered(const struct rf_op *op)

@@ -74,8 +74,8 @@ static enum rf_status check_casts(const struct rf_method_info *info,
                                   struct rf_err *err)
 {
     for (uint32_t i = 0; i < plan->model->n_families; i++) {
-        enum rf_dtype from = rf_plan_dtype(plan, RF_TRAIN, i);
-        enum rf_dtype to = rf_plan_dtype(plan, RF_INFER, i);
+        enum rf_dtype from = rf_plan_form(plan, RF_TRAIN, i).dtype;
+        enum rf_dtype to = rf_plan_form(plan, RF_INFER, i).dtype;
         enum rf_cast cast = RF_CAST_NONE;
         (void)rf_cast_between(from, to, &cast);
         if (info->memory == RF_DEVICE_MEMORY && cast != RF_CAST_NONE &&

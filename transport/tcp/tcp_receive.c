@@ -67,15 +67,10 @@ static uint8_t *destination(const struct rf_link *link)
     return rf_engine_place_of(link->links->engine, op_of(link), RF_COPY_DST);
 }
 
-static bool casts_here(const struct rf_op *op)
-{
-    return op->cast != RF_CAST_NONE && !op->cast_at_source;
-}
-
 static bool is_scattered(const struct rf_link *link)
 {
     const struct rf_tcp_op *op = &link->ops[link->current];
-    return op_of(link)->cast != RF_CAST_NONE ||
+    return op->shape.cast != RF_CAST_NONE ||
            op->shape.run_items < RF_TCP_SCATTER_BELOW;
 }
 
@@ -137,7 +132,7 @@ static enum rf_status take_ahead(struct rf_link *link, struct rf_err *err)
             }
             rf_copy_unpack(&op->shape, link->current_at, n, destination(link),
                            link->ahead + link->ahead_at,
-                           casts_here(op_of(link)));
+                           rf_op_casts_at_destination(op_of(link)));
             rf_engine_spent(engine, RF_TRACE_UNPACK, before, op->op,
                             n * op->wire_item);
             link->ahead_at += n * op->wire_item;

@@ -61,7 +61,7 @@ static void add_payload(struct rf_link *link)
     struct rf_tcp_batch *batch = link->batch;
     const struct rf_tcp_op *of = &link->ops[link->current];
     const struct rf_op *op = &engine->env->schedule->ops[of->op];
-    const bool cast = op->cast_at_source;
+    const bool cast = rf_op_casts_at_source(op);
     uint8_t *src = rf_engine_place_of(engine, op, RF_COPY_SRC);
     uint64_t room = (RF_TCP_WRITE_BYTES - batch->bytes) / of->wire_item;
     uint64_t n = RF_MIN(of->shape.total_items - link->current_at, room);

@@ -29,8 +29,8 @@ static struct stages stages_of(const struct rf_content *content,
                                uint32_t family)
 {
     struct stages stages = {
-        .train = rf_plan_dtype(content->plan, RF_TRAIN, family),
-        .own = rf_plan_dtype(content->plan, content->side, family)};
+        .train = rf_plan_form(content->plan, RF_TRAIN, family).dtype,
+        .own = rf_plan_form(content->plan, content->side, family).dtype};
     stages.stored = content->checkpoint != NULL
                         ? content->plan->model->families[family].dtype
                         : stages.train;

@@ -182,7 +182,7 @@ enum rf_status rf_runs_padding(const struct rf_plan *plan, enum rf_side side,
     for (size_t i = 0; i < layout->n_pieces; i++) {
         const struct rf_piece *piece = &layout->pieces[i];
         uint32_t ndim = plan->model->families[piece->family].ndim;
-        uint32_t item = rf_plan_item_bytes(plan, side, piece->family);
+        uint32_t item = rf_form_item(rf_plan_form(plan, side, piece->family));
         if (!push_piece(&spans, piece, ndim, item)) {
             goto nomem;
         }

@@ -61,7 +61,7 @@ struct rf_block *rf_blocks_of(const struct rf_plan *plan, enum rf_side side,
         const struct rf_box *box = &piece->box;
         struct rf_block block = {
             .piece = (uint32_t)i,
-            .item = rf_plan_item_bytes(plan, side, piece->family),
+            .item = rf_form_item(rf_plan_form(plan, side, piece->family)),
             .box = *box};
         if (rf_box_elements(box) == 0) {
             continue;

@@ -59,8 +59,10 @@ static void make_element(struct lab *lab, const struct rf_piece *piece,
 {
     const struct rf_plan *plan = lab->planned.plan;
     const struct rf_family *family = &plan->model->families[piece->family];
-    const uint32_t from = rf_plan_item_bytes(plan, RF_TRAIN, piece->family);
-    const uint32_t to = rf_plan_item_bytes(plan, RF_INFER, piece->family);
+    const uint32_t from =
+        rf_form_item(rf_plan_form(plan, RF_TRAIN, piece->family));
+    const uint32_t to =
+        rf_form_item(rf_plan_form(plan, RF_INFER, piece->family));
     const uint64_t seed =
         rf_pattern_seed(piece->family, piece->box.start[0] + index[0],
                         piece->box.start[1] + index[1]);

@@ -223,8 +223,9 @@ static void make_ops(void)
                              .dst_mem = RF_MEM_INFER,
                              .src_offset = chunk * BYTES,
                              .dst_offset = chunk * BYTES,
-                             .src_item = 1,
-                             .dst_item = 1};
+                             .from = {RF_U8},
+                             .wire = {RF_U8},
+                             .to = {RF_U8}};
         for (uint32_t d = 0; d < RF_BOX_DIMS; d++) {
             op->box.extent[d] = d + 1 < RF_BOX_DIMS ? 1 : BYTES;
             op->src_stride[d] = op->dst_stride[d] =

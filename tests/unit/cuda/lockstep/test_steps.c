@@ -32,10 +32,13 @@ static void settle(struct random_ops *ops)
     size_t kept = 0;
     for (size_t i = 0; i < ops->all.n_ops; i++) {
         struct rf_op op = ops->all.ops[i];
-        dropped[i] = op.cast == RF_CAST_BF16_F32 ||
-                     op.cast == RF_CAST_F16_F32 ||
+        const enum rf_cast cast = rf_op_cast(&op);
+        dropped[i] = cast == RF_CAST_BF16_F32 || cast == RF_CAST_F16_F32 ||
                      (op.dep != RF_NO_OP && dropped[op.dep]);
-        op.cast = op.cast == RF_CAST_F32_F16 ? RF_CAST_F32_BF16 : op.cast;
+        if (cast == RF_CAST_F32_F16) {
+            op.wire.dtype = op.wire.dtype == RF_F16 ? RF_BF16 : op.wire.dtype;
+            op.to.dtype = RF_BF16;
+        }
         op.round = op.dep == RF_NO_OP ? 0 : round[op.dep] + 1;
         for (size_t k = 0; k < kept; k++) {
             const struct rf_op *earlier = &ops->all.ops[k];
@@ -533,8 +536,9 @@ TEST(test_staged_runs_leave_memory_and_arrive_in_the_slot)
                                 .dst = 1,
                                 .dst_mem = RF_MEM_INFER,
                                 .dep = RF_NO_OP,
-                                .src_item = 1,
-                                .dst_item = 1,
+                                .from = {RF_U8},
+                                .wire = {RF_U8},
+                                .to = {RF_U8},
                                 .src_offset = at,
                                 .dst_offset = at};
         for (uint32_t d = 0; d < RF_BOX_DIMS; d++) {
@@ -594,7 +598,7 @@ static void count_part(const struct rf_op *part, void *data)
 
 TEST(test_ops_are_split_into_parts_that_fit)
 {
-    struct rf_op op = {.src_item = 2, .dst_item = 2};
+    struct rf_op op = {.from = {RF_BF16}, .wire = {RF_BF16}, .to = {RF_BF16}};
     const uint64_t extent[RF_BOX_DIMS] = {3, 1, 5, 77};
     uint64_t elements = 1;
     for (uint32_t d = RF_BOX_DIMS; d-- > 0;) {
@@ -613,7 +617,7 @@ TEST(test_ops_are_split_into_parts_that_fit)
 TEST(test_casts_without_a_kernel_are_refused)
 {
     struct rf_op op = {
-        .dst = 1, .cast = RF_CAST_F32_F16, .src_item = 4, .dst_item = 2};
+        .dst = 1, .from = {RF_F32}, .wire = {RF_F32}, .to = {RF_F16}};
     const struct rf_schedule schedule = {.ops = &op, .n_ops = 1, .n_ranks = 2};
     const struct rf_waves waves[2] = {{NULL, 0, 0}};
     const struct rf_steps_of of = {
@@ -658,7 +662,7 @@ TEST(test_waves_follow_the_busier_end_and_end_together)
     struct rf_steps steps;
     struct rf_err err;
     for (size_t i = 0; i < RF_ARRAY_SIZE(ops); i++) {
-        ops[i].src_item = ops[i].dst_item = 1;
+        ops[i].from = ops[i].wire = ops[i].to = (struct rf_form){RF_U8};
         for (uint32_t d = 0; d < RF_BOX_DIMS; d++) {
             ops[i].box.extent[d] = d + 1 < RF_BOX_DIMS ? 1 : units[i] * UNIT;
             ops[i].src_stride[d] = ops[i].dst_stride[d] = 1;
@@ -707,7 +711,7 @@ TEST(test_steps_receive_into_a_staging_slot_that_is_not_read_any_more)
         ops[i].id = (uint32_t)i;
         ops[i].round = round[i];
         ops[i].bucket = bucket[i];
-        ops[i].src_item = ops[i].dst_item = 1;
+        ops[i].from = ops[i].wire = ops[i].to = (struct rf_form){RF_U8};
         ops[i].dst_mem = i == 2 ? RF_MEM_INFER : RF_MEM_STAGE;
         for (uint32_t d = 0; d < RF_BOX_DIMS; d++) {
             ops[i].box.extent[d] = d + 1 < RF_BOX_DIMS ? 1 : DIRECT;
@@ -740,7 +744,7 @@ TEST(test_serialized_rounds_wait_for_each_other)
         .ops = ops, .n_ops = RF_ARRAY_SIZE(ops), .n_ranks = 2};
     const struct rf_waves waves[2] = {{NULL, 0, 0}};
     for (size_t i = 0; i < RF_ARRAY_SIZE(ops); i++) {
-        ops[i].src_item = ops[i].dst_item = 1;
+        ops[i].from = ops[i].wire = ops[i].to = (struct rf_form){RF_U8};
         for (uint32_t d = 0; d < RF_BOX_DIMS; d++) {
             ops[i].box.extent[d] = 1;
         }
@@ -776,8 +780,12 @@ TEST(test_sources_of_one_turn_have_a_message_each)
     AUTO(rf_steps) steps;
     struct rf_err err;
     for (uint32_t i = 0; i < RF_ARRAY_SIZE(ops); i++) {
-        ops[i] = (struct rf_op){
-            .id = i, .src = i % 2, .dst = 2, .src_item = 1, .dst_item = 1};
+        ops[i] = (struct rf_op){.id = i,
+                                .src = i % 2,
+                                .dst = 2,
+                                .from = {RF_U8},
+                                .wire = {RF_U8},
+                                .to = {RF_U8}};
         for (uint32_t d = 0; d < RF_BOX_DIMS; d++) {
             ops[i].box.extent[d] = 1;
         }

@@ -34,8 +34,9 @@ static void make_ops(struct rf_op ops[ROUNDS])
                                 .dst_mem = RF_MEM_INFER,
                                 .src_offset = k == 2 ? 0 : k * BYTES,
                                 .dst_offset = k * BYTES,
-                                .src_item = 1,
-                                .dst_item = 1};
+                                .from = {RF_U8},
+                                .wire = {RF_U8},
+                                .to = {RF_U8}};
         for (uint32_t d = 0; d < RF_BOX_DIMS; d++) {
             ops[k].box.extent[d] = d + 1 < RF_BOX_DIMS ? 1 : BYTES;
             ops[k].src_stride[d] = ops[k].dst_stride[d] =

@@ -154,7 +154,7 @@ static void open_memory(const struct rf_plan *plan, const struct oracle *o,
                         enum rf_side side, uint32_t rank, struct memory *out)
 {
     uint32_t index = plan->world->ranks[rank].index[side];
-    *out = (struct memory){.item = rf_plan_item_bytes(plan, side, 0)};
+    *out = (struct memory){.item = rf_form_item(rf_plan_form(plan, side, 0))};
     if (index == RF_NONE) {
         return;
     }

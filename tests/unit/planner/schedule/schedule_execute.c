@@ -70,7 +70,8 @@ static void run_op(struct machine *machine, const struct rf_op *op)
             place_address(&op->box, at, op->src_offset, op->src_stride);
         uint64_t to =
             place_address(&op->box, at, op->dst_offset, op->dst_stride);
-        convert(src + from, op->src_item, dst + to, op->dst_item);
+        convert(src + from, rf_form_item(op->from), dst + to,
+                rf_form_item(op->to));
     } while (place_next(&op->box, at));
 }
 
@@ -85,7 +86,7 @@ static void fill(struct machine *machine, uint32_t rank)
         memcpy(at, piece->box.start, sizeof(at));
         do {
             content(piece->family, at,
-                    rf_plan_item_bytes(plan, RF_TRAIN, piece->family),
+                    rf_form_item(rf_plan_form(plan, RF_TRAIN, piece->family)),
                     base + rf_piece_offset(piece, at));
         } while (place_next(&piece->box, at));
     }
@@ -98,8 +99,9 @@ static bool check(struct machine *machine, uint32_t rank)
     const uint8_t *base = memory_of(machine, rank, RF_MEM_INFER);
     for (size_t p = 0; p < layout->n_pieces; p++) {
         const struct rf_piece *piece = &layout->pieces[p];
-        uint32_t from = rf_plan_item_bytes(plan, RF_TRAIN, piece->family);
-        uint32_t to = rf_plan_item_bytes(plan, RF_INFER, piece->family);
+        uint32_t from =
+            rf_form_item(rf_plan_form(plan, RF_TRAIN, piece->family));
+        uint32_t to = rf_form_item(rf_plan_form(plan, RF_INFER, piece->family));
         uint64_t at[RF_BOX_DIMS];
         memcpy(at, piece->box.start, sizeof(at));
         do {

@@ -75,7 +75,7 @@ static bool can_stay(const struct rf_schedule *schedule, uint32_t rank,
             *offset = from;
         }
         if (op->src != *src || from != *offset || op->src_mem != RF_MEM_TRAIN ||
-            op->dep != RF_NO_OP || op->cast != RF_CAST_NONE ||
+            op->dep != RF_NO_OP || rf_op_cast(op) != RF_CAST_NONE ||
             is_read_again(schedule, op->id)) {
             return false;
         }

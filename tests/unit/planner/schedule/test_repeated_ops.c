@@ -202,7 +202,8 @@ struct number {
     const char *name; /* what it belongs to */
     uint32_t *narrow;
     uint64_t *wide;
-    uint32_t unit; /* of changes */
+    uint32_t unit;        /* of changes */
+    struct rf_form *form; /* NULL: one of the numbers above */
 };
 
 /* Changes one a little; its name. */
@@ -212,7 +213,10 @@ static const char *change_one(const struct number *numbers, size_t n,
     const struct number *number = &numbers[random % n];
     uint32_t change = ((uint32_t)(random >> 40) % 4 + 1) * number->unit;
     change = (random >> 50) % 2 ? change : 0 - change;
-    if (number->narrow != NULL) {
+    if (number->form != NULL) {
+        number->form->dtype =
+            (uint8_t)((number->form->dtype + 1 + random % 7) % RF_DTYPE_COUNT);
+    } else if (number->narrow != NULL) {
         *number->narrow += change;
     } else {
         *number->wide += (uint64_t)(int32_t)change;
@@ -229,26 +233,30 @@ static const char *damage_bcast(struct rf_schedule *schedule, uint64_t random)
     struct rf_hop *hop = &tmpl->hops[any % tmpl->n_hops];
     uint64_t *stage = &schedule->stage_bytes[hop->rank];
     const struct number numbers[] = {
-        {"id", &bcast->id, NULL, 1},
-        {"what gathered it", &bcast->gathered, NULL, 1},
-        {"round", &bcast->round, NULL, 1},
-        {"task", &bcast->task, NULL, 1},
-        {"unit task", &bcast->unit, NULL, 1},
-        {"round of takes", &bcast->take_round, NULL, 1},
-        {"element taken", &bcast->take_item, NULL, 1},
-        {"round of gathering", &kept->round, NULL, 1},
-        {"bucket of gathering", &kept->bucket, NULL, 1},
-        {"task of gathering", &kept->task, NULL, 1},
-        {"address of gathering", NULL, &kept->dst_offset, 32},
-        {"element of gathering", &kept->dst_item, NULL, 1},
-        {"stride of gathering", NULL, &kept->dst_stride[RF_DIM_TENSOR], 32},
-        {"start of gathering", NULL, &kept->box.start[RF_DIM_TENSOR], 32},
-        {"extent of gathering", NULL, &kept->box.extent[RF_DIM_TENSOR], 32},
-        {"parent", &hop->parent, NULL, 1},
-        {"depth", &hop->depth, NULL, 1},
-        {"rank", &hop->rank, NULL, 1},
-        {"receivers", &tmpl->units.of[any % tmpl->units.n].n_dst, NULL, 1},
-        {"staging memory", NULL, stage, 32},
+        {"id", .narrow = &bcast->id, .unit = 1},
+        {"what gathered it", .narrow = &bcast->gathered, .unit = 1},
+        {"round", .narrow = &bcast->round, .unit = 1},
+        {"task", .narrow = &bcast->task, .unit = 1},
+        {"unit task", .narrow = &bcast->unit, .unit = 1},
+        {"round of takes", .narrow = &bcast->take_round, .unit = 1},
+        {"form taken", .form = &bcast->take},
+        {"round of gathering", .narrow = &kept->round, .unit = 1},
+        {"bucket of gathering", .narrow = &kept->bucket, .unit = 1},
+        {"task of gathering", .narrow = &kept->task, .unit = 1},
+        {"address of gathering", .wide = &kept->dst_offset, .unit = 32},
+        {"form of gathering", .form = &kept->to},
+        {"stride of gathering", .wide = &kept->dst_stride[RF_DIM_TENSOR],
+         .unit = 32},
+        {"start of gathering", .wide = &kept->box.start[RF_DIM_TENSOR],
+         .unit = 32},
+        {"extent of gathering", .wide = &kept->box.extent[RF_DIM_TENSOR],
+         .unit = 32},
+        {"parent", .narrow = &hop->parent, .unit = 1},
+        {"depth", .narrow = &hop->depth, .unit = 1},
+        {"rank", .narrow = &hop->rank, .unit = 1},
+        {"receivers", .narrow = &tmpl->units.of[any % tmpl->units.n].n_dst,
+         .unit = 1},
+        {"staging memory", .wide = stage, .unit = 32},
     };
     return change_one(numbers, RF_ARRAY_SIZE(numbers), random);
 }
@@ -261,29 +269,30 @@ static const char *damage_ring(struct rf_schedule *schedule, uint64_t random)
     struct rf_op *op = &ring->op;
     struct rf_holder *to = &schedule->rings->holders[ring->first];
     const struct number numbers[] = {
-        {"id", &op->id, NULL, 1},
-        {"dep", &op->dep, NULL, 1},
-        {"round", &op->round, NULL, 1},
-        {"task", &op->task, NULL, 1},
-        {"source", &op->src, NULL, 1},
-        {"source's element", &op->src_item, NULL, 1},
-        {"element", &op->dst_item, NULL, 1},
-        {"address", NULL, &op->src_offset, 1},
-        {"stride", NULL, &op->src_stride[RF_DIM_TENSOR], 1},
-        {"start", NULL, &op->box.start[RF_DIM_TENSOR], 1},
-        {"extent", NULL, &op->box.extent[RF_DIM_TENSOR], 1},
-        {"first receiver", NULL, &ring->first, 1},
-        {"receivers", &ring->n, NULL, 1},
-        {"turn", &ring->turn, NULL, 1},
-        {"larger parts", &ring->larger, NULL, 1},
-        {"dimension of parts", &ring->split.dim, NULL, 1},
-        {"parts", &ring->split.parts, NULL, 1},
-        {"dimension of chunks", &chunking->dim, NULL, 1},
-        {"length of chunks", NULL, &chunking->step, 1},
-        {"chunks", NULL, &chunking->count, 1},
-        {"receiver", &to[any % ring->n].rank, NULL, 1},
-        {"receiver's piece", &to[any % ring->n].number, NULL, 1},
-        {"rounds", &schedule->n_rounds, NULL, 1},
+        {"id", .narrow = &op->id, .unit = 1},
+        {"dep", .narrow = &op->dep, .unit = 1},
+        {"round", .narrow = &op->round, .unit = 1},
+        {"task", .narrow = &op->task, .unit = 1},
+        {"source", .narrow = &op->src, .unit = 1},
+        {"source's form", .form = &op->from},
+        {"form", .form = &op->to},
+        {"form on the wire", .form = &op->wire},
+        {"address", .wide = &op->src_offset, .unit = 1},
+        {"stride", .wide = &op->src_stride[RF_DIM_TENSOR], .unit = 1},
+        {"start", .wide = &op->box.start[RF_DIM_TENSOR], .unit = 1},
+        {"extent", .wide = &op->box.extent[RF_DIM_TENSOR], .unit = 1},
+        {"first receiver", .wide = &ring->first, .unit = 1},
+        {"receivers", .narrow = &ring->n, .unit = 1},
+        {"turn", .narrow = &ring->turn, .unit = 1},
+        {"larger parts", .narrow = &ring->larger, .unit = 1},
+        {"dimension of parts", .narrow = &ring->split.dim, .unit = 1},
+        {"parts", .narrow = &ring->split.parts, .unit = 1},
+        {"dimension of chunks", .narrow = &chunking->dim, .unit = 1},
+        {"length of chunks", .wide = &chunking->step, .unit = 1},
+        {"chunks", .wide = &chunking->count, .unit = 1},
+        {"receiver", .narrow = &to[any % ring->n].rank, .unit = 1},
+        {"receiver's piece", .narrow = &to[any % ring->n].number, .unit = 1},
+        {"rounds", .narrow = &schedule->n_rounds, .unit = 1},
     };
     return change_one(numbers, RF_ARRAY_SIZE(numbers), random);
 }
@@ -347,19 +356,19 @@ LOOP_TEST(test_repeated_ops_that_are_lost_or_doubled_are_found, N_WORLDS)
     ck_assert_int_ne(rf_schedule_prove(lab.plan, schedule, NULL), RF_OK);
 }
 
-/* Elements of another size, or cast otherwise, though nothing else shows it. */
+/* Elements of another type, though nothing else shows it. */
 LOOP_TEST(test_bcast_proof_finds_wrong_elements, N_WORLDS - N_RINGS)
 {
     AUTO(planned) lab;
     AUTO(rf_schedule) *schedule = make(&lab, &worlds[N_RINGS + _i]);
     struct rf_bcast *bcast = &schedule->tmpl->bcasts[0];
     struct rf_op *gathered = &schedule->ops[bcast->gathered];
-    gathered->dst_item--;
+    gathered->to.dtype--;
     ck_assert_int_ne(rf_schedule_prove(lab.plan, schedule, NULL), RF_OK);
-    gathered->dst_item++;
-    bcast->take_cast ^= 1;
+    gathered->to.dtype++;
+    bcast->take.dtype--;
     ck_assert_int_ne(rf_schedule_prove(lab.plan, schedule, NULL), RF_OK);
-    bcast->take_cast ^= 1;
+    bcast->take.dtype++;
     ck_assert_int_eq(rf_schedule_prove(lab.plan, schedule, NULL), RF_OK);
 }
 

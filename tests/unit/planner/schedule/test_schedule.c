@@ -171,10 +171,9 @@ LOOP_TEST(test_schedule_proof_finds_damage, RF_STRATEGIES)
         DAMAGE(&lab, op, op->dst_mem = RF_MEM_TRAIN);
         DAMAGE(&lab, op, op->id++);
         DAMAGE(&lab, op, op->round = lab.schedule->n_rounds);
-        DAMAGE(&lab, op, op->dst_item++);
-        DAMAGE(&lab, op, op->dst_item--);
-        DAMAGE(&lab, op, op->cast ^= 1);
-        DAMAGE(&lab, op, op->cast_at_source ^= 1);
+        DAMAGE(&lab, op, op->from.dtype++);
+        DAMAGE(&lab, op, op->wire.dtype++);
+        DAMAGE(&lab, op, op->to.dtype++);
         DAMAGE(&lab, op, op->family = lab.model->n_families);
         if (op->dst_mem == RF_MEM_INFER) {
             DAMAGE(&lab, op, op->box.extent[RF_DIM_TENSOR]++);

@@ -89,10 +89,9 @@ static struct flow *flows_of(const struct planned *lab,
         if (left != NULL && left[i]) {
             continue;
         }
-        flow->read += elements * op->src_item;
-        flow->wire +=
-            elements * (op->cast_at_source ? op->dst_item : op->src_item);
-        flow->written += elements * op->dst_item;
+        flow->read += elements * rf_form_item(op->from);
+        flow->wire += elements * rf_form_item(op->wire);
+        flow->written += elements * rf_form_item(op->to);
     }
     return flows;
 }
@@ -123,14 +122,16 @@ static void check_runs(const struct planned *lab,
         ck_assert_uint_eq(op->dep, RF_NO_OP);
         ck_assert_uint_eq(op->bucket, RF_NO_BUCKET);
         ck_assert_uint_eq(rf_box_elements(&op->box), items);
-        ck_assert_uint_eq(op->src_stride[RF_BOX_DIMS - 1], op->src_item);
-        ck_assert_uint_eq(op->dst_stride[RF_BOX_DIMS - 1], op->dst_item);
-        ck_assert_uint_le(op->src_offset + items * op->src_item,
+        ck_assert_uint_eq(op->src_stride[RF_BOX_DIMS - 1],
+                          rf_form_item(op->from));
+        ck_assert_uint_eq(op->dst_stride[RF_BOX_DIMS - 1],
+                          rf_form_item(op->to));
+        ck_assert_uint_le(op->src_offset + items * rf_form_item(op->from),
                           memory_bytes(lab, op->src, op->src_mem));
-        ck_assert_uint_le(op->dst_offset + items * op->dst_item,
+        ck_assert_uint_le(op->dst_offset + items * rf_form_item(op->to),
                           memory_bytes(lab, op->dst, op->dst_mem));
-        ck_assert_uint_eq(op->src_offset % op->src_item, 0);
-        ck_assert_uint_eq(op->dst_offset % op->dst_item, 0);
+        ck_assert_uint_eq(op->src_offset % rf_form_item(op->from), 0);
+        ck_assert_uint_eq(op->dst_offset % rf_form_item(op->to), 0);
     }
 }
 
@@ -143,7 +144,7 @@ static void check_disjoint(const struct planned *lab,
             rf_xcalloc(memory_bytes(lab, r, RF_MEM_INFER) + 1, 1);
         for (size_t i = 0; i < yardstick->n_ops; i++) {
             const struct rf_op *op = &yardstick->ops[i];
-            uint64_t bytes = rf_box_elements(&op->box) * op->dst_item;
+            uint64_t bytes = rf_form_bytes(op->to, &op->box);
             if (op->dst != r || op->dst_mem != RF_MEM_INFER) {
                 continue;
             }

@@ -22,9 +22,9 @@ static void set_dim(struct rf_op *op, uint32_t d, uint64_t extent,
     op->dst_stride[d] = dst_stride;
 }
 
-static struct rf_op new_op(uint32_t src_item, uint32_t dst_item)
+static struct rf_op new_op(enum rf_dtype from, enum rf_dtype to)
 {
-    struct rf_op op = {.src_item = src_item, .dst_item = dst_item};
+    struct rf_op op = {.from = {(uint8_t)from}, .to = {(uint8_t)to}};
     for (uint32_t d = 0; d < RF_BOX_DIMS; d++) {
         set_dim(&op, d, 1, 0, 0);
     }
@@ -32,9 +32,10 @@ static struct rf_op new_op(uint32_t src_item, uint32_t dst_item)
 }
 
 /* Rows of 3·5 elements, the source's twice as wide. */
-static struct rf_op column_split(uint32_t item)
+static struct rf_op column_split(enum rf_dtype dtype)
 {
-    struct rf_op op = new_op(item, item);
+    const uint64_t item = rf_dtype_bytes(dtype);
+    struct rf_op op = new_op(dtype, dtype);
     set_dim(&op, 0, 2, 3000 * item, 2000 * item);
     set_dim(&op, 2, 7, 200 * item, 100 * item);
     set_dim(&op, 3, 100, item, item);
@@ -56,10 +57,11 @@ static struct memories *make_memories(const struct rf_op *op)
             src += index[d] * op->src_stride[d];
             dst += index[d] * op->dst_stride[d];
         }
-        if (op->cast == RF_CAST_NONE) {
-            memcpy(memories->wanted + dst, memories->src + src, op->src_item);
+        if (rf_op_cast(op) == RF_CAST_NONE) {
+            memcpy(memories->wanted + dst, memories->src + src,
+                   rf_form_item(op->from));
         } else {
-            rf_cast_items((enum rf_cast)op->cast, memories->wanted + dst,
+            rf_cast_items(rf_op_cast(op), memories->wanted + dst,
                           memories->src + src, 1);
         }
         for (d = RF_BOX_DIMS; d-- > 0;) {
@@ -79,7 +81,7 @@ static void assert_equal(const struct memories *memories)
 
 TEST(test_shape_of_a_contiguous_box_is_one_run)
 {
-    struct rf_op op = new_op(2, 2);
+    struct rf_op op = new_op(RF_BF16, RF_BF16);
     struct rf_copy_shape shape;
     set_dim(&op, 0, 3, 4000, 4000);
     set_dim(&op, 2, 20, 200, 200);
@@ -92,7 +94,7 @@ TEST(test_shape_of_a_contiguous_box_is_one_run)
 
 TEST(test_shape_joins_loops_that_walk_as_one)
 {
-    struct rf_op op = column_split(2);
+    struct rf_op op = column_split(RF_BF16);
     struct rf_copy_shape shape;
     uint64_t src, dst;
     rf_copy_shape_of(&op, &shape);
@@ -112,7 +114,7 @@ TEST(test_shape_joins_loops_that_walk_as_one)
 LOOP_TEST(test_ranges_of_any_size_copy_everything, 16)
 {
     const uint64_t steps[] = {1, 7, 64, 199, 200, 201, 1000, 100000};
-    struct rf_op op = column_split(2);
+    struct rf_op op = column_split(RF_BF16);
     AUTO_FREE struct memories *memories = make_memories(&op);
     struct rf_copy_shape shape;
     uint64_t step = steps[_i / 2];
@@ -127,7 +129,7 @@ LOOP_TEST(test_ranges_of_any_size_copy_everything, 16)
 
 TEST(test_packed_streams_unpack_to_the_same)
 {
-    struct rf_op op = column_split(4);
+    struct rf_op op = column_split(RF_F32);
     AUTO_FREE struct memories *memories = make_memories(&op);
     struct rf_copy_shape shape;
     uint8_t stage[96];
@@ -142,11 +144,10 @@ TEST(test_packed_streams_unpack_to_the_same)
 
 LOOP_TEST(test_casts_happen_at_either_end, 2)
 {
-    struct rf_op op = new_op(4, 2);
+    struct rf_op op = new_op(RF_F32, RF_BF16);
     AUTO_FREE struct memories *memories;
     struct rf_copy_shape shape;
     uint8_t stage[400];
-    op.cast = RF_CAST_F32_BF16;
     set_dim(&op, 2, 7, 800, 200);
     set_dim(&op, 3, 100, 4, 2);
     memories = make_memories(&op);
@@ -165,7 +166,7 @@ LOOP_TEST(test_casts_happen_at_either_end, 2)
 
 TEST(test_io_vectors_name_every_byte_once)
 {
-    struct rf_op op = column_split(2);
+    struct rf_op op = column_split(RF_BF16);
     AUTO_FREE struct memories *memories = make_memories(&op);
     struct rf_copy_shape shape;
     struct iovec from[3], to[3];
@@ -187,7 +188,7 @@ TEST(test_io_vectors_name_every_byte_once)
 
 TEST(test_rows_of_members_are_written_together)
 {
-    struct rf_op op = column_split(2), other = op;
+    struct rf_op op = column_split(RF_BF16), other = op;
     AUTO_FREE struct memories *memories = make_memories(&op);
     struct rf_copy_shape shape, other_shape;
     struct rf_copy_member members[2];

@@ -20,8 +20,9 @@ LOOP_TEST(test_short_rows_are_read_with_what_lies_between, 6)
     struct rf_op op = {.dep = RF_NO_OP,
                        .src_mem = RF_MEM_TRAIN,
                        .dst_mem = RF_MEM_INFER,
-                       .src_item = 1,
-                       .dst_item = 1};
+                       .from = {RF_U8},
+                       .wire = {RF_U8},
+                       .to = {RF_U8}};
     for (uint32_t d = 0; d < RF_BOX_DIMS; d++) {
         op.box.extent[d] = 1;
     }

@@ -43,8 +43,9 @@ static void init(struct lab *lab)
                              .bucket = RF_NO_BUCKET,
                              .task = i,
                              .dst_mem = RF_MEM_INFER,
-                             .src_item = 1,
-                             .dst_item = 1};
+                             .from = {RF_U8},
+                             .wire = {RF_U8},
+                             .to = {RF_U8}};
         for (uint32_t d = 0; d < RF_BOX_DIMS; d++) {
             op->box.extent[d] = 1;
         }

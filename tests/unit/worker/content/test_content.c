@@ -21,8 +21,8 @@ TEST(test_slices_of_a_cast_tensor_equal_the_whole)
         "{'name': 's', 'train': {'layout': 'hf'}, 'infer': {'layout': 'hf', "
         "'dtype': 'BF16'}}",
         1, 1);
-    ck_assert_int_eq(rf_plan_dtype(lab.plan, RF_TRAIN, 0), RF_F32);
-    ck_assert_int_eq(rf_plan_dtype(lab.plan, RF_INFER, 0), RF_BF16);
+    ck_assert_int_eq(rf_plan_form(lab.plan, RF_TRAIN, 0).dtype, RF_F32);
+    ck_assert_int_eq(rf_plan_form(lab.plan, RF_INFER, 0).dtype, RF_BF16);
     assert_ok(rf_content_create(lab.plan, RF_INFER, 5, NULL, &content, &err),
               err);
     assert_ok(rf_content_read(content, &span, whole, &err), err);

@@ -23,8 +23,8 @@ static void element_of(const struct rf_plan *plan, enum rf_side side,
                        uint32_t family, uint64_t layer, uint64_t expert,
                        uint64_t element, uint64_t iteration, uint8_t *out)
 {
-    enum rf_dtype train = rf_plan_dtype(plan, RF_TRAIN, family);
-    enum rf_dtype own = rf_plan_dtype(plan, side, family);
+    enum rf_dtype train = rf_plan_form(plan, RF_TRAIN, family).dtype;
+    enum rf_dtype own = rf_plan_form(plan, side, family).dtype;
     uint64_t seed = rf_pattern_seed(family, layer, expert);
     uint8_t stored[8];
     for (uint32_t b = 0; b < rf_dtype_bytes(train); b++) {
@@ -169,9 +169,9 @@ LOOP_TEST(test_verify_accepts_what_the_oracle_wrote, RF_ARRAY_SIZE(cases))
         struct rf_verify_result found = verify(lab.plan, r, &arena);
         uint64_t bytes = 0;
         for (size_t p = 0; p < layout->n_pieces; p++) {
-            bytes += rf_box_elements(&layout->pieces[p].box) *
-                     rf_plan_item_bytes(lab.plan, RF_INFER,
-                                        layout->pieces[p].family);
+            bytes += rf_form_bytes(
+                rf_plan_form(lab.plan, RF_INFER, layout->pieces[p].family),
+                &layout->pieces[p].box);
         }
         ck_assert_uint_eq(found.mismatched_bytes, 0);
         ck_assert_uint_eq(found.checked_bytes, bytes);

@@ -155,7 +155,7 @@ static void mark_pieces(const struct rf_plan *plan, enum rf_side side,
 {
     for (size_t p = 0; p < layout->n_pieces; p++) {
         const struct rf_piece *piece = &layout->pieces[p];
-        uint32_t item = rf_plan_item_bytes(plan, side, piece->family);
+        uint32_t item = rf_form_item(rf_plan_form(plan, side, piece->family));
         uint64_t n = rf_box_elements(&piece->box);
         for (uint64_t i = 0; i < n; i++) {
             uint64_t rest = i, offset = piece->offset;

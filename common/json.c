@@ -560,22 +560,24 @@ static enum rf_status read_word(const struct rf_jnode *node,
                                 struct rf_err *err)
 {
     const char *text = json_string_value(node->value);
-    char list[256] = "";
-    size_t used = 0;
-    for (unsigned i = 0; names[i] != NULL; i++) {
-        if (text != NULL && strcmp(text, names[i]) == 0) {
+    char *list = NULL;
+    enum rf_status status;
+    for (unsigned i = 0; text != NULL && names[i] != NULL; i++) {
+        if (strcmp(text, names[i]) == 0) {
             *out = i;
             return RF_OK;
         }
-        used += (size_t)snprintf(list + used, sizeof(list) - used, "%s\"%s\"",
-                                 i == 0 ? "" : ", ", names[i]);
-        used = RF_MIN(used, sizeof(list) - 1);
     }
-    if (text == NULL) {
-        return rf_jnode_wrong(node, err, "must be one of %s", list);
+    for (unsigned i = 0; names[i] != NULL; i++) {
+        rf_text_add(&list, ", ", "\"%s\"", names[i]);
     }
-    return rf_jnode_fail(node, err, "must be one of %s, not \"%.60s\"%s", list,
-                         text, hint_of(meant_by(text, names, others)).text);
+    status = text == NULL
+                 ? rf_jnode_wrong(node, err, "must be one of %s", list)
+                 : rf_jnode_fail(
+                       node, err, "must be one of %s, not \"%.60s\"%s", list,
+                       text, hint_of(meant_by(text, names, others)).text);
+    free(list);
+    return status;
 }
 
 enum rf_status rf_jnode_word(const struct rf_jnode *node,

@@ -8,10 +8,10 @@
 #include "coordinator/config/nodes/hosts.h"
 
 #include <assert.h>
-#include <ctype.h>
 #include <stdbool.h>
 #include <stdlib.h>
 #include <string.h>
+#include <strings.h>
 
 #include "common/mem.h"
 #include "coordinator/config/nodes/hosts_internal.h"
@@ -208,23 +208,16 @@ static char *find_slots(char *word)
     return address ? NULL : colon;
 }
 
-/* The index of a host in the list, ignoring case. A new host gets the index of
- * the end and is recorded there. */
-static size_t place_of(struct rf_hosts *hosts, const char *name)
+/* The host of that name, ignoring case; NULL: none. Files that list a host
+ * several times mostly do so on consecutive lines. */
+static struct rf_host *find_host(const struct rf_hosts *hosts, const char *name)
 {
-    char lower[MAX_NAME + 1] = "";
-    json_t *old;
-    for (size_t i = 0; i < MAX_NAME && name[i] != '\0'; i++) {
-        lower[i] = (char)tolower((unsigned char)name[i]);
+    for (size_t i = hosts->n; i-- > 0;) {
+        if (strcasecmp(hosts->list[i].name, name) == 0) {
+            return &hosts->list[i];
+        }
     }
-    hosts->places = hosts->places != NULL ? hosts->places : json_object();
-    old = json_object_get(hosts->places, lower);
-    if (old != NULL) {
-        return (size_t)json_integer_value(old);
-    }
-    json_object_set_new(hosts->places, lower,
-                        json_integer((json_int_t)hosts->n));
-    return hosts->n;
+    return NULL;
 }
 
 static enum rf_status add_again(struct rf_host *host,
@@ -255,16 +248,16 @@ static enum rf_status add(struct rf_hosts *hosts, const struct rf_host *host,
                           enum rf_hosts_twice twice, struct rf_err *err)
 {
     const char *name = host->name;
-    size_t place;
+    struct rf_host *known;
     if (!rf_names_valid_host(name)) {
         return rf_err_set(err, RF_ERR_CONFIG,
                           "\"%.80s\" is not a host name: letters, digits and "
                           "\"._-:\" only, not a dash first",
                           name);
     }
-    place = place_of(hosts, name);
-    if (place < hosts->n) {
-        return add_again(&hosts->list[place], host, twice, err);
+    known = find_host(hosts, name);
+    if (known != NULL) {
+        return add_again(known, host, twice, err);
     }
     if (hosts->n == RF_CONFIG_MAX_NODES) {
         return rf_err_set(err, RF_ERR_CONFIG, "more than %d hosts",
@@ -348,7 +341,6 @@ void rf_hosts_free(struct rf_hosts *hosts)
         free(hosts->list[i].user);
     }
     free(hosts->list);
-    json_decref(hosts->places);
     *hosts = (struct rf_hosts){0};
 }
 

@@ -22,7 +22,6 @@ struct rf_host {
 struct rf_hosts {
     struct rf_host *list;
     size_t n, cap;
-    json_t *places; /* index in the list by lower-case name; NULL: none yet */
 };
 
 /*

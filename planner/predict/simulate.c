@@ -31,6 +31,7 @@
  * that none of them idles. */
 #define WINDOW 6
 #define MAX_TURNS (UINT32_C(1) << 16)
+#define BUCKETS (2 * RF_SIMULATION_FLOWS)
 
 /* --- Servers ------------------------------------------------------------- */
 
@@ -252,50 +253,34 @@ static double latency_of(const struct rf_simulation *b,
 
 /* --- Flows --------------------------------------------------------------- */
 
-static size_t slot_of(const struct rf_simulation *b,
-                      const struct rf_simulated_flow *key)
+static bool is_flow(const struct rf_simulated_flow *a,
+                    const struct rf_simulated_flow *b)
 {
-    const uint64_t words[] = {key->src, key->dst, key->after, key->turn};
-    struct rf_hash hash;
-    size_t at;
-    rf_hash_init(&hash);
-    rf_hash_record(&hash, words, RF_ARRAY_SIZE(words));
-    at = hash.a & (b->table_size - 1);
-    while (b->table[at] != NO_FLOW) {
-        const struct rf_simulated_flow *flow = &b->flows[b->table[at]];
-        if (flow->src == key->src && flow->dst == key->dst &&
-            flow->after == key->after && flow->turn == key->turn) {
-            break;
-        }
-        at = (at + 1) & (b->table_size - 1);
-    }
-    return at;
+    return a->src == b->src && a->dst == b->dst && a->after == b->after &&
+           a->turn == b->turn;
 }
 
-static void grow_table(struct rf_simulation *b)
-{
-    b->table_size = RF_MAX(2 * b->table_size, 1024);
-    free(b->table);
-    b->table = rf_xmalloc(b->table_size * sizeof(*b->table));
-    memset(b->table, 0xff, b->table_size * sizeof(*b->table));
-    for (size_t f = 0; f < b->n_flows; f++) {
-        b->table[slot_of(b, &b->flows[f])] = (uint32_t)f;
-    }
-}
-
+/* The index of the flow with that key; a new one joins its bucket. */
 static uint32_t flow_for(struct rf_simulation *b,
                          const struct rf_simulated_flow *key)
 {
-    size_t at;
-    if (2 * (b->n_flows + 1) > b->table_size) {
-        grow_table(b);
+    const uint64_t words[] = {key->src, key->dst, key->after, key->turn};
+    struct rf_hash hash;
+    uint32_t *first, flow;
+    rf_hash_init(&hash);
+    rf_hash_record(&hash, words, RF_ARRAY_SIZE(words));
+    first = &b->buckets[hash.a % BUCKETS];
+    flow = *first;
+    while (flow != NO_FLOW && !is_flow(&b->flows[flow], key)) {
+        flow = b->flows[flow].next;
     }
-    at = slot_of(b, key);
-    if (b->table[at] == NO_FLOW) {
-        b->table[at] = (uint32_t)b->n_flows;
+    if (flow == NO_FLOW) {
+        flow = (uint32_t)b->n_flows;
         RF_PUSH(b->flows, b->n_flows, b->flows_capacity, *key);
+        b->flows[flow].next = *first;
+        *first = flow;
     }
-    return b->table[at];
+    return flow;
 }
 
 /* Whether the method leaves the bytes of this op in place. */
@@ -353,6 +338,9 @@ static uint32_t after_of(const struct rf_simulation *b, const struct rf_op *op)
 static void find_flows(struct rf_simulation *b)
 {
     const struct rf_schedule *schedule = b->env->schedule;
+    memset(b->buckets, 0xff, BUCKETS * sizeof(*b->buckets)); /* NO_FLOW */
+    b->n_flows = 0;
+    b->in_place = 0;
     for (size_t i = 0; i < schedule->n_ops && !too_many(b); i++) {
         const struct rf_op *op = &schedule->ops[i];
         const struct rf_simulated_flow key = {
@@ -414,9 +402,6 @@ static void choose_flows(struct rf_simulation *b)
         return;
     }
     b->depth_of = rf_xcalloc(b->env->schedule->n_ops, sizeof(*b->depth_of));
-    b->n_flows = 0;
-    b->in_place = 0;
-    memset(b->table, 0xff, b->table_size * sizeof(*b->table));
     find_flows(b);
 }
 
@@ -639,6 +624,7 @@ enum rf_status rf_simulate(const struct rf_simulate_env *env,
     }
     b.flows_capacity = 64;
     b.flows = rf_xcalloc(b.flows_capacity, sizeof(*b.flows));
+    b.buckets = rf_xcalloc(BUCKETS, sizeof(*b.buckets));
     b.flow_of = rf_xcalloc(n_ops, sizeof(*b.flow_of));
     b.end_of = rf_xcalloc(n_ops, sizeof(*b.end_of));
     if (env->inside.left == RF_LEFT_COVERED) {
@@ -664,7 +650,7 @@ enum rf_status rf_simulate(const struct rf_simulate_env *env,
     free(b.flows);
     free(b.batches);
     rf_simulation_free_rings(&b);
-    free(b.table);
+    free(b.buckets);
     free(b.jobs);
     free(b.last_edge);
     free(b.edges);

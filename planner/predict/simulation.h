@@ -17,6 +17,7 @@ struct rf_simulated_flow {
                        first copy in steps */
     uint32_t turn;  /* with "serialize": its turn at its ranks, else 0 */
     uint32_t n_jobs;
+    uint32_t next;         /* in its bucket */
     bool forwarded;        /* its bytes go on to other ranks */
     uint64_t bytes, n_ops; /* of ops that move */
     uint64_t first_job;
@@ -44,8 +45,7 @@ struct rf_simulation {
                            they forward */
     struct rf_simulated_flow *flows;
     size_t n_flows, flows_capacity;
-    uint32_t *table; /* hash table of flows */
-    size_t table_size;
+    uint32_t *buckets; /* the first flow by hash of its key */
     struct rf_job *jobs;
     uint64_t n_jobs;
     size_t *last_edge; /* per job: the last in-step edge to it */

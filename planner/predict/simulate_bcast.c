@@ -143,19 +143,19 @@ static struct rf_simulated_span *list_spans(const struct rf_simulation *b,
     const double all = (double)batch->bytes;
     struct rf_simulated_span *spans =
         rf_xcalloc(2 * (size_t)n_jobs + 1, sizeof(*spans));
-    uint32_t job = UINT32_MAX;
-    size_t first = 0; /* of the job */
+    uint32_t before = UINT32_MAX; /* the previous op's part */
     uint64_t at = 0;
     *n = 0;
     for (size_t i = batch->first; i < batch->end; i++) {
         struct rf_simulated_span span = {.start = (double)at / all};
-        const uint32_t in = (uint32_t)(span.start * n_jobs);
+        const uint32_t part = (uint32_t)(span.start * n_jobs);
         at += rf_bcast_bytes(schedule->ops, &schedule->tmpl->bcasts[i]);
-        span.end = (double)at / all;
-        first = in == job ? first : *n;
-        job = in;
-        *n = RF_MIN(*n, first + 1); /* the last replaces one in between */
-        spans[(*n)++] = span;
+        span.end = (double)at / all; /* where the next op begins */
+        if (part != before || i + 1 == batch->end ||
+            part != (uint32_t)(span.end * n_jobs)) {
+            spans[(*n)++] = span;
+        }
+        before = part;
     }
     return spans;
 }

@@ -72,11 +72,9 @@ static bool has_own(const struct rf_family_table *table, const char *name)
     return false;
 }
 
-/* Assigns the rule to the component and its stage. `range`: the layers of a
- * rule without its own. */
+/* Assigns the rule to the component, its stage and its layers. */
 static void assign(const struct rf_family_table *table,
-                   enum rf_component component, const struct rf_jnode *range,
-                   struct rf_rule *rule)
+                   enum rf_component component, struct rf_rule *rule)
 {
     rule->component = component;
     if (component == RF_COMPONENT_VISION) {
@@ -89,9 +87,12 @@ static void assign(const struct rf_family_table *table,
             component == RF_COMPONENT_MTP ? RF_STAGE_LAST : RF_STAGE_FIRST;
         rule->stage_given = true;
     }
-    if (rule->range.value == NULL && range != NULL &&
+    if (component == RF_COMPONENT_MTP && !rule->own_layers &&
         strstr(rule->name, "{L}") != NULL) {
-        rule->range = *range;
+        rule->own_layers = true;
+        rule->first = rf_jnode_get(&table->components[component], "first");
+        rule->count = rf_jnode_get(&table->components[component], "count");
+        rule->each = rf_jnode_get(&table->components[component], "each");
     }
 }
 
@@ -102,7 +103,6 @@ static void push(struct rf_family_table *table, const struct rf_rule *rule)
 
 static enum rf_status add_tensors(struct rf_family_table *table,
                                   enum rf_component component,
-                                  const struct rf_jnode *range,
                                   struct rf_err *err)
 {
     struct rf_jnode list =
@@ -115,7 +115,7 @@ static enum rf_status add_tensors(struct rf_family_table *table,
             free(rule.name);
             continue;
         }
-        assign(table, component, range, &rule);
+        assign(table, component, &rule);
         push(table, &rule);
     }
     return RF_OK;
@@ -134,7 +134,7 @@ static enum rf_status add_names(struct rf_family_table *table,
         json_array_append_new(table->documents, node.value);
         RF_TRY(rf_rule_read(&node, table->name, &rule, err));
         if (rule.roles[0] != RF_ROLE_SKIP) {
-            assign(table, component, NULL, &rule);
+            assign(table, component, &rule);
         }
         push(table, &rule);
     }
@@ -158,16 +158,14 @@ static bool is_without(const struct rf_jnode *mtp, const char *name)
 }
 
 /* Copies the decoder's rules for layers whose names begin with `layer`. */
-static void copy_layers(struct rf_family_table *table, const char *layer,
-                        const struct rf_jnode *range)
+static void copy_layers(struct rf_family_table *table, const char *layer)
 {
     size_t n = table->n_rules;
     for (size_t i = 0; i < n; i++) {
         struct rf_rule rule = table->rules[i];
         const char *mark = strstr(rule.name, "{L}.");
         char *name;
-        if (mark == NULL || rule.range.value != NULL ||
-            rule.roles[0] == RF_ROLE_SKIP) {
+        if (mark == NULL || rule.own_layers || rule.roles[0] == RF_ROLE_SKIP) {
             continue;
         }
         name = rf_xasprintf("%s%s", layer, mark + strlen("{L}."));
@@ -178,40 +176,20 @@ static void copy_layers(struct rf_family_table *table, const char *layer,
         rule.name = name;
         rule.optional = true;
         rule.stage_given = false;
-        assign(table, RF_COMPONENT_MTP, range, &rule);
+        assign(table, RF_COMPONENT_MTP, &rule);
         push(table, &rule);
     }
-}
-
-/* [first, count] of the layers, in the form of a rule's "layers". */
-static struct rf_jnode make_range(struct rf_family_table *table)
-{
-    struct rf_jnode range = table->components[RF_COMPONENT_MTP];
-    json_t *first = json_object_get(range.value, "first");
-    const char *count =
-        json_string_value(json_object_get(range.value, "count"));
-    const char *each = json_string_value(json_object_get(range.value, "each"));
-    char *total = rf_xasprintf("(%s) * (%s)", count != NULL ? count : "0",
-                               each != NULL ? each : "1");
-    json_incref(first);
-    range.value =
-        json_pack("[o, s]", first != NULL ? first : json_integer(0), total);
-    json_array_append_new(table->documents, range.value);
-    free(total);
-    return range;
 }
 
 static enum rf_status add_mtp(struct rf_family_table *table, struct rf_err *err)
 {
     const struct rf_jnode *mtp = &table->components[RF_COMPONENT_MTP];
     const char *layer = NULL;
-    struct rf_jnode range;
     RF_TRY(rf_jnode_string(mtp, "layer", &layer, err));
-    range = make_range(table);
     if (layer != NULL) {
-        copy_layers(table, layer, &range);
+        copy_layers(table, layer);
     }
-    return add_tensors(table, RF_COMPONENT_MTP, &range, err);
+    return add_tensors(table, RF_COMPONENT_MTP, err);
 }
 
 /* --- Vision --------------------------------------------------------------- */
@@ -245,7 +223,7 @@ static enum rf_status add_vision(struct rf_family_table *table,
                     "its vision tower; \"replicate\" works with "
                     "\"checkpoint\", which does");
     }
-    status = add_tensors(table, RF_COMPONENT_VISION, NULL, err);
+    status = add_tensors(table, RF_COMPONENT_VISION, err);
     if (status == RF_OK && from_tensors(chosen) &&
         chosen->vision == RF_VISION_REPLICATE) {
         status = add_names(table, RF_COMPONENT_VISION, "replicated", err);

@@ -61,24 +61,53 @@ bool rf_rule_fits(const char *pattern, const char *name,
     return true;
 }
 
+/* Reads a number of layers; an absent one is *out already. */
+static enum rf_status read_layers(const struct rf_jnode *node,
+                                  struct rf_values *values, uint64_t most,
+                                  uint64_t *out, struct rf_err *err)
+{
+    return node->value == NULL ? RF_OK
+                               : rf_rule_u64(node, values, 0, most, out, err);
+}
+
+enum rf_status rf_rule_layers(const struct rf_rule *rule,
+                              struct rf_values *values, uint64_t *first,
+                              uint64_t *count, struct rf_err *err)
+{
+    const uint64_t most = RF_MODEL_MAX_LAYERS;
+    uint64_t each = 1;
+    *first = *count = 0;
+    RF_TRY(read_layers(&rule->first, values, most, first, err));
+    RF_TRY(read_layers(&rule->count, values, most, count, err));
+    RF_TRY(
+        read_layers(&rule->each, values, most / RF_MAX(*count, 1), &each, err));
+    *count *= each;
+    return RF_OK;
+}
+
+enum rf_status rf_rule_decoder_layers(struct rf_values *values, uint64_t *out,
+                                      struct rf_err *err)
+{
+    struct rf_jnode layers = {.value = json_string("num_hidden_layers"),
+                              .file = "config",
+                              .path = "num_hidden_layers"};
+    enum rf_status status =
+        rf_rule_u64(&layers, values, 1, RF_MODEL_MAX_LAYERS, out, err);
+    json_decref(layers.value);
+    return status;
+}
+
 /* Whether the layer is one of the rule's: in its own range, or of the decoder.
  * True if unknown. */
 static bool has_layer(const struct rf_rule *rule, struct rf_values *values)
 {
-    json_t *all = json_pack("[i, s]", 0, "num_hidden_layers");
-    struct rf_jnode range = {
-        .value = rule->range.value != NULL ? rule->range.value : all,
-        .file = "layers"};
-    struct rf_jnode from = rf_jnode_at(&range, 0), n = rf_jnode_at(&range, 1);
     uint64_t first = 0, count = 0;
-    bool told =
-        values->layer >= 0 &&
-        rf_rule_u64(&from, values, 0, RF_MODEL_MAX_LAYERS, &first, NULL) ==
-            RF_OK &&
-        rf_rule_u64(&n, values, 0, RF_MODEL_MAX_LAYERS, &count, NULL) == RF_OK;
-    json_decref(all);
-    return !told || ((uint64_t)values->layer >= first &&
-                     (uint64_t)values->layer - first < count);
+    const enum rf_status status =
+        rule->own_layers ? rf_rule_layers(rule, values, &first, &count, NULL)
+                         : rf_rule_decoder_layers(values, &count, NULL);
+    return status != RF_OK || values->layer < 0 ||
+           ((uint64_t)values->layer >= first &&
+            (uint64_t)values->layer - first < count);
 }
 
 /* Whether the rule's conditions hold; an unknown one counts as true. */
@@ -287,7 +316,7 @@ enum rf_status rf_rule_divide(const struct rf_rule *rule,
     family->interleaved = rule->interleaved;
     family->transposed = rule->transposed;
     family->keys_are_values = rule->keys_are_values;
-    family->own_layers = rule->range.value != NULL;
+    family->own_layers = rule->own_layers;
     family->component = rule->component;
     family->whole_in = rule->whole_in;
     family->quantized = is_quantized(rule);

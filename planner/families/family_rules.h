@@ -44,6 +44,15 @@ enum rf_status rf_rule_divide(const struct rf_rule *rule,
                               struct rf_family *family,
                               struct rf_err *err) RF_MUST_CHECK;
 
+/* The rule's own layers, `*count` from `*first` on. */
+enum rf_status rf_rule_layers(const struct rf_rule *rule,
+                              struct rf_values *values, uint64_t *first,
+                              uint64_t *count,
+                              struct rf_err *err) RF_MUST_CHECK;
+/* The number of the decoder's layers. */
+enum rf_status rf_rule_decoder_layers(struct rf_values *values, uint64_t *out,
+                                      struct rf_err *err) RF_MUST_CHECK;
+
 /* Evaluates a member of the rule: a number or an expression. */
 enum rf_status rf_rule_u64(const struct rf_jnode *node,
                            struct rf_values *values, uint64_t min, uint64_t max,

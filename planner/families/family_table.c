@@ -488,7 +488,10 @@ enum rf_status rf_family_table_mention(const struct rf_family_table *table,
         RF_THEN(status, rf_values_mention(values, &where, value, err));
     }
     for (size_t r = 0; r < table->n_rules && status == RF_OK; r++) {
-        const struct rf_jnode *node = &table->rules[r].node;
+        const struct rf_rule *rule = &table->rules[r];
+        const struct rf_jnode *node = &rule->node;
+        const json_t *const layers[] = {rule->first.value, rule->count.value,
+                                        rule->each.value};
         for (size_t m = 0; m < RF_ARRAY_SIZE(members) && status == RF_OK; m++) {
             struct rf_jnode where = rf_jnode_get(node, members[m]);
             status = rf_values_mention(values, &where, where.value, err);
@@ -496,8 +499,8 @@ enum rf_status rf_family_table_mention(const struct rf_family_table *table,
         json_array_foreach (json_object_get(node->value, "shape"), i, value) {
             RF_THEN(status, rf_values_mention(values, node, value, err));
         }
-        json_array_foreach (table->rules[r].range.value, i, value) {
-            RF_THEN(status, rf_values_mention(values, node, value, err));
+        for (size_t m = 0; m < RF_ARRAY_SIZE(layers); m++) {
+            RF_THEN(status, rf_values_mention(values, node, layers[m], err));
         }
         json_array_foreach (json_object_get(node->value, "parts"), i, value) {
             RF_THEN(status,

@@ -132,13 +132,8 @@ enum rf_status rf_model_open_table(const struct rf_jnode *node,
 static enum rf_status read_size(struct rf_values *values,
                                 struct rf_model *model, struct rf_err *err)
 {
-    struct rf_jnode layers = {.value = json_string("num_hidden_layers"),
-                              .file = "config",
-                              .path = "num_hidden_layers"};
     uint64_t n = 0;
-    enum rf_status status =
-        rf_rule_u64(&layers, values, 1, RF_MODEL_MAX_LAYERS, &n, err);
-    json_decref(layers.value);
+    enum rf_status status = rf_rule_decoder_layers(values, &n, err);
     model->n_layers = (uint32_t)n;
     return status;
 }

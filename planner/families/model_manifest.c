@@ -259,7 +259,7 @@ static bool beside_the_model(struct manifest *manifest,
                              const struct manifest_entry *entry)
 {
     bool config = manifest->max_layers != NO_NUMBER;
-    bool numbered = entry->rule != NULL && entry->rule->range.value != NULL;
+    bool numbered = entry->rule != NULL && entry->rule->own_layers;
     size_t length = strlen(entry->family);
     if (entry->rule != NULL && entry->rule->roles[0] == RF_ROLE_SKIP) {
         return true;

@@ -52,38 +52,15 @@ static enum rf_status applies(const struct rule_maker *maker, bool *out)
     return status == RF_OK && *out ? holds(maker, "layers", out) : status;
 }
 
-/* [first, count]: the rule's own numbers, else the decoder's. */
-static enum rf_status read_range(const struct rule_maker *maker,
-                                 uint64_t *first, uint64_t *count)
-{
-    const struct rf_jnode *list = &maker->rule->range;
-    struct rf_jnode from = rf_jnode_at(list, 0), n = rf_jnode_at(list, 1);
-    enum rf_status status;
-    *first = 0;
-    *count = maker->model->n_layers;
-    if (list->value == NULL) {
-        return RF_OK;
-    }
-    if (json_array_size(list->value) != 2) {
-        return rf_jnode_fail(list, maker->err,
-                             "must be a condition, or the first layer and how "
-                             "many there are");
-    }
-    status = rf_rule_u64(&from, maker->values, 0, RF_MODEL_MAX_LAYERS, first,
-                         maker->err);
-    return status == RF_OK ? rf_rule_u64(&n, maker->values, 0,
-                                         RF_MODEL_MAX_LAYERS, count, maker->err)
-                           : status;
-}
-
 /* Finds the layers to which the rule applies. */
 static enum rf_status pick_layers(struct rule_maker *maker)
 {
-    uint64_t first, count;
-    enum rf_status status = read_range(maker, &first, &count);
+    uint64_t first = 0, count = maker->model->n_layers;
+    enum rf_status status = RF_OK;
     bool yes = true;
-    if (status != RF_OK) {
-        return status;
+    if (maker->rule->own_layers) {
+        RF_TRY(rf_rule_layers(maker->rule, maker->values, &first, &count,
+                              maker->err));
     }
     maker->layers = rf_xcalloc(count + 1, sizeof(*maker->layers));
     maker->values->read_layer = true;

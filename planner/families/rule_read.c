@@ -199,6 +199,11 @@ enum rf_status rf_rule_read(const struct rf_jnode *node, const char *table,
     unsigned stage = 0;
     RF_TRY(rf_jnode_check_keys(node, keys, err));
     RF_TRY(rf_jnode_require(node, "name", err));
+    if (json_is_array(layers.value) && json_array_size(layers.value) != 2) {
+        return rf_jnode_fail(&layers, err,
+                             "must be a condition, or the first layer and how "
+                             "many there are");
+    }
     RF_TRY(rf_jnode_string(node, "name", &name, err));
     RF_TRY(read_flags(&rule, err));
     RF_TRY(rf_jnode_u32(node, "parameters", 0, 2, &rule.parameters, err));
@@ -208,7 +213,11 @@ enum rf_status rf_rule_read(const struct rf_jnode *node, const char *table,
     rule.dtype_given = json_object_get(node->value, "dtype") != NULL;
     rule.quantize_given = json_object_get(node->value, "quantize") != NULL;
     rule.stage = (enum rf_stage)stage;
-    rule.range = json_is_array(layers.value) ? layers : rule.range;
+    if (json_is_array(layers.value)) {
+        rule.own_layers = true;
+        rule.first = rf_jnode_at(&layers, 0);
+        rule.count = rf_jnode_at(&layers, 1);
+    }
     rule.name = rf_xstrdup(name);
     enum rf_status status = check_pattern(&rule, err);
     RF_THEN(status, read_parts(&rule, err));

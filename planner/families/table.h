@@ -20,8 +20,9 @@ struct rf_rule {
     uint32_t whole_in;   /* see struct rf_family */
     enum rf_stage stage;
     enum rf_dtype dtype;
-    struct rf_jnode range; /* [first, count] of layers outside the decoder; no
-                              value: the decoder's */
+    bool own_layers; /* {L} counts layers outside the decoder: from `first` on,
+                        `count` (absent: 0) times `each` (absent: 1) */
+    struct rf_jnode first, count, each;
     enum rf_component component; /* the component it belongs to */
     bool own;                    /* not inherited from another table */
     bool optional;               /* a model may lack such a tensor */

@@ -41,42 +41,72 @@ static void add(struct rf_ucx_lane_counts *counts, struct rf_ucx_lane_count new)
 }
 
 void rf_ucx_lanes_count(struct rf_ucx_lane_counts *counts, const char *how,
-                        const char *names)
+                        const char *names, enum rf_ucx_doubt doubt)
 {
-    struct rf_ucx_lane_count one = {.n = 1};
+    struct rf_ucx_lane_count one = {.n = 1, .doubt = doubt};
     snprintf(one.text, sizeof(one.text), "%s %s", how, names);
     add(counts, one);
 }
 
-void rf_ucx_lanes_sum_up(const struct rf_ucx_lane_counts *counts, char *out)
+/* Appends "6 messages by tcp/lo" if there is room for it and `more` bytes. */
+static bool append(char *out, const char *between,
+                   const struct rf_ucx_lane_count *one, size_t more)
 {
-    const size_t size = RF_REGISTRATION_SIZE;
-    size_t used =
-        (size_t)snprintf(out, size, "UCX %s", ucp_get_version_string());
+    char way[RF_UCX_LANE_BYTES + 16];
+    const size_t used = strlen(out);
+    const int length = snprintf(way, sizeof(way), "%s%" PRIu32 " %s", between,
+                                one->n, one->text);
+    if (used + (size_t)length + more > RF_REGISTRATION_SIZE) {
+        return false;
+    }
+    memcpy(out + used, way, (size_t)length + 1);
+    return true;
+}
+
+static void sum_up_doubts(const struct rf_ucx_lane_counts *counts,
+                          struct rf_registration *out)
+{
     for (size_t i = 0; i < counts->n; i++) {
-        char way[RF_UCX_LANE_BYTES + 16];
-        const int length = snprintf(way, sizeof(way), "; %" PRIu32 " %s",
-                                    counts->list[i].n, counts->list[i].text);
-        if (used + (size_t)length + MORE_BYTES > size) {
-            snprintf(out + used, size - used, "; %zu more", counts->n - i);
-            return;
+        const struct rf_ucx_lane_count *one = &counts->list[i];
+        if (one->doubt == RF_UCX_OVER_TCP) {
+            (void)append(out->over_tcp, out->over_tcp[0] != '\0' ? ", " : "",
+                         one, 1);
+        } else if (one->doubt == RF_UCX_UNMAPPED && out->unmapped[0] == '\0') {
+            snprintf(out->unmapped, sizeof(out->unmapped), "%s", one->text);
         }
-        memcpy(out + used, way, (size_t)length + 1);
-        used += (size_t)length;
     }
 }
 
-/* One field per lane: its count and its text. */
+void rf_ucx_lanes_sum_up(const struct rf_ucx_lane_counts *counts,
+                         struct rf_registration *out)
+{
+    size_t i = 0, used;
+    *out = (struct rf_registration){.text = ""};
+    sum_up_doubts(counts, out);
+    snprintf(out->text, sizeof(out->text), "UCX %s", ucp_get_version_string());
+    while (i < counts->n &&
+           append(out->text, "; ", &counts->list[i], MORE_BYTES)) {
+        i++;
+    }
+    used = strlen(out->text);
+    if (i < counts->n) {
+        snprintf(out->text + used, sizeof(out->text) - used, "; %zu more",
+                 counts->n - i);
+    }
+}
+
+/* One field per lane: its count, its doubt and its text. */
 static struct rf_blob encode(const struct rf_ucx_lane_counts *counts)
 {
     struct rf_blob out = {NULL, 0};
     for (size_t i = 0; i < counts->n; i++) {
         const struct rf_ucx_lane_count *one = &counts->list[i];
-        uint8_t field[4 + RF_UCX_LANE_BYTES];
+        uint8_t field[5 + RF_UCX_LANE_BYTES];
         const size_t length = strlen(one->text);
         rf_put_u32(field, one->n);
-        memcpy(field + 4, one->text, length);
-        rf_ucx_peer_info_append(&out, field, 4 + length);
+        field[4] = (uint8_t)one->doubt;
+        memcpy(field + 5, one->text, length);
+        rf_ucx_peer_info_append(&out, field, 5 + length);
     }
     return out;
 }
@@ -88,13 +118,17 @@ static bool decode(struct rf_blob rest, struct rf_ucx_lane_counts *sum)
     size_t size;
     while (rest.size > 0) {
         struct rf_ucx_lane_count one = {.n = 0};
-        if (!rf_ucx_peer_info_next(&rest, &data, &size) || size < 4 ||
-            size - 4 >= sizeof(one.text)) {
+        if (!rf_ucx_peer_info_next(&rest, &data, &size) || size < 5 ||
+            size - 5 >= sizeof(one.text)) {
             return false;
         }
         field = data;
+        if (field[4] >= RF_UCX_DOUBTS) {
+            return false;
+        }
         one.n = rf_get_u32(field);
-        memcpy(one.text, field + 4, size - 4);
+        one.doubt = field[4];
+        memcpy(one.text, field + 5, size - 5);
         add(sum, one);
     }
     return true;

@@ -39,13 +39,17 @@ static void count_lanes(const struct rf_ucx_peer *peer,
                         struct rf_ucx_lane_counts *out)
 {
     const bool gets = peer->carrier->env->plan->spec->ucx_gets;
+    const bool posix = strncmp(lanes->all, "posix/", 6) == 0;
+    const enum rf_ucx_doubt tcp =
+        lanes->tcp ? RF_UCX_OVER_TCP : RF_UCX_NO_DOUBT;
     if (peer->rma && gets && peer->get_mems != 0) {
-        rf_ucx_lanes_count(out, "gets by", lanes->all);
+        rf_ucx_lanes_count(out, "gets by", lanes->all, tcp);
     }
     if (peer->n_sends > 0 && !(peer->rma && peer->put_mems != 0)) {
-        rf_ucx_lanes_count(out, "messages by", lanes->all);
+        rf_ucx_lanes_count(out, "messages by", lanes->all,
+                           posix ? RF_UCX_UNMAPPED : tcp);
     } else if (peer->n_sends > 0 && !gets) {
-        rf_ucx_lanes_count(out, "puts by", lanes->all);
+        rf_ucx_lanes_count(out, "puts by", lanes->all, tcp);
     }
 }
 
@@ -87,7 +91,8 @@ static enum rf_status choose(struct rf_ucx_carrier *carrier,
          i++) {
         status = rf_ucx_lanes_ask(carrier->neighbours[i].end.ep, &lanes, err);
         if (status == RF_OK) {
-            rf_ucx_lanes_count(out, "mapped by", lanes.mapping);
+            rf_ucx_lanes_count(out, "mapped by", lanes.mapping,
+                               RF_UCX_NO_DOUBT);
         }
     }
     return status;

@@ -396,7 +396,8 @@ static enum rf_status tell_choices(const struct rf_ucx_wire *wire,
         if (status == RF_OK) {
             rf_ucx_lanes_count(&mine, "messages by",
                                wire->kind == RF_DEVICE_MEMORY ? lanes.device
-                                                              : lanes.all);
+                                                              : lanes.all,
+                               lanes.tcp ? RF_UCX_OVER_TCP : RF_UCX_NO_DOUBT);
         }
     }
     RF_THEN(status, rf_ucx_lanes_publish(wire->env, &mine, err));

@@ -41,22 +41,9 @@ static bool slowed_yardsticks(const json_t *record)
            ratio < 1;
 }
 
-/* The part of setup.registration from "messages by posix/..." on: ranks of a
- * node use UCX's shared memory, but it has no room for their weights. NULL if
- * absent. */
-static const char *unmapped_way(const json_t *record)
-{
-    const char *ways = rf_result_text(record, "setup", "registration");
-    const char *at = strstr(ways, " messages by posix/");
-    return at != NULL && strcmp(rf_result_text(record, "scenario", "method"),
-                                "ucx") == 0
-               ? at + 1
-               : NULL;
-}
-
 static bool is_unmapped(const json_t *record)
 {
-    return unmapped_way(record) != NULL;
+    return rf_result_value(record, "setup", "unmapped") != NULL;
 }
 
 static bool is_known(const json_t *record, const char *key, double percent)
@@ -277,54 +264,23 @@ char *rf_doubts_reasons(const json_t *record)
 
 /* --- Notes below a table -------------------------------------------------- */
 
-/* Whether a way uses only TCP: "6 messages by tcp/lo,tcp/eth0". */
-static bool is_tcp(const char *way)
-{
-    const char *name = strstr(way, " by ");
-    if (name == NULL) {
-        return false;
-    }
-    for (name += 4; strncmp(name, "tcp/", 4) == 0; name++) {
-        name += strcspn(name, ",");
-        if (*name == '\0') {
-            return true;
-        }
-    }
-    return false;
-}
-
-/* The TCP ways in setup.registration; NULL: none. Caller frees. */
-static char *list_tcp(const char *at)
-{
-    char *list = NULL;
-    while ((at = strstr(at, "; ")) != NULL) {
-        char *way = rf_xasprintf("%.*s", (int)strcspn(at + 2, ";"), at + 2);
-        if (is_tcp(way)) {
-            rf_text_add(&list, ", ", "%s", way);
-        }
-        free(way);
-        at += 2;
-    }
-    return list;
-}
-
 /* The TCP ways that UCX chose; NULL: none. Caller frees. */
 static char *over_tcp(const json_t *record)
 {
-    const char *ways = rf_result_text(record, "setup", "registration");
-    return strncmp(ways, "UCX ", 4) == 0 ? list_tcp(ways) : NULL;
+    return rf_xstrdup_or_null(
+        json_string_value(rf_result_value(record, "setup", "over_tcp")));
 }
 
 /* The way by which ranks of a node send weights that they could have mapped;
  * NULL: none. Caller frees. */
 static char *unmapped(const json_t *record)
 {
-    const char *way = unmapped_way(record);
+    const char *way =
+        json_string_value(rf_result_value(record, "setup", "unmapped"));
     if (!rf_doubts_has(record, RF_DOUBT_UNMAPPED)) {
         return NULL;
     }
-    return way != NULL ? rf_xasprintf("%.*s", (int)strcspn(way, ";"), way)
-                       : rf_xstrdup("in a repeat");
+    return rf_xstrdup(way != NULL ? way : "in a repeat");
 }
 
 /* The resource that yardsticks and probes underestimated, as refits showed;

@@ -40,6 +40,11 @@ static void note_copies(const struct rf_msg_copy_ways *copies,
     facts->kernel_bytes = copies->kernel_bytes;
 }
 
+static void take(const char *text, char out[RF_REGISTRATION_SIZE])
+{
+    snprintf(out, RF_REGISTRATION_SIZE, "%s", text != NULL ? text : "");
+}
+
 enum rf_status rf_answers_prepared(struct rf_attempt *attempt,
                                    const struct rf_msg_answer *answer,
                                    struct rf_err *err)
@@ -60,9 +65,10 @@ enum rf_status rf_answers_prepared(struct rf_attempt *attempt,
     facts->plan_ns = (int64_t)(prepared->plan_ms * 1e6);
     facts->open_ns = (int64_t)(prepared->open_ms * 1e6);
     facts->connect_ns = (int64_t)(prepared->connect_ms * 1e6);
-    if (answer->rank == 0 && prepared->registration != NULL) {
-        snprintf(attempt->registration, sizeof(attempt->registration), "%s",
-                 prepared->registration);
+    if (answer->rank == 0) {
+        take(prepared->registration, attempt->registration.text);
+        take(prepared->over_tcp, attempt->registration.over_tcp);
+        take(prepared->unmapped, attempt->registration.unmapped);
     }
     facts->arena_bytes[RF_MEM_TRAIN] = prepared->arena_bytes.train;
     facts->arena_bytes[RF_MEM_INFER] = prepared->arena_bytes.infer;

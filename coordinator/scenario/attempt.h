@@ -115,8 +115,8 @@ struct rf_attempt {
     struct rf_msg_ran *pending_yardstick; /* likewise */
     int64_t pending_yardstick_ns; /* of a yardstick before its refit; 0: none */
     struct rf_rank_facts *ranks;
-    char registration[RF_REGISTRATION_SIZE]; /* rank 0's; "": not reported */
-    struct rf_rank_log *logs;                /* per rank */
+    struct rf_registration registration; /* rank 0's */
+    struct rf_rank_log *logs;            /* per rank */
 
     /* An extra iteration after the others; not part of any figure. */
     struct rf_window_trace traced_refit, traced_yardstick;

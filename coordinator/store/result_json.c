@@ -30,6 +30,13 @@ static void put(json_t *object, const char *key, json_t *value)
     json_object_set_new(object, key, value != NULL ? value : json_null());
 }
 
+static void put_text(json_t *object, const char *key, const char *text)
+{
+    if (text[0] != '\0') {
+        put(object, key, json_string(text));
+    }
+}
+
 static json_t *ms(int64_t ns)
 {
     return json_real((double)ns / 1e6);
@@ -562,9 +569,9 @@ static json_t *setup_json(const struct rf_attempt *attempt)
     }
     put(out, "rank_plan_ms", ms(plan));
     put(out, "rank_open_ms", ms(open));
-    if (attempt->registration[0] != '\0') {
-        put(out, "registration", json_string(attempt->registration));
-    }
+    put_text(out, "registration", attempt->registration.text);
+    put_text(out, "over_tcp", attempt->registration.over_tcp);
+    put_text(out, "unmapped", attempt->registration.unmapped);
     put_phases(out, attempt);
     if (copies != NULL) {
         put(out, "copies", copies);

@@ -133,7 +133,7 @@ static enum rf_status nccl_open(const struct rf_method_env *env, void **out,
         return status;
     }
     if (env->registration != NULL) {
-        snprintf(env->registration, RF_REGISTRATION_SIZE, "%s",
+        snprintf(env->registration->text, RF_REGISTRATION_SIZE, "%s",
                  state->registration.text);
     }
     *out = state;

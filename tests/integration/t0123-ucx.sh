@@ -17,6 +17,7 @@ test_ucx_moves_and_says_what_it_chose() {
     expect_verified "$(result split)"
     expect_json "$(result split)" '.setup.registration |
         test("^UCX [0-9.]+; 12 mapped by posix/memory$")'
+    expect_json "$(result split)" '.setup | has("over_tcp") or has("unmapped") | not'
     cluster '.launch.env = {UCX_NET_DEVICES: "lo", UCX_TLS: "tcp,self",
         REFIT_UCX_RMA: "always"} |
         .scenarios[0].ucx.direction = ["put", "get"]'
@@ -30,6 +31,8 @@ test_ucx_moves_and_says_what_it_chose() {
     coord_exits 0 cluster.json -o tcp
     expect_json "$(echo tcp/*/split.json)" '.setup.registration |
         test("^UCX [0-9.]+; [0-9]+ messages by tcp/lo$")'
+    expect_json "$(echo tcp/*/split.json)" '.setup | .over_tcp ==
+        (.registration | sub("^[^;]*; "; ""))'
     expect_text out '^UCX took TCP: split \([0-9]+ messages by tcp/lo\)$'
 }
 

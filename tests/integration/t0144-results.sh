@@ -65,7 +65,7 @@ written_keys() { # FILE...
 # Those of device methods, which messages carry, of GPUs and of interfaces.
 device_keys() {
     echo device
-    printf '%s\n' copies device_ms registration
+    printf '%s\n' copies device_ms over_tcp registration unmapped
     sed -n '/^#define RF_\(DEVICE_USAGE\|GPU\|NIC\|COPY_WAYS\)_FIELDS/,/[^\\]$/p' \
         "$RF_TOP/transport/control/message_fields.h" |
         sed -nE 's/^ *F\(S, [A-Z0-9]+, ([a-z_0-9]+),.*/\1/p'

@@ -303,6 +303,10 @@
       "opening the method and its yardstick")                                  \
     F(S, TEXT, registration, OPTIONAL, 1, 1023,                                \
       "of rank 0: memory that the method registered, or why none")             \
+    F(S, TEXT, over_tcp, OPTIONAL, 1, 1023,                                    \
+      "of rank 0: UCX's ways between ranks that are TCP alone")                \
+    F(S, TEXT, unmapped, OPTIONAL, 1, 1023,                                    \
+      "of rank 0: UCX's way inside a node, for lack of room in shared memory") \
     F(S, PART, arena_bytes, msg_arena_bytes, 0, 0, "memory for weights")       \
     F(S, MAYBE, copies, msg_copy_ways, 0, 0,                                   \
       "method ipc: which way its copies go")                                   \

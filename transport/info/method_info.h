@@ -11,6 +11,14 @@
 
 #define RF_REGISTRATION_SIZE 1024
 
+/* What a method's library does with memory and bytes; "": nothing to say. */
+struct rf_registration {
+    char text[RF_REGISTRATION_SIZE];     /* memory registered, or ways taken */
+    char over_tcp[RF_REGISTRATION_SIZE]; /* the ways that are TCP alone */
+    char unmapped[RF_REGISTRATION_SIZE]; /* the way inside a node, for lack of
+                                            room in shared memory */
+};
+
 enum rf_memory_kind { RF_HOST_MEMORY, RF_DEVICE_MEMORY, RF_MEMORY_KINDS };
 
 /* The properties and needs of a method; checked before launch. */

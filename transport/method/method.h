@@ -60,7 +60,7 @@ struct rf_method_env {
     void *exchange_data;
     /* Receives from `open` the memory registered with its library, or why there
      * is none; NULL: not wanted. Untouched by methods that register nothing. */
-    char *registration; /* RF_REGISTRATION_SIZE bytes */
+    struct rf_registration *registration;
     /* State of an earlier, still open `open` of the same method over the same
      * arenas: this one reuses its copy ways without measuring. NULL: none. The
      * same on all ranks. */

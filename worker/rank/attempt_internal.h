@@ -32,7 +32,7 @@ struct rf_rank_attempt {
     } checkpoint;
     uint64_t private_peak;
     struct rf_msg_memory_stages stages;
-    char registration[RF_REGISTRATION_SIZE]; /* text from the method */
+    struct rf_registration registration; /* from the method */
     bool prepared, closed;
     bool broken; /* a step has failed: all later ones are refused */
 };

@@ -283,7 +283,7 @@ static enum rf_status open_method(struct rf_rank_attempt *attempt,
                           "START: $.data_key: must be hexadecimal");
     }
     env->memory = attempt->memory;
-    env->registration = attempt->registration;
+    env->registration = &attempt->registration;
     status = attempt->method->open(env, &attempt->state, err);
     if (status != RF_OK) {
         rf_err_wrap(err, "method %s", attempt->method->info->name);
@@ -394,6 +394,11 @@ describe_yardstick(const struct rf_rank_attempt *attempt)
     return out;
 }
 
+static char *copy_if_any(const char *text)
+{
+    return text[0] != '\0' ? rf_xstrdup(text) : NULL;
+}
+
 static struct rf_msg_prepared *
 describe_preparation(const struct rf_rank_attempt *attempt,
                      const struct agreement *agreement, int64_t open_ns,
@@ -406,8 +411,10 @@ describe_preparation(const struct rf_rank_attempt *attempt,
     out->plan_ms = (double)attempt->plan->plan_ns / 1e6;
     out->open_ms = (double)open_ns / 1e6;
     out->connect_ms = (double)connect_ns / 1e6;
-    if (attempt->method_env.rank == 0 && attempt->registration[0] != '\0') {
-        out->registration = rf_xstrdup(attempt->registration);
+    if (attempt->method_env.rank == 0) {
+        out->registration = copy_if_any(attempt->registration.text);
+        out->over_tcp = copy_if_any(attempt->registration.over_tcp);
+        out->unmapped = copy_if_any(attempt->registration.unmapped);
     }
     out->arena_bytes.train = arenas[RF_MEM_TRAIN].bytes;
     out->arena_bytes.infer = arenas[RF_MEM_INFER].bytes;

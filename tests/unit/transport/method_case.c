@@ -22,7 +22,7 @@ struct process {
     const struct run *run;
     struct rf_method_env env;
     struct rf_schedule schedule;
-    char registration[RF_REGISTRATION_SIZE];
+    struct rf_registration registration;
     void *expected[32][RF_MEM_COUNT];
     void *state;
 };
@@ -42,7 +42,7 @@ static void set_up(struct process *process, const char *const *addresses)
         .abort = process->rank->abort,
         .exchange = test_rank_exchange,
         .exchange_data = process->rank,
-        .registration = process->registration,
+        .registration = &process->registration,
     };
     memset(env->data_key,
            process->run->method_case->wrong_key_rank && rank == 1 ? 9 : 7,
@@ -112,9 +112,9 @@ static int run_iterations(struct process *process, struct rf_err *err)
 {
     const struct method_case *what = process->run->method_case;
     if (what->registered != NULL &&
-        strstr(process->registration, what->registered) == NULL) {
+        strstr(process->registration.text, what->registered) == NULL) {
         rf_err_set(err, RF_ERR_INTERNAL, "registered: %s",
-                   process->registration);
+                   process->registration.text);
         return METHOD_CASE_MISMATCH;
     }
     for (uint64_t i = 0; i < what->iterations; i++) {

@@ -11,14 +11,15 @@
 
 AUTO_STRUCT(rf_ucx_lane_counts, rf_ucx_lanes_free)
 
+static struct rf_registration sum;
+
 /* The text behind UCX's version. */
 static const char *summed(const struct rf_ucx_lane_counts *counts)
 {
-    static char text[RF_REGISTRATION_SIZE];
     const char *behind;
-    rf_ucx_lanes_sum_up(counts, text);
-    ck_assert_int_eq(strncmp(text, "UCX ", 4), 0);
-    behind = strchr(text, ';');
+    rf_ucx_lanes_sum_up(counts, &sum);
+    ck_assert_int_eq(strncmp(sum.text, "UCX ", 4), 0);
+    behind = strchr(sum.text, ';');
     return behind != NULL ? behind : "";
 }
 
@@ -26,9 +27,9 @@ TEST(test_lanes_are_counted_in_the_order_in_which_they_came)
 {
     AUTO(rf_ucx_lane_counts) counts = {.n = 0};
     ck_assert_str_eq(summed(&counts), "");
-    rf_ucx_lanes_count(&counts, "puts by", "rc_mlx5/mlx5_0:1");
-    rf_ucx_lanes_count(&counts, "messages by", "tcp/eth0");
-    rf_ucx_lanes_count(&counts, "puts by", "rc_mlx5/mlx5_0:1");
+    rf_ucx_lanes_count(&counts, "puts by", "rc_mlx5/mlx5_0:1", RF_UCX_NO_DOUBT);
+    rf_ucx_lanes_count(&counts, "messages by", "tcp/eth0", RF_UCX_OVER_TCP);
+    rf_ucx_lanes_count(&counts, "puts by", "rc_mlx5/mlx5_0:1", RF_UCX_NO_DOUBT);
     ck_assert_str_eq(summed(&counts),
                      "; 2 puts by rc_mlx5/mlx5_0:1; 1 messages by tcp/eth0");
 }
@@ -44,7 +45,7 @@ TEST(test_lanes_that_do_not_fit_are_counted)
     for (int i = 0; i < 40; i++) {
         snprintf(names, sizeof(names), "rc_mlx5/mlx5_%02d:1,%s", i,
                  "rc_mlx5/mlx5_90:1,rc_mlx5/mlx5_91:1,rc_mlx5/mlx5_92:1");
-        rf_ucx_lanes_count(&counts, "messages by", names);
+        rf_ucx_lanes_count(&counts, "messages by", names, RF_UCX_OVER_TCP);
     }
     text = summed(&counts);
     ck_assert_uint_lt(strlen(text), RF_REGISTRATION_SIZE);
@@ -55,6 +56,26 @@ TEST(test_lanes_that_do_not_fit_are_counted)
     ck_assert_int_eq(sscanf(strrchr(text, ';'), "; %u more", &more), 1);
     ck_assert_uint_eq(said + more, 40);
     ck_assert_uint_gt(said, 5);
+    ck_assert_uint_lt(strlen(sum.over_tcp), RF_REGISTRATION_SIZE);
+    ck_assert_str_eq(strrchr(sum.over_tcp, ','), ",rc_mlx5/mlx5_92:1");
+}
+
+TEST(test_lanes_in_doubt_are_named_apart)
+{
+    AUTO(rf_ucx_lane_counts) counts = {.n = 0};
+    rf_ucx_lanes_count(&counts, "mapped by", "posix/memory", RF_UCX_NO_DOUBT);
+    rf_ucx_lanes_count(&counts, "puts by", "tcp/lo", RF_UCX_OVER_TCP);
+    summed(&counts);
+    ck_assert_str_eq(sum.unmapped, "");
+    rf_ucx_lanes_count(&counts, "messages by", "posix/memory,cma/memory",
+                       RF_UCX_UNMAPPED);
+    rf_ucx_lanes_count(&counts, "messages by", "posix/memory", RF_UCX_UNMAPPED);
+    rf_ucx_lanes_count(&counts, "messages by", "tcp/lo,tcp/eth0",
+                       RF_UCX_OVER_TCP);
+    summed(&counts);
+    ck_assert_str_eq(sum.over_tcp,
+                     "1 puts by tcp/lo, 1 messages by tcp/lo,tcp/eth0");
+    ck_assert_str_eq(sum.unmapped, "messages by posix/memory,cma/memory");
 }
 
 /* A world of three, of which this is rank 0; the others' infos are `others`. */
@@ -72,7 +93,7 @@ static enum rf_status exchange(void *data, const void *mine, size_t size,
     return RF_OK;
 }
 
-static enum rf_status publish(char *registration)
+static enum rf_status publish(struct rf_registration *registration)
 {
     static const struct rf_world world = {.n_ranks = 3};
     static const struct rf_plan plan = {.world = &world};
@@ -80,29 +101,34 @@ static enum rf_status publish(char *registration)
         .plan = &plan, .exchange = exchange, .registration = registration};
     AUTO(rf_ucx_lane_counts) mine = {.n = 0};
     struct rf_err err = {0};
-    rf_ucx_lanes_count(&mine, "puts by", "tcp/lo");
+    rf_ucx_lanes_count(&mine, "puts by", "tcp/lo", RF_UCX_OVER_TCP);
     return rf_ucx_lanes_publish(&env, &mine, &err);
 }
 
-/* A field of peer info: a number and lanes. */
-static void tell(struct rf_blob *info, const char *number, const char *way)
+/* A field of peer info: a number, a doubt and lanes. */
+static void tell(struct rf_blob *info, const char *number, char doubt,
+                 const char *way)
 {
     char field[64];
     memcpy(field, number, 4);
-    memcpy(field + 4, way, strlen(way));
-    rf_ucx_peer_info_append(info, field, 4 + strlen(way));
+    field[4] = doubt;
+    memcpy(field + 5, way, strlen(way));
+    rf_ucx_peer_info_append(info, field, 5 + strlen(way));
 }
 
 TEST(test_all_ranks_are_added_up)
 {
-    char text[RF_REGISTRATION_SIZE];
     memset(others, 0, sizeof(others));
-    tell(&others[0], "\0\0\0\2", "puts by tcp/lo");
-    tell(&others[1], "\0\0\0\1", "mapped by posix/memory");
-    tell(&others[1], "\0\0\0\4", "puts by tcp/lo");
-    ck_assert_int_eq(publish(text), RF_OK);
-    ck_assert_str_eq(strchr(text, ';'),
-                     "; 7 puts by tcp/lo; 1 mapped by posix/memory");
+    tell(&others[0], "\0\0\0\2", RF_UCX_OVER_TCP, "puts by tcp/lo");
+    tell(&others[1], "\0\0\0\1", RF_UCX_NO_DOUBT, "mapped by posix/memory");
+    tell(&others[1], "\0\0\0\4", RF_UCX_OVER_TCP, "puts by tcp/lo");
+    tell(&others[1], "\0\0\0\3", RF_UCX_UNMAPPED, "messages by posix/memory");
+    ck_assert_int_eq(publish(&sum), RF_OK);
+    ck_assert_str_eq(strchr(sum.text, ';'),
+                     "; 7 puts by tcp/lo; 1 mapped by posix/memory; 3 messages "
+                     "by posix/memory");
+    ck_assert_str_eq(sum.over_tcp, "7 puts by tcp/lo");
+    ck_assert_str_eq(sum.unmapped, "messages by posix/memory");
 }
 
 TEST(test_without_a_place_for_it_nothing_is_exchanged)
@@ -111,19 +137,21 @@ TEST(test_without_a_place_for_it_nothing_is_exchanged)
     ck_assert_int_eq(publish(NULL), RF_OK);
 }
 
-LOOP_TEST(test_wrong_peer_info_is_an_error, 3)
+LOOP_TEST(test_wrong_peer_info_is_an_error, 4)
 {
-    char text[RF_REGISTRATION_SIZE], *longer;
+    char *longer;
     memset(others, 0, sizeof(others));
-    if (_i == 0) { /* no number */
-        rf_ucx_peer_info_append(&others[1], "abc", 3);
+    if (_i == 0) { /* no doubt */
+        rf_ucx_peer_info_append(&others[1], "abcd", 4);
     } else if (_i == 1) { /* a longer way than there is */
-        longer = rf_xcalloc(1, 4 + RF_UCX_LANE_BYTES);
-        rf_ucx_peer_info_append(&others[1], longer, 4 + RF_UCX_LANE_BYTES);
+        longer = rf_xcalloc(1, 5 + RF_UCX_LANE_BYTES);
+        rf_ucx_peer_info_append(&others[1], longer, 5 + RF_UCX_LANE_BYTES);
         free(longer);
+    } else if (_i == 2) { /* a doubt that does not exist */
+        tell(&others[1], "\0\0\0\1", RF_UCX_DOUBTS, "puts by tcp/lo");
     } else { /* less than it says */
-        tell(&others[1], "\0\0\0\1", "puts by tcp/lo");
+        tell(&others[1], "\0\0\0\1", RF_UCX_OVER_TCP, "puts by tcp/lo");
         others[1].size--;
     }
-    ck_assert_int_eq(publish(text), RF_ERR_PROTOCOL);
+    ck_assert_int_eq(publish(&sum), RF_ERR_PROTOCOL);
 }

@@ -41,7 +41,7 @@ struct process {
     struct rf_op ops[RANKS * RANKS];
     struct rf_schedule schedule;
     struct rf_method_env env;
-    char registration[RF_REGISTRATION_SIZE];
+    struct rf_registration registration;
     struct rf_arena memory[3]; /* what is sent, what is received, nothing */
     struct rf_ucx_wire *wire;
     uint32_t left;
@@ -77,7 +77,7 @@ static void set_up(struct process *process)
                                   .abort = process->rank->abort,
                                   .exchange = test_rank_exchange,
                                   .exchange_data = process->rank,
-                                  .registration = process->registration};
+                                  .registration = &process->registration};
     for (int i = 0; i < 2; i++) {
         process->memory[i] = test_arena(RANKS * PAIR_BYTES);
     }
@@ -224,8 +224,8 @@ static int one_rank(struct test_rank *rank)
     status = rf_ucx_wire_ops.open(&process->env, &memory, &process->wire, &err);
     if (status != RF_OK) {
         outcome = FAILED(status);
-    } else if (strstr(process->registration, " messages by ") == NULL) {
-        fprintf(stderr, "registered: %s\n", process->registration);
+    } else if (strstr(process->registration.text, " messages by ") == NULL) {
+        fprintf(stderr, "registered: %s\n", process->registration.text);
         outcome = 1;
     } else {
         outcome = run_iterations(process, &err);

@@ -27,7 +27,7 @@ static void open_record(void)
     attempt->ranks[0].host_peak_bytes = 5000;
     attempt->ranks[0].has_device = true;
     attempt->ranks[0].has_stages = true;
-    snprintf(attempt->registration, sizeof(attempt->registration), "buffers");
+    snprintf(attempt->registration.text, RF_REGISTRATION_SIZE, "buffers");
     one = rf_result_json(&run, attempt);
     record = rf_repeats_add(one, one, 1);
 }

@@ -44,13 +44,14 @@ static void compare_index(const json_t *map, const json_t *tensors,
         if (tensor == NULL) {
             rf_complain(complaints, "%.100s lacks %.120s", file, name);
         } else if (strcmp(member(tensor, "file"), file) != 0) {
-            rf_complain(complaints, "%.100s is in %.60s, not in %.60s", name,
+            rf_complain(complaints,
+                        "%.100s is in %.60s, but the index says %.60s", name,
                         member(tensor, "file"), file);
         }
     }
     json_object_foreach ((json_t *)(uintptr_t)tensors, name, value) {
         if (json_object_get(map, name) == NULL) {
-            rf_complain(complaints, "%.100s has %.100s, the index does not",
+            rf_complain(complaints, "%.100s has %.100s, which the index lacks",
                         member(value, "file"), name);
         }
     }
@@ -127,7 +128,8 @@ static void compare_types(const json_t *tensors,
         const char *dtype = member(tensor, "dtype");
         const char *usual = most_common(json_object_get(kinds, kind));
         if (is_compared(dtype) && strcmp(dtype, usual) != 0) {
-            rf_complain(complaints, "%.100s in %.60s is %s, most like it %s",
+            rf_complain(complaints,
+                        "%.100s in %.60s is %s, others of its kind are %s",
                         name, member(tensor, "file"), dtype, usual);
         }
         free(kind);
@@ -197,8 +199,8 @@ static enum rf_status read_header(int fd, const char *path, const char *file,
     size = little_endian_u64(length);
     if (size > HEADER_MAX_BYTES || size > (uint64_t)info.st_size - 8) {
         return rf_err_set(err, RF_ERR_CONFIG,
-                          "%s: says its header has %llu bytes, the file has "
-                          "%lld and at most %zu are read",
+                          "%s: claims a header of %llu bytes; the file has "
+                          "%lld and the limit is %zu",
                           path, (unsigned long long)size,
                           (long long)info.st_size, HEADER_MAX_BYTES);
     }

@@ -49,16 +49,16 @@ static enum rf_status check_lengths(const uint8_t *head, uint64_t head_bytes,
     }
     if (length > HEADER_MAX_BYTES || length > file_bytes - LENGTH_BYTES) {
         return rf_err_set(err, RF_ERR_CONFIG,
-                          "%s: the header claims %llu bytes, the file has "
-                          "%llu and %llu are allowed",
+                          "%s: claims a header of %llu bytes; the file has "
+                          "%llu and the limit is %llu",
                           file, (unsigned long long)length,
                           (unsigned long long)file_bytes,
                           (unsigned long long)HEADER_MAX_BYTES);
     }
     if (length > head_bytes - LENGTH_BYTES) {
         return rf_err_set(err, RF_ERR_CONFIG,
-                          "%s: the header has %llu bytes, only %llu were read",
-                          file, (unsigned long long)length,
+                          "%s: header truncated: %llu bytes, %llu read", file,
+                          (unsigned long long)length,
                           (unsigned long long)(head_bytes - LENGTH_BYTES));
     }
     if (length == 0 || head[LENGTH_BYTES] != '{') {
@@ -96,8 +96,7 @@ static enum rf_status read_offsets(const struct header_reader *reader,
         !json_is_integer(end) || json_integer_value(begin) < 0 ||
         json_integer_value(end) < json_integer_value(begin)) {
         return rf_jnode_wrong(&list, err,
-                              "must be two offsets, the first not above the "
-                              "second");
+                              "must be [begin, end] with begin <= end");
     }
     extent->begin = (uint64_t)json_integer_value(begin);
     extent->end = (uint64_t)json_integer_value(end);
@@ -153,16 +152,14 @@ static enum rf_status read_tensor(struct header_reader *reader,
     bytes = rf_dtype_bytes(dtype);
     for (uint32_t d = 0; d < ndim; d++) {
         if (!rf_mul_u64(bytes, shape[d], &bytes)) {
-            return rf_jnode_fail(node, err,
-                                 "shape has more bytes than 64 bits count");
+            return rf_jnode_fail(node, err, "size in bytes exceeds 64 bits");
         }
     }
     if (bytes != extent.end - extent.begin) {
-        return rf_jnode_fail(node, err,
-                             "shape and dtype make %llu bytes, data_offsets "
-                             "%llu",
-                             (unsigned long long)bytes,
-                             (unsigned long long)(extent.end - extent.begin));
+        return rf_jnode_fail(
+            node, err, "shape and dtype give %llu bytes, data_offsets %llu",
+            (unsigned long long)bytes,
+            (unsigned long long)(extent.end - extent.begin));
     }
     RF_PUSH(reader->extents, reader->n, reader->cap, extent);
     set_place(reader, node->value, extent.begin);

@@ -167,8 +167,7 @@ static enum rf_status read_source(const struct rf_checkpoint *checkpoint,
         }
         if (got == 0) {
             return rf_err_set(err, RF_ERR_IO,
-                              "tensor %s: %s/%s: ends at byte %llu, more was "
-                              "expected",
+                              "tensor %s: %s/%s: truncated at byte %llu",
                               source->tensor, checkpoint->folder, source->file,
                               (unsigned long long)at);
         }
@@ -196,10 +195,9 @@ static enum rf_status compare_twin(const struct rf_checkpoint *checkpoint,
         if (status == RF_OK && memcmp(part, have + done, n) != 0) {
             status = rf_err_set(
                 err, RF_ERR_CONFIG,
-                "%s: %s differs from %s (in bytes %llu to %llu), though "
-                "\"tie_word_embeddings\" of config.json says that they are "
-                "one; make that false if the model has an output head of its "
-                "own, or delete the tensor",
+                "%s: %s differs from %s (in bytes %llu to %llu) although "
+                "config.json sets \"tie_word_embeddings\"; set it to false if "
+                "the model has a separate output head, or delete the tensor",
                 checkpoint->folder, checkpoint->twin.tensor,
                 checkpoint->own.tensor, (unsigned long long)(at + done),
                 (unsigned long long)(at + done + n));

@@ -53,8 +53,8 @@ enum rf_status rf_fd_limit_need(uint32_t n, uint32_t least, struct rf_err *err)
         return RF_OK;
     }
     return rf_err_set(err, RF_ERR_LAUNCH,
-                      "limit of open files too low: %llu, but %llu are needed; "
-                      "raise the limit with `ulimit -n %llu`",
+                      "limit of open files too low: %llu, %llu needed; raise "
+                      "it with `ulimit -n %llu`",
                       (unsigned long long)limit.rlim_cur,
                       (unsigned long long)needed, (unsigned long long)needed);
 }

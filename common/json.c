@@ -115,7 +115,7 @@ static enum rf_status read_regular(const char *path, size_t max_bytes,
         goto close_file;
     }
     if ((uint64_t)info.st_size > max_bytes) {
-        rf_err_set(err, status, "%s: %lld bytes exceed the limit of %zu", path,
+        rf_err_set(err, status, "%s: %lld bytes, the limit is %zu", path,
                    (long long)info.st_size, max_bytes);
         goto close_file;
     }
@@ -225,7 +225,7 @@ enum rf_status rf_json_read(int fd, const char *name, size_t max_bytes,
             status = rf_err_errno(err, RF_ERR_CONFIG, errno, "%s: read", name);
         } else if (have > max_bytes) {
             status = rf_err_set(err, RF_ERR_CONFIG,
-                                "%s: more than the limit of %zu bytes", name,
+                                "%s: larger than the limit of %zu bytes", name,
                                 max_bytes);
         }
     }
@@ -415,7 +415,7 @@ static enum rf_status unknown_key(const struct rf_jnode *node, const char *key,
     const char *ours = rf_foreign_key(key);
     if (ours != NULL) {
         return rf_jnode_fail(node, err,
-                             "unknown key \"%s\"; cluster.json calls it %s",
+                             "unknown key \"%s\"; in cluster.json it is %s",
                              key, ours);
     }
     return rf_jnode_fail(node, err, "unknown key \"%.*s\"%s",
@@ -428,11 +428,11 @@ static enum rf_status older_than(const struct rf_jnode *node, const char *key,
 {
     const struct rf_jnode member = rf_jnode_get(node, key);
     return rf_word_is_one_of(member.path, node->needs)
-               ? rf_jnode_fail(&member, err,
-                               "is not known here, and is needed: this program "
-                               "is older than refit-coord; install the same "
-                               "build on all nodes, for instance with "
-                               "launch.deploy")
+               ? rf_jnode_fail(
+                     &member, err,
+                     "unknown key that the refit depends on: this worker is "
+                     "older than refit-coord; install the same build on all "
+                     "nodes, for instance with launch.deploy")
                : RF_OK;
 }
 

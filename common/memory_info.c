@@ -208,15 +208,13 @@ enum rf_status rf_memory_admit(uint64_t bytes, const char *what,
         return is_allowed(bytes)
                    ? RF_OK
                    : rf_err_set(err, RF_ERR_NOMEM,
-                                "%s: would take about %s, more than this "
-                                "process may have (see `ulimit -v` and "
-                                "`ulimit -d`)",
+                                "%s: about %s needed, more than this process "
+                                "may use (see `ulimit -v` and `ulimit -d`)",
                                 what, wanted);
     }
     rf_format_bytes(rf_memory_available(), left, sizeof(left));
     return rf_err_set(err, RF_ERR_NOMEM,
-                      "%s: would take about %s of the %s of memory that this "
-                      "machine has left",
+                      "%s: about %s needed, but %s of memory are available",
                       what, wanted, left);
 }
 

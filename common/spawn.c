@@ -80,7 +80,7 @@ int rf_spawn_try_threads(unsigned n)
 const char *rf_spawn_limits(int failed)
 {
     if (failed == EPERM || failed == ENOSYS) {
-        return " (does a seccomp profile, as containers have, refuse it?)";
+        return " (blocked by a seccomp profile, as in containers?)";
     }
     return failed == EAGAIN || failed == ENOMEM
                ? " (see `ulimit -u`, `ulimit -v`, `ulimit -d` and the "

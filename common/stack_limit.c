@@ -18,13 +18,13 @@ enum rf_status rf_stack_limit_raise(struct rf_err *err)
     }
     limit.rlim_cur = RF_MIN(limit.rlim_max, ENOUGH);
     if (limit.rlim_cur < LEAST) {
-        return rf_err_set(err, RF_ERR_LAUNCH,
-                          "limit of the stack too low: %llu KiB, but %llu are "
-                          "needed; have the hard limit raised (limits.conf, "
-                          "`ulimit -s %llu` of who may)",
-                          (unsigned long long)(limit.rlim_cur >> 10),
-                          (unsigned long long)(LEAST >> 10),
-                          (unsigned long long)(ENOUGH >> 10));
+        return rf_err_set(
+            err, RF_ERR_LAUNCH,
+            "stack limit too low: %llu KiB, %llu needed; raise the hard limit "
+            "(limits.conf, or `ulimit -s %llu` as root)",
+            (unsigned long long)(limit.rlim_cur >> 10),
+            (unsigned long long)(LEAST >> 10),
+            (unsigned long long)(ENOUGH >> 10));
     }
     (void)setrlimit(RLIMIT_STACK, &limit);
     /* Their default is the limit at program start. */

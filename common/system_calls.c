@@ -268,11 +268,11 @@ static enum rf_status refused(const struct call *call, int why,
 {
     if (why == EPERM || why == ENOSYS) {
         return rf_err_set(err, RF_ERR_UNSUPPORTED,
-                          "the system call %s: %s (does a seccomp profile, as "
-                          "containers have, refuse it?)",
+                          "system call %s: %s (blocked by a seccomp profile, "
+                          "as in containers?)",
                           call->name, strerror(why));
     }
-    return rf_err_errno(err, RF_ERR_UNSUPPORTED, why, "the system call %s",
+    return rf_err_errno(err, RF_ERR_UNSUPPORTED, why, "system call %s",
                         call->name);
 }
 

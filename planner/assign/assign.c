@@ -267,9 +267,9 @@ static enum rf_status sum_demand(struct rf_assign *a,
         }
         rf_assign_receiver(&cursor, r);
         if (!sum_receiver(a, &cursor, &needs, &total)) {
-            status = rf_err_set(err, RF_ERR_CONFIG,
-                                "all ranks together would receive 2^63 bytes "
-                                "or more");
+            status =
+                rf_err_set(err, RF_ERR_CONFIG,
+                           "total bytes received by all ranks exceed 2^63 - 1");
         }
         bounds->recv = RF_MAX(bounds->recv, needs.recv);
         node_recv[world->ranks[r].node] += needs.node_recv;

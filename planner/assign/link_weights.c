@@ -77,10 +77,10 @@ enum rf_status rf_link_weights_build(const struct rf_world *world,
         return RF_OK;
     }
     if (spec->n_balance_links != world->n_nodes) {
-        return rf_err_set(err, RF_ERR_CONFIG,
-                          "balance time needs the weights of the links of %u "
-                          "nodes, and has those of %u",
-                          world->n_nodes, spec->n_balance_links);
+        return rf_err_set(
+            err, RF_ERR_CONFIG,
+            "balance time needs link weights of %u nodes, has those of %u",
+            world->n_nodes, spec->n_balance_links);
     }
     allocate(world, spec, out);
     room = rf_xcalloc((size_t)world->n_nodes + out->n_nics, sizeof(*room));

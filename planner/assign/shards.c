@@ -224,7 +224,7 @@ static void add_groups(struct shard_search *making, uint32_t set)
 static enum rf_status admit(uint64_t n, const char *what, struct rf_err *err)
 {
     if (n >= UINT32_MAX / 2 - RF_WORLD_MAX_RANKS) {
-        return rf_err_set(err, RF_ERR_NOMEM, "%s: 2^31 or more", what);
+        return rf_err_set(err, RF_ERR_NOMEM, "%s: more than 2^31 - 1", what);
     }
     return rf_memory_admit(n * BYTES_OF_EACH, what, err);
 }

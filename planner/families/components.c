@@ -200,10 +200,9 @@ static enum rf_status fail_split(const struct rf_family_table *table,
     struct rf_jnode member = rf_jnode_get(&table->chosen.model, "vision");
     return rf_jnode_fail(
         &member, err,
-        "the vision tower of %.60s cannot be split: its table has names of "
-        "the tower, but no rules that say what its tensors are; use "
-        "\"replicate\" (with \"checkpoint\" or \"manifest\") or "
-        "\"leave_out\", or give such rules with \"rules\"",
+        "the vision tower of %.60s cannot be split: its table names the "
+        "tensors but has no rules for them; use \"replicate\" (with "
+        "\"checkpoint\" or \"manifest\") or \"leave_out\", or add \"rules\"",
         table->name);
 }
 
@@ -219,9 +218,8 @@ static enum rf_status add_vision(struct rf_family_table *table,
     }
     if (!known && !from_tensors(chosen)) {
         return fail(chosen, RF_COMPONENT_VISION, err,
-                    "the table of this model type does not have the shapes of "
-                    "its vision tower; \"replicate\" works with "
-                    "\"checkpoint\", which does");
+                    "the table of this model type lacks the shapes of its "
+                    "vision tower; use \"replicate\" with \"checkpoint\"");
     }
     status = add_tensors(table, RF_COMPONENT_VISION, err);
     if (status == RF_OK && from_tensors(chosen) &&
@@ -256,11 +254,11 @@ static enum rf_status add_component(struct rf_family_table *table,
         return !chosen ? RF_OK
                : component == RF_COMPONENT_MTP
                    ? fail(&table->chosen, component, err,
-                          "this model type has no layers for multi-token "
-                          "prediction; docs/MODELS.md lists those that have")
+                          "this model type has no multi-token-prediction "
+                          "layers; docs/MODELS.md lists model types that do")
                    : fail(&table->chosen, component, err,
-                          "this model type has no vision tower; "
-                          "docs/MODELS.md lists those that have");
+                          "this model type has no vision tower; docs/MODELS.md "
+                          "lists model types that do");
     }
     RF_TRY(check_keys(table, component, err));
     json_object_update_missing(table->values,
@@ -277,9 +275,8 @@ enum rf_status rf_components_need_table(const struct rf_components *components,
          c++) {
         if (is_chosen(components, c)) {
             return fail(components, c, err,
-                        "nothing says which tensors these are; give a "
-                        "\"config\" with a model type that docs/MODELS.md "
-                        "lists, or \"rules\"");
+                        "unknown tensors: needs \"rules\", or a \"config\" "
+                        "with a model type listed in docs/MODELS.md");
         }
     }
     return RF_OK;
@@ -317,9 +314,8 @@ static enum rf_status check_mtp(const struct rf_family_table *table,
     enum rf_status status = count_modules(table, values, &n, err);
     if (status == RF_OK && n == 0) {
         return rf_jnode_fail(&member, err,
-                             "the config has no layers for multi-token "
-                             "prediction: its \"%.60s\", which gives their "
-                             "number, is 0 or absent",
+                             "the config has no multi-token-prediction layers: "
+                             "\"%.60s\" is 0 or missing",
                              json_string_value(count));
     }
     return status;
@@ -337,9 +333,9 @@ enum rf_status rf_components_check(const struct rf_family_table *table,
         !from_tensors(chosen) &&
         !json_is_object(
             json_object_get(values->config.value, "vision_config"))) {
-        return fail(chosen, RF_COMPONENT_VISION, err,
-                    "the config has no vision tower: it lacks "
-                    "\"vision_config\", which describes it");
+        return fail(
+            chosen, RF_COMPONENT_VISION, err,
+            "the config has no vision tower: \"vision_config\" is missing");
     }
     return status;
 }
@@ -349,10 +345,9 @@ enum rf_status rf_components_check_matched(const struct rf_family_table *table,
 {
     static const char *const missing[] = {
         NULL,
-        "no tensor is one of layers for multi-token prediction, though the "
-        "config has them; were they left out of the checkpoint?",
-        "no tensor is one of a vision tower; was it left out of the "
-        "checkpoint?"};
+        "no tensors of the multi-token-prediction layers in the config; were "
+        "they left out of the checkpoint?",
+        "no tensors of a vision tower; was it left out of the checkpoint?"};
     uint64_t matched[RF_ARRAY_SIZE(missing)] = {0};
     for (size_t i = 0; i < table->n_rules; i++) {
         matched[table->rules[i].component] += table->rules[i].matched;

@@ -89,8 +89,8 @@ static enum rf_status read_style(const struct rf_jnode *plan, const char *key,
         return status;
     }
     return rf_jnode_fail(&node, err,
-                         "\"%.40s\" is no known style%s; say what the "
-                         "tensor is in \"rules\" instead of \"config\" there",
+                         "unknown style \"%.40s\"%s; list the tensors in "
+                         "\"rules\" instead of \"config\"",
                          style, rf_did_you_mean(style, names).text);
 }
 
@@ -220,8 +220,8 @@ enum rf_status rf_model_config_rules(const struct rf_jnode *config,
             status = rf_jnode_wrong(&plan, err, "must be an object");
         } else if (json_object_size(plan.value) > MAX_ENTRIES) {
             status = rf_jnode_fail(&plan, err,
-                                   "has %zu entries; %zu are the most: "
-                                   "* in a name stands for all layers",
+                                   "has %zu entries, the limit is %zu; write * "
+                                   "in names for all layers",
                                    json_object_size(plan.value), MAX_ENTRIES);
         } else if (plan.value != NULL) {
             status =

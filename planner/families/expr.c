@@ -131,7 +131,7 @@ static struct rf_value parse_number(struct parser *p)
     for (; *p->at >= '0' && *p->at <= '9'; p->at++) {
         if (__builtin_mul_overflow(number, 10, &number) ||
             __builtin_add_overflow(number, *p->at - '0', &number)) {
-            return fail(p, start, "a number beyond 64 bits");
+            return fail(p, start, "number exceeds 64 bits");
         }
     }
     return integer(number);
@@ -142,7 +142,7 @@ static struct rf_value parse_text(struct parser *p)
     const char *start = p->at;
     const char *end = strchr(start + 1, *start);
     if (end == NULL) {
-        return fail(p, start, "a text without its closing quote");
+        return fail(p, start, "unterminated text");
     }
     p->at = end + 1;
     return (struct rf_value){.kind = RF_VALUE_TEXT,
@@ -160,8 +160,8 @@ static bool parse_name(struct parser *p, char out[RF_EXPR_MAX_NAME + 1])
     }
     if (length == 0 || !is_name_start(*start) || length > RF_EXPR_MAX_NAME) {
         fail(p, start,
-             length > RF_EXPR_MAX_NAME ? "a name of more than 63 characters"
-                                       : "a value must stand here");
+             length > RF_EXPR_MAX_NAME ? "name longer than 63 characters"
+                                       : "expected a value");
         return false;
     }
     memcpy(out, start, length);
@@ -233,7 +233,7 @@ static struct rf_value pick_item(struct parser *p, const char *at,
     if (list.kind == RF_VALUE_JSON && json_is_object(list.json)) {
         return index.kind == RF_VALUE_INTEGER
                    ? pick_numbered(list.json, index.number)
-                   : fail(p, at, "members are found by number, not %s",
+                   : fail(p, at, "expected a number as index, not %s",
                           describe(index, text));
     }
     if (!length_of(list, &length)) {
@@ -241,11 +241,11 @@ static struct rf_value pick_item(struct parser *p, const char *at,
                     describe(list, text));
     }
     if (length == 0) {
-        return fail(p, at, "it has no items");
+        return fail(p, at, "index into an empty value");
     }
     if (index.kind != RF_VALUE_INTEGER || index.number < 0 ||
         (uint64_t)index.number >= length) {
-        return fail(p, at, "it has items 0 to %zu, not %s", length - 1,
+        return fail(p, at, "index must be 0 to %zu, not %s", length - 1,
                     describe(index, text));
     }
     return list.kind == RF_VALUE_TEXT
@@ -304,7 +304,7 @@ static bool integers(struct parser *p, const char *at, struct rf_value a,
         return false;
     }
     if (wrong->kind != RF_VALUE_INTEGER) {
-        fail(p, at, "needs integers, not %s", describe(*wrong, text));
+        fail(p, at, "expected an integer, not %s", describe(*wrong, text));
         return false;
     }
     return true;
@@ -326,7 +326,7 @@ static struct rf_value parse_unary(struct parser *p)
     skip_spaces(p);
     at = p->at;
     if (p->depth >= RF_EXPR_MAX_DEPTH) {
-        return fail(p, at, "nested more than %d deep", RF_EXPR_MAX_DEPTH);
+        return fail(p, at, "nested deeper than %d levels", RF_EXPR_MAX_DEPTH);
     }
     p->depth++;
     if (*at == '!' && at[1] != '=') {
@@ -338,7 +338,7 @@ static struct rf_value parse_unary(struct parser *p)
         value = parse_unary(p);
         if (integers(p, at, value, value) &&
             __builtin_sub_overflow(0, value.number, &value.number)) {
-            fail(p, at, "beyond 64 bits");
+            fail(p, at, "result exceeds 64 bits");
         }
     } else {
         value = parse_postfix(p);
@@ -407,7 +407,7 @@ static struct rf_value calculate(struct parser *p, const char *at,
     default:
         return divide(p, at, operation, a.number, b.number);
     }
-    return over ? fail(p, at, "%lld %c %lld is beyond 64 bits",
+    return over ? fail(p, at, "%lld %c %lld exceeds 64 bits",
                        (long long)a.number, operation, (long long)b.number)
                 : integer(result);
 }
@@ -502,8 +502,8 @@ static struct rf_value is_in(struct parser *p, const char *at,
     for (size_t i = 0; i < json_array_size(list.json); i++) {
         struct rf_value item = rf_value_of_json(json_array_get(list.json, i));
         if (item.kind != value.kind) {
-            return fail(p, at, "item %zu of the list is %s, which is never %s",
-                        i, describe(item, text), describe(value, other));
+            return fail(p, at, "item %zu of the list is %s, cannot equal %s", i,
+                        describe(item, text), describe(value, other));
         }
         if (equal(item, value)) {
             return boolean(true);
@@ -591,7 +591,7 @@ static struct rf_value parse_choice(struct parser *p)
     unsigned skip = p->skip;
     bool first;
     if (p->depth >= RF_EXPR_MAX_DEPTH) {
-        return fail(p, at, "nested more than %d deep", RF_EXPR_MAX_DEPTH);
+        return fail(p, at, "nested deeper than %d levels", RF_EXPR_MAX_DEPTH);
     }
     p->depth++;
     value = parse_or(p);
@@ -615,15 +615,14 @@ static enum rf_status parse_all(struct parser *p, struct rf_value *out)
 {
     struct rf_value value;
     if (strlen(p->text) > RF_EXPR_MAX_BYTES) {
-        return rf_err_set(
-            p->err, RF_ERR_CONFIG,
-            "\"%.40s…\": an expression of more than %d characters", p->text,
-            RF_EXPR_MAX_BYTES);
+        return rf_err_set(p->err, RF_ERR_CONFIG,
+                          "\"%.40s…\": expression longer than %d characters",
+                          p->text, RF_EXPR_MAX_BYTES);
     }
     value = parse_choice(p);
     skip_spaces(p);
     if (p->status == RF_OK && *p->at != '\0') {
-        fail(p, p->at, "an operator or the end must stand here");
+        fail(p, p->at, "expected an operator or the end");
     }
     if (p->status == RF_OK) {
         *out = value;

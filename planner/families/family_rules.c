@@ -147,10 +147,10 @@ enum rf_status rf_rule_fail_two(const struct rf_jnode *node, const char *name,
                                 const struct rf_rule *a,
                                 const struct rf_rule *b, struct rf_err *err)
 {
-    return rf_jnode_fail(node, err,
-                         "%.100s follows two rules, \"%.100s\" (%s) and "
-                         "\"%.100s\" (%s)",
-                         name, a->name, a->node.path, b->name, b->node.path);
+    return rf_jnode_fail(
+        node, err,
+        "%.100s matches two rules, \"%.100s\" (%s) and \"%.100s\" (%s)", name,
+        a->name, a->node.path, b->name, b->node.path);
 }
 
 enum rf_status rf_rule_match(struct rf_family_table *table,
@@ -201,7 +201,7 @@ enum rf_status rf_rule_u64(const struct rf_jnode *node,
     RF_TRY(rf_values_evaluate(values, node, node->value, &value, err));
     if (value.kind != RF_VALUE_INTEGER || value.number < 0 ||
         (uint64_t)value.number < min || (uint64_t)value.number > max) {
-        char text[32] = "no integer";
+        char text[32] = "not an integer";
         if (value.kind == RF_VALUE_INTEGER) {
             snprintf(text, sizeof(text), "%lld", (long long)value.number);
         }
@@ -228,12 +228,11 @@ static enum rf_status read_units(const struct rf_jnode *node,
                              &part->units, err);
     }
     if (status == RF_OK && part->units != 0 && part->size % part->units != 0) {
-        return rf_jnode_fail(&heads, err,
-                             "%.100s: %llu rows of role %s are not those of "
-                             "%llu heads",
-                             family->name, (unsigned long long)part->size,
-                             rf_role_name(part->role),
-                             (unsigned long long)part->units);
+        return rf_jnode_fail(
+            &heads, err,
+            "%.100s: %llu rows of role %s do not divide into %llu heads",
+            family->name, (unsigned long long)part->size,
+            rf_role_name(part->role), (unsigned long long)part->units);
     }
     return status;
 }
@@ -262,8 +261,8 @@ static enum rf_status read_parts(const struct rf_rule *rule,
             part->size = size - sum;
         } else if (rows.value == NULL) {
             return rf_jnode_fail(&item, err,
-                                 "needs \"rows\"; only the last part may "
-                                 "leave it out, or all, which are equal then");
+                                 "needs \"rows\", which only the last part, or "
+                                 "all parts if equal, may leave out");
         } else {
             status = rf_rule_u64(&rows, values, 1, RF_MODEL_MAX_SIZE,
                                  &part->size, err);
@@ -272,13 +271,12 @@ static enum rf_status read_parts(const struct rf_rule *rule,
         RF_THEN(status, read_units(&item, values, family, part, err));
     }
     if (status == RF_OK && sum != size) {
-        return rf_jnode_fail(
-            &list, err,
-            "%.100s: the parts have %llu rows together, dimension %u of its "
-            "shape %s has %llu",
-            family->name, (unsigned long long)sum, dim,
-            rf_shape_text(family->shape, family->ndim, shape),
-            (unsigned long long)size);
+        return rf_jnode_fail(&list, err,
+                             "%.100s: the parts sum to %llu rows, but "
+                             "dimension %u of shape %s has %llu",
+                             family->name, (unsigned long long)sum, dim,
+                             rf_shape_text(family->shape, family->ndim, shape),
+                             (unsigned long long)size);
     }
     return status;
 }

@@ -64,10 +64,8 @@ static enum rf_status find_place(const struct rf_family_table *table,
         at = at != SIZE_MAX ? at : find_rule(table, after, false);
         if (at == SIZE_MAX) {
             struct rf_jnode member = rf_jnode_get(&rule->node, "after");
-            return rf_jnode_fail(&member, err,
-                                 "no tensor before it has the "
-                                 "name \"%.100s\"",
-                                 after);
+            return rf_jnode_fail(
+                &member, err, "no earlier tensor is named \"%.100s\"", after);
         }
     }
     for (size_t i = table->n_rules;
@@ -126,7 +124,7 @@ static enum rf_status end_wrong(const struct wrong_rules *wrong,
     if (wrong->all.n == 1) {
         return rf_err_set(err, wrong->first.status, "%s", wrong->first.text);
     }
-    snprintf(what, sizeof(what), "%.80s: %zu rules are wrong", list->file,
+    snprintf(what, sizeof(what), "%.80s: %zu invalid rules", list->file,
              wrong->all.n);
     return rf_complaints_end(&wrong->all, what, err);
 }
@@ -142,8 +140,8 @@ static enum rf_status read_rules(struct rf_family_table *table,
     }
     if (json_array_size(list->value) > RF_MODEL_MAX_RULES) {
         return rf_jnode_fail(list, err,
-                             "has %zu rules; %d are the most: {L} and {E} in a "
-                             "name stand for all layers and experts",
+                             "has %zu rules, the limit is %d; write {L} and "
+                             "{E} in names for all layers and experts",
                              json_array_size(list->value), RF_MODEL_MAX_RULES);
     }
     for (size_t i = 0; i < json_array_size(list->value); i++) {
@@ -181,9 +179,9 @@ static enum rf_status leave_out(struct rf_family_table *table,
             }
         }
         if (table->n_rules == before) {
-            return rf_jnode_fail(&item, err,
-                                 "must be the pattern of a tensor that the "
-                                 "table takes over");
+            return rf_jnode_fail(
+                &item, err,
+                "must match a tensor of the table named by \"like\"");
         }
     }
     return RF_OK;
@@ -299,9 +297,7 @@ static enum rf_status read_like(struct rf_family_table *table,
     }
     if (depth >= MAX_LIKE) {
         return rf_jnode_fail(&member, err,
-                             "tables are like each other more "
-                             "than %d deep",
-                             MAX_LIKE);
+                             "\"like\" nested deeper than %d levels", MAX_LIKE);
     }
     status = read_named(table, like, depth + 1, &found, err);
     if (status == RF_OK && !found) {
@@ -409,13 +405,12 @@ enum rf_status rf_family_table_unknown(const struct rf_jnode *node,
         snprintf(more, sizeof(more), " and %zu more in docs/MODELS.md",
                  n - listed);
     }
-    rf_jnode_fail(node, err,
-                  "\"%.40s\" is not a known model type%s; describe it by "
-                  "\"rules\" beside \"config\" (\"rules\": {\"like\": "
-                  "\"llama\"} for one like Llama), or by \"checkpoint\", "
-                  "\"manifest\" or \"megatron\" instead of it; known: %s%s",
-                  model_type, rf_did_you_mean(model_type, names).text, known,
-                  more);
+    rf_jnode_fail(
+        node, err,
+        "unknown model type \"%.40s\"%s; add \"rules\" beside \"config\" "
+        "(\"rules\": {\"like\": \"llama\"} for one like Llama), or use "
+        "\"checkpoint\", \"manifest\" or \"megatron\" instead; known: %s%s",
+        model_type, rf_did_you_mean(model_type, names).text, known, more);
     json_decref(documents);
     return RF_ERR_CONFIG;
 }

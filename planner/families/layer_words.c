@@ -38,9 +38,8 @@ static enum rf_status check_list(const struct rf_jnode *list,
         if (rf_word_is_one_of(word, words)) {
             continue;
         }
-        return rf_jnode_fail(&item, err,
-                             "\"%.60s\" is no known kind of layer%s", word,
-                             rf_did_you_mean(word, words).text);
+        return rf_jnode_fail(&item, err, "unknown kind of layer \"%.60s\"%s",
+                             word, rf_did_you_mean(word, words).text);
     }
     return RF_OK;
 }

@@ -53,8 +53,7 @@ static enum rf_status set_shape(const struct rf_family_draft *draft,
     for (uint32_t d = 0; d < draft->ndim; d++) {
         if (draft->shape[d] == 0) {
             return rf_jnode_fail(where, err,
-                                 "%.100s: dimension %u is 0, tensors must not "
-                                 "be empty",
+                                 "%.100s: empty tensor: dimension %u is 0",
                                  draft->name, d);
         }
     }
@@ -99,8 +98,7 @@ enum rf_status rf_model_add_family(struct rf_model *model,
     RF_TRY(set_shape(draft, where, &family, err));
     if (!count_family(model, &family, draft->rule)) {
         return rf_jnode_fail(where, err,
-                             "%.100s: the model reaches 2^63 bytes, which is "
-                             "more than can be addressed",
+                             "%.100s: the model exceeds 2^63 - 1 bytes",
                              draft->name);
     }
     family.name = rf_xstrdup(draft->name);

@@ -57,7 +57,7 @@ static enum rf_status check_overrides_used(const struct rf_values *values,
     json_object_foreach (values->overrides.value, key, value) {
         if (is_override(key) && !rf_values_is_used(values, key)) {
             struct rf_jnode node = rf_jnode_get(&values->overrides, key);
-            return rf_jnode_fail(&node, err, "has no meaning for model type %s",
+            return rf_jnode_fail(&node, err, "does not apply to model type %s",
                                  model_type);
         }
     }

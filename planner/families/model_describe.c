@@ -132,13 +132,11 @@ static void check_part(const struct rf_model *model,
         return;
     }
     if (part->size % heads != 0) {
-        complain(all, "%s%.100s: its %llu rows are not those of %llu heads",
+        complain(all, "%s%.100s: %llu rows do not divide into %llu heads",
                  comma, family->name, (unsigned long long)part->size,
                  (unsigned long long)heads);
     } else if (sized && part->size / heads != model->head_dim) {
-        complain(all,
-                 "%s%.100s: its %llu rows are not those of %llu heads of size "
-                 "%u",
+        complain(all, "%s%.100s: %llu rows are not %llu heads of size %u",
                  comma, family->name, (unsigned long long)part->size,
                  (unsigned long long)heads, model->head_dim);
     }

@@ -131,8 +131,8 @@ static enum rf_status check_place(const struct manifest *manifest,
     if ((file != NULL) != (manifest->folder != NULL) ||
         (offset != UINT64_MAX) != (manifest->folder != NULL)) {
         return rf_jnode_fail(node, err,
-                             "\"file\" and \"offset\" need \"folder\" beside "
-                             "the manifest, and it needs them");
+                             "\"file\", \"offset\" and the \"folder\" beside "
+                             "the manifest must be given together");
     }
     if (file != NULL && (strchr(file, '/') != NULL || strcmp(file, ".") == 0 ||
                          strcmp(file, "..") == 0)) {
@@ -503,15 +503,14 @@ static enum rf_status drop_tied_head(struct manifest *manifest)
     if (head->dtype != embed->dtype ||
         memcmp(head->shape, embed->shape, sizeof(head->shape)) != 0) {
         where = rf_jnode_get(&manifest->node, head->family);
-        return rf_jnode_fail(
-            &where, manifest->err,
-            "is %s %s and %.100s %s %s, though \"tie_word_embeddings\" of the "
-            "config says that they are one; make that false if the model has "
-            "an output head of its own",
-            rf_dtype_header_name(head->dtype),
-            rf_shape_text(head->shape, head->ndim, left), embed->family,
-            rf_dtype_header_name(embed->dtype),
-            rf_shape_text(embed->shape, embed->ndim, right));
+        return rf_jnode_fail(&where, manifest->err,
+                             "is %s %s and %.100s is %s %s although the config "
+                             "sets \"tie_word_embeddings\"; set it to false if "
+                             "the model has a separate output head",
+                             rf_dtype_header_name(head->dtype),
+                             rf_shape_text(head->shape, head->ndim, left),
+                             embed->family, rf_dtype_header_name(embed->dtype),
+                             rf_shape_text(embed->shape, embed->ndim, right));
     }
     if (manifest->folder != NULL) {
         json_object_set_new(json_object_get(manifest->model->files, "twins"),
@@ -622,11 +621,10 @@ static enum rf_status check_rules_used(const struct manifest *manifest)
         struct rf_jnode name = rf_jnode_get(&rule->node, "name");
         if (strcmp(rule->table, "rules") == 0 && rule->matched == 0 &&
             !rule->optional) {
-            return rf_jnode_fail(&name, manifest->err,
-                                 "no tensor%s has a name like \"%.100s\"%s",
-                                 rule->ndim > 0 ? " of as many dimensions" : "",
-                                 rule->name,
-                                 name_near(manifest->model, rule->name).text);
+            return rf_jnode_fail(
+                &name, manifest->err, "no tensor%s matches \"%.100s\"%s",
+                rule->ndim > 0 ? " with that number of dimensions" : "",
+                rule->name, name_near(manifest->model, rule->name).text);
         }
     }
     return RF_OK;

@@ -86,9 +86,9 @@ static enum rf_status read_sizes(const struct rule_maker *maker,
     uint64_t n = 0;
     enum rf_status status = RF_OK;
     if (shape.value == NULL) {
-        return rf_jnode_fail(&maker->rule->node, maker->err,
-                             "needs \"shape\": there are no tensors to take "
-                             "it from");
+        return rf_jnode_fail(
+            &maker->rule->node, maker->err,
+            "needs \"shape\": a config has no tensors to take it from");
     }
     draft->ndim = maker->rule->ndim;
     for (uint32_t d = 0; d < draft->ndim && status == RF_OK; d++) {
@@ -99,7 +99,7 @@ static enum rf_status read_sizes(const struct rule_maker *maker,
     if (status == RF_OK && strstr(maker->rule->name, "{E}") != NULL) {
         status = experts.value == NULL
                      ? rf_jnode_fail(&maker->rule->node, maker->err,
-                                     "needs \"experts\": how many there are")
+                                     "needs \"experts\", the number of experts")
                      : rf_rule_u64(&experts, maker->values, 1,
                                    RF_MODEL_MAX_EXPERTS, &n, maker->err);
         draft->n_experts = (uint32_t)n;
@@ -176,10 +176,9 @@ static enum rf_status add_rule(struct rule_maker *maker)
     bool yes = true;
     enum rf_status status;
     if (strchr(rule->name, '*') != NULL) {
-        return rf_jnode_fail(&rule->node, maker->err,
-                             "a config does not say which tensors \"%.100s\" "
-                             "stands for",
-                             rule->name);
+        return rf_jnode_fail(
+            &rule->node, maker->err,
+            "\"%.100s\" needs tensors to match; a config has none", rule->name);
     }
     if (strstr(rule->name, "{L}") != NULL) {
         status = pick_layers(maker);
@@ -257,7 +256,7 @@ enum rf_status rf_model_add_rules(struct rf_model *model,
     json_decref(names);
     values->layer = RF_VALUES_NO_LAYER;
     if (status == RF_OK && model->n_families == 0) {
-        return rf_jnode_fail(where, err, "the rules make no tensor of it");
+        return rf_jnode_fail(where, err, "the rules produce no tensors");
     }
     return status;
 }

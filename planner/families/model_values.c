@@ -159,8 +159,7 @@ static enum rf_status missing(struct rf_values *values, const char *name,
     values->missing = true;
     for (size_t i = 0; i < RF_ARRAY_SIZE(known); i++) {
         if (json_object_get(known[i], name) != NULL) {
-            return rf_jnode_fail(&values->config, err,
-                                 "\"%s\" is null, which says nothing", name);
+            return rf_jnode_fail(&values->config, err, "\"%s\" is null", name);
         }
         json_object_foreach ((json_t *)known[i], key, value) {
             if (n < RF_MODEL_FIELD_MAX_KEYS) {

@@ -22,8 +22,7 @@ static enum rf_status read_role(const struct rf_jnode *node, enum rf_role *role,
     }
     rf_role_names(names);
     return rf_jnode_fail(&member, err,
-                         "\"%.40s\" is no role%s; docs/MODELS.md lists "
-                         "them",
+                         "unknown role \"%.40s\"%s; docs/MODELS.md lists roles",
                          name, rf_did_you_mean(name, names).text);
 }
 
@@ -37,10 +36,10 @@ static enum rf_status check_part(const struct rf_jnode *node,
                    strstr(rule->name, "{E}") != NULL || rule->stacked;
     if (division->unit == RF_UNIT_OWN &&
         json_object_get(node->value, "heads") == NULL) {
-        return rf_jnode_fail(node, err,
-                             "role \"%s\" needs \"heads\": how many of them "
-                             "lie in the tensor",
-                             division->name);
+        return rf_jnode_fail(
+            node, err,
+            "role \"%s\" needs \"heads\", the number of heads in the tensor",
+            division->name);
     }
     if (division->over == RF_OVER_ETP && !experts) {
         return rf_jnode_fail(node, err,
@@ -50,8 +49,8 @@ static enum rf_status check_part(const struct rf_jnode *node,
     }
     if (rule->n_parts > 1 && division->dim != 0) {
         return rf_jnode_fail(node, err,
-                             "role \"%s\" cuts dimension 1, parts lie along "
-                             "dimension 0",
+                             "role \"%s\" is split along dimension 1, but "
+                             "parts are along dimension 0",
                              division->name);
     }
     return RF_OK;
@@ -102,7 +101,7 @@ static enum rf_status read_dims(struct rf_rule *rule, struct rf_err *err)
     if (rule->ndim < (rule->stacked ? 2u : 1u) || rule->ndim > most) {
         return rf_jnode_fail(&shape, err, "must be a list of 1 to %d sizes%s",
                              RF_TENSOR_MAX_DIMS,
-                             rule->stacked ? ", after that of the experts"
+                             rule->stacked ? " after the number of experts"
                                            : "");
     }
     return RF_OK;
@@ -136,16 +135,16 @@ static enum rf_status check_pattern(const struct rf_rule *rule,
     for (size_t i = 0; i < RF_ARRAY_SIZE(marks); i++) {
         const char *first = strstr(rule->name, marks[i]);
         if (first != NULL && strstr(first + 1, marks[i]) != NULL) {
-            return rf_jnode_fail(&rule->node, err, "%s stands twice in %.100s",
+            return rf_jnode_fail(&rule->node, err, "%s appears twice in %.100s",
                                  marks[i], rule->name);
         }
         n += first != NULL;
     }
     if (braces != 2 * n) {
-        return rf_jnode_fail(&rule->node, err,
-                             "of braces a name may only have {L} and {E}: "
-                             "%.100s",
-                             rule->name);
+        return rf_jnode_fail(
+            &rule->node, err,
+            "no braces but {L} and {E} are allowed in a name: %.100s",
+            rule->name);
     }
     return RF_OK;
 }
@@ -200,9 +199,9 @@ enum rf_status rf_rule_read(const struct rf_jnode *node, const char *table,
     RF_TRY(rf_jnode_check_keys(node, keys, err));
     RF_TRY(rf_jnode_require(node, "name", err));
     if (json_is_array(layers.value) && json_array_size(layers.value) != 2) {
-        return rf_jnode_fail(&layers, err,
-                             "must be a condition, or the first layer and how "
-                             "many there are");
+        return rf_jnode_fail(
+            &layers, err,
+            "must be a condition or [first layer, number of layers]");
     }
     RF_TRY(rf_jnode_string(node, "name", &name, err));
     RF_TRY(read_flags(&rule, err));

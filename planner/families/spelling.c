@@ -33,7 +33,7 @@ static enum rf_status check(const struct rf_jnode *prefixes, struct rf_err *err)
     }
     json_object_foreach (prefixes->value, from, to) {
         if (!json_is_string(to)) {
-            return rf_jnode_fail(prefixes, err, "must hold texts");
+            return rf_jnode_fail(prefixes, err, "values must be strings");
         }
     }
     return RF_OK;

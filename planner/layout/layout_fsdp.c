@@ -242,7 +242,7 @@ static enum rf_status add_unit(struct rf_layout_build *build,
             return rf_err_set(
                 err, RF_ERR_CONFIG,
                 "%s and %s have elements of different sizes; fsdp1 flattens "
-                "units of one dtype, so name a dtype for this side",
+                "units of one dtype: set \"dtype\" for this side",
                 build->model->families[members[0].section.family].name,
                 build->model->families[members[i].section.family].name);
         }
@@ -253,7 +253,7 @@ static enum rf_status add_unit(struct rf_layout_build *build,
     shard.high = RF_MIN(shard.low + share, total);
     if (!rf_mul_u64(share, shard.item, &bytes) || bytes > INT64_MAX / 2) {
         return rf_err_set(err, RF_ERR_CONFIG,
-                          "%s: a shard of 2^62 bytes or more", name);
+                          "%s: shard exceeds 2^62 - 1 bytes", name);
     }
     shard.stride = rf_align_up(bytes, RF_PARAM_ALIGN);
     status = rf_layout_reserve(build, name, bytes, shard.layers.count,

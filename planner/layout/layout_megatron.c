@@ -59,8 +59,7 @@ static enum rf_status find_part(const struct rf_layout_build *build,
     struct rf_section *whole = &out->whole;
     if (part->size % groups != 0) {
         return rf_err_set(err, RF_ERR_CONFIG,
-                          "%s: %llu rows do not divide over %llu query "
-                          "groups",
+                          "%s: %llu rows do not divide into %llu query groups",
                           family->name, (unsigned long long)part->size,
                           (unsigned long long)groups);
     }

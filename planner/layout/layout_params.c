@@ -211,8 +211,8 @@ bool rf_layout_holds(const struct rf_layout_build *build, uint32_t family)
 
 static enum rf_status too_big(const char *name, struct rf_err *err)
 {
-    return rf_err_set(err, RF_ERR_CONFIG, "%s: a rank would hold 2^63 bytes",
-                      name);
+    return rf_err_set(err, RF_ERR_CONFIG,
+                      "%s: memory of a rank exceeds 2^63 - 1 bytes", name);
 }
 
 enum rf_status rf_layout_reserve(struct rf_layout_build *build,

@@ -124,7 +124,7 @@ static enum rf_status check_turns(const struct pipeline *line,
     const uint64_t slices = rf_stage_slices(side);
     if (slices > RF_SIDE_SIZE_MAX) {
         return rf_err_set(err, RF_ERR_CONFIG,
-                          "%llu virtual stages are more than %d",
+                          "%llu virtual stages exceed the limit of %d",
                           (unsigned long long)slices, RF_SIDE_SIZE_MAX);
     }
     for (uint32_t stage = 0; stage < side->pp && side->n_pp_layers <= side->pp;
@@ -135,9 +135,9 @@ static enum rf_status check_turns(const struct pipeline *line,
             (!last || layers > stage_layers(line, stage - 1))) {
             return rf_err_set(
                 err, RF_ERR_CONFIG,
-                "layers of a stage %% vpp must be 0 but in a shorter last "
-                "stage, stage %u has %u layers and vpp is %u (pp_layers can "
-                "name all %llu virtual stages)",
+                "vpp must divide the layers of each stage but a shorter last "
+                "one: stage %u has %u layers, vpp is %u (pp_layers can list "
+                "all %llu virtual stages)",
                 stage, layers, side->vpp, (unsigned long long)slices);
         }
     }
@@ -170,9 +170,9 @@ static enum rf_status check_stages(struct pipeline *line, struct rf_err *err)
     }
     if (listed == 0 && !split) {
         return rf_err_set(err, RF_ERR_CONFIG,
-                          "%u layers, without those named for the first and "
-                          "last stage, must split evenly over the stages "
-                          "(pp_layers can say how many each has)",
+                          "%u layers, less those set for the first and last "
+                          "stage, must split evenly over the stages (or list "
+                          "the layers of each stage in pp_layers)",
                           line->n_layers);
     }
     return check_turns(line, err);

@@ -99,10 +99,10 @@ static enum rf_status cut_units(const struct rf_layout_build *build,
     if (parts <= units ? units % parts != 0 : !repeats || parts % units != 0) {
         return rf_err_set(
             err, RF_ERR_CONFIG,
-            "%s: %llu %s need a tp that divides them%s, not %u",
+            "%s: %llu %s need a tp that divides their number%s, not %u",
             build->model->families[out->family].name, (unsigned long long)units,
             division->unit == RF_UNIT_KV_HEAD ? "key/value heads" : "heads",
-            repeats ? " or is a multiple of them" : "", share.parts);
+            repeats ? " or is a multiple of it" : "", share.parts);
     }
     share.parts = (uint32_t)RF_MIN(parts, units);
     share.part /= (uint32_t)(parts / share.parts);
@@ -133,8 +133,7 @@ static enum rf_status find_experts(const struct rf_layout_build *build,
     }
     if (of->n_experts % build->side->ep != 0) {
         return rf_err_set(err, RF_ERR_CONFIG,
-                          "experts %% ep: the %u experts of %s do not divide "
-                          "over ep %u",
+                          "%u experts of %s do not divide over ep %u",
                           of->n_experts, of->name, build->side->ep);
     }
     out->n_experts = of->n_experts / build->side->ep;

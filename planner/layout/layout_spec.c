@@ -38,8 +38,8 @@ static enum rf_status make_spec(struct rf_layout_build *build,
             if ((parts - 1) * chunk >= size) {
                 return rf_err_set(
                     err, RF_ERR_CONFIG,
-                    "%s: dimension %u has %llu elements; cut over %llu "
-                    "devices in chunks of %llu, the last would be empty",
+                    "%s: dimension %u has %llu elements: over %llu devices in "
+                    "chunks of %llu, the last shard would be empty",
                     family->name, d, (unsigned long long)size,
                     (unsigned long long)parts, (unsigned long long)chunk);
             }

@@ -132,24 +132,22 @@ static bool attention_works(struct rule_context *context, uint32_t tp)
     const char *group = heads_over(context);
     uint64_t rows;
     if (model->heads % tp != 0) {
-        return breaks(context,
-                      "num_attention_heads %% %s must be 0, there are %u heads",
-                      group, model->heads);
+        return breaks(context, "%s must divide num_attention_heads (%u)", group,
+                      model->heads);
     }
     if (!has_kv_heads(model)) {
         return true;
     }
     if (model->kv_heads % tp != 0 && tp % model->kv_heads != 0) {
-        return breaks(context,
-                      "%s must divide the key/value heads or be a multiple of "
-                      "them, there are %u",
-                      group, model->kv_heads);
+        return breaks(
+            context,
+            "%s must divide num_key_value_heads (%u) or be a multiple of it",
+            group, model->kv_heads);
     }
     rows = (model->heads + 2ull * model->kv_heads) * model->head_dim;
     if (rf_layout_fuses_groups(context->layout) && rows % tp != 0) {
         return breaks(context,
-                      "the fused rows of q, k and v must split evenly, there "
-                      "are %llu",
+                      "tp must divide the %llu fused rows of q, k and v",
                       (unsigned long long)rows);
     }
     return true;
@@ -229,7 +227,7 @@ static bool tp_works(struct rule_context *context, uint32_t tp)
     const struct rf_model *model = context->model;
     uint32_t groups = context->side->attention_dp;
     if (tp % groups != 0) {
-        return breaks(context, "tp %% attention_dp must be 0, there are %u",
+        return breaks(context, "tp must be a multiple of attention_dp (%u)",
                       groups);
     }
     if (model->heads > 0 && has_heads(model, RF_ROLE_COUNT) &&
@@ -259,15 +257,17 @@ static bool etp_works(struct rule_context *context, uint32_t etp)
 {
     const struct rf_side_spec *side = context->side;
     if (context->layout->experts_over_all && side->ep > 1 && etp != 1) {
-        return breaks(context, "ep %u cuts no expert with layout %s", side->ep,
-                      rf_layout_kind_name(side->layout));
+        return breaks(context,
+                      "etp must be 1 where ep is %u with layout %s, which "
+                      "keeps experts whole",
+                      side->ep, rf_layout_kind_name(side->layout));
     }
     if (context->layout->experts_in_tp &&
         side->tp % ((uint64_t)etp * side->ep) != 0) {
-        return breaks(context,
-                      "tp %% (etp * ep) must be 0 with layout %s, tp is %u and "
-                      "ep %u",
-                      rf_layout_kind_name(side->layout), side->tp, side->ep);
+        return breaks(
+            context,
+            "with layout %s etp * ep must divide tp; tp is %u and ep %u",
+            rf_layout_kind_name(side->layout), side->tp, side->ep);
     }
     return parts_work(context, RF_OVER_ETP, etp, etp_part_works);
 }
@@ -279,23 +279,21 @@ static bool ep_works(struct rule_context *context, uint32_t ep)
     if (context->layout->experts_over_all && ep > 1 &&
         !spans_engine(side, ep)) {
         return breaks(context,
-                      "with layout %s ep is 1 or %s (dp counts one engine's "
-                      "ranks unless dp_replicate says how many engines there "
-                      "are)",
+                      "with layout %s ep must be 1 or %s (dp is that of one "
+                      "engine unless dp_replicate gives the number of engines)",
                       rf_layout_kind_name(side->layout),
                       side->dp_given ? "tp * cp * dp / dp_replicate"
                                      : "a multiple of tp * cp");
     }
     if (context->layout->experts_in_tp && side->tp % ep != 0) {
-        return breaks(context, "tp %% ep must be 0 with layout %s, tp is %u",
+        return breaks(context, "with layout %s ep must divide tp (%u)",
                       rf_layout_kind_name(side->layout), side->tp);
     }
     for (uint32_t i = 0; i < context->model->n_families; i++) {
         const struct rf_family *family = &context->model->families[i];
         experts |= family->has_experts;
         if (family->has_experts && family->n_experts % ep != 0) {
-            return breaks(context,
-                          "experts %% ep must be 0, there are %u experts",
+            return breaks(context, "ep must divide the number of experts (%u)",
                           family->n_experts);
         }
     }
@@ -337,8 +335,8 @@ static enum rf_status check_sharding(const struct rule_context *context,
             if (family->shape[d] < chunks) {
                 return rf_world_fail(
                     context->which, err,
-                    "dimension %u of %.120s has %llu elements, fewer than "
-                    "the %llu shards of %s: a shard would be empty",
+                    "dimension %u of %.120s has %llu elements, fewer than the "
+                    "%llu shards of %s",
                     d, family->name, (unsigned long long)family->shape[d],
                     (unsigned long long)chunks, side->spec[d]);
             }
@@ -389,13 +387,13 @@ enum rf_status rf_mesh_rules_check_side(const struct rf_spec *spec,
     }
     if (model->heads == 0 &&
         (fused || (self->tp > 1 && has_heads(model, RF_ROLE_COUNT)))) {
-        return rf_world_fail(side, err,
-                             "layout %s with tp %u must know the heads: give "
-                             "num_attention_heads and num_key_value_heads in "
-                             "\"model\", or the model's config.json (beside a "
-                             "manifest as \"config\", in a checkpoint's "
-                             "folder)",
-                             rf_layout_kind_name(self->layout), self->tp);
+        return rf_world_fail(
+            side, err,
+            "layout %s with tp %u needs the number of heads: set "
+            "num_attention_heads and num_key_value_heads in \"model\", or give "
+            "the model's config.json (as \"config\" beside a manifest, or in "
+            "the checkpoint's folder)",
+            rf_layout_kind_name(self->layout), self->tp);
     }
     if (!tp_works(&context, self->tp)) {
         return fail_with_nearest(&context, "tp", self->tp, tp_works, err);
@@ -407,12 +405,12 @@ enum rf_status rf_mesh_rules_check_side(const struct rf_spec *spec,
         return fail_with_nearest(&context, "etp", self->etp, etp_works, err);
     }
     if (side == RF_TRAIN && !copies_match(&context)) {
-        return rf_world_fail(side, err,
-                             "pp %u is impossible with layout %s here: the "
-                             "last stage's copy of the tied embedding is cut "
-                             "otherwise than the embedding; nearest value of "
-                             "pp that works: 1",
-                             self->pp, rf_layout_kind_name(self->layout));
+        return rf_world_fail(
+            side, err,
+            "pp %u is impossible with layout %s here: the last stage's copy of "
+            "the tied embedding would be split differently; nearest value of "
+            "pp that works: 1",
+            self->pp, rf_layout_kind_name(self->layout));
     }
     if (!pp_works(&context, self->pp)) {
         return self->pp_layers != NULL
@@ -435,12 +433,11 @@ enum rf_status rf_mesh_rules_check_dtypes(const struct rf_spec *spec,
         if (!rf_cast_between(from, to, &cast)) {
             return rf_world_fail(
                 RF_INFER, err,
-                "%.120s would have to be converted from %s to %s; possible: "
-                "float32 to or from bfloat16 or float16%s",
+                "%.120s: no conversion from %s to %s; supported: float32 to or "
+                "from bfloat16 or float16%s",
                 family->name, rf_dtype_name(from), rf_dtype_name(to),
-                to == RF_F8_E4M3 ? "; for fp8 with block scales let weights "
-                                   "arrive in bfloat16 and say "
-                                   "infer.quantize"
+                to == RF_F8_E4M3 ? "; for fp8 with block scales, use bfloat16 "
+                                   "and set infer.quantize"
                                  : "");
         }
     }

@@ -90,11 +90,10 @@ enum rf_status rf_unknown_tensors_check(const struct rf_model *model,
     list_families(model, spec, count.families, list);
     return rf_err_set(
         err, RF_ERR_CONFIG,
-        "no rule says how %llu tensor%s of unknown name (%s) split: %s. Say "
-        "what they are with \"rules\" in \"model\", or "
-        "\"unknown_tensors\": \"replicate\" there if every rank is to "
-        "hold them whole; layout fsdp splits any tensor. \"Tensor names\" in "
-        "refit-cluster(5) lists those that are known",
+        "no rule to split %llu unknown tensor%s (%s): %s. Add \"rules\" to "
+        "\"model\", or set \"unknown_tensors\": \"replicate\" there to keep "
+        "them whole on every rank; layout fsdp splits any tensor. For known "
+        "names see \"Tensor names\" in refit-cluster(5)",
         (unsigned long long)count.tensors, count.tensors == 1 ? "" : "s",
         rf_format_bytes(count.bytes, bytes, sizeof(bytes)), list);
 }

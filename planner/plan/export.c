@@ -222,8 +222,8 @@ static enum rf_status check(const struct rf_plan *plan, struct rf_err *err)
 {
     if (plan->spec->infer.quantize) {
         return rf_err_set(err, RF_ERR_CONFIG,
-                          "--export writes what arrived, and infer.quantize "
-                          "makes fp8 of it that it does not write: export a "
+                          "--export does not support infer.quantize: it writes "
+                          "weights as received, before quantization; choose a "
                           "scenario without infer.quantize");
     }
     for (uint32_t f = 0; f < plan->model->n_families; f++) {

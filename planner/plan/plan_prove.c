@@ -270,10 +270,10 @@ enum rf_status rf_plan_proof_add(struct rf_plan_proof *proof,
     const struct rf_piece *piece = piece_at_hand(proof);
     uint64_t elements = rf_box_elements(&t->box);
     if (piece == NULL) {
-        return rf_err_set(err, RF_ERR_INTERNAL,
-                          "proof: transfer %zu writes what rank %u does not "
-                          "have, or is out of order",
-                          proof->n, t->dst);
+        return rf_err_set(
+            err, RF_ERR_INTERNAL,
+            "proof: transfer %zu writes outside of rank %u, or is out of order",
+            proof->n, t->dst);
     }
     if (t->dst != proof->rank || t->family != piece->family ||
         !rf_box_contains(&piece->box, &t->box)) {
@@ -282,8 +282,8 @@ enum rf_status rf_plan_proof_add(struct rf_plan_proof *proof,
     if (!source_holds(proof->plan, t) ||
         !same_place(piece, &t->box, t->dst_offset, t->dst_stride)) {
         return rf_err_set(err, RF_ERR_INTERNAL,
-                          "proof: transfer %zu of %s, rank %u to %u, is not "
-                          "where the layouts say",
+                          "proof: transfer %zu of %s, rank %u to %u, does not "
+                          "match the layouts",
                           proof->n,
                           proof->plan->model->families[t->family].name, t->src,
                           t->dst);

@@ -56,18 +56,18 @@ static enum rf_status check_cut(const struct rf_plan *plan, uint32_t rank,
             return rf_err_set(
                 err, RF_ERR_CONFIG,
                 "infer.quantize: rank %" PRIu32 " holds %s %" PRIu64
-                " to %" PRIu64 " of %.200s: shards must be cut at multiples "
-                "of %d or at the tensor's edge (%" PRIu64
-                "), because a block has one scale; another layout or smaller "
-                "sizes may do",
+                " to %" PRIu64
+                " of %.200s; shards must end at multiples of %d, the block of "
+                "one scale, or at the tensor's edge (%" PRIu64
+                "); try another layout or smaller sizes",
                 rank, names[d], start, end, family->name, RF_FP8_BLOCK,
                 family->shape[d]);
         }
     }
     if (piece->stride[DIM_COLUMN] != 2 && piece->box.extent[DIM_COLUMN] > 1) {
         return rf_err_set(err, RF_ERR_UNSUPPORTED,
-                          "infer.quantize: %.200s does not lie row by row in "
-                          "rank %" PRIu32 "'s memory",
+                          "infer.quantize: %.200s is not row-major in the "
+                          "memory of rank %" PRIu32,
                           family->name, rank);
     }
     return RF_OK;
@@ -115,8 +115,8 @@ static enum rf_status add_piece(const struct rf_plan *plan, uint32_t rank,
     }
     if (out->n > before && dtype != RF_BF16) {
         return rf_err_set(err, RF_ERR_CONFIG,
-                          "infer.quantize: %.200s arrives as %s; only "
-                          "bfloat16 is quantised (infer.dtype)",
+                          "infer.quantize: %.200s arrives as %s, must be "
+                          "bfloat16 (infer.dtype)",
                           family->name, rf_dtype_name(dtype));
     }
     return out->n > before ? check_cut(plan, rank, piece, err) : RF_OK;
@@ -133,12 +133,11 @@ enum rf_status rf_quantize_plan(const struct rf_plan *plan, uint32_t rank,
         return RF_OK;
     }
     if (plan->model->unclear_module != NULL) {
-        return rf_err_set(
-            err, RF_ERR_CONFIG,
-            "infer.quantize: the model's quantization_config leaves out "
-            "\"%.200s\", which is not understood; write the modules "
-            "without (?...), {...} and backslashes before letters",
-            plan->model->unclear_module);
+        return rf_err_set(err, RF_ERR_CONFIG,
+                          "infer.quantize: unsupported pattern \"%.200s\" in "
+                          "quantization_config: list the modules without "
+                          "(?...), {...} and backslashes before letters",
+                          plan->model->unclear_module);
     }
     for (size_t i = 0; status == RF_OK && i < layout->n_pieces; i++) {
         status =

@@ -294,7 +294,7 @@ find_unit_tasks(const struct rf_plan *plan, const struct tiles *src,
             assert(units->holders != NULL); /* every shard has a holder */
             return rf_err_set(
                 err, RF_ERR_INTERNAL,
-                "a part of %s that rank %u needs is on no training rank",
+                "no training rank holds a part of %s that rank %u needs",
                 plan->model->families[to->family].name,
                 units->holders[to->first].rank);
         }

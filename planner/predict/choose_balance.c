@@ -90,15 +90,14 @@ static bool judge(struct rf_balance_choice *choice)
     choice->taken = better ? RF_BALANCE_TIME : RF_BALANCE_SIZE;
     if (!choice->compared) {
         snprintf(choice->why, sizeof(choice->why),
-                 "by time it cannot be predicted: %s", why_not);
+                 "no prediction for balance time: %s", why_not);
     } else if (better) {
         snprintf(choice->why, sizeof(choice->why),
-                 "predicted to take %.4g ms, by size %.4g ms", time->ms,
-                 size->ms);
+                 "predicted %.4g ms, by size %.4g ms", time->ms, size->ms);
     } else {
         snprintf(choice->why, sizeof(choice->why),
-                 "predicted to take %.4g ms, by time no less, %.4g ms",
-                 size->ms, time->ms);
+                 "predicted %.4g ms, by time %.4g ms, no less", size->ms,
+                 time->ms);
     }
     return better;
 }
@@ -139,8 +138,7 @@ enum rf_status rf_choose_balance(const struct rf_choose_env *env,
         return compare(env, weights, out, plan, err);
     }
     snprintf(out->why, sizeof(out->why), "%s",
-             weights == NULL
-                 ? "links have no figures, so all of them count as alike"
-                 : "there is one node, so no links are used");
+             weights == NULL ? "no figures of links: all count as equal"
+                             : "one node: no links used");
     return RF_OK;
 }

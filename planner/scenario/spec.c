@@ -161,8 +161,8 @@ static enum rf_status read_balance_links(const struct rf_jnode *node, void *out,
     }
     if (nodes->n == 0 || json_array_size(list.value) != nodes->n) {
         return rf_jnode_wrong(&list, err,
-                              "must be a list with an object for each of the "
-                              "%u nodes, such as {\"nics\": 2, \"weight\": 1}",
+                              "must be a list of %u objects, one per node, "
+                              "such as {\"nics\": 2, \"weight\": 1}",
                               nodes->n);
     }
     spec->n_balance_links = nodes->n;
@@ -226,7 +226,7 @@ static enum rf_status read_iterations(const struct rf_jnode *node, void *out,
     }
     if (spec->min_iterations > spec->iterations) {
         struct rf_jnode max = rf_jnode_get(&rule, "max");
-        return rf_jnode_fail(&max, err, "is %u, less than \"min\", %u",
+        return rf_jnode_fail(&max, err, "is %u, less than \"min\" (%u)",
                              spec->iterations, spec->min_iterations);
     }
     return RF_OK;
@@ -347,15 +347,16 @@ static enum rf_status check_name(const struct rf_jnode *node, const char *name,
             (!isalnum((unsigned char)*at) &&
              strchr("._+,=@:()-", *at) == NULL &&
              (*at != ' ' || at == name || at[1] == '\0'))) {
-            return rf_jnode_fail(&member, err,
-                                 "becomes a file name: only letters, digits, "
-                                 "inner spaces and ._+,=@:()- are allowed");
+            return rf_jnode_fail(
+                &member, err,
+                "is used as a file name: only letters, digits, inner spaces "
+                "and ._+,=@:()- are allowed");
         }
     }
     if (name[0] == '.' || name[0] == '-' || strlen(name) > NAME_MAX_BYTES) {
         return rf_jnode_fail(&member, err,
-                             "becomes a file name: must not start with \".\" "
-                             "or \"-\" nor be longer than %d bytes",
+                             "is used as a file name: must not start with "
+                             "\".\" or \"-\" or exceed %d bytes",
                              NAME_MAX_BYTES);
     }
     return RF_OK;
@@ -387,8 +388,8 @@ static enum rf_status check_rules(const struct rf_jnode *node,
     struct rf_jnode member = rf_jnode_get(node, "colocated_processes");
     if (spec->separate_processes && spec->mode != RF_COLOCATED) {
         return rf_jnode_fail(&member, err,
-                             "\"separate\" needs mode colocated: the sides of "
-                             "a disaggregated refit are separate anyway");
+                             "\"separate\" needs mode colocated; disaggregated "
+                             "sides are always separate");
     }
     if (spec->train.quantize) {
         struct rf_jnode train = rf_jnode_get(node, "train");
@@ -416,10 +417,10 @@ static enum rf_status seat_sides(const struct rf_jnode *train,
     enum rf_status status;
     if (apart && counted && spec->train.n_nodes == 0) {
         struct rf_jnode member = rf_jnode_get(infer, "nodes");
-        return rf_jnode_fail(&member, err,
-                             "is a number, which counts from behind the "
-                             "training side's nodes: give \"train\" its "
-                             "\"nodes\", too");
+        return rf_jnode_fail(
+            &member, err,
+            "a number of nodes here needs \"nodes\" in \"train\" too: "
+            "inference takes the nodes after the training side's");
     }
     status = rf_side_seat(train, &spec->train, apart ? &spec->infer : NULL,
                           n_nodes, err);

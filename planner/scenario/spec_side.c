@@ -35,8 +35,8 @@ static enum rf_status read_pp_layers(const struct rf_jnode *node, void *out,
     if (pp_given && count != side->pp &&
         count != (uint64_t)side->pp * side->vpp) {
         return rf_jnode_fail(&list, err,
-                             "has %zu entries, but pp is %u: one entry per "
-                             "stage, or with vpp per virtual stage",
+                             "has %zu entries, but pp is %u; one entry per "
+                             "stage, or with vpp one per virtual stage",
                              count, side->pp);
     }
     side->pp = pp_given ? side->pp : (uint32_t)count;
@@ -72,8 +72,8 @@ static enum rf_status read_nodes(const struct rf_jnode *node, void *out,
     }
     if (!json_is_array(list.value) || count < 1) {
         return rf_jnode_wrong(&list, err,
-                              "must be an array of hosts listed under "
-                              "\"nodes\" of the cluster, or how many of them");
+                              "must be an array of hosts from \"nodes\" of the "
+                              "cluster, or their number");
     }
     side->nodes = rf_xcalloc(count, sizeof(*side->nodes));
     for (size_t i = 0; i < count; i++) {
@@ -89,8 +89,8 @@ static enum rf_status read_nodes(const struct rf_jnode *node, void *out,
         if (found == nodes->n) {
             return rf_jnode_fail(
                 &item, err,
-                "\"%.60s\" is not among the cluster's nodes; a number in place "
-                "of the list takes as many, whatever they are called",
+                "unknown node \"%.60s\"; write a number instead of the list to "
+                "take that many of the cluster's nodes",
                 name);
         }
         for (uint32_t j = 0; j < side->n_nodes; j++) {
@@ -192,8 +192,8 @@ static enum rf_status add_spec_words(const struct rf_jnode *node,
         size_t length = spec_word(text);
         if (length == 0 || (one && text[length] != '\0')) {
             return rf_jnode_wrong(node, err,
-                                  "must be made of \"R\", \"S0\", \"S1\", "
-                                  "\"S01\", one for each dimension");
+                                  "must have one of \"R\", \"S0\", \"S1\", "
+                                  "\"S01\" per dimension");
         }
         if (side->n_spec == RF_TENSOR_MAX_DIMS) {
             return rf_jnode_fail(node, err, "more than %d dimensions",
@@ -281,7 +281,7 @@ static enum rf_status check_spec_layout(const struct rf_jnode *node,
     if (side->dp_given && side->dp != devices) {
         struct rf_jnode dp = rf_jnode_get(node, "dp");
         return rf_jnode_wrong(&dp, err,
-                              "must be left out or be the mesh's %u devices",
+                              "must be the mesh's %u devices, or left out",
                               (unsigned)devices);
     }
     side->dp = (uint32_t)devices;
@@ -304,17 +304,16 @@ static enum rf_status check_replicas(const struct rf_jnode *node,
     if (member.value != NULL && !engines && !shards_over_dp(side->layout)) {
         return rf_jnode_fail(&member, err,
                              "needs layout fsdp, fsdp1, zero3 or vllm; with %s "
-                             "all dp ranks hold the same",
+                             "all dp ranks are replicas",
                              rf_layout_kind_name(side->layout));
     }
     if (member.value != NULL && engines && !side->dp_given) {
-        return rf_jnode_fail(&member, err,
-                             "needs dp with layout vllm; without it there are "
-                             "as many engines as fill the slots");
+        return rf_jnode_fail(
+            &member, err,
+            "needs dp with layout vllm; without dp, engines fill the slots");
     }
     if (side->dp_given && side->dp % side->dp_replicate != 0) {
-        return rf_jnode_fail(
-            &member, err, "dp %% dp_replicate must be 0, dp is %u", side->dp);
+        return rf_jnode_fail(&member, err, "must divide dp (%u)", side->dp);
     }
     return RF_OK;
 }
@@ -325,10 +324,10 @@ static enum rf_status check_attention(const struct rf_jnode *node,
 {
     struct rf_jnode member = rf_jnode_get(node, "attention_dp");
     if (member.value != NULL && side->layout != RF_LAYOUT_SGLANG) {
-        return rf_jnode_fail(&member, err,
-                             "needs layout sglang; with %s all tp ranks share "
-                             "out the heads",
-                             rf_layout_kind_name(side->layout));
+        return rf_jnode_fail(
+            &member, err,
+            "needs layout sglang; with %s heads are split over all tp ranks",
+            rf_layout_kind_name(side->layout));
     }
     return RF_OK;
 }
@@ -344,7 +343,7 @@ static enum rf_status read_vocab_divisor(const struct rf_jnode *node, void *out,
     side->vocab_divisor_given = member.value != NULL;
     if (member.value != NULL && side->layout != RF_LAYOUT_MEGATRON) {
         return rf_jnode_fail(&member, err,
-                             "needs layout megatron; %s pads in its own way",
+                             "needs layout megatron; %s has fixed padding",
                              rf_layout_kind_name(side->layout));
     }
     return rf_jnode_u32(node, "make_vocab_size_divisible_by", 0,
@@ -358,8 +357,8 @@ static enum rf_status check_pipeline(const struct rf_jnode *node,
     bool uneven = side->first_stage_layers != 0 || side->last_stage_layers != 0;
     if (side->pp_layers != NULL && uneven) {
         return rf_jnode_fail(node, err,
-                             "\"pp_layers\" already says how many layers the "
-                             "first and last stages have");
+                             "\"pp_layers\" and layers of the first or last "
+                             "stage cannot be combined");
     }
     if (uneven && side->pp < 2) {
         return rf_jnode_fail(node, err,

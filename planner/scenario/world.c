@@ -150,8 +150,8 @@ static enum rf_status fail_size(const struct rf_spec *spec, enum rf_side which,
     enough = smallest_size(&whole);
     if (side->layout == RF_LAYOUT_MEGATRON && enough < needed) {
         snprintf(why, sizeof(why),
-                 ": etp·ep·pp = %u·%u·%u, where \"etp\" is tp unless it is "
-                 "given; with \"etp\": 1 it needs %llu",
+                 ": etp·ep·pp = %u·%u·%u (\"etp\" defaults to tp); with "
+                 "\"etp\": 1 it needs %llu",
                  side->etp, side->ep, side->pp, (unsigned long long)enough);
     }
     return rf_world_fail(which, err, "needs at least %llu slots but has %u%s",
@@ -167,9 +167,7 @@ static enum rf_status size_of_side(const struct rf_spec *spec,
     const struct rf_side_spec *side = &spec->side[which];
     uint64_t needed = smallest_size(side);
     if (needed == 0) {
-        return rf_world_fail(which, err,
-                             "the smallest world of these sizes has more than "
-                             "%u ranks",
+        return rf_world_fail(which, err, "these sizes need more than %u ranks",
                              RF_WORLD_MAX_RANKS);
     }
     if (side->dp_given && needed != dense_group(side) * side->dp) {
@@ -232,7 +230,7 @@ static enum rf_status seat_colocated(const struct rf_spec *spec,
                 train->n_nodes * sizeof(*train->nodes)) != 0)) {
         return rf_world_fail(RF_INFER, err,
                              "colocated sides share their slots: \"nodes\" "
-                             "must be the same as the training side's");
+                             "must equal those of the training side");
     }
     add_named(&seats[RF_TRAIN], named, slots, n_nodes);
     add_named(&seats[RF_INFER], named, slots, n_nodes);
@@ -274,7 +272,7 @@ static enum rf_status seat_disaggregated(const struct rf_spec *spec,
         if (names_node(&spec->infer, spec->train.nodes[i])) {
             return rf_world_fail(RF_INFER, err,
                                  "disaggregated sides must not share nodes: "
-                                 "\"nodes\" has one of the training side's");
+                                 "\"nodes\" lists a node of the training side");
         }
     }
     for (int i = 0; i < RF_SIDES; i++) {
@@ -352,8 +350,7 @@ static enum rf_status count_slots(const uint32_t *slots, uint32_t n_nodes,
         sum += slots[node];
     }
     if (sum > RF_WORLD_MAX_RANKS) {
-        return rf_err_set(err, RF_ERR_CONFIG,
-                          "%llu slots, at most %u are supported",
+        return rf_err_set(err, RF_ERR_CONFIG, "%llu slots, the limit is %u",
                           (unsigned long long)sum, RF_WORLD_MAX_RANKS);
     }
     *total = (uint32_t)sum;
@@ -370,8 +367,8 @@ static enum rf_status check_nodes(const struct rf_spec *spec, uint32_t n_nodes,
         for (uint32_t j = 0; j < side->n_nodes; j++) {
             if (side->nodes[j] >= n_nodes) {
                 return rf_world_fail((enum rf_side)i, err,
-                                     "\"nodes\" names a node, but the cluster "
-                                     "has %u",
+                                     "\"nodes\" refers to a node outside of "
+                                     "the %u of the cluster",
                                      n_nodes);
             }
         }
@@ -416,11 +413,9 @@ enum rf_status rf_world_place(struct rf_spec *spec, const uint32_t *slots,
     if (n_nodes == 0) {
         imaginary = (uint32_t)rf_world_smallest(spec);
         if (imaginary == 0) {
-            return rf_err_set(
-                err, RF_ERR_CONFIG,
-                "the smallest world of both sides has more than %u "
-                "ranks",
-                RF_WORLD_MAX_RANKS);
+            return rf_err_set(err, RF_ERR_CONFIG,
+                              "both sides need more than %u ranks together",
+                              RF_WORLD_MAX_RANKS);
         }
         slots = &imaginary;
         n_nodes = 1;

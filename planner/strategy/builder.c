@@ -115,13 +115,11 @@ void rf_builder_fail_memory(struct rf_builder *builder)
         return;
     }
     rf_format_bytes(rf_memory_available(), available, sizeof(available));
-    builder->status = rf_err_set(
-        builder->err, RF_ERR_NOMEM,
-        "the schedule has more than %" PRIu64
-        " operations, too many for the %s of "
-        "memory that this machine has left: larger chunk_bytes or bucket_bytes "
-        "make fewer",
-        builder->schedule->n_world_ops - 1, available);
+    builder->status = rf_err_set(builder->err, RF_ERR_NOMEM,
+                                 "the schedule has more than %" PRIu64
+                                 " operations, too many for the %s of memory "
+                                 "available; raise chunk_bytes or bucket_bytes",
+                                 builder->schedule->n_world_ops - 1, available);
 }
 
 bool rf_builder_has_room(struct rf_builder *builder, uint64_t n)
@@ -159,8 +157,8 @@ bool rf_builder_number(struct rf_builder *builder, uint64_t n, uint32_t *first)
     uint64_t *used = &builder->schedule->n_world_ops;
     if (n > RF_NO_OP - *used) {
         rf_builder_fail(builder, RF_ERR_CONFIG,
-                        "the schedule has more than 2^32 - 2 operations: use "
-                        "larger chunks or buckets");
+                        "the schedule has more than 2^32 - 2 operations; raise "
+                        "chunk_bytes or bucket_bytes");
     }
     if (builder->status != RF_OK) {
         return false;

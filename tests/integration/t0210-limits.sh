@@ -72,7 +72,7 @@ test_descriptors_for_all_nodes_are_asked_for_first() {
         .scenarios[0].train = {} | .scenarios[0].infer = {}'
     limited -n 100 cluster.json
     expect_exit 4
-    expect_text said 'raise the limit with `ulimit -n [23][0-9][0-9]`'
+    expect_text said 'raise it with `ulimit -n [23][0-9][0-9]`'
     [ ! -e results ] || fail "results/ appeared"
 }
 

@@ -52,7 +52,7 @@ refused() { # CALL ERROR
 expect_agreement() { # CALL ERROR
     local text='Operation not permitted' call
     [ "$2" = EPERM ] || text='Function not implemented'
-    call="the system call $1: $text"
+    call="system call $1: $text"
     if grep -qE "^E (a, b|b, a): .*(event loop: $call|(start .*|socketpair): $text)" check; then
         cat "$work/methods"
     else

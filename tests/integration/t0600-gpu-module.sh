@@ -426,7 +426,7 @@ test_arrived_weights_are_quantized_to_fp8_and_timed() {
 test_quantizing_a_shard_cut_inside_a_block_is_refused() {
     run_fails 2 "$quantized | .scenarios[0].infer.tp = 4 |
         .scenarios[0].infer.dp = 1" \
-        'infer.quantize: rank [0-9] holds rows [0-9]+ to [0-9]+ of .*cut at multiples of 128'
+        'infer.quantize: rank [0-9] holds rows [0-9]+ to [0-9]+ of .*end at multiples of 128'
 }
 
 test_what_devices_cannot_cast_is_refused_before_launch() {

@@ -106,22 +106,22 @@ static const struct {
     {"{'a': {'dtype': 'F32', 'shape': [4], 'data_offsets': [4, 20]}}", 20,
      "leaves a gap after the start of the data"},
     {"{'a': {'dtype': 'F64', 'shape': [4], 'data_offsets': [0, 16]}}", 16,
-     "$.a: shape and dtype make 32 bytes, data_offsets 16"},
+     "$.a: shape and dtype give 32 bytes, data_offsets 16"},
     {"{'a': {'dtype': 'F32', 'shape': [5], 'data_offsets': [0, 16]}}", 16,
-     "shape and dtype make 20 bytes"},
+     "shape and dtype give 20 bytes"},
     {"{'a': {'dtype': 'Q4', 'shape': [4], 'data_offsets': [0, 16]}}", 16,
      "$.a.dtype: unknown dtype"},
     {"{'a': {'shape': [4], 'data_offsets': [0, 16]}}", 16,
      "\"dtype\" is missing"},
-    {"{'a': {'dtype': 'F32', 'shape': [4]}}", 16, "must be two offsets"},
+    {"{'a': {'dtype': 'F32', 'shape': [4]}}", 16, "must be [begin, end]"},
     {"{'a': {'dtype': 'F32', 'shape': [4], 'data_offsets': [16, 0]}}", 16,
-     "must be two offsets"},
+     "must be [begin, end]"},
     {"{'a': {'dtype': 'F32', 'shape': [4], 'data_offsets': [-16, 0]}}", 16,
-     "must be two offsets"},
+     "must be [begin, end]"},
     {"{'a': {'dtype': 'F32', 'shape': [4], 'data_offsets': [0, 16, 3]}}", 16,
-     "must be two offsets"},
+     "must be [begin, end]"},
     {"{'a': {'dtype': 'F32', 'shape': [4], 'data_offsets': [0, 1.5]}}", 16,
-     "must be two offsets"},
+     "must be [begin, end]"},
     {"{'a': {'dtype': 'F32', 'shape': [], 'data_offsets': [0, 4]}}", 4,
      "rank 0 or above 5"},
     {"{'a': {'dtype': 'U8', 'shape': [1,1,1,1,1,4], 'data_offsets': [0, 4]}}",
@@ -130,7 +130,7 @@ static const struct {
      "empty tensors are not supported"},
     {"{'a': {'dtype': 'F32', 'shape': [4611686018427387904, 4], "
      "'data_offsets': [0, 0]}}",
-     0, "more bytes than 64 bits"},
+     0, "exceeds 64 bits"},
     {"{'a': {'dtype': 'U8', 'shape': [99999999999999999999], "
      "'data_offsets': [0, 0]}}",
      0, "too big"},
@@ -157,11 +157,11 @@ TEST(test_safetensors_checks_the_length_before_reading)
     struct rf_err err = {0};
     assert_fails(rf_safetensors_read(huge, 16, 16, "x", manifest, &err),
                  RF_ERR_CONFIG, err,
-                 "the header claims 18446744073709551615 bytes");
+                 "claims a header of 18446744073709551615 bytes");
     assert_fails(rf_safetensors_read(long_one, 16, 16, "x", manifest, &err),
-                 RF_ERR_CONFIG, err, "the header claims 100 bytes");
+                 RF_ERR_CONFIG, err, "claims a header of 100 bytes");
     assert_fails(rf_safetensors_read(long_one, 16, 1000, "x", manifest, &err),
-                 RF_ERR_CONFIG, err, "only 8 were read");
+                 RF_ERR_CONFIG, err, "8 read");
     assert_fails(rf_safetensors_read(huge, 7, 7, "x", manifest, &err),
                  RF_ERR_CONFIG, err, "too short");
 }

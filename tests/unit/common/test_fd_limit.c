@@ -35,7 +35,7 @@ TEST(test_fd_limit_need_is_what_can_be_opened)
     }
     ck_assert_uint_eq(rf_fd_limit_free(100), n);
     ck_assert_uint_eq(rf_fd_limit_free(1), 1);
-    assert_says(err.text, "too low: 40, but 41 are needed");
+    assert_says(err.text, "too low: 40, 41 needed");
     ck_assert_int_eq(
         sscanf(strstr(err.text, "`ulimit"), "`ulimit -n %d`", &advised), 1);
     ck_assert_int_eq(advised, 41);

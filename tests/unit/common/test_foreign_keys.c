@@ -22,7 +22,7 @@ LOOP_TEST(test_keys_of_chatlearn_are_answered_with_ours, 4)
         char text[256];
         ck_assert_str_eq(rf_foreign_key(key), cases[_i][1]);
         snprintf(text, sizeof(text),
-                 "c.json: $: unknown key \"%s\"; cluster.json calls it %s", key,
+                 "c.json: $: unknown key \"%s\"; in cluster.json it is %s", key,
                  cases[_i][1]);
         ck_assert_str_eq(err.text, text);
     }

@@ -138,7 +138,7 @@ TEST(test_json_load_reads_regular_files_only)
     assert_ok(rf_json_load("ok.json", 100, &doc, &err), err);
     ck_assert_int_eq(json_integer_at(doc, "a"), 1);
     ck_assert_int_eq(rf_json_load("ok.json", 7, &none, &err), RF_ERR_CONFIG);
-    ck_assert_str_eq(err.text, "ok.json: 8 bytes exceed the limit of 7");
+    ck_assert_str_eq(err.text, "ok.json: 8 bytes, the limit is 7");
     assert_fails(rf_json_load("absent.json", 100, &none, &err), RF_ERR_CONFIG,
                  err, "No such file");
     ck_assert_int_eq(mkfifo("pipe", 0600), 0);

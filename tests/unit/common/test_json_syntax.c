@@ -6,15 +6,15 @@
 #include "common/mem.h"
 #include "tests/unit/unit.h"
 
-#define PLAIN " (strings and keys stand in plain double quotes)"
-#define BARE " (only true, false, null have no quotes)"
-#define OF_NUMBERS " (a number has no + or leading zero)"
+#define PLAIN " (strings and keys need plain double quotes)"
+#define BARE " (only true, false and null go without quotes)"
+#define OF_NUMBERS " (no leading + or 0 in numbers)"
 
 static const struct {
     const char *text, *message; /* behind the name */
 } cases[] = {
-    {"", "1:0: '[' or '{' expected near end of file (it is empty)"},
-    {" \n", "2:0: '[' or '{' expected near end of file (it is empty)"},
+    {"", "1:0: '[' or '{' expected near end of file (the file is empty)"},
+    {" \n", "2:0: '[' or '{' expected near end of file (the file is empty)"},
     {"null", "1:4: '[' or '{' expected near 'null'"},
     {"}", "1:1: '[' or '{' expected near '}'"},
 
@@ -23,12 +23,12 @@ static const struct {
                          "comma before it)"},
     {"{\"a\": [1,\n2,\n]}", "3:1: unexpected token near ']' (remove the comma "
                             "before it)"},
-    {"[1,, 2]", "1:4: unexpected token near ',' (one comma too many?)"},
-    {"[, 1]", "1:2: unexpected token near ',' (one comma too many?)"},
+    {"[1,, 2]", "1:4: unexpected token near ',' (extra comma?)"},
+    {"[, 1]", "1:2: unexpected token near ',' (extra comma?)"},
     {"{\"a\": 1\n \"b\": 2}",
-     "2:4: '}' expected near '\"b\"' (is a comma missing?)"},
-    {"[1 2]", "1:4: ']' expected near '2' (is a comma missing?)"},
-    {"[true\n{}]", "2:1: ']' expected near '{' (is a comma missing?)"},
+     "2:4: '}' expected near '\"b\"' (missing comma?)"},
+    {"[1 2]", "1:4: ']' expected near '2' (missing comma?)"},
+    {"[true\n{}]", "2:1: ']' expected near '{' (missing comma?)"},
 
     /* comments */
     {"// x\n[]", "1:1: '[' or '{' expected near '/' (JSON has no comments; "
@@ -48,8 +48,9 @@ static const struct {
     {"{\"a\": True}", "1:10: invalid token near 'True'" BARE},
     {"[NaN]", "1:4: invalid token near 'NaN'" BARE},
     {"[abcdefghijklmnopqrstuvwxyz]", "1:27: invalid token" BARE},
-    {"{\"a\" 1}", "1:6: ':' expected near '1' (write \":\" behind the key)"},
-    {"{\"a\" = 1}", "1:6: ':' expected near '=' (write \":\" behind the key)"},
+    {"{\"a\" 1}", "1:6: ':' expected near '1' (expected \":\" after the key)"},
+    {"{\"a\" = 1}",
+     "1:6: ':' expected near '=' (expected \":\" after the key)"},
 
     /* numbers */
     {"[007]", "1:2: invalid token near '0'" OF_NUMBERS},
@@ -62,15 +63,14 @@ static const struct {
     {"[1e999]", "1:6: real number overflow near '1e999'"},
 
     /* strings */
-    {"[\"a\\d\"]", "1:5: invalid escape near '\"a\\d' (write \\\\ for a "
-                   "backslash itself)"},
+    {"[\"a\\d\"]",
+     "1:5: invalid escape near '\"a\\d' (write a backslash as \\\\)"},
     {"{\"a\": \"b\n}",
-     "1:8: unexpected newline near '\"b' (the string has no closing quote)"},
+     "1:8: unexpected newline near '\"b' (unterminated string)"},
     {"{\"a\": \"b",
-     "1:8: premature end of input near '\"b' (the string has no closing "
-     "quote)"},
+     "1:8: premature end of input near '\"b' (unterminated string)"},
     {"[\"a\tb\"]",
-     "1:3: control character 0x9 near '\"a' (write \\t for a tab)"},
+     "1:3: control character 0x9 near '\"a' (write a tab as \\t)"},
     {"[\"\xff\"]", "1:2: unable to decode byte 0xff near '\"' (not UTF-8; save "
                    "the file as UTF-8)"},
 
@@ -85,8 +85,7 @@ static const struct {
               "closed)"},
     {"[\"a\": 1]", "1:5: ']' expected near ':'"},
     {"{\"a\": }", "1:7: unexpected token near '}'"},
-    {"{\"a\": 1}}",
-     "1:9: end of file expected near '}' (one bracket too many?)"},
+    {"{\"a\": 1}}", "1:9: end of file expected near '}' (extra bracket?)"},
     {"[1] 2", "1:5: end of file expected near '2'"},
 
     {"{\n\"a\": 1,\n  \"a\": 2\n}", "3:5: duplicate object key near '\"a\"'"},

@@ -264,6 +264,6 @@ TEST(test_assign_by_time_needs_weights)
     struct rf_plan *plan = NULL;
     assert_ok(rf_mesh_rules_place(spec, model, slots, 2, &world, &err), err);
     assert_fails(rf_plan_build(model, world, spec, &plan, &err), RF_ERR_CONFIG,
-                 err, "weights of the links of 2 nodes");
+                 err, "link weights of 2 nodes");
     rf_spec_destroy(spec);
 }

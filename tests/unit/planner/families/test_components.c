@@ -150,14 +150,14 @@ static const struct {
 } bad[] = {
     {"'mtp': 'yes', 'config': {" GLM "}", "mtp: must be true or false"},
     {"'mtp': true, 'config': {" GLM "}",
-     "mtp: the config has no layers for multi-token prediction: its "
-     "\"num_nextn_predict_layers\", which gives their number, is 0 or absent"},
+     "mtp: the config has no multi-token-prediction layers: "
+     "\"num_nextn_predict_layers\" is 0 or missing"},
     {"'mtp': true, 'config': {" GLM ", 'num_nextn_predict_layers': 0}",
      "\"num_nextn_predict_layers\""},
     {"'mtp': true, 'config': {'model_type': 'qwen3_5_text', " SIZES "}",
      "\"mtp_num_hidden_layers\""},
     {"'mtp': true, 'config': {'model_type': 'llama', " SIZES "}",
-     "mtp: this model type has no layers for multi-token prediction"},
+     "mtp: this model type has no multi-token-prediction layers"},
     {"'mtpp': true, 'config': {" GLM "}", "did you mean \"mtp\"?"},
     {"'visions': 'split', 'config': {" QWEN "}", "did you mean \"vision\"?"},
     {"'vision': 'splt', 'config': {" QWEN "}",
@@ -166,18 +166,17 @@ static const struct {
     {"'vision': 'split', 'config': {" GLM "}",
      "vision: this model type has no vision tower"},
     {"'vision': 'split', 'config': {'model_type': 'qwen3_vl', " SIZES "}",
-     "it lacks \"vision_config\""},
+     "\"vision_config\" is missing"},
     {"'vision': 'replicate', 'config': {'model_type': 'gemma3', "
      "'vision_config': {}, " SIZES "}",
-     "does not have the shapes of its vision tower"},
+     "lacks the shapes of its vision tower"},
     {"'vision': 'split', 'config': {" QWEN
      "}, 'manifest': {" F32("model.language_model.norm.weight", "[16]") "}",
-     "no tensor is one of a vision tower"},
+     "no tensors of a vision tower"},
     {"'mtp': true, 'config': {" GLM ", 'num_nextn_predict_layers': 1}, "
      "'manifest': {" F32("model.norm.weight", "[16]") "}",
-     "no tensor is one of layers for multi-token prediction"},
-    {"'mtp': true, 'manifest': {" F32("a", "[8]") "}",
-     "mtp: nothing says which tensors these are"},
+     "no tensors of the multi-token-prediction layers"},
+    {"'mtp': true, 'manifest': {" F32("a", "[8]") "}", "mtp: unknown tensors"},
     {"'mtp': true, 'config': {'model_type': 'own', " SIZES "}, 'rules': "
      "{'like': 'llama', 'mtp': {'cuont': '1'}}",
      "did you mean \"count\"?"},
@@ -203,7 +202,7 @@ TEST(test_components_refuse_to_split_towers_without_rules)
                 types[i], tensors[k]);
             snprintf(want, sizeof(want),
                      "$.vision: the vision tower of %s cannot be split: its "
-                     "table has names of the tower, but no rules",
+                     "table names the tensors but has no rules",
                      types[i]);
             assert_says(text, want);
             assert_says(text, "\"replicate\" (with \"checkpoint\" or "

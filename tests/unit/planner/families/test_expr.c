@@ -117,44 +117,44 @@ TEST(test_expr_evaluates_only_what_it_needs)
 static const struct {
     const char *text, *says;
 } refused[] = {
-    {"", "column 1: a value must stand here"},
-    {"a +", "column 4: a value must stand here"},
-    {"a b", "\"a b\", column 3: an operator or the end must stand here"},
+    {"", "column 1: expected a value"},
+    {"a +", "column 4: expected a value"},
+    {"a b", "\"a b\", column 3: expected an operator or the end"},
     {"(a", "column 3: \")\" is missing"},
     {"kinds[1", "\"]\" is missing"},
     {"yes ? 1", "\":\" is missing"},
-    {"'abc", "column 1: a text without its closing quote"},
+    {"'abc", "column 1: unterminated text"},
     {"a / b", "column 3: 7 / 3 leaves a remainder of 1"},
     {"a / 0", "the divisor must be positive"},
     {"a % -1", "the divisor must be positive"},
-    {"big + 1", "9223372036854775807 + 1 is beyond 64 bits"},
-    {"big * 2", "beyond 64 bits"},
-    {"-big - 2", "beyond 64 bits"},
-    {"99999999999999999999", "a number beyond 64 bits"},
+    {"big + 1", "9223372036854775807 + 1 exceeds 64 bits"},
+    {"big * 2", "exceeds 64 bits"},
+    {"-big - 2", "exceeds 64 bits"},
+    {"99999999999999999999", "number exceeds 64 bits"},
     {"absent", "\"absent\" is missing"},
     {"yes ? absent : 1", "\"absent\" is missing"},
     {"no ? a b : 1", "column 8: \":\" is missing"},
     {"a && yes", "must be true or false, not 7"},
     {"nothing ? 1 : 2", "must be true or false, not null"},
-    {"word + 1", "needs integers, not 'full'"},
-    {"pi * pi", "needs integers, not a fraction"},
-    {"pi + 2", "needs integers, not a fraction"},
+    {"word + 1", "expected an integer, not 'full'"},
+    {"pi * pi", "expected an integer, not a fraction"},
+    {"pi + 2", "expected an integer, not a fraction"},
     {"pi * big", "3.22818e+19 is too large"},
-    {"kinds < 1", "needs integers, not a list"},
-    {"kinds[3]", "it has items 0 to 2, not 3"},
-    {"kinds['x']", "it has items 0 to 2, not 'x'"},
-    {"word[-1]", "it has items 0 to 3, not -1"},
-    {"word[4]", "it has items 0 to 3, not 4"},
-    {"''[0]", "column 3: it has no items"},
-    {"empty[0]", "column 6: it has no items"},
+    {"kinds < 1", "expected an integer, not a list"},
+    {"kinds[3]", "index must be 0 to 2, not 3"},
+    {"kinds['x']", "index must be 0 to 2, not 'x'"},
+    {"word[-1]", "index must be 0 to 3, not -1"},
+    {"word[4]", "index must be 0 to 3, not 4"},
+    {"''[0]", "column 3: index into an empty value"},
+    {"empty[0]", "column 6: index into an empty value"},
     {"a[0]", "[ ] needs a list or a text, not 7"},
     {"a.length", ".length needs an object, not 7"},
-    {"numbered['02']", "members are found by number, not '02'"},
+    {"numbered['02']", "expected a number as index, not '02'"},
     {"a.size", ".size needs an object, not 7"},
     {"1 in a", "\"in\" needs a list, not 7"},
-    {"2 in mixed", "item 1 of the list is 'x', which is never 2"},
-    {"a $ b", "an operator or the end must stand here"},
-    {"a == 7 == yes", "an operator or the end must stand here"},
+    {"2 in mixed", "item 1 of the list is 'x', cannot equal 2"},
+    {"a $ b", "expected an operator or the end"},
+    {"a == 7 == yes", "expected an operator or the end"},
 };
 
 LOOP_TEST(test_expr_refuses_with_column_and_reason, RF_ARRAY_SIZE(refused))
@@ -178,9 +178,9 @@ TEST(test_expr_is_bounded)
         struct rf_value value = {0};
         memset(text, openers[i], RF_EXPR_MAX_BYTES);
         assert_fails(rf_expr_evaluate(text, &scope, &value, &err),
-                     RF_ERR_CONFIG, err, "nested more than");
+                     RF_ERR_CONFIG, err, "nested deeper than");
         strcat(text, "1");
         assert_fails(rf_expr_evaluate(text, &scope, &value, &err),
-                     RF_ERR_CONFIG, err, "more than 1024 characters");
+                     RF_ERR_CONFIG, err, "longer than 1024 characters");
     }
 }

@@ -226,21 +226,21 @@ static const struct {
     const char *text, *says;
 } refused[] = {
     {RULES("{'name': 'b', 'role': 'column'}"),
-     "$.rules[0].name: no tensor has a name like \"b\""},
+     "$.rules[0].name: no tensor matches \"b\""},
     {RULES("{'name': 'model.layers.{L}.a.wieght', 'role': 'column'}"),
      "(did you mean \"model.layers.{L}.a.weight\"?)"},
     {RULES("{'name': '*.a.weight', 'role': 'column', 'dims': 3}"),
-     "no tensor of as many dimensions has a name like"},
+     "no tensor with that number of dimensions matches"},
     {RULES("{'name': '*.a.weight', 'role': 'row'}, "
            "{'name': 'model.*', 'role': 'column'}"),
-     LAYER "a.weight follows two rules, \"*.a.weight\" ($.rules[0]) and "
+     LAYER "a.weight matches two rules, \"*.a.weight\" ($.rules[0]) and "
            "\"model.*\" ($.rules[1])"},
     {RULES("{'name': '*.a.weight', 'role': 'row'}, "
            "{'name': '*.a.weight', 'role': 'column'}"),
-     LAYER "a.weight follows two rules, \"*.a.weight\" ($.rules[0]) and "
+     LAYER "a.weight matches two rules, \"*.a.weight\" ($.rules[0]) and "
            "\"*.a.weight\" ($.rules[1])"},
     {RULES("{'name': '*', 'role': 'columns'}"),
-     "$.rules[0].role: \"columns\" is no role (did you mean \"column\"?)"},
+     "$.rules[0].role: unknown role \"columns\" (did you mean \"column\"?)"},
     {RULES("{'name': '*', 'rolle': 'column'}"), "did you mean \"role\"?"},
     {RULES("{'name': '*', 'role': 'column', 'whole': 'sglang'}"),
      "$.rules[0].whole: must be a list of layouts"},
@@ -254,25 +254,25 @@ static const struct {
      "\"x\" is missing"},
     {RULES("{'name': '*'}"), "$.rules[0]: \"role\" is missing"},
     {RULES("{'role': 'column'}"), "$.rules[0]: \"name\" is missing"},
-    {RULES("{'name': '{L}.{L}', 'role': 'row'}"), "{L} stands twice"},
-    {RULES("{'name': 'a{X}', 'role': 'row'}"), "only have {L} and {E}"},
+    {RULES("{'name': '{L}.{L}', 'role': 'row'}"), "{L} appears twice"},
+    {RULES("{'name': 'a{X}', 'role': 'row'}"), "no braces but {L} and {E}"},
     {RULES("{'name': '*', 'role': 'expert up'}"),
      "needs {E} in the name or \"stacked\": true"},
     {RULES("{'name': '*', 'role': 'ssm'}"), "needs \"heads\""},
     {RULES("{'name': '*', 'role': 'column', 'heads': 5}"),
-     "$.rules[0].heads: " LAYER "a.weight: 24 rows of role column are not "
-     "those of 5 heads"},
+     "$.rules[0].heads: " LAYER
+     "a.weight: 24 rows of role column do not divide into 5 heads"},
     {RULES("{'name': '*', 'parts': [{'role': 'query'}]}"),
      "$.rules[0].parts: must be a list of 2 to 8 parts"},
     {RULES("{'name': '*', 'parts': [{'role': 'column', 'rows': 16}, "
            "{'role': 'column', 'rows': 9}]}"),
-     "$.rules[0].parts: " LAYER "a.weight: the parts have 25 rows together, "
-     "dimension 0 of its shape [24, 8] has 24"},
+     "$.rules[0].parts: " LAYER "a.weight: the parts sum to 25 rows, but "
+     "dimension 0 of shape [24, 8] has 24"},
     {RULES("{'name': '*', 'parts': [{'role': 'column'}, "
            "{'role': 'column', 'rows': 9}]}"),
      "$.rules[0].parts[0]: needs \"rows\""},
     {RULES("{'name': '*', 'parts': [{'role': 'row'}, {'role': 'row'}]}"),
-     "role \"row\" cuts dimension 1"},
+     "role \"row\" is split along dimension 1"},
     {RULES("{'name': '*', 'parts': [{'role': 'column', 'rows': 'nix'}, "
            "{'role': 'column'}]}"),
      "\"nix\" is missing"},
@@ -280,12 +280,12 @@ static const struct {
     {"{" MANIFEST ", 'rules': 'config'}", "needs a base_model_tp_plan"},
     {"{" MANIFEST ", 'rules': 'config', 'config': {'base_model_tp_plan': "
      "{'layers.*.a': 'colwize'}}}",
-     "$.config.base_model_tp_plan.layers.*.a: \"colwize\" is no known style "
-     "(did you mean \"colwise\"?)"},
+     "$.config.base_model_tp_plan.layers.*.a: unknown style \"colwize\" (did "
+     "you mean \"colwise\"?)"},
     {CONFIG("'tensors': [{'name': 'a', 'role': 'row'}]"),
      "$.rules.tensors[0]: needs \"shape\""},
     {CONFIG("'tensors': [{'name': 'a*', 'role': 'row', 'shape': [2]}]"),
-     "a config does not say which tensors \"a*\" stands for"},
+     "\"a*\" needs tensors to match; a config has none"},
     {CONFIG("'tensors': [{'name': 'a.{E}', 'role': 'row', 'shape': [2]}]"),
      "needs \"experts\""},
     {CONFIG("'tensors': [{'name': 'a', 'role': 'row', 'shape': "
@@ -296,32 +296,32 @@ static const struct {
             "'role': 'row', 'shape': ['x', 2]}]"),
      "its value depends on itself"},
     {CONFIG("'tensors': [{'name': 'a', 'role': 'row', 'shape': ['1 +', 2]}]"),
-     "\"1 +\", column 4: a value must stand here"},
+     "\"1 +\", column 4: expected a value"},
     {CONFIG("'tensors': [{'name': '{L}.a', 'role': 'row', 'shape': [4, 4]}, "
             "{'name': '{L}.a', 'role': 'column', 'shape': [4, 4], "
             "'layers': 'layer >= 1'}]"),
-     "$.rules.tensors[1]: 1.a follows two rules, \"{L}.a\" "
+     "$.rules.tensors[1]: 1.a matches two rules, \"{L}.a\" "
      "($.rules.tensors[0]) and \"{L}.a\" ($.rules.tensors[1])"},
     {CONFIG("'tensors': [{'name': '{L}.{E}', 'role': 'expert row', "
             "'experts': 4, 'shape': [4, 4]}, "
             "{'name': '1.3', 'role': 'column', 'shape': [4, 4]}]"),
-     "1.3 follows two rules"},
+     "1.3 matches two rules"},
     {CONFIG("'tensors': [{'name': '{L}.{E}', 'role': 'expert row', "
             "'layers': [0, 17], 'experts': 65536, 'shape': [4, 4]}]"),
      "the rules make more than 1048576 tensors"},
     {"{'config': {" TINY ", 'nothing': null}, 'rules': {'tensors': [{'name': "
      "'a', 'role': 'row', 'shape': ['nothing', 4]}]}}",
-     "$.config: \"nothing\" is null, which says nothing"},
-    {CONFIG("'tensors': []"), "the rules make no tensor of it"},
+     "$.config: \"nothing\" is null"},
+    {CONFIG("'tensors': []"), "the rules produce no tensors"},
     {CONFIG("'like': 'lama'"), "did you mean \"llama\"?"},
     {CONFIG("'like': 'llama', 'without': ['nix']"),
-     "$.rules.without[0]: must be the pattern of a tensor"},
+     "$.rules.without[0]: must match a tensor of the table"},
     {CONFIG("'like': 'llama', 'tensors': [{'name': 'a', 'role': 'row', "
             "'after': 'b'}]"),
-     "no tensor before it has the name \"b\""},
+     "no earlier tensor is named \"b\""},
     {"{'config': {" TINY "}, 'rules': {'tensors': [{'name': 'a', 'role': "
      "'row', 'shape': [4, 4]}]}, 'vocab_size': 3}",
-     "$.vocab_size: has no meaning for model type nobody_knows"},
+     "$.vocab_size: does not apply to model type nobody_knows"},
 };
 
 /* All at once; what is behind a wrong rule is no error because of that. */
@@ -332,10 +332,11 @@ TEST(test_rules_that_are_wrong_are_told_together)
                     "{'name': 'ok', 'role': 'row'}, "
                     "{'name': 'b', 'after': '*', 'role': 'row'}, "
                     "{'role': 'column'}, {'name': '{L}.{L}', 'role': 'row'}"));
-    assert_says(text, "test: 3 rules are wrong:\n  $.rules[0].role: "
-                      "\"columns\" is no role");
+    assert_says(
+        text,
+        "test: 3 invalid rules:\n  $.rules[0].role: unknown role \"columns\"");
     assert_says(text, "\n  $.rules[3]: \"name\" is missing\n");
-    assert_says(text, "\n  $.rules[4]: {L} stands twice");
+    assert_says(text, "\n  $.rules[4]: {L} appears twice");
     ck_assert_ptr_null(strstr(text, "$.rules[2]"));
 }
 
@@ -354,13 +355,13 @@ TEST(test_rules_without_end_are_refused_at_once)
     fclose(stream);
     many[2 * 4097 - 1] = '\0';
     assert_says(model_error("{'config': {" TINY "}, 'rules': [%s]}", many),
-                "test: $.rules: has 4097 rules; 4096 are the most: {L} and {E} "
-                "in a name stand for all layers and experts");
+                "test: $.rules: has 4097 rules, the limit is 4096; write {L} "
+                "and {E} in names for all layers and experts");
     assert_says(model_error("{'config': {" TINY ", 'base_model_tp_plan': {%s}"
                             "}, 'rules': 'config'}",
                             entries),
-                "test: $.config.base_model_tp_plan: has 1366 entries; 1365 "
-                "are the most: * in a name stands for all layers");
+                "test: $.config.base_model_tp_plan: has 1366 entries, the "
+                "limit is 1365; write * in names for all layers");
     free(entries);
 }
 

@@ -227,15 +227,15 @@ TEST(test_manifest_heads_are_checked_and_their_size_derived)
     ck_assert_uint_eq(model->heads, 0);
     rf_model_destroy(model);
     assert_says(model_error("{" ATTENTION ", 'num_attention_heads': 8}"),
-                "its 16 rows are not those of 8 heads of size 4");
+                "16 rows are not 8 heads of size 4");
     assert_says(model_error("{" ATTENTION ", 'num_attention_heads': 5}"),
-                "its 16 rows are not those of 5 heads");
+                "16 rows do not divide into 5 heads");
     assert_says(model_error("{" ATTENTION ", 'num_attention_heads': 8, "
                             "'num_key_value_heads': 3}"),
                 "must be a multiple of num_key_value_heads");
     assert_says(model_error("{" ATTENTION ", 'num_attention_heads': 8, "
                             "'num_key_value_heads': 4, 'head_dim': 2}"),
-                "of 4 heads of size 2");
+                "16 rows are not 4 heads of size 2");
 }
 
 TEST(test_manifest_without_heads_is_no_error)
@@ -253,10 +253,8 @@ TEST(test_manifest_names_all_shapes_that_do_not_fit_the_heads)
 {
     const char *text = model_error("{" ATTENTION ", 'num_attention_heads': 8, "
                                    "'num_key_value_heads': 4, 'head_dim': 2}");
-    assert_says(text, "k_proj.weight: its 16 rows are not those of 4 heads of "
-                      "size 2; ");
-    assert_says(text, "q_proj.weight: its 32 rows are not those of 8 heads of "
-                      "size 2");
+    assert_says(text, "k_proj.weight: 16 rows are not 4 heads of size 2; ");
+    assert_says(text, "q_proj.weight: 32 rows are not 8 heads of size 2");
 }
 
 static const struct {
@@ -274,8 +272,9 @@ static const struct {
     {"{'manifest': {'a{L}': {" F32 "[1]}}}", "a tensor's name must be"},
     {"{'manifest': {'': {" F32 "[1]}}}", "a tensor's name must be"},
     {"{'manifest': {'a': {" F32 "[1], 'file': 'x', 'offset': 1}}}",
-     "need \"folder\""},
-    {"{'folder': '/x', 'manifest': {'a': {" F32 "[1]}}}", "need \"folder\""},
+     "must be given together"},
+    {"{'folder': '/x', 'manifest': {'a': {" F32 "[1]}}}",
+     "must be given together"},
     {"{'folder': '/x', 'manifest': {'a': {" F32
      "[1], 'file': '../x', 'offset': 1}}}",
      "must be a name inside the folder"},
@@ -284,10 +283,11 @@ static const struct {
      "must be a name inside the folder"},
     {"{'manifest': {'a': {" F32 "[1]}}, 'config': 3}",
      "$.config: must be the object"},
-    {"{'manifest': {'a': {" F32 "[4294967296, 4294967296]}}}", "2^63 bytes"},
+    {"{'manifest': {'a': {" F32 "[4294967296, 4294967296]}}}",
+     "2^63 - 1 bytes"},
     {"{'manifest': {'a.layers.0.x': {" F32 "[1152921504606846976]}, "
      "'a.layers.1.x': {" F32 "[1152921504606846976]}}}",
-     "2^63 bytes"},
+     "2^63 - 1 bytes"},
 };
 
 LOOP_TEST(test_manifest_refuses_bad_input_with_the_rule, RF_ARRAY_SIZE(refused))
@@ -423,8 +423,8 @@ TEST(test_manifest_refuses_a_tied_head_that_is_not_the_embedding)
 {
     assert_says(
         model_error(TIED("true", "{'shape': [17, 8], 'dtype': 'BF16'}")),
-        "lm_head.weight: is BF16 [17, 8] and model.embed_tokens.weight BF16 "
-        "[16, 8], though \"tie_word_embeddings\"");
+        "lm_head.weight: is BF16 [17, 8] and model.embed_tokens.weight is BF16 "
+        "[16, 8] although the config sets \"tie_word_embeddings\"");
     assert_says(model_error(TIED("true", "{'shape': [16, 8], 'dtype': 'F32'}")),
                 "is F32 [16, 8]");
 }

@@ -316,7 +316,7 @@ TEST(test_layout_stages_say_which_rule_they_break)
     struct rf_err err = {0};
     uint32_t listed[] = {2, 2, 2};
     assert_fails(rf_stage_starts(ops, &side, 8, NULL, &err), RF_ERR_CONFIG, err,
-                 "8 layers, without those named");
+                 "8 layers, less those set");
     side.pp_layers = listed;
     side.n_pp_layers = 3;
     assert_fails(rf_stage_starts(ops, &side, 8, NULL, &err), RF_ERR_CONFIG, err,
@@ -418,7 +418,8 @@ TEST(test_layout_refuses_what_does_not_divide)
     assert_says(layout_error(DENSE, "'tp': 2", tp_three), "tp 3");
     assert_says(layout_error(DENSE, "'tp': 2, 'layout': 'hf'", tp_three),
                 "over 3 ranks");
-    assert_says(layout_error(SPARSE, "'ep': 2", ep_three), "experts % ep");
+    assert_says(layout_error(SPARSE, "'ep': 2", ep_three),
+                "do not divide over ep 3");
     assert_says(layout_error("{'tensor': {'shape': [4, 4]}}",
                              "'layout': 'spec', 'mesh': [2, 1], 'spec': "
                              "'S0R'",
@@ -439,7 +440,7 @@ TEST(test_layout_refuses_empty_shards_of_a_spec)
     /* Chunks of two: 2, 2, 1 and nothing. */
     assert_ok(rf_mesh_rules_place(spec, model, NULL, 0, &world, &err), err);
     assert_fails(rf_layouts_build(model, world, spec, RF_TRAIN, &layouts, &err),
-                 RF_ERR_CONFIG, err, "the last would be empty");
+                 RF_ERR_CONFIG, err, "the last shard would be empty");
 }
 
 TEST(test_layout_refuses_a_flat_unit_of_mixed_sizes)

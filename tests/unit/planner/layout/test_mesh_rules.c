@@ -37,11 +37,11 @@ static const struct {
     /* heads: 28 and 4 key/value heads, fused rows 36·128 */
     {"qwen2.5-7b", "", "'tp': 4", ""},
     {"qwen2.5-7b", "", "'tp': 8",
-     "infer: tp 8 is impossible: num_attention_heads % tp must be 0, there are "
-     "28 heads; nearest value of tp that works: 4"},
+     "infer: tp 8 is impossible: tp must divide num_attention_heads (28); "
+     "nearest value of tp that works: 4"},
     {"qwen2.5-7b", "", "'tp': 7",
-     "tp must divide the key/value heads or be a multiple of them, there are "
-     "4; nearest value of tp that works: 4"},
+     "tp must divide num_key_value_heads (4) or be a multiple of it; nearest "
+     "value of tp that works: 4"},
     {"qwen2.5-7b", "", "'tp': 3, 'layout': 'hf'",
      "nearest values of tp that work: 2, 4"},
     /* more ranks than key/value heads: 4 heads on 8 and 16 ranks */
@@ -70,14 +70,12 @@ static const struct {
      "value of tp that works: 2"},
     {"deepseek-v3", "", "'tp': 32, 'layout': 'vllm'", ""},
     {"deepseek-v3", "", "'tp': 48",
-     "there are 128 heads; nearest values of tp that "
-     "work: 32, 64"},
+     "num_attention_heads (128); nearest values of tp that work: 32, 64"},
     /* experts */
     {"qwen3-30b-a3b", "", "'ep': 128", ""},
     {"qwen3-30b-a3b", "", "'ep': 48",
-     "experts % ep must be 0, there are 128 experts; nearest values of ep that "
-     "work: "
-     "32, 64"},
+     "ep must divide the number of experts (128); nearest values of ep that "
+     "work: 32, 64"},
     {"qwen3-8b", "", "'ep': 2",
      "ep 2 is impossible: the model has no experts; nearest value of ep that "
      "works: 1"},
@@ -86,46 +84,46 @@ static const struct {
      "768 of model.layers.{L}.mlp.experts.{E}.gate_proj.weight % etp must be "
      "0; nearest values of etp that work: 4, 6"},
     {"qwen3-30b-a3b", "", "'layout': 'vllm', 'tp': 4, 'ep': 2",
-     "ep 2 is impossible: with layout vllm ep is 1 or a multiple of tp * cp"},
+     "ep 2 is impossible: with layout vllm ep must be 1 or a multiple of tp * "
+     "cp"},
     {"qwen3-30b-a3b", "", "'layout': 'vllm', 'tp': 2, 'dp': 2, 'ep': 2",
-     "ep 2 is impossible: with layout vllm ep is 1 or tp * cp * dp / "
-     "dp_replicate (dp counts one engine's ranks unless dp_replicate says how "
-     "many engines there are); nearest values of ep that work: 1, 4"},
+     "ep 2 is impossible: with layout vllm ep must be 1 or tp * cp * dp / "
+     "dp_replicate (dp is that of one engine unless dp_replicate gives the "
+     "number of engines); nearest values of ep that work: 1, 4"},
     {"qwen3-30b-a3b", "", "'layout': 'vllm', 'tp': 2, 'dp': 2, 'ep': 4", ""},
     {"qwen3-30b-a3b", "", "'layout': 'vllm', 'tp': 2, 'cp': 2, 'ep': 4", ""},
     {"qwen3-30b-a3b", "", "'layout': 'vllm', 'tp': 2, 'ep': 8", ""},
     {"qwen3-30b-a3b", "",
      "'layout': 'vllm', 'tp': 2, 'dp': 4, 'ep': 4, 'dp_replicate': 2", ""},
     {"qwen3-30b-a3b", "", "'layout': 'vllm', 'tp': 2, 'ep': 2, 'etp': 2",
-     "etp 2 is impossible: ep 2 cuts no expert with layout vllm; nearest value "
-     "of etp that works: 1"},
+     "etp 2 is impossible: etp must be 1 where ep is 2 with layout vllm, which "
+     "keeps experts whole; nearest value of etp that works: 1"},
     {"kimi-k2", "", "'ep': 8, 'etp': 65536",
      "nearest value of etp that works: 2048"},
     /* layers */
     {"qwen3-0.6b", "", "'pp': 4", ""},
     {"qwen3-0.6b", "", "'pp': 5",
-     "pp 5 is impossible: 28 layers, without those named for the first and "
-     "last stage, must split evenly over the stages (pp_layers can say how "
-     "many "
-     "each has); nearest values of pp that work: 4, 7"},
+     "pp 5 is impossible: 28 layers, less those set for the first and last "
+     "stage, must split evenly over the stages (or list the layers of each "
+     "stage in pp_layers); nearest values of pp that work: 4, 7"},
     {"qwen3-0.6b", "", "'pp': 5, 'layout': 'vllm'", ""},
     {"qwen3-0.6b", "", "'pp': 5, 'layout': 'sglang'", ""},
     {"qwen3-0.6b", "", "'pp': 29, 'layout': 'vllm'",
-     "must split evenly over the stages (pp_layers can say how many each has); "
-     "nearest value of pp that works: 28"},
+     "must split evenly over the stages (or list the layers of each stage in "
+     "pp_layers); nearest value of pp that works: 28"},
     {"qwen3-0.6b", "",
      "'pp': 5, 'layout': 'vllm', 'num_layers_in_last_pipeline_stage': 5",
      "must split evenly over the stages"},
     {"qwen3-0.6b", "", "'pp': 4, 'vpp': 7", ""},
     {"qwen3-0.6b", "", "'pp': 4, 'vpp': 2",
-     "stage 0 has 7 layers and vpp is 2 (pp_layers can name all 8 virtual "
+     "stage 0 has 7 layers, vpp is 2 (pp_layers can list all 8 virtual "
      "stages); nearest values of pp that work: 2, 7"},
     {"qwen3-0.6b", "", "'pp_layers': [8, 8, 12]", ""},
     {"qwen3-0.6b", "", "'pp_layers': [28, 0]", ""},
     {"qwen3-0.6b", "", "'pp_layers': [8, 8, 11]",
      "pp_layers must add up to the model's 28 layers, not 27"},
     {"qwen3-0.6b", "", "'pp_layers': [14, 14], 'vpp': 3",
-     "stage 0 has 14 layers and vpp is 3 (pp_layers can name all 6 virtual "
+     "stage 0 has 14 layers, vpp is 3 (pp_layers can list all 6 virtual "
      "stages)"},
     {"qwen3-0.6b", "", "'pp_layers': [13, 15], 'vpp': 2", "stage 0 has 13"},
     {"qwen3-0.6b", "", "'pp_layers': [12, 16], 'vpp': 3", "stage 1 has 16"},
@@ -157,9 +155,9 @@ static const struct {
     /* conversions */
     {"qwen3-0.6b", "", "'dtype': 'float32'", ""},
     {"qwen3-0.6b", "", "'dtype': 'float8_e4m3fn'",
-     "arrive in bfloat16 and say infer.quantize"},
+     "use bfloat16 and set infer.quantize"},
     {"qwen3-0.6b", "", "'dtype': 'float16'",
-     "converted from bfloat16 to float16; possible:"},
+     "no conversion from bfloat16 to float16; supported:"},
 };
 
 /* As a source or a destination. */
@@ -170,20 +168,20 @@ static const struct {
     {"qwen2.5-7b", "", "'tp': 8, 'attention_dp': 2", "", ""},
     {"qwen2.5-7b", "", "'tp': 8", "nearest value of tp that works: 4", NULL},
     {"qwen2.5-7b", "", "'tp': 16, 'attention_dp': 2",
-     "num_attention_heads % (tp / attention_dp) must be 0, there are 28 heads; "
-     "nearest value of tp that works: 8",
+     "(tp / attention_dp) must divide num_attention_heads (28); nearest value "
+     "of tp that works: 8",
      NULL},
     {"qwen3-8b", "", "'tp': 4, 'attention_dp': 3",
-     "tp 4 is impossible: tp % attention_dp must be 0, there are 3; nearest "
+     "tp 4 is impossible: tp must be a multiple of attention_dp (3); nearest "
      "values of tp that work: 3, 6",
      NULL},
     {"qwen3-30b-a3b", "", "'tp': 8, 'ep': 4", "", ""},
     {"qwen3-30b-a3b", "", "'tp': 8, 'ep': 16",
-     "ep 16 is impossible: tp % ep must be 0 with layout sglang, tp is 8; "
-     "nearest value of ep that works: 8",
+     "ep 16 is impossible: with layout sglang ep must divide tp (8); nearest "
+     "value of ep that works: 8",
      NULL},
     {"qwen3-30b-a3b", "", "'tp': 8, 'ep': 4, 'etp': 4",
-     "tp % (etp * ep) must be 0 with layout sglang, tp is 8 and ep 4; nearest "
+     "with layout sglang etp * ep must divide tp; tp is 8 and ep 4; nearest "
      "value of etp that works: 2",
      NULL},
     /* tied: the copy would overlap the embedding's parts */
@@ -277,10 +275,11 @@ TEST(test_world_rules_a_manifest_must_tell_its_heads)
     struct rf_model *model = quoted_model(MANIFEST(""));
     ck_assert_str_eq(verdict(model, FROM_HF("'layout': 'hf'")), "");
     assert_says(verdict(model, FROM_HF("'layout': 'hf', 'tp': 2")),
-                "must know the heads");
-    assert_says(verdict(model, FROM_HF("'tp': 1")), "must know the heads");
+                "needs the number of heads");
+    assert_says(verdict(model, FROM_HF("'tp': 1")),
+                "needs the number of heads");
     assert_says(verdict(model, FROM_HF("'layout': 'hf', 'pp': 2")),
-                "1 layers, without");
+                "1 layers, less");
     rf_model_destroy(model);
     model = quoted_model(MANIFEST(", 'num_attention_heads': 4"));
     ck_assert_str_eq(verdict(model, FROM_HF("'layout': 'hf', 'tp': 2")), "");
@@ -300,7 +299,7 @@ TEST(test_world_rules_integers_are_not_converted)
         quoted_model("{'tensor': {'shape': [3, 8], 'dtype': 'I64'}}");
     assert_says(
         verdict(model, "'train': {}, 'infer': {%s}", "'dtype': 'bfloat16'"),
-        "converted from int64 to bfloat16");
+        "no conversion from int64 to bfloat16");
 }
 
 /* Four ranks cannot share out two groups: an engine asks

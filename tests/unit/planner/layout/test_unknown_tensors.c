@@ -99,7 +99,7 @@ TEST(test_unknown_tensors_outside_layers_have_no_stage)
     struct rf_err err = {0};
     struct rf_unknown count = check(model, "'pp': 2", "'tp': 1", &err);
     ck_assert_uint_eq(count.families, 1);
-    assert_says(err.text, "1 tensor of unknown name");
+    assert_says(err.text, "1 unknown tensor");
     assert_says(err.text, ": b [16, 8].");
 }
 
@@ -114,8 +114,8 @@ TEST(test_unknown_tensors_are_listed_up_to_a_limit)
                  i < 99 ? ", " : "}}");
     }
     check(text, "'tp': 2", "'tp': 1", &err);
-    assert_says(err.text, "100 tensors");
+    assert_says(err.text, "100 unknown tensors");
     assert_says(err.text, "strange.module0 [16, 8], ");
-    assert_says(err.text, " more. Say what they are with \"rules\"");
+    assert_says(err.text, " more. Add \"rules\"");
     ck_assert_uint_lt(strlen(err.text), 960);
 }

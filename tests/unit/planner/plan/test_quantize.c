@@ -247,7 +247,7 @@ LOOP_TEST(test_quantize_refuses_lists_that_it_does_not_understand, 6)
     planned_free(&planned);
     make(&planned, model, SCENARIO("'tp': 1, 'quantize': 'amax_448'"));
     assert_fails(rf_quantize_check(planned.plan, &planned.err), RF_ERR_CONFIG,
-                 planned.err, "not understood");
+                 planned.err, "unsupported pattern");
     planned_free(&planned);
 }
 

@@ -154,7 +154,7 @@ TEST(test_choose_balance_keeps_size_where_nothing_is_gained)
     choose(&c);
     ck_assert(c.choice.compared);
     ck_assert_int_eq(c.choice.taken, RF_BALANCE_SIZE);
-    assert_says(c.choice.why, "by time no less");
+    assert_says(c.choice.why, "no less");
     close_case(&c);
 }
 

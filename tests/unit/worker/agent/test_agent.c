@@ -401,8 +401,10 @@ static const struct {
     const char *needs, *error; /* NULL: it is prepared */
 } newer[] = {
     {"$.scenario.train", NULL},
-    {"$.scenario.lanes", "START: $.scenario.lanes: is not known here"},
-    {"$.scenario.train.knob", "START: $.scenario.train.knob: is not known"},
+    {"$.scenario.lanes",
+     "START: $.scenario.lanes: unknown key that the refit depends on"},
+    {"$.scenario.train.knob",
+     "START: $.scenario.train.knob: unknown key that the refit depends on"},
 };
 
 LOOP_TEST(test_keys_that_a_rank_does_not_know_are_ignored_unless_needed,

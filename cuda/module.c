@@ -72,8 +72,8 @@ static const struct {
     const char *name;
 } slowdowns[] = {
     {RF_NVML_HARDWARE_SLOWDOWN, "hardware slowdown"},
-    {RF_NVML_SOFTWARE_THERMAL, "too hot for its clocks"},
-    {RF_NVML_HARDWARE_THERMAL, "too hot (hardware)"},
+    {RF_NVML_SOFTWARE_THERMAL, "thermal slowdown"},
+    {RF_NVML_HARDWARE_THERMAL, "thermal slowdown (hardware)"},
     {RF_NVML_POWER_BRAKE, "power brake"},
 };
 

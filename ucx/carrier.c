@@ -92,7 +92,7 @@ static enum rf_status open_carrier(void *opaque, struct rf_err *err)
     }
     carrier->watch.on_event = on_event;
     if (ucp_worker_get_efd(carrier->worker, &fd) != UCS_OK) {
-        return rf_err_set(err, RF_ERR_IO, "UCX has no descriptor to wait for");
+        return rf_err_set(err, RF_ERR_IO, "UCX has no descriptor to wait on");
     }
     return rf_engine_watch(carrier->engine, fd, &carrier->watch, err);
 }

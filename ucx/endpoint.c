@@ -99,7 +99,7 @@ enum rf_status rf_ucx_endpoint_open(ucp_worker_h worker, const void *address,
     return status == UCS_OK
                ? RF_OK
                : rf_err_set(err, RF_ERR_IO,
-                            "UCX has no way to rank %" PRIu32 ": %s " SETTINGS,
+                            "UCX cannot reach rank %" PRIu32 ": %s " SETTINGS,
                             rank, ucs_status_string(status),
                             setting("UCX_NET_DEVICES"), setting("UCX_TLS"));
 }
@@ -121,13 +121,11 @@ enum rf_status rf_ucx_wait(const struct rf_method_env *env, ucp_worker_h worker,
         return RF_OK;
     }
     return rank != RF_NONE
-               ? rf_err_set(err, RF_ERR_TIMEOUT,
-                            "no connection through UCX with rank %" PRIu32
-                            " in time " SETTINGS,
-                            rank, setting("UCX_NET_DEVICES"),
-                            setting("UCX_TLS"))
+               ? rf_err_set(
+                     err, RF_ERR_TIMEOUT,
+                     "UCX: connection to rank %" PRIu32 " timed out " SETTINGS,
+                     rank, setting("UCX_NET_DEVICES"), setting("UCX_TLS"))
                : rf_err_set(err, RF_ERR_TIMEOUT,
-                            "UCX has not sent all that connects ranks in "
-                            "time " SETTINGS,
+                            "UCX: connecting ranks timed out " SETTINGS,
                             setting("UCX_NET_DEVICES"), setting("UCX_TLS"));
 }

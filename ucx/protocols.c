@@ -18,10 +18,9 @@ static enum rf_status rma_wish(enum rma *out, struct rf_err *err)
     } else if (strcmp(text, "never") == 0) {
         *out = RMA_NEVER;
     } else {
-        return rf_err_set(err, RF_ERR_CONFIG,
-                          "REFIT_UCX_RMA is \"%.40s\"; auto, always and "
-                          "never are known",
-                          text);
+        return rf_err_set(
+            err, RF_ERR_CONFIG,
+            "REFIT_UCX_RMA is \"%.40s\", must be auto, always or never", text);
     }
     return RF_OK;
 }

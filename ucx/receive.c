@@ -253,8 +253,9 @@ static ucs_status_t on_message(void *opaque, const void *header, size_t size,
     }
     if (!due && carrier->broken.status == RF_OK) {
         (void)rf_err_set(&carrier->broken, RF_ERR_PROTOCOL,
-                         "rank %" PRIu32 " sent through UCX what is not due "
-                         "(kind %" PRIu32 ", op %" PRIu32 ")",
+                         "rank %" PRIu32
+                         " sent a UCX message out of turn (kind %" PRIu32
+                         ", op %" PRIu32 ")",
                          message.rank, message.kind, message.id);
     }
     return due && message.fetched ? UCS_INPROGRESS : UCS_OK;
@@ -274,6 +275,6 @@ enum rf_status rf_ucx_listen(struct rf_ucx_carrier *carrier, struct rf_err *err)
         ucp_worker_set_am_recv_handler(carrier->worker, &param);
     return status == UCS_OK
                ? RF_OK
-               : rf_err_set(err, RF_ERR_IO, "UCX takes no messages: %s",
+               : rf_err_set(err, RF_ERR_IO, "UCX accepts no messages: %s",
                             ucs_status_string(status));
 }

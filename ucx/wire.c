@@ -115,10 +115,11 @@ static void arrived(struct request *request, ucs_status_t status,
     if ((status == UCS_ERR_MESSAGE_TRUNCATED ||
          (status == UCS_OK && bytes != request->bytes)) &&
         broken->status == RF_OK) {
-        (void)rf_err_set(broken, RF_ERR_PROTOCOL,
-                         "rank %" PRIu32 " sent a message through UCX that has "
-                         "not the %" PRIu64 " bytes that are due",
-                         request->peer->rank, request->bytes);
+        (void)rf_err_set(
+            broken, RF_ERR_PROTOCOL,
+            "rank %" PRIu32
+            " sent a UCX message of the wrong size, expected %" PRIu64 " bytes",
+            request->peer->rank, request->bytes);
     }
     end(request, status);
 }
@@ -490,9 +491,9 @@ static enum rf_status wire_probe(enum rf_memory_kind kind, struct rf_err *err)
     return (attr.memory_types & UCS_BIT(rf_ucx_memory_type(kind))) != 0
                ? RF_OK
                : rf_err_set(err, RF_ERR_UNSUPPORTED,
-                            "UCX %s does not reach CUDA memory: install one "
-                            "that is built with CUDA (its libuct_cuda.so), and "
-                            "keep cuda_copy in UCX_TLS where that is set",
+                            "UCX %s does not support CUDA memory: install one "
+                            "built with CUDA (libuct_cuda.so); if UCX_TLS is "
+                            "set, it must include cuda_copy",
                             ucp_get_version_string());
 }
 

@@ -168,7 +168,7 @@ static int read_key(const char *path, uint8_t psk[RF_PSK_BYTES])
     }
     if (!from_stdin && (info.st_mode & 077) != 0) {
         close(fd);
-        return usage(path, "others may read it; its mode must be 0600");
+        return usage(path, "readable by others; its mode must be 0600");
     }
     while (have < sizeof(text) - 1 &&
            ((got = read(fd, text + have, sizeof(text) - 1 - have)) > 0 ||

@@ -82,11 +82,11 @@ static enum rf_status device_of_slot(uint32_t slot, uint32_t *device,
         return rf_device_why_none(code, err);
     }
     if (slot >= (uint32_t)count && (share == NULL || strcmp(share, "1") != 0)) {
-        return rf_err_set(err, RF_ERR_CONFIG,
-                          "slot %u has no GPU: this node has %d; lower its "
-                          "slots (REFIT_SHARE_GPU=1 in launch.env lets ranks "
-                          "share GPUs, for tests)",
-                          slot, count);
+        return rf_err_set(
+            err, RF_ERR_CONFIG,
+            "slot %u has no GPU: this node has %d; lower \"slots\" (or share "
+            "GPUs, for tests: REFIT_SHARE_GPU=1 in launch.env)",
+            slot, count);
     }
     *device = slot % (uint32_t)count;
     return RF_OK;
@@ -142,7 +142,7 @@ enum rf_status rf_device_upload(const void *table, size_t bytes,
         total += rf_align_up(tiles->n[c] * sizeof(struct rf_tile), 256);
         if (tiles->n[c] > UINT32_MAX) {
             return rf_err_set(err, RF_ERR_UNSUPPORTED,
-                              "%zu tiles do not fit one launch", tiles->n[c]);
+                              "%zu tiles exceed one launch", tiles->n[c]);
         }
     }
     RF_CUDA_TRY(err, out, cudaMalloc(&made.memory, total + 256));

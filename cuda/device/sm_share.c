@@ -22,8 +22,8 @@ enum rf_status rf_sm_share_blocks(uint32_t processors, const char *wish,
             wanted > (long)processors) {
             return rf_err_set(err, RF_ERR_CONFIG,
                               RF_SHARE_VARIABLE
-                              " is \"%.40s\"; a number from 2 to %u, the "
-                              "device's multiprocessors, is wanted",
+                              " is \"%.40s\", must be an integer from 2 to %u, "
+                              "the device's multiprocessors",
                               wish, processors);
         }
         taken = (uint32_t)wanted;

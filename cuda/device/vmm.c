@@ -97,8 +97,7 @@ enum rf_status rf_vmm_wish(enum rf_vmm_wish *out, struct rf_err *err)
         *out = RF_VMM_ALWAYS;
     } else {
         return rf_err_set(err, RF_ERR_CONFIG,
-                          "REFIT_IPC is \"%.40s\"; auto, legacy and vmm are "
-                          "known",
+                          "REFIT_IPC is \"%.40s\", must be auto, legacy or vmm",
                           text);
     }
     return RF_OK;

@@ -164,7 +164,7 @@ static enum rf_status too_late(const struct rf_fd_passing *pass,
     for (size_t i = 0; i < pass->n_wants; i++) {
         if (pass->wants[i].fd < 0) {
             return rf_err_set(err, RF_ERR_TIMEOUT,
-                              "the memory descriptor of rank %u did not come",
+                              "no memory descriptor from rank %u",
                               pass->wants[i].rank);
         }
     }

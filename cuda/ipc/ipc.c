@@ -112,12 +112,12 @@ static enum rf_status pass(const struct rf_method_env *env,
 /* Adds the usual cause of a handle that does not open. */
 static void explain(const struct rf_ipc_peer *peer, struct rf_err *err)
 {
-    rf_err_wrap(err,
-                "opening the device memory of rank %u (the ranks of a node "
-                "must share one PID namespace, so not isolated containers, and "
-                "devices must have peer access; REFIT_IPC=vmm in launch.env "
-                "does without handles)",
-                peer->export.rank);
+    rf_err_wrap(
+        err,
+        "opening the device memory of rank %u (the ranks of a node must share "
+        "one PID namespace, unlike isolated containers, and devices need peer "
+        "access; REFIT_IPC=vmm in launch.env needs no handles)",
+        peer->export.rank);
 }
 
 static enum rf_status open_event(struct rf_ipc_peer *peer, struct rf_err *err)
@@ -184,7 +184,7 @@ enum rf_status rf_ipc_open_arena(struct rf_ipc_peer *peer, enum rf_mem mem,
         if (status != RF_OK) {
             rf_err_wrap(err,
                         "mapping the device memory of rank %u, shared by file "
-                        "descriptor (devices must have peer access)",
+                        "descriptor (devices need peer access)",
                         peer->export.rank);
         }
         return status;

@@ -42,8 +42,8 @@ static enum rf_status read_mode(enum mode *out, struct rf_err *err)
     }
     return text == NULL ? RF_OK
                         : rf_err_set(err, RF_ERR_CONFIG,
-                                     "REFIT_IPC_COPY is \"%.40s\"; auto, "
-                                     "engine and kernel are known",
+                                     "REFIT_IPC_COPY is \"%.40s\", must be "
+                                     "auto, engine or kernel",
                                      text);
 }
 

@@ -23,11 +23,11 @@ enum rf_status rf_direct_bytes(const char *wish, uint64_t *out,
         errno = 0;
         bytes = strtoull(wish, &end, 10);
         if (end == wish || *end != '\0' || *wish == '-' || errno != 0) {
-            return rf_err_set(err, RF_ERR_CONFIG,
-                              RF_DIRECT_VARIABLE
-                              " is \"%.40s\"; a number of bytes is wanted "
-                              "(0: pack all)",
-                              wish);
+            return rf_err_set(
+                err, RF_ERR_CONFIG,
+                RF_DIRECT_VARIABLE
+                " is \"%.40s\", must be a number of bytes (0: pack all)",
+                wish);
         }
     }
     *out = bytes;

@@ -313,7 +313,7 @@ static enum rf_status take_waves(const struct rf_blob *blob, uint32_t rank,
 {
     if (blob->size % sizeof(*out->list) != 0) {
         return rf_err_set(err, RF_ERR_PROTOCOL,
-                          "rank %u: its list of waves has %zu bytes", rank,
+                          "rank %u: list of waves of %zu bytes", rank,
                           blob->size);
     }
     out->n = blob->size / sizeof(*out->list);
@@ -324,10 +324,10 @@ static enum rf_status take_waves(const struct rf_blob *blob, uint32_t rank,
     for (size_t i = 0; i < out->n; i++) {
         if (out->list[i].waves < 2 ||
             (i > 0 && out->list[i].round <= out->list[i - 1].round)) {
-            return rf_err_set(err, RF_ERR_PROTOCOL,
-                              "rank %u: its list of waves is not in order, or "
-                              "round %u has %u",
-                              rank, out->list[i].round, out->list[i].waves);
+            return rf_err_set(
+                err, RF_ERR_PROTOCOL,
+                "rank %u: list of waves out of order, or round %u has %u", rank,
+                out->list[i].round, out->list[i].waves);
         }
     }
     return RF_OK;

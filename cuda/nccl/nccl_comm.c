@@ -118,11 +118,10 @@ static enum rf_status settle_places(struct rf_nccl_comms *comms,
     for (uint32_t r = 0; status == RF_OK && r < n; r++) {
         const struct rank_place *other = &all[r];
         if (other->version != mine.version) {
-            status = rf_err_set(
-                err, RF_ERR_UNSUPPORTED,
-                "rank %u has NCCL %d, rank %u has %d; give both nodes the same "
-                "library",
-                env->rank, mine.version, r, other->version);
+            status = rf_err_set(err, RF_ERR_UNSUPPORTED,
+                                "rank %u has NCCL %d, rank %u has %d; use the "
+                                "same library on both nodes",
+                                env->rank, mine.version, r, other->version);
         } else if (r != env->rank &&
                    strcmp(other->boot_id, mine.boot_id) == 0 &&
                    strcmp(other->bus, mine.bus) == 0) {
@@ -134,8 +133,8 @@ static enum rf_status settle_places(struct rf_nccl_comms *comms,
         snprintf(name, sizeof(name), "refit-%u", env->rank);
         setenv("NCCL_HOSTID", name, 1);
         rf_cuda_log(RF_LOG_WARN,
-                    "rank %u shares its GPU with another rank: "
-                    "timings of nccl mean nothing here",
+                    "rank %u shares its GPU with another rank: nccl timings "
+                    "are meaningless",
                     env->rank);
     }
 out:

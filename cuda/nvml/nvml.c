@@ -128,15 +128,14 @@ enum rf_status rf_nvml_check_device(int cuda_device, struct rf_err *err)
     }
     if (table.DeviceGetMigMode(device, &now, &after_reset) == 0 && now == 1) {
         return rf_err_set(err, RF_ERR_UNSUPPORTED,
-                          "GPU %d is split by MIG, which CUDA IPC and NCCL "
-                          "between ranks do not cross; use whole GPUs",
+                          "GPU %d is split by MIG: CUDA IPC and NCCL do not "
+                          "work between ranks; use whole GPUs",
                           cuda_device);
     }
     if (table.DeviceGetComputeMode(device, &mode) == 0 &&
         mode == RF_NVML_COMPUTE_PROHIBITED) {
         return rf_err_set(err, RF_ERR_UNSUPPORTED,
-                          "GPU %d is closed to computing (compute mode "
-                          "prohibited, see nvidia-smi)",
+                          "GPU %d has compute mode prohibited (see nvidia-smi)",
                           cuda_device);
     }
     return RF_OK;

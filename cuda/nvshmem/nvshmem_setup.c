@@ -32,8 +32,8 @@ static enum rf_status start(struct rf_nvshmem_setup *setup,
     attr.args.uid.ranks = (int)env->plan->world->n_ranks;
     if (rf_nvshmem_start(&attr) != 0) {
         return rf_err_set(err, RF_ERR_DEVICE,
-                          "NVSHMEM did not start (NVSHMEM_DEBUG=INFO in "
-                          "launch.env says more)");
+                          "NVSHMEM did not start (for details, set "
+                          "NVSHMEM_DEBUG=INFO in launch.env)");
     }
     setup->started = true;
     return RF_OK;

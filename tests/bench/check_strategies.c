@@ -155,7 +155,7 @@ static bool says_why(const struct trial *trial, const struct rf_err *err)
 {
     return err->status == RF_ERR_CONFIG &&
            strstr(err->text, trial->method->name) != NULL &&
-           strstr(err->text, "one node only") != NULL &&
+           strstr(err->text, "a node only") != NULL &&
            strstr(err->text, "rank") != NULL;
 }
 

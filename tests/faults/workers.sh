@@ -62,7 +62,7 @@ fake_body() { # KIND
 # What the error has to say of it, as an expression.
 fake_words() { # KIND
     case $1 in
-    exits_0 | exits_1) echo "without a worker's answer.* ended with status ${1#*_}" ;;
+    exits_0 | exits_1) echo "without an answer from a worker.* ended with status ${1#*_}" ;;
     exits_127) echo 'was not found' ;;
     crashes) echo 'killed by SIGSEGV' ;;
     garbage | yes | coordinator) echo 'stream ended|first 65536 bytes' ;;

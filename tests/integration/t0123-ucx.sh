@@ -103,7 +103,7 @@ test_settings_that_cannot_work_are_found_by_check() {
     expect_text out 'method ucx cannot be used on localhost: UCX cannot start .*UCX_TLS'
     cluster '.launch.env.REFIT_UCX_RMA = "sometimes"'
     coord_exits 4 check cluster.json
-    expect_text out 'REFIT_UCX_RMA is "sometimes"; auto, always and never are known'
+    expect_text out 'REFIT_UCX_RMA is "sometimes", must be auto, always or never'
 }
 
 test_without_tcp_ucx_warns_of_nothing() {

@@ -227,7 +227,7 @@ test_processor_time_that_runs_out_is_told() {
         .scenarios[0].iterations = 1000"
     limited -n 1000 cluster.json
     expect_exit 1
-    expect_text said 'rank [01]: its process [0-9]+ was killed by signal [0-9]+ .*; processes may take 1 s of processor time here \(ulimit -t\)'
+    expect_text said 'rank [01]: its process [0-9]+ was killed by signal [0-9]+ .*; the limit of processor time is 1 s \(ulimit -t\)'
 }
 
 test_files_that_may_not_grow_are_told() {

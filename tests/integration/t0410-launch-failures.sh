@@ -76,7 +76,7 @@ test_worker_that_is_not_there() {
 
 test_worker_that_is_another_program() {
     launch_fails '.launch.worker = "/bin/true"' \
-        'ended without a worker.s answer.*launch\.worker'
+        'ended without an answer from a worker.*launch\.worker'
 }
 
 # A copy of the worker whose ELF header names another machine.

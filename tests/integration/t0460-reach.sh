@@ -158,7 +158,7 @@ test_ucx_takes_the_interface_of_the_address_for_data() {
     cluster '.scenarios[0].method = "ucx" |
         .launch.env.UCX_NET_DEVICES = "docker0"'
     coord_exits 1 cluster.json -o chosen
-    expect_text err 'UCX has no way to rank [0-9].*UCX_NET_DEVICES is docker0'
+    expect_text err 'UCX cannot reach rank [0-9].*UCX_NET_DEVICES is docker0'
     for name in "${ns[@]}"; do
         ip -n "$name" link del docker0
         ip -n "$name" link del vx

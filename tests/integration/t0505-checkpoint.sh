@@ -137,12 +137,12 @@ test_an_export_over_a_model_is_refused() {
         mkdir exported
         cp victim "exported/$name"
         coord_exits 1 --export exported cluster.json
-        expect_text err "exported/$name is there already and no former export"
+        expect_text err "exported/$name exists and is not an earlier export"
         cmp victim "exported/$name" || fail "it was written to"
         [ "$(ls exported)" = "$name" ] || fail "something is left"
         ln -sf ../victim "exported/$name"
         coord_exits 1 --export exported cluster.json
-        expect_text err "exported/$name is there already and no former export"
+        expect_text err "exported/$name exists and is not an earlier export"
         [ -L "exported/$name" ] || fail "the link was replaced"
         [ "$(cat victim)" = "not ours" ] || fail "it was followed"
         rm -r exported

@@ -139,7 +139,7 @@ test_a_disk_that_hangs_is_given_up_and_the_nodes_are_not() {
         {LD_PRELOAD: \"$held_disk\", HELD_DISK: \"$PWD/hold\"}"
     touch hold
     run_coord cluster.json
-    expect_refused "a, b: reading the checkpoint's headers took more than 20 s: does a file server hang"
+    expect_refused "a, b: reading the checkpoint's headers took more than 20 s: file server hung"
 }
 
 test_a_node_that_is_lost_while_its_disk_hangs_ends_the_run() {

@@ -53,7 +53,7 @@ test_registration_and_why_there_is_none_are_in_the_result() {
 
 test_direct_bytes_that_are_no_number_are_refused() {
     run_fails 1 '.launch.env.REFIT_DIRECT_BYTES = "4 MiB"' \
-        'REFIT_DIRECT_BYTES is "4 MiB"; a number of bytes is wanted'
+        'REFIT_DIRECT_BYTES is "4 MiB", must be a number of bytes'
 }
 
 test_every_strategy_runs_on_ipc() {
@@ -126,7 +126,7 @@ test_yardstick_of_ipc_copies_by_the_ways_of_the_refit() {
 test_unknown_way_to_copy_is_named() {
     run_fails 1 '.scenarios[0].method = "ipc" |
         .launch.env.REFIT_IPC_COPY = "both"' \
-        'REFIT_IPC_COPY is "both"; auto, engine and kernel are'
+        'REFIT_IPC_COPY is "both", must be auto, engine or kernel'
 }
 
 test_ipc_by_descriptor_views_separate_processes_and_casts() {
@@ -169,7 +169,7 @@ test_descriptors_that_cannot_be_used_explain_themselves() {
     expect_text err 'cuMemImportFromShareableHandle: CUDA_ERROR_INVALID_VALUE'
     cluster '.scenarios[0].method = "ipc" | .launch.env.REFIT_IPC = "both"'
     coord_exits 1 cluster.json -o unknown
-    expect_text err 'REFIT_IPC is "both"; auto, legacy and vmm are known'
+    expect_text err 'REFIT_IPC is "both", must be auto, legacy or vmm'
 }
 
 test_colocated_meshes_and_casts() {

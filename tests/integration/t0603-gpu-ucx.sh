@@ -106,7 +106,7 @@ test_memory_that_the_method_does_not_use_is_refused() {
 
 test_a_ucx_without_cuda_is_refused() {
     run_fails 4 'del(.launch.env.LD_PRELOAD)' \
-        'method ucx-cuda cannot be used on localhost: UCX [0-9.]+ does not reach CUDA memory: install one that is built with CUDA'
+        'method ucx-cuda cannot be used on localhost: UCX [0-9.]+ does not support CUDA memory: install one built with CUDA'
 }
 
 test_without_the_module_of_ucx_device_memory_is_refused() {
@@ -160,7 +160,7 @@ EOF
     expect_exit 0
     expect_text out '^3 passed, 0 failed'
     bash check-gpu "$fakes" none >out 2>&1
-    expect_text out '^skipped: ucx-cuda: UCX .* does not reach CUDA memory'
+    expect_text out '^skipped: ucx-cuda: UCX .* does not support CUDA memory'
 }
 
 has_result() {

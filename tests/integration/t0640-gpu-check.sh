@@ -27,8 +27,8 @@ test_errors_and_low_clocks_are_warnings() {
         .launch.env += {FAKE_NVML_ECC: "2", FAKE_NVML_SLOWED: "193"} |
         .scenarios[0].infer.dp = 1'
     coord_exits 0 check cluster.json
-    expect_text out '^W s: GPUs 0, 1, 2, 3 of localhost: 8 memory errors that ECC could not correct'
-    expect_text out '^W s: .*clocks are held down \(too hot \(hardware\), power brake\)'
+    expect_text out '^W s: GPUs 0, 1, 2, 3 of localhost: 8 uncorrectable ECC errors'
+    expect_text out '^W s: .*clocks are throttled \(thermal slowdown \(hardware\), power brake\)'
 }
 
 # Idling, capped power and clocks that somebody has set are normal.

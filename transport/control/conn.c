@@ -179,11 +179,10 @@ static void take_noise(struct rf_conn *conn, const char *data, size_t size)
     } else if (conn->noise.used > RF_CONN_NOISE_MAX) {
         char quoted[NOISE_QUOTED * 4];
         quote_noise(conn, quoted);
-        rf_conn_end_text(
-            conn, RF_ERR_LAUNCH,
-            "no worker's answer in the first %u bytes, which begin with "
-            "\"%s\" (is launch.worker a refit-worker?)",
-            RF_CONN_NOISE_MAX, quoted);
+        rf_conn_end_text(conn, RF_ERR_LAUNCH,
+                         "no answer from a worker in the first %u bytes, which "
+                         "begin with \"%s\" (is launch.worker a refit-worker?)",
+                         RF_CONN_NOISE_MAX, quoted);
     }
 }
 
@@ -250,13 +249,14 @@ static void stream_ended(struct rf_conn *conn)
     case RF_CONN_BANNER: {
         char quoted[NOISE_QUOTED * 4];
         quote_noise(conn, quoted);
-        rf_conn_end_text(conn, RF_ERR_LAUNCH,
-                         quoted[0] != '\0'
-                             ? "the stream ended without a worker's answer (is "
-                               "launch.worker a refit-worker?); it sent \"%s\""
-                             : "the stream ended without a worker's answer (is "
-                               "launch.worker a refit-worker?)%s",
-                         quoted);
+        rf_conn_end_text(
+            conn, RF_ERR_LAUNCH,
+            quoted[0] != '\0'
+                ? "the stream ended without an answer from a worker (is "
+                  "launch.worker a refit-worker?); it sent \"%s\""
+                : "the stream ended without an answer from a worker (is "
+                  "launch.worker a refit-worker?)%s",
+            quoted);
         return;
     }
     case RF_CONN_OPEN:

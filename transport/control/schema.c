@@ -75,7 +75,7 @@ static enum rf_status decode_integer(const struct rf_field *field,
 {
     const int64_t value = json_integer_value(node->value);
     if (!json_is_integer(node->value) || !in_bounds(field, (double)value)) {
-        return outside(field, node, err, "a whole number");
+        return outside(field, node, err, "an integer");
     }
     if (field->kind == RF_FIELD_U32) {
         *(uint32_t *)at = (uint32_t)value;
@@ -121,7 +121,7 @@ static enum rf_status decode_text(const struct rf_field *field, double min,
         return RF_OK;
     }
     describe_bytes(min, field->max, range, sizeof(range));
-    snprintf(text, sizeof(text), "must be a text%s", range);
+    snprintf(text, sizeof(text), "must be a string%s", range);
     return fail(node, err, text);
 }
 
@@ -606,12 +606,12 @@ static const char *short_name(const struct rf_schema *schema)
 
 static const char *const type_names[] = {
     [RF_FIELD_BOOL] = "true or false",
-    [RF_FIELD_U32] = "whole number",
-    [RF_FIELD_U64] = "whole number",
-    [RF_FIELD_I64] = "whole number",
+    [RF_FIELD_U32] = "integer",
+    [RF_FIELD_U64] = "integer",
+    [RF_FIELD_I64] = "integer",
     [RF_FIELD_REAL] = "number",
-    [RF_FIELD_TEXT] = "text",
-    [RF_FIELD_SECRET] = "secret text",
+    [RF_FIELD_TEXT] = "string",
+    [RF_FIELD_SECRET] = "secret string",
     [RF_FIELD_TREE] = "object",
     [RF_FIELD_PAIRS] = "object",
     [RF_FIELD_U64S] = "list",
@@ -641,19 +641,19 @@ static void describe(const struct rf_field *field, char *out, size_t size)
         describe_bytes(field->min, field->max, out, size);
         break;
     case RF_FIELD_PAIRS:
-        snprintf(out, size, "%s members: text%s or null", count, each);
+        snprintf(out, size, "%s members: string%s or null", count, each);
         break;
     case RF_FIELD_U64S:
         describe_range(
             &(struct rf_field){.kind = field->kind, .max = field->max}, each,
             sizeof(each));
-        snprintf(out, size, "%s: whole number%s", count, each);
+        snprintf(out, size, "%s: integer%s", count, each);
         break;
     case RF_FIELD_TEXTS:
-        snprintf(out, size, "%s: text%s", count, each);
+        snprintf(out, size, "%s: string%s", count, each);
         break;
     case RF_FIELD_SECRETS:
-        snprintf(out, size, "%s: secret text%s", count, each);
+        snprintf(out, size, "%s: secret string%s", count, each);
         break;
     case RF_FIELD_PART:
     case RF_FIELD_MAYBE:

@@ -190,7 +190,7 @@ enum rf_status rf_tls_client_create(const char *identity,
     size_t length = strlen(identity);
     if (length == 0 || length > RF_IDENTITY_MAX) {
         return rf_err_set(err, RF_ERR_INTERNAL,
-                          "TLS identity of %zu bytes; must have 1 to %d",
+                          "TLS identity of %zu bytes, must have 1 to %d",
                           length, RF_IDENTITY_MAX);
     }
     status = create(false, out, err);

@@ -69,10 +69,11 @@ static enum rf_status open_file(struct rf_disk_files *files, uint32_t rank,
         return RF_OK;
     }
     if (errno == ENOENT) {
-        return rf_err_set(err, RF_ERR_ABORTED,
-                          "rank %" PRIu32 " gave up and removed its files, or "
-                          "not all nodes share %s",
-                          rank, files->engine->env->plan->spec->disk_folder);
+        return rf_err_set(
+            err, RF_ERR_ABORTED,
+            "rank %" PRIu32
+            " aborted and removed its files, or %s is not shared by all nodes",
+            rank, files->engine->env->plan->spec->disk_folder);
     }
     if (errno == EACCES) {
         rf_folders_whose(path, whose);

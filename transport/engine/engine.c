@@ -440,7 +440,7 @@ static enum rf_status check_node(struct rf_engine *engine, struct rf_err *err)
     }
     if (rf_node_memory_aborted(engine->shm)) {
         return rf_err_set(err, RF_ERR_ABORTED,
-                          "another rank of this node gave up");
+                          "another rank of this node aborted");
     }
     return RF_OK;
 }

@@ -219,7 +219,7 @@ static enum rf_status link_source(struct flow_build *build,
             (dep->copy == RF_NONE && dep->recv == RF_NONE)) {
             return rf_err_set(err, RF_ERR_INTERNAL,
                               "op %" PRIu32 " depends on op %" PRIu32
-                              ", which does not write here",
+                              ", which does not write on this rank",
                               op->id, op->dep);
         }
         add_edge(build, dep->copy != RF_NONE ? dep->copy : dep->recv, action);

@@ -59,8 +59,8 @@ static enum rf_status check_crossing(const struct rf_method_info *info,
         const struct rf_rank *ranks = plan->world->ranks;
         status =
             rf_err_set(err, RF_ERR_CONFIG,
-                       "method %s works inside one node only, but rank %" PRIu32
-                       " on %s would send to rank %" PRIu32 " on %s",
+                       "method %s works inside a node only, but rank %" PRIu32
+                       " on %s sends to rank %" PRIu32 " on %s",
                        info->name, op.src, node_names[ranks[op.src].node],
                        op.dst, node_names[ranks[op.dst].node]);
     }

@@ -77,14 +77,14 @@ static enum rf_status not_opened(const struct rf_node_memory_peer *peer,
     if ((why == ENOENT || why == ESRCH || why == ENXIO) &&
         proc_is_of_our_namespace()) {
         return rf_err_set(err, RF_ERR_ABORTED,
-                          "rank %" PRIu32 " has ended or given up", peer->rank);
+                          "rank %" PRIu32 " has ended or aborted", peer->rank);
     }
     return rf_err_errno(
         err, RF_ERR_IO, why, "open shared memory of rank %" PRIu32 " (%s%s)",
         peer->rank, what,
         why == EMFILE || why == ENFILE
             ? ""
-            : "; ranks of a node must run under one user in one PID namespace");
+            : "; ranks of a node must share a user and a PID namespace");
 }
 
 static enum rf_status open_of_peer(const struct rf_node_memory_peer *peer,

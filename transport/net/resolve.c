@@ -91,9 +91,8 @@ static enum rf_status await(struct lookup *lookup, const atomic_bool *abort,
             status = rf_err_set(err, RF_ERR_ABORTED, "aborted");
         } else if (now >= deadline_ns) {
             status = rf_err_set(err, RF_ERR_TIMEOUT,
-                                "address %s: no answer from the name server "
-                                "in time (give a numeric address in "
-                                "cluster.json)",
+                                "address %s: the name server timed out (use a "
+                                "numeric address in cluster.json)",
                                 lookup->name);
         } else {
             pthread_cond_timedwait(&lookup->changed, &lookup->lock, &until);

@@ -197,11 +197,11 @@ static enum rf_status take_answer(struct join *join, struct talk *talk,
 {
     uint8_t proof[PROOF_BYTES];
     if (!is_proof(join, talk, false, talk->in + NONCE_BYTES)) {
-        return rf_err_set(err, RF_ERR_AUTH,
-                          "rank %" PRIu32 " at %s port %u does not know this "
-                          "run's data key (is another program listening?)",
-                          talk->end->to, talk->end->address,
-                          (unsigned)talk->end->port);
+        return rf_err_set(
+            err, RF_ERR_AUTH,
+            "rank %" PRIu32 " at %s port %u failed to prove this run's data "
+            "key (is another program listening?)",
+            talk->end->to, talk->end->address, (unsigned)talk->end->port);
     }
     if (!prove(join, talk->end, true, talk->in, proof) ||
         !send_all(talk->fd, proof, sizeof(proof))) {

@@ -100,10 +100,9 @@ enum rf_status rf_datalink_listen(const struct rf_datalink_how *how,
     }
     if (fd < 0 || bind(fd, info->ai_addr, info->ai_addrlen) != 0 ||
         listen(fd, SOMAXCONN) != 0) {
-        status = rf_err_errno(err, RF_ERR_IO, errno,
-                              "listen for data on %s (must be an address of "
-                              "this node)",
-                              address);
+        status = rf_err_errno(
+            err, RF_ERR_IO, errno,
+            "listen for data on %s (an address of this node?)", address);
         if (fd >= 0) {
             close(fd);
         }

@@ -84,8 +84,7 @@ static enum rf_status take_header(struct rf_link *link, struct rf_err *err)
         op->received == generation ||
         rf_get_u64(in + 8) != op->shape.total_items * op->wire_item) {
         return rf_err_set(err, RF_ERR_PROTOCOL,
-                          "rank %" PRIu32 " sent op %" PRIu32
-                          ", which is not due",
+                          "rank %" PRIu32 " sent op %" PRIu32 " out of turn",
                           link->peer, rf_get_u32(in));
     }
     op->received = generation;

@@ -178,7 +178,7 @@ static enum rf_status take_note(struct rf_link *link, struct rf_err *err)
     }
     return rf_err_set(err, RF_ERR_PROTOCOL,
                       "rank %" PRIu32 " sent a note about op %" PRIu32
-                      " that is not due",
+                      " out of turn",
                       link->peer, id);
 }
 

@@ -542,7 +542,7 @@ static void on_message(struct agent *agent, struct rf_msg *message)
         rf_agent_end(agent, 1, message->error.text);
         break;
     default:
-        rf_warn("a %s message is ignored in state %s",
+        rf_warn("ignored a %s message in state %s",
                 rf_msg_name((uint8_t)message->type),
                 rf_sm_state_name(&agent->sm));
         break;
@@ -635,8 +635,7 @@ static void input_cb(uv_stream_t *stream, ssize_t nread, const uv_buf_t *buf)
     (void)buf;
     if (nread < 0) {
         rf_agent_end(agent, 1,
-                     "standard input has ended: the coordinator or "
-                     "srun is gone");
+                     "end of standard input: the coordinator or srun is gone");
     }
 }
 

@@ -119,8 +119,8 @@ static char *limit_of_time(const struct agent_rank *rank, int status)
     if (seconds == RLIM_INFINITY || rank->processor_s < seconds) {
         return NULL;
     }
-    return rf_xasprintf("was killed by signal %d (%s); processes may take %llu "
-                        "s of processor time here (ulimit -t)",
+    return rf_xasprintf("was killed by signal %d (%s); the limit of processor "
+                        "time is %llu s (ulimit -t)",
                         signal, strsignal(signal), (unsigned long long)seconds);
 }
 
@@ -133,8 +133,8 @@ static char *cause_of(const struct agent_rank *rank, int status)
     }
     return rank->exited
                ? rf_xasprintf("was silent for %.1f s and was killed", silent_s)
-               : rf_xasprintf("was silent for %.1f s and did not end within "
-                              "%d s of SIGKILL (state D?)",
+               : rf_xasprintf("was silent for %.1f s and survived SIGKILL for "
+                              "%d s (state D?)",
                               silent_s, KILL_GRACE_MS / 1000);
 }
 

@@ -66,7 +66,7 @@ void rf_agent_step(struct agent *agent, struct rf_msg_step *step)
     }
     if (agent->attempt_sm.state != ATTEMPT_RUNNING ||
         step->attempt != agent->attempt) {
-        rf_debug("a step of another attempt is ignored");
+        rf_debug("ignored a step of another attempt");
         return;
     }
     snprintf(agent->phase, sizeof(agent->phase), "%s", step->step);
@@ -203,7 +203,7 @@ static enum rf_status on_message(struct agent_rank *rank,
     return RF_OK;
 of_others:
     return rf_err_set(err, RF_ERR_PROTOCOL,
-                      "%s: rank %" PRIu32 " must answer for itself alone",
+                      "%s: rank %" PRIu32 " answered for another rank",
                       rf_msg_name((uint8_t)message->type), rank->rank);
 }
 

@@ -69,7 +69,7 @@ static enum rf_status take_psk(struct rf_boot *boot, struct rf_err *err)
     return boot->has_psk || boot->message.n_candidates == 0
                ? RF_OK
                : rf_err_set(err, RF_ERR_PROTOCOL,
-                            "BOOT: $.candidates: of no use without a key");
+                            "BOOT: $.candidates: needs a key");
 }
 
 enum rf_status rf_boot_read(struct rf_msg_boot *message, struct rf_boot *out,

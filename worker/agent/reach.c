@@ -259,11 +259,10 @@ static void timer_cb(uv_timer_t *timer)
 {
     struct reach_trial *trial = timer->data;
     decide(trial,
-           rf_xasprintf("%s: connected, but %u bytes did not go there and back "
-                        "within %" PRIu32 " ms: perhaps long packets are "
-                        "lost on the way, where an MTU is smaller than those "
-                        "of both ends",
-                        trial->at, LONG_BYTES, trial->reach->limits.answer_ms));
+           rf_xasprintf(
+               "%s: connected, but %u bytes did not return within %" PRIu32
+               " ms: are long packets lost at a smaller MTU on the path?",
+               trial->at, LONG_BYTES, trial->reach->limits.answer_ms));
 }
 
 static void joined_cb(struct rf_conn *conn, const char *candidate,
@@ -275,11 +274,10 @@ static void joined_cb(struct rf_conn *conn, const char *candidate,
     (void)local;
     trial->join = NULL;
     if (conn == NULL) {
-        decide(trial,
-               rf_xasprintf("%s; ranks listen at ports that the system "
-                            "chooses (net.ipv4.ip_local_port_range), "
-                            "which a firewall or NAT may not let through",
-                            why));
+        decide(trial, rf_xasprintf("%s; ranks listen on ephemeral ports "
+                                   "(net.ipv4.ip_local_port_range), which a "
+                                   "firewall or NAT may block",
+                                   why));
         return;
     }
     trial->conn = conn;

@@ -59,8 +59,7 @@ static enum rf_status read_line(struct line_reader *reader,
         }
         if (used == RF_STEP_LINE_MAX - 1) {
             return rf_err_set(err, RF_ERR_PROTOCOL,
-                              "a line of standard input is longer than %d "
-                              "bytes",
+                              "line of standard input longer than %d bytes",
                               RF_STEP_LINE_MAX - 1);
         }
         line[used++] = byte;
@@ -105,16 +104,16 @@ static enum rf_status read_all(struct line_reader *reader, const char *node,
                      line + strlen("connect "));
         } else if (!starts_with(line, "node ")) {
             return rf_err_set(err, RF_ERR_PROTOCOL,
-                              "a line of standard input is neither "
-                              "\"connect\" nor \"node\" nor \"end\"");
+                              "line of standard input: expected \"connect\", "
+                              "\"node\" or \"end\"");
         } else if (!found) {
             found = take_node(line, node, out);
         }
     }
     return found ? RF_OK
                  : rf_err_set(err, RF_ERR_PROTOCOL,
-                              "standard input has no identity and key for "
-                              "this node, which Slurm calls %s",
+                              "no identity and key on standard input for this "
+                              "node, %s in Slurm",
                               node);
 }
 
@@ -127,8 +126,9 @@ enum rf_status rf_step_input_read(int fd, const char *node,
     enum rf_status status;
     *out = (struct rf_step_input){.connect = ""};
     if (node == NULL || node[0] == '\0') {
-        return rf_err_set(err, RF_ERR_LAUNCH,
-                          "SLURMD_NODENAME is not set: only srun may start it");
+        return rf_err_set(
+            err, RF_ERR_LAUNCH,
+            "SLURMD_NODENAME is not set: must be started by srun");
     }
     status = read_all(&reader, node, line, out, err);
     explicit_bzero(line, sizeof(line));

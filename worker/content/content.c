@@ -45,12 +45,11 @@ static enum rf_status check_casts(const struct rf_content *content,
         struct stages s = stages_of(content, f);
         bool first = rf_reference_cast_supported(s.stored, s.train);
         if (!first || !rf_reference_cast_supported(s.train, s.own)) {
-            return rf_err_set(
-                err, RF_ERR_UNSUPPORTED,
-                "%s: no exact rule to make %s into %s in host memory",
-                model->families[f].name,
-                rf_dtype_name(first ? s.train : s.stored),
-                rf_dtype_name(first ? s.own : s.train));
+            return rf_err_set(err, RF_ERR_UNSUPPORTED,
+                              "%s: no exact cast from %s to %s in host memory",
+                              model->families[f].name,
+                              rf_dtype_name(first ? s.train : s.stored),
+                              rf_dtype_name(first ? s.own : s.train));
         }
     }
     return RF_OK;

@@ -139,7 +139,7 @@ static enum rf_status host_flip(struct rf_arena *arena, uint64_t offset,
 {
     if (offset >= arena->bytes) {
         return rf_err_set(err, RF_ERR_INTERNAL,
-                          "byte %llu lies outside the arena",
+                          "byte %llu is outside of the arena",
                           (unsigned long long)offset);
     }
     ((uint8_t *)arena->base)[offset] ^= 0xFF;

@@ -19,8 +19,7 @@ struct rf_helper *rf_inspect_start(uv_loop_t *loop, char *const *environment,
         .process = "the process that reads the checkpoint's headers",
         .on_end = "its output is above",
         .work = "reading the checkpoint's headers",
-        .on_limit = "does a file server hang? If it is only slow, raise "
-                    "launch.timeout_s"};
+        .on_limit = "file server hung? If only slow, raise launch.timeout_s"};
     const char *const arguments[] = {"--inspect", inspect->folder,
                                      inspect->whole ? "--whole" : NULL, NULL};
     const struct rf_helper_how how = {.arguments = arguments,
@@ -61,8 +60,8 @@ static enum rf_status check_size(const struct rf_msg *answer, uint32_t most,
     return size <= most
                ? RF_OK
                : rf_err_set(err, RF_ERR_CONFIG,
-                            "%s: what its headers say takes %zu bytes, more "
-                            "than the %" PRIu32 " of a message",
+                            "%s: headers of %zu bytes, the limit is %" PRIu32
+                            " (one message)",
                             folder, size, most);
 }
 

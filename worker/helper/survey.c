@@ -14,12 +14,11 @@ struct rf_helper *rf_survey_start(uv_loop_t *loop,
     static const struct rf_helper_words words = {
         .process = "the process that looks for devices and libraries, with the "
                    "environment of ranks,",
-        .on_end =
-            "check launch.env (LD_LIBRARY_PATH, LD_PRELOAD), the driver "
-            "and limits of memory (`ulimit -v`, `ulimit -d`), under which "
-            "libraries may crash as they load; its output is above",
+        .on_end = "check launch.env (LD_LIBRARY_PATH, LD_PRELOAD), the driver "
+                  "and memory limits (`ulimit -v`, `ulimit -d`), which can "
+                  "crash libraries on load; its output is above",
         .work = "looking for devices and libraries",
-        .on_limit = "does a driver hang? Try nvidia-smi"};
+        .on_limit = "driver hung? Try nvidia-smi"};
     const struct rf_helper_how helper = {.arguments = arguments,
                                          .environment = how->environment,
                                          .answer = RF_MSG_HELLO,

@@ -646,8 +646,7 @@ static enum rf_status check_order(const struct rf_rank_attempt *attempt,
                           "step %s after a step that failed", what->name);
     }
     if (what->needs_index && step->index == RF_ABSENT_U32) {
-        return rf_err_set(err, RF_ERR_PROTOCOL,
-                          "step %s does not say which iteration it is",
+        return rf_err_set(err, RF_ERR_PROTOCOL, "step %s lacks an iteration",
                           what->name);
     }
     return RF_OK;

@@ -198,8 +198,8 @@ static enum rf_status agree(struct rf_rank_attempt *attempt,
     for (uint32_t r = 0; status == RF_OK && r < n; r++) {
         if (memcmp(&all[r], mine, sizeof(*mine)) != 0) {
             status = rf_err_set(err, RF_ERR_INTERNAL,
-                                "rank %" PRIu32 " has another plan than rank "
-                                "%" PRIu32,
+                                "rank %" PRIu32
+                                " has a different plan than rank %" PRIu32,
                                 r, attempt->env.rank);
         }
     }
@@ -356,8 +356,8 @@ static enum rf_status open_yardstick(struct rf_rank_attempt *attempt,
         status = attempt->method->open(env, &attempt->yardstick.state, err);
     }
     if (status != RF_OK) {
-        rf_err_wrap(err, "opening the method once more for the yardstick "
-                         "(\"yardstick\": false does without)");
+        rf_err_wrap(err, "opening the method again for the yardstick "
+                         "(\"yardstick\": false skips it)");
     }
     return status;
 }

@@ -44,8 +44,8 @@ static enum rf_status open_file(struct exporting *e, uint32_t i,
     return e->fds[i] >= 0
                ? RF_OK
                : rf_err_errno(err, RF_ERR_IO, errno,
-                              "%s, which the first inference rank has made: "
-                              "do all inference nodes share the folder?",
+                              "%s, created by the first inference rank: do all "
+                              "inference nodes share the folder?",
                               path);
 }
 

@@ -116,12 +116,14 @@ static enum rf_status check_name(const struct rf_export_files *files,
         } else {
             ours = is_exported(files, path);
         }
-        status = ours ? RF_OK
-                      : rf_err_set(err, RF_ERR_IO,
-                                   "%s is there already and no former export: "
-                                   "--export needs a folder without a model, "
-                                   "or with one that it has written",
-                                   path);
+        status =
+            ours
+                ? RF_OK
+                : rf_err_set(
+                      err, RF_ERR_IO,
+                      "%s exists and is not an earlier export: --export needs "
+                      "a folder without a model, or one with an earlier export",
+                      path);
     }
     free(config);
     free(path);

@@ -329,7 +329,7 @@ static enum rf_status find_mine(const struct rf_probe *probe,
         if (link->from >= n_ranks || link->to >= n_ranks ||
             link->from == link->to) {
             return rf_err_set(err, RF_ERR_PROTOCOL,
-                              "a link probe without two ranks");
+                              "link probe without two ranks");
         }
         if (link->from == probe->env->rank || link->to == probe->env->rank) {
             twice = mine != NULL;
@@ -337,7 +337,7 @@ static enum rf_status find_mine(const struct rf_probe *probe,
         }
         if (twice) {
             return rf_err_set(err, RF_ERR_PROTOCOL,
-                              "a link probe with rank %" PRIu32
+                              "link probe with rank %" PRIu32
                               " in two links at once",
                               probe->env->rank);
         }

@@ -149,7 +149,7 @@ static enum rf_status exchange(void *data,
         return atomic_load(&rank->abort)
                    ? rf_err_set(err, RF_ERR_ABORTED, "aborted")
                    : rf_err_set(err, RF_ERR_TIMEOUT,
-                                "the other ranks did not come to the exchange");
+                                "the other ranks did not join the exchange");
     }
     status = take_parts(&answer, exchange->all, exchange->n, err);
     rf_schema_free(&rf_msg_exchanged_schema, &answer);
@@ -210,7 +210,7 @@ static void on_start(struct rank *rank, struct rf_msg_start *start)
 {
     int failed;
     if (rank->thread_started) {
-        rf_warn("a second START is ignored");
+        rf_warn("ignored a second START");
         rf_schema_free(&rf_msg_start_schema, start);
         return;
     }
@@ -236,7 +236,7 @@ static void on_step(struct rank *rank, const struct rf_msg_step *step)
     pthread_cond_broadcast(&rank->changed);
     pthread_mutex_unlock(&rank->lock);
     if (full) {
-        rf_error("more steps than can wait");
+        rf_error("too many queued steps");
         _exit(1);
     }
 }

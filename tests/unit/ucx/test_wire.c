@@ -330,7 +330,7 @@ TEST(test_memory_that_ucx_does_not_reach_is_said)
     ck_assert_int_eq(rf_ucx_wire_ops.probe(RF_DEVICE_MEMORY, &err),
                      RF_ERR_UNSUPPORTED);
     ck_assert_int_eq(err.status, RF_ERR_UNSUPPORTED);
-    assert_says(err.text, "does not reach CUDA memory");
+    assert_says(err.text, "does not support CUDA memory");
     setenv("UCX_TLS", "nosuch", 1);
     assert_fails(rf_ucx_wire_ops.probe(RF_HOST_MEMORY, &err),
                  RF_ERR_UNSUPPORTED, err, "UCX_TLS");

@@ -70,12 +70,12 @@ static const struct {
     const char *members, *says[3];
 } refusals[] = {
     {SIDES "'method': 'shm'",
-     {"$.scenarios[0]", "shm works inside one node only", "rank"}},
-    {SIDES "'method': 'ipc'", {"ipc works inside one node only", "on b"}},
+     {"$.scenarios[0]", "shm works inside a node only", "rank"}},
+    {SIDES "'method': 'ipc'", {"ipc works inside a node only", "on b"}},
     {APART "'infer': {'tp': 1, 'nodes': ['b']}, 'method': 'shm'",
-     {"one node only", "rank 0 on a", "to rank 2 on b"}},
+     {"a node only", "rank 0 on a", "to rank 2 on b"}},
     {SIDES "'strategy': 'gather_broadcast', 'method': 'shm'",
-     {"shm works inside one node only"}},
+     {"shm works inside a node only"}},
     {SIDES "'method': 'disk'", {"$.scenarios[0]", "needs", "folder"}},
     {SIDES "'method': 'tcp', 'memory': 'cuda'",
      {"$.scenarios[0].memory: method tcp keeps weights in host memory",

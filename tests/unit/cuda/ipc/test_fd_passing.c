@@ -164,7 +164,7 @@ TEST(test_fd_passing_names_what_did_not_come)
     atomic_bool abort = true;
     ck_assert_int_eq(pass_one(socket, NULL, &want, rf_now_ns()),
                      RF_ERR_TIMEOUT);
-    ck_assert_str_eq(err.text, "the memory descriptor of rank 4 did not come");
+    ck_assert_str_eq(err.text, "no memory descriptor from rank 4");
     ck_assert_int_eq(
         rf_fd_passing_run(&(struct rf_fd_passing){.socket = socket,
                                                   .wants = &want,

@@ -838,6 +838,6 @@ LOOP_TEST(test_waves_of_a_peer_must_be_in_order, RF_ARRAY_SIZE(lists))
     ck_assert_int_eq(rf_steps_open(&env, 0, false, &steps, &err),
                      lists[_i].status);
     if (lists[_i].status != RF_OK) {
-        assert_says(err.text, "rank 1: its list of waves");
+        assert_says(err.text, "rank 1: list of waves");
     }
 }

@@ -166,46 +166,46 @@ static const struct {
     {"{'number': 1, 'pen': {}}", "SHEET: $.pen.colour: is missing"},
     {"{'number': 1, 'pen': []}", "SHEET: $.pen: must be an object"},
     {"{'number': '1', " PEN "}",
-     "SHEET: $.number: must be a whole number from 0 to 100"},
+     "SHEET: $.number: must be an integer from 0 to 100"},
     {"{'number': 1.5, " PEN "}",
-     "SHEET: $.number: must be a whole number from 0 to 100"},
+     "SHEET: $.number: must be an integer from 0 to 100"},
     {"{'number': 101, " PEN "}",
-     "SHEET: $.number: must be a whole number from 0 to 100"},
+     "SHEET: $.number: must be an integer from 0 to 100"},
     {"{'number': -1, " PEN "}",
-     "SHEET: $.number: must be a whole number from 0 to 100"},
+     "SHEET: $.number: must be an integer from 0 to 100"},
     {"{'number': 1, " PEN ", 'draft': 1}",
      "SHEET: $.draft: must be true or false"},
     {"{'number': 1, " PEN ", 'bytes': 0}",
-     "SHEET: $.bytes: must be a whole number, 1 or more"},
+     "SHEET: $.bytes: must be an integer, 1 or more"},
     {"{'number': 1, " PEN ", 'shift': -6}",
-     "SHEET: $.shift: must be a whole number from -5 to 5"},
+     "SHEET: $.shift: must be an integer from -5 to 5"},
     {"{'number': 1, " PEN ", 'scale': 10.5}",
      "SHEET: $.scale: must be a number from 0 to 10"},
     {"{'number': 1, " PEN ", 'scale': '1'}",
      "SHEET: $.scale: must be a number from 0 to 10"},
     {"{'number': 1, " PEN ", 'title': 5}",
-     "SHEET: $.title: must be a text of at most 5 bytes"},
+     "SHEET: $.title: must be a string of at most 5 bytes"},
     {"{'number': 1, " PEN ", 'title': 'abcdef'}",
-     "SHEET: $.title: must be a text of at most 5 bytes"},
+     "SHEET: $.title: must be a string of at most 5 bytes"},
     {"{'number': 1, " PEN ", 'key': 'abc'}",
-     "SHEET: $.key: must be a text of 4 bytes"},
+     "SHEET: $.key: must be a string of 4 bytes"},
     {"{'number': 1, " PEN ", 'tree': []}", "SHEET: $.tree: must be an object"},
     {"{'number': 1, " PEN ", 'tags': []}",
      "SHEET: $.tags: must be an object of at most 2 members"},
     {"{'number': 1, " PEN ", 'tags': {'a': null, 'b': null, 'c': null}}",
      "SHEET: $.tags: must be an object of at most 2 members"},
     {"{'number': 1, " PEN ", 'tags': {'a': 'x', 'b': 'long'}}",
-     "SHEET: $.tags.b: must be a text of at most 3 bytes"},
+     "SHEET: $.tags.b: must be a string of at most 3 bytes"},
     {"{'number': 1, " PEN ", 'pages': 1}",
      "SHEET: $.pages: must be a list of at most 2"},
     {"{'number': 1, " PEN ", 'pages': [1, 2, 3]}",
      "SHEET: $.pages: must be a list of at most 2"},
     {"{'number': 1, " PEN ", 'pages': [1, 51]}",
-     "SHEET: $.pages[1]: must be a whole number from 0 to 50"},
+     "SHEET: $.pages[1]: must be an integer from 0 to 50"},
     {"{'number': 1, " PEN ", 'pages': [null]}",
-     "SHEET: $.pages[0]: must be a whole number from 0 to 50"},
+     "SHEET: $.pages[0]: must be an integer from 0 to 50"},
     {"{'number': 1, " PEN ", 'lines': ['a', 7]}",
-     "SHEET: $.lines[1]: must be a text of at most 3 bytes"},
+     "SHEET: $.lines[1]: must be a string of at most 3 bytes"},
     {"{'number': 1, " PEN ", 'keys': ['a', 'b', 'c']}",
      "SHEET: $.keys: must be a list of at most 2"},
     {"{'number': 1, " PEN ", 'spare': {}}",
@@ -215,7 +215,7 @@ static const struct {
     {"{'number': 1, " PEN ", 'pens': {}}",
      "SHEET: $.pens: must be a list of at most 2"},
     {"{'number': 1, " PEN ", 'pens': [{'colour': 'a'}, {'colour': ''}]}",
-     "SHEET: $.pens[1].colour: must be a text of 1 to 8 bytes"},
+     "SHEET: $.pens[1].colour: must be a string of 1 to 8 bytes"},
     {"{'number': 1, " PEN ", 'pens': [{'colour': 'a'}, null]}",
      "SHEET: $.pens[1]: must be an object"},
     {"[]", "SHEET: $: must be an object"},
@@ -362,28 +362,22 @@ TEST(test_schema_free_makes_all_absent)
 TEST(test_schema_prints_its_reference)
 {
     static const char wanted[] =
-        "| key | value | meaning |\n"
-        "|---|---|---|\n"
-        "| `number` | whole number from 0 to 100 | of the sheet |\n"
-        "| `draft` | true or false, may be absent | not to be kept |\n"
-        "| `bytes` | whole number, 1 or more, may be null | of its file |\n"
-        "| `shift` | whole number from -5 to 5, may be absent | to the right "
-        "|\n"
-        "| `scale` | number from 0 to 10, may be absent | of the drawing |\n"
-        "| `title` | text of at most 5 bytes, may be null | at the top |\n"
-        "| `key` | secret text of 4 bytes, may be absent | who may read it |\n"
-        "| `tree` | object, may be absent | anything |\n"
-        "| `tags` | object of at most 2 members: text of at most 3 bytes or "
-        "null, may be absent | for searching |\n"
-        "| `pages` | list of at most 2: whole number from 0 to 50, may be "
-        "absent | where it is |\n"
-        "| `lines` | list of at most 2: text of at most 3 bytes, may be absent "
-        "| of its text |\n"
-        "| `keys` | list of at most 2: secret text of at most 3 bytes, may be "
-        "absent | of others |\n"
-        "| `pen` | `pen` | it is drawn with |\n"
-        "| `spare` | `pen`, may be absent | if that one fails |\n"
-        "| `pens` | list of at most 2: `pen`, may be absent | more of them |\n";
+        "| key | value | meaning |\n|---|---|---|\n| `number` | integer from 0 "
+        "to 100 | of the sheet |\n| `draft` | true or false, may be absent | "
+        "not to be kept |\n| `bytes` | integer, 1 or more, may be null | of "
+        "its file |\n| `shift` | integer from -5 to 5, may be absent | to the "
+        "right |\n| `scale` | number from 0 to 10, may be absent | of the "
+        "drawing |\n| `title` | string of at most 5 bytes, may be null | at "
+        "the top |\n| `key` | secret string of 4 bytes, may be absent | who "
+        "may read it |\n| `tree` | object, may be absent | anything |\n| "
+        "`tags` | object of at most 2 members: string of at most 3 bytes or "
+        "null, may be absent | for searching |\n| `pages` | list of at most 2: "
+        "integer from 0 to 50, may be absent | where it is |\n| `lines` | list "
+        "of at most 2: string of at most 3 bytes, may be absent | of its text "
+        "|\n| `keys` | list of at most 2: secret string of at most 3 bytes, "
+        "may be absent | of others |\n| `pen` | `pen` | it is drawn with |\n| "
+        "`spare` | `pen`, may be absent | if that one fails |\n| `pens` | list "
+        "of at most 2: `pen`, may be absent | more of them |\n";
     AUTO_FREE char *text = NULL;
     size_t size = 0;
     FILE *to = open_memstream(&text, &size);

@@ -143,7 +143,7 @@ static int give_up(struct test_rank *rank)
     if (ok && rank->rank == 0) {
         ok = rf_node_memory_map(node.shm, 1, RF_MEM_TRAIN, true, &err) ==
                  RF_ERR_ABORTED &&
-             strcmp(err.text, "rank 2 has ended or given up") == 0;
+             strcmp(err.text, "rank 2 has ended or aborted") == 0;
     }
     return leave(rank, &node, ok);
 }

@@ -455,8 +455,7 @@ LOOP_TEST(test_a_step_that_names_no_iteration_is_refused, 4)
     step_ok("prepare", NULL);
     done = fake_step(&fake, steps[_i], NULL);
     answer = json_at(done, "ranks[0]");
-    assert_says(json_text_at(answer, "error"),
-                "does not say which iteration it is");
+    assert_says(json_text_at(answer, "error"), "lacks an iteration");
     ck_assert_str_eq(json_text_at(answer, "phase"), steps[_i]);
     json_decref(done);
 }
@@ -516,7 +515,7 @@ TEST(test_a_message_out_of_bounds_ends_the_agent)
         json_pack("{s:i, s:i, s:s}", "attempt", 7, "seq", -1, "step", "run"));
     fake_read_errors(&fake, errors, sizeof(errors));
     ck_assert_int_eq(WEXITSTATUS(fake_wait(&fake)), 1);
-    assert_says(errors, "STEP: $.seq: must be a whole number, 0 or more");
+    assert_says(errors, "STEP: $.seq: must be an integer, 0 or more");
 }
 
 /* --- What ranks inherit --------------------------------------------------- */

@@ -157,7 +157,7 @@ TEST(test_a_rank_waits_for_others_no_longer_than_the_step_may_take)
                         "step", "prepare", "timeout_s", 0.3));
     done = fake_expect(&fake, RF_MSG_DONE);
     answer = answer_of(done, 0);
-    assert_says(json_text_at(answer, "error"), "the other ranks did not come");
+    assert_says(json_text_at(answer, "error"), "the other ranks did not join");
 }
 
 static void expect_cause(const json_t *report, const char *end)
@@ -260,7 +260,7 @@ TEST(test_a_silent_rank_that_cannot_be_killed_is_told_of_once)
     ck_assert_int_eq(json_integer_at(report, "pid"), held);
     ck_assert(json_is_null(json_object_get(report, "signal")));
     ck_assert(json_is_null(json_object_get(report, "status")));
-    expect_cause(report, "did not end within 5 s of SIGKILL");
+    expect_cause(report, "survived SIGKILL for 5 s");
     ck_assert_int_eq(waitpid(held, NULL, 0), held);
     for (int i = 0; i < 5; i++) {
         expect_aborted_of(3); /* and no second RANK_EXIT before it */

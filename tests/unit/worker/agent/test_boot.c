@@ -85,8 +85,7 @@ static const struct {
          "[7, 7]") ", \"psk\": \"zz112233445566778899aabbccddeeff0011223344"
                    "5566778899aabbccddeeff\"}",
      "BOOT: $.psk: must be hexadecimal"},
-    {START_OF("[7, 7]") CANDIDATES "}",
-     "BOOT: $.candidates: of no use without a key"},
+    {START_OF("[7, 7]") CANDIDATES "}", "BOOT: $.candidates: needs a key"},
     {START_OF("[7, 7]") ", \"shared\": {\"token\": \"../x\", \"nodes\": 2, "
                         "\"folders\": []}}",
      "BOOT: $.shared.token: must be hexadecimal"},

@@ -43,13 +43,13 @@ static const struct {
 } bad[] = {
     {INPUT, NULL, "SLURMD_NODENAME is not set"},
     {INPUT, "", "SLURMD_NODENAME is not set"},
-    {INPUT, "n2", "Slurm calls n2"},
-    {INPUT, "n", "Slurm calls n"},
+    {INPUT, "n2", "n2 in Slurm"},
+    {INPUT, "n", "node, n in Slurm"},
     {"connect x:1\nnode n1 run/0 " KEY_A "\n", "n1", "before its line"},
     {"", "n1", "before its line"},
     {"connect x:1\nnode n1 run/0 abc\nend\n", "n1", "no identity and key"},
     {"connect x:1\nnode n1 run/0\nend\n", "n1", "no identity and key"},
-    {"hello\nend\n", "n1", "neither"},
+    {"hello\nend\n", "n1", "expected \"connect\""},
 };
 
 LOOP_TEST(test_step_input_that_is_not_right_is_refused, RF_ARRAY_SIZE(bad))

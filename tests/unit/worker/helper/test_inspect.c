@@ -97,7 +97,7 @@ TEST(test_inspect_sends_no_more_than_fits_into_a_message)
     ask(folder, true, &answer);
     ck_assert_ptr_nonnull(answer.headers.error);
     ck_assert_msg(strstr(answer.headers.error,
-                         "more than the 65536 of a message") != NULL,
+                         "the limit is 65536 (one message)") != NULL,
                   "%s", answer.headers.error);
     rf_msg_free(&answer);
     ask(folder, false, &answer);

@@ -78,9 +78,9 @@ char *rf_advice_rule_gpus_in_use(const struct rf_advice_view *view)
     char *text = find_devices(view, in_use, &found), bytes[32];
     if (text != NULL) {
         rf_text_add(&text, "",
-                    "other processes compute there (%" PRIu64 " process%s, "
-                    "%s): they take time and memory from the refit; end them "
-                    "(nvidia-smi lists them) or leave these out "
+                    "used by other processes (%" PRIu64
+                    " process%s, %s), which slow the refit and take memory; "
+                    "end them (nvidia-smi lists them) or exclude these GPUs "
                     "(CUDA_VISIBLE_DEVICES in launch.env)",
                     found.processes, found.processes == 1 ? "" : "es",
                     rf_format_bytes(found.bytes, bytes, sizeof(bytes)));
@@ -94,9 +94,9 @@ char *rf_advice_rule_gpus_with_errors(const struct rf_advice_view *view)
     char *text = find_devices(view, has_errors, &found);
     if (text != NULL) {
         rf_text_add(&text, "",
-                    "%" PRIu64 " memory errors that ECC could not correct "
-                    "since the driver was loaded: ranks may die there; reset "
-                    "the device (nvidia-smi --gpu-reset) or leave the node out",
+                    "%" PRIu64 " uncorrectable ECC errors since the driver was "
+                    "loaded: ranks may die; reset the device "
+                    "(nvidia-smi --gpu-reset) or leave the node out",
                     found.errors);
     }
     return text;
@@ -108,9 +108,8 @@ char *rf_advice_rule_gpus_slowed(const struct rf_advice_view *view)
     char *text = find_devices(view, is_slowed, &found);
     if (text != NULL) {
         rf_text_add(&text, "",
-                    "clocks are held down (%s): times are not those of the "
-                    "hardware; look at cooling and power supply (nvidia-smi "
-                    "-q -d PERFORMANCE)",
+                    "clocks are throttled (%s): times are too long; check "
+                    "cooling and power (nvidia-smi -q -d PERFORMANCE)",
                     found.why);
     }
     return text;
@@ -174,12 +173,11 @@ char *rf_advice_rule_no_peermem(const struct rf_advice_view *view)
         rdma->peermem || any_dmabuf(view->hello)) {
         return NULL;
     }
-    return rf_xasprintf("%s has neither nvidia-peermem nor GPUs that adapters "
-                        "reach by dma-buf: method %s copies through host "
-                        "memory between nodes; load it (modprobe "
-                        "nvidia-peermem), or use NVIDIA's open kernel modules "
-                        "and Linux 5.12 or later",
-                        view->host, view->scenario->spec->method);
+    return rf_xasprintf(
+        "%s has neither nvidia-peermem nor dma-buf support: method %s copies "
+        "through host memory between nodes; load nvidia-peermem (modprobe), or "
+        "use NVIDIA's open kernel modules and Linux 5.12 or later",
+        view->host, view->scenario->spec->method);
 }
 
 char *rf_advice_rule_low_memlock(const struct rf_advice_view *view)

@@ -142,9 +142,8 @@ char *rf_advice_rule_one_machine(const struct rf_advice_view *view)
         return NULL;
     }
     rf_text_add(&text, count > NAMES_SHOWN ? ", ... " : " ",
-                "are %u nodes on one machine (same boot id): they share its "
-                "processors and memory, and traffic between them crosses no "
-                "network",
+                "are %u nodes on one machine (same boot id): they share "
+                "processors and memory, and their traffic crosses no network",
                 count);
     return text;
 }
@@ -230,10 +229,11 @@ char *rf_advice_rule_mtus(const struct rf_advice_view *view)
     if (own == other || own == 0 || other == 0) {
         return NULL;
     }
-    return rf_xasprintf("the interface of its address for data has MTU %" PRId64
-                        ", that of %s %" PRId64 ": long packets may not "
-                        "arrive; make them equal (ip link set DEV mtu N)",
-                        own, view->config->node_names[view->first], other);
+    return rf_xasprintf(
+        "the interface of its data address has MTU %" PRId64
+        ", that of %s %" PRId64
+        ": long packets may be lost; make them equal (ip link set DEV mtu N)",
+        own, view->config->node_names[view->first], other);
 }
 
 /* --- A scenario on the nodes ---------------------------------------------- */
@@ -328,12 +328,12 @@ static char *lacks_address(const struct rf_advice_view *view, bool listen)
     }
     list = addresses_of(hello);
     text = rf_xasprintf(
-        listen ? "%s does not have the address %s ($.nodes[%u].address), where "
-                 "its ranks are to listen; its interfaces have %s: name one of "
+        listen ? "%s does not have the address %s ($.nodes[%u].address) that "
+                 "its ranks listen on; its interfaces have %s: use one of "
                  "these, or remove the key"
-               : "%s does not have the address %s ($.nodes[%u].address): no "
-                 "rank listens there in this scenario, but one that did would "
-                 "not be reached; its interfaces have %s",
+               : "%s does not have the address %s ($.nodes[%u].address); no "
+                 "rank of this scenario listens there, but others could not be "
+                 "reached; its interfaces have %s",
         view->host, address, view->node, list);
     free(list);
     return text;
@@ -376,10 +376,10 @@ char *rf_advice_rule_small_shm(const struct rf_advice_view *view)
         return NULL;
     }
     return rf_xasprintf(
-        "%s has %s of memory for sharing (/dev/shm or UCX_POSIX_DIR), UCX "
-        "takes %s for its ranks: they will send each other messages, several "
-        "times slower, or fail; enlarge it (docker run --shm-size, mount -o "
-        "remount,size=) or name another folder (UCX_POSIX_DIR in launch.env)",
+        "%s has %s of shared memory (/dev/shm or UCX_POSIX_DIR), UCX needs %s "
+        "for its ranks: they will fall back to messages, several times slower, "
+        "or fail; enlarge it (docker run --shm-size, mount -o remount,size=) "
+        "or set another folder (UCX_POSIX_DIR in launch.env)",
         view->host, rf_format_bytes(view->hello->shm_bytes, has, sizeof(has)),
         rf_format_bytes(need, needs, sizeof(needs)));
 }

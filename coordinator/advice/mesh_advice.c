@@ -174,9 +174,8 @@ static char *uneven_batch(const struct rf_mesh_advice_view *view)
     if (fmod(global, micro * dp) <= 0) {
         return NULL;
     }
-    return rf_xasprintf("training: a global batch of %.0f does not divide by "
-                        "DP %u times micro-batches of %.0f, so no step can be "
-                        "made of it",
+    return rf_xasprintf("training: the global batch of %.0f is not a multiple "
+                        "of DP %u times micro-batches of %.0f",
                         global, dp, micro);
 }
 
@@ -190,7 +189,7 @@ static char *uneven_sequence(const struct rf_mesh_advice_view *view)
         return NULL;
     }
     return rf_xasprintf("training: sequences of %.0f tokens do not divide into "
-                        "the %u parts that context parallelism makes of each",
+                        "%u parts for context parallelism",
                         tokens, parts);
 }
 
@@ -211,9 +210,8 @@ static char *large_micro_batch(const struct rf_mesh_advice_view *view)
     if (micro <= 1 || view->timeline->max_tokens_in_packing > 0) {
         return NULL;
     }
-    return rf_xasprintf("training: micro-batches of %.0f without packing; "
-                        "while you look for a mesh use 1, and more when it is "
-                        "settled",
+    return rf_xasprintf("training: micro-batches of %.0f without packing; use "
+                        "1 while choosing a mesh, raise it afterwards",
                         micro);
 }
 
@@ -251,8 +249,8 @@ static char *too_large(const struct rf_mesh_advice_view *view)
     if (memory <= 0 || fits(view, RF_RECOMPUTE_FULL)) {
         return NULL;
     }
-    return rf_xasprintf("training: about %.4g GB a GPU even if all activations "
-                        "are computed again, and there are %.4g GB",
+    return rf_xasprintf("training: about %.4g GB a GPU even with full "
+                        "recompute; a GPU has %.4g GB",
                         training_gbytes(view, RF_RECOMPUTE_FULL), memory);
 }
 
@@ -277,8 +275,8 @@ static char *needs_recompute(const struct rf_mesh_advice_view *view)
     if (least <= now || memory <= 0 || !fits(view, RF_RECOMPUTE_FULL)) {
         return NULL;
     }
-    return rf_xasprintf("training: about %.4g GB a GPU with recompute \"%s\", "
-                        "and there are %.4g GB: recompute \"%s\" fits%s",
+    return rf_xasprintf("training: about %.4g GB a GPU with recompute \"%s\"; "
+                        "a GPU has %.4g GB: recompute \"%s\" fits%s",
                         training_gbytes(view, now), recomputes[now], memory,
                         recomputes[least],
                         least < RF_RECOMPUTE_FULL ? ""
@@ -370,10 +368,10 @@ static char *engine_needless_pp(const struct rf_mesh_advice_view *view)
         without > ENGINE_SHARE * CACHE_SHARE * memory) {
         return NULL;
     }
-    return rf_xasprintf("inference: PP %u, though weights would take %.3g of a "
-                        "GPU's %.4g GB without it; PP is for models that a "
-                        "node cannot hold",
-                        view->infer->pp, without, memory);
+    return rf_xasprintf(
+        "inference: PP %u, but weights need only %.3g of a GPU's %.4g GB "
+        "without it; PP is for models larger than a node",
+        view->infer->pp, without, memory);
 }
 
 /* --- The table ------------------------------------------------------------ */

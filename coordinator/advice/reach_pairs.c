@@ -233,8 +233,8 @@ static void advise_link(const struct rf_reach_pairs *pairs, uint32_t from,
             out,
             *sends(pairs, from, link->to) ? RF_ADVICE_ERROR : RF_ADVICE_WARNING,
             pairs->config->node_names[from],
-            "no data connection to %s: %s; nodes[%u].address may name an "
-            "address with a better way",
+            "no data connection to %s: %s; try another address in "
+            "nodes[%u].address",
             pairs->config->node_names[link->to], link->why, link->to);
     }
 }
@@ -246,7 +246,7 @@ void rf_reach_pairs_advise(const struct rf_reach_pairs *pairs,
         const struct reach_node *node = &pairs->nodes[i];
         if (node->awaited) {
             rf_findings_add(out, RF_ADVICE_ERROR, pairs->config->node_names[i],
-                            "has not said within %u s which nodes it reaches: "
+                            "no answer within %u s about the nodes it reaches: "
                             "its worker hangs or gets little processor time",
                             waited_s);
         }

@@ -59,21 +59,20 @@ static void not_executable(struct rf_cause *cause,
         rf_program_machine(local_worker, machine);
     }
     if (machine[0] == '\0') {
-        snprintf(machine, sizeof(machine), "an unknown one");
+        snprintf(machine, sizeof(machine), "an unknown machine");
     }
     if (how->deploy) {
         set_cause(cause,
-                  "%s cannot be executed (status 126): it is for %s; if the "
-                  "node is another machine (uname -m), or its home is mounted "
-                  "noexec, put one that it can execute somewhere there and say "
-                  "where it is with launch.worker",
+                  "%s cannot be executed (status 126): it is built for %s; if "
+                  "the node differs (uname -m), or its home is mounted noexec, "
+                  "install a worker there and give its path in launch.worker",
                   deployed, machine);
     } else {
         set_cause(
             cause,
             "the worker \"%s\" cannot be executed (status 126): is it built "
-            "for another machine than the node (uname -m; the one beside "
-            "refit-coord is for %s), or not executable (chmod +x, noexec)?",
+            "for another machine than the node (uname -m; refit-coord comes "
+            "with one for %s), or not executable (chmod +x, noexec)?",
             how->worker, machine);
     }
 }
@@ -98,10 +97,9 @@ static bool lacks_libraries(const struct rf_cause *cause)
 
 static void cannot_load(struct rf_cause *cause)
 {
-    set_cause(cause,
-              "the node's libraries do not do for the worker: build it there, "
-              "or on a system that is as old, and say where it is with "
-              "launch.worker");
+    set_cause(cause, "the node lacks libraries of the worker, or has older "
+                     "ones: build the worker there, or on a system as old, and "
+                     "give its path in launch.worker");
 }
 
 /* Whether a shell ran the worker as a script: its messages then begin with the
@@ -129,20 +127,19 @@ static void not_found(struct rf_cause *cause,
         set_cause(cause,
                   "%s finds no loader (status 127): the node has no GNU C "
                   "library, or has it elsewhere (musl, NixOS); build the "
-                  "worker there and say where it is with launch.worker",
+                  "worker there and give its path in launch.worker",
                   deployed);
     } else if (ran_as_script(cause, worker)) {
         set_cause(cause,
                   "the worker \"%s\" is not a program (status 127): a shell "
-                  "ran it as a script without \"#!\"; say where it is with "
+                  "ran it as a script without \"#!\"; give its path in "
                   "launch.worker, or use launch.deploy",
                   worker);
     } else {
         set_cause(cause,
-                  "the worker \"%s\" was not found (status 127): say where it "
-                  "is with launch.worker, or use launch.deploy; if it is "
-                  "there, the node lacks the loader that it was built for "
-                  "(ldd)",
+                  "the worker \"%s\" was not found (status 127): give its path "
+                  "in launch.worker, or use launch.deploy; if it exists, the "
+                  "node lacks its loader (ldd)",
                   worker);
     }
 }
@@ -153,12 +150,12 @@ static void wrap_failed(struct rf_cause *cause,
                         const struct rf_launch_config *how, int status)
 {
     set_cause(cause,
-              "launch.wrap (%.80s ...) ended with status %d: %s; the worker it "
-              "was to start there is \"%.200s\" (launch.worker)",
+              "launch.wrap (%.80s ...) ended with status %d: %s; it was to "
+              "start the worker \"%.200s\" (launch.worker)",
               how->wrap[0], status,
-              status == 127 ? "a program was not found on the node or in the "
-                              "container"
-                            : "a program cannot be executed, or may not be",
+              status == 127
+                  ? "program not found on the node or in the container"
+                  : "program not executable, or not permitted",
               how->worker);
 }
 

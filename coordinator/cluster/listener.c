@@ -153,7 +153,7 @@ static bool make_room(struct rf_listener *listener,
         return true;
     }
     if (oldest != NULL) {
-        turn_away(oldest, "it made room for others before it had proved a key");
+        turn_away(oldest, "dropped unauthenticated, to make room for others");
     }
     return oldest != NULL;
 }
@@ -196,7 +196,7 @@ static bool is_free(struct rf_listener *listener,
         return true;
     }
     if (worth_telling(++expected->claims)) {
-        rf_warn("a second connection claims to be %s: refused",
+        rf_warn("refused a second connection as %s",
                 listener->options.config->node_names[expected->node]);
     }
     return false;
@@ -227,7 +227,7 @@ static void ready_cb(struct rf_conn *conn, void *data)
         expected_of(listener, rf_conn_identity(conn));
     if (expected == NULL || !is_free(listener, expected)) {
         /* taken since its handshake began */
-        turn_away(peer, "another connection is that node's");
+        turn_away(peer, "the node is already connected");
         return;
     }
     leave_unauthenticated_peers(peer);
@@ -339,7 +339,7 @@ static void connection_cb(uv_stream_t *server, void *data)
     if (!make_room(listener, &peer->source) ||
         uv_read_start((uv_stream_t *)peer->tcp, no_buffer_cb, first_bytes_cb) !=
             0) {
-        turn_away(peer, "there is no room for it");
+        turn_away(peer, "too many unauthenticated connections");
         return;
     }
     join_unauthenticated_peers(peer);
@@ -401,7 +401,7 @@ void rf_listener_close(struct rf_listener *listener)
     rf_ports_close(listener->ports);
     while (!TAILQ_EMPTY(&listener->unauthenticated_peers)) {
         turn_away(TAILQ_FIRST(&listener->unauthenticated_peers),
-                  "no node is awaited");
+                  "all nodes have joined");
     }
 }
 

@@ -173,8 +173,8 @@ static void tell_joined(const struct rf_node *node)
              (double)node->launch_ns / 1e6);
     if (!node->over_tcp && node->launch != NULL &&
         strcmp(node->with.config->control.address, "stdio") != 0) {
-        rf_debug("%s: it could not connect back; control stays on the "
-                 "launcher's stream",
+        rf_debug("%s: could not connect back; control stays on the launcher's "
+                 "stream",
                  node->config->name);
     }
 }
@@ -267,7 +267,7 @@ static void take_payload(struct rf_node *node, struct rf_conn *conn,
         return;
     }
     if (!may_say(node, conn, frame->type)) {
-        reject(node, conn, "it speaks before it has joined");
+        reject(node, conn, "message before HELLO");
     } else if (rf_msg_decode((enum rf_msg_type)frame->type, payload, &message,
                              &err) != RF_OK) {
         const struct rf_msg_bad bad =
@@ -443,9 +443,8 @@ static void exit_cb(struct rf_launch *launch, int status, const char *signal,
         rf_cause_exit(&node->cause, launching(node), node->with.local_worker,
                       status, signal);
         if (launching(node)->n_wrap > 0 && node->state != NODE_JOINED) {
-            rf_cause_note(&node->cause,
-                          "launch.wrap has to pass on standard input and "
-                          "output, as docker exec does with -i");
+            rf_cause_note(&node->cause, "launch.wrap must pass on standard "
+                                        "input and output (docker exec: -i)");
         }
         await_verdict(node);
     }
@@ -499,12 +498,12 @@ static void ended_before_hello(struct rf_node *node, const struct rf_err *why)
     }
     if (node->with.launcher->by_hand) {
         node->hello_by_ns = INT64_MAX;
-        rf_warn("%s: before it had joined: %s; start its worker again",
+        rf_warn("%s: lost before it joined: %s; start its worker again",
                 node->config->name, text);
     } else if (why->status == RF_ERR_PROTOCOL) {
         lose(node, text);
     } else if (why->status != RF_OK || node->with.launcher->connects) {
-        note(node, "before it had joined: ", text);
+        note(node, "lost before it joined: ", text);
     }
 }
 
@@ -629,9 +628,9 @@ const char *rf_node_waits_for(const struct rf_node *node)
 {
     return strcmp(node->with.launcher->name, "ssh") == 0 &&
                    node->stream != NULL && !node->answered
-               ? ": SSH let us in but the worker has not answered; does its "
-                 "login shell have slow start-up files (~/.bashrc, ~/.cshrc)? "
-                 "A larger launch.timeout_s waits longer"
+               ? ": SSH login succeeded but the worker did not answer; slow "
+                 "start-up files of the login shell (~/.bashrc, ~/.cshrc)? If "
+                 "so, raise launch.timeout_s"
                : "";
 }
 

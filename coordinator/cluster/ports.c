@@ -191,9 +191,9 @@ static void tell_no_port(struct rf_ports *ports, const char *address,
     rf_warn("cannot listen on %s port %u (%s): control stays on the launcher's "
             "stream%s%s",
             address, number, uv_strerror(result),
-            fixed ? "; control.port 0 chooses a free one" : "",
+            fixed ? "; set control.port to 0 for a free one" : "",
             fixed && ports->control->port_first > 0
-                ? ", or give a wider control.port_range"
+                ? ", or widen control.port_range"
                 : "");
 }
 

@@ -172,7 +172,7 @@ static void print_report(const struct advise_report *report, FILE *to)
             advised->feasible[RF_TRAIN], advised->feasible[RF_INFER],
             advised->n, advised->refused);
     if (shown == 0) {
-        fputs("No pair can be refitted.\n", to);
+        fputs("No pair of meshes works.\n", to);
         return;
     }
     print_choices(report, shown, to);

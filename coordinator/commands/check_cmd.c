@@ -337,19 +337,18 @@ static void advise_clocks(struct check_app *check)
         if (rf_preflight_join_hello(check->join, i) == NULL) {
             continue;
         }
-        rf_findings_add(
-            &check->findings, RF_ADVICE_INFO, host,
-            "joined over %s after %.0f ms; round trip %.2f ms, clock known "
-            "to within %.2f ms (offset %.3f ms)",
-            clock->tcp ? "TCP" : "the launcher's stream",
-            (double)clock->launch_ns / 1e6,
-            (double)clock->best.round_trip_ns / 1e6,
-            (double)clock->best.round_trip_ns / 2e6,
-            (double)clock->best.offset_ns / 1e6);
+        rf_findings_add(&check->findings, RF_ADVICE_INFO, host,
+                        "joined over %s after %.0f ms; round trip %.2f ms, "
+                        "clock error at most %.2f ms (offset %.3f ms)",
+                        clock->tcp ? "TCP" : "the launcher's stream",
+                        (double)clock->launch_ns / 1e6,
+                        (double)clock->best.round_trip_ns / 1e6,
+                        (double)clock->best.round_trip_ns / 2e6,
+                        (double)clock->best.offset_ns / 1e6);
         if (clock->launch_ns > SLOW_START_MS * RF_NS_PER_MS) {
             rf_findings_add(&check->findings, RF_ADVICE_WARNING, host,
-                            "took %.1f s to start; slow shell start-up files "
-                            "(~/.bashrc) or name lookups may be the cause",
+                            "took %.1f s to start; slow start-up files of the "
+                            "shell (~/.bashrc), or name lookups?",
                             (double)clock->launch_ns / 1e9);
         }
     }

@@ -72,8 +72,8 @@ static enum rf_status whole_number(const char *option, const char *text,
     enum rf_status status = number(option, text, 1, max, &value, err);
     if (status == RF_OK && value > floor(value)) {
         return rf_err_set(err, RF_ERR_USAGE,
-                          "%s %.40s: must be a whole number from 1 to %u",
-                          option, text, max);
+                          "%s %.40s: must be an integer from 1 to %u", option,
+                          text, max);
     }
     if (status == RF_OK) {
         *out = (uint32_t)value;
@@ -129,8 +129,7 @@ static enum rf_status take_option(struct parse *parse, enum rf_cli_option_id id,
     }
     if (option->value != NULL && optarg[0] == '\0') {
         return rf_err_set(err, RF_ERR_USAGE,
-                          "--%s: the value is empty; is a variable unset?",
-                          option->name);
+                          "--%s: empty value; unset variable?", option->name);
     }
     if (option->at == 0) {
         return take_value(parse, id, err);
@@ -213,35 +212,28 @@ static const struct option_rule {
     bool needs;
 } rules[] = {
     {RF_OPT(RESUME), RF_OPT(OUTPUT),
-     .why = "a run continues in its own folder; remove --output"},
-    {RF_OPT(NODES), RF_OPT(HOSTFILE),
-     .why = "both say what the nodes are; remove one"},
+     .why = "--resume continues in its folder; remove --output"},
+    {RF_OPT(NODES), RF_OPT(HOSTFILE), .why = "both select nodes; remove one"},
     {RF_OPT(TRACE) | RF_OPT(REPEAT), RF_OPT(DRY_RUN),
      .why = "a dry run measures nothing; remove one"},
-    {RF_OPT(QUIET), RF_OPT(VERBOSE),
-     .why = "one prints less, the other more; remove one"},
+    {RF_OPT(QUIET), RF_OPT(VERBOSE), .why = "they contradict; remove one"},
     {RF_OPT(JSON) | RF_OPT(FULL), RF_OPT(DRY_RUN), .commands = C(RUN),
-     .needs = true,
-     .why = "prints a plan: use it with \"plan\" or with --dry-run"},
+     .needs = true, .why = "needs --dry-run, or the command \"plan\""},
     {RF_OPT(VERBOSE), RF_OPT(JSON) | RF_OPT(FULL), .commands = C(PLAN),
-     .why = "--verbose adds to the text that the other replaces; remove one"},
-    {TABLES | DOCUMENTS, TABLES | DOCUMENTS,
-     .why = "a report has one form; remove one"},
+     .why = "--verbose applies to text output only; remove one"},
+    {TABLES | DOCUMENTS, TABLES | DOCUMENTS, .why = "choose one output format"},
     {RF_OPT(DROP_CONSTANT), DOCUMENTS,
-     .why = "--drop-constant is about the columns of a table; remove one"},
+     .why = "--drop-constant applies to tables only; remove one"},
     {RF_OPT(REFERENCE), RF_OPT(FIGURES) | RF_OPT(HTML), .needs = true,
-     .why = "is drawn beside the results: use it with --figures or --html, or "
-            "see \"compare\""},
+     .why = "needs --figures or --html; for text, use \"compare\""},
     {RF_OPT(THRESHOLD), RF_OPT(REFERENCE), .commands = C(REPORT), .needs = true,
-     .why = "is about a comparison: add --reference, or remove it"},
+     .why = "needs --reference"},
     {RF_OPT(DEMO),
      RF_OPT(SCENARIO) | RF_OPT(SLOW) | RF_OPT(NODES) | RF_OPT(HOSTFILE),
-     .why = "the other is about a cluster file, and --demo has none; remove "
-            "one"},
-    {RF_OPT(EXPLAIN), RF_OPT(DEMO), .needs = true,
-     .why = "adds to the text of --demo: use them together"},
+     .why = "--demo has no cluster file; remove one"},
+    {RF_OPT(EXPLAIN), RF_OPT(DEMO), .needs = true, .why = "needs --demo"},
     {RF_OPT(EXPLAIN), RF_OPT(JSON),
-     .why = "--explain adds to the text that the other replaces; remove one"},
+     .why = "--explain applies to text output only; remove one"},
 };
 
 static enum rf_status check_rule(const struct parse *parse,
@@ -278,13 +270,13 @@ static enum rf_status check_pairs(const struct parse *parse, struct rf_err *err)
     }
     if (cli->command == RF_CMD_RERUN && is_standard_output(cli->trace)) {
         return rf_err_set(err, RF_ERR_USAGE,
-                          "rerun prints its comparison on standard output; "
-                          "name a file for --trace");
+                          "rerun prints its comparison to standard output; "
+                          "give --trace a file");
     }
     if (cli->json && is_standard_output(cli->outliers)) {
-        return rf_err_set(err, RF_ERR_USAGE,
-                          "--json prints on standard output; name a file for "
-                          "--outliers");
+        return rf_err_set(
+            err, RF_ERR_USAGE,
+            "--json prints to standard output; give --outliers a file");
     }
     return RF_OK;
 }
@@ -309,9 +301,7 @@ static enum rf_status unknown_command(const char *word, struct rf_err *err)
                             "unknown command \"%.80s\" (did you mean "
                             "\"%s\"?)",
                             word, nearest)
-               : rf_err_set(err, RF_ERR_USAGE,
-                            "unknown command \"%.80s\", and no file has that "
-                            "name",
+               : rf_err_set(err, RF_ERR_USAGE, "no command or file \"%.80s\"",
                             word);
 }
 
@@ -379,7 +369,7 @@ static enum rf_status take_operands(struct parse *parse, int argc, char **argv,
         RF_PUSH(cli->operands, cli->n_operands, cap, argv[i]);
         if (argv[i][0] == '\0') {
             return rf_err_set(err, RF_ERR_USAGE,
-                              "argument %zu is empty; is a variable unset?",
+                              "argument %zu: empty; unset variable?",
                               cli->n_operands);
         }
     }

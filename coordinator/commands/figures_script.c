@@ -84,11 +84,11 @@ static char *find_script(const char *self, struct rf_err *err)
         }
         free(path);
     }
-    rf_err_set(err, RF_ERR_UNSUPPORTED,
-               "no figures: scripts/figures is not installed with %s; run "
-               "`make install`, or set REFIT_SHARE to the folder that has "
-               "scripts/ in it",
-               self);
+    rf_err_set(
+        err, RF_ERR_UNSUPPORTED,
+        "no figures: scripts/figures is not installed with %s; run `make "
+        "install`, or set REFIT_SHARE to the folder that contains scripts/",
+        self);
     return NULL;
 }
 

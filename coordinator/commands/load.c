@@ -23,10 +23,10 @@ enum rf_status rf_load_model(const struct rf_config *config,
     if (folder != NULL) {
         return rf_err_set(
             err, RF_ERR_CONFIG,
-            "%s: $.model.checkpoint: %s is not on this machine, where this "
-            "command reads names and shapes from the headers in the folder: "
-            "mount it here under the same path, or run the command on a node; "
-            "\"refit-coord run\" and \"check\" ask the nodes for the headers",
+            "%s: $.model.checkpoint: %s is not on this machine, but this "
+            "command needs its headers: mount the folder here under the same "
+            "path, or run the command on a node; \"refit-coord run\" and "
+            "\"check\" ask the nodes for the headers",
             config->file, folder);
     }
     snprintf(node.path, sizeof(node.path), "%s", config->model_path);
@@ -84,15 +84,14 @@ static enum rf_status allocate(const struct rf_cli *cli, json_t *document,
     if (options == NULL) {
         return rf_jnode_fail(
             &method, err,
-            "\"slurm\" needs a Slurm job to be in (SLURM_JOB_ID is not set): "
-            "run this from a script of sbatch or as \"salloc -N2 refit-coord "
-            "...\", or say in launch.slurm.options what job to ask for");
+            "\"slurm\" needs a Slurm job (SLURM_JOB_ID is not set): run this "
+            "in an sbatch script or as \"salloc -N2 refit-coord ...\", or set "
+            "launch.slurm.options to request a job");
     }
     if (cli->config != NULL && strcmp(cli->config, "-") == 0) {
-        return rf_jnode_fail(
-            &method, err,
-            "launch.slurm.options needs a file: salloc runs this command "
-            "again, and standard input can be read only once");
+        return rf_jnode_fail(&method, err,
+                             "launch.slurm.options needs a cluster file, not "
+                             "standard input: salloc runs this command again");
     }
     return become_salloc(cli, options, err);
 }

@@ -117,8 +117,8 @@ static int plan_model(const struct rf_cli *cli, json_t *document,
     int code = RF_EXIT_USAGE;
     if (cli->overrides.nodes != NULL || cli->overrides.hostfile != NULL) {
         rf_err_set(err, RF_ERR_USAGE,
-                   "%s: is a model's config.json, which has no nodes; remove "
-                   "--nodes or --hostfile",
+                   "%s: a model's config.json has no nodes; remove --nodes or "
+                   "--hostfile",
                    cli->config);
         goto free_document;
     }

@@ -219,14 +219,14 @@ static enum rf_status check_measured(const struct predict_context *context,
     }
     if (config->n_nodes == 0) {
         return rf_err_set(err, RF_ERR_CONFIG,
-                          "%s: no figures to predict from: it has no nodes to "
-                          "look up in results; add \"links\" to it, or nodes",
+                          "%s: no figures to predict from: it has neither "
+                          "\"links\" nor nodes to look up in results",
                           config->file);
     }
     return rf_err_set(err, RF_ERR_CONFIG,
-                      "%s: no figures to predict from: no result has a probe "
-                      "of one of its nodes (the first is %s); add \"links\" to "
-                      "it, or name results of nodes with these names",
+                      "%s: no figures to predict from: no result has probes of "
+                      "its nodes (the first is %s); add \"links\" to it, or "
+                      "name results of these nodes",
                       config->file, config->node_names[0]);
 }
 

@@ -132,10 +132,10 @@ static enum rf_status write_alpa(const char *path,
     json_t *list = rf_report_alpa(set);
     if (json_array_size(list) == 0) {
         json_decref(list);
-        return rf_err_set(err, RF_ERR_CONFIG,
-                          "--alpa: Alpa could have measured none of these "
-                          "results: it moves one tensor between two layouts "
-                          "\"spec\" (examples/1-to-m.json)");
+        return rf_err_set(
+            err, RF_ERR_CONFIG,
+            "--alpa: no result is comparable with Alpa, which moves one tensor "
+            "between two layouts \"spec\" (examples/1-to-m.json)");
     }
     if (path[0] != '\0') {
         char *text = json_dumps(list, JSON_INDENT(4) | JSON_REAL_PRECISION(9) |

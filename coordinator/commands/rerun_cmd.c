@@ -63,8 +63,8 @@ static enum rf_status load(struct rf_run_app *app, const json_t *old,
     }
     if (app->config->n_scenarios != 1) {
         return rf_err_set(err, RF_ERR_USAGE,
-                          "%s: --set makes %zu scenarios of it, but rerun "
-                          "compares one; give --set a value, not a list",
+                          "%s: --set makes %zu scenarios, but rerun compares "
+                          "one; give --set a value, not a list",
                           path, app->config->n_scenarios);
     }
     return check_plan(app, old, err);

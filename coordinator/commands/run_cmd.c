@@ -379,8 +379,7 @@ static enum rf_status run_all(struct rf_run_app *app, struct rf_err *err)
     uv_run(&app->loop, UV_RUN_DEFAULT);
     rf_run_end(app);
     if (app->planning) {
-        rf_info("waiting for a plan that cannot be cancelled; send a signal to "
-                "exit at once");
+        rf_info("waiting for the planner; send another signal to exit at once");
     }
     while (app->planning) {
         uv_run(&app->loop, UV_RUN_ONCE);

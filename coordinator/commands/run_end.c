@@ -252,11 +252,11 @@ static void store_trace(struct rf_run_app *app)
     char *text = rf_trace_file_end(app->trace);
     app->trace = NULL;
     if (text == NULL) {
-        rf_error("%s: no memory is left for the trace", app->cli->trace);
+        rf_error("%s: out of memory for the trace", app->cli->trace);
         app->unfinished = true;
     } else if (is_standard_output(app)) {
         if (fputs(text, stdout) == EOF || fflush(stdout) != 0) {
-            rf_error("standard output: %s; the trace is not whole",
+            rf_error("standard output: %s; the trace is incomplete",
                      strerror(errno));
             app->unfinished = true;
         }
@@ -300,7 +300,7 @@ void rf_run_end(struct rf_run_app *app)
             rf_run_end_warn(app);
             report_launch(app);
         } else if (app->interrupts > 0) {
-            rf_info("stopped before the first scenario: no results are kept");
+            rf_info("stopped before the first scenario: no results kept");
         }
         rf_run_end_discard(app);
         discard_trace(app);

@@ -77,14 +77,14 @@ static enum rf_status check_names(const struct rf_jnode *list,
         snprintf(node.path, sizeof(node.path), "%s", a->path);
         if (strcasecmp(a->name, "run") == 0) {
             return rf_jnode_fail(&node, err,
-                                 "a scenario may not be called \"run\": "
-                                 "run.json describes the whole run");
+                                 "the name \"run\" is reserved: run.json "
+                                 "describes the whole run");
         }
         for (size_t j = 0; j < i; j++) {
             const struct rf_scenario_config *b = &config->scenarios[j];
             if (strcasecmp(a->name, b->name) == 0) {
                 return rf_jnode_fail(&node, err,
-                                     "the name \"%s\" is taken by %s; names "
+                                     "the name \"%s\" is used by %s; names "
                                      "must be unique, they name result files",
                                      a->name, b->path);
             }
@@ -233,7 +233,7 @@ static enum rf_status read_all(struct rf_config *config, bool need_nodes,
     if (rf_config_is_model(config->document)) {
         return rf_jnode_fail(&root, err,
                              "this is a model's config.json, not a cluster "
-                             "file: name it as \"model\": {\"config\": ...} in "
+                             "file: use it as \"model\": {\"config\": ...} in "
                              "one; \"refit-coord plan\" shows its size");
     }
     status = check_top_keys(&root, err);
@@ -393,8 +393,8 @@ enum rf_status rf_config_export(struct rf_config *config, const char *folder,
     char here[PATH_MAX];
     if (config->n_scenarios != 1) {
         return rf_err_set(err, RF_ERR_USAGE,
-                          "--export writes what one scenario refits, %zu are "
-                          "selected: choose one with --scenario",
+                          "--export needs one scenario, %zu are selected: "
+                          "choose one with --scenario",
                           config->n_scenarios);
     }
     if (getcwd(here, sizeof(here)) == NULL) {

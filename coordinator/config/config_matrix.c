@@ -72,16 +72,15 @@ static const char *model_name(const json_t *model)
 static enum rf_status check_value(const struct rf_jnode *item, const char *path,
                                   struct rf_err *err)
 {
-    static const char rule[] = "a list makes a matrix: its values must be "
-                               "numbers, strings, true or false";
+    static const char rule[] =
+        "values of a matrix must be numbers, strings, true or false";
     const char *key, *last;
     if (strcmp(path, "model") == 0) {
         return json_is_object(item->value) && model_name(item->value) != NULL
                    ? RF_OK
                    : rf_jnode_fail(item, err,
-                                   "a list of models: each must be an object "
-                                   "with a \"name\", or with the path of its "
-                                   "file");
+                                   "each model of a matrix must be an object "
+                                   "with a \"name\" or the path of a file");
     }
     if (!json_is_object(item->value) && !json_is_array(item->value) &&
         !json_is_null(item->value)) {
@@ -170,7 +169,7 @@ static enum rf_status add_axis(const struct rf_jnode *node, const char *path,
 {
     enum rf_status status;
     if (json_array_size(node->value) == 0) {
-        return rf_jnode_fail(node, err, "an empty list makes no scenario");
+        return rf_jnode_fail(node, err, "an empty list gives no scenarios");
     }
     status = check_values(node, path, err);
     if (status == RF_OK) {
@@ -331,10 +330,10 @@ static enum rf_status count_members(const struct rf_jnode *scenario,
         product *= json_array_size(axes->list[a].values);
     }
     if (before + product > RF_CONFIG_MAX_SCENARIOS) {
-        return rf_jnode_fail(scenario, err,
-                             "more than %d scenarios: %zu before this one%s",
-                             RF_CONFIG_MAX_SCENARIOS, before,
-                             axes->n > 0 ? ", and its lists multiply" : "");
+        return rf_jnode_fail(
+            scenario, err, "more than %d scenarios: %zu before this one%s",
+            RF_CONFIG_MAX_SCENARIOS, before,
+            axes->n > 0 ? ", plus the product of its lists" : "");
     }
     *out = (size_t)product;
     return RF_OK;

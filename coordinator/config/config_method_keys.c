@@ -111,10 +111,11 @@ static enum rf_status check_key(const struct rf_jnode *scenario,
             return RF_OK;
         }
     }
-    return rf_jnode_fail(&node, err,
-                         "is for method %s, not for %s: leave it out, or give "
-                         "it in \"defaults\" for the scenarios that it is for",
-                         method, members->methods);
+    return rf_jnode_fail(
+        &node, err,
+        "applies to method %s, not to %s: remove it, or set it in "
+        "\"defaults\", where scenarios of other methods ignore it",
+        method, members->methods);
 }
 
 /* The methods that keep weights in such memory, "ipc, nccl". To be freed. */
@@ -148,8 +149,8 @@ static enum rf_status check_memory(const struct rf_jnode *node,
     other = kind == RF_HOST_MEMORY ? RF_DEVICE_MEMORY : RF_HOST_MEMORY;
     methods = methods_in(other);
     status = rf_jnode_fail(node, err,
-                           "method%s %s %s weights in %s: leave the key out, "
-                           "or take a method for %s: %s",
+                           "method%s %s %s weights in %s: remove the key, or "
+                           "use a method for %s: %s",
                            members->n_methods == 1 ? "" : "s", members->methods,
                            members->n_methods == 1 ? "keeps" : "keep",
                            memories[kind].text, memories[other].text, methods);

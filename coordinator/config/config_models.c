@@ -26,12 +26,12 @@ static enum rf_status check_here(const struct rf_jnode *node,
         json_string_value(json_object_get(model, "checkpoint"));
     return folder == NULL
                ? RF_OK
-               : rf_jnode_fail(node, err,
-                               "checkpoint: %s is not on this machine, and "
-                               "nodes are asked only for that of the file's "
-                               "\"model\": name it there, alone, or mount the "
-                               "folder here under the same path",
-                               folder);
+               : rf_jnode_fail(
+                     node, err,
+                     "checkpoint: %s is not on this machine, and nodes have "
+                     "headers only of the file's \"model\": make it the only "
+                     "model, or mount the folder here under the same path",
+                     folder);
 }
 
 /* Replaces a scenario's model by its inline form. */

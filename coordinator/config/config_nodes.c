@@ -96,8 +96,7 @@ static const struct field control_fields[] = {
 static const struct field node_fields[] = {
     {"host", FIELD_TEXT, AT(name), .required = true,
      .valid = rf_names_valid_host,
-     .what = "a host name: letters, digits and \"._-:\" only, not a dash "
-             "first"},
+     .what = "a host name: letters, digits and \"._-:\" only, no leading dash"},
     {"hostname", FIELD_TEXT, AT(hostname), .valid = rf_names_valid_host,
      .what = "a host name"},
     {"slots", FIELD_NUMBER, AT(slots), 1, RF_CONFIG_MAX_SLOTS,
@@ -235,7 +234,7 @@ static enum rf_status read_env(const struct rf_jnode *launch,
         struct rf_jnode node = rf_jnode_get(&env, key);
         if (!valid_env_name(key)) {
             return rf_jnode_fail(&node, err,
-                                 "not a name of an environment variable");
+                                 "not a valid name of an environment variable");
         }
         if (!json_is_string(value)) {
             return rf_jnode_fail(&node, err, "must be a string");
@@ -243,8 +242,7 @@ static enum rf_status read_env(const struct rf_jnode *launch,
         bytes += strlen(key) + json_string_length(value);
         if (bytes > RF_CONFIG_MAX_ENV_BYTES) {
             return rf_jnode_fail(&node, err,
-                                 "the variables up to this one are longer than "
-                                 "%d bytes together",
+                                 "the variables up to this one exceed %d bytes",
                                  RF_CONFIG_MAX_ENV_BYTES);
         }
         if (strcmp(key, "NCCL_COMM_ID") == 0) {
@@ -295,10 +293,10 @@ static enum rf_status check_slurm_wrap(const struct rf_jnode *launch,
     for (size_t i = 0; i < how->n_wrap; i++) {
         if (strstr(how->wrap[i], "{host}") != NULL) {
             struct rf_jnode word = rf_jnode_at(&wrap, i);
-            return rf_jnode_fail(&word, err,
-                                 "\"{host}\" does not go with method "
-                                 "\"slurm\", where one srun starts the "
-                                 "workers of all nodes");
+            return rf_jnode_fail(
+                &word, err,
+                "\"{host}\" does not work with method \"slurm\": one srun "
+                "starts the workers of all nodes");
         }
     }
     return RF_OK;
@@ -381,8 +379,8 @@ static enum rf_status check_unique(const struct rf_jnode *list,
         struct rf_jnode node = rf_jnode_at(list, i);
         if (strcasecmp(config->nodes[i].name, config->nodes[j].name) == 0) {
             return rf_jnode_fail(&node, err,
-                                 "host \"%s\" is listed already as "
-                                 "$.nodes[%u]; give it all its slots once",
+                                 "host \"%s\" is already $.nodes[%u]; list it "
+                                 "once, with all its slots",
                                  config->nodes[i].name, j);
         }
     }

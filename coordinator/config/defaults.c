@@ -172,14 +172,14 @@ static void warn_unused(const struct rf_jnode *root,
         }
         if (!used && unused++ < UNUSED_SHOWN) {
             rf_jnode_fail(&member, &said,
-                          "has no effect: \"$%.60s\" stands nowhere in model, "
-                          "defaults or scenarios",
+                          "unused variable: \"$%.60s\" does not appear in "
+                          "model, defaults or scenarios",
                           key);
             rf_warn("%s", said.text);
         }
     }
     if (unused > UNUSED_SHOWN) {
-        rf_warn("%s: %s: %zu more variables have no effect", variables->file,
+        rf_warn("%s: %s: %zu more unused variables", variables->file,
                 variables->path, unused - UNUSED_SHOWN);
     }
 }
@@ -221,8 +221,7 @@ static enum rf_status check_defaults(const struct rf_jnode *defaults,
     name = rf_jnode_get(defaults, "name");
     return name.value == NULL
                ? RF_OK
-               : rf_jnode_fail(&name, err,
-                               "every scenario needs a name of its own");
+               : rf_jnode_fail(&name, err, "each scenario needs its own name");
 }
 
 static void complete_all(json_t *suite)

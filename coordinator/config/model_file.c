@@ -103,8 +103,8 @@ static enum rf_status not_in_cache(const char *name, const char *key,
     char *cache = rf_hub_cache_folder();
     enum rf_status status = rf_err_set(
         err, RF_ERR_CONFIG,
-        "%s: not here, and as a model of the Hugging Face Hub not in the cache "
-        "(%s); to fetch it: hf download %s%s%s%s",
+        "%s: no such file, nor a Hugging Face model in the cache (%s); to "
+        "fetch it: hf download %s%s%s%s",
         name, cache, name, strcmp(key, "config") == 0 ? " config.json" : "",
         revision != NULL ? " --revision " : "",
         revision != NULL ? revision : "");

@@ -110,12 +110,12 @@ static enum rf_status no_member(const struct rf_jnode *list, const char *word,
                   : NULL;
     if (nearest != NULL) {
         rf_jnode_fail(list, err,
-                      "no member is named \"%.*s\" (did you mean \"%.60s\"?)",
+                      "unknown member \"%.*s\" (did you mean \"%.60s\"?)",
                       rf_text_head(wanted, 60), wanted, nearest);
     } else {
         rf_jnode_fail(list, err,
-                      "no member is named \"%.*s\"; give a name, a number from "
-                      "0 to %zu, or \"*\" for all",
+                      "unknown member \"%.*s\"; use a name, a number from 0 to "
+                      "%zu, or \"*\" for all",
                       rf_text_head(wanted, 60), wanted, count - (count > 0));
     }
     free(wanted);
@@ -159,8 +159,7 @@ static enum rf_status key_step(const struct path_place *at,
     *size = *size > 0 ? *size : strcspn(at->rest, ".[=");
     if (*size == 0) {
         return rf_jnode_fail(&at->node, err,
-                             "the path needs the name of a member before "
-                             "\"%.20s\"",
+                             "expected a name before \"%.20s\" in the path",
                              at->rest);
     }
     out->kind = STEP_KEY;
@@ -176,10 +175,10 @@ static enum rf_status bracket_step(const struct path_place *at,
     const char *inside = at->rest + 1;
     *size = strcspn(inside, "]=");
     if (inside[*size] != ']' || !json_is_array(at->node.value)) {
-        return rf_jnode_fail(&at->node, err,
-                             "\"%.20s\" in the path: brackets hold the number "
-                             "of a list's member, or \"*\"",
-                             at->rest);
+        return rf_jnode_fail(
+            &at->node, err,
+            "\"%.20s\" in the path: expected a number or \"*\" in brackets",
+            at->rest);
     }
     if (strncmp(inside, "*]", 2) == 0) {
         out->kind = STEP_ALL;
@@ -199,10 +198,10 @@ static void no_separator(const struct path_place *at, size_t size,
                       "the path ends at \"%.40s\" without \"=VALUE\"",
                       at->rest);
     } else {
-        rf_jnode_fail(&at->node, err,
-                      "\"%.*s\" in the path: \".\", \"[\" or \"=\" has to "
-                      "follow, not \"%.40s\"",
-                      (int)RF_MIN(size, 40), at->rest, at->rest + size);
+        rf_jnode_fail(
+            &at->node, err,
+            "expected \".\", \"[\" or \"=\" after \"%.*s\", not \"%.40s\"",
+            (int)RF_MIN(size, 40), at->rest, at->rest + size);
     }
 }
 
@@ -213,11 +212,9 @@ static enum rf_status read_step(const struct path_place *at,
     enum rf_status status = RF_OK;
     *out = (struct path_step){.kind = STEP_ALL};
     if (!json_is_object(at->node.value) && !json_is_array(at->node.value)) {
-        return rf_jnode_fail(&at->node, err,
-                             "is no object or list, so it has no member "
-                             "\"%.*s\"",
-                             (int)RF_MIN(strcspn(at->rest, ".[="), 60),
-                             at->rest);
+        return rf_jnode_fail(
+            &at->node, err, "no member \"%.*s\": not an object or list",
+            (int)RF_MIN(strcspn(at->rest, ".[="), 60), at->rest);
     }
     if (at->rest[0] == '[') {
         status = bracket_step(at, out, &size, err);
@@ -283,8 +280,7 @@ static enum rf_status go_to_all(struct setting *setting,
     }
     return setting->n > before
                ? RF_OK
-               : rf_jnode_fail(&from->node, err,
-                               "has no members that \"*\" could mean");
+               : rf_jnode_fail(&from->node, err, "no members for \"*\"");
 }
 
 /* --- Setting the value ---------------------------------------------------- */
@@ -295,8 +291,7 @@ static enum rf_status read_value(const char *text, json_t **out,
 {
     json_t *value = NULL;
     if (text[0] == '\0') {
-        return rf_err_set(err, RF_ERR_CONFIG,
-                          "the value is empty; is a variable unset?");
+        return rf_err_set(err, RF_ERR_CONFIG, "empty value; unset variable?");
     }
     if (strchr("{[\"", text[0]) != NULL) {
         return rf_json_parse_value(text, "value", out, err);

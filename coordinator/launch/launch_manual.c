@@ -46,8 +46,8 @@ static void say_cb(uv_timer_t *timer)
     base->callbacks.on_note(base, line, base->data);
     free(line);
     base->callbacks.on_note(base,
-                            "(where it cannot read that file: --key-file - "
-                            "with the file as standard input)",
+                            "(if it cannot read that file: --key-file -, with "
+                            "the file on standard input)",
                             base->data);
 }
 
@@ -135,7 +135,7 @@ static enum rf_status start(uv_loop_t *loop,
     enum rf_status status;
     if (join == NULL || join->address == NULL) {
         return rf_err_set(err, RF_ERR_INTERNAL,
-                          "launcher manual without a place to join");
+                          "launcher manual without an address to join");
     }
     RF_TRY(key_folder(&folder, err));
     path = key_path(folder, join->identity);

@@ -380,13 +380,13 @@ static enum rf_status check(const struct rf_launch_order *order,
     }
     if (order->join == NULL || order->join->address == NULL) {
         return rf_err_set(err, RF_ERR_LAUNCH,
-                          "launcher slurm needs control.address: agents of a "
-                          "job step join over TCP, not over \"stdio\"");
+                          "launcher slurm needs a control.address other than "
+                          "\"stdio\": agents of a job step join over TCP");
     }
     if (!rf_slurm_job_is_here()) {
-        return rf_err_set(err, RF_ERR_LAUNCH,
-                          "launcher slurm needs a Slurm job to be in "
-                          "(SLURM_JOB_ID is not set)");
+        return rf_err_set(
+            err, RF_ERR_LAUNCH,
+            "launcher slurm needs a Slurm job (SLURM_JOB_ID is not set)");
     }
     return RF_OK;
 }

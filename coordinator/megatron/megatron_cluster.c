@@ -135,9 +135,9 @@ static enum rf_status check_pairs(const struct rf_megatron_args *args,
     if (rf_megatron_has(args, "multi-latent-attention") &&
         strcmp(rf_megatron_word(args, "transformer-impl", ""), "local") == 0) {
         return rf_err_set(err, RF_ERR_USAGE,
-                          "--transformer-impl local cuts the compressing "
-                          "matrices of --multi-latent-attention, which is not "
-                          "described; remove it");
+                          "--transformer-impl local is not supported with "
+                          "--multi-latent-attention, whose compression "
+                          "matrices it splits; remove it");
     }
     return RF_OK;
 }

@@ -123,17 +123,16 @@ enum rf_status rf_megatron_spec(struct rf_megatron_args *args, json_t **out,
     const struct spec *spec = find(text);
     if (spec == NULL) {
         return rf_err_set(err, RF_ERR_USAGE,
-                          "--spec %.60s: makes a model that is not described; "
-                          "give its config.json in a cluster file",
+                          "--spec %.60s: unsupported model; give its "
+                          "config.json in a cluster file",
                           text);
     }
     if (spec->defaults == NULL) {
         return !rf_megatron_has(args, "attention-output-gate")
                    ? RF_OK
                    : rf_err_set(err, RF_ERR_USAGE,
-                                "--attention-output-gate: adds weights that "
-                                "are not counted without a --spec that has "
-                                "them, such as qwen3_next");
+                                "--attention-output-gate: needs a --spec with "
+                                "such weights, such as qwen3_next");
     }
     if (strcmp(spec->defaults, "{}") != 0) {
         rf_info("--spec %s: unless a flag says otherwise, %s", text,

@@ -57,11 +57,11 @@ static enum rf_status make_room(const struct rf_megatron_args *args,
         return RF_OK;
     }
     if (layers % slices != 0) {
-        return rf_err_set(err, RF_ERR_USAGE,
-                          "--account-for-*-in-pipeline-split: %lld layers, "
-                          "with those that embedding and loss count as, do not "
-                          "divide over %lld stages",
-                          (long long)layers, (long long)slices);
+        return rf_err_set(
+            err, RF_ERR_USAGE,
+            "--account-for-*-in-pipeline-split: %lld layers, embedding and "
+            "loss included, do not divide over %lld stages",
+            (long long)layers, (long long)slices);
     }
     list = json_array();
     for (json_int_t i = 0; i < slices; i++) {
@@ -167,9 +167,9 @@ static enum rf_status read_layout(const char *text, json_int_t stages,
     }
     if (predicting >= 0 && predicting % stages != stages - 1) {
         return rf_err_set(err, RF_ERR_USAGE,
-                          "--" LAYOUT " %.60s: layers for multi-token "
-                          "prediction are planned on the last pipeline stage "
-                          "only",
+                          "--" LAYOUT
+                          " %.60s: multi-token-prediction layers are supported "
+                          "on the last pipeline stage only",
                           text);
     }
     if (slices > stages) {

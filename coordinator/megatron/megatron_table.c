@@ -32,10 +32,10 @@
         name, RF_MEGATRON_REFUSED, why, value                                  \
     }
 
-#define NOT_GPT "makes another model than GPT, which is not described"
-#define NOT_COUNTED "adds weights that are not counted"
+#define NOT_GPT "models other than GPT are not supported"
+#define NOT_COUNTED "the weights it adds are not supported"
 #define SHARDED "describe such a side in a cluster file, with layout fsdp"
-#define QUANTIZED "weights of that type are not described"
+#define QUANTIZED "weights of that type are not supported"
 
 const char rf_megatron_required[] = "required";
 
@@ -133,13 +133,13 @@ const struct rf_megatron_flag rf_megatron_flags[] = {
     REFUSED("model-parallel-size", "give --tensor-model-parallel-size"),
     REFUSED("moe-extended-tp", "give --expert-tensor-parallel-size"),
     REFUSED("moe-use-legacy-grouped-gemm",
-            "experts that are stored transposed are not described"),
+            "transposed experts are not supported"),
     REFUSED("moe-latent-size", NOT_COUNTED),
     REFUSED_UNLESS("softmax-type", "vanilla", NOT_COUNTED),
     REFUSED_UNLESS("vocab-extra-ids", "0", "add them to --vocab-size"),
     REFUSED("padded-vocab-size", "give --vocab-size, before padding"),
     REFUSED_UNLESS("tokenizer-type", "NullTokenizer",
-                   "remove it and give --vocab-size, how many tokens it has"),
+                   "remove it and give --vocab-size, its number of tokens"),
     REFUSED("use-tp-pp-dp-mapping",
             "ranks are numbered in the order tp-cp-ep-dp-pp"),
     REFUSED("use-megatron-fsdp", SHARDED),

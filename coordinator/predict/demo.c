@@ -312,7 +312,7 @@ static void print_text(const struct rf_demo *demo, FILE *to)
     print_parts(demo->bytes, to);
     fputs("\ncrossover\n", to);
     if (print_crossovers(to) == 0) {
-        fputs("  none: what is faster here also starts sooner\n", to);
+        fputs("  none: the faster methods also start sooner\n", to);
     }
     fputs(demo->explain ? explanations : "", to);
     fputs("\nFor your nodes and meshes: refit-coord predict CLUSTER.json with "

@@ -202,17 +202,17 @@ static char *with_advice(char *lacking, const struct rf_method_info *info)
 {
     if (info->links_by_tcp || !info->crosses_nodes) {
         rf_text_add(&lacking, "; ",
-                    "give them in \"links\" or name results of these nodes");
+                    "set them in \"links\", or name results of these nodes");
     } else if (info->memory == RF_HOST_MEMORY) {
         rf_text_add(&lacking, "; ",
-                    "give nic_gbytes_per_s or link_gbytes_per_s in \"links\" "
-                    "(probes of TCP do not count)");
+                    "set nic_gbytes_per_s or link_gbytes_per_s in \"links\" "
+                    "(TCP probes do not count)");
     } else {
-        rf_text_add(&lacking, "; ",
-                    "give copy_gbytes_per_s and link_gbytes_per_s in "
-                    "links.methods.%s (probes of host memory and TCP do not "
-                    "count)",
-                    info->name);
+        rf_text_add(
+            &lacking, "; ",
+            "set copy_gbytes_per_s and link_gbytes_per_s in links.methods.%s "
+            "(probes of host memory and TCP do not count)",
+            info->name);
     }
     return lacking;
 }
@@ -239,14 +239,14 @@ char *rf_predict_gap(const struct rf_predict_input *input)
     }
     if (info->inside.left != RF_LEFT_NOTHING &&
         info->memory == RF_DEVICE_MEMORY && !input->own) {
-        return rf_xasprintf("method %s may leave bytes in place; give it "
-                            "figures of its own in links.methods.%s",
+        return rf_xasprintf("method %s may leave bytes in place; set its "
+                            "figures in links.methods.%s",
                             method, method);
     }
     if (info->sockets_inside && !input->own &&
         scenario->plan->totals.bytes_intra_node > 0) {
-        return rf_xasprintf("method %s also uses sockets inside nodes; give it "
-                            "figures of its own in links.methods.%s",
+        return rf_xasprintf("method %s also uses sockets inside nodes; set its "
+                            "figures in links.methods.%s",
                             method, method);
     }
     lacking = lacking_rates(scenario->schedule, &input->links,

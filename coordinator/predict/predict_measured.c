@@ -106,7 +106,7 @@ static json_t *found_in(const json_t *result,
  * frees. */
 static char *value_text(const json_t *value)
 {
-    return value == NULL ? rf_xstrdup("not given")
+    return value == NULL ? rf_xstrdup("not set")
            : json_is_object(value) || json_is_array(value)
                ? NULL
                : json_dumps(value, JSON_ENCODE_ANY);
@@ -202,11 +202,10 @@ static void measure(const struct rf_result_file *file,
     } else if (samples.n > 0) {
         ms = rf_stats_median(samples.of, samples.n);
     } else {
-        *why = rf_xasprintf(
-            "not used: scenario %s of run %s: node %s copied %.3g GB/s then, "
-            "%.3g usually",
-            file->name, file->run, other.node, other.copy_gbytes_per_s,
-            other.usual_gbytes_per_s);
+        *why = rf_xasprintf("not used: scenario %s of run %s: node %s copied "
+                            "%.3g GB/s, usually %.3g",
+                            file->name, file->run, other.node,
+                            other.copy_gbytes_per_s, other.usual_gbytes_per_s);
     }
     out->n_left_out += n_left_out;
     if (ms > 0) {
@@ -246,10 +245,11 @@ void rf_predict_measured(const struct rf_result_set *set,
         if (why == NULL) {
             measure(file, speeds, out, &why);
             if (last != NULL && out->from != last) {
-                note(set, last, reasons,
-                     rf_xasprintf("not used: scenario %s of run %s: run %s "
-                                  "measured the same later",
-                                  last->name, last->run, file->run));
+                note(
+                    set, last, reasons,
+                    rf_xasprintf(
+                        "not used: scenario %s of run %s: superseded by run %s",
+                        last->name, last->run, file->run));
             }
         } else if (!own || strcmp(file->name, scenario->spec->name) != 0) {
             free(why);
@@ -290,8 +290,8 @@ json_t *rf_predict_not_used(const struct rf_result_set *set,
             json_array_append_new(
                 out, reason != NULL
                          ? rf_text_json(reason, strlen(reason))
-                         : json_sprintf("not used: scenario %s of run %s: the "
-                                        "file has no such refit",
+                         : json_sprintf("not used: scenario %s of run %s: no "
+                                        "such refit in the file",
                                         file->name, file->run));
         }
     }

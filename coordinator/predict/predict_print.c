@@ -150,9 +150,9 @@ static void print_left_out(const struct rf_predict_rows *rows, FILE *to)
     }
     if (rows->n_unsettled > 0) {
         fprintf(to,
-                "none of %zu repeats left out, though nodes had no usual "
-                "speed: measure again with nothing else running, and with more "
-                "repeats (--repeat)\n",
+                "none of %zu repeats left out, but the speed of nodes varied "
+                "too much: measure again on idle machines, with more repeats "
+                "(--repeat)\n",
                 rows->n_unsettled);
     }
 }

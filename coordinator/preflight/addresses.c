@@ -43,10 +43,9 @@ static enum rf_status say_itself(const struct rf_config *config,
     list_interfaces(config->node_names[to], hello, has, sizeof(has));
     return rf_err_set(
         err, RF_ERR_UNSUPPORTED,
-        "%s cannot send data to %s, whose address for data is %s: on each "
-        "machine that is the machine itself; set nodes[%u].address to an "
-        "address of %s that other nodes reach, or nodes[%u].hostname to a name "
-        "of such an address%s",
+        "%s cannot send data to %s: its data address, %s, reaches only itself; "
+        "set nodes[%u].address to an address of %s that other nodes reach, or "
+        "nodes[%u].hostname to a name of one%s",
         config->node_names[from], config->node_names[to], address, to,
         config->node_names[to], to, has);
 }
@@ -57,10 +56,10 @@ static enum rf_status say_equal(const struct rf_config *config,
 {
     return rf_err_set(
         err, RF_ERR_UNSUPPORTED,
-        "%s cannot send data to %s: both have the address %s for data, in "
-        "networks of their own; give containers the network of their hosts "
-        "(docker run --network host), or set nodes[%u].address and "
-        "nodes[%u].address to addresses that the other reaches",
+        "%s cannot send data to %s: both have data address %s, in separate "
+        "networks; use the host network for containers (docker run --network "
+        "host), or set nodes[%u].address and nodes[%u].address to addresses "
+        "that the other reaches",
         config->node_names[from], config->node_names[to], address,
         RF_MIN(from, to), RF_MAX(from, to));
 }

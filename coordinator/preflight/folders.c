@@ -66,9 +66,9 @@ static enum rf_status not_shared(const struct rf_scenario *scenario,
     }
     return rf_err_set(
         err, RF_ERR_UNSUPPORTED,
-        "%s: folder %.300s is not shared by all %snodes: a file that %s makes "
-        "there is not seen on %s; name a folder of a file system that all of "
-        "them mount, or %s",
+        "%s: folder %.300s is not shared by all %snodes: a file from %s is not "
+        "visible on %s; use a folder on a file system that all of them mount, "
+        "or %s",
         need->who, need->folder, need->inference ? "inference " : "",
         scenario->config->node_names[first], apart->text, need->instead);
 }
@@ -101,10 +101,9 @@ static enum rf_status check_folder(const struct rf_scenario *scenario,
         }
         if (entry->error != NULL) {
             return rf_err_set(err, RF_ERR_UNSUPPORTED,
-                              "%s cannot use folder %.300s on %s: "
-                              "%.200s; it has to be on every node, and one "
-                              "user that runs refit-worker on all of them has "
-                              "to be able to write there",
+                              "%s cannot use folder %.300s on %s: %.200s; it "
+                              "must exist on every node and be writable for "
+                              "the user of refit-worker, the same on all nodes",
                               need->who, need->folder,
                               scenario->config->node_names[i], entry->error);
         }

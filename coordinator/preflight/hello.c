@@ -32,7 +32,7 @@ bool rf_hello_apart(const struct rf_msg_hello *a, const struct rf_msg_hello *b)
 bool rf_hello_offers(const struct rf_msg_hello *hello, const char *method,
                      const char **why)
 {
-    *why = "its worker does not know it";
+    *why = "unknown to its worker";
     for (size_t i = 0; i < hello->methods.n; i++) {
         const struct rf_text_pair *pair = &hello->methods.list[i];
         if (strcmp(pair->key, method) == 0) {
@@ -63,9 +63,8 @@ enum rf_status rf_hello_check_build(const struct rf_msg_hello *hello,
         !differ(build, rf_build(), false)) {
         return rf_err_set(err, RF_ERR_LAUNCH,
                           "its worker is %.40s (%.60s), refit-coord is %s "
-                          "(%s): cannot tell whether they are of the same "
-                          "build; build both from the same git checkout, or "
-                          "leave out --strict",
+                          "(%s): cannot tell if the builds are the same; build "
+                          "both from the same git checkout, or omit --strict",
                           version, build, rf_version(), rf_build());
     }
     return rf_err_set(err, RF_ERR_LAUNCH,

@@ -137,8 +137,8 @@ static void compare(const struct rf_preflight_inspect *inspect, uint32_t node)
                 "%s/%s: %s %s: the folder must hold the same checkpoint on all "
                 "nodes",
                 folder, file,
-                own == NULL ? "is missing, but is on"
-                            : "is another file than on",
+                own == NULL ? "is missing, but exists on"
+                            : "differs from that on",
                 host);
         }
     }
@@ -146,10 +146,10 @@ static void compare(const struct rf_preflight_inspect *inspect, uint32_t node)
          i++) {
         const char *file = member->said.digests.list[i].key;
         if (digest_of(right, file) == NULL) {
-            member->error = rf_xasprintf(
-                "%s/%s: is not on %s: the folder must hold the same checkpoint "
-                "on all nodes",
-                folder, file, host);
+            member->error =
+                rf_xasprintf("%s/%s: does not exist on %s: the folder must "
+                             "hold the same checkpoint on all nodes",
+                             folder, file, host);
         }
     }
 }
@@ -245,8 +245,7 @@ rf_preflight_inspect_silence(struct rf_preflight_inspect *inspect,
         char why[512];
         if (is_awaited(inspect, i)) {
             snprintf(why, sizeof(why),
-                     "has not sent what the headers in %.300s say within "
-                     "%lld s",
+                     "did not send the headers in %.300s within %lld s",
                      rf_config_checkpoint(inspect->config), waited_s);
             verdict = rf_preflight_inspect_fail(inspect, i, why);
         }

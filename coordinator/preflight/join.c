@@ -141,8 +141,7 @@ static enum rf_status check_gpus(const struct rf_preflight_join *join,
         const struct rf_msg_hello *other = join->hellos[i];
         if (i != node && other != NULL && share_gpu(hello, other)) {
             return rf_err_set(err, RF_ERR_LAUNCH,
-                              "has a GPU that %s has too: it is the same "
-                              "machine",
+                              "shares a GPU with %s: it is the same machine",
                               join->config->node_names[i]);
         }
     }

@@ -24,8 +24,7 @@ static const char *without_gpus(const struct rf_scenario *scenario)
     }
     return json_object_get(config->scenarios[scenario->index].value,
                            "memory") != NULL
-               ? "; leave \"memory\" out: method ucx in host memory needs no "
-                 "GPU"
+               ? "; omit \"memory\": method ucx in host memory needs no GPU"
                : "; method ucx needs no GPU";
 }
 
@@ -56,7 +55,7 @@ static enum rf_status check_gpus(const struct rf_scenario *scenario,
         return RF_OK;
     }
     return rf_err_set(err, RF_ERR_UNSUPPORTED,
-                      "%s has %zu GPUs, %u slots need one each",
+                      "%s has %zu GPUs, but %u slots need one each",
                       host_of(scenario, node), gpus, slots);
 }
 

@@ -120,19 +120,18 @@ enum rf_status rf_result_check(const json_t *result, const char *path,
     if (!json_is_integer(schema)) {
         return rf_err_set(
             err, RF_ERR_CONFIG,
-            "%s: is not a record of a scenario (schema_version is "
-            "%s)",
-            path, schema == NULL ? "missing" : "not an integer");
+            "%s: not a record of a scenario (schema_version is %s)", path,
+            schema == NULL ? "missing" : "not an integer");
     }
     if (version < 1 || version > RF_SCHEMA_VERSION) {
         return rf_err_set(err, RF_ERR_CONFIG,
-                          "%s: has schema_version %lld, but this program knows "
-                          "only 1 to %d; use the version that wrote it",
+                          "%s: unsupported schema_version %lld (1 to %d are "
+                          "supported); use the version that wrote it",
                           path, (long long)version, RF_SCHEMA_VERSION);
     }
     if (!json_is_object(json_object_get(result, "summary"))) {
-        return rf_err_set(err, RF_ERR_CONFIG,
-                          "%s: is not a record with a summary", path);
+        return rf_err_set(err, RF_ERR_CONFIG, "%s: not a record with a summary",
+                          path);
     }
     if (name == NULL || name[0] == '\0') {
         return rf_err_set(err, RF_ERR_CONFIG,
@@ -240,11 +239,11 @@ static void warn_of_lost(struct rf_result_set *set, const char *folder,
         bool there = stat(path, &file) == 0;
         if (strcmp(status, "-") != 0 && strcmp(status, "not run") != 0 &&
             !(there && is_known(set, &file))) {
-            leave_out(set,
-                      "%s: scenario %s is left out: it is \"%s\" in run.json, "
-                      "but its file %s",
-                      folder, name, status,
-                      there ? "is not a record with a summary" : "is missing");
+            leave_out(
+                set,
+                "%s: scenario %s left out: \"%s\" in run.json, but its file %s",
+                folder, name, status,
+                there ? "is not a record with a summary" : "is missing");
         }
         free(path);
     }
@@ -284,8 +283,7 @@ static void leave_out_twins(struct rf_result_set *set, size_t first)
         if (bad[i]) {
             leave_out(
                 set,
-                "%s: has a record of scenario %s, and so has %s; the file "
-                "is left out",
+                "%s: left out: duplicate record of scenario %s, also in %s",
                 set->files[i].path, set->files[i].name,
                 strrchr(twin->path, '/') + 1);
         }
@@ -380,10 +378,9 @@ enum rf_status rf_result_set_add(struct rf_result_set *set, const char *folder,
     enum rf_status status = add_folder(set, folder, false, err);
     name_runs(set);
     if (status == RF_OK && set->n + set->n_repeated + set->n_bad == before) {
-        status = rf_err_set(err, RF_ERR_CONFIG,
-                            "%s: no results in it (no run.json with scenarios "
-                            "beside it)",
-                            folder);
+        status =
+            rf_err_set(err, RF_ERR_CONFIG,
+                       "%s: no results (no run.json with scenarios)", folder);
     }
     if (status != RF_OK) {
         rf_text_clean_line(err->text, strlen(err->text));

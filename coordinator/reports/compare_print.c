@@ -328,20 +328,20 @@ void rf_comparisons_print_totals(const struct rf_comparisons *all, FILE *to)
         fprintf(to, "%zu not compared: failed in both\n", n.never_ok);
     }
     if (n.rerun > 0) {
-        fprintf(to, "vs contiguous: %zu of %zu within what reruns give\n",
+        fprintf(to, "vs contiguous: %zu of %zu within the spread of reruns\n",
                 n.agreeing, n.rerun);
     }
     if (n.shared > 0) {
         fprintf(to,
-                "%zu with a time beyond %s that the yardstick shares: the "
-                "machine has changed, or how the method moves bytes\n",
+                "%zu with a time beyond %s, yardstick too: the machine or the "
+                "method has changed\n",
                 n.shared,
                 rf_threshold_text(&all->thresholds.of[RF_METRIC_TIME], limits));
     }
     if (n.overlaps > 0) {
         fprintf(to,
                 "%zu unclear: beyond the threshold, but the intervals overlap; "
-                "more iterations make them narrower\n",
+                "use more iterations\n",
                 n.overlaps);
     }
     if (n.few > 0) {

@@ -252,12 +252,11 @@ enum rf_status rf_pool_check(const struct rf_pooled *counts, struct rf_err *err)
     }
     return counts->several
                ? rf_err_set(err, RF_ERR_CONFIG,
-                            "--pool: no scenario was measured alike in two "
+                            "--pool: no scenario has comparable records in two "
                             "runs; scenarios are matched by name")
-               : rf_err_set(
-                     err, RF_ERR_CONFIG,
-                     "--pool: there are no two runs to pool; name several "
-                     "run folders, or a folder of them");
+               : rf_err_set(err, RF_ERR_CONFIG,
+                            "--pool needs two runs: name several run folders, "
+                            "or a folder of them");
 }
 
 /* --- Text ----------------------------------------------------------------- */

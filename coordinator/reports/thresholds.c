@@ -82,10 +82,10 @@ static enum rf_status find_metric(const char *name, size_t *out,
             return RF_OK;
         }
     }
-    return rf_err_set(err, RF_ERR_USAGE,
-                      "--threshold: unknown metric \"%.40s\"%s; there are "
-                      "time, ratio and memory",
-                      name, rf_did_you_mean(name, names).text);
+    return rf_err_set(
+        err, RF_ERR_USAGE,
+        "--threshold: unknown metric \"%.40s\"%s; known: time, ratio, memory",
+        name, rf_did_you_mean(name, names).text);
 }
 
 /* Naming a metric twice is more likely a slip than a change of mind. */

@@ -23,7 +23,7 @@ static enum rf_status same_digest(const char *name, const char *theirs,
         return RF_OK;
     }
     return rf_err_set(err, RF_ERR_PROTOCOL,
-                      "made another plan: %s is %.40s there, %s here; are "
+                      "made a different plan: %s is %.40s there, %s here; are "
                       "coordinator and worker of the same build?",
                       name, theirs, text);
 }
@@ -90,7 +90,7 @@ enum rf_status rf_answers_filled(struct rf_attempt *attempt,
     }
     if (facts->loaded.ns > 0) {
         return rf_err_set(err, RF_ERR_PROTOCOL,
-                          "says twice that it has read the checkpoint");
+                          "reported the checkpoint twice");
     }
     facts->loaded = *answer->loaded;
     return RF_OK;
@@ -109,7 +109,7 @@ static enum rf_status take_trace(const struct rf_attempt *attempt,
     if (!rf_attempt_is_traced(attempt, (uint32_t)attempt->n_iterations) ||
         traced->events.n % RF_MSG_TRACE_NUMBERS != 0) {
         return rf_err_set(err, RF_ERR_PROTOCOL,
-                          "a trace that nobody asked for, or a broken one");
+                          "unexpected or malformed trace");
     }
     free(trace->events);
     *trace = (struct rf_rank_trace){
@@ -121,10 +121,9 @@ static enum rf_status take_trace(const struct rf_attempt *attempt,
         if (of[0] < at || of[0] > (uint64_t)window_ns ||
             of[1] > (uint64_t)window_ns - of[0] || of[2] >= RF_TRACE_KINDS ||
             of[3] > n_ops) {
-            return rf_err_set(err, RF_ERR_PROTOCOL,
-                              "event %zu of its trace is not one of this "
-                              "iteration",
-                              i);
+            return rf_err_set(
+                err, RF_ERR_PROTOCOL,
+                "event %zu of its trace is outside of the iteration", i);
         }
         at = of[0] + of[1];
         trace->events[i] = (struct rf_trace_event){
@@ -145,8 +144,8 @@ static enum rf_status check_ran(const struct rf_msg_ran *ran,
     }
     if (ran->end_ns < ran->start_ns) {
         return rf_err_set(err, RF_ERR_PROTOCOL,
-                          "its end_ns (%" PRId64 ") lies before its start_ns "
-                          "(%" PRId64 ")",
+                          "its end_ns (%" PRId64
+                          ") precedes its start_ns (%" PRId64 ")",
                           ran->end_ns, ran->start_ns);
     }
     return RF_OK;
@@ -196,8 +195,7 @@ enum rf_status rf_answers_verified(struct rf_attempt *attempt,
     }
     if (verified->mismatched_bytes > 0 && verified->first == NULL) {
         return rf_err_set(err, RF_ERR_PROTOCOL,
-                          "its answer does not say which bytes are wrong: "
-                          "\"first\" is missing");
+                          "its answer lacks \"first\", the first wrong byte");
     }
     attempt->pending_checked_bytes += verified->checked_bytes;
     if (rf_attempt_warmup(attempt, iteration)) {

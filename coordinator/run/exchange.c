@@ -123,10 +123,9 @@ enum rf_verdict rf_run_exchange_take(struct rf_run_exchange *exchange,
         if (!rf_scenario_rank_on(exchange->scenario, part->rank, node) ||
             !hexadecimal(part->data) ||
             gather->parts.list[part->rank] != NULL) {
-            (void)rf_err_set(
-                err, RF_ERR_PROTOCOL,
-                "sent a part of an exchange that is not its own, is not "
-                "hexadecimal or came before");
+            (void)rf_err_set(err, RF_ERR_PROTOCOL,
+                             "sent an invalid part of an exchange: of another "
+                             "rank, not hexadecimal, or a duplicate");
             return RF_VERDICT_ABORT;
         }
         gather->parts.list[part->rank] = rf_xstrdup(part->data);

@@ -216,7 +216,7 @@ static struct rf_fault describe_exit(uint32_t node,
     if (exit->rank == RF_ABSENT_U32) {
         return rf_fault_make(
             node, RF_NONE, RF_ERR_LAUNCH, "cannot start its ranks: %s",
-            exit->cause != NULL ? exit->cause : "it does not say why");
+            exit->cause != NULL ? exit->cause : "no reason given");
     }
     if (exit->pid != RF_ABSENT_U32) { /* absent: it could not be started */
         snprintf(pid, sizeof(pid), " %u", exit->pid);
@@ -226,13 +226,13 @@ static struct rf_fault describe_exit(uint32_t node,
                              "its process%s %.120s", pid, exit->cause);
     }
     if (exit->signal != RF_ABSENT_U32) {
-        return rf_fault_make(node, exit->rank, RF_ERR_PEER,
-                             "its process%s was killed by signal %u (%s)%s",
-                             pid, exit->signal, strsignal((int)exit->signal),
-                             exit->signal == SIGKILL
-                                 ? "; unless somebody did that, the kernel was "
-                                   "probably out of memory (see dmesg there)"
-                                 : "");
+        return rf_fault_make(
+            node, exit->rank, RF_ERR_PEER,
+            "its process%s was killed by signal %u (%s)%s", pid, exit->signal,
+            strsignal((int)exit->signal),
+            exit->signal == SIGKILL
+                ? "; probably the kernel's OOM killer (see dmesg there)"
+                : "");
     }
     return rf_fault_make(node, exit->rank, RF_ERR_PEER,
                          "its process%s ended early with status %u", pid,
@@ -294,8 +294,8 @@ static void name_alone(struct rf_run_faults *faults, uint32_t node,
 static void add_unanswered(struct rf_run_faults *faults, uint32_t node,
                            uint32_t rank)
 {
-    struct rf_fault fault = rf_fault_make(node, rank, RF_ERR_TIMEOUT,
-                                          "had not answered by the deadline");
+    struct rf_fault fault =
+        rf_fault_make(node, rank, RF_ERR_TIMEOUT, "no answer by the deadline");
     fault.phase = rf_xstrdup(faults->attempt->faults[0].phase);
     rf_run_faults_add_lines(faults, &fault);
     rf_attempt_add_fault(faults->attempt, &fault);

@@ -394,8 +394,8 @@ static void planning_timeout(struct rf_run *run)
 {
     struct rf_err err = {0};
     rf_err_set(&err, RF_ERR_TIMEOUT,
-               "planning took longer than %lld s: larger chunk_bytes or "
-               "bucket_bytes make fewer operations",
+               "planning took longer than %lld s: raise chunk_bytes or "
+               "bucket_bytes for fewer operations",
                (long long)(rf_states[run->sm.state].deadline_ns / RF_NS_PER_S));
     if (run->sm.state == RUN_PLANNING) {
         rf_run_all_planned(run, &err);
@@ -567,7 +567,7 @@ void rf_run_stored(struct rf_run *run, const struct rf_err *why)
     run->storing = false;
     if (why != NULL) {
         rf_error("%s%s", why->text,
-                 run->over ? "" : "; no further scenario will begin");
+                 run->over ? "" : "; no further scenarios start");
         run->over = run->tally.unstored = true;
     }
     if (run->sm.state == RUN_STORING) {

@@ -128,10 +128,10 @@ static void drop_repeats(struct rf_run *run)
         !rf_run_agenda_drop(run->agenda, attempt->index) || run->over) {
         return;
     }
-    rf_warn("scenario %s: repeat %u of %u has failed, so no other follows%s",
+    rf_warn("scenario %s: repeat %u of %u failed, remaining repeats skipped%s",
             run->config->scenarios[attempt->index].name, attempt->repeat + 1,
             attempt->n_repeats,
-            attempt->repeat > 0 ? "; what was measured before is kept" : "");
+            attempt->repeat > 0 ? "; earlier repeats are kept" : "");
 }
 
 void rf_run_end_attempt(struct rf_run *run)
@@ -427,10 +427,10 @@ void rf_run_step_timeout(struct rf_run *run)
     const uint32_t timeout_s = run->attempt->scenario->spec->timeout_s;
     char limit[96] = "";
     if (is_timed(run) && timeout_s > 0) {
-        snprintf(limit, sizeof(limit),
-                 "; the scenario's timeout_s is %u, raise it if the refit may "
-                 "take longer",
-                 timeout_s);
+        snprintf(
+            limit, sizeof(limit),
+            "; raise the scenario's timeout_s (%u) if the refit takes longer",
+            timeout_s);
     }
     fail_silent(run, limit);
 }
@@ -498,7 +498,7 @@ static void take_exit(struct rf_run *run, uint32_t node,
     if (exit->rank != RF_ABSENT_U32 &&
         !rf_scenario_rank_on(run->attempt->scenario, exit->rank, node)) {
         fault = rf_fault_make(node, RF_NONE, RF_ERR_PROTOCOL,
-                              "reports the end of a rank that is not its own");
+                              "reported the end of a foreign rank");
         fail(run, &fault);
     } else if (run->sm.state != RUN_ABORTING) { /* else it was told to end */
         fault = rf_run_faults_of_exit(node, exit);
@@ -535,8 +535,7 @@ void rf_run_abort_timeout(struct rf_run *run)
 {
     struct rf_err err = {0};
     (void)rf_err_set(&err, RF_ERR_TIMEOUT,
-                     "did not end its ranks in time; it is left alone from "
-                     "now on");
+                     "did not end its ranks in time; ignored from now on");
     for (uint32_t i = 0;
          i < run->config->n_nodes && run->sm.state == RUN_ABORTING; i++) {
         if (rf_run_steps_wait_for(run->steps, i)) {

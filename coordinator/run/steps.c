@@ -87,7 +87,7 @@ static struct rf_fault rank_failed(uint32_t node,
     fault = rf_fault_make(node, answer->rank, status, "%s",
                           answer->error != NULL && answer->error[0] != '\0'
                               ? answer->error
-                              : "failed without saying why");
+                              : "failed without a reason");
     if (answer->phase != NULL) {
         fault.phase = rf_xstrdup(answer->phase);
     }
@@ -103,8 +103,7 @@ static bool take_answer(struct rf_run_steps *steps, uint32_t node,
     if (!rf_scenario_rank_on(steps->scenario, answer->rank, node) ||
         steps->answered[answer->rank]) {
         *fault = rf_fault_make(node, RF_NONE, RF_ERR_PROTOCOL,
-                               "answered for a rank that is not its own, or "
-                               "twice");
+                               "answered twice or for a foreign rank");
         return false;
     }
     steps->answered[answer->rank] = true;
@@ -145,7 +144,7 @@ enum rf_verdict rf_run_steps_done(struct rf_run_steps *steps, uint32_t node,
 {
     if (done->seq > steps->seq) {
         *fault = rf_fault_make(node, RF_NONE, RF_ERR_PROTOCOL,
-                               "answered a step that was not asked for");
+                               "answered a step that was not requested");
         return RF_VERDICT_ABORT;
     }
     if (done->seq < steps->seq || !steps->waiting[node]) {

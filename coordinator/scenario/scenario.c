@@ -173,9 +173,7 @@ static enum rf_status check_export(const struct rf_method_info *info,
     enum rf_status status;
     if (!info->moves_bytes) {
         return rf_err_set(err, RF_ERR_CONFIG,
-                          "--export: method %s moves no bytes that could be "
-                          "written",
-                          info->name);
+                          "--export: method %s moves no bytes", info->name);
     }
     status = rf_export_plan(plan, RF_EXPORT_FILE_BYTES, &export, err);
     rf_export_destroy(export);

@@ -37,10 +37,9 @@ static enum rf_status check_complete(const json_t *result, const char *path,
     RF_TRY(rf_result_check(result, path, err));
     if (json_array_size(json_object_get(cluster, "scenarios")) != 1) {
         return rf_err_set(err, RF_ERR_CONFIG,
-                          "%s: $.cluster: is not complete: build %.100s of "
-                          "this program, which wrote the file, did not keep "
-                          "the model and the scenario there; run its cluster "
-                          "file %.200s again instead",
+                          "%s: $.cluster: incomplete: build %.100s, which "
+                          "wrote the file, did not record the model and the "
+                          "scenario; run its cluster file %.200s again instead",
                           path, rf_result_text(result, "tool", "build"),
                           rf_result_text(result, NULL, "file"));
     }
@@ -48,8 +47,7 @@ static enum rf_status check_complete(const json_t *result, const char *path,
             json_object_get(json_object_get(result, "plan"), "digest"))) {
         return rf_err_set(err, RF_ERR_CONFIG,
                           "%s: $.plan.digest: is missing: the scenario was "
-                          "refused before it had a plan, so there is nothing "
-                          "to run again",
+                          "refused before planning, nothing to rerun",
                           path);
     }
     return RF_OK;
@@ -69,11 +67,11 @@ static enum rf_status restore_secrets(json_t *env, const char *path,
             continue;
         }
         if (own == NULL) {
-            return rf_err_set(err, RF_ERR_CONFIG,
-                              "%s: $.cluster.launch.env.%.128s: is a secret, "
-                              "which results do not keep; set %.128s in the "
-                              "environment of refit-coord",
-                              path, key, key);
+            return rf_err_set(
+                err, RF_ERR_CONFIG,
+                "%s: $.cluster.launch.env.%.128s: is a secret, not kept in "
+                "results; set %.128s in the environment of refit-coord",
+                path, key, key);
         }
         if (json_object_set_new(env, key, json_string(own)) != 0) {
             return rf_err_set(err, RF_ERR_CONFIG,
@@ -137,8 +135,8 @@ static enum rf_status replace_node(json_t *node, const struct rf_host *host,
     json_int_t slots = json_integer_value(json_object_get(node, "slots"));
     if (host->slots > 0 && host->slots != slots) {
         return rf_err_set(err, RF_ERR_USAGE,
-                          "host %s is given %u slots, but takes the place of "
-                          "%s, which has %lld; the plan would be another",
+                          "host %s has %u slots, but replaces %s with %lld; "
+                          "the plan would differ",
                           host->name, host->slots,
                           json_string_value(json_object_get(node, "host")),
                           (long long)slots);
@@ -156,8 +154,8 @@ static enum rf_status replace_nodes(json_t *cluster, const char *path,
     enum rf_status status = RF_OK;
     if (hosts->n != json_array_size(old)) {
         status = rf_err_set(err, RF_ERR_USAGE,
-                            "%zu hosts are given for the %zu nodes of %s; each "
-                            "takes the place of one and needs as many slots",
+                            "%zu hosts given for the %zu nodes of %s; each "
+                            "replaces one and needs as many slots",
                             hosts->n, json_array_size(old), path);
     }
     for (size_t i = 0; status == RF_OK && i < hosts->n; i++) {
@@ -302,12 +300,12 @@ static enum rf_status refuse(const json_t *result, const char *path,
     add_plan(&parts, result, scenario);
     (void)rf_err_set(
         err, RF_ERR_CONFIG,
-        "%s: its plan would be another: digest %.40s in the file, %s now; %s "
+        "%s: its plan would differ: digest %.40s in the file, %s now; %s "
         "(written by build %.60s, this is %s)",
         path, then, now,
         parts != NULL
             ? parts
-            : "nothing else differs: the file was changed, or the planner was",
+            : "nothing else differs: the file or the planner was changed",
         build, rf_build());
     free(parts);
     rf_text_clean_line(err->text, strlen(err->text));
@@ -331,8 +329,7 @@ enum rf_status rf_rerun_check(const json_t *result, const char *path,
         return refuse(result, path, model, scenario, err);
     }
     if (!is_digest(result, "schedule", &scenario->schedule->digest)) {
-        rf_warn("%s: the plan is the same, but strategy %s now carries it out "
-                "with other operations",
+        rf_warn("%s: same plan, but strategy %s now schedules other operations",
                 path, rf_strategy_name(scenario->spec->strategy));
     }
     return RF_OK;

@@ -57,7 +57,7 @@ static enum rf_status make_folder(struct rf_results *results, const char *out,
     compact[n] = '\0';
     if (rf_folders_make(out, &results->old) != 0) {
         return rf_err_errno(err, RF_ERR_CONFIG, errno,
-                            "results folder %s cannot be made", out);
+                            "cannot create results folder %s", out);
     }
     results->parent = rf_xstrdup(out);
     for (int i = 1; i < 1000; i++) {
@@ -76,10 +76,10 @@ static enum rf_status make_folder(struct rf_results *results, const char *out,
                                 "results folder in %s", out);
         }
     }
-    return rf_err_set(err, RF_ERR_CONFIG,
-                      "results folder in %s: the names for this second are all "
-                      "taken; try again",
-                      out);
+    return rf_err_set(
+        err, RF_ERR_CONFIG,
+        "results folder in %s: all names for this second are in use; try again",
+        out);
 }
 
 static enum rf_status lock_folder(struct rf_results *results,
@@ -208,9 +208,8 @@ static enum rf_status resume_repeats(const struct rf_results *results,
         number >= 1 && number <= RF_RESULTS_MOST_REPEATS ? (uint32_t)number : 1;
     if (asked > 0 && asked < before) {
         return rf_err_set(err, RF_ERR_CONFIG,
-                          "%s: was begun with --repeat %u, and what it has is "
-                          "not given up: leave --repeat out, or give at least "
-                          "%u",
+                          "%s: started with --repeat %u, cannot be lowered: "
+                          "omit --repeat, or give at least %u",
                           results->folder, before, before);
     }
     *out = RF_MAX(asked, before);

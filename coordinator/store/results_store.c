@@ -79,7 +79,7 @@ static void end_storing(struct rf_results *results, const struct rf_err *why)
     results->storing.scenario = NULL;
     if (why != NULL && scenario != NULL) {
         err = *why;
-        rf_err_wrap(&err, "the result of %s is not stored", scenario);
+        rf_err_wrap(&err, "result of %s not stored", scenario);
         why = &err;
     }
     results->ops->done(why, results->data);

@@ -141,10 +141,10 @@ test_predictions_need_results_of_the_same_nodes() {
         .measured_ms > 0'
     cluster '.nodes[0].host = "elsewhere"'
     coord_exits 2 predict cluster.json results
-    expect_text err 'no result has a probe of one of its nodes .*elsewhere'
+    expect_text err 'no result has probes of its nodes .*elsewhere'
     cluster 'del(.nodes)'
     coord_exits 2 predict cluster.json results
-    expect_text err 'it has no nodes'
+    expect_text err 'it has neither "links" nor nodes'
 }
 
 test_predictions_show_only_measurements_of_the_same_refit() {

@@ -62,7 +62,7 @@ test_impossible_meshes_name_the_rule() {
 
 test_an_unknown_model_type_says_what_to_do() {
     refused '.model = {config: {model_type: "nonesuch"}}' \
-        '$.model.config.model_type: "nonesuch"' 'known: ' \
+        '$.model.config.model_type: unknown model type "nonesuch"' 'known: ' \
         '"checkpoint", "manifest" or "megatron"'
     refused '.model = {config: {model_type: "qwen3moe"}}' \
         '(did you mean "qwen3_moe"?)'
@@ -76,7 +76,7 @@ test_a_checkpoint_that_is_not_here_says_what_to_do() {
         # shellcheck disable=SC2086 # two words
         coord_exits 2 $command cluster.json
         expect_text err "[$].model.checkpoint: .*/absent/model is not on this machine"
-        expect_text err 'mount it here under the same path, or run the command on a node'
+        expect_text err 'mount the folder here under the same path, or run the command on a node'
     done
     touch plain
     refused '.model = {checkpoint: "plain"}' '$.model.checkpoint: ' \
@@ -262,8 +262,8 @@ test_results_that_are_not_there_are_told() {
     for command in "report run ./run" "compare run run"; do
         # shellcheck disable=SC2086 # words
         coord_exits 1 $command
-        expect_text err 'scenario gone is left out.* missing'
-        expect_text err 'run/empty\.json: is not a record with a summary'
+        expect_text err 'scenario gone left out.* missing'
+        expect_text err 'run/empty\.json: not a record with a summary'
         expect_no_text err 'scenario (a|later) '
     done
 }

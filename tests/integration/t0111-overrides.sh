@@ -104,7 +104,7 @@ test_a_model_alone_has_values_but_no_nodes() {
     coord_exits 0 plan model.json --json --set num_hidden_layers=2
     expect_json out '.model.num_layers == 2'
     coord_exits 2 plan model.json --nodes a
-    expect_text err 'model.s config.json, which has no nodes'
+    expect_text err 'model.s config.json has no nodes'
 }
 
 test_hosts_may_come_through_a_pipe() {
@@ -115,7 +115,7 @@ test_hosts_may_come_through_a_pipe() {
     mkfifo pipe
     "$coord" plan cluster.json --hostfile pipe >out 2>err &
     pid=$!
-    wait_until 20 "a writer is asked for" grep -q '^warning: pipe: waiting for what its writer has to say$' err
+    wait_until 20 "a writer is asked for" grep -q '^warning: pipe: waiting for its writer$' err
     echo "localhost slots=4" >pipe
     wait "$pid" || fail "the plan failed: $(cat err)"
 }

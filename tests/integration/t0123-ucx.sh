@@ -90,7 +90,7 @@ test_other_transports_are_another_measurement() {
     coord_exits 2 report --pool results/messages results/puts
     expect_text err 'is not pooled .* they differ in setup\.registration'
     run_coord predict cluster.json results/messages
-    expect_text out 'launch\.env\.REFIT_UCX_RMA is not given there, "always" here'
+    expect_text out 'launch\.env\.REFIT_UCX_RMA is not set there, "always" here'
     run_coord predict cluster.json results/messages results/puts
     expect_text out '^1 of 2 results used'
     expect_text out '^  not measured: .* measures another refit: launch\.env'
@@ -123,7 +123,7 @@ test_directions_multiply_only_method_ucx() {
         "split-method=ucx-ucx.direction=get"]'
     expect_text err '^3 scenarios, 1 equal left out$'
     coord_exits 2 plan cluster.json --set 'scenarios.*.method=host'
-    expect_text err 'scenarios\[0\]\.ucx: is for method ucx in host memory, not for host: leave it out'
+    expect_text err 'scenarios\[0\]\.ucx: applies to method ucx in host memory, not to host: remove it'
 }
 
 test_without_the_module_ucx_is_refused_with_the_reason() {

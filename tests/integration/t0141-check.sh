@@ -17,7 +17,7 @@ test_an_address_of_another_machine_is_an_error_where_ranks_listen() {
     cluster '.nodes[1].address = "198.51.100.7"'
     coord_exits 4 check cluster.json
     expect_text out '^E y: b .*198\.51\.100\.7 \(\$\.nodes\[1\]\.address\)'
-    expect_text out '^W x: b .*198\.51\.100\.7 .*no rank listens'
+    expect_text out '^W x: b .*198\.51\.100\.7 .*no rank of this scenario listens'
     expect_text out '^1 error, '
     cluster '.nodes[1].address = "198.51.100.7" | .scenarios |= .[:1] |
         .scenarios[0] += {warmup: 0, iterations: 1}'
@@ -118,7 +118,7 @@ test_a_busy_port_is_told_once_with_advice() {
     cat err2 >&2
     expect_exit 0
     [ "$(grep -c 'cannot listen' err2)" = 1 ] || fail "not told once"
-    expect_text err2 'control\.port 0 chooses a free one'
+    expect_text err2 'set control\.port to 0 for a free one'
 }
 
 test_a_signal_ends_a_check_with_its_code() {

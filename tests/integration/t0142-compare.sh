@@ -95,7 +95,7 @@ test_a_machine_at_half_speed_is_no_regression() {
     add_ratios new 1.02
     compare 0 same
     expect_text out '^s .* \+100\.0 % +vs contiguous +\+2\.0 % +1\.00 \[0\.99, 1\.01\] -> 1\.02 \['
-    expect_text out '^1 with a time beyond 10 % that the yardstick shares'
+    expect_text out '^1 with a time beyond 10 %, yardstick too'
     run_coord compare old new --json
     expect_json out '.comparisons[0] | .judged == "yardstick_ratio" and
         (.change - 0.02 | fabs) < 1e-6 and (.time_change - 1 | fabs) < 1e-6 and
@@ -139,7 +139,7 @@ test_metrics_have_limits_of_their_own() {
         (.judgements.memory.change - 0.2 | fabs) < 1e-9 and
         .new.memory_peak_bytes == 1200000'
     coord_exits 2 compare old new --threshold time=5%,speed=3%
-    expect_text err 'unknown metric "speed"; there are time, ratio and memory'
+    expect_text err 'unknown metric "speed"; known: time, ratio, memory'
 }
 
 test_outliers_are_written_with_what_differs() {

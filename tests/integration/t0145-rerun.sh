@@ -37,7 +37,7 @@ test_rerun_says_whether_the_ratio_agrees() {
         map(.value.yardstick_ratio = [0, 0.5, 1, 999, 1000][.key] | .value))' \
         five.json >wide.json
     again 0 wide.json
-    expect_text out '^vs contiguous: 1 of 1 within what reruns give$'
+    expect_text out '^vs contiguous: 1 of 1 within the spread of reruns$'
     rm -r new
     jq '.summary.yardstick_ratio.median = 1e6 | .iterations[].yardstick_ratio =
         1e6' five.json >far.json
@@ -79,7 +79,7 @@ test_rerun_makes_the_same_plan_and_compares() {
     again 0
     expect_text out '^s-method=host +(same|faster|unclear) '
     # three iterations have no interval
-    expect_no_text out 'within what reruns give'
+    expect_no_text out 'within the spread of reruns'
     local new
     new=$(echo new/*/'s-method=host.json')
     expect_json "$new" '.status == "ok" and .file == "old.json"'
@@ -136,7 +136,7 @@ test_rerun_keeps_a_checkpoint_where_it_is() {
 
 test_rerun_refuses_another_plan_and_says_what_differs() {
     first_run
-    refused '.cluster.model.num_layers = 3' 'plan would be another' \
+    refused '.cluster.model.num_layers = 3' 'plan would differ' \
         'model\.[a-z]+ is .* in the file and .* now'
     refused '.cluster.scenarios[0].infer.layout = "hf"' \
         'scenario\.infer\.layout is "vllm" in the file and "hf" now'
@@ -154,15 +154,15 @@ test_rerun_refuses_what_is_no_result() {
     expect_text err 'cut\.json:[0-9]+:[0-9]+: '
     echo '{"a": 1}' >foreign.json
     again 2 foreign.json
-    expect_text err 'is not a record of a scenario'
+    expect_text err 'not a record of a scenario'
     cluster
     coord_exits 2 rerun cluster.json
-    expect_text err 'cluster.json: is not a record of a scenario'
+    expect_text err 'cluster.json: not a record of a scenario'
     again 2 absent.json
     expect_text err 'absent.json: cannot open'
     refused '.schema_version = 99' 'schema_version 99'
     refused 'del(.cluster.scenarios) | .file = "c.json"' \
-        'cluster: is not complete: build .* c\.json again instead'
+        'cluster: incomplete: build .* c\.json again instead'
     refused '.plan = null' 'plan\.digest: is missing'
     refused '.cluster.nodes[0].slots = "x"' '\$\.nodes\[0\]\.slots'
     coord_exits 2 rerun
@@ -173,7 +173,7 @@ test_rerun_refuses_to_become_several() {
     first_run
     again 2 old.json --set 'scenarios.*.method=["host","tcp"]'
     [ ! -e new ] || fail "there are results"
-    expect_text err '--set makes 2 scenarios of it, but rerun compares one'
+    expect_text err '--set makes 2 scenarios, but rerun compares one'
 }
 
 test_rerun_refuses_the_record_of_a_whole_run() {
@@ -204,11 +204,11 @@ test_rerun_on_other_nodes() {
         ([.environment[].host] == ["c", "d"]) and
         .cluster.links == {methods: {tcp: {}}}'
     again 2 old.json --nodes c
-    expect_text err '1 hosts are given for the 2 nodes of old.json'
+    expect_text err '1 hosts given for the 2 nodes of old.json'
     again 2 old.json --nodes c,c
     expect_text err '--nodes: host c is listed twice'
     again 2 old.json --nodes 'c[1-2]:3'
-    expect_text err 'host c1 is given 3 slots, but takes the place of a, which has 2'
+    expect_text err 'host c1 has 3 slots, but replaces a with 2'
     rm -r new
     printf 'e slots=2\nf\n' >hosts
     again 0 old.json --hostfile hosts --set 'scenarios.*.iterations=4'

@@ -106,7 +106,7 @@ test_a_rank_killed_in_one_repeat_leaves_the_others() {
     kill -KILL "$victim"
     finish_coord
     expect_exit 1
-    expect_text err 'first: repeat 2 of 3 has failed, so no other follows; what was measured before is kept'
+    expect_text err 'first: repeat 2 of 3 failed, remaining repeats skipped; earlier repeats are kept'
     file=$(result first)
     expect_json "$file" '.status == "failed" and
         [.repeats[].status] == ["ok", "failed"]'
@@ -127,7 +127,7 @@ test_a_rank_killed_in_one_repeat_leaves_the_others() {
     coord_exits 0 cluster.json --resume "$(dirname "$file")"
     expect_text err 'nothing to do'
     coord_exits 2 cluster.json --resume "$(dirname "$file")" --repeat 2
-    expect_text err 'begun with --repeat 3'
+    expect_text err 'started with --repeat 3'
 }
 
 first_is_stored() {

@@ -160,7 +160,7 @@ test_alpa_is_not_given_an_empty_list() {
     coord_exits 2 report --alpa run
     [ ! -s out ] || fail "printed $(cat out)"
     expect_text err 'good is left out: is not of one tensor between two'
-    expect_text err '^error: --alpa: Alpa could have measured none of these'
+    expect_text err '^error: --alpa: no result is comparable with Alpa'
 }
 
 # A record may lack its model; then there are not several.

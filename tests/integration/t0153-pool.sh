@@ -74,9 +74,9 @@ test_other_refits_and_copies_are_named_and_kept_apart() {
     expect_text err 'scenario second of run .* is not pooled .* so one is a copy'
     expect_text out 'pooled: second: 6 iterations of 2 repeats in 2 runs'
     coord_exits 2 report --pool a b
-    expect_text err 'no scenario was measured alike in two runs'
+    expect_text err 'no scenario has comparable records in two runs'
     coord_exits 2 report --pool a
-    expect_text err 'no two runs to pool; name several run folders'
+    expect_text err '--pool needs two runs: name several run folders'
 }
 
 test_runs_before_are_compared_with_runs_after() {

@@ -310,7 +310,7 @@ test_interrupt_before_any_scenario_keeps_no_folder() {
     finish_coord
     expect_exit 130
     ! compgen -G 'results/*' || fail "a folder was left"
-    expect_text err 'no results are kept'
+    expect_text err 'no results kept'
     expect_no_text err 'results in'
     wait_until 20 "its end" eval '! kill -0 "$(<pid)" 2>/dev/null'
 }

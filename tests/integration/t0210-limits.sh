@@ -196,10 +196,10 @@ test_small_stacks_are_told() {
     for kilobytes in 32 64 255; do # the loader needs more than 16
         limited -s "$kilobytes" cluster.json
         expect_exit 4
-        expect_text said "stack too low: $kilobytes KiB, .*ulimit -s 8192"
+        expect_text said "stack limit too low: $kilobytes KiB, .*ulimit -s 8192"
         limited_worker -s "$kilobytes"
         expect_exit 4
-        expect_text said "stack too low: $kilobytes KiB, .*ulimit -s 8192"
+        expect_text said "stack limit too low: $kilobytes KiB, .*ulimit -s 8192"
         cluster
         limited -Ss "$kilobytes" cluster.json
         expect_exit 0

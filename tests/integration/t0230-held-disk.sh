@@ -56,7 +56,7 @@ test_a_signal_before_the_folder_is_made_leaves_none() {
     rm hold
     finish_coord
     expect_exit 143
-    expect_text err 'no results are kept'
+    expect_text err 'no results kept'
     [ ! -e results ] || fail "results/ was left"
 }
 

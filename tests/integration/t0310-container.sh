@@ -73,7 +73,7 @@ test_a_wrap_without_standard_input_is_named() {
     cluster ".launch.wrap = [\"sh\", \"-c\", \"exec \\\"\$@\\\" </dev/null\", \"-\"] |
         .launch.worker = \"$worker\""
     coord_exits 4 cluster.json
-    expect_text err 'launch\.wrap has to pass on standard input'
+    expect_text err 'launch\.wrap must pass on standard input'
 }
 
 test_a_wrap_that_finds_no_worker_is_named() {
@@ -96,7 +96,7 @@ test_a_wrap_is_a_list_of_words() {
     done
     cluster '.launch.wrap = ["a-{host}"] | .launch.method = "slurm"'
     SLURM_JOB_ID=1 coord_exits 2 check cluster.json
-    expect_text err '\$\.launch\.wrap\[0\].*"\{host\}" does not go with .*slurm'
+    expect_text err '\$\.launch\.wrap\[0\].*"\{host\}" does not work with .*slurm'
 }
 
 run_tests

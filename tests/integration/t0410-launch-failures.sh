@@ -52,7 +52,7 @@ test_changed_host_key() {
 test_user_key_that_the_node_does_not_know() {
     ssh-keygen -q -t ed25519 -N '' -f other
     launch_fails ".nodes[1].identity = \"$PWD/other\"" \
-        'no key is accepted for user root; tried .*/other \(nodes\[1\]\.identity, refused\).*ssh -v'
+        'no key accepted for user root; tried .*/other \(nodes\[1\]\.identity, refused\).*ssh -v'
 }
 
 # One line for all nodes that lack the same key, not one for each.
@@ -60,13 +60,13 @@ test_nodes_without_a_key_are_told_together() {
     cluster '.nodes |= map(del(.identity)) | .launch.worker = "none"'
     HOME=$PWD SSH_AUTH_SOCK='' run_coord check cluster.json
     expect_exit 4
-    expect_text out '^E .*, .*no key is accepted .*nodes\.\*\.identity'
+    expect_text out '^E .*, .*no key accepted .*nodes\.\*\.identity'
     expect_text out '^1 error, '
 }
 
 test_missing_key_file() {
     launch_fails ".nodes[1].identity = \"$PWD/absent\"" \
-        'no key is accepted .*/absent \(nodes\[1\]\.identity, No such file or directory\)'
+        'no key accepted .*/absent \(nodes\[1\]\.identity, No such file or directory\)'
 }
 
 test_worker_that_is_not_there() {
@@ -97,11 +97,11 @@ test_shell_that_does_not_get_to_the_worker() {
     printf '#!/bin/sh\necho welcome\ncat >/dev/null\n' >busy
     chmod +x busy
     launch_fails ".launch.worker = \"$PWD/busy\" | .launch.timeout_s = 1" \
-        'did not answer within 11 s .*login shell .*slow.*launch\.timeout_s'
+        'did not answer within 11 s .*slow .*login shell.*launch\.timeout_s'
     coord_exits 4 cluster.json --timeout 3
-    expect_text err 'did not join within [0-9]+ s.*login shell .*slow'
+    expect_text err 'did not join within [0-9]+ s.*slow .*login shell'
     coord_exits 4 check cluster.json --timeout 3
-    expect_text out 'did not join within 3 s.*login shell .*slow'
+    expect_text out 'did not join within 3 s.*slow .*login shell'
 }
 
 test_closed_port() {
@@ -167,9 +167,9 @@ test_head_without_a_passwd_entry() {
         .nodes |= [.[1] | del(.user) | .identity = \"$PWD/id_ed25519\"] |
         .scenarios[0].train.tp = 2"
     coord_exits 4 cluster.json
-    expect_text err "no user name for $host: nodes\\[0\\]\\.user"
+    expect_text err "no user name for $host: set nodes\\[0\\]\\.user"
     coord_exits 0 cluster.json --set nodes.0.user=root
-    expect_text err 'the ssh config is not read: ssh\(1\).* passwd entry'
+    expect_text err 'ssh config not read: ssh\(1\).* passwd entry'
     HOME=/ coord_exits 4 cluster.json --set launch.method=manual --timeout 2
     expect_text err ': /\.cache: Permission denied'
 }

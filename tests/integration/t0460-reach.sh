@@ -57,7 +57,7 @@ test_equal_addresses_are_named() {
         at_exit "ip -n $name address del 172.31.77.2/32 dev lo 2>/dev/null"
     done
     cluster '.nodes[].address = "172.31.77.2"'
-    cannot_send 'both have the address 172\.31\.77\.2.*--network host'
+    cannot_send 'both have data address 172\.31\.77\.2.*--network host'
     for name in "${ns[@]}"; do
         ip -n "$name" address del 172.31.77.2/32 dev lo
     done
@@ -107,7 +107,7 @@ test_a_node_that_stops_while_it_tries_is_named_alone() {
     finish_coord
     ip -n "${ns[1]}" route del unreachable "${host[0]}"
     expect_exit 4
-    expect_text out "^E ${host[0]}: (silent for 15|has not said within 15 s)"
+    expect_text out "^E ${host[0]}: (silent for 15|no answer within 15 s)"
     expect_text out '^1 error, '
     expect_no_text out 'no data connection'
 }
@@ -178,13 +178,13 @@ test_too_little_shared_memory_for_ucx_is_told() {
         hidden_size: 512, num_attention_heads: 8, vocab_size: 81920}}'
     coord=./small run_coord check cluster.json
     expect_exit 0
-    expect_text out '^W a: .* has 4[0-9.]+ MB of memory for sharing .*shm-size'
+    expect_text out '^W a: .* has 4[0-9.]+ MB of shared memory .*shm-size'
     coord=./small run_coord cluster.json -o tight
     expect_exit 0
     expect_json "$(echo tight/*/a.json)" '.flags | contains(["unmapped"])'
     expect_text out '^no room in /dev/shm .*: a \(messages by posix'
     run_coord check cluster.json
-    expect_no_text out 'for sharing'
+    expect_no_text out 'of shared memory'
     run_coord cluster.json -o roomy
     expect_json "$(echo roomy/*/a.json)" '.flags | contains(["unmapped"]) | not'
 }

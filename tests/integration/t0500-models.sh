@@ -174,7 +174,7 @@ test_tensors_that_no_rule_knows_are_refused_by_name() {
     coord_exits 2 cluster.json
     [ ! -e results ] || fail "results/ appeared"
     for name in 'gate_up_proj [4, 32, 128]' 'gate_up_proj_bias [4, 128]' \
-        'down_proj [4, 64, 32]' 'self_attn.sinks [8]' '8 tensors' \
+        'down_proj [4, 64, 32]' 'self_attn.sinks [8]' '8 unknown tensors' \
         '"unknown_tensors": "replicate"' '$.scenarios[0] (s)'; do
         grep -qF -- "$name" err || fail "the error lacks: $name"
     done
@@ -279,7 +279,7 @@ test_a_refused_scenario_still_lists_what_names_are_taken_for() {
     unforeseen
     cluster "$unknown"
     coord_exits 2 plan -v cluster.json
-    expect_text err 'no rule says .*Tensor names.* refit-cluster\(5\)'
+    expect_text err 'no rule to split .*Tensor names.* refit-cluster\(5\)'
     expect_text out 'q_proj\.weight +\[64, 32\] +2  query +common names: '
     expect_text out 'mlp\.experts\.down_proj +\[4, 64, 32\] +2  unknown +none$'
 }

@@ -53,7 +53,7 @@ test_a_model_that_is_not_in_the_cache_comes_with_the_command_that_fetches_it() {
     fill_hub_cache
     cluster '.model = {config: "tiny/other"}'
     coord_exits 2 plan cluster.json
-    expect_text err "[$].model.config: tiny/other: not here, .*$PWD/cache.*: hf download tiny/other config.json$"
+    expect_text err "[$].model.config: tiny/other: no such file, .*$PWD/cache.*: hf download tiny/other config.json$"
     cluster '.model = {config: "tiny/model", revision: "v2"}'
     coord_exits 2 plan cluster.json
     expect_text err 'hf download tiny/model config.json --revision v2$'
@@ -289,7 +289,7 @@ test_exports_that_cannot_be_are_refused_before_the_launch() {
     make_checkpoint --shards 1
     cluster '.scenarios[0].method = ["host", "shm"]'
     coord_exits 2 --export . cluster.json
-    expect_text err 'one scenario refits, 2 are selected: .*--scenario'
+    expect_text err 'needs one scenario, 2 are selected: .*--scenario'
     cluster '.scenarios[0].method = "null"'
     coord_exits 2 --export . cluster.json
     expect_text err '--export: method null moves no bytes'

@@ -104,7 +104,7 @@ test_a_file_that_differs_between_nodes_is_named() {
     # float16 for bfloat16 with a blank less: the header keeps its length.
     sed -i 's/"dtype": "BF16"/"dtype": "F16" /g' two/model/*.safetensors
     run_coord cluster.json
-    expect_refused 'b: .*mounted/model/model-00001-of-00003.safetensors: is another file than on a'
+    expect_refused 'b: .*mounted/model/model-00001-of-00003.safetensors: differs from that on a'
 }
 
 test_a_shard_that_is_cut_short_names_node_and_file() {

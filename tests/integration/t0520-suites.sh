@@ -204,7 +204,7 @@ test_values_and_hosts_are_set_in_every_file() {
 test_a_method_that_the_keys_of_a_scenario_do_not_suit_is_refused() {
     suite methods --set 'scenarios.*.method=ucx'
     expect_exit 2
-    expect_text err 'scenarios\[0\]\.disk: is for method disk, not for ucx: '
+    expect_text err 'scenarios\[0\]\.disk: applies to method disk, not to ucx: '
     suite methods --set 'scenarios.*.method=ucx' --set 'scenarios.*.disk=null'
     expect_exit 0
     [ "$planned" = "same-layout tp2pp2-to-tp4 durable-disk" ] ||
@@ -218,7 +218,7 @@ test_files_without_the_scenario_that_is_set_are_left_out() {
     only_counts || fail "the other files were heard of"
     suite megatron --set scenarios.1-tp2-to-tp9.iterations=3
     expect_exit 2
-    expect_text err 'scenarios: no member is named "1-tp2-to-tp9"'
+    expect_text err 'scenarios: unknown member "1-tp2-to-tp9"'
     [ ! -s out ] || fail "something was planned"
 }
 

@@ -343,7 +343,7 @@ test_busy_device_is_named() {
 
 test_too_few_devices_are_refused() {
     run_fails 4 '.launch.env.FAKE_CUDA_DEVICES = "2"' \
-        'has 2 GPUs, 6 slots need one each'
+        'has 2 GPUs, but 6 slots need one each'
 }
 
 test_handle_that_does_not_open_explains_itself() {
@@ -398,7 +398,7 @@ test_two_names_of_one_machine_are_refused() {
     cluster "$two_nodes_cluster"
     two_nodes CUDA_FAKE_NODE=1
     expect_exit 4
-    expect_text err 'has a GPU that [ab] has too'
+    expect_text err 'shares a GPU with [ab]:'
 }
 
 # bfloat16 arrives, then each shard becomes fp8 with block scales; both are

@@ -15,11 +15,11 @@ test_devices_that_others_use_are_a_warning() {
     cluster '.launch.env.FAKE_NVML_FOREIGN = "1000000000" |
         .scenarios[0].method = ["nccl", "ipc"]'
     coord_exits 0 check cluster.json
-    expect_text out '^W s-method=nccl, s-method=ipc: GPUs 0, 1, 2, 3, 4, 5 of localhost: other processes compute there \(6 processes, 6\.00 GB\)'
+    expect_text out '^W s-method=nccl, s-method=ipc: GPUs 0, 1, 2, 3, 4, 5 of localhost: used by other processes \(6 processes, 6\.00 GB\)'
     cluster '.launch.env.FAKE_NVML_FOREIGN = "1000000000" |
         .scenarios[0].method = "host"'
     run_coord check cluster.json
-    expect_no_text out 'compute there'
+    expect_no_text out 'used by other processes'
 }
 
 test_errors_and_low_clocks_are_warnings() {
@@ -48,7 +48,7 @@ test_driver_that_tells_nothing_gives_no_warning() {
     cluster '.launch.env += {FAKE_NVML_FOREIGN: "1000000000",
         FAKE_NVML_PROCESSES: "0"}'
     coord_exits 0 check cluster.json
-    expect_no_text out 'compute there'
+    expect_no_text out 'used by other processes'
 }
 
 # Limits and adapters are those of the process that looks for them.

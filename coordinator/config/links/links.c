@@ -116,13 +116,13 @@ static enum rf_status check_nics(const struct rf_jnode *node, double n,
         return RF_OK;
     }
     if (n > RF_NODE_NICS_MAX || n < 1 || n != (double)(uint32_t)n) {
-        return rf_jnode_wrong(&nics, err, "must be a whole number from 1 to %d",
+        return rf_jnode_wrong(&nics, err, "must be an integer from 1 to %d",
                               RF_NODE_NICS_MAX);
     }
     return nic_gbytes_per_s > 0
                ? RF_OK
                : rf_jnode_fail(&nics, err,
-                               "says nothing without nic_gbytes_per_s");
+                               "has no effect without nic_gbytes_per_s");
 }
 
 static double *figure_of(struct rf_link_figures *figures, size_t key)
@@ -151,9 +151,9 @@ static enum rf_status add_fabric(const struct rf_jnode *name,
             continue;
         }
         if (*figure_of(given, i) > 0 && !setup) {
-            return rf_jnode_fail(name, err,
-                                 "a fabric before it has %s as well; name one",
-                                 figure_keys[i].key);
+            return rf_jnode_fail(
+                name, err, "an earlier fabric also sets %s; keep one of them",
+                figure_keys[i].key);
         }
         *figure_of(given, i) = RF_MAX(figure, *figure_of(given, i));
     }
@@ -212,9 +212,8 @@ static enum rf_status read_figures(const struct rf_jnode *node, bool of_node,
         status = rf_jnode_number(node, figure_keys[i].key, 0, 1e9, field, err);
         if (status == RF_OK && figure.value != NULL && figure_keys[i].is_rate &&
             *field <= 0) {
-            status = rf_jnode_wrong(
-                &figure, err,
-                "must be above 0; leave out a rate that is not known");
+            status = rf_jnode_wrong(&figure, err,
+                                    "must be above 0; leave out unknown rates");
         }
     }
     return status;

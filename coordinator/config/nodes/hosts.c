@@ -107,7 +107,7 @@ static enum rf_status read_range(const char **at, const char *word,
     }
     if (out->last < out->first) {
         return rf_err_set(err, RF_ERR_CONFIG,
-                          "\"%.80s\": the range %lu-%lu goes down", word,
+                          "\"%.80s\": descending range %lu-%lu", word,
                           out->first, out->last);
     }
     *at = end;
@@ -232,7 +232,7 @@ static enum rf_status add_again(struct rf_host *host,
     if (strcmp(host->user != NULL ? host->user : "",
                again->user != NULL ? again->user : "") != 0) {
         return rf_err_set(err, RF_ERR_CONFIG,
-                          "host %s has another user on an earlier line",
+                          "host %s has a different user on an earlier line",
                           host->name);
     }
     if (sum > RF_CONFIG_MAX_SLOTS) {
@@ -252,7 +252,7 @@ static enum rf_status add(struct rf_hosts *hosts, const struct rf_host *host,
     if (!rf_names_valid_host(name)) {
         return rf_err_set(err, RF_ERR_CONFIG,
                           "\"%.80s\" is not a host name: letters, digits and "
-                          "\"._-:\" only, not a dash first",
+                          "\"._-:\" only, no leading dash",
                           name);
     }
     known = find_host(hosts, name);
@@ -283,18 +283,17 @@ enum rf_status rf_hosts_add_word(const char *word, uint32_t slots,
         *at = '\0';
         if (!rf_names_valid_user(whole)) {
             status = rf_err_set(err, RF_ERR_CONFIG,
-                                "\"%.80s\": what is before \"@\" is not a "
-                                "user: letters, digits and \"._-\" only",
+                                "\"%.80s\": invalid user before \"@\": "
+                                "letters, digits and \"._-\" only",
                                 word);
         }
     }
     if (colon != NULL) {
         *colon = '\0';
-        RF_THEN(status, slots > 0 ? rf_err_set(err, RF_ERR_CONFIG,
-                                               "\"%.80s\": its slots are given "
-                                               "twice",
-                                               word)
-                                  : rf_hosts_slots(colon + 1, &slots, err));
+        RF_THEN(status, slots > 0
+                            ? rf_err_set(err, RF_ERR_CONFIG,
+                                         "\"%.80s\": slots given twice", word)
+                            : rf_hosts_slots(colon + 1, &slots, err));
     }
     RF_THEN(status, expand(name, &names, err));
     for (size_t i = 0; status == RF_OK && i < names.n; i++) {

@@ -29,8 +29,8 @@ static enum rf_status read_option(char **at, uint32_t *slots,
     *at += strspn(*at, BLANKS);
     if (!rf_word_is_one_of(key, keys)) {
         return rf_err_set(err, RF_ERR_CONFIG,
-                          "unknown word \"%s\" behind a host%s; a line is "
-                          "a host and perhaps slots=NUMBER",
+                          "unknown word \"%s\" after a host%s; a line has a "
+                          "host and optionally slots=NUMBER",
                           key, rf_did_you_mean(key, keys).text);
     }
     if (**at != '=') {
@@ -116,7 +116,7 @@ static FILE *open_hosts(const char *path)
     }
     if (fstat(fd, &file) == 0 && S_ISFIFO(file.st_mode) &&
         poll(&writer, 1, WRITER_MS) <= 0) {
-        rf_warn("%s: waiting for what its writer has to say", path);
+        rf_warn("%s: waiting for its writer", path);
         while (poll(&writer, 1, -1) < 0 && errno == EINTR) {
         }
     }
@@ -140,7 +140,7 @@ enum rf_status rf_hosts_load(const char *path, struct rf_hosts *out,
         status = rf_err_errno(err, RF_ERR_CONFIG, errno, "%s: read", path);
     } else if (size > RF_HOSTS_MAX_FILE_BYTES) {
         status = rf_err_set(err, RF_ERR_CONFIG,
-                            "%s: more than the limit of %zu bytes", path,
+                            "%s: larger than the limit of %zu bytes", path,
                             RF_HOSTS_MAX_FILE_BYTES);
     } else {
         status = rf_hosts_parse_file(text, size, path, out, err);

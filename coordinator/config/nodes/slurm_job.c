@@ -150,16 +150,14 @@ enum rf_status rf_slurm_job_hosts(struct rf_hosts *out, struct rf_err *err)
     if (!rf_slurm_job_is_here()) {
         return rf_err_set(
             err, RF_ERR_CONFIG,
-            "this is not inside a Slurm job (SLURM_JOB_ID is not set): run it "
-            "from a script of sbatch or as \"salloc -N2 refit-coord ...\", say "
-            "in launch.slurm.options what job to ask for, or name nodes with "
-            "--nodes");
+            "not in a Slurm job (SLURM_JOB_ID is not set): run this in an "
+            "sbatch script or as \"salloc -N2 refit-coord ...\", set "
+            "launch.slurm.options to request a job, or give --nodes");
     }
     if (list == NULL) {
         return rf_err_set(err, RF_ERR_CONFIG,
                           "SLURM_JOB_ID is set but SLURM_JOB_NODELIST is not: "
-                          "this process has lost a part of its job's "
-                          "environment");
+                          "part of the job's environment is missing");
     }
     status = rf_hosts_parse(list, out, err);
     if (status != RF_OK) {
@@ -217,10 +215,10 @@ enum rf_status rf_slurm_options(const struct rf_jnode *root, json_t **out,
                                   "such as \"--nodes=2\" or \"-N2\"");
         }
         if (runs_nothing(text)) {
-            return rf_jnode_fail(&item, err,
-                                 "\"%.80s\": with this option salloc runs "
-                                 "nothing; leave it out",
-                                 text);
+            return rf_jnode_fail(
+                &item, err,
+                "\"%.80s\": salloc runs no command with this option; remove it",
+                text);
         }
     }
     *out = list.value;

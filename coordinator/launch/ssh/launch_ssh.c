@@ -111,7 +111,7 @@ static void cut_cb(uv_timer_t *timer)
         return;
     }
     rf_err_set(&ssh->why, RF_ERR_TIMEOUT,
-               "the SSH session does not end and was left behind");
+               "the SSH session does not end; abandoned");
     ssh->status = -1;
     end(ssh, false);
 }
@@ -320,7 +320,7 @@ static void stop(struct rf_launch *launch, bool force)
         return;
     }
     if (ssh->state == SSH_WAITING) {
-        rf_err_set(&ssh->why, RF_ERR_ABORTED, "stopped before its start");
+        rf_err_set(&ssh->why, RF_ERR_ABORTED, "stopped before it started");
         end(ssh, false);
         return;
     }

@@ -299,8 +299,8 @@ static enum rf_status no_public_key(unsigned methods, struct rf_err *err)
 {
     return rf_err_set(
         err, RF_ERR_LAUNCH,
-        "the server does not take public keys (it offers%s%s%s), and nothing "
-        "else is tried; PubkeyAuthentication of its sshd_config allows them",
+        "the server does not accept public keys (it offers%s%s%s), the only "
+        "method supported; set PubkeyAuthentication in its sshd_config",
         (methods & SSH_AUTH_METHOD_PASSWORD) != 0 ? " password" : "",
         (methods & SSH_AUTH_METHOD_INTERACTIVE) != 0 ? " keyboard-interactive"
                                                      : "",
@@ -316,15 +316,14 @@ static enum rf_status refused(const struct trials *trials, bool partial,
     if (ssh_options_get(trials->session, SSH_OPTIONS_USER, &user) != SSH_OK) {
         user = NULL;
     }
-    rf_err_set(err, RF_ERR_LAUNCH,
-               partial ? "the server wants more than a key from user %s; "
-                         "tried %s"
-                       : "no key is accepted for user %s; tried %s. Give "
-                         "the right ones as nodes.*.user and "
-                         "nodes.*.identity, in the file or with --set, or "
-                         "load the key into an agent (ssh-add); ssh -v shows "
-                         "what the server takes",
-               user != NULL ? user : "(the caller's)", trials->text);
+    rf_err_set(
+        err, RF_ERR_LAUNCH,
+        partial
+            ? "the server requires more than a key from user %s; tried %s"
+            : "no key accepted for user %s; tried %s. Set nodes.*.user and "
+              "nodes.*.identity, in the file or with --set, or load the key "
+              "into an agent (ssh-add); ssh -v shows what the server accepts",
+        user != NULL ? user : "(the caller's)", trials->text);
     ssh_string_free_char(user);
     return RF_ERR_LAUNCH;
 }

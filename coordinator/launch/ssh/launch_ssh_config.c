@@ -110,10 +110,10 @@ static enum rf_status expand(const char *what, const char *pattern,
         }
         if (value == NULL) {
             free(text);
-            return rf_err_set(err, RF_ERR_CONFIG,
-                              "%s of the ssh config: %.*s of \"%.200s\" has no "
-                              "value here",
-                              what, (int)(next - token), token, pattern);
+            return rf_err_set(
+                err, RF_ERR_CONFIG,
+                "%s of the ssh config: no value for %.*s in \"%.200s\"", what,
+                (int)(next - token), token, pattern);
         }
         longer = rf_xasprintf("%s%.*s%s", text, (int)size, at, value);
         free(text);
@@ -346,17 +346,17 @@ static enum rf_status ask_ssh(struct rf_ssh_job *job,
     }
     *next++ = "--";
     *next++ = job->host;
-    status = rf_ssh_capture(job,
-                            "reading the ssh config (ssh -G, with what its "
-                            "Match exec lines run)",
-                            argv, &answer, err);
+    status = rf_ssh_capture(
+        job,
+        "reading the ssh config (ssh -G, including its Match exec commands)",
+        argv, &answer, err);
     RF_THEN(status, rf_ssh_take_config(answer, out, err));
     if (status == RF_OK &&
         (out->host_name == NULL || out->user == NULL || out->port == 0)) {
-        status = rf_err_set(err, RF_ERR_CONFIG,
-                            "ssh -G does not say what host %s is: is ssh "
-                            "OpenSSH's?",
-                            job->host);
+        status =
+            rf_err_set(err, RF_ERR_CONFIG,
+                       "ssh -G does not resolve host %s: is ssh not OpenSSH's?",
+                       job->host);
     }
     free(answer);
     return status;
@@ -378,8 +378,7 @@ static void set_defaults(const struct rf_ssh_job *job,
 static enum rf_status resolve(struct rf_ssh_job *job,
                               struct rf_ssh_settings *out, struct rf_err *err)
 {
-    static const char no_entry[] =
-        "ssh(1), which resolves it, needs a passwd entry of this user";
+    static const char no_entry[] = "ssh(1) needs a passwd entry for this user";
     char *login = login_name();
     const bool known = login[0] != '\0';
     enum rf_status status;
@@ -397,16 +396,13 @@ static enum rf_status resolve(struct rf_ssh_job *job,
                                                         : "the ssh config",
                                 no_entry);
     if (status == RF_ERR_UNSUPPORTED && job->ssh_config == NULL) {
-        rf_ssh_note(job, "warning: the ssh config is not read: %s",
-                    known ? "there is no ssh(1) here, which resolves it"
-                          : no_entry);
+        rf_ssh_note(job, "warning: ssh config not read: %s",
+                    known ? "ssh(1) not found" : no_entry);
         set_defaults(job, out);
         return RF_OK;
     }
     if (status == RF_OK && out->ignored[0] != '\0') {
-        rf_ssh_note(job,
-                    "warning: the ssh config sets %s, which this program "
-                    "does not honour",
+        rf_ssh_note(job, "warning: ssh config: unsupported options ignored: %s",
                     out->ignored);
     }
     return status;
@@ -419,10 +415,10 @@ enum rf_status rf_ssh_read_config(struct rf_ssh_job *job,
     *out = (struct rf_ssh_settings){.name = job->host};
     RF_TRY(resolve(job, out, err));
     if (out->user[0] == '\0') {
-        return rf_err_set(err, RF_ERR_CONFIG,
-                          "no user name for %s: %s.user (this user, uid %u, "
-                          "has no passwd entry)",
-                          job->host, job->place, (unsigned)getuid());
+        return rf_err_set(
+            err, RF_ERR_CONFIG,
+            "no user name for %s: set %s.user (uid %u has no passwd entry)",
+            job->host, job->place, (unsigned)getuid());
     }
     if (job->known_hosts != NULL) { /* replaces all others */
         free_texts(&out->known_hosts);

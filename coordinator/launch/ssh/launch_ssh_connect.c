@@ -196,8 +196,8 @@ enum rf_status rf_ssh_await_banner(struct rf_ssh_job *job, int fd,
         if (got == 0 || (got < 0 && errno != EAGAIN && errno != EINTR)) {
             *retry = true;
             return rf_err_set(err, RF_ERR_LAUNCH,
-                              "the connection was closed before an SSH server "
-                              "spoke (%s, or too many at a time?): %s",
+                              "connection closed before the SSH banner (%s, or "
+                              "too many connections at once?): %s",
                               where,
                               got == 0 ? "end of file" : strerror(errno));
         }
@@ -212,7 +212,7 @@ enum rf_status rf_ssh_await_banner(struct rf_ssh_job *job, int fd,
                 make_printable(seen);
                 *retry = strncmp(seen, "Exceeded MaxStartups", 20) == 0;
                 return rf_err_set(err, RF_ERR_LAUNCH,
-                                  "no SSH server there: it says \"%s\" (%s?)",
+                                  "not an SSH server: it sent \"%s\" (%s?)",
                                   seen, where);
             }
         }

@@ -150,15 +150,13 @@ static enum rf_status refuse_unknown(const struct rf_ssh_job *job,
     const struct rf_ssh_known *known = shown->known;
     char command[1024];
     if (known->first == NULL) {
-        return rf_err_set(err, RF_ERR_LAUNCH,
-                          "the host key of %s is unknown: it shows %s %s, and "
-                          "no file keeps what is known (UserKnownHostsFile of "
-                          "the ssh config, launch.known_hosts). If it is "
-                          "right, name a file as launch.known_hosts, give the "
-                          "key as %s.host_key_sha256, or set "
-                          "launch.accept_new",
-                          known->name, shown->type, shown->fingerprint,
-                          job->place);
+        return rf_err_set(
+            err, RF_ERR_LAUNCH,
+            "the host key of %s is unknown: it shows %s %s, and there is no "
+            "known_hosts file (UserKnownHostsFile of the ssh config, "
+            "launch.known_hosts). If it is right, set launch.known_hosts, "
+            "%s.host_key_sha256 or launch.accept_new",
+            known->name, shown->type, shown->fingerprint, job->place);
     }
     scan_command(known->settings, known->first, command, sizeof(command));
     return rf_err_set(
@@ -167,7 +165,7 @@ static enum rf_status refuse_unknown(const struct rf_ssh_job *job,
         "%s%s%s. If it is right: %s",
         known->name, shown->type, shown->fingerprint, known->first,
         job->known_hosts != NULL ? " (launch.known_hosts)" : "",
-        authority ? " (its @cert-authority lines are not supported here)" : "",
+        authority ? " (whose @cert-authority lines are not supported)" : "",
         command);
 }
 
@@ -184,23 +182,22 @@ static enum rf_status refuse_other(const struct rf_ssh_job *job,
     char command[1024];
     if (path == NULL) {
         return rf_err_set(err, RF_ERR_LAUNCH,
-                          "%s shows a host key (%s %s) that KnownHostsCommand "
-                          "of the ssh config does not know; it has another",
+                          "%s shows a host key (%s %s) other than that of "
+                          "KnownHostsCommand in the ssh config",
                           name, shown->type, shown->fingerprint);
     }
     if (verdict == SSH_KNOWN_HOSTS_CHANGED) {
         return rf_err_set(err, RF_ERR_LAUNCH,
                           "the host key of %s has changed: it now shows %s %s, "
-                          "%s%s has another. Somebody may be listening in; if "
-                          "the machine was set up anew: ssh-keygen -R '%s' "
-                          "-f %s",
+                          "%s%s has another. This may be an attack; if the "
+                          "machine was reinstalled: ssh-keygen -R '%s' -f %s",
                           name, shown->type, shown->fingerprint, path, key,
                           name, path);
     }
     scan_command(shown->known->settings, path, command, sizeof(command));
     return rf_err_set(err, RF_ERR_LAUNCH,
                       "%s shows a host key of another type (%s %s) than those "
-                      "in %s%s; if that is right: %s",
+                      "in %s%s; if it is right: %s",
                       name, shown->type, shown->fingerprint, path, key,
                       command);
 }
@@ -268,8 +265,8 @@ static enum rf_status add_key(struct rf_ssh_job *job, ssh_session session,
     if (path == NULL) {
         rf_ssh_known_add(shown->known, shown->type, shown->base64);
         rf_ssh_note(job,
-                    "new host key %s %s accepted, but no file keeps it "
-                    "(UserKnownHostsFile, launch.known_hosts)",
+                    "new host key %s %s accepted, but not saved: no "
+                    "known_hosts file (UserKnownHostsFile, launch.known_hosts)",
                     shown->type, shown->fingerprint);
         return RF_OK;
     }

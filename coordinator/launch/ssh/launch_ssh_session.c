@@ -13,7 +13,7 @@ const char *rf_ssh_reason(ssh_session session)
 {
     const char *text = ssh_get_error(session);
     return text[0] == '\0' || strstr(text, "ssh_options_set") != NULL
-               ? "no reason is given"
+               ? "no reason given"
                : text;
 }
 

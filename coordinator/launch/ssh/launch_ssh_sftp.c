@@ -62,7 +62,7 @@ static void try_shell(ssh_session session, char *out, size_t size)
     }
     if (ssh_channel_request_exec(channel, "exit 0") == SSH_OK) {
         if (read_output(channel, words, sizeof(words))) {
-            snprintf(out, size, "%s print \"%s\", which breaks it", files,
+            snprintf(out, size, "%s print \"%s\", which breaks SFTP", files,
                      first_words(words));
         } else if ((status = ssh_channel_get_exit_status(channel)) > 0) {
             snprintf(out, size, "%s end it with status %d", files, status);
@@ -81,7 +81,7 @@ static enum rf_status no_sftp(ssh_session session, bool started,
     }
     return rf_err_set(err, RF_ERR_LAUNCH,
                       "the server offers no SFTP: %s%s%s; or copy the worker "
-                      "there yourself and say where it is (launch.worker)",
+                      "there yourself and give its path in launch.worker",
                       reason, started ? "; " : "", shell);
 }
 
@@ -123,9 +123,9 @@ static bool is_in_the_way(const struct rf_ssh_sftp *sftp, const char *level,
         found != NULL && found->type != SSH_FILEXFER_TYPE_DIRECTORY;
     *there = found != NULL && !other;
     if (other) {
-        snprintf(why, size, "%s is there and is not a folder", level);
+        snprintf(why, size, "%s exists and is not a folder", level);
     } else if (link != NULL) {
-        snprintf(why, size, "%s is a symbolic link to %s, which is not there",
+        snprintf(why, size, "%s is a symbolic link to %s, which does not exist",
                  level, link);
     }
     sftp_attributes_free(found);
@@ -201,7 +201,7 @@ enum rf_status rf_ssh_sftp_failed(const struct rf_ssh_sftp *sftp, int error,
                  error >= 0 && (size_t)error < RF_ARRAY_SIZE(names) &&
                          names[error] != NULL
                      ? names[error]
-                     : "the server does not say why; is a quota used up?");
+                     : "the server gives no reason; quota exceeded?");
     }
     return rf_err_set(err, RF_ERR_LAUNCH, "cannot %s %.*s: %s", what,
                       (int)(length - (path[length - 1] == '/' ? 1 : 0)), path,

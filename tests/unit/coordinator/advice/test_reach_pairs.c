@@ -282,7 +282,7 @@ TEST(test_reach_pairs_name_nodes_that_do_not_answer)
     advise();
     ck_assert_uint_eq(findings.n, 2);
     expect(0, RF_ADVICE_ERROR, "n1",
-           "has not said within 15 s which nodes it reaches");
+           "no answer within 15 s about the nodes it reaches");
     expect(1, RF_ADVICE_WARNING, "n2", "no data connection to n0: refused;");
     leave();
 }

@@ -63,11 +63,10 @@ TEST(test_cause_of_a_missing_worker_stands_alone)
     rf_cause_note(&cause, "its agent closed the stream");
     rf_cause_exit(&cause, &how, NULL, 127, NULL);
     rf_cause_note(&cause, "and more");
-    ck_assert_str_eq(told(),
-                     "the worker \"/opt/refit-worker\" was not found (status "
-                     "127): say where it is with launch.worker, or use "
-                     "launch.deploy; if it is there, the node lacks the loader "
-                     "that it was built for (ldd)");
+    ck_assert_str_eq(
+        told(), "the worker \"/opt/refit-worker\" was not found (status 127): "
+                "give its path in launch.worker, or use launch.deploy; if it "
+                "exists, the node lacks its loader (ldd)");
 }
 
 static const struct rf_launch_config deploying = {.worker = "refit-worker",
@@ -101,7 +100,7 @@ LOOP_TEST(test_cause_recognizes_what_loaders_lack, 4)
     rf_cause_line(&cause, "first");
     rf_cause_line(&cause, cases[_i].line);
     rf_cause_exit(&cause, &deploying, NULL, cases[_i].status, NULL);
-    assert_says(told(), "libraries do not do for the worker");
+    assert_says(told(), "lacks libraries of the worker");
     assert_says(text, cases[_i].line);
 }
 
@@ -121,7 +120,7 @@ LOOP_TEST(test_cause_of_a_worker_for_another_machine, 2)
     rf_cause_exit(&cause, _i == 0 ? &how : &deploying, NULL, 126, NULL);
     assert_says(told(), _i == 0 ? "\"/opt/refit-worker\" cannot be executed"
                                 : "that launch.deploy copied cannot");
-    assert_says(text, "is for an unknown one");
+    assert_says(text, "for an unknown machine");
     assert_says(text, "noexec");
 }
 
@@ -141,7 +140,7 @@ LOOP_TEST(test_cause_of_a_wrap_names_it, 2)
         .worker = "/w", .wrap = {"docker", "exec"}, .n_wrap = 2};
     rf_cause_exit(&cause, &wrapped, NULL, 126 + _i, NULL);
     assert_says(told(), "launch.wrap (docker ...)");
-    assert_says(told(), _i == 0 ? "cannot be executed" : "was not found");
+    assert_says(told(), _i == 0 ? "not executable" : "not found");
     assert_says(told(), "\"/w\" (launch.worker)");
 }
 

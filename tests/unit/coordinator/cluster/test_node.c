@@ -469,7 +469,7 @@ static const char *say_something_wrong(int which, struct conn_end *end)
         return "HELLO: $.protocol";
     case 2:
         rf_conn_send(end->conn, RF_MSG_DONE, RF_FRAME_NO_RANK, json_object());
-        return "it speaks before it has joined";
+        return "message before HELLO";
     default:
         rf_conn_send(end->conn, RF_MSG_ERROR, RF_FRAME_NO_RANK,
                      json_pack("{s:s}", "text", "cannot go on"));
@@ -576,7 +576,7 @@ LOOP_TEST(test_node_started_by_hand_may_be_started_again, 2)
     ends_run_until(tcp_is_gone);
     pass(60 * RF_NS_PER_S);
     ck_assert_uint_eq(n_lost, 0);
-    assert_says(logged, "a: before it had joined: ");
+    assert_says(logged, "a: lost before it joined: ");
     assert_says(logged, "; start its worker again");
 }
 
@@ -598,7 +598,7 @@ TEST(test_node_that_connects_by_itself_is_lost_without_hello)
     rf_conn_close(ends_right.conn);
     ends_run_until(is_lost_in_time);
     assert_says(lost_why.text,
-                "before it had joined: its agent closed the connection");
+                "lost before it joined: its agent closed the connection");
 }
 
 TEST(test_node_is_lost_for_the_reason_that_its_launcher_knows)

@@ -196,7 +196,7 @@ TEST(test_config_plan_needs_no_nodes_a_run_does)
 static const struct {
     const char *text, *path, *rule;
 } wrong[] = {
-    {FILE_WITH(NODES, SCENARIO ", " SCENARIO), "$.scenarios[1]", "taken by"},
+    {FILE_WITH(NODES, SCENARIO ", " SCENARIO), "$.scenarios[1]", "used by"},
     {FILE_WITH(NODES ", 'links': {'link_gbps': 1}", SCENARIO), "$.links",
      "link_gbps"},
     {FILE_WITH(NODES ", 'links': {'methods': {'pigeon': {}}}", SCENARIO),
@@ -320,7 +320,7 @@ TEST(test_config_refuses_a_matrix_that_is_too_large)
                         "'iterations': [%s], 'train': {}, 'infer': {}}]}",
                         list, list);
     assert_fails(read_text(text, true, &config, &err), RF_ERR_CONFIG, err,
-                 "multiply");
+                 "plus the product of its lists");
     free(list);
     free(text);
 }
@@ -399,7 +399,7 @@ TEST(test_config_limits_the_environment)
         const char *rule;
     } cases[] = {{1024, 20, NULL},
                  {1025, 1, "$.launch.env: has 1025 variables, more than 1024"},
-                 {40, 1000, "longer than 32768 bytes together"}};
+                 {40, 1000, "exceed 32768 bytes"}};
     for (size_t c = 0; c < RF_ARRAY_SIZE(cases); c++) {
         json_t *document, *env = json_object();
         AUTO(rf_config) *config = NULL;

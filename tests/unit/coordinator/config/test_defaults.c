@@ -184,7 +184,7 @@ static const struct {
     {"'variables': [1], 'scenarios': []", "$.variables", "object"},
     {"'defaults': 1, 'scenarios': []", "$.defaults", "object"},
     {"'defaults': {'name': 'x'}, 'scenarios': []", "$.defaults.name",
-     "name of its own"},
+     "its own name"},
     {"'defaults': {'metod': 'host'}, 'scenarios': [{'name': 's', 'train': {}, "
      "'infer': {}}]",
      "$.scenarios[0]", "metod"},
@@ -194,7 +194,7 @@ static const struct {
      "'d/m.json'}], 'train': {}}]",
      "$.scenarios[0].model[1]", "makes the same name as [0]: \"m\""},
     {"'scenarios': [{'name': 's', 'model': ['a', 'b'], 'train': {}}]",
-     "$.scenarios[0].model[0]", "a list of models"},
+     "$.scenarios[0].model[0]", "each model of a matrix"},
     {"'scenarios': [{'name': 's', 'model': {'checkpoint': '/absent'}, 'train': "
      "{}, 'infer': {}}]",
      "$.scenarios[0].model", "/absent is not on this machine"},

@@ -89,25 +89,26 @@ static const struct {
     const char *text, *error;
 } bad[] = {
     {ONE("'method': 'host', 'ucx': {'direction': 'get'}"),
-     "$.scenarios[0].ucx: is for method ucx in host memory, not for host: "
-     "leave it out, or give it in \"defaults\""},
+     "$.scenarios[0].ucx: applies to method ucx in host memory, not to host: "
+     "remove it, or set it in \"defaults\""},
     {ONE("'ucx': {'direction': ['put', 'get']}"),
-     "$.scenarios[0].ucx: is for method ucx in host memory, not for host"},
+     "$.scenarios[0].ucx: applies to method ucx in host memory, not to host"},
     {ONE("'method': 'ucx', 'memory': 'cuda', 'ucx': {'direction': 'put'}"),
-     "$.scenarios[0].ucx: is for method ucx in host memory, not for ucx-cuda"},
+     "$.scenarios[0].ucx: applies to method ucx in host memory, not to "
+     "ucx-cuda"},
     {ONE("'method': ['host', 'tcp'], 'warmup': [0, 1], 'disk': {'folder': "
          "'/x'}"),
-     "$.scenarios[0].disk: is for method disk, not for host, tcp: "},
+     "$.scenarios[0].disk: applies to method disk, not to host, tcp: "},
     {ONE("'method': ['host', 'tcp'], 'memory': 'cuda'"),
      "$.scenarios[0].memory: methods host, tcp keep weights in host memory: "
-     "leave the key out, or take a method for GPU memory: nccl, "},
+     "remove the key, or use a method for GPU memory: nccl, "},
     {ONE("'method': 'nccl', 'memory': ['host', 'cuda']"),
      "$.scenarios[0].memory[0]: method nccl keeps weights in GPU memory: "},
     {FILE_WITH(
          "'defaults': {'method': 'host'}, 'variables': {'all': [" SCENARIO(
              "'disk': {'folder': '/x'}") "]}, "
                                          "'scenarios': '$all'"),
-     "$.scenarios[0].disk: is for method disk, not for host"},
+     "$.scenarios[0].disk: applies to method disk, not to host"},
     /* what is wrong by itself comes first */
     {ONE("'method': 'tcp', 'memory': 'hots'"), "(did you mean \"host\"?)"},
     {ONE("'method': 'tcp', 'memory': true"), "$.scenarios[0].memory: must be"},

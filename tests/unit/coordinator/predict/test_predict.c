@@ -126,9 +126,9 @@ LOOP_TEST(test_predict_says_what_it_has_no_figures_for, 14)
         {"host", "{'tp': 4}", false, false,
          "no figures for copying on b; for links out of a"},
         {"host", "{'tp': 4}", false, false,
-         "; for links into a, b; give them in \"links\" or name results"},
+         "; for links into a, b; set them in \"links\", or name results"},
         {"ucx", "{'tp': 4}", true, false, NULL},
-        {"ucx", "{'tp': 4}", false, false, "probes of TCP do not count"},
+        {"ucx", "{'tp': 4}", false, false, "TCP probes do not count"},
         {"null", "{'tp': 4}", true, false, "moves nothing"},
         {"tcp", "{'tp': 4}", true, false, "sockets"},
         {"tcp", "{'tp': 4}", true, true, NULL},
@@ -249,8 +249,7 @@ TEST(test_predict_shows_no_measurement_with_other_variables)
                                       &why),
                         0);
     ck_assert_ptr_nonnull(why);
-    assert_says(why, "launch.env.UCX_TLS is \"tcp,self\" there, not "
-                     "given here");
+    assert_says(why, "launch.env.UCX_TLS is \"tcp,self\" there, not set here");
 }
 
 LOOP_TEST(test_predict_says_how_a_measurement_of_the_name_differs, 6)
@@ -499,8 +498,9 @@ TEST(test_predict_says_when_nodes_were_never_as_usual)
                         &found);
     ck_assert_double_eq(found.ms, 0);
     ck_assert_ptr_null(found.from);
-    ck_assert_str_eq(found.why, "not used: scenario s of run r: node a copied "
-                                "44 GB/s then, 20 usually");
+    ck_assert_str_eq(
+        found.why,
+        "not used: scenario s of run r: node a copied 44 GB/s, usually 20");
     free(found.why);
     json_decref(files[0].result);
     json_decref(files[1].result);
@@ -518,10 +518,9 @@ TEST(test_predict_says_why_a_result_has_no_row)
     struct rf_predict_row row = {.measured.from = &files[0]};
     const struct rf_predict_rows rows = {.rows = &row, .n = 1};
     json_auto_t *found = rf_predict_not_used(&set, reasons, &rows),
-                *wanted =
-                    json_pack("[s,s]", "it is old",
-                              "not used: scenario b of run r: the file has no "
-                              "such refit");
+                *wanted = json_pack(
+                    "[s,s]", "it is old",
+                    "not used: scenario b of run r: no such refit in the file");
     ck_assert(json_equal(found, wanted));
 }
 
@@ -560,8 +559,8 @@ TEST(test_predict_keeps_sizes_of_probes_apart)
                         &found);
     ck_assert_ptr_eq(found.from, &files[1]);
     ck_assert_uint_eq(found.n_left_out, 0);
-    ck_assert_str_eq(reasons[0], "not used: scenario s of run r: run r "
-                                 "measured the same later");
+    ck_assert_str_eq(reasons[0],
+                     "not used: scenario s of run r: superseded by run r");
     ck_assert_ptr_null(reasons[1]);
     free(reasons[0]);
     for (size_t i = 0; i < RF_ARRAY_SIZE(wanted); i++) {

@@ -44,16 +44,19 @@ static const struct {
     {{TOLD("1, 2"), TOLD(""), TOLD("1")}, {NULL}},
     {{TOLD("1"), TOLD(""), TOLD("0, 1")}, {NULL}},
     /* each on its own */
-    {{TOLD(""), TOLD(""), TOLD("")}, {"/one", "that a makes", "seen on b, c;"}},
+    {{TOLD(""), TOLD(""), TOLD("")},
+     {"/one", "a file from a", "visible on b, c;"}},
     /* one of them, the first, the last */
-    {{TOLD("2"), TOLD(""), TOLD("")}, {"/one", "seen on b;", "method host"}},
-    {{TOLD(""), TOLD("2"), TOLD("")}, {"/one", "that a makes", "seen on b, c"}},
-    {{TOLD(""), TOLD("0"), TOLD("1")}, {"/one", "that a makes", "seen on c;"}},
+    {{TOLD("2"), TOLD(""), TOLD("")}, {"/one", "visible on b;", "method host"}},
+    {{TOLD(""), TOLD("2"), TOLD("")},
+     {"/one", "a file from a", "visible on b, c"}},
+    {{TOLD(""), TOLD("0"), TOLD("1")},
+     {"/one", "a file from a", "visible on c;"}},
     /* not there */
     {{TOLD("1"), TOLD(""),
       HELLO ", 'folders': [{'path': '/one', 'error': 'Permission denied', "
             "'sees': []}]}"},
-     {"folder /one on c", "Permission denied", "write there"}},
+     {"folder /one on c", "Permission denied", "be writable"}},
     /* says nothing, or has not joined */
     {{TOLD("1"), TOLD(""), HELLO "}"}, {NULL}},
     {{TOLD("1"), TOLD(""), NULL}, {NULL}},

@@ -90,7 +90,7 @@ TEST(test_inspect_names_all_nodes_that_fail)
                      RF_VERDICT_ABORT);
     ck_assert_str_eq(rf_preflight_inspect_error(inspect, A), "gone");
     assert_says(rf_preflight_inspect_error(inspect, B),
-                "/absent/m say within 88 s");
+                "/absent/m within 88 s");
     ck_assert_str_eq(rf_preflight_inspect_error(inspect, C),
                      "its HEADERS lacks what INSPECT asked for");
     ck_assert_ptr_null(rf_preflight_inspect_error(inspect, D));

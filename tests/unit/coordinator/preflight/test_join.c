@@ -111,7 +111,7 @@ TEST(test_join_refuses_a_machine_under_a_second_name)
     use_method("nccl");
     assert_fails(
         rf_preflight_join_judge(join, LAB_B, &hello, false, &protocol, &err),
-        RF_ERR_LAUNCH, err, "has a GPU that a has too");
+        RF_ERR_LAUNCH, err, "shares a GPU with a:");
     use_method("host"); /* nobody uses it */
     assert_ok(
         rf_preflight_join_judge(join, LAB_B, &hello, false, &protocol, &err),

@@ -87,7 +87,7 @@ TEST(test_preflight_refuses_a_method_that_a_node_lacks)
     add(LAB_A, (struct node){.method = "tcp", .boot_id = "x"});
     add(LAB_B, (struct node){.method = "host", .boot_id = "y", .memory = LOTS});
     ck_assert_int_eq(check(), RF_ERR_UNSUPPORTED);
-    assert_says(err.text, "on a: its worker does not know it");
+    assert_says(err.text, "on a: unknown to its worker");
     destroy();
 }
 
@@ -123,8 +123,8 @@ TEST(test_preflight_without_gpus_names_the_key_that_asks_for_them)
                    .method = "ucx-cuda", .why = "no driver", .boot_id = "x"});
     ck_assert_int_eq(check(), RF_ERR_UNSUPPORTED);
     ck_assert_str_eq(err.text,
-                     "method ucx-cuda cannot be used on a: no driver; leave "
-                     "\"memory\" out: method ucx in host memory needs no GPU");
+                     "method ucx-cuda cannot be used on a: no driver; omit "
+                     "\"memory\": method ucx in host memory needs no GPU");
     destroy();
     create(", \"method\": \"ucx-cuda\"");
     add(LAB_A, (struct node){
@@ -240,7 +240,7 @@ TEST(test_preflight_wants_a_gpu_for_each_slot)
     add(LAB_A, (struct node){.method = "nccl", .boot_id = "x", .gpus = 2});
     add(LAB_B, (struct node){.method = "nccl", .boot_id = "y", .gpus = 1});
     ck_assert_int_eq(check(), RF_ERR_UNSUPPORTED);
-    ck_assert_str_eq(err.text, "b has 1 GPUs, 2 slots need one each");
+    ck_assert_str_eq(err.text, "b has 1 GPUs, but 2 slots need one each");
     destroy();
 }
 

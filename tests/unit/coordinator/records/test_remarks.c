@@ -54,7 +54,7 @@ TEST(test_slowed_yardsticks_are_named_with_what_does_more)
     add(&remarks,
         json_pack("{s:s, s:[s]}", "name", "b", "flags", "slow_yardsticks"));
     expect(&remarks, RF_REMARK_SLOW_YARDSTICKS,
-           "yardsticks and probes were slowed, refits less, so vs contiguous "
+           "yardsticks and probes were slowed more than refits, vs contiguous "
            "is too low: a (memory of n); b (in a repeat)");
 }
 
@@ -69,8 +69,8 @@ TEST(test_weights_without_room_in_shared_memory_are_named)
     json_object_set_new(flagged, "flags", json_pack("[s]", "unmapped"));
     add(&remarks, flagged);
     expect(&remarks, RF_REMARK_UNMAPPED,
-           "no room in /dev/shm (or UCX_POSIX_DIR) for weights, which makes "
-           "ranks of a node slow: x (messages by posix/memory,cma/memory)");
+           "no room in /dev/shm (or UCX_POSIX_DIR) for weights, slow inside "
+           "nodes: x (messages by posix/memory,cma/memory)");
 }
 
 TEST(test_a_record_without_setup_says_nothing)

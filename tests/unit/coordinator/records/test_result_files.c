@@ -223,10 +223,12 @@ TEST(test_result_files_of_one_scenario_are_all_left_out)
     ck_assert_str_eq(set.files[0].name, "read");
     ck_assert_str_eq(set.files[1].name, "split");
     ck_assert_uint_eq(set.n_bad, 2);
-    assert_says(said.text,
-                "x1.json: has a record of scenario q, and so has x2.json");
-    assert_says(said.text,
-                "x2.json: has a record of scenario q, and so has x1.json");
+    assert_says(
+        said.text,
+        "x1.json: left out: duplicate record of scenario q, also in x2.json");
+    assert_says(
+        said.text,
+        "x2.json: left out: duplicate record of scenario q, also in x1.json");
 }
 
 /* Whoever wrote the files writes no lines of the log. */

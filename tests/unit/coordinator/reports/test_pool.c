@@ -169,7 +169,7 @@ LOOP_TEST(test_pool_leaves_other_refits_and_copies_apart, 5)
     ck_assert_str_eq(strstr(said, begin) + strlen(begin), changes[_i].why);
     ck_assert_double_eq(number(1, "summary", "median_ms"), 20);
     assert_fails(rf_pool_check(&counts, &err), RF_ERR_CONFIG, err,
-                 "no scenario was measured alike");
+                 "no scenario has comparable records");
 }
 
 TEST(test_pool_of_one_run_asks_for_others)
@@ -179,7 +179,7 @@ TEST(test_pool_of_one_run_asks_for_others)
     add("one", "y", 10);
     rf_pool(&set, &counts);
     assert_fails(rf_pool_check(&counts, &err), RF_ERR_CONFIG, err,
-                 "there are no two runs to pool");
+                 "--pool needs two runs");
 }
 
 /* Three runs of which the second is another refit. */

@@ -45,7 +45,7 @@ static const struct {
     {"time=+5%+6%", "one for each direction"},
     {"time=+", "one for each direction"},
     {"tim=5%", "(did you mean \"time\"?)"},
-    {"speed=5%", "time, ratio and memory"},
+    {"speed=5%", "known: time, ratio, memory"},
     {"time=5%,memory=5%,time=6%", "time is given twice"},
     {"memory=+5%,memory=-6%", "are written memory=+5%-20%"},
 };

@@ -148,7 +148,7 @@ TEST(test_answers_name_the_first_wrong_element)
     struct rf_msg_mismatch first = {side, tensor, {index, 2}, right, wrong};
     AUTO(rf_fault) fault = {.text = NULL};
     ck_assert_int_eq(verify(1, 10, 2, NULL), RF_ERR_PROTOCOL);
-    assert_says(err.text, "\"first\" is missing");
+    assert_says(err.text, "lacks \"first\"");
     ck_assert_int_eq(verify(1, 10, 2, &first), RF_OK);
     first.tensor = later;
     ck_assert_int_eq(verify(1, 10, 1, &first), RF_OK);

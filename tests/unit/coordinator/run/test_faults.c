@@ -171,8 +171,8 @@ static const struct {
     const char *text;
 } exits[] = {
     {{.rank = 2, .pid = 47, .signal = 9, .status = RF_ABSENT_U32},
-     "its process 47 was killed by signal 9 (Killed); unless somebody did "
-     "that, the kernel was probably out of memory (see dmesg there)"},
+     "its process 47 was killed by signal 9 (Killed); probably the kernel's "
+     "OOM killer (see dmesg there)"},
     {{.rank = 2, .pid = 47, .signal = RF_ABSENT_U32, .status = 3},
      "its process 47 ended early with status 3"},
     {{.rank = 2,

@@ -128,7 +128,7 @@ LOOP_TEST(test_run_counts_from_1_and_names_the_limit_that_was_set, 3)
         fake_run_with(config, fake_fault_at(FAKE_SILENT, 1, "run", _i));
     const struct fake_attempt *failed = &fake->attempts[0];
     ck_assert_str_eq(fake_fault(failed, 0)->phase, phases[_i]);
-    assert_says(fake_fault(failed, 0)->text, "timeout_s is 7, raise");
+    assert_says(fake_fault(failed, 0)->text, "timeout_s (7) if");
 }
 
 TEST(test_run_goes_on_without_a_lost_node_where_it_can)
@@ -246,14 +246,14 @@ static const struct {
     enum fake_fault_kind kind;
     const char *step, *text;
 } lies[] = {
-    {FAKE_WRONG_RANK, "fill", "not its own"},
+    {FAKE_WRONG_RANK, "fill", "foreign rank"},
     {FAKE_RANK_MISSING, "fill", "leaves out"},
     {FAKE_PART_MISSING, "prepare", "no \"prepared\""},
     {FAKE_PART_MISSING, "probe", "no \"probed\""},
     {FAKE_PART_MISSING, "run", "no \"ran\""},
     {FAKE_PART_MISSING, "verify", "no \"verified\""},
     {FAKE_PART_MISSING, "close", "no \"closed\""},
-    {FAKE_NOT_ASKED, "fill", "not asked for"},
+    {FAKE_NOT_ASKED, "fill", "not requested"},
     {FAKE_BAD_NUMBER, "prepare", "plan_ms"},
     {FAKE_BAD_NUMBER, "probe", "gbytes_per_s"},
     {FAKE_BAD_NUMBER, "run", "ns"},

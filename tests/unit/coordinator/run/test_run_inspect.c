@@ -39,14 +39,14 @@ static const struct {
     {FAKE_NO_FOLDER, ALPHA, "/absent/model: No such file or directory"},
     {FAKE_NO_FOLDER, BETA, "/absent/model: No such file or directory"},
     {FAKE_OTHER_SHARD, BETA,
-     "/absent/model/b.safetensors: is another file than on alpha: "},
+     "/absent/model/b.safetensors: differs from that on alpha: "},
     {FAKE_NO_SHARD, BETA,
-     "/absent/model/b.safetensors: is missing, but is on alpha: "},
+     "/absent/model/b.safetensors: is missing, but exists on alpha: "},
     {FAKE_BAD_HEADERS, BETA, "HEADERS: $.digests: must be an object"},
     {FAKE_NODE_LOST, ALPHA, "connection lost"},
     {FAKE_NODE_LOST, BETA, "connection lost"},
     {FAKE_SILENT, BETA,
-     "has not sent what the headers in /absent/model say within 180 s"},
+     "did not send the headers in /absent/model within 180 s"},
 };
 
 /* Nothing is planned then, and only the node at fault is named. */
@@ -87,7 +87,7 @@ TEST(test_run_names_a_file_that_only_another_node_has)
                          fake_fault_at(FAKE_NO_SHARD, ALPHA, "inspect", -1));
     ck_assert_int_eq(fake->exit_code, 4);
     assert_says(rf_run_node_error(fake->run, BETA),
-                "/absent/model/b.safetensors: is not on alpha");
+                "/absent/model/b.safetensors: does not exist on alpha");
 }
 
 TEST(test_run_ends_with_2_when_the_headers_make_no_model)

@@ -100,7 +100,7 @@ TEST(test_steps_refuse_a_listed_rank_of_another_node)
     AUTO(rf_fault) fault;
     (void)rf_run_steps_ask(steps);
     ck_assert_int_eq(say_rest(LAB_B, &listed, &fault), RF_VERDICT_ABORT);
-    assert_says(fault.text, "not its own");
+    assert_says(fault.text, "foreign rank");
 }
 
 TEST(test_steps_take_no_answer_twice)
@@ -127,37 +127,37 @@ static const struct {
      {{.rank = 0, .ok = true}, {.rank = 1, .ok = true}},
      RF_ERR_PROTOCOL,
      RF_NONE,
-     "not asked for",
+     "not requested",
      NULL},
     {0,
      {{.rank = 0, .ok = true}, {.rank = 2, .ok = true}},
      RF_ERR_PROTOCOL,
      RF_NONE,
-     "not its own",
+     "foreign rank",
      NULL},
     {0,
      {{.rank = 0, .ok = true}, {.rank = 99, .ok = true}},
      RF_ERR_PROTOCOL,
      RF_NONE,
-     "not its own",
+     "foreign rank",
      NULL},
     {0,
      {{.rank = 1, .ok = true}, {.rank = 1, .ok = true}},
      RF_ERR_PROTOCOL,
      RF_NONE,
-     "or twice",
+     "answered twice",
      NULL},
     {0,
      {{.rank = 0, .ok = true}, {.rank = 1}},
      RF_ERR_INTERNAL,
      1,
-     "without saying why",
+     "without a reason",
      NULL},
     {0,
      {{.rank = 0, .error = (char[]){""}}, {.rank = 1, .ok = true}},
      RF_ERR_INTERNAL,
      0,
-     "without saying why",
+     "without a reason",
      NULL},
     {0,
      {{.rank = 0,

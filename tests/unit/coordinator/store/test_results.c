@@ -202,7 +202,7 @@ TEST(test_results_may_be_repeated_more_often_but_not_less)
     resume_with(folder, 1);
     assert_fails(rf_results_open(&result_lab.settings, result_lab.config,
                                  result_lab.model, &results, &err),
-                 RF_ERR_CONFIG, err, "begun with --repeat 2");
+                 RF_ERR_CONFIG, err, "started with --repeat 2");
     after = read_json(folder, "run.json");
     ck_assert(json_equal(before, after));
 }
@@ -268,9 +268,8 @@ TEST(test_results_that_are_not_stored_are_not_in_the_index)
     json_auto_t *run;
     ck_assert_int_eq(mkdir(obstacle, 0700), 0);
     ck_assert(!store(results, attempt));
-    ck_assert_msg(strstr(seen.text, "the result of one is not stored: ") !=
-                      NULL,
-                  "%s", seen.text);
+    ck_assert_msg(strstr(seen.text, "result of one not stored: ") != NULL, "%s",
+                  seen.text);
     ck_assert(finish(results, 1));
     run = read_json(in, "run.json");
     ck_assert_str_eq(

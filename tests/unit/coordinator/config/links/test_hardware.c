@@ -41,7 +41,7 @@ TEST(test_bad_fabrics_are_named)
     } cases[] = {
         {"{'fabric': 'ib-ndt'}", "did you mean \"ib-ndr\""},
         {"{'fabric': 7}", "must be a fabric"},
-        {"{'fabric': ['h100', 'nvlink4']}", "nvlink_gbytes_per_s as well"},
+        {"{'fabric': ['h100', 'nvlink4']}", "also sets nvlink_gbytes_per_s"},
         {"{'fabric': [['h100']]}", "must be a fabric"},
     };
     for (size_t i = 0; i < RF_ARRAY_SIZE(cases); i++) {

@@ -178,7 +178,7 @@ LOOP_TEST(test_slurm_options_with_which_salloc_runs_nothing_are_refused,
     assert_fails(read_option(idle[_i], &err), RF_ERR_CONFIG, err,
                  "$.launch.slurm.options[1]");
     assert_says(err.text, idle[_i]);
-    assert_says(err.text, "salloc runs nothing");
+    assert_says(err.text, "salloc runs no command");
 }
 
 static const char *const asking[] = {"-vQ",

@@ -172,7 +172,7 @@ TEST(test_ssh_config_settings_not_honoured_are_told_once)
                 "  SetEnv B=2\n  IdentitiesOnly no\n  Port 22\n"
                 "Host other\n  BindAddress 1.1.1.1\n");
     ck_assert_str_eq(settings.ignored, "AddressFamily, SetEnv");
-    ck_assert(was_noted("sets AddressFamily, SetEnv, which"));
+    ck_assert(was_noted("options ignored: AddressFamily, SetEnv"));
 }
 
 /* Of lists it keeps what it knows, and what ssh has by itself is well. */
@@ -208,7 +208,7 @@ TEST(test_ssh_config_without_ssh_is_not_read_and_that_is_told)
     AUTO_FREE char *home = rf_ssh_expand_home("~/.ssh/known_hosts");
     setenv("PATH", "/nonexistent", 1);
     expect_look(NULL);
-    ck_assert(was_noted("the ssh config is not read: there is no ssh(1) here"));
+    ck_assert(was_noted("ssh config not read: ssh(1) not found"));
     ck_assert_str_eq(settings.host_name, "gpu-a");
     ck_assert_uint_eq(settings.port, 22);
     expect_texts(&settings.known_hosts, home);

@@ -121,14 +121,14 @@ static void expect_no_deployment(const char *text)
 LOOP_TEST(test_ssh_deployment_names_what_is_in_the_way, 4)
 {
     static const char *const cases[][2] = {
-        {"touch .cache", "cannot make the folder ~/.cache: ~/.cache is there "
-                         "and is not a folder"},
+        {"touch .cache", "cannot make the folder ~/.cache: ~/.cache exists and "
+                         "is not a folder"},
         {"ln -s /nonexistent .cache",
          "cannot make the folder ~/.cache: ~/.cache is a symbolic link to "
-         "/nonexistent, which is not there"},
+         "/nonexistent, which does not exist"},
         {"mkdir .cache && touch .cache/refit-coord",
-         "cannot make the folder ~/.cache/refit-coord: ~/.cache/refit-coord is "
-         "there"},
+         "cannot make the folder ~/.cache/refit-coord: ~/.cache/refit-coord "
+         "exists"},
         {"mkdir real && ln -s real .cache && ln -s x real/refit-coord",
          "cannot make the folder ~/.cache/refit-coord: ~/.cache/refit-coord is "
          "a symbolic link to x"},

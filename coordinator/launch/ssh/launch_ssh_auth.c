@@ -80,7 +80,7 @@ static bool is_regular(const char *path)
  * `key_name` is the name of the key in cluster.json followed by ", ", or "". */
 
 static int offer(struct trials *trials, ssh_key key, const char *path,
-                 const char *key_name)
+                 const char *key_name, const char *hint)
 {
     int result;
     if (trials->offered == OFFERS_MAX) {
@@ -91,7 +91,7 @@ static int offer(struct trials *trials, ssh_key key, const char *path,
     trials->offered++;
     result = ssh_userauth_publickey(trials->session, NULL, key);
     if (result != SSH_AUTH_SUCCESS) {
-        tried(trials, "%s (%srefused)", path, key_name);
+        tried(trials, "%s (%srefused%s)", path, key_name, hint);
     }
     return result;
 }
@@ -128,7 +128,9 @@ static int try_certificate(struct trials *trials, ssh_key key, const char *path,
     both = ssh_key_dup(key);
     if (suits(certificate, key) && both != NULL &&
         ssh_pki_copy_cert_to_privkey(certificate, both) == SSH_OK) {
-        result = offer(trials, both, path, key_name);
+        result = offer(trials, both, path, key_name,
+                       "; ssh-keygen -Lf shows its authority, principals and "
+                       "dates");
     } else if (!named) {
         tried(trials, "%s (%scertificate of another key)", path, key_name);
     }
@@ -177,7 +179,7 @@ static int try_file(struct trials *trials, const char *path,
     }
     result = try_certificates(trials, key, path, key_name);
     if (result == SSH_AUTH_DENIED) {
-        result = offer(trials, key, path, key_name);
+        result = offer(trials, key, path, key_name, "");
     }
     ssh_key_free(key);
     return result;

@@ -123,9 +123,9 @@ struct rf_launcher_ops {
      * the order's grace before its connection is cut (ssh) or its process group
      * gets SIGTERM and later SIGKILL (local). With `force` the first of these
      * happens at once, and SIGKILL (local) follows after three seconds. Over
-     * ssh an identified agent is killed before the connection is cut. The
-     * agents of `slurm` end together: nothing happens until all are stopped.
-     * Safe to repeat, with more force. */
+     * ssh the agent is killed before the connection is cut. The agents of
+     * `slurm` end together: nothing happens until all are stopped. Safe to
+     * repeat, with more force. */
     void (*stop)(struct rf_launch *launch, bool force);
     /* Frees it; only after on_exit or on_fail. */
     void (*destroy)(struct rf_launch *launch);

@@ -44,7 +44,6 @@ struct ssh_launch {
     unsigned open_handles;
     enum ssh_state state;
     bool has_thread, was_up, cut;
-    bool identified;     /* the job knows the agent's process */
     int64_t deadline_ns; /* the thread's; 0: none */
     char address[64];    /* of the head; "": unknown */
     struct rf_err why;   /* for on_fail */
@@ -305,7 +304,6 @@ static void identify(struct rf_launch *launch, uint32_t pid,
         ssh->job->agent_pid = pid;
         ssh->job->agent_start_ticks = start_ticks;
         pthread_mutex_unlock(&ssh->job->lock);
-        ssh->identified = true;
     }
 }
 
@@ -313,9 +311,8 @@ static void stop(struct rf_launch *launch, bool force)
 {
     struct ssh_launch *ssh = rf_container_of(launch, struct ssh_launch, base);
     int wanted = ssh->state != SSH_UP ? RF_SSH_CUT
-                 : !force             ? RF_SSH_STOP
-                 : ssh->identified    ? RF_SSH_KILL
-                                      : RF_SSH_CUT;
+                 : force              ? RF_SSH_KILL
+                                      : RF_SSH_STOP;
     if (ssh->state == SSH_ENDED || atomic_load(&ssh->job->stop) >= wanted) {
         return;
     }

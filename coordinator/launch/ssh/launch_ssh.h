@@ -45,7 +45,7 @@ struct rf_ssh_event {
 enum rf_ssh_stop {
     RF_SSH_RUN,
     RF_SSH_STOP, /* end the agent's input; kill it after a grace */
-    RF_SSH_KILL, /* kill the agent, which is identified, now */
+    RF_SSH_KILL, /* kill the agent now */
     RF_SSH_CUT,  /* end the connection now */
 };
 
@@ -335,7 +335,7 @@ enum rf_ssh_kill_state {
 /* The killing of one agent; zero-initialised. */
 struct rf_ssh_kill {
     enum rf_ssh_kill_state state;
-    uint32_t pid;
+    uint32_t pid; /* 0: unknown: no HELLO yet, or a wrap */
     ssh_channel channel;
     struct rf_ssh_exit end; /* of the command */
     char command[640];
@@ -343,7 +343,7 @@ struct rf_ssh_kill {
 };
 
 /* Begins to kill the agent through a separate channel on `session`, which is
- * non-blocking. Does nothing when the agent's process is not known. */
+ * non-blocking. */
 void rf_ssh_kill_begin(struct rf_ssh_kill *kill, struct rf_ssh_job *job,
                        ssh_session session);
 /* Continues as far as possible without waiting. */

@@ -32,6 +32,15 @@ static const char script[] =
     "for c in $(cat /proc/$1/task/$1/children); do kill -KILL $c -$c; done; "
     "there $1 $2 && kill -KILL $1; exit 0";
 
+/* For an agent whose process is not known: the sshd that serves this connection
+ * has started it, too. A signal on the agent's channel would not do: OpenSSH
+ * refuses it for root. */
+static const char script_unknown[] =
+    "exec 2>/dev/null; read s </proc/$PPID/comm; "
+    "case $s in sshd*) ;; *) exit 1;; esac; "
+    "for c in $(cat /proc/$PPID/task/$PPID/children); do "
+    "test $c = $$ || kill -KILL $c; done; exit 0";
+
 static void fail(struct rf_ssh_kill *kill, ssh_session session)
 {
     kill->state = RF_SSH_KILL_OVER;
@@ -60,12 +69,14 @@ void rf_ssh_kill_begin(struct rf_ssh_kill *kill, struct rf_ssh_job *job,
     kill->pid = job->agent_pid;
     start_ticks = job->agent_start_ticks;
     pthread_mutex_unlock(&job->lock);
-    if (kill->pid == 0) {
-        return;
+    if (kill->pid != 0) {
+        snprintf(kill->command, sizeof(kill->command),
+                 "sh -c '%s' sh %" PRIu32 " %" PRIu64, script, kill->pid,
+                 start_ticks);
+    } else {
+        snprintf(kill->command, sizeof(kill->command), "exec sh -c '%s'",
+                 script_unknown);
     }
-    snprintf(kill->command, sizeof(kill->command),
-             "sh -c '%s' sh %" PRIu32 " %" PRIu64, script, kill->pid,
-             start_ticks);
     rf_ssh_forget(session);
     kill->channel = ssh_channel_new(session);
     if (kill->channel == NULL) {

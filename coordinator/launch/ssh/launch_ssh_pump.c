@@ -13,6 +13,7 @@
 #include <inttypes.h>
 #include <netdb.h>
 #include <poll.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <sys/socket.h>
 #include <unistd.h>
@@ -265,9 +266,13 @@ static void carry(struct pump *pump)
     }
     rf_lines_end(&pump->lines);
     if (!pump->end.known && rf_ssh_kill_failure(&pump->kill) != NULL) {
-        rf_ssh_note(pump->job,
-                    "its agent, process %" PRIu32 ", may still be there: %s",
-                    pump->kill.pid, rf_ssh_kill_failure(&pump->kill));
+        char process[32] = "";
+        if (pump->kill.pid != 0) {
+            snprintf(process, sizeof(process), ", process %" PRIu32 ",",
+                     pump->kill.pid);
+        }
+        rf_ssh_note(pump->job, "its agent%s may still be there: %s", process,
+                    rf_ssh_kill_failure(&pump->kill));
     }
     rf_ssh_kill_free(&pump->kill);
     ssh_set_blocking(pump->session, 1);

@@ -243,6 +243,20 @@ LOOP_TEST(test_ssh_stop_leaves_no_stopped_agent_behind, 3)
     await_gone(rank);
 }
 
+/* Stopped before HELLO, so that its process is not known. */
+LOOP_TEST(test_ssh_stop_kills_an_agent_that_never_spoke, 2)
+{
+    pid_t agent = 0, rank = 0;
+    sshd_order.grace_ms = 3500;
+    start_stopped("", true, &agent, &rank);
+    seen_close_stream(&sshd_seen);
+    sshd_seen.ops->stop(sshd_seen.launch, _i > 0);
+    await_end(&sshd_seen, 1, 12);
+    ck_assert_str_eq(sshd_seen.signal, "KILL");
+    await_gone(agent);
+    kill(rank, SIGKILL);
+}
+
 TEST(test_ssh_stop_does_not_kill_another_process_of_that_id)
 {
     pid_t agent = 0, rank = 0;

@@ -67,14 +67,15 @@ static enum rf_status key_folder(char **out, struct rf_err *err)
 {
     const char *cache = getenv("XDG_CACHE_HOME"), *home = getenv("HOME");
     char *folder = cache != NULL && cache[0] == '/' ? rf_xstrdup(cache)
-                   : home == NULL                   ? NULL
-                                                    : rf_xasprintf("%s/.cache",
-                                                 strcmp(home, "/") ? home : "");
+                   : home == NULL || strcmp(home, "/") == 0
+                       ? NULL
+                       : rf_xasprintf("%s/.cache", home);
     char *path;
     enum rf_status status;
     if (folder == NULL) {
         return rf_err_set(err, RF_ERR_CONFIG,
-                          "launcher manual needs HOME for its key files");
+                          "launcher manual needs HOME or XDG_CACHE_HOME for "
+                          "its key files");
     }
     path = rf_xasprintf("%s/refit-coord", folder);
     status = make_folder(folder, err);

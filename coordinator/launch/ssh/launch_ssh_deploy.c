@@ -310,16 +310,22 @@ static void unmap_programs(struct programs *programs)
     unmap_binary(&programs->worker);
 }
 
-/* Finds the home folder; "" for "/". */
+/* A server starts a user without a home folder in "/". */
 static enum rf_status find_home(struct deployment *to, struct rf_err *err)
 {
     char *home = sftp_canonicalize_path(to->sftp.sftp, ".");
     if (home == NULL) {
         return failed(to, "find the home folder", ".", err);
     }
-    to->home = rf_xstrdup(strcmp(home, "/") == 0 ? "" : home);
+    to->home = rf_xstrdup(home);
     ssh_string_free_char(home);
-    return RF_OK;
+    return strcmp(to->home, "/") != 0
+               ? RF_OK
+               : rf_err_set(err, RF_ERR_LAUNCH,
+                            "the user has no home folder there (the server "
+                            "starts in /): make one (mkhomedir_helper), or "
+                            "copy the worker there yourself and say where it "
+                            "is (launch.worker)");
 }
 
 enum rf_status rf_ssh_deploy(struct rf_ssh_job *job, ssh_session session,

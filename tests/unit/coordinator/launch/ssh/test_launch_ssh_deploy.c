@@ -166,6 +166,13 @@ LOOP_TEST(test_ssh_deployment_names_what_breaks_sftp, 5)
     assert_says(sshd_seen.why.text, more[_i]);
 }
 
+TEST(test_ssh_deployment_needs_a_home_folder)
+{
+    sshd_start("ForceCommand internal-sftp -d /\n");
+    expect_no_deployment("the user has no home folder there");
+    assert_says(sshd_seen.why.text, "(launch.worker)");
+}
+
 /* One channel at a time; and the end of the connection with its last one. */
 LOOP_TEST(test_ssh_deploys_where_sessions_are_few, 2)
 {

@@ -325,7 +325,7 @@ struct rf_cluster_clock rf_cluster_clock(const struct rf_cluster *cluster,
 {
     const struct rf_node *node = cluster->nodes[index];
     return (struct rf_cluster_clock){.best = rf_node_clock(node),
-                                     .launch_ns = rf_node_launch_ns(node),
+                                     .start = rf_node_start(node),
                                      .tcp = rf_node_over_tcp(node)};
 }
 

@@ -35,7 +35,7 @@ struct rf_cluster_options {
 /* A node's clock and how it is reached. */
 struct rf_cluster_clock {
     struct rf_clock_sample best; /* round_trip_ns 0: not yet known */
-    int64_t launch_ns;           /* from start to HELLO */
+    struct rf_node_start start;
     bool tcp; /* control over TCP; false: over the launcher's stream */
 };
 

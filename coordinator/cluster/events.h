@@ -8,6 +8,13 @@
 #include "common/err.h"
 #include "transport/control/message_fields.h"
 
+/* Times from the start of a node's launch, in ns. */
+struct rf_node_start {
+    int64_t stream_ns; /* its stream was up; 0: it has none */
+    int64_t answer_ns; /* the worker's first bytes came on it */
+    int64_t hello_ns;
+};
+
 struct rf_node_events {
     /* A node's HELLO. The callee may take its contents and then leaves all
      * members of *hello absent. False refuses it; an ERROR may have been sent

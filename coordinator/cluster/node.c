@@ -50,7 +50,8 @@ struct rf_node {
     char identity[RF_IDENTITY_MAX + 1];
     bool answered; /* the worker's banner came on the stream */
     bool over_tcp;
-    int64_t launched_ns, launch_ns;
+    int64_t launched_ns;
+    struct rf_node_start start;
     int64_t hello_by_ns;   /* INT64_MAX: not waiting */
     int64_t verdict_by_ns; /* INT64_MAX: no trouble */
     struct rf_cause cause;
@@ -170,7 +171,7 @@ static void tell_joined(const struct rf_node *node)
 {
     rf_debug("%s joined over %s in %.0f ms", node->config->name,
              node->over_tcp ? "TCP" : "the launcher's stream",
-             (double)node->launch_ns / 1e6);
+             (double)node->start.hello_ns / 1e6);
     if (!node->over_tcp && node->launch != NULL &&
         strcmp(node->with.config->control.address, "stdio") != 0) {
         rf_debug("%s: could not connect back; control stays on the launcher's "
@@ -189,7 +190,7 @@ static void take_hello(struct rf_node *node, struct rf_conn *conn,
     node->control = conn;
     node->hello_by_ns = INT64_MAX;
     node->over_tcp = conn == node->tcp;
-    node->launch_ns = now_of(node) - node->launched_ns;
+    node->start.hello_ns = now_of(node) - node->launched_ns;
     explicit_bzero(node->psk, sizeof(node->psk));
     node->ops.on_settled(node->with.index, node->data);
     identify_agent(node, hello);
@@ -348,6 +349,7 @@ static void ready_cb(struct rf_conn *conn, void *data)
     struct rf_node *node = data;
     (void)conn;
     node->answered = true; /* HELLO follows, here or over TCP */
+    node->start.answer_ns = now_of(node) - node->launched_ns;
 }
 
 static void frame_cb(struct rf_conn *conn, const struct rf_frame *frame,
@@ -380,6 +382,7 @@ static void stream_cb(struct rf_launch *launch, uv_pipe_t *pipe, void *data)
     struct rf_node *node = data;
     (void)launch;
     node->stream = rf_conn_open((uv_stream_t *)pipe, NULL, &stream_ops, node);
+    node->start.stream_ns = now_of(node) - node->launched_ns;
     if (is_over(node)) {
         rf_conn_close(node->stream);
     } else {
@@ -639,9 +642,9 @@ struct rf_clock_sample rf_node_clock(const struct rf_node *node)
     return rf_clock_best(&node->lease.exchanges);
 }
 
-int64_t rf_node_launch_ns(const struct rf_node *node)
+struct rf_node_start rf_node_start(const struct rf_node *node)
 {
-    return node->launch_ns;
+    return node->start;
 }
 
 bool rf_node_over_tcp(const struct rf_node *node)

@@ -88,7 +88,7 @@ bool rf_node_is_closed(const struct rf_node *node);
 const char *rf_node_waits_for(const struct rf_node *node);
 /* round_trip_ns 0: not yet known. */
 struct rf_clock_sample rf_node_clock(const struct rf_node *node);
-int64_t rf_node_launch_ns(const struct rf_node *node); /* from start to HELLO */
+struct rf_node_start rf_node_start(const struct rf_node *node);
 /* Whether control runs over TCP, not over the launcher's stream. */
 bool rf_node_over_tcp(const struct rf_node *node);
 

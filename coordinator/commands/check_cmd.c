@@ -328,6 +328,25 @@ static enum rf_status reach_nodes(struct check_app *check, struct rf_err *err)
 
 /* --- Findings ------------------------------------------------------------- */
 
+/* Without a stream, a scheduler or a user may have kept us waiting. */
+static void advise_start(struct check_app *check, const char *host,
+                         const struct rf_node_start *start)
+{
+    if (start->stream_ns == 0 ||
+        start->hello_ns <= SLOW_START_MS * RF_NS_PER_MS) {
+        return;
+    }
+    rf_findings_add(&check->findings, RF_ADVICE_WARNING, host,
+                    "took %.1f s to start: %.1f s to log in (with "
+                    "launch.parallel and launch.deploy), %.1f s until the "
+                    "worker answered (with start-up files of the login shell "
+                    "and launch.wrap), %.1f s to look for devices",
+                    (double)start->hello_ns / 1e9,
+                    (double)start->stream_ns / 1e9,
+                    (double)(start->answer_ns - start->stream_ns) / 1e9,
+                    (double)(start->hello_ns - start->answer_ns) / 1e9);
+}
+
 /* Findings about how nodes joined and how well their clocks are known. */
 static void advise_clocks(struct check_app *check)
 {
@@ -337,20 +356,16 @@ static void advise_clocks(struct check_app *check)
         if (rf_preflight_join_hello(check->join, i) == NULL) {
             continue;
         }
-        rf_findings_add(&check->findings, RF_ADVICE_INFO, host,
-                        "joined over %s after %.0f ms; round trip %.2f ms, "
-                        "clock error at most %.2f ms (offset %.3f ms)",
-                        clock->tcp ? "TCP" : "the launcher's stream",
-                        (double)clock->launch_ns / 1e6,
-                        (double)clock->best.round_trip_ns / 1e6,
-                        (double)clock->best.round_trip_ns / 2e6,
-                        (double)clock->best.offset_ns / 1e6);
-        if (clock->launch_ns > SLOW_START_MS * RF_NS_PER_MS) {
-            rf_findings_add(&check->findings, RF_ADVICE_WARNING, host,
-                            "took %.1f s to start; slow start-up files of the "
-                            "shell (~/.bashrc), or name lookups?",
-                            (double)clock->launch_ns / 1e9);
-        }
+        rf_findings_add(
+            &check->findings, RF_ADVICE_INFO, host,
+            "joined over %s after %.0f ms; round trip %.2f ms, clock error "
+            "at most %.2f ms (offset %.3f ms)",
+            clock->tcp ? "TCP" : "the launcher's stream",
+            (double)clock->start.hello_ns / 1e6,
+            (double)clock->best.round_trip_ns / 1e6,
+            (double)clock->best.round_trip_ns / 2e6,
+            (double)clock->best.offset_ns / 1e6);
+        advise_start(check, host, &clock->start);
     }
 }
 

@@ -26,6 +26,14 @@ test_an_address_of_another_machine_is_an_error_where_ranks_listen() {
     expect_verified "$(result x)"
 }
 
+# As a login shell with long start-up files.
+test_a_slow_start_says_which_part_took_long() {
+    cluster '.nodes |= .[:1] | .nodes[0].slots = 2 | .launch.wrap = ["sh", "-c",
+        "sleep 2; exec \"$@\"", "-"]'" | .launch.worker = \"$worker\""
+    coord_exits 0 check cluster.json
+    expect_text out '^W a: took [0-9.]+ s to start: .*, [2-9][0-9.]* s until the worker answered .*start-up files'
+}
+
 # One line per machine and number of ranks, which names the scenarios.
 test_too_many_ranks_for_the_processors_are_a_warning() {
     local slots=$((2 * $(nproc) + 2))

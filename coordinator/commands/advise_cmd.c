@@ -55,7 +55,7 @@ static void broken_cell(struct rf_table *table, uint64_t broken)
 {
     char *text = NULL;
     for (size_t i = 0; i < rf_mesh_advice_count(); i++) {
-        if (broken >> i & 1) {
+        if ((broken >> i & 1) && rf_mesh_advice(i)->weight > 0) {
             rf_text_add(&text, ", ", "%s", rf_mesh_advice(i)->name);
         }
     }
@@ -86,6 +86,10 @@ static void print_choices(const struct advise_report *report, size_t shown,
     }
     rf_table_print(table, to, RF_REPORT_TABLE, 0);
     rf_table_destroy(table);
+    fputs("B/GPU: billion parameters on a training GPU; GB: memory of a GPU; "
+          "refit ms: predicted;\n"
+          "busiest: what bounds the refit\n\n",
+          to);
 }
 
 /* The rule's text on why the choice breaks it. malloc'ed. */
@@ -99,7 +103,8 @@ static char *reason(const struct advise_report *report,
     return rf_mesh_advice_text(rule, &view);
 }
 
-/* Each rule broken by a shown choice, with the text for the best of them. */
+/* Each rule broken by a shown choice, with the text for the best of them. One
+ * without weight does not rank choices. */
 static void print_rules(const struct advise_report *report, size_t shown,
                         FILE *to)
 {
@@ -108,7 +113,9 @@ static void print_rules(const struct advise_report *report, size_t shown,
             const struct rf_mesh_choice *choice = &report->advised.choices[i];
             if (choice->broken >> rule & 1) {
                 char *text = reason(report, choice, rule);
-                fprintf(to, "%s: %s (%s)\n", rf_mesh_advice(rule)->name, text,
+                fprintf(to, "%s%s: %s (%s)\n",
+                        rf_mesh_advice(rule)->weight > 0 ? "" : "hint ",
+                        rf_mesh_advice(rule)->name, text,
                         rf_mesh_advice(rule)->source);
                 free(text);
                 break;
@@ -176,7 +183,6 @@ static void print_report(const struct advise_report *report, FILE *to)
         return;
     }
     print_choices(report, shown, to);
-    fputc('\n', to);
     print_rules(report, shown, to);
     print_assumptions(report, to);
     print_scenario(report, to);

@@ -31,6 +31,16 @@ test_each_broken_rule_says_why() {
     expect_text out '^4b-a-gpu: training: [0-9.]+ billion parameters'
 }
 
+# Micro-batches of 2, which no mesh is to blame for.
+test_a_rule_without_weight_is_a_hint() {
+    cluster '.timeline = {"global_batch": 64, "micro_batch": 2}'
+    coord_exits 0 advise cluster.json
+    expect_text out '^hint micro-batch-1: training: micro-batches of 2'
+    expect_text out '^train .* rules broken$'
+    expect_text out '^B/GPU: billion parameters'
+    expect_no_text out '  .*, micro-batch-1$'
+}
+
 # A slot is a GPU of the cluster to be, whatever memory a method takes here.
 test_the_method_does_not_change_the_meshes() {
     local method

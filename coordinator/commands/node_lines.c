@@ -11,7 +11,8 @@
 struct rf_node_lines {
     const struct rf_config *config;
     uint64_t *of_agents; /* number of lines each has written */
-    uint64_t *of_ranks;
+    uint64_t shown;      /* number of lines of ranks, in the attempt */
+    uint64_t *hidden;    /* of them, by rank, not shown */
     uint32_t n_ranks;
 };
 
@@ -23,22 +24,17 @@ struct rf_node_lines *rf_node_lines_create(const struct rf_config *config)
     return lines;
 }
 
-/* How many of `n` lines were not shown. */
-static uint64_t hidden(uint64_t n)
-{
-    return n > RF_NODE_LINES_SHOWN && rf_log_level() < RF_LOG_DEBUG
-               ? n - RF_NODE_LINES_SHOWN
-               : 0;
-}
-
 void rf_node_lines_show(struct rf_node_lines *lines, uint32_t node,
                         uint32_t rank, const char *text)
 {
     const char *host = lines->config->node_names[node];
-    uint64_t *n = rank < lines->n_ranks ? &lines->of_ranks[rank]
-                                        : &lines->of_agents[node];
-    const enum rf_log_level level =
-        (*n)++ < RF_NODE_LINES_SHOWN ? RF_LOG_INFO : RF_LOG_DEBUG;
+    const bool known = rank < lines->n_ranks;
+    const bool shown = known ? lines->shown++ < RF_NODE_LINES_OF_RANKS
+                             : lines->of_agents[node]++ < RF_NODE_LINES_SHOWN;
+    const enum rf_log_level level = shown ? RF_LOG_INFO : RF_LOG_DEBUG;
+    if (known && !shown) {
+        lines->hidden[rank]++;
+    }
     if (rank == RF_NONE) {
         rf_log(level, "%s: %s", host, text);
     } else {
@@ -49,9 +45,10 @@ void rf_node_lines_show(struct rf_node_lines *lines, uint32_t node,
 void rf_node_lines_begin(struct rf_node_lines *lines,
                          const struct rf_attempt *attempt)
 {
-    free(lines->of_ranks);
+    free(lines->hidden);
     lines->n_ranks = rf_attempt_ranks(attempt);
-    lines->of_ranks = rf_xcalloc(lines->n_ranks, sizeof(uint64_t));
+    lines->hidden = rf_xcalloc(lines->n_ranks, sizeof(uint64_t));
+    lines->shown = 0;
 }
 
 void rf_node_lines_end(const struct rf_node_lines *lines,
@@ -59,10 +56,9 @@ void rf_node_lines_end(const struct rf_node_lines *lines,
 {
     const struct rf_scenario *scenario = attempt->scenario;
     for (uint32_t r = 0; r < rf_attempt_ranks(attempt); r++) {
-        const struct rf_rank_log *log = &attempt->logs[r];
-        const uint64_t n = hidden(log->n_first + log->n_last);
+        const uint64_t n = lines->hidden[r];
         char *file;
-        if (n == 0) {
+        if (n == 0 || rf_log_level() >= RF_LOG_DEBUG) {
             continue;
         }
         file = rf_rank_logs_file(attempt, scenario->spec->name, r, true);
@@ -79,13 +75,13 @@ void rf_node_lines_destroy(struct rf_node_lines *lines)
         return;
     }
     for (uint32_t i = 0; i < lines->config->n_nodes; i++) {
-        uint64_t n = hidden(lines->of_agents[i]);
-        if (n > 0) {
+        const uint64_t n = lines->of_agents[i];
+        if (n > RF_NODE_LINES_SHOWN && rf_log_level() < RF_LOG_DEBUG) {
             rf_info("%s: %" PRIu64 " more lines are not shown (-v shows them)",
-                    lines->config->node_names[i], n);
+                    lines->config->node_names[i], n - RF_NODE_LINES_SHOWN);
         }
     }
     free(lines->of_agents);
-    free(lines->of_ranks);
+    free(lines->hidden);
     free(lines);
 }

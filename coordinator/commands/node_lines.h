@@ -1,13 +1,15 @@
-/* Output of nodes and ranks as shown to the user: the first lines of each, then
- * the number of further lines. -v shows all. */
+/* Output of nodes and ranks as shown to the user: the first lines, then the
+ * number of further lines. -v shows all. */
 #ifndef RF_COORDINATOR_COMMANDS_NODE_LINES_H
 #define RF_COORDINATOR_COMMANDS_NODE_LINES_H
 
 #include "coordinator/config/config.h"
 #include "coordinator/scenario/attempt.h"
 
-/* Lines shown per rank and attempt, and per agent and run. */
+/* Lines shown per agent and run, and of all ranks per attempt: what one meets,
+ * such as a full /dev/shm, most of them meet. */
 #define RF_NODE_LINES_SHOWN 50
+#define RF_NODE_LINES_OF_RANKS 20
 
 struct rf_node_lines;
 
@@ -17,7 +19,7 @@ struct rf_node_lines *rf_node_lines_create(const struct rf_config *config);
 void rf_node_lines_show(struct rf_node_lines *lines, uint32_t node,
                         uint32_t rank, const char *text);
 
-/* An attempt begins: resets the line counts of its ranks. */
+/* An attempt begins: resets the line counts of ranks. */
 void rf_node_lines_begin(struct rf_node_lines *lines,
                          const struct rf_attempt *attempt);
 /* The attempt has ended. For each rank with hidden lines, logs their number and

@@ -35,9 +35,9 @@ double rf_progress_share(const struct rf_run_view *view)
         return 0;
     }
     share = (double)(view->scenario_at - (view->over ? 0 : 1));
-    if (view->n_iterations > 0) {
+    if (view->n_expected > 0) {
         share +=
-            RF_MIN(1.0, (double)view->iteration / (double)view->n_iterations);
+            RF_MIN(1.0, (double)view->iteration / (double)view->n_expected);
     }
     return RF_MIN(1.0, share / (double)view->n_scenarios);
 }

@@ -239,21 +239,43 @@ static bool has_enough_samples(const struct rf_attempt *attempt, uint32_t at)
     return enough;
 }
 
-/* Whether there are min_iterations and max_s have passed from the start of the
- * first refit to the end of the last. */
-static bool has_enough_time(const struct rf_attempt *attempt, uint32_t at)
+/* The time from the start of the first refit that counts to the end of `last`;
+ * 0: none has been kept. */
+static int64_t measured_ns(const struct rf_attempt *attempt,
+                           const struct rf_msg_ran *last)
 {
     const uint32_t n = rf_attempt_ranks(attempt);
+    const uint32_t first = attempt->scenario->spec->warmup;
+    return attempt->n_iterations > first
+               ? rf_iteration_span_of(last, n).last_end -
+                     rf_iteration_span_of(attempt->iterations[first].ranks, n)
+                         .first_start
+               : 0;
+}
+
+/* Whether there are `min` iterations and max_s have passed. */
+static bool has_enough_time(const struct rf_attempt *attempt, uint32_t at)
+{
+    const uint32_t max_s = attempt->scenario->spec->max_s;
+    return max_s > 0 && has_min(attempt, at) &&
+           measured_ns(attempt, attempt->pending) >=
+               (int64_t)max_s * RF_NS_PER_S;
+}
+
+uint32_t rf_run_measure_expected(const struct rf_run_measure *measure)
+{
+    const struct rf_attempt *attempt = measure->attempt;
     const struct rf_spec *spec = attempt->scenario->spec;
-    const struct rf_iteration *first = attempt->iterations;
-    const struct rf_iteration *end = first + attempt->n_iterations;
-    while (first < end && first->warmup) {
-        first++;
+    const size_t n = attempt->n_iterations;
+    const int64_t ns =
+        n > 0 ? measured_ns(attempt, attempt->iterations[n - 1].ranks) : 0;
+    double most;
+    if (spec->max_s == 0 || ns <= 0) {
+        return attempt->n_wanted;
     }
-    return spec->max_s > 0 && first < end && has_min(attempt, at) &&
-           rf_iteration_span_of(attempt->pending, n).last_end -
-                   rf_iteration_span_of(first->ranks, n).first_start >=
-               (int64_t)spec->max_s * 1000 * RF_NS_PER_MS;
+    most = (double)(n - spec->warmup) * spec->max_s * 1e9 / (double)ns;
+    return (uint32_t)RF_MIN(spec->warmup + RF_MAX(most, spec->min_iterations),
+                            attempt->n_wanted);
 }
 
 /* --- What comes next ------------------------------------------------------ */

@@ -19,6 +19,8 @@ void rf_run_measure_trace(struct rf_run_measure *measure);
 
 /* The iteration in progress, warm-ups included. */
 uint32_t rf_run_measure_iteration(const struct rf_run_measure *measure);
+/* How many there are likely to be if max_s ends them, at most those wanted. */
+uint32_t rf_run_measure_expected(const struct rf_run_measure *measure);
 
 /* Enters a state. Returns the seconds it may take, unless the table of states
  * allows more. */

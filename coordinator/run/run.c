@@ -140,6 +140,7 @@ static void show_progress(struct rf_run *run)
         view.iteration = rf_run_measure_iteration(run->measure);
         view.n_warmup = spec->warmup;
         view.n_iterations = run->attempt->n_wanted;
+        view.n_expected = rf_run_measure_expected(run->measure);
     }
     view_reading(run, &view);
     run->ops->progress(&view, run->data);

@@ -28,6 +28,7 @@ struct rf_run_view {
     size_t scenario_at, n_scenarios;  /* begun, to run; each repeat counts */
     uint32_t repeat, n_repeats;       /* of the scenario; repeat from 0 */
     uint32_t iteration, n_iterations; /* of the scenario, warm-ups included */
+    uint32_t n_expected; /* of n_iterations, as time is likely to allow */
     uint32_t n_warmup;
     uint32_t nodes_joined, n_nodes;
     uint64_t read_bytes, of_bytes; /* of a checkpoint; 0: not reading */

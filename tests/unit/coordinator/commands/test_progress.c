@@ -10,7 +10,7 @@
 
 TEST(test_progress_share_and_clock)
 {
-    struct rf_run_view view = {.n_scenarios = 4, .n_iterations = 10};
+    struct rf_run_view view = {.n_scenarios = 4, .n_expected = 10};
     char text[32];
     ck_assert_double_eq(rf_progress_share(&view), 0);
     view.scenario_at = 3;
@@ -19,7 +19,7 @@ TEST(test_progress_share_and_clock)
     view.scenario_at = 4;
     view.iteration = 99;
     ck_assert_double_eq_tol(rf_progress_share(&view), 1, 1e-12);
-    view.iteration = view.n_iterations = 0; /* between scenarios, */
+    view.iteration = view.n_expected = 0; /* between scenarios, */
     ck_assert_double_eq_tol(rf_progress_share(&view), 3.0 / 4, 1e-12);
     view.over = true; /* or behind the last */
     ck_assert_double_eq_tol(rf_progress_share(&view), 1, 1e-12);
@@ -124,6 +124,7 @@ TEST(test_progress_without_a_terminal_says_what_time_is_left)
 {
     struct rf_run_view view = {.n_scenarios = 2,
                                .n_iterations = 4,
+                               .n_expected = 4,
                                .scenario_at = 1,
                                .scenario = "s",
                                .state = "running"};

@@ -276,6 +276,8 @@ LOOP_TEST(test_measure_ends_when_the_time_is_up_but_not_before_the_least, 2)
     (void)way(NULL);
     ck_assert_uint_eq(lab.attempt->n_iterations, 1 + least[_i]);
     ck_assert_str_eq(lab.attempt->ended_by, "max_s");
+    lab.attempt->n_wanted = 10;
+    ck_assert_uint_eq(rf_run_measure_expected(measure), 1 + least[_i]);
     teardown();
 }
 

@@ -45,6 +45,10 @@
 #define LOOK_MS 50  /* period of checks for abort */
 #define CONNECTS 32 /* started between two polls */
 
+const char rf_datalink_ports[] =
+    "; ranks listen on ephemeral ports (net.ipv4.ip_local_port_range), which "
+    "a firewall or NAT may block";
+
 enum stage { CONNECTING, WANTS_HELLO, WANTS_ANSWER, WANTS_PROOF, PROVED };
 
 struct talk {
@@ -131,10 +135,15 @@ enum rf_status rf_datalink_lost_status(int why)
 
 static enum rf_status lost(const struct talk *talk, int why, struct rf_err *err)
 {
-    return rf_err_errno(err, rf_datalink_lost_status(why), why,
-                        "connect to rank %" PRIu32 " at %s port %u",
-                        talk->end->to, talk->end->address,
-                        (unsigned)talk->end->port);
+    return rf_err_set(err, rf_datalink_lost_status(why),
+                      "connect to rank %" PRIu32 " at %s port %u: %s%s%s",
+                      talk->end->to, talk->end->address,
+                      (unsigned)talk->end->port, strerror(why),
+                      talk->stage == CONNECTING ? rf_datalink_ports : "",
+                      talk->stage == CONNECTING
+                          ? "; nodes[].address may name an address with a "
+                            "better way"
+                          : "");
 }
 
 static void finish(struct join *join, struct talk *talk)

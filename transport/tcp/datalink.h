@@ -14,6 +14,9 @@
 
 #define RF_DATALINK_CONGESTION "cubic"
 
+/* Why a rank's port may not be reached. */
+extern const char rf_datalink_ports[];
+
 /* Purpose of a connection; both ends must have the same. */
 enum rf_datalink_purpose { RF_DATALINK_OPS, RF_DATALINK_PROBE };
 

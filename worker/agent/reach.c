@@ -15,6 +15,7 @@
 
 #include "common/mem.h"
 #include "common/text.h"
+#include "transport/tcp/datalink.h"
 #include "worker/agent/join.h"
 
 #define LONG_BYTES (16u << 10) /* more than any packet; LOG's cap */
@@ -274,10 +275,7 @@ static void joined_cb(struct rf_conn *conn, const char *candidate,
     (void)local;
     trial->join = NULL;
     if (conn == NULL) {
-        decide(trial, rf_xasprintf("%s; ranks listen on ephemeral ports "
-                                   "(net.ipv4.ip_local_port_range), which a "
-                                   "firewall or NAT may block",
-                                   why));
+        decide(trial, rf_xasprintf("%s%s", why, rf_datalink_ports));
         return;
     }
     trial->conn = conn;

@@ -293,6 +293,7 @@ TEST(test_nobody_listening_is_a_lost_peer)
     run_join(&a);
     ck_assert_int_eq(a.status, RF_ERR_PEER);
     assert_says(a.err.text, "rank 1");
+    assert_says(a.err.text, "firewall");
 }
 
 TEST(test_a_foreign_address_cannot_be_listened_on)

@@ -12,10 +12,13 @@
 #define FIRST_WAIT_NS (24 * RF_NS_PER_MS)
 #define LAST_WAIT_NS (1536 * RF_NS_PER_MS)
 
+/* For a rank to answer: a firewall may drop packets. */
+#define ANSWER_NS (30 * RF_NS_PER_S)
+
 /* The settings that decide which ranks are reachable. */
 #define SETTINGS                                                               \
     "(UCX_NET_DEVICES is %s, UCX_TLS is %s; do these interfaces reach the "    \
-    "other node?)"
+    "other node, at ports that the system chooses, past any firewall?)"
 
 static const char *setting(const char *name)
 {
@@ -106,18 +109,19 @@ enum rf_status rf_ucx_endpoint_open(ucp_worker_h worker, const void *address,
 
 enum rf_status rf_ucx_wait(const struct rf_method_env *env, ucp_worker_h worker,
                            const struct rf_err *broken, uint32_t rank,
-                           struct rf_err *err)
+                           int64_t since_ns, struct rf_err *err)
 {
     if (ucp_worker_progress(worker) == 0) {
         sched_yield();
     }
     if (broken->status != RF_OK) {
-        return rf_err_set(err, broken->status, "%s", broken->text);
+        return rf_err_set(err, broken->status, "%s " SETTINGS, broken->text,
+                          setting("UCX_NET_DEVICES"), setting("UCX_TLS"));
     }
     if (atomic_load(env->abort)) {
         return rf_err_set(err, RF_ERR_ABORTED, "aborted");
     }
-    if (rf_now_ns() <= env->deadline_ns) {
+    if (rf_now_ns() <= RF_MIN(env->deadline_ns, since_ns + ANSWER_NS)) {
         return RF_OK;
     }
     return rank != RF_NONE

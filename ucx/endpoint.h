@@ -36,9 +36,10 @@ enum rf_status rf_ucx_endpoint_open(ucp_worker_h worker, const void *address,
                                     struct rf_err *err) RF_MUST_CHECK;
 
 /* One turn of waiting during open; `rank` is the rank to answer, or RF_NONE:
- * this rank's own messages must leave. */
+ * this rank's own messages must leave. The wait for it began at `since_ns`, and
+ * is limited. */
 enum rf_status rf_ucx_wait(const struct rf_method_env *env, ucp_worker_h worker,
                            const struct rf_err *broken, uint32_t rank,
-                           struct rf_err *err) RF_MUST_CHECK;
+                           int64_t since_ns, struct rf_err *err) RF_MUST_CHECK;
 
 #endif

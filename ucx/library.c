@@ -76,6 +76,9 @@ static void set_up_tcp(void)
     (void)setenv("UCX_TCP_RX_SEG_SIZE", RF_UCX_TCP_SEGMENT, 0);
     (void)setenv("UCX_TCP_SNDBUF", RF_UCX_TCP_BUFFER, 0);
     (void)setenv("UCX_TCP_RCVBUF", RF_UCX_TCP_BUFFER, 0);
+    /* A blocking connect holds a rank for two minutes where a firewall drops
+     * packets. */
+    (void)setenv("UCX_TCP_CONN_NB", "y", 0);
 }
 
 static enum rf_status start(enum rf_ucx_use use, uint32_t n_ranks,

@@ -10,6 +10,7 @@
 #include <stdlib.h>
 
 #include "common/bytes.h"
+#include "common/clock.h"
 #include "common/mem.h"
 #include "ucx/carrier.h"
 
@@ -143,7 +144,8 @@ static const struct rf_ucx_peer *missing(const struct rf_ucx_carrier *carrier,
 static enum rf_status meet(struct rf_ucx_carrier *carrier,
                            enum rf_ucx_kind kind, struct rf_err *err)
 {
-    const struct rf_ucx_peer *peer;
+    const struct rf_ucx_peer *peer, *last = NULL;
+    int64_t since_ns = rf_now_ns();
     for (uint32_t i = 0; i < carrier->n_peers; i++) {
         rf_ucx_note(&carrier->peers[i], kind, RF_NONE);
     }
@@ -152,8 +154,12 @@ static enum rf_status meet(struct rf_ucx_carrier *carrier,
     }
     while ((peer = missing(carrier, kind)) != NULL ||
            carrier->outstanding > 0) {
+        if (peer != last) {
+            last = peer;
+            since_ns = rf_now_ns();
+        }
         RF_TRY(rf_ucx_wait(carrier->env, carrier->worker, &carrier->broken,
-                           peer != NULL ? peer->rank : RF_NONE, err));
+                           peer != NULL ? peer->rank : RF_NONE, since_ns, err));
     }
     return RF_OK;
 }

@@ -17,6 +17,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "common/clock.h"
 #include "common/mem.h"
 #include "ucx/endpoint.h"
 #include "ucx/lanes.h"
@@ -354,6 +355,7 @@ static enum rf_status reach_peers(struct rf_ucx_wire *wire, struct rf_err *err)
 static enum rf_status settle(struct rf_ucx_wire *wire, struct rf_err *err)
 {
     enum rf_status status = RF_OK;
+    const int64_t since_ns = rf_now_ns();
     while (wire->under_way > 0 && status == RF_OK) {
         uint32_t at = 0;
         while (at < wire->n_peers && wire->peers[at].awaited == 0) {
@@ -361,7 +363,7 @@ static enum rf_status settle(struct rf_ucx_wire *wire, struct rf_err *err)
         }
         status = rf_ucx_wait(
             wire->env, wire->worker, &wire->broken,
-            at < wire->n_peers ? wire->peers[at].rank : RF_NONE, err);
+            at < wire->n_peers ? wire->peers[at].rank : RF_NONE, since_ns, err);
     }
     return status;
 }

@@ -75,6 +75,27 @@ test_a_way_that_is_closed_is_named_with_both_ends() {
     expect_text out "^W ${host[1]}: no data connection to ${host[0]}: ${host[0]}:[0-9]+: no answer in time"
 }
 
+# As a firewall of the second host that drops what opens a connection to a port
+# of the system's choice. A rank names both ends and the cure, as `check` does.
+blocked() { # METHOD TEXT
+    cluster ".scenarios[0].method = \"$1\""
+    ip netns exec "${ns[1]}" iptables -A INPUT -p tcp --syn -s "${host[0]}" -j DROP
+    SECONDS=0
+    run_coord cluster.json -o "$1"
+    ip netns exec "${ns[1]}" iptables -F INPUT
+    expect_exit 1
+    expect_text err "a failed \(prepare\): $2"
+    [ "$SECONDS" -lt 100 ] || fail "took $SECONDS s"
+}
+
+test_a_firewall_between_hosts_is_named() {
+    command -v iptables >/dev/null || return 0
+    at_exit "ip netns exec ${ns[1]} iptables -F INPUT 2>/dev/null"
+    blocked tcp "${host[0]}: rank [01]: method tcp: connect to rank [23] at ${host[1]} port [0-9]+: .*ip_local_port_range.*firewall"
+    [ ! -e "$RF_BUILD_DIR/refit-ucx.so" ] ||
+        blocked ucx '.*: rank [0-3]: method ucx: no connection through UCX with rank [0-3] .*firewall'
+}
+
 # The refit's hosts are not beside each other.
 test_a_way_that_only_the_refit_uses_is_tried() {
     ip -n "${ns[0]}" route add unreachable "${host[2]}"
@@ -158,7 +179,7 @@ test_ucx_takes_the_interface_of_the_address_for_data() {
     cluster '.scenarios[0].method = "ucx" |
         .launch.env.UCX_NET_DEVICES = "docker0"'
     coord_exits 1 cluster.json -o chosen
-    expect_text err 'UCX cannot reach rank [0-9].*UCX_NET_DEVICES is docker0'
+    expect_text err 'UCX lost rank [0-9].*UCX_NET_DEVICES is docker0'
     for name in "${ns[@]}"; do
         ip -n "$name" link del docker0
         ip -n "$name" link del vx

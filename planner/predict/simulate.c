@@ -31,7 +31,7 @@
  * that none of them idles. */
 #define WINDOW 6
 #define MAX_TURNS (UINT32_C(1) << 16)
-#define BUCKETS (2 * RF_SIMULATION_FLOWS)
+#define BUCKETS ((size_t)2 * RF_SIMULATION_FLOWS)
 
 /* --- Servers ------------------------------------------------------------- */
 

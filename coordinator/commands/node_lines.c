@@ -51,11 +51,11 @@ void rf_node_lines_begin(struct rf_node_lines *lines,
     lines->shown = 0;
 }
 
-void rf_node_lines_end(const struct rf_node_lines *lines,
+void rf_node_lines_end(struct rf_node_lines *lines,
                        const struct rf_attempt *attempt, const char *folder)
 {
     const struct rf_scenario *scenario = attempt->scenario;
-    for (uint32_t r = 0; r < rf_attempt_ranks(attempt); r++) {
+    for (uint32_t r = 0; r < lines->n_ranks; r++) {
         const uint64_t n = lines->hidden[r];
         char *file;
         if (n == 0 || rf_log_level() >= RF_LOG_DEBUG) {
@@ -67,6 +67,7 @@ void rf_node_lines_end(const struct rf_node_lines *lines,
                 folder, file);
         free(file);
     }
+    lines->n_ranks = 0;
 }
 
 void rf_node_lines_destroy(struct rf_node_lines *lines)

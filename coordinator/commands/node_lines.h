@@ -22,9 +22,9 @@ void rf_node_lines_show(struct rf_node_lines *lines, uint32_t node,
 /* An attempt begins: resets the line counts of ranks. */
 void rf_node_lines_begin(struct rf_node_lines *lines,
                          const struct rf_attempt *attempt);
-/* The attempt has ended. For each rank with hidden lines, logs their number and
- * the log in `folder` that has them. */
-void rf_node_lines_end(const struct rf_node_lines *lines,
+/* The attempt has ended, perhaps before it began. For each rank with hidden
+ * lines, logs their number and the log in `folder` that has them. */
+void rf_node_lines_end(struct rf_node_lines *lines,
                        const struct rf_attempt *attempt, const char *folder);
 
 /* The same for agents, which have no log. NULL is fine. */

@@ -48,7 +48,8 @@ struct rf_reach {
     unsigned n_guests;
     struct reach_trial *trials; /* NULL: none requested */
     size_t n_trials, n_decided;
-    unsigned open; /* listener, guests, timers and connections of trials */
+    unsigned open; /* the owner, listener, guests, timers and connections of
+                      trials */
     bool ending;
     rf_reach_done_fn done;
     void *data;
@@ -114,15 +115,35 @@ static bool find_key(const char *identity, uint8_t key[RF_PSK_BYTES],
     return strcmp(identity, reach->identity) == 0;
 }
 
+static void listener_closed_cb(uv_handle_t *handle)
+{
+    release(handle->data);
+}
+
+static void close_listener(struct rf_reach *reach)
+{
+    if (!uv_is_closing((uv_handle_t *)&reach->listener)) {
+        uv_close((uv_handle_t *)&reach->listener, listener_closed_cb);
+    }
+}
+
 static void listener_cb(uv_stream_t *listener, int status)
 {
     struct rf_reach *reach = listener->data;
-    uv_tcp_t *tcp = rf_xmalloc(sizeof(*tcp));
     struct rf_tls *tls = NULL;
     struct rf_err err = {.text = ""};
     struct reach_guest *guest;
+    uv_tcp_t *tcp;
+    if (status == UV_EMFILE || status == UV_ENFILE) {
+        return; /* libuv has dropped the connection */
+    }
+    if (status != 0) { /* libuv would call us again without end */
+        close_listener(reach);
+        return;
+    }
+    tcp = rf_xmalloc(sizeof(*tcp));
     uv_tcp_init(reach->loop, tcp);
-    if (status != 0 || uv_accept(listener, (uv_stream_t *)tcp) != 0 ||
+    if (uv_accept(listener, (uv_stream_t *)tcp) != 0 ||
         reach->n_guests == GUESTS_MAX ||
         rf_tls_server_create(find_key, reach, &tls, &err) != RF_OK) {
         uv_close((uv_handle_t *)tcp, (uv_close_cb)free);
@@ -134,11 +155,6 @@ static void listener_cb(uv_stream_t *listener, int status)
     reach->n_guests++;
     reach->open++;
     guest->conn = rf_conn_open((uv_stream_t *)tcp, tls, &guest_ops, guest);
-}
-
-static void listener_closed_cb(uv_handle_t *handle)
-{
-    release(handle->data);
 }
 
 static bool bind_to(uv_tcp_t *listener, const char *address)
@@ -176,7 +192,7 @@ struct rf_reach *rf_reach_listen(uv_loop_t *loop, const char *address,
     make_identity(node, reach->identity);
     uv_tcp_init(loop, &reach->listener);
     reach->listener.data = reach;
-    reach->open = 1;
+    reach->open = 2;
     if (bind_to(&reach->listener, address)) {
         port = port_of(&reach->listener);
     }
@@ -329,7 +345,7 @@ void rf_reach_end(struct rf_reach *reach)
         return;
     }
     reach->ending = true;
-    uv_close((uv_handle_t *)&reach->listener, listener_closed_cb);
+    close_listener(reach);
     for (struct reach_guest *guest = reach->guests; guest != NULL;
          guest = guest->next) {
         rf_conn_close(guest->conn);
@@ -340,4 +356,5 @@ void rf_reach_end(struct rf_reach *reach)
         }
         decide(&reach->trials[i], NULL);
     }
+    release(reach);
 }

@@ -340,7 +340,8 @@ static void advise_start(struct check_app *check, const char *host,
                     "took %.1f s to start: %.1f s to log in (with "
                     "launch.parallel and launch.deploy), %.1f s until the "
                     "worker answered (with start-up files of the login shell "
-                    "and launch.wrap), %.1f s to look for devices",
+                    "and launch.wrap), %.1f s to look for devices and connect "
+                    "back",
                     (double)start->hello_ns / 1e9,
                     (double)start->stream_ns / 1e9,
                     (double)(start->answer_ns - start->stream_ns) / 1e9,

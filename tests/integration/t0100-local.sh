@@ -217,7 +217,7 @@ test_probes_of_host_memory_predict_no_refit_between_gpus() {
     expect_json out '.predictions | .[0].predicted_ms > 0 and
         (.[1] | .method == "nccl" and .predicted_ms == null and
             .bound_ms == null and .measured_ms == null and
-            (.note | test("no figures .*give .*links.methods.nccl")))'
+            (.note | test("no figures .*set .*links.methods.nccl")))'
 }
 
 test_predictions_say_what_they_do_not_cover() {

@@ -73,7 +73,7 @@ test_bad_weights_and_figures_are_refused() {
     expect_text err 'balance: must be one of .*"time"'
     cluster '.scenarios[0].balance_links = [{weight: 1}]'
     coord_exits 2 plan cluster.json
-    expect_text err 'balance_links: .* each of the 3 nodes'
+    expect_text err 'balance_links: must be a list of 3 objects, one per node'
     cluster '.links.nodes.d = {}'
     coord_exits 2 plan cluster.json
     expect_text err 'links\.nodes: unknown key "d"'

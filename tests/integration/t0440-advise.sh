@@ -72,7 +72,7 @@ test_rules_follow_the_timeline() {
     cluster '.timeline = {"memory_gbytes": 0.000001, "sequence_length": 9000}'
     coord_exits 0 advise cluster.json
     expect_text out '^Assumed: flash attention, which keeps no scores'
-    expect_text out '^fits-training: .*and there are 1e-06 GB'
+    expect_text out '^fits-training: .*; a GPU has 1e-06 GB'
     expect_text out '^None of these fits; the nearest, to paste into the scenario:$'
     expect_no_text out 'Assumed: 80 GB'
     cluster '.timeline = {"recompute": "some"}'

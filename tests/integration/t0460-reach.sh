@@ -93,7 +93,7 @@ test_a_firewall_between_hosts_is_named() {
     at_exit "ip netns exec ${ns[1]} iptables -F INPUT 2>/dev/null"
     blocked tcp "${host[0]}: rank [01]: method tcp: connect to rank [23] at ${host[1]} port [0-9]+: .*ip_local_port_range.*firewall"
     [ ! -e "$RF_BUILD_DIR/refit-ucx.so" ] ||
-        blocked ucx '.*: rank [0-3]: method ucx: no connection through UCX with rank [0-3] .*firewall'
+        blocked ucx '.*: rank [0-3]: method ucx: UCX: connection to rank [0-3] .*firewall'
 }
 
 # The refit's hosts are not beside each other.

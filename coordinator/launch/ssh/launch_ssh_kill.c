@@ -7,9 +7,14 @@
  * without backslashes and exclamation marks, then numbers. A process is the
  * agent only if its id and start time match its HELLO. It first gets a request
  * to end, and is woken if it was stopped, since an agent that ends in order
- * also removes its files. Otherwise its children, the ranks, are killed before
- * it: each leads a process group, and their ids stay taken until the agent has
- * waited for them.
+ * also removes its files. A second later its children, the ranks, are killed
+ * before it: each leads a process group, and their ids stay taken until the
+ * agent has waited for them.
+ *
+ * An agent's process is not known before its HELLO, or behind launch.wrap. Then
+ * the children of the connection's sshd, the agent or its wrap, get the same
+ * signals; what the wrap has started has the end of its input. A signal on the
+ * agent's channel would not do: OpenSSH refuses it for root.
  *
  * Nothing here waits: the pump calls rf_ssh_kill_go_on() when data has come,
  * and bounds the total time.
@@ -32,14 +37,14 @@ static const char script[] =
     "for c in $(cat /proc/$1/task/$1/children); do kill -KILL $c -$c; done; "
     "there $1 $2 && kill -KILL $1; exit 0";
 
-/* For an agent whose process is not known: the sshd that serves this connection
- * has started it, too. A signal on the agent's channel would not do: OpenSSH
- * refuses it for root. */
+/* For an agent whose process is not known. The list of children, read anew each
+ * time, is that of this sshd even if another process gets its id meanwhile. */
 static const char script_unknown[] =
-    "exec 2>/dev/null; read s </proc/$PPID/comm; "
+    "exec 2>/dev/null; cd /proc/$PPID/task/$PPID && read s <comm || exit 1; "
     "case $s in sshd*) ;; *) exit 1;; esac; "
-    "for c in $(cat /proc/$PPID/task/$PPID/children); do "
-    "test $c = $$ || kill -KILL $c; done; exit 0";
+    "send() { k=1; for c in $(cat children); do "
+    "test $c = $$ || { kill -$1 $c && k=0; }; done; return $k; }; "
+    "send TERM || exit 1; send CONT; sleep 1; send KILL; exit 0";
 
 static void fail(struct rf_ssh_kill *kill, ssh_session session)
 {

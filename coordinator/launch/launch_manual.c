@@ -62,20 +62,20 @@ static enum rf_status make_folder(const char *path, struct rf_err *err)
 }
 
 /* $XDG_CACHE_HOME/refit-coord or ~/.cache/refit-coord, created if missing; the
- * caller frees it. */
+ * caller frees it. "/" and "" are no home folders. */
 static enum rf_status key_folder(char **out, struct rf_err *err)
 {
     const char *cache = getenv("XDG_CACHE_HOME"), *home = getenv("HOME");
     char *folder = cache != NULL && cache[0] == '/' ? rf_xstrdup(cache)
-                   : home == NULL || strcmp(home, "/") == 0
+                   : home == NULL || home[strspn(home, "/")] == '\0'
                        ? NULL
                        : rf_xasprintf("%s/.cache", home);
     char *path;
     enum rf_status status;
     if (folder == NULL) {
         return rf_err_set(err, RF_ERR_CONFIG,
-                          "launcher manual needs HOME or XDG_CACHE_HOME for "
-                          "its key files");
+                          "launcher manual needs a HOME other than /, or "
+                          "XDG_CACHE_HOME, for its key files");
     }
     path = rf_xasprintf("%s/refit-coord", folder);
     status = make_folder(folder, err);

@@ -171,7 +171,7 @@ test_head_without_a_passwd_entry() {
     coord_exits 0 cluster.json --set nodes.0.user=root
     expect_text err 'ssh config not read: ssh\(1\).* passwd entry'
     HOME=/ coord_exits 4 cluster.json --set launch.method=manual --timeout 2
-    expect_text err 'needs HOME or XDG_CACHE_HOME'
+    expect_text err 'needs a HOME other than /, or XDG_CACHE_HOME'
 }
 
 # The Domain Name System has no such names; host files do.

@@ -190,3 +190,26 @@ LOOP_TEST(test_launch_manual_names_the_folder_that_cannot_be_made, 2)
                                           &launch, &err),
                  RF_ERR_LAUNCH, err, expected);
 }
+
+LOOP_TEST(test_launch_manual_takes_the_root_folder_for_no_home, 4)
+{
+    static const char *const homes[] = {"/", "//", "", NULL};
+    struct rf_launch_config how = {.method = "manual",
+                                   .worker = "refit-worker"};
+    struct rf_node_config node = {.name = "gpu-a"};
+    struct rf_launch_join join = {"10.0.0.1:4000", "r1/0", KEY};
+    struct rf_launch_order order = {
+        .node = &node, .settings = &how, .join = &join};
+    struct rf_launch *launch = NULL;
+    struct rf_err err = {0};
+    struct rf_launch_ops_cb none = {0};
+    unsetenv("XDG_CACHE_HOME");
+    unsetenv("HOME");
+    if (homes[_i] != NULL) {
+        setenv("HOME", homes[_i], 1);
+    }
+    assert_fails(rf_launcher_manual.start(&launch_loop, &order, &none, NULL,
+                                          &launch, &err),
+                 RF_ERR_CONFIG, err,
+                 "needs a HOME other than /, or XDG_CACHE_HOME");
+}

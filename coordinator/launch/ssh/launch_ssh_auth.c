@@ -32,7 +32,8 @@ struct trials {
     ssh_session session;
     const struct rf_ssh_settings *settings;
     unsigned offered; /* keys, with or without certificates */
-    char text[768];   /* what was tried, for the error */
+    bool certificate_denied;
+    char text[768]; /* what was tried, for the error */
 };
 
 static void RF_PRINTF(2, 3) tried(struct trials *trials, const char *fmt, ...)
@@ -80,7 +81,7 @@ static bool is_regular(const char *path)
  * `key_name` is the name of the key in cluster.json followed by ", ", or "". */
 
 static int offer(struct trials *trials, ssh_key key, const char *path,
-                 const char *key_name, const char *hint)
+                 const char *key_name, bool certified)
 {
     int result;
     if (trials->offered == OFFERS_MAX) {
@@ -91,7 +92,10 @@ static int offer(struct trials *trials, ssh_key key, const char *path,
     trials->offered++;
     result = ssh_userauth_publickey(trials->session, NULL, key);
     if (result != SSH_AUTH_SUCCESS) {
-        tried(trials, "%s (%srefused%s)", path, key_name, hint);
+        tried(trials, "%s (%srefused)", path, key_name);
+    }
+    if (certified && result == SSH_AUTH_DENIED) {
+        trials->certificate_denied = true;
     }
     return result;
 }
@@ -128,9 +132,7 @@ static int try_certificate(struct trials *trials, ssh_key key, const char *path,
     both = ssh_key_dup(key);
     if (suits(certificate, key) && both != NULL &&
         ssh_pki_copy_cert_to_privkey(certificate, both) == SSH_OK) {
-        result = offer(trials, both, path, key_name,
-                       "; ssh-keygen -Lf shows its authority, principals and "
-                       "dates");
+        result = offer(trials, both, path, key_name, true);
     } else if (!named) {
         tried(trials, "%s (%scertificate of another key)", path, key_name);
     }
@@ -179,7 +181,7 @@ static int try_file(struct trials *trials, const char *path,
     }
     result = try_certificates(trials, key, path, key_name);
     if (result == SSH_AUTH_DENIED) {
-        result = offer(trials, key, path, key_name, "");
+        result = offer(trials, key, path, key_name, false);
     }
     ssh_key_free(key);
     return result;
@@ -314,19 +316,28 @@ static enum rf_status no_public_key(unsigned methods, struct rf_err *err)
 static enum rf_status refused(const struct trials *trials, bool partial,
                               struct rf_err *err)
 {
-    char *user = NULL;
-    if (ssh_options_get(trials->session, SSH_OPTIONS_USER, &user) != SSH_OK) {
-        user = NULL;
+    char *option = NULL;
+    const char *user = "(the caller's)";
+    if (ssh_options_get(trials->session, SSH_OPTIONS_USER, &option) == SSH_OK) {
+        user = option;
     }
-    rf_err_set(
-        err, RF_ERR_LAUNCH,
-        partial
-            ? "the server requires more than a key from user %s; tried %s"
-            : "no key accepted for user %s; tried %s. Set nodes.*.user and "
-              "nodes.*.identity, in the file or with --set, or load the key "
-              "into an agent (ssh-add); ssh -v shows what the server accepts",
-        user != NULL ? user : "(the caller's)", trials->text);
-    ssh_string_free_char(user);
+    if (partial) {
+        rf_err_set(err, RF_ERR_LAUNCH,
+                   "the server requires more than a key from user %s; tried %s",
+                   user, trials->text);
+    } else {
+        rf_err_set(
+            err, RF_ERR_LAUNCH,
+            "no key accepted for user %s; tried %s. Set nodes.*.user and "
+            "nodes.*.identity, in the file or with --set, or load the key "
+            "into an agent (ssh-add); ssh -v shows what the server accepts%s",
+            user, trials->text,
+            trials->certificate_denied
+                ? ", ssh-keygen -Lf a certificate's authority, principals and "
+                  "dates"
+                : "");
+    }
+    ssh_string_free_char(option);
     return RF_ERR_LAUNCH;
 }
 

@@ -56,11 +56,43 @@ static void pass_on(struct port *port)
     ports->ops.on_connection((uv_stream_t *)&port->tcp, ports->data);
 }
 
+static void port_closed_cb(uv_handle_t *handle)
+{
+    struct port *port = handle->data;
+    struct rf_ports *ports = port->all;
+    free(port);
+    ports->n_handles--;
+    ports->ops.on_close(ports->data);
+}
+
+static void close_port(struct port *port)
+{
+    uv_close((uv_handle_t *)&port->tcp, port_closed_cb);
+}
+
+/* Closes a port that cannot accept: libuv would call it again without end. */
+static void give_up(struct port *port, int status)
+{
+    struct port **link = &port->all->first;
+    while (*link != port) {
+        link = &(*link)->next;
+    }
+    *link = port->next;
+    rf_warn("cannot accept connections on %s port %u (%s): control stays on "
+            "the launcher's stream",
+            port->address, port->number, uv_strerror(status));
+    close_port(port);
+}
+
 static void connection_cb(uv_stream_t *server, int status)
 {
     struct port *port = server->data;
+    if (status == UV_EMFILE || status == UV_ENFILE) {
+        return; /* libuv has dropped the connection */
+    }
     if (status < 0) {
-        return; /* EMFILE and the like: libuv drops it and continues */
+        give_up(port, status);
+        return;
     }
     if (port->all->accepted == ACCEPTED_PER_TURN) {
         wait_a_turn(port);
@@ -95,20 +127,6 @@ struct rf_ports *rf_ports_create(uv_loop_t *loop,
     ports->turn.data = ports;
     uv_prepare_start(&ports->turn, turn_cb);
     return ports;
-}
-
-static void port_closed_cb(uv_handle_t *handle)
-{
-    struct port *port = handle->data;
-    struct rf_ports *ports = port->all;
-    free(port);
-    ports->n_handles--;
-    ports->ops.on_close(ports->data);
-}
-
-static void close_port(struct port *port)
-{
-    uv_close((uv_handle_t *)&port->tcp, port_closed_cb);
 }
 
 /* --- Listening ------------------------------------------------------------ */

@@ -117,4 +117,13 @@ test_calls_that_start_processes_are_told() {
     go_through clone3 setsid socketpair
 }
 
+# The head and, since it starts them, the agents.
+test_a_head_that_cannot_accept_keeps_the_stream() {
+    cluster '.scenarios = [.scenarios[1]]'
+    "$refuse" ENOSYS accept4 -- timeout 60 "$RF_BUILD_DIR/refit-coord" \
+        cluster.json >out 2>err || fail "exit status $?"
+    expect_text err 'cannot accept connections on .*: control stays on the'
+    expect_text out '^near-method=shm .* yes$'
+}
+
 run_tests

@@ -114,9 +114,12 @@ enum rf_status rf_ucx_wait(const struct rf_method_env *env, ucp_worker_h worker,
     if (ucp_worker_progress(worker) == 0) {
         sched_yield();
     }
-    if (broken->status != RF_OK) {
-        return rf_err_set(err, broken->status, "%s " SETTINGS, broken->text,
+    if (broken->status == RF_ERR_PEER) {
+        return rf_err_set(err, RF_ERR_PEER, "%s " SETTINGS, broken->text,
                           setting("UCX_NET_DEVICES"), setting("UCX_TLS"));
+    }
+    if (broken->status != RF_OK) {
+        return rf_err_set(err, broken->status, "%s", broken->text);
     }
     if (atomic_load(env->abort)) {
         return rf_err_set(err, RF_ERR_ABORTED, "aborted");

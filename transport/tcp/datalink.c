@@ -133,17 +133,27 @@ enum rf_status rf_datalink_lost_status(int why)
                                                          : RF_ERR_PEER;
 }
 
+/* Whether the other end's port may be blocked. */
+static bool is_unreached(const struct talk *talk, int why)
+{
+    return talk->stage == CONNECTING &&
+           (why == ETIMEDOUT || why == ECONNREFUSED || why == EHOSTUNREACH ||
+            why == ENETUNREACH);
+}
+
 static enum rf_status lost(const struct talk *talk, int why, struct rf_err *err)
 {
-    return rf_err_set(err, rf_datalink_lost_status(why),
-                      "connect to rank %" PRIu32 " at %s port %u: %s%s%s",
-                      talk->end->to, talk->end->address,
-                      (unsigned)talk->end->port, strerror(why),
-                      talk->stage == CONNECTING ? rf_datalink_ports : "",
-                      talk->stage == CONNECTING
-                          ? "; nodes[].address may name an address with a "
-                            "better way"
-                          : "");
+    struct rf_err plain;
+    const enum rf_status status =
+        rf_err_errno(&plain, rf_datalink_lost_status(why), why,
+                     "connect to rank %" PRIu32 " at %s port %u", talk->end->to,
+                     talk->end->address, (unsigned)talk->end->port);
+    return is_unreached(talk, why)
+               ? rf_err_set(err, status,
+                            "%s%s; nodes[].address may name an address with a "
+                            "better way",
+                            plain.text, rf_datalink_ports)
+               : rf_err_set(err, status, "%s", plain.text);
 }
 
 static void finish(struct join *join, struct talk *talk)

@@ -296,6 +296,24 @@ TEST(test_nobody_listening_is_a_lost_peer)
     assert_says(a.err.text, "firewall");
 }
 
+TEST(test_too_few_descriptors_are_no_firewall)
+{
+    struct rlimit before, few;
+    struct side a = new_side(0, key), b = new_side(1, key);
+    ck_assert_int_eq(getrlimit(RLIMIT_NOFILE, &before), 0);
+    want(&a, 0, 1, listen_on(&b));
+    few = before;
+    few.rlim_cur = (rlim_t)b.listener + 1;
+    ck_assert_int_eq(setrlimit(RLIMIT_NOFILE, &few), 0);
+    run_join(&a);
+    ck_assert_int_eq(setrlimit(RLIMIT_NOFILE, &before), 0);
+    ck_assert_int_eq(a.status, RF_ERR_PEER);
+    assert_says(a.err.text, "rank 1");
+    assert_says(a.err.text, "`ulimit -n`");
+    ck_assert_ptr_null(strstr(a.err.text, "firewall"));
+    close_side(&b);
+}
+
 TEST(test_a_foreign_address_cannot_be_listened_on)
 {
     const struct side side = new_side(0, key);

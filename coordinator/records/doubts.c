@@ -271,16 +271,21 @@ static char *over_tcp(const json_t *record)
         json_string_value(rf_result_value(record, "setup", "over_tcp")));
 }
 
-/* The way by which ranks of a node send weights that they could have mapped;
- * NULL: none. Caller frees. */
+/* The way by which ranks of a node send weights that they could have mapped,
+ * or where it is; NULL: none. Caller frees. */
 static char *unmapped(const json_t *record)
 {
     const char *way =
         json_string_value(rf_result_value(record, "setup", "unmapped"));
+    const json_t *repeats = json_object_get(record, "repeats");
     if (!rf_doubts_has(record, RF_DOUBT_UNMAPPED)) {
         return NULL;
     }
-    return rf_xstrdup(way != NULL ? way : "in a repeat");
+    if (way == NULL) { /* of another repeat, or an older result */
+        way = json_array_size(repeats) > 1 ? "in a repeat"
+                                           : "see setup.registration";
+    }
+    return rf_xstrdup(way);
 }
 
 /* The resource that yardsticks and probes underestimated, as refits showed;

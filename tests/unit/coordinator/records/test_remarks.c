@@ -73,6 +73,27 @@ TEST(test_weights_without_room_in_shared_memory_are_named)
            "nodes: x (messages by posix/memory,cma/memory)");
 }
 
+/* Older results have the way in registration alone. */
+TEST(test_weights_without_room_are_not_put_in_a_repeat_that_is_not_there)
+{
+    static const struct {
+        const char *repeats, *line;
+    } cases[] = {{"[]", "x (see setup.registration)"},
+                 {"[{}]", "x (see setup.registration)"},
+                 {"[{}, {}]", "x (in a repeat)"}};
+    for (size_t i = 0; i < RF_ARRAY_SIZE(cases); i++) {
+        AUTO(rf_remarks) remarks = {.n_records = 0};
+        AUTO_FREE char *line;
+        json_t *flagged = record("x", NULL);
+        json_object_set_new(flagged, "flags", json_pack("[s]", "unmapped"));
+        json_object_set_new(flagged, "repeats",
+                            json_loads(cases[i].repeats, 0, NULL));
+        add(&remarks, flagged);
+        line = rf_remarks_line(&remarks, RF_REMARK_UNMAPPED);
+        assert_says(line, cases[i].line);
+    }
+}
+
 TEST(test_a_record_without_setup_says_nothing)
 {
     AUTO(rf_remarks) remarks = {.n_records = 0};

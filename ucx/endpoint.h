@@ -36,8 +36,8 @@ enum rf_status rf_ucx_endpoint_open(ucp_worker_h worker, const void *address,
                                     struct rf_err *err) RF_MUST_CHECK;
 
 /* One turn of waiting during open; `rank` is the rank to answer, or RF_NONE:
- * this rank's own messages must leave. The wait for it began at `since_ns`, and
- * is limited. */
+ * this rank's own messages must leave. Fails 30 s after `since_ns`, when the
+ * caller last saw an answer or began to wait, and at the deadline of open. */
 enum rf_status rf_ucx_wait(const struct rf_method_env *env, ucp_worker_h worker,
                            const struct rf_err *broken, uint32_t rank,
                            int64_t since_ns, struct rf_err *err) RF_MUST_CHECK;

@@ -140,7 +140,8 @@ static const struct rf_ucx_peer *missing(const struct rf_ucx_carrier *carrier,
 }
 
 /* Sends `kind` to all peers and waits for it from all. Flushes HELLOs, so that
- * the connection is free for later messages; a READY needs no flush. */
+ * the connection is free for later messages; a READY needs no flush. A READY
+ * may take long, since its sender waits for others: only open limits it. */
 static enum rf_status meet(struct rf_ucx_carrier *carrier,
                            enum rf_ucx_kind kind, struct rf_err *err)
 {
@@ -154,7 +155,7 @@ static enum rf_status meet(struct rf_ucx_carrier *carrier,
     }
     while ((peer = missing(carrier, kind)) != NULL ||
            carrier->outstanding > 0) {
-        if (peer != last) {
+        if (peer != last || kind == RF_UCX_READY) {
             last = peer;
             since_ns = rf_now_ns();
         }

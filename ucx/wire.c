@@ -351,13 +351,20 @@ static enum rf_status reach_peers(struct rf_ucx_wire *wire, struct rf_err *err)
     return status;
 }
 
-/* Waits until all requests are complete. */
-static enum rf_status settle(struct rf_ucx_wire *wire, struct rf_err *err)
+/* Waits until all requests are complete. Only the wait for peers that send
+ * `at_once` is limited to less than the whole of open. */
+static enum rf_status settle(struct rf_ucx_wire *wire, bool at_once,
+                             struct rf_err *err)
 {
     enum rf_status status = RF_OK;
-    const int64_t since_ns = rf_now_ns();
+    uint32_t left = wire->under_way;
+    int64_t since_ns = rf_now_ns();
     while (wire->under_way > 0 && status == RF_OK) {
         uint32_t at = 0;
+        if (wire->under_way < left || !at_once) {
+            left = wire->under_way;
+            since_ns = rf_now_ns();
+        }
         while (at < wire->n_peers && wire->peers[at].awaited == 0) {
             at++;
         }
@@ -370,17 +377,17 @@ static enum rf_status settle(struct rf_ucx_wire *wire, struct rf_err *err)
 
 /* UCX connects an endpoint on first use, and both sides must take part: once
  * all ranks have heard from all their peers twice, no peer needs this rank to
- * connect. */
+ * connect. A peer's second message waits for the first of all of its peers. */
 static enum rf_status connect_peers(struct rf_ucx_wire *wire,
                                     struct rf_err *err)
 {
     enum rf_status status;
     greet(wire);
     flush(wire);
-    status = settle(wire, err);
+    status = settle(wire, true, err);
     if (status == RF_OK) {
         greet(wire);
-        status = settle(wire, err);
+        status = settle(wire, false, err);
     }
     return status;
 }

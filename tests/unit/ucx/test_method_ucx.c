@@ -4,7 +4,10 @@
 #include <stdlib.h>
 #include <sys/wait.h>
 
+#include "common/clock.h"
+#include "common/mem.h"
 #include "tests/unit/transport/method_case.h"
+#include "tests/unit/ucx/fast_clock.h"
 #include "tests/unit/unit.h"
 #include "transport/method/module.h"
 #include "ucx/carrier.h"
@@ -223,6 +226,67 @@ LOOP_TEST(test_a_message_that_is_not_due_is_an_error, RF_ARRAY_SIZE(wrong))
              WEXITSTATUS(statuses[i]) == METHOD_CASE_STATUS(RF_ERR_PROTOCOL);
     }
     ck_assert_int_gt(n, 0);
+}
+
+/* Ranks 2 and 3 are 20 s and 40 s late to connect. */
+static enum rf_status connect_late(void *carrier, struct rf_err *err)
+{
+    const struct rf_ucx_carrier *of = carrier;
+    enum rf_status status;
+    fast_clock_late(of->env->rank);
+    status = rf_carrier_ucx.open(carrier, err);
+    fast_clock(1);
+    return status;
+}
+
+/* With the ops alone that rank 1 has a part in. Nobody leaves before all have
+ * connected. */
+static enum rf_status open_late(const struct rf_method_env *env, void **state,
+                                struct rf_err *err)
+{
+    static struct rf_method_env mine;
+    static struct rf_schedule of_one;
+    static struct rf_carrier_ops carrier;
+    struct rf_copy_engine_policy policy = {.inside = RF_ROUTE_OWN,
+                                           .near = RF_ROUTE_LINK,
+                                           .far = RF_ROUTE_LINK,
+                                           .carrier = &carrier};
+    struct rf_ucx_carrier *made;
+    size_t cap = 0;
+    for (size_t i = 0; i < env->schedule->n_ops; i++) {
+        const struct rf_op *op = &env->schedule->ops[i];
+        if (op->src == 1 || op->dst == 1) {
+            RF_PUSH(of_one.ops, of_one.n_ops, cap, *op);
+        }
+    }
+    of_one.n_world_ops = env->schedule->n_world_ops;
+    mine = *env;
+    mine.schedule = &of_one;
+    mine.registration = NULL; /* would be exchanged by a fast clock */
+    mine.deadline_ns += 100 * RF_NS_PER_S;
+    carrier = rf_carrier_ucx;
+    carrier.open = connect_late;
+    RF_TRY(rf_ucx_join(&mine, &made, err));
+    policy.made = made;
+    RF_TRY(rf_engine_open(&mine, &policy, state, err));
+    return test_rank_barrier(env->exchange_data)
+               ? RF_OK
+               : rf_err_set(err, RF_ERR_ABORTED, "aborted");
+}
+
+/* Rank 0 waits longer than a rank may take to answer, for rank 1, which waits
+ * for the others. */
+TEST(test_a_rank_is_not_blamed_for_its_own_wait)
+{
+    struct rf_method_ops method = *rf_ucx_module.method;
+    const struct method_case what = {.method = &method,
+                                     .options = {.n_ranks = 4,
+                                                 .n_nodes = 4,
+                                                 .n_steps = 40,
+                                                 .large_bytes = 4096},
+                                     .plain_arenas = true};
+    method.open = open_late;
+    ck_assert_uint_eq(method_case_run(&what, NULL), 0);
 }
 
 TEST(test_a_device_that_is_not_there_is_an_error)

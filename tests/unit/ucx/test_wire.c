@@ -10,6 +10,7 @@
 #include "common/clock.h"
 #include "common/mem.h"
 #include "tests/lib/ranks.h"
+#include "tests/unit/ucx/fast_clock.h"
 #include "tests/unit/unit.h"
 #include "ucx/wire.h"
 
@@ -29,6 +30,7 @@ struct what {
     void (*before)(struct test_rank *rank, uint64_t iteration);
     uint64_t longer; /* by so many bytes rank 0 sends to rank 1 */
     uint32_t apart;  /* a rank that has no ops with others; RF_NONE: none */
+    bool late;       /* all talk to rank 1 alone, some not at once */
 };
 
 /* One rank's. */
@@ -49,7 +51,25 @@ struct process {
 
 static bool talk(const struct process *process, uint32_t a, uint32_t b)
 {
-    return a != b && a != process->what->apart && b != process->what->apart;
+    return a != b && a != process->what->apart && b != process->what->apart &&
+           (!process->what->late || a == 1 || b == 1);
+}
+
+/* Ranks 2 and 3 are 20 s and 40 s late to connect once all have the peer infos
+ * that are exchanged first. */
+static enum rf_status exchange_and_be_late(void *data, const void *mine,
+                                           size_t size, struct rf_blob *all,
+                                           struct rf_err *err)
+{
+    static bool connecting;
+    const struct test_rank *rank = data;
+    fast_clock(1);
+    RF_TRY(test_rank_exchange(data, mine, size, all, err));
+    if (!connecting) {
+        connecting = true;
+        fast_clock_late(rank->rank);
+    }
+    return RF_OK;
 }
 
 static void set_up(struct process *process)
@@ -78,6 +98,10 @@ static void set_up(struct process *process)
                                   .exchange = test_rank_exchange,
                                   .exchange_data = process->rank,
                                   .registration = &process->registration};
+    if (process->what->late) {
+        env->deadline_ns += 100 * RF_NS_PER_S;
+        env->exchange = exchange_and_be_late;
+    }
     for (int i = 0; i < 2; i++) {
         process->memory[i] = test_arena(RANKS * PAIR_BYTES);
     }
@@ -266,6 +290,14 @@ FIXTURE(set_up_test, NULL)
 LOOP_TEST(test_messages_match_in_the_order_of_their_pair, RF_ARRAY_SIZE(worlds))
 {
     ck_assert_uint_eq(run(&worlds[_i], NULL), 0);
+}
+
+/* Rank 0 waits longer than a rank may take to answer, for rank 1, which waits
+ * for the others. */
+TEST(test_a_rank_is_not_blamed_for_its_own_wait)
+{
+    const struct what what = {.nodes = 4, .apart = RF_NONE, .late = true};
+    ck_assert_uint_eq(run(&what, NULL), 0);
 }
 
 static void die(struct test_rank *rank, uint64_t iteration)

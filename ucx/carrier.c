@@ -18,8 +18,7 @@ static void add_op(struct rf_ucx_carrier *carrier, uint32_t action,
     const struct rf_op *op = &flow->schedule->ops[flow->actions[action].op];
     struct rf_ucx_op *entry = &carrier->ops[action];
     uint32_t unpacked;
-    rf_copy_shape_of(op, &entry->shape);
-    entry->wire_item = rf_copy_wire_item(op, &entry->shape);
+    rf_coder_of(op, carrier->env->codec, &entry->coder);
     entry->peer = peer;
     unpacked = !rf_ucx_is_packed(entry);
     if (flow->actions[action].kind == RF_ACTION_SEND) {

@@ -8,16 +8,17 @@
  *
  * Everything between ranks but puts and gets is an active message with a header
  * of RF_UCX_HEADER_BYTES (big-endian: u32 kind, u32 op id, u32 generation, u32
- * rank of the sender, u64 first item). An op goes in one of three ways:
+ * rank of the sender; of data u64 first item, u64 items, u32 codec; else 0). An
+ * op goes in one of three ways:
  *
  *   puts      Its runs are written straight into the destination's registered
  *             arena. When a flush of the endpoint has completed them, the
  *             sender signals it (RF_UCX_WRITTEN).
  *   gets      The sender offers its runs (RF_UCX_OFFERED); the receiver reads
  *             them and confirms it (RF_UCX_TAKEN).
- *   messages  Its stream is cut into RF_UCX_DATA messages. A long run goes
- *             from arena to arena without a copy of ours; short runs and
- *             casts are packed and unpacked.
+ *   messages  Its stream is cut into RF_UCX_DATA messages, a chunk each. A
+ *             long run goes from arena to arena without a copy of ours; short
+ *             runs, and all of a codec without views, are encoded and decoded.
  *
  * A rank has a window of requests in flight with each peer.
  */
@@ -26,12 +27,12 @@
 
 #include <ucp/api/ucp.h>
 
-#include "transport/codec/strided_copy.h"
+#include "transport/codec/codec.h"
 #include "transport/engine/carried.h"
 #include "ucx/endpoint.h"
 #include "ucx/peer_info.h"
 
-#define RF_UCX_HEADER_BYTES 24
+#define RF_UCX_HEADER_BYTES 36
 /* Bytes of one request. */
 #define RF_UCX_RUN_BYTES (UINT64_C(1) << 20)
 #define RF_UCX_STAGE_BYTES (UINT64_C(256) << 10)
@@ -76,16 +77,15 @@ struct rf_ucx_request {
     struct rf_ucx_carrier *carrier;
     struct rf_ucx_peer *peer;
     enum rf_ucx_work work;
-    uint32_t action;   /* of data */
-    uint64_t first, n; /* items */
-    uint8_t *stage;    /* RF_UCX_STAGE_BYTES or NULL */
+    uint32_t action;       /* of data */
+    struct rf_chunk chunk; /* the items, and their bytes on the wire */
+    uint8_t *stage;        /* RF_UCX_STAGE_BYTES or NULL */
     uint8_t header[RF_UCX_HEADER_BYTES];
 };
 
 /* A send or receive, by its action. */
 struct rf_ucx_op {
-    struct rf_copy_shape shape;
-    uint32_t wire_item;  /* bytes of an item on the wire */
+    struct rf_coder coder;
     uint32_t peer;       /* index of the peer */
     uint32_t generation; /* of the last receive or admission */
     uint64_t moved;      /* items issued, or announced by the sender */
@@ -253,10 +253,10 @@ void rf_ucx_get(struct rf_ucx_peer *peer, bool *worked);
 
 /* Records items of an action received into this rank's memory. */
 void rf_ucx_received(struct rf_ucx_carrier *carrier, uint32_t action,
-                     uint64_t items);
-/* Scatters items received into a stage. */
+                     const struct rf_chunk *chunk);
+/* Decodes a chunk received into a stage. */
 void rf_ucx_unpack(struct rf_ucx_carrier *carrier, uint32_t action,
-                   uint64_t first, uint64_t n, const void *data);
+                   const struct rf_chunk *chunk, const void *data);
 
 /* Starts to receive messages on this worker. */
 enum rf_status rf_ucx_listen(struct rf_ucx_carrier *carrier,
@@ -271,6 +271,12 @@ rf_ucx_op_of(const struct rf_ucx_carrier *carrier, uint32_t action)
 {
     const struct rf_flow *flow = carrier->engine->flow;
     return &flow->schedule->ops[flow->actions[action].op];
+}
+
+static inline const struct rf_coder *
+rf_ucx_coder_of(const struct rf_ucx_request *request)
+{
+    return &request->carrier->ops[request->action].coder;
 }
 
 /* Address of item `first` of an action's stream in this rank's memory. */

@@ -18,14 +18,14 @@ static struct rf_ucx_request *next_request(struct rf_ucx_peer *peer,
                                            uint32_t action)
 {
     struct rf_ucx_op *of = &peer->carrier->ops[action];
-    const uint64_t run = of->shape.run_items;
+    const uint64_t run = of->coder.shape.run_items;
     struct rf_ucx_request *request =
         rf_ucx_request_new(peer->carrier, peer, RF_UCX_GETTING);
     request->action = action;
-    request->first = of->asked;
-    request->n =
-        RF_MIN(run - of->asked % run, RF_UCX_RUN_BYTES / of->wire_item);
-    of->asked += request->n;
+    request->chunk.first = of->asked;
+    request->chunk.items = request->chunk.bytes =
+        RF_MIN(run - of->asked % run, RF_UCX_RUN_BYTES);
+    of->asked += request->chunk.items;
     peer->under_way++;
     return request;
 }
@@ -37,11 +37,12 @@ static void issue(struct rf_ucx_peer *peer, uint32_t action)
     const struct rf_op *op = rf_ucx_op_of(carrier, action);
     struct rf_ucx_request *request = next_request(peer, action);
     const ucp_request_param_t param = rf_ucx_params(request);
-    const uint64_t bytes = request->n * of->wire_item;
+    const uint64_t bytes = request->chunk.bytes;
     const uint64_t from =
         peer->end.base[op->src_mem] + op->src_offset +
-        rf_ucx_offset(&of->shape, request->first, RF_COPY_SRC);
-    void *to = rf_ucx_address(carrier, action, request->first, RF_COPY_DST);
+        rf_ucx_offset(&of->coder.shape, request->chunk.first, RF_COPY_SRC);
+    void *to =
+        rf_ucx_address(carrier, action, request->chunk.first, RF_COPY_DST);
     const int64_t before = rf_now_ns();
     carrier->dirty = true;
     rf_ucx_settle(request, ucp_get_nbx(peer->end.ep, to, bytes, from,
@@ -57,7 +58,7 @@ void rf_ucx_get(struct rf_ucx_peer *peer, bool *worked)
         const uint32_t action = peer->offers.at[peer->next_offer];
         const struct rf_ucx_op *of = &peer->carrier->ops[action];
         issue(peer, action);
-        peer->next_offer += of->asked == of->shape.total_items;
+        peer->next_offer += of->asked == of->coder.shape.total_items;
         *worked = true;
     }
     if (peer->next_offer == peer->offers.n) {

@@ -16,23 +16,22 @@
 
 /* A message with its decoded header. */
 struct message {
-    uint32_t kind, id, generation, rank;
-    uint64_t first;
+    uint32_t kind, id, generation, rank, codec;
     uint32_t op; /* index of the op, or RF_NONE */
     struct rf_ucx_peer *peer;
     void *data; /* or UCX's descriptor to fetch it by */
-    size_t bytes;
+    struct rf_chunk chunk;
     bool fetched;
 };
 
 void rf_ucx_received(struct rf_ucx_carrier *carrier, uint32_t action,
-                     uint64_t items)
+                     const struct rf_chunk *chunk)
 {
     struct rf_engine *engine = carrier->engine;
     struct rf_ucx_op *of = &carrier->ops[action];
-    of->landed += items;
-    engine->times.received_bytes += items * of->wire_item;
-    if (of->landed < of->shape.total_items) {
+    of->landed += chunk->items;
+    engine->times.received_bytes += chunk->bytes;
+    if (of->landed < of->coder.shape.total_items) {
         return;
     }
     if (engine->flow->serialize || of->offered) {
@@ -43,18 +42,23 @@ void rf_ucx_received(struct rf_ucx_carrier *carrier, uint32_t action,
 }
 
 void rf_ucx_unpack(struct rf_ucx_carrier *carrier, uint32_t action,
-                   uint64_t first, uint64_t n, const void *data)
+                   const struct rf_chunk *chunk, const void *data)
 {
     const struct rf_op *op = rf_ucx_op_of(carrier, action);
-    const struct rf_ucx_op *of = &carrier->ops[action];
+    const struct rf_coder *coder = &carrier->ops[action].coder;
     const int64_t before = rf_now_ns();
-    rf_copy_unpack(&of->shape, first, n,
-                   rf_ucx_address(carrier, action, 0, RF_COPY_DST), data,
-                   rf_op_casts_at_destination(op));
+    if (!coder->codec->decode(
+            coder, chunk, data,
+            rf_ucx_address(carrier, action, 0, RF_COPY_DST)) &&
+        carrier->broken.status == RF_OK) {
+        (void)rf_err_set(&carrier->broken, RF_ERR_PROTOCOL,
+                         "rank %" PRIu32
+                         " sent a malformed chunk of op %" PRIu32,
+                         op->src, op->id);
+    }
     rf_engine_spent(carrier->engine, RF_TRACE_UNPACK, before,
-                    carrier->engine->flow->actions[action].op,
-                    n * of->wire_item);
-    rf_ucx_received(carrier, action, n);
+                    carrier->engine->flow->actions[action].op, chunk->bytes);
+    rf_ucx_received(carrier, action, chunk);
 }
 
 /* --- fetching ------------------------------------------------------------- */
@@ -74,17 +78,17 @@ static void fetch(struct rf_ucx_carrier *carrier, uint32_t action,
     struct rf_ucx_request *request = rf_ucx_request_new(
         carrier, message->peer, lands ? RF_UCX_LANDING : RF_UCX_STAGING);
     ucp_request_param_t param = rf_ucx_params(request);
-    void *to =
-        lands ? rf_ucx_address(carrier, action, message->first, RF_COPY_DST)
-              : rf_ucx_stage(request);
+    void *to = lands ? rf_ucx_address(carrier, action, message->chunk.first,
+                                      RF_COPY_DST)
+                     : rf_ucx_stage(request);
     request->action = action;
-    request->first = message->first;
-    request->n = message->bytes / carrier->ops[action].wire_item;
+    request->chunk = message->chunk;
     /* UCX answers the sender: this must leave before a BYE. */
     carrier->dirty = true;
     param.cb.recv_am = on_fetched;
-    rf_ucx_settle(request, ucp_am_recv_data_nbx(carrier->worker, message->data,
-                                                to, message->bytes, &param));
+    rf_ucx_settle(request,
+                  ucp_am_recv_data_nbx(carrier->worker, message->data, to,
+                                       message->chunk.bytes, &param));
 }
 
 /* --- messages ------------------------------------------------------------- */
@@ -92,7 +96,7 @@ static void fetch(struct rf_ucx_carrier *carrier, uint32_t action,
 /* Counts items that a message brings or announces for an op. False: not due,
  * because the op has fewer left in this iteration. */
 static bool expect(struct rf_ucx_carrier *carrier, uint32_t action,
-                   uint64_t first, uint64_t items)
+                   const struct rf_chunk *chunk)
 {
     struct rf_ucx_op *of = &carrier->ops[action];
     const uint32_t generation = carrier->engine->flow->generation;
@@ -101,18 +105,27 @@ static bool expect(struct rf_ucx_carrier *carrier, uint32_t action,
         of->moved = of->landed = of->asked = 0;
         of->offered = false;
     }
-    if (items == 0 || first > of->shape.total_items ||
-        items > of->shape.total_items - first ||
-        items > of->shape.total_items - of->moved) {
+    if (!rf_coder_takes(&of->coder, chunk) ||
+        chunk->items > of->coder.shape.total_items - of->moved) {
         return false;
     }
-    of->moved += items;
+    of->moved += chunk->items;
     return true;
+}
+
+/* All of an op whose bytes are those in memory. */
+static struct rf_chunk whole(const struct rf_ucx_carrier *carrier,
+                             uint32_t action)
+{
+    const uint64_t bytes = carrier->ops[action].coder.shape.total_items;
+    return (struct rf_chunk){0, bytes, bytes};
 }
 
 static bool expect_all(struct rf_ucx_carrier *carrier, uint32_t action)
 {
-    return expect(carrier, action, 0, carrier->ops[action].shape.total_items);
+    const struct rf_chunk chunk = whole(carrier, action);
+    return !rf_ucx_is_packed(&carrier->ops[action]) &&
+           expect(carrier, action, &chunk);
 }
 
 /* Completes a send on the receiver's note. False: the note is not due, which it
@@ -121,8 +134,8 @@ static bool expect_all(struct rf_ucx_carrier *carrier, uint32_t action)
 static bool take_end(struct rf_ucx_carrier *carrier, uint32_t send)
 {
     struct rf_ucx_op *of = &carrier->ops[send];
-    const bool sent =
-        carrier->engine->flow->serialize && of->moved == of->shape.total_items;
+    const bool sent = carrier->engine->flow->serialize &&
+                      of->moved == of->coder.shape.total_items;
     if (of->taken || (!of->offered && !sent)) {
         return false;
     }
@@ -135,20 +148,20 @@ static bool take_data(struct rf_ucx_carrier *carrier,
                       const struct message *message)
 {
     const uint32_t action = carrier->engine->flow->of_op[message->op].recv;
-    const struct rf_ucx_op *of = &carrier->ops[action];
-    const uint64_t n = message->bytes / of->wire_item;
-    const uint64_t run = of->shape.run_items;
-    const bool lands =
-        of->shape.cast == RF_CAST_NONE && message->first % run + n <= run;
-    if (message->bytes % of->wire_item != 0 ||
-        !expect(carrier, action, message->first, n) ||
-        (message->fetched && !lands && message->bytes > RF_UCX_STAGE_BYTES)) {
+    const struct rf_coder *coder = &carrier->ops[action].coder;
+    const struct rf_chunk *chunk = &message->chunk;
+    const uint64_t run = coder->shape.run_items;
+    const bool lands = coder->codec == &rf_codec_raw &&
+                       chunk->first % run + chunk->items <= run;
+    if (message->codec != coder->codec->number ||
+        !expect(carrier, action, chunk) ||
+        (message->fetched && !lands && chunk->bytes > RF_UCX_STAGE_BYTES)) {
         return false;
     }
     if (message->fetched) {
         fetch(carrier, action, message, lands);
     } else {
-        rf_ucx_unpack(carrier, action, message->first, n, message->data);
+        rf_ucx_unpack(carrier, action, chunk, message->data);
     }
     return true;
 }
@@ -158,13 +171,14 @@ static bool take_op(struct rf_ucx_carrier *carrier,
 {
     struct rf_engine *engine = carrier->engine;
     struct rf_ucx_op *ops = carrier->ops;
+    struct rf_chunk all;
     const struct rf_op *op = &engine->flow->schedule->ops[message->op];
     const struct rf_op_actions *of = &engine->flow->of_op[message->op];
     const bool to_us = op->dst == engine->env->rank && op->src == message->rank;
     const bool from_us =
         op->src == engine->env->rank && op->dst == message->rank;
     if (message->generation != engine->flow->generation ||
-        (message->kind != RF_UCX_DATA && message->bytes > 0)) {
+        (message->kind != RF_UCX_DATA && message->chunk.bytes > 0)) {
         return false;
     }
     switch (message->kind) {
@@ -174,11 +188,11 @@ static bool take_op(struct rf_ucx_carrier *carrier,
         if (!to_us || !expect_all(carrier, of->recv)) {
             return false;
         }
-        rf_ucx_received(carrier, of->recv, ops[of->recv].shape.total_items);
+        all = whole(carrier, of->recv);
+        rf_ucx_received(carrier, of->recv, &all);
         return true;
     case RF_UCX_OFFERED:
-        if (!to_us || !rf_form_equal(op->from, op->to) ||
-            !expect_all(carrier, of->recv)) {
+        if (!to_us || !expect_all(carrier, of->recv)) {
             return false;
         }
         rf_ucx_offered(message->peer, of->recv);
@@ -205,7 +219,9 @@ static bool decode(struct rf_ucx_carrier *carrier, const uint8_t *header,
     out->id = rf_get_u32(header + 4);
     out->generation = rf_get_u32(header + 8);
     out->rank = rf_get_u32(header + 12);
-    out->first = rf_get_u64(header + 16);
+    out->chunk.first = rf_get_u64(header + 16);
+    out->chunk.items = rf_get_u64(header + 24);
+    out->codec = rf_get_u32(header + 32);
     index = rf_schedule_index(schedule, out->id);
     out->op = index < schedule->n_ops ? (uint32_t)index : RF_NONE;
     if (out->rank >= carrier->engine->env->plan->world->n_ranks ||
@@ -227,7 +243,7 @@ static bool take_note(const struct rf_ucx_carrier *carrier,
 {
     const uint32_t generation = carrier->engine->flow->generation;
     uint32_t *met = &message->peer->met[message->kind];
-    if (message->bytes > 0 || message->id != RF_NO_OP ||
+    if (message->chunk.bytes > 0 || message->id != RF_NO_OP ||
         message->generation != generation ||
         *met != (message->kind == RF_UCX_BYE ? generation - 1 : generation)) {
         return false;
@@ -243,7 +259,7 @@ static ucs_status_t on_message(void *opaque, const void *header, size_t size,
     struct rf_ucx_carrier *carrier = opaque;
     struct message message = {
         .data = data,
-        .bytes = length,
+        .chunk = {.bytes = length},
         .fetched = (param->recv_attr & UCP_AM_RECV_ATTR_FLAG_RNDV) != 0};
     bool due = decode(carrier, header, size, &message);
     if (due) {

@@ -22,7 +22,7 @@ struct rf_ucx_request *rf_ucx_request_new(struct rf_ucx_carrier *carrier,
     request->peer = peer;
     request->work = work;
     request->action = RF_NONE;
-    request->first = request->n = 0;
+    request->chunk = (struct rf_chunk){0};
     carrier->outstanding++;
     return request;
 }
@@ -40,13 +40,13 @@ void rf_ucx_request_done(struct rf_ucx_request *request, ucs_status_t status)
             break;
         case RF_UCX_GETTING:
             request->peer->under_way--;
-            rf_ucx_received(carrier, request->action, request->n);
+            rf_ucx_received(carrier, request->action, &request->chunk);
             break;
         case RF_UCX_LANDING:
-            rf_ucx_received(carrier, request->action, request->n);
+            rf_ucx_received(carrier, request->action, &request->chunk);
             break;
         case RF_UCX_STAGING:
-            rf_ucx_unpack(carrier, request->action, request->first, request->n,
+            rf_ucx_unpack(carrier, request->action, &request->chunk,
                           request->stage);
             break;
         case RF_UCX_FLUSHING:
@@ -113,5 +113,5 @@ void *rf_ucx_address(const struct rf_ucx_carrier *carrier, uint32_t action,
 {
     return rf_engine_place_of(carrier->engine, rf_ucx_op_of(carrier, action),
                               side) +
-           rf_ucx_offset(&carrier->ops[action].shape, first, side);
+           rf_ucx_offset(&carrier->ops[action].coder.shape, first, side);
 }

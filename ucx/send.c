@@ -25,7 +25,7 @@ void rf_ucx_left(const struct rf_ucx_request *request)
     request->peer->under_way--;
     op->under_way--;
     if (request->work == RF_UCX_SENDING && op->under_way == 0 &&
-        op->moved == op->shape.total_items) {
+        op->moved == op->coder.shape.total_items) {
         sent(carrier, request->action);
     }
 }
@@ -58,7 +58,11 @@ static void send_message(struct rf_ucx_request *request, enum rf_ucx_kind kind,
                op != RF_NONE ? engine->env->schedule->ops[op].id : RF_NO_OP);
     rf_put_u32(at + 8, engine->flow->generation);
     rf_put_u32(at + 12, engine->env->rank);
-    rf_put_u64(at + 16, request->first);
+    rf_put_u64(at + 16, request->chunk.first);
+    rf_put_u64(at + 24, request->chunk.items);
+    rf_put_u32(at + 32, kind == RF_UCX_DATA
+                            ? rf_ucx_coder_of(request)->codec->number
+                            : 0);
     request->carrier->dirty = true;
     rf_ucx_settle(request,
                   ucp_am_send_nbx(request->peer->end.ep, RF_UCX_MESSAGE,
@@ -89,9 +93,11 @@ void rf_ucx_drain(struct rf_ucx_carrier *carrier)
 
 bool rf_ucx_is_packed(const struct rf_ucx_op *of)
 {
-    return of->shape.cast != RF_CAST_NONE ||
-           (of->shape.run_items < RF_UCX_PACK_BELOW &&
-            of->shape.run_items < of->shape.total_items);
+    const struct rf_copy_shape *shape = &of->coder.shape;
+    const struct rf_codec *codec = of->coder.codec;
+    return !codec->source_view || !codec->destination_view ||
+           (shape->run_items < RF_UCX_PACK_BELOW &&
+            shape->run_items < shape->total_items);
 }
 
 static void put(struct rf_ucx_request *request, const void *src)
@@ -101,35 +107,35 @@ static void put(struct rf_ucx_request *request, const void *src)
     const struct rf_op *op = rf_ucx_op_of(carrier, request->action);
     const ucp_request_param_t param = rf_ucx_params(request);
     const uint64_t to = peer->end.base[op->dst_mem] + op->dst_offset +
-                        rf_ucx_offset(&carrier->ops[request->action].shape,
-                                      request->first, RF_COPY_DST);
+                        rf_ucx_offset(&rf_ucx_coder_of(request)->shape,
+                                      request->chunk.first, RF_COPY_DST);
     request->carrier->dirty = true;
-    rf_ucx_settle(request, ucp_put_nbx(peer->end.ep, src, request->n, to,
-                                       peer->end.rkey[op->dst_mem], &param));
+    rf_ucx_settle(request,
+                  ucp_put_nbx(peer->end.ep, src, request->chunk.bytes, to,
+                              peer->end.rkey[op->dst_mem], &param));
 }
 
-/* Gathers the request's rows, with the cast if it is done here. */
-static const void *pack(struct rf_ucx_request *request)
+static uint64_t most_bytes(const struct rf_ucx_peer *peer,
+                           const struct rf_coder *coder, bool packed)
+{
+    return coder->wire_item == 0 ? RF_CHUNK_BYTES
+           : peer->eager         ? RF_UCX_EAGER_BYTES
+           : packed              ? RF_UCX_STAGE_BYTES
+                                 : RF_UCX_RUN_BYTES;
+}
+
+/* Encodes a chunk into the request's stage. */
+static void pack(struct rf_ucx_request *request)
 {
     struct rf_ucx_carrier *carrier = request->carrier;
-    const struct rf_ucx_op *of = &carrier->ops[request->action];
-    const struct rf_op *op = rf_ucx_op_of(carrier, request->action);
+    const struct rf_coder *coder = rf_ucx_coder_of(request);
     const int64_t before = rf_now_ns();
-    uint8_t *out = rf_ucx_stage(request);
-    rf_copy_pack(&of->shape, request->first, request->n, out,
-                 rf_ucx_address(carrier, request->action, 0, RF_COPY_SRC),
-                 rf_op_casts_at_source(op));
+    coder->codec->encode(
+        coder, rf_ucx_address(carrier, request->action, 0, RF_COPY_SRC),
+        &request->chunk, rf_ucx_stage(request));
     rf_engine_spent(carrier->engine, RF_TRACE_PACK, before,
                     carrier->engine->flow->actions[request->action].op,
-                    request->n * of->wire_item);
-    return out;
-}
-
-static uint64_t request_bytes(const struct rf_ucx_peer *peer, bool packed)
-{
-    return peer->eager ? RF_UCX_EAGER_BYTES
-           : packed    ? RF_UCX_STAGE_BYTES
-                       : RF_UCX_RUN_BYTES;
+                    request->chunk.bytes);
 }
 
 /* A request for as many next items of the current op as it takes. */
@@ -138,18 +144,23 @@ static struct rf_ucx_request *next_request(struct rf_ucx_peer *peer,
 {
     struct rf_ucx_carrier *carrier = peer->carrier;
     struct rf_ucx_op *of = &carrier->ops[peer->current];
-    const uint64_t run = of->shape.run_items;
+    const struct rf_copy_shape *shape = &of->coder.shape;
     struct rf_ucx_request *request =
         rf_ucx_request_new(carrier, peer, RF_UCX_SENDING);
+    const uint64_t most = most_bytes(peer, &of->coder, packed);
     request->action = peer->current;
-    request->first = of->moved;
-    request->n = RF_MIN(packed ? of->shape.total_items - of->moved
-                               : run - of->moved % run,
-                        request_bytes(peer, packed) / of->wire_item);
-    of->moved += request->n;
+    request->chunk =
+        (struct rf_chunk){of->moved, shape->total_items - of->moved, most};
+    if (packed) {
+        pack(request);
+    } else {
+        request->chunk.items = request->chunk.bytes =
+            RF_MIN(shape->run_items - of->moved % shape->run_items, most);
+    }
+    of->moved += request->chunk.items;
     of->under_way++;
     peer->under_way++;
-    carrier->engine->times.sent_bytes += request->n * of->wire_item;
+    carrier->engine->times.sent_bytes += request->chunk.bytes;
     return request;
 }
 
@@ -164,7 +175,7 @@ static bool offer(struct rf_ucx_peer *peer)
         return false;
     }
     of->offered = true;
-    carrier->engine->times.sent_bytes += of->shape.total_items * of->wire_item;
+    carrier->engine->times.sent_bytes += of->coder.shape.total_items;
     peer->current = RF_NONE;
     rf_ucx_note(peer, RF_UCX_OFFERED, op);
     return true;
@@ -180,13 +191,14 @@ static void issue(struct rf_ucx_peer *peer)
     const bool packed = rf_ucx_is_packed(of);
     const bool by_puts = peer->rma && !packed;
     struct rf_ucx_request *request = next_request(peer, packed);
-    const uint64_t bytes = request->n * of->wire_item;
+    const uint64_t bytes = request->chunk.bytes;
     const uint32_t op = carrier->engine->flow->actions[action].op;
-    const void *src =
-        packed ? pack(request)
-               : rf_ucx_address(carrier, action, request->first, RF_COPY_SRC);
+    const void *src = packed
+                          ? rf_ucx_stage(request)
+                          : rf_ucx_address(carrier, action,
+                                           request->chunk.first, RF_COPY_SRC);
     const int64_t before = rf_now_ns();
-    if (of->moved == of->shape.total_items) {
+    if (of->moved == of->coder.shape.total_items) {
         peer->current = RF_NONE;
     }
     if (by_puts) {

@@ -223,6 +223,7 @@ static enum rf_status set_up(struct process *process, struct rf_err *err)
                                   .rank = rank,
                                   .node_addresses = addresses,
                                   .deadline_ns = rf_now_ns() + 10 * RF_NS_PER_S,
+                                  .codec = process->run->what->codec,
                                   .abort = process->rank->abort,
                                   .exchange = test_rank_exchange,
                                   .exchange_data = process->rank};

@@ -9,6 +9,7 @@
 struct planned_case {
     const struct planned *planned;
     const struct rf_method_ops *method;
+    const struct rf_codec *codec; /* NULL: by the forms of operations */
     uint32_t rounds;
     /* Bytes that ranks report as sent and received: all ranks, last round. */
     uint64_t sent, received;

@@ -18,13 +18,6 @@
 
 enum rf_copy_side { RF_COPY_SRC, RF_COPY_DST };
 
-/* Bytes of an item between ranks: cast already, or not yet. */
-static inline uint32_t rf_copy_wire_item(const struct rf_op *op,
-                                         const struct rf_copy_shape *shape)
-{
-    return rf_op_casts_at_source(op) ? shape->dst_item : shape->src_item;
-}
-
 /* Byte offsets of run `index` on both sides. */
 void rf_copy_run_at(const struct rf_copy_shape *shape, uint64_t index,
                     uint64_t *src_offset, uint64_t *dst_offset);

@@ -97,6 +97,12 @@ static bool is_near(const struct rf_disk_files *files, uint32_t rank)
     return files->engine->flow->slots[rank] != RF_NONE;
 }
 
+bool rf_disk_holds(const struct rf_disk_files *files, const struct rf_op *op)
+{
+    const size_t index = (size_t)(op - files->engine->env->schedule->ops);
+    return rf_op_reads_held(op) && files->coders[index].codec->source_view;
+}
+
 /* Finds the image's ranges, the ops to read from other nodes, and whether other
  * nodes read from us. */
 static void plan_files(struct rf_disk_files *files)
@@ -104,10 +110,10 @@ static void plan_files(struct rf_disk_files *files)
     const struct rf_engine *engine = files->engine;
     const struct rf_schedule *schedule = engine->env->schedule;
     size_t cap = 0, n = 0;
-    files->shapes = rf_xcalloc(schedule->n_ops, sizeof(*files->shapes));
+    files->coders = rf_xcalloc(schedule->n_ops, sizeof(*files->coders));
     for (size_t i = 0; i < schedule->n_ops; i++) {
         const struct rf_op *op = &schedule->ops[i];
-        rf_copy_shape_of(op, &files->shapes[i]);
+        rf_coder_of(op, engine->env->codec, &files->coders[i]);
         if (op->src == engine->env->rank && !is_near(files, op->dst)) {
             files->far_readers = true;
         }
@@ -229,7 +235,7 @@ static void close_files(void *carrier)
     }
     free(files->peers);
     free(files->named);
-    free(files->shapes);
+    free(files->coders);
     free(files->ranges);
     free(files->puts);
     free(files->unsynced);

@@ -3,7 +3,9 @@
  *
  * Every source rank has two files. `data`: an image of the parts of its
  * training memory that ops read, each byte at its arena offset, then a region
- * of packed ops (all others: !rf_op_reads_held()) in the order of writing.
+ * of packed ops (all others: !rf_disk_holds()) in the order of writing, each as
+ * chunks (transport/codec/codec.h). Chunks of a codec whose items differ in size
+ * begin with u64 items and u64 bytes.
  * `ledger`: a 16-byte entry at 16·op id for each packed op and one at 16·(ops
  * of the world) for the image: u32 generation, u32 zero, u64 offset in `data`;
  * big-endian. An entry is written after its data.
@@ -18,6 +20,7 @@
 
 #define RF_DISK_BLOCK (UINT64_C(1) << 20)
 #define RF_LEDGER_ENTRY 16
+#define RF_DISK_CHUNK_HEAD 16
 
 /* The files of one rank, opened by us. */
 struct rf_disk_peer {
@@ -52,9 +55,9 @@ struct rf_disk_files {
     struct rf_engine *engine;
     char label[RF_DISK_LABEL_SIZE]; /* of this node's files */
     struct rf_disk_peer *peers;     /* by world rank */
-    bool *named;      /* by world rank of this node: names to remove */
-    bool far_readers; /* ranks of other nodes read our files */
-    struct rf_copy_shape *shapes; /* by op index */
+    bool *named;             /* by world rank of this node: names to remove */
+    bool far_readers;        /* ranks of other nodes read our files */
+    struct rf_coder *coders; /* by op index */
     /* writing */
     struct rf_disk_range *ranges; /* of the image, ascending */
     size_t n_ranges, range_cap, range_at;
@@ -86,6 +89,9 @@ enum rf_status rf_disk_write(struct rf_disk_files *files, bool *worked,
                              struct rf_err *err) RF_MUST_CHECK;
 enum rf_status rf_disk_read(struct rf_disk_files *files, bool *worked,
                             struct rf_err *err) RF_MUST_CHECK;
+/* Whether an op is read from the image: its source's memory has the bytes of
+ * the wire. */
+bool rf_disk_holds(const struct rf_disk_files *files, const struct rf_op *op);
 /* Finds the ranges of the image; call before opening. */
 void rf_disk_plan_image(struct rf_disk_files *files);
 enum rf_status rf_disk_syncer_start(struct rf_disk_syncer *syncer,

@@ -66,7 +66,7 @@ static enum rf_status is_written(struct rf_disk_files *files,
 {
     struct rf_disk_peer *peer = &files->peers[op->src];
     uint32_t generation = files->engine->flow->generation;
-    bool packed = !rf_op_reads_held(op);
+    bool packed = !rf_disk_holds(files, op);
     enum rf_status status;
     uint64_t offset;
     *ready = !packed && peer->image == generation;
@@ -116,68 +116,111 @@ static enum rf_status look_far(struct rf_disk_files *files, bool *worked,
 /* An op being read. */
 struct get {
     const struct rf_op *op;
-    const struct rf_copy_shape *shape;
+    const struct rf_coder *coder;
     int fd;
     uint8_t *dst;
-    bool cast;
 };
 
-/* Reads contiguous bytes of the file (a packed op, or one run of an image) into
- * place or through the stage. */
+static enum rf_status malformed(const struct get *get, struct rf_err *err)
+{
+    return rf_err_set(err, RF_ERR_PROTOCOL,
+                      "rank %" PRIu32 " wrote a malformed chunk of op %" PRIu32,
+                      get->op->src, get->op->id);
+}
+
+/* Reads `chunk` from `offset` of the file through the stage. */
+static enum rf_status get_chunk(struct rf_disk_files *files,
+                                const struct get *get,
+                                const struct rf_chunk *chunk, uint64_t offset,
+                                struct rf_err *err)
+{
+    RF_TRY(read_at(get->fd, files->stage, chunk->bytes, offset, get->op->src,
+                   err));
+    return get->coder->codec->decode(get->coder, chunk, files->stage, get->dst)
+               ? RF_OK
+               : malformed(get, err);
+}
+
+/* Reads a chunk, or a block, of a packed op. */
+static enum rf_status get_packed(struct rf_disk_files *files,
+                                 const struct get *get, struct rf_chunk *out,
+                                 struct rf_err *err)
+{
+    const struct rf_coder *coder = get->coder;
+    struct rf_chunk chunk = {.first = files->get_done,
+                             .items =
+                                 coder->shape.total_items - files->get_done};
+    if (coder->wire_item > 0) {
+        chunk.items = RF_MIN(chunk.items, RF_DISK_BLOCK / coder->wire_item);
+        chunk.bytes = chunk.items * coder->wire_item;
+    } else {
+        uint8_t head[RF_DISK_CHUNK_HEAD];
+        RF_TRY(read_at(get->fd, head, sizeof(head), files->get_offset,
+                       get->op->src, err));
+        chunk.items = rf_get_u64(head);
+        chunk.bytes = rf_get_u64(head + 8);
+        if (!rf_coder_takes(coder, &chunk)) {
+            return malformed(get, err);
+        }
+        files->get_offset += sizeof(head);
+    }
+    RF_TRY(get_chunk(files, get, &chunk, files->get_offset, err));
+    files->get_offset += chunk.bytes;
+    *out = chunk;
+    return RF_OK;
+}
+
+/* Reads from one run of an image, into place or through the stage. */
 static enum rf_status get_run(struct rf_disk_files *files,
-                              const struct get *get, uint64_t *n,
+                              const struct get *get, struct rf_chunk *out,
                               struct rf_err *err)
 {
-    const struct rf_copy_shape *shape = get->shape;
-    const bool packed = !rf_op_reads_held(get->op);
-    const uint32_t item = rf_copy_wire_item(get->op, shape);
+    const struct rf_copy_shape *shape = &get->coder->shape;
+    const uint32_t item = get->coder->wire_item;
     const uint64_t at = files->get_done, skip = at % shape->run_items;
-    uint64_t offset = files->get_offset + at * item, src, dst;
+    const uint64_t n = RF_MIN(shape->run_items - skip, RF_DISK_BLOCK / item);
+    uint64_t src, dst;
     rf_copy_run_at(shape, at / shape->run_items, &src, &dst);
-    *n = RF_MIN(packed ? shape->total_items - at : shape->run_items - skip,
-                RF_DISK_BLOCK / item);
-    if (!packed) {
-        offset = get->op->src_offset + src + skip * item;
-    }
-    if (rf_disk_reads_into_place(get->op, shape)) {
-        return read_at(get->fd, get->dst + dst + skip, *n, offset, get->op->src,
-                       err);
-    }
-    RF_TRY(
-        read_at(get->fd, files->stage, *n * item, offset, get->op->src, err));
-    rf_copy_unpack(shape, at, *n, get->dst, files->stage, get->cast);
-    return RF_OK;
+    src += get->op->src_offset + skip * item;
+    *out = (struct rf_chunk){at, n, n * item};
+    return get->coder->codec->destination_view &&
+                   rf_disk_reads_into_place(get->op, shape)
+               ? read_at(get->fd, get->dst + dst + skip, n, src, get->op->src,
+                         err)
+               : get_chunk(files, get, out, src, err);
 }
 
 /* Reads whole rows of an image's innermost loop, picked from one block. */
 static enum rf_status get_rows(struct rf_disk_files *files,
-                               const struct get *get, uint64_t *n,
+                               const struct get *get, struct rf_chunk *out,
                                struct rf_err *err)
 {
-    const struct rf_copy_shape *shape = get->shape;
-    uint32_t inner = shape->n_dims - 1;
-    uint64_t run = files->get_done / shape->run_items, src, dst;
-    uint64_t run_bytes = shape->run_items * shape->src_item;
-    uint64_t stride = shape->src_stride[inner];
-    uint64_t rows = 1;
-    enum rf_status status;
+    const struct rf_copy_shape *shape = &get->coder->shape;
+    const uint32_t inner = shape->n_dims - 1;
+    const uint64_t run = files->get_done / shape->run_items;
+    const uint64_t run_bytes = shape->run_items * get->coder->wire_item;
+    const uint64_t stride = shape->src_stride[inner];
+    const struct rf_chunk row_chunk = {0, shape->run_items, run_bytes};
+    struct rf_coder one = *get->coder; /* of a single run */
+    uint64_t rows = 1, src, dst;
+    one.shape.n_dims = 0;
     if (rf_disk_reads_dense(shape)) {
         rows = RF_MIN(shape->count[inner] - run % shape->count[inner],
                       1 + (RF_DISK_BLOCK - run_bytes) / stride);
     }
     rf_copy_run_at(shape, run, &src, &dst);
-    status = read_at(get->fd, files->stage, (rows - 1) * stride + run_bytes,
-                     get->op->src_offset + src, get->op->src, err);
-    for (uint64_t row = 0; row < rows && status == RF_OK; row++) {
-        /* The shape's first run carries the cast and the item sizes. */
-        struct rf_copy_shape one = *shape;
-        one.n_dims = 0;
-        rf_copy_range(&one, 0, shape->run_items,
-                      get->dst + dst + row * shape->dst_stride[inner],
-                      files->stage + row * stride, false);
+    RF_TRY(read_at(get->fd, files->stage, (rows - 1) * stride + run_bytes,
+                   get->op->src_offset + src, get->op->src, err));
+    for (uint64_t row = 0; row < rows; row++) {
+        if (!one.codec->decode(&one, &row_chunk, files->stage + row * stride,
+                               get->dst + dst +
+                                   row * shape->dst_stride[inner])) {
+            return malformed(get, err);
+        }
     }
-    *n = rows * shape->run_items;
-    return status;
+    *out = (struct rf_chunk){files->get_done, rows * shape->run_items,
+                             rows * run_bytes};
+    return RF_OK;
 }
 
 /* Before the first read from a source in an iteration, reopens its file if it
@@ -199,7 +242,7 @@ static enum rf_status begin_get(struct rf_disk_files *files,
             (void)posix_fadvise(peer->data, 0, 0, POSIX_FADV_DONTNEED);
         }
     }
-    if (status == RF_OK && !rf_op_reads_held(op)) {
+    if (status == RF_OK && !rf_disk_holds(files, op)) {
         status =
             read_entry(files, op->src, op->id, &ready, &files->get_offset, err);
     }
@@ -220,12 +263,11 @@ static enum rf_status read_some(struct rf_disk_files *files, struct rf_err *err)
     const struct rf_op *op = &flow->schedule->ops[index];
     struct get get = {
         .op = op,
-        .shape = &files->shapes[index],
+        .coder = &files->coders[index],
         .dst = rf_engine_place_of(engine, op, RF_COPY_DST),
-        .cast = rf_op_casts_at_destination(op),
     };
     enum rf_status status = RF_OK;
-    uint64_t n;
+    struct rf_chunk got;
     if (files->get_done == 0) {
         status = begin_get(files, op, err);
     }
@@ -233,17 +275,18 @@ static enum rf_status read_some(struct rf_disk_files *files, struct rf_err *err)
         return status;
     }
     get.fd = files->peers[op->src].data;
-    RF_TRY(rf_op_reads_held(op) && rf_disk_reads_short_rows(get.shape)
-               ? get_rows(files, &get, &n, err)
-               : get_run(files, &get, &n, err));
-    files->get_done += n;
-    files->moved_bytes += n * get.shape->src_item;
-    if (files->get_done == get.shape->total_items) {
+    RF_TRY(!rf_disk_holds(files, op) ? get_packed(files, &get, &got, err)
+           : rf_disk_reads_short_rows(&get.coder->shape)
+               ? get_rows(files, &get, &got, err)
+               : get_run(files, &get, &got, err));
+    files->get_done += got.items;
+    files->moved_bytes += got.bytes;
+    if (op->src != op->dst) {
+        engine->times.received_bytes += got.bytes;
+    }
+    if (files->get_done == get.coder->shape.total_items) {
         files->get_done = 0;
         files->gets_out++;
-        if (op->src != op->dst) {
-            engine->times.received_bytes += rf_op_bytes(op);
-        }
         rf_engine_complete(engine, flow->of_op[index].recv);
     }
     return RF_OK;

@@ -129,7 +129,7 @@ void rf_disk_plan_image(struct rf_disk_files *files)
     const struct rf_method_env *env = files->engine->env;
     for (size_t i = 0; i < env->schedule->n_ops; i++) {
         const struct rf_op *op = &env->schedule->ops[i];
-        if (op->src == env->rank && rf_op_reads_held(op)) {
+        if (op->src == env->rank && rf_disk_holds(files, op)) {
             RF_PUSH(
                 files->ranges, files->n_ranges, files->range_cap,
                 ((struct rf_disk_range){op->src_offset, rf_op_src_end(op)}));
@@ -196,7 +196,7 @@ static void finish_put(struct rf_disk_files *files, uint32_t send)
     uint32_t index = flow->actions[send].op;
     const struct rf_op *op = &flow->schedule->ops[index];
     uint32_t admit = flow->of_op[index].admit;
-    if (op->src != op->dst) {
+    if (op->src != op->dst && rf_disk_holds(files, op)) {
         engine->times.sent_bytes += rf_op_bytes(op);
     }
     if (admit != RF_NONE) {
@@ -238,32 +238,41 @@ static enum rf_status write_image_entry(const struct rf_disk_files *files,
                              0, err);
 }
 
-/* Writes a block of the packed op `send`; *whole after the last. */
+/* Writes a chunk, or a block, of the packed op `send`; *whole after the last.
+ */
 static enum rf_status write_packed_block(struct rf_disk_files *files,
                                          uint32_t send, bool *whole,
                                          struct rf_err *err)
 {
-    const struct rf_flow *flow = files->engine->flow;
-    uint32_t index = flow->actions[send].op;
-    const struct rf_op *op = &flow->schedule->ops[index];
-    const struct rf_copy_shape *shape = &files->shapes[index];
-    const uint32_t item = rf_copy_wire_item(op, shape);
-    uint64_t n =
-        RF_MIN(shape->total_items - files->put_done, RF_DISK_BLOCK / item);
-    enum rf_status status;
+    const uint32_t index = files->engine->flow->actions[send].op;
+    const struct rf_op *op = &files->engine->flow->schedule->ops[index];
+    const struct rf_coder *coder = &files->coders[index];
+    const uint64_t total = coder->shape.total_items;
+    const uint64_t head = coder->wire_item == 0 ? RF_DISK_CHUNK_HEAD : 0;
+    struct rf_chunk chunk = {.first = files->put_done,
+                             .items = total - files->put_done,
+                             .bytes =
+                                 head > 0 ? RF_CHUNK_BYTES : RF_DISK_BLOCK};
     if (files->put_done == 0) {
         files->put_offset = files->packed_end;
-        files->packed_end += shape->total_items * item;
     }
-    rf_copy_pack(shape, files->put_done, n, files->stage,
-                 rf_engine_place_of(files->engine, op, RF_COPY_SRC),
-                 rf_op_casts_at_source(op));
-    status = write_at(files, own_files(files)->data, files->stage, n * item,
-                      files->put_offset + files->put_done * item, err);
-    files->put_done += n;
-    files->moved_bytes += n * item;
-    *whole = files->put_done == shape->total_items;
-    return status;
+    coder->codec->encode(coder,
+                         rf_engine_place_of(files->engine, op, RF_COPY_SRC),
+                         &chunk, files->stage + head);
+    if (head > 0) {
+        rf_put_u64(files->stage, chunk.items);
+        rf_put_u64(files->stage + 8, chunk.bytes);
+    }
+    RF_TRY(write_at(files, own_files(files)->data, files->stage,
+                    head + chunk.bytes, files->packed_end, err));
+    files->packed_end += head + chunk.bytes;
+    files->put_done += chunk.items;
+    files->moved_bytes += chunk.bytes;
+    if (op->src != op->dst) {
+        files->engine->times.sent_bytes += chunk.bytes;
+    }
+    *whole = files->put_done == total;
+    return RF_OK;
 }
 
 static enum rf_status write_packed_entry(const struct rf_disk_files *files,
@@ -286,7 +295,7 @@ static enum rf_status next_put(struct rf_disk_files *files, bool *worked,
     struct rf_disk_put put = {.send = send};
     enum rf_status status;
     bool whole;
-    if (rf_op_reads_held(op)) {
+    if (rf_disk_holds(files, op)) {
         if (files->image_synced) {
             files->put_at++;
             finish_put(files, send);

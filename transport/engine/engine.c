@@ -134,8 +134,7 @@ static void list_own(struct rf_engine *engine)
 {
     const struct rf_flow *flow = engine->flow;
     size_t n = 0, cap = 0;
-    engine->copy_shapes =
-        rf_xcalloc(flow->n_actions, sizeof(*engine->copy_shapes));
+    engine->coders = rf_xcalloc(flow->n_actions, sizeof(*engine->coders));
     for (uint32_t i = 0; i < flow->n_actions; i++) {
         const struct rf_action *action = &flow->actions[i];
         if (action->kind == RF_ACTION_COPY) {
@@ -145,8 +144,8 @@ static void list_own(struct rf_engine *engine)
             continue;
         }
         if (action->kind == RF_ACTION_COPY) {
-            rf_copy_shape_of(&flow->schedule->ops[action->op],
-                             &engine->copy_shapes[i]);
+            rf_coder_of(&flow->schedule->ops[action->op], engine->env->codec,
+                        &engine->coders[i]);
         }
         engine->n_own += action->kind != RF_ACTION_ADMIT;
         if (action->n_needs == 0 && action->kind != RF_ACTION_RECV) {
@@ -183,7 +182,7 @@ static enum rf_status build(struct rf_engine *engine,
     }
     how.routes = engine->routes;
     RF_TRY(rf_flow_build(&how, &engine->flow, err));
-    rf_portions_build(engine->flow, &engine->portions);
+    rf_portions_build(engine->flow, env->codec, &engine->portions);
     if (policy->mark_nothing != NULL) {
         engine->nothing =
             rf_xcalloc(env->schedule->n_ops, sizeof(*engine->nothing));
@@ -248,7 +247,7 @@ void rf_engine_close(void *state)
     rf_flow_destroy(engine->flow);
     free(engine->deaths);
     free(engine->copies);
-    free(engine->copy_shapes);
+    free(engine->coders);
     free(engine->first);
     free(engine->nothing);
     free(engine->places);
@@ -356,6 +355,7 @@ static bool copy_own(struct rf_engine *engine)
 {
     uint32_t index;
     const struct rf_op *op;
+    const struct rf_coder *coder;
     const struct rf_copy_shape *shape;
     struct rf_node_memory *shm = engine->shm;
     int64_t before;
@@ -365,7 +365,8 @@ static bool copy_own(struct rf_engine *engine)
     }
     before = rf_now_ns();
     index = engine->copies[engine->copies_out % engine->n_own];
-    shape = &engine->copy_shapes[index];
+    coder = &engine->coders[index];
+    shape = &coder->shape;
     op = &engine->env->schedule->ops[engine->flow->actions[index].op];
     n = RF_MIN(shape->total_items - engine->copy_at,
                RF_PORTION_BYTES / shape->dst_item);
@@ -375,7 +376,7 @@ static bool copy_own(struct rf_engine *engine)
     } else {
         const struct rf_node_memory_peer *from =
             &shm->peers[rf_node_memory_slot(shm, op->src)];
-        rf_copy_range(shape, engine->copy_at, n,
+        rf_coder_copy(coder, engine->copy_at, n,
                       rf_engine_place_of(engine, op, RF_COPY_DST),
                       (const uint8_t *)from->arena[op->src_mem] +
                           op->src_offset,

@@ -47,7 +47,8 @@ struct portion {
 
 struct rf_portions {
     const struct rf_schedule *schedule;
-    struct rf_copy_shape *shapes; /* by member */
+    const struct rf_codec *codec; /* see rf_coder_of() */
+    struct rf_coder *coders;      /* by member */
     struct copy_member *members;
     struct copy_group *groups;
     struct copy_part *parts;
@@ -63,7 +64,7 @@ struct candidate {
     uint32_t op, action;
     uint64_t offset; /* of its source */
     uint32_t src, src_mem;
-    struct rf_copy_shape shape;
+    struct rf_coder coder;
 };
 
 /* Compares source memories and the walks over them; ignores where a walk begins
@@ -72,13 +73,14 @@ static int compare_walks(const struct candidate *a, const struct candidate *b)
 {
     int order = RF_COMPARE(a->src, b->src);
     order = order ? order : RF_COMPARE(a->src_mem, b->src_mem);
-    order = order ? order : (int)a->shape.cast - (int)b->shape.cast;
-    order = order ? order : RF_COMPARE(a->shape.n_dims, b->shape.n_dims);
-    for (uint32_t d = 0; d < a->shape.n_dims && order == 0; d++) {
-        order = RF_COMPARE(a->shape.count[d], b->shape.count[d]);
-        order =
-            order ? order
-                  : RF_COMPARE(a->shape.src_stride[d], b->shape.src_stride[d]);
+    order = order ? order : (int)a->coder.shape.cast - (int)b->coder.shape.cast;
+    order = order ? order
+                  : RF_COMPARE(a->coder.shape.n_dims, b->coder.shape.n_dims);
+    for (uint32_t d = 0; d < a->coder.shape.n_dims && order == 0; d++) {
+        order = RF_COMPARE(a->coder.shape.count[d], b->coder.shape.count[d]);
+        order = order ? order
+                      : RF_COMPARE(a->coder.shape.src_stride[d],
+                                   b->coder.shape.src_stride[d]);
     }
     return order;
 }
@@ -88,14 +90,16 @@ static int compare_candidates(const void *a, const void *b)
     const struct candidate *x = a, *y = b;
     int order = compare_walks(x, y);
     order = order ? order : RF_COMPARE(x->offset, y->offset);
-    order = order ? order : RF_COMPARE(x->shape.run_items, y->shape.run_items);
+    order =
+        order ? order
+              : RF_COMPARE(x->coder.shape.run_items, y->coder.shape.run_items);
     return order ? order : RF_COMPARE(x->op, y->op);
 }
 
 static bool is_replica(const struct candidate *a, const struct candidate *b)
 {
     return compare_walks(a, b) == 0 && a->offset == b->offset &&
-           a->shape.run_items == b->shape.run_items;
+           a->coder.shape.run_items == b->coder.shape.run_items;
 }
 
 /* Whether b's runs lie beside or over a's, inside the same rows. `end` is the
@@ -103,20 +107,21 @@ static bool is_replica(const struct candidate *a, const struct candidate *b)
 static bool is_beside(const struct candidate *a, const struct candidate *b,
                       uint64_t end)
 {
-    uint32_t n = a->shape.n_dims;
-    return n > 0 && a->shape.cast == RF_CAST_NONE && compare_walks(a, b) == 0 &&
-           b->offset <= end && b->offset > a->offset &&
-           b->offset + b->shape.run_items - a->offset <=
-               a->shape.src_stride[n - 1] &&
-           b->shape.run_items <= INTERLEAVE_MAX_RUN &&
-           a->shape.run_items <= INTERLEAVE_MAX_RUN;
+    uint32_t n = a->coder.shape.n_dims;
+    return n > 0 && a->coder.codec == &rf_codec_raw &&
+           compare_walks(a, b) == 0 && b->offset <= end &&
+           b->offset > a->offset &&
+           b->offset + b->coder.shape.run_items - a->offset <=
+               a->coder.shape.src_stride[n - 1] &&
+           b->coder.shape.run_items <= INTERLEAVE_MAX_RUN &&
+           a->coder.shape.run_items <= INTERLEAVE_MAX_RUN;
 }
 
 static void add_group(struct rf_portions *portions, const struct rf_flow *flow,
                       const struct candidate *first, size_t n, bool by_rows)
 {
-    size_t shape_cap = portions->member_cap;
-    size_t n_shapes = portions->n_members;
+    size_t coder_cap = portions->member_cap;
+    size_t n_coders = portions->n_members;
     struct copy_group group = {.first_member = (uint32_t)portions->n_members,
                                .n_members = (uint32_t)n,
                                .by_rows = by_rows,
@@ -129,7 +134,7 @@ static void add_group(struct rf_portions *portions, const struct rf_flow *flow,
             .src_slot = flow->slots[op->src],
             .dst_slot = flow->slots[op->dst],
         };
-        RF_PUSH(portions->shapes, n_shapes, shape_cap, first[i].shape);
+        RF_PUSH(portions->coders, n_coders, coder_cap, first[i].coder);
         RF_PUSH(portions->members, portions->n_members, portions->member_cap,
                 member);
         group.order = RF_MIN(group.order, member.op);
@@ -144,7 +149,7 @@ static void make_groups(struct rf_portions *portions,
 {
     size_t i = 0;
     while (i < n) {
-        uint64_t end = all[i].offset + all[i].shape.run_items;
+        uint64_t end = all[i].offset + all[i].coder.shape.run_items;
         bool by_rows = false;
         size_t k = i + 1;
         while (k < n && k - i < RF_COPY_MEMBERS_MAX) {
@@ -153,7 +158,7 @@ static void make_groups(struct rf_portions *portions,
             } else if (!is_replica(&all[k - 1], &all[k])) {
                 break;
             }
-            end = RF_MAX(end, all[k].offset + all[k].shape.run_items);
+            end = RF_MAX(end, all[k].offset + all[k].coder.shape.run_items);
             k++;
         }
         add_group(portions, flow, &all[i], k - i, by_rows);
@@ -185,7 +190,7 @@ static void group_free_copies(struct rf_portions *portions,
                                  .offset = op->src_offset,
                                  .src = op->src,
                                  .src_mem = op->src_mem};
-        rf_copy_shape_of(op, &next.shape);
+        rf_coder_of(op, portions->codec, &next.coder);
         RF_PUSH(all, n, cap, next);
     }
     if (n > 0) {
@@ -206,7 +211,7 @@ static uint64_t step_bytes(const struct rf_portions *portions,
     uint64_t bytes = 0;
     for (uint32_t m = 0; m < group->n_members; m++) {
         const struct rf_copy_shape *shape =
-            &portions->shapes[group->first_member + m];
+            &portions->coders[group->first_member + m].shape;
         bytes +=
             (uint64_t)shape->dst_item * (group->by_rows ? shape->run_items : 1);
     }
@@ -219,7 +224,8 @@ static void cut_group(struct rf_portions *portions, struct rf_flow *flow,
                       uint32_t index, uint64_t *filled)
 {
     const struct copy_group *group = &portions->groups[index];
-    const struct rf_copy_shape *shape = &portions->shapes[group->first_member];
+    const struct rf_copy_shape *shape =
+        &portions->coders[group->first_member].shape;
     uint64_t total =
         group->by_rows ? rf_copy_shape_runs(shape) : shape->total_items;
     uint64_t each = step_bytes(portions, group), n_parts = 0;
@@ -263,7 +269,8 @@ static void cut_waiting_copies(struct rf_portions *portions,
             continue;
         }
         struct candidate one = {.op = action->op, .action = i};
-        rf_copy_shape_of(&flow->schedule->ops[action->op], &one.shape);
+        rf_coder_of(&flow->schedule->ops[action->op], portions->codec,
+                    &one.coder);
         add_group(portions, flow, &one, 1, false);
         action->first_portion = (uint32_t)portions->n;
         cut_group(portions, flow, (uint32_t)portions->n_groups - 1, &filled);
@@ -271,11 +278,13 @@ static void cut_waiting_copies(struct rf_portions *portions,
     }
 }
 
-void rf_portions_build(struct rf_flow *flow, struct rf_portions **out)
+void rf_portions_build(struct rf_flow *flow, const struct rf_codec *codec,
+                       struct rf_portions **out)
 {
     struct rf_portions *portions = rf_xcalloc(1, sizeof(*portions));
     uint64_t filled = UINT64_MAX;
     portions->schedule = flow->schedule;
+    portions->codec = codec;
     group_free_copies(portions, flow);
     for (uint32_t i = 0; i < portions->n_groups; i++) {
         cut_group(portions, flow, i, &filled);
@@ -291,7 +300,7 @@ void rf_portions_destroy(struct rf_portions *portions)
     if (portions == NULL) {
         return;
     }
-    free(portions->shapes);
+    free(portions->coders);
     free(portions->members);
     free(portions->groups);
     free(portions->parts);
@@ -310,7 +319,7 @@ static void place_members(const struct rf_portions *portions,
         const struct copy_member *member =
             &portions->members[group->first_member + m];
         const struct rf_op *op = &portions->schedule->ops[member->op];
-        out[m].shape = &portions->shapes[group->first_member + m];
+        out[m].shape = &portions->coders[group->first_member + m].shape;
         out[m].src =
             (const uint8_t *)shm->peers[member->src_slot].arena[op->src_mem] +
             op->src_offset;
@@ -338,8 +347,9 @@ static void run_part(const struct rf_portions *portions,
     for (uint64_t at = 0; at < part->count; at += block) {
         uint64_t n = RF_MIN(block, part->count - at);
         for (uint32_t m = 0; m < group->n_members; m++) {
-            rf_copy_range(members[m].shape, part->first + at, n, members[m].dst,
-                          members[m].src, streaming);
+            rf_coder_copy(&portions->coders[group->first_member + m],
+                          part->first + at, n, members[m].dst, members[m].src,
+                          streaming);
         }
     }
 }
@@ -375,7 +385,7 @@ struct rf_portion_about rf_portions_about(const struct rf_portions *portions,
         about.op = RF_MIN(about.op, portions->members[group->first_member].op);
         for (uint32_t m = 0; m < group->n_members; m++) {
             const struct rf_copy_shape *shape =
-                &portions->shapes[group->first_member + m];
+                &portions->coders[group->first_member + m].shape;
             about.bytes += part->count *
                            (group->by_rows ? shape->run_items : 1) *
                            shape->dst_item;

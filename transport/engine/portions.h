@@ -10,7 +10,7 @@
 #ifndef RF_TRANSPORT_ENGINE_PORTIONS_H
 #define RF_TRANSPORT_ENGINE_PORTIONS_H
 
-#include "transport/codec/strided_copy.h"
+#include "transport/codec/codec.h"
 #include "transport/engine/flow.h"
 
 #define RF_PORTION_BYTES (UINT64_C(1) << 20)
@@ -18,8 +18,9 @@
 struct rf_portions;
 
 /* Cuts the shared copies of `flow`; sets its n_portions and n_free, and the
- * portions and parts of each action. */
-void rf_portions_build(struct rf_flow *flow, struct rf_portions **out);
+ * portions and parts of each action. `codec`: see rf_coder_of(). */
+void rf_portions_build(struct rf_flow *flow, const struct rf_codec *codec,
+                       struct rf_portions **out);
 void rf_portions_destroy(struct rf_portions *portions);
 
 /* Index of a portion's first op, and the bytes that the portion writes. */

@@ -24,6 +24,7 @@
 
 #include "common/err.h"
 #include "planner/schedule/schedule.h"
+#include "transport/codec/codec.h"
 #include "transport/info/method_info.h"
 #include "transport/info/trace.h"
 #include "transport/method/memory.h"
@@ -49,6 +50,7 @@ struct rf_method_env {
      * slower. Read when an iteration starts; the same on all ranks of a
      * node. */
     bool plain_stores;
+    const struct rf_codec *codec; /* of all ops; NULL: by their forms */
     const atomic_bool *abort;
     struct rf_trace *trace; /* of the iteration; NULL: not wanted */
     /* Collective over all ranks of the scenario, same order of calls on each:

@@ -32,8 +32,7 @@ static void add_op(struct rf_tcp_carrier *links, struct rf_link *link,
     uint32_t index = flow->actions[action].op;
     const struct rf_op *op = &flow->schedule->ops[index];
     struct rf_tcp_op entry = {.op = index, .action = action};
-    rf_copy_shape_of(op, &entry.shape);
-    entry.wire_item = rf_copy_wire_item(op, &entry.shape);
+    rf_coder_of(op, links->engine->env->codec, &entry.coder);
     links->link_of[action] = (uint32_t)(link - links->links);
     links->place_of[action] = link->n_ops;
     RF_PUSH(link->ops, link->n_ops, link->ops_cap, entry);

@@ -2,16 +2,18 @@
  * The carrier of ops over TCP: one authenticated connection per ordered pair of
  * ranks with ops. Internal to transport/.
  *
- * On a connection from → to the sender writes, for each op, a 64-byte header
- * (u32 op id, u32 iteration generation, u64 payload bytes; big-endian; zeros)
- * and the op's packed stream. The receiver writes 8-byte notes back: u32 kind,
- * u32 op id.
+ * On a connection from → to the sender writes op after op, each as chunks
+ * (transport/codec/codec.h) in order: a 64-byte header (u32 op id, u32 iteration
+ * generation, u64 first item, u64 items, u64 bytes, u32 codec; big-endian;
+ * zeros) and the chunk's bytes. The receiver writes 8-byte notes back: u32
+ * kind, u32 op id.
  */
 #ifndef RF_TRANSPORT_TCP_TCP_CARRIER_H
 #define RF_TRANSPORT_TCP_TCP_CARRIER_H
 
 #include <sys/uio.h>
 
+#include "transport/codec/codec.h"
 #include "transport/engine/carried.h"
 #include "transport/tcp/datalink.h"
 
@@ -41,8 +43,7 @@ struct rf_tcp_carrier;
 struct rf_tcp_op {
     uint32_t op;     /* index into schedule->ops */
     uint32_t action; /* send or recv */
-    struct rf_copy_shape shape;
-    uint32_t wire_item; /* bytes of an item on the wire */
+    struct rf_coder coder;
     /* Generation of the flow at the last such event. */
     uint32_t received;              /* at the receiver */
     uint32_t admitted, sent, taken; /* at the sender */
@@ -76,11 +77,12 @@ struct rf_link {
     /* sender */
     struct rf_carried_heap ready; /* positions in ops */
     uint32_t current;             /* being put into batches, or RF_NONE */
-    uint64_t current_at;
+    uint64_t current_at; /* its items up to here are sent or received */
     struct rf_tcp_batch *batch;
     uint8_t note_in[RF_TCP_NOTE_BYTES];
     size_t note_used;
     /* receiver; also uses current and current_at */
+    struct rf_chunk chunk; /* the current one; no items: none */
     uint8_t *ahead;
     uint64_t ahead_at, ahead_end;
     uint8_t *notes; /* to be written */

@@ -69,75 +69,122 @@ static uint8_t *destination(const struct rf_link *link)
 
 static bool is_scattered(const struct rf_link *link)
 {
-    const struct rf_tcp_op *op = &link->ops[link->current];
-    return op->shape.cast != RF_CAST_NONE ||
-           op->shape.run_items < RF_TCP_SCATTER_BELOW;
+    const struct rf_coder *coder = &link->ops[link->current].coder;
+    /* A read in place may end inside an item of several bytes. */
+    return !coder->codec->destination_view || coder->wire_item != 1 ||
+           coder->shape.run_items < RF_TCP_SCATTER_BELOW;
+}
+
+/* Whether a chunk is the next of a new op or of the current one. */
+static bool is_due(const struct rf_link *link, uint32_t index,
+                   const struct rf_chunk *chunk)
+{
+    const struct rf_tcp_op *op = &link->ops[index];
+    const bool new = link->current == RF_NONE;
+    const uint64_t first = new ? 0 : link->current_at;
+    return (new ? op->received != link->links->engine->flow->generation
+                : index == link->current) &&
+           chunk->first == first && rf_coder_takes(&op->coder, chunk) &&
+           (op->coder.wire_item == 0 ||
+            chunk->items == op->coder.shape.total_items);
 }
 
 static enum rf_status take_header(struct rf_link *link, struct rf_err *err)
 {
     const uint8_t *in = link->ahead + link->ahead_at;
-    uint32_t generation = link->links->engine->flow->generation;
-    uint32_t index = rf_tcp_find(link, rf_get_u32(in));
-    struct rf_tcp_op *op = index == RF_NONE ? NULL : &link->ops[index];
-    if (op == NULL || rf_get_u32(in + 4) != generation ||
-        op->received == generation ||
-        rf_get_u64(in + 8) != op->shape.total_items * op->wire_item) {
+    const uint32_t generation = link->links->engine->flow->generation;
+    const uint32_t index = rf_tcp_find(link, rf_get_u32(in));
+    const struct rf_chunk chunk = {rf_get_u64(in + 8), rf_get_u64(in + 16),
+                                   rf_get_u64(in + 24)};
+    if (index == RF_NONE || rf_get_u32(in + 4) != generation ||
+        rf_get_u32(in + 32) != link->ops[index].coder.codec->number ||
+        !is_due(link, index, &chunk)) {
         return rf_err_set(err, RF_ERR_PROTOCOL,
-                          "rank %" PRIu32 " sent op %" PRIu32 " out of turn",
-                          link->peer, rf_get_u32(in));
+                          "rank %" PRIu32 " sent op %" PRIu32 " (codec %" PRIu32
+                          ") out of turn",
+                          link->peer, rf_get_u32(in), rf_get_u32(in + 32));
     }
-    op->received = generation;
+    link->ops[index].received = generation;
     link->ahead_at += RF_TCP_HEADER_BYTES;
+    link->chunk = chunk;
     link->current = index;
-    link->current_at = 0;
+    link->current_at = chunk.first;
     return RF_OK;
 }
 
-static void end_if_whole(struct rf_link *link)
+/* Counts what arrived of the current chunk; ends the op after its last item. */
+static void count_arrived(struct rf_link *link, const struct rf_chunk *arrived)
 {
     const struct rf_tcp_op *op = &link->ops[link->current];
     struct rf_engine *engine = link->links->engine;
-    uint32_t position = link->current;
-    if (link->current_at < op->shape.total_items) {
+    const uint32_t position = link->current;
+    link->current_at += arrived->items;
+    link->chunk.items -= arrived->items;
+    engine->times.received_bytes += arrived->bytes;
+    if (link->current_at < op->coder.shape.total_items) {
         return;
     }
     link->current = RF_NONE;
-    engine->times.received_bytes += op->shape.total_items * op->wire_item;
     if (engine->flow->serialize) {
         rf_tcp_note(link, RF_TCP_TAKEN, position);
     }
     rf_engine_complete(engine, op->action);
 }
 
-/* Consumes whole headers and items from the ahead buffer. */
+/* What the ahead buffer has of the current chunk and can be decoded: whole
+ * items, or all of it. */
+static struct rf_chunk held_of_chunk(const struct rf_link *link)
+{
+    const uint32_t item = link->ops[link->current].coder.wire_item;
+    const uint64_t held = link->ahead_end - link->ahead_at;
+    struct rf_chunk chunk = link->chunk;
+    chunk.first = link->current_at;
+    if (item > 0) {
+        chunk.items = RF_MIN(held / item, chunk.items);
+        chunk.bytes = chunk.items * item;
+    } else if (held < chunk.bytes) {
+        chunk.items = 0;
+    }
+    return chunk;
+}
+
+static enum rf_status decode(struct rf_link *link, const struct rf_chunk *chunk,
+                             struct rf_err *err)
+{
+    const struct rf_tcp_op *op = &link->ops[link->current];
+    const int64_t before = rf_now_ns();
+    if (!op->coder.codec->decode(&op->coder, chunk,
+                                 link->ahead + link->ahead_at,
+                                 destination(link))) {
+        return rf_err_set(err, RF_ERR_PROTOCOL,
+                          "rank %" PRIu32
+                          " sent a malformed chunk of op %" PRIu32,
+                          link->peer, op_of(link)->id);
+    }
+    rf_engine_spent(link->links->engine, RF_TRACE_UNPACK, before, op->op,
+                    chunk->bytes);
+    link->ahead_at += chunk->bytes;
+    count_arrived(link, chunk);
+    return RF_OK;
+}
+
+/* Consumes headers, and items as far as they can be decoded, from the ahead
+ * buffer. */
 static enum rf_status take_ahead(struct rf_link *link, struct rf_err *err)
 {
-    struct rf_engine *engine = link->links->engine;
     for (;;) {
-        uint64_t held = link->ahead_end - link->ahead_at;
-        if (link->current == RF_NONE) {
-            if (held < RF_TCP_HEADER_BYTES) {
+        struct rf_chunk chunk;
+        if (link->chunk.items == 0) {
+            if (link->ahead_end - link->ahead_at < RF_TCP_HEADER_BYTES) {
                 return RF_OK;
             }
             RF_TRY(take_header(link, err));
-        } else {
-            const struct rf_tcp_op *op = &link->ops[link->current];
-            uint64_t n = RF_MIN(held / op->wire_item,
-                                op->shape.total_items - link->current_at);
-            int64_t before = rf_now_ns();
-            if (n == 0) {
-                return RF_OK;
-            }
-            rf_copy_unpack(&op->shape, link->current_at, n, destination(link),
-                           link->ahead + link->ahead_at,
-                           rf_op_casts_at_destination(op_of(link)));
-            rf_engine_spent(engine, RF_TRACE_UNPACK, before, op->op,
-                            n * op->wire_item);
-            link->ahead_at += n * op->wire_item;
-            link->current_at += n;
-            end_if_whole(link);
         }
+        chunk = held_of_chunk(link);
+        if (chunk.items == 0) {
+            return RF_OK;
+        }
+        RF_TRY(decode(link, &chunk, err));
     }
 }
 
@@ -155,28 +202,27 @@ static ssize_t read_ahead(struct rf_link *link, uint64_t limit)
     return n;
 }
 
-/* Reads into place, and bytes past the op into the (empty) ahead buffer. Items
- * are bytes here: ops with a cast are scattered. */
+/* Reads into place, and bytes past the op into the (empty) ahead buffer. */
 static ssize_t read_direct(struct rf_link *link)
 {
-    const struct rf_tcp_op *op = &link->ops[link->current];
-    uint64_t left = op->shape.total_items - link->current_at, items;
-    const struct rf_copy_span span = {RF_COPY_DST, destination(link),
-                                      link->current_at,
-                                      RF_MIN(left, RF_TCP_WRITE_BYTES)};
+    const struct rf_coder *coder = &link->ops[link->current].coder;
+    const struct rf_copy_span span = {
+        RF_COPY_DST, destination(link), link->current_at,
+        RF_MIN(link->chunk.items, RF_TCP_WRITE_BYTES)};
     struct iovec iov[RF_TCP_IOV + 1];
-    size_t n_iov = rf_copy_iov(&op->shape, &span, iov, RF_TCP_IOV, &items);
+    uint64_t items;
+    size_t n_iov = rf_copy_iov(&coder->shape, &span, iov, RF_TCP_IOV, &items);
     ssize_t n;
     link->ahead_at = link->ahead_end = 0;
-    if (items == left) {
+    if (items == link->chunk.items) {
         iov[n_iov++] = (struct iovec){link->ahead, HEADER_READ_BYTES};
     }
     n = readv(link->fd, iov, (int)n_iov);
     if (n > 0) {
-        uint64_t placed = RF_MIN((uint64_t)n, items);
-        link->current_at += placed;
+        const uint64_t placed = RF_MIN((uint64_t)n, items);
         link->ahead_end = (uint64_t)n - placed;
-        end_if_whole(link);
+        count_arrived(link,
+                      &(struct rf_chunk){.items = placed, .bytes = placed});
     }
     return n;
 }
@@ -188,7 +234,7 @@ static ssize_t read_some(struct rf_link *link)
         link->current != RF_NONE ? link->ops[link->current].op : RF_NONE;
     int64_t before = rf_now_ns();
     ssize_t n;
-    if (link->current == RF_NONE) {
+    if (link->chunk.items == 0) {
         n = read_ahead(link, HEADER_READ_BYTES);
     } else if (is_scattered(link)) {
         n = read_ahead(link, RF_TCP_AHEAD_BYTES);

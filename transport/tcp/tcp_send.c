@@ -35,23 +35,63 @@ static void add_staged(struct rf_tcp_batch *batch, uint64_t bytes)
     batch->bytes += bytes;
 }
 
-static void add_header(struct rf_link *link)
+/* Writes the header of a chunk of the current op. */
+static void put_header(const struct rf_link *link, const struct rf_chunk *chunk,
+                       uint8_t *out)
 {
-    struct rf_engine *engine = link->links->engine;
-    struct rf_tcp_batch *batch = link->batch;
+    const struct rf_engine *engine = link->links->engine;
     const struct rf_tcp_op *op = &link->ops[link->current];
-    uint8_t *at = batch->stage + batch->staged;
-    memset(at, 0, RF_TCP_HEADER_BYTES);
-    rf_put_u32(at, engine->env->schedule->ops[op->op].id);
-    rf_put_u32(at + 4, engine->flow->generation);
-    rf_put_u64(at + 8, op->shape.total_items * op->wire_item);
-    add_staged(batch, RF_TCP_HEADER_BYTES);
+    memset(out, 0, RF_TCP_HEADER_BYTES);
+    rf_put_u32(out, engine->env->schedule->ops[op->op].id);
+    rf_put_u32(out + 4, engine->flow->generation);
+    rf_put_u64(out + 8, chunk->first);
+    rf_put_u64(out + 16, chunk->items);
+    rf_put_u64(out + 24, chunk->bytes);
+    rf_put_u32(out + 32, op->coder.codec->number);
 }
 
-static bool is_packed(const struct rf_tcp_op *op, bool cast)
+/* Adds the header of the current op if it is one chunk. */
+static void add_header(struct rf_link *link)
 {
-    return cast || (op->shape.run_items * op->wire_item < RF_TCP_PACK_BELOW &&
-                    op->shape.total_items > op->shape.run_items);
+    const struct rf_coder *coder = &link->ops[link->current].coder;
+    const uint64_t items = coder->shape.total_items;
+    const struct rf_chunk chunk = {0, items, items * coder->wire_item};
+    if (coder->wire_item > 0) {
+        put_header(link, &chunk, link->batch->stage + link->batch->staged);
+        add_staged(link->batch, RF_TCP_HEADER_BYTES);
+    }
+}
+
+static bool is_packed(const struct rf_coder *coder)
+{
+    const struct rf_copy_shape *shape = &coder->shape;
+    return !coder->codec->source_view ||
+           (shape->run_items * coder->wire_item < RF_TCP_PACK_BELOW &&
+            shape->total_items > shape->run_items);
+}
+
+/* Encodes as much of the current op as fits, at most up to the end of a chunk.
+ */
+static void add_encoded(struct rf_link *link, struct rf_chunk *chunk,
+                        const void *src)
+{
+    const struct rf_tcp_op *of = &link->ops[link->current];
+    struct rf_tcp_batch *batch = link->batch;
+    const uint64_t head = of->coder.wire_item == 0 ? RF_TCP_HEADER_BYTES : 0;
+    uint8_t *out = batch->stage + batch->staged;
+    const int64_t before = rf_now_ns();
+    chunk->bytes = RF_MIN(RF_TCP_WRITE_BYTES - batch->bytes,
+                          RF_TCP_STAGE_BYTES - batch->staged);
+    if (head > 0) {
+        chunk->bytes = RF_CHUNK_BYTES;
+    }
+    of->coder.codec->encode(&of->coder, src, chunk, out + head);
+    if (head > 0) {
+        put_header(link, chunk, out);
+    }
+    add_staged(batch, head + chunk->bytes);
+    rf_engine_spent(link->links->engine, RF_TRACE_PACK, before, of->op,
+                    chunk->bytes);
 }
 
 /* Adds as much of the current op as fits. */
@@ -60,36 +100,38 @@ static void add_payload(struct rf_link *link)
     struct rf_engine *engine = link->links->engine;
     struct rf_tcp_batch *batch = link->batch;
     const struct rf_tcp_op *of = &link->ops[link->current];
-    const struct rf_op *op = &engine->env->schedule->ops[of->op];
-    const bool cast = rf_op_casts_at_source(op);
-    uint8_t *src = rf_engine_place_of(engine, op, RF_COPY_SRC);
-    uint64_t room = (RF_TCP_WRITE_BYTES - batch->bytes) / of->wire_item;
-    uint64_t n = RF_MIN(of->shape.total_items - link->current_at, room);
-    if (is_packed(of, cast)) {
-        int64_t before = rf_now_ns();
-        n = RF_MIN(n, (RF_TCP_STAGE_BYTES - batch->staged) / of->wire_item);
-        rf_copy_pack(&of->shape, link->current_at, n,
-                     batch->stage + batch->staged, src, cast);
-        add_staged(batch, n * of->wire_item);
-        rf_engine_spent(engine, RF_TRACE_PACK, before, of->op,
-                        n * of->wire_item);
+    const struct rf_copy_shape *shape = &of->coder.shape;
+    uint8_t *src = rf_engine_place_of(
+        engine, &engine->env->schedule->ops[of->op], RF_COPY_SRC);
+    struct rf_chunk chunk = {.first = link->current_at,
+                             .items = shape->total_items - link->current_at};
+    if (is_packed(&of->coder)) {
+        add_encoded(link, &chunk, src);
     } else {
-        const struct rf_copy_span span = {RF_COPY_SRC, src, link->current_at,
-                                          n};
-        batch->n_iov +=
-            rf_copy_iov(&of->shape, &span, &batch->iov[batch->n_iov],
-                        RF_TCP_IOV - batch->n_iov, &n);
-        batch->bytes += n * of->wire_item;
+        const uint64_t room =
+            (RF_TCP_WRITE_BYTES - batch->bytes) / of->coder.wire_item;
+        const struct rf_copy_span span = {RF_COPY_SRC, src, chunk.first,
+                                          RF_MIN(chunk.items, room)};
+        batch->n_iov += rf_copy_iov(shape, &span, &batch->iov[batch->n_iov],
+                                    RF_TCP_IOV - batch->n_iov, &chunk.items);
+        chunk.bytes = chunk.items * of->coder.wire_item;
+        batch->bytes += chunk.bytes;
     }
-    link->current_at += n;
-    engine->times.sent_bytes += n * of->wire_item;
+    link->current_at += chunk.items;
+    engine->times.sent_bytes += chunk.bytes;
 }
 
-static bool has_room(const struct rf_tcp_batch *batch)
+/* Whether there is room for more of the current or of any op. */
+static bool has_room(const struct rf_link *link)
 {
+    const struct rf_tcp_batch *batch = link->batch;
+    const bool in_chunks = link->current != RF_NONE &&
+                           link->ops[link->current].coder.wire_item == 0;
     /* 8: the widest item; anything less would add no payload. */
-    return batch->bytes + RF_TCP_HEADER_BYTES + 8 <= RF_TCP_WRITE_BYTES &&
-           batch->staged + RF_TCP_HEADER_BYTES + 8 <= RF_TCP_STAGE_BYTES &&
+    const uint64_t least =
+        RF_TCP_HEADER_BYTES + (in_chunks ? RF_CHUNK_BYTES : 8);
+    return batch->bytes + least <= RF_TCP_WRITE_BYTES &&
+           batch->staged + least <= RF_TCP_STAGE_BYTES &&
            batch->n_iov + 2 <= RF_TCP_IOV;
 }
 
@@ -100,7 +142,7 @@ static void fill_batch(struct rf_link *link)
     batch->n_iov = batch->iov_at = 0;
     batch->n_ends = batch->end_at = 0;
     batch->bytes = batch->sent = batch->staged = 0;
-    while (has_room(batch)) {
+    while (has_room(link)) {
         if (link->current == RF_NONE) {
             if (link->ready.n == 0) {
                 return;
@@ -108,9 +150,11 @@ static void fill_batch(struct rf_link *link)
             link->current = rf_carried_pop(&link->ready);
             link->current_at = 0;
             add_header(link);
+            continue;
         }
         add_payload(link);
-        if (link->current_at == link->ops[link->current].shape.total_items) {
+        if (link->current_at ==
+            link->ops[link->current].coder.shape.total_items) {
             batch->ends[batch->n_ends++] =
                 (struct rf_tcp_end_mark){batch->bytes, link->current};
             link->current = RF_NONE;

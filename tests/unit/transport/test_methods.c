@@ -8,6 +8,7 @@
 #include <unistd.h>
 
 #include "tests/lib/planned_case.h"
+#include "tests/lib/xor_codec.h"
 #include "tests/unit/unit.h"
 #include "transport/method/method.h"
 
@@ -90,7 +91,7 @@ static void make(struct planned *planned, const struct mesh *mesh,
 /* One mesh with one method and some strategies, each mesh and each method from
  * another on, so that each mesh is tried with most of them. */
 static void run_some(const char *method, const struct mesh *mesh, size_t n,
-                     const char *more)
+                     const char *more, const struct rf_codec *codec)
 {
     const size_t first =
         (size_t)(mesh - meshes) +
@@ -99,7 +100,8 @@ static void run_some(const char *method, const struct mesh *mesh, size_t n,
         const size_t strategy = (first + i) % RF_STRATEGIES;
         const char *name = rf_strategy_name((enum rf_strategy)strategy);
         AUTO(planned) planned;
-        struct planned_case what = {.planned = &planned, .rounds = 2};
+        struct planned_case what = {
+            .planned = &planned, .codec = codec, .rounds = 2};
         make(&planned, mesh, method, name, more);
         what.method = rf_method_find(method, &planned.err);
         ck_assert_ptr_nonnull(what.method);
@@ -117,20 +119,21 @@ static void run_some(const char *method, const struct mesh *mesh, size_t n,
 
 /* Every strategy within a node, "apart", and between nodes, "colocated-3". */
 static void run_all(const char *method, const struct mesh *mesh,
-                    const char *more)
+                    const char *more, const struct rf_codec *codec)
 {
     const bool whole = mesh == &meshes[2] || mesh == &meshes[5];
-    run_some(method, mesh, whole ? RF_STRATEGIES : 1, more);
+    run_some(method, mesh, whole ? RF_STRATEGIES : 1, more, codec);
 }
 
 /* A folder of its own that must be empty again in the end. */
-static void run_on_disk(const struct mesh *mesh, const char *options)
+static void run_on_disk(const struct mesh *mesh, const char *options,
+                        const struct rf_codec *codec)
 {
     char folder[] = "/tmp/refit-test-XXXXXX", more[128];
     ck_assert_ptr_nonnull(mkdtemp(folder));
     snprintf(more, sizeof(more), ", 'disk': {'folder': '%s'%s}", folder,
              options);
-    run_all("disk", mesh, more);
+    run_all("disk", mesh, more, codec);
     ck_assert_msg(rmdir(folder) == 0, "files left behind in %s", folder);
 }
 
@@ -160,15 +163,31 @@ LOOP_TEST(test_methods_conform, RF_ARRAY_SIZE(meshes) * RF_METHOD_COUNT)
         return;
     }
     if (info->needs_folder) {
-        run_on_disk(mesh, "");
+        run_on_disk(mesh, "", NULL);
     } else {
-        run_all(info->name, mesh, "");
+        run_all(info->name, mesh, "", NULL);
+    }
+}
+
+/* A codec that no carrier knows, with chunks of any size. */
+LOOP_TEST(test_methods_carry_any_codec, RF_ARRAY_SIZE(meshes) * RF_METHOD_COUNT)
+{
+    const struct rf_method_info *info = &rf_method_infos[_i % RF_METHOD_COUNT];
+    const struct mesh *mesh = &meshes[_i / RF_METHOD_COUNT];
+    if (!can_run(info)) {
+        return;
+    }
+    if (info->needs_folder) {
+        run_on_disk(mesh, "", &xor_codec);
+    } else {
+        run_all(info->name, mesh, "", &xor_codec);
     }
 }
 
 LOOP_TEST(test_host_conforms_taking_turns, RF_ARRAY_SIZE(meshes))
 {
-    run_all("host", &meshes[_i], ", 'balance': 'order', 'serialize': true");
+    run_all("host", &meshes[_i], ", 'balance': 'order', 'serialize': true",
+            NULL);
 }
 
 /* With puts and gets also where UCX emulates them. */
@@ -177,17 +196,19 @@ LOOP_TEST(test_ucx_conforms_with_puts_and_gets, RF_ARRAY_SIZE(meshes))
     if (!can_run(&rf_method_infos[RF_METHOD_UCX])) {
         return;
     }
-    run_some("ucx", &meshes[_i], 1, ", 'balance': 'order', 'serialize': true");
+    run_some("ucx", &meshes[_i], 1, ", 'balance': 'order', 'serialize': true",
+             NULL);
     ck_assert_int_eq(setenv("REFIT_UCX_RMA", "always", 1), 0);
-    run_all("ucx", &meshes[_i], "");
-    run_some("ucx", &meshes[_i], 1, ", 'ucx': {'direction': 'get'}");
-    run_some("ucx", &meshes[_i], 1, ", 'balance': 'order', 'serialize': true");
+    run_all("ucx", &meshes[_i], "", NULL);
+    run_some("ucx", &meshes[_i], 1, ", 'ucx': {'direction': 'get'}", NULL);
+    run_some("ucx", &meshes[_i], 1, ", 'balance': 'order', 'serialize': true",
+             NULL);
 }
 
 LOOP_TEST(test_disk_conforms_with_fsync_and_without_cache,
           RF_ARRAY_SIZE(meshes))
 {
-    run_on_disk(&meshes[_i], ", 'fsync': true, 'drop_cache': true");
+    run_on_disk(&meshes[_i], ", 'fsync': true, 'drop_cache': true", NULL);
 }
 
 TEST(test_disk_without_a_folder_is_refused)

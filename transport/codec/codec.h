@@ -44,7 +44,7 @@ struct rf_codec {
     /* Decodes a chunk into `dst`; false if its bytes do not stand for its
      * items, which lie inside the stream. */
     bool (*decode)(const struct rf_coder *coder, const struct rf_chunk *chunk,
-                   const void *in, void *dst) RF_MUST_CHECK;
+                   const void *in, void *dst);
     /* Copies items [first, first + n) between two memories of this process;
      * NULL: by encode and decode. */
     void (*copy)(const struct rf_coder *coder, uint64_t first, uint64_t n,

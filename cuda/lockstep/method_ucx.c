@@ -27,7 +27,6 @@
 #include "common/clock.h"
 #include "common/mem.h"
 #include "cuda/device/device.h"
-#include "cuda/device/events.h"
 #include "cuda/device/methods.h"
 #include "cuda/lockstep/pair.h"
 #include "cuda/lockstep/phases.h"
@@ -78,13 +77,7 @@ static enum rf_status ucx_probe(struct rf_err *err)
 static enum rf_status allocate(struct ucx_state *state, struct rf_err *err)
 {
     struct rf_phases *phases = &state->phases;
-    cudaStream_t *stream = phases->stream;
-    RF_TRY(
-        rf_device_stream(RF_STREAM_COPIES, &stream[RF_DEVICE_PHASE_PACK], err));
-    RF_TRY(rf_device_stream(RF_STREAM_COPIES, &stream[RF_DEVICE_PHASE_UNPACK],
-                            err));
-    phases->send_slot_bytes = state->steps.send_slot_bytes;
-    phases->recv_slot_bytes = state->steps.recv_slot_bytes;
+    RF_TRY(rf_phases_open(phases, state->env, &state->steps, 0, err));
     if (phases->send_slot_bytes > 0) {
         RF_CUDA_CHECK(err, cudaMalloc((void **)&phases->send,
                                       SLOTS * phases->send_slot_bytes));
@@ -93,7 +86,7 @@ static enum rf_status allocate(struct ucx_state *state, struct rf_err *err)
         RF_CUDA_CHECK(err, cudaMalloc((void **)&phases->recv,
                                       SLOTS * phases->recv_slot_bytes));
     }
-    return rf_phases_open(phases, state->env, &state->steps, 0, err);
+    return RF_OK;
 }
 
 static enum rf_status open_wire(struct ucx_state *state, struct rf_err *err)
@@ -370,15 +363,6 @@ static void ucx_abort(void *opaque)
     rf_device_abandon();
 }
 
-static void free_device(struct ucx_state *state)
-{
-    for (int p = RF_DEVICE_PHASE_PACK; p <= RF_DEVICE_PHASE_UNPACK; p++) {
-        rf_stream_free(state->phases.stream[p]);
-    }
-    cudaFree(state->phases.send);
-    cudaFree(state->phases.recv);
-}
-
 static void ucx_close(void *opaque)
 {
     struct ucx_state *state = opaque;
@@ -390,7 +374,8 @@ static void ucx_close(void *opaque)
     }
     rf_phases_free(&state->phases);
     if (!rf_device_abandoned()) {
-        free_device(state);
+        cudaFree(state->phases.send);
+        cudaFree(state->phases.recv);
     }
     free(state->exchanges);
     rf_steps_free(&state->steps);

@@ -31,18 +31,28 @@ enum rf_status rf_phases_open(struct rf_phases *phases,
                               const struct rf_steps *steps,
                               uint32_t most_blocks, struct rf_err *err)
 {
-    enum rf_status status = RF_OK;
+    cudaStream_t *stream = phases->stream;
     phases->env = env;
     phases->steps = steps;
+    phases->send_slot_bytes = steps->send_slot_bytes;
+    phases->recv_slot_bytes = steps->recv_slot_bytes;
     phases->at = rf_xcalloc(steps->n, sizeof(*phases->at));
-    for (size_t s = 0; s < steps->n && status == RF_OK; s++) {
-        status = open_step(steps, s, most_blocks, &phases->at[s], err);
+    RF_TRY(
+        rf_device_stream(RF_STREAM_COPIES, &stream[RF_DEVICE_PHASE_PACK], err));
+    RF_TRY(rf_device_stream(RF_STREAM_COPIES, &stream[RF_DEVICE_PHASE_UNPACK],
+                            err));
+    for (size_t s = 0; s < steps->n; s++) {
+        RF_TRY(open_step(steps, s, most_blocks, &phases->at[s], err));
     }
-    return status;
+    return RF_OK;
 }
 
-static void free_events(struct rf_phase_step *step)
+static void free_step(struct rf_phase_step *step)
 {
+    for (int c = 0; c < 2; c++) {
+        rf_device_slices_free(&step->pack[c]);
+        rf_device_slices_free(&step->unpack[c]);
+    }
     for (int s = 0; s < RF_DEVICE_PHASES; s++) {
         rf_event_free(step->begin[s]);
         rf_event_free(step->end[s]);
@@ -51,15 +61,13 @@ static void free_events(struct rf_phase_step *step)
 
 void rf_phases_free(struct rf_phases *phases)
 {
-    for (size_t s = 0; phases->at != NULL && s < phases->steps->n; s++) {
-        struct rf_phase_step *step = &phases->at[s];
-        for (int c = 0; c < 2; c++) {
-            rf_device_slices_free(&step->pack[c]);
-            rf_device_slices_free(&step->unpack[c]);
-        }
-        if (!rf_device_abandoned()) {
-            free_events(step);
-        }
+    const bool on_device = phases->at != NULL && !rf_device_abandoned();
+    for (size_t s = 0; on_device && s < phases->steps->n; s++) {
+        free_step(&phases->at[s]);
+    }
+    for (int p = RF_DEVICE_PHASE_PACK; on_device && p <= RF_DEVICE_PHASE_UNPACK;
+         p++) {
+        rf_stream_free(phases->stream[p]);
     }
     free(phases->at);
     phases->at = NULL;

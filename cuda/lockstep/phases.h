@@ -32,16 +32,18 @@ struct rf_phases {
     const struct rf_method_env *env;
     const struct rf_steps *steps;
     struct rf_phase_step *at; /* of each step */
-    cudaStream_t
-        stream[RF_DEVICE_PHASES]; /* borrowed; two phases may share one */
-    unsigned char *send, *recv;   /* borrowed: RF_BUFFER_SLOTS slots each */
+    /* Those of packing and unpacking are owned, the others borrowed; two phases
+     * may share one. */
+    cudaStream_t stream[RF_DEVICE_PHASES];
+    unsigned char *send, *recv; /* borrowed: RF_BUFFER_SLOTS slots each */
     uint64_t send_slot_bytes, recv_slot_bytes;
 };
 
-/* Uploads the tables and makes the events of `steps`, which it borrows like
- * `env`. Launches have at most `most_blocks` blocks (0: as many as the device
- * runs at once). rf_phases_free() also after a failure, or on zeros without an
- * open. */
+/* Makes the streams of packing and unpacking, uploads the tables and makes the
+ * events of `steps`, which it borrows like `env`. The slots' sizes are those of
+ * `steps`, until the method sets others. Launches have at most `most_blocks`
+ * blocks (0: as many as the device runs at once). rf_phases_free() also after a
+ * failure, or on zeros without an open. */
 enum rf_status rf_phases_open(struct rf_phases *phases,
                               const struct rf_method_env *env,
                               const struct rf_steps *steps,

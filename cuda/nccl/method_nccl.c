@@ -23,7 +23,6 @@
 #include "common/clock.h"
 #include "common/mem.h"
 #include "cuda/device/device.h"
-#include "cuda/device/events.h"
 #include "cuda/device/methods.h"
 #include "cuda/lockstep/pair.h"
 #include "cuda/lockstep/phases.h"
@@ -74,8 +73,6 @@ static enum rf_status allocate_buffers(struct nccl_state *state,
         rf_nccl_buffers_alloc(&state->buffers, state->nccl, bytes, err);
     state->phases.send = state->buffers.at[0].base;
     state->phases.recv = state->buffers.at[1].base;
-    state->phases.send_slot_bytes = steps->send_slot_bytes;
-    state->phases.recv_slot_bytes = steps->recv_slot_bytes;
     return status;
 }
 
@@ -87,14 +84,10 @@ static enum rf_status allocate(struct nccl_state *state, struct rf_err *err)
     RF_TRY(rf_nccl_wire_open(&state->wire, &state->comms, err));
     stream[NODE_WIRE] = state->wire.stream[RF_NCCL_NODE];
     stream[WORLD_WIRE] = state->wire.stream[RF_NCCL_WORLD];
-    status =
-        rf_device_stream(RF_STREAM_COPIES, &stream[RF_DEVICE_PHASE_PACK], err);
-    RF_THEN(status, rf_device_stream(RF_STREAM_COPIES,
-                                     &stream[RF_DEVICE_PHASE_UNPACK], err));
+    status = allocate_buffers(state, err);
     if (state->steps.sent_bytes > 0 || state->steps.received_bytes > 0) {
         RF_THEN(status, rf_device_pack_blocks(&blocks, err));
     }
-    RF_THEN(status, allocate_buffers(state, err));
     return status == RF_OK ? rf_phases_open(&state->phases, state->env,
                                             &state->steps, blocks, err)
                            : status;
@@ -332,9 +325,6 @@ static void nccl_close(void *opaque)
     rf_nccl_comms_abort(&state->comms);
     rf_phases_free(&state->phases);
     rf_nccl_wire_close(&state->wire);
-    for (int p = RF_DEVICE_PHASE_PACK; p <= RF_DEVICE_PHASE_UNPACK; p++) {
-        rf_stream_free(state->phases.stream[p]);
-    }
     rf_nccl_buffers_free(&state->buffers, state->nccl);
     rf_steps_free(&state->steps);
     free(state);

@@ -77,15 +77,12 @@ static enum rf_status allocate(struct shmem_state *state, struct rf_err *err)
 static enum rf_status make_streams(struct shmem_state *state,
                                    struct rf_err *err)
 {
-    cudaStream_t *stream = state->phases.stream;
-    enum rf_status status =
-        rf_device_stream(RF_STREAM_COPIES, &stream[RF_DEVICE_PHASE_PACK], err);
-    RF_THEN(status,
-            rf_device_stream(RF_STREAM_WIRE, &stream[RF_NVSHMEM_PUT], err));
-    RF_THEN(status, rf_device_stream(RF_STREAM_COPIES,
-                                     &stream[RF_DEVICE_PHASE_UNPACK], err));
-    stream[RF_NVSHMEM_ARRIVE] = stream[RF_DEVICE_PHASE_UNPACK];
-    return status;
+    struct rf_phases *phases = &state->phases;
+    RF_TRY(
+        rf_device_stream(RF_STREAM_WIRE, &phases->stream[RF_NVSHMEM_PUT], err));
+    RF_TRY(rf_phases_open(phases, state->env, &state->steps, 0, err));
+    phases->stream[RF_NVSHMEM_ARRIVE] = phases->stream[RF_DEVICE_PHASE_UNPACK];
+    return RF_OK;
 }
 
 static void nvshmem_abort(void *opaque);
@@ -109,7 +106,6 @@ static enum rf_status prepare(struct shmem_state *state, struct rf_err *err)
                                &state->steps, err);
     }
     RF_THEN(status, make_streams(state, err));
-    RF_THEN(status, rf_phases_open(&state->phases, env, &state->steps, 0, err));
     RF_THEN(status,
             rf_nvshmem_table_open(env, &state->steps, &state->table, err));
     return status == RF_OK ? allocate(state, err) : status;
@@ -284,9 +280,7 @@ static void nvshmem_abort(void *opaque)
 /* Collective if NVSHMEM is started. */
 static void free_device(struct shmem_state *state)
 {
-    for (int s = RF_DEVICE_PHASE_PACK; s <= RF_NVSHMEM_PUT; s++) {
-        rf_stream_free(state->phases.stream[s]);
-    }
+    rf_stream_free(state->phases.stream[RF_NVSHMEM_PUT]);
     if (state->setup.started) {
         rf_nvshmem_wire_close(&state->wire);
         state->setup.api->nvshmem_free(state->phases.send);

@@ -13,7 +13,7 @@ test_every_strategy_runs_on_nvshmem() {
 }
 
 # The runs of the small model are put from where they are, in buckets of few
-# waves and of many, with each of the streams slow (packing, puts, unpacking).
+# waves and of many, with each of the streams slow (puts, packing, unpacking).
 long_runs_are_put() { # STREAM STRATEGY...
     verifies 4 '.launch.env += {REFIT_DIRECT_BYTES: "512",
             FAKE_CUDA_SLOW: "'"$1"':300", FAKE_CUDA_TRACE: "'"$PWD/trace"'"} |
@@ -24,22 +24,22 @@ long_runs_are_put() { # STREAM STRATEGY...
     expect_json_of_all '.setup.registration == "arenas"' results/*/s*.json
 }
 test_long_runs_are_put_without_packing_when_packing_is_slow() {
-    long_runs_are_put 0 send_recv broadcast
+    long_runs_are_put 1 send_recv broadcast
 }
 test_long_runs_are_put_without_packing_when_puts_are_slow() {
-    long_runs_are_put 1 broadcast hierarchical
+    long_runs_are_put 0 broadcast hierarchical
 }
 test_long_runs_are_put_without_packing_when_unpacking_is_slow() {
     long_runs_are_put 2 hierarchical send_recv
 }
 
-# Of each opening's streams (packing, puts, unpacking) puts have the device's
+# Of each opening's streams (puts, packing, unpacking) puts have the device's
 # highest priority, so that the library's small kernels need not wait for packing.
 test_puts_have_priority_over_packing() {
     cluster '.scenarios[0].method = "nvshmem" |
         .launch.env.FAKE_CUDA_TRACE = "'"$PWD/trace"'"'
     coord_exits 0 cluster.json
-    awk '$2 == "stream" { n++; bad += ($3 % 3 == 2) != ($4 < 0) }
+    awk '$2 == "stream" { n++; bad += ($3 % 3 == 1) != ($4 < 0) }
         END { exit bad || n == 0 || n % 3 }' trace ||
         fail "priorities: $(grep ' stream ' trace)"
 }
@@ -97,7 +97,7 @@ test_nvshmem_that_does_not_start_is_named() {
 }
 
 # Steps are ordered by signals alone: with one of the streams of each rank slow
-# (packing, puts, unpacking) a wait that is missing would show in the bytes.
+# (puts, packing, unpacking) a wait that is missing would show in the bytes.
 steps_keep_their_order() { # STREAM
     verifies 3 '.scenarios[0] += {method: "nvshmem", bucket_bytes: 16384,
             strategy: ["send_recv", "broadcast", "gather_broadcast"]} |
@@ -105,10 +105,10 @@ steps_keep_their_order() { # STREAM
             FAKE_NVSHMEM_FAIL: "nvshmemx_barrier_all_on_stream:1:7"}'
 }
 test_signals_order_steps_when_packing_is_slow() {
-    steps_keep_their_order 0
+    steps_keep_their_order 1
 }
 test_signals_order_steps_when_puts_are_slow() {
-    steps_keep_their_order 1
+    steps_keep_their_order 0
 }
 test_signals_order_steps_when_unpacking_is_slow() {
     steps_keep_their_order 2
@@ -118,7 +118,7 @@ test_signals_order_steps_when_unpacking_is_slow() {
 test_ranks_of_one_device_use_barriers() {
     for stream in 0 1 2; do
         cluster '.launch.env += {REFIT_SHARE_GPU: "1", FAKE_CUDA_DEVICES: "1",
-                REFIT_DIRECT_BYTES: (if '"$stream"' > 0 then "512" else "0" end),
+                REFIT_DIRECT_BYTES: (if '"$stream"' != 1 then "512" else "0" end),
                 FAKE_CUDA_SLOW: "'"$stream"':1000"} |
             .scenarios[0] += {method: "nvshmem", bucket_bytes: 16384,
                 strategy: ["send_recv", "broadcast"], iterations: 1}'

@@ -32,8 +32,10 @@ static bool sum_up(const struct rf_registration_report *all, uint32_t n,
 enum rf_status rf_registration_agree(const struct rf_method_env *env,
                                      const struct rf_registration_report *mine,
                                      const char *what, bool *registered,
-                                     char *text, struct rf_err *err)
+                                     struct rf_err *err)
 {
+    char unwanted[RF_REGISTRATION_SIZE];
+    char *text = env->registration != NULL ? env->registration->text : unwanted;
     const uint32_t n = env->plan->world->n_ranks;
     struct rf_registration_report *all = rf_xcalloc(n, sizeof(*all));
     enum rf_status status = rf_share_all(env, "report of registration", mine,

@@ -14,13 +14,12 @@ struct rf_registration_report {
     char but[120]; /* not empty: the reservation of a success */
 };
 
-/* Collective. *registered: all ranks succeeded. `text` (RF_REGISTRATION_SIZE
- * bytes) is then `what`, plus ", but rank 3: " and the first reservation, if
- * any; after a failure "none: rank 3: " and the first reason. */
+/* Collective. *registered: all ranks succeeded. env->registration then gets
+ * `what`, plus ", but rank 3: " and the first reservation, if any; after a
+ * failure "none: rank 3: " and the first reason. */
 enum rf_status rf_registration_agree(const struct rf_method_env *env,
                                      const struct rf_registration_report *mine,
                                      const char *what, bool *registered,
-                                     char *text,
                                      struct rf_err *err) RF_MUST_CHECK;
 
 #endif

@@ -16,7 +16,6 @@
  * Failures: an asynchronous NCCL error, a CUDA error or the abort flag end
  * progress() with a status; every wait checks the flag.
  */
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -124,10 +123,6 @@ static enum rf_status nccl_open(const struct rf_method_env *env, void **out,
         nccl_abort(state);
         nccl_close(state);
         return status;
-    }
-    if (env->registration != NULL) {
-        snprintf(env->registration->text, RF_REGISTRATION_SIZE, "%s",
-                 state->registration.text);
     }
     *out = state;
     return RF_OK;

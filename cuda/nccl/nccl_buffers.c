@@ -116,8 +116,8 @@ enum rf_status rf_nccl_register(struct rf_nccl_registration *out,
         add_all(out, buffers, &report);
     }
     snprintf(report.but, sizeof(report.but), "%s", buffers->why);
-    status = rf_registration_agree(comms->env, &report, "buffers", &registered,
-                                   out->text, err);
+    status =
+        rf_registration_agree(comms->env, &report, "buffers", &registered, err);
     if (status == RF_OK && !registered) {
         rf_nccl_deregister(out);
     }

@@ -43,13 +43,12 @@ struct rf_nccl_registration {
         void *handle;
     } made[2 * RF_NCCL_MEMORIES];
     size_t n;
-    char text[RF_REGISTRATION_SIZE]; /* see registration.h */
 };
 
 /* Collective: registers the rank's arenas and buffers with all its
- * communicators. RF_OK also if nothing is registered. The text is "buffers",
- * with the rank and the reason of any buffers that are not NCCL's memory, or
- * "none: why". */
+ * communicators. RF_OK also if nothing is registered. env->registration gets
+ * "buffers", with the rank and the reason of any buffers that are not NCCL's
+ * memory, or "none: why". */
 enum rf_status rf_nccl_register(struct rf_nccl_registration *out,
                                 struct rf_nccl_comms *comms,
                                 const struct rf_nccl_buffers *buffers,

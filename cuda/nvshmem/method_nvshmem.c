@@ -15,7 +15,6 @@
  * exited, with its last lines of standard error. A wait for a lost rank has no
  * way out: an abort leaves the device alone and the process ends.
  */
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -124,10 +123,6 @@ static enum rf_status nvshmem_open(const struct rf_method_env *env, void **out,
         }
         nvshmem_close(state);
         return status;
-    }
-    if (env->registration != NULL) {
-        snprintf(env->registration->text, RF_REGISTRATION_SIZE, "%s",
-                 state->setup.text);
     }
     *out = state;
     return RF_OK;

@@ -66,8 +66,8 @@ static enum rf_status register_arenas(struct rf_nvshmem_setup *setup,
             setup->made[setup->n_made++] = arena->base;
         }
     }
-    status = rf_registration_agree(env, &report, "arenas", &setup->registered,
-                                   setup->text, err);
+    status =
+        rf_registration_agree(env, &report, "arenas", &setup->registered, err);
     if (!setup->registered) {
         unregister(setup);
     }
@@ -86,7 +86,6 @@ enum rf_status rf_nvshmem_setup_open(struct rf_nvshmem_setup *setup,
         return register_arenas(setup, env, err);
     }
     setup->registered = like->registered;
-    memcpy(setup->text, like->text, sizeof(setup->text));
     return RF_OK;
 }
 

@@ -16,15 +16,15 @@ struct rf_nvshmem_setup {
     bool started;
     bool registered; /* all arenas of all ranks are */
     void *made[RF_MEM_COUNT];
-    size_t n_made;                   /* arenas registered by us */
-    char text[RF_REGISTRATION_SIZE]; /* "arenas" or "none: why" */
+    size_t n_made; /* arenas registered by us */
 };
 
-/* Collective. RF_OK also if nothing is registered; the text has the reason.
- * `like`, or NULL, is the set-up of an earlier open over the same arenas, whose
- * registration this one shares, because the library does not take arenas twice;
- * it must outlive this one. After a failure `started` means that the library
- * must be left alone: ending it is collective. */
+/* Collective. RF_OK also if nothing is registered; env->registration gets
+ * "arenas" or "none: why". `like`, or NULL, is the set-up of an earlier open
+ * over the same arenas, whose registration this one shares, because the library
+ * does not take arenas twice; it must outlive this one. After a failure
+ * `started` means that the library must be left alone: ending it is
+ * collective. */
 enum rf_status rf_nvshmem_setup_open(struct rf_nvshmem_setup *setup,
                                      const struct rf_method_env *env,
                                      const struct rf_nvshmem_setup *like,

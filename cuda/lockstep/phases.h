@@ -1,8 +1,8 @@
 /*
  * The steps of a lockstep method (cuda/lockstep/steps.h) on the device: their
  * copy tables, a stream for each phase of a step, events before and after each
- * phase, and slots of buffers that steps use in turn. The method orders the
- * phases.
+ * phase, and slots of buffers that steps use in turn. The engine (lockstep.h)
+ * and the method's wire order the phases.
  */
 #ifndef RF_CUDA_LOCKSTEP_PHASES_H
 #define RF_CUDA_LOCKSTEP_PHASES_H

@@ -1,5 +1,6 @@
 /*
- * Method nccl: packed messages over NCCL send/recv, in lockstep steps.
+ * Method nccl: packed messages over NCCL send/recv, a stream-ordered wire of
+ * the lockstep engine (cuda/lockstep/lockstep.h).
  *
  * open    rank 0 makes the unique ID, which exchange() brings to all;
  *         non-blocking communicators: one of all ranks and, if there are
@@ -7,24 +8,19 @@
  *         nodes takes its channel count from its slowest peer, so traffic
  *         inside a node gets its own). All pairs of the plan exchange a few
  *         bytes, so that connections exist before the window.
- * start   events of a new iteration; progress() then issues one step after the
- *         other: pack on one stream, the NCCL groups on one for each
- *         communicator (nccl_wire.h), unpack on another, tied by events, with
- *         two slots of send and receive buffers.
+ * a step  is a group of NCCL for each communicator, on its stream
+ *         (nccl_wire.h). It has arrived when NCCL has taken both groups.
  * abort   ncclCommAbort from this same thread, the only one that calls NCCL.
  *
- * Failures: an asynchronous NCCL error, a CUDA error or the abort flag end
- * progress() with a status; every wait checks the flag.
+ * Failures: an asynchronous NCCL error ends progress() with a status; every
+ * wait checks the abort flag.
  */
-#include <stdlib.h>
 #include <string.h>
 
-#include "common/clock.h"
 #include "common/mem.h"
 #include "cuda/device/device.h"
 #include "cuda/device/methods.h"
-#include "cuda/lockstep/pair.h"
-#include "cuda/lockstep/phases.h"
+#include "cuda/lockstep/lockstep.h"
 #include "cuda/lockstep/steps_build.h"
 #include "cuda/nccl/nccl_buffers.h"
 #include "cuda/nccl/nccl_comm.h"
@@ -32,22 +28,17 @@
 #include "cuda/nccl/nccl_wire.h"
 
 #define SLOTS RF_BUFFER_SLOTS
-/* The wires. Each has its own stream, as do packing and unpacking. */
+/* The wire's phases: each communicator has its own stream. */
 enum { NODE_WIRE = RF_DEVICE_PHASE_OTHERS, WORLD_WIRE };
 
 struct nccl_state {
-    const struct rf_method_env *env;
+    struct rf_lockstep lockstep;
     const struct rf_nccl *nccl;
     struct rf_nccl_comms comms;
     struct rf_nccl_registration registration;
-    struct rf_nccl_wire wire;
-    struct rf_steps steps;
-    struct rf_phases phases;        /* `wire` owns the streams of the wires */
-    struct rf_nccl_buffers buffers; /* of SLOTS slots each */
-    size_t next_step;
-    bool in_group;    /* the step's groups are not all issued */
-    bool running;     /* an iteration is under way */
-    int64_t moved_ns; /* when a step was last issued */
+    struct rf_nccl_wire wire; /* owns the streams of the wire */
+    struct rf_nccl_buffers buffers;
+    bool issued; /* NCCL has taken all groups of the last step */
 };
 
 static enum rf_status nccl_probe(struct rf_err *err)
@@ -59,279 +50,161 @@ static enum rf_status nccl_probe(struct rf_err *err)
     return status;
 }
 
-/* SLOTS slots each, and at least the size of the first exchanges. */
-static enum rf_status allocate_buffers(struct nccl_state *state,
-                                       struct rf_err *err)
-{
-    const struct rf_steps *steps = &state->steps;
-    const uint64_t warm = rf_nccl_warm_bytes(state->env);
-    const uint64_t bytes[RF_NCCL_BUFFERS] = {
-        RF_MAX(SLOTS * steps->send_slot_bytes, warm),
-        RF_MAX(SLOTS * steps->recv_slot_bytes, warm)};
-    enum rf_status status =
-        rf_nccl_buffers_alloc(&state->buffers, state->nccl, bytes, err);
-    state->phases.send = state->buffers.at[0].base;
-    state->phases.recv = state->buffers.at[1].base;
-    return status;
-}
+/* --- opening -------------------------------------------------------------- */
 
+/* SLOTS slots each, and at least the size of the first exchanges. */
 static enum rf_status allocate(struct nccl_state *state, struct rf_err *err)
 {
-    cudaStream_t *stream = state->phases.stream;
+    struct rf_lockstep *of = &state->lockstep;
+    const uint64_t warm = rf_nccl_warm_bytes(of->env);
+    const uint64_t bytes[RF_NCCL_BUFFERS] = {
+        RF_MAX(SLOTS * of->steps.send_slot_bytes, warm),
+        RF_MAX(SLOTS * of->steps.recv_slot_bytes, warm)};
+    RF_TRY(rf_nccl_buffers_alloc(&state->buffers, state->nccl, bytes, err));
+    of->phases.send = state->buffers.at[0].base;
+    of->phases.recv = state->buffers.at[1].base;
+    return RF_OK;
+}
+
+/* Packing leaves multiprocessors to NCCL, if there are messages. */
+static enum rf_status open_phases(struct nccl_state *state, struct rf_err *err)
+{
+    struct rf_lockstep *of = &state->lockstep;
+    cudaStream_t *stream = of->phases.stream;
     uint32_t blocks = 0;
-    enum rf_status status;
     RF_TRY(rf_nccl_wire_open(&state->wire, &state->comms, err));
     stream[NODE_WIRE] = state->wire.stream[RF_NCCL_NODE];
     stream[WORLD_WIRE] = state->wire.stream[RF_NCCL_WORLD];
-    status = allocate_buffers(state, err);
-    if (state->steps.sent_bytes > 0 || state->steps.received_bytes > 0) {
-        RF_THEN(status, rf_device_pack_blocks(&blocks, err));
+    if (of->steps.sent_bytes > 0 || of->steps.received_bytes > 0) {
+        RF_TRY(rf_device_pack_blocks(&blocks, err));
     }
-    return status == RF_OK ? rf_phases_open(&state->phases, state->env,
-                                            &state->steps, blocks, err)
-                           : status;
+    return rf_phases_open(&of->phases, of->env, &of->steps, blocks, err);
 }
 
-static enum rf_status open_steps(struct nccl_state *state, struct rf_err *err)
-{
-    uint64_t least;
-    enum rf_status status =
-        rf_direct_bytes(getenv(RF_DIRECT_VARIABLE), &least, err);
-    return status != RF_OK
-               ? status
-               : rf_steps_open(state->env, least, false, &state->steps, err);
-}
+static void nccl_abort(struct rf_lockstep *of);
 
-static void nccl_abort(void *opaque);
-static void nccl_close(void *opaque);
-
-static enum rf_status nccl_open(const struct rf_method_env *env, void **out,
-                                struct rf_err *err)
+static enum rf_status nccl_open(struct rf_lockstep *of, struct rf_err *err)
 {
-    struct nccl_state *state = rf_xcalloc(1, sizeof(*state));
+    struct nccl_state *state = (void *)of;
     enum rf_status status;
-    state->env = env;
     state->nccl = rf_nccl_load(err);
-    status = state->nccl == NULL ? RF_ERR_UNSUPPORTED : open_steps(state, err);
-    RF_THEN(status, allocate(state, err));
-    RF_THEN(status, rf_nccl_comms_open(&state->comms, env, err));
+    RF_TRY(state->nccl == NULL ? RF_ERR_UNSUPPORTED
+                               : rf_steps_open(of->env, of->direct_bytes, false,
+                                               &of->steps, err));
+    RF_TRY(open_phases(state, err));
+    RF_TRY(allocate(state, err));
+    status = rf_nccl_comms_open(&state->comms, of->env, err);
     RF_THEN(status, rf_nccl_register(&state->registration, &state->comms,
                                      &state->buffers, err));
-    RF_THEN(status, rf_nccl_warm_up(&state->wire, &state->steps,
-                                    state->buffers.at, err));
+    RF_THEN(status,
+            rf_nccl_warm_up(&state->wire, &of->steps, state->buffers.at, err));
     if (status != RF_OK) {
-        nccl_abort(state);
-        nccl_close(state);
-        return status;
+        nccl_abort(of);
     }
-    *out = state;
-    return RF_OK;
+    return status;
 }
 
-static enum rf_status nccl_start(void *opaque, uint64_t iteration,
-                                 struct rf_err *err)
+/* --- a step --------------------------------------------------------------- */
+
+static enum rf_status nccl_progress(struct rf_lockstep *of, struct rf_err *err)
 {
-    struct nccl_state *state = opaque;
-    (void)iteration;
-    (void)err;
-    state->next_step = 0;
-    state->in_group = false;
-    state->running = true;
-    state->moved_ns = rf_now_ns();
-    return RF_OK;
+    struct nccl_state *state = (void *)of;
+    return rf_nccl_wire_issue(&state->wire, &state->issued, err);
 }
 
-/* Packs a slot only after its last exchange, and receives into a slot only
- * after its previous content is unpacked. Otherwise a step waits only for the
- * steps whose bytes it reads or overwrites, so packing overlaps earlier rounds
- * on the wire. */
-static enum rf_status wait_for_earlier(struct nccl_state *state, size_t index,
-                                       struct rf_err *err)
+/* Both wires begin together. progress() issues the groups. */
+static enum rf_status nccl_post(struct rf_lockstep *of, size_t index,
+                                struct rf_err *err)
 {
-    const struct rf_phases *phases = &state->phases;
-    enum rf_status status = RF_OK;
-    const size_t after = state->steps.at[index].after;
-    for (int wire = NODE_WIRE; wire <= WORLD_WIRE && index >= SLOTS; wire++) {
-        status = rf_phases_follow(phases, RF_DEVICE_PHASE_PACK, index - SLOTS,
-                                  wire, err);
-        RF_THEN(status, rf_phases_follow(phases, wire, index - SLOTS,
-                                         RF_DEVICE_PHASE_UNPACK, err));
-        if (status != RF_OK) {
-            return status;
-        }
-    }
-    return after > 0 ? rf_phases_follow(phases, RF_DEVICE_PHASE_PACK, after - 1,
-                                        RF_DEVICE_PHASE_UNPACK, err)
-                     : status;
-}
-
-/* Packs step `index` and sets its exchange. */
-static enum rf_status begin_step(struct nccl_state *state, size_t index,
-                                 struct rf_err *err)
-{
-    const struct rf_step *step = &state->steps.at[index];
-    const struct rf_phases *phases = &state->phases;
+    struct nccl_state *state = (void *)of;
+    const struct rf_phases *phases = &of->phases;
+    const struct rf_step *step = &of->steps.at[index];
     struct rf_nccl_exchange exchange = {.sends = step->sends,
                                         .n_sends = step->n_sends,
                                         .recvs = step->recvs,
                                         .n_recvs = step->n_recvs};
     struct rf_bases bases;
-    enum rf_status status = wait_for_earlier(state, index, err);
-    RF_THEN(status, rf_phases_copy(phases, RF_DEVICE_PHASE_PACK, index, err));
-    for (int w = NODE_WIRE; w <= WORLD_WIRE && status == RF_OK; w++) {
-        status = rf_phases_follow(phases, w, index, RF_DEVICE_PHASE_PACK, err);
-        RF_THEN(status, rf_phases_begin(phases, w, index, err));
-    }
-    if (status != RF_OK) {
-        return status;
+    for (int w = NODE_WIRE; w <= WORLD_WIRE; w++) {
+        if (index >= SLOTS) {
+            RF_TRY(rf_phases_follow(phases, w, index - SLOTS,
+                                    RF_DEVICE_PHASE_UNPACK, err));
+        }
+        RF_TRY(rf_phases_follow(phases, w, index, RF_DEVICE_PHASE_PACK, err));
+        RF_TRY(rf_phases_begin(phases, w, index, err));
     }
     rf_phases_bases(phases, index, &bases);
     memcpy(exchange.at, bases.at, sizeof(exchange.at));
     rf_nccl_wire_set(&state->wire, &exchange);
-    state->in_group = true;
+    state->issued = false;
     return RF_OK;
 }
 
-/* Once NCCL has taken the groups: unpacks behind them. */
-static enum rf_status end_step(struct nccl_state *state, size_t index,
-                               struct rf_err *err)
+static enum rf_status nccl_arrived(struct rf_lockstep *of, size_t index,
+                                   bool *out, struct rf_err *err)
 {
-    const struct rf_phases *phases = &state->phases;
-    enum rf_status status = RF_OK;
-    for (int w = NODE_WIRE; w <= WORLD_WIRE && status == RF_OK; w++) {
-        status = rf_phases_end(phases, w, index, err);
-        RF_THEN(status, rf_phases_follow(phases, RF_DEVICE_PHASE_UNPACK, index,
-                                         w, err));
+    const struct nccl_state *state = (void *)of;
+    *out = state->issued;
+    for (int w = NODE_WIRE; w <= WORLD_WIRE && *out; w++) {
+        RF_TRY(rf_phases_end(&of->phases, w, index, err));
+        RF_TRY(rf_phases_follow(&of->phases, RF_DEVICE_PHASE_UNPACK, index, w,
+                                err));
     }
-    state->in_group = false;
-    return status == RF_OK
-               ? rf_phases_copy(phases, RF_DEVICE_PHASE_UNPACK, index, err)
-               : status;
+    return RF_OK;
 }
 
-static enum rf_status all_unpacked(struct nccl_state *state, bool *done,
-                                   struct rf_err *err)
+static int64_t nccl_wire_ns(const struct rf_lockstep *of)
 {
-    const size_t n = state->steps.n;
-    enum rf_status status = RF_OK;
-    *done = n == 0;
-    if (n > 0) {
-        status = rf_phases_ended(&state->phases, RF_DEVICE_PHASE_UNPACK, n - 1,
-                                 done, err);
+    int64_t sum = 0;
+    for (size_t s = 0; s < of->steps.n; s++) {
+        sum += RF_MAX(rf_phases_ns(&of->phases, NODE_WIRE, s),
+                      rf_phases_ns(&of->phases, WORLD_WIRE, s));
     }
-    state->running = !*done;
-    return status;
+    return sum;
 }
 
-static enum rf_status nccl_progress(void *opaque, bool *done,
-                                    struct rf_err *err)
-{
-    struct nccl_state *state = opaque;
-    bool issued;
-    enum rf_status status = rf_nccl_wire_issue(&state->wire, &issued, err);
-    *done = false;
-    if (status != RF_OK) {
-        return status;
-    }
-    if (atomic_load(state->env->abort)) {
-        return rf_err_set(err, RF_ERR_ABORTED, "aborted");
-    }
-    if (!issued) {
-        return RF_OK;
-    }
-    if (state->in_group) {
-        status = end_step(state, state->next_step++, err);
-        state->moved_ns = rf_now_ns();
-        if (status != RF_OK) {
-            return status;
-        }
-    }
-    return state->next_step < state->steps.n
-               ? begin_step(state, state->next_step, err)
-               : all_unpacked(state, done, err);
-}
-
-/* Both wires begin together, behind the packing. The first step's packing
- * begins first of all, and the last step's unpacking ends last. */
-static void nccl_timing(void *opaque, struct rf_phase_times *out)
-{
-    const struct nccl_state *state = opaque;
-    const struct rf_phases *phases = &state->phases;
-    memset(out, 0, sizeof(*out));
-    out->pack_ns = rf_phases_sum_ns(phases, RF_DEVICE_PHASE_PACK);
-    out->unpack_ns = rf_phases_sum_ns(phases, RF_DEVICE_PHASE_UNPACK);
-    for (size_t s = 0; s < state->steps.n; s++) {
-        out->wire_ns += RF_MAX(rf_phases_ns(phases, NODE_WIRE, s),
-                               rf_phases_ns(phases, WORLD_WIRE, s));
-    }
-    out->device_ns = rf_phases_span_ns(phases, RF_DEVICE_PHASE_UNPACK);
-    out->sent_bytes = state->steps.sent_bytes;
-    out->received_bytes = state->steps.received_bytes;
-}
-
-static bool wire_ended(const struct nccl_state *state, size_t index)
-{
-    struct rf_err err; /* already reported */
-    bool node = false, world = false;
-    return rf_phases_ended(&state->phases, NODE_WIRE, index, &node, &err) ==
-               RF_OK &&
-           rf_phases_ended(&state->phases, WORLD_WIRE, index, &world, &err) ==
-               RF_OK &&
-           node && world;
-}
-
-/* See RF_STUCK_NS. */
-static void tell_where(const struct nccl_state *state)
-{
-    char peers[128];
-    size_t at = 0;
-    if (!state->running || rf_now_ns() - state->moved_ns < RF_STUCK_NS) {
-        return;
-    }
-    while (at < state->next_step && wire_ended(state, at)) {
-        at++;
-    }
-    (void)cudaGetLastError();
-    if (at < state->steps.n) {
-        rf_step_peers(&state->steps.at[at], peers, sizeof(peers));
-        rf_cuda_log(RF_LOG_WARN,
-                    "stopped in step %zu of %zu, an exchange with rank %s",
-                    at + 1, state->steps.n, peers);
-    }
-}
+/* --- ending --------------------------------------------------------------- */
 
 /* Registered memory is in use, and deregistering may wait for a peer: the
  * registration ends with the communicators. */
-static void nccl_abort(void *opaque)
+static void nccl_abort(struct rf_lockstep *of)
 {
-    struct nccl_state *state = opaque;
-    tell_where(state);
+    struct nccl_state *state = (void *)of;
     rf_nccl_comms_abort(&state->comms);
     state->registration.n = 0;
 }
 
-static void nccl_close(void *opaque)
+static void nccl_close(struct rf_lockstep *of)
 {
-    struct nccl_state *state = opaque;
-    if (state == NULL) {
-        return;
-    }
+    struct nccl_state *state = (void *)of;
     rf_nccl_deregister(&state->registration); /* nothing is in flight */
     rf_nccl_comms_abort(&state->comms);
-    rf_phases_free(&state->phases);
     rf_nccl_wire_close(&state->wire);
     rf_nccl_buffers_free(&state->buffers, state->nccl);
-    rf_steps_free(&state->steps);
-    free(state);
+}
+
+static enum rf_status open_method(const struct rf_method_env *env, void **out,
+                                  struct rf_err *err)
+{
+    static const struct rf_lockstep_ops ops = {.state_bytes =
+                                                   sizeof(struct nccl_state),
+                                               .streams = 2,
+                                               .open = nccl_open,
+                                               .progress = nccl_progress,
+                                               .post = nccl_post,
+                                               .arrived = nccl_arrived,
+                                               .wire_ns = nccl_wire_ns,
+                                               .abort = nccl_abort,
+                                               .close = nccl_close};
+    return rf_lockstep_open(&ops, env, out, err);
 }
 
 const struct rf_method_ops rf_cuda_method_nccl = {
     .info = &rf_method_infos[RF_METHOD_NCCL],
     .probe = nccl_probe,
-    .open = nccl_open,
-    .start = nccl_start,
-    .progress = nccl_progress,
-    .timing = nccl_timing,
-    .abort = nccl_abort,
-    .close = nccl_close,
+    .open = open_method,
+    .start = rf_lockstep_start,
+    .progress = rf_lockstep_progress,
+    .timing = rf_lockstep_timing,
+    .abort = rf_lockstep_abort,
+    .close = rf_lockstep_close,
 };

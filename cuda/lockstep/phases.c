@@ -85,6 +85,14 @@ void rf_phases_bases(const struct rf_phases *phases, size_t index,
     bases->at[RF_BASE_RECV] = phases->recv + slot * phases->recv_slot_bytes;
 }
 
+void *rf_phases_place(const struct rf_phases *phases, size_t index,
+                      const struct rf_message *message)
+{
+    struct rf_bases bases;
+    rf_phases_bases(phases, index, &bases);
+    return (unsigned char *)bases.at[message->base] + message->offset;
+}
+
 enum rf_status rf_phases_follow(const struct rf_phases *phases, int phase,
                                 size_t index, int before, struct rf_err *err)
 {

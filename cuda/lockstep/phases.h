@@ -54,6 +54,9 @@ void rf_phases_free(struct rf_phases *phases);
 /* Sources and destinations of step `index`: arenas and its slots. */
 void rf_phases_bases(const struct rf_phases *phases, size_t index,
                      struct rf_bases *bases);
+/* Where a message of step `index` lies. */
+void *rf_phases_place(const struct rf_phases *phases, size_t index,
+                      const struct rf_message *message);
 
 /* `phase`'s stream waits until step `index` has ended phase `before`. */
 enum rf_status rf_phases_follow(const struct rf_phases *phases, int phase,

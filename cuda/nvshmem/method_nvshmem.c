@@ -1,46 +1,54 @@
 /*
- * Method nvshmem: the lockstep steps of cuda/lockstep/steps.h with one-sided
- * puts from the host's stream calls into symmetric memory.
+ * Method nvshmem: one-sided puts from the host's stream calls into symmetric
+ * memory, a stream-ordered wire of the lockstep engine
+ * (cuda/lockstep/lockstep.h).
  *
  * open    starts the library and registers the arenas with it
  *         (cuda/nvshmem/nvshmem_setup.h); exchange() distributes every rank's
  *         table of message places (cuda/nvshmem/nvshmem_table.h).
- * start   begins an iteration; progress() then enqueues one step after the
- *         other, some ahead of the device. Packing, puts and unpacking have a
- *         stream each, tied by events, with two slots of buffers, so
- *         neighbouring steps overlap. cuda/nvshmem/nvshmem_wire.h describes how
- *         ranks are ordered.
+ * a step  is puts on their own stream; the unpacking stream waits for arrivals.
+ *
+ * Two words of symmetric memory per slot and pair order the ranks. The put of a
+ * step's last message to a rank sets `arrived`, after its bytes and once those
+ * of earlier messages are complete: the receiver unpacks when all messages of
+ * its step have arrived. The receiver sets `room` when a slot is unpacked; the
+ * next senders into that slot wait for it. Values only grow, over all
+ * iterations. A step's slot follows from the receiver's own count of steps,
+ * which is in the table. All ranks run their steps in one order, so the first
+ * step that any rank waits for can always proceed.
+ *
+ * If ranks share a device, NVSHMEM cannot wait for signals (it supports that
+ * with MPS only): instead a barrier of all ranks ends each step, including
+ * ranks without a part in it. A barrier comes after all unpacking of earlier
+ * steps, so a slot is free two steps later.
  *
  * NVSHMEM ends the process on its own errors, so the user sees a rank that
  * exited, with its last lines of standard error. A wait for a lost rank has no
  * way out: an abort leaves the device alone and the process ends.
  */
-#include <stdlib.h>
-#include <string.h>
-
 #include "common/mem.h"
 #include "cuda/device/device.h"
 #include "cuda/device/events.h"
 #include "cuda/device/methods.h"
-#include "cuda/lockstep/pair.h"
-#include "cuda/lockstep/phases.h"
+#include "cuda/lockstep/lockstep.h"
 #include "cuda/lockstep/steps_build.h"
 #include "cuda/nvshmem/nvshmem_setup.h"
 #include "cuda/nvshmem/nvshmem_table.h"
-#include "cuda/nvshmem/nvshmem_wire.h"
 
 #define SLOTS RF_BUFFER_SLOTS
-/* Steps enqueued before the first of them is done: enough to keep the device
- * busy, few enough for the driver's queues. */
-#define AHEAD 8
+
+/* Puts have their own stream, as do packing and unpacking; the unpacking stream
+ * first waits for arrivals. */
+enum { PUT = RF_DEVICE_PHASE_OTHERS, ARRIVE };
+
+enum word { ARRIVED, ROOM, WORDS };
 
 struct shmem_state {
-    const struct rf_method_env *env;
+    struct rf_lockstep lockstep; /* its buffers are symmetric */
     struct rf_nvshmem_setup setup;
-    struct rf_steps steps;
     struct rf_nvshmem_table table;
-    struct rf_phases phases; /* its buffers are symmetric */
-    struct rf_nvshmem_wire wire;
+    uint64_t *words;    /* symmetric: [word][slot][rank] */
+    uint64_t iteration; /* from 1 */
     size_t next_turn;
 };
 
@@ -53,18 +61,26 @@ static enum rf_status nvshmem_probe(struct rf_err *err)
     return status;
 }
 
+/* --- opening -------------------------------------------------------------- */
+
+static uint32_t n_ranks(const struct shmem_state *state)
+{
+    return state->lockstep.env->plan->world->n_ranks;
+}
+
 static enum rf_status allocate(struct shmem_state *state, struct rf_err *err)
 {
     const struct rf_nvshmem *api = state->setup.api;
-    struct rf_phases *phases = &state->phases;
+    struct rf_phases *phases = &state->lockstep.phases;
     const uint64_t send = SLOTS * state->table.send_slot_bytes;
     const uint64_t recv = SLOTS * state->table.recv_slot_bytes;
     phases->send_slot_bytes = state->table.send_slot_bytes;
     phases->recv_slot_bytes = state->table.recv_slot_bytes;
     phases->send = api->nvshmem_malloc((size_t)(send + 256));
     phases->recv = api->nvshmem_malloc((size_t)(recv + 256));
-    if (!rf_nvshmem_wire_open(&state->wire, api, &state->table, phases) ||
-        phases->send == NULL || phases->recv == NULL) {
+    state->words = api->nvshmem_calloc((size_t)WORDS * SLOTS * n_ranks(state),
+                                       sizeof(*state->words));
+    if (state->words == NULL || phases->send == NULL || phases->recv == NULL) {
         return rf_err_set(err, RF_ERR_NOMEM,
                           "the symmetric heap cannot hold %llu bytes; raise "
                           "NVSHMEM_SYMMETRIC_SIZE or lower bucket_bytes",
@@ -73,239 +89,323 @@ static enum rf_status allocate(struct shmem_state *state, struct rf_err *err)
     return RF_OK;
 }
 
-static enum rf_status make_streams(struct shmem_state *state,
-                                   struct rf_err *err)
-{
-    struct rf_phases *phases = &state->phases;
-    RF_TRY(
-        rf_device_stream(RF_STREAM_WIRE, &phases->stream[RF_NVSHMEM_PUT], err));
-    RF_TRY(rf_phases_open(phases, state->env, &state->steps, 0, err));
-    phases->stream[RF_NVSHMEM_ARRIVE] = phases->stream[RF_DEVICE_PHASE_UNPACK];
-    return RF_OK;
-}
-
-static void nvshmem_abort(void *opaque);
-static void nvshmem_close(void *opaque);
-
 /* Starts the library first: only then is it known whether arenas are
  * registered, so that runs may leave them without packing. */
 static enum rf_status prepare(struct shmem_state *state, struct rf_err *err)
 {
-    const struct rf_method_env *env = state->env;
+    struct rf_lockstep *of = &state->lockstep;
+    const struct rf_method_env *env = of->env;
     const struct shmem_state *like = env->like;
-    uint64_t least;
-    enum rf_status status =
-        rf_direct_bytes(getenv(RF_DIRECT_VARIABLE), &least, err);
-    if (status == RF_OK) {
-        status = rf_nvshmem_setup_open(&state->setup, env,
-                                       like != NULL ? &like->setup : NULL, err);
-    }
-    if (status == RF_OK) {
-        status = rf_steps_open(env, state->setup.registered ? least : 0, true,
-                               &state->steps, err);
-    }
-    RF_THEN(status, make_streams(state, err));
-    RF_THEN(status,
-            rf_nvshmem_table_open(env, &state->steps, &state->table, err));
-    return status == RF_OK ? allocate(state, err) : status;
+    cudaStream_t *stream = of->phases.stream;
+    RF_TRY(rf_nvshmem_setup_open(&state->setup, env,
+                                 like != NULL ? &like->setup : NULL, err));
+    RF_TRY(rf_steps_open(env, state->setup.registered ? of->direct_bytes : 0,
+                         true, &of->steps, err));
+    RF_TRY(rf_device_stream(RF_STREAM_WIRE, &stream[PUT], err));
+    RF_TRY(rf_phases_open(&of->phases, env, &of->steps, 0, err));
+    stream[ARRIVE] = stream[RF_DEVICE_PHASE_UNPACK];
+    RF_TRY(rf_nvshmem_table_open(env, &of->steps, &state->table, err));
+    return allocate(state, err);
 }
 
-static enum rf_status nvshmem_open(const struct rf_method_env *env, void **out,
-                                   struct rf_err *err)
+static enum rf_status shmem_open(struct rf_lockstep *of, struct rf_err *err)
 {
-    struct shmem_state *state = rf_xcalloc(1, sizeof(*state));
-    enum rf_status status;
-    state->env = env;
-    status = prepare(state, err);
-    if (status != RF_OK) {
-        if (state->setup.started) { /* others may not join the closing */
-            nvshmem_abort(state);
+    struct shmem_state *state = (void *)of;
+    enum rf_status status = prepare(state, err);
+    if (status != RF_OK && state->setup.started) {
+        rf_device_abandon(); /* others may not join the closing */
+    }
+    return status;
+}
+
+/* --- puts and signals ----------------------------------------------------- */
+
+/* This rank's copy of the word for the pair with `rank`. The address is
+ * symmetric: for a peer's copy, pass this rank instead. */
+static uint64_t *word_of(const struct shmem_state *state, enum word word,
+                         uint64_t index, uint32_t rank)
+{
+    return &state->words[((uint64_t)word * SLOTS + index % SLOTS) *
+                             n_ranks(state) +
+                         rank];
+}
+
+/* The value of a word from the receiver's step `index` of this iteration on. */
+static uint64_t value_of(const struct shmem_state *state, uint64_t index)
+{
+    return state->iteration * (state->table.most_steps + 1) + index;
+}
+
+static bool first_of_peer(const struct rf_message *messages, size_t index)
+{
+    return index == 0 || messages[index - 1].peer != messages[index].peer;
+}
+
+static bool last_of_peer(const struct rf_message *messages, size_t n,
+                         size_t index)
+{
+    return index + 1 == n || messages[index + 1].peer != messages[index].peer;
+}
+
+/* One put: its source and destination. */
+struct put {
+    int peer;
+    size_t bytes;
+    const void *from;
+    void *to;
+    uint32_t index; /* the receiver's step */
+};
+
+static struct put put_of(const struct shmem_state *state,
+                         const struct rf_nvshmem_turn *turn, size_t index)
+{
+    const struct rf_lockstep *of = &state->lockstep;
+    const struct rf_phases *phases = &of->phases;
+    const struct rf_message *send = &of->steps.at[turn->local].sends[index];
+    const struct rf_nvshmem_place *place = &turn->places[index];
+    return (struct put){.peer = (int)send->peer,
+                        .bytes = (size_t)send->bytes,
+                        .from = rf_phases_place(phases, turn->local, send),
+                        .to = phases->recv +
+                              place->index % SLOTS * phases->recv_slot_bytes +
+                              place->offset,
+                        .index = place->index};
+}
+
+static void put_without_signal(const struct shmem_state *state,
+                               const struct put *put)
+{
+    state->setup.api->nvshmemx_putmem_nbi_on_stream(
+        put->to, put->from, put->bytes, put->peer,
+        state->lockstep.phases.stream[PUT]);
+}
+
+static void put_with_signal(const struct shmem_state *state,
+                            const struct put *put)
+{
+    const struct rf_lockstep *of = &state->lockstep;
+    state->setup.api->nvshmemx_putmem_signal_on_stream(
+        put->to, put->from, put->bytes,
+        word_of(state, ARRIVED, put->index, of->env->rank),
+        value_of(state, put->index), RF_NVSHMEM_SIGNAL_SET, put->peer,
+        of->phases.stream[PUT]);
+}
+
+/* The first message to a peer waits until its slot is free. */
+static void await_room(const struct shmem_state *state, const struct put *put)
+{
+    if (put->index >= SLOTS) {
+        state->setup.api->nvshmemx_signal_wait_until_on_stream(
+            word_of(state, ROOM, put->index, (uint32_t)put->peer),
+            RF_NVSHMEM_CMP_GE, value_of(state, put->index),
+            state->lockstep.phases.stream[PUT]);
+    }
+}
+
+/* A signal follows the bytes of its own put only, so all messages but the last
+ * to each peer go first, and complete before any put with a signal. */
+static void put_by_signals(const struct shmem_state *state,
+                           const struct rf_nvshmem_turn *turn)
+{
+    const struct rf_step *step = &state->lockstep.steps.at[turn->local];
+    bool any = false;
+    for (int signals = 0; signals < 2; signals++) {
+        for (size_t m = 0; m < step->n_sends; m++) {
+            const struct put put = put_of(state, turn, m);
+            if (last_of_peer(step->sends, step->n_sends, m) != (signals == 1)) {
+                continue;
+            }
+            if (first_of_peer(step->sends, m)) {
+                await_room(state, &put);
+            }
+            (signals == 1 ? put_with_signal : put_without_signal)(state, &put);
+            any = true;
         }
-        nvshmem_close(state);
-        return status;
+        if (signals == 0 && any) {
+            state->setup.api->nvshmemx_quiet_on_stream(
+                state->lockstep.phases.stream[PUT]);
+        }
     }
-    *out = state;
-    return RF_OK;
 }
 
-/* --- A step --------------------------------------------------------------- */
-
-/* Packs a slot only after its last puts. Otherwise a step waits only for the
- * steps whose bytes it reads or overwrites. */
-static enum rf_status wait_for_earlier(struct shmem_state *state, size_t index,
-                                       struct rf_err *err)
+static void barrier(const struct shmem_state *state)
 {
-    const struct rf_phases *phases = &state->phases;
-    const size_t after = state->steps.at[index].after;
-    enum rf_status status = RF_OK;
-    if (index >= SLOTS) {
-        status = rf_phases_follow(phases, RF_DEVICE_PHASE_PACK, index - SLOTS,
-                                  RF_NVSHMEM_PUT, err);
-    }
-    if (status == RF_OK && after > 0) {
-        status = rf_phases_follow(phases, RF_DEVICE_PHASE_PACK, after - 1,
-                                  RF_NVSHMEM_PUT, err);
-    }
-    if (status == RF_OK && after > 0) {
-        status = rf_phases_follow(phases, RF_DEVICE_PHASE_PACK, after - 1,
-                                  RF_DEVICE_PHASE_UNPACK, err);
-    }
-    return status;
+    const cudaStream_t stream = state->lockstep.phases.stream[PUT];
+    state->setup.api->nvshmemx_quiet_on_stream(stream);
+    state->setup.api->nvshmemx_barrier_all_on_stream(stream);
 }
 
-static enum rf_status pack(struct shmem_state *state, size_t index,
-                           struct rf_err *err)
+static void put_by_barrier(const struct shmem_state *state,
+                           const struct rf_nvshmem_turn *turn)
 {
-    enum rf_status status = wait_for_earlier(state, index, err);
-    return status == RF_OK ? rf_phases_copy(&state->phases,
-                                            RF_DEVICE_PHASE_PACK, index, err)
-                           : status;
-}
-
-static enum rf_status unpack(struct shmem_state *state, size_t index,
-                             struct rf_err *err)
-{
-    enum rf_status status = rf_nvshmem_wire_await(&state->wire, index, err);
-    RF_THEN(status,
-            rf_phases_copy(&state->phases, RF_DEVICE_PHASE_UNPACK, index, err));
-    if (status == RF_OK) {
-        rf_nvshmem_wire_make_room(&state->wire, index);
+    const struct rf_step *step = &state->lockstep.steps.at[turn->local];
+    for (size_t m = 0; m < step->n_sends; m++) {
+        const struct put put = put_of(state, turn, m);
+        put_without_signal(state, &put);
     }
-    return status;
+    barrier(state);
 }
 
-static enum rf_status enqueue_turn(struct shmem_state *state,
-                                   const struct rf_nvshmem_turn *turn,
-                                   struct rf_err *err)
-{
-    enum rf_status status;
-    if (turn->local == SIZE_MAX) {
-        rf_nvshmem_wire_pass(&state->wire);
-        return RF_OK;
-    }
-    status = pack(state, turn->local, err);
-    RF_THEN(status, rf_nvshmem_wire_put(&state->wire, turn, err));
-    return status == RF_OK ? unpack(state, turn->local, err) : status;
-}
+/* --- a step --------------------------------------------------------------- */
 
-/* --- An iteration --------------------------------------------------------- */
-
-static enum rf_status nvshmem_start(void *opaque, uint64_t iteration,
-                                    struct rf_err *err)
+/* Passes the turns in which this rank has no step. */
+static enum rf_status shmem_progress(struct rf_lockstep *of, struct rf_err *err)
 {
-    struct shmem_state *state = opaque;
+    struct shmem_state *state = (void *)of;
+    const struct rf_nvshmem_table *table = &state->table;
     (void)err;
-    state->wire.iteration = iteration + 1;
-    state->next_turn = 0;
+    for (; state->next_turn < table->n &&
+           table->at[state->next_turn].local == SIZE_MAX;
+         state->next_turn++) {
+        if (table->share_device) {
+            barrier(state);
+        }
+    }
     return RF_OK;
 }
 
-/* Whether the device is close enough to our step `index` to enqueue it. */
-static enum rf_status can_take(const struct shmem_state *state, size_t index,
-                               bool *out, struct rf_err *err)
+static enum rf_status shmem_post(struct rf_lockstep *of, size_t index,
+                                 struct rf_err *err)
 {
+    struct shmem_state *state = (void *)of;
+    const struct rf_phases *phases = &of->phases;
+    const struct rf_nvshmem_turn *turn = &state->table.at[state->next_turn++];
+    const bool barriers = state->table.share_device;
+    RF_TRY(rf_phases_follow(phases, PUT, index, RF_DEVICE_PHASE_PACK, err));
+    if (barriers && index > 0) {
+        RF_TRY(rf_phases_follow(phases, PUT, index - 1, RF_DEVICE_PHASE_UNPACK,
+                                err));
+    }
+    RF_TRY(rf_phases_begin(phases, PUT, index, err));
+    (barriers ? put_by_barrier : put_by_signals)(state, turn);
+    return rf_phases_end(phases, PUT, index, err);
+}
+
+/* Unpacking waits for all arrivals of its step, and for our own packing, which
+ * may read bytes that it overwrites. */
+static enum rf_status shmem_arrived(struct rf_lockstep *of, size_t index,
+                                    bool *out, struct rf_err *err)
+{
+    const struct shmem_state *state = (void *)of;
+    const struct rf_phases *phases = &of->phases;
+    const struct rf_step *step = &of->steps.at[index];
+    const bool barriers = state->table.share_device;
     *out = true;
-    return index != SIZE_MAX && index >= AHEAD
-               ? rf_phases_ended(&state->phases, RF_DEVICE_PHASE_UNPACK,
-                                 index - AHEAD, out, err)
-               : RF_OK;
+    RF_TRY(rf_phases_follow(phases, ARRIVE, index,
+                            barriers ? PUT : RF_DEVICE_PHASE_PACK, err));
+    RF_TRY(rf_phases_begin(phases, ARRIVE, index, err));
+    for (size_t m = 0; m < step->n_recvs && !barriers; m++) {
+        if (last_of_peer(step->recvs, step->n_recvs, m)) {
+            state->setup.api->nvshmemx_signal_wait_until_on_stream(
+                word_of(state, ARRIVED, index, step->recvs[m].peer),
+                RF_NVSHMEM_CMP_GE, value_of(state, index),
+                phases->stream[ARRIVE]);
+        }
+    }
+    return rf_phases_end(phases, ARRIVE, index, err);
+}
+
+/* Tells the next senders into this step's slot that it is free. */
+static void make_room(struct rf_lockstep *of, size_t index)
+{
+    const struct shmem_state *state = (void *)of;
+    const size_t next = index + SLOTS;
+    const struct rf_step *step;
+    if (next >= of->steps.n || state->table.share_device) {
+        return;
+    }
+    step = &of->steps.at[next];
+    for (size_t m = 0; m < step->n_recvs; m++) {
+        if (last_of_peer(step->recvs, step->n_recvs, m)) {
+            state->setup.api->nvshmemx_signal_op_on_stream(
+                word_of(state, ROOM, next, of->env->rank),
+                value_of(state, next), RF_NVSHMEM_SIGNAL_SET,
+                (int)step->recvs[m].peer,
+                of->phases.stream[RF_DEVICE_PHASE_UNPACK]);
+        }
+    }
+}
+
+/* --- an iteration --------------------------------------------------------- */
+
+static void shmem_start(struct rf_lockstep *of, uint64_t iteration)
+{
+    struct shmem_state *state = (void *)of;
+    state->iteration = iteration + 1;
+    state->next_turn = 0;
 }
 
 /* Whether all streams are idle after all steps; then our signals to others have
  * left, too. */
-static enum rf_status is_idle(const struct shmem_state *state, bool *idle,
-                              struct rf_err *err)
+static enum rf_status shmem_idle(struct rf_lockstep *of, bool *out,
+                                 struct rf_err *err)
 {
-    enum rf_status status = RF_OK;
-    *idle = true;
-    for (int s = RF_DEVICE_PHASE_PACK;
-         s <= RF_NVSHMEM_PUT && *idle && status == RF_OK; s++) {
-        status = rf_stream_is_idle(state->phases.stream[s], idle, err);
+    *out = true;
+    for (int p = RF_DEVICE_PHASE_PACK; p <= PUT && *out; p++) {
+        RF_TRY(rf_stream_is_idle(of->phases.stream[p], out, err));
     }
-    return status;
+    return RF_OK;
 }
 
-static enum rf_status nvshmem_progress(void *opaque, bool *done,
-                                       struct rf_err *err)
+/* Puts run beside the wait for arrivals. */
+static int64_t shmem_wire_ns(const struct rf_lockstep *of)
 {
-    struct shmem_state *state = opaque;
-    const struct rf_nvshmem_turn *turn;
-    enum rf_status status;
-    bool ready;
-    *done = false;
-    if (atomic_load(state->env->abort)) {
-        return rf_err_set(err, RF_ERR_ABORTED, "aborted");
-    }
-    if (state->next_turn == state->table.n) {
-        return is_idle(state, done, err);
-    }
-    turn = &state->table.at[state->next_turn];
-    status = can_take(state, turn->local, &ready, err);
-    if (status == RF_OK && ready) {
-        state->next_turn++;
-        status = enqueue_turn(state, turn, err);
-    }
-    return status;
-}
-
-/* Puts run beside the wait for arrivals, and either may end last. */
-static void nvshmem_timing(void *opaque, struct rf_phase_times *out)
-{
-    const struct shmem_state *state = opaque;
-    const struct rf_phases *phases = &state->phases;
-    memset(out, 0, sizeof(*out));
-    out->device_ns = RF_MAX(rf_phases_span_ns(phases, RF_NVSHMEM_PUT),
-                            rf_phases_span_ns(phases, RF_DEVICE_PHASE_UNPACK));
-    out->pack_ns = rf_phases_sum_ns(phases, RF_DEVICE_PHASE_PACK);
-    out->wire_ns = RF_MAX(rf_phases_sum_ns(phases, RF_NVSHMEM_PUT),
-                          rf_phases_sum_ns(phases, RF_NVSHMEM_ARRIVE));
-    out->unpack_ns = rf_phases_sum_ns(phases, RF_DEVICE_PHASE_UNPACK);
-    out->sent_bytes = state->steps.sent_bytes;
-    out->received_bytes = state->steps.received_bytes;
+    return RF_MAX(rf_phases_sum_ns(&of->phases, PUT),
+                  rf_phases_sum_ns(&of->phases, ARRIVE));
 }
 
 /* NVSHMEM has no abort, and its waits have no end: everything on the device
  * stays as it is until the process ends, which is now. */
-static void nvshmem_abort(void *opaque)
+static void shmem_abort(struct rf_lockstep *of)
 {
-    (void)opaque;
+    (void)of;
     rf_device_abandon();
 }
 
 /* Collective if NVSHMEM is started. */
-static void free_device(struct shmem_state *state)
+static void shmem_close(struct rf_lockstep *of)
 {
-    rf_stream_free(state->phases.stream[RF_NVSHMEM_PUT]);
+    struct shmem_state *state = (void *)of;
+    const struct rf_nvshmem *api = state->setup.api;
+    rf_nvshmem_table_free(&state->table);
+    if (rf_device_abandoned()) {
+        return;
+    }
+    rf_stream_free(of->phases.stream[PUT]);
     if (state->setup.started) {
-        rf_nvshmem_wire_close(&state->wire);
-        state->setup.api->nvshmem_free(state->phases.send);
-        state->setup.api->nvshmem_free(state->phases.recv);
+        api->nvshmem_free(state->words);
+        api->nvshmem_free(of->phases.send);
+        api->nvshmem_free(of->phases.recv);
         rf_nvshmem_setup_close(&state->setup);
     }
 }
 
-static void nvshmem_close(void *opaque)
+static enum rf_status open_method(const struct rf_method_env *env, void **out,
+                                  struct rf_err *err)
 {
-    struct shmem_state *state = opaque;
-    if (state == NULL) {
-        return;
-    }
-    rf_phases_free(&state->phases);
-    if (!rf_device_abandoned()) {
-        free_device(state);
-    }
-    rf_nvshmem_table_free(&state->table);
-    rf_steps_free(&state->steps);
-    free(state);
+    static const struct rf_lockstep_ops ops = {.state_bytes =
+                                                   sizeof(struct shmem_state),
+                                               .streams = 1,
+                                               .open = shmem_open,
+                                               .start = shmem_start,
+                                               .progress = shmem_progress,
+                                               .post = shmem_post,
+                                               .arrived = shmem_arrived,
+                                               .unpacked = make_room,
+                                               .idle = shmem_idle,
+                                               .wire_ns = shmem_wire_ns,
+                                               .abort = shmem_abort,
+                                               .close = shmem_close};
+    return rf_lockstep_open(&ops, env, out, err);
 }
 
 const struct rf_method_ops rf_cuda_method_nvshmem = {
     .info = &rf_method_infos[RF_METHOD_NVSHMEM],
     .probe = nvshmem_probe,
-    .open = nvshmem_open,
-    .start = nvshmem_start,
-    .progress = nvshmem_progress,
-    .timing = nvshmem_timing,
-    .abort = nvshmem_abort,
-    .close = nvshmem_close,
+    .open = open_method,
+    .start = rf_lockstep_start,
+    .progress = rf_lockstep_progress,
+    .timing = rf_lockstep_timing,
+    .abort = rf_lockstep_abort,
+    .close = rf_lockstep_close,
 };

@@ -138,12 +138,13 @@ test_nvshmem_error_is_reported_with_the_last_words() {
     expect_no_text err 'the abort did not end in time'
 }
 
-test_stuck_nvshmem_wait_ends_at_its_deadline() {
+test_stuck_nvshmem_wait_ends_at_its_deadline_and_says_where() {
     cluster '.launch.env.FAKE_NVSHMEM_HANG = "3:2" |
         .scenarios = [.scenarios[0] + {method: "nvshmem", timeout_s: 3},
             .scenarios[0] + {name: "s-next"}]'
     coord_exits 1 cluster.json
     expect_json "$(result s)" '.status == "failed"'
+    expect_text err 'localhost:[0-9]: warning: stopped in step [0-9]+ of [0-9]+, an exchange with rank '
     expect_no_text err 'the abort did not end in time'
     expect_verified "$(result s-next)"
 }

@@ -90,7 +90,7 @@ void *rf_phases_place(const struct rf_phases *phases, size_t index,
 {
     struct rf_bases bases;
     rf_phases_bases(phases, index, &bases);
-    return (unsigned char *)bases.at[message->base] + message->offset;
+    return bases.at[message->base] + message->offset;
 }
 
 enum rf_status rf_phases_follow(const struct rf_phases *phases, int phase,

@@ -15,8 +15,6 @@
  * Failures: an asynchronous NCCL error ends progress() with a status; every
  * wait checks the abort flag.
  */
-#include <string.h>
-
 #include "common/mem.h"
 #include "cuda/device/device.h"
 #include "cuda/device/methods.h"
@@ -24,7 +22,6 @@
 #include "cuda/lockstep/steps_build.h"
 #include "cuda/nccl/nccl_buffers.h"
 #include "cuda/nccl/nccl_comm.h"
-#include "cuda/nccl/nccl_warm.h"
 #include "cuda/nccl/nccl_wire.h"
 
 #define SLOTS RF_BUFFER_SLOTS
@@ -43,11 +40,8 @@ struct nccl_state {
 
 static enum rf_status nccl_probe(struct rf_err *err)
 {
-    enum rf_status status = rf_device_ready(err);
-    if (status == RF_OK && rf_nccl_load(err) == NULL) {
-        status = RF_ERR_UNSUPPORTED;
-    }
-    return status;
+    RF_TRY(rf_device_ready(err));
+    return rf_nccl_load(err) != NULL ? RF_OK : RF_ERR_UNSUPPORTED;
 }
 
 /* --- opening -------------------------------------------------------------- */
@@ -56,7 +50,7 @@ static enum rf_status nccl_probe(struct rf_err *err)
 static enum rf_status allocate(struct nccl_state *state, struct rf_err *err)
 {
     struct rf_lockstep *of = &state->lockstep;
-    const uint64_t warm = rf_nccl_warm_bytes(of->env);
+    const uint64_t warm = rf_nccl_wire_warm_bytes(of->env);
     const uint64_t bytes[RF_NCCL_BUFFERS] = {
         RF_MAX(SLOTS * of->steps.send_slot_bytes, warm),
         RF_MAX(SLOTS * of->steps.recv_slot_bytes, warm)};
@@ -83,6 +77,17 @@ static enum rf_status open_phases(struct nccl_state *state, struct rf_err *err)
 
 static void nccl_abort(struct rf_lockstep *of);
 
+static enum rf_status connect(struct nccl_state *state, struct rf_err *err)
+{
+    struct rf_lockstep *of = &state->lockstep;
+    struct rf_bases bases;
+    RF_TRY(rf_nccl_comms_open(&state->comms, of->env, err));
+    RF_TRY(rf_nccl_register(&state->registration, &state->comms,
+                            &state->buffers, err));
+    rf_phases_bases(&of->phases, 0, &bases);
+    return rf_nccl_wire_warm_up(&state->wire, &of->steps, &bases, err);
+}
+
 static enum rf_status nccl_open(struct rf_lockstep *of, struct rf_err *err)
 {
     struct nccl_state *state = (void *)of;
@@ -93,11 +98,7 @@ static enum rf_status nccl_open(struct rf_lockstep *of, struct rf_err *err)
                                                &of->steps, err));
     RF_TRY(open_phases(state, err));
     RF_TRY(allocate(state, err));
-    status = rf_nccl_comms_open(&state->comms, of->env, err);
-    RF_THEN(status, rf_nccl_register(&state->registration, &state->comms,
-                                     &state->buffers, err));
-    RF_THEN(status,
-            rf_nccl_warm_up(&state->wire, &of->steps, state->buffers.at, err));
+    status = connect(state, err);
     if (status != RF_OK) {
         nccl_abort(of);
     }
@@ -118,11 +119,6 @@ static enum rf_status nccl_post(struct rf_lockstep *of, size_t index,
 {
     struct nccl_state *state = (void *)of;
     const struct rf_phases *phases = &of->phases;
-    const struct rf_step *step = &of->steps.at[index];
-    struct rf_nccl_exchange exchange = {.sends = step->sends,
-                                        .n_sends = step->n_sends,
-                                        .recvs = step->recvs,
-                                        .n_recvs = step->n_recvs};
     struct rf_bases bases;
     for (int w = NODE_WIRE; w <= WORLD_WIRE; w++) {
         if (index >= SLOTS) {
@@ -133,8 +129,7 @@ static enum rf_status nccl_post(struct rf_lockstep *of, size_t index,
         RF_TRY(rf_phases_begin(phases, w, index, err));
     }
     rf_phases_bases(phases, index, &bases);
-    memcpy(exchange.at, bases.at, sizeof(exchange.at));
-    rf_nccl_wire_set(&state->wire, &exchange);
+    rf_nccl_wire_set(&state->wire, &of->steps.at[index], &bases);
     state->issued = false;
     return RF_OK;
 }

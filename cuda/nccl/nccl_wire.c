@@ -1,42 +1,37 @@
 /* Exchanges over two communicators. See nccl_wire.h. */
 #include "cuda/nccl/nccl_wire.h"
 
+#include <stdlib.h>
 #include <string.h>
 
 #include "common/mem.h"
 #include "cuda/device/device.h"
+#include "cuda/device/events.h"
+#include "cuda/lockstep/phases.h"
 
 enum rf_status rf_nccl_wire_open(struct rf_nccl_wire *wire,
                                  struct rf_nccl_comms *comms,
                                  struct rf_err *err)
 {
-    enum rf_status status = RF_OK;
-    memset(wire, 0, sizeof(*wire));
-    wire->comms = comms;
-    wire->next = RF_NCCL_PATHS;
+    *wire = (struct rf_nccl_wire){.comms = comms, .next = RF_NCCL_PATHS};
     for (int p = 0; p < RF_NCCL_PATHS; p++) {
-        status = rf_device_stream(RF_STREAM_WIRE, &wire->stream[p], err);
-        if (status != RF_OK) {
-            break;
-        }
+        RF_TRY(rf_device_stream(RF_STREAM_WIRE, &wire->stream[p], err));
     }
-    return status;
+    return RF_OK;
 }
 
 void rf_nccl_wire_close(struct rf_nccl_wire *wire)
 {
     for (int p = 0; p < RF_NCCL_PATHS; p++) {
-        if (wire->stream[p] != NULL) {
-            cudaStreamDestroy(wire->stream[p]);
-            wire->stream[p] = NULL;
-        }
+        rf_stream_free(wire->stream[p]);
     }
 }
 
-void rf_nccl_wire_set(struct rf_nccl_wire *wire,
-                      const struct rf_nccl_exchange *exchange)
+void rf_nccl_wire_set(struct rf_nccl_wire *wire, const struct rf_step *step,
+                      const struct rf_bases *bases)
 {
-    wire->exchange = *exchange;
+    wire->step = step;
+    wire->bases = *bases;
     wire->next = RF_NCCL_NODE;
 }
 
@@ -51,7 +46,7 @@ static bool takes(const struct rf_nccl_wire *wire, enum rf_nccl_path path,
 
 static size_t count(const struct rf_nccl_wire *wire, enum rf_nccl_path path)
 {
-    const struct rf_nccl_exchange *now = &wire->exchange;
+    const struct rf_step *now = wire->step;
     ncclComm_t comm;
     size_t n = 0;
     int rank;
@@ -68,7 +63,7 @@ static enum rf_status issue_group(struct rf_nccl_wire *wire,
                                   enum rf_nccl_path path, struct rf_err *err)
 {
     const struct rf_nccl *nccl = wire->comms->nccl;
-    const struct rf_nccl_exchange *now = &wire->exchange;
+    const struct rf_step *now = wire->step;
     enum rf_status status = RF_OK;
     bool in_group = false;
     ncclComm_t comm;
@@ -79,16 +74,18 @@ static enum rf_status issue_group(struct rf_nccl_wire *wire,
         const struct rf_message *m = &now->sends[i];
         if (takes(wire, path, m->peer, &comm, &rank)) {
             RF_NCCL_TRY(wire->comms, err, out,
-                        nccl->Send(now->at[m->base] + m->offset, m->bytes,
-                                   ncclUint8, rank, comm, wire->stream[path]));
+                        nccl->Send(wire->bases.at[m->base] + m->offset,
+                                   m->bytes, ncclUint8, rank, comm,
+                                   wire->stream[path]));
         }
     }
     for (size_t i = 0; i < now->n_recvs; i++) {
         const struct rf_message *m = &now->recvs[i];
         if (takes(wire, path, m->peer, &comm, &rank)) {
             RF_NCCL_TRY(wire->comms, err, out,
-                        nccl->Recv(now->at[m->base] + m->offset, m->bytes,
-                                   ncclUint8, rank, comm, wire->stream[path]));
+                        nccl->Recv(wire->bases.at[m->base] + m->offset,
+                                   m->bytes, ncclUint8, rank, comm,
+                                   wire->stream[path]));
         }
     }
     in_group = false;
@@ -118,4 +115,97 @@ enum rf_status rf_nccl_wire_issue(struct rf_nccl_wire *wire, bool *issued,
         wire->next = (enum rf_nccl_path)(path + 1);
         RF_TRY(count(wire, path) > 0 ? issue_group(wire, path, err) : RF_OK);
     }
+}
+
+/* --- first exchanges ------------------------------------------------------ */
+
+#define WARM_BYTES 256
+
+uint64_t rf_nccl_wire_warm_bytes(const struct rf_method_env *env)
+{
+    return (uint64_t)env->plan->world->n_ranks * WARM_BYTES;
+}
+
+/* Messages of a few bytes of buffer `base`, to be freed: one for each peer of a
+ * step's messages that is not yet in `known`, where it adds the peer. Both ends
+ * skip or include a message alike. */
+static struct rf_message *first_messages(const struct rf_message *messages,
+                                         size_t n, enum rf_step_base base,
+                                         bool *known, size_t *n_out)
+{
+    struct rf_message *out = rf_xcalloc(n, sizeof(*out));
+    *n_out = 0;
+    for (size_t i = 0; i < n; i++) {
+        const uint32_t peer = messages[i].peer;
+        if (!known[peer]) {
+            known[peer] = true;
+            out[(*n_out)++] =
+                (struct rf_message){.peer = peer,
+                                    .base = base,
+                                    .offset = (uint64_t)peer * WARM_BYTES,
+                                    .bytes = WARM_BYTES};
+        }
+    }
+    return out;
+}
+
+/* Whether everything issued has arrived. */
+static enum rf_status wire_is_idle(const struct rf_nccl_wire *wire, bool *idle,
+                                   struct rf_err *err)
+{
+    *idle = true;
+    for (int p = 0; p < RF_NCCL_PATHS && *idle; p++) {
+        RF_TRY(rf_stream_is_idle(wire->stream[p], idle, err));
+    }
+    return RF_OK;
+}
+
+/* Issues the current exchange and waits for it, outside the window. */
+static enum rf_status finish_exchange(struct rf_nccl_wire *wire,
+                                      const struct rf_step *step,
+                                      struct rf_err *err)
+{
+    char what[160] = "first exchange with rank ";
+    rf_step_peers(step, what + strlen(what), 100);
+    for (;;) {
+        bool done;
+        enum rf_status status = rf_nccl_wire_issue(wire, &done, err);
+        if (status == RF_OK && done) {
+            status = wire_is_idle(wire, &done, err);
+        }
+        if (status != RF_OK) {
+            rf_err_wrap(err, "%s", what);
+            return status;
+        }
+        if (done) {
+            return RF_OK;
+        }
+        RF_TRY(rf_nccl_wait(wire->comms, what, err));
+    }
+}
+
+enum rf_status rf_nccl_wire_warm_up(struct rf_nccl_wire *wire,
+                                    const struct rf_steps *steps,
+                                    const struct rf_bases *bases,
+                                    struct rf_err *err)
+{
+    const uint32_t n = wire->comms->env->plan->world->n_ranks;
+    bool *known = rf_xcalloc(2 * (size_t)n, sizeof(*known));
+    enum rf_status status = RF_OK;
+    for (size_t s = 0; s < steps->n && status == RF_OK; s++) {
+        const struct rf_step *step = &steps->at[s];
+        struct rf_step first = {.round = step->round};
+        first.sends = first_messages(step->sends, step->n_sends, RF_BASE_SEND,
+                                     known, &first.n_sends);
+        first.recvs = first_messages(step->recvs, step->n_recvs, RF_BASE_RECV,
+                                     known + n, &first.n_recvs);
+        if (first.n_sends + first.n_recvs > 0) {
+            rf_nccl_wire_set(wire, &first, bases);
+            status = finish_exchange(wire, step, err);
+        }
+        free(first.sends);
+        free(first.recvs);
+    }
+    free(known);
+    return status;
 }

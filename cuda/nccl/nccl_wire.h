@@ -19,17 +19,11 @@
 
 enum rf_nccl_path { RF_NCCL_NODE, RF_NCCL_WORLD, RF_NCCL_PATHS };
 
-/* One exchange of a rank; borrowed until issued. */
-struct rf_nccl_exchange {
-    const struct rf_message *sends, *recvs;
-    size_t n_sends, n_recvs;
-    unsigned char *at[RF_STEP_BASES]; /* messages' bases */
-};
-
 struct rf_nccl_wire {
     struct rf_nccl_comms *comms; /* borrowed */
     cudaStream_t stream[RF_NCCL_PATHS];
-    struct rf_nccl_exchange exchange;
+    const struct rf_step *step; /* whose messages are exchanged; borrowed */
+    struct rf_bases bases;
     enum rf_nccl_path next; /* the next group to issue; PATHS: all issued */
 };
 
@@ -39,13 +33,25 @@ enum rf_status rf_nccl_wire_open(struct rf_nccl_wire *wire,
                                  struct rf_err *err) RF_MUST_CHECK;
 void rf_nccl_wire_close(struct rf_nccl_wire *wire);
 
-/* Sets the next exchange; the last one must have been issued. */
-void rf_nccl_wire_set(struct rf_nccl_wire *wire,
-                      const struct rf_nccl_exchange *exchange);
+/* Sets the next exchange, the messages of `step`, which it borrows until they
+ * are issued; the last one must have been issued. */
+void rf_nccl_wire_set(struct rf_nccl_wire *wire, const struct rf_step *step,
+                      const struct rf_bases *bases);
 
 /* Issues the groups one after the other, as far as NCCL takes them without
  * waiting. *issued: both groups are on their streams. */
 enum rf_status rf_nccl_wire_issue(struct rf_nccl_wire *wire, bool *issued,
                                   struct rf_err *err) RF_MUST_CHECK;
+
+/* The minimum size of each of the two buffers of the first exchanges. */
+uint64_t rf_nccl_wire_warm_bytes(const struct rf_method_env *env);
+
+/* Collective: the first exchange of every pair of the plan, a few bytes each,
+ * outside the window, so that NCCL connects the pairs then. They leave
+ * RF_BASE_SEND and arrive at RF_BASE_RECV. */
+enum rf_status rf_nccl_wire_warm_up(struct rf_nccl_wire *wire,
+                                    const struct rf_steps *steps,
+                                    const struct rf_bases *bases,
+                                    struct rf_err *err) RF_MUST_CHECK;
 
 #endif

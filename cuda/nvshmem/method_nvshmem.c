@@ -54,11 +54,8 @@ struct shmem_state {
 
 static enum rf_status nvshmem_probe(struct rf_err *err)
 {
-    enum rf_status status = rf_device_ready(err);
-    if (status == RF_OK && rf_nvshmem_load(err) == NULL) {
-        status = RF_ERR_UNSUPPORTED;
-    }
-    return status;
+    RF_TRY(rf_device_ready(err));
+    return rf_nvshmem_load(err) != NULL ? RF_OK : RF_ERR_UNSUPPORTED;
 }
 
 /* --- opening -------------------------------------------------------------- */

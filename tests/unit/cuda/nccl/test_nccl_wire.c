@@ -80,14 +80,12 @@ static enum rf_status in_order(struct rf_nccl_wire *wire,
 {
     enum rf_status status = RF_OK;
     bool issued = false;
-    rf_nccl_wire_set(
-        wire,
-        &(struct rf_nccl_exchange){
-            .sends = &ends->out,
-            .n_sends = 1,
-            .recvs = &ends->in,
-            .n_recvs = 1,
-            .at = {[RF_BASE_SEND] = ends->send, [RF_BASE_RECV] = ends->recv}});
+    const struct rf_bases bases = {
+        .at = {[RF_BASE_SEND] = ends->send, [RF_BASE_RECV] = ends->recv}};
+    struct rf_message out = ends->out, in = ends->in;
+    const struct rf_step step = {
+        .sends = &out, .n_sends = 1, .recvs = &in, .n_recvs = 1};
+    rf_nccl_wire_set(wire, &step, &bases);
     while (status == RF_OK && !issued) {
         status = rf_nccl_wire_issue(wire, &issued, err);
     }

@@ -143,6 +143,7 @@ static enum rf_status fail_size(const struct rf_spec *spec, enum rf_side which,
                                 struct rf_err *err)
 {
     const struct rf_side_spec *side = &spec->side[which];
+    const uint32_t dp = side->dp_given ? side->dp : side->dp_replicate;
     struct rf_side_spec whole = *side;
     uint64_t enough;
     char why[160] = "";
@@ -153,9 +154,15 @@ static enum rf_status fail_size(const struct rf_spec *spec, enum rf_side which,
                  ": etp·ep·pp = %u·%u·%u (\"etp\" defaults to tp); with "
                  "\"etp\": 1 it needs %llu",
                  side->etp, side->ep, side->pp, (unsigned long long)enough);
+    } else if (needed == dense_group(side) * dp) {
+        snprintf(why, sizeof(why), ": tp·cp·pp·dp = %u·%u·%u·%u", side->tp,
+                 side->cp, side->pp, dp);
     }
-    return rf_world_fail(which, err, "needs at least %llu slots but has %u%s",
-                         (unsigned long long)needed, slots, why);
+    return rf_world_fail(which, err, "needs at least %llu slots but has %u%s%s",
+                         (unsigned long long)needed, slots, why,
+                         spec->mode == RF_DISAGGREGATED
+                             ? "; disaggregated sides share no slots"
+                             : "");
 }
 
 /* Sets the number of places that a side uses: all, or what an explicit dp

@@ -319,10 +319,11 @@ static const struct {
      "1·4·1 = 4; nearest values of dp that work: 2, 4",
      {4, 4}},
     {"'train': {'tp': 2, 'dp': 5}, 'infer': {}",
-     "train: needs at least 10 slots but has 8",
+     "train: needs at least 10 slots but has 8: tp·cp·pp·dp = 2·1·1·5",
      {4, 4}},
     {"'mode': 'disaggregated', 'train': {'tp': 4}, 'infer': {'tp': 8}",
-     "infer: needs at least 8 slots but has 4",
+     "infer: needs at least 8 slots but has 4: tp·cp·pp·dp = 8·1·1·1; "
+     "disaggregated sides share no slots",
      {4, 4}},
     {"'mode': 'disaggregated', 'train': {'nodes': ['a']}, 'infer': {'nodes': "
      "['b', 'a']}",

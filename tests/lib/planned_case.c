@@ -14,6 +14,8 @@
 
 struct shared {
     _Atomic uint64_t sent, received;
+    atomic_bool failed;
+    char why[1024];
 };
 
 struct run {
@@ -259,6 +261,10 @@ static int one_rank(struct test_rank *rank)
         atomic_fetch_add(&process.run->shared->received, times.received_bytes);
     } else {
         fprintf(stderr, "rank %u: %s\n", rank->rank, err.text);
+        if (!atomic_exchange(&process.run->shared->failed, true)) {
+            snprintf(process.run->shared->why, sizeof(process.run->shared->why),
+                     "%s", err.text);
+        }
         if (process.state != NULL) {
             what->method->abort(process.state);
         }
@@ -284,6 +290,7 @@ uint32_t planned_case_run(struct planned_case *planned_case)
                             &run, 30, NULL);
     planned_case->sent = atomic_load(&run.shared->sent);
     planned_case->received = atomic_load(&run.shared->received);
+    memcpy(planned_case->why, run.shared->why, sizeof(planned_case->why));
     munmap(run.shared, sizeof(*run.shared));
     return failed;
 }

@@ -13,6 +13,7 @@ struct planned_case {
     uint32_t rounds;
     /* Bytes that ranks report as sent and received: all ranks, last round. */
     uint64_t sent, received;
+    char why[1024]; /* error of the rank that failed first; "": none has */
 };
 
 /* Returns the number of ranks that failed; each prints why on standard

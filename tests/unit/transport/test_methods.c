@@ -154,34 +154,64 @@ static bool can_run(const struct rf_method_info *info)
 
 LIMIT(120)
 
-/* Every method on every mesh. */
-LOOP_TEST(test_methods_conform, RF_ARRAY_SIZE(meshes) * RF_METHOD_COUNT)
+/* Number `n` of all methods on all meshes. */
+static void run_number(int n, const struct rf_codec *codec)
 {
-    const struct rf_method_info *info = &rf_method_infos[_i % RF_METHOD_COUNT];
-    const struct mesh *mesh = &meshes[_i / RF_METHOD_COUNT];
+    const struct rf_method_info *info = &rf_method_infos[n % RF_METHOD_COUNT];
+    const struct mesh *mesh = &meshes[n / RF_METHOD_COUNT];
     if (!can_run(info)) {
         return;
     }
     if (info->needs_folder) {
-        run_on_disk(mesh, "", NULL);
+        run_on_disk(mesh, "", codec);
     } else {
-        run_all(info->name, mesh, "", NULL);
+        run_all(info->name, mesh, "", codec);
     }
+}
+
+LOOP_TEST(test_methods_conform, RF_ARRAY_SIZE(meshes) * RF_METHOD_COUNT)
+{
+    run_number(_i, NULL);
 }
 
 /* A codec that no carrier knows, with chunks of any size. */
 LOOP_TEST(test_methods_carry_any_codec, RF_ARRAY_SIZE(meshes) * RF_METHOD_COUNT)
 {
-    const struct rf_method_info *info = &rf_method_infos[_i % RF_METHOD_COUNT];
-    const struct mesh *mesh = &meshes[_i / RF_METHOD_COUNT];
-    if (!can_run(info)) {
+    run_number(_i, &xor_codec);
+}
+
+static bool refuse_chunk(const struct rf_coder *coder,
+                         const struct rf_chunk *chunk, const void *in,
+                         void *dst)
+{
+    (void)coder;
+    (void)chunk;
+    (void)in;
+    (void)dst;
+    return false;
+}
+
+/* A receiver that cannot decode a chunk says so; no rank waits for ever. */
+LOOP_TEST(test_a_malformed_chunk_ends_the_refit, 3)
+{
+    static const char *const methods[] = {"tcp", "disk", "ucx"};
+    struct rf_codec malformed = xor_codec;
+    char folder[] = "/tmp/refit-test-XXXXXX", more[64];
+    AUTO(planned) planned;
+    struct planned_case what = {
+        .planned = &planned, .codec = &malformed, .rounds = 1};
+    malformed.decode = refuse_chunk;
+    if (!can_run(rf_method_info_find(methods[_i]))) {
         return;
     }
-    if (info->needs_folder) {
-        run_on_disk(mesh, "", &xor_codec);
-    } else {
-        run_all(info->name, mesh, "", &xor_codec);
-    }
+    ck_assert_ptr_nonnull(mkdtemp(folder));
+    snprintf(more, sizeof(more), _i == 1 ? ", 'disk': {'folder': '%s'}" : "",
+             folder);
+    make(&planned, &meshes[6], methods[_i], "send_recv", more);
+    what.method = rf_method_find(methods[_i], &planned.err);
+    ck_assert_uint_gt(planned_case_run(&what), 0);
+    assert_says(what.why, "malformed chunk of op ");
+    ck_assert_int_eq(rmdir(folder), 0);
 }
 
 LOOP_TEST(test_host_conforms_taking_turns, RF_ARRAY_SIZE(meshes))

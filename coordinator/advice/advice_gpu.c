@@ -94,10 +94,11 @@ char *rf_advice_rule_gpus_with_errors(const struct rf_advice_view *view)
     char *text = find_devices(view, has_errors, &found);
     if (text != NULL) {
         rf_text_add(&text, "",
-                    "%" PRIu64 " uncorrectable ECC errors since the driver was "
+                    "%" PRIu64
+                    " uncorrectable ECC error%s since the driver was "
                     "loaded: ranks may die; reset the device "
                     "(nvidia-smi --gpu-reset) or leave the node out",
-                    found.errors);
+                    found.errors, found.errors == 1 ? "" : "s");
     }
     return text;
 }

@@ -332,8 +332,8 @@ static char *lacks_address(const struct rf_advice_view *view, bool listen)
                  "its ranks listen on; its interfaces have %s: use one of "
                  "these, or remove the key"
                : "%s does not have the address %s ($.nodes[%u].address); no "
-                 "rank of this scenario listens there, but others could not be "
-                 "reached; its interfaces have %s",
+                 "rank of this scenario listens there, but one that did could "
+                 "not be reached; its interfaces have %s",
         view->host, address, view->node, list);
     free(list);
     return text;

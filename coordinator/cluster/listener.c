@@ -401,7 +401,7 @@ void rf_listener_close(struct rf_listener *listener)
     rf_ports_close(listener->ports);
     while (!TAILQ_EMPTY(&listener->unauthenticated_peers)) {
         turn_away(TAILQ_FIRST(&listener->unauthenticated_peers),
-                  "all nodes have joined");
+                  "no further nodes are expected");
     }
 }
 

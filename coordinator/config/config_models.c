@@ -28,9 +28,10 @@ static enum rf_status check_here(const struct rf_jnode *node,
                ? RF_OK
                : rf_jnode_fail(
                      node, err,
-                     "checkpoint: %s is not on this machine, and nodes have "
-                     "headers only of the file's \"model\": make it the only "
-                     "model, or mount the folder here under the same path",
+                     "checkpoint: %s is not on this machine, and nodes send "
+                     "headers only of the file's \"model\": use it there, as "
+                     "the only model, or mount the folder here under the same "
+                     "path",
                      folder);
 }
 

@@ -177,7 +177,8 @@ static enum rf_status bracket_step(const struct path_place *at,
     if (inside[*size] != ']' || !json_is_array(at->node.value)) {
         return rf_jnode_fail(
             &at->node, err,
-            "\"%.20s\" in the path: expected a number or \"*\" in brackets",
+            "\"%.20s\" in the path: brackets hold a number or \"*\" and "
+            "follow a list",
             at->rest);
     }
     if (strncmp(inside, "*]", 2) == 0) {
@@ -212,9 +213,11 @@ static enum rf_status read_step(const struct path_place *at,
     enum rf_status status = RF_OK;
     *out = (struct path_step){.kind = STEP_ALL};
     if (!json_is_object(at->node.value) && !json_is_array(at->node.value)) {
-        return rf_jnode_fail(
-            &at->node, err, "no member \"%.*s\": not an object or list",
-            (int)RF_MIN(strcspn(at->rest, ".[="), 60), at->rest);
+        size = at->rest[0] == '[';
+        size += strcspn(at->rest + size, ".[=");
+        return rf_jnode_fail(&at->node, err,
+                             "no member \"%.*s\": not an object or list",
+                             (int)RF_MIN(size, 60), at->rest);
     }
     if (at->rest[0] == '[') {
         status = bracket_step(at, out, &size, err);

@@ -98,7 +98,8 @@ static enum rf_status read_number(const struct rf_megatron_flag *flag,
     value = strtoll(text, &end, 10);
     if (errno != 0 || end == text || *end != '\0' || value < least) {
         return rf_err_set(err, RF_ERR_USAGE, "--%s %.60s: must be an integer%s",
-                          flag->name, text, least > 0 ? " of 1 or more" : "");
+                          flag->name, text,
+                          least > 0 ? " of 1 or more" : " of 0 or more");
     }
     *out = json_integer(value);
     return RF_OK;

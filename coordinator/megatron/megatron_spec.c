@@ -132,7 +132,7 @@ enum rf_status rf_megatron_spec(struct rf_megatron_args *args, json_t **out,
                    ? RF_OK
                    : rf_err_set(err, RF_ERR_USAGE,
                                 "--attention-output-gate: needs a --spec with "
-                                "such weights, such as qwen3_next");
+                                "the gate's weights, such as qwen3_next");
     }
     if (strcmp(spec->defaults, "{}") != 0) {
         rf_info("--spec %s: unless a flag says otherwise, %s", text,

@@ -43,9 +43,9 @@ static enum rf_status say_itself(const struct rf_config *config,
     list_interfaces(config->node_names[to], hello, has, sizeof(has));
     return rf_err_set(
         err, RF_ERR_UNSUPPORTED,
-        "%s cannot send data to %s: its data address, %s, reaches only itself; "
-        "set nodes[%u].address to an address of %s that other nodes reach, or "
-        "nodes[%u].hostname to a name of one%s",
+        "%s cannot send data to %s: its data address, %s, is local to each "
+        "machine; set nodes[%u].address to an address of %s that other nodes "
+        "reach, or nodes[%u].hostname to a name of one%s",
         config->node_names[from], config->node_names[to], address, to,
         config->node_names[to], to, has);
 }

@@ -55,8 +55,9 @@ static enum rf_status check_gpus(const struct rf_scenario *scenario,
         return RF_OK;
     }
     return rf_err_set(err, RF_ERR_UNSUPPORTED,
-                      "%s has %zu GPUs, but %u slots need one each",
-                      host_of(scenario, node), gpus, slots);
+                      "%s has %zu GPU%s for %u slot%s; each needs one",
+                      host_of(scenario, node), gpus, gpus == 1 ? "" : "s",
+                      slots, slots == 1 ? "" : "s");
 }
 
 static const char *nccl_version(const struct rf_msg_hello *hello)

@@ -378,9 +378,10 @@ enum rf_status rf_result_set_add(struct rf_result_set *set, const char *folder,
     enum rf_status status = add_folder(set, folder, false, err);
     name_runs(set);
     if (status == RF_OK && set->n + set->n_repeated + set->n_bad == before) {
-        status =
-            rf_err_set(err, RF_ERR_CONFIG,
-                       "%s: no results (no run.json with scenarios)", folder);
+        status = rf_err_set(
+            err, RF_ERR_CONFIG,
+            "%s: no results (no run.json with records of scenarios beside it)",
+            folder);
     }
     if (status != RF_OK) {
         rf_text_clean_line(err->text, strlen(err->text));

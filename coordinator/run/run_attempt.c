@@ -498,7 +498,7 @@ static void take_exit(struct rf_run *run, uint32_t node,
     if (exit->rank != RF_ABSENT_U32 &&
         !rf_scenario_rank_on(run->attempt->scenario, exit->rank, node)) {
         fault = rf_fault_make(node, RF_NONE, RF_ERR_PROTOCOL,
-                              "reported the end of a foreign rank");
+                              "reported the end of a rank that is not its own");
         fail(run, &fault);
     } else if (run->sm.state != RUN_ABORTING) { /* else it was told to end */
         fault = rf_run_faults_of_exit(node, exit);

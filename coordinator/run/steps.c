@@ -87,7 +87,7 @@ static struct rf_fault rank_failed(uint32_t node,
     fault = rf_fault_make(node, answer->rank, status, "%s",
                           answer->error != NULL && answer->error[0] != '\0'
                               ? answer->error
-                              : "failed without a reason");
+                              : "failed, no reason given");
     if (answer->phase != NULL) {
         fault.phase = rf_xstrdup(answer->phase);
     }
@@ -102,8 +102,9 @@ static bool take_answer(struct rf_run_steps *steps, uint32_t node,
     struct rf_err err = {0};
     if (!rf_scenario_rank_on(steps->scenario, answer->rank, node) ||
         steps->answered[answer->rank]) {
-        *fault = rf_fault_make(node, RF_NONE, RF_ERR_PROTOCOL,
-                               "answered twice or for a foreign rank");
+        *fault =
+            rf_fault_make(node, RF_NONE, RF_ERR_PROTOCOL,
+                          "answered twice, or for a rank that is not its own");
         return false;
     }
     steps->answered[answer->rank] = true;

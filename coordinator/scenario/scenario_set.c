@@ -75,10 +75,9 @@ enum rf_status rf_scenario_set_try(struct rf_config *config,
     }
     return config->n_scenarios > 0
                ? RF_OK
-               : rf_err_set(
-                     err, RF_ERR_CONFIG,
-                     "no scenario left: all %zu are impossible; the first: %s",
-                     config->n_skipped, config->skipped[0].reason);
+               : rf_err_set(err, RF_ERR_CONFIG,
+                            "no scenario left: %zu impossible, the first: %s",
+                            config->n_skipped, config->skipped[0].reason);
 }
 
 /* ", 2 not selected", or nothing. */

@@ -436,8 +436,9 @@ enum rf_status rf_mesh_rules_check_dtypes(const struct rf_spec *spec,
                 "%.120s: no conversion from %s to %s; supported: float32 to or "
                 "from bfloat16 or float16%s",
                 family->name, rf_dtype_name(from), rf_dtype_name(to),
-                to == RF_F8_E4M3 ? "; for fp8 with block scales, use bfloat16 "
-                                   "and set infer.quantize"
+                to == RF_F8_E4M3 ? "; for fp8 with block scales, keep "
+                                   "infer.dtype bfloat16 and set "
+                                   "infer.quantize"
                                  : "");
         }
     }

@@ -72,7 +72,7 @@ fake_words() { # KIND
     late_sequence) echo 'frame sequence 7, expected 0' ;;
     no_json) echo 'HELLO.*JSON' ;;
     unknown_type) echo 'frame type 99' ;;
-    lease_first) echo 'before it has joined' ;;
+    lease_first) echo 'message before HELLO' ;;
     other_version) echo 'version 9\.9\) speaks protocol 90 to 91' ;;
     other_node) echo 'HELLO.* another node' ;;
     error) echo 'no room' ;;

@@ -55,7 +55,7 @@ test_suite_impossible_members_are_errors_unless_skipped() {
     expect_text err 'train.tp=3'
     cluster '.variables.tp = [3]'
     coord_exits 2 cluster.json -n
-    expect_text err 'no scenario left'
+    expect_text err 'no scenario left: [0-9]+ impossible, the first: .*train'
     cluster '.scenarios |= map(.slow = true)'
     coord_exits 2 cluster.json -n
     expect_text err 'every scenario is slow'

@@ -343,7 +343,7 @@ test_busy_device_is_named() {
 
 test_too_few_devices_are_refused() {
     run_fails 4 '.launch.env.FAKE_CUDA_DEVICES = "2"' \
-        'has 2 GPUs, but 6 slots need one each'
+        'has 2 GPUs for 6 slots; each needs one'
 }
 
 test_handle_that_does_not_open_explains_itself() {

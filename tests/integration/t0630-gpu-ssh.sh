@@ -32,7 +32,7 @@ test_devices_are_those_that_launch_env_leaves() {
     cluster '.launch.env.FAKE_CUDA_DEVICES = "2"'
     over_ssh
     expect_exit 4
-    expect_text err 'has 2 GPUs, but 6 slots need one each'
+    expect_text err 'has 2 GPUs for 6 slots; each needs one'
 }
 
 test_environment_in_which_nothing_starts_is_named() {

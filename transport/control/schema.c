@@ -18,7 +18,7 @@ static enum rf_status fail(const struct rf_jnode *node, struct rf_err *err,
     return RF_ERR_PROTOCOL;
 }
 
-/* The values a member may have, for errors and the reference: "a whole number,
+/* The values a member may have, for errors and the reference: "an integer,
  * 0 or more". Omits the bounds of the type itself. */
 static void describe_range(const struct rf_field *field, char *out, size_t size)
 {

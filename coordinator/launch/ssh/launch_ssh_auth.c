@@ -304,7 +304,7 @@ static enum rf_status no_public_key(unsigned methods, struct rf_err *err)
     return rf_err_set(
         err, RF_ERR_LAUNCH,
         "the server does not accept public keys (it offers%s%s%s), the only "
-        "method supported; set PubkeyAuthentication in its sshd_config",
+        "method supported; set PubkeyAuthentication yes in its sshd_config",
         (methods & SSH_AUTH_METHOD_PASSWORD) != 0 ? " password" : "",
         (methods & SSH_AUTH_METHOD_INTERACTIVE) != 0 ? " keyboard-interactive"
                                                      : "",

@@ -324,8 +324,8 @@ static enum rf_status find_home(struct deployment *to, struct rf_err *err)
                : rf_err_set(err, RF_ERR_LAUNCH,
                             "the user has no home folder there (the server "
                             "starts in /): make one (mkhomedir_helper), or "
-                            "copy the worker there yourself and say where it "
-                            "is (launch.worker)");
+                            "copy the worker there yourself and give its "
+                            "path in launch.worker");
 }
 
 enum rf_status rf_ssh_deploy(struct rf_ssh_job *job, ssh_session session,

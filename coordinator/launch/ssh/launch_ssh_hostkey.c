@@ -152,8 +152,8 @@ static enum rf_status refuse_unknown(const struct rf_ssh_job *job,
     if (known->first == NULL) {
         return rf_err_set(
             err, RF_ERR_LAUNCH,
-            "the host key of %s is unknown: it shows %s %s, and there is no "
-            "known_hosts file (UserKnownHostsFile of the ssh config, "
+            "the host key of %s is unknown: it shows %s %s, and no "
+            "known_hosts file is set (UserKnownHostsFile of the ssh config, "
             "launch.known_hosts). If it is right, set launch.known_hosts, "
             "%s.host_key_sha256 or launch.accept_new",
             known->name, shown->type, shown->fingerprint, job->place);
@@ -266,7 +266,8 @@ static enum rf_status add_key(struct rf_ssh_job *job, ssh_session session,
         rf_ssh_known_add(shown->known, shown->type, shown->base64);
         rf_ssh_note(job,
                     "new host key %s %s accepted, but not saved: no "
-                    "known_hosts file (UserKnownHostsFile, launch.known_hosts)",
+                    "known_hosts file is set (UserKnownHostsFile, "
+                    "launch.known_hosts)",
                     shown->type, shown->fingerprint);
         return RF_OK;
     }

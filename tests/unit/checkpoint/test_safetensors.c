@@ -161,7 +161,7 @@ TEST(test_safetensors_checks_the_length_before_reading)
     assert_fails(rf_safetensors_read(long_one, 16, 16, "x", manifest, &err),
                  RF_ERR_CONFIG, err, "claims a header of 100 bytes");
     assert_fails(rf_safetensors_read(long_one, 16, 1000, "x", manifest, &err),
-                 RF_ERR_CONFIG, err, "8 read");
+                 RF_ERR_CONFIG, err, "x: header truncated: 100 bytes, 8 read");
     assert_fails(rf_safetensors_read(huge, 7, 7, "x", manifest, &err),
                  RF_ERR_CONFIG, err, "too short");
 }

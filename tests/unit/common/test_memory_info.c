@@ -32,6 +32,7 @@ TEST(test_what_takes_more_memory_than_is_left_is_refused)
     ck_assert_int_eq(rf_memory_admit(rf_memory_total(), "a list", &err),
                      RF_ERR_NOMEM);
     ck_assert_ptr_nonnull(strstr(err.text, "a list: about "));
+    ck_assert_ptr_nonnull(strstr(err.text, " needed, but "));
 }
 
 TEST(test_what_limits_of_the_process_forbid_is_refused)

@@ -140,7 +140,8 @@ LOOP_TEST(test_cause_of_a_wrap_names_it, 2)
         .worker = "/w", .wrap = {"docker", "exec"}, .n_wrap = 2};
     rf_cause_exit(&cause, &wrapped, NULL, 126 + _i, NULL);
     assert_says(told(), "launch.wrap (docker ...)");
-    assert_says(told(), _i == 0 ? "not executable" : "not found");
+    assert_says(told(), _i == 0 ? "126: program not executable"
+                                : "127: program not found");
     assert_says(told(), "\"/w\" (launch.worker)");
 }
 

@@ -196,7 +196,8 @@ TEST(test_config_plan_needs_no_nodes_a_run_does)
 static const struct {
     const char *text, *path, *rule;
 } wrong[] = {
-    {FILE_WITH(NODES, SCENARIO ", " SCENARIO), "$.scenarios[1]", "used by"},
+    {FILE_WITH(NODES, SCENARIO ", " SCENARIO), "$.scenarios[1]",
+     "is used by $.scenarios[0]"},
     {FILE_WITH(NODES ", 'links': {'link_gbps': 1}", SCENARIO), "$.links",
      "link_gbps"},
     {FILE_WITH(NODES ", 'links': {'methods': {'pigeon': {}}}", SCENARIO),

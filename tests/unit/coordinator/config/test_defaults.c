@@ -184,7 +184,7 @@ static const struct {
     {"'variables': [1], 'scenarios': []", "$.variables", "object"},
     {"'defaults': 1, 'scenarios': []", "$.defaults", "object"},
     {"'defaults': {'name': 'x'}, 'scenarios': []", "$.defaults.name",
-     "its own name"},
+     "each scenario needs its own name"},
     {"'defaults': {'metod': 'host'}, 'scenarios': [{'name': 's', 'train': {}, "
      "'infer': {}}]",
      "$.scenarios[0]", "metod"},

@@ -159,10 +159,10 @@ static const struct {
     {"name={'a':1", "value:1"},
     {"name={'a':1,'a':2}", "duplicate object key"},
     {"name.x=1", "c.json: $.name: no member \"x\": not an object or list"},
-    {"name[0]=1", "c.json: $.name: no member"},
-    {"model[0]=1", "c.json: $.model: \"[0]=1\" in the path: expected a number"},
+    {"name[0]=1", "c.json: $.name: no member \"[0]\": not an object"},
+    {"model[0]=1", "c.json: $.model: \"[0]=1\" in the path: brackets hold"},
     {"scenarios[x]=1", "c.json: $.scenarios: unknown member \"x\""},
-    {"scenarios[0=1", "expected a number"},
+    {"scenarios[0=1", "brackets hold a number or \"*\" and follow a list"},
     {"scenarios[0]x=1", "c.json: $.scenarios: expected \".\", \"[\" or \"=\" "
                         "after \"[0]\", not \"x=1\""},
     {"scenarios.one.x=2.method", "without \"=VALUE\""},

@@ -32,7 +32,8 @@ static const struct {
      AT("x", "1", "127.0.1.1"),
      AT("y", "1", "10.0.0.2"),
      NULL,
-     {"b cannot send data to a: its data address, 127.0.1.1",
+     {"b cannot send data to a: its data address, 127.0.1.1, is local to each "
+      "machine",
       "nodes[0].address to an address of a that other nodes reach, or "
       "nodes[0].hostname to a name of one; a has 10.0.0.9, fd00::9"}},
     {CROSSING("tcp"),

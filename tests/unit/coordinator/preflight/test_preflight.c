@@ -240,7 +240,7 @@ TEST(test_preflight_wants_a_gpu_for_each_slot)
     add(LAB_A, (struct node){.method = "nccl", .boot_id = "x", .gpus = 2});
     add(LAB_B, (struct node){.method = "nccl", .boot_id = "y", .gpus = 1});
     ck_assert_int_eq(check(), RF_ERR_UNSUPPORTED);
-    ck_assert_str_eq(err.text, "b has 1 GPUs, but 2 slots need one each");
+    ck_assert_str_eq(err.text, "b has 1 GPU for 2 slots; each needs one");
     destroy();
 }
 

@@ -246,7 +246,7 @@ static const struct {
     enum fake_fault_kind kind;
     const char *step, *text;
 } lies[] = {
-    {FAKE_WRONG_RANK, "fill", "foreign rank"},
+    {FAKE_WRONG_RANK, "fill", "rank that is not its own"},
     {FAKE_RANK_MISSING, "fill", "leaves out"},
     {FAKE_PART_MISSING, "prepare", "no \"prepared\""},
     {FAKE_PART_MISSING, "probe", "no \"probed\""},

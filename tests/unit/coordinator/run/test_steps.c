@@ -100,7 +100,7 @@ TEST(test_steps_refuse_a_listed_rank_of_another_node)
     AUTO(rf_fault) fault;
     (void)rf_run_steps_ask(steps);
     ck_assert_int_eq(say_rest(LAB_B, &listed, &fault), RF_VERDICT_ABORT);
-    assert_says(fault.text, "foreign rank");
+    assert_says(fault.text, "rank that is not its own");
 }
 
 TEST(test_steps_take_no_answer_twice)
@@ -133,13 +133,13 @@ static const struct {
      {{.rank = 0, .ok = true}, {.rank = 2, .ok = true}},
      RF_ERR_PROTOCOL,
      RF_NONE,
-     "foreign rank",
+     "rank that is not its own",
      NULL},
     {0,
      {{.rank = 0, .ok = true}, {.rank = 99, .ok = true}},
      RF_ERR_PROTOCOL,
      RF_NONE,
-     "foreign rank",
+     "rank that is not its own",
      NULL},
     {0,
      {{.rank = 1, .ok = true}, {.rank = 1, .ok = true}},
@@ -151,13 +151,13 @@ static const struct {
      {{.rank = 0, .ok = true}, {.rank = 1}},
      RF_ERR_INTERNAL,
      1,
-     "without a reason",
+     "failed, no reason given",
      NULL},
     {0,
      {{.rank = 0, .error = (char[]){""}}, {.rank = 1, .ok = true}},
      RF_ERR_INTERNAL,
      0,
-     "without a reason",
+     "failed, no reason given",
      NULL},
     {0,
      {{.rank = 0,

@@ -176,7 +176,8 @@ static const struct {
     {"'mtp': true, 'config': {" GLM ", 'num_nextn_predict_layers': 1}, "
      "'manifest': {" F32("model.norm.weight", "[16]") "}",
      "no tensors of the multi-token-prediction layers"},
-    {"'mtp': true, 'manifest': {" F32("a", "[8]") "}", "mtp: unknown tensors"},
+    {"'mtp': true, 'manifest': {" F32("a", "[8]") "}",
+     "mtp: unknown tensors: needs \"rules\""},
     {"'mtp': true, 'config': {'model_type': 'own', " SIZES "}, 'rules': "
      "{'like': 'llama', 'mtp': {'cuont': '1'}}",
      "did you mean \"count\"?"},

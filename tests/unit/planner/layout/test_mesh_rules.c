@@ -155,7 +155,7 @@ static const struct {
     /* conversions */
     {"qwen3-0.6b", "", "'dtype': 'float32'", ""},
     {"qwen3-0.6b", "", "'dtype': 'float8_e4m3fn'",
-     "use bfloat16 and set infer.quantize"},
+     "keep infer.dtype bfloat16 and set infer.quantize"},
     {"qwen3-0.6b", "", "'dtype': 'float16'",
      "no conversion from bfloat16 to float16; supported:"},
 };

@@ -154,7 +154,8 @@ TEST(test_choose_balance_keeps_size_where_nothing_is_gained)
     choose(&c);
     ck_assert(c.choice.compared);
     ck_assert_int_eq(c.choice.taken, RF_BALANCE_SIZE);
-    assert_says(c.choice.why, "no less");
+    assert_says(c.choice.why, " ms, by time ");
+    assert_says(c.choice.why, " ms, no less");
     close_case(&c);
 }
 

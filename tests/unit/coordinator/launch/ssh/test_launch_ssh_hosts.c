@@ -244,7 +244,7 @@ TEST(test_ssh_failing_proxy_is_quoted)
 {
     sshd_node.port = 1;
     use_proxy("sh -c 'echo no route to jump >&2; exit 1'");
-    sshd_expect_fail("connection closed", 20);
+    sshd_expect_fail("connection closed before the SSH banner", 20);
     assert_says(sshd_seen.why.text, "ProxyCommand");
     assert_says(sshd_seen.noted, "proxy: no route to jump");
 }

@@ -210,7 +210,7 @@ LOOP_TEST(test_ssh_host_key_that_no_file_keeps, 2)
                                         "UserKnownHostsFile /dev/null"};
     sshd_start("");
     use_config(files[_i]);
-    sshd_expect_fail("there is no known_hosts file", 20);
+    sshd_expect_fail("no known_hosts file is set", 20);
     assert_says(sshd_seen.why.text,
                 "nodes[0].host_key_sha256 or launch.accept_new");
     ck_assert_ptr_null(strstr(sshd_seen.why.text, ">>"));
@@ -219,7 +219,7 @@ LOOP_TEST(test_ssh_host_key_that_no_file_keeps, 2)
     sshd_order.local_worker =
         launch_file("binary", "#!/bin/sh\nexec cat\n", 0700);
     sshd_expect_success();
-    assert_says(sshd_seen.noted, "but not saved");
+    assert_says(sshd_seen.noted, "but not saved: no known_hosts file is set");
     ck_assert_uint_eq(sshd_seen.notes, 2); /* and the copy */
     ck_assert_int_ne(access("none", F_OK), 0);
 }

@@ -10,6 +10,9 @@
  * whoever waits for it injects the fault and sends SIGCONT. Otherwise it goes
  * on, and the next line that contains TEXT is tried with half the delay.
  *
+ * With a DELAY_US of 0, PROGRAM cannot get more than a line ahead, so a state
+ * in which it logs another line is never missed, however busy the machine.
+ *
  * Ends as PROGRAM does, with 128 and the number of the signal where it was
  * killed, and writes that to FOLDER/status last.
  */
@@ -141,14 +144,31 @@ static void run_program(char *argv[], int to)
     _exit(127);
 }
 
+/*
+ * A pipe that has room for a single line: one page, and in packet mode
+ * (O_DIRECT) each write takes a page, see pipe(7).
+ */
+static void make_pipe_of_one_line(int ends[2])
+{
+    if (pipe2(ends, O_CLOEXEC | O_DIRECT) != 0 ||
+        fcntl(ends[1], F_SETPIPE_SZ, LINE_SIZE) < 0) {
+        die("making a pipe");
+    }
+}
+
 static void start(struct hold *hold, char *argv[])
 {
     char path[LINE_SIZE];
     int ends[2];
     snprintf(path, sizeof(path), "%s/err", hold->folder);
     hold->copy = open(path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666);
-    if (hold->copy < 0 || pipe2(ends, O_CLOEXEC) != 0) {
+    if (hold->copy < 0) {
         die(path);
+    }
+    if (hold->delay_us == 0) {
+        make_pipe_of_one_line(ends);
+    } else if (pipe2(ends, O_CLOEXEC) != 0) {
+        die("making a pipe");
     }
     hold->pid = fork();
     if (hold->pid < 0) {

@@ -170,7 +170,7 @@ TEST(test_ssh_deployment_needs_a_home_folder)
 {
     sshd_start("ForceCommand internal-sftp -d /\n");
     expect_no_deployment("the user has no home folder there");
-    assert_says(sshd_seen.why.text, "(launch.worker)");
+    assert_says(sshd_seen.why.text, "in launch.worker");
 }
 
 /* One channel at a time; and the end of the connection with its last one. */

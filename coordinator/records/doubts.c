@@ -46,24 +46,27 @@ static bool is_unmapped(const json_t *record)
     return rf_result_value(record, "setup", "unmapped") != NULL;
 }
 
-static bool is_known(const json_t *record, const char *key, double percent)
+/* Whether half of a median's interval is not below `percent` of it. Samples too
+ * few for an interval count as wide only if one was requested. */
+static bool is_wide_in(const json_t *record, const char *key, double percent,
+                       bool requested)
 {
     struct rf_result_samples samples = rf_result_samples(record, key);
     const struct rf_stats_repeats repeats = rf_result_repeats(&samples);
-    bool known =
-        samples.count == 0 || rf_stats_repeats_median_known(&repeats, percent);
+    const size_t least = requested ? 1 : RF_STATS_SIGN_SAMPLES;
+    bool wide = samples.count >= least &&
+                !rf_stats_repeats_median_known(&repeats, percent);
     rf_result_samples_free(&samples);
-    return known;
+    return wide;
 }
 
-/* Whether an interval was requested and is still too wide at the end. */
 static bool is_wide(const json_t *record)
 {
-    double percent;
-    return rf_result_number(record, "scenario.iterations", "ci_percent",
-                            &percent) &&
-           !(is_known(record, "refit_ms", percent) &&
-             is_known(record, "yardstick_ratio", percent));
+    double percent = RF_STATS_MATTERS;
+    const bool requested =
+        rf_result_number(record, "scenario.iterations", "ci_percent", &percent);
+    return is_wide_in(record, "refit_ms", percent, requested) ||
+           is_wide_in(record, "yardstick_ratio", percent, requested);
 }
 
 /* Number of ranks by host name. */

@@ -51,6 +51,30 @@ TEST(test_flags_name_what_is_unstable)
                      "wide_interval bimodal unstable ");
 }
 
+/* Half of the interval is below 5 %, above it and, of four iterations, unknown.
+ */
+TEST(test_flags_find_wide_intervals_without_ci_percent)
+{
+    const double narrow[10] = {100, 97, 103, 98, 102, 99, 101, 97, 103, 100};
+    const double wide[10] = {100, 88, 112, 92, 108, 96, 104, 90, 110, 100};
+    const struct {
+        const double *times;
+        size_t count;
+        const char *flags;
+    } cases[] = {
+        {narrow, 10, ""}, {wide, 10, "wide_interval unstable "}, {wide, 4, ""}};
+    for (size_t i = 0; i < RF_ARRAY_SIZE(cases); i++) {
+        json_t *record = record_of(cases[i].times, 0, 2);
+        json_t *list = json_object_get(record, "iterations");
+        json_object_set_new(record, "scenario",
+                            json_pack("{s:i}", "iterations", 10));
+        while (json_array_size(list) > cases[i].count) {
+            json_array_remove(list, 0);
+        }
+        ck_assert_str_eq(flags_of(record), cases[i].flags);
+    }
+}
+
 /* Of the record itself, or of one of its repeats, though all together hold. */
 TEST(test_flags_have_a_bound_that_was_beaten)
 {

@@ -36,7 +36,7 @@ PHASES = (
     ("pack_ms", "pack", "#F0E442", "////"),
     ("wire_ms", "wire", "#0072B2", ""),
     ("unpack_ms", "unpack", "#E69F00", "\\\\\\\\"),
-    ("sync_ms", "sync", "#D9D9D9", ""),
+    ("sync_ms", "waiting", "#D9D9D9", ""),
     ("unattributed_ms", "unattributed", "#FFFFFF", "xxxx"),
 )
 

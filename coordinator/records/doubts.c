@@ -274,21 +274,25 @@ static char *over_tcp(const json_t *record)
         json_string_value(rf_result_value(record, "setup", "over_tcp")));
 }
 
+/* The reason of a flag that the record itself does not give. Caller frees. */
+static char *reason_elsewhere(const json_t *record, const char *otherwise)
+{
+    const json_t *repeats = json_object_get(record, "repeats");
+    return rf_xstrdup(json_array_size(repeats) > 1 ? "in some repeats"
+                                                   : otherwise);
+}
+
 /* The way by which ranks of a node send weights that they could have mapped,
  * or where it is; NULL: none. Caller frees. */
 static char *unmapped(const json_t *record)
 {
     const char *way =
         json_string_value(rf_result_value(record, "setup", "unmapped"));
-    const json_t *repeats = json_object_get(record, "repeats");
     if (!rf_doubts_has(record, RF_DOUBT_UNMAPPED)) {
         return NULL;
     }
-    if (way == NULL) { /* of another repeat, or an older result */
-        way = json_array_size(repeats) > 1 ? "in a repeat"
-                                           : "see setup.registration";
-    }
-    return rf_xstrdup(way);
+    return way != NULL ? rf_xstrdup(way)
+                       : reason_elsewhere(record, "see setup.registration");
 }
 
 /* The resource that yardsticks and probes underestimated, as refits showed;
@@ -304,7 +308,28 @@ static char *slow_yardsticks(const json_t *record)
         resource = json_string_value(
             rf_result_value(record, bounds[i], "underestimated"));
     }
-    return rf_xstrdup(resource != NULL ? resource : "in a repeat");
+    return resource != NULL ? rf_xstrdup(resource)
+                            : reason_elsewhere(record, "unknown resource");
+}
+
+/* Why there is no GB/s; NULL: there may be. Caller frees. */
+static char *zero_copy(const json_t *record)
+{
+    return json_is_true(rf_result_value(record, "bound", "zero_copy"))
+               ? rf_xstrdup("weights left in place")
+               : NULL;
+}
+
+/* The iterations measured before max_s ended them; NULL: it did not. Caller
+ * frees. */
+static char *out_of_time(const json_t *record)
+{
+    double count;
+    return strcmp(rf_result_text(record, NULL, "iterations_ended_by"),
+                  "max_s") == 0 &&
+                   rf_result_number(record, "summary", "count", &count)
+               ? rf_xasprintf("%.0f iterations", count)
+               : NULL;
 }
 
 static struct rf_remark_group *group_of(struct rf_remark_groups *groups,
@@ -345,6 +370,8 @@ void rf_remarks_add(struct rf_remarks *remarks, const char *run,
          slow_yardsticks(record));
     note(&remarks->of[RF_REMARK_OVER_TCP], run, record, over_tcp(record));
     note(&remarks->of[RF_REMARK_UNMAPPED], run, record, unmapped(record));
+    note(&remarks->of[RF_REMARK_ZERO_COPY], run, record, zero_copy(record));
+    note(&remarks->of[RF_REMARK_OUT_OF_TIME], run, record, out_of_time(record));
 }
 
 char *rf_remarks_line(const struct rf_remarks *remarks, enum rf_remark about)
@@ -355,7 +382,9 @@ char *rf_remarks_line(const struct rf_remarks *remarks, enum rf_remark about)
         "too low: ",
         "UCX took TCP: ",
         "no room in /dev/shm (or UCX_POSIX_DIR) for weights, slow inside "
-        "nodes: "};
+        "nodes: ",
+        "no GB/s: ",
+        "ended by max_s: "};
     const struct rf_remark_groups *groups = &remarks->of[about];
     char *line = NULL;
     for (size_t i = 0; i < groups->n; i++) {

@@ -1,5 +1,5 @@
 /* Flags that doubt a scenario's figures, and the notes below a table, one per
- * line, on these flags and on UCX's choices. */
+ * line, on these flags, UCX's choices, missing GB/s and max_s. */
 #ifndef RF_COORDINATOR_RECORDS_DOUBTS_H
 #define RF_COORDINATOR_RECORDS_DOUBTS_H
 
@@ -28,6 +28,8 @@ enum rf_remark {
     RF_REMARK_SLOW_YARDSTICKS,
     RF_REMARK_OVER_TCP,
     RF_REMARK_UNMAPPED,
+    RF_REMARK_ZERO_COPY,
+    RF_REMARK_OUT_OF_TIME,
     RF_REMARKS
 };
 
@@ -49,7 +51,7 @@ struct rf_remarks {
 
 /* Adds a record's remarks: unstable and why; yardsticks slowed but not refits;
  * pairs of ranks for which UCX has only TCP; no room for weights in shared
- * memory. `run`: the record's run if there are several, else NULL. */
+ * memory; no GB/s; iterations ended by max_s. `run`: the record's run if there are several, else NULL. */
 void rf_remarks_add(struct rf_remarks *remarks, const char *run,
                     const json_t *record);
 /* "unstable, see flags: a, b (drift); c (outliers)". "all N" replaces the names

@@ -55,7 +55,7 @@ TEST(test_slowed_yardsticks_are_named_with_what_does_more)
         json_pack("{s:s, s:[s]}", "name", "b", "flags", "slow_yardsticks"));
     expect(&remarks, RF_REMARK_SLOW_YARDSTICKS,
            "yardsticks and probes were slowed more than refits, vs contiguous "
-           "is too low: a (memory of n); b (in a repeat)");
+           "is too low: a (memory of n); b (unknown resource)");
 }
 
 TEST(test_weights_without_room_in_shared_memory_are_named)
@@ -80,7 +80,7 @@ TEST(test_weights_without_room_are_not_put_in_a_repeat_that_is_not_there)
         const char *repeats, *line;
     } cases[] = {{"[]", "x (see setup.registration)"},
                  {"[{}]", "x (see setup.registration)"},
-                 {"[{}, {}]", "x (in a repeat)"}};
+                 {"[{}, {}]", "x (in some repeats)"}};
     for (size_t i = 0; i < RF_ARRAY_SIZE(cases); i++) {
         AUTO(rf_remarks) remarks = {.n_records = 0};
         AUTO_FREE char *line;
@@ -92,6 +92,31 @@ TEST(test_weights_without_room_are_not_put_in_a_repeat_that_is_not_there)
         line = rf_remarks_line(&remarks, RF_REMARK_UNMAPPED);
         assert_says(line, cases[i].line);
     }
+}
+
+TEST(test_a_missing_rate_is_explained)
+{
+    AUTO(rf_remarks) remarks = {.n_records = 0};
+    add(&remarks,
+        json_pack("{s:s, s:{s:b}}", "name", "copied", "bound", "zero_copy", 0));
+    expect(&remarks, RF_REMARK_ZERO_COPY, NULL);
+    add(&remarks,
+        json_pack("{s:s, s:{s:b}}", "name", "x", "bound", "zero_copy", 1));
+    expect(&remarks, RF_REMARK_ZERO_COPY, "no GB/s: x (weights left in place)");
+}
+
+TEST(test_scenarios_that_ran_out_of_time_are_named)
+{
+    AUTO(rf_remarks) remarks = {.n_records = 0};
+    add(&remarks,
+        json_pack("{s:s, s:s, s:{s:i}}", "name", "known", "iterations_ended_by",
+                  "ci", "summary", "count", 9));
+    expect(&remarks, RF_REMARK_OUT_OF_TIME, NULL);
+    add(&remarks,
+        json_pack("{s:s, s:s, s:{s:i}}", "name", "x", "iterations_ended_by",
+                  "max_s", "summary", "count", 37));
+    expect(&remarks, RF_REMARK_OUT_OF_TIME,
+           "ended by max_s: x (37 iterations)");
 }
 
 TEST(test_a_record_without_setup_says_nothing)

@@ -1,7 +1,7 @@
 /*
  * `refit-coord compare`: compares two result folders (reports/compare.h). The
  * exit code is 1 only for something slower, broken or missing, or an unreadable
- * file.
+ * file, and 2 if nothing can be compared.
  */
 #include "coordinator/commands/compare_cmd.h"
 
@@ -55,6 +55,7 @@ int rf_compare_command(struct rf_cli *cli)
     struct rf_result_set reference = {0}, now = {0};
     struct rf_comparisons all = {0};
     struct rf_err err = {0};
+    bool other;
     int code = RF_EXIT_USAGE;
     if (rf_result_set_add(&reference, old_folder, &err) != RF_OK ||
         rf_result_set_add(&now, new_folder, &err) != RF_OK ||
@@ -68,10 +69,17 @@ int rf_compare_command(struct rf_cli *cli)
     if (cli->outliers == NULL || strcmp(cli->outliers, "-") != 0) {
         rf_compare_print(&all, cli->json);
     }
+    other = rf_comparisons_all_of_other_models(&all);
+    if (other) {
+        rf_error("nothing is comparable: %s and %s are results of different "
+                 "models",
+                 old_folder, new_folder);
+    }
     code =
         rf_comparisons_regressions(&all) > 0 || reference.n_bad + now.n_bad > 0
             ? RF_EXIT_FAILED
-            : RF_EXIT_OK;
+        : other ? RF_EXIT_USAGE
+                : RF_EXIT_OK;
     if (cli->outliers != NULL &&
         store_outliers(&all, cli->outliers, &err) != RF_OK) {
         rf_error("--outliers: %s", err.text);

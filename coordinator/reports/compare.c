@@ -120,7 +120,8 @@ static void add(struct rf_comparisons *out, struct rf_comparison entry,
 
 bool rf_comparison_has_change(const struct rf_comparison *one)
 {
-    return one->reference.ms.median > 0 && one->now.ms.median > 0;
+    return one->verdict != RF_OTHER_MODEL && one->reference.ms.median > 0 &&
+           one->now.ms.median > 0;
 }
 
 static bool is_rerun_of(const struct rf_median_interval *one,
@@ -207,6 +208,14 @@ static void judge_pair(struct rf_comparison *one, bool same_yardsticks,
                                 : one->time_change;
 }
 
+/* An older record may lack its model. */
+static bool same_model(const json_t *a, const json_t *b)
+{
+    json_auto_t *x = rf_refit_model(json_object_get(a, "model"));
+    json_auto_t *y = rf_refit_model(json_object_get(b, "model"));
+    return x == NULL || y == NULL || json_equal(x, y);
+}
+
 static void compare_pair(const char *name, const json_t *a, const json_t *b,
                          struct rf_comparisons *out)
 {
@@ -216,7 +225,9 @@ static void compare_pair(const char *name, const json_t *a, const json_t *b,
                                   .old_record = json_incref((json_t *)a),
                                   .new_record = json_incref((json_t *)b)};
     bool was = rf_result_is_ok(a), is = rf_result_is_ok(b);
-    if (rf_comparison_has_change(&entry)) {
+    if (was && is && !same_model(a, b)) {
+        entry.verdict = RF_OTHER_MODEL;
+    } else if (rf_comparison_has_change(&entry)) {
         judge_pair(&entry, same_yardstick(a, b), &out->thresholds);
     } else {
         entry.verdict = was && is ? RF_NO_FIGURE
@@ -323,12 +334,19 @@ static const struct {
     const char *name;
     bool is_regression;
 } verdicts[] = {
-    [RF_SAME] = {"same", false},      [RF_SLOWER] = {"slower", true},
-    [RF_LARGER] = {"larger", true},   [RF_SMALLER] = {"smaller", false},
-    [RF_FASTER] = {"faster", false},  [RF_UNCLEAR] = {"unclear", false},
-    [RF_BROKEN] = {"broken", true},   [RF_MENDED] = {"mended", false},
-    [RF_MISSING] = {"missing", true}, [RF_NEW] = {"new", false},
-    [RF_NOT_OK] = {"not ok", false},  [RF_NO_FIGURE] = {"no figure", false},
+    [RF_SAME] = {"same", false},
+    [RF_SLOWER] = {"slower", true},
+    [RF_LARGER] = {"larger", true},
+    [RF_SMALLER] = {"smaller", false},
+    [RF_FASTER] = {"faster", false},
+    [RF_UNCLEAR] = {"unclear", false},
+    [RF_BROKEN] = {"broken", true},
+    [RF_MENDED] = {"mended", false},
+    [RF_MISSING] = {"missing", true},
+    [RF_NEW] = {"new", false},
+    [RF_NOT_OK] = {"not ok", false},
+    [RF_NO_FIGURE] = {"no figure", false},
+    [RF_OTHER_MODEL] = {"other model", false},
 };
 
 const char *rf_change_name(enum rf_change verdict)
@@ -359,4 +377,14 @@ size_t rf_comparisons_regressions(const struct rf_comparisons *all)
         n += rf_comparison_is_regression(&all->list[i]);
     }
     return n;
+}
+
+bool rf_comparisons_all_of_other_models(const struct rf_comparisons *all)
+{
+    bool other = false, judged = false;
+    for (size_t i = 0; i < all->n; i++) {
+        other |= all->list[i].verdict == RF_OTHER_MODEL;
+        judged |= rf_comparison_has_change(&all->list[i]);
+    }
+    return other && !judged;
 }

@@ -10,18 +10,19 @@
 #include "coordinator/reports/thresholds.h"
 
 enum rf_change {
-    RF_SAME,      /* within the threshold */
-    RF_SLOWER,    /* median beyond it, intervals do not overlap */
-    RF_FASTER,    /* likewise; a finding, but no regression */
-    RF_UNCLEAR,   /* beyond it, but intervals overlap or one is unknown */
-    RF_LARGER,    /* peak memory beyond it */
-    RF_SMALLER,   /* likewise; a finding, but no regression */
-    RF_BROKEN,    /* was ok, is not */
-    RF_MENDED,    /* was not ok, is */
-    RF_MISSING,   /* only in the reference */
-    RF_NEW,       /* only in the new set */
-    RF_NOT_OK,    /* ok in neither */
-    RF_NO_FIGURE, /* ok in both, but one has no valid median */
+    RF_SAME,        /* within the threshold */
+    RF_SLOWER,      /* median beyond it, intervals do not overlap */
+    RF_FASTER,      /* likewise; a finding, but no regression */
+    RF_UNCLEAR,     /* beyond it, but intervals overlap or one is unknown */
+    RF_LARGER,      /* peak memory beyond it */
+    RF_SMALLER,     /* likewise; a finding, but no regression */
+    RF_BROKEN,      /* was ok, is not */
+    RF_MENDED,      /* was not ok, is */
+    RF_MISSING,     /* only in the reference */
+    RF_NEW,         /* only in the new set */
+    RF_NOT_OK,      /* ok in neither */
+    RF_NO_FIGURE,   /* ok in both, but one has no valid median */
+    RF_OTHER_MODEL, /* ok in both, but models differ: not judged */
 };
 
 /* One side's figures of a scenario; 0: unknown. */
@@ -87,7 +88,7 @@ const char *rf_change_name(enum rf_change verdict);
 /* All judgements, the gravest first: "slower, larger". Caller frees. */
 char *rf_comparison_findings(const struct rf_comparison *comparison);
 
-/* Whether both sides have figures, so that a judgement exists. */
+/* Whether both sides have figures of one model, so that a judgement exists. */
 bool rf_comparison_has_change(const struct rf_comparison *comparison);
 /* Whether the ratio of one side is where 95 of 100 reruns of the other would
  * be. False, with `agree` unchanged, if the ratios were not judged or one has
@@ -99,6 +100,8 @@ rf_compared_middle(const struct rf_compared *side, enum rf_metric metric);
 
 bool rf_comparison_is_regression(const struct rf_comparison *comparison);
 size_t rf_comparisons_regressions(const struct rf_comparisons *all);
+/* Whether models differ in some scenario and no other can be judged. */
+bool rf_comparisons_all_of_other_models(const struct rf_comparisons *all);
 
 /* The table printed without --json, and the lines below it. */
 void rf_comparisons_print(const struct rf_comparisons *all, FILE *to);

@@ -39,7 +39,7 @@ static bool is_shared(const struct rf_comparison *one,
 /* Numbers of scenarios. */
 struct comparison_counts {
     size_t overlaps, few; /* unclear, with intervals or without */
-    size_t shared, mended, never_ok;
+    size_t shared, mended, never_ok, other_model;
     size_t rerun, agreeing; /* scenarios whose ratios can agree; those that
                                do */
 };
@@ -55,6 +55,7 @@ static struct comparison_counts count_all(const struct rf_comparisons *all)
         n.shared += is_shared(one, &all->thresholds.of[RF_METRIC_TIME]);
         n.mended += one->verdict == RF_MENDED;
         n.never_ok += one->verdict == RF_NOT_OK;
+        n.other_model += one->verdict == RF_OTHER_MODEL;
         n.rerun += rf_comparison_agrees(one, &agrees);
         n.agreeing += agrees;
     }
@@ -326,6 +327,9 @@ void rf_comparisons_print_totals(const struct rf_comparisons *all, FILE *to)
     }
     if (n.never_ok > 0) {
         fprintf(to, "%zu not compared: failed in both\n", n.never_ok);
+    }
+    if (n.other_model > 0) {
+        fprintf(to, "%zu not compared: of another model\n", n.other_model);
     }
     if (n.rerun > 0) {
         fprintf(to, "vs contiguous: %zu of %zu within the spread of reruns\n",

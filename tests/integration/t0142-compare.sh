@@ -70,6 +70,32 @@ test_only_a_failure_that_is_new_is_a_regression() {
     expect_text out '^1 not compared: failed in both$'
 }
 
+# A run folder with these bytes in the model of its scenario.
+of_model() { # FOLDER BYTES
+    jq --argjson bytes "$2" '.model = {bytes: $bytes}' "$1/s.json" >with
+    mv with "$1/s.json"
+}
+
+test_results_of_other_models_are_not_compared() {
+    run_folder old 0.9 100 101 102 99 98 100 101
+    run_folder new 0.9 20 21 22 19 18 20 21
+    of_model old 5000
+    of_model new 1000
+    compare 2 'other model'
+    expect_text out '^1 not compared: of another model$'
+    expect_text err '^error: nothing is comparable: old and new '
+    run_coord compare old new --json
+    expect_json out '.regressions == 0 and
+        (.comparisons[0] | .change == null and .new.median_ms == 20)'
+    jq '.name = "t"' new/s.json | tee old/t.json >new/t.json
+    jq '.scenarios += [{name: "t", status: "ok"}]' new/run.json |
+        tee old/run.json >with && mv with new/run.json
+    coord_exits 0 compare old new
+    expect_text out '^s +other model '
+    expect_text out '^t +same '
+    expect_no_text err 'nothing is comparable'
+}
+
 test_times_above_ten_seconds_have_no_exponent() {
     run_folder old 0.9 12345 12346 12347 12344 12343 12345 12346
     run_folder new 0.9 12345 12346 12347 12344 12343 12345 12346

@@ -30,17 +30,18 @@ test_the_reference_names_its_machine_and_no_other_place() {
     done
 }
 
-test_a_new_run_is_compared_with_the_reference() {
+test_a_smaller_model_is_not_compared_with_the_reference() {
     coord_exits 0 "$RF_TOP/cluster.json" --set model.num_layers=2 \
         --set model.vocab_size=4096 \
         --set 'scenarios.*.iterations=3' --set 'scenarios.*.bucket_bytes=8388608'
-    coord_exits 0 compare "$reference" results/* --threshold 100 \
+    coord_exits 2 compare "$reference" results/* --threshold 100 \
         --outliers outliers.csv
-    expect_text out '^colocated +same '
-    expect_text out '^disaggregated +same '
+    expect_text out '^colocated +other model '
+    expect_text out '^disaggregated +other model '
     expect_text outliers.csv 'reference\.scenario\.bucket_bytes'
-    [ "$(grep -cE '^(colocated|disaggregated),same,' outliers.csv)" = 2 ] ||
-        fail "not both are of another question"
+    expect_text err 'nothing is comparable'
+    [ "$(grep -cE '^(colocated|disaggregated),other model,' outliers.csv)" = 2 ] ||
+        fail "not both are outliers"
 }
 
 run_tests

@@ -20,7 +20,7 @@ static const char *without_gpus(const struct rf_scenario *scenario)
     const struct rf_config *config = scenario->config;
     if (strcmp(scenario->spec->method,
                rf_method_infos[RF_METHOD_UCX_CUDA].name) != 0) {
-        return "; method host (gloo) needs no GPU";
+        return "; method host (Megatron-LM's gloo) needs no GPU";
     }
     return json_object_get(config->scenarios[scenario->index].value,
                            "memory") != NULL

@@ -141,13 +141,14 @@ enum rf_status rf_side_seat(const struct rf_jnode *node,
         return RF_OK;
     }
     return others > 0
-               ? rf_jnode_fail(&member, err,
-                               "needs %u nodes, but the cluster has %u and the "
-                               "other side takes %u of them",
-                               wanted, n_node_names, others)
+               ? rf_jnode_fail(
+                     &member, err,
+                     "needs %u node%s, but the cluster has %u and the "
+                     "other side takes %u of them",
+                     wanted, wanted == 1 ? "" : "s", n_node_names, others)
                : rf_jnode_fail(&member, err,
-                               "needs %u nodes, but the cluster has %u", wanted,
-                               n_node_names);
+                               "needs %u node%s, but the cluster has %u",
+                               wanted, wanted == 1 ? "" : "s", n_node_names);
 }
 
 static enum rf_status read_mesh(const struct rf_jnode *node,

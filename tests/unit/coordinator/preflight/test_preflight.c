@@ -100,7 +100,7 @@ TEST(test_preflight_without_gpus_names_the_method_that_needs_none)
         (struct node){.method = "nccl", .why = "no driver", .boot_id = "x"});
     ck_assert_int_eq(check(), RF_ERR_UNSUPPORTED);
     ck_assert_str_eq(err.text, "method nccl cannot be used on a: no driver; "
-                               "method host (gloo) needs no GPU");
+                               "method host (Megatron-LM's gloo) needs no GPU");
     destroy();
     create(", \"method\": \"nccl\"");
     add(LAB_A,

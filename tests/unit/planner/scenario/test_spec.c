@@ -341,6 +341,9 @@ static const struct {
     {"'mode': 'disaggregated', 'train': {'nodes': 2}, 'infer': {'nodes': 3}",
      "$.infer.nodes: needs 3 nodes, but the cluster has 4 and the other side "
      "takes 2 of them"},
+    {"'mode': 'disaggregated', 'train': {'nodes': 4}, 'infer': {'nodes': 1}",
+     "$.infer.nodes: needs 1 node, but the cluster has 4 and the other side "
+     "takes 4 of them"},
     {"'mode': 'disaggregated', 'train': {}, 'infer': {'nodes': 1}",
      "$.infer.nodes: a number of nodes here needs"},
     {TRAIN("'nodes': ['z']"), "$.train.nodes[0]: unknown node \"z\""},

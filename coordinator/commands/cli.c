@@ -17,6 +17,7 @@
 #include "coordinator/commands/cli_table.h"
 #include "coordinator/predict/demo.h"
 #include "coordinator/store/results.h"
+#include "planner/scenario/spec_fields.h"
 
 /* What getopt returns for an option without a letter. */
 #define OPTION_VALUE 256
@@ -162,6 +163,23 @@ static const char *nearest_option(const struct rf_cli *cli, const char *word)
     return nearest != NULL ? nearest : rf_nearest_word(text, names);
 }
 
+/* The path for --set of a key of scenarios or of their sides, given as an
+ * option; NULL: it is no key. Caller frees. */
+static char *scenario_path(const struct rf_cli *cli, const char *word)
+{
+    char name[64];
+    if (strncmp(word, "--", 2) != 0 || cli->megatron.values != NULL ||
+        (rf_cli_commands[cli->command].options & RF_OPT(SET)) == 0) {
+        return NULL;
+    }
+    snprintf(name, sizeof(name), "%.*s", (int)strcspn(word + 2, "="), word + 2);
+    return rf_spec_field_find(rf_spec_fields, name) != NULL
+               ? rf_xasprintf("scenarios.*.%s", name)
+           : rf_spec_field_find(rf_side_fields, name) != NULL
+               ? rf_xasprintf("scenarios.*.train.%s", name)
+               : NULL;
+}
+
 /* getopt_long() returned '?' or ':'. With several letters after one dash it has
  * not passed the word yet, so an unknown letter is named by itself. */
 static enum rf_status bad_option(const struct rf_cli *cli, int result,
@@ -169,9 +187,18 @@ static enum rf_status bad_option(const struct rf_cli *cli, int result,
 {
     const char *nearest = nearest_option(cli, word);
     bool known = optopt == 0 || option_of(optopt) != RF_OPTIONS;
+    char *path;
     if (result == ':') {
         return rf_err_set(err, RF_ERR_USAGE, "option %s requires a value",
                           word);
+    }
+    path = known ? scenario_path(cli, word) : NULL;
+    if (path != NULL) {
+        rf_err_set(err, RF_ERR_USAGE,
+                   "unknown option %s; cluster files have it: --set '%s=VALUE'",
+                   word, path);
+        free(path);
+        return RF_ERR_USAGE;
     }
     if (known && nearest != NULL) {
         return rf_err_set(err, RF_ERR_USAGE,

@@ -72,9 +72,23 @@ void rf_megatron_is_idle(struct rf_megatron_args *args, const char *name)
 
 const char *rf_megatron_nearest(const char *word)
 {
+    static const char *const sizes[][2] = {
+        {"tp", "tensor-model-parallel-size"},
+        {"pp", "pipeline-model-parallel-size"},
+        {"cp", "context-parallel-size"},
+        {"ep", "expert-model-parallel-size"},
+        {"etp", "expert-tensor-parallel-size"}};
+    const char *bare = word + strspn(word, "-");
+    const size_t size = strcspn(bare, "=");
     const char **names = NULL;
     const char *nearest;
     size_t n = 0, cap = 0;
+    for (size_t i = 0; i < RF_ARRAY_SIZE(sizes); i++) {
+        if (strlen(sizes[i][0]) == size &&
+            strncmp(bare, sizes[i][0], size) == 0) {
+            return sizes[i][1];
+        }
+    }
     for (const struct rf_megatron_flag *f = rf_megatron_flags; f->name != NULL;
          f++) {
         RF_PUSH(names, n, cap, f->name);
@@ -83,7 +97,7 @@ const char *rf_megatron_nearest(const char *word)
         RF_PUSH(names, n, cap, *idle);
     }
     RF_PUSH(names, n, cap, NULL);
-    nearest = rf_nearest_word(word + strspn(word, "-"), names);
+    nearest = rf_nearest_word(bare, names);
     free(names);
     return nearest;
 }

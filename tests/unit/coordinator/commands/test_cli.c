@@ -185,6 +185,8 @@ static const struct {
     {{"a.json", "b.json"}, "unexpected argument \"b.json\""},
     {{"plan", "quux", "b.json"}, "unexpected argument \"b.json\""},
     {{"--nonsense", "a.json"}, "unknown option --nonsense"},
+    {{"--iterations=3", "a.json"}, "--set 'scenarios.*.iterations=VALUE'"},
+    {{"--tp=4", "a.json"}, "--set 'scenarios.*.train.tp=VALUE'"},
     {{"--repeats", "3", "a.json"}, "--repeats (did you mean --repeat?)"},
     {{"--resme=x", "a.json"}, "--resme=x (did you mean --resume?)"},
     {{"report", "d", "--latx"}, "--latx (did you mean --latex?)"},

@@ -221,6 +221,8 @@ static const struct {
      "unknown option --num-layer (did you mean --num-layers?)"},
     {"refit-coord megatron --micro-batchsize=1",
      "(did you mean --micro-batch-size?)"},
+    {"refit-coord megatron --tp=4",
+     "unknown option --tp=4 (did you mean --tensor-model-parallel-size?)"},
     {"refit-coord megatron --quux", "unknown option --quux"},
     {"refit-coord megatron x.json",
      "unexpected argument \"x.json\": \"megatron\" takes"},

@@ -67,9 +67,9 @@ static void print_choices(const struct advise_report *report, size_t shown,
                           FILE *to)
 {
     static const char *const heads[] = {
-        "=train",    "=infer",  ">B/GPU",       ">train GB", ">infer GB",
-        ">refit ms", "busiest", "rules broken", NULL};
-    static const char *const drops[] = {"busiest", "infer GB", NULL};
+        "=train",    "=infer",   ">B/GPU",       ">train GB", ">infer GB",
+        ">refit ms", "bound by", "rules broken", NULL};
+    static const char *const drops[] = {"bound by", "infer GB", NULL};
     const bool experts = report->base->plan->model->n_experts > 0;
     struct rf_table *table = rf_table_create(heads);
     rf_table_set_drops(table, drops, "--json");
@@ -87,8 +87,7 @@ static void print_choices(const struct advise_report *report, size_t shown,
     rf_table_print(table, to, RF_REPORT_TABLE, 0);
     rf_table_destroy(table);
     fputs("B/GPU: billion parameters on a training GPU; GB: memory of a GPU; "
-          "refit ms: predicted;\n"
-          "busiest: what bounds the refit\n\n",
+          "refit ms: predicted\n\n",
           to);
 }
 

@@ -101,7 +101,7 @@ static enum rf_status read_regular(const char *path, size_t max_bytes,
                                    char **text, size_t *size,
                                    struct rf_err *err)
 {
-    struct stat info;
+    struct stat info = {.st_mode = 0};
     enum rf_status status = RF_ERR_CONFIG;
     size_t have = 0;
     char *buffer = NULL;
@@ -111,7 +111,9 @@ static enum rf_status read_regular(const char *path, size_t max_bytes,
         return status;
     }
     if (fstat(fd, &info) != 0 || !S_ISREG(info.st_mode)) {
-        rf_err_set(err, status, "%s: not a regular file", path);
+        rf_err_set(err, status, "%s: %s", path,
+                   S_ISDIR(info.st_mode) ? "is a folder, not a file"
+                                         : "not a regular file");
         goto close_file;
     }
     if ((uint64_t)info.st_size > max_bytes) {

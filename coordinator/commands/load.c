@@ -6,6 +6,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "common/mem.h"
@@ -14,6 +15,12 @@
 #include "coordinator/config/nodes/slurm_job.h"
 #include "coordinator/launch/program.h"
 #include "planner/families/model_read.h"
+
+bool rf_load_is_folder(const char *path)
+{
+    struct stat info;
+    return stat(path, &info) == 0 && S_ISDIR(info.st_mode);
+}
 
 enum rf_status rf_load_model(const struct rf_config *config,
                              struct rf_model **out, struct rf_err *err)

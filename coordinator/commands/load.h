@@ -23,6 +23,9 @@ enum rf_status rf_load_document(const struct rf_cli *cli, json_t *document,
                                 struct rf_model **model,
                                 struct rf_err *err) RF_MUST_CHECK;
 
+/* Whether a file was expected and a folder was given. */
+bool rf_load_is_folder(const char *path);
+
 /* The model of a cluster file. RF_ERR_CONFIG also if only nodes have its
  * checkpoint. */
 enum rf_status rf_load_model(const struct rf_config *config,

@@ -5,7 +5,6 @@
  *
  * The file may also be a model's own config.json: then only its size is shown.
  */
-#include <sys/stat.h>
 
 #include "common/json_out.h"
 #include "coordinator/commands/cli.h"
@@ -142,16 +141,10 @@ free_document:
     return code;
 }
 
-static bool is_folder(const char *path)
-{
-    struct stat info;
-    return stat(path, &info) == 0 && S_ISDIR(info.st_mode);
-}
-
 static int plan_file(const struct rf_cli *cli, struct rf_err *err)
 {
     json_t *document = NULL;
-    if (is_folder(cli->config)) {
+    if (rf_load_is_folder(cli->config)) {
         rf_err_set(err, RF_ERR_CONFIG,
                    "%s: is a folder; for a checkpoint, plan a cluster file "
                    "with \"model\": {\"checkpoint\": \"%s\"}, or the "

@@ -94,7 +94,12 @@ int rf_rerun_command(struct rf_cli *cli)
     struct rf_err err = {0};
     json_t *old = NULL;
     enum rf_status status =
-        rf_json_load(cli->config, RF_RESULT_MAX_BYTES, &old, &err);
+        rf_load_is_folder(cli->config)
+            ? rf_err_set(&err, RF_ERR_USAGE,
+                         "%s: is a folder; name the result of one scenario "
+                         "in it: %s/SCENARIO.json",
+                         cli->config, cli->config)
+            : rf_json_load(cli->config, RF_RESULT_MAX_BYTES, &old, &err);
     RF_THEN(status, load(&app, old, &err));
     RF_THEN(status, rf_run_app_planned(&app, &err));
     if (status == RF_OK) {

@@ -236,6 +236,11 @@ static enum rf_status read_all(struct rf_config *config, bool need_nodes,
                              "file: use it as \"model\": {\"config\": ...} in "
                              "one; \"refit-coord plan\" shows its size");
     }
+    if (json_object_get(config->document, "schema_version") != NULL) {
+        return rf_jnode_fail(&root, err,
+                             "this is a result, not a cluster file; to run "
+                             "its scenario again, use \"refit-coord rerun\"");
+    }
     status = check_top_keys(&root, err);
     RF_THEN(status, read_name(&root, config, err));
     RF_THEN(status, rf_config_read_launch(&root, config, err));

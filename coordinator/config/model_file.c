@@ -146,6 +146,21 @@ static enum rf_status find_in_hub(json_t *model, const char *name,
     return RF_OK;
 }
 
+/* A config.json has a model type, or the model's "rules" say what it is like.
+ * Other documents of this program have these keys. */
+static enum rf_status check_config(const json_t *content, const char *path,
+                                   struct rf_err *err)
+{
+    const char *what =
+        json_object_get(content, "schema_version") != NULL ? "a result"
+        : json_object_get(content, "scenarios") != NULL    ? "a cluster file"
+                                                           : NULL;
+    return what == NULL || json_object_get(content, "model_type") != NULL
+               ? RF_OK
+               : rf_err_set(err, RF_ERR_CONFIG,
+                            "%s is %s, not a model's config.json", path, what);
+}
+
 /* Replaces the path at `key` of `model` with the content of that file. */
 static enum rf_status replace_path(json_t *model, const struct rf_jnode *node,
                                    const char *key, const char *folder,
@@ -168,6 +183,9 @@ static enum rf_status replace_path(json_t *model, const struct rf_jnode *node,
                                          : RF_MODEL_MANIFEST_MAX_BYTES,
                                      &content, err);
     }
+    if (status == RF_OK && strcmp(key, "config") == 0) {
+        status = check_config(content, path, err);
+    }
     if (status == RF_OK) {
         if (content != NULL) {
             json_object_set_new(model, key, content);
@@ -178,6 +196,7 @@ static enum rf_status replace_path(json_t *model, const struct rf_jnode *node,
     }
 free_path:
     if (status != RF_OK) {
+        json_decref(content);
         rf_err_wrap(err, "%s: %s", node->file, node->path);
     }
     free(path);

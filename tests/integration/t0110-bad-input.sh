@@ -68,6 +68,17 @@ test_an_unknown_model_type_says_what_to_do() {
         '(did you mean "qwen3_moe"?)'
 }
 
+test_files_of_other_kinds_are_named() {
+    echo '{"schema_version": 1, "iterations": []}' >result.json
+    echo '{"scenarios": []}' >suite.json
+    refused '.model = {config: "result.json"}' \
+        '$.model.config: result.json is a result, not a model'
+    refused '.model = {config: "suite.json"}' \
+        '$.model.config: suite.json is a cluster file, not a model'
+    coord_exits 2 result.json
+    expect_text err '^error: result.json: .*this is a result, .*rerun'
+}
+
 # Commands that reach no node cannot ask one for the headers.
 test_a_checkpoint_that_is_not_here_says_what_to_do() {
     local command

@@ -158,6 +158,8 @@ test_rerun_refuses_what_is_no_result() {
     cluster
     coord_exits 2 rerun cluster.json
     expect_text err 'cluster.json: not a record of a scenario'
+    coord_exits 2 rerun .
+    expect_text err '^error: \.: is a folder; name the result of one scenario in it'
     again 2 absent.json
     expect_text err 'absent.json: cannot open'
     refused '.schema_version = 99' 'schema_version 99'

@@ -147,6 +147,7 @@ TEST(test_json_load_reads_regular_files_only)
     ck_assert_int_eq(rf_json_load("/dev/zero", 100, &none, &err),
                      RF_ERR_CONFIG);
     ck_assert_int_eq(rf_json_load(".", 100, &none, &err), RF_ERR_CONFIG);
+    ck_assert_str_eq(err.text, ".: is a folder, not a file");
     write_file("empty.json", "", 0);
     ck_assert_int_eq(rf_json_load("empty.json", 100, &none, &err),
                      RF_ERR_CONFIG);

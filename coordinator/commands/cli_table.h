@@ -16,7 +16,7 @@
       "select scenarios by name; may be repeated", .letter = 's')              \
     X(SLOW, "slow", NULL, RF_AT(slow), "include scenarios marked as slow")     \
     X(DRY_RUN, "dry-run", NULL, RF_AT(dry_run),                                \
-      "print the plan (also as --json, --full); launch nothing, use no "       \
+      "print the plan (--json, --full: as JSON); launch nothing, use no "      \
       "network",                                                               \
       .letter = 'n')                                                           \
     X(RESUME, "resume", "DIR", RF_AT(resume),                                  \
@@ -52,7 +52,7 @@
     X(POOL, "pool", NULL, RF_AT(pool),                                         \
       "merge several runs of a scenario into one with repeats")                \
     X(REFERENCE, "reference", "DIR", RF_AT(reference),                         \
-      "plot the results against these older ones")                             \
+      "with --figures or --html: plot against these older results")            \
     X(THRESHOLD, "threshold", "LIMITS", 0,                                     \
       "limit beyond which a change counts (default: 10%), also by metric: "    \
       "time=5%,memory=+10%-20%,ratio=0.1")                                     \

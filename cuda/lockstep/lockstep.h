@@ -106,7 +106,7 @@ enum rf_status rf_lockstep_open(const struct rf_lockstep_ops *ops,
                                 const struct rf_method_env *env, void **out,
                                 struct rf_err *err) RF_MUST_CHECK;
 
-/* The other hooks of the method's struct rf_method_ops. */
+/* The hooks of methods. */
 enum rf_status rf_lockstep_start(void *opaque, uint64_t iteration,
                                  struct rf_err *err);
 enum rf_status rf_lockstep_progress(void *opaque, bool *done,
@@ -115,5 +115,14 @@ void rf_lockstep_timing(void *opaque, struct rf_phase_times *out);
 /* Logs where a stuck rank stands (RF_STUCK_NS), then aborts the wire. */
 void rf_lockstep_abort(void *opaque);
 void rf_lockstep_close(void *opaque);
+
+/* The members of struct rf_method_ops for a method whose state is the engine's;
+ * .info, .probe and .open are its own. */
+/* clang-format off */
+#define RF_LOCKSTEP_HOOKS                                                      \
+    .start = rf_lockstep_start, .progress = rf_lockstep_progress,              \
+    .timing = rf_lockstep_timing, .abort = rf_lockstep_abort,                  \
+    .close = rf_lockstep_close
+/* clang-format on */
 
 #endif

@@ -183,9 +183,5 @@ const struct rf_method_ops rf_cuda_method_ucx = {
     .info = &rf_method_infos[RF_METHOD_UCX_CUDA],
     .probe = ucx_probe,
     .open = open_method,
-    .start = rf_lockstep_start,
-    .progress = rf_lockstep_progress,
-    .timing = rf_lockstep_timing,
-    .abort = rf_lockstep_abort,
-    .close = rf_lockstep_close,
+    RF_LOCKSTEP_HOOKS,
 };

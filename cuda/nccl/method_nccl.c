@@ -197,9 +197,5 @@ const struct rf_method_ops rf_cuda_method_nccl = {
     .info = &rf_method_infos[RF_METHOD_NCCL],
     .probe = nccl_probe,
     .open = open_method,
-    .start = rf_lockstep_start,
-    .progress = rf_lockstep_progress,
-    .timing = rf_lockstep_timing,
-    .abort = rf_lockstep_abort,
-    .close = rf_lockstep_close,
+    RF_LOCKSTEP_HOOKS,
 };

@@ -162,11 +162,10 @@ static enum rf_status wire_is_idle(const struct rf_nccl_wire *wire, bool *idle,
 
 /* Issues the current exchange and waits for it, outside the window. */
 static enum rf_status finish_exchange(struct rf_nccl_wire *wire,
-                                      const struct rf_step *step,
                                       struct rf_err *err)
 {
     char what[160] = "first exchange with rank ";
-    rf_step_peers(step, what + strlen(what), 100);
+    rf_step_peers(wire->step, what + strlen(what), 100);
     for (;;) {
         bool done;
         enum rf_status status = rf_nccl_wire_issue(wire, &done, err);
@@ -201,7 +200,7 @@ enum rf_status rf_nccl_wire_warm_up(struct rf_nccl_wire *wire,
                                      known + n, &first.n_recvs);
         if (first.n_sends + first.n_recvs > 0) {
             rf_nccl_wire_set(wire, &first, bases);
-            status = finish_exchange(wire, step, err);
+            status = finish_exchange(wire, err);
         }
         free(first.sends);
         free(first.recvs);

@@ -115,23 +115,36 @@ TEST(test_launch_lines_without_end_are_cut)
 
 #define KEY "00112233445566778899aabbccddeeff00112233445566778899aabbccddeeff"
 
+static struct rf_launch_config manual = {.method = "manual",
+                                         .worker = "refit-worker"};
+static struct rf_node_config manual_node = {.name = "gpu-a"};
+static struct rf_launch_join manual_join = {"10.0.0.1:4000", "r1/0", KEY};
+static const struct rf_launch_order manual_order = {
+    .node = &manual_node, .settings = &manual, .join = &manual_join};
+
+/* For starts that fail. */
+static enum rf_status start_manual(const struct rf_launch_order *order,
+                                   struct rf_err *err)
+{
+    const struct rf_launch_ops_cb none = {0};
+    struct rf_launch *launch = NULL;
+    enum rf_status status = rf_launcher_manual.start(&launch_loop, order, &none,
+                                                     NULL, &launch, err);
+    ck_assert_ptr_null(launch);
+    return status;
+}
+
 CASE("manual")
 FIXTURE(launch_setup, launch_teardown)
 
 TEST(test_launch_manual_shows_a_command_without_the_key)
 {
-    struct rf_launch_config how = {.method = "manual",
-                                   .worker = "refit-worker"};
-    struct rf_node_config node = {.name = "gpu-a"};
-    struct rf_launch_join join = {"10.0.0.1:4000", "r1/0", KEY};
-    struct rf_launch_order order = {
-        .node = &node, .settings = &how, .join = &join};
     struct seen seen;
     struct stat info;
     char path[128], expected[256], text[80] = "";
     FILE *file;
     setenv("XDG_CACHE_HOME", launch_folder, 1);
-    seen_start(&seen, &order);
+    seen_start(&seen, &manual_order);
     await_note(&seen, "run on this node:", 5);
     snprintf(path, sizeof(path), "%s/refit-coord/r1-0.key", launch_folder);
     snprintf(
@@ -156,60 +169,34 @@ TEST(test_launch_manual_shows_a_command_without_the_key)
 
 TEST(test_launch_manual_needs_a_place_to_join)
 {
-    struct rf_launch_config how = {.method = "manual",
-                                   .worker = "refit-worker"};
-    struct rf_node_config node = {.name = "gpu-a"};
-    struct rf_launch_order order = {.node = &node, .settings = &how};
-    struct rf_launch *launch = NULL;
+    struct rf_launch_order order = manual_order;
     struct rf_err err = {0};
-    struct rf_launch_ops_cb none = {0};
-    ck_assert_int_eq(rf_launcher_manual.start(&launch_loop, &order, &none, NULL,
-                                              &launch, &err),
-                     RF_ERR_INTERNAL);
-    ck_assert_ptr_null(launch);
+    order.join = NULL;
+    ck_assert_int_eq(start_manual(&order, &err), RF_ERR_INTERNAL);
 }
 
 /* Its own error, not that of what is made in it. */
 LOOP_TEST(test_launch_manual_names_the_folder_that_cannot_be_made, 2)
 {
-    struct rf_launch_config how = {.method = "manual",
-                                   .worker = "refit-worker"};
-    struct rf_node_config node = {.name = "gpu-a"};
-    struct rf_launch_join join = {"10.0.0.1:4000", "r1/0", KEY};
-    struct rf_launch_order order = {
-        .node = &node, .settings = &how, .join = &join};
-    struct rf_launch *launch = NULL;
     struct rf_err err = {0};
-    struct rf_launch_ops_cb none = {0};
     char expected[128];
     unsetenv("XDG_CACHE_HOME");
     setenv("HOME", _i == 0 ? launch_file("file", "", 0600) : "/proc/1", 1);
     snprintf(expected, sizeof(expected),
              "XDG_CACHE_HOME may name: %s/.cache: ", getenv("HOME"));
-    assert_fails(rf_launcher_manual.start(&launch_loop, &order, &none, NULL,
-                                          &launch, &err),
-                 RF_ERR_LAUNCH, err, expected);
+    assert_fails(start_manual(&manual_order, &err), RF_ERR_LAUNCH, err,
+                 expected);
 }
 
 LOOP_TEST(test_launch_manual_takes_the_root_folder_for_no_home, 4)
 {
     static const char *const homes[] = {"/", "//", "", NULL};
-    struct rf_launch_config how = {.method = "manual",
-                                   .worker = "refit-worker"};
-    struct rf_node_config node = {.name = "gpu-a"};
-    struct rf_launch_join join = {"10.0.0.1:4000", "r1/0", KEY};
-    struct rf_launch_order order = {
-        .node = &node, .settings = &how, .join = &join};
-    struct rf_launch *launch = NULL;
     struct rf_err err = {0};
-    struct rf_launch_ops_cb none = {0};
     unsetenv("XDG_CACHE_HOME");
     unsetenv("HOME");
     if (homes[_i] != NULL) {
         setenv("HOME", homes[_i], 1);
     }
-    assert_fails(rf_launcher_manual.start(&launch_loop, &order, &none, NULL,
-                                          &launch, &err),
-                 RF_ERR_CONFIG, err,
+    assert_fails(start_manual(&manual_order, &err), RF_ERR_CONFIG, err,
                  "needs a HOME other than /, or XDG_CACHE_HOME");
 }

@@ -253,7 +253,7 @@ static int64_t measured_ns(const struct rf_attempt *attempt,
                : 0;
 }
 
-/* Whether there are `min` iterations and max_s have passed. */
+/* Whether there are min_iterations and max_s have passed. */
 static bool has_enough_time(const struct rf_attempt *attempt, uint32_t at)
 {
     const uint32_t max_s = attempt->scenario->spec->max_s;

@@ -4,9 +4,10 @@
  * owns no socket, process or clock. run_cmd.c connects it to the real world,
  * tests/lib/fake_cluster.c to a simulated one with a virtual clock and faults.
  *
- * Every state handles loss of a node, an interrupt and an unexpected message,
- * and all but STORING have a deadline. The first fault is reported, later ones
- * are its consequences. An attempt that was begun is recorded exactly once.
+ * Every state handles loss of a node, an interrupt and an unexpected message.
+ * Between IDLE and DONE all but STORING have a deadline. The first fault is
+ * reported, later ones are its consequences. An attempt that was begun is
+ * recorded exactly once.
  */
 #ifndef RF_COORDINATOR_RUN_RUN_H
 #define RF_COORDINATOR_RUN_RUN_H

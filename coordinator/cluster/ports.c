@@ -87,9 +87,6 @@ static void give_up(struct port *port, int status)
 static void connection_cb(uv_stream_t *server, int status)
 {
     struct port *port = server->data;
-    if (status == UV_EMFILE || status == UV_ENFILE) {
-        return; /* libuv has dropped the connection */
-    }
     if (status < 0) {
         give_up(port, status);
         return;

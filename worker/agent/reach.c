@@ -134,9 +134,6 @@ static void listener_cb(uv_stream_t *listener, int status)
     struct rf_err err = {.text = ""};
     struct reach_guest *guest;
     uv_tcp_t *tcp;
-    if (status == UV_EMFILE || status == UV_ENFILE) {
-        return; /* libuv has dropped the connection */
-    }
     if (status != 0) { /* libuv would call us again without end */
         close_listener(reach);
         return;

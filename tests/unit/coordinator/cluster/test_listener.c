@@ -9,6 +9,7 @@
 #include "common/mem.h"
 #include "coordinator/cluster/listener.h"
 #include "tests/lib/callers.h"
+#include "tests/lib/descriptors.h"
 #include "tests/lib/flood.h"
 #include "tests/unit/unit.h"
 
@@ -370,6 +371,24 @@ TEST(test_listener_keeps_nodes_when_it_closes)
     caller_say_hello(&ends_left, 0);
     ends_run_until(has_a_frame);
     ck_assert(!rf_listener_is_closed(listener));
+}
+
+/* --- No descriptors ------------------------------------------------------- */
+
+static bool gave_up(void)
+{
+    return was_logged("cannot accept connections on 127.0.0.1 port");
+}
+
+TEST(test_listener_closes_a_port_without_descriptors_for_connections)
+{
+    struct rlimit limit;
+    listen_with(8, false);
+    unauthenticated_peers[0] = caller_connect(NULL, "127.0.0.1", invited.port);
+    limit = descriptors_run_out(&ends_loop);
+    ends_run_until(gave_up);
+    ck_assert_int_eq(setrlimit(RLIMIT_NOFILE, &limit), 0);
+    ck_assert_uint_eq(tcp_handles(), 0);
 }
 
 /* --- Floods --------------------------------------------------------------- */

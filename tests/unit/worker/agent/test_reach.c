@@ -4,6 +4,8 @@
 #include <uv.h>
 
 #include "common/mem.h"
+#include "tests/lib/callers.h"
+#include "tests/lib/descriptors.h"
 #include "tests/unit/unit.h"
 #include "worker/agent/reach.h"
 
@@ -157,5 +159,23 @@ TEST(test_reach_ends_while_it_tries)
     uv_close((uv_handle_t *)&mute, NULL);
     uv_run(&loop, UV_RUN_DEFAULT);
     ck_assert_uint_eq(n_answers, 0);
+    finish();
+}
+
+TEST(test_reach_closes_a_listener_without_descriptors_for_connections)
+{
+    struct rf_reach *reach;
+    struct rlimit limit;
+    uint32_t port;
+    int guest;
+    start();
+    reach = rf_reach_listen(&loop, "127.0.0.1", 1, key, limits, &port);
+    guest = caller_connect(NULL, "127.0.0.1", port);
+    limit = descriptors_run_out(&loop);
+    uv_run(&loop, UV_RUN_NOWAIT);
+    ck_assert_int_eq(setrlimit(RLIMIT_NOFILE, &limit), 0);
+    ck_assert(caller_was_sent_away(guest));
+    rf_reach_end(reach);
+    uv_run(&loop, UV_RUN_DEFAULT);
     finish();
 }

@@ -41,12 +41,11 @@ enum agent_state {
 };
 
 /*
- *   NONE → RUNNING → LEAVING → NONE
- *          RUNNING, LEAVING → TERMINATED → KILLED → NONE
+ *   NONE → RUNNING → LEAVING → TERMINATED → KILLED → NONE
  *
  * LEAVING: ranks were told to abort, or have closed and exit by themselves.
- * TERMINATED: SIGTERM sent. KILLED: SIGKILL sent. These three go to NONE as
- * soon as all ranks are gone, KILLED also if ranks cannot be killed.
+ * TERMINATED: SIGTERM sent. KILLED: SIGKILL sent. Each of the three goes to
+ * NONE as soon as all ranks are gone, KILLED also if ranks cannot be killed.
  */
 enum attempt_state {
     ATTEMPT_NONE,

@@ -28,9 +28,7 @@
 
 const struct rf_sm_state rf_agent_attempt_states[ATTEMPT_STATES] = {
     [ATTEMPT_NONE] = {"none", RF_SM_NEXT(ATTEMPT_RUNNING), 0},
-    [ATTEMPT_RUNNING] = {"running",
-                         RF_SM_NEXT(ATTEMPT_LEAVING) | RF_SM_NEXT(ATTEMPT_NONE),
-                         0},
+    [ATTEMPT_RUNNING] = {"running", RF_SM_NEXT(ATTEMPT_LEAVING), 0},
     [ATTEMPT_LEAVING] = {"leaving",
                          RF_SM_NEXT(ATTEMPT_TERMINATED) |
                              RF_SM_NEXT(ATTEMPT_NONE),

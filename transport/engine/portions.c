@@ -28,6 +28,7 @@ struct copy_member {
     uint32_t op; /* index into schedule->ops */
     uint32_t action;
     uint32_t src_slot, dst_slot;
+    struct rf_coder coder;
 };
 
 struct copy_group {
@@ -48,7 +49,6 @@ struct portion {
 struct rf_portions {
     const struct rf_schedule *schedule;
     const struct rf_codec *codec; /* see rf_coder_of() */
-    struct rf_coder *coders;      /* by member */
     struct copy_member *members;
     struct copy_group *groups;
     struct copy_part *parts;
@@ -120,8 +120,6 @@ static bool is_beside(const struct candidate *a, const struct candidate *b,
 static void add_group(struct rf_portions *portions, const struct rf_flow *flow,
                       const struct candidate *first, size_t n, bool by_rows)
 {
-    size_t coder_cap = portions->member_cap;
-    size_t n_coders = portions->n_members;
     struct copy_group group = {.first_member = (uint32_t)portions->n_members,
                                .n_members = (uint32_t)n,
                                .by_rows = by_rows,
@@ -133,8 +131,8 @@ static void add_group(struct rf_portions *portions, const struct rf_flow *flow,
             .action = first[i].action,
             .src_slot = flow->slots[op->src],
             .dst_slot = flow->slots[op->dst],
+            .coder = first[i].coder,
         };
-        RF_PUSH(portions->coders, n_coders, coder_cap, first[i].coder);
         RF_PUSH(portions->members, portions->n_members, portions->member_cap,
                 member);
         group.order = RF_MIN(group.order, member.op);
@@ -211,7 +209,7 @@ static uint64_t step_bytes(const struct rf_portions *portions,
     uint64_t bytes = 0;
     for (uint32_t m = 0; m < group->n_members; m++) {
         const struct rf_copy_shape *shape =
-            &portions->coders[group->first_member + m].shape;
+            &portions->members[group->first_member + m].coder.shape;
         bytes +=
             (uint64_t)shape->dst_item * (group->by_rows ? shape->run_items : 1);
     }
@@ -225,7 +223,7 @@ static void cut_group(struct rf_portions *portions, struct rf_flow *flow,
 {
     const struct copy_group *group = &portions->groups[index];
     const struct rf_copy_shape *shape =
-        &portions->coders[group->first_member].shape;
+        &portions->members[group->first_member].coder.shape;
     uint64_t total =
         group->by_rows ? rf_copy_shape_runs(shape) : shape->total_items;
     uint64_t each = step_bytes(portions, group), n_parts = 0;
@@ -300,7 +298,6 @@ void rf_portions_destroy(struct rf_portions *portions)
     if (portions == NULL) {
         return;
     }
-    free(portions->coders);
     free(portions->members);
     free(portions->groups);
     free(portions->parts);
@@ -319,7 +316,7 @@ static void place_members(const struct rf_portions *portions,
         const struct copy_member *member =
             &portions->members[group->first_member + m];
         const struct rf_op *op = &portions->schedule->ops[member->op];
-        out[m].shape = &portions->coders[group->first_member + m].shape;
+        out[m].shape = &member->coder.shape;
         out[m].src =
             (const uint8_t *)shm->peers[member->src_slot].arena[op->src_mem] +
             op->src_offset;
@@ -347,7 +344,7 @@ static void run_part(const struct rf_portions *portions,
     for (uint64_t at = 0; at < part->count; at += block) {
         uint64_t n = RF_MIN(block, part->count - at);
         for (uint32_t m = 0; m < group->n_members; m++) {
-            rf_coder_copy(&portions->coders[group->first_member + m],
+            rf_coder_copy(&portions->members[group->first_member + m].coder,
                           part->first + at, n, members[m].dst, members[m].src,
                           streaming);
         }
@@ -385,7 +382,7 @@ struct rf_portion_about rf_portions_about(const struct rf_portions *portions,
         about.op = RF_MIN(about.op, portions->members[group->first_member].op);
         for (uint32_t m = 0; m < group->n_members; m++) {
             const struct rf_copy_shape *shape =
-                &portions->coders[group->first_member + m].shape;
+                &portions->members[group->first_member + m].coder.shape;
             about.bytes += part->count *
                            (group->by_rows ? shape->run_items : 1) *
                            shape->dst_item;

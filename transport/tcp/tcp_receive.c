@@ -6,8 +6,9 @@
  * without a call each. Ops with short rows or a cast are read into `ahead` and
  * scattered from it.
  *
- * Every header is checked: the op must go from this peer to us, be new in this
- * iteration, and have exactly the schedule's bytes.
+ * Every header is checked: the op must go from this peer to us, and the chunk
+ * be the first of an op that is new in this iteration or the next of the
+ * current one, and have a size that its items can have.
  */
 #include <errno.h>
 #include <inttypes.h>
